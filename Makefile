@@ -1,0 +1,137 @@
+# Dragoman: one Makefile, explicit file lists.
+#
+#   make            library and program            make test       the whole short test suite
+#   make demo       install, build, translate      make test-long  fuzzing, goldens made again, ...
+#   make bench      benchmark programs             make install    PREFIX=/usr/local DESTDIR=
+#
+# Switches: CC=clang  ASAN=1  TSAN=1  WERROR=1  BUILD=dir  (ASAN and TSAN choose their own BUILD)
+# SIMD files are taken by suffix: src/kernel/x86/*_avx2.c gets the flags of avx2, and so on.
+
+VERSION := $(shell cat VERSION)
+SOVERSION := 0
+PREFIX ?= /usr/local
+DESTDIR ?=
+CC ?= gcc
+CXX ?= g++
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+ifeq ($(origin CXX),default)
+CXX := $(if $(findstring clang,$(CC)),$(subst clang,clang++,$(CC)),g++)
+endif
+ifneq ($(findstring clang,$(CC)),)
+ifeq ($(CXX),g++)
+CXX := $(subst clang,clang++,$(CC))
+endif
+endif
+
+BUILD ?= build$(if $(ASAN),-asan)$(if $(TSAN),-tsan)
+OPT ?= $(if $(ASAN)$(TSAN),-O1,-O2)
+WARN := -Wall -Wextra -Wshadow -Wpointer-arith -Wwrite-strings -Wundef
+WARN_C := -Wstrict-prototypes -Wmissing-prototypes
+SAN := $(if $(ASAN),-fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+SAN += $(if $(TSAN),-fsanitize=thread -fno-omit-frame-pointer)
+FLAGS := $(OPT) -g -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno -pthread $(SAN) \
+         $(if $(WERROR),-Werror)
+CFLAGS_ALL := -std=c11 $(FLAGS) $(WARN) $(WARN_C) $(CFLAGS)
+CXXFLAGS_ALL := -std=c++17 $(FLAGS) $(WARN) $(CXXFLAGS)
+CPPFLAGS_LIB := -Iinclude -Isrc -DDGM_VERSION='"$(VERSION)"' -DDGM_BUILDING
+CPPFLAGS_APP := -Iinclude -DDGM_VERSION='"$(VERSION)"' -DDGM_SHARE_DIR='"$(PREFIX)/share/dragoman"'
+LIBS := -lsentencepiece -ljansson -lutf8proc -lz -lm -lpthread -lstdc++
+
+# ---- library -------------------------------------------------------------------------------
+BASE := status mem arena mapfile bytes threads clock
+KERNEL := cpu kernels ref/gemm_f32_c
+FORMAT :=
+TEXT :=
+BACKEND :=
+MODEL :=
+VOCABSEL :=
+SCORE :=
+SEARCH :=
+ENGINE :=
+CXX_SRC :=
+
+LIB_SRC := $(BASE:%=src/base/%.c) $(KERNEL:%=src/kernel/%.c) $(FORMAT:%=src/format/%.c) \
+           $(TEXT:%=src/text/%.c) $(BACKEND:%=src/backend/%.c) $(MODEL:%=src/model/%.c) \
+           $(VOCABSEL:%=src/vocabsel/%.c) $(SCORE:%=src/score/%.c) $(SEARCH:%=src/search/%.c) \
+           $(ENGINE:%=src/engine/%.c)
+ARCH := $(shell $(CC) -dumpmachine | cut -d- -f1)
+ifeq ($(ARCH),x86_64)
+LIB_SRC += $(wildcard src/kernel/x86/*.c)
+endif
+LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(CXX_SRC:%.cc=$(BUILD)/%.o)
+
+# ---- program -------------------------------------------------------------------------------
+CLI := 
+CLI_OBJ := $(CLI:%=$(BUILD)/apps/cli/%.o)
+
+# ---- tests and benchmarks ------------------------------------------------------------------
+UNIT_SRC := $(wildcard tests/unit/test_*.c)
+UNIT := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/tests/%)
+CHECKKERNEL_SRC := $(wildcard tests/checkkernel/*.c)
+
+all: $(BUILD)/libdragoman.a $(BUILD)/libdragoman.so dragoman
+
+dragoman: $(BUILD)/dragoman
+	@ln -sf $< $@
+
+# ISA flags by file suffix; the detection file itself gets none.
+$(BUILD)/src/kernel/x86/%_avx2.o: ISA := -mavx2 -mfma -mf16c
+$(BUILD)/src/kernel/x86/%_avx512.o: ISA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c -mprefer-vector-width=512
+$(BUILD)/src/kernel/%.o: OPT := $(if $(ASAN)$(TSAN),-O1,-O3)
+
+$(BUILD)/src/%.o: src/%.c | bootstrap-stamp
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(ISA) $(CPPFLAGS_LIB) -MMD -MP -c $< -o $@
+
+$(BUILD)/src/%.o: src/%.cc | bootstrap-stamp
+	@mkdir -p $(@D)
+	$(CXX) $(CXXFLAGS_ALL) $(CPPFLAGS_LIB) -MMD -MP -c $< -o $@
+
+$(BUILD)/apps/%.o: apps/%.c | bootstrap-stamp
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_APP) -MMD -MP -c $< -o $@
+
+$(BUILD)/libdragoman.a: $(LIB_OBJ)
+	@rm -f $@
+	ar rcs $@ $^
+
+$(BUILD)/libdragoman.so.$(SOVERSION): $(LIB_OBJ) src/dragoman.map
+	$(CXX) -shared $(FLAGS) -Wl,-soname,libdragoman.so.$(SOVERSION) \
+	    -Wl,--version-script=src/dragoman.map $(LDFLAGS) -o $@ $(LIB_OBJ) $(LIBS)
+
+$(BUILD)/libdragoman.so: $(BUILD)/libdragoman.so.$(SOVERSION)
+	@ln -sf libdragoman.so.$(SOVERSION) $@
+
+$(BUILD)/dragoman: $(CLI_OBJ) $(BUILD)/libdragoman.a
+	$(CXX) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(BUILD)/tests/test_%: tests/unit/test_%.c $(BUILD)/libdragoman.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -Wno-missing-prototypes $(CPPFLAGS_LIB) -Itests -MMD -MP -o $@ $< $(BUILD)/libdragoman.a -lcmocka $(LIBS)
+
+$(BUILD)/checkkernel: $(CHECKKERNEL_SRC) $(BUILD)/libdragoman.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Itests -o $@ $(CHECKKERNEL_SRC) $(BUILD)/libdragoman.a $(LIBS)
+
+# Installs what is missing, once per checkout; quiet and instant afterwards.
+bootstrap-stamp: .bootstrapped
+.bootstrapped: scripts/bootstrap
+	scripts/bootstrap
+	@touch $@
+
+check: $(UNIT) $(BUILD)/checkkernel
+	@scripts/run_tests --build $(BUILD) unit
+
+test: all $(UNIT) $(BUILD)/checkkernel
+	scripts/check_layers
+	scripts/run_tests --build $(BUILD)
+
+clean:
+	rm -rf $(BUILD) dragoman
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+
+.PHONY: all check test test-long demo bench install uninstall clean bootstrap-stamp
+.SECONDARY:

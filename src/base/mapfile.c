@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// Mapped and whole-file input and output; see mapfile.h.
+#define _GNU_SOURCE
+#include "base/mapfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+static dgm_status read_all(dgm_mapfile *f, int fd, const char *path, dgm_error *err)
+{
+    uint8_t *data = NULL;
+    size_t cap = 0, size = 0;
+    for (;;) {
+        dgm_status st = dgm_grow(&data, &cap, size + 65536, 1, err);
+        if (st != DGM_OK) {
+            dgm_free(data);
+            return st;
+        }
+        ssize_t n = read(fd, data + size, cap - size);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) {
+            int code = errno;
+            dgm_free(data);
+            return dgm_fail(err, DGM_ERR_IO, "cannot read '%s': %s", path, strerror(code));
+        }
+        if (n == 0) break;
+        size += (size_t)n;
+    }
+    f->data = data;
+    f->size = size;
+    f->mapped = false;
+    return DGM_OK;
+}
+
+dgm_status dgm_mapfile_open(dgm_mapfile *f, const char *path, dgm_error *err)
+{
+    memset(f, 0, sizeof *f);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return dgm_fail(err, DGM_ERR_IO, "cannot open '%s': %s", path, strerror(errno));
+    struct stat info;
+    dgm_status st = DGM_OK;
+    if (fstat(fd, &info) != 0) {
+        st = dgm_fail(err, DGM_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
+    } else if (S_ISDIR(info.st_mode)) {
+        st = dgm_fail(err, DGM_ERR_IO, "cannot read '%s': it is a folder", path);
+    } else if (S_ISREG(info.st_mode) && info.st_size > 0) {
+        void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (data == MAP_FAILED) {
+            st = read_all(f, fd, path, err);
+        } else {
+            f->data = data;
+            f->size = (size_t)info.st_size;
+            f->mapped = true;
+        }
+    } else if (!S_ISREG(info.st_mode)) {
+        st = read_all(f, fd, path, err);
+    }
+    close(fd);
+    return st;
+}
+
+void dgm_mapfile_close(dgm_mapfile *f)
+{
+    if (f->data && f->mapped) munmap((void *)f->data, f->size);
+    if (f->data && !f->mapped) dgm_free((void *)f->data);
+    memset(f, 0, sizeof *f);
+}
+
+dgm_status dgm_file_write(const char *path, const void *data, size_t size, dgm_error *err)
+{
+    size_t room = strlen(path) + 32;
+    char *temp = dgm_malloc(room);
+    if (!temp) return dgm_no_memory(err);
+    snprintf(temp, room, "%s.tmp%ld", path, (long)getpid());
+    dgm_status st = DGM_OK;
+    FILE *out = fopen(temp, "wb");
+    if (!out) {
+        st = dgm_fail(err, DGM_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
+    } else {
+        size_t done = size ? fwrite(data, 1, size, out) : 0;
+        int bad = done != size;
+        bad |= fclose(out) != 0;
+        if (bad || rename(temp, path) != 0) {
+            st = dgm_fail(err, DGM_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
+            unlink(temp);
+        }
+    }
+    dgm_free(temp);
+    return st;
+}
+
+bool dgm_file_exists(const char *path)
+{
+    return access(path, R_OK) == 0;
+}

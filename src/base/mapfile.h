@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// Read-only files: mapped where possible, read into memory otherwise (pipes, special files).
+#ifndef DGM_BASE_MAPFILE_H
+#define DGM_BASE_MAPFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+typedef struct dgm_mapfile {
+    const uint8_t *data;
+    size_t size;
+    bool mapped;
+} dgm_mapfile;
+
+// The message names the path. An empty file has size 0 and data NULL.
+dgm_status dgm_mapfile_open(dgm_mapfile *f, const char *path, dgm_error *err);
+void dgm_mapfile_close(dgm_mapfile *f); // accepts a zeroed or closed file
+
+// Writes a whole file through a temporary neighbour and rename, so that a reader never sees half.
+dgm_status dgm_file_write(const char *path, const void *data, size_t size, dgm_error *err);
+
+bool dgm_file_exists(const char *path);
+
+#endif

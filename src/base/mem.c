@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+// Heap access with counting and failure injection; see mem.h.
+#define _GNU_SOURCE
+#include "base/mem.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static _Atomic uint64_t calls;
+static _Atomic uint64_t live;
+static _Atomic uint64_t inject_at;
+static _Atomic uint64_t inject_count;
+
+// True when this call is the one a test asked to fail.
+static bool injected(void)
+{
+    atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
+    if (atomic_load_explicit(&inject_at, memory_order_relaxed) == 0) return false;
+    uint64_t at = atomic_load(&inject_at);
+    while (at > 1)
+        if (atomic_compare_exchange_weak(&inject_at, &at, at - 1)) return false;
+    if (at == 0) return false;
+    if (atomic_fetch_sub(&inject_count, 1) == 1) atomic_store(&inject_at, 0);
+    return true;
+}
+
+static void *counted(void *ptr)
+{
+    if (ptr) atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
+    return ptr;
+}
+
+void *dgm_malloc(size_t size)
+{
+    if (injected()) return NULL;
+    void *ptr = NULL;
+    if (size > SIZE_MAX / 2) return NULL;
+    if (posix_memalign(&ptr, 64, size ? size : 1) != 0) return NULL;
+    return counted(ptr);
+}
+
+void *dgm_calloc(size_t count, size_t size)
+{
+    if (size && count > SIZE_MAX / 2 / size) return NULL;
+    void *ptr = dgm_malloc(count * size);
+    if (ptr) memset(ptr, 0, count * size);
+    return ptr;
+}
+
+void *dgm_realloc(void *ptr, size_t old_size, size_t new_size)
+{
+    void *fresh = dgm_malloc(new_size);
+    if (!fresh) return NULL;
+    if (ptr) {
+        memcpy(fresh, ptr, old_size < new_size ? old_size : new_size);
+        dgm_free(ptr);
+    }
+    return fresh;
+}
+
+void dgm_free(void *ptr)
+{
+    if (!ptr) return;
+    atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
+    free(ptr);
+}
+
+char *dgm_strndup(const char *text, size_t n)
+{
+    char *copy = dgm_malloc(n + 1);
+    if (!copy) return NULL;
+    memcpy(copy, text, n);
+    copy[n] = 0;
+    return copy;
+}
+
+char *dgm_strdup(const char *text)
+{
+    return dgm_strndup(text, strlen(text));
+}
+
+dgm_status dgm_no_memory(dgm_error *err)
+{
+    return dgm_fail(err, DGM_ERR_MEMORY, "out of memory");
+}
+
+dgm_status dgm_grow(void *ptr, size_t *cap, size_t need, size_t elem, dgm_error *err)
+{
+    if (need <= *cap) return DGM_OK;
+    size_t fresh = *cap ? *cap : 16;
+    while (fresh < need) {
+        if (fresh > SIZE_MAX / 2) return dgm_no_memory(err);
+        fresh *= 2;
+    }
+    if (elem && fresh > SIZE_MAX / 2 / elem) return dgm_no_memory(err);
+    void *old;
+    memcpy(&old, ptr, sizeof old);
+    void *grown = dgm_realloc(old, *cap * elem, fresh * elem);
+    if (!grown) return dgm_no_memory(err);
+    memcpy(ptr, &grown, sizeof grown);
+    *cap = fresh;
+    return DGM_OK;
+}
+
+static size_t whole_pages(size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (size + page - 1) / page * page;
+}
+
+void *dgm_pages_reserve(size_t size)
+{
+    if (injected() || size > SIZE_MAX / 2) return NULL;
+    void *ptr = mmap(NULL, whole_pages(size ? size : 1), PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return ptr == MAP_FAILED ? NULL : counted(ptr);
+}
+
+void dgm_pages_release(void *ptr, size_t size)
+{
+    if (!ptr) return;
+    atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
+    munmap(ptr, whole_pages(size ? size : 1));
+}
+
+void dgm_mem_inject(uint64_t fail_at, uint64_t count)
+{
+    atomic_store(&inject_count, count);
+    atomic_store(&inject_at, fail_at);
+}
+
+uint64_t dgm_mem_allocations(void)
+{
+    return atomic_load(&calls);
+}
+
+uint64_t dgm_mem_live(void)
+{
+    return atomic_load(&live);
+}

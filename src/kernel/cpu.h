@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// What this CPU can do, and what the user lets us use.
+//
+// Flags are set only if CPUID reports the instructions AND the operating system saves their
+// registers (XCR0). Compiled without ISA flags. Levels are cumulative: each implies the ones below.
+#ifndef DGM_KERNEL_CPU_H
+#define DGM_KERNEL_CPU_H
+
+#include "base/status.h"
+
+#define DGM_CPU_C 0u
+#define DGM_CPU_AVX2 (1u << 0)       // AVX2, FMA, F16C
+#define DGM_CPU_AVX512 (1u << 1)     // F, BW, DQ, VL
+#define DGM_CPU_AVX512_VNNI (1u << 2)
+#define DGM_CPU_AMX_INT8 (1u << 3)
+
+unsigned dgm_cpu_detect(void);
+
+// dgm_cpu_detect lowered to the named level: "c", "avx2", "avx512", "vnni", "amx"; NULL or "" = all.
+// An unknown name is DGM_ERR_ARGUMENT; a level the CPU does not have is DGM_ERR_UNSUPPORTED.
+dgm_status dgm_cpu_limit(const char *level, unsigned *flags, dgm_error *err);
+
+// Name of the highest level in flags.
+const char *dgm_cpu_level_name(unsigned flags);
+
+#endif

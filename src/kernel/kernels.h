@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+// The compute kernels: one struct of function pointers, filled for the CPU at hand.
+//
+// Pure arithmetic: no allocation, no threads, no files. dgm_kernels_init fills the table with the
+// C reference (suffix _c) and then climbs the ISA ladder (avx2, avx512), overwriting upward as far
+// as the flags allow. The table is passed around, never global, so a test can hold two.
+//
+// Numeric contract
+//   - A row's result never depends on the other rows of a call, on the number of rows or on the
+//     thread: every element of a product is one chain of fused multiply-adds over k = 0..K-1.
+//   - Everything except gemm_f32 is bit-identical on every ISA. Reductions run in 16 virtual lanes:
+//     element i belongs to lane i mod 16, lanes accumulate in order of i with fmaf (or +), then fold
+//     l + (l + 8), l + (l + 4), l + (l + 2), l + (l + 1). exp, tanh and sigmoid are fixed
+//     polynomials in fmaf. gemm_f32 alone may differ between ISAs in the last bits.
+//   - Pointers need no alignment unless stated; outputs do not alias inputs unless stated.
+//   - The C reference in ref/ is the contract; its comments give rounding, bounds and aliasing.
+#ifndef DGM_KERNEL_KERNELS_H
+#define DGM_KERNEL_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernel/cpu.h"
+
+// Element-wise functions that an epilogue or act_f32 can apply.
+typedef enum dgm_act {
+    DGM_ACT_NONE = 0,
+    DGM_ACT_RELU,
+    DGM_ACT_RELU10, // clipped to [0, 10]
+    DGM_ACT_SWISH,  // x * sigmoid(x)
+    DGM_ACT_GELU,   // exact (erf) form
+    DGM_ACT_GELU_TANH,
+    DGM_ACT_TANH,
+    DGM_ACT_SIGMOID,
+    DGM_ACT_COUNT
+} dgm_act;
+
+// C[m, n] = act(A[m, k] . W[n, k]^T + bias) + residual, for columns n_begin..n_end of W.
+// c, bias and residual are addressed by absolute column: element (r, j) of the result is
+// c[r * ldc + j - n_begin]; bias[j]; residual[r * ldr + j - n_begin].
+// c may alias residual (same address and stride) but not a.
+typedef struct dgm_gemm_f32_args {
+    float *c;             // [m, n_end - n_begin], row stride ldc
+    const float *a;       // [m, k], row stride lda
+    const void *packed;   // W packed by the same table's pack_f32, 64-byte aligned
+    const float *bias;    // [n] or NULL
+    const float *residual; // [m, n_end - n_begin] or NULL, row stride ldr
+    int m, n, k;          // n, k: size of the packed matrix
+    int n_begin, n_end;   // n_begin is a multiple of DGM_GEMM_COLUMNS; n_end one too, or n
+    int lda, ldc, ldr;
+    dgm_act act;
+} dgm_gemm_f32_args;
+
+// Column ranges of a packed matrix start at multiples of this on every ISA.
+#define DGM_GEMM_COLUMNS 64
+
+typedef struct dgm_gemm_f32_ops {
+    const char *name;                       // e.g. "gemm_f32_avx512"
+    size_t (*packed_size)(int n, int k);    // bytes, a multiple of 64
+    void (*pack)(void *packed, const float *w, int n, int k, int ldw); // w [n, k], row stride ldw
+    void (*run)(const dgm_gemm_f32_args *args);
+} dgm_gemm_f32_ops;
+
+// One query row against n keys and values. Key j lies at k + row(j) * stride, value j at
+// v + row(j) * stride, with row(j) = index ? index[j] : j.
+typedef struct dgm_attend_args {
+    float *out;           // [heads * dv]
+    const float *q;       // [heads * dk]
+    const float *k, *v;   // rows of heads * dk and heads * dv floats
+    const int32_t *index; // [n] or NULL
+    size_t stride;        // floats between rows
+    int n, heads, dk, dv;
+    float scale;          // multiplies q.k (multi-head); 1 for the product form
+    float *weights;       // [heads, n]: scratch, holds the attention weights afterwards
+} dgm_attend_args;
+
+// Additive attention of one row: e_j = w . tanh(q + k_j), softmax over j, out = sum_j p_j v_j.
+typedef struct dgm_attend_add_args {
+    float *out;          // [dv]
+    const float *q;      // [da]
+    const float *w;      // [da]
+    const float *k;      // [n, da], rows contiguous
+    const float *v;      // [n, dv], rows contiguous
+    int n, da, dv;
+    float *weights;      // [n]
+} dgm_attend_add_args;
+
+// A list of the k best (score, token), best first; ties go to the lower token id. Unused places
+// hold (-inf, -1). Kept sorted by insertion: k is small.
+typedef struct dgm_topk {
+    float *score;   // [k]
+    int32_t *token; // [k]
+    int k;
+} dgm_topk;
+
+typedef struct dgm_kernels {
+    dgm_gemm_f32_ops gemm_f32;
+
+    // y = (x - mean) / sqrt(var + eps) * gamma + beta; beta may be NULL; y may be x. n >= 1
+    void (*layer_norm_f32)(float *y, const float *x, const float *gamma, const float *beta, int n,
+                           float eps);
+    // y = x / sqrt(mean(x^2) + eps) * gamma; y may be x
+    void (*rms_norm_f32)(float *y, const float *x, const float *gamma, int n, float eps);
+    // x = softmax(x) in place; all -inf gives zeros
+    void (*softmax_f32)(float *x, int n);
+    // largest element; -inf for n = 0
+    float (*max_f32)(const float *x, int n);
+    // sum over i of exp(x[i] - max); exp(-inf) = 0
+    float (*sum_exp_f32)(const float *x, int n, float max);
+    // y = act(x), element-wise; y may be x
+    void (*act_f32)(float *y, const float *x, int n, dgm_act act);
+    // y = a + b; y may be either
+    void (*add_f32)(float *y, const float *a, const float *b, int n);
+    // y = fmaf(scale, x, y)
+    void (*axpy_f32)(float *y, const float *x, int n, float scale);
+    float (*dot_f32)(const float *a, const float *b, int n);
+    // y = table row * scale + add (add may be NULL: then one rounded product)
+    void (*gather_f32)(float *y, const float *row, const float *add, int n, float scale);
+    // i8 row with its scale: y = q * row_scale, then as gather_f32
+    void (*gather_i8)(float *y, const int8_t *row, float row_scale, const float *add, int n,
+                      float scale);
+
+    void (*attend_f32)(const dgm_attend_args *args);
+    void (*attend_add_f32)(const dgm_attend_add_args *args);
+
+    // GRU with reset after the product. x, h: gate inputs [3n] in the order r, z, g (biases added):
+    //   r = sig(xr + hr), z = sig(xz + hz), g = tanh(fmaf(r, hg, xg)), out = z * state + (1-z) * g
+    // out may be state.
+    void (*gru_f32)(float *out, const float *state, const float *x, const float *h, int n);
+    // LSTM. x, h: [4n] in the order i, f, g, o:
+    //   c' = sig(f) * c + sig(i) * tanh(g), out = sig(o) * tanh(c'). cell_out may be cell.
+    void (*lstm_f32)(float *out, float *cell_out, const float *cell, const float *x,
+                     const float *h, int n);
+    // SSRU: f = sig(fx), c' = f * c + (1 - f) * x, out = relu(c'). cell_out may be cell.
+    void (*ssru_f32)(float *out, float *cell_out, const float *cell, const float *x,
+                     const float *fx, int n);
+
+    // Offers x[0..n) as tokens first .. first + n - 1 (or ids[0..n) if ids is not NULL, which must
+    // ascend) to the list.
+    void (*topk_f32)(dgm_topk *list, const float *x, int n, int32_t first, const int32_t *ids);
+} dgm_kernels;
+
+// flags: what the CPU has (dgm_cpu_flags) or less.
+void dgm_kernels_init(dgm_kernels *k, unsigned flags);
+
+// A line such as "gemm_f32_avx512 rows_avx512", for --version and logs.
+const char *dgm_kernels_describe(const dgm_kernels *k, char *buffer, size_t size);
+
+#endif
