@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Training recipes of Dragoman: gradient descent and what feeds it. Everything else is C."""

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""SentencePiece vocabularies: training (unigram, byte fallback) and our normalisation.
+
+Ids follow Marian: </s> 0, <unk> 1, no <s>, no <pad>. Byte fallback spends 256 pieces on <0x00>..<0xFF>, so that any
+character (emoji, a name in another script) has a spelling and nothing becomes <unk>.
+
+Normalisation: stock NFKC turns "m²" into "m2", "…" into "..." and drops the joiners inside emoji. Ours composes
+(NFC), folds full-width forms and ligatures, makes every odd space a space, drops invisible marks, and leaves the rest.
+SentencePiece compiles the rules into the model file, so every reader of the model applies the same ones.
+"""
+import random
+import unicodedata
+
+DROPPED = (0x00AD, 0x200B, 0x2060, 0xFEFF, 0x200E, 0x200F)
+SPACES = (0x0009, 0x000A, 0x000B, 0x000C, 0x000D, 0x0085, 0x00A0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000,
+          *range(0x2000, 0x200B))
+
+
+def rules():
+    """{source string: normalised string} of the normalisation described above."""
+    table = {chr(c): "" for c in DROPPED}
+    table.update({chr(c): " " for c in SPACES})
+    table.update({chr(c): " " for c in range(0x01, 0x20) if chr(c) not in table})
+    for code in range(0x80, 0x30000):
+        char = chr(code)
+        if unicodedata.category(char) in ("Cn", "Cs", "Co") or char in table:
+            continue
+        if 0xFF01 <= code <= 0xFF5E or 0xFB00 <= code <= 0xFB06:        # full-width ASCII, Latin ligatures
+            table[char] = unicodedata.normalize("NFKC", char)
+            continue
+        composed, apart = unicodedata.normalize("NFC", char), unicodedata.normalize("NFD", char)
+        if composed != char:                                            # singletons such as the Kelvin sign
+            table[char] = composed
+        elif apart != char and not 0xAC00 <= code <= 0xD7A3:            # Hangul composes by rule: too many for a table
+            table[apart] = char
+    return table
+
+
+def write_rules(path):
+    with open(path, "w", encoding="utf-8") as f:
+        for source, target in sorted(rules().items()):
+            hexes = [" ".join(f"{ord(c):X}" for c in text) for text in (source, target)]
+            f.write("\t".join(hexes) + "\n")
+
+
+def train(files, prefix, size, coverage=0.9998, sentences=700_000, threads=2, seed=7, byte_fallback=True,
+          required="", work=None):
+    """Trains PREFIX.model on a seeded sample of the files' lines."""
+    import sentencepiece
+    rules_path = f"{prefix}.rules.tsv"
+    write_rules(rules_path)
+    lines = []
+    for path in files:
+        with open(path, encoding="utf-8") as f:
+            lines.extend(line.rstrip("\n") for line in f)
+    random.Random(seed).shuffle(lines)
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines[:sentences]), model_prefix=prefix, vocab_size=size, model_type="unigram",
+        character_coverage=coverage, byte_fallback=byte_fallback, bos_id=-1, eos_id=0, unk_id=1, pad_id=-1,
+        normalization_rule_tsv=rules_path, num_threads=threads, required_chars=required, max_sentence_length=4192,
+        minloglevel=1)
+    return f"{prefix}.model"
