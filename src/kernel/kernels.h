@@ -21,20 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernel/act.h"
 #include "kernel/cpu.h"
-
-// Element-wise functions that an epilogue or act_f32 can apply.
-typedef enum dgm_act {
-    DGM_ACT_NONE = 0,
-    DGM_ACT_RELU,
-    DGM_ACT_RELU10, // clipped to [0, 10]
-    DGM_ACT_SWISH,  // x * sigmoid(x)
-    DGM_ACT_GELU,   // exact (erf) form
-    DGM_ACT_GELU_TANH,
-    DGM_ACT_TANH,
-    DGM_ACT_SIGMOID,
-    DGM_ACT_COUNT
-} dgm_act;
 
 // C[m, n] = act(A[m, k] . W[n, k]^T + bias) + residual, for columns n_begin..n_end of W.
 // c, bias and residual are addressed by absolute column: element (r, j) of the result is

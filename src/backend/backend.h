@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+// A device and the coarse operations that models are written in.
+//
+//   dgm_backend   a device: kernels, packing rules. Immutable after open, shared by all threads.
+//   dgm_linear    a weight matrix with its bias, resident and packed for that device.
+//   dgm_embedding a table whose rows are gathered by token id.
+//   dgm_vector    norms, biases and other f32 vectors on the device.
+//   dgm_exec      one worker's stream of operations with its scratch memory and counters.
+//   dgm_mat       a view of activations on the device: address arithmetic through helpers only,
+//                 since the element type is the backend's business.
+//
+// Operations take host arrays for everything that is bookkeeping (token ids, row numbers, lengths)
+// and device views for everything that is arithmetic. They do not fail: capacities are fixed when a
+// worker is opened, and a device error sticks in the exec until dgm_exec_status is asked.
+// A row's result depends on that row alone (docs/ARCHITECTURE.md, "Batch invariance").
+#ifndef DGM_BACKEND_BACKEND_H
+#define DGM_BACKEND_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "format/gguf.h"
+#include "kernel/act.h"
+
+typedef enum dgm_precision {
+    DGM_PRECISION_F32 = 0,
+    DGM_PRECISION_I16,
+    DGM_PRECISION_I8,
+    DGM_PRECISION_COUNT
+} dgm_precision;
+
+const char *dgm_precision_name(dgm_precision p);
+
+typedef struct dgm_backend dgm_backend;
+typedef struct dgm_linear dgm_linear;
+typedef struct dgm_embedding dgm_embedding;
+typedef struct dgm_vector dgm_vector;
+typedef struct dgm_exec dgm_exec;
+
+// ---- device -----------------------------------------------------------------------------------
+
+// name: "cpu". level: highest ISA to use ("c", "avx2", ...), NULL = the best.
+dgm_status dgm_backend_open(dgm_backend **b, const char *name, const char *level, dgm_error *err);
+void dgm_backend_close(dgm_backend **b);
+// "cpu avx512: gemm_f32_avx512 ..." into buffer.
+const char *dgm_backend_describe(const dgm_backend *b, char *buffer, size_t size);
+
+// ---- weights ----------------------------------------------------------------------------------
+
+// One linear layer, or several of equal input width stacked into one product (q, k, v).
+typedef struct dgm_linear_part {
+    const dgm_tensor *weight; // [rows, cols]
+    const dgm_tensor *bias;   // [rows] or NULL
+} dgm_linear_part;
+
+dgm_status dgm_linear_load(dgm_backend *b, const dgm_linear_part *parts, int count,
+                           dgm_precision precision, dgm_linear **out, dgm_error *err);
+void dgm_linear_free(dgm_backend *b, dgm_linear **l); // accepts NULL inside
+int dgm_linear_rows(const dgm_linear *l);             // outputs
+int dgm_linear_cols(const dgm_linear *l);             // inputs
+size_t dgm_linear_bytes(const dgm_linear *l);         // packed size
+
+// The tensor's data must outlive the embedding (it stays in the mapped file).
+dgm_status dgm_embedding_load(dgm_backend *b, const dgm_tensor *table, dgm_embedding **out,
+                              dgm_error *err);
+void dgm_embedding_free(dgm_backend *b, dgm_embedding **e);
+
+dgm_status dgm_vector_load(dgm_backend *b, const dgm_tensor *t, dgm_vector **out, dgm_error *err);
+// From host numbers (computed tables such as sinusoids): [rows, cols] row-major.
+dgm_status dgm_vector_from(dgm_backend *b, const float *data, int rows, int cols, dgm_vector **out,
+                           dgm_error *err);
+void dgm_vector_free(dgm_backend *b, dgm_vector **v);
+
+// ---- activations ------------------------------------------------------------------------------
+
+typedef struct dgm_mat {
+    void *data;
+    int rows, cols;
+    int stride; // elements between rows
+    int elem;   // bytes of an element
+} dgm_mat;
+
+static inline dgm_mat dgm_mat_rows(dgm_mat m, int first, int count)
+{
+    m.data = (char *)m.data + (size_t)first * (size_t)m.stride * (size_t)m.elem;
+    m.rows = count;
+    return m;
+}
+
+static inline dgm_mat dgm_mat_cols(dgm_mat m, int first, int count)
+{
+    m.data = (char *)m.data + (size_t)first * (size_t)m.elem;
+    m.cols = count;
+    return m;
+}
+
+// A worker. scratch_bytes: what all the operations and the model states opened on it may take
+// (address space; touched pages only cost memory).
+dgm_status dgm_exec_open(dgm_backend *b, size_t scratch_bytes, dgm_exec **x, dgm_error *err);
+void dgm_exec_close(dgm_exec **x);
+dgm_status dgm_exec_status(dgm_exec *x, dgm_error *err);
+dgm_backend *dgm_exec_backend(dgm_exec *x);
+
+// Device memory from the worker's arena: stack discipline with mark and reset. data is NULL when
+// the arena is full (only possible while opening a state; see dgm_mat_bytes for sizing).
+dgm_mat dgm_exec_mat(dgm_exec *x, int rows, int cols);
+size_t dgm_exec_mat_bytes(const dgm_backend *b, int rows, int cols);
+size_t dgm_exec_mark(dgm_exec *x);
+void dgm_exec_reset(dgm_exec *x, size_t mark);
+size_t dgm_exec_peak(const dgm_exec *x);
+// Host memory with the same life time.
+dgm_arena *dgm_exec_host(dgm_exec *x);
+
+// ---- operations -------------------------------------------------------------------------------
+
+// y = act(x W^T + b) + residual. residual may be NULL or equal y. y must not alias x.
+void dgm_op_linear(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *w, dgm_act act,
+                   const dgm_mat *residual);
+
+// y[i] = scale * table[ids[i]] + positions[pos[i]]. ids[i] < 0: `start` (NULL: a zero vector),
+// unscaled. positions NULL: nothing is added.
+void dgm_op_embed(dgm_exec *x, dgm_mat y, const dgm_embedding *table, const int32_t *ids,
+                  float scale, const dgm_vector *start, const dgm_vector *positions,
+                  const int32_t *pos);
+
+// Layer norm of every row; y may be in.
+void dgm_op_norm(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma,
+                 const dgm_vector *beta, float eps);
+void dgm_op_act(dgm_exec *x, dgm_mat y, dgm_mat in, dgm_act act);
+void dgm_op_add(dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b);          // y may be a or b
+void dgm_op_add_vector(dgm_exec *x, dgm_mat y, dgm_mat a, const dgm_vector *v); // to every row
+void dgm_op_maxout(dgm_exec *x, dgm_mat y, dgm_mat in); // y[j] = max(in[2j], in[2j+1])
+void dgm_op_zero(dgm_exec *x, dgm_mat y);
+// y[i] = in[index[i]] (index NULL: i). Rows must not overlap.
+void dgm_op_gather(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index);
+// y[index[i]] = in[i] for the rows of in.
+void dgm_op_scatter(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index);
+// y[i] = mean of rows first[i] .. first[i] + count[i] - 1 of in.
+void dgm_op_mean(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *first, const int32_t *count);
+
+// Where one query row finds its keys and values: row j lies index[j] (NULL: j) strides behind k and v.
+typedef struct dgm_attend_row {
+    const void *k, *v;    // device
+    const int32_t *index; // host, [n] or NULL
+    int n;                // >= 1
+} dgm_attend_row;
+
+typedef struct dgm_attend {
+    int heads, dk, dv;
+    int stride; // elements between rows of k, and of v
+    float scale;
+    const dgm_attend_row *rows; // [q.rows]
+    float *const *align;        // host: align[r] NULL or [n] for the weights of align_head; or NULL
+    int align_head;             // -1: mean of the heads
+} dgm_attend;
+
+// out[r] = softmax(scale * q[r] . k) v, per head. One head and scale 1 is the product attention.
+void dgm_op_attend(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_attend *a);
+// Additive attention, one head: e_j = w . tanh(q + k_j). Keys are rows of q.cols, values rows of
+// out.cols, both contiguous (a->stride, heads, dk, dv, scale and index are not used).
+void dgm_op_attend_add(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_vector *w,
+                       const dgm_attend *a);
+
+// Gates, row by row. x and h hold the gate inputs (kernel/kernels.h); out may be state.
+void dgm_op_gru(dgm_exec *x, dgm_mat out, dgm_mat state, dgm_mat gx, dgm_mat gh);
+void dgm_op_lstm(dgm_exec *x, dgm_mat out, dgm_mat cell_out, dgm_mat cell, dgm_mat gx, dgm_mat gh);
+void dgm_op_ssru(dgm_exec *x, dgm_mat out, dgm_mat cell_out, dgm_mat cell, dgm_mat in, dgm_mat f);
+
+// Copies device rows to host floats (tests, tools).
+void dgm_op_read(dgm_exec *x, float *host, dgm_mat in);
+
+// ---- rank: projection, normalisation, terms, top-k ---------------------------------------------
+
+// Tokens that may win for one sentence, ascending; NULL in their place means the whole vocabulary.
+typedef struct dgm_candidates {
+    const int32_t *ids;
+    int count;
+} dgm_candidates;
+
+// What scorers add to one row. The score of token v is
+//   base + constant + lambda * log p(v) + table[v] + (value of v in the sparse list)
+// and -inf where v is denied, or where allow is given and does not hold v.
+typedef struct dgm_terms {
+    float base, constant, lambda; // lambda = 1 without an evidence model
+    const float *table;           // host, [vocabulary] or NULL
+    const int32_t *add_ids;       // ascending
+    const float *add_values;
+    int add_count;
+    const int32_t *allow; // ascending; NULL: everything
+    int allow_count;
+    const int32_t *deny; // ascending
+    int deny_count;
+} dgm_terms;
+
+typedef enum dgm_mix { DGM_MIX_LOG_LINEAR = 0, DGM_MIX_ARITHMETIC, DGM_MIX_COUNT } dgm_mix;
+
+typedef struct dgm_rank_part {
+    const dgm_linear *out; // all parts have the same number of outputs
+    dgm_mat hidden;        // [rows, inputs of out]
+    float weight;          // weights of the parts sum to 1 for a mean
+} dgm_rank_part;
+
+typedef struct dgm_rank {
+    const dgm_rank_part *parts;
+    int part_count;
+    dgm_mix mix;
+    bool normalise; // false: raw logits are log-probabilities (self-normalised models)
+    int rows, k, watch_count;
+    const dgm_candidates *const *candidates; // [rows] or NULL; softmax runs over the candidates
+    const dgm_terms *terms;                  // [rows]
+    const int32_t *never; // ascending: counted in the softmax sum, never chosen
+    int never_count;
+    const int32_t *watch; // [rows, watch_count]; -1: nothing
+    // results (host)
+    float *score;       // [rows, k], best first; -inf where there are fewer than k
+    int32_t *token;     // [rows, k]; -1 where the score is -inf
+    float *watch_score; // [rows, watch_count]; never list and allow/deny do not apply to them
+    float *log_z;       // [rows, part_count] or NULL
+} dgm_rank;
+
+// Ties: lower token id first. Scratch: dgm_rank_bytes before opening the worker.
+void dgm_op_rank(dgm_exec *x, const dgm_rank *r);
+size_t dgm_rank_bytes(const dgm_backend *b, int rows, int parts, int vocabulary);
+
+#endif
