@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// A translation model in a GGUF file (docs/FORMAT.md, section 2): the keys that every architecture
+// shares. Architecture keys and weights are read by model/ through gguf.h.
+//
+// Everything returned is a view that lives as long as the dgm_gguf.
+#ifndef DGM_FORMAT_MODELFILE_H
+#define DGM_FORMAT_MODELFILE_H
+
+#include "format/gguf.h"
+
+#define DGM_FORMAT_VERSION 1
+#define DGM_VOCAB_MAX (1 << 24)
+
+// Opens a file and checks that it is a Dragoman model this program can read: general.architecture,
+// dragoman.format_version (newer: DGM_ERR_VERSION), dragoman.architecture present.
+dgm_status dgm_modelfile_open(dgm_gguf **g, const char *path, dgm_error *err);
+// The same checks on a file that is open already.
+dgm_status dgm_modelfile_check(const dgm_gguf *g, dgm_error *err);
+// "transformer", "rnn": the value of dragoman.architecture of a checked file.
+const char *dgm_modelfile_architecture(const dgm_gguf *g);
+
+typedef enum dgm_side { DGM_SOURCE = 0, DGM_TARGET = 1 } dgm_side;
+
+typedef enum dgm_vocab_kind { DGM_VOCAB_SENTENCEPIECE = 0, DGM_VOCAB_WORDS = 1 } dgm_vocab_kind;
+
+typedef enum dgm_tokenizer_kind {
+    DGM_TOKENIZER_NONE = 0, // text is split at spaces
+    DGM_TOKENIZER_MOSES = 1
+} dgm_tokenizer_kind;
+
+// Section 2.2 for one side. All ids are in [0, size), lists too; absent ids are -1.
+typedef struct dgm_vocab_spec {
+    bool shared; // target only: the file has no target vocabulary, this is the source's
+    dgm_vocab_kind kind;
+    int size;
+    const uint8_t *model; // sentencepiece: the serialised model
+    size_t model_size;
+    const int32_t *map; // sentencepiece: id of piece i, or -1; NULL = identity
+    size_t map_count;
+    dgm_gguf_strings words; // words: spelling of each id, `size` of them
+    dgm_tokenizer_kind tokenizer;
+    const char *language;   // of the tokeniser's rules; "" if absent
+    dgm_gguf_strings extra; // spellings of the last extra.count ids
+    int eos, unk, pad, bos;
+    const int32_t *prefix; // ids put before every sentence
+    size_t prefix_count;
+    bool append_eos;      // source
+    int start;            // target: first decoder input, -1 = the architecture's own
+    const int32_t *never; // target: ids that are never chosen
+    size_t never_count;
+} dgm_vocab_spec;
+
+dgm_status dgm_modelfile_vocab(const dgm_gguf *g, dgm_side side, dgm_vocab_spec *out,
+                               dgm_error *err);
+
+// Order of dragoman.decode.finish and dragoman.decode.precision; NULL-terminated.
+extern const char *const dgm_finish_names[];    // margin, shrink, mask, refill, huggingface
+extern const char *const dgm_precision_names[]; // f32, i16, i8
+
+// Section 2.3 with the defaults filled in.
+typedef struct dgm_decode_spec {
+    int beam;
+    int finish;    // index into dgm_finish_names
+    int precision; // index into dgm_precision_names; -1 = the file does not say
+    float length_penalty, word_penalty;
+    int max_length;
+    float max_length_factor;
+    int max_source;
+    bool allow_unk;
+    int align_layer, align_head;
+    bool self_normalised;
+} dgm_decode_spec;
+
+dgm_status dgm_modelfile_decode(const dgm_gguf *g, dgm_decode_spec *out, dgm_error *err);
+
+#endif
