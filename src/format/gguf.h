@@ -64,10 +64,10 @@ const char *dgm_tensor_type_name(int type); // "f32", "i8", ...; "?" if unknown
 size_t dgm_tensor_type_size(int type);      // bytes of an element; 0 if unknown
 
 // Text that is not NUL-terminated: a view into the file.
-typedef struct dgm_text {
+typedef struct dgm_gguf_text {
     const char *data;
     size_t size;
-} dgm_text;
+} dgm_gguf_text;
 
 // A tensor of an open file. Matrices are [rows, cols], cols contiguous. A vector has n_dims 1,
 // rows 1 and cols = its length. With more dimensions rows is the product of all but the last.
@@ -147,7 +147,7 @@ dgm_status dgm_gguf_get_bytes(const dgm_gguf *g, const char *key, dgm_need need,
 // String arrays are walked:
 //     dgm_gguf_strings it = {0};
 //     DGM_TRY(dgm_gguf_get_strings(g, key, DGM_OPTIONAL, &it, err));
-//     for (dgm_text s; dgm_gguf_strings_next(&it, &s);) ...
+//     for (dgm_gguf_text s; dgm_gguf_strings_next(&it, &s);) ...
 typedef struct dgm_gguf_strings {
     const uint8_t *pos;
     uint64_t count; // elements left
@@ -155,7 +155,7 @@ typedef struct dgm_gguf_strings {
 
 dgm_status dgm_gguf_get_strings(const dgm_gguf *g, const char *key, dgm_need need,
                                 dgm_gguf_strings *out, dgm_error *err);
-bool dgm_gguf_strings_next(dgm_gguf_strings *it, dgm_text *out); // false at the end
+bool dgm_gguf_strings_next(dgm_gguf_strings *it, dgm_gguf_text *out); // false at the end
 
 // Tensors, in file order: 0 <= i < count.
 int dgm_gguf_tensor_count(const dgm_gguf *g);

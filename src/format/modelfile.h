@@ -9,7 +9,7 @@
 #include "format/gguf.h"
 
 #define DGM_FORMAT_VERSION 1
-#define DGM_VOCAB_MAX (1 << 24)
+#define DGM_SPEC_VOCAB_MAX (1 << 24)
 
 // Opens a file and checks that it is a Dragoman model this program can read: general.architecture,
 // dragoman.format_version (newer: DGM_ERR_VERSION), dragoman.architecture present.
@@ -21,24 +21,24 @@ const char *dgm_modelfile_architecture(const dgm_gguf *g);
 
 typedef enum dgm_side { DGM_SOURCE = 0, DGM_TARGET = 1 } dgm_side;
 
-typedef enum dgm_vocab_kind { DGM_VOCAB_SENTENCEPIECE = 0, DGM_VOCAB_WORDS = 1 } dgm_vocab_kind;
+typedef enum dgm_spec_kind { DGM_SPEC_SENTENCEPIECE = 0, DGM_SPEC_WORDS = 1 } dgm_spec_kind;
 
-typedef enum dgm_tokenizer_kind {
-    DGM_TOKENIZER_NONE = 0, // text is split at spaces
-    DGM_TOKENIZER_MOSES = 1
-} dgm_tokenizer_kind;
+typedef enum dgm_spec_tokenizer {
+    DGM_SPEC_TOKENIZER_NONE = 0, // text is split at spaces
+    DGM_SPEC_TOKENIZER_MOSES = 1
+} dgm_spec_tokenizer;
 
 // Section 2.2 for one side. All ids are in [0, size), lists too; absent ids are -1.
 typedef struct dgm_vocab_spec {
     bool shared; // target only: the file has no target vocabulary, this is the source's
-    dgm_vocab_kind kind;
+    dgm_spec_kind kind;
     int size;
     const uint8_t *model; // sentencepiece: the serialised model
     size_t model_size;
     const int32_t *map; // sentencepiece: id of piece i, or -1; NULL = identity
     size_t map_count;
     dgm_gguf_strings words; // words: spelling of each id, `size` of them
-    dgm_tokenizer_kind tokenizer;
+    dgm_spec_tokenizer tokenizer;
     const char *language;   // of the tokeniser's rules; "" if absent
     dgm_gguf_strings extra; // spellings of the last extra.count ids
     int eos, unk, pad, bos;
