@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+// The seam between models and searches.
+//
+// A search never sees an architecture, a device or a vocabulary size. It speaks of
+//   slots   one per sentence: what the encoder left behind, filled once (dgm_encode, dgm_release)
+//   rows    decoder states. dgm_start makes one per slot; dgm_step feeds each row's parent one
+//           token and makes a new row. Parents stay valid: siblings may share one, and a row may be
+//           stepped again. dgm_retain drops every row that is not named (a Transformer keeps the
+//           key/value entries of their ancestors by reference; nothing is copied).
+//   hidden  per new row the vector that multiplies the output matrix; dgm_op_rank takes it further.
+// Rows of one call may differ in sentence, position and length, so that a sentence can enter or
+// leave at any step.
+//
+//   dgm_model   immutable weights, shared by all threads
+//   dgm_state   one worker's slots and rows of one model, on a dgm_exec
+#ifndef DGM_MODEL_MODEL_H
+#define DGM_MODEL_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backend/backend.h"
+#include "base/status.h"
+#include "format/gguf.h"
+
+typedef struct dgm_model dgm_model;
+typedef struct dgm_state dgm_state;
+
+enum { DGM_STEP_TOKENS = 2, DGM_NO_TOKEN = -1 };
+
+// What the model file says about itself; strings and arrays are borrowed from the file.
+typedef struct dgm_model_info {
+    const char *architecture; // row of the model table
+    int source_vocab, target_vocab;
+    int hidden;          // width of the vectors that rank takes
+    int tokens_per_step; // 1; 2 for double-token models
+    int layers, heads;   // decoder's, for alignments
+    int max_source, max_target; // hard limits of learned positions; INT32_MAX if there is none
+    int32_t source_eos, source_unk, eos, unk, pad;
+    int32_t start;       // first decoder input; DGM_NO_TOKEN: the architecture's own start
+    bool append_eos;     // the encoder's input ends with source_eos
+    const int32_t *source_prefix, *target_prefix, *never; // never is ascending
+    int source_prefix_count, target_prefix_count, never_count;
+    bool self_normalised;
+    int align_layer, align_head; // resolved: layer from 0, head -1 = mean
+    uint64_t parameters, packed_bytes;
+    struct {
+        int beam, max_length, max_source;
+        int finish;        // index into dgm_finish_names
+        int precision;     // dgm_precision, or -1: the file does not say
+        float length_penalty, word_penalty, max_length_factor;
+        bool allow_unk;
+    } defaults;
+} dgm_model_info;
+
+// Names of the finishing policies, in the order of search/search.h; NULL at the end.
+extern const char *const dgm_finish_names[];
+
+// The file must outlive the model. precision: how products are computed.
+dgm_status dgm_model_load(dgm_model **m, dgm_backend *b, const dgm_gguf *file,
+                          dgm_precision precision, dgm_error *err);
+void dgm_model_free(dgm_model **m); // sets NULL; accepts NULL inside
+const dgm_model_info *dgm_model_describe(const dgm_model *m);
+const dgm_linear *dgm_model_output(const dgm_model *m); // [target_vocab, hidden]
+
+// Capacities of one worker's state.
+typedef struct dgm_limits {
+    int slots;  // sentences at once
+    int rows;   // rows of one step
+    int source; // longest source in tokens, eos included
+    int target; // longest target in tokens
+} dgm_limits;
+
+// Bytes of a worker's scratch that a state takes (address space; pages cost when touched).
+size_t dgm_state_bytes(const dgm_model *m, const dgm_limits *limits);
+dgm_status dgm_state_open(const dgm_model *m, dgm_exec *x, const dgm_limits *limits,
+                          dgm_state **s, dgm_error *err);
+void dgm_state_close(dgm_state **s);
+void dgm_state_clear(dgm_state *s); // drops all slots and rows, e.g. after an error
+
+typedef struct dgm_source {
+    const int32_t *ids; // eos included where the model wants it
+    int count;          // 1 .. limits.source
+} dgm_source;
+
+// Fills a free slot per source. DGM_ERR_ARGUMENT when there are too few or a source is too long.
+dgm_status dgm_encode(dgm_state *s, int count, const dgm_source *sources, int32_t *slots,
+                      dgm_error *err);
+void dgm_release(dgm_state *s, int count, const int32_t *slots); // their rows are dropped already
+
+dgm_status dgm_start(dgm_state *s, int count, const int32_t *slots, int32_t *rows, dgm_error *err);
+
+typedef struct dgm_step_row {
+    int32_t parent;                  // a live row
+    int32_t token[DGM_STEP_TOKENS];  // DGM_NO_TOKEN as first input: the architecture's start
+} dgm_step_row;
+
+typedef struct dgm_step_result {
+    int32_t *rows;       // [count], filled: the new rows
+    dgm_mat hidden;      // [count * tokens_per_step, hidden], valid until the next step of this state
+    float *const *align; // caller's: NULL, or per row NULL or [source length] for attention weights
+} dgm_step_result;
+
+// count <= limits.rows.
+dgm_status dgm_step(dgm_state *s, int count, const dgm_step_row *steps, dgm_step_result *out,
+                    dgm_error *err);
+void dgm_retain(dgm_state *s, int count, const int32_t *rows); // rows may repeat
+
+int dgm_row_slot(const dgm_state *s, int32_t row);
+int dgm_slot_length(const dgm_state *s, int32_t slot); // source tokens
+
+#endif

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// What a search adds to model scores, as data for rank (dgm_terms), not as callbacks inside it.
+//
+// A scorer keeps one int32 of state per hypothesis (an automaton state, a position in a prefix) and
+// whatever it needs per sentence (by place, as in vocabsel.h). Per step and row the search calls
+// `terms` with a zeroed dgm_terms (base and lambda set), ranks, and `advance`s the state by the
+// token chosen. `finish` may change the score of a completed hypothesis. A row without any allowed
+// token dies.
+#ifndef DGM_SCORE_SCORE_H
+#define DGM_SCORE_SCORE_H
+
+#include "model/model.h"
+
+typedef struct dgm_scorer dgm_scorer;
+
+// What a scorer may want to know about a sentence when it enters.
+typedef struct dgm_score_sentence {
+    const int32_t *source;
+    int source_count;
+    const int32_t *prefix; // forced first target tokens
+    int prefix_count;
+} dgm_score_sentence;
+
+typedef struct dgm_scorer_ops {
+    const char *name;
+    dgm_status (*admit)(dgm_scorer *s, int place, const dgm_score_sentence *sentence,
+                        int32_t *state, dgm_error *err); // state of the empty hypothesis
+    // Arrays it points terms at live until the next call of terms for the same place and row.
+    void (*terms)(dgm_scorer *s, int place, int32_t state, dgm_terms *terms);
+    int32_t (*advance)(dgm_scorer *s, int place, int32_t state, int32_t token);
+    float (*finish)(dgm_scorer *s, int place, int32_t state, float score);
+    void (*leave)(dgm_scorer *s, int place);
+    void (*close)(dgm_scorer *s);
+} dgm_scorer_ops;
+
+struct dgm_scorer {
+    const dgm_scorer_ops *ops;
+    void *data;
+};
+
+enum { DGM_SCORERS_MAX = 4 };
+
+// Length normalisation of a finished hypothesis: sum / length^penalty, where length counts the real
+// tokens and one end symbol.
+float dgm_length_normalise(float sum, int length, float penalty);
+
+#endif

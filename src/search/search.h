@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+// Searches over the model seam: many sentences at once, each entering and leaving when it likes.
+//
+// One dgm_search per worker. dgm_search_admit gives it sentences while it has free places;
+// dgm_search_advance makes one step for all of them (rows of all sentences in one product) and
+// reports those that finished. Nothing is allocated after dgm_search_open.
+//
+//     while (work left || dgm_search_active(s)) {
+//         while (work left && dgm_search_free(s)) dgm_search_admit(s, ...);
+//         dgm_search_advance(s, on_result, cookie, err);
+//     }
+//
+// A search is one file and one row in search_table.c.
+#ifndef DGM_SEARCH_SEARCH_H
+#define DGM_SEARCH_SEARCH_H
+
+#include "model/model.h"
+#include "score/score.h"
+#include "vocabsel/vocabsel.h"
+
+typedef struct dgm_search dgm_search;
+
+// Finishing policies, PAPER_NOTES-style; names in dgm_finish_names.
+typedef enum dgm_finish {
+    DGM_FINISH_MARGIN = 0, // finished leave; stop when best finished - best live >= margin
+    DGM_FINISH_SHRINK,     // the beam shrinks for good by every finished hypothesis
+    DGM_FINISH_MASK,       // a finished one takes a place in its step, then the beam refills
+    DGM_FINISH_REFILL,     // only among the best W; live beam refilled; stop at W finished
+    DGM_FINISH_HUGGINGFACE,
+    DGM_FINISH_COUNT
+} dgm_finish;
+
+enum { DGM_PARTS_MAX = 8, DGM_BEAM_MAX = 256 };
+
+typedef struct dgm_search_config {
+    const char *search; // "auto", "greedy" or "beam"
+    int beam, nbest;    // nbest <= beam
+    dgm_finish finish;
+    dgm_mix mix;
+    bool normalise;       // softmax on; off for self-normalised models
+    float margin;         // 3.0, for DGM_FINISH_MARGIN
+    float length_penalty, word_penalty;
+    float max_length_factor; // with max_length; 0: no such limit
+    int max_length;          // tokens without the end symbol
+    bool allow_unk;
+    bool alignment, word_scores; // keep what the results need
+    int places;                  // sentences at once
+    int max_source;              // longest source that will be admitted
+} dgm_search_config;
+
+// One ensemble member.
+typedef struct dgm_search_part {
+    dgm_state *state;
+    float weight;
+} dgm_search_part;
+
+typedef struct dgm_search_request {
+    dgm_source source;     // borrowed until the sentence is reported
+    const int32_t *prefix; // forced first tokens, borrowed likewise
+    int prefix_count;
+    uint64_t id; // the caller's
+} dgm_search_request;
+
+// Views into the search's memory, valid during the callback.
+typedef struct dgm_hypothesis {
+    const int32_t *tokens;    // [count], without the end symbol
+    int count;
+    float score;              // what hypotheses are ranked by (normalised by length)
+    float sum;                // log-probability with the end symbol, unnormalised
+    const float *word_scores; // [count + 1] with the end symbol's, or NULL
+    const float *alignment;   // [count, source length] attention weights, or NULL
+    bool finished;            // false: cut off at the maximum length
+} dgm_hypothesis;
+
+typedef struct dgm_search_result {
+    uint64_t id;
+    const dgm_hypothesis *hypotheses; // best first
+    int count;                        // >= 1 unless the status is an error
+    int source_count, steps;
+} dgm_search_result;
+
+typedef void (*dgm_search_sink)(void *cookie, const dgm_search_result *result);
+
+// Counts over the life of a search, for --stats.
+typedef struct dgm_search_stats {
+    uint64_t sentences, steps, rows, rank_rows, tokens; // steps: calls of step; rows: rows in them
+} dgm_search_stats;
+
+// parts: states with limits.slots >= places and limits.rows >= places * beam. vocabsel and scorers
+// stay owned by the caller and outlive the search. Memory comes from the arena of x's host side.
+dgm_status dgm_search_open(dgm_search **s, dgm_exec *x, const dgm_search_config *config,
+                           const dgm_search_part *parts, int part_count, dgm_vocabsel *vocabsel,
+                           dgm_scorer *scorers, int scorer_count, dgm_error *err);
+size_t dgm_search_bytes(const dgm_search_config *config, int part_count, int vocabulary);
+void dgm_search_close(dgm_search **s);
+
+int dgm_search_free(const dgm_search *s);   // places left
+int dgm_search_active(const dgm_search *s); // sentences inside
+// count <= dgm_search_free. All are encoded in one batch.
+dgm_status dgm_search_admit(dgm_search *s, const dgm_search_request *requests, int count,
+                            dgm_error *err);
+dgm_status dgm_search_advance(dgm_search *s, dgm_search_sink sink, void *cookie, dgm_error *err);
+void dgm_search_clear(dgm_search *s); // forgets all sentences, e.g. after an error
+const dgm_search_stats *dgm_search_counts(const dgm_search *s);
+
+#endif
