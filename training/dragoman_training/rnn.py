@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: MIT
+"""The attentional recurrent models in every variant that the C engine runs (docs/FORMAT.md, 2.5).
+
+One RNNConfig states the variant. An encoder of any depth (GRU or LSTM, one or both directions) gives s_1..s_S; one of
+three decoders reads them. x = embedding of the previous target word, h = state, c = context:
+
+  devlin       d_j = tanh(Wa h + Va x) . tanh(Ua s_j);  c;  h' = GRU(x and c, h), bias on the input side only
+  conditional  h~ = GRU1(x, h);  e_j = v . tanh(Wq h~ + Uk s_j + b);  c;  h' = GRU2(c, h~)
+  bahdanau     e_j = v . tanh(Wq h + Uk s_j + b);  c;  h' = GRU([x; c], h)
+
+  read-out     t = act(Rx x + Rh h' + Rc c + b), act = identity, tanh or maxout over neighbours; without one t = h'
+  start        h_0 = tanh(W mean(s) + b); the first x is a zero vector, or the row of start_token
+
+Every GRU applies its reset gate after the product, as PyTorch's does: g = tanh(x_g + r * h_g), h' = z h + (1 - z) g.
+Shapes: B sentences, S source and T target positions, E embedding, W encoder output, H state, A attention, V target
+vocabulary. Ids follow transformer.py: a source ends with </s>; id V (one past the last row) pads and starts.
+The class offers the calls of transformer.Transformer (encode, forward, logits); step() walks one position at a time.
+"""
+from dataclasses import asdict, dataclass, fields
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+CHOICES = {"encoder_cell": ("gru", "lstm"), "decoder": ("devlin", "conditional", "bahdanau"),
+           "readout": ("none", "linear", "tanh", "maxout"), "tied": ("all", "target", "none")}
+
+
+@dataclass
+class RNNConfig:
+    vocab_size: int                    # target rows; source rows too unless source_vocab_size says otherwise
+    source_vocab_size: int = 0         # 0: same vocabulary as the target
+    embed: int = 512
+    encoder_hidden: int = 512          # of one direction
+    encoder_layers: int = 1
+    encoder_cell: str = "gru"          # gru | lstm
+    encoder_bidirectional: bool = True
+    decoder: str = "conditional"       # devlin | conditional | bahdanau
+    decoder_hidden: int = 512
+    attention: int = 512
+    readout: str = "tanh"              # none | linear | tanh | maxout
+    readout_size: int = 0              # 0: as wide as an embedding; unused with none
+    tied: str = "none"                 # all (source = target = output) | target (target = output) | none
+    output_bias: bool = True
+    start_token: int = -1              # id whose row is the first decoder input; -1: a zero vector
+    max_positions: int = 1024          # longest sentence that training and search accept
+    dropout: float = 0.1
+
+    def __post_init__(self):
+        for name, allowed in CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name}: {getattr(self, name)!r} is not one of {', '.join(allowed)}")
+        self.source_vocab_size = self.source_vocab_size or self.vocab_size
+        self.readout_size = 0 if self.readout == "none" else self.readout_size or self.embed
+        if self.tied == "all" and self.source_vocab_size != self.vocab_size:
+            raise ValueError("tied: all needs one vocabulary for both sides")
+        if self.tied != "none" and self.output_width != self.embed:
+            raise ValueError(f"tied: {self.tied} needs {self.output_width} outputs to be as wide as embed {self.embed}")
+        if not -1 <= self.start_token < self.vocab_size:
+            raise ValueError(f"start_token {self.start_token} is not in the vocabulary")
+
+    @property
+    def encoder_width(self):
+        return self.encoder_hidden * (2 if self.encoder_bidirectional else 1)
+
+    @property
+    def output_width(self):
+        return self.readout_size or self.decoder_hidden
+
+    @classmethod
+    def from_dict(cls, values):
+        known = {f.name for f in fields(cls)}
+        unknown = sorted(set(values) - known)
+        if unknown:
+            raise ValueError(f"unknown model setting: {', '.join(unknown)}")
+        return cls(**values)
+
+    def to_dict(self):
+        return asdict(self)
+
+
+def linear(rows_in, rows_out, bias=True, gates=1):
+    """A layer of `gates` stacked square-ish matrices, each with Xavier's spread."""
+    layer = nn.Linear(rows_in, rows_out, bias=bias)
+    for part in layer.weight.data.chunk(gates):
+        nn.init.xavier_uniform_(part)
+    if bias:
+        nn.init.zeros_(layer.bias)
+    return layer
+
+
+def gru(x, h, state):
+    """x, h: gate inputs [.., 3H] in the order r, z, g, biases included; state [.., H]."""
+    xr, xz, xg = x.chunk(3, -1)
+    hr, hz, hg = h.chunk(3, -1)
+    r, z = torch.sigmoid(xr + hr), torch.sigmoid(xz + hz)
+    g = torch.tanh(xg + r * hg)
+    return z * state + (1 - z) * g
+
+
+def context(energy, mask, memory):
+    """Softmax of energy [B, S] where mask is set, and the weighted sum of memory [B, S, W]."""
+    weights = energy.masked_fill(~mask, float("-inf")).softmax(-1)
+    return torch.bmm(weights[:, None], memory)[:, 0], weights
+
+
+class DevlinCell(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        e, h, a, s = config.embed, config.decoder_hidden, config.attention, config.encoder_width
+        self.att_h = linear(h, a, False)
+        self.att_x = linear(e, a, False)
+        self.att_key = linear(s, a, False)
+        self.gru_x = linear(e, 3 * h, True, 3)
+        self.gru_c = linear(s, 3 * h, False, 3)
+        self.gru_h = linear(h, 3 * h, False, 3)
+
+    def keys(self, memory):
+        return torch.tanh(self.att_key(memory))
+
+    def inputs(self, x):
+        return self.att_x(x), self.gru_x(x)
+
+    def step(self, inputs, h, keys, memory, mask):
+        query = torch.tanh(self.att_h(h) + inputs[0])                            # [B, A]
+        c, weights = context(torch.bmm(keys, query[..., None])[..., 0], mask, memory)
+        return gru(inputs[1] + self.gru_c(c), self.gru_h(h), h), c, weights
+
+
+class AdditiveAttention(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.att_query = linear(config.decoder_hidden, config.attention, False)
+        self.att_key = linear(config.encoder_width, config.attention)
+        self.att_v = nn.Parameter((torch.rand(config.attention) * 2 - 1) * (3 / config.attention) ** 0.5)
+
+    def keys(self, memory):
+        return self.att_key(memory)
+
+    def attend(self, state, keys, memory, mask):
+        energy = torch.tanh(self.att_query(state)[:, None] + keys) @ self.att_v  # [B, S]
+        return context(energy, mask, memory)
+
+
+class ConditionalCell(AdditiveAttention):
+    def __init__(self, config):
+        super().__init__(config)
+        e, h, s = config.embed, config.decoder_hidden, config.encoder_width
+        self.gru1_x = linear(e, 3 * h, True, 3)
+        self.gru1_h = linear(h, 3 * h, True, 3)
+        self.gru2_x = linear(s, 3 * h, True, 3)
+        self.gru2_h = linear(h, 3 * h, True, 3)
+
+    def inputs(self, x):
+        return (self.gru1_x(x),)
+
+    def step(self, inputs, h, keys, memory, mask):
+        h = gru(inputs[0], self.gru1_h(h), h)
+        c, weights = self.attend(h, keys, memory, mask)
+        return gru(self.gru2_x(c), self.gru2_h(h), h), c, weights
+
+
+class BahdanauCell(AdditiveAttention):
+    def __init__(self, config):
+        super().__init__(config)
+        e, h, s = config.embed, config.decoder_hidden, config.encoder_width
+        self.gru_x = linear(e, 3 * h, True, 3)
+        self.gru_c = linear(s, 3 * h, False, 3)
+        self.gru_h = linear(h, 3 * h, True, 3)
+
+    def inputs(self, x):
+        return (self.gru_x(x),)
+
+    def step(self, inputs, h, keys, memory, mask):
+        c, weights = self.attend(h, keys, memory, mask)
+        return gru(inputs[0] + self.gru_c(c), self.gru_h(h), h), c, weights
+
+
+CELLS = {"devlin": DevlinCell, "conditional": ConditionalCell, "bahdanau": BahdanauCell}
+
+
+class Readout(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.kind = config.readout
+        rows = config.readout_size * (2 if config.readout == "maxout" else 1)
+        self.x = linear(config.embed, rows)
+        self.h = linear(config.decoder_hidden, rows, False)
+        self.c = linear(config.encoder_width, rows, False)
+
+    def forward(self, x, h, c):
+        t = self.x(x) + self.h(h) + self.c(c)
+        if self.kind == "tanh":
+            return torch.tanh(t)
+        if self.kind == "maxout":
+            return t.unflatten(-1, (-1, 2)).max(-1)[0]
+        return t
+
+
+class RNN(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        std = config.embed ** -0.5
+        self.embedding = nn.Parameter(torch.randn(config.vocab_size, config.embed) * std)
+        if config.tied != "all":
+            self.source_embedding = nn.Parameter(torch.randn(config.source_vocab_size, config.embed) * std)
+        if config.tied == "none":
+            width = config.output_width
+            self.output = nn.Parameter(torch.randn(config.vocab_size, width) * width ** -0.5)
+        if config.output_bias:
+            self.output_bias = nn.Parameter(torch.zeros(config.vocab_size))
+        kind = nn.GRU if config.encoder_cell == "gru" else nn.LSTM
+        self.encoder = kind(config.embed, config.encoder_hidden, config.encoder_layers, batch_first=True,
+                            bidirectional=config.encoder_bidirectional,
+                            dropout=config.dropout if config.encoder_layers > 1 else 0.0)
+        self.init = linear(config.encoder_width, config.decoder_hidden)
+        self.cell = CELLS[config.decoder](config)
+        if config.readout != "none":
+            self.readout = Readout(config)
+
+    @property
+    def pad(self):
+        return self.config.vocab_size
+
+    @property
+    def source_pad(self):
+        return self.config.source_vocab_size
+
+    def output_rows(self):
+        return self.output if self.config.tied == "none" else self.embedding
+
+    def embed(self, ids, side):
+        """[B, T] ids -> [B, T, E]; the padding id is a zero vector, or start_token's row on the target side."""
+        config = self.config
+        source = side == "source"
+        table = self.source_embedding if source and config.tied != "all" else self.embedding
+        pad = table.size(0)
+        if not source and config.start_token >= 0:
+            ids = ids.masked_fill(ids == pad, config.start_token)
+        x = F.embedding(ids.clamp(max=pad - 1), table) * (ids != pad)[..., None].to(table.dtype)
+        return F.dropout(x, config.dropout, self.training)
+
+    def encode(self, source):
+        """source [B, S] -> memory [B, S, W] (zero where padded) and its mask [B, S] (True = a token)."""
+        mask = source != self.source_pad
+        lengths = mask.sum(1).cpu()
+        packed = pack_padded_sequence(self.embed(source, "source"), lengths, batch_first=True, enforce_sorted=False)
+        memory, _ = pad_packed_sequence(self.encoder(packed)[0], batch_first=True, total_length=source.size(1))
+        return F.dropout(memory, self.config.dropout, self.training), mask
+
+    def start(self, memory, mask):
+        """h_0 [B, H] from the mean of the memory over real positions."""
+        real = mask[..., None].to(memory.dtype)
+        return torch.tanh(self.init((memory * real).sum(1) / real.sum(1)))
+
+    def forward(self, source, target_in, align=False):
+        """Teacher forcing: hidden vectors [B, T, output width] that logits() projects; with align also [B, T, S] log
+        attention weights."""
+        memory, mask = self.encode(source)
+        keys, h = self.cell.keys(memory), self.start(memory, mask)
+        x = self.embed(target_in, "target")                                      # [B, T, E]
+        inputs = [part.unbind(1) for part in self.cell.inputs(x)]
+        steps = []
+        for t in range(target_in.size(1)):
+            h, c, weights = self.cell.step([part[t] for part in inputs], h, keys, memory, mask)
+            steps.append((h, c, weights))
+        states, contexts, weights = (torch.stack(part, 1) for part in zip(*steps))
+        hidden = self.output_vectors(x, states, contexts)
+        return (hidden, weights.clamp_min(1e-9).log()) if align else hidden
+
+    def output_vectors(self, x, h, c):
+        t = h if self.config.readout == "none" else self.readout(x, h, c)
+        return F.dropout(t, self.config.dropout, self.training)
+
+    def logits(self, hidden):
+        return F.linear(hidden, self.output_rows(), self.output_bias if self.config.output_bias else None)
+
+    def step(self, tokens, h, keys, memory, mask):
+        """tokens [B] (pad = start), h [B, H], keys = cell.keys(memory) -> output vectors, new h, weights [B, S]."""
+        x = self.embed(tokens[:, None], "target")[:, 0]
+        h, c, weights = self.cell.step(self.cell.inputs(x), h, keys, memory, mask)
+        return self.output_vectors(x, h, c), h, weights
