@@ -53,7 +53,7 @@ const char *dgm_backend_describe(const dgm_backend *b, char *buffer, size_t size
 // One linear layer, or several of equal input width stacked into one product (q, k, v).
 typedef struct dgm_linear_part {
     const dgm_tensor *weight; // [rows, cols]
-    const dgm_tensor *bias;   // [rows] or NULL
+    const float *bias;        // [rows] or NULL
 } dgm_linear_part;
 
 dgm_status dgm_linear_load(dgm_backend *b, const dgm_linear_part *parts, int count,
@@ -68,8 +68,7 @@ dgm_status dgm_embedding_load(dgm_backend *b, const dgm_tensor *table, dgm_embed
                               dgm_error *err);
 void dgm_embedding_free(dgm_backend *b, dgm_embedding **e);
 
-dgm_status dgm_vector_load(dgm_backend *b, const dgm_tensor *t, dgm_vector **out, dgm_error *err);
-// From host numbers (computed tables such as sinusoids): [rows, cols] row-major.
+// A copy of host numbers (norms, computed tables such as sinusoids): [rows, cols] row-major.
 dgm_status dgm_vector_from(dgm_backend *b, const float *data, int rows, int cols, dgm_vector **out,
                            dgm_error *err);
 void dgm_vector_free(dgm_backend *b, dgm_vector **v);
