@@ -25,14 +25,13 @@
 #include "format/gguf.h"
 #include "kernel/act.h"
 
+// In the order of dgm_precision_names (format/modelfile.h).
 typedef enum dgm_precision {
     DGM_PRECISION_F32 = 0,
     DGM_PRECISION_I16,
     DGM_PRECISION_I8,
     DGM_PRECISION_COUNT
 } dgm_precision;
-
-const char *dgm_precision_name(dgm_precision p);
 
 typedef struct dgm_backend dgm_backend;
 typedef struct dgm_linear dgm_linear;

@@ -22,6 +22,7 @@
 #include "backend/backend.h"
 #include "base/status.h"
 #include "format/gguf.h"
+#include "format/modelfile.h"
 
 typedef struct dgm_model dgm_model;
 typedef struct dgm_state dgm_state;
@@ -44,17 +45,8 @@ typedef struct dgm_model_info {
     bool self_normalised;
     int align_layer, align_head; // resolved: layer from 0, head -1 = mean
     uint64_t parameters, packed_bytes;
-    struct {
-        int beam, max_length, max_source;
-        int finish;        // index into dgm_finish_names
-        int precision;     // dgm_precision, or -1: the file does not say
-        float length_penalty, word_penalty, max_length_factor;
-        bool allow_unk;
-    } defaults;
+    dgm_decode_spec defaults;    // section 2.3 of docs/FORMAT.md
 } dgm_model_info;
-
-// Names of the finishing policies, in the order of search/search.h; NULL at the end.
-extern const char *const dgm_finish_names[];
 
 // The file must outlive the model. precision: how products are computed.
 dgm_status dgm_model_load(dgm_model **m, dgm_backend *b, const dgm_gguf *file,
