@@ -22,6 +22,11 @@ typedef enum dgm_status {
 // Longest error message, with its terminating NUL.
 #define DGM_ERROR_MAX 512
 
+// What went wrong, in one line without a final period. The caller's; any thread may own one.
+typedef struct dgm_error {
+    char text[DGM_ERROR_MAX];
+} dgm_error;
+
 #ifdef __cplusplus
 }
 #endif

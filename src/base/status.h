@@ -17,10 +17,6 @@
 #include "base/attr.h"
 #include "dragoman/status.h"
 
-typedef struct dgm_error {
-    char text[DGM_ERROR_MAX];
-} dgm_error;
-
 // Formats the message into err (NULL allowed) and returns code.
 dgm_status dgm_fail(dgm_error *err, dgm_status code, const char *fmt, ...) DGM_PRINTF(3, 4);
 

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT
+// Dragoman: neural machine translation as a library.
+//
+// The whole of it in one screen (examples/simple.c is this program):
+//
+//     dgm_translator *t = NULL;
+//     dgm_error error;
+//     if (dgm_open(&t, "en-de.gguf", NULL, &error) != DGM_OK) {
+//         fprintf(stderr, "%s\n", error.text);
+//         return 1;
+//     }
+//     const char *texts[] = {"Good morning.", "How are you?"};
+//     dgm_results *results = NULL;
+//     if (dgm_translate(t, texts, 2, &results, &error) == DGM_OK)
+//         for (size_t i = 0; i < results->count; i++) puts(dgm_result_text(&results->items[i]));
+//     dgm_results_free(&results);
+//     dgm_close(&t);
+//
+// Rules that hold everywhere:
+//   - Text is UTF-8. Bytes that are not are read as U+FFFD and reported (DGM_LINE_REPAIRED).
+//   - A function that can fail returns dgm_status and takes a dgm_error * as its last argument
+//     (NULL allowed), which then holds one line without a final period. The library never prints,
+//     exits or aborts.
+//   - One translator may be used by any number of threads at once: sentences of all of them share
+//     the batch. A sentence's translation never depends on its neighbours, the batch or threads.
+//   - What a function returns through a ** belongs to the caller, who gives it back with the free
+//     or close function named beside it; that sets the pointer to NULL and accepts NULL.
+//
+// The ABI of this header is stable: structs grow only into their reserved fields.
+#ifndef DRAGOMAN_DRAGOMAN_H
+#define DRAGOMAN_DRAGOMAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dragoman/status.h"
+
+#if defined(__GNUC__)
+#define DGM_API __attribute__((visibility("default")))
+#else
+#define DGM_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- settings ---------------------------------------------------------------------------------
+
+// In a float field: take what the model file says.
+#define DGM_FROM_MODEL (-1e30f)
+
+typedef enum dgm_alignment {
+    DGM_ALIGN_NONE = 0,
+    DGM_ALIGN_WORDS = 1, // words are what white space separates, in the source and the output text
+    DGM_ALIGN_TOKENS = 2 // the model's own subwords
+} dgm_alignment;
+
+typedef enum dgm_long {
+    DGM_LONG_SPLIT = 0, // cut at sentence and clause ends, translate the pieces, join them again
+    DGM_LONG_CROP = 1,  // translate the beginning only (the line is marked DGM_LINE_CROPPED)
+    DGM_LONG_ERROR = 2  // the line gets DGM_ERR_TEXT
+} dgm_long;
+
+// Fill with dgm_settings_default, then change what you like. Strings are borrowed during dgm_open.
+typedef struct dgm_settings {
+    // How products are computed: "f32". NULL: "f32". Default NULL.
+    const char *precision;
+    // Highest instruction set to use: "c", "avx2", "avx512". NULL: the environment variable
+    // DRAGOMAN_CPU if it is set, else the best this machine has. Default NULL.
+    const char *cpu;
+    // Worker threads over one copy of the weights, 1 to 1024. 0: one per core. Default 1.
+    int32_t threads;
+    // Sentences that each worker decodes at once, 1 to 4096. Default 32.
+    int32_t batch;
+
+    // "auto", "greedy" or "beam"; NULL: "auto" (greedy when the beam is 1). Default NULL.
+    const char *search;
+    // Hypotheses kept per sentence, 1 to 256. 0: the model's. Default 0.
+    int32_t beam;
+    // When a sentence is finished: "margin", "shrink", "mask", "refill", "huggingface".
+    // NULL: the model's. Default NULL.
+    const char *finish;
+    // Translations returned per line, 1 to beam. Default 1.
+    int32_t nbest;
+    // Score = log-probability / length^x. Default DGM_FROM_MODEL.
+    float length_penalty;
+    // Subtracted once per output token. Default DGM_FROM_MODEL.
+    float word_penalty;
+    // Best finished - best live at which "margin" stops. Default 3.
+    float margin;
+    // Longest output of one piece in tokens, 1 to 65536. 0: the model's. Default 0.
+    int32_t max_length;
+    // And at most this times the source length + 10; 0: no such limit. Default DGM_FROM_MODEL.
+    float max_length_factor;
+    // Longest input of one piece in tokens, 8 to 65536. 0: the model's. Default 0.
+    int32_t max_source;
+    // What happens to a line that is longer. Default DGM_LONG_SPLIT.
+    dgm_long long_lines;
+    // May the unknown word be produced? -1: as the model says. Default -1.
+    int32_t allow_unk;
+
+    // Word or token links in the results. Default DGM_ALIGN_NONE.
+    dgm_alignment alignment;
+    // Tokens and their log-probabilities in the results. Default 0.
+    int32_t token_scores;
+
+    // Ensembles: "log-linear" or "arithmetic"; NULL: "log-linear". Default NULL.
+    const char *mix;
+
+    void *reserved[16]; // NULL
+} dgm_settings;
+
+DGM_API void dgm_settings_default(dgm_settings *settings);
+
+// ---- translator -------------------------------------------------------------------------------
+
+typedef struct dgm_translator dgm_translator;
+
+// Loads a model. path NULL: the default model (see `dragoman models`). settings NULL: defaults.
+DGM_API dgm_status dgm_open(dgm_translator **t, const char *path, const dgm_settings *settings,
+                            dgm_error *error);
+
+// One model of an ensemble.
+typedef struct dgm_member {
+    const char *path; // NULL: the default model
+    float weight;     // 0: equal weights (then all must be 0)
+} dgm_member;
+
+// Loads 1 to 8 models that translate together. They must share their vocabularies; architectures
+// may differ. Weights are scaled to sum to 1.
+DGM_API dgm_status dgm_open_ensemble(dgm_translator **t, const dgm_member *members, size_t count,
+                                     const dgm_settings *settings, dgm_error *error);
+
+// After every call on the translator has returned and every job was waited for.
+DGM_API void dgm_close(dgm_translator **t);
+
+// What was loaded, with the settings as they were resolved. Valid as long as the translator.
+typedef struct dgm_translator_info {
+    const char *name;         // of the first model, "" if it has none
+    const char *architecture; // of the first model
+    const char *source_language, *target_language; // BCP 47, "" if the model does not say
+    const char *device;       // "cpu avx2: ..." with the names of the chosen kernels
+    uint64_t parameters;      // of all models
+    uint64_t packed_bytes;    // memory of their weights
+    int32_t models, threads, batch, beam, nbest, max_length, max_source;
+    const char *finish, *precision, *search;
+    float length_penalty, word_penalty, max_length_factor;
+    void *reserved[8];
+} dgm_translator_info;
+
+DGM_API const dgm_translator_info *dgm_describe(const dgm_translator *t);
+
+// ---- results ----------------------------------------------------------------------------------
+
+// Source and target position that belong together, from 0.
+typedef struct dgm_link {
+    int32_t source, target;
+} dgm_link;
+
+typedef struct dgm_translation {
+    const char *text; // UTF-8, one line, NUL-terminated
+    size_t size;      // bytes without the NUL
+    float score;      // what translations are ranked by (normalised by length)
+    float sum;        // log-probability with the end symbol
+    // With settings.token_scores: tokens[i] has the log-probability token_scores[i]. A piece of the
+    // line ends with its end symbol, "</s>" or what the model calls it. Otherwise NULL and 0.
+    const char *const *tokens;
+    const float *token_scores;
+    size_t token_count;
+    // With settings.alignment, sorted by target, then source. Otherwise NULL and 0.
+    const dgm_link *links;
+    size_t link_count;
+    int32_t finished; // 0: cut off at the maximum length
+    int32_t reserved;
+} dgm_translation;
+
+// What happened to a line, combined.
+enum {
+    DGM_LINE_REPAIRED = 1, // it was not valid UTF-8
+    DGM_LINE_SPLIT = 2,    // it was translated in pieces
+    DGM_LINE_CROPPED = 4,  // its end was not translated
+    DGM_LINE_TRUNCATED = 8 // a translation reached the maximum length
+};
+
+typedef struct dgm_result {
+    dgm_status status;         // of this line alone; others are not touched by its failure
+    const char *message;       // "" when the status is DGM_OK
+    uint32_t flags;            // DGM_LINE_...
+    uint32_t pieces;           // parts it was translated in; 0 for an empty line
+    uint64_t source_tokens;    // end symbols included
+    const dgm_translation *translations; // best first; an empty line has one, empty
+    size_t count;              // 1 to nbest; 0 when the status is an error
+    void *reserved[2];
+} dgm_result;
+
+typedef struct dgm_results {
+    const dgm_result *items; // in the order of the texts
+    size_t count;
+    size_t failed;           // lines whose status is not DGM_OK
+    uint64_t source_tokens, target_tokens; // sums over the lines (target: best translations)
+    void *reserved[4];
+} dgm_results;
+
+// The best translation of a line; "" when there is none.
+DGM_API const char *dgm_result_text(const dgm_result *result);
+DGM_API void dgm_results_free(dgm_results **results);
+
+// ---- translating ------------------------------------------------------------------------------
+
+// Translates count lines. A bad line does not fail the call: see dgm_result.status.
+DGM_API dgm_status dgm_translate(dgm_translator *t, const char *const *texts, size_t count,
+                                 dgm_results **results, dgm_error *error);
+
+// The same with everything that can be said about a line.
+typedef struct dgm_input {
+    const char *text;   // need not end with NUL; a line break inside counts as a space
+    size_t size;        // bytes
+    const char *prefix; // the translation must begin so; NULL: nothing is forced
+    size_t prefix_size;
+    void *reserved[4];  // NULL
+} dgm_input;
+
+DGM_API dgm_status dgm_translate_inputs(dgm_translator *t, const dgm_input *inputs, size_t count,
+                                        dgm_results **results, dgm_error *error);
+
+// Asynchronously: submit prepares the lines (texts may be freed when it returns) and leaves them to
+// the workers; wait blocks until they are done and ends the job. A program that keeps two jobs in
+// flight keeps the workers' batches full.
+typedef struct dgm_job dgm_job;
+DGM_API dgm_status dgm_submit(dgm_translator *t, const dgm_input *inputs, size_t count,
+                              dgm_job **job, dgm_error *error);
+DGM_API size_t dgm_job_done(const dgm_job *job); // lines finished so far
+DGM_API dgm_status dgm_wait(dgm_job **job, dgm_results **results, dgm_error *error);
+
+// Work done since dgm_open, for statistics and benchmarks.
+typedef struct dgm_counters {
+    uint64_t lines, sentences;          // sentences: pieces that were decoded
+    uint64_t source_tokens, target_tokens;
+    uint64_t steps, rows, rank_rows;    // decoder steps, rows in them, rows projected
+    uint64_t arena_bytes, arena_peak;   // reserved and touched memory of all workers
+    void *reserved[8];
+} dgm_counters;
+
+DGM_API void dgm_count(const dgm_translator *t, dgm_counters *counters);
+
+// "0.1.0"
+DGM_API const char *dgm_version(void);
+// "invalid argument", ...
+DGM_API const char *dgm_status_name(dgm_status status);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
