@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT
+// The shared keys of a model file, typed, range-checked and with their defaults; see modelfile.h
+// and docs/FORMAT.md, sections 2.1 to 2.3. A key's range is stated once, here.
+#include "format/modelfile.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *const dgm_finish_names[] = {"margin", "shrink", "mask", "refill", "huggingface", NULL};
+const char *const dgm_precision_names[] = {"f32", "i16", "i8", NULL};
+static const char *const kind_names[] = {"sentencepiece", "words", NULL};
+static const char *const tokenizer_names[] = {"none", "moses", NULL};
+static const char *const side_names[] = {"source", "target"};
+
+#define FINISH_REFILL 3
+#define LENGTH_MAX 65536 // longest source or output, in tokens
+#define LAYERS_MAX 1024
+
+// ---- is it a model? ---------------------------------------------------------------------------
+
+dgm_status dgm_modelfile_check(const dgm_gguf *g, dgm_error *err)
+{
+    const char *family = NULL, *architecture = NULL;
+    DGM_TRY(dgm_gguf_get_string(g, "general.architecture", DGM_REQUIRED, &family, err));
+    DGM_FAIL_IF(strcmp(family, "dragoman") != 0, err, DGM_ERR_FORMAT,
+                "not a Dragoman model (its architecture is '%.60s')", family);
+    uint32_t version = 0;
+    DGM_TRY(
+        dgm_gguf_get_u32(g, "dragoman.format_version", DGM_REQUIRED, 1, UINT32_MAX, &version, err));
+    DGM_FAIL_IF(version > DGM_FORMAT_VERSION, err, DGM_ERR_VERSION,
+                "model is newer than this program (format %u, this program reads %d)", version,
+                DGM_FORMAT_VERSION);
+    return dgm_gguf_get_string(g, "dragoman.architecture", DGM_REQUIRED, &architecture, err);
+}
+
+dgm_status dgm_modelfile_open(dgm_gguf **g, const char *path, dgm_error *err)
+{
+    DGM_TRY(dgm_gguf_open(g, path, err));
+    dgm_status st = dgm_modelfile_check(*g, err);
+    if (st != DGM_OK) {
+        dgm_error_prefix(err, "'%s'", path);
+        dgm_gguf_close(g);
+    }
+    return st;
+}
+
+const char *dgm_modelfile_architecture(const dgm_gguf *g)
+{
+    const char *name = "";
+    dgm_gguf_get_string(g, "dragoman.architecture", DGM_OPTIONAL, &name, NULL);
+    return name;
+}
+
+// ---- vocabulary -------------------------------------------------------------------------------
+
+typedef struct key_name {
+    char text[64];
+} key_name;
+
+static key_name side_key(dgm_side side, const char *rest)
+{
+    key_name k;
+    snprintf(k.text, sizeof k.text, "dragoman.%s.%s", side_names[side], rest);
+    return k;
+}
+
+// Does the file say anything of its own about this side's vocabulary?
+static bool has_vocab(const dgm_gguf *g, dgm_side side)
+{
+    return dgm_gguf_find(g, side_key(side, "vocab.kind").text) != NULL ||
+           dgm_gguf_find(g, side_key(side, "vocab.size").text) != NULL;
+}
+
+static dgm_status read_id(const dgm_gguf *g, dgm_side side, const char *rest, dgm_need need,
+                          int size, int *out, dgm_error *err)
+{
+    int32_t id = -1;
+    DGM_TRY(dgm_gguf_get_i32(g, side_key(side, rest).text, need, need == DGM_REQUIRED ? 0 : -1,
+                             size - 1, &id, err));
+    if (dgm_gguf_find(g, side_key(side, rest).text)) *out = id;
+    return DGM_OK;
+}
+
+static dgm_status read_pieces(const dgm_gguf *g, dgm_side side, dgm_vocab_spec *v, dgm_error *err)
+{
+    DGM_TRY(dgm_gguf_get_bytes(g, side_key(side, "vocab.sentencepiece").text, DGM_REQUIRED,
+                               &v->model, &v->model_size, err));
+    DGM_TRY(dgm_gguf_get_i32s(g, side_key(side, "vocab.map").text, DGM_OPTIONAL, -1, v->size - 1,
+                              &v->map, &v->map_count, err));
+    key_name extra = side_key(side, "vocab.extra");
+    DGM_TRY(dgm_gguf_get_strings(g, extra.text, DGM_OPTIONAL, &v->extra, err));
+    DGM_FAIL_IF(v->extra.count > (uint64_t)v->size, err, DGM_ERR_FORMAT,
+                "key '%s' has %llu elements for %d ids", extra.text,
+                (unsigned long long)v->extra.count, v->size);
+    return DGM_OK;
+}
+
+static dgm_status read_words(const dgm_gguf *g, dgm_side side, dgm_vocab_spec *v, dgm_error *err)
+{
+    key_name words = side_key(side, "vocab.words");
+    DGM_TRY(dgm_gguf_get_strings(g, words.text, DGM_REQUIRED, &v->words, err));
+    DGM_FAIL_IF(v->words.count != (uint64_t)v->size, err, DGM_ERR_FORMAT,
+                "key '%s' has %llu elements for %d ids", words.text,
+                (unsigned long long)v->words.count, v->size);
+    int tokenizer = DGM_SPEC_TOKENIZER_NONE;
+    DGM_TRY(dgm_gguf_get_enum(g, side_key(side, "vocab.tokenizer").text, DGM_REQUIRED,
+                              tokenizer_names, &tokenizer, err));
+    v->tokenizer = (dgm_spec_tokenizer)tokenizer;
+    return dgm_gguf_get_string(g, side_key(side, "vocab.language").text, DGM_OPTIONAL, &v->language,
+                               err);
+}
+
+// What a side may say whether or not it shares the other side's vocabulary.
+static dgm_status read_ids(const dgm_gguf *g, dgm_side side, dgm_need need, dgm_vocab_spec *v,
+                           dgm_error *err)
+{
+    DGM_TRY(read_id(g, side, "eos", need, v->size, &v->eos, err));
+    DGM_TRY(read_id(g, side, "unk", need, v->size, &v->unk, err));
+    DGM_TRY(read_id(g, side, "pad", DGM_OPTIONAL, v->size, &v->pad, err));
+    DGM_TRY(read_id(g, side, "bos", DGM_OPTIONAL, v->size, &v->bos, err));
+    return DGM_OK;
+}
+
+static dgm_status read_vocab(const dgm_gguf *g, dgm_side side, dgm_vocab_spec *v, dgm_error *err)
+{
+    int kind = 0;
+    DGM_TRY(dgm_gguf_get_enum(g, side_key(side, "vocab.kind").text, DGM_REQUIRED, kind_names, &kind,
+                              err));
+    v->kind = (dgm_spec_kind)kind;
+    uint32_t size = 0;
+    DGM_TRY(dgm_gguf_get_u32(g, side_key(side, "vocab.size").text, DGM_REQUIRED, 2,
+                             DGM_SPEC_VOCAB_MAX, &size, err));
+    v->size = (int)size;
+    DGM_TRY(v->kind == DGM_SPEC_WORDS ? read_words(g, side, v, err) : read_pieces(g, side, v, err));
+    return read_ids(g, side, DGM_REQUIRED, v, err);
+}
+
+dgm_status dgm_modelfile_vocab(const dgm_gguf *g, dgm_side side, dgm_vocab_spec *out,
+                               dgm_error *err)
+{
+    memset(out, 0, sizeof *out);
+    out->language = "";
+    out->eos = out->unk = out->pad = out->bos = out->start = -1;
+    out->append_eos = true;
+    out->shared = side == DGM_TARGET && !has_vocab(g, side);
+    DGM_TRY(read_vocab(g, out->shared ? DGM_SOURCE : side, out, err));
+    if (out->shared) DGM_TRY(read_ids(g, DGM_TARGET, DGM_OPTIONAL, out, err));
+    DGM_FAIL_IF(out->eos < 0 || out->unk < 0, err, DGM_ERR_FORMAT,
+                "the %s vocabulary has no eos or no unk", side_names[side]);
+    DGM_TRY(dgm_gguf_get_i32s(g, side_key(side, "prefix").text, DGM_OPTIONAL, 0, out->size - 1,
+                              &out->prefix, &out->prefix_count, err));
+    if (side == DGM_SOURCE)
+        return dgm_gguf_get_bool(g, "dragoman.source.append_eos", DGM_OPTIONAL, &out->append_eos,
+                                 err);
+    DGM_TRY(read_id(g, side, "start", DGM_OPTIONAL, out->size, &out->start, err));
+    return dgm_gguf_get_i32s(g, "dragoman.target.never", DGM_OPTIONAL, 0, out->size - 1,
+                             &out->never, &out->never_count, err);
+}
+
+// ---- decoding defaults ------------------------------------------------------------------------
+
+static dgm_status get_count(const dgm_gguf *g, const char *key, uint32_t max, int *out,
+                            dgm_error *err)
+{
+    uint32_t v = (uint32_t)*out;
+    DGM_TRY(dgm_gguf_get_u32(g, key, DGM_OPTIONAL, 1, max, &v, err));
+    *out = (int)v;
+    return DGM_OK;
+}
+
+dgm_status dgm_modelfile_decode(const dgm_gguf *g, dgm_decode_spec *out, dgm_error *err)
+{
+    const dgm_need opt = DGM_OPTIONAL;
+    dgm_decode_spec d = {.beam = 4,
+                         .finish = FINISH_REFILL,
+                         .precision = -1,
+                         .length_penalty = 1,
+                         .max_length = 256,
+                         .max_source = 256,
+                         .align_layer = -1,
+                         .align_head = -1};
+    int32_t layer = -1, head = -1;
+    DGM_TRY(get_count(g, "dragoman.decode.beam", 4096, &d.beam, err));
+    DGM_TRY(get_count(g, "dragoman.decode.max_length", LENGTH_MAX, &d.max_length, err));
+    DGM_TRY(get_count(g, "dragoman.decode.max_source", LENGTH_MAX, &d.max_source, err));
+    DGM_TRY(dgm_gguf_get_enum(g, "dragoman.decode.finish", opt, dgm_finish_names, &d.finish, err));
+    DGM_TRY(dgm_gguf_get_enum(g, "dragoman.decode.precision", opt, dgm_precision_names,
+                              &d.precision, err));
+    DGM_TRY(dgm_gguf_get_f32(g, "dragoman.decode.length_penalty", opt, -10, 10, &d.length_penalty,
+                             err));
+    DGM_TRY(
+        dgm_gguf_get_f32(g, "dragoman.decode.word_penalty", opt, -100, 100, &d.word_penalty, err));
+    DGM_TRY(dgm_gguf_get_f32(g, "dragoman.decode.max_length_factor", opt, 0, 1000,
+                             &d.max_length_factor, err));
+    DGM_TRY(dgm_gguf_get_bool(g, "dragoman.decode.allow_unk", opt, &d.allow_unk, err));
+    DGM_TRY(dgm_gguf_get_i32(g, "dragoman.align.layer", opt, -LAYERS_MAX, LAYERS_MAX, &layer, err));
+    DGM_TRY(dgm_gguf_get_i32(g, "dragoman.align.head", opt, -1, LAYERS_MAX, &head, err));
+    DGM_TRY(dgm_gguf_get_bool(g, "dragoman.softmax.self_normalised", opt, &d.self_normalised, err));
+    d.align_layer = layer;
+    d.align_head = head;
+    *out = d;
+    return DGM_OK;
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+// Quantisation for storage; see quantize.h. Called by the importers and by the tool commands.
+// Runs once per model, so it is plain C in the fixed order of the rows: the same file everywhere.
+#include "format/quantize.h"
+
+#include <math.h>
+
+// Largest |w|; negative when a value is not finite.
+static float largest(const float *w, size_t n)
+{
+    float max = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(w[i])) return -1;
+        float a = fabsf(w[i]);
+        if (a > max) max = a;
+    }
+    return max;
+}
+
+static int clip(float v, int limit)
+{
+    int q = (int)rintf(v); // |v| is at most a little more than limit
+    return q > limit ? limit : q < -limit ? -limit : q;
+}
+
+bool dgm_quantize_i8(const float *w, int rows, int cols, int8_t *q, float *scale)
+{
+    size_t n = (size_t)cols;
+    for (size_t r = 0; r < (size_t)rows; r++) {
+        float max = largest(w + r * n, n);
+        if (max < 0) return false;
+        float s = max / 127;
+        if (s < 1e-30f) s = 1; // a row of zeros, or of nothing but underflow
+        for (size_t i = 0; i < n; i++) q[r * n + i] = (int8_t)clip(w[r * n + i] / s, 127);
+        scale[r] = s;
+    }
+    return true;
+}
+
+bool dgm_quantize_i16(const float *w, int rows, int cols, int max_bits, int16_t *q, float *scale)
+{
+    size_t n = (size_t)rows * (size_t)cols;
+    float max = largest(w, n);
+    if (max < 0) return false;
+    int bits = max_bits;
+    while (bits > -120 && ldexp((double)max, bits) > 32767) bits--;
+    float factor = ldexpf(1, bits);
+    for (size_t i = 0; i < n; i++) q[i] = (int16_t)clip(w[i] * factor, 32767);
+    *scale = ldexpf(1, -bits);
+    return true;
+}
