@@ -42,7 +42,7 @@ LIBS := -lsentencepiece -ljansson -lutf8proc -lz -lm -lpthread -lstdc++
 # ---- library -------------------------------------------------------------------------------
 BASE := status mem arena mapfile bytes threads clock
 KERNEL := cpu kernels ref/gemm_f32_c
-FORMAT :=
+FORMAT := gguf_read gguf_get gguf_write quantize modelfile
 TEXT :=
 BACKEND :=
 MODEL :=
