@@ -29,19 +29,20 @@ BUILD ?= build$(if $(ASAN),-asan)$(if $(TSAN),-tsan)
 OPT ?= $(if $(ASAN)$(TSAN),-O1,-O2)
 WARN := -Wall -Wextra -Wshadow -Wpointer-arith -Wwrite-strings -Wundef
 WARN_C := -Wstrict-prototypes -Wmissing-prototypes
-SAN := $(if $(ASAN),-fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+COMMA := ,
+SAN := $(if $(ASAN),-fsanitize=address$(COMMA)undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
 SAN += $(if $(TSAN),-fsanitize=thread -fno-omit-frame-pointer)
-FLAGS := $(OPT) -g -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno -pthread $(SAN) \
+FLAGS = $(OPT) -g -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno -pthread $(SAN) \
          $(if $(WERROR),-Werror)
-CFLAGS_ALL := -std=c11 $(FLAGS) $(WARN) $(WARN_C) $(CFLAGS)
-CXXFLAGS_ALL := -std=c++17 $(FLAGS) $(WARN) $(CXXFLAGS)
+CFLAGS_ALL = -std=c11 $(FLAGS) $(WARN) $(WARN_C) $(CFLAGS)
+CXXFLAGS_ALL = -std=c++17 $(FLAGS) $(WARN) $(CXXFLAGS)
 CPPFLAGS_LIB := -Iinclude -Isrc -DDGM_VERSION='"$(VERSION)"' -DDGM_BUILDING
 CPPFLAGS_APP := -Iinclude -DDGM_VERSION='"$(VERSION)"' -DDGM_SHARE_DIR='"$(PREFIX)/share/dragoman"'
 LIBS := -lsentencepiece -ljansson -lutf8proc -lz -lm -lpthread -lstdc++
 
 # ---- library -------------------------------------------------------------------------------
 BASE := status mem arena mapfile bytes threads clock
-KERNEL := cpu kernels ref/gemm_f32_c
+KERNEL := cpu kernels ref/gemm_f32_c ref/rows_c ref/attend_c ref/gates_c ref/topk_c
 FORMAT := gguf_read gguf_get gguf_write quantize modelfile
 TEXT :=
 BACKEND :=

@@ -127,12 +127,16 @@ typedef struct dgm_kernels {
     // Offers x[0..n) as tokens first .. first + n - 1 (or ids[0..n) if ids is not NULL, which must
     // ascend) to the list.
     void (*topk_f32)(dgm_topk *list, const float *x, int n, int32_t first, const int32_t *ids);
+
+    // Which version of each family this table holds, e.g. "rows_avx2"; pointers end above.
+    const char *rows_name, *attend_name, *gates_name, *topk_name;
 } dgm_kernels;
 
 // flags: what the CPU has (dgm_cpu_flags) or less.
 void dgm_kernels_init(dgm_kernels *k, unsigned flags);
 
-// A line such as "gemm_f32_avx512 rows_avx512", for --version and logs.
+// A line such as "gemm_f32_avx512 rows_avx512 ...", for --version and logs. Returns buffer; names
+// that do not fit are left out.
 const char *dgm_kernels_describe(const dgm_kernels *k, char *buffer, size_t size);
 
 #endif

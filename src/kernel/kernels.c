@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// Fills the table of kernels: the C reference first, then upward along the ISA ladder.
+//
+// A level may leave a family out: the pointer of the level below stays. ISA words end here.
+#include "kernel/kernels.h"
+
+#include <string.h>
+
+#include "kernel/kernels_int.h"
+
+// Every pointer of the table has its line in kernels.inc (and so its check).
+#define DGM_KERNEL(field, family) +1
+enum { KERNELS = 0
+#include "kernel/kernels.inc"
+};
+#undef DGM_KERNEL
+_Static_assert(offsetof(dgm_kernels, rows_name) ==
+                   sizeof(dgm_gemm_f32_ops) + (KERNELS - 1) * sizeof(void (*)(void)),
+               "kernels.inc and struct dgm_kernels differ");
+
+#if defined(__x86_64__)
+static void init_x86(dgm_kernels *k, unsigned flags)
+{
+    if (!(flags & DGM_CPU_AVX2)) return;
+    dgm_rows_init_avx2(k);
+    dgm_attend_init_avx2(k);
+    dgm_gates_init_avx2(k);
+    dgm_topk_init_avx2(k);
+
+    if (!(flags & DGM_CPU_AVX512)) return;
+    dgm_rows_init_avx512(k);
+    dgm_attend_init_avx512(k);
+    dgm_gates_init_avx512(k);
+    dgm_topk_init_avx512(k);
+}
+#endif
+
+void dgm_kernels_init(dgm_kernels *k, unsigned flags)
+{
+    memset(k, 0, sizeof *k);
+    dgm_gemm_f32_init_c(k);
+    dgm_rows_init_c(k);
+    dgm_attend_init_c(k);
+    dgm_gates_init_c(k);
+    dgm_topk_init_c(k);
+#if defined(__x86_64__)
+    init_x86(k, flags);
+#else
+    (void)flags;
+#endif
+}
+
+const char *dgm_kernels_describe(const dgm_kernels *k, char *buffer, size_t size)
+{
+    const char *const names[] = {k->gemm_f32.name, k->rows_name, k->attend_name, k->gates_name,
+                                 k->topk_name};
+    size_t used = 0;
+    if (size == 0) return buffer;
+    buffer[0] = '\0';
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const size_t length = strlen(names[i]), gap = used > 0;
+        if (used + gap + length + 1 > size) break;
+        if (gap) buffer[used++] = ' ';
+        memcpy(buffer + used, names[i], length + 1);
+        used += length;
+    }
+    return buffer;
+}

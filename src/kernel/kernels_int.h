@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// Private to src/kernel: one init function per family and ISA. Each overwrites its family's
+// pointers in the table; kernels.c calls them upward along the ISA ladder.
+#ifndef DGM_KERNEL_KERNELS_INT_H
+#define DGM_KERNEL_KERNELS_INT_H
+
+#include "kernel/kernels.h"
+
+void dgm_gemm_f32_init_c(dgm_kernels *k);
+void dgm_rows_init_c(dgm_kernels *k);
+void dgm_attend_init_c(dgm_kernels *k);
+void dgm_gates_init_c(dgm_kernels *k);
+void dgm_topk_init_c(dgm_kernels *k);
+
+#if defined(__x86_64__)
+void dgm_gemm_f32_init_avx2(dgm_kernels *k);
+void dgm_rows_init_avx2(dgm_kernels *k);
+void dgm_attend_init_avx2(dgm_kernels *k);
+void dgm_gates_init_avx2(dgm_kernels *k);
+void dgm_topk_init_avx2(dgm_kernels *k);
+
+void dgm_gemm_f32_init_avx512(dgm_kernels *k);
+void dgm_rows_init_avx512(dgm_kernels *k);
+void dgm_attend_init_avx512(dgm_kernels *k);
+void dgm_gates_init_avx512(dgm_kernels *k);
+void dgm_topk_init_avx512(dgm_kernels *k);
+#endif
+
+#endif

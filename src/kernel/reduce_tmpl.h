@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// Reductions of one row and softmax over a 16-lane vector, shared by rows_tmpl.h and attend_tmpl.h.
+//
+// One accumulator vector, in order of i: the fixed order of the numeric contract. Included after a
+// vec_<isa>.h; all functions are static.
+#ifndef DGM_KERNEL_REDUCE_TMPL_H
+#define DGM_KERNEL_REDUCE_TMPL_H
+
+#include <math.h>
+
+#include "kernel/math_tmpl.h"
+
+static inline float reduce_sum(const float *x, int n)
+{
+    const int whole = n & ~15, rest = n & 15;
+    vf sum = vf_set(0.0f);
+    for (int i = 0; i < whole; i += 16) sum = vf_add(sum, vf_load(x + i));
+    if (rest) sum = vf_add(sum, vf_load_n(x + whole, rest));
+    return vf_fold_add(sum);
+}
+
+static inline float reduce_dot(const float *a, const float *b, int n)
+{
+    const int whole = n & ~15, rest = n & 15;
+    vf sum = vf_set(0.0f);
+    for (int i = 0; i < whole; i += 16) sum = vf_fma(vf_load(a + i), vf_load(b + i), sum);
+    if (rest) sum = vf_fma(vf_load_n(a + whole, rest), vf_load_n(b + whole, rest), sum);
+    return vf_fold_add(sum);
+}
+
+// A NaN comes through if no later element shares its lane; callers that care look at the sum.
+static inline float reduce_max(const float *x, int n)
+{
+    const int whole = n & ~15, rest = n & 15;
+    const vf lowest = vf_set(-INFINITY);
+    vf max = lowest;
+    for (int i = 0; i < whole; i += 16) max = vf_max(max, vf_load(x + i));
+    if (rest) max = vf_max(max, vf_blend_n(vf_load_n(x + whole, rest), lowest, rest));
+    return vf_fold_max(max);
+}
+
+// x = exp(x - max) * (1 / sum). A row of -inf becomes zeros; +inf or NaN anywhere makes every
+// element NaN.
+static inline void reduce_softmax(float *x, int n)
+{
+    const int whole = n & ~15, rest = n & 15;
+    const float top = reduce_max(x, n);
+    vf max = vf_set(top), sum = vf_set(0.0f);
+    // -inf - -inf is NaN; with 0 instead the exponentials are 0.
+    if (top == -INFINITY) max = vf_set(0.0f);
+    for (int i = 0; i < whole; i += 16) {
+        vf e = math_exp(vf_sub(vf_load(x + i), max));
+        vf_store(x + i, e);
+        sum = vf_add(sum, e);
+    }
+    if (rest) {
+        vf e = math_exp(vf_sub(vf_load_n(x + whole, rest), max));
+        vf_store_n(x + whole, e, rest);
+        sum = vf_add(sum, vf_keep_n(e, rest));
+    }
+    const float total = vf_fold_add(sum);
+    // Zero only if every element was -inf: the largest contributes exp(0) = 1.
+    if (total == 0.0f) return;
+    const vf scale = vf_set(1.0f / total);
+    for (int i = 0; i < whole; i += 16) vf_store(x + i, vf_mul(vf_load(x + i), scale));
+    if (rest) vf_store_n(x + whole, vf_mul(vf_load_n(x + whole, rest), scale), rest);
+}
+
+#endif

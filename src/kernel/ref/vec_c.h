@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+// The 16-lane virtual vector in plain C: what each operation of vec_<isa>.h means, bit by bit.
+//
+// The templates (*_tmpl.h) are written over these operations only; x86/vec_avx2.h holds a vector
+// in two ymm registers, x86/vec_avx512.h in one zmm. A new ISA supplies this list.
+//   - Arithmetic is IEEE single precision, rounded to nearest even; vf_fma rounds once.
+//   - vf_max and vf_min return the second operand if either is NaN or if both are zero, as the
+//     x86 instructions do; a NaN in the second operand therefore comes through.
+//   - The _n forms touch lanes 0..n-1 of memory only (1 <= n <= 16); vf_load_n fills with zero.
+#ifndef DGM_KERNEL_REF_VEC_C_H
+#define DGM_KERNEL_REF_VEC_C_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef struct vf {
+    float f[16];
+} vf;
+
+// In loops of 16 the compiler may use what vectors the base instruction set has.
+#define VF_EACH for (int i = 0; i < 16; i++)
+
+static inline vf vf_set(float x)
+{
+    vf r;
+    VF_EACH r.f[i] = x;
+    return r;
+}
+
+static inline vf vf_load(const float *p)
+{
+    vf r;
+    memcpy(r.f, p, sizeof r.f);
+    return r;
+}
+
+static inline vf vf_load_n(const float *p, int n)
+{
+    vf r = vf_set(0.0f);
+    memcpy(r.f, p, (size_t)n * sizeof(float));
+    return r;
+}
+
+// 16 signed bytes, converted exactly.
+static inline vf vf_load_i8(const int8_t *p)
+{
+    vf r;
+    VF_EACH r.f[i] = (float)p[i];
+    return r;
+}
+
+static inline vf vf_load_i8_n(const int8_t *p, int n)
+{
+    vf r = vf_set(0.0f);
+    for (int i = 0; i < n; i++) r.f[i] = (float)p[i];
+    return r;
+}
+
+static inline void vf_store(float *p, vf a)
+{
+    memcpy(p, a.f, sizeof a.f);
+}
+
+static inline void vf_store_n(float *p, vf a, int n)
+{
+    memcpy(p, a.f, (size_t)n * sizeof(float));
+}
+
+// Lanes n..15 become zero.
+static inline vf vf_keep_n(vf a, int n)
+{
+    for (int i = n; i < 16; i++) a.f[i] = 0.0f;
+    return a;
+}
+
+// Lanes n..15 become those of b.
+static inline vf vf_blend_n(vf a, vf b, int n)
+{
+    for (int i = n; i < 16; i++) a.f[i] = b.f[i];
+    return a;
+}
+
+static inline vf vf_add(vf a, vf b)
+{
+    VF_EACH a.f[i] += b.f[i];
+    return a;
+}
+
+static inline vf vf_sub(vf a, vf b)
+{
+    VF_EACH a.f[i] -= b.f[i];
+    return a;
+}
+
+static inline vf vf_mul(vf a, vf b)
+{
+    VF_EACH a.f[i] *= b.f[i];
+    return a;
+}
+
+static inline vf vf_div(vf a, vf b)
+{
+    VF_EACH a.f[i] /= b.f[i];
+    return a;
+}
+
+// a * b + c with one rounding.
+static inline vf vf_fma(vf a, vf b, vf c)
+{
+    VF_EACH c.f[i] = fmaf(a.f[i], b.f[i], c.f[i]);
+    return c;
+}
+
+static inline vf vf_max(vf a, vf b)
+{
+    VF_EACH b.f[i] = a.f[i] > b.f[i] ? a.f[i] : b.f[i];
+    return b;
+}
+
+static inline vf vf_min(vf a, vf b)
+{
+    VF_EACH b.f[i] = a.f[i] < b.f[i] ? a.f[i] : b.f[i];
+    return b;
+}
+
+static inline vf vf_abs(vf a)
+{
+    VF_EACH a.f[i] = fabsf(a.f[i]);
+    return a;
+}
+
+// a < b ? x : y; a NaN compares false.
+static inline vf vf_select_lt(vf a, vf b, vf x, vf y)
+{
+    VF_EACH y.f[i] = a.f[i] < b.f[i] ? x.f[i] : y.f[i];
+    return y;
+}
+
+// The bits of t, shifted left by 23, added to the bits of p: multiplies p by 2^n when t is
+// n + 1.5 * 2^23 and the result is a normal number.
+static inline vf vf_scale_exponent(vf p, vf t)
+{
+    VF_EACH
+    {
+        uint32_t a, b;
+        memcpy(&a, &p.f[i], 4);
+        memcpy(&b, &t.f[i], 4);
+        a += b << 23;
+        memcpy(&p.f[i], &a, 4);
+    }
+    return p;
+}
+
+// Bit i is set if a > b in lane i.
+static inline unsigned vf_greater_bits(vf a, vf b)
+{
+    unsigned bits = 0;
+    VF_EACH bits |= (unsigned)(a.f[i] > b.f[i]) << i;
+    return bits;
+}
+
+// Lane l takes l + (l + 8), then l + (l + 4), l + (l + 2), l + (l + 1).
+static inline float vf_fold_add(vf a)
+{
+    for (int half = 8; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) a.f[i] += a.f[i + half];
+    return a.f[0];
+}
+
+static inline float vf_fold_max(vf a)
+{
+    for (int half = 8; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) a.f[i] = a.f[i] > a.f[i + half] ? a.f[i] : a.f[i + half];
+    return a.f[0];
+}
+
+// Lane i is vf_fold_add(a[i]).
+static inline vf vf_fold_add_16(const vf a[16])
+{
+    vf r;
+    VF_EACH r.f[i] = vf_fold_add(a[i]);
+    return r;
+}
+
+#undef VF_EACH
+#endif

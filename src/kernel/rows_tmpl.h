@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+// Row operations over a 16-lane vector: norms, softmax, reductions, element-wise, gather.
+//
+// rows_<isa>.c includes a vec_<isa>.h, names the functions (LAYER_NORM_F32 and so on) and includes
+// this file. The order of operations is the contract: element i belongs to lane i mod 16, lanes
+// accumulate in order of i, then fold. A short last vector is filled with what changes nothing.
+// Aliasing is as in kernels.h: an output is read, if at all, only at the element being written.
+#include <math.h>
+
+#include "kernel/reduce_tmpl.h"
+
+// mean = sum(x) / n, d = x - mean, var = sum(d * d) / n with fma, s = 1 / sqrt(var + eps),
+// y = fma(d * s, gamma, beta), or (d * s) * gamma without beta.
+static void LAYER_NORM_F32(float *y, const float *x, const float *gamma, const float *beta, int n,
+                           float eps)
+{
+    const vf mean = vf_set(reduce_sum(x, n) / (float)n);
+    const int whole = n & ~15, rest = n & 15;
+    vf sum = vf_set(0.0f);
+    for (int i = 0; i < whole; i += 16) {
+        vf d = vf_sub(vf_load(x + i), mean);
+        sum = vf_fma(d, d, sum);
+    }
+    if (rest) {
+        vf d = vf_keep_n(vf_sub(vf_load_n(x + whole, rest), mean), rest);
+        sum = vf_fma(d, d, sum);
+    }
+    const vf scale = vf_set(1.0f / sqrtf(vf_fold_add(sum) / (float)n + eps));
+    for (int i = 0; i < whole; i += 16) {
+        vf d = vf_mul(vf_sub(vf_load(x + i), mean), scale);
+        vf g = vf_load(gamma + i);
+        vf_store(y + i, beta ? vf_fma(d, g, vf_load(beta + i)) : vf_mul(d, g));
+    }
+    if (rest) {
+        vf d = vf_mul(vf_sub(vf_load_n(x + whole, rest), mean), scale);
+        vf g = vf_load_n(gamma + whole, rest);
+        vf r = beta ? vf_fma(d, g, vf_load_n(beta + whole, rest)) : vf_mul(d, g);
+        vf_store_n(y + whole, r, rest);
+    }
+}
+
+// s = 1 / sqrt(sum(x * x) / n + eps), y = (x * s) * gamma
+static void RMS_NORM_F32(float *y, const float *x, const float *gamma, int n, float eps)
+{
+    const vf scale = vf_set(1.0f / sqrtf(reduce_dot(x, x, n) / (float)n + eps));
+    const int whole = n & ~15, rest = n & 15;
+    for (int i = 0; i < whole; i += 16)
+        vf_store(y + i, vf_mul(vf_mul(vf_load(x + i), scale), vf_load(gamma + i)));
+    if (rest) {
+        vf r = vf_mul(vf_load_n(x + whole, rest), scale);
+        vf_store_n(y + whole, vf_mul(r, vf_load_n(gamma + whole, rest)), rest);
+    }
+}
+
+static void SOFTMAX_F32(float *x, int n)
+{
+    reduce_softmax(x, n);
+}
+
+static float MAX_F32(const float *x, int n)
+{
+    return reduce_max(x, n);
+}
+
+// A row of -inf (max = -inf) has the sum 0.
+static float SUM_EXP_F32(const float *x, int n, float max)
+{
+    if (max == -INFINITY) return 0.0f;
+    const vf top = vf_set(max);
+    const int whole = n & ~15, rest = n & 15;
+    vf sum = vf_set(0.0f);
+    for (int i = 0; i < whole; i += 16)
+        sum = vf_add(sum, math_exp(vf_sub(vf_load(x + i), top)));
+    if (rest) {
+        vf e = math_exp(vf_sub(vf_load_n(x + whole, rest), top));
+        sum = vf_add(sum, vf_keep_n(e, rest));
+    }
+    return vf_fold_add(sum);
+}
+
+static inline __attribute__((always_inline)) void rows_map(float *y, const float *x, int n,
+                                                           vf (*function)(vf))
+{
+    const int whole = n & ~15, rest = n & 15;
+    for (int i = 0; i < whole; i += 16) vf_store(y + i, function(vf_load(x + i)));
+    if (rest) vf_store_n(y + whole, function(vf_load_n(x + whole, rest)), rest);
+}
+
+static inline vf rows_copy(vf x)
+{
+    return x;
+}
+
+static void ACT_F32(float *y, const float *x, int n, dgm_act act)
+{
+    switch (act) {
+    case DGM_ACT_RELU: rows_map(y, x, n, math_relu); return;
+    case DGM_ACT_RELU10: rows_map(y, x, n, math_relu10); return;
+    case DGM_ACT_SWISH: rows_map(y, x, n, math_swish); return;
+    case DGM_ACT_GELU: rows_map(y, x, n, math_gelu); return;
+    case DGM_ACT_GELU_TANH: rows_map(y, x, n, math_gelu_tanh); return;
+    case DGM_ACT_TANH: rows_map(y, x, n, math_tanh); return;
+    case DGM_ACT_SIGMOID: rows_map(y, x, n, math_sigmoid); return;
+    case DGM_ACT_NONE:
+    case DGM_ACT_COUNT: break;
+    }
+    if (y != x) rows_map(y, x, n, rows_copy);
+}
+
+static void ADD_F32(float *y, const float *a, const float *b, int n)
+{
+    const int whole = n & ~15, rest = n & 15;
+    for (int i = 0; i < whole; i += 16) vf_store(y + i, vf_add(vf_load(a + i), vf_load(b + i)));
+    if (rest) {
+        vf r = vf_add(vf_load_n(a + whole, rest), vf_load_n(b + whole, rest));
+        vf_store_n(y + whole, r, rest);
+    }
+}
+
+static void AXPY_F32(float *y, const float *x, int n, float scale)
+{
+    const vf s = vf_set(scale);
+    const int whole = n & ~15, rest = n & 15;
+    for (int i = 0; i < whole; i += 16)
+        vf_store(y + i, vf_fma(s, vf_load(x + i), vf_load(y + i)));
+    if (rest) {
+        vf r = vf_fma(s, vf_load_n(x + whole, rest), vf_load_n(y + whole, rest));
+        vf_store_n(y + whole, r, rest);
+    }
+}
+
+static float DOT_F32(const float *a, const float *b, int n)
+{
+    return reduce_dot(a, b, n);
+}
+
+static void GATHER_F32(float *y, const float *row, const float *add, int n, float scale)
+{
+    const vf s = vf_set(scale);
+    const int whole = n & ~15, rest = n & 15;
+    for (int i = 0; i < whole; i += 16) {
+        vf x = vf_load(row + i);
+        vf_store(y + i, add ? vf_fma(x, s, vf_load(add + i)) : vf_mul(x, s));
+    }
+    if (rest) {
+        vf x = vf_load_n(row + whole, rest);
+        vf r = add ? vf_fma(x, s, vf_load_n(add + whole, rest)) : vf_mul(x, s);
+        vf_store_n(y + whole, r, rest);
+    }
+}
+
+// q * row_scale is rounded once, so that the value is the one a table converted to f32 would hold.
+static void GATHER_I8(float *y, const int8_t *row, float row_scale, const float *add, int n,
+                      float scale)
+{
+    const vf s = vf_set(scale), t = vf_set(row_scale);
+    const int whole = n & ~15, rest = n & 15;
+    for (int i = 0; i < whole; i += 16) {
+        vf x = vf_mul(vf_load_i8(row + i), t);
+        vf_store(y + i, add ? vf_fma(x, s, vf_load(add + i)) : vf_mul(x, s));
+    }
+    if (rest) {
+        vf x = vf_mul(vf_load_i8_n(row + whole, rest), t);
+        vf r = add ? vf_fma(x, s, vf_load_n(add + whole, rest)) : vf_mul(x, s);
+        vf_store_n(y + whole, r, rest);
+    }
+}

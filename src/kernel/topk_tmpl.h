@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+// The k best of a stream of scores, over a 16-lane vector.
+//
+// topk_<isa>.c includes a vec_<isa>.h, names TOPK_F32 and includes this. Almost no element enters
+// the list, so a vector is first compared with the worst entry; only hits are inserted.
+// Order: higher score first, then lower token. -inf and NaN never enter.
+#include <math.h>
+
+static inline int32_t topk_token(int32_t first, const int32_t *ids, int i)
+{
+    return ids ? ids[i] : first + i;
+}
+
+static inline void topk_insert(dgm_topk *list, float score, int32_t token)
+{
+    int i = list->k - 1;
+    if (!(score > list->score[i] || (score == list->score[i] && token < list->token[i]))) return;
+    while (i > 0 && (score > list->score[i - 1] ||
+                     (score == list->score[i - 1] && token < list->token[i - 1]))) {
+        list->score[i] = list->score[i - 1];
+        list->token[i] = list->token[i - 1];
+        i--;
+    }
+    list->score[i] = score;
+    list->token[i] = token;
+}
+
+static void TOPK_F32(dgm_topk *list, const float *x, int n, int32_t first, const int32_t *ids)
+{
+    if (list->k <= 0 || n <= 0) return;
+    // If every token so far is lower than the new ones, a tie loses and `greater` decides.
+    const int32_t lowest = topk_token(first, ids, 0);
+    bool ascending = true;
+    for (int i = 0; i < list->k; i++) ascending &= list->token[i] < lowest;
+    if (!ascending) {
+        for (int i = 0; i < n; i++) topk_insert(list, x[i], topk_token(first, ids, i));
+        return;
+    }
+    const float *worst = &list->score[list->k - 1];
+    for (int i = 0; i < n; i += 16) {
+        const int count = n - i < 16 ? n - i : 16;
+        const vf v = count == 16 ? vf_load(x + i) : vf_load_n(x + i, count);
+        unsigned hits = vf_greater_bits(v, vf_set(*worst));
+        hits &= (1u << count) - 1u;
+        while (hits) {
+            const int lane = __builtin_ctz(hits);
+            hits &= hits - 1;
+            topk_insert(list, x[i + lane], topk_token(first, ids, i + lane));
+        }
+    }
+}

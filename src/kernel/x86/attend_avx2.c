@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// AVX2: attention of one query row. The text is kernel/attend_tmpl.h.
+#include "kernel/kernels_int.h"
+#include "kernel/x86/vec_avx2.h"
+
+#define ATTEND_F32 attend_f32_avx2
+#define ATTEND_ADD_F32 attend_add_f32_avx2
+#include "kernel/attend_tmpl.h"
+
+void dgm_attend_init_avx2(dgm_kernels *k)
+{
+    k->attend_name = "attend_avx2";
+    k->attend_f32 = attend_f32_avx2;
+    k->attend_add_f32 = attend_add_f32_avx2;
+}

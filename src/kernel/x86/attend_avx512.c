@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// AVX-512: attention of one query row. The text is kernel/attend_tmpl.h.
+#include "kernel/kernels_int.h"
+#include "kernel/x86/vec_avx512.h"
+
+#define ATTEND_F32 attend_f32_avx512
+#define ATTEND_ADD_F32 attend_add_f32_avx512
+#include "kernel/attend_tmpl.h"
+
+void dgm_attend_init_avx512(dgm_kernels *k)
+{
+    k->attend_name = "attend_avx512";
+    k->attend_f32 = attend_f32_avx512;
+    k->attend_add_f32 = attend_add_f32_avx512;
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+// The 16-lane vector in one zmm register; ref/vec_c.h says what each operation means.
+#ifndef DGM_KERNEL_X86_VEC_AVX512_H
+#define DGM_KERNEL_X86_VEC_AVX512_H
+
+#include <immintrin.h>
+#include <stdint.h>
+
+typedef __m512 vf;
+
+#define VF_FN static inline __attribute__((always_inline))
+
+VF_FN __mmask16 vf_first(int n)
+{
+    return (__mmask16)((1u << n) - 1u);
+}
+
+VF_FN vf vf_set(float x)
+{
+    return _mm512_set1_ps(x);
+}
+
+VF_FN vf vf_load(const float *p)
+{
+    return _mm512_loadu_ps(p);
+}
+
+VF_FN vf vf_load_n(const float *p, int n)
+{
+    return _mm512_maskz_loadu_ps(vf_first(n), p);
+}
+
+VF_FN vf vf_load_i8(const int8_t *p)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
+}
+
+VF_FN vf vf_load_i8_n(const int8_t *p, int n)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(vf_first(n), p)));
+}
+
+VF_FN void vf_store(float *p, vf a)
+{
+    _mm512_storeu_ps(p, a);
+}
+
+VF_FN void vf_store_n(float *p, vf a, int n)
+{
+    _mm512_mask_storeu_ps(p, vf_first(n), a);
+}
+
+VF_FN vf vf_keep_n(vf a, int n)
+{
+    return _mm512_maskz_mov_ps(vf_first(n), a);
+}
+
+VF_FN vf vf_blend_n(vf a, vf b, int n)
+{
+    return _mm512_mask_blend_ps(vf_first(n), b, a);
+}
+
+VF_FN vf vf_add(vf a, vf b)
+{
+    return _mm512_add_ps(a, b);
+}
+
+VF_FN vf vf_sub(vf a, vf b)
+{
+    return _mm512_sub_ps(a, b);
+}
+
+VF_FN vf vf_mul(vf a, vf b)
+{
+    return _mm512_mul_ps(a, b);
+}
+
+VF_FN vf vf_div(vf a, vf b)
+{
+    return _mm512_div_ps(a, b);
+}
+
+VF_FN vf vf_fma(vf a, vf b, vf c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+
+VF_FN vf vf_max(vf a, vf b)
+{
+    return _mm512_max_ps(a, b);
+}
+
+VF_FN vf vf_min(vf a, vf b)
+{
+    return _mm512_min_ps(a, b);
+}
+
+VF_FN vf vf_abs(vf a)
+{
+    return _mm512_and_ps(a, _mm512_castsi512_ps(_mm512_set1_epi32(0x7fffffff)));
+}
+
+VF_FN vf vf_select_lt(vf a, vf b, vf x, vf y)
+{
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x);
+}
+
+VF_FN vf vf_scale_exponent(vf p, vf t)
+{
+    const __m512i n = _mm512_slli_epi32(_mm512_castps_si512(t), 23);
+    return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), n));
+}
+
+VF_FN unsigned vf_greater_bits(vf a, vf b)
+{
+    return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ);
+}
+
+VF_FN float vf_fold_add(vf a)
+{
+    __m256 h = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
+    __m128 q = _mm_add_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
+    q = _mm_add_ps(q, _mm_movehl_ps(q, q));
+    return _mm_cvtss_f32(_mm_add_ss(q, _mm_movehdup_ps(q)));
+}
+
+VF_FN float vf_fold_max(vf a)
+{
+    __m256 h = _mm256_max_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
+    __m128 q = _mm_max_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
+    q = _mm_max_ps(q, _mm_movehl_ps(q, q));
+    return _mm_cvtss_f32(_mm_max_ss(q, _mm_movehdup_ps(q)));
+}
+
+// Halves of a and b: lanes l + (l + 8) of each. Result: a's eight sums, then b's.
+VF_FN vf vf_fold_halves(vf a, vf b)
+{
+    return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+}
+
+// Two vectors of 2 x 8 lanes give one of 4 x 4: a's lanes in blocks 0, 1, b's in 2, 3.
+VF_FN vf vf_fold_quarters(vf a, vf b)
+{
+    return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+}
+
+// Two vectors of 4 blocks with 4 lanes give 4 blocks with 2 + 2 lanes: a's, then b's.
+VF_FN vf vf_fold_pairs(vf a, vf b)
+{
+    return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xee));
+}
+
+VF_FN vf vf_fold_singles(vf a, vf b)
+{
+    return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xdd));
+}
+
+VF_FN vf vf_fold_add_16(const vf a[16])
+{
+    vf h[8], q[4];
+    for (int i = 0; i < 8; i++) h[i] = vf_fold_halves(a[2 * i], a[2 * i + 1]);
+    for (int i = 0; i < 4; i++) q[i] = vf_fold_quarters(h[2 * i], h[2 * i + 1]);
+    // q[i]: block b holds the four lanes of input 4 i + b.
+    const vf r = vf_fold_singles(vf_fold_pairs(q[0], q[1]), vf_fold_pairs(q[2], q[3]));
+    // Block b, lane i holds the sum of input 4 i + b: transpose.
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return _mm512_permutexvar_ps(order, r);
+}
+
+#undef VF_FN
+#endif
