@@ -69,6 +69,8 @@ dgm_status dgm_state_open(const dgm_model *m, dgm_exec *x, const dgm_limits *lim
                           dgm_state **s, dgm_error *err);
 void dgm_state_close(dgm_state **s);
 void dgm_state_clear(dgm_state *s); // drops all slots and rows, e.g. after an error
+const dgm_model *dgm_state_model(const dgm_state *s);
+const dgm_limits *dgm_state_limits(const dgm_state *s);
 
 typedef struct dgm_source {
     const int32_t *ids; // eos included where the model wants it
