@@ -10,8 +10,9 @@
 
 typedef struct dgm_model_ops {
     const char *name; // value of dragoman.architecture
-    // Reads its own metadata and tensors from m->file, fills m->weights, m->out and the fields of
-    // m->info that depend on them (hidden, layers, heads, max_source, max_target, parameters).
+    // Reads its own metadata and tensors from m->file, fills m->weights and the fields of
+    // m->info that depend on them (hidden, layers, heads, max_source, max_target, packed_bytes),
+    // and m->keep_ancestors. m->out is loaded by model.c.
     dgm_status (*load)(dgm_model *m, dgm_error *err);
     void (*unload)(dgm_model *m); // accepts a half-loaded model
     size_t (*state_bytes)(const dgm_model *m, const dgm_limits *limits); // beyond the pools'
@@ -22,7 +23,6 @@ typedef struct dgm_model_ops {
     void (*start)(dgm_state *s, int count, const int32_t *slots, const int32_t *rows);
     void (*step)(dgm_state *s, int count, const dgm_step_row *steps, const int32_t *rows,
                  dgm_mat *hidden, float *const *align);
-    bool keep_ancestors; // rows need their ancestors' storage (key/value paths)
 } dgm_model_ops;
 
 extern const dgm_model_ops *const dgm_model_table[]; // NULL at the end
@@ -34,7 +34,8 @@ struct dgm_model {
     dgm_precision precision;
     dgm_model_info info;
     dgm_linear *out;
-    void *weights;   // the architecture's
+    void *weights;        // the architecture's
+    bool keep_ancestors;  // rows need their ancestors' storage (key/value paths)
     int32_t *owned_never; // sorted copy
 };
 
@@ -56,6 +57,8 @@ typedef struct dgm_row_pool {
     bool keep_ancestors;
 } dgm_row_pool;
 
+// Capacity of the pool for these limits.
+int dgm_state_rows(const dgm_model *m, const dgm_limits *limits);
 size_t dgm_row_pool_bytes(int capacity);
 dgm_status dgm_row_pool_open(dgm_row_pool *p, dgm_arena *a, int capacity, bool keep_ancestors,
                              dgm_error *err);

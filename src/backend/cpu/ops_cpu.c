@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: MIT
+// CPU backend: the worker and the coarse operations, each a loop over rows of one kernel.
+//
+// One arena serves device and host memory. Scratch that an operation needs is taken above
+// everything else and given back before it returns.
+#include <math.h>
+#include <string.h>
+
+#include "backend/cpu/cpu_int.h"
+#include "base/mem.h"
+
+// Scratch for the operations themselves (attention weights); states and rank bring their own sizes.
+enum { OP_SCRATCH = 8 << 20 };
+
+dgm_status dgm_exec_open(dgm_backend *b, size_t scratch_bytes, dgm_exec **out, dgm_error *err)
+{
+    *out = NULL;
+    dgm_exec *x = dgm_calloc(1, sizeof *x);
+    if (!x) return dgm_no_memory(err);
+    x->backend = b;
+    dgm_status st = dgm_arena_init(&x->arena, scratch_bytes + OP_SCRATCH, err);
+    if (st != DGM_OK) {
+        dgm_free(x);
+        return st;
+    }
+    *out = x;
+    return DGM_OK;
+}
+
+void dgm_exec_close(dgm_exec **x)
+{
+    if (!*x) return;
+    dgm_arena_free(&(*x)->arena);
+    dgm_free(*x);
+    *x = NULL;
+}
+
+dgm_status dgm_exec_status(dgm_exec *x, dgm_error *err)
+{
+    (void)x;
+    (void)err;
+    return DGM_OK;
+}
+
+dgm_backend *dgm_exec_backend(dgm_exec *x)
+{
+    return x->backend;
+}
+
+// Rows are padded to whole cache lines, and never a multiple of 1 KiB apart: columns of many rows
+// would otherwise fall into the same few cache sets.
+static int row_stride(int cols)
+{
+    int stride = (cols + 15) / 16 * 16;
+    return stride % 256 == 0 ? stride + 16 : stride;
+}
+
+size_t dgm_exec_mat_bytes(const dgm_backend *b, int rows, int cols)
+{
+    (void)b;
+    return dgm_arena_cost((size_t)rows * (size_t)row_stride(cols) * sizeof(float));
+}
+
+dgm_mat dgm_exec_mat(dgm_exec *x, int rows, int cols)
+{
+    dgm_mat m = {NULL, rows, cols, row_stride(cols), sizeof(float)};
+    m.data = dgm_arena_array(&x->arena, (size_t)rows * (size_t)m.stride, sizeof(float));
+    return m;
+}
+
+size_t dgm_exec_mark(dgm_exec *x)
+{
+    return dgm_arena_mark(&x->arena);
+}
+
+void dgm_exec_reset(dgm_exec *x, size_t mark)
+{
+    dgm_arena_reset(&x->arena, mark);
+}
+
+size_t dgm_exec_peak(const dgm_exec *x)
+{
+    return x->arena.peak;
+}
+
+dgm_arena *dgm_exec_host(dgm_exec *x)
+{
+    return &x->arena;
+}
+
+void dgm_op_linear(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *w, dgm_act act,
+                   const dgm_mat *residual)
+{
+    dgm_gemm_f32_args args = {
+        .c = y.data,
+        .a = in.data,
+        .packed = w->packed,
+        .bias = w->bias,
+        .residual = residual ? residual->data : NULL,
+        .m = in.rows,
+        .n = w->rows,
+        .k = w->cols,
+        .n_begin = 0,
+        .n_end = w->rows,
+        .lda = in.stride,
+        .ldc = y.stride,
+        .ldr = residual ? residual->stride : 0,
+        .act = act,
+    };
+    if (in.rows > 0) x->backend->k.gemm_f32.run(&args);
+}
+
+// One token's vector: the table's row in whatever type it is stored.
+static void embed_token(const dgm_exec *x, float *y, const dgm_tensor *t, int32_t id, float scale,
+                        const float *add, float *row)
+{
+    const dgm_kernels *k = &x->backend->k;
+    size_t first = (size_t)id * (size_t)t->cols;
+    if (t->type == DGM_TYPE_F32) {
+        k->gather_f32(y, (const float *)t->data + first, add, t->cols, scale);
+    } else if (t->type == DGM_TYPE_I8) {
+        float row_scale = ((const float *)t->scale->data)[id];
+        k->gather_i8(y, (const int8_t *)t->data + first, row_scale, add, t->cols, scale);
+    } else {
+        dgm_tensor_row_f32(t, id, row);
+        k->gather_f32(y, row, add, t->cols, scale);
+    }
+}
+
+void dgm_op_embed(dgm_exec *x, dgm_mat y, const dgm_embedding *table, const int32_t *ids,
+                  float scale, const dgm_vector *start, const dgm_vector *positions,
+                  const int32_t *pos)
+{
+    const dgm_tensor *t = table->table;
+    size_t mark = dgm_exec_mark(x);
+    float *row = dgm_arena_array(&x->arena, (size_t)t->cols, sizeof(float));
+    for (int i = 0; i < y.rows; i++) {
+        const float *add = NULL;
+        float *to = cpu_row(y, i);
+        if (positions) add = positions->data + (size_t)pos[i] * (size_t)positions->cols;
+        if (ids[i] >= 0) {
+            embed_token(x, to, t, ids[i], scale, add, row);
+            continue;
+        }
+        if (start)
+            memcpy(to, start->data, (size_t)y.cols * sizeof(float));
+        else
+            memset(to, 0, (size_t)y.cols * sizeof(float));
+        if (add) x->backend->k.add_f32(to, to, add, y.cols);
+    }
+    dgm_exec_reset(x, mark);
+}
+
+void dgm_op_norm(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma,
+                 const dgm_vector *beta, float eps)
+{
+    for (int i = 0; i < y.rows; i++)
+        x->backend->k.layer_norm_f32(cpu_row(y, i), cpu_row(in, i), gamma->data,
+                                     beta ? beta->data : NULL, y.cols, eps);
+}
+
+void dgm_op_act(dgm_exec *x, dgm_mat y, dgm_mat in, dgm_act act)
+{
+    for (int i = 0; i < y.rows; i++)
+        x->backend->k.act_f32(cpu_row(y, i), cpu_row(in, i), y.cols, act);
+}
+
+void dgm_op_add(dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b)
+{
+    for (int i = 0; i < y.rows; i++)
+        x->backend->k.add_f32(cpu_row(y, i), cpu_row(a, i), cpu_row(b, i), y.cols);
+}
+
+void dgm_op_add_vector(dgm_exec *x, dgm_mat y, dgm_mat a, const dgm_vector *v)
+{
+    for (int i = 0; i < y.rows; i++)
+        x->backend->k.add_f32(cpu_row(y, i), cpu_row(a, i), v->data, y.cols);
+}
+
+void dgm_op_maxout(dgm_exec *x, dgm_mat y, dgm_mat in)
+{
+    (void)x;
+    for (int i = 0; i < y.rows; i++) {
+        const float *from = cpu_row(in, i);
+        float *to = cpu_row(y, i);
+        for (int j = 0; j < y.cols; j++)
+            to[j] = from[2 * j] > from[2 * j + 1] ? from[2 * j] : from[2 * j + 1];
+    }
+}
+
+void dgm_op_zero(dgm_exec *x, dgm_mat y)
+{
+    (void)x;
+    for (int i = 0; i < y.rows; i++) memset(cpu_row(y, i), 0, (size_t)y.cols * sizeof(float));
+}
+
+void dgm_op_gather(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index)
+{
+    (void)x;
+    for (int i = 0; i < y.rows; i++)
+        memcpy(cpu_row(y, i), cpu_row(in, index ? index[i] : i), (size_t)y.cols * sizeof(float));
+}
+
+void dgm_op_scatter(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index)
+{
+    (void)x;
+    for (int i = 0; i < in.rows; i++)
+        memcpy(cpu_row(y, index[i]), cpu_row(in, i), (size_t)in.cols * sizeof(float));
+}
+
+void dgm_op_mean(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *first, const int32_t *count)
+{
+    for (int i = 0; i < y.rows; i++) {
+        float *to = cpu_row(y, i);
+        memset(to, 0, (size_t)y.cols * sizeof(float));
+        for (int j = 0; j < count[i]; j++)
+            x->backend->k.add_f32(to, to, cpu_row(in, first[i] + j), y.cols);
+        float part = 1.0f / (float)(count[i] > 0 ? count[i] : 1);
+        for (int j = 0; j < y.cols; j++) to[j] *= part;
+    }
+}
+
+// Weights of one head, or their mean, for the caller's alignment.
+static void copy_alignment(float *to, const float *weights, int heads, int n, int head)
+{
+    if (head >= 0) {
+        memcpy(to, weights + (size_t)head * (size_t)n, (size_t)n * sizeof(float));
+        return;
+    }
+    for (int j = 0; j < n; j++) {
+        float sum = 0;
+        for (int h = 0; h < heads; h++) sum += weights[(size_t)h * (size_t)n + (size_t)j];
+        to[j] = sum / (float)heads;
+    }
+}
+
+static int longest_row(const dgm_attend *a, int rows)
+{
+    int n = 1;
+    for (int i = 0; i < rows; i++)
+        if (a->rows[i].n > n) n = a->rows[i].n;
+    return n;
+}
+
+void dgm_op_attend(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_attend *a)
+{
+    size_t mark = dgm_exec_mark(x);
+    size_t room = (size_t)a->heads * (size_t)longest_row(a, q.rows);
+    float *weights = dgm_arena_array(&x->arena, room, sizeof(float));
+    for (int i = 0; i < q.rows; i++) {
+        const dgm_attend_row *row = &a->rows[i];
+        dgm_attend_args args = {
+            .out = cpu_row(out, i),
+            .q = cpu_row(q, i),
+            .k = row->k,
+            .v = row->v,
+            .index = row->index,
+            .stride = (size_t)a->stride,
+            .n = row->n,
+            .heads = a->heads,
+            .dk = a->dk,
+            .dv = a->dv,
+            .scale = a->scale,
+            .weights = weights,
+        };
+        x->backend->k.attend_f32(&args);
+        if (a->align && a->align[i])
+            copy_alignment(a->align[i], weights, a->heads, row->n, a->align_head);
+    }
+    dgm_exec_reset(x, mark);
+}
+
+void dgm_op_attend_add(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_vector *w,
+                       const dgm_attend *a)
+{
+    size_t mark = dgm_exec_mark(x);
+    float *weights = dgm_arena_array(&x->arena, (size_t)longest_row(a, q.rows), sizeof(float));
+    for (int i = 0; i < q.rows; i++) {
+        const dgm_attend_row *row = &a->rows[i];
+        dgm_attend_add_args args = {
+            .out = cpu_row(out, i),
+            .q = cpu_row(q, i),
+            .w = w->data,
+            .k = row->k,
+            .v = row->v,
+            .n = row->n,
+            .da = q.cols,
+            .dv = out.cols,
+            .weights = weights,
+        };
+        x->backend->k.attend_add_f32(&args);
+        if (a->align && a->align[i]) copy_alignment(a->align[i], weights, 1, row->n, 0);
+    }
+    dgm_exec_reset(x, mark);
+}
+
+void dgm_op_gru(dgm_exec *x, dgm_mat out, dgm_mat state, dgm_mat gx, dgm_mat gh)
+{
+    for (int i = 0; i < out.rows; i++)
+        x->backend->k.gru_f32(cpu_row(out, i), cpu_row(state, i), cpu_row(gx, i), cpu_row(gh, i),
+                              out.cols);
+}
+
+void dgm_op_lstm(dgm_exec *x, dgm_mat out, dgm_mat cell_out, dgm_mat cell, dgm_mat gx, dgm_mat gh)
+{
+    for (int i = 0; i < out.rows; i++)
+        x->backend->k.lstm_f32(cpu_row(out, i), cpu_row(cell_out, i), cpu_row(cell, i),
+                               cpu_row(gx, i), cpu_row(gh, i), out.cols);
+}
+
+void dgm_op_ssru(dgm_exec *x, dgm_mat out, dgm_mat cell_out, dgm_mat cell, dgm_mat in, dgm_mat f)
+{
+    for (int i = 0; i < out.rows; i++)
+        x->backend->k.ssru_f32(cpu_row(out, i), cpu_row(cell_out, i), cpu_row(cell, i),
+                               cpu_row(in, i), cpu_row(f, i), out.cols);
+}
+
+void dgm_op_read(dgm_exec *x, float *host, dgm_mat in)
+{
+    (void)x;
+    for (int i = 0; i < in.rows; i++)
+        memcpy(host + (size_t)i * (size_t)in.cols, cpu_row(in, i), (size_t)in.cols * sizeof(float));
+}

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: MIT
+// CPU backend: rank = projection, softmax sum, scorers' terms and top-k in one pass.
+//
+// The vocabulary is walked in chunks of CHUNK columns and the rows in blocks of ROWS, so that the
+// logits of one (block, chunk) stay in cache and are consumed at once:
+//
+//     for each chunk of columns            weights are read once
+//         for each block of rows           logits[ROWS, CHUNK]: 128 KiB
+//             product -> running (max, sum of exponentials) -> terms -> top-k list
+//
+// A candidate list is walked in the same way, CHUNK candidates at a time; only the weight panels
+// that hold a candidate are multiplied, and the wanted columns are picked out of them. Chunks are
+// cut by the list, never by the batch, so a row's sums do not depend on its neighbours.
+//
+// Within a row the list is kept by raw value v = lambda * sum_p weight_p * logit_p + terms; the
+// part that is the same for all tokens (base, constant, -log Z) is added at the end. An arithmetic
+// mix needs every log Z before the first comparison: it keeps the logits of one row at a time.
+#include <math.h>
+#include <string.h>
+
+#include "backend/cpu/cpu_int.h"
+
+enum { CHUNK = 512, ROWS = 64, PANEL = DGM_GEMM_COLUMNS };
+
+// Running log-sum-exp of one (row, part).
+typedef struct lse {
+    float max, sum;
+} lse;
+
+// Columns of one chunk: tokens first .. first + count - 1, or ids[0 .. count).
+typedef struct columns {
+    int first, count;
+    const int32_t *ids;
+} columns;
+
+typedef struct ranker {
+    dgm_exec *x;
+    const dgm_kernels *k;
+    const dgm_rank *r;
+    int vocabulary;
+    lse *sums;     // [rows, parts]
+    float *logits; // [parts, ROWS, CHUNK]
+    float *panel;  // [ROWS, PANEL]
+    float *values; // [CHUNK]
+} ranker;
+
+size_t dgm_rank_bytes(const dgm_backend *b, int rows, int parts, int vocabulary)
+{
+    (void)b;
+    size_t floats = (size_t)parts * ROWS * CHUNK + ROWS * PANEL + CHUNK;
+    size_t arithmetic = ((size_t)parts + 1) * (size_t)vocabulary;
+    return dgm_arena_cost((size_t)rows * (size_t)parts * sizeof(lse)) +
+           4 * dgm_arena_cost(0) + (floats + arithmetic + 64) * sizeof(float) + 4096;
+}
+
+static float exp_of(const dgm_kernels *k, float x)
+{
+    return k->sum_exp_f32(&x, 1, 0.0f);
+}
+
+static void lse_add(const dgm_kernels *k, lse *s, const float *x, int n)
+{
+    float max = k->max_f32(x, n);
+    if (max == -INFINITY) return;
+    float sum = k->sum_exp_f32(x, n, max);
+    if (max <= s->max) {
+        s->sum = fmaf(sum, exp_of(k, max - s->max), s->sum);
+    } else {
+        s->sum = s->max == -INFINITY ? sum : fmaf(s->sum, exp_of(k, s->max - max), sum);
+        s->max = max;
+    }
+}
+
+static float lse_value(const lse *s)
+{
+    return s->max == -INFINITY ? -INFINITY : s->max + logf(s->sum);
+}
+
+// ---- projection -------------------------------------------------------------------------------
+
+static void project(const ranker *q, const dgm_rank_part *part, int row, int rows, int begin,
+                    int end, float *out, int ldc)
+{
+    dgm_mat hidden = dgm_mat_rows(part->hidden, row, rows);
+    dgm_gemm_f32_args args = {
+        .c = out,
+        .a = hidden.data,
+        .packed = part->out->packed,
+        .bias = part->out->bias,
+        .m = rows,
+        .n = part->out->rows,
+        .k = part->out->cols,
+        .n_begin = begin,
+        .n_end = end,
+        .lda = hidden.stride,
+        .ldc = ldc,
+    };
+    q->k->gemm_f32.run(&args);
+}
+
+// Logits of the columns for `rows` rows into out [rows, CHUNK].
+static void project_columns(const ranker *q, const dgm_rank_part *part, int row, int rows,
+                            const columns *c, float *out)
+{
+    if (!c->ids) {
+        project(q, part, row, rows, c->first, c->first + c->count, out, CHUNK);
+        return;
+    }
+    for (int i = 0; i < c->count;) {
+        int begin = c->ids[i] / PANEL * PANEL, next = i;
+        int end = begin + PANEL < q->vocabulary ? begin + PANEL : q->vocabulary;
+        while (next < c->count && c->ids[next] < end) next++;
+        project(q, part, row, rows, begin, end, q->panel, PANEL);
+        for (int r = 0; r < rows; r++)
+            for (int j = i; j < next; j++)
+                out[(size_t)r * CHUNK + (size_t)j] = q->panel[r * PANEL + c->ids[j] - begin];
+        i = next;
+    }
+}
+
+// ---- terms ------------------------------------------------------------------------------------
+
+static int32_t column_token(const columns *c, int i)
+{
+    return c->ids ? c->ids[i] : c->first + i;
+}
+
+// Column of a token, or -1.
+static int find_column(const columns *c, int32_t token)
+{
+    if (!c->ids) return token >= c->first && token < c->first + c->count ? token - c->first : -1;
+    int low = 0, high = c->count;
+    while (low < high) {
+        int mid = (low + high) / 2;
+        if (c->ids[mid] < token)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < c->count && c->ids[low] == token ? low : -1;
+}
+
+// First entry of an ascending list that is not below the chunk: lists are short, the chunks many.
+static int skip_below(const int32_t *list, int count, int32_t token)
+{
+    int low = 0, high = count;
+    while (low < high) {
+        int mid = (low + high) / 2;
+        if (list[mid] < token)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static void mask_list(float *v, const columns *c, const int32_t *list, int count)
+{
+    int32_t last = column_token(c, c->count - 1);
+    for (int i = skip_below(list, count, column_token(c, 0)); i < count && list[i] <= last; i++) {
+        int at = find_column(c, list[i]);
+        if (at >= 0) v[at] = -INFINITY;
+    }
+}
+
+static void add_terms(const dgm_terms *t, const columns *c, float *v)
+{
+    if (t->table)
+        for (int i = 0; i < c->count; i++) v[i] += t->table[column_token(c, i)];
+    int32_t last = column_token(c, c->count - 1);
+    int i = skip_below(t->add_ids, t->add_count, column_token(c, 0));
+    for (; i < t->add_count && t->add_ids[i] <= last; i++) {
+        int at = find_column(c, t->add_ids[i]);
+        if (at >= 0) v[at] += t->add_values[i];
+    }
+}
+
+// Offers the values of one row's chunk to its list. v is overwritten.
+static void offer(const ranker *q, int row, const columns *c, float *v)
+{
+    const dgm_rank *r = q->r;
+    const dgm_terms *t = &r->terms[row];
+    add_terms(t, c, v);
+    for (int w = 0; w < r->watch_count; w++) {
+        size_t at = (size_t)row * (size_t)r->watch_count + (size_t)w;
+        int column = r->watch[at] < 0 ? -1 : find_column(c, r->watch[at]);
+        if (column >= 0) r->watch_score[at] = v[column];
+    }
+    mask_list(v, c, r->never, r->never_count);
+    mask_list(v, c, t->deny, t->deny_count);
+    dgm_topk list = {r->score + (size_t)row * (size_t)r->k, r->token + (size_t)row * (size_t)r->k,
+                     r->k};
+    if (!t->allow) {
+        q->k->topk_f32(&list, v, c->count, c->first, c->ids);
+        return;
+    }
+    for (int i = 0; i < t->allow_count; i++) {
+        int at = find_column(c, t->allow[i]);
+        if (at >= 0) q->k->topk_f32(&list, v + at, 1, t->allow[i], NULL);
+    }
+}
+
+// ---- the two mixes ----------------------------------------------------------------------------
+
+static float part_scale(const dgm_rank *r, int row, int part)
+{
+    return r->terms[row].lambda * r->parts[part].weight;
+}
+
+// Consumes the logits of one chunk for one row.
+static void consume_row(ranker *q, int row, int in_block, const columns *c)
+{
+    const dgm_rank *r = q->r;
+    float *first = q->logits + (size_t)in_block * CHUNK;
+    for (int p = 0; r->normalise && p < r->part_count; p++)
+        lse_add(q->k, &q->sums[row * r->part_count + p], first + (size_t)p * ROWS * CHUNK, c->count);
+    float scale = part_scale(r, row, 0);
+    float *v = first;
+    if (r->part_count > 1 || scale != 1.0f) {
+        v = q->values;
+        for (int i = 0; i < c->count; i++) v[i] = first[i] * scale;
+        for (int p = 1; p < r->part_count; p++)
+            q->k->axpy_f32(v, first + (size_t)p * ROWS * CHUNK, c->count, part_scale(r, row, p));
+    }
+    offer(q, row, c, v);
+}
+
+static void rank_chunk(ranker *q, int row, int rows, const columns *c)
+{
+    for (int from = row; from < row + rows; from += ROWS) {
+        int n = row + rows - from < ROWS ? row + rows - from : ROWS;
+        for (int p = 0; p < q->r->part_count; p++)
+            project_columns(q, &q->r->parts[p], from, n, c, q->logits + (size_t)p * ROWS * CHUNK);
+        for (int i = 0; i < n; i++) consume_row(q, from + i, i, c);
+    }
+}
+
+static columns chunk_of(const ranker *q, const dgm_candidates *list, int at)
+{
+    int total = list ? list->count : q->vocabulary;
+    columns c = {at, total - at < CHUNK ? total - at : CHUNK, list ? list->ids + at : NULL};
+    return c;
+}
+
+static void rank_log_linear(ranker *q, const dgm_candidates *list, int row, int rows)
+{
+    int total = list ? list->count : q->vocabulary;
+    for (int at = 0; at < total; at += CHUNK) {
+        columns c = chunk_of(q, list, at);
+        rank_chunk(q, row, rows, &c);
+    }
+}
+
+// log sum_p weight_p softmax_p(v): two walks over one row's stored logits.
+static void rank_arithmetic(ranker *q, const dgm_candidates *list, int row, float *store)
+{
+    const dgm_rank *r = q->r;
+    int total = list ? list->count : q->vocabulary;
+    for (int p = 0; p < r->part_count; p++) {
+        float *logits = store + (size_t)p * (size_t)total;
+        for (int at = 0; at < total; at += CHUNK) {
+            columns c = chunk_of(q, list, at);
+            project_columns(q, &r->parts[p], row, 1, &c, q->logits);
+            memcpy(logits + at, q->logits, (size_t)c.count * sizeof(float));
+            if (r->normalise)
+                lse_add(q->k, &q->sums[row * r->part_count + p], q->logits, c.count);
+        }
+    }
+    for (int at = 0; at < total; at += CHUNK) {
+        columns c = chunk_of(q, list, at);
+        memset(q->values, 0, (size_t)c.count * sizeof(float));
+        for (int p = 0; p < r->part_count; p++) {
+            float z = r->normalise ? lse_value(&q->sums[row * r->part_count + p]) : 0;
+            const float *logits = store + (size_t)p * (size_t)total + (size_t)at;
+            for (int i = 0; i < c.count; i++)
+                q->values[i] += r->parts[p].weight * exp_of(q->k, logits[i] - z);
+        }
+        for (int i = 0; i < c.count; i++) q->values[i] = r->terms[row].lambda * logf(q->values[i]);
+        offer(q, row, &c, q->values);
+    }
+}
+
+// Adds what all tokens of a row share.
+static void finish_row(const ranker *q, int row)
+{
+    const dgm_rank *r = q->r;
+    float shift = r->terms[row].base + r->terms[row].constant;
+    for (int p = 0; p < r->part_count; p++) {
+        float z = r->normalise ? lse_value(&q->sums[row * r->part_count + p]) : 0;
+        if (r->log_z) r->log_z[row * r->part_count + p] = z;
+        if (r->mix == DGM_MIX_LOG_LINEAR && r->normalise) shift -= part_scale(r, row, p) * z;
+    }
+    for (int i = 0; i < r->k; i++) {
+        float *score = &r->score[(size_t)row * (size_t)r->k + (size_t)i];
+        int32_t *token = &r->token[(size_t)row * (size_t)r->k + (size_t)i];
+        *score += shift;
+        if (!(*score > -INFINITY)) {
+            *score = -INFINITY;
+            *token = -1;
+        }
+    }
+    for (int w = 0; w < r->watch_count; w++)
+        r->watch_score[(size_t)row * (size_t)r->watch_count + (size_t)w] += shift;
+}
+
+static void clear_results(const dgm_rank *r, lse *sums)
+{
+    for (int i = 0; i < r->rows * r->k; i++) {
+        r->score[i] = -INFINITY;
+        r->token[i] = -1;
+    }
+    for (int i = 0; i < r->rows * r->watch_count; i++) r->watch_score[i] = -INFINITY;
+    for (int i = 0; i < r->rows * r->part_count; i++) sums[i] = (lse){-INFINITY, 0};
+}
+
+void dgm_op_rank(dgm_exec *x, const dgm_rank *r)
+{
+    size_t mark = dgm_exec_mark(x);
+    ranker q = {.x = x, .k = &x->backend->k, .r = r, .vocabulary = r->parts[0].out->rows};
+    dgm_arena *a = &x->arena;
+    q.sums = DGM_ARENA_ARRAY(a, lse, (size_t)r->rows * (size_t)r->part_count);
+    q.logits = DGM_ARENA_ARRAY(a, float, (size_t)r->part_count * ROWS * CHUNK);
+    q.panel = DGM_ARENA_ARRAY(a, float, ROWS * PANEL);
+    q.values = DGM_ARENA_ARRAY(a, float, CHUNK);
+    clear_results(r, q.sums);
+    for (int row = 0, end; row < r->rows; row = end) {
+        const dgm_candidates *list = r->candidates ? r->candidates[row] : NULL;
+        end = row + 1;
+        while (end < r->rows && (r->candidates ? r->candidates[end] : NULL) == list) end++;
+        if (r->mix == DGM_MIX_ARITHMETIC && r->part_count > 1) {
+            size_t room = (size_t)r->part_count * (size_t)(list ? list->count : q.vocabulary);
+            size_t before = dgm_exec_mark(x);
+            float *store = DGM_ARENA_ARRAY(a, float, room);
+            for (int i = row; i < end; i++) rank_arithmetic(&q, list, i, store);
+            dgm_exec_reset(x, before);
+        } else {
+            rank_log_linear(&q, list, row, end - row);
+        }
+    }
+    for (int row = 0; row < r->rows; row++) finish_row(&q, row);
+    dgm_exec_reset(x, mark);
+}

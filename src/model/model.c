@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT
+// What all architectures share: common metadata, slots, rows and the checks of the seam.
+//
+// Slots are numbered 0 .. limits.slots - 1, a free one has length 0; the lowest free number is
+// taken first, so that few slots' memory is touched. The row pool holds three generations of
+// limits.rows: parents, new rows, and a second step of the same generation. With ancestors kept, it
+// holds every position of every row.
+#include "model/model.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/model_int.h"
+
+// ---- loading ----------------------------------------------------------------------------------
+
+static int compare_ids(const void *a, const void *b)
+{
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static dgm_status sorted_never(dgm_model *m, const dgm_vocab_spec *target, dgm_error *err)
+{
+    size_t n = target->never_count;
+    if (n == 0) return DGM_OK;
+    m->owned_never = dgm_malloc(n * sizeof(int32_t));
+    if (!m->owned_never) return dgm_no_memory(err);
+    memcpy(m->owned_never, target->never, n * sizeof(int32_t));
+    qsort(m->owned_never, n, sizeof(int32_t), compare_ids);
+    m->info.never = m->owned_never;
+    m->info.never_count = (int)n;
+    return DGM_OK;
+}
+
+static dgm_status load_common(dgm_model *m, dgm_error *err)
+{
+    dgm_vocab_spec source, target;
+    DGM_TRY(dgm_modelfile_vocab(m->file, DGM_SOURCE, &source, err));
+    DGM_TRY(dgm_modelfile_vocab(m->file, DGM_TARGET, &target, err));
+    DGM_TRY(dgm_modelfile_decode(m->file, &m->info.defaults, err));
+    dgm_model_info *info = &m->info;
+    info->architecture = m->ops->name;
+    info->source_vocab = source.size;
+    info->target_vocab = target.size;
+    info->tokens_per_step = 1;
+    info->max_source = info->max_target = INT32_MAX;
+    info->source_eos = source.eos;
+    info->source_unk = source.unk;
+    info->append_eos = source.append_eos;
+    info->source_prefix = source.prefix;
+    info->source_prefix_count = (int)source.prefix_count;
+    info->eos = target.eos;
+    info->unk = target.unk;
+    info->pad = target.pad;
+    info->start = target.start;
+    info->target_prefix = target.prefix;
+    info->target_prefix_count = (int)target.prefix_count;
+    info->self_normalised = info->defaults.self_normalised;
+    return sorted_never(m, &target, err);
+}
+
+// The output matrix, or the embedding it is tied to.
+static dgm_status load_output(dgm_model *m, dgm_error *err)
+{
+    static const char *const names[] = {"out.weight", "tgt.embed", "src.embed"};
+    dgm_linear_part part = {0};
+    for (int i = 0; i < 3 && !part.weight; i++)
+        DGM_TRY(dgm_gguf_matrix(m->file, names[i], m->info.target_vocab, m->info.hidden,
+                                i == 2 ? DGM_REQUIRED : DGM_OPTIONAL, &part.weight, err));
+    DGM_TRY(dgm_gguf_vector(m->file, "out.bias", m->info.target_vocab, DGM_OPTIONAL, &part.bias,
+                            err));
+    return dgm_linear_load(m->backend, &part, 1, m->precision, &m->out, err);
+}
+
+// Negative layers count from the end; a head that does not exist is an error of the file.
+static dgm_status resolve_alignment(dgm_model *m, dgm_error *err)
+{
+    dgm_model_info *info = &m->info;
+    int layer = info->defaults.align_layer, head = info->defaults.align_head;
+    if (layer < 0) layer += info->layers;
+    DGM_FAIL_IF(layer < 0 || layer >= info->layers, err, DGM_ERR_FORMAT,
+                "dragoman.align.layer is %d, but the decoder has %d layers",
+                info->defaults.align_layer, info->layers);
+    DGM_FAIL_IF(head < -1 || head >= info->heads, err, DGM_ERR_FORMAT,
+                "dragoman.align.head is %d, but the decoder has %d heads", head, info->heads);
+    info->align_layer = layer;
+    info->align_head = head;
+    return DGM_OK;
+}
+
+static void count_parameters(dgm_model *m)
+{
+    for (int i = 0; i < dgm_gguf_tensor_count(m->file); i++) {
+        const dgm_tensor *t = dgm_gguf_tensor(m->file, i);
+        size_t n = strlen(t->name);
+        bool scale = n > 6 && strcmp(t->name + n - 6, ".scale") == 0;
+        if (!scale) m->info.parameters += (uint64_t)t->rows * (uint64_t)t->cols;
+    }
+}
+
+static dgm_status load_parts(dgm_model *m, dgm_error *err)
+{
+    DGM_TRY(load_common(m, err));
+    DGM_TRY(m->ops->load(m, err));
+    DGM_TRY(load_output(m, err));
+    m->info.packed_bytes += dgm_linear_bytes(m->out);
+    count_parameters(m);
+    dgm_decode_spec *d = &m->info.defaults;
+    if (d->max_source > m->info.max_source) d->max_source = m->info.max_source;
+    if (d->max_length > m->info.max_target - 1) d->max_length = m->info.max_target - 1;
+    return resolve_alignment(m, err);
+}
+
+dgm_status dgm_model_load(dgm_model **out, dgm_backend *b, const dgm_gguf *file,
+                          dgm_precision precision, dgm_error *err)
+{
+    *out = NULL;
+    DGM_TRY(dgm_modelfile_check(file, err));
+    const char *name = dgm_modelfile_architecture(file);
+    const dgm_model_ops *const *row = dgm_model_table;
+    while (*row && strcmp((*row)->name, name) != 0) row++;
+    DGM_FAIL_IF(!*row, err, DGM_ERR_UNSUPPORTED,
+                "this program does not know the architecture '%s'", name);
+    dgm_model *m = dgm_calloc(1, sizeof *m);
+    if (!m) return dgm_no_memory(err);
+    m->ops = *row;
+    m->backend = b;
+    m->file = file;
+    m->precision = precision;
+    dgm_status st = load_parts(m, err);
+    if (st != DGM_OK) {
+        dgm_model_free(&m);
+        return st;
+    }
+    *out = m;
+    return DGM_OK;
+}
+
+void dgm_model_free(dgm_model **model)
+{
+    dgm_model *m = *model;
+    if (!m) return;
+    m->ops->unload(m);
+    dgm_linear_free(m->backend, &m->out);
+    dgm_free(m->owned_never);
+    dgm_free(m);
+    *model = NULL;
+}
+
+const dgm_model_info *dgm_model_describe(const dgm_model *m)
+{
+    return &m->info;
+}
+
+const dgm_linear *dgm_model_output(const dgm_model *m)
+{
+    return m->out;
+}
+
+// ---- state ------------------------------------------------------------------------------------
+
+enum { GENERATIONS = 3 };
+
+int dgm_state_rows(const dgm_model *m, const dgm_limits *l)
+{
+    int64_t rows = (int64_t)l->rows * (m->keep_ancestors ? l->target + GENERATIONS + 1
+                                                              : GENERATIONS);
+    rows += l->slots;
+    return rows > INT32_MAX / 2 ? INT32_MAX / 2 : (int)rows;
+}
+
+size_t dgm_state_bytes(const dgm_model *m, const dgm_limits *l)
+{
+    return dgm_arena_cost(sizeof(dgm_state)) + dgm_row_pool_bytes(dgm_state_rows(m, l)) +
+           dgm_arena_cost((size_t)l->slots * sizeof(int32_t)) + m->ops->state_bytes(m, l);
+}
+
+dgm_status dgm_state_open(const dgm_model *m, dgm_exec *x, const dgm_limits *limits,
+                          dgm_state **out, dgm_error *err)
+{
+    *out = NULL;
+    DGM_FAIL_IF(limits->slots < 1 || limits->rows < 1 || limits->source < 1 || limits->target < 1,
+                err, DGM_ERR_ARGUMENT, "a worker needs at least one slot, row and position");
+    DGM_FAIL_IF(limits->source > m->info.max_source, err, DGM_ERR_ARGUMENT,
+                "the model takes at most %d source tokens", m->info.max_source);
+    dgm_arena *a = dgm_exec_host(x);
+    dgm_state *s = dgm_arena_alloc(a, sizeof *s);
+    DGM_FAIL_IF(!s, err, DGM_ERR_MEMORY, "the worker's memory is too small");
+    memset(s, 0, sizeof *s);
+    s->model = m;
+    s->exec = x;
+    s->limits = *limits;
+    s->step_rows = dgm_state_rows(m, limits);
+    s->slot_length = DGM_ARENA_ARRAY(a, int32_t, (size_t)limits->slots);
+    DGM_FAIL_IF(!s->slot_length, err, DGM_ERR_MEMORY, "the worker's memory is too small");
+    DGM_TRY(dgm_row_pool_open(&s->rows, a, s->step_rows, m->keep_ancestors, err));
+    DGM_TRY(m->ops->state_open(s, err));
+    dgm_state_clear(s);
+    *out = s;
+    return DGM_OK;
+}
+
+// The memory goes back with the worker's arena.
+void dgm_state_close(dgm_state **s)
+{
+    *s = NULL;
+}
+
+void dgm_state_clear(dgm_state *s)
+{
+    memset(s->slot_length, 0, (size_t)s->limits.slots * sizeof(int32_t));
+    dgm_row_pool_clear(&s->rows);
+}
+
+static int free_slots(const dgm_state *s)
+{
+    int n = 0;
+    for (int i = 0; i < s->limits.slots; i++) n += s->slot_length[i] == 0;
+    return n;
+}
+
+dgm_status dgm_encode(dgm_state *s, int count, const dgm_source *sources, int32_t *slots,
+                      dgm_error *err)
+{
+    DGM_FAIL_IF(count > free_slots(s), err, DGM_ERR_ARGUMENT, "no free slot for %d sentences",
+                count);
+    for (int i = 0; i < count; i++)
+        DGM_FAIL_IF(sources[i].count < 1 || sources[i].count > s->limits.source, err,
+                    DGM_ERR_ARGUMENT, "a source of %d tokens does not fit the limit of %d",
+                    sources[i].count, s->limits.source);
+    for (int i = 0, slot = 0; i < count; i++) {
+        while (s->slot_length[slot] != 0) slot++;
+        slots[i] = slot;
+        s->slot_length[slot] = sources[i].count;
+    }
+    if (count > 0) s->model->ops->encode(s, count, sources, slots);
+    return dgm_exec_status(s->exec, err);
+}
+
+void dgm_release(dgm_state *s, int count, const int32_t *slots)
+{
+    for (int i = 0; i < count; i++) s->slot_length[slots[i]] = 0;
+}
+
+dgm_status dgm_start(dgm_state *s, int count, const int32_t *slots, int32_t *rows, dgm_error *err)
+{
+    for (int i = 0; i < count; i++) {
+        rows[i] = dgm_row_pool_take(&s->rows, -1, slots[i]);
+        DGM_FAIL_IF(rows[i] < 0, err, DGM_ERR_MEMORY, "the row pool is full");
+    }
+    s->model->ops->start(s, count, slots, rows);
+    return dgm_exec_status(s->exec, err);
+}
+
+dgm_status dgm_step(dgm_state *s, int count, const dgm_step_row *steps, dgm_step_result *out,
+                    dgm_error *err)
+{
+    DGM_FAIL_IF(count > s->limits.rows, err, DGM_ERR_ARGUMENT, "%d rows in a step, %d allowed",
+                count, s->limits.rows);
+    for (int i = 0; i < count; i++) {
+        const dgm_row_node *parent = &s->rows.nodes[steps[i].parent];
+        DGM_FAIL_IF(parent->position >= s->model->info.max_target, err, DGM_ERR_ARGUMENT,
+                    "the model has no position %d", parent->position);
+        out->rows[i] = dgm_row_pool_take(&s->rows, steps[i].parent, parent->slot);
+        DGM_FAIL_IF(out->rows[i] < 0, err, DGM_ERR_MEMORY, "the row pool is full");
+    }
+    if (count > 0) s->model->ops->step(s, count, steps, out->rows, &out->hidden, out->align);
+    return dgm_exec_status(s->exec, err);
+}
+
+void dgm_retain(dgm_state *s, int count, const int32_t *rows)
+{
+    dgm_row_pool_retain(&s->rows, count, rows);
+}
+
+int dgm_row_slot(const dgm_state *s, int32_t row)
+{
+    return s->rows.nodes[row].slot;
+}
+
+int dgm_slot_length(const dgm_state *s, int32_t slot)
+{
+    return s->slot_length[slot];
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT
+// The architectures this program knows: one row each.
+#include "model/model_int.h"
+
+extern const dgm_model_ops dgm_transformer_ops;
+extern const dgm_model_ops dgm_rnn_ops;
+
+const dgm_model_ops *const dgm_model_table[] = {
+    &dgm_transformer_ops,
+    NULL,
+};

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// The pool of decoder rows; see model_int.h.
+//
+// A row is a node with a pointer to its parent. Freed rows go on a stack, so that the storage
+// behind a row number is reused while it is still in cache. Rows that nobody holds live on while a
+// held row descends from them, if the architecture needs its ancestors (key/value paths).
+#include "model/model_int.h"
+
+size_t dgm_row_pool_bytes(int capacity)
+{
+    size_t n = (size_t)capacity;
+    return dgm_arena_cost(n * sizeof(dgm_row_node)) + 2 * dgm_arena_cost(n * sizeof(int32_t));
+}
+
+dgm_status dgm_row_pool_open(dgm_row_pool *p, dgm_arena *a, int capacity, bool keep_ancestors,
+                             dgm_error *err)
+{
+    p->nodes = DGM_ARENA_ARRAY(a, dgm_row_node, (size_t)capacity);
+    p->free_list = DGM_ARENA_ARRAY(a, int32_t, (size_t)capacity);
+    p->held = DGM_ARENA_ARRAY(a, int32_t, (size_t)capacity);
+    DGM_FAIL_IF(!p->nodes || !p->free_list || !p->held, err, DGM_ERR_MEMORY,
+                "the worker's memory is too small for %d rows", capacity);
+    p->capacity = capacity;
+    p->keep_ancestors = keep_ancestors;
+    dgm_row_pool_clear(p);
+    return DGM_OK;
+}
+
+void dgm_row_pool_clear(dgm_row_pool *p)
+{
+    p->held_count = 0;
+    p->free_count = p->capacity;
+    for (int i = 0; i < p->capacity; i++) p->free_list[i] = p->capacity - 1 - i;
+}
+
+int32_t dgm_row_pool_take(dgm_row_pool *p, int32_t parent, int32_t slot)
+{
+    if (p->free_count == 0) return -1;
+    int32_t row = p->free_list[--p->free_count];
+    int32_t position = parent < 0 ? 0 : p->nodes[parent].position + 1;
+    p->nodes[row] = (dgm_row_node){parent, slot, position, 1, true, false};
+    if (parent >= 0 && p->keep_ancestors) p->nodes[parent].refs++;
+    p->held[p->held_count++] = row;
+    return row;
+}
+
+// Takes one reference away; frees the row and climbs while rows become free.
+static void drop(dgm_row_pool *p, int32_t row)
+{
+    while (row >= 0 && --p->nodes[row].refs == 0) {
+        p->free_list[p->free_count++] = row;
+        row = p->keep_ancestors ? p->nodes[row].parent : -1;
+    }
+}
+
+void dgm_row_pool_retain(dgm_row_pool *p, int count, const int32_t *rows)
+{
+    for (int i = 0; i < count; i++) p->nodes[rows[i]].keep = true;
+    int kept = 0;
+    for (int i = 0; i < p->held_count; i++) {
+        int32_t row = p->held[i];
+        if (p->nodes[row].keep) {
+            p->nodes[row].keep = false;
+            p->held[kept++] = row;
+        } else {
+            p->nodes[row].held = false;
+            drop(p, row);
+        }
+    }
+    p->held_count = kept;
+}
+
+void dgm_row_pool_path(const dgm_row_pool *p, int32_t row, int32_t *path)
+{
+    for (int i = p->nodes[row].position; i > 0; i--) {
+        path[i - 1] = row;
+        row = p->nodes[row].parent;
+    }
+}
