@@ -47,9 +47,9 @@ FORMAT := gguf_read gguf_get gguf_write quantize modelfile
 TEXT :=
 BACKEND := cpu/weights_cpu cpu/ops_cpu cpu/rank_cpu
 MODEL := model rows model_table transformer_load transformer
-VOCABSEL :=
-SCORE :=
-SEARCH :=
+VOCABSEL := all
+SCORE := length prefix
+SEARCH := search search_table admit generation tree beam greedy finish
 ENGINE :=
 CXX_SRC :=
 

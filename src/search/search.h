@@ -33,15 +33,17 @@ typedef enum dgm_finish {
 enum { DGM_PARTS_MAX = 8, DGM_BEAM_MAX = 256 };
 
 typedef struct dgm_search_config {
-    const char *search; // "auto", "greedy" or "beam"
+    const char *search; // a dgm_search_name, or "auto": greedy at beam 1, else beam
     int beam, nbest;    // nbest <= beam
     dgm_finish finish;
     dgm_mix mix;
     bool normalise;       // softmax on; off for self-normalised models
     float margin;         // 3.0, for DGM_FINISH_MARGIN
     float length_penalty, word_penalty;
-    float max_length_factor; // with max_length; 0: no such limit
-    int max_length;          // tokens without the end symbol
+    float max_length_factor; // and at most this times the source's tokens + 10; 0: no such limit
+    // Tokens without the end symbol. (transformers' max_length counts the start and the end symbol:
+    // its 512 is 510 here.)
+    int max_length;
     bool allow_unk;
     bool alignment, word_scores; // keep what the results need
     int places;                  // sentences at once
@@ -75,7 +77,9 @@ typedef struct dgm_hypothesis {
 typedef struct dgm_search_result {
     uint64_t id;
     const dgm_hypothesis *hypotheses; // best first
-    int count;                        // >= 1 unless the status is an error
+    // 1 .. nbest. A sentence for which no token ever had a finite score (damaged weights) gets one
+    // empty hypothesis with score -inf, finished = false.
+    int count;
     int source_count, steps;
 } dgm_search_result;
 
@@ -86,19 +90,29 @@ typedef struct dgm_search_stats {
     uint64_t sentences, steps, rows, rank_rows, tokens; // steps: calls of step; rows: rows in them
 } dgm_search_stats;
 
-// parts: states with limits.slots >= places and limits.rows >= places * beam. vocabsel and scorers
-// stay owned by the caller and outlive the search. Memory comes from the arena of x's host side.
+// Names of the searches; NULL behind the last.
+const char *dgm_search_name(int index);
+
+// What the state of one part must have room for.
+dgm_limits dgm_search_limits(const dgm_search_config *config, const dgm_model_info *info);
+
+// parts: states with at least the limits above; all with the same vocabularies. vocabsel (NULL: the
+// whole vocabulary) and scorers stay owned by the caller and outlive the search. Memory comes from
+// the arena of x's host side, dgm_search_bytes of it, and goes back with the arena; rank's scratch
+// is apart (dgm_rank_bytes for places * beam rows).
 dgm_status dgm_search_open(dgm_search **s, dgm_exec *x, const dgm_search_config *config,
                            const dgm_search_part *parts, int part_count, dgm_vocabsel *vocabsel,
                            dgm_scorer *scorers, int scorer_count, dgm_error *err);
 size_t dgm_search_bytes(const dgm_search_config *config, int part_count, int vocabulary);
-void dgm_search_close(dgm_search **s);
+void dgm_search_close(dgm_search **s); // forgets its sentences; sets NULL; accepts NULL inside
 
 int dgm_search_free(const dgm_search *s);   // places left
 int dgm_search_active(const dgm_search *s); // sentences inside
-// count <= dgm_search_free. All are encoded in one batch.
+// count <= dgm_search_free. All are encoded in one batch. On failure none of them is inside.
 dgm_status dgm_search_admit(dgm_search *s, const dgm_search_request *requests, int count,
                             dgm_error *err);
+// The sink is called for every sentence that ends with this step; it must not call the search. After
+// a failure only dgm_search_clear and dgm_search_close make sense.
 dgm_status dgm_search_advance(dgm_search *s, dgm_search_sink sink, void *cookie, dgm_error *err);
 void dgm_search_clear(dgm_search *s); // forgets all sentences, e.g. after an error
 const dgm_search_stats *dgm_search_counts(const dgm_search *s);

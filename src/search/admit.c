@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+// Sentences entering and leaving a search.
+//
+// dgm_search_admit checks a request, encodes it in a slot of every ensemble part and starts one
+// decoder row there; dgm_search_advance lets the search make a generation and reports whoever is
+// done; dgm_search_clear throws everybody out. What depends on one sentence (slots, scorers,
+// vocabulary) is given back here and nowhere else.
+#include "search/search_int.h"
+
+#include <string.h>
+
+// Longest output of a sentence: config, model, and a factor of the source's length.
+static int length_limit(const dgm_search *s, int source_count)
+{
+    const float factor = s->config.max_length_factor;
+    int limit = s->target_limit;
+    if (factor > 0.0f) {
+        const double most = (double)factor * source_count + 10.0;
+        if (most < limit) limit = (int)most;
+    }
+    return limit;
+}
+
+static bool is_never(const dgm_search *s, int32_t token)
+{
+    for (int i = 0; i < s->never_count; i++)
+        if (s->never[i] == token) return true;
+    return false;
+}
+
+static dgm_status check_request(const dgm_search *s, const dgm_search_request *r, dgm_error *err)
+{
+    const dgm_model_info *info = s->info[0];
+    DGM_FAIL_IF(r->source.count < 1 || r->source.count > s->config.max_source, err,
+                DGM_ERR_ARGUMENT, "a source of %d tokens; it must have 1 to %d", r->source.count,
+                s->config.max_source);
+    for (int i = 0; i < r->source.count; i++)
+        DGM_FAIL_IF(r->source.ids[i] < 0 || r->source.ids[i] >= info->source_vocab, err,
+                    DGM_ERR_ARGUMENT, "source token %d is not in the vocabulary of %d",
+                    (int)r->source.ids[i], info->source_vocab);
+    const int limit = length_limit(s, r->source.count);
+    DGM_FAIL_IF(r->prefix_count < 0 || r->prefix_count > limit, err, DGM_ERR_ARGUMENT,
+                "a forced prefix of %d tokens; the longest translation has %d", r->prefix_count,
+                limit);
+    for (int i = 0; i < r->prefix_count; i++)
+        DGM_FAIL_IF(r->prefix[i] < 0 || r->prefix[i] >= info->target_vocab ||
+                        r->prefix[i] == s->eos || is_never(s, r->prefix[i]),
+                    err, DGM_ERR_ARGUMENT, "token %d cannot be part of a forced prefix",
+                    (int)r->prefix[i]);
+    return DGM_OK;
+}
+
+// ---- entering ----------------------------------------------------------------------------------
+
+// Slots and start rows of the new sentences in one part.
+static dgm_status enter_part(dgm_search *s, int part, int count, dgm_error *err)
+{
+    dgm_state *state = s->parts[part].state;
+    DGM_TRY(dgm_encode(state, count, s->sources, s->new_slots, err));
+    const dgm_status st = dgm_start(state, count, s->new_slots, s->new_rows, err);
+    if (st != DGM_OK) {
+        dgm_release(state, count, s->new_slots);
+        return st;
+    }
+    for (int i = 0; i < count; i++) {
+        dgm_place *p = &s->places[s->new_places[i]];
+        p->slots[part] = s->new_slots[i];
+        p->now.rows[part] = s->new_rows[i];
+    }
+    return DGM_OK;
+}
+
+// Gives back the slots of the first `parts` parts, whose rows must be dropped already.
+static void leave_parts(dgm_search *s, dgm_place *p, int parts)
+{
+    for (int i = 0; i < parts; i++) dgm_release(s->parts[i].state, 1, &p->slots[i]);
+}
+
+// Vocabulary and scorers learn of the sentence; on failure those told already forget it.
+static dgm_status enter_place(dgm_search *s, int place, const dgm_search_request *r,
+                              dgm_error *err)
+{
+    dgm_place *p = &s->places[place];
+    const dgm_score_sentence sentence = {.source = r->source.ids,
+                                         .source_count = r->source.count,
+                                         .prefix = r->prefix,
+                                         .prefix_count = r->prefix_count};
+    DGM_TRY(s->vocabsel.ops->admit(&s->vocabsel, place, r->source.ids, r->source.count, err));
+    for (int i = 0; i < s->scorer_count; i++) {
+        dgm_scorer *scorer = &s->scorers[i];
+        const dgm_status st = scorer->ops->admit(scorer, place, &sentence, &p->now.states[i], err);
+        if (st != DGM_OK) {
+            while (i-- > 0) s->scorers[i].ops->leave(&s->scorers[i], place);
+            s->vocabsel.ops->leave(&s->vocabsel, place);
+            return st;
+        }
+    }
+    return DGM_OK;
+}
+
+static void forget_place(dgm_search *s, int place)
+{
+    for (int i = 0; i < s->scorer_count; i++) s->scorers[i].ops->leave(&s->scorers[i], place);
+    s->vocabsel.ops->leave(&s->vocabsel, place);
+}
+
+static void reserve(dgm_search *s, const dgm_search_request *requests, int count)
+{
+    for (int i = 0, at = 0; i < count; at++) {
+        dgm_place *p = &s->places[at];
+        if (p->used) continue;
+        dgm_place_reset(s, p);
+        p->id = requests[i].id;
+        p->source_count = requests[i].source.count;
+        p->max_length = length_limit(s, requests[i].source.count);
+        s->sources[i] = requests[i].source;
+        s->new_places[i++] = at;
+    }
+}
+
+dgm_status dgm_search_admit(dgm_search *s, const dgm_search_request *requests, int count,
+                            dgm_error *err)
+{
+    if (count == 0) return DGM_OK;
+    DGM_FAIL_IF(count < 0 || count > dgm_search_free(s), err, DGM_ERR_ARGUMENT,
+                "%d sentences for %d free places", count, dgm_search_free(s));
+    for (int i = 0; i < count; i++) DGM_TRY(check_request(s, &requests[i], err));
+    reserve(s, requests, count);
+    int parts = 0, entered = 0;
+    dgm_status st = DGM_OK;
+    for (; st == DGM_OK && parts < s->part_count; parts += st == DGM_OK)
+        st = enter_part(s, parts, count, err);
+    for (; st == DGM_OK && entered < count; entered += st == DGM_OK)
+        st = enter_place(s, s->new_places[entered], &requests[entered], err);
+    if (st != DGM_OK) {
+        for (int i = 0; i < entered; i++) forget_place(s, s->new_places[i]);
+        dgm_rows_retain(s); // the new places are not in use yet: their start rows go
+        for (int i = 0; i < count; i++) leave_parts(s, &s->places[s->new_places[i]], parts);
+        return st;
+    }
+    for (int i = 0; i < count; i++) s->places[s->new_places[i]].used = true;
+    s->active += count;
+    return DGM_OK;
+}
+
+// ---- leaving -----------------------------------------------------------------------------------
+
+void dgm_place_leave(dgm_search *s, dgm_place *p)
+{
+    forget_place(s, (int)(p - s->places));
+    leave_parts(s, p, s->part_count);
+    p->used = false;
+    p->now.count = 0;
+    s->active--;
+}
+
+dgm_status dgm_search_advance(dgm_search *s, dgm_search_sink sink, void *cookie, dgm_error *err)
+{
+    if (s->active == 0) return DGM_OK;
+    DGM_TRY(s->ops->advance(s, err));
+    for (int i = 0; i < s->config.places; i++) {
+        dgm_place *p = &s->places[i];
+        if (!p->used || !p->done) continue;
+        dgm_place_leave(s, p);
+        dgm_place_report(s, p, sink, cookie);
+    }
+    return DGM_OK;
+}
+
+void dgm_search_clear(dgm_search *s)
+{
+    for (int i = 0; i < s->config.places; i++) {
+        dgm_place *p = &s->places[i];
+        if (!p->used) continue;
+        forget_place(s, i);
+        p->used = false;
+        p->now.count = 0;
+    }
+    s->active = 0;
+    for (int i = 0; i < s->part_count; i++) dgm_state_clear(s->parts[i].state);
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// Finishing policies: which candidates of a step end a hypothesis, which live on, and when a
+// sentence is done. Each belongs to a published system; compare two searches under one policy only.
+//
+//   policy       a candidate with the end symbol             the live beam          done when
+//   margin       leaves if among the best B                  refilled to B          best finished is
+//                                                                                   3.0 ahead (sums)
+//   shrink       leaves if among the best B - |T|            B - |T| for good       |T| = B
+//   mask         takes one of the B places in its step       the rest of these B;   nothing lives
+//                                                            next step refills to B
+//   refill       leaves if among the best B                  refilled to B          |H| >= B
+//   huggingface  enters the store if among the best B;       refilled to B          store full, and
+//                the store keeps its best B                                         best live <= worst
+//
+// (T, H: finished so far.) All are done when nothing lives, and at the maximum length:
+//   margin, shrink, refill   every live hypothesis ends there with the model's score of the end
+//                            symbol, so that all sums are of whole sentences
+//   mask                     only ends among the best B count, as before; a sentence without any
+//                            takes the best end that some live row had at some step (second store)
+//   huggingface              the end symbol is forced at log-probability 0
+// The margin is exact only for sums of log-probabilities without a length penalty; with one, or
+// with scorers that reward, it is a heuristic.
+//
+// B + 1 candidates of each row are enough for all of them: of one row's candidates one at most is
+// the end symbol, and whatever follows B others of the same row is not among the best B of the
+// sentence, nor, as at least B of those before it go on, needed to refill the beam.
+#include "search/search_int.h"
+
+// Draws until the beam is full again; only the first `width` may finish.
+static void take_refill(dgm_search *s, dgm_place *p, dgm_merge *m)
+{
+    dgm_candidate c;
+    for (int seen = 0; p->next.count < s->width && dgm_merge_next(m, &c); seen++) {
+        if (c.token != s->eos) {
+            dgm_place_keep(s, p, &c);
+        } else if (seen < s->width) {
+            dgm_place_end(s, p, c.hypo, c.score, true);
+        }
+    }
+}
+
+// Draws exactly `places` candidates, ends and all.
+static void take_places(dgm_search *s, dgm_place *p, dgm_merge *m, int places)
+{
+    dgm_candidate c;
+    for (int i = 0; i < places && dgm_merge_next(m, &c); i++) {
+        if (c.token == s->eos)
+            dgm_place_end(s, p, c.hypo, c.score, true);
+        else
+            dgm_place_keep(s, p, &c);
+    }
+}
+
+static void take_shrink(dgm_search *s, dgm_place *p, dgm_merge *m)
+{
+    take_places(s, p, m, s->width - p->ended);
+}
+
+static void take_mask(dgm_search *s, dgm_place *p, dgm_merge *m)
+{
+    take_places(s, p, m, s->width);
+}
+
+// With an n-best list the search goes on until there are n; for n = 1 this is the paper's rule.
+static bool stop_margin(const dgm_search *s, const dgm_place *p)
+{
+    return p->ended >= s->config.nbest && p->best_sum - p->now.live[0].score >= s->config.margin;
+}
+
+static bool stop_full(const dgm_search *s, const dgm_place *p)
+{
+    return p->ended >= s->width;
+}
+
+static bool stop_never(const dgm_search *s, const dgm_place *p)
+{
+    (void)s, (void)p;
+    return false;
+}
+
+// transformers' early_stopping=False: the best live hypothesis is compared as if it ended now, with
+// the tokens it has so far.
+static bool stop_huggingface(const dgm_search *s, const dgm_place *p)
+{
+    if (p->store.count < s->width) return false;
+    const float best = dgm_final_score(s, p->now.live[0].score, p->tokens);
+    return best <= p->store.items[s->width - 1].score;
+}
+
+const dgm_finish_ops dgm_finish_table[DGM_FINISH_COUNT] = {
+    [DGM_FINISH_MARGIN] = {.take = take_refill, .stop = stop_margin, .cut = true},
+    [DGM_FINISH_SHRINK] = {.take = take_shrink, .stop = stop_full, .cut = true},
+    [DGM_FINISH_MASK] = {.take = take_mask, .stop = stop_never, .spare = true},
+    [DGM_FINISH_REFILL] = {.take = take_refill, .stop = stop_full, .cut = true},
+    [DGM_FINISH_HUGGINGFACE] = {.take = take_refill, .stop = stop_huggingface, .force_end = true},
+};

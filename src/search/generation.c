@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+// One generation of all sentences: feed, rank, drop.
+//
+//   rows     | sentence 3: hyp 0 1 2 3 | sentence 5: hyp 0 1 | ... | leading sentences |
+//            |<--------------------- ranked ---------------------->|
+//
+// A sentence's rows are neighbours, in beam order, so that its results are too. Sentences that are
+// still being fed the model's own start and prefix tokens take part in the step, behind the others,
+// and are not ranked. Which rows share a step never matters to a row: the models promise it, and
+// nothing below looks across sentences.
+#include "search/search_int.h"
+
+#include <math.h>
+
+void dgm_rows_clear(dgm_search *s)
+{
+    s->rows.count = s->rows.ranked = 0;
+}
+
+void dgm_rows_add(dgm_search *s, int place, int hypo)
+{
+    dgm_rows *r = &s->rows;
+    dgm_place *p = &s->places[place];
+    const int at = r->count++;
+    if (hypo == 0) p->first_row = at;
+    r->place[at] = place;
+    r->hypo[at] = hypo;
+    r->align[at] = NULL;
+    if (p->attention && !dgm_place_leading(s, p))
+        r->align[at] =
+            p->attention + (size_t)p->now.live[hypo].node * (size_t)s->config.max_source;
+}
+
+bool dgm_place_leading(const dgm_search *s, const dgm_place *p)
+{
+    return p->lead + 1 < s->lead_count;
+}
+
+void dgm_rows_collect(dgm_search *s)
+{
+    dgm_rows_clear(s);
+    for (int i = 0; i < s->config.places; i++)
+        if (s->places[i].used && !dgm_place_leading(s, &s->places[i]))
+            for (int j = 0; j < s->places[i].now.count; j++) dgm_rows_add(s, i, j);
+    s->rows.ranked = s->rows.count;
+    for (int i = 0; i < s->config.places; i++)
+        if (s->places[i].used && dgm_place_leading(s, &s->places[i])) dgm_rows_add(s, i, 0);
+}
+
+// What row `at` is fed: the last token of its path; before the first one, the start symbol and the
+// tokens that the model wants before every sentence.
+static int32_t input_token(const dgm_search *s, int part, int at)
+{
+    const dgm_place *p = &s->places[s->rows.place[at]];
+    const int32_t node = p->now.live[s->rows.hypo[at]].node;
+    if (node != 0) return p->nodes[node].token;
+    const dgm_model_info *info = s->info[part];
+    return p->lead == 0 ? info->start : info->target_prefix[p->lead - 1];
+}
+
+dgm_status dgm_rows_step(dgm_search *s, dgm_error *err)
+{
+    dgm_rows *r = &s->rows;
+    if (r->count == 0) return DGM_OK;
+    for (int part = 0; part < s->part_count; part++) {
+        for (int i = 0; i < r->count; i++) {
+            const dgm_place *p = &s->places[r->place[i]];
+            r->steps[i].parent = p->now.rows[r->hypo[i] * s->part_count + part];
+            r->steps[i].token[0] = input_token(s, part, i);
+            for (int t = 1; t < DGM_STEP_TOKENS; t++) r->steps[i].token[t] = DGM_NO_TOKEN;
+        }
+        // Alignments are the first part's: attention of different networks does not add up.
+        dgm_step_result out = {.rows = r->rows + (size_t)part * (size_t)s->capacity,
+                               .align = part == 0 && s->config.alignment ? r->align : NULL};
+        DGM_TRY(dgm_step(s->parts[part].state, r->count, r->steps, &out, err));
+        r->hidden[part] = out.hidden;
+    }
+    s->stats.steps++;
+    s->stats.rows += (uint64_t)r->count;
+    for (int i = 0; i < r->count; i++)
+        if (r->hypo[i] == 0) s->places[r->place[i]].steps++;
+    return DGM_OK;
+}
+
+static void fill_terms(dgm_search *s, int row)
+{
+    dgm_rows *r = &s->rows;
+    const int place = r->place[row], hypo = r->hypo[row];
+    const dgm_beam *beam = &s->places[place].now;
+    dgm_terms *t = &r->terms[row];
+    *t = (dgm_terms){.base = beam->live[hypo].score,
+                     .lambda = 1.0f,
+                     .deny = s->deny,
+                     .deny_count = s->deny_count};
+    for (int i = 0; i < s->scorer_count; i++)
+        s->scorers[i].ops->terms(&s->scorers[i], place, beam->states[hypo * s->scorer_count + i],
+                                 t);
+    r->watch[row] = s->eos;
+}
+
+void dgm_rows_rank(dgm_search *s)
+{
+    dgm_rows *r = &s->rows;
+    if (r->ranked == 0) return;
+    bool subset = false;
+    for (int i = 0; i < r->ranked; i++) {
+        fill_terms(s, i);
+        if (r->hypo[i] != 0) {
+            r->candidates[i] = r->candidates[i - 1];
+            continue;
+        }
+        const int count = s->places[r->place[i]].now.count;
+        r->candidates[i] = s->vocabsel.ops->select(&s->vocabsel, r->place[i],
+                                                   dgm_mat_rows(r->hidden[0], i, count));
+        subset |= r->candidates[i] != NULL;
+    }
+    dgm_rank_part parts[DGM_PARTS_MAX];
+    for (int i = 0; i < s->part_count; i++)
+        parts[i] = (dgm_rank_part){.out = dgm_model_output(dgm_state_model(s->parts[i].state)),
+                                   .hidden = dgm_mat_rows(r->hidden[i], 0, r->ranked),
+                                   .weight = s->parts[i].weight};
+    const dgm_rank rank = {.parts = parts,
+                           .part_count = s->part_count,
+                           .mix = s->config.mix,
+                           .normalise = s->config.normalise,
+                           .rows = r->ranked,
+                           .k = s->k,
+                           .watch_count = 1,
+                           .candidates = subset ? r->candidates : NULL,
+                           .terms = r->terms,
+                           .never = s->never,
+                           .never_count = s->never_count,
+                           .watch = r->watch,
+                           .score = r->score,
+                           .token = r->token,
+                           .watch_score = r->watch_score,
+                           .log_z = NULL};
+    dgm_op_rank(s->exec, &rank);
+    s->stats.rank_rows += (uint64_t)r->ranked;
+}
+
+static bool holds(const int32_t *list, int count, int32_t token)
+{
+    for (int i = 0; i < count; i++)
+        if (list[i] == token) return true;
+    return false;
+}
+
+bool dgm_row_may_end(const dgm_search *s, int row)
+{
+    const dgm_terms *t = &s->rows.terms[row];
+    return !holds(t->deny, t->deny_count, s->eos) &&
+           (!t->allow || holds(t->allow, t->allow_count, s->eos));
+}
+
+void dgm_place_lead(dgm_search *s, dgm_place *p)
+{
+    p->lead++;
+    for (int i = 0; i < s->part_count; i++)
+        p->now.rows[i] = s->rows.rows[i * s->capacity + p->first_row];
+}
+
+void dgm_rows_retain(dgm_search *s)
+{
+    for (int part = 0; part < s->part_count; part++) {
+        int count = 0;
+        for (int i = 0; i < s->config.places; i++) {
+            const dgm_place *p = &s->places[i];
+            if (!p->used) continue;
+            for (int j = 0; j < p->now.count; j++)
+                s->rows.retain[count++] = p->now.rows[j * s->part_count + part];
+        }
+        dgm_retain(s->parts[part].state, count, s->rows.retain);
+    }
+}
+
+dgm_status dgm_generation(dgm_search *s, dgm_expand expand, dgm_error *err)
+{
+    dgm_rows_collect(s);
+    DGM_TRY(dgm_rows_step(s, err));
+    dgm_rows_rank(s);
+    DGM_TRY(dgm_exec_status(s->exec, err));
+    for (int i = 0; i < s->config.places; i++) {
+        dgm_place *p = &s->places[i];
+        if (!p->used) continue;
+        if (dgm_place_leading(s, p))
+            dgm_place_lead(s, p);
+        else
+            expand(s, p);
+    }
+    dgm_rows_retain(s);
+    return DGM_OK;
+}

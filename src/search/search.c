@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: MIT
+// Opening a search: checks of the configuration and of the ensemble, and all of its memory.
+//
+// dgm_search_open lays every array out once, from the worker's arena; dgm_search_bytes runs the
+// same layout without an arena to learn the sum. Sizes follow from places, beam, max_length,
+// max_source and the number of parts; afterwards nothing is allocated (admit.c, generation.c).
+#include "search/search_int.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { MAX_PLACES = 1 << 16, MAX_LENGTH = 1 << 20 };
+
+const char *dgm_search_name(int index)
+{
+    return dgm_search_table[index] ? dgm_search_table[index]->name : NULL;
+}
+
+// ---- checks ------------------------------------------------------------------------------------
+
+static const dgm_search_ops *find(const dgm_search_config *c)
+{
+    const char *name = c->search ? c->search : "auto";
+    if (strcmp(name, "auto") == 0) name = c->beam == 1 ? "greedy" : "beam";
+    for (int i = 0; dgm_search_table[i]; i++)
+        if (strcmp(dgm_search_table[i]->name, name) == 0) return dgm_search_table[i];
+    return NULL;
+}
+
+static dgm_status check_config(const dgm_search_config *c, dgm_error *err)
+{
+    const dgm_search_ops *ops = find(c);
+    DGM_FAIL_IF(!ops, err, DGM_ERR_ARGUMENT, "there is no search '%s'", c->search);
+    DGM_FAIL_IF(c->beam < 1 || c->beam > DGM_BEAM_MAX, err, DGM_ERR_ARGUMENT,
+                "beam is %d; it must be 1 to %d", c->beam, DGM_BEAM_MAX);
+    DGM_FAIL_IF(c->nbest < 1, err, DGM_ERR_ARGUMENT, "nbest is %d; it must be at least 1",
+                c->nbest);
+    DGM_FAIL_IF(c->nbest > c->beam, err, DGM_ERR_ARGUMENT,
+                "a beam of %d cannot give the %d best translations", c->beam, c->nbest);
+    DGM_FAIL_IF((int)c->finish < 0 || c->finish >= DGM_FINISH_COUNT, err, DGM_ERR_ARGUMENT,
+                "there is no finishing policy number %d", (int)c->finish);
+    DGM_FAIL_IF((int)c->mix < 0 || c->mix >= DGM_MIX_COUNT, err, DGM_ERR_ARGUMENT,
+                "there is no ensemble mix number %d", (int)c->mix);
+    DGM_FAIL_IF(c->max_length < 1 || c->max_length > MAX_LENGTH, err, DGM_ERR_ARGUMENT,
+                "maximum length is %d; it must be 1 to %d", c->max_length, MAX_LENGTH);
+    DGM_FAIL_IF(!(c->max_length_factor >= 0.0f) || isinf(c->max_length_factor), err,
+                DGM_ERR_ARGUMENT, "maximum length factor is %g; it must be 0 or more",
+                (double)c->max_length_factor);
+    DGM_FAIL_IF(!isfinite(c->length_penalty), err, DGM_ERR_ARGUMENT,
+                "length penalty must be a finite number");
+    DGM_FAIL_IF(!isfinite(c->word_penalty), err, DGM_ERR_ARGUMENT,
+                "word penalty must be a finite number");
+    DGM_FAIL_IF(c->finish == DGM_FINISH_MARGIN && !(c->margin >= 0.0f), err, DGM_ERR_ARGUMENT,
+                "margin is %g; it must be 0 or more", (double)c->margin);
+    DGM_FAIL_IF(c->places < 1 || c->places > MAX_PLACES, err, DGM_ERR_ARGUMENT,
+                "%d sentences at once; it must be 1 to %d", c->places, MAX_PLACES);
+    DGM_FAIL_IF(c->max_source < 1 || c->max_source > MAX_LENGTH, err, DGM_ERR_ARGUMENT,
+                "longest source is %d tokens; it must be 1 to %d", c->max_source, MAX_LENGTH);
+    return ops->check(c, err);
+}
+
+static dgm_status check_member(const dgm_search *s, int i, dgm_error *err)
+{
+    const dgm_model_info *a = s->info[0], *b = s->info[i];
+    DGM_FAIL_IF(b->tokens_per_step != 1, err, DGM_ERR_UNSUPPORTED,
+                "%s search emits one token a step; this model emits %d", s->ops->name,
+                b->tokens_per_step);
+    DGM_FAIL_IF(!isfinite(s->parts[i].weight) || s->parts[i].weight <= 0.0f, err,
+                DGM_ERR_ARGUMENT, "weight of ensemble member %d must be a positive number", i + 1);
+    DGM_FAIL_IF(a->source_vocab != b->source_vocab || a->target_vocab != b->target_vocab ||
+                    a->eos != b->eos || a->unk != b->unk,
+                err, DGM_ERR_ARGUMENT,
+                "ensemble member %d has another vocabulary than the first one", i + 1);
+    DGM_FAIL_IF(a->target_prefix_count != b->target_prefix_count, err, DGM_ERR_ARGUMENT,
+                "ensemble member %d starts a sentence with %d tokens, the first one with %d",
+                i + 1, b->target_prefix_count, a->target_prefix_count);
+    return DGM_OK;
+}
+
+dgm_limits dgm_search_limits(const dgm_search_config *config, const dgm_model_info *info)
+{
+    // The target holds the start symbol, the model's own prefix and max_length tokens: the end
+    // symbol is never fed.
+    const int target = config->max_length + 1 + info->target_prefix_count;
+    return (dgm_limits){.slots = config->places,
+                        .rows = config->places * config->beam,
+                        .source = config->max_source,
+                        .target = target < info->max_target ? target : info->max_target};
+}
+
+static dgm_status check_limits(const dgm_search *s, int i, dgm_error *err)
+{
+    const dgm_limits need = dgm_search_limits(&s->config, s->info[i]);
+    const dgm_limits *have = dgm_state_limits(s->parts[i].state);
+    DGM_FAIL_IF(have->slots < need.slots || have->rows < need.rows, err, DGM_ERR_ARGUMENT,
+                "the model's state has room for %d sentences and %d rows; the search needs %d "
+                "and %d",
+                have->slots, have->rows, need.slots, need.rows);
+    DGM_FAIL_IF(have->source < need.source || have->target < need.target, err, DGM_ERR_ARGUMENT,
+                "the model's state has room for %d source and %d target tokens; the search "
+                "needs %d and %d",
+                have->source, have->target, need.source, need.target);
+    return DGM_OK;
+}
+
+// ---- memory ------------------------------------------------------------------------------------
+
+// Hands out arrays, or only adds up what they would take.
+typedef struct carve {
+    dgm_arena *arena; // NULL: count only
+    size_t bytes;
+    bool full;
+} carve;
+
+static void *take(carve *c, size_t count, size_t elem)
+{
+    const size_t cost = dgm_arena_cost(count * elem);
+    c->bytes = cost < SIZE_MAX / 4 - c->bytes ? c->bytes + cost : SIZE_MAX / 4; // never wraps
+    if (!c->arena) return NULL;
+    void *block = dgm_arena_array(c->arena, count, elem);
+    if (!block) c->full = true;
+    return block;
+}
+
+#define TAKE(c, type, count) ((type *)take((c), (count), sizeof(type)))
+
+static void lay_beam(carve *c, dgm_beam *b, const dgm_search *s)
+{
+    const size_t width = (size_t)s->width;
+    b->count = 0;
+    b->live = TAKE(c, dgm_live, width);
+    b->rows = TAKE(c, int32_t, width * (size_t)s->part_count);
+    b->states = TAKE(c, int32_t, width * (size_t)s->scorer_count);
+}
+
+static void lay_place(carve *c, dgm_place *p, const dgm_search *s)
+{
+    const size_t nodes = (size_t)s->node_capacity;
+    *p = (dgm_place){0};
+    lay_beam(c, &p->now, s);
+    lay_beam(c, &p->next, s);
+    p->nodes = TAKE(c, dgm_node, nodes);
+    if (s->config.alignment) p->attention = TAKE(c, float, nodes * (size_t)s->config.max_source);
+    p->store.items = TAKE(c, dgm_ended, (size_t)s->width);
+    p->spare.items = TAKE(c, dgm_ended, (size_t)s->width);
+}
+
+static void lay_rows(carve *c, dgm_rows *r, const dgm_search *s)
+{
+    const size_t n = (size_t)s->capacity, k = (size_t)s->k;
+    r->place = TAKE(c, int32_t, n);
+    r->hypo = TAKE(c, int32_t, n);
+    r->steps = TAKE(c, dgm_step_row, n);
+    r->rows = TAKE(c, int32_t, n * (size_t)s->part_count);
+    r->align = TAKE(c, float *, n);
+    r->terms = TAKE(c, dgm_terms, n);
+    r->candidates = TAKE(c, const dgm_candidates *, n);
+    r->watch = TAKE(c, int32_t, n);
+    r->watch_score = TAKE(c, float, n);
+    r->score = TAKE(c, float, n * k);
+    r->token = TAKE(c, int32_t, n * k);
+    r->retain = TAKE(c, int32_t, n);
+}
+
+static void lay_results(carve *c, dgm_search *s)
+{
+    const size_t n = (size_t)s->config.nbest, longest = (size_t)s->config.max_length;
+    s->hypotheses = TAKE(c, dgm_hypothesis, n);
+    s->tokens = TAKE(c, int32_t, n * longest);
+    if (s->config.word_scores) s->word_scores = TAKE(c, float, n * (longest + 1));
+    if (s->config.alignment)
+        s->alignment = TAKE(c, float, n * longest * (size_t)s->config.max_source);
+}
+
+// Everything but the dgm_search itself and the prefix scorer's table. Needs config, part_count,
+// scorer_count and never_count.
+static void lay_out(carve *c, dgm_search *s, int vocabulary)
+{
+    const size_t places = (size_t)s->config.places;
+    const int k = find(&s->config)->candidates(&s->config);
+    s->width = s->config.beam;
+    s->k = k < vocabulary ? k : vocabulary;
+    s->capacity = s->config.places * s->width;
+    s->node_capacity = 1 + s->width * s->config.max_length;
+    s->never = TAKE(c, int32_t, (size_t)s->never_count);
+    s->merge_at = TAKE(c, int, (size_t)s->width);
+    s->sources = TAKE(c, dgm_source, places);
+    s->new_slots = TAKE(c, int32_t, places);
+    s->new_rows = TAKE(c, int32_t, places);
+    s->new_places = TAKE(c, int32_t, places);
+    lay_rows(c, &s->rows, s);
+    lay_results(c, s);
+    s->places = TAKE(c, dgm_place, places);
+    for (size_t i = 0; i < places; i++) {
+        dgm_place counted;
+        lay_place(c, c->arena && s->places ? &s->places[i] : &counted, s);
+    }
+}
+
+size_t dgm_search_bytes(const dgm_search_config *config, int part_count, int vocabulary)
+{
+    if (check_config(config, NULL) != DGM_OK) return 0; // dgm_search_open says why
+    dgm_search s = {.config = *config, .part_count = part_count};
+    s.scorer_count = DGM_SEARCH_SCORERS;
+    // Every member may name its own list; the merged one is not longer than the vocabulary.
+    s.never_count = vocabulary;
+    carve c = {0};
+    lay_out(&c, &s, vocabulary);
+    return c.bytes + dgm_arena_cost(sizeof s) + dgm_score_prefix_bytes(config->places);
+}
+
+// ---- opening -----------------------------------------------------------------------------------
+
+// Ascending union of the members' lists of tokens that are never chosen. dst NULL: its size only.
+static int merge_never(const dgm_search *s, int32_t *dst)
+{
+    int at[DGM_PARTS_MAX] = {0}, count = 0;
+    for (;;) {
+        int32_t lowest = INT32_MAX;
+        for (int i = 0; i < s->part_count; i++)
+            if (at[i] < s->info[i]->never_count && s->info[i]->never[at[i]] < lowest)
+                lowest = s->info[i]->never[at[i]];
+        if (lowest == INT32_MAX) return count;
+        for (int i = 0; i < s->part_count; i++)
+            while (at[i] < s->info[i]->never_count && s->info[i]->never[at[i]] == lowest) at[i]++;
+        if (lowest == s->eos) continue; // the end symbol is always a candidate
+        if (dst) dst[count] = lowest;
+        count++;
+    }
+}
+
+// Longest target that every member's positions can hold.
+static int target_limit(const dgm_search *s)
+{
+    int limit = s->config.max_length;
+    for (int i = 0; i < s->part_count; i++)
+        if (s->info[i]->max_target - s->lead_count < limit)
+            limit = s->info[i]->max_target - s->lead_count;
+    return limit;
+}
+
+static dgm_status set_up(dgm_search *s, dgm_arena *arena, dgm_error *err)
+{
+    for (int i = 0; i < s->part_count; i++) {
+        s->info[i] = dgm_model_describe(dgm_state_model(s->parts[i].state));
+        DGM_TRY(check_member(s, i, err));
+        DGM_TRY(check_limits(s, i, err));
+    }
+    const dgm_model_info *info = s->info[0];
+    s->eos = info->eos;
+    s->lead_count = 1 + info->target_prefix_count;
+    s->target_limit = target_limit(s);
+    DGM_FAIL_IF(s->target_limit < 1, err, DGM_ERR_ARGUMENT,
+                "the model's target positions leave no room for a translation");
+    if (!s->config.allow_unk && info->unk >= 0 && info->unk != info->eos) {
+        s->deny[0] = info->unk;
+        s->deny_count = 1;
+    }
+    s->never_count = merge_never(s, NULL);
+    carve c = {.arena = arena};
+    lay_out(&c, s, info->target_vocab);
+    if (c.full)
+        return dgm_fail(err, DGM_ERR_MEMORY,
+                        "the search needs %zu bytes, more than the workspace has left", c.bytes);
+    merge_never(s, s->never);
+    return dgm_score_prefix(&s->scorers[s->scorer_count - 1], arena, s->config.places, err);
+}
+
+dgm_status dgm_search_open(dgm_search **out, dgm_exec *x, const dgm_search_config *config,
+                           const dgm_search_part *parts, int part_count, dgm_vocabsel *vocabsel,
+                           dgm_scorer *scorers, int scorer_count, dgm_error *err)
+{
+    *out = NULL;
+    DGM_TRY(check_config(config, err));
+    DGM_FAIL_IF(part_count < 1 || part_count > DGM_PARTS_MAX, err, DGM_ERR_ARGUMENT,
+                "an ensemble of %d models; it must be 1 to %d", part_count, DGM_PARTS_MAX);
+    DGM_FAIL_IF(scorer_count < 0 || scorer_count > DGM_SCORERS_MAX, err, DGM_ERR_ARGUMENT,
+                "%d scorers; at most %d", scorer_count, DGM_SCORERS_MAX);
+    dgm_arena *arena = dgm_exec_host(x);
+    const size_t mark = dgm_arena_mark(arena);
+    dgm_search *s = dgm_arena_alloc(arena, sizeof *s);
+    if (!s) return dgm_fail(err, DGM_ERR_MEMORY, "the workspace is too small for a search");
+    *s = (dgm_search){.config = *config, .exec = x, .part_count = part_count};
+    s->ops = find(config);
+    s->finish = &dgm_finish_table[config->finish];
+    memcpy(s->parts, parts, (size_t)part_count * sizeof *parts);
+    if (scorer_count > 0) memcpy(s->scorers, scorers, (size_t)scorer_count * sizeof *scorers);
+    s->scorer_count = scorer_count + 1;
+    if (vocabsel)
+        s->vocabsel = *vocabsel;
+    else
+        dgm_vocabsel_all(&s->vocabsel);
+    const dgm_status st = set_up(s, arena, err);
+    if (st != DGM_OK) {
+        dgm_arena_reset(arena, mark);
+        return st;
+    }
+    *out = s;
+    return DGM_OK;
+}
+
+void dgm_search_close(dgm_search **s)
+{
+    if (*s) dgm_search_clear(*s);
+    *s = NULL;
+}
+
+int dgm_search_free(const dgm_search *s)
+{
+    return s->config.places - s->active;
+}
+
+int dgm_search_active(const dgm_search *s)
+{
+    return s->active;
+}
+
+const dgm_search_stats *dgm_search_counts(const dgm_search *s)
+{
+    return &s->stats;
+}

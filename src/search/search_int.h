@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT
+// Private to search/: places, hypotheses, and the parts every search shares.
+//
+// A sentence inside the search has a *place*. Its hypotheses are three separate things:
+//
+//   path    a node of the place's tree of back-pointers: (parent node, token, sum so far)
+//   rows    per ensemble part the decoder row that its last token will be fed to
+//   states  per scorer one int32
+//
+//      node 0 = root --- "Guten" --- "Morgen"          live hypothesis j of a beam:
+//                   \           \--- "Tag"                 beam.live[j].node   -> path
+//                    \-- "Schoenen" -- "Tag"               beam.rows[j, part]  -> decoder row
+//                                                          beam.states[j, scorer]
+//
+// Children of one hypothesis start with the same row: the one made by feeding their parent's last
+// token. A search may also give a hypothesis another row than its path's own; nothing here assumes
+// that they agree.
+//
+// One generation of any search is: choose hypotheses (dgm_rows_add), feed their last tokens
+// (dgm_rows_step), rank (dgm_rows_rank), merge each sentence's rows, keep or end (dgm_place_keep,
+// dgm_place_end), drop what is no longer named (dgm_rows_retain). Everything lives in arrays made
+// by dgm_search_open.
+#ifndef DGM_SEARCH_SEARCH_INT_H
+#define DGM_SEARCH_SEARCH_INT_H
+
+#include "search/search.h"
+
+enum { DGM_SEARCH_SCORERS = DGM_SCORERS_MAX + 1 }; // the caller's and prefix forcing
+
+// One token of a path.
+typedef struct dgm_node {
+    int32_t parent; // -1: the root
+    int32_t token;
+    float score; // sum up to and with this token
+} dgm_node;
+
+typedef struct dgm_live {
+    int32_t node;
+    float score; // the node's; what rank takes as base
+    bool ended;  // in this step its end symbol was taken: a finished hypothesis came from it
+} dgm_live;
+
+// The live hypotheses of a sentence, best first.
+typedef struct dgm_beam {
+    int count;
+    dgm_live *live;  // [width]
+    int32_t *rows;   // [width, parts]
+    int32_t *states; // [width, scorers]
+} dgm_beam;
+
+// A completed hypothesis.
+typedef struct dgm_ended {
+    int32_t node; // its last real token
+    int length;   // real tokens + 1
+    float sum;    // with the end symbol
+    float score;  // what finished hypotheses are ranked by
+    bool finished;
+} dgm_ended;
+
+// The best `width` completed hypotheses, best first; ties: the earlier one.
+typedef struct dgm_store {
+    int count;
+    dgm_ended *items; // [width]
+} dgm_store;
+
+typedef struct dgm_place {
+    bool used;
+    bool done; // to be reported by this advance
+    uint64_t id;
+    int source_count;
+    int32_t slots[DGM_PARTS_MAX];
+    int lead;       // start and model prefix tokens fed so far
+    int tokens;     // of every live hypothesis
+    int max_length; // of this sentence
+    int steps;
+    int first_row; // of this generation; its rows are neighbours
+    dgm_beam now, next;
+    int node_count;
+    dgm_node *nodes;  // [1 + width * max_length]
+    float *attention; // [nodes, max_source]: weights seen when the node's token was fed; or NULL
+    dgm_store store;  // finished hypotheses
+    dgm_store spare;  // ends of live rows that did not make the beam (policy mask)
+    int ended;        // hypotheses that finished, also those the store dropped
+    float best_sum;   // best raw sum of them
+} dgm_place;
+
+// Rows of one generation: all sentences, the ranked ones first.
+typedef struct dgm_rows {
+    int count, ranked;
+    int32_t *place, *hypo;      // [capacity]
+    dgm_step_row *steps;        // [capacity]
+    int32_t *rows;              // [parts, capacity] made by the step
+    float **align;              // [capacity]
+    dgm_mat hidden[DGM_PARTS_MAX];
+    dgm_terms *terms;                  // [capacity]
+    const dgm_candidates **candidates; // [capacity]
+    int32_t *watch;                    // [capacity]
+    float *watch_score;                // [capacity]: of the end symbol
+    float *score;                      // [capacity, k]
+    int32_t *token;                    // [capacity, k]
+    int32_t *retain;                   // [capacity]
+} dgm_rows;
+
+typedef struct dgm_search_ops dgm_search_ops;
+typedef struct dgm_finish_ops dgm_finish_ops;
+
+struct dgm_search {
+    dgm_search_config config;
+    const dgm_search_ops *ops;
+    const dgm_finish_ops *finish;
+    dgm_exec *exec;
+    dgm_search_part parts[DGM_PARTS_MAX];
+    const dgm_model_info *info[DGM_PARTS_MAX];
+    int part_count, scorer_count;
+    dgm_vocabsel vocabsel;
+    dgm_scorer scorers[DGM_SEARCH_SCORERS]; // the last one is prefix forcing
+    int width;                              // live hypotheses of a sentence at most
+    int k;                                  // candidates of a row
+    int capacity;                           // rows of a generation
+    int node_capacity, target_limit, lead_count;
+    int32_t eos, deny[1];
+    int deny_count, never_count;
+    int32_t *never;
+    int active;
+    dgm_place *places;
+    dgm_rows rows;
+    int *merge_at; // [width]
+    // admit
+    dgm_source *sources; // [places]
+    int32_t *new_slots, *new_rows, *new_places;
+    // one result at a time
+    dgm_hypothesis *hypotheses; // [nbest]
+    int32_t *tokens;            // [nbest, max_length]
+    float *word_scores;         // [nbest, max_length + 1] or NULL
+    float *alignment;           // [nbest, max_length, max_source] or NULL
+    dgm_search_stats stats;
+};
+
+// ---- the table of searches (search_table.c) ----------------------------------------------------
+
+struct dgm_search_ops {
+    const char *name;
+    dgm_status (*check)(const dgm_search_config *c, dgm_error *err); // what it cannot do
+    int (*candidates)(const dgm_search_config *c);                   // k of rank
+    dgm_status (*advance)(dgm_search *s, dgm_error *err);            // one generation
+};
+
+extern const dgm_search_ops *const dgm_search_table[]; // NULL at the end
+extern const dgm_search_ops dgm_search_greedy, dgm_search_beam;
+
+// ---- admit.c -----------------------------------------------------------------------------------
+
+void dgm_place_leave(dgm_search *s, dgm_place *p); // scorers, vocabulary, slots; rows are dropped
+
+// ---- generation.c ------------------------------------------------------------------------------
+
+void dgm_rows_clear(dgm_search *s);
+void dgm_rows_add(dgm_search *s, int place, int hypo);
+// Rows of all sentences in their order: those to be ranked first.
+void dgm_rows_collect(dgm_search *s);
+dgm_status dgm_rows_step(dgm_search *s, dgm_error *err);
+void dgm_rows_rank(dgm_search *s);
+void dgm_rows_retain(dgm_search *s); // the rows of all live hypotheses
+// Sentences that are still being fed the start and the model's own prefix move on by one token.
+bool dgm_place_leading(const dgm_search *s, const dgm_place *p);
+void dgm_place_lead(dgm_search *s, dgm_place *p);
+// The whole generation of a search that expands every hypothesis by its own row: collect, step,
+// rank, then `expand` for each sentence, which fills p->now anew or sets p->done; retain.
+typedef void (*dgm_expand)(dgm_search *s, dgm_place *p);
+dgm_status dgm_generation(dgm_search *s, dgm_expand expand, dgm_error *err);
+// May the end symbol follow this row, by the scorers' word? (A watched score does not say.)
+bool dgm_row_may_end(const dgm_search *s, int row);
+
+// ---- tree.c ------------------------------------------------------------------------------------
+
+typedef struct dgm_candidate {
+    int hypo; // in place->now
+    int32_t token;
+    float score;
+} dgm_candidate;
+
+void dgm_place_reset(dgm_search *s, dgm_place *p); // one live hypothesis: the empty one
+// The candidate becomes the last hypothesis of p->next.
+void dgm_place_keep(dgm_search *s, dgm_place *p, const dgm_candidate *c);
+// Hypothesis `hypo` of p->now ends with the sum given; into the store.
+void dgm_place_end(dgm_search *s, dgm_place *p, int hypo, float sum, bool finished);
+void dgm_place_spare(dgm_search *s, dgm_place *p, int hypo, float sum); // into the second store
+void dgm_place_swap(dgm_place *p);                                      // next becomes now
+// Score by which a hypothesis of `length` tokens (end symbol counted) is ranked.
+float dgm_final_score(const dgm_search *s, float sum, int length);
+void dgm_place_report(dgm_search *s, dgm_place *p, dgm_search_sink sink, void *cookie);
+
+// ---- beam.c ------------------------------------------------------------------------------------
+
+// A sentence's candidates in falling order, drawn one by one from its ranked rows.
+typedef struct dgm_merge {
+    const dgm_search *s;
+    const dgm_place *p;
+    int *at; // [live rows] next candidate of each
+} dgm_merge;
+
+dgm_merge dgm_merge_open(dgm_search *s, const dgm_place *p);
+bool dgm_merge_next(dgm_merge *m, dgm_candidate *c); // false: no finite candidate is left
+
+// ---- finish.c: the policies, in the order of dgm_finish -----------------------------------------
+
+struct dgm_finish_ops {
+    // One step: draws candidates, ends some, keeps some.
+    void (*take)(dgm_search *s, dgm_place *p, dgm_merge *m);
+    // After the step: is the search of this sentence over? p->now holds the new live ones.
+    bool (*stop)(const dgm_search *s, const dgm_place *p);
+    // The end symbol is forced at the maximum length, for nothing; else the model is asked for its
+    // score in one more step.
+    bool force_end;
+    // Live rows that did not end themselves are ended at the maximum length.
+    bool cut;
+    // The end score of every live row is remembered, for a sentence that never finished.
+    bool spare;
+};
+
+extern const dgm_finish_ops dgm_finish_table[DGM_FINISH_COUNT];
+
+#endif

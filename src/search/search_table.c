@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT
+// The searches by name. A new one is a file that defines its dgm_search_ops, and a row here.
+#include "search/search_int.h"
+
+#include <stddef.h>
+
+const dgm_search_ops *const dgm_search_table[] = {
+    &dgm_search_greedy,
+    &dgm_search_beam,
+    NULL,
+};

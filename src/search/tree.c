@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+// Hypotheses of one sentence: the tree of back-pointers, the stores of completed ones, the result.
+//
+// Nodes are handed out from the front of the place's array and never given back before the sentence
+// leaves: a generation adds at most `width` of them, so 1 + width * max_length always suffice.
+// A completed hypothesis needs no node of its own, only its last real token's.
+//
+// Length normalisation happens here and nowhere else: score = (sum - word_penalty * n) / n^penalty
+// with n = real tokens + 1 for the end symbol. (Marian subtracts its word penalty in the same
+// place, from finished hypotheses, end symbol counted.)
+#include "search/search_int.h"
+
+#include <math.h>
+#include <string.h>
+
+void dgm_place_reset(dgm_search *s, dgm_place *p)
+{
+    (void)s;
+    p->lead = p->tokens = p->steps = 0;
+    p->nodes[0] = (dgm_node){.parent = -1, .token = DGM_NO_TOKEN, .score = 0.0f};
+    p->node_count = 1;
+    p->now.count = 1;
+    p->now.live[0] = (dgm_live){.node = 0, .score = 0.0f, .ended = false};
+    p->next.count = 0;
+    p->store.count = p->spare.count = 0;
+    p->ended = 0;
+    p->best_sum = -INFINITY;
+    p->done = false;
+}
+
+void dgm_place_keep(dgm_search *s, dgm_place *p, const dgm_candidate *c)
+{
+    const int parts = s->part_count, scorers = s->scorer_count, at = p->next.count++;
+    const int32_t node = p->node_count++;
+    p->nodes[node] = (dgm_node){
+        .parent = p->now.live[c->hypo].node, .token = c->token, .score = c->score};
+    p->next.live[at] = (dgm_live){.node = node, .score = c->score, .ended = false};
+    for (int i = 0; i < parts; i++)
+        p->next.rows[at * parts + i] = s->rows.rows[i * s->capacity + p->first_row + c->hypo];
+    const int place = (int)(p - s->places);
+    for (int i = 0; i < scorers; i++)
+        p->next.states[at * scorers + i] = s->scorers[i].ops->advance(
+            &s->scorers[i], place, p->now.states[c->hypo * scorers + i], c->token);
+}
+
+void dgm_place_swap(dgm_place *p)
+{
+    dgm_beam old = p->now;
+    p->now = p->next;
+    p->next = old;
+    p->next.count = 0;
+    p->tokens++;
+}
+
+float dgm_final_score(const dgm_search *s, float sum, int length)
+{
+    return dgm_length_normalise(sum - s->config.word_penalty * (float)length, length,
+                                s->config.length_penalty);
+}
+
+// The store keeps its best `width`; an equal newcomer ranks behind.
+static void insert(dgm_store *store, int width, const dgm_ended *e)
+{
+    int at = store->count;
+    while (at > 0 && e->score > store->items[at - 1].score) at--;
+    if (at >= width) return;
+    const int last = store->count < width ? store->count++ : width - 1;
+    memmove(store->items + at + 1, store->items + at, (size_t)(last - at) * sizeof *e);
+    store->items[at] = *e;
+}
+
+static dgm_ended complete(dgm_search *s, dgm_place *p, int hypo, float sum, bool finished)
+{
+    const int place = (int)(p - s->places), length = p->tokens + 1;
+    float score = sum;
+    for (int i = 0; i < s->scorer_count; i++)
+        score = s->scorers[i].ops->finish(&s->scorers[i], place,
+                                          p->now.states[hypo * s->scorer_count + i], score);
+    return (dgm_ended){.node = p->now.live[hypo].node,
+                       .length = length,
+                       .sum = sum,
+                       .score = dgm_final_score(s, score, length),
+                       .finished = finished};
+}
+
+void dgm_place_end(dgm_search *s, dgm_place *p, int hypo, float sum, bool finished)
+{
+    p->now.live[hypo].ended = true;
+    if (!(sum > -INFINITY)) return; // also not a number
+    const dgm_ended e = complete(s, p, hypo, sum, finished);
+    if (!(e.score > -INFINITY)) return;
+    p->ended++;
+    if (sum > p->best_sum) p->best_sum = sum;
+    insert(&p->store, s->width, &e);
+}
+
+void dgm_place_spare(dgm_search *s, dgm_place *p, int hypo, float sum)
+{
+    if (!(sum > -INFINITY)) return;
+    const dgm_ended e = complete(s, p, hypo, sum, false);
+    if (e.score > -INFINITY) insert(&p->spare, s->width, &e);
+}
+
+// ---- results ----------------------------------------------------------------------------------
+
+// Walks back from the last token and fills what the caller asked for. Token t was chosen by the row
+// that its parent's token was fed to, so its attention is stored with the parent.
+static void trace(dgm_search *s, const dgm_place *p, const dgm_ended *e, int index)
+{
+    const size_t longest = (size_t)s->config.max_length;
+    const size_t source = (size_t)s->config.max_source, cols = (size_t)p->source_count;
+    const int count = e->length - 1;
+    int32_t *tokens = s->tokens + (size_t)index * longest;
+    float *scores = s->word_scores ? s->word_scores + (size_t)index * (longest + 1) : NULL;
+    float *align = s->alignment ? s->alignment + (size_t)index * longest * source : NULL;
+    int32_t node = e->node;
+    if (scores) scores[count] = e->sum - p->nodes[node].score;
+    for (int t = count - 1; t >= 0; t--) {
+        const dgm_node *n = &p->nodes[node];
+        tokens[t] = n->token;
+        if (scores) scores[t] = n->score - p->nodes[n->parent].score;
+        if (align)
+            memcpy(align + (size_t)t * cols, p->attention + (size_t)n->parent * source,
+                   cols * sizeof *align);
+        node = n->parent;
+    }
+    s->hypotheses[index] = (dgm_hypothesis){.tokens = tokens,
+                                            .count = count,
+                                            .score = e->score,
+                                            .sum = e->sum,
+                                            .word_scores = scores,
+                                            .alignment = align,
+                                            .finished = e->finished};
+}
+
+void dgm_place_report(dgm_search *s, dgm_place *p, dgm_search_sink sink, void *cookie)
+{
+    int count = 0;
+    for (int i = 0; i < p->store.count && count < s->config.nbest; i++)
+        trace(s, p, &p->store.items[i], count++);
+    for (int i = 0; i < p->spare.count && count < s->config.nbest; i++)
+        trace(s, p, &p->spare.items[i], count++);
+    // No token ever had a finite score (a damaged model, a constraint that cannot be met): every
+    // sentence still has an answer, the empty one, at the score of nothing.
+    if (count == 0) {
+        const dgm_ended nothing = {.length = 1, .sum = -INFINITY, .score = -INFINITY};
+        trace(s, p, &nothing, count++);
+    }
+    s->stats.sentences++;
+    s->stats.tokens += (uint64_t)s->hypotheses[0].count;
+    const dgm_search_result result = {.id = p->id,
+                                      .hypotheses = s->hypotheses,
+                                      .count = count,
+                                      .source_count = p->source_count,
+                                      .steps = p->steps};
+    sink(cookie, &result);
+}
