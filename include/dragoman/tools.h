@@ -31,8 +31,8 @@ typedef struct dgm_import_options {
 } dgm_import_options;
 
 // Reads a model of another program from folder `dir` and writes it as a Dragoman model file.
-// format: one of dgm_import_formats(). options NULL: defaults. An existing output is replaced at
-// the end, in one step, and left alone on failure.
+// format: a name from dgm_import_format_at. options NULL: defaults. An existing output is replaced
+// at the end, in one step, and left alone on failure.
 DGM_API dgm_status dgm_import(const char *format, const char *dir, const char *output,
                               const dgm_import_options *options, dgm_error *err);
 
@@ -41,8 +41,8 @@ typedef struct dgm_import_format {
     const char *summary; // for a help text
 } dgm_import_format;
 
-// The formats that dgm_import knows; *count of them. Static memory.
-DGM_API const dgm_import_format *dgm_import_formats(size_t *count);
+// The formats that dgm_import knows, one after the other; NULL behind the last. Static memory.
+DGM_API const dgm_import_format *dgm_import_format_at(size_t i);
 
 #ifdef __cplusplus
 }
