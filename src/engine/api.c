@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// The small public functions: one-call translation, results, names, counters.
+#include <stdint.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/engine_int.h"
+
+const char *dgm_version(void)
+{
+    return DGM_VERSION;
+}
+
+const char *dgm_status_name(dgm_status status)
+{
+    static const char *const names[] = {
+        "ok",          "invalid argument", "out of memory",
+        "i/o error",   "invalid file",     "model is newer than this program",
+        "unsupported", "invalid text",     "cancelled",
+    };
+    int i = -(int)status;
+    return i >= 0 && i < (int)(sizeof names / sizeof names[0]) ? names[i] : "unknown status";
+}
+
+dgm_status dgm_translate_inputs(dgm_translator *t, const dgm_input *inputs, size_t count,
+                                dgm_results **results, dgm_error *err)
+{
+    *results = NULL;
+    dgm_job *job = NULL;
+    DGM_TRY(dgm_submit(t, inputs, count, &job, err));
+    return dgm_wait(&job, results, err);
+}
+
+dgm_status dgm_translate(dgm_translator *t, const char *const *texts, size_t count,
+                         dgm_results **results, dgm_error *err)
+{
+    *results = NULL;
+    dgm_input *inputs = dgm_calloc(count ? count : 1, sizeof *inputs);
+    if (!inputs) return dgm_no_memory(err);
+    for (size_t i = 0; i < count; i++) {
+        inputs[i].text = texts[i] ? texts[i] : "";
+        inputs[i].size = strlen(inputs[i].text);
+    }
+    dgm_status st = dgm_translate_inputs(t, inputs, count, results, err);
+    dgm_free(inputs);
+    return st;
+}
+
+const char *dgm_result_text(const dgm_result *result)
+{
+    return result && result->count ? result->translations[0].text : "";
+}
+
+void dgm_translation_free(dgm_translation *t)
+{
+    dgm_free((void *)(uintptr_t)t->text);
+    dgm_free((void *)(uintptr_t)t->tokens);
+    dgm_free((void *)(uintptr_t)t->links);
+}
+
+void dgm_results_free(dgm_results **results)
+{
+    if (!results || !*results) return;
+    // pub is the first member: see dgm_results_box.
+    dgm_results_box *box = (dgm_results_box *)(void *)*results;
+    *results = NULL;
+    for (size_t i = 0; box->items && i < box->pub.count; i++) {
+        dgm_result *r = &box->items[i];
+        dgm_translation *list = (dgm_translation *)(uintptr_t)r->translations;
+        for (size_t k = 0; k < r->count; k++) dgm_translation_free(&list[k]);
+        dgm_free(list);
+        if (r->message && r->message[0] && r->message != dgm_memory_message)
+            dgm_free((void *)(uintptr_t)r->message);
+    }
+    dgm_free(box->items);
+    dgm_free(box);
+}
+
+void dgm_count(const dgm_translator *t, dgm_counters *counters)
+{
+    memset(counters, 0, sizeof *counters);
+    dgm_translator *mine = (dgm_translator *)(uintptr_t)t; // the lock is not part of the value
+    pthread_mutex_lock(&mine->lock);
+    counters->lines = t->lines;
+    dgm_workers_count(t, counters);
+    pthread_mutex_unlock(&mine->lock);
+}

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: MIT
+// From decoded tokens back to a line: text of every piece, joined, with token scores and links.
+// Called by the worker that finished the last piece of a line.
+//
+// The k-th translation of a line in several pieces is made of the k-th of every piece (or its
+// last). Its sum is the sum of theirs, its score that sum normalised by the whole length.
+//
+// Words of a link are what white space separates in the whole line and in the whole translation:
+//
+//     span of a token in the piece's text -> offset in the line -> words begun up to there - 1
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/engine_int.h"
+
+const char dgm_memory_message[] = "out of memory";
+
+void dgm_scratch_free(dgm_scratch *s)
+{
+    dgm_writer_free(&s->text);
+    dgm_writer_free(&s->joined);
+    dgm_free(s->spans);
+    dgm_free(s->outputs);
+    dgm_free(s->starts);
+    dgm_free(s->links);
+    dgm_free(s->source_word);
+    dgm_free(s->target_word);
+    memset(s, 0, sizeof *s);
+}
+
+// ---- words ------------------------------------------------------------------------------------
+
+// A walk over a text that counts words; tokens come in ascending order.
+typedef struct word_walk {
+    dgm_text text;
+    size_t pos;
+    int32_t words; // begun before pos
+    bool inside;   // pos is not the first byte of a word's run
+} word_walk;
+
+static void walk_to(word_walk *w, size_t target)
+{
+    while (w->pos < target && w->pos < w->text.size) {
+        uint32_t code = 0;
+        size_t n = dgm_utf8_next(w->text.data + w->pos, w->text.size - w->pos, &code);
+        bool space = dgm_char_is_space(code);
+        if (!space && !w->inside) w->words++;
+        w->inside = !space;
+        w->pos += n;
+    }
+}
+
+// Word of the token at [begin, end): the word its first byte belongs to; a token without text goes
+// to the word that follows.
+static int32_t word_at(word_walk *w, size_t begin, size_t end)
+{
+    walk_to(w, begin);
+    if (begin == end && !w->inside) return w->words;
+    uint32_t code = ' ';
+    if (w->pos < w->text.size)
+        dgm_utf8_next(w->text.data + w->pos, w->text.size - w->pos, &code);
+    if (w->inside) return dgm_char_is_space(code) ? w->words : w->words - 1;
+    return w->words;
+}
+
+static int32_t count_words(dgm_text text)
+{
+    word_walk w = {.text = text};
+    walk_to(&w, text.size);
+    return w.words;
+}
+
+// ---- links ------------------------------------------------------------------------------------
+
+static int compare_links(const void *a, const void *b)
+{
+    const dgm_link *x = a, *y = b;
+    if (x->target != y->target) return x->target < y->target ? -1 : 1;
+    return x->source < y->source ? -1 : x->source > y->source;
+}
+
+static void sort_links(dgm_scratch *s)
+{
+    if (s->link_count < 2) return;
+    qsort(s->links, s->link_count, sizeof *s->links, compare_links);
+    size_t kept = 1;
+    for (size_t i = 1; i < s->link_count; i++)
+        if (compare_links(&s->links[kept - 1], &s->links[i]) != 0) s->links[kept++] = s->links[i];
+    s->link_count = kept;
+}
+
+static const dgm_piece_state *piece_of(const dgm_line_state *line, size_t i)
+{
+    return &line->job->pieces[line->first + i];
+}
+
+static const dgm_raw *hypothesis(const dgm_piece_state *piece, size_t k)
+{
+    size_t last = (size_t)piece->hyp_count - 1;
+    return &piece->hyps[k < last ? k : last];
+}
+
+// Word numbers of all source tokens (line's text) and target tokens (joined text).
+static dgm_status find_words(const dgm_line_state *line, size_t k, dgm_scratch *s, dgm_error *err)
+{
+    word_walk from = {.text = {line->text, line->size}};
+    word_walk to = {.text = {(const char *)s->joined.data, s->joined.size}};
+    int32_t source_words = count_words(from.text), target_words = count_words(to.text);
+    size_t a = 0, b = 0;
+    for (size_t i = 0; i < line->pieces.count; i++) {
+        const dgm_piece_state *piece = piece_of(line, i);
+        const dgm_raw *h = hypothesis(piece, k);
+        const dgm_span *spans = line->job->spans + piece->spans_at;
+        DGM_TRY(dgm_grow(&s->source_word, &s->source_cap, a + (size_t)piece->text_count,
+                         sizeof *s->source_word, err));
+        DGM_TRY(dgm_grow(&s->target_word, &s->target_cap, b + (size_t)h->count,
+                         sizeof *s->target_word, err));
+        for (int j = 0; j < piece->text_count; j++) {
+            int32_t w = word_at(&from, spans[j].begin, spans[j].end);
+            s->source_word[a++] = w < source_words ? w : source_words - 1;
+        }
+        for (int j = 0; j < h->count; j++) {
+            int32_t w = word_at(&to, s->starts[i] + s->spans[b].begin, s->starts[i] + s->spans[b].end);
+            s->target_word[b++] = w < target_words ? w : target_words - 1;
+        }
+    }
+    return DGM_OK;
+}
+
+static dgm_status make_links(const dgm_line_state *line, size_t k, dgm_scratch *s, dgm_error *err)
+{
+    bool words = line->job->translator->alignment == DGM_ALIGN_WORDS;
+    if (words) DGM_TRY(find_words(line, k, s, err));
+    int32_t source_base = 0, target_base = 0;
+    size_t b = 0;
+    s->link_count = 0;
+    for (size_t i = 0; i < line->pieces.count; i++) {
+        const dgm_piece_state *piece = piece_of(line, i);
+        const dgm_raw *h = hypothesis(piece, k);
+        DGM_TRY(dgm_grow(&s->links, &s->link_cap, s->link_count + (size_t)h->count,
+                         sizeof *s->links, err));
+        for (int j = 0; j < h->count; j++, b++) {
+            if (!h->align || h->align[j] < 0) continue;
+            dgm_link link = {source_base + h->align[j], target_base + j};
+            if (words) {
+                link.source = s->source_word[link.source];
+                link.target = s->target_word[b];
+                // Control tokens have no text; a text without words has no links.
+                bool empty = s->spans[b].begin == s->spans[b].end;
+                if (empty || link.source < 0 || link.target < 0) continue;
+            }
+            s->links[s->link_count++] = link;
+        }
+        source_base += piece->text_count;
+        target_base += h->count + 1; // its end symbol
+    }
+    sort_links(s);
+    return DGM_OK;
+}
+
+// ---- text and scores --------------------------------------------------------------------------
+
+// Where each piece's output stands in the joined line: they appear unchanged and in order, with
+// white space or nothing between them.
+static void locate_outputs(dgm_scratch *s, size_t count)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < count; i++) {
+        dgm_text o = s->outputs[i];
+        while (at + o.size < s->joined.size && memcmp(s->joined.data + at, o.data, o.size) != 0) at++;
+        s->starts[i] = at;
+        at += o.size;
+    }
+}
+
+static dgm_status make_text(const dgm_line_state *line, size_t k, dgm_scratch *s, dgm_error *err)
+{
+    const dgm_translator *t = line->job->translator;
+    size_t n = line->pieces.count, b = 0;
+    DGM_TRY(dgm_grow(&s->outputs, &s->output_cap, n, sizeof *s->outputs, err));
+    DGM_TRY(dgm_grow(&s->starts, &s->start_cap, n + 1, sizeof *s->starts, err));
+    s->text.size = s->joined.size = 0;
+    for (size_t i = 0; i < n; i++) {
+        const dgm_raw *h = hypothesis(piece_of(line, i), k);
+        DGM_TRY(dgm_grow(&s->spans, &s->span_cap, b + (size_t)h->count + 1, sizeof *s->spans, err));
+        s->starts[i] = s->text.size;
+        DGM_TRY(dgm_vocab_decode(t->target, h->tokens, (size_t)h->count, &s->text, s->spans + b,
+                                 err));
+        b += (size_t)h->count;
+    }
+    s->starts[n] = s->text.size;
+    for (size_t i = 0; i < n; i++)
+        s->outputs[i] = (dgm_text){s->text.data ? (const char *)s->text.data + s->starts[i] : "",
+                                   s->starts[i + 1] - s->starts[i]};
+    if (n == 1) {
+        dgm_write_bytes(&s->joined, s->outputs[0].data, s->outputs[0].size);
+    } else {
+        dgm_text whole = {line->text, line->size};
+        DGM_TRY(dgm_split_join(whole, &line->pieces, s->outputs, &s->joined, err));
+    }
+    if (s->joined.failed) return dgm_no_memory(err);
+    locate_outputs(s, n);
+    for (size_t i = 0; i < s->joined.size; i++) // a byte token may have made a line break
+        if (s->joined.data[i] < 0x20 && s->joined.data[i] != '\t') s->joined.data[i] = ' ';
+    return DGM_OK;
+}
+
+static dgm_text token_spelling(const dgm_translator *t, const dgm_raw *h, int j)
+{
+    return dgm_vocab_piece(t->target, j < h->count ? h->tokens[j] : dgm_vocab_eos(t->target));
+}
+
+// One block: pointers, scores, spellings.
+static dgm_status make_tokens(const dgm_line_state *line, size_t k, dgm_translation *out,
+                              dgm_error *err)
+{
+    const dgm_translator *t = line->job->translator;
+    size_t count = 0, bytes = 0;
+    for (size_t i = 0; i < line->pieces.count; i++) {
+        const dgm_raw *h = hypothesis(piece_of(line, i), k);
+        count += (size_t)h->count + 1;
+        for (int j = 0; j <= h->count; j++) bytes += token_spelling(t, h, j).size + 1;
+    }
+    char *block = dgm_malloc(count * (sizeof(char *) + sizeof(float)) + bytes);
+    if (!block) return dgm_no_memory(err);
+    const char **tokens = (const char **)(void *)block;
+    float *scores = (float *)(void *)(block + count * sizeof(char *));
+    char *text = block + count * (sizeof(char *) + sizeof(float));
+    size_t n = 0;
+    for (size_t i = 0; i < line->pieces.count; i++) {
+        const dgm_raw *h = hypothesis(piece_of(line, i), k);
+        for (int j = 0; j <= h->count; j++, n++) {
+            dgm_text piece = token_spelling(t, h, j);
+            tokens[n] = text;
+            scores[n] = h->scores ? h->scores[j] : 0;
+            if (piece.size) memcpy(text, piece.data, piece.size);
+            text += piece.size;
+            *text++ = 0;
+        }
+    }
+    out->tokens = tokens;
+    out->token_scores = scores;
+    out->token_count = n;
+    return DGM_OK;
+}
+
+static dgm_status make_translation(dgm_line_state *line, size_t k, dgm_scratch *s,
+                                   dgm_translation *out, dgm_error *err)
+{
+    const dgm_translator *t = line->job->translator;
+    size_t length = 0;
+    DGM_TRY(make_text(line, k, s, err));
+    char *text = dgm_strndup(s->joined.size ? (const char *)s->joined.data : "", s->joined.size);
+    if (!text) return dgm_no_memory(err);
+    out->text = text;
+    out->size = s->joined.size;
+    out->finished = 1;
+    for (size_t i = 0; i < line->pieces.count; i++) {
+        const dgm_raw *h = hypothesis(piece_of(line, i), k);
+        out->sum += h->sum;
+        out->score = h->score;
+        out->finished &= h->finished;
+        length += (size_t)h->count + 1;
+    }
+    if (line->pieces.count > 1)
+        out->score = dgm_length_normalise(out->sum, (int)length, t->config.length_penalty);
+    if (k == 0) {
+        line->target_tokens = length;
+        if (!out->finished) line->flags |= DGM_LINE_TRUNCATED;
+    }
+    if (t->token_scores) DGM_TRY(make_tokens(line, k, out, err));
+    if (t->alignment == DGM_ALIGN_NONE) return DGM_OK;
+    DGM_TRY(make_links(line, k, s, err));
+    dgm_link *links = dgm_malloc((s->link_count ? s->link_count : 1) * sizeof *links);
+    if (!links) return dgm_no_memory(err);
+    if (s->link_count) memcpy(links, s->links, s->link_count * sizeof *links);
+    out->links = links;
+    out->link_count = s->link_count;
+    return DGM_OK;
+}
+
+static dgm_status make_empty(dgm_translation *out, dgm_error *err)
+{
+    char *text = dgm_strdup("");
+    if (!text) return dgm_no_memory(err);
+    out->text = text;
+    out->finished = 1;
+    return DGM_OK;
+}
+
+static dgm_status make_all(dgm_line_state *line, dgm_scratch *s, dgm_result *out, dgm_error *err)
+{
+    size_t n = 1;
+    for (size_t i = 0; i < line->pieces.count; i++) {
+        const dgm_piece_state *piece = piece_of(line, i);
+        if (piece->status != DGM_OK) {
+            const char *why = piece->error ? piece->error : dgm_status_name(piece->status);
+            return dgm_fail(err, piece->status, "%s", why);
+        }
+        if ((size_t)piece->hyp_count > n) n = (size_t)piece->hyp_count;
+    }
+    dgm_translation *list = dgm_calloc(n, sizeof *list);
+    if (!list) return dgm_no_memory(err);
+    out->translations = list;
+    for (size_t k = 0; k < n; k++) {
+        out->count = k + 1; // a half-made one is freed, too
+        DGM_TRY(line->pieces.count ? make_translation(line, k, s, &list[k], err)
+                                   : make_empty(&list[k], err));
+    }
+    return DGM_OK;
+}
+
+void dgm_line_assemble(dgm_line_state *line, dgm_scratch *s, dgm_result *out)
+{
+    dgm_error error;
+    out->source_tokens = line->source_tokens;
+    out->pieces = (uint32_t)line->pieces.count;
+    out->status = line->status;
+    if (line->status != DGM_OK) {
+        out->message = line->message;
+        line->message = NULL;
+    } else {
+        out->status = make_all(line, s, out, &error);
+    }
+    out->flags = line->flags;
+    if (out->status == DGM_OK || line->status != DGM_OK) return;
+    char *message = out->status == DGM_ERR_MEMORY ? NULL : dgm_strdup(error.text);
+    out->message = message ? message : dgm_memory_message;
+    if (!message) out->status = DGM_ERR_MEMORY;
+    line->target_tokens = 0;
+    if (s->text.failed) dgm_writer_free(&s->text);
+    if (s->joined.failed) dgm_writer_free(&s->joined);
+    // What was made of a failed line is of no use.
+    dgm_translation *list = (dgm_translation *)(uintptr_t)out->translations;
+    for (size_t k = 0; k < out->count; k++) dgm_translation_free(&list[k]);
+    dgm_free(list);
+    out->translations = NULL;
+    out->count = 0;
+}

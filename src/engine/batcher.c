@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+// Jobs and the queue between callers and workers.
+//
+// The queue is a list of jobs in order of submission; a job hands out its pieces longest first, so
+// that the sentences that share a step are of similar length and the last ones to finish are short.
+// Workers take pieces whenever they have room (continuous batching), also from the next job while
+// the last sentences of the one before are still being decoded.
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/engine_int.h"
+
+void dgm_job_free(dgm_job *job)
+{
+    if (!job) return;
+    for (size_t i = 0; job->lines && i < job->line_count; i++) {
+        dgm_free(job->lines[i].text);
+        dgm_free(job->lines[i].message);
+        dgm_pieces_free(&job->lines[i].pieces);
+    }
+    for (size_t i = 0; i < job->piece_count; i++) {
+        dgm_free(job->pieces[i].block);
+        dgm_free(job->pieces[i].error);
+    }
+    dgm_free(job->lines);
+    dgm_free(job->pieces);
+    dgm_free(job->tokens);
+    dgm_free(job->spans);
+    dgm_free(job->order);
+    if (job->done_ready) pthread_cond_destroy(&job->done);
+    if (job->box) {
+        dgm_results *r = &job->box->pub;
+        dgm_results_free(&r);
+    }
+    dgm_free(job);
+}
+
+static dgm_status new_job(dgm_translator *t, size_t count, dgm_job **out, dgm_error *err)
+{
+    dgm_job *job = dgm_calloc(1, sizeof *job);
+    if (!job) return dgm_no_memory(err);
+    *out = job;
+    job->translator = t;
+    job->line_count = count;
+    if (pthread_cond_init(&job->done, NULL) != 0) return dgm_no_memory(err);
+    job->done_ready = true;
+    job->lines = dgm_calloc(count ? count : 1, sizeof *job->lines);
+    job->box = dgm_calloc(1, sizeof *job->box);
+    if (!job->lines || !job->box) return dgm_no_memory(err);
+    job->box->items = dgm_calloc(count ? count : 1, sizeof *job->box->items);
+    if (!job->box->items) return dgm_no_memory(err);
+    job->box->pub.items = job->box->items;
+    job->box->pub.count = count;
+    for (size_t i = 0; i < count; i++) job->box->items[i].message = "";
+    return DGM_OK;
+}
+
+// Lines that need no decoding (empty, or wrong) get their results here.
+static void finish_trivial(dgm_job *job)
+{
+    dgm_scratch scratch = {0};
+    for (size_t i = 0; i < job->line_count; i++) {
+        if (job->lines[i].left == 0)
+            dgm_line_assemble(&job->lines[i], &scratch, &job->box->items[i]);
+        else
+            job->left++;
+    }
+    dgm_scratch_free(&scratch);
+}
+
+dgm_status dgm_submit(dgm_translator *t, const dgm_input *inputs, size_t count, dgm_job **out,
+                      dgm_error *err)
+{
+    *out = NULL;
+    DGM_FAIL_IF(count > UINT32_MAX / 2, err, DGM_ERR_ARGUMENT, "too many lines in one call");
+    dgm_job *job = NULL;
+    dgm_status st = new_job(t, count, &job, err);
+    if (st == DGM_OK) st = dgm_job_prepare(job, inputs, err);
+    if (st != DGM_OK) {
+        dgm_job_free(job);
+        return st;
+    }
+    finish_trivial(job);
+    pthread_mutex_lock(&t->lock);
+    t->lines += count - job->left;
+    if (job->piece_count) {
+        if (t->last) t->last->next = job;
+        else t->first = job;
+        t->last = job;
+        t->queued += job->piece_count;
+        pthread_cond_broadcast(&t->wake);
+    }
+    pthread_mutex_unlock(&t->lock);
+    *out = job;
+    return DGM_OK;
+}
+
+size_t dgm_queue_take(dgm_translator *t, dgm_piece_state **out, size_t room)
+{
+    // A fair share: a small job is spread over all workers instead of filling one of them.
+    size_t share = (t->queued + (size_t)t->threads - 1) / (size_t)t->threads;
+    if (room > share) room = share;
+    size_t n = 0;
+    while (n < room && t->first) {
+        dgm_job *job = t->first;
+        out[n++] = &job->pieces[job->order[job->taken++]];
+        t->queued--;
+        if (job->taken == job->piece_count) {
+            t->first = job->next;
+            job->next = NULL;
+            if (!t->first) t->last = NULL;
+        }
+    }
+    return n;
+}
+
+size_t dgm_job_done(const dgm_job *job)
+{
+    dgm_translator *t = job->translator;
+    pthread_mutex_lock(&t->lock);
+    size_t done = job->line_count - job->left;
+    pthread_mutex_unlock(&t->lock);
+    return done;
+}
+
+dgm_status dgm_wait(dgm_job **job_at, dgm_results **results, dgm_error *err)
+{
+    *results = NULL;
+    DGM_FAIL_IF(!job_at || !*job_at, err, DGM_ERR_ARGUMENT, "there is no job to wait for");
+    dgm_job *job = *job_at;
+    dgm_translator *t = job->translator;
+    pthread_mutex_lock(&t->lock);
+    while (job->left) pthread_cond_wait(&job->done, &t->lock);
+    pthread_mutex_unlock(&t->lock);
+
+    dgm_results *r = &job->box->pub;
+    for (size_t i = 0; i < r->count; i++) {
+        const dgm_result *line = &r->items[i];
+        r->failed += line->status != DGM_OK;
+        r->source_tokens += line->source_tokens;
+        r->target_tokens += job->lines[i].target_tokens;
+    }
+    *results = r;
+    job->box = NULL;
+    *job_at = NULL;
+    dgm_job_free(job);
+    return DGM_OK;
+}

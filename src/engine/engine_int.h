@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT
+// Private to engine/: what a translator, a job and a line are made of.
+//
+//   dgm_translator  models, vocabularies, resolved settings, the queue and the workers
+//   dgm_job         the lines of one call; a line has pieces; a piece is what a search decodes
+//
+//     caller thread                 worker threads                         caller thread
+//     submit: check, split, encode  admit -> advance -> ... -> sink        wait: hand results over
+//             |                       ^                      |
+//             +---> queue of jobs ----+     last piece of a line: decode, join, align
+//
+// A job's memory belongs to the job. Workers write only to the pieces they took and, after the
+// last piece of a line, to that line; the counters that hand a line over are guarded by t->lock.
+#ifndef DGM_ENGINE_ENGINE_INT_H
+#define DGM_ENGINE_ENGINE_INT_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "dragoman/dragoman.h"
+#include "search/search.h"
+#include "text/split.h"
+#include "text/vocab.h"
+
+// ---- translator -------------------------------------------------------------------------------
+
+typedef struct dgm_loaded {
+    dgm_gguf *file;
+    dgm_model *model;
+    float weight; // sum 1 over the members
+} dgm_loaded;
+
+typedef struct dgm_worker dgm_worker;
+
+struct dgm_translator {
+    dgm_backend *backend;
+    dgm_loaded members[DGM_PARTS_MAX];
+    int member_count;
+    dgm_vocab *source, *target; // target may be source
+    bool shared_vocab;
+    dgm_language source_language;
+
+    // Resolved settings.
+    dgm_search_config config;
+    dgm_limits limits;
+    dgm_precision precision;
+    dgm_long long_lines;
+    dgm_alignment alignment;
+    bool token_scores;
+    int threads, batch;
+
+    dgm_translator_info info;
+    char device[512], source_code[32], target_code[32];
+
+    // Queue: jobs that still have pieces nobody has taken, oldest first.
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool lock_ready;
+    dgm_job *first, *last;
+    size_t queued; // pieces in the queue
+    bool quit;
+    uint64_t lines; // finished
+    dgm_worker *workers; // [threads]
+    int started;
+};
+
+// settings.c: checks settings against the loaded models and fills config, limits and info.
+dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err);
+// The part that can be judged before a model is loaded (names, ranges).
+dgm_status dgm_settings_check(const dgm_settings *s, dgm_precision *precision, dgm_error *err);
+
+// vocabulary.c
+dgm_status dgm_vocabulary_load(const dgm_gguf *file, dgm_side side, dgm_vocab **vocab, bool *shared,
+                               dgm_error *err);
+// DGM_ERR_UNSUPPORTED unless both give every id the same spelling; `what` names the side.
+dgm_status dgm_vocabulary_same(const dgm_vocab *a, const dgm_vocab *b, const char *what,
+                               dgm_error *err);
+
+// discover.c: the path of the default model, in a caller's buffer.
+dgm_status dgm_default_model(char *path, size_t size, dgm_error *err);
+
+// ---- jobs -------------------------------------------------------------------------------------
+
+// One decoded hypothesis, copied out of the search. Arrays lie in the piece's block.
+typedef struct dgm_raw {
+    const int32_t *tokens; // [count]
+    const float *scores;   // [count + 1] with the end symbol's, or NULL
+    const int32_t *align;  // [count] source token, -1: none; or NULL
+    int count;
+    float score, sum;
+    bool finished;
+} dgm_raw;
+
+typedef struct dgm_line_state dgm_line_state;
+
+typedef struct dgm_piece_state {
+    dgm_line_state *line;
+    size_t ids_at, spans_at, prefix_at; // in the job's arrays, which move while they grow
+    int count, prefix_count;            // ids the encoder reads, forced target tokens
+    int text_first, text_count; // ids[text_first .. + text_count) stand for text
+    // written by the worker
+    dgm_status status;
+    char *error; // message, or NULL
+    void *block; // holds hyps and their arrays
+    dgm_raw *hyps;
+    int hyp_count;
+} dgm_piece_state;
+
+struct dgm_line_state {
+    dgm_job *job;
+    char *text; // repaired copy, NUL-terminated; NULL for an empty line
+    size_t size;
+    dgm_pieces pieces; // items[i] belongs to the job's piece first + i
+    size_t first;
+    size_t left; // pieces not decoded yet; guarded by the translator's lock
+    dgm_status status;
+    char *message;
+    uint32_t flags;
+    size_t source_tokens, target_tokens; // target: of the best translation, end symbols included
+};
+
+typedef struct dgm_results_box {
+    dgm_results pub;
+    dgm_result *items;
+} dgm_results_box;
+
+struct dgm_job {
+    dgm_translator *translator;
+    dgm_job *next;
+    dgm_line_state *lines;
+    size_t line_count;
+    dgm_piece_state *pieces;
+    size_t piece_count, piece_cap;
+    int32_t *tokens; // of all pieces and prefixes
+    size_t token_count, token_cap;
+    dgm_span *spans; // of text tokens in their line's text, kept for alignments
+    size_t span_count, span_cap;
+    uint32_t *order; // pieces, longest first
+    size_t taken;
+    size_t left; // lines not finished
+    pthread_cond_t done;
+    bool done_ready;
+    dgm_results_box *box;
+};
+
+// pipeline.c: fills job->lines and pieces from the inputs. Fails only for want of memory; what is
+// wrong with a line goes into its status.
+dgm_status dgm_job_prepare(dgm_job *job, const dgm_input *inputs, dgm_error *err);
+// A line as the engine wants it: valid UTF-8 in one line. Appends to out; *repaired says whether
+// anything was invalid.
+dgm_status dgm_line_clean(dgm_text in, dgm_writer *out, bool *repaired, dgm_error *err);
+// Appends the frame of a source to the growing array: prefix ids, `language` unless -1, the text's
+// ids, eos.
+dgm_status dgm_source_frame(const dgm_translator *t, int32_t language, const int32_t *ids,
+                            size_t count, int32_t **array, size_t *used, size_t *cap,
+                            dgm_error *err);
+
+// assemble.c: the finished line's result, from the pieces' hypotheses. Buffers of one thread, used
+// again for every line; start with all zero.
+typedef struct dgm_scratch {
+    dgm_writer text;   // of one translation, piece after piece
+    dgm_writer joined; // the line
+    dgm_span *spans;   // of the target tokens of all pieces, in `text`
+    size_t span_cap;
+    dgm_text *outputs; // of each piece, in `text`
+    size_t output_cap;
+    size_t *starts; // of each piece, in `joined`
+    size_t start_cap;
+    dgm_link *links;
+    size_t link_cap, link_count;
+    int32_t *source_word, *target_word; // of each token
+    size_t source_cap, target_cap;
+} dgm_scratch;
+
+void dgm_scratch_free(dgm_scratch *s);
+void dgm_line_assemble(dgm_line_state *line, dgm_scratch *s, dgm_result *out);
+
+// The message of a line that failed for want of memory: the one message that is not on the heap.
+extern const char dgm_memory_message[];
+
+// api.c: what a translation owns, not the struct itself.
+void dgm_translation_free(dgm_translation *t);
+
+// batcher.c
+void dgm_job_free(dgm_job *job);
+// Takes up to `room` pieces for a worker; lock held.
+size_t dgm_queue_take(dgm_translator *t, dgm_piece_state **out, size_t room);
+
+// worker.c
+dgm_status dgm_workers_start(dgm_translator *t, dgm_error *err);
+void dgm_workers_stop(dgm_translator *t);
+void dgm_workers_count(const dgm_translator *t, dgm_counters *c);
+
+// Bytes of scratch memory that one worker needs.
+size_t dgm_worker_bytes(const dgm_translator *t);
+
+#endif

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+// Settings of a translator: defaults, checks, and the values that follow from the model.
+//
+// Precedence: what the caller set, then what the model file says, then the limits of the model
+// (learned positions). A number that the caller set and the model cannot do is an error with a
+// sentence; a default that it cannot do is lowered silently.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/threads.h"
+#include "engine/engine_int.h"
+#include "format/modelfile.h"
+
+enum { MAX_BATCH = 4096, MAX_THREADS = 1024, MAX_TOKENS = 65536 };
+
+static const char *const search_names[] = {"auto", "greedy", "beam", NULL};
+static const char *const mix_names[] = {"log-linear", "arithmetic", NULL};
+
+void dgm_settings_default(dgm_settings *s)
+{
+    memset(s, 0, sizeof *s);
+    s->threads = 1;
+    s->batch = 32;
+    s->nbest = 1;
+    s->length_penalty = DGM_FROM_MODEL;
+    s->word_penalty = DGM_FROM_MODEL;
+    s->margin = 3.0f;
+    s->max_length_factor = DGM_FROM_MODEL;
+    s->long_lines = DGM_LONG_SPLIT;
+    s->allow_unk = -1;
+    s->alignment = DGM_ALIGN_NONE;
+}
+
+static dgm_status check_range(const char *name, long long v, long long min, long long max,
+                              dgm_error *err)
+{
+    DGM_FAIL_IF(v < min || v > max, err, DGM_ERR_ARGUMENT, "%s must be between %lld and %lld, not %lld",
+                name, min, max, v);
+    return DGM_OK;
+}
+
+static dgm_status check_float(const char *name, float v, float min, float max, dgm_error *err)
+{
+    if (v == DGM_FROM_MODEL) return DGM_OK;
+    DGM_FAIL_IF(!(v >= min && v <= max), err, DGM_ERR_ARGUMENT,
+                "%s must be between %g and %g, not %g", name, (double)min, (double)max, (double)v);
+    return DGM_OK;
+}
+
+// Index of value in names; NULL gives `absent`.
+static dgm_status check_name(const char *what, const char *value, const char *const *names,
+                             int absent, int *out, dgm_error *err)
+{
+    if (!value) {
+        *out = absent;
+        return DGM_OK;
+    }
+    char list[128] = "";
+    size_t used = 0;
+    for (int i = 0; names[i]; i++) {
+        if (strcmp(value, names[i]) == 0) {
+            *out = i;
+            return DGM_OK;
+        }
+        int n = snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
+        if (n > 0 && used + (size_t)n < sizeof list) used += (size_t)n;
+    }
+    return dgm_fail(err, DGM_ERR_ARGUMENT, "unknown %s '%s': known are %s", what, value, list);
+}
+
+dgm_status dgm_settings_check(const dgm_settings *s, dgm_precision *precision, dgm_error *err)
+{
+    int n = 0;
+    DGM_TRY(check_name("precision", s->precision, dgm_precision_names, DGM_PRECISION_F32, &n, err));
+    DGM_FAIL_IF(n != DGM_PRECISION_F32, err, DGM_ERR_UNSUPPORTED,
+                "precision %s is not available in this version: it computes in f32, whatever "
+                "the model file stores",
+                s->precision);
+    *precision = (dgm_precision)n;
+    DGM_TRY(check_name("search", s->search, search_names, 0, &n, err));
+    DGM_FAIL_IF(n == 1 && s->beam > 1, err, DGM_ERR_ARGUMENT,
+                "greedy search has a beam of 1, not %d", (int)s->beam);
+    DGM_TRY(check_name("finishing policy", s->finish, dgm_finish_names, 0, &n, err));
+    DGM_TRY(check_name("mix", s->mix, mix_names, 0, &n, err));
+    DGM_TRY(check_range("the number of threads", s->threads, 0, MAX_THREADS, err));
+    DGM_TRY(check_range("the batch", s->batch, 1, MAX_BATCH, err));
+    DGM_TRY(check_range("the beam", s->beam, 0, DGM_BEAM_MAX, err));
+    DGM_TRY(check_range("the n-best size", s->nbest, 1, DGM_BEAM_MAX, err));
+    DGM_TRY(check_range("the maximum length", s->max_length, 0, MAX_TOKENS, err));
+    DGM_TRY(check_range("the maximum source length", s->max_source, 0, MAX_TOKENS, err));
+    DGM_FAIL_IF(s->max_source > 0 && s->max_source < DGM_SPLIT_MIN, err, DGM_ERR_ARGUMENT,
+                "the maximum source length must be at least %d, not %d", DGM_SPLIT_MIN,
+                (int)s->max_source);
+    DGM_TRY(check_range("allow_unk", s->allow_unk, -1, 1, err));
+    DGM_TRY(check_range("the alignment kind", (long long)s->alignment, DGM_ALIGN_NONE,
+                        DGM_ALIGN_TOKENS, err));
+    DGM_TRY(check_range("the treatment of long lines", (long long)s->long_lines, DGM_LONG_SPLIT,
+                        DGM_LONG_ERROR, err));
+    DGM_TRY(check_float("the length penalty", s->length_penalty, -100.0f, 100.0f, err));
+    DGM_TRY(check_float("the word penalty", s->word_penalty, -100.0f, 100.0f, err));
+    DGM_TRY(check_float("the margin", s->margin, 0.0f, 1e6f, err));
+    DGM_TRY(check_float("the maximum length factor", s->max_length_factor, 0.0f, 1e6f, err));
+    return DGM_OK;
+}
+
+// Smallest of the members' limits: positions of the encoder and of the decoder.
+static void model_limits(const dgm_translator *t, int *source, int *target)
+{
+    *source = *target = MAX_TOKENS;
+    for (int i = 0; i < t->member_count; i++) {
+        const dgm_model_info *m = dgm_model_describe(t->members[i].model);
+        if (m->max_source < *source) *source = m->max_source;
+        if (m->max_target < *target) *target = m->max_target;
+    }
+}
+
+// How many ids of every source are not text: language tokens and the end symbol.
+static int source_overhead(const dgm_model_info *m)
+{
+    return m->source_prefix_count + (m->append_eos ? 1 : 0);
+}
+
+static dgm_status resolve_lengths(dgm_translator *t, const dgm_settings *s,
+                                  const dgm_decode_spec *d, dgm_error *err)
+{
+    const dgm_model_info *m = dgm_model_describe(t->members[0].model);
+    int most_source = 0, most_target = 0;
+    model_limits(t, &most_source, &most_target);
+    // A hypothesis of n tokens takes n + 1 decoder positions: the start and the tokens.
+    int most_length = most_target - 1;
+    DGM_FAIL_IF(s->max_source > most_source, err, DGM_ERR_ARGUMENT,
+                "a maximum source length of %d is more than the model's %d positions",
+                (int)s->max_source, most_source);
+    DGM_FAIL_IF(s->max_length > most_length, err, DGM_ERR_ARGUMENT,
+                "a maximum length of %d is more than the model's %d positions allow",
+                (int)s->max_length, most_target);
+    int source = s->max_source ? s->max_source : d->max_source;
+    int length = s->max_length ? s->max_length : d->max_length;
+    if (source > most_source) source = most_source;
+    if (length > most_length) length = most_length;
+    int least = DGM_SPLIT_MIN + source_overhead(m);
+    DGM_FAIL_IF(source < least || length < 1, err, DGM_ERR_ARGUMENT,
+                "a maximum source length of %d leaves no room for text: this model needs %d", source,
+                least);
+    t->config.max_source = source;
+    t->config.max_length = length;
+    t->limits = (dgm_limits){.slots = t->batch,
+                             .rows = t->batch * t->config.beam,
+                             .source = source,
+                             .target = length + 1};
+    return DGM_OK;
+}
+
+static void describe(dgm_translator *t)
+{
+    dgm_translator_info *i = &t->info;
+    i->models = t->member_count;
+    i->threads = t->threads;
+    i->batch = t->batch;
+    i->beam = t->config.beam;
+    i->nbest = t->config.nbest;
+    i->max_length = t->config.max_length;
+    i->max_source = t->config.max_source;
+    i->finish = dgm_finish_names[t->config.finish];
+    i->precision = dgm_precision_names[t->precision];
+    i->search = t->config.search;
+    i->length_penalty = t->config.length_penalty;
+    i->word_penalty = t->config.word_penalty;
+    i->max_length_factor = t->config.max_length_factor;
+}
+
+dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err)
+{
+    const dgm_decode_spec *d = &dgm_model_describe(t->members[0].model)->defaults;
+    dgm_search_config *c = &t->config;
+    int n = 0;
+    t->threads = s->threads ? s->threads : dgm_cpu_count();
+    t->batch = s->batch;
+    t->long_lines = s->long_lines;
+    t->alignment = s->alignment;
+    t->token_scores = s->token_scores != 0;
+    DGM_TRY(check_name("search", s->search, search_names, 0, &n, err));
+    bool greedy = n == 1;
+    c->beam = s->beam ? s->beam : greedy ? 1 : d->beam;
+    DGM_FAIL_IF(c->beam > DGM_BEAM_MAX, err, DGM_ERR_UNSUPPORTED,
+                "the model file asks for a beam of %d; the most is %d", c->beam, DGM_BEAM_MAX);
+    c->search = greedy || (n == 0 && c->beam == 1) ? "greedy" : "beam";
+    c->nbest = s->nbest;
+    DGM_FAIL_IF(c->nbest > c->beam, err, DGM_ERR_ARGUMENT,
+                "%d translations a line need a beam of at least %d, not %d", c->nbest, c->nbest,
+                c->beam);
+    DGM_TRY(check_name("finishing policy", s->finish, dgm_finish_names, d->finish, &n, err));
+    c->finish = (dgm_finish)n;
+    DGM_TRY(check_name("mix", s->mix, mix_names, DGM_MIX_LOG_LINEAR, &n, err));
+    c->mix = (dgm_mix)n;
+    c->normalise = true; // exact scores for self-normalised models, too
+    for (int i = 0; i < t->member_count; i++)
+        if (dgm_model_describe(t->members[i].model)->tokens_per_step != 1)
+            return dgm_fail(err, DGM_ERR_UNSUPPORTED, "%s: this search makes one token a step",
+                            dgm_gguf_path(t->members[i].file));
+    c->margin = s->margin == DGM_FROM_MODEL ? 3.0f : s->margin;
+    c->length_penalty = s->length_penalty == DGM_FROM_MODEL ? d->length_penalty : s->length_penalty;
+    c->word_penalty = s->word_penalty == DGM_FROM_MODEL ? d->word_penalty : s->word_penalty;
+    c->max_length_factor =
+        s->max_length_factor == DGM_FROM_MODEL ? d->max_length_factor : s->max_length_factor;
+    c->allow_unk = s->allow_unk < 0 ? d->allow_unk : s->allow_unk != 0;
+    c->alignment = t->alignment != DGM_ALIGN_NONE;
+    c->word_scores = t->token_scores;
+    c->places = t->batch;
+    DGM_TRY(resolve_lengths(t, s, d, err));
+    describe(t);
+    return DGM_OK;
+}

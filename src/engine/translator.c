@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+// A translator: loads one model or an ensemble, its vocabularies and settings, and starts workers.
+//
+// Everything is in place before dgm_open returns: weights packed, worker memory reserved, threads
+// waiting. Half-built translators are closed by the same function as whole ones.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/engine_int.h"
+#include "format/modelfile.h"
+
+// First element of a string array of the file, or "".
+static void first_string(const dgm_gguf *file, const char *key, char *out, size_t size)
+{
+    dgm_gguf_strings it = {0};
+    dgm_gguf_text s = {0};
+    out[0] = 0;
+    if (dgm_gguf_get_strings(file, key, DGM_OPTIONAL, &it, NULL) != DGM_OK) return;
+    if (!dgm_gguf_strings_next(&it, &s)) return;
+    snprintf(out, size, "%.*s", (int)(s.size < size ? s.size : size - 1), s.data);
+}
+
+static dgm_status load_member(dgm_translator *t, int index, const dgm_member *member,
+                              dgm_error *err)
+{
+    dgm_loaded *m = &t->members[index];
+    char found[4096];
+    const char *path = member->path;
+    if (!path) {
+        DGM_TRY(dgm_default_model(found, sizeof found, err));
+        path = found;
+    }
+    DGM_TRY(dgm_modelfile_open(&m->file, path, err));
+    dgm_status st = dgm_model_load(&m->model, t->backend, m->file, t->precision, err);
+    if (st != DGM_OK && st != DGM_ERR_MEMORY && err && !strstr(err->text, path))
+        dgm_error_prefix(err, "%s", path);
+    m->weight = member->weight;
+    return st;
+}
+
+// The ids an encoder reads before and after the text, which the members have in common.
+static bool same_framing(const dgm_model_info *a, const dgm_model_info *b)
+{
+    return a->append_eos == b->append_eos && a->source_prefix_count == b->source_prefix_count &&
+           a->target_prefix_count == b->target_prefix_count &&
+           (a->source_prefix_count == 0 ||
+            memcmp(a->source_prefix, b->source_prefix,
+                   (size_t)a->source_prefix_count * sizeof *a->source_prefix) == 0) &&
+           (a->target_prefix_count == 0 ||
+            memcmp(a->target_prefix, b->target_prefix,
+                   (size_t)a->target_prefix_count * sizeof *a->target_prefix) == 0);
+}
+
+// Member `index` against the vocabularies of the first.
+static dgm_status check_member(dgm_translator *t, int index, dgm_error *err)
+{
+    const dgm_gguf *file = t->members[index].file;
+    dgm_vocab *source = NULL, *target = NULL;
+    bool shared = false;
+    dgm_status st = dgm_vocabulary_load(file, DGM_SOURCE, &source, NULL, err);
+    if (st == DGM_OK) st = dgm_vocabulary_load(file, DGM_TARGET, &target, &shared, err);
+    if (st == DGM_OK) st = dgm_vocabulary_same(t->source, source, "source", err);
+    if (st == DGM_OK) st = dgm_vocabulary_same(t->target, shared ? source : target, "target", err);
+    if (st == DGM_OK && !same_framing(dgm_model_describe(t->members[0].model),
+                                      dgm_model_describe(t->members[index].model)))
+        st = dgm_fail(err, DGM_ERR_UNSUPPORTED,
+                      "it puts other tokens around a sentence than the first model");
+    dgm_vocab_close(&target);
+    dgm_vocab_close(&source);
+    if (st != DGM_OK && st != DGM_ERR_MEMORY) dgm_error_prefix(err, "%s", dgm_gguf_path(file));
+    return st;
+}
+
+static dgm_status load_vocabularies(dgm_translator *t, dgm_error *err)
+{
+    const dgm_gguf *file = t->members[0].file;
+    dgm_status st = dgm_vocabulary_load(file, DGM_SOURCE, &t->source, NULL, err);
+    if (st == DGM_OK) st = dgm_vocabulary_load(file, DGM_TARGET, &t->target, &t->shared_vocab, err);
+    if (st != DGM_OK) {
+        if (st != DGM_ERR_MEMORY) dgm_error_prefix(err, "%s", dgm_gguf_path(file));
+        return st;
+    }
+    if (t->shared_vocab) t->target = t->source;
+    const dgm_model_info *m = dgm_model_describe(t->members[0].model);
+    DGM_FAIL_IF(dgm_vocab_size(t->source) != m->source_vocab ||
+                    dgm_vocab_size(t->target) != m->target_vocab,
+                err, DGM_ERR_FORMAT, "%s: the vocabularies do not fit the weights",
+                dgm_gguf_path(file));
+    for (int i = 1; i < t->member_count; i++) DGM_TRY(check_member(t, i, err));
+    return DGM_OK;
+}
+
+// Weights: all 0 = equal; scaled to sum 1.
+static dgm_status scale_weights(dgm_translator *t, dgm_error *err)
+{
+    double sum = 0;
+    int zeros = 0;
+    for (int i = 0; i < t->member_count; i++) {
+        float w = t->members[i].weight;
+        DGM_FAIL_IF(!(w >= 0 && w <= 1e6f), err, DGM_ERR_ARGUMENT,
+                    "the weight of a model must be positive, not %g", (double)w);
+        zeros += w == 0;
+        sum += w;
+    }
+    DGM_FAIL_IF(zeros > 0 && zeros < t->member_count, err, DGM_ERR_ARGUMENT,
+                "give a weight to every model of an ensemble or to none");
+    for (int i = 0; i < t->member_count; i++)
+        t->members[i].weight = zeros ? 1.0f / (float)t->member_count
+                                     : (float)((double)t->members[i].weight / sum);
+    return DGM_OK;
+}
+
+static void describe(dgm_translator *t)
+{
+    const dgm_gguf *file = t->members[0].file;
+    dgm_translator_info *i = &t->info;
+    i->name = "";
+    if (dgm_gguf_get_string(file, "general.name", DGM_OPTIONAL, &i->name, NULL) != DGM_OK)
+        i->name = "";
+    i->architecture = dgm_model_describe(t->members[0].model)->architecture;
+    first_string(file, "dragoman.languages.source", t->source_code, sizeof t->source_code);
+    first_string(file, "dragoman.languages.target", t->target_code, sizeof t->target_code);
+    i->source_language = t->source_code;
+    i->target_language = t->target_code;
+    t->source_language = dgm_language_of(dgm_text_of(t->source_code));
+    dgm_backend_describe(t->backend, t->device, sizeof t->device);
+    i->device = t->device;
+    for (int k = 0; k < t->member_count; k++) {
+        const dgm_model_info *m = dgm_model_describe(t->members[k].model);
+        i->parameters += m->parameters;
+        i->packed_bytes += m->packed_bytes;
+    }
+}
+
+dgm_status dgm_open_ensemble(dgm_translator **out, const dgm_member *members, size_t count,
+                             const dgm_settings *settings, dgm_error *err)
+{
+    *out = NULL;
+    dgm_settings standard;
+    if (!settings) {
+        dgm_settings_default(&standard);
+        settings = &standard;
+    }
+    DGM_FAIL_IF(count < 1 || count > DGM_PARTS_MAX, err, DGM_ERR_ARGUMENT,
+                "a translator has between 1 and %d models, not %zu", DGM_PARTS_MAX, count);
+    dgm_precision precision = DGM_PRECISION_F32;
+    DGM_TRY(dgm_settings_check(settings, &precision, err));
+    dgm_translator *t = dgm_calloc(1, sizeof *t);
+    if (!t) return dgm_no_memory(err);
+    t->precision = precision;
+    dgm_status st = DGM_OK;
+    const char *cpu = settings->cpu ? settings->cpu : getenv("DRAGOMAN_CPU");
+    if (cpu && !cpu[0]) cpu = NULL;
+    DGM_TRY_GOTO(st, dgm_backend_open(&t->backend, "cpu", cpu, err), fail);
+    for (size_t i = 0; i < count; i++) {
+        t->member_count = (int)i + 1;
+        DGM_TRY_GOTO(st, load_member(t, (int)i, &members[i], err), fail);
+    }
+    DGM_TRY_GOTO(st, scale_weights(t, err), fail);
+    DGM_TRY_GOTO(st, load_vocabularies(t, err), fail);
+    describe(t);
+    DGM_TRY_GOTO(st, dgm_settings_resolve(t, settings, err), fail);
+    DGM_TRY_GOTO(st, dgm_workers_start(t, err), fail);
+    *out = t;
+    return DGM_OK;
+fail:
+    dgm_close(&t);
+    return st;
+}
+
+dgm_status dgm_open(dgm_translator **t, const char *path, const dgm_settings *settings,
+                    dgm_error *err)
+{
+    dgm_member member = {path, 0};
+    return dgm_open_ensemble(t, &member, 1, settings, err);
+}
+
+void dgm_close(dgm_translator **t)
+{
+    if (!t || !*t) return;
+    dgm_translator *p = *t;
+    *t = NULL;
+    dgm_workers_stop(p);
+    if (!p->shared_vocab) dgm_vocab_close(&p->target);
+    dgm_vocab_close(&p->source);
+    for (int i = 0; i < p->member_count; i++) {
+        dgm_model_free(&p->members[i].model);
+        dgm_gguf_close(&p->members[i].file);
+    }
+    dgm_backend_close(&p->backend);
+    dgm_free(p);
+}
+
+const dgm_translator_info *dgm_describe(const dgm_translator *t)
+{
+    return &t->info;
+}

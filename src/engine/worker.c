@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: MIT
+// Workers: threads that decode pieces from the queue, each with its own memory and search over the
+// shared weights.
+//
+//     lock; take pieces if there is room; unlock
+//     admit them (one encoder batch), advance every sentence by one step
+//     sink: copy hypotheses out; the worker that finishes a line's last piece assembles the line
+//
+// Memory is sized and reserved when the worker is opened. A decoding step allocates nothing; a
+// finished sentence allocates its result.
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/engine_int.h"
+
+struct dgm_worker {
+    dgm_translator *t;
+    pthread_t thread;
+    dgm_exec *exec;
+    dgm_state *states[DGM_PARTS_MAX];
+    dgm_search *search;
+    dgm_vocabsel vocabsel;
+    dgm_piece_state **taken;   // [batch] pieces of the next admission
+    dgm_piece_state **inside;  // [batch] pieces being decoded, in no order
+    dgm_search_request *requests; // [batch]
+    int inside_count;
+    dgm_scratch scratch;
+    size_t bytes;
+    // Totals, guarded by the translator's lock.
+    dgm_search_stats stats;
+    uint64_t source_tokens, peak;
+};
+
+size_t dgm_worker_bytes(const dgm_translator *t)
+{
+    int vocabulary = dgm_model_describe(t->members[0].model)->target_vocab;
+    size_t bytes = 1 << 20;
+    for (int i = 0; i < t->member_count; i++)
+        bytes += dgm_state_bytes(t->members[i].model, &t->limits);
+    bytes += dgm_search_bytes(&t->config, t->member_count, vocabulary);
+    bytes += dgm_rank_bytes(t->backend, t->limits.rows, t->member_count, vocabulary);
+    return bytes;
+}
+
+static dgm_status open_worker(dgm_worker *w, dgm_translator *t, dgm_error *err)
+{
+    w->t = t;
+    w->bytes = dgm_worker_bytes(t);
+    size_t batch = (size_t)t->batch;
+    w->taken = dgm_calloc(batch, sizeof(dgm_piece_state *));
+    w->inside = dgm_calloc(batch, sizeof(dgm_piece_state *));
+    w->requests = dgm_calloc(batch, sizeof *w->requests);
+    if (!w->taken || !w->inside || !w->requests) return dgm_no_memory(err);
+    DGM_TRY(dgm_exec_open(t->backend, w->bytes, &w->exec, err));
+    dgm_search_part parts[DGM_PARTS_MAX];
+    for (int i = 0; i < t->member_count; i++) {
+        DGM_TRY(dgm_state_open(t->members[i].model, w->exec, &t->limits, &w->states[i], err));
+        parts[i] = (dgm_search_part){w->states[i], t->members[i].weight};
+    }
+    dgm_vocabsel_all(&w->vocabsel);
+    return dgm_search_open(&w->search, w->exec, &t->config, parts, t->member_count, &w->vocabsel,
+                           NULL, 0, err);
+}
+
+static void close_worker(dgm_worker *w)
+{
+    dgm_search_close(&w->search);
+    for (int i = DGM_PARTS_MAX - 1; i >= 0; i--)
+        if (w->states[i]) dgm_state_close(&w->states[i]);
+    if (w->vocabsel.ops && w->vocabsel.ops->close) w->vocabsel.ops->close(&w->vocabsel);
+    dgm_exec_close(&w->exec);
+    dgm_scratch_free(&w->scratch);
+    dgm_free(w->taken);
+    dgm_free(w->inside);
+    dgm_free(w->requests);
+}
+
+// ---- results ----------------------------------------------------------------------------------
+
+// The text token with the largest weight, first one first; -1 without any.
+static int32_t best_source(const float *weights, int first, int count)
+{
+    int32_t best = -1;
+    for (int i = 0; i < count; i++)
+        if (best < 0 || weights[first + i] > weights[first + best]) best = i;
+    return best;
+}
+
+// Copies the hypotheses into one block: records, tokens, scores, links.
+static dgm_status copy_hypotheses(dgm_piece_state *piece, const dgm_search_result *r)
+{
+    size_t tokens = 0, scores = 0, links = 0;
+    for (int k = 0; k < r->count; k++) {
+        const dgm_hypothesis *h = &r->hypotheses[k];
+        tokens += (size_t)h->count;
+        if (h->word_scores) scores += (size_t)h->count + 1;
+        if (h->alignment) links += (size_t)h->count;
+    }
+    size_t records = (size_t)r->count * sizeof(dgm_raw);
+    char *block = dgm_malloc(records + (tokens + links) * sizeof(int32_t) + scores * sizeof(float));
+    if (!block) return DGM_ERR_MEMORY;
+    dgm_raw *hyps = (dgm_raw *)(void *)block;
+    int32_t *ids = (int32_t *)(void *)(block + records);
+    int32_t *align = ids + tokens;
+    float *score = (float *)(void *)(align + links);
+    for (int k = 0; k < r->count; k++) {
+        const dgm_hypothesis *h = &r->hypotheses[k];
+        size_t n = (size_t)h->count;
+        hyps[k] = (dgm_raw){.tokens = ids,
+                            .count = h->count,
+                            .score = h->score,
+                            .sum = h->sum,
+                            .finished = h->finished};
+        if (n) memcpy(ids, h->tokens, n * sizeof *ids);
+        ids += n;
+        if (h->word_scores) {
+            hyps[k].scores = score;
+            memcpy(score, h->word_scores, (n + 1) * sizeof *score);
+            score += n + 1;
+        }
+        if (!h->alignment) continue;
+        hyps[k].align = align;
+        for (size_t j = 0; j < n; j++)
+            *align++ = best_source(h->alignment + j * (size_t)r->source_count, piece->text_first,
+                                   piece->text_count);
+    }
+    piece->block = block;
+    piece->hyps = hyps;
+    piece->hyp_count = r->count;
+    return DGM_OK;
+}
+
+// A piece is decoded or has failed: hands its line over when it was the last one.
+static void finish_piece(dgm_worker *w, dgm_piece_state *piece)
+{
+    dgm_translator *t = w->t;
+    dgm_line_state *line = piece->line;
+    dgm_job *job = line->job;
+    pthread_mutex_lock(&t->lock);
+    w->source_tokens += (uint64_t)piece->count;
+    size_t left = --line->left;
+    pthread_mutex_unlock(&t->lock);
+    if (left) return;
+    dgm_line_assemble(line, &w->scratch, &job->box->items[line - job->lines]);
+    pthread_mutex_lock(&t->lock);
+    t->lines++;
+    if (--job->left == 0) pthread_cond_broadcast(&job->done);
+    pthread_mutex_unlock(&t->lock);
+}
+
+static void leave(dgm_worker *w, const dgm_piece_state *piece)
+{
+    for (int i = 0; i < w->inside_count; i++)
+        if (w->inside[i] == piece) {
+            w->inside[i] = w->inside[--w->inside_count];
+            return;
+        }
+}
+
+static void on_result(void *cookie, const dgm_search_result *r)
+{
+    dgm_worker *w = cookie;
+    dgm_piece_state *piece = (dgm_piece_state *)(uintptr_t)r->id;
+    leave(w, piece);
+    if (r->count > 0)
+        piece->status = copy_hypotheses(piece, r);
+    else
+        piece->status = DGM_ERR_UNSUPPORTED; // every hypothesis died: no token was allowed
+    if (piece->status == DGM_ERR_UNSUPPORTED)
+        piece->error = dgm_strdup("no translation satisfies the settings");
+    finish_piece(w, piece);
+}
+
+static void fail_piece(dgm_worker *w, dgm_piece_state *piece, dgm_status st, const dgm_error *why)
+{
+    piece->status = st;
+    if (st != DGM_ERR_MEMORY) piece->error = dgm_strdup(why->text);
+    finish_piece(w, piece);
+}
+
+// ---- the loop ---------------------------------------------------------------------------------
+
+static dgm_search_request request_of(const dgm_piece_state *piece)
+{
+    const dgm_job *job = piece->line->job;
+    return (dgm_search_request){
+        .source = {job->tokens + piece->ids_at, piece->count},
+        .prefix = piece->prefix_count ? job->tokens + piece->prefix_at : NULL,
+        .prefix_count = piece->prefix_count,
+        .id = (uint64_t)(uintptr_t)piece,
+    };
+}
+
+// Admits w->taken[0 .. count). If the batch is refused, one by one, so that only the culprit fails.
+static void admit(dgm_worker *w, int count)
+{
+    dgm_error error;
+    for (int i = 0; i < count; i++) w->requests[i] = request_of(w->taken[i]);
+    if (dgm_search_admit(w->search, w->requests, count, &error) == DGM_OK) {
+        for (int i = 0; i < count; i++) w->inside[w->inside_count++] = w->taken[i];
+        return;
+    }
+    for (int i = 0; i < count; i++) {
+        dgm_status st = dgm_search_admit(w->search, &w->requests[i], 1, &error);
+        if (st == DGM_OK)
+            w->inside[w->inside_count++] = w->taken[i];
+        else
+            fail_piece(w, w->taken[i], st, &error);
+    }
+}
+
+static void advance(dgm_worker *w)
+{
+    dgm_error error;
+    dgm_status st = dgm_search_advance(w->search, on_result, w, &error);
+    if (st == DGM_OK) return;
+    // The device or the search is in an unknown state: what was inside is lost, the rest goes on.
+    dgm_search_clear(w->search);
+    for (int i = 0; i < w->t->member_count; i++) dgm_state_clear(w->states[i]);
+    while (w->inside_count) fail_piece(w, w->inside[--w->inside_count], st, &error);
+}
+
+// How many pieces to take now; lock held. A worker that is busy waits until a quarter of its places
+// is free, so that encoder batches do not shrink to one sentence.
+static size_t wanted(const dgm_worker *w)
+{
+    size_t room = (size_t)dgm_search_free(w->search);
+    size_t batch = (size_t)w->t->batch;
+    if (w->t->queued == 0) return 0;
+    if (w->inside_count == 0 || room >= (batch + 3) / 4 || room >= w->t->queued) return room;
+    return 0;
+}
+
+static void *worker_main(void *arg)
+{
+    dgm_worker *w = arg;
+    dgm_translator *t = w->t;
+    pthread_mutex_lock(&t->lock);
+    for (;;) {
+        while (!t->quit && t->queued == 0 && w->inside_count == 0)
+            pthread_cond_wait(&t->wake, &t->lock);
+        if (t->queued == 0 && w->inside_count == 0) break;
+        size_t room = wanted(w);
+        size_t count = room ? dgm_queue_take(t, w->taken, room) : 0;
+        pthread_mutex_unlock(&t->lock);
+        if (count) admit(w, (int)count);
+        if (w->inside_count) advance(w);
+        pthread_mutex_lock(&t->lock);
+        w->stats = *dgm_search_counts(w->search);
+        w->peak = dgm_exec_peak(w->exec);
+    }
+    pthread_mutex_unlock(&t->lock);
+    return NULL;
+}
+
+dgm_status dgm_workers_start(dgm_translator *t, dgm_error *err)
+{
+    if (pthread_mutex_init(&t->lock, NULL) != 0) return dgm_no_memory(err);
+    if (pthread_cond_init(&t->wake, NULL) != 0) {
+        pthread_mutex_destroy(&t->lock);
+        return dgm_no_memory(err);
+    }
+    t->lock_ready = true;
+    t->workers = dgm_calloc((size_t)t->threads, sizeof *t->workers);
+    if (!t->workers) return dgm_no_memory(err);
+    for (int i = 0; i < t->threads; i++) DGM_TRY(open_worker(&t->workers[i], t, err));
+    for (int i = 0; i < t->threads; i++) {
+        if (pthread_create(&t->workers[i].thread, NULL, worker_main, &t->workers[i]) != 0)
+            return dgm_fail(err, DGM_ERR_MEMORY, "cannot start thread %d of %d", i + 1, t->threads);
+        t->started++;
+    }
+    return DGM_OK;
+}
+
+void dgm_workers_stop(dgm_translator *t)
+{
+    if (t->lock_ready) {
+        pthread_mutex_lock(&t->lock);
+        t->quit = true;
+        pthread_cond_broadcast(&t->wake);
+        pthread_mutex_unlock(&t->lock);
+    }
+    for (int i = 0; i < t->started; i++) pthread_join(t->workers[i].thread, NULL);
+    for (int i = 0; t->workers && i < t->threads; i++) close_worker(&t->workers[i]);
+    dgm_free(t->workers);
+    t->workers = NULL;
+    if (t->lock_ready) {
+        pthread_cond_destroy(&t->wake);
+        pthread_mutex_destroy(&t->lock);
+    }
+}
+
+void dgm_workers_count(const dgm_translator *t, dgm_counters *c)
+{
+    for (int i = 0; i < t->threads; i++) {
+        const dgm_worker *w = &t->workers[i];
+        c->sentences += w->stats.sentences;
+        c->target_tokens += w->stats.tokens;
+        c->steps += w->stats.steps;
+        c->rows += w->stats.rows;
+        c->rank_rows += w->stats.rank_rows;
+        c->source_tokens += w->source_tokens;
+        c->arena_bytes += w->bytes;
+        c->arena_peak += w->peak;
+    }
+}
