@@ -103,13 +103,11 @@ static dgm_status add_piece(prepare *p, dgm_line_state *line, int32_t language, 
     return DGM_OK;
 }
 
-// Forced target tokens of the piece added last: the model's own, then the caller's text.
+// Forced target tokens of the piece added last (the model's own prefix is the search's business).
 static dgm_status add_prefix(prepare *p, const dgm_input *input, bool first, dgm_error *err)
 {
     dgm_job *job = p->job;
     dgm_piece_state *piece = &job->pieces[job->piece_count - 1];
-    DGM_TRY(append_ids(&job->tokens, &job->token_count, &job->token_cap, p->model->target_prefix,
-                       (size_t)p->model->target_prefix_count, err));
     if (first && input->prefix && input->prefix_size) {
         DGM_TRY(dgm_vocab_encode(p->t->target, (dgm_text){input->prefix, input->prefix_size},
                                  &p->tokens, err));

@@ -127,8 +127,9 @@ static dgm_status resolve_lengths(dgm_translator *t, const dgm_settings *s,
     const dgm_model_info *m = dgm_model_describe(t->members[0].model);
     int most_source = 0, most_target = 0;
     model_limits(t, &most_source, &most_target);
-    // A hypothesis of n tokens takes n + 1 decoder positions: the start and the tokens.
-    int most_length = most_target - 1;
+    // A hypothesis of n tokens takes n + 1 decoder positions: the start and the tokens; the model's
+    // own prefix comes on top.
+    int most_length = most_target - 1 - m->target_prefix_count;
     DGM_FAIL_IF(s->max_source > most_source, err, DGM_ERR_ARGUMENT,
                 "a maximum source length of %d is more than the model's %d positions",
                 (int)s->max_source, most_source);
@@ -145,10 +146,7 @@ static dgm_status resolve_lengths(dgm_translator *t, const dgm_settings *s,
                 least);
     t->config.max_source = source;
     t->config.max_length = length;
-    t->limits = (dgm_limits){.slots = t->batch,
-                             .rows = t->batch * t->config.beam,
-                             .source = source,
-                             .target = length + 1};
+    t->limits = dgm_search_limits(&t->config, m);
     return DGM_OK;
 }
 

@@ -144,6 +144,8 @@ static void finish_piece(dgm_worker *w, dgm_piece_state *piece)
     if (left) return;
     dgm_line_assemble(line, &w->scratch, &job->box->items[line - job->lines]);
     pthread_mutex_lock(&t->lock);
+    w->stats = *dgm_search_counts(w->search); // whoever waits for the line may ask for them
+    w->peak = dgm_exec_peak(w->exec);
     t->lines++;
     if (--job->left == 0) pthread_cond_broadcast(&job->done);
     pthread_mutex_unlock(&t->lock);
