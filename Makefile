@@ -41,7 +41,7 @@ CPPFLAGS_APP := -Iinclude -DDGM_VERSION='"$(VERSION)"' -DDGM_SHARE_DIR='"$(PREFI
 LIBS := -lsentencepiece -ljansson -lutf8proc -lz -lm -lpthread -lstdc++
 
 # ---- library -------------------------------------------------------------------------------
-BASE := status mem arena mapfile bytes threads clock
+BASE := status mem arena mapfile bytes threads clock sort json
 KERNEL := cpu kernels ref/gemm_f32_c ref/rows_c ref/attend_c ref/gates_c ref/topk_c
 FORMAT := gguf_read gguf_get gguf_write quantize modelfile
 TEXT :=
@@ -94,9 +94,9 @@ $(BUILD)/apps/%.o: apps/%.c | bootstrap-stamp
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_APP) -MMD -MP -c $< -o $@
 
-$(BUILD)/libdragoman.a: $(LIB_OBJ)
+$(BUILD)/libdragoman.a: $(LIB_OBJ) Makefile
 	@rm -f $@
-	ar rcs $@ $^
+	ar rcs $@ $(LIB_OBJ)
 
 $(BUILD)/libdragoman.so.$(SOVERSION): $(LIB_OBJ) src/dragoman.map
 	$(CXX) -shared $(FLAGS) -Wl,-soname,libdragoman.so.$(SOVERSION) \

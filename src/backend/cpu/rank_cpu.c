@@ -280,6 +280,12 @@ static void rank_arithmetic(ranker *q, const dgm_candidates *list, int row, floa
     }
 }
 
+// An arithmetic mix of one part is that part.
+static bool arithmetic(const dgm_rank *r)
+{
+    return r->mix == DGM_MIX_ARITHMETIC && r->part_count > 1;
+}
+
 // Adds what all tokens of a row share.
 static void finish_row(const ranker *q, int row)
 {
@@ -288,7 +294,7 @@ static void finish_row(const ranker *q, int row)
     for (int p = 0; p < r->part_count; p++) {
         float z = r->normalise ? lse_value(&q->sums[row * r->part_count + p]) : 0;
         if (r->log_z) r->log_z[row * r->part_count + p] = z;
-        if (r->mix == DGM_MIX_LOG_LINEAR && r->normalise) shift -= part_scale(r, row, p) * z;
+        if (!arithmetic(r) && r->normalise) shift -= part_scale(r, row, p) * z;
     }
     for (int i = 0; i < r->k; i++) {
         float *score = &r->score[(size_t)row * (size_t)r->k + (size_t)i];
@@ -327,7 +333,7 @@ void dgm_op_rank(dgm_exec *x, const dgm_rank *r)
         const dgm_candidates *list = r->candidates ? r->candidates[row] : NULL;
         end = row + 1;
         while (end < r->rows && (r->candidates ? r->candidates[end] : NULL) == list) end++;
-        if (r->mix == DGM_MIX_ARITHMETIC && r->part_count > 1) {
+        if (arithmetic(r)) {
             size_t room = (size_t)r->part_count * (size_t)(list ? list->count : q.vocabulary);
             size_t before = dgm_exec_mark(x);
             float *store = DGM_ARENA_ARRAY(a, float, room);
