@@ -44,14 +44,14 @@ LIBS := -lsentencepiece -ljansson -lutf8proc -lz -lm -lpthread -lstdc++
 BASE := status mem arena mapfile bytes threads clock sort json
 KERNEL := cpu kernels ref/gemm_f32_c ref/rows_c ref/attend_c ref/gates_c ref/topk_c
 FORMAT := gguf_read gguf_get gguf_write quantize modelfile
-TEXT :=
+TEXT := unicode spm_check vocab abbrev tokenize detokenize sentences split bleu_tokenize metrics bootstrap
 BACKEND := cpu/weights_cpu cpu/ops_cpu cpu/rank_cpu
 MODEL := model rows model_table transformer_load transformer
 VOCABSEL := all
 SCORE := length prefix
 SEARCH := search search_table admit generation tree beam greedy finish
 ENGINE :=
-CXX_SRC :=
+CXX_SRC := src/text/spm_shim.cc
 
 LIB_SRC := $(BASE:%=src/base/%.c) $(KERNEL:%=src/kernel/%.c) $(FORMAT:%=src/format/%.c) \
            $(TEXT:%=src/text/%.c) $(BACKEND:%=src/backend/%.c) $(MODEL:%=src/model/%.c) \

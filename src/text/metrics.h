@@ -47,7 +47,7 @@ typedef enum dgm_bleu_smooth {
 
 typedef struct dgm_metric_options {
     dgm_metric_kind kind;
-    bool lowercase;               // default false
+    bool lowercase; // default false
     // BLEU
     dgm_bleu_tokenizer tokenizer; // default 13a
     dgm_bleu_smooth smooth;       // default exp
@@ -55,10 +55,10 @@ typedef struct dgm_metric_options {
     bool effective_order;         // default false; for sentence scores
     int max_order;                // default 4
     // chrF
-    int char_order;               // default 6
-    int word_order;               // default 0; 2 is chrF++
-    double beta;                  // default 2
-    bool whitespace;              // default false: characters without white space
+    int char_order;  // default 6
+    int word_order;  // default 0; 2 is chrF++
+    double beta;     // default 2
+    bool whitespace; // default false: characters without white space
 } dgm_metric_options;
 
 void dgm_metric_options_default(dgm_metric_options *o, dgm_metric_kind kind);
@@ -78,7 +78,8 @@ int dgm_metric_width(const dgm_metric *m);
 // must. Invalid UTF-8 counts as U+FFFD.
 dgm_status dgm_metric_segment(dgm_metric *m, dgm_text hyp, const dgm_text *refs, size_t ref_count,
                               int64_t *row, dgm_error *err);
-// Rows of a corpus: refs [ref_count][count] (refs[r] is the r-th reference file), rows [count][width].
+// Rows of a corpus: refs [ref_count][count] (refs[r] is the r-th reference file), rows
+// [count][width].
 dgm_status dgm_metric_corpus(dgm_metric *m, const dgm_text *hyps, size_t count,
                              const dgm_text *const *refs, size_t ref_count, int64_t *rows,
                              dgm_error *err);
@@ -99,7 +100,8 @@ void dgm_metric_score_of(const dgm_metric *m, const int64_t *sum, dgm_metric_sco
 void dgm_metric_signature(const dgm_metric *m, size_t ref_count, char *out, size_t size);
 void dgm_metric_name(const dgm_metric *m, char *out, size_t size);
 
-// Appends the line as BLEU's tokeniser sees it (lower-casing not applied), one space between tokens.
+// Appends the line as BLEU's tokeniser sees it (lower-casing not applied), one space between
+// tokens.
 dgm_status dgm_bleu_tokenize(dgm_bleu_tokenizer t, dgm_text line, dgm_writer *out, dgm_error *err);
 
 // ---- paired bootstrap ----------------------------------------------------------------------
@@ -107,8 +109,8 @@ typedef struct dgm_bootstrap {
     double score, base_score; // of the whole corpus
     double mean, half;        // 95 % interval of the system: mean +- half
     double base_mean, base_half;
-    double p;                 // of the observed |difference| under "no difference"
-    double wins;              // share of samples in which the system beats the baseline
+    double p;    // of the observed |difference| under "no difference"
+    double wins; // share of samples in which the system beats the baseline
 } dgm_bootstrap;
 
 // Samples segments with replacement `samples` times (at least 1; 1,000 is usual), the same segments

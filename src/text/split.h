@@ -54,14 +54,15 @@ typedef dgm_status (*dgm_count_fn)(void *arg, dgm_text text, size_t *tokens, dgm
 #define DGM_SPLIT_MIN 8 // smallest limit
 
 typedef struct dgm_split_limits {
-    size_t max_tokens;   // of a piece, eos not counted; at least DGM_SPLIT_MIN
-    dgm_language lang;   // of the text
+    size_t max_tokens; // of a piece, eos not counted; at least DGM_SPLIT_MIN
+    dgm_language lang; // of the text
     dgm_count_fn count;
     void *count_arg;
 } dgm_split_limits;
 
-// A line that fits is one piece (trimmed); a line of white space alone has no piece. A single
-// character that takes more than max_tokens is left as a piece of its own.
+// A line that fits is one piece (trimmed); a line of white space alone has no piece. No piece has
+// more than 64 bytes for each of max_tokens. A single character that takes more than max_tokens is
+// left as a piece of its own.
 dgm_status dgm_split_line(dgm_text line, const dgm_split_limits *limits, dgm_pieces *out,
                           dgm_error *err);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Tokeniser and detokeniser by the conventions of Moses: punctuation stands apart, numbers with
 // separators, known abbreviations and runs of dots stay whole, apostrophes follow the language
-// ("do n't" is not split: English "John 's", French "l' eau"). Own implementation; rules for en,
-// de, fr, es, it, generic rules otherwise.
+// (English "John 's", French "l' eau"). Own implementation; rules for en, de, fr, es, it, generic
+// rules otherwise.
 //
 // Without escaping every token is a piece of the text, so a token is its byte span.
 #ifndef DGM_TEXT_TOKENIZE_H
@@ -39,8 +39,7 @@ typedef struct dgm_ranges {
 void dgm_ranges_free(dgm_ranges *r);
 
 // Tokens of one line. Control characters and white space separate and belong to no token.
-dgm_status dgm_moses_tokenize(dgm_text line, dgm_language lang, dgm_ranges *tokens,
-                              dgm_error *err);
+dgm_status dgm_moses_tokenize(dgm_text line, dgm_language lang, dgm_ranges *tokens, dgm_error *err);
 
 // Appends the tokens of a line to out, separated by one space; escape writes & | < > ' " [ ] as
 // Moses does (&amp; &#124; &lt; &gt; &apos; &quot; &#91; &#93;).

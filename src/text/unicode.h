@@ -38,14 +38,14 @@ size_t dgm_utf8_prev(const char *s, size_t pos);
 size_t dgm_utf8_put(uint32_t code, char out[4]); // returns the length
 size_t dgm_utf8_count(dgm_text t);               // code points
 
-// Appends t to out with every invalid sequence replaced by U+FFFD. replaced (may be NULL): how many.
+// Appends t to out with every invalid sequence replaced by U+FFFD. replaced (may be NULL): how
+// many.
 dgm_status dgm_utf8_repair(dgm_text t, dgm_writer *out, size_t *replaced, dgm_error *err);
 // Appends the canonical composition (NFC) of valid UTF-8.
 dgm_status dgm_utf8_nfc(dgm_text t, dgm_writer *out, dgm_error *err);
-// Appends the text in lower or upper case, special cases of Unicode included (final sigma, I with
-// dot, sharp s to SS): what Python's str.lower() and str.upper() give.
+// Appends the text in lower case, special cases included (final sigma, capital I with dot): what
+// Python's str.lower() gives.
 dgm_status dgm_utf8_lower(dgm_text t, dgm_writer *out, dgm_error *err);
-dgm_status dgm_utf8_upper(dgm_text t, dgm_writer *out, dgm_error *err);
 
 // ---- classes -------------------------------------------------------------------------------
 enum {
@@ -63,6 +63,8 @@ enum {
 };
 unsigned dgm_char_class(uint32_t code); // the flags above, combined
 bool dgm_char_is_space(uint32_t code);
+uint32_t dgm_char_lower(uint32_t code); // one to one mappings
+uint32_t dgm_char_upper(uint32_t code);
 // May text be cut between these two without tearing a character apart (combining marks, joined
 // emoji, Hangul syllables, flags)?
 bool dgm_char_break_between(uint32_t left, uint32_t right);

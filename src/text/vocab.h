@@ -36,17 +36,17 @@ typedef enum dgm_vocab_tokenizer {
 // Everything is borrowed for the call to open only.
 typedef struct dgm_vocab_source {
     dgm_vocab_kind kind;
-    int32_t size;              // number of ids; 0: as many as pieces or words
-    const void *spm;           // sentencepiece: the serialised model
+    int32_t size;    // number of ids; 0: as many as pieces or words
+    const void *spm; // sentencepiece: the serialised model
     size_t spm_size;
-    const int32_t *map;        // [map_count] id of piece i, -1 = not in the vocabulary; NULL: i
-    size_t map_count;          // must be the number of pieces
-    const dgm_text *extra;     // [extra_count] spellings of the ids size - extra_count .. size - 1
+    const int32_t *map;    // [map_count] id of piece i, -1 = not in the vocabulary; NULL: i
+    size_t map_count;      // must be the number of pieces
+    const dgm_text *extra; // [extra_count] spellings of the ids size - extra_count .. size - 1
     size_t extra_count;
-    const dgm_text *words;     // words: [word_count] spelling of id i
+    const dgm_text *words; // words: [word_count] spelling of id i
     size_t word_count;
     dgm_vocab_tokenizer tokenizer;
-    dgm_text language;         // words: code such as "de"; empty or unknown: generic rules
+    dgm_text language;          // words: code such as "de"; empty or unknown: generic rules
     int32_t eos, unk, pad, bos; // ids; -1 = none. unk is required
 } dgm_vocab_source;
 

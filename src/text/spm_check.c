@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT
+// Validation of SentencePiece models, because libsentencepiece trusts what it loads.
+//
+// A model is a protobuf message:
+//
+//     ModelProto     1 pieces*  2 trainer_spec  3 normalizer_spec  4 self_test  5 denormalizer_spec
+//     SentencePiece  1 piece (string)   2 score (f32)   3 type (enum)
+//     TrainerSpec    44 unk_surface (string)
+//     NormalizerSpec 2 precompiled_charsmap: u32 trie bytes | trie units (u32) | texts, each ends
+//     in NUL
+//
+// What a hostile model could do, and what is refused here for it:
+//   - the trie of the character map is walked without bounds: every unit must stay inside the
+//   array,
+//     its values inside the texts, and no path may meet more than 32 values (libsentencepiece keeps
+//     the matches in an array of that size) or run in a circle;
+//   - user-defined symbols are matched into an array of 64: longer ones than 64 bytes are refused,
+//     since a chain of n prefixes needs a symbol of n bytes;
+//   - scores that are not finite, pieces with NUL or invalid UTF-8 break the lattice or the output.
+// Everything else (missing unknown piece, duplicates, byte pieces) it reports by itself.
+#include "text/spm_check.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/mem.h"
+#include "text/unicode.h"
+
+enum {
+    PIECE_BYTES_MAX = 4096,
+    PIECES_MAX = 1 << 24,
+    USER_DEFINED_BYTES_MAX = 64, // PrefixMatcher's result array
+    MAP_MATCHES_MAX = 32,        // Normalizer's result array
+    TRIE_DEPTH_MAX = 512,
+    TYPE_USER_DEFINED = 4,
+};
+
+// ---- protobuf ------------------------------------------------------------------------------
+
+typedef struct field {
+    uint32_t number, wire;
+    uint64_t value;   // wire 0, 1, 5
+    dgm_text payload; // wire 2
+} field;
+
+static uint64_t read_varint(dgm_reader *r)
+{
+    uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+        uint8_t byte = dgm_read_u8(r);
+        value |= (uint64_t)(byte & 0x7F) << shift;
+        if (!(byte & 0x80)) return value;
+    }
+    r->bad = true;
+    return 0;
+}
+
+// False at the end of the message or when it is damaged (r->bad).
+static bool next_field(dgm_reader *r, field *f)
+{
+    if (r->bad || dgm_reader_left(r) == 0) return false;
+    uint64_t tag = read_varint(r);
+    *f = (field){.number = (uint32_t)(tag >> 3), .wire = (uint32_t)(tag & 7)};
+    if (tag > UINT32_MAX || f->number == 0) r->bad = true;
+    switch (f->wire) {
+    case 0:
+        f->value = read_varint(r);
+        break;
+    case 1:
+        f->value = dgm_read_u64(r);
+        break;
+    case 2:
+        f->payload.size = (size_t)read_varint(r);
+        f->payload.data = dgm_read_bytes(r, f->payload.size);
+        break;
+    case 5:
+        f->value = dgm_read_u32(r);
+        break;
+    default: // groups do not occur in this format
+        r->bad = true;
+    }
+    return !r->bad;
+}
+
+static dgm_status damaged(dgm_error *err, const char *what)
+{
+    return dgm_fail(err, DGM_ERR_FORMAT, "damaged SentencePiece model: %s", what);
+}
+
+// ---- character map -------------------------------------------------------------------------
+// A unit of the double array (darts-clone): label in bits 0-7, bit 8 says that the child for NUL
+// holds a value, bits 10-30 the offset (times 256 with bit 9); bit 31 marks a value.
+
+typedef struct trie {
+    const uint8_t *bytes;
+    uint32_t count;   // units
+    size_t text_size; // of the texts behind the trie
+    const char *texts;
+    uint8_t *most; // [count] 0 = not seen, 255 = being walked, else most values below + 1
+} trie;
+
+static uint32_t unit_at(const trie *t, uint32_t i)
+{
+    const uint8_t *p = t->bytes + (size_t)i * 4;
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static uint32_t unit_offset(uint32_t unit)
+{
+    return (unit >> 10) << ((unit & 1u << 9) >> 6);
+}
+
+static bool value_is_good(const trie *t, uint32_t unit)
+{
+    uint32_t value = unit & 0x7FFFFFFF;
+    return value < t->text_size && ((unsigned char)t->texts[value] & 0xC0) != 0x80;
+}
+
+// Most values that a walk through unit i can meet, at i or below; -1 when something is wrong.
+static int walk_trie(const trie *t, uint32_t i, int depth)
+{
+    if (t->most[i] == 255 || depth > TRIE_DEPTH_MAX) return -1;
+    if (t->most[i]) return t->most[i] - 1;
+    t->most[i] = 255;
+    uint32_t unit = unit_at(t, i);
+    uint32_t base = i ^ unit_offset(unit);
+    if ((base | 255) >= t->count) return -1;
+    int own = 0, below = 0;
+    if (unit & 1u << 8) {
+        if (!value_is_good(t, unit_at(t, base))) return -1;
+        own = 1;
+    }
+    for (uint32_t key = 0; key < 256; key++) {
+        uint32_t child = base ^ key;
+        if ((unit_at(t, child) & (1u << 31 | 255)) != key) continue;
+        int met = walk_trie(t, child, depth + 1);
+        if (met < 0) return -1;
+        if (met > below) below = met;
+    }
+    if (own + below > MAP_MATCHES_MAX) return -1;
+    t->most[i] = (uint8_t)(own + below + 1);
+    return own + below;
+}
+
+static dgm_status check_map(dgm_text map, dgm_error *err)
+{
+    if (map.size == 0) return DGM_OK;
+    dgm_reader r = dgm_reader_over(map.data, map.size);
+    uint32_t trie_bytes = dgm_read_u32(&r);
+    const uint8_t *units = dgm_read_bytes(&r, trie_bytes);
+    size_t text_size = dgm_reader_left(&r);
+    if (r.bad || text_size == 0 || trie_bytes < 1024 || trie_bytes % 4 != 0)
+        return damaged(err, "character map has wrong sizes");
+    trie t = {.bytes = units,
+              .count = trie_bytes / 4,
+              .text_size = text_size,
+              .texts = dgm_read_bytes(&r, text_size)};
+    if (t.texts[text_size - 1] != 0 || !dgm_utf8_valid((dgm_text){t.texts, text_size}))
+        return damaged(err, "texts of the character map");
+    t.most = dgm_calloc(t.count, 1);
+    if (!t.most) return dgm_no_memory(err);
+    int met = walk_trie(&t, 0, 0);
+    dgm_free(t.most);
+    return met < 0 ? damaged(err, "character map is not a tree") : DGM_OK;
+}
+
+static dgm_status check_normalizer(dgm_text message, dgm_error *err)
+{
+    dgm_reader r = dgm_reader_over(message.data, message.size);
+    field f;
+    while (next_field(&r, &f))
+        if (f.number == 2 && f.wire == 2) DGM_TRY(check_map(f.payload, err));
+    return r.bad ? damaged(err, "normalizer settings are cut off") : DGM_OK;
+}
+
+// ---- pieces and settings -------------------------------------------------------------------
+
+static dgm_status check_trainer(dgm_text message, dgm_error *err)
+{
+    dgm_reader r = dgm_reader_over(message.data, message.size);
+    field f;
+    while (next_field(&r, &f))
+        if (f.number == 44 && f.wire == 2 && !dgm_utf8_valid(f.payload))
+            return damaged(err, "spelling of the unknown token is not UTF-8");
+    return r.bad ? damaged(err, "trainer settings are cut off") : DGM_OK;
+}
+
+static dgm_status check_piece(dgm_text message, dgm_error *err)
+{
+    dgm_reader r = dgm_reader_over(message.data, message.size);
+    field f;
+    dgm_text piece = {NULL, 0};
+    uint64_t type = 1;
+    while (next_field(&r, &f)) {
+        if (f.number == 1 && f.wire == 2) {
+            piece = f.payload;
+        } else if (f.number == 2 && f.wire == 5) {
+            uint32_t bits = (uint32_t)f.value;
+            float score;
+            memcpy(&score, &bits, sizeof score);
+            if (!isfinite(score)) return damaged(err, "score of a piece is not a number");
+        } else if (f.number == 3 && f.wire == 0) {
+            type = f.value;
+        }
+    }
+    if (r.bad) return damaged(err, "piece is cut off");
+    if (piece.size == 0) return damaged(err, "empty piece");
+    if (piece.size > PIECE_BYTES_MAX) return damaged(err, "piece is too long");
+    if (memchr(piece.data, 0, piece.size) || !dgm_utf8_valid(piece))
+        return damaged(err, "piece is not UTF-8");
+    if (type == TYPE_USER_DEFINED && piece.size > USER_DEFINED_BYTES_MAX)
+        return damaged(err, "user-defined symbol is longer than 64 bytes");
+    return DGM_OK;
+}
+
+dgm_status dgm_spm_check(const void *model, size_t size, dgm_error *err)
+{
+    if (size == 0 || size > INT32_MAX) return damaged(err, "wrong size");
+    dgm_reader r = dgm_reader_over(model, size);
+    field f;
+    uint64_t pieces = 0;
+    while (next_field(&r, &f)) {
+        if (f.wire != 2) continue;
+        if (f.number == 1) {
+            if (++pieces > PIECES_MAX) return damaged(err, "too many pieces");
+            DGM_TRY(check_piece(f.payload, err));
+        } else if (f.number == 2) {
+            DGM_TRY(check_trainer(f.payload, err));
+        } else if (f.number == 3 || f.number == 5) {
+            DGM_TRY(check_normalizer(f.payload, err));
+        }
+    }
+    if (r.bad) return damaged(err, "cut off or not a SentencePiece model");
+    if (pieces == 0) return damaged(err, "no pieces");
+    return DGM_OK;
+}

@@ -1,0 +1,545 @@
+// SPDX-License-Identifier: MIT
+// Vocabularies over libsentencepiece or word lists; see vocab.h.
+//
+//   sentencepiece   to_id[piece]   -> id, or -1 when the vocabulary lacks the piece
+//                   to_piece[id]   -> piece, or -1 for extra tokens and holes
+//   words, extra    a list of spellings in one block of memory with a hash table over it
+//
+// After open everything is read-only. Scratch memory of a call lives on its stack or is allocated
+// for the call, so threads share nothing.
+#include "text/vocab.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "text/spm_shim.h"
+#include "text/tokenize.h"
+
+// Longest run without white space that goes to libsentencepiece in one piece. It merges unknown
+// characters one by one by copying, which is quadratic in the length of such a run.
+#define RUN_BYTES_MAX 16384
+#define SPACE_MARK "\xE2\x96\x81" // U+2581
+#define STACK_IDS 256
+
+typedef struct spellings {
+    dgm_text *items; // [count] into storage
+    size_t count;
+    char *storage;
+    uint32_t *slots; // [mask + 1] index + 1, 0 = free
+    uint32_t mask;
+} spellings;
+
+struct dgm_vocab {
+    dgm_vocab_kind kind;
+    int32_t size, eos, unk, pad, bos;
+    dgm_spm *spm;
+    int32_t *to_id;    // [pieces]
+    int32_t *to_piece; // [size]
+    spellings words;   // words: all ids; sentencepiece: the extra tokens from id `extra_first` on
+    int32_t extra_first;
+    dgm_vocab_tokenizer tokenizer;
+    dgm_language language;
+};
+
+// ---- spellings -----------------------------------------------------------------------------
+
+static uint32_t hash_of(dgm_text t)
+{
+    uint64_t h = 14695981039346656037u;
+    for (size_t i = 0; i < t.size; i++) h = (h ^ (unsigned char)t.data[i]) * 1099511628211u;
+    return (uint32_t)(h ^ h >> 32);
+}
+
+static int32_t spelling_find(const spellings *s, dgm_text t)
+{
+    if (s->count == 0) return -1;
+    for (uint32_t at = hash_of(t) & s->mask; s->slots[at]; at = (at + 1) & s->mask) {
+        uint32_t i = s->slots[at] - 1;
+        if (dgm_text_equal(s->items[i], t)) return (int32_t)i;
+    }
+    return -1;
+}
+
+static void spellings_free(spellings *s)
+{
+    dgm_free(s->items);
+    dgm_free(s->storage);
+    dgm_free(s->slots);
+    *s = (spellings){0};
+}
+
+// Copies the list. The first of equal spellings is the one that is found.
+static dgm_status spellings_init(spellings *s, const dgm_text *from, size_t count, dgm_error *err)
+{
+    if (count == 0) return DGM_OK;
+    size_t bytes = 0, slots = 4;
+    for (size_t i = 0; i < count; i++) {
+        DGM_FAIL_IF(!dgm_utf8_valid(from[i]), err, DGM_ERR_FORMAT, "word %zu is not valid UTF-8",
+                    i);
+        bytes += from[i].size;
+    }
+    while (slots < count * 2) slots *= 2;
+    s->items = dgm_calloc(count, sizeof *s->items);
+    s->storage = dgm_malloc(bytes);
+    s->slots = dgm_calloc(slots, sizeof *s->slots);
+    if (!s->items || !s->storage || !s->slots) return dgm_no_memory(err);
+    s->mask = (uint32_t)(slots - 1);
+    char *end = s->storage;
+    for (size_t i = 0; i < count; i++) {
+        s->items[i] = (dgm_text){end, from[i].size};
+        if (from[i].size) memcpy(end, from[i].data, from[i].size);
+        end += from[i].size;
+        if (spelling_find(s, s->items[i]) >= 0) {
+            s->count = i + 1;
+            continue;
+        }
+        uint32_t at = hash_of(s->items[i]) & s->mask;
+        while (s->slots[at]) at = (at + 1) & s->mask;
+        s->slots[at] = (uint32_t)i + 1;
+        s->count = i + 1;
+    }
+    return DGM_OK;
+}
+
+// ---- open ----------------------------------------------------------------------------------
+
+static dgm_status check_id(int32_t id, int32_t size, const char *what, dgm_error *err)
+{
+    DGM_FAIL_IF(id < -1 || id >= size, err, DGM_ERR_FORMAT,
+                "vocabulary: id %d of '%s' is outside 0 .. %d", (int)id, what, (int)size - 1);
+    return DGM_OK;
+}
+
+static dgm_status open_spm(dgm_vocab *v, const dgm_vocab_source *src, dgm_error *err)
+{
+    DGM_TRY(dgm_spm_open(&v->spm, src->spm, src->spm_size, err));
+    int32_t pieces = dgm_spm_size(v->spm);
+    DGM_FAIL_IF(src->map && src->map_count != (size_t)pieces, err, DGM_ERR_FORMAT,
+                "vocabulary: map has %zu entries for %d pieces", src->map_count, (int)pieces);
+    DGM_FAIL_IF(src->extra_count > DGM_VOCAB_MAX, err, DGM_ERR_FORMAT,
+                "vocabulary: too many extra tokens");
+    if (v->size == 0) v->size = pieces + (int32_t)src->extra_count;
+    DGM_FAIL_IF(v->size > DGM_VOCAB_MAX || src->extra_count > (size_t)v->size ||
+                    (!src->map && pieces > v->size),
+                err, DGM_ERR_FORMAT, "vocabulary: %d ids do not match %d pieces and %zu extra",
+                (int)v->size, (int)pieces, src->extra_count);
+    v->to_id = dgm_malloc((size_t)pieces * sizeof *v->to_id);
+    v->to_piece = dgm_malloc((size_t)v->size * sizeof *v->to_piece);
+    if (!v->to_id || !v->to_piece) return dgm_no_memory(err);
+    for (int32_t i = 0; i < v->size; i++) v->to_piece[i] = -1;
+    for (int32_t i = 0; i < pieces; i++) {
+        int32_t id = src->map ? src->map[i] : i;
+        DGM_FAIL_IF(id < -1 || id >= v->size, err, DGM_ERR_FORMAT,
+                    "vocabulary: piece %d maps to id %d outside 0 .. %d", (int)i, (int)id,
+                    (int)v->size - 1);
+        v->to_id[i] = id;
+        if (id >= 0 && v->to_piece[id] < 0) v->to_piece[id] = i;
+    }
+    v->extra_first = v->size - (int32_t)src->extra_count;
+    return spellings_init(&v->words, src->extra, src->extra_count, err);
+}
+
+static dgm_status open_words(dgm_vocab *v, const dgm_vocab_source *src, dgm_error *err)
+{
+    DGM_FAIL_IF(src->word_count == 0 || src->word_count > DGM_VOCAB_MAX, err, DGM_ERR_FORMAT,
+                "vocabulary: %zu words; between 1 and %d are possible", src->word_count,
+                DGM_VOCAB_MAX);
+    if (v->size == 0) v->size = (int32_t)src->word_count;
+    DGM_FAIL_IF((size_t)v->size != src->word_count, err, DGM_ERR_FORMAT,
+                "vocabulary: %d ids do not match %zu words", (int)v->size, src->word_count);
+    DGM_FAIL_IF(src->tokenizer != DGM_TOKENIZER_NONE && src->tokenizer != DGM_TOKENIZER_MOSES, err,
+                DGM_ERR_FORMAT, "vocabulary: unknown tokenizer %d", (int)src->tokenizer);
+    v->tokenizer = src->tokenizer;
+    v->language = dgm_language_of(src->language);
+    v->extra_first = v->size;
+    return spellings_init(&v->words, src->words, src->word_count, err);
+}
+
+static dgm_status open_parts(dgm_vocab *v, const dgm_vocab_source *src, dgm_error *err)
+{
+    v->kind = src->kind;
+    v->size = src->size;
+    DGM_FAIL_IF(v->size < 0 || v->size > DGM_VOCAB_MAX, err, DGM_ERR_FORMAT,
+                "vocabulary: size %d is outside 1 .. %d", (int)v->size, DGM_VOCAB_MAX);
+    if (v->kind == DGM_VOCAB_SENTENCEPIECE)
+        DGM_TRY(open_spm(v, src, err));
+    else if (v->kind == DGM_VOCAB_WORDS)
+        DGM_TRY(open_words(v, src, err));
+    else
+        return dgm_fail(err, DGM_ERR_FORMAT, "vocabulary: unknown kind %d", (int)v->kind);
+    DGM_TRY(check_id(src->eos, v->size, "eos", err));
+    DGM_TRY(check_id(src->unk, v->size, "unk", err));
+    DGM_TRY(check_id(src->pad, v->size, "pad", err));
+    DGM_TRY(check_id(src->bos, v->size, "bos", err));
+    DGM_FAIL_IF(src->unk < 0, err, DGM_ERR_FORMAT, "vocabulary: no id for unknown words");
+    v->eos = src->eos;
+    v->unk = src->unk;
+    v->pad = src->pad;
+    v->bos = src->bos;
+    if (v->spm && v->to_piece[v->unk] < 0) v->to_piece[v->unk] = dgm_spm_unk(v->spm);
+    return DGM_OK;
+}
+
+dgm_status dgm_vocab_open(dgm_vocab **vocab, const dgm_vocab_source *source, dgm_error *err)
+{
+    *vocab = NULL;
+    dgm_vocab *v = dgm_calloc(1, sizeof *v);
+    if (!v) return dgm_no_memory(err);
+    dgm_status st = open_parts(v, source, err);
+    if (st != DGM_OK)
+        dgm_vocab_close(&v);
+    else
+        *vocab = v;
+    return st;
+}
+
+void dgm_vocab_close(dgm_vocab **vocab)
+{
+    if (!vocab || !*vocab) return;
+    dgm_vocab *v = *vocab;
+    dgm_spm_close(&v->spm);
+    dgm_free(v->to_id);
+    dgm_free(v->to_piece);
+    spellings_free(&v->words);
+    dgm_free(v);
+    *vocab = NULL;
+}
+
+// ---- properties ----------------------------------------------------------------------------
+
+dgm_vocab_kind dgm_vocab_get_kind(const dgm_vocab *v)
+{
+    return v->kind;
+}
+
+int32_t dgm_vocab_size(const dgm_vocab *v)
+{
+    return v->size;
+}
+
+int32_t dgm_vocab_eos(const dgm_vocab *v)
+{
+    return v->eos;
+}
+
+int32_t dgm_vocab_unk(const dgm_vocab *v)
+{
+    return v->unk;
+}
+
+int32_t dgm_vocab_pad(const dgm_vocab *v)
+{
+    return v->pad;
+}
+
+int32_t dgm_vocab_bos(const dgm_vocab *v)
+{
+    return v->bos;
+}
+
+dgm_text dgm_vocab_piece(const dgm_vocab *v, int32_t id)
+{
+    dgm_text piece = {"", 0};
+    if (id < 0 || id >= v->size) return piece;
+    if (!v->spm) return v->words.items[id];
+    if (v->to_piece[id] >= 0)
+        piece.data = dgm_spm_piece(v->spm, v->to_piece[id], &piece.size);
+    else if (id >= v->extra_first)
+        piece = v->words.items[id - v->extra_first];
+    return piece;
+}
+
+int32_t dgm_vocab_id(const dgm_vocab *v, dgm_text piece)
+{
+    if (!v->spm) return spelling_find(&v->words, piece);
+    int32_t found = dgm_spm_id(v->spm, piece.data ? piece.data : "", piece.size);
+    if (found >= 0 && v->to_id[found] >= 0) return v->to_id[found];
+    int32_t extra = spelling_find(&v->words, piece);
+    return extra < 0 ? -1 : v->extra_first + extra;
+}
+
+bool dgm_vocab_is_unknown(const dgm_vocab *v, int32_t id)
+{
+    return id == v->unk;
+}
+
+bool dgm_vocab_is_control(const dgm_vocab *v, int32_t id)
+{
+    if (id < 0 || id >= v->size || id == v->eos || id == v->pad || id == v->bos) return true;
+    if (!v->spm) return false;
+    return v->to_piece[id] < 0 || dgm_spm_is_control(v->spm, v->to_piece[id]);
+}
+
+bool dgm_vocab_begins_word(const dgm_vocab *v, int32_t id)
+{
+    if (dgm_vocab_is_control(v, id)) return false;
+    if (!v->spm) return true;
+    dgm_text piece = dgm_vocab_piece(v, id);
+    return piece.size >= 3 && memcmp(piece.data, SPACE_MARK, 3) == 0;
+}
+
+int32_t dgm_vocab_language_prefix(const dgm_vocab *v, dgm_text text, size_t *skip)
+{
+    enum { LONGEST = 40 };
+    *skip = 0;
+    if (text.size < 5 || memcmp(text.data, ">>", 2) != 0) return -1;
+    for (size_t end = 3; end + 2 <= text.size && end < LONGEST; end++) {
+        if (text.data[end] != '<' || text.data[end + 1] != '<') continue;
+        int32_t id = dgm_vocab_id(v, (dgm_text){text.data, end + 2});
+        if (id < 0) return -1;
+        *skip = end + 2;
+        while (*skip < text.size && text.data[*skip] == ' ') ++*skip;
+        return id;
+    }
+    return -1;
+}
+
+// ---- encode --------------------------------------------------------------------------------
+
+void dgm_tokens_free(dgm_tokens *t)
+{
+    if (!t) return;
+    dgm_free(t->ids);
+    dgm_free(t->spans);
+    *t = (dgm_tokens){0};
+}
+
+static dgm_status push(dgm_tokens *t, int32_t id, dgm_span span, dgm_error *err)
+{
+    DGM_TRY(dgm_grow(&t->ids, &t->ids_cap, t->count + 1, sizeof *t->ids, err));
+    DGM_TRY(dgm_grow(&t->spans, &t->spans_cap, t->count + 1, sizeof *t->spans, err));
+    t->ids[t->count] = id;
+    t->spans[t->count++] = span;
+    return DGM_OK;
+}
+
+typedef struct encode_job {
+    const dgm_vocab *v;
+    dgm_text text;     // the whole text
+    size_t offset;     // where the part being encoded begins
+    bool drop_mark;    // a lone space mark at the beginning of this part is an artefact of the cut
+    size_t bytes_from; // tokens from here on are bytes that wait for the span of their character
+    dgm_tokens *out;
+    dgm_error *err;
+} encode_job;
+
+static dgm_status take_token(void *arg, int32_t piece, uint32_t begin, uint32_t end)
+{
+    encode_job *job = arg;
+    const dgm_vocab *v = job->v;
+    if (job->drop_mark) {
+        job->drop_mark = false;
+        size_t size;
+        const char *spelling = dgm_spm_piece(v->spm, piece, &size);
+        if (begin == end && size == 3 && memcmp(spelling, SPACE_MARK, 3) == 0) return DGM_OK;
+    }
+    dgm_text part = dgm_text_trim(
+        (dgm_text){job->text.data + job->offset + begin, end > begin ? end - begin : 0});
+    dgm_span span;
+    span.begin = (uint32_t)(part.data - job->text.data);
+    span.end = span.begin + (uint32_t)part.size;
+    int32_t id = v->to_id[piece];
+    dgm_tokens *out = job->out;
+    DGM_TRY(push(out, id < 0 ? v->unk : id, span, job->err));
+    // Byte fallback: only the last byte of a character carries its span; give it to all of them.
+    if (!dgm_spm_is_byte(v->spm, piece)) {
+        job->bytes_from = out->count;
+    } else if (part.size) {
+        for (size_t i = job->bytes_from; i < out->count; i++) out->spans[i] = span;
+        job->bytes_from = out->count;
+    }
+    return DGM_OK;
+}
+
+// End of the part that begins at `from`: the end of the text unless a run without white space is
+// longer than RUN_BYTES_MAX.
+static size_t part_end(dgm_text text, size_t from)
+{
+    if (text.size - from <= RUN_BYTES_MAX) return text.size;
+    size_t run = from;
+    for (size_t i = from; i < text.size; i++) {
+        if ((unsigned char)text.data[i] <= ' ') run = i + 1;
+        if (i - run < RUN_BYTES_MAX) continue;
+        while (i > run + 1 && ((unsigned char)text.data[i] & 0xC0) == 0x80) i--;
+        return i;
+    }
+    return text.size;
+}
+
+static dgm_status encode_spm(const dgm_vocab *v, dgm_text text, dgm_tokens *out, dgm_error *err)
+{
+    encode_job job = {.v = v, .text = text, .out = out, .err = err};
+    for (size_t from = 0; from < text.size;) {
+        size_t end = part_end(text, from);
+        job.offset = from;
+        job.drop_mark = from > 0;
+        job.bytes_from = out->count;
+        DGM_TRY(dgm_spm_encode(v->spm, text.data + from, end - from, take_token, &job, err));
+        from = end;
+    }
+    return DGM_OK;
+}
+
+// Runs between white space.
+static dgm_status split_at_spaces(dgm_text text, dgm_ranges *out, dgm_error *err)
+{
+    out->count = 0;
+    size_t begin = 0;
+    for (size_t pos = 0; pos <= text.size;) {
+        uint32_t code = ' ';
+        size_t n = 1;
+        if (pos < text.size) n = dgm_utf8_next(text.data + pos, text.size - pos, &code);
+        if (dgm_char_is_space(code)) {
+            if (pos > begin) {
+                DGM_TRY(dgm_grow(&out->items, &out->cap, out->count + 1, sizeof *out->items, err));
+                out->items[out->count++] = (dgm_range){begin, pos};
+            }
+            begin = pos + n;
+        }
+        pos += n;
+    }
+    return DGM_OK;
+}
+
+static dgm_status encode_words(const dgm_vocab *v, dgm_text text, dgm_tokens *out, dgm_error *err)
+{
+    dgm_ranges words = {0};
+    dgm_status st = v->tokenizer == DGM_TOKENIZER_MOSES
+                        ? dgm_moses_tokenize(text, v->language, &words, err)
+                        : split_at_spaces(text, &words, err);
+    for (size_t i = 0; st == DGM_OK && i < words.count; i++) {
+        dgm_range r = words.items[i];
+        int32_t id = spelling_find(&v->words, (dgm_text){text.data + r.begin, r.end - r.begin});
+        if (id < 0 || dgm_vocab_is_control(v, id)) id = v->unk;
+        st = push(out, id, (dgm_span){(uint32_t)r.begin, (uint32_t)r.end}, err);
+    }
+    dgm_ranges_free(&words);
+    return st;
+}
+
+dgm_status dgm_vocab_encode(const dgm_vocab *v, dgm_text text, dgm_tokens *out, dgm_error *err)
+{
+    out->count = 0;
+    DGM_FAIL_IF(text.size > INT32_MAX, err, DGM_ERR_TEXT, "text is longer than 2 GiB");
+    if (text.size == 0) return DGM_OK;
+    dgm_status st = v->spm ? encode_spm(v, text, out, err) : encode_words(v, text, out, err);
+    if (st != DGM_OK) out->count = 0;
+    return st;
+}
+
+// ---- decode --------------------------------------------------------------------------------
+
+typedef struct decode_job {
+    dgm_writer *out;
+    const size_t *from; // [pieces] index of the id that a piece came from
+    size_t done;
+    dgm_span *spans;
+    dgm_error *err;
+} decode_job;
+
+static dgm_status take_text(void *arg, const char *text, size_t size)
+{
+    decode_job *job = arg;
+    dgm_write_bytes(job->out, text, size);
+    return job->out->failed ? dgm_no_memory(job->err) : DGM_OK;
+}
+
+static dgm_status take_span(void *arg, int32_t piece, uint32_t begin, uint32_t end)
+{
+    decode_job *job = arg;
+    (void)piece;
+    if (job->spans) job->spans[job->from[job->done++]] = (dgm_span){begin, end};
+    return DGM_OK;
+}
+
+// Ids without text of their own stand, empty, where the one before them ended.
+static void place_controls(const dgm_vocab *v, const int32_t *ids, size_t count, dgm_span *spans)
+{
+    uint32_t end = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (dgm_vocab_is_control(v, ids[i])) spans[i] = (dgm_span){end, end};
+        end = spans[i].end;
+    }
+}
+
+static dgm_status decode_spm(const dgm_vocab *v, const int32_t *ids, size_t count, dgm_writer *out,
+                             dgm_span *spans, dgm_error *err)
+{
+    int32_t piece_stack[STACK_IDS];
+    size_t from_stack[STACK_IDS];
+    int32_t *pieces = piece_stack;
+    size_t *from = from_stack;
+    if (count > STACK_IDS) {
+        pieces = dgm_malloc(count * sizeof *pieces);
+        from = dgm_malloc(count * sizeof *from);
+    }
+    dgm_status st = pieces && from ? DGM_OK : dgm_no_memory(err);
+    size_t used = 0;
+    for (size_t i = 0; st == DGM_OK && i < count; i++) {
+        if (dgm_vocab_is_control(v, ids[i])) continue;
+        pieces[used] = v->to_piece[ids[i]];
+        from[used++] = i;
+    }
+    decode_job job = {.out = out, .from = from, .spans = spans, .err = err};
+    if (st == DGM_OK && used)
+        st = dgm_spm_decode(v->spm, pieces, used, take_text, take_span, &job, err);
+    if (pieces != piece_stack) dgm_free(pieces);
+    if (from != from_stack) dgm_free(from);
+    return st;
+}
+
+static void join_words(const dgm_text *words, size_t count, dgm_writer *out, dgm_range *where)
+{
+    size_t start = out->size;
+    for (size_t i = 0; i < count; i++) {
+        if (i) dgm_write_u8(out, ' ');
+        where[i].begin = out->size - start;
+        dgm_write_bytes(out, words[i].data, words[i].size);
+        where[i].end = out->size - start;
+    }
+}
+
+static dgm_status decode_words(const dgm_vocab *v, const int32_t *ids, size_t count,
+                               dgm_writer *out, dgm_span *spans, dgm_error *err)
+{
+    dgm_text *words = dgm_calloc(count, sizeof *words);
+    dgm_range *where = dgm_calloc(count, sizeof *where);
+    dgm_status st = words && where ? DGM_OK : dgm_no_memory(err);
+    size_t used = 0;
+    for (size_t i = 0; st == DGM_OK && i < count; i++)
+        if (!dgm_vocab_is_control(v, ids[i])) words[used++] = v->words.items[ids[i]];
+    if (st == DGM_OK) {
+        if (v->tokenizer == DGM_TOKENIZER_MOSES)
+            st = dgm_moses_detokenize(words, used, v->language, false, out, where, err);
+        else
+            join_words(words, used, out, where);
+        if (out->failed) st = dgm_no_memory(err);
+    }
+    if (st == DGM_OK && spans)
+        for (size_t i = 0, k = 0; i < count; i++)
+            if (!dgm_vocab_is_control(v, ids[i])) {
+                spans[i] = (dgm_span){(uint32_t)where[k].begin, (uint32_t)where[k].end};
+                k++;
+            }
+    dgm_free(words);
+    dgm_free(where);
+    return st;
+}
+
+dgm_status dgm_vocab_decode(const dgm_vocab *v, const int32_t *ids, size_t count, dgm_writer *out,
+                            dgm_span *spans, dgm_error *err)
+{
+    size_t start = out->size;
+    for (size_t i = 0; i < count; i++)
+        DGM_FAIL_IF(ids[i] < 0 || ids[i] >= v->size, err, DGM_ERR_ARGUMENT,
+                    "token id %d is outside the vocabulary of %d", (int)ids[i], (int)v->size);
+    if (count == 0) return DGM_OK;
+    dgm_status st = v->spm ? decode_spm(v, ids, count, out, spans, err)
+                           : decode_words(v, ids, count, out, spans, err);
+    if (st != DGM_OK) {
+        out->size = start;
+        return st;
+    }
+    if (spans) place_controls(v, ids, count, spans);
+    return DGM_OK;
+}
