@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: MIT
+"""From a PyTorch module to a model file (docs/FORMAT.md).
+
+    export(path, module, Pieces(open("vocab.model", "rb").read()), source_languages=["en"], target_languages=["de"])
+
+Each family has one function that names its settings and one that yields (tensor name, parameter) pairs; everything
+else (vocabularies, metadata, storage types) is common. A new architecture is a new row of FAMILIES.
+
+Storage of matrices: f32, f16, or i8 with a scale per output row (NAME.scale). Vectors (biases, norms, start vectors)
+and position tables are always f32, as the format asks: they are small and not forgiving.
+
+Command line: python -m dragoman_training.export model.pt -o MODEL.gguf, with a model.pt of checkpoint.py: the family is
+known by its settings, the vocabulary is inside (or given with --vocab).
+"""
+import argparse
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from . import checkpoint
+from .gguf_writer import Writer
+from .rnn import RNN, RNNConfig
+from .transformer import Transformer, TransformerConfig
+
+FORMAT_VERSION = 1
+PRODUCER = "dragoman_training 1"
+POSITION_NAMES = {"sinusoidal": "sinusoid", "sinusoidal_marian": "sinusoid_marian", "learned": "learned",
+                  "none": "none"}
+
+
+@dataclass
+class Pieces:
+    """A SentencePiece vocabulary: the bytes of its model file."""
+    model: bytes
+    size: int = 0                      # ids; 0: the number of pieces (asks the sentencepiece package)
+    eos: int = 0
+    unk: int = 1
+    pad: int = -1
+    bos: int = -1
+    map: list = field(default_factory=list)      # id of piece i; empty: identity
+    extra: list = field(default_factory=list)    # spellings of the last ids, which the model does not hold
+
+    def __post_init__(self):
+        if not self.size:
+            import sentencepiece
+            pieces = sentencepiece.SentencePieceProcessor()
+            pieces.LoadFromSerializedProto(self.model)
+            self.size = pieces.GetPieceSize() + len(self.extra)
+
+    def write(self, out, key):
+        out.string(f"{key}.vocab.kind", "sentencepiece")
+        out.u8s(f"{key}.vocab.sentencepiece", self.model)
+        if self.map:
+            out.i32s(f"{key}.vocab.map", self.map)
+        if self.extra:
+            out.strings(f"{key}.vocab.extra", self.extra)
+
+
+@dataclass
+class Words:
+    """A word vocabulary: the word of each id, and how text becomes words."""
+    words: list
+    tokenizer: str = "none"            # none (split at spaces) | moses
+    language: str = ""
+    eos: int = 0
+    unk: int = 1
+    pad: int = -1
+    bos: int = -1
+
+    @property
+    def size(self):
+        return len(self.words)
+
+    def write(self, out, key):
+        out.string(f"{key}.vocab.kind", "words")
+        out.strings(f"{key}.vocab.words", self.words)
+        out.string(f"{key}.vocab.tokenizer", self.tokenizer)
+        if self.language:
+            out.string(f"{key}.vocab.language", self.language)
+
+
+def write_vocabulary(out, side, vocabulary):
+    key = f"dragoman.{side}"
+    vocabulary.write(out, key)
+    out.u32(f"{key}.vocab.size", vocabulary.size)
+    for name in ("eos", "unk", "pad", "bos"):
+        value = getattr(vocabulary, name)
+        if value >= 0 or name in ("eos", "unk"):
+            out.i32(f"{key}.{name}", value)
+
+
+def layer_tensors(name, layer):
+    """weight and bias of an nn.Linear or nn.LayerNorm."""
+    yield f"{name}.weight", layer.weight
+    if layer.bias is not None:
+        yield f"{name}.bias", layer.bias
+
+
+def embedding_tensors(module):
+    """The embeddings and the output layer, as far as they are not tied: an absent tensor means the one before it."""
+    tied = module.config.tied
+    yield "src.embed", module.embedding if tied == "all" else module.source_embedding
+    if tied != "all":
+        yield "tgt.embed", module.embedding
+    if tied == "none":
+        yield "out.weight", module.output
+    if module.config.output_bias:
+        yield "out.bias", module.output_bias
+
+
+def transformer_settings(out, module):
+    c, key = module.config, "dragoman.transformer"
+    if c.relu_clip not in (0.0, 10.0):
+        raise ValueError(f"relu_clip {c.relu_clip}: the engine clips at 10 or not at all")
+    for name, value in (("d_model", c.d_model), ("heads", c.heads), ("ffn", c.ffn_dim),
+                        ("decoder_ffn", c.decoder_ffn_dim), ("encoder_layers", c.encoder_layers),
+                        ("decoder_layers", c.decoder_layers), ("position_offset", c.position_offset)):
+        out.u32(f"{key}.{name}", value)
+    out.string(f"{key}.norm", c.norm)
+    out.f32(f"{key}.norm_eps", c.norm_eps)
+    out.string(f"{key}.activation", "relu10" if c.activation == "relu" and c.relu_clip > 0 else c.activation)
+    out.string(f"{key}.positions", POSITION_NAMES[c.positions])
+    out.bool(f"{key}.scale_embedding", c.scale_embedding)
+    out.string(f"{key}.start", c.start)
+    out.string(f"{key}.decoder", "ssru" if c.decoder_cell == "ssru" else "self_attention")
+
+
+def attention_tensors(name, attention):
+    for part in "qkvo":
+        yield from layer_tensors(f"{name}.{part}", getattr(attention, part))
+
+
+def transformer_tensors(module):
+    c = module.config
+    yield from embedding_tensors(module)
+    if c.positions == "learned":
+        yield "enc.pos", module.source_positions
+        if not torch.equal(module.source_positions, module.target_positions):
+            yield "dec.pos", module.target_positions
+    if c.start == "learned":                        # the file's start vector is used as it is: scaled here
+        yield "dec.start", module.start * (math.sqrt(c.d_model) if c.scale_embedding else 1.0)
+    if c.embedding_norm:
+        yield from layer_tensors("enc.embed_norm", module.source_embedding_norm)
+        yield from layer_tensors("dec.embed_norm", module.target_embedding_norm)
+    for side, layers in (("enc", module.encoder), ("dec", module.decoder)):
+        for number, layer in enumerate(layers):
+            name = f"{side}.{number}"
+            if hasattr(layer, "ssru"):
+                yield f"{name}.rnn.w.weight", layer.ssru.w.weight
+                yield from layer_tensors(f"{name}.rnn.f", layer.ssru.wf)
+                yield from layer_tensors(f"{name}.rnn.norm", layer.self_norm)
+            else:
+                yield from attention_tensors(f"{name}.self", layer.self_attn)
+                yield from layer_tensors(f"{name}.self.norm", layer.self_norm)
+            if side == "dec":
+                yield from attention_tensors(f"{name}.cross", layer.cross_attn)
+                yield from layer_tensors(f"{name}.cross.norm", layer.cross_norm)
+            yield from layer_tensors(f"{name}.ffn.in", layer.fc1)
+            yield from layer_tensors(f"{name}.ffn.out", layer.fc2)
+            yield from layer_tensors(f"{name}.ffn.norm", layer.ffn_norm)
+    if c.norm == "pre":
+        yield from layer_tensors("enc.norm", module.encoder_norm)
+        yield from layer_tensors("dec.norm", module.decoder_norm)
+
+
+def rnn_settings(out, module):
+    c, key = module.config, "dragoman.rnn"
+    for name in ("embed", "encoder_hidden", "encoder_layers", "decoder_hidden", "attention"):
+        out.u32(f"{key}.{name}", getattr(c, name))
+    for name in ("encoder_cell", "decoder", "readout"):
+        out.string(f"{key}.{name}", getattr(c, name))
+    out.bool(f"{key}.encoder_bidirectional", c.encoder_bidirectional)
+    if c.readout != "none":
+        out.u32(f"{key}.readout_size", c.readout_size)
+
+
+def rnn_tensors(module):
+    c = module.config
+    yield from embedding_tensors(module)
+    for number in range(c.encoder_layers):
+        for direction in ("fwd", "bwd")[:1 + c.encoder_bidirectional]:
+            end = f"l{number}" + ("_reverse" if direction == "bwd" else "")
+            for ours, theirs in (("w", "ih"), ("h", "hh")):
+                yield f"enc.{number}.{direction}.{ours}.weight", getattr(module.encoder, f"weight_{theirs}_{end}")
+                yield f"enc.{number}.{direction}.{ours}.bias", getattr(module.encoder, f"bias_{theirs}_{end}")
+    yield from layer_tensors("dec.init", module.init)
+    for name, layer in module.cell.named_children():        # att_h -> dec.att.h, gru1_x -> dec.gru1.x
+        yield from layer_tensors("dec." + name.replace("_", "."), layer)
+    if hasattr(module.cell, "att_v"):
+        yield "dec.att.v", module.cell.att_v
+    if c.readout != "none":
+        for name, layer in module.readout.named_children():
+            yield from layer_tensors(f"dec.readout.{name}", layer)
+
+
+# module class -> (name in the file, settings, tensors, config class)
+FAMILIES = {Transformer: ("transformer", transformer_settings, transformer_tensors, TransformerConfig),
+            RNN: ("rnn", rnn_settings, rnn_tensors, RNNConfig)}
+
+
+def quantise_rows(matrix):
+    """[rows, columns] -> int8 and one f32 scale a row: matrix is about q * scale, |q| <= 127."""
+    peak = np.abs(matrix).max(1)
+    scale = np.where(peak > 0, peak / 127.0, 1.0).astype(np.float32)
+    q = np.rint(matrix / scale[:, None])
+    return np.clip(q, -127, 127).astype(np.int8), scale
+
+
+def write_tensor(out, name, parameter, storage):
+    array = parameter.detach().cpu().numpy().astype(np.float32)
+    if array.ndim < 2 or name in ("enc.pos", "dec.pos") or storage == "f32":
+        out.tensor(name, array)
+    elif storage == "f16":
+        out.tensor(name, array.astype(np.float16))
+    else:
+        q, scale = quantise_rows(array)
+        out.tensor(name, q)
+        out.tensor(f"{name}.scale", scale)
+
+
+@dataclass
+class Card:
+    """What a file says besides weights and vocabulary; empty values are left out."""
+    name: str = ""
+    description: str = ""
+    license: str = ""
+    author: str = ""
+    source_url: str = ""
+    text: str = ""                     # the model card, Markdown
+    source_languages: list = field(default_factory=list)
+    target_languages: list = field(default_factory=list)
+    start: int = -1                    # first decoder input; -1: the architecture's own
+    never: list = field(default_factory=list)
+    source_prefix: list = field(default_factory=list)
+    target_prefix: list = field(default_factory=list)
+    append_eos: bool = True
+    align: tuple = ()                  # (decoder layer, head) of alignments; empty: the format's default
+    self_normalised: bool = False
+    decode: dict = field(default_factory=dict)   # keys of dragoman.decode
+
+
+DECODE_TYPES = {"beam": "u32", "finish": "string", "length_penalty": "f32", "word_penalty": "f32", "max_length": "u32",
+                "max_length_factor": "f32", "max_source": "u32", "allow_unk": "bool", "precision": "string"}
+
+
+def write_card(out, card):
+    for key, value in (("general.name", card.name), ("general.description", card.description),
+                       ("general.license", card.license), ("general.author", card.author),
+                       ("general.source.url", card.source_url), ("dragoman.card", card.text)):
+        if value:
+            out.string(key, value)
+    for side, values in (("source", card.source_languages), ("target", card.target_languages)):
+        if values:
+            out.strings(f"dragoman.languages.{side}", values)
+    for key, values in (("source.prefix", card.source_prefix), ("target.prefix", card.target_prefix),
+                        ("target.never", card.never)):
+        if values:
+            out.i32s(f"dragoman.{key}", values)
+    if card.start >= 0:
+        out.i32("dragoman.target.start", card.start)
+    if not card.append_eos:
+        out.bool("dragoman.source.append_eos", False)
+    if card.align:
+        out.i32("dragoman.align.layer", card.align[0])
+        out.i32("dragoman.align.head", card.align[1])
+    if card.self_normalised:
+        out.bool("dragoman.softmax.self_normalised", True)
+    for name, value in card.decode.items():
+        if name not in DECODE_TYPES:
+            raise ValueError(f"unknown decoding default '{name}'")
+        getattr(out, DECODE_TYPES[name])(f"dragoman.decode.{name}", value)
+
+
+def export(path, module, source, target=None, storage="f32", card=None, **settings):
+    """Writes module with its vocabularies to path and returns the size. Settings are fields of Card."""
+    if storage not in ("f32", "f16", "i8"):
+        raise ValueError(f"storage {storage!r} is not one of f32, f16, i8")
+    card = card or Card(**settings)
+    family, write_settings, tensors, _ = FAMILIES[type(module)]
+    config = module.config
+    for side, vocabulary, rows in (("source", source, config.source_vocab_size),
+                                   ("target", target or source, config.vocab_size)):
+        if vocabulary.size != rows:
+            raise ValueError(f"the {side} vocabulary has {vocabulary.size} ids, the model {rows} rows")
+    if card.start < 0 and getattr(config, "start_token", -1) >= 0:
+        card.start = config.start_token
+    out = Writer()
+    out.string("general.architecture", "dragoman")
+    out.u32("dragoman.format_version", FORMAT_VERSION)
+    out.string("dragoman.architecture", family)
+    out.string("dragoman.producer", PRODUCER)
+    write_card(out, card)
+    write_vocabulary(out, "source", source)
+    if target is not None:
+        write_vocabulary(out, "target", target)
+    write_settings(out, module)
+    for name, parameter in tensors(module):
+        write_tensor(out, name, parameter, storage)
+    return out.save(path)
+
+
+def module_from(held):
+    """The module of a loaded model.pt, in evaluation mode."""
+    settings = held["config"]
+    kind = RNN if "encoder_cell" in settings else Transformer
+    module = kind(FAMILIES[kind][3].from_dict(settings))
+    module.load_state_dict({name: value.float() for name, value in held["state"].items()})
+    return module.eval()
+
+
+def pieces_from(path):
+    with open(path, "rb") as f:
+        return Pieces(f.read())
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="dragoman_training.export", description="Write a model file.")
+    parser.add_argument("checkpoint")
+    parser.add_argument("-o", "--output", required=True)
+    parser.add_argument("--vocab", help="SentencePiece model of the source (and target) side; default: the checkpoint's")
+    parser.add_argument("--target-vocab", help="SentencePiece model of the target side, if it has its own")
+    parser.add_argument("--storage", choices=("f32", "f16", "i8"), default="f32")
+    parser.add_argument("--source", action="append", default=[], metavar="LANG", help="source language, e.g. en")
+    parser.add_argument("--target", action="append", default=[], metavar="LANG", help="target language, e.g. de")
+    parser.add_argument("--name", default="")
+    parser.add_argument("--license", default="")
+    parser.add_argument("--card", help="Markdown file with the model card")
+    args = parser.parse_args()
+    held = checkpoint.read(args.checkpoint)
+    source = pieces_from(args.vocab) if args.vocab else Pieces(held["vocab"])
+    target = pieces_from(args.target_vocab) if args.target_vocab else None
+    text = ""
+    if args.card:
+        with open(args.card, encoding="utf-8") as f:
+            text = f.read()
+    module = module_from(held)
+    align = (module.config.alignment_layer, 0) if isinstance(module, Transformer) else ()
+    size = export(args.output, module, source, target, args.storage, name=args.name, license=args.license, text=text,
+                  source_languages=args.source, target_languages=args.target, align=align)
+    print(f"{args.output}: {size / 2 ** 20:.1f} MiB")
+
+
+if __name__ == "__main__":
+    main()

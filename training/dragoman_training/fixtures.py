@@ -1,0 +1,390 @@
+# SPDX-License-Identifier: MIT
+"""Tiny random models of every variant and what PyTorch computes with them: the oracle of the C tests.
+
+    python3 -m dragoman_training.fixtures tests/data/models       (from training/, or with PYTHONPATH=training)
+
+For every row of VARIANTS two files are written:
+  NAME.gguf           a model that the program can run
+  NAME.fixture.gguf   for each of a few sentences k, computed in float64 and stored as f32:
+      k.source     i32 [S]     what the encoder reads, </s> included where the model wants it
+      k.target     i32 [T]     forced decoder inputs, one a step; -1 = the architecture's own start
+      k.encoder    f32 [S, W]  encoder output
+      k.hidden     f32 [T, R]  the vector that multiplies the output matrix
+      k.logits     f32 [T, V]
+      k.attention  f32 [T, S]  weights of the model's alignment layer and head
+      k.greedy     i32 [G]     arg-max output without </s> and without forced target prefix; <unk> and ids of
+                               dragoman.target.never excluded. Absent where it is empty or was cut off
+      metadata fixture.sentences, fixture.k.text (absent where the source is bare </s>), fixture.k.output
+Weights come from numpy's legacy generator, so the files do not depend on the PyTorch version. Seeds are tried in order
+until the model behaves: logits are lively, greedy outputs differ between sentences, end by themselves and never hang
+on a near-tie. Weights are rounded to their storage type before anything is computed.
+"""
+import argparse
+import os
+import struct
+
+import numpy as np
+import torch
+
+from .export import Card, Pieces, Words, export, quantise_rows
+from .gguf_writer import Writer
+from .rnn import RNN, RNNConfig
+from .transformer import Transformer, TransformerConfig, attention
+
+MAX_GREEDY = 20
+SOURCE_LENGTHS = (6, 2, 11, 1, 4)        # with </s>
+TARGET_LENGTHS = (7, 3, 5, 2, 9)         # forced steps
+
+
+def T(name, storage="f32", card=None, vocabulary="words", **config):
+    return name, Transformer, TransformerConfig, storage, card or {}, vocabulary, config
+
+
+def R(name, storage="f32", card=None, vocabulary="words", **config):
+    return name, RNN, RNNConfig, storage, card or {}, vocabulary, config
+
+
+SMALL = dict(d_model=20, heads=4, ffn_dim=28, encoder_layers=1, decoder_layers=1)
+WIDE = dict(d_model=64, heads=8, ffn_dim=72, encoder_layers=1, decoder_layers=1)
+LANGUAGE_TOKENS = dict(never=[2, 3], source_prefix=[2], target_prefix=[3], start=0)
+
+VARIANTS = (
+    T("transformer-post-sinusoid", **{**SMALL, "d_model": 16, "encoder_layers": 2, "decoder_layers": 2}),
+    T("transformer-pre-gelu-untied", **{**SMALL, "norm": "pre", "activation": "gelu", "tied": "none",
+                                        "start": "learned"}),
+    T("transformer-post-marian-ssru", **{**SMALL, "positions": "sinusoidal_marian", "activation": "swish",
+                                         "tied": "target", "decoder_cell": "ssru", "decoder_layers": 2}),
+    T("transformer-pre-learned", **{**SMALL, "norm": "pre", "positions": "learned", "activation": "gelu_tanh",
+                                    "embedding_norm": True, "position_offset": 2, "max_positions": 40}),
+    T("transformer-post-learned-shared", card=dict(start=2, never=[2]),
+      **{**SMALL, "positions": "learned", "embedding_norm": True, "max_positions": 40, "tied": "none"}),
+    T("transformer-pre-ssru-relu10", **{**SMALL, "norm": "pre", "decoder_cell": "ssru", "relu_clip": 10.0,
+                                        "decoder_layers": 2, "start": "learned", "tied": "target"}),
+    T("transformer-nopos-nobias", **{**SMALL, "positions": "none", "bias": False, "output_bias": False}),
+    T("transformer-oddheads", d_model=28, heads=4, ffn_dim=37, decoder_ffn_dim=13, encoder_layers=1, decoder_layers=1,
+      positions="sinusoidal_marian", activation="gelu"),
+    T("transformer-onehead-noscale", **{**SMALL, "d_model": 26, "heads": 1, "scale_embedding": False,
+                                        "norm_eps": 1e-3, "tied": "target"}),
+    T("transformer-deep-encoder", **{**SMALL, "d_model": 16, "heads": 2, "ffn_dim": 20, "encoder_layers": 4,
+                                     "activation": "swish", "norm": "pre", "positions": "sinusoidal_marian"}),
+    T("transformer-offset-prefix", card=LANGUAGE_TOKENS,
+      **{**SMALL, "position_offset": 2, "norm": "pre", "norm_eps": 1e-6}),
+    T("transformer-align-head", card=dict(align=(0, 1)),
+      **{**SMALL, "decoder_layers": 2, "activation": "gelu_tanh", "tied": "none", "scale_embedding": False,
+         "norm": "pre"}),
+    T("transformer-ssru-learned-start", **{**SMALL, "d_model": 22, "heads": 2, "decoder_cell": "ssru",
+                                           "positions": "learned", "start": "learned", "max_positions": 40,
+                                           "decoder_ffn_dim": 18, "output_bias": False}),
+    T("transformer-no-source-eos", card=dict(append_eos=False), **SMALL),
+    T("transformer-f16", "f16", **{**WIDE, "d_model": 40, "heads": 5, "ffn_dim": 48}),
+    T("transformer-i8", "i8", card=dict(align=(-1, 0)), **{**WIDE, "heads": 4, "activation": "swish", "norm": "pre"}),
+    T("transformer-pieces", vocabulary="pieces", **{**SMALL, "d_model": 16, "heads": 2}),
+    R("rnn-devlin", embed=14, encoder_hidden=9, encoder_layers=3, decoder="devlin", decoder_hidden=17, attention=11,
+      readout="none"),
+    R("rnn-devlin-linear", embed=16, encoder_hidden=12, encoder_bidirectional=False, decoder="devlin",
+      decoder_hidden=16, attention=16, readout="linear", readout_size=21),
+    R("rnn-devlin-tanh-lstm", embed=12, encoder_hidden=10, encoder_cell="lstm", decoder="devlin", decoder_hidden=15,
+      attention=9, readout="tanh", readout_size=13),
+    R("rnn-devlin-maxout-lstm", embed=13, encoder_hidden=19, encoder_layers=2, encoder_cell="lstm",
+      encoder_bidirectional=False, decoder="devlin", decoder_hidden=18, attention=8, readout="maxout", readout_size=11),
+    R("rnn-conditional", embed=18, encoder_hidden=11, decoder="conditional", decoder_hidden=18, attention=14,
+      readout="none", tied="target"),
+    R("rnn-conditional-linear", embed=16, encoder_hidden=16, decoder="conditional", decoder_hidden=16, attention=16,
+      readout="linear", readout_size=16),
+    R("rnn-conditional-tanh-start", card=dict(never=[2]), embed=15, encoder_hidden=8, encoder_layers=2,
+      decoder="conditional", decoder_hidden=13, attention=10, readout="tanh", readout_size=12, start_token=2),
+    R("rnn-conditional-maxout-tied", embed=17, encoder_hidden=10, encoder_cell="lstm", encoder_layers=2,
+      decoder="conditional", decoder_hidden=14, attention=17, readout="maxout", readout_size=17, tied="all"),
+    R("rnn-bahdanau", embed=10, encoder_hidden=12, decoder="bahdanau", decoder_hidden=20, attention=7, readout="none"),
+    R("rnn-bahdanau-linear-lstm", embed=11, encoder_hidden=9, encoder_cell="lstm", decoder="bahdanau",
+      decoder_hidden=16, attention=12, readout="linear", readout_size=19, output_bias=False),
+    R("rnn-bahdanau-tanh-deep", embed=16, encoder_hidden=13, encoder_layers=3, encoder_bidirectional=False,
+      decoder="bahdanau", decoder_hidden=12, attention=10, readout="tanh", readout_size=16),
+    R("rnn-bahdanau-maxout", embed=14, encoder_hidden=10, decoder="bahdanau", decoder_hidden=19, attention=13,
+      readout="maxout", readout_size=14),
+    R("rnn-devlin-f16", "f16", embed=40, encoder_hidden=20, decoder="devlin", decoder_hidden=40, attention=32,
+      readout="none"),
+    R("rnn-conditional-i8", "i8", embed=48, encoder_hidden=24, decoder="conditional", decoder_hidden=48, attention=64,
+      readout="tanh", readout_size=48),
+    R("rnn-bahdanau-pieces", vocabulary="pieces", embed=14, encoder_hidden=12, decoder="bahdanau", decoder_hidden=16,
+      attention=12, readout="tanh", tied="all"),
+)
+
+
+def words(count, seed, special=()):
+    """Made-up words of one to three syllables, some with letters beyond ASCII."""
+    rng = np.random.RandomState(seed)
+    onsets, vowels, ends = "b d f g k l m n p r s t v z sch".split(), "a e i o u ä ö é".split(), ["", "", "n", "s", "t"]
+    result = ["</s>", "<unk>", *special]
+    while len(result) < count:
+        parts = [onsets[rng.randint(len(onsets))] + vowels[rng.randint(len(vowels))] + ends[rng.randint(len(ends))]
+                 for _ in range(rng.randint(1, 4))]
+        if "".join(parts) not in result:
+            result.append("".join(parts))
+    return result
+
+
+def protobuf(*fields):
+    """Just enough of protobuf's wire format: (number, int | float | str | bytes)."""
+    def varint(value):
+        value &= (1 << 64) - 1
+        out = bytearray()
+        while value > 127:
+            out.append(value & 127 | 128)
+            value >>= 7
+        return bytes(out) + bytes([value])
+    data = b""
+    for number, value in fields:
+        if isinstance(value, float):
+            data += varint(number << 3 | 5) + struct.pack("<f", value)
+        elif isinstance(value, int):
+            data += varint(number << 3) + varint(value)
+        else:
+            value = value.encode() if isinstance(value, str) else value
+            data += varint(number << 3 | 2) + varint(len(value)) + value
+    return data
+
+
+def tiny_pieces():
+    """A unigram SentencePiece model with byte fallback, written by hand so that no trainer's version matters."""
+    normal, unknown, control, byte = 1, 2, 3, 6
+    pieces = [("</s>", 0.0, control), ("<unk>", 0.0, unknown)]
+    pieces += [(f"<0x{i:02X}>", 0.0, byte) for i in range(256)]
+    spelled = ["▁", *"abcdefghijklmnopqrstuvwxyz", "en", "er", "st", "ch", "un", "in", "▁da", "▁der", "▁ha", "us",
+               "▁haus", "▁und", "▁ein", "▁the", "▁a", "▁is", "▁house", "al", "ar", "."]
+    pieces += [(text, -2.0 - 0.05 * i - (3.0 if len(text) == 1 else 0.0), normal) for i, text in enumerate(spelled)]
+    trainer = protobuf((3, 1), (4, len(pieces)), (35, 1), (40, 1), (41, -1), (42, 0), (43, -1), (45, "<unk>"),
+                       (46, "<s>"), (47, "</s>"), (48, "<pad>"))
+    normaliser = protobuf((1, "identity"), (3, 1), (4, 1), (5, 1))
+    entries = [(1, protobuf((1, text), (2, score), (3, kind))) for text, score, kind in pieces]
+    return protobuf(*entries, (2, trainer), (3, normaliser)), len(pieces)
+
+
+def gain(name):
+    """Sharp attention and modest updates: else the source's mean decides every step and outputs stand still."""
+    return {"q.weight": 2.5, "k.weight": 2.5, "v.weight": 1.0, "o.weight": 1.0}.get(name.rsplit("attn.")[-1], 1.5)
+
+
+def fill(module, rng, storage):
+    """Lively random weights, rounded to what the file will hold."""
+    bounded = getattr(module.config, "readout", "linear") in ("none", "tanh")
+    peak = 4.5 if bounded else 2.0                                      # |hidden| stays below 1, or does not
+    for name, p in sorted(module.named_parameters()):
+        noise = rng.standard_normal(p.shape)
+        if "norm" in name:
+            value = 0.2 * noise
+            if name.endswith("weight"):                                 # mixed signs, or tied models repeat their input
+                value += np.where(rng.random_sample(p.shape) < 0.5, -1.0, 1.0)
+        elif name == "output_bias":
+            value = 0.7 * noise                                         # calibrate() adds to it
+        elif name in ("embedding", "output"):
+            value = peak * noise / np.sqrt(p.shape[1])
+        elif name in ("start", "source_embedding") or name.endswith("positions"):
+            value = noise * (0.7 if isinstance(module, Transformer) else 1.0)
+            value = value / np.sqrt(p.shape[-1]) if getattr(module.config, "scale_embedding", False) else value
+        elif p.dim() == 1:
+            value = 0.3 * noise if name != "cell.att_v" else 2.0 * noise / np.sqrt(p.numel())
+        else:
+            value = gain(name) * noise / np.sqrt(p.shape[1])
+        value = value.astype(np.float32)
+        if p.dim() == 2 and not name.endswith("positions"):
+            if storage == "f16":
+                value = value.astype(np.float16).astype(np.float32)
+            elif storage == "i8":
+                q, scale = quantise_rows(value)
+                value = q.astype(np.float32) * scale[:, None]
+        p.data.copy_(torch.from_numpy(np.ascontiguousarray(value)))
+    if shares_positions(module):
+        module.target_positions.data.copy_(module.source_positions.data)
+    return module.double().eval()
+
+
+def calibrate(module, rng, sources, card, banned, rare):
+    """Sets the output bias so that no word wins everywhere, `rare` ids seldom, </s> in about one context of six."""
+    if not module.config.output_bias:
+        return
+    logits = []
+    for source in sources:
+        inputs = rng.randint(0, module.config.vocab_size, 12).tolist()
+        logits.append(run(module, source, [card.start, *inputs], card)[2])
+    logits = np.concatenate(logits)
+    bias = -0.9 * logits.mean(0)
+    bias[rare] -= 12.0
+    logits = logits + bias
+    logits[:, banned] = -1e9
+    bias[0] += np.quantile(logits[:, 1:].max(1) - logits[:, 0], 1 / 6)
+    module.output_bias.data += torch.from_numpy(bias)
+    module.output_bias.data.copy_(module.output_bias.float())           # what the file can hold
+
+
+def shares_positions(module):
+    """Post-norm models with learned positions share one table here, so that both forms of the file are tested."""
+    return getattr(module.config, "positions", "") == "learned" and module.config.norm == "post"
+
+
+class Recorder:
+    """Cross-attention weights of one Transformer layer, taken from its inputs."""
+
+    def __init__(self, module, layer, head):
+        self.head, self.weights = head, None
+        self.inner = module.decoder[layer].cross_attn
+        self.plain = self.inner.cross
+        self.inner.cross = self.record
+
+    def record(self, x, k, v, mask):
+        q = self.inner.split(self.inner.q(x))
+        eye = torch.eye(k.size(2), dtype=k.dtype).expand(k.size(0), k.size(1), -1, -1)
+        weights = attention(q, k, eye, mask)                            # [B, H, T, S]: identity as values
+        self.weights = weights.mean(1) if self.head < 0 else weights[:, self.head]
+        return self.plain(x, k, v, mask)
+
+    def close(self):
+        del self.inner.cross                                            # the class's own method shows again
+
+
+def run(module, source, inputs, card):
+    """One sentence: encoder output [S, W], hidden [T, R], logits [T, V], attention [T, S]."""
+    source, inputs = torch.tensor([source]), torch.tensor([[module.pad if i < 0 else i for i in inputs]])
+    memory = module.encode(source)[0]
+    if isinstance(module, RNN):
+        hidden, weights = module(source, inputs, align=True)
+        weights = weights.exp()
+    else:
+        layer, head = card.align or (-1, -1)
+        recorder = Recorder(module, layer, head)
+        hidden, weights = module(source, inputs), recorder.weights
+        recorder.close()
+    return [x[0].numpy() for x in (memory, hidden, module.logits(hidden), weights)]
+
+
+def greedy(module, sources, card, banned):
+    """Arg-max outputs of all sentences at once: list of (ids without </s> and prefix, ended, smallest margin)."""
+    width = max(map(len, sources))
+    source = torch.tensor([s + [module.source_pad] * (width - len(s)) for s in sources])
+    start = [card.start if card.start >= 0 else module.pad, *card.target_prefix]
+    inputs = torch.tensor([start] * len(sources))
+    ended, margin = [False] * len(sources), [np.inf] * len(sources)
+    for _ in range(MAX_GREEDY):
+        logits = module.logits(module(source, inputs))[:, -1].clone()
+        logits[:, banned] = -1e9
+        best = logits.topk(2, -1)
+        for i, (gap, token) in enumerate(zip((best[0][:, 0] - best[0][:, 1]).tolist(), best[1][:, 0].tolist())):
+            if not ended[i]:
+                margin[i] = min(margin[i], gap)
+            ended[i] = ended[i] or token == 0
+        inputs = torch.cat([inputs, best[1][:, :1]], 1)
+        if all(ended):
+            break
+    rows = [row[len(start):] for row in inputs.tolist()]
+    return [(row[:row.index(0)] if 0 in row else row, end, gap) for row, end, gap in zip(rows, ended, margin)]
+
+
+def behaves(outputs):
+    lengths = [len(ids) for ids, _, _ in outputs]
+    texts, distinct = {tuple(ids) for ids, _, _ in outputs}, sum(len(set(ids)) for ids, _, _ in outputs)
+    return (all(end for _, end, _ in outputs) and min(gap for _, _, gap in outputs) > 0.02 and min(lengths) >= 1 and
+            max(lengths) <= 15 and len(texts) >= len(outputs) - 1 and distinct >= 2 * len(outputs))
+
+
+def vocabularies(kind, config, number, card):
+    """Source and target vocabulary (None: shared) and a function id list -> text for each side."""
+    if kind == "pieces":
+        import sentencepiece
+        model, size = tiny_pieces()
+        pieces = sentencepiece.SentencePieceProcessor()
+        pieces.LoadFromSerializedProto(model)
+        return Pieces(model, size), None, pieces.DecodeIds, pieces.DecodeIds
+    special = [f"<{name}>" for name in ("x", "y")[:len(card.never)]]
+    shared = config.get("tied", "none" if "embed" in config else "all") == "all"
+    source = Words(words(43 + number % 7, 100 + number, special))
+    target = None if shared else Words(words(38 + number % 9, 200 + number, special))
+    spell = [lambda ids, v=v: " ".join(v.words[i] for i in ids) for v in (source, target or source)]
+    return source, target, *spell
+
+
+def sentences(kind, source, rng, card):
+    """Source id lists. Texts of the piece vocabulary must survive encoding, so they are real text."""
+    if kind == "pieces":
+        import sentencepiece
+        pieces = sentencepiece.SentencePieceProcessor()
+        pieces.LoadFromSerializedProto(source.model)
+        texts = ["the house is ein haus.", "und", "das haus und the garten in der stadt.", None, "schön €5"]
+        return [pieces.EncodeAsIds(t) + [0] if t else [0] for t in texts], texts
+    first = 2 + len(card.never)
+    rows = [rng.randint(first, source.size, n - 1).tolist() for n in SOURCE_LENGTHS]
+    texts = [" ".join(source.words[i] for i in row) if row else None for row in rows]
+    end = [0] if card.append_eos else []
+    return [card.source_prefix + (row or ([] if end else [first])) + end for row in rows], texts
+
+
+def build(name, kind, config_class, storage, card, vocabulary, config, number, folder):
+    card = Card(name=name, license="MIT", description="random weights, for tests", source_languages=["xx"],
+                target_languages=["yy"], decode={"max_length": 32}, **card)
+    source, target, _, spell = vocabularies(vocabulary, config, number, card)
+    config = config_class(vocab_size=(target or source).size, source_vocab_size=source.size, dropout=0.0, **config)
+    card.start = max(card.start, getattr(config, "start_token", -1))
+    rows, texts = sentences(vocabulary, source, np.random.RandomState(300 + number), card)
+    banned = sorted({1, *card.never})
+    rare = list(range(2, 258)) if vocabulary == "pieces" else []        # lone bytes are seldom valid UTF-8
+    spoken = [i for i, text in enumerate(texts) if text]
+    for attempt in range(4000):
+        rng = np.random.RandomState(1000 * number + attempt)
+        module = fill(kind(config), rng, storage)
+        calibrate(module, rng, rows, card, banned, rare)
+        outputs = greedy(module, [rows[i] for i in spoken], card, banned)
+        if behaves(outputs):
+            break
+    else:
+        raise RuntimeError(f"{name}: no seed gives a lively model")
+    path = os.path.join(folder, name)
+    size = export(f"{path}.gguf", module, source, target, storage, card)
+    out = Writer(alignment=8)
+    out.string("general.architecture", "dragoman-fixture")
+    out.string("fixture.model", f"{name}.gguf")
+    out.u32("fixture.sentences", len(rows))
+    rng = np.random.RandomState(500 + number)
+    greedy_of = dict(zip(spoken, outputs))
+    for k, ids in enumerate(rows):
+        steps = rng.randint(0, config.vocab_size, TARGET_LENGTHS[k]).tolist()
+        steps[0] = card.start
+        if k == 0:
+            steps[2] = steps[1]                                         # the same word twice
+        values = run(module, ids, steps, card)
+        out.tensor(f"{k}.source", np.array(ids, np.int32))
+        out.tensor(f"{k}.target", np.array(steps, np.int32))
+        for part, value in zip(("encoder", "hidden", "logits", "attention"), values):
+            out.tensor(f"{k}.{part}", value.astype(np.float32))
+        if texts[k]:
+            best = greedy_of[k][0]
+            out.string(f"fixture.{k}.text", texts[k])
+            out.string(f"fixture.{k}.output", spell(best))
+            if best:
+                out.tensor(f"{k}.greedy", np.array(best, np.int32))
+    dump = out.save(f"{path}.fixture.gguf")
+    print(f"{name:34s} {size:7d} {dump:7d} bytes, seed {attempt:4d}, greedy lengths "
+          f"{[len(ids) for ids, _, _ in outputs]}")
+    return size, dump
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="dragoman_training.fixtures", description="Write the test models.")
+    parser.add_argument("folder")
+    parser.add_argument("--only", default="", help="names that contain this")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    os.makedirs(args.folder, exist_ok=True)
+    total = 0
+    with torch.no_grad():
+        for number, row in enumerate(VARIANTS):
+            if args.only in row[0]:
+                size, dump = build(*row, number, args.folder)
+                if size >= 100 << 10:
+                    raise RuntimeError(f"{row[0]}: {size} bytes; a test model has fewer than 100 KiB")
+                total += size + dump
+    print(f"{total / 2 ** 20:.2f} MiB together")
+    if total > 2 << 20:
+        raise RuntimeError("test models exceed 2 MiB together")
+
+
+if __name__ == "__main__":
+    main()
