@@ -22,12 +22,14 @@ _Static_assert(offsetof(dgm_kernels, rows_name) ==
 static void init_x86(dgm_kernels *k, unsigned flags)
 {
     if (!(flags & DGM_CPU_AVX2)) return;
+    dgm_gemm_f32_init_avx2(k);
     dgm_rows_init_avx2(k);
     dgm_attend_init_avx2(k);
     dgm_gates_init_avx2(k);
     dgm_topk_init_avx2(k);
 
     if (!(flags & DGM_CPU_AVX512)) return;
+    dgm_gemm_f32_init_avx512(k);
     dgm_rows_init_avx512(k);
     dgm_attend_init_avx512(k);
     dgm_gates_init_avx512(k);

@@ -6,7 +6,7 @@
 // Lawson re-weighting, 40 digits) rounded to single precision. Errors measured over all floats
 // of the range (tests/checkkernel/math.c holds them):
 //   exp      at most 1.2 ulp;   x < -87.3365 gives 0 (no denormals), x >= 88.7228 gives +inf
-//   tanh     at most 3 ulp;     |x| >= 9.02 gives +-1
+//   tanh     at most 5 ulp;     |x| >= 9.02 gives +-1
 //   sigmoid  at most 3 ulp where the result is normal
 //   gelu     absolute error at most 1.5e-7 * max(1, |x|), swish the same
 // A NaN gives a NaN. swish, gelu and gelu_tanh tend to 0 at -inf and to +inf at +inf.

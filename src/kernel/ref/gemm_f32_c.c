@@ -12,7 +12,7 @@
 #include "kernel/ref/vec_c.h"
 #include "kernel/gemm_f32_tmpl.h"
 
-enum { BLOCK = 32 }; // columns at a time: eight vectors of the base x86-64
+enum { BLOCK = 32 }; // columns of a panel: eight vectors of the base x86-64
 
 static inline float multiply_add(float a, float b, float c)
 {
@@ -27,7 +27,7 @@ static inline float multiply_add(float a, float b, float c)
 static void block(float sum[BLOCK], const float *a, const float *w, int k)
 {
     for (int j = 0; j < BLOCK; j++) sum[j] = 0.0f;
-    for (int i = 0; i < k; i++, w += DGM_GEMM_COLUMNS)
+    for (int i = 0; i < k; i++, w += BLOCK)
         for (int j = 0; j < BLOCK; j++) sum[j] = multiply_add(a[i], w[j], sum[j]);
 }
 
@@ -38,20 +38,17 @@ static size_t gemm_f32_packed_size_c(int n, int k)
 
 static void gemm_f32_pack_c(void *packed, const float *w, int n, int k, int ldw)
 {
-    gemm_pack(packed, w, n, k, ldw);
+    gemm_pack(packed, w, n, k, ldw, BLOCK);
 }
 
 static void gemm_f32_run_c(const dgm_gemm_f32_args *g)
 {
     float sum[BLOCK];
-    for (int j = g->n_begin; j < g->n_end; j += BLOCK) {
-        const int panel = j & ~(DGM_GEMM_COLUMNS - 1);
-        const float *w = gemm_panel(g->packed, panel, g->k) + (j - panel);
+    for (int j = g->n_begin; j < g->n_end; j += BLOCK)
         for (int r = 0; r < g->m; r++) {
-            block(sum, g->a + (size_t)r * (size_t)g->lda, w, g->k);
-            for (int t = 0; t < BLOCK; t += 16) gemm_finish(g, vf_load(sum + t), r, j + t);
+            block(sum, g->a + (size_t)r * (size_t)g->lda, gemm_panel(g, j), g->k);
+            gemm_finish(g, sum, r, 1, j, BLOCK);
         }
-    }
 }
 
 void dgm_gemm_f32_init_c(dgm_kernels *k)
