@@ -4,7 +4,6 @@
 //
 // Order of work: fixed header, metadata (values stay views), tensor infos, placement of the data,
 // copies of names and number arrays, sorted indices (which find duplicate names), scales.
-// Sorting is a heap sort: no allocation, and no input makes it slow.
 //
 // Hostile counts: a count is compared with what could fit into the bytes that are left before
 // anything is allocated for it.
@@ -14,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "format/gguf_int.h"
 
 #define META_BYTES_MIN 13   // key length, type, one byte of value
@@ -77,47 +77,22 @@ static dgm_status truncated(dgm_error *err)
 
 // ---- sorted indices ---------------------------------------------------------------------------
 
-typedef int (*compare_fn)(const dgm_gguf *g, uint32_t a, uint32_t b);
-
-static int by_key(const dgm_gguf *g, uint32_t a, uint32_t b)
+static int by_key(const void *context, uint32_t a, uint32_t b)
 {
+    const dgm_gguf *g = context;
     return strcmp(g->meta[a].key, g->meta[b].key);
 }
 
-static int by_name(const dgm_gguf *g, uint32_t a, uint32_t b)
+static int by_name(const void *context, uint32_t a, uint32_t b)
 {
+    const dgm_gguf *g = context;
     return strcmp(g->tensors[a].name, g->tensors[b].name);
 }
 
-static int by_offset(const dgm_gguf *g, uint32_t a, uint32_t b)
+static int by_offset(const void *context, uint32_t a, uint32_t b)
 {
+    const dgm_gguf *g = context;
     return (g->offsets[a] > g->offsets[b]) - (g->offsets[a] < g->offsets[b]);
-}
-
-static void sift_down(const dgm_gguf *g, uint32_t *v, size_t root, size_t n, compare_fn cmp)
-{
-    for (;;) {
-        size_t child = 2 * root + 1;
-        if (child >= n) return;
-        if (child + 1 < n && cmp(g, v[child], v[child + 1]) < 0) child++;
-        if (cmp(g, v[root], v[child]) >= 0) return;
-        uint32_t t = v[root];
-        v[root] = v[child];
-        v[child] = t;
-        root = child;
-    }
-}
-
-static void sort_indices(const dgm_gguf *g, uint32_t *v, size_t n, compare_fn cmp)
-{
-    for (size_t i = 0; i < n; i++) v[i] = (uint32_t)i;
-    for (size_t i = n / 2; i-- > 0;) sift_down(g, v, i, n, cmp);
-    for (size_t end = n; end-- > 1;) {
-        uint32_t t = v[0];
-        v[0] = v[end];
-        v[end] = t;
-        sift_down(g, v, 0, end, cmp);
-    }
 }
 
 // ---- metadata ---------------------------------------------------------------------------------
@@ -268,7 +243,7 @@ static dgm_status place_tensors(dgm_gguf *g, size_t header_end, dgm_error *err)
 static dgm_status check_overlap(dgm_gguf *g, dgm_error *err)
 {
     uint32_t *order = g->tensor_order;
-    sort_indices(g, order, (size_t)g->n_tensors, by_offset);
+    dgm_sort_indices(order, (size_t)g->n_tensors, by_offset, g);
     for (int i = 1; i < g->n_tensors; i++) {
         const dgm_tensor *a = &g->tensors[order[i - 1]], *b = &g->tensors[order[i]];
         DGM_FAIL_IF(g->offsets[order[i - 1]] + a->bytes > g->offsets[order[i]], err, DGM_ERR_FORMAT,
@@ -323,11 +298,11 @@ static dgm_status make_copies(dgm_gguf *g, const size_t *key_sizes, const size_t
 
 static dgm_status sort_names(dgm_gguf *g, dgm_error *err)
 {
-    sort_indices(g, g->meta_order, (size_t)g->n_meta, by_key);
+    dgm_sort_indices(g->meta_order, (size_t)g->n_meta, by_key, g);
     for (int i = 1; i < g->n_meta; i++)
         DGM_FAIL_IF(by_key(g, g->meta_order[i - 1], g->meta_order[i]) == 0, err, DGM_ERR_FORMAT,
                     "key '%s' occurs twice", g->meta[g->meta_order[i]].key);
-    sort_indices(g, g->tensor_order, (size_t)g->n_tensors, by_name);
+    dgm_sort_indices(g->tensor_order, (size_t)g->n_tensors, by_name, g);
     for (int i = 1; i < g->n_tensors; i++)
         DGM_FAIL_IF(by_name(g, g->tensor_order[i - 1], g->tensor_order[i]) == 0, err,
                     DGM_ERR_FORMAT, "tensor '%s' occurs twice",

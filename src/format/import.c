@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT
+// What importers share: the table, the options, conversion of weights to their storage type, the
+// general keys; see import.h. engine/tool_import.c is the public door.
+#include "format/import.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/mem.h"
+#include "format/gguf_int.h"
+#include "format/modelfile.h"
+#include "format/quantize.h"
+
+const dgm_importer dgm_importers[] = {
+    {{"huggingface",
+      "MarianMT folder: config.json, safetensors, source.spm, target.spm, vocab.json"},
+     dgm_import_huggingface},
+    {{NULL, NULL}, NULL},
+};
+
+// ---- weights ----------------------------------------------------------------------------------
+
+typedef enum part { PART_DATA, PART_SCALE } part;
+
+// One tensor of the output. The data and the scale of an integer matrix are two of them that
+// quantise the same input twice, so that only one tensor is in memory at a time.
+struct dgm_import_weight {
+    dgm_import_weight *next;
+    char name[DGM_GGUF_MAX_NAME + 1]; // of the matrix, for messages
+    int rows, cols, type;
+    part part;
+    dgm_import_fetch fetch;
+    const void *source;
+};
+
+static uint16_t float_to_bf16(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16); // to nearest even; f is finite
+}
+
+static dgm_status not_finite(const dgm_import_weight *t, dgm_error *err)
+{
+    return dgm_fail(err, DGM_ERR_FORMAT, "tensor '%s' has values that are not finite", t->name);
+}
+
+static dgm_status store_floats(const dgm_import_weight *t, const float *real, void *out,
+                               dgm_error *err)
+{
+    size_t n = (size_t)t->rows * (size_t)t->cols;
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(real[i])) return not_finite(t, err);
+        if (t->type == DGM_TYPE_F32) {
+            ((float *)out)[i] = real[i];
+            continue;
+        }
+        bool half = t->type == DGM_TYPE_F16;
+        uint16_t bits = half ? dgm_float_to_half(real[i]) : float_to_bf16(real[i]);
+        float back = half ? dgm_half_to_float(bits) : dgm_bf16_to_float(bits);
+        DGM_FAIL_IF(!isfinite(back), err, DGM_ERR_UNSUPPORTED,
+                    "tensor '%s' has the value %g, too large for %s", t->name, (double)real[i],
+                    dgm_tensor_type_name(t->type));
+        ((uint16_t *)out)[i] = bits;
+    }
+    return DGM_OK;
+}
+
+// Quantises; out gets the values or the scales, spare takes the other ones.
+static dgm_status store_integers(const dgm_import_weight *t, const float *real, void *out,
+                                 dgm_error *err)
+{
+    size_t n = (size_t)t->rows * (size_t)t->cols;
+    bool i8 = t->type == DGM_TYPE_I8, data = t->part == PART_DATA;
+    size_t spare_size = data ? (size_t)t->rows * sizeof(float) : n * (i8 ? 1 : 2);
+    void *spare = dgm_malloc(spare_size);
+    if (!spare) return dgm_no_memory(err);
+    void *q = data ? out : spare;
+    float *scale = data ? spare : out;
+    bool good = i8 ? dgm_quantize_i8(real, t->rows, t->cols, q, scale)
+                   : dgm_quantize_i16(real, t->rows, t->cols, 15, q, scale);
+    dgm_free(spare);
+    return good ? DGM_OK : not_finite(t, err);
+}
+
+static dgm_status produce(void *arg, void *out, size_t bytes, dgm_error *err)
+{
+    (void)bytes;
+    const dgm_import_weight *t = arg;
+    float *real = dgm_malloc((size_t)t->rows * (size_t)t->cols * sizeof *real);
+    if (!real) return dgm_no_memory(err);
+    t->fetch(t->source, real);
+    bool integer = t->type == DGM_TYPE_I8 || t->type == DGM_TYPE_I16;
+    dgm_status st = integer ? store_integers(t, real, out, err) : store_floats(t, real, out, err);
+    dgm_free(real);
+    return st;
+}
+
+static dgm_status add_weight(dgm_import_job *job, const dgm_import_weight *proto, const char *name,
+                             dgm_import_weight **out, dgm_error *err)
+{
+    DGM_FAIL_IF(strlen(name) > DGM_GGUF_MAX_NAME, err, DGM_ERR_ARGUMENT, "name too long: %s", name);
+    dgm_import_weight *t = dgm_malloc(sizeof *t);
+    if (!t) return dgm_no_memory(err);
+    *t = *proto;
+    strcpy(t->name, name);
+    t->next = job->weights;
+    job->weights = t;
+    *out = t;
+    return DGM_OK;
+}
+
+dgm_status dgm_import_matrix(dgm_import_job *job, const char *name, int rows, int cols,
+                             int input_type, dgm_import_fetch fetch, const void *source,
+                             dgm_error *err)
+{
+    dgm_import_weight proto = {.rows = rows, .cols = cols, .fetch = fetch, .source = source};
+    proto.type = job->storage < 0 ? input_type : job->storage;
+    dgm_import_weight *t;
+    DGM_TRY(add_weight(job, &proto, name, &t, err));
+    const int shape[2] = {rows, cols};
+    dgm_gguf_add_produced(job->w, name, (dgm_tensor_type)proto.type, 2, shape, produce, t);
+    if (proto.type != DGM_TYPE_I8 && proto.type != DGM_TYPE_I16) return DGM_OK;
+    char scale[DGM_GGUF_MAX_NAME + 8];
+    dgm_scale_name(scale, name);
+    const int size = proto.type == DGM_TYPE_I8 ? rows : 1;
+    proto.part = PART_SCALE;
+    DGM_TRY(add_weight(job, &proto, name, &t, err));
+    dgm_gguf_add_produced(job->w, scale, DGM_TYPE_F32, 1, &size, produce, t);
+    return DGM_OK;
+}
+
+dgm_status dgm_import_vector(dgm_import_job *job, const char *name, int size,
+                             dgm_import_fetch fetch, const void *source, dgm_error *err)
+{
+    const dgm_import_weight proto = {
+        .rows = 1, .cols = size, .type = DGM_TYPE_F32, .fetch = fetch, .source = source};
+    dgm_import_weight *t;
+    DGM_TRY(add_weight(job, &proto, name, &t, err));
+    dgm_gguf_add_produced(job->w, name, DGM_TYPE_F32, 1, &size, produce, t);
+    return DGM_OK;
+}
+
+// ---- general keys -----------------------------------------------------------------------------
+
+const char *dgm_import_language(const char *code)
+{
+    static const char table[][2][4] = {
+        {"afr", "af"}, {"ara", "ar"}, {"bel", "be"}, {"ben", "bn"}, {"bul", "bg"}, {"cat", "ca"},
+        {"ces", "cs"}, {"cym", "cy"}, {"dan", "da"}, {"deu", "de"}, {"ell", "el"}, {"eng", "en"},
+        {"epo", "eo"}, {"est", "et"}, {"eus", "eu"}, {"fas", "fa"}, {"fin", "fi"}, {"fra", "fr"},
+        {"gle", "ga"}, {"glg", "gl"}, {"heb", "he"}, {"hin", "hi"}, {"hrv", "hr"}, {"hun", "hu"},
+        {"hye", "hy"}, {"ind", "id"}, {"isl", "is"}, {"ita", "it"}, {"jpn", "ja"}, {"kat", "ka"},
+        {"kaz", "kk"}, {"kor", "ko"}, {"lat", "la"}, {"lav", "lv"}, {"lit", "lt"}, {"mkd", "mk"},
+        {"mlt", "mt"}, {"msa", "ms"}, {"nld", "nl"}, {"nno", "nn"}, {"nob", "nb"}, {"nor", "no"},
+        {"pol", "pl"}, {"por", "pt"}, {"ron", "ro"}, {"rus", "ru"}, {"slk", "sk"}, {"slv", "sl"},
+        {"spa", "es"}, {"sqi", "sq"}, {"srp", "sr"}, {"swa", "sw"}, {"swe", "sv"}, {"tam", "ta"},
+        {"tel", "te"}, {"tha", "th"}, {"tur", "tr"}, {"ukr", "uk"}, {"urd", "ur"}, {"vie", "vi"},
+        {"zho", "zh"},
+    };
+    for (size_t i = 0; code && i < sizeof table / sizeof *table; i++)
+        if (strcmp(code, table[i][0]) == 0) return table[i][1];
+    return code;
+}
+
+static void set_text(dgm_import_job *job, const char *key, const char *value)
+{
+    if (value && value[0]) dgm_gguf_set_string(job->w, key, value);
+}
+
+static void set_language(dgm_import_job *job, const char *key, const char *option,
+                         const char *found)
+{
+    const char *code = dgm_import_language(option ? option : found);
+    if (code && code[0]) dgm_gguf_set_strings(job->w, key, &code, 1);
+}
+
+// The last part of the folder's path.
+static void set_folder_name(dgm_import_job *job)
+{
+    size_t end = strlen(job->dir), begin;
+    while (end > 0 && job->dir[end - 1] == '/') end--;
+    for (begin = end; begin > 0 && job->dir[begin - 1] != '/';) begin--;
+    char name[256];
+    size_t n = end - begin < sizeof name ? end - begin : sizeof name - 1;
+    memcpy(name, job->dir + begin, n);
+    name[n] = 0;
+    if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0) set_text(job, "general.name", name);
+}
+
+void dgm_import_general(dgm_import_job *job, const char *architecture, const char *source_language,
+                        const char *target_language)
+{
+    const dgm_import_options *o = &job->options;
+    dgm_gguf_set_string(job->w, "general.architecture", "dragoman");
+    set_folder_name(job);
+    set_text(job, "general.name", o->name);
+    set_text(job, "general.description", o->description);
+    set_text(job, "general.license", o->license);
+    set_text(job, "general.author", o->author);
+    set_text(job, "general.source.url", o->url);
+    set_text(job, "dragoman.card", o->card);
+    dgm_gguf_set_u32(job->w, "dragoman.format_version", DGM_FORMAT_VERSION);
+    dgm_gguf_set_string(job->w, "dragoman.architecture", architecture);
+    dgm_gguf_set_string(job->w, "dragoman.producer", "dragoman " DGM_VERSION);
+    set_language(job, "dragoman.languages.source", o->source_language, source_language);
+    set_language(job, "dragoman.languages.target", o->target_language, target_language);
+}
+
+dgm_status dgm_import_write(dgm_import_job *job, dgm_error *err)
+{
+    return dgm_gguf_write(job->w, job->output, err);
+}
+
+// ---- the import -------------------------------------------------------------------------------
+
+static dgm_status unknown_format(const char *format, dgm_error *err)
+{
+    char list[256] = "";
+    for (const dgm_importer *i = dgm_importers; i->run; i++) {
+        if (strlen(list) + strlen(i->info.name) + 3 > sizeof list) break;
+        if (list[0]) strcat(list, ", ");
+        strcat(list, i->info.name);
+    }
+    return dgm_fail(err, DGM_ERR_ARGUMENT, "unknown import format '%.60s', expected one of: %s",
+                    format, list);
+}
+
+static dgm_status choose_storage(const char *type, int *out, dgm_error *err)
+{
+    static const int types[] = {DGM_TYPE_F32, DGM_TYPE_F16, DGM_TYPE_BF16, DGM_TYPE_I16,
+                                DGM_TYPE_I8};
+    *out = -1;
+    if (!type) return DGM_OK;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        if (strcmp(type, dgm_tensor_type_name(types[i])) != 0) continue;
+        *out = types[i];
+        return DGM_OK;
+    }
+    return dgm_fail(err, DGM_ERR_ARGUMENT,
+                    "unknown storage type '%.60s', expected one of: f32, f16, bf16, i16, i8", type);
+}
+
+dgm_status dgm_import_run(const char *format, const char *dir, const char *output,
+                          const dgm_import_options *options, dgm_error *err)
+{
+    const dgm_importer *importer = dgm_importers;
+    while (importer->run && strcmp(importer->info.name, format) != 0) importer++;
+    if (!importer->run) return unknown_format(format, err);
+    dgm_import_job job = {.dir = dir, .output = output};
+    if (options) job.options = *options;
+    DGM_TRY(choose_storage(job.options.type, &job.storage, err));
+    DGM_TRY(dgm_gguf_writer_open(&job.w, err));
+    dgm_status st = importer->run(&job, err);
+    dgm_gguf_writer_close(&job.w);
+    while (job.weights) {
+        dgm_import_weight *next = job.weights->next;
+        dgm_free(job.weights);
+        job.weights = next;
+    }
+    return st;
+}
