@@ -43,14 +43,14 @@ LIBS := -lsentencepiece -ljansson -lutf8proc -lz -lm -lpthread -lstdc++
 # ---- library -------------------------------------------------------------------------------
 BASE := status mem arena mapfile bytes threads clock sort json
 KERNEL := cpu kernels ref/gemm_f32_c ref/rows_c ref/attend_c ref/gates_c ref/topk_c
-FORMAT := gguf_read gguf_get gguf_write quantize modelfile
+FORMAT := gguf_read gguf_get gguf_write quantize modelfile safetensors spm_list marian_config import import_huggingface
 TEXT := unicode spm_check vocab abbrev tokenize detokenize sentences split bleu_tokenize metrics bootstrap
 BACKEND := cpu/weights_cpu cpu/ops_cpu cpu/rank_cpu
 MODEL := model rows model_table transformer_load transformer
 VOCABSEL := all
 SCORE := length prefix
 SEARCH := search search_table admit generation tree beam greedy finish
-ENGINE :=
+ENGINE := tool_import
 CXX_SRC := src/text/spm_shim.cc
 
 LIB_SRC := $(BASE:%=src/base/%.c) $(KERNEL:%=src/kernel/%.c) $(FORMAT:%=src/format/%.c) \
