@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: MIT
+// Beam search against the list of all translations.
+//
+// A vocabulary of three words and at most three of them in a row make 40 translations. They are
+// scored here one by one, with teacher-forced steps and a rank that keeps everything; a beam that
+// is wider than the list must return it in order, under every policy. The same list tells whether
+// prefixes, ensembles, scorers and vocabulary selection do what they should.
+#define _GNU_SOURCE
+#include "unit/search_toy.h"
+
+enum { VOCAB = 6, WORDS = 3, LONGEST = 3, ALL = 40, WIDE = 160, SPARE = VOCAB - 1 };
+
+// ---- the list of all translations ---------------------------------------------------------------
+
+typedef struct listed {
+    int32_t tokens[LONGEST + 4];
+    int count;
+    float sum, score;
+    float words[LONGEST + 5];
+    float align[(LONGEST + 5) * 4]; // with the end symbol's
+} listed;
+
+typedef struct walk {
+    const toy *const *models;
+    int parts;
+    dgm_mix mix;
+    dgm_exec *exec;
+    dgm_state *states[DGM_PARTS_MAX];
+    const dgm_candidates *candidates;
+    bool force_end, allow_unk;
+    float penalty;
+    int longest;
+    listed list[ALL * 8];
+    int count;
+} walk;
+
+static void walk_rank(walk *w, const dgm_mat *hidden, float base, float *score)
+{
+    float best[VOCAB];
+    int32_t token[VOCAB];
+    dgm_rank_part parts[DGM_PARTS_MAX];
+    for (int i = 0; i < w->parts; i++)
+        parts[i] = (dgm_rank_part){dgm_model_output(w->models[i]->model), hidden[i],
+                                   1.0f / (float)w->parts};
+    const dgm_terms terms = {.base = base, .lambda = 1};
+    const dgm_rank rank = {.parts = parts,
+                           .part_count = w->parts,
+                           .mix = w->mix,
+                           .normalise = true,
+                           .rows = 1,
+                           .k = VOCAB,
+                           .candidates = w->candidates ? &w->candidates : NULL,
+                           .terms = &terms,
+                           .score = best,
+                           .token = token};
+    dgm_op_rank(w->exec, &rank);
+    for (int v = 0; v < VOCAB; v++) score[v] = -INFINITY;
+    for (int i = 0; i < VOCAB; i++)
+        if (token[i] >= 0) score[token[i]] = best[i];
+}
+
+static void walk_feed(walk *w, const int32_t *rows, int32_t token, int32_t *next, float *align,
+                      dgm_mat *hidden)
+{
+    dgm_error err = {{0}};
+    for (int i = 0; i < w->parts; i++) {
+        const dgm_step_row step = {.parent = rows[i], .token = {token, DGM_NO_TOKEN}};
+        float *const weights[1] = {align};
+        dgm_step_result out = {.rows = &next[i], .align = i == 0 ? weights : NULL};
+        if (dgm_step(w->states[i], 1, &step, &out, &err) != DGM_OK) fail_msg("%s", err.text);
+        hidden[i] = out.hidden;
+    }
+}
+
+static void walk_from(walk *w, const int32_t *rows, int32_t token, listed *path)
+{
+    int32_t next[DGM_PARTS_MAX];
+    dgm_mat hidden[DGM_PARTS_MAX];
+    float score[VOCAB];
+    const float base = path->sum;
+    walk_feed(w, rows, token, next, path->align + path->count * 4, hidden);
+    walk_rank(w, hidden, base, score);
+    listed *done = &w->list[w->count++];
+    assert_true(w->count <= ALL * 8);
+    *done = *path;
+    done->sum = w->force_end && path->count == w->longest ? base : score[TOY_EOS];
+    done->words[path->count] = done->sum - base;
+    done->score = dgm_length_normalise(done->sum, path->count + 1, w->penalty);
+    if (path->count == w->longest) return;
+    for (int v = w->allow_unk ? TOY_UNK : TOY_UNK + 1; v < SPARE; v++) {
+        if (score[v] == -INFINITY) continue;
+        path->tokens[path->count] = v;
+        path->words[path->count++] = score[v] - base;
+        path->sum = score[v];
+        walk_from(w, next, v, path);
+        path->count--;
+        path->sum = base;
+    }
+}
+
+static int by_score(const void *a, const void *b)
+{
+    const float x = ((const listed *)a)->score, y = ((const listed *)b)->score;
+    return x > y ? -1 : x < y;
+}
+
+// All translations of toy_source, best first.
+static void walk_all(walk *w)
+{
+    const dgm_limits limits = {.slots = 1, .rows = ALL * 8, .source = 8, .target = LONGEST + 8};
+    dgm_error err = {{0}};
+    size_t bytes = dgm_rank_bytes(w->models[0]->backend, 1, w->parts, VOCAB);
+    for (int i = 0; i < w->parts; i++) bytes += dgm_state_bytes(w->models[i]->model, &limits);
+    assert_int_equal(dgm_exec_open(w->models[0]->backend, bytes, &w->exec, &err), DGM_OK);
+    const dgm_source source = {toy_source, 4};
+    int32_t rows[DGM_PARTS_MAX];
+    int32_t token = SPARE;
+    const dgm_model_info *info = dgm_model_describe(w->models[0]->model);
+    for (int i = 0; i < w->parts; i++) {
+        int32_t slot;
+        if (dgm_state_open(w->models[i]->model, w->exec, &limits, &w->states[i], &err) != DGM_OK)
+            fail_msg("%s", err.text);
+        assert_int_equal(dgm_encode(w->states[i], 1, &source, &slot, &err), DGM_OK);
+        assert_int_equal(dgm_start(w->states[i], 1, &slot, &rows[i], &err), DGM_OK);
+    }
+    for (int i = 0; i < info->target_prefix_count; i++) { // the model's own first tokens
+        dgm_mat hidden[DGM_PARTS_MAX];
+        walk_feed(w, rows, token, rows, NULL, hidden);
+        token = info->target_prefix[i];
+    }
+    listed path = {.count = 0};
+    w->count = 0;
+    walk_from(w, rows, token, &path);
+    qsort(w->list, (size_t)w->count, sizeof *w->list, by_score);
+    dgm_exec_close(&w->exec);
+}
+
+static void open_random(toy *m, uint64_t seed)
+{
+    const toy_spec spec = {
+        .vocab = VOCAB, .positions = 12, .width = 16, .heads = 2, .seed = seed, .gain = 0.9f};
+    toy_open(m, &spec);
+}
+
+static walk *new_walk(const toy *const *models, int parts)
+{
+    walk *w = dgm_calloc(1, sizeof *w);
+    assert_non_null(w);
+    w->models = models;
+    w->parts = parts;
+    w->penalty = 1;
+    w->longest = LONGEST;
+    return w;
+}
+
+static dgm_search_config wide_config(dgm_finish finish)
+{
+    dgm_search_config c = toy_config(WIDE, finish);
+    c.nbest = ALL;
+    c.max_length = LONGEST;
+    c.places = 1;
+    c.margin = 1e30f;
+    c.word_scores = c.alignment = true;
+    return c;
+}
+
+// Rounding of a sum: rank adds its parts in another order than the list.
+static const float close_enough = 2e-5f;
+
+static void compare_hypothesis(const toy_hypothesis *h, const listed *l)
+{
+    assert_int_equal(h->count, l->count);
+    assert_memory_equal(h->tokens, l->tokens, (size_t)l->count * sizeof *l->tokens);
+    assert_true(fabsf(h->sum - l->sum) < close_enough * 4);
+    assert_true(fabsf(h->score - l->score) < close_enough * 4);
+    for (int t = 0; t <= l->count; t++) assert_true(fabsf(h->words[t] - l->words[t]) < 1e-4f);
+    for (int i = 0; i < l->count * 4; i++) assert_true(fabsf(h->align[i] - l->align[i]) < 1e-5f);
+}
+
+// Every translation is there once, at its score, and the list falls. (Scores within rounding of each
+// other may change places, so lists are matched by tokens.)
+static void compare_list(const toy_answer *a, const walk *w)
+{
+    assert_int_equal(a->count, w->count);
+    for (int i = 0; i < w->count; i++) {
+        const listed *l = &w->list[i];
+        int at = 0;
+        while (at < a->count &&
+               (a->h[at].count != l->count ||
+                memcmp(a->h[at].tokens, l->tokens, (size_t)l->count * sizeof *l->tokens) != 0))
+            at++;
+        assert_true(at < a->count);
+        compare_hypothesis(&a->h[at], l);
+        assert_true(at == i || fabsf(l->score - w->list[at].score) < close_enough);
+        if (i > 0) assert_true(a->h[i].score <= a->h[i - 1].score);
+    }
+}
+
+// ---- tests ------------------------------------------------------------------------------------
+
+static void test_every_policy(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        toy m;
+        open_random(&m, seed);
+        const toy *models[] = {&m};
+        walk *w = new_walk(models, 1);
+        for (int finish = 0; finish < DGM_FINISH_COUNT; finish++) {
+            dgm_search_config c = wide_config((dgm_finish)finish);
+            c.length_penalty = w->penalty = (float)(seed % 3) * 0.5f;
+            w->force_end = finish == DGM_FINISH_HUGGINGFACE;
+            walk_all(w);
+            assert_int_equal(w->count, ALL);
+            const toy_answer a = toy_translate(&m, &c);
+            compare_list(&a, w);
+        }
+        dgm_free(w);
+        toy_close(&m);
+    }
+}
+
+// The margin is a bound on raw sums: whatever it stops at, the best translation is found.
+static void test_margin_is_exact_on_sums(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        toy m;
+        open_random(&m, seed);
+        const toy *models[] = {&m};
+        walk *w = new_walk(models, 1);
+        w->penalty = 0;
+        walk_all(w);
+        dgm_search_config c = wide_config(DGM_FINISH_MARGIN);
+        c.length_penalty = 0;
+        c.nbest = 1;
+        c.margin = 0;
+        const toy_answer a = toy_translate(&m, &c);
+        compare_hypothesis(&a.h[0], &w->list[0]);
+        dgm_free(w);
+        toy_close(&m);
+    }
+}
+
+static bool starts_with(const listed *l, const int32_t *prefix, int count)
+{
+    return l->count >= count && memcmp(l->tokens, prefix, (size_t)count * sizeof *prefix) == 0;
+}
+
+// Forced tokens score what the model gives them; the rest is searched freely.
+static void test_prefix(void **state)
+{
+    (void)state;
+    static const int32_t prefixes[][LONGEST] = {{3}, {4, 2}, {TOY_UNK, 3}, {2, 2, 4}};
+    static const int counts[] = {1, 2, 2, 3};
+    toy m;
+    open_random(&m, 5);
+    const toy *models[] = {&m};
+    walk *w = new_walk(models, 1);
+    for (int i = 0; i < 4; i++) {
+        for (int finish = 0; finish < DGM_FINISH_COUNT; finish++) {
+            w->allow_unk = prefixes[i][0] == TOY_UNK;
+            w->force_end = finish == DGM_FINISH_HUGGINGFACE;
+            walk_all(w);
+            dgm_search_config c = wide_config((dgm_finish)finish);
+            toy_search t;
+            toy_answer a;
+            toy_search_open(&t, &c, models, 1, NULL);
+            const dgm_search_request r = {
+                .source = {toy_source, 4}, .prefix = prefixes[i], .prefix_count = counts[i]};
+            toy_run(&t, &r, 1, &a);
+            int at = 0;
+            for (int j = 0; j < w->count && at < a.count; j++) {
+                if (!starts_with(&w->list[j], prefixes[i], counts[i])) continue;
+                // Behind a forced unknown word the search is not allowed another one.
+                bool again = false;
+                for (int k = counts[i]; k < w->list[j].count; k++)
+                    again |= w->list[j].tokens[k] == TOY_UNK;
+                if (!again) compare_hypothesis(&a.h[at++], &w->list[j]);
+            }
+            assert_int_equal(at, a.count);
+            toy_search_close(&t);
+        }
+    }
+    dgm_free(w);
+    toy_close(&m);
+}
+
+// Tokens that the model wants before every sentence are fed, not scored and not shown.
+static void test_model_prefix(void **state)
+{
+    (void)state;
+    toy_spec spec = {.vocab = VOCAB,
+                     .positions = 12,
+                     .width = 16,
+                     .heads = 2,
+                     .seed = 9,
+                     .gain = 0.9f,
+                     .prefix = {4, 2},
+                     .prefix_count = 2};
+    toy m;
+    toy_open(&m, &spec);
+    const toy *models[] = {&m};
+    walk *w = new_walk(models, 1);
+    walk_all(w);
+    const dgm_search_config c = wide_config(DGM_FINISH_REFILL);
+    const toy_answer a = toy_translate(&m, &c);
+    compare_list(&a, w);
+    dgm_free(w);
+    toy_close(&m);
+}
+
+// A model with itself is the model; two different ones are their mean, in both mixes.
+static void test_ensembles(void **state)
+{
+    (void)state;
+    toy m[2];
+    open_random(&m[0], 3);
+    open_random(&m[1], 4);
+    const toy *twice[] = {&m[0], &m[0], &m[0]}, *both[] = {&m[0], &m[1]};
+    dgm_search_config c = wide_config(DGM_FINISH_REFILL);
+    const toy_answer alone = toy_translate(&m[0], &c);
+    for (int mix = 0; mix < DGM_MIX_COUNT; mix++) {
+        c.mix = (dgm_mix)mix;
+        toy_search t;
+        toy_answer a;
+        const dgm_search_request r = {.source = {toy_source, 4}};
+        for (int parts = 2; parts <= 3; parts++) {
+            toy_search_open(&t, &c, twice, parts, NULL);
+            toy_run(&t, &r, 1, &a);
+            toy_search_close(&t);
+            for (int i = 0; i < a.count; i++) {
+                assert_int_equal(a.h[i].count, alone.h[i].count);
+                assert_memory_equal(a.h[i].tokens, alone.h[i].tokens, sizeof a.h[i].tokens);
+                assert_true(fabsf(a.h[i].sum - alone.h[i].sum) < 1e-5f);
+            }
+        }
+        toy_search_open(&t, &c, both, 2, NULL);
+        toy_run(&t, &r, 1, &a);
+        toy_search_close(&t);
+        walk *w = new_walk(both, 2);
+        w->mix = (dgm_mix)mix;
+        walk_all(w);
+        compare_list(&a, w);
+        dgm_free(w);
+    }
+    toy_close(&m[0]);
+    toy_close(&m[1]);
+}
+
+// ---- scorers and selections of our own ----------------------------------------------------------
+
+static const int32_t two_words[] = {TOY_EOS, 2, 4};
+static const dgm_candidates subset = {two_words, 3};
+static int inside; // sentences admitted and not left
+
+static dgm_status subset_admit(dgm_vocabsel *v, int place, const int32_t *source, int count,
+                               dgm_error *err)
+{
+    (void)v, (void)place, (void)source, (void)count, (void)err;
+    inside++;
+    return DGM_OK;
+}
+
+static const dgm_candidates *subset_select(dgm_vocabsel *v, int place, dgm_mat hidden)
+{
+    (void)v, (void)place;
+    assert_true(hidden.rows >= 1);
+    return &subset;
+}
+
+static void subset_leave(dgm_vocabsel *v, int place)
+{
+    (void)v, (void)place;
+    inside--;
+}
+
+static void test_selection(void **state)
+{
+    (void)state;
+    const dgm_vocabsel_ops ops = {
+        .name = "subset", .admit = subset_admit, .select = subset_select, .leave = subset_leave};
+    dgm_vocabsel vocabsel = {.ops = &ops};
+    toy m;
+    open_random(&m, 8);
+    const toy *models[] = {&m};
+    walk *w = new_walk(models, 1);
+    w->candidates = &subset;
+    walk_all(w);
+    assert_int_equal(w->count, 1 + 2 + 4 + 8);
+    const dgm_search_config c = wide_config(DGM_FINISH_SHRINK);
+    toy_search t;
+    toy_answer a;
+    toy_search_open(&t, &c, models, 1, &vocabsel);
+    const dgm_search_request r = {.source = {toy_source, 4}};
+    toy_run(&t, &r, 1, &a);
+    compare_list(&a, w);
+    toy_search_close(&t);
+    assert_int_equal(inside, 0);
+    dgm_free(w);
+    toy_close(&m);
+}
+
+// State: how often word 3 was used. Every use earns 0.5, a finished hypothesis 2 per use more.
+static dgm_status bonus_admit(dgm_scorer *s, int place, const dgm_score_sentence *sentence,
+                              int32_t *state, dgm_error *err)
+{
+    (void)s, (void)place, (void)err;
+    assert_int_equal(sentence->source_count, 4);
+    *state = 0;
+    return DGM_OK;
+}
+
+static void bonus_terms(dgm_scorer *s, int place, int32_t state, dgm_terms *t)
+{
+    (void)s, (void)place, (void)state;
+    static const int32_t ids[] = {3};
+    static const float values[] = {0.5f};
+    t->add_ids = ids;
+    t->add_values = values;
+    t->add_count = 1;
+}
+
+static int32_t bonus_advance(dgm_scorer *s, int place, int32_t state, int32_t token)
+{
+    (void)s, (void)place;
+    return state + (token == 3);
+}
+
+static float bonus_finish(dgm_scorer *s, int place, int32_t state, float score)
+{
+    (void)s, (void)place;
+    return score + 2.0f * (float)state;
+}
+
+static void bonus_leave(dgm_scorer *s, int place)
+{
+    (void)s, (void)place;
+}
+
+static void test_scorer(void **state)
+{
+    (void)state;
+    const dgm_scorer_ops ops = {.name = "bonus",
+                                .admit = bonus_admit,
+                                .terms = bonus_terms,
+                                .advance = bonus_advance,
+                                .finish = bonus_finish,
+                                .leave = bonus_leave};
+    dgm_scorer scorer = {.ops = &ops};
+    toy m;
+    open_random(&m, 2);
+    const toy *models[] = {&m};
+    walk *w = new_walk(models, 1);
+    walk_all(w);
+    for (int i = 0; i < w->count; i++) {
+        listed *l = &w->list[i];
+        int uses = 0;
+        for (int t = 0; t < l->count; t++) uses += l->tokens[t] == 3;
+        l->sum += 0.5f * (float)uses;
+        l->score = dgm_length_normalise(l->sum + 2.0f * (float)uses, l->count + 1, 1);
+        for (int t = 0; t < l->count; t++) l->words[t] += l->tokens[t] == 3 ? 0.5f : 0;
+    }
+    qsort(w->list, (size_t)w->count, sizeof *w->list, by_score);
+    const dgm_search_config c = wide_config(DGM_FINISH_MASK);
+    toy_search t;
+    toy_answer a;
+    toy_search_open(&t, &c, models, 1, NULL);
+    dgm_search_close(&t.search); // again, with the scorer
+    dgm_exec_close(&t.exec);
+    dgm_error err = {{0}};
+    assert_int_equal(dgm_exec_open(m.backend, toy_bytes(&c, models, 1), &t.exec, &err), DGM_OK);
+    const dgm_limits l = dgm_search_limits(&c, dgm_model_describe(m.model));
+    assert_int_equal(dgm_state_open(m.model, t.exec, &l, &t.states[0], &err), DGM_OK);
+    const dgm_search_part part = {t.states[0], 1};
+    assert_int_equal(
+        dgm_search_open(&t.search, t.exec, &c, &part, 1, NULL, &scorer, 1, &err), DGM_OK);
+    const dgm_search_request r = {.source = {toy_source, 4}};
+    toy_run(&t, &r, 1, &a);
+    compare_list(&a, w);
+    toy_search_close(&t);
+    dgm_free(w);
+    toy_close(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_policy), cmocka_unit_test(test_margin_is_exact_on_sums),
+        cmocka_unit_test(test_prefix),       cmocka_unit_test(test_model_prefix),
+        cmocka_unit_test(test_ensembles),    cmocka_unit_test(test_selection),
+        cmocka_unit_test(test_scorer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
