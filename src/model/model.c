@@ -285,3 +285,13 @@ int dgm_slot_length(const dgm_state *s, int32_t slot)
 {
     return s->slot_length[slot];
 }
+
+const dgm_model *dgm_state_model(const dgm_state *s)
+{
+    return s->model;
+}
+
+const dgm_limits *dgm_state_limits(const dgm_state *s)
+{
+    return &s->limits;
+}
