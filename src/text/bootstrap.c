@@ -7,7 +7,8 @@
 //
 //     p = (1 + #{ d_i - mean(d) > |observed| }) / (1 + samples)
 //
-// The 95 % interval is half the distance between the 2.5 % and 97.5 % quantiles.
+// and 1 for two systems that never differ. The half of the 95 % interval is half the distance
+// between the 2.5 % and 97.5 % quantiles.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,6 +81,10 @@ static void judge(const double *own, const double *other, int samples, dgm_boots
         wins += own[s] > other[s];
     }
     double mean = mean_of(differences, samples);
+    if (mean == 0) { // the same output: the formula would call that significant
+        out->wins = 0;
+        return;
+    }
     for (int s = 0; s < samples; s++) beyond += differences[s] - mean > observed;
     out->p = (beyond + 1.0) / (samples + 1.0);
     out->wins = (double)wins / samples;
