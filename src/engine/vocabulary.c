@@ -50,6 +50,7 @@ dgm_status dgm_vocabulary_load(const dgm_gguf *file, dgm_side side, dgm_vocab **
         .unk = spec.unk,
         .pad = spec.pad,
         .bos = spec.bos,
+        .drop_unk = spec.drop_unk,
     };
     dgm_status st = collect(spec.words, &words, &v.word_count, err);
     if (st == DGM_OK) st = collect(spec.extra, &extra, &v.extra_count, err);

@@ -249,6 +249,7 @@ static void set_decoding(reading *in)
     dgm_gguf_set_u32(w, "dragoman.decode.max_length", (uint32_t)c->max_length);
     dgm_gguf_set_u32(w, "dragoman.decode.max_source", (uint32_t)c->max_positions);
     dgm_gguf_set_bool(w, "dragoman.decode.allow_unk", true);
+    dgm_gguf_set_bool(w, "dragoman.decode.drop_unk", true); // as skip_special_tokens does
 }
 
 static void set_transformer(reading *in)

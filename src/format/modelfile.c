@@ -118,7 +118,7 @@ static dgm_status read_ids(const dgm_gguf *g, dgm_side side, dgm_need need, dgm_
     DGM_TRY(read_id(g, side, "unk", need, v->size, &v->unk, err));
     DGM_TRY(read_id(g, side, "pad", DGM_OPTIONAL, v->size, &v->pad, err));
     DGM_TRY(read_id(g, side, "bos", DGM_OPTIONAL, v->size, &v->bos, err));
-    return DGM_OK;
+    return dgm_gguf_get_bool(g, "dragoman.decode.drop_unk", DGM_OPTIONAL, &v->drop_unk, err);
 }
 
 static dgm_status read_vocab(const dgm_gguf *g, dgm_side side, dgm_vocab_spec *v, dgm_error *err)

@@ -42,6 +42,7 @@ typedef struct dgm_vocab_spec {
     const char *language;   // of the tokeniser's rules; "" if absent
     dgm_gguf_strings extra; // spellings of the last extra.count ids
     int eos, unk, pad, bos;
+    bool drop_unk;         // dragoman.decode.drop_unk: the unknown token is not written
     const int32_t *prefix; // ids put before every sentence
     size_t prefix_count;
     bool append_eos;      // source

@@ -32,6 +32,7 @@ typedef struct spellings {
 struct dgm_vocab {
     dgm_vocab_kind kind;
     int32_t size, eos, unk, pad, bos;
+    bool drop_unk;
     dgm_spm *spm;
     int32_t *to_id;    // [pieces]
     int32_t *to_piece; // [size]
@@ -176,6 +177,7 @@ static dgm_status open_parts(dgm_vocab *v, const dgm_vocab_source *src, dgm_erro
     v->unk = src->unk;
     v->pad = src->pad;
     v->bos = src->bos;
+    v->drop_unk = src->drop_unk;
     if (v->spm && v->to_piece[v->unk] < 0) v->to_piece[v->unk] = dgm_spm_unk(v->spm);
     return DGM_OK;
 }
@@ -429,6 +431,12 @@ dgm_status dgm_vocab_encode(const dgm_vocab *v, dgm_text text, dgm_tokens *out, 
 
 // ---- decode --------------------------------------------------------------------------------
 
+// Tokens that make no text.
+static bool is_silent(const dgm_vocab *v, int32_t id)
+{
+    return dgm_vocab_is_control(v, id) || (v->drop_unk && id == v->unk);
+}
+
 typedef struct decode_job {
     dgm_writer *out;
     const size_t *from; // [pieces] index of the id that a piece came from
@@ -457,7 +465,7 @@ static void place_controls(const dgm_vocab *v, const int32_t *ids, size_t count,
 {
     uint32_t end = 0;
     for (size_t i = 0; i < count; i++) {
-        if (dgm_vocab_is_control(v, ids[i])) spans[i] = (dgm_span){end, end};
+        if (is_silent(v, ids[i])) spans[i] = (dgm_span){end, end};
         end = spans[i].end;
     }
 }
@@ -476,7 +484,7 @@ static dgm_status decode_spm(const dgm_vocab *v, const int32_t *ids, size_t coun
     dgm_status st = pieces && from ? DGM_OK : dgm_no_memory(err);
     size_t used = 0;
     for (size_t i = 0; st == DGM_OK && i < count; i++) {
-        if (dgm_vocab_is_control(v, ids[i])) continue;
+        if (is_silent(v, ids[i])) continue;
         pieces[used] = v->to_piece[ids[i]];
         from[used++] = i;
     }
@@ -507,7 +515,7 @@ static dgm_status decode_words(const dgm_vocab *v, const int32_t *ids, size_t co
     dgm_status st = words && where ? DGM_OK : dgm_no_memory(err);
     size_t used = 0;
     for (size_t i = 0; st == DGM_OK && i < count; i++)
-        if (!dgm_vocab_is_control(v, ids[i])) words[used++] = v->words.items[ids[i]];
+        if (!is_silent(v, ids[i])) words[used++] = v->words.items[ids[i]];
     if (st == DGM_OK) {
         if (v->tokenizer == DGM_TOKENIZER_MOSES)
             st = dgm_moses_detokenize(words, used, v->language, false, out, where, err);
@@ -517,7 +525,7 @@ static dgm_status decode_words(const dgm_vocab *v, const int32_t *ids, size_t co
     }
     if (st == DGM_OK && spans)
         for (size_t i = 0, k = 0; i < count; i++)
-            if (!dgm_vocab_is_control(v, ids[i])) {
+            if (!is_silent(v, ids[i])) {
                 spans[i] = (dgm_span){(uint32_t)where[k].begin, (uint32_t)where[k].end};
                 k++;
             }
