@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT
+// The shared keys of a model file: which files are models, defaults, ranges, vocabularies.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "format/modelfile.h"
+
+static char path[64];
+static dgm_gguf_writer *w;
+static dgm_gguf *g;
+static dgm_error err;
+
+static int setup(void **state)
+{
+    (void)state;
+    snprintf(path, sizeof path, "/tmp/dgm-modelfile-%ld.gguf", (long)getpid());
+    return 0;
+}
+
+// A new writer with the keys that every model has.
+static void begin(void)
+{
+    assert_int_equal(dgm_gguf_writer_open(&w, &err), DGM_OK);
+    dgm_gguf_set_string(w, "general.architecture", "dragoman");
+    dgm_gguf_set_u32(w, "dragoman.format_version", 1);
+    dgm_gguf_set_string(w, "dragoman.architecture", "transformer");
+}
+
+static void put_pieces(const char *side, uint32_t size)
+{
+    char key[64];
+#define KEY(rest) (snprintf(key, sizeof key, "dragoman.%s.%s", side, rest), key)
+    dgm_gguf_set_string(w, KEY("vocab.kind"), "sentencepiece");
+    dgm_gguf_set_u32(w, KEY("vocab.size"), size);
+    dgm_gguf_set_array(w, KEY("vocab.sentencepiece"), DGM_META_U8, "spm", 3);
+    dgm_gguf_set_i32(w, KEY("eos"), 0);
+    dgm_gguf_set_i32(w, KEY("unk"), 1);
+#undef KEY
+}
+
+static void put_words(void)
+{
+    static const char *const words[] = {"</s>", "<unk>", "Haus"};
+    dgm_gguf_set_string(w, "dragoman.target.vocab.kind", "words");
+    dgm_gguf_set_u32(w, "dragoman.target.vocab.size", 3);
+    dgm_gguf_set_strings(w, "dragoman.target.vocab.words", words, 3);
+    dgm_gguf_set_string(w, "dragoman.target.vocab.tokenizer", "moses");
+    dgm_gguf_set_string(w, "dragoman.target.vocab.language", "de");
+    dgm_gguf_set_i32(w, "dragoman.target.eos", 0);
+    dgm_gguf_set_i32(w, "dragoman.target.unk", 1);
+}
+
+static dgm_status finish(void)
+{
+    assert_int_equal(dgm_gguf_write(w, path, &err), DGM_OK);
+    dgm_gguf_writer_close(&w);
+    dgm_status st = dgm_modelfile_open(&g, path, &err);
+    unlink(path);
+    return st;
+}
+
+// The message without the path before it.
+static const char *message(void)
+{
+    const char *colon = strstr(err.text, "': ");
+    return strncmp(err.text, "'/tmp/", 6) == 0 && colon ? colon + 3 : err.text;
+}
+
+static void test_identity(void **state)
+{
+    (void)state;
+    begin();
+    assert_int_equal(finish(), DGM_OK);
+    assert_string_equal(dgm_modelfile_architecture(g), "transformer");
+    dgm_gguf_close(&g);
+
+    begin();
+    dgm_gguf_set_u32(w, "dragoman.format_version", 2);
+    assert_int_equal(finish(), DGM_ERR_VERSION);
+    assert_string_equal(message(),
+                        "model is newer than this program (format 2, this program reads 1)");
+    assert_null(g);
+
+    begin();
+    dgm_gguf_set_string(w, "general.architecture", "llama");
+    assert_int_equal(finish(), DGM_ERR_FORMAT);
+    assert_string_equal(message(), "not a Dragoman model (its architecture is 'llama')");
+
+    begin();
+    dgm_gguf_unset(w, "dragoman.architecture");
+    assert_int_equal(finish(), DGM_ERR_FORMAT);
+    assert_string_equal(message(), "key 'dragoman.architecture' is missing");
+
+    assert_int_equal(dgm_modelfile_open(&g, "/nonexistent", &err), DGM_ERR_IO);
+    assert_string_equal(err.text, "cannot open '/nonexistent': No such file or directory");
+}
+
+static void test_decode_defaults(void **state)
+{
+    (void)state;
+    dgm_decode_spec d;
+    begin();
+    assert_int_equal(finish(), DGM_OK);
+    assert_int_equal(dgm_modelfile_decode(g, &d, &err), DGM_OK);
+    assert_int_equal(d.beam, 4);
+    assert_string_equal(dgm_finish_names[d.finish], "refill");
+    assert_int_equal(d.precision, -1);
+    assert_true(d.length_penalty == 1 && d.word_penalty == 0 && d.max_length_factor == 0);
+    assert_true(d.max_length == 256 && d.max_source == 256 && !d.allow_unk);
+    assert_true(d.align_layer == -1 && d.align_head == -1 && !d.self_normalised);
+    dgm_gguf_close(&g);
+}
+
+static void test_decode_values(void **state)
+{
+    (void)state;
+    dgm_decode_spec d;
+    begin();
+    dgm_gguf_set_u32(w, "dragoman.decode.beam", 6);
+    dgm_gguf_set_string(w, "dragoman.decode.finish", "huggingface");
+    dgm_gguf_set_string(w, "dragoman.decode.precision", "i8");
+    dgm_gguf_set_f32(w, "dragoman.decode.length_penalty", 0.6f);
+    dgm_gguf_set_u32(w, "dragoman.decode.max_length", 510);
+    dgm_gguf_set_bool(w, "dragoman.decode.allow_unk", true);
+    dgm_gguf_set_i32(w, "dragoman.align.layer", 3);
+    assert_int_equal(finish(), DGM_OK);
+    assert_int_equal(dgm_modelfile_decode(g, &d, &err), DGM_OK);
+    assert_true(d.beam == 6 && d.max_length == 510 && d.allow_unk && d.align_layer == 3);
+    assert_string_equal(dgm_finish_names[d.finish], "huggingface");
+    assert_string_equal(dgm_precision_names[d.precision], "i8");
+    dgm_gguf_close(&g);
+
+    begin();
+    dgm_gguf_set_u32(w, "dragoman.decode.beam", 0);
+    assert_int_equal(finish(), DGM_OK);
+    assert_int_equal(dgm_modelfile_decode(g, &d, &err), DGM_ERR_FORMAT);
+    assert_string_equal(err.text, "key 'dragoman.decode.beam' is 0, expected 1 to 4096");
+    dgm_gguf_close(&g);
+
+    begin();
+    dgm_gguf_set_f32(w, "dragoman.decode.length_penalty", 0.0f / 0.0f);
+    assert_int_equal(finish(), DGM_OK);
+    assert_int_equal(dgm_modelfile_decode(g, &d, &err), DGM_ERR_FORMAT);
+    dgm_gguf_close(&g);
+
+    begin();
+    dgm_gguf_set_string(w, "dragoman.decode.finish", "never");
+    assert_int_equal(finish(), DGM_OK);
+    assert_int_equal(dgm_modelfile_decode(g, &d, &err), DGM_ERR_FORMAT);
+    assert_string_equal(err.text, "key 'dragoman.decode.finish' is 'never', expected one of: "
+                                  "margin, shrink, mask, refill, huggingface");
+    dgm_gguf_close(&g);
+}
+
+static void test_shared_vocab(void **state)
+{
+    (void)state;
+    static const char *const extra[] = {"<pad>"};
+    const int32_t map[] = {1, 0, -1, 2}, never[] = {4};
+    dgm_vocab_spec v;
+    begin();
+    put_pieces("source", 5);
+    dgm_gguf_set_array(w, "dragoman.source.vocab.map", DGM_META_I32, map, 4);
+    dgm_gguf_set_strings(w, "dragoman.source.vocab.extra", extra, 1);
+    dgm_gguf_set_i32(w, "dragoman.source.pad", 4);
+    dgm_gguf_set_i32(w, "dragoman.target.start", 4);
+    dgm_gguf_set_array(w, "dragoman.target.never", DGM_META_I32, never, 1);
+    assert_int_equal(finish(), DGM_OK);
+    assert_int_equal(dgm_modelfile_vocab(g, DGM_SOURCE, &v, &err), DGM_OK);
+    assert_true(!v.shared && v.kind == DGM_SPEC_SENTENCEPIECE && v.size == 5);
+    assert_true(v.model_size == 3 && v.map_count == 4 && v.map[2] == -1);
+    assert_true(v.eos == 0 && v.unk == 1 && v.pad == 4 && v.bos == -1 && v.append_eos);
+    assert_true(v.start == -1 && v.never_count == 0 && v.prefix_count == 0);
+    assert_int_equal(dgm_modelfile_vocab(g, DGM_TARGET, &v, &err), DGM_OK);
+    assert_true(v.shared && v.size == 5 && v.pad == 4 && v.start == 4);
+    assert_true(v.never_count == 1 && v.never[0] == 4);
+    dgm_gguf_text t;
+    assert_true(dgm_gguf_strings_next(&v.extra, &t) && t.size == 5);
+    dgm_gguf_close(&g);
+}
+
+static void test_word_vocab(void **state)
+{
+    (void)state;
+    const int32_t prefix[] = {2};
+    dgm_vocab_spec v;
+    begin();
+    put_pieces("source", 5);
+    dgm_gguf_set_array(w, "dragoman.source.prefix", DGM_META_I32, prefix, 1);
+    dgm_gguf_set_bool(w, "dragoman.source.append_eos", false);
+    put_words();
+    assert_int_equal(finish(), DGM_OK);
+    assert_int_equal(dgm_modelfile_vocab(g, DGM_SOURCE, &v, &err), DGM_OK);
+    assert_true(v.prefix_count == 1 && v.prefix[0] == 2 && !v.append_eos && !v.map);
+    assert_int_equal(dgm_modelfile_vocab(g, DGM_TARGET, &v, &err), DGM_OK);
+    assert_true(!v.shared && v.kind == DGM_SPEC_WORDS && v.size == 3 && v.words.count == 3);
+    assert_true(v.tokenizer == DGM_SPEC_TOKENIZER_MOSES && v.prefix_count == 0);
+    assert_string_equal(v.language, "de");
+    dgm_gguf_close(&g);
+}
+
+static void expect_vocab_error(dgm_side side, const char *text)
+{
+    dgm_vocab_spec v;
+    assert_int_equal(finish(), DGM_OK);
+    assert_int_equal(dgm_modelfile_vocab(g, side, &v, &err), DGM_ERR_FORMAT);
+    assert_string_equal(err.text, text);
+    dgm_gguf_close(&g);
+}
+
+static void test_vocab_errors(void **state)
+{
+    (void)state;
+    const int32_t far[] = {0, 5};
+    begin();
+    expect_vocab_error(DGM_SOURCE, "key 'dragoman.source.vocab.kind' is missing");
+    begin();
+    expect_vocab_error(DGM_TARGET, "key 'dragoman.source.vocab.kind' is missing");
+    begin();
+    put_pieces("source", 1);
+    expect_vocab_error(DGM_SOURCE, "key 'dragoman.source.vocab.size' is 1, expected 2 to 16777216");
+    begin();
+    put_pieces("source", 5);
+    dgm_gguf_set_i32(w, "dragoman.source.eos", 5);
+    expect_vocab_error(DGM_SOURCE, "key 'dragoman.source.eos' is 5, expected 0 to 4");
+    begin();
+    put_pieces("source", 5);
+    dgm_gguf_set_array(w, "dragoman.source.vocab.map", DGM_META_I32, far, 2);
+    expect_vocab_error(DGM_SOURCE,
+                       "key 'dragoman.source.vocab.map': element 1 is 5, expected -1 to 4");
+    begin();
+    put_pieces("source", 5);
+    dgm_gguf_set_array(w, "dragoman.target.never", DGM_META_I32, far, 2);
+    expect_vocab_error(DGM_TARGET, "key 'dragoman.target.never': element 1 is 5, expected 0 to 4");
+    begin();
+    put_words();
+    dgm_gguf_set_u32(w, "dragoman.target.vocab.size", 4);
+    expect_vocab_error(DGM_TARGET, "key 'dragoman.target.vocab.words' has 3 elements for 4 ids");
+    begin();
+    put_words();
+    dgm_gguf_set_string(w, "dragoman.target.vocab.tokenizer", "best");
+    expect_vocab_error(DGM_TARGET, "key 'dragoman.target.vocab.tokenizer' is 'best', expected one "
+                                   "of: none, moses");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_identity),      cmocka_unit_test(test_decode_defaults),
+        cmocka_unit_test(test_decode_values), cmocka_unit_test(test_shared_vocab),
+        cmocka_unit_test(test_word_vocab),    cmocka_unit_test(test_vocab_errors),
+    };
+    return cmocka_run_group_tests(tests, setup, NULL);
+}
