@@ -31,9 +31,8 @@ static bool is_never(const dgm_search *s, int32_t token)
 static dgm_status check_request(const dgm_search *s, const dgm_search_request *r, dgm_error *err)
 {
     const dgm_model_info *info = s->info[0];
-    DGM_FAIL_IF(r->source.count < 1 || r->source.count > s->config.max_source, err,
-                DGM_ERR_ARGUMENT, "a source of %d tokens; it must have 1 to %d", r->source.count,
-                s->config.max_source);
+    DGM_FAIL_IF(r->source.count < 1 || r->source.count > s->source_limit, err, DGM_ERR_ARGUMENT,
+                "a source of %d tokens; it must have 1 to %d", r->source.count, s->source_limit);
     for (int i = 0; i < r->source.count; i++)
         DGM_FAIL_IF(r->source.ids[i] < 0 || r->source.ids[i] >= info->source_vocab, err,
                     DGM_ERR_ARGUMENT, "source token %d is not in the vocabulary of %d",

@@ -83,9 +83,10 @@ dgm_limits dgm_search_limits(const dgm_search_config *config, const dgm_model_in
     // The target holds the start symbol, the model's own prefix and max_length tokens: the end
     // symbol is never fed.
     const int target = config->max_length + 1 + info->target_prefix_count;
+    const int source = config->max_source;
     return (dgm_limits){.slots = config->places,
                         .rows = config->places * config->beam,
-                        .source = config->max_source,
+                        .source = source < info->max_source ? source : info->max_source,
                         .target = target < info->max_target ? target : info->max_target};
 }
 
@@ -182,7 +183,7 @@ static void lay_out(carve *c, dgm_search *s, int vocabulary)
     s->width = s->config.beam;
     s->k = k < vocabulary ? k : vocabulary;
     s->capacity = s->config.places * s->width;
-    s->node_capacity = 1 + s->width * s->config.max_length;
+    s->node_capacity = 1 + s->width * (s->config.max_length + 1);
     s->never = TAKE(c, int32_t, (size_t)s->never_count);
     s->merge_at = TAKE(c, int, (size_t)s->width);
     s->sources = TAKE(c, dgm_source, places);
@@ -230,14 +231,16 @@ static int merge_never(const dgm_search *s, int32_t *dst)
     }
 }
 
-// Longest target that every member's positions can hold.
-static int target_limit(const dgm_search *s)
+// Longest source and target that every member's positions can hold.
+static void set_lengths(dgm_search *s)
 {
-    int limit = s->config.max_length;
-    for (int i = 0; i < s->part_count; i++)
-        if (s->info[i]->max_target - s->lead_count < limit)
-            limit = s->info[i]->max_target - s->lead_count;
-    return limit;
+    s->source_limit = s->config.max_source;
+    s->target_limit = s->config.max_length;
+    for (int i = 0; i < s->part_count; i++) {
+        const int source = s->info[i]->max_source, target = s->info[i]->max_target - s->lead_count;
+        if (source < s->source_limit) s->source_limit = source;
+        if (target < s->target_limit) s->target_limit = target;
+    }
 }
 
 static dgm_status set_up(dgm_search *s, dgm_arena *arena, dgm_error *err)
@@ -250,7 +253,7 @@ static dgm_status set_up(dgm_search *s, dgm_arena *arena, dgm_error *err)
     const dgm_model_info *info = s->info[0];
     s->eos = info->eos;
     s->lead_count = 1 + info->target_prefix_count;
-    s->target_limit = target_limit(s);
+    set_lengths(s);
     DGM_FAIL_IF(s->target_limit < 1, err, DGM_ERR_ARGUMENT,
                 "the model's target positions leave no room for a translation");
     if (!s->config.allow_unk && info->unk >= 0 && info->unk != info->eos) {

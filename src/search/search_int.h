@@ -76,7 +76,7 @@ typedef struct dgm_place {
     int first_row; // of this generation; its rows are neighbours
     dgm_beam now, next;
     int node_count;
-    dgm_node *nodes;  // [1 + width * max_length]
+    dgm_node *nodes;  // [1 + width * (max_length + 1)]
     float *attention; // [nodes, max_source]: weights seen when the node's token was fed; or NULL
     dgm_store store;  // finished hypotheses
     dgm_store spare;  // ends of live rows that did not make the beam (policy mask)
@@ -117,7 +117,8 @@ struct dgm_search {
     int width;                              // live hypotheses of a sentence at most
     int k;                                  // candidates of a row
     int capacity;                           // rows of a generation
-    int node_capacity, target_limit, lead_count;
+    int node_capacity, lead_count;
+    int source_limit, target_limit; // tokens
     int32_t eos, deny[1];
     int deny_count, never_count;
     int32_t *never;

@@ -2,7 +2,8 @@
 // Hypotheses of one sentence: the tree of back-pointers, the stores of completed ones, the result.
 //
 // Nodes are handed out from the front of the place's array and never given back before the sentence
-// leaves: a generation adds at most `width` of them, so 1 + width * max_length always suffice.
+// leaves: a generation adds at most `width` of them, so 1 + width * (max_length + 1) suffice. (The
+// last generation only looks for end symbols; what it keeps besides is thrown away.)
 // A completed hypothesis needs no node of its own, only its last real token's.
 //
 // Length normalisation happens here and nowhere else: score = (sum - word_penalty * n) / n^penalty
