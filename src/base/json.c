@@ -1,31 +1,53 @@
 // SPDX-License-Identifier: MIT
 // JSON reading; see json.h. Used by the importers and whatever else reads or writes JSON.
 //
-// jansson reports some failed allocations as syntax errors, so the allocation hook remembers them
-// per thread and the result is corrected.
+// jansson's parser does not survive a failed allocation (2.14 follows a null pointer). So while it
+// parses, a failed allocation is served from pages reserved beforehand, enough for any document of
+// that size, and the failure is reported after it has returned. The pages cost address space only.
 #include "base/json.h"
 
 #include <math.h>
 #include <pthread.h>
+#include <string.h>
 
 #include "base/mapfile.h"
 #include "base/mem.h"
 
-#define FILE_MAX ((size_t)256 << 20)
+#define FILE_MAX ((size_t)128 << 20)
+// jansson's most for a byte of text is an empty object in three bytes: 200 bytes in two blocks.
+#define RESERVE_PER_BYTE 256
+#define RESERVE_MIN 65536
 
-static _Thread_local bool allocation_failed;
+static _Thread_local struct {
+    uint8_t *base;
+    size_t size, used;
+    bool hit; // an allocation failed
+} reserve;
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void *json_allocate(size_t size)
 {
     void *ptr = dgm_malloc(size);
-    if (!ptr) allocation_failed = true;
+    if (ptr) return ptr;
+    reserve.hit = true;
+    size_t need = (size + 63) / 64 * 64;
+    if (!reserve.base || need > reserve.size - reserve.used) return NULL;
+    ptr = reserve.base + reserve.used;
+    reserve.used += need;
     return ptr;
+}
+
+static void json_release(void *ptr)
+{
+    uintptr_t at = (uintptr_t)ptr, base = (uintptr_t)reserve.base;
+    if (reserve.base && at >= base && at < base + reserve.size) return;
+    dgm_free(ptr);
 }
 
 static void route(void)
 {
-    json_set_alloc_funcs(json_allocate, dgm_free);
+    json_set_alloc_funcs(json_allocate, json_release);
 }
 
 void dgm_json_init(void)
@@ -37,14 +59,23 @@ dgm_status dgm_json_parse(json_t **out, const void *data, size_t size, dgm_error
 {
     dgm_json_init();
     *out = NULL;
-    allocation_failed = false;
+    DGM_FAIL_IF(size > FILE_MAX, err, DGM_ERR_FORMAT, "more than 128 MiB of JSON");
+    memset(&reserve, 0, sizeof reserve);
+    reserve.size = size * RESERVE_PER_BYTE + RESERVE_MIN;
+    reserve.base = dgm_pages_reserve(reserve.size);
+    if (!reserve.base) return dgm_no_memory(err);
     json_error_t error;
     json_t *value = json_loadb(size ? data : "", size, JSON_REJECT_DUPLICATES, &error);
-    if (!value) {
-        if (allocation_failed) return dgm_no_memory(err);
-        return dgm_fail(err, DGM_ERR_FORMAT, "not valid JSON (line %d: %s)", error.line,
-                        error.text);
+    bool failed = reserve.hit;
+    if (failed) {
+        json_decref(value);
+        value = NULL;
     }
+    dgm_pages_release(reserve.base, reserve.size);
+    memset(&reserve, 0, sizeof reserve);
+    if (failed) return dgm_no_memory(err);
+    DGM_FAIL_IF(!value, err, DGM_ERR_FORMAT, "not valid JSON (line %d: %s)", error.line,
+                error.text);
     *out = value;
     return DGM_OK;
 }
@@ -54,11 +85,7 @@ dgm_status dgm_json_read(json_t **out, const char *path, dgm_error *err)
     *out = NULL;
     dgm_mapfile f;
     DGM_TRY(dgm_mapfile_open(&f, path, err));
-    dgm_status st;
-    if (f.size > FILE_MAX)
-        st = dgm_fail(err, DGM_ERR_FORMAT, "larger than 256 MiB");
-    else
-        st = dgm_json_parse(out, f.data, f.size, err);
+    dgm_status st = dgm_json_parse(out, f.data, f.size, err);
     dgm_mapfile_close(&f);
     if (st != DGM_OK) dgm_error_prefix(err, "'%s'", path);
     return st;

@@ -18,9 +18,9 @@
 // values with jansson directly. Cheap after the first time, thread-safe.
 void dgm_json_init(void);
 
-// An object or array. The caller releases it with json_decref.
+// An object or array of at most 128 MiB of text. The caller releases it with json_decref.
 dgm_status dgm_json_parse(json_t **out, const void *data, size_t size, dgm_error *err);
-// The same from a file of at most 256 MiB; messages name the path.
+// The same from a file; messages name the path.
 dgm_status dgm_json_read(json_t **out, const char *path, dgm_error *err);
 
 // Values of an object. Absent or null: *out keeps its value and the result is DGM_OK; callers that
