@@ -1,0 +1,611 @@
+// SPDX-License-Identifier: MIT
+// The Hugging Face importer on a tiny folder that the test makes itself: one layer each, width 4,
+// vocabulary of 7. Each error case changes one thing of the folder and expects one exact message.
+//
+// Weights are small multiples of 1/8, so that f32, f16 and bf16 hold them exactly and the imported
+// file must hold the same numbers.
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/bytes.h"
+#include "base/mapfile.h"
+#include "base/mem.h"
+#include "format/import.h"
+#include "format/modelfile.h"
+#include "format/safetensors.h"
+
+#define D 4
+#define F 6
+#define V 7
+
+static const char model_config[] =
+    "{\"model_type\": \"marian\", \"d_model\": 4, \"encoder_layers\": 1, \"decoder_layers\": 1,"
+    " \"encoder_attention_heads\": 2, \"decoder_attention_heads\": 2, \"encoder_ffn_dim\": 6,"
+    " \"decoder_ffn_dim\": 6, \"activation_function\": \"swish\", \"scale_embedding\": true,"
+    " \"vocab_size\": 7, \"max_position_embeddings\": 32, \"eos_token_id\": 0,"
+    " \"pad_token_id\": 6, \"decoder_start_token_id\": 6}";
+static const char generation_config[] =
+    "{\"bad_words_ids\": [[6]], \"num_beams\": 3, \"max_length\": 30, \"length_penalty\": 0.5,"
+    " \"forced_eos_token_id\": 0}";
+static const char vocab_json[] =
+    "{\"</s>\": 0, \"<unk>\": 1, \"a\": 3, \"b\": 2, \"\\u2581c\": 4, \"d\": 5, \"<pad>\": 6}";
+static const char *const pieces[] = {"<unk>",
+                                     "<s>",
+                                     "</s>",
+                                     "a",
+                                     "b",
+                                     "\xe2\x96\x81"
+                                     "c",
+                                     "d"};
+
+typedef struct folder {
+    char path[64];
+    const char *dtype;   // of all tensors
+    bool shards;         // embeddings in one file, the rest in another
+    const char *skip;    // leave this tensor out
+    const char *extra;   // add this one, [2]
+    const char *reshape; // give this one a column more
+} folder;
+
+// ---- making the folder ------------------------------------------------------------------------
+
+static void write_file(const folder *f, const char *name, const void *data, size_t size)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/%s", f->path, name);
+    assert_int_equal(dgm_file_write(path, data, size, NULL), DGM_OK);
+}
+
+static void write_text(const folder *f, const char *name, const char *text)
+{
+    write_file(f, name, text, strlen(text));
+}
+
+static void remove_file(const folder *f, const char *name)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/%s", f->path, name);
+    unlink(path);
+}
+
+// A value that depends on the tensor's name and the position.
+static float weight_at(const char *name, int i)
+{
+    unsigned h = 5;
+    for (const char *p = name; *p; p++) h = h * 31 + (unsigned char)*p;
+    return (float)((int)((h + (unsigned)i * 7) % 33) - 16) / 8;
+}
+
+typedef struct safe_file {
+    dgm_writer header, data;
+} safe_file;
+
+static void put_tensor(const folder *f, safe_file *s, const char *name, int rows, int cols)
+{
+    if (f->skip && strcmp(f->skip, name) == 0) return;
+    if (f->reshape && strcmp(f->reshape, name) == 0) cols++;
+    size_t begin = s->data.size;
+    for (int i = 0; i < (rows ? rows : 1) * cols; i++) {
+        float v = weight_at(name, i);
+        uint32_t bits;
+        memcpy(&bits, &v, 4);
+        if (strcmp(f->dtype, "F32") == 0)
+            dgm_write_u32(&s->data, bits);
+        else if (strcmp(f->dtype, "F16") == 0)
+            dgm_write_u16(&s->data, dgm_float_to_half(v));
+        else
+            dgm_write_u16(&s->data, (uint16_t)(bits >> 16));
+    }
+    char shape[32];
+    snprintf(shape, sizeof shape, rows ? "%d, %d" : "%d", rows ? rows : cols, cols);
+    dgm_write_format(&s->header,
+                     "%s\"%s\": {\"dtype\": \"%s\", \"shape\": [%s],"
+                     " \"data_offsets\": [%zu, %zu]}",
+                     s->header.size > 1 ? ", " : "", name, f->dtype, shape, begin, s->data.size);
+}
+
+static void put_layer(const folder *f, safe_file *s, const char *prefix, const char *name, int rows,
+                      int cols)
+{
+    char full[128];
+    snprintf(full, sizeof full, "%s.%s.weight", prefix, name);
+    put_tensor(f, s, full, rows, cols);
+    snprintf(full, sizeof full, "%s.%s.bias", prefix, name);
+    put_tensor(f, s, full, 0, rows ? rows : cols);
+}
+
+static void put_block(const folder *f, safe_file *s, const char *prefix, bool decoder)
+{
+    static const char *const parts[] = {"q_proj", "k_proj", "v_proj", "out_proj"};
+    char name[64];
+    for (int a = 0; a < (decoder ? 2 : 1); a++) {
+        const char *attention = a ? "encoder_attn" : "self_attn";
+        for (int i = 0; i < 4; i++) {
+            snprintf(name, sizeof name, "%s.%s", attention, parts[i]);
+            put_layer(f, s, prefix, name, D, D);
+        }
+        snprintf(name, sizeof name, "%s_layer_norm", attention);
+        put_layer(f, s, prefix, name, 0, D);
+    }
+    put_layer(f, s, prefix, "fc1", F, D);
+    put_layer(f, s, prefix, "fc2", D, F);
+    put_layer(f, s, prefix, "final_layer_norm", 0, D);
+}
+
+static void begin_safe(safe_file *s)
+{
+    memset(s, 0, sizeof *s);
+    dgm_write_text(&s->header, "{");
+}
+
+static void end_safe(const folder *f, safe_file *s, const char *name)
+{
+    dgm_write_text(&s->header, "}");
+    dgm_writer file = {0};
+    dgm_write_u64(&file, s->header.size);
+    dgm_write_bytes(&file, s->header.data, s->header.size);
+    dgm_write_bytes(&file, s->data.data, s->data.size);
+    write_file(f, name, file.data, file.size);
+    dgm_writer_free(&file);
+    dgm_writer_free(&s->header);
+    dgm_writer_free(&s->data);
+}
+
+static void make_weights(const folder *f)
+{
+    safe_file s;
+    remove_file(f, "model.safetensors");
+    remove_file(f, "model.safetensors.index.json");
+    begin_safe(&s);
+    put_tensor(f, &s, "model.shared.weight", V, D);
+    put_tensor(f, &s, "final_logits_bias", 1, V);
+    if (f->shards) {
+        end_safe(f, &s, "part1.safetensors");
+        begin_safe(&s);
+        write_text(f, "model.safetensors.index.json",
+                   "{\"weight_map\": {\"model.shared.weight\": \"part1.safetensors\","
+                   " \"model.encoder.layers.0.fc1.weight\": \"part2.safetensors\"}}");
+    }
+    put_block(f, &s, "model.encoder.layers.0", false);
+    put_block(f, &s, "model.decoder.layers.0", true);
+    if (f->extra) put_tensor(f, &s, f->extra, 0, 2);
+    end_safe(f, &s, f->shards ? "part2.safetensors" : "model.safetensors");
+}
+
+static void make_spm(const folder *f, const char *name, size_t count)
+{
+    dgm_writer w = {0};
+    for (size_t i = 0; i < count; i++) {
+        size_t n = strlen(pieces[i]);
+        dgm_write_u8(&w, 1 << 3 | 2); // field 1: a piece
+        dgm_write_u8(&w, (uint8_t)(n + 2 + 5 + 2));
+        dgm_write_u8(&w, 1 << 3 | 2); // its spelling
+        dgm_write_u8(&w, (uint8_t)n);
+        dgm_write_text(&w, pieces[i]);
+        dgm_write_u8(&w, 2 << 3 | 5); // its score
+        dgm_write_f32(&w, -(float)i);
+        dgm_write_u8(&w, 3 << 3 | 0); // its kind
+        dgm_write_u8(&w, i == 0 ? 2 : i < 3 ? 3 : 1);
+    }
+    write_file(f, name, w.data, w.size);
+    dgm_writer_free(&w);
+}
+
+static folder make_folder(void)
+{
+    folder f = {.dtype = "F32"};
+    strcpy(f.path, "/tmp/dgm-import-XXXXXX");
+    assert_non_null(mkdtemp(f.path));
+    write_text(&f, "config.json", model_config);
+    write_text(&f, "generation_config.json", generation_config);
+    write_text(&f, "tokenizer_config.json",
+               "{\"source_lang\": \"eng\", \"target_lang\": \"de-AT\"}");
+    write_text(&f, "vocab.json", vocab_json);
+    make_spm(&f, "source.spm", 7);
+    make_spm(&f, "target.spm", 7);
+    make_weights(&f);
+    return f;
+}
+
+static void remove_folder(const folder *f)
+{
+    static const char *const names[] = {
+        "config.json",       "generation_config.json", "tokenizer_config.json",
+        "vocab.json",        "target_vocab.json",      "source.spm",
+        "target.spm",        "model.safetensors",      "model.safetensors.index.json",
+        "part1.safetensors", "part2.safetensors",      "out.gguf",
+        "pytorch_model.bin"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) remove_file(f, names[i]);
+    assert_int_equal(rmdir(f->path), 0); // also: no temporary file was left
+}
+
+static dgm_status import(const folder *f, const dgm_import_options *o, dgm_error *err)
+{
+    char out[96];
+    snprintf(out, sizeof out, "%s/out.gguf", f->path);
+    return dgm_import_run("huggingface", f->path, out, o, err);
+}
+
+static dgm_gguf *open_result(const folder *f)
+{
+    char out[96];
+    dgm_gguf *g;
+    dgm_error err;
+    snprintf(out, sizeof out, "%s/out.gguf", f->path);
+    dgm_status st = dgm_modelfile_open(&g, out, &err);
+    if (st != DGM_OK) print_error("%s\n", err.text);
+    assert_int_equal(st, DGM_OK);
+    return g;
+}
+
+// ---- good folders -----------------------------------------------------------------------------
+
+static void check_matrix(const dgm_gguf *g, const char *ours, const char *theirs, int rows,
+                         int cols)
+{
+    const dgm_tensor *t;
+    dgm_error err;
+    assert_int_equal(dgm_gguf_matrix(g, ours, rows, cols, DGM_REQUIRED, &t, &err), DGM_OK);
+    float real[V * F];
+    dgm_tensor_to_f32(t, real);
+    for (int i = 0; i < rows * cols; i++) {
+        float tolerance = t->type == DGM_TYPE_I8 ? 2.0f / 127 : 0;
+        float d = real[i] - weight_at(theirs, i);
+        assert_true(d <= tolerance && d >= -tolerance);
+    }
+}
+
+static void check_vector(const dgm_gguf *g, const char *ours, const char *theirs, int size)
+{
+    const float *v;
+    dgm_error err;
+    assert_int_equal(dgm_gguf_vector(g, ours, size, DGM_REQUIRED, &v, &err), DGM_OK);
+    for (int i = 0; i < size; i++) assert_true(v[i] == weight_at(theirs, i));
+}
+
+static void check_weights(const dgm_gguf *g)
+{
+    check_matrix(g, "src.embed", "model.shared.weight", V, D);
+    check_vector(g, "out.bias", "final_logits_bias", V);
+    check_matrix(g, "enc.0.self.q.weight", "model.encoder.layers.0.self_attn.q_proj.weight", D, D);
+    check_matrix(g, "dec.0.self.o.weight", "model.decoder.layers.0.self_attn.out_proj.weight", D,
+                 D);
+    check_matrix(g, "dec.0.cross.k.weight", "model.decoder.layers.0.encoder_attn.k_proj.weight", D,
+                 D);
+    check_matrix(g, "enc.0.ffn.in.weight", "model.encoder.layers.0.fc1.weight", F, D);
+    check_matrix(g, "dec.0.ffn.out.weight", "model.decoder.layers.0.fc2.weight", D, F);
+    check_vector(g, "dec.0.ffn.in.bias", "model.decoder.layers.0.fc1.bias", F);
+    check_vector(g, "enc.0.self.norm.bias", "model.encoder.layers.0.self_attn_layer_norm.bias", D);
+    check_vector(g, "dec.0.cross.norm.weight",
+                 "model.decoder.layers.0.encoder_attn_layer_norm.weight", D);
+    check_vector(g, "enc.0.ffn.norm.weight", "model.encoder.layers.0.final_layer_norm.weight", D);
+    assert_null(dgm_gguf_find_tensor(g, "tgt.embed"));
+    assert_null(dgm_gguf_find_tensor(g, "out.weight"));
+}
+
+static void check_keys(const dgm_gguf *g)
+{
+    dgm_error err;
+    dgm_vocab_spec v;
+    assert_int_equal(dgm_modelfile_vocab(g, DGM_TARGET, &v, &err), DGM_OK);
+    assert_true(v.shared && v.size == V && v.map_count == 7);
+    static const int32_t map[] = {1, -1, 0, 3, 2, 4, 5};
+    assert_memory_equal(v.map, map, sizeof map);
+    assert_true(v.eos == 0 && v.unk == 1 && v.pad == 6 && v.start == 6);
+    assert_true(v.never_count == 1 && v.never[0] == 6 && v.extra.count == 1);
+    dgm_decode_spec d;
+    assert_int_equal(dgm_modelfile_decode(g, &d, &err), DGM_OK);
+    assert_true(d.beam == 3 && d.max_length == 28 && d.max_source == 32 && d.allow_unk);
+    assert_true(d.length_penalty == 0.5f);
+    assert_string_equal(dgm_finish_names[d.finish], "huggingface");
+    uint32_t n = 0;
+    bool scale = false;
+    const char *text = NULL;
+    dgm_gguf_get_u32(g, "dragoman.transformer.ffn", DGM_REQUIRED, 1, 9, &n, &err);
+    dgm_gguf_get_bool(g, "dragoman.transformer.scale_embedding", DGM_REQUIRED, &scale, &err);
+    dgm_gguf_get_string(g, "dragoman.transformer.activation", DGM_REQUIRED, &text, &err);
+    assert_true(n == F && scale);
+    assert_string_equal(text, "swish");
+    dgm_gguf_strings it = {0};
+    dgm_gguf_text s;
+    dgm_gguf_get_strings(g, "dragoman.languages.source", DGM_REQUIRED, &it, &err);
+    assert_true(dgm_gguf_strings_next(&it, &s) && s.size == 2 && memcmp(s.data, "en", 2) == 0);
+    dgm_gguf_get_strings(g, "dragoman.languages.target", DGM_REQUIRED, &it, &err);
+    assert_true(dgm_gguf_strings_next(&it, &s) && s.size == 5 && memcmp(s.data, "de-AT", 5) == 0);
+}
+
+static void test_types(void **state)
+{
+    (void)state;
+    static const char *const dtypes[] = {"F32", "F16", "BF16"};
+    static const char *const types[] = {NULL, "f32", "f16", "bf16", "i8", "i16"};
+    static const int stored[] = {DGM_TYPE_F32, DGM_TYPE_F16, DGM_TYPE_BF16};
+    folder f = make_folder();
+    dgm_error err;
+    for (int d = 0; d < 3; d++) {
+        for (int t = 0; t < 6; t++) {
+            f.dtype = dtypes[d];
+            f.shards = (d + t) % 2;
+            make_weights(&f);
+            dgm_import_options o = {.type = types[t]};
+            dgm_status st = import(&f, &o, &err);
+            if (st != DGM_OK) print_error("%s\n", err.text);
+            assert_int_equal(st, DGM_OK);
+            dgm_gguf *g = open_result(&f);
+            check_weights(g);
+            check_keys(g);
+            const char *name = t ? types[t] : dgm_tensor_type_name(stored[d]);
+            int type = dgm_gguf_find_tensor(g, "src.embed")->type;
+            assert_string_equal(dgm_tensor_type_name(type), name);
+            dgm_gguf_close(&g);
+        }
+    }
+    remove_folder(&f);
+}
+
+static void test_options(void **state)
+{
+    (void)state;
+    folder f = make_folder();
+    dgm_error err;
+    dgm_import_options o = {.source_language = "fra",
+                            .target_language = "xyz",
+                            .name = "N",
+                            .license = "L",
+                            .card = "# C",
+                            .source_prefix = "d"};
+    assert_int_equal(import(&f, &o, &err), DGM_OK);
+    dgm_gguf *g = open_result(&f);
+    const char *text = NULL;
+    const int32_t *ids = NULL;
+    size_t n = 0;
+    dgm_gguf_strings it = {0};
+    dgm_gguf_text s;
+    dgm_gguf_get_strings(g, "dragoman.languages.source", DGM_REQUIRED, &it, &err);
+    assert_true(dgm_gguf_strings_next(&it, &s) && s.size == 2 && memcmp(s.data, "fr", 2) == 0);
+    dgm_gguf_get_string(g, "general.name", DGM_REQUIRED, &text, &err);
+    assert_string_equal(text, "N");
+    dgm_gguf_get_string(g, "dragoman.card", DGM_REQUIRED, &text, &err);
+    assert_string_equal(text, "# C");
+    dgm_gguf_get_i32s(g, "dragoman.source.prefix", DGM_REQUIRED, 0, V, &ids, &n, &err);
+    assert_true(n == 1 && ids[0] == 5);
+    dgm_gguf_close(&g);
+    o.source_prefix = ">>x<<";
+    assert_int_equal(import(&f, &o, &err), DGM_ERR_ARGUMENT);
+    assert_string_equal(err.text, "source prefix '>>x<<' is not in the vocabulary");
+    dgm_import_options bad = {.type = "q4"};
+    assert_int_equal(import(&f, &bad, &err), DGM_ERR_ARGUMENT);
+    assert_string_equal(err.text,
+                        "unknown storage type 'q4', expected one of: f32, f16, bf16, i16, i8");
+    assert_int_equal(dgm_import_run("opennmt", f.path, "x", NULL, &err), DGM_ERR_ARGUMENT);
+    assert_string_equal(err.text, "unknown import format 'opennmt', expected one of: huggingface");
+    remove_folder(&f);
+}
+
+// Different SentencePiece models over one vocabulary, as OPUS-MT has; no generation_config.json.
+static void test_two_sides(void **state)
+{
+    (void)state;
+    folder f = make_folder();
+    dgm_error err;
+    make_spm(&f, "target.spm", 5);
+    remove_file(&f, "generation_config.json");
+    remove_file(&f, "tokenizer_config.json");
+    assert_int_equal(import(&f, NULL, &err), DGM_OK);
+    dgm_gguf *g = open_result(&f);
+    dgm_vocab_spec v;
+    assert_int_equal(dgm_modelfile_vocab(g, DGM_TARGET, &v, &err), DGM_OK);
+    assert_true(!v.shared && v.map_count == 5 && v.extra.count == 3); // ids 4, 5, 6
+    dgm_decode_spec d;
+    assert_int_equal(dgm_modelfile_decode(g, &d, &err), DGM_OK);
+    assert_true(d.beam == 1 && d.max_length == 31 && d.length_penalty == 1);
+    assert_null(dgm_gguf_find(g, "dragoman.languages.source"));
+    dgm_gguf_close(&g);
+    remove_folder(&f);
+}
+
+// ---- errors -----------------------------------------------------------------------------------
+
+// The message with the folder's name cut out: "'DIR..." becomes "'...".
+static void expect_error(const folder *f, dgm_status status, const char *text)
+{
+    dgm_error err = {""};
+    dgm_status st = import(f, NULL, &err);
+    char *at = strstr(err.text, f->path);
+    if (at) memmove(at, at + strlen(f->path), strlen(at + strlen(f->path)) + 1);
+    assert_string_equal(err.text, text);
+    assert_int_equal(st, status);
+}
+
+static void test_weight_errors(void **state)
+{
+    (void)state;
+    folder f = make_folder();
+    f.skip = "model.decoder.layers.0.fc2.bias";
+    make_weights(&f);
+    expect_error(&f, DGM_ERR_FORMAT, "'': tensor 'model.decoder.layers.0.fc2.bias' is missing");
+    f.skip = NULL;
+    f.extra = "model.encoder.layer_norm.weight";
+    make_weights(&f);
+    expect_error(&f, DGM_ERR_UNSUPPORTED,
+                 "'': tensor 'model.encoder.layer_norm.weight' is not part of a MarianMT model");
+    f.extra = NULL;
+    f.reshape = "model.shared.weight";
+    make_weights(&f);
+    expect_error(&f, DGM_ERR_FORMAT,
+                 "'': tensor 'model.shared.weight' has 2 dimensions, 7 rows and 5 columns, "
+                 "expected [7, 4]");
+    f.reshape = NULL;
+    f.shards = true;
+    make_weights(&f);
+    remove_file(&f, "part2.safetensors");
+    expect_error(&f, DGM_ERR_IO, "cannot open '/part2.safetensors': No such file or directory");
+    write_text(&f, "model.safetensors.index.json",
+               "{\"weight_map\": {\"t\": \"../part1.safetensors\"}}");
+    expect_error(&f, DGM_ERR_FORMAT,
+                 "'/model.safetensors.index.json': tensor 't' names no plain file");
+    remove_file(&f, "model.safetensors.index.json");
+    expect_error(&f, DGM_ERR_IO, "'' has no model.safetensors");
+    write_text(&f, "pytorch_model.bin", "PK");
+    expect_error(&f, DGM_ERR_UNSUPPORTED,
+                 "'' has only pytorch_model.bin; save it as safetensors first");
+    remove_folder(&f);
+}
+
+static void test_config_errors(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *file, *from, *to;
+        dgm_status status;
+        const char *text;
+    } rows[] = {
+        {"config.json", "\"marian\"", "\"m2m_100\"", DGM_ERR_UNSUPPORTED,
+         "'': \"model_type\" 'm2m_100' is not supported (marian is)"},
+        {"config.json", "\"swish\"", "\"tanhshrink\"", DGM_ERR_UNSUPPORTED,
+         "'': \"activation_function\" 'tanhshrink' is not supported"},
+        {"config.json", "{", "{\"normalize_before\": true, ", DGM_ERR_UNSUPPORTED,
+         "'': \"normalize_before\": true is not supported"},
+        {"config.json", "\"d_model\": 4", "\"d_model\": \"4\"", DGM_ERR_FORMAT,
+         "'': \"d_model\" is not an integer"},
+        {"config.json", "\"d_model\": 4", "\"d_model\": 5", DGM_ERR_FORMAT,
+         "'': \"d_model\" 5 is not a multiple of 2 heads"},
+        {"config.json", "\"decoder_attention_heads\": 2", "\"decoder_attention_heads\": 4",
+         DGM_ERR_UNSUPPORTED, "'': 2 encoder heads and 4 decoder heads: they must be equal"},
+        {"config.json", "\"pad_token_id\": 6", "\"pad_token_id\": 7", DGM_ERR_FORMAT,
+         "'': \"pad_token_id\" is 7, expected 0 to 6"},
+        {"config.json", ", \"decoder_start_token_id\": 6", "", DGM_ERR_FORMAT,
+         "'': \"pad_token_id\" or \"decoder_start_token_id\" is missing"},
+        {"config.json", "\"encoder_layers\": 1", "\"encoder_layers\": 2", DGM_ERR_FORMAT,
+         "'': tensor 'model.encoder.layers.1.self_attn.q_proj.weight' is missing"},
+        {"config.json", "}", ", \"d_model\": 4}", DGM_ERR_FORMAT,
+         "'/config.json': not valid JSON (line 1: duplicate object key near '\"d_model\"')"},
+        {"config.json", "}", "", DGM_ERR_FORMAT,
+         "'/config.json': not valid JSON (line 1: '}' expected near end of file)"},
+        {"generation_config.json", "[[6]]", "[[6, 5]]", DGM_ERR_UNSUPPORTED,
+         "'': \"bad_words_ids\" holds something else than lists of one id"},
+        {"generation_config.json", "{", "{\"no_repeat_ngram_size\": 3, ", DGM_ERR_UNSUPPORTED,
+         "'': \"no_repeat_ngram_size\": 3 is not supported; remove it to import the model without"},
+        {"generation_config.json", "\"forced_eos_token_id\": 0", "\"forced_eos_token_id\": 2",
+         DGM_ERR_UNSUPPORTED, "'': \"forced_eos_token_id\" 2 is not \"eos_token_id\" 0"},
+        {"vocab.json", "\"a\": 3", "\"a\": 9", DGM_ERR_FORMAT,
+         "'': vocabulary of the source: piece 'a' has no id from 0 to 6"},
+        {"vocab.json", "\"a\": 3", "\"a\": 2", DGM_ERR_FORMAT,
+         "'': vocabulary of the source: pieces 'a' and 'b' have one id"},
+        {"vocab.json", "\"<unk>\"", "\"unk\"", DGM_ERR_FORMAT, "'': vocab.json has no <unk>"},
+        {"source.spm", NULL, "nonsense", DGM_ERR_FORMAT,
+         "'/source.spm': not a SentencePiece model"},
+        {"model.safetensors", NULL, "\xff\xff\xff\xff\xff\xff\xff\x7f{}", DGM_ERR_FORMAT,
+         "'/model.safetensors': a header of 9223372036854775807 bytes: not a safetensors file"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        folder f = make_folder();
+        const char *old = strcmp(rows[i].file, "config.json") == 0  ? model_config
+                          : strcmp(rows[i].file, "vocab.json") == 0 ? vocab_json
+                                                                    : generation_config;
+        char text[2048];
+        if (rows[i].from) {
+            const char *at = strstr(old, rows[i].from);
+            assert_non_null(at);
+            snprintf(text, sizeof text, "%.*s%s%s", (int)(at - old), old, rows[i].to,
+                     at + strlen(rows[i].from));
+        } else {
+            snprintf(text, sizeof text, "%s", rows[i].to);
+        }
+        write_text(&f, rows[i].file, text);
+        expect_error(&f, rows[i].status, rows[i].text);
+        remove_folder(&f);
+    }
+}
+
+static void test_no_memory(void **state)
+{
+    (void)state;
+    folder f = make_folder();
+    dgm_import_options o = {.type = "i8"};
+    dgm_error err;
+    for (int shards = 0; shards < 2; shards++) {
+        f.shards = shards;
+        make_weights(&f);
+        assert_int_equal(import(&f, &o, &err), DGM_OK); // jansson makes its seed once
+        uint64_t live = dgm_mem_live();
+        int failures = 0;
+        for (uint64_t at = 1;; at++) {
+            dgm_mem_inject(at, 1);
+            dgm_status st = import(&f, &o, &err);
+            dgm_mem_inject(0, 0);
+            assert_int_equal(dgm_mem_live(), live);
+            if (st == DGM_OK) break;
+            if (st != DGM_ERR_MEMORY) print_error("allocation %d: %s\n", (int)at, err.text);
+            assert_int_equal(st, DGM_ERR_MEMORY);
+            failures++;
+        }
+        assert_in_range(failures, 100, 10000);
+    }
+    remove_folder(&f);
+}
+
+// ---- safetensors alone ------------------------------------------------------------------------
+
+static void expect_header(const char *json, size_t data, const char *text)
+{
+    dgm_writer w = {0};
+    dgm_error err = {""};
+    dgm_safetensors *s;
+    dgm_write_u64(&w, strlen(json));
+    dgm_write_text(&w, json);
+    dgm_write_zeros(&w, data);
+    dgm_status st = dgm_safetensors_open_memory(&s, w.data, w.size, &err);
+    assert_string_equal(err.text, text);
+    assert_int_equal(st == DGM_OK, text[0] == 0);
+    dgm_safetensors_close(&s);
+    dgm_writer_free(&w);
+}
+
+static void test_safetensors(void **state)
+{
+    (void)state;
+#define T(dtype, shape, begin, end)                                                                \
+    "{\"dtype\": \"" dtype "\", \"shape\": [" shape "], \"data_offsets\": [" begin ", " end "]}"
+    expect_header("{}", 0, "");
+    expect_header("{\"__metadata__\": {\"format\": \"pt\"}, \"a\": " T("F32", "2", "0", "8") "}", 8,
+                  "");
+    expect_header("{\"a\": " T("I64", "", "0", "8") ", \"b\": " T("F16", "0", "8", "8") "}", 8, "");
+    expect_header("[]", 0, "the header is not an object");
+    expect_header("{\"a\": 1}", 0, "tensor 'a': not described by an object");
+    expect_header("{\"a\": " T("F31", "2", "0", "8") "}", 8, "tensor 'a': unknown dtype 'F31'");
+    expect_header("{\"a\": " T("F32", "2", "0", "8") "}", 7,
+                  "tensor 'a': data reaches past the end of the file (truncated?)");
+    expect_header("{\"a\": " T("F32", "3", "0", "8") "}", 8,
+                  "tensor 'a': 8 bytes of data for a shape of 12");
+    expect_header("{\"a\": " T("F32", "2", "4", "-4") "}", 8,
+                  "tensor 'a': data reaches past the end of the file (truncated?)");
+    expect_header("{\"a\": " T("F32", "-2", "0", "8") "}", 8,
+                  "tensor 'a': bad number in \"shape\"");
+    expect_header("{\"a\": " T("F32", "2147483647, 2147483647, 2147483647", "0", "8") "}", 8,
+                  "tensor 'a': \"shape\" is too large");
+    expect_header("{\"a\": " T("F32", "2", "0", "8") ", \"b\": " T("F32", "1", "4", "8") "}", 8,
+                  "tensors 'a' and 'b' overlap");
+    expect_header("{\"a\": {\"dtype\": \"F32\", \"shape\": [1]}}", 8,
+                  "tensor 'a': \"data_offsets\" is not a pair of numbers");
+#undef T
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_types),         cmocka_unit_test(test_options),
+        cmocka_unit_test(test_two_sides),     cmocka_unit_test(test_weight_errors),
+        cmocka_unit_test(test_config_errors), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_safetensors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
