@@ -3,8 +3,8 @@
 //
 // One row per sentence and one candidate per row. No finishing policy is at work, except that
 // `huggingface` forces the end symbol at the maximum length at log-probability 0, where the others
-// ask the model for its score in one more step. The path is that of beam search at beam 1 under
-// shrink, mask and refill; margin and huggingface may search on after the first end.
+// ask the model for its score in one more step. Results are those of beam search at beam 1 under
+// shrink and refill; mask differs where a sentence never ends, margin where it searches on.
 #include "search/search_int.h"
 
 #include <math.h>
