@@ -303,6 +303,103 @@ static void test_quantize(void **state)
     assert_true(s == 1.0f / 32768);
 }
 
+// ---- golden -----------------------------------------------------------------------------------
+
+static void list_number(dgm_writer *w, int type, const uint8_t *at)
+{
+    dgm_reader r = dgm_reader_over(at, 8);
+    switch (type) {
+    case DGM_META_U8:
+    case DGM_META_BOOL:
+        dgm_write_format(w, " %u", dgm_read_u8(&r));
+        break;
+    case DGM_META_I8:
+        dgm_write_format(w, " %d", (int8_t)dgm_read_u8(&r));
+        break;
+    case DGM_META_U16:
+        dgm_write_format(w, " %u", dgm_read_u16(&r));
+        break;
+    case DGM_META_I16:
+        dgm_write_format(w, " %d", (int16_t)dgm_read_u16(&r));
+        break;
+    case DGM_META_U32:
+        dgm_write_format(w, " %u", dgm_read_u32(&r));
+        break;
+    case DGM_META_I32:
+        dgm_write_format(w, " %d", (int32_t)dgm_read_u32(&r));
+        break;
+    case DGM_META_U64:
+        dgm_write_format(w, " %llu", (unsigned long long)dgm_read_u64(&r));
+        break;
+    case DGM_META_I64:
+        dgm_write_format(w, " %lld", (long long)dgm_read_u64(&r));
+        break;
+    case DGM_META_F32:
+        dgm_write_format(w, " %.9g", (double)dgm_read_f32(&r));
+        break;
+    default:
+        dgm_write_format(w, " %.9g", dgm_read_f64(&r));
+    }
+}
+
+// One line as tests/oracle/check_gguf.py writes it.
+static void list_meta(dgm_writer *w, const dgm_gguf *g, const dgm_meta *m)
+{
+    bool array = m->type == DGM_META_ARRAY;
+    int type = array ? m->elem_type : m->type;
+    const char *name = array && m->count == 0 ? "empty" : dgm_meta_type_name(type);
+    dgm_write_format(w, array ? "%s [%s]" : "%s %s", m->key, name);
+    dgm_gguf_strings it = {0};
+    dgm_gguf_text s;
+    if (array && type == DGM_META_STRING) {
+        dgm_gguf_get_strings(g, m->key, DGM_REQUIRED, &it, NULL);
+        while (dgm_gguf_strings_next(&it, &s))
+            dgm_write_format(w, " \"%.*s\"", (int)s.size, s.data);
+    } else if (type == DGM_META_STRING) {
+        dgm_write_format(w, " \"%s\"", (const char *)m->values);
+    } else {
+        size_t step = m->count ? m->raw_size / m->count : 0;
+        for (uint64_t i = 0; i < m->count; i++) list_number(w, type, m->raw + i * step);
+    }
+    dgm_write_text(w, "\n");
+}
+
+// Our writer still makes the golden bytes, and our reader sees in them what the public Python
+// package sees (tests/data/format/sample.txt is made by check_gguf.py).
+static void test_golden(void **state)
+{
+    (void)state;
+    dgm_mapfile made, golden, expected;
+    dgm_error err = {""};
+    assert_int_equal(dgm_mapfile_open(&made, path, &err), DGM_OK);
+    dgm_status st = dgm_mapfile_open(&golden, "tests/data/format/sample.gguf", &err);
+    if (st != DGM_OK) print_error("%s\n", err.text);
+    assert_int_equal(st, DGM_OK);
+    assert_int_equal(dgm_mapfile_open(&expected, "tests/data/format/sample.txt", &err), DGM_OK);
+    assert_int_equal(made.size, golden.size);
+    assert_memory_equal(made.data, golden.data, made.size);
+    dgm_gguf *g;
+    assert_int_equal(dgm_gguf_open(&g, path, &err), DGM_OK);
+    dgm_writer w = {0};
+    for (int i = 0; i < dgm_gguf_meta_count(g); i++) list_meta(&w, g, dgm_gguf_meta(g, i));
+    for (int i = 0; i < dgm_gguf_tensor_count(g); i++) {
+        const dgm_tensor *t = dgm_gguf_tensor(g, i);
+        dgm_write_format(&w, "tensor %s %s [", t->name, dgm_tensor_type_name(t->type));
+        for (int d = 0; d < t->n_dims; d++) dgm_write_format(&w, d ? ",%d" : "%d", t->shape[d]);
+        dgm_write_text(&w, "] ");
+        for (size_t b = 0; b < t->bytes; b++)
+            dgm_write_format(&w, "%02x", ((const uint8_t *)t->data)[b]);
+        dgm_write_text(&w, "\n");
+    }
+    assert_int_equal(w.size, expected.size);
+    assert_memory_equal(w.data, expected.data, w.size);
+    dgm_writer_free(&w);
+    dgm_gguf_close(&g);
+    dgm_mapfile_close(&made);
+    dgm_mapfile_close(&golden);
+    dgm_mapfile_close(&expected);
+}
+
 // ---- damaged files ----------------------------------------------------------------------------
 
 // Opens bytes that the caller may have damaged; copies so that ASan sees their exact end.
@@ -631,12 +728,19 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_metadata),        cmocka_unit_test(test_arrays),
-        cmocka_unit_test(test_tensors),         cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_quantize),        cmocka_unit_test(test_truncation),
-        cmocka_unit_test(test_bit_flips),       cmocka_unit_test(test_hostile_metadata),
-        cmocka_unit_test(test_hostile_tensors), cmocka_unit_test(test_unknown_type),
-        cmocka_unit_test(test_writer_errors),   cmocka_unit_test(test_copy),
+        cmocka_unit_test(test_metadata),
+        cmocka_unit_test(test_arrays),
+        cmocka_unit_test(test_tensors),
+        cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_quantize),
+        cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_truncation),
+        cmocka_unit_test(test_bit_flips),
+        cmocka_unit_test(test_hostile_metadata),
+        cmocka_unit_test(test_hostile_tensors),
+        cmocka_unit_test(test_unknown_type),
+        cmocka_unit_test(test_writer_errors),
+        cmocka_unit_test(test_copy),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
