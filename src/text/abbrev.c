@@ -9,16 +9,16 @@
 
 #include "text/tokenize.h"
 
-static const char *const any_language[] = {"Dr",   "Prof", "St", "vs",  "#vol", "#Vol",
-                                           "#fig", "#Fig", "#p", "#pp", NULL};
+static const char *const any_language[] = {"Dr",   "Prof", "St",   "Mr",   "Mrs", "Ms",  "vs",
+                                           "#vol", "#Vol", "#fig", "#Fig", "#p",  "#pp", NULL};
 static const char *const english[] = {
-    "Mr",     "Mrs",  "Ms",   "Messrs", "Rev",  "Hon",  "Gen",  "Col", "Maj",  "Capt",
-    "Cpt",    "Lt",   "Sgt",  "Cpl",    "Adm",  "Cmdr", "Sen",  "Rep", "Gov",  "Pres",
-    "Supt",   "Det",  "Insp", "Mt",     "Ft",   "Ave",  "Blvd", "Rd",  "Inc",  "Corp",
-    "Co",     "Ltd",  "Bros", "Assn",   "Dept", "Univ", "Jr",   "Sr",  "Jan",  "Feb",
-    "Mar",    "Apr",  "Jun",  "Jul",    "Aug",  "Sep",  "Sept", "Oct", "Nov",  "Dec",
-    "approx", "esp",  "cf",   "al",     "Ph",   "#No",  "#Nos", "#no", "#nos", "#Art",
-    "#art",   "#Sec", "#sec", "#Ch",    "#ch",  "#Eq",  "#eq",  "#Nr", "#pg",  NULL};
+    "Messrs", "Sens", "Reps", "v",    "Rev",  "Hon",  "Gen",  "Col", "Maj",  "Capt",
+    "Cpt",    "Lt",   "Sgt",  "Cpl",  "Adm",  "Cmdr", "Sen",  "Rep", "Gov",  "Pres",
+    "Supt",   "Det",  "Insp", "Mt",   "Ft",   "Ave",  "Blvd", "Rd",  "Inc",  "Corp",
+    "Co",     "Ltd",  "Bros", "Assn", "Dept", "Univ", "Jr",   "Sr",  "Jan",  "Feb",
+    "Mar",    "Apr",  "Jun",  "Jul",  "Aug",  "Sep",  "Sept", "Oct", "Nov",  "Dec",
+    "approx", "esp",  "cf",   "al",   "Ph",   "#No",  "#Nos", "#no", "#nos", "#Art",
+    "#art",   "#Sec", "#sec", "#Ch",  "#ch",  "#Eq",  "#eq",  "#Nr", "#pg",  NULL};
 static const char *const german[] = {
     "bzw",  "ca",   "Hr",   "Hrn",  "Fr",    "Frl",    "Nr",  "Str",  "Abs",  "Abt",    "Bd",
     "vgl",  "ggf",  "evtl", "inkl", "exkl",  "zzgl",   "Mio", "Mrd",  "Tsd",  "Jh",     "Jhd",

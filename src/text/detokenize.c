@@ -4,14 +4,15 @@
 // Every token says whether a space may stand before it (left) and after it (right); a space is
 // written where both neighbours allow one. Rules, in order:
 //
-//   text written without spaces      no space between two such characters
+//   text written without spaces      no space inside it and around its punctuation
 //   , . ? ! : ; % ) ] } and dots     no space before (French: a space before ? ! : ; %)
 //   ( [ { ¿ ¡ # and currency         no space after
 //   's 'll (en)   l' dell' (fr, it)  stick to their word
 //   ' " and other quotes             open and close in turn, or by their shape and language
-//   : and / between two numbers      no space on either side
+//   : between numbers, / in words    no space on either side
 //
-// Beyond Moses' script: quotes by shape, currency after its number ("5 € kosten"), German "geht's".
+// Beyond Moses' script: quotes by shape, currency after its number ("5 € kosten"), German "geht's",
+// slashes and addresses, quotations that began in an earlier line.
 #include <string.h>
 
 #include "base/mem.h"
@@ -26,8 +27,9 @@ typedef struct token {
 
 typedef struct state {
     dgm_language lang;
-    unsigned quotes; // straight double quotes met so far
-    unsigned ticks;  // straight single quotes
+    unsigned quotes;      // straight double quotes met so far
+    unsigned quotes_left; // and still to come
+    unsigned ticks;       // straight single quotes met so far
 } state;
 
 enum { SPACE_BEFORE = 1, SPACE_AFTER = 2, BOTH = 3 };
@@ -67,6 +69,16 @@ static bool is_number(const token *t)
     return t && (t->first_flags & DGM_CHAR_NUMBER) && (t->last_flags & DGM_CHAR_NUMBER);
 }
 
+static bool begins_word(const token *t)
+{
+    return t && (t->first_flags & (DGM_CHAR_LETTER | DGM_CHAR_NUMBER));
+}
+
+static bool is_slash(const token *t)
+{
+    return t && t->single && t->first == '/';
+}
+
 static bool is_apostrophe(uint32_t code)
 {
     return code == '\'' || code == 0x2019;
@@ -88,9 +100,22 @@ static bool joins_words(const token *left, const token *right)
     return left->single && (left->first_flags & DGM_CHAR_LETTER);
 }
 
+static int place_double_quote(state *s, const token *left, const token *right)
+{
+    unsigned left_over = s->quotes_left--;
+    if (!right) return SPACE_AFTER;
+    // A quotation that began in an earlier sentence: ..., " he said.
+    if (s->quotes == 0 && left_over % 2 == 1 && left && all_of(left->text, ".,!?"))
+        return SPACE_AFTER;
+    return toggle(&s->quotes);
+}
+
 static int place_single_quote(state *s, const token *left, const token *right)
 {
-    if (s->lang != DGM_LANG_FR && s->lang != DGM_LANG_IT && joins_words(left, right)) return 0;
+    bool elides = s->lang == DGM_LANG_FR || s->lang == DGM_LANG_IT;
+    if (!elides && joins_words(left, right)) return 0;
+    if (elides && left && right && left->text.size <= 2 && begins_letter(left)) return 0; // d'1
+    if (!right) return SPACE_AFTER;
     // "the Jones' house", unless a quotation is open
     if (s->lang == DGM_LANG_EN && s->ticks % 2 == 0 && left && left->last == 's')
         return SPACE_AFTER;
@@ -128,7 +153,11 @@ static int place_shaped_quote(const state *s, const token *t, const token *left,
 
 static int place_symbol(state *s, const token *t, const token *left, const token *right)
 {
-    if ((t->first == ':' || t->first == '/') && is_number(left) && is_number(right)) return 0;
+    if (t->first == ':' && ((is_number(left) && is_number(right)) || is_slash(right))) return 0;
+    if (is_slash(t) && left && right &&
+        (ends_in_word(left) || is_slash(left) || left->last == ':') &&
+        (is_slash(right) || begins_word(right)))
+        return 0;
     if (all_of(t->text, ",.?!:;%}])\\") || t->first == 0x2026) {
         bool apart = s->lang == DGM_LANG_FR && t->single && memchr("?!:;%", (int)t->first, 5) &&
                      t->first < 128;
@@ -142,7 +171,7 @@ static int place_symbol(state *s, const token *t, const token *left, const token
     case '#':
         return right && !(right->first_flags & DGM_CHAR_PUNCT) ? SPACE_BEFORE : BOTH;
     case '"':
-        return toggle(&s->quotes);
+        return place_double_quote(s, left, right);
     case '\'':
         return place_single_quote(s, left, right);
     case '$':
@@ -171,6 +200,11 @@ static int place(state *s, const token *t, const token *left, const token *right
     if ((s->lang == DGM_LANG_FR || s->lang == DGM_LANG_IT) && is_apostrophe(t->last) &&
         !t->single && begins_letter(right))
         return SPACE_BEFORE; // l' dell'
+    // "Cosmic Vision"-Programm
+    if (t->first == '-' && !t->single && left && left->single &&
+        (left->first == '"' || left->first == ')' || left->first == 0x201C ||
+         left->first == 0x201D))
+        return SPACE_AFTER;
     return BOTH;
 }
 
@@ -221,6 +255,13 @@ static dgm_status unescape_all(const dgm_text *tokens, size_t count, dgm_writer 
     return DGM_OK;
 }
 
+// Text written without spaces: between two of its characters, and around its punctuation.
+static bool are_glued(unsigned left, unsigned right)
+{
+    const unsigned wide = DGM_CHAR_SPACELESS, mark = DGM_CHAR_SPACELESS | DGM_CHAR_PUNCT;
+    return (left & right & wide) || (left & mark) == mark || (right & mark) == mark;
+}
+
 static void write_tokens(const dgm_text *tokens, size_t count, dgm_language lang, dgm_writer *out,
                          dgm_range *spans)
 {
@@ -228,14 +269,15 @@ static void write_tokens(const dgm_text *tokens, size_t count, dgm_language lang
     state s = {.lang = lang};
     token left, now = {.single = false}, right = {.single = false};
     bool want = false; // did the token before want a space after it?
+    for (size_t i = 0; i < count; i++)
+        s.quotes_left += tokens[i].size == 1 && tokens[i].data[0] == '"';
     if (count) right = describe(tokens[0]);
     for (size_t i = 0; i < count; i++) {
         left = now;
         now = right;
         if (i + 1 < count) right = describe(tokens[i + 1]);
         int sides = place(&s, &now, i ? &left : NULL, i + 1 < count ? &right : NULL);
-        bool glued =
-            i && (left.last_flags & DGM_CHAR_SPACELESS) && (now.first_flags & DGM_CHAR_SPACELESS);
+        bool glued = i && are_glued(left.last_flags, now.first_flags);
         if (want && (sides & SPACE_BEFORE) && !glued) dgm_write_u8(out, ' ');
         if (spans) spans[i].begin = out->size - start;
         dgm_write_bytes(out, now.text.data, now.text.size);

@@ -176,8 +176,23 @@ static dgm_text word_before(const scan *s, size_t end)
     return (dgm_text){s->text.data + begin, end - begin};
 }
 
-// Does the single dot at `dot` belong to its word, given the first character of the next word?
-static bool dot_is_inner(const scan *s, size_t dot, uint32_t next)
+// English words that often begin a sentence and seldom follow an abbreviation: they tell "in the
+// U.S. The ..." from "the U.S. Army".
+static bool opens_sentence(const scan *s, size_t pos)
+{
+    static const char *const words[] = {
+        "The",  "A",    "He",    "She",   "It",  "We",  "They", "You", "In", "But", "And",
+        "This", "That", "There", "These", "His", "Her", "If",   "As",  "At", "For", "When"};
+    size_t end = pos;
+    while (end < s->text.size && (unsigned char)s->text.data[end] > ' ') end++;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (dgm_text_equal((dgm_text){s->text.data + pos, end - pos}, dgm_text_of(words[i])))
+            return true;
+    return false;
+}
+
+// Does the single dot at `dot` belong to its word, given the next word and its first character?
+static bool dot_is_inner(const scan *s, size_t dot, size_t next_pos, uint32_t next)
 {
     dgm_text word = word_before(s, dot);
     if (word.size == 0) return false;
@@ -186,12 +201,7 @@ static bool dot_is_inner(const scan *s, size_t dot, uint32_t next)
         if (opens && word.size <= 3) return true;
         return s->lang == DGM_LANG_DE && word.size <= 2 && !is_digit(next);
     }
-    if (has_short_parts(word)) {
-        static const char *const times[] = {"a.m", "p.m", "A.M", "P.M"};
-        for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
-            if (dgm_text_equal(word, dgm_text_of(times[i]))) return false;
-        return true;
-    }
+    if (has_short_parts(word)) return !(s->lang == DGM_LANG_EN && opens_sentence(s, next_pos));
     // "as tall as I. But ..." against "I. Newton" at the beginning of a name.
     if (s->lang == DGM_LANG_EN && word.size == 1 && word.data[0] == 'I' && !opens) return false;
     int kind = dgm_abbreviation(s->lang, word);
@@ -226,6 +236,19 @@ static uint32_t first_letter(const scan *s, size_t pos)
     return 0;
 }
 
+// French sets a space before the closing quote: "... fin. \u00BB". German closes with the other
+// one.
+static size_t skip_spaced_closer(const scan *s, size_t pos)
+{
+    bool empty_line;
+    size_t n, after, at = skip_space(s, pos, &empty_line);
+    uint32_t code = code_at(s, at, &n);
+    if (s->lang == DGM_LANG_DE || empty_line || (code != 0xBB && code != 0x203A)) return pos;
+    uint32_t behind = code_at(s, at + n, &after);
+    bool closes = at + n >= s->text.size || dgm_char_is_space(behind) || is_closer(behind);
+    return closes ? at + n : pos;
+}
+
 // A stop stands at pos. Returns the end of the run of stops and closers behind it, and in *ends
 // whether the sentence ends there.
 static size_t judge_stop(const scan *s, size_t pos, bool *ends)
@@ -250,10 +273,14 @@ static size_t judge_stop(const scan *s, size_t pos, bool *ends)
         return pos;
     }
     if (!dgm_char_is_space(code)) return pos;
+    pos = skip_spaced_closer(s, pos);
     bool empty_line;
-    uint32_t next = first_letter(s, skip_space(s, pos, &empty_line));
-    if (dgm_char_class(next) & DGM_CHAR_LOWER) return pos;
-    *ends = !(only_dot && stops == 1 && dot_is_inner(s, first, next));
+    size_t next_pos = skip_space(s, pos, &empty_line);
+    if (next_pos >= s->text.size) return pos;
+    uint32_t next = first_letter(s, next_pos);
+    // Nothing but quotes or dots left ("fine. \"", "fine . .") is no sentence.
+    if (next == 0 || is_stop(next) || (dgm_char_class(next) & DGM_CHAR_LOWER)) return pos;
+    *ends = !(only_dot && stops == 1 && dot_is_inner(s, first, next_pos, next));
     return pos;
 }
 
