@@ -46,7 +46,7 @@ KERNEL := cpu kernels ref/gemm_f32_c ref/rows_c ref/attend_c ref/gates_c ref/top
 FORMAT := gguf_read gguf_get gguf_write quantize modelfile safetensors spm_list marian_config import import_huggingface
 TEXT := unicode spm_check vocab abbrev tokenize detokenize sentences split bleu_tokenize metrics bootstrap
 BACKEND := cpu/weights_cpu cpu/ops_cpu cpu/rank_cpu
-MODEL := model rows model_table transformer_load transformer
+MODEL := model rows model_table transformer_load transformer rnn rnn_load rnn_encoder rnn_devlin rnn_conditional rnn_bahdanau
 VOCABSEL := all
 SCORE := length prefix
 SEARCH := search search_table admit generation tree beam greedy finish
@@ -108,9 +108,10 @@ $(BUILD)/libdragoman.so: $(BUILD)/libdragoman.so.$(SOVERSION)
 $(BUILD)/dragoman: $(CLI_OBJ) $(BUILD)/libdragoman.a
 	$(CXX) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(BUILD)/tests/test_%: tests/unit/test_%.c $(BUILD)/libdragoman.a
+$(BUILD)/tests/test_model_%: TEST_EXTRA := tests/fixture.c
+$(BUILD)/tests/test_%: tests/unit/test_%.c tests/fixture.c tests/fixture.h $(BUILD)/libdragoman.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -Wno-missing-prototypes $(CPPFLAGS_LIB) -Itests -MMD -MP -o $@ $< $(BUILD)/libdragoman.a -lcmocka $(LIBS)
+	$(CC) $(CFLAGS_ALL) -Wno-missing-prototypes $(CPPFLAGS_LIB) -Itests -MMD -MP -o $@ $< $(TEST_EXTRA) $(BUILD)/libdragoman.a -lcmocka $(LIBS)
 
 $(BUILD)/checkkernel: $(CHECKKERNEL_SRC) $(BUILD)/libdragoman.a
 	@mkdir -p $(@D)

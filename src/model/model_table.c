@@ -7,5 +7,6 @@ extern const dgm_model_ops dgm_rnn_ops;
 
 const dgm_model_ops *const dgm_model_table[] = {
     &dgm_transformer_ops,
+    &dgm_rnn_ops,
     NULL,
 };

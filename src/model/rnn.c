@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT
+// The attentional recurrent models: a worker's storage, and the part of a step that all three
+// decoders share. docs/FORMAT.md, 2.5, has the formulas.
+//
+// A row of the pool owns one state of H numbers. A step
+//   1. finds the distinct parents of its rows and multiplies each parent's state once,
+//   2. multiplies the embeddings of the new words once for attention, gates and read-out,
+//   3. lets the decoder attend and make the new states (rnn_devlin.c and its neighbours),
+//   4. applies the read-out, t = act(Rx x + Rh h' + Rc c + b).
+// Rows never meet in arithmetic, so a sentence's numbers do not depend on its neighbours.
+#include <string.h>
+
+#include "model/rnn_int.h"
+
+// ---- memory -----------------------------------------------------------------------------------
+
+static int value_width(const rnn *r)
+{
+    return 3 * r->hidden + r->readout_rows;
+}
+
+static size_t step_scratch(const dgm_model *m, const dgm_limits *l)
+{
+    const rnn *r = m->weights;
+    const dgm_backend *b = m->backend;
+    size_t list = dgm_arena_cost((size_t)l->rows * sizeof(int32_t));
+    return 4 * list + dgm_arena_cost((size_t)l->rows * sizeof(dgm_attend_row)) +
+           dgm_exec_mat_bytes(b, l->rows, r->embed) +
+           dgm_exec_mat_bytes(b, l->rows, dgm_linear_rows(r->word)) +
+           dgm_exec_mat_bytes(b, l->rows, dgm_linear_rows(r->old)) +
+           3 * dgm_exec_mat_bytes(b, l->rows, r->hidden) +
+           dgm_exec_mat_bytes(b, l->rows, value_width(r)) +
+           dgm_exec_mat_bytes(b, l->rows, r->readout_rows) + r->decoder->scratch(m, l->rows);
+}
+
+static size_t state_bytes(const dgm_model *m, const dgm_limits *l)
+{
+    const rnn *r = m->weights;
+    const dgm_backend *b = m->backend;
+    int places = l->slots * l->source, rows = dgm_state_rows(m, l);
+    size_t memory = r->decoder->product
+                        ? dgm_exec_mat_bytes(b, places, r->attention + value_width(r))
+                        : dgm_exec_mat_bytes(b, places, r->attention) +
+                              dgm_exec_mat_bytes(b, places, value_width(r));
+    size_t encode = dgm_rnn_encode_scratch(m, l), step = step_scratch(m, l);
+    return dgm_arena_cost(sizeof(rnn_state)) + memory + dgm_exec_mat_bytes(b, l->slots, r->hidden) +
+           dgm_exec_mat_bytes(b, rows, r->hidden) + dgm_exec_mat_bytes(b, l->rows, m->info.hidden) +
+           dgm_arena_cost((size_t)rows * sizeof(int32_t)) + (encode > step ? encode : step);
+}
+
+// Product attention strides over keys and values alike, so they lie side by side; additive
+// attention reads both without gaps.
+static void take_memory(dgm_state *s, const rnn *r, rnn_state *rs)
+{
+    int places = s->limits.slots * s->limits.source;
+    if (r->decoder->product) {
+        dgm_mat both = dgm_exec_mat(s->exec, places, r->attention + value_width(r));
+        rs->keys = dgm_mat_cols(both, 0, r->attention);
+        rs->values = dgm_mat_cols(both, r->attention, value_width(r));
+        if (!both.data) rs->keys.data = rs->values.data = NULL;
+        return;
+    }
+    rs->keys = dgm_exec_mat(s->exec, places, r->attention);
+    rs->keys.stride = rs->keys.cols;
+    rs->values = dgm_exec_mat(s->exec, places, value_width(r));
+    rs->values.stride = rs->values.cols;
+}
+
+static dgm_status state_open(dgm_state *s, dgm_error *err)
+{
+    const rnn *r = s->model->weights;
+    dgm_arena *a = dgm_exec_host(s->exec);
+    rnn_state *rs = dgm_arena_alloc(a, sizeof *rs);
+    DGM_FAIL_IF(!rs, err, DGM_ERR_MEMORY, "the worker's memory is too small for the model");
+    memset(rs, 0, sizeof *rs);
+    take_memory(s, r, rs);
+    rs->initial = dgm_exec_mat(s->exec, s->limits.slots, r->hidden);
+    rs->states = dgm_exec_mat(s->exec, s->step_rows, r->hidden);
+    rs->hidden = dgm_exec_mat(s->exec, s->limits.rows, s->model->info.hidden);
+    rs->mark = DGM_ARENA_ARRAY(a, int32_t, (size_t)s->step_rows);
+    DGM_FAIL_IF(!rs->keys.data || !rs->values.data || !rs->initial.data || !rs->states.data ||
+                    !rs->hidden.data || !rs->mark,
+                err, DGM_ERR_MEMORY, "the worker's memory is too small for the model");
+    for (int i = 0; i < s->step_rows; i++) rs->mark[i] = -1;
+    s->storage = rs;
+    return DGM_OK;
+}
+
+// ---- decoder ----------------------------------------------------------------------------------
+
+static void start(dgm_state *s, int count, const int32_t *slots, const int32_t *rows)
+{
+    rnn_state *rs = s->storage;
+    for (int i = 0; i < count; i++) {
+        dgm_mat to = dgm_mat_rows(rs->states, rows[i], 1);
+        dgm_op_gather(s->exec, to, rs->initial, &slots[i]);
+    }
+}
+
+// Rows with one parent share everything that depends on its state alone. Parents are told apart by
+// their row number, never by their values.
+static void find_distinct(rnn_step *c, const dgm_step_row *steps)
+{
+    int32_t *mark = c->rs->mark;
+    c->distinct = 0;
+    for (int i = 0; i < c->count; i++) {
+        int32_t parent = steps[i].parent;
+        if (mark[parent] < 0) {
+            mark[parent] = c->distinct;
+            c->unique[c->distinct++] = parent;
+        }
+        c->parents[i] = parent;
+        c->which[i] = mark[parent];
+    }
+    for (int i = 0; i < c->distinct; i++) mark[c->unique[i]] = -1;
+    c->rs->stepped += (uint64_t)c->count;
+    c->rs->distinct += (uint64_t)c->distinct;
+}
+
+void dgm_rnn_attend_slots(rnn_step *c, const int32_t *rows, int n)
+{
+    const dgm_state *s = c->s;
+    for (int i = 0; i < n; i++) {
+        int slot = s->rows.nodes[rows[i]].slot, first = slot * s->limits.source;
+        c->attend[i] = (dgm_attend_row){
+            .k = dgm_mat_rows(c->rs->keys, first, 1).data,
+            .v = dgm_mat_rows(c->rs->values, first, 1).data,
+            .n = s->slot_length[slot],
+        };
+    }
+}
+
+static rnn_step begin_step(dgm_state *s, int count, const dgm_step_row *steps, const int32_t *rows,
+                           float *const *align)
+{
+    const rnn *r = s->model->weights;
+    rnn_state *rs = s->storage;
+    dgm_exec *e = s->exec;
+    dgm_arena *a = dgm_exec_host(e);
+    rnn_step c = {.s = s, .r = r, .rs = rs, .count = count, .rows = rows, .align = align};
+    c.parents = DGM_ARENA_ARRAY(a, int32_t, (size_t)count);
+    c.unique = DGM_ARENA_ARRAY(a, int32_t, (size_t)count);
+    c.which = DGM_ARENA_ARRAY(a, int32_t, (size_t)count);
+    c.attend = DGM_ARENA_ARRAY(a, dgm_attend_row, (size_t)count);
+    int32_t *ids = DGM_ARENA_ARRAY(a, int32_t, (size_t)count);
+    find_distinct(&c, steps);
+    for (int i = 0; i < count; i++) ids[i] = steps[i].token[0];
+
+    dgm_mat x = dgm_exec_mat(e, count, r->embed);
+    c.word = dgm_exec_mat(e, count, dgm_linear_rows(r->word));
+    dgm_op_embed(e, x, r->target, ids, 1.0f, NULL, NULL, NULL);
+    dgm_op_linear(e, c.word, x, r->word, DGM_ACT_NONE, NULL);
+
+    dgm_mat parents = dgm_exec_mat(e, c.distinct, r->hidden);
+    c.old = dgm_exec_mat(e, c.distinct, dgm_linear_rows(r->old));
+    dgm_op_gather(e, parents, rs->states, c.unique);
+    dgm_op_linear(e, c.old, parents, r->old, DGM_ACT_NONE, NULL);
+
+    c.state = dgm_exec_mat(e, count, r->hidden);
+    c.next = dgm_exec_mat(e, count, r->hidden);
+    c.context = dgm_exec_mat(e, count, value_width(r));
+    dgm_op_gather(e, c.state, rs->states, c.parents);
+    return c;
+}
+
+// hidden = act(Rx x + Rh h' + Rc c + b), or h' itself.
+static void read_out(const rnn_step *c, dgm_mat hidden)
+{
+    const rnn *r = c->r;
+    dgm_exec *e = c->s->exec;
+    if (r->readout == READOUT_NONE) {
+        dgm_op_gather(e, hidden, c->next, NULL);
+        return;
+    }
+    int n = r->readout_rows;
+    dgm_mat word = dgm_mat_cols(c->word, c->word.cols - n, n);
+    dgm_mat context = dgm_mat_cols(c->context, 3 * r->hidden, n);
+    dgm_mat sum = r->readout == READOUT_MAXOUT ? dgm_exec_mat(e, c->count, n) : hidden;
+    dgm_op_linear(e, sum, c->next, r->readout_h, DGM_ACT_NONE, &word);
+    dgm_op_add(e, sum, sum, context);
+    if (r->readout == READOUT_TANH) dgm_op_act(e, hidden, hidden, DGM_ACT_TANH);
+    if (r->readout == READOUT_MAXOUT) dgm_op_maxout(e, hidden, sum);
+}
+
+static void step(dgm_state *s, int count, const dgm_step_row *steps, const int32_t *rows,
+                 dgm_mat *hidden, float *const *align)
+{
+    const rnn *r = s->model->weights;
+    rnn_state *rs = s->storage;
+    size_t mark = dgm_exec_mark(s->exec);
+    rnn_step c = begin_step(s, count, steps, rows, align);
+    r->decoder->step(&c);
+    dgm_op_scatter(s->exec, rs->states, c.next, rows);
+    *hidden = dgm_mat_rows(rs->hidden, 0, count);
+    read_out(&c, *hidden);
+    dgm_exec_reset(s->exec, mark);
+}
+
+const dgm_model_ops dgm_rnn_ops = {
+    .name = "rnn",
+    .load = dgm_rnn_load,
+    .unload = dgm_rnn_unload,
+    .state_bytes = state_bytes,
+    .state_open = state_open,
+    .encode = dgm_rnn_encode,
+    .start = start,
+    .step = step,
+};

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// The recurrent models against PyTorch, and what only they have: products shared by siblings.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "model/rnn_int.h"
+
+static void test_logits(void **state)
+{
+    (void)state;
+    fixture_check_family("rnn-", 12);
+}
+
+// Three rows, two parents: products with the parents' states are counted once each.
+static void check_sharing(const char *name)
+{
+    fixture f;
+    dgm_error err;
+    fixture_open(&f, name, NULL);
+    const rnn_state *rs = f.state->storage;
+    dgm_source sources[2] = {{f.sentence[0].source, f.sentence[0].source_count},
+                             {f.sentence[2].source, f.sentence[2].source_count}};
+    int32_t slots[2], parents[2], rows[3];
+    float weights[3][64] = {{0}};
+    float *align[3] = {weights[0], weights[1], weights[2]};
+    assert_int_equal(dgm_encode(f.state, 2, sources, slots, &err), DGM_OK);
+    assert_int_equal(dgm_start(f.state, 2, slots, parents, &err), DGM_OK);
+    int32_t start = dgm_model_describe(f.model)->start;
+    dgm_step_row steps[3] = {{parents[1], {start, DGM_NO_TOKEN}},
+                             {parents[0], {start, DGM_NO_TOKEN}},
+                             {parents[1], {start, DGM_NO_TOKEN}}};
+    dgm_step_result out = {.rows = rows, .align = align};
+    uint64_t stepped = rs->stepped, distinct = rs->distinct;
+    assert_int_equal(dgm_step(f.state, 3, steps, &out, &err), DGM_OK);
+    assert_int_equal(rs->stepped - stepped, 3);
+    assert_int_equal(rs->distinct - distinct, 2);
+    // equal siblings are equal in bits, alignments too; the other sentence is another
+    size_t bytes = (size_t)out.hidden.cols * (size_t)out.hidden.elem;
+    const void *hidden[3];
+    for (int i = 0; i < 3; i++) hidden[i] = dgm_mat_rows(out.hidden, i, 1).data;
+    assert_memory_equal(hidden[0], hidden[2], bytes);
+    assert_memory_equal(weights[0], weights[2], (size_t)sources[1].count * sizeof(float));
+    assert_memory_not_equal(hidden[0], hidden[1], bytes);
+
+    // the same generation can be stepped again: parents stay valid until retain
+    float *before = test_malloc(bytes);
+    memcpy(before, hidden[0], bytes);
+    assert_int_equal(dgm_step(f.state, 3, steps, &out, &err), DGM_OK);
+    assert_memory_equal(before, dgm_mat_rows(out.hidden, 0, 1).data, bytes);
+    test_free(before);
+    dgm_retain(f.state, 0, NULL);
+    dgm_release(f.state, 2, slots);
+    fixture_close(&f);
+}
+
+static void test_siblings(void **state)
+{
+    (void)state;
+    check_sharing("rnn-devlin");
+    check_sharing("rnn-conditional-tanh-start");
+    check_sharing("rnn-bahdanau-maxout");
+}
+
+// More sentences than one chunk of the encoder holds: the seam between chunks must not show.
+static void test_chunks(void **state)
+{
+    (void)state;
+    enum { COUNT = 300, LENGTH = 11 };
+    fixture f;
+    dgm_error err;
+    fixture_open(&f, "rnn-devlin", NULL);
+    const fixture_sentence *s = &f.sentence[2];
+    assert_int_equal(s->source_count, LENGTH);
+    dgm_limits limits = {.slots = COUNT, .rows = COUNT, .source = LENGTH, .target = 4};
+    dgm_exec *exec;
+    dgm_state *many;
+    static int32_t slots[COUNT], rows[COUNT], next[COUNT];
+    static dgm_source sources[COUNT];
+    static dgm_step_row steps[COUNT];
+    assert_int_equal(dgm_exec_open(f.backend, dgm_state_bytes(f.model, &limits), &exec, &err),
+                     DGM_OK);
+    assert_int_equal(dgm_state_open(f.model, exec, &limits, &many, &err), DGM_OK);
+    for (int i = 0; i < COUNT; i++) // some are cut short, so that lengths mix
+        sources[i] = (dgm_source){s->source, i % 7 == 3 ? 1 + i % LENGTH : LENGTH};
+    assert_int_equal(dgm_encode(many, COUNT, sources, slots, &err), DGM_OK);
+    assert_int_equal(dgm_start(many, COUNT, slots, rows, &err), DGM_OK);
+    for (int i = 0; i < COUNT; i++)
+        steps[i] = (dgm_step_row){rows[i], {DGM_NO_TOKEN, DGM_NO_TOKEN}};
+    dgm_step_result out = {.rows = next};
+    assert_int_equal(dgm_step(many, COUNT, steps, &out, &err), DGM_OK);
+    size_t bytes = (size_t)out.hidden.cols * (size_t)out.hidden.elem;
+    for (int i = 1; i < COUNT; i++) {
+        const void *a = dgm_mat_rows(out.hidden, 0, 1).data;
+        const void *b = dgm_mat_rows(out.hidden, i, 1).data;
+        if (sources[i].count == LENGTH) assert_memory_equal(a, b, bytes);
+        else assert_memory_not_equal(a, b, bytes);
+    }
+    dgm_state_close(&many);
+    dgm_exec_close(&exec);
+    fixture_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_logits),
+        cmocka_unit_test(test_siblings),
+        cmocka_unit_test(test_chunks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
