@@ -2,7 +2,7 @@
 """Parallel text: reading, cleaning, de-duplicating, weighting.
 
 Input is a folder of NAME.LANG.xz (or .gz, or plain) files, line-aligned across languages. Output is a folder with
-  pairs.SRC pairs.TGT   cleaned, de-duplicated, shuffled (seeded), one segment a line
+  pairs.SRC pairs.TGT   cleaned, de-duplicated, in the order of the sources (it compresses better), one segment a line
   pairs.up              how often one pass sees the pair (upsampling by source name)
   extra.SRC             source-only lines (other pairs' text), for distillation
 The `prepare` command calls prepare(); everything later reads these files or their packed form (packed.py).
@@ -82,8 +82,8 @@ def prepare(folder, source_lang, target_lang, out, upsample=None, extra=(), seed
                 pairs.append((s, t, upsample.get(name, 1)))
                 kept += 1
         counts[name] = kept
-    random.Random(seed).shuffle(pairs)
-    pairs = pairs[:limit] if limit else pairs
+    if limit and limit < len(pairs):
+        pairs = [pairs[i] for i in sorted(random.Random(seed).sample(range(len(pairs)), limit))]
     os.makedirs(out, exist_ok=True)
     write_lines(os.path.join(out, f"pairs.{source_lang}"), (p[0] for p in pairs))
     write_lines(os.path.join(out, f"pairs.{target_lang}"), (p[1] for p in pairs))
@@ -100,6 +100,5 @@ def prepare(folder, source_lang, target_lang, out, upsample=None, extra=(), seed
                 lines.append(s)
                 kept += 1
         counts["extra:" + os.path.basename(os.path.normpath(other))] = kept
-    random.Random(seed).shuffle(lines)
     write_lines(os.path.join(out, f"extra.{source_lang}"), lines)
     return counts

@@ -8,9 +8,13 @@ Normalisation: stock NFKC turns "m²" into "m2", "…" into "..." and drops the 
 (NFC), folds full-width forms and ligatures, makes every odd space a space, drops invisible marks, and leaves the rest.
 SentencePiece compiles the rules into the model file, so every reader of the model applies the same ones.
 """
+import os
 import random
 import unicodedata
 
+# in every vocabulary whatever the coverage: Western letters, signs of prices, units, code and typography
+REQUIRED = ("".join(map(chr, range(0x21, 0x7F))) + "ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝßàáâãäåæçèéêëìíîïñòóôõöøùúûüýÿ"
+            + "ĀāĆćČčĐđĘęĞğİıŁłŃńŌōŐőŘřŚśŞşŠšŤťŪūŮůŰűŹźŻżŽž" + "¡¿§©®°±²³µ·×€£¥¢–—‘’‚“”„«»‹›•…†™→½¼¾≤≥")
 DROPPED = (0x00AD, 0x200B, 0x2060, 0xFEFF, 0x200E, 0x200F)
 SPACES = (0x0009, 0x000A, 0x000B, 0x000C, 0x000D, 0x0085, 0x00A0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000,
           *range(0x2000, 0x200B))
@@ -44,8 +48,8 @@ def write_rules(path):
 
 
 def train(files, prefix, size, coverage=0.9998, sentences=700_000, threads=2, seed=7, byte_fallback=True,
-          required="", work=None):
-    """Trains PREFIX.model on a seeded sample of the files' lines."""
+          required=REQUIRED):
+    """Trains PREFIX.model on a seeded sample of the files' lines. Digits are pieces of their own: numbers are copied."""
     import sentencepiece
     rules_path = f"{prefix}.rules.tsv"
     write_rules(rules_path)
@@ -57,6 +61,7 @@ def train(files, prefix, size, coverage=0.9998, sentences=700_000, threads=2, se
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(lines[:sentences]), model_prefix=prefix, vocab_size=size, model_type="unigram",
         character_coverage=coverage, byte_fallback=byte_fallback, bos_id=-1, eos_id=0, unk_id=1, pad_id=-1,
-        normalization_rule_tsv=rules_path, num_threads=threads, required_chars=required, max_sentence_length=4192,
-        minloglevel=1)
+        normalization_rule_tsv=rules_path, split_digits=True, num_threads=threads, required_chars=required,
+        max_sentence_length=4192, minloglevel=1)
+    os.remove(rules_path)
     return f"{prefix}.model"

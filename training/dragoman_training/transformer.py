@@ -21,7 +21,8 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 ACTIVATIONS = ("relu", "swish", "gelu", "gelu_tanh")
-POSITIONS = ("sinusoidal", "sinusoidal_marian", "learned")
+FUSED = hasattr(F, "scaled_dot_product_attention")
+POSITIONS = ("sinusoidal", "sinusoidal_marian", "learned", "none")
 
 
 @dataclass
@@ -30,6 +31,7 @@ class TransformerConfig:
     source_vocab_size: int = 0         # 0: same vocabulary as the target
     d_model: int = 256
     ffn_dim: int = 1536
+    decoder_ffn_dim: int = 0           # 0: same as ffn_dim
     heads: int = 8
     encoder_layers: int = 6
     decoder_layers: int = 2
@@ -37,7 +39,7 @@ class TransformerConfig:
     norm_eps: float = 1e-5
     activation: str = "relu"           # relu | swish | gelu (erf) | gelu_tanh
     relu_clip: float = 0.0             # with relu: clip activations to [0, relu_clip]; 0 = no clipping
-    positions: str = "sinusoidal"      # sinusoidal (10000^(2i/D)) | sinusoidal_marian (ln 10000 / (D/2 - 1)) | learned
+    positions: str = "sinusoidal"      # sinusoidal (10000^(2i/D)) | sinusoidal_marian (ln 10000 / (D/2 - 1)) | learned | none
     position_offset: int = 0           # first position's row (M2M-style models start at 2)
     max_positions: int = 1024
     tied: str = "all"                  # all (source = target = output) | target (target = output) | none
@@ -60,6 +62,7 @@ class TransformerConfig:
         if self.d_model % self.heads or self.d_model % 2:
             raise ValueError(f"d_model {self.d_model} must be even and divisible by heads {self.heads}")
         self.source_vocab_size = self.source_vocab_size or self.vocab_size
+        self.decoder_ffn_dim = self.decoder_ffn_dim or self.ffn_dim
         if self.tied == "all" and self.source_vocab_size != self.vocab_size:
             raise ValueError("tied: all needs one vocabulary for both sides")
 
@@ -76,7 +79,9 @@ class TransformerConfig:
 
 
 def position_table(config):
-    """[max_positions, D] of one of the two sinusoidal conventions; first half sine, second half cosine."""
+    """[max_positions, D] of one of the two sinusoidal conventions (first half sine, second half cosine), or zeros."""
+    if config.positions == "none":
+        return torch.zeros(config.max_positions, config.d_model)
     half = config.d_model // 2
     i = torch.arange(half, dtype=torch.float64)
     if config.positions == "sinusoidal":
@@ -100,7 +105,7 @@ def activate(x, config):
 
 def attention(q, k, v, mask=None, causal=False):
     """softmax(q k^T / sqrt(K)) v with [B, H, *, K] inputs; mask is boolean, True = may be seen, broadcastable."""
-    if hasattr(F, "scaled_dot_product_attention"):
+    if FUSED:
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)
     scores = q @ k.transpose(-1, -2) / math.sqrt(q.size(-1))            # [B, H, T, S]
     if causal:
@@ -108,6 +113,22 @@ def attention(q, k, v, mask=None, causal=False):
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))
     return scores.softmax(-1) @ v
+
+
+class Rows(torch.autograd.Function):
+    """table[ids] whose gradient is one scatter-add: no sort, no host wait, so it can be part of a CUDA graph."""
+
+    @staticmethod
+    def forward(ctx, table, ids):
+        ctx.save_for_backward(ids)
+        ctx.shape = table.shape
+        return table.index_select(0, ids.reshape(-1)).view(*ids.shape, -1)
+
+    @staticmethod
+    def backward(ctx, grad):
+        ids, = ctx.saved_tensors
+        total = grad.new_zeros(ctx.shape)
+        return total.index_add_(0, ids.reshape(-1), grad.reshape(-1, ctx.shape[1])), None
 
 
 def linear(rows_in, rows_out, bias, gain=1.0):
@@ -130,13 +151,23 @@ class Attention(nn.Module):
         self.k = linear(d, d, bias, 1 / math.sqrt(2))
         self.v = linear(d, d, bias, 1 / math.sqrt(2))
         self.o = linear(d, d, bias)
+        self.fused = {}                                                 # joined weights, see fuse()
+
+    def fuse(self):
+        """Joins weights that share an input, for decoding: the parameters must not change any more."""
+        for group in ((self.q, self.k, self.v), (self.k, self.v)):
+            self.fused[len(group)] = self.join(group)
+
+    @staticmethod
+    def join(layers):
+        weight = torch.cat([layer.weight for layer in layers])
+        return weight, torch.cat([layer.bias for layer in layers]) if layers[0].bias is not None else None
 
     def split(self, x):                                                 # [B, T, D] -> [B, H, T, K]
         return x.view(x.size(0), x.size(1), self.heads, -1).transpose(1, 2)
 
     def project(self, x, *layers):
-        weight = torch.cat([layer.weight for layer in layers])
-        bias = torch.cat([layer.bias for layer in layers]) if layers[0].bias is not None else None
+        weight, bias = self.fused.get(len(layers)) or self.join(layers)
         return [self.split(part) for part in F.linear(x, weight, bias).chunk(len(layers), -1)]
 
     def keys_values(self, memory):
@@ -190,12 +221,12 @@ class SSRU(nn.Module):
 class Sublayers(nn.Module):
     """What encoder and decoder layers share: feed-forward, residual order, dropout."""
 
-    def __init__(self, config):
+    def __init__(self, config, ffn_dim):
         super().__init__()
         self.config = config
         self.self_norm = nn.LayerNorm(config.d_model, eps=config.norm_eps)
-        self.fc1 = linear(config.d_model, config.ffn_dim, config.bias)
-        self.fc2 = linear(config.ffn_dim, config.d_model, config.bias)
+        self.fc1 = linear(config.d_model, ffn_dim, config.bias)
+        self.fc2 = linear(ffn_dim, config.d_model, config.bias)
         self.ffn_norm = nn.LayerNorm(config.d_model, eps=config.norm_eps)
 
     def before(self, x, norm):
@@ -212,7 +243,7 @@ class Sublayers(nn.Module):
 
 class EncoderLayer(Sublayers):
     def __init__(self, config):
-        super().__init__(config)
+        super().__init__(config, config.ffn_dim)
         self.self_attn = Attention(config)
 
     def forward(self, x, mask):                                         # [B, S, D], [B, 1, 1, S]
@@ -223,7 +254,7 @@ class EncoderLayer(Sublayers):
 
 class DecoderLayer(Sublayers):
     def __init__(self, config):
-        super().__init__(config)
+        super().__init__(config, config.decoder_ffn_dim)
         if config.decoder_cell == "ssru":
             self.ssru = SSRU(config)
         else:
@@ -247,7 +278,11 @@ class DecoderLayer(Sublayers):
         return (x, weights) if align else x
 
     def step(self, x, state, t, cross_k, cross_v, mask):
-        """One position t for every row. state: {k, v} [B, H, room, K] written in place, or {cell} [B, D]."""
+        """One position t for every row of x [N, 1, D]. state: {k, v} [N, H, room, K] written in place, or {cell} [N, D].
+
+        The memory may have fewer rows than x: row n then belongs to sentence n // (N / rows), as in a beam, and a
+        sentence's hypotheses are queries of one product.
+        """
         inner = self.before(x, self.self_norm)
         if self.config.decoder_cell == "ssru":
             update, state["cell"] = self.ssru.step(inner, state["cell"])
@@ -257,9 +292,9 @@ class DecoderLayer(Sublayers):
             state["v"][:, :, t:t + 1] = v
             update = self.self_attn.merge(attention(q, state["k"][:, :, :t + 1], state["v"][:, :, :t + 1]))
         x = self.after(x, update, self.self_norm)
-        inner = self.before(x, self.cross_norm)
-        x = self.after(x, self.cross_attn.cross(inner, cross_k, cross_v, mask), self.cross_norm)
-        return self.feed_forward(x)
+        inner = self.before(x, self.cross_norm).view(cross_k.size(0), -1, x.size(-1))
+        update = self.cross_attn.cross(inner, cross_k, cross_v, mask).view(x.shape)
+        return self.feed_forward(self.after(x, update, self.cross_norm))
 
 
 class Transformer(nn.Module):
@@ -311,6 +346,13 @@ class Transformer(nn.Module):
         for layer in list(self.encoder) + list(self.decoder):
             layer.compile(dynamic=True)
 
+    def fuse_for_decoding(self):
+        """Call once after loading weights, before search: fewer products a step."""
+        for module in self.modules():
+            if isinstance(module, Attention):
+                module.fuse()
+        return self.eval()
+
     def embed(self, ids, side, first=0):
         """Tokens + positions, [B, T] -> [B, T, D]; `first` is the position of the first column."""
         config = self.config
@@ -318,7 +360,7 @@ class Transformer(nn.Module):
         table = self.source_embedding if source and config.tied != "all" else self.embedding
         pad, scale = table.size(0), math.sqrt(config.d_model) if config.scale_embedding else 1.0
         inside = (ids != pad)[..., None]
-        x = F.embedding(ids.clamp(max=pad - 1), table) * (inside * scale).to(table.dtype)
+        x = Rows.apply(table, ids.clamp(max=pad - 1)) * (inside * scale).to(table.dtype)
         if config.start == "learned" and not source:
             x = torch.where(inside, x, self.start * scale)
         if config.positions == "learned":

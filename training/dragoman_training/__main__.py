@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: MIT
+"""Command line: python3 -m dragoman_training COMMAND --help. See training/README.md for whole recipes."""
+import argparse
+import json
+import os
+import sys
+import time
+
+
+def prepare(a):
+    from . import corpus
+    upsample = {k: int(v) for k, v in (x.split("=") for x in a.upsample)}
+    extra = [(folder, names.split(",")) for folder, names in (x.split(":") for x in a.extra)]
+    counts = corpus.prepare(a.folder, a.source, a.target, a.out, upsample, extra, a.seed, a.limit)
+    print(json.dumps(counts, indent=1))
+
+
+def vocab(a):
+    from . import subword
+    print(subword.train(a.files, a.prefix, a.size, a.coverage, a.sentences, a.threads, a.seed))
+
+
+def pack(a):
+    """Packs parts one after the other, waiting for those that are still being distilled."""
+    from . import corpus, distill, mix
+    from .packed import Packed
+    shares = None if a.augment else {}
+    sizes = {}
+    if a.manifest:
+        with open(a.manifest, encoding="utf-8") as f:
+            sizes = json.load(f)
+    packed, first, began = [], 0, time.time()
+    for i, path in enumerate(a.source):
+        real, up = (names[i] if i < len(names) and names[i] != "-" else None for names in (a.target, a.passes))
+        for name in filter(None, (path, real)):
+            distill.wait_for(name, sizes.get(os.path.basename(name), 0))
+        sources = corpus.read_lines(path)
+        reals = corpus.read_lines(real) if real else None
+        passes = [int(x) for x in corpus.read_lines(up)] if up else None
+        mades = distill.collect(a.made, path, a.made_workers) if a.made else None
+        if mades and len(mades) < len(sources):
+            mades += [""] * (len(sources) - len(mades))
+        part = mix.mix(a.vocab, sources, reals, mades, passes, a.threshold, shares, a.seed, a.longest, a.processes, first)
+        first += len(sources)
+        packed.append(part)
+        print(f"pack {os.path.basename(path)}: {len(sources)} lines, {len(part)} pairs, {time.time() - began:.0f} s",
+              flush=True)
+    whole = Packed.join(packed)
+    whole.save(a.out + ".tmp")
+    os.replace(a.out + ".tmp", a.out)
+    print(f"pack: {len(whole)} pairs, {len(whole.target) / 1e6:.1f}M target tokens", flush=True)
+
+
+def run_distill(a):
+    from . import distill
+    distill.distill(a.teacher, a.files, a.out, a.beam, a.budget, a.rows, a.workers, a.device, a.manifest, a.total_tokens)
+
+
+def train(a):
+    from . import recipe, train as training
+    settings = recipe.load(a.recipe, a.set)
+    out = a.out or os.path.join(a.work, settings["name"])
+    if a.fresh:
+        for name in ("state.pt", "log.csv"):
+            if os.path.exists(os.path.join(out, name)):
+                os.remove(os.path.join(out, name))
+    training.Trainer(settings, a.work, out, a.device).run()
+
+
+def translate(a):
+    """Text in, text out with a trained model.pt (or a Hugging Face Marian folder): for test outputs."""
+    import sentencepiece
+    import torch
+    from . import checkpoint, distill, search
+    device = a.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    if os.path.isdir(a.model):
+        model, path = distill.load_teacher(a.model)
+        spm = sentencepiece.SentencePieceProcessor(model_file=path)
+    else:
+        model = checkpoint.load_model(a.model)
+        spm = sentencepiece.SentencePieceProcessor(model_proto=checkpoint.read(a.model)["vocab"])
+    model = model.to(device, torch.bfloat16 if a.bf16 else torch.float32).fuse_for_decoding()
+    for pair in a.files:
+        source, out = pair.split(":")
+        with open(source, encoding="utf-8") as f:
+            lines = [line.rstrip("\n") for line in f]
+        began = time.time()
+        found = spm.decode(search.translate_ids(model, spm.encode(lines), a.beam, a.rows))
+        with open(out, "w", encoding="utf-8") as f:
+            f.writelines(line + "\n" for line in found)
+        print(f"{source}: {len(lines)} lines, {time.time() - began:.1f} s", flush=True)
+
+
+def average(a):
+    from . import checkpoint
+    checkpoint.average(a.models, a.out)
+
+
+def parser():
+    top = argparse.ArgumentParser(prog="dragoman_training", description=__doc__)
+    sub = top.add_subparsers(dest="command", required=True)
+
+    def command(name, run, text):
+        p = sub.add_parser(name, help=text, description=text)
+        p.set_defaults(run=run)
+        return p
+
+    p = command("prepare", prepare, "clean and join parallel text (NAME.LANG.xz files of a folder)")
+    p.add_argument("folder")
+    p.add_argument("source")
+    p.add_argument("target")
+    p.add_argument("--out", required=True)
+    p.add_argument("--upsample", action="append", default=[], metavar="NAME=N")
+    p.add_argument("--extra", action="append", default=[], metavar="FOLDER:NAME,NAME", help="source-only text")
+    p.add_argument("--limit", type=int, default=0)
+    p.add_argument("--seed", type=int, default=7)
+
+    p = command("vocab", vocab, "train a SentencePiece model with byte fallback")
+    p.add_argument("files", nargs="+")
+    p.add_argument("--prefix", required=True)
+    p.add_argument("--size", type=int, default=8000)
+    p.add_argument("--coverage", type=float, default=0.9998)
+    p.add_argument("--sentences", type=int, default=700_000)
+    p.add_argument("--threads", type=int, default=2)
+    p.add_argument("--seed", type=int, default=7)
+
+    p = command("distill", run_distill, "translate training sources with a teacher (GPU)")
+    p.add_argument("files", nargs="+")
+    p.add_argument("--teacher", required=True, help="Hugging Face Marian folder, or a folder with model.pt and vocab.spm")
+    p.add_argument("--out", required=True)
+    p.add_argument("--beam", type=int, default=4)
+    p.add_argument("--budget", type=float, default=0, help="seconds; greedy where beam search would not fit")
+    p.add_argument("--rows", type=int, default=2048)
+    p.add_argument("--workers", type=int, default=2)
+    p.add_argument("--device", default="cuda")
+    p.add_argument("--manifest", help="JSON {file: bytes} of files that are still arriving")
+    p.add_argument("--total-tokens", type=float, default=0, help="of all files, in the teacher's pieces: for the budget")
+
+    p = command("pack", pack, "choose targets, augment, encode: text to a packed corpus")
+    p.add_argument("--vocab", required=True)
+    p.add_argument("--source", nargs="+", required=True)
+    p.add_argument("--target", nargs="*", default=[], help="real targets, - for none")
+    p.add_argument("--passes", nargs="*", default=[], help="repetitions a line, - for none")
+    p.add_argument("--made", help="folder of distilled targets")
+    p.add_argument("--made-workers", type=int, default=2)
+    p.add_argument("--manifest")
+    p.add_argument("--threshold", type=float, default=0.5, help="word F1 from which a real target joins its distilled one")
+    p.add_argument("--no-augment", dest="augment", action="store_false")
+    p.add_argument("--longest", type=int, default=126)
+    p.add_argument("--processes", type=int, default=2)
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--out", required=True)
+
+    p = command("train", train, "run a recipe")
+    p.add_argument("recipe")
+    p.add_argument("--work", default=".", help="folder with the recipe's data")
+    p.add_argument("--out", help="run folder (default WORK/NAME)")
+    p.add_argument("--device")
+    p.add_argument("--fresh", action="store_true", help="do not resume")
+    p.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
+
+    p = command("translate", translate, "translate text files with a trained model")
+    p.add_argument("model")
+    p.add_argument("files", nargs="+", metavar="IN:OUT")
+    p.add_argument("--beam", type=int, default=1)
+    p.add_argument("--rows", type=int, default=1024)
+    p.add_argument("--device")
+    p.add_argument("--bf16", action="store_true")
+
+    p = command("average", average, "average several model.pt")
+    p.add_argument("models", nargs="+")
+    p.add_argument("--out", required=True)
+    return top
+
+
+def main():
+    a = parser().parse_args()
+    try:
+        a.run(a)
+    except (OSError, ValueError) as e:
+        sys.exit(f"dragoman_training {a.command}: {e}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+"""Sequence-level distillation: a teacher translates training sources on the GPU.
+
+Reads text files (plain or .xz), writes NAME.LANG.made beside each other in `out`, one line per source line. Several
+worker processes share the GPU, so that one decodes while another collects its results. Each worker takes every n-th batch.
+With a time budget, a batch is decoded with the beam as long as the rest could still be done greedily in time; so the
+work always ends in time, with as much beam search as fits. Files that are not there yet are waited for: a corpus may
+arrive while its first part is being translated (their expected sizes say when one is complete).
+"""
+import json
+import os
+import random
+import time
+
+import torch
+
+from . import corpus, search
+
+
+def load_teacher(folder):
+    """A Hugging Face MarianMT folder or a checkpoint of ours; returns model and SentencePiece path."""
+    if os.path.exists(os.path.join(folder, "config.json")):
+        from . import marian_hf
+        return marian_hf.load(folder), os.path.join(folder, "source.spm")
+    from .checkpoint import load_model
+    return load_model(os.path.join(folder, "model.pt")), os.path.join(folder, "vocab.spm")
+
+
+class Pace:
+    """Decides beam or greedy from measured seconds per source token."""
+
+    def __init__(self, deadline, ratio=4.0):
+        self.deadline, self.ratio, self.beam_rate, self.greedy_rate = deadline, ratio, None, None
+
+    def choose(self, batch, remaining, width):
+        if width == 1 or self.deadline is None:
+            return width
+        beam = self.beam_rate or 0.0
+        greedy = self.greedy_rate or beam / self.ratio
+        left = self.deadline - time.time()
+        return width if left > batch * beam + (remaining - batch) * greedy * 1.1 else 1
+
+    def note(self, width, tokens, seconds):
+        """Exponential mean; a batch's first seconds include warm-up, which the mean forgets."""
+        name = "greedy_rate" if width == 1 else "beam_rate"
+        old = getattr(self, name)
+        setattr(self, name, seconds / tokens if old is None else 0.9 * old + 0.1 * seconds / tokens)
+
+
+def wait_for(path, size, limit=900):
+    start = time.time()
+    while not os.path.exists(path) or (size and os.path.getsize(path) != size):
+        if time.time() - start > limit:
+            raise TimeoutError(f"{path} did not arrive")
+        time.sleep(0.5)
+
+
+def worker(rank, count, settings):
+    """Translates its share of every file; writes FILE.made.RANK as `index<TAB>text` lines."""
+    import sentencepiece
+    torch.set_num_threads(2)
+    if settings["device"] == "cuda":
+        torch.set_float32_matmul_precision("high")
+    model, spm_path = load_teacher(settings["teacher"])
+    model = model.to(settings["device"], settings["dtype"]).fuse_for_decoding()
+    spm = sentencepiece.SentencePieceProcessor(model_file=spm_path)
+    pace, done, start = Pace(settings["deadline"]), 0, time.time()
+    total = settings["total_tokens"] / count
+    beams = 0
+    for path, size in settings["files"]:
+        wait_for(path, size)
+        lines = corpus.read_lines(path)
+        ids = [x[:settings["longest"]] for x in spm.encode(lines, num_threads=settings["threads"])]
+        order = sorted(range(len(ids)), key=lambda i: -len(ids[i]))
+        batches, at = [], 0
+        while at < len(order):
+            longest = len(ids[order[at]]) + 1
+            rows = max(8, min(settings["rows"], settings["rows"] * 32 // longest))
+            batches.append(order[at:at + rows])
+            at += rows
+        random.Random(1).shuffle(batches)                               # mixed lengths: the pace is then steady
+        out = os.path.join(settings["out"], name_of(path) + f".made.{rank}")
+        with open(out + ".tmp", "w", encoding="utf-8", newline="\n") as f:
+            for number in range(rank, len(batches), count):
+                batch = batches[number]
+                tokens, began = sum(len(ids[i]) + 1 for i in batch), time.time()
+                width = pace.choose(tokens, max(total - done, tokens), settings["beam"])
+                source = search.pad_rows([ids[i] for i in batch], model.source_pad, settings["device"])
+                limit = min(int(1.5 * (len(ids[batch[0]]) + 1)) + 8, 200)
+                found = (search.greedy(model, source, limit) if width == 1
+                         else search.beam(model, source, limit, width))
+                for i, text in zip(batch, spm.decode(found)):
+                    f.write(f"{i}\t{text}\n")
+                pace.note(width, tokens, time.time() - began)
+                done += tokens
+                beams += width > 1
+                if number // count % 20 == 0:
+                    rate = done / (time.time() - start)
+                    print(f"distill[{rank}] {name_of(path)} {number + 1}/{len(batches)} beam {width} "
+                          f"{rate:.0f} source tokens/s, {time.time() - start:.0f} s, ETA {(total - done) / rate:.0f} s",
+                          flush=True)
+        os.replace(out + ".tmp", out)
+    print(f"distill[{rank}] done: {done} tokens, {time.time() - start:.0f} s, beam batches {beams}", flush=True)
+
+
+def name_of(path):
+    base = os.path.basename(path)
+    return base[:-3] if base.endswith((".xz", ".gz")) else base
+
+
+def collect(out, path, count, limit=900):
+    """Waits for all workers' parts of one file and returns the translations in order."""
+    found = {}
+    for rank in range(count):
+        part = os.path.join(out, name_of(path) + f".made.{rank}")
+        wait_for(part, 0, limit)
+        with open(part, encoding="utf-8", newline="\n") as f:
+            for line in f:
+                index, text = line.rstrip("\n").split("\t", 1)
+                found[int(index)] = text
+    lines = [found.get(i, "") for i in range(max(found) + 1)]
+    corpus.write_lines(os.path.join(out, name_of(path) + ".made"), lines)
+    return lines
+
+
+def distill(teacher, files, out, beam=4, budget=0, rows=2048, workers=2, device="cuda", manifest=None, total_tokens=0,
+            longest=126):
+    """files: paths; manifest: JSON {file name: size in bytes} for files that are still arriving."""
+    sizes = {}
+    if manifest:
+        with open(manifest, encoding="utf-8") as f:
+            sizes = json.load(f)
+    os.makedirs(out, exist_ok=True)
+    settings = {"teacher": teacher, "files": [(p, sizes.get(os.path.basename(p), 0)) for p in files], "out": out,
+                "beam": beam, "deadline": time.time() + budget if budget else None, "rows": rows, "device": device,
+                "dtype": torch.bfloat16 if device == "cuda" else torch.float32, "threads": 8,
+                "total_tokens": total_tokens or 10 ** 9, "longest": longest}
+    if workers <= 1:
+        worker(0, 1, settings)
+    else:
+        import torch.multiprocessing as mp
+        mp.spawn(worker, (workers, settings), nprocs=workers)

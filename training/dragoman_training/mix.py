@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""From text to a packed corpus: chooses between real and distilled targets, adds variants, encodes.
+
+For every source line with a distilled target (teacher) and possibly a real one:
+  * a distilled target that loops, is out of proportion or has lost the source's digits is replaced by the real one;
+  * the real target is used as well where it is close to the distilled one (word F1 over a threshold): that is where it
+    corrects the teacher without being a free translation that a small student cannot reproduce;
+  * augment.py adds a variant of some pairs.
+Lines are spread over processes; results do not depend on their number.
+"""
+import multiprocessing
+import re
+from collections import Counter
+
+from . import augment
+from .packed import Packed
+
+DIGITS = re.compile(r"\d")
+WORKER = {}
+
+
+def loops(text, order=4, times=3):
+    """True if some word n-gram occurs `times` times or more."""
+    words = text.split()
+    grams = Counter(tuple(words[i:i + order]) for i in range(len(words) - order + 1))
+    return bool(grams) and max(grams.values()) >= times
+
+
+def sound(source, target):
+    if not target or loops(target):
+        return False
+    ratio = len(target) / len(source)
+    return 0.4 <= ratio <= 2.6 if len(source) > 24 else len(target) <= 80
+
+
+def same_digits(a, b):
+    return sorted(DIGITS.findall(a)) == sorted(DIGITS.findall(b))
+
+
+def overlap(a, b):
+    """F1 of word multisets."""
+    x, y = Counter(a.split()), Counter(b.split())
+    common = sum((x & y).values())
+    return 2.0 * common / max(1, sum(x.values()) + sum(y.values()))
+
+
+def choose(source, real, made, passes, threshold):
+    """(target, passes) list for one line; real or made may be empty."""
+    good = bool(made) and sound(source, made) and (same_digits(source, made) or not (real and same_digits(source, real)))
+    if not real:
+        return [(made, passes)] if good and same_digits(source, made) else []
+    if not good:
+        return [(real, passes)]
+    if made == real:
+        return [(made, passes)]
+    if overlap(made, real) >= threshold and sound(source, real):
+        return [(made, max(1, passes - passes // 2)), (real, max(1, passes // 2))]
+    return [(made, passes)]
+
+
+def start(model, settings):
+    import sentencepiece
+    WORKER["spm"] = sentencepiece.SentencePieceProcessor(model_file=model)
+    WORKER.update(settings)
+
+
+def work(job):
+    first, lines = job
+    pairs = []
+    for i, (source, real, made, passes) in enumerate(lines):
+        rng = augment.generator(WORKER["seed"], first + i)
+        for target, count in choose(source, real, made, passes, WORKER["threshold"]):
+            pairs.append((source, target, count))
+            pairs.extend((*pair, 1) for pair in augment.variants(source, target, rng, WORKER["shares"]))
+    spm = WORKER["spm"]
+    sources, targets = spm.encode([p[0] for p in pairs]), spm.encode([p[1] for p in pairs])
+    return Packed.from_lists([(s, t, p[2]) for s, t, p in zip(sources, targets, pairs)], WORKER["longest"])
+
+
+def mix(model, sources, reals, mades, passes, threshold=0.5, shares=None, seed=1, longest=126, processes=2, first=0):
+    """Packs lists of lines; reals, mades, passes may be None."""
+    n = len(sources)
+    blank, ones = [""] * n, [1] * n
+    lines = list(zip(sources, reals or blank, mades or blank, passes or ones))
+    jobs = [(first + i, lines[i:i + 4000]) for i in range(0, n, 4000)]
+    settings = {"seed": seed, "threshold": threshold, "shares": shares, "longest": longest}
+    if processes <= 1:
+        start(model, settings)
+        return Packed.join([work(job) for job in jobs])
+    with multiprocessing.get_context("fork").Pool(processes, start, (model, settings)) as pool:
+        return Packed.join(list(pool.imap(work, jobs)))

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+"""Batched greedy and beam search on the training side: distillation, validation, test outputs.
+
+The C engine is the real decoder; this one exists because a teacher translates millions of sentences on the GPU in
+minutes. No step waits for the device except every few steps, when finished sentences leave the batch. <unk> (id 1) is
+never emitted. Scores are compared after division by length ** penalty, </s> counted.
+"""
+import torch
+
+EOS, UNK = 0, 1
+
+
+def pad_rows(sequences, pad, device, multiple=8):
+    """Id lists (without </s>) -> [B, W] with </s> and padding; W a multiple of 8 suits fused attention masks."""
+    width = -(-(max(map(len, sequences)) + 1) // multiple) * multiple
+    rows = torch.full((len(sequences), width), pad, dtype=torch.long)
+    for i, ids in enumerate(sequences):
+        rows[i, :len(ids)] = torch.as_tensor(ids, dtype=torch.long)
+        rows[i, len(ids)] = EOS
+    return rows.to(device)
+
+
+def finish(table):
+    """[B, L] ids with </s> somewhere -> id lists without it."""
+    rows = table.cpu().tolist()
+    return [row[:row.index(EOS)] if EOS in row else row for row in rows]
+
+
+def grow(states, room):
+    for state in states:
+        for name in ("k", "v"):
+            if name in state:
+                old = state[name]
+                new = old.new_zeros(old.size(0), old.size(1), room, old.size(3))
+                new[:, :, :old.size(2)] = old
+                state[name] = new
+
+
+def select(states, rows):
+    return [{name: value[rows] for name, value in state.items()} for state in states]
+
+
+def prepare(model, source):
+    memory, mask = model.encode(source)
+    return [tuple(x.contiguous() for x in layer.cross_attn.keys_values(memory)) for layer in model.decoder], mask
+
+
+def logits_f32(model, hidden):
+    """Logits in f32 from f32 products: bf16 logits are too coarse to rank (steps of 1/16 near 10)."""
+    bias = model.output_bias.float() if model.config.output_bias else None
+    return torch.nn.functional.linear(hidden.float(), model.output_rows().float(), bias)
+
+
+@torch.no_grad()
+def greedy(model, source, max_length, every=8):
+    """Arg-max translations of source [B, S] (ends with </s>, padded): list of id lists."""
+    device, dtype = source.device, model.embedding.dtype
+    cross, mask = prepare(model, source)
+    total = source.size(0)
+    alive = torch.arange(total, device=device)
+    out = torch.zeros(total, max_length + 1, dtype=torch.int32, device=device)
+    over = torch.zeros(total, dtype=torch.bool, device=device)
+    last = torch.full((total,), model.pad, dtype=torch.long, device=device)
+    room = min(max_length, 4 * every)
+    states = model.start_states(total, room, device, dtype)
+    for t in range(max_length):
+        if t == room:
+            room = min(max_length, 2 * room)
+            grow(states, room)
+        scores = logits_f32(model, model.step(last, t, states, cross, mask))
+        scores[:, UNK] = -1e9
+        last = scores.argmax(-1)
+        out[alive, t] = last.masked_fill(over, EOS).int()
+        over |= last == EOS
+        if t % every == every - 1:
+            keep = (~over).nonzero()[:, 0]
+            if keep.numel() == 0:
+                break
+            if keep.numel() < 0.8 * alive.numel():
+                alive, last, over, mask = alive[keep], last[keep], over[keep], mask[keep]
+                cross = [(k[keep], v[keep]) for k, v in cross]
+                states = select(states, keep)
+    return finish(out)
+
+
+@torch.no_grad()
+def beam(model, source, max_length, width=4, penalty=1.0, every=4):
+    """Best hypothesis of each sentence; a sentence leaves when its best live beam can no longer win soon."""
+    device, dtype, total = source.device, model.embedding.dtype, source.size(0)
+    cross, mask = prepare(model, source)
+    room = min(max_length, 32)
+    states = model.start_states(total * width, room, device, dtype)
+    alive = torch.arange(total, device=device)
+    out = torch.zeros(total, max_length + 1, dtype=torch.int32, device=device)
+    best = torch.full((total,), -1e9, device=device)                    # of the alive ones
+    path = torch.zeros(total, width, max_length, dtype=torch.int32, device=device)
+    last = torch.full((total * width,), model.pad, dtype=torch.long, device=device)
+    score = torch.zeros(total, width, device=device)
+    score[:, 1:] = -1e9                                                 # one live hypothesis at the start
+    for t in range(max_length):
+        if t == room:
+            room = min(max_length, 2 * room)
+            grow(states, room)
+        n = alive.numel()
+        logits = logits_f32(model, model.step(last, t, states, cross, mask))     # [n * width, V]
+        norm = logits.logsumexp(-1)
+        ended = (logits[:, EOS] - norm).view(n, width)
+        logits[:, :2] = -1e9
+        value, token = logits.topk(width, -1)                           # a row can give at most `width` survivors
+        joint = score.view(n, width, 1) + (value - norm[:, None]).view(n, width, width)
+        raw = score + ended
+        score, pick = joint.view(n, -1).topk(width, -1)
+        # an end counts only if it ranks among the best `width` continuations: else an improbable </s> could win by
+        # being short, and the translation would be cut
+        final, row = (raw / (t + 1) ** penalty).masked_fill(raw < score[:, -1:], -1e9).max(1)
+        better = final > best
+        best = torch.where(better, final, best)
+        finished = torch.cat([path[torch.arange(n, device=device), row],
+                              torch.zeros(n, 1, dtype=torch.int32, device=device)], 1)
+        out[alive] = torch.where(better[:, None], finished, out[alive])
+        parent = torch.div(pick, width, rounding_mode="floor")          # [n, width] row inside the sentence
+        last = token.view(n, -1).gather(1, pick).view(-1)
+        path = path.gather(1, parent[..., None].expand(-1, -1, max_length))
+        path[:, :, t] = last.view(n, width).int()
+        rows = (torch.arange(n, device=device)[:, None] * width + parent).view(-1)
+        for state in states:
+            for name, cache in state.items():
+                if name == "cell":
+                    state[name] = cache[rows]
+                else:
+                    cache[:, :, :t + 1] = cache[rows, :, :t + 1]
+        if t % every == every - 1:
+            keep = (score[:, 0] / (t + 2) ** penalty >= best).nonzero()[:, 0]
+            if keep.numel() == 0:
+                break
+            if keep.numel() < 0.9 * n:
+                rows = (keep[:, None] * width + torch.arange(width, device=device)).view(-1)
+                alive, best, score, path, mask = alive[keep], best[keep], score[keep], path[keep], mask[keep]
+                last = last[rows]
+                cross = [(k[keep], v[keep]) for k, v in cross]
+                states = select(states, rows)
+    return finish(out)
+
+
+def translate_ids(model, sources, width=1, rows=2048, report=None):
+    """Translates id lists (no </s>) in length-sorted batches; the result is in input order."""
+    device = model.embedding.device
+    order = sorted(range(len(sources)), key=lambda i: -len(sources[i]))
+    result, at = [None] * len(sources), 0
+    while at < len(order):
+        longest = len(sources[order[at]]) + 1
+        count = max(8, min(rows, rows * 48 // longest) // max(1, width // 2))
+        batch = order[at:at + count]
+        at += count
+        source = pad_rows([sources[i] for i in batch], model.source_pad, device)
+        limit = min(int(1.6 * longest) + 12, model.config.max_positions - 1)
+        found = greedy(model, source, limit) if width == 1 else beam(model, source, limit, width)
+        for i, ids in zip(batch, found):
+            result[i] = ids
+        if report:
+            report(at, len(order))
+    return result
