@@ -36,8 +36,8 @@ FLAGS = $(OPT) -g -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno -p
          $(if $(WERROR),-Werror)
 CFLAGS_ALL = -std=c11 $(FLAGS) $(WARN) $(WARN_C) $(CFLAGS)
 CXXFLAGS_ALL = -std=c++17 $(FLAGS) $(WARN) $(CXXFLAGS)
-CPPFLAGS_LIB := -Iinclude -Isrc -DDGM_VERSION='"$(VERSION)"' -DDGM_BUILDING
-CPPFLAGS_APP := -Iinclude -DDGM_VERSION='"$(VERSION)"' -DDGM_SHARE_DIR='"$(PREFIX)/share/dragoman"'
+CPPFLAGS_LIB := -Iinclude -Isrc -DDGM_VERSION='"$(VERSION)"' -DDGM_SHARE_DIR='"$(PREFIX)/share/dragoman"' -DDGM_BUILDING
+CPPFLAGS_APP := -Iinclude -DDGM_VERSION='"$(VERSION)"'
 LIBS := -lsentencepiece -ljansson -lutf8proc -lz -lm -lpthread -lstdc++
 
 # ---- library -------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ MODEL := model rows model_table transformer_load transformer rnn rnn_load rnn_en
 VOCABSEL := all
 SCORE := length prefix
 SEARCH := search search_table admit generation tree beam greedy finish
-ENGINE := tool_import
+ENGINE := settings vocabulary translator pipeline assemble batcher worker api discover inspect evaluate pairs tool_import
 CXX_SRC := src/text/spm_shim.cc
 
 LIB_SRC := $(BASE:%=src/base/%.c) $(KERNEL:%=src/kernel/%.c) $(FORMAT:%=src/format/%.c) \
@@ -64,7 +64,7 @@ endif
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(CXX_SRC:%.cc=$(BUILD)/%.o)
 
 # ---- program -------------------------------------------------------------------------------
-CLI := 
+CLI := main options help lineio setup cmd_translate cmd_models cmd_eval cmd_score cmd_bench
 CLI_OBJ := $(CLI:%=$(BUILD)/apps/cli/%.o)
 
 # ---- tests and benchmarks ------------------------------------------------------------------

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// The subcommands, one file each, and a few helpers they share.
+#ifndef DGM_CLI_COMMANDS_H
+#define DGM_CLI_COMMANDS_H
+
+#include <stdint.h>
+
+#include "options.h"
+
+extern const command command_translate, command_inspect, command_eval, command_score, command_bench,
+    command_models, command_import, command_help;
+
+uint64_t peak_rss(void); // bytes
+
+#endif

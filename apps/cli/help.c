@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+// Everything that is printed from the option tables: --help, man pages (roff), bash and zsh
+// completion. `dragoman help --man NAME` and `dragoman help --completion SHELL` are what
+// `make install` runs.
+#include <stdio.h>
+#include <string.h>
+
+#include "options.h"
+
+enum { INDENT = 30, WIDTH = 100 };
+
+// Prints text wrapped behind a margin; the cursor is at column `at`.
+static void wrap(const char *text, int margin, int at)
+{
+    while (*text) {
+        size_t n = strcspn(text, " \n");
+        if (at + (int)n > WIDTH && at > margin) {
+            printf("\n%*s", margin, "");
+            at = margin;
+        }
+        printf("%.*s", (int)n, text);
+        at += (int)n;
+        text += n;
+        if (*text == '\n') {
+            printf("\n%s%*s", text[1] == '\n' ? "\n" : "", margin, "");
+            text += strspn(text, "\n");
+            at = margin;
+        } else if (*text == ' ') {
+            text++;
+            if (*text) {
+                putchar(' ');
+                at++;
+            }
+        }
+    }
+    putchar('\n');
+}
+
+// "-b, --beam N"
+static int spell(const option *o, char *out, size_t size)
+{
+    char letter[8] = "    ";
+    if (o->letter) snprintf(letter, sizeof letter, "-%c, ", o->letter);
+    if (o->kind == OPTION_FLAG) return snprintf(out, size, "%s--%s", letter, o->name);
+    if (o->kind == OPTION_MAYBE)
+        return snprintf(out, size, "%s--%s[=%s]", letter, o->name, o->value);
+    return snprintf(out, size, "%s--%s %s", letter, o->name, o->value);
+}
+
+static void help_option(const option *o)
+{
+    char left[96];
+    int n = spell(o, left, sizeof left);
+    printf("  %s", left);
+    n += 2;
+    if (n > INDENT - 2) {
+        printf("\n%*s", INDENT, "");
+    } else {
+        printf("%*s", INDENT - n, "");
+    }
+    wrap(o->help, INDENT, INDENT);
+}
+
+void help_command(const command *c)
+{
+    printf("usage: dragoman %s %s\n\n", c->name, c->usage);
+    wrap(c->description, 0, 0);
+    printf("\noptions:\n");
+    for (const option *o = c->options; o->name; o++) help_option(o);
+    printf("  -h, --help%*sprint this text\n", INDENT - 12, "");
+    printf("\nexample:\n");
+    for (const char *p = c->example; *p;) {
+        size_t n = strcspn(p, "\n");
+        printf("  %.*s\n", (int)n, p);
+        p += n + (p[n] != 0);
+    }
+}
+
+void help_all(void)
+{
+    printf("usage: dragoman COMMAND [options]\n\n"
+           "Neural machine translation: text in, text out, one line each.\n\ncommands:\n");
+    for (int i = 0; commands[i]; i++)
+        printf("  %-12s %s\n", commands[i]->name, commands[i]->summary);
+    printf("\n  --version    print the version and the chosen kernels\n"
+           "  --help       print this text; 'dragoman COMMAND --help' tells about a command\n"
+           "\nexample:\n  echo 'Good morning.' | dragoman translate\n");
+}
+
+// ---- man pages --------------------------------------------------------------------------------
+
+// Text with roff's special characters escaped.
+static void roff(const char *text)
+{
+    int start = 1;
+    for (; *text; text++) {
+        if (start && (*text == '.' || *text == '\'')) fputs("\\&", stdout);
+        start = *text == '\n';
+        if (*text == '\\') fputs("\\e", stdout);
+        else if (*text == '-') fputs("\\-", stdout);
+        else putchar(*text);
+    }
+}
+
+static void roff_paragraphs(const char *text)
+{
+    while (*text) {
+        const char *end = strstr(text, "\n\n");
+        size_t n = end ? (size_t)(end - text) : strlen(text);
+        char part[4000];
+        snprintf(part, sizeof part, "%.*s", (int)n, text);
+        roff(part);
+        putchar('\n');
+        text += n;
+        while (*text == '\n') text++;
+        if (*text) printf(".PP\n");
+    }
+}
+
+static void man_program(void)
+{
+    printf(".TH DRAGOMAN 1 \"\" \"dragoman %s\" \"User Commands\"\n", DGM_VERSION);
+    printf(".SH NAME\ndragoman \\- neural machine translation\n.SH SYNOPSIS\n"
+           ".B dragoman\n.I COMMAND\n[options]\n.SH DESCRIPTION\n"
+           "Translates text with a model file: one line in, one line out. Every command has a page "
+           "of its own.\n.SH COMMANDS\n");
+    for (int i = 0; commands[i]; i++) {
+        printf(".TP\n.BR dragoman\\-%s (1)\n", commands[i]->name);
+        roff(commands[i]->summary);
+        putchar('\n');
+    }
+    printf(".SH ENVIRONMENT\n"
+           ".TP\n.B DRAGOMAN_MODEL\nModel file, or folder of model files, to use by default.\n"
+           ".TP\n.B DRAGOMAN_CPU\nHighest instruction set to use: c, avx2, avx512.\n"
+           ".SH EXIT STATUS\n0: everything went well. 1: a file or a line could not be processed. "
+           "2: the command line was wrong.\n");
+}
+
+void help_man(const command *c)
+{
+    if (!c) {
+        man_program();
+        return;
+    }
+    printf(".TH DRAGOMAN-%s 1 \"\" \"dragoman %s\" \"User Commands\"\n", c->name, DGM_VERSION);
+    printf(".SH NAME\ndragoman\\-%s \\- ", c->name);
+    roff(c->summary);
+    printf("\n.SH SYNOPSIS\n.B dragoman %s\n", c->name);
+    roff(c->usage);
+    printf("\n.SH DESCRIPTION\n");
+    roff_paragraphs(c->description);
+    printf(".SH OPTIONS\n");
+    for (const option *o = c->options; o->name; o++) {
+        char left[96];
+        spell(o, left, sizeof left);
+        printf(".TP\n.B ");
+        roff(left + strspn(left, " "));
+        putchar('\n');
+        roff(o->help);
+        if (o->alias) {
+            printf(" Also called ");
+            roff("--");
+            roff(o->alias);
+            putchar('.');
+        }
+        putchar('\n');
+    }
+    printf(".SH EXAMPLE\n.nf\n");
+    roff(c->example);
+    printf("\n.fi\n.SH EXIT STATUS\n0: everything went well. 1: a file or a line could not be "
+           "processed. 2: the command line was wrong.\n.SH SEE ALSO\n.BR dragoman (1)\n");
+}
+
+// ---- completion -------------------------------------------------------------------------------
+
+static void print_choices(const char *choices, char separator)
+{
+    for (; choices && *choices; choices++) putchar(*choices == '|' ? separator : *choices);
+}
+
+void help_completion_bash(void)
+{
+    printf("# bash completion for dragoman; made by 'dragoman help --completion bash'\n"
+           "_dragoman() {\n"
+           "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} options=\n"
+           "    COMPREPLY=()\n"
+           "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
+           "        COMPREPLY=($(compgen -W \"");
+    for (int i = 0; commands[i]; i++) printf("%s ", commands[i]->name);
+    printf("--version --help\" -- \"$cur\"))\n        return\n    fi\n"
+           "    case \"${COMP_WORDS[1]} $prev\" in\n");
+    for (int i = 0; commands[i]; i++)
+        for (const option *o = commands[i]->options; o->name; o++) {
+            if (o->kind != OPTION_CHOICE) continue;
+            printf("    \"%s --%s\") COMPREPLY=($(compgen -W \"", commands[i]->name, o->name);
+            print_choices(o->choices, ' ');
+            printf("\" -- \"$cur\")); return ;;\n");
+        }
+    printf("    esac\n    case \"${COMP_WORDS[1]}\" in\n");
+    for (int i = 0; commands[i]; i++) {
+        printf("    %s) options=\"", commands[i]->name);
+        for (const option *o = commands[i]->options; o->name; o++) printf("--%s ", o->name);
+        printf("--help\" ;;\n");
+    }
+    printf("    esac\n"
+           "    if [ \"${cur#-}\" != \"$cur\" ]; then\n"
+           "        COMPREPLY=($(compgen -W \"$options\" -- \"$cur\"))\n"
+           "    else\n"
+           "        COMPREPLY=($(compgen -f -- \"$cur\"))\n"
+           "    fi\n"
+           "}\n"
+           "complete -o filenames -F _dragoman dragoman\n");
+}
+
+// Inside single quotes and brackets of a zsh specification.
+static void zsh_text(const char *text)
+{
+    for (; *text && *text != '\n'; text++) {
+        if (*text == '\'') fputs("'\\''", stdout);
+        else if (*text == '[' || *text == ']' || *text == ':') printf("\\%c", *text);
+        else putchar(*text);
+    }
+}
+
+static void zsh_option(const option *o)
+{
+    const char *star = o->kind == OPTION_LIST ? "*" : "";
+    printf("            '%s--%s%s[", star, o->name, o->kind == OPTION_MAYBE ? "=-" : "");
+    zsh_text(o->help);
+    putchar(']');
+    if (o->kind == OPTION_CHOICE || o->kind == OPTION_MAYBE) {
+        printf("%s%s:(", o->kind == OPTION_MAYBE ? "::" : ":", o->value);
+        print_choices(o->choices, ' ');
+        putchar(')');
+    } else if (o->kind != OPTION_FLAG) {
+        int file = strncmp(o->value, "FILE", 4) == 0;
+        printf(":%s:%s", o->value, file ? "_files" : "");
+    }
+    printf("' \\\n");
+}
+
+void help_completion_zsh(void)
+{
+    printf("#compdef dragoman\n# zsh completion; made by 'dragoman help --completion zsh'\n"
+           "_dragoman() {\n    local -a commands\n    commands=(\n");
+    for (int i = 0; commands[i]; i++) {
+        printf("        '%s:", commands[i]->name);
+        zsh_text(commands[i]->summary);
+        printf("'\n");
+    }
+    printf("    )\n    if (( CURRENT == 2 )); then\n"
+           "        _describe command commands\n        return\n    fi\n"
+           "    local command=${words[2]}\n    shift words\n    (( CURRENT-- ))\n"
+           "    case $command in\n");
+    for (int i = 0; commands[i]; i++) {
+        printf("    %s)\n        _arguments \\\n", commands[i]->name);
+        for (const option *o = commands[i]->options; o->name; o++) zsh_option(o);
+        printf("            '--help[print a help text]' '*:file:_files' ;;\n");
+    }
+    printf("    esac\n}\n_dragoman \"$@\"\n");
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// The program: finds the subcommand and runs it. Everything else is in cmd_*.c.
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "commands.h"
+#include "dragoman/tools.h"
+
+const command *const commands[] = {&command_translate, &command_inspect, &command_eval,
+                                   &command_score,     &command_bench,   &command_models,
+                                   &command_import,    NULL};
+
+uint64_t peak_rss(void)
+{
+    struct rusage u;
+    if (getrusage(RUSAGE_SELF, &u) != 0) return 0;
+    return (uint64_t)u.ru_maxrss * 1024; // Linux counts KiB
+}
+
+static const command *find(const char *name)
+{
+    for (int i = 0; commands[i]; i++)
+        if (strcmp(commands[i]->name, name) == 0) return commands[i];
+    return strcmp(name, "help") == 0 ? &command_help : NULL;
+}
+
+static int print_version(void)
+{
+    char device[512];
+    dgm_error error;
+    printf("dragoman %s\n", dgm_version());
+    if (dgm_device(NULL, device, sizeof device, &error) != DGM_OK)
+        return fail(EXIT_RUNTIME, "%s", error.text);
+    printf("%s\n", device);
+    return EXIT_FINE;
+}
+
+// ---- help -------------------------------------------------------------------------------------
+
+typedef struct help_options {
+    const char *man, *completion;
+} help_options;
+
+static const option help_table[] = {
+    {"man", 0, OPTION_TEXT, "COMMAND", offsetof(help_options, man), 0, 0, NULL,
+     "print the manual page of a command, or of dragoman itself, in roff", NULL, NULL},
+    {"completion", 0, OPTION_CHOICE, "SHELL", offsetof(help_options, completion), 0, 0, "bash|zsh",
+     "print the completion script of a shell", NULL, NULL},
+    {0},
+};
+
+static int run_help(const command *self, int argc, char **argv)
+{
+    help_options o = {0};
+    words rest;
+    int code = options_parse(self, argc, argv, &o, &rest);
+    if (code >= 0) return code;
+    const char *name = o.man ? o.man : rest.count ? rest.items[0] : NULL;
+    const command *c = name && strcmp(name, "dragoman") != 0 ? find(name) : NULL;
+    if (name && !c && strcmp(name, "dragoman") != 0)
+        return fail(EXIT_USAGE, "unknown command '%s' (see 'dragoman --help')", name);
+    if (o.completion && strcmp(o.completion, "bash") == 0) help_completion_bash();
+    else if (o.completion) help_completion_zsh();
+    else if (o.man) help_man(c);
+    else if (c) help_command(c);
+    else help_all();
+    return EXIT_FINE;
+}
+
+const command command_help = {
+    .name = "help",
+    .summary = "print help, manual pages and completion scripts",
+    .usage = "[COMMAND] [options]",
+    .description = "Prints the help text of a command, or the list of commands.",
+    .example = "dragoman help translate\ndragoman help --man translate | man -l -",
+    .options = help_table,
+    .run = run_help,
+};
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN); // a closed pipe is an error of the writer, not a sudden end
+    if (argc < 2) {
+        help_all();
+        return EXIT_USAGE;
+    }
+    const char *name = argv[1];
+    int code = EXIT_FINE;
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+        help_all();
+    } else if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+        code = print_version();
+    } else {
+        const command *c = find(name);
+        if (!c && name[0] == '-')
+            return fail(EXIT_USAGE, "unknown option '%s' (see 'dragoman --help')", name);
+        if (!c) return fail(EXIT_USAGE, "unknown command '%s' (see 'dragoman --help')", name);
+        code = c->run(c, argc - 1, argv + 1);
+    }
+    if (fflush(stdout) != 0 && code == EXIT_FINE)
+        code = fail(EXIT_RUNTIME, "cannot write 'standard output'");
+    return code;
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+// From command-line options to a loaded translator; see setup.h.
+#define _GNU_SOURCE
+#include "setup.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dragoman/tools.h"
+#include "lineio.h"
+
+enum { MEMBERS_MAX = 8 };
+
+void engine_options_default(engine_options *e)
+{
+    dgm_settings s;
+    dgm_settings_default(&s);
+    memset(e, 0, sizeof *e);
+    e->batch = s.batch;
+    e->threads = s.threads;
+    e->margin = s.margin;
+    e->length_penalty = s.length_penalty;
+    e->word_penalty = s.word_penalty;
+    e->max_length_factor = s.max_length_factor;
+}
+
+int exit_code(dgm_status status)
+{
+    if (status == DGM_OK) return EXIT_FINE;
+    return status == DGM_ERR_ARGUMENT ? EXIT_USAGE : EXIT_RUNTIME;
+}
+
+// "file:0.7" -> file and weight, unless a file of the whole name exists.
+static int split_weight(char *spec, dgm_member *m)
+{
+    m->path = spec;
+    m->weight = 0;
+    char *colon = strrchr(spec, ':');
+    if (!colon || access(spec, F_OK) == 0) return -1;
+    char *end = NULL;
+    float w = strtof(colon + 1, &end);
+    if (end == colon + 1 || *end) return -1;
+    if (!(w > 0))
+        return fail(EXIT_USAGE, "the weight of a model must be positive: '%s'", spec);
+    *colon = 0;
+    m->weight = w;
+    return -1;
+}
+
+static int read_weights(const char *list, dgm_member *members, int count)
+{
+    int n = 0;
+    for (const char *p = list; *p;) {
+        char *end = NULL;
+        float w = strtof(p, &end);
+        if (end == p || (*end && *end != ',') || !(w > 0))
+            return fail(EXIT_USAGE, "--weights takes positive numbers separated by commas, not '%s'",
+                        list);
+        if (n < count) members[n].weight = w;
+        n++;
+        p = *end ? end + 1 : end;
+    }
+    if (n != count)
+        return fail(EXIT_USAGE, "--weights has %d numbers for %d models", n, count);
+    return -1;
+}
+
+// Index of text in "a|b|c".
+static int index_of(const char *choices, const char *text)
+{
+    const char *at = choices, *choice = NULL;
+    for (int i = 0; at; i++) {
+        size_t n = next_choice(&at, &choice);
+        if (text && strlen(text) == n && strncmp(text, choice, n) == 0) return i;
+    }
+    return 0;
+}
+
+static int collect_members(const engine_options *e, dgm_member *members, char **owned, int *count)
+{
+    dgm_error error;
+    *count = e->models.count;
+    if (e->models.count > MEMBERS_MAX)
+        return fail(EXIT_USAGE, "an ensemble has at most %d models, not %d", MEMBERS_MAX,
+                    e->models.count);
+    if (e->models.count && (e->source || e->target))
+        return fail(EXIT_USAGE, "--model names the model: leave out --source and --target");
+    for (int i = 0; i < e->models.count; i++) {
+        owned[i] = need(strdup(e->models.items[i]));
+        int code = split_weight(owned[i], &members[i]);
+        if (code >= 0) return code;
+    }
+    if (*count == 0) {
+        dgm_status st = dgm_models_choose(e->source, e->target, &owned[MEMBERS_MAX], &error);
+        if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
+        members[0] = (dgm_member){owned[MEMBERS_MAX], 0};
+        *count = 1;
+    }
+    return e->weights ? read_weights(e->weights, members, *count) : -1;
+}
+
+int engine_open(const engine_options *e, dgm_settings *s, dgm_translator **t)
+{
+    dgm_member members[MEMBERS_MAX] = {{0}};
+    char *owned[MEMBERS_MAX + 1] = {0}; // the last one is the library's
+    int count = 0;
+    s->precision = e->precision;
+    s->cpu = e->cpu;
+    s->mix = e->mix;
+    s->search = e->search;
+    s->finish = e->finish;
+    s->long_lines = (dgm_long)index_of("split|crop|error", e->long_lines);
+    s->beam = e->beam;
+    s->batch = e->batch;
+    s->threads = e->threads;
+    s->max_length = e->max_length;
+    s->max_source = e->max_source;
+    s->allow_unk = e->allow_unk ? 1 : -1;
+    s->margin = e->margin;
+    s->length_penalty = e->length_penalty;
+    s->word_penalty = e->word_penalty;
+    s->max_length_factor = e->max_length_factor;
+    int code = collect_members(e, members, owned, &count);
+    if (code < 0) {
+        dgm_error error;
+        dgm_status st = dgm_open_ensemble(t, members, (size_t)count, s, &error);
+        if (st != DGM_OK) code = fail(exit_code(st), "%s", error.text);
+    }
+    for (int i = 0; i < MEMBERS_MAX; i++) free(owned[i]);
+    dgm_string_free(&owned[MEMBERS_MAX]);
+    return code;
+}

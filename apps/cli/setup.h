@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// Options that say which model to load and how to decode, shared by translate, score and bench.
+#ifndef DGM_CLI_SETUP_H
+#define DGM_CLI_SETUP_H
+
+#include "dragoman/dragoman.h"
+#include "options.h"
+
+typedef struct engine_options {
+    option_list models;
+    const char *weights, *source, *target, *precision, *mix, *cpu;
+    const char *search, *finish, *long_lines;
+    int beam, batch, threads, max_length, max_source, allow_unk;
+    float margin, length_penalty, word_penalty, max_length_factor;
+} engine_options;
+
+void engine_options_default(engine_options *e);
+// Fills the settings (nbest, alignment and token scores stay the caller's) and loads the models.
+// Returns -1, or the exit code after a message.
+int engine_open(const engine_options *e, dgm_settings *settings, dgm_translator **t);
+// Exit code for a status of the library.
+int exit_code(dgm_status status);
+
+#define MODEL_OPTIONS(S, E)                                                                        \
+    {"model", 'm', OPTION_LIST, "FILE[:WEIGHT]", offsetof(S, E.models), 0, 0, NULL,                \
+     "model file; several make an ensemble, each with its weight. Without it the default model "   \
+     "is taken (see 'dragoman models')",                                                           \
+     "models", NULL},                                                                              \
+    {"weights", 0, OPTION_TEXT, "W,W,...", offsetof(S, E.weights), 0, 0, NULL,                      \
+     "weights of the ensemble's models, in their order", NULL, NULL},                              \
+    {"source", 's', OPTION_TEXT, "LANG", offsetof(S, E.source), 0, 0, NULL,                        \
+     "choose the first model that reads this language, e.g. en", NULL, NULL},                      \
+    {"target", 't', OPTION_TEXT, "LANG", offsetof(S, E.target), 0, 0, NULL,                        \
+     "choose the first model that writes this language, e.g. de", NULL, NULL},                     \
+    {"precision", 0, OPTION_CHOICE, "NAME", offsetof(S, E.precision), 0, 0, "f32|i16|i8",          \
+     "how products are computed: f32, i16 or i8. This version has f32", NULL, NULL},               \
+    {"mix", 0, OPTION_CHOICE, "NAME", offsetof(S, E.mix), 0, 0, "log-linear|arithmetic",           \
+     "how an ensemble's probabilities are mixed (default log-linear)", NULL, NULL},                \
+    {"cpu", 0, OPTION_TEXT, "LEVEL", offsetof(S, E.cpu), 0, 0, NULL,                               \
+     "highest instruction set to use: c, avx2, avx512 (default: DRAGOMAN_CPU, else the best)",     \
+     NULL, NULL},                                                                                  \
+    {"batch", 0, OPTION_COUNT, "N", offsetof(S, E.batch), 1, 4096, NULL,                           \
+     "sentences that each thread decodes at once (default 32)", "mini-batch", NULL},               \
+    {"threads", 0, OPTION_COUNT, "N", offsetof(S, E.threads), 0, 1024, NULL,                       \
+     "worker threads over one copy of the weights; 0: one per core (default 1)", "cpu-threads",    \
+     NULL},                                                                                        \
+    {"max-source", 0, OPTION_COUNT, "N", offsetof(S, E.max_source), 8, 65536, NULL,                \
+     "longest input of the model in tokens (default: the model's)", "max-input-length", NULL},     \
+    {"length-penalty", 0, OPTION_REAL, "X", offsetof(S, E.length_penalty), -100, 100, NULL,        \
+     "score = log-probability / length^X (default: the model's)", "normalize", NULL}
+
+#define SEARCH_OPTIONS(S, E)                                                                       \
+    {"beam", 'b', OPTION_COUNT, "N", offsetof(S, E.beam), 1, 256, NULL,                            \
+     "hypotheses kept per sentence (default: the model's, else 4)", "beam-size", NULL},            \
+    {"search", 0, OPTION_CHOICE, "NAME", offsetof(S, E.search), 0, 0, "auto|greedy|beam",          \
+     "search algorithm (default: greedy with a beam of 1, else beam)", NULL, NULL},                \
+    {"finish", 0, OPTION_CHOICE, "NAME", offsetof(S, E.finish), 0, 0,                              \
+     "margin|shrink|mask|refill|huggingface",                                                      \
+     "when a sentence is finished: margin (the best finished leads by --margin; exact on raw "     \
+     "sums only, a heuristic with a length penalty), shrink (the beam gets smaller with every "    \
+     "finished hypothesis), mask (finished ones take a place for one step), refill (as many "      \
+     "finished as the beam is wide), huggingface (like that library). Default: the model's",       \
+     NULL, NULL},                                                                                  \
+    {"margin", 0, OPTION_REAL, "X", offsetof(S, E.margin), 0, 1000000, NULL,                       \
+     "lead at which --finish margin stops (default 3)", NULL, NULL},                               \
+    {"word-penalty", 0, OPTION_REAL, "X", offsetof(S, E.word_penalty), -100, 100, NULL,            \
+     "subtracted once per output token (default: the model's, else 0)", NULL, NULL},               \
+    {"max-length", 0, OPTION_COUNT, "N", offsetof(S, E.max_length), 1, 65536, NULL,                \
+     "longest output in tokens (default: the model's)", NULL, NULL},                               \
+    {"max-length-factor", 0, OPTION_REAL, "X", offsetof(S, E.max_length_factor), 0, 1000000, NULL, \
+     "and at most X times the source length + 10; 0: no such limit (default: the model's)", NULL,  \
+     NULL},                                                                                        \
+    {"allow-unk", 0, OPTION_FLAG, NULL, offsetof(S, E.allow_unk), 0, 0, NULL,                      \
+     "let the unknown word be produced", NULL, NULL},                                              \
+    {"long", 0, OPTION_CHOICE, "NAME", offsetof(S, E.long_lines), 0, 0, "split|crop|error",        \
+     "a line too long for the model: split it at sentence and clause ends and join the "           \
+     "translations (default), crop it, or treat it as an error",                                   \
+     NULL, NULL}
+
+#endif
