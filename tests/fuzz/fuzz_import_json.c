@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// Fuzz target: the JSON settings of an imported model. The input is config.json, or config.json
+// and generation_config.json with a NUL between them.
+#include <stdint.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "format/marian_config.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const uint8_t *nul = size ? memchr(data, 0, size) : NULL;
+    size_t first = nul ? (size_t)(nul - data) : size;
+    json_t *config = NULL, *generation = NULL;
+    dgm_marian_config c;
+    dgm_error err;
+    if (dgm_json_parse(&config, data, first, &err) == DGM_OK) {
+        if (nul) dgm_json_parse(&generation, nul + 1, size - first - 1, &err);
+        dgm_marian_config_read(&c, config, generation, &err);
+    }
+    json_decref(config);
+    json_decref(generation);
+    return 0;
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// Fuzz target: safetensors files and, from the same bytes, lists of SentencePiece pieces. Every
+// accepted tensor is read whole.
+#include <stdint.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "format/safetensors.h"
+#include "format/spm_list.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static volatile uint64_t sink;
+
+static void read_tensors(const dgm_safetensors *s)
+{
+    for (size_t i = 0; i < dgm_safetensors_count(s); i++) {
+        const dgm_safe_tensor *t = dgm_safetensors_get(s, i);
+        sink += (uint64_t)dgm_safetensors_find(s, t->name);
+        for (size_t b = 0; b < t->bytes; b++) sink += t->data[b];
+        if (t->type == DGM_SAFE_OTHER) continue;
+        float *real = dgm_malloc((size_t)t->rows * (size_t)t->cols * sizeof *real);
+        if (real) dgm_safe_to_f32(t, real);
+        dgm_free(real);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    dgm_error err;
+    dgm_safetensors *s;
+    dgm_spm_list list;
+    if (dgm_safetensors_open_memory(&s, data, size, &err) == DGM_OK) read_tensors(s);
+    dgm_safetensors_close(&s);
+    if (dgm_spm_list_read(&list, data, size, &err) == DGM_OK)
+        for (size_t i = 0; i < list.count; i++)
+            for (size_t b = 0; b < list.items[i].size; b++) sink += (uint8_t)list.items[i].piece[b];
+    dgm_spm_list_free(&list);
+    return 0;
+}
