@@ -201,7 +201,12 @@ static bool dot_is_inner(const scan *s, size_t dot, size_t next_pos, uint32_t ne
         if (opens && word.size <= 3) return true;
         return s->lang == DGM_LANG_DE && word.size <= 2 && !is_digit(next);
     }
-    if (has_short_parts(word)) return !(s->lang == DGM_LANG_EN && opens_sentence(s, next_pos));
+    if (has_short_parts(word)) {
+        bool may_end = (word.data[0] >= 'A' && word.data[0] <= 'Z') || // U.S., not e.g.
+                       dgm_text_equal(word, dgm_text_of("a.m")) ||
+                       dgm_text_equal(word, dgm_text_of("p.m"));
+        return !(s->lang == DGM_LANG_EN && may_end && opens_sentence(s, next_pos));
+    }
     // "as tall as I. But ..." against "I. Newton" at the beginning of a name.
     if (s->lang == DGM_LANG_EN && word.size == 1 && word.data[0] == 'I' && !opens) return false;
     int kind = dgm_abbreviation(s->lang, word);
