@@ -12,10 +12,12 @@
 // [out, in], as ours. Every tensor must have the expected shape and none may be left over.
 //
 // Their tokeniser looks a piece's spelling up in vocab.json, so ids do not follow the numbers of
-// the SentencePiece model: dragoman.SIDE.vocab.map translates.
+// the SentencePiece model: dragoman.SIDE.vocab.map translates. Ids that only the other side's model
+// can spell are appended to the stored model as pieces that text is never split into.
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/json.h"
 #include "base/mapfile.h"
 #include "base/mem.h"
@@ -154,37 +156,86 @@ static bool number_pieces(const dgm_spm_list *pieces, json_t *vocab, int32_t *ma
     return identity;
 }
 
-// The last ids, as far as the SentencePiece model does not know them: <pad>, language tokens.
-static void set_extra(reading *in, int side, const char **spelling, const bool *covered, int size)
+// What the SentencePiece model of one side lacks, found by looking at every id.
+typedef struct numbering {
+    const char **spelling; // [size] of each id, NULL or "" where there is none
+    bool *covered;         // [size] ids that some piece has
+    int32_t *map;          // [pieces, then room for size more]
+    size_t pieces;
+    dgm_writer model; // the SentencePiece model, as it is stored
+} numbering;
+
+static void write_varint(dgm_writer *w, size_t v)
+{
+    for (; v >= 0x80; v >>= 7) dgm_write_u8(w, (uint8_t)((v & 0x7f) | 0x80));
+    dgm_write_u8(w, (uint8_t)v);
+}
+
+// Appends a piece of kind "unused": never made from text, but spelled when it comes out. Messages
+// of this format may be continued at their end.
+static void append_piece(numbering *n, int id)
+{
+    dgm_writer piece = {0};
+    dgm_write_u8(&piece, 1 << 3 | 2);
+    write_varint(&piece, strlen(n->spelling[id]));
+    dgm_write_text(&piece, n->spelling[id]);
+    dgm_write_u8(&piece, 2 << 3 | 5);
+    dgm_write_f32(&piece, 0);
+    dgm_write_u8(&piece, 3 << 3 | 0);
+    dgm_write_u8(&piece, DGM_SPM_UNUSED);
+    dgm_write_u8(&n->model, 1 << 3 | 2);
+    write_varint(&n->model, piece.size);
+    dgm_write_bytes(&n->model, piece.data, piece.size);
+    if (piece.failed) n->model.failed = true;
+    dgm_writer_free(&piece);
+    n->map[n->pieces++] = id;
+}
+
+// Ids that the SentencePiece model does not know. The last ones (<pad>) are "extra": they stand
+// for no text. Those in between are pieces of the other side's model, which a decoder may copy,
+// and language tokens (">>deu<<"), which a source may begin with.
+static void add_missing(const reading *in, int side, numbering *n, int size)
 {
     int first = size;
-    while (first > 0 && !covered[first - 1]) first--;
-    if (first == size) return;
+    while (first > 0 && !n->covered[first - 1]) first--;
+    bool decoded = side == 1 || in->shared_vocab;
+    for (int i = 0; i < first; i++) {
+        const char *text = n->spelling[i];
+        if (n->covered[i] || !text || !text[0]) continue;
+        if (decoded || strncmp(text, ">>", 2) == 0) append_piece(n, i);
+    }
     for (int i = first; i < size; i++)
-        if (!spelling[i]) spelling[i] = "";
-    dgm_gguf_set_strings(in->job->w, side_key(side, "vocab.extra").text, spelling + first,
-                         (size_t)(size - first));
+        if (!n->spelling[i]) n->spelling[i] = "";
+    if (first < size)
+        dgm_gguf_set_strings(in->job->w, side_key(side, "vocab.extra").text, n->spelling + first,
+                             (size_t)(size - first));
 }
 
 static dgm_status set_pieces(reading *in, int side, const dgm_spm_list *pieces, int size,
                              dgm_error *err)
 {
     dgm_gguf_writer *w = in->job->w;
-    const char **spelling = dgm_calloc((size_t)size, sizeof *spelling);
-    bool *covered = dgm_calloc((size_t)size, sizeof *covered);
-    int32_t *map = dgm_calloc(pieces->count, sizeof *map);
+    numbering n = {.pieces = pieces->count};
+    n.spelling = dgm_calloc((size_t)size, sizeof *n.spelling);
+    n.covered = dgm_calloc((size_t)size, sizeof *n.covered);
+    n.map = dgm_calloc(pieces->count + (size_t)size, sizeof *n.map);
+    dgm_write_bytes(&n.model, in->spm[side].data, in->spm[side].size);
     dgm_status st = DGM_OK;
-    if (!spelling || !covered || !map) st = dgm_no_memory(err);
-    if (st == DGM_OK) st = list_spellings(in->vocab[side], spelling, size, err);
+    if (!n.spelling || !n.covered || !n.map) st = dgm_no_memory(err);
+    if (st == DGM_OK) st = list_spellings(in->vocab[side], n.spelling, size, err);
     if (st == DGM_OK) {
-        if (!number_pieces(pieces, in->vocab[side], map, covered))
-            dgm_gguf_set_array(w, side_key(side, "vocab.map").text, DGM_META_I32, map,
-                               pieces->count);
-        set_extra(in, side, spelling, covered, size);
+        bool identity = number_pieces(pieces, in->vocab[side], n.map, n.covered);
+        add_missing(in, side, &n, size);
+        if (n.model.failed) st = dgm_no_memory(err);
+        dgm_gguf_set_array(w, side_key(side, "vocab.sentencepiece").text, DGM_META_U8, n.model.data,
+                           n.model.size);
+        if (!identity || n.pieces > pieces->count)
+            dgm_gguf_set_array(w, side_key(side, "vocab.map").text, DGM_META_I32, n.map, n.pieces);
     }
-    dgm_free(map);
-    dgm_free(covered);
-    dgm_free(spelling);
+    dgm_writer_free(&n.model);
+    dgm_free(n.map);
+    dgm_free(n.covered);
+    dgm_free(n.spelling);
     return st;
 }
 
@@ -203,8 +254,6 @@ static dgm_status set_vocab(reading *in, int side, dgm_error *err)
     }
     dgm_gguf_set_string(w, side_key(side, "vocab.kind").text, "sentencepiece");
     dgm_gguf_set_u32(w, side_key(side, "vocab.size").text, (uint32_t)size);
-    dgm_gguf_set_array(w, side_key(side, "vocab.sentencepiece").text, DGM_META_U8,
-                       in->spm[side].data, in->spm[side].size);
     st = set_pieces(in, side, &pieces, size, err);
     if (st != DGM_OK)
         dgm_error_prefix(err, "'%s': vocabulary of the %s", in->job->dir, sides[side]);

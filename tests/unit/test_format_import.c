@@ -21,6 +21,7 @@
 #include "format/import.h"
 #include "format/modelfile.h"
 #include "format/safetensors.h"
+#include "format/spm_list.h"
 
 #define D 4
 #define F 6
@@ -403,11 +404,47 @@ static void test_two_sides(void **state)
     dgm_gguf *g = open_result(&f);
     dgm_vocab_spec v;
     assert_int_equal(dgm_modelfile_vocab(g, DGM_TARGET, &v, &err), DGM_OK);
-    assert_true(!v.shared && v.map_count == 5 && v.extra.count == 3); // ids 4, 5, 6
+    // Ids 4, 5 and 6 come last and are unknown to this side: extra.
+    assert_true(!v.shared && v.map_count == 5 && v.extra.count == 3);
     dgm_decode_spec d;
     assert_int_equal(dgm_modelfile_decode(g, &d, &err), DGM_OK);
     assert_true(d.beam == 1 && d.max_length == 31 && d.length_penalty == 1);
     assert_null(dgm_gguf_find(g, "dragoman.languages.source"));
+    dgm_gguf_close(&g);
+    remove_folder(&f);
+}
+
+// Ids in the middle that only the source's SentencePiece model knows, and a language token.
+static void test_appended_pieces(void **state)
+{
+    (void)state;
+    folder f = make_folder();
+    dgm_error err;
+    make_spm(&f, "target.spm", 4); // without b, c and d
+    write_text(&f, "vocab.json",
+               "{\"</s>\": 0, \"<unk>\": 1, \"a\": 5, \"b\": 2, \"d\": 4, \">>x<<\": 3,"
+               " \"<pad>\": 6}");
+    assert_int_equal(import(&f, NULL, &err), DGM_OK);
+    dgm_gguf *g = open_result(&f);
+    static const int32_t source[] = {1, -1, 0, 5, 2, -1, 4, 3}, target[] = {1, -1, 0, 5, 2, 3, 4};
+    static const char *const added[] = {"b", ">>x<<", "d"};
+    dgm_vocab_spec v;
+    dgm_spm_list list;
+    assert_int_equal(dgm_modelfile_vocab(g, DGM_SOURCE, &v, &err), DGM_OK);
+    assert_int_equal(v.map_count, 8);
+    assert_memory_equal(v.map, source, sizeof source);
+    assert_int_equal(dgm_modelfile_vocab(g, DGM_TARGET, &v, &err), DGM_OK);
+    assert_int_equal(v.map_count, 7);
+    assert_memory_equal(v.map, target, sizeof target);
+    assert_int_equal(v.extra.count, 1);
+    assert_int_equal(dgm_spm_list_read(&list, v.model, v.model_size, &err), DGM_OK);
+    assert_int_equal(list.count, 7);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(list.items[4 + i].kind, DGM_SPM_UNUSED);
+        assert_int_equal(list.items[4 + i].size, strlen(added[i]));
+        assert_memory_equal(list.items[4 + i].piece, added[i], strlen(added[i]));
+    }
+    dgm_spm_list_free(&list);
     dgm_gguf_close(&g);
     remove_folder(&f);
 }
@@ -534,6 +571,7 @@ static void test_no_memory(void **state)
     dgm_error err;
     for (int shards = 0; shards < 2; shards++) {
         f.shards = shards;
+        if (shards) make_spm(&f, "target.spm", 5);
         make_weights(&f);
         assert_int_equal(import(&f, &o, &err), DGM_OK); // jansson makes its seed once
         uint64_t live = dgm_mem_live();
@@ -603,9 +641,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types),         cmocka_unit_test(test_options),
-        cmocka_unit_test(test_two_sides),     cmocka_unit_test(test_weight_errors),
-        cmocka_unit_test(test_config_errors), cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_safetensors),
+        cmocka_unit_test(test_two_sides),     cmocka_unit_test(test_appended_pieces),
+        cmocka_unit_test(test_weight_errors), cmocka_unit_test(test_config_errors),
+        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_safetensors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
