@@ -5,8 +5,8 @@
 // whatever it needs per sentence (by place, as in vocabsel.h). Per step and row the search calls
 // `terms` with a zeroed dgm_terms (base and lambda set), ranks, and `advance`s the state by the
 // token chosen. The scorers of a search are asked in their order; each may narrow what the ones
-// before it left (deny holds the unknown word already unless that is allowed). `finish` may change the score of a completed hypothesis. A row without any allowed
-// token dies.
+// before it left (deny holds the unknown word already unless that is allowed). `finish` may change
+// the score of a completed hypothesis. A row without any allowed token dies.
 #ifndef DGM_SCORE_SCORE_H
 #define DGM_SCORE_SCORE_H
 
@@ -41,8 +41,8 @@ struct dgm_scorer {
 
 enum { DGM_SCORERS_MAX = 4 };
 
-// Prefix forcing: a hypothesis follows the sentence's forced tokens, each at its model score, and is
-// free afterwards. A forced token may be one that is otherwise denied (the unknown word). Every
+// Prefix forcing: a hypothesis follows the sentence's forced tokens, each at its model score, and
+// is free afterwards. A forced token may be one that is otherwise denied (the unknown word). Every
 // search has one, as its last scorer. Memory: dgm_score_prefix_bytes from the arena.
 size_t dgm_score_prefix_bytes(int places);
 dgm_status dgm_score_prefix(dgm_scorer *s, dgm_arena *arena, int places, dgm_error *err);

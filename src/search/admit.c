@@ -76,8 +76,7 @@ static void leave_parts(dgm_search *s, dgm_place *p, int parts)
 }
 
 // Vocabulary and scorers learn of the sentence; on failure those told already forget it.
-static dgm_status enter_place(dgm_search *s, int place, const dgm_search_request *r,
-                              dgm_error *err)
+static dgm_status enter_place(dgm_search *s, int place, const dgm_search_request *r, dgm_error *err)
 {
     dgm_place *p = &s->places[place];
     const dgm_score_sentence sentence = {.source = r->source.ids,

@@ -76,8 +76,7 @@ static void expand(dgm_search *s, dgm_place *p)
     dgm_place_swap(p);
     p->done = p->now.count == 0 || s->finish->stop(s, p);
     if (!p->done && p->tokens == p->max_length && s->finish->force_end) {
-        for (int j = 0; j < p->now.count; j++)
-            dgm_place_end(s, p, j, p->now.live[j].score, false);
+        for (int j = 0; j < p->now.count; j++) dgm_place_end(s, p, j, p->now.live[j].score, false);
         p->done = true;
     }
     if (p->done) p->now.count = 0;

@@ -2,17 +2,19 @@
 // Finishing policies: which candidates of a step end a hypothesis, which live on, and when a
 // sentence is done. Each belongs to a published system; compare two searches under one policy only.
 //
-//   policy       a candidate with the end symbol             the live beam          done when
-//   margin       leaves if among the best B                  refilled to B          best finished is
-//                                                                                   3.0 ahead (sums)
-//   shrink       leaves if among the best B - |T|            B - |T| for good       |T| = B
-//   mask         takes one of the B places in its step       the rest of these B;   nothing lives
-//                                                            next step refills to B
-//   refill       leaves if among the best B                  refilled to B          |H| >= B
-//   huggingface  enters the store if among the best B;       refilled to B          store full, and
-//                the store keeps its best B                                         best live <= worst
+//   policy       a candidate with the end symbol        the live beam            done when
+//   margin       leaves if among the best B             refilled to B            3.0 ahead
+//   shrink       leaves if among the best B - |T|       B - |T| for good         |T| = B
+//   mask         takes one of the B places of its step  the rest of these B;     nothing lives
+//                                                       the next step refills
+//   refill       leaves if among the best B             refilled to B            |H| >= B
+//   huggingface  enters the store if among the best B;  refilled to B            store full and
+//                the store keeps its best B                                      not to be beaten
 //
-// (T, H: finished so far.) All are done when nothing lives, and at the maximum length:
+// T, H: finished so far. 3.0 ahead: best finished - best live, raw sums. Not to be beaten: best
+// live <= worst stored, as if the live one ended now.
+//
+// All are done when nothing lives, and at the maximum length:
 //   margin, shrink, refill   every live hypothesis ends there with the model's score of the end
 //                            symbol, so that all sums are of whole sentences
 //   mask                     only ends among the best B count, as before; a sentence without any
@@ -21,9 +23,9 @@
 // The margin is exact only for sums of log-probabilities without a length penalty; with one, or
 // with scorers that reward, it is a heuristic.
 //
-// B + 1 candidates of each row are enough for all of them: of one row's candidates one at most is
-// the end symbol, and whatever follows B others of the same row is not among the best B of the
-// sentence, nor, as at least B of those before it go on, needed to refill the beam.
+// B + 1 candidates of each row are enough for all of them. A candidate behind B + 1 others of its own
+// row is not among the best B of the sentence; and as only one of those others is the end symbol, at
+// least B of them go on, so it is not needed to refill the beam either.
 #include "search/search_int.h"
 
 // Draws until the beam is full again; only the first `width` may finish.

@@ -27,8 +27,7 @@ void dgm_rows_add(dgm_search *s, int place, int hypo)
     r->hypo[at] = hypo;
     r->align[at] = NULL;
     if (p->attention && !dgm_place_leading(s, p))
-        r->align[at] =
-            p->attention + (size_t)p->now.live[hypo].node * (size_t)s->config.max_source;
+        r->align[at] = p->attention + (size_t)p->now.live[hypo].node * (size_t)s->config.max_source;
 }
 
 bool dgm_place_leading(const dgm_search *s, const dgm_place *p)

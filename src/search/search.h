@@ -37,8 +37,8 @@ typedef struct dgm_search_config {
     int beam, nbest;    // nbest <= beam
     dgm_finish finish;
     dgm_mix mix;
-    bool normalise;       // softmax on; off for self-normalised models
-    float margin;         // 3.0, for DGM_FINISH_MARGIN
+    bool normalise; // softmax on; off for self-normalised models
+    float margin;   // 3.0, for DGM_FINISH_MARGIN
     float length_penalty, word_penalty;
     float max_length_factor; // and at most this times the source's tokens + 10; 0: no such limit
     // Tokens without the end symbol. (transformers' max_length counts the start and the end symbol:
@@ -65,7 +65,7 @@ typedef struct dgm_search_request {
 
 // Views into the search's memory, valid during the callback.
 typedef struct dgm_hypothesis {
-    const int32_t *tokens;    // [count], without the end symbol
+    const int32_t *tokens; // [count], without the end symbol
     int count;
     float score;              // what hypotheses are ranked by (normalised by length)
     float sum;                // log-probability with the end symbol, unnormalised
@@ -111,8 +111,8 @@ int dgm_search_active(const dgm_search *s); // sentences inside
 // count <= dgm_search_free. All are encoded in one batch. On failure none of them is inside.
 dgm_status dgm_search_admit(dgm_search *s, const dgm_search_request *requests, int count,
                             dgm_error *err);
-// The sink is called for every sentence that ends with this step; it must not call the search. After
-// a failure only dgm_search_clear and dgm_search_close make sense.
+// The sink is called for every sentence that ends with this step; it must not call the search.
+// After a failure only dgm_search_clear and dgm_search_close make sense.
 dgm_status dgm_search_advance(dgm_search *s, dgm_search_sink sink, void *cookie, dgm_error *err);
 void dgm_search_clear(dgm_search *s); // forgets all sentences, e.g. after an error
 const dgm_search_stats *dgm_search_counts(const dgm_search *s);

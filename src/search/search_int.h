@@ -87,10 +87,10 @@ typedef struct dgm_place {
 // Rows of one generation: all sentences, the ranked ones first.
 typedef struct dgm_rows {
     int count, ranked;
-    int32_t *place, *hypo;      // [capacity]
-    dgm_step_row *steps;        // [capacity]
-    int32_t *rows;              // [parts, capacity] made by the step
-    float **align;              // [capacity]
+    int32_t *place, *hypo; // [capacity]
+    dgm_step_row *steps;   // [capacity]
+    int32_t *rows;         // [parts, capacity] made by the step
+    float **align;         // [capacity]
     dgm_mat hidden[DGM_PARTS_MAX];
     dgm_terms *terms;                  // [capacity]
     const dgm_candidates **candidates; // [capacity]

@@ -33,8 +33,8 @@ void dgm_place_keep(dgm_search *s, dgm_place *p, const dgm_candidate *c)
 {
     const int parts = s->part_count, scorers = s->scorer_count, at = p->next.count++;
     const int32_t node = p->node_count++;
-    p->nodes[node] = (dgm_node){
-        .parent = p->now.live[c->hypo].node, .token = c->token, .score = c->score};
+    p->nodes[node] =
+        (dgm_node){.parent = p->now.live[c->hypo].node, .token = c->token, .score = c->score};
     p->next.live[at] = (dgm_live){.node = node, .score = c->score, .ended = false};
     for (int i = 0; i < parts; i++)
         p->next.rows[at * parts + i] = s->rows.rows[i * s->capacity + p->first_row + c->hypo];

@@ -84,7 +84,7 @@ static inline float *toy_vector(toy_writer *t, const char *name, int n, float va
 
 static inline void toy_metadata(dgm_gguf_writer *w, const toy_spec *s, int width)
 {
-    char spelling[64][8];
+    char spelling[64][16];
     const char *words[64];
     for (int i = 0; i < s->vocab; i++) {
         snprintf(spelling[i], sizeof spelling[i], "w%d", i);
@@ -238,8 +238,7 @@ static inline dgm_search_config toy_config(int beam, dgm_finish finish)
 static inline size_t toy_bytes(const dgm_search_config *c, const toy *const *models, int parts)
 {
     size_t bytes = dgm_search_bytes(c, parts, models[0]->vocab) +
-                   dgm_rank_bytes(models[0]->backend, c->places * c->beam, parts,
-                                  models[0]->vocab);
+                   dgm_rank_bytes(models[0]->backend, c->places * c->beam, parts, models[0]->vocab);
     for (int i = 0; i < parts; i++) {
         const dgm_limits l = dgm_search_limits(c, dgm_model_describe(models[i]->model));
         bytes += dgm_state_bytes(models[i]->model, &l);
@@ -247,13 +246,13 @@ static inline size_t toy_bytes(const dgm_search_config *c, const toy *const *mod
     return bytes;
 }
 
-static inline void toy_search_open(toy_search *t, const dgm_search_config *c, const toy *const *models,
-                            int parts, dgm_vocabsel *vocabsel)
+static inline void toy_search_open(toy_search *t, const dgm_search_config *c,
+                                   const toy *const *models, int parts, dgm_vocabsel *vocabsel)
 {
     dgm_error err = {{0}};
     *t = (toy_search){.parts = parts};
-    assert_int_equal(
-        dgm_exec_open(models[0]->backend, toy_bytes(c, models, parts), &t->exec, &err), DGM_OK);
+    assert_int_equal(dgm_exec_open(models[0]->backend, toy_bytes(c, models, parts), &t->exec, &err),
+                     DGM_OK);
     dgm_search_part members[DGM_PARTS_MAX];
     for (int i = 0; i < parts; i++) {
         const dgm_limits l = dgm_search_limits(c, dgm_model_describe(models[i]->model));
@@ -311,7 +310,8 @@ static inline void toy_sink(void *cookie, const dgm_search_result *r)
 }
 
 // Translates `count` sentences: as many at once as there are places, a new one as soon as one left.
-static inline void toy_run(toy_search *t, const dgm_search_request *requests, int count, toy_answer *a)
+static inline void toy_run(toy_search *t, const dgm_search_request *requests, int count,
+                           toy_answer *a)
 {
     dgm_error err = {{0}};
     for (int i = 0; i < count; i++) a[i] = (toy_answer){0};

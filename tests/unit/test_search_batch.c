@@ -299,16 +299,17 @@ static void test_refusals(void **state)
     REFUSED(search, "greedy", "greedy search has a beam of 1, not 4");
     REFUSED(places, 3,
             "the model's state has room for 2 sentences and 8 rows; the search needs 3 and 12");
-    REFUSED(max_length, 7,
-            "the model's state has room for 8 source and 7 target tokens; the search needs 8 and 8");
+    REFUSED(
+        max_length, 7,
+        "the model's state has room for 8 source and 7 target tokens; the search needs 8 and 8");
     good.finish = DGM_FINISH_MARGIN;
     REFUSED(margin, -2, "margin is -2; it must be 0 or more");
     dgm_search_part parts[DGM_PARTS_MAX + 1];
     for (int i = 0; i <= DGM_PARTS_MAX; i++) parts[i] = (dgm_search_part){s.states[0], 1};
     dgm_search *other;
     dgm_error err = {{0}};
-    const dgm_status many = dgm_search_open(&other, s.exec, &good, parts, DGM_PARTS_MAX + 1, NULL,
-                                            NULL, 0, &err);
+    const dgm_status many =
+        dgm_search_open(&other, s.exec, &good, parts, DGM_PARTS_MAX + 1, NULL, NULL, 0, &err);
     assert_int_equal(many, DGM_ERR_ARGUMENT);
     assert_string_equal(err.text, "an ensemble of 9 models; it must be 1 to 8");
     parts[1].weight = 0;
@@ -321,7 +322,8 @@ static void test_refusals(void **state)
     toy_close(&m);
 }
 
-// Members of an ensemble must speak the same vocabulary; an arena that is too small is a clean error.
+// Members of an ensemble must speak the same vocabulary; an arena that is too small is a clean
+// error.
 static void test_misfits(void **state)
 {
     (void)state;
@@ -394,10 +396,10 @@ static void test_damaged_weights(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_invariance),     cmocka_unit_test(test_greedy_is_beam_1),
-        cmocka_unit_test(test_details),        cmocka_unit_test(test_no_allocation),
-        cmocka_unit_test(test_recovery),       cmocka_unit_test(test_failing_member),
-        cmocka_unit_test(test_refusals),       cmocka_unit_test(test_misfits),
+        cmocka_unit_test(test_invariance),      cmocka_unit_test(test_greedy_is_beam_1),
+        cmocka_unit_test(test_details),         cmocka_unit_test(test_no_allocation),
+        cmocka_unit_test(test_recovery),        cmocka_unit_test(test_failing_member),
+        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_misfits),
         cmocka_unit_test(test_damaged_weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

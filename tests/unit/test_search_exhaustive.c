@@ -177,8 +177,8 @@ static void compare_hypothesis(const toy_hypothesis *h, const listed *l)
     for (int i = 0; i < l->count * 4; i++) assert_true(fabsf(h->align[i] - l->align[i]) < 1e-5f);
 }
 
-// Every translation is there once, at its score, and the list falls. (Scores within rounding of each
-// other may change places, so lists are matched by tokens.)
+// Every translation is there once, at its score, and the list falls. (Scores within rounding of
+// each other may change places, so lists are matched by tokens.)
 static void compare_list(const toy_answer *a, const walk *w)
 {
     assert_int_equal(a->count, w->count);
@@ -473,8 +473,8 @@ static void test_scorer(void **state)
     const dgm_limits l = dgm_search_limits(&c, dgm_model_describe(m.model));
     assert_int_equal(dgm_state_open(m.model, t.exec, &l, &t.states[0], &err), DGM_OK);
     const dgm_search_part part = {t.states[0], 1};
-    assert_int_equal(
-        dgm_search_open(&t.search, t.exec, &c, &part, 1, NULL, &scorer, 1, &err), DGM_OK);
+    assert_int_equal(dgm_search_open(&t.search, t.exec, &c, &part, 1, NULL, &scorer, 1, &err),
+                     DGM_OK);
     const dgm_search_request r = {.source = {toy_source, 4}};
     toy_run(&t, &r, 1, &a);
     compare_list(&a, w);

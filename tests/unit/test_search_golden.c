@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// All finishing policies against tests/data/search_policies.txt, which tests/oracle/search_policies.py
-// made from a second statement of them (and, for huggingface, from transformers' own generate).
-// The score tables are drawn from the seed of each line, as the script draws them.
+// All finishing policies against tests/data/search_policies.txt, which
+// tests/oracle/search_policies.py made from a second statement of them (and, for huggingface, from
+// transformers' own generate). The score tables are drawn from the seed of each line, as the script
+// draws them.
 #define _GNU_SOURCE
 #include "unit/search_toy.h"
 
@@ -39,7 +40,8 @@ static bool parse(char *line, golden *g)
     int used = 0;
     memset(g, 0, sizeof *g);
     if (sscanf(line, "%31s %d %d %d %f %d %d :%n", policy, &g->seed, &g->vocab, &g->beam,
-               &g->penalty, &g->max_length, &g->nbest, &used) != 7 || used == 0)
+               &g->penalty, &g->max_length, &g->nbest, &used) != 7 ||
+        used == 0)
         return false;
     g->finish = policy_of(policy);
     parse_list(line + used, &g->answer);
