@@ -8,7 +8,7 @@
 // No keys: out is zero. A NaN or +inf score makes the row NaN.
 #include "kernel/reduce_tmpl.h"
 
-enum { ATTEND_GROUP = 16 };
+enum { ATTEND_GROUP = 16 }; // keys whose sums are folded together
 
 static inline const float *attend_row(const float *base, const dgm_attend_args *a, int j)
 {
@@ -16,46 +16,75 @@ static inline const float *attend_row(const float *base, const dgm_attend_args *
     return base + row * a->stride;
 }
 
-// Lane sums of q . k, n elements.
-static inline __attribute__((always_inline)) vf attend_lanes(const float *q, const float *k, int n)
+// Lane sums of q . key for VF_SUMS keys (as many as registers hold), n elements from `skip` on.
+static inline __attribute__((always_inline)) void attend_lanes(vf *lanes, const float *q,
+                                                               const float *const *keys,
+                                                               size_t skip, int n)
 {
     const int whole = n & ~15, rest = n & 15;
-    vf sum = vf_set(0.0f);
-    for (int i = 0; i < whole; i += 16) sum = vf_fma(vf_load(q + i), vf_load(k + i), sum);
-    if (rest) sum = vf_fma(vf_load_n(q + whole, rest), vf_load_n(k + whole, rest), sum);
-    return sum;
+    vf sum[VF_SUMS];
+    for (int t = 0; t < VF_SUMS; t++) sum[t] = vf_set(0.0f);
+    for (int i = 0; i < whole; i += 16) {
+        const vf x = vf_load(q + i);
+        for (int t = 0; t < VF_SUMS; t++)
+            sum[t] = vf_fma(x, vf_load(keys[t] + skip + i), sum[t]);
+    }
+    if (rest) {
+        const vf x = vf_load_n(q + whole, rest);
+        for (int t = 0; t < VF_SUMS; t++)
+            sum[t] = vf_fma(x, vf_load_n(keys[t] + skip + whole, rest), sum[t]);
+    }
+    for (int t = 0; t < VF_SUMS; t++) lanes[t] = sum[t];
 }
 
-// The scores of one head; n is given again so that the usual sizes can be constants.
+// All scores, 16 keys after 16 keys and head by head. dk is given again so that the usual sizes
+// can be constants.
 static inline __attribute__((always_inline)) void attend_scores(const dgm_attend_args *a,
-                                                                const float *q, const float *k,
-                                                                float *score, int dk)
+                                                                const int dk)
 {
     const vf scale = vf_set(a->scale);
-    vf lanes[ATTEND_GROUP];
     for (int j = 0; j < a->n; j += ATTEND_GROUP) {
         const int count = a->n - j < ATTEND_GROUP ? a->n - j : ATTEND_GROUP;
-        for (int t = 0; t < count; t++) lanes[t] = attend_lanes(q, attend_row(k, a, j + t), dk);
-        for (int t = count; t < ATTEND_GROUP; t++) lanes[t] = vf_set(0.0f);
-        const vf e = vf_mul(vf_fold_add_16(lanes), scale);
-        if (count == ATTEND_GROUP) vf_store(score + j, e);
-        else vf_store_n(score + j, e, count);
+        const float *keys[ATTEND_GROUP];
+        // Places without a key repeat the last one; their scores are not stored.
+        for (int t = 0; t < ATTEND_GROUP; t++)
+            keys[t] = attend_row(a->k, a, j + (t < count ? t : count - 1));
+        for (int h = 0; h < a->heads; h++) {
+            const size_t skip = (size_t)h * (size_t)dk;
+            float *score = a->weights + (size_t)h * (size_t)a->n + j;
+            vf lanes[ATTEND_GROUP];
+            for (int t = 0; t < ATTEND_GROUP; t += VF_SUMS) {
+                if (t >= count) // never where VF_SUMS is 16
+                    for (int i = 0; i < VF_SUMS; i++) lanes[t + i] = vf_set(0.0f);
+                else
+                    attend_lanes(lanes + t, a->q + skip, keys + t, skip, dk);
+            }
+            const vf e = vf_mul(vf_fold_add_16(lanes), scale);
+            if (count == ATTEND_GROUP) vf_store(score, e);
+            else vf_store_n(score, e, count);
+        }
     }
 }
 
-// out[0..16 * vectors) = sum over j of p[j] * v_j; several vectors hide the latency of the chain.
-static inline __attribute__((always_inline)) void attend_values(const dgm_attend_args *a,
-                                                                const float *p, const float *v,
-                                                                float *out, int vectors)
+// `vectors` vectors of values for each of `heads` neighbouring heads: eight chains of fma hide the
+// latency of one. v and out begin at the first head's part, p at its weights.
+static inline __attribute__((always_inline)) void
+attend_values(const dgm_attend_args *a, const float *p, const float *v, float *out,
+              const int heads, const int vectors)
 {
     vf sum[8];
-    for (int i = 0; i < vectors; i++) sum[i] = vf_set(0.0f);
+    for (int i = 0; i < heads * vectors; i++) sum[i] = vf_set(0.0f);
     for (int j = 0; j < a->n; j++) {
         const float *row = attend_row(v, a, j);
-        const vf w = vf_set(p[j]);
-        for (int i = 0; i < vectors; i++) sum[i] = vf_fma(w, vf_load(row + 16 * i), sum[i]);
+        for (int h = 0; h < heads; h++) {
+            const vf w = vf_set(p[(size_t)h * (size_t)a->n + (size_t)j]);
+            for (int i = 0; i < vectors; i++) {
+                vf *s = &sum[h * vectors + i];
+                *s = vf_fma(w, vf_load(row + 16 * (h * vectors + i)), *s);
+            }
+        }
     }
-    for (int i = 0; i < vectors; i++) vf_store(out + 16 * i, sum[i]);
+    for (int i = 0; i < heads * vectors; i++) vf_store(out + 16 * i, sum[i]);
 }
 
 static inline void attend_values_rest(const dgm_attend_args *a, const float *p, const float *v,
@@ -67,27 +96,40 @@ static inline void attend_values_rest(const dgm_attend_args *a, const float *p, 
     vf_store_n(out, sum, n);
 }
 
+// One head of any width.
+static void attend_values_head(const dgm_attend_args *a, const float *p, const float *v, float *out)
+{
+    int d = 0;
+    for (; d + 128 <= a->dv; d += 128) attend_values(a, p, v + d, out + d, 1, 8);
+    for (; d + 64 <= a->dv; d += 64) attend_values(a, p, v + d, out + d, 1, 4);
+    for (; d + 16 <= a->dv; d += 16) attend_values(a, p, v + d, out + d, 1, 1);
+    if (d < a->dv) attend_values_rest(a, p, v + d, out + d, a->dv - d);
+}
+
 static void ATTEND_F32(const dgm_attend_args *a)
 {
-    for (int h = 0; h < a->heads; h++) {
-        const float *q = a->q + (size_t)h * (size_t)a->dk;
-        const float *k = a->k + (size_t)h * (size_t)a->dk;
+    switch (a->dk) {
+    case 32: attend_scores(a, 32); break;
+    case 64: attend_scores(a, 64); break;
+    case 128: attend_scores(a, 128); break;
+    default: attend_scores(a, a->dk); break;
+    }
+    for (int h = 0; h < a->heads; h++) reduce_softmax(a->weights + (size_t)h * (size_t)a->n, a->n);
+    int h = 0;
+    while (h < a->heads) {
+        const float *p = a->weights + (size_t)h * (size_t)a->n;
         const float *v = a->v + (size_t)h * (size_t)a->dv;
         float *out = a->out + (size_t)h * (size_t)a->dv;
-        float *p = a->weights + (size_t)h * (size_t)a->n;
-        switch (a->dk) {
-        case 32: attend_scores(a, q, k, p, 32); break;
-        case 64: attend_scores(a, q, k, p, 64); break;
-        case 128: attend_scores(a, q, k, p, 128); break;
-        default: attend_scores(a, q, k, p, a->dk); break;
+        if (a->dv == 64 && a->heads - h >= 2) {
+            attend_values(a, p, v, out, 2, 4);
+            h += 2;
+        } else if (a->dv == 32 && a->heads - h >= 4) {
+            attend_values(a, p, v, out, 4, 2);
+            h += 4;
+        } else {
+            attend_values_head(a, p, v, out);
+            h++;
         }
-        reduce_softmax(p, a->n);
-        int d = 0;
-        for (; d + 128 <= a->dv; d += 128) attend_values(a, p, v + d, out + d, 8);
-        for (; d + 64 <= a->dv; d += 64) attend_values(a, p, v + d, out + d, 4);
-        for (; d + 32 <= a->dv; d += 32) attend_values(a, p, v + d, out + d, 2);
-        for (; d + 16 <= a->dv; d += 16) attend_values(a, p, v + d, out + d, 1);
-        if (d < a->dv) attend_values_rest(a, p, v + d, out + d, a->dv - d);
     }
 }
 
@@ -114,9 +156,6 @@ static void ATTEND_ADD_F32(const dgm_attend_add_args *a)
         a->weights[j] = vf_fold_add(attend_add_lanes(a->w, a->q, k, a->da));
     }
     reduce_softmax(a->weights, a->n);
-    const dgm_attend_args sum = {.n = a->n, .stride = (size_t)a->dv};
-    int d = 0;
-    for (; d + 128 <= a->dv; d += 128) attend_values(&sum, a->weights, a->v + d, a->out + d, 8);
-    for (; d + 16 <= a->dv; d += 16) attend_values(&sum, a->weights, a->v + d, a->out + d, 1);
-    if (d < a->dv) attend_values_rest(&sum, a->weights, a->v + d, a->out + d, a->dv - d);
+    const dgm_attend_args sum = {.n = a->n, .stride = (size_t)a->dv, .dv = a->dv};
+    attend_values_head(&sum, a->weights, a->v, a->out);
 }

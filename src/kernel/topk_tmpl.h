@@ -4,7 +4,7 @@
 // topk_<isa>.c includes a vec_<isa>.h, names TOPK_F32 and includes this. Almost no element enters
 // the list, so a vector is first compared with the worst entry; only hits are inserted.
 // Order: higher score first, then lower token. -inf and NaN never enter.
-#include <math.h>
+#include <stdint.h>
 
 static inline int32_t topk_token(int32_t first, const int32_t *ids, int i)
 {
@@ -25,6 +25,17 @@ static inline void topk_insert(dgm_topk *list, float score, int32_t token)
     list->token[i] = token;
 }
 
+// Offers x[i + b] for every set bit b.
+static inline void topk_offer(dgm_topk *list, const float *x, int i, uint64_t hits, int32_t first,
+                              const int32_t *ids)
+{
+    while (hits) {
+        const int at = i + __builtin_ctzll(hits);
+        hits &= hits - 1;
+        topk_insert(list, x[at], topk_token(first, ids, at));
+    }
+}
+
 static void TOPK_F32(dgm_topk *list, const float *x, int n, int32_t first, const int32_t *ids)
 {
     if (list->k <= 0 || n <= 0) return;
@@ -37,15 +48,20 @@ static void TOPK_F32(dgm_topk *list, const float *x, int n, int32_t first, const
         return;
     }
     const float *worst = &list->score[list->k - 1];
-    for (int i = 0; i < n; i += 16) {
+    vf bar = vf_set(*worst);
+    int i = 0;
+    for (; i + 64 <= n; i += 64) {
+        uint64_t hits = 0;
+        for (int t = 0; t < 4; t++)
+            hits |= (uint64_t)vf_greater_bits(vf_load(x + i + 16 * t), bar) << (16 * t);
+        if (hits == 0) continue;
+        topk_offer(list, x, i, hits, first, ids);
+        bar = vf_set(*worst);
+    }
+    for (; i < n; i += 16) {
         const int count = n - i < 16 ? n - i : 16;
         const vf v = count == 16 ? vf_load(x + i) : vf_load_n(x + i, count);
-        unsigned hits = vf_greater_bits(v, vf_set(*worst));
-        hits &= (1u << count) - 1u;
-        while (hits) {
-            const int lane = __builtin_ctz(hits);
-            hits &= hits - 1;
-            topk_insert(list, x[i + lane], topk_token(first, ids, i + lane));
-        }
+        const uint64_t hits = vf_greater_bits(v, vf_set(*worst)) & ((1u << count) - 1u);
+        topk_offer(list, x, i, hits, first, ids);
     }
 }

@@ -87,15 +87,12 @@ void check_attend_f32(ck *c)
         enum { N = 30, H = 8, D = 64 };
         ck_begin(c, "benchmark");
         int32_t *index = ck_bytes(c, INDEX, N * 4, 4);
-        dgm_attend_args a = {.out = ck_floats(c, OUT, H * D), .q = ck_floats(c, Q, H * D),
-                             .k = ck_floats(c, K, N * H * D), .v = ck_floats(c, V, N * H * D),
+        dgm_attend_args a = {.out = ck_aligned(c, OUT, H * D), .q = ck_aligned(c, Q, H * D),
+                             .k = ck_aligned(c, K, N * H * D), .v = ck_aligned(c, V, N * H * D),
                              .stride = H * D, .n = N, .heads = H, .dk = D, .dv = D,
-                             .scale = 0.125f, .weights = ck_floats(c, WEIGHTS, H * N)};
+                             .scale = 0.125f, .weights = ck_aligned(c, WEIGHTS, H * N)};
         for (int j = 0; j < N; j++) index[j] = j * 7 % N;
         if (gathered) a.index = index;
-        ck_fill(c, (float *)a.q, H * D, CK_UNIT);
-        ck_fill(c, (float *)a.k, N * H * D, CK_UNIT);
-        ck_fill(c, (float *)a.v, N * H * D, CK_UNIT);
         ck_bench_begin(c, gathered ? "30 keys, 8 x 64, gathered" : "30 keys, 8 x 64");
         while (ck_bench_next(c)) c->now->attend_f32(&a);
     }
@@ -151,13 +148,9 @@ void check_attend_add_f32(ck *c)
     enum { N = 30, DA = 512, DV = 1024 };
     if (!c->failed) additive_case(c, N, DA, DV, CK_UNIT);
     ck_begin(c, "benchmark");
-    dgm_attend_add_args a = {.out = ck_floats(c, OUT, DV), .q = ck_floats(c, Q, DA),
-                             .w = ck_floats(c, W, DA), .k = ck_floats(c, K, N * DA),
-                             .v = ck_floats(c, V, N * DV), .n = N, .da = DA, .dv = DV,
-                             .weights = ck_floats(c, WEIGHTS, N)};
-    ck_fill(c, (float *)a.q, DA, CK_UNIT);
-    ck_fill(c, (float *)a.w, DA, CK_UNIT);
-    ck_fill(c, (float *)a.k, N * DA, CK_UNIT);
-    ck_fill(c, (float *)a.v, N * DV, CK_UNIT);
+    dgm_attend_add_args a = {.out = ck_aligned(c, OUT, DV), .q = ck_aligned(c, Q, DA),
+                             .w = ck_aligned(c, W, DA), .k = ck_aligned(c, K, N * DA),
+                             .v = ck_aligned(c, V, N * DV), .n = N, .da = DA, .dv = DV,
+                             .weights = ck_aligned(c, WEIGHTS, N)};
     for (ck_bench_begin(c, "30 keys, 512, 1024"); ck_bench_next(c);) c->now->attend_add_f32(&a);
 }

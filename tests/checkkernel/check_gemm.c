@@ -168,12 +168,10 @@ static void bench(ck *c)
         s.lda = s.ldw = s.k;
         data d = {0};
         ck_begin(c, "benchmark");
-        d.a = ck_floats(c, A, (size_t)s.m * (size_t)s.k);
-        d.w = ck_floats(c, W, (size_t)s.n * (size_t)s.k);
-        d.c = ck_floats(c, C, (size_t)s.m * (size_t)s.n);
+        d.a = ck_aligned(c, A, (size_t)s.m * (size_t)s.k);
+        d.w = ck_aligned(c, W, (size_t)s.n * (size_t)s.k);
+        d.c = ck_aligned(c, C, (size_t)s.m * (size_t)s.n);
         d.packed = ck_bytes(c, PACKED, c->now->gemm_f32.packed_size(s.n, s.k), 64);
-        ck_fill(c, d.a, (size_t)s.m * (size_t)s.k, CK_UNIT);
-        ck_fill(c, d.w, (size_t)s.n * (size_t)s.k, CK_UNIT);
         c->now->gemm_f32.pack(d.packed, d.w, s.n, s.k, s.k);
         snprintf(label, sizeof label, "m = %d, k = %d, n = %d", s.m, s.k, s.n);
         for (ck_bench_begin(c, label); ck_bench_next(c);) run(c, &s, &d, d.c, 0, s.m);

@@ -61,8 +61,8 @@ void check_layer_norm_f32(ck *c)
 {
     walk(c, layer_norm_case);
     ck_begin(c, "benchmark");
-    float *x = filled(c, X, 512, CK_UNIT), *g = filled(c, GAMMA, 512, CK_UNIT);
-    float *y = ck_floats(c, Y, 512);
+    float *x = ck_aligned(c, X, 512), *g = ck_aligned(c, GAMMA, 512);
+    float *y = ck_aligned(c, Y, 512);
     for (ck_bench_begin(c, "n = 512"); ck_bench_next(c);)
         c->now->layer_norm_f32(y, x, g, g, 512, 1e-5f);
 }
@@ -88,8 +88,8 @@ void check_rms_norm_f32(ck *c)
 {
     walk(c, rms_norm_case);
     ck_begin(c, "benchmark");
-    float *x = filled(c, X, 512, CK_UNIT), *g = filled(c, GAMMA, 512, CK_UNIT);
-    float *y = ck_floats(c, Y, 512);
+    float *x = ck_aligned(c, X, 512), *g = ck_aligned(c, GAMMA, 512);
+    float *y = ck_aligned(c, Y, 512);
     for (ck_bench_begin(c, "n = 512"); ck_bench_next(c);) c->now->rms_norm_f32(y, x, g, 512, 1e-5f);
 }
 
@@ -145,7 +145,7 @@ void check_softmax_f32(ck *c)
     walk(c, softmax_case);
     softmax_edges(c);
     ck_begin(c, "benchmark");
-    float *x = filled(c, X, 4096, CK_UNIT);
+    float *x = ck_aligned(c, X, 4096);
     for (ck_bench_begin(c, "n = 32"); ck_bench_next(c);) c->now->softmax_f32(x, 32);
     for (ck_bench_begin(c, "n = 4096"); ck_bench_next(c);) c->now->softmax_f32(x, 4096);
 }
@@ -163,7 +163,7 @@ void check_max_f32(ck *c)
     walk(c, max_case);
     ck_near(c, "max of nothing", c->now->max_f32(NULL, 0), -INFINITY, 0, 0);
     ck_begin(c, "benchmark");
-    const float *x = filled(c, X, 32000, CK_UNIT);
+    const float *x = ck_aligned(c, X, 32000);
     float sink = 0;
     for (ck_bench_begin(c, "n = 32000"); ck_bench_next(c);) sink += c->now->max_f32(x, 32000);
     if (isnan(sink)) ck_fail(c, "NaN");
@@ -203,7 +203,7 @@ void check_sum_exp_f32(ck *c)
     walk(c, sum_exp_case);
     if (!c->failed) exp_accuracy(c);
     ck_begin(c, "benchmark");
-    const float *x = filled(c, X, 32000, CK_UNIT);
+    const float *x = ck_aligned(c, X, 32000);
     float sink = 0;
     for (ck_bench_begin(c, "n = 32000"); ck_bench_next(c);)
         sink += c->now->sum_exp_f32(x, 32000, 1.0f);
@@ -228,7 +228,7 @@ void check_dot_f32(ck *c)
 {
     walk(c, dot_case);
     ck_begin(c, "benchmark");
-    const float *x = filled(c, X, 512, CK_UNIT);
+    const float *x = ck_aligned(c, X, 512);
     float sink = 0;
     for (ck_bench_begin(c, "n = 512"); ck_bench_next(c);) sink += c->now->dot_f32(x, x, 512);
     if (isnan(sink)) ck_fail(c, "NaN");
@@ -307,8 +307,8 @@ void check_act_f32(ck *c)
     walk(c, act_case);
     if (!c->failed) act_limits(c);
     ck_begin(c, "benchmark");
-    const float *x = filled(c, X, 512, CK_UNIT);
-    float *y = ck_floats(c, Y, 512);
+    const float *x = ck_aligned(c, X, 512);
+    float *y = ck_aligned(c, Y, 512);
     for (int act = 0; act < DGM_ACT_COUNT; act++)
         for (ck_bench_begin(c, names[act]); ck_bench_next(c);)
             c->now->act_f32(y, x, 512, (dgm_act)act);
@@ -333,8 +333,8 @@ void check_add_f32(ck *c)
 {
     walk(c, add_case);
     ck_begin(c, "benchmark");
-    const float *x = filled(c, X, 512, CK_UNIT);
-    float *y = ck_floats(c, Y, 512);
+    const float *x = ck_aligned(c, X, 512);
+    float *y = ck_aligned(c, Y, 512);
     for (ck_bench_begin(c, "n = 512"); ck_bench_next(c);) c->now->add_f32(y, x, x, 512);
 }
 
@@ -352,7 +352,7 @@ void check_axpy_f32(ck *c)
 {
     walk(c, axpy_case);
     ck_begin(c, "benchmark");
-    float *x = filled(c, X, 512, CK_UNIT), *y = filled(c, Y, 512, CK_UNIT);
+    float *x = ck_aligned(c, X, 512), *y = ck_aligned(c, Y, 512);
     for (ck_bench_begin(c, "n = 512"); ck_bench_next(c);) c->now->axpy_f32(y, x, 512, 0.5f);
 }
 
@@ -373,7 +373,7 @@ void check_gather_f32(ck *c)
 {
     walk(c, gather_f32_case);
     ck_begin(c, "benchmark");
-    float *x = filled(c, X, 512, CK_UNIT), *y = ck_floats(c, Y, 512);
+    float *x = ck_aligned(c, X, 512), *y = ck_aligned(c, Y, 512);
     for (ck_bench_begin(c, "n = 512"); ck_bench_next(c);) c->now->gather_f32(y, x, x, 512, 0.5f);
 }
 
@@ -397,7 +397,7 @@ void check_gather_i8(ck *c)
     walk(c, gather_i8_case);
     ck_begin(c, "benchmark");
     const int8_t *row = ck_bytes(c, X, 512, 1);
-    float *y = ck_floats(c, Y, 512), *x = filled(c, BETA, 512, CK_UNIT);
+    float *y = ck_aligned(c, Y, 512), *x = ck_aligned(c, BETA, 512);
     for (ck_bench_begin(c, "n = 512"); ck_bench_next(c);)
         c->now->gather_i8(y, row, 0.1f, x, 512, 0.5f);
 }

@@ -83,10 +83,9 @@ void check_topk_f32(ck *c)
                 one_case(c, ck_sizes[i], widths[ck_below(c, 7)], (ck_kind)kind);
     enum { N = 32000 };
     ck_begin(c, "benchmark");
-    float *x = ck_floats(c, X, N), *score = ck_floats(c, SCORE, 4);
+    float *x = ck_aligned(c, X, N), *score = ck_aligned(c, SCORE, 4);
     int32_t *token = ck_bytes(c, TOKEN, 16, 4);
     dgm_topk list = {score, token, 4};
-    ck_fill(c, x, N, CK_UNIT);
     c->now->topk_f32(&list, x, 0, 0, NULL);
     for (ck_bench_begin(c, "n = 32000, k = 4"); ck_bench_next(c);) {
         for (int i = 0; i < 4; i++) {

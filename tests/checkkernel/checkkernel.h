@@ -51,6 +51,8 @@ void ck_begin(ck *c, const char *fmt, ...) DGM_PRINTF(2, 3); // what runs now; f
 float *ck_floats(ck *c, int slot, size_t n);
 void *ck_bytes(ck *c, int slot, size_t n, size_t align);
 bool ck_guards(ck *c);
+// For benchmarks: n floats in [-1, 1], 64-byte aligned as an arena gives them.
+float *ck_aligned(ck *c, int slot, size_t n);
 
 void ck_fill(ck *c, float *x, size_t n, ck_kind kind);
 int ck_below(ck *c, int n);

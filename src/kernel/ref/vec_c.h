@@ -18,6 +18,9 @@ typedef struct vf {
     float f[16];
 } vf;
 
+// How many sums a loop may keep in registers: 1, 4 or 16.
+enum { VF_SUMS = 1 };
+
 // In loops of 16 the compiler may use what vectors the base instruction set has.
 #define VF_EACH for (int i = 0; i < 16; i++)
 

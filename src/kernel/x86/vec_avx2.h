@@ -13,6 +13,8 @@ typedef struct vf {
     __m256 a, b; // lanes 0..7, 8..15
 } vf;
 
+enum { VF_SUMS = 4 };
+
 #define VF_FN static inline __attribute__((always_inline))
 
 // All ones in the lanes below n, for each half.

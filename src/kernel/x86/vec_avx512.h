@@ -8,6 +8,8 @@
 
 typedef __m512 vf;
 
+enum { VF_SUMS = 16 };
+
 #define VF_FN static inline __attribute__((always_inline))
 
 VF_FN __mmask16 vf_first(int n)
