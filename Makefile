@@ -117,6 +117,21 @@ $(BUILD)/checkkernel: $(CHECKKERNEL_SRC) $(BUILD)/libdragoman.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Itests -o $@ $(CHECKKERNEL_SRC) $(BUILD)/libdragoman.a $(LIBS)
 
+# Benchmark programs; their rivals are installed first, once per build directory.
+$(BUILD)/.bench-packages: scripts/bootstrap
+	scripts/bootstrap bench
+	@mkdir -p $(@D)
+	@touch $@
+
+$(BUILD)/bench/gemm: bench/gemm.c $(BUILD)/libdragoman.a | $(BUILD)/.bench-packages
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -o $@ $< $(BUILD)/libdragoman.a -lopenblas -ldnnl $(LIBS)
+
+BENCH := $(BUILD)/bench/gemm
+
+bench: $(BENCH)
+	$(BUILD)/bench/gemm
+
 # Installs what is missing, once per checkout; quiet and instant afterwards.
 bootstrap-stamp: .bootstrapped
 .bootstrapped: scripts/bootstrap
