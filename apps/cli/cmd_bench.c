@@ -15,8 +15,8 @@
 
 typedef struct bench_options {
     engine_options engine;
-    const char *input;
-    int repeat, latency, json, csv, lines;
+    const char *input, *output;
+    int repeat, latency, cold, json, csv, lines;
 } bench_options;
 
 #define AT(field) offsetof(bench_options, field)
@@ -26,10 +26,13 @@ static const option options[] = {
     SEARCH_OPTIONS(bench_options, engine),
     {"input", 'i', OPTION_TEXT, "FILE", AT(input), 0, 0, NULL,
      "text to translate, also gzip (default: standard input)", NULL, NULL},
+    {"output", 'o', OPTION_TEXT, "FILE", AT(output), 0, 0, NULL,
+     "write the translations of the last pass", NULL, NULL},
     {"lines", 0, OPTION_COUNT, "N", AT(lines), 1, 100000000, NULL,
      "use the first N lines only", NULL, NULL},
     {"repeat", 'r', OPTION_COUNT, "N", AT(repeat), 1, 1000, NULL,
      "counted repetitions (default 3)", NULL, NULL},
+    {"cold", 0, OPTION_FLAG, NULL, AT(cold), 0, 0, NULL, "count the first pass too", NULL, NULL},
     {"latency", 0, OPTION_FLAG, NULL, AT(latency), 0, 0, NULL,
      "translate one line at a time and print percentiles of the time it takes", NULL, NULL},
     {"json", 0, OPTION_FLAG, NULL, AT(json), 0, 0, NULL, "print a JSON object", NULL, NULL},
@@ -44,6 +47,7 @@ typedef struct measure {
     uint64_t lines, source_tokens, target_tokens; // of one pass
     double total;                                 // of all counted passes
     int passes;
+    FILE *output; // translations go here, or NULL
 } measure;
 
 static int by_value(const void *a, const void *b)
@@ -69,6 +73,8 @@ static bool one_call(dgm_translator *t, const char *const *lines, size_t count, 
     }
     m->source_tokens += r->source_tokens;
     m->target_tokens += r->target_tokens;
+    for (size_t i = 0; m->output && i < r->count; i++)
+        fprintf(m->output, "%s\n", dgm_result_text(&r->items[i]));
     dgm_results_free(&r);
     return true;
 }
@@ -154,8 +160,16 @@ static int measure_all(const bench_options *o, const text_file *f, dgm_translato
     m->lines = count;
     m->passes = o->repeat;
     m->times = need(calloc((size_t)o->repeat * (o->latency ? count : 1), sizeof *m->times));
-    bool fine = one_pass(o, t, lines, count, m, false);
-    for (int i = 0; fine && i < o->repeat; i++) fine = one_pass(o, t, lines, count, m, true);
+    bool fine = o->cold || one_pass(o, t, lines, count, m, false);
+    for (int i = 0; fine && i < o->repeat; i++) {
+        if (o->output && i == o->repeat - 1) {
+            m->output = fopen(o->output, "w");
+            if (!m->output) return fail(EXIT_RUNTIME, "cannot write '%s'", o->output);
+        }
+        fine = one_pass(o, t, lines, count, m, true);
+    }
+    if (m->output && fclose(m->output) != 0)
+        return fail(EXIT_RUNTIME, "cannot write '%s'", o->output);
     if (!fine) return EXIT_RUNTIME;
     qsort(m->times, m->count, sizeof *m->times, by_value);
     print_all(o, t, m);
