@@ -174,6 +174,8 @@ static const option import_table[] = {
     {"author", 0, OPTION_TEXT, "TEXT", AT(lib.author), 0, 0, NULL, "who made the model", NULL, NULL},
     {"url", 0, OPTION_TEXT, "TEXT", AT(lib.url), 0, 0, NULL, "where the model came from", NULL,
      NULL},
+    {"card", 0, OPTION_TEXT, "FILE", AT(lib.card_file), 0, 0, NULL,
+     "model card in Markdown, stored in the model", NULL, NULL},
     {0},
 };
 

@@ -40,7 +40,7 @@ typedef struct dgm_model_entry {
     const char *path, *name;
     const char *source, *target; // languages, "" if the file does not say; several: "en,de"
     uint64_t bytes, parameters;
-    const char *problem;         // NULL, or why it cannot be used
+    const char *problem; // NULL, or why it cannot be used
     int is_default;
 } dgm_model_entry;
 
@@ -73,11 +73,11 @@ typedef struct dgm_pair {
 } dgm_pair;
 
 typedef struct dgm_pair_score {
-    dgm_status status;  // DGM_ERR_TEXT: longer than the model can take, ...
+    dgm_status status;   // DGM_ERR_TEXT: longer than the model can take, ...
     const char *message; // "" when the status is DGM_OK
-    float sum;          // log-probability of the target with its end symbol
-    float score;        // normalised by length, as in dgm_translation
-    size_t token_count; // with the end symbol
+    float sum;           // log-probability of the target with its end symbol
+    float score;         // normalised by length, as in dgm_translation
+    size_t token_count;  // with the end symbol
     const char *const *tokens;
     const float *token_scores;
 } dgm_pair_score;
@@ -112,11 +112,11 @@ typedef struct dgm_eval_options {
 DGM_API void dgm_eval_default(dgm_eval_options *options);
 
 typedef struct dgm_eval_score {
-    double score;                 // 0 to 100
-    double mean, half;            // with samples: 95 % interval, mean +- half
-    double p, wins;               // against the first system: p-value, share of samples won
-    double brevity;               // BLEU
-    double precisions[8];         // BLEU, percent
+    double score;                   // 0 to 100
+    double mean, half;              // with samples: 95 % interval, mean +- half
+    double p, wins;                 // against the first system: p-value, share of samples won
+    double brevity;                 // BLEU
+    double precisions[8];           // BLEU, percent
     int64_t hyp_length, ref_length; // BLEU
 } dgm_eval_score;
 
@@ -144,8 +144,9 @@ typedef struct dgm_import_options {
     const char *source_prefix;
     // Model card. name NULL: the folder's name. The others: absent.
     const char *name, *description, *license, *author, *url;
-    const char *card;  // Markdown
-    void *reserved[8]; // NULL
+    const char *card;      // Markdown
+    const char *card_file; // or a file that holds it
+    void *reserved[8];     // NULL
 } dgm_import_options;
 
 // Reads a model of another program from folder `dir` and writes it as a Dragoman model file.

@@ -7,10 +7,13 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/mapfile.h"
 #include "base/mem.h"
 #include "format/gguf_int.h"
 #include "format/modelfile.h"
 #include "format/quantize.h"
+
+#define CARD_MAX ((size_t)1 << 20)
 
 const dgm_importer dgm_importers[] = {
     {{"huggingface",
@@ -242,6 +245,22 @@ static dgm_status choose_storage(const char *type, int *out, dgm_error *err)
                     "unknown storage type '%.60s', expected one of: f32, f16, bf16, i16, i8", type);
 }
 
+// The model card from its file, terminated; NULL where there is none.
+static dgm_status read_card(const dgm_import_options *o, char **out, dgm_error *err)
+{
+    *out = NULL;
+    if (!o->card_file) return DGM_OK;
+    dgm_mapfile f;
+    DGM_TRY(dgm_mapfile_open(&f, o->card_file, err));
+    dgm_status st = DGM_OK;
+    if (f.size > CARD_MAX || (f.size && memchr(f.data, 0, f.size)))
+        st = dgm_fail(err, DGM_ERR_ARGUMENT, "'%s' is not a text of at most 1 MiB", o->card_file);
+    else if (!(*out = dgm_strndup(f.size ? (const char *)f.data : "", f.size)))
+        st = dgm_no_memory(err);
+    dgm_mapfile_close(&f);
+    return st;
+}
+
 dgm_status dgm_import_run(const char *format, const char *dir, const char *output,
                           const dgm_import_options *options, dgm_error *err)
 {
@@ -251,9 +270,13 @@ dgm_status dgm_import_run(const char *format, const char *dir, const char *outpu
     dgm_import_job job = {.dir = dir, .output = output};
     if (options) job.options = *options;
     DGM_TRY(choose_storage(job.options.type, &job.storage, err));
-    DGM_TRY(dgm_gguf_writer_open(&job.w, err));
-    dgm_status st = importer->run(&job, err);
+    char *card;
+    DGM_TRY(read_card(&job.options, &card, err));
+    if (card) job.options.card = card;
+    dgm_status st = dgm_gguf_writer_open(&job.w, err);
+    if (st == DGM_OK) st = importer->run(&job, err);
     dgm_gguf_writer_close(&job.w);
+    dgm_free(card);
     while (job.weights) {
         dgm_import_weight *next = job.weights->next;
         dgm_free(job.weights);

@@ -379,6 +379,16 @@ static void test_options(void **state)
     dgm_gguf_get_i32s(g, "dragoman.source.prefix", DGM_REQUIRED, 0, V, &ids, &n, &err);
     assert_true(n == 1 && ids[0] == 5);
     dgm_gguf_close(&g);
+    o.card_file = "/nonexistent/card.md";
+    assert_int_equal(import(&f, &o, &err), DGM_ERR_IO);
+    char card[96];
+    snprintf(card, sizeof card, "%s/config.json", f.path);
+    o.card_file = card;
+    assert_int_equal(import(&f, &o, &err), DGM_OK);
+    g = open_result(&f);
+    dgm_gguf_get_string(g, "dragoman.card", DGM_REQUIRED, &text, &err);
+    assert_string_equal(text, model_config);
+    dgm_gguf_close(&g);
     o.source_prefix = ">>x<<";
     assert_int_equal(import(&f, &o, &err), DGM_ERR_ARGUMENT);
     assert_string_equal(err.text, "source prefix '>>x<<' is not in the vocabulary");
