@@ -12,8 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
+
+#include "base/mem.h"
 
 #define FOLDER "tests/data/models"
 #define SUFFIX ".fixture.gguf"
@@ -121,7 +124,7 @@ typedef struct walker {
     fixture_result *out;
     int32_t slot[FIXTURE_SENTENCES], row[FIXTURE_SENTENCES]; // row -1: not started, or done
     int done[FIXTURE_SENTENCES];                             // steps made
-    float *logits; // [rows, vocabulary]
+    float *logits;                                           // [rows, vocabulary]
 } walker;
 
 static const fixture_sentence *sentence_of(const walker *w, int i)
@@ -181,8 +184,8 @@ static bool advance(walker *w)
             bool own = j == (w->done[i] % (w->walk->siblings + 1));
             int32_t other = (token + 7 * (j + 1)) % f->vocabulary;
             if (own) at[i] = n;
-            align[n] = own ? w->out->attention[i] + (size_t)w->done[i] * (size_t)s->source_count
-                           : NULL;
+            align[n] =
+                own ? w->out->attention[i] + (size_t)w->done[i] * (size_t)s->source_count : NULL;
             steps[n++] = (dgm_step_row){w->row[i], {own ? token : other, DGM_NO_TOKEN}};
         }
     }
@@ -208,8 +211,8 @@ void fixture_run(fixture *f, const fixture_walk *walk, fixture_result *out)
     walker w = {.f = f, .walk = walk, .out = out};
     int last = 0;
     memset(out, 0, sizeof *out);
-    w.logits = calloc((size_t)(f->count * (1 + MOST_SIBLINGS)) * (size_t)f->vocabulary,
-                      sizeof(float));
+    w.logits =
+        calloc((size_t)(f->count * (1 + MOST_SIBLINGS)) * (size_t)f->vocabulary, sizeof(float));
     assert_non_null(w.logits);
     for (int i = 0; i < walk->count; i++) {
         const fixture_sentence *s = sentence_of(&w, i);
@@ -333,4 +336,82 @@ void fixture_check_family(const char *prefix, int at_least)
         check_fixture(names[i], "c");
         check_fixture(names[i], NULL);
     }
+}
+
+// ---- memory and damaged files -------------------------------------------------------------------
+
+void fixture_check_memory(const char *name)
+{
+    fixture f;
+    const int list[] = {0, 1, 2};
+    fixture_walk walk = {list, NULL, 3, 1};
+    fixture_result r;
+    fixture_open(&f, name, NULL);
+    uint64_t before = dgm_mem_allocations();
+    fixture_run(&f, &walk, &r); // its own buffers are the C library's
+    assert_int_equal(dgm_mem_allocations(), before);
+    fixture_result_free(&r);
+
+    uint64_t live = dgm_mem_live();
+    dgm_status st = DGM_ERR_MEMORY;
+    for (uint64_t n = 1; st != DGM_OK; n++) {
+        dgm_model *m = NULL;
+        dgm_error err = {{0}};
+        dgm_mem_inject(n, 1);
+        st = dgm_model_load(&m, f.backend, f.file, DGM_PRECISION_F32, &err);
+        dgm_mem_inject(0, 0);
+        if (st != DGM_OK && (st != DGM_ERR_MEMORY || m || !err.text[0]))
+            fail_msg("%s: allocation %d failed, status %d: %s", name, (int)n, st, err.text);
+        dgm_model_free(&m);
+        assert_int_equal(dgm_mem_live(), live);
+        assert_true(n < 10000);
+    }
+    fixture_close(&f);
+}
+
+// A copy of the file at path, without one tensor.
+static void write_without(const fixture *f, const dgm_tensor *left_out, const char *path)
+{
+    dgm_gguf_writer *w = NULL;
+    CHECK(f, dgm_gguf_writer_open(&w, err));
+    dgm_gguf_set_copies(w, f->file);
+    for (int i = 0; i < dgm_gguf_tensor_count(f->file); i++) {
+        const dgm_tensor *t = dgm_gguf_tensor(f->file, i);
+        if (t == left_out || t == left_out->scale) continue;
+        dgm_gguf_add_tensor(w, t->name, (dgm_tensor_type)t->type, t->n_dims, t->shape, t->data);
+    }
+    CHECK(f, dgm_gguf_write(w, path, err));
+    dgm_gguf_writer_close(&w);
+}
+
+void fixture_check_missing(const char *name, int required)
+{
+    fixture f;
+    char path[] = "/tmp/dragoman-test-XXXXXX";
+    int fd = mkstemp(path), failed = 0;
+    assert_true(fd >= 0);
+    close(fd);
+    fixture_open(&f, name, NULL);
+    for (int i = 0; i < dgm_gguf_tensor_count(f.file); i++) {
+        const dgm_tensor *t = dgm_gguf_tensor(f.file, i);
+        size_t size = strlen(t->name);
+        if (size > 6 && strcmp(t->name + size - 6, ".scale") == 0) continue;
+        dgm_gguf *g = NULL;
+        dgm_model *m = NULL;
+        dgm_error why = {{0}};
+        write_without(&f, t, path);
+        CHECK(&f, dgm_gguf_open(&g, path, err));
+        dgm_status st = dgm_model_load(&m, f.backend, g, DGM_PRECISION_F32, &why);
+        failed += st != DGM_OK;
+        // a matrix that stands in for the missing one may be named instead: it has a wrong shape
+        bool names_it = strstr(why.text, t->name) || strstr(why.text, "embed");
+        if (st != DGM_OK && (st != DGM_ERR_FORMAT || m || !names_it))
+            fail_msg("%s without %s: status %d: %s", name, t->name, st, why.text);
+        dgm_model_free(&m);
+        dgm_gguf_close(&g);
+    }
+    unlink(path);
+    if (failed < required)
+        fail_msg("%s: %d tensors are required, expected %d", name, failed, required);
+    fixture_close(&f);
 }

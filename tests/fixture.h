@@ -16,8 +16,8 @@ typedef struct fixture_sentence {
     const int32_t *source, *target; // target: the decoder's input of each step; -1 = start
     const int32_t *greedy;          // arg-max output without the end symbol, or NULL
     int source_count, steps, greedy_count;
-    const float *logits;    // [steps, vocabulary]
-    const float *attention; // [steps, source_count]
+    const float *logits;       // [steps, vocabulary]
+    const float *attention;    // [steps, source_count]
     const char *text, *output; // NULL where the source is no text
 } fixture_sentence;
 
@@ -60,5 +60,12 @@ int fixture_list(const char *prefix, char names[][64], int most, int at_least);
 // All of the above for every fixture of a family, on the C reference and on the best kernels:
 // logits within 1e-4, attention too, one sentence or many, bit for bit the same.
 void fixture_check_family(const char *prefix, int at_least);
+
+// Encoding and stepping allocate nothing; every allocation of loading may fail and is survived.
+void fixture_check_memory(const char *name);
+
+// Loads copies of the model, each without one tensor: an error that names the tensor, or a model
+// that can do without it (a bias, a tied matrix). At least `required` of them must be errors.
+void fixture_check_missing(const char *name, int required);
 
 #endif

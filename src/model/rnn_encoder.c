@@ -20,13 +20,13 @@ enum { ENCODE_TOKENS = 1024 }; // tokens encoded in one go
 // Bookkeeping of one chunk: n rows, sentences numbered by falling length.
 typedef struct chunk {
     int count, tokens, longest;
-    int32_t *order;   // [count]: index of the i-th longest among the chunk's sources
-    int32_t *live;    // [longest]: sentences longer than t
-    int32_t *offset;  // [longest + 1]: first row of time t
-    int32_t *ids;     // [tokens]
-    int32_t *mirror;  // [tokens]
-    int32_t *row;     // [tokens]: row of each token, sentence after sentence in the caller's order
-    int32_t *place;   // [tokens]: where that token's keys and values go
+    int32_t *order;  // [count]: index of the i-th longest among the chunk's sources
+    int32_t *live;   // [longest]: sentences longer than t
+    int32_t *offset; // [longest + 1]: first row of time t
+    int32_t *ids;    // [tokens]
+    int32_t *mirror; // [tokens]
+    int32_t *row;    // [tokens]: row of each token, sentence after sentence in the caller's order
+    int32_t *place;  // [tokens]: where that token's keys and values go
     int32_t *first, *length; // [count]: of each source in that order
 } chunk;
 
@@ -118,8 +118,8 @@ static chunk take_chunk(dgm_arena *a, int count, int tokens)
 
 // What one direction of one layer works in.
 typedef struct walk {
-    dgm_mat gates;       // [count, gates * He]: products with the state
-    dgm_mat zero, cell;  // [count, He]: first state; LSTM's cells
+    dgm_mat gates;      // [count, gates * He]: products with the state
+    dgm_mat zero, cell; // [count, He]: first state; LSTM's cells
 } walk;
 
 // out [tokens, He] from the inputs' gates gx [tokens, gates * He], both in the order of the walk.

@@ -28,26 +28,26 @@ typedef struct rnn_decoder rnn_decoder;
 
 typedef struct rnn {
     int embed, encoder_hidden, encoder_layers, directions, gates; // gates: 3 (GRU), 4 (LSTM)
-    int width;                     // of the encoder's output: directions * encoder_hidden
-    int hidden, attention;         // H, A
+    int width;                      // of the encoder's output: directions * encoder_hidden
+    int hidden, attention;          // H, A
     int readout_size, readout_rows; // R and R': 2R with maxout; 0 without read-out
     bool lstm;
     rnn_readout readout;
     const rnn_decoder *decoder;
     dgm_embedding *source, *target;
     rnn_layer *layers;
-    dgm_linear *init;               // [H, W]
+    dgm_linear *init; // [H, W]
     dgm_linear *word, *old, *middle, *key, *value;
-    dgm_linear *readout_h;          // [R', H]
-    dgm_vector *v;                  // [A], additive attention
+    dgm_linear *readout_h; // [R', H]
+    dgm_vector *v;         // [A], additive attention
 } rnn;
 
 typedef struct rnn_state {
-    dgm_mat keys, values; // [slots * source, A], [slots * source, 3H + R']
-    dgm_mat initial;      // [slots, H]: h_0
-    dgm_mat states;       // [pool rows, H]
-    dgm_mat hidden;       // [rows, R or H]: the last step's
-    int32_t *mark;        // [pool rows]: -1, or the parent's number among the distinct ones
+    dgm_mat keys, values;       // [slots * source, A], [slots * source, 3H + R']
+    dgm_mat initial;            // [slots, H]: h_0
+    dgm_mat states;             // [pool rows, H]
+    dgm_mat hidden;             // [rows, R or H]: the last step's
+    int32_t *mark;              // [pool rows]: -1, or the parent's number among the distinct ones
     uint64_t stepped, distinct; // rows and distinct parents of all steps so far
 } rnn_state;
 

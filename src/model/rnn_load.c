@@ -36,13 +36,13 @@ static dgm_status load_settings(dgm_model *m, rnn *r, dgm_error *err)
     DGM_TRY(get_size(g, "dragoman.rnn.encoder_layers", MAX_LAYERS, &r->encoder_layers, err));
     DGM_TRY(get_size(g, "dragoman.rnn.decoder_hidden", MAX_WIDTH, &r->hidden, err));
     DGM_TRY(get_size(g, "dragoman.rnn.attention", MAX_WIDTH, &r->attention, err));
-    DGM_TRY(dgm_gguf_get_enum(g, "dragoman.rnn.encoder_cell", DGM_REQUIRED, cell_names, &cell,
-                              err));
+    DGM_TRY(
+        dgm_gguf_get_enum(g, "dragoman.rnn.encoder_cell", DGM_REQUIRED, cell_names, &cell, err));
     DGM_TRY(dgm_gguf_get_bool(g, "dragoman.rnn.encoder_bidirectional", DGM_OPTIONAL, &both, err));
-    DGM_TRY(dgm_gguf_get_enum(g, "dragoman.rnn.decoder", DGM_REQUIRED, decoder_names, &decoder,
-                              err));
-    DGM_TRY(dgm_gguf_get_enum(g, "dragoman.rnn.readout", DGM_OPTIONAL, readout_names, &readout,
-                              err));
+    DGM_TRY(
+        dgm_gguf_get_enum(g, "dragoman.rnn.decoder", DGM_REQUIRED, decoder_names, &decoder, err));
+    DGM_TRY(
+        dgm_gguf_get_enum(g, "dragoman.rnn.readout", DGM_OPTIONAL, readout_names, &readout, err));
     if (readout != READOUT_NONE)
         DGM_TRY(get_size(g, "dragoman.rnn.readout_size", MAX_WIDTH, &r->readout_size, err));
     r->lstm = cell == 1;
@@ -66,8 +66,8 @@ dgm_status dgm_rnn_load_stack(dgm_model *m, const rnn_piece *pieces, int count, 
         if (pieces[i].rows == 0) continue;
         dgm_linear_part *part = &parts[used++];
         snprintf(name, sizeof name, "dec.%s.weight", pieces[i].name);
-        DGM_TRY(dgm_gguf_matrix(m->file, name, pieces[i].rows, cols, DGM_REQUIRED, &part->weight,
-                                err));
+        DGM_TRY(
+            dgm_gguf_matrix(m->file, name, pieces[i].rows, cols, DGM_REQUIRED, &part->weight, err));
         if (!pieces[i].bias) continue;
         snprintf(name, sizeof name, "dec.%s.bias", pieces[i].name);
         DGM_TRY(dgm_gguf_vector(m->file, name, pieces[i].rows, DGM_OPTIONAL, &part->bias, err));
@@ -155,8 +155,8 @@ void dgm_rnn_unload(dgm_model *m)
         dgm_linear_free(b, &r->layers[i].h[0]);
         dgm_linear_free(b, &r->layers[i].h[1]);
     }
-    dgm_linear **all[] = {&r->init, &r->word, &r->old, &r->middle, &r->key, &r->value,
-                          &r->readout_h};
+    dgm_linear **all[] = {&r->init, &r->word,  &r->old,      &r->middle,
+                          &r->key,  &r->value, &r->readout_h};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) dgm_linear_free(b, all[i]);
     dgm_embedding_free(b, &r->source);
     dgm_embedding_free(b, &r->target);

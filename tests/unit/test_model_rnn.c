@@ -97,20 +97,81 @@ static void test_chunks(void **state)
     for (int i = 1; i < COUNT; i++) {
         const void *a = dgm_mat_rows(out.hidden, 0, 1).data;
         const void *b = dgm_mat_rows(out.hidden, i, 1).data;
-        if (sources[i].count == LENGTH) assert_memory_equal(a, b, bytes);
-        else assert_memory_not_equal(a, b, bytes);
+        if (sources[i].count == LENGTH)
+            assert_memory_equal(a, b, bytes);
+        else
+            assert_memory_not_equal(a, b, bytes);
     }
+    assert_true(dgm_exec_peak(exec) <= dgm_state_bytes(f.model, &limits) + (64 << 10));
     dgm_state_close(&many);
     dgm_exec_close(&exec);
     fixture_close(&f);
 }
 
+// A worker's memory is sized beforehand: the widest step that the limits allow must fit.
+static void check_size(const char *name)
+{
+    enum { ROWS = 6000, OPERATION = 64 << 10 }; // an operation may take a little of its own
+    fixture f;
+    dgm_error err;
+    fixture_open(&f, name, NULL);
+    dgm_source source = {f.sentence[0].source, f.sentence[0].source_count};
+    dgm_limits limits = {.slots = 1, .rows = ROWS, .source = source.count, .target = 4};
+    size_t bytes = dgm_state_bytes(f.model, &limits);
+    dgm_exec *exec;
+    dgm_state *s;
+    int32_t slot, first;
+    static int32_t rows[ROWS], next[ROWS];
+    static dgm_step_row steps[ROWS];
+    assert_int_equal(dgm_exec_open(f.backend, bytes, &exec, &err), DGM_OK);
+    assert_int_equal(dgm_state_open(f.model, exec, &limits, &s, &err), DGM_OK);
+    assert_int_equal(dgm_encode(s, 1, &source, &slot, &err), DGM_OK);
+    assert_int_equal(dgm_start(s, 1, &slot, &first, &err), DGM_OK);
+    for (int i = 0; i < ROWS; i++) steps[i] = (dgm_step_row){first, {i % 20, DGM_NO_TOKEN}};
+    dgm_step_result out = {.rows = rows};
+    assert_int_equal(dgm_step(s, ROWS, steps, &out, &err), DGM_OK);
+    dgm_retain(s, ROWS, rows);
+    for (int i = 0; i < ROWS; i++) steps[i].parent = rows[i]; // all parents distinct
+    out.rows = next;
+    assert_int_equal(dgm_step(s, ROWS, steps, &out, &err), DGM_OK);
+    assert_true(dgm_exec_peak(exec) <= bytes + OPERATION);
+    assert_int_equal(dgm_step(s, ROWS + 1, steps, &out, &err), DGM_ERR_ARGUMENT);
+    dgm_state_close(&s);
+    dgm_exec_close(&exec);
+    fixture_close(&f);
+}
+
+static void test_sizes(void **state)
+{
+    (void)state;
+    check_size("rnn-devlin-maxout-lstm");
+    check_size("rnn-conditional-maxout-tied");
+    check_size("rnn-bahdanau-maxout");
+}
+
+static void test_memory(void **state)
+{
+    (void)state;
+    fixture_check_memory("rnn-devlin-maxout-lstm");
+    fixture_check_memory("rnn-conditional-maxout-tied");
+    fixture_check_memory("rnn-bahdanau-tanh-deep");
+}
+
+// Required: weights. Not: biases, and in tied models the matrices that another stands in for.
+static void test_missing_tensors(void **state)
+{
+    (void)state;
+    fixture_check_missing("rnn-devlin", 2 + 12 + 1 + 6);
+    fixture_check_missing("rnn-conditional-tanh-start", 3 + 8 + 1 + 7 + 3);
+    fixture_check_missing("rnn-bahdanau-maxout", 2 + 4 + 1 + 6 + 3); // output as wide as a word
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_logits),
-        cmocka_unit_test(test_siblings),
-        cmocka_unit_test(test_chunks),
+        cmocka_unit_test(test_logits), cmocka_unit_test(test_siblings),
+        cmocka_unit_test(test_chunks), cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_memory), cmocka_unit_test(test_missing_tensors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
