@@ -28,7 +28,14 @@
 #include "base/mem.h"
 #include "search/search.h"
 
-enum { TOY_EOS = 0, TOY_UNK = 1, TOY_TOKENS = 32, TOY_NBEST = 64, TOY_TENSORS = 64 };
+enum {
+    TOY_EOS = 0,
+    TOY_UNK = 1,
+    TOY_TOKENS = 32,
+    TOY_SOURCE = 24,
+    TOY_NBEST = 64,
+    TOY_TENSORS = 64
+};
 
 typedef struct toy_spec {
     int vocab;
@@ -277,7 +284,7 @@ typedef struct toy_hypothesis {
     float score, sum;
     bool finished;
     float words[TOY_TOKENS + 1];
-    float align[TOY_TOKENS * 8];
+    float align[TOY_TOKENS * TOY_SOURCE];
 } toy_hypothesis;
 
 typedef struct toy_answer {
