@@ -133,6 +133,8 @@ static dgm_status read_never(dgm_marian_config *c, const json_t *o, dgm_error *e
 }
 
 // What would change translations and has no counterpart here.
+// "renormalize_logits" (OPUS-MT has it) is not among them: it only takes the ids that are never
+// chosen out of the sum of the softmax, where a trained model gives them next to nothing.
 static dgm_status refuse_generation(const json_t *o, dgm_error *err)
 {
     static const struct {

@@ -54,6 +54,7 @@ typedef struct folder {
     const char *skip;    // leave this tensor out
     const char *extra;   // add this one, [2]
     const char *reshape; // give this one a column more
+    bool separate;       // own embeddings for each side and the output, 5 target ids
 } folder;
 
 // ---- making the folder ------------------------------------------------------------------------
@@ -166,8 +167,15 @@ static void make_weights(const folder *f)
     remove_file(f, "model.safetensors");
     remove_file(f, "model.safetensors.index.json");
     begin_safe(&s);
-    put_tensor(f, &s, "model.shared.weight", V, D);
-    put_tensor(f, &s, "final_logits_bias", 1, V);
+    if (f->separate) {
+        put_tensor(f, &s, "model.encoder.embed_tokens.weight", V, D);
+        put_tensor(f, &s, "model.decoder.embed_tokens.weight", 5, D);
+        put_tensor(f, &s, "lm_head.weight", 5, D);
+        put_tensor(f, &s, "model.encoder.embed_positions.weight", 32, D);
+    } else {
+        put_tensor(f, &s, "model.shared.weight", V, D);
+        put_tensor(f, &s, "final_logits_bias", 1, V);
+    }
     if (f->shards) {
         end_safe(f, &s, "part1.safetensors");
         begin_safe(&s);
@@ -424,6 +432,47 @@ static void test_two_sides(void **state)
     remove_folder(&f);
 }
 
+// A vocabulary and embeddings for each side, and an output layer of its own or tied.
+static void test_separate(void **state)
+{
+    (void)state;
+    folder f = make_folder();
+    dgm_error err;
+    f.separate = true;
+    make_weights(&f);
+    write_text(&f, "tokenizer_config.json", "{\"separate_vocabs\": true}");
+    write_text(&f, "target_vocab.json",
+               "{\"</s>\": 0, \"<unk>\": 1, \"d\": 2, \"b\": 3, \"<pad>\": 4}");
+    for (int tied = 0; tied < 2; tied++) {
+        char config[1024];
+        snprintf(config, sizeof config,
+                 "{\"share_encoder_decoder_embeddings\": false, \"tie_word_embeddings\": %s,"
+                 " \"decoder_vocab_size\": 5, %.*s \"pad_token_id\": 4,"
+                 " \"decoder_start_token_id\": 4}",
+                 tied ? "true" : "false",
+                 (int)(strstr(model_config, "\"pad_token_id\"") - model_config - 1),
+                 model_config + 1);
+        write_text(&f, "config.json", config);
+        write_text(&f, "generation_config.json", "{\"bad_words_ids\": [[4]]}");
+        dgm_status st = import(&f, NULL, &err);
+        if (st != DGM_OK) print_error("%s\n", err.text);
+        assert_int_equal(st, DGM_OK);
+        dgm_gguf *g = open_result(&f);
+        check_matrix(g, "src.embed", "model.encoder.embed_tokens.weight", V, D);
+        check_matrix(g, "tgt.embed", "model.decoder.embed_tokens.weight", 5, D);
+        if (!tied) check_matrix(g, "out.weight", "lm_head.weight", 5, D);
+        assert_int_equal(dgm_gguf_find_tensor(g, "out.weight") == NULL, tied);
+        assert_null(dgm_gguf_find_tensor(g, "out.bias"));
+        dgm_vocab_spec v;
+        assert_int_equal(dgm_modelfile_vocab(g, DGM_TARGET, &v, &err), DGM_OK);
+        static const int32_t map[] = {1, -1, 0, -1, 3, -1, 2};
+        assert_true(!v.shared && v.size == 5 && v.start == 4 && v.map_count == 7);
+        assert_memory_equal(v.map, map, sizeof map);
+        dgm_gguf_close(&g);
+    }
+    remove_folder(&f);
+}
+
 // Ids in the middle that only the source's SentencePiece model knows, and a language token.
 static void test_appended_pieces(void **state)
 {
@@ -650,10 +699,11 @@ static void test_safetensors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_types),         cmocka_unit_test(test_options),
-        cmocka_unit_test(test_two_sides),     cmocka_unit_test(test_appended_pieces),
-        cmocka_unit_test(test_weight_errors), cmocka_unit_test(test_config_errors),
-        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_safetensors),
+        cmocka_unit_test(test_types),           cmocka_unit_test(test_options),
+        cmocka_unit_test(test_two_sides),       cmocka_unit_test(test_separate),
+        cmocka_unit_test(test_appended_pieces), cmocka_unit_test(test_weight_errors),
+        cmocka_unit_test(test_config_errors),   cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_safetensors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
