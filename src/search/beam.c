@@ -21,7 +21,7 @@
 
 dgm_merge dgm_merge_open(dgm_search *s, const dgm_place *p)
 {
-    for (int j = 0; j < p->now.count; j++) s->merge_at[j] = 0;
+    for (int j = 0; j < p->row_count; j++) s->merge_at[j] = 0;
     return (dgm_merge){.s = s, .p = p, .at = s->merge_at};
 }
 
@@ -30,21 +30,24 @@ dgm_merge dgm_merge_open(dgm_search *s, const dgm_place *p)
 bool dgm_merge_next(dgm_merge *m, dgm_candidate *c)
 {
     const dgm_rows *r = &m->s->rows;
-    const int k = m->s->k;
+    const size_t k = (size_t)m->s->k;
+    const int first = m->p->first_row;
     int best = -1;
     float best_score = -INFINITY; // the end of a row, too: (-inf, no token)
-    for (int j = 0; j < m->p->now.count; j++) {
-        if (m->at[j] == k) continue;
-        const float score = r->score[(m->p->first_row + j) * k + m->at[j]];
+    for (int j = 0; j < m->p->row_count; j++) {
+        if (m->at[j] == m->s->k) continue;
+        const float score = r->score[(size_t)(first + j) * k + (size_t)m->at[j]];
         if (score > best_score) {
             best = j;
             best_score = score;
         }
     }
     if (best < 0) return false;
-    c->hypo = best;
-    c->score = best_score;
-    c->token = r->token[(m->p->first_row + best) * k + m->at[best]];
+    const int row = first + best;
+    *c = (dgm_candidate){.hypo = r->hypo[row],
+                         .row = row,
+                         .token = r->token[(size_t)row * k + (size_t)m->at[best]],
+                         .score = best_score};
     m->at[best]++;
     return true;
 }

@@ -23,9 +23,9 @@
 // The margin is exact only for sums of log-probabilities without a length penalty; with one, or
 // with scorers that reward, it is a heuristic.
 //
-// B + 1 candidates of each row are enough for all of them. A candidate behind B + 1 others of its own
-// row is not among the best B of the sentence; and as only one of those others is the end symbol, at
-// least B of them go on, so it is not needed to refill the beam either.
+// B + 1 candidates of each row are enough for all of them. A candidate behind B + 1 others of its
+// own row is not among the best B of the sentence; and as only one of those others is the end
+// symbol, at least B of them go on, so it is not needed to refill the beam either.
 #include "search/search_int.h"
 
 // Draws until the beam is full again; only the first `width` may finish.

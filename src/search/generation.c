@@ -17,12 +17,21 @@ void dgm_rows_clear(dgm_search *s)
     s->rows.count = s->rows.ranked = 0;
 }
 
+static bool first_of_sentence(const dgm_rows *r, int row, int place)
+{
+    return row == 0 || r->place[row - 1] != place;
+}
+
 void dgm_rows_add(dgm_search *s, int place, int hypo)
 {
     dgm_rows *r = &s->rows;
     dgm_place *p = &s->places[place];
     const int at = r->count++;
-    if (hypo == 0) p->first_row = at;
+    if (first_of_sentence(r, at, place)) {
+        p->first_row = at;
+        p->row_count = 0;
+    }
+    p->row_count++;
     r->place[at] = place;
     r->hypo[at] = hypo;
     r->align[at] = NULL;
@@ -77,7 +86,7 @@ dgm_status dgm_rows_step(dgm_search *s, dgm_error *err)
     s->stats.steps++;
     s->stats.rows += (uint64_t)r->count;
     for (int i = 0; i < r->count; i++)
-        if (r->hypo[i] == 0) s->places[r->place[i]].steps++;
+        if (first_of_sentence(r, i, r->place[i])) s->places[r->place[i]].steps++;
     return DGM_OK;
 }
 
@@ -104,11 +113,11 @@ void dgm_rows_rank(dgm_search *s)
     bool subset = false;
     for (int i = 0; i < r->ranked; i++) {
         fill_terms(s, i);
-        if (r->hypo[i] != 0) {
+        if (!first_of_sentence(r, i, r->place[i])) {
             r->candidates[i] = r->candidates[i - 1];
             continue;
         }
-        const int count = s->places[r->place[i]].now.count;
+        const int count = s->places[r->place[i]].row_count;
         r->candidates[i] = s->vocabsel.ops->select(&s->vocabsel, r->place[i],
                                                    dgm_mat_rows(r->hidden[0], i, count));
         subset |= r->candidates[i] != NULL;

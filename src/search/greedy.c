@@ -12,8 +12,10 @@
 static void expand(dgm_search *s, dgm_place *p)
 {
     const int row = p->first_row;
-    const dgm_candidate best = {
-        .hypo = 0, .token = s->rows.token[row * s->k], .score = s->rows.score[row * s->k]};
+    const dgm_candidate best = {.hypo = 0,
+                                .row = row,
+                                .token = s->rows.token[row * s->k],
+                                .score = s->rows.score[row * s->k]};
     const bool nothing = !(best.score > -INFINITY);
     if (!nothing && best.token == s->eos) {
         dgm_place_end(s, p, 0, best.score, true);

@@ -73,7 +73,7 @@ typedef struct dgm_place {
     int tokens;     // of every live hypothesis
     int max_length; // of this sentence
     int steps;
-    int first_row; // of this generation; its rows are neighbours
+    int first_row, row_count; // of this generation; its rows are neighbours
     dgm_beam now, next;
     int node_count;
     dgm_node *nodes;  // [1 + width * (max_length + 1)]
@@ -175,7 +175,8 @@ bool dgm_row_may_end(const dgm_search *s, int row);
 // ---- tree.c ------------------------------------------------------------------------------------
 
 typedef struct dgm_candidate {
-    int hypo; // in place->now
+    int hypo; // in place->now: whose path it continues, and whose scorer states
+    int row;  // of this generation: the decoder row that a hypothesis made from it starts with
     int32_t token;
     float score;
 } dgm_candidate;
@@ -197,7 +198,7 @@ void dgm_place_report(dgm_search *s, dgm_place *p, dgm_search_sink sink, void *c
 typedef struct dgm_merge {
     const dgm_search *s;
     const dgm_place *p;
-    int *at; // [live rows] next candidate of each
+    int *at; // [rows of the sentence] next candidate of each
 } dgm_merge;
 
 dgm_merge dgm_merge_open(dgm_search *s, const dgm_place *p);

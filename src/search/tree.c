@@ -26,6 +26,7 @@ void dgm_place_reset(dgm_search *s, dgm_place *p)
     p->store.count = p->spare.count = 0;
     p->ended = 0;
     p->best_sum = -INFINITY;
+    p->row_count = 0;
     p->done = false;
 }
 
@@ -37,7 +38,7 @@ void dgm_place_keep(dgm_search *s, dgm_place *p, const dgm_candidate *c)
         (dgm_node){.parent = p->now.live[c->hypo].node, .token = c->token, .score = c->score};
     p->next.live[at] = (dgm_live){.node = node, .score = c->score, .ended = false};
     for (int i = 0; i < parts; i++)
-        p->next.rows[at * parts + i] = s->rows.rows[i * s->capacity + p->first_row + c->hypo];
+        p->next.rows[at * parts + i] = s->rows.rows[i * s->capacity + c->row];
     const int place = (int)(p - s->places);
     for (int i = 0; i < scorers; i++)
         p->next.states[at * scorers + i] = s->scorers[i].ops->advance(
