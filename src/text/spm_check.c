@@ -97,7 +97,9 @@ typedef struct trie {
     uint32_t count;   // units
     size_t text_size; // of the texts behind the trie
     const char *texts;
-    uint8_t *most; // [count] 0 = not seen, 255 = being walked, else most values below + 1
+    uint8_t *most;   // [count] 0 = not seen, 255 = being walked, else most values below + 1
+    uint32_t *first; // [count] a child of base i, + 1; 0 = none
+    uint32_t *next;  // [count] the next child of the same base, + 1
 } trie;
 
 static uint32_t unit_at(const trie *t, uint32_t i)
@@ -131,16 +133,27 @@ static int walk_trie(const trie *t, uint32_t i, int depth)
         if (!value_is_good(t, unit_at(t, base))) return -1;
         own = 1;
     }
-    for (uint32_t key = 0; key < 256; key++) {
-        uint32_t child = base ^ key;
-        if ((unit_at(t, child) & (1u << 31 | 255)) != key) continue;
-        int met = walk_trie(t, child, depth + 1);
+    for (uint32_t child = t->first[base]; child; child = t->next[child - 1]) {
+        int met = walk_trie(t, child - 1, depth + 1);
         if (met < 0) return -1;
         if (met > below) below = met;
     }
     if (own + below > MAP_MATCHES_MAX) return -1;
     t->most[i] = (uint8_t)(own + below + 1);
     return own + below;
+}
+
+// A unit is reached from exactly one base: its own place with its label taken out. Values (bit 31)
+// are never walked through.
+static void link_children(const trie *t)
+{
+    for (uint32_t i = 0; i < t->count; i++) {
+        uint32_t unit = unit_at(t, i);
+        uint32_t base = i ^ (unit & 255);
+        if (unit & 1u << 31 || base >= t->count) continue;
+        t->next[i] = t->first[base];
+        t->first[base] = i + 1;
+    }
 }
 
 static dgm_status check_map(dgm_text map, dgm_error *err)
@@ -159,10 +172,19 @@ static dgm_status check_map(dgm_text map, dgm_error *err)
     if (t.texts[text_size - 1] != 0 || !dgm_utf8_valid((dgm_text){t.texts, text_size}))
         return damaged(err, "texts of the character map");
     t.most = dgm_calloc(t.count, 1);
-    if (!t.most) return dgm_no_memory(err);
-    int met = walk_trie(&t, 0, 0);
+    t.first = dgm_calloc(t.count, sizeof *t.first);
+    t.next = dgm_calloc(t.count, sizeof *t.next);
+    dgm_status st = DGM_OK;
+    if (!t.most || !t.first || !t.next) {
+        st = dgm_no_memory(err);
+    } else {
+        link_children(&t);
+        if (walk_trie(&t, 0, 0) < 0) st = damaged(err, "character map is not a tree");
+    }
     dgm_free(t.most);
-    return met < 0 ? damaged(err, "character map is not a tree") : DGM_OK;
+    dgm_free(t.first);
+    dgm_free(t.next);
+    return st;
 }
 
 static dgm_status check_normalizer(dgm_text message, dgm_error *err)
