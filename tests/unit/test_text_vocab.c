@@ -290,6 +290,70 @@ static void test_damaged_models(void **state)
     dgm_free(copy);
 }
 
+// A model of two pieces with the character map `map`.
+static dgm_status check_map(const void *map, size_t size, dgm_error *err)
+{
+    static const uint8_t pieces[] = {0x0A, 9,    0x0A, 5,    '<', 'u',  'n', 'k',
+                                     '>',  0x18, 2,    0x0A, 3,   0x0A, 1,   'a'};
+    dgm_writer w = {0};
+    dgm_write_bytes(&w, pieces, sizeof pieces);
+    size_t body = size + 4; // field 2, length in three bytes
+    dgm_write_u8(&w, 0x1A);
+    for (int i = 0; i < 3; i++) dgm_write_u8(&w, (uint8_t)((body >> 7 * i & 127) | (i < 2) << 7));
+    dgm_write_u8(&w, 0x12);
+    for (int i = 0; i < 3; i++) dgm_write_u8(&w, (uint8_t)((size >> 7 * i & 127) | (i < 2) << 7));
+    dgm_write_bytes(&w, map, size);
+    dgm_status st = dgm_spm_check(w.data, w.size, err);
+    dgm_writer_free(&w);
+    return st;
+}
+
+// A trie of 512 units and the text "b"; unit 0 is the root, its children stand in the second block.
+typedef struct small_map {
+    uint32_t bytes;
+    uint32_t units[512];
+    char text[2];
+} small_map;
+
+static small_map good_map(void)
+{
+    small_map m = {.bytes = 2048, .text = "b"};
+    for (int i = 0; i < 512; i++) m.units[i] = 1u << 31;           // all values ...
+    m.units[0] = 256u << 10;                                       // ... but the root, offset 256,
+    m.units[256 ^ 'a'] = 'a' | 1u << 8 | (256u ^ 'a' ^ 300) << 10; // and "a" with its value at 300
+    m.units[300] = 1u << 31 | 0;
+    return m;
+}
+
+static void test_hostile_maps(void **state)
+{
+    (void)state;
+    dgm_error err;
+    const size_t size = 4 + 2048 + 2;
+    small_map m = good_map();
+    assert_int_equal(check_map(&m, size, &err), DGM_OK);
+    m.bytes = 2052; // the texts would begin behind the end
+    assert_int_equal(check_map(&m, size, &err), DGM_ERR_FORMAT);
+    assert_string_equal(err.text, "damaged SentencePiece model: character map has wrong sizes");
+    m = good_map();
+    m.text[1] = 'c'; // not terminated
+    assert_int_equal(check_map(&m, size, &err), DGM_ERR_FORMAT);
+    assert_string_equal(err.text, "damaged SentencePiece model: texts of the character map");
+    m = good_map();
+    m.units[300] |= 2; // value behind the texts
+    assert_int_equal(check_map(&m, size, &err), DGM_ERR_FORMAT);
+    assert_string_equal(err.text, "damaged SentencePiece model: character map is not a tree");
+    m = good_map();
+    m.units[0] = 4096u << 10; // children outside the array
+    assert_int_equal(check_map(&m, size, &err), DGM_ERR_FORMAT);
+    m = good_map();
+    m.units[256 ^ 'a'] = 'a' | 1u << 8 | (uint32_t)'a' << 10; // its child "a" is itself
+    assert_int_equal(check_map(&m, size, &err), DGM_ERR_FORMAT);
+    memset(m.units, 0, sizeof m.units);
+    assert_int_equal(check_map(&m, size, &err), DGM_ERR_FORMAT);
+    assert_int_equal(check_map(&m, 3, &err), DGM_ERR_FORMAT);
+}
+
 static void test_words(void **state)
 {
     (void)state;
@@ -458,11 +522,17 @@ static int close_data(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equals_python), cmocka_unit_test(test_properties),
-        cmocka_unit_test(test_spans),         cmocka_unit_test(test_map_and_extra),
-        cmocka_unit_test(test_bad_sources),   cmocka_unit_test(test_damaged_models),
-        cmocka_unit_test(test_words),         cmocka_unit_test(test_long_text),
-        cmocka_unit_test(test_threads),       cmocka_unit_test(test_allocation_failures),
+        cmocka_unit_test(test_equals_python),
+        cmocka_unit_test(test_properties),
+        cmocka_unit_test(test_spans),
+        cmocka_unit_test(test_map_and_extra),
+        cmocka_unit_test(test_bad_sources),
+        cmocka_unit_test(test_damaged_models),
+        cmocka_unit_test(test_hostile_maps),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_long_text),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_allocation_failures),
     };
     return cmocka_run_group_tests(tests, open_data, close_data);
 }
