@@ -35,7 +35,9 @@ SAN += $(if $(TSAN),-fsanitize=thread -fno-omit-frame-pointer)
 FLAGS = $(OPT) -g -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno -pthread $(SAN) \
          $(if $(WERROR),-Werror)
 CFLAGS_ALL = -std=c11 $(FLAGS) $(WARN) $(WARN_C) $(CFLAGS)
-CXXFLAGS_ALL = -std=c++17 $(FLAGS) $(WARN) $(CXXFLAGS)
+# Checks of C++ types need UBSan's C++ runtime, which a program linked by a C compiler lacks.
+CXX_SAN := $(if $(ASAN),-fno-sanitize=vptr$(if $(findstring clang,$(CXX)),$(COMMA)function))
+CXXFLAGS_ALL = -std=c++17 $(FLAGS) $(CXX_SAN) $(WARN) $(CXXFLAGS)
 CPPFLAGS_LIB := -Iinclude -Isrc -DDGM_VERSION='"$(VERSION)"' -DDGM_SHARE_DIR='"$(PREFIX)/share/dragoman"' -DDGM_BUILDING
 CPPFLAGS_APP := -Iinclude -DDGM_VERSION='"$(VERSION)"'
 LIBS := -lsentencepiece -ljansson -lutf8proc -lz -lm -lpthread -lstdc++
