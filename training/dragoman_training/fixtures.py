@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Tiny random models of every variant and what PyTorch computes with them: the oracle of the C tests.
 
-    python3 -m dragoman_training.fixtures tests/data/models       (from training/, or with PYTHONPATH=training)
+    PYTHONPATH=training python3 -m dragoman_training.fixtures tests/data/models             writes them
+    PYTHONPATH=training python3 -m dragoman_training.fixtures --check tests/data/models     makes them again and compares
 
 For every row of VARIANTS two files are written:
   NAME.gguf           a model that the program can run
@@ -22,12 +23,14 @@ on a near-tie. Weights are rounded to their storage type before anything is comp
 import argparse
 import os
 import struct
+import sys
+import tempfile
 
 import numpy as np
 import torch
 
 from .export import Card, Pieces, Words, export, quantise_rows
-from .gguf_writer import Writer
+from .gguf_writer import Reader, Writer
 from .rnn import RNN, RNNConfig
 from .transformer import Transformer, TransformerConfig, attention
 
@@ -366,18 +369,14 @@ def build(name, kind, config_class, storage, card, vocabulary, config, number, f
     return size, dump
 
 
-def main():
-    parser = argparse.ArgumentParser(prog="dragoman_training.fixtures", description="Write the test models.")
-    parser.add_argument("folder")
-    parser.add_argument("--only", default="", help="names that contain this")
-    args = parser.parse_args()
-    torch.set_num_threads(1)
-    os.makedirs(args.folder, exist_ok=True)
+def write_all(folder, only=""):
+    """Writes the variants whose name contains `only`; refuses models that break the size limits."""
+    os.makedirs(folder, exist_ok=True)
     total = 0
     with torch.no_grad():
         for number, row in enumerate(VARIANTS):
-            if args.only in row[0]:
-                size, dump = build(*row, number, args.folder)
+            if only in row[0]:
+                size, dump = build(*row, number, folder)
                 if size >= 100 << 10:
                     raise RuntimeError(f"{row[0]}: {size} bytes; a test model has fewer than 100 KiB")
                 total += size + dump
@@ -386,5 +385,46 @@ def main():
         raise RuntimeError("test models exceed 2 MiB together")
 
 
+def differences(old, new):
+    """Names of what differs between two files: metadata and integers exactly, floats beyond rounding."""
+    a, b = Reader(old), Reader(new)
+    found = [key for key in sorted({*a.metadata, *b.metadata}) if a.metadata.get(key) != b.metadata.get(key)]
+    for name in sorted({*a.tensors, *b.tensors}):
+        x, y = a.tensors.get(name), b.tensors.get(name)
+        if x is None or y is None or x.dtype != y.dtype or x.shape != y.shape:
+            found.append(name)
+        elif np.abs(x.astype(np.float64) - y).max() > (1e-5 * np.abs(x).max() if x.dtype.kind == "f" else 0):
+            found.append(name)
+    return found
+
+
+def check(folder, only=""):
+    """True if the files in folder are what this program makes, up to rounding of another PyTorch."""
+    with tempfile.TemporaryDirectory() as made:
+        write_all(made, only)
+        names, there = sorted(os.listdir(made)), sorted(f for f in os.listdir(folder) if only in f)
+        stray = sorted({*names} ^ {f for f in there if f.endswith(".gguf")})
+        bad = [f"{name}: only on one side" for name in stray]
+        for name in names:
+            if name not in stray:
+                found = differences(os.path.join(folder, name), os.path.join(made, name))
+                bad += [f"{name}: {what} differs" for what in found]
+    print("\n".join(bad) or f"{len(names)} files are as expected")
+    return not bad
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="dragoman_training.fixtures", description="Write the test models.")
+    parser.add_argument("folder")
+    parser.add_argument("--only", default="", help="names that contain this")
+    parser.add_argument("--check", action="store_true", help="make them again elsewhere and compare")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    if args.check:
+        return 0 if check(args.folder, args.only) else 1
+    write_all(args.folder, args.only)
+    return 0
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""The PyTorch side of the model files: modules agree with themselves, files hold what was put in.
+
+    PYTHONPATH=training python3 -m unittest discover -s training/tests
+
+Teacher-forced and step-by-step decoding agree, padding changes nothing, a file read back gives the exported weights,
+quantised rows stay within half a step, and settings that make no sense are refused. The C tests compare the engine with
+these modules (fixtures.py).
+"""
+import os
+import struct
+import tempfile
+import unittest
+
+import numpy as np
+import torch
+
+from dragoman_training import checkpoint, export, fixtures
+from dragoman_training.gguf_writer import Reader, Writer
+from dragoman_training.rnn import CHOICES, RNN, RNNConfig
+from dragoman_training.transformer import Transformer, TransformerConfig
+
+
+def rnn(**changes):
+    settings = dict(vocab_size=20, source_vocab_size=25, embed=8, encoder_hidden=5, decoder_hidden=6, attention=7,
+                    readout_size=9)
+    torch.manual_seed(1)
+    return RNN(RNNConfig(**{**settings, **changes})).double().eval()
+
+
+class RecurrentModels(unittest.TestCase):
+    source = torch.tensor([[3, 4, 5, 0], [6, 0, 25, 25]])
+    target = torch.tensor([[20, 1, 2, 3], [20, 4, 5, 6]])
+
+    def variants(self):
+        for decoder in CHOICES["decoder"]:
+            for readout in CHOICES["readout"]:
+                yield rnn(decoder=decoder, readout=readout, encoder_cell="lstm" if readout == "tanh" else "gru",
+                          encoder_layers=2, encoder_bidirectional=readout != "linear")
+
+    def test_padding_and_steps(self):
+        for model in self.variants():
+            with torch.no_grad():
+                all_steps = model.logits(model(self.source, self.target))
+                alone = model.logits(model(self.source[1:, :2], self.target[1:]))
+                self.assertTrue(torch.allclose(all_steps[1:], alone, atol=1e-12))
+                memory, mask = model.encode(self.source)
+                keys, h = model.cell.keys(memory), model.start(memory, mask)
+                for t in range(4):
+                    hidden, h, weights = model.step(self.target[:, t], h, keys, memory, mask)
+                    self.assertTrue(torch.allclose(model.logits(hidden), all_steps[:, t], atol=1e-12))
+                    self.assertTrue(torch.allclose(weights.sum(1), torch.ones(2).double()))
+                    self.assertEqual(weights[1, 2:].abs().max().item(), 0)
+
+    def test_gradients_reach_every_parameter(self):
+        for model in self.variants():
+            loss = model.train().logits(model(self.source, self.target)).logsumexp(-1).sum()
+            loss.backward()
+            for name, parameter in model.named_parameters():
+                self.assertIsNotNone(parameter.grad, name)
+
+    def test_start_token(self):
+        model = rnn(start_token=3)
+        plain = rnn()
+        plain.load_state_dict(model.state_dict())
+        with torch.no_grad():
+            first = torch.tensor([[3, 1, 2, 3], [3, 4, 5, 6]])
+            self.assertTrue(torch.equal(model(self.source, self.target), plain(self.source, first)))
+            self.assertFalse(torch.equal(plain(self.source, self.target), plain(self.source, first)))
+
+    def test_refused_settings(self):
+        for changes in (dict(decoder="other"), dict(tied="all"), dict(tied="target", source_vocab_size=20),
+                        dict(start_token=20)):
+            with self.assertRaises(ValueError):
+                rnn(**changes)
+        with self.assertRaises(ValueError):
+            RNNConfig.from_dict({"vocab_size": 5, "colour": "red"})
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = os.path.join(self.folder.name, "m.gguf")
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def test_container(self):
+        out = Writer()
+        out.string("a", "ä")
+        out.strings("b", ["x", ""])
+        out.i32s("c", [-1, 5])
+        out.u8s("d", b"\x00\xff")
+        out.bool("e", True)
+        out.tensor("t", np.arange(6, dtype=np.float32).reshape(2, 3))
+        with self.assertRaises(ValueError):
+            out.string("a", "twice")
+        with self.assertRaises(ValueError):
+            out.tensor("u", np.zeros(2))                    # float64 has no type in the format
+        out.save(self.path)
+        back = Reader(self.path)
+        self.assertEqual(back.metadata, {"general.alignment": 64, "a": "ä", "b": ["x", ""], "c": [-1, 5],
+                                         "d": [0, 255], "e": True})
+        self.assertTrue(np.array_equal(back.tensors["t"], [[0, 1, 2], [3, 4, 5]]))
+        with open(self.path, "rb") as f:
+            data = f.read()
+        at = data.index(b"t" + struct.pack("<IQQ", 2, 3, 2))   # columns first
+        self.assertGreater(at, 0)
+        self.assertEqual(len(data) % 64, 0)
+
+    def test_storage(self):
+        torch.manual_seed(2)
+        model = Transformer(TransformerConfig(43, d_model=16, heads=2, ffn_dim=20, encoder_layers=1, decoder_layers=1))
+        vocabulary = export.Words(fixtures.words(43, 1))
+        weight = model.encoder[0].fc1.weight.detach().numpy()
+        for storage, bound in (("f32", 0.0), ("f16", 1e-3)):
+            export.export(self.path, model, vocabulary, storage=storage)
+            back = Reader(self.path).tensors["enc.0.ffn.in.weight"].astype(np.float32)
+            self.assertLessEqual(np.abs(back - weight).max(), bound)
+        export.export(self.path, model, vocabulary, storage="i8")
+        tensors = Reader(self.path).tensors
+        q, scale = tensors["enc.0.ffn.in.weight"], tensors["enc.0.ffn.in.weight.scale"]
+        self.assertEqual(q.dtype, np.int8)
+        self.assertLessEqual(np.abs(q * scale[:, None] - weight).max(), scale.max() * 0.501)
+        self.assertEqual(np.abs(q).max(), 127)
+        with self.assertRaises(ValueError):
+            export.export(self.path, model, export.Words(fixtures.words(42, 1)))
+
+    def test_checkpoint(self):
+        pieces, size = fixtures.tiny_pieces()
+        model = RNN(RNNConfig(size, embed=8, encoder_hidden=4, decoder_hidden=8, attention=8))
+        held = os.path.join(self.folder.name, "model.pt")
+        checkpoint.save_model(held, model, pieces, dtype=torch.float32)
+        again = export.module_from(checkpoint.read(held))
+        self.assertIsInstance(again, RNN)
+        for name, value in model.state_dict().items():
+            self.assertTrue(torch.equal(again.state_dict()[name], value), name)
+
+    def test_one_fixture(self):
+        folder = os.path.join(os.path.dirname(__file__), "..", "..", "tests", "data", "models")
+        self.assertTrue(fixtures.check(folder, "rnn-devlin-tanh-lstm"))
+
+
+if __name__ == "__main__":
+    unittest.main()
