@@ -106,8 +106,8 @@ static dgm_status spellings_init(spellings *s, const dgm_text *from, size_t coun
 
 static dgm_status check_id(int32_t id, int32_t size, const char *what, dgm_error *err)
 {
-    DGM_FAIL_IF(id < -1 || id >= size, err, DGM_ERR_FORMAT,
-                "vocabulary: id %d of '%s' is outside 0 .. %d", (int)id, what, (int)size - 1);
+    DGM_FAIL_IF(id < -1 || id >= size, err, DGM_ERR_FORMAT, "id %d of '%s' is outside 0 .. %d",
+                (int)id, what, (int)size - 1);
     return DGM_OK;
 }
 
@@ -116,14 +116,13 @@ static dgm_status open_spm(dgm_vocab *v, const dgm_vocab_source *src, dgm_error 
     DGM_TRY(dgm_spm_open(&v->spm, src->spm, src->spm_size, err));
     int32_t pieces = dgm_spm_size(v->spm);
     DGM_FAIL_IF(src->map && src->map_count != (size_t)pieces, err, DGM_ERR_FORMAT,
-                "vocabulary: map has %zu entries for %d pieces", src->map_count, (int)pieces);
-    DGM_FAIL_IF(src->extra_count > DGM_VOCAB_MAX, err, DGM_ERR_FORMAT,
-                "vocabulary: too many extra tokens");
+                "map has %zu entries for %d pieces", src->map_count, (int)pieces);
+    DGM_FAIL_IF(src->extra_count > DGM_VOCAB_MAX, err, DGM_ERR_FORMAT, "too many extra tokens");
     if (v->size == 0) v->size = pieces + (int32_t)src->extra_count;
     DGM_FAIL_IF(v->size > DGM_VOCAB_MAX || src->extra_count > (size_t)v->size ||
                     (!src->map && pieces > v->size),
-                err, DGM_ERR_FORMAT, "vocabulary: %d ids do not match %d pieces and %zu extra",
-                (int)v->size, (int)pieces, src->extra_count);
+                err, DGM_ERR_FORMAT, "%d ids do not match %d pieces and %zu extra", (int)v->size,
+                (int)pieces, src->extra_count);
     v->to_id = dgm_malloc((size_t)pieces * sizeof *v->to_id);
     v->to_piece = dgm_malloc((size_t)v->size * sizeof *v->to_piece);
     if (!v->to_id || !v->to_piece) return dgm_no_memory(err);
@@ -131,8 +130,7 @@ static dgm_status open_spm(dgm_vocab *v, const dgm_vocab_source *src, dgm_error 
     for (int32_t i = 0; i < pieces; i++) {
         int32_t id = src->map ? src->map[i] : i;
         DGM_FAIL_IF(id < -1 || id >= v->size, err, DGM_ERR_FORMAT,
-                    "vocabulary: piece %d maps to id %d outside 0 .. %d", (int)i, (int)id,
-                    (int)v->size - 1);
+                    "piece %d maps to id %d outside 0 .. %d", (int)i, (int)id, (int)v->size - 1);
         v->to_id[i] = id;
         if (id >= 0 && v->to_piece[id] < 0) v->to_piece[id] = i;
     }
@@ -143,13 +141,12 @@ static dgm_status open_spm(dgm_vocab *v, const dgm_vocab_source *src, dgm_error 
 static dgm_status open_words(dgm_vocab *v, const dgm_vocab_source *src, dgm_error *err)
 {
     DGM_FAIL_IF(src->word_count == 0 || src->word_count > DGM_VOCAB_MAX, err, DGM_ERR_FORMAT,
-                "vocabulary: %zu words; between 1 and %d are possible", src->word_count,
-                DGM_VOCAB_MAX);
+                "%zu words; between 1 and %d are possible", src->word_count, DGM_VOCAB_MAX);
     if (v->size == 0) v->size = (int32_t)src->word_count;
     DGM_FAIL_IF((size_t)v->size != src->word_count, err, DGM_ERR_FORMAT,
-                "vocabulary: %d ids do not match %zu words", (int)v->size, src->word_count);
+                "%d ids do not match %zu words", (int)v->size, src->word_count);
     DGM_FAIL_IF(src->tokenizer != DGM_TOKENIZER_NONE && src->tokenizer != DGM_TOKENIZER_MOSES, err,
-                DGM_ERR_FORMAT, "vocabulary: unknown tokenizer %d", (int)src->tokenizer);
+                DGM_ERR_FORMAT, "unknown tokenizer %d", (int)src->tokenizer);
     v->tokenizer = src->tokenizer;
     v->language = dgm_language_of(src->language);
     v->extra_first = v->size;
@@ -161,18 +158,18 @@ static dgm_status open_parts(dgm_vocab *v, const dgm_vocab_source *src, dgm_erro
     v->kind = src->kind;
     v->size = src->size;
     DGM_FAIL_IF(v->size < 0 || v->size > DGM_VOCAB_MAX, err, DGM_ERR_FORMAT,
-                "vocabulary: size %d is outside 1 .. %d", (int)v->size, DGM_VOCAB_MAX);
+                "size %d is outside 1 .. %d", (int)v->size, DGM_VOCAB_MAX);
     if (v->kind == DGM_VOCAB_SENTENCEPIECE)
         DGM_TRY(open_spm(v, src, err));
     else if (v->kind == DGM_VOCAB_WORDS)
         DGM_TRY(open_words(v, src, err));
     else
-        return dgm_fail(err, DGM_ERR_FORMAT, "vocabulary: unknown kind %d", (int)v->kind);
+        return dgm_fail(err, DGM_ERR_FORMAT, "unknown kind %d", (int)v->kind);
     DGM_TRY(check_id(src->eos, v->size, "eos", err));
     DGM_TRY(check_id(src->unk, v->size, "unk", err));
     DGM_TRY(check_id(src->pad, v->size, "pad", err));
     DGM_TRY(check_id(src->bos, v->size, "bos", err));
-    DGM_FAIL_IF(src->unk < 0, err, DGM_ERR_FORMAT, "vocabulary: no id for unknown words");
+    DGM_FAIL_IF(src->unk < 0, err, DGM_ERR_FORMAT, "no id for unknown words");
     v->eos = src->eos;
     v->unk = src->unk;
     v->pad = src->pad;

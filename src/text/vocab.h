@@ -87,7 +87,8 @@ dgm_status dgm_vocab_encode(const dgm_vocab *v, dgm_text text, dgm_tokens *out, 
 
 // Ids to text, appended to out. spans (NULL or [count]): the part of the appended text that each
 // id made, counted from its beginning. The unknown id decodes to what SentencePiece writes
-// (" \u2047 ") or to the word stored for it, or to nothing (drop_unk). An id outside the vocabulary is an error.
+// (" \u2047 ") or to the word stored for it, or to nothing (drop_unk). An id outside the
+// vocabulary is an error.
 dgm_status dgm_vocab_decode(const dgm_vocab *v, const int32_t *ids, size_t count, dgm_writer *out,
                             dgm_span *spans, dgm_error *err);
 

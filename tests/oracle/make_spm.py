@@ -3,12 +3,13 @@
 """The SentencePiece model of the text tests and its encodings.
 
     pip install sentencepiece
-    python3 tests/oracle/make_spm.py             writes tests/data/text/{tiny.spm,spm.lines,spm.json}
+    python3 tests/oracle/make_spm.py             writes tiny.spm, spm.lines, spm.json
     python3 tests/oracle/make_spm.py --encode    encodings of the stored model, JSON on stdout
 
-The model: unigram, 900 pieces, byte fallback, a small character map of its own (so that the check
-of the map's trie has something to check), a user-defined symbol; ids as Marian has them (</s> 0,
-<unk> 1). The JSON holds ids, spans and decoded text of every line of spm.lines.
+Files are in tests/data/text. The model: unigram, 900 pieces, byte fallback, a small character map
+of its own (so that the check of the map's trie has something to check), a user-defined symbol; ids
+as Marian has them (</s> 0, <unk> 1). The JSON holds ids and decoded text of every line of
+spm.lines.
 """
 import json
 import sys

@@ -207,6 +207,27 @@ static void test_map_and_extra(void **state)
     dgm_free(map);
 }
 
+static void test_drop_unknown(void **state)
+{
+    (void)state;
+    dgm_vocab_source s = tiny_source();
+    dgm_vocab *v = open_source(&s);
+    int32_t the = dgm_vocab_id(v, dgm_text_of("\xE2\x96\x81the")), ids[3] = {the, 1, the};
+    dgm_span spans[3];
+    dgm_writer out = {0};
+    assert_int_equal(dgm_vocab_decode(v, ids, 3, &out, spans, NULL), DGM_OK);
+    assert_text_equal(text_of_writer(&out), dgm_text_of("the \xE2\x81\x87  the"));
+    dgm_vocab_close(&v);
+    s.drop_unk = true;
+    v = open_source(&s);
+    out.size = 0;
+    assert_int_equal(dgm_vocab_decode(v, ids, 3, &out, spans, NULL), DGM_OK);
+    assert_text_equal(text_of_writer(&out), dgm_text_of("the the"));
+    assert_true(spans[1].begin == 3 && spans[1].end == 3);
+    dgm_writer_free(&out);
+    dgm_vocab_close(&v);
+}
+
 static void check_refused(const dgm_vocab_source *s, const char *message)
 {
     dgm_vocab *v;
@@ -221,23 +242,23 @@ static void test_bad_sources(void **state)
     (void)state;
     dgm_vocab_source s = tiny_source();
     s.unk = -1;
-    check_refused(&s, "vocabulary: no id for unknown words");
+    check_refused(&s, "no id for unknown words");
     s = tiny_source();
     s.eos = 900;
-    check_refused(&s, "vocabulary: id 900 of 'eos' is outside 0 .. 899");
+    check_refused(&s, "id 900 of 'eos' is outside 0 .. 899");
     s = tiny_source();
     s.size = 899;
-    check_refused(&s, "vocabulary: 899 ids do not match 900 pieces and 0 extra");
+    check_refused(&s, "899 ids do not match 900 pieces and 0 extra");
     s = tiny_source();
     int32_t map[900] = {[7] = 901};
     s.map = map;
     s.map_count = 900;
-    check_refused(&s, "vocabulary: piece 7 maps to id 901 outside 0 .. 899");
+    check_refused(&s, "piece 7 maps to id 901 outside 0 .. 899");
     s.map_count = 3;
-    check_refused(&s, "vocabulary: map has 3 entries for 900 pieces");
+    check_refused(&s, "map has 3 entries for 900 pieces");
     s = tiny_source();
     s.kind = (dgm_vocab_kind)9;
-    check_refused(&s, "vocabulary: unknown kind 9");
+    check_refused(&s, "unknown kind 9");
     s = tiny_source();
     s.spm_size = 0;
     check_refused(&s, "damaged SentencePiece model: wrong size");
@@ -247,7 +268,7 @@ static void test_bad_sources(void **state)
     s.spm_size = 70;
     check_refused(&s, "damaged SentencePiece model: cut off or not a SentencePiece model");
     s = (dgm_vocab_source){.kind = DGM_VOCAB_WORDS, .unk = 0, .eos = -1, .pad = -1, .bos = -1};
-    check_refused(&s, "vocabulary: 0 words; between 1 and 16777216 are possible");
+    check_refused(&s, "0 words; between 1 and 16777216 are possible");
     dgm_text words[2] = {{"a", 1}, {"\xFF", 1}};
     s.words = words;
     s.word_count = 2;
@@ -522,17 +543,12 @@ static int close_data(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equals_python),
-        cmocka_unit_test(test_properties),
-        cmocka_unit_test(test_spans),
-        cmocka_unit_test(test_map_and_extra),
-        cmocka_unit_test(test_bad_sources),
-        cmocka_unit_test(test_damaged_models),
-        cmocka_unit_test(test_hostile_maps),
-        cmocka_unit_test(test_words),
-        cmocka_unit_test(test_long_text),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_allocation_failures),
+        cmocka_unit_test(test_equals_python),  cmocka_unit_test(test_properties),
+        cmocka_unit_test(test_spans),          cmocka_unit_test(test_map_and_extra),
+        cmocka_unit_test(test_bad_sources),    cmocka_unit_test(test_drop_unknown),
+        cmocka_unit_test(test_damaged_models), cmocka_unit_test(test_hostile_maps),
+        cmocka_unit_test(test_words),          cmocka_unit_test(test_long_text),
+        cmocka_unit_test(test_threads),        cmocka_unit_test(test_allocation_failures),
     };
     return cmocka_run_group_tests(tests, open_data, close_data);
 }
