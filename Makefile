@@ -43,21 +43,22 @@ CPPFLAGS_APP := -Iinclude -DDGM_VERSION='"$(VERSION)"'
 LIBS := -lsentencepiece -ljansson -lutf8proc -lz -lm -lpthread -lstdc++
 
 # ---- library -------------------------------------------------------------------------------
-BASE := status mem arena mapfile bytes threads clock sort json
+BASE := status mem arena mapfile bytes threads clock sort json textfile
 KERNEL := cpu kernels ref/gemm_f32_c ref/rows_c ref/attend_c ref/gates_c ref/topk_c
 FORMAT := gguf_read gguf_get gguf_write quantize modelfile safetensors spm_list marian_config import import_huggingface
 TEXT := unicode spm_check vocab abbrev tokenize detokenize sentences split bleu_tokenize metrics bootstrap
 BACKEND := cpu/weights_cpu cpu/ops_cpu cpu/rank_cpu
 MODEL := model rows model_table transformer_load transformer rnn rnn_load rnn_encoder rnn_devlin rnn_conditional rnn_bahdanau
 VOCABSEL := all
+PHRASE := bitext align align_em align_gamma align_tension symmetrize lexicon links
 SCORE := length prefix
 SEARCH := search search_table admit generation tree beam greedy finish
-ENGINE := settings vocabulary translator pipeline assemble batcher worker api discover inspect evaluate pairs tool_import
+ENGINE := settings vocabulary translator pipeline assemble batcher worker api discover inspect evaluate pairs tool_import align_job tool_align
 CXX_SRC := src/text/spm_shim.cc
 
 LIB_SRC := $(BASE:%=src/base/%.c) $(KERNEL:%=src/kernel/%.c) $(FORMAT:%=src/format/%.c) \
            $(TEXT:%=src/text/%.c) $(BACKEND:%=src/backend/%.c) $(MODEL:%=src/model/%.c) \
-           $(VOCABSEL:%=src/vocabsel/%.c) $(SCORE:%=src/score/%.c) $(SEARCH:%=src/search/%.c) \
+           $(VOCABSEL:%=src/vocabsel/%.c) $(PHRASE:%=src/phrase/%.c) $(SCORE:%=src/score/%.c) $(SEARCH:%=src/search/%.c) \
            $(ENGINE:%=src/engine/%.c)
 ARCH := $(shell $(CC) -dumpmachine | cut -d- -f1)
 ifeq ($(ARCH),x86_64)
@@ -66,7 +67,7 @@ endif
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(CXX_SRC:%.cc=$(BUILD)/%.o)
 
 # ---- program -------------------------------------------------------------------------------
-CLI := main options help lineio setup cmd_translate cmd_models cmd_eval cmd_score cmd_bench
+CLI := main options help lineio setup cmd_translate cmd_models cmd_eval cmd_score cmd_bench cmd_align
 CLI_OBJ := $(CLI:%=$(BUILD)/apps/cli/%.o)
 
 # ---- tests and benchmarks ------------------------------------------------------------------
