@@ -11,16 +11,16 @@
 // between the 2.5 % and 97.5 % quantiles.
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "text/metrics_int.h"
 
-static int compare_doubles(const void *a, const void *b)
+static int compare_scores(const void *scores, uint32_t a, uint32_t b)
 {
-    double x = *(const double *)a, y = *(const double *)b;
+    double x = ((const double *)scores)[a], y = ((const double *)scores)[b];
     return (x > y) - (x < y);
 }
 
@@ -31,13 +31,13 @@ static double mean_of(const double *values, int count)
     return sum / count;
 }
 
-// Sorts the scores.
-static void interval(double *scores, int count, double *mean, double *half)
+// order [count] is scratch.
+static void interval(const double *scores, int count, uint32_t *order, double *mean, double *half)
 {
     *mean = mean_of(scores, count);
-    qsort(scores, (size_t)count, sizeof *scores, compare_doubles);
+    dgm_sort_indices(order, (size_t)count, compare_scores, scores);
     int low = count / 40;
-    *half = 0.5 * (scores[count - low - 1] - scores[low]);
+    *half = 0.5 * (scores[order[count - low - 1]] - scores[order[low]]);
 }
 
 static void add_row(int64_t *sum, const int64_t *rows, size_t i, int width)
@@ -101,7 +101,8 @@ dgm_status dgm_metric_bootstrap(const dgm_metric *m, const int64_t *rows, const 
     double *own = dgm_malloc((size_t)samples * sizeof *own);
     double *other = dgm_malloc((size_t)samples * sizeof *other);
     double *differences = dgm_malloc((size_t)samples * sizeof *differences);
-    dgm_status st = own && other && differences ? DGM_OK : dgm_no_memory(err);
+    uint32_t *order = dgm_malloc((size_t)samples * sizeof *order);
+    dgm_status st = own && other && differences && order ? DGM_OK : dgm_no_memory(err);
     if (st == DGM_OK) {
         int64_t sum[DGM_METRIC_WIDTH_MAX];
         dgm_metric_sum(m, rows, count, sum);
@@ -112,12 +113,13 @@ dgm_status dgm_metric_bootstrap(const dgm_metric *m, const int64_t *rows, const 
         }
         draw_samples(m, rows, base, count, samples, seed, own, other);
         if (base) judge(own, other, samples, out, differences);
-        interval(own, samples, &out->mean, &out->half);
-        if (base) interval(other, samples, &out->base_mean, &out->base_half);
+        interval(own, samples, order, &out->mean, &out->half);
+        if (base) interval(other, samples, order, &out->base_mean, &out->base_half);
     }
     dgm_free(own);
     dgm_free(other);
     dgm_free(differences);
+    dgm_free(order);
     return st;
 }
 
