@@ -11,7 +11,6 @@
 // between the 2.5 % and 97.5 % quantiles.
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
