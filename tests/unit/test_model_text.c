@@ -35,7 +35,7 @@ static void check_model(const char *name)
     dgm_translator *t = NULL;
     dgm_results *results = NULL;
     dgm_error error = {{0}};
-    snprintf(path, sizeof path, "tests/data/models/%s.gguf", name);
+    snprintf(path, sizeof path, "tests/data/models/%s.gguf", f.name);
     if (dgm_open(&t, path, &settings, &error) != DGM_OK) fail_msg("%s: %s", name, error.text);
     if (dgm_translate(t, texts, n, &results, &error) != DGM_OK)
         fail_msg("%s: %s", name, error.text);
