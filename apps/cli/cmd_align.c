@@ -74,7 +74,8 @@ static int put_text(void *cookie, const char *text, size_t size)
     return 0;
 }
 
-static void print_stats(const dgm_align_report *r, double start)
+// In variational Bayes the first value belongs to no posterior and is not printed.
+static void print_stats(const dgm_align_report *r, bool bayes, double start)
 {
     static const char *const names[] = {"forward", "backward"};
     fprintf(stderr, "lines %llu, pairs %llu, empty %llu, too long %llu\n",
@@ -87,7 +88,7 @@ static void print_stats(const dgm_align_report *r, double start)
     for (int d = 0; d < 2; d++) {
         double tokens = (double)(d ? r->source_tokens : r->target_tokens);
         fprintf(stderr, "%s: objective per token", names[d]);
-        for (int i = 0; i < r->iterations; i++)
+        for (int i = bayes; i < r->iterations; i++)
             fprintf(stderr, " %.4f", r->objective[d][i] / tokens);
         fprintf(stderr, ", tension %.3f\n", r->tension[d]);
     }
@@ -131,7 +132,7 @@ static int work(const align_options *o, const char *source, const char *target)
     if (report.too_long && !o->quiet)
         warn("%llu of %llu pairs are longer than %d tokens and were left out",
              (unsigned long long)report.too_long, (unsigned long long)report.lines, o->max_length);
-    if (o->stats) print_stats(&report, start);
+    if (o->stats) print_stats(&report, o->alpha > 0, start);
     if (report.has_gold)
         fprintf(stderr, "alignment error rate %.2f %%, precision %.2f %%, recall %.2f %%\n",
                 100 * report.error_rate, 100 * report.precision, 100 * report.recall);
