@@ -358,7 +358,7 @@ static size_t part_end(dgm_text text, size_t from)
     size_t run = from;
     for (size_t i = from; i < text.size; i++) {
         if ((unsigned char)text.data[i] <= ' ') run = i + 1;
-        if (i - run < RUN_BYTES_MAX) continue;
+        if (i < run || i - run < RUN_BYTES_MAX) continue;
         while (i > run + 1 && ((unsigned char)text.data[i] & 0xC0) == 0x80) i--;
         return i;
     }
