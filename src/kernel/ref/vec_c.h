@@ -14,6 +14,15 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/attr.h"
+
+// With a sanitizer's checks inlined a hundredfold the compiler needs a minute per file.
+#if DGM_ASAN || defined(__SANITIZE_THREAD__)
+#define VF_FN static __attribute__((noinline, unused))
+#else
+#define VF_FN static inline
+#endif
+
 typedef struct vf {
     float f[16];
 } vf;
@@ -24,21 +33,21 @@ enum { VF_SUMS = 1 };
 // In loops of 16 the compiler may use what vectors the base instruction set has.
 #define VF_EACH for (int i = 0; i < 16; i++)
 
-static inline vf vf_set(float x)
+VF_FN vf vf_set(float x)
 {
     vf r;
     VF_EACH r.f[i] = x;
     return r;
 }
 
-static inline vf vf_load(const float *p)
+VF_FN vf vf_load(const float *p)
 {
     vf r;
     memcpy(r.f, p, sizeof r.f);
     return r;
 }
 
-static inline vf vf_load_n(const float *p, int n)
+VF_FN vf vf_load_n(const float *p, int n)
 {
     vf r = vf_set(0.0f);
     memcpy(r.f, p, (size_t)n * sizeof(float));
@@ -46,95 +55,95 @@ static inline vf vf_load_n(const float *p, int n)
 }
 
 // 16 signed bytes, converted exactly.
-static inline vf vf_load_i8(const int8_t *p)
+VF_FN vf vf_load_i8(const int8_t *p)
 {
     vf r;
     VF_EACH r.f[i] = (float)p[i];
     return r;
 }
 
-static inline vf vf_load_i8_n(const int8_t *p, int n)
+VF_FN vf vf_load_i8_n(const int8_t *p, int n)
 {
     vf r = vf_set(0.0f);
     for (int i = 0; i < n; i++) r.f[i] = (float)p[i];
     return r;
 }
 
-static inline void vf_store(float *p, vf a)
+VF_FN void vf_store(float *p, vf a)
 {
     memcpy(p, a.f, sizeof a.f);
 }
 
-static inline void vf_store_n(float *p, vf a, int n)
+VF_FN void vf_store_n(float *p, vf a, int n)
 {
     memcpy(p, a.f, (size_t)n * sizeof(float));
 }
 
 // Lanes n..15 become zero.
-static inline vf vf_keep_n(vf a, int n)
+VF_FN vf vf_keep_n(vf a, int n)
 {
     for (int i = n; i < 16; i++) a.f[i] = 0.0f;
     return a;
 }
 
 // Lanes n..15 become those of b.
-static inline vf vf_blend_n(vf a, vf b, int n)
+VF_FN vf vf_blend_n(vf a, vf b, int n)
 {
     for (int i = n; i < 16; i++) a.f[i] = b.f[i];
     return a;
 }
 
-static inline vf vf_add(vf a, vf b)
+VF_FN vf vf_add(vf a, vf b)
 {
     VF_EACH a.f[i] += b.f[i];
     return a;
 }
 
-static inline vf vf_sub(vf a, vf b)
+VF_FN vf vf_sub(vf a, vf b)
 {
     VF_EACH a.f[i] -= b.f[i];
     return a;
 }
 
-static inline vf vf_mul(vf a, vf b)
+VF_FN vf vf_mul(vf a, vf b)
 {
     VF_EACH a.f[i] *= b.f[i];
     return a;
 }
 
-static inline vf vf_div(vf a, vf b)
+VF_FN vf vf_div(vf a, vf b)
 {
     VF_EACH a.f[i] /= b.f[i];
     return a;
 }
 
 // a * b + c with one rounding.
-static inline vf vf_fma(vf a, vf b, vf c)
+VF_FN vf vf_fma(vf a, vf b, vf c)
 {
     VF_EACH c.f[i] = fmaf(a.f[i], b.f[i], c.f[i]);
     return c;
 }
 
-static inline vf vf_max(vf a, vf b)
+VF_FN vf vf_max(vf a, vf b)
 {
     VF_EACH b.f[i] = a.f[i] > b.f[i] ? a.f[i] : b.f[i];
     return b;
 }
 
-static inline vf vf_min(vf a, vf b)
+VF_FN vf vf_min(vf a, vf b)
 {
     VF_EACH b.f[i] = a.f[i] < b.f[i] ? a.f[i] : b.f[i];
     return b;
 }
 
-static inline vf vf_abs(vf a)
+VF_FN vf vf_abs(vf a)
 {
     VF_EACH a.f[i] = fabsf(a.f[i]);
     return a;
 }
 
 // a < b ? x : y; a NaN compares false.
-static inline vf vf_select_lt(vf a, vf b, vf x, vf y)
+VF_FN vf vf_select_lt(vf a, vf b, vf x, vf y)
 {
     VF_EACH y.f[i] = a.f[i] < b.f[i] ? x.f[i] : y.f[i];
     return y;
@@ -142,7 +151,7 @@ static inline vf vf_select_lt(vf a, vf b, vf x, vf y)
 
 // The bits of t, shifted left by 23, added to the bits of p: multiplies p by 2^n when t is
 // n + 1.5 * 2^23 and the result is a normal number.
-static inline vf vf_scale_exponent(vf p, vf t)
+VF_FN vf vf_scale_exponent(vf p, vf t)
 {
     VF_EACH
     {
@@ -156,7 +165,7 @@ static inline vf vf_scale_exponent(vf p, vf t)
 }
 
 // Bit i is set if a > b in lane i.
-static inline unsigned vf_greater_bits(vf a, vf b)
+VF_FN unsigned vf_greater_bits(vf a, vf b)
 {
     unsigned bits = 0;
     VF_EACH bits |= (unsigned)(a.f[i] > b.f[i]) << i;
@@ -164,14 +173,14 @@ static inline unsigned vf_greater_bits(vf a, vf b)
 }
 
 // Lane l takes l + (l + 8), then l + (l + 4), l + (l + 2), l + (l + 1).
-static inline float vf_fold_add(vf a)
+VF_FN float vf_fold_add(vf a)
 {
     for (int half = 8; half > 0; half /= 2)
         for (int i = 0; i < half; i++) a.f[i] += a.f[i + half];
     return a.f[0];
 }
 
-static inline float vf_fold_max(vf a)
+VF_FN float vf_fold_max(vf a)
 {
     for (int half = 8; half > 0; half /= 2)
         for (int i = 0; i < half; i++) a.f[i] = a.f[i] > a.f[i + half] ? a.f[i] : a.f[i + half];
@@ -179,7 +188,7 @@ static inline float vf_fold_max(vf a)
 }
 
 // Lane i is vf_fold_add(a[i]).
-static inline vf vf_fold_add_16(const vf a[16])
+VF_FN vf vf_fold_add_16(const vf a[16])
 {
     vf r;
     VF_EACH r.f[i] = vf_fold_add(a[i]);
@@ -187,4 +196,5 @@ static inline vf vf_fold_add_16(const vf a[16])
 }
 
 #undef VF_EACH
+#undef VF_FN
 #endif
