@@ -45,15 +45,16 @@ def pack(a):
         packed.append(part)
         print(f"pack {os.path.basename(path)}: {len(sources)} lines, {len(part)} pairs, {time.time() - began:.0f} s",
               flush=True)
-    whole = Packed.join(packed)
-    whole.save(a.out + ".tmp")
-    os.replace(a.out + ".tmp", a.out)
+        whole = Packed.join(packed)                         # after every part: training may begin with the first
+        whole.save(a.out + ".tmp")
+        os.replace(a.out + ".tmp", a.out)
     print(f"pack: {len(whole)} pairs, {len(whole.target) / 1e6:.1f}M target tokens", flush=True)
 
 
 def run_distill(a):
     from . import distill
-    distill.distill(a.teacher, a.files, a.out, a.beam, a.budget, a.rows, a.workers, a.device, a.manifest, a.total_tokens)
+    distill.distill(a.teacher, a.files, a.out, a.beam, a.budget, a.rows, a.workers, a.device, a.manifest, a.total_tokens,
+                    memory=a.memory)
 
 
 def train(a):
@@ -133,6 +134,7 @@ def parser():
     p.add_argument("--rows", type=int, default=2048)
     p.add_argument("--workers", type=int, default=2)
     p.add_argument("--device", default="cuda")
+    p.add_argument("--memory", type=float, default=0.84, help="share of the GPU's memory for all workers together")
     p.add_argument("--manifest", help="JSON {file: bytes} of files that are still arriving")
     p.add_argument("--total-tokens", type=float, default=0, help="of all files, in the teacher's pieces: for the budget")
 

@@ -3,8 +3,9 @@
 
 Reads text files (plain or .xz), writes NAME.LANG.made beside each other in `out`, one line per source line. Several
 worker processes share the GPU, so that one decodes while another collects its results. Each worker takes every n-th batch.
-With a time budget, a batch is decoded with the beam as long as the rest could still be done greedily in time; so the
-work always ends in time, with as much beam search as fits. Files that are not there yet are waited for: a corpus may
+With a time budget, a batch is decoded with the beam as long as the rest could still be done greedily in time; what is
+not done ten seconds after the budget is left out (pack then takes the real targets).
+Rows are what makes it fast: a step costs about 200 kernel launches whatever the batch, so take as many as fit. Files that are not there yet are waited for: a corpus may
 arrive while its first part is being translated (their expected sizes say when one is complete).
 """
 import json
@@ -31,6 +32,7 @@ class Pace:
 
     def __init__(self, deadline, ratio=4.0):
         self.deadline, self.ratio, self.beam_rate, self.greedy_rate = deadline, ratio, None, None
+        self.seen = set()
 
     def choose(self, batch, remaining, width):
         if width == 1 or self.deadline is None:
@@ -43,6 +45,9 @@ class Pace:
     def note(self, width, tokens, seconds):
         """Exponential mean; a batch's first seconds include warm-up, which the mean forgets."""
         name = "greedy_rate" if width == 1 else "beam_rate"
+        if name not in self.seen:                                       # the first batch of a kind warms up
+            self.seen.add(name)
+            return
         old = getattr(self, name)
         setattr(self, name, seconds / tokens if old is None else 0.9 * old + 0.1 * seconds / tokens)
 
@@ -55,12 +60,40 @@ def wait_for(path, size, limit=900):
         time.sleep(0.5)
 
 
+def plan(lines, rows, per_token=4):
+    """Batches of line numbers of similar length (in characters: cheap), at most rows x 32 tokens each, in mixed order."""
+    order = sorted(range(len(lines)), key=lambda i: -len(lines[i]))
+    batches, at = [], 0
+    while at < len(order):
+        longest = len(lines[order[at]]) // per_token + 1
+        count = max(8, min(rows, rows * 32 // longest))
+        batches.append(order[at:at + count])
+        at += count
+    random.Random(1).shuffle(batches)                                   # mixed lengths: the pace is then steady
+    return batches
+
+
+def translate(model, ids, width):
+    """One batch; halved if the GPU's memory does not hold it."""
+    try:
+        source = search.pad_rows(ids, model.source_pad, model.embedding.device)
+        limit = min(int(1.5 * source.size(1)) + 8, 200)
+        return search.greedy(model, source, limit) if width == 1 else search.beam(model, source, limit, width)
+    except RuntimeError as e:
+        if "out of memory" not in str(e) or len(ids) < 16:
+            raise
+    torch.cuda.empty_cache()
+    half = len(ids) // 2
+    return translate(model, ids[:half], width) + translate(model, ids[half:], width)
+
+
 def worker(rank, count, settings):
     """Translates its share of every file; writes FILE.made.RANK as `index<TAB>text` lines."""
     import sentencepiece
     torch.set_num_threads(2)
     if settings["device"] == "cuda":
         torch.set_float32_matmul_precision("high")
+        torch.cuda.set_per_process_memory_fraction(settings["memory"] / count)      # or they starve each other
     model, spm_path = load_teacher(settings["teacher"])
     model = model.to(settings["device"], settings["dtype"]).fuse_for_decoding()
     spm = sentencepiece.SentencePieceProcessor(model_file=spm_path)
@@ -70,26 +103,18 @@ def worker(rank, count, settings):
     for path, size in settings["files"]:
         wait_for(path, size)
         lines = corpus.read_lines(path)
-        ids = [x[:settings["longest"]] for x in spm.encode(lines, num_threads=settings["threads"])]
-        order = sorted(range(len(ids)), key=lambda i: -len(ids[i]))
-        batches, at = [], 0
-        while at < len(order):
-            longest = len(ids[order[at]]) + 1
-            rows = max(8, min(settings["rows"], settings["rows"] * 32 // longest))
-            batches.append(order[at:at + rows])
-            at += rows
-        random.Random(1).shuffle(batches)                               # mixed lengths: the pace is then steady
+        batches = plan(lines, settings["rows"])
         out = os.path.join(settings["out"], name_of(path) + f".made.{rank}")
         with open(out + ".tmp", "w", encoding="utf-8", newline="\n") as f:
             for number in range(rank, len(batches), count):
-                batch = batches[number]
-                tokens, began = sum(len(ids[i]) + 1 for i in batch), time.time()
+                if settings["deadline"] and time.time() > settings["deadline"] + 10:
+                    break                                               # out of time: the rest keeps its real targets
+                batch, began = batches[number], time.time()
+                ids = [x[:settings["longest"]] for x in spm.encode([lines[i] for i in batch], num_threads=3)]
+                tokens = sum(map(len, ids)) + len(ids)
                 width = pace.choose(tokens, max(total - done, tokens), settings["beam"])
-                source = search.pad_rows([ids[i] for i in batch], model.source_pad, settings["device"])
-                limit = min(int(1.5 * (len(ids[batch[0]]) + 1)) + 8, 200)
-                found = (search.greedy(model, source, limit) if width == 1
-                         else search.beam(model, source, limit, width))
-                for i, text in zip(batch, spm.decode(found)):
+                found = translate(model, ids, width)
+                for i, text in zip(batch, spm.decode(found, num_threads=1)):
                     f.write(f"{i}\t{text}\n")
                 pace.note(width, tokens, time.time() - began)
                 done += tokens
@@ -118,13 +143,13 @@ def collect(out, path, count, limit=900):
             for line in f:
                 index, text = line.rstrip("\n").split("\t", 1)
                 found[int(index)] = text
-    lines = [found.get(i, "") for i in range(max(found) + 1)]
+    lines = [found.get(i, "") for i in range(max(found, default=-1) + 1)]
     corpus.write_lines(os.path.join(out, name_of(path) + ".made"), lines)
     return lines
 
 
 def distill(teacher, files, out, beam=4, budget=0, rows=2048, workers=2, device="cuda", manifest=None, total_tokens=0,
-            longest=126):
+            longest=126, memory=0.84):
     """files: paths; manifest: JSON {file name: size in bytes} for files that are still arriving."""
     sizes = {}
     if manifest:
@@ -133,7 +158,7 @@ def distill(teacher, files, out, beam=4, budget=0, rows=2048, workers=2, device=
     os.makedirs(out, exist_ok=True)
     settings = {"teacher": teacher, "files": [(p, sizes.get(os.path.basename(p), 0)) for p in files], "out": out,
                 "beam": beam, "deadline": time.time() + budget if budget else None, "rows": rows, "device": device,
-                "dtype": torch.bfloat16 if device == "cuda" else torch.float32, "threads": 8,
+                "dtype": torch.bfloat16 if device == "cuda" else torch.float32, "memory": memory,
                 "total_tokens": total_tokens or 10 ** 9, "longest": longest}
     if workers <= 1:
         worker(0, 1, settings)

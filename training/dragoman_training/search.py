@@ -5,6 +5,7 @@ The C engine is the real decoder; this one exists because a teacher translates m
 minutes. No step waits for the device except every few steps, when finished sentences leave the batch. <unk> (id 1) is
 never emitted. Scores are compared after division by length ** penalty, </s> counted.
 """
+import numpy as np
 import torch
 
 EOS, UNK = 0, 1
@@ -12,12 +13,12 @@ EOS, UNK = 0, 1
 
 def pad_rows(sequences, pad, device, multiple=8):
     """Id lists (without </s>) -> [B, W] with </s> and padding; W a multiple of 8 suits fused attention masks."""
-    width = -(-(max(map(len, sequences)) + 1) // multiple) * multiple
-    rows = torch.full((len(sequences), width), pad, dtype=torch.long)
-    for i, ids in enumerate(sequences):
-        rows[i, :len(ids)] = torch.as_tensor(ids, dtype=torch.long)
-        rows[i, len(ids)] = EOS
-    return rows.to(device)
+    lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
+    width = -(-(int(lengths.max()) + 1) // multiple) * multiple
+    rows = np.full((len(sequences), width), pad, np.int64)
+    rows[np.arange(width)[None] < lengths[:, None]] = np.concatenate([np.asarray(ids, np.int64) for ids in sequences])
+    rows[np.arange(len(sequences)), lengths] = EOS
+    return torch.from_numpy(rows).to(device)
 
 
 def finish(table):

@@ -48,10 +48,7 @@ class Trainer:
         sizes = self.target_spm.vocab_size(), self.source_spm.vocab_size()
         self.model = ARCHITECTURES[recipe["architecture"]](recipe, *sizes).to(self.device).train()
         self.shadow = ARCHITECTURES[recipe["architecture"]](recipe, *sizes).to(self.device).eval()    # for validation
-        packed = Packed.load(self.path(data["train"]))
-        self.pairs = len(packed)
-        self.batches = Batches(packed, sizes[0], recipe["batch_tokens"], self.device, recipe["seed"],
-                               tuple(recipe["widths"]), sizes[1])
+        self.load_corpus()
         self.flat = optim.Flat(self.model)
         self.optimizer = optim.build(self.flat, recipe["optimizer"])
         self.average = optim.Average(self.flat, **recipe["average"])
@@ -63,6 +60,27 @@ class Trainer:
         self.elapsed, self.tokens = 0.0, 0
         self.last_means = [float("nan")] * 4
         self.compiled_loss = self.loss_function()
+
+    def load_corpus(self):
+        path = self.path(self.recipe["data"]["train"])
+        self.stamp = os.stat(path).st_mtime_ns
+        packed = Packed.load(path)
+        self.pairs = len(packed)
+        self.batches = Batches(packed, self.model.pad, self.recipe["batch_tokens"], self.device, self.recipe["seed"],
+                               tuple(self.recipe["widths"]), self.model.source_pad)
+
+    def refresh_corpus(self):
+        """Between passes: a corpus file that was replaced meanwhile (more of it distilled) is read anew."""
+        if os.stat(self.path(self.recipe["data"]["train"])).st_mtime_ns == self.stamp:
+            return
+        self.load_corpus()
+        self.say(f"new corpus: {self.pairs} pairs")
+        if self.graphs:                                                 # they hold the old corpus' addresses
+            kept = {name: tensor.clone() for name, tensor in self.optimizer.state.items()}
+            self.graphs.clear()
+            self.capture()
+            for name, tensor in kept.items():
+                self.optimizer.state[name].copy_(tensor)
 
     def path(self, name):
         return os.path.join(self.work, name)
@@ -273,6 +291,7 @@ class Trainer:
         while self.fraction() < 1:
             if not jobs:
                 self.number, self.done = self.number + 1, 0
+                self.refresh_corpus()
                 jobs = self.batches.plan(self.number + 1)
             bucket, index = jobs.pop()
             self.rate.fill_(self.schedule(self.step, self.fraction()))
