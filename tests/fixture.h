@@ -57,7 +57,7 @@ double fixture_difference(const float *got, const float *expected, int steps, in
 // Names of the fixtures that begin with prefix, sorted. Fails if there are fewer than at_least.
 int fixture_list(const char *prefix, char names[][64], int most, int at_least);
 
-// All of the above for every fixture of a family, on the C reference and on the best kernels:
+// All of the above for every fixture of a family, on the C reference, AVX2 and the best kernels:
 // logits within 1e-4, attention too, one sentence or many, bit for bit the same.
 void fixture_check_family(const char *prefix, int at_least);
 
