@@ -101,8 +101,9 @@ static void gemm_f32_run_avx2(const dgm_gemm_f32_args *g)
         return;
     }
     const int tiles = (g->m + ROWS - 1) / ROWS;
+    const int limit = g->n_end - g->n_begin > DGM_GEMM_COLUMNS ? g->n : g->n_end;
     for (int j = g->n_begin; j < g->n_end; j += WIDTH) {
-        const bool more = tiles > 1 && g->n_end - j > WIDTH;
+        const bool more = tiles > 1 && limit - j > WIDTH;
         for (int t = 0, r = 0; t < tiles; t++) {
             const int rows = (g->m - r + tiles - t - 1) / (tiles - t);
             if (more && t == 0) tile_rows(g, r, j, rows, gemm_panel(g, j + WIDTH), 1);

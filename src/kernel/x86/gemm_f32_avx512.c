@@ -112,9 +112,11 @@ static void gemm_f32_run_avx512(const dgm_gemm_f32_args *g)
         return;
     }
     const int tiles = (g->m + ROWS - 1) / ROWS;
+    // A caller who asks for several panels usually goes on behind them; one at a time may skip.
+    const int limit = g->n_end - g->n_begin > WIDTH ? g->n : g->n_end;
     for (int j = g->n_begin; j < g->n_end; j += WIDTH) {
         // The lines of the next panel, 4 for each element of k, are shared out over the tiles.
-        const bool more = tiles > 1 && g->n_end - j > WIDTH;
+        const bool more = tiles > 1 && limit - j > WIDTH;
         const float *ahead = gemm_panel(g, j) + (size_t)g->k * WIDTH;
         const float *const stop = ahead + (size_t)g->k * WIDTH;
         for (int t = 0, r = 0; t < tiles; t++) {
