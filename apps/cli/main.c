@@ -41,6 +41,7 @@ static int print_version(void)
 
 typedef struct help_options {
     const char *man, *completion;
+    int names;
 } help_options;
 
 static const option help_table[] = {
@@ -48,6 +49,8 @@ static const option help_table[] = {
      "print the manual page of a command, or of dragoman itself, in roff", NULL, NULL},
     {"completion", 0, OPTION_CHOICE, "SHELL", offsetof(help_options, completion), 0, 0, "bash|zsh",
      "print the completion script of a shell", NULL, NULL},
+    {"names", 0, OPTION_FLAG, NULL, offsetof(help_options, names), 0, 0, NULL,
+     "print the names of the commands", NULL, NULL},
     {0},
 };
 
@@ -64,6 +67,8 @@ static int run_help(const command *self, int argc, char **argv)
     if (o.completion && strcmp(o.completion, "bash") == 0) help_completion_bash();
     else if (o.completion) help_completion_zsh();
     else if (o.man) help_man(c);
+    else if (o.names)
+        for (int i = 0; commands[i]; i++) printf("%s\n", commands[i]->name);
     else if (c) help_command(c);
     else help_all();
     return EXIT_FINE;
