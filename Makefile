@@ -142,11 +142,55 @@ bootstrap-stamp: .bootstrapped
 	@touch $@
 
 check: $(UNIT) $(BUILD)/checkkernel
-	@scripts/run_tests --build $(BUILD) unit
+	@scripts/run_tests --build $(BUILD) unit kernels
 
 test: all $(UNIT) $(BUILD)/checkkernel
 	scripts/check_layers
-	scripts/run_tests --build $(BUILD)
+	@CC="$(CC)" CXX="$(CXX)" SANFLAGS="$(strip $(SAN))" scripts/run_tests --build $(BUILD)
+
+# Fuzzing, 1,000 lines of invariance, goldens made again by the programs of others (in .work/).
+test-long: test
+	scripts/fuzz 60
+	tests/invariance $(BUILD)/dragoman models/en-de.gguf tests/data/translate/newstest2014-1000.en 1000
+	scripts/remake_goldens
+
+demo: all
+	@printf '%s\n' 'The weather is nice today.' 'Where is the nearest train station?' \
+	    'Parliament will vote on the new law next week.' | tee /dev/stderr | ./dragoman translate
+
+# ---- installation --------------------------------------------------------------------------
+COMMANDS = $(shell $(BUILD)/dragoman help --names)
+BINDIR = $(DESTDIR)$(PREFIX)/bin
+LIBDIR = $(DESTDIR)$(PREFIX)/lib
+INCDIR = $(DESTDIR)$(PREFIX)/include/dragoman
+SHAREDIR = $(DESTDIR)$(PREFIX)/share/dragoman
+MANDIR = $(DESTDIR)$(PREFIX)/share/man/man1
+BASHDIR = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+ZSHDIR = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+SONAME := libdragoman.so.$(SOVERSION)
+
+install: all
+	@install -d $(BINDIR) $(LIBDIR)/pkgconfig $(INCDIR) $(SHAREDIR)/models $(MANDIR) $(BASHDIR) $(ZSHDIR)
+	install -m 755 $(BUILD)/dragoman $(BINDIR)/dragoman
+	install -m 755 $(BUILD)/$(SONAME) $(LIBDIR)/$(SONAME)
+	@ln -sf $(SONAME) $(LIBDIR)/libdragoman.so
+	install -m 644 $(BUILD)/libdragoman.a $(LIBDIR)/libdragoman.a
+	install -m 644 include/dragoman/*.h $(INCDIR)
+	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include' '' \
+	    'Name: dragoman' 'Description: Neural machine translation' 'Version: $(VERSION)' \
+	    'Libs: -L$${libdir} -ldragoman' 'Libs.private: $(LIBS)' \
+	    'Cflags: -I$${includedir}' > $(LIBDIR)/pkgconfig/dragoman.pc
+	@$(BUILD)/dragoman help --man dragoman > $(MANDIR)/dragoman.1
+	@for c in $(COMMANDS); do $(BUILD)/dragoman help --man $$c > $(MANDIR)/dragoman-$$c.1; done
+	@$(BUILD)/dragoman help --completion bash > $(BASHDIR)/dragoman
+	@$(BUILD)/dragoman help --completion zsh > $(ZSHDIR)/_dragoman
+	@for m in models/*.gguf; do cp -P $$m $(SHAREDIR)/models/; done
+
+uninstall:
+	rm -f $(BINDIR)/dragoman $(LIBDIR)/$(SONAME) $(LIBDIR)/libdragoman.so $(LIBDIR)/libdragoman.a
+	rm -f $(LIBDIR)/pkgconfig/dragoman.pc $(MANDIR)/dragoman.1 $(MANDIR)/dragoman-*.1
+	rm -f $(BASHDIR)/dragoman $(ZSHDIR)/_dragoman
+	rm -rf $(INCDIR) $(SHAREDIR)
 
 clean:
 	rm -rf $(BUILD) dragoman
