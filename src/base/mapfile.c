@@ -73,6 +73,11 @@ void dgm_mapfile_close(dgm_mapfile *f)
     memset(f, 0, sizeof *f);
 }
 
+void dgm_mapfile_forget(const dgm_mapfile *f)
+{
+    if (f->data && f->mapped) madvise((void *)f->data, f->size, MADV_DONTNEED);
+}
+
 dgm_status dgm_file_write(const char *path, const void *data, size_t size, dgm_error *err)
 {
     size_t room = strlen(path) + 32;

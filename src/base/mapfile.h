@@ -18,6 +18,9 @@ typedef struct dgm_mapfile {
 // The message names the path. An empty file has size 0 and data NULL.
 dgm_status dgm_mapfile_open(dgm_mapfile *f, const char *path, dgm_error *err);
 void dgm_mapfile_close(dgm_mapfile *f); // accepts a zeroed or closed file
+// Gives the pages that were read so far back to the system; they come again when touched. Nothing
+// happens to a file that was read into memory.
+void dgm_mapfile_forget(const dgm_mapfile *f);
 
 // Writes a whole file through a temporary neighbour and rename, so that a reader never sees half.
 dgm_status dgm_file_write(const char *path, const void *data, size_t size, dgm_error *err);

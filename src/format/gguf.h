@@ -108,6 +108,10 @@ dgm_status dgm_gguf_open(dgm_gguf **g, const char *path, dgm_error *err);
 dgm_status dgm_gguf_open_memory(dgm_gguf **g, const void *data, size_t size, dgm_error *err);
 void dgm_gguf_close(dgm_gguf **g); // sets *g to NULL; accepts NULL inside
 
+// Gives the mapped pages that were read so far back to the system, e.g. after packing a tensor: the
+// views stay valid and are read again when touched.
+void dgm_gguf_forget(const dgm_gguf *g);
+
 const char *dgm_gguf_path(const dgm_gguf *g); // "" for memory
 size_t dgm_gguf_size(const dgm_gguf *g);      // bytes of the file
 uint32_t dgm_gguf_alignment(const dgm_gguf *g);

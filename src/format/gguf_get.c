@@ -8,6 +8,11 @@
 #include "base/mem.h"
 #include "format/gguf_int.h"
 
+void dgm_gguf_forget(const dgm_gguf *g)
+{
+    dgm_mapfile_forget(&g->file);
+}
+
 const char *dgm_gguf_path(const dgm_gguf *g)
 {
     return g->path ? g->path : "";

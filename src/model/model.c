@@ -62,6 +62,15 @@ static dgm_status load_common(dgm_model *m, dgm_error *err)
     return sorted_never(m, &target, err);
 }
 
+dgm_status dgm_model_linear(dgm_model *m, const dgm_linear_part *parts, int count,
+                            dgm_linear **out, dgm_error *err)
+{
+    DGM_TRY(dgm_linear_load(m->backend, parts, count, m->precision, out, err));
+    m->info.packed_bytes += dgm_linear_bytes(*out);
+    dgm_gguf_forget(m->file);
+    return DGM_OK;
+}
+
 // The output matrix, or the embedding it is tied to.
 static dgm_status load_output(dgm_model *m, dgm_error *err)
 {
@@ -72,7 +81,7 @@ static dgm_status load_output(dgm_model *m, dgm_error *err)
                                 i == 2 ? DGM_REQUIRED : DGM_OPTIONAL, &part.weight, err));
     DGM_TRY(dgm_gguf_vector(m->file, "out.bias", m->info.target_vocab, DGM_OPTIONAL, &part.bias,
                             err));
-    return dgm_linear_load(m->backend, &part, 1, m->precision, &m->out, err);
+    return dgm_model_linear(m, &part, 1, &m->out, err);
 }
 
 // Negative layers count from the end; a head that does not exist is an error of the file.
@@ -106,7 +115,6 @@ static dgm_status load_parts(dgm_model *m, dgm_error *err)
     DGM_TRY(load_common(m, err));
     DGM_TRY(m->ops->load(m, err));
     DGM_TRY(load_output(m, err));
-    m->info.packed_bytes += dgm_linear_bytes(m->out);
     count_parameters(m);
     dgm_decode_spec *d = &m->info.defaults;
     if (d->max_source > m->info.max_source) d->max_source = m->info.max_source;

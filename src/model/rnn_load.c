@@ -72,9 +72,7 @@ dgm_status dgm_rnn_load_stack(dgm_model *m, const rnn_piece *pieces, int count, 
         snprintf(name, sizeof name, "dec.%s.bias", pieces[i].name);
         DGM_TRY(dgm_gguf_vector(m->file, name, pieces[i].rows, DGM_OPTIONAL, &part->bias, err));
     }
-    DGM_TRY(dgm_linear_load(m->backend, parts, used, m->precision, out, err));
-    m->info.packed_bytes += dgm_linear_bytes(*out);
-    return DGM_OK;
+    return dgm_model_linear(m, parts, used, out, err);
 }
 
 static const char *const direction_names[] = {"fwd", "bwd"};
@@ -99,12 +97,9 @@ static dgm_status load_encoder_layer(dgm_model *m, rnn *r, int i, dgm_error *err
         dgm_linear_part h = {0};
         DGM_TRY(encoder_part(m, i, d, "w", rows, input, &x[d], err));
         DGM_TRY(encoder_part(m, i, d, "h", rows, r->encoder_hidden, &h, err));
-        DGM_TRY(dgm_linear_load(m->backend, &h, 1, m->precision, &l->h[d], err));
-        m->info.packed_bytes += dgm_linear_bytes(l->h[d]);
+        DGM_TRY(dgm_model_linear(m, &h, 1, &l->h[d], err));
     }
-    DGM_TRY(dgm_linear_load(m->backend, x, r->directions, m->precision, &l->x, err));
-    m->info.packed_bytes += dgm_linear_bytes(l->x);
-    return DGM_OK;
+    return dgm_model_linear(m, x, r->directions, &l->x, err);
 }
 
 static dgm_status load_embeddings(dgm_model *m, rnn *r, dgm_error *err)

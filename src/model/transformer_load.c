@@ -117,9 +117,7 @@ static dgm_status load_stack(dgm_model *m, const char *prefix, const char *const
                                 err));
         DGM_TRY(dgm_gguf_vector(m->file, bias.text, rows, DGM_OPTIONAL, &parts[i].bias, err));
     }
-    DGM_TRY(dgm_linear_load(m->backend, parts, count, m->precision, out, err));
-    m->info.packed_bytes += dgm_linear_bytes(*out);
-    return DGM_OK;
+    return dgm_model_linear(m, parts, count, out, err);
 }
 
 static dgm_status load_linear(dgm_model *m, const char *prefix, const char *name, int rows,
@@ -192,11 +190,8 @@ static dgm_status load_cross_kv(dgm_model *m, transformer *t, dgm_error *err)
         if (st != DGM_OK) break;
         st = dgm_gguf_vector(m->file, bias.text, t->d, DGM_OPTIONAL, &parts[i].bias, err);
     }
-    if (st == DGM_OK)
-        st = dgm_linear_load(m->backend, parts, 2 * t->decoder_layers, m->precision, &t->cross_kv,
-                             err);
+    if (st == DGM_OK) st = dgm_model_linear(m, parts, 2 * t->decoder_layers, &t->cross_kv, err);
     dgm_free(parts);
-    if (st == DGM_OK) m->info.packed_bytes += dgm_linear_bytes(t->cross_kv);
     return st;
 }
 
