@@ -14,8 +14,9 @@ enum { KERNELS = 0
 #include "kernel/kernels.inc"
 };
 #undef DGM_KERNEL
-_Static_assert(offsetof(dgm_kernels, rows_name) ==
-                   sizeof(dgm_gemm_f32_ops) + (KERNELS - 1) * sizeof(void (*)(void)),
+_Static_assert(offsetof(dgm_kernels, quantize_name) ==
+                   sizeof(dgm_gemm_f32_ops) + sizeof(dgm_gemm_i8_ops) + sizeof(dgm_gemm_i16_ops) +
+                       (KERNELS - 3) * sizeof(void (*)(void)),
                "kernels.inc and struct dgm_kernels differ");
 
 #if defined(__x86_64__)
@@ -23,6 +24,7 @@ static void init_x86(dgm_kernels *k, unsigned flags)
 {
     if (!(flags & DGM_CPU_AVX2)) return;
     dgm_gemm_f32_init_avx2(k);
+    dgm_quantize_init_avx2(k);
     dgm_rows_init_avx2(k);
     dgm_attend_init_avx2(k);
     dgm_gates_init_avx2(k);
@@ -30,6 +32,7 @@ static void init_x86(dgm_kernels *k, unsigned flags)
 
     if (!(flags & DGM_CPU_AVX512)) return;
     dgm_gemm_f32_init_avx512(k);
+    dgm_quantize_init_avx512(k);
     dgm_rows_init_avx512(k);
     dgm_attend_init_avx512(k);
     dgm_gates_init_avx512(k);
@@ -41,6 +44,9 @@ void dgm_kernels_init(dgm_kernels *k, unsigned flags)
 {
     memset(k, 0, sizeof *k);
     dgm_gemm_f32_init_c(k);
+    dgm_gemm_i8_init_c(k);
+    dgm_gemm_i16_init_c(k);
+    dgm_quantize_init_c(k);
     dgm_rows_init_c(k);
     dgm_attend_init_c(k);
     dgm_gates_init_c(k);
@@ -54,8 +60,9 @@ void dgm_kernels_init(dgm_kernels *k, unsigned flags)
 
 const char *dgm_kernels_describe(const dgm_kernels *k, char *buffer, size_t size)
 {
-    const char *const names[] = {k->gemm_f32.name, k->rows_name, k->attend_name, k->gates_name,
-                                 k->topk_name};
+    const char *const names[] = {k->gemm_f32.name,  k->gemm_i8.name, k->gemm_i16.name,
+                                 k->quantize_name, k->rows_name,    k->attend_name,
+                                 k->gates_name,    k->topk_name};
     size_t used = 0;
     if (size == 0) return buffer;
     buffer[0] = '\0';

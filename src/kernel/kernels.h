@@ -2,7 +2,7 @@
 // The compute kernels: one struct of function pointers, filled for the CPU at hand.
 //
 // Pure arithmetic: no allocation, no threads, no files. dgm_kernels_init fills the table with the
-// C reference (suffix _c) and then climbs the ISA ladder (avx2, avx512), overwriting upward as far
+// C reference (suffix _c) and then climbs the ISA ladder (avx2, avx512, vnni, amx), overwriting upward as far
 // as the flags allow. The table is passed around, never global, so a test can hold two.
 //
 // Numeric contract
@@ -23,6 +23,7 @@
 
 #include "kernel/act.h"
 #include "kernel/cpu.h"
+#include "kernel/gemm_int.h"
 
 // C[m, n] = act(A[m, k] . W[n, k]^T + bias) + residual, for columns n_begin..n_end of W.
 // c, bias and residual are addressed by absolute column: element (r, j) of the result is
@@ -84,6 +85,17 @@ typedef struct dgm_topk {
 
 typedef struct dgm_kernels {
     dgm_gemm_f32_ops gemm_f32;
+    dgm_gemm_i8_ops gemm_i8;   // kernel/gemm_int.h has the contract of both
+    dgm_gemm_i16_ops gemm_i16;
+
+    // One row for gemm_i8: m = max |x|, *scale = m / 127, q = round(x * (127 / m)) + 128, to even,
+    // clamped to 1 .. 255; m < 1e-30 counts as a row of zeros (scale 1). Writes depth(n) bytes.
+    // NaN becomes -127 and does not count in m; with an infinity the scale is infinite.
+    void (*quantize_i8)(uint8_t *q, float *scale, const float *x, int n);
+    // One row for gemm_i16: q = round(x * 2^s), *scale = 2^-s, with the largest s that keeps
+    // |q| <= limit (1 .. 32767, from gemm_i16.pack). Otherwise as quantize_i8; a row of zeros has
+    // s = 0. Writes depth(n) elements.
+    void (*quantize_i16)(int16_t *q, float *scale, const float *x, int n, int limit);
 
     // y = (x - mean) / sqrt(var + eps) * gamma + beta; beta may be NULL; y may be x. n >= 1
     void (*layer_norm_f32)(float *y, const float *x, const float *gamma, const float *beta, int n,
@@ -129,7 +141,7 @@ typedef struct dgm_kernels {
     void (*topk_f32)(dgm_topk *list, const float *x, int n, int32_t first, const int32_t *ids);
 
     // Which version of each family this table holds, e.g. "rows_avx2"; pointers end above.
-    const char *rows_name, *attend_name, *gates_name, *topk_name;
+    const char *quantize_name, *rows_name, *attend_name, *gates_name, *topk_name;
 } dgm_kernels;
 
 // flags: what the CPU has (dgm_cpu_flags) or less.

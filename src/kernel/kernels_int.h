@@ -7,6 +7,9 @@
 #include "kernel/kernels.h"
 
 void dgm_gemm_f32_init_c(dgm_kernels *k);
+void dgm_gemm_i8_init_c(dgm_kernels *k);
+void dgm_gemm_i16_init_c(dgm_kernels *k);
+void dgm_quantize_init_c(dgm_kernels *k);
 void dgm_rows_init_c(dgm_kernels *k);
 void dgm_attend_init_c(dgm_kernels *k);
 void dgm_gates_init_c(dgm_kernels *k);
@@ -14,12 +17,14 @@ void dgm_topk_init_c(dgm_kernels *k);
 
 #if defined(__x86_64__)
 void dgm_gemm_f32_init_avx2(dgm_kernels *k);
+void dgm_quantize_init_avx2(dgm_kernels *k);
 void dgm_rows_init_avx2(dgm_kernels *k);
 void dgm_attend_init_avx2(dgm_kernels *k);
 void dgm_gates_init_avx2(dgm_kernels *k);
 void dgm_topk_init_avx2(dgm_kernels *k);
 
 void dgm_gemm_f32_init_avx512(dgm_kernels *k);
+void dgm_quantize_init_avx512(dgm_kernels *k);
 void dgm_rows_init_avx512(dgm_kernels *k);
 void dgm_attend_init_avx512(dgm_kernels *k);
 void dgm_gates_init_avx512(dgm_kernels *k);

@@ -268,6 +268,8 @@ static void (*pointer_of(const dgm_kernels *k, const struct row *r))(void)
 {
     void (*f)(void);
     if (strcmp(r->name, "gemm_f32") == 0) return (void (*)(void))k->gemm_f32.run;
+    if (strcmp(r->name, "gemm_i8") == 0) return (void (*)(void))k->gemm_i8.run;
+    if (strcmp(r->name, "gemm_i16") == 0) return (void (*)(void))k->gemm_i16.run;
     memcpy(&f, (const char *)k + r->offset, sizeof f);
     return f;
 }

@@ -69,6 +69,26 @@ VF_FN vf vf_load_i8_n(const int8_t *p, int n)
     return r;
 }
 
+// 16 integers, rounded to nearest even.
+VF_FN vf vf_load_i32(const int32_t *p)
+{
+    vf r;
+    VF_EACH r.f[i] = (float)p[i];
+    return r;
+}
+
+// Lanes are integers in [0, 255].
+VF_FN void vf_store_u8(uint8_t *p, vf a)
+{
+    VF_EACH p[i] = (uint8_t)(int)a.f[i];
+}
+
+// Lanes are integers in [-32768, 32767].
+VF_FN void vf_store_i16(int16_t *p, vf a)
+{
+    VF_EACH p[i] = (int16_t)(int)a.f[i];
+}
+
 VF_FN void vf_store(float *p, vf a)
 {
     memcpy(p, a.f, sizeof a.f);

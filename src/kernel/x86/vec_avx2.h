@@ -61,6 +61,31 @@ VF_FN vf vf_load_i8_n(const int8_t *p, int n)
     return vf_load_i8(buffer);
 }
 
+VF_FN vf vf_load_i32(const int32_t *p)
+{
+    return vf_make(_mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)p)),
+                   _mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)(p + 8))));
+}
+
+// 16 integers as 16-bit numbers, in order.
+VF_FN __m256i vf_pack_16(vf x)
+{
+    const __m256i q = _mm256_packs_epi32(_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b));
+    return _mm256_permute4x64_epi64(q, 0xd8);
+}
+
+VF_FN void vf_store_u8(uint8_t *p, vf x)
+{
+    const __m256i q = vf_pack_16(x);
+    _mm_storeu_si128((__m128i *)p, _mm_packus_epi16(_mm256_castsi256_si128(q),
+                                                    _mm256_extracti128_si256(q, 1)));
+}
+
+VF_FN void vf_store_i16(int16_t *p, vf x)
+{
+    _mm256_storeu_si256((__m256i *)p, vf_pack_16(x));
+}
+
 VF_FN void vf_store(float *p, vf x)
 {
     _mm256_storeu_ps(p, x.a);

@@ -42,6 +42,21 @@ VF_FN vf vf_load_i8_n(const int8_t *p, int n)
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(vf_first(n), p)));
 }
 
+VF_FN vf vf_load_i32(const int32_t *p)
+{
+    return _mm512_cvtepi32_ps(_mm512_loadu_si512(p));
+}
+
+VF_FN void vf_store_u8(uint8_t *p, vf a)
+{
+    _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(a)));
+}
+
+VF_FN void vf_store_i16(int16_t *p, vf a)
+{
+    _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(_mm512_cvtps_epi32(a)));
+}
+
 VF_FN void vf_store(float *p, vf a)
 {
     _mm512_storeu_ps(p, a);

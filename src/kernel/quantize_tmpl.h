@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+// Quantisation of one row, the text of quantize_<isa>.c; kernels.h has the contract.
+//
+// Included after a vec_<isa>.h with QUANTIZE_I8 and QUANTIZE_I16 defined as the functions' names.
+// Rounding is by adding and taking away 1.5 * 2^23, which leaves an integer rounded to nearest
+// even: the same operations on every ISA. The order of the bounds makes a NaN the lower one.
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+// Largest |x|; NaN does not count.
+static inline float quantize_range(const float *x, int n)
+{
+    vf m0 = vf_set(0.0f), m1 = m0;
+    int i = 0;
+    for (; n - i >= 32; i += 32) {
+        m0 = vf_max(vf_abs(vf_load(x + i)), m0);
+        m1 = vf_max(vf_abs(vf_load(x + i + 16)), m1);
+    }
+    for (; n - i >= 16; i += 16) m0 = vf_max(vf_abs(vf_load(x + i)), m0);
+    if (i < n) m1 = vf_max(vf_abs(vf_load_n(x + i, n - i)), m1);
+    return vf_fold_max(vf_max(m0, m1));
+}
+
+static inline vf quantize_round(vf x, vf factor, vf low, vf high)
+{
+    const vf magic = vf_set(12582912.0f);
+    const vf v = vf_min(vf_max(vf_mul(x, factor), low), high);
+    return vf_sub(vf_add(v, magic), magic);
+}
+
+static void QUANTIZE_I8(uint8_t *q, float *scale, const float *x, int n)
+{
+    const float range = quantize_range(x, n);
+    const bool zero = !(range >= 1e-30f);
+    const vf factor = vf_set(zero ? 0.0f : 127.0f / range), low = vf_set(-127.0f);
+    const vf high = vf_set(127.0f), origin = vf_set(128.0f);
+    *scale = zero ? 1.0f : range / 127.0f;
+    int i = 0;
+    for (; n - i >= 16; i += 16)
+        vf_store_u8(q + i, vf_add(quantize_round(vf_load(x + i), factor, low, high), origin));
+    if (i < n) {
+        const vf last = quantize_round(vf_load_n(x + i, n - i), factor, low, high);
+        vf_store_u8(q + i, vf_add(last, origin));
+        i += 16;
+    }
+    const int depth = dgm_gemm_i8_depth(n);
+    if (i < depth) memset(q + i, 128, (size_t)(depth - i));
+}
+
+// 2^s as the largest power that keeps range * 2^s, rounded, within limit. range is finite and at
+// least 1e-30, so that s lies in [-127 .. 115] and both 2^s and 2^-s are floats.
+static inline float quantize_power(float range, int limit)
+{
+    int s = ilogbf((float)limit) - ilogbf(range) + 1;
+    while (ldexpf(range, s) > (float)limit + 0.5f || rintf(ldexpf(range, s)) > (float)limit) s--;
+    return ldexpf(1.0f, s);
+}
+
+static void QUANTIZE_I16(int16_t *q, float *scale, const float *x, int n, int limit)
+{
+    const float range = quantize_range(x, n);
+    float power = 1.0f;
+    *scale = 1.0f;
+    if (range > 3.4028234e38f) {
+        power = 0.0f;
+        *scale = INFINITY;
+    } else if (range >= 1e-30f) {
+        power = quantize_power(range, limit);
+        *scale = 1.0f / power;
+    } else {
+        power = 0.0f;
+    }
+    const vf factor = vf_set(power), low = vf_set(-(float)limit), high = vf_set((float)limit);
+    int i = 0;
+    for (; n - i >= 16; i += 16)
+        vf_store_i16(q + i, quantize_round(vf_load(x + i), factor, low, high));
+    if (i < n) {
+        vf_store_i16(q + i, quantize_round(vf_load_n(x + i, n - i), factor, low, high));
+        i += 16;
+    }
+    const int depth = dgm_gemm_i16_depth(n);
+    if (i < depth) memset(q + i, 0, (size_t)(depth - i) * sizeof *q);
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// AVX-512: quantisation of activations. The text is kernel/quantize_tmpl.h.
+#include "kernel/kernels_int.h"
+#include "kernel/x86/vec_avx512.h"
+
+#define QUANTIZE_I8 quantize_i8_avx512
+#define QUANTIZE_I16 quantize_i16_avx512
+#include "kernel/quantize_tmpl.h"
+
+void dgm_quantize_init_avx512(dgm_kernels *k)
+{
+    k->quantize_name = "quantize_avx512";
+    k->quantize_i8 = quantize_i8_avx512;
+    k->quantize_i16 = quantize_i16_avx512;
+}
