@@ -30,4 +30,10 @@ struct dgm_vocabsel {
 // The whole vocabulary, always.
 void dgm_vocabsel_all(dgm_vocabsel *v);
 
+// The shortlist of a model file (docs/FORMAT.md, section 2.6), which must outlive v. places: how
+// many sentences at once; max_source: longest source in tokens, frame included. Allocates here and
+// never again; ops->close frees. DGM_ERR_UNSUPPORTED when the file has no shortlist.
+dgm_status dgm_vocabsel_lexical_open(dgm_vocabsel *v, const dgm_gguf *file, int places,
+                                     int max_source, dgm_error *err);
+
 #endif

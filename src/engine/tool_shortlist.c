@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: MIT
+// `dragoman shortlist` behind its command line: makes the candidate list of a model from a parallel
+// text or a lexical table, takes and gives Marian's files, and measures a list on a text.
+#include <string.h>
+
+#include "base/mapfile.h"
+#include "base/mem.h"
+#include "base/textfile.h"
+#include "engine/align_job.h"
+#include "engine/engine_int.h"
+#include "format/modelfile.h"
+#include "format/shortlist.h"
+#include "vocabsel/vocabsel.h"
+
+void dgm_shortlist_default(dgm_shortlist_options *o)
+{
+    *o = (dgm_shortlist_options){.best = 20, .threshold = 0.001, .frequent = 100};
+}
+
+// The model, and a lexical table whose words have ids in it.
+typedef struct work {
+    const dgm_shortlist_options *o;
+    dgm_gguf *file;
+    dgm_vocab *vocab[2]; // [1] NULL: shared
+    dgm_vocab_spec spec[2];
+    dgm_lexicon *lex;
+    int32_t *row_of;    // [source vocabulary] row of the table, -1: none
+    int32_t *target_id; // [table's targets] -1: none
+    dgm_shortlist *list;
+    dgm_shortlist_report report;
+} work;
+
+static const dgm_vocab *target_vocab(const work *w)
+{
+    return w->vocab[1] ? w->vocab[1] : w->vocab[0];
+}
+
+static void close_work(work *w)
+{
+    dgm_lexicon_close(&w->lex);
+    dgm_free(w->row_of);
+    dgm_free(w->target_id);
+    dgm_shortlist_close(&w->list);
+    dgm_vocab_close(&w->vocab[0]);
+    dgm_vocab_close(&w->vocab[1]);
+    dgm_gguf_close(&w->file);
+}
+
+static dgm_status open_model(work *w, const char *path, dgm_error *err)
+{
+    DGM_TRY(dgm_modelfile_open(&w->file, path, err));
+    bool shared = false;
+    dgm_status st = DGM_OK;
+    for (int side = 0; st == DGM_OK && side < 2; side++)
+        st = dgm_modelfile_vocab(w->file, (dgm_side)side, &w->spec[side], err);
+    if (st == DGM_OK) st = dgm_vocabulary_load(w->file, DGM_SOURCE, &w->vocab[0], NULL, err);
+    if (st == DGM_OK) st = dgm_vocabulary_load(w->file, DGM_TARGET, &w->vocab[1], &shared, err);
+    if (st != DGM_OK) dgm_error_prefix(err, "'%s'", path);
+    return st;
+}
+
+// ---- the table --------------------------------------------------------------------------------
+
+static dgm_status make_maps(work *w, dgm_error *err)
+{
+    size_t sources = (size_t)w->spec[0].size;
+    w->row_of = dgm_malloc(sources * sizeof *w->row_of);
+    w->target_id = dgm_malloc((size_t)w->lex->targets * sizeof *w->target_id);
+    if (!w->row_of || !w->target_id) return dgm_no_memory(err);
+    for (size_t i = 0; i < sources; i++) w->row_of[i] = -1;
+    return DGM_OK;
+}
+
+static dgm_status table_from_file(work *w, dgm_error *err)
+{
+    DGM_TRY(dgm_lexicon_read(&w->lex, w->o->lexicon, err));
+    DGM_TRY(make_maps(w, err));
+    for (uint32_t t = 0; t < w->lex->targets; t++)
+        w->target_id[t] = dgm_vocab_id(target_vocab(w), dgm_words_spell(&w->lex->target, t));
+    for (uint32_t s = 0; s < w->lex->sources; s++) {
+        int32_t id = dgm_vocab_id(w->vocab[0], dgm_words_spell(&w->lex->source, s));
+        if (id >= 0) w->row_of[id] = (int32_t)s;
+        for (uint64_t k = w->lex->at[s]; k < w->lex->at[s + 1]; k++)
+            w->report.unknown += id < 0 || w->target_id[w->lex->entry[k].target] < 0;
+    }
+    DGM_FAIL_IF(w->lex->at[w->lex->sources] <= w->report.unknown, err, DGM_ERR_TEXT,
+                "'%s' has no pair of tokens that the model knows", w->o->lexicon);
+    return DGM_OK;
+}
+
+// The most frequent target tokens of the text, not yet sorted.
+static void take_frequent(const work *w, const dgm_bitext *b, int32_t *frequent, int *count)
+{
+    for (uint32_t t = 0; t < b->side[1].types && *count < w->o->frequent; t++) {
+        int32_t id = (int32_t)dgm_bitext_name(b, 1, t);
+        if (!dgm_vocab_is_control(target_vocab(w), id)) frequent[(*count)++] = id;
+    }
+}
+
+static dgm_status table_from_text(work *w, const char *model, int32_t *frequent, int *count,
+                                  dgm_error *err)
+{
+    dgm_align_options a;
+    dgm_align_default(&a);
+    if (w->o->align) a = *w->o->align;
+    a.subwords = model;
+    a.lex_s2t = a.lex_t2s = a.gold = NULL;
+    a.progress = w->o->progress;
+    dgm_align_job job;
+    DGM_TRY(dgm_align_job_run(&job, w->o->source, w->o->target, &a, err));
+    const dgm_bitext *b = job.b;
+    dgm_link_counts counts = {.sources = b->side[0].types, .targets = b->side[1].types};
+    dgm_links links = dgm_align_job_links(&job);
+    dgm_status st = dgm_links_write(&links, job.pool, NULL, NULL, &counts, err);
+    if (st == DGM_OK) st = dgm_lexicon_count(&w->lex, &counts, false, err);
+    dgm_link_counts_free(&counts);
+    if (st == DGM_OK) st = make_maps(w, err);
+    if (st == DGM_OK) {
+        for (uint32_t s = 0; s < b->side[0].types; s++)
+            w->row_of[dgm_bitext_name(b, 0, s)] = (int32_t)s;
+        for (uint32_t t = 0; t < b->side[1].types; t++)
+            w->target_id[t] = (int32_t)dgm_bitext_name(b, 1, t);
+        take_frequent(w, b, frequent, count);
+    }
+    dgm_align_job_close(&job);
+    return st;
+}
+
+// ---- the list ---------------------------------------------------------------------------------
+
+static void sort_ids(int32_t *ids, int count)
+{
+    for (int i = 1; i < count; i++) {
+        int32_t id = ids[i];
+        int k = i;
+        for (; k > 0 && ids[k - 1] > id; k--) ids[k] = ids[k - 1];
+        ids[k] = id;
+    }
+}
+
+// The best entries of a table row, most probable first; kept [best] are positions in lex->entry.
+static int best_entries(const work *w, int32_t row, uint64_t *kept)
+{
+    int n = 0;
+    if (row < 0) return 0;
+    for (uint64_t k = w->lex->at[row]; k < w->lex->at[row + 1] && n < w->o->best; k++) {
+        const dgm_lexicon_entry *e = &w->lex->entry[k];
+        if ((double)e->prob < w->o->threshold) break;
+        if (e->target == w->lex->targets) continue; // NULL
+        int32_t id = w->target_id[e->target];
+        if (id >= 0 && !dgm_vocab_is_control(target_vocab(w), id)) kept[n++] = k;
+    }
+    return n;
+}
+
+static dgm_status list_from_table(work *w, const int32_t *frequent, int count, dgm_error *err)
+{
+    uint64_t kept[DGM_SHORTLIST_BEST_MAX], entries = 0;
+    for (int s = 0; s < w->spec[0].size; s++)
+        entries += (uint64_t)best_entries(w, w->row_of[s], kept);
+    DGM_TRY(dgm_shortlist_open(&w->list, w->spec[0].size, w->spec[1].size, entries, count, err));
+    dgm_shortlist *l = w->list;
+    for (int s = 0; s < l->sources; s++) {
+        int n = best_entries(w, w->row_of[s], kept);
+        int32_t *ids = l->ids + l->at[s];
+        for (int k = 0; k < n; k++) ids[k] = w->target_id[w->lex->entry[kept[k]].target];
+        sort_ids(ids, n);
+        l->at[s + 1] = l->at[s] + (uint64_t)n;
+    }
+    if (count) memcpy(l->frequent, frequent, (size_t)count * sizeof *frequent);
+    sort_ids(l->frequent, count);
+    l->frequent_count = count;
+    l->copy = w->spec[1].shared;
+    return DGM_OK;
+}
+
+static dgm_status list_from_binary(work *w, dgm_error *err)
+{
+    dgm_mapfile f = {0};
+    DGM_TRY(dgm_mapfile_open(&f, w->o->binary, err));
+    dgm_status st = dgm_shortlist_marian_read(&w->list, f.data, f.size, w->spec[0].size,
+                                              w->spec[1].size, err);
+    dgm_mapfile_close(&f);
+    if (st != DGM_OK) dgm_error_prefix(err, "'%s'", w->o->binary);
+    else w->list->copy = w->spec[1].shared;
+    return st;
+}
+
+static dgm_status make_list(work *w, const char *model, dgm_error *err)
+{
+    const dgm_shortlist_options *o = w->o;
+    if (o->binary) return list_from_binary(w, err);
+    if (!o->lexicon && !o->source) return dgm_shortlist_load(&w->list, w->file, err);
+    int32_t *frequent = dgm_malloc((size_t)o->frequent * sizeof *frequent);
+    if (!frequent) return dgm_no_memory(err);
+    int count = 0;
+    dgm_status st = DGM_OK;
+    if (o->lexicon) {
+        st = table_from_file(w, err);
+        for (int32_t id = 0; id < w->spec[1].size && count < o->frequent; id++)
+            if (!dgm_vocab_is_control(target_vocab(w), id)) frequent[count++] = id;
+    } else {
+        st = table_from_text(w, model, frequent, &count, err);
+    }
+    if (st == DGM_OK) st = list_from_table(w, frequent, count, err);
+    dgm_free(frequent);
+    return st;
+}
+
+// ---- files ------------------------------------------------------------------------------------
+
+// Probability of an entry: the table's, or the same for all entries of a row where only the list
+// is known.
+static double probability(const work *w, int source, int32_t id, uint64_t row_size)
+{
+    if (!w->lex) return 1.0 / (double)row_size;
+    int32_t row = w->row_of[source];
+    for (uint64_t k = w->lex->at[row]; k < w->lex->at[row + 1]; k++) {
+        uint32_t t = w->lex->entry[k].target;
+        if (t < w->lex->targets && w->target_id[t] == id) return (double)w->lex->entry[k].prob;
+    }
+    return 0;
+}
+
+static dgm_status write_lexicon(const work *w, const char *path, dgm_error *err)
+{
+    dgm_textout *out = NULL;
+    DGM_TRY(dgm_textout_open(&out, path, err));
+    dgm_writer line = {0};
+    const dgm_shortlist *l = w->list;
+    for (int s = 0; s < l->sources; s++) {
+        dgm_text source = dgm_vocab_piece(w->vocab[0], s);
+        uint64_t n = l->at[s + 1] - l->at[s];
+        for (uint64_t k = l->at[s]; k < l->at[s + 1] && source.size; k++) {
+            dgm_text target = dgm_vocab_piece(target_vocab(w), l->ids[k]);
+            if (target.size == 0) continue;
+            line.size = 0;
+            dgm_write_bytes(&line, target.data, target.size);
+            dgm_write_u8(&line, ' ');
+            dgm_write_bytes(&line, source.data, source.size);
+            dgm_write_format(&line, " %.7g\n", probability(w, s, l->ids[k], n));
+            if (!line.failed) dgm_textout_write(out, line.data, line.size);
+        }
+    }
+    dgm_status st = line.failed ? dgm_no_memory(err) : dgm_textout_commit(&out, err);
+    dgm_textout_discard(&out);
+    dgm_writer_free(&line);
+    return st;
+}
+
+static dgm_status write_binary(const work *w, const char *path, dgm_error *err)
+{
+    dgm_writer out = {0};
+    dgm_status st = dgm_shortlist_marian_write(w->list, w->spec[0].eos, &out, err);
+    if (st == DGM_OK) st = dgm_file_write(path, out.data, out.size, err);
+    dgm_writer_free(&out);
+    return st;
+}
+
+static dgm_status write_model(work *w, const char *path, dgm_error *err)
+{
+    dgm_gguf_writer *out = NULL;
+    DGM_TRY(dgm_gguf_writer_open(&out, err));
+    dgm_gguf_set_copies(out, w->file);
+    dgm_shortlist_drop(out);
+    dgm_status st = w->list ? dgm_shortlist_store(w->list, w->file, out, err) : DGM_OK;
+    for (int i = 0; i < dgm_gguf_tensor_count(w->file); i++) {
+        const dgm_tensor *t = dgm_gguf_tensor(w->file, i);
+        if (st == DGM_OK && !t->data)
+            st = dgm_fail(err, DGM_ERR_UNSUPPORTED,
+                          "tensor '%s' has a type that this program cannot copy", t->name);
+        if (st == DGM_OK)
+            dgm_gguf_add_tensor(out, t->name, (dgm_tensor_type)t->type, t->n_dims, t->shape, t->data);
+    }
+    if (st == DGM_OK) st = dgm_gguf_write(out, path, err);
+    dgm_gguf_writer_close(&out);
+    return st;
+}
+
+static dgm_status check_options(const dgm_shortlist_options *o, const char *output, dgm_error *err)
+{
+    DGM_FAIL_IF(!o, err, DGM_ERR_ARGUMENT, "shortlist: options are missing");
+    int inputs = (o->source || o->target) + (o->lexicon != NULL) + (o->binary != NULL);
+    DGM_FAIL_IF(inputs > 1, err, DGM_ERR_ARGUMENT,
+                "a shortlist comes from a parallel text, a lexical table or a binary file, not from "
+                "several of them");
+    DGM_FAIL_IF((o->source != NULL) != (o->target != NULL), err, DGM_ERR_ARGUMENT,
+                "a parallel text has two files");
+    DGM_FAIL_IF(o->remove && (inputs || o->write_lexicon || o->write_binary), err,
+                DGM_ERR_ARGUMENT, "a shortlist cannot be removed and made or written at once");
+    DGM_FAIL_IF(!output && !o->write_lexicon && !o->write_binary, err, DGM_ERR_ARGUMENT,
+                "no output is named");
+    DGM_FAIL_IF(o->best < 1 || o->best > DGM_SHORTLIST_BEST_MAX, err, DGM_ERR_ARGUMENT,
+                "the number of translations per token must be between 1 and %d, not %d",
+                DGM_SHORTLIST_BEST_MAX, o->best);
+    DGM_FAIL_IF(o->frequent < 0 || o->frequent > 1000000, err, DGM_ERR_ARGUMENT,
+                "the number of frequent tokens must be between 0 and 1000000, not %d", o->frequent);
+    DGM_FAIL_IF(!(o->threshold >= 0 && o->threshold <= 1), err, DGM_ERR_ARGUMENT,
+                "the threshold must be between 0 and 1, not %g", o->threshold);
+    return DGM_OK;
+}
+
+static dgm_status make_and_write(work *w, const char *model, const char *output, dgm_error *err)
+{
+    const dgm_shortlist_options *o = w->o;
+    DGM_TRY(open_model(w, model, err));
+    if (!o->remove) DGM_TRY(make_list(w, model, err));
+    if (w->list) {
+        for (int s = 0; s < w->list->sources; s++)
+            w->report.sources += w->list->at[s + 1] > w->list->at[s];
+        w->report.entries = w->list->at[w->list->sources];
+        w->report.frequent = (uint64_t)w->list->frequent_count;
+    }
+    if (o->write_lexicon) DGM_TRY(write_lexicon(w, o->write_lexicon, err));
+    if (o->write_binary) DGM_TRY(write_binary(w, o->write_binary, err));
+    if (!output) return DGM_OK;
+    DGM_TRY(write_model(w, output, err));
+    dgm_gguf *written = NULL;
+    DGM_TRY(dgm_gguf_open(&written, output, err));
+    const uint8_t *data;
+    size_t size = 0;
+    dgm_status st =
+        dgm_gguf_get_bytes(written, "dragoman.shortlist.data", DGM_OPTIONAL, &data, &size, err);
+    w->report.bytes = size + 4 * w->report.frequent;
+    dgm_gguf_close(&written);
+    return st;
+}
+
+dgm_status dgm_shortlist_make(const char *model, const char *output,
+                              const dgm_shortlist_options *options, dgm_shortlist_report *report,
+                              dgm_error *err)
+{
+    DGM_TRY(check_options(options, output, err));
+    work w = {.o = options};
+    dgm_status st = make_and_write(&w, model, output, err);
+    if (st == DGM_OK && report) *report = w.report;
+    close_work(&w);
+    return st;
+}
+
+// ---- measuring --------------------------------------------------------------------------------
+
+enum { MEASURE_TOKENS = 4096 }; // longest line
+
+typedef struct gauge {
+    work w;
+    dgm_vocabsel select;
+    dgm_tokens source, target;
+    int32_t framed[MEASURE_TOKENS];
+    uint64_t candidates;
+    dgm_shortlist_measure m;
+} gauge;
+
+// The source as the encoder reads it: prefix, text, end symbol.
+static dgm_status frame(gauge *x, int *count, dgm_error *err)
+{
+    const dgm_vocab_spec *s = &x->w.spec[0];
+    size_t n = s->prefix_count + x->source.count + 1;
+    DGM_FAIL_IF(n > MEASURE_TOKENS, err, DGM_ERR_TEXT, "line is longer than %d tokens",
+                MEASURE_TOKENS);
+    n = 0;
+    for (size_t i = 0; i < s->prefix_count; i++) x->framed[n++] = s->prefix[i];
+    for (size_t i = 0; i < x->source.count; i++) x->framed[n++] = x->source.ids[i];
+    if (s->append_eos && s->eos >= 0) x->framed[n++] = s->eos;
+    *count = (int)n;
+    return DGM_OK;
+}
+
+static bool contains(const dgm_candidates *c, int32_t id)
+{
+    int lo = 0, hi = c->count;
+    while (lo < hi) {
+        int mid = lo + (hi - lo) / 2;
+        if (c->ids[mid] < id) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo < c->count && c->ids[lo] == id;
+}
+
+static dgm_status gauge_line(gauge *x, dgm_text source, const dgm_text *target, dgm_error *err)
+{
+    int count = 0;
+    DGM_TRY(dgm_vocab_encode(x->w.vocab[0], source, &x->source, err));
+    DGM_TRY(frame(x, &count, err));
+    DGM_TRY(x->select.ops->admit(&x->select, 0, x->framed, count, err));
+    const dgm_candidates *c = x->select.ops->select(&x->select, 0, (dgm_mat){0});
+    x->m.lines++;
+    x->m.source_tokens += x->source.count;
+    x->candidates += (uint64_t)c->count;
+    if ((uint64_t)c->count > x->m.most) x->m.most = (uint64_t)c->count;
+    if (target) {
+        DGM_TRY(dgm_vocab_encode(target_vocab(&x->w), *target, &x->target, err));
+        uint64_t found = 0;
+        for (size_t i = 0; i < x->target.count; i++) found += contains(c, x->target.ids[i]);
+        x->m.target_tokens += x->target.count;
+        x->m.recall += (double)found;
+        x->m.whole += found == x->target.count;
+    }
+    x->select.ops->leave(&x->select, 0);
+    return DGM_OK;
+}
+
+static dgm_status gauge_files(gauge *x, dgm_textin *source, dgm_textin *target, dgm_error *err)
+{
+    for (;;) {
+        dgm_text s, t;
+        bool more = false, other = false;
+        DGM_TRY(dgm_textin_next(source, &s.data, &s.size, &more, err));
+        if (target) {
+            DGM_TRY(dgm_textin_next(target, &t.data, &t.size, &other, err));
+            DGM_FAIL_IF(more != other, err, DGM_ERR_TEXT, "'%s' and '%s' differ in length",
+                        dgm_textin_path(source), dgm_textin_path(target));
+        }
+        if (!more) return DGM_OK;
+        dgm_status st = gauge_line(x, s, target ? &t : NULL, err);
+        if (st != DGM_OK) {
+            dgm_error_prefix(err, "%s:%llu", dgm_textin_path(source),
+                             (unsigned long long)dgm_textin_line(source));
+            return st;
+        }
+    }
+}
+
+dgm_status dgm_shortlist_test(const char *model, const char *source, const char *target,
+                              dgm_shortlist_measure *measure, dgm_error *err)
+{
+    gauge *x = dgm_calloc(1, sizeof *x);
+    if (!x) return dgm_no_memory(err);
+    dgm_textin *in[2] = {NULL, NULL};
+    dgm_status st = open_model(&x->w, model, err);
+    if (st == DGM_OK) {
+        st = dgm_vocabsel_lexical_open(&x->select, x->w.file, 1, MEASURE_TOKENS, err);
+        if (st != DGM_OK) dgm_error_prefix(err, "'%s'", model);
+    }
+    if (st == DGM_OK) st = dgm_textin_open(&in[0], source, err);
+    if (st == DGM_OK && target) st = dgm_textin_open(&in[1], target, err);
+    if (st == DGM_OK) st = gauge_files(x, in[0], in[1], err);
+    if (st == DGM_OK) {
+        if (x->m.lines) x->m.mean = (double)x->candidates / (double)x->m.lines;
+        if (x->m.target_tokens) x->m.recall /= (double)x->m.target_tokens;
+        *measure = x->m;
+    }
+    dgm_textin_close(&in[0]);
+    dgm_textin_close(&in[1]);
+    if (x->select.ops) x->select.ops->close(&x->select);
+    dgm_tokens_free(&x->source);
+    dgm_tokens_free(&x->target);
+    close_work(&x->w);
+    dgm_free(x);
+    return st;
+}

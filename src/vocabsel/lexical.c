@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+// Candidates from a lexical shortlist: for a sentence the union of the lists of its source tokens,
+// the always allowed tokens, EOS and UNK, and with a shared vocabulary the source tokens themselves
+// (names and numbers are copied). One list per sentence, so that a translation does not depend on
+// its neighbours; found once, when the sentence enters.
+//
+// The union is a set of bits over the target vocabulary, read off in ascending order. The bits of
+// what is always allowed are prepared once. All memory is taken when the selection is opened.
+#include <string.h>
+
+#include "base/mem.h"
+#include "format/modelfile.h"
+#include "format/shortlist.h"
+#include "vocabsel/vocabsel.h"
+
+typedef struct lexical {
+    dgm_shortlist_view list;
+    uint64_t *always, *bits, *never; // [words]
+    size_t words;
+    int32_t *row;               // [longest]
+    dgm_candidates *candidates; // [places]
+    int32_t *ids;               // [places, room]
+    int places, room, max_source;
+} lexical;
+
+static void set_bit(uint64_t *bits, int32_t id)
+{
+    bits[id >> 6] |= (uint64_t)1 << (id & 63);
+}
+
+static int lowest_bit(uint64_t v)
+{
+    return __builtin_ctzll(v);
+}
+
+static dgm_status admit(dgm_vocabsel *v, int place, const int32_t *source, int count,
+                        dgm_error *err)
+{
+    lexical *x = v->data;
+    DGM_FAIL_IF(place < 0 || place >= x->places || count < 0 || count > x->max_source, err,
+                DGM_ERR_ARGUMENT, "shortlist: place %d or source length %d is out of range", place,
+                count);
+    memcpy(x->bits, x->always, x->words * sizeof *x->bits);
+    for (int i = 0; i < count; i++) {
+        DGM_FAIL_IF(source[i] < 0 || source[i] >= x->list.sources, err, DGM_ERR_ARGUMENT,
+                    "shortlist: source token %d is not in the vocabulary", (int)source[i]);
+        int n = dgm_shortlist_view_row(&x->list, source[i], x->row);
+        for (int k = 0; k < n; k++) set_bit(x->bits, x->row[k]);
+        if (x->list.copy) set_bit(x->bits, source[i]);
+    }
+    int32_t *ids = x->ids + (size_t)place * (size_t)x->room;
+    int n = 0;
+    for (size_t w = 0; w < x->words; w++)
+        for (uint64_t left = x->bits[w] & ~x->never[w]; left; left &= left - 1)
+            ids[n++] = (int32_t)(w * 64) + lowest_bit(left);
+    x->candidates[place] = (dgm_candidates){ids, n};
+    return DGM_OK;
+}
+
+static const dgm_candidates *select_lexical(dgm_vocabsel *v, int place, dgm_mat hidden)
+{
+    (void)hidden;
+    const lexical *x = v->data;
+    return &x->candidates[place];
+}
+
+static void leave(dgm_vocabsel *v, int place)
+{
+    lexical *x = v->data;
+    x->candidates[place] = (dgm_candidates){NULL, 0};
+}
+
+static void close_lexical(dgm_vocabsel *v)
+{
+    lexical *x = v->data;
+    if (!x) return;
+    dgm_shortlist_view_close(&x->list);
+    dgm_free(x->always);
+    dgm_free(x->bits);
+    dgm_free(x->never);
+    dgm_free(x->row);
+    dgm_free(x->candidates);
+    dgm_free(x->ids);
+    dgm_free(x);
+    v->data = NULL;
+}
+
+static const dgm_vocabsel_ops ops = {.name = "lexical",
+                                     .admit = admit,
+                                     .select = select_lexical,
+                                     .leave = leave,
+                                     .close = close_lexical};
+
+static dgm_status prepare(lexical *x, const dgm_gguf *file, dgm_error *err)
+{
+    DGM_TRY(dgm_shortlist_view_open(&x->list, file, err));
+    dgm_vocab_spec target = {0};
+    DGM_TRY(dgm_modelfile_vocab(file, DGM_TARGET, &target, err));
+    const dgm_shortlist_view *list = &x->list;
+    x->words = ((size_t)list->targets + 63) / 64;
+    // The longest union there can be; never more than the vocabulary.
+    uint64_t room = (uint64_t)x->max_source * (uint64_t)(list->longest + 1) +
+                    (uint64_t)list->frequent_count + 2;
+    x->room = room < (uint64_t)list->targets ? (int)room : list->targets;
+    x->always = dgm_calloc(x->words, sizeof *x->always);
+    x->never = dgm_calloc(x->words, sizeof *x->never);
+    x->bits = dgm_malloc(x->words * sizeof *x->bits);
+    x->row = dgm_malloc((size_t)list->longest * sizeof *x->row);
+    x->candidates = dgm_calloc((size_t)x->places, sizeof *x->candidates);
+    x->ids = dgm_malloc((size_t)x->places * (size_t)x->room * sizeof *x->ids);
+    if (!x->always || !x->never || !x->bits || !x->row || !x->candidates || !x->ids)
+        return dgm_no_memory(err);
+    for (int i = 0; i < list->frequent_count; i++) set_bit(x->always, list->frequent[i]);
+    if (target.unk >= 0) set_bit(x->always, target.unk);
+    if (target.eos >= 0) set_bit(x->always, target.eos);
+    for (size_t i = 0; i < target.never_count; i++)
+        if (target.never[i] != target.eos) set_bit(x->never, target.never[i]);
+    return DGM_OK;
+}
+
+dgm_status dgm_vocabsel_lexical_open(dgm_vocabsel *v, const dgm_gguf *file, int places,
+                                     int max_source, dgm_error *err)
+{
+    *v = (dgm_vocabsel){.ops = &ops, .data = NULL};
+    DGM_FAIL_IF(places < 1 || max_source < 1, err, DGM_ERR_ARGUMENT,
+                "shortlist: %d places of %d tokens", places, max_source);
+    DGM_FAIL_IF(!dgm_shortlist_present(file), err, DGM_ERR_UNSUPPORTED,
+                "the model has no shortlist (make one with 'dragoman shortlist')");
+    lexical *x = dgm_calloc(1, sizeof *x);
+    if (!x) return dgm_no_memory(err);
+    v->data = x;
+    x->places = places;
+    x->max_source = max_source;
+    dgm_status st = prepare(x, file, err);
+    if (st != DGM_OK) close_lexical(v);
+    return st;
+}
