@@ -73,6 +73,12 @@ void dgm_textin_close(dgm_textin **in)
     *in = NULL;
 }
 
+static dgm_status too_long(const dgm_textin *in, dgm_error *err)
+{
+    return dgm_fail(err, DGM_ERR_TEXT, "%s:%llu: line is longer than %zu MiB", in->path,
+                    (unsigned long long)in->line + 1, DGM_TEXTFILE_LINE_MAX >> 20);
+}
+
 // More bytes behind `end`; sets eof.
 static dgm_status refill(dgm_textin *in, dgm_error *err)
 {
@@ -81,12 +87,8 @@ static dgm_status refill(dgm_textin *in, dgm_error *err)
         in->end -= in->begin;
         in->begin = 0;
     }
-    if (in->end == in->cap) {
-        DGM_FAIL_IF(in->cap > DGM_TEXTFILE_LINE_MAX, err, DGM_ERR_TEXT,
-                    "%s:%llu: line is longer than %zu MiB", in->path,
-                    (unsigned long long)in->line + 1, DGM_TEXTFILE_LINE_MAX >> 20);
-        DGM_TRY(dgm_grow(&in->buffer, &in->cap, in->cap + 1, 1, err));
-    }
+    if (in->end > DGM_TEXTFILE_LINE_MAX) return too_long(in, err);
+    if (in->end == in->cap) DGM_TRY(dgm_grow(&in->buffer, &in->cap, in->cap + 1, 1, err));
     size_t room = in->cap - in->end;
     int n = gzread(in->file, in->buffer + in->end, (unsigned)(room < (1u << 30) ? room : 1u << 30));
     int code = Z_OK;
@@ -118,6 +120,7 @@ dgm_status dgm_textin_next(dgm_textin *in, const char **line, size_t *size, bool
         }
         if (!stop && have == 0) return DGM_OK;
         size_t n = stop ? (size_t)(stop - from) : have;
+        if (n > DGM_TEXTFILE_LINE_MAX) return too_long(in, err);
         in->begin += n + (stop ? 1 : 0);
         in->line++;
         *line = from;
