@@ -11,9 +11,11 @@
 // (8 = 4 + 4, not 6 + 2). Up to three rows the product is bound by reading W; then one tile covers
 // 4 or 2 panels, which keeps more lines in flight.
 //
-// Prefetch: measured on Zen 4, software prefetch inside a panel costs 10 to 25 % in L2 and L3 (the
-// hardware's own is better, and the slots are needed), so there is none. Only where there are
-// several row tiles the next panel is fetched into L2 meanwhile: +15 % for 8 rows from memory.
+// Prefetch, measured on Zen 4: fetching every line in software costs 10 to 25 % in L2 and L3, where
+// the hardware's own is better. Every second line, 16 KiB ahead, leads the hardware over the end
+// of its 4 KiB pages: +10 to 25 % for one or two rows from memory, -10 % from L3, a loss for more
+// rows; so it is done for up to three rows of a large matrix. Where there are several row tiles the
+// next panel is fetched into L2 meanwhile: +35 % for 8 rows from memory.
 #include <immintrin.h>
 
 #include "kernel/kernels_int.h"
@@ -25,14 +27,22 @@ enum {
     VECTORS = WIDTH / 16,
     ROWS = 6,      // of a tile
     PANELS = 4,    // of a tile, at most
-    LINE = 16      // floats
+    LINE = 16,     // floats
+    REACH = 64,    // elements of k that are fetched ahead
+    LARGE = 8 << 20 // bytes of a matrix from which on that pays
 };
 
-// Rows r.., columns j..: rows x (panels * 64) sums. `lines` lines of `ahead` are fetched into L2
-// for each element of k.
+// How a tile prefetches.
+typedef enum fetch {
+    FETCH_NONE,
+    FETCH_SAME, // its own panels, REACH ahead
+    FETCH_NEXT  // two lines of `ahead` for each element of k
+} fetch;
+
+// Rows r.., columns j..: rows x (panels * 64) sums.
 static inline __attribute__((always_inline)) void tile(const dgm_gemm_f32_args *g, int r, int j,
                                                        const int rows, const int panels,
-                                                       const float *ahead, const int lines)
+                                                       const fetch how, const float *ahead)
 {
     const size_t lda = (size_t)g->lda, next = (size_t)g->k * WIDTH;
     const float *a = g->a + (size_t)r * lda, *w = gemm_panel(g, j);
@@ -40,9 +50,17 @@ static inline __attribute__((always_inline)) void tile(const dgm_gemm_f32_args *
     for (int i = 0; i < rows; i++)
         for (int t = 0; t < panels * VECTORS; t++) s[i][t] = _mm512_setzero_ps();
     for (int x = 0; x < g->k; x++, a++, w += WIDTH) {
-        for (int t = 0; t < lines; t++, ahead += LINE)
+        if (how == FETCH_NEXT) {
             _mm_prefetch((const char *)ahead, _MM_HINT_T1);
+            _mm_prefetch((const char *)(ahead + LINE), _MM_HINT_T1);
+            ahead += 2 * LINE;
+        }
         for (int p = 0; p < panels; p++) {
+            if (how == FETCH_SAME) {
+                const float *far = w + (size_t)p * next + REACH * WIDTH;
+                _mm_prefetch((const char *)far, _MM_HINT_T1);
+                _mm_prefetch((const char *)(far + 2 * LINE), _MM_HINT_T1);
+            }
             __m512 b[VECTORS];
             for (int t = 0; t < VECTORS; t++)
                 b[t] = _mm512_load_ps(w + (size_t)p * next + 16 * t);
@@ -66,31 +84,48 @@ static inline __attribute__((always_inline)) void tile(const dgm_gemm_f32_args *
     gemm_finish(g, sums, r, rows, j, panels * WIDTH);
 }
 
-// One, two or three rows: as many panels at once as registers and the matrix allow.
-static void few_rows(const dgm_gemm_f32_args *g)
+// One tile of rows: several panels at once as far as registers and the matrix allow.
+static inline __attribute__((always_inline)) void one_tile(const dgm_gemm_f32_args *g,
+                                                           const int rows, const int panels,
+                                                           const fetch how)
 {
     int j = g->n_begin;
-    const int end = g->n_end;
-    if (g->m == 1) {
-        for (; end - j > 3 * WIDTH; j += 4 * WIDTH) tile(g, 0, j, 1, 4, NULL, 0);
-        for (; j < end; j += WIDTH) tile(g, 0, j, 1, 1, NULL, 0);
-    } else if (g->m == 2) {
-        for (; end - j > WIDTH; j += 2 * WIDTH) tile(g, 0, j, 2, 2, NULL, 0);
-        for (; j < end; j += WIDTH) tile(g, 0, j, 2, 1, NULL, 0);
-    } else {
-        for (; end - j > WIDTH; j += 2 * WIDTH) tile(g, 0, j, 3, 2, NULL, 0);
-        for (; j < end; j += WIDTH) tile(g, 0, j, 3, 1, NULL, 0);
+    for (; g->n_end - j > (panels - 1) * WIDTH; j += panels * WIDTH)
+        tile(g, 0, j, rows, panels, how, NULL);
+    if (panels > 1)
+        for (; j < g->n_end; j += WIDTH) tile(g, 0, j, rows, 1, how, NULL);
+}
+
+static void few_rows(const dgm_gemm_f32_args *g)
+{
+    const bool large = (size_t)g->n * (size_t)g->k * sizeof(float) >= LARGE;
+    switch (g->m) {
+    case 1:
+        if (large) one_tile(g, 1, 2, FETCH_SAME);
+        else one_tile(g, 1, 4, FETCH_NONE);
+        return;
+    case 2:
+        if (large) one_tile(g, 2, 2, FETCH_SAME);
+        else one_tile(g, 2, 2, FETCH_NONE);
+        return;
+    case 3:
+        if (large) one_tile(g, 3, 2, FETCH_SAME);
+        else one_tile(g, 3, 2, FETCH_NONE);
+        return;
+    case 4: one_tile(g, 4, 1, FETCH_NONE); return;
+    case 5: one_tile(g, 5, 1, FETCH_NONE); return;
+    default: one_tile(g, 6, 1, FETCH_NONE); return;
     }
 }
 
 static inline __attribute__((always_inline)) void
-tile_rows(const dgm_gemm_f32_args *g, int r, int j, int rows, const float *ahead, const int lines)
+tile_rows(const dgm_gemm_f32_args *g, int r, int j, int rows, const fetch how, const float *ahead)
 {
     switch (rows) {
-    case 3: tile(g, r, j, 3, 1, ahead, lines); break;
-    case 4: tile(g, r, j, 4, 1, ahead, lines); break;
-    case 5: tile(g, r, j, 5, 1, ahead, lines); break;
-    default: tile(g, r, j, 6, 1, ahead, lines); break;
+    case 3: tile(g, r, j, 3, 1, how, ahead); break;
+    case 4: tile(g, r, j, 4, 1, how, ahead); break;
+    case 5: tile(g, r, j, 5, 1, how, ahead); break;
+    default: tile(g, r, j, 6, 1, how, ahead); break;
     }
 }
 
@@ -107,7 +142,7 @@ static void gemm_f32_pack_avx512(void *packed, const float *w, int n, int k, int
 static void gemm_f32_run_avx512(const dgm_gemm_f32_args *g)
 {
     if (g->m <= 0) return;
-    if (g->m <= 3) {
+    if (g->m <= ROWS) {
         few_rows(g);
         return;
     }
@@ -116,16 +151,16 @@ static void gemm_f32_run_avx512(const dgm_gemm_f32_args *g)
     const int limit = g->n_end - g->n_begin > WIDTH ? g->n : g->n_end;
     for (int j = g->n_begin; j < g->n_end; j += WIDTH) {
         // The lines of the next panel, 4 for each element of k, are shared out over the tiles.
-        const bool more = tiles > 1 && limit - j > WIDTH;
+        const bool more = limit - j > WIDTH;
         const float *ahead = gemm_panel(g, j) + (size_t)g->k * WIDTH;
         const float *const stop = ahead + (size_t)g->k * WIDTH;
         for (int t = 0, r = 0; t < tiles; t++) {
             const int rows = (g->m - r + tiles - t - 1) / (tiles - t);
             if (more && ahead < stop) {
-                tile_rows(g, r, j, rows, ahead, 2);
+                tile_rows(g, r, j, rows, FETCH_NEXT, ahead);
                 ahead += (size_t)g->k * 2 * LINE;
             } else {
-                tile_rows(g, r, j, rows, NULL, 0);
+                tile_rows(g, r, j, rows, FETCH_NONE, NULL);
             }
             r += rows;
         }
