@@ -9,8 +9,10 @@
 // better layout counts. All contenders of a cell take turns, each turn long enough to be timed
 // (about 2 ms, same number of calls in every round); the ratio of a round is rival's time / our
 // time against the rival with the lowest median, the table shows its median and quartiles. Time is
-// CPU time of the thread, so that other programs on the machine disturb less. Every contender's
-// result is compared with a sum in double precision first.
+// CPU time of the thread, so that other programs on the machine disturb less. Matrices below
+// 8 MiB exist in several copies and each round uses the next one: where a copy happens to lie in
+// physical memory decides up to 10 % when the matrix is as large as L2. Every contender's result is
+// compared with a sum in double precision first.
 //
 // A further element type is one more row in `types` with its contenders.
 #define _GNU_SOURCE
@@ -27,16 +29,19 @@
 #include "base/clock.h"
 #include "kernel/kernels.h"
 
-enum { MAX_CONTENDERS = 6, MAX_ROUNDS = 101 };
+enum { MAX_CONTENDERS = 6, MAX_ROUNDS = 101, MAX_COPIES = 7 };
 
 typedef struct cell {
     int m, k, n;
     const dgm_kernels *kernels;
-    float *a;     // [m, k]
-    float *w;     // [n, k]
-    float *wt;    // [k, n]
-    float *c;     // [m, n]
-    void *packed; // W, packed by our kernels
+    float *a; // [m, k]
+    float *c; // [m, n]
+    int copies, copy; // how many there are, and the one in use
+    struct weights {
+        float *w;     // [n, k]
+        float *wt;    // [k, n]
+        void *packed; // W, packed by our kernels
+    } weights[MAX_COPIES];
 } cell;
 
 typedef struct contender {
@@ -46,7 +51,7 @@ typedef struct contender {
 
 typedef struct type {
     const char *name;
-    void (*prepare)(cell *c); // packs the weights
+    void (*prepare)(cell *c); // packs the copy in use
     contender list[MAX_CONTENDERS]; // the first one is ours
 } type;
 
@@ -54,37 +59,40 @@ typedef struct type {
 
 static void f32_prepare(cell *c)
 {
-    c->kernels->gemm_f32.pack(c->packed, c->w, c->n, c->k, c->k);
+    const struct weights *w = &c->weights[c->copy];
+    c->kernels->gemm_f32.pack(w->packed, w->w, c->n, c->k, c->k);
 }
 
 static void f32_ours(cell *c)
 {
-    const dgm_gemm_f32_args args = {.c = c->c, .a = c->a, .packed = c->packed, .m = c->m, .n = c->n,
-                                    .k = c->k, .n_begin = 0, .n_end = c->n, .lda = c->k,
+    const dgm_gemm_f32_args args = {.c = c->c, .a = c->a, .packed = c->weights[c->copy].packed,
+                                    .m = c->m, .n = c->n, .k = c->k, .n_begin = 0, .n_end = c->n, .lda = c->k,
                                     .ldc = c->n, .ldr = c->n, .act = DGM_ACT_NONE};
     c->kernels->gemm_f32.run(&args);
 }
 
 static void f32_openblas_nt(cell *c)
 {
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, c->m, c->n, c->k, 1.0f, c->a, c->k, c->w,
-                c->k, 0.0f, c->c, c->n);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, c->m, c->n, c->k, 1.0f, c->a, c->k,
+                c->weights[c->copy].w, c->k, 0.0f, c->c, c->n);
 }
 
 static void f32_openblas_nn(cell *c)
 {
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, c->m, c->n, c->k, 1.0f, c->a, c->k,
-                c->wt, c->n, 0.0f, c->c, c->n);
+                c->weights[c->copy].wt, c->n, 0.0f, c->c, c->n);
 }
 
 static void f32_onednn_nt(cell *c)
 {
-    dnnl_sgemm('N', 'T', c->m, c->n, c->k, 1.0f, c->a, c->k, c->w, c->k, 0.0f, c->c, c->n);
+    dnnl_sgemm('N', 'T', c->m, c->n, c->k, 1.0f, c->a, c->k, c->weights[c->copy].w, c->k,
+               0.0f, c->c, c->n);
 }
 
 static void f32_onednn_nn(cell *c)
 {
-    dnnl_sgemm('N', 'N', c->m, c->n, c->k, 1.0f, c->a, c->k, c->wt, c->n, 0.0f, c->c, c->n);
+    dnnl_sgemm('N', 'N', c->m, c->n, c->k, 1.0f, c->a, c->k, c->weights[c->copy].wt, c->n,
+               0.0f, c->c, c->n);
 }
 
 static const type types[] = {
@@ -160,7 +168,8 @@ static double worst_error(const cell *c)
         const size_t r = dgm_rng_below(&rng, (uint64_t)c->m), j = dgm_rng_below(&rng, (uint64_t)c->n);
         double sum = 0, size = 1e-30;
         for (size_t i = 0; i < (size_t)c->k; i++) {
-            const double p = (double)c->a[r * (size_t)c->k + i] * c->w[j * (size_t)c->k + i];
+            const double p = (double)c->a[r * (size_t)c->k + i] *
+                             c->weights[0].w[j * (size_t)c->k + i];
             sum += p;
             size += fabs(p);
         }
@@ -178,8 +187,10 @@ static void fill(cell *c)
     for (size_t j = 0; j < (size_t)c->n; j++)
         for (size_t i = 0; i < (size_t)c->k; i++) {
             const float x = (float)(dgm_rng_unit(&rng) - 0.5);
-            c->w[j * (size_t)c->k + i] = x;
-            c->wt[i * (size_t)c->n + j] = x;
+            for (int q = 0; q < c->copies; q++) {
+                c->weights[q].w[j * (size_t)c->k + i] = x;
+                c->weights[q].wt[i * (size_t)c->n + j] = x;
+            }
         }
 }
 
@@ -195,6 +206,7 @@ static void time_rounds(const type *t, cell *c, const options *o, int contenders
                         double times[MAX_CONTENDERS][MAX_ROUNDS])
 {
     int calls[MAX_CONTENDERS];
+    c->copy = 0;
     for (int i = 0; i < contenders; i++) {
         memset(c->c, 0xff, (size_t)c->m * (size_t)c->n * sizeof(float));
         t->list[i].run(c);
@@ -216,6 +228,7 @@ static void time_rounds(const type *t, cell *c, const options *o, int contenders
     for (int round = 0; round < o->rounds; round++)
         for (int s = 0; s < contenders; s++) {
             const int i = (s + round) % contenders;
+            c->copy = round % c->copies;
             t->list[i].run(c); // brings its own weights into the cache
             const double start = cpu_time();
             for (int j = 0; j < calls[i]; j++) t->list[i].run(c);
@@ -228,7 +241,7 @@ static result measure(const type *t, cell *c, const options *o)
     static double times[MAX_CONTENDERS][MAX_ROUNDS], scratch[MAX_ROUNDS];
     const int contenders = count_contenders(t);
     result r = {.rival = 1};
-    t->prepare(c);
+    for (c->copy = 0; c->copy < c->copies; c->copy++) t->prepare(c);
     time_rounds(t, c, o, contenders, times);
     double best = 1e9;
     for (int i = 0; i < contenders; i++) {
@@ -321,11 +334,12 @@ static double run_type(const type *t, const options *o, const dgm_kernels *k, FI
         snprintf(name, sizeof name, "%dx%d", c.k, c.n);
         if (o->kn && strcmp(o->kn, name) != 0) continue;
         const size_t weights = (size_t)c.k * (size_t)(c.n + DGM_GEMM_COLUMNS) * sizeof(float);
+        c.copies = weights < ((size_t)8 << 20) ? MAX_COPIES : 1;
         c.a = allocate((size_t)c.m * (size_t)c.k * sizeof(float));
-        c.w = allocate(weights);
-        c.wt = allocate(weights);
         c.c = allocate((size_t)c.m * (size_t)c.n * sizeof(float));
-        c.packed = allocate(weights);
+        for (int i = 0; i < c.copies; i++)
+            c.weights[i] = (struct weights){allocate(weights), allocate(weights),
+                                            allocate(weights)};
         fill(&c);
         for (size_t i = 0; i < sizeof sizes_m / sizeof sizes_m[0]; i++) {
             if (!wanted(o->m, sizes_m[i])) continue;
@@ -336,10 +350,12 @@ static double run_type(const type *t, const options *o, const dgm_kernels *k, FI
             if (r.ratio[1] < lowest) lowest = r.ratio[1];
         }
         free(c.a);
-        free(c.w);
-        free(c.wt);
         free(c.c);
-        free(c.packed);
+        for (int i = 0; i < c.copies; i++) {
+            free(c.weights[i].w);
+            free(c.weights[i].wt);
+            free(c.weights[i].packed);
+        }
     }
     return lowest;
 }
