@@ -47,7 +47,7 @@ BASE := status mem arena mapfile bytes threads clock sort json textfile
 KERNEL := cpu kernels ref/gemm_f32_c ref/gemm_i8_c ref/gemm_i16_c ref/quantize_c ref/rows_c ref/attend_c ref/gates_c ref/topk_c
 FORMAT := gguf_read gguf_get gguf_write quantize modelfile safetensors spm_list marian_config import import_huggingface shortlist shortlist_marian
 TEXT := unicode spm_check vocab abbrev tokenize detokenize sentences split bleu_tokenize metrics bootstrap
-BACKEND := cpu/weights_cpu cpu/ops_cpu cpu/rank_cpu
+BACKEND := cpu/weights_cpu cpu/products_cpu cpu/ops_cpu cpu/rank_cpu
 MODEL := model rows model_table transformer_load transformer rnn rnn_load rnn_encoder rnn_devlin rnn_conditional rnn_bahdanau
 VOCABSEL := all lexical
 PHRASE := bitext align align_em align_gamma align_tension symmetrize lexicon links
@@ -81,8 +81,11 @@ dragoman: $(BUILD)/dragoman
 	@ln -sf $< $@
 
 # ISA flags by file suffix; the detection file itself gets none.
+AVX512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c -mprefer-vector-width=512
 $(BUILD)/src/kernel/x86/%_avx2.o: ISA := -mavx2 -mfma -mf16c
-$(BUILD)/src/kernel/x86/%_avx512.o: ISA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c -mprefer-vector-width=512
+$(BUILD)/src/kernel/x86/%_avx512.o: ISA := $(AVX512)
+$(BUILD)/src/kernel/x86/%_vnni.o: ISA := $(AVX512) -mavx512vnni
+$(BUILD)/src/kernel/x86/%_amx.o: ISA := $(AVX512) -mavx512vnni -mamx-tile -mamx-int8
 $(BUILD)/src/kernel/%.o: OPT := $(if $(ASAN)$(TSAN),-O1,-O3)
 
 $(BUILD)/src/%.o: src/%.c | bootstrap-stamp

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Private to backend/cpu: the structures behind the opaque types of backend.h.
+// Private to backend/cpu: the structures behind the opaque types of backend.h, and products in
+// every precision behind one pair of functions.
 #ifndef DGM_BACKEND_CPU_CPU_INT_H
 #define DGM_BACKEND_CPU_CPU_INT_H
 
@@ -12,10 +13,14 @@ struct dgm_backend {
 };
 
 struct dgm_linear {
+    dgm_precision precision;
     int rows, cols; // [rows, cols] = [out, in]
     void *packed;
     size_t packed_bytes;
-    float *bias; // [rows] or NULL
+    float *bias;     // [rows] or NULL
+    float *scales;   // i8: [rows]
+    float scale;     // i16: of the whole matrix
+    int input_limit; // i16: largest |q| of an input row
 };
 
 struct dgm_embedding {
@@ -36,5 +41,34 @@ static inline float *cpu_row(dgm_mat m, int row)
 {
     return (float *)m.data + (size_t)row * (size_t)m.stride;
 }
+
+// Widest input of a linear layer: bounds the scratch of quantised rows.
+enum { CPU_MAX_WIDTH = 1 << 16 };
+
+// Input rows as a layer's precision wants them. f32: the rows themselves.
+typedef struct cpu_input {
+    const void *rows; // float, uint8_t or int16_t
+    int stride;       // elements between rows
+    const float *scale; // [rows]; integers only
+    int count;
+} cpu_input;
+
+// Quantises the rows where the precision asks for it, into the worker's arena (the caller resets).
+cpu_input cpu_prepare(dgm_exec *x, const dgm_linear *w, dgm_mat in);
+size_t cpu_prepare_bytes(int rows);
+
+// Columns n_begin .. n_end of act(in W^T + b) + residual for rows first .. first + m - 1 of the
+// input; c and residual are addressed as in dgm_gemm_f32_args.
+typedef struct cpu_product {
+    float *c;
+    int ldc;
+    const float *residual;
+    int ldr;
+    int first, m, n_begin, n_end;
+    dgm_act act;
+} cpu_product;
+
+void cpu_multiply(const dgm_backend *b, const dgm_linear *w, const cpu_input *in,
+                  const cpu_product *p);
 
 #endif

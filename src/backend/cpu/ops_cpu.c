@@ -9,8 +9,11 @@
 #include "backend/cpu/cpu_int.h"
 #include "base/mem.h"
 
-// Scratch for the operations themselves (attention weights); states and rank bring their own sizes.
-enum { OP_SCRATCH = 8 << 20 };
+// Rows of one product: their quantised form then stays in the cache, and its scratch is bounded.
+enum { LINEAR_ROWS = 256 };
+
+// Scratch for attention weights; states and rank bring their own sizes.
+enum { ATTEND_SCRATCH = 8 << 20 };
 
 dgm_status dgm_exec_open(dgm_backend *b, size_t scratch_bytes, dgm_exec **out, dgm_error *err)
 {
@@ -18,7 +21,8 @@ dgm_status dgm_exec_open(dgm_backend *b, size_t scratch_bytes, dgm_exec **out, d
     dgm_exec *x = dgm_calloc(1, sizeof *x);
     if (!x) return dgm_no_memory(err);
     x->backend = b;
-    dgm_status st = dgm_arena_init(&x->arena, scratch_bytes + OP_SCRATCH, err);
+    dgm_status st = dgm_arena_init(
+        &x->arena, scratch_bytes + ATTEND_SCRATCH + cpu_prepare_bytes(LINEAR_ROWS), err);
     if (st != DGM_OK) {
         dgm_free(x);
         return st;
@@ -91,23 +95,22 @@ dgm_arena *dgm_exec_host(dgm_exec *x)
 void dgm_op_linear(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *w, dgm_act act,
                    const dgm_mat *residual)
 {
-    dgm_gemm_f32_args args = {
-        .c = y.data,
-        .a = in.data,
-        .packed = w->packed,
-        .bias = w->bias,
-        .residual = residual ? residual->data : NULL,
-        .m = in.rows,
-        .n = w->rows,
-        .k = w->cols,
-        .n_begin = 0,
-        .n_end = w->rows,
-        .lda = in.stride,
-        .ldc = y.stride,
-        .ldr = residual ? residual->stride : 0,
-        .act = act,
-    };
-    if (in.rows > 0) x->backend->k.gemm_f32.run(&args);
+    for (int row = 0; row < in.rows; row += LINEAR_ROWS) {
+        int m = in.rows - row < LINEAR_ROWS ? in.rows - row : LINEAR_ROWS;
+        size_t mark = dgm_exec_mark(x);
+        cpu_input input = cpu_prepare(x, w, dgm_mat_rows(in, row, m));
+        cpu_product p = {
+            .c = cpu_row(y, row),
+            .ldc = y.stride,
+            .residual = residual ? cpu_row(*residual, row) : NULL,
+            .ldr = residual ? residual->stride : 0,
+            .m = m,
+            .n_end = w->rows,
+            .act = act,
+        };
+        cpu_multiply(x->backend, w, &input, &p);
+        dgm_exec_reset(x, mark);
+    }
 }
 
 // One token's vector: the table's row in whatever type it is stored.

@@ -38,6 +38,7 @@ typedef struct ranker {
     const dgm_kernels *k;
     const dgm_rank *r;
     int vocabulary;
+    cpu_input *inputs; // [parts]: hidden rows as the parts' precisions want them
     lse *sums;     // [rows, parts]
     float *logits; // [parts, ROWS, CHUNK]
     float *panel;  // [ROWS, PANEL]
@@ -50,6 +51,7 @@ size_t dgm_rank_bytes(const dgm_backend *b, int rows, int parts, int vocabulary)
     size_t floats = (size_t)parts * ROWS * CHUNK + ROWS * PANEL + CHUNK;
     size_t arithmetic = ((size_t)parts + 1) * (size_t)vocabulary;
     return dgm_arena_cost((size_t)rows * (size_t)parts * sizeof(lse)) +
+           dgm_arena_cost((size_t)parts * sizeof(cpu_input)) + (size_t)parts * cpu_prepare_bytes(rows) +
            4 * dgm_arena_cost(0) + (floats + arithmetic + 64) * sizeof(float) + 4096;
 }
 
@@ -78,29 +80,17 @@ static float lse_value(const lse *s)
 
 // ---- projection -------------------------------------------------------------------------------
 
-static void project(const ranker *q, const dgm_rank_part *part, int row, int rows, int begin,
-                    int end, float *out, int ldc)
+static void project(const ranker *q, int part, int row, int rows, int begin, int end, float *out,
+                    int ldc)
 {
-    dgm_mat hidden = dgm_mat_rows(part->hidden, row, rows);
-    dgm_gemm_f32_args args = {
-        .c = out,
-        .a = hidden.data,
-        .packed = part->out->packed,
-        .bias = part->out->bias,
-        .m = rows,
-        .n = part->out->rows,
-        .k = part->out->cols,
-        .n_begin = begin,
-        .n_end = end,
-        .lda = hidden.stride,
-        .ldc = ldc,
-    };
-    q->k->gemm_f32.run(&args);
+    cpu_product p = {
+        .c = out, .ldc = ldc, .first = row, .m = rows, .n_begin = begin, .n_end = end};
+    cpu_multiply(q->x->backend, q->r->parts[part].out, &q->inputs[part], &p);
 }
 
 // Logits of the columns for `rows` rows into out [rows, CHUNK].
-static void project_columns(const ranker *q, const dgm_rank_part *part, int row, int rows,
-                            const columns *c, float *out)
+static void project_columns(const ranker *q, int part, int row, int rows, const columns *c,
+                            float *out)
 {
     if (!c->ids) {
         project(q, part, row, rows, c->first, c->first + c->count, out, CHUNK);
@@ -230,7 +220,7 @@ static void rank_chunk(ranker *q, int row, int rows, const columns *c)
     for (int from = row; from < row + rows; from += ROWS) {
         int n = row + rows - from < ROWS ? row + rows - from : ROWS;
         for (int p = 0; p < q->r->part_count; p++)
-            project_columns(q, &q->r->parts[p], from, n, c, q->logits + (size_t)p * ROWS * CHUNK);
+            project_columns(q, p, from, n, c, q->logits + (size_t)p * ROWS * CHUNK);
         for (int i = 0; i < n; i++) consume_row(q, from + i, i, c);
     }
 }
@@ -260,7 +250,7 @@ static void rank_arithmetic(ranker *q, const dgm_candidates *list, int row, floa
         float *logits = store + (size_t)p * (size_t)total;
         for (int at = 0; at < total; at += CHUNK) {
             columns c = chunk_of(q, list, at);
-            project_columns(q, &r->parts[p], row, 1, &c, q->logits);
+            project_columns(q, p, row, 1, &c, q->logits);
             memcpy(logits + at, q->logits, (size_t)c.count * sizeof(float));
             if (r->normalise)
                 lse_add(q->k, &q->sums[row * r->part_count + p], q->logits, c.count);
@@ -328,6 +318,9 @@ void dgm_op_rank(dgm_exec *x, const dgm_rank *r)
     q.logits = DGM_ARENA_ARRAY(a, float, (size_t)r->part_count * ROWS * CHUNK);
     q.panel = DGM_ARENA_ARRAY(a, float, ROWS * PANEL);
     q.values = DGM_ARENA_ARRAY(a, float, CHUNK);
+    q.inputs = DGM_ARENA_ARRAY(a, cpu_input, (size_t)r->part_count);
+    for (int p = 0; p < r->part_count; p++)
+        q.inputs[p] = cpu_prepare(x, r->parts[p].out, dgm_mat_rows(r->parts[p].hidden, 0, r->rows));
     clear_results(r, q.sums);
     for (int row = 0, end; row < r->rows; row = end) {
         const dgm_candidates *list = r->candidates ? r->candidates[row] : NULL;

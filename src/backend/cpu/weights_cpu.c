@@ -2,14 +2,17 @@
 // CPU backend: opening, loading and packing of weights.
 //
 // Linear layers are packed panel by panel (DGM_GEMM_COLUMNS outputs at a time), so that loading
-// needs one panel of f32 beside the packed copy, whatever the stored type. Embeddings stay in the
-// mapped file: only the rows that a text uses are ever touched.
+// needs one panel beside the packed copy, whatever the stored type and the precision. Embeddings
+// stay in the mapped file: only the rows that a text uses are ever touched.
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "backend/cpu/cpu_int.h"
 #include "base/mem.h"
-#include "format/modelfile.h"
+#include "format/quantize.h"
+
+enum { PANEL = DGM_GEMM_COLUMNS, I16_WEIGHT_MAX = 4095 };
 
 dgm_status dgm_backend_open(dgm_backend **out, const char *name, const char *level, dgm_error *err)
 {
@@ -81,44 +84,163 @@ static void copy_bias(dgm_linear *l, const dgm_linear_part *parts, int count)
     }
 }
 
+// Row `row` of the stack as it is stored, if that is i8; *scale is then its scale.
+static const int8_t *stacked_row_i8(const dgm_linear_part *parts, int row, float *scale)
+{
+    while (row >= parts->weight->rows) row -= parts++->weight->rows;
+    const dgm_tensor *t = parts->weight;
+    if (t->type != DGM_TYPE_I8) return NULL;
+    *scale = ((const float *)t->scale->data)[row];
+    return (const int8_t *)t->data + (size_t)row * (size_t)t->cols;
+}
+
+// ---- packing, one panel of rows at a time --------------------------------------------------------
+
+// What packing needs beside the layer itself: one panel in f32 and, for integers, quantised.
+typedef struct panel_buffers {
+    float *real;      // [PANEL, cols]
+    void *quantised;  // [PANEL, cols] of int8_t or int16_t
+} panel_buffers;
+
+static void *panel_address(const dgm_linear *l, int first, size_t panel_bytes)
+{
+    return (char *)l->packed + (size_t)(first / PANEL) * panel_bytes;
+}
+
+static void pack_panel_f32(const dgm_backend *b, dgm_linear *l, const dgm_linear_part *parts,
+                           int first, int n, panel_buffers *buffers)
+{
+    for (int i = 0; i < n; i++)
+        stacked_row(parts, first + i, buffers->real + (size_t)i * (size_t)l->cols);
+    const dgm_gemm_f32_ops *gemm = &b->k.gemm_f32;
+    gemm->pack(panel_address(l, first, gemm->packed_size(PANEL, l->cols)), buffers->real, n, l->cols,
+               l->cols);
+}
+
+// Stored i8 is taken as it is, every other type is quantised row by row. False: not finite.
+static bool pack_panel_i8(const dgm_backend *b, dgm_linear *l, const dgm_linear_part *parts,
+                          int first, int n, panel_buffers *buffers)
+{
+    int8_t *q = buffers->quantised;
+    for (int i = 0; i < n; i++, q += l->cols) {
+        const int8_t *stored = stacked_row_i8(parts, first + i, &l->scales[first + i]);
+        if (stored) {
+            memcpy(q, stored, (size_t)l->cols);
+            continue;
+        }
+        stacked_row(parts, first + i, buffers->real);
+        if (!dgm_quantize_i8(buffers->real, 1, l->cols, q, &l->scales[first + i])) return false;
+    }
+    const dgm_gemm_i8_ops *gemm = &b->k.gemm_i8;
+    gemm->pack(panel_address(l, first, gemm->packed_size(PANEL, l->cols)), buffers->quantised, NULL,
+               n, l->cols, l->cols);
+    return true;
+}
+
+// Fixed point with one scale for the matrix, fixed beforehand (choose_scale_i16).
+static void pack_panel_i16(const dgm_backend *b, dgm_linear *l, const dgm_linear_part *parts,
+                           int first, int n, panel_buffers *buffers)
+{
+    int16_t *q = buffers->quantised;
+    for (int i = 0; i < n; i++, q += l->cols) {
+        stacked_row(parts, first + i, buffers->real);
+        for (int j = 0; j < l->cols; j++) q[j] = (int16_t)lrintf(buffers->real[j] / l->scale);
+    }
+    const dgm_gemm_i16_ops *gemm = &b->k.gemm_i16;
+    int limit = gemm->pack(panel_address(l, first, gemm->packed_size(PANEL, l->cols)),
+                           buffers->quantised, NULL, n, l->cols, l->cols);
+    if (limit < l->input_limit) l->input_limit = limit;
+}
+
+// The largest power of two that keeps every weight within I16_WEIGHT_MAX: about as many bits for
+// the weights as the sums leave for the inputs. False: not finite.
+static bool choose_scale_i16(dgm_linear *l, const dgm_linear_part *parts, float *row)
+{
+    float max = 0;
+    for (int i = 0; i < l->rows; i++) {
+        stacked_row(parts, i, row);
+        for (int j = 0; j < l->cols; j++) {
+            if (!isfinite(row[j])) return false;
+            max = fmaxf(max, fabsf(row[j]));
+        }
+    }
+    int exponent = 0;
+    frexpf(max > 0 ? I16_WEIGHT_MAX / max : 1, &exponent);
+    l->scale = ldexpf(1, 1 - exponent);
+    l->input_limit = INT16_MAX;
+    return true;
+}
+
+static dgm_status pack_all(const dgm_backend *b, dgm_linear *l, const dgm_linear_part *parts,
+                           panel_buffers *buffers, dgm_error *err)
+{
+    bool finite = l->precision != DGM_PRECISION_I16 || choose_scale_i16(l, parts, buffers->real);
+    for (int first = 0; finite && first < l->rows; first += PANEL) {
+        int n = l->rows - first < PANEL ? l->rows - first : PANEL;
+        if (l->precision == DGM_PRECISION_I8)
+            finite = pack_panel_i8(b, l, parts, first, n, buffers);
+        else if (l->precision == DGM_PRECISION_I16)
+            pack_panel_i16(b, l, parts, first, n, buffers);
+        else
+            pack_panel_f32(b, l, parts, first, n, buffers);
+    }
+    DGM_FAIL_IF(!finite, err, DGM_ERR_FORMAT, "tensor '%s' holds numbers that are not finite",
+                parts[0].weight->name);
+    DGM_FAIL_IF(l->precision == DGM_PRECISION_I16 && l->input_limit < 1, err, DGM_ERR_UNSUPPORTED,
+                "tensor '%s' is too wide for 16-bit sums", parts[0].weight->name);
+    return DGM_OK;
+}
+
+static size_t packed_size(const dgm_backend *b, dgm_precision precision, int rows, int cols)
+{
+    if (precision == DGM_PRECISION_I8) return b->k.gemm_i8.packed_size(rows, cols);
+    if (precision == DGM_PRECISION_I16) return b->k.gemm_i16.packed_size(rows, cols);
+    return b->k.gemm_f32.packed_size(rows, cols);
+}
+
+static dgm_status load_layer(dgm_backend *b, dgm_linear *l, const dgm_linear_part *parts, int count,
+                             dgm_error *err)
+{
+    l->packed_bytes = packed_size(b, l->precision, l->rows, l->cols);
+    l->packed = dgm_malloc(l->packed_bytes);
+    if (!l->packed) return dgm_no_memory(err);
+    if (l->precision == DGM_PRECISION_I8) {
+        l->scales = dgm_malloc((size_t)l->rows * sizeof(float));
+        if (!l->scales) return dgm_no_memory(err);
+    }
+    if (any_bias(parts, count)) {
+        l->bias = dgm_malloc((size_t)l->rows * sizeof(float));
+        if (!l->bias) return dgm_no_memory(err);
+        copy_bias(l, parts, count);
+    }
+    size_t elements = (size_t)PANEL * (size_t)l->cols;
+    panel_buffers buffers = {dgm_malloc(elements * sizeof(float)),
+                             dgm_malloc(elements * sizeof(int16_t))};
+    dgm_status st = buffers.real && buffers.quantised ? DGM_OK : dgm_no_memory(err);
+    if (st == DGM_OK) st = pack_all(b, l, parts, &buffers, err);
+    dgm_free(buffers.real);
+    dgm_free(buffers.quantised);
+    return st;
+}
+
 dgm_status dgm_linear_load(dgm_backend *b, const dgm_linear_part *parts, int count,
                            dgm_precision precision, dgm_linear **out, dgm_error *err)
 {
     *out = NULL;
-    DGM_FAIL_IF(precision != DGM_PRECISION_F32, err, DGM_ERR_UNSUPPORTED,
-                "this build computes in f32 only, not %s", dgm_precision_names[precision]);
     int rows, cols;
-    DGM_FAIL_IF(!stacked_shape(parts, count, &rows, &cols), err, DGM_ERR_FORMAT,
-                "tensor '%s' does not fit its neighbours", parts[0].weight->name);
-    const dgm_gemm_f32_ops *gemm = &b->k.gemm_f32;
-    size_t panel_bytes = gemm->packed_size(DGM_GEMM_COLUMNS, cols);
-    float *panel = dgm_malloc((size_t)DGM_GEMM_COLUMNS * (size_t)cols * sizeof(float));
+    DGM_FAIL_IF(!stacked_shape(parts, count, &rows, &cols) || cols > CPU_MAX_WIDTH, err,
+                DGM_ERR_FORMAT, "tensor '%s' does not fit its neighbours", parts[0].weight->name);
     dgm_linear *l = dgm_calloc(1, sizeof *l);
-    if (!panel || !l) goto no_memory;
+    if (!l) return dgm_no_memory(err);
+    l->precision = precision;
     l->rows = rows;
     l->cols = cols;
-    l->packed_bytes = gemm->packed_size(rows, cols);
-    l->packed = dgm_malloc(l->packed_bytes);
-    if (!l->packed) goto no_memory;
-    if (any_bias(parts, count)) {
-        l->bias = dgm_malloc((size_t)rows * sizeof(float));
-        if (!l->bias) goto no_memory;
-        copy_bias(l, parts, count);
-    }
-    for (int first = 0; first < rows; first += DGM_GEMM_COLUMNS) {
-        int n = rows - first < DGM_GEMM_COLUMNS ? rows - first : DGM_GEMM_COLUMNS;
-        for (int i = 0; i < n; i++) stacked_row(parts, first + i, panel + (size_t)i * (size_t)cols);
-        char *to = (char *)l->packed + (size_t)(first / DGM_GEMM_COLUMNS) * panel_bytes;
-        gemm->pack(to, panel, n, cols, cols);
-    }
-    dgm_free(panel);
-    *out = l;
-    return DGM_OK;
-
-no_memory:
-    dgm_free(panel);
-    dgm_linear_free(b, &l);
-    return dgm_no_memory(err);
+    dgm_status st = load_layer(b, l, parts, count, err);
+    if (st != DGM_OK)
+        dgm_linear_free(b, &l);
+    else
+        *out = l;
+    return st;
 }
 
 void dgm_linear_free(dgm_backend *b, dgm_linear **l)
@@ -127,6 +249,7 @@ void dgm_linear_free(dgm_backend *b, dgm_linear **l)
     if (!*l) return;
     dgm_free((*l)->packed);
     dgm_free((*l)->bias);
+    dgm_free((*l)->scales);
     dgm_free(*l);
     *l = NULL;
 }
@@ -143,7 +266,8 @@ int dgm_linear_cols(const dgm_linear *l)
 
 size_t dgm_linear_bytes(const dgm_linear *l)
 {
-    return l->packed_bytes + (l->bias ? (size_t)l->rows * sizeof(float) : 0);
+    size_t vectors = (l->bias != NULL) + (l->scales != NULL);
+    return l->packed_bytes + vectors * (size_t)l->rows * sizeof(float);
 }
 
 dgm_status dgm_embedding_load(dgm_backend *b, const dgm_tensor *table, dgm_embedding **out,

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+// CPU backend: products in f32, i16 and i8 behind one pair of functions.
+//
+// An integer product quantises its input rows first, each by itself (so that a row's result does
+// not depend on its neighbours), then runs the exact integer kernel with its f32 epilogue.
+#include "backend/cpu/cpu_int.h"
+
+size_t cpu_prepare_bytes(int rows)
+{
+    return dgm_arena_cost((size_t)rows * CPU_MAX_WIDTH * sizeof(int16_t)) +
+           dgm_arena_cost((size_t)rows * sizeof(float));
+}
+
+static cpu_input prepare_i8(dgm_exec *x, const dgm_linear *w, dgm_mat in)
+{
+    int depth = dgm_gemm_i8_depth(w->cols);
+    uint8_t *q = dgm_arena_array(&x->arena, (size_t)in.rows, (size_t)depth);
+    float *scale = DGM_ARENA_ARRAY(&x->arena, float, (size_t)in.rows);
+    for (int i = 0; i < in.rows; i++)
+        x->backend->k.quantize_i8(q + (size_t)i * (size_t)depth, &scale[i], cpu_row(in, i), w->cols);
+    return (cpu_input){q, depth, scale, in.rows};
+}
+
+static cpu_input prepare_i16(dgm_exec *x, const dgm_linear *w, dgm_mat in)
+{
+    int depth = dgm_gemm_i16_depth(w->cols);
+    int16_t *q = DGM_ARENA_ARRAY(&x->arena, int16_t, (size_t)in.rows * (size_t)depth);
+    float *scale = DGM_ARENA_ARRAY(&x->arena, float, (size_t)in.rows);
+    for (int i = 0; i < in.rows; i++)
+        x->backend->k.quantize_i16(q + (size_t)i * (size_t)depth, &scale[i], cpu_row(in, i),
+                                   w->cols, w->input_limit);
+    return (cpu_input){q, depth, scale, in.rows};
+}
+
+cpu_input cpu_prepare(dgm_exec *x, const dgm_linear *w, dgm_mat in)
+{
+    if (w->precision == DGM_PRECISION_I8) return prepare_i8(x, w, in);
+    if (w->precision == DGM_PRECISION_I16) return prepare_i16(x, w, in);
+    return (cpu_input){in.data, in.stride, NULL, in.rows};
+}
+
+static void multiply_f32(const dgm_backend *b, const dgm_linear *w, const cpu_input *in,
+                         const cpu_product *p)
+{
+    dgm_gemm_f32_args args = {
+        .c = p->c,
+        .a = (const float *)in->rows + (size_t)p->first * (size_t)in->stride,
+        .packed = w->packed,
+        .bias = w->bias,
+        .residual = p->residual,
+        .m = p->m,
+        .n = w->rows,
+        .k = w->cols,
+        .n_begin = p->n_begin,
+        .n_end = p->n_end,
+        .lda = in->stride,
+        .ldc = p->ldc,
+        .ldr = p->ldr,
+        .act = p->act,
+    };
+    b->k.gemm_f32.run(&args);
+}
+
+static void multiply_i8(const dgm_backend *b, const dgm_linear *w, const cpu_input *in,
+                        const cpu_product *p)
+{
+    dgm_gemm_i8_args args = {
+        .c = p->c,
+        .a = (const uint8_t *)in->rows + (size_t)p->first * (size_t)in->stride,
+        .a_scale = in->scale + p->first,
+        .packed = w->packed,
+        .w_scale = w->scales,
+        .bias = w->bias,
+        .residual = p->residual,
+        .m = p->m,
+        .n = w->rows,
+        .k = w->cols,
+        .n_begin = p->n_begin,
+        .n_end = p->n_end,
+        .lda = in->stride,
+        .ldc = p->ldc,
+        .ldr = p->ldr,
+        .act = p->act,
+    };
+    b->k.gemm_i8.run(&args);
+}
+
+static void multiply_i16(const dgm_backend *b, const dgm_linear *w, const cpu_input *in,
+                         const cpu_product *p)
+{
+    dgm_gemm_i16_args args = {
+        .c = p->c,
+        .a = (const int16_t *)in->rows + (size_t)p->first * (size_t)in->stride,
+        .a_scale = in->scale + p->first,
+        .packed = w->packed,
+        .w_scale = w->scale,
+        .bias = w->bias,
+        .residual = p->residual,
+        .m = p->m,
+        .n = w->rows,
+        .k = w->cols,
+        .n_begin = p->n_begin,
+        .n_end = p->n_end,
+        .lda = in->stride,
+        .ldc = p->ldc,
+        .ldr = p->ldr,
+        .act = p->act,
+    };
+    b->k.gemm_i16.run(&args);
+}
+
+void cpu_multiply(const dgm_backend *b, const dgm_linear *w, const cpu_input *in,
+                  const cpu_product *p)
+{
+    if (w->precision == DGM_PRECISION_I8)
+        multiply_i8(b, w, in, p);
+    else if (w->precision == DGM_PRECISION_I16)
+        multiply_i16(b, w, in, p);
+    else
+        multiply_f32(b, w, in, p);
+}
