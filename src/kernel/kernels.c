@@ -32,11 +32,17 @@ static void init_x86(dgm_kernels *k, unsigned flags)
 
     if (!(flags & DGM_CPU_AVX512)) return;
     dgm_gemm_f32_init_avx512(k);
+    dgm_gemm_i8_init_avx512(k);
+    dgm_gemm_i16_init_avx512(k);
     dgm_quantize_init_avx512(k);
     dgm_rows_init_avx512(k);
     dgm_attend_init_avx512(k);
     dgm_gates_init_avx512(k);
     dgm_topk_init_avx512(k);
+
+    if (!(flags & DGM_CPU_AVX512_VNNI)) return;
+    dgm_gemm_i8_init_vnni(k);
+    dgm_gemm_i16_init_vnni(k);
 }
 #endif
 

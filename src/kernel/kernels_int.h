@@ -24,11 +24,16 @@ void dgm_gates_init_avx2(dgm_kernels *k);
 void dgm_topk_init_avx2(dgm_kernels *k);
 
 void dgm_gemm_f32_init_avx512(dgm_kernels *k);
+void dgm_gemm_i8_init_avx512(dgm_kernels *k);
+void dgm_gemm_i16_init_avx512(dgm_kernels *k);
 void dgm_quantize_init_avx512(dgm_kernels *k);
 void dgm_rows_init_avx512(dgm_kernels *k);
 void dgm_attend_init_avx512(dgm_kernels *k);
 void dgm_gates_init_avx512(dgm_kernels *k);
 void dgm_topk_init_avx512(dgm_kernels *k);
+
+void dgm_gemm_i8_init_vnni(dgm_kernels *k);
+void dgm_gemm_i16_init_vnni(dgm_kernels *k);
 #endif
 
 #endif
