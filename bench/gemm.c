@@ -275,14 +275,26 @@ static void cpu_model(char *text, size_t size)
     fclose(f);
 }
 
+// The checkout that the program is run in.
+static void commit_id(char *text, size_t size)
+{
+    FILE *f = popen("git rev-parse --short HEAD 2>/dev/null", "r");
+    snprintf(text, size, "unknown");
+    if (f == NULL) return;
+    if (fgets(text, (int)size, f) == NULL) snprintf(text, size, "unknown");
+    text[strcspn(text, "\n")] = '\0';
+    pclose(f);
+}
+
 static void describe(FILE *f, const char *prefix, const dgm_kernels *k)
 {
     char text[256];
     const dnnl_version_t *v = dnnl_version();
     cpu_model(text, sizeof text);
     fprintf(f, "%scpu: %s\n", prefix, text);
-    fprintf(f, "%skernels: %s (dragoman %s)\n", prefix, dgm_kernels_describe(k, text, sizeof text),
-            DGM_VERSION);
+    fprintf(f, "%skernels: %s\n", prefix, dgm_kernels_describe(k, text, sizeof text));
+    commit_id(text, sizeof text);
+    fprintf(f, "%sdragoman: %s, commit %s\n", prefix, DGM_VERSION, text);
     fprintf(f, "%srivals: %s [%s]; oneDNN %d.%d.%d; one thread each\n", prefix,
             openblas_get_config(), openblas_get_corename(), v->major, v->minor, v->patch);
 }
