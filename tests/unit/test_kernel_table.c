@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// CPU levels and the table of kernels: names, limits, error messages, what each level chooses.
+// The kernels themselves are checked by tests/checkkernel.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "kernel/kernels.h"
+
+static void test_no_limit_is_all(void **state)
+{
+    (void)state;
+    unsigned flags = 99;
+    dgm_error err;
+    assert_int_equal(dgm_cpu_limit(NULL, &flags, &err), DGM_OK);
+    assert_int_equal(flags, dgm_cpu_detect());
+    assert_int_equal(dgm_cpu_limit("", &flags, &err), DGM_OK);
+    assert_int_equal(flags, dgm_cpu_detect());
+}
+
+static void test_unknown_level(void **state)
+{
+    (void)state;
+    unsigned flags;
+    dgm_error err;
+    assert_int_equal(dgm_cpu_limit("sse9", &flags, &err), DGM_ERR_ARGUMENT);
+    assert_non_null(strstr(err.text, "unknown CPU level 'sse9'"));
+    assert_int_equal(dgm_cpu_limit("sse9", &flags, NULL), DGM_ERR_ARGUMENT);
+}
+
+// Every level is either chosen exactly or refused because the CPU lacks it.
+static void test_levels(void **state)
+{
+    static const char *const names[] = {"c", "avx2", "avx512", "vnni", "amx"};
+    (void)state;
+    unsigned below = 0;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        unsigned flags = 0;
+        dgm_error err;
+        const dgm_status st = dgm_cpu_limit(names[i], &flags, &err);
+        if (st == DGM_OK) {
+            assert_string_equal(dgm_cpu_level_name(flags), names[i]);
+            assert_int_equal(flags & below, below); // each includes the one below
+            below = flags;
+        } else {
+            assert_int_equal(st, DGM_ERR_UNSUPPORTED);
+            assert_non_null(strstr(err.text, names[i]));
+        }
+    }
+    assert_int_equal(below, dgm_cpu_detect());
+}
+
+static void test_table_follows_flags(void **state)
+{
+    (void)state;
+    dgm_kernels k;
+    dgm_kernels_init(&k, DGM_CPU_C);
+    assert_string_equal(k.gemm_f32.name, "gemm_f32_c");
+    assert_string_equal(k.rows_name, "rows_c");
+#if defined(__x86_64__)
+    const unsigned have = dgm_cpu_detect();
+    if (have & DGM_CPU_AVX2) {
+        dgm_kernels_init(&k, DGM_CPU_AVX2);
+        assert_string_equal(k.gemm_f32.name, "gemm_f32_avx2");
+        assert_string_equal(k.topk_name, "topk_avx2");
+    }
+    if (have & DGM_CPU_AVX512) {
+        dgm_kernels_init(&k, DGM_CPU_AVX2 | DGM_CPU_AVX512);
+        assert_string_equal(k.gemm_f32.name, "gemm_f32_avx512");
+        assert_string_equal(k.attend_name, "attend_avx512");
+    }
+#endif
+}
+
+static void test_describe(void **state)
+{
+    (void)state;
+    char text[512], tiny[12];
+    dgm_kernels k;
+    dgm_kernels_init(&k, DGM_CPU_C);
+    assert_ptr_equal(dgm_kernels_describe(&k, text, sizeof text), text);
+    assert_int_equal(strncmp(text, "gemm_f32_c ", 11), 0);
+    assert_non_null(strstr(text, " rows_c "));
+    // Names that do not fit are left out whole.
+    dgm_kernels_describe(&k, tiny, sizeof tiny);
+    assert_string_equal(tiny, "gemm_f32_c");
+    dgm_kernels_describe(&k, tiny, 1);
+    assert_string_equal(tiny, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_limit_is_all),     cmocka_unit_test(test_unknown_level),
+        cmocka_unit_test(test_levels),              cmocka_unit_test(test_table_follows_flags),
+        cmocka_unit_test(test_describe),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
