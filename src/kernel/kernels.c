@@ -24,6 +24,8 @@ static void init_x86(dgm_kernels *k, unsigned flags)
 {
     if (!(flags & DGM_CPU_AVX2)) return;
     dgm_gemm_f32_init_avx2(k);
+    dgm_gemm_i8_init_avx2(k);
+    dgm_gemm_i16_init_avx2(k);
     dgm_quantize_init_avx2(k);
     dgm_rows_init_avx2(k);
     dgm_attend_init_avx2(k);
@@ -43,6 +45,9 @@ static void init_x86(dgm_kernels *k, unsigned flags)
     if (!(flags & DGM_CPU_AVX512_VNNI)) return;
     dgm_gemm_i8_init_vnni(k);
     dgm_gemm_i16_init_vnni(k);
+
+    if (!(flags & DGM_CPU_AMX_INT8)) return;
+    dgm_gemm_i8_init_amx(k);
 }
 #endif
 

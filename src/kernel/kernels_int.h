@@ -17,6 +17,8 @@ void dgm_topk_init_c(dgm_kernels *k);
 
 #if defined(__x86_64__)
 void dgm_gemm_f32_init_avx2(dgm_kernels *k);
+void dgm_gemm_i8_init_avx2(dgm_kernels *k);
+void dgm_gemm_i16_init_avx2(dgm_kernels *k);
 void dgm_quantize_init_avx2(dgm_kernels *k);
 void dgm_rows_init_avx2(dgm_kernels *k);
 void dgm_attend_init_avx2(dgm_kernels *k);
@@ -34,6 +36,10 @@ void dgm_topk_init_avx512(dgm_kernels *k);
 
 void dgm_gemm_i8_init_vnni(dgm_kernels *k);
 void dgm_gemm_i16_init_vnni(dgm_kernels *k);
+// The AMX version leaves few rows to this one.
+void dgm_gemm_i8_run_vnni(const dgm_gemm_i8_args *g);
+
+void dgm_gemm_i8_init_amx(dgm_kernels *k);
 #endif
 
 #endif

@@ -24,7 +24,7 @@ static inline __m512i zmm_dot(__m512i sums, zmm_group a, __m512i w)
 
 #include "kernel/x86/gemm_zmm_tmpl.h"
 
-static void gemm_i8_run_vnni(const dgm_gemm_i8_args *g)
+void dgm_gemm_i8_run_vnni(const dgm_gemm_i8_args *g)
 {
     zmm_product z = zmm_from_i8(g);
     z.has_start = true;
@@ -34,5 +34,5 @@ static void gemm_i8_run_vnni(const dgm_gemm_i8_args *g)
 void dgm_gemm_i8_init_vnni(dgm_kernels *k)
 {
     k->gemm_i8.name = "gemm_i8_vnni";
-    k->gemm_i8.run = gemm_i8_run_vnni;
+    k->gemm_i8.run = dgm_gemm_i8_run_vnni;
 }
