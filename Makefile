@@ -53,7 +53,7 @@ VOCABSEL := all lexical
 PHRASE := bitext align align_em align_gamma align_tension symmetrize lexicon links
 SCORE := length prefix
 SEARCH := search search_table admit generation tree beam greedy finish
-ENGINE := settings vocabulary translator pipeline assemble batcher worker api discover inspect evaluate pairs tool_import align_job tool_align tool_shortlist
+ENGINE := settings vocabulary translator pipeline assemble batcher worker api discover inspect evaluate pairs tool_import align_job tool_align tool_tokenize tool_shortlist
 CXX_SRC := src/text/spm_shim.cc
 
 LIB_SRC := $(BASE:%=src/base/%.c) $(KERNEL:%=src/kernel/%.c) $(FORMAT:%=src/format/%.c) \
@@ -67,7 +67,7 @@ endif
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(CXX_SRC:%.cc=$(BUILD)/%.o)
 
 # ---- program -------------------------------------------------------------------------------
-CLI := main options help lineio setup cmd_translate cmd_models cmd_eval cmd_score cmd_bench cmd_align cmd_shortlist
+CLI := main options help lineio setup cmd_translate cmd_models cmd_eval cmd_score cmd_bench cmd_tokenize cmd_align cmd_shortlist
 CLI_OBJ := $(CLI:%=$(BUILD)/apps/cli/%.o)
 
 # ---- tests and benchmarks ------------------------------------------------------------------

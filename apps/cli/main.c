@@ -10,7 +10,7 @@
 
 const command *const commands[] = {
     &command_translate, &command_inspect, &command_eval, &command_score, &command_bench,
-    &command_models, &command_import, &command_align, &command_shortlist, NULL};
+    &command_models, &command_import, &command_tokenize, &command_align, &command_shortlist, NULL};
 
 uint64_t peak_rss(void)
 {

@@ -163,6 +163,14 @@ typedef struct dgm_import_format {
 // The formats that dgm_import knows, one after the other; NULL behind the last. Static memory.
 DGM_API const dgm_import_format *dgm_import_format_at(size_t i);
 
+// ---- words ------------------------------------------------------------------------------------
+
+// A line as words between single spaces by the conventions of Moses, or with undo the words as text
+// again. language: "en", "de", "fr", "es", "it"; others get generic rules. *text: dgm_string_free.
+// Invalid UTF-8 is DGM_ERR_TEXT.
+DGM_API dgm_status dgm_tokenize(const char *language, int undo, dgm_line line, char **text,
+                                dgm_error *error);
+
 // ---- word alignment ---------------------------------------------------------------------------
 
 // Called now and then during long work: what is being done ("reading", "training", ...) and the
