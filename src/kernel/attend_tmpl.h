@@ -17,17 +17,15 @@ static inline const float *attend_row(const float *base, const dgm_attend_args *
 }
 
 // Lane sums of q . key for VF_SUMS keys (as many as registers hold), n elements from `skip` on.
-static inline __attribute__((always_inline)) void attend_lanes(vf *lanes, const float *q,
-                                                               const float *const *keys,
-                                                               size_t skip, int n)
+static inline __attribute__((always_inline)) void
+attend_lanes(vf *lanes, const float *q, const float *const *keys, size_t skip, int n)
 {
     const int whole = n & ~15, rest = n & 15;
     vf sum[VF_SUMS];
     for (int t = 0; t < VF_SUMS; t++) sum[t] = vf_set(0.0f);
     for (int i = 0; i < whole; i += 16) {
         const vf x = vf_load(q + i);
-        for (int t = 0; t < VF_SUMS; t++)
-            sum[t] = vf_fma(x, vf_load(keys[t] + skip + i), sum[t]);
+        for (int t = 0; t < VF_SUMS; t++) sum[t] = vf_fma(x, vf_load(keys[t] + skip + i), sum[t]);
     }
     if (rest) {
         const vf x = vf_load_n(q + whole, rest);
@@ -60,17 +58,20 @@ static inline __attribute__((always_inline)) void attend_scores(const dgm_attend
                     attend_lanes(lanes + t, a->q + skip, keys + t, skip, dk);
             }
             const vf e = vf_mul(vf_fold_add_16(lanes), scale);
-            if (count == ATTEND_GROUP) vf_store(score, e);
-            else vf_store_n(score, e, count);
+            if (count == ATTEND_GROUP)
+                vf_store(score, e);
+            else
+                vf_store_n(score, e, count);
         }
     }
 }
 
 // `vectors` vectors of values for each of `heads` neighbouring heads: eight chains of fma hide the
 // latency of one. v and out begin at the first head's part, p at its weights.
-static inline __attribute__((always_inline)) void
-attend_values(const dgm_attend_args *a, const float *p, const float *v, float *out,
-              const int heads, const int vectors)
+static inline __attribute__((always_inline)) void attend_values(const dgm_attend_args *a,
+                                                                const float *p, const float *v,
+                                                                float *out, const int heads,
+                                                                const int vectors)
 {
     vf sum[8];
     for (int i = 0; i < heads * vectors; i++) sum[i] = vf_set(0.0f);
@@ -109,10 +110,18 @@ static void attend_values_head(const dgm_attend_args *a, const float *p, const f
 static void ATTEND_F32(const dgm_attend_args *a)
 {
     switch (a->dk) {
-    case 32: attend_scores(a, 32); break;
-    case 64: attend_scores(a, 64); break;
-    case 128: attend_scores(a, 128); break;
-    default: attend_scores(a, a->dk); break;
+    case 32:
+        attend_scores(a, 32);
+        break;
+    case 64:
+        attend_scores(a, 64);
+        break;
+    case 128:
+        attend_scores(a, 128);
+        break;
+    default:
+        attend_scores(a, a->dk);
+        break;
     }
     for (int h = 0; h < a->heads; h++) reduce_softmax(a->weights + (size_t)h * (size_t)a->n, a->n);
     int h = 0;

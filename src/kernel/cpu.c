@@ -104,8 +104,8 @@ dgm_status dgm_cpu_limit(const char *level, unsigned *flags, dgm_error *err)
         *flags = have & levels[i].flags;
         return DGM_OK;
     }
-    return dgm_fail(err, DGM_ERR_ARGUMENT,
-                    "unknown CPU level '%s' (c, avx2, avx512, vnni or amx)", level);
+    return dgm_fail(err, DGM_ERR_ARGUMENT, "unknown CPU level '%s' (c, avx2, avx512, vnni or amx)",
+                    level);
 }
 
 const char *dgm_cpu_level_name(unsigned flags)

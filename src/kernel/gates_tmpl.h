@@ -16,13 +16,14 @@ static inline __attribute__((always_inline)) vf gates_load(const float *p, int n
 
 static inline __attribute__((always_inline)) void gates_store(float *p, vf a, int n)
 {
-    if (n == 16) vf_store(p, a);
-    else vf_store_n(p, a, n);
+    if (n == 16)
+        vf_store(p, a);
+    else
+        vf_store_n(p, a, n);
 }
 
-static inline __attribute__((always_inline)) void gates_gru(float *out, const float *state,
-                                                            const float *x, const float *h,
-                                                            size_t n, int count)
+static inline __attribute__((always_inline)) void
+gates_gru(float *out, const float *state, const float *x, const float *h, size_t n, int count)
 {
     vf r = math_sigmoid(vf_add(gates_load(x, count), gates_load(h, count)));
     vf z = math_sigmoid(vf_add(gates_load(x + n, count), gates_load(h + n, count)));
@@ -51,8 +52,8 @@ static inline __attribute__((always_inline)) void gates_lstm(float *out, float *
     gates_store(out, vf_mul(o, math_tanh(c)), count);
 }
 
-static void LSTM_F32(float *out, float *cell_out, const float *cell, const float *x,
-                     const float *h, int n)
+static void LSTM_F32(float *out, float *cell_out, const float *cell, const float *x, const float *h,
+                     int n)
 {
     int i = 0;
     for (; i + 16 <= n; i += 16)
@@ -75,7 +76,6 @@ static void SSRU_F32(float *out, float *cell_out, const float *cell, const float
                      const float *fx, int n)
 {
     int i = 0;
-    for (; i + 16 <= n; i += 16)
-        gates_ssru(out + i, cell_out + i, cell + i, x + i, fx + i, 16);
+    for (; i + 16 <= n; i += 16) gates_ssru(out + i, cell_out + i, cell + i, x + i, fx + i, 16);
     if (i < n) gates_ssru(out + i, cell_out + i, cell + i, x + i, fx + i, n - i);
 }

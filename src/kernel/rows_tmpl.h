@@ -69,8 +69,7 @@ static float SUM_EXP_F32(const float *x, int n, float max)
     const vf top = vf_set(max);
     const int whole = n & ~15, rest = n & 15;
     vf sum = vf_set(0.0f);
-    for (int i = 0; i < whole; i += 16)
-        sum = vf_add(sum, math_exp(vf_sub(vf_load(x + i), top)));
+    for (int i = 0; i < whole; i += 16) sum = vf_add(sum, math_exp(vf_sub(vf_load(x + i), top)));
     if (rest) {
         vf e = math_exp(vf_sub(vf_load_n(x + whole, rest), top));
         sum = vf_add(sum, vf_keep_n(e, rest));
@@ -94,15 +93,30 @@ static inline vf rows_copy(vf x)
 static void ACT_F32(float *y, const float *x, int n, dgm_act act)
 {
     switch (act) {
-    case DGM_ACT_RELU: rows_map(y, x, n, math_relu); return;
-    case DGM_ACT_RELU10: rows_map(y, x, n, math_relu10); return;
-    case DGM_ACT_SWISH: rows_map(y, x, n, math_swish); return;
-    case DGM_ACT_GELU: rows_map(y, x, n, math_gelu); return;
-    case DGM_ACT_GELU_TANH: rows_map(y, x, n, math_gelu_tanh); return;
-    case DGM_ACT_TANH: rows_map(y, x, n, math_tanh); return;
-    case DGM_ACT_SIGMOID: rows_map(y, x, n, math_sigmoid); return;
+    case DGM_ACT_RELU:
+        rows_map(y, x, n, math_relu);
+        return;
+    case DGM_ACT_RELU10:
+        rows_map(y, x, n, math_relu10);
+        return;
+    case DGM_ACT_SWISH:
+        rows_map(y, x, n, math_swish);
+        return;
+    case DGM_ACT_GELU:
+        rows_map(y, x, n, math_gelu);
+        return;
+    case DGM_ACT_GELU_TANH:
+        rows_map(y, x, n, math_gelu_tanh);
+        return;
+    case DGM_ACT_TANH:
+        rows_map(y, x, n, math_tanh);
+        return;
+    case DGM_ACT_SIGMOID:
+        rows_map(y, x, n, math_sigmoid);
+        return;
     case DGM_ACT_NONE:
-    case DGM_ACT_COUNT: break;
+    case DGM_ACT_COUNT:
+        break;
     }
     if (y != x) rows_map(y, x, n, rows_copy);
 }
@@ -121,8 +135,7 @@ static void AXPY_F32(float *y, const float *x, int n, float scale)
 {
     const vf s = vf_set(scale);
     const int whole = n & ~15, rest = n & 15;
-    for (int i = 0; i < whole; i += 16)
-        vf_store(y + i, vf_fma(s, vf_load(x + i), vf_load(y + i)));
+    for (int i = 0; i < whole; i += 16) vf_store(y + i, vf_fma(s, vf_load(x + i), vf_load(y + i)));
     if (rest) {
         vf r = vf_fma(s, vf_load_n(x + whole, rest), vf_load_n(y + whole, rest));
         vf_store_n(y + whole, r, rest);

@@ -76,10 +76,18 @@ static inline __attribute__((always_inline)) void
 tile_rows(const dgm_gemm_f32_args *g, int r, int j, int rows, const float *ahead, const int lines)
 {
     switch (rows) {
-    case 3: tile(g, r, j, 3, 1, ahead, lines); break;
-    case 4: tile(g, r, j, 4, 1, ahead, lines); break;
-    case 5: tile(g, r, j, 5, 1, ahead, lines); break;
-    default: tile(g, r, j, 6, 1, ahead, lines); break;
+    case 3:
+        tile(g, r, j, 3, 1, ahead, lines);
+        break;
+    case 4:
+        tile(g, r, j, 4, 1, ahead, lines);
+        break;
+    case 5:
+        tile(g, r, j, 5, 1, ahead, lines);
+        break;
+    default:
+        tile(g, r, j, 6, 1, ahead, lines);
+        break;
     }
 }
 
@@ -106,8 +114,10 @@ static void gemm_f32_run_avx2(const dgm_gemm_f32_args *g)
         const bool more = tiles > 1 && limit - j > WIDTH;
         for (int t = 0, r = 0; t < tiles; t++) {
             const int rows = (g->m - r + tiles - t - 1) / (tiles - t);
-            if (more && t == 0) tile_rows(g, r, j, rows, gemm_panel(g, j + WIDTH), 1);
-            else tile_rows(g, r, j, rows, NULL, 0);
+            if (more && t == 0)
+                tile_rows(g, r, j, rows, gemm_panel(g, j + WIDTH), 1);
+            else
+                tile_rows(g, r, j, rows, NULL, 0);
             r += rows;
         }
     }

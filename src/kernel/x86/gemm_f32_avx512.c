@@ -25,10 +25,10 @@
 enum {
     WIDTH = DGM_GEMM_COLUMNS, // columns of a panel
     VECTORS = WIDTH / 16,
-    ROWS = 6,      // of a tile
-    PANELS = 4,    // of a tile, at most
-    LINE = 16,     // floats
-    REACH = 64,    // elements of k that are fetched ahead
+    ROWS = 6,       // of a tile
+    PANELS = 4,     // of a tile, at most
+    LINE = 16,      // floats
+    REACH = 64,     // elements of k that are fetched ahead
     LARGE = 8 << 20 // bytes of a matrix from which on that pays
 };
 
@@ -62,8 +62,7 @@ static inline __attribute__((always_inline)) void tile(const dgm_gemm_f32_args *
                 _mm_prefetch((const char *)(far + 2 * LINE), _MM_HINT_T1);
             }
             __m512 b[VECTORS];
-            for (int t = 0; t < VECTORS; t++)
-                b[t] = _mm512_load_ps(w + (size_t)p * next + 16 * t);
+            for (int t = 0; t < VECTORS; t++) b[t] = _mm512_load_ps(w + (size_t)p * next + 16 * t);
             for (int i = 0; i < rows; i++) {
                 const __m512 v = _mm512_set1_ps(a[(size_t)i * lda]);
                 for (int t = 0; t < VECTORS; t++)
@@ -85,9 +84,8 @@ static inline __attribute__((always_inline)) void tile(const dgm_gemm_f32_args *
 }
 
 // One tile of rows: several panels at once as far as registers and the matrix allow.
-static inline __attribute__((always_inline)) void one_tile(const dgm_gemm_f32_args *g,
-                                                           const int rows, const int panels,
-                                                           const fetch how)
+static inline __attribute__((always_inline)) void
+one_tile(const dgm_gemm_f32_args *g, const int rows, const int panels, const fetch how)
 {
     int j = g->n_begin;
     for (; g->n_end - j > (panels - 1) * WIDTH; j += panels * WIDTH)
@@ -101,20 +99,32 @@ static void few_rows(const dgm_gemm_f32_args *g)
     const bool large = (size_t)g->n * (size_t)g->k * sizeof(float) >= LARGE;
     switch (g->m) {
     case 1:
-        if (large) one_tile(g, 1, 2, FETCH_SAME);
-        else one_tile(g, 1, 4, FETCH_NONE);
+        if (large)
+            one_tile(g, 1, 2, FETCH_SAME);
+        else
+            one_tile(g, 1, 4, FETCH_NONE);
         return;
     case 2:
-        if (large) one_tile(g, 2, 2, FETCH_SAME);
-        else one_tile(g, 2, 2, FETCH_NONE);
+        if (large)
+            one_tile(g, 2, 2, FETCH_SAME);
+        else
+            one_tile(g, 2, 2, FETCH_NONE);
         return;
     case 3:
-        if (large) one_tile(g, 3, 2, FETCH_SAME);
-        else one_tile(g, 3, 2, FETCH_NONE);
+        if (large)
+            one_tile(g, 3, 2, FETCH_SAME);
+        else
+            one_tile(g, 3, 2, FETCH_NONE);
         return;
-    case 4: one_tile(g, 4, 1, FETCH_NONE); return;
-    case 5: one_tile(g, 5, 1, FETCH_NONE); return;
-    default: one_tile(g, 6, 1, FETCH_NONE); return;
+    case 4:
+        one_tile(g, 4, 1, FETCH_NONE);
+        return;
+    case 5:
+        one_tile(g, 5, 1, FETCH_NONE);
+        return;
+    default:
+        one_tile(g, 6, 1, FETCH_NONE);
+        return;
     }
 }
 
@@ -122,10 +132,18 @@ static inline __attribute__((always_inline)) void
 tile_rows(const dgm_gemm_f32_args *g, int r, int j, int rows, const fetch how, const float *ahead)
 {
     switch (rows) {
-    case 3: tile(g, r, j, 3, 1, how, ahead); break;
-    case 4: tile(g, r, j, 4, 1, how, ahead); break;
-    case 5: tile(g, r, j, 5, 1, how, ahead); break;
-    default: tile(g, r, j, 6, 1, how, ahead); break;
+    case 3:
+        tile(g, r, j, 3, 1, how, ahead);
+        break;
+    case 4:
+        tile(g, r, j, 4, 1, how, ahead);
+        break;
+    case 5:
+        tile(g, r, j, 5, 1, how, ahead);
+        break;
+    default:
+        tile(g, r, j, 6, 1, how, ahead);
+        break;
     }
 }
 

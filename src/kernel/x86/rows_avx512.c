@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// AVX-512: norms, softmax, reductions, element-wise operations, gather. The text is kernel/rows_tmpl.h.
+// AVX-512: norms, softmax, reductions, element-wise operations, gather.
+// The text is kernel/rows_tmpl.h.
 #include "kernel/kernels_int.h"
 #include "kernel/x86/vec_avx512.h"
 
