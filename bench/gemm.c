@@ -34,8 +34,8 @@ enum { MAX_CONTENDERS = 6, MAX_ROUNDS = 101, MAX_COPIES = 7 };
 typedef struct cell {
     int m, k, n;
     const dgm_kernels *kernels;
-    float *a; // [m, k]
-    float *c; // [m, n]
+    float *a;         // [m, k]
+    float *c;         // [m, n]
     int copies, copy; // how many there are, and the one in use
     struct weights {
         float *w;     // [n, k]
@@ -51,7 +51,7 @@ typedef struct contender {
 
 typedef struct type {
     const char *name;
-    void (*prepare)(cell *c); // packs the copy in use
+    void (*prepare)(cell *c);       // packs the copy in use
     contender list[MAX_CONTENDERS]; // the first one is ours
 } type;
 
@@ -65,9 +65,18 @@ static void f32_prepare(cell *c)
 
 static void f32_ours(cell *c)
 {
-    const dgm_gemm_f32_args args = {.c = c->c, .a = c->a, .packed = c->weights[c->copy].packed,
-                                    .m = c->m, .n = c->n, .k = c->k, .n_begin = 0, .n_end = c->n, .lda = c->k,
-                                    .ldc = c->n, .ldr = c->n, .act = DGM_ACT_NONE};
+    const dgm_gemm_f32_args args = {.c = c->c,
+                                    .a = c->a,
+                                    .packed = c->weights[c->copy].packed,
+                                    .m = c->m,
+                                    .n = c->n,
+                                    .k = c->k,
+                                    .n_begin = 0,
+                                    .n_end = c->n,
+                                    .lda = c->k,
+                                    .ldc = c->n,
+                                    .ldr = c->n,
+                                    .act = DGM_ACT_NONE};
     c->kernels->gemm_f32.run(&args);
 }
 
@@ -85,14 +94,14 @@ static void f32_openblas_nn(cell *c)
 
 static void f32_onednn_nt(cell *c)
 {
-    dnnl_sgemm('N', 'T', c->m, c->n, c->k, 1.0f, c->a, c->k, c->weights[c->copy].w, c->k,
-               0.0f, c->c, c->n);
+    dnnl_sgemm('N', 'T', c->m, c->n, c->k, 1.0f, c->a, c->k, c->weights[c->copy].w, c->k, 0.0f,
+               c->c, c->n);
 }
 
 static void f32_onednn_nn(cell *c)
 {
-    dnnl_sgemm('N', 'N', c->m, c->n, c->k, 1.0f, c->a, c->k, c->weights[c->copy].wt, c->n,
-               0.0f, c->c, c->n);
+    dnnl_sgemm('N', 'N', c->m, c->n, c->k, 1.0f, c->a, c->k, c->weights[c->copy].wt, c->n, 0.0f,
+               c->c, c->n);
 }
 
 static const type types[] = {
@@ -165,11 +174,12 @@ static double worst_error(const cell *c)
     dgm_rng rng = {1};
     double worst = 0;
     for (int t = 0; t < 200; t++) {
-        const size_t r = dgm_rng_below(&rng, (uint64_t)c->m), j = dgm_rng_below(&rng, (uint64_t)c->n);
+        const size_t r = dgm_rng_below(&rng, (uint64_t)c->m),
+                     j = dgm_rng_below(&rng, (uint64_t)c->n);
         double sum = 0, size = 1e-30;
         for (size_t i = 0; i < (size_t)c->k; i++) {
-            const double p = (double)c->a[r * (size_t)c->k + i] *
-                             c->weights[0].w[j * (size_t)c->k + i];
+            const double p =
+                (double)c->a[r * (size_t)c->k + i] * c->weights[0].w[j * (size_t)c->k + i];
             sum += p;
             size += fabs(p);
         }
@@ -350,8 +360,8 @@ static double run_type(const type *t, const options *o, const dgm_kernels *k, FI
         c.a = allocate((size_t)c.m * (size_t)c.k * sizeof(float));
         c.c = allocate((size_t)c.m * (size_t)c.n * sizeof(float));
         for (int i = 0; i < c.copies; i++)
-            c.weights[i] = (struct weights){allocate(weights), allocate(weights),
-                                            allocate(weights)};
+            c.weights[i] =
+                (struct weights){allocate(weights), allocate(weights), allocate(weights)};
         fill(&c);
         for (size_t i = 0; i < sizeof sizes_m / sizeof sizes_m[0]; i++) {
             if (!wanted(o->m, sizes_m[i])) continue;
@@ -386,17 +396,28 @@ static options parse(int argc, char **argv)
     options o = {.rounds = 0, .turn = 2e-3};
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-        if (strcmp(argv[i], "--help") == 0) usage(0);
-        else if (strcmp(argv[i], "--quick") == 0) o.quick = true;
-        else if (strcmp(argv[i], "--json") == 0) o.json = true;
-        else if (value == NULL) usage(2);
-        else if (strcmp(argv[i], "--csv") == 0) o.csv = argv[++i];
-        else if (strcmp(argv[i], "--cpu") == 0) o.cpu = argv[++i];
-        else if (strcmp(argv[i], "--m") == 0) o.m = argv[++i];
-        else if (strcmp(argv[i], "--kn") == 0) o.kn = argv[++i];
-        else if (strcmp(argv[i], "--type") == 0) o.type = argv[++i];
-        else if (strcmp(argv[i], "--rounds") == 0) o.rounds = atoi(argv[++i]);
-        else usage(2);
+        if (strcmp(argv[i], "--help") == 0)
+            usage(0);
+        else if (strcmp(argv[i], "--quick") == 0)
+            o.quick = true;
+        else if (strcmp(argv[i], "--json") == 0)
+            o.json = true;
+        else if (value == NULL)
+            usage(2);
+        else if (strcmp(argv[i], "--csv") == 0)
+            o.csv = argv[++i];
+        else if (strcmp(argv[i], "--cpu") == 0)
+            o.cpu = argv[++i];
+        else if (strcmp(argv[i], "--m") == 0)
+            o.m = argv[++i];
+        else if (strcmp(argv[i], "--kn") == 0)
+            o.kn = argv[++i];
+        else if (strcmp(argv[i], "--type") == 0)
+            o.type = argv[++i];
+        else if (strcmp(argv[i], "--rounds") == 0)
+            o.rounds = atoi(argv[++i]);
+        else
+            usage(2);
     }
     if (o.rounds <= 0) o.rounds = o.quick ? 5 : 21;
     if (o.rounds > MAX_ROUNDS) o.rounds = MAX_ROUNDS;

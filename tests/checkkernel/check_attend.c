@@ -21,7 +21,8 @@ static void multi_oracle(ck *c, const dgm_attend_args *a)
             const size_t row = a->index ? (size_t)a->index[j] : (size_t)j;
             p[j] = 0;
             for (int d = 0; d < a->dk; d++)
-                p[j] += (double)a->q[h * a->dk + d] * a->k[row * a->stride + (size_t)(h * a->dk + d)];
+                p[j] +=
+                    (double)a->q[h * a->dk + d] * a->k[row * a->stride + (size_t)(h * a->dk + d)];
             p[j] *= a->scale;
             max = p[j] > max ? p[j] : max;
         }
@@ -57,8 +58,16 @@ static void one_shape(ck *c, const shape *s, ck_kind kind)
         index = ck_bytes(c, INDEX, (size_t)s->n * 4, 4);
         for (int j = 0; j < s->n; j++) index[j] = ck_below(c, pool);
     }
-    dgm_attend_args a = {.out = ck_floats(c, WANT, dv), .q = q, .k = k, .v = v, .index = index,
-                         .stride = stride, .n = s->n, .heads = s->heads, .dk = s->dk, .dv = s->dv,
+    dgm_attend_args a = {.out = ck_floats(c, WANT, dv),
+                         .q = q,
+                         .k = k,
+                         .v = v,
+                         .index = index,
+                         .stride = stride,
+                         .n = s->n,
+                         .heads = s->heads,
+                         .dk = s->dk,
+                         .dv = s->dv,
                          .scale = ck_uniform(c, 0.05f, 1.0f),
                          .weights = ck_floats(c, WANT_WEIGHTS, weights)};
     const dgm_attend_args want = a;
@@ -87,10 +96,17 @@ void check_attend_f32(ck *c)
         enum { N = 30, H = 8, D = 64 };
         ck_begin(c, "benchmark");
         int32_t *index = ck_bytes(c, INDEX, N * 4, 4);
-        dgm_attend_args a = {.out = ck_aligned(c, OUT, H * D), .q = ck_aligned(c, Q, H * D),
-                             .k = ck_aligned(c, K, N * H * D), .v = ck_aligned(c, V, N * H * D),
-                             .stride = H * D, .n = N, .heads = H, .dk = D, .dv = D,
-                             .scale = 0.125f, .weights = ck_aligned(c, WEIGHTS, H * N)};
+        dgm_attend_args a = {.out = ck_aligned(c, OUT, H * D),
+                             .q = ck_aligned(c, Q, H * D),
+                             .k = ck_aligned(c, K, N * H * D),
+                             .v = ck_aligned(c, V, N * H * D),
+                             .stride = H * D,
+                             .n = N,
+                             .heads = H,
+                             .dk = D,
+                             .dv = D,
+                             .scale = 0.125f,
+                             .weights = ck_aligned(c, WEIGHTS, H * N)};
         for (int j = 0; j < N; j++) index[j] = j * 7 % N;
         if (gathered) a.index = index;
         ck_bench_begin(c, gathered ? "30 keys, 8 x 64, gathered" : "30 keys, 8 x 64");
@@ -127,8 +143,14 @@ static void additive_case(ck *c, int n, int da, int dv, ck_kind kind)
     ck_fill(c, w, (size_t)da, CK_UNIT);
     ck_fill(c, k, keys, kind);
     ck_fill(c, v, values, CK_UNIT);
-    dgm_attend_add_args a = {.out = ck_floats(c, WANT, (size_t)dv), .q = q, .w = w, .k = k, .v = v,
-                             .n = n, .da = da, .dv = dv,
+    dgm_attend_add_args a = {.out = ck_floats(c, WANT, (size_t)dv),
+                             .q = q,
+                             .w = w,
+                             .k = k,
+                             .v = v,
+                             .n = n,
+                             .da = da,
+                             .dv = dv,
                              .weights = ck_floats(c, WANT_WEIGHTS, (size_t)n)};
     const dgm_attend_add_args want = a;
     c->ref->attend_add_f32(&a);
@@ -148,9 +170,14 @@ void check_attend_add_f32(ck *c)
     enum { N = 30, DA = 512, DV = 1024 };
     if (!c->failed) additive_case(c, N, DA, DV, CK_UNIT);
     ck_begin(c, "benchmark");
-    dgm_attend_add_args a = {.out = ck_aligned(c, OUT, DV), .q = ck_aligned(c, Q, DA),
-                             .w = ck_aligned(c, W, DA), .k = ck_aligned(c, K, N * DA),
-                             .v = ck_aligned(c, V, N * DV), .n = N, .da = DA, .dv = DV,
+    dgm_attend_add_args a = {.out = ck_aligned(c, OUT, DV),
+                             .q = ck_aligned(c, Q, DA),
+                             .w = ck_aligned(c, W, DA),
+                             .k = ck_aligned(c, K, N * DA),
+                             .v = ck_aligned(c, V, N * DV),
+                             .n = N,
+                             .da = DA,
+                             .dv = DV,
                              .weights = ck_aligned(c, WEIGHTS, N)};
     for (ck_bench_begin(c, "30 keys, 512, 1024"); ck_bench_next(c);) c->now->attend_add_f32(&a);
 }

@@ -28,21 +28,22 @@ static void run(ck *c, const shape *s, const data *d, float *out, int first, int
 {
     const size_t width = (size_t)s->ldc;
     const float *residual = s->alias ? out : d->residual;
-    const dgm_gemm_f32_args args = {
-        .c = out,
-        .a = d->a + (size_t)first * (size_t)s->lda,
-        .packed = d->packed,
-        .bias = s->bias ? d->bias : NULL,
-        .residual = !s->residual ? NULL : s->alias ? out : residual + (size_t)first * width,
-        .m = rows,
-        .n = s->n,
-        .k = s->k,
-        .n_begin = s->n_begin,
-        .n_end = s->n_end,
-        .lda = s->lda,
-        .ldc = s->ldc,
-        .ldr = s->ldc,
-        .act = s->act};
+    const dgm_gemm_f32_args args = {.c = out,
+                                    .a = d->a + (size_t)first * (size_t)s->lda,
+                                    .packed = d->packed,
+                                    .bias = s->bias ? d->bias : NULL,
+                                    .residual = !s->residual ? NULL
+                                                : s->alias   ? out
+                                                             : residual + (size_t)first * width,
+                                    .m = rows,
+                                    .n = s->n,
+                                    .k = s->k,
+                                    .n_begin = s->n_begin,
+                                    .n_end = s->n_end,
+                                    .lda = s->lda,
+                                    .ldc = s->ldc,
+                                    .ldr = s->ldc,
+                                    .act = s->act};
     c->now->gemm_f32.run(&args);
 }
 
@@ -99,8 +100,8 @@ static void one_shape(ck *c, const shape *s, ck_kind kind)
     data d;
     const int width = s->n_end - s->n_begin;
     const size_t size = (size_t)(s->m - 1) * (size_t)s->ldc + (size_t)width;
-    ck_begin(c, "m %d n %d k %d columns %d..%d act %d%s%s%s lda %d ldc %d kind %d", s->m, s->n, s->k,
-             s->n_begin, s->n_end, (int)s->act, s->bias ? " bias" : "",
+    ck_begin(c, "m %d n %d k %d columns %d..%d act %d%s%s%s lda %d ldc %d kind %d", s->m, s->n,
+             s->k, s->n_begin, s->n_end, (int)s->act, s->bias ? " bias" : "",
              s->residual ? " residual" : "", s->alias ? " in place" : "", s->lda, s->ldc,
              (int)kind);
     d.a = ck_floats(c, A, (size_t)(s->m - 1) * (size_t)s->lda + (size_t)s->k);

@@ -191,9 +191,9 @@ static void exp_accuracy(ck *c)
         ck_near(c, "exp", c->now->sum_exp_f32(&x, 1, 0.0f), want, 1.2 * ldexp(1.0, exponent - 24),
                 0);
     }
-    static const float ends[][2] = {{-INFINITY, 0},    {-1e30f, 0},          {-87.34f, 0},
-                                    {-0.0f, 1},        {0, 1},               {88.7229f, INFINITY},
-                                    {1e30f, INFINITY}, {INFINITY, INFINITY}, {NAN, NAN}};
+    static const float ends[][2] = {
+        {-INFINITY, 0},       {-1e30f, 0},       {-87.34f, 0},         {-0.0f, 1}, {0, 1},
+        {88.7229f, INFINITY}, {1e30f, INFINITY}, {INFINITY, INFINITY}, {NAN, NAN}};
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
         ck_near(c, "exp", c->now->sum_exp_f32(&ends[i][0], 1, 0.0f), ends[i][1], 0, 0);
 }
@@ -239,16 +239,23 @@ void check_dot_f32(ck *c)
 static double act_exact(double x, dgm_act act)
 {
     switch (act) {
-    case DGM_ACT_RELU: return x > 0 ? x : 0;
-    case DGM_ACT_RELU10: return x > 10 ? 10 : x > 0 ? x : 0;
-    case DGM_ACT_SWISH: return x / (1 + exp(-x));
-    case DGM_ACT_GELU: return 0.5 * x * erfc(-x * sqrt(0.5));
+    case DGM_ACT_RELU:
+        return x > 0 ? x : 0;
+    case DGM_ACT_RELU10:
+        return x > 10 ? 10 : x > 0 ? x : 0;
+    case DGM_ACT_SWISH:
+        return x / (1 + exp(-x));
+    case DGM_ACT_GELU:
+        return 0.5 * x * erfc(-x * sqrt(0.5));
     case DGM_ACT_GELU_TANH:
         return 0.5 * x * (1 + tanh(0.79788456080286536 * (x + 0.044715 * x * x * x)));
-    case DGM_ACT_TANH: return tanh(x);
-    case DGM_ACT_SIGMOID: return 1 / (1 + exp(-x));
+    case DGM_ACT_TANH:
+        return tanh(x);
+    case DGM_ACT_SIGMOID:
+        return 1 / (1 + exp(-x));
     case DGM_ACT_NONE:
-    case DGM_ACT_COUNT: break;
+    case DGM_ACT_COUNT:
+        break;
     }
     return x;
 }
@@ -277,14 +284,14 @@ static void act_limits(ck *c)
     static const struct {
         dgm_act act;
         float x, y;
-    } rows[] = {{DGM_ACT_RELU, -INFINITY, 0},     {DGM_ACT_RELU, INFINITY, INFINITY},
-                {DGM_ACT_RELU10, INFINITY, 10},   {DGM_ACT_SWISH, -INFINITY, 0},
-                {DGM_ACT_SWISH, -1e30f, 0},       {DGM_ACT_SWISH, INFINITY, INFINITY},
-                {DGM_ACT_GELU, -INFINITY, 0},     {DGM_ACT_GELU, INFINITY, INFINITY},
-                {DGM_ACT_GELU_TANH, -1e30f, 0},   {DGM_ACT_GELU_TANH, 1e30f, 1e30f},
-                {DGM_ACT_TANH, -INFINITY, -1},    {DGM_ACT_TANH, 1e30f, 1},
-                {DGM_ACT_SIGMOID, -INFINITY, 0},  {DGM_ACT_SIGMOID, INFINITY, 1},
-                {DGM_ACT_TANH, 1e-30f, 1e-30f},   {DGM_ACT_SIGMOID, 0, 0.5f}};
+    } rows[] = {{DGM_ACT_RELU, -INFINITY, 0},    {DGM_ACT_RELU, INFINITY, INFINITY},
+                {DGM_ACT_RELU10, INFINITY, 10},  {DGM_ACT_SWISH, -INFINITY, 0},
+                {DGM_ACT_SWISH, -1e30f, 0},      {DGM_ACT_SWISH, INFINITY, INFINITY},
+                {DGM_ACT_GELU, -INFINITY, 0},    {DGM_ACT_GELU, INFINITY, INFINITY},
+                {DGM_ACT_GELU_TANH, -1e30f, 0},  {DGM_ACT_GELU_TANH, 1e30f, 1e30f},
+                {DGM_ACT_TANH, -INFINITY, -1},   {DGM_ACT_TANH, 1e30f, 1},
+                {DGM_ACT_SIGMOID, -INFINITY, 0}, {DGM_ACT_SIGMOID, INFINITY, 1},
+                {DGM_ACT_TANH, 1e-30f, 1e-30f},  {DGM_ACT_SIGMOID, 0, 0.5f}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         float y;
         ck_begin(c, "act %d of %g", (int)rows[i].act, (double)rows[i].x);
@@ -301,9 +308,9 @@ static void act_limits(ck *c)
 
 void check_act_f32(ck *c)
 {
-    static const char *const names[] = {"none, n = 512",    "relu, n = 512", "relu10, n = 512",
-                                        "swish, n = 512",   "gelu, n = 512", "gelu_tanh, n = 512",
-                                        "tanh, n = 512",    "sigmoid, n = 512"};
+    static const char *const names[] = {"none, n = 512",  "relu, n = 512",   "relu10, n = 512",
+                                        "swish, n = 512", "gelu, n = 512",   "gelu_tanh, n = 512",
+                                        "tanh, n = 512",  "sigmoid, n = 512"};
     walk(c, act_case);
     if (!c->failed) act_limits(c);
     ck_begin(c, "benchmark");
