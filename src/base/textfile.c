@@ -227,3 +227,12 @@ dgm_status dgm_textout_commit(dgm_textout **out, dgm_error *err)
     dgm_textout_discard(out);
     return st;
 }
+
+dgm_status dgm_textout_probe(const char *path, dgm_error *err)
+{
+    dgm_textout *w = NULL;
+    if (!path) return DGM_OK;
+    DGM_TRY(dgm_textout_open(&w, path, err));
+    dgm_textout_discard(&w);
+    return DGM_OK;
+}

@@ -36,5 +36,7 @@ void dgm_textout_write(dgm_textout *out, const void *data, size_t size);
 // Closes and gives the file its name; *out becomes NULL in any case.
 dgm_status dgm_textout_commit(dgm_textout **out, dgm_error *err);
 void dgm_textout_discard(dgm_textout **out); // removes the temporary file; accepts NULL inside
+// Could a file of this name be written? Asked before long work. path NULL: DGM_OK.
+dgm_status dgm_textout_probe(const char *path, dgm_error *err);
 
 #endif

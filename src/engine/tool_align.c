@@ -152,7 +152,10 @@ dgm_status dgm_align(const char *source, const char *target, const char *output,
     gold_file gold = {0};
     const char *gold_path = options ? options->gold : NULL;
     sink s = {.keep = gold_path != NULL};
-    dgm_status st = gold_path ? read_gold(&gold, gold_path, err) : DGM_OK;
+    dgm_status st = dgm_textout_probe(output, err);
+    if (st == DGM_OK && options) st = dgm_textout_probe(options->lex_s2t, err);
+    if (st == DGM_OK && options) st = dgm_textout_probe(options->lex_t2s, err);
+    if (st == DGM_OK && gold_path) st = read_gold(&gold, gold_path, err);
     if (st == DGM_OK) st = dgm_align_job_run(&job, source, target, options, err);
     if (st == DGM_OK) {
         s.o = &job.o;

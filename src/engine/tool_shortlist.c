@@ -190,7 +190,11 @@ static dgm_status make_list(work *w, const char *model, dgm_error *err)
 {
     const dgm_shortlist_options *o = w->o;
     if (o->binary) return list_from_binary(w, err);
-    if (!o->lexicon && !o->source) return dgm_shortlist_load(&w->list, w->file, err);
+    if (!o->lexicon && !o->source) {
+        DGM_FAIL_IF(!dgm_shortlist_present(w->file), err, DGM_ERR_UNSUPPORTED,
+                    "'%s' has no shortlist", model);
+        return dgm_shortlist_load(&w->list, w->file, err);
+    }
     int32_t *frequent = dgm_malloc((size_t)o->frequent * sizeof *frequent);
     if (!frequent) return dgm_no_memory(err);
     int count = 0;
@@ -331,6 +335,9 @@ dgm_status dgm_shortlist_make(const char *model, const char *output,
                               dgm_error *err)
 {
     DGM_TRY(check_options(options, output, err));
+    DGM_TRY(dgm_textout_probe(output, err));
+    DGM_TRY(dgm_textout_probe(options->write_lexicon, err));
+    DGM_TRY(dgm_textout_probe(options->write_binary, err));
     work w = {.o = options};
     dgm_status st = make_and_write(&w, model, output, err);
     if (st == DGM_OK && report) *report = w.report;

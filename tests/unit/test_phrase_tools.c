@@ -446,7 +446,8 @@ static void test_shortlist(void **state)
     assert_non_null(strstr(err.text, "has no shortlist"));
 
     o.remove = 0;
-    assert_int_equal(dgm_shortlist_make(model, other, &o, NULL, &err), DGM_ERR_FORMAT);
+    assert_int_equal(dgm_shortlist_make(model, other, &o, NULL, &err), DGM_ERR_UNSUPPORTED);
+    assert_int_equal(dgm_shortlist_make(model, in_folder("no/x"), &o, NULL, &err), DGM_ERR_IO);
     o.source = en;
     assert_int_equal(dgm_shortlist_make(model, other, &o, NULL, &err), DGM_ERR_ARGUMENT);
     o.target = de;
