@@ -78,7 +78,7 @@ typedef struct session {
     int first, count;
     size_t in_flight;
     uint64_t written, failed;
-    bool warned, broken;
+    bool warned, broken, input_failed;
     double load, start;
 } session;
 
@@ -270,7 +270,7 @@ static bool read_one(session *s)
     if (s->prefix && !reader_next(s->prefix, &line, &size)) {
         if (!reader_failed(s->prefix))
             fail(EXIT_RUNTIME, "the prefix file has fewer lines than the input");
-        s->broken = true;
+        s->input_failed = true; // the lines before it are translated all the same
         return false;
     }
     s->prefix_sizes[s->pending] = size;
@@ -358,7 +358,7 @@ static int run(const command *self, int argc, char **argv)
         s->start = seconds();
         translate_all(s);
         progress_end(&s->bar);
-        bool fine = !s->broken && !reader_failed(s->in) && s->failed == 0;
+        bool fine = !s->broken && !s->input_failed && !reader_failed(s->in) && s->failed == 0;
         fine = writer_close(s->out) && fine;
         if (o.stats) print_stats(s);
         code = fine ? EXIT_FINE : EXIT_RUNTIME;

@@ -2,6 +2,7 @@
 // Everything that is printed from the option tables: --help, man pages (roff), bash and zsh
 // completion. `dragoman help --man NAME` and `dragoman help --completion SHELL` are what
 // `make install` runs.
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,25 +13,24 @@ enum { INDENT = 30, WIDTH = 100 };
 // Prints text wrapped behind a margin; the cursor is at column `at`.
 static void wrap(const char *text, int margin, int at)
 {
+    bool space = false; // owed before the next word, unless a new line begins
     while (*text) {
-        size_t n = strcspn(text, " \n");
-        if (at + (int)n > WIDTH && at > margin) {
+        int n = (int)strcspn(text, " \n");
+        if (n && at + space + n > WIDTH && at > margin) {
             printf("\n%*s", margin, "");
             at = margin;
+            space = false;
         }
-        printf("%.*s", (int)n, text);
-        at += (int)n;
+        printf("%s%.*s", space && n ? " " : "", n, text);
+        at += n + (space && n);
         text += n;
+        space = *text == ' ';
+        if (*text == ' ') text++;
         if (*text == '\n') {
             printf("\n%s%*s", text[1] == '\n' ? "\n" : "", margin, "");
             text += strspn(text, "\n");
             at = margin;
-        } else if (*text == ' ') {
-            text++;
-            if (*text) {
-                putchar(' ');
-                at++;
-            }
+            space = false;
         }
     }
     putchar('\n');

@@ -165,7 +165,15 @@ struct line_writer {
     gzFile gz;
     const char *name;
     bool failed;
+    int why; // errno of the first failure
 };
+
+static void note(line_writer *w, bool failed)
+{
+    if (!failed || w->failed) return;
+    w->failed = true;
+    w->why = errno;
+}
 
 line_writer *writer_open(const char *path)
 {
@@ -184,8 +192,9 @@ line_writer *writer_open(const char *path)
 void writer_put(line_writer *w, const char *data, size_t size)
 {
     if (size == 0 || w->failed) return;
-    if (w->gz) w->failed = gzwrite(w->gz, data, (unsigned)size) != (int)size;
-    else w->failed = fwrite(data, 1, size, w->file) != size;
+    errno = 0;
+    if (w->gz) note(w, gzwrite(w->gz, data, (unsigned)size) != (int)size);
+    else note(w, fwrite(data, 1, size, w->file) != size);
 }
 
 void writer_text(line_writer *w, const char *text)
@@ -229,19 +238,19 @@ void writer_real(line_writer *w, double v)
 
 void writer_flush(line_writer *w)
 {
-    if (w->file && fflush(w->file) != 0) w->failed = true;
+    if (w->file) note(w, fflush(w->file) != 0);
 }
 
 bool writer_close(line_writer *w)
 {
     if (!w) return true;
     errno = 0;
-    if (w->gz) w->failed = gzclose(w->gz) != Z_OK || w->failed;
-    else if (w->file == stdout) w->failed = fflush(stdout) != 0 || w->failed;
-    else w->failed = fclose(w->file) != 0 || w->failed;
+    if (w->gz) note(w, gzclose(w->gz) != Z_OK);
+    else if (w->file == stdout) note(w, fflush(stdout) != 0);
+    else note(w, fclose(w->file) != 0);
     bool fine = !w->failed;
     if (!fine)
-        fail(EXIT_RUNTIME, "cannot write '%s': %s", w->name, errno ? strerror(errno) : "write error");
+        fail(EXIT_RUNTIME, "cannot write '%s': %s", w->name, w->why ? strerror(w->why) : "write error");
     free(w);
     return fine;
 }

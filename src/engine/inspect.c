@@ -5,6 +5,7 @@
 // model, a word list) are shown by size, never in full.
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -25,6 +26,7 @@ void dgm_string_free(char **text)
 dgm_status dgm_device(const char *cpu, char *buffer, size_t size, dgm_error *err)
 {
     dgm_backend *b = NULL;
+    if (!cpu) cpu = getenv("DRAGOMAN_CPU");
     DGM_TRY(dgm_backend_open(&b, "cpu", cpu && cpu[0] ? cpu : NULL, err));
     dgm_backend_describe(b, buffer, size);
     dgm_backend_close(&b);
