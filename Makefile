@@ -81,7 +81,7 @@ dragoman: $(BUILD)/dragoman
 	@ln -sf $< $@
 
 # ISA flags by file suffix; the detection file itself gets none.
-AVX512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c -mprefer-vector-width=512
+AVX512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c -mprfchw -mprefer-vector-width=512
 $(BUILD)/src/kernel/x86/%_avx2.o: ISA := -mavx2 -mfma -mf16c
 $(BUILD)/src/kernel/x86/%_avx512.o: ISA := $(AVX512)
 $(BUILD)/src/kernel/x86/%_vnni.o: ISA := $(AVX512) -mavx512vnni

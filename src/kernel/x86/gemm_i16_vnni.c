@@ -22,7 +22,7 @@ static inline __m512i zmm_dot(__m512i sums, zmm_group a, __m512i w)
 
 static void gemm_i16_run_vnni(const dgm_gemm_i16_args *g)
 {
-    const zmm_product z = zmm_from_i16(g);
+    zmm_product z = zmm_from_i16(g);
     zmm_run(&z);
 }
 

@@ -32,7 +32,7 @@ static inline __m512i zmm_dot(__m512i sums, zmm_group a, __m512i w)
 
 static void gemm_i8_run_avx512(const dgm_gemm_i8_args *g)
 {
-    const zmm_product z = zmm_from_i8(g);
+    zmm_product z = zmm_from_i8(g);
     zmm_run(&z);
 }
 

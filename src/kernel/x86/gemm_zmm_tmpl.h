@@ -15,7 +15,9 @@
 //
 // Prefetch, measured on Zen 4: with one to three rows it costs 15 to 25 % in L2 and gives nothing
 // in L3. From four rows on its slots are free: a single tile fetches 32 steps ahead (+3 to 6 % in
-// L3), several row tiles share out the next panel. Sums are exact, so the order is free.
+// L3), several row tiles share out the next panel. Where the result is large and the rows are few
+// its lines are fetched for writing before the loop over k: +6 to 14 % from L3 at 2 to 16 rows.
+// Sums are exact, so the order is free.
 #ifndef DGM_KERNEL_X86_GEMM_ZMM_TMPL_H
 #define DGM_KERNEL_X86_GEMM_ZMM_TMPL_H
 
@@ -33,7 +35,9 @@ enum {
     STEP = PANEL * 4,     // bytes
     ROWS = 6,             // of a tile
     SUMS = ROWS * VECTORS,
-    AHEAD = 32 // steps
+    AHEAD = 32,           // steps
+    FETCH_ROWS = 16,      // fetch the lines of the result up to here ..
+    FETCH_BYTES = 1 << 17 // .. and from here on
 };
 
 // Either args struct in bytes and steps.
@@ -45,6 +49,7 @@ typedef struct zmm_product {
     int steps;         // of a panel
     bool has_start;    // 64 start values of the sums lie behind a panel's weights
     int m;
+    bool fetches; // the lines of the result
     int_out out;
 } zmm_product;
 
@@ -102,6 +107,11 @@ INLINE void zmm_tile(const zmm_product *z, int r, int j, const int rows, const i
             z->has_start ? _mm512_load_si512(start + 64 * (t % VECTORS)) : _mm512_setzero_si512();
         UNROLLED for (int i = 0; i < rows; i++) s[i * panels * VECTORS + t] = first;
     }
+    if (z->fetches)
+        UNROLLED for (int i = 0; i < rows; i++) {
+            const float *c = z->out.c + (size_t)(r + i) * (size_t)z->out.ldc + (j - z->out.n_begin);
+            UNROLLED for (int t = 0; t < panels * VECTORS; t++) __builtin_prefetch(c + 16 * t, 1);
+        }
     for (int x = 0; x < z->steps; x++, a += 4, w += STEP) {
         UNROLLED for (int t = 0; t < lines; t++)
             _mm_prefetch(ahead + 64 * t, _MM_HINT_T1);
@@ -151,9 +161,11 @@ INLINE void zmm_tile_rows(const zmm_product *z, int r, int j, int rows, const ch
     }
 }
 
-static void zmm_run(const zmm_product *z)
+static void zmm_run(zmm_product *z)
 {
     if (z->m <= 0) return;
+    const size_t columns = (size_t)(z->out.n_end - z->out.n_begin);
+    z->fetches = z->m <= FETCH_ROWS && columns * (size_t)z->m * sizeof(float) >= FETCH_BYTES;
     if (z->m <= 3) {
         zmm_few_rows(z);
         return;
