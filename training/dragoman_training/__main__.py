@@ -92,6 +92,13 @@ def translate(a):
         print(f"{source}: {len(lines)} lines, {time.time() - began:.1f} s", flush=True)
 
 
+def smoke(a):
+    from . import smoke as test
+    complaints = test.run(a.out, a.dragoman)
+    if complaints:
+        sys.exit("smoke: " + "; ".join(complaints))
+
+
 def average(a):
     from . import checkpoint
     checkpoint.average(a.models, a.out)
@@ -168,6 +175,10 @@ def parser():
     p.add_argument("--rows", type=int, default=1024)
     p.add_argument("--device")
     p.add_argument("--bf16", action="store_true")
+
+    p = command("smoke", smoke, "train a toy model on made-up text on the CPU and check everything")
+    p.add_argument("--out", required=True, help="folder to work in; emptied first")
+    p.add_argument("--dragoman", default="", help="the C program, to compare translations with")
 
     p = command("average", average, "average several model.pt")
     p.add_argument("models", nargs="+")

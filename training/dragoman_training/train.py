@@ -272,7 +272,8 @@ class Trainer:
         np.savez_compressed(os.path.join(self.out, "lexicon.npz"), ids=ids, probabilities=values)
         self.say(f"alignment tables: {time.time() - began:.1f} s")
 
-    def run(self):
+    def run(self, stop=0):
+        """Trains to the end of the budget (or saves and returns after `stop` steps, for tests of resuming)."""
         recipe = self.recipe
         size = sum(p.numel() for p in self.flat.parameters)
         self.say(f"{recipe['name']}: {size / 1e6:.2f}M parameters, {self.pairs} pairs, "
@@ -307,9 +308,11 @@ class Trainer:
                 self.report(self.step - marked[0], self.tokens - marked[1], self.elapsed - marked[2], extra)
                 self.elapsed = before + time.time() - began
                 marked = (self.step, self.tokens, self.elapsed)
-            if clock() - last_save >= recipe["save_every"]:
+            if clock() - last_save >= recipe["save_every"] or self.step == stop:
                 self.save()
                 last_save = clock()
+                if self.step == stop:
+                    return
         self.report(self.step - marked[0], self.tokens - marked[1], self.elapsed - marked[2], self.validate())
         self.save()
         self.say(f"finished: {self.step} steps, {self.number} whole passes, {self.elapsed:.0f} s")

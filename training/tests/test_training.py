@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: MIT
+"""What feeds and drives training: packing, batches, losses, optimisers, schedules, alignment, mixing, variants, search.
+
+    PYTHONPATH=training python3 -m unittest discover -s training/tests
+
+The whole path, with a vocabulary and a resumed run, is the smoke recipe (training/smoke.sh).
+"""
+import math
+import os
+import random
+import tempfile
+import unittest
+from collections import Counter
+
+import numpy as np
+import torch
+
+from dragoman_training import align, augment, checkpoint, corpus, losses, metric, mix, optim, recipe, search, subword
+from dragoman_training.batches import Batches
+from dragoman_training.packed import Packed
+from dragoman_training.transformer import Transformer, TransformerConfig
+
+PAIRS = [([5, 6, 7], [8, 9], 1), ([5], [8], 2), ([], [1], 1), (list(range(2, 30)), [3] * 20, 1), ([4, 4], [5, 5, 5], 1)]
+
+
+class Corpora(unittest.TestCase):
+    def test_packed_round_trip(self):
+        packed = Packed.from_lists(PAIRS)
+        self.assertEqual(len(packed), 4)                                # the empty source is dropped
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.bin")
+            packed.save(path)
+            self.assertEqual(Packed.load(path).pair(2), (list(range(2, 30)), [3] * 20))
+            with open(path, "r+b") as f:
+                f.truncate(60)
+            with self.assertRaises(ValueError):
+                Packed.load(path)
+        self.assertEqual(len(Packed.join([packed, packed])), 8)
+
+    def test_batches_cover_a_pass(self):
+        batches = Batches(Packed.from_lists(PAIRS), 50, 64, "cpu", widths=(8, 32))
+        seen = Counter()
+        for bucket, index in batches.plan(1):
+            source, given, target = batches.fetch(bucket, index)
+            self.assertEqual(source.shape[1], (8, 32)[bucket])
+            for row in range(len(index)):
+                seen[int(index[row])] += 1
+                ids = PAIRS[[0, 1, 3, 4][int(index[row])]]
+                self.assertEqual(source[row, :len(ids[0]) + 1].tolist(), ids[0] + [0])
+                self.assertTrue((source[row, len(ids[0]) + 1:] == 50).all())
+                self.assertEqual(given[row, :len(ids[1]) + 1].tolist(), [50] + ids[1])
+                self.assertEqual(target[row, :len(ids[1]) + 1].tolist(), ids[1] + [0])
+        self.assertGreaterEqual(seen[1], 2)                             # two passes
+        self.assertEqual(set(seen), {0, 1, 2, 3})
+        same = [(b, i.tolist()) for b, i in batches.plan(3)]
+        self.assertEqual(same, [(b, i.tolist()) for b, i in batches.plan(3)])
+
+    def test_plausible(self):
+        self.assertTrue(corpus.plausible("A house.", "Ein Haus."))
+        self.assertFalse(corpus.plausible("", "Ein Haus."))
+        self.assertFalse(corpus.plausible("x " * 30, "y"))
+        self.assertFalse(corpus.plausible("This was never translated at all.", "This was never translated at all."))
+
+    def test_choice_of_targets(self):
+        source = "It costs 15 euros in the little shop at the corner."
+        real, made = "Es kostet 15 Euro in dem kleinen Laden an der Ecke.", "Es kostet 15 Euro im kleinen Laden an der Ecke."
+        self.assertEqual(mix.choose(source, real, made, 1, 0.5), [(made, 1), (real, 1)])
+        self.assertEqual(mix.choose(source, real, made.replace("15", "50"), 1, 0.5), [(real, 1)])
+        self.assertEqual(mix.choose(source, real, "so so so so so so so so so so so so 15", 1, 0.5), [(real, 1)])
+        self.assertEqual(mix.choose(source, "Etwas ganz anderes steht hier 15.", made, 3, 0.5), [(made, 3)])
+        self.assertEqual(mix.choose(source, "", made, 1, 0.5), [(made, 1)])
+
+    def test_variants(self):
+        rng = random.Random(3)
+        for _ in range(300):
+            item = augment.token(rng)
+            self.assertTrue(item and not item.isspace())
+        source, target = augment.copy("A test.", "Ein Test.", rng)
+        self.assertGreater(len(set(source.split()) & set(target.split())), 0)
+        self.assertEqual(augment.upper("a", "Straße", random.Random(1)), ("A", "STRASSE"))
+        for kind in augment.KINDS.values():
+            made = kind("The house is red and old.", "Das Haus ist rot und alt.", rng)
+            self.assertTrue(made is None or (made[0] and made[1]))
+
+    def test_normalisation(self):
+        rules = subword.rules()
+        self.assertEqual(rules["e\u0301"], "é")
+        self.assertEqual(rules["\u00a0"], " ")
+        self.assertEqual(rules["ﬁ"], "fi")
+        self.assertNotIn("²", rules)
+        self.assertNotIn("\u200d", rules)                               # joins emoji
+
+
+class Steps(unittest.TestCase):
+    def model(self, **changes):
+        torch.manual_seed(1)
+        settings = dict(vocab_size=40, d_model=16, ffn_dim=32, heads=2, encoder_layers=1, decoder_layers=2, dropout=0.0)
+        return Transformer(TransformerConfig(**{**settings, **changes}))
+
+    def test_token_loss(self):
+        hidden, rows, bias = torch.randn(2, 3, 4), torch.randn(7, 4), torch.randn(7)
+        expected = torch.tensor([[1, 2, 7], [3, 7, 7]])
+        logits = hidden @ rows.t() + bias
+        real = expected != 7
+        want = torch.nn.functional.cross_entropy(logits[real], expected[real], label_smoothing=0.1)
+        loss, nll = losses.token_loss(hidden, rows, bias, expected, 7, 0.1)
+        self.assertAlmostEqual(float(loss), float(want), places=5)
+        self.assertAlmostEqual(float(nll), float(torch.nn.functional.cross_entropy(logits[real], expected[real])), places=5)
+        squared = (logits.logsumexp(-1)[real] ** 2).mean()
+        with_norm, _ = losses.token_loss(hidden, rows, bias, expected, 7, 0.1, 0.5)
+        self.assertAlmostEqual(float(with_norm), float(want + 0.5 * squared), places=4)
+
+    def test_optimisers_equal_pytorch(self):
+        for name in ("adam", "adadelta"):
+            ours, theirs = self.model(), self.model()
+            flat = optim.Flat(ours)
+            mine = optim.build(flat, {"name": name})
+            other = (torch.optim.Adam(theirs.parameters(), lr=0.01, betas=(0.9, 0.98), eps=1e-9) if name == "adam"
+                     else torch.optim.Adadelta(theirs.parameters(), lr=0.01, rho=0.95, eps=1e-6))
+            source, given = torch.randint(2, 40, (2, 5)), torch.randint(2, 40, (2, 4))
+            for _ in range(4):
+                flat.gradients.zero_()
+                ours.logits(ours(source, given)).pow(2).sum().backward()
+                mine.step(torch.tensor(0.01))
+                other.zero_grad()
+                theirs.logits(theirs(source, given)).pow(2).sum().backward()
+                other.step()
+            for (key, a), b in zip(ours.named_parameters(), theirs.parameters()):
+                if not key.endswith(".k.bias"):                         # its gradient is zero up to rounding
+                    self.assertTrue(torch.allclose(a, b, atol=2e-4), (name, key, float((a - b).abs().max())))
+
+    def test_clipping_and_average(self):
+        model = self.model()
+        flat = optim.Flat(model)
+        flat.gradients.fill_(1.0)
+        flat.clip_gradients(1.0)
+        self.assertAlmostEqual(float(flat.gradients.norm()), 1.0, places=3)
+        flat.weights.fill_(3.0)
+        flat.clip_weights(1.0)
+        self.assertEqual(float(model.embedding.max()), 1.0)
+        self.assertEqual(float(model.encoder[0].self_norm.weight.max()), 3.0)
+        mean = optim.Average(flat, 0.9, 1, 0)
+        mean.weights.zero_()
+        mean.update(1)
+        self.assertAlmostEqual(float(mean.weights[0]), 0.1, places=6)
+
+    def test_schedules(self):
+        rate = optim.schedule({"peak": 1.0, "warmup": 10, "kind": "cosine", "floor": 0.0})
+        self.assertAlmostEqual(rate(4, 0.0), 0.5)
+        self.assertAlmostEqual(rate(100, 0.5), 0.5)
+        self.assertAlmostEqual(rate(100, 1.0), 0.0)
+        self.assertAlmostEqual(optim.schedule({"peak": 1.0, "warmup": 4, "kind": "inverse_sqrt"})(15, 0.1), 0.5)
+        with self.assertRaises(ValueError):
+            optim.schedule({"peak": 1.0, "kind": "square"})
+
+    def test_search(self):
+        for cell in ("attention", "ssru"):
+            model = self.model(decoder_cell=cell).eval()
+            sources = [[5, 6, 7], [8], [9, 10, 11, 12, 13, 14]]
+            rows = [search.pad_rows([s], model.source_pad, "cpu") for s in sources]
+            padded = search.pad_rows(sources, model.source_pad, "cpu")
+            self.assertEqual(search.greedy(model, padded, 12), [search.greedy(model, r, 12)[0] for r in rows])
+            found = search.beam(model, padded, 12, 3)
+            self.assertEqual(found, [search.beam(model, r, 12, 3)[0] for r in rows])
+            self.assertTrue(all(search.UNK not in ids for ids in found))
+            self.assertEqual(len(search.translate_ids(model, sources, 2)), 3)
+
+    def test_alignment_finds_the_diagonal(self):
+        rng = random.Random(1)
+        pairs = []
+        for _ in range(400):
+            words = [rng.randrange(2, 12) for _ in range(rng.randrange(2, 6))]
+            pairs.append((words, [w + 10 for w in reversed(words)], 1))
+        batches = Batches(Packed.from_lists(pairs), 30, 512, "cpu", widths=(8,))
+        guide, forward = align.train_guide(batches, 30, 30, slope=0.0)
+        self.assertTrue(all(int(forward[w].argmax()) == w + 10 for w in range(2, 12)))
+        points = guide(torch.tensor([[3, 5, 9, 0]]), torch.tensor([[19, 15, 13, 0]]))[0].argmax(-1).tolist()
+        self.assertEqual(points, [2, 1, 0, 3])
+
+    def test_average_of_checkpoints(self):
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [os.path.join(folder, f"{i}.pt") for i in range(3)]
+            model = self.model()
+            for i, path in enumerate(paths[:2]):
+                with torch.no_grad():
+                    model.output_bias.fill_(float(i))
+                checkpoint.save_model(path, model, b"v", {"a": 1})
+            checkpoint.average(paths[:2], paths[2])
+            self.assertAlmostEqual(float(checkpoint.load_model(paths[2]).output_bias[0]), 0.5)
+
+    def test_recipe(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.yaml")
+            with open(path, "w") as f:
+                f.write("budget: {steps: 5}\nmodel: {d_model: 8}\n")
+            held = recipe.load(path, ["schedule.peak=0.5", "model.heads=2"])
+            self.assertEqual((held["schedule"]["peak"], held["model"]["heads"]), (0.5, 2))
+            with self.assertRaises(ValueError):
+                recipe.load(path, ["schedul.peak=0.5"])
+            with open(path, "w") as f:
+                f.write("budgett: {steps: 5}\n")
+            with self.assertRaises(ValueError):
+                recipe.load(path)
+
+    def test_bleu(self):
+        self.assertAlmostEqual(metric.bleu(["a b c d e ."], ["a b c d e ."]), 100.0)
+        self.assertTrue(math.isfinite(metric.bleu(["a"], ["b c d e"])))
+        self.assertLess(metric.bleu(["a b c d x y"], ["a b c d e f"]), 80.0)
+        self.assertEqual(metric.tokens("Er kam, 3,5 km (fast)."), ["Er", "kam", ",", "3,5", "km", "(", "fast", ")", "."])
+
+
+if __name__ == "__main__":
+    np.random.seed(1)
+    unittest.main()
