@@ -153,6 +153,7 @@ struct dgm_textout {
     FILE *plain;
     gzFile gz;
     char *path, *temporary;
+    bool direct; // temporary is the file itself: nothing to rename or remove
     bool failed;
     int code; // errno of the first failure
 };
@@ -163,11 +164,17 @@ void dgm_textout_discard(dgm_textout **out)
     if (!w) return;
     if (w->gz) gzclose_w(w->gz);
     if (w->plain) fclose(w->plain);
-    if (w->temporary && (w->gz || w->plain)) unlink(w->temporary);
+    if (w->temporary && !w->direct && (w->gz || w->plain)) unlink(w->temporary);
     dgm_free(w->temporary);
     dgm_free(w->path);
     dgm_free(w);
     *out = NULL;
+}
+
+bool dgm_textout_special(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode);
 }
 
 dgm_status dgm_textout_open(dgm_textout **out, const char *path, dgm_error *err)
@@ -182,7 +189,9 @@ dgm_status dgm_textout_open(dgm_textout **out, const char *path, dgm_error *err)
         dgm_textout_discard(&w);
         return dgm_no_memory(err);
     }
-    snprintf(w->temporary, n + 32, "%s.tmp-%ld", path, (long)getpid());
+    w->direct = dgm_textout_special(path);
+    if (w->direct) memcpy(w->temporary, path, n + 1);
+    else snprintf(w->temporary, n + 32, "%s.tmp-%ld", path, (long)getpid());
     if (n > 3 && strcmp(path + n - 3, ".gz") == 0) w->gz = gzopen(w->temporary, "wb6");
     else w->plain = fopen(w->temporary, "wb");
     if (!w->gz && !w->plain) {
@@ -218,10 +227,10 @@ dgm_status dgm_textout_commit(dgm_textout **out, dgm_error *err)
     if (w->plain && fclose(w->plain) != 0 && !code) code = errno;
     w->gz = NULL;
     w->plain = NULL;
-    if (!code && rename(w->temporary, w->path) != 0) code = errno;
+    if (!code && !w->direct && rename(w->temporary, w->path) != 0) code = errno;
     dgm_status st = DGM_OK;
     if (code) {
-        unlink(w->temporary);
+        if (!w->direct) unlink(w->temporary);
         st = dgm_fail(err, DGM_ERR_IO, "cannot write '%s': %s", w->path, strerror(code));
     }
     dgm_textout_discard(out);
@@ -232,6 +241,11 @@ dgm_status dgm_textout_probe(const char *path, dgm_error *err)
 {
     dgm_textout *w = NULL;
     if (!path) return DGM_OK;
+    if (dgm_textout_special(path)) { // opening a pipe would wait for its reader
+        DGM_FAIL_IF(access(path, W_OK) != 0, err, DGM_ERR_IO, "cannot write '%s': %s", path,
+                    strerror(errno));
+        return DGM_OK;
+    }
     DGM_TRY(dgm_textout_open(&w, path, err));
     dgm_textout_discard(&w);
     return DGM_OK;

@@ -3,7 +3,8 @@
 //
 // Reading finds gzip by its magic. Writing goes to a temporary neighbour that takes the file's
 // name only when everything is on disk (dgm_textout_commit), so that a reader never sees half a
-// file; a name that ends in ".gz" is compressed.
+// file; a name that ends in ".gz" is compressed. A name that exists and is no regular file (a device,
+// a pipe) is written to directly: renaming onto it would replace the device.
 #ifndef DGM_BASE_TEXTFILE_H
 #define DGM_BASE_TEXTFILE_H
 
@@ -38,5 +39,7 @@ dgm_status dgm_textout_commit(dgm_textout **out, dgm_error *err);
 void dgm_textout_discard(dgm_textout **out); // removes the temporary file; accepts NULL inside
 // Could a file of this name be written? Asked before long work. path NULL: DGM_OK.
 dgm_status dgm_textout_probe(const char *path, dgm_error *err);
+// Does the name exist and is it no regular file?
+bool dgm_textout_special(const char *path);
 
 #endif

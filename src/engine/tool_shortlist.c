@@ -304,6 +304,14 @@ static dgm_status check_options(const dgm_shortlist_options *o, const char *outp
     return DGM_OK;
 }
 
+// Model and binary list are written whole and renamed into place, which must not hit a device.
+static dgm_status check_regular(const char *path, dgm_error *err)
+{
+    DGM_FAIL_IF(path && dgm_textout_special(path), err, DGM_ERR_IO,
+                "cannot write '%s': not a regular file", path);
+    return dgm_textout_probe(path, err);
+}
+
 static dgm_status make_and_write(work *w, const char *model, const char *output, dgm_error *err)
 {
     const dgm_shortlist_options *o = w->o;
@@ -335,9 +343,9 @@ dgm_status dgm_shortlist_make(const char *model, const char *output,
                               dgm_error *err)
 {
     DGM_TRY(check_options(options, output, err));
-    DGM_TRY(dgm_textout_probe(output, err));
+    DGM_TRY(check_regular(output, err));
     DGM_TRY(dgm_textout_probe(options->write_lexicon, err));
-    DGM_TRY(dgm_textout_probe(options->write_binary, err));
+    DGM_TRY(check_regular(options->write_binary, err));
     work w = {.o = options};
     dgm_status st = make_and_write(&w, model, output, err);
     if (st == DGM_OK && report) *report = w.report;

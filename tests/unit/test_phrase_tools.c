@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The alignment tools on files: text files plain and gzip, lexical tables, dgm_align and
 // dgm_shortlist_make from beginning to end, and what they say about bad input.
+#include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <zlib.h>
@@ -108,6 +110,37 @@ static void test_text_files(void **state)
     assert_non_null(strstr(err.text, "absent"));
     assert_int_equal(dgm_textin_open(&in, folder, &err), DGM_ERR_IO);
     assert_non_null(strstr(err.text, "it is a folder"));
+}
+
+// A pipe (as a device would) gets the text itself and stays what it is.
+static void test_special_files(void **state)
+{
+    (void)state;
+    char path[128], got[16] = "";
+    snprintf(path, sizeof path, "%s/pipe", folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    int fd = open(path, O_RDONLY | O_NONBLOCK);
+    assert_true(fd >= 0);
+    dgm_textout *out = NULL;
+    dgm_error err;
+    struct stat info;
+    assert_int_equal(dgm_textout_probe(path, &err), DGM_OK);
+    assert_int_equal(dgm_textout_open(&out, path, &err), DGM_OK);
+    dgm_textout_write(out, "hello", 5);
+    assert_int_equal(dgm_textout_commit(&out, &err), DGM_OK);
+    assert_int_equal(read(fd, got, sizeof got), 5);
+    assert_string_equal(got, "hello");
+    assert_int_equal(dgm_textout_open(&out, path, &err), DGM_OK);
+    dgm_textout_discard(&out);
+    assert_int_equal(stat(path, &info), 0);
+    assert_true(S_ISFIFO(info.st_mode));
+    dgm_shortlist_options o;
+    dgm_shortlist_default(&o);
+    assert_int_equal(dgm_shortlist_make(PIECES, path, &o, NULL, &err), DGM_ERR_IO);
+    assert_non_null(strstr(err.text, "not a regular file"));
+    assert_int_equal(stat(path, &info), 0);
+    assert_true(S_ISFIFO(info.st_mode));
+    close(fd);
 }
 
 static dgm_status read_all(const char *path, dgm_error *err)
@@ -504,6 +537,7 @@ int main(void)
     if (system(command) != 0) return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text_files),   cmocka_unit_test(test_bad_text_files),
+        cmocka_unit_test(test_special_files),
         cmocka_unit_test(test_table_text),   cmocka_unit_test(test_table_counts),
         cmocka_unit_test(test_align_files),  cmocka_unit_test(test_align_bad_input),
         cmocka_unit_test(test_gold_file),    cmocka_unit_test(test_shortlist),
