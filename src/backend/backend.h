@@ -106,6 +106,10 @@ dgm_backend *dgm_exec_backend(dgm_exec *x);
 // the arena is full (only possible while opening a state; see dgm_mat_bytes for sizing).
 dgm_mat dgm_exec_mat(dgm_exec *x, int rows, int cols);
 size_t dgm_exec_mat_bytes(const dgm_backend *b, int rows, int cols);
+// The same for keys and values, which are only scattered to and attended over: integer precisions
+// keep them in half precision, since reading them is bound by memory.
+dgm_mat dgm_exec_cache(dgm_exec *x, int rows, int cols, dgm_precision precision);
+size_t dgm_exec_cache_bytes(const dgm_backend *b, int rows, int cols, dgm_precision precision);
 size_t dgm_exec_mark(dgm_exec *x);
 void dgm_exec_reset(dgm_exec *x, size_t mark);
 size_t dgm_exec_peak(const dgm_exec *x);
@@ -134,7 +138,7 @@ void dgm_op_maxout(dgm_exec *x, dgm_mat y, dgm_mat in); // y[j] = max(in[2j], in
 void dgm_op_zero(dgm_exec *x, dgm_mat y);
 // y[i] = in[index[i]] (index NULL: i). Rows must not overlap.
 void dgm_op_gather(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index);
-// y[index[i]] = in[i] for the rows of in.
+// y[index[i]] = in[i] for the rows of in; y may be a cache.
 void dgm_op_scatter(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index);
 // y[i] = mean of rows first[i] .. first[i] + count[i] - 1 of in.
 void dgm_op_mean(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *first, const int32_t *count);
@@ -149,6 +153,7 @@ typedef struct dgm_attend_row {
 typedef struct dgm_attend {
     int heads, dk, dv;
     int stride; // elements between rows of k, and of v
+    int elem;   // bytes of their elements (dgm_mat)
     float scale;
     const dgm_attend_row *rows; // [q.rows]
     float *const *align;        // host: align[r] NULL or [n] for the weights of align_head; or NULL

@@ -1,16 +1,28 @@
 // SPDX-License-Identifier: MIT
 // Attention of one query row over cached keys and values, on a 16-lane vector.
 //
-// attend_<isa>.c includes a vec_<isa>.h, names ATTEND_F32 and ATTEND_ADD_F32 and includes this.
+// attend_<isa>.c includes a vec_<isa>.h, names ATTEND and ATTEND_ADD_F32 and includes this;
+// attend_f16_<isa>.c names ATTEND alone and defines ATTEND_HALF: keys and values are then half
+// precision, converted exactly when they are loaded.
 // Per head: e_j = fold(lanes of q . k_j) * scale; p = softmax(e) (reduce_tmpl.h);
 // out = chain of fma over j = 0..n-1. The lane sums of 16 keys are folded together by a tree of
 // transposing adds, which has the fold order of the contract without one reduction per key.
 // No keys: out is zero. A NaN or +inf score makes the row NaN.
 #include "kernel/reduce_tmpl.h"
 
+#ifdef ATTEND_HALF
+typedef uint16_t attend_elem;
+#define ATTEND_LOAD vf_load_f16
+#define ATTEND_LOAD_N vf_load_f16_n
+#else
+typedef float attend_elem;
+#define ATTEND_LOAD vf_load
+#define ATTEND_LOAD_N vf_load_n
+#endif
+
 enum { ATTEND_GROUP = 16 }; // keys whose sums are folded together
 
-static inline const float *attend_row(const float *base, const dgm_attend_args *a, int j)
+static inline const attend_elem *attend_row(const attend_elem *base, const dgm_attend_args *a, int j)
 {
     const size_t row = a->index ? (size_t)a->index[j] : (size_t)j;
     return base + row * a->stride;
@@ -18,19 +30,20 @@ static inline const float *attend_row(const float *base, const dgm_attend_args *
 
 // Lane sums of q . key for VF_SUMS keys (as many as registers hold), n elements from `skip` on.
 static inline __attribute__((always_inline)) void
-attend_lanes(vf *lanes, const float *q, const float *const *keys, size_t skip, int n)
+attend_lanes(vf *lanes, const float *q, const attend_elem *const *keys, size_t skip, int n)
 {
     const int whole = n & ~15, rest = n & 15;
     vf sum[VF_SUMS];
     for (int t = 0; t < VF_SUMS; t++) sum[t] = vf_set(0.0f);
     for (int i = 0; i < whole; i += 16) {
         const vf x = vf_load(q + i);
-        for (int t = 0; t < VF_SUMS; t++) sum[t] = vf_fma(x, vf_load(keys[t] + skip + i), sum[t]);
+        for (int t = 0; t < VF_SUMS; t++) 
+            sum[t] = vf_fma(x, ATTEND_LOAD(keys[t] + skip + i), sum[t]);
     }
     if (rest) {
         const vf x = vf_load_n(q + whole, rest);
         for (int t = 0; t < VF_SUMS; t++)
-            sum[t] = vf_fma(x, vf_load_n(keys[t] + skip + whole, rest), sum[t]);
+            sum[t] = vf_fma(x, ATTEND_LOAD_N(keys[t] + skip + whole, rest), sum[t]);
     }
     for (int t = 0; t < VF_SUMS; t++) lanes[t] = sum[t];
 }
@@ -43,7 +56,7 @@ static inline __attribute__((always_inline)) void attend_scores(const dgm_attend
     const vf scale = vf_set(a->scale);
     for (int j = 0; j < a->n; j += ATTEND_GROUP) {
         const int count = a->n - j < ATTEND_GROUP ? a->n - j : ATTEND_GROUP;
-        const float *keys[ATTEND_GROUP];
+        const attend_elem *keys[ATTEND_GROUP];
         // Places without a key repeat the last one; their scores are not stored.
         for (int t = 0; t < ATTEND_GROUP; t++)
             keys[t] = attend_row(a->k, a, j + (t < count ? t : count - 1));
@@ -69,36 +82,37 @@ static inline __attribute__((always_inline)) void attend_scores(const dgm_attend
 // `vectors` vectors of values for each of `heads` neighbouring heads: eight chains of fma hide the
 // latency of one. v and out begin at the first head's part, p at its weights.
 static inline __attribute__((always_inline)) void attend_values(const dgm_attend_args *a,
-                                                                const float *p, const float *v,
-                                                                float *out, const int heads,
-                                                                const int vectors)
+                                                                const float *p,
+                                                                const attend_elem *v, float *out,
+                                                                const int heads, const int vectors)
 {
     vf sum[8];
     for (int i = 0; i < heads * vectors; i++) sum[i] = vf_set(0.0f);
     for (int j = 0; j < a->n; j++) {
-        const float *row = attend_row(v, a, j);
+        const attend_elem *row = attend_row(v, a, j);
         for (int h = 0; h < heads; h++) {
             const vf w = vf_set(p[(size_t)h * (size_t)a->n + (size_t)j]);
             for (int i = 0; i < vectors; i++) {
                 vf *s = &sum[h * vectors + i];
-                *s = vf_fma(w, vf_load(row + 16 * (h * vectors + i)), *s);
+                *s = vf_fma(w, ATTEND_LOAD(row + 16 * (h * vectors + i)), *s);
             }
         }
     }
     for (int i = 0; i < heads * vectors; i++) vf_store(out + 16 * i, sum[i]);
 }
 
-static inline void attend_values_rest(const dgm_attend_args *a, const float *p, const float *v,
-                                      float *out, int n)
+static inline void attend_values_rest(const dgm_attend_args *a, const float *p,
+                                      const attend_elem *v, float *out, int n)
 {
     vf sum = vf_set(0.0f);
     for (int j = 0; j < a->n; j++)
-        sum = vf_fma(vf_set(p[j]), vf_load_n(attend_row(v, a, j), n), sum);
+        sum = vf_fma(vf_set(p[j]), ATTEND_LOAD_N(attend_row(v, a, j), n), sum);
     vf_store_n(out, sum, n);
 }
 
 // One head of any width.
-static void attend_values_head(const dgm_attend_args *a, const float *p, const float *v, float *out)
+static void attend_values_head(const dgm_attend_args *a, const float *p, const attend_elem *v,
+                               float *out)
 {
     int d = 0;
     for (; d + 128 <= a->dv; d += 128) attend_values(a, p, v + d, out + d, 1, 8);
@@ -107,7 +121,7 @@ static void attend_values_head(const dgm_attend_args *a, const float *p, const f
     if (d < a->dv) attend_values_rest(a, p, v + d, out + d, a->dv - d);
 }
 
-static void ATTEND_F32(const dgm_attend_args *a)
+static void ATTEND(const dgm_attend_args *a)
 {
     switch (a->dk) {
     case 32:
@@ -127,7 +141,7 @@ static void ATTEND_F32(const dgm_attend_args *a)
     int h = 0;
     while (h < a->heads) {
         const float *p = a->weights + (size_t)h * (size_t)a->n;
-        const float *v = a->v + (size_t)h * (size_t)a->dv;
+        const attend_elem *v = (const attend_elem *)a->v + (size_t)h * (size_t)a->dv;
         float *out = a->out + (size_t)h * (size_t)a->dv;
         if (a->dv == 64 && a->heads - h >= 2) {
             attend_values(a, p, v, out, 2, 4);
@@ -142,6 +156,7 @@ static void ATTEND_F32(const dgm_attend_args *a)
     }
 }
 
+#ifdef ATTEND_ADD_F32
 // Lane sums of w . tanh(q + k), n elements; w is zero beyond the end.
 static inline vf attend_add_lanes(const float *w, const float *q, const float *k, int n)
 {
@@ -168,3 +183,4 @@ static void ATTEND_ADD_F32(const dgm_attend_add_args *a)
     const dgm_attend_args sum = {.n = a->n, .stride = (size_t)a->dv, .dv = a->dv};
     attend_values_head(&sum, a->weights, a->v, a->out);
 }
+#endif

@@ -29,6 +29,7 @@ static void init_x86(dgm_kernels *k, unsigned flags)
     dgm_quantize_init_avx2(k);
     dgm_rows_init_avx2(k);
     dgm_attend_init_avx2(k);
+    dgm_attend_f16_init_avx2(k);
     dgm_gates_init_avx2(k);
     dgm_topk_init_avx2(k);
 
@@ -39,6 +40,7 @@ static void init_x86(dgm_kernels *k, unsigned flags)
     dgm_quantize_init_avx512(k);
     dgm_rows_init_avx512(k);
     dgm_attend_init_avx512(k);
+    dgm_attend_f16_init_avx512(k);
     dgm_gates_init_avx512(k);
     dgm_topk_init_avx512(k);
 
@@ -60,6 +62,7 @@ void dgm_kernels_init(dgm_kernels *k, unsigned flags)
     dgm_quantize_init_c(k);
     dgm_rows_init_c(k);
     dgm_attend_init_c(k);
+    dgm_attend_f16_init_c(k);
     dgm_gates_init_c(k);
     dgm_topk_init_c(k);
 #if defined(__x86_64__)

@@ -56,9 +56,9 @@ typedef struct dgm_gemm_f32_ops {
 typedef struct dgm_attend_args {
     float *out;           // [heads * dv]
     const float *q;       // [heads * dk]
-    const float *k, *v;   // rows of heads * dk and heads * dv floats
+    const void *k, *v;    // rows of heads * dk and heads * dv elements: float, or half (attend_f16)
     const int32_t *index; // [n] or NULL
-    size_t stride;        // floats between rows
+    size_t stride;        // elements between rows
     int n, heads, dk, dv;
     float scale;          // multiplies q.k (multi-head); 1 for the product form
     float *weights;       // [heads, n]: scratch, holds the attention weights afterwards
@@ -123,6 +123,10 @@ typedef struct dgm_kernels {
 
     void (*attend_f32)(const dgm_attend_args *args);
     void (*attend_add_f32)(const dgm_attend_add_args *args);
+    // attend_f32 over keys and values in half precision, each converted exactly.
+    void (*attend_f16)(const dgm_attend_args *args);
+    // y = x as IEEE half, rounded to nearest even; too large becomes infinity.
+    void (*half_f32)(uint16_t *y, const float *x, int n);
 
     // GRU with reset after the product. x, h: gate inputs [3n] in the order r, z, g (biases added):
     //   r = sig(xr + hr), z = sig(xz + hz), g = tanh(fmaf(r, hg, xg)), out = z * state + (1-z) * g

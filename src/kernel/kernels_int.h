@@ -12,6 +12,7 @@ void dgm_gemm_i16_init_c(dgm_kernels *k);
 void dgm_quantize_init_c(dgm_kernels *k);
 void dgm_rows_init_c(dgm_kernels *k);
 void dgm_attend_init_c(dgm_kernels *k);
+void dgm_attend_f16_init_c(dgm_kernels *k);
 void dgm_gates_init_c(dgm_kernels *k);
 void dgm_topk_init_c(dgm_kernels *k);
 
@@ -22,6 +23,7 @@ void dgm_gemm_i16_init_avx2(dgm_kernels *k);
 void dgm_quantize_init_avx2(dgm_kernels *k);
 void dgm_rows_init_avx2(dgm_kernels *k);
 void dgm_attend_init_avx2(dgm_kernels *k);
+void dgm_attend_f16_init_avx2(dgm_kernels *k);
 void dgm_gates_init_avx2(dgm_kernels *k);
 void dgm_topk_init_avx2(dgm_kernels *k);
 
@@ -31,6 +33,7 @@ void dgm_gemm_i16_init_avx512(dgm_kernels *k);
 void dgm_quantize_init_avx512(dgm_kernels *k);
 void dgm_rows_init_avx512(dgm_kernels *k);
 void dgm_attend_init_avx512(dgm_kernels *k);
+void dgm_attend_f16_init_avx512(dgm_kernels *k);
 void dgm_gates_init_avx512(dgm_kernels *k);
 void dgm_topk_init_avx512(dgm_kernels *k);
 

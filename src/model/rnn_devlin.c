@@ -45,6 +45,7 @@ static void step(rnn_step *c)
         .dk = a,
         .dv = c->context.cols,
         .stride = c->rs->keys.stride,
+        .elem = c->rs->keys.elem,
         .scale = 1.0f,
         .rows = c->attend,
         .align = c->align,

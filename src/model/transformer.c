@@ -57,14 +57,23 @@ static size_t scratch_bytes(const dgm_model *m, const dgm_limits *l)
     return encode > step ? encode : step;
 }
 
+// One layer's memory of the target side: keys and values, or the SSRU's cells (never rounded).
+static size_t past_bytes(const dgm_model *m, const dgm_limits *l)
+{
+    const transformer *t = m->weights;
+    int rows = dgm_state_rows(m, l);
+    return t->ssru ? dgm_exec_mat_bytes(m->backend, rows, t->d)
+                   : dgm_exec_cache_bytes(m->backend, rows, 2 * t->d, m->precision);
+}
+
 static size_t state_bytes(const dgm_model *m, const dgm_limits *l)
 {
     const transformer *t = m->weights;
     const dgm_backend *b = m->backend;
     size_t layers = (size_t)t->decoder_layers;
     return dgm_arena_cost(sizeof(transformer_state)) + 2 * dgm_arena_cost(layers * sizeof(dgm_mat)) +
-           layers * dgm_exec_mat_bytes(b, l->slots * l->source, 2 * t->d) +
-           layers * dgm_exec_mat_bytes(b, dgm_state_rows(m, l), (t->ssru ? 1 : 2) * t->d) +
+           layers * dgm_exec_cache_bytes(b, l->slots * l->source, 2 * t->d, m->precision) +
+           layers * past_bytes(m, l) +
            dgm_exec_mat_bytes(b, l->rows, t->d) + scratch_bytes(m, l);
 }
 
@@ -78,8 +87,11 @@ static dgm_status state_open(dgm_state *s, dgm_error *err)
     ts->kv = DGM_ARENA_ARRAY(a, dgm_mat, (size_t)t->decoder_layers);
     bool full = !ts->cross || !ts->kv;
     for (int i = 0; i < t->decoder_layers && !full; i++) {
-        ts->cross[i] = dgm_exec_mat(s->exec, s->limits.slots * s->limits.source, 2 * t->d);
-        ts->kv[i] = dgm_exec_mat(s->exec, s->step_rows, (t->ssru ? 1 : 2) * t->d);
+        dgm_precision precision = s->model->precision;
+        int sources = s->limits.slots * s->limits.source;
+        ts->cross[i] = dgm_exec_cache(s->exec, sources, 2 * t->d, precision);
+        ts->kv[i] = t->ssru ? dgm_exec_mat(s->exec, s->step_rows, t->d)
+                            : dgm_exec_cache(s->exec, s->step_rows, 2 * t->d, precision);
         full = !ts->cross[i].data || !ts->kv[i].data;
     }
     if (!full) ts->hidden = dgm_exec_mat(s->exec, s->limits.rows, t->d);
@@ -140,14 +152,16 @@ static void feed_forward_layer(dgm_exec *e, const transformer *t, const buffers 
     close_sublayer(e, t, b, inner, f->out, &f->norm);
 }
 
-static dgm_attend heads_of(const transformer *t, const dgm_attend_row *rows, int stride)
+// Heads over keys and values that lie in kv.
+static dgm_attend heads_of(const transformer *t, const dgm_attend_row *rows, dgm_mat kv)
 {
     int dk = t->d / t->heads;
     dgm_attend a = {
         .heads = t->heads,
         .dk = dk,
         .dv = dk,
-        .stride = stride,
+        .stride = kv.stride,
+        .elem = kv.elem,
         .scale = 1.0f / sqrtf((float)dk),
         .rows = rows,
     };
@@ -174,7 +188,7 @@ static void encoder_layers(dgm_exec *e, const transformer *t, const buffers *b,
             rows[r].index = NULL;
             rows[r].n = length[r];
         }
-        dgm_attend a = heads_of(t, rows, b->qkv.stride);
+        dgm_attend a = heads_of(t, rows, b->qkv);
         dgm_op_attend(e, b->att, dgm_mat_cols(b->qkv, 0, t->d), &a);
         close_sublayer(e, t, b, b->att, l->o, &l->norm);
         feed_forward_layer(e, t, b, &l->ffn);
@@ -285,7 +299,7 @@ static void self_attention(const step_call *c, int layer)
         c->self[i].k = kv.data;
         c->self[i].v = dgm_mat_cols(kv, t->d, t->d).data;
     }
-    dgm_attend a = heads_of(t, c->self, kv.stride);
+    dgm_attend a = heads_of(t, c->self, kv);
     dgm_op_attend(e, c->b.att, dgm_mat_cols(c->b.qkv, 0, t->d), &a);
     close_sublayer(e, t, &c->b, c->b.att, l->o, &l->norm);
 }
@@ -318,7 +332,7 @@ static void cross_attention(const step_call *c, int layer)
         c->cross[i].k = kv.data;
         c->cross[i].v = dgm_mat_cols(kv, t->d, t->d).data;
     }
-    dgm_attend a = heads_of(t, c->cross, c->ts->cross[layer].stride);
+    dgm_attend a = heads_of(t, c->cross, c->ts->cross[layer]);
     if (layer == c->s->model->info.align_layer) {
         a.align = c->align;
         a.align_head = c->s->model->info.align_head;

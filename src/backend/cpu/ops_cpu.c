@@ -72,6 +72,24 @@ dgm_mat dgm_exec_mat(dgm_exec *x, int rows, int cols)
     return m;
 }
 
+static int cache_elem(dgm_precision precision)
+{
+    return precision == DGM_PRECISION_F32 ? sizeof(float) : sizeof(uint16_t);
+}
+
+size_t dgm_exec_cache_bytes(const dgm_backend *b, int rows, int cols, dgm_precision precision)
+{
+    (void)b;
+    return dgm_arena_cost((size_t)rows * (size_t)row_stride(cols) * (size_t)cache_elem(precision));
+}
+
+dgm_mat dgm_exec_cache(dgm_exec *x, int rows, int cols, dgm_precision precision)
+{
+    dgm_mat m = {NULL, rows, cols, row_stride(cols), cache_elem(precision)};
+    m.data = dgm_arena_array(&x->arena, (size_t)rows * (size_t)m.stride, (size_t)m.elem);
+    return m;
+}
+
 size_t dgm_exec_mark(dgm_exec *x)
 {
     return dgm_arena_mark(&x->arena);
@@ -206,9 +224,13 @@ void dgm_op_gather(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index)
 
 void dgm_op_scatter(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index)
 {
-    (void)x;
-    for (int i = 0; i < in.rows; i++)
-        memcpy(cpu_row(y, index[i]), cpu_row(in, i), (size_t)in.cols * sizeof(float));
+    for (int i = 0; i < in.rows; i++) {
+        void *to = dgm_mat_rows(y, index[i], 1).data;
+        if (y.elem == sizeof(uint16_t))
+            x->backend->k.half_f32(to, cpu_row(in, i), in.cols);
+        else
+            memcpy(to, cpu_row(in, i), (size_t)in.cols * sizeof(float));
+    }
 }
 
 void dgm_op_mean(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *first, const int32_t *count)
@@ -266,7 +288,10 @@ void dgm_op_attend(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_attend *a)
             .scale = a->scale,
             .weights = weights,
         };
-        x->backend->k.attend_f32(&args);
+        if (a->elem == sizeof(uint16_t))
+            x->backend->k.attend_f16(&args);
+        else
+            x->backend->k.attend_f32(&args);
         if (a->align && a->align[i])
             copy_alignment(a->align[i], weights, a->heads, row->n, a->align_head);
     }

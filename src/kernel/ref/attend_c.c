@@ -6,7 +6,7 @@
 #include "kernel/kernels_int.h"
 #include "kernel/ref/vec_c.h"
 
-#define ATTEND_F32 attend_f32_c
+#define ATTEND attend_f32_c
 #define ATTEND_ADD_F32 attend_add_f32_c
 #include "kernel/attend_tmpl.h"
 

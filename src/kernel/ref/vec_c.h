@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/attr.h"
+#include "base/bytes.h"
 
 // With a sanitizer's checks inlined a hundredfold the compiler needs a minute per file.
 #if DGM_ASAN || defined(__SANITIZE_THREAD__)
@@ -52,6 +53,31 @@ VF_FN vf vf_load_n(const float *p, int n)
     vf r = vf_set(0.0f);
     memcpy(r.f, p, (size_t)n * sizeof(float));
     return r;
+}
+
+// 16 IEEE halves, converted exactly; and back, rounded to nearest even.
+VF_FN vf vf_load_f16(const uint16_t *p)
+{
+    vf r;
+    VF_EACH r.f[i] = dgm_half_to_float(p[i]);
+    return r;
+}
+
+VF_FN vf vf_load_f16_n(const uint16_t *p, int n)
+{
+    vf r = vf_set(0.0f);
+    for (int i = 0; i < n; i++) r.f[i] = dgm_half_to_float(p[i]);
+    return r;
+}
+
+VF_FN void vf_store_f16_n(uint16_t *p, vf a, int n)
+{
+    for (int i = 0; i < n; i++) p[i] = dgm_float_to_half(a.f[i]);
+}
+
+VF_FN void vf_store_f16(uint16_t *p, vf a)
+{
+    vf_store_f16_n(p, a, 16);
 }
 
 // 16 signed bytes, converted exactly.

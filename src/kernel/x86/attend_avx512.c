@@ -3,7 +3,7 @@
 #include "kernel/kernels_int.h"
 #include "kernel/x86/vec_avx512.h"
 
-#define ATTEND_F32 attend_f32_avx512
+#define ATTEND attend_f32_avx512
 #define ATTEND_ADD_F32 attend_add_f32_avx512
 #include "kernel/attend_tmpl.h"
 

@@ -47,6 +47,33 @@ VF_FN vf vf_load_n(const float *p, int n)
     return vf_make(a, n > 8 ? _mm256_maskload_ps(p + 8, vf_first(n, 1)) : _mm256_setzero_ps());
 }
 
+VF_FN vf vf_load_f16(const uint16_t *p)
+{
+    return vf_make(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)),
+                   _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p + 8))));
+}
+
+VF_FN vf vf_load_f16_n(const uint16_t *p, int n)
+{
+    uint16_t buffer[16] = {0};
+    memcpy(buffer, p, (size_t)n * sizeof *p);
+    return vf_load_f16(buffer);
+}
+
+VF_FN void vf_store_f16(uint16_t *p, vf a)
+{
+    const int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+    _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(a.a, nearest));
+    _mm_storeu_si128((__m128i *)(p + 8), _mm256_cvtps_ph(a.b, nearest));
+}
+
+VF_FN void vf_store_f16_n(uint16_t *p, vf a, int n)
+{
+    uint16_t buffer[16];
+    vf_store_f16(buffer, a);
+    memcpy(p, buffer, (size_t)n * sizeof *p);
+}
+
 VF_FN vf vf_load_i8(const int8_t *p)
 {
     const __m128i q = _mm_loadu_si128((const __m128i *)p);

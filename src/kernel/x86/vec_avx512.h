@@ -32,6 +32,28 @@ VF_FN vf vf_load_n(const float *p, int n)
     return _mm512_maskz_loadu_ps(vf_first(n), p);
 }
 
+VF_FN vf vf_load_f16(const uint16_t *p)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
+}
+
+VF_FN vf vf_load_f16_n(const uint16_t *p, int n)
+{
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(vf_first(n), p));
+}
+
+VF_FN void vf_store_f16(uint16_t *p, vf a)
+{
+    _mm256_storeu_si256((__m256i *)p,
+                        _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+
+VF_FN void vf_store_f16_n(uint16_t *p, vf a, int n)
+{
+    _mm256_mask_storeu_epi16(p, vf_first(n),
+                             _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+
 VF_FN vf vf_load_i8(const int8_t *p)
 {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
