@@ -80,7 +80,8 @@ def translate(a):
     else:
         model = checkpoint.load_model(a.model)
         spm = sentencepiece.SentencePieceProcessor(model_proto=checkpoint.read(a.model)["vocab"])
-    model = model.to(device, torch.bfloat16 if a.bf16 else torch.float32).fuse_for_decoding()
+    model = model.to(device, torch.bfloat16 if a.bf16 else torch.float32)
+    model = model.fuse_for_decoding() if hasattr(model, "fuse_for_decoding") else model.eval()
     for pair in a.files:
         source, out = pair.split(":")
         with open(source, encoding="utf-8") as f:

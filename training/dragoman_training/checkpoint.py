@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Files that training writes: finished models and resumable states.
 
-model.pt   {"config": TransformerConfig as a dict, "state": {name: tensor, f16 or f32}, "vocab": SentencePiece bytes,
+model.pt   {"config": TransformerConfig or RNNConfig as a dict, "state": {name: tensor, f16 or f32}, "vocab": SentencePiece bytes,
             "info": free text facts for the model card}; what the exporter reads.
 state.pt   everything a killed run needs to go on: weights, optimiser, average, counters, random states.
 Both are written beside and renamed, so that a kill leaves the old file whole.
@@ -10,6 +10,7 @@ import os
 
 import torch
 
+from .rnn import RNN, RNNConfig
 from .transformer import Transformer, TransformerConfig
 
 
@@ -32,7 +33,8 @@ def save_model(path, model, vocab=b"", info=None, dtype=torch.float16):
 
 def load_model(path, dropout=0.0):
     held = read(path)
-    model = Transformer(TransformerConfig.from_dict({**held["config"], "dropout": dropout}))
+    kind, config = (RNN, RNNConfig) if "encoder_cell" in held["config"] else (Transformer, TransformerConfig)
+    model = kind(config.from_dict({**held["config"], "dropout": dropout}))
     model.load_state_dict({k: v.float() for k, v in held["state"].items()})
     return model.eval()
 

@@ -11,8 +11,8 @@ import yaml
 DEFAULTS = {
     "name": "run",
     "seed": 1,
-    "architecture": "transformer",          # transformer; others register themselves in train.py's table
-    "model": {},                            # TransformerConfig fields; vocab_size is taken from the vocabulary
+    "architecture": "transformer",          # transformer | rnn (the table in train.py)
+    "model": {},                            # TransformerConfig or RNNConfig fields; sizes come from the vocabularies
     "data": {"train": "train.bin", "vocab": "vocab.spm", "source_vocab": "", "valid_source": "", "valid_target": "",
              "valid_lines": 0},
     "batch_tokens": 32768,
@@ -25,7 +25,7 @@ DEFAULTS = {
     "average": {"keep": 0.9, "every": 50, "after": 1000},
     "precision": "bf16",                    # bf16 | f32
     "compile": True,                        # both need a GPU and current PyTorch; ignored elsewhere
-    "graphs": True,
+    "graphs": True,                         # not with rnn: its encoder asks for lengths on the host
     "log_every": 200,                       # steps
     "valid_every": 0,                       # seconds (or steps with a budget in steps); 0 = only at the end
     "save_every": 120,                      # seconds (or steps)

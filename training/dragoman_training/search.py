@@ -27,23 +27,67 @@ def finish(table):
     return [row[:row.index(EOS)] if EOS in row else row for row in rows]
 
 
-def grow(states, room):
-    for state in states:
-        for name in ("k", "v"):
-            if name in state:
+class CachedDecoder:
+    """A Transformer's decoder for `width` hypotheses a sentence: keys and values of what each has read."""
+
+    def __init__(self, model, source, width, limit, room=32):
+        memory, self.mask = model.encode(source)
+        self.cross = [tuple(x.contiguous() for x in layer.cross_attn.keys_values(memory)) for layer in model.decoder]
+        self.model, self.limit, self.room = model, limit, min(limit, room)
+        self.states = model.start_states(source.size(0) * width, self.room, source.device, model.embedding.dtype)
+
+    def step(self, last, t):
+        if t == self.room:
+            self.grow(min(self.limit, 2 * self.room))
+        return self.model.step(last, t, self.states, self.cross, self.mask)
+
+    def grow(self, room):
+        self.room = room
+        for state in self.states:
+            for name in set(state) & {"k", "v"}:
                 old = state[name]
-                new = old.new_zeros(old.size(0), old.size(1), room, old.size(3))
-                new[:, :, :old.size(2)] = old
-                state[name] = new
+                state[name] = old.new_zeros(old.size(0), old.size(1), room, old.size(3))
+                state[name][:, :, :old.size(2)] = old
+
+    def reorder(self, rows, t):
+        """Row i goes on with the history of row rows[i], up to position t."""
+        for state in self.states:
+            for name, cache in state.items():
+                if name == "cell":
+                    state[name] = cache[rows]
+                else:
+                    cache[:, :, :t + 1] = cache[rows, :, :t + 1]
+
+    def keep(self, sentences, rows):
+        """Only these sentences, whose hypotheses are these rows, go on."""
+        self.mask = self.mask[sentences]
+        self.cross = [(k[sentences], v[sentences]) for k, v in self.cross]
+        self.states = [{name: value[rows] for name, value in state.items()} for state in self.states]
 
 
-def select(states, rows):
-    return [{name: value[rows] for name, value in state.items()} for state in states]
+class RecurrentDecoder:
+    """The same for a recurrent model: one state vector a hypothesis, the memory repeated for each."""
+
+    def __init__(self, model, source, width, limit):
+        memory, mask = model.encode(source)
+        self.model = model
+        self.h, self.memory, self.mask = (x.repeat_interleave(width, 0) for x in (model.start(memory, mask), memory, mask))
+        self.keys = model.cell.keys(self.memory)
+
+    def step(self, last, t):
+        hidden, self.h, _ = self.model.step(last, self.h, self.keys, self.memory, self.mask)
+        return hidden
+
+    def reorder(self, rows, t):
+        self.h = self.h[rows]
+
+    def keep(self, sentences, rows):
+        self.h, self.memory, self.mask = self.h[rows], self.memory[rows], self.mask[rows]
+        self.keys = self.model.cell.keys(self.memory)
 
 
-def prepare(model, source):
-    memory, mask = model.encode(source)
-    return [tuple(x.contiguous() for x in layer.cross_attn.keys_values(memory)) for layer in model.decoder], mask
+def decoder(model, source, width, limit):
+    return (CachedDecoder if hasattr(model, "start_states") else RecurrentDecoder)(model, source, width, limit)
 
 
 def logits_f32(model, hidden):
@@ -55,20 +99,14 @@ def logits_f32(model, hidden):
 @torch.no_grad()
 def greedy(model, source, max_length, every=8):
     """Arg-max translations of source [B, S] (ends with </s>, padded): list of id lists."""
-    device, dtype = source.device, model.embedding.dtype
-    cross, mask = prepare(model, source)
-    total = source.size(0)
+    device, total = source.device, source.size(0)
+    network = decoder(model, source, 1, max_length)
     alive = torch.arange(total, device=device)
     out = torch.zeros(total, max_length + 1, dtype=torch.int32, device=device)
     over = torch.zeros(total, dtype=torch.bool, device=device)
     last = torch.full((total,), model.pad, dtype=torch.long, device=device)
-    room = min(max_length, 4 * every)
-    states = model.start_states(total, room, device, dtype)
     for t in range(max_length):
-        if t == room:
-            room = min(max_length, 2 * room)
-            grow(states, room)
-        scores = logits_f32(model, model.step(last, t, states, cross, mask))
+        scores = logits_f32(model, network.step(last, t))
         scores[:, UNK] = -1e9
         last = scores.argmax(-1)
         out[alive, t] = last.masked_fill(over, EOS).int()
@@ -78,19 +116,16 @@ def greedy(model, source, max_length, every=8):
             if keep.numel() == 0:
                 break
             if keep.numel() < 0.8 * alive.numel():
-                alive, last, over, mask = alive[keep], last[keep], over[keep], mask[keep]
-                cross = [(k[keep], v[keep]) for k, v in cross]
-                states = select(states, keep)
+                alive, last, over = alive[keep], last[keep], over[keep]
+                network.keep(keep, keep)
     return finish(out)
 
 
 @torch.no_grad()
 def beam(model, source, max_length, width=4, penalty=1.0, every=4):
     """Best hypothesis of each sentence; a sentence leaves when its best live beam can no longer win soon."""
-    device, dtype, total = source.device, model.embedding.dtype, source.size(0)
-    cross, mask = prepare(model, source)
-    room = min(max_length, 32)
-    states = model.start_states(total * width, room, device, dtype)
+    device, total = source.device, source.size(0)
+    network = decoder(model, source, width, max_length)
     alive = torch.arange(total, device=device)
     out = torch.zeros(total, max_length + 1, dtype=torch.int32, device=device)
     best = torch.full((total,), -1e9, device=device)                    # of the alive ones
@@ -99,11 +134,8 @@ def beam(model, source, max_length, width=4, penalty=1.0, every=4):
     score = torch.zeros(total, width, device=device)
     score[:, 1:] = -1e9                                                 # one live hypothesis at the start
     for t in range(max_length):
-        if t == room:
-            room = min(max_length, 2 * room)
-            grow(states, room)
         n = alive.numel()
-        logits = logits_f32(model, model.step(last, t, states, cross, mask))     # [n * width, V]
+        logits = logits_f32(model, network.step(last, t))               # [n * width, V]
         norm = logits.logsumexp(-1)
         ended = (logits[:, EOS] - norm).view(n, width)
         logits[:, :2] = -1e9
@@ -124,22 +156,15 @@ def beam(model, source, max_length, width=4, penalty=1.0, every=4):
         path = path.gather(1, parent[..., None].expand(-1, -1, max_length))
         path[:, :, t] = last.view(n, width).int()
         rows = (torch.arange(n, device=device)[:, None] * width + parent).view(-1)
-        for state in states:
-            for name, cache in state.items():
-                if name == "cell":
-                    state[name] = cache[rows]
-                else:
-                    cache[:, :, :t + 1] = cache[rows, :, :t + 1]
+        network.reorder(rows, t)
         if t % every == every - 1:
             keep = (score[:, 0] / (t + 2) ** penalty >= best).nonzero()[:, 0]
             if keep.numel() == 0:
                 break
             if keep.numel() < 0.9 * n:
                 rows = (keep[:, None] * width + torch.arange(width, device=device)).view(-1)
-                alive, best, score, path, mask = alive[keep], best[keep], score[keep], path[keep], mask[keep]
-                last = last[rows]
-                cross = [(k[keep], v[keep]) for k, v in cross]
-                states = select(states, rows)
+                alive, best, score, path, last = alive[keep], best[keep], score[keep], path[keep], last[rows]
+                network.keep(keep, rows)
     return finish(out)
 
 

@@ -18,6 +18,7 @@ import torch
 from . import align, checkpoint, curve, losses, metric, optim, search
 from .batches import Batches
 from .packed import Packed
+from .rnn import RNN, RNNConfig
 from .transformer import Transformer, TransformerConfig
 
 COLUMNS = ("step", "pass", "seconds", "loss", "nll", "align", "norm", "rate", "tokens_per_second", "valid_loss", "valid_bleu")
@@ -28,7 +29,12 @@ def build_transformer(recipe, vocab_size, source_vocab_size):
     return Transformer(TransformerConfig.from_dict(settings))
 
 
-ARCHITECTURES = {"transformer": build_transformer}         # name -> function(recipe, vocab_size, source_vocab_size)
+def build_rnn(recipe, vocab_size, source_vocab_size):
+    settings = {"vocab_size": vocab_size, "source_vocab_size": source_vocab_size, **recipe["model"]}
+    return RNN(RNNConfig.from_dict(settings))
+
+
+ARCHITECTURES = {"transformer": build_transformer, "rnn": build_rnn}       # name -> function(recipe, vocab_size, source_vocab_size)
 
 
 class Trainer:
@@ -46,6 +52,8 @@ class Trainer:
         self.source_spm = (sentencepiece.SentencePieceProcessor(model_file=self.path(data["source_vocab"]))
                            if data["source_vocab"] else self.target_spm)
         sizes = self.target_spm.vocab_size(), self.source_spm.vocab_size()
+        if recipe["architecture"] not in ARCHITECTURES:
+            raise ValueError(f"architecture: {recipe['architecture']!r} is not one of {', '.join(ARCHITECTURES)}")
         self.model = ARCHITECTURES[recipe["architecture"]](recipe, *sizes).to(self.device).train()
         self.shadow = ARCHITECTURES[recipe["architecture"]](recipe, *sizes).to(self.device).eval()    # for validation
         self.load_corpus()
@@ -98,7 +106,8 @@ class Trainer:
             return losses.token_loss(hidden, rows, bias, expected, pad, smoothing, self_norm)
 
         if self.gpu and self.recipe["compile"]:
-            self.model.compile_layers()
+            if hasattr(self.model, "compile_layers"):
+                self.model.compile_layers()
             return torch.compile(token_loss, dynamic=True)
         return token_loss
 

@@ -18,6 +18,7 @@ import torch
 from dragoman_training import align, augment, checkpoint, corpus, losses, metric, mix, optim, recipe, search, subword
 from dragoman_training.batches import Batches
 from dragoman_training.packed import Packed
+from dragoman_training.rnn import RNN, RNNConfig
 from dragoman_training.transformer import Transformer, TransformerConfig
 
 PAIRS = [([5, 6, 7], [8, 9], 1), ([5], [8], 2), ([], [1], 1), (list(range(2, 30)), [3] * 20, 1), ([4, 4], [5, 5, 5], 1)]
@@ -154,8 +155,9 @@ class Steps(unittest.TestCase):
             optim.schedule({"peak": 1.0, "kind": "square"})
 
     def test_search(self):
-        for cell in ("attention", "ssru"):
-            model = self.model(decoder_cell=cell).eval()
+        models = [self.model(decoder_cell=cell).eval() for cell in ("attention", "ssru")]
+        models.append(RNN(RNNConfig(40, embed=8, encoder_hidden=8, decoder_hidden=8, attention=8, dropout=0.0)).eval())
+        for model in models:
             sources = [[5, 6, 7], [8], [9, 10, 11, 12, 13, 14]]
             rows = [search.pad_rows([s], model.source_pad, "cpu") for s in sources]
             padded = search.pad_rows(sources, model.source_pad, "cpu")
