@@ -31,8 +31,10 @@ static void *work(void *arg)
             continue;
         }
         const char *text = dgm_result_text(&results->items[0]);
-        if (i == 0) snprintf(j->first, sizeof j->first, "%s", text);
-        else j->different += strcmp(j->first, text) != 0;
+        if (i == 0)
+            snprintf(j->first, sizeof j->first, "%s", text);
+        else
+            j->different += strcmp(j->first, text) != 0;
         dgm_results_free(&results);
     }
     return NULL;

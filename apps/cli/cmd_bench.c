@@ -28,10 +28,10 @@ static const option options[] = {
      "text to translate, also gzip (default: standard input)", NULL, NULL},
     {"output", 'o', OPTION_TEXT, "FILE", AT(output), 0, 0, NULL,
      "write the translations of the last pass", NULL, NULL},
-    {"lines", 0, OPTION_COUNT, "N", AT(lines), 1, 100000000, NULL,
-     "use the first N lines only", NULL, NULL},
-    {"repeat", 'r', OPTION_COUNT, "N", AT(repeat), 1, 1000, NULL,
-     "counted repetitions (default 3)", NULL, NULL},
+    {"lines", 0, OPTION_COUNT, "N", AT(lines), 1, 100000000, NULL, "use the first N lines only",
+     NULL, NULL},
+    {"repeat", 'r', OPTION_COUNT, "N", AT(repeat), 1, 1000, NULL, "counted repetitions (default 3)",
+     NULL, NULL},
     {"cold", 0, OPTION_FLAG, NULL, AT(cold), 0, 0, NULL, "count the first pass too", NULL, NULL},
     {"latency", 0, OPTION_FLAG, NULL, AT(latency), 0, 0, NULL,
      "translate one line at a time and print percentiles of the time it takes", NULL, NULL},
@@ -143,8 +143,8 @@ static void print_all(const bench_options *o, dgm_translator *t, const measure *
     printf("load        %.3f s\n", m->load);
     printf("speed       %.1f tokens/s, %.2f sentences/s\n", tokens, lines);
     printf("%s %.3f / %.3f / %.3f %s (p50 / p95 / p99), fastest %.3f, slowest %.3f\n",
-           o->latency ? "latency    " : "pass       ", p50, p95, p99, unit,
-           m->times[0] * per_line, m->times[m->count - 1] * per_line);
+           o->latency ? "latency    " : "pass       ", p50, p95, p99, unit, m->times[0] * per_line,
+           m->times[m->count - 1] * per_line);
     printf("steps       %llu, %.2f rows each\n", (unsigned long long)c.steps,
            c.steps ? (double)c.rows / (double)c.steps : 0.0);
     printf("memory      %.1f MiB weights, %.1f MiB workspace, %.1f MiB peak RSS\n",

@@ -52,8 +52,8 @@ static const option options[] = {
      "seed of the resampling (default 12345)", NULL, NULL},
     {"sentence", 0, OPTION_FLAG, NULL, AT(sentence), 0, 0, NULL,
      "print the score of every line before the score of the whole", "sentence-level", NULL},
-    {"score-only", 'b', OPTION_FLAG, NULL, AT(score_only), 0, 0, NULL,
-     "print the number alone", NULL, NULL},
+    {"score-only", 'b', OPTION_FLAG, NULL, AT(score_only), 0, 0, NULL, "print the number alone",
+     NULL, NULL},
     {"json", 0, OPTION_FLAG, NULL, AT(json), 0, 0, NULL, "print one JSON object per score", NULL,
      NULL},
     {0},
@@ -153,8 +153,8 @@ static int evaluate(const eval_options *o, const char *metric, const corpus *c, 
     const dgm_line *const *all = (const dgm_line *const *)c->lines;
     char name[64], signature[256];
     dgm_error error;
-    dgm_status st = dgm_eval_describe(&e, refs, name, sizeof name, signature, sizeof signature,
-                                      &error);
+    dgm_status st =
+        dgm_eval_describe(&e, refs, name, sizeof name, signature, sizeof signature, &error);
     if (st == DGM_OK)
         st = dgm_evaluate(&e, all, (size_t)systems, all + systems, refs, lines, scores, sentences,
                           &error);

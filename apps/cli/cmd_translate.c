@@ -38,8 +38,8 @@ static const option options[] = {
      "print word alignments, source-target in Pharaoh format, between words (default) or between "
      "the model's tokens",
      NULL, "words"},
-    {"json", 0, OPTION_FLAG, NULL, AT(json), 0, 0, NULL,
-     "print one JSON object per line of input", NULL, NULL},
+    {"json", 0, OPTION_FLAG, NULL, AT(json), 0, 0, NULL, "print one JSON object per line of input",
+     NULL, NULL},
     {"stats", 0, OPTION_FLAG, NULL, AT(stats), 0, 0, NULL,
      "print counts, speed and memory on standard error at the end", NULL, NULL},
     {"prefix", 0, OPTION_TEXT, "FILE", AT(prefix), 0, 0, NULL,
@@ -52,8 +52,8 @@ static const option options[] = {
      "read from FILE, also gzip (default: standard input)", NULL, NULL},
     {"output", 'o', OPTION_TEXT, "FILE", AT(output), 0, 0, NULL,
      "write to FILE, compressed if its name ends in .gz (default: standard output)", NULL, NULL},
-    {"quiet", 'q', OPTION_FLAG, NULL, AT(quiet), 0, 0, NULL,
-     "no progress bar and no warnings", NULL, NULL},
+    {"quiet", 'q', OPTION_FLAG, NULL, AT(quiet), 0, 0, NULL, "no progress bar and no warnings",
+     NULL, NULL},
     {0},
 };
 
@@ -196,10 +196,22 @@ static void put_result(session *s, const dgm_result *r)
 
 // ---- jobs -------------------------------------------------------------------------------------
 
+// Lines that are done, as a share of the input: what was read is known, what is left is guessed
+// from the bytes.
+static void show_progress(session *s, uint64_t done)
+{
+    double read = reader_share(s->in), lines = (double)(s->written + s->in_flight + s->pending);
+    progress_show(&s->bar, done, read < 0 || lines == 0 ? -1 : read * (double)done / lines);
+}
+
 // Waits for the oldest job and writes its lines.
 static void collect(session *s)
 {
     window *w = &s->jobs[s->first];
+    while (s->bar.on && dgm_job_done(w->job) < w->lines) {
+        show_progress(s, s->written + dgm_job_done(w->job));
+        progress_nap();
+    }
     dgm_results *results = NULL;
     dgm_error error;
     if (dgm_wait(&w->job, &results, &error) != DGM_OK) {
@@ -212,7 +224,8 @@ static void collect(session *s)
     s->in_flight -= w->lines;
     s->first = (s->first + 1) % JOBS_MAX;
     s->count--;
-    progress_show(&s->bar, s->written, reader_share(s->in));
+    show_progress(s, s->written);
+    if (writer_failed(s->out)) s->broken = true; // nobody will see the rest
 }
 
 // Hands the window that was filled to the workers.
@@ -287,8 +300,10 @@ static void translate_all(session *s)
         bool idle = !more || !reader_ready(s->in);
         if (s->pending && (s->pending >= most || idle)) submit(s);
         // Two windows at work keep the batches full; a third would only take memory.
-        else if (s->count && (idle || s->in_flight >= 2 * most)) collect(s);
-        else if (more) more = read_one(s);
+        else if (s->count && (idle || s->in_flight >= 2 * most))
+            collect(s);
+        else if (more)
+            more = read_one(s);
     }
     while (s->count) collect(s);
 }
@@ -342,7 +357,8 @@ static int run(const command *self, int argc, char **argv)
     settings.nbest = o.nbest;
     settings.token_scores = o.word_scores;
     if (o.alignment)
-        settings.alignment = strcmp(o.alignment, "tokens") == 0 ? DGM_ALIGN_TOKENS : DGM_ALIGN_WORDS;
+        settings.alignment =
+            strcmp(o.alignment, "tokens") == 0 ? DGM_ALIGN_TOKENS : DGM_ALIGN_WORDS;
     s->o = &o;
     s->start = seconds();
     code = engine_open(&o.engine, &settings, &s->t);

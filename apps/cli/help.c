@@ -96,9 +96,12 @@ static void roff(const char *text)
     for (; *text; text++) {
         if (start && (*text == '.' || *text == '\'')) fputs("\\&", stdout);
         start = *text == '\n';
-        if (*text == '\\') fputs("\\e", stdout);
-        else if (*text == '-') fputs("\\-", stdout);
-        else putchar(*text);
+        if (*text == '\\')
+            fputs("\\e", stdout);
+        else if (*text == '-')
+            fputs("\\-", stdout);
+        else
+            putchar(*text);
     }
 }
 
@@ -216,9 +219,12 @@ void help_completion_bash(void)
 static void zsh_text(const char *text)
 {
     for (; *text && *text != '\n'; text++) {
-        if (*text == '\'') fputs("'\\''", stdout);
-        else if (*text == '[' || *text == ']' || *text == ':') printf("\\%c", *text);
-        else putchar(*text);
+        if (*text == '\'')
+            fputs("'\\''", stdout);
+        else if (*text == '[' || *text == ']' || *text == ':')
+            printf("\\%c", *text);
+        else
+            putchar(*text);
     }
 }
 

@@ -71,7 +71,8 @@ line_reader *reader_open(const char *path)
     unsigned char magic[2] = {0};
     if (S_ISREG(st.st_mode)) {
         r->size = (uint64_t)st.st_size;
-        if (pread(fd, magic, 2, lseek(fd, 0, SEEK_CUR)) == 2 && magic[0] == 0x1f && magic[1] == 0x8b)
+        if (pread(fd, magic, 2, lseek(fd, 0, SEEK_CUR)) == 2 && magic[0] == 0x1f &&
+            magic[1] == 0x8b)
             r->gz = need(gzdopen(fd, "rb"));
     }
     return r;
@@ -80,8 +81,10 @@ line_reader *reader_open(const char *path)
 void reader_close(line_reader *r)
 {
     if (!r) return;
-    if (r->gz) gzclose(r->gz);
-    else close(r->fd);
+    if (r->gz)
+        gzclose(r->gz);
+    else
+        close(r->fd);
     free(r->buffer);
     free(r);
 }
@@ -181,8 +184,10 @@ line_writer *writer_open(const char *path)
     line_writer *w = need(calloc(1, sizeof *w));
     w->name = standard ? "standard output" : path;
     size_t n = standard ? 0 : strlen(path);
-    if (n > 3 && strcmp(path + n - 3, ".gz") == 0) w->gz = gzopen(path, "wb6");
-    else w->file = standard ? stdout : fopen(path, "we");
+    if (n > 3 && strcmp(path + n - 3, ".gz") == 0)
+        w->gz = gzopen(path, "wb6");
+    else
+        w->file = standard ? stdout : fopen(path, "we");
     if (w->gz || w->file) return w;
     fail(EXIT_RUNTIME, "cannot write '%s': %s", path, strerror(errno));
     free(w);
@@ -193,8 +198,10 @@ void writer_put(line_writer *w, const char *data, size_t size)
 {
     if (size == 0 || w->failed) return;
     errno = 0;
-    if (w->gz) note(w, gzwrite(w->gz, data, (unsigned)size) != (int)size);
-    else note(w, fwrite(data, 1, size, w->file) != size);
+    if (w->gz)
+        note(w, gzwrite(w->gz, data, (unsigned)size) != (int)size);
+    else
+        note(w, fwrite(data, 1, size, w->file) != size);
 }
 
 void writer_text(line_writer *w, const char *text)
@@ -221,10 +228,14 @@ void writer_json(line_writer *w, const char *text, size_t size)
         if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7f) continue;
         writer_put(w, text + from, i - from);
         from = i + 1;
-        if (c == '"' || c == '\\') writer_format(w, "\\%c", c);
-        else if (c == '\n') writer_text(w, "\\n");
-        else if (c == '\t') writer_text(w, "\\t");
-        else writer_format(w, "\\u%04x", c);
+        if (c == '"' || c == '\\')
+            writer_format(w, "\\%c", c);
+        else if (c == '\n')
+            writer_text(w, "\\n");
+        else if (c == '\t')
+            writer_text(w, "\\t");
+        else
+            writer_format(w, "\\u%04x", c);
     }
     writer_put(w, text + from, size - from);
     writer_put(w, "\"", 1);
@@ -232,8 +243,10 @@ void writer_json(line_writer *w, const char *text, size_t size)
 
 void writer_real(line_writer *w, double v)
 {
-    if (isfinite(v)) writer_format(w, "%.4f", v);
-    else writer_text(w, "null");
+    if (isfinite(v))
+        writer_format(w, "%.4f", v);
+    else
+        writer_text(w, "null");
 }
 
 void writer_flush(line_writer *w)
@@ -241,16 +254,25 @@ void writer_flush(line_writer *w)
     if (w->file) note(w, fflush(w->file) != 0);
 }
 
+bool writer_failed(const line_writer *w)
+{
+    return w->failed;
+}
+
 bool writer_close(line_writer *w)
 {
     if (!w) return true;
     errno = 0;
-    if (w->gz) note(w, gzclose(w->gz) != Z_OK);
-    else if (w->file == stdout) note(w, fflush(stdout) != 0);
-    else note(w, fclose(w->file) != 0);
+    if (w->gz)
+        note(w, gzclose(w->gz) != Z_OK);
+    else if (w->file == stdout)
+        note(w, fflush(stdout) != 0);
+    else
+        note(w, fclose(w->file) != 0);
     bool fine = !w->failed;
     if (!fine)
-        fail(EXIT_RUNTIME, "cannot write '%s': %s", w->name, w->why ? strerror(w->why) : "write error");
+        fail(EXIT_RUNTIME, "cannot write '%s': %s", w->name,
+             w->why ? strerror(w->why) : "write error");
     free(w);
     return fine;
 }
@@ -322,6 +344,12 @@ void progress_show(progress *p, uint64_t lines, double share)
                 BAR - full, "", share * 100, left);
     }
     fprintf(stderr, "\033[K");
+}
+
+void progress_nap(void)
+{
+    struct timespec t = {0, 10 * 1000 * 1000};
+    nanosleep(&t, NULL);
 }
 
 void progress_end(progress *p)

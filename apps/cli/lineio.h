@@ -32,6 +32,7 @@ void writer_format(line_writer *w, const char *fmt, ...);
 void writer_json(line_writer *w, const char *text, size_t size); // quoted and escaped
 void writer_real(line_writer *w, double v);                      // "null" unless finite
 void writer_flush(line_writer *w);
+bool writer_failed(const line_writer *w); // so far
 // Flushes and closes; false after a message when anything could not be written.
 bool writer_close(line_writer *w);
 
@@ -54,6 +55,7 @@ typedef struct progress {
 
 void progress_start(progress *p, bool wanted);
 void progress_show(progress *p, uint64_t lines, double share); // at most ten times a second
+void progress_nap(void);                                       // a hundredth of a second
 void progress_end(progress *p);
 
 double seconds(void);

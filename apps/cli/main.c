@@ -8,9 +8,17 @@
 #include "commands.h"
 #include "dragoman/tools.h"
 
-const command *const commands[] = {
-    &command_translate, &command_inspect, &command_eval, &command_score, &command_bench,
-    &command_models, &command_import, &command_tokenize, &command_align, &command_shortlist, NULL};
+const command *const commands[] = {&command_translate,
+                                   &command_inspect,
+                                   &command_eval,
+                                   &command_score,
+                                   &command_bench,
+                                   &command_models,
+                                   &command_import,
+                                   &command_tokenize,
+                                   &command_align,
+                                   &command_shortlist,
+                                   NULL};
 
 uint64_t peak_rss(void)
 {
@@ -64,13 +72,18 @@ static int run_help(const command *self, int argc, char **argv)
     const command *c = name && strcmp(name, "dragoman") != 0 ? find(name) : NULL;
     if (name && !c && strcmp(name, "dragoman") != 0)
         return fail(EXIT_USAGE, "unknown command '%s' (see 'dragoman --help')", name);
-    if (o.completion && strcmp(o.completion, "bash") == 0) help_completion_bash();
-    else if (o.completion) help_completion_zsh();
-    else if (o.man) help_man(c);
+    if (o.completion && strcmp(o.completion, "bash") == 0)
+        help_completion_bash();
+    else if (o.completion)
+        help_completion_zsh();
+    else if (o.man)
+        help_man(c);
     else if (o.names)
         for (int i = 0; commands[i]; i++) printf("%s\n", commands[i]->name);
-    else if (c) help_command(c);
-    else help_all();
+    else if (c)
+        help_command(c);
+    else
+        help_all();
     return EXIT_FINE;
 }
 

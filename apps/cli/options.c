@@ -99,10 +99,13 @@ static int store_number(const command *c, const option *o, const char *text, voi
     if (end == text || *end || errno || !isfinite(v))
         return fail_usage(c, "--%s takes a number, not '%s'", o->name, text);
     if (v < o->min || v > o->max)
-        return fail_usage(c, "--%s must be between %g and %g, not %s", o->name, o->min, o->max, text);
+        return fail_usage(c, "--%s must be between %g and %g, not %s", o->name, o->min, o->max,
+                          text);
     char *at = (char *)values + o->offset;
-    if (o->kind == OPTION_COUNT) *(int *)(void *)at = (int)v;
-    else *(float *)(void *)at = (float)v;
+    if (o->kind == OPTION_COUNT)
+        *(int *)(void *)at = (int)v;
+    else
+        *(float *)(void *)at = (float)v;
     return -1;
 }
 
@@ -126,12 +129,18 @@ static int store(const command *c, const option *o, const char *text, void *valu
 {
     char *at = (char *)values + o->offset;
     switch (o->kind) {
-    case OPTION_FLAG: *(int *)(void *)at = 1; return -1;
+    case OPTION_FLAG:
+        *(int *)(void *)at = 1;
+        return -1;
     case OPTION_COUNT:
-    case OPTION_REAL: return store_number(c, o, text, values);
+    case OPTION_REAL:
+        return store_number(c, o, text, values);
     case OPTION_CHOICE:
-    case OPTION_MAYBE: return store_choice(c, o, text, values);
-    case OPTION_TEXT: *(const char **)(void *)at = text; return -1;
+    case OPTION_MAYBE:
+        return store_choice(c, o, text, values);
+    case OPTION_TEXT:
+        *(const char **)(void *)at = text;
+        return -1;
     case OPTION_LIST: {
         option_list *list = (option_list *)(void *)at;
         if (list->count == LIST_MAX)

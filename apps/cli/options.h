@@ -3,8 +3,8 @@
 //
 // An option stores its value at `offset` of the command's own struct, in the type of its kind:
 //     FLAG int   COUNT int   REAL float   TEXT, CHOICE, MAYBE const char *   LIST option_list
-// MAYBE is a CHOICE that may stand without a value (--alignment, --alignment=tokens): `bare` is then
-// meant. Words that are not options are collected in order.
+// MAYBE is a CHOICE that may stand without a value (--alignment, --alignment=tokens): `bare` is
+// then meant. Words that are not options are collected in order.
 #ifndef DGM_CLI_OPTIONS_H
 #define DGM_CLI_OPTIONS_H
 

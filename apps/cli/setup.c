@@ -42,8 +42,7 @@ static int split_weight(char *spec, dgm_member *m)
     char *end = NULL;
     float w = strtof(colon + 1, &end);
     if (end == colon + 1 || *end) return -1;
-    if (!(w > 0))
-        return fail(EXIT_USAGE, "the weight of a model must be positive: '%s'", spec);
+    if (!(w > 0)) return fail(EXIT_USAGE, "the weight of a model must be positive: '%s'", spec);
     *colon = 0;
     m->weight = w;
     return -1;
@@ -56,14 +55,13 @@ static int read_weights(const char *list, dgm_member *members, int count)
         char *end = NULL;
         float w = strtof(p, &end);
         if (end == p || (*end && *end != ',') || !(w > 0))
-            return fail(EXIT_USAGE, "--weights takes positive numbers separated by commas, not '%s'",
-                        list);
+            return fail(EXIT_USAGE,
+                        "--weights takes positive numbers separated by commas, not '%s'", list);
         if (n < count) members[n].weight = w;
         n++;
         p = *end ? end + 1 : end;
     }
-    if (n != count)
-        return fail(EXIT_USAGE, "--weights has %d numbers for %d models", n, count);
+    if (n != count) return fail(EXIT_USAGE, "--weights has %d numbers for %d models", n, count);
     return -1;
 }
 

@@ -137,12 +137,12 @@ DGM_API void dgm_close(dgm_translator **t);
 
 // What was loaded, with the settings as they were resolved. Valid as long as the translator.
 typedef struct dgm_translator_info {
-    const char *name;         // of the first model, "" if it has none
-    const char *architecture; // of the first model
+    const char *name;                              // of the first model, "" if it has none
+    const char *architecture;                      // of the first model
     const char *source_language, *target_language; // BCP 47, "" if the model does not say
-    const char *device;       // "cpu avx2: ..." with the names of the chosen kernels
-    uint64_t parameters;      // of all models
-    uint64_t packed_bytes;    // memory of their weights
+    const char *device;    // "cpu avx2: ..." with the names of the chosen kernels
+    uint64_t parameters;   // of all models
+    uint64_t packed_bytes; // memory of their weights
     int32_t models, threads, batch, beam, nbest, max_length, max_source;
     const char *finish, *precision, *search;
     float length_penalty, word_penalty, max_length_factor;
@@ -184,20 +184,20 @@ enum {
 };
 
 typedef struct dgm_result {
-    dgm_status status;         // of this line alone; others are not touched by its failure
-    const char *message;       // "" when the status is DGM_OK
-    uint32_t flags;            // DGM_LINE_...
-    uint32_t pieces;           // parts it was translated in; 0 for an empty line
-    uint64_t source_tokens;    // end symbols included
+    dgm_status status;      // of this line alone; others are not touched by its failure
+    const char *message;    // "" when the status is DGM_OK
+    uint32_t flags;         // DGM_LINE_...
+    uint32_t pieces;        // parts it was translated in; 0 for an empty line
+    uint64_t source_tokens; // end symbols included
     const dgm_translation *translations; // best first; an empty line has one, empty
-    size_t count;              // 1 to nbest; 0 when the status is an error
+    size_t count;                        // 1 to nbest; 0 when the status is an error
     void *reserved[2];
 } dgm_result;
 
 typedef struct dgm_results {
     const dgm_result *items; // in the order of the texts
     size_t count;
-    size_t failed;           // lines whose status is not DGM_OK
+    size_t failed;                         // lines whose status is not DGM_OK
     uint64_t source_tokens, target_tokens; // sums over the lines (target: best translations)
     void *reserved[4];
 } dgm_results;
@@ -218,7 +218,7 @@ typedef struct dgm_input {
     size_t size;        // bytes
     const char *prefix; // the translation must begin so; NULL: nothing is forced
     size_t prefix_size;
-    void *reserved[4];  // NULL
+    void *reserved[4]; // NULL
 } dgm_input;
 
 DGM_API dgm_status dgm_translate_inputs(dgm_translator *t, const dgm_input *inputs, size_t count,
@@ -235,10 +235,10 @@ DGM_API dgm_status dgm_wait(dgm_job **job, dgm_results **results, dgm_error *err
 
 // Work done since dgm_open, for statistics and benchmarks.
 typedef struct dgm_counters {
-    uint64_t lines, sentences;          // sentences: pieces that were decoded
+    uint64_t lines, sentences; // sentences: pieces that were decoded
     uint64_t source_tokens, target_tokens;
-    uint64_t steps, rows, rank_rows;    // decoder steps, rows in them, rows projected
-    uint64_t arena_bytes, arena_peak;   // reserved and touched memory of all workers
+    uint64_t steps, rows, rank_rows;  // decoder steps, rows in them, rows projected
+    uint64_t arena_bytes, arena_peak; // reserved and touched memory of all workers
     void *reserved[8];
 } dgm_counters;
 

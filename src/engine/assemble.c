@@ -58,8 +58,7 @@ static int32_t word_at(word_walk *w, size_t begin, size_t end)
     walk_to(w, begin);
     if (begin == end && !w->inside) return w->words;
     uint32_t code = ' ';
-    if (w->pos < w->text.size)
-        dgm_utf8_next(w->text.data + w->pos, w->text.size - w->pos, &code);
+    if (w->pos < w->text.size) dgm_utf8_next(w->text.data + w->pos, w->text.size - w->pos, &code);
     if (w->inside) return dgm_char_is_space(code) ? w->words : w->words - 1;
     return w->words;
 }
@@ -121,7 +120,8 @@ static dgm_status find_words(const dgm_line_state *line, size_t k, dgm_scratch *
             s->source_word[a++] = w < source_words ? w : source_words - 1;
         }
         for (int j = 0; j < h->count; j++) {
-            int32_t w = word_at(&to, s->starts[i] + s->spans[b].begin, s->starts[i] + s->spans[b].end);
+            int32_t w =
+                word_at(&to, s->starts[i] + s->spans[b].begin, s->starts[i] + s->spans[b].end);
             s->target_word[b++] = w < target_words ? w : target_words - 1;
         }
     }
@@ -168,7 +168,8 @@ static void locate_outputs(dgm_scratch *s, size_t count)
     size_t at = 0;
     for (size_t i = 0; i < count; i++) {
         dgm_text o = s->outputs[i];
-        while (at + o.size < s->joined.size && memcmp(s->joined.data + at, o.data, o.size) != 0) at++;
+        while (at + o.size < s->joined.size && memcmp(s->joined.data + at, o.data, o.size) != 0)
+            at++;
         s->starts[i] = at;
         at += o.size;
     }
@@ -185,8 +186,8 @@ static dgm_status make_text(const dgm_line_state *line, size_t k, dgm_scratch *s
         const dgm_raw *h = hypothesis(piece_of(line, i), k);
         DGM_TRY(dgm_grow(&s->spans, &s->span_cap, b + (size_t)h->count + 1, sizeof *s->spans, err));
         s->starts[i] = s->text.size;
-        DGM_TRY(dgm_vocab_decode(t->target, h->tokens, (size_t)h->count, &s->text, s->spans + b,
-                                 err));
+        DGM_TRY(
+            dgm_vocab_decode(t->target, h->tokens, (size_t)h->count, &s->text, s->spans + b, err));
         b += (size_t)h->count;
     }
     s->starts[n] = s->text.size;

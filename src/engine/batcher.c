@@ -84,8 +84,10 @@ dgm_status dgm_submit(dgm_translator *t, const dgm_input *inputs, size_t count, 
     pthread_mutex_lock(&t->lock);
     t->lines += count - job->left;
     if (job->piece_count) {
-        if (t->last) t->last->next = job;
-        else t->first = job;
+        if (t->last)
+            t->last->next = job;
+        else
+            t->first = job;
         t->last = job;
         t->queued += job->piece_count;
         pthread_cond_broadcast(&t->wake);

@@ -53,8 +53,10 @@ static void add_place(places *p, const char *base, const char *rest)
 static void cut_name(char *path)
 {
     char *slash = strrchr(path, '/');
-    if (slash) *slash = 0;
-    else path[0] = 0;
+    if (slash)
+        *slash = 0;
+    else
+        path[0] = 0;
 }
 
 // Relative to the folder of the program or the library.
@@ -73,8 +75,10 @@ static void collect_places(places *p)
     p->count = 0;
     add_place(p, getenv("DRAGOMAN_MODEL"), "");
     const char *data = getenv("XDG_DATA_HOME");
-    if (data && data[0]) add_place(p, data, "dragoman");
-    else add_place(p, getenv("HOME"), ".local/share/dragoman");
+    if (data && data[0])
+        add_place(p, data, "dragoman");
+    else
+        add_place(p, getenv("HOME"), ".local/share/dragoman");
 #ifdef DGM_SHARE_DIR
     add_place(p, DGM_SHARE_DIR, "models");
 #endif
@@ -137,7 +141,8 @@ static dgm_status describe_entry(dgm_model_entry *e, const char *path, dgm_error
     }
     const char *name = "";
     if (opened == DGM_OK) {
-        if (dgm_gguf_get_string(file, "general.name", DGM_OPTIONAL, &name, NULL) != DGM_OK) name = "";
+        if (dgm_gguf_get_string(file, "general.name", DGM_OPTIONAL, &name, NULL) != DGM_OK)
+            name = "";
         e->source = languages(file, "dragoman.languages.source");
         e->target = languages(file, "dragoman.languages.target");
         e->parameters = count_parameters(file);

@@ -59,7 +59,7 @@ struct dgm_translator {
     dgm_job *first, *last;
     size_t queued; // pieces in the queue
     bool quit;
-    uint64_t lines; // finished
+    uint64_t lines;      // finished
     dgm_worker *workers; // [threads]
     int started;
 };
@@ -97,7 +97,7 @@ typedef struct dgm_piece_state {
     dgm_line_state *line;
     size_t ids_at, spans_at, prefix_at; // in the job's arrays, which move while they grow
     int count, prefix_count;            // ids the encoder reads, forced target tokens
-    int text_first, text_count; // ids[text_first .. + text_count) stand for text
+    int text_first, text_count;         // ids[text_first .. + text_count) stand for text
     // written by the worker
     dgm_status status;
     char *error; // message, or NULL

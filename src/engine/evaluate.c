@@ -22,7 +22,8 @@ void dgm_eval_default(dgm_eval_options *o)
     o->seed = 12345;
 }
 
-static dgm_status translate_options(const dgm_eval_options *o, dgm_metric_options *m, dgm_error *err)
+static dgm_status translate_options(const dgm_eval_options *o, dgm_metric_options *m,
+                                    dgm_error *err)
 {
     const char *metric = o->metric ? o->metric : "bleu";
     bool bleu = strcmp(metric, "bleu") == 0, plus = strcmp(metric, "chrf++") == 0;
@@ -31,20 +32,20 @@ static dgm_status translate_options(const dgm_eval_options *o, dgm_metric_option
     dgm_metric_options_default(m, bleu ? DGM_METRIC_BLEU : DGM_METRIC_CHRF);
     m->lowercase = o->lowercase != 0;
     DGM_FAIL_IF(o->tokenize && !dgm_bleu_tokenizer_of(o->tokenize, &m->tokenizer), err,
-                DGM_ERR_ARGUMENT,
-                "unknown tokeniser '%s': known are 13a, intl, char, zh, none", o->tokenize);
+                DGM_ERR_ARGUMENT, "unknown tokeniser '%s': known are 13a, intl, char, zh, none",
+                o->tokenize);
     DGM_FAIL_IF(o->smooth && !dgm_bleu_smooth_of(o->smooth, &m->smooth), err, DGM_ERR_ARGUMENT,
                 "unknown smoothing '%s': known are exp, floor, add-k, none", o->smooth);
     m->smooth_value = o->smooth_value;
     DGM_FAIL_IF(o->max_order < 1 || o->max_order > DGM_BLEU_ORDER_MAX, err, DGM_ERR_ARGUMENT,
                 "the n-gram order of BLEU must be between 1 and %d, not %d", DGM_BLEU_ORDER_MAX,
                 o->max_order);
-    DGM_FAIL_IF(o->char_order < 1 || o->char_order > DGM_CHRF_CHAR_ORDER_MAX, err,
-                DGM_ERR_ARGUMENT, "the character order of chrF must be between 1 and %d, not %d",
+    DGM_FAIL_IF(o->char_order < 1 || o->char_order > DGM_CHRF_CHAR_ORDER_MAX, err, DGM_ERR_ARGUMENT,
+                "the character order of chrF must be between 1 and %d, not %d",
                 DGM_CHRF_CHAR_ORDER_MAX, o->char_order);
-    DGM_FAIL_IF(o->word_order < 0 || o->word_order > DGM_CHRF_WORD_ORDER_MAX, err,
-                DGM_ERR_ARGUMENT, "the word order of chrF must be between 0 and %d, not %d",
-                DGM_CHRF_WORD_ORDER_MAX, o->word_order);
+    DGM_FAIL_IF(o->word_order < 0 || o->word_order > DGM_CHRF_WORD_ORDER_MAX, err, DGM_ERR_ARGUMENT,
+                "the word order of chrF must be between 0 and %d, not %d", DGM_CHRF_WORD_ORDER_MAX,
+                o->word_order);
     DGM_FAIL_IF(!(o->beta > 0 && o->beta <= 100), err, DGM_ERR_ARGUMENT,
                 "beta of chrF must be above 0 and at most 100, not %g", o->beta);
     m->max_order = o->max_order;
@@ -108,8 +109,8 @@ static dgm_status score_system(evaluation *e, const dgm_eval_options *o, const d
     dgm_text *hyps = views(system, e->lines);
     if (!hyps) return dgm_no_memory(err);
     int64_t *rows = first ? e->base : e->rows;
-    dgm_status st = dgm_metric_corpus(e->metric, hyps, e->lines,
-                                      (const dgm_text *const *)e->refs, e->ref_count, rows, err);
+    dgm_status st = dgm_metric_corpus(e->metric, hyps, e->lines, (const dgm_text *const *)e->refs,
+                                      e->ref_count, rows, err);
     dgm_free(hyps);
     DGM_TRY(st);
     int64_t sum[DGM_METRIC_WIDTH_MAX];

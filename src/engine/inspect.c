@@ -42,11 +42,16 @@ static void put_json_string(dgm_writer *w, const char *s, size_t n)
     dgm_write_u8(w, '"');
     for (size_t i = 0; i < clean.size; i++) {
         uint8_t c = clean.data[i];
-        if (c == '"' || c == '\\') dgm_write_format(w, "\\%c", c);
-        else if (c == '\n') dgm_write_text(w, "\\n");
-        else if (c == '\t') dgm_write_text(w, "\\t");
-        else if (c < 0x20 || c == 0x7f) dgm_write_format(w, "\\u%04x", c);
-        else dgm_write_u8(w, c);
+        if (c == '"' || c == '\\')
+            dgm_write_format(w, "\\%c", c);
+        else if (c == '\n')
+            dgm_write_text(w, "\\n");
+        else if (c == '\t')
+            dgm_write_text(w, "\\t");
+        else if (c < 0x20 || c == 0x7f)
+            dgm_write_format(w, "\\u%04x", c);
+        else
+            dgm_write_u8(w, c);
     }
     dgm_write_u8(w, '"');
     dgm_writer_free(&clean);
@@ -54,26 +59,51 @@ static void put_json_string(dgm_writer *w, const char *s, size_t n)
 
 static void put_real(dgm_writer *w, double v)
 {
-    if (isfinite(v)) dgm_write_format(w, "%.7g", v);
-    else dgm_write_text(w, "null");
+    if (isfinite(v))
+        dgm_write_format(w, "%.7g", v);
+    else
+        dgm_write_text(w, "null");
 }
 
 // One number of the given type from the reader.
 static void put_number(dgm_writer *w, dgm_reader *r, int type)
 {
     switch (type) {
-    case DGM_META_U8: dgm_write_format(w, "%u", (unsigned)dgm_read_u8(r)); break;
-    case DGM_META_I8: dgm_write_format(w, "%d", (int)(int8_t)dgm_read_u8(r)); break;
-    case DGM_META_U16: dgm_write_format(w, "%u", (unsigned)dgm_read_u16(r)); break;
-    case DGM_META_I16: dgm_write_format(w, "%d", (int)(int16_t)dgm_read_u16(r)); break;
-    case DGM_META_U32: dgm_write_format(w, "%lu", (unsigned long)dgm_read_u32(r)); break;
-    case DGM_META_I32: dgm_write_format(w, "%ld", (long)(int32_t)dgm_read_u32(r)); break;
-    case DGM_META_U64: dgm_write_format(w, "%llu", (unsigned long long)dgm_read_u64(r)); break;
-    case DGM_META_I64: dgm_write_format(w, "%lld", (long long)(int64_t)dgm_read_u64(r)); break;
-    case DGM_META_F32: put_real(w, (double)dgm_read_f32(r)); break;
-    case DGM_META_F64: put_real(w, dgm_read_f64(r)); break;
-    case DGM_META_BOOL: dgm_write_text(w, dgm_read_u8(r) ? "true" : "false"); break;
-    default: dgm_write_text(w, "null");
+    case DGM_META_U8:
+        dgm_write_format(w, "%u", (unsigned)dgm_read_u8(r));
+        break;
+    case DGM_META_I8:
+        dgm_write_format(w, "%d", (int)(int8_t)dgm_read_u8(r));
+        break;
+    case DGM_META_U16:
+        dgm_write_format(w, "%u", (unsigned)dgm_read_u16(r));
+        break;
+    case DGM_META_I16:
+        dgm_write_format(w, "%d", (int)(int16_t)dgm_read_u16(r));
+        break;
+    case DGM_META_U32:
+        dgm_write_format(w, "%lu", (unsigned long)dgm_read_u32(r));
+        break;
+    case DGM_META_I32:
+        dgm_write_format(w, "%ld", (long)(int32_t)dgm_read_u32(r));
+        break;
+    case DGM_META_U64:
+        dgm_write_format(w, "%llu", (unsigned long long)dgm_read_u64(r));
+        break;
+    case DGM_META_I64:
+        dgm_write_format(w, "%lld", (long long)(int64_t)dgm_read_u64(r));
+        break;
+    case DGM_META_F32:
+        put_real(w, (double)dgm_read_f32(r));
+        break;
+    case DGM_META_F64:
+        put_real(w, dgm_read_f64(r));
+        break;
+    case DGM_META_BOOL:
+        dgm_write_text(w, dgm_read_u8(r) ? "true" : "false");
+        break;
+    default:
+        dgm_write_text(w, "null");
     }
 }
 
@@ -109,7 +139,8 @@ static void put_array(dgm_writer *w, const dgm_gguf *file, const dgm_meta *m, bo
     for (uint64_t i = 0; i < m->count; i++) {
         if (i) dgm_write_text(w, json ? "," : ", ");
         dgm_gguf_text s = {0};
-        if (!strings) put_number(w, &r, m->elem_type);
+        if (!strings)
+            put_number(w, &r, m->elem_type);
         else if (dgm_gguf_strings_next(&it, &s))
             put_string(w, s.data, s.size, json ? SIZE_MAX : STRING_SHOWN);
     }
@@ -152,9 +183,12 @@ static totals add_up(const dgm_gguf *file)
 
 static void put_size(dgm_writer *w, uint64_t bytes)
 {
-    if (bytes < 10240) dgm_write_format(w, "%llu bytes", (unsigned long long)bytes);
-    else if (bytes < (10u << 20)) dgm_write_format(w, "%.1f KiB", (double)bytes / 1024);
-    else dgm_write_format(w, "%.1f MiB", (double)bytes / 1048576);
+    if (bytes < 10240)
+        dgm_write_format(w, "%llu bytes", (unsigned long long)bytes);
+    else if (bytes < (10u << 20))
+        dgm_write_format(w, "%.1f KiB", (double)bytes / 1024);
+    else
+        dgm_write_format(w, "%.1f MiB", (double)bytes / 1048576);
 }
 
 static void put_languages(dgm_writer *w, const dgm_gguf *file, const char *key)
@@ -175,7 +209,8 @@ static dgm_status put_vocabulary(dgm_writer *w, const dgm_gguf *file, dgm_side s
     dgm_vocab_spec v = {0};
     DGM_TRY(dgm_modelfile_vocab(file, side, &v, err));
     dgm_write_format(w, "  %-13s ", side == DGM_SOURCE ? "source words" : "target words");
-    if (v.shared && side == DGM_TARGET) dgm_write_text(w, "the source's");
+    if (v.shared && side == DGM_TARGET)
+        dgm_write_text(w, "the source's");
     else
         dgm_write_format(w, "%s, %d ids", v.kind == DGM_SPEC_WORDS ? "words" : "sentencepiece",
                          v.size);
@@ -293,8 +328,10 @@ dgm_status dgm_inspect(const char *path, const dgm_inspect_options *options, cha
     }
     DGM_TRY(dgm_modelfile_open(&file, path, err));
     dgm_status st = DGM_OK;
-    if (o->json) put_json(&w, file);
-    else st = put_people(&w, file, o, err);
+    if (o->json)
+        put_json(&w, file);
+    else
+        st = put_people(&w, file, o, err);
     dgm_gguf_close(&file);
     if (st == DGM_OK) {
         *text = dgm_writer_take(&w, NULL);

@@ -18,7 +18,7 @@
 #include "engine/engine_int.h"
 
 typedef struct pair_state {
-    size_t source_at, target_at; // in the token array
+    size_t source_at, target_at;    // in the token array
     int source_count, target_count; // target with its end symbol
 } pair_state;
 
@@ -42,15 +42,15 @@ typedef struct scoring {
 typedef struct lane {
     dgm_exec *exec;
     dgm_state *states[DGM_PARTS_MAX];
-    dgm_source *sources;  // [group]
-    int32_t *slots;       // [parts, group]
-    int32_t *rows;        // [parts, group]
-    int32_t *next_rows;   // [group]
-    dgm_step_row *steps;  // [group]
-    uint32_t *active;     // [group] members of the group that still step
-    dgm_terms *terms;     // [group]
-    int32_t *watch;       // [group]
-    int32_t *top_token;   // [group]
+    dgm_source *sources;            // [group]
+    int32_t *slots;                 // [parts, group]
+    int32_t *rows;                  // [parts, group]
+    int32_t *next_rows;             // [group]
+    dgm_step_row *steps;            // [group]
+    uint32_t *active;               // [group] members of the group that still step
+    dgm_terms *terms;               // [group]
+    int32_t *watch;                 // [group]
+    int32_t *top_token;             // [group]
     float *top_score, *watch_score; // [group]
     dgm_status status;
     dgm_error error;
@@ -84,7 +84,8 @@ static dgm_status encode_pair(scoring *s, const dgm_pair *pair, pair_state *out,
     size_t skip = 0;
     const dgm_translator *t = s->t;
     clean->size = 0;
-    DGM_TRY(dgm_line_clean((dgm_text){pair->source.data, pair->source.size}, clean, &repaired, err));
+    DGM_TRY(
+        dgm_line_clean((dgm_text){pair->source.data, pair->source.size}, clean, &repaired, err));
     dgm_text text = dgm_text_trim((dgm_text){(const char *)clean->data, clean->size});
     int32_t language = text.size ? dgm_vocab_language_prefix(t->source, text, &skip) : -1;
     text = dgm_text_trim((dgm_text){text.data + skip, text.size - skip});
@@ -99,7 +100,8 @@ static dgm_status encode_pair(scoring *s, const dgm_pair *pair, pair_state *out,
     out->source_count = (int)count;
 
     clean->size = 0;
-    DGM_TRY(dgm_line_clean((dgm_text){pair->target.data, pair->target.size}, clean, &repaired, err));
+    DGM_TRY(
+        dgm_line_clean((dgm_text){pair->target.data, pair->target.size}, clean, &repaired, err));
     text = dgm_text_trim((dgm_text){(const char *)clean->data, clean->size});
     DGM_TRY(dgm_vocab_encode(t->target, text, scratch, err));
     count = scratch->count + 1;
@@ -267,8 +269,9 @@ static void close_lane(const scoring *s, lane *l)
     for (int m = s->t->member_count - 1; m >= 0; m--)
         if (l->states[m]) dgm_state_close(&l->states[m]);
     dgm_exec_close(&l->exec);
-    void *const arrays[] = {l->sources, l->slots, l->rows,      l->next_rows, l->steps,      l->active,
-                            l->terms,   l->watch, l->top_token, l->top_score, l->watch_score};
+    void *const arrays[] = {l->sources,   l->slots,     l->rows,       l->next_rows,
+                            l->steps,     l->active,    l->terms,      l->watch,
+                            l->top_token, l->top_score, l->watch_score};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) dgm_free(arrays[i]);
 }
 
@@ -413,8 +416,10 @@ dgm_status dgm_score_pairs(dgm_translator *t, const dgm_pair *pairs, size_t coun
     DGM_TRY_GOTO(st, sort_order(&s, err), done);
     DGM_TRY_GOTO(st, run_groups(&s, err), done);
     for (size_t i = 0; i < count && st == DGM_OK; i++) {
-        if (box->items[i].status == DGM_OK) st = fill_item(&s, &s.pairs[i], &box->items[i], err);
-        else box->pub.failed++;
+        if (box->items[i].status == DGM_OK)
+            st = fill_item(&s, &s.pairs[i], &box->items[i], err);
+        else
+            box->pub.failed++;
     }
 done:
     dgm_free(s.pairs);

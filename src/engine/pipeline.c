@@ -77,7 +77,8 @@ static dgm_status add_piece(prepare *p, dgm_line_state *line, int32_t language, 
         count = room;
         line->flags |= DGM_LINE_CROPPED;
     }
-    DGM_TRY(dgm_grow(&job->pieces, &job->piece_cap, job->piece_count + 1, sizeof *job->pieces, err));
+    DGM_TRY(
+        dgm_grow(&job->pieces, &job->piece_cap, job->piece_count + 1, sizeof *job->pieces, err));
     dgm_piece_state *piece = &job->pieces[job->piece_count];
     memset(piece, 0, sizeof *piece);
     piece->line = line;
@@ -93,9 +94,8 @@ static dgm_status add_piece(prepare *p, dgm_line_state *line, int32_t language, 
         DGM_TRY(dgm_grow(&job->spans, &job->span_cap, job->span_count + count, sizeof *job->spans,
                          err));
         for (size_t i = 0; i < count; i++)
-            job->spans[job->span_count++] =
-                (dgm_span){(uint32_t)(p->tokens.spans[i].begin + begin),
-                           (uint32_t)(p->tokens.spans[i].end + begin)};
+            job->spans[job->span_count++] = (dgm_span){(uint32_t)(p->tokens.spans[i].begin + begin),
+                                                       (uint32_t)(p->tokens.spans[i].end + begin)};
     }
     line->source_tokens += (size_t)piece->count;
     line->left++;

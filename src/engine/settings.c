@@ -35,8 +35,8 @@ void dgm_settings_default(dgm_settings *s)
 static dgm_status check_range(const char *name, long long v, long long min, long long max,
                               dgm_error *err)
 {
-    DGM_FAIL_IF(v < min || v > max, err, DGM_ERR_ARGUMENT, "%s must be between %lld and %lld, not %lld",
-                name, min, max, v);
+    DGM_FAIL_IF(v < min || v > max, err, DGM_ERR_ARGUMENT,
+                "%s must be between %lld and %lld, not %lld", name, min, max, v);
     return DGM_OK;
 }
 
@@ -142,8 +142,8 @@ static dgm_status resolve_lengths(dgm_translator *t, const dgm_settings *s,
     if (length > most_length) length = most_length;
     int least = DGM_SPLIT_MIN + source_overhead(m);
     DGM_FAIL_IF(source < least || length < 1, err, DGM_ERR_ARGUMENT,
-                "a maximum source length of %d leaves no room for text: this model needs %d", source,
-                least);
+                "a maximum source length of %d leaves no room for text: this model needs %d",
+                source, least);
     t->config.max_source = source;
     t->config.max_length = length;
     t->limits = dgm_search_limits(&t->config, m);

@@ -107,8 +107,8 @@ static dgm_status scale_weights(dgm_translator *t, dgm_error *err)
     DGM_FAIL_IF(zeros > 0 && zeros < t->member_count, err, DGM_ERR_ARGUMENT,
                 "give a weight to every model of an ensemble or to none");
     for (int i = 0; i < t->member_count; i++)
-        t->members[i].weight = zeros ? 1.0f / (float)t->member_count
-                                     : (float)((double)t->members[i].weight / sum);
+        t->members[i].weight =
+            zeros ? 1.0f / (float)t->member_count : (float)((double)t->members[i].weight / sum);
     return DGM_OK;
 }
 

@@ -21,8 +21,8 @@ struct dgm_worker {
     dgm_state *states[DGM_PARTS_MAX];
     dgm_search *search;
     dgm_vocabsel vocabsel;
-    dgm_piece_state **taken;   // [batch] pieces of the next admission
-    dgm_piece_state **inside;  // [batch] pieces being decoded, in no order
+    dgm_piece_state **taken;      // [batch] pieces of the next admission
+    dgm_piece_state **inside;     // [batch] pieces being decoded, in no order
     dgm_search_request *requests; // [batch]
     int inside_count;
     dgm_scratch scratch;

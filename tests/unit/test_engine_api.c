@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The public API over tiny models: settings, results, lines in odd shapes, jobs, ensembles, threads.
-// Everything goes through include/dragoman, as a stranger's program would.
+// The public API over tiny models: settings, results, lines in odd shapes, jobs, ensembles,
+// threads. Everything goes through include/dragoman, as a stranger's program would.
 #define _GNU_SOURCE
 #include <math.h>
 #include <pthread.h>
@@ -115,8 +115,9 @@ static void test_lines(void **state)
     s.long_lines = DGM_LONG_ERROR;
     s.max_source = 16;
     dgm_translator *t = open_with(&s, MODEL);
-    const char *texts[] = {"Good morning.", "", "   ", "Good morning, good morning, good morning.",
-                           "bad \xff byte", NULL, "Good morning."};
+    const char *texts[] = {
+        "Good morning.", "",   "   ",          "Good morning, good morning, good morning.",
+        "bad \xff byte", NULL, "Good morning."};
     dgm_results *r = NULL;
     dgm_error error;
     assert_int_equal(dgm_translate(t, texts, 7, &r, &error), DGM_OK);
@@ -210,8 +211,10 @@ static void test_nbest_and_prefix(void **state)
     s.beam = 4;
     s.nbest = 3;
     dgm_translator *t = open_with(&s, MODEL);
-    dgm_input input = {.text = "Good morning.\nsecond line ignored", .size = 13,
-                       .prefix = "haus", .prefix_size = 4};
+    dgm_input input = {.text = "Good morning.\nsecond line ignored",
+                       .size = 13,
+                       .prefix = "haus",
+                       .prefix_size = 4};
     dgm_results *r = NULL;
     assert_int_equal(dgm_translate_inputs(t, &input, 1, &r, NULL), DGM_OK);
     const dgm_result *line = &r->items[0];
@@ -353,9 +356,14 @@ static void *client_main(void *arg)
 static void test_many_threads(void **state)
 {
     (void)state;
-    static const char *const texts[TEXTS] = {
-        "Good morning.", "The house is small.", "a", "", "My house is your house, he said.",
-        "one two three four five six seven", "Good. Morning. House.", "w"};
+    static const char *const texts[TEXTS] = {"Good morning.",
+                                             "The house is small.",
+                                             "a",
+                                             "",
+                                             "My house is your house, he said.",
+                                             "one two three four five six seven",
+                                             "Good. Morning. House.",
+                                             "w"};
     char *want[TEXTS];
     dgm_translator *t = open_with(NULL, MODEL);
     for (int i = 0; i < TEXTS; i++) want[i] = translate_one(t, texts[i]);
@@ -415,12 +423,17 @@ static void test_pairs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),      cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_lines),         cmocka_unit_test(test_splitting),
-        cmocka_unit_test(test_crop),          cmocka_unit_test(test_nbest_and_prefix),
-        cmocka_unit_test(test_jobs),          cmocka_unit_test(test_ensembles),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_splitting),
+        cmocka_unit_test(test_crop),
+        cmocka_unit_test(test_nbest_and_prefix),
+        cmocka_unit_test(test_jobs),
+        cmocka_unit_test(test_ensembles),
         cmocka_unit_test(test_decode_loop_allocates_nothing),
-        cmocka_unit_test(test_many_threads),  cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_many_threads),
+        cmocka_unit_test(test_pairs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
