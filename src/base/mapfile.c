@@ -80,6 +80,8 @@ void dgm_mapfile_forget(const dgm_mapfile *f)
 
 dgm_status dgm_file_write(const char *path, const void *data, size_t size, dgm_error *err)
 {
+    DGM_FAIL_IF(dgm_file_is_special(path), err, DGM_ERR_IO,
+                "cannot write '%s': it is not a regular file", path);
     size_t room = strlen(path) + 32;
     char *temp = dgm_malloc(room);
     if (!temp) return dgm_no_memory(err);
@@ -104,4 +106,10 @@ dgm_status dgm_file_write(const char *path, const void *data, size_t size, dgm_e
 bool dgm_file_exists(const char *path)
 {
     return access(path, R_OK) == 0;
+}
+
+bool dgm_file_is_special(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode);
 }

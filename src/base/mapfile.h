@@ -26,5 +26,7 @@ void dgm_mapfile_forget(const dgm_mapfile *f);
 dgm_status dgm_file_write(const char *path, const void *data, size_t size, dgm_error *err);
 
 bool dgm_file_exists(const char *path);
+// A device, pipe or folder: a file must never be renamed onto one.
+bool dgm_file_is_special(const char *path);
 
 #endif

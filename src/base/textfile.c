@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/mapfile.h"
 #include "base/mem.h"
 
 enum { FIRST_BUFFER = 1 << 16 };
@@ -171,12 +172,6 @@ void dgm_textout_discard(dgm_textout **out)
     *out = NULL;
 }
 
-bool dgm_textout_special(const char *path)
-{
-    struct stat info;
-    return stat(path, &info) == 0 && !S_ISREG(info.st_mode);
-}
-
 dgm_status dgm_textout_open(dgm_textout **out, const char *path, dgm_error *err)
 {
     *out = NULL;
@@ -189,7 +184,7 @@ dgm_status dgm_textout_open(dgm_textout **out, const char *path, dgm_error *err)
         dgm_textout_discard(&w);
         return dgm_no_memory(err);
     }
-    w->direct = dgm_textout_special(path);
+    w->direct = dgm_file_is_special(path);
     if (w->direct) memcpy(w->temporary, path, n + 1);
     else snprintf(w->temporary, n + 32, "%s.tmp-%ld", path, (long)getpid());
     if (n > 3 && strcmp(path + n - 3, ".gz") == 0) w->gz = gzopen(w->temporary, "wb6");
@@ -241,7 +236,7 @@ dgm_status dgm_textout_probe(const char *path, dgm_error *err)
 {
     dgm_textout *w = NULL;
     if (!path) return DGM_OK;
-    if (dgm_textout_special(path)) { // opening a pipe would wait for its reader
+    if (dgm_file_is_special(path)) { // opening a pipe would wait for its reader
         DGM_FAIL_IF(access(path, W_OK) != 0, err, DGM_ERR_IO, "cannot write '%s': %s", path,
                     strerror(errno));
         return DGM_OK;

@@ -39,7 +39,5 @@ dgm_status dgm_textout_commit(dgm_textout **out, dgm_error *err);
 void dgm_textout_discard(dgm_textout **out); // removes the temporary file; accepts NULL inside
 // Could a file of this name be written? Asked before long work. path NULL: DGM_OK.
 dgm_status dgm_textout_probe(const char *path, dgm_error *err);
-// Does the name exist and is it no regular file?
-bool dgm_textout_special(const char *path);
 
 #endif

@@ -307,7 +307,7 @@ static dgm_status check_options(const dgm_shortlist_options *o, const char *outp
 // Model and binary list are written whole and renamed into place, which must not hit a device.
 static dgm_status check_regular(const char *path, dgm_error *err)
 {
-    DGM_FAIL_IF(path && dgm_textout_special(path), err, DGM_ERR_IO,
+    DGM_FAIL_IF(path && dgm_file_is_special(path), err, DGM_ERR_IO,
                 "cannot write '%s': not a regular file", path);
     return dgm_textout_probe(path, err);
 }

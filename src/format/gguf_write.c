@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/mapfile.h"
 #include "base/mem.h"
 #include "format/gguf_int.h"
 
@@ -321,6 +322,8 @@ dgm_status dgm_gguf_write(dgm_gguf_writer *w, const char *path, dgm_error *err)
     DGM_FAIL_IF(w->status != DGM_OK, err, w->status, "%s", w->error.text);
     DGM_FAIL_IF(w->n_items > DGM_GGUF_MAX_ENTRIES || w->n_entries > DGM_GGUF_MAX_ENTRIES, err,
                 DGM_ERR_ARGUMENT, "more than %d tensors or metadata entries", DGM_GGUF_MAX_ENTRIES);
+    DGM_FAIL_IF(dgm_file_is_special(path), err, DGM_ERR_IO,
+                "cannot write '%s': it is not a regular file", path);
     size_t room = strlen(path) + 32;
     char *temp = dgm_malloc(room);
     if (!temp) return dgm_no_memory(err);
