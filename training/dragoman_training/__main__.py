@@ -40,7 +40,8 @@ def pack(a):
         mades = distill.collect(a.made, path, a.made_workers) if a.made else None
         if mades and len(mades) < len(sources):
             mades += [""] * (len(sources) - len(mades))
-        part = mix.mix(a.vocab, sources, reals, mades, passes, a.threshold, shares, a.seed, a.longest, a.processes, first)
+        part = mix.mix(a.vocab, sources, reals, mades, passes, a.threshold, shares, a.seed, a.longest, a.processes,
+                       first)
         first += len(sources)
         packed.append(part)
         print(f"pack {os.path.basename(path)}: {len(sources)} lines, {len(part)} pairs, {time.time() - began:.0f} s",
@@ -53,8 +54,8 @@ def pack(a):
 
 def run_distill(a):
     from . import distill
-    distill.distill(a.teacher, a.files, a.out, a.beam, a.budget, a.rows, a.workers, a.device, a.manifest, a.total_tokens,
-                    memory=a.memory)
+    distill.distill(a.teacher, a.files, a.out, a.beam, a.budget, a.rows, a.workers, a.device, a.manifest,
+                    a.total_tokens, memory=a.memory)
 
 
 def train(a):
@@ -135,7 +136,7 @@ def parser():
 
     p = command("distill", run_distill, "translate training sources with a teacher (GPU)")
     p.add_argument("files", nargs="+")
-    p.add_argument("--teacher", required=True, help="Hugging Face Marian folder, or a folder with model.pt and vocab.spm")
+    p.add_argument("--teacher", required=True, help="Hugging Face Marian folder, or one with model.pt and vocab.spm")
     p.add_argument("--out", required=True)
     p.add_argument("--beam", type=int, default=4)
     p.add_argument("--budget", type=float, default=0, help="seconds; greedy where beam search would not fit")
@@ -144,7 +145,7 @@ def parser():
     p.add_argument("--device", default="cuda")
     p.add_argument("--memory", type=float, default=0.84, help="share of the GPU's memory for all workers together")
     p.add_argument("--manifest", help="JSON {file: bytes} of files that are still arriving")
-    p.add_argument("--total-tokens", type=float, default=0, help="of all files, in the teacher's pieces: for the budget")
+    p.add_argument("--total-tokens", type=float, default=0, help="of all files, in the teacher's pieces: for budget")
 
     p = command("pack", pack, "choose targets, augment, encode: text to a packed corpus")
     p.add_argument("--vocab", required=True)
@@ -154,7 +155,7 @@ def parser():
     p.add_argument("--made", help="folder of distilled targets")
     p.add_argument("--made-workers", type=int, default=2)
     p.add_argument("--manifest")
-    p.add_argument("--threshold", type=float, default=0.5, help="word F1 from which a real target joins its distilled one")
+    p.add_argument("--threshold", type=float, default=0.5, help="word F1 from which a real target is used as well")
     p.add_argument("--no-augment", dest="augment", action="store_false")
     p.add_argument("--longest", type=int, default=126)
     p.add_argument("--processes", type=int, default=2)

@@ -21,7 +21,8 @@ EMOJI = ([chr(c) for c in range(0x1F600, 0x1F650)] + [chr(c) for c in range(0x1F
 COMMON = list("😀😂🤣😊😍😘😭😅🙏👍🎉🔥❤💪😎🤔🙄😢👏🚀✨💯👀🌍")
 TOP = ("com", "org", "net", "de", "eu", "io", "co.uk", "at", "ch", "gov", "edu", "info")
 SYLLABLES = ("ka", "ri", "no", "ta", "mo", "sa", "ve", "lu", "be", "an", "el", "or", "in", "ski", "dor", "mar", "fen",
-             "hu", "zi", "ba", "ron", "ge", "li", "wa", "yu", "po", "cha", "que", "dz", "rov", "ić", "ç", "ñe", "ø", "ła")
+             "hu", "zi", "ba", "ron", "ge", "li", "wa", "yu", "po", "cha", "que", "dz", "rov", "ić", "ç", "ñe",
+             "ø", "ła")
 SCRIPTS = ((0x0410, 0x044F), (0x0391, 0x03A9), (0x03B1, 0x03C9), (0x05D0, 0x05EA), (0x0627, 0x063A), (0x0905, 0x0939),
            (0x3041, 0x3096), (0x30A1, 0x30FA), (0x4E00, 0x9FA5), (0xAC00, 0xD7A3), (0x0E01, 0x0E2E), (0x10D0, 0x10F0))
 
@@ -52,7 +53,8 @@ def mail(rng):
 
 def number(rng):
     return rng.choice((str(rng.randint(0, 9)), str(rng.randint(10, 99)), str(rng.randint(100, 9999)),
-                       str(rng.randint(10 ** 4, 10 ** 9)), f"{rng.randint(1, 20)}.{rng.randint(0, 20)}.{rng.randint(0, 9)}",
+                       str(rng.randint(10 ** 4, 10 ** 9)),
+                       f"{rng.randint(1, 20)}.{rng.randint(0, 20)}.{rng.randint(0, 9)}",
                        f"{rng.randint(0, 23):02}:{rng.randint(0, 59):02}", f"+{rng.randint(10 ** 6, 10 ** 12)}"))
 
 
@@ -66,7 +68,8 @@ def handle(rng):
 
 
 def code(rng):
-    return rng.choice((f"{word(rng)}_{word(rng)}", f"{name(rng)}{name(rng)}()", f"--{word(rng)}", f"/{word(rng)}/{word(rng)}",
+    return rng.choice((f"{word(rng)}_{word(rng)}", f"{name(rng)}{name(rng)}()", f"--{word(rng)}",
+                       f"/{word(rng)}/{word(rng)}",
                        f"<{word(rng)}>", f"{word(rng, 2, 3).upper()}-{rng.randint(1, 9999)}", f"${word(rng).upper()}",
                        f"{word(rng)}.{rng.choice(('py', 'txt', 'json', 'pdf', 'exe'))}"))
 

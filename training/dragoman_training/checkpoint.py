@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Files that training writes: finished models and resumable states.
 
-model.pt   {"config": TransformerConfig or RNNConfig as a dict, "state": {name: tensor, f16 or f32}, "vocab": SentencePiece bytes,
-            "info": free text facts for the model card}; what the exporter reads.
+model.pt   {"config": TransformerConfig or RNNConfig as a dict, "state": {name: tensor, f16 or f32},
+            "vocab": SentencePiece bytes, "info": facts for the model card}; what the exporter reads.
 state.pt   everything a killed run needs to go on: weights, optimiser, average, counters, random states.
 Both are written beside and renamed, so that a kill leaves the old file whole.
 """

@@ -54,7 +54,7 @@ def clean(line):
 
 
 def plausible(source, target, max_words=90):
-    """Keeps a pair that can be a translation: not empty, not too long, lengths in proportion, not untranslated prose."""
+    """True if it can be a translation: not empty, not too long, lengths in proportion, not untranslated prose."""
     if not source or not target:
         return False
     a, b = len(source.split()), len(target.split())

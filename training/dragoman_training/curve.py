@@ -30,7 +30,8 @@ def panel(data, title, left, top, width, height, colour):
             f'<text x="{left}" y="{top - 6}" font-weight="bold">{title}</text>']
     for i in range(5):
         y = y0 + (y1 - y0) * i / 4
-        text.append(f'<text x="{left - 4}" y="{top + height - height * i / 4 + 4:.0f}" text-anchor="end">{y:.3g}</text>')
+        line = top + height - height * i / 4 + 4
+        text.append(f'<text x="{left - 4}" y="{line:.0f}" text-anchor="end">{y:.3g}</text>')
         x = x0 + (x1 - x0) * i / 4
         text.append(f'<text x="{left + width * i / 4:.0f}" y="{top + height + 14}" text-anchor="middle">{x:.0f}</text>')
     return "\n".join(text)
@@ -40,7 +41,8 @@ def draw(log, out, name="run"):
     """Loss, learning rate and validation BLEU over seconds."""
     rows = read_log(log)
     wanted = [("loss", "training loss", "#1f6feb"), ("rate", "learning rate", "#8250df"),
-              ("valid_loss", "validation -log p a token", "#bf3989"), ("valid_bleu", "validation BLEU (greedy)", "#1a7f37")]
+              ("valid_loss", "validation -log p a token", "#bf3989"),
+              ("valid_bleu", "validation BLEU (greedy)", "#1a7f37")]
     panels = [(points(rows, "seconds", key), title, colour) for key, title, colour in wanted]
     panels = [p for p in panels if len(p[0]) >= 2]
     height = 30 + 190 * len(panels)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Sequence-level distillation: a teacher translates training sources on the GPU.
 
-Reads text files (plain or .xz), writes NAME.LANG.made beside each other in `out`, one line per source line. Several
-worker processes share the GPU, so that one decodes while another collects its results. Each worker takes every n-th batch.
-With a time budget, a batch is decoded with the beam as long as the rest could still be done greedily in time; what is
-not done ten seconds after the budget is left out (pack then takes the real targets).
-Rows are what makes it fast: a step costs about 200 kernel launches whatever the batch, so take as many as fit. Files that are not there yet are waited for: a corpus may
-arrive while its first part is being translated (their expected sizes say when one is complete).
+Reads text files (plain or .xz) and leaves their translations in `out`, one line per source line. Several worker
+processes share the GPU, so that one decodes while another collects its results; each takes every n-th batch. With a
+time budget, a batch is decoded with the beam as long as the rest could still be done greedily in time; what is not
+done ten seconds after the budget is left out (pack then takes the real targets). Rows are what makes it fast: a step
+costs about 200 kernel launches whatever the batch, so take as many as fit. Files that are not there yet are waited
+for: a corpus may arrive while its first part is being translated (a manifest of sizes says when one is complete).
 """
 import json
 import os
@@ -61,7 +61,7 @@ def wait_for(path, size, limit=900):
 
 
 def plan(lines, rows, per_token=4):
-    """Batches of line numbers of similar length (in characters: cheap), at most rows x 32 tokens each, in mixed order."""
+    """Batches of line numbers of similar length (in characters: cheap), at most rows x 32 tokens each; mixed order."""
     order = sorted(range(len(lines)), key=lambda i: -len(lines[i]))
     batches, at = [], 0
     while at < len(order):

@@ -2,10 +2,9 @@
 """Losses, as means over real target tokens.
 
 token_loss:      (1 - eps) * -log p(y) + eps * mean over the vocabulary of -log p  +  alpha * (log Z)^2
-                 eps is label smoothing; alpha (self-normalisation) pulls log Z to 0 so that a search can use raw logits.
+                 eps is label smoothing; alpha (self-normalisation) pulls log Z to 0, so that raw logits do.
 alignment_loss:  cross-entropy of one attention head against a guide that sums to 1 over the source.
 """
-import torch
 import torch.nn.functional as F
 
 

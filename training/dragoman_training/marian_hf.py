@@ -8,8 +8,6 @@ import glob
 import json
 import os
 
-import torch
-
 from .transformer import Transformer, TransformerConfig
 
 ACTIVATION = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}

@@ -46,7 +46,8 @@ def overlap(a, b):
 
 def choose(source, real, made, passes, threshold):
     """(target, passes) list for one line; real or made may be empty."""
-    good = bool(made) and sound(source, made) and (same_digits(source, made) or not (real and same_digits(source, real)))
+    faithful = same_digits(source, made) or not (real and same_digits(source, real))
+    good = bool(made) and sound(source, made) and faithful
     if not real:
         return [(made, passes)] if good and same_digits(source, made) else []
     if not good:

@@ -71,7 +71,8 @@ class RecurrentDecoder:
     def __init__(self, model, source, width, limit):
         memory, mask = model.encode(source)
         self.model = model
-        self.h, self.memory, self.mask = (x.repeat_interleave(width, 0) for x in (model.start(memory, mask), memory, mask))
+        parts = (model.start(memory, mask), memory, mask)
+        self.h, self.memory, self.mask = (x.repeat_interleave(width, 0) for x in parts)
         self.keys = model.cell.keys(self.memory)
 
     def step(self, last, t):

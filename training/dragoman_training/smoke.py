@@ -18,10 +18,12 @@ import torch
 from . import checkpoint, corpus, curve, mix, search, subword
 from .recipe import DEFAULTS, merge
 
-NOUNS = (("man", "Mann", "m"), ("woman", "Frau", "f"), ("child", "Kind", "n"), ("dog", "Hund", "m"), ("cat", "Katze", "f"),
-         ("house", "Haus", "n"), ("bridge", "Brücke", "f"), ("tree", "Baum", "m"), ("book", "Buch", "n"),
+NOUNS = (("man", "Mann", "m"), ("woman", "Frau", "f"), ("child", "Kind", "n"), ("dog", "Hund", "m"),
+         ("cat", "Katze", "f"), ("house", "Haus", "n"), ("bridge", "Brücke", "f"), ("tree", "Baum", "m"),
+         ("book", "Buch", "n"),
          ("teacher", "Lehrer", "m"), ("town", "Stadt", "f"), ("horse", "Pferd", "n"))
-ADJECTIVES = (("old", "alt"), ("small", "klein"), ("new", "neu"), ("red", "rot"), ("beautiful", "schön"), ("quiet", "still"))
+ADJECTIVES = (("old", "alt"), ("small", "klein"), ("new", "neu"), ("red", "rot"), ("beautiful", "schön"),
+              ("quiet", "still"))
 VERBS = (("sees", "sieht"), ("finds", "findet"), ("loves", "liebt"), ("seeks", "sucht"), ("knows", "kennt"),
          ("paints", "malt"))
 ADVERBS = (("", ""), ("today", "heute"), ("often", "oft"), ("again", "wieder"), ("tomorrow", "morgen"))

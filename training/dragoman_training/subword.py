@@ -49,7 +49,7 @@ def write_rules(path):
 
 def train(files, prefix, size, coverage=0.9998, sentences=700_000, threads=2, seed=7, byte_fallback=True,
           required=REQUIRED):
-    """Trains PREFIX.model on a seeded sample of the files' lines. Digits are pieces of their own: numbers are copied."""
+    """Trains PREFIX.model on a seeded sample of the files' lines. A digit is always a piece: numbers are copied."""
     import sentencepiece
     rules_path = f"{prefix}.rules.tsv"
     write_rules(rules_path)

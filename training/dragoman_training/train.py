@@ -21,7 +21,8 @@ from .packed import Packed
 from .rnn import RNN, RNNConfig
 from .transformer import Transformer, TransformerConfig
 
-COLUMNS = ("step", "pass", "seconds", "loss", "nll", "align", "norm", "rate", "tokens_per_second", "valid_loss", "valid_bleu")
+COLUMNS = ("step", "pass", "seconds", "loss", "nll", "align", "norm", "rate", "tokens_per_second",
+           "valid_loss", "valid_bleu")
 
 
 def build_transformer(recipe, vocab_size, source_vocab_size):
@@ -34,7 +35,7 @@ def build_rnn(recipe, vocab_size, source_vocab_size):
     return RNN(RNNConfig.from_dict(settings))
 
 
-ARCHITECTURES = {"transformer": build_transformer, "rnn": build_rnn}       # name -> function(recipe, vocab_size, source_vocab_size)
+ARCHITECTURES = {"transformer": build_transformer, "rnn": build_rnn}       # name -> function(recipe, sizes)
 
 
 class Trainer:
@@ -180,7 +181,8 @@ class Trainer:
         self.load_shadow()
         with open(self.path(self.recipe["data"]["vocab"]), "rb") as f:
             vocab = f.read()
-        info = {**self.recipe["card"], "recipe": self.recipe["name"], "steps": self.step, "seconds": round(self.elapsed)}
+        info = {**self.recipe["card"], "recipe": self.recipe["name"], "steps": self.step,
+                "seconds": round(self.elapsed)}
         checkpoint.save_model(os.path.join(self.out, "model.pt"), self.shadow, vocab, info)
         if os.path.exists(self.log_path):
             curve.draw(self.log_path, os.path.join(self.out, "curve.svg"), self.recipe["name"])
@@ -223,7 +225,8 @@ class Trainer:
                 texts.append([line.rstrip("\n") for line in f][:limit])
         sources, targets = self.source_spm.encode(texts[0]), self.target_spm.encode(texts[1])
         rows = Packed.from_lists([(s, t, 1) for s, t in zip(sources, targets)])
-        batches = Batches(rows, self.shadow.pad, 8192, self.device, 0, tuple(self.recipe["widths"]), self.shadow.source_pad)
+        batches = Batches(rows, self.shadow.pad, 8192, self.device, 0, tuple(self.recipe["widths"]),
+                          self.shadow.source_pad)
         loss = count = 0.0
         for bucket, index in batches.plan(0):
             source, given, expected = batches.fetch(bucket, index)

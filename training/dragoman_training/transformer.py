@@ -39,7 +39,7 @@ class TransformerConfig:
     norm_eps: float = 1e-5
     activation: str = "relu"           # relu | swish | gelu (erf) | gelu_tanh
     relu_clip: float = 0.0             # with relu: clip activations to [0, relu_clip]; 0 = no clipping
-    positions: str = "sinusoidal"      # sinusoidal (10000^(2i/D)) | sinusoidal_marian (ln 10000 / (D/2 - 1)) | learned | none
+    positions: str = "sinusoidal"      # sinusoidal (10000^(2i/D)) | sinusoidal_marian (see position_table) | learned | none
     position_offset: int = 0           # first position's row (M2M-style models start at 2)
     max_positions: int = 1024
     tied: str = "all"                  # all (source = target = output) | target (target = output) | none
@@ -49,7 +49,7 @@ class TransformerConfig:
     bias: bool = True                  # biases in attention and feed-forward
     output_bias: bool = True           # bias on the logits
     decoder_cell: str = "attention"    # attention | ssru
-    alignment_layer: int = -1          # decoder layer whose cross-attention head 0 is the alignment; negative: from the end
+    alignment_layer: int = -1          # decoder layer whose cross-attention head 0 aligns; negative: from the end
     dropout: float = 0.1
 
     def __post_init__(self):
@@ -278,7 +278,7 @@ class DecoderLayer(Sublayers):
         return (x, weights) if align else x
 
     def step(self, x, state, t, cross_k, cross_v, mask):
-        """One position t for every row of x [N, 1, D]. state: {k, v} [N, H, room, K] written in place, or {cell} [N, D].
+        """One position t for every row of x [N, 1, D]. state: {k, v} [N, H, room, K], in place, or {cell} [N, D].
 
         The memory may have fewer rows than x: row n then belongs to sentence n // (N / rows), as in a beam, and a
         sentence's hypotheses are queries of one product.
