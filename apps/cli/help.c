@@ -161,10 +161,9 @@ void help_man(const command *c)
         putchar('\n');
         roff(o->help);
         if (o->alias) {
-            printf(" Also called ");
+            printf("; also called ");
             roff("--");
             roff(o->alias);
-            putchar('.');
         }
         putchar('\n');
     }
