@@ -60,9 +60,13 @@ LIB_SRC := $(BASE:%=src/base/%.c) $(KERNEL:%=src/kernel/%.c) $(FORMAT:%=src/form
            $(TEXT:%=src/text/%.c) $(BACKEND:%=src/backend/%.c) $(MODEL:%=src/model/%.c) \
            $(VOCABSEL:%=src/vocabsel/%.c) $(PHRASE:%=src/phrase/%.c) $(SCORE:%=src/score/%.c) $(SEARCH:%=src/search/%.c) \
            $(ENGINE:%=src/engine/%.c)
-ARCH := $(shell $(CC) -dumpmachine | cut -d- -f1)
+# A fresh machine has no compiler yet when this line is read: bootstrap installs it.
+ARCH := $(or $(shell $(CC) -dumpmachine 2>/dev/null | cut -d- -f1),$(shell uname -m))
 ifeq ($(ARCH),x86_64)
 LIB_SRC += $(wildcard src/kernel/x86/*.c)
+endif
+ifeq ($(ARCH),aarch64)
+LIB_SRC += $(wildcard src/kernel/arm/*.c)
 endif
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(CXX_SRC:%.cc=$(BUILD)/%.o)
 
@@ -86,6 +90,8 @@ $(BUILD)/src/kernel/x86/%_avx2.o: ISA := -mavx2 -mfma -mf16c
 $(BUILD)/src/kernel/x86/%_avx512.o: ISA := $(AVX512)
 $(BUILD)/src/kernel/x86/%_vnni.o: ISA := $(AVX512) -mavx512vnni
 $(BUILD)/src/kernel/x86/%_amx.o: ISA := $(AVX512) -mavx512vnni -mamx-tile -mamx-int8
+$(BUILD)/src/kernel/arm/%_dotprod.o: ISA := -march=armv8.2-a+dotprod
+$(BUILD)/src/kernel/arm/%_i8mm.o: ISA := -march=armv8.2-a+dotprod+i8mm
 $(BUILD)/src/kernel/%.o: OPT := $(if $(ASAN)$(TSAN),-O1,-O3)
 
 $(BUILD)/src/%.o: src/%.c | bootstrap-stamp
@@ -123,6 +129,12 @@ $(BUILD)/checkkernel: $(CHECKKERNEL_SRC) $(BUILD)/libdragoman.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Itests -o $@ $(CHECKKERNEL_SRC) $(BUILD)/libdragoman.a $(LIBS)
 
+# The same without libraries, for another machine (scripts/check_arm).
+ALONE := $(filter $(BUILD)/src/kernel/%,$(LIB_OBJ)) $(addprefix $(BUILD)/src/base/,status.o mem.o bytes.o clock.o)
+$(BUILD)/checkkernel-alone: $(CHECKKERNEL_SRC) $(ALONE)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Itests -static -o $@ $(CHECKKERNEL_SRC) $(ALONE) -lm -lpthread
+
 # Benchmark programs; their rivals are installed first, once per build directory.
 $(BUILD)/.bench-packages: scripts/bootstrap
 	scripts/bootstrap bench
@@ -154,6 +166,7 @@ test: all $(UNIT) $(BUILD)/checkkernel
 # Fuzzing, 1,000 lines of invariance, goldens made again by the programs of others (in .work/).
 test-long: test
 	scripts/fuzz 60
+	scripts/check_arm
 	tests/invariance $(BUILD)/dragoman models/en-de.gguf tests/data/translate/newstest2014-1000.en 1000
 	scripts/remake_goldens
 
