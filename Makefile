@@ -171,8 +171,7 @@ test-long: test
 	scripts/remake_goldens
 
 demo: all
-	@printf '%s\n' 'The weather is nice today.' 'Where is the nearest train station?' \
-	    'Parliament will vote on the new law next week.' | tee /dev/stderr | ./dragoman translate
+	@./dragoman translate -i examples/demo.en | paste -d '\n' examples/demo.en -
 
 # ---- installation --------------------------------------------------------------------------
 COMMANDS = $(shell $(BUILD)/dragoman help --names)
