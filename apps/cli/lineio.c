@@ -43,7 +43,7 @@ struct line_reader {
     char *buffer;
     size_t begin, end, cap; // unread bytes are buffer[begin .. end)
     size_t scanned;         // no line break in buffer[begin .. scanned)
-    bool eof, failed;
+    bool eof, failed, begun;
     uint64_t size, read; // of the file, 0: unknown
 };
 
@@ -153,6 +153,11 @@ bool reader_next(line_reader *r, char **line, size_t *size)
         }
         if (r->failed || (!stop && r->begin == r->end)) return false;
         size_t end = stop ? (size_t)(stop - r->buffer) : r->end;
+        // A byte order mark at the beginning of a file is no part of its text.
+        if (!r->begun && end - r->begin >= 3 &&
+            memcmp(r->buffer + r->begin, "\xef\xbb\xbf", 3) == 0)
+            r->begin += 3;
+        r->begun = true;
         *line = r->buffer + r->begin;
         *size = end - r->begin;
         r->buffer[end] = 0;
