@@ -92,6 +92,9 @@ typedef struct dgm_kernels {
     // clamped to 1 .. 255; m < 1e-30 counts as a row of zeros (scale 1). Writes depth(n) bytes.
     // NaN becomes -127 and does not count in m; with an infinity the scale is infinite.
     void (*quantize_i8)(uint8_t *q, float *scale, const float *x, int n);
+    // The same with a scale that is given: q = round(x * (1 / scale)) + 128. What is larger than 127
+    // scales saturates. scale is positive and not below 1e-30.
+    void (*quantize_i8_static)(uint8_t *q, const float *x, int n, float scale);
     // One row for gemm_i16: q = round(x * 2^s), *scale = 2^-s, with the largest s that keeps
     // |q| <= limit (1 .. 32767, from gemm_i16.pack). Otherwise as quantize_i8; a row of zeros has
     // s = 0. Writes depth(n) elements.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Quantisation of one row, the text of quantize_<isa>.c; kernels.h has the contract.
 //
-// Included after a vec_<isa>.h with QUANTIZE_I8 and QUANTIZE_I16 defined as the functions' names.
+// Included after a vec_<isa>.h with QUANTIZE_I8, QUANTIZE_I8_STATIC and QUANTIZE_I16 defined as the
+// functions' names.
 // Rounding is by adding and taking away 1.5 * 2^23, which leaves an integer rounded to nearest
 // even: the same operations on every ISA. The order of the bounds makes a NaN the lower one.
 #include <math.h>
@@ -29,13 +30,10 @@ static inline vf quantize_round(vf x, vf factor, vf low, vf high)
     return vf_sub(vf_add(v, magic), magic);
 }
 
-static void QUANTIZE_I8(uint8_t *q, float *scale, const float *x, int n)
+static inline void quantize_bytes(uint8_t *q, const float *x, int n, float by)
 {
-    const float range = quantize_range(x, n);
-    const bool zero = !(range >= 1e-30f);
-    const vf factor = vf_set(zero ? 0.0f : 127.0f / range), low = vf_set(-127.0f);
+    const vf factor = vf_set(by), low = vf_set(-127.0f);
     const vf high = vf_set(127.0f), origin = vf_set(128.0f);
-    *scale = zero ? 1.0f : range / 127.0f;
     int i = 0;
     for (; n - i >= 16; i += 16)
         vf_store_u8(q + i, vf_add(quantize_round(vf_load(x + i), factor, low, high), origin));
@@ -46,6 +44,19 @@ static void QUANTIZE_I8(uint8_t *q, float *scale, const float *x, int n)
     }
     const int depth = dgm_gemm_i8_depth(n);
     if (i < depth) memset(q + i, 128, (size_t)(depth - i));
+}
+
+static void QUANTIZE_I8(uint8_t *q, float *scale, const float *x, int n)
+{
+    const float range = quantize_range(x, n);
+    const bool zero = !(range >= 1e-30f);
+    *scale = zero ? 1.0f : range / 127.0f;
+    quantize_bytes(q, x, n, zero ? 0.0f : 127.0f / range);
+}
+
+static void QUANTIZE_I8_STATIC(uint8_t *q, const float *x, int n, float scale)
+{
+    quantize_bytes(q, x, n, 1.0f / scale);
 }
 
 // 2^s as the largest power that keeps range * 2^s, rounded, within limit. range is finite and at

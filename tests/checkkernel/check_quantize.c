@@ -2,6 +2,7 @@
 // Checks of the quantisation of rows: against the formula in double precision, and bit by bit
 // against the reference on every kind of row.
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "checkkernel/checkkernel.h"
@@ -78,6 +79,49 @@ void check_quantize_i8(ck *c)
     float *x = ck_aligned(c, X, 512), scale;
     uint8_t *q = ck_bytes(c, Q, 512, 64);
     for (ck_bench_begin(c, "n = 512"); ck_bench_next(c);) c->now->quantize_i8(q, &scale, x, 512);
+}
+
+// Half a step of error, or the bound where the scale is too small for the number.
+static void oracle_static(ck *c, const uint8_t *q, float scale, const float *x, int n)
+{
+    for (int i = 0; i < n && !c->failed; i++) {
+        const double most = 127.0 * (double)scale;
+        const double want = fmax(-most, fmin(most, (double)x[i]));
+        ck_near(c, "value", ((double)q[i] - 128) * scale, want, 0.5001 * scale, 1e-6);
+    }
+    for (int i = n; i < dgm_gemm_i8_depth(n) && !c->failed; i++)
+        if (q[i] != 128) ck_fail(c, "padding q[%d] is %d", i, q[i]);
+}
+
+void check_quantize_i8_static(ck *c)
+{
+    static const float shares[] = {1.0f, 0.25f, 3.0f}; // of the row's own scale
+    for (int s = 0; ck_sizes[s] && !c->failed; s++)
+        for (int kind = 0; kind < CK_KINDS + 2 && !c->failed; kind++) {
+            const int n = ck_sizes[s];
+            const size_t bytes = (size_t)dgm_gemm_i8_depth(n);
+            ck_begin(c, "n %d kind %d", n, kind);
+            float *x = ck_floats(c, X, (size_t)n);
+            uint8_t *q = ck_bytes(c, Q, bytes, 1), *p = ck_bytes(c, WANT, bytes, 1);
+            fill(c, x, n, kind);
+            const bool plain = kind != CK_SPECIAL && kind != CK_MASKED && kind != CK_DENORMAL;
+            const double own = plain ? largest(x, n) / 127 : 0;
+            const float scale = shares[(s + kind) % 3] * (own >= 1e-20 ? (float)own : 0.01f);
+            c->now->quantize_i8_static(q, x, n, scale);
+            c->ref->quantize_i8_static(p, x, n, scale);
+            if (!ck_guards(c)) return;
+            for (size_t i = 0; i < bytes; i++)
+                if (q[i] != p[i]) {
+                    ck_fail(c, "q[%zu] is %d, expected %d", i, q[i], p[i]);
+                    return;
+                }
+            if (c->is_reference && plain) oracle_static(c, q, scale, x, n);
+        }
+    ck_begin(c, "benchmark");
+    float *x = ck_aligned(c, X, 512);
+    uint8_t *q = ck_bytes(c, Q, 512, 64);
+    for (ck_bench_begin(c, "n = 512"); ck_bench_next(c);)
+        c->now->quantize_i8_static(q, x, 512, 0.01f);
 }
 
 void check_quantize_i16(ck *c)

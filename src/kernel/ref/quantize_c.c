@@ -4,6 +4,7 @@
 #include "kernel/ref/vec_c.h"
 
 #define QUANTIZE_I8 quantize_i8_c
+#define QUANTIZE_I8_STATIC quantize_i8_static_c
 #define QUANTIZE_I16 quantize_i16_c
 #include "kernel/quantize_tmpl.h"
 
@@ -11,5 +12,6 @@ void dgm_quantize_init_c(dgm_kernels *k)
 {
     k->quantize_name = "quantize_c";
     k->quantize_i8 = quantize_i8_c;
+    k->quantize_i8_static = quantize_i8_static_c;
     k->quantize_i16 = quantize_i16_c;
 }

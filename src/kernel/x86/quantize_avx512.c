@@ -4,6 +4,7 @@
 #include "kernel/x86/vec_avx512.h"
 
 #define QUANTIZE_I8 quantize_i8_avx512
+#define QUANTIZE_I8_STATIC quantize_i8_static_avx512
 #define QUANTIZE_I16 quantize_i16_avx512
 #include "kernel/quantize_tmpl.h"
 
@@ -11,5 +12,6 @@ void dgm_quantize_init_avx512(dgm_kernels *k)
 {
     k->quantize_name = "quantize_avx512";
     k->quantize_i8 = quantize_i8_avx512;
+    k->quantize_i8_static = quantize_i8_static_avx512;
     k->quantize_i16 = quantize_i16_avx512;
 }
