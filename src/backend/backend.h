@@ -53,7 +53,12 @@ const char *dgm_backend_describe(const dgm_backend *b, char *buffer, size_t size
 typedef struct dgm_linear_part {
     const dgm_tensor *weight; // [rows, cols]
     const float *bias;        // [rows] or NULL
+    float input_scale;        // i8 with dgm_backend_static: scale of the input rows; 0: none known
 } dgm_linear_part;
+
+// From now on layers are loaded with the static scales of their parts, where all have one: i8
+// products then round their input by it instead of by each row's maximum. Off at first.
+void dgm_backend_static(dgm_backend *b, bool on);
 
 dgm_status dgm_linear_load(dgm_backend *b, const dgm_linear_part *parts, int count,
                            dgm_precision precision, dgm_linear **out, dgm_error *err);
@@ -61,6 +66,8 @@ void dgm_linear_free(dgm_backend *b, dgm_linear **l); // accepts NULL inside
 int dgm_linear_rows(const dgm_linear *l);             // outputs
 int dgm_linear_cols(const dgm_linear *l);             // inputs
 size_t dgm_linear_bytes(const dgm_linear *l);         // packed size
+// The tensors that part 0, 1, ... came from, for as long as their file is open; NULL at the end.
+const dgm_tensor *dgm_linear_tensor(const dgm_linear *l, int part);
 
 // The tensor's data must outlive the embedding (it stays in the mapped file).
 dgm_status dgm_embedding_load(dgm_backend *b, const dgm_tensor *table, dgm_embedding **out,
@@ -115,6 +122,64 @@ void dgm_exec_reset(dgm_exec *x, size_t mark);
 size_t dgm_exec_peak(const dgm_exec *x);
 // Host memory with the same life time.
 dgm_arena *dgm_exec_host(dgm_exec *x);
+
+// ---- watching a worker ------------------------------------------------------------------------
+
+// Both are off (NULL) until set, and an operation then pays for one look at a pointer. Set them
+// while the worker does nothing.
+
+// Which part of decoding the worker is in: model/ says so.
+typedef enum dgm_phase {
+    DGM_PHASE_ENCODE = 0,
+    DGM_PHASE_STEP,
+    DGM_PHASE_RANK,
+    DGM_PHASE_COUNT
+} dgm_phase;
+
+typedef enum dgm_work {
+    DGM_WORK_LINEAR = 0,  // products, one row of the meter per shape
+    DGM_WORK_QUANTIZE,    // input rows to integers
+    DGM_WORK_ATTEND,      // over neighbouring rows: encoder, cross
+    DGM_WORK_ATTEND_PATH, // over a list of rows: self-attention of a decoder
+    DGM_WORK_NORM,
+    DGM_WORK_EMBED,
+    DGM_WORK_GATES,
+    DGM_WORK_ROWS, // sums, activations and copies of rows
+    DGM_WORK_TOPK, // softmax sums, terms and lists of rank
+    DGM_WORK_COUNT
+} dgm_work;
+
+typedef struct dgm_meter_row {
+    dgm_phase phase;
+    dgm_work work;
+    dgm_precision precision; // of LINEAR and QUANTIZE
+    int n, k;                // outputs and inputs of LINEAR; 0 elsewhere
+    uint64_t calls, rows;
+    uint64_t madds;        // multiply-adds of real rows and wanted columns, without padding
+    uint64_t weight_bytes; // packed weights that were walked over
+    uint64_t other_bytes;  // activations read and written
+    double seconds;
+} dgm_meter_row;
+
+enum { DGM_METER_ROWS = 128 };
+
+typedef struct dgm_meter {
+    dgm_meter_row rows[DGM_METER_ROWS]; // what does not fit is added to the last one
+    int count;
+    dgm_phase phase;
+    uint64_t phases[DGM_PHASE_COUNT]; // calls of each
+} dgm_meter;
+
+void dgm_exec_meter(dgm_exec *x, dgm_meter *meter);
+void dgm_exec_phase(dgm_exec *x, dgm_phase phase);
+
+// Told of the inputs of every product: max |x| of each of the rows.
+typedef struct dgm_observer {
+    void (*inputs)(void *cookie, const dgm_linear *w, const float *largest, int rows);
+    void *cookie;
+} dgm_observer;
+
+void dgm_exec_observe(dgm_exec *x, const dgm_observer *observer);
 
 // ---- operations -------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@
 #include "model/model.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,9 +63,25 @@ static dgm_status load_common(dgm_model *m, dgm_error *err)
     return sorted_never(m, &target, err);
 }
 
-dgm_status dgm_model_linear(dgm_model *m, const dgm_linear_part *parts, int count,
-                            dgm_linear **out, dgm_error *err)
+// NAME.input_scale of a weight (docs/FORMAT.md, 1.2); 0 if the file has none.
+static dgm_status find_input_scale(const dgm_model *m, dgm_linear_part *part, dgm_error *err)
 {
+    char name[DGM_GGUF_MAX_NAME + 16];
+    const float *values = NULL;
+    snprintf(name, sizeof name, "%s.input_scale", part->weight->name);
+    const dgm_tensor *t = dgm_gguf_find_tensor(m->file, name);
+    if (!t) return DGM_OK;
+    DGM_TRY(dgm_gguf_vector(m->file, name, -1, DGM_REQUIRED, &values, err));
+    DGM_FAIL_IF(!(values[0] > 0 && values[0] < 1e30f), err, DGM_ERR_FORMAT,
+                "tensor '%s' does not begin with a positive scale", name);
+    part->input_scale = values[0];
+    return DGM_OK;
+}
+
+dgm_status dgm_model_linear(dgm_model *m, dgm_linear_part *parts, int count, dgm_linear **out,
+                            dgm_error *err)
+{
+    for (int i = 0; i < count; i++) DGM_TRY(find_input_scale(m, &parts[i], err));
     DGM_TRY(dgm_linear_load(m->backend, parts, count, m->precision, out, err));
     m->info.packed_bytes += dgm_linear_bytes(*out);
     dgm_gguf_forget(m->file);
@@ -105,7 +122,8 @@ static void count_parameters(dgm_model *m)
     for (int i = 0; i < dgm_gguf_tensor_count(m->file); i++) {
         const dgm_tensor *t = dgm_gguf_tensor(m->file, i);
         size_t n = strlen(t->name);
-        bool scale = n > 6 && strcmp(t->name + n - 6, ".scale") == 0;
+        bool scale = (n > 6 && strcmp(t->name + n - 6, ".scale") == 0) ||
+                     (n > 12 && strcmp(t->name + n - 12, ".input_scale") == 0);
         if (!scale) m->info.parameters += (uint64_t)t->rows * (uint64_t)t->cols;
     }
 }
@@ -244,6 +262,7 @@ dgm_status dgm_encode(dgm_state *s, int count, const dgm_source *sources, int32_
         slots[i] = slot;
         s->slot_length[slot] = sources[i].count;
     }
+    dgm_exec_phase(s->exec, DGM_PHASE_ENCODE);
     if (count > 0) s->model->ops->encode(s, count, sources, slots);
     return dgm_exec_status(s->exec, err);
 }
@@ -275,6 +294,7 @@ dgm_status dgm_step(dgm_state *s, int count, const dgm_step_row *steps, dgm_step
         out->rows[i] = dgm_row_pool_take(&s->rows, steps[i].parent, parent->slot);
         DGM_FAIL_IF(out->rows[i] < 0, err, DGM_ERR_MEMORY, "the row pool is full");
     }
+    dgm_exec_phase(s->exec, DGM_PHASE_STEP);
     if (count > 0) s->model->ops->step(s, count, steps, out->rows, &out->hidden, out->align);
     return dgm_exec_status(s->exec, err);
 }

@@ -27,9 +27,10 @@ typedef struct dgm_model_ops {
 
 extern const dgm_model_ops *const dgm_model_table[]; // NULL at the end
 
-// Packs linear layers of m's file, counts their bytes, and gives the file's pages back.
-dgm_status dgm_model_linear(dgm_model *m, const dgm_linear_part *parts, int count,
-                            dgm_linear **out, dgm_error *err);
+// Packs linear layers of m's file (looking up their static scales), counts their bytes, and gives
+// the file's pages back.
+dgm_status dgm_model_linear(dgm_model *m, dgm_linear_part *parts, int count, dgm_linear **out,
+                            dgm_error *err);
 
 struct dgm_model {
     const dgm_model_ops *ops;

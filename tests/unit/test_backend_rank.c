@@ -66,7 +66,7 @@ static void open_world(world *w, int vocabulary, const char *level)
         w->tensor[p] = (dgm_tensor){.name = "w", .type = DGM_TYPE_F32, .n_dims = 2,
                                     .rows = vocabulary, .cols = WIDTH, .data = w->weight[p],
                                     .bytes = n * sizeof(float)};
-        dgm_linear_part part = {&w->tensor[p], w->bias[p]};
+        dgm_linear_part part = {.weight = &w->tensor[p], .bias = w->bias[p]};
         assert_int_equal(dgm_linear_load(w->backend, &part, 1, DGM_PRECISION_F32, &w->linear[p],
                                          NULL), DGM_OK);
         w->hidden[p] = dgm_exec_mat(w->exec, ROWS, WIDTH);
@@ -288,7 +288,7 @@ static void test_rank_ties(void **state)
     open_world(&w, MAX_V, NULL);
     for (int v = 0; v < MAX_V; v++) w.bias[0][v] = 0;
     memset(w.weight[0], 0, (size_t)MAX_V * WIDTH * sizeof(float));
-    dgm_linear_part part = {&w.tensor[0], w.bias[0]};
+    dgm_linear_part part = {.weight = &w.tensor[0], .bias = w.bias[0]};
     dgm_linear_free(w.backend, &w.linear[0]);
     assert_int_equal(dgm_linear_load(w.backend, &part, 1, DGM_PRECISION_F32, &w.linear[0], NULL),
                      DGM_OK);
@@ -310,7 +310,8 @@ static void test_linear_load_stacks_and_fails_cleanly(void **state)
     (void)state;
     world w;
     open_world(&w, 100, NULL);
-    dgm_linear_part parts[2] = {{&w.tensor[0], w.bias[0]}, {&w.tensor[1], NULL}};
+    dgm_linear_part parts[2] = {{.weight = &w.tensor[0], .bias = w.bias[0]},
+                                {.weight = &w.tensor[1]}};
     dgm_linear *stack = NULL;
     for (uint64_t at = 1;; at++) {
         dgm_mem_inject(at, 1);

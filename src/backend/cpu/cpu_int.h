@@ -5,11 +5,13 @@
 #define DGM_BACKEND_CPU_CPU_INT_H
 
 #include "backend/backend.h"
+#include "base/clock.h"
 #include "kernel/kernels.h"
 
 struct dgm_backend {
     dgm_kernels k;
     unsigned flags;
+    bool static_scales;
 };
 
 struct dgm_linear {
@@ -21,6 +23,8 @@ struct dgm_linear {
     float *scales;   // i8: [rows]
     float scale;     // i16: of the whole matrix
     int input_limit; // i16: largest |q| of an input row
+    float input_scale; // i8: of every input row; 0: each row has its own
+    const dgm_tensor **tensors; // of the parts, NULL at the end
 };
 
 struct dgm_embedding {
@@ -35,11 +39,31 @@ struct dgm_vector {
 struct dgm_exec {
     dgm_backend *backend;
     dgm_arena arena;
+    dgm_meter *meter;             // NULL: nobody counts
+    const dgm_observer *observer; // NULL: nobody looks
 };
 
 static inline float *cpu_row(dgm_mat m, int row)
 {
     return (float *)m.data + (size_t)row * (size_t)m.stride;
+}
+
+// The clock where somebody counts. An operation is
+//     double begin = cpu_begin(x); ... if (x->meter) cpu_count(x, &(dgm_meter_row){...}, begin);
+// or, if it only moves rows, cpu_moved at its end.
+static inline double cpu_begin(const dgm_exec *x)
+{
+    return x->meter ? dgm_now() : 0;
+}
+
+// Adds one call that began at `begin` and ends now; phase and seconds of `what` are filled in.
+void cpu_count(dgm_exec *x, const dgm_meter_row *what, double begin);
+void cpu_count_moved(dgm_exec *x, double begin, dgm_work work, dgm_mat y, int inputs);
+
+// `inputs`: rows read for each row of y, for the bytes.
+static inline void cpu_moved(dgm_exec *x, double begin, dgm_work work, dgm_mat y, int inputs)
+{
+    if (x->meter) cpu_count_moved(x, begin, work, y, inputs);
 }
 
 // Widest input of a linear layer: bounds the scratch of quantised rows.
@@ -70,5 +94,8 @@ typedef struct cpu_product {
 
 void cpu_multiply(const dgm_backend *b, const dgm_linear *w, const cpu_input *in,
                   const cpu_product *p);
+// One product of m rows and `columns` wanted columns, of which `walked` were multiplied.
+void cpu_count_product(dgm_exec *x, const dgm_linear *w, int m, int columns, int walked,
+                       double begin);
 
 #endif

@@ -126,7 +126,9 @@ void dgm_op_linear(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *w, dgm_
             .n_end = w->rows,
             .act = act,
         };
+        double begin = cpu_begin(x);
         cpu_multiply(x->backend, w, &input, &p);
+        if (x->meter) cpu_count_product(x, w, m, w->rows, w->rows, begin);
         dgm_exec_reset(x, mark);
     }
 }
@@ -152,6 +154,7 @@ void dgm_op_embed(dgm_exec *x, dgm_mat y, const dgm_embedding *table, const int3
                   float scale, const dgm_vector *start, const dgm_vector *positions,
                   const int32_t *pos)
 {
+    double begin = cpu_begin(x);
     const dgm_tensor *t = table->table;
     size_t mark = dgm_exec_mark(x);
     float *row = dgm_arena_array(&x->arena, (size_t)t->cols, sizeof(float));
@@ -170,60 +173,73 @@ void dgm_op_embed(dgm_exec *x, dgm_mat y, const dgm_embedding *table, const int3
         if (add) x->backend->k.add_f32(to, to, add, y.cols);
     }
     dgm_exec_reset(x, mark);
+    cpu_moved(x, begin, DGM_WORK_EMBED, y, positions ? 2 : 1);
 }
 
 void dgm_op_norm(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma,
                  const dgm_vector *beta, float eps)
 {
+    double begin = cpu_begin(x);
     for (int i = 0; i < y.rows; i++)
         x->backend->k.layer_norm_f32(cpu_row(y, i), cpu_row(in, i), gamma->data,
                                      beta ? beta->data : NULL, y.cols, eps);
+    cpu_moved(x, begin, DGM_WORK_NORM, y, 1);
 }
 
 void dgm_op_act(dgm_exec *x, dgm_mat y, dgm_mat in, dgm_act act)
 {
+    double begin = cpu_begin(x);
     for (int i = 0; i < y.rows; i++)
         x->backend->k.act_f32(cpu_row(y, i), cpu_row(in, i), y.cols, act);
+    cpu_moved(x, begin, DGM_WORK_ROWS, y, 1);
 }
 
 void dgm_op_add(dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b)
 {
+    double begin = cpu_begin(x);
     for (int i = 0; i < y.rows; i++)
         x->backend->k.add_f32(cpu_row(y, i), cpu_row(a, i), cpu_row(b, i), y.cols);
+    cpu_moved(x, begin, DGM_WORK_ROWS, y, 2);
 }
 
 void dgm_op_add_vector(dgm_exec *x, dgm_mat y, dgm_mat a, const dgm_vector *v)
 {
+    double begin = cpu_begin(x);
     for (int i = 0; i < y.rows; i++)
         x->backend->k.add_f32(cpu_row(y, i), cpu_row(a, i), v->data, y.cols);
+    cpu_moved(x, begin, DGM_WORK_ROWS, y, 1);
 }
 
 void dgm_op_maxout(dgm_exec *x, dgm_mat y, dgm_mat in)
 {
-    (void)x;
+    double begin = cpu_begin(x);
     for (int i = 0; i < y.rows; i++) {
         const float *from = cpu_row(in, i);
         float *to = cpu_row(y, i);
         for (int j = 0; j < y.cols; j++)
             to[j] = from[2 * j] > from[2 * j + 1] ? from[2 * j] : from[2 * j + 1];
     }
+    cpu_moved(x, begin, DGM_WORK_ROWS, y, 2);
 }
 
 void dgm_op_zero(dgm_exec *x, dgm_mat y)
 {
-    (void)x;
+    double begin = cpu_begin(x);
     for (int i = 0; i < y.rows; i++) memset(cpu_row(y, i), 0, (size_t)y.cols * sizeof(float));
+    cpu_moved(x, begin, DGM_WORK_ROWS, y, 0);
 }
 
 void dgm_op_gather(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index)
 {
-    (void)x;
+    double begin = cpu_begin(x);
     for (int i = 0; i < y.rows; i++)
         memcpy(cpu_row(y, i), cpu_row(in, index ? index[i] : i), (size_t)y.cols * sizeof(float));
+    cpu_moved(x, begin, DGM_WORK_ROWS, y, 1);
 }
 
 void dgm_op_scatter(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index)
 {
+    double begin = cpu_begin(x);
     for (int i = 0; i < in.rows; i++) {
         void *to = dgm_mat_rows(y, index[i], 1).data;
         if (y.elem == sizeof(uint16_t))
@@ -231,10 +247,12 @@ void dgm_op_scatter(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index)
         else
             memcpy(to, cpu_row(in, i), (size_t)in.cols * sizeof(float));
     }
+    cpu_moved(x, begin, DGM_WORK_ROWS, in, 1);
 }
 
 void dgm_op_mean(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *first, const int32_t *count)
 {
+    double begin = cpu_begin(x);
     for (int i = 0; i < y.rows; i++) {
         float *to = cpu_row(y, i);
         memset(to, 0, (size_t)y.cols * sizeof(float));
@@ -243,6 +261,7 @@ void dgm_op_mean(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *first, const
         float part = 1.0f / (float)(count[i] > 0 ? count[i] : 1);
         for (int j = 0; j < y.cols; j++) to[j] *= part;
     }
+    cpu_moved(x, begin, DGM_WORK_ROWS, y, 1);
 }
 
 // Weights of one head, or their mean, for the caller's alignment.
@@ -267,8 +286,23 @@ static int longest_row(const dgm_attend *a, int rows)
     return n;
 }
 
+// Keys and values that the rows read, each of `width` numbers a row.
+static void count_attention(dgm_exec *x, const dgm_attend *a, dgm_mat q, dgm_mat out, double begin)
+{
+    uint64_t keys = 0, width = (uint64_t)q.cols + (uint64_t)out.cols;
+    for (int i = 0; i < q.rows; i++) keys += (uint64_t)a->rows[i].n;
+    uint64_t elem = a->elem == sizeof(uint16_t) ? sizeof(uint16_t) : sizeof(float);
+    bool path = q.rows > 0 && a->rows[0].index;
+    dgm_meter_row what = {.work = path ? DGM_WORK_ATTEND_PATH : DGM_WORK_ATTEND,
+                          .rows = (uint64_t)q.rows,
+                          .madds = keys * width,
+                          .other_bytes = keys * width * elem + (uint64_t)q.rows * width * sizeof(float)};
+    cpu_count(x, &what, begin);
+}
+
 void dgm_op_attend(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_attend *a)
 {
+    double begin = cpu_begin(x);
     size_t mark = dgm_exec_mark(x);
     size_t room = (size_t)a->heads * (size_t)longest_row(a, q.rows);
     float *weights = dgm_arena_array(&x->arena, room, sizeof(float));
@@ -296,11 +330,13 @@ void dgm_op_attend(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_attend *a)
             copy_alignment(a->align[i], weights, a->heads, row->n, a->align_head);
     }
     dgm_exec_reset(x, mark);
+    if (x->meter) count_attention(x, a, q, out, begin);
 }
 
 void dgm_op_attend_add(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_vector *w,
                        const dgm_attend *a)
 {
+    double begin = cpu_begin(x);
     size_t mark = dgm_exec_mark(x);
     float *weights = dgm_arena_array(&x->arena, (size_t)longest_row(a, q.rows), sizeof(float));
     for (int i = 0; i < q.rows; i++) {
@@ -320,27 +356,34 @@ void dgm_op_attend_add(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_vector *w,
         if (a->align && a->align[i]) copy_alignment(a->align[i], weights, 1, row->n, 0);
     }
     dgm_exec_reset(x, mark);
+    if (x->meter) count_attention(x, a, q, out, begin);
 }
 
 void dgm_op_gru(dgm_exec *x, dgm_mat out, dgm_mat state, dgm_mat gx, dgm_mat gh)
 {
+    double begin = cpu_begin(x);
     for (int i = 0; i < out.rows; i++)
         x->backend->k.gru_f32(cpu_row(out, i), cpu_row(state, i), cpu_row(gx, i), cpu_row(gh, i),
                               out.cols);
+    cpu_moved(x, begin, DGM_WORK_GATES, out, 7);
 }
 
 void dgm_op_lstm(dgm_exec *x, dgm_mat out, dgm_mat cell_out, dgm_mat cell, dgm_mat gx, dgm_mat gh)
 {
+    double begin = cpu_begin(x);
     for (int i = 0; i < out.rows; i++)
         x->backend->k.lstm_f32(cpu_row(out, i), cpu_row(cell_out, i), cpu_row(cell, i),
                                cpu_row(gx, i), cpu_row(gh, i), out.cols);
+    cpu_moved(x, begin, DGM_WORK_GATES, out, 10);
 }
 
 void dgm_op_ssru(dgm_exec *x, dgm_mat out, dgm_mat cell_out, dgm_mat cell, dgm_mat in, dgm_mat f)
 {
+    double begin = cpu_begin(x);
     for (int i = 0; i < out.rows; i++)
         x->backend->k.ssru_f32(cpu_row(out, i), cpu_row(cell_out, i), cpu_row(cell, i),
                                cpu_row(in, i), cpu_row(f, i), out.cols);
+    cpu_moved(x, begin, DGM_WORK_GATES, out, 4);
 }
 
 void dgm_op_read(dgm_exec *x, float *host, dgm_mat in)

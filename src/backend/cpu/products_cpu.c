@@ -3,6 +3,8 @@
 //
 // An integer product quantises its input rows first, each by itself (so that a row's result does
 // not depend on its neighbours), then runs the exact integer kernel with its f32 epilogue.
+#include <math.h>
+
 #include "backend/cpu/cpu_int.h"
 
 size_t cpu_prepare_bytes(int rows)
@@ -16,8 +18,16 @@ static cpu_input prepare_i8(dgm_exec *x, const dgm_linear *w, dgm_mat in)
     int depth = dgm_gemm_i8_depth(w->cols);
     uint8_t *q = dgm_arena_array(&x->arena, (size_t)in.rows, (size_t)depth);
     float *scale = DGM_ARENA_ARRAY(&x->arena, float, (size_t)in.rows);
-    for (int i = 0; i < in.rows; i++)
-        x->backend->k.quantize_i8(q + (size_t)i * (size_t)depth, &scale[i], cpu_row(in, i), w->cols);
+    const dgm_kernels *k = &x->backend->k;
+    for (int i = 0; i < in.rows; i++) {
+        uint8_t *to = q + (size_t)i * (size_t)depth;
+        if (w->input_scale > 0) {
+            k->quantize_i8_static(to, cpu_row(in, i), w->cols, w->input_scale);
+            scale[i] = w->input_scale;
+        } else {
+            k->quantize_i8(to, &scale[i], cpu_row(in, i), w->cols);
+        }
+    }
     return (cpu_input){q, depth, scale, in.rows};
 }
 
@@ -32,11 +42,37 @@ static cpu_input prepare_i16(dgm_exec *x, const dgm_linear *w, dgm_mat in)
     return (cpu_input){q, depth, scale, in.rows};
 }
 
+// Shows max |x| of the rows to whoever watches.
+static void show_inputs(const dgm_exec *x, const dgm_linear *w, dgm_mat in)
+{
+    float largest[64];
+    for (int first = 0; first < in.rows; first += 64) {
+        int n = in.rows - first < 64 ? in.rows - first : 64;
+        for (int i = 0; i < n; i++) {
+            const float *row = cpu_row(in, first + i);
+            largest[i] = 0;
+            for (int j = 0; j < w->cols; j++) largest[i] = fmaxf(largest[i], fabsf(row[j]));
+        }
+        x->observer->inputs(x->observer->cookie, w, largest, n);
+    }
+}
+
 cpu_input cpu_prepare(dgm_exec *x, const dgm_linear *w, dgm_mat in)
 {
-    if (w->precision == DGM_PRECISION_I8) return prepare_i8(x, w, in);
-    if (w->precision == DGM_PRECISION_I16) return prepare_i16(x, w, in);
-    return (cpu_input){in.data, in.stride, NULL, in.rows};
+    if (x->observer) show_inputs(x, w, in);
+    if (w->precision == DGM_PRECISION_F32) return (cpu_input){in.data, in.stride, NULL, in.rows};
+    double begin = cpu_begin(x);
+    bool i8 = w->precision == DGM_PRECISION_I8;
+    cpu_input input = i8 ? prepare_i8(x, w, in) : prepare_i16(x, w, in);
+    if (x->meter) {
+        uint64_t elements = (uint64_t)in.rows * (uint64_t)w->cols;
+        dgm_meter_row what = {.work = DGM_WORK_QUANTIZE,
+                              .precision = w->precision,
+                              .rows = (uint64_t)in.rows,
+                              .other_bytes = elements * (sizeof(float) + (i8 ? 1 : 2))};
+        cpu_count(x, &what, begin);
+    }
+    return input;
 }
 
 static void multiply_f32(const dgm_backend *b, const dgm_linear *w, const cpu_input *in,

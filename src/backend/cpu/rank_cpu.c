@@ -43,6 +43,7 @@ typedef struct ranker {
     float *logits; // [parts, ROWS, CHUNK]
     float *panel;  // [ROWS, PANEL]
     float *values; // [CHUNK]
+    double products; // seconds, where somebody counts
 } ranker;
 
 size_t dgm_rank_bytes(const dgm_backend *b, int rows, int parts, int vocabulary)
@@ -88,24 +89,37 @@ static void project(const ranker *q, int part, int row, int rows, int begin, int
     cpu_multiply(q->x->backend, q->r->parts[part].out, &q->inputs[part], &p);
 }
 
-// Logits of the columns for `rows` rows into out [rows, CHUNK].
-static void project_columns(const ranker *q, int part, int row, int rows, const columns *c,
+// Returns how many columns were multiplied.
+static int multiply_columns(const ranker *q, int part, int row, int rows, const columns *c,
                             float *out)
 {
+    int walked = 0;
     if (!c->ids) {
         project(q, part, row, rows, c->first, c->first + c->count, out, CHUNK);
-        return;
+        return c->count;
     }
     for (int i = 0; i < c->count;) {
         int begin = c->ids[i] / PANEL * PANEL, next = i;
         int end = begin + PANEL < q->vocabulary ? begin + PANEL : q->vocabulary;
         while (next < c->count && c->ids[next] < end) next++;
         project(q, part, row, rows, begin, end, q->panel, PANEL);
+        walked += end - begin;
         for (int r = 0; r < rows; r++)
             for (int j = i; j < next; j++)
                 out[(size_t)r * CHUNK + (size_t)j] = q->panel[r * PANEL + c->ids[j] - begin];
         i = next;
     }
+    return walked;
+}
+
+// Logits of the columns for `rows` rows into out [rows, CHUNK].
+static void project_columns(ranker *q, int part, int row, int rows, const columns *c, float *out)
+{
+    double begin = cpu_begin(q->x);
+    int walked = multiply_columns(q, part, row, rows, c, out);
+    if (!q->x->meter) return;
+    cpu_count_product(q->x, q->r->parts[part].out, rows, c->count, walked, begin);
+    q->products += dgm_now() - begin;
 }
 
 // ---- terms ------------------------------------------------------------------------------------
@@ -312,6 +326,7 @@ static void clear_results(const dgm_rank *r, lse *sums)
 void dgm_op_rank(dgm_exec *x, const dgm_rank *r)
 {
     size_t mark = dgm_exec_mark(x);
+    dgm_exec_phase(x, DGM_PHASE_RANK);
     ranker q = {.x = x, .k = &x->backend->k, .r = r, .vocabulary = r->parts[0].out->rows};
     dgm_arena *a = &x->arena;
     q.sums = DGM_ARENA_ARRAY(a, lse, (size_t)r->rows * (size_t)r->part_count);
@@ -321,6 +336,7 @@ void dgm_op_rank(dgm_exec *x, const dgm_rank *r)
     q.inputs = DGM_ARENA_ARRAY(a, cpu_input, (size_t)r->part_count);
     for (int p = 0; p < r->part_count; p++)
         q.inputs[p] = cpu_prepare(x, r->parts[p].out, dgm_mat_rows(r->parts[p].hidden, 0, r->rows));
+    double begin = cpu_begin(x);
     clear_results(r, q.sums);
     for (int row = 0, end; row < r->rows; row = end) {
         const dgm_candidates *list = r->candidates ? r->candidates[row] : NULL;
@@ -338,4 +354,8 @@ void dgm_op_rank(dgm_exec *x, const dgm_rank *r)
     }
     for (int row = 0; row < r->rows; row++) finish_row(&q, row);
     dgm_exec_reset(x, mark);
+    if (x->meter) {
+        dgm_meter_row what = {.work = DGM_WORK_TOPK, .rows = (uint64_t)r->rows};
+        cpu_count(x, &what, begin + q.products);
+    }
 }

@@ -29,6 +29,11 @@ dgm_status dgm_backend_open(dgm_backend **out, const char *name, const char *lev
     return DGM_OK;
 }
 
+void dgm_backend_static(dgm_backend *b, bool on)
+{
+    b->static_scales = on;
+}
+
 void dgm_backend_close(dgm_backend **b)
 {
     dgm_free(*b);
@@ -198,9 +203,26 @@ static size_t packed_size(const dgm_backend *b, dgm_precision precision, int row
     return b->k.gemm_f32.packed_size(rows, cols);
 }
 
+// Parts of one layer read the same rows: their scales differ only if they were made by different
+// texts, and the largest is then the safe one. One part without a scale: none.
+static float stacked_input_scale(const dgm_linear_part *parts, int count)
+{
+    float scale = 0;
+    for (int i = 0; i < count; i++) {
+        if (!(parts[i].input_scale > 0)) return 0;
+        scale = fmaxf(scale, parts[i].input_scale);
+    }
+    return scale;
+}
+
 static dgm_status load_layer(dgm_backend *b, dgm_linear *l, const dgm_linear_part *parts, int count,
                              dgm_error *err)
 {
+    l->tensors = dgm_calloc((size_t)count + 1, sizeof *l->tensors);
+    if (!l->tensors) return dgm_no_memory(err);
+    for (int i = 0; i < count; i++) l->tensors[i] = parts[i].weight;
+    if (b->static_scales && l->precision == DGM_PRECISION_I8)
+        l->input_scale = stacked_input_scale(parts, count);
     l->packed_bytes = packed_size(b, l->precision, l->rows, l->cols);
     l->packed = dgm_malloc(l->packed_bytes);
     if (!l->packed) return dgm_no_memory(err);
@@ -250,6 +272,7 @@ void dgm_linear_free(dgm_backend *b, dgm_linear **l)
     dgm_free((*l)->packed);
     dgm_free((*l)->bias);
     dgm_free((*l)->scales);
+    dgm_free((*l)->tensors);
     dgm_free(*l);
     *l = NULL;
 }
@@ -268,6 +291,13 @@ size_t dgm_linear_bytes(const dgm_linear *l)
 {
     size_t vectors = (l->bias != NULL) + (l->scales != NULL);
     return l->packed_bytes + vectors * (size_t)l->rows * sizeof(float);
+}
+
+const dgm_tensor *dgm_linear_tensor(const dgm_linear *l, int part)
+{
+    for (int i = 0; i < part; i++)
+        if (!l->tensors[i]) return NULL;
+    return l->tensors[part];
 }
 
 dgm_status dgm_embedding_load(dgm_backend *b, const dgm_tensor *table, dgm_embedding **out,
