@@ -8,6 +8,7 @@ translations there.
 
     python3 -m dragoman_training smoke --out DIR [--dragoman ./dragoman]
 """
+import copy
 import os
 import random
 import shutil
@@ -58,7 +59,7 @@ def text(count, seed=5):
 
 
 def recipe(steps):
-    return merge({**DEFAULTS, "budget": dict(DEFAULTS["budget"])}, {
+    return merge(copy.deepcopy(DEFAULTS), {
         "name": "smoke", "batch_tokens": 1024, "widths": [16, 24, 32], "budget": {"seconds": 0, "steps": steps},
         "model": {"d_model": 64, "ffn_dim": 128, "heads": 4, "encoder_layers": 2, "decoder_layers": 1, "dropout": 0.0},
         "schedule": {"kind": "cosine", "peak": 4.0e-3, "warmup": 40, "floor": 0.02},
