@@ -15,12 +15,15 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
 #if defined(__linux__)
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
 
-// Lowest first. flags: everything the level includes; a new ISA is one row.
+// Lowest first within an architecture. flags: everything the level includes; a new ISA is one row.
 static const struct level {
     const char *name;
     unsigned flags;
@@ -30,6 +33,9 @@ static const struct level {
     {"avx512", DGM_CPU_AVX2 | DGM_CPU_AVX512},
     {"vnni", DGM_CPU_AVX2 | DGM_CPU_AVX512 | DGM_CPU_AVX512_VNNI},
     {"amx", DGM_CPU_AVX2 | DGM_CPU_AVX512 | DGM_CPU_AVX512_VNNI | DGM_CPU_AMX_INT8},
+    {"neon", DGM_CPU_NEON},
+    {"dotprod", DGM_CPU_NEON | DGM_CPU_DOTPROD},
+    {"i8mm", DGM_CPU_NEON | DGM_CPU_DOTPROD | DGM_CPU_I8MM},
 };
 
 enum { LEVELS = sizeof levels / sizeof levels[0] };
@@ -80,6 +86,21 @@ unsigned dgm_cpu_detect(void)
     // AMX-TILE, AMX-INT8; bits 17, 18 of XCR0: tile configuration and data.
     if (!has(d, 1u << 24 | 1u << 25) || (xcr0 & 0x60000) != 0x60000) return flags;
     if (request_tiles()) flags |= DGM_CPU_AMX_INT8;
+    return flags;
+}
+
+#elif defined(__aarch64__)
+
+// NEON belongs to every AArch64 processor; the others are optional.
+unsigned dgm_cpu_detect(void)
+{
+    unsigned flags = DGM_CPU_NEON;
+#if defined(__linux__)
+    const unsigned long dotprod = 1ul << 20, i8mm = 1ul << 13; // of AT_HWCAP and AT_HWCAP2
+    if (!(getauxval(AT_HWCAP) & dotprod)) return flags;
+    flags |= DGM_CPU_DOTPROD;
+    if (getauxval(AT_HWCAP2) & i8mm) flags |= DGM_CPU_I8MM;
+#endif
     return flags;
 }
 

@@ -53,6 +53,28 @@ static void init_x86(dgm_kernels *k, unsigned flags)
 }
 #endif
 
+#if defined(__aarch64__)
+static void init_arm(dgm_kernels *k, unsigned flags)
+{
+    if (!(flags & DGM_CPU_NEON)) return;
+    dgm_gemm_f32_init_neon(k);
+    dgm_gemm_i8_init_neon(k);
+    dgm_gemm_i16_init_neon(k);
+    dgm_quantize_init_neon(k);
+    dgm_rows_init_neon(k);
+    dgm_attend_init_neon(k);
+    dgm_attend_f16_init_neon(k);
+    dgm_gates_init_neon(k);
+    dgm_topk_init_neon(k);
+
+    if (!(flags & DGM_CPU_DOTPROD)) return;
+    dgm_gemm_i8_init_dotprod(k);
+
+    if (!(flags & DGM_CPU_I8MM)) return;
+    dgm_gemm_i8_init_i8mm(k);
+}
+#endif
+
 void dgm_kernels_init(dgm_kernels *k, unsigned flags)
 {
     memset(k, 0, sizeof *k);
@@ -67,6 +89,8 @@ void dgm_kernels_init(dgm_kernels *k, unsigned flags)
     dgm_topk_init_c(k);
 #if defined(__x86_64__)
     init_x86(k, flags);
+#elif defined(__aarch64__)
+    init_arm(k, flags);
 #else
     (void)flags;
 #endif

@@ -45,4 +45,22 @@ void dgm_gemm_i8_run_vnni(const dgm_gemm_i8_args *g);
 void dgm_gemm_i8_init_amx(dgm_kernels *k);
 #endif
 
+#if defined(__aarch64__)
+void dgm_gemm_f32_init_neon(dgm_kernels *k);
+void dgm_gemm_i8_init_neon(dgm_kernels *k);
+void dgm_gemm_i16_init_neon(dgm_kernels *k);
+void dgm_quantize_init_neon(dgm_kernels *k);
+void dgm_rows_init_neon(dgm_kernels *k);
+void dgm_attend_init_neon(dgm_kernels *k);
+void dgm_attend_f16_init_neon(dgm_kernels *k);
+void dgm_gates_init_neon(dgm_kernels *k);
+void dgm_topk_init_neon(dgm_kernels *k);
+
+void dgm_gemm_i8_init_dotprod(dgm_kernels *k);
+// The version with matrix products leaves an odd row to this one.
+void dgm_gemm_i8_run_dotprod(const dgm_gemm_i8_args *g);
+
+void dgm_gemm_i8_init_i8mm(dgm_kernels *k);
+#endif
+
 #endif

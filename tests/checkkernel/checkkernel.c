@@ -336,7 +336,10 @@ int main(int argc, char **argv)
                   {"avx2", DGM_CPU_AVX2},
                   {"avx512", DGM_CPU_AVX2 | DGM_CPU_AVX512},
                   {"vnni", DGM_CPU_AVX2 | DGM_CPU_AVX512 | DGM_CPU_AVX512_VNNI},
-                  {"amx", DGM_CPU_AVX2 | DGM_CPU_AVX512 | DGM_CPU_AVX512_VNNI | DGM_CPU_AMX_INT8}};
+                  {"amx", DGM_CPU_AVX2 | DGM_CPU_AVX512 | DGM_CPU_AVX512_VNNI | DGM_CPU_AMX_INT8},
+                  {"neon", DGM_CPU_NEON},
+                  {"dotprod", DGM_CPU_NEON | DGM_CPU_DOTPROD},
+                  {"i8mm", DGM_CPU_NEON | DGM_CPU_DOTPROD | DGM_CPU_I8MM}};
     const options o = parse(argc, argv);
     const unsigned have = dgm_cpu_detect();
     dgm_kernels ref, below, now;

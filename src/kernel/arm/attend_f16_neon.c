@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+// NEON: attention over half-precision keys and values. The text is kernel/attend_tmpl.h.
+#include "kernel/kernels_int.h"
+#include "kernel/arm/vec_neon.h"
+
+#define ATTEND_HALF
+#define ATTEND attend_f16_neon
+#include "kernel/attend_tmpl.h"
+
+static void half_f32_neon(uint16_t *y, const float *x, int n)
+{
+    int i = 0;
+    for (; i + 16 <= n; i += 16) vf_store_f16(y + i, vf_load(x + i));
+    if (i < n) vf_store_f16_n(y + i, vf_load_n(x + i, n - i), n - i);
+}
+
+void dgm_attend_f16_init_neon(dgm_kernels *k)
+{
+    k->attend_f16 = attend_f16_neon;
+    k->half_f32 = half_f32_neon;
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// NEON: quantisation of activations. The text is kernel/quantize_tmpl.h.
+#include "kernel/kernels_int.h"
+#include "kernel/arm/vec_neon.h"
+
+#define QUANTIZE_I8 quantize_i8_neon
+#define QUANTIZE_I16 quantize_i16_neon
+#include "kernel/quantize_tmpl.h"
+
+void dgm_quantize_init_neon(dgm_kernels *k)
+{
+    k->quantize_name = "quantize_neon";
+    k->quantize_i8 = quantize_i8_neon;
+    k->quantize_i16 = quantize_i16_neon;
+}
