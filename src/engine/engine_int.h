@@ -62,6 +62,9 @@ struct dgm_translator {
     uint64_t lines;      // finished
     dgm_worker *workers; // [threads]
     int started;
+
+    bool profiling; // dgm_profile_start; changes while nothing is in flight
+    double profile_begin, text_seconds;
 };
 
 // settings.c: checks settings against the loaded models and fills config, limits and info.
@@ -190,6 +193,12 @@ size_t dgm_queue_take(dgm_translator *t, dgm_piece_state **out, size_t room);
 dgm_status dgm_workers_start(dgm_translator *t, dgm_error *err);
 void dgm_workers_stop(dgm_translator *t);
 void dgm_workers_count(const dgm_translator *t, dgm_counters *c);
+// Starts counters at zero in every worker, or drops them; nothing may be in flight.
+dgm_status dgm_workers_meter(dgm_translator *t, bool on, dgm_error *err);
+// Adds the workers' counters to *sum; busy and text get seconds in all, and those of assembling.
+void dgm_workers_read(dgm_translator *t, dgm_meter *sum, double *busy, double *text);
+// NULL ends it. Nothing may be in flight.
+void dgm_workers_observe(dgm_translator *t, const dgm_observer *observer);
 
 // Bytes of scratch memory that one worker needs.
 size_t dgm_worker_bytes(const dgm_translator *t);

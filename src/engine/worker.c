@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "engine/engine_int.h"
 
@@ -30,6 +31,9 @@ struct dgm_worker {
     // Totals, guarded by the translator's lock.
     dgm_search_stats stats;
     uint64_t source_tokens, peak;
+    // Profile, where one is taken: operations, seconds of work so far, and from when on to count.
+    dgm_meter *meter;
+    double busy, since, text;
 };
 
 size_t dgm_worker_bytes(const dgm_translator *t)
@@ -74,6 +78,7 @@ static void close_worker(dgm_worker *w)
     dgm_free(w->taken);
     dgm_free(w->inside);
     dgm_free(w->requests);
+    dgm_free(w->meter);
 }
 
 // ---- results ----------------------------------------------------------------------------------
@@ -131,6 +136,15 @@ static dgm_status copy_hypotheses(dgm_piece_state *piece, const dgm_search_resul
     return DGM_OK;
 }
 
+// Adds the time since the last call to the worker's; lock held.
+static void clock_work(dgm_worker *w)
+{
+    if (!w->meter) return;
+    double now = dgm_now();
+    w->busy += now - w->since;
+    w->since = now;
+}
+
 // A piece is decoded or has failed: hands its line over when it was the last one.
 static void finish_piece(dgm_worker *w, dgm_piece_state *piece)
 {
@@ -142,8 +156,11 @@ static void finish_piece(dgm_worker *w, dgm_piece_state *piece)
     size_t left = --line->left;
     pthread_mutex_unlock(&t->lock);
     if (left) return;
+    double begin = w->meter ? dgm_now() : 0;
     dgm_line_assemble(line, &w->scratch, &job->box->items[line - job->lines]);
     pthread_mutex_lock(&t->lock);
+    clock_work(w);
+    if (w->meter) w->text += w->since - begin;
     w->stats = *dgm_search_counts(w->search); // whoever waits for the line may ask for them
     w->peak = dgm_exec_peak(w->exec);
     t->lines++;
@@ -245,10 +262,12 @@ static void *worker_main(void *arg)
         if (t->queued == 0 && w->inside_count == 0) break;
         size_t room = wanted(w);
         size_t count = room ? dgm_queue_take(t, w->taken, room) : 0;
+        if (w->meter) w->since = dgm_now();
         pthread_mutex_unlock(&t->lock);
         if (count) admit(w, (int)count);
         if (w->inside_count) advance(w);
         pthread_mutex_lock(&t->lock);
+        clock_work(w);
         w->stats = *dgm_search_counts(w->search);
         w->peak = dgm_exec_peak(w->exec);
     }
@@ -306,4 +325,70 @@ void dgm_workers_count(const dgm_translator *t, dgm_counters *c)
         c->arena_bytes += w->bytes;
         c->arena_peak += w->peak;
     }
+}
+
+// ---- watching ---------------------------------------------------------------------------------
+
+dgm_status dgm_workers_meter(dgm_translator *t, bool on, dgm_error *err)
+{
+    dgm_status st = DGM_OK;
+    pthread_mutex_lock(&t->lock);
+    for (int i = 0; i < t->threads && st == DGM_OK; i++) {
+        dgm_worker *w = &t->workers[i];
+        dgm_exec_meter(w->exec, NULL);
+        dgm_free(w->meter);
+        w->meter = on ? dgm_calloc(1, sizeof *w->meter) : NULL;
+        if (on && !w->meter) st = dgm_no_memory(err);
+        w->busy = w->text = 0;
+        dgm_exec_meter(w->exec, w->meter);
+    }
+    t->profiling = on && st == DGM_OK;
+    t->profile_begin = dgm_now();
+    t->text_seconds = 0;
+    pthread_mutex_unlock(&t->lock);
+    return st;
+}
+
+static void add_row(dgm_meter *sum, const dgm_meter_row *r)
+{
+    int i = 0;
+    while (i < sum->count &&
+           (sum->rows[i].phase != r->phase || sum->rows[i].work != r->work ||
+            sum->rows[i].precision != r->precision || sum->rows[i].n != r->n ||
+            sum->rows[i].k != r->k))
+        i++;
+    if (i == DGM_METER_ROWS) i--;
+    dgm_meter_row *to = &sum->rows[i];
+    if (i == sum->count) {
+        *to = *r;
+        sum->count++;
+        return;
+    }
+    to->calls += r->calls;
+    to->rows += r->rows;
+    to->madds += r->madds;
+    to->weight_bytes += r->weight_bytes;
+    to->other_bytes += r->other_bytes;
+    to->seconds += r->seconds;
+}
+
+void dgm_workers_read(dgm_translator *t, dgm_meter *sum, double *busy, double *text)
+{
+    pthread_mutex_lock(&t->lock);
+    for (int i = 0; i < t->threads; i++) {
+        const dgm_worker *w = &t->workers[i];
+        if (!w->meter) continue;
+        for (int k = 0; k < w->meter->count; k++) add_row(sum, &w->meter->rows[k]);
+        for (int k = 0; k < DGM_PHASE_COUNT; k++) sum->phases[k] += w->meter->phases[k];
+        *busy += w->busy;
+        *text += w->text;
+    }
+    pthread_mutex_unlock(&t->lock);
+}
+
+void dgm_workers_observe(dgm_translator *t, const dgm_observer *observer)
+{
+    pthread_mutex_lock(&t->lock);
+    for (int i = 0; i < t->threads; i++) dgm_exec_observe(t->workers[i].exec, observer);
+    pthread_mutex_unlock(&t->lock);
 }
