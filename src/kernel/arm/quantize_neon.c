@@ -4,6 +4,7 @@
 #include "kernel/arm/vec_neon.h"
 
 #define QUANTIZE_I8 quantize_i8_neon
+#define QUANTIZE_I8_STATIC quantize_i8_static_neon
 #define QUANTIZE_I16 quantize_i16_neon
 #include "kernel/quantize_tmpl.h"
 
@@ -11,5 +12,6 @@ void dgm_quantize_init_neon(dgm_kernels *k)
 {
     k->quantize_name = "quantize_neon";
     k->quantize_i8 = quantize_i8_neon;
+    k->quantize_i8_static = quantize_i8_static_neon;
     k->quantize_i16 = quantize_i16_neon;
 }
