@@ -460,6 +460,46 @@ static void test_static_scale(void **state)
     dgm_backend_close(&b);
 }
 
+// Loads a copy of the model whose output matrix has the given static scale.
+static dgm_status load_with_scale(float scale, dgm_error *error)
+{
+    const int one = 1;
+    dgm_gguf *file = open_file(MODEL);
+    dgm_gguf_writer *w = NULL;
+    assert_int_equal(dgm_gguf_writer_open(&w, error), DGM_OK);
+    dgm_gguf_set_copies(w, file);
+    for (int i = 0; i < dgm_gguf_tensor_count(file); i++) {
+        const dgm_tensor *t = dgm_gguf_tensor(file, i);
+        dgm_gguf_add_tensor(w, t->name, (dgm_tensor_type)t->type, t->n_dims, t->shape, t->data);
+    }
+    dgm_gguf_add_tensor(w, "enc.0.ffn.in.weight.input_scale", DGM_TYPE_F32, 1, &one, &scale);
+    assert_int_equal(dgm_gguf_write(w, path_of("scaled.gguf"), error), DGM_OK);
+    dgm_gguf_writer_close(&w);
+    dgm_gguf_close(&file);
+    dgm_backend *b = NULL;
+    dgm_model *m = NULL;
+    file = open_file(path_of("scaled.gguf"));
+    assert_int_equal(dgm_backend_open(&b, "cpu", NULL, error), DGM_OK);
+    dgm_backend_static(b, true);
+    dgm_status st = dgm_model_load(&m, b, file, DGM_PRECISION_I8, error);
+    dgm_model_free(&m);
+    dgm_backend_close(&b);
+    dgm_gguf_close(&file);
+    return st;
+}
+
+static void test_bad_scale(void **state)
+{
+    (void)state;
+    const float bad[] = {0, -1, NAN, INFINITY};
+    dgm_error error = {{0}};
+    assert_int_equal(load_with_scale(0.02f, &error), DGM_OK);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(load_with_scale(bad[i], &error), DGM_ERR_FORMAT);
+        assert_non_null(strstr(error.text, "enc.0.ffn.in.weight.input_scale"));
+    }
+}
+
 // ---- memory -------------------------------------------------------------------------------------
 
 static void survive(const char *calibrate)
@@ -568,7 +608,7 @@ int main(void)
         cmocka_unit_test(test_options),      cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_values),       cmocka_unit_test(test_calibration),
         cmocka_unit_test(test_static_scale), cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_profile),
+        cmocka_unit_test(test_profile),      cmocka_unit_test(test_bad_scale),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
