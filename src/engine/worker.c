@@ -340,6 +340,7 @@ dgm_status dgm_workers_meter(dgm_translator *t, bool on, dgm_error *err)
         w->meter = on ? dgm_calloc(1, sizeof *w->meter) : NULL;
         if (on && !w->meter) st = dgm_no_memory(err);
         w->busy = w->text = 0;
+        w->since = dgm_now(); // it may still be on its way to sleep after the last job
         dgm_exec_meter(w->exec, w->meter);
     }
     t->profiling = on && st == DGM_OK;
