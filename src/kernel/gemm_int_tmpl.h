@@ -58,16 +58,30 @@ typedef struct int_out {
 
 static inline int_out i8_out(const dgm_gemm_i8_args *g)
 {
-    return (int_out){.c = g->c, .a_scale = g->a_scale, .w_scale = g->w_scale, .bias = g->bias,
-                     .residual = g->residual, .n_begin = g->n_begin, .n_end = g->n_end,
-                     .ldc = g->ldc, .ldr = g->ldr, .act = g->act};
+    return (int_out){.c = g->c,
+                     .a_scale = g->a_scale,
+                     .w_scale = g->w_scale,
+                     .bias = g->bias,
+                     .residual = g->residual,
+                     .n_begin = g->n_begin,
+                     .n_end = g->n_end,
+                     .ldc = g->ldc,
+                     .ldr = g->ldr,
+                     .act = g->act};
 }
 
 static inline int_out i16_out(const dgm_gemm_i16_args *g)
 {
-    return (int_out){.c = g->c, .a_scale = g->a_scale, .w_scale_all = g->w_scale, .bias = g->bias,
-                     .residual = g->residual, .n_begin = g->n_begin, .n_end = g->n_end,
-                     .ldc = g->ldc, .ldr = g->ldr, .act = g->act};
+    return (int_out){.c = g->c,
+                     .a_scale = g->a_scale,
+                     .w_scale_all = g->w_scale,
+                     .bias = g->bias,
+                     .residual = g->residual,
+                     .n_begin = g->n_begin,
+                     .n_end = g->n_end,
+                     .ldc = g->ldc,
+                     .ldr = g->ldr,
+                     .act = g->act};
 }
 
 // One vector of 16 sums, the first `count` of them wanted: scale, bias, act, residual.
@@ -89,8 +103,10 @@ static inline void int_finish_16(const int_out *o, const int32_t *sums, int r, i
         y = vf_add(y, whole ? vf_load(more) : vf_load_n(more, count));
     }
     float *c = o->c + (size_t)r * (size_t)o->ldc + at;
-    if (whole) vf_store(c, y);
-    else vf_store_n(c, y, count);
+    if (whole)
+        vf_store(c, y);
+    else
+        vf_store_n(c, y, count);
 }
 
 // The epilogue for exact sums [rows, columns] of rows r.., columns j..; what lies beyond n_end is

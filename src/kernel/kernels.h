@@ -2,8 +2,9 @@
 // The compute kernels: one struct of function pointers, filled for the CPU at hand.
 //
 // Pure arithmetic: no allocation, no threads, no files. dgm_kernels_init fills the table with the
-// C reference (suffix _c) and then climbs the ISA ladder (avx2, avx512, vnni, amx), overwriting upward as far
-// as the flags allow. The table is passed around, never global, so a test can hold two.
+// C reference (suffix _c) and then climbs the ISA ladder (avx2, avx512, vnni, amx; neon, dotprod,
+// i8mm), overwriting upward as far as the flags allow. The table is passed around, never global, so
+// a test can hold two.
 //
 // Numeric contract
 //   - A row's result never depends on the other rows of a call, on the number of rows or on the

@@ -54,16 +54,19 @@ static void i8_fill(ck *c, const shape *s, data *d)
     for (int r = 0; r < s->m; r++)
         for (int i = 0; i < s->k; i++) {
             const int q = ck_below(c, 255) - 127;
-            a[(size_t)r * (size_t)s->lda + (size_t)i] =
-                (uint8_t)(128 + (!s->extreme ? q : same || q > 0 ? 127 : -127));
+            a[(size_t)r * (size_t)s->lda + (size_t)i] = (uint8_t)(128 + (!s->extreme     ? q
+                                                                         : same || q > 0 ? 127
+                                                                                         : -127));
         }
     for (int r = 0; r < s->m; r++) // the padding stands for zero
-        memset(a + (size_t)r * (size_t)s->lda + s->k, 128, (size_t)(dgm_gemm_i8_depth(s->k) - s->k));
+        memset(a + (size_t)r * (size_t)s->lda + s->k, 128,
+               (size_t)(dgm_gemm_i8_depth(s->k) - s->k));
     for (int j = 0; j < s->n; j++)
         for (int i = 0; i < s->k; i++) {
             const int q = ck_below(c, 255) - 127;
-            w[(size_t)j * (size_t)s->ldw + (size_t)i] =
-                (int8_t)(!s->extreme ? q : (same ? j % 2 : q > 0) ? 127 : -127);
+            w[(size_t)j * (size_t)s->ldw + (size_t)i] = (int8_t)(!s->extreme              ? q
+                                                                 : (same ? j % 2 : q > 0) ? 127
+                                                                                          : -127);
         }
 }
 
@@ -74,18 +77,25 @@ static void i8_pack(ck *c, const shape *s, data *d)
 
 static void i8_run(ck *c, const shape *s, const data *d, float *out, int first, int rows)
 {
-    const dgm_gemm_i8_args args = {
-        .c = out,
-        .a = (const uint8_t *)d->a + (size_t)first * (size_t)s->lda,
-        .a_scale = d->a_scale + first,
-        .packed = d->packed,
-        .w_scale = d->w_scale,
-        .bias = s->bias ? d->bias : NULL,
-        .residual = !s->residual ? NULL
-                    : s->alias   ? out
-                                 : d->residual + (size_t)first * (size_t)s->ldc,
-        .m = rows, .n = s->n, .k = s->k, .n_begin = s->n_begin, .n_end = s->n_end,
-        .lda = s->lda, .ldc = s->ldc, .ldr = s->ldc, .act = s->act};
+    const dgm_gemm_i8_args args = {.c = out,
+                                   .a = (const uint8_t *)d->a + (size_t)first * (size_t)s->lda,
+                                   .a_scale = d->a_scale + first,
+                                   .packed = d->packed,
+                                   .w_scale = d->w_scale,
+                                   .bias = s->bias ? d->bias : NULL,
+                                   .residual = !s->residual ? NULL
+                                               : s->alias
+                                                   ? out
+                                                   : d->residual + (size_t)first * (size_t)s->ldc,
+                                   .m = rows,
+                                   .n = s->n,
+                                   .k = s->k,
+                                   .n_begin = s->n_begin,
+                                   .n_end = s->n_end,
+                                   .lda = s->lda,
+                                   .ldc = s->ldc,
+                                   .ldr = s->ldc,
+                                   .act = s->act};
     c->now->gemm_i8.run(&args);
 }
 
@@ -109,16 +119,17 @@ static void i16_fill(ck *c, const shape *s, data *d)
     for (int j = 0; j < s->n; j++)
         for (int i = 0; i < s->k; i++) {
             const int top = (1 << bits) - 1, q = ck_below(c, 2 * top + 1) - top;
-            w[(size_t)j * (size_t)s->ldw + (size_t)i] =
-                (int16_t)(!s->extreme ? q : q > 0 ? top : -top);
+            w[(size_t)j * (size_t)s->ldw + (size_t)i] = (int16_t)(!s->extreme ? q
+                                                                  : q > 0     ? top
+                                                                              : -top);
         }
 }
 
 static void i16_pack(ck *c, const shape *s, data *d)
 {
     int16_t *a = d->a;
-    d->limit = c->now->gemm_i16.pack(d->packed, d->w, s->listed ? d->rows : NULL, s->n, s->k,
-                                     s->ldw);
+    d->limit =
+        c->now->gemm_i16.pack(d->packed, d->w, s->listed ? d->rows : NULL, s->n, s->k, s->ldw);
     if (d->limit < 1 || d->limit > 32767) ck_fail(c, "limit is %d", d->limit);
     for (int r = 0; r < s->m; r++) {
         int16_t *row = a + (size_t)r * (size_t)s->lda;
@@ -132,18 +143,25 @@ static void i16_pack(ck *c, const shape *s, data *d)
 
 static void i16_run(ck *c, const shape *s, const data *d, float *out, int first, int rows)
 {
-    const dgm_gemm_i16_args args = {
-        .c = out,
-        .a = (const int16_t *)d->a + (size_t)first * (size_t)s->lda,
-        .a_scale = d->a_scale + first,
-        .packed = d->packed,
-        .w_scale = d->w_scale[0],
-        .bias = s->bias ? d->bias : NULL,
-        .residual = !s->residual ? NULL
-                    : s->alias   ? out
-                                 : d->residual + (size_t)first * (size_t)s->ldc,
-        .m = rows, .n = s->n, .k = s->k, .n_begin = s->n_begin, .n_end = s->n_end,
-        .lda = s->lda, .ldc = s->ldc, .ldr = s->ldc, .act = s->act};
+    const dgm_gemm_i16_args args = {.c = out,
+                                    .a = (const int16_t *)d->a + (size_t)first * (size_t)s->lda,
+                                    .a_scale = d->a_scale + first,
+                                    .packed = d->packed,
+                                    .w_scale = d->w_scale[0],
+                                    .bias = s->bias ? d->bias : NULL,
+                                    .residual = !s->residual ? NULL
+                                                : s->alias
+                                                    ? out
+                                                    : d->residual + (size_t)first * (size_t)s->ldc,
+                                    .m = rows,
+                                    .n = s->n,
+                                    .k = s->k,
+                                    .n_begin = s->n_begin,
+                                    .n_end = s->n_end,
+                                    .lda = s->lda,
+                                    .ldc = s->ldc,
+                                    .ldr = s->ldc,
+                                    .act = s->act};
     c->now->gemm_i16.run(&args);
 }
 
@@ -152,10 +170,10 @@ static int64_t i16_multiply(const data *d, size_t a, size_t w)
     return (int64_t)((const int16_t *)d->a)[a] * ((const int16_t *)d->w)[w];
 }
 
-static const product i8 = {1,       dgm_gemm_i8_depth, i8_packed_size, i8_fill, i8_pack, i8_run,
-                           i8_multiply, true};
-static const product i16 = {2,       dgm_gemm_i16_depth, i16_packed_size, i16_fill, i16_pack,
-                            i16_run, i16_multiply,       false};
+static const product i8 = {
+    1, dgm_gemm_i8_depth, i8_packed_size, i8_fill, i8_pack, i8_run, i8_multiply, true};
+static const product i16 = {
+    2, dgm_gemm_i16_depth, i16_packed_size, i16_fill, i16_pack, i16_run, i16_multiply, false};
 
 // ---- common --------------------------------------------------------------------------------
 
@@ -192,7 +210,8 @@ static data take(ck *c, const product *p, const shape *s)
 {
     data d;
     const int width = s->n_end - s->n_begin;
-    const size_t size = (size_t)(s->m - 1) * (size_t)s->ldc + (size_t)width, bytes = (size_t)p->width;
+    const size_t size = (size_t)(s->m - 1) * (size_t)s->ldc + (size_t)width,
+                 bytes = (size_t)p->width;
     d.a = ck_bytes(c, A, ((size_t)(s->m - 1) * (size_t)s->lda + (size_t)p->depth(s->k)) * bytes,
                    bytes);
     d.w = ck_bytes(c, W, ((size_t)(s->n - 1) * (size_t)s->ldw + (size_t)s->k) * bytes, bytes);
@@ -315,9 +334,17 @@ static void lowest_weight(ck *c)
     c->now->gemm_i8.pack(packed, w, NULL, 1, K, K);
     for (int q = -127; q <= 127; q += 127) {
         memset(a, 128 + q, K);
-        const dgm_gemm_i8_args args = {.c = y, .a = a, .a_scale = &unit, .packed = packed,
-                                       .w_scale = &unit, .m = 1, .n = 1, .k = K, .n_end = 1,
-                                       .lda = K, .ldc = 1};
+        const dgm_gemm_i8_args args = {.c = y,
+                                       .a = a,
+                                       .a_scale = &unit,
+                                       .packed = packed,
+                                       .w_scale = &unit,
+                                       .m = 1,
+                                       .n = 1,
+                                       .k = K,
+                                       .n_end = 1,
+                                       .lda = K,
+                                       .ldc = 1};
         c->now->gemm_i8.run(&args);
         const float want = (float)(-127 * q * K);
         if (!ck_same(c, "c", y, &want, 1)) return;

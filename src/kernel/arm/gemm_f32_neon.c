@@ -46,10 +46,17 @@ static void gemm_f32_run_neon(const dgm_gemm_f32_args *g)
         int r = 0;
         for (; g->m - r >= ROWS; r += ROWS) tile(g, r, j, ROWS);
         switch (g->m - r) {
-        case 3: tile(g, r, j, 3); break;
-        case 2: tile(g, r, j, 2); break;
-        case 1: tile(g, r, j, 1); break;
-        default: break;
+        case 3:
+            tile(g, r, j, 3);
+            break;
+        case 2:
+            tile(g, r, j, 2);
+            break;
+        case 1:
+            tile(g, r, j, 1);
+            break;
+        default:
+            break;
         }
     }
 }

@@ -17,10 +17,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum {
-    STEP = PANEL * 4,
-    SUMS = NEON_ROWS * 4 > NEON_WIDE ? NEON_ROWS * 4 : NEON_WIDE
-};
+enum { STEP = PANEL * 4, SUMS = NEON_ROWS * 4 > NEON_WIDE ? NEON_ROWS * 4 : NEON_WIDE };
 
 // Either args struct in bytes and steps.
 typedef struct neon_product {
@@ -68,16 +65,24 @@ static void neon_run(const neon_product *y)
 
 static inline __attribute__((unused)) neon_product neon_from_i8(const dgm_gemm_i8_args *g)
 {
-    return (neon_product){.a = (const char *)g->a, .lda = (size_t)g->lda, .packed = g->packed,
-                          .panel_size = i8_panel_size(g->k), .steps = dgm_gemm_i8_depth(g->k) / 4,
-                          .m = g->m, .out = i8_out(g)};
+    return (neon_product){.a = (const char *)g->a,
+                          .lda = (size_t)g->lda,
+                          .packed = g->packed,
+                          .panel_size = i8_panel_size(g->k),
+                          .steps = dgm_gemm_i8_depth(g->k) / 4,
+                          .m = g->m,
+                          .out = i8_out(g)};
 }
 
 static inline __attribute__((unused)) neon_product neon_from_i16(const dgm_gemm_i16_args *g)
 {
-    return (neon_product){.a = (const char *)g->a, .lda = (size_t)g->lda * 2, .packed = g->packed,
+    return (neon_product){.a = (const char *)g->a,
+                          .lda = (size_t)g->lda * 2,
+                          .packed = g->packed,
                           .panel_size = i16_panel_size(g->k),
-                          .steps = dgm_gemm_i16_depth(g->k) / 2, .m = g->m, .out = i16_out(g)};
+                          .steps = dgm_gemm_i16_depth(g->k) / 2,
+                          .m = g->m,
+                          .out = i16_out(g)};
 }
 
 #endif

@@ -46,7 +46,8 @@ static void pack_panel(int8_t *panel, const int8_t *w, const int32_t *rows, int 
     memcpy(panel + (size_t)depth * PANEL, start, sizeof start);
 }
 
-static void gemm_i8_pack_c(void *packed, const int8_t *w, const int32_t *rows, int n, int k, int ldw)
+static void gemm_i8_pack_c(void *packed, const int8_t *w, const int32_t *rows, int n, int k,
+                           int ldw)
 {
     int8_t *panel = packed;
     for (int j = 0; j < n; j += PANEL, panel += i8_panel_size(k))

@@ -24,9 +24,13 @@ static inline __m256i ymm_dot(__m256i sums, ymm_group a, __m256i w)
 
 static void gemm_i16_run_avx2(const dgm_gemm_i16_args *g)
 {
-    const ymm_product y = {.a = (const char *)g->a, .lda = (size_t)g->lda * 2,
-                           .packed = g->packed, .panel_size = i16_panel_size(g->k),
-                           .steps = dgm_gemm_i16_depth(g->k) / 2, .m = g->m, .out = i16_out(g)};
+    const ymm_product y = {.a = (const char *)g->a,
+                           .lda = (size_t)g->lda * 2,
+                           .packed = g->packed,
+                           .panel_size = i16_panel_size(g->k),
+                           .steps = dgm_gemm_i16_depth(g->k) / 2,
+                           .m = g->m,
+                           .out = i16_out(g)};
     ymm_run(&y);
 }
 

@@ -32,9 +32,13 @@ static inline __m256i ymm_dot(__m256i sums, ymm_group a, __m256i w)
 
 static void gemm_i8_run_avx2(const dgm_gemm_i8_args *g)
 {
-    const ymm_product y = {.a = (const char *)g->a, .lda = (size_t)g->lda, .packed = g->packed,
-                           .panel_size = i8_panel_size(g->k), .steps = dgm_gemm_i8_depth(g->k) / 4,
-                           .m = g->m, .out = i8_out(g)};
+    const ymm_product y = {.a = (const char *)g->a,
+                           .lda = (size_t)g->lda,
+                           .packed = g->packed,
+                           .panel_size = i8_panel_size(g->k),
+                           .steps = dgm_gemm_i8_depth(g->k) / 4,
+                           .m = g->m,
+                           .out = i8_out(g)};
     ymm_run(&y);
 }
 

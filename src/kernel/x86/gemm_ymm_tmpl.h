@@ -42,11 +42,13 @@ INLINE void ymm_tile(const ymm_product *y, int r, int j, const int rows, const i
     __m256i s[SUMS];
     UNROLLED for (int i = 0; i < rows * vectors; i++) s[i] = _mm256_setzero_si256();
     for (int x = 0; x < y->steps; x++, a += 4, w += STEP) {
-        UNROLLED for (int i = 0; i < rows; i++) {
+        UNROLLED for (int i = 0; i < rows; i++)
+        {
             int32_t group;
             memcpy(&group, a + (size_t)i * lda, sizeof group);
             const ymm_group v = ymm_prepare(_mm256_set1_epi32(group));
-            UNROLLED for (int t = 0; t < vectors; t++) {
+            UNROLLED for (int t = 0; t < vectors; t++)
+            {
                 const __m256i b = _mm256_load_si256((const __m256i *)(w + 32 * t));
                 s[i * vectors + t] = ymm_dot(s[i * vectors + t], v, b);
             }

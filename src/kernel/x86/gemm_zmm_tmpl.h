@@ -66,20 +66,20 @@ INLINE void zmm_finish(const int_out *o, const __m512i s[SUMS], int r, const int
 {
     if (o->n_end - j < 16 * vectors || (o->act != DGM_ACT_NONE && o->act != DGM_ACT_RELU)) {
         int32_t sums[SUMS * 16] __attribute__((aligned(64)));
-        UNROLLED for (int i = 0; i < rows; i++)
-            UNROLLED for (int t = 0; t < vectors; t++)
-                _mm512_store_si512(sums + 16 * (i * vectors + t), s[i * vectors + t]);
+        UNROLLED for (int i = 0; i < rows; i++) UNROLLED for (int t = 0; t < vectors; t++)
+            _mm512_store_si512(sums + 16 * (i * vectors + t), s[i * vectors + t]);
         int_finish(o, sums, r, rows, j, 16 * vectors);
         return;
     }
     const bool relu = o->act == DGM_ACT_RELU;
     const size_t at = (size_t)(j - o->n_begin);
-    UNROLLED for (int t = 0; t < vectors; t++) {
-        const __m512 scale = o->w_scale ? _mm512_loadu_ps(o->w_scale + j + 16 * t)
-                                        : _mm512_set1_ps(o->w_scale_all);
-        const __m512 bias =
-            o->bias ? _mm512_loadu_ps(o->bias + j + 16 * t) : _mm512_set1_ps(-0.0f);
-        UNROLLED for (int i = 0; i < rows; i++) {
+    UNROLLED for (int t = 0; t < vectors; t++)
+    {
+        const __m512 scale =
+            o->w_scale ? _mm512_loadu_ps(o->w_scale + j + 16 * t) : _mm512_set1_ps(o->w_scale_all);
+        const __m512 bias = o->bias ? _mm512_loadu_ps(o->bias + j + 16 * t) : _mm512_set1_ps(-0.0f);
+        UNROLLED for (int i = 0; i < rows; i++)
+        {
             const size_t row = (size_t)(r + i);
             const __m512 both = _mm512_mul_ps(_mm512_set1_ps(o->a_scale[row]), scale);
             __m512 y = _mm512_fmadd_ps(_mm512_cvtepi32_ps(s[i * vectors + t]), both, bias);
@@ -101,30 +101,36 @@ INLINE void zmm_tile(const zmm_product *z, int r, int j, const int rows, const i
     const size_t lda = z->lda, next = z->panel_size;
     const char *a = z->a + (size_t)r * lda, *w = z->packed + (size_t)(j / PANEL) * next;
     __m512i s[SUMS];
-    UNROLLED for (int t = 0; t < panels * VECTORS; t++) {
+    UNROLLED for (int t = 0; t < panels * VECTORS; t++)
+    {
         const char *start = w + (size_t)(t / VECTORS) * next + (size_t)z->steps * STEP;
         const __m512i first =
             z->has_start ? _mm512_load_si512(start + 64 * (t % VECTORS)) : _mm512_setzero_si512();
         UNROLLED for (int i = 0; i < rows; i++) s[i * panels * VECTORS + t] = first;
     }
-    if (z->fetches)
-        UNROLLED for (int i = 0; i < rows; i++) {
+    if (z->fetches) {
+        UNROLLED for (int i = 0; i < rows; i++)
+        {
             const float *c = z->out.c + (size_t)(r + i) * (size_t)z->out.ldc + (j - z->out.n_begin);
             UNROLLED for (int t = 0; t < panels * VECTORS; t++) __builtin_prefetch(c + 16 * t, 1);
         }
+    }
     for (int x = 0; x < z->steps; x++, a += 4, w += STEP) {
-        UNROLLED for (int t = 0; t < lines; t++)
-            _mm_prefetch(ahead + 64 * t, _MM_HINT_T1);
+        UNROLLED for (int t = 0; t < lines; t++) _mm_prefetch(ahead + 64 * t, _MM_HINT_T1);
         ahead += 64 * lines;
-        UNROLLED for (int p = 0; p < panels; p++) {
+        UNROLLED for (int p = 0; p < panels; p++)
+        {
             __m512i b[VECTORS];
-            UNROLLED for (int t = 0; t < VECTORS; t++) {
+            UNROLLED for (int t = 0; t < VECTORS; t++)
+            {
                 b[t] = _mm512_load_si512(w + (size_t)p * next + 64 * t);
                 if (rows > 1) KEEP(b[t]);
             }
-            UNROLLED for (int i = 0; i < rows; i++) {
+            UNROLLED for (int i = 0; i < rows; i++)
+            {
                 const zmm_group v = zmm_prepare(zmm_broadcast(a + (size_t)i * lda));
-                UNROLLED for (int t = 0; t < VECTORS; t++) {
+                UNROLLED for (int t = 0; t < VECTORS; t++)
+                {
                     const int n = (i * panels + p) * VECTORS + t;
                     s[n] = zmm_dot(s[n], v, b[t]);
                 }
@@ -154,10 +160,18 @@ INLINE void zmm_tile_rows(const zmm_product *z, int r, int j, int rows, const ch
                           const int lines)
 {
     switch (rows) {
-    case 3: zmm_tile(z, r, j, 3, 1, ahead, lines); break;
-    case 4: zmm_tile(z, r, j, 4, 1, ahead, lines); break;
-    case 5: zmm_tile(z, r, j, 5, 1, ahead, lines); break;
-    default: zmm_tile(z, r, j, 6, 1, ahead, lines); break;
+    case 3:
+        zmm_tile(z, r, j, 3, 1, ahead, lines);
+        break;
+    case 4:
+        zmm_tile(z, r, j, 4, 1, ahead, lines);
+        break;
+    case 5:
+        zmm_tile(z, r, j, 5, 1, ahead, lines);
+        break;
+    default:
+        zmm_tile(z, r, j, 6, 1, ahead, lines);
+        break;
     }
 }
 
@@ -180,8 +194,10 @@ static void zmm_run(zmm_product *z)
         }
         for (int t = 0, r = 0; t < tiles; t++) {
             const int rows = (z->m - r + tiles - t - 1) / (tiles - t);
-            if (ahead < stop && z->out.n_end - j > PANEL) zmm_tile_rows(z, r, j, rows, ahead, 2);
-            else zmm_tile_rows(z, r, j, rows, NULL, 0);
+            if (ahead < stop && z->out.n_end - j > PANEL)
+                zmm_tile_rows(z, r, j, rows, ahead, 2);
+            else
+                zmm_tile_rows(z, r, j, rows, NULL, 0);
             ahead += (size_t)z->steps * 2 * 64;
             r += rows;
         }
@@ -190,16 +206,24 @@ static void zmm_run(zmm_product *z)
 
 static inline __attribute__((unused)) zmm_product zmm_from_i8(const dgm_gemm_i8_args *g)
 {
-    return (zmm_product){.a = (const char *)g->a, .lda = (size_t)g->lda, .packed = g->packed,
-                         .panel_size = i8_panel_size(g->k), .steps = dgm_gemm_i8_depth(g->k) / 4,
-                         .m = g->m, .out = i8_out(g)};
+    return (zmm_product){.a = (const char *)g->a,
+                         .lda = (size_t)g->lda,
+                         .packed = g->packed,
+                         .panel_size = i8_panel_size(g->k),
+                         .steps = dgm_gemm_i8_depth(g->k) / 4,
+                         .m = g->m,
+                         .out = i8_out(g)};
 }
 
 static inline __attribute__((unused)) zmm_product zmm_from_i16(const dgm_gemm_i16_args *g)
 {
-    return (zmm_product){.a = (const char *)g->a, .lda = (size_t)g->lda * 2, .packed = g->packed,
-                         .panel_size = i16_panel_size(g->k), .steps = dgm_gemm_i16_depth(g->k) / 2,
-                         .m = g->m, .out = i16_out(g)};
+    return (zmm_product){.a = (const char *)g->a,
+                         .lda = (size_t)g->lda * 2,
+                         .packed = g->packed,
+                         .panel_size = i16_panel_size(g->k),
+                         .steps = dgm_gemm_i16_depth(g->k) / 2,
+                         .m = g->m,
+                         .out = i16_out(g)};
 }
 
 #endif
