@@ -141,9 +141,9 @@ $(BUILD)/.bench-packages: scripts/bootstrap
 	@mkdir -p $(@D)
 	@touch $@
 
-$(BUILD)/bench/gemm: bench/gemm.c $(BUILD)/libdragoman.a | $(BUILD)/.bench-packages
+$(BUILD)/bench/gemm: bench/gemm.c bench/gemm_int.c bench/gemm.h $(BUILD)/libdragoman.a | $(BUILD)/.bench-packages
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -o $@ $< $(BUILD)/libdragoman.a -lopenblas -ldnnl $(LIBS)
+	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Ibench -o $@ bench/gemm.c bench/gemm_int.c $(BUILD)/libdragoman.a -lopenblas -ldnnl $(LIBS)
 
 BENCH := $(BUILD)/bench/gemm
 

@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: MIT
-// bench/gemm: our packed products against the sgemm of OpenBLAS and oneDNN, one thread.
+// bench/gemm: our packed products against the sgemm of OpenBLAS and oneDNN, one
+// thread.
 //
-//     build/bench/gemm [--quick] [--csv FILE] [--json] [--cpu LEVEL] [--m LIST] [--kn KxN]
+//     build/bench/gemm [--quick] [--csv FILE] [--json] [--cpu LEVEL] [--m LIST]
+//     [--kn KxN]
 //                      [--type NAME] [--rounds N]
 //
-// One cell is C[m, n] = A[m, k] . W^T with m rows of activations and a weight matrix as a model
-// stores it. Ours runs on W packed once; a rival gets W as [n, k] (NT) and as [k, n] (NN), and its
-// better layout counts. All contenders of a cell take turns, each turn long enough to be timed
-// (about 2 ms, same number of calls in every round); the ratio of a round is rival's time / our
-// time against the rival with the lowest median, the table shows its median and quartiles. Time is
-// CPU time of the thread, so that other programs on the machine disturb less. Matrices below
-// 8 MiB exist in several copies and each round uses the next one: where a copy happens to lie in
-// physical memory decides up to 10 % when the matrix is as large as L2. Every contender's result is
-// compared with a sum in double precision first.
+// One cell is C[m, n] = A[m, k] . W^T with m rows of activations and a weight
+// matrix as a model stores it. Ours runs on W packed once; a rival gets W as
+// [n, k] (NT) and as [k, n] (NN), and its better layout counts. All contenders
+// of a cell take turns, each turn long enough to be timed (about 2 ms, same
+// number of calls in every round); the ratio of a round is rival's time / our
+// time against the rival with the lowest median, the table shows its median and
+// quartiles. Time is CPU time of the thread, so that other programs on the
+// machine disturb less. Matrices below 8 MiB exist in several copies and each
+// round uses the next one: where a copy happens to lie in physical memory
+// decides up to 10 % when the matrix is as large as L2. Every contender's
+// result is compared with a sum in double precision first.
 //
-// A further element type is one more row in `types` with its contenders.
+// This is the table of f32; gemm_int.c has those of the integer types, with
+// their bounds. A CSV file has one table after the other, each below its own
+// line of names.
 #define _GNU_SOURCE
 #include <cblas.h>
 #include <math.h>
 #include <oneapi/dnnl/dnnl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "kernel/kernels.h"
+#include "gemm.h"
 
-enum { MAX_CONTENDERS = 6, MAX_ROUNDS = 101, MAX_COPIES = 7 };
+enum { MAX_CONTENDERS = 6 };
 
 typedef struct cell {
     int m, k, n;
@@ -55,7 +56,8 @@ typedef struct type {
     contender list[MAX_CONTENDERS]; // the first one is ours
 } type;
 
-// ---- f32 -----------------------------------------------------------------------------------
+// ---- f32
+// -----------------------------------------------------------------------------------
 
 static void f32_prepare(cell *c)
 {
@@ -114,18 +116,8 @@ static const type types[] = {
       {"onednn_nn", f32_onednn_nn}}},
 };
 
-// ---- measuring -----------------------------------------------------------------------------
-
-static const int sizes_m[] = {1, 2, 4, 6, 8, 16, 32, 64};
-static const int sizes_kn[][2] = {{512, 512},   {512, 2048}, {2048, 512},
-                                  {1024, 1024}, {256, 1536}, {512, 32000}};
-
-typedef struct options {
-    const char *csv, *cpu, *m, *kn, *type;
-    bool json, quick;
-    int rounds;
-    double turn; // seconds
-} options;
+// ---- measuring
+// -----------------------------------------------------------------------------
 
 typedef struct result {
     double gflops[MAX_CONTENDERS]; // by median time
@@ -133,42 +125,8 @@ typedef struct result {
     int rival;
 } result;
 
-static double cpu_time(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-// The quantile q of n numbers; sorts them.
-static double quantile(double *x, int n, double q)
-{
-    qsort(x, (size_t)n, sizeof *x, by_value);
-    const double at = q * (n - 1);
-    const int i = (int)at;
-    return i + 1 < n ? x[i] + (at - i) * (x[i + 1] - x[i]) : x[i];
-}
-
-static void *allocate(size_t bytes)
-{
-    const size_t huge = (size_t)2 << 20;
-    void *p = aligned_alloc(huge, (bytes + huge - 1) / huge * huge);
-    if (p == NULL) {
-        fprintf(stderr, "gemm: out of memory\n");
-        exit(1);
-    }
-    madvise(p, (bytes + huge - 1) / huge * huge, MADV_HUGEPAGE); // the same for every contender
-    return p;
-}
-
-// Largest difference to sums in double, as a share of the sum of absolute products; checks up to
-// 200 elements.
+// Largest difference to sums in double, as a share of the sum of absolute
+// products; checks up to 200 elements.
 static double worst_error(const cell *c)
 {
     dgm_rng rng = {1};
@@ -268,7 +226,8 @@ static result measure(const type *t, cell *c, const options *o)
     return r;
 }
 
-// ---- output --------------------------------------------------------------------------------
+// ---- output
+// --------------------------------------------------------------------------------
 
 static void cpu_model(char *text, size_t size)
 {
@@ -315,7 +274,8 @@ static void print_row(const options *o, const type *t, const cell *c, const resu
     const char *rival = t->list[r->rival].name;
     if (o->json) {
         printf("{\"type\": \"%s\", \"m\": %d, \"k\": %d, \"n\": %d, \"gops\": %.2f, "
-               "\"rival\": \"%s\", \"rival_gops\": %.2f, \"ratio\": %.4f, \"ratio_q1\": %.4f, "
+               "\"rival\": \"%s\", \"rival_gops\": %.2f, \"ratio\": %.4f, "
+               "\"ratio_q1\": %.4f, "
                "\"ratio_q3\": %.4f}\n",
                t->name, c->m, c->k, c->n, r->gflops[0], rival, r->gflops[r->rival], r->ratio[1],
                r->ratio[0], r->ratio[2]);
@@ -328,18 +288,6 @@ static void print_row(const options *o, const type *t, const cell *c, const resu
     if (csv)
         fprintf(csv, "%s,%d,%d,%d,%.2f,%s,%.2f,%.4f,%.4f,%.4f\n", t->name, c->m, c->k, c->n,
                 r->gflops[0], rival, r->gflops[r->rival], r->ratio[1], r->ratio[0], r->ratio[2]);
-}
-
-static bool wanted(const char *list, int value)
-{
-    if (list == NULL) return true;
-    while (*list) {
-        char *end;
-        if (strtol(list, &end, 10) == value) return true;
-        if (end == list) return false;
-        list = *end == ',' ? end + 1 : end;
-    }
-    return false;
 }
 
 static double run_type(const type *t, const options *o, const dgm_kernels *k, FILE *csv)
@@ -364,7 +312,7 @@ static double run_type(const type *t, const options *o, const dgm_kernels *k, FI
                 (struct weights){allocate(weights), allocate(weights), allocate(weights)};
         fill(&c);
         for (size_t i = 0; i < sizeof sizes_m / sizeof sizes_m[0]; i++) {
-            if (!wanted(o->m, sizes_m[i])) continue;
+            if (!is_wanted(o->m, sizes_m[i])) continue;
             if (o->quick && sizes_m[i] != 1 && sizes_m[i] != 8 && sizes_m[i] != 64) continue;
             c.m = sizes_m[i];
             const result r = measure(t, &c, o);
@@ -385,8 +333,9 @@ static double run_type(const type *t, const options *o, const dgm_kernels *k, FI
 static void usage(int status)
 {
     fprintf(status ? stderr : stdout,
-            "usage: gemm [--quick] [--csv FILE] [--json] [--cpu LEVEL] [--m 1,8] [--kn 512x512]\n"
-            "            [--type f32] [--rounds N]\n"
+            "usage: gemm [--quick] [--csv FILE] [--json] [--cpu LEVEL] [--m 1,8] "
+            "[--kn 512x512]\n"
+            "            [--type f32|u8i8|i16] [--rounds N]\n"
             "example: gemm --csv bench/results/gemm.csv\n");
     exit(status);
 }
@@ -424,7 +373,8 @@ static options parse(int argc, char **argv)
     return o;
 }
 
-// The OpenMP runtime of oneDNN reads its environment when it is loaded: start again with it set.
+// The OpenMP runtime of oneDNN reads its environment when it is loaded: start
+// again with it set.
 static void one_thread(char **argv)
 {
     const char *threads = getenv("OMP_NUM_THREADS");
@@ -433,6 +383,29 @@ static void one_thread(char **argv)
     execv("/proc/self/exe", argv);
     fprintf(stderr, "gemm: set OMP_NUM_THREADS=1\n");
     exit(1);
+}
+
+static void run_f32(const options *o, const dgm_kernels *k, FILE *csv)
+{
+    double lowest = 1e9;
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        if (o->type && strcmp(o->type, types[i].name) != 0) continue;
+        if (csv) fprintf(csv, "type,m,k,n,gops,rival,rival_gops,ratio,ratio_q1,ratio_q3\n");
+        const double low = run_type(&types[i], o, k, csv);
+        if (low < lowest) lowest = low;
+    }
+    if (!o->json && lowest < 1e9) printf("lowest median ratio: %.3f\n", lowest);
+}
+
+static void run_integers(const options *o, const dgm_kernels *k, FILE *csv)
+{
+    static const char *const names[] = {"u8i8", "i16"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (o->type && strcmp(o->type, names[i]) != 0) continue;
+        if (csv) gemm_int_csv_head(csv);
+        const bool ok = gemm_int_run(names[i], o, k, csv);
+        if (!o->json) printf("%s: %s\n", names[i], ok ? "every cell ok" : "see the cells with --");
+    }
 }
 
 int main(int argc, char **argv)
@@ -454,17 +427,9 @@ int main(int argc, char **argv)
         return 1;
     }
     describe(o.json ? stderr : stdout, "", &k);
-    if (csv) {
-        describe(csv, "# ", &k);
-        fprintf(csv, "type,m,k,n,gops,rival,rival_gops,ratio,ratio_q1,ratio_q3\n");
-    }
-    double lowest = 1e9;
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        if (o.type && strcmp(o.type, types[i].name) != 0) continue;
-        const double low = run_type(&types[i], &o, &k, csv);
-        if (low < lowest) lowest = low;
-    }
+    if (csv) describe(csv, "# ", &k);
+    run_f32(&o, &k, csv);
+    run_integers(&o, &k, csv);
     if (csv) fclose(csv);
-    if (!o.json && lowest < 1e9) printf("lowest median ratio: %.3f\n", lowest);
     return 0;
 }
