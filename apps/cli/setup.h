@@ -33,7 +33,8 @@ int exit_code(dgm_status status);
     {"target", 't', OPTION_TEXT, "LANG", offsetof(S, E.target), 0, 0, NULL,                        \
      "choose the first model that writes this language, e.g. de", NULL, NULL},                     \
     {"precision", 0, OPTION_CHOICE, "NAME", offsetof(S, E.precision), 0, 0, "f32|i16|i8",          \
-     "how products are computed: f32, i16 or i8. This version has f32", NULL, NULL},               \
+     "how products are computed, whatever the file stores (default: the model's, else i8)", NULL,  \
+     NULL},                                                                                        \
     {"mix", 0, OPTION_CHOICE, "NAME", offsetof(S, E.mix), 0, 0, "log-linear|arithmetic",           \
      "how an ensemble's probabilities are mixed (default log-linear)", NULL, NULL},                \
     {"cpu", 0, OPTION_TEXT, "LEVEL", offsetof(S, E.cpu), 0, 0, NULL,                               \

@@ -64,7 +64,8 @@ typedef enum dgm_long {
 
 // Fill with dgm_settings_default, then change what you like. Strings are borrowed during dgm_open.
 typedef struct dgm_settings {
-    // How products are computed: "f32". NULL: "f32". Default NULL.
+    // How products are computed: "f32", "i16" or "i8", whatever the file stores. NULL: what the
+    // model recommends, else "i8". Default NULL.
     const char *precision;
     // Highest instruction set to use: "c", "avx2", "avx512". NULL: the environment variable
     // DRAGOMAN_CPU if it is set, else the best this machine has. Default NULL.

@@ -28,6 +28,7 @@ typedef struct dgm_loaded {
     dgm_gguf *file;
     dgm_model *model;
     float weight; // sum 1 over the members
+    dgm_precision precision;
 } dgm_loaded;
 
 typedef struct dgm_worker dgm_worker;
@@ -43,7 +44,6 @@ struct dgm_translator {
     // Resolved settings.
     dgm_search_config config;
     dgm_limits limits;
-    dgm_precision precision;
     dgm_long long_lines;
     dgm_alignment alignment;
     bool token_scores;
@@ -70,7 +70,8 @@ struct dgm_translator {
 // settings.c: checks settings against the loaded models and fills config, limits and info.
 dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err);
 // The part that can be judged before a model is loaded (names, ranges).
-dgm_status dgm_settings_check(const dgm_settings *s, dgm_precision *precision, dgm_error *err);
+// *precision: the number of the precision asked for, -1: each model's own.
+dgm_status dgm_settings_check(const dgm_settings *s, int *precision, dgm_error *err);
 
 // vocabulary.c
 dgm_status dgm_vocabulary_load(const dgm_gguf *file, dgm_side side, dgm_vocab **vocab, bool *shared,

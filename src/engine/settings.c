@@ -69,15 +69,11 @@ static dgm_status check_name(const char *what, const char *value, const char *co
     return dgm_fail(err, DGM_ERR_ARGUMENT, "unknown %s '%s': known are %s", what, value, list);
 }
 
-dgm_status dgm_settings_check(const dgm_settings *s, dgm_precision *precision, dgm_error *err)
+dgm_status dgm_settings_check(const dgm_settings *s, int *precision, dgm_error *err)
 {
     int n = 0;
-    DGM_TRY(check_name("precision", s->precision, dgm_precision_names, DGM_PRECISION_F32, &n, err));
-    DGM_FAIL_IF(n != DGM_PRECISION_F32, err, DGM_ERR_UNSUPPORTED,
-                "precision %s is not available in this version: it computes in f32, whatever "
-                "the model file stores",
-                s->precision);
-    *precision = (dgm_precision)n;
+    DGM_TRY(check_name("precision", s->precision, dgm_precision_names, -1, &n, err));
+    *precision = n;
     DGM_TRY(check_name("search", s->search, search_names, 0, &n, err));
     DGM_FAIL_IF(n == 1 && s->beam > 1, err, DGM_ERR_ARGUMENT,
                 "greedy search has a beam of 1, not %d", (int)s->beam);
@@ -161,7 +157,7 @@ static void describe(dgm_translator *t)
     i->max_length = t->config.max_length;
     i->max_source = t->config.max_source;
     i->finish = dgm_finish_names[t->config.finish];
-    i->precision = dgm_precision_names[t->precision];
+    i->precision = dgm_precision_names[t->members[0].precision];
     i->search = t->config.search;
     i->length_penalty = t->config.length_penalty;
     i->word_penalty = t->config.word_penalty;

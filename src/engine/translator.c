@@ -22,8 +22,19 @@ static void first_string(const dgm_gguf *file, const char *key, char *out, size_
     snprintf(out, size, "%.*s", (int)(s.size < size ? s.size : size - 1), s.data);
 }
 
+// What the caller asked for, else what the model recommends, else 8 bits.
+static dgm_status choose_precision(const dgm_gguf *file, int asked, dgm_precision *out,
+                                   dgm_error *err)
+{
+    dgm_decode_spec spec;
+    DGM_TRY(dgm_modelfile_decode(file, &spec, err));
+    int chosen = asked >= 0 ? asked : spec.precision;
+    *out = chosen >= 0 ? (dgm_precision)chosen : DGM_PRECISION_I8;
+    return DGM_OK;
+}
+
 static dgm_status load_member(dgm_translator *t, int index, const dgm_member *member,
-                              dgm_error *err)
+                              int precision, dgm_error *err)
 {
     dgm_loaded *m = &t->members[index];
     char found[4096];
@@ -33,7 +44,8 @@ static dgm_status load_member(dgm_translator *t, int index, const dgm_member *me
         path = found;
     }
     DGM_TRY(dgm_modelfile_open(&m->file, path, err));
-    dgm_status st = dgm_model_load(&m->model, t->backend, m->file, t->precision, err);
+    dgm_status st = choose_precision(m->file, precision, &m->precision, err);
+    if (st == DGM_OK) st = dgm_model_load(&m->model, t->backend, m->file, m->precision, err);
     if (st != DGM_OK && st != DGM_ERR_MEMORY && err && !strstr(err->text, path))
         dgm_error_prefix(err, "%s", path);
     m->weight = member->weight;
@@ -145,18 +157,17 @@ dgm_status dgm_open_ensemble(dgm_translator **out, const dgm_member *members, si
     }
     DGM_FAIL_IF(count < 1 || count > DGM_PARTS_MAX, err, DGM_ERR_ARGUMENT,
                 "a translator has between 1 and %d models, not %zu", DGM_PARTS_MAX, count);
-    dgm_precision precision = DGM_PRECISION_F32;
+    int precision = -1;
     DGM_TRY(dgm_settings_check(settings, &precision, err));
     dgm_translator *t = dgm_calloc(1, sizeof *t);
     if (!t) return dgm_no_memory(err);
-    t->precision = precision;
     dgm_status st = DGM_OK;
     const char *cpu = settings->cpu ? settings->cpu : getenv("DRAGOMAN_CPU");
     if (cpu && !cpu[0]) cpu = NULL;
     DGM_TRY_GOTO(st, dgm_backend_open(&t->backend, "cpu", cpu, err), fail);
     for (size_t i = 0; i < count; i++) {
         t->member_count = (int)i + 1;
-        DGM_TRY_GOTO(st, load_member(t, (int)i, &members[i], err), fail);
+        DGM_TRY_GOTO(st, load_member(t, (int)i, &members[i], precision, err), fail);
     }
     DGM_TRY_GOTO(st, scale_weights(t, err), fail);
     DGM_TRY_GOTO(st, load_vocabularies(t, err), fail);

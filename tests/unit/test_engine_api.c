@@ -58,7 +58,7 @@ static void test_defaults(void **state)
     const dgm_translator_info *i = dgm_describe(t);
     assert_string_equal(i->architecture, "transformer");
     assert_string_equal(i->source_language, "xx");
-    assert_string_equal(i->precision, "f32");
+    assert_string_equal(i->precision, "i8");
     assert_string_equal(i->finish, "refill");
     assert_int_equal(i->beam, 4);
     assert_int_equal(i->models, 1);
