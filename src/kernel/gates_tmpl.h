@@ -6,7 +6,13 @@
 //   gru   out = fma(z, state, (1 - z) * g)
 //   lstm  c' = fma(sig(f), c, sig(i) * tanh(g)), each gate's input is one sum x + h
 //   ssru  c' = fma(f, c, (1 - f) * x), out = max(0, c')
+// table_tmpl.h includes this with its own GATES_SIGMOID and GATES_TANH.
 #include "kernel/math_tmpl.h"
+
+#ifndef GATES_SIGMOID
+#define GATES_SIGMOID math_sigmoid
+#define GATES_TANH math_tanh
+#endif
 
 // A vector of n elements, n = 16 (constant in the main loops) or less.
 static inline __attribute__((always_inline)) vf gates_load(const float *p, int n)
@@ -25,9 +31,9 @@ static inline __attribute__((always_inline)) void gates_store(float *p, vf a, in
 static inline __attribute__((always_inline)) void
 gates_gru(float *out, const float *state, const float *x, const float *h, size_t n, int count)
 {
-    vf r = math_sigmoid(vf_add(gates_load(x, count), gates_load(h, count)));
-    vf z = math_sigmoid(vf_add(gates_load(x + n, count), gates_load(h + n, count)));
-    vf g = math_tanh(vf_fma(r, gates_load(h + 2 * n, count), gates_load(x + 2 * n, count)));
+    vf r = GATES_SIGMOID(vf_add(gates_load(x, count), gates_load(h, count)));
+    vf z = GATES_SIGMOID(vf_add(gates_load(x + n, count), gates_load(h + n, count)));
+    vf g = GATES_TANH(vf_fma(r, gates_load(h + 2 * n, count), gates_load(x + 2 * n, count)));
     vf fresh = vf_mul(vf_sub(vf_set(1.0f), z), g);
     gates_store(out, vf_fma(z, gates_load(state, count), fresh), count);
 }
@@ -43,13 +49,13 @@ static inline __attribute__((always_inline)) void gates_lstm(float *out, float *
                                                              const float *cell, const float *x,
                                                              const float *h, size_t n, int count)
 {
-    vf i = math_sigmoid(vf_add(gates_load(x, count), gates_load(h, count)));
-    vf f = math_sigmoid(vf_add(gates_load(x + n, count), gates_load(h + n, count)));
-    vf g = math_tanh(vf_add(gates_load(x + 2 * n, count), gates_load(h + 2 * n, count)));
-    vf o = math_sigmoid(vf_add(gates_load(x + 3 * n, count), gates_load(h + 3 * n, count)));
+    vf i = GATES_SIGMOID(vf_add(gates_load(x, count), gates_load(h, count)));
+    vf f = GATES_SIGMOID(vf_add(gates_load(x + n, count), gates_load(h + n, count)));
+    vf g = GATES_TANH(vf_add(gates_load(x + 2 * n, count), gates_load(h + 2 * n, count)));
+    vf o = GATES_SIGMOID(vf_add(gates_load(x + 3 * n, count), gates_load(h + 3 * n, count)));
     vf c = vf_fma(f, gates_load(cell, count), vf_mul(i, g));
     gates_store(cell_out, c, count);
-    gates_store(out, vf_mul(o, math_tanh(c)), count);
+    gates_store(out, vf_mul(o, GATES_TANH(c)), count);
 }
 
 static void LSTM_F32(float *out, float *cell_out, const float *cell, const float *x, const float *h,
@@ -65,7 +71,7 @@ static inline __attribute__((always_inline)) void gates_ssru(float *out, float *
                                                              const float *cell, const float *x,
                                                              const float *fx, int count)
 {
-    vf f = math_sigmoid(gates_load(fx, count));
+    vf f = GATES_SIGMOID(gates_load(fx, count));
     vf fresh = vf_mul(vf_sub(vf_set(1.0f), f), gates_load(x, count));
     vf c = vf_fma(f, gates_load(cell, count), fresh);
     gates_store(cell_out, c, count);

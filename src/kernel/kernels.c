@@ -31,6 +31,7 @@ static void init_x86(dgm_kernels *k, unsigned flags)
     dgm_attend_init_avx2(k);
     dgm_attend_f16_init_avx2(k);
     dgm_gates_init_avx2(k);
+    dgm_tables_init_avx2(k);
     dgm_topk_init_avx2(k);
 
     if (!(flags & DGM_CPU_AVX512)) return;
@@ -42,6 +43,7 @@ static void init_x86(dgm_kernels *k, unsigned flags)
     dgm_attend_init_avx512(k);
     dgm_attend_f16_init_avx512(k);
     dgm_gates_init_avx512(k);
+    dgm_tables_init_avx512(k);
     dgm_topk_init_avx512(k);
 
     if (!(flags & DGM_CPU_AVX512_VNNI)) return;
@@ -65,6 +67,7 @@ static void init_arm(dgm_kernels *k, unsigned flags)
     dgm_attend_init_neon(k);
     dgm_attend_f16_init_neon(k);
     dgm_gates_init_neon(k);
+    dgm_tables_init_neon(k);
     dgm_topk_init_neon(k);
 
     if (!(flags & DGM_CPU_DOTPROD)) return;
@@ -86,6 +89,7 @@ void dgm_kernels_init(dgm_kernels *k, unsigned flags)
     dgm_attend_init_c(k);
     dgm_attend_f16_init_c(k);
     dgm_gates_init_c(k);
+    dgm_tables_init_c(k);
     dgm_topk_init_c(k);
 #if defined(__x86_64__)
     init_x86(k, flags);
@@ -94,6 +98,14 @@ void dgm_kernels_init(dgm_kernels *k, unsigned flags)
 #else
     (void)flags;
 #endif
+}
+
+void dgm_kernels_use_tables(dgm_kernels *k)
+{
+    k->act_f32 = k->act_table_f32;
+    k->gru_f32 = k->gru_table_f32;
+    k->lstm_f32 = k->lstm_table_f32;
+    k->ssru_f32 = k->ssru_table_f32;
 }
 
 const char *dgm_kernels_describe(const dgm_kernels *k, char *buffer, size_t size)

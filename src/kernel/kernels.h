@@ -144,6 +144,15 @@ typedef struct dgm_kernels {
     void (*ssru_f32)(float *out, float *cell_out, const float *cell, const float *x,
                      const float *fx, int n);
 
+    // The same with tanh and sigmoid by look-up table: errors up to 2.4e-5 and 1.2e-5
+    // (kernel/table_tmpl.h). act_table_f32 does every activation, those two by table.
+    void (*act_table_f32)(float *y, const float *x, int n, dgm_act act);
+    void (*gru_table_f32)(float *out, const float *state, const float *x, const float *h, int n);
+    void (*lstm_table_f32)(float *out, float *cell_out, const float *cell, const float *x,
+                           const float *h, int n);
+    void (*ssru_table_f32)(float *out, float *cell_out, const float *cell, const float *x,
+                           const float *fx, int n);
+
     // Offers x[0..n) as tokens first .. first + n - 1 (or ids[0..n) if ids is not NULL, which must
     // ascend) to the list.
     void (*topk_f32)(dgm_topk *list, const float *x, int n, int32_t first, const int32_t *ids);
@@ -154,6 +163,10 @@ typedef struct dgm_kernels {
 
 // flags: what the CPU has (dgm_cpu_flags) or less.
 void dgm_kernels_init(dgm_kernels *k, unsigned flags);
+
+// The switch between polynomials and look-up tables: act_f32 and the gates become the versions by
+// table. Epilogues of products keep the polynomials.
+void dgm_kernels_use_tables(dgm_kernels *k);
 
 // A line such as "gemm_f32_avx512 rows_avx512 ...", for --version and logs. Returns buffer; names
 // that do not fit are left out.

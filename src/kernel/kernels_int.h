@@ -6,6 +6,8 @@
 
 #include "kernel/kernels.h"
 
+extern const float dgm_tanh_table[514];
+
 void dgm_gemm_f32_init_c(dgm_kernels *k);
 void dgm_gemm_i8_init_c(dgm_kernels *k);
 void dgm_gemm_i16_init_c(dgm_kernels *k);
@@ -14,6 +16,7 @@ void dgm_rows_init_c(dgm_kernels *k);
 void dgm_attend_init_c(dgm_kernels *k);
 void dgm_attend_f16_init_c(dgm_kernels *k);
 void dgm_gates_init_c(dgm_kernels *k);
+void dgm_tables_init_c(dgm_kernels *k);
 void dgm_topk_init_c(dgm_kernels *k);
 
 #if defined(__x86_64__)
@@ -25,6 +28,7 @@ void dgm_rows_init_avx2(dgm_kernels *k);
 void dgm_attend_init_avx2(dgm_kernels *k);
 void dgm_attend_f16_init_avx2(dgm_kernels *k);
 void dgm_gates_init_avx2(dgm_kernels *k);
+void dgm_tables_init_avx2(dgm_kernels *k);
 void dgm_topk_init_avx2(dgm_kernels *k);
 
 void dgm_gemm_f32_init_avx512(dgm_kernels *k);
@@ -35,6 +39,7 @@ void dgm_rows_init_avx512(dgm_kernels *k);
 void dgm_attend_init_avx512(dgm_kernels *k);
 void dgm_attend_f16_init_avx512(dgm_kernels *k);
 void dgm_gates_init_avx512(dgm_kernels *k);
+void dgm_tables_init_avx512(dgm_kernels *k);
 void dgm_topk_init_avx512(dgm_kernels *k);
 
 void dgm_gemm_i8_init_vnni(dgm_kernels *k);
@@ -54,6 +59,7 @@ void dgm_rows_init_neon(dgm_kernels *k);
 void dgm_attend_init_neon(dgm_kernels *k);
 void dgm_attend_f16_init_neon(dgm_kernels *k);
 void dgm_gates_init_neon(dgm_kernels *k);
+void dgm_tables_init_neon(dgm_kernels *k);
 void dgm_topk_init_neon(dgm_kernels *k);
 
 void dgm_gemm_i8_init_dotprod(dgm_kernels *k);

@@ -90,6 +90,15 @@ VF_FN vf vf_load_i32(const int32_t *p)
     return r;
 }
 
+VF_FN vf vf_gather(const float *table, vf index)
+{
+    float x[16];
+    int32_t at[16];
+    VF_EACH vst1q_s32(at + 4 * i, vcvtq_s32_f32(index.q[i]));
+    for (int i = 0; i < 16; i++) x[i] = table[at[i]];
+    return vf_load(x);
+}
+
 // 16 integers as 16-bit numbers: two registers.
 VF_FN int16x8_t vf_narrow(float32x4_t a, float32x4_t b)
 {

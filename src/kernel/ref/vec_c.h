@@ -103,6 +103,14 @@ VF_FN vf vf_load_i32(const int32_t *p)
     return r;
 }
 
+// table[index], for lanes that are small integers not below 0.
+VF_FN vf vf_gather(const float *table, vf index)
+{
+    vf r;
+    VF_EACH r.f[i] = table[(int)index.f[i]];
+    return r;
+}
+
 // Lanes are integers in [0, 255].
 VF_FN void vf_store_u8(uint8_t *p, vf a)
 {

@@ -94,6 +94,12 @@ VF_FN vf vf_load_i32(const int32_t *p)
                    _mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)(p + 8))));
 }
 
+VF_FN vf vf_gather(const float *table, vf index)
+{
+    return vf_make(_mm256_i32gather_ps(table, _mm256_cvtps_epi32(index.a), 4),
+                   _mm256_i32gather_ps(table, _mm256_cvtps_epi32(index.b), 4));
+}
+
 // 16 integers as 16-bit numbers, in order.
 VF_FN __m256i vf_pack_16(vf x)
 {

@@ -69,6 +69,11 @@ VF_FN vf vf_load_i32(const int32_t *p)
     return _mm512_cvtepi32_ps(_mm512_loadu_si512(p));
 }
 
+VF_FN vf vf_gather(const float *table, vf index)
+{
+    return _mm512_i32gather_ps(_mm512_cvtps_epi32(index), table, 4);
+}
+
 VF_FN void vf_store_u8(uint8_t *p, vf a)
 {
     _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(a)));

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// AVX2: activations and gates by look-up table. The text is kernel/table_tmpl.h.
+#include "kernel/kernels_int.h"
+#include "kernel/x86/vec_avx2.h"
+
+#define ACT_TABLE_F32 act_table_f32_avx2
+#define GRU_F32 gru_table_f32_avx2
+#define LSTM_F32 lstm_table_f32_avx2
+#define SSRU_F32 ssru_table_f32_avx2
+#include "kernel/table_tmpl.h"
+
+void dgm_tables_init_avx2(dgm_kernels *k)
+{
+    k->act_table_f32 = act_table_f32_avx2;
+    k->gru_table_f32 = gru_table_f32_avx2;
+    k->lstm_table_f32 = lstm_table_f32_avx2;
+    k->ssru_table_f32 = ssru_table_f32_avx2;
+}
