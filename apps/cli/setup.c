@@ -105,6 +105,7 @@ int engine_open(const engine_options *e, dgm_settings *s, dgm_translator **t)
     char *owned[MEMBERS_MAX + 1] = {0}; // the last one is the library's
     int count = 0;
     s->precision = e->precision;
+    s->static_scales = e->static_scales;
     s->cpu = e->cpu;
     s->mix = e->mix;
     s->search = e->search;

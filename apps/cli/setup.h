@@ -10,7 +10,7 @@ typedef struct engine_options {
     option_list models;
     const char *weights, *source, *target, *precision, *mix, *cpu;
     const char *search, *finish, *long_lines;
-    int beam, batch, threads, max_length, max_source, allow_unk;
+    int beam, batch, threads, max_length, max_source, allow_unk, static_scales;
     float margin, length_penalty, word_penalty, max_length_factor;
 } engine_options;
 
@@ -35,6 +35,10 @@ int exit_code(dgm_status status);
     {"precision", 0, OPTION_CHOICE, "NAME", offsetof(S, E.precision), 0, 0, "f32|i16|i8",          \
      "how products are computed, whatever the file stores (default: the model's, else i8)", NULL,  \
      NULL},                                                                                        \
+    {"static-scales", 0, OPTION_FLAG, NULL, offsetof(S, E.static_scales), 0, 0, NULL,              \
+     "i8: round activations by the scales stored by 'dragoman quantize --calibrate', not by "      \
+     "every row's maximum",                                                                        \
+     NULL, NULL},                                                                                  \
     {"mix", 0, OPTION_CHOICE, "NAME", offsetof(S, E.mix), 0, 0, "log-linear|arithmetic",           \
      "how an ensemble's probabilities are mixed (default log-linear)", NULL, NULL},                \
     {"cpu", 0, OPTION_TEXT, "LEVEL", offsetof(S, E.cpu), 0, 0, NULL,                               \

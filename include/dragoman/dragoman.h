@@ -109,7 +109,11 @@ typedef struct dgm_settings {
     // Ensembles: "log-linear" or "arithmetic"; NULL: "log-linear". Default NULL.
     const char *mix;
 
-    void *reserved[16]; // NULL
+    // 8-bit products round their input by the scales that `dragoman quantize --calibrate` stored
+    // in the model, where it has them, instead of by every row's maximum. Default 0.
+    int32_t static_scales;
+
+    void *reserved[15]; // NULL
 } dgm_settings;
 
 DGM_API void dgm_settings_default(dgm_settings *settings);

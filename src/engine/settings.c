@@ -88,6 +88,7 @@ dgm_status dgm_settings_check(const dgm_settings *s, int *precision, dgm_error *
     DGM_FAIL_IF(s->max_source > 0 && s->max_source < DGM_SPLIT_MIN, err, DGM_ERR_ARGUMENT,
                 "the maximum source length must be at least %d, not %d", DGM_SPLIT_MIN,
                 (int)s->max_source);
+    DGM_TRY(check_range("static_scales", s->static_scales, 0, 1, err));
     DGM_TRY(check_range("allow_unk", s->allow_unk, -1, 1, err));
     DGM_TRY(check_range("the alignment kind", (long long)s->alignment, DGM_ALIGN_NONE,
                         DGM_ALIGN_TOKENS, err));

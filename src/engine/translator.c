@@ -165,6 +165,7 @@ dgm_status dgm_open_ensemble(dgm_translator **out, const dgm_member *members, si
     const char *cpu = settings->cpu ? settings->cpu : getenv("DRAGOMAN_CPU");
     if (cpu && !cpu[0]) cpu = NULL;
     DGM_TRY_GOTO(st, dgm_backend_open(&t->backend, "cpu", cpu, err), fail);
+    dgm_backend_static(t->backend, settings->static_scales != 0);
     for (size_t i = 0; i < count; i++) {
         t->member_count = (int)i + 1;
         DGM_TRY_GOTO(st, load_member(t, (int)i, &members[i], precision, err), fail);
