@@ -145,6 +145,10 @@ $(BUILD)/bench/gemm: bench/gemm.c bench/gemm_int.c bench/gemm.h $(BUILD)/libdrag
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Ibench -o $@ bench/gemm.c bench/gemm_int.c $(BUILD)/libdragoman.a -lopenblas -ldnnl $(LIBS)
 
+$(BUILD)/bench/roofline: bench/roofline.c bench/ceilings.c bench/ceilings.h $(BUILD)/libdragoman.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_APP) -Ibench -o $@ bench/roofline.c bench/ceilings.c $(BUILD)/libdragoman.a $(LIBS)
+
 BENCH := $(BUILD)/bench/gemm
 
 bench: $(BENCH)

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT
+// The machine's ceilings; see ceilings.h.
+#define _GNU_SOURCE
+#include "ceilings.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+enum { TURNS = 7 };
+static const double turn = 4e-3; // seconds
+
+static double time_of(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double wall_time(void)
+{
+    return time_of(CLOCK_MONOTONIC);
+}
+
+double process_time(void)
+{
+    return time_of(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+// A turn of work; returns what was done in it.
+typedef double (*work_fn)(const void *data, size_t size);
+
+// Best rate of several turns: how much is done in a second.
+static double best_rate(work_fn work, const void *data, size_t size)
+{
+    double best = 0;
+    const int calls = size ? 1 + (int)(((size_t)2 << 20) / size) : 32; // per look at the clock
+    for (int i = 0; i < TURNS; i++) {
+        work(data, size); // into the cache
+        double done = 0, start = time_of(CLOCK_THREAD_CPUTIME_ID), now = start;
+        while (now - start < turn) {
+            for (int k = 0; k < calls; k++) done += work(data, size);
+            now = time_of(CLOCK_THREAD_CPUTIME_ID);
+        }
+        if (done / (now - start) > best) best = done / (now - start);
+    }
+    return best;
+}
+
+#if defined(__x86_64__)
+
+enum { STEPS = 2000 };
+
+// STEPS rounds of one instruction on each of 12 accumulators: enough to hide a latency of 5 with
+// two a cycle. `next` is an expression in the accumulator a.
+#define ONE(vector, next, r)                                                                       \
+    {                                                                                              \
+        vector a = r;                                                                              \
+        r = next;                                                                                  \
+        __asm__ volatile("" : "+v"(r));                                                            \
+    }
+#define STREAM(name, isa, vector, next, per_instruction)                                           \
+    __attribute__((target(isa))) static double name(const void *data, size_t size)                 \
+    {                                                                                              \
+        (void)size;                                                                                \
+        vector x, y;                                                                               \
+        memcpy(&x, data, sizeof x);                                                                \
+        memcpy(&y, (const char *)data + sizeof x, sizeof y);                                       \
+        vector r0 = x, r1 = x, r2 = x, r3 = x, r4 = x, r5 = x, r6 = x, r7 = x, r8 = x, r9 = x;     \
+        vector r10 = x, r11 = x;                                                                   \
+        for (int s = 0; s < STEPS; s++) {                                                          \
+            ONE(vector, next, r0)                                                                  \
+            ONE(vector, next, r1) ONE(vector, next, r2) ONE(vector, next, r3)                      \
+                ONE(vector, next, r4) ONE(vector, next, r5) ONE(vector, next, r6)                  \
+                    ONE(vector, next, r7) ONE(vector, next, r8) ONE(vector, next, r9)              \
+                        ONE(vector, next, r10) ONE(vector, next, r11)                              \
+        }                                                                                          \
+        return (double)STEPS * 12 * (per_instruction);                                             \
+    }
+
+STREAM(f32_avx2, "avx2,fma", __m256, _mm256_fmadd_ps(x, y, a), 8)
+STREAM(f32_avx512, "avx512f", __m512, _mm512_fmadd_ps(x, y, a), 16)
+STREAM(i16_vnni, "avx512vnni", __m512i, _mm512_dpwssd_epi32(a, x, y), 32)
+STREAM(i8_vnni, "avx512vnni", __m512i, _mm512_dpbusd_epi32(a, x, y), 64)
+// A product that does not depend on the accumulator would be made only once.
+STREAM(i16_avx2, "avx2", __m256i, _mm256_add_epi32(_mm256_madd_epi16(x, a), a), 16)
+STREAM(i16_avx512, "avx512bw", __m512i, _mm512_add_epi32(_mm512_madd_epi16(x, a), a), 32)
+
+// Without VNNI bytes are multiplied in pairs and widened: three instructions for one.
+#define WIDEN_256(x, y, a)                                                                         \
+    _mm256_add_epi32(_mm256_madd_epi16(_mm256_maddubs_epi16(x, y), _mm256_set1_epi16(1)), a)
+#define WIDEN_512(x, y, a)                                                                         \
+    _mm512_add_epi32(_mm512_madd_epi16(_mm512_maddubs_epi16(x, y), _mm512_set1_epi16(1)), a)
+STREAM(i8_avx2, "avx2", __m256i, WIDEN_256(x, a, a), 32)
+STREAM(i8_avx512, "avx512bw", __m512i, WIDEN_512(x, a, a), 64)
+
+#define READ(name, isa, vector)                                                                    \
+    __attribute__((target(isa))) static double name(const void *data, size_t size)                 \
+    {                                                                                              \
+        const vector *p = data;                                                                    \
+        size_t n = size / sizeof *p;                                                               \
+        vector a = p[0], b = a, c = a, d = a;                                                      \
+        for (size_t i = 0; i + 8 <= n; i += 8) {                                                   \
+            a ^= p[i] ^ p[i + 4];                                                                  \
+            b ^= p[i + 1] ^ p[i + 5];                                                              \
+            c ^= p[i + 2] ^ p[i + 6];                                                              \
+            d ^= p[i + 3] ^ p[i + 7];                                                              \
+        }                                                                                          \
+        a ^= b ^ c ^ d;                                                                            \
+        __asm__ volatile("" : : "v"(a));                                                           \
+        return (double)size;                                                                       \
+    }
+
+typedef uint64_t v32 __attribute__((vector_size(32)));
+typedef uint64_t v64 __attribute__((vector_size(64)));
+READ(read_avx2, "avx2", v32)
+READ(read_avx512, "avx512f", v64)
+
+typedef struct level {
+    const char *name;
+    work_fn streams[3];
+    const char *instructions[3];
+    work_fn read;
+} level;
+
+static const level levels[] = {
+    {"avx2",
+     {f32_avx2, i16_avx2, i8_avx2},
+     {"vfmadd ymm", "vpmaddwd ymm", "vpmaddubsw ymm"},
+     read_avx2},
+    {"avx512",
+     {f32_avx512, i16_avx512, i8_avx512},
+     {"vfmadd zmm", "vpmaddwd zmm", "vpmaddubsw zmm"},
+     read_avx512},
+    {"vnni",
+     {f32_avx512, i16_vnni, i8_vnni},
+     {"vfmadd zmm", "vpdpwssd zmm", "vpdpbusd zmm"},
+     read_avx512},
+    // Tiles are not streamed here: the vector unit's rate stands for them, and may be surpassed.
+    {"amx",
+     {f32_avx512, i16_vnni, i8_vnni},
+     {"vfmadd zmm", "vpdpwssd zmm", "vpdpbusd zmm"},
+     read_avx512},
+};
+enum { LEVELS = sizeof levels / sizeof *levels };
+#else
+typedef struct level {
+    const char *name;
+    work_fn streams[3];
+    const char *instructions[3];
+    work_fn read;
+} level;
+static const level levels[] = {{"", {NULL}, {NULL}, NULL}};
+enum { LEVELS = 0 };
+#endif
+
+// Plain C, for what is not in the table.
+static double read_plain(const void *data, size_t size)
+{
+    const uint64_t *p = data;
+    uint64_t a = 0;
+    for (size_t i = 0; i < size / sizeof *p; i++) a ^= p[i];
+    __asm__ volatile("" : : "r"(a));
+    return (double)size;
+}
+
+void ceilings_measure(ceilings *c, const char *name)
+{
+    static const float seeds[64]; // zeros: no overflow, no denormal numbers
+    const level *l = NULL;
+    memset(c, 0, sizeof *c);
+    for (int i = 0; i < LEVELS; i++)
+        if (strcmp(levels[i].name, name) == 0) l = &levels[i];
+    for (int i = 0; i < 3; i++) {
+        c->instruction[i] = l ? l->instructions[i] : "not measured";
+        if (l) c->peak[i] = best_rate(l->streams[i], seeds, 0);
+    }
+    const size_t most = (size_t)16384 << (CEILING_SIZES - 1), huge = (size_t)2 << 20;
+    char *buffer = aligned_alloc(huge, most);
+    if (!buffer) {
+        fprintf(stderr, "roofline: out of memory\n");
+        exit(1);
+    }
+    madvise(buffer, most, MADV_HUGEPAGE);
+    memset(buffer, 1, most);
+    for (int i = 0; i < CEILING_SIZES; i++) {
+        c->size[i] = (size_t)16384 << i;
+        c->read[i] = best_rate(l ? l->read : read_plain, buffer, c->size[i]);
+    }
+    free(buffer);
+}
+
+double ceilings_read(const ceilings *c, double bytes)
+{
+    if (bytes <= (double)c->size[0]) return c->read[0];
+    for (int i = 1; i < CEILING_SIZES; i++) {
+        if (bytes > (double)c->size[i]) continue;
+        double at = log2(bytes / (double)c->size[i - 1]);
+        return c->read[i - 1] + at * (c->read[i] - c->read[i - 1]);
+    }
+    return c->read[CEILING_SIZES - 1];
+}
