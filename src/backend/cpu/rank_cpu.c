@@ -356,6 +356,11 @@ void dgm_op_rank(dgm_exec *x, const dgm_rank *r)
     dgm_exec_reset(x, mark);
     if (x->meter) {
         dgm_meter_row what = {.work = DGM_WORK_TOPK, .rows = (uint64_t)r->rows};
+        for (int row = 0; row < r->rows; row++) { // logits
+            const dgm_candidates *list = r->candidates ? r->candidates[row] : NULL;
+            what.other_bytes += (uint64_t)(list ? list->count : q.vocabulary) *
+                                (uint64_t)r->part_count * sizeof(float);
+        }
         cpu_count(x, &what, begin + q.products);
     }
 }
