@@ -85,7 +85,7 @@ INLINE void zmm_store(const int_out *o, const __m512i s[SUMS], int r, const int 
     }
 }
 
-// The epilogue of sums in registers: rows x vectors of 16 columns. A bias of -0 changes no bit.
+// The epilogue of sums in registers: rows x vectors of 16 columns.
 INLINE void zmm_finish(const int_out *o, const __m512i s[SUMS], int r, const int rows, int j,
                        const int vectors)
 {
