@@ -356,13 +356,13 @@ typedef struct dgm_profile_row {
     uint64_t multiply_adds;   // of real rows and wanted columns: no padding
     uint64_t weight_bytes;    // packed weights walked over
     uint64_t other_bytes;     // activations read and written
-    double seconds;
+    double seconds;           // CPU time
 } dgm_profile_row;
 
 typedef struct dgm_profile {
     const dgm_profile_row *rows; // phase by phase, longest first
     size_t count;
-    double elapsed; // wall time since dgm_profile_start
+    double elapsed; // wall time since dgm_profile_start; the others are CPU time
     double busy;    // workers' time, of all of them together; with the rows, search and assembling
     double search;  // of it: search and bookkeeping, what is not in a row and not text
     double text;    // cutting and encoding of input (not in busy), decoding and joining of output

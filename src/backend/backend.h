@@ -158,7 +158,7 @@ typedef struct dgm_meter_row {
     uint64_t madds;        // multiply-adds of real rows and wanted columns, without padding
     uint64_t weight_bytes; // packed weights that were walked over
     uint64_t other_bytes;  // activations read and written
-    double seconds;
+    double seconds;        // CPU time of the worker
 } dgm_meter_row;
 
 enum { DGM_METER_ROWS = 128 };

@@ -12,6 +12,13 @@ double dgm_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+double dgm_thread_time(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 uint64_t dgm_rng_next(dgm_rng *r)
 {
     uint64_t z = (r->state += 0x9e3779b97f4a7c15u);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 double dgm_now(void);
+double dgm_thread_time(void); // CPU time of the calling thread, in seconds
 
 // splitmix64: the same numbers on every machine.
 typedef struct dgm_rng {

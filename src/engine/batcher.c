@@ -74,7 +74,7 @@ dgm_status dgm_submit(dgm_translator *t, const dgm_input *inputs, size_t count, 
 {
     *out = NULL;
     DGM_FAIL_IF(count > UINT32_MAX / 2, err, DGM_ERR_ARGUMENT, "too many lines in one call");
-    double begin = t->profiling ? dgm_now() : 0;
+    double begin = t->profiling ? dgm_thread_time() : 0;
     dgm_job *job = NULL;
     dgm_status st = new_job(t, count, &job, err);
     if (st == DGM_OK) st = dgm_job_prepare(job, inputs, err);
@@ -85,7 +85,7 @@ dgm_status dgm_submit(dgm_translator *t, const dgm_input *inputs, size_t count, 
     finish_trivial(job);
     pthread_mutex_lock(&t->lock);
     t->lines += count - job->left;
-    if (t->profiling) t->text_seconds += dgm_now() - begin;
+    if (t->profiling) t->text_seconds += dgm_thread_time() - begin;
     if (job->piece_count) {
         if (t->last)
             t->last->next = job;

@@ -31,7 +31,8 @@ struct dgm_worker {
     // Totals, guarded by the translator's lock.
     dgm_search_stats stats;
     uint64_t source_tokens, peak;
-    // Profile, where one is taken: operations, seconds of work so far, and from when on to count.
+    // Profile, where one is taken: operations, CPU seconds of work so far, and from when on to
+    // count (negative: not yet).
     dgm_meter *meter;
     double busy, since, text;
 };
@@ -140,8 +141,8 @@ static dgm_status copy_hypotheses(dgm_piece_state *piece, const dgm_search_resul
 static void clock_work(dgm_worker *w)
 {
     if (!w->meter) return;
-    double now = dgm_now();
-    w->busy += now - w->since;
+    double now = dgm_thread_time();
+    if (w->since >= 0) w->busy += now - w->since;
     w->since = now;
 }
 
@@ -156,7 +157,7 @@ static void finish_piece(dgm_worker *w, dgm_piece_state *piece)
     size_t left = --line->left;
     pthread_mutex_unlock(&t->lock);
     if (left) return;
-    double begin = w->meter ? dgm_now() : 0;
+    double begin = w->meter ? dgm_thread_time() : 0;
     dgm_line_assemble(line, &w->scratch, &job->box->items[line - job->lines]);
     pthread_mutex_lock(&t->lock);
     clock_work(w);
@@ -262,7 +263,7 @@ static void *worker_main(void *arg)
         if (t->queued == 0 && w->inside_count == 0) break;
         size_t room = wanted(w);
         size_t count = room ? dgm_queue_take(t, w->taken, room) : 0;
-        if (w->meter) w->since = dgm_now();
+        if (w->meter) w->since = dgm_thread_time();
         pthread_mutex_unlock(&t->lock);
         if (count) admit(w, (int)count);
         if (w->inside_count) advance(w);
@@ -340,7 +341,7 @@ dgm_status dgm_workers_meter(dgm_translator *t, bool on, dgm_error *err)
         w->meter = on ? dgm_calloc(1, sizeof *w->meter) : NULL;
         if (on && !w->meter) st = dgm_no_memory(err);
         w->busy = w->text = 0;
-        w->since = dgm_now(); // it may still be on its way to sleep after the last job
+        w->since = -1; // it may still be on its way to sleep after the last job
         dgm_exec_meter(w->exec, w->meter);
     }
     t->profiling = on && st == DGM_OK;

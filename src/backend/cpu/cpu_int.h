@@ -48,12 +48,12 @@ static inline float *cpu_row(dgm_mat m, int row)
     return (float *)m.data + (size_t)row * (size_t)m.stride;
 }
 
-// The clock where somebody counts. An operation is
+// The clock where somebody counts: CPU time of the thread, since machines are shared. An operation is
 //     double begin = cpu_begin(x); ... if (x->meter) cpu_count(x, &(dgm_meter_row){...}, begin);
 // or, if it only moves rows, cpu_moved at its end.
 static inline double cpu_begin(const dgm_exec *x)
 {
-    return x->meter ? dgm_now() : 0;
+    return x->meter ? dgm_thread_time() : 0;
 }
 
 // Adds one call that began at `begin` and ends now; phase and seconds of `what` are filled in.

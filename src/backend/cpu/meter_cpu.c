@@ -44,7 +44,7 @@ static dgm_meter_row *meter_row(dgm_meter *m, const dgm_meter_row *what)
 
 void cpu_count(dgm_exec *x, const dgm_meter_row *what, double begin)
 {
-    double end = dgm_now();
+    double end = dgm_thread_time();
     dgm_meter_row *r = meter_row(x->meter, what);
     r->calls++;
     r->rows += what->rows;

@@ -119,7 +119,7 @@ static void project_columns(ranker *q, int part, int row, int rows, const column
     int walked = multiply_columns(q, part, row, rows, c, out);
     if (!q->x->meter) return;
     cpu_count_product(q->x, q->r->parts[part].out, rows, c->count, walked, begin);
-    q->products += dgm_now() - begin;
+    q->products += dgm_thread_time() - begin;
 }
 
 // ---- terms ------------------------------------------------------------------------------------
