@@ -373,15 +373,20 @@ static options parse(int argc, char **argv)
     return o;
 }
 
-// The OpenMP runtime of oneDNN reads its environment when it is loaded: start
-// again with it set.
-static void one_thread(char **argv)
+// The libraries read their environment when they are loaded: start again with it set. One thread,
+// and with --cpu the rivals get no better instructions than ours.
+static void set_environment(const char *cpu, char **argv)
 {
-    const char *threads = getenv("OMP_NUM_THREADS");
-    if (threads && strcmp(threads, "1") == 0) return;
+    const bool avx2 = cpu && strcmp(cpu, "avx2") == 0, avx512 = cpu && strcmp(cpu, "avx512") == 0;
+    if (getenv("DRAGOMAN_BENCH_STARTED")) return;
+    setenv("DRAGOMAN_BENCH_STARTED", "1", 1);
     setenv("OMP_NUM_THREADS", "1", 1);
+    if (avx2 || avx512) {
+        setenv("ONEDNN_MAX_CPU_ISA", avx2 ? "AVX2" : "AVX512_CORE", 1);
+        setenv("OPENBLAS_CORETYPE", avx2 ? "Haswell" : "SkylakeX", 1);
+    }
     execv("/proc/self/exe", argv);
-    fprintf(stderr, "gemm: set OMP_NUM_THREADS=1\n");
+    fprintf(stderr, "gemm: cannot start again\n");
     exit(1);
 }
 
@@ -411,12 +416,13 @@ static void run_integers(const options *o, const dgm_kernels *k, FILE *csv)
 int main(int argc, char **argv)
 {
     const options o = parse(argc, argv);
+    const char *cpu = o.cpu ? o.cpu : getenv("DRAGOMAN_CPU");
     unsigned flags;
     dgm_error err;
     dgm_kernels k;
-    one_thread(argv);
+    set_environment(cpu, argv);
     openblas_set_num_threads(1);
-    if (dgm_cpu_limit(o.cpu ? o.cpu : getenv("DRAGOMAN_CPU"), &flags, &err) != DGM_OK) {
+    if (dgm_cpu_limit(cpu, &flags, &err) != DGM_OK) {
         fprintf(stderr, "gemm: %s\n", err.text);
         return 2;
     }

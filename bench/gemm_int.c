@@ -6,7 +6,8 @@
 // its whole epilogue (a scale per row and per column, bias). The f32 rivals are plain products:
 // sgemm of OpenBLAS and oneDNN (both layouts of W) and oneDNN's matmul with pre-packed weights. The
 // integer rival is oneDNN's u8s8 matmul, pre-packed, with a scale per column and bias; it needs no
-// zero point here, which is less work than ours.
+// zero point here, which is less work than ours; where there is no VNNI it saturates and is left
+// out.
 //
 // The bound of a cell is the lower of two rates, both timed in turn with the contenders: a stream
 // of the multiply instruction on independent registers, and (packed W, A, C twice) bytes over
@@ -247,6 +248,16 @@ static void run_read(cell *c)
         __asm__ volatile("vzeroupper" ::: "memory");
         return;
     }
+    if (strstr(c->kernels->gemm_f32.name, "avx2")) {
+        for (; p < end; p += 128)
+            __asm__ volatile("vmovdqa (%0), %%ymm0\n\tvmovdqa 32(%0), %%ymm1\n\t"
+                             "vmovdqa 64(%0), %%ymm2\n\tvmovdqa 96(%0), %%ymm3"
+                             :
+                             : "r"(p)
+                             : "xmm0", "xmm1", "xmm2", "xmm3", "memory");
+        __asm__ volatile("vzeroupper" ::: "memory");
+        return;
+    }
 #endif
     uint64_t sum = 0;
     for (; p < end; p += 64) {
@@ -292,9 +303,11 @@ static void run_stream(cell *c)
                                       : 32);
 }
 
-static bool has_stream(const dgm_kernels *k)
+// No stream for tiles: there the bound is that of bytes alone.
+static bool has_stream(const cell *c)
 {
-    return strstr(k->gemm_i8.name, "vnni") || strstr(k->gemm_i8.name, "avx");
+    const char *name = c->is_i8 ? c->kernels->gemm_i8.name : c->kernels->gemm_i16.name;
+    return strstr(name, "vnni") || strstr(name, "avx");
 }
 #else
 static void run_stream(cell *c)
@@ -302,9 +315,9 @@ static void run_stream(cell *c)
     c->stream_ops = 0;
 }
 
-static bool has_stream(const dgm_kernels *k)
+static bool has_stream(const cell *c)
 {
-    (void)k;
+    (void)c;
     return false;
 }
 #endif
@@ -336,10 +349,17 @@ typedef struct result {
     bool ok;
 } result;
 
+// Without VNNI oneDNN's u8s8 saturates at 16 bits: it computes something else.
+static bool has_integer_rival(const cell *c)
+{
+    const char *name = c->kernels->gemm_i8.name;
+    return c->is_i8 && (strstr(name, "vnni") || strstr(name, "amx"));
+}
+
 static bool takes_part(const cell *c, int i)
 {
-    if (i == U8S8) return c->is_i8;
-    return i != STREAM || has_stream(c->kernels);
+    if (i == U8S8) return has_integer_rival(c);
+    return i != STREAM || has_stream(c);
 }
 
 // Against sums in double: of the f32 numbers, or of the quantised ones with the epilogue.
@@ -425,7 +445,7 @@ static bool is_ok(const cell *c, const result *r)
     const double share = r->gops / r->bound;
     const bool beyond = 4.0 * c->k * c->n > (l2 > 0 ? (double)l2 : 1048576.0);
     const bool close = r->peak < 2 * r->byte_bound && r->byte_bound < 2 * r->peak;
-    if (c->is_i8 && r->onednn[1] < 0.98) return false;
+    if (has_integer_rival(c) && r->onednn[1] < 0.98) return false;
     if (beyond && c->m >= 2 && c->m <= 8) return r->f32[1] >= (c->is_i8 ? 5 : 2.5) || share >= 0.85;
     return share >= (close ? 0.65 : 0.80);
 }
@@ -441,12 +461,12 @@ static result measure(cell *c, const options *o)
         if (median(times[i], n) < median(times[r.rival], n)) r.rival = i;
     ratios(r.f32, times[r.rival], times[OURS], n);
     ratios(r.own, times[OWN], times[OURS], n);
-    if (c->is_i8) ratios(r.onednn, times[U8S8], times[OURS], n);
+    if (has_integer_rival(c)) ratios(r.onednn, times[U8S8], times[OURS], n);
     const double bytes =
         (double)c->packed_size + (double)c->m * c->k * (c->is_i8 ? 1 : 2) + 2.0 * 4 * c->m * c->n;
     r.gops = 1e-9 * ops / median(times[OURS], n);
     r.byte_bound = 1e-9 * ops * (double)c->packed_size / bytes / median(times[READ], n);
-    r.peak = has_stream(c->kernels) ? 1e-9 * c->stream_ops / median(times[STREAM], n) : INFINITY;
+    r.peak = has_stream(c) ? 1e-9 * c->stream_ops / median(times[STREAM], n) : INFINITY;
     r.bound = r.peak < r.byte_bound ? r.peak : r.byte_bound;
     r.ok = is_ok(c, &r);
     return r;
@@ -551,30 +571,46 @@ void gemm_int_csv_head(FILE *csv)
                  "ratio_own_f32,ratio_onednn,onednn_q1,onednn_q3,ok\n");
 }
 
+static void print_json(const char *type, const cell *c, const result *r)
+{
+    printf("{\"type\": \"%s\", \"m\": %d, \"k\": %d, \"n\": %d, \"gops\": %.2f, \"bound\": %.2f, "
+           "\"ratio_f32\": %.4f, \"ratio_onednn\": ",
+           type, c->m, c->k, c->n, r->gops, r->bound, r->f32[1]);
+    if (has_integer_rival(c))
+        printf("%.4f, \"ratio_onednn_q1\": %.4f, \"ratio_onednn_q3\": %.4f, ", r->onednn[1],
+               r->onednn[0], r->onednn[2]);
+    else
+        printf("null, ");
+    printf("\"ratio_f32_q1\": %.4f, \"ratio_f32_q3\": %.4f, \"ratio_own_f32\": %.4f, \"peak\": ",
+           r->f32[0], r->f32[2], r->own[1]);
+    if (isinf(r->peak))
+        printf("null, ");
+    else
+        printf("%.2f, ", r->peak);
+    printf("\"byte_bound\": %.2f, \"rival\": \"%s\", \"ok\": %s}\n", r->byte_bound,
+           contenders[r->rival].name, r->ok ? "true" : "false");
+}
+
 static void print_cell(const char *type, const cell *c, const result *r, const options *o,
                        FILE *csv)
 {
-    char onednn[64] = "null", both[64] = "-";
-    if (c->is_i8) {
-        snprintf(onednn, sizeof onednn, "%.4f", r->onednn[1]);
-        snprintf(both, sizeof both, "%.3f [%.3f %.3f]", r->onednn[1], r->onednn[0], r->onednn[2]);
+    char onednn[64] = "-", median_only[32] = "";
+    if (has_integer_rival(c)) {
+        snprintf(onednn, sizeof onednn, "%.3f [%.3f %.3f]", r->onednn[1], r->onednn[0],
+                 r->onednn[2]);
+        snprintf(median_only, sizeof median_only, "%.4f", r->onednn[1]);
     }
     if (o->json)
-        printf("{\"type\": \"%s\", \"m\": %d, \"k\": %d, \"n\": %d, \"gops\": %.2f, "
-               "\"bound\": %.2f, \"ratio_f32\": %.4f, \"ratio_onednn\": %s, \"ratio_own_f32\": "
-               "%.4f, \"peak\": %.2f, \"byte_bound\": %.2f, \"rival\": \"%s\", \"ok\": %s}\n",
-               type, c->m, c->k, c->n, r->gops, r->bound, r->f32[1], onednn, r->own[1], r->peak,
-               r->byte_bound, contenders[r->rival].name, r->ok ? "true" : "false");
+        print_json(type, c, r);
     else
-        printf("%-5s %3d %5d %6d %7.1f %7.1f %5.2f  %6.2f [%.2f %.2f] %-13s %5.2f  %-19s "
-               " %s\n",
+        printf("%-5s %3d %5d %6d %7.1f %7.1f %5.2f  %6.2f [%.2f %.2f] %-13s %5.2f  %-19s  %s\n",
                type, c->m, c->k, c->n, r->gops, r->bound, r->gops / r->bound, r->f32[1], r->f32[0],
-               r->f32[2], contenders[r->rival].name, r->own[1], both, r->ok ? "ok" : "--");
+               r->f32[2], contenders[r->rival].name, r->own[1], onednn, r->ok ? "ok" : "--");
     fflush(stdout);
     if (csv)
         fprintf(csv, "%s,%d,%d,%d,%.2f,%.2f,%.2f,%.2f,%.4f,%.4f,%.4f,%s,%.4f,%s,%.4f,%.4f,%d\n",
                 type, c->m, c->k, c->n, r->gops, r->bound, r->peak, r->byte_bound, r->f32[1],
-                r->f32[0], r->f32[2], contenders[r->rival].name, r->own[1], c->is_i8 ? onednn : "",
+                r->f32[0], r->f32[2], contenders[r->rival].name, r->own[1], median_only,
                 r->onednn[0], r->onednn[2], r->ok);
 }
 
