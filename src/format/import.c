@@ -3,15 +3,13 @@
 // general keys; see import.h. engine/tool_import.c is the public door.
 #include "format/import.h"
 
-#include <math.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/mapfile.h"
 #include "base/mem.h"
+#include "format/convert.h"
 #include "format/gguf_int.h"
 #include "format/modelfile.h"
-#include "format/quantize.h"
 
 #define CARD_MAX ((size_t)1 << 20)
 
@@ -37,66 +35,25 @@ struct dgm_import_weight {
     const void *source;
 };
 
-static uint16_t float_to_bf16(float f)
-{
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16); // to nearest even; f is finite
-}
-
-static dgm_status not_finite(const dgm_import_weight *t, dgm_error *err)
-{
-    return dgm_fail(err, DGM_ERR_FORMAT, "tensor '%s' has values that are not finite", t->name);
-}
-
-static dgm_status store_floats(const dgm_import_weight *t, const float *real, void *out,
-                               dgm_error *err)
-{
-    size_t n = (size_t)t->rows * (size_t)t->cols;
-    for (size_t i = 0; i < n; i++) {
-        if (!isfinite(real[i])) return not_finite(t, err);
-        if (t->type == DGM_TYPE_F32) {
-            ((float *)out)[i] = real[i];
-            continue;
-        }
-        bool half = t->type == DGM_TYPE_F16;
-        uint16_t bits = half ? dgm_float_to_half(real[i]) : float_to_bf16(real[i]);
-        float back = half ? dgm_half_to_float(bits) : dgm_bf16_to_float(bits);
-        DGM_FAIL_IF(!isfinite(back), err, DGM_ERR_UNSUPPORTED,
-                    "tensor '%s' has the value %g, too large for %s", t->name, (double)real[i],
-                    dgm_tensor_type_name(t->type));
-        ((uint16_t *)out)[i] = bits;
-    }
-    return DGM_OK;
-}
-
-// Quantises; out gets the values or the scales, spare takes the other ones.
-static dgm_status store_integers(const dgm_import_weight *t, const float *real, void *out,
-                                 dgm_error *err)
-{
-    size_t n = (size_t)t->rows * (size_t)t->cols;
-    bool i8 = t->type == DGM_TYPE_I8, data = t->part == PART_DATA;
-    size_t spare_size = data ? (size_t)t->rows * sizeof(float) : n * (i8 ? 1 : 2);
-    void *spare = dgm_malloc(spare_size);
-    if (!spare) return dgm_no_memory(err);
-    void *q = data ? out : spare;
-    float *scale = data ? spare : out;
-    bool good = i8 ? dgm_quantize_i8(real, t->rows, t->cols, q, scale)
-                   : dgm_quantize_i16(real, t->rows, t->cols, 15, q, scale);
-    dgm_free(spare);
-    return good ? DGM_OK : not_finite(t, err);
-}
-
+// Data and scales of an integer matrix come from the same conversion: the other one is thrown away.
 static dgm_status produce(void *arg, void *out, size_t bytes, dgm_error *err)
 {
     (void)bytes;
     const dgm_import_weight *t = arg;
-    float *real = dgm_malloc((size_t)t->rows * (size_t)t->cols * sizeof *real);
-    if (!real) return dgm_no_memory(err);
-    t->fetch(t->source, real);
-    bool integer = t->type == DGM_TYPE_I8 || t->type == DGM_TYPE_I16;
-    dgm_status st = integer ? store_integers(t, real, out, err) : store_floats(t, real, out, err);
+    size_t n = (size_t)t->rows * (size_t)t->cols;
+    size_t scales = (size_t)dgm_convert_scales(t->type, t->rows);
+    bool data = t->part == PART_DATA;
+    float *real = dgm_malloc(n * sizeof *real);
+    size_t spare_size = data ? scales * sizeof(float) : n * dgm_tensor_type_size(t->type);
+    void *spare = dgm_malloc(spare_size ? spare_size : 1);
+    dgm_status st = real && spare ? DGM_OK : dgm_no_memory(err);
+    if (st == DGM_OK) {
+        t->fetch(t->source, real);
+        st = dgm_convert(t->name, real, t->rows, t->cols, t->type, data ? out : spare,
+                         data ? spare : out, NULL, err);
+    }
     dgm_free(real);
+    dgm_free(spare);
     return st;
 }
 
@@ -232,15 +189,8 @@ static dgm_status unknown_format(const char *format, dgm_error *err)
 
 static dgm_status choose_storage(const char *type, int *out, dgm_error *err)
 {
-    static const int types[] = {DGM_TYPE_F32, DGM_TYPE_F16, DGM_TYPE_BF16, DGM_TYPE_I16,
-                                DGM_TYPE_I8};
-    *out = -1;
-    if (!type) return DGM_OK;
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        if (strcmp(type, dgm_tensor_type_name(types[i])) != 0) continue;
-        *out = types[i];
-        return DGM_OK;
-    }
+    *out = type ? dgm_convert_type(type) : -1;
+    if (!type || *out >= 0) return DGM_OK;
     return dgm_fail(err, DGM_ERR_ARGUMENT,
                     "unknown storage type '%.60s', expected one of: f32, f16, bf16, i16, i8", type);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Quantisation for storage; see quantize.h. Called by the importers and by the tool commands.
+// Quantisation for storage; see quantize.h. Called by convert.c and by backends that pack weights.
 // Runs once per model, so it is plain C in the fixed order of the rows: the same file everywhere.
 #include "format/quantize.h"
 
