@@ -392,7 +392,7 @@ static void print_csv(const options *o, const dgm_translator_info *info, const f
     commit_id(commit, sizeof commit);
     printf("cpu,commit,device,mode,batch,beam,phase,operation,inputs,outputs,precision,calls,rows,"
            "multiply_adds,weight_bytes,other_bytes,seconds,share,bound_seconds\n");
-    for (size_t i = 0; i < p->profile->count + 4; i++) {
+    for (size_t i = 0; i < p->profile->count + 5; i++) {
         dgm_profile_row r = {.phase = "host", .operation = "", .precision = ""};
         double bound = 0;
         if (i < p->profile->count) {
@@ -409,12 +409,12 @@ static void print_csv(const options *o, const dgm_translator_info *info, const f
             r.seconds = p->profile->text;
         } else {
             r = (dgm_profile_row){.phase = "total",
-                                  .operation = "elapsed",
+                                  .operation = i == p->profile->count + 3 ? "wall" : "cpu",
                                   .precision = info->precision,
                                   .multiply_adds = (uint64_t)f->madds[f->precision],
                                   .weight_bytes = f->weight_bytes,
                                   .other_bytes = f->other_bytes,
-                                  .seconds = p->wall};
+                                  .seconds = i == p->profile->count + 3 ? p->wall : p->cpu};
             bound = f->bound;
         }
         printf("\"%s\",%s,\"%s\",%s,%d,%d,%s,%s,%d,%d,%s,%llu,%llu,%llu,%llu,%llu,%.6f,%.4f,%.6f\n",
