@@ -62,7 +62,7 @@ VF_FN vf vf_load_f16_n(const uint16_t *p, int n)
 
 VF_FN void vf_store_f16(uint16_t *p, vf a)
 {
-    const int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+    enum { nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }; // a constant for clang
     _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(a.a, nearest));
     _mm_storeu_si128((__m128i *)(p + 8), _mm256_cvtps_ph(a.b, nearest));
 }
