@@ -34,7 +34,8 @@ static void test_unknown_level(void **state)
 // Every level is either chosen exactly or refused because the CPU lacks it.
 static void test_levels(void **state)
 {
-    static const char *const names[] = {"c", "avx2", "avx512", "vnni", "amx"};
+    static const char *const names[] = {"c",   "avx2", "avx512",  "vnni",
+                                        "amx", "neon", "dotprod", "i8mm"};
     (void)state;
     unsigned below = 0;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -71,8 +72,34 @@ static void test_table_follows_flags(void **state)
         dgm_kernels_init(&k, DGM_CPU_AVX2 | DGM_CPU_AVX512);
         assert_string_equal(k.gemm_f32.name, "gemm_f32_avx512");
         assert_string_equal(k.attend_name, "attend_avx512");
+        assert_string_equal(k.gemm_i8.name, "gemm_i8_avx512");
+    }
+    if (have & DGM_CPU_AVX512_VNNI) {
+        dgm_kernels_init(&k, DGM_CPU_AVX2 | DGM_CPU_AVX512 | DGM_CPU_AVX512_VNNI);
+        assert_string_equal(k.gemm_i8.name, "gemm_i8_vnni");
+        assert_string_equal(k.gemm_i16.name, "gemm_i16_vnni");
     }
 #endif
+}
+
+// Look-up tables take the place of the polynomials and stay within their bound.
+static void test_tables(void **state)
+{
+    (void)state;
+    const float x[2] = {0.3f, -2.0f};
+    float exact[2], table[2];
+    dgm_kernels k;
+    dgm_kernels_init(&k, dgm_cpu_detect());
+    k.act_f32(exact, x, 2, DGM_ACT_TANH);
+    dgm_kernels_use_tables(&k);
+    k.act_f32(table, x, 2, DGM_ACT_TANH);
+    for (int i = 0; i < 2; i++) {
+        assert_true(exact[i] != table[i]);
+        assert_true(exact[i] - table[i] < 2.4e-5f && table[i] - exact[i] < 2.4e-5f);
+    }
+    assert_ptr_equal(k.gru_f32, k.gru_table_f32);
+    assert_ptr_equal(k.lstm_f32, k.lstm_table_f32);
+    assert_ptr_equal(k.ssru_f32, k.ssru_table_f32);
 }
 
 static void test_describe(void **state)
@@ -94,9 +121,9 @@ static void test_describe(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_limit_is_all),     cmocka_unit_test(test_unknown_level),
-        cmocka_unit_test(test_levels),              cmocka_unit_test(test_table_follows_flags),
-        cmocka_unit_test(test_describe),
+        cmocka_unit_test(test_no_limit_is_all), cmocka_unit_test(test_unknown_level),
+        cmocka_unit_test(test_levels),          cmocka_unit_test(test_table_follows_flags),
+        cmocka_unit_test(test_tables),          cmocka_unit_test(test_describe),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
