@@ -77,10 +77,11 @@ enum { STEPS = 2000 };
         vector r10 = x, r11 = x;                                                                   \
         for (int s = 0; s < STEPS; s++) {                                                          \
             ONE(vector, next, r0)                                                                  \
-            ONE(vector, next, r1) ONE(vector, next, r2) ONE(vector, next, r3)                      \
-                ONE(vector, next, r4) ONE(vector, next, r5) ONE(vector, next, r6)                  \
-                    ONE(vector, next, r7) ONE(vector, next, r8) ONE(vector, next, r9)              \
-                        ONE(vector, next, r10) ONE(vector, next, r11)                              \
+            ONE(vector, next, r1)                                                                  \
+            ONE(vector, next, r2) ONE(vector, next, r3) ONE(vector, next, r4)                      \
+                ONE(vector, next, r5) ONE(vector, next, r6) ONE(vector, next, r7)                  \
+                    ONE(vector, next, r8) ONE(vector, next, r9) ONE(vector, next, r10)             \
+                        ONE(vector, next, r11)                                                     \
         }                                                                                          \
         return (double)STEPS * 12 * (per_instruction);                                             \
     }
@@ -179,8 +180,14 @@ void ceilings_measure(ceilings *c, const char *name)
     for (int i = 0; i < LEVELS; i++)
         if (strcmp(levels[i].name, name) == 0) l = &levels[i];
     for (int i = 0; i < 3; i++) {
-        c->instruction[i] = l ? l->instructions[i] : "not measured";
-        if (l) c->peak[i] = best_rate(l->streams[i], seeds, 0);
+        c->instruction[i] = "not measured";
+        // Narrower instructions are allowed, too, and some are faster.
+        for (const level *k = levels; l && k <= l; k++) {
+            double rate = best_rate(k->streams[i], seeds, 0);
+            if (rate < 1.02 * c->peak[i]) continue;
+            c->peak[i] = rate;
+            c->instruction[i] = k->instructions[i];
+        }
     }
     const size_t most = (size_t)16384 << (CEILING_SIZES - 1), huge = (size_t)2 << 20;
     char *buffer = aligned_alloc(huge, most);
