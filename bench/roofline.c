@@ -374,10 +374,12 @@ static void print_text(const options *o, const dgm_translator_info *info, const 
     printf("elapsed   %.3f s wall, %.3f s CPU without counters\n", p->wall, p->cpu);
     printf("speed     %.1f target tokens/s (%.1f by CPU time)\n",
            (double)p->target_tokens / p->wall, (double)p->target_tokens / p->cpu);
-    printf("products  %.3f G multiply-adds in %s of real rows = %.2f G/s: %.1f %% of the %s peak "
-           "(%.1f %% by CPU time)\n",
-           f->madds[f->precision] * 1e-9, names[f->precision], t.rate * 1e-9, 100 * t.share_wall,
-           names[f->precision], 100 * t.share_cpu);
+    printf("products  %.3f G multiply-adds in %s of real rows = %.2f G/s",
+           f->madds[f->precision] * 1e-9, names[f->precision], t.rate * 1e-9);
+    if (f->c.peak[f->precision] > 0)
+        printf(": %.1f %% of the %s peak (%.1f %% by CPU time)", 100 * t.share_wall,
+               names[f->precision], 100 * t.share_cpu);
+    printf("\n");
     printf(
         "bound     all operations at their bounds %.3f s: %.1f %% of the elapsed time (%.1f %% by "
         "CPU time)\n",
