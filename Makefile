@@ -168,10 +168,18 @@ test: all $(UNIT) $(BUILD)/checkkernel
 	@CC="$(CC)" CXX="$(CXX)" SANFLAGS="$(strip $(SAN))" scripts/run_tests --build $(BUILD)
 
 # Fuzzing, 1,000 lines of invariance, goldens made again by the programs of others (in .work/).
+LONG_TEXT := tests/data/translate/newstest2014-1000.en
+
 test-long: test
+	scripts/bootstrap long
 	scripts/fuzz 60
 	scripts/check_arm
-	tests/invariance $(BUILD)/dragoman models/en-de.gguf tests/data/translate/newstest2014-1000.en 1000
+	for p in f32 i16 i8; do \
+	    tests/invariance $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 1000 --precision $$p || exit 1; \
+	done
+	tests/identity $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 200
+	PYTHONPATH=training /usr/bin/python3 -m unittest discover -s training/tests
+	training/smoke.sh
 	scripts/remake_goldens
 
 demo: all
