@@ -18,6 +18,7 @@ enum { JOBS_MAX = 64 };
 typedef struct translate_options {
     engine_options engine;
     const char *input, *output, *prefix, *alignment;
+    int align_layer, align_head;
     int nbest, scores, word_scores, json, stats, window, quiet;
 } translate_options;
 
@@ -38,6 +39,12 @@ static const option options[] = {
      "print word alignments, source-target in Pharaoh format, between words (default) or between "
      "the model's tokens",
      NULL, "words"},
+    {"align-layer", 0, OPTION_COUNT, "N", AT(align_layer), -1024, 1023, NULL,
+     "decoder layer that alignments are read from; negative: from the end (default: the model's)",
+     NULL, NULL},
+    {"align-head", 0, OPTION_COUNT, "N", AT(align_head), -1, 4095, NULL,
+     "head of attention that alignments are read from; -1: the mean of all (default: the model's)",
+     NULL, NULL},
     {"json", 0, OPTION_FLAG, NULL, AT(json), 0, 0, NULL, "print one JSON object per line of input",
      NULL, NULL},
     {"stats", 0, OPTION_FLAG, NULL, AT(stats), 0, 0, NULL,
@@ -78,7 +85,7 @@ typedef struct session {
     int first, count;
     size_t in_flight;
     uint64_t written, failed;
-    bool warned, broken, input_failed;
+    bool warned, broken, input_failed, prefix_ended;
     double load, start;
 } session;
 
@@ -280,11 +287,12 @@ static bool read_one(session *s)
     s->sizes[s->pending] = size;
     append(s, line, size);
     size = 0;
-    if (s->prefix && !reader_next(s->prefix, &line, &size)) {
+    if (s->prefix && !s->prefix_ended && !reader_next(s->prefix, &line, &size)) {
         if (!reader_failed(s->prefix))
-            fail(EXIT_RUNTIME, "the prefix file has fewer lines than the input");
-        s->input_failed = true; // the lines before it are translated all the same
-        return false;
+            fail(EXIT_RUNTIME, "the prefix file has fewer lines than the input: the rest is "
+                               "translated without");
+        s->input_failed = s->prefix_ended = true;
+        size = 0;
     }
     s->prefix_sizes[s->pending] = size;
     append(s, line, size);
@@ -343,7 +351,8 @@ static void close_session(session *s)
 
 static int run(const command *self, int argc, char **argv)
 {
-    translate_options o = {.nbest = 1, .window = 2048};
+    translate_options o = {.nbest = 1, .window = 2048,
+                           .align_layer = DGM_ALIGN_MODEL, .align_head = DGM_ALIGN_MODEL};
     words rest;
     engine_options_default(&o.engine);
     int code = options_parse(self, argc, argv, &o, &rest);
@@ -351,11 +360,15 @@ static int run(const command *self, int argc, char **argv)
     if (rest.count)
         return fail_usage(self, "translate reads standard input or --input, not '%s'",
                           rest.items[0]);
+    if (same_file(o.input, o.output))
+        return fail_usage(self, "--output is the same file as --input");
     session *s = need(calloc(1, sizeof *s));
     dgm_settings settings;
     dgm_settings_default(&settings);
     settings.nbest = o.nbest;
     settings.token_scores = o.word_scores;
+    settings.align_layer = o.align_layer;
+    settings.align_head = o.align_head;
     if (o.alignment)
         settings.alignment =
             strcmp(o.alignment, "tokens") == 0 ? DGM_ALIGN_TOKENS : DGM_ALIGN_WORDS;

@@ -362,3 +362,10 @@ void progress_end(progress *p)
     if (p->shown) fprintf(stderr, "\r\033[K");
     p->shown = false;
 }
+
+bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return a && b && stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) &&
+           x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}

@@ -61,4 +61,8 @@ void progress_end(progress *p);
 double seconds(void);
 void *need(void *memory); // ends the program when memory is NULL
 
+// Do two names (NULL: standard input or output) mean one regular file? Opening it for writing would
+// empty it before it is read.
+bool same_file(const char *a, const char *b);
+
 #endif

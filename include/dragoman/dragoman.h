@@ -50,6 +50,9 @@ extern "C" {
 // In a float field: take what the model file says.
 #define DGM_FROM_MODEL (-1e30f)
 
+// In align_layer and align_head: take what the model file says.
+#define DGM_ALIGN_MODEL INT32_MIN
+
 typedef enum dgm_alignment {
     DGM_ALIGN_NONE = 0,
     DGM_ALIGN_WORDS = 1, // words are what white space separates, in the source and the output text
@@ -103,6 +106,9 @@ typedef struct dgm_settings {
 
     // Word or token links in the results. Default DGM_ALIGN_NONE.
     dgm_alignment alignment;
+    // Where they are read: decoder layer (from 0; negative: from the end) and head of attention
+    // (-1: the mean of all heads). DGM_ALIGN_MODEL: what the model says. Default DGM_ALIGN_MODEL.
+    int32_t align_layer, align_head;
     // Tokens and their log-probabilities in the results. Default 0.
     int32_t token_scores;
 

@@ -30,6 +30,7 @@ void dgm_settings_default(dgm_settings *s)
     s->long_lines = DGM_LONG_SPLIT;
     s->allow_unk = -1;
     s->alignment = DGM_ALIGN_NONE;
+    s->align_layer = s->align_head = DGM_ALIGN_MODEL;
 }
 
 static dgm_status check_range(const char *name, long long v, long long min, long long max,

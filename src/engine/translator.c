@@ -52,6 +52,16 @@ static dgm_status load_member(dgm_translator *t, int index, const dgm_member *me
     return st;
 }
 
+// Alignments are the first model's.
+static dgm_status choose_alignment(dgm_translator *t, const dgm_settings *s, dgm_error *err)
+{
+    if (s->align_layer == DGM_ALIGN_MODEL && s->align_head == DGM_ALIGN_MODEL) return DGM_OK;
+    const dgm_model_info *info = dgm_model_describe(t->members[0].model);
+    return dgm_model_align(t->members[0].model,
+                           s->align_layer == DGM_ALIGN_MODEL ? info->align_layer : s->align_layer,
+                           s->align_head == DGM_ALIGN_MODEL ? info->align_head : s->align_head, err);
+}
+
 // The ids an encoder reads before and after the text, which the members have in common.
 static bool same_framing(const dgm_model_info *a, const dgm_model_info *b)
 {
@@ -170,6 +180,7 @@ dgm_status dgm_open_ensemble(dgm_translator **out, const dgm_member *members, si
         t->member_count = (int)i + 1;
         DGM_TRY_GOTO(st, load_member(t, (int)i, &members[i], precision, err), fail);
     }
+    DGM_TRY_GOTO(st, choose_alignment(t, settings, err), fail);
     DGM_TRY_GOTO(st, scale_weights(t, err), fail);
     DGM_TRY_GOTO(st, load_vocabularies(t, err), fail);
     describe(t);

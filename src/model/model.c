@@ -101,18 +101,15 @@ static dgm_status load_output(dgm_model *m, dgm_error *err)
     return dgm_model_linear(m, &part, 1, &m->out, err);
 }
 
-// Negative layers count from the end; a head that does not exist is an error of the file.
-static dgm_status resolve_alignment(dgm_model *m, dgm_error *err)
+dgm_status dgm_model_align(dgm_model *m, int layer, int head, dgm_error *err)
 {
     dgm_model_info *info = &m->info;
-    int layer = info->defaults.align_layer, head = info->defaults.align_head;
-    if (layer < 0) layer += info->layers;
-    DGM_FAIL_IF(layer < 0 || layer >= info->layers, err, DGM_ERR_FORMAT,
-                "dragoman.align.layer is %d, but the decoder has %d layers",
-                info->defaults.align_layer, info->layers);
-    DGM_FAIL_IF(head < -1 || head >= info->heads, err, DGM_ERR_FORMAT,
-                "dragoman.align.head is %d, but the decoder has %d heads", head, info->heads);
-    info->align_layer = layer;
+    int from_start = layer < 0 ? layer + info->layers : layer;
+    DGM_FAIL_IF(from_start < 0 || from_start >= info->layers, err, DGM_ERR_ARGUMENT,
+                "the alignment layer is %d, but the decoder has %d layers", layer, info->layers);
+    DGM_FAIL_IF(head < -1 || head >= info->heads, err, DGM_ERR_ARGUMENT,
+                "the alignment head is %d, but the decoder has %d heads", head, info->heads);
+    info->align_layer = from_start;
     info->align_head = head;
     return DGM_OK;
 }
@@ -137,7 +134,8 @@ static dgm_status load_parts(dgm_model *m, dgm_error *err)
     dgm_decode_spec *d = &m->info.defaults;
     if (d->max_source > m->info.max_source) d->max_source = m->info.max_source;
     if (d->max_length > m->info.max_target - 1) d->max_length = m->info.max_target - 1;
-    return resolve_alignment(m, err);
+    dgm_status st = dgm_model_align(m, d->align_layer, d->align_head, err);
+    return st == DGM_OK ? DGM_OK : DGM_ERR_FORMAT;
 }
 
 dgm_status dgm_model_load(dgm_model **out, dgm_backend *b, const dgm_gguf *file,
