@@ -217,12 +217,13 @@ uninstall:
 	rm -f $(BINDIR)/dragoman $(LIBDIR)/$(SONAME) $(LIBDIR)/libdragoman.so $(LIBDIR)/libdragoman.a
 	rm -f $(LIBDIR)/pkgconfig/dragoman.pc $(MANDIR)/dragoman.1 $(MANDIR)/dragoman-*.1
 	rm -f $(BASHDIR)/dragoman $(ZSHDIR)/_dragoman
-	rm -rf $(INCDIR) $(SHAREDIR)
+	for h in include/dragoman/*.h; do rm -f $(INCDIR)/$${h##*/}; done
+	for m in models/*.gguf; do rm -f $(SHAREDIR)/$$m; done
+	rmdir --ignore-fail-on-non-empty $(INCDIR) $(SHAREDIR)/models $(SHAREDIR) 2>/dev/null || true
 
 clean:
 	rm -rf $(BUILD) dragoman
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
-.PHONY: all check test test-long demo bench install uninstall clean bootstrap-stamp
-.SECONDARY:
+.PHONY: all dragoman check test test-long demo bench install uninstall clean bootstrap-stamp
