@@ -152,13 +152,14 @@ const command command_shortlist = {
     .summary = "give a model its candidate list",
     .usage = "-m MODEL -o OUTPUT [options] [SOURCE TARGET]",
     .description =
-        "A shortlist says which target tokens each source token may become. With one the decoder "
-        "computes a few hundred candidates per sentence instead of the whole vocabulary. It is "
+        "A shortlist says which target tokens each source token may become. A decoder "
+        "can then compute a few hundred candidates per sentence instead of the whole vocabulary; "
+        "this version stores and measures the list, translate does not use it yet. It is "
         "made from a parallel text, which is aligned with the model's own tokens, or from a table "
         "or a binary list of Marian, and is stored in the model file.\n\n"
         "Without a text, a table or a binary list the model's own list is written or measured.",
     .example = "dragoman shortlist -m en-de.gguf -o en-de.gguf corpus.en.gz corpus.de.gz\n"
-               "dragoman shortlist -m en-de.gguf -o out.gguf --lexicon lex.s2t.gz --first 100\n"
+               "dragoman shortlist -m en-de.gguf -o out.gguf --lexicon lex.s2t.gz --frequent 100\n"
                "dragoman shortlist -m en-de.gguf --measure dev.en --measure dev.de",
     .options = options,
     .run = run,
