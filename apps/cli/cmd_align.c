@@ -56,8 +56,8 @@ static const option options[] = {
      "do not optimise the tension", NULL, NULL},
     {"stats", 0, OPTION_FLAG, NULL, AT(stats), 0, 0, NULL,
      "print counts, the objective of every round, time and memory on standard error", NULL, NULL},
-    {"quiet", 'q', OPTION_FLAG, NULL, AT(quiet), 0, 0, NULL, "no progress bar and no warnings", NULL,
-     NULL},
+    {"quiet", 'q', OPTION_FLAG, NULL, AT(quiet), 0, 0, NULL, "no progress bar and no warnings",
+     NULL, NULL},
     {0},
 };
 

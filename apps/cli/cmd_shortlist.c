@@ -18,8 +18,8 @@ typedef struct shortlist_options {
 #define AT(field) offsetof(shortlist_options, field)
 
 static const option options[] = {
-    {"model", 'm', OPTION_TEXT, "FILE", AT(model), 0, 0, NULL, "model file that gets the list", NULL,
-     NULL},
+    {"model", 'm', OPTION_TEXT, "FILE", AT(model), 0, 0, NULL, "model file that gets the list",
+     NULL, NULL},
     {"output", 'o', OPTION_TEXT, "FILE", AT(output), 0, 0, NULL,
      "write the model with its list to FILE, which may be the model itself", NULL, NULL},
     {"input", 'i', OPTION_LIST, "FILE", AT(input), 0, 0, NULL,
@@ -74,8 +74,8 @@ static int measure(const shortlist_options *o, const char *model)
     const char *target = o->measure.count > 1 ? o->measure.items[1] : NULL;
     dgm_status st = dgm_shortlist_test(model, o->measure.items[0], target, &m, &error);
     if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
-    printf("lines %llu, candidates per line %.1f (most %llu)\n", (unsigned long long)m.lines, m.mean,
-           (unsigned long long)m.most);
+    printf("lines %llu, candidates per line %.1f (most %llu)\n", (unsigned long long)m.lines,
+           m.mean, (unsigned long long)m.most);
     if (target)
         printf("recall %.3f %% of %llu target tokens, %.1f %% of lines whole\n", 100 * m.recall,
                (unsigned long long)m.target_tokens,
@@ -116,8 +116,8 @@ static int make(const shortlist_options *o, const char *source, const char *targ
         warn("%llu entries have tokens that the model does not know",
              (unsigned long long)r.unknown);
     fprintf(stderr, "%llu source tokens with %.1f translations on average, %llu frequent tokens",
-            (unsigned long long)r.sources,
-            r.sources ? (double)r.entries / (double)r.sources : 0.0, (unsigned long long)r.frequent);
+            (unsigned long long)r.sources, r.sources ? (double)r.entries / (double)r.sources : 0.0,
+            (unsigned long long)r.frequent);
     if (r.bytes) fprintf(stderr, ", %llu bytes", (unsigned long long)r.bytes);
     fprintf(stderr, "\n");
     return EXIT_FINE;

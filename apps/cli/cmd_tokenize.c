@@ -15,8 +15,8 @@ typedef struct tokenize_options {
 #define AT(field) offsetof(tokenize_options, field)
 
 static const option options[] = {
-    {"undo", 'u', OPTION_FLAG, NULL, AT(undo), 0, 0, NULL, "join tokens to text again", "detokenize",
-     NULL},
+    {"undo", 'u', OPTION_FLAG, NULL, AT(undo), 0, 0, NULL, "join tokens to text again",
+     "detokenize", NULL},
     {"input", 'i', OPTION_TEXT, "FILE", AT(input), 0, 0, NULL,
      "read from FILE, also gzip (default: standard input)", NULL, NULL},
     {"output", 'o', OPTION_TEXT, "FILE", AT(output), 0, 0, NULL,
@@ -43,8 +43,7 @@ static int run(const command *self, int argc, char **argv)
     while (code == EXIT_FINE && reader_next(in, &line, &size)) {
         dgm_error error;
         number++;
-        dgm_status st =
-            dgm_tokenize(rest.items[0], o.undo, (dgm_line){line, size}, &text, &error);
+        dgm_status st = dgm_tokenize(rest.items[0], o.undo, (dgm_line){line, size}, &text, &error);
         if (st != DGM_OK) {
             code = fail(exit_code(st), "%s:%llu: %s", o.input ? o.input : "standard input", number,
                         error.text);

@@ -351,8 +351,8 @@ static void close_session(session *s)
 
 static int run(const command *self, int argc, char **argv)
 {
-    translate_options o = {.nbest = 1, .window = 2048,
-                           .align_layer = DGM_ALIGN_MODEL, .align_head = DGM_ALIGN_MODEL};
+    translate_options o = {
+        .nbest = 1, .window = 2048, .align_layer = DGM_ALIGN_MODEL, .align_head = DGM_ALIGN_MODEL};
     words rest;
     engine_options_default(&o.engine);
     int code = options_parse(self, argc, argv, &o, &rest);

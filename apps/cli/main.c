@@ -8,18 +8,10 @@
 #include "commands.h"
 #include "dragoman/tools.h"
 
-const command *const commands[] = {&command_translate,
-                                   &command_inspect,
-                                   &command_eval,
-                                   &command_score,
-                                   &command_bench,
-                                   &command_models,
-                                   &command_import,
-                                   &command_quantize,
-                                   &command_tokenize,
-                                   &command_align,
-                                   &command_shortlist,
-                                   NULL};
+const command *const commands[] = {&command_translate, &command_inspect,   &command_eval,
+                                   &command_score,     &command_bench,     &command_models,
+                                   &command_import,    &command_quantize,  &command_tokenize,
+                                   &command_align,     &command_shortlist, NULL};
 
 uint64_t peak_rss(void)
 {

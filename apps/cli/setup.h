@@ -26,7 +26,7 @@ int exit_code(dgm_status status);
      "model file; several make an ensemble, each with its weight. Without it the default model "   \
      "is taken (see 'dragoman models')",                                                           \
      "models", NULL},                                                                              \
-    {"weights", 0, OPTION_TEXT, "W,W,...", offsetof(S, E.weights), 0, 0, NULL,                      \
+    {"weights", 0, OPTION_TEXT, "W,W,...", offsetof(S, E.weights), 0, 0, NULL,                     \
      "weights of the ensemble's models, in their order", NULL, NULL},                              \
     {"source", 's', OPTION_TEXT, "LANG", offsetof(S, E.source), 0, 0, NULL,                        \
      "choose the first model that reads this language, e.g. en", NULL, NULL},                      \

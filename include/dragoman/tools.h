@@ -239,12 +239,12 @@ typedef struct dgm_shortlist_options {
     const char *source, *target; // parallel text, aligned with the model's tokens
     const char *lexicon;         // text table with lines of TARGET SOURCE PROBABILITY, in tokens
     const char *binary;          // Marian's binary shortlist
-    int best;         // translations kept per source token, 1 to 1000. Default 20
-    double threshold; // those with a smaller probability are left out. Default 0.001
-    int frequent;     // target tokens that are always allowed: the most frequent ones of the text,
-                      // or the first ones of the vocabulary with `lexicon`. Default 100
-    int remove;       // write the model without a list
-    const char *write_lexicon, *write_binary;  // also write the list as text, for Marian
+    int best;                    // translations kept per source token, 1 to 1000. Default 20
+    double threshold;            // those with a smaller probability are left out. Default 0.001
+    int frequent; // target tokens that are always allowed: the most frequent ones of the text,
+                  // or the first ones of the vocabulary with `lexicon`. Default 100
+    int remove;   // write the model without a list
+    const char *write_lexicon, *write_binary; // also write the list as text, for Marian
     const dgm_align_options *align; // NULL: defaults. Its files and `subwords` are not used
     dgm_progress progress;
     void *reserved[4];
@@ -331,8 +331,8 @@ typedef struct dgm_quantize_report {
     const dgm_quantize_input *inputs; // with `calibrate`
     size_t input_count;
     size_t converted, kept, through_f32;
-    uint64_t bytes_before, bytes_after; // of all tensors
-    double relative_error;              // of all converted values together
+    uint64_t bytes_before, bytes_after;           // of all tensors
+    double relative_error;                        // of all converted values together
     uint64_t lines, source_tokens, target_tokens; // of the calibration
 } dgm_quantize_report;
 
@@ -348,25 +348,25 @@ DGM_API void dgm_quantize_report_free(dgm_quantize_report **report);
 
 // Where the time of a translator goes, by kind of operation.
 typedef struct dgm_profile_row {
-    const char *phase;        // "encode", "step", "rank"
-    const char *operation;    // "linear", "quantise", "encoder attention", "softmax and top-k", ...
-    const char *precision;    // of linear and quantise, else ""
-    int32_t inputs, outputs;  // of linear, else 0
+    const char *phase;       // "encode", "step", "rank"
+    const char *operation;   // "linear", "quantise", "encoder attention", "softmax and top-k", ...
+    const char *precision;   // of linear and quantise, else ""
+    int32_t inputs, outputs; // of linear, else 0
     uint64_t calls, rows;
-    uint64_t multiply_adds;   // of real rows and wanted columns: no padding
-    uint64_t weight_bytes;    // packed weights walked over
-    uint64_t other_bytes;     // activations read and written
-    double seconds;           // CPU time
+    uint64_t multiply_adds; // of real rows and wanted columns: no padding
+    uint64_t weight_bytes;  // packed weights walked over
+    uint64_t other_bytes;   // activations read and written
+    double seconds;         // CPU time
 } dgm_profile_row;
 
 typedef struct dgm_profile {
     const dgm_profile_row *rows; // phase by phase, longest first
     size_t count;
-    double elapsed; // wall time since dgm_profile_start; the others are CPU time
-    double busy;    // workers' time, of all of them together; with the rows, search and assembling
-    double search;  // of it: search and bookkeeping, what is not in a row and not text
+    double elapsed;  // wall time since dgm_profile_start; the others are CPU time
+    double busy;     // workers' time, of all of them together; with the rows, search and assembling
+    double search;   // of it: search and bookkeeping, what is not in a row and not text
     double counting; // of it: reading the clock, estimated; the rows are without it
-    double text;    // cutting and encoding of input (not in busy), decoding and joining of output
+    double text;     // cutting and encoding of input (not in busy), decoding and joining of output
     uint64_t encodes, steps, ranks; // calls
 } dgm_profile;
 

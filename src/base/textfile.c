@@ -51,8 +51,10 @@ dgm_status dgm_textin_open(dgm_textin **out, const char *path, dgm_error *err)
     if (st == DGM_OK) {
         in->bytes = S_ISREG(info.st_mode) ? (uint64_t)info.st_size : 0;
         in->file = gzdopen(fd, "rb");
-        if (!in->file) st = dgm_no_memory(err);
-        else gzbuffer(in->file, 1 << 17);
+        if (!in->file)
+            st = dgm_no_memory(err);
+        else
+            gzbuffer(in->file, 1 << 17);
     }
     if (st != DGM_OK) {
         if (fd >= 0 && !in->file) close(fd);
@@ -98,8 +100,9 @@ static dgm_status refill(dgm_textin *in, dgm_error *err)
         return dgm_fail(err, code == Z_ERRNO ? DGM_ERR_IO : DGM_ERR_FORMAT,
                         "cannot read '%s' after line %llu: %s", in->path,
                         (unsigned long long)in->line,
-                        code == Z_ERRNO ? strerror(errno)
-                                        : code == Z_BUF_ERROR ? "the compressed file is cut short" : why);
+                        code == Z_ERRNO       ? strerror(errno)
+                        : code == Z_BUF_ERROR ? "the compressed file is cut short"
+                                              : why);
     in->end += (size_t)n;
     in->eof = n == 0;
     return DGM_OK;
@@ -185,10 +188,14 @@ dgm_status dgm_textout_open(dgm_textout **out, const char *path, dgm_error *err)
         return dgm_no_memory(err);
     }
     w->direct = dgm_file_is_special(path);
-    if (w->direct) memcpy(w->temporary, path, n + 1);
-    else snprintf(w->temporary, n + 32, "%s.tmp-%ld", path, (long)getpid());
-    if (n > 3 && strcmp(path + n - 3, ".gz") == 0) w->gz = gzopen(w->temporary, "wb6");
-    else w->plain = fopen(w->temporary, "wb");
+    if (w->direct)
+        memcpy(w->temporary, path, n + 1);
+    else
+        snprintf(w->temporary, n + 32, "%s.tmp-%ld", path, (long)getpid());
+    if (n > 3 && strcmp(path + n - 3, ".gz") == 0)
+        w->gz = gzopen(w->temporary, "wb6");
+    else
+        w->plain = fopen(w->temporary, "wb");
     if (!w->gz && !w->plain) {
         dgm_status st = dgm_fail(err, DGM_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
         dgm_textout_discard(&w);

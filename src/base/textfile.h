@@ -3,8 +3,8 @@
 //
 // Reading finds gzip by its magic. Writing goes to a temporary neighbour that takes the file's
 // name only when everything is on disk (dgm_textout_commit), so that a reader never sees half a
-// file; a name that ends in ".gz" is compressed. A name that exists and is no regular file (a device,
-// a pipe) is written to directly: renaming onto it would replace the device.
+// file; a name that ends in ".gz" is compressed. A name that exists and is no regular file (a
+// device, a pipe) is written to directly: renaming onto it would replace the device.
 #ifndef DGM_BASE_TEXTFILE_H
 #define DGM_BASE_TEXTFILE_H
 

@@ -41,8 +41,8 @@ dgm_status dgm_progress_tick(const dgm_progress *p, const char *stage, double sh
 // ---- reading ----------------------------------------------------------------------------------
 
 typedef struct line_batch {
-    dgm_writer bytes[2];     // lines behind each other
-    size_t end[2][BATCH];    // where line i ends
+    dgm_writer bytes[2];  // lines behind each other
+    size_t end[2][BATCH]; // where line i ends
     int count;
     dgm_tokens tokens[2][ITEMS]; // of an item's lines, behind each other; subwords only
     dgm_tokens one[2][ITEMS];    // of one line
@@ -70,8 +70,8 @@ static void encode_item(void *arg, int worker, int item)
         dgm_tokens *all = &x->tokens[side][item], *one = &x->one[side][item];
         all->count = 0;
         for (int i = item * ITEM; i < (item + 1) * ITEM && i < x->count; i++) {
-            dgm_status st = dgm_vocab_encode(x->vocab[side], batch_line(x, side, i), one,
-                                             &x->error[item]);
+            dgm_status st =
+                dgm_vocab_encode(x->vocab[side], batch_line(x, side, i), one, &x->error[item]);
             if (st == DGM_OK)
                 st = dgm_grow(&all->ids, &x->caps[side][item], all->count + one->count,
                               sizeof *all->ids, &x->error[item]);
@@ -96,7 +96,8 @@ static dgm_status add_batch(dgm_align_job *job, line_batch *x, dgm_error *err)
     dgm_pool_run(job->pool, encode_item, x, (x->count + ITEM - 1) / ITEM);
     for (int i = 0; i < x->count; i++) {
         int item = i / ITEM;
-        if (x->status[item] != DGM_OK) return dgm_fail(err, x->status[item], "%s", x->error[item].text);
+        if (x->status[item] != DGM_OK)
+            return dgm_fail(err, x->status[item], "%s", x->error[item].text);
         const int32_t *ids[2];
         size_t n[2];
         for (int side = 0; side < 2; side++) {
@@ -134,15 +135,15 @@ static dgm_status read_pairs(dgm_align_job *job, dgm_textin *in[2], line_batch *
             bool other = false;
             DGM_TRY(take_line(in[0], x, 0, &more, err));
             DGM_TRY(take_line(in[1], x, 1, &other, err));
-            DGM_FAIL_IF(more != other, err, DGM_ERR_TEXT,
-                        "'%s' ends after line %llu, '%s' goes on", dgm_textin_path(in[more]),
-                        (unsigned long long)dgm_textin_line(in[more]), dgm_textin_path(in[!more]));
+            DGM_FAIL_IF(more != other, err, DGM_ERR_TEXT, "'%s' ends after line %llu, '%s' goes on",
+                        dgm_textin_path(in[more]), (unsigned long long)dgm_textin_line(in[more]),
+                        dgm_textin_path(in[!more]));
             if (!more) break;
             x->count++;
         }
         DGM_TRY(add_batch(job, x, err));
-        DGM_TRY(dgm_progress_tick(&job->o.progress, "reading",
-                                  SHARE_READ * dgm_textin_share(in[0]), err));
+        DGM_TRY(dgm_progress_tick(&job->o.progress, "reading", SHARE_READ * dgm_textin_share(in[0]),
+                                  err));
     }
     return DGM_OK;
 }
@@ -179,8 +180,10 @@ static dgm_status read_text(dgm_align_job *job, const char *source, const char *
 
 static dgm_status check_options(dgm_align_job *job, const dgm_align_options *o, dgm_error *err)
 {
-    if (o) job->o = *o;
-    else dgm_align_default(&job->o);
+    if (o)
+        job->o = *o;
+    else
+        dgm_align_default(&job->o);
     DGM_FAIL_IF(job->o.iterations < 1 || job->o.iterations > DGM_ALIGN_ITERATIONS_MAX, err,
                 DGM_ERR_ARGUMENT, "the number of iterations must be between 1 and %d, not %d",
                 DGM_ALIGN_ITERATIONS_MAX, job->o.iterations);
@@ -204,8 +207,7 @@ static dgm_status open_vocabularies(dgm_align_job *job, dgm_error *err)
     DGM_TRY(dgm_modelfile_open(&job->file, job->o.subwords, err));
     bool shared = false;
     dgm_status st = dgm_vocabulary_load(job->file, DGM_SOURCE, &job->vocab[0], NULL, err);
-    if (st == DGM_OK)
-        st = dgm_vocabulary_load(job->file, DGM_TARGET, &job->vocab[1], &shared, err);
+    if (st == DGM_OK) st = dgm_vocabulary_load(job->file, DGM_TARGET, &job->vocab[1], &shared, err);
     if (st != DGM_OK) dgm_error_prefix(err, "%s", job->o.subwords);
     return st;
 }

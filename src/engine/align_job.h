@@ -17,8 +17,8 @@ typedef struct dgm_align_job {
     dgm_align_params params;
     dgm_symmetrize method;
     dgm_pool *pool;
-    dgm_gguf *file;         // with subwords
-    dgm_vocab *vocab[2];    // with subwords; [1] is NULL when the target's is the source's
+    dgm_gguf *file;      // with subwords
+    dgm_vocab *vocab[2]; // with subwords; [1] is NULL when the target's is the source's
     dgm_bitext *b;
     int16_t *link[2]; // of the two directions
 } dgm_align_job;

@@ -27,7 +27,8 @@ static dgm_status take_text(void *cookie, const char *text, size_t size, dgm_err
         dgm_write_bytes(&s->kept, text + at, size - at);
         if (s->kept.failed) return dgm_no_memory(err);
     }
-    if (s->out) dgm_textout_write(s->out, text, size);
+    if (s->out)
+        dgm_textout_write(s->out, text, size);
     else if (s->o->write && s->o->write(s->o->write_cookie, text, size) != 0)
         return dgm_fail(err, DGM_ERR_CANCELLED, "stopped on request");
     return DGM_OK;
@@ -134,8 +135,7 @@ static dgm_status write_all(dgm_align_job *job, sink *s, const char *output, dgm
     dgm_links links = dgm_align_job_links(job);
     DGM_TRY(dgm_progress_tick(&o->progress, "writing", 0.95, err));
     if (output) DGM_TRY(dgm_textout_open(&s->out, output, err));
-    dgm_status st =
-        dgm_links_write(&links, job->pool, take_text, s, tables ? &counts : NULL, err);
+    dgm_status st = dgm_links_write(&links, job->pool, take_text, s, tables ? &counts : NULL, err);
     job->report.links = s->links;
     if (st == DGM_OK) st = write_table(job, &counts, false, o->lex_s2t, err);
     if (st == DGM_OK) st = write_table(job, &counts, true, o->lex_t2s, err);

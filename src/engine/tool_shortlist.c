@@ -178,11 +178,13 @@ static dgm_status list_from_binary(work *w, dgm_error *err)
 {
     dgm_mapfile f = {0};
     DGM_TRY(dgm_mapfile_open(&f, w->o->binary, err));
-    dgm_status st = dgm_shortlist_marian_read(&w->list, f.data, f.size, w->spec[0].size,
-                                              w->spec[1].size, err);
+    dgm_status st =
+        dgm_shortlist_marian_read(&w->list, f.data, f.size, w->spec[0].size, w->spec[1].size, err);
     dgm_mapfile_close(&f);
-    if (st != DGM_OK) dgm_error_prefix(err, "'%s'", w->o->binary);
-    else w->list->copy = w->spec[1].shared;
+    if (st != DGM_OK)
+        dgm_error_prefix(err, "'%s'", w->o->binary);
+    else
+        w->list->copy = w->spec[1].shared;
     return st;
 }
 
@@ -274,7 +276,8 @@ static dgm_status write_model(work *w, const char *path, dgm_error *err)
             st = dgm_fail(err, DGM_ERR_UNSUPPORTED,
                           "tensor '%s' has a type that this program cannot copy", t->name);
         if (st == DGM_OK)
-            dgm_gguf_add_tensor(out, t->name, (dgm_tensor_type)t->type, t->n_dims, t->shape, t->data);
+            dgm_gguf_add_tensor(out, t->name, (dgm_tensor_type)t->type, t->n_dims, t->shape,
+                                t->data);
     }
     if (st == DGM_OK) st = dgm_gguf_write(out, path, err);
     dgm_gguf_writer_close(&out);
@@ -285,13 +288,14 @@ static dgm_status check_options(const dgm_shortlist_options *o, const char *outp
 {
     DGM_FAIL_IF(!o, err, DGM_ERR_ARGUMENT, "shortlist: options are missing");
     int inputs = (o->source || o->target) + (o->lexicon != NULL) + (o->binary != NULL);
-    DGM_FAIL_IF(inputs > 1, err, DGM_ERR_ARGUMENT,
-                "a shortlist comes from a parallel text, a lexical table or a binary file, not from "
-                "several of them");
+    DGM_FAIL_IF(
+        inputs > 1, err, DGM_ERR_ARGUMENT,
+        "a shortlist comes from a parallel text, a lexical table or a binary file, not from "
+        "several of them");
     DGM_FAIL_IF((o->source != NULL) != (o->target != NULL), err, DGM_ERR_ARGUMENT,
                 "a parallel text has two files");
-    DGM_FAIL_IF(o->remove && (inputs || o->write_lexicon || o->write_binary), err,
-                DGM_ERR_ARGUMENT, "a shortlist cannot be removed and made or written at once");
+    DGM_FAIL_IF(o->remove && (inputs || o->write_lexicon || o->write_binary), err, DGM_ERR_ARGUMENT,
+                "a shortlist cannot be removed and made or written at once");
     DGM_FAIL_IF(!output && !o->write_lexicon && !o->write_binary, err, DGM_ERR_ARGUMENT,
                 "no output is named");
     DGM_FAIL_IF(o->best < 1 || o->best > DGM_SHORTLIST_BEST_MAX, err, DGM_ERR_ARGUMENT,
@@ -386,8 +390,10 @@ static bool contains(const dgm_candidates *c, int32_t id)
     int lo = 0, hi = c->count;
     while (lo < hi) {
         int mid = lo + (hi - lo) / 2;
-        if (c->ids[mid] < id) lo = mid + 1;
-        else hi = mid;
+        if (c->ids[mid] < id)
+            lo = mid + 1;
+        else
+            hi = mid;
     }
     return lo < c->count && c->ids[lo] == id;
 }

@@ -33,8 +33,8 @@ static dgm_status choose_precision(const dgm_gguf *file, int asked, dgm_precisio
     return DGM_OK;
 }
 
-static dgm_status load_member(dgm_translator *t, int index, const dgm_member *member,
-                              int precision, dgm_error *err)
+static dgm_status load_member(dgm_translator *t, int index, const dgm_member *member, int precision,
+                              dgm_error *err)
 {
     dgm_loaded *m = &t->members[index];
     char found[4096];
@@ -57,9 +57,9 @@ static dgm_status choose_alignment(dgm_translator *t, const dgm_settings *s, dgm
 {
     if (s->align_layer == DGM_ALIGN_MODEL && s->align_head == DGM_ALIGN_MODEL) return DGM_OK;
     const dgm_model_info *info = dgm_model_describe(t->members[0].model);
-    return dgm_model_align(t->members[0].model,
-                           s->align_layer == DGM_ALIGN_MODEL ? info->align_layer : s->align_layer,
-                           s->align_head == DGM_ALIGN_MODEL ? info->align_head : s->align_head, err);
+    return dgm_model_align(
+        t->members[0].model, s->align_layer == DGM_ALIGN_MODEL ? info->align_layer : s->align_layer,
+        s->align_head == DGM_ALIGN_MODEL ? info->align_head : s->align_head, err);
 }
 
 // The ids an encoder reads before and after the text, which the members have in common.

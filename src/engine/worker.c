@@ -354,10 +354,9 @@ dgm_status dgm_workers_meter(dgm_translator *t, bool on, dgm_error *err)
 static void add_row(dgm_meter *sum, const dgm_meter_row *r)
 {
     int i = 0;
-    while (i < sum->count &&
-           (sum->rows[i].phase != r->phase || sum->rows[i].work != r->work ||
-            sum->rows[i].precision != r->precision || sum->rows[i].n != r->n ||
-            sum->rows[i].k != r->k))
+    while (i < sum->count && (sum->rows[i].phase != r->phase || sum->rows[i].work != r->work ||
+                              sum->rows[i].precision != r->precision || sum->rows[i].n != r->n ||
+                              sum->rows[i].k != r->k))
         i++;
     if (i == DGM_METER_ROWS) i--;
     dgm_meter_row *to = &sum->rows[i];

@@ -2,9 +2,9 @@
 // Shortlists in model files; see shortlist.h and docs/FORMAT.md, section 2.6.
 //
 // data, for every source id in order:     count  first  gap-1  gap-1 ...
-// all as base-128 numbers, low 7 bits first, high bit set on all bytes but the last. Ids of one list
-// are close to each other where a vocabulary is sorted by frequency: about 1.5 bytes each instead
-// of 4.
+// all as base-128 numbers, low 7 bits first, high bit set on all bytes but the last. Ids of one
+// list are close to each other where a vocabulary is sorted by frequency: about 1.5 bytes each
+// instead of 4.
 #include "format/shortlist.h"
 
 #include <stdio.h>

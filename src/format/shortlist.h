@@ -17,11 +17,11 @@
 
 // A whole list in memory, for tools. Lists are ascending and without repetition.
 typedef struct dgm_shortlist {
-    int sources, targets;  // sizes of the vocabularies
-    bool copy;             // source ids are allowed as target ids (one shared vocabulary)
-    uint64_t *at;          // [sources + 1]
-    int32_t *ids;          // [at[sources]]
-    int32_t *frequent;     // always allowed
+    int sources, targets; // sizes of the vocabularies
+    bool copy;            // source ids are allowed as target ids (one shared vocabulary)
+    uint64_t *at;         // [sources + 1]
+    int32_t *ids;         // [at[sources]]
+    int32_t *frequent;    // always allowed
     int frequent_count;
 } dgm_shortlist;
 

@@ -96,8 +96,8 @@ static dgm_status load_output(dgm_model *m, dgm_error *err)
     for (int i = 0; i < 3 && !part.weight; i++)
         DGM_TRY(dgm_gguf_matrix(m->file, names[i], m->info.target_vocab, m->info.hidden,
                                 i == 2 ? DGM_REQUIRED : DGM_OPTIONAL, &part.weight, err));
-    DGM_TRY(dgm_gguf_vector(m->file, "out.bias", m->info.target_vocab, DGM_OPTIONAL, &part.bias,
-                            err));
+    DGM_TRY(
+        dgm_gguf_vector(m->file, "out.bias", m->info.target_vocab, DGM_OPTIONAL, &part.bias, err));
     return dgm_model_linear(m, &part, 1, &m->out, err);
 }
 
@@ -146,8 +146,8 @@ dgm_status dgm_model_load(dgm_model **out, dgm_backend *b, const dgm_gguf *file,
     const char *name = dgm_modelfile_architecture(file);
     const dgm_model_ops *const *row = dgm_model_table;
     while (*row && strcmp((*row)->name, name) != 0) row++;
-    DGM_FAIL_IF(!*row, err, DGM_ERR_UNSUPPORTED,
-                "this program does not know the architecture '%s'", name);
+    DGM_FAIL_IF(!*row, err, DGM_ERR_UNSUPPORTED, "this program does not know the architecture '%s'",
+                name);
     dgm_model *m = dgm_calloc(1, sizeof *m);
     if (!m) return dgm_no_memory(err);
     m->ops = *row;
@@ -190,8 +190,8 @@ enum { GENERATIONS = 3 };
 
 int dgm_state_rows(const dgm_model *m, const dgm_limits *l)
 {
-    int64_t rows = (int64_t)l->rows * (m->keep_ancestors ? l->target + GENERATIONS + 1
-                                                              : GENERATIONS);
+    int64_t rows =
+        (int64_t)l->rows * (m->keep_ancestors ? l->target + GENERATIONS + 1 : GENERATIONS);
     rows += l->slots;
     return rows > INT32_MAX / 2 ? INT32_MAX / 2 : (int)rows;
 }

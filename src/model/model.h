@@ -33,19 +33,19 @@ enum { DGM_STEP_TOKENS = 2, DGM_NO_TOKEN = -1 };
 typedef struct dgm_model_info {
     const char *architecture; // row of the model table
     int source_vocab, target_vocab;
-    int hidden;          // width of the vectors that rank takes
-    int tokens_per_step; // 1; 2 for double-token models
-    int layers, heads;   // decoder's, for alignments
+    int hidden;                 // width of the vectors that rank takes
+    int tokens_per_step;        // 1; 2 for double-token models
+    int layers, heads;          // decoder's, for alignments
     int max_source, max_target; // hard limits of learned positions; INT32_MAX if there is none
     int32_t source_eos, source_unk, eos, unk, pad;
-    int32_t start;       // first decoder input; DGM_NO_TOKEN: the architecture's own start
-    bool append_eos;     // the encoder's input ends with source_eos
+    int32_t start;   // first decoder input; DGM_NO_TOKEN: the architecture's own start
+    bool append_eos; // the encoder's input ends with source_eos
     const int32_t *source_prefix, *target_prefix, *never; // never is ascending
     int source_prefix_count, target_prefix_count, never_count;
     bool self_normalised;
     int align_layer, align_head; // resolved: layer from 0, head -1 = mean
     uint64_t parameters, packed_bytes;
-    dgm_decode_spec defaults;    // section 2.3 of docs/FORMAT.md
+    dgm_decode_spec defaults; // section 2.3 of docs/FORMAT.md
 } dgm_model_info;
 
 // The file must outlive the model. precision: how products are computed.
@@ -68,8 +68,8 @@ typedef struct dgm_limits {
 
 // Bytes of a worker's scratch that a state takes (address space; pages cost when touched).
 size_t dgm_state_bytes(const dgm_model *m, const dgm_limits *limits);
-dgm_status dgm_state_open(const dgm_model *m, dgm_exec *x, const dgm_limits *limits,
-                          dgm_state **s, dgm_error *err);
+dgm_status dgm_state_open(const dgm_model *m, dgm_exec *x, const dgm_limits *limits, dgm_state **s,
+                          dgm_error *err);
 void dgm_state_close(dgm_state **s);
 void dgm_state_clear(dgm_state *s); // drops all slots and rows, e.g. after an error
 const dgm_model *dgm_state_model(const dgm_state *s);
@@ -88,13 +88,13 @@ void dgm_release(dgm_state *s, int count, const int32_t *slots); // their rows a
 dgm_status dgm_start(dgm_state *s, int count, const int32_t *slots, int32_t *rows, dgm_error *err);
 
 typedef struct dgm_step_row {
-    int32_t parent;                  // a live row
-    int32_t token[DGM_STEP_TOKENS];  // DGM_NO_TOKEN as first input: the architecture's start
+    int32_t parent;                 // a live row
+    int32_t token[DGM_STEP_TOKENS]; // DGM_NO_TOKEN as first input: the architecture's start
 } dgm_step_row;
 
 typedef struct dgm_step_result {
-    int32_t *rows;       // [count], filled: the new rows
-    dgm_mat hidden;      // [count * tokens_per_step, hidden], valid until the next step of this state
+    int32_t *rows;  // [count], filled: the new rows
+    dgm_mat hidden; // [count * tokens_per_step, hidden], valid until the next step of this state
     float *const *align; // caller's: NULL, or per row NULL or [source length] for attention weights
 } dgm_step_result;
 

@@ -17,7 +17,7 @@ enum { SINUSOID_POSITIONS = 1024, MAX_WIDTH = 1 << 16, MAX_LAYERS = 1024 };
 static const char *const norm_names[] = {"post", "pre", NULL};
 static const char *const decoder_names[] = {"self_attention", "ssru", NULL};
 static const char *const start_names[] = {"zero", "learned", NULL};
-static const char *const activation_names[] = {"relu", "relu10", "swish",
+static const char *const activation_names[] = {"relu", "relu10",    "swish",
                                                "gelu", "gelu_tanh", NULL};
 static const dgm_act activations[] = {DGM_ACT_RELU, DGM_ACT_RELU10, DGM_ACT_SWISH, DGM_ACT_GELU,
                                       DGM_ACT_GELU_TANH};
@@ -85,8 +85,8 @@ static dgm_status load_settings(dgm_model *m, transformer *t, settings *s, dgm_e
                              &offset, err));
     DGM_TRY(dgm_gguf_get_bool(g, "dragoman.transformer.scale_embedding", DGM_OPTIONAL,
                               &t->scale_embedding, err));
-    DGM_TRY(dgm_gguf_get_enum(g, "dragoman.transformer.start", DGM_OPTIONAL, start_names, &start,
-                              err));
+    DGM_TRY(
+        dgm_gguf_get_enum(g, "dragoman.transformer.start", DGM_OPTIONAL, start_names, &start, err));
     DGM_TRY(dgm_gguf_get_enum(g, "dragoman.transformer.decoder", DGM_OPTIONAL, decoder_names,
                               &decoder, err));
     DGM_FAIL_IF(t->d % t->heads != 0, err, DGM_ERR_FORMAT,
@@ -113,8 +113,8 @@ static dgm_status load_stack(dgm_model *m, const char *prefix, const char *const
     for (int i = 0; i < count; i++) {
         tensor_name weight = name_of("%s.%s.weight", prefix, names[i]);
         tensor_name bias = name_of("%s.%s.bias", prefix, names[i]);
-        DGM_TRY(dgm_gguf_matrix(m->file, weight.text, rows, cols, DGM_REQUIRED, &parts[i].weight,
-                                err));
+        DGM_TRY(
+            dgm_gguf_matrix(m->file, weight.text, rows, cols, DGM_REQUIRED, &parts[i].weight, err));
         DGM_TRY(dgm_gguf_vector(m->file, bias.text, rows, DGM_OPTIONAL, &parts[i].bias, err));
     }
     return dgm_model_linear(m, parts, count, out, err);
@@ -236,8 +236,8 @@ static dgm_status make_sinusoids(dgm_model *m, transformer *t, bool marian, dgm_
     return st;
 }
 
-static dgm_status load_table(dgm_model *m, const char *name, int d, dgm_need need,
-                             dgm_vector **out, int *rows, dgm_error *err)
+static dgm_status load_table(dgm_model *m, const char *name, int d, dgm_need need, dgm_vector **out,
+                             int *rows, dgm_error *err)
 {
     const dgm_tensor *tensor = NULL;
     DGM_TRY(dgm_gguf_matrix(m->file, name, -1, d, need, &tensor, err));
@@ -254,8 +254,7 @@ static dgm_status load_table(dgm_model *m, const char *name, int d, dgm_need nee
 static dgm_status load_positions(dgm_model *m, transformer *t, const settings *s, dgm_error *err)
 {
     if (s->positions == NO_POSITIONS) return DGM_OK;
-    if (s->positions != LEARNED)
-        return make_sinusoids(m, t, s->positions == SINUSOID_MARIAN, err);
+    if (s->positions != LEARNED) return make_sinusoids(m, t, s->positions == SINUSOID_MARIAN, err);
     int rows = 0;
     DGM_TRY(load_table(m, "enc.pos", t->d, DGM_REQUIRED, &t->encoder_positions, &rows, err));
     m->info.max_source = m->info.max_target = rows - t->position_offset;

@@ -223,10 +223,10 @@ void dgm_aligner_close(dgm_aligner **out)
 {
     dgm_aligner *a = *out;
     if (!a) return;
-    void *const parts[] = {a->occ_at, a->occ_pair,   a->occ_pos,  a->row_at,      a->row_word,
-                           a->row_prob, a->null_prob, a->sum,     a->null_post,   a->ratio,
-                           a->chunk,  a->chunk_dist, a->chunk_kl, a->shard,       a->block,
-                           a->block_value, a->mass_at, a->mass};
+    void *const parts[] = {a->occ_at,      a->occ_pair,   a->occ_pos,  a->row_at,    a->row_word,
+                           a->row_prob,    a->null_prob,  a->sum,      a->null_post, a->ratio,
+                           a->chunk,       a->chunk_dist, a->chunk_kl, a->shard,     a->block,
+                           a->block_value, a->mass_at,    a->mass};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) dgm_free(parts[i]);
     for (int i = 0; a->worker && i < a->workers; i++) {
         dgm_free(a->worker[i].prob);

@@ -30,7 +30,8 @@ typedef struct dgm_align_params {
     bool optimise_tension; // model 2: from the second iteration on
 } dgm_align_params;
 
-void dgm_align_params_default(dgm_align_params *o); // model 2, p0 0.08, alpha 0.01, tension 4, optimised
+// Model 2, p0 0.08, alpha 0.01, tension 4, optimised.
+void dgm_align_params_default(dgm_align_params *o);
 
 dgm_status dgm_align_params_check(const dgm_align_params *o, dgm_error *err);
 

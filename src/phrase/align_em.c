@@ -11,8 +11,7 @@ enum { AHEAD = 6 }; // occurrences between a prefetch and its use
 void dgm_align_set_tension(dgm_aligner *a, double tension)
 {
     a->tension = tension;
-    for (int n = 0; n <= a->b->max_length; n++)
-        a->ratio[n] = n ? (float)exp(-tension / n) : 1.0f;
+    for (int n = 0; n <= a->b->max_length; n++) a->ratio[n] = n ? (float)exp(-tension / n) : 1.0f;
 }
 
 dgm_align_ray dgm_align_ray_of(const dgm_aligner *a, int i, int m, int n)
@@ -35,7 +34,8 @@ dgm_align_ray dgm_align_ray_of(const dgm_aligner *a, int i, int m, int n)
 // so that old values need no clearing.
 static void spread(const dgm_aligner *a, uint32_t e, float *prob)
 {
-    for (uint64_t k = a->row_at[e]; k < a->row_at[e + 1]; k++) prob[a->row_word[k]] = a->row_prob[k];
+    for (uint64_t k = a->row_at[e]; k < a->row_at[e + 1]; k++)
+        prob[a->row_word[k]] = a->row_prob[k];
 }
 
 // First occurrence of e in pairs >= pair.
@@ -44,8 +44,10 @@ static uint64_t occurrence(const dgm_aligner *a, uint32_t e, uint32_t pair)
     uint64_t lo = a->occ_at[e], hi = a->occ_at[e + 1];
     while (lo < hi) {
         uint64_t mid = lo + (hi - lo) / 2;
-        if (a->occ_pair[mid] < pair) lo = mid + 1;
-        else hi = mid;
+        if (a->occ_pair[mid] < pair)
+            lo = mid + 1;
+        else
+            hi = mid;
     }
     return lo;
 }

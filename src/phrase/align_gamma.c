@@ -16,9 +16,9 @@ void dgm_gamma_pair(double x, double *digamma, double *lgamma)
     }
     double l = log(x), v = 1 / x, v2 = v * v;
     // Bernoulli numbers B2 .. B10
-    double psi = l - v / 2 -
-                 v2 * (1.0 / 12 -
-                       v2 * (1.0 / 120 - v2 * (1.0 / 252 - v2 * (1.0 / 240 - v2 * (1.0 / 132)))));
+    double psi =
+        l - v / 2 -
+        v2 * (1.0 / 12 - v2 * (1.0 / 120 - v2 * (1.0 / 252 - v2 * (1.0 / 240 - v2 * (1.0 / 132)))));
     double ln = (x - 0.5) * l - x + 0.91893853320467274178 +
                 v * (1.0 / 12 -
                      v2 * (1.0 / 360 - v2 * (1.0 / 1260 - v2 * (1.0 / 1680 - v2 * (1.0 / 1188)))));

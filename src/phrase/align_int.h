@@ -43,16 +43,16 @@ struct dgm_aligner {
     double tension;
     int rounds;
 
-    uint64_t *occ_at;    // [from types + 1]
-    uint32_t *occ_pair;  // [from tokens] pair of an occurrence, ascending per word
-    uint16_t *occ_pos;   // [from tokens] its position there
-    uint64_t *row_at;    // [from types + 1]
-    uint32_t *row_word;  // [entries]
-    float *row_prob;     // [entries]
-    float *null_prob;    // [to types]
-    float *sum;          // [to tokens]
-    float *null_post;    // [to tokens] posterior of NULL
-    float *ratio;        // [max_length + 1] exp(-tension / n)
+    uint64_t *occ_at;   // [from types + 1]
+    uint32_t *occ_pair; // [from tokens] pair of an occurrence, ascending per word
+    uint16_t *occ_pos;  // [from tokens] its position there
+    uint64_t *row_at;   // [from types + 1]
+    uint32_t *row_word; // [entries]
+    float *row_prob;    // [entries]
+    float *null_prob;   // [to types]
+    float *sum;         // [to tokens]
+    float *null_post;   // [to tokens] posterior of NULL
+    float *ratio;       // [max_length + 1] exp(-tension / n)
 
     uint32_t *chunk; // [chunks + 1] words
     int chunks;

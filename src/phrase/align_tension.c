@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The M-step of the diagonal's tension. With W_j the posterior mass of links at target position j
-// and D the expected sum of distances, the expected log-likelihood as a function of the tension x is
+// and D the expected sum of distances, the expected log-likelihood as a function of the tension x
+// is
 //
 //     Q(x) = -x D - sum_j W_j log Z_j(x),      Q'(x) = sum_j W_j E_x[distance | j] - D
 //

@@ -140,9 +140,10 @@ static dgm_status begin_pair(dgm_bitext *b, const size_t length[2], bool *keep, 
             dgm_bitext_side *d = &b->side[s];
             DGM_FAIL_IF(d->token_count > UINT32_MAX - length[s], err, DGM_ERR_UNSUPPORTED,
                         "more than 2^32 tokens");
-            DGM_TRY(dgm_grow(&d->start, &d->start_cap, (size_t)b->pairs + 2, sizeof *d->start, err));
-            DGM_TRY(dgm_grow(&d->token, &d->token_cap, d->token_count + length[s],
-                             sizeof *d->token, err));
+            DGM_TRY(
+                dgm_grow(&d->start, &d->start_cap, (size_t)b->pairs + 2, sizeof *d->start, err));
+            DGM_TRY(dgm_grow(&d->token, &d->token_cap, d->token_count + length[s], sizeof *d->token,
+                             err));
             d->start[b->pairs] = d->token_count;
             d->start[b->pairs + 1] = d->token_count + length[s];
         }
@@ -322,9 +323,10 @@ static dgm_status sort_pairs(dgm_bitext *b, uint32_t *first, uint32_t *order, dg
 
 dgm_status dgm_bitext_finish(dgm_bitext *b, dgm_error *err)
 {
-    DGM_FAIL_IF(b->pairs == 0, err, DGM_ERR_TEXT,
-                "no sentence pair to work with: of %u lines %u are empty and %u longer than %d tokens",
-                b->lines, b->empty, b->too_long, b->max_length);
+    DGM_FAIL_IF(
+        b->pairs == 0, err, DGM_ERR_TEXT,
+        "no sentence pair to work with: of %u lines %u are empty and %u longer than %d tokens",
+        b->lines, b->empty, b->too_long, b->max_length);
     for (int s = 0; s < 2; s++) DGM_TRY(renumber(&b->side[s], err));
     uint32_t *first = dgm_malloc((size_t)b->pairs * sizeof *first);
     uint32_t *order = dgm_malloc((size_t)b->pairs * sizeof *order);

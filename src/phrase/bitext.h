@@ -46,10 +46,10 @@ typedef struct dgm_bitext_side {
     size_t token_count, token_cap;
     uint64_t *start; // [pairs + 1]
     size_t start_cap;
-    uint32_t types;    // words are 0 .. types - 1
-    uint32_t *name;    // [types] number that the word had when it was added
-    uint64_t *freq;    // [types] falling
-    dgm_words words;   // spellings by the number when added; empty if ids were added
+    uint32_t types;  // words are 0 .. types - 1
+    uint32_t *name;  // [types] number that the word had when it was added
+    uint64_t *freq;  // [types] falling
+    dgm_words words; // spellings by the number when added; empty if ids were added
 } dgm_bitext_side;
 
 typedef struct dgm_bitext_group {

@@ -101,8 +101,8 @@ void dgm_link_counts_free(dgm_link_counts *c)
 }
 
 // Room for rows and entries; on failure *lex is NULL.
-static dgm_status make_lexicon(dgm_lexicon **lex, uint32_t sources, uint32_t targets, size_t entries,
-                               dgm_error *err)
+static dgm_status make_lexicon(dgm_lexicon **lex, uint32_t sources, uint32_t targets,
+                               size_t entries, dgm_error *err)
 {
     dgm_lexicon *l = dgm_calloc(1, sizeof *l);
     *lex = l;
@@ -234,7 +234,8 @@ static dgm_status read_entry(dgm_lexicon *l, entry_list *e, const char *line, si
     dgm_text target, source, number, rest;
     size_t pos = 0;
     if (!field(line, size, &pos, &target)) return DGM_OK; // an empty line
-    DGM_FAIL_IF(!dgm_utf8_valid((dgm_text){line, size}), err, DGM_ERR_TEXT, "%s: invalid UTF-8", at);
+    DGM_FAIL_IF(!dgm_utf8_valid((dgm_text){line, size}), err, DGM_ERR_TEXT, "%s: invalid UTF-8",
+                at);
     DGM_FAIL_IF(!field(line, size, &pos, &source) || !field(line, size, &pos, &number) ||
                     field(line, size, &pos, &rest),
                 err, DGM_ERR_FORMAT, "%s: not 'TARGET SOURCE PROBABILITY'", at);

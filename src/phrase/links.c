@@ -126,8 +126,7 @@ static dgm_status hand_over(wave *w, int count, dgm_links_sink sink, void *cooki
         if (!counts || k->counts.count == 0) continue;
         DGM_TRY(dgm_grow(&counts->key, &counts->cap, counts->count + k->counts.count,
                          sizeof *counts->key, err));
-        memcpy(counts->key + counts->count, k->counts.key,
-               k->counts.count * sizeof *counts->key);
+        memcpy(counts->key + counts->count, k->counts.key, k->counts.count * sizeof *counts->key);
         counts->count += k->counts.count;
     }
     return DGM_OK;

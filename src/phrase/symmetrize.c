@@ -14,8 +14,8 @@
 #include <string.h>
 
 static const char *const names[DGM_SYM_COUNT] = {
-    "forward", "backward", "intersect", "union", "grow-diag", "grow-diag-final",
-    "grow-diag-final-and"};
+    "forward",   "backward",        "intersect",          "union",
+    "grow-diag", "grow-diag-final", "grow-diag-final-and"};
 
 const char *dgm_symmetrize_name(int method)
 {
@@ -46,7 +46,7 @@ static void add_link(grid *g, int i, int j)
 
 static void grow_diag(grid *g)
 {
-    static const int8_t near[8][2] = {{-1, 0}, {0, -1}, {1, 0},  {0, 1},
+    static const int8_t near[8][2] = {{-1, 0},  {0, -1}, {1, 0},  {0, 1},
                                       {-1, -1}, {-1, 1}, {1, -1}, {1, 1}};
     for (bool grown = true; grown;) {
         grown = false;
@@ -80,10 +80,14 @@ static void finish(grid *g, int direction, bool both)
 static bool starts(dgm_symmetrize method, uint8_t c)
 {
     switch (method) {
-    case DGM_SYM_FORWARD: return c & FORWARD;
-    case DGM_SYM_BACKWARD: return c & BACKWARD;
-    case DGM_SYM_UNION: return c != 0;
-    default: return (c & FORWARD) && (c & BACKWARD);
+    case DGM_SYM_FORWARD:
+        return c & FORWARD;
+    case DGM_SYM_BACKWARD:
+        return c & BACKWARD;
+    case DGM_SYM_UNION:
+        return c != 0;
+    default:
+        return (c & FORWARD) && (c & BACKWARD);
     }
 }
 

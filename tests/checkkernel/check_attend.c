@@ -21,8 +21,8 @@ static void multi_oracle(ck *c, const dgm_attend_args *a)
             const size_t row = a->index ? (size_t)a->index[j] : (size_t)j;
             p[j] = 0;
             for (int d = 0; d < a->dk; d++)
-                p[j] +=
-                    (double)a->q[h * a->dk + d] * ((const float *)a->k)[row * a->stride + (size_t)(h * a->dk + d)];
+                p[j] += (double)a->q[h * a->dk + d] *
+                        ((const float *)a->k)[row * a->stride + (size_t)(h * a->dk + d)];
             p[j] *= a->scale;
             max = p[j] > max ? p[j] : max;
         }
@@ -33,7 +33,8 @@ static void multi_oracle(ck *c, const dgm_attend_args *a)
             double out = 0;
             for (int j = 0; j < a->n; j++) {
                 const size_t row = a->index ? (size_t)a->index[j] : (size_t)j;
-                out += p[j] / sum * ((const float *)a->v)[row * a->stride + (size_t)(h * a->dv + d)];
+                out +=
+                    p[j] / sum * ((const float *)a->v)[row * a->stride + (size_t)(h * a->dv + d)];
             }
             ck_near(c, "out", a->out[h * a->dv + d], out, 1e-4, 1e-4);
         }

@@ -24,7 +24,8 @@ void check_half_f32(ck *c)
         for (const int *n = ck_sizes; *n && !c->failed; n++) {
             ck_begin(c, "n %d kind %d", *n, kind);
             float *x = ck_floats(c, X, (size_t)*n);
-            uint16_t *y = ck_bytes(c, Y, (size_t)*n * 2, 2), *want = ck_bytes(c, WANT, (size_t)*n * 2, 2);
+            uint16_t *y = ck_bytes(c, Y, (size_t)*n * 2, 2);
+            uint16_t *want = ck_bytes(c, WANT, (size_t)*n * 2, 2);
             ck_fill(c, x, (size_t)*n, (ck_kind)kind);
             // What halves round: around their smallest and largest numbers.
             for (int i = 0; i < *n && kind == CK_WIDE; i += 3)
@@ -50,7 +51,8 @@ static void fill_both(ck *c, uint16_t *half, float *wide, size_t n)
 
 static void one_shape(ck *c, int n, int heads, int dk, int dv, bool gathered)
 {
-    const size_t width = (size_t)(heads * (dk > dv ? dk : dv)), stride = width + (size_t)ck_below(c, 3);
+    const size_t width = (size_t)(heads * (dk > dv ? dk : dv));
+    const size_t stride = width + (size_t)ck_below(c, 3);
     const int pool = gathered ? 2 * n + 1 : n;
     const size_t total = (pool > 0 ? (size_t)(pool - 1) : 0) * stride + width;
     ck_begin(c, "n %d heads %d dk %d dv %d%s", n, heads, dk, dv, gathered ? " gathered" : "");

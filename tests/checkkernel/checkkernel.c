@@ -33,12 +33,12 @@ static const struct row {
 
 enum { ROWS = sizeof rows / sizeof rows[0], GUARD = 256, SLOT_BYTES = 24 << 20 };
 
-const int ck_sizes[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13,  14,   15,   16,   17,
-                        18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30,  31,   32,   33,   34,
-                        35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47,  48,   49,   50,   51,
-                        52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64,  65,   66,   67,   68,
-                        69, 70, 79, 80, 81, 96, 97, 127, 128, 129, 255, 256, 512, 1000, 2048, 4099,
-                        0};
+const int ck_sizes[] = {1,   2,   3,   4,   5,   6,   7,    8,    9,    10, 11, 12, 13, 14, 15,
+                        16,  17,  18,  19,  20,  21,  22,   23,   24,   25, 26, 27, 28, 29, 30,
+                        31,  32,  33,  34,  35,  36,  37,   38,   39,   40, 41, 42, 43, 44, 45,
+                        46,  47,  48,  49,  50,  51,  52,   53,   54,   55, 56, 57, 58, 59, 60,
+                        61,  62,  63,  64,  65,  66,  67,   68,   69,   70, 79, 80, 81, 96, 97,
+                        127, 128, 129, 255, 256, 512, 1000, 2048, 4099, 0};
 
 // ---- memory --------------------------------------------------------------------------------
 
@@ -123,7 +123,7 @@ float ck_uniform(ck *c, float low, float high)
 
 static float special(ck *c)
 {
-    static const float values[] = {-INFINITY, INFINITY, NAN,   0.0f,    -0.0f,   3e38f,
+    static const float values[] = {-INFINITY, INFINITY, NAN,   0.0f,    -0.0f,    3e38f,
                                    -3e38f,    1e-40f,   1e-3f, -1e-45f, 88.7229f, -87.4f};
     return values[ck_below(c, (int)(sizeof values / sizeof values[0]))];
 }
@@ -133,8 +133,12 @@ void ck_fill(ck *c, float *x, size_t n, ck_kind kind)
     for (size_t i = 0; i < n; i++) {
         float v = ck_uniform(c, -1.0f, 1.0f);
         switch (kind) {
-        case CK_WIDE: v *= 40.0f; break;
-        case CK_DENORMAL: v *= ck_below(c, 4) ? 1e-39f : 0.0f; break;
+        case CK_WIDE:
+            v *= 40.0f;
+            break;
+        case CK_DENORMAL:
+            v *= ck_below(c, 4) ? 1e-39f : 0.0f;
+            break;
         case CK_SPECIAL:
             if (ck_below(c, 8) == 0) v = special(c);
             break;
@@ -142,7 +146,8 @@ void ck_fill(ck *c, float *x, size_t n, ck_kind kind)
             v = ck_below(c, 3) ? 10.0f * v : -INFINITY;
             break;
         case CK_UNIT:
-        case CK_KINDS: break;
+        case CK_KINDS:
+            break;
         }
         x[i] = v;
     }
@@ -295,8 +300,10 @@ static bool check_row(const struct row *r, ck *c, const options *o)
     c->bench = o->bench;
     c->rng.state = o->seed;
     snprintf(c->where, sizeof c->where, "before the first call");
-    if (sigsetjmp(crash, 1) == 0) r->check(c);
-    else ck_fail(c, "%s", strsignal(crash_signal));
+    if (sigsetjmp(crash, 1) == 0)
+        r->check(c);
+    else
+        ck_fail(c, "%s", strsignal(crash_signal));
     if (c->failed)
         printf("     again with: checkkernel --seed %llu --function %s_%s\n",
                (unsigned long long)o->seed, c->kernel, c->isa);
@@ -362,8 +369,10 @@ int main(int argc, char **argv)
                 continue;
             }
             ck c = {.ref = &ref, .now = &now, .isa = levels[l].name, .is_reference = l == 0};
-            if (check_row(&rows[i], &c, &o)) passed++;
-            else failed++;
+            if (check_row(&rows[i], &c, &o))
+                passed++;
+            else
+                failed++;
         }
         if (checked && !o.list) {
             snprintf(tried + strlen(tried), sizeof tried - strlen(tried), " %s", levels[l].name);

@@ -44,7 +44,8 @@ static void binary(const uint8_t *data, size_t size)
     if (dgm_shortlist_marian_read(&s, data + 1, size - 1, sources, targets, &err) != DGM_OK) return;
     dgm_writer out = {0};
     require(dgm_shortlist_marian_write(s, 0, &out, &err) == DGM_OK);
-    require(dgm_shortlist_marian_read(&again, out.data, out.size, sources, targets, &err) == DGM_OK);
+    require(dgm_shortlist_marian_read(&again, out.data, out.size, sources, targets, &err) ==
+            DGM_OK);
     require(again->at[sources] == s->at[sources] && again->frequent_count == s->frequent_count);
     require(memcmp(again->ids, s->ids, s->at[sources] * sizeof *s->ids) == 0);
     dgm_shortlist_close(&s);

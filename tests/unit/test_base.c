@@ -197,7 +197,8 @@ static void test_files(void **state)
     assert_int_equal(dgm_mapfile_open(&f, "/", &e), DGM_ERR_IO);
     assert_non_null(strstr(e.text, "folder"));
     assert_int_equal(dgm_file_write("/nonexistent/x", "a", 1, &e), DGM_ERR_IO);
-    assert_int_equal(dgm_file_write("/dev/null", "a", 1, &e), DGM_ERR_IO); // and no file takes its place
+    // and no file takes its place
+    assert_int_equal(dgm_file_write("/dev/null", "a", 1, &e), DGM_ERR_IO);
     assert_true(dgm_file_is_special("/dev/null") && dgm_file_is_special("/tmp"));
 }
 

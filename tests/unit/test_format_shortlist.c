@@ -344,8 +344,10 @@ static void test_marian_bytes(void **state)
     assert_same(l, back);
     dgm_shortlist_close(&back);
     // Other sizes than the vocabulary's, and every truncation and every flipped bit, are refused.
-    assert_int_equal(dgm_shortlist_marian_read(&back, out.data, out.size, 2, 6, &err), DGM_ERR_FORMAT);
-    assert_int_equal(dgm_shortlist_marian_read(&back, out.data, out.size, 3, 5, &err), DGM_ERR_FORMAT);
+    assert_int_equal(dgm_shortlist_marian_read(&back, out.data, out.size, 2, 6, &err),
+                     DGM_ERR_FORMAT);
+    assert_int_equal(dgm_shortlist_marian_read(&back, out.data, out.size, 3, 5, &err),
+                     DGM_ERR_FORMAT);
     for (size_t n = 0; n < out.size; n++)
         assert_int_equal(dgm_shortlist_marian_read(&back, out.data, n, 3, 6, &err), DGM_ERR_FORMAT);
     for (size_t bit = 0; bit < (out.size - 4) * 8; bit++) {
@@ -369,7 +371,8 @@ static void test_marian_frequent(void **state)
     dgm_writer out = {0};
     assert_int_equal(dgm_shortlist_marian_write(l, -1, &out, &err), DGM_ERR_UNSUPPORTED);
     assert_int_equal(dgm_shortlist_marian_write(l, 0, &out, &err), DGM_OK);
-    assert_int_equal(dgm_shortlist_marian_read(&back, out.data, out.size, SIZE, SIZE, &err), DGM_OK);
+    assert_int_equal(dgm_shortlist_marian_read(&back, out.data, out.size, SIZE, SIZE, &err),
+                     DGM_OK);
     assert_int_equal(back->frequent_count, 2);
     assert_int_equal(back->at[1], 3);
     assert_int_equal(back->ids[0], 0);
@@ -383,8 +386,8 @@ static void test_marian_frequent(void **state)
 
 // ---- candidates of a sentence -----------------------------------------------------------------
 
-static void expect_candidates(const dgm_candidates *c, const dgm_shortlist *l, const int32_t *source,
-                              int count)
+static void expect_candidates(const dgm_candidates *c, const dgm_shortlist *l,
+                              const int32_t *source, int count)
 {
     bool in[SIZE] = {false};
     for (int i = 0; i < l->frequent_count; i++) in[l->frequent[i]] = true;

@@ -63,7 +63,8 @@ static void expect_links(int method, const int16_t *forward, int n, const int16_
     uint8_t cells[200];
     dgm_align_link links[40];
     char text[300] = "";
-    size_t count = dgm_symmetrize_links((dgm_symmetrize)method, forward, n, backward, m, cells, links);
+    size_t count =
+        dgm_symmetrize_links((dgm_symmetrize)method, forward, n, backward, m, cells, links);
     for (size_t k = 0; k < count; k++)
         sprintf(text + strlen(text), "%s%d-%d", k ? " " : "", links[k].source, links[k].target);
     assert_string_equal(text, wanted);
@@ -230,9 +231,9 @@ static dgm_bitext *load(const truth *x, int pairs)
     dgm_error err;
     assert_int_equal(dgm_bitext_open(&b, 60, &err), DGM_OK);
     for (int k = 0; k < pairs; k++)
-        assert_int_equal(dgm_bitext_add_ids(b, x->e[k], (size_t)x->m[k], x->f[k], (size_t)x->n[k],
-                                            &err),
-                         DGM_OK);
+        assert_int_equal(
+            dgm_bitext_add_ids(b, x->e[k], (size_t)x->m[k], x->f[k], (size_t)x->n[k], &err),
+            DGM_OK);
     assert_int_equal(dgm_bitext_finish(b, &err), DGM_OK);
     assert_int_equal(b->pairs, pairs);
     return b;
@@ -263,8 +264,7 @@ static void test_known_model(void **state)
             add_errors(&ours, x->link[k], link + b->side[1].start[b->pair[k]], x->n[k]);
         }
         print_message("error rate %.2f %%, with the true parameters %.2f %%, tension %.2f\n",
-                      100 * dgm_aer_rate(&ours), 100 * dgm_aer_rate(&best),
-                      dgm_aligner_tension(a));
+                      100 * dgm_aer_rate(&ours), 100 * dgm_aer_rate(&best), dgm_aligner_tension(a));
         assert_true(dgm_aer_rate(&ours) <= dgm_aer_rate(&best) + 0.01);
         assert_true(fabs(dgm_aligner_tension(a) - x->tension) < 1);
         free(link);
@@ -346,8 +346,8 @@ static double plain_likelihood(const dgm_bitext *b, const dgm_aligner *a, double
                 z += w;
                 sum += w * (double)dgm_aligner_probability(a, e[i], f[j]);
             }
-            total += log(p0 * (double)dgm_aligner_probability(a, UINT32_MAX, f[j]) +
-                         (1 - p0) * sum / z);
+            total +=
+                log(p0 * (double)dgm_aligner_probability(a, UINT32_MAX, f[j]) + (1 - p0) * sum / z);
         }
     }
     return total;
@@ -433,7 +433,8 @@ static void test_small(void **state)
     assert_int_equal(dgm_bitext_finish(b, &err), DGM_OK);
     assert_int_equal(b->side[0].types, 2);
     assert_int_equal(b->line[0], 1); // sorted by length
-    assert_true(dgm_text_equal(dgm_words_spell(&b->side[0].words, b->side[0].name[0]), text("one")));
+    assert_true(
+        dgm_text_equal(dgm_words_spell(&b->side[0].words, b->side[0].name[0]), text("one")));
     dgm_align_params o, wrong;
     dgm_align_params_default(&o);
     dgm_aligner *a = NULL;
@@ -499,11 +500,11 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gamma),        cmocka_unit_test(test_symmetrize),
-        cmocka_unit_test(test_error_rate),   cmocka_unit_test(test_known_model),
-        cmocka_unit_test(test_objective),    cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_gamma),         cmocka_unit_test(test_symmetrize),
+        cmocka_unit_test(test_error_rate),    cmocka_unit_test(test_known_model),
+        cmocka_unit_test(test_objective),     cmocka_unit_test(test_rows),
         cmocka_unit_test(test_plain_formula), cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_small),        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_small),         cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -338,7 +338,8 @@ static void test_align_files(void **state)
     assert_int_equal(r.empty, 40);
     assert_true(r.has_gold && r.error_rate == 0);
     char *links = get(out);
-    assert_non_null(strstr(links, "0-0 1-1\n0-0 1-1 2-2\n0-0 1-1 2-2\n0-0 1-1\n0-0 1-1\n\n0-0 1-1\n"));
+    assert_non_null(
+        strstr(links, "0-0 1-1\n0-0 1-1 2-2\n0-0 1-1 2-2\n0-0 1-1\n0-0 1-1\n\n0-0 1-1\n"));
     // The same through the callback, with another number of threads.
     dgm_writer w = {0};
     o.write = collect;
