@@ -246,15 +246,43 @@ static int free_slots(const dgm_state *s)
     return n;
 }
 
+// Embeddings are gathered by id without a look at it: what reaches the model is checked here, once.
+static dgm_status check_source(const dgm_state *s, const dgm_source *source, dgm_error *err)
+{
+    DGM_FAIL_IF(source->count < 1 || source->count > s->limits.source, err, DGM_ERR_ARGUMENT,
+                "a source of %d tokens does not fit the limit of %d", source->count,
+                s->limits.source);
+    const int size = s->model->info.source_vocab;
+    for (int i = 0; i < source->count; i++)
+        DGM_FAIL_IF(source->ids[i] < 0 || source->ids[i] >= size, err, DGM_ERR_ARGUMENT,
+                    "source token %d is not one of the vocabulary's %d", (int)source->ids[i], size);
+    return DGM_OK;
+}
+
+static dgm_status check_step(const dgm_state *s, const dgm_step_row *step, dgm_error *err)
+{
+    const dgm_model_info *info = &s->model->info;
+    DGM_FAIL_IF(step->parent < 0 || step->parent >= s->rows.capacity, err, DGM_ERR_ARGUMENT,
+                "there is no row %d", (int)step->parent);
+    const int position = s->rows.nodes[step->parent].position;
+    DGM_FAIL_IF(position >= info->max_target, err, DGM_ERR_ARGUMENT, "the model has no position %d",
+                position);
+    for (int t = 0; t < info->tokens_per_step; t++) {
+        const int32_t id = step->token[t];
+        const bool start = id == DGM_NO_TOKEN && position == 0;
+        DGM_FAIL_IF(!start && (id < 0 || id >= info->target_vocab), err, DGM_ERR_ARGUMENT,
+                    "target token %d is not one of the vocabulary's %d", (int)id,
+                    info->target_vocab);
+    }
+    return DGM_OK;
+}
+
 dgm_status dgm_encode(dgm_state *s, int count, const dgm_source *sources, int32_t *slots,
                       dgm_error *err)
 {
     DGM_FAIL_IF(count > free_slots(s), err, DGM_ERR_ARGUMENT, "no free slot for %d sentences",
                 count);
-    for (int i = 0; i < count; i++)
-        DGM_FAIL_IF(sources[i].count < 1 || sources[i].count > s->limits.source, err,
-                    DGM_ERR_ARGUMENT, "a source of %d tokens does not fit the limit of %d",
-                    sources[i].count, s->limits.source);
+    for (int i = 0; i < count; i++) DGM_TRY(check_source(s, &sources[i], err));
     for (int i = 0, slot = 0; i < count; i++) {
         while (s->slot_length[slot] != 0) slot++;
         slots[i] = slot;
@@ -285,11 +313,10 @@ dgm_status dgm_step(dgm_state *s, int count, const dgm_step_row *steps, dgm_step
 {
     DGM_FAIL_IF(count > s->limits.rows, err, DGM_ERR_ARGUMENT, "%d rows in a step, %d allowed",
                 count, s->limits.rows);
+    for (int i = 0; i < count; i++) DGM_TRY(check_step(s, &steps[i], err));
     for (int i = 0; i < count; i++) {
-        const dgm_row_node *parent = &s->rows.nodes[steps[i].parent];
-        DGM_FAIL_IF(parent->position >= s->model->info.max_target, err, DGM_ERR_ARGUMENT,
-                    "the model has no position %d", parent->position);
-        out->rows[i] = dgm_row_pool_take(&s->rows, steps[i].parent, parent->slot);
+        const int slot = s->rows.nodes[steps[i].parent].slot;
+        out->rows[i] = dgm_row_pool_take(&s->rows, steps[i].parent, slot);
         DGM_FAIL_IF(out->rows[i] < 0, err, DGM_ERR_MEMORY, "the row pool is full");
     }
     dgm_exec_phase(s->exec, DGM_PHASE_STEP);

@@ -80,7 +80,8 @@ typedef struct dgm_source {
     int count;          // 1 .. limits.source
 } dgm_source;
 
-// Fills a free slot per source. DGM_ERR_ARGUMENT when there are too few or a source is too long.
+// Fills a free slot per source. DGM_ERR_ARGUMENT when there are too few, a source is too long or an
+// id is none of the vocabulary's.
 dgm_status dgm_encode(dgm_state *s, int count, const dgm_source *sources, int32_t *slots,
                       dgm_error *err);
 void dgm_release(dgm_state *s, int count, const int32_t *slots); // their rows are dropped already
@@ -98,7 +99,7 @@ typedef struct dgm_step_result {
     float *const *align; // caller's: NULL, or per row NULL or [source length] for attention weights
 } dgm_step_result;
 
-// count <= limits.rows.
+// count <= limits.rows. DGM_ERR_ARGUMENT, and nothing is done, for a token outside the vocabulary.
 dgm_status dgm_step(dgm_state *s, int count, const dgm_step_row *steps, dgm_step_result *out,
                     dgm_error *err);
 void dgm_retain(dgm_state *s, int count, const int32_t *rows); // rows may repeat

@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -63,6 +64,43 @@ static void test_position_limit(void **state)
     fixture_close(&f);
 }
 
+// Ids index the embeddings: one outside the vocabulary is refused before anything is computed.
+static void test_token_limits(void **state)
+{
+    (void)state;
+    fixture f;
+    dgm_error err;
+    fixture_open(&f, "transformer-pre-learned", NULL);
+    const dgm_model_info *info = dgm_model_describe(f.model);
+    const int32_t bad[] = {-1, INT32_MIN, INT32_MAX, info->source_vocab};
+    const int32_t good[] = {5, 6, info->source_eos};
+    int32_t slot = 0, row = 0, next = 0;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        const int32_t ids[] = {5, bad[i], info->source_eos};
+        dgm_source source = {ids, 3};
+        assert_int_equal(dgm_encode(f.state, 1, &source, &slot, &err), DGM_ERR_ARGUMENT);
+        assert_non_null(strstr(err.text, "is not one of the vocabulary's"));
+    }
+    dgm_source source = {good, 3};
+    assert_int_equal(dgm_encode(f.state, 1, &source, &slot, &err), DGM_OK);
+    assert_int_equal(dgm_start(f.state, 1, &slot, &row, &err), DGM_OK);
+    dgm_step_result out = {.rows = &next};
+    for (int position = 0; position < 2; position++) {
+        const int32_t wrong[] = {INT32_MIN, -2, INT32_MAX, info->target_vocab, DGM_NO_TOKEN};
+        for (int i = 0; i < (position ? 5 : 4); i++) { // no token is a start, later it is none
+            dgm_step_row step = {row, {wrong[i], DGM_NO_TOKEN}};
+            assert_int_equal(dgm_step(f.state, 1, &step, &out, &err), DGM_ERR_ARGUMENT);
+        }
+        dgm_step_row step = {row, {position ? 5 : info->start, DGM_NO_TOKEN}};
+        assert_int_equal(dgm_step(f.state, 1, &step, &out, &err), DGM_OK);
+        row = next;
+        dgm_retain(f.state, 1, &row);
+    }
+    dgm_step_row nowhere = {-1, {5, DGM_NO_TOKEN}};
+    assert_int_equal(dgm_step(f.state, 1, &nowhere, &out, &err), DGM_ERR_ARGUMENT);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -70,6 +108,7 @@ int main(void)
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_missing_tensors),
         cmocka_unit_test(test_position_limit),
+        cmocka_unit_test(test_token_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
