@@ -1,6 +1,20 @@
 // SPDX-License-Identifier: MIT
 // Checks of the recurrent gates: bits against the C reference (also in place), the C reference
 // against the formulas of kernels.h in double precision.
+//
+// The bound of each element is derived, not chosen. u = 2^-24 is the relative error of one rounding;
+// math_tmpl.h promises 3 ulp for sigmoid and 5 for tanh, an ulp being at most 2 u of the value. So,
+// to first order, with s = fl(x + h) off by u |s|:
+//     sigmoid(s)   6 u f + u |s| f (1 - f)                              f the value
+//     tanh(a)      10 u |g| + e_a (1 - g^2)                             g the value, e_a a's error
+//     gru's a      e_r |h| + u |a|                                      a = fma(r, h, x)
+//     gru          e_z (|state| + |g|) + (1 - z) (e_g + 2 u |g|) + u |out|
+//     lstm's cell  e_f |c| + e_i |g| + i (e_g + u |g|) + u |c'|         c' = fma(f, c, i g)
+//     lstm         e_o |t| + o e_t + u |out|                            t = tanh(c')
+//     ssru         e_f (|c| + |x|) + 2 u (1 - f) |x| + u |c'|
+// The GRU's is the large one: h may be 40 here, and r's error is multiplied by it before tanh, 1.5e-5
+// where tanh is steep; at |h| <= 1 all of them stay near 2e-6. Terms of second order (products of two
+// errors, at most 1e-4 of the first) and flushed denormals are in `slack`.
 #include <math.h>
 #include <string.h>
 
@@ -8,9 +22,28 @@
 
 enum { X, H, STATE, OUT, CELL, WANT, WANT_CELL };
 
-static double sigmoid(double x)
+// A value and how far the kernel's may be from it.
+typedef struct real {
+    double value, error;
+} real;
+
+static const double u = 0x1p-24;
+
+static real sigmoid(double s)
 {
-    return 1 / (1 + exp(-x));
+    const double f = 1 / (1 + exp(-s));
+    return (real){f, 6 * u * f + u * fabs(s) * f * (1 - f)};
+}
+
+static real tanh_of(double a, double error)
+{
+    const double g = tanh(a);
+    return (real){g, 10 * u * fabs(g) + error * (1 - g * g)};
+}
+
+static double slack(double error)
+{
+    return error * 1.001 + 1e-30;
 }
 
 typedef void one_case(ck *c, size_t n, ck_kind kind);
@@ -45,9 +78,14 @@ static void gru_case(ck *c, size_t n, ck_kind kind)
     if (!ck_same(c, "out in place", out, want, n)) return;
     if (!c->is_reference || kind > CK_WIDE) return;
     for (size_t i = 0; i < n; i++) {
-        const double r = sigmoid((double)x[i] + h[i]), z = sigmoid((double)x[n + i] + h[n + i]);
-        const double g = tanh(x[2 * n + i] + r * h[2 * n + i]);
-        ck_near(c, "out", out[i], z * state[i] + (1 - z) * g, 2e-5, 0);
+        const double xg = x[2 * n + i], hg = h[2 * n + i], old = state[i];
+        const real r = sigmoid((double)x[i] + h[i]), z = sigmoid((double)x[n + i] + h[n + i]);
+        const double a = xg + r.value * hg;
+        const real g = tanh_of(a, r.error * fabs(hg) + u * fabs(a));
+        const double y = z.value * old + (1 - z.value) * g.value;
+        const double fresh = (1 - z.value) * (g.error + 2 * u * fabs(g.value));
+        const double error = z.error * (fabs(old) + fabs(g.value)) + fresh + u * fabs(y);
+        ck_near(c, "out", out[i], y, slack(error), 0);
     }
 }
 
@@ -75,11 +113,17 @@ static void lstm_case(ck *c, size_t n, ck_kind kind)
     if (!ck_same(c, "cell in place", cell, want_cell, n)) return;
     if (!c->is_reference || kind > CK_WIDE) return;
     for (size_t i = 0; i < n; i++) {
-        const double in = sigmoid((double)x[i] + h[i]), f = sigmoid((double)x[n + i] + h[n + i]);
-        const double g = tanh((double)x[2 * n + i] + h[2 * n + i]);
-        const double o = sigmoid((double)x[3 * n + i] + h[3 * n + i]), s = f * state[i] + in * g;
-        ck_near(c, "cell", cell[i], s, 2e-5, 0);
-        ck_near(c, "out", out[i], o * tanh(s), 2e-5, 0);
+        const real in = sigmoid((double)x[i] + h[i]), f = sigmoid((double)x[n + i] + h[n + i]);
+        const double a = (double)x[2 * n + i] + h[2 * n + i], old = state[i];
+        const real g = tanh_of(a, u * fabs(a)), o = sigmoid((double)x[3 * n + i] + h[3 * n + i]);
+        const double s = f.value * old + in.value * g.value;
+        const double error = f.error * fabs(old) + in.error * fabs(g.value) +
+                             in.value * (g.error + u * fabs(g.value)) + u * fabs(s);
+        const real t = tanh_of(s, error);
+        const double y = o.value * t.value;
+        ck_near(c, "cell", cell[i], s, slack(error), 0);
+        ck_near(c, "out", out[i], y,
+                slack(o.error * fabs(t.value) + o.value * t.error + u * fabs(y)), 0);
     }
 }
 
@@ -108,9 +152,12 @@ static void ssru_case(ck *c, size_t n, ck_kind kind)
     if (!ck_same(c, "cell in place", cell, want_cell, n)) return;
     if (!c->is_reference || kind > CK_WIDE) return;
     for (size_t i = 0; i < n; i++) {
-        const double f = sigmoid(fx[i]), s = f * state[i] + (1 - f) * x[i];
-        ck_near(c, "cell", cell[i], s, 1e-6 * fmax(1, fabs(x[i])), 0);
-        ck_near(c, "out", out[i], s > 0 ? s : 0, 1e-6 * fmax(1, fabs(x[i])), 0);
+        const real f = sigmoid(fx[i]);
+        const double old = state[i], s = f.value * old + (1 - f.value) * x[i];
+        const double error = f.error * (fabs(old) + fabs(x[i])) +
+                             2 * u * (1 - f.value) * fabs(x[i]) + u * fabs(s);
+        ck_near(c, "cell", cell[i], s, slack(error), 0);
+        ck_near(c, "out", out[i], s > 0 ? s : 0, slack(error), 0);
     }
 }
 
