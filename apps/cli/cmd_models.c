@@ -95,7 +95,8 @@ const command command_models = {
         "Lists model files in the order in which they are searched: DRAGOMAN_MODEL (a file or a "
         "folder), the user's data folder (~/.local/share/dragoman), the share folder of the "
         "installation, models/ in a checkout. The one marked * is used when no model is named; in "
-        "a folder that is default.gguf, else the first by name. A file marked ! cannot be used.",
+        "a folder that is default.gguf, else the first by name. A file marked ! cannot be used; if "
+        "DRAGOMAN_MODEL names it, no other model is taken instead.",
     .example = "dragoman models\nDRAGOMAN_MODEL=my.gguf dragoman models",
     .options = models_table,
     .run = run_models,

@@ -34,8 +34,9 @@ DGM_API dgm_status dgm_device(const char *cpu, char *buffer, size_t size, dgm_er
 //     $XDG_DATA_HOME/dragoman    (else ~/.local/share/dragoman)
 //     the share folder of the installation, share/dragoman/models
 //     models/                    of the checkout that the program lies in
-// The default model is the first one found; in a folder, default.gguf comes before all others,
-// which follow by name.
+// The default model is the first one found that can be used; in a folder, default.gguf comes before
+// all others, which follow by name. A file that $DRAGOMAN_MODEL names is the default even if it
+// cannot be used: no other one takes its place silently.
 typedef struct dgm_model_entry {
     const char *path, *name;
     const char *source, *target; // languages, "" if the file does not say; several: "en,de"

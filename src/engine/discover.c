@@ -36,6 +36,14 @@ static bool is_folder(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+// DRAGOMAN_MODEL where it names a file; NULL where it is unset or names a folder. A file is meant as
+// the default even if it is not there: a wrong name must not be passed over.
+static const char *named_file(void)
+{
+    const char *named = getenv("DRAGOMAN_MODEL");
+    return named && named[0] && !is_folder(named) ? named : NULL;
+}
+
 static void add_place(places *p, const char *base, const char *rest)
 {
     if (!base || !base[0] || p->count == PLACES_MAX) return;
@@ -74,6 +82,8 @@ static void collect_places(places *p)
     char folder[PATH_SIZE];
     p->count = 0;
     add_place(p, getenv("DRAGOMAN_MODEL"), "");
+    if (p->count == 0 && named_file() && strlen(named_file()) < PATH_SIZE)
+        strcpy(p->path[p->count++], named_file()); // missing: listed with its problem
     const char *data = getenv("XDG_DATA_HOME");
     if (data && data[0])
         add_place(p, data, "dragoman");
@@ -265,11 +275,9 @@ dgm_status dgm_models_find(dgm_model_list **list, dgm_error *err)
         dgm_models_free(&pub);
         return st;
     }
-    for (size_t i = 0; i < l->pub.count; i++)
-        if (!l->items[i].problem) {
-            l->items[i].is_default = 1;
-            break;
-        }
+    size_t first = 0, end = named_file() && l->pub.count ? 1 : l->pub.count;
+    while (first < end && l->items[first].problem) first++;
+    if (first < end) l->items[first].is_default = 1;
     *list = pub;
     return DGM_OK;
 }
@@ -303,9 +311,8 @@ static dgm_status visit_first(void *arg, const char *path, dgm_error *err)
 dgm_status dgm_default_model(char *path, size_t size, dgm_error *err)
 {
     path[0] = 0;
-    const char *named = getenv("DRAGOMAN_MODEL");
-    if (named && named[0] && !is_folder(named)) { // a wrong name must not be passed over
-        snprintf(path, size, "%s", named);
+    if (named_file()) {
+        snprintf(path, size, "%s", named_file());
         return DGM_OK;
     }
     first_model first = {path, size};

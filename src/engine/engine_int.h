@@ -67,6 +67,9 @@ struct dgm_translator {
     double profile_begin, text_seconds;
 };
 
+// translator.c: the precision asked for (-1: none), else what the model recommends, else 8 bits.
+dgm_status dgm_precision_choose(const dgm_gguf *file, int asked, dgm_precision *out,
+                                dgm_error *err);
 // settings.c: checks settings against the loaded models and fills config, limits and info.
 dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err);
 // The part that can be judged before a model is loaded (names, ranges).

@@ -243,10 +243,12 @@ static dgm_status put_summary(dgm_writer *w, const dgm_gguf *file, dgm_error *er
     DGM_TRY(put_vocabulary(w, file, DGM_SOURCE, err));
     DGM_TRY(put_vocabulary(w, file, DGM_TARGET, err));
     dgm_decode_spec d;
+    dgm_precision precision;
     DGM_TRY(dgm_modelfile_decode(file, &d, err));
-    dgm_write_format(w, "  %-13s beam %d, finish %s, length penalty %g, at most %d tokens\n",
-                     "decoding", d.beam, dgm_finish_names[d.finish], (double)d.length_penalty,
-                     d.max_length);
+    DGM_TRY(dgm_precision_choose(file, -1, &precision, err));
+    dgm_write_format(w, "  %-13s %s, beam %d, finish %s, length penalty %g, at most %d tokens\n",
+                     "decoding", dgm_precision_names[precision], d.beam,
+                     dgm_finish_names[d.finish], (double)d.length_penalty, d.max_length);
     return DGM_OK;
 }
 

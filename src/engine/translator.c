@@ -22,9 +22,7 @@ static void first_string(const dgm_gguf *file, const char *key, char *out, size_
     snprintf(out, size, "%.*s", (int)(s.size < size ? s.size : size - 1), s.data);
 }
 
-// What the caller asked for, else what the model recommends, else 8 bits.
-static dgm_status choose_precision(const dgm_gguf *file, int asked, dgm_precision *out,
-                                   dgm_error *err)
+dgm_status dgm_precision_choose(const dgm_gguf *file, int asked, dgm_precision *out, dgm_error *err)
 {
     dgm_decode_spec spec;
     DGM_TRY(dgm_modelfile_decode(file, &spec, err));
@@ -44,7 +42,7 @@ static dgm_status load_member(dgm_translator *t, int index, const dgm_member *me
         path = found;
     }
     DGM_TRY(dgm_modelfile_open(&m->file, path, err));
-    dgm_status st = choose_precision(m->file, precision, &m->precision, err);
+    dgm_status st = dgm_precision_choose(m->file, precision, &m->precision, err);
     if (st == DGM_OK) st = dgm_model_load(&m->model, t->backend, m->file, m->precision, err);
     if (st != DGM_OK && st != DGM_ERR_MEMORY && err && !strstr(err->text, path))
         dgm_error_prefix(err, "%s", path);
