@@ -316,6 +316,17 @@ static void translate_all(session *s)
     while (s->count) collect(s);
 }
 
+// Lines of the prefix file that no line of input asked for: most likely it is another text's.
+static void check_prefix_rest(session *s)
+{
+    char *line = NULL;
+    size_t size = 0;
+    if (!s->prefix || s->prefix_ended || s->broken || reader_failed(s->in)) return;
+    if (reader_next(s->prefix, &line, &size) && !s->o->quiet)
+        warn("the prefix file has more lines than the input: the rest is not used");
+    s->input_failed = s->input_failed || reader_failed(s->prefix);
+}
+
 static void print_stats(const session *s)
 {
     dgm_counters c;
@@ -387,6 +398,7 @@ static int run(const command *self, int argc, char **argv)
         s->start = seconds();
         translate_all(s);
         progress_end(&s->bar);
+        check_prefix_rest(s);
         bool fine = !s->broken && !s->input_failed && !reader_failed(s->in) && s->failed == 0;
         fine = writer_close(s->out) && fine;
         if (o.stats) print_stats(s);

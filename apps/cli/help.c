@@ -134,7 +134,8 @@ static void man_program(void)
     }
     printf(".SH ENVIRONMENT\n"
            ".TP\n.B DRAGOMAN_MODEL\nModel file, or folder of model files, to use by default.\n"
-           ".TP\n.B DRAGOMAN_CPU\nHighest instruction set to use: c, avx2, avx512.\n"
+           ".TP\n.B DRAGOMAN_CPU\nHighest instruction set to use: c; on x86 avx2, avx512, "
+           "vnni, amx; on Arm neon, dotprod, i8mm.\n"
            ".SH EXIT STATUS\n0: everything went well. 1: a file or a line could not be processed. "
            "2: the command line was wrong.\n");
 }

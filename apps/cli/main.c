@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "dragoman/tools.h"
+#include "setup.h"
 
 const command *const commands[] = {&command_translate, &command_inspect,   &command_eval,
                                    &command_score,     &command_bench,     &command_models,
@@ -32,8 +33,8 @@ static int print_version(void)
     char device[512];
     dgm_error error;
     printf("dragoman %s\n", dgm_version());
-    if (dgm_device(NULL, device, sizeof device, &error) != DGM_OK)
-        return fail(EXIT_RUNTIME, "%s", error.text);
+    dgm_status st = dgm_device(NULL, device, sizeof device, &error);
+    if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
     printf("%s\n", device);
     return EXIT_FINE;
 }

@@ -42,7 +42,8 @@ int exit_code(dgm_status status);
     {"mix", 0, OPTION_CHOICE, "NAME", offsetof(S, E.mix), 0, 0, "log-linear|arithmetic",           \
      "how an ensemble's probabilities are mixed (default log-linear)", NULL, NULL},                \
     {"cpu", 0, OPTION_TEXT, "LEVEL", offsetof(S, E.cpu), 0, 0, NULL,                               \
-     "highest instruction set to use: c, avx2, avx512 (default: DRAGOMAN_CPU, else the best)",     \
+     "highest instruction set to use: c; avx2, avx512, vnni, amx; neon, dotprod, i8mm (default: "  \
+     "DRAGOMAN_CPU, else the best)",                                                               \
      NULL, NULL},                                                                                  \
     {"batch", 0, OPTION_COUNT, "N", offsetof(S, E.batch), 1, 4096, NULL,                           \
      "sentences that each thread decodes at once (default 32)", "mini-batch", NULL},               \

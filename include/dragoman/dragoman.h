@@ -70,8 +70,9 @@ typedef struct dgm_settings {
     // How products are computed: "f32", "i16" or "i8", whatever the file stores. NULL: what the
     // model recommends, else "i8". Default NULL.
     const char *precision;
-    // Highest instruction set to use: "c", "avx2", "avx512". NULL: the environment variable
-    // DRAGOMAN_CPU if it is set, else the best this machine has. Default NULL.
+    // Highest instruction set to use: "c"; on x86 "avx2", "avx512", "vnni", "amx"; on Arm "neon",
+    // "dotprod", "i8mm". NULL: the environment variable DRAGOMAN_CPU if it is set, else the best
+    // this machine has. Default NULL.
     const char *cpu;
     // Worker threads over one copy of the weights, 1 to 1024. 0: one per core. Default 1.
     int32_t threads;

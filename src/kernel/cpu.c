@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -125,8 +126,13 @@ dgm_status dgm_cpu_limit(const char *level, unsigned *flags, dgm_error *err)
         *flags = have & levels[i].flags;
         return DGM_OK;
     }
-    return dgm_fail(err, DGM_ERR_ARGUMENT, "unknown CPU level '%s' (c, avx2, avx512, vnni or amx)",
-                    level);
+    char known[128] = "";
+    for (int i = 0; i < LEVELS; i++) {
+        const size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s",
+                 i == 0 ? "" : i == LEVELS - 1 ? " or " : ", ", levels[i].name);
+    }
+    return dgm_fail(err, DGM_ERR_ARGUMENT, "unknown CPU level '%s' (%s)", level, known);
 }
 
 const char *dgm_cpu_level_name(unsigned flags)
