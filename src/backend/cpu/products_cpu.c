@@ -75,73 +75,35 @@ cpu_input cpu_prepare(dgm_exec *x, const dgm_linear *w, dgm_mat in)
     return input;
 }
 
+// What the arguments of the three families have in common; their structs differ in a and the scales.
+#define PRODUCT(w, in, p, type)                                                                    \
+    .c = (p)->c, .a = (const type *)(in)->rows + (size_t)(p)->first * (size_t)(in)->stride,        \
+    .packed = (w)->packed, .bias = (w)->bias, .residual = (p)->residual, .m = (p)->m,              \
+    .n = (w)->rows, .k = (w)->cols, .n_begin = (p)->n_begin, .n_end = (p)->n_end,                  \
+    .lda = (in)->stride, .ldc = (p)->ldc, .ldr = (p)->ldr, .act = (p)->act
+
 static void multiply_f32(const dgm_backend *b, const dgm_linear *w, const cpu_input *in,
                          const cpu_product *p)
 {
-    dgm_gemm_f32_args args = {
-        .c = p->c,
-        .a = (const float *)in->rows + (size_t)p->first * (size_t)in->stride,
-        .packed = w->packed,
-        .bias = w->bias,
-        .residual = p->residual,
-        .m = p->m,
-        .n = w->rows,
-        .k = w->cols,
-        .n_begin = p->n_begin,
-        .n_end = p->n_end,
-        .lda = in->stride,
-        .ldc = p->ldc,
-        .ldr = p->ldr,
-        .act = p->act,
-    };
+    dgm_gemm_f32_args args = {PRODUCT(w, in, p, float)};
     b->k.gemm_f32.run(&args);
 }
 
 static void multiply_i8(const dgm_backend *b, const dgm_linear *w, const cpu_input *in,
                         const cpu_product *p)
 {
-    dgm_gemm_i8_args args = {
-        .c = p->c,
-        .a = (const uint8_t *)in->rows + (size_t)p->first * (size_t)in->stride,
-        .a_scale = in->scale + p->first,
-        .packed = w->packed,
-        .w_scale = w->scales,
-        .bias = w->bias,
-        .residual = p->residual,
-        .m = p->m,
-        .n = w->rows,
-        .k = w->cols,
-        .n_begin = p->n_begin,
-        .n_end = p->n_end,
-        .lda = in->stride,
-        .ldc = p->ldc,
-        .ldr = p->ldr,
-        .act = p->act,
-    };
+    dgm_gemm_i8_args args = {PRODUCT(w, in, p, uint8_t),
+                             .a_scale = in->scale + p->first,
+                             .w_scale = w->scales};
     b->k.gemm_i8.run(&args);
 }
 
 static void multiply_i16(const dgm_backend *b, const dgm_linear *w, const cpu_input *in,
                          const cpu_product *p)
 {
-    dgm_gemm_i16_args args = {
-        .c = p->c,
-        .a = (const int16_t *)in->rows + (size_t)p->first * (size_t)in->stride,
-        .a_scale = in->scale + p->first,
-        .packed = w->packed,
-        .w_scale = w->scale,
-        .bias = w->bias,
-        .residual = p->residual,
-        .m = p->m,
-        .n = w->rows,
-        .k = w->cols,
-        .n_begin = p->n_begin,
-        .n_end = p->n_end,
-        .lda = in->stride,
-        .ldc = p->ldc,
-        .ldr = p->ldr,
-        .act = p->act,
-    };
+    dgm_gemm_i16_args args = {PRODUCT(w, in, p, int16_t),
+                              .a_scale = in->scale + p->first,
+                              .w_scale = w->scale};
     b->k.gemm_i16.run(&args);
 }
 
