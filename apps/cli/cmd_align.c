@@ -27,15 +27,11 @@ static const option options[] = {
     {"model", 0, OPTION_COUNT, "1|2", AT(model), 1, 2, NULL,
      "1: IBM model 1; 2: the model 2 of fast_align, which prefers the diagonal (default 2)", NULL,
      NULL},
-    {"iterations", 'n', OPTION_COUNT, "N", AT(iterations), 1, DGM_ALIGN_ITERATIONS_MAX, NULL,
-     "rounds of training in each direction (default 5)", NULL, NULL},
     {"symmetrize", 0, OPTION_CHOICE, "NAME", AT(symmetrize), 0, 0,
      "forward|backward|intersect|union|grow-diag|grow-diag-final|grow-diag-final-and",
      "how the two directions become one; forward and backward keep one of them (default "
      "grow-diag-final-and)",
      "symmetrise", NULL},
-    {"threads", 0, OPTION_COUNT, "N", AT(threads), 0, 1024, NULL,
-     "worker threads; 0: one per core (default 0). The result does not depend on it", NULL, NULL},
     {"lex-s2t", 0, OPTION_TEXT, "FILE", AT(lex_s2t), 0, 0, NULL,
      "write p(target | source) as lines of TARGET SOURCE PROBABILITY", NULL, NULL},
     {"lex-t2s", 0, OPTION_TEXT, "FILE", AT(lex_t2s), 0, 0, NULL,
@@ -44,8 +40,7 @@ static const option options[] = {
      "links made by hand for the last lines of the text, sure i-j and possible i?j: print the "
      "error rate",
      NULL, NULL},
-    {"max-length", 0, OPTION_COUNT, "N", AT(max_length), 1, 1000, NULL,
-     "leave out pairs with more tokens on a side; their line is empty (default 200)", NULL, NULL},
+    ALIGN_OPTIONS(align_options),
     {"alpha", 0, OPTION_REAL, "X", AT(alpha), 0, 1000000, NULL,
      "prior of variational Bayes; 0: maximum likelihood (default 0.01)", NULL, NULL},
     {"p0", 0, OPTION_REAL, "X", AT(p0), 0, 0.99, NULL,
@@ -60,13 +55,6 @@ static const option options[] = {
      NULL, NULL},
     {0},
 };
-
-static int tick(void *cookie, const char *stage, double share)
-{
-    (void)stage;
-    progress_show(cookie, 0, share);
-    return 0;
-}
 
 static int put_text(void *cookie, const char *text, size_t size)
 {
@@ -114,7 +102,7 @@ static int work(const align_options *o, const char *source, const char *target)
     a.lex_t2s = o->lex_t2s;
     a.gold = o->gold;
     progress bar;
-    a.progress = (dgm_progress){tick, &bar};
+    a.progress = (dgm_progress){progress_tick, &bar};
     bool to_output = !o->output || strcmp(o->output, "-") == 0;
     line_writer *out = to_output ? writer_open(NULL) : NULL;
     if (to_output && !out) return EXIT_RUNTIME;

@@ -61,13 +61,6 @@ static const option options[] = {
     {0},
 };
 
-static int tick(void *cookie, const char *stage, double share)
-{
-    (void)stage;
-    progress_show(cookie, 0, share);
-    return 0;
-}
-
 // ---- report -------------------------------------------------------------------------------------
 
 static void put_name(line_writer *w, const char *key, const char *text)
@@ -194,7 +187,7 @@ static int work(const quantize_options *o, const char *model)
     q.calibrate = o->calibrate;
     q.saturate = (double)o->saturate;
     q.threads = o->threads;
-    q.progress = (dgm_progress){tick, &bar};
+    q.progress = (dgm_progress){progress_tick, &bar};
     dgm_quantize_report *report = NULL;
     dgm_error error;
     progress_start(&bar, !o->quiet && o->calibrate);

@@ -49,23 +49,11 @@ static const option options[] = {
      "print how many candidates the model's list gives per line of FILE; given twice, the second "
      "is the target text and the share of its tokens among the candidates is printed too",
      NULL, NULL},
-    {"iterations", 'n', OPTION_COUNT, "N", AT(iterations), 1, DGM_ALIGN_ITERATIONS_MAX, NULL,
-     "rounds of training of the alignment (default 5)", NULL, NULL},
-    {"max-length", 0, OPTION_COUNT, "N", AT(max_length), 1, 1000, NULL,
-     "leave out pairs with more tokens on a side (default 200)", NULL, NULL},
-    {"threads", 0, OPTION_COUNT, "N", AT(threads), 0, 1024, NULL,
-     "worker threads; 0: one per core (default 0)", NULL, NULL},
+    ALIGN_OPTIONS(shortlist_options),
     {"quiet", 'q', OPTION_FLAG, NULL, AT(quiet), 0, 0, NULL, "no progress bar and no report", NULL,
      NULL},
     {0},
 };
-
-static int tick(void *cookie, const char *stage, double share)
-{
-    (void)stage;
-    progress_show(cookie, 0, share);
-    return 0;
-}
 
 static int measure(const shortlist_options *o, const char *model)
 {
@@ -104,7 +92,7 @@ static int make(const shortlist_options *o, const char *source, const char *targ
     s.write_binary = o->write_binary;
     s.align = &a;
     progress bar;
-    s.progress = (dgm_progress){tick, &bar};
+    s.progress = (dgm_progress){progress_tick, &bar};
     dgm_shortlist_report r;
     dgm_error error;
     progress_start(&bar, !o->quiet && source);

@@ -351,6 +351,13 @@ void progress_show(progress *p, uint64_t lines, double share)
     fprintf(stderr, "\033[K");
 }
 
+int progress_tick(void *p, const char *stage, double share)
+{
+    (void)stage;
+    progress_show(p, 0, share);
+    return 0;
+}
+
 void progress_nap(void)
 {
     struct timespec t = {0, 10 * 1000 * 1000};

@@ -55,6 +55,7 @@ typedef struct progress {
 
 void progress_start(progress *p, bool wanted);
 void progress_show(progress *p, uint64_t lines, double share); // at most ten times a second
+int progress_tick(void *p, const char *stage, double share);   // dgm_progress: goes on
 void progress_nap(void);                                       // a hundredth of a second
 void progress_end(progress *p);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Options that say which model to load and how to decode, shared by translate, score and bench.
+// Options that several commands share: which model to load and how to decode (translate, score,
+// bench), how to align (align, shortlist).
 #ifndef DGM_CLI_SETUP_H
 #define DGM_CLI_SETUP_H
 
@@ -54,6 +55,16 @@ int exit_code(dgm_status status);
      "longest input of the model in tokens (default: the model's)", "max-input-length", NULL},     \
     {"length-penalty", 0, OPTION_REAL, "X", offsetof(S, E.length_penalty), -100, 100, NULL,        \
      "score = log-probability / length^X (default: the model's)", "normalize", NULL}
+
+// Of the commands that align a text; DGM_ALIGN_ITERATIONS_MAX is of dragoman/tools.h.
+#define ALIGN_OPTIONS(S)                                                                           \
+    {"iterations", 'n', OPTION_COUNT, "N", offsetof(S, iterations), 1, DGM_ALIGN_ITERATIONS_MAX,   \
+     NULL, "rounds of training of the alignment, in each direction (default 5)", NULL, NULL},      \
+    {"max-length", 0, OPTION_COUNT, "N", offsetof(S, max_length), 1, 1000, NULL,                   \
+     "leave out pairs with more tokens on a side; their alignment is empty (default 200)", NULL,   \
+     NULL},                                                                                        \
+    {"threads", 0, OPTION_COUNT, "N", offsetof(S, threads), 0, 1024, NULL,                         \
+     "worker threads; 0: one per core (default 0). The result does not depend on it", NULL, NULL}
 
 #define SEARCH_OPTIONS(S, E)                                                                       \
     {"beam", 'b', OPTION_COUNT, "N", offsetof(S, E.beam), 1, 256, NULL,                            \
