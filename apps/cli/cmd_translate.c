@@ -111,8 +111,9 @@ static void put_plain(const session *s, line_writer *w, uint64_t number, const d
         for (size_t i = 0; i < x->token_count; i++)
             writer_format(w, " %.4f", (double)x->token_scores[i]);
     }
-    if (o->nbest > 1) writer_format(w, " ||| F0= %.4f", (double)x->sum);
-    if (o->nbest > 1 || o->scores) writer_format(w, " ||| %.4f", (double)x->score);
+    const char *mark = x->approximate ? "~" : "";
+    if (o->nbest > 1) writer_format(w, " ||| F0= %s%.4f", mark, (double)x->sum);
+    if (o->nbest > 1 || o->scores) writer_format(w, " ||| %s%.4f", mark, (double)x->score);
     writer_put(w, "\n", 1);
 }
 
@@ -124,6 +125,7 @@ static void put_translation_json(const session *s, line_writer *w, const dgm_tra
     writer_real(w, (double)x->score);
     writer_text(w, ",\"sum\":");
     writer_real(w, (double)x->sum);
+    if (x->approximate) writer_text(w, ",\"approximate\":true");
     if (s->o->word_scores) {
         writer_text(w, ",\"tokens\":[");
         for (size_t i = 0; i < x->token_count; i++) {
@@ -327,6 +329,34 @@ static void check_prefix_rest(session *s)
     s->input_failed = s->input_failed || reader_failed(s->prefix);
 }
 
+// What the search computed, in all and per output token; merging: live hypotheses per row that was
+// ranked whole, and per row that was computed at all.
+static void print_search(const dgm_counters *c)
+{
+    const double tokens = c->target_tokens ? (double)c->target_tokens : 1;
+    const struct {
+        const char *name;
+        uint64_t count;
+    } rows[] = {{"state steps", c->rows},
+                {"projections", c->rank_rows},
+                {"products", c->dots},
+                {"heap pops", c->pops},
+                {"heap cells", c->heaps}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].count)
+            fprintf(stderr, "%-11s %llu, %.2f per token\n", rows[i].name,
+                    (unsigned long long)rows[i].count, (double)rows[i].count / tokens);
+    if (c->pops)
+        fprintf(stderr, "heap size   %llu cells at most\n", (unsigned long long)c->heap_peak);
+    if (c->leads)
+        fprintf(stderr,
+                "merging     %.3f (%.3f with exact steps): %llu hypotheses, %llu leaders, %llu "
+                "exact steps\n",
+                (double)c->live / (double)c->leads, (double)c->live / (double)(c->leads + c->exact),
+                (unsigned long long)c->live, (unsigned long long)c->leads,
+                (unsigned long long)c->exact);
+}
+
 static void print_stats(const session *s)
 {
     dgm_counters c;
@@ -342,6 +372,7 @@ static void print_stats(const session *s)
             (unsigned long long)c.target_tokens);
     fprintf(stderr, "steps       %llu, %.2f rows each\n", (unsigned long long)c.steps,
             c.steps ? (double)c.rows / (double)c.steps : 0.0);
+    print_search(&c);
     fprintf(stderr, "time        %.3f s to load, %.3f s to translate\n", s->load, took);
     fprintf(stderr, "speed       %.1f lines/s, %.1f output tokens/s\n", (double)c.lines / took,
             (double)c.target_tokens / took);

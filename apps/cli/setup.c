@@ -110,6 +110,9 @@ int engine_open(const engine_options *e, dgm_settings *s, dgm_translator **t)
     s->mix = e->mix;
     s->search = e->search;
     s->finish = e->finish;
+    s->cube = e->cube;
+    s->cube_key = e->cube_key;
+    s->softmax = e->softmax;
     s->long_lines = (dgm_long)index_of("split|crop|error", e->long_lines);
     s->beam = e->beam;
     s->batch = e->batch;

@@ -10,7 +10,7 @@
 typedef struct engine_options {
     option_list models;
     const char *weights, *source, *target, *precision, *mix, *cpu;
-    const char *search, *finish, *long_lines;
+    const char *search, *finish, *long_lines, *cube, *cube_key, *softmax;
     int beam, batch, threads, max_length, max_source, allow_unk, static_scales;
     float margin, length_penalty, word_penalty, max_length_factor;
 } engine_options;
@@ -46,6 +46,10 @@ int exit_code(dgm_status status);
      "highest instruction set to use: c; avx2, avx512, vnni, amx; neon, dotprod, i8mm (default: "  \
      "DRAGOMAN_CPU, else the best)",                                                               \
      NULL, NULL},                                                                                  \
+    {"softmax", 0, OPTION_CHOICE, "NAME", offsetof(S, E.softmax), 0, 0, "on|off|force-off",        \
+     "off: take the output layer's numbers for log-probabilities, without a sum over the "         \
+     "vocabulary; only for self-normalised models (force-off: for any)",                           \
+     NULL, NULL},                                                                                  \
     {"batch", 0, OPTION_COUNT, "N", offsetof(S, E.batch), 1, 4096, NULL,                           \
      "sentences that each thread decodes at once (default 32)", "mini-batch", NULL},               \
     {"threads", 0, OPTION_COUNT, "N", offsetof(S, E.threads), 0, 1024, NULL,                       \
@@ -69,8 +73,18 @@ int exit_code(dgm_status status);
 #define SEARCH_OPTIONS(S, E)                                                                       \
     {"beam", 'b', OPTION_COUNT, "N", offsetof(S, E.beam), 1, 256, NULL,                            \
      "hypotheses kept per sentence (default: the model's, else 4)", "beam-size", NULL},            \
-    {"search", 0, OPTION_CHOICE, "NAME", offsetof(S, E.search), 0, 0, "auto|greedy|beam",          \
+    {"search", 0, OPTION_CHOICE, "NAME", offsetof(S, E.search), 0, 0, "auto|greedy|beam|cube",     \
      "search algorithm (default: greedy with a beam of 1, else beam)", NULL, NULL},                \
+    {"cube", 0, OPTION_CHOICE, "NAME", offsetof(S, E.cube), 0, 0, "naive|accelerated",             \
+     "--search cube: hypotheses that are alike share the state and scores of the best one "        \
+     "(accelerated, default; scores are then approximate, printed as ~X), or what was chosen "     \
+     "gets its own (naive)",                                                                       \
+     NULL, NULL},                                                                                  \
+    {"cube-key", 0, OPTION_TEXT, "KEY", offsetof(S, E.cube_key), 0, 0, NULL,                       \
+     "--search cube: hypotheses are alike if their last token is the same (token, default), if "   \
+     "their states are also closer than EPS as a share of their length (state:EPS), or never "     \
+     "(none: beam search)",                                                                        \
+     NULL, NULL},                                                                                  \
     {"finish", 0, OPTION_CHOICE, "NAME", offsetof(S, E.finish), 0, 0,                              \
      "margin|shrink|mask|refill|huggingface",                                                      \
      "when a sentence is finished: margin (the best finished leads by --margin; exact on raw "     \

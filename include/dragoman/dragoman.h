@@ -79,7 +79,7 @@ typedef struct dgm_settings {
     // Sentences that each worker decodes at once, 1 to 4096. Default 32.
     int32_t batch;
 
-    // "auto", "greedy" or "beam"; NULL: "auto" (greedy when the beam is 1). Default NULL.
+    // "auto", "greedy", "beam" or "cube"; NULL: "auto" (greedy when the beam is 1). Default NULL.
     const char *search;
     // Hypotheses kept per sentence, 1 to 256. 0: the model's. Default 0.
     int32_t beam;
@@ -120,7 +120,19 @@ typedef struct dgm_settings {
     // in the model, where it has them, instead of by every row's maximum. Default 0.
     int32_t static_scales;
 
-    void *reserved[15]; // NULL
+    // Cube pruning: "accelerated" (a hypothesis takes over the state and scores of the best one like
+    // it; scores in the results are then approximate, dgm_translation.approximate) or "naive"
+    // (states and scores are its own). NULL: "accelerated". Default NULL.
+    const char *cube;
+    // Which hypotheses are alike: "token" (same last token), "none" (beam search), "state:EPS" (same
+    // last token, and hidden vectors whose relative distance is below EPS). NULL: "token".
+    const char *cube_key;
+    // "on": scores are log-probabilities. "off": the output layer's numbers are taken for them as
+    // they are, no sum over the vocabulary is computed; only for models trained to be
+    // self-normalised. "force-off": for any model. NULL: "on". Default NULL.
+    const char *softmax;
+
+    void *reserved[12]; // NULL
 } dgm_settings;
 
 DGM_API void dgm_settings_default(dgm_settings *settings);
@@ -183,8 +195,8 @@ typedef struct dgm_translation {
     // With settings.alignment, sorted by target, then source. Otherwise NULL and 0.
     const dgm_link *links;
     size_t link_count;
-    int32_t finished; // 0: cut off at the maximum length
-    int32_t reserved;
+    int32_t finished;    // 0: cut off at the maximum length
+    int32_t approximate; // 1: scores are those of accelerated cube pruning, not the model's
 } dgm_translation;
 
 // What happened to a line, combined.
@@ -251,7 +263,12 @@ typedef struct dgm_counters {
     uint64_t source_tokens, target_tokens;
     uint64_t steps, rows, rank_rows;  // decoder steps, rows in them, rows projected
     uint64_t arena_bytes, arena_peak; // reserved and touched memory of all workers
-    void *reserved[8];
+    uint64_t dots;  // products of a decoder row with an output token's vector, of each model
+    uint64_t live;  // hypotheses expanded
+    uint64_t leads; // of these, rows that were ranked whole: sub-cubes; all of them in beam search
+    uint64_t exact; // naive cube pruning: rows computed for popped cells besides
+    uint64_t pops, heaps, heap_peak; // cells popped, sum and maximum of the heaps' largest sizes
+    void *reserved[1];
 } dgm_counters;
 
 DGM_API void dgm_count(const dgm_translator *t, dgm_counters *counters);

@@ -257,6 +257,7 @@ static dgm_status make_translation(dgm_line_state *line, size_t k, dgm_scratch *
     out->text = text;
     out->size = s->joined.size;
     out->finished = 1;
+    out->approximate = t->approximate;
     for (size_t i = 0; i < line->pieces.count; i++) {
         const dgm_raw *h = hypothesis(piece_of(line, i), k);
         out->sum += h->sum;

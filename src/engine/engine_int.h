@@ -46,7 +46,7 @@ struct dgm_translator {
     dgm_limits limits;
     dgm_long long_lines;
     dgm_alignment alignment;
-    bool token_scores;
+    bool token_scores, approximate; // approximate: scores of accelerated cube pruning
     int threads, batch;
 
     dgm_translator_info info;

@@ -6,6 +6,7 @@
 // sentence; a default that it cannot do is lowered silently.
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/threads.h"
@@ -14,7 +15,10 @@
 
 enum { MAX_BATCH = 4096, MAX_THREADS = 1024, MAX_TOKENS = 65536 };
 
-static const char *const search_names[] = {"auto", "greedy", "beam", NULL};
+enum { SEARCH_AUTO, SEARCH_GREEDY, SEARCH_BEAM, SEARCH_CUBE };
+static const char *const search_names[] = {"auto", "greedy", "beam", "cube", NULL};
+static const char *const cube_names[] = {"accelerated", "naive", NULL};
+static const char *const softmax_names[] = {"on", "off", "force-off", NULL};
 static const char *const mix_names[] = {"log-linear", "arithmetic", NULL};
 
 void dgm_settings_default(dgm_settings *s)
@@ -70,14 +74,68 @@ static dgm_status check_name(const char *what, const char *value, const char *co
     return dgm_fail(err, DGM_ERR_ARGUMENT, "unknown %s '%s': known are %s", what, value, list);
 }
 
+// "token", "none" or "state:EPS".
+static dgm_status parse_cube_key(const char *text, dgm_cube_key *key, float *distance,
+                                 dgm_error *err)
+{
+    *key = DGM_CUBE_TOKEN;
+    if (!text || strcmp(text, "token") == 0) return DGM_OK;
+    *key = DGM_CUBE_NONE;
+    if (strcmp(text, "none") == 0) return DGM_OK;
+    *key = DGM_CUBE_STATE;
+    char *end = NULL;
+    *distance = strncmp(text, "state:", 6) == 0 ? strtof(text + 6, &end) : -1.0f;
+    DGM_FAIL_IF(!end || end == text + 6 || *end || !(*distance >= 0.0f && *distance <= 1e6f), err,
+                DGM_ERR_ARGUMENT,
+                "unknown cube key '%s': known are token, none, state:EPS with EPS of 0 or more",
+                text);
+    return DGM_OK;
+}
+
+// Raw numbers of the output layer are scores only where training made them so.
+static dgm_status resolve_softmax(dgm_translator *t, const char *softmax, dgm_error *err)
+{
+    int n = 0;
+    DGM_TRY(check_name("softmax", softmax, softmax_names, 0, &n, err));
+    for (int i = 0; n == 1 && i < t->member_count; i++)
+        DGM_FAIL_IF(!dgm_model_describe(t->members[i].model)->self_normalised, err,
+                    DGM_ERR_UNSUPPORTED,
+                    "%s was not trained to be self-normalised: its scores need the softmax "
+                    "(force-off leaves it out all the same)",
+                    dgm_gguf_path(t->members[i].file));
+    t->config.normalise = n == 0;
+    return DGM_OK;
+}
+
+static dgm_status resolve_cube(dgm_translator *t, const dgm_settings *s, bool cube, dgm_error *err)
+{
+    dgm_search_config *c = &t->config;
+    int n = 0;
+    DGM_TRY(check_name("cube pruning", s->cube, cube_names, 0, &n, err));
+    c->cube_exact = n == 1;
+    DGM_TRY(parse_cube_key(s->cube_key, &c->cube_key, &c->cube_distance, err));
+    t->approximate = cube && !c->cube_exact && c->cube_key != DGM_CUBE_NONE;
+    c->hidden = 0;
+    for (int i = 0; i < t->member_count; i++)
+        c->hidden += dgm_model_describe(t->members[i].model)->hidden;
+    return DGM_OK;
+}
+
 dgm_status dgm_settings_check(const dgm_settings *s, int *precision, dgm_error *err)
 {
     int n = 0;
+    dgm_cube_key key;
+    float distance;
     DGM_TRY(check_name("precision", s->precision, dgm_precision_names, -1, &n, err));
     *precision = n;
     DGM_TRY(check_name("search", s->search, search_names, 0, &n, err));
-    DGM_FAIL_IF(n == 1 && s->beam > 1, err, DGM_ERR_ARGUMENT,
+    DGM_FAIL_IF(n == SEARCH_GREEDY && s->beam > 1, err, DGM_ERR_ARGUMENT,
                 "greedy search has a beam of 1, not %d", (int)s->beam);
+    DGM_FAIL_IF((s->cube || s->cube_key) && n != SEARCH_CUBE, err, DGM_ERR_ARGUMENT,
+                "%s is a setting of cube search", s->cube ? "cube" : "the cube key");
+    DGM_TRY(check_name("cube pruning", s->cube, cube_names, 0, &n, err));
+    DGM_TRY(parse_cube_key(s->cube_key, &key, &distance, err));
+    DGM_TRY(check_name("softmax", s->softmax, softmax_names, 0, &n, err));
     DGM_TRY(check_name("finishing policy", s->finish, dgm_finish_names, 0, &n, err));
     DGM_TRY(check_name("mix", s->mix, mix_names, 0, &n, err));
     DGM_TRY(check_range("the number of threads", s->threads, 0, MAX_THREADS, err));
@@ -177,11 +235,11 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
     t->alignment = s->alignment;
     t->token_scores = s->token_scores != 0;
     DGM_TRY(check_name("search", s->search, search_names, 0, &n, err));
-    bool greedy = n == 1;
+    const bool greedy = n == SEARCH_GREEDY, cube = n == SEARCH_CUBE;
     c->beam = s->beam ? s->beam : greedy ? 1 : d->beam;
     DGM_FAIL_IF(c->beam > DGM_BEAM_MAX, err, DGM_ERR_UNSUPPORTED,
                 "the model file asks for a beam of %d; the most is %d", c->beam, DGM_BEAM_MAX);
-    c->search = greedy || (n == 0 && c->beam == 1) ? "greedy" : "beam";
+    c->search = cube ? "cube" : greedy || (n == SEARCH_AUTO && c->beam == 1) ? "greedy" : "beam";
     c->nbest = s->nbest;
     DGM_FAIL_IF(c->nbest > c->beam, err, DGM_ERR_ARGUMENT,
                 "%d translations a line need a beam of at least %d, not %d", c->nbest, c->nbest,
@@ -190,7 +248,8 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
     c->finish = (dgm_finish)n;
     DGM_TRY(check_name("mix", s->mix, mix_names, DGM_MIX_LOG_LINEAR, &n, err));
     c->mix = (dgm_mix)n;
-    c->normalise = true; // exact scores for self-normalised models, too
+    DGM_TRY(resolve_softmax(t, s->softmax, err));
+    DGM_TRY(resolve_cube(t, s, cube, err));
     for (int i = 0; i < t->member_count; i++)
         if (dgm_model_describe(t->members[i].model)->tokens_per_step != 1)
             return dgm_fail(err, DGM_ERR_UNSUPPORTED, "%s: this search makes one token a step",

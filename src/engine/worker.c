@@ -322,6 +322,13 @@ void dgm_workers_count(const dgm_translator *t, dgm_counters *c)
         c->steps += w->stats.steps;
         c->rows += w->stats.rows;
         c->rank_rows += w->stats.rank_rows;
+        c->dots += w->stats.dots;
+        c->live += w->stats.live;
+        c->leads += w->stats.leads;
+        c->exact += w->stats.exact;
+        c->pops += w->stats.pops;
+        c->heaps += w->stats.heaps;
+        if (w->stats.heap_peak > c->heap_peak) c->heap_peak = w->stats.heap_peak;
         c->source_tokens += w->source_tokens;
         c->arena_bytes += w->bytes;
         c->arena_peak += w->peak;

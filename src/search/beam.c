@@ -19,24 +19,19 @@
 
 // ---- merging a sentence's rows -----------------------------------------------------------------
 
-dgm_merge dgm_merge_open(dgm_search *s, const dgm_place *p)
-{
-    for (int j = 0; j < p->row_count; j++) s->merge_at[j] = 0;
-    return (dgm_merge){.s = s, .p = p, .at = s->merge_at};
-}
-
 // Rows are sorted already (ties: lower token first), so the best candidate is the best of their
 // heads; among equal heads the lower row wins. At most 2 B are drawn from B rows.
-bool dgm_merge_next(dgm_merge *m, dgm_candidate *c)
+static bool next_head(dgm_merge *m, dgm_candidate *c)
 {
     const dgm_rows *r = &m->s->rows;
     const size_t k = (size_t)m->s->k;
     const int first = m->p->first_row;
+    int *at = m->data; // [rows of the sentence] next candidate of each
     int best = -1;
     float best_score = -INFINITY; // the end of a row, too: (-inf, no token)
     for (int j = 0; j < m->p->row_count; j++) {
-        if (m->at[j] == m->s->k) continue;
-        const float score = r->score[(size_t)(first + j) * k + (size_t)m->at[j]];
+        if (at[j] == m->s->k) continue;
+        const float score = r->score[(size_t)(first + j) * k + (size_t)at[j]];
         if (score > best_score) {
             best = j;
             best_score = score;
@@ -46,43 +41,21 @@ bool dgm_merge_next(dgm_merge *m, dgm_candidate *c)
     const int row = first + best;
     *c = (dgm_candidate){.hypo = r->hypo[row],
                          .row = row,
-                         .token = r->token[(size_t)row * k + (size_t)m->at[best]],
+                         .token = r->token[(size_t)row * k + (size_t)at[best]],
                          .score = best_score};
-    m->at[best]++;
+    at[best]++;
     return true;
-}
-
-// ---- one sentence ------------------------------------------------------------------------------
-
-// The step at the maximum length only asks for end symbols. Those that the policy took by their own
-// rank are finished; of the others the hypothesis is cut off.
-static void close_sentence(dgm_search *s, dgm_place *p)
-{
-    for (int j = 0; s->finish->cut && j < p->now.count; j++)
-        if (!p->now.live[j].ended && dgm_row_may_end(s, p->first_row + j))
-            dgm_place_end(s, p, j, s->rows.watch_score[p->first_row + j], false);
-    p->next.count = p->now.count = 0;
-    p->done = true;
 }
 
 static void expand(dgm_search *s, dgm_place *p)
 {
-    dgm_merge merge = dgm_merge_open(s, p);
-    s->finish->take(s, p, &merge);
-    for (int j = 0; s->finish->spare && j < p->now.count; j++)
-        if (!p->now.live[j].ended && dgm_row_may_end(s, p->first_row + j))
-            dgm_place_spare(s, p, j, s->rows.watch_score[p->first_row + j]);
-    if (p->tokens == p->max_length) {
-        close_sentence(s, p);
-        return;
+    for (int j = 0; j < p->row_count; j++) {
+        const int row = p->first_row + j;
+        s->merge_at[j] = 0;
+        s->ends[j] = dgm_row_may_end(s, row) ? s->rows.watch_score[row] : -INFINITY;
     }
-    dgm_place_swap(p);
-    p->done = p->now.count == 0 || s->finish->stop(s, p);
-    if (!p->done && p->tokens == p->max_length && s->finish->force_end) {
-        for (int j = 0; j < p->now.count; j++) dgm_place_end(s, p, j, p->now.live[j].score, false);
-        p->done = true;
-    }
-    if (p->done) p->now.count = 0;
+    dgm_merge merge = {.next = next_head, .s = s, .p = p, .data = s->merge_at};
+    dgm_place_expand(s, p, &merge, s->ends);
 }
 
 // ---- as a search -------------------------------------------------------------------------------

@@ -28,6 +28,8 @@
 // symbol, at least B of them go on, so it is not needed to refill the beam either.
 #include "search/search_int.h"
 
+#include <math.h>
+
 // Draws until the beam is full again; only the first `width` may finish.
 static void take_refill(dgm_search *s, dgm_place *p, dgm_merge *m)
 {
@@ -53,14 +55,25 @@ static void take_places(dgm_search *s, dgm_place *p, dgm_merge *m, int places)
     }
 }
 
+static int places_shrink(const dgm_search *s, const dgm_place *p)
+{
+    return s->width - p->ended;
+}
+
+static int places_mask(const dgm_search *s, const dgm_place *p)
+{
+    (void)p;
+    return s->width;
+}
+
 static void take_shrink(dgm_search *s, dgm_place *p, dgm_merge *m)
 {
-    take_places(s, p, m, s->width - p->ended);
+    take_places(s, p, m, places_shrink(s, p));
 }
 
 static void take_mask(dgm_search *s, dgm_place *p, dgm_merge *m)
 {
-    take_places(s, p, m, s->width);
+    take_places(s, p, m, places_mask(s, p));
 }
 
 // With an n-best list the search goes on until there are n; for n = 1 this is the paper's rule.
@@ -91,8 +104,44 @@ static bool stop_huggingface(const dgm_search *s, const dgm_place *p)
 
 const dgm_finish_ops dgm_finish_table[DGM_FINISH_COUNT] = {
     [DGM_FINISH_MARGIN] = {.take = take_refill, .stop = stop_margin, .cut = true},
-    [DGM_FINISH_SHRINK] = {.take = take_shrink, .stop = stop_full, .cut = true},
-    [DGM_FINISH_MASK] = {.take = take_mask, .stop = stop_never, .spare = true},
+    [DGM_FINISH_SHRINK] = {.take = take_shrink,
+                           .places = places_shrink,
+                           .stop = stop_full,
+                           .cut = true},
+    [DGM_FINISH_MASK] = {.take = take_mask,
+                         .places = places_mask,
+                         .stop = stop_never,
+                         .spare = true},
     [DGM_FINISH_REFILL] = {.take = take_refill, .stop = stop_full, .cut = true},
     [DGM_FINISH_HUGGINGFACE] = {.take = take_refill, .stop = stop_huggingface, .force_end = true},
 };
+
+// ---- one step of a sentence ---------------------------------------------------------------------
+
+// The step at the maximum length only asks for end symbols. Those that the policy took by their own
+// rank are finished; of the others the hypothesis is cut off.
+static void close_sentence(dgm_search *s, dgm_place *p, const float *ends)
+{
+    for (int j = 0; s->finish->cut && j < p->now.count; j++)
+        if (!p->now.live[j].ended && ends[j] > -INFINITY) dgm_place_end(s, p, j, ends[j], false);
+    p->next.count = p->now.count = 0;
+    p->done = true;
+}
+
+void dgm_place_expand(dgm_search *s, dgm_place *p, dgm_merge *m, const float *ends)
+{
+    s->finish->take(s, p, m);
+    for (int j = 0; s->finish->spare && j < p->now.count; j++)
+        if (!p->now.live[j].ended && ends[j] > -INFINITY) dgm_place_spare(s, p, j, ends[j]);
+    if (p->tokens == p->max_length) {
+        close_sentence(s, p, ends);
+        return;
+    }
+    dgm_place_swap(p);
+    p->done = p->now.count == 0 || s->finish->stop(s, p);
+    if (!p->done && p->tokens == p->max_length && s->finish->force_end) {
+        for (int j = 0; j < p->now.count; j++) dgm_place_end(s, p, j, p->now.live[j].score, false);
+        p->done = true;
+    }
+    if (p->done) p->now.count = 0;
+}

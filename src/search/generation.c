@@ -22,21 +22,29 @@ static bool first_of_sentence(const dgm_rows *r, int row, int place)
     return row == 0 || r->place[row - 1] != place;
 }
 
-void dgm_rows_add(dgm_search *s, int place, int hypo)
+int dgm_rows_append(dgm_search *s, int place, int hypo)
 {
     dgm_rows *r = &s->rows;
-    dgm_place *p = &s->places[place];
+    const dgm_place *p = &s->places[place];
     const int at = r->count++;
-    if (first_of_sentence(r, at, place)) {
-        p->first_row = at;
-        p->row_count = 0;
-    }
-    p->row_count++;
     r->place[at] = place;
     r->hypo[at] = hypo;
     r->align[at] = NULL;
     if (p->attention && !dgm_place_leading(s, p))
         r->align[at] = p->attention + (size_t)p->now.live[hypo].node * (size_t)s->config.max_source;
+    return at;
+}
+
+void dgm_rows_add(dgm_search *s, int place, int hypo)
+{
+    dgm_place *p = &s->places[place];
+    const int at = dgm_rows_append(s, place, hypo);
+    if (first_of_sentence(&s->rows, at, place)) {
+        p->first_row = at;
+        p->row_count = 0;
+        p->steps++;
+    }
+    p->row_count++;
 }
 
 bool dgm_place_leading(const dgm_search *s, const dgm_place *p)
@@ -50,6 +58,12 @@ void dgm_rows_collect(dgm_search *s)
     for (int i = 0; i < s->config.places; i++)
         if (s->places[i].used && !dgm_place_leading(s, &s->places[i]))
             for (int j = 0; j < s->places[i].now.count; j++) dgm_rows_add(s, i, j);
+    s->stats.live += (uint64_t)s->rows.count;
+    dgm_rows_collect_leading(s);
+}
+
+void dgm_rows_collect_leading(dgm_search *s)
+{
     s->rows.ranked = s->rows.count;
     for (int i = 0; i < s->config.places; i++)
         if (s->places[i].used && dgm_place_leading(s, &s->places[i])) dgm_rows_add(s, i, 0);
@@ -66,31 +80,30 @@ static int32_t input_token(const dgm_search *s, int part, int at)
     return p->lead == 0 ? info->start : info->target_prefix[p->lead - 1];
 }
 
-dgm_status dgm_rows_step(dgm_search *s, dgm_error *err)
+dgm_status dgm_rows_step(dgm_search *s, int first, dgm_error *err)
 {
     dgm_rows *r = &s->rows;
-    if (r->count == 0) return DGM_OK;
+    const int count = r->count - first;
+    if (count == 0) return DGM_OK;
     for (int part = 0; part < s->part_count; part++) {
-        for (int i = 0; i < r->count; i++) {
+        for (int i = first; i < r->count; i++) {
             const dgm_place *p = &s->places[r->place[i]];
             r->steps[i].parent = p->now.rows[r->hypo[i] * s->part_count + part];
             r->steps[i].token[0] = input_token(s, part, i);
             for (int t = 1; t < DGM_STEP_TOKENS; t++) r->steps[i].token[t] = DGM_NO_TOKEN;
         }
         // Alignments are the first part's: attention of different networks does not add up.
-        dgm_step_result out = {.rows = r->rows + (size_t)part * (size_t)s->capacity,
-                               .align = part == 0 && s->config.alignment ? r->align : NULL};
-        DGM_TRY(dgm_step(s->parts[part].state, r->count, r->steps, &out, err));
+        dgm_step_result out = {.rows = r->rows + (size_t)part * (size_t)s->capacity + first,
+                               .align = part == 0 && s->config.alignment ? r->align + first : NULL};
+        DGM_TRY(dgm_step(s->parts[part].state, count, r->steps + first, &out, err));
         r->hidden[part] = out.hidden;
     }
     s->stats.steps++;
-    s->stats.rows += (uint64_t)r->count;
-    for (int i = 0; i < r->count; i++)
-        if (first_of_sentence(r, i, r->place[i])) s->places[r->place[i]].steps++;
+    s->stats.rows += (uint64_t)count;
     return DGM_OK;
 }
 
-static void fill_terms(dgm_search *s, int row)
+void dgm_terms_fill(dgm_search *s, int row)
 {
     dgm_rows *r = &s->rows;
     const int place = r->place[row], hypo = r->hypo[row];
@@ -112,7 +125,7 @@ void dgm_rows_rank(dgm_search *s)
     if (r->ranked == 0) return;
     bool subset = false;
     for (int i = 0; i < r->ranked; i++) {
-        fill_terms(s, i);
+        dgm_terms_fill(s, i);
         if (!first_of_sentence(r, i, r->place[i])) {
             r->candidates[i] = r->candidates[i - 1];
             continue;
@@ -123,28 +136,45 @@ void dgm_rows_rank(dgm_search *s)
         subset |= r->candidates[i] != NULL;
     }
     dgm_rank_part parts[DGM_PARTS_MAX];
+    dgm_rank rank = dgm_rank_rows(s, parts, 0, r->ranked);
+    if (!subset) rank.candidates = NULL;
+    rank.k = s->k;
+    rank.watch_count = 1;
+    rank.watch = r->watch;
+    rank.score = r->score;
+    rank.token = r->token;
+    rank.watch_score = r->watch_score;
+    dgm_op_rank(s->exec, &rank);
+    dgm_rank_count(s, &rank);
+    s->stats.rank_rows += (uint64_t)r->ranked;
+    s->stats.leads += (uint64_t)r->ranked;
+}
+
+dgm_rank dgm_rank_rows(dgm_search *s, dgm_rank_part *parts, int first, int count)
+{
+    const dgm_rows *r = &s->rows;
     for (int i = 0; i < s->part_count; i++)
         parts[i] = (dgm_rank_part){.out = dgm_model_output(dgm_state_model(s->parts[i].state)),
-                                   .hidden = dgm_mat_rows(r->hidden[i], 0, r->ranked),
+                                   .hidden = dgm_mat_rows(r->hidden[i], 0, count),
                                    .weight = s->parts[i].weight};
-    const dgm_rank rank = {.parts = parts,
-                           .part_count = s->part_count,
-                           .mix = s->config.mix,
-                           .normalise = s->config.normalise,
-                           .rows = r->ranked,
-                           .k = s->k,
-                           .watch_count = 1,
-                           .candidates = subset ? r->candidates : NULL,
-                           .terms = r->terms,
-                           .never = s->never,
-                           .never_count = s->never_count,
-                           .watch = r->watch,
-                           .score = r->score,
-                           .token = r->token,
-                           .watch_score = r->watch_score,
-                           .log_z = NULL};
-    dgm_op_rank(s->exec, &rank);
-    s->stats.rank_rows += (uint64_t)r->ranked;
+    return (dgm_rank){.parts = parts,
+                      .part_count = s->part_count,
+                      .mix = s->config.mix,
+                      .normalise = s->config.normalise,
+                      .rows = count,
+                      .candidates = r->candidates + first,
+                      .terms = r->terms + first,
+                      .never = s->never,
+                      .never_count = s->never_count};
+}
+
+void dgm_rank_count(dgm_search *s, const dgm_rank *rank)
+{
+    const uint64_t vocabulary = (uint64_t)s->info[0]->target_vocab;
+    for (int i = 0; i < rank->rows; i++) {
+        const dgm_candidates *list = rank->candidates ? rank->candidates[i] : NULL;
+        s->stats.dots += list ? (uint64_t)list->count : vocabulary;
+    }
 }
 
 static bool holds(const int32_t *list, int count, int32_t token)
@@ -185,7 +215,7 @@ void dgm_rows_retain(dgm_search *s)
 dgm_status dgm_generation(dgm_search *s, dgm_expand expand, dgm_error *err)
 {
     dgm_rows_collect(s);
-    DGM_TRY(dgm_rows_step(s, err));
+    DGM_TRY(dgm_rows_step(s, 0, err));
     dgm_rows_rank(s);
     DGM_TRY(dgm_exec_status(s->exec, err));
     for (int i = 0; i < s->config.places; i++) {

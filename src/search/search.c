@@ -66,15 +66,15 @@ static dgm_status check_member(const dgm_search *s, int i, dgm_error *err)
     DGM_FAIL_IF(b->tokens_per_step != 1, err, DGM_ERR_UNSUPPORTED,
                 "%s search emits one token a step; this model emits %d", s->ops->name,
                 b->tokens_per_step);
-    DGM_FAIL_IF(!isfinite(s->parts[i].weight) || s->parts[i].weight <= 0.0f, err,
-                DGM_ERR_ARGUMENT, "weight of ensemble member %d must be a positive number", i + 1);
+    DGM_FAIL_IF(!isfinite(s->parts[i].weight) || s->parts[i].weight <= 0.0f, err, DGM_ERR_ARGUMENT,
+                "weight of ensemble member %d must be a positive number", i + 1);
     DGM_FAIL_IF(a->source_vocab != b->source_vocab || a->target_vocab != b->target_vocab ||
                     a->eos != b->eos || a->unk != b->unk,
                 err, DGM_ERR_ARGUMENT,
                 "ensemble member %d has another vocabulary than the first one", i + 1);
     DGM_FAIL_IF(a->target_prefix_count != b->target_prefix_count, err, DGM_ERR_ARGUMENT,
-                "ensemble member %d starts a sentence with %d tokens, the first one with %d",
-                i + 1, b->target_prefix_count, a->target_prefix_count);
+                "ensemble member %d starts a sentence with %d tokens, the first one with %d", i + 1,
+                b->target_prefix_count, a->target_prefix_count);
     return DGM_OK;
 }
 
@@ -107,76 +107,69 @@ static dgm_status check_limits(const dgm_search *s, int i, dgm_error *err)
 
 // ---- memory ------------------------------------------------------------------------------------
 
-// Hands out arrays, or only adds up what they would take.
-typedef struct carve {
-    dgm_arena *arena; // NULL: count only
-    size_t bytes;
-    bool full;
-} carve;
-
-static void *take(carve *c, size_t count, size_t elem)
+void *dgm_carve_take(dgm_carve *c, size_t count, size_t size)
 {
-    const size_t cost = dgm_arena_cost(count * elem);
+    const size_t cost = dgm_arena_cost(count * size);
     c->bytes = cost < SIZE_MAX / 4 - c->bytes ? c->bytes + cost : SIZE_MAX / 4; // never wraps
     if (!c->arena) return NULL;
-    void *block = dgm_arena_array(c->arena, count, elem);
+    void *block = dgm_arena_array(c->arena, count, size);
     if (!block) c->full = true;
     return block;
 }
 
-#define TAKE(c, type, count) ((type *)take((c), (count), sizeof(type)))
-
-static void lay_beam(carve *c, dgm_beam *b, const dgm_search *s)
+static void lay_beam(dgm_carve *c, dgm_beam *b, const dgm_search *s)
 {
     const size_t width = (size_t)s->width;
     b->count = 0;
-    b->live = TAKE(c, dgm_live, width);
-    b->rows = TAKE(c, int32_t, width * (size_t)s->part_count);
-    b->states = TAKE(c, int32_t, width * (size_t)s->scorer_count);
+    b->live = DGM_CARVE(c, dgm_live, width);
+    b->rows = DGM_CARVE(c, int32_t, width * (size_t)s->part_count);
+    b->states = DGM_CARVE(c, int32_t, width * (size_t)s->scorer_count);
+    b->origins = DGM_CARVE(c, int32_t, width);
 }
 
-static void lay_place(carve *c, dgm_place *p, const dgm_search *s)
+static void lay_place(dgm_carve *c, dgm_place *p, const dgm_search *s)
 {
     const size_t nodes = (size_t)s->node_capacity;
     *p = (dgm_place){0};
     lay_beam(c, &p->now, s);
     lay_beam(c, &p->next, s);
-    p->nodes = TAKE(c, dgm_node, nodes);
-    if (s->config.alignment) p->attention = TAKE(c, float, nodes * (size_t)s->config.max_source);
-    p->store.items = TAKE(c, dgm_ended, (size_t)s->width);
-    p->spare.items = TAKE(c, dgm_ended, (size_t)s->width);
+    p->nodes = DGM_CARVE(c, dgm_node, nodes);
+    if (s->config.alignment)
+        p->attention = DGM_CARVE(c, float, nodes *(size_t)s->config.max_source);
+    p->store.items = DGM_CARVE(c, dgm_ended, (size_t)s->width);
+    p->spare.items = DGM_CARVE(c, dgm_ended, (size_t)s->width);
 }
 
-static void lay_rows(carve *c, dgm_rows *r, const dgm_search *s)
+static void lay_rows(dgm_carve *c, dgm_rows *r, const dgm_search *s)
 {
     const size_t n = (size_t)s->capacity, k = (size_t)s->k;
-    r->place = TAKE(c, int32_t, n);
-    r->hypo = TAKE(c, int32_t, n);
-    r->steps = TAKE(c, dgm_step_row, n);
-    r->rows = TAKE(c, int32_t, n * (size_t)s->part_count);
-    r->align = TAKE(c, float *, n);
-    r->terms = TAKE(c, dgm_terms, n);
-    r->candidates = TAKE(c, const dgm_candidates *, n);
-    r->watch = TAKE(c, int32_t, n);
-    r->watch_score = TAKE(c, float, n);
-    r->score = TAKE(c, float, n * k);
-    r->token = TAKE(c, int32_t, n * k);
-    r->retain = TAKE(c, int32_t, n);
+    r->place = DGM_CARVE(c, int32_t, n);
+    r->hypo = DGM_CARVE(c, int32_t, n);
+    r->steps = DGM_CARVE(c, dgm_step_row, n);
+    r->rows = DGM_CARVE(c, int32_t, n * (size_t)s->part_count);
+    r->align = DGM_CARVE(c, float *, n);
+    r->terms = DGM_CARVE(c, dgm_terms, n);
+    r->candidates = DGM_CARVE(c, const dgm_candidates *, n);
+    r->watch = DGM_CARVE(c, int32_t, n);
+    r->watch_score = DGM_CARVE(c, float, n);
+    r->score = DGM_CARVE(c, float, n *k);
+    r->token = DGM_CARVE(c, int32_t, n * k);
+    r->retain = DGM_CARVE(c, int32_t, n);
 }
 
-static void lay_results(carve *c, dgm_search *s)
+static void lay_results(dgm_carve *c, dgm_search *s)
 {
     const size_t n = (size_t)s->config.nbest, longest = (size_t)s->config.max_length;
-    s->hypotheses = TAKE(c, dgm_hypothesis, n);
-    s->tokens = TAKE(c, int32_t, n * longest);
-    if (s->config.word_scores) s->word_scores = TAKE(c, float, n * (longest + 1));
+    s->hypotheses = DGM_CARVE(c, dgm_hypothesis, n);
+    s->tokens = DGM_CARVE(c, int32_t, n * longest);
+    if (s->config.word_scores) s->word_scores = DGM_CARVE(c, float, n *(longest + 1));
     if (s->config.alignment)
-        s->alignment = TAKE(c, float, n * longest * (size_t)s->config.max_source);
+        s->alignment = DGM_CARVE(c, float, n *longest *(size_t)s->config.max_source);
 }
 
 // Everything but the dgm_search itself and the prefix scorer's table. Needs config, part_count,
 // scorer_count and never_count.
-static void lay_out(carve *c, dgm_search *s, int vocabulary)
+static void lay_out(dgm_carve *c, dgm_search *s, int vocabulary)
 {
     const size_t places = (size_t)s->config.places;
     const int k = find(&s->config)->candidates(&s->config);
@@ -184,15 +177,17 @@ static void lay_out(carve *c, dgm_search *s, int vocabulary)
     s->k = k < vocabulary ? k : vocabulary;
     s->capacity = s->config.places * s->width;
     s->node_capacity = 1 + s->width * (s->config.max_length + 1);
-    s->never = TAKE(c, int32_t, (size_t)s->never_count);
-    s->merge_at = TAKE(c, int, (size_t)s->width);
-    s->sources = TAKE(c, dgm_source, places);
-    s->new_slots = TAKE(c, int32_t, places);
-    s->new_rows = TAKE(c, int32_t, places);
-    s->new_places = TAKE(c, int32_t, places);
+    s->never = DGM_CARVE(c, int32_t, (size_t)s->never_count);
+    s->merge_at = DGM_CARVE(c, int, (size_t)s->width);
+    s->ends = DGM_CARVE(c, float, (size_t)s->width);
+    s->sources = DGM_CARVE(c, dgm_source, places);
+    s->new_slots = DGM_CARVE(c, int32_t, places);
+    s->new_rows = DGM_CARVE(c, int32_t, places);
+    s->new_places = DGM_CARVE(c, int32_t, places);
     lay_rows(c, &s->rows, s);
     lay_results(c, s);
-    s->places = TAKE(c, dgm_place, places);
+    if (find(&s->config)->lay_out) find(&s->config)->lay_out(c, s);
+    s->places = DGM_CARVE(c, dgm_place, places);
     for (size_t i = 0; i < places; i++) {
         dgm_place counted;
         lay_place(c, c->arena && s->places ? &s->places[i] : &counted, s);
@@ -206,7 +201,7 @@ size_t dgm_search_bytes(const dgm_search_config *config, int part_count, int voc
     s.scorer_count = DGM_SEARCH_SCORERS;
     // Every member may name its own list; the merged one is not longer than the vocabulary.
     s.never_count = vocabulary;
-    carve c = {0};
+    dgm_carve c = {0};
     lay_out(&c, &s, vocabulary);
     return c.bytes + dgm_arena_cost(sizeof s) + dgm_score_prefix_bytes(config->places);
 }
@@ -250,6 +245,11 @@ static dgm_status set_up(dgm_search *s, dgm_arena *arena, dgm_error *err)
         DGM_TRY(check_member(s, i, err));
         DGM_TRY(check_limits(s, i, err));
     }
+    int hidden = 0;
+    for (int i = 0; i < s->part_count; i++) hidden += s->info[i]->hidden;
+    DGM_FAIL_IF(s->config.cube_key == DGM_CUBE_STATE && s->config.hidden != hidden, err,
+                DGM_ERR_ARGUMENT, "the models' hidden vectors have %d numbers, not %d", hidden,
+                s->config.hidden);
     const dgm_model_info *info = s->info[0];
     s->eos = info->eos;
     s->lead_count = 1 + info->target_prefix_count;
@@ -261,7 +261,7 @@ static dgm_status set_up(dgm_search *s, dgm_arena *arena, dgm_error *err)
         s->deny_count = 1;
     }
     s->never_count = merge_never(s, NULL);
-    carve c = {.arena = arena};
+    dgm_carve c = {.arena = arena};
     lay_out(&c, s, info->target_vocab);
     if (c.full)
         return dgm_fail(err, DGM_ERR_MEMORY,

@@ -32,6 +32,13 @@ typedef enum dgm_finish {
 
 enum { DGM_PARTS_MAX = 8, DGM_BEAM_MAX = 256 };
 
+// Which hypotheses cube pruning takes to be alike.
+typedef enum dgm_cube_key {
+    DGM_CUBE_TOKEN = 0, // the same last word
+    DGM_CUBE_NONE,      // none: every hypothesis is computed, as in beam search
+    DGM_CUBE_STATE      // the same last word and hidden vectors closer than cube_distance
+} dgm_cube_key;
+
 typedef struct dgm_search_config {
     const char *search; // a dgm_search_name, or "auto": greedy at beam 1, else beam
     int beam, nbest;    // nbest <= beam
@@ -48,6 +55,11 @@ typedef struct dgm_search_config {
     bool alignment, word_scores; // keep what the results need
     int places;                  // sentences at once
     int max_source;              // longest source that will be admitted
+    // Search "cube".
+    bool cube_exact; // naive: popped hypotheses get their own states and scores
+    dgm_cube_key cube_key;
+    float cube_distance; // relative, for DGM_CUBE_STATE
+    int hidden;          // DGM_CUBE_STATE: widths of the parts' hidden vectors together
 } dgm_search_config;
 
 // One ensemble member.
@@ -88,6 +100,13 @@ typedef void (*dgm_search_sink)(void *cookie, const dgm_search_result *result);
 // Counts over the life of a search, for --stats.
 typedef struct dgm_search_stats {
     uint64_t sentences, steps, rows, rank_rows, tokens; // steps: calls of step; rows: rows in them
+    uint64_t dots;      // products of an output word's vector with a row, of each part
+    uint64_t live;      // hypotheses that were expanded
+    uint64_t leads;     // of these, ranked rows: sub-cubes; all of them in beam search
+    uint64_t exact;     // naive cube pruning: rows stepped to score popped cells
+    uint64_t pops;      // cells popped from the heaps
+    uint64_t heaps;     // sum of the heaps' largest sizes, over sentences and steps
+    uint64_t heap_peak; // the largest of all
 } dgm_search_stats;
 
 // Names of the searches; NULL behind the last.

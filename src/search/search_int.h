@@ -43,9 +43,10 @@ typedef struct dgm_live {
 // The live hypotheses of a sentence, best first.
 typedef struct dgm_beam {
     int count;
-    dgm_live *live;  // [width]
-    int32_t *rows;   // [width, parts]
-    int32_t *states; // [width, scorers]
+    dgm_live *live;   // [width]
+    int32_t *rows;    // [width, parts]
+    int32_t *states;  // [width, scorers]
+    int32_t *origins; // [width] generation row whose word it took
 } dgm_beam;
 
 // A completed hypothesis.
@@ -103,6 +104,7 @@ typedef struct dgm_rows {
 
 typedef struct dgm_search_ops dgm_search_ops;
 typedef struct dgm_finish_ops dgm_finish_ops;
+typedef struct dgm_cubes dgm_cubes;
 
 struct dgm_search {
     dgm_search_config config;
@@ -125,7 +127,9 @@ struct dgm_search {
     int active;
     dgm_place *places;
     dgm_rows rows;
-    int *merge_at; // [width]
+    int *merge_at;    // [width]
+    float *ends;      // [width]
+    dgm_cubes *cubes; // the cube search's, else NULL
     // admit
     dgm_source *sources; // [places]
     int32_t *new_slots, *new_rows, *new_places;
@@ -137,17 +141,31 @@ struct dgm_search {
     dgm_search_stats stats;
 };
 
+// ---- memory (search.c) -------------------------------------------------------------------------
+
+// Hands out arrays of the worker's arena, or only adds up what they would take.
+typedef struct dgm_carve {
+    dgm_arena *arena; // NULL: count only
+    size_t bytes;
+    bool full;
+} dgm_carve;
+
+void *dgm_carve_take(dgm_carve *c, size_t count, size_t size);
+#define DGM_CARVE(c, type, count) ((type *)dgm_carve_take((c), (count), sizeof(type)))
+
 // ---- the table of searches (search_table.c) ----------------------------------------------------
 
 struct dgm_search_ops {
     const char *name;
     dgm_status (*check)(const dgm_search_config *c, dgm_error *err); // what it cannot do
     int (*candidates)(const dgm_search_config *c);                   // k of rank
-    dgm_status (*advance)(dgm_search *s, dgm_error *err);            // one generation
+    // Takes the arrays of its own (NULL: it has none). Needs width, k, capacity and part_count.
+    void (*lay_out)(dgm_carve *c, dgm_search *s);
+    dgm_status (*advance)(dgm_search *s, dgm_error *err); // one generation
 };
 
 extern const dgm_search_ops *const dgm_search_table[]; // NULL at the end
-extern const dgm_search_ops dgm_search_greedy, dgm_search_beam;
+extern const dgm_search_ops dgm_search_greedy, dgm_search_beam, dgm_search_cube;
 
 // ---- admit.c -----------------------------------------------------------------------------------
 
@@ -157,11 +175,20 @@ void dgm_place_leave(dgm_search *s, dgm_place *p); // scorers, vocabulary, slots
 
 void dgm_rows_clear(dgm_search *s);
 void dgm_rows_add(dgm_search *s, int place, int hypo);
+// The same for a second step of a generation: the sentence's first rows stay where they are.
+int dgm_rows_append(dgm_search *s, int place, int hypo);
 // Rows of all sentences in their order: those to be ranked first.
 void dgm_rows_collect(dgm_search *s);
-dgm_status dgm_rows_step(dgm_search *s, dgm_error *err);
+void dgm_rows_collect_leading(dgm_search *s); // sentences that are still being fed their start
+// Feeds rows first .. count - 1; s->rows.hidden is theirs afterwards.
+dgm_status dgm_rows_step(dgm_search *s, int first, dgm_error *err);
 void dgm_rows_rank(dgm_search *s);
-void dgm_rows_retain(dgm_search *s); // the rows of all live hypotheses
+void dgm_terms_fill(dgm_search *s, int row); // what scorers add to a row
+// What all ranks of rows first .. first + count - 1 have in common; their hidden vectors are the
+// last step's. parts: [part_count] for it to fill.
+dgm_rank dgm_rank_rows(dgm_search *s, dgm_rank_part *parts, int first, int count);
+void dgm_rank_count(dgm_search *s, const dgm_rank *rank); // products, for the statistics
+void dgm_rows_retain(dgm_search *s);                      // the rows of all live hypotheses
 // Sentences that are still being fed the start and the model's own prefix move on by one token.
 bool dgm_place_leading(const dgm_search *s, const dgm_place *p);
 void dgm_place_lead(dgm_search *s, dgm_place *p);
@@ -192,23 +219,28 @@ void dgm_place_swap(dgm_place *p);                                      // next 
 float dgm_final_score(const dgm_search *s, float sum, int length);
 void dgm_place_report(dgm_search *s, dgm_place *p, dgm_search_sink sink, void *cookie);
 
-// ---- beam.c ------------------------------------------------------------------------------------
-
-// A sentence's candidates in falling order, drawn one by one from its ranked rows.
-typedef struct dgm_merge {
-    const dgm_search *s;
-    const dgm_place *p;
-    int *at; // [rows of the sentence] next candidate of each
-} dgm_merge;
-
-dgm_merge dgm_merge_open(dgm_search *s, const dgm_place *p);
-bool dgm_merge_next(dgm_merge *m, dgm_candidate *c); // false: no finite candidate is left
-
 // ---- finish.c: the policies, in the order of dgm_finish -----------------------------------------
+
+// A sentence's candidates in falling order, drawn one by one. A search brings its own.
+typedef struct dgm_merge dgm_merge;
+struct dgm_merge {
+    bool (*next)(dgm_merge *m, dgm_candidate *c); // false: no finite candidate is left
+    dgm_search *s;
+    const dgm_place *p;
+    void *data;
+    int at;
+};
+
+static inline bool dgm_merge_next(dgm_merge *m, dgm_candidate *c)
+{
+    return m->next(m, c);
+}
 
 struct dgm_finish_ops {
     // One step: draws candidates, ends some, keeps some.
     void (*take)(dgm_search *s, dgm_place *p, dgm_merge *m);
+    // How many it draws, ends and all; NULL: until the beam is full of candidates that go on.
+    int (*places)(const dgm_search *s, const dgm_place *p);
     // After the step: is the search of this sentence over? p->now holds the new live ones.
     bool (*stop)(const dgm_search *s, const dgm_place *p);
     // The end symbol is forced at the maximum length, for nothing; else the model is asked for its
@@ -221,5 +253,9 @@ struct dgm_finish_ops {
 };
 
 extern const dgm_finish_ops dgm_finish_table[DGM_FINISH_COUNT];
+
+// A sentence's step by its policy. ends: [hypotheses] sums with the end symbol; -inf: it may not
+// end there, or nobody knows.
+void dgm_place_expand(dgm_search *s, dgm_place *p, dgm_merge *m, const float *ends);
 
 #endif

@@ -22,6 +22,7 @@ void dgm_place_reset(dgm_search *s, dgm_place *p)
     p->node_count = 1;
     p->now.count = 1;
     p->now.live[0] = (dgm_live){.node = 0, .score = 0.0f, .ended = false};
+    p->now.origins[0] = 0;
     p->next.count = 0;
     p->store.count = p->spare.count = 0;
     p->ended = 0;
@@ -37,6 +38,7 @@ void dgm_place_keep(dgm_search *s, dgm_place *p, const dgm_candidate *c)
     p->nodes[node] =
         (dgm_node){.parent = p->now.live[c->hypo].node, .token = c->token, .score = c->score};
     p->next.live[at] = (dgm_live){.node = node, .score = c->score, .ended = false};
+    p->next.origins[at] = c->row;
     for (int i = 0; i < parts; i++)
         p->next.rows[at * parts + i] = s->rows.rows[i * s->capacity + c->row];
     const int place = (int)(p - s->places);

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT
+// Cube pruning in the beam (Zhang et al., 2018), over many sentences at once.
+//
+// One generation:
+//
+//   1. the live hypotheses of every sentence are sorted into sub-cubes (cube_group.c)
+//   2. the leaders of all sub-cubes of all sentences are fed in one step and ranked
+//   3. a heap gives each sentence's cells in falling order of approximate score (cube_walk.c)
+//   4. accelerated: the finishing policy draws from the heap as it is. A new hypothesis continues
+//      its own path with the leader's state, so what was alike stays alike.
+//      naive: as many cells as the policy will ask for are popped, those of hypotheses that do not
+//      lead get their own states and scores (cube_exact.c), and the policy draws from them in the
+//      order of exact scores. Every state and score that lives on is exact.
+//   5. decoder rows without a live hypothesis are dropped; sentences that are done leave
+//
+// With key `none` every hypothesis leads, and both are beam search to the last bit. The finishing
+// policies are those of beam search; `shrink`, the B - |T| of the paper, is the one it was published
+// with. At the maximum length the naive form computes every hypothesis, since all of them end there.
+// Scores of the accelerated form are sums of leaders' scores, not the model's.
+#include "search/cube_int.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool searching(const dgm_search *s, int place)
+{
+    return s->places[place].used && !dgm_place_leading(s, &s->places[place]);
+}
+
+static size_t base(const dgm_search *s, int place)
+{
+    return (size_t)place * (size_t)s->width;
+}
+
+// ---- leaders -----------------------------------------------------------------------------------
+
+static void collect(dgm_search *s)
+{
+    dgm_cubes *c = s->cubes;
+    dgm_rows_clear(s);
+    for (int i = 0; i < s->config.places; i++) {
+        c->popped_count[i] = 0;
+        if (!searching(s, i)) continue;
+        const dgm_place *p = &s->places[i];
+        const size_t at = base(s, i);
+        dgm_cube_group(s, i, s->config.cube_exact && p->tokens == p->max_length);
+        s->stats.live += (uint64_t)p->now.count;
+        for (int j = 0; j < p->now.count; j++) {
+            c->exact[at + (size_t)j] = -1;
+            c->line[at + (size_t)j] = c->leads[at + (size_t)j]
+                                          ? s->rows.count
+                                          : c->line[at + (size_t)c->leader[at + (size_t)j]];
+            if (c->leads[at + (size_t)j]) dgm_rows_add(s, i, j);
+        }
+    }
+    dgm_rows_collect_leading(s);
+}
+
+// What the leader looked at is what its followers are taken to look at.
+static void share_attention(dgm_search *s, int place)
+{
+    const dgm_place *p = &s->places[place];
+    const size_t source = (size_t)s->config.max_source, count = (size_t)p->source_count;
+    for (int j = 0; j < p->now.count; j++) {
+        const int leader = s->cubes->leader[base(s, place) + (size_t)j];
+        if (leader == j) continue;
+        memcpy(p->attention + (size_t)p->now.live[j].node * source,
+               p->attention + (size_t)p->now.live[leader].node * source, count * sizeof(float));
+    }
+}
+
+// ---- cells -------------------------------------------------------------------------------------
+
+static dgm_cube_walk walk_of(dgm_search *s, int place)
+{
+    const dgm_cubes *c = s->cubes;
+    const size_t at = base(s, place);
+    return (dgm_cube_walk){.count = s->places[place].now.count,
+                           .k = s->k,
+                           .scores = s->rows.score,
+                           .line = c->line + at,
+                           .below = c->below + at,
+                           .leads = c->leads + at,
+                           .behind = c->behind + at,
+                           .pushed = c->pushed,
+                           .heap = c->heap};
+}
+
+static bool draw_cell(dgm_search *s, dgm_cube_walk *w, dgm_candidate *out)
+{
+    dgm_cube_cell cell;
+    if (!dgm_cube_walk_pop(w, &cell)) return false;
+    const int row = w->line[cell.hypo];
+    *out = (dgm_candidate){.hypo = cell.hypo,
+                           .row = row,
+                           .token = s->rows.token[(size_t)row * (size_t)s->k + (size_t)cell.column],
+                           .score = cell.score};
+    s->stats.pops++;
+    return true;
+}
+
+static void count_heap(dgm_search *s, const dgm_cube_walk *w)
+{
+    s->stats.heaps += (uint64_t)w->peak;
+    if ((uint64_t)w->peak > s->stats.heap_peak) s->stats.heap_peak = (uint64_t)w->peak;
+}
+
+// Ends of all hypotheses; of followers only where approximations are good enough.
+static void fill_ends(dgm_search *s, int place)
+{
+    const dgm_cubes *c = s->cubes;
+    const size_t at = base(s, place);
+    for (int j = 0; j < s->places[place].now.count; j++) {
+        const int row = c->line[at + (size_t)j];
+        const bool known = c->leads[at + (size_t)j] || !s->config.cube_exact;
+        s->ends[j] = known && dgm_row_may_end(s, row)
+                         ? s->rows.watch_score[row] + c->behind[at + (size_t)j]
+                         : -INFINITY;
+    }
+}
+
+// ---- accelerated -------------------------------------------------------------------------------
+
+static bool next_cell(dgm_merge *m, dgm_candidate *c)
+{
+    return draw_cell(m->s, m->data, c);
+}
+
+static void expand_accelerated(dgm_search *s, int place)
+{
+    dgm_place *p = &s->places[place];
+    dgm_cube_walk walk = walk_of(s, place);
+    dgm_cube_walk_start(&walk);
+    if (p->attention) share_attention(s, place);
+    fill_ends(s, place);
+    dgm_merge merge = {.next = next_cell, .s = s, .p = p, .data = &walk};
+    dgm_place_expand(s, p, &merge, s->ends);
+    count_heap(s, &walk);
+}
+
+// ---- naive -------------------------------------------------------------------------------------
+
+// Pops what the policy will draw.
+static void pop_cells(dgm_search *s, int place)
+{
+    const dgm_place *p = &s->places[place];
+    dgm_candidate *cells = s->cubes->popped + (size_t)place * (size_t)s->cubes->pops;
+    const int all = s->finish->places ? s->finish->places(s, p) : s->cubes->pops;
+    const int lives = s->finish->places ? s->cubes->pops : s->width;
+    dgm_cube_walk walk = walk_of(s, place);
+    dgm_cube_walk_start(&walk);
+    int count = 0;
+    for (int live = 0; count < all && live < lives && draw_cell(s, &walk, &cells[count]); count++)
+        live += cells[count].token != s->eos;
+    s->cubes->popped_count[place] = count;
+    count_heap(s, &walk);
+}
+
+// Falling by exact score; equal ones stay in the order of the heap.
+static void sort_cells(dgm_candidate *cells, int count)
+{
+    for (int i = 1; i < count; i++) {
+        const dgm_candidate cell = cells[i];
+        int at = i;
+        for (; at > 0 && cell.score > cells[at - 1].score; at--) cells[at] = cells[at - 1];
+        cells[at] = cell;
+    }
+}
+
+static bool next_popped(dgm_merge *m, dgm_candidate *c)
+{
+    const dgm_cubes *cubes = m->s->cubes;
+    const int place = (int)(m->p - m->s->places);
+    if (m->at == cubes->popped_count[place]) return false;
+    *c = ((const dgm_candidate *)m->data)[m->at++];
+    return c->score > -INFINITY; // not a number: neither
+}
+
+static void expand_naive(dgm_search *s, int place)
+{
+    dgm_place *p = &s->places[place];
+    dgm_candidate *cells = s->cubes->popped + (size_t)place * (size_t)s->cubes->pops;
+    sort_cells(cells, s->cubes->popped_count[place]);
+    fill_ends(s, place);
+    dgm_merge merge = {.next = next_popped, .s = s, .p = p, .data = cells};
+    dgm_place_expand(s, p, &merge, s->ends);
+}
+
+// ---- as a search -------------------------------------------------------------------------------
+
+static dgm_status advance(dgm_search *s, dgm_error *err)
+{
+    const bool naive = s->config.cube_exact;
+    collect(s);
+    DGM_TRY(dgm_rows_step(s, 0, err));
+    dgm_rows_rank(s);
+    DGM_TRY(dgm_exec_status(s->exec, err));
+    dgm_cube_remember(s, 0, s->rows.count);
+    for (int i = 0; i < s->config.places && naive; i++)
+        if (searching(s, i)) pop_cells(s, i);
+    if (naive) DGM_TRY(dgm_cube_exact(s, err));
+    for (int i = 0; i < s->config.places; i++) {
+        dgm_place *p = &s->places[i];
+        if (!p->used) continue;
+        if (dgm_place_leading(s, p))
+            dgm_place_lead(s, p);
+        else if (naive)
+            expand_naive(s, i);
+        else
+            expand_accelerated(s, i);
+    }
+    dgm_rows_retain(s);
+    return DGM_OK;
+}
+
+static dgm_status check(const dgm_search_config *c, dgm_error *err)
+{
+    DGM_FAIL_IF((int)c->cube_key < 0 || c->cube_key > DGM_CUBE_STATE, err, DGM_ERR_ARGUMENT,
+                "there is no cube key number %d", (int)c->cube_key);
+    if (c->cube_key != DGM_CUBE_STATE) return DGM_OK;
+    DGM_FAIL_IF(!(c->cube_distance >= 0.0f) || isinf(c->cube_distance), err, DGM_ERR_ARGUMENT,
+                "the distance of cube states is %g; it must be 0 or more",
+                (double)c->cube_distance);
+    DGM_FAIL_IF(c->hidden < 1, err, DGM_ERR_ARGUMENT,
+                "comparing states needs the width of the models' hidden vectors");
+    return DGM_OK;
+}
+
+static int candidates(const dgm_search_config *c)
+{
+    return c->beam + 1; // as in beam search: row 0 of a sub-cube is such a row, others need less
+}
+
+static void lay_out(dgm_carve *carve, dgm_search *s)
+{
+    const size_t places = (size_t)s->config.places, width = (size_t)s->width;
+    const size_t rows = (size_t)s->capacity, cells = rows * (size_t)s->k;
+    // A policy draws at most `width` that go on, and each hypothesis ends once.
+    const int pops = 2 * s->width;
+    dgm_cubes counted, *c = DGM_CARVE(carve, dgm_cubes, 1);
+    s->cubes = c;
+    if (!c) c = &counted;
+    *c = (dgm_cubes){.pops = pops};
+    c->line = DGM_CARVE(carve, int32_t, places * width);
+    c->leader = DGM_CARVE(carve, int32_t, places * width);
+    c->below = DGM_CARVE(carve, int32_t, places * width);
+    c->leads = DGM_CARVE(carve, bool, places *width);
+    c->behind = DGM_CARVE(carve, float, places *width);
+    c->exact = DGM_CARVE(carve, int32_t, places * width);
+    c->pushed = DGM_CARVE(carve, int32_t, width);
+    c->heap = DGM_CARVE(carve, dgm_cube_cell, (size_t)DGM_CUBE_HEAP(s->width, pops));
+    c->popped_count = DGM_CARVE(carve, int, places);
+    if (s->config.cube_exact) {
+        c->popped = DGM_CARVE(carve, dgm_candidate, places * (size_t)pops);
+        c->filled = DGM_CARVE(carve, int32_t, rows);
+        c->ids = DGM_CARVE(carve, int32_t, cells);
+        c->lists = DGM_CARVE(carve, dgm_candidates, rows);
+        c->watch = DGM_CARVE(carve, int32_t, cells);
+        c->watch_score = DGM_CARVE(carve, float, cells);
+        c->best = DGM_CARVE(carve, float, rows);
+        c->best_token = DGM_CARVE(carve, int32_t, rows);
+    }
+    if (s->config.cube_key == DGM_CUBE_STATE)
+        c->hidden = DGM_CARVE(carve, float, rows *(size_t)s->config.hidden);
+}
+
+const dgm_search_ops dgm_search_cube = {.name = "cube",
+                                        .check = check,
+                                        .candidates = candidates,
+                                        .lay_out = lay_out,
+                                        .advance = advance};

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+// Naive cube pruning's second half: popped cells get their own states and scores.
+//
+// The heaps of all sentences are walked first, by approximate scores; an exact score never steers a
+// later pop. So everything that is needed is known, and one batch serves all sentences:
+//
+//     popped cells        leader's cells are exact already
+//        |
+//     distinct hypotheses that do not lead       stepped from their own rows
+//        |
+//     rank, watching the popped words only       softmax on: the whole sum is needed, a projection
+//                                                softmax off: a product per popped cell
+//
+// A row's terms are its own, so the scores are those that beam search would have given these cells.
+#include "search/cube_int.h"
+
+#include <math.h>
+
+// Calls `visit` for every popped cell whose hypothesis does not lead, in a fixed order.
+typedef void (*visitor)(dgm_search *s, int place, dgm_candidate *cell, int first);
+
+static void visit_cells(dgm_search *s, visitor visit, int first)
+{
+    const dgm_cubes *c = s->cubes;
+    for (int i = 0; i < s->config.places; i++) {
+        const bool *leads = c->leads + (size_t)i * (size_t)s->width;
+        dgm_candidate *cells = c->popped + (size_t)i * (size_t)c->pops;
+        for (int n = 0; n < c->popped_count[i]; n++)
+            if (!leads[cells[n].hypo]) visit(s, i, &cells[n], first);
+    }
+}
+
+static int32_t *exact_row(dgm_search *s, int place, int hypo)
+{
+    return &s->cubes->exact[(size_t)place * (size_t)s->width + (size_t)hypo];
+}
+
+// A generation row for each hypothesis; how many of its words were popped.
+static void add_row(dgm_search *s, int place, dgm_candidate *cell, int first)
+{
+    int32_t *row = exact_row(s, place, cell->hypo);
+    if (*row < 0) {
+        *row = dgm_rows_append(s, place, cell->hypo);
+        // The columns are the leader's, whatever chose them.
+        s->rows.candidates[*row] = s->rows.candidates[cell->row];
+        s->cubes->filled[*row - first] = 0;
+        dgm_terms_fill(s, *row);
+    }
+    cell->row = *row;
+    s->cubes->filled[*row - first]++;
+}
+
+static void add_watch(dgm_search *s, int place, dgm_candidate *cell, int first)
+{
+    (void)place;
+    dgm_cubes *c = s->cubes;
+    const int i = cell->row - first;
+    c->watch[(size_t)i * (size_t)c->watched + (size_t)c->filled[i]++] = cell->token;
+}
+
+static void read_score(dgm_search *s, int place, dgm_candidate *cell, int first)
+{
+    (void)place;
+    dgm_cubes *c = s->cubes;
+    const int i = cell->row - first;
+    cell->score = c->watch_score[(size_t)i * (size_t)c->watched + (size_t)c->filled[i]++];
+}
+
+// Without a sum only the popped words are multiplied: an ascending list per row.
+static void list_popped(dgm_search *s, int first, int count)
+{
+    dgm_cubes *c = s->cubes;
+    for (int i = 0; i < count; i++) {
+        int32_t *ids = c->ids + (size_t)i * (size_t)c->watched;
+        const int32_t *words = c->watch + (size_t)i * (size_t)c->watched;
+        for (int n = 0; n < c->filled[i]; n++) {
+            int at = n;
+            for (; at > 0 && ids[at - 1] > words[n]; at--) ids[at] = ids[at - 1];
+            ids[at] = words[n];
+        }
+        c->lists[i] = (dgm_candidates){ids, c->filled[i]};
+        s->rows.candidates[first + i] = &c->lists[i];
+    }
+}
+
+static void clear_filled(dgm_cubes *c, int count)
+{
+    for (int i = 0; i < count; i++) c->filled[i] = 0;
+}
+
+static void rank_popped(dgm_search *s, int first, int count)
+{
+    dgm_cubes *c = s->cubes;
+    dgm_rank_part parts[DGM_PARTS_MAX];
+    dgm_rank rank = dgm_rank_rows(s, parts, first, count);
+    rank.k = 1; // nobody looks at it
+    rank.score = c->best;
+    rank.token = c->best_token;
+    rank.watch_count = c->watched;
+    rank.watch = c->watch;
+    rank.watch_score = c->watch_score;
+    dgm_op_rank(s->exec, &rank);
+    dgm_rank_count(s, &rank);
+    s->stats.exact += (uint64_t)count;
+    if (s->config.normalise) s->stats.rank_rows += (uint64_t)count;
+}
+
+dgm_status dgm_cube_exact(dgm_search *s, dgm_error *err)
+{
+    dgm_cubes *c = s->cubes;
+    const int first = s->rows.count;
+    visit_cells(s, add_row, first);
+    const int count = s->rows.count - first;
+    if (count == 0) return DGM_OK;
+    c->watched = 0;
+    for (int i = 0; i < count; i++)
+        if (c->filled[i] > c->watched) c->watched = c->filled[i];
+    for (int i = 0; i < count * c->watched; i++) c->watch[i] = -1;
+    clear_filled(c, count);
+    visit_cells(s, add_watch, first);
+    if (!s->config.normalise) list_popped(s, first, count);
+    DGM_TRY(dgm_rows_step(s, first, err));
+    rank_popped(s, first, count);
+    DGM_TRY(dgm_exec_status(s->exec, err));
+    dgm_cube_remember(s, first, count);
+    clear_filled(c, count);
+    visit_cells(s, read_score, first);
+    return DGM_OK;
+}
