@@ -89,6 +89,12 @@ static void open_state(fixture *f)
 
 void fixture_open(fixture *f, const char *name, const char *level)
 {
+    fixture_open_tuned(f, name, level, DGM_PRECISION_F32, NULL);
+}
+
+void fixture_open_tuned(fixture *f, const char *name, const char *level, dgm_precision precision,
+                        const dgm_tuning *tuning)
+{
     char path[160];
     uint32_t count = 0;
     memset(f, 0, sizeof *f);
@@ -98,7 +104,8 @@ void fixture_open(fixture *f, const char *name, const char *level)
     snprintf(path, sizeof path, FOLDER "/%s" SUFFIX, name);
     CHECK(f, dgm_gguf_open(&f->dump, path, err));
     CHECK(f, dgm_backend_open(&f->backend, "cpu", level, err));
-    CHECK(f, dgm_model_load(&f->model, f->backend, f->file, DGM_PRECISION_F32, err));
+    CHECK(f, dgm_model_load(&f->model, f->backend, f->file, precision, err));
+    if (tuning) CHECK(f, dgm_model_tune(f->model, tuning, err));
     CHECK(f, dgm_gguf_get_u32(f->dump, "fixture.sentences", DGM_REQUIRED, 1, FIXTURE_SENTENCES,
                               &count, err));
     f->vocabulary = dgm_model_describe(f->model)->target_vocab;

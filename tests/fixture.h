@@ -47,6 +47,9 @@ typedef struct fixture_result {
 
 // level: highest ISA, NULL = the best. The state holds all sentences at once.
 void fixture_open(fixture *f, const char *name, const char *level);
+// The same in another precision and with another tuning (NULL: the default).
+void fixture_open_tuned(fixture *f, const char *name, const char *level, dgm_precision precision,
+                        const dgm_tuning *tuning);
 void fixture_close(fixture *f);
 void fixture_run(fixture *f, const fixture_walk *walk, fixture_result *out);
 void fixture_result_free(fixture_result *r);

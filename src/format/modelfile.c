@@ -132,6 +132,8 @@ static dgm_status read_vocab(const dgm_gguf *g, dgm_side side, dgm_vocab_spec *v
                              DGM_SPEC_VOCAB_MAX, &size, err));
     v->size = (int)size;
     DGM_TRY(v->kind == DGM_SPEC_WORDS ? read_words(g, side, v, err) : read_pieces(g, side, v, err));
+    DGM_TRY(dgm_gguf_get_i32s(g, side_key(side, "vocab.frequent").text, DGM_OPTIONAL, 0,
+                              v->size - 1, &v->frequent, &v->frequent_count, err));
     return read_ids(g, side, DGM_REQUIRED, v, err);
 }
 

@@ -41,6 +41,8 @@ typedef struct dgm_vocab_spec {
     dgm_spec_tokenizer tokenizer;
     const char *language;   // of the tokeniser's rules; "" if absent
     dgm_gguf_strings extra; // spellings of the last extra.count ids
+    const int32_t *frequent; // most frequent ids first; NULL: the ids are in that order
+    size_t frequent_count;
     int eos, unk, pad, bos;
     bool drop_unk;         // dragoman.decode.drop_unk: the unknown token is not written
     const int32_t *prefix; // ids put before every sentence

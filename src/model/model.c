@@ -114,6 +114,18 @@ dgm_status dgm_model_align(dgm_model *m, int layer, int head, dgm_error *err)
     return DGM_OK;
 }
 
+dgm_status dgm_model_tune(dgm_model *m, const dgm_tuning *t, dgm_error *err)
+{
+    DGM_FAIL_IF(t->precompute < 0, err, DGM_ERR_ARGUMENT,
+                "the number of pre-computed words must not be negative, but is %d", t->precompute);
+    if (m->ops->tune) return m->ops->tune(m, t, err);
+    DGM_FAIL_IF(t->precompute || t->plain_attention || t->separate_rows, err, DGM_ERR_UNSUPPORTED,
+                "pre-computed words, plain attention and separate rows are choices of recurrent "
+                "models; this one is a %s",
+                m->ops->name);
+    return DGM_OK;
+}
+
 static void count_parameters(dgm_model *m)
 {
     for (int i = 0; i < dgm_gguf_tensor_count(m->file); i++) {
@@ -342,6 +354,12 @@ int dgm_slot_length(const dgm_state *s, int32_t slot)
 const dgm_model *dgm_state_model(const dgm_state *s)
 {
     return s->model;
+}
+
+void dgm_state_counts(const dgm_state *s, dgm_model_counts *out)
+{
+    memset(out, 0, sizeof *out);
+    if (s->model->ops->counts) s->model->ops->counts(s, out);
 }
 
 const dgm_limits *dgm_state_limits(const dgm_state *s)

@@ -45,6 +45,8 @@ typedef struct dgm_model_info {
     bool self_normalised;
     int align_layer, align_head; // resolved: layer from 0, head -1 = mean
     uint64_t parameters, packed_bytes;
+    uint64_t table_bytes;     // of pre-computed products (dgm_tuning.precompute)
+    int table_words[2];       // words of each side in them
     dgm_decode_spec defaults; // section 2.3 of docs/FORMAT.md
 } dgm_model_info;
 
@@ -57,6 +59,22 @@ const dgm_linear *dgm_model_output(const dgm_model *m); // [target_vocab, hidden
 // Reads alignments from another layer (negative: from the end) and head (-1: mean) than the file
 // says. Before any state is opened.
 dgm_status dgm_model_align(dgm_model *m, int layer, int head, dgm_error *err);
+
+// Choices that leave the result as it is, exactly or up to rounding. Zeros: the default.
+typedef struct dgm_tuning {
+    // Products with the embeddings of so many most frequent words of each side are made now and
+    // looked up later; bit for bit the same. 0: none.
+    int precompute;
+    // Attention adds up encoder vectors and multiplies the sum by the gates' matrix at every step,
+    // instead of adding up products made once per sentence. Equal up to rounding.
+    bool plain_attention;
+    // Products with a parent's state are made again for each of its rows; bit for bit the same.
+    bool separate_rows;
+} dgm_tuning;
+
+// Before any state is opened. DGM_ERR_UNSUPPORTED when the architecture has no such choices and
+// `t` asks for one.
+dgm_status dgm_model_tune(dgm_model *m, const dgm_tuning *t, dgm_error *err);
 
 // Capacities of one worker's state.
 typedef struct dgm_limits {
@@ -74,6 +92,18 @@ void dgm_state_close(dgm_state **s);
 void dgm_state_clear(dgm_state *s); // drops all slots and rows, e.g. after an error
 const dgm_model *dgm_state_model(const dgm_state *s);
 const dgm_limits *dgm_state_limits(const dgm_state *s);
+
+// What a state has done so far; zeros where the architecture has nothing to share or look up.
+typedef struct dgm_model_counts {
+    uint64_t rows, distinct;             // rows stepped, and distinct parents of each step
+    uint64_t state_rows, state_products; // rows of all recurrent layers; products with states made
+    uint64_t source_words, source_found; // words of the first encoder layer; of them in the table
+    uint64_t target_words, target_found;
+    uint64_t context_products; // rows multiplied by the matrix of the context
+    uint64_t activations;      // values of sigmoid and tanh in cells, queries and read-outs
+} dgm_model_counts;
+
+void dgm_state_counts(const dgm_state *s, dgm_model_counts *out);
 
 typedef struct dgm_source {
     const int32_t *ids; // eos included where the model wants it

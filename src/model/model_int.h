@@ -15,6 +15,7 @@ typedef struct dgm_model_ops {
     // and m->keep_ancestors. m->out is loaded by model.c.
     dgm_status (*load)(dgm_model *m, dgm_error *err);
     void (*unload)(dgm_model *m); // accepts a half-loaded model
+    dgm_status (*tune)(dgm_model *m, const dgm_tuning *t, dgm_error *err); // NULL: nothing to choose
     size_t (*state_bytes)(const dgm_model *m, const dgm_limits *limits); // beyond the pools'
     // Allocates its storage from s->exec, as s->storage.
     dgm_status (*state_open)(dgm_state *s, dgm_error *err);
@@ -23,6 +24,7 @@ typedef struct dgm_model_ops {
     void (*start)(dgm_state *s, int count, const int32_t *slots, const int32_t *rows);
     void (*step)(dgm_state *s, int count, const dgm_step_row *steps, const int32_t *rows,
                  dgm_mat *hidden, float *const *align);
+    void (*counts)(const dgm_state *s, dgm_model_counts *out); // NULL: it counts nothing
 } dgm_model_ops;
 
 extern const dgm_model_ops *const dgm_model_table[]; // NULL at the end

@@ -31,7 +31,8 @@ static size_t scratch(const dgm_model *m, int rows)
 {
     const rnn *r = m->weights;
     return dgm_arena_cost((size_t)rows * sizeof(float *)) +
-           dgm_exec_mat_bytes(m->backend, rows, 3 * r->hidden + r->readout_rows) +
+           dgm_exec_mat_bytes(m->backend, rows, dgm_rnn_memory_width(r)) +
+           dgm_exec_mat_bytes(m->backend, rows, dgm_rnn_value_width(r)) +
            dgm_exec_mat_bytes(m->backend, rows, 3 * r->hidden);
 }
 
@@ -60,17 +61,22 @@ static void step(rnn_step *c)
     dgm_exec *e = c->s->exec;
     int a = r->attention, g = 3 * r->hidden;
     float **align = c->align ? shared_alignment(c) : NULL;
-    dgm_mat shared = dgm_exec_mat(e, c->distinct, c->context.cols);
+    dgm_mat shared = dgm_exec_mat(e, c->distinct, c->summed.cols);
     dgm_rnn_attend_slots(c, c->unique, c->distinct);
     dgm_attend attend = {.rows = c->attend, .align = align};
     dgm_op_attend_add(e, shared, dgm_mat_cols(c->old, 0, a), r->v, &attend);
     if (align) copy_alignment(c, align);
-    dgm_op_gather(e, c->context, shared, c->which);
+    dgm_op_gather(e, c->summed, shared, c->which);
+    if (r->plain) {
+        dgm_mat products = dgm_exec_mat(e, c->distinct, c->context.cols);
+        dgm_rnn_context(c, products, shared);
+        dgm_op_gather(e, c->context, products, c->which);
+    }
 
     dgm_mat gx = dgm_mat_cols(c->word, 0, g), gh = dgm_exec_mat(e, c->count, g);
     dgm_op_add(e, gx, gx, dgm_mat_cols(c->context, 0, g));
     dgm_op_gather(e, gh, dgm_mat_cols(c->old, a, g), c->which);
-    dgm_op_gru(e, c->next, c->state, gx, gh);
+    dgm_rnn_cell(c, false, c->next, c->state, gx, gh);
 }
 
 const rnn_decoder dgm_rnn_bahdanau = {

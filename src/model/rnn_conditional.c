@@ -41,13 +41,15 @@ static void step(rnn_step *c)
     int a = r->attention, g = 3 * r->hidden;
     dgm_mat gh = dgm_exec_mat(e, c->count, g), middle = dgm_exec_mat(e, c->count, a + g);
     dgm_op_gather(e, gh, c->old, c->which);
-    dgm_op_gru(e, c->state, c->state, dgm_mat_cols(c->word, 0, g), gh); // h~
+    dgm_rnn_cell(c, false, c->state, c->state, dgm_mat_cols(c->word, 0, g), gh); // h~
 
     dgm_op_linear(e, middle, c->state, r->middle, DGM_ACT_NONE, NULL);
     dgm_rnn_attend_slots(c, c->rows, c->count);
     dgm_attend attend = {.rows = c->attend, .align = c->align};
-    dgm_op_attend_add(e, c->context, dgm_mat_cols(middle, 0, a), r->v, &attend);
-    dgm_op_gru(e, c->next, c->state, dgm_mat_cols(c->context, 0, g), dgm_mat_cols(middle, a, g));
+    dgm_op_attend_add(e, c->summed, dgm_mat_cols(middle, 0, a), r->v, &attend);
+    dgm_rnn_context(c, c->context, c->summed);
+    dgm_mat gx = dgm_mat_cols(c->context, 0, g);
+    dgm_rnn_cell(c, false, c->next, c->state, gx, dgm_mat_cols(middle, a, g));
 }
 
 const rnn_decoder dgm_rnn_conditional = {

@@ -12,7 +12,10 @@
 // before. The backward direction is the same walk over mirrored sentences: mirror[row of (t, i)] =
 // row of (length_i - 1 - t, i). The gates' products with the inputs of all times are one product.
 //
-// What the decoder needs is made here too, once per sentence: keys, values (rnn_int.h) and h_0.
+// Layers may differ in their directions; with residuals, a layer's input is added to its output from
+// the third layer on, behind the walk (a state is what the cell made). Fully connected layers on the
+// source come last. What the decoder needs is made here too, once per sentence: keys, values
+// (rnn_int.h) and h_0.
 #include "model/rnn_int.h"
 
 enum { ENCODE_TOKENS = 1024 }; // tokens encoded in one go
@@ -39,16 +42,17 @@ size_t dgm_rnn_encode_scratch(const dgm_model *m, const dgm_limits *l)
 {
     const rnn *r = m->weights;
     const dgm_backend *b = m->backend;
-    int n = capacity(l), gates = r->gates * r->encoder_hidden;
+    int n = capacity(l), gates = r->gates * r->encoder_hidden, he = r->encoder_hidden;
     int most = l->slots < n ? l->slots : n; // sentences of a chunk
+    int values = dgm_rnn_value_width(r) > r->width ? dgm_rnn_value_width(r) : r->width;
     size_t list = dgm_arena_cost(((size_t)n + 1) * sizeof(int32_t));
-    return 9 * list + dgm_exec_mat_bytes(b, n, r->embed) + 3 * dgm_exec_mat_bytes(b, n, r->width) +
-           dgm_exec_mat_bytes(b, n, r->directions * gates) + dgm_exec_mat_bytes(b, n, gates) +
-           dgm_exec_mat_bytes(b, n, r->encoder_hidden) + dgm_exec_mat_bytes(b, most, gates) +
-           2 * dgm_exec_mat_bytes(b, most, r->encoder_hidden) +
+    return 9 * list + dgm_rnn_words_scratch(b, n, r->embed, 2 * gates) +
+           2 * dgm_exec_mat_bytes(b, n, 2 * he) + 2 * dgm_exec_mat_bytes(b, n, r->width) +
+           dgm_exec_mat_bytes(b, n, 2 * gates) + dgm_exec_mat_bytes(b, n, gates) +
+           dgm_exec_mat_bytes(b, n, he) + dgm_exec_mat_bytes(b, most, gates) +
+           2 * dgm_exec_mat_bytes(b, most, he) + dgm_rnn_fc_scratch(b, &r->source_fc, n, 0) +
            dgm_exec_mat_bytes(b, most, r->width) + dgm_exec_mat_bytes(b, most, r->hidden) +
-           dgm_exec_mat_bytes(b, n, r->attention) +
-           dgm_exec_mat_bytes(b, n, 3 * r->hidden + r->readout_rows);
+           dgm_exec_mat_bytes(b, n, r->attention) + dgm_exec_mat_bytes(b, n, values);
 }
 
 // ---- layout -----------------------------------------------------------------------------------
@@ -120,6 +124,8 @@ static chunk take_chunk(dgm_arena *a, int count, int tokens)
 typedef struct walk {
     dgm_mat gates;      // [count, gates * He]: products with the state
     dgm_mat zero, cell; // [count, He]: first state; LSTM's cells
+    dgm_mat mirrored;   // [tokens, gates * He]: gates of the inputs, backwards
+    dgm_mat back;       // [tokens, He]: output of the backward direction, in its own order
 } walk;
 
 // out [tokens, He] from the inputs' gates gx [tokens, gates * He], both in the order of the walk.
@@ -142,34 +148,75 @@ static void run_direction(dgm_exec *e, const rnn *r, const chunk *c, const walk 
     }
 }
 
-// All layers; returns the output [tokens, W] in the order of rows.
-static dgm_mat run_layers(dgm_exec *e, const rnn *r, const chunk *c)
+// One layer: its gates of the inputs are in gx, its output goes to out [tokens, directions * He].
+static void run_layer(dgm_exec *e, const rnn *r, const chunk *c, const walk *w, const rnn_layer *l,
+                      dgm_mat gx, dgm_mat out)
 {
     int he = r->encoder_hidden, gates = r->gates * he;
-    dgm_mat in = dgm_exec_mat(e, c->tokens, r->embed);
-    dgm_mat turns[2] = {dgm_exec_mat(e, c->tokens, r->width), dgm_exec_mat(e, c->tokens, r->width)};
-    dgm_mat gx = dgm_exec_mat(e, c->tokens, r->directions * gates);
-    dgm_mat mirrored = dgm_exec_mat(e, c->tokens, gates), back = dgm_exec_mat(e, c->tokens, he);
+    run_direction(e, r, c, w, l->h[0], dgm_mat_cols(gx, 0, gates), dgm_mat_cols(out, 0, he));
+    if (l->directions < 2) return;
+    dgm_op_gather(e, w->mirrored, dgm_mat_cols(gx, gates, gates), c->mirror);
+    run_direction(e, r, c, w, l->h[1], w->mirrored, w->back);
+    dgm_op_scatter(e, dgm_mat_cols(out, he, he), w->back, c->mirror);
+}
+
+// All layers; returns the output [tokens, W] in the order of rows.
+static dgm_mat run_layers(dgm_exec *e, const rnn *r, const chunk *c, dgm_model_counts *counts)
+{
+    int he = r->encoder_hidden, gates = r->gates * he, n = c->tokens;
+    dgm_mat turns[2] = {dgm_exec_mat(e, n, 2 * he), dgm_exec_mat(e, n, 2 * he)}, in = {0};
+    dgm_mat both = dgm_exec_mat(e, n, 2 * gates);
     walk w = {
         .gates = dgm_exec_mat(e, c->count, gates),
         .zero = dgm_exec_mat(e, c->count, he),
         .cell = dgm_exec_mat(e, c->count, he),
+        .mirrored = dgm_exec_mat(e, n, gates),
+        .back = dgm_exec_mat(e, n, he),
     };
     dgm_op_zero(e, w.zero);
-    dgm_op_embed(e, in, r->source, c->ids, 1.0f, NULL, NULL, NULL);
     for (int i = 0; i < r->encoder_layers; i++) {
         const rnn_layer *l = &r->layers[i];
-        dgm_mat out = turns[i % 2];
-        dgm_op_linear(e, gx, in, l->x, DGM_ACT_NONE, NULL);
-        run_direction(e, r, c, &w, l->h[0], dgm_mat_cols(gx, 0, gates), dgm_mat_cols(out, 0, he));
-        if (r->directions == 2) {
-            dgm_op_gather(e, mirrored, dgm_mat_cols(gx, gates, gates), c->mirror);
-            run_direction(e, r, c, &w, l->h[1], mirrored, back);
-            dgm_op_scatter(e, dgm_mat_cols(out, he, he), back, c->mirror);
+        dgm_mat out = dgm_mat_cols(turns[i % 2], 0, l->directions * he);
+        dgm_mat gx = dgm_mat_cols(both, 0, l->directions * gates);
+        if (i == 0) {
+            rnn_words words = {r->source, l->x, &r->source_table};
+            counts->source_words += (uint64_t)n;
+            counts->source_found += (uint64_t)dgm_rnn_word_products(e, &words, gx, c->ids);
+        } else {
+            dgm_op_linear(e, gx, in, l->x, DGM_ACT_NONE, NULL);
         }
+        run_layer(e, r, c, &w, l, gx, out);
+        if (r->encoder_residual && i >= 2) dgm_op_add(e, out, out, in);
+        counts->activations += (uint64_t)n * (uint64_t)(l->directions * he) * (r->lstm ? 5 : 3);
         in = out;
     }
     return in;
+}
+
+// Fully connected layers on every token's vector; in place.
+static void run_source_fc(dgm_exec *e, const rnn *r, dgm_mat memory)
+{
+    if (r->source_fc.count == 0) return;
+    size_t mark = dgm_exec_mark(e);
+    dgm_rnn_fc(e, &r->source_fc, memory, memory);
+    dgm_exec_reset(e, mark);
+}
+
+// What attention adds up for each position: products with s_j, and s_j itself where it is needed.
+static void keep_values(dgm_state *s, const chunk *c, dgm_mat memory)
+{
+    const rnn *r = s->model->weights;
+    rnn_state *rs = s->storage;
+    dgm_exec *e = s->exec;
+    int products = r->plain ? 0 : dgm_rnn_value_width(r);
+    if (products) {
+        dgm_mat values = dgm_exec_mat(e, memory.rows, products);
+        dgm_op_linear(e, values, memory, r->value, DGM_ACT_NONE, NULL);
+        dgm_op_scatter(e, dgm_mat_cols(rs->values, 0, products), values, c->place);
+        rs->counts.context_products += (uint64_t)memory.rows;
+    }
+    if (dgm_rnn_memory_width(r) > products)
+        dgm_op_scatter(e, dgm_mat_cols(rs->values, products, r->width), memory, c->place);
 }
 
 static void encode_chunk(dgm_state *s, int count, const dgm_source *sources, const int32_t *slots,
@@ -181,16 +228,15 @@ static void encode_chunk(dgm_state *s, int count, const dgm_source *sources, con
     size_t mark = dgm_exec_mark(e);
     chunk c = take_chunk(dgm_exec_host(e), count, tokens);
     lay_out(&c, s, sources, slots);
-    dgm_mat by_time = run_layers(e, r, &c);
+    dgm_mat by_time = run_layers(e, r, &c, &rs->counts);
     dgm_mat memory = dgm_exec_mat(e, tokens, r->width); // sentence after sentence
     dgm_op_gather(e, memory, by_time, c.row);
+    run_source_fc(e, r, memory);
 
     dgm_mat keys = dgm_exec_mat(e, tokens, r->attention);
     dgm_op_linear(e, keys, memory, r->key, r->decoder->key_act, NULL);
     dgm_op_scatter(e, rs->keys, keys, c.place);
-    dgm_mat values = dgm_exec_mat(e, tokens, 3 * r->hidden + r->readout_rows);
-    dgm_op_linear(e, values, memory, r->value, DGM_ACT_NONE, NULL);
-    dgm_op_scatter(e, rs->values, values, c.place);
+    keep_values(s, &c, memory);
 
     dgm_mat mean = dgm_exec_mat(e, count, r->width), h0 = dgm_exec_mat(e, count, r->hidden);
     dgm_op_mean(e, mean, memory, c.first, c.length);

@@ -13,7 +13,7 @@
 static void test_logits(void **state)
 {
     (void)state;
-    fixture_check_family("rnn-", 12);
+    fixture_check_family("rnn-", 21);
 }
 
 // Three rows, two parents: products with the parents' states are counted once each.
@@ -35,10 +35,10 @@ static void check_sharing(const char *name)
                              {parents[0], {start, DGM_NO_TOKEN}},
                              {parents[1], {start, DGM_NO_TOKEN}}};
     dgm_step_result out = {.rows = rows, .align = align};
-    uint64_t stepped = rs->stepped, distinct = rs->distinct;
+    uint64_t stepped = rs->counts.rows, distinct = rs->counts.distinct;
     assert_int_equal(dgm_step(f.state, 3, steps, &out, &err), DGM_OK);
-    assert_int_equal(rs->stepped - stepped, 3);
-    assert_int_equal(rs->distinct - distinct, 2);
+    assert_int_equal(rs->counts.rows - stepped, 3);
+    assert_int_equal(rs->counts.distinct - distinct, 2);
     // equal siblings are equal in bits, alignments too; the other sentence is another
     size_t bytes = (size_t)out.hidden.cols * (size_t)out.hidden.elem;
     const void *hidden[3];
@@ -64,6 +64,7 @@ static void test_siblings(void **state)
     check_sharing("rnn-devlin");
     check_sharing("rnn-conditional-tanh-start");
     check_sharing("rnn-bahdanau-maxout");
+    check_sharing("rnn-devlin-s7");
 }
 
 // More sentences than one chunk of the encoder holds: the seam between chunks must not show.
@@ -147,6 +148,10 @@ static void test_sizes(void **state)
     check_size("rnn-devlin-maxout-lstm");
     check_size("rnn-conditional-maxout-tied");
     check_size("rnn-bahdanau-maxout");
+    check_size("rnn-devlin-s5");
+    check_size("rnn-devlin-s7");
+    check_size("rnn-conditional-upper");
+    check_size("rnn-bahdanau-upper");
 }
 
 static void test_memory(void **state)
@@ -155,6 +160,8 @@ static void test_memory(void **state)
     fixture_check_memory("rnn-devlin-maxout-lstm");
     fixture_check_memory("rnn-conditional-maxout-tied");
     fixture_check_memory("rnn-bahdanau-tanh-deep");
+    fixture_check_memory("rnn-devlin-s3");
+    fixture_check_memory("rnn-devlin-s7");
 }
 
 // Required: weights. Not: biases, and in tied models the matrices that another stands in for.
@@ -164,6 +171,9 @@ static void test_missing_tensors(void **state)
     fixture_check_missing("rnn-devlin", 2 + 12 + 1 + 6);
     fixture_check_missing("rnn-conditional-tanh-start", 3 + 8 + 1 + 7 + 3);
     fixture_check_missing("rnn-bahdanau-maxout", 2 + 4 + 1 + 6 + 3); // output as wide as a word
+    fixture_check_missing("rnn-devlin-s3", 2 + 4 + 1 + 6 + 4 + 4);
+    fixture_check_missing("rnn-devlin-s5", 2 + 12 + 1 + 6 + 7 + 2);
+    fixture_check_missing("rnn-devlin-s7", 2 + 10 + 1 + 6 + 6);
 }
 
 int main(void)

@@ -171,20 +171,60 @@ def rnn_settings(out, module):
         out.u32(f"{key}.{name}", getattr(c, name))
     for name in ("encoder_cell", "decoder", "readout"):
         out.string(f"{key}.{name}", getattr(c, name))
-    out.bool(f"{key}.encoder_bidirectional", c.encoder_bidirectional)
+    out.bool(f"{key}.encoder_bidirectional", c.encoder_bidirectional_layers > 0)
+    if 0 < c.encoder_bidirectional_layers < c.encoder_layers:
+        out.u32(f"{key}.encoder_bidirectional_layers", c.encoder_bidirectional_layers)
+    for name in ("encoder_residual", "upper_context", "upper_residual"):
+        if getattr(c, name):
+            out.bool(f"{key}.{name}", True)
+    for name in ("encoder_fc_layers", "encoder_fc_size", "upper_layers", "fc_layers", "fc_size", "top_size"):
+        if getattr(c, name):
+            out.u32(f"{key}.{name}", getattr(c, name))
+    for name, default in (("decoder_cell", "gru"), ("top", "none")):
+        if getattr(c, name) != default:
+            out.string(f"{key}.{name}", getattr(c, name))
     if c.readout != "none":
         out.u32(f"{key}.readout_size", c.readout_size)
+
+
+def recurrent_tensors(name, layer, end, sides=("w", "h")):
+    """Gates of one direction of an nn.GRU or nn.LSTM: products with the input and with the state."""
+    for ours, theirs in zip(sides, ("ih", "hh")):
+        yield f"{name}.{ours}.weight", getattr(layer, f"weight_{theirs}_{end}")
+        yield f"{name}.{ours}.bias", getattr(layer, f"bias_{theirs}_{end}")
+
+
+def stack_tensors(module):
+    """What rnn_stack.py puts on the encoder and above the decoder's cell."""
+    if hasattr(module, "source_stack"):
+        for number, layer in enumerate(module.source_stack.fc.layers):
+            yield f"enc.fc.{number}.weight", layer.weight
+        yield "enc.fc.top.weight", module.source_stack.top.weight
+    stack = getattr(module, "stack", None)
+    if stack is None:
+        return
+    for number, layer in enumerate(stack.upper):
+        yield from recurrent_tensors(f"dec.upper.{number}", layer, "l0", "xh")
+    if hasattr(stack, "fc"):
+        for number, layer in enumerate(stack.fc.layers):
+            yield f"dec.fc.{number}.weight", layer.weight
+    if module.config.top == "tanh":
+        yield "dec.top.weight", stack.top.weight
+    elif module.config.top == "gru":
+        yield from recurrent_tensors("dec.top", stack.top, "l0", "xh")
 
 
 def rnn_tensors(module):
     c = module.config
     yield from embedding_tensors(module)
     for number in range(c.encoder_layers):
-        for direction in ("fwd", "bwd")[:1 + c.encoder_bidirectional]:
-            end = f"l{number}" + ("_reverse" if direction == "bwd" else "")
-            for ours, theirs in (("w", "ih"), ("h", "hh")):
-                yield f"enc.{number}.{direction}.{ours}.weight", getattr(module.encoder, f"weight_{theirs}_{end}")
-                yield f"enc.{number}.{direction}.{ours}.bias", getattr(module.encoder, f"bias_{theirs}_{end}")
+        layer, index = module.encoder, number
+        if hasattr(layer, "layers"):
+            layer, index = layer.layers[number], 0
+        for direction in ("fwd", "bwd")[:1 + (number < c.encoder_bidirectional_layers)]:
+            end = f"l{index}" + ("_reverse" if direction == "bwd" else "")
+            yield from recurrent_tensors(f"enc.{number}.{direction}", layer, end)
+    yield from stack_tensors(module)
     yield from layer_tensors("dec.init", module.init)
     for name, layer in module.cell.named_children():        # att_h -> dec.att.h, gru1_x -> dec.gru1.x
         yield from layer_tensors("dec." + name.replace("_", "."), layer)

@@ -111,6 +111,19 @@ VARIANTS = (
       readout="tanh", readout_size=48),
     R("rnn-bahdanau-pieces", vocabulary="pieces", embed=14, encoder_hidden=12, decoder="bahdanau", decoder_hidden=16,
       attention=12, readout="tanh", tied="all"),
+    R("rnn-devlin-s2", embed=13, encoder_hidden=9, encoder_layers=2, decoder="devlin", decoder_hidden=17, attention=11,
+      readout="none", top="gru", top_size=15),
+    R("rnn-devlin-s3", embed=12, encoder_hidden=8, decoder="devlin", decoder_hidden=15, attention=10, readout="none",
+      fc_layers=3, fc_size=13, top="tanh", top_size=18, encoder_fc_layers=3, encoder_fc_size=11),
+    R("rnn-devlin-s5", "f16", embed=11, encoder_hidden=8, encoder_layers=3, decoder="devlin", decoder_hidden=16, attention=9,
+      readout="none", fc_layers=7, fc_size=12, top="gru", top_size=14),
+    R("rnn-devlin-s7", "f16", embed=12, encoder_hidden=9, encoder_layers=4, encoder_cell="lstm",
+      encoder_bidirectional_layers=1, encoder_residual=True, decoder="devlin", decoder_cell="lstm", decoder_hidden=13,
+      attention=8, readout="none", upper_layers=3, upper_context=True, upper_residual=True),
+    R("rnn-conditional-upper", "f16", embed=12, encoder_hidden=7, decoder="conditional", decoder_hidden=14, attention=9,
+      readout="tanh", readout_size=15, upper_layers=2, upper_residual=True, fc_layers=1, fc_size=11),
+    R("rnn-bahdanau-upper", "f16", embed=12, encoder_hidden=8, decoder="bahdanau", decoder_hidden=12, attention=9,
+      readout="maxout", readout_size=10, upper_layers=1, upper_context=True, encoder_fc_layers=1, encoder_fc_size=9),
 )
 
 
@@ -372,15 +385,16 @@ def build(name, kind, config_class, storage, card, vocabulary, config, number, f
 def write_all(folder, only=""):
     """Writes the variants whose name contains `only`; refuses models that break the size limits."""
     os.makedirs(folder, exist_ok=True)
-    total = 0
+    total = dumps = 0
     with torch.no_grad():
         for number, row in enumerate(VARIANTS):
             if only in row[0]:
                 size, dump = build(*row, number, folder)
                 if size >= 100 << 10:
                     raise RuntimeError(f"{row[0]}: {size} bytes; a test model has fewer than 100 KiB")
-                total += size + dump
-    print(f"{total / 2 ** 20:.2f} MiB together")
+                total += size
+                dumps += dump
+    print(f"{total / 2 ** 20:.2f} MiB of models, {dumps / 2 ** 20:.2f} MiB of activations")
     if total > 2 << 20:
         raise RuntimeError("test models exceed 2 MiB together")
 

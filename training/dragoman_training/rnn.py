@@ -8,10 +8,16 @@ three decoders reads them. x = embedding of the previous target word, h = state,
   conditional  h~ = GRU1(x, h);  e_j = v . tanh(Wq h~ + Uk s_j + b);  c;  h' = GRU2(c, h~)
   bahdanau     e_j = v . tanh(Wq h + Uk s_j + b);  c;  h' = GRU([x; c], h)
 
+  stack        recurrent and fully connected layers above the cell: h' becomes what they make of it (rnn_stack.py)
   read-out     t = act(Rx x + Rh h' + Rc c + b), act = identity, tanh or maxout over neighbours; without one t = h'
   start        h_0 = tanh(W mean(s) + b); the first x is a zero vector, or the row of start_token
 
 Every GRU applies its reset gate after the product, as PyTorch's does: g = tanh(x_g + r * h_g), h' = z h + (1 - z) g.
+devlin may have an LSTM instead (decoder_cell), whose cell starts as zeros. The models of Devlin 2017, all with three
+bidirectional encoder layers of 512 except S7:
+  S1  decoder_hidden 1024           S2  top gru 1024                  S3, S4, S6  fc 3, 7, 15 of 768, top tanh 1024
+  S5  fc 7 of 768, top gru 1024     S7  LSTMs, 8 encoder layers (the first bidirectional, residuals), 7 upper layers
+                                        with context and residuals
 Shapes: B sentences, S source and T target positions, E embedding, W encoder output, H state, A attention, V target
 vocabulary. Ids follow transformer.py: a source ends with </s>; id V (one past the last row) pads and starts.
 The class offers the calls of transformer.Transformer (encode, forward, logits); step() walks one position at a time.
@@ -23,7 +29,10 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from .rnn_stack import LayeredEncoder, SourceStack, Stack, split_state
+
 CHOICES = {"encoder_cell": ("gru", "lstm"), "decoder": ("devlin", "conditional", "bahdanau"),
+           "decoder_cell": ("gru", "lstm"), "top": ("none", "tanh", "gru"),
            "readout": ("none", "linear", "tanh", "maxout"), "tied": ("all", "target", "none")}
 
 
@@ -36,9 +45,21 @@ class RNNConfig:
     encoder_layers: int = 1
     encoder_cell: str = "gru"          # gru | lstm
     encoder_bidirectional: bool = True
+    encoder_bidirectional_layers: int = -1   # the first so many; -1: all or none, as encoder_bidirectional says
+    encoder_residual: bool = False     # from the third layer on, a layer's input is added to its output
+    encoder_fc_layers: int = 0         # odd: fully connected layers on the encoder's output, then a tanh layer
+    encoder_fc_size: int = 0
     decoder: str = "conditional"       # devlin | conditional | bahdanau
+    decoder_cell: str = "gru"          # gru | lstm (devlin only); upper layers have the same
     decoder_hidden: int = 512
     attention: int = 512
+    upper_layers: int = 0              # recurrent layers above the attentional one
+    upper_context: bool = False        # they see the context too
+    upper_residual: bool = False
+    fc_layers: int = 0                 # odd: fully connected relu layers above them
+    fc_size: int = 0
+    top: str = "none"                  # none | tanh | gru
+    top_size: int = 0
     readout: str = "tanh"              # none | linear | tanh | maxout
     readout_size: int = 0              # 0: as wide as an embedding; unused with none
     tied: str = "none"                 # all (source = target = output) | target (target = output) | none
@@ -53,6 +74,7 @@ class RNNConfig:
                 raise ValueError(f"{name}: {getattr(self, name)!r} is not one of {', '.join(allowed)}")
         self.source_vocab_size = self.source_vocab_size or self.vocab_size
         self.readout_size = 0 if self.readout == "none" else self.readout_size or self.embed
+        self.check_stack()
         if self.tied == "all" and self.source_vocab_size != self.vocab_size:
             raise ValueError("tied: all needs one vocabulary for both sides")
         if self.tied != "none" and self.output_width != self.embed:
@@ -60,13 +82,46 @@ class RNNConfig:
         if not -1 <= self.start_token < self.vocab_size:
             raise ValueError(f"start_token {self.start_token} is not in the vocabulary")
 
+    def check_stack(self):
+        if self.encoder_bidirectional_layers < 0:
+            self.encoder_bidirectional_layers = self.encoder_layers if self.encoder_bidirectional else 0
+        if self.encoder_bidirectional_layers > self.encoder_layers:
+            raise ValueError("encoder_bidirectional_layers: there are fewer layers")
+        if self.encoder_residual and 2 <= self.encoder_bidirectional_layers < self.encoder_layers:
+            raise ValueError("encoder_residual needs layers of one width from the second on")
+        if self.decoder_cell == "lstm" and self.decoder != "devlin":
+            raise ValueError("decoder_cell lstm is devlin's")
+        for name in ("fc", "encoder_fc"):
+            count, size = getattr(self, f"{name}_layers"), getattr(self, f"{name}_size")
+            if (count and count % 2 == 0) or (count > 0) != (size > 0):
+                raise ValueError(f"{name}_layers: an odd number, together with {name}_size")
+        if (self.top == "none") != (self.top_size == 0):
+            raise ValueError("top and top_size belong together")
+
     @property
     def encoder_width(self):
-        return self.encoder_hidden * (2 if self.encoder_bidirectional else 1)
+        return self.encoder_hidden * (2 if self.encoder_bidirectional_layers == self.encoder_layers else 1)
+
+    @property
+    def bottom_width(self):
+        """Numbers of one recurrent layer's state: h, and the cell of an LSTM."""
+        return self.decoder_hidden * (2 if self.decoder_cell == "lstm" else 1)
+
+    @property
+    def top_state(self):
+        return self.top_size if self.top == "gru" else 0
+
+    @property
+    def state_width(self):
+        return self.bottom_width * (1 + self.upper_layers) + self.top_state
+
+    @property
+    def stack_width(self):
+        return self.top_size or self.fc_size or self.decoder_hidden
 
     @property
     def output_width(self):
-        return self.readout_size or self.decoder_hidden
+        return self.readout_size or self.stack_width
 
     @classmethod
     def from_dict(cls, values):
@@ -99,6 +154,13 @@ def gru(x, h, state):
     return z * state + (1 - z) * g
 
 
+def lstm(x, h, cell):
+    """x, h: gate inputs [.., 4H] in the order i, f, g, o; cell [.., H] -> new state and cell."""
+    i, f, g, o = (x + h).chunk(4, -1)
+    cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(cell), cell
+
+
 def context(energy, mask, memory):
     """Softmax of energy [B, S] where mask is set, and the weighted sum of memory [B, S, W]."""
     weights = energy.masked_fill(~mask, float("-inf")).softmax(-1)
@@ -109,12 +171,14 @@ class DevlinCell(nn.Module):
     def __init__(self, config):
         super().__init__()
         e, h, a, s = config.embed, config.decoder_hidden, config.attention, config.encoder_width
+        gates = 4 if config.decoder_cell == "lstm" else 3
+        self.hidden, self.lstm = h, config.decoder_cell == "lstm"
         self.att_h = linear(h, a, False)
         self.att_x = linear(e, a, False)
         self.att_key = linear(s, a, False)
-        self.gru_x = linear(e, 3 * h, True, 3)
-        self.gru_c = linear(s, 3 * h, False, 3)
-        self.gru_h = linear(h, 3 * h, False, 3)
+        self.gru_x = linear(e, gates * h, True, gates)
+        self.gru_c = linear(s, gates * h, False, gates)
+        self.gru_h = linear(h, gates * h, False, gates)
 
     def keys(self, memory):
         return torch.tanh(self.att_key(memory))
@@ -122,10 +186,14 @@ class DevlinCell(nn.Module):
     def inputs(self, x):
         return self.att_x(x), self.gru_x(x)
 
-    def step(self, inputs, h, keys, memory, mask):
+    def step(self, inputs, state, keys, memory, mask):
+        h = state[:, :self.hidden]
         query = torch.tanh(self.att_h(h) + inputs[0])                            # [B, A]
         c, weights = context(torch.bmm(keys, query[..., None])[..., 0], mask, memory)
-        return gru(inputs[1] + self.gru_c(c), self.gru_h(h), h), c, weights
+        x = inputs[1] + self.gru_c(c)
+        if self.lstm:
+            return torch.cat(lstm(x, self.gru_h(h), state[:, self.hidden:]), -1), c, weights
+        return gru(x, self.gru_h(h), h), c, weights
 
 
 class AdditiveAttention(nn.Module):
@@ -186,7 +254,7 @@ class Readout(nn.Module):
         self.kind = config.readout
         rows = config.readout_size * (2 if config.readout == "maxout" else 1)
         self.x = linear(config.embed, rows)
-        self.h = linear(config.decoder_hidden, rows, False)
+        self.h = linear(config.stack_width, rows, False)
         self.c = linear(config.encoder_width, rows, False)
 
     def forward(self, x, h, c):
@@ -212,11 +280,18 @@ class RNN(nn.Module):
         if config.output_bias:
             self.output_bias = nn.Parameter(torch.zeros(config.vocab_size))
         kind = nn.GRU if config.encoder_cell == "gru" else nn.LSTM
-        self.encoder = kind(config.embed, config.encoder_hidden, config.encoder_layers, batch_first=True,
-                            bidirectional=config.encoder_bidirectional,
-                            dropout=config.dropout if config.encoder_layers > 1 else 0.0)
+        if config.encoder_residual or 0 < config.encoder_bidirectional_layers < config.encoder_layers:
+            self.encoder = LayeredEncoder(config, kind)
+        else:
+            self.encoder = kind(config.embed, config.encoder_hidden, config.encoder_layers, batch_first=True,
+                                bidirectional=config.encoder_bidirectional_layers > 0,
+                                dropout=config.dropout if config.encoder_layers > 1 else 0.0)
+        if config.encoder_fc_layers:
+            self.source_stack = SourceStack(config)
         self.init = linear(config.encoder_width, config.decoder_hidden)
         self.cell = CELLS[config.decoder](config)
+        if config.upper_layers or config.fc_layers or config.top != "none":
+            self.stack = Stack(config)
         if config.readout != "none":
             self.readout = Readout(config)
 
@@ -248,25 +323,30 @@ class RNN(nn.Module):
         lengths = mask.sum(1).cpu()
         packed = pack_padded_sequence(self.embed(source, "source"), lengths, batch_first=True, enforce_sorted=False)
         memory, _ = pad_packed_sequence(self.encoder(packed)[0], batch_first=True, total_length=source.size(1))
+        if self.config.encoder_fc_layers:
+            memory = self.source_stack(memory)                                   # zeros stay zeros: no bias
         return F.dropout(memory, self.config.dropout, self.training), mask
 
     def start(self, memory, mask):
-        """h_0 [B, H] from the mean of the memory over real positions."""
+        """[B, state width]: h_0 from the mean of the memory over real positions; all other states are zeros."""
         real = mask[..., None].to(memory.dtype)
-        return torch.tanh(self.init((memory * real).sum(1) / real.sum(1)))
+        h = torch.tanh(self.init((memory * real).sum(1) / real.sum(1)))
+        return F.pad(h, (0, self.config.state_width - h.size(1)))
 
     def forward(self, source, target_in, align=False):
         """Teacher forcing: hidden vectors [B, T, output width] that logits() projects; with align also [B, T, S] log
         attention weights."""
         memory, mask = self.encode(source)
-        keys, h = self.cell.keys(memory), self.start(memory, mask)
+        keys, h = self.cell.keys(memory), self.start(memory, mask)[:, :self.config.bottom_width]
         x = self.embed(target_in, "target")                                      # [B, T, E]
         inputs = [part.unbind(1) for part in self.cell.inputs(x)]
         steps = []
         for t in range(target_in.size(1)):
             h, c, weights = self.cell.step([part[t] for part in inputs], h, keys, memory, mask)
-            steps.append((h, c, weights))
+            steps.append((h[:, :self.config.decoder_hidden], c, weights))
         states, contexts, weights = (torch.stack(part, 1) for part in zip(*steps))
+        if hasattr(self, "stack"):
+            states, _ = self.stack(F.dropout(states, self.config.dropout, self.training), contexts)
         hidden = self.output_vectors(x, states, contexts)
         return (hidden, weights.clamp_min(1e-9).log()) if align else hidden
 
@@ -277,8 +357,14 @@ class RNN(nn.Module):
     def logits(self, hidden):
         return F.linear(hidden, self.output_rows(), self.output_bias if self.config.output_bias else None)
 
-    def step(self, tokens, h, keys, memory, mask):
-        """tokens [B] (pad = start), h [B, H], keys = cell.keys(memory) -> output vectors, new h, weights [B, S]."""
+    def step(self, tokens, state, keys, memory, mask):
+        """tokens [B] (pad = start), state [B, state width], keys = cell.keys(memory) -> output vectors, the new state,
+        weights [B, S]."""
         x = self.embed(tokens[:, None], "target")[:, 0]
-        h, c, weights = self.cell.step(self.cell.inputs(x), h, keys, memory, mask)
-        return self.output_vectors(x, h, c), h, weights
+        bottom = split_state(self.config, state)[0]
+        bottom, c, weights = self.cell.step(self.cell.inputs(x), bottom, keys, memory, mask)
+        h, after = bottom[:, :self.config.decoder_hidden], []
+        if hasattr(self, "stack"):
+            h, after = self.stack(h[:, None], c[:, None], state)
+            h = h[:, 0]
+        return self.output_vectors(x, h, c), torch.cat([bottom, *after], -1), weights

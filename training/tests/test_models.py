@@ -37,6 +37,12 @@ class RecurrentModels(unittest.TestCase):
             for readout in CHOICES["readout"]:
                 yield rnn(decoder=decoder, readout=readout, encoder_cell="lstm" if readout == "tanh" else "gru",
                           encoder_layers=2, encoder_bidirectional=readout != "linear")
+        none = dict(readout="none", readout_size=0, decoder="devlin")
+        yield rnn(**none, top="gru", top_size=7)
+        yield rnn(**none, fc_layers=5, fc_size=4, top="tanh", top_size=7, encoder_fc_layers=3, encoder_fc_size=4)
+        yield rnn(**none, encoder_cell="lstm", encoder_layers=4, encoder_bidirectional_layers=1, encoder_residual=True,
+                  decoder_cell="lstm", upper_layers=3, upper_context=True, upper_residual=True)
+        yield rnn(decoder="bahdanau", upper_layers=2, upper_residual=True, fc_layers=1, fc_size=5, top="gru", top_size=3)
 
     def test_padding_and_steps(self):
         for model in self.variants():
@@ -70,7 +76,9 @@ class RecurrentModels(unittest.TestCase):
 
     def test_refused_settings(self):
         for changes in (dict(decoder="other"), dict(tied="all"), dict(tied="target", source_vocab_size=20),
-                        dict(start_token=20)):
+                        dict(start_token=20), dict(fc_layers=2, fc_size=4), dict(fc_layers=3), dict(top="tanh"),
+                        dict(decoder_cell="lstm"), dict(encoder_layers=2, encoder_bidirectional_layers=3),
+                        dict(encoder_layers=3, encoder_bidirectional_layers=2, encoder_residual=True)):
             with self.assertRaises(ValueError):
                 rnn(**changes)
         with self.assertRaises(ValueError):

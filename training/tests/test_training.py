@@ -159,6 +159,9 @@ class Steps(unittest.TestCase):
     def test_search(self):
         models = [self.model(decoder_cell=cell).eval() for cell in ("attention", "ssru")]
         models.append(RNN(RNNConfig(40, embed=8, encoder_hidden=8, decoder_hidden=8, attention=8, dropout=0.0)).eval())
+        models.append(RNN(RNNConfig(40, embed=8, encoder_hidden=8, decoder="devlin", decoder_hidden=8, attention=8,
+                                    decoder_cell="lstm", upper_layers=2, fc_layers=3, fc_size=5, top="gru", top_size=6,
+                                    readout="none", dropout=0.0)).eval())
         for model in models:
             sources = [[5, 6, 7], [8], [9, 10, 11, 12, 13, 14]]
             rows = [search.pad_rows([s], model.source_pad, "cpu") for s in sources]

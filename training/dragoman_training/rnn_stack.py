@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""What recurrent models stack on top of their attentional cell, and encoders that are more than one nn.GRU.
+
+Stack, from the bottom state h up (each part may be absent; docs/FORMAT.md, 2.5):
+
+  upper     x_l = cell_l([x_{l-1}; c], state_l)        recurrent layers; c with upper_context, and x_{l-1} added to the
+                                                       result from the third layer of the decoder on with upper_residual
+  fc        h1 = relu(W1 x);  h2 = relu(W2 h1);  h3 = relu(W3 h2 + h1);  h4 = relu(W4 h3);  h5 = relu(W5 h4 + h3) ...
+  top       tanh(WT h_n), or GRU(hT, h_n) with a state of its own
+
+The skip of an odd layer >= 3 is added before the relu, which is clipped to [0, 10]. No layer of fc has a bias. States of
+upper layers and of the top start as zeros. All states of a hypothesis are one vector [h | cell | upper states | top],
+so that a search moves them together.
+"""
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+RELU_LIMIT = 10.0
+
+
+def plain_linear(rows_in, rows_out):
+    layer = nn.Linear(rows_in, rows_out, bias=False)
+    nn.init.xavier_uniform_(layer.weight)
+    return layer
+
+
+class FullyConnected(nn.Module):
+    """An odd number of relu layers [F, input], [F, F] ... with skips, applied at every position."""
+
+    def __init__(self, count, width_in, width):
+        super().__init__()
+        self.layers = nn.ModuleList(plain_linear(width_in if i == 0 else width, width) for i in range(count))
+
+    def forward(self, x):
+        skip = None
+        for number, layer in enumerate(self.layers):
+            y = layer(x)
+            if number % 2 == 0:
+                y = y if skip is None else y + skip
+                skip = x = y.clamp(0.0, RELU_LIMIT)
+            else:
+                x = y.clamp(0.0, RELU_LIMIT)
+        return x
+
+
+def split_state(config, state):
+    """[.., width] -> bottom (h and cell), the upper layers' and the top's states."""
+    sizes = [config.bottom_width] + [config.bottom_width] * config.upper_layers + [config.top_state]
+    return state.split(sizes, -1)
+
+
+class Stack(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        h = config.decoder_hidden
+        kind = nn.LSTM if config.decoder_cell == "lstm" else nn.GRU
+        width = h + (config.encoder_width if config.upper_context else 0)
+        self.upper = nn.ModuleList(kind(width, h, batch_first=True) for _ in range(config.upper_layers))
+        width = h
+        if config.fc_layers:
+            self.fc = FullyConnected(config.fc_layers, h, config.fc_size)
+            width = config.fc_size
+        if config.top == "tanh":
+            self.top = plain_linear(width, config.top_size)
+        elif config.top == "gru":
+            self.top = nn.GRU(width, config.top_size, batch_first=True)
+
+    def forward(self, h, c, states=None):
+        """h [B, T, H], c [B, T, W] -> [B, T, output] and the states behind the last position [B, ..]."""
+        config = self.config
+        if states is None:
+            states = h.new_zeros(h.size(0), config.state_width - config.bottom_width)
+            states = torch.cat([h.new_zeros(h.size(0), config.bottom_width), states], -1)
+        _, *uppers, top = split_state(config, states)
+        after = []
+        for number, (layer, state) in enumerate(zip(self.upper, uppers)):
+            x = torch.cat([h, c], -1) if config.upper_context else h
+            held = tuple(part[None].contiguous() for part in state.chunk(2, -1)) if config.decoder_cell == "lstm" \
+                else state[None].contiguous()
+            y, held = layer(x, held)
+            after.append(torch.cat(held, -1)[0] if config.decoder_cell == "lstm" else held[0])
+            h = y + h if config.upper_residual and number > 0 else y
+        if config.fc_layers:
+            h = self.fc(h)
+        if config.top == "tanh":
+            h = torch.tanh(self.top(h))
+        elif config.top == "gru":
+            h, top = self.top(h, top[None].contiguous())
+            after.append(top[0])
+        return h, after
+
+
+class LayeredEncoder(nn.Module):
+    """Layers one by one: the first few in both directions, with residuals from the third on where asked for."""
+
+    def __init__(self, config, kind):
+        super().__init__()
+        self.residual, self.dropout = config.encoder_residual, config.dropout
+        self.layers = nn.ModuleList()
+        width = config.embed
+        for number in range(config.encoder_layers):
+            both = number < config.encoder_bidirectional_layers
+            self.layers.append(kind(width, config.encoder_hidden, batch_first=True, bidirectional=both))
+            width = config.encoder_hidden * (2 if both else 1)
+
+    def forward(self, packed):
+        for number, layer in enumerate(self.layers):
+            out = layer(packed)[0]
+            data = out.data + packed.data if self.residual and number >= 2 else out.data
+            if number + 1 < len(self.layers):
+                data = F.dropout(data, self.dropout, self.training)
+            packed = out._replace(data=data)
+        return packed, None
+
+
+class SourceStack(nn.Module):
+    """Fully connected layers on every encoder vector, back to the encoder's width: s = tanh(W h_n)."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.fc = FullyConnected(config.encoder_fc_layers, config.encoder_width, config.encoder_fc_size)
+        self.top = plain_linear(config.encoder_fc_size, config.encoder_width)
+
+    def forward(self, memory):
+        return torch.tanh(self.top(self.fc(memory)))
