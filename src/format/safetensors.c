@@ -169,6 +169,7 @@ static dgm_status add_file(dgm_safetensors *s, const uint8_t *data, size_t size,
         if (strcmp(name, "__metadata__") == 0) continue;
         DGM_TRY(add_tensor(s, name, info, data + r.pos, size - r.pos, err));
     }
+    if (s->count == first) return DGM_OK; // no tensors, perhaps no list yet
     return check_overlap(s->tensors + first, s->count - first, err);
 }
 
