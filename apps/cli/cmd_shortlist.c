@@ -141,8 +141,8 @@ const command command_shortlist = {
     .usage = "-m MODEL -o OUTPUT [options] [SOURCE TARGET]",
     .description =
         "A shortlist says which target tokens each source token may become. A decoder "
-        "can then compute a few hundred candidates per sentence instead of the whole vocabulary; "
-        "this version stores and measures the list, translate does not use it yet. It is "
+        "then computes a few hundred candidates per sentence instead of the whole vocabulary "
+        "(translate --shortlist lexical, the default where the model has a list). It is "
         "made from a parallel text, which is aligned with the model's own tokens, or from a table "
         "or a binary list of Marian, and is stored in the model file.\n\n"
         "Without a text, a table or a binary list the model's own list is written or measured.",

@@ -373,6 +373,8 @@ static void print_stats(const session *s)
     fprintf(stderr, "steps       %llu, %.2f rows each\n", (unsigned long long)c.steps,
             c.steps ? (double)c.rows / (double)c.steps : 0.0);
     print_search(&c);
+    fprintf(stderr, "shortlist   %s, %.1f candidates per sentence\n", i->shortlist,
+            c.sentences ? (double)c.candidates / (double)c.sentences : 0.0);
     fprintf(stderr, "time        %.3f s to load, %.3f s to translate\n", s->load, took);
     fprintf(stderr, "speed       %.1f lines/s, %.1f output tokens/s\n", (double)c.lines / took,
             (double)c.target_tokens / took);

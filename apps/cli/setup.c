@@ -113,6 +113,7 @@ int engine_open(const engine_options *e, dgm_settings *s, dgm_translator **t)
     s->cube = e->cube;
     s->cube_key = e->cube_key;
     s->softmax = e->softmax;
+    s->shortlist = e->shortlist;
     s->long_lines = (dgm_long)index_of("split|crop|error", e->long_lines);
     s->beam = e->beam;
     s->batch = e->batch;

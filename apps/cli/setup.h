@@ -10,7 +10,7 @@
 typedef struct engine_options {
     option_list models;
     const char *weights, *source, *target, *precision, *mix, *cpu;
-    const char *search, *finish, *long_lines, *cube, *cube_key, *softmax;
+    const char *search, *finish, *long_lines, *cube, *cube_key, *softmax, *shortlist;
     int beam, batch, threads, max_length, max_source, allow_unk, static_scales;
     float margin, length_penalty, word_penalty, max_length_factor;
 } engine_options;
@@ -91,6 +91,11 @@ int exit_code(dgm_status status);
      "sums only, a heuristic with a length penalty), shrink (the beam gets smaller with every "    \
      "finished hypothesis), mask (finished ones take a place for one step), refill (as many "      \
      "finished as the beam is wide), huggingface (like that library). Default: the model's",       \
+     NULL, NULL},                                                                                  \
+    {"shortlist", 0, OPTION_CHOICE, "NAME", offsetof(S, E.shortlist), 0, 0, "all|lexical",         \
+     "words that a translation may be made of: all, or lexical: the candidates that the model's "  \
+     "shortlist gives for the sentence (default: lexical where the model has a list; see "         \
+     "'dragoman shortlist')",                                                                      \
      NULL, NULL},                                                                                  \
     {"margin", 0, OPTION_REAL, "X", offsetof(S, E.margin), 0, 1000000, NULL,                       \
      "lead at which --finish margin stops (default 3)", NULL, NULL},                               \

@@ -132,7 +132,13 @@ typedef struct dgm_settings {
     // self-normalised. "force-off": for any model. NULL: "on". Default NULL.
     const char *softmax;
 
-    void *reserved[12]; // NULL
+    // Which words a translation may be made of: "all", or "lexical": the candidates that the model's
+    // shortlist gives for the sentence, which is faster; scores are then normalised over the
+    // candidates. Of an ensemble the first list counts. NULL: "lexical" where there is a list, else
+    // "all". Default NULL.
+    const char *shortlist;
+
+    void *reserved[11]; // NULL
 } dgm_settings;
 
 DGM_API void dgm_settings_default(dgm_settings *settings);
@@ -170,7 +176,8 @@ typedef struct dgm_translator_info {
     int32_t models, threads, batch, beam, nbest, max_length, max_source;
     const char *finish, *precision, *search;
     float length_penalty, word_penalty, max_length_factor;
-    void *reserved[8];
+    const char *shortlist; // "all" or "lexical"
+    void *reserved[7];
 } dgm_translator_info;
 
 DGM_API const dgm_translator_info *dgm_describe(const dgm_translator *t);
@@ -268,7 +275,8 @@ typedef struct dgm_counters {
     uint64_t leads; // of these, rows that were ranked whole: sub-cubes; all of them in beam search
     uint64_t exact; // naive cube pruning: rows computed for popped cells besides
     uint64_t pops, heaps, heap_peak; // cells popped, sum and maximum of the heaps' largest sizes
-    void *reserved[1];
+    uint64_t candidates; // tokens that each sentence could choose from, summed over the sentences
+    void *reserved[8];
 } dgm_counters;
 
 DGM_API void dgm_count(const dgm_translator *t, dgm_counters *counters);

@@ -242,10 +242,27 @@ void dgm_op_read(dgm_exec *x, float *host, dgm_mat in);
 
 // ---- rank: projection, normalisation, terms, top-k ---------------------------------------------
 
+// A few columns of an output layer, side by side on the device: what a sentence's candidates are
+// multiplied with. Its numbers are the layer's own, so a product with it has the same bits as the
+// same columns of the whole layer. Opened once and filled again and again, since a sentence's
+// columns are gathered once and used in every step.
+typedef struct dgm_gathered dgm_gathered;
+
+// Room for up to `capacity` columns of w, from the worker's arena like dgm_exec_mat. NULL: it is
+// full. The layer's tensors must stay open.
+dgm_gathered *dgm_gathered_open(dgm_exec *x, const dgm_linear *w, int capacity);
+// Bytes of the arena for `count` of them, with what filling one needs for a moment.
+size_t dgm_gathered_bytes(const dgm_backend *b, const dgm_linear *w, int capacity, int count);
+// Column i becomes output ids[i] of the layer; count <= capacity.
+void dgm_op_gather_columns(dgm_exec *x, dgm_gathered *g, const int32_t *ids, int count);
+
 // Tokens that may win for one sentence, ascending; NULL in their place means the whole vocabulary.
 typedef struct dgm_candidates {
     const int32_t *ids;
     int count;
+    // [parts of rank]: the columns of ids in their output layers. NULL: not gathered, rank picks
+    // them out of the layers itself.
+    dgm_gathered *const *gathered;
 } dgm_candidates;
 
 // What scorers add to one row. The score of token v is

@@ -48,6 +48,7 @@ struct dgm_translator {
     dgm_alignment alignment;
     bool token_scores, approximate; // approximate: scores of accelerated cube pruning
     int threads, batch;
+    int shortlist; // member whose list restricts the output, -1: none
 
     dgm_translator_info info;
     char device[512], source_code[32], target_code[32];

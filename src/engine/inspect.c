@@ -13,6 +13,7 @@
 #include "dragoman/tools.h"
 #include "engine/engine_int.h"
 #include "format/modelfile.h"
+#include "format/shortlist.h"
 
 enum { ARRAY_SHOWN = 8, STRING_SHOWN = 72 };
 
@@ -218,6 +219,20 @@ static dgm_status put_vocabulary(dgm_writer *w, const dgm_gguf *file, dgm_side s
     return DGM_OK;
 }
 
+static dgm_status put_shortlist(dgm_writer *w, const dgm_gguf *file, dgm_error *err)
+{
+    if (!dgm_shortlist_present(file)) return DGM_OK;
+    dgm_shortlist *list = NULL;
+    DGM_TRY(dgm_shortlist_load(&list, file, err));
+    uint64_t entries = list->at[list->sources], sources = 0;
+    for (int i = 0; i < list->sources; i++) sources += list->at[i + 1] > list->at[i];
+    dgm_write_format(w, "  %-13s %llu translations of %llu tokens, %d frequent tokens%s\n",
+                     "shortlist", (unsigned long long)entries, (unsigned long long)sources,
+                     list->frequent_count, list->copy ? ", copies" : "");
+    dgm_shortlist_close(&list);
+    return DGM_OK;
+}
+
 static dgm_status put_summary(dgm_writer *w, const dgm_gguf *file, dgm_error *err)
 {
     const char *name = "";
@@ -249,7 +264,7 @@ static dgm_status put_summary(dgm_writer *w, const dgm_gguf *file, dgm_error *er
     dgm_write_format(w, "  %-13s %s, beam %d, finish %s, length penalty %g, at most %d tokens\n",
                      "decoding", dgm_precision_names[precision], d.beam,
                      dgm_finish_names[d.finish], (double)d.length_penalty, d.max_length);
-    return DGM_OK;
+    return put_shortlist(w, file, err);
 }
 
 // ---- both forms -------------------------------------------------------------------------------

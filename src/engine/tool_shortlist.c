@@ -403,7 +403,8 @@ static dgm_status gauge_line(gauge *x, dgm_text source, const dgm_text *target, 
     int count = 0;
     DGM_TRY(dgm_vocab_encode(x->w.vocab[0], source, &x->source, err));
     DGM_TRY(frame(x, &count, err));
-    DGM_TRY(x->select.ops->admit(&x->select, 0, x->framed, count, err));
+    const dgm_vocabsel_sentence words = {.source = x->framed, .source_count = count};
+    DGM_TRY(x->select.ops->admit(&x->select, 0, &words, err));
     const dgm_candidates *c = x->select.ops->select(&x->select, 0, (dgm_mat){0});
     x->m.lines++;
     x->m.source_tokens += x->source.count;
@@ -450,7 +451,8 @@ dgm_status dgm_shortlist_test(const char *model, const char *source, const char 
     dgm_textin *in[2] = {NULL, NULL};
     dgm_status st = open_model(&x->w, model, err);
     if (st == DGM_OK) {
-        st = dgm_vocabsel_lexical_open(&x->select, x->w.file, 1, MEASURE_TOKENS, err);
+        const dgm_vocabsel_limits limits = {.places = 1, .max_source = MEASURE_TOKENS};
+        st = dgm_vocabsel_lexical_open(&x->select, x->w.file, &limits, err);
         if (st != DGM_OK) dgm_error_prefix(err, "'%s'", model);
     }
     if (st == DGM_OK) st = dgm_textin_open(&in[0], source, err);

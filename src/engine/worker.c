@@ -45,7 +45,27 @@ size_t dgm_worker_bytes(const dgm_translator *t)
         bytes += dgm_state_bytes(t->members[i].model, &t->limits);
     bytes += dgm_search_bytes(&t->config, t->member_count, vocabulary);
     bytes += dgm_rank_bytes(t->backend, t->limits.rows, t->member_count, vocabulary);
+    for (int i = 0; t->shortlist >= 0 && i < t->member_count; i++)
+        bytes += dgm_vocabsel_lexical_bytes(t->backend, dgm_model_output(t->members[i].model),
+                                            t->batch);
     return bytes;
+}
+
+static dgm_status choose_words(dgm_worker *w, dgm_error *err)
+{
+    const dgm_translator *t = w->t;
+    if (t->shortlist < 0) {
+        dgm_vocabsel_all(&w->vocabsel);
+        return DGM_OK;
+    }
+    const dgm_linear *out[DGM_PARTS_MAX];
+    for (int i = 0; i < t->member_count; i++) out[i] = dgm_model_output(t->members[i].model);
+    const dgm_gguf *file = t->members[t->shortlist].file;
+    const dgm_vocabsel_limits limits = {t->batch, t->config.max_source, t->config.max_length};
+    dgm_status st = dgm_vocabsel_lexical_open(&w->vocabsel, file, &limits, err);
+    if (st != DGM_OK && st != DGM_ERR_MEMORY) dgm_error_prefix(err, "%s", dgm_gguf_path(file));
+    if (st != DGM_OK) return st;
+    return dgm_vocabsel_lexical_gather(&w->vocabsel, w->exec, out, t->member_count, err);
 }
 
 static dgm_status open_worker(dgm_worker *w, dgm_translator *t, dgm_error *err)
@@ -63,7 +83,7 @@ static dgm_status open_worker(dgm_worker *w, dgm_translator *t, dgm_error *err)
         DGM_TRY(dgm_state_open(t->members[i].model, w->exec, &t->limits, &w->states[i], err));
         parts[i] = (dgm_search_part){w->states[i], t->members[i].weight};
     }
-    dgm_vocabsel_all(&w->vocabsel);
+    DGM_TRY(choose_words(w, err));
     return dgm_search_open(&w->search, w->exec, &t->config, parts, t->member_count, &w->vocabsel,
                            NULL, 0, err);
 }
@@ -329,6 +349,7 @@ void dgm_workers_count(const dgm_translator *t, dgm_counters *c)
         c->pops += w->stats.pops;
         c->heaps += w->stats.heaps;
         if (w->stats.heap_peak > c->heap_peak) c->heap_peak = w->stats.heap_peak;
+        c->candidates += w->stats.candidates;
         c->source_tokens += w->source_tokens;
         c->arena_bytes += w->bytes;
         c->arena_peak += w->peak;

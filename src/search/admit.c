@@ -83,7 +83,11 @@ static dgm_status enter_place(dgm_search *s, int place, const dgm_search_request
                                          .source_count = r->source.count,
                                          .prefix = r->prefix,
                                          .prefix_count = r->prefix_count};
-    DGM_TRY(s->vocabsel.ops->admit(&s->vocabsel, place, r->source.ids, r->source.count, err));
+    const dgm_vocabsel_sentence words = {.source = r->source.ids,
+                                         .source_count = r->source.count,
+                                         .needed = r->prefix,
+                                         .needed_count = r->prefix_count};
+    DGM_TRY(s->vocabsel.ops->admit(&s->vocabsel, place, &words, err));
     for (int i = 0; i < s->scorer_count; i++) {
         dgm_scorer *scorer = &s->scorers[i];
         const dgm_status st = scorer->ops->admit(scorer, place, &sentence, &p->now.states[i], err);

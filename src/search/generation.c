@@ -134,6 +134,9 @@ void dgm_rows_rank(dgm_search *s)
         r->candidates[i] = s->vocabsel.ops->select(&s->vocabsel, r->place[i],
                                                    dgm_mat_rows(r->hidden[0], i, count));
         subset |= r->candidates[i] != NULL;
+        if (s->places[r->place[i]].tokens == 0)
+            s->stats.candidates += (uint64_t)(r->candidates[i] ? r->candidates[i]->count
+                                                               : s->info[0]->target_vocab);
     }
     dgm_rank_part parts[DGM_PARTS_MAX];
     dgm_rank rank = dgm_rank_rows(s, parts, 0, r->ranked);

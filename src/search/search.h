@@ -107,6 +107,7 @@ typedef struct dgm_search_stats {
     uint64_t pops;      // cells popped from the heaps
     uint64_t heaps;     // sum of the heaps' largest sizes, over sentences and steps
     uint64_t heap_peak; // the largest of all
+    uint64_t candidates; // tokens that sentences chose from in their first step, summed
 } dgm_search_stats;
 
 // Names of the searches; NULL behind the last.

@@ -2,10 +2,10 @@
 // The trivial vocabulary selection: every token, at every step.
 #include "vocabsel/vocabsel.h"
 
-static dgm_status admit(dgm_vocabsel *v, int place, const int32_t *source, int count,
+static dgm_status admit(dgm_vocabsel *v, int place, const dgm_vocabsel_sentence *sentence,
                         dgm_error *err)
 {
-    (void)v, (void)place, (void)source, (void)count, (void)err;
+    (void)v, (void)place, (void)sentence, (void)err;
     return DGM_OK;
 }
 

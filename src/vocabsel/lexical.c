@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Candidates from a lexical shortlist: for a sentence the union of the lists of its source tokens,
-// the always allowed tokens, EOS and UNK, and with a shared vocabulary the source tokens themselves
-// (names and numbers are copied). One list per sentence, so that a translation does not depend on
-// its neighbours; found once, when the sentence enters.
+// the always allowed tokens, EOS and UNK, what the sentence needs (a forced prefix), and with a
+// shared vocabulary the source tokens themselves (names and numbers are copied). One list per
+// sentence, so that a translation does not depend on its neighbours; found once, when the sentence
+// enters, and so are its columns of the output layers.
 //
 // The union is a set of bits over the target vocabulary, read off in ascending order. The bits of
 // what is always allowed are prepared once. All memory is taken when the selection is opened.
@@ -20,7 +21,11 @@ typedef struct lexical {
     int32_t *row;               // [longest]
     dgm_candidates *candidates; // [places]
     int32_t *ids;               // [places, room]
-    int places, room, max_source;
+    int room;
+    dgm_vocabsel_limits limits;
+    dgm_exec *exec;          // NULL: nothing is gathered
+    dgm_gathered **gathered; // [places, parts]
+    int parts, gather_room;
 } lexical;
 
 static void set_bit(uint64_t *bits, int32_t id)
@@ -33,27 +38,51 @@ static int lowest_bit(uint64_t v)
     return __builtin_ctzll(v);
 }
 
-static dgm_status admit(dgm_vocabsel *v, int place, const int32_t *source, int count,
-                        dgm_error *err)
+static dgm_status check(const lexical *x, int place, const dgm_vocabsel_sentence *s, dgm_error *err)
+{
+    DGM_FAIL_IF(place < 0 || place >= x->limits.places || s->source_count < 0 ||
+                    s->source_count > x->limits.max_source || s->needed_count < 0 ||
+                    s->needed_count > x->limits.max_needed,
+                err, DGM_ERR_ARGUMENT,
+                "shortlist: place %d, %d source or %d needed tokens are out of range", place,
+                s->source_count, s->needed_count);
+    for (int i = 0; i < s->source_count; i++)
+        DGM_FAIL_IF(s->source[i] < 0 || s->source[i] >= x->list.sources, err, DGM_ERR_ARGUMENT,
+                    "shortlist: source token %d is not in the vocabulary", (int)s->source[i]);
+    for (int i = 0; i < s->needed_count; i++)
+        DGM_FAIL_IF(s->needed[i] < 0 || s->needed[i] >= x->list.targets, err, DGM_ERR_ARGUMENT,
+                    "shortlist: target token %d is not in the vocabulary", (int)s->needed[i]);
+    return DGM_OK;
+}
+
+static void gather(lexical *x, int place)
+{
+    dgm_candidates *c = &x->candidates[place];
+    if (!x->exec || c->count > x->gather_room) return;
+    dgm_gathered **blocks = x->gathered + (size_t)place * (size_t)x->parts;
+    for (int i = 0; i < x->parts; i++)
+        dgm_op_gather_columns(x->exec, blocks[i], c->ids, c->count);
+    c->gathered = blocks;
+}
+
+static dgm_status admit(dgm_vocabsel *v, int place, const dgm_vocabsel_sentence *s, dgm_error *err)
 {
     lexical *x = v->data;
-    DGM_FAIL_IF(place < 0 || place >= x->places || count < 0 || count > x->max_source, err,
-                DGM_ERR_ARGUMENT, "shortlist: place %d or source length %d is out of range", place,
-                count);
+    DGM_TRY(check(x, place, s, err));
     memcpy(x->bits, x->always, x->words * sizeof *x->bits);
-    for (int i = 0; i < count; i++) {
-        DGM_FAIL_IF(source[i] < 0 || source[i] >= x->list.sources, err, DGM_ERR_ARGUMENT,
-                    "shortlist: source token %d is not in the vocabulary", (int)source[i]);
-        int n = dgm_shortlist_view_row(&x->list, source[i], x->row);
+    for (int i = 0; i < s->source_count; i++) {
+        int n = dgm_shortlist_view_row(&x->list, s->source[i], x->row);
         for (int k = 0; k < n; k++) set_bit(x->bits, x->row[k]);
-        if (x->list.copy) set_bit(x->bits, source[i]);
+        if (x->list.copy) set_bit(x->bits, s->source[i]);
     }
+    for (int i = 0; i < s->needed_count; i++) set_bit(x->bits, s->needed[i]);
     int32_t *ids = x->ids + (size_t)place * (size_t)x->room;
     int n = 0;
     for (size_t w = 0; w < x->words; w++)
         for (uint64_t left = x->bits[w] & ~x->never[w]; left; left &= left - 1)
             ids[n++] = (int32_t)(w * 64) + lowest_bit(left);
-    x->candidates[place] = (dgm_candidates){ids, n};
+    x->candidates[place] = (dgm_candidates){.ids = ids, .count = n};
+    gather(x, place);
     return DGM_OK;
 }
 
@@ -67,7 +96,7 @@ static const dgm_candidates *select_lexical(dgm_vocabsel *v, int place, dgm_mat 
 static void leave(dgm_vocabsel *v, int place)
 {
     lexical *x = v->data;
-    x->candidates[place] = (dgm_candidates){NULL, 0};
+    x->candidates[place] = (dgm_candidates){0};
 }
 
 static void close_lexical(dgm_vocabsel *v)
@@ -81,6 +110,7 @@ static void close_lexical(dgm_vocabsel *v)
     dgm_free(x->row);
     dgm_free(x->candidates);
     dgm_free(x->ids);
+    dgm_free(x->gathered);
     dgm_free(x);
     v->data = NULL;
 }
@@ -99,15 +129,15 @@ static dgm_status prepare(lexical *x, const dgm_gguf *file, dgm_error *err)
     const dgm_shortlist_view *list = &x->list;
     x->words = ((size_t)list->targets + 63) / 64;
     // The longest union there can be; never more than the vocabulary.
-    uint64_t room = (uint64_t)x->max_source * (uint64_t)(list->longest + 1) +
-                    (uint64_t)list->frequent_count + 2;
+    uint64_t room = (uint64_t)x->limits.max_source * (uint64_t)(list->longest + 1) +
+                    (uint64_t)list->frequent_count + (uint64_t)x->limits.max_needed + 2;
     x->room = room < (uint64_t)list->targets ? (int)room : list->targets;
     x->always = dgm_calloc(x->words, sizeof *x->always);
     x->never = dgm_calloc(x->words, sizeof *x->never);
     x->bits = dgm_malloc(x->words * sizeof *x->bits);
     x->row = dgm_malloc((size_t)list->longest * sizeof *x->row);
-    x->candidates = dgm_calloc((size_t)x->places, sizeof *x->candidates);
-    x->ids = dgm_malloc((size_t)x->places * (size_t)x->room * sizeof *x->ids);
+    x->candidates = dgm_calloc((size_t)x->limits.places, sizeof *x->candidates);
+    x->ids = dgm_malloc((size_t)x->limits.places * (size_t)x->room * sizeof *x->ids);
     if (!x->always || !x->never || !x->bits || !x->row || !x->candidates || !x->ids)
         return dgm_no_memory(err);
     for (int i = 0; i < list->frequent_count; i++) set_bit(x->always, list->frequent[i]);
@@ -118,20 +148,50 @@ static dgm_status prepare(lexical *x, const dgm_gguf *file, dgm_error *err)
     return DGM_OK;
 }
 
-dgm_status dgm_vocabsel_lexical_open(dgm_vocabsel *v, const dgm_gguf *file, int places,
-                                     int max_source, dgm_error *err)
+dgm_status dgm_vocabsel_lexical_open(dgm_vocabsel *v, const dgm_gguf *file,
+                                     const dgm_vocabsel_limits *limits, dgm_error *err)
 {
     *v = (dgm_vocabsel){.ops = &ops, .data = NULL};
-    DGM_FAIL_IF(places < 1 || max_source < 1, err, DGM_ERR_ARGUMENT,
-                "shortlist: %d places of %d tokens", places, max_source);
+    DGM_FAIL_IF(limits->places < 1 || limits->max_source < 1 || limits->max_needed < 0, err,
+                DGM_ERR_ARGUMENT, "shortlist: %d places of %d and %d tokens", limits->places,
+                limits->max_source, limits->max_needed);
     DGM_FAIL_IF(!dgm_shortlist_present(file), err, DGM_ERR_UNSUPPORTED,
                 "the model has no shortlist (make one with 'dragoman shortlist')");
     lexical *x = dgm_calloc(1, sizeof *x);
     if (!x) return dgm_no_memory(err);
     v->data = x;
-    x->places = places;
-    x->max_source = max_source;
+    x->limits = *limits;
     dgm_status st = prepare(x, file, err);
     if (st != DGM_OK) close_lexical(v);
     return st;
+}
+
+size_t dgm_vocabsel_lexical_bytes(const dgm_backend *b, const dgm_linear *out, int places)
+{
+    return dgm_gathered_bytes(b, out, DGM_GATHER_MAX, places);
+}
+
+dgm_status dgm_vocabsel_lexical_gather(dgm_vocabsel *v, dgm_exec *exec,
+                                       const dgm_linear *const *out, int count, dgm_error *err)
+{
+    lexical *x = v->data;
+    const size_t places = (size_t)x->limits.places, parts = (size_t)count;
+    DGM_FAIL_IF(count < 1 || x->gathered, err, DGM_ERR_ARGUMENT,
+                "shortlist: %d layers to gather from", count);
+    for (int i = 0; i < count; i++)
+        DGM_FAIL_IF(dgm_linear_rows(out[i]) != x->list.targets, err, DGM_ERR_ARGUMENT,
+                    "shortlist: an output layer of %d tokens for a vocabulary of %d",
+                    dgm_linear_rows(out[i]), x->list.targets);
+    x->gathered = dgm_calloc(places * parts, sizeof(dgm_gathered *));
+    if (!x->gathered) return dgm_no_memory(err);
+    x->parts = count;
+    x->gather_room = x->room < DGM_GATHER_MAX ? x->room : DGM_GATHER_MAX;
+    for (size_t i = 0; i < places * parts; i++) {
+        x->gathered[i] = dgm_gathered_open(exec, out[i % parts], x->gather_room);
+        DGM_FAIL_IF(!x->gathered[i], err, DGM_ERR_MEMORY,
+                    "the workspace is too small for the candidates of %d sentences",
+                    x->limits.places);
+    }
+    x->exec = exec;
+    return DGM_OK;
 }

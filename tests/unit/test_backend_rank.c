@@ -246,7 +246,8 @@ static void rank_everything(const char *level, int vocabulary)
     int32_t *many = random_ids(&w.rng, vocabulary, vocabulary * 3 / 4);
     float values[17];
     for (int i = 0; i < 17; i++) values[i] = uniform(&w.rng, -3, 3);
-    const dgm_candidates lists[] = {{few, 4}, {many, vocabulary * 3 / 4}};
+    const dgm_candidates lists[] = {{.ids = few, .count = 4},
+                                    {.ids = many, .count = vocabulary * 3 / 4}};
     const dgm_candidates *candidates[ROWS];
     for (int r = 0; r < ROWS; r++)
         candidates[r] = r < 20 ? NULL : &lists[r % 11 < 4];

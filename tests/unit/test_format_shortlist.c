@@ -403,10 +403,42 @@ static void expect_candidates(const dgm_candidates *c, const dgm_shortlist *l,
     assert_int_equal(c->count, n);
 }
 
+static dgm_status admit(dgm_vocabsel *v, int place, const int32_t *source, int count)
+{
+    const dgm_vocabsel_sentence words = {.source = source, .source_count = count};
+    dgm_error err;
+    return v->ops->admit(v, place, &words, &err);
+}
+
+// Tokens of a forced prefix join the candidates.
+static void check_needed(dgm_vocabsel *v)
+{
+    static const int32_t source[] = {0}, needed[] = {150, 77, 150}, wrong[] = {SIZE};
+    dgm_vocabsel_sentence s = {source, 1, NULL, 0};
+    dgm_error err;
+    bool has[2][SIZE] = {{false}};
+    for (int with = 0; with < 2; with++) {
+        s.needed = needed;
+        s.needed_count = with ? 2 : 0;
+        assert_int_equal(v->ops->admit(v, 1, &s, &err), DGM_OK);
+        const dgm_candidates *c = v->ops->select(v, 1, (dgm_mat){0});
+        for (int i = 0; i < c->count; i++) has[with][c->ids[i]] = true;
+        v->ops->leave(v, 1);
+    }
+    for (int id = 0; id < SIZE; id++)
+        assert_true(has[1][id] == (has[0][id] || id == 150 || id == 77));
+    s.needed_count = 3; // more than the limits say
+    assert_int_equal(v->ops->admit(v, 1, &s, &err), DGM_ERR_ARGUMENT);
+    s.needed = wrong;
+    s.needed_count = 1;
+    assert_int_equal(v->ops->admit(v, 1, &s, &err), DGM_ERR_ARGUMENT);
+}
+
 static void test_candidates(void **state)
 {
     (void)state;
     static const int32_t first[] = {30, 31, 32, 199, 0}, second[] = {2, 0}, wrong[] = {SIZE};
+    static const dgm_vocabsel_limits limits = {.places = 3, .max_source = 5, .max_needed = 2};
     dgm_error err;
     for (int copy = 0; copy < 2; copy++) {
         dgm_shortlist *l = make_list();
@@ -414,19 +446,20 @@ static void test_candidates(void **state)
         write_model(l);
         dgm_gguf *g = open_file();
         dgm_vocabsel v;
-        assert_int_equal(dgm_vocabsel_lexical_open(&v, g, 3, 5, &err), DGM_OK);
+        assert_int_equal(dgm_vocabsel_lexical_open(&v, g, &limits, &err), DGM_OK);
         uint64_t allocations = dgm_mem_allocations();
-        assert_int_equal(v.ops->admit(&v, 0, first, 5, &err), DGM_OK);
-        assert_int_equal(v.ops->admit(&v, 2, second, 2, &err), DGM_OK);
+        assert_int_equal(admit(&v, 0, first, 5), DGM_OK);
+        assert_int_equal(admit(&v, 2, second, 2), DGM_OK);
         expect_candidates(v.ops->select(&v, 0, (dgm_mat){0}), l, first, 5);
         expect_candidates(v.ops->select(&v, 2, (dgm_mat){0}), l, second, 2);
         v.ops->leave(&v, 0);
-        assert_int_equal(v.ops->admit(&v, 0, second, 2, &err), DGM_OK);
+        assert_int_equal(admit(&v, 0, second, 2), DGM_OK);
         expect_candidates(v.ops->select(&v, 0, (dgm_mat){0}), l, second, 2);
         assert_int_equal(dgm_mem_allocations(), allocations);
-        assert_int_equal(v.ops->admit(&v, 1, wrong, 1, &err), DGM_ERR_ARGUMENT);
-        assert_int_equal(v.ops->admit(&v, 3, second, 2, &err), DGM_ERR_ARGUMENT);
-        assert_int_equal(v.ops->admit(&v, 1, first, 6, &err), DGM_ERR_ARGUMENT);
+        assert_int_equal(admit(&v, 1, wrong, 1), DGM_ERR_ARGUMENT);
+        assert_int_equal(admit(&v, 3, second, 2), DGM_ERR_ARGUMENT);
+        assert_int_equal(admit(&v, 1, first, 6), DGM_ERR_ARGUMENT);
+        check_needed(&v);
         v.ops->close(&v);
         dgm_gguf_close(&g);
         dgm_shortlist_close(&l);
@@ -434,7 +467,7 @@ static void test_candidates(void **state)
     write_model(NULL);
     dgm_gguf *g = open_file();
     dgm_vocabsel v;
-    assert_int_equal(dgm_vocabsel_lexical_open(&v, g, 3, 5, &err), DGM_ERR_UNSUPPORTED);
+    assert_int_equal(dgm_vocabsel_lexical_open(&v, g, &limits, &err), DGM_ERR_UNSUPPORTED);
     assert_null(v.data);
     dgm_gguf_close(&g);
 }
@@ -452,7 +485,7 @@ static void test_memory(void **state)
         dgm_writer out = {0};
         dgm_error err;
         dgm_mem_inject(n, 1);
-        dgm_status st = dgm_vocabsel_lexical_open(&v, g, 3, 50, &err);
+        dgm_status st = dgm_vocabsel_lexical_open(&v, g, &(dgm_vocabsel_limits){3, 50, 2}, &err);
         if (st == DGM_OK) v.ops->close(&v);
         if (st == DGM_OK) st = dgm_shortlist_load(&back, g, &err);
         if (st == DGM_OK) st = dgm_shortlist_marian_write(back, 0, &out, &err);

@@ -351,13 +351,13 @@ static void test_ensembles(void **state)
 // ---- scorers and selections of our own ----------------------------------------------------------
 
 static const int32_t two_words[] = {TOY_EOS, 2, 4};
-static const dgm_candidates subset = {two_words, 3};
+static const dgm_candidates subset = {.ids = two_words, .count = 3};
 static int inside; // sentences admitted and not left
 
-static dgm_status subset_admit(dgm_vocabsel *v, int place, const int32_t *source, int count,
+static dgm_status subset_admit(dgm_vocabsel *v, int place, const dgm_vocabsel_sentence *sentence,
                                dgm_error *err)
 {
-    (void)v, (void)place, (void)source, (void)count, (void)err;
+    (void)v, (void)place, (void)sentence, (void)err;
     inside++;
     return DGM_OK;
 }

@@ -27,6 +27,12 @@ struct dgm_linear {
     const dgm_tensor **tensors; // of the parts, NULL at the end
 };
 
+struct dgm_gathered {
+    const dgm_linear *from;
+    int capacity;
+    dgm_linear columns; // rows of it are the columns wanted; memory is the arena's
+};
+
 struct dgm_embedding {
     const dgm_tensor *table;
 };

@@ -8,9 +8,11 @@
 //         for each block of rows           logits[ROWS, CHUNK]: 128 KiB
 //             product -> running (max, sum of exponentials) -> terms -> top-k list
 //
-// A candidate list is walked in the same way, CHUNK candidates at a time; only the weight panels
-// that hold a candidate are multiplied, and the wanted columns are picked out of them. Chunks are
-// cut by the list, never by the batch, so a row's sums do not depend on its neighbours.
+// A candidate list is walked in the same way, CHUNK candidates at a time. Its columns were gathered
+// when the sentence came in (gather_cpu.c): each sentence's rows are multiplied with its own block.
+// Of a list that was not gathered, only the weight panels that hold a candidate are multiplied, and
+// the wanted columns are picked out of them. Chunks are cut by the list, never by the batch, so a
+// row's sums do not depend on its neighbours.
 //
 // Within a row the list is kept by raw value v = lambda * sum_p weight_p * logit_p + terms; the
 // part that is the same for all tokens (base, constant, -log Z) is added at the end. An arithmetic
@@ -27,10 +29,12 @@ typedef struct lse {
     float max, sum;
 } lse;
 
-// Columns of one chunk: tokens first .. first + count - 1, or ids[0 .. count).
+// Columns of one chunk: tokens first .. first + count - 1; of a list ids[0 .. count), which are its
+// entries from `first` on.
 typedef struct columns {
     int first, count;
     const int32_t *ids;
+    dgm_gathered *const *gathered; // of the whole list, or NULL
 } columns;
 
 typedef struct ranker {
@@ -81,28 +85,30 @@ static float lse_value(const lse *s)
 
 // ---- projection -------------------------------------------------------------------------------
 
-static void project(const ranker *q, int part, int row, int rows, int begin, int end, float *out,
-                    int ldc)
+static void project(const ranker *q, const dgm_linear *w, int part, int row, int rows, int begin,
+                    int end, float *out, int ldc)
 {
     cpu_product p = {
         .c = out, .ldc = ldc, .first = row, .m = rows, .n_begin = begin, .n_end = end};
-    cpu_multiply(q->x->backend, q->r->parts[part].out, &q->inputs[part], &p);
+    cpu_multiply(q->x->backend, w, &q->inputs[part], &p);
 }
 
 // Returns how many columns were multiplied.
 static int multiply_columns(const ranker *q, int part, int row, int rows, const columns *c,
                             float *out)
 {
+    const dgm_linear *w = q->r->parts[part].out;
     int walked = 0;
-    if (!c->ids) {
-        project(q, part, row, rows, c->first, c->first + c->count, out, CHUNK);
+    if (!c->ids || c->gathered) {
+        if (c->gathered) w = &c->gathered[part]->columns;
+        project(q, w, part, row, rows, c->first, c->first + c->count, out, CHUNK);
         return c->count;
     }
     for (int i = 0; i < c->count;) {
         int begin = c->ids[i] / PANEL * PANEL, next = i;
         int end = begin + PANEL < q->vocabulary ? begin + PANEL : q->vocabulary;
         while (next < c->count && c->ids[next] < end) next++;
-        project(q, part, row, rows, begin, end, q->panel, PANEL);
+        project(q, w, part, row, rows, begin, end, q->panel, PANEL);
         walked += end - begin;
         for (int r = 0; r < rows; r++)
             for (int j = i; j < next; j++)
@@ -242,7 +248,11 @@ static void rank_chunk(ranker *q, int row, int rows, const columns *c)
 static columns chunk_of(const ranker *q, const dgm_candidates *list, int at)
 {
     int total = list ? list->count : q->vocabulary;
-    columns c = {at, total - at < CHUNK ? total - at : CHUNK, list ? list->ids + at : NULL};
+    columns c = {.first = at, .count = total - at < CHUNK ? total - at : CHUNK};
+    if (list) {
+        c.ids = list->ids + at;
+        c.gathered = list->gathered;
+    }
     return c;
 }
 

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+// CPU backend: columns of an output layer for one sentence's candidates.
+//
+// A gathered block is a layer of its own, as wide as the candidate list, whose rows are made from
+// the stored tensors in the very way that loading makes them (weights_cpu.c), so that the packed
+// numbers are the layer's. Rows are read where they lie by rows: taking them out of the packed
+// layer would touch a cache line for every four bytes, sixteen times as many.
+//
+//     packed   panels of DGM_GEMM_COLUMNS columns
+//     bias     [capacity], as the layer has it
+//     scales   [capacity], i8
+//
+// vocabsel/ opens one block per sentence that may be inside and fills it when a sentence enters;
+// rank_cpu.c multiplies with it in every step.
+#include <math.h>
+#include <string.h>
+
+#include "backend/cpu/cpu_int.h"
+#include "format/quantize.h"
+
+enum { PANEL = DGM_GEMM_COLUMNS };
+
+static size_t panel_bytes(const dgm_backend *b, const dgm_linear *w)
+{
+    if (w->precision == DGM_PRECISION_I8) return b->k.gemm_i8.packed_size(PANEL, w->cols);
+    if (w->precision == DGM_PRECISION_I16) return b->k.gemm_i16.packed_size(PANEL, w->cols);
+    return b->k.gemm_f32.packed_size(PANEL, w->cols);
+}
+
+static size_t packed_bytes(const dgm_backend *b, const dgm_linear *w, int columns)
+{
+    return ((size_t)columns + PANEL - 1) / PANEL * panel_bytes(b, w);
+}
+
+// One panel of rows, real and quantised, while it is packed.
+static size_t scratch_elements(const dgm_linear *w)
+{
+    return (size_t)PANEL * (size_t)w->cols;
+}
+
+size_t dgm_gathered_bytes(const dgm_backend *b, const dgm_linear *w, int capacity, int count)
+{
+    size_t one = dgm_arena_cost(sizeof(dgm_gathered)) +
+                 dgm_arena_cost(packed_bytes(b, w, capacity)) +
+                 2 * dgm_arena_cost((size_t)capacity * sizeof(float));
+    return (size_t)count * one + dgm_arena_cost(scratch_elements(w) * sizeof(float)) +
+           dgm_arena_cost(scratch_elements(w) * sizeof(int16_t));
+}
+
+dgm_gathered *dgm_gathered_open(dgm_exec *x, const dgm_linear *w, int capacity)
+{
+    dgm_arena *a = &x->arena;
+    dgm_gathered *g = dgm_arena_alloc(a, sizeof *g);
+    if (!g) return NULL;
+    *g = (dgm_gathered){.from = w, .capacity = capacity, .columns = *w};
+    dgm_linear *c = &g->columns;
+    c->rows = 0;
+    c->packed = dgm_arena_alloc(a, packed_bytes(x->backend, w, capacity));
+    if (w->bias) c->bias = DGM_ARENA_ARRAY(a, float, (size_t)capacity);
+    if (w->scales) c->scales = DGM_ARENA_ARRAY(a, float, (size_t)capacity);
+    return c->packed && (!w->bias || c->bias) && (!w->scales || c->scales) ? g : NULL;
+}
+
+// The tensor that holds an output, and its row there.
+static const dgm_tensor *find_row(const dgm_linear *w, int *row)
+{
+    const dgm_tensor *const *t = w->tensors;
+    while (*row >= (*t)->rows) *row -= (*t++)->rows;
+    return *t;
+}
+
+static void take_row(const dgm_linear *w, int row, float *out)
+{
+    const dgm_tensor *t = find_row(w, &row);
+    dgm_tensor_row_f32(t, row, out);
+}
+
+static void take_row_i8(const dgm_linear *w, int row, float *real, int8_t *out)
+{
+    const dgm_tensor *t = find_row(w, &row);
+    float scale; // the layer's: a row's scale is found in the same way
+    if (t->type == DGM_TYPE_I8) {
+        memcpy(out, (const int8_t *)t->data + (size_t)row * (size_t)t->cols, (size_t)t->cols);
+        return;
+    }
+    dgm_tensor_row_f32(t, row, real);
+    dgm_quantize_i8(real, 1, w->cols, out, &scale);
+}
+
+static void take_row_i16(const dgm_linear *w, int row, float *real, int16_t *out)
+{
+    take_row(w, row, real);
+    for (int j = 0; j < w->cols; j++) out[j] = (int16_t)lrintf(real[j] / w->scale);
+}
+
+// Panels of n columns each, by way of scratch rows.
+static void pack_panels(dgm_exec *x, dgm_gathered *g, const int32_t *ids, int count)
+{
+    const dgm_linear *w = g->from;
+    const dgm_kernels *k = &x->backend->k;
+    const size_t cols = (size_t)w->cols, bytes = panel_bytes(x->backend, w);
+    float *real = DGM_ARENA_ARRAY(&x->arena, float, scratch_elements(w));
+    int16_t *quantised = DGM_ARENA_ARRAY(&x->arena, int16_t, scratch_elements(w));
+    char *to = g->columns.packed;
+    for (int first = 0; first < count; first += PANEL, to += bytes) {
+        int n = count - first < PANEL ? count - first : PANEL;
+        for (int i = 0; i < n; i++) {
+            if (w->precision == DGM_PRECISION_I8)
+                take_row_i8(w, ids[first + i], real, (int8_t *)quantised + (size_t)i * cols);
+            else if (w->precision == DGM_PRECISION_I16)
+                take_row_i16(w, ids[first + i], real, quantised + (size_t)i * cols);
+            else
+                take_row(w, ids[first + i], real + (size_t)i * cols);
+        }
+        if (w->precision == DGM_PRECISION_I8)
+            k->gemm_i8.pack(to, (int8_t *)quantised, NULL, n, w->cols, w->cols);
+        else if (w->precision == DGM_PRECISION_I16)
+            k->gemm_i16.pack(to, quantised, NULL, n, w->cols, w->cols);
+        else
+            k->gemm_f32.pack(to, real, n, w->cols, w->cols);
+    }
+}
+
+void dgm_op_gather_columns(dgm_exec *x, dgm_gathered *g, const int32_t *ids, int count)
+{
+    const dgm_linear *w = g->from;
+    const dgm_tensor *only = w->tensors[1] ? NULL : w->tensors[0];
+    double begin = cpu_begin(x);
+    g->columns.rows = count;
+    for (int i = 0; w->bias && i < count; i++) g->columns.bias[i] = w->bias[ids[i]];
+    for (int i = 0; w->scales && i < count; i++) g->columns.scales[i] = w->scales[ids[i]];
+    if (w->precision == DGM_PRECISION_I8 && only && only->type == DGM_TYPE_I8) {
+        x->backend->k.gemm_i8.pack(g->columns.packed, only->data, ids, count, w->cols, w->cols);
+    } else {
+        size_t mark = dgm_exec_mark(x);
+        pack_panels(x, g, ids, count);
+        dgm_exec_reset(x, mark);
+    }
+    if (x->meter) {
+        dgm_meter_row what = {.work = DGM_WORK_ROWS,
+                              .rows = (uint64_t)count,
+                              .other_bytes = 2 * packed_bytes(x->backend, w, count)};
+        cpu_count(x, &what, begin);
+    }
+}
