@@ -78,7 +78,7 @@ static void list_popped(dgm_search *s, int first, int count)
             for (; at > 0 && ids[at - 1] > words[n]; at--) ids[at] = ids[at - 1];
             ids[at] = words[n];
         }
-        c->lists[i] = (dgm_candidates){ids, c->filled[i]};
+        c->lists[i] = (dgm_candidates){.ids = ids, .count = c->filled[i]};
         s->rows.candidates[first + i] = &c->lists[i];
     }
 }
