@@ -120,7 +120,7 @@ $(BUILD)/libdragoman.so: $(BUILD)/libdragoman.so.$(SOVERSION)
 $(BUILD)/dragoman: $(CLI_OBJ) $(BUILD)/libdragoman.a
 	$(CXX) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(BUILD)/tests/test_model_% $(BUILD)/tests/test_search_models: TEST_EXTRA := tests/fixture.c
+$(BUILD)/tests/test_model_% $(BUILD)/tests/test_search_models $(BUILD)/tests/test_search_cube_models: TEST_EXTRA := tests/fixture.c
 $(BUILD)/tests/test_%: tests/unit/test_%.c tests/fixture.c tests/fixture.h $(BUILD)/libdragoman.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -Wno-missing-prototypes $(CPPFLAGS_LIB) -Itests -MMD -MP -o $@ $< $(TEST_EXTRA) $(BUILD)/libdragoman.a -lcmocka $(LIBS)
@@ -177,6 +177,10 @@ test-long: test
 	for p in f32 i16 i8; do \
 	    tests/invariance $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 1000 --precision $$p || exit 1; \
 	done
+	for cube in naive accelerated; do \
+	    tests/invariance $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 1000 --search cube --cube $$cube || exit 1; \
+	done
+	tests/cube $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 1000
 	tests/identity $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 200
 	PYTHONPATH=training /usr/bin/python3 -m unittest discover -s training/tests
 	training/smoke.sh

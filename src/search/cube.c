@@ -15,7 +15,8 @@
 //
 // With key `none` every hypothesis leads, and both are beam search to the last bit. The finishing
 // policies are those of beam search; `shrink`, the B - |T| of the paper, is the one it was published
-// with. At the maximum length the naive form computes every hypothesis, since all of them end there.
+// with. At the maximum length the naive form computes every hypothesis, since all of them end there;
+// before, the second store of `mask` hears only of the ends that were computed.
 // Scores of the accelerated form are sums of leaders' scores, not the model's.
 #include "search/cube_int.h"
 
