@@ -262,12 +262,12 @@ static void test_alone_is_beam(void **state)
 }
 
 static const int32_t some_words[] = {TOY_EOS, 3, 4, 6, 7};
-static const dgm_candidates some = {some_words, 5};
+static const dgm_candidates some = {.ids = some_words, .count = 5};
 
-static dgm_status some_admit(dgm_vocabsel *v, int place, const int32_t *source, int count,
+static dgm_status some_admit(dgm_vocabsel *v, int place, const dgm_vocabsel_sentence *sentence,
                              dgm_error *err)
 {
-    (void)v, (void)place, (void)source, (void)count, (void)err;
+    (void)v, (void)place, (void)sentence, (void)err;
     return DGM_OK;
 }
 
