@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "lineio.h"
 #include "setup.h"
+#include "stats.h"
 
 enum { JOBS_MAX = 64 };
 
@@ -19,7 +20,8 @@ typedef struct translate_options {
     engine_options engine;
     const char *input, *output, *prefix, *alignment;
     int align_layer, align_head;
-    int nbest, scores, word_scores, json, stats, window, quiet;
+    const char *stats;
+    int nbest, scores, word_scores, json, window, quiet;
 } translate_options;
 
 #define AT(field) offsetof(translate_options, field)
@@ -47,8 +49,10 @@ static const option options[] = {
      NULL, NULL},
     {"json", 0, OPTION_FLAG, NULL, AT(json), 0, 0, NULL, "print one JSON object per line of input",
      NULL, NULL},
-    {"stats", 0, OPTION_FLAG, NULL, AT(stats), 0, 0, NULL,
-     "print counts, speed and memory on standard error at the end", NULL, NULL},
+    {"stats", 0, OPTION_MAYBE, "counts|time", AT(stats), 0, 0, "counts|time",
+     "print counts, speed and memory on standard error at the end; time: also where the time went "
+     "(measuring it takes some)",
+     NULL, "counts"},
     {"prefix", 0, OPTION_TEXT, "FILE", AT(prefix), 0, 0, NULL,
      "file with the beginning that each translation must have, one line per line of input; an "
      "empty line forces nothing",
@@ -329,32 +333,9 @@ static void check_prefix_rest(session *s)
     s->input_failed = s->input_failed || reader_failed(s->prefix);
 }
 
-// What the search computed, in all and per output token; merging: live hypotheses per row that was
-// ranked whole, and per row that was computed at all.
-static void print_search(const dgm_counters *c)
+static bool timed(const translate_options *o)
 {
-    const double tokens = c->target_tokens ? (double)c->target_tokens : 1;
-    const struct {
-        const char *name;
-        uint64_t count;
-    } rows[] = {{"state steps", c->rows},
-                {"projections", c->rank_rows},
-                {"products", c->dots},
-                {"heap pops", c->pops},
-                {"heap cells", c->heaps}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (rows[i].count)
-            fprintf(stderr, "%-11s %llu, %.2f per token\n", rows[i].name,
-                    (unsigned long long)rows[i].count, (double)rows[i].count / tokens);
-    if (c->pops)
-        fprintf(stderr, "heap size   %llu cells at most\n", (unsigned long long)c->heap_peak);
-    if (c->leads)
-        fprintf(stderr,
-                "merging     %.3f (%.3f with exact steps): %llu hypotheses, %llu leaders, %llu "
-                "exact steps\n",
-                (double)c->live / (double)c->leads, (double)c->live / (double)(c->leads + c->exact),
-                (unsigned long long)c->live, (unsigned long long)c->leads,
-                (unsigned long long)c->exact);
+    return o->stats && strcmp(o->stats, "time") == 0;
 }
 
 static void print_stats(const session *s)
@@ -372,7 +353,7 @@ static void print_stats(const session *s)
             (unsigned long long)c.target_tokens);
     fprintf(stderr, "steps       %llu, %.2f rows each\n", (unsigned long long)c.steps,
             c.steps ? (double)c.rows / (double)c.steps : 0.0);
-    print_search(&c);
+    stats_search(&c);
     fprintf(stderr, "shortlist   %s, %.1f candidates per sentence\n", i->shortlist,
             c.sentences ? (double)c.candidates / (double)c.sentences : 0.0);
     fprintf(stderr, "time        %.3f s to load, %.3f s to translate\n", s->load, took);
@@ -381,6 +362,7 @@ static void print_stats(const session *s)
     fprintf(stderr, "memory      %.1f MiB weights, %.1f MiB workspace, %.1f MiB peak RSS\n",
             (double)i->packed_bytes / 1048576, (double)c.arena_peak / 1048576,
             (double)peak_rss() / 1048576);
+    if (timed(s->o)) stats_times(s->t);
 }
 
 static void close_session(session *s)
@@ -420,6 +402,7 @@ static int run(const command *self, int argc, char **argv)
     s->start = seconds();
     code = engine_open(&o.engine, &settings, &s->t);
     s->load = seconds() - s->start;
+    if (code < 0 && timed(&o)) stats_watch(s->t);
     if (code < 0) {
         code = EXIT_RUNTIME;
         s->in = reader_open(o.input);

@@ -349,7 +349,7 @@ DGM_API void dgm_quantize_report_free(dgm_quantize_report **report);
 
 // Where the time of a translator goes, by kind of operation.
 typedef struct dgm_profile_row {
-    const char *phase;       // "encode", "step", "rank"
+    const char *phase;       // "encode", "step", "readout", "rank"
     const char *operation;   // "linear", "quantise", "encoder attention", "softmax and top-k", ...
     const char *precision;   // of linear and quantise, else ""
     int32_t inputs, outputs; // of linear, else 0

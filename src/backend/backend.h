@@ -132,6 +132,7 @@ dgm_arena *dgm_exec_host(dgm_exec *x);
 typedef enum dgm_phase {
     DGM_PHASE_ENCODE = 0,
     DGM_PHASE_STEP,
+    DGM_PHASE_READOUT, // of a recurrent decoder, where it has a layer for it
     DGM_PHASE_RANK,
     DGM_PHASE_COUNT
 } dgm_phase;

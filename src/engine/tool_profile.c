@@ -11,7 +11,8 @@
 #include "engine/engine_int.h"
 #include "format/modelfile.h"
 
-static const char *const phase_names[DGM_PHASE_COUNT] = {"encode", "step", "rank"};
+static const char *const phase_names[DGM_PHASE_COUNT] = {"encode", "step", "readout",
+                                                          "rank"};
 static const char *const work_names[DGM_WORK_COUNT] = {
     [DGM_WORK_LINEAR] = "linear",
     [DGM_WORK_QUANTIZE] = "quantise",

@@ -221,6 +221,7 @@ static void read_out(const rnn_step *c, dgm_mat hidden, dgm_mat h)
         dgm_op_gather(e, hidden, h, NULL);
         return;
     }
+    dgm_exec_phase(e, DGM_PHASE_READOUT);
     int n = r->readout_rows;
     dgm_mat word = dgm_mat_cols(c->word, c->word.cols - n, n);
     dgm_mat context = dgm_mat_cols(c->context, r->cell_gates * r->hidden, n);
