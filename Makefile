@@ -44,7 +44,7 @@ LIBS := -lsentencepiece -ljansson -lutf8proc -lz -lm -lpthread -lstdc++
 
 # ---- library -------------------------------------------------------------------------------
 BASE := status mem arena mapfile bytes threads clock sort json textfile
-KERNEL := cpu kernels ref/gemm_f32_c ref/gemm_i8_c ref/gemm_i16_c ref/quantize_c ref/rows_c ref/attend_c ref/attend_f16_c ref/gates_c ref/tables_c ref/tanh_table ref/topk_c
+KERNEL := cpu kernels ref/gemm_f32_c ref/gemm_i8_c ref/gemm_i16_c ref/quantize_c ref/rows_c ref/attend_c ref/attend_f16_c ref/gates_c ref/tables_c ref/tanh_table ref/libm_c ref/topk_c
 FORMAT := gguf_read gguf_get gguf_write quantize convert modelfile safetensors spm_list marian_config import import_huggingface shortlist shortlist_marian
 TEXT := unicode spm_check vocab abbrev tokenize detokenize sentences split bleu_tokenize metrics bootstrap
 BACKEND := cpu/weights_cpu cpu/products_cpu cpu/meter_cpu cpu/ops_cpu cpu/gather_cpu cpu/rank_cpu
@@ -53,7 +53,7 @@ VOCABSEL := all lexical
 PHRASE := bitext align align_em align_gamma align_tension symmetrize lexicon links
 SCORE := length prefix
 SEARCH := search search_table admit generation tree beam greedy finish cube cube_group cube_walk cube_exact
-ENGINE := settings vocabulary translator pipeline assemble batcher worker api discover inspect evaluate pairs tool_import align_job tool_align tool_tokenize tool_shortlist tool_profile calibrate tool_quantize
+ENGINE := settings techniques unknown vocabulary translator pipeline assemble batcher worker api discover inspect evaluate pairs tool_import align_job tool_align tool_tokenize tool_shortlist tool_profile calibrate tool_quantize
 CXX_SRC := src/text/spm_shim.cc
 
 LIB_SRC := $(BASE:%=src/base/%.c) $(KERNEL:%=src/kernel/%.c) $(FORMAT:%=src/format/%.c) \

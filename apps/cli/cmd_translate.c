@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "dragoman/tools.h"
 #include "lineio.h"
 #include "setup.h"
 #include "stats.h"
@@ -338,6 +339,36 @@ static bool timed(const translate_options *o)
     return o->stats && strcmp(o->stats, "time") == 0;
 }
 
+static double percent(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
+// What the techniques of recurrent models saved; nothing for other models.
+static void print_techniques(const dgm_translator *t)
+{
+    dgm_techniques n;
+    dgm_techniques_count(t, &n);
+    if (n.early_stops)
+        fprintf(stderr, "early stop  %llu sentences\n", (unsigned long long)n.early_stops);
+    if (n.rows == 0) return;
+    fprintf(stderr, "states      %llu distinct of %llu (%.1f %%); %llu products for %llu rows, %s\n",
+            (unsigned long long)n.distinct, (unsigned long long)n.rows, percent(n.distinct, n.rows),
+            (unsigned long long)n.state_products, (unsigned long long)n.state_rows,
+            n.merging ? "merged" : "not merged");
+    fprintf(stderr,
+            "precompute  %.1f %% of %llu source words, %.1f %% of %llu target words; "
+            "%d + %d words, %.1f MiB\n",
+            percent(n.source_found, n.source_words), (unsigned long long)n.source_words,
+            percent(n.target_found, n.target_words), (unsigned long long)n.target_words,
+            (int)n.table_words[0], (int)n.table_words[1], (double)n.table_bytes / 1048576);
+    fprintf(stderr, "attention   %llu rows multiplied for contexts, %s\n",
+            (unsigned long long)n.context_products,
+            n.plain_attention ? "one by one" : "once per source position");
+    fprintf(stderr, "activations %llu values by %s\n", (unsigned long long)n.activation_values,
+            n.activations);
+}
+
 static void print_stats(const session *s)
 {
     dgm_counters c;
@@ -356,6 +387,7 @@ static void print_stats(const session *s)
     stats_search(&c);
     fprintf(stderr, "shortlist   %s, %.1f candidates per sentence\n", i->shortlist,
             c.sentences ? (double)c.candidates / (double)c.sentences : 0.0);
+    print_techniques(s->t);
     fprintf(stderr, "time        %.3f s to load, %.3f s to translate\n", s->load, took);
     fprintf(stderr, "speed       %.1f lines/s, %.1f output tokens/s\n", (double)c.lines / took,
             (double)c.target_tokens / took);

@@ -114,6 +114,12 @@ int engine_open(const engine_options *e, dgm_settings *s, dgm_translator **t)
     s->cube_key = e->cube_key;
     s->softmax = e->softmax;
     s->shortlist = e->shortlist;
+    s->precompute = e->precompute;
+    s->plain_attention = e->plain_attention;
+    s->separate_states = e->separate_states;
+    s->activations = e->activations;
+    s->dictionary = e->dictionary;
+    s->unknown = index_of("model|keep|replace|copy", e->unknown);
     s->long_lines = (dgm_long)index_of("split|crop|error", e->long_lines);
     s->beam = e->beam;
     s->batch = e->batch;

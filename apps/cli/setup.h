@@ -11,6 +11,8 @@ typedef struct engine_options {
     option_list models;
     const char *weights, *source, *target, *precision, *mix, *cpu;
     const char *search, *finish, *long_lines, *cube, *cube_key, *softmax, *shortlist;
+    const char *activations, *unknown, *dictionary;
+    int precompute, plain_attention, separate_states;
     int beam, batch, threads, max_length, max_source, allow_unk, static_scales;
     float margin, length_penalty, word_penalty, max_length_factor;
 } engine_options;
@@ -55,6 +57,22 @@ int exit_code(dgm_status status);
     {"threads", 0, OPTION_COUNT, "N", offsetof(S, E.threads), 0, 1024, NULL,                       \
      "worker threads over one copy of the weights; 0: one per core (default 1)", "cpu-threads",    \
      NULL},                                                                                        \
+    {"precompute", 0, OPTION_COUNT, "K", offsetof(S, E.precompute), 0, 16777216, NULL,             \
+     "recurrent models: make the first layers' products of the K most frequent words of each side " \
+     "when loading and look them up; the same translations, more memory (default 0)",              \
+     NULL, NULL},                                                                                  \
+    {"plain-attention", 0, OPTION_FLAG, NULL, offsetof(S, E.plain_attention), 0, 0, NULL,          \
+     "recurrent models: multiply the attended sum at every step, instead of adding up products "   \
+     "made once per sentence",                                                                     \
+     NULL, NULL},                                                                                  \
+    {"separate-states", 0, OPTION_FLAG, NULL, offsetof(S, E.separate_states), 0, 0, NULL,          \
+     "recurrent models: make a state's products again for each hypothesis that shares it", NULL,   \
+     NULL},                                                                                        \
+    {"activations", 0, OPTION_CHOICE, "NAME", offsetof(S, E.activations), 0, 0,                    \
+     "polynomial|table|libm",                                                                      \
+     "how sigmoid and tanh are computed: polynomial (default), table (look-up, less exact), libm " \
+     "(one by one, slow)",                                                                         \
+     NULL, NULL},                                                                                  \
     {"max-source", 0, OPTION_COUNT, "N", offsetof(S, E.max_source), 8, 65536, NULL,                \
      "longest input of the model in tokens (default: the model's)", "max-input-length", NULL},     \
     {"length-penalty", 0, OPTION_REAL, "X", offsetof(S, E.length_penalty), -100, 100, NULL,        \
@@ -108,6 +126,15 @@ int exit_code(dgm_status status);
      NULL},                                                                                        \
     {"allow-unk", 0, OPTION_FLAG, NULL, offsetof(S, E.allow_unk), 0, 0, NULL,                      \
      "let the unknown word be produced", NULL, NULL},                                              \
+    {"unknown", 0, OPTION_CHOICE, "NAME", offsetof(S, E.unknown), 0, 0,                            \
+     "model|keep|replace|copy",                                                                    \
+     "an unknown word in the output: keep its spelling, replace it by what --dictionary says of "  \
+     "the source word it attends to (or that word), copy that word; default: replace, for models " \
+     "with word vocabularies that produce it",                                                     \
+     NULL, NULL},                                                                                  \
+    {"dictionary", 0, OPTION_TEXT, "FILE", offsetof(S, E.dictionary), 0, 0, NULL,                  \
+     "lexical table for unknown words, e.g. of 'dragoman align --lex-s2t', also gzip", NULL,       \
+     NULL},                                                                                        \
     {"long", 0, OPTION_CHOICE, "NAME", offsetof(S, E.long_lines), 0, 0, "split|crop|error",        \
      "a line too long for the model: split it at sentence and clause ends and join the "           \
      "translations (default), crop it, or treat it as an error",                                   \

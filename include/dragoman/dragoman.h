@@ -59,6 +59,15 @@ typedef enum dgm_alignment {
     DGM_ALIGN_TOKENS = 2 // the model's own subwords
 } dgm_alignment;
 
+// An unknown word of the output (--allow-unk) becomes what the source word that it attends to most
+// is translated by in the model's dictionary, or that word itself.
+typedef enum dgm_unknown {
+    DGM_UNKNOWN_MODEL = 0,   // replace where the model produces unknown words and has word vocabularies
+    DGM_UNKNOWN_KEEP = 1,    // the vocabulary's own spelling
+    DGM_UNKNOWN_REPLACE = 2, // dictionary, else copy
+    DGM_UNKNOWN_COPY = 3     // copy the source word
+} dgm_unknown;
+
 typedef enum dgm_long {
     DGM_LONG_SPLIT = 0, // cut at sentence and clause ends, translate the pieces, join them again
     DGM_LONG_CROP = 1,  // translate the beginning only (the line is marked DGM_LINE_CROPPED)
@@ -138,7 +147,25 @@ typedef struct dgm_settings {
     // "all". Default NULL.
     const char *shortlist;
 
-    void *reserved[11]; // NULL
+    // Choices of recurrent models that leave a translation as it is (the second up to rounding).
+    // Products with the embeddings of so many most frequent words of each side are made when the
+    // model is loaded and looked up later; 0: none. Default 0.
+    int32_t precompute;
+    // 1: attention adds up encoder vectors and multiplies the sum, instead of adding up products
+    // made once per sentence. Default 0.
+    int32_t plain_attention;
+    // 1: products with a state are made for each of the hypotheses that share it. Default 0.
+    int32_t separate_states;
+    // What happens to an unknown word in the output: see dgm_unknown. Default DGM_UNKNOWN_MODEL.
+    int32_t unknown;
+    // How sigmoid and tanh are computed: "polynomial", "table" (look-up, errors up to 2.4e-5) or
+    // "libm" (scalar, slow). NULL: "polynomial". Default NULL.
+    const char *activations;
+    // Lexical table (TARGET SOURCE PROBABILITY a line, also gzip) that unknown words are looked up
+    // in. NULL: they are copied. Default NULL.
+    const char *dictionary;
+
+    void *reserved[7]; // NULL
 } dgm_settings;
 
 DGM_API void dgm_settings_default(dgm_settings *settings);

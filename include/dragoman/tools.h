@@ -345,6 +345,25 @@ DGM_API dgm_status dgm_quantize(const char *model, const char *output,
                                 dgm_error *error);
 DGM_API void dgm_quantize_report_free(dgm_quantize_report **report);
 
+// ---- techniques ---------------------------------------------------------------------------------
+
+// What the techniques of Devlin 2017 did since dgm_open: counts of all workers and models.
+typedef struct dgm_techniques {
+    uint64_t rows, distinct;             // decoder rows, and distinct parents of each step
+    uint64_t state_rows, state_products; // rows of all recurrent layers, products with states made
+    uint64_t source_words, source_found; // words of the first encoder layer, of them looked up
+    uint64_t target_words, target_found;
+    uint64_t context_products;  // rows multiplied by the matrix of the context
+    uint64_t activation_values; // sigmoid and tanh
+    uint64_t early_stops;       // sentences that the margin ended
+    uint64_t table_bytes;       // of pre-computed products
+    int32_t table_words[2];     // source, target
+    int32_t merging, plain_attention;
+    const char *activations; // "polynomial", "table", "libm"
+} dgm_techniques;
+
+DGM_API void dgm_techniques_count(const dgm_translator *t, dgm_techniques *counts);
+
 // ---- profile ----------------------------------------------------------------------------------
 
 // Where the time of a translator goes, by kind of operation.

@@ -60,6 +60,16 @@ typedef struct dgm_linear_part {
 // products then round their input by it instead of by each row's maximum. Off at first.
 void dgm_backend_static(dgm_backend *b, bool on);
 
+// How sigmoid and tanh of gates and of dgm_op_act are computed; products' own activations stay
+// polynomials. Before a worker is opened. DGM_ACTIVATIONS_LIBM is scalar: a benchmark's baseline.
+typedef enum dgm_activations {
+    DGM_ACTIVATIONS_POLYNOMIAL = 0, // the first state
+    DGM_ACTIVATIONS_TABLE,
+    DGM_ACTIVATIONS_LIBM
+} dgm_activations;
+
+void dgm_backend_activations(dgm_backend *b, dgm_activations how);
+
 dgm_status dgm_linear_load(dgm_backend *b, const dgm_linear_part *parts, int count,
                            dgm_precision precision, dgm_linear **out, dgm_error *err);
 void dgm_linear_free(dgm_backend *b, dgm_linear **l); // accepts NULL inside

@@ -20,6 +20,8 @@ void dgm_scratch_free(dgm_scratch *s)
 {
     dgm_writer_free(&s->text);
     dgm_writer_free(&s->joined);
+    dgm_writer_free(&s->lower);
+    dgm_free(s->spelled);
     dgm_free(s->spans);
     dgm_free(s->outputs);
     dgm_free(s->starts);
@@ -184,10 +186,12 @@ static dgm_status make_text(const dgm_line_state *line, size_t k, dgm_scratch *s
     s->text.size = s->joined.size = 0;
     for (size_t i = 0; i < n; i++) {
         const dgm_raw *h = hypothesis(piece_of(line, i), k);
+        const dgm_text *spelled = NULL;
         DGM_TRY(dgm_grow(&s->spans, &s->span_cap, b + (size_t)h->count + 1, sizeof *s->spans, err));
         s->starts[i] = s->text.size;
-        DGM_TRY(
-            dgm_vocab_decode(t->target, h->tokens, (size_t)h->count, &s->text, s->spans + b, err));
+        DGM_TRY(dgm_unknown_spell(piece_of(line, i), h, s, &spelled, err));
+        DGM_TRY(dgm_vocab_decode_spelled(t->target, h->tokens, spelled, (size_t)h->count, &s->text,
+                                         s->spans + b, err));
         b += (size_t)h->count;
     }
     s->starts[n] = s->text.size;

@@ -32,6 +32,7 @@ typedef struct dgm_loaded {
 } dgm_loaded;
 
 typedef struct dgm_worker dgm_worker;
+typedef struct dgm_dictionary dgm_dictionary;
 
 struct dgm_translator {
     dgm_backend *backend;
@@ -49,6 +50,10 @@ struct dgm_translator {
     bool token_scores, approximate; // approximate: scores of accelerated cube pruning
     int threads, batch;
     int shortlist; // member whose list restricts the output, -1: none
+    bool replace_unknown;       // by the source word or the dictionary's; config.alignment is on
+    dgm_dictionary *dictionary; // NULL: none
+    int activations;            // dgm_activations
+    bool merging, plain_attention;
 
     dgm_translator_info info;
     char device[512], source_code[32], target_code[32];
@@ -76,6 +81,16 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
 // The part that can be judged before a model is loaded (names, ranges).
 // *precision: the number of the precision asked for, -1: each model's own.
 dgm_status dgm_settings_check(const dgm_settings *s, int *precision, dgm_error *err);
+
+// techniques.c: names and ranges; the device before models are loaded; the loaded models.
+dgm_status dgm_settings_techniques(const dgm_settings *s, dgm_error *err);
+void dgm_techniques_device(dgm_translator *t, const dgm_settings *s);
+dgm_status dgm_techniques_tune(dgm_translator *t, const dgm_settings *s, dgm_error *err);
+
+// unknown.c: what becomes of unknown words; changes config.allow_unk and config.alignment.
+dgm_status dgm_settings_unknown(dgm_translator *t, const dgm_settings *s, dgm_error *err);
+dgm_status dgm_dictionary_open(dgm_dictionary **d, const char *path, dgm_error *err);
+void dgm_dictionary_close(dgm_dictionary **d); // sets NULL; accepts NULL inside
 
 // vocabulary.c
 dgm_status dgm_vocabulary_load(const dgm_gguf *file, dgm_side side, dgm_vocab **vocab, bool *shared,
@@ -176,11 +191,18 @@ typedef struct dgm_scratch {
     size_t start_cap;
     dgm_link *links;
     size_t link_cap, link_count;
+    dgm_text *spelled; // of the tokens of one piece, where they are unknown
+    size_t spelled_cap;
+    dgm_writer lower;
     int32_t *source_word, *target_word; // of each token
     size_t source_cap, target_cap;
 } dgm_scratch;
 
 void dgm_scratch_free(dgm_scratch *s);
+// unknown.c: spellings of a hypothesis' unknown words, NULL data elsewhere; *spelled NULL: it has
+// none. Valid until the next call with the same scratch.
+dgm_status dgm_unknown_spell(const dgm_piece_state *piece, const dgm_raw *h, dgm_scratch *s,
+                             const dgm_text **spelled, dgm_error *err);
 void dgm_line_assemble(dgm_line_state *line, dgm_scratch *s, dgm_result *out);
 
 // The message of a line that failed for want of memory: the one message that is not on the heap.
@@ -198,6 +220,8 @@ size_t dgm_queue_take(dgm_translator *t, dgm_piece_state **out, size_t room);
 dgm_status dgm_workers_start(dgm_translator *t, dgm_error *err);
 void dgm_workers_stop(dgm_translator *t);
 void dgm_workers_count(const dgm_translator *t, dgm_counters *c);
+// Sums over all workers and models; early: sentences that the margin ended. Lock held.
+void dgm_workers_techniques(const dgm_translator *t, dgm_model_counts *sum, uint64_t *early);
 // Starts counters at zero in every worker, or drops them; nothing may be in flight.
 dgm_status dgm_workers_meter(dgm_translator *t, bool on, dgm_error *err);
 // Adds the workers' counters to *sum; busy and text get seconds in all, and those of assembling.

@@ -90,7 +90,7 @@ static dgm_status add_piece(prepare *p, dgm_line_state *line, int32_t language, 
                              &job->token_cap, err));
     piece->count = (int)(job->token_count - piece->ids_at);
     piece->prefix_at = job->token_count;
-    if (p->t->alignment != DGM_ALIGN_NONE) {
+    if (p->t->alignment != DGM_ALIGN_NONE || p->t->replace_unknown) {
         DGM_TRY(dgm_grow(&job->spans, &job->span_cap, job->span_count + count, sizeof *job->spans,
                          err));
         for (size_t i = 0; i < count; i++)

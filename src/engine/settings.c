@@ -151,6 +151,7 @@ dgm_status dgm_settings_check(const dgm_settings *s, int *precision, dgm_error *
                 "the maximum source length must be at least %d, not %d", DGM_SPLIT_MIN,
                 (int)s->max_source);
     DGM_TRY(check_range("static_scales", s->static_scales, 0, 1, err));
+    DGM_TRY(dgm_settings_techniques(s, err));
     DGM_TRY(check_range("allow_unk", s->allow_unk, -1, 1, err));
     DGM_TRY(check_range("the alignment kind", (long long)s->alignment, DGM_ALIGN_NONE,
                         DGM_ALIGN_TOKENS, err));
@@ -279,6 +280,7 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
         s->max_length_factor == DGM_FROM_MODEL ? d->max_length_factor : s->max_length_factor;
     c->allow_unk = s->allow_unk < 0 ? d->allow_unk : s->allow_unk != 0;
     c->alignment = t->alignment != DGM_ALIGN_NONE;
+    DGM_TRY(dgm_settings_unknown(t, s, err));
     c->word_scores = t->token_scores;
     c->places = t->batch;
     DGM_TRY(resolve_lengths(t, s, d, err));

@@ -174,11 +174,13 @@ dgm_status dgm_open_ensemble(dgm_translator **out, const dgm_member *members, si
     if (cpu && !cpu[0]) cpu = NULL;
     DGM_TRY_GOTO(st, dgm_backend_open(&t->backend, "cpu", cpu, err), fail);
     dgm_backend_static(t->backend, settings->static_scales != 0);
+    dgm_techniques_device(t, settings);
     for (size_t i = 0; i < count; i++) {
         t->member_count = (int)i + 1;
         DGM_TRY_GOTO(st, load_member(t, (int)i, &members[i], precision, err), fail);
     }
     DGM_TRY_GOTO(st, choose_alignment(t, settings, err), fail);
+    DGM_TRY_GOTO(st, dgm_techniques_tune(t, settings, err), fail);
     DGM_TRY_GOTO(st, scale_weights(t, err), fail);
     DGM_TRY_GOTO(st, load_vocabularies(t, err), fail);
     describe(t);
@@ -206,6 +208,7 @@ void dgm_close(dgm_translator **t)
     dgm_workers_stop(p);
     if (!p->shared_vocab) dgm_vocab_close(&p->target);
     dgm_vocab_close(&p->source);
+    dgm_dictionary_close(&p->dictionary);
     for (int i = 0; i < p->member_count; i++) {
         dgm_model_free(&p->members[i].model);
         dgm_gguf_close(&p->members[i].file);

@@ -30,6 +30,7 @@ struct dgm_worker {
     size_t bytes;
     // Totals, guarded by the translator's lock.
     dgm_search_stats stats;
+    dgm_model_counts counts;
     uint64_t source_tokens, peak;
     // Profile, where one is taken: operations, CPU seconds of work so far, and from when on to
     // count (negative: not yet).
@@ -166,6 +167,18 @@ static void clock_work(dgm_worker *w)
     w->since = now;
 }
 
+// Totals of the search and of all models; lock held.
+static void take_counts(dgm_worker *w)
+{
+    w->stats = *dgm_search_counts(w->search);
+    memset(&w->counts, 0, sizeof w->counts);
+    for (int i = 0; i < w->t->member_count; i++) {
+        dgm_model_counts n;
+        dgm_state_counts(w->states[i], &n);
+        dgm_model_counts_add(&w->counts, &n);
+    }
+}
+
 // A piece is decoded or has failed: hands its line over when it was the last one.
 static void finish_piece(dgm_worker *w, dgm_piece_state *piece)
 {
@@ -182,7 +195,7 @@ static void finish_piece(dgm_worker *w, dgm_piece_state *piece)
     pthread_mutex_lock(&t->lock);
     clock_work(w);
     if (w->meter) w->text += w->since - begin;
-    w->stats = *dgm_search_counts(w->search); // whoever waits for the line may ask for them
+    take_counts(w); // whoever waits for the line may ask for them
     w->peak = dgm_exec_peak(w->exec);
     t->lines++;
     if (--job->left == 0) pthread_cond_broadcast(&job->done);
@@ -289,7 +302,7 @@ static void *worker_main(void *arg)
         if (w->inside_count) advance(w);
         pthread_mutex_lock(&t->lock);
         clock_work(w);
-        w->stats = *dgm_search_counts(w->search);
+        take_counts(w);
         w->peak = dgm_exec_peak(w->exec);
     }
     pthread_mutex_unlock(&t->lock);
@@ -353,6 +366,14 @@ void dgm_workers_count(const dgm_translator *t, dgm_counters *c)
         c->source_tokens += w->source_tokens;
         c->arena_bytes += w->bytes;
         c->arena_peak += w->peak;
+    }
+}
+
+void dgm_workers_techniques(const dgm_translator *t, dgm_model_counts *sum, uint64_t *early)
+{
+    for (int i = 0; i < t->threads; i++) {
+        dgm_model_counts_add(sum, &t->workers[i].counts);
+        *early += t->workers[i].stats.early;
     }
 }
 

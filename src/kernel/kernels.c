@@ -106,6 +106,7 @@ void dgm_kernels_use_tables(dgm_kernels *k)
     k->gru_f32 = k->gru_table_f32;
     k->lstm_f32 = k->lstm_table_f32;
     k->ssru_f32 = k->ssru_table_f32;
+    k->gates_name = "gates_table";
 }
 
 const char *dgm_kernels_describe(const dgm_kernels *k, char *buffer, size_t size)

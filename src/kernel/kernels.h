@@ -167,6 +167,8 @@ void dgm_kernels_init(dgm_kernels *k, unsigned flags);
 // The switch between polynomials and look-up tables: act_f32 and the gates become the versions by
 // table. Epilogues of products keep the polynomials.
 void dgm_kernels_use_tables(dgm_kernels *k);
+// act_f32 and the gates become scalar calls of the C library: the baseline of a benchmark.
+void dgm_kernels_use_libm(dgm_kernels *k);
 
 // A line such as "gemm_f32_avx512 rows_avx512 ...", for --version and logs. Returns buffer; names
 // that do not fit are left out.

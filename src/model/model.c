@@ -362,6 +362,20 @@ void dgm_state_counts(const dgm_state *s, dgm_model_counts *out)
     if (s->model->ops->counts) s->model->ops->counts(s, out);
 }
 
+void dgm_model_counts_add(dgm_model_counts *to, const dgm_model_counts *n)
+{
+    to->rows += n->rows;
+    to->distinct += n->distinct;
+    to->state_rows += n->state_rows;
+    to->state_products += n->state_products;
+    to->source_words += n->source_words;
+    to->source_found += n->source_found;
+    to->target_words += n->target_words;
+    to->target_found += n->target_found;
+    to->context_products += n->context_products;
+    to->activations += n->activations;
+}
+
 const dgm_limits *dgm_state_limits(const dgm_state *s)
 {
     return &s->limits;

@@ -104,6 +104,7 @@ typedef struct dgm_model_counts {
 } dgm_model_counts;
 
 void dgm_state_counts(const dgm_state *s, dgm_model_counts *out);
+void dgm_model_counts_add(dgm_model_counts *to, const dgm_model_counts *n);
 
 typedef struct dgm_source {
     const int32_t *ids; // eos included where the model wants it

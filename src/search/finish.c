@@ -139,6 +139,7 @@ void dgm_place_expand(dgm_search *s, dgm_place *p, dgm_merge *m, const float *en
     }
     dgm_place_swap(p);
     p->done = p->now.count == 0 || s->finish->stop(s, p);
+    if (p->done && p->now.count > 0 && s->config.finish == DGM_FINISH_MARGIN) s->stats.early++;
     if (!p->done && p->tokens == p->max_length && s->finish->force_end) {
         for (int j = 0; j < p->now.count; j++) dgm_place_end(s, p, j, p->now.live[j].score, false);
         p->done = true;

@@ -108,6 +108,7 @@ typedef struct dgm_search_stats {
     uint64_t heaps;     // sum of the heaps' largest sizes, over sentences and steps
     uint64_t heap_peak; // the largest of all
     uint64_t candidates; // tokens that sentences chose from in their first step, summed
+    uint64_t early; // sentences that the margin ended
 } dgm_search_stats;
 
 // Names of the searches; NULL behind the last.

@@ -434,6 +434,12 @@ static bool is_silent(const dgm_vocab *v, int32_t id)
     return dgm_vocab_is_control(v, id) || (v->drop_unk && id == v->unk);
 }
 
+// An id whose text comes from elsewhere is never silent.
+static bool is_left_out(const dgm_vocab *v, int32_t id, const dgm_text *spelled, size_t i)
+{
+    return !(spelled && spelled[i].data) && is_silent(v, id);
+}
+
 typedef struct decode_job {
     dgm_writer *out;
     const size_t *from; // [pieces] index of the id that a piece came from
@@ -458,11 +464,12 @@ static dgm_status take_span(void *arg, int32_t piece, uint32_t begin, uint32_t e
 }
 
 // Ids without text of their own stand, empty, where the one before them ended.
-static void place_controls(const dgm_vocab *v, const int32_t *ids, size_t count, dgm_span *spans)
+static void place_controls(const dgm_vocab *v, const int32_t *ids, const dgm_text *spelled,
+                           size_t count, dgm_span *spans)
 {
     uint32_t end = 0;
     for (size_t i = 0; i < count; i++) {
-        if (is_silent(v, ids[i])) spans[i] = (dgm_span){end, end};
+        if (is_left_out(v, ids[i], spelled, i)) spans[i] = (dgm_span){end, end};
         end = spans[i].end;
     }
 }
@@ -504,15 +511,16 @@ static void join_words(const dgm_text *words, size_t count, dgm_writer *out, dgm
     }
 }
 
-static dgm_status decode_words(const dgm_vocab *v, const int32_t *ids, size_t count,
-                               dgm_writer *out, dgm_span *spans, dgm_error *err)
+static dgm_status decode_words(const dgm_vocab *v, const int32_t *ids, const dgm_text *spelled,
+                               size_t count, dgm_writer *out, dgm_span *spans, dgm_error *err)
 {
     dgm_text *words = dgm_calloc(count, sizeof *words);
     dgm_range *where = dgm_calloc(count, sizeof *where);
     dgm_status st = words && where ? DGM_OK : dgm_no_memory(err);
     size_t used = 0;
     for (size_t i = 0; st == DGM_OK && i < count; i++)
-        if (!is_silent(v, ids[i])) words[used++] = v->words.items[ids[i]];
+        if (!is_left_out(v, ids[i], spelled, i))
+            words[used++] = spelled && spelled[i].data ? spelled[i] : v->words.items[ids[i]];
     if (st == DGM_OK) {
         if (v->tokenizer == DGM_TOKENIZER_MOSES)
             st = dgm_moses_detokenize(words, used, v->language, false, out, where, err);
@@ -522,7 +530,7 @@ static dgm_status decode_words(const dgm_vocab *v, const int32_t *ids, size_t co
     }
     if (st == DGM_OK && spans)
         for (size_t i = 0, k = 0; i < count; i++)
-            if (!is_silent(v, ids[i])) {
+            if (!is_left_out(v, ids[i], spelled, i)) {
                 spans[i] = (dgm_span){(uint32_t)where[k].begin, (uint32_t)where[k].end};
                 k++;
             }
@@ -534,17 +542,23 @@ static dgm_status decode_words(const dgm_vocab *v, const int32_t *ids, size_t co
 dgm_status dgm_vocab_decode(const dgm_vocab *v, const int32_t *ids, size_t count, dgm_writer *out,
                             dgm_span *spans, dgm_error *err)
 {
+    return dgm_vocab_decode_spelled(v, ids, NULL, count, out, spans, err);
+}
+
+dgm_status dgm_vocab_decode_spelled(const dgm_vocab *v, const int32_t *ids, const dgm_text *spelled,
+                                    size_t count, dgm_writer *out, dgm_span *spans, dgm_error *err)
+{
     size_t start = out->size;
     for (size_t i = 0; i < count; i++)
         DGM_FAIL_IF(ids[i] < 0 || ids[i] >= v->size, err, DGM_ERR_ARGUMENT,
                     "token id %d is outside the vocabulary of %d", (int)ids[i], (int)v->size);
     if (count == 0) return DGM_OK;
     dgm_status st = v->spm ? decode_spm(v, ids, count, out, spans, err)
-                           : decode_words(v, ids, count, out, spans, err);
+                           : decode_words(v, ids, spelled, count, out, spans, err);
     if (st != DGM_OK) {
         out->size = start;
         return st;
     }
-    if (spans) place_controls(v, ids, count, spans);
+    if (spans) place_controls(v, ids, spelled, count, spans);
     return DGM_OK;
 }

@@ -34,6 +34,15 @@ void dgm_backend_static(dgm_backend *b, bool on)
     b->static_scales = on;
 }
 
+void dgm_backend_activations(dgm_backend *b, dgm_activations how)
+{
+    dgm_gemm_f32_ops f32 = b->k.gemm_f32;
+    dgm_kernels_init(&b->k, b->flags);
+    b->k.gemm_f32 = f32; // a benchmark may have put another one there
+    if (how == DGM_ACTIVATIONS_TABLE) dgm_kernels_use_tables(&b->k);
+    if (how == DGM_ACTIVATIONS_LIBM) dgm_kernels_use_libm(&b->k);
+}
+
 void dgm_backend_close(dgm_backend **b)
 {
     dgm_free(*b);

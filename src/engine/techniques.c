@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+// The switches that leave a translation as it is and change what it costs, and what they did:
+// settings become a dgm_tuning of every model, counters of the models become dgm_techniques.
+#include <string.h>
+
+#include "dragoman/tools.h"
+#include "engine/engine_int.h"
+
+static const char *const activation_names[] = {"polynomial", "table", "libm", NULL};
+
+static int find_name(const char *const *names, const char *name)
+{
+    for (int i = 0; names[i]; i++)
+        if (!name || strcmp(names[i], name) == 0) return i;
+    return -1;
+}
+
+dgm_status dgm_settings_techniques(const dgm_settings *s, dgm_error *err)
+{
+    DGM_FAIL_IF(find_name(activation_names, s->activations) < 0, err, DGM_ERR_ARGUMENT,
+                "unknown activations '%s': known are polynomial, table, libm", s->activations);
+    DGM_FAIL_IF(s->precompute < 0, err, DGM_ERR_ARGUMENT,
+                "the number of pre-computed words must not be negative, but is %d",
+                (int)s->precompute);
+    return DGM_OK;
+}
+
+void dgm_techniques_device(dgm_translator *t, const dgm_settings *s)
+{
+    t->activations = find_name(activation_names, s->activations);
+    if (t->activations) dgm_backend_activations(t->backend, (dgm_activations)t->activations);
+}
+
+dgm_status dgm_techniques_tune(dgm_translator *t, const dgm_settings *s, dgm_error *err)
+{
+    dgm_tuning tuning = {
+        .precompute = s->precompute,
+        .plain_attention = s->plain_attention != 0,
+        .separate_rows = s->separate_states != 0,
+    };
+    t->merging = !tuning.separate_rows;
+    t->plain_attention = tuning.plain_attention;
+    for (int i = 0; i < t->member_count; i++)
+        DGM_TRY(dgm_model_tune(t->members[i].model, &tuning, err));
+    return DGM_OK;
+}
+
+void dgm_techniques_count(const dgm_translator *t, dgm_techniques *out)
+{
+    memset(out, 0, sizeof *out);
+    dgm_translator *mine = (dgm_translator *)(uintptr_t)t; // the lock is not part of the value
+    dgm_model_counts n = {0};
+    pthread_mutex_lock(&mine->lock);
+    dgm_workers_techniques(t, &n, &out->early_stops);
+    pthread_mutex_unlock(&mine->lock);
+    out->rows = n.rows;
+    out->distinct = n.distinct;
+    out->state_rows = n.state_rows;
+    out->state_products = n.state_products;
+    out->source_words = n.source_words;
+    out->source_found = n.source_found;
+    out->target_words = n.target_words;
+    out->target_found = n.target_found;
+    out->context_products = n.context_products;
+    out->activation_values = n.activations;
+    out->activations = activation_names[t->activations];
+    out->merging = t->merging;
+    out->plain_attention = t->plain_attention;
+    for (int i = 0; i < t->member_count; i++) {
+        const dgm_model_info *m = dgm_model_describe(t->members[i].model);
+        out->table_bytes += m->table_bytes;
+        out->table_words[0] += m->table_words[0];
+        out->table_words[1] += m->table_words[1];
+    }
+}
