@@ -19,11 +19,12 @@ from . import corpus, search
 
 
 def load_teacher(folder):
-    """A Hugging Face MarianMT folder or a checkpoint of ours; returns model and SentencePiece path."""
+    """A Hugging Face MarianMT folder or a checkpoint of ours (waited for); returns model and SentencePiece path."""
     if os.path.exists(os.path.join(folder, "config.json")):
         from . import marian_hf
         return marian_hf.load(folder), os.path.join(folder, "source.spm")
     from .checkpoint import load_model
+    wait_for(os.path.join(folder, "model.pt"), 0)
     return load_model(os.path.join(folder, "model.pt")), os.path.join(folder, "vocab.spm")
 
 

@@ -20,6 +20,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+from . import step_attention
+
 ACTIVATIONS = ("relu", "swish", "gelu", "gelu_tanh")
 FUSED = hasattr(F, "scaled_dot_product_attention")
 POSITIONS = ("sinusoidal", "sinusoidal_marian", "learned", "none")
@@ -115,6 +117,11 @@ def attention(q, k, v, mask=None, causal=False):
     return scores.softmax(-1) @ v
 
 
+def attention_step(q, k, v, mask=None):
+    """The same for the few queries of one decoder position."""
+    return step_attention.attend(q, k, v, mask) if step_attention.usable(q) else attention(q, k, v, mask)
+
+
 class Rows(torch.autograd.Function):
     """table[ids] whose gradient is one scatter-add: no sort, no host wait, so it can be part of a CUDA graph."""
 
@@ -180,8 +187,8 @@ class Attention(nn.Module):
         b, h, t, k = heads.shape
         return self.o(heads.transpose(1, 2).reshape(b, t, h * k))
 
-    def cross(self, x, k, v, mask):
-        return self.merge(attention(self.split(self.q(x)), k, v, mask))
+    def cross(self, x, k, v, mask, attend=attention):
+        return self.merge(attend(self.split(self.q(x)), k, v, mask))
 
     def alignment(self, x, k, mask):
         """log of head 0's weights, [B, T, S] in f32."""
@@ -290,10 +297,10 @@ class DecoderLayer(Sublayers):
             q, k, v = self.self_attn.self_project(inner)
             state["k"][:, :, t:t + 1] = k
             state["v"][:, :, t:t + 1] = v
-            update = self.self_attn.merge(attention(q, state["k"][:, :, :t + 1], state["v"][:, :, :t + 1]))
+            update = self.self_attn.merge(attention_step(q, state["k"][:, :, :t + 1], state["v"][:, :, :t + 1]))
         x = self.after(x, update, self.self_norm)
         inner = self.before(x, self.cross_norm).view(cross_k.size(0), -1, x.size(-1))
-        update = self.cross_attn.cross(inner, cross_k, cross_v, mask).view(x.shape)
+        update = self.cross_attn.cross(inner, cross_k, cross_v, mask, attention_step).view(x.shape)
         return self.feed_forward(self.after(x, update, self.cross_norm))
 
 
