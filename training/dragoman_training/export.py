@@ -378,7 +378,8 @@ def main():
     module = module_from(held)
     align = (module.config.alignment_layer, 0) if isinstance(module, Transformer) else ()
     size = export(args.output, module, source, target, args.storage, name=args.name, license=args.license, text=text,
-                  source_languages=args.source, target_languages=args.target, align=align)
+                  source_languages=args.source, target_languages=args.target, align=align,
+                  self_normalised=held["info"].get("self_norm", 0) > 0)
     print(f"{args.output}: {size / 2 ** 20:.1f} MiB")
 
 

@@ -67,6 +67,8 @@ class RNNConfig:
     start_token: int = -1              # id whose row is the first decoder input; -1: a zero vector
     max_positions: int = 1024          # longest sentence that training and search accept
     dropout: float = 0.1
+    dropout_inside: bool = True        # also of embeddings, encoder output and layers; False: output vectors alone
+    uniform: float = 0.0               # weights and biases start uniform in +- this; 0: Xavier's spread, no biases
 
     def __post_init__(self):
         for name, allowed in CHOICES.items():
@@ -294,6 +296,12 @@ class RNN(nn.Module):
             self.stack = Stack(config)
         if config.readout != "none":
             self.readout = Readout(config)
+        if config.uniform:
+            for parameter in self.parameters():
+                nn.init.uniform_(parameter, -config.uniform, config.uniform)
+
+    def drop(self, x):
+        return F.dropout(x, self.config.dropout, self.training and self.config.dropout_inside)
 
     @property
     def pad(self):
@@ -315,7 +323,7 @@ class RNN(nn.Module):
         if not source and config.start_token >= 0:
             ids = ids.masked_fill(ids == pad, config.start_token)
         x = F.embedding(ids.clamp(max=pad - 1), table) * (ids != pad)[..., None].to(table.dtype)
-        return F.dropout(x, config.dropout, self.training)
+        return self.drop(x)
 
     def encode(self, source):
         """source [B, S] -> memory [B, S, W] (zero where padded) and its mask [B, S] (True = a token)."""
@@ -325,7 +333,7 @@ class RNN(nn.Module):
         memory, _ = pad_packed_sequence(self.encoder(packed)[0], batch_first=True, total_length=source.size(1))
         if self.config.encoder_fc_layers:
             memory = self.source_stack(memory)                                   # zeros stay zeros: no bias
-        return F.dropout(memory, self.config.dropout, self.training), mask
+        return self.drop(memory), mask
 
     def start(self, memory, mask):
         """[B, state width]: h_0 from the mean of the memory over real positions; all other states are zeros."""
@@ -346,7 +354,7 @@ class RNN(nn.Module):
             steps.append((h[:, :self.config.decoder_hidden], c, weights))
         states, contexts, weights = (torch.stack(part, 1) for part in zip(*steps))
         if hasattr(self, "stack"):
-            states, _ = self.stack(F.dropout(states, self.config.dropout, self.training), contexts)
+            states, _ = self.stack(self.drop(states), contexts)
         hidden = self.output_vectors(x, states, contexts)
         return (hidden, weights.clamp_min(1e-9).log()) if align else hidden
 

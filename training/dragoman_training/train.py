@@ -182,7 +182,7 @@ class Trainer:
         with open(self.path(self.recipe["data"]["vocab"]), "rb") as f:
             vocab = f.read()
         info = {**self.recipe["card"], "recipe": self.recipe["name"], "steps": self.step,
-                "seconds": round(self.elapsed)}
+                "seconds": round(self.elapsed), "self_norm": float(self.recipe["loss"]["self_norm"])}
         checkpoint.save_model(os.path.join(self.out, "model.pt"), self.shadow, vocab, info)
         if os.path.exists(self.log_path):
             curve.draw(self.log_path, os.path.join(self.out, "curve.svg"), self.recipe["name"])
