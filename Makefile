@@ -53,7 +53,7 @@ VOCABSEL := all lexical
 PHRASE := bitext align align_em align_gamma align_tension symmetrize lexicon links
 SCORE := length prefix
 SEARCH := search search_table admit generation tree beam greedy finish cube cube_group cube_walk cube_exact
-ENGINE := settings techniques unknown vocabulary translator pipeline assemble batcher worker api discover inspect evaluate pairs tool_import align_job tool_align tool_tokenize tool_shortlist tool_profile calibrate tool_quantize
+ENGINE := settings techniques unknown vocabulary translator pipeline assemble batcher worker api discover inspect evaluate pairs tool_import align_job tool_align tool_tokenize tool_shortlist tool_profile tool_log_z calibrate tool_quantize
 CXX_SRC := src/text/spm_shim.cc
 
 LIB_SRC := $(BASE:%=src/base/%.c) $(KERNEL:%=src/kernel/%.c) $(FORMAT:%=src/format/%.c) \
@@ -71,7 +71,7 @@ endif
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(CXX_SRC:%.cc=$(BUILD)/%.o)
 
 # ---- program -------------------------------------------------------------------------------
-CLI := main options help lineio setup stats cmd_translate cmd_models cmd_eval cmd_score cmd_bench cmd_tokenize cmd_align cmd_shortlist cmd_quantize
+CLI := main options help lineio setup stats log_z cmd_translate cmd_models cmd_eval cmd_score cmd_bench cmd_tokenize cmd_align cmd_shortlist cmd_quantize
 CLI_OBJ := $(CLI:%=$(BUILD)/apps/cli/%.o)
 
 # ---- tests and benchmarks ------------------------------------------------------------------

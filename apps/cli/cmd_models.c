@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "dragoman/tools.h"
 #include "lineio.h"
+#include "log_z.h"
 #include "setup.h"
 
 // ---- models -----------------------------------------------------------------------------------
@@ -105,6 +106,7 @@ const command command_models = {
 // ---- inspect ----------------------------------------------------------------------------------
 
 typedef struct inspect_options {
+    const char *log_z, *references;
     int json, tensors, card;
 } inspect_options;
 
@@ -113,6 +115,13 @@ static const option inspect_table[] = {
      "list the tensors with types, shapes and sizes", NULL, NULL},
     {"card", 0, OPTION_FLAG, NULL, offsetof(inspect_options, card), 0, 0, NULL,
      "print the model card in full", NULL, NULL},
+    {"log-z", 0, OPTION_TEXT, "FILE", offsetof(inspect_options, log_z), 0, 0, NULL,
+     "instead, run the model on the text of FILE and print mean, deviation and quantiles of log Z, "
+     "which is about 0 if the model is self-normalised (--softmax off)",
+     NULL, NULL},
+    {"references", 0, OPTION_TEXT, "FILE", offsetof(inspect_options, references), 0, 0, NULL,
+     "--log-z: along these translations, line by line (default: the model's own)", "reference",
+     NULL},
     {"json", 0, OPTION_FLAG, NULL, offsetof(inspect_options, json), 0, 0, NULL,
      "print everything as one JSON object", NULL, NULL},
     {0},
@@ -125,6 +134,9 @@ static int run_inspect(const command *self, int argc, char **argv)
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
     if (rest.count > 1) return fail_usage(self, "inspect takes one model, not %d", rest.count);
+    if (o.references && !o.log_z) return fail_usage(self, "--references needs --log-z");
+    if (o.log_z)
+        return inspect_log_z(rest.count ? rest.items[0] : NULL, o.log_z, o.references, o.json);
     dgm_inspect_options options = {.json = o.json, .tensors = o.tensors, .card = o.card};
     char *text = NULL;
     dgm_error error;
@@ -139,7 +151,7 @@ static int run_inspect(const command *self, int argc, char **argv)
 const command command_inspect = {
     .name = "inspect",
     .summary = "show what is in a model file",
-    .usage = "[MODEL] [--tensors] [--card] [--json]",
+    .usage = "[MODEL] [--tensors] [--card] [--log-z FILE] [--json]",
     .description = "Prints a summary of a model file and its metadata; without a name, of the "
                    "default model.",
     .example = "dragoman inspect models/en-de.gguf --tensors",

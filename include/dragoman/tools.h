@@ -81,6 +81,7 @@ typedef struct dgm_pair_score {
     size_t token_count;  // with the end symbol
     const char *const *tokens;
     const float *token_scores;
+    const float *log_z; // log of the first model's softmax sum at each token; NULL without softmax
 } dgm_pair_score;
 
 typedef struct dgm_pair_scores {
@@ -93,6 +94,22 @@ typedef struct dgm_pair_scores {
 DGM_API dgm_status dgm_score_pairs(dgm_translator *t, const dgm_pair *pairs, size_t count,
                                    dgm_pair_scores **scores, dgm_error *error);
 DGM_API void dgm_pair_scores_free(dgm_pair_scores **scores);
+
+// How far a model's output is from being self-normalised: log Z, the log of the softmax sum, over
+// all tokens of forced translations. A mean other than 0 acts like a reward or a cost per word where
+// the softmax is left out (dgm_settings.softmax).
+typedef struct dgm_log_z {
+    size_t lines, failed; // failed: longer than the model can take
+    size_t tokens;        // end symbols included
+    double mean, deviation, mean_absolute;
+    double quantiles[9]; // least, 1, 5, 25, 50, 75, 95, 99 %, most
+} dgm_log_z;
+
+// targets NULL: the translator's own translations are forced. The translator's softmax must be on;
+// of an ensemble the first model is measured.
+DGM_API dgm_status dgm_log_z_measure(dgm_translator *t, const dgm_line *sources,
+                                     const dgm_line *targets, size_t count, dgm_log_z *out,
+                                     dgm_error *error);
 
 // ---- evaluation -------------------------------------------------------------------------------
 

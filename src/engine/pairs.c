@@ -30,6 +30,7 @@ typedef struct scoring {
     int32_t *tokens;
     size_t token_count, token_cap;
     float *scores; // parallel to tokens: of target tokens
+    float *log_z;  // parallel to tokens: the first model's softmax sum before them
     uint32_t *order;
     size_t order_count; // pairs that can be scored
     int group;          // pairs of one group
@@ -52,6 +53,7 @@ typedef struct lane {
     int32_t *watch;                 // [group]
     int32_t *top_token;             // [group]
     float *top_score, *watch_score; // [group]
+    float *log_z;                   // [group, parts]
     dgm_status status;
     dgm_error error;
 } lane;
@@ -220,13 +222,15 @@ static dgm_status step_group(scoring *s, lane *l, size_t first, int step, int co
                   .watch = l->watch,
                   .score = l->top_score,
                   .token = l->top_token,
-                  .watch_score = l->watch_score};
+                  .watch_score = l->watch_score,
+                  .log_z = l->log_z};
     dgm_op_rank(l->exec, &r);
     DGM_TRY(dgm_exec_status(l->exec, &l->error));
     for (int i = 0; i < count; i++) {
         const pair_state *p = member(s, first, l->active[i]);
-        s->scores[p->target_at + (size_t)(step - s->model->target_prefix_count)] =
-            l->watch_score[i];
+        const size_t at = p->target_at + (size_t)(step - s->model->target_prefix_count);
+        s->scores[at] = l->watch_score[i];
+        s->log_z[at] = l->log_z[i * s->t->member_count];
     }
     return DGM_OK;
 }
@@ -271,7 +275,7 @@ static void close_lane(const scoring *s, lane *l)
     dgm_exec_close(&l->exec);
     void *const arrays[] = {l->sources,   l->slots,     l->rows,       l->next_rows,
                             l->steps,     l->active,    l->terms,      l->watch,
-                            l->top_token, l->top_score, l->watch_score};
+                            l->top_token, l->top_score, l->watch_score, l->log_z};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) dgm_free(arrays[i]);
 }
 
@@ -290,8 +294,10 @@ static dgm_status open_lane(const scoring *s, lane *l, dgm_error *err)
     l->top_token = dgm_calloc(group, sizeof *l->top_token);
     l->top_score = dgm_calloc(group, sizeof *l->top_score);
     l->watch_score = dgm_calloc(group, sizeof *l->watch_score);
+    l->log_z = dgm_calloc(group * parts, sizeof *l->log_z);
     if (!l->sources || !l->slots || !l->rows || !l->next_rows || !l->steps || !l->active ||
-        !l->terms || !l->watch || !l->top_token || !l->top_score || !l->watch_score)
+        !l->terms || !l->watch || !l->top_token || !l->top_score || !l->watch_score ||
+        !l->log_z)
         return dgm_no_memory(err);
     size_t bytes = 1 << 20;
     for (int m = 0; m < s->t->member_count; m++)
@@ -363,11 +369,12 @@ static dgm_status fill_item(const scoring *s, const pair_state *p, dgm_pair_scor
     const int32_t *ids = s->tokens + p->target_at;
     const float *scores = s->scores + p->target_at;
     for (size_t i = 0; i < n; i++) bytes += dgm_vocab_piece(s->t->target, ids[i]).size + 1;
-    char *block = dgm_malloc(n * (sizeof(char *) + sizeof(float)) + bytes);
+    char *block = dgm_malloc(n * (sizeof(char *) + 2 * sizeof(float)) + bytes);
     if (!block) return dgm_no_memory(err);
     const char **tokens = (const char **)(void *)block;
     float *copy = (float *)(void *)(block + n * sizeof(char *));
-    char *text = block + n * (sizeof(char *) + sizeof(float));
+    float *log_z = copy + n;
+    char *text = block + n * (sizeof(char *) + 2 * sizeof(float));
     double sum = 0;
     for (size_t i = 0; i < n; i++) {
         dgm_text piece = dgm_vocab_piece(s->t->target, ids[i]);
@@ -376,10 +383,12 @@ static dgm_status fill_item(const scoring *s, const pair_state *p, dgm_pair_scor
         text[piece.size] = 0;
         text += piece.size + 1;
         copy[i] = scores[i];
+        log_z[i] = s->log_z[p->target_at + i];
         sum += (double)scores[i];
     }
     out->tokens = tokens;
     out->token_scores = copy;
+    out->log_z = s->t->config.normalise ? log_z : NULL;
     out->token_count = n;
     out->sum = (float)sum;
     out->score = dgm_length_normalise(out->sum, (int)n, s->t->config.length_penalty);
@@ -409,7 +418,8 @@ dgm_status dgm_score_pairs(dgm_translator *t, const dgm_pair *pairs, size_t coun
     for (size_t i = 0; i < count; i++) box->items[i].message = "";
     DGM_TRY_GOTO(st, encode_all(&s, pairs, count, err), done);
     s.scores = dgm_calloc(s.token_count ? s.token_count : 1, sizeof *s.scores);
-    if (!s.scores) {
+    s.log_z = dgm_calloc(s.token_count ? s.token_count : 1, sizeof *s.log_z);
+    if (!s.scores || !s.log_z) {
         st = dgm_no_memory(err);
         goto done;
     }
@@ -426,6 +436,7 @@ done:
     dgm_free(s.order);
     dgm_free(s.tokens);
     dgm_free(s.scores);
+    dgm_free(s.log_z);
     if (st == DGM_OK) {
         *out = &box->pub;
     } else if (box) {
