@@ -2,9 +2,9 @@
 // bench/roofline: where the time of a translation goes, and how far each part is from what the
 // machine allows.
 //
-//     bench/roofline -m MODEL -i TEXT [--precision i8] [--beam 4] [--batch 32] [--lines N]
-//                    [--threads 1] [--repeat 3] [--cpu LEVEL] [--single] [--static-scales]
-//                    [--csv | --json]
+//     bench/roofline -m MODEL -i TEXT [--precision i8] [--beam 4] [--batch N] [--lines N]
+//                    [--batch-tokens N] [--threads 1] [--repeat 3] [--cpu LEVEL] [--single]
+//                    [--static-scales] [--csv | --json]
 //
 // The text is translated once to warm up and then --repeat times without and with counters, in
 // turn. Elapsed time, speed and shares of the peak are those of the median pass without counters,
@@ -99,8 +99,8 @@ static void usage(int status)
 {
     fprintf(status ? stderr : stdout,
             "usage: roofline -m MODEL -i TEXT [--precision f32|i16|i8] [--beam N] [--batch N]\n"
-            "                [--lines N] [--threads N] [--repeat N] [--cpu LEVEL] [--single]\n"
-            "                [--static-scales] [--csv | --json]\n"
+            "                [--batch-tokens N] [--lines N] [--threads N] [--repeat N] [--cpu LEVEL]\n"
+            "                [--single] [--static-scales] [--csv | --json]\n"
             "example: roofline -m models/en-de.gguf -i news.en --precision i8 --lines 100\n");
     exit(status);
 }
@@ -144,6 +144,8 @@ static options parse(int argc, char **argv)
                 o.settings.beam = number(value, 1, 256);
             else if (IS("--batch"))
                 o.settings.batch = number(value, 1, 4096);
+            else if (IS("--batch-tokens"))
+                o.settings.batch_tokens = number(value, 1, 1 << 24);
             else if (IS("--threads"))
                 o.settings.threads = number(value, 1, 1024);
             else if (IS("--lines"))

@@ -376,14 +376,17 @@ static void print_stats(const session *s)
     double took = seconds() - s->start;
     dgm_count(s->t, &c);
     fprintf(stderr, "device      %s\n", i->device);
-    fprintf(stderr, "search      %s, beam %d, finish %s, batch %d, threads %d\n", i->search,
-            (int)i->beam, i->finish, (int)i->batch, (int)i->threads);
+    fprintf(stderr, "search      %s, beam %d, finish %s, batch %d (%lld tokens), threads %d\n", i->search,
+            (int)i->beam, i->finish, (int)i->batch, (long long)i->batch_tokens, (int)i->threads);
     fprintf(stderr, "lines       %llu (%llu sentences, %llu failed)\n", (unsigned long long)c.lines,
             (unsigned long long)c.sentences, (unsigned long long)s->failed);
     fprintf(stderr, "tokens      %llu in, %llu out\n", (unsigned long long)c.source_tokens,
             (unsigned long long)c.target_tokens);
     fprintf(stderr, "steps       %llu, %.2f rows each\n", (unsigned long long)c.steps,
             c.steps ? (double)c.rows / (double)c.steps : 0.0);
+    if (c.restarts)
+        fprintf(stderr, "restarts    %llu sentences, for want of workspace\n",
+                (unsigned long long)c.restarts);
     stats_search(&c);
     fprintf(stderr, "shortlist   %s, %.1f candidates per sentence\n", i->shortlist,
             c.sentences ? (double)c.candidates / (double)c.sentences : 0.0);

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,6 +111,29 @@ static int store_number(const command *c, const option *o, const char *text, voi
     return -1;
 }
 
+static int store_size(const command *c, const option *o, const char *text, void *values)
+{
+    static const char units[] = "KMGT";
+    char *end = NULL;
+    errno = 0;
+    double v = strtod(text, &end);
+    bool number = end != text && !errno && isfinite(v) && v >= 0;
+    const char *unit = *end ? strchr(units, *end >= 'a' ? *end - 'a' + 'A' : *end) : NULL;
+    double bytes = v * 1048576;
+    if (unit) {
+        bytes = v * 1024;
+        for (const char *u = units; u < unit; u++) bytes *= 1024;
+        end++;
+    }
+    if (!number || *end)
+        return fail_usage(c, "--%s takes a size like 512M or 2G, not '%s'", o->name, text);
+    if (bytes < o->min || bytes > o->max)
+        return fail_usage(c, "--%s must be between %g and %g bytes, not %s", o->name, o->min,
+                          o->max, text);
+    *(int64_t *)(void *)((char *)values + o->offset) = (int64_t)bytes;
+    return -1;
+}
+
 static int store_choice(const command *c, const option *o, const char *text, void *values)
 {
     const char *at = o->choices, *choice = NULL;
@@ -135,6 +160,8 @@ static int store(const command *c, const option *o, const char *text, void *valu
     case OPTION_COUNT:
     case OPTION_REAL:
         return store_number(c, o, text, values);
+    case OPTION_SIZE:
+        return store_size(c, o, text, values);
     case OPTION_CHOICE:
     case OPTION_MAYBE:
         return store_choice(c, o, text, values);

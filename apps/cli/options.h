@@ -2,7 +2,8 @@
 // One table per subcommand: parsing, --help, man pages and shell completion all read it.
 //
 // An option stores its value at `offset` of the command's own struct, in the type of its kind:
-//     FLAG int   COUNT int   REAL float   TEXT, CHOICE, MAYBE const char *   LIST option_list
+//     FLAG int   COUNT int   REAL float   SIZE int64_t, bytes   TEXT, CHOICE, MAYBE const char *
+//     LIST option_list
 // MAYBE is a CHOICE that may stand without a value (--alignment, --alignment=tokens): `bare` is
 // then meant. Words that are not options are collected in order.
 #ifndef DGM_CLI_OPTIONS_H
@@ -16,6 +17,7 @@ typedef enum option_kind {
     OPTION_FLAG,
     OPTION_COUNT,
     OPTION_REAL,
+    OPTION_SIZE, // 512M, 2G, 800K; a bare number counts MiB
     OPTION_TEXT,
     OPTION_CHOICE,
     OPTION_MAYBE,
@@ -28,7 +30,7 @@ typedef struct option {
     option_kind kind;
     const char *value; // "N", "FILE", ...: what the value is called; NULL for FLAG
     size_t offset;
-    double min, max;     // COUNT and REAL
+    double min, max;     // COUNT, REAL and SIZE
     const char *choices; // CHOICE and MAYBE: "a|b|c"
     const char *help;
     const char *alias; // another long name, not shown in the short help

@@ -123,6 +123,8 @@ int engine_open(const engine_options *e, dgm_settings *s, dgm_translator **t)
     s->long_lines = (dgm_long)index_of("split|crop|error", e->long_lines);
     s->beam = e->beam;
     s->batch = e->batch;
+    s->batch_tokens = e->batch_tokens;
+    s->workspace = e->workspace;
     s->threads = e->threads;
     s->max_length = e->max_length;
     s->max_source = e->max_source;

@@ -13,7 +13,8 @@ typedef struct engine_options {
     const char *search, *finish, *long_lines, *cube, *cube_key, *softmax, *shortlist;
     const char *activations, *unknown, *dictionary;
     int precompute, plain_attention, separate_states;
-    int beam, batch, threads, max_length, max_source, allow_unk, static_scales;
+    int beam, batch, batch_tokens, threads, max_length, max_source, allow_unk, static_scales;
+    int64_t workspace;
     float margin, length_penalty, word_penalty, max_length_factor;
 } engine_options;
 
@@ -53,7 +54,16 @@ int exit_code(dgm_status status);
      "vocabulary; only for self-normalised models (force-off: for any)",                           \
      NULL, NULL},                                                                                  \
     {"batch", 0, OPTION_COUNT, "N", offsetof(S, E.batch), 1, 4096, NULL,                           \
-     "sentences that each thread decodes at once (default 32)", "mini-batch", NULL},               \
+     "sentences that each thread decodes at once, at most (default: by --batch-tokens alone)",     \
+     "mini-batch", NULL},                                                                          \
+    {"batch-tokens", 0, OPTION_COUNT, "N", offsetof(S, E.batch_tokens), 1, 1 << 24, NULL,          \
+     "what each thread decodes at once: the sum of source tokens x beam over its sentences "       \
+     "(default 2048, or what --workspace allows)",                                                 \
+     "mini-batch-words", NULL},                                                                    \
+    {"workspace", 0, OPTION_SIZE, "SIZE", offsetof(S, E.workspace), 1, 1e15, NULL,                 \
+     "memory for the work of all threads and the text in flight, beside the weights, e.g. 512M "   \
+     "(default: what the batch needs)",                                                            \
+     NULL, NULL},                                                                                  \
     {"threads", 0, OPTION_COUNT, "N", offsetof(S, E.threads), 0, 1024, NULL,                       \
      "worker threads over one copy of the weights; 0: one per core (default 1)", "cpu-threads",    \
      NULL},                                                                                        \

@@ -85,7 +85,8 @@ typedef struct dgm_settings {
     const char *cpu;
     // Worker threads over one copy of the weights, 1 to 1024. 0: one per core. Default 1.
     int32_t threads;
-    // Sentences that each worker decodes at once, 1 to 4096. Default 32.
+    // Sentences that each worker decodes at once, at most, 1 to 4096. 0: as many as batch_tokens
+    // admits. Default 0.
     int32_t batch;
 
     // "auto", "greedy", "beam" or "cube"; NULL: "auto" (greedy when the beam is 1). Default NULL.
@@ -165,7 +166,16 @@ typedef struct dgm_settings {
     // in. NULL: they are copied. Default NULL.
     const char *dictionary;
 
-    void *reserved[7]; // NULL
+    // What each worker decodes at once is also bounded by the sum over its sentences of source tokens
+    // x beam, 1 to 2^24 (one sentence is always admitted). 0: 2048, or what the workspace
+    // allows. Default 0.
+    int32_t batch_tokens;
+    // Bytes of memory for the work of all workers together, beside the weights and the texts.
+    // dgm_open fails if one sentence per worker needs more. 0: what the batch needs, and no more
+    // than the machine has. Default 0.
+    int64_t workspace;
+
+    void *reserved[5]; // NULL
 } dgm_settings;
 
 DGM_API void dgm_settings_default(dgm_settings *settings);
@@ -204,7 +214,8 @@ typedef struct dgm_translator_info {
     const char *finish, *precision, *search;
     float length_penalty, word_penalty, max_length_factor;
     const char *shortlist; // "all" or "lexical"
-    void *reserved[7];
+    int64_t batch_tokens;
+    void *reserved[6];
 } dgm_translator_info;
 
 DGM_API const dgm_translator_info *dgm_describe(const dgm_translator *t);
@@ -302,6 +313,7 @@ typedef struct dgm_counters {
     uint64_t leads; // of these, rows that were ranked whole: sub-cubes; all of them in beam search
     uint64_t exact; // naive cube pruning: rows computed for popped cells besides
     uint64_t pops, heaps, heap_peak; // cells popped, sum and maximum of the heaps' largest sizes
+    uint64_t restarts;   // sentences that were begun again because a worker's memory was full
     uint64_t candidates; // tokens that each sentence could choose from, summed over the sentences
     void *reserved[8];
 } dgm_counters;

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -130,6 +131,17 @@ void dgm_pages_release(void *ptr, size_t size)
     if (!ptr) return;
     atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
     munmap(ptr, whole_pages(size ? size : 1));
+}
+
+uint64_t dgm_memory_physical(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    uint64_t bytes = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : UINT64_MAX / 4;
+    FILE *f = fopen("/sys/fs/cgroup/memory.max", "re"); // "max" or a number
+    unsigned long long limit = 0;
+    if (f && fscanf(f, "%llu", &limit) == 1 && limit > 0 && limit < bytes) bytes = limit;
+    if (f) fclose(f);
+    return bytes;
 }
 
 void dgm_mem_inject(uint64_t fail_at, uint64_t count)

@@ -31,6 +31,9 @@ dgm_status dgm_no_memory(dgm_error *err);
 void *dgm_pages_reserve(size_t size);
 void dgm_pages_release(void *ptr, size_t size);
 
+// Bytes of memory that this process can have: of the machine, or of its control group if less.
+uint64_t dgm_memory_physical(void);
+
 // Test hooks. fail_at = 1 fails the next allocation, 2 the one after, ...; 0 switches it off.
 // The injection is sticky for `count` allocations (usually 1).
 void dgm_mem_inject(uint64_t fail_at, uint64_t count);

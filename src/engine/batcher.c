@@ -100,7 +100,8 @@ dgm_status dgm_submit(dgm_translator *t, const dgm_input *inputs, size_t count, 
     return DGM_OK;
 }
 
-size_t dgm_queue_take(dgm_translator *t, dgm_piece_state **out, size_t room)
+size_t dgm_queue_take(dgm_translator *t, dgm_piece_state **out, size_t room, int64_t tokens,
+                      bool any)
 {
     // A fair share: a small job is spread over all workers instead of filling one of them.
     size_t share = (t->queued + (size_t)t->threads - 1) / (size_t)t->threads;
@@ -108,7 +109,11 @@ size_t dgm_queue_take(dgm_translator *t, dgm_piece_state **out, size_t room)
     size_t n = 0;
     while (n < room && t->first) {
         dgm_job *job = t->first;
-        out[n++] = &job->pieces[job->order[job->taken++]];
+        dgm_piece_state *piece = &job->pieces[job->order[job->taken]];
+        tokens -= dgm_piece_cost(t, piece);
+        if (tokens < 0 && !(any && n == 0)) break;
+        out[n++] = piece;
+        job->taken++;
         t->queued--;
         if (job->taken == job->piece_count) {
             t->first = job->next;

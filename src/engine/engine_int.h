@@ -48,7 +48,8 @@ struct dgm_translator {
     dgm_long long_lines;
     dgm_alignment alignment;
     bool token_scores, approximate; // approximate: scores of accelerated cube pruning
-    int threads, batch;
+    int threads, batch;   // batch: sentences inside a worker at most
+    int64_t batch_tokens; // and their source tokens x beam
     int shortlist; // member whose list restricts the output, -1: none
     bool replace_unknown;       // by the source word or the dictionary's; config.alignment is on
     dgm_dictionary *dictionary; // NULL: none
@@ -91,6 +92,10 @@ dgm_status dgm_techniques_tune(dgm_translator *t, const dgm_settings *s, dgm_err
 dgm_status dgm_settings_unknown(dgm_translator *t, const dgm_settings *s, dgm_error *err);
 dgm_status dgm_dictionary_open(dgm_dictionary **d, const char *path, dgm_error *err);
 void dgm_dictionary_close(dgm_dictionary **d); // sets NULL; accepts NULL inside
+
+// budget.c: places and memory of the workers, from settings and the resolved configuration: fills
+// batch, batch_tokens, limits and config.places.
+dgm_status dgm_budget_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err);
 
 // vocabulary.c
 dgm_status dgm_vocabulary_load(const dgm_gguf *file, dgm_side side, dgm_vocab **vocab, bool *shared,
@@ -213,8 +218,15 @@ void dgm_translation_free(dgm_translation *t);
 
 // batcher.c
 void dgm_job_free(dgm_job *job);
-// Takes up to `room` pieces for a worker; lock held.
-size_t dgm_queue_take(dgm_translator *t, dgm_piece_state **out, size_t room);
+// Takes up to `room` pieces for a worker whose costs fit `tokens` together (the first one may be
+// larger if `any`); lock held.
+size_t dgm_queue_take(dgm_translator *t, dgm_piece_state **out, size_t room, int64_t tokens,
+                      bool any);
+// What a piece takes of the workers' budget (budget.c).
+static inline int64_t dgm_piece_cost(const dgm_translator *t, const dgm_piece_state *piece)
+{
+    return (int64_t)piece->count * t->config.beam;
+}
 
 // worker.c
 dgm_status dgm_workers_start(dgm_translator *t, dgm_error *err);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Forced decoding: what the models think of given translations (`dragoman score`).
 //
-// Pairs are sorted by target length and scored in groups of `batch`, one group per pool item. A
+// Pairs are sorted by target length and scored in groups of GROUP, one group per pool item. A
 // group steps together; at every step each pair feeds its known token and rank is asked for the
 // score of the next one (watch):
 //
@@ -16,6 +16,8 @@
 #include "base/threads.h"
 #include "dragoman/tools.h"
 #include "engine/engine_int.h"
+
+enum { GROUP = 32 };
 
 typedef struct pair_state {
     size_t source_at, target_at;    // in the token array
@@ -400,7 +402,7 @@ dgm_status dgm_score_pairs(dgm_translator *t, const dgm_pair *pairs, size_t coun
 {
     *out = NULL;
     DGM_FAIL_IF(count > UINT32_MAX / 2, err, DGM_ERR_ARGUMENT, "too many pairs in one call");
-    scoring s = {.t = t, .model = dgm_model_describe(t->members[0].model), .group = t->batch};
+    scoring s = {.t = t, .model = dgm_model_describe(t->members[0].model), .group = t->batch < GROUP ? t->batch : GROUP};
     if ((size_t)s.group > count) s.group = count ? (int)count : 1;
     s.limits = (dgm_limits){.slots = s.group, .rows = s.group, .source = t->config.max_source};
     dgm_status st = DGM_OK;

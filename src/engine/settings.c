@@ -14,7 +14,7 @@
 #include "format/modelfile.h"
 #include "format/shortlist.h"
 
-enum { MAX_BATCH = 4096, MAX_THREADS = 1024, MAX_TOKENS = 65536 };
+enum { MAX_BATCH = 4096, MAX_THREADS = 1024, MAX_TOKENS = 65536, MAX_BATCH_TOKENS = 1 << 24 };
 
 enum { SEARCH_AUTO, SEARCH_GREEDY, SEARCH_BEAM, SEARCH_CUBE };
 static const char *const search_names[] = {"auto", "greedy", "beam", "cube", NULL};
@@ -27,7 +27,6 @@ void dgm_settings_default(dgm_settings *s)
 {
     memset(s, 0, sizeof *s);
     s->threads = 1;
-    s->batch = 32;
     s->nbest = 1;
     s->length_penalty = DGM_FROM_MODEL;
     s->word_penalty = DGM_FROM_MODEL;
@@ -142,7 +141,9 @@ dgm_status dgm_settings_check(const dgm_settings *s, int *precision, dgm_error *
     DGM_TRY(check_name("mix", s->mix, mix_names, 0, &n, err));
     DGM_TRY(check_name("shortlist", s->shortlist, shortlist_names, 0, &n, err));
     DGM_TRY(check_range("the number of threads", s->threads, 0, MAX_THREADS, err));
-    DGM_TRY(check_range("the batch", s->batch, 1, MAX_BATCH, err));
+    DGM_TRY(check_range("the batch", s->batch, 0, MAX_BATCH, err));
+    DGM_TRY(check_range("the batch in tokens", s->batch_tokens, 0, MAX_BATCH_TOKENS, err));
+    DGM_FAIL_IF(s->workspace < 0, err, DGM_ERR_ARGUMENT, "the workspace must not be negative");
     DGM_TRY(check_range("the beam", s->beam, 0, DGM_BEAM_MAX, err));
     DGM_TRY(check_range("the n-best size", s->nbest, 1, DGM_BEAM_MAX, err));
     DGM_TRY(check_range("the maximum length", s->max_length, 0, MAX_TOKENS, err));
@@ -206,7 +207,6 @@ static dgm_status resolve_lengths(dgm_translator *t, const dgm_settings *s,
                 source, least);
     t->config.max_source = source;
     t->config.max_length = length;
-    t->limits = dgm_search_limits(&t->config, m);
     return DGM_OK;
 }
 
@@ -230,6 +230,7 @@ static void describe(dgm_translator *t)
     i->models = t->member_count;
     i->threads = t->threads;
     i->batch = t->batch;
+    i->batch_tokens = t->batch_tokens;
     i->beam = t->config.beam;
     i->nbest = t->config.nbest;
     i->max_length = t->config.max_length;
@@ -249,7 +250,6 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
     dgm_search_config *c = &t->config;
     int n = 0;
     t->threads = s->threads ? s->threads : dgm_cpu_count();
-    t->batch = s->batch;
     t->long_lines = s->long_lines;
     t->alignment = s->alignment;
     t->token_scores = s->token_scores != 0;
@@ -282,9 +282,9 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
     c->alignment = t->alignment != DGM_ALIGN_NONE;
     DGM_TRY(dgm_settings_unknown(t, s, err));
     c->word_scores = t->token_scores;
-    c->places = t->batch;
     DGM_TRY(resolve_lengths(t, s, d, err));
     DGM_TRY(choose_shortlist(t, s, err));
+    DGM_TRY(dgm_budget_resolve(t, s, err));
     describe(t);
     return DGM_OK;
 }

@@ -2,7 +2,7 @@
 // Workers: threads that decode pieces from the queue, each with its own memory and search over the
 // shared weights.
 //
-//     lock; take pieces if there is room; unlock
+//     lock; take pieces while the budget lasts (budget.c); unlock
 //     admit them (one encoder batch), advance every sentence by one step
 //     sink: copy hypotheses out; the worker that finishes a line's last piece assembles the line
 //
@@ -23,15 +23,18 @@ struct dgm_worker {
     dgm_search *search;
     dgm_vocabsel vocabsel;
     dgm_piece_state **taken;      // [batch] pieces of the next admission
-    dgm_piece_state **inside;     // [batch] pieces being decoded, in no order
+    dgm_piece_state **inside;     // [batch] pieces being decoded, in order of admission
+    dgm_piece_state **back;       // [2 * batch] pieces that wait for room in this worker
     dgm_search_request *requests; // [batch]
-    int inside_count;
+    int inside_count, back_count;
+    int64_t inside_cost; // of the pieces inside, in the tokens of the budget
+    uint64_t restarts;   // pieces put back for want of memory
     dgm_scratch scratch;
     size_t bytes;
     // Totals, guarded by the translator's lock.
     dgm_search_stats stats;
     dgm_model_counts counts;
-    uint64_t source_tokens, peak;
+    uint64_t source_tokens, peak, restarts_seen;
     // Profile, where one is taken: operations, CPU seconds of work so far, and from when on to
     // count (negative: not yet).
     dgm_meter *meter;
@@ -76,8 +79,9 @@ static dgm_status open_worker(dgm_worker *w, dgm_translator *t, dgm_error *err)
     size_t batch = (size_t)t->batch;
     w->taken = dgm_calloc(batch, sizeof(dgm_piece_state *));
     w->inside = dgm_calloc(batch, sizeof(dgm_piece_state *));
+    w->back = dgm_calloc(2 * batch, sizeof(dgm_piece_state *));
     w->requests = dgm_calloc(batch, sizeof *w->requests);
-    if (!w->taken || !w->inside || !w->requests) return dgm_no_memory(err);
+    if (!w->taken || !w->inside || !w->back || !w->requests) return dgm_no_memory(err);
     DGM_TRY(dgm_exec_open(t->backend, w->bytes, &w->exec, err));
     dgm_search_part parts[DGM_PARTS_MAX];
     for (int i = 0; i < t->member_count; i++) {
@@ -99,6 +103,7 @@ static void close_worker(dgm_worker *w)
     dgm_scratch_free(&w->scratch);
     dgm_free(w->taken);
     dgm_free(w->inside);
+    dgm_free(w->back);
     dgm_free(w->requests);
     dgm_free(w->meter);
 }
@@ -197,6 +202,7 @@ static void finish_piece(dgm_worker *w, dgm_piece_state *piece)
     if (w->meter) w->text += w->since - begin;
     take_counts(w); // whoever waits for the line may ask for them
     w->peak = dgm_exec_peak(w->exec);
+    w->restarts_seen = w->restarts;
     t->lines++;
     if (--job->left == 0) pthread_cond_broadcast(&job->done);
     pthread_mutex_unlock(&t->lock);
@@ -204,11 +210,12 @@ static void finish_piece(dgm_worker *w, dgm_piece_state *piece)
 
 static void leave(dgm_worker *w, const dgm_piece_state *piece)
 {
-    for (int i = 0; i < w->inside_count; i++)
-        if (w->inside[i] == piece) {
-            w->inside[i] = w->inside[--w->inside_count];
-            return;
-        }
+    int i = 0;
+    while (i < w->inside_count && w->inside[i] != piece) i++;
+    if (i == w->inside_count) return;
+    w->inside_count--;
+    memmove(&w->inside[i], &w->inside[i + 1], (size_t)(w->inside_count - i) * sizeof *w->inside);
+    w->inside_cost -= dgm_piece_cost(w->t, piece);
 }
 
 static void on_result(void *cookie, const dgm_search_result *r)
@@ -245,44 +252,90 @@ static dgm_search_request request_of(const dgm_piece_state *piece)
     };
 }
 
-// Admits w->taken[0 .. count). If the batch is refused, one by one, so that only the culprit fails.
+// Pieces that were taken from the queue and are not inside: they come first at the next admission,
+// the one put back last before the others.
+static void put_back(dgm_worker *w, dgm_piece_state *piece)
+{
+    w->back[w->back_count++] = piece;
+}
+
+static void enter(dgm_worker *w, dgm_piece_state *piece)
+{
+    w->inside[w->inside_count++] = piece;
+    w->inside_cost += dgm_piece_cost(w->t, piece);
+}
+
+// Admits w->taken[0 .. count), or as many as there is room for. If the batch is refused, one by one,
+// so that only the culprit fails.
 static void admit(dgm_worker *w, int count)
 {
     dgm_error error;
     for (int i = 0; i < count; i++) w->requests[i] = request_of(w->taken[i]);
+    int fit = dgm_search_fits(w->search, w->requests, count);
+    if (fit == 0 && w->inside_count == 0) fit = 1; // and it will say why it cannot enter
+    while (count > fit) put_back(w, w->taken[--count]);
+    if (count == 0) return;
     if (dgm_search_admit(w->search, w->requests, count, &error) == DGM_OK) {
-        for (int i = 0; i < count; i++) w->inside[w->inside_count++] = w->taken[i];
+        for (int i = 0; i < count; i++) enter(w, w->taken[i]);
         return;
     }
     for (int i = 0; i < count; i++) {
         dgm_status st = dgm_search_admit(w->search, &w->requests[i], 1, &error);
         if (st == DGM_OK)
-            w->inside[w->inside_count++] = w->taken[i];
+            enter(w, w->taken[i]);
         else
             fail_piece(w, w->taken[i], st, &error);
+    }
+}
+
+// The step needs more of the past than there is memory for: the sentences that came last wait until
+// others are done, and begin again. Their results do not depend on it.
+static void make_room(dgm_worker *w)
+{
+    while (w->inside_count > 1 && !dgm_search_step_fits(w->search)) {
+        dgm_piece_state *piece = w->inside[w->inside_count - 1];
+        leave(w, piece);
+        dgm_search_evict(w->search, (uint64_t)(uintptr_t)piece);
+        put_back(w, piece);
+        w->restarts++;
     }
 }
 
 static void advance(dgm_worker *w)
 {
     dgm_error error;
+    make_room(w);
     dgm_status st = dgm_search_advance(w->search, on_result, w, &error);
     if (st == DGM_OK) return;
     // The device or the search is in an unknown state: what was inside is lost, the rest goes on.
     dgm_search_clear(w->search);
     for (int i = 0; i < w->t->member_count; i++) dgm_state_clear(w->states[i]);
+    w->inside_cost = 0;
     while (w->inside_count) fail_piece(w, w->inside[--w->inside_count], st, &error);
 }
 
-// How many pieces to take now; lock held. A worker that is busy waits until a quarter of its places
-// is free, so that encoder batches do not shrink to one sentence.
-static size_t wanted(const dgm_worker *w)
+// Fills w->taken with the pieces to admit now and returns their number; lock held. A worker that is
+// busy waits until a quarter of its budget or of its places is free, so that encoder batches do not
+// shrink to one sentence.
+static size_t take(dgm_worker *w)
 {
-    size_t room = (size_t)dgm_search_free(w->search);
-    size_t batch = (size_t)w->t->batch;
-    if (w->t->queued == 0) return 0;
-    if (w->inside_count == 0 || room >= (batch + 3) / 4 || room >= w->t->queued) return room;
-    return 0;
+    dgm_translator *t = w->t;
+    size_t room = (size_t)dgm_search_free(w->search), n = 0;
+    int64_t tokens = t->batch_tokens - w->inside_cost;
+    bool idle = w->inside_count == 0;
+    if (room == 0 || (t->queued == 0 && w->back_count == 0)) return 0;
+    bool enough = tokens * 4 >= t->batch_tokens && room * 4 >= (size_t)t->batch;
+    if (!idle && !enough && t->queued + (size_t)w->back_count > room) return 0;
+    while (n < room && w->back_count) {
+        dgm_piece_state *piece = w->back[w->back_count - 1];
+        tokens -= dgm_piece_cost(t, piece);
+        if (tokens < 0 && !(idle && n == 0)) return n;
+        w->taken[n++] = piece;
+        w->back_count--;
+    }
+    if (n < room && t->queued)
+        n += dgm_queue_take(t, w->taken + n, room - n, tokens, idle && n == 0);
+    return n;
 }
 
 static void *worker_main(void *arg)
@@ -291,11 +344,10 @@ static void *worker_main(void *arg)
     dgm_translator *t = w->t;
     pthread_mutex_lock(&t->lock);
     for (;;) {
-        while (!t->quit && t->queued == 0 && w->inside_count == 0)
+        while (!t->quit && t->queued == 0 && w->inside_count == 0 && w->back_count == 0)
             pthread_cond_wait(&t->wake, &t->lock);
-        if (t->queued == 0 && w->inside_count == 0) break;
-        size_t room = wanted(w);
-        size_t count = room ? dgm_queue_take(t, w->taken, room) : 0;
+        if (t->queued == 0 && w->inside_count == 0 && w->back_count == 0) break;
+        size_t count = take(w);
         if (w->meter) w->since = dgm_thread_time();
         pthread_mutex_unlock(&t->lock);
         if (count) admit(w, (int)count);
@@ -362,6 +414,7 @@ void dgm_workers_count(const dgm_translator *t, dgm_counters *c)
         c->pops += w->stats.pops;
         c->heaps += w->stats.heaps;
         if (w->stats.heap_peak > c->heap_peak) c->heap_peak = w->stats.heap_peak;
+        c->restarts += w->restarts_seen;
         c->candidates += w->stats.candidates;
         c->source_tokens += w->source_tokens;
         c->arena_bytes += w->bytes;

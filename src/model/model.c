@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 // What all architectures share: common metadata, slots, rows and the checks of the seam.
 //
-// Slots are numbered 0 .. limits.slots - 1, a free one has length 0; the lowest free number is
-// taken first, so that few slots' memory is touched. The row pool holds three generations of
-// limits.rows: parents, new rows, and a second step of the same generation. With ancestors kept, it
-// holds every position of every row.
+// Slots are numbered 0 .. limits.slots - 1, a free one has length 0; slots.c hands them out. The row
+// pool holds three generations of limits.rows: parents, new rows, and a second step of the same
+// generation. With ancestors kept, it holds every position of every row, or limits.past rows.
 #include "model/model.h"
 
 #include <limits.h>
@@ -202,16 +201,24 @@ enum { GENERATIONS = 3 };
 
 int dgm_state_rows(const dgm_model *m, const dgm_limits *l)
 {
-    int64_t rows =
-        (int64_t)l->rows * (m->keep_ancestors ? l->target + GENERATIONS + 1 : GENERATIONS);
+    int64_t rows = (int64_t)l->rows *
+                   (m->keep_ancestors ? l->target + GENERATIONS + 1 : GENERATIONS);
+    if (m->keep_ancestors && l->past > 0 && l->past < rows) rows = l->past;
     rows += l->slots;
     return rows > INT32_MAX / 2 ? INT32_MAX / 2 : (int)rows;
+}
+
+int dgm_state_sources(const dgm_limits *l)
+{
+    int64_t worst = (int64_t)l->slots * l->source;
+    if (worst > INT32_MAX / 2) worst = INT32_MAX / 2;
+    return l->sources > 0 && l->sources < worst ? l->sources : (int)worst;
 }
 
 size_t dgm_state_bytes(const dgm_model *m, const dgm_limits *l)
 {
     return dgm_arena_cost(sizeof(dgm_state)) + dgm_row_pool_bytes(dgm_state_rows(m, l)) +
-           dgm_arena_cost((size_t)l->slots * sizeof(int32_t)) + m->ops->state_bytes(m, l);
+           4 * dgm_arena_cost((size_t)l->slots * sizeof(int32_t)) + m->ops->state_bytes(m, l);
 }
 
 dgm_status dgm_state_open(const dgm_model *m, dgm_exec *x, const dgm_limits *limits,
@@ -222,6 +229,9 @@ dgm_status dgm_state_open(const dgm_model *m, dgm_exec *x, const dgm_limits *lim
                 err, DGM_ERR_ARGUMENT, "a worker needs at least one slot, row and position");
     DGM_FAIL_IF(limits->source > m->info.max_source, err, DGM_ERR_ARGUMENT,
                 "the model takes at most %d source tokens", m->info.max_source);
+    DGM_FAIL_IF(limits->sources && limits->sources < limits->source, err, DGM_ERR_ARGUMENT,
+                "room for %d source tokens is too little for a sentence of %d", limits->sources,
+                limits->source);
     dgm_arena *a = dgm_exec_host(x);
     dgm_state *s = dgm_arena_alloc(a, sizeof *s);
     DGM_FAIL_IF(!s, err, DGM_ERR_MEMORY, "the worker's memory is too small");
@@ -231,7 +241,11 @@ dgm_status dgm_state_open(const dgm_model *m, dgm_exec *x, const dgm_limits *lim
     s->limits = *limits;
     s->step_rows = dgm_state_rows(m, limits);
     s->slot_length = DGM_ARENA_ARRAY(a, int32_t, (size_t)limits->slots);
-    DGM_FAIL_IF(!s->slot_length, err, DGM_ERR_MEMORY, "the worker's memory is too small");
+    s->slot_first = DGM_ARENA_ARRAY(a, int32_t, (size_t)limits->slots);
+    s->slot_order = DGM_ARENA_ARRAY(a, int32_t, (size_t)limits->slots);
+    s->new_slots = DGM_ARENA_ARRAY(a, int32_t, (size_t)limits->slots);
+    DGM_FAIL_IF(!s->slot_length || !s->slot_first || !s->slot_order || !s->new_slots, err, DGM_ERR_MEMORY,
+                "the worker's memory is too small");
     DGM_TRY(dgm_row_pool_open(&s->rows, a, s->step_rows, m->keep_ancestors, err));
     DGM_TRY(m->ops->state_open(s, err));
     dgm_state_clear(s);
@@ -248,14 +262,13 @@ void dgm_state_close(dgm_state **s)
 void dgm_state_clear(dgm_state *s)
 {
     memset(s->slot_length, 0, (size_t)s->limits.slots * sizeof(int32_t));
+    s->slot_used = 0;
     dgm_row_pool_clear(&s->rows);
 }
 
-static int free_slots(const dgm_state *s)
+int dgm_state_free_rows(const dgm_state *s)
 {
-    int n = 0;
-    for (int i = 0; i < s->limits.slots; i++) n += s->slot_length[i] == 0;
-    return n;
+    return s->rows.free_count;
 }
 
 // Embeddings are gathered by id without a look at it: what reaches the model is checked here, once.
@@ -292,13 +305,12 @@ static dgm_status check_step(const dgm_state *s, const dgm_step_row *step, dgm_e
 dgm_status dgm_encode(dgm_state *s, int count, const dgm_source *sources, int32_t *slots,
                       dgm_error *err)
 {
-    DGM_FAIL_IF(count > free_slots(s), err, DGM_ERR_ARGUMENT, "no free slot for %d sentences",
-                count);
     for (int i = 0; i < count; i++) DGM_TRY(check_source(s, &sources[i], err));
-    for (int i = 0, slot = 0; i < count; i++) {
-        while (s->slot_length[slot] != 0) slot++;
-        slots[i] = slot;
-        s->slot_length[slot] = sources[i].count;
+    for (int i = 0; i < count; i++) {
+        slots[i] = dgm_slot_take(s, sources[i].count);
+        if (slots[i] >= 0) continue;
+        dgm_release(s, i, slots);
+        return dgm_fail(err, DGM_ERR_ARGUMENT, "no free slot for %d sentences", count);
     }
     dgm_exec_phase(s->exec, DGM_PHASE_ENCODE);
     if (count > 0) s->model->ops->encode(s, count, sources, slots);
@@ -307,7 +319,7 @@ dgm_status dgm_encode(dgm_state *s, int count, const dgm_source *sources, int32_
 
 void dgm_release(dgm_state *s, int count, const int32_t *slots)
 {
-    for (int i = 0; i < count; i++) s->slot_length[slots[i]] = 0;
+    for (int i = 0; i < count; i++) dgm_slot_free(s, slots[i]);
 }
 
 dgm_status dgm_start(dgm_state *s, int count, const int32_t *slots, int32_t *rows, dgm_error *err)

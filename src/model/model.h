@@ -82,6 +82,9 @@ typedef struct dgm_limits {
     int rows;   // rows of one step
     int source; // longest source in tokens, eos included
     int target; // longest target in tokens
+    // What all sentences take together, for a worker whose memory is bounded; 0: the worst case.
+    int sources; // source tokens of all slots
+    int past;    // decoder rows alive at once, where a row needs its ancestors
 } dgm_limits;
 
 // Bytes of a worker's scratch that a state takes (address space; pages cost when touched).
@@ -110,6 +113,11 @@ typedef struct dgm_source {
     const int32_t *ids; // eos included where the model wants it
     int count;          // 1 .. limits.source
 } dgm_source;
+
+// How many of the first sources can be encoded now: slots are free, and room for their tokens.
+int dgm_state_fits(dgm_state *s, int count, const dgm_source *sources);
+// Decoder rows that can still be made before dgm_retain drops some.
+int dgm_state_free_rows(const dgm_state *s);
 
 // Fills a free slot per source. DGM_ERR_ARGUMENT when there are too few, a source is too long or an
 // id is none of the vocabulary's.

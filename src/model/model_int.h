@@ -64,8 +64,14 @@ typedef struct dgm_row_pool {
     bool keep_ancestors;
 } dgm_row_pool;
 
-// Capacity of the pool for these limits.
+// Capacity of the pool for these limits, and of the memory of sources.
 int dgm_state_rows(const dgm_model *m, const dgm_limits *limits);
+int dgm_state_sources(const dgm_limits *limits);
+
+// slots.c: a free slot with room for `length` tokens, -1 if there is none; and back.
+int32_t dgm_slot_take(dgm_state *s, int32_t length);
+void dgm_slot_free(dgm_state *s, int32_t slot);
+
 size_t dgm_row_pool_bytes(int capacity);
 dgm_status dgm_row_pool_open(dgm_row_pool *p, dgm_arena *a, int capacity, bool keep_ancestors,
                              dgm_error *err);
@@ -81,6 +87,10 @@ struct dgm_state {
     dgm_limits limits;
     dgm_row_pool rows;
     int32_t *slot_length; // [slots]; 0 = free
+    int32_t *slot_first;  // [slots] where its tokens begin in the memory of sources
+    int32_t *slot_order;  // [slots] the used ones, by slot_first
+    int slot_used;
+    int32_t *new_slots; // [slots] scratch of dgm_state_fits
     int step_rows;        // capacity of the row pool
     void *storage;        // the architecture's
 };

@@ -48,7 +48,7 @@ static size_t state_bytes(const dgm_model *m, const dgm_limits *l)
 {
     const rnn *r = m->weights;
     const dgm_backend *b = m->backend;
-    int places = l->slots * l->source, rows = dgm_state_rows(m, l), values = dgm_rnn_memory_width(r);
+    int places = dgm_state_sources(l), rows = dgm_state_rows(m, l), values = dgm_rnn_memory_width(r);
     size_t memory = r->decoder->product ? dgm_exec_mat_bytes(b, places, r->attention + values)
                                         : dgm_exec_mat_bytes(b, places, r->attention) +
                                               dgm_exec_mat_bytes(b, places, values);
@@ -63,7 +63,7 @@ static size_t state_bytes(const dgm_model *m, const dgm_limits *l)
 // attention reads both without gaps.
 static void take_memory(dgm_state *s, const rnn *r, rnn_state *rs)
 {
-    int places = s->limits.slots * s->limits.source, values = dgm_rnn_memory_width(r);
+    int places = dgm_state_sources(&s->limits), values = dgm_rnn_memory_width(r);
     if (r->decoder->product) {
         dgm_mat both = dgm_exec_mat(s->exec, places, r->attention + values);
         rs->keys = dgm_mat_cols(both, 0, r->attention);
@@ -138,7 +138,7 @@ void dgm_rnn_attend_slots(rnn_step *c, const int32_t *rows, int n)
 {
     const dgm_state *s = c->s;
     for (int i = 0; i < n; i++) {
-        int slot = s->rows.nodes[rows[i]].slot, first = slot * s->limits.source;
+        int slot = s->rows.nodes[rows[i]].slot, first = s->slot_first[slot];
         c->attend[i] = (dgm_attend_row){
             .k = dgm_mat_rows(c->rs->keys, first, 1).data,
             .v = dgm_mat_rows(c->rs->values, first, 1).data,

@@ -94,7 +94,7 @@ static void lay_out(chunk *c, const dgm_state *s, const dgm_source *sources, con
             c->ids[here] = sources[k].ids[t];
             c->mirror[here] = c->offset[n - 1 - t] + i;
             c->row[token] = here;
-            c->place[token] = slots[k] * s->limits.source + t;
+            c->place[token] = s->slot_first[slots[k]] + t;
         }
     }
 }

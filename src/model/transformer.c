@@ -4,7 +4,7 @@
 // Encoder. Sentences are laid end to end without padding, x [tokens, D], up to a chunk of tokens at
 // a time; attention looks only at the rows of its own sentence. The keys and values of every
 // decoder layer are computed once and copied to the sentence's slot: cross[layer] [slots * source,
-// 2D], row = slot * limits.source + position.
+// 2D], row = slot_first[slot] + position.
 //
 // Decoder. Every row of the pool owns one key/value entry per layer, kv[layer] [rows, 2D]: that of
 // the token which led to it. A row attends to the entries of its ancestors through a list of row
@@ -72,7 +72,7 @@ static size_t state_bytes(const dgm_model *m, const dgm_limits *l)
     const dgm_backend *b = m->backend;
     size_t layers = (size_t)t->decoder_layers;
     return dgm_arena_cost(sizeof(transformer_state)) + 2 * dgm_arena_cost(layers * sizeof(dgm_mat)) +
-           layers * dgm_exec_cache_bytes(b, l->slots * l->source, 2 * t->d, m->precision) +
+           layers * dgm_exec_cache_bytes(b, dgm_state_sources(l), 2 * t->d, m->precision) +
            layers * past_bytes(m, l) +
            dgm_exec_mat_bytes(b, l->rows, t->d) + scratch_bytes(m, l);
 }
@@ -88,7 +88,7 @@ static dgm_status state_open(dgm_state *s, dgm_error *err)
     bool full = !ts->cross || !ts->kv;
     for (int i = 0; i < t->decoder_layers && !full; i++) {
         dgm_precision precision = s->model->precision;
-        int sources = s->limits.slots * s->limits.source;
+        int sources = dgm_state_sources(&s->limits);
         ts->cross[i] = dgm_exec_cache(s->exec, sources, 2 * t->d, precision);
         ts->kv[i] = t->ssru ? dgm_exec_mat(s->exec, s->step_rows, t->d)
                             : dgm_exec_cache(s->exec, s->step_rows, 2 * t->d, precision);
@@ -227,7 +227,7 @@ static void encode_chunk(dgm_state *s, int count, const dgm_source *sources, con
     dgm_mat kv = dgm_mat_cols(b.wide, 0, 2 * t->d * t->decoder_layers);
     dgm_op_linear(e, kv, b.x, t->cross_kv, DGM_ACT_NONE, NULL);
     for (int i = 0, r = 0; i < count; i++) // reuse ids: where each row goes
-        for (int j = 0; j < sources[i].count; j++, r++) ids[r] = slots[i] * s->limits.source + j;
+        for (int j = 0; j < sources[i].count; j++, r++) ids[r] = s->slot_first[slots[i]] + j;
     for (int l = 0; l < t->decoder_layers; l++)
         dgm_op_scatter(e, ts->cross[l], dgm_mat_cols(kv, 2 * t->d * l, 2 * t->d), ids);
     dgm_exec_reset(e, mark);
@@ -328,7 +328,7 @@ static void cross_attention(const step_call *c, int layer)
     dgm_op_linear(e, q, sublayer_input(e, t, &c->b, &l->cross_norm), l->cross_q, DGM_ACT_NONE, NULL);
     for (int i = 0; i < c->b.x.rows; i++) {
         int slot = c->s->rows.nodes[c->rows[i]].slot;
-        dgm_mat kv = dgm_mat_rows(c->ts->cross[layer], slot * c->s->limits.source, 1);
+        dgm_mat kv = dgm_mat_rows(c->ts->cross[layer], c->s->slot_first[slot], 1);
         c->cross[i].k = kv.data;
         c->cross[i].v = dgm_mat_cols(kv, t->d, t->d).data;
     }

@@ -145,6 +145,26 @@ dgm_status dgm_search_admit(dgm_search *s, const dgm_search_request *requests, i
     return DGM_OK;
 }
 
+int dgm_search_fits(dgm_search *s, const dgm_search_request *requests, int count)
+{
+    const int most = dgm_search_free(s);
+    if (count > most) count = most;
+    for (int i = 0; i < count; i++) s->sources[i] = requests[i].source;
+    for (int i = 0; i < s->part_count; i++)
+        count = dgm_state_fits(s->parts[i].state, count, s->sources);
+    return count;
+}
+
+bool dgm_search_step_fits(const dgm_search *s)
+{
+    int rows = 0;
+    for (int i = 0; i < s->config.places; i++)
+        if (s->places[i].used) rows += s->cubes ? 2 * s->width : s->places[i].now.count;
+    for (int i = 0; i < s->part_count; i++)
+        if (dgm_state_free_rows(s->parts[i].state) < rows) return false;
+    return true;
+}
+
 // ---- leaving -----------------------------------------------------------------------------------
 
 void dgm_place_leave(dgm_search *s, dgm_place *p)
@@ -167,6 +187,17 @@ dgm_status dgm_search_advance(dgm_search *s, dgm_search_sink sink, void *cookie,
         dgm_place_report(s, p, sink, cookie);
     }
     return DGM_OK;
+}
+
+void dgm_search_evict(dgm_search *s, uint64_t id)
+{
+    for (int i = 0; i < s->config.places; i++) {
+        dgm_place *p = &s->places[i];
+        if (!p->used || p->id != id) continue;
+        dgm_place_leave(s, p);
+        dgm_rows_retain(s);
+        return;
+    }
 }
 
 void dgm_search_clear(dgm_search *s)

@@ -129,7 +129,15 @@ void dgm_search_close(dgm_search **s); // forgets its sentences; sets NULL; acce
 
 int dgm_search_free(const dgm_search *s);   // places left
 int dgm_search_active(const dgm_search *s); // sentences inside
-// count <= dgm_search_free. All are encoded in one batch. On failure none of them is inside.
+// How many of the first requests there is room for now, in places and in the models' memory. At
+// least one where nothing is inside and the states were opened for the longest sentence.
+int dgm_search_fits(dgm_search *s, const dgm_search_request *requests, int count);
+// Have the models memory for the next step? If not, dgm_search_evict makes some: always for the
+// last sentence that is left.
+bool dgm_search_step_fits(const dgm_search *s);
+// Throws a sentence out, unreported, as if it had never been admitted.
+void dgm_search_evict(dgm_search *s, uint64_t id);
+// count <= dgm_search_fits. All are encoded in one batch. On failure none of them is inside.
 dgm_status dgm_search_admit(dgm_search *s, const dgm_search_request *requests, int count,
                             dgm_error *err);
 // The sink is called for every sentence that ends with this step; it must not call the search.

@@ -51,7 +51,7 @@ static void test_defaults(void **state)
     dgm_settings s;
     dgm_settings_default(&s);
     assert_int_equal(s.threads, 1);
-    assert_int_equal(s.batch, 32);
+    assert_int_equal(s.batch, 0);
     assert_int_equal(s.nbest, 1);
     assert_int_equal(s.beam, 0);
     dgm_translator *t = open_with(NULL, MODEL);
@@ -94,7 +94,11 @@ static void test_refusals(void **state)
     REFUSED(beam, 257, DGM_ERR_ARGUMENT);
     REFUSED(nbest, 0, DGM_ERR_ARGUMENT);
     REFUSED(nbest, 9, DGM_ERR_ARGUMENT);
-    REFUSED(batch, 0, DGM_ERR_ARGUMENT);
+    REFUSED(batch, -1, DGM_ERR_ARGUMENT);
+    REFUSED(batch_tokens, -1, DGM_ERR_ARGUMENT);
+    REFUSED(workspace, -1, DGM_ERR_ARGUMENT);
+    REFUSED(workspace, 1, DGM_ERR_ARGUMENT);
+    REFUSED(workspace, INT64_MAX, DGM_ERR_ARGUMENT);
     REFUSED(threads, -1, DGM_ERR_ARGUMENT);
     REFUSED(max_source, 3, DGM_ERR_ARGUMENT);
     REFUSED(length_penalty, NAN, DGM_ERR_ARGUMENT);

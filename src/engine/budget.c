@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+// How much a worker takes in at once, and what memory that needs; called while a translator opens.
+//
+// A sentence costs source tokens x beam. A worker admits sentences while the costs of those inside
+// stay within batch_tokens: many short ones, few long ones, always at least one. The worker's memory
+// follows from the same number:
+//
+//     places   batch_tokens / (a short sentence x beam), at most `batch`: sentences, and with the
+//              beam rows
+//     sources  what the encoder leaves of all sentences: twice what the budget admits, because gaps
+//              are left between them (model/slots.c)
+//     past     decoder rows with their ancestors: four times the budget. A hypothesis is seldom more
+//              than twice its source and shares most of its past with its neighbours; should it not
+//              suffice, the youngest sentence is put back (worker.c), at no cost but time
+//
+// and never less than the longest sentence needs alone. A default that takes more than the workspace
+// (else: than the machine has) is halved until it fits; what the caller asked for is refused.
+//
+// The default was measured with newstest2014 at one thread, i8, on a core with 1 MiB of L2
+// (docs/THROUGHPUT.md): a small model gains nothing from more than some 20 rows and loses when the
+// keys and values of its sentences leave the cache; a larger one reads its weights from memory every
+// step and wants about 64 rows to pay for it. 2,048 is on the plateau of both, at beams 1 and 4.
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/engine_int.h"
+
+enum {
+    TOKENS = 2048, // default budget
+    SHORT = 4,     // tokens of a sentence when places are counted,
+    MEDIUM = 16,   // and when memory is short
+    MAX_PLACES = 4096,
+    GENERATIONS = 4 // rows of a beam beside one for every position (model.c)
+};
+
+static int64_t max64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int clamp(int64_t v, int64_t most)
+{
+    return (int)(v < 1 ? 1 : v > most ? most : v);
+}
+
+// Places, limits and configuration for a budget, if sentences have at least `length` tokens.
+static void size_workers(dgm_translator *t, int64_t tokens, int length, int batch)
+{
+    dgm_search_config *c = &t->config;
+    const dgm_model_info *m = dgm_model_describe(t->members[0].model);
+    const int64_t most = 1 << 28;
+    t->batch_tokens = tokens;
+    t->batch = clamp(tokens / ((int64_t)length * c->beam), batch ? batch : MAX_PLACES);
+    c->places = t->batch;
+    t->limits = dgm_search_limits(c, m);
+    t->limits.sources = clamp(max64(t->limits.source, 2 * tokens / c->beam), most);
+    t->limits.past =
+        clamp(max64((int64_t)c->beam * (t->limits.target + GENERATIONS), 4 * tokens), most);
+}
+
+static uint64_t all_workers(const dgm_translator *t)
+{
+    uint64_t bytes = dgm_worker_bytes(t);
+    return bytes > UINT64_MAX / 4 / (uint64_t)t->threads ? UINT64_MAX / 4
+                                                         : bytes * (uint64_t)t->threads;
+}
+
+static double mib(uint64_t bytes)
+{
+    return (double)bytes / 1048576;
+}
+
+// Nothing smaller is left to try.
+static dgm_status refuse(const dgm_translator *t, const dgm_settings *s, uint64_t most,
+                         dgm_error *err)
+{
+    const char *what = s->batch_tokens ? "a batch of so many tokens" : "one sentence at a time";
+    if (s->workspace)
+        return dgm_fail(err, DGM_ERR_ARGUMENT,
+                        "a workspace of %.1f MiB is too small: %s takes %.1f MiB (threads %d, beam "
+                        "%d, lengths %d and %d)",
+                        mib(most), what, mib(all_workers(t)), t->threads, t->config.beam,
+                        t->limits.source, t->limits.target);
+    return dgm_fail(err, DGM_ERR_ARGUMENT,
+                    "%s takes %.1f MiB, this machine has %.1f MiB of memory: lower the threads (%d), "
+                    "the beam (%d) or the length limits (%d and %d)",
+                    what, mib(all_workers(t)), mib(most), t->threads, t->config.beam,
+                    t->limits.source, t->limits.target);
+}
+
+dgm_status dgm_budget_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err)
+{
+    uint64_t physical = dgm_memory_physical();
+    uint64_t most = s->workspace ? (uint64_t)s->workspace : physical;
+    DGM_FAIL_IF(s->workspace && most > physical, err, DGM_ERR_ARGUMENT,
+                "a workspace of %.1f MiB is more than the %.1f MiB of memory that this machine has",
+                mib(most), mib(physical));
+    int64_t tokens = s->batch_tokens ? s->batch_tokens : TOKENS;
+    for (;; tokens /= 2) {
+        for (int length = SHORT; length <= MEDIUM; length *= 2) {
+            size_workers(t, tokens, length, s->batch);
+            if (all_workers(t) <= most) return DGM_OK;
+        }
+        if (s->batch_tokens || tokens == 0) return refuse(t, s, most, err);
+    }
+}

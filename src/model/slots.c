@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// Slots of sentences and their room in the memory of sources; called by model.c alone.
+//
+// What the encoder left of a sentence lies in neighbouring rows of one memory that all slots share:
+//
+//     | slot 2: 31 rows | free | slot 0: 7 rows | slot 1: 24 rows |  free ...   |
+//     0                                                             dgm_state_sources
+//
+// slot_order lists the used slots from left to right; a sentence goes into the first gap that is
+// long enough. A few hundred sentences are inside at most, so a walk over the list costs nothing
+// beside encoding. Short sentences thus take little memory, whatever the longest may have; the
+// memory is full, or cut into gaps that are too short, before the slots are: whoever admits asks
+// dgm_state_fits first. Without a bound every slot has room for the longest sentence, in its own
+// place, and a free slot is all that is asked for.
+#include <string.h>
+
+#include "model/model_int.h"
+
+// Row behind the used slot at `at` of the order; 0 in front of the first.
+static int32_t end_of(const dgm_state *s, int at)
+{
+    if (at < 0) return 0;
+    int32_t slot = s->slot_order[at];
+    return s->slot_first[slot] + s->slot_length[slot];
+}
+
+int32_t dgm_slot_take(dgm_state *s, int32_t length)
+{
+    int32_t slot = 0, total = dgm_state_sources(&s->limits);
+    while (slot < s->limits.slots && s->slot_length[slot] != 0) slot++;
+    if (slot == s->limits.slots) return -1;
+    bool own = (int64_t)s->limits.slots * s->limits.source <= total;
+    int at = 0; // it comes in front of the used slot `at`
+    while (at < s->slot_used &&
+           (own ? s->slot_order[at] < slot
+                : s->slot_first[s->slot_order[at]] - end_of(s, at - 1) < length))
+        at++;
+    int32_t first = own ? slot * s->limits.source : end_of(s, at - 1);
+    if (at == s->slot_used && total - first < length) return -1;
+    memmove(&s->slot_order[at + 1], &s->slot_order[at],
+            (size_t)(s->slot_used - at) * sizeof *s->slot_order);
+    s->slot_order[at] = slot;
+    s->slot_used++;
+    s->slot_first[slot] = first;
+    s->slot_length[slot] = length;
+    return slot;
+}
+
+void dgm_slot_free(dgm_state *s, int32_t slot)
+{
+    int at = 0;
+    while (at < s->slot_used && s->slot_order[at] != slot) at++;
+    if (at == s->slot_used) return;
+    s->slot_used--;
+    memmove(&s->slot_order[at], &s->slot_order[at + 1],
+            (size_t)(s->slot_used - at) * sizeof *s->slot_order);
+    s->slot_length[slot] = 0;
+}
+
+int dgm_state_fits(dgm_state *s, int count, const dgm_source *sources)
+{
+    int fit = 0, most = s->limits.slots - s->slot_used;
+    if (count > most) count = most;
+    // Taken for a look and given back: dgm_encode will find the same places.
+    int used = s->slot_used;
+    int32_t tokens = 0;
+    for (int i = 0; i < used; i++) tokens += s->slot_length[s->slot_order[i]];
+    for (; fit < count; fit++) {
+        tokens += sources[fit].count;
+        if (tokens > dgm_state_sources(&s->limits)) break;
+        s->new_slots[fit] = dgm_slot_take(s, sources[fit].count);
+        if (s->new_slots[fit] < 0) break;
+    }
+    for (int i = 0; i < fit; i++) dgm_slot_free(s, s->new_slots[i]);
+    return fit;
+}
