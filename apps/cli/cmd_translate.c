@@ -428,6 +428,7 @@ static int run(const command *self, int argc, char **argv)
     dgm_settings_default(&settings);
     settings.nbest = o.nbest;
     settings.token_scores = o.word_scores;
+    settings.exact_scores = o.scores || o.word_scores || o.json || o.nbest > 1 || o.alignment;
     settings.align_layer = o.align_layer;
     settings.align_head = o.align_head;
     if (o.alignment)

@@ -18,7 +18,8 @@ static dgm_line *lines_of(const text_file *f)
 
 static void put(const dgm_log_z *z, int json)
 {
-    static const char *const names[] = {"min", "1%", "5%", "25%", "50%", "75%", "95%", "99%", "max"};
+    static const char *const names[] = {"min", "1%",  "5%",  "25%", "50%",
+                                        "75%", "95%", "99%", "max"};
     line_writer *w = writer_open(NULL);
     if (json)
         writer_format(w,

@@ -105,8 +105,8 @@ int exit_code(dgm_status status);
      "search algorithm (default: greedy with a beam of 1, else beam)", NULL, NULL},                \
     {"cube", 0, OPTION_CHOICE, "NAME", offsetof(S, E.cube), 0, 0, "naive|accelerated",             \
      "--search cube: hypotheses that are alike share the state and scores of the best one "        \
-     "(accelerated, default; scores are then approximate, printed as ~X), or what was chosen "     \
-     "gets its own (naive)",                                                                       \
+     "(accelerated, default; where scores are printed, results are scored once more in the end), " \
+     "or what was chosen gets its own (naive)",                                                    \
      NULL, NULL},                                                                                  \
     {"cube-key", 0, OPTION_TEXT, "KEY", offsetof(S, E.cube_key), 0, 0, NULL,                       \
      "--search cube: hypotheses are alike if their last token is the same (token, default), if "   \

@@ -129,9 +129,12 @@ typedef struct dgm_settings {
     // 8-bit products round their input by the scales that `dragoman quantize --calibrate` stored
     // in the model, where it has them, instead of by every row's maximum. Default 0.
     int32_t static_scales;
+    // 1: translations of accelerated cube pruning are scored again by the model in the end, so that
+    // scores and links are exact, and ranked by these scores. Default 0.
+    int32_t exact_scores;
 
     // Cube pruning: "accelerated" (a hypothesis takes over the state and scores of the best one like
-    // it; scores in the results are then approximate, dgm_translation.approximate) or "naive"
+    // it; scores in the results are then approximate unless exact_scores is set) or "naive"
     // (states and scores are its own). NULL: "accelerated". Default NULL.
     const char *cube;
     // Which hypotheses are alike: "token" (same last token), "none" (beam search), "state:EPS" (same

@@ -275,8 +275,8 @@ static void close_lane(const scoring *s, lane *l)
     for (int m = s->t->member_count - 1; m >= 0; m--)
         if (l->states[m]) dgm_state_close(&l->states[m]);
     dgm_exec_close(&l->exec);
-    void *const arrays[] = {l->sources,   l->slots,     l->rows,       l->next_rows,
-                            l->steps,     l->active,    l->terms,      l->watch,
+    void *const arrays[] = {l->sources,   l->slots,     l->rows,        l->next_rows,
+                            l->steps,     l->active,    l->terms,       l->watch,
                             l->top_token, l->top_score, l->watch_score, l->log_z};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) dgm_free(arrays[i]);
 }
@@ -298,8 +298,7 @@ static dgm_status open_lane(const scoring *s, lane *l, dgm_error *err)
     l->watch_score = dgm_calloc(group, sizeof *l->watch_score);
     l->log_z = dgm_calloc(group * parts, sizeof *l->log_z);
     if (!l->sources || !l->slots || !l->rows || !l->next_rows || !l->steps || !l->active ||
-        !l->terms || !l->watch || !l->top_token || !l->top_score || !l->watch_score ||
-        !l->log_z)
+        !l->terms || !l->watch || !l->top_token || !l->top_score || !l->watch_score || !l->log_z)
         return dgm_no_memory(err);
     size_t bytes = 1 << 20;
     for (int m = 0; m < s->t->member_count; m++)

@@ -116,6 +116,8 @@ static dgm_status resolve_cube(dgm_translator *t, const dgm_settings *s, bool cu
     c->cube_exact = n == 1;
     DGM_TRY(parse_cube_key(s->cube_key, &c->cube_key, &c->cube_distance, err));
     t->approximate = cube && !c->cube_exact && c->cube_key != DGM_CUBE_NONE;
+    c->rescore = t->approximate && s->exact_scores;
+    if (c->rescore) t->approximate = false;
     c->hidden = 0;
     for (int i = 0; i < t->member_count; i++)
         c->hidden += dgm_model_describe(t->members[i].model)->hidden;
@@ -152,6 +154,7 @@ dgm_status dgm_settings_check(const dgm_settings *s, int *precision, dgm_error *
                 "the maximum source length must be at least %d, not %d", DGM_SPLIT_MIN,
                 (int)s->max_source);
     DGM_TRY(check_range("static_scales", s->static_scales, 0, 1, err));
+    DGM_TRY(check_range("exact_scores", s->exact_scores, 0, 1, err));
     DGM_TRY(dgm_settings_techniques(s, err));
     DGM_TRY(check_range("allow_unk", s->allow_unk, -1, 1, err));
     DGM_TRY(check_range("the alignment kind", (long long)s->alignment, DGM_ALIGN_NONE,

@@ -96,6 +96,7 @@ static dgm_status enter_place(dgm_search *s, int place, const dgm_search_request
             s->vocabsel.ops->leave(&s->vocabsel, place);
             return st;
         }
+        if (p->first_states) p->first_states[i] = p->now.states[i];
     }
     return DGM_OK;
 }
@@ -183,6 +184,8 @@ dgm_status dgm_search_advance(dgm_search *s, dgm_search_sink sink, void *cookie,
     for (int i = 0; i < s->config.places; i++) {
         dgm_place *p = &s->places[i];
         if (!p->used || !p->done) continue;
+        if (s->config.rescore && p->again_count == 0) DGM_TRY(dgm_rescore_begin(s, p, err));
+        if (!p->done) continue;
         dgm_place_leave(s, p);
         dgm_place_report(s, p, sink, cookie);
     }

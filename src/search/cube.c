@@ -17,7 +17,8 @@
 // policies are those of beam search; `shrink`, the B - |T| of the paper, is the one it was published
 // with. At the maximum length the naive form computes every hypothesis, since all of them end there;
 // before, the second store of `mask` hears only of the ends that were computed.
-// Scores of the accelerated form are sums of leaders' scores, not the model's.
+// Scores of the accelerated form are sums of leaders' scores, not the model's; where they are wanted,
+// results are scored again in the end (rescore.c).
 #include "search/cube_int.h"
 
 #include <math.h>
@@ -25,7 +26,8 @@
 
 static bool searching(const dgm_search *s, int place)
 {
-    return s->places[place].used && !dgm_place_leading(s, &s->places[place]);
+    const dgm_place *p = &s->places[place];
+    return p->used && p->again_count == 0 && !dgm_place_leading(s, p);
 }
 
 static size_t base(const dgm_search *s, int place)
@@ -40,9 +42,10 @@ static void collect(dgm_search *s)
     dgm_cubes *c = s->cubes;
     dgm_rows_clear(s);
     for (int i = 0; i < s->config.places; i++) {
-        c->popped_count[i] = 0;
-        if (!searching(s, i)) continue;
         const dgm_place *p = &s->places[i];
+        c->popped_count[i] = 0;
+        if (p->used && p->again_count > 0 && !dgm_place_leading(s, p)) dgm_rescore_collect(s, i);
+        if (!searching(s, i)) continue;
         const size_t at = base(s, i);
         dgm_cube_group(s, i, s->config.cube_exact && p->tokens == p->max_length);
         s->stats.live += (uint64_t)p->now.count;
@@ -189,6 +192,12 @@ static void expand_naive(dgm_search *s, int place)
 
 // ---- as a search -------------------------------------------------------------------------------
 
+static void lead(dgm_search *s, dgm_place *p)
+{
+    dgm_place_lead(s, p);
+    if (p->again_count > 0) dgm_rescore_lead(s, p);
+}
+
 static dgm_status advance(dgm_search *s, dgm_error *err)
 {
     const bool naive = s->config.cube_exact;
@@ -204,7 +213,9 @@ static dgm_status advance(dgm_search *s, dgm_error *err)
         dgm_place *p = &s->places[i];
         if (!p->used) continue;
         if (dgm_place_leading(s, p))
-            dgm_place_lead(s, p);
+            lead(s, p);
+        else if (p->again_count > 0)
+            dgm_rescore_take(s, p);
         else if (naive)
             expand_naive(s, i);
         else

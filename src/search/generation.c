@@ -116,7 +116,8 @@ void dgm_terms_fill(dgm_search *s, int row)
     for (int i = 0; i < s->scorer_count; i++)
         s->scorers[i].ops->terms(&s->scorers[i], place, beam->states[hypo * s->scorer_count + i],
                                  t);
-    r->watch[row] = s->eos;
+    const dgm_place *p = &s->places[place];
+    r->watch[row] = p->again_count ? dgm_rescore_watch(s, p, hypo) : s->eos;
 }
 
 void dgm_rows_rank(dgm_search *s)
@@ -130,13 +131,13 @@ void dgm_rows_rank(dgm_search *s)
             r->candidates[i] = r->candidates[i - 1];
             continue;
         }
-        const int count = s->places[r->place[i]].row_count;
+        const dgm_place *p = &s->places[r->place[i]];
         r->candidates[i] = s->vocabsel.ops->select(&s->vocabsel, r->place[i],
-                                                   dgm_mat_rows(r->hidden[0], i, count));
+                                                   dgm_mat_rows(r->hidden[0], i, p->row_count));
         subset |= r->candidates[i] != NULL;
-        if (s->places[r->place[i]].tokens == 0)
-            s->stats.candidates += (uint64_t)(r->candidates[i] ? r->candidates[i]->count
-                                                               : s->info[0]->target_vocab);
+        if (p->tokens == 0 && p->again_count == 0)
+            s->stats.candidates +=
+                (uint64_t)(r->candidates[i] ? r->candidates[i]->count : s->info[0]->target_vocab);
     }
     dgm_rank_part parts[DGM_PARTS_MAX];
     dgm_rank rank = dgm_rank_rows(s, parts, 0, r->ranked);

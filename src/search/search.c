@@ -57,6 +57,8 @@ static dgm_status check_config(const dgm_search_config *c, dgm_error *err)
                 "%d sentences at once; it must be 1 to %d", c->places, MAX_PLACES);
     DGM_FAIL_IF(c->max_source < 1 || c->max_source > MAX_LENGTH, err, DGM_ERR_ARGUMENT,
                 "longest source is %d tokens; it must be 1 to %d", c->max_source, MAX_LENGTH);
+    DGM_FAIL_IF(c->rescore && ops != &dgm_search_cube, err, DGM_ERR_ARGUMENT,
+                "scores of %s search are exact already", ops->name);
     return ops->check(c, err);
 }
 
@@ -138,6 +140,11 @@ static void lay_place(dgm_carve *c, dgm_place *p, const dgm_search *s)
         p->attention = DGM_CARVE(c, float, nodes *(size_t)s->config.max_source);
     p->store.items = DGM_CARVE(c, dgm_ended, (size_t)s->width);
     p->spare.items = DGM_CARVE(c, dgm_ended, (size_t)s->width);
+    if (!s->config.rescore) return;
+    const size_t results = (size_t)s->config.nbest, longest = (size_t)s->config.max_length + 1;
+    p->again = DGM_CARVE(c, dgm_ended, results);
+    p->path = DGM_CARVE(c, int32_t, results * longest);
+    p->first_states = DGM_CARVE(c, int32_t, (size_t)s->scorer_count);
 }
 
 static void lay_rows(dgm_carve *c, dgm_rows *r, const dgm_search *s)

@@ -60,6 +60,7 @@ typedef struct dgm_search_config {
     dgm_cube_key cube_key;
     float cube_distance; // relative, for DGM_CUBE_STATE
     int hidden;          // DGM_CUBE_STATE: widths of the parts' hidden vectors together
+    bool rescore;        // accelerated: results get the model's own scores in the end
 } dgm_search_config;
 
 // One ensemble member.
@@ -100,15 +101,16 @@ typedef void (*dgm_search_sink)(void *cookie, const dgm_search_result *result);
 // Counts over the life of a search, for --stats.
 typedef struct dgm_search_stats {
     uint64_t sentences, steps, rows, rank_rows, tokens; // steps: calls of step; rows: rows in them
-    uint64_t dots;      // products of an output word's vector with a row, of each part
-    uint64_t live;      // hypotheses that were expanded
-    uint64_t leads;     // of these, ranked rows: sub-cubes; all of them in beam search
-    uint64_t exact;     // naive cube pruning: rows stepped to score popped cells
-    uint64_t pops;      // cells popped from the heaps
-    uint64_t heaps;     // sum of the heaps' largest sizes, over sentences and steps
-    uint64_t heap_peak; // the largest of all
+    uint64_t dots;       // products of an output word's vector with a row, of each part
+    uint64_t live;       // hypotheses that were expanded
+    uint64_t leads;      // of these, ranked rows: sub-cubes; all of them in beam search
+    uint64_t exact;      // naive cube pruning: rows stepped to score popped cells
+    uint64_t pops;       // cells popped from the heaps
+    uint64_t heaps;      // sum of the heaps' largest sizes, over sentences and steps
+    uint64_t heap_peak;  // the largest of all
+    uint64_t rescored;   // rows that only gave results their exact scores
     uint64_t candidates; // tokens that sentences chose from in their first step, summed
-    uint64_t early; // sentences that the margin ended
+    uint64_t early;      // sentences that the margin ended
 } dgm_search_stats;
 
 // Names of the searches; NULL behind the last.

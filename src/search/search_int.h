@@ -83,6 +83,11 @@ typedef struct dgm_place {
     dgm_store spare;  // ends of live rows that did not make the beam (policy mask)
     int ended;        // hypotheses that finished, also those the store dropped
     float best_sum;   // best raw sum of them
+    // Exact scores of what an approximate search found (rescore.c).
+    int again_count;       // 0: the sentence still searches
+    dgm_ended *again;      // [nbest]
+    int32_t *path;         // [nbest, max_length + 1]
+    int32_t *first_states; // [scorers] of the empty hypothesis
 } dgm_place;
 
 // Rows of one generation: all sentences, the ranked ones first.
@@ -198,6 +203,15 @@ typedef void (*dgm_expand)(dgm_search *s, dgm_place *p);
 dgm_status dgm_generation(dgm_search *s, dgm_expand expand, dgm_error *err);
 // May the end symbol follow this row, by the scorers' word? (A watched score does not say.)
 bool dgm_row_may_end(const dgm_search *s, int row);
+
+// ---- rescore.c ----------------------------------------------------------------------------------
+
+// A sentence that is done begins to walk its results; nothing to walk: it stays done.
+dgm_status dgm_rescore_begin(dgm_search *s, dgm_place *p, dgm_error *err);
+void dgm_rescore_collect(dgm_search *s, int place); // its rows of a generation
+void dgm_rescore_lead(dgm_search *s, dgm_place *p); // after dgm_place_lead
+int32_t dgm_rescore_watch(const dgm_search *s, const dgm_place *p, int hypo);
+void dgm_rescore_take(dgm_search *s, dgm_place *p); // after rank
 
 // ---- tree.c ------------------------------------------------------------------------------------
 

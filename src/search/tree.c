@@ -25,7 +25,7 @@ void dgm_place_reset(dgm_search *s, dgm_place *p)
     p->now.origins[0] = 0;
     p->next.count = 0;
     p->store.count = p->spare.count = 0;
-    p->ended = 0;
+    p->ended = p->again_count = 0;
     p->best_sum = -INFINITY;
     p->row_count = 0;
     p->done = false;

@@ -311,7 +311,7 @@ static void check_exact(const toy *const *models, int parts, const dgm_search_co
 {
     const dgm_search_stats stats = run(models, parts, c, vocabsel, first);
     assert_true(stats.leads < stats.live);
-    if (c->beam > 2) assert_true(stats.exact > 0);
+    assert_true(c->cube_exact ? stats.exact > 0 : stats.rescored > 0);
     for (int i = 0; i < SENTENCES; i++) {
         for (int n = 0; n < first[i].count; n++) {
             const toy_hypothesis *h = &first[i].h[n];
@@ -351,6 +351,48 @@ static void test_naive_is_exact(void **state)
                 c.cube_key = DGM_CUBE_TOKEN;
                 c.mix = finish % 2 ? DGM_MIX_ARITHMETIC : DGM_MIX_LOG_LINEAR;
                 check_exact(models, 2, &c, NULL);
+            }
+        }
+        toy_close(&m[0]);
+        toy_close(&m[1]);
+    }
+}
+
+// Accelerated: so are they where results are scored again, and the list is in their order. What the
+// search found is the same as without.
+static void test_rescored_is_exact(void **state)
+{
+    (void)state;
+    toy_spec spec = {.vocab = VOCAB, .positions = POSITIONS, .width = 16, .heads = 2, .seed = 61};
+    spec.gain = 0.9f;
+    for (int prefix = 0; prefix < 2; prefix++) { // the model's own first tokens
+        toy m[2];
+        spec.prefix[0] = 5;
+        spec.prefix[1] = 3;
+        spec.prefix_count = 2 * prefix;
+        toy_open(&m[0], &spec);
+        spec.seed++;
+        toy_open(&m[1], &spec);
+        const toy *models[] = {&m[0], &m[1]};
+        for (int finish = 0; finish < DGM_FINISH_COUNT; finish++) {
+            for (int kind = 0; kind < 4; kind++) {
+                dgm_search_config c = cube_config(5, (dgm_finish)finish);
+                c.search = "cube";
+                c.rescore = true;
+                c.normalise = kind & 1;
+                c.nbest = kind & 2 ? 5 : 1;
+                check_exact(models, 1, &c, NULL);
+                check_exact(models, 2, &c, NULL);
+                for (int i = 0; i < SENTENCES; i++)
+                    for (int n = 1; n < first[i].count; n++)
+                        assert_true(first[i].h[n].score <= first[i].h[n - 1].score);
+                c.rescore = false;
+                run(models, 2, &c, NULL, second);
+                for (int i = 0; i < SENTENCES && c.nbest == 1; i++) {
+                    assert_int_equal(first[i].h[0].count, second[i].h[0].count);
+                    assert_memory_equal(first[i].h[0].tokens, second[i].h[0].tokens,
+                                        sizeof first[i].h[0].tokens);
+                }
             }
         }
         toy_close(&m[0]);
@@ -458,6 +500,7 @@ static void test_batches(void **state)
             dgm_search_config c = cube_config(5, (dgm_finish)finish);
             c.search = "cube";
             c.cube_exact = kind & 1;
+            c.rescore = !c.cube_exact;
             c.normalise = kind & 2;
             c.cube_key = kind & 4 ? DGM_CUBE_STATE : DGM_CUBE_TOKEN;
             c.cube_distance = 0.4f;
@@ -484,6 +527,7 @@ static void test_prefix_and_allocations(void **state)
         dgm_search_config c = cube_config(5, DGM_FINISH_SHRINK);
         c.search = "cube";
         c.cube_exact = exact;
+        c.rescore = !exact;
         toy_search t;
         dgm_search_request r[SENTENCES];
         make_requests(r);
@@ -518,20 +562,20 @@ static void test_bad_settings(void **state)
     assert_int_equal(dgm_search_bytes(&c, 1, VOCAB), 0);
     c.cube_distance = 0.1f;
     assert_true(dgm_search_bytes(&c, 1, VOCAB) > 0);
+    c.rescore = true;
+    assert_true(dgm_search_bytes(&c, 1, VOCAB) > 0);
+    c.search = "beam";
+    assert_int_equal(dgm_search_bytes(&c, 1, VOCAB), 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_figure_2),
-        cmocka_unit_test(test_walk_against_sorting),
-        cmocka_unit_test(test_alone_is_beam),
-        cmocka_unit_test(test_naive_is_exact),
-        cmocka_unit_test(test_shortlist),
-        cmocka_unit_test(test_table_model),
-        cmocka_unit_test(test_state_key),
-        cmocka_unit_test(test_batches),
-        cmocka_unit_test(test_prefix_and_allocations),
+        cmocka_unit_test(test_figure_2),          cmocka_unit_test(test_walk_against_sorting),
+        cmocka_unit_test(test_alone_is_beam),     cmocka_unit_test(test_naive_is_exact),
+        cmocka_unit_test(test_rescored_is_exact), cmocka_unit_test(test_shortlist),
+        cmocka_unit_test(test_table_model),       cmocka_unit_test(test_state_key),
+        cmocka_unit_test(test_batches),           cmocka_unit_test(test_prefix_and_allocations),
         cmocka_unit_test(test_bad_settings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

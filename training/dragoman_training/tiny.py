@@ -5,7 +5,7 @@ It translates the sentences that smoke.py's grammar makes, with words as tokens,
 self-normalisation, so that log Z is near 0 and scores need no softmax. Tests use it where a random model would not do:
 what is skipped must not change the translations.
 
-    PYTHONPATH=training python3 -m dragoman_training.tiny tests/data/translate/self-normalised.gguf
+    PYTHONPATH=training python3 -m dragoman_training.tiny tests/data/models/self-normalised.gguf
 """
 import argparse
 
