@@ -127,6 +127,22 @@ size_t dgm_exec_mat_bytes(const dgm_backend *b, int rows, int cols);
 // keep them in half precision, since reading them is bound by memory.
 dgm_mat dgm_exec_cache(dgm_exec *x, int rows, int cols, dgm_precision precision);
 size_t dgm_exec_cache_bytes(const dgm_backend *b, int rows, int cols, dgm_precision precision);
+
+// Keys and values of source sentences, in blocks of DGM_BLOCK_POSITIONS positions that each backend
+// lays out as its attention likes to read them. The caller hands out the blocks.
+enum { DGM_BLOCK_POSITIONS = 16 };
+
+typedef struct dgm_blocks {
+    void *data;   // device; NULL when the arena is full
+    size_t block; // elements of one block
+    int elem;     // bytes of an element
+    int heads, dk, dv;
+} dgm_blocks;
+
+dgm_blocks dgm_exec_blocks(dgm_exec *x, int count, int heads, int dk, int dv,
+                           dgm_precision precision);
+size_t dgm_exec_blocks_bytes(const dgm_backend *b, int count, int heads, int dk, int dv,
+                             dgm_precision precision);
 size_t dgm_exec_mark(dgm_exec *x);
 void dgm_exec_reset(dgm_exec *x, size_t mark);
 size_t dgm_exec_peak(const dgm_exec *x);
@@ -238,6 +254,21 @@ typedef struct dgm_attend {
 
 // out[r] = softmax(scale * q[r] . k) v, per head. One head and scale 1 is the product attention.
 void dgm_op_attend(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_attend *a);
+
+// Stores the rows of kv (heads * dk keys, then heads * dv values) as the first kv.rows positions of
+// the blocks first, first + 1, ...
+void dgm_op_blocks_put(dgm_exec *x, const dgm_blocks *blocks, int first, dgm_mat kv);
+
+// Where one query row finds its source: position j lies in block first + j / DGM_BLOCK_POSITIONS.
+// Neighbouring rows with the same source are computed together.
+typedef struct dgm_source_row {
+    int first, n; // n positions, >= 1
+} dgm_source_row;
+
+// As dgm_op_attend, over blocks. align, align_head as there.
+void dgm_op_attend_blocks(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_blocks *blocks,
+                          const dgm_source_row *rows, float scale, float *const *align,
+                          int align_head);
 // Additive attention, one head: e_j = w . tanh(q + k_j). Keys are rows of q.cols, values rows of
 // out.cols, both contiguous (a->stride, heads, dk, dv, scale and index are not used).
 void dgm_op_attend_add(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_vector *w,

@@ -123,7 +123,12 @@ void *dgm_pages_reserve(size_t size)
     if (injected() || size > SIZE_MAX / 2) return NULL;
     void *ptr = mmap(NULL, whole_pages(size ? size : 1), PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return ptr == MAP_FAILED ? NULL : counted(ptr);
+    if (ptr == MAP_FAILED) return NULL;
+#ifdef MADV_HUGEPAGE
+    // Decoder states are read in long strides: with small pages each costs a look at the page table.
+    madvise(ptr, whole_pages(size ? size : 1), MADV_HUGEPAGE);
+#endif
+    return counted(ptr);
 }
 
 void dgm_pages_release(void *ptr, size_t size)

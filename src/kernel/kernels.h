@@ -65,6 +65,24 @@ typedef struct dgm_attend_args {
     float *weights;       // [heads, n]: scratch, holds the attention weights afterwards
 } dgm_attend_args;
 
+// Up to DGM_ATTEND_QUERIES query rows against the n keys and values of one sentence, which lie in
+// blocks of DGM_BLOCK_KEYS positions: keys [heads][dk][16] (transposed), then values [heads][16][dv].
+// Position j is the (j mod 16)-th of block j / 16. What a block holds beyond n is read and ignored.
+enum { DGM_ATTEND_QUERIES = 4, DGM_BLOCK_KEYS = 16 };
+
+typedef struct dgm_attend_blocks_args {
+    float *out[DGM_ATTEND_QUERIES];     // of [heads * dv]
+    const float *q[DGM_ATTEND_QUERIES]; // of [heads * dk]
+    float *weights[DGM_ATTEND_QUERIES]; // of [heads, n]: hold the attention weights afterwards
+    int queries;
+    const void *blocks; // float, or half (attend_blocks_f16)
+    size_t block; // elements of a block
+    int n, heads, dk, dv;
+    float scale;
+    const void *next; // blocks of the next call, to be fetched meanwhile; NULL with next_n = 0
+    int next_n;
+} dgm_attend_blocks_args;
+
 // Additive attention of one row: e_j = w . tanh(q + k_j), softmax over j, out = sum_j p_j v_j.
 typedef struct dgm_attend_add_args {
     float *out;          // [dv]
@@ -129,6 +147,8 @@ typedef struct dgm_kernels {
     void (*attend_add_f32)(const dgm_attend_add_args *args);
     // attend_f32 over keys and values in half precision, each converted exactly.
     void (*attend_f16)(const dgm_attend_args *args);
+    void (*attend_blocks_f32)(const dgm_attend_blocks_args *args);
+    void (*attend_blocks_f16)(const dgm_attend_blocks_args *args);
     // y = x as IEEE half, rounded to nearest even; too large becomes infinity.
     void (*half_f32)(uint16_t *y, const float *x, int n);
 

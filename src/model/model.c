@@ -208,13 +208,6 @@ int dgm_state_rows(const dgm_model *m, const dgm_limits *l)
     return rows > INT32_MAX / 2 ? INT32_MAX / 2 : (int)rows;
 }
 
-int dgm_state_sources(const dgm_limits *l)
-{
-    int64_t worst = (int64_t)l->slots * l->source;
-    if (worst > INT32_MAX / 2) worst = INT32_MAX / 2;
-    return l->sources > 0 && l->sources < worst ? l->sources : (int)worst;
-}
-
 size_t dgm_state_bytes(const dgm_model *m, const dgm_limits *l)
 {
     return dgm_arena_cost(sizeof(dgm_state)) + dgm_row_pool_bytes(dgm_state_rows(m, l)) +

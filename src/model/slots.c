@@ -10,18 +10,31 @@
 // long enough. A few hundred sentences are inside at most, so a walk over the list costs nothing
 // beside encoding. Short sentences thus take little memory, whatever the longest may have; the
 // memory is full, or cut into gaps that are too short, before the slots are: whoever admits asks
-// dgm_state_fits first. Without a bound every slot has room for the longest sentence, in its own
+// dgm_state_fits first. Places begin and end at whole blocks of positions (backend.h). Without a bound every slot has room for the longest sentence, in its own
 // place, and a free slot is all that is asked for.
 #include <string.h>
 
 #include "model/model_int.h"
+
+// Rows that a source takes.
+static int32_t room(int32_t length)
+{
+    return (length + DGM_BLOCK_POSITIONS - 1) / DGM_BLOCK_POSITIONS * DGM_BLOCK_POSITIONS;
+}
+
+int dgm_state_sources(const dgm_limits *l)
+{
+    int64_t worst = (int64_t)l->slots * room(l->source);
+    if (l->sources > 0 && room(l->sources) < worst) return room(l->sources);
+    return worst < INT32_MAX / 2 ? (int)worst : INT32_MAX / 2 / DGM_BLOCK_POSITIONS * DGM_BLOCK_POSITIONS;
+}
 
 // Row behind the used slot at `at` of the order; 0 in front of the first.
 static int32_t end_of(const dgm_state *s, int at)
 {
     if (at < 0) return 0;
     int32_t slot = s->slot_order[at];
-    return s->slot_first[slot] + s->slot_length[slot];
+    return s->slot_first[slot] + room(s->slot_length[slot]);
 }
 
 int32_t dgm_slot_take(dgm_state *s, int32_t length)
@@ -29,14 +42,14 @@ int32_t dgm_slot_take(dgm_state *s, int32_t length)
     int32_t slot = 0, total = dgm_state_sources(&s->limits);
     while (slot < s->limits.slots && s->slot_length[slot] != 0) slot++;
     if (slot == s->limits.slots) return -1;
-    bool own = (int64_t)s->limits.slots * s->limits.source <= total;
+    bool own = (int64_t)s->limits.slots * room(s->limits.source) <= total;
     int at = 0; // it comes in front of the used slot `at`
     while (at < s->slot_used &&
            (own ? s->slot_order[at] < slot
-                : s->slot_first[s->slot_order[at]] - end_of(s, at - 1) < length))
+                : s->slot_first[s->slot_order[at]] - end_of(s, at - 1) < room(length)))
         at++;
-    int32_t first = own ? slot * s->limits.source : end_of(s, at - 1);
-    if (at == s->slot_used && total - first < length) return -1;
+    int32_t first = own ? slot * room(s->limits.source) : end_of(s, at - 1);
+    if (at == s->slot_used && total - first < room(length)) return -1;
     memmove(&s->slot_order[at + 1], &s->slot_order[at],
             (size_t)(s->slot_used - at) * sizeof *s->slot_order);
     s->slot_order[at] = slot;
@@ -64,9 +77,9 @@ int dgm_state_fits(dgm_state *s, int count, const dgm_source *sources)
     // Taken for a look and given back: dgm_encode will find the same places.
     int used = s->slot_used;
     int32_t tokens = 0;
-    for (int i = 0; i < used; i++) tokens += s->slot_length[s->slot_order[i]];
+    for (int i = 0; i < used; i++) tokens += room(s->slot_length[s->slot_order[i]]);
     for (; fit < count; fit++) {
-        tokens += sources[fit].count;
+        tokens += room(sources[fit].count);
         if (tokens > dgm_state_sources(&s->limits)) break;
         s->new_slots[fit] = dgm_slot_take(s, sources[fit].count);
         if (s->new_slots[fit] < 0) break;

@@ -3,8 +3,8 @@
 //
 // Encoder. Sentences are laid end to end without padding, x [tokens, D], up to a chunk of tokens at
 // a time; attention looks only at the rows of its own sentence. The keys and values of every
-// decoder layer are computed once and copied to the sentence's slot: cross[layer] [slots * source,
-// 2D], row = slot_first[slot] + position.
+// decoder layer are computed once and kept in blocks of 16 positions, cross[layer]: those of a slot
+// lie one behind the other from position slot_first[slot] on.
 //
 // Decoder. Every row of the pool owns one key/value entry per layer, kv[layer] [rows, 2D]: that of
 // the token which led to it. A row attends to the entries of its ancestors through a list of row
@@ -20,7 +20,7 @@
 enum { ENCODE_TOKENS = 512 }; // tokens encoded in one go; activations then stay in the cache
 
 typedef struct transformer_state {
-    dgm_mat *cross; // [layers] of [slots * source, 2D]
+    dgm_blocks *cross; // [layers]
     dgm_mat *kv;    // [layers] of [pool rows, 2D], or [pool rows, D] with SSRU
     dgm_mat hidden; // [rows, D]
 } transformer_state;
@@ -28,6 +28,12 @@ typedef struct transformer_state {
 static int encode_capacity(const dgm_limits *l)
 {
     return l->source > ENCODE_TOKENS ? l->source : ENCODE_TOKENS;
+}
+
+// Blocks of the memory of sources.
+static int source_blocks(const dgm_limits *l)
+{
+    return dgm_state_sources(l) / DGM_BLOCK_POSITIONS;
 }
 
 static int max_int(int a, int b)
@@ -52,7 +58,8 @@ static size_t scratch_bytes(const dgm_model *m, const dgm_limits *l)
     size_t step = 4 * dgm_exec_mat_bytes(b, l->rows, t->d) +
                   dgm_exec_mat_bytes(b, l->rows, 3 * t->d) +
                   dgm_exec_mat_bytes(b, l->rows, t->decoder_ffn) + dgm_arena_cost(paths) +
-                  2 * dgm_arena_cost((size_t)l->rows * sizeof(dgm_attend_row)) +
+                  dgm_arena_cost((size_t)l->rows * sizeof(dgm_attend_row)) +
+                  dgm_arena_cost((size_t)l->rows * sizeof(dgm_source_row)) +
                   4 * dgm_arena_cost((size_t)l->rows * sizeof(int32_t));
     return encode > step ? encode : step;
 }
@@ -71,8 +78,10 @@ static size_t state_bytes(const dgm_model *m, const dgm_limits *l)
     const transformer *t = m->weights;
     const dgm_backend *b = m->backend;
     size_t layers = (size_t)t->decoder_layers;
-    return dgm_arena_cost(sizeof(transformer_state)) + 2 * dgm_arena_cost(layers * sizeof(dgm_mat)) +
-           layers * dgm_exec_cache_bytes(b, dgm_state_sources(l), 2 * t->d, m->precision) +
+    int dk = t->d / t->heads;
+    return dgm_arena_cost(sizeof(transformer_state)) + dgm_arena_cost(layers * sizeof(dgm_mat)) +
+           dgm_arena_cost(layers * sizeof(dgm_blocks)) +
+           layers * dgm_exec_blocks_bytes(b, source_blocks(l), t->heads, dk, dk, m->precision) +
            layers * past_bytes(m, l) +
            dgm_exec_mat_bytes(b, l->rows, t->d) + scratch_bytes(m, l);
 }
@@ -83,13 +92,13 @@ static dgm_status state_open(dgm_state *s, dgm_error *err)
     dgm_arena *a = dgm_exec_host(s->exec);
     transformer_state *ts = dgm_arena_alloc(a, sizeof *ts);
     DGM_FAIL_IF(!ts, err, DGM_ERR_MEMORY, "the worker's memory is too small for the model");
-    ts->cross = DGM_ARENA_ARRAY(a, dgm_mat, (size_t)t->decoder_layers);
+    int blocks = source_blocks(&s->limits), dk = t->d / t->heads;
+    ts->cross = DGM_ARENA_ARRAY(a, dgm_blocks, (size_t)t->decoder_layers);
     ts->kv = DGM_ARENA_ARRAY(a, dgm_mat, (size_t)t->decoder_layers);
     bool full = !ts->cross || !ts->kv;
     for (int i = 0; i < t->decoder_layers && !full; i++) {
         dgm_precision precision = s->model->precision;
-        int sources = dgm_state_sources(&s->limits);
-        ts->cross[i] = dgm_exec_cache(s->exec, sources, 2 * t->d, precision);
+        ts->cross[i] = dgm_exec_blocks(s->exec, blocks, t->heads, dk, dk, precision);
         ts->kv[i] = t->ssru ? dgm_exec_mat(s->exec, s->step_rows, t->d)
                             : dgm_exec_cache(s->exec, s->step_rows, 2 * t->d, precision);
         full = !ts->cross[i].data || !ts->kv[i].data;
@@ -152,6 +161,11 @@ static void feed_forward_layer(dgm_exec *e, const transformer *t, const buffers 
     close_sublayer(e, t, b, inner, f->out, &f->norm);
 }
 
+static float head_scale(const transformer *t)
+{
+    return 1.0f / sqrtf((float)(t->d / t->heads));
+}
+
 // Heads over keys and values that lie in kv.
 static dgm_attend heads_of(const transformer *t, const dgm_attend_row *rows, dgm_mat kv)
 {
@@ -162,7 +176,7 @@ static dgm_attend heads_of(const transformer *t, const dgm_attend_row *rows, dgm
         .dv = dk,
         .stride = kv.stride,
         .elem = kv.elem,
-        .scale = 1.0f / sqrtf((float)dk),
+        .scale = head_scale(t),
         .rows = rows,
     };
     return a;
@@ -196,6 +210,11 @@ static void encoder_layers(dgm_exec *e, const transformer *t, const buffers *b,
     if (t->pre_norm) apply_norm(e, t, b->x, b->x, &t->encoder_norm);
 }
 
+static int first_block(const dgm_state *s, int32_t slot)
+{
+    return s->slot_first[slot] / DGM_BLOCK_POSITIONS;
+}
+
 // Encodes sentences whose tokens fit one chunk.
 static void encode_chunk(dgm_state *s, int count, const dgm_source *sources, const int32_t *slots,
                          int tokens)
@@ -226,10 +245,12 @@ static void encode_chunk(dgm_state *s, int count, const dgm_source *sources, con
 
     dgm_mat kv = dgm_mat_cols(b.wide, 0, 2 * t->d * t->decoder_layers);
     dgm_op_linear(e, kv, b.x, t->cross_kv, DGM_ACT_NONE, NULL);
-    for (int i = 0, r = 0; i < count; i++) // reuse ids: where each row goes
-        for (int j = 0; j < sources[i].count; j++, r++) ids[r] = s->slot_first[slots[i]] + j;
-    for (int l = 0; l < t->decoder_layers; l++)
-        dgm_op_scatter(e, ts->cross[l], dgm_mat_cols(kv, 2 * t->d * l, 2 * t->d), ids);
+    for (int i = 0, r = 0; i < count; r += sources[i++].count) {
+        dgm_mat own = dgm_mat_rows(kv, r, sources[i].count);
+        for (int l = 0; l < t->decoder_layers; l++)
+            dgm_op_blocks_put(e, &ts->cross[l], first_block(s, slots[i]),
+                              dgm_mat_cols(own, 2 * t->d * l, 2 * t->d));
+    }
     dgm_exec_reset(e, mark);
 }
 
@@ -264,7 +285,7 @@ typedef struct step_call {
     const int32_t *rows;   // the new rows
     int32_t *parents;      // of the new rows
     dgm_attend_row *self;  // paths of ancestors
-    dgm_attend_row *cross; // slots
+    dgm_source_row *cross; // blocks of the slots
     float *const *align;
 } step_call;
 
@@ -273,13 +294,13 @@ static void prepare_attention(step_call *c, int count)
     dgm_state *s = c->s;
     dgm_arena *a = dgm_exec_host(s->exec);
     c->self = DGM_ARENA_ARRAY(a, dgm_attend_row, (size_t)count);
-    c->cross = DGM_ARENA_ARRAY(a, dgm_attend_row, (size_t)count);
+    c->cross = DGM_ARENA_ARRAY(a, dgm_source_row, (size_t)count);
     size_t total = 0;
     for (int i = 0; i < count; i++) total += (size_t)s->rows.nodes[c->rows[i]].position;
     int32_t *path = c->t->ssru ? NULL : DGM_ARENA_ARRAY(a, int32_t, total);
     for (int i = 0; i < count; i++) {
         const dgm_row_node *node = &s->rows.nodes[c->rows[i]];
-        c->cross[i] = (dgm_attend_row){.n = s->slot_length[node->slot]};
+        c->cross[i] = (dgm_source_row){first_block(s, node->slot), s->slot_length[node->slot]};
         c->self[i] = (dgm_attend_row){.index = path, .n = node->position};
         if (!path) continue;
         dgm_row_pool_path(&s->rows, c->rows[i], path);
@@ -326,18 +347,10 @@ static void cross_attention(const step_call *c, int layer)
     dgm_exec *e = c->s->exec;
     dgm_mat q = dgm_mat_cols(c->b.qkv, 0, t->d);
     dgm_op_linear(e, q, sublayer_input(e, t, &c->b, &l->cross_norm), l->cross_q, DGM_ACT_NONE, NULL);
-    for (int i = 0; i < c->b.x.rows; i++) {
-        int slot = c->s->rows.nodes[c->rows[i]].slot;
-        dgm_mat kv = dgm_mat_rows(c->ts->cross[layer], c->s->slot_first[slot], 1);
-        c->cross[i].k = kv.data;
-        c->cross[i].v = dgm_mat_cols(kv, t->d, t->d).data;
-    }
-    dgm_attend a = heads_of(t, c->cross, c->ts->cross[layer]);
-    if (layer == c->s->model->info.align_layer) {
-        a.align = c->align;
-        a.align_head = c->s->model->info.align_head;
-    }
-    dgm_op_attend(e, c->b.att, q, &a);
+    const dgm_model_info *info = &c->s->model->info;
+    float *const *align = layer == info->align_layer ? c->align : NULL;
+    dgm_op_attend_blocks(e, c->b.att, q, &c->ts->cross[layer], c->cross, head_scale(t), align,
+                         info->align_head);
     close_sublayer(e, t, &c->b, c->b.att, l->cross_o, &l->cross_norm);
 }
 

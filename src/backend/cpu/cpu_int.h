@@ -54,6 +54,9 @@ static inline float *cpu_row(dgm_mat m, int row)
     return (float *)m.data + (size_t)row * (size_t)m.stride;
 }
 
+// Bytes of a number in a cache of keys and values.
+int cpu_cache_elem(dgm_precision precision);
+
 // The clock where somebody counts: CPU time of the thread, since machines are shared. An operation is
 //     double begin = cpu_begin(x); ... if (x->meter) cpu_count(x, &(dgm_meter_row){...}, begin);
 // or, if it only moves rows, cpu_moved at its end.

@@ -72,7 +72,7 @@ dgm_mat dgm_exec_mat(dgm_exec *x, int rows, int cols)
     return m;
 }
 
-static int cache_elem(dgm_precision precision)
+int cpu_cache_elem(dgm_precision precision)
 {
     return precision == DGM_PRECISION_F32 ? sizeof(float) : sizeof(uint16_t);
 }
@@ -80,12 +80,12 @@ static int cache_elem(dgm_precision precision)
 size_t dgm_exec_cache_bytes(const dgm_backend *b, int rows, int cols, dgm_precision precision)
 {
     (void)b;
-    return dgm_arena_cost((size_t)rows * (size_t)row_stride(cols) * (size_t)cache_elem(precision));
+    return dgm_arena_cost((size_t)rows * (size_t)row_stride(cols) * (size_t)cpu_cache_elem(precision));
 }
 
 dgm_mat dgm_exec_cache(dgm_exec *x, int rows, int cols, dgm_precision precision)
 {
-    dgm_mat m = {NULL, rows, cols, row_stride(cols), cache_elem(precision)};
+    dgm_mat m = {NULL, rows, cols, row_stride(cols), cpu_cache_elem(precision)};
     m.data = dgm_arena_array(&x->arena, (size_t)rows * (size_t)m.stride, (size_t)m.elem);
     return m;
 }
@@ -262,101 +262,6 @@ void dgm_op_mean(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *first, const
         for (int j = 0; j < y.cols; j++) to[j] *= part;
     }
     cpu_moved(x, begin, DGM_WORK_ROWS, y, 1);
-}
-
-// Weights of one head, or their mean, for the caller's alignment.
-static void copy_alignment(float *to, const float *weights, int heads, int n, int head)
-{
-    if (head >= 0) {
-        memcpy(to, weights + (size_t)head * (size_t)n, (size_t)n * sizeof(float));
-        return;
-    }
-    for (int j = 0; j < n; j++) {
-        float sum = 0;
-        for (int h = 0; h < heads; h++) sum += weights[(size_t)h * (size_t)n + (size_t)j];
-        to[j] = sum / (float)heads;
-    }
-}
-
-static int longest_row(const dgm_attend *a, int rows)
-{
-    int n = 1;
-    for (int i = 0; i < rows; i++)
-        if (a->rows[i].n > n) n = a->rows[i].n;
-    return n;
-}
-
-// Keys and values that the rows read, each of `width` numbers a row.
-static void count_attention(dgm_exec *x, const dgm_attend *a, dgm_mat q, dgm_mat out, double begin)
-{
-    uint64_t keys = 0, width = (uint64_t)q.cols + (uint64_t)out.cols;
-    for (int i = 0; i < q.rows; i++) keys += (uint64_t)a->rows[i].n;
-    uint64_t elem = a->elem == sizeof(uint16_t) ? sizeof(uint16_t) : sizeof(float);
-    bool path = q.rows > 0 && a->rows[0].index;
-    dgm_meter_row what = {.work = path ? DGM_WORK_ATTEND_PATH : DGM_WORK_ATTEND,
-                          .rows = (uint64_t)q.rows,
-                          .madds = keys * width,
-                          .other_bytes = keys * width * elem + (uint64_t)q.rows * width * sizeof(float)};
-    cpu_count(x, &what, begin);
-}
-
-void dgm_op_attend(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_attend *a)
-{
-    double begin = cpu_begin(x);
-    size_t mark = dgm_exec_mark(x);
-    size_t room = (size_t)a->heads * (size_t)longest_row(a, q.rows);
-    float *weights = dgm_arena_array(&x->arena, room, sizeof(float));
-    for (int i = 0; i < q.rows; i++) {
-        const dgm_attend_row *row = &a->rows[i];
-        dgm_attend_args args = {
-            .out = cpu_row(out, i),
-            .q = cpu_row(q, i),
-            .k = row->k,
-            .v = row->v,
-            .index = row->index,
-            .stride = (size_t)a->stride,
-            .n = row->n,
-            .heads = a->heads,
-            .dk = a->dk,
-            .dv = a->dv,
-            .scale = a->scale,
-            .weights = weights,
-        };
-        if (a->elem == sizeof(uint16_t))
-            x->backend->k.attend_f16(&args);
-        else
-            x->backend->k.attend_f32(&args);
-        if (a->align && a->align[i])
-            copy_alignment(a->align[i], weights, a->heads, row->n, a->align_head);
-    }
-    dgm_exec_reset(x, mark);
-    if (x->meter) count_attention(x, a, q, out, begin);
-}
-
-void dgm_op_attend_add(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_vector *w,
-                       const dgm_attend *a)
-{
-    double begin = cpu_begin(x);
-    size_t mark = dgm_exec_mark(x);
-    float *weights = dgm_arena_array(&x->arena, (size_t)longest_row(a, q.rows), sizeof(float));
-    for (int i = 0; i < q.rows; i++) {
-        const dgm_attend_row *row = &a->rows[i];
-        dgm_attend_add_args args = {
-            .out = cpu_row(out, i),
-            .q = cpu_row(q, i),
-            .w = w->data,
-            .k = row->k,
-            .v = row->v,
-            .n = row->n,
-            .da = q.cols,
-            .dv = out.cols,
-            .weights = weights,
-        };
-        x->backend->k.attend_add_f32(&args);
-        if (a->align && a->align[i]) copy_alignment(a->align[i], weights, 1, row->n, 0);
-    }
-    dgm_exec_reset(x, mark);
-    if (x->meter) count_attention(x, a, q, out, begin);
 }
 
 void dgm_op_gru(dgm_exec *x, dgm_mat out, dgm_mat state, dgm_mat gx, dgm_mat gh)

@@ -6,6 +6,8 @@
 #define ATTEND_HALF
 #define ATTEND attend_f16_c
 #include "kernel/attend_tmpl.h"
+#define ATTEND_BLOCKS attend_blocks_f16_c
+#include "kernel/attend_blocks_tmpl.h"
 
 static void half_f32_c(uint16_t *y, const float *x, int n)
 {
@@ -17,5 +19,6 @@ static void half_f32_c(uint16_t *y, const float *x, int n)
 void dgm_attend_f16_init_c(dgm_kernels *k)
 {
     k->attend_f16 = attend_f16_c;
+    k->attend_blocks_f16 = attend_blocks_f16_c;
     k->half_f32 = half_f32_c;
 }

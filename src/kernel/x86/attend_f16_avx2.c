@@ -6,6 +6,8 @@
 #define ATTEND_HALF
 #define ATTEND attend_f16_avx2
 #include "kernel/attend_tmpl.h"
+#define ATTEND_BLOCKS attend_blocks_f16_avx2
+#include "kernel/attend_blocks_tmpl.h"
 
 static void half_f32_avx2(uint16_t *y, const float *x, int n)
 {
@@ -17,5 +19,6 @@ static void half_f32_avx2(uint16_t *y, const float *x, int n)
 void dgm_attend_f16_init_avx2(dgm_kernels *k)
 {
     k->attend_f16 = attend_f16_avx2;
+    k->attend_blocks_f16 = attend_blocks_f16_avx2;
     k->half_f32 = half_f32_avx2;
 }
