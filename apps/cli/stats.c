@@ -66,7 +66,10 @@ void stats_times(dgm_translator *t)
     dgm_profile *p = NULL;
     dgm_error error;
     if (dgm_profile_read(t, &p, &error) != DGM_OK) return;
+    double walked = 0; // by the decoder
     for (size_t i = 0; i < p->count; i++) {
+        if (strcmp(p->rows[i].phase, "encode") != 0)
+            walked += (double)(p->rows[i].weight_bytes + p->rows[i].other_bytes);
         const int topk = strcmp(p->rows[i].operation, "softmax and top-k") == 0;
         for (size_t k = 0; k < count; k++)
             if (strcmp(p->rows[i].phase, parts[k].phase) == 0 && parts[k].topk == topk)
@@ -77,6 +80,7 @@ void stats_times(dgm_translator *t)
     for (size_t k = 0; k < count; k++)
         fprintf(stderr, ", %s %.3f s (%.1f %%)", parts[k].name, parts[k].seconds,
                 parts[k].seconds * share);
-    fprintf(stderr, ", search %.3f s (%.1f %%)\n", p->search, p->search * share);
+    fprintf(stderr, ", search %.3f s (%.1f %%); decoder: %.1f MiB walked\n", p->search,
+            p->search * share, walked / 1048576);
     dgm_profile_free(&p);
 }
