@@ -22,6 +22,7 @@ Shapes: B sentences, S source and T target positions, E embedding, W encoder out
 vocabulary. Ids follow transformer.py: a source ends with </s>; id V (one past the last row) pads and starts.
 The class offers the calls of transformer.Transformer (encode, forward, logits); step() walks one position at a time.
 """
+import math
 from dataclasses import asdict, dataclass, fields
 
 import torch
@@ -68,6 +69,7 @@ class RNNConfig:
     max_positions: int = 1024          # longest sentence that training and search accept
     dropout: float = 0.1
     dropout_inside: bool = True        # also of embeddings, encoder output and layers; False: output vectors alone
+    normalised_start: bool = False     # output biases start at -log V, so that log Z does at 0 (Devlin et al. 2014)
     uniform: float = 0.0               # weights and biases start uniform in +- this; 0: Xavier's spread, no biases
 
     def __post_init__(self):
@@ -299,6 +301,8 @@ class RNN(nn.Module):
         if config.uniform:
             for parameter in self.parameters():
                 nn.init.uniform_(parameter, -config.uniform, config.uniform)
+        if config.normalised_start and config.output_bias:
+            self.output_bias.data -= math.log(config.vocab_size)
 
     def drop(self, x):
         return F.dropout(x, self.config.dropout, self.training and self.config.dropout_inside)

@@ -208,6 +208,25 @@ class Steps(unittest.TestCase):
                 f.write("budgett: {steps: 5}\n")
             with self.assertRaises(ValueError):
                 recipe.load(path)
+        folder = os.path.join(os.path.dirname(__file__), "..", "recipes")
+        for name in sorted(os.listdir(folder)):
+            if name.endswith(".yaml"):
+                held = recipe.load(os.path.join(folder, name))
+                kind = {"rnn": RNNConfig, "transformer": TransformerConfig}[held["architecture"]]
+                kind.from_dict({"vocab_size": 10, **held["model"]})
+
+    def test_self_normalised_start(self):
+        torch.manual_seed(1)
+        sizes = dict(vocab_size=50, embed=8, encoder_hidden=4, decoder_hidden=8, attention=4, readout="linear")
+        model = RNN(RNNConfig(**sizes, uniform=0.1, normalised_start=True, dropout=0.5, dropout_inside=False)).train()
+        weights = torch.cat([p.reshape(-1) for name, p in model.named_parameters() if name != "output_bias"])
+        self.assertLessEqual(float(weights.abs().max()), 0.1)
+        self.assertGreater(float(weights.std()), 0.05)
+        source, given = torch.tensor([[3, 4, 0]]), torch.tensor([[50, 5, 6]])
+        with torch.no_grad():
+            self.assertLess(float(model.logits(model(source, given)).logsumexp(-1).abs().max()), 0.2)
+            self.assertTrue(torch.equal(model.encode(source)[0], model.encode(source)[0]))      # no dropout inside
+            self.assertFalse(torch.equal(model(source, given), model(source, given)))           # but of the output
 
     def test_bleu(self):
         self.assertAlmostEqual(metric.bleu(["a b c d e ."], ["a b c d e ."]), 100.0)
