@@ -55,11 +55,15 @@ static dgm_status add_translated(dgm_translator *t, dgm_pair *pairs, size_t coun
     dgm_status st = dgm_translate_inputs(t, inputs, count, &results, err);
     dgm_free(inputs);
     DGM_TRY(st);
+    size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
         const char *text = dgm_result_text(&results->items[i]);
-        pairs[i].target = (dgm_line){text, strlen(text)};
+        if (results->items[i].status == DGM_OK)
+            pairs[kept++] = (dgm_pair){pairs[i].source, {text, strlen(text)}};
+        else
+            out->failed++;
     }
-    st = add_pairs(t, pairs, count, v, out, err);
+    st = add_pairs(t, pairs, kept, v, out, err);
     dgm_results_free(&results);
     return st;
 }

@@ -516,6 +516,40 @@ static void test_batches(void **state)
     toy_close(&m[1]);
 }
 
+// Thrown out at any step, also while results are scored again, and admitted anew: the same bits.
+static void test_evict(void **state)
+{
+    (void)state;
+    toy m;
+    random_model(&m, 71);
+    const toy *models[] = {&m};
+    for (int exact = 0; exact < 2; exact++) {
+        dgm_search_config c = cube_config(5, DGM_FINISH_SHRINK);
+        c.search = "cube";
+        c.cube_exact = exact;
+        c.rescore = !exact;
+        run(models, 1, &c, NULL, first);
+        for (int when = 1; when < 18; when++) {
+            toy_search t;
+            dgm_error err = {{0}};
+            dgm_search_request r[SENTENCES];
+            make_requests(r);
+            r[0].id = 0;
+            toy_search_open(&t, &c, models, 1, NULL);
+            memset(second, 0, sizeof second);
+            assert_int_equal(dgm_search_admit(t.search, r, 1, &err), DGM_OK);
+            for (int i = 0; i < when; i++)
+                assert_int_equal(dgm_search_advance(t.search, toy_sink, second, &err), DGM_OK);
+            dgm_search_evict(t.search, 0);
+            assert_int_equal(dgm_search_active(t.search), 0);
+            toy_run(&t, r, SENTENCES, second);
+            same_bits("after an eviction");
+            toy_search_close(&t);
+        }
+    }
+    toy_close(&m);
+}
+
 static void test_prefix_and_allocations(void **state)
 {
     (void)state;
@@ -571,11 +605,17 @@ static void test_bad_settings(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_figure_2),          cmocka_unit_test(test_walk_against_sorting),
-        cmocka_unit_test(test_alone_is_beam),     cmocka_unit_test(test_naive_is_exact),
-        cmocka_unit_test(test_rescored_is_exact), cmocka_unit_test(test_shortlist),
-        cmocka_unit_test(test_table_model),       cmocka_unit_test(test_state_key),
-        cmocka_unit_test(test_batches),           cmocka_unit_test(test_prefix_and_allocations),
+        cmocka_unit_test(test_figure_2),
+        cmocka_unit_test(test_walk_against_sorting),
+        cmocka_unit_test(test_alone_is_beam),
+        cmocka_unit_test(test_naive_is_exact),
+        cmocka_unit_test(test_rescored_is_exact),
+        cmocka_unit_test(test_shortlist),
+        cmocka_unit_test(test_table_model),
+        cmocka_unit_test(test_state_key),
+        cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_evict),
+        cmocka_unit_test(test_prefix_and_allocations),
         cmocka_unit_test(test_bad_settings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
