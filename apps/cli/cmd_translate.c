@@ -11,7 +11,9 @@
 
 #include "commands.h"
 #include "dragoman/tools.h"
+#include "journal.h"
 #include "lineio.h"
+#include "present.h"
 #include "setup.h"
 #include "stats.h"
 
@@ -19,10 +21,11 @@ enum { JOBS_MAX = 64 };
 
 typedef struct translate_options {
     engine_options engine;
-    const char *input, *output, *prefix, *alignment;
+    presentation show;
+    const char *input, *output, *prefix, *failures;
     int align_layer, align_head;
     const char *stats;
-    int nbest, scores, word_scores, json, window, quiet;
+    int window, quiet, resume;
 } translate_options;
 
 #define AT(field) offsetof(translate_options, field)
@@ -30,15 +33,15 @@ typedef struct translate_options {
 static const option options[] = {
     MODEL_OPTIONS(translate_options, engine),
     SEARCH_OPTIONS(translate_options, engine),
-    {"nbest", 0, OPTION_COUNT, "N", AT(nbest), 1, 256, NULL,
+    {"nbest", 0, OPTION_COUNT, "N", AT(show.nbest), 1, 256, NULL,
      "print the N best translations of every line, one per line of output: "
      "LINE ||| text ||| F0= sum ||| score, lines counted from 0",
      "n-best", NULL},
-    {"scores", 0, OPTION_FLAG, NULL, AT(scores), 0, 0, NULL,
+    {"scores", 0, OPTION_FLAG, NULL, AT(show.scores), 0, 0, NULL,
      "print the score behind every translation", NULL, NULL},
-    {"word-scores", 0, OPTION_FLAG, NULL, AT(word_scores), 0, 0, NULL,
+    {"word-scores", 0, OPTION_FLAG, NULL, AT(show.word_scores), 0, 0, NULL,
      "print the log-probability of every token and of the end symbol", NULL, NULL},
-    {"alignment", 0, OPTION_MAYBE, "words|tokens", AT(alignment), 0, 0, "words|tokens",
+    {"alignment", 0, OPTION_MAYBE, "words|tokens", AT(show.alignment), 0, 0, "words|tokens",
      "print word alignments, source-target in Pharaoh format, between words (default) or between "
      "the model's tokens",
      NULL, "words"},
@@ -48,7 +51,7 @@ static const option options[] = {
     {"align-head", 0, OPTION_COUNT, "N", AT(align_head), -1, 4095, NULL,
      "head of attention that alignments are read from; -1: the mean of all (default: the model's)",
      NULL, NULL},
-    {"json", 0, OPTION_FLAG, NULL, AT(json), 0, 0, NULL, "print one JSON object per line of input",
+    {"json", 0, OPTION_FLAG, NULL, AT(show.json), 0, 0, NULL, "print one JSON object per line of input",
      NULL, NULL},
     {"stats", 0, OPTION_MAYBE, "counts|time", AT(stats), 0, 0, "counts|time",
      "print counts, speed and memory on standard error at the end; time: also where the time went "
@@ -63,7 +66,17 @@ static const option options[] = {
     {"input", 'i', OPTION_TEXT, "FILE", AT(input), 0, 0, NULL,
      "read from FILE, also gzip (default: standard input)", NULL, NULL},
     {"output", 'o', OPTION_TEXT, "FILE", AT(output), 0, 0, NULL,
-     "write to FILE, compressed if its name ends in .gz (default: standard output)", NULL, NULL},
+     "write to FILE, compressed if its name ends in .gz (default: standard output). While the job "
+     "runs, FILE.progress says how far it has come",
+     NULL, NULL},
+    {"resume", 0, OPTION_FLAG, NULL, AT(resume), 0, 0, NULL,
+     "go on with a job that was interrupted, with the same input, model and options; what --output "
+     "has is kept",
+     NULL, NULL},
+    {"failures", 0, OPTION_TEXT, "FILE", AT(failures), 0, 0, NULL,
+     "write the number of every line that could not be translated and the reason to FILE, instead "
+     "of messages on standard error",
+     NULL, NULL},
     {"quiet", 'q', OPTION_FLAG, NULL, AT(quiet), 0, 0, NULL, "no progress bar and no warnings",
      NULL, NULL},
     {0},
@@ -72,14 +85,16 @@ static const option options[] = {
 // One window on its way.
 typedef struct window {
     dgm_job *job;
-    size_t lines;
+    size_t lines, bytes;
+    uint32_t input; // checksum of the input up to its end
 } window;
 
 typedef struct session {
     const translate_options *o;
     dgm_translator *t;
     line_reader *in, *prefix;
-    line_writer *out;
+    line_writer *out, *report; // report: NULL without --failures
+    journal *journal;          // NULL: the output is not a file
     progress bar;
     // The window being filled: text and prefix of each line behind each other.
     char *text;
@@ -88,99 +103,27 @@ typedef struct session {
     size_t pending, lines_cap;
     window jobs[JOBS_MAX]; // a ring
     int first, count;
-    size_t in_flight;
-    uint64_t written, failed;
+    size_t in_flight, in_flight_bytes;
+    size_t window_bytes; // a window with more text is full
+    uint64_t read, written, failed; // lines; with those of the interrupted job
+    uint32_t input;                 // CRC-32 of the lines read
     bool warned, broken, input_failed, prefix_ended;
     double load, start;
 } session;
 
 // ---- output -----------------------------------------------------------------------------------
 
-static void put_links(line_writer *w, const dgm_translation *x)
+static void report_failure(session *s, unsigned long long line, const char *message)
 {
-    for (size_t i = 0; i < x->link_count; i++)
-        writer_format(w, "%s%d-%d", i ? " " : "", (int)x->links[i].source, (int)x->links[i].target);
-}
-
-static void put_plain(const session *s, line_writer *w, uint64_t number, const dgm_translation *x)
-{
-    const translate_options *o = s->o;
-    if (o->nbest > 1) writer_format(w, "%llu ||| ", (unsigned long long)number);
-    writer_put(w, x->text, x->size);
-    if (o->alignment) {
-        writer_text(w, " ||| ");
-        put_links(w, x);
+    s->failed++;
+    if (s->report) {
+        writer_format(s->report, "%llu\t", line);
+        writer_text(s->report, message);
+        writer_put(s->report, "\n", 1);
+        return;
     }
-    if (o->word_scores) {
-        writer_text(w, " ||| WordScores=");
-        for (size_t i = 0; i < x->token_count; i++)
-            writer_format(w, " %.4f", (double)x->token_scores[i]);
-    }
-    const char *mark = x->approximate ? "~" : "";
-    if (o->nbest > 1) writer_format(w, " ||| F0= %s%.4f", mark, (double)x->sum);
-    if (o->nbest > 1 || o->scores) writer_format(w, " ||| %s%.4f", mark, (double)x->score);
-    writer_put(w, "\n", 1);
-}
-
-static void put_translation_json(const session *s, line_writer *w, const dgm_translation *x)
-{
-    writer_text(w, "\"text\":");
-    writer_json(w, x->text, x->size);
-    writer_text(w, ",\"score\":");
-    writer_real(w, (double)x->score);
-    writer_text(w, ",\"sum\":");
-    writer_real(w, (double)x->sum);
-    if (x->approximate) writer_text(w, ",\"approximate\":true");
-    if (s->o->word_scores) {
-        writer_text(w, ",\"tokens\":[");
-        for (size_t i = 0; i < x->token_count; i++) {
-            if (i) writer_put(w, ",", 1);
-            writer_json(w, x->tokens[i], strlen(x->tokens[i]));
-        }
-        writer_text(w, "],\"token_scores\":[");
-        for (size_t i = 0; i < x->token_count; i++) {
-            if (i) writer_put(w, ",", 1);
-            writer_real(w, (double)x->token_scores[i]);
-        }
-        writer_text(w, "]");
-    }
-    if (s->o->alignment) {
-        writer_text(w, ",\"alignment\":[");
-        for (size_t i = 0; i < x->link_count; i++)
-            writer_format(w, "%s[%d,%d]", i ? "," : "", (int)x->links[i].source,
-                          (int)x->links[i].target);
-        writer_text(w, "]");
-    }
-}
-
-static void put_json(const session *s, line_writer *w, uint64_t number, const dgm_result *r)
-{
-    static const struct {
-        uint32_t flag;
-        const char *name;
-    } flags[] = {{DGM_LINE_REPAIRED, "repaired"},
-                 {DGM_LINE_SPLIT, "split"},
-                 {DGM_LINE_CROPPED, "cropped"},
-                 {DGM_LINE_TRUNCATED, "truncated"}};
-    writer_format(w, "{\"line\":%llu,", (unsigned long long)number);
-    if (r->status != DGM_OK) {
-        writer_text(w, "\"text\":\"\",\"error\":");
-        writer_json(w, r->message, strlen(r->message));
-    } else {
-        put_translation_json(s, w, &r->translations[0]);
-    }
-    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
-        if (r->flags & flags[i].flag) writer_format(w, ",\"%s\":true", flags[i].name);
-    if (r->status == DGM_OK && s->o->nbest > 1) {
-        writer_text(w, ",\"nbest\":[");
-        for (size_t k = 0; k < r->count; k++) {
-            writer_text(w, k ? ",{" : "{");
-            put_translation_json(s, w, &r->translations[k]);
-            writer_text(w, "}");
-        }
-        writer_text(w, "]");
-    }
-    writer_text(w, "}\n");
+    progress_end(&s->bar);
+    fail(EXIT_LINES, "line %llu: %s", line, message);
 }
 
 static void put_result(session *s, const dgm_result *r)
@@ -194,18 +137,25 @@ static void put_result(session *s, const dgm_result *r)
              shown);
         s->warned = true;
     }
-    if (r->status != DGM_OK) {
-        progress_end(&s->bar);
-        fail(EXIT_RUNTIME, "line %llu: %s", shown, r->message);
-        s->failed++;
-    }
-    if (s->o->json) {
-        put_json(s, s->out, number + 1, r);
-        return;
-    }
-    static const dgm_translation empty = {.text = ""};
-    if (r->count == 0) put_plain(s, s->out, number, &empty);
-    for (size_t k = 0; k < r->count; k++) put_plain(s, s->out, number, &r->translations[k]);
+    if (r->status != DGM_OK) report_failure(s, shown, r->message);
+    present_result(&s->o->show, s->out, number, r);
+}
+
+// The lines up to the end of a window are written: makes sure that they stay, and says so. Members
+// of a gzip file end where as many windows of full length do, so that its bytes are the same however
+// often the job was interrupted.
+static void mark_window(session *s, uint32_t input)
+{
+    bool whole = s->written % (uint64_t)s->o->window == 0;
+    if (writer_is_gz(s->out) && !whole) return;
+    writer_cut(s->out);
+    if (s->report) writer_cut(s->report);
+    if (!s->journal) return;
+    journal_mark m = {.lines = s->written, .input = input, .failed = s->failed};
+    if (!writer_sync(s->out) || (s->report && !writer_sync(s->report))) return;
+    m.bytes = writer_bytes(s->out, &m.output);
+    if (s->report) m.failures = writer_bytes(s->report, &m.reasons);
+    if (!journal_record(s->journal, &m)) s->broken = true;
 }
 
 // ---- jobs -------------------------------------------------------------------------------------
@@ -214,7 +164,11 @@ static void put_result(session *s, const dgm_result *r)
 // from the bytes.
 static void show_progress(session *s, uint64_t done)
 {
-    double read = reader_share(s->in), lines = (double)(s->written + s->in_flight + s->pending);
+    double read = reader_share(s->in), lines = (double)s->read;
+    dgm_counters c;
+    if (!s->bar.on) return;
+    dgm_count(s->t, &c);
+    s->bar.tokens = c.target_tokens;
     progress_show(&s->bar, done, read < 0 || lines == 0 ? -1 : read * (double)done / lines);
 }
 
@@ -234,12 +188,14 @@ static void collect(session *s)
     }
     for (size_t i = 0; results && i < results->count; i++) put_result(s, &results->items[i]);
     dgm_results_free(&results);
-    writer_flush(s->out);
+    if (!s->broken) mark_window(s, w->input);
     s->in_flight -= w->lines;
+    s->in_flight_bytes -= w->bytes;
     s->first = (s->first + 1) % JOBS_MAX;
     s->count--;
     show_progress(s, s->written);
-    if (writer_failed(s->out)) s->broken = true; // nobody will see the rest
+    if (writer_failed(s->out) || (s->report && writer_failed(s->report)))
+        s->broken = true; // nobody will see the rest
 }
 
 // Hands the window that was filled to the workers.
@@ -263,6 +219,9 @@ static void submit(session *s)
         s->broken = true;
     } else {
         w->lines = s->pending;
+        w->bytes = s->text_used;
+        s->in_flight_bytes += w->bytes;
+        w->input = s->input;
         s->in_flight += s->pending;
         s->count++;
     }
@@ -280,6 +239,23 @@ static void append(session *s, const char *data, size_t size)
     s->text_used += size;
 }
 
+// The next line of the prefix file; nothing where there is none.
+static void next_prefix(session *s, char **line, size_t *size)
+{
+    *size = 0;
+    if (!s->prefix || s->prefix_ended || reader_next(s->prefix, line, size)) return;
+    if (!reader_failed(s->prefix))
+        fail(EXIT_RUNTIME, "the prefix file has fewer lines than the input: the rest is "
+                           "translated without");
+    s->input_failed = s->prefix_ended = true;
+    *size = 0;
+}
+
+static void sum_line(session *s, const char *line, size_t size)
+{
+    s->input = checksum(checksum(s->input, line, size), "\n", 1);
+}
+
 // One more line of input (and its prefix) for the window. False at the end.
 static bool read_one(session *s)
 {
@@ -293,29 +269,47 @@ static bool read_one(session *s)
     }
     s->sizes[s->pending] = size;
     append(s, line, size);
-    size = 0;
-    if (s->prefix && !s->prefix_ended && !reader_next(s->prefix, &line, &size)) {
-        if (!reader_failed(s->prefix))
-            fail(EXIT_RUNTIME, "the prefix file has fewer lines than the input: the rest is "
-                               "translated without");
-        s->input_failed = s->prefix_ended = true;
-        size = 0;
-    }
+    sum_line(s, line, size);
+    next_prefix(s, &line, &size);
     s->prefix_sizes[s->pending] = size;
     append(s, line, size);
+    sum_line(s, line, size);
     s->pending++;
+    s->read++;
     return true;
+}
+
+// Lines of the interrupted job, which were read then. False after a message if they were others.
+static bool skip_lines(session *s, const journal_mark *m)
+{
+    char *line = NULL;
+    size_t size = 0;
+    while (s->read < m->lines && reader_next(s->in, &line, &size)) {
+        sum_line(s, line, size);
+        next_prefix(s, &line, &size);
+        sum_line(s, line, size);
+        s->read++;
+    }
+    if (reader_failed(s->in)) return false;
+    if (s->read == m->lines && s->input == m->input) return true;
+    fail(EXIT_RUNTIME,
+         "cannot resume '%s': the input is not that of the interrupted job, whose first %llu lines "
+         "were others",
+         s->o->output, (unsigned long long)m->lines);
+    return false;
 }
 
 static void translate_all(session *s)
 {
-    size_t most = (size_t)s->o->window;
+    const uint64_t most = (uint64_t)s->o->window;
     bool more = true;
     while (!s->broken && (more || s->pending || s->count)) {
         bool idle = !more || !reader_ready(s->in);
-        if (s->pending && (s->pending >= most || idle)) submit(s);
+        bool full = (s->pending && s->read % most == 0) || s->text_used >= s->window_bytes;
+        if (s->pending && (full || idle)) submit(s);
         // Two windows at work keep the batches full; a third would only take memory.
-        else if (s->count && (idle || s->in_flight >= 2 * most))
+        else if (s->count && (idle || s->in_flight >= 2 * most ||
+                              s->in_flight_bytes >= 2 * s->window_bytes))
             collect(s);
         else if (more)
             more = read_one(s);
@@ -400,6 +394,13 @@ static void print_stats(const session *s)
     if (timed(s->o)) stats_times(s->t);
 }
 
+// Of --workspace an eighth is for text: three windows at a time, of which every byte takes about
+// eight (tokens, positions, results). Without it 8 MiB of text make a window full.
+static size_t text_share(const engine_options *e)
+{
+    return e->workspace ? (size_t)e->workspace / (8 * 3 * 8) : (size_t)8 << 20;
+}
+
 static void close_session(session *s)
 {
     dgm_close(&s->t);
@@ -410,52 +411,158 @@ static void close_session(session *s)
     free(s->prefix_sizes);
 }
 
+static translate_options usual_options(void)
+{
+    translate_options o = {.show = {.nbest = 1},
+                           .window = 2048,
+                           .align_layer = DGM_ALIGN_MODEL,
+                           .align_head = DGM_ALIGN_MODEL};
+    engine_options_default(&o.engine);
+    return o;
+}
+
+// What the bytes of the output depend on goes into the journal's description: every option but those
+// that say where to compute and where to read and write.
+static void describe_options(session *s, const command *self)
+{
+    static const char *const others[] = {"model",   "weights", "source", "target",  "cpu",
+                                         "batch",   "threads", "stats",  "workspace", "batch-tokens",
+                                         "prefix",  "input",   "output", "resume",  "failures",
+                                         "quiet",   NULL};
+    translate_options standard = usual_options();
+    for (const option *o = self->options; o->name; o++) {
+        int skip = 0;
+        char value[256], usual[256];
+        while (others[skip] && strcmp(others[skip], o->name) != 0) skip++;
+        if (others[skip]) continue;
+        if (strcmp(o->name, "window") == 0 && !names_gz(s->o->output)) continue;
+        char name[64];
+        snprintf(name, sizeof name, "--%s", o->name);
+        option_value(o, s->o, value, sizeof value);
+        option_value(o, &standard, usual, sizeof usual);
+        if (strcmp(value, usual) == 0) value[0] = 0;
+        journal_describe(s->journal, name, value);
+    }
+}
+
+static bool describe_job(session *s, const command *self)
+{
+    char models[512];
+    const dgm_translator_info *i = dgm_describe(s->t);
+    if (engine_identity(&s->o->engine, models, sizeof models) >= 0) return false;
+    journal_describe(s->journal, "version", dgm_version());
+    journal_describe(s->journal, "model", models);
+    // f32 is the one precision whose sums depend on the instruction set.
+    if (strcmp(i->precision, "f32") == 0) journal_describe(s->journal, "kernels", i->device);
+    journal_describe(s->journal, "--prefix", s->prefix ? "given" : "");
+    journal_describe(s->journal, "--failures", s->o->failures ? "given" : "");
+    describe_options(s, self);
+    return true;
+}
+
+// Output to a file, with a journal; the input is read up to where the output ends.
+static bool open_job(session *s, const command *self)
+{
+    const translate_options *o = s->o;
+    journal_mark m = {0};
+    s->journal = journal_open(o->output);
+    if (!writer_possible(o->output) || !describe_job(s, self)) return false;
+    if (!(o->resume ? journal_resume(s->journal, o->failures, &m) : journal_begin(s->journal)))
+        return false;
+    s->written = m.lines;
+    s->failed = m.failed;
+    if (!skip_lines(s, &m)) return false;
+    s->bar.begin = reader_share(s->in);
+    s->out = writer_open_at(o->output, m.bytes, m.output);
+    if (o->failures) s->report = writer_open_at(o->failures, m.failures, m.reasons);
+    return s->out && (!o->failures || s->report);
+}
+
+static bool open_files(session *s, const command *self)
+{
+    const translate_options *o = s->o;
+    s->in = reader_open(o->input);
+    if (s->in && o->prefix) s->prefix = reader_open(o->prefix);
+    if (!s->in || (o->prefix && !s->prefix)) return false;
+    progress_start(&s->bar, !o->quiet);
+    if (is_file_name(o->output)) return open_job(s, self);
+    s->out = writer_open(o->output);
+    if (s->out && o->failures) s->report = writer_open(o->failures);
+    return s->out && (!o->failures || s->report);
+}
+
+// Reads, translates and writes everything; returns the exit code.
+static int translate_files(session *s, const command *self)
+{
+    const translate_options *o = s->o;
+    bool fine = open_files(s, self), done = fine;
+    if (fine) {
+        s->start = seconds();
+        translate_all(s);
+        progress_end(&s->bar);
+        check_prefix_rest(s);
+        done = !s->broken && !reader_failed(s->in);
+        fine = done && !s->input_failed;
+    }
+    bool closed = writer_close(s->out);
+    closed = writer_close(s->report) && closed;
+    journal_close(s->journal, done && closed);
+    if (done && o->stats) print_stats(s);
+    if (!fine || !closed) return EXIT_RUNTIME;
+    if (s->failed && o->failures && !o->quiet)
+        warn("%llu line%s could not be translated: see '%s'", (unsigned long long)s->failed,
+             s->failed == 1 ? "" : "s", o->failures);
+    return s->failed ? EXIT_LINES : EXIT_FINE;
+}
+
+static int check_files(const command *self, const translate_options *o)
+{
+    const char *const in[] = {o->input, o->prefix}, *const out[] = {o->output, o->failures};
+    static const char *const in_names[] = {"input", "prefix"}, *const out_names[] = {"output",
+                                                                                     "failures"};
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < 2; k++)
+            if (same_file(in[i], out[k]))
+                return fail_usage(self, "--%s is the same file as --%s", out_names[k], in_names[i]);
+    if (o->failures && o->output && (same_file(o->failures, o->output) ||
+                                     strcmp(o->failures, o->output) == 0))
+        return fail_usage(self, "--failures is the same file as --output");
+    if (o->resume && !is_file_name(o->output))
+        return fail_usage(self, "--resume goes on with a file: it needs --output FILE");
+    return -1;
+}
+
 static int run(const command *self, int argc, char **argv)
 {
-    translate_options o = {
-        .nbest = 1, .window = 2048, .align_layer = DGM_ALIGN_MODEL, .align_head = DGM_ALIGN_MODEL};
+    translate_options o = usual_options();
     words rest;
-    engine_options_default(&o.engine);
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
     if (rest.count)
         return fail_usage(self, "translate reads standard input or --input, not '%s'",
                           rest.items[0]);
-    if (same_file(o.input, o.output))
-        return fail_usage(self, "--output is the same file as --input");
+    code = check_files(self, &o);
+    if (code >= 0) return code;
     session *s = need(calloc(1, sizeof *s));
     dgm_settings settings;
     dgm_settings_default(&settings);
-    settings.nbest = o.nbest;
-    settings.token_scores = o.word_scores;
-    settings.exact_scores = o.scores || o.word_scores || o.json || o.nbest > 1 || o.alignment;
+    settings.nbest = o.show.nbest;
+    settings.token_scores = o.show.word_scores;
+    const presentation *show = &o.show;
+    settings.exact_scores = show->scores || show->word_scores || show->json || show->nbest > 1 ||
+                            show->alignment != NULL;
     settings.align_layer = o.align_layer;
     settings.align_head = o.align_head;
-    if (o.alignment)
+    if (o.show.alignment)
         settings.alignment =
-            strcmp(o.alignment, "tokens") == 0 ? DGM_ALIGN_TOKENS : DGM_ALIGN_WORDS;
+            strcmp(o.show.alignment, "tokens") == 0 ? DGM_ALIGN_TOKENS : DGM_ALIGN_WORDS;
     s->o = &o;
+    s->window_bytes = text_share(&o.engine);
     s->start = seconds();
     code = engine_open(&o.engine, &settings, &s->t);
     s->load = seconds() - s->start;
     if (code < 0 && timed(&o)) stats_watch(s->t);
-    if (code < 0) {
-        code = EXIT_RUNTIME;
-        s->in = reader_open(o.input);
-        if (s->in && o.prefix) s->prefix = reader_open(o.prefix);
-        if (s->in && (!o.prefix || s->prefix)) s->out = writer_open(o.output);
-    }
-    if (s->out) {
-        progress_start(&s->bar, !o.quiet);
-        s->start = seconds();
-        translate_all(s);
-        progress_end(&s->bar);
-        check_prefix_rest(s);
-        bool fine = !s->broken && !s->input_failed && !reader_failed(s->in) && s->failed == 0;
-        fine = writer_close(s->out) && fine;
-        if (o.stats) print_stats(s);
-        code = fine ? EXIT_FINE : EXIT_RUNTIME;
-    }
+    if (code < 0) code = translate_files(s, self);
     close_session(s);
     free(s);
     return code;
@@ -470,10 +577,14 @@ const command command_translate = {
         "empty line stays empty. Without options the default model translates standard input to "
         "standard output.\n\n"
         "A translation does not depend on the lines around it, on --batch or on --threads. A line "
-        "that cannot be translated becomes an empty line and a message on standard error, and the "
-        "exit status is 1; all other lines are translated.",
+        "that cannot be translated becomes an empty line and a message on standard error (or an "
+        "entry of --failures), and the exit status is 3; all other lines are translated.\n\n"
+        "A job with --output that was interrupted, by whatever, is continued by the same command "
+        "with --resume: no line that was written is lost, and at most one window is translated "
+        "again. The file is the same in the end, byte for byte.",
     .example = "echo 'Good morning.' | dragoman translate\n"
                "dragoman translate -m models/en-de.gguf --threads 2 -i news.en.gz -o news.de.gz\n"
+               "dragoman translate -i corpus.en.gz -o corpus.de.gz --failures bad.tsv --resume\n"
                "dragoman translate --nbest 4 --json < questions.txt",
     .options = options,
     .run = run,

@@ -136,8 +136,8 @@ static void man_program(void)
            ".TP\n.B DRAGOMAN_MODEL\nModel file, or folder of model files, to use by default.\n"
            ".TP\n.B DRAGOMAN_CPU\nHighest instruction set to use: c; on x86 avx2, avx512, "
            "vnni, amx; on Arm neon, dotprod, i8mm.\n"
-           ".SH EXIT STATUS\n0: everything went well. 1: a file or a line could not be processed. "
-           "2: the command line was wrong.\n");
+           ".SH EXIT STATUS\n0: everything went well. 1: a file could not be processed. "
+           "2: the command line was wrong. 3: everything was done, but some lines failed.\n");
 }
 
 void help_man(const command *c)
@@ -170,8 +170,8 @@ void help_man(const command *c)
     }
     printf(".SH EXAMPLE\n.nf\n");
     roff(c->example);
-    printf("\n.fi\n.SH EXIT STATUS\n0: everything went well. 1: a file or a line could not be "
-           "processed. 2: the command line was wrong.\n.SH SEE ALSO\n.BR dragoman (1)\n");
+    printf("\n.fi\n.SH EXIT STATUS\n0: everything went well. 1: a file could not be processed. "
+           "2: the command line was wrong. 3: everything was done, but some lines failed.\n.SH SEE ALSO\n.BR dragoman (1)\n");
 }
 
 // ---- completion -------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Lines in and out; see lineio.h.
+// Reading of lines, and progress; see lineio.h.
 //
-// Plain input is read with read(2), so that a line is there as soon as it was sent; a program that
-// talks to us through pipes gets its answer before it sends more. Only gzip goes through zlib.
+// Input is read with read(2), so that a line is there as soon as it was sent; a program that talks
+// to us through pipes gets its answer before it sends more. gzip is known by its first bytes, from a
+// file or through a pipe, and decompressed on the way.
 #define _GNU_SOURCE
 #include "lineio.h"
 
@@ -28,6 +29,11 @@ double seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+uint32_t checksum(uint32_t sum, const void *data, size_t size)
+{
+    return (uint32_t)crc32_z(sum, data, size);
+}
+
 void *need(void *memory)
 {
     if (!memory) exit(fail(EXIT_RUNTIME, "out of memory"));
@@ -36,15 +42,21 @@ void *need(void *memory)
 
 // ---- reading ----------------------------------------------------------------------------------
 
+enum { RAW = 1 << 16, GZIP_BITS = 15 + 16 };
+
 struct line_reader {
     int fd;
-    gzFile gz; // NULL: plain
     const char *name;
     char *buffer;
     size_t begin, end, cap; // unread bytes are buffer[begin .. end)
     size_t scanned;         // no line break in buffer[begin .. scanned)
     bool eof, failed, begun;
-    uint64_t size, read; // of the file, 0: unknown
+    uint64_t size, read; // of the file, 0: unknown; bytes taken from it
+    // gzip, known by its first two bytes
+    bool known, gz;
+    bool member; // inside one; a file may have several
+    z_stream z;  // next_in: compressed bytes in raw
+    unsigned char *raw;
 };
 
 line_reader *reader_open(const char *path)
@@ -68,23 +80,16 @@ line_reader *reader_open(const char *path)
     r->name = standard ? "standard input" : path;
     r->cap = 1 << 16;
     r->buffer = need(malloc(r->cap));
-    unsigned char magic[2] = {0};
-    if (S_ISREG(st.st_mode)) {
-        r->size = (uint64_t)st.st_size;
-        if (pread(fd, magic, 2, lseek(fd, 0, SEEK_CUR)) == 2 && magic[0] == 0x1f &&
-            magic[1] == 0x8b)
-            r->gz = need(gzdopen(fd, "rb"));
-    }
+    if (S_ISREG(st.st_mode)) r->size = (uint64_t)st.st_size;
     return r;
 }
 
 void reader_close(line_reader *r)
 {
     if (!r) return;
-    if (r->gz)
-        gzclose(r->gz);
-    else
-        close(r->fd);
+    if (r->gz) inflateEnd(&r->z);
+    close(r->fd);
+    free(r->raw);
     free(r->buffer);
     free(r);
 }
@@ -97,16 +102,105 @@ bool reader_failed(const line_reader *r)
 double reader_share(const line_reader *r)
 {
     if (!r->size) return -1;
-    uint64_t read = r->gz ? (uint64_t)gzoffset(r->gz) : r->read;
-    return (double)read / (double)r->size;
+    return (double)(r->read - r->z.avail_in) / (double)r->size;
 }
 
 bool reader_ready(const line_reader *r)
 {
-    if (r->eof || r->size) return true;
+    if (r->eof || r->size || r->z.avail_in) return true;
     if (memchr(r->buffer + r->begin, '\n', r->end - r->begin)) return true;
     struct pollfd p = {r->fd, POLLIN, 0};
     return poll(&p, 1, 0) > 0;
+}
+
+static void reading_fails(line_reader *r, const char *why)
+{
+    fail(EXIT_RUNTIME, "cannot read '%s': %s", r->name, why);
+    r->failed = r->eof = true;
+}
+
+// As many bytes as are there; 0 at the end or after a failure.
+static size_t read_some(line_reader *r, void *to, size_t room)
+{
+    ssize_t n;
+    do {
+        n = read(r->fd, to, room);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0) reading_fails(r, strerror(errno));
+    if (n <= 0) return 0;
+    r->read += (uint64_t)n;
+    return (size_t)n;
+}
+
+// Two bytes tell: what was read of a compressed file goes to raw.
+static void find_format(line_reader *r, size_t room)
+{
+    while (r->end - r->begin < 2 && !r->eof) {
+        size_t n = read_some(r, r->buffer + r->end, room - r->end);
+        if (n == 0) r->eof = true;
+        r->end += n;
+    }
+    r->known = true;
+    const unsigned char *magic = (const unsigned char *)r->buffer + r->begin;
+    if (r->end - r->begin < 2 || magic[0] != 0x1f || magic[1] != 0x8b) return;
+    r->gz = r->member = true;
+    r->raw = need(malloc(RAW));
+    r->z.next_in = r->raw;
+    r->z.avail_in = (uInt)(r->end - r->begin);
+    memcpy(r->raw, magic, r->end - r->begin);
+    r->begin = r->end = r->scanned = 0;
+    if (inflateInit2(&r->z, GZIP_BITS) != Z_OK) need(NULL);
+}
+
+static void refill_raw(line_reader *r)
+{
+    size_t n = read_some(r, r->raw, RAW);
+    r->z.next_in = r->raw;
+    r->z.avail_in = (uInt)n;
+}
+
+// Behind a member: the end, padding, or the next member.
+static void next_member(line_reader *r)
+{
+    while (r->z.avail_in && *r->z.next_in == 0) {
+        r->z.next_in++;
+        r->z.avail_in--;
+    }
+    if (r->z.avail_in == 0) refill_raw(r);
+    if (r->z.avail_in == 0) {
+        r->eof = true;
+    } else if (*r->z.next_in == 0x1f) {
+        inflateReset(&r->z);
+        r->member = true;
+    } else if (*r->z.next_in != 0) {
+        reading_fails(r, "something else follows the compressed data");
+    }
+}
+
+// Decompresses into the buffer until there is something new in it.
+static void inflate_some(line_reader *r, size_t room)
+{
+    size_t before = r->end;
+    while (r->end == before && !r->eof) {
+        if (!r->member) {
+            next_member(r);
+            continue;
+        }
+        if (r->z.avail_in == 0) refill_raw(r);
+        if (r->failed) return;
+        if (r->z.avail_in == 0) {
+            reading_fails(r, "the compressed data ends too early");
+            return;
+        }
+        r->z.next_out = (unsigned char *)r->buffer + r->end;
+        r->z.avail_out = (uInt)room;
+        int code = inflate(&r->z, Z_NO_FLUSH);
+        r->end += room - r->z.avail_out;
+        if (code == Z_STREAM_END)
+            r->member = false;
+        else if (code != Z_OK && code != Z_BUF_ERROR && r->end == before)
+            reading_fails(r, r->z.msg ? r->z.msg : "the compressed data is damaged");
+    }
 }
 
 static void fill(line_reader *r)
@@ -123,23 +217,17 @@ static void fill(line_reader *r)
     }
     size_t room = r->cap - r->end - 1; // a NUL must fit behind the last line
     if (room > 1 << 20) room = 1 << 20;
-    ssize_t n;
-    do {
-        n = r->gz ? gzread(r->gz, r->buffer + r->end, (unsigned)room)
-                  : read(r->fd, r->buffer + r->end, room);
-    } while (n < 0 && !r->gz && errno == EINTR);
-    int code = Z_OK;
-    const char *why = r->gz ? gzerror(r->gz, &code) : strerror(errno);
-    // A compressed file that ends early gives its bytes first and the error afterwards.
-    if (n < 0 || (n == 0 && code == Z_BUF_ERROR)) {
-        fail(EXIT_RUNTIME, "cannot read '%s': %s", r->name,
-             code == Z_BUF_ERROR ? "the compressed data ends too early" : why);
-        r->failed = true;
-        n = 0;
+    if (!r->known) {
+        find_format(r, room < RAW ? room : RAW);
+        if (!r->gz) return;
     }
+    if (r->gz) {
+        inflate_some(r, room);
+        return;
+    }
+    size_t n = read_some(r, r->buffer + r->end, room);
     if (n == 0) r->eof = true;
-    r->end += (size_t)n;
-    r->read += (uint64_t)n;
+    r->end += n;
 }
 
 bool reader_next(line_reader *r, char **line, size_t *size)
@@ -164,122 +252,6 @@ bool reader_next(line_reader *r, char **line, size_t *size)
         r->begin = r->scanned = stop ? end + 1 : end;
         return true;
     }
-}
-
-// ---- writing ----------------------------------------------------------------------------------
-
-struct line_writer {
-    FILE *file;
-    gzFile gz;
-    const char *name;
-    bool failed;
-    int why; // errno of the first failure
-};
-
-static void note(line_writer *w, bool failed)
-{
-    if (!failed || w->failed) return;
-    w->failed = true;
-    w->why = errno;
-}
-
-line_writer *writer_open(const char *path)
-{
-    bool standard = !path || strcmp(path, "-") == 0;
-    line_writer *w = need(calloc(1, sizeof *w));
-    w->name = standard ? "standard output" : path;
-    size_t n = standard ? 0 : strlen(path);
-    if (n > 3 && strcmp(path + n - 3, ".gz") == 0)
-        w->gz = gzopen(path, "wb6");
-    else
-        w->file = standard ? stdout : fopen(path, "we");
-    if (w->gz || w->file) return w;
-    fail(EXIT_RUNTIME, "cannot write '%s': %s", path, strerror(errno));
-    free(w);
-    return NULL;
-}
-
-void writer_put(line_writer *w, const char *data, size_t size)
-{
-    if (size == 0 || w->failed) return;
-    errno = 0;
-    if (w->gz)
-        note(w, gzwrite(w->gz, data, (unsigned)size) != (int)size);
-    else
-        note(w, fwrite(data, 1, size, w->file) != size);
-}
-
-void writer_text(line_writer *w, const char *text)
-{
-    writer_put(w, text, strlen(text));
-}
-
-void writer_format(line_writer *w, const char *fmt, ...)
-{
-    char text[512];
-    va_list args;
-    va_start(args, fmt);
-    int n = vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    if (n > 0) writer_put(w, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
-}
-
-void writer_json(line_writer *w, const char *text, size_t size)
-{
-    size_t from = 0;
-    writer_put(w, "\"", 1);
-    for (size_t i = 0; i < size; i++) {
-        unsigned char c = (unsigned char)text[i];
-        if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7f) continue;
-        writer_put(w, text + from, i - from);
-        from = i + 1;
-        if (c == '"' || c == '\\')
-            writer_format(w, "\\%c", c);
-        else if (c == '\n')
-            writer_text(w, "\\n");
-        else if (c == '\t')
-            writer_text(w, "\\t");
-        else
-            writer_format(w, "\\u%04x", c);
-    }
-    writer_put(w, text + from, size - from);
-    writer_put(w, "\"", 1);
-}
-
-void writer_real(line_writer *w, double v)
-{
-    if (isfinite(v))
-        writer_format(w, "%.4f", v);
-    else
-        writer_text(w, "null");
-}
-
-void writer_flush(line_writer *w)
-{
-    if (w->file) note(w, fflush(w->file) != 0);
-}
-
-bool writer_failed(const line_writer *w)
-{
-    return w->failed;
-}
-
-bool writer_close(line_writer *w)
-{
-    if (!w) return true;
-    errno = 0;
-    if (w->gz)
-        note(w, gzclose(w->gz) != Z_OK);
-    else if (w->file == stdout)
-        note(w, fflush(stdout) != 0);
-    else
-        note(w, fclose(w->file) != 0);
-    bool fine = !w->failed;
-    if (!fine)
-        fail(EXIT_RUNTIME, "cannot write '%s': %s", w->name,
-             w->why ? strerror(w->why) : "write error");
-    free(w);
-    return fine;
 }
 
 // ---- whole files ------------------------------------------------------------------------------
@@ -342,9 +314,12 @@ void progress_show(progress *p, uint64_t lines, double share)
     p->shown = true;
     double rate = (double)lines / (now - p->start + 1e-9);
     fprintf(stderr, "\r%llu lines, %.1f lines/s", (unsigned long long)lines, rate);
+    if (p->tokens)
+        fprintf(stderr, ", %.0f tokens/s", (double)p->tokens / (now - p->start + 1e-9));
     if (share >= 0 && share <= 1) {
         int full = (int)(share * BAR);
-        double left = share > 0 ? (now - p->start) * (1 - share) / share : 0;
+        double made = share - p->begin;
+        double left = made > 0 ? (now - p->start) * (1 - share) / made : 0;
         fprintf(stderr, " [%.*s%*s] %3.0f %%, %.0f s left ", full, "########################",
                 BAR - full, "", share * 100, left);
     }
@@ -368,6 +343,18 @@ void progress_end(progress *p)
 {
     if (p->shown) fprintf(stderr, "\r\033[K");
     p->shown = false;
+}
+
+bool is_file_name(const char *name)
+{
+    struct stat st;
+    return name && strcmp(name, "-") != 0 && (stat(name, &st) != 0 || S_ISREG(st.st_mode));
+}
+
+bool names_gz(const char *name)
+{
+    size_t n = strlen(name);
+    return n > 3 && strcmp(name + n - 3, ".gz") == 0;
 }
 
 bool same_file(const char *a, const char *b)

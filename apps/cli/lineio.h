@@ -26,12 +26,22 @@ typedef struct line_writer line_writer;
 
 // path NULL or "-": standard output; a name ending in .gz is compressed. NULL after a message.
 line_writer *writer_open(const char *path);
+// The same for a file that has `bytes` bytes of an earlier run with the CRC-32 `check`: what follows
+// them is cut off, and writing goes on there.
+bool writer_possible(const char *path); // makes an empty file if there is none; or a message
+line_writer *writer_open_at(const char *path, uint64_t bytes, uint32_t check);
 void writer_put(line_writer *w, const char *data, size_t size);
 void writer_text(line_writer *w, const char *text);
 void writer_format(line_writer *w, const char *fmt, ...);
 void writer_json(line_writer *w, const char *text, size_t size); // quoted and escaped
 void writer_real(line_writer *w, double v);                      // "null" unless finite
-void writer_flush(line_writer *w);
+void writer_flush(line_writer *w); // gzip keeps what it has
+// Everything put so far can be read from the file if the program ends now: flushes, ends a member of
+// gzip. writer_sync also waits until it is on the disk.
+void writer_cut(line_writer *w);
+bool writer_sync(line_writer *w);
+bool writer_is_gz(const line_writer *w);
+uint64_t writer_bytes(const line_writer *w, uint32_t *check); // in the file, after a cut: all
 bool writer_failed(const line_writer *w); // so far
 // Flushes and closes; false after a message when anything could not be written.
 bool writer_close(line_writer *w);
@@ -51,6 +61,8 @@ void text_file_free(text_file *f);
 typedef struct progress {
     bool on, shown;
     double start, last;
+    double begin;    // share that was done before the start
+    uint64_t tokens; // made since the start, 0: not shown
 } progress;
 
 void progress_start(progress *p, bool wanted);
@@ -60,8 +72,13 @@ void progress_nap(void);                                       // a hundredth of
 void progress_end(progress *p);
 
 double seconds(void);
+uint32_t checksum(uint32_t sum, const void *data, size_t size); // CRC-32; begins with 0
 void *need(void *memory); // ends the program when memory is NULL
 
+// Does a name (NULL: none) mean a file that stays, not a terminal, a pipe or a device? It need not
+// be there yet.
+bool is_file_name(const char *name);
+bool names_gz(const char *name);
 // Do two names (NULL: standard input or output) mean one regular file? Opening it for writing would
 // empty it before it is read.
 bool same_file(const char *a, const char *b);

@@ -179,6 +179,38 @@ static int store(const command *c, const option *o, const char *text, void *valu
     return -1;
 }
 
+void option_value(const option *o, const void *values, char *text, size_t size)
+{
+    const char *at = (const char *)values + o->offset;
+    text[0] = 0;
+    switch (o->kind) {
+    case OPTION_FLAG:
+    case OPTION_COUNT:
+        snprintf(text, size, "%d", *(const int *)(const void *)at);
+        return;
+    case OPTION_REAL:
+        snprintf(text, size, "%.9g", (double)*(const float *)(const void *)at);
+        return;
+    case OPTION_SIZE:
+        snprintf(text, size, "%lld", (long long)*(const int64_t *)(const void *)at);
+        return;
+    case OPTION_TEXT:
+    case OPTION_CHOICE:
+    case OPTION_MAYBE: {
+        const char *value = *(const char *const *)(const void *)at;
+        snprintf(text, size, "%s", value ? value : "");
+        return;
+    }
+    case OPTION_LIST: {
+        const option_list *list = (const option_list *)(const void *)at;
+        for (int i = 0; i < list->count; i++) {
+            size_t used = strlen(text);
+            snprintf(text + used, size - used, "%s%s", i ? " " : "", list->items[i]);
+        }
+    }
+    }
+}
+
 static const option *find_long(const command *c, const char *name, size_t n)
 {
     for (const option *o = c->options; o->name; o++) {

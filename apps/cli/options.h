@@ -11,7 +11,8 @@
 
 #include <stddef.h>
 
-enum { EXIT_FINE = 0, EXIT_RUNTIME = 1, EXIT_USAGE = 2 };
+// EXIT_LINES: everything was done, but some lines failed.
+enum { EXIT_FINE = 0, EXIT_RUNTIME = 1, EXIT_USAGE = 2, EXIT_LINES = 3 };
 
 typedef enum option_kind {
     OPTION_FLAG,
@@ -62,6 +63,8 @@ extern const command *const commands[]; // NULL at the end
 
 // Parses argv[1..]. Returns -1 to go on, or the exit code (0 after --help).
 int options_parse(const command *c, int argc, char **argv, void *values, words *rest);
+// The value of an option as text, "" where it has none.
+void option_value(const option *o, const void *values, char *text, size_t size);
 // Prints "dragoman: ..." in one line on standard error and returns the code.
 int fail(int code, const char *fmt, ...);
 void warn(const char *fmt, ...);

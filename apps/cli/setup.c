@@ -3,10 +3,13 @@
 #define _GNU_SOURCE
 #include "setup.h"
 
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "dragoman/tools.h"
 #include "lineio.h"
@@ -99,6 +102,41 @@ static int collect_members(const engine_options *e, dgm_member *members, char **
     return e->weights ? read_weights(e->weights, members, *count) : -1;
 }
 
+static int file_identity(const dgm_member *m, char *text, size_t size)
+{
+    enum { BLOCK = 1 << 18 };
+    FILE *f = fopen(m->path, "rbe");
+    unsigned char *block = need(malloc(BLOCK));
+    unsigned long check = crc32(0, NULL, 0);
+    unsigned long long bytes = 0;
+    size_t n = 0;
+    while (f && (n = fread(block, 1, BLOCK, f)) > 0) {
+        check = crc32(check, block, (uInt)n);
+        bytes += n;
+    }
+    free(block);
+    bool fine = f && !ferror(f);
+    if (f) fclose(f);
+    if (!fine) return fail(EXIT_RUNTIME, "cannot read '%s': %s", m->path, strerror(errno));
+    size_t used = strlen(text);
+    snprintf(text + used, size - used, "%s%llu:%08lx*%g", used ? " " : "", bytes, check,
+             (double)m->weight);
+    return -1;
+}
+
+int engine_identity(const engine_options *e, char *text, size_t size)
+{
+    dgm_member members[MEMBERS_MAX] = {{0}};
+    char *owned[MEMBERS_MAX + 1] = {0};
+    int count = 0;
+    int code = collect_members(e, members, owned, &count);
+    text[0] = 0;
+    for (int i = 0; code < 0 && i < count; i++) code = file_identity(&members[i], text, size);
+    for (int i = 0; i < MEMBERS_MAX; i++) free(owned[i]);
+    dgm_string_free(&owned[MEMBERS_MAX]);
+    return code;
+}
+
 int engine_open(const engine_options *e, dgm_settings *s, dgm_translator **t)
 {
     dgm_member members[MEMBERS_MAX] = {{0}};
@@ -124,7 +162,7 @@ int engine_open(const engine_options *e, dgm_settings *s, dgm_translator **t)
     s->beam = e->beam;
     s->batch = e->batch;
     s->batch_tokens = e->batch_tokens;
-    s->workspace = e->workspace;
+    s->workspace = e->workspace - e->workspace / 8; // the rest is for text (cmd_translate.c)
     s->threads = e->threads;
     s->max_length = e->max_length;
     s->max_source = e->max_source;

@@ -4,6 +4,8 @@
 #ifndef DGM_CLI_SETUP_H
 #define DGM_CLI_SETUP_H
 
+#include <stdint.h>
+
 #include "dragoman/dragoman.h"
 #include "options.h"
 
@@ -22,6 +24,9 @@ void engine_options_default(engine_options *e);
 // Fills the settings (nbest, alignment and token scores stay the caller's) and loads the models.
 // Returns -1, or the exit code after a message.
 int engine_open(const engine_options *e, dgm_settings *settings, dgm_translator **t);
+// "SIZE:CRC-32*WEIGHT ..." of the model files: two jobs with the same text use the same models.
+// Returns -1, or the exit code after a message.
+int engine_identity(const engine_options *e, char *text, size_t size);
 // Exit code for a status of the library.
 int exit_code(dgm_status status);
 

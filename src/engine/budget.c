@@ -77,7 +77,7 @@ static dgm_status refuse(const dgm_translator *t, const dgm_settings *s, uint64_
     const char *what = s->batch_tokens ? "a batch of so many tokens" : "one sentence at a time";
     if (s->workspace)
         return dgm_fail(err, DGM_ERR_ARGUMENT,
-                        "a workspace of %.1f MiB is too small: %s takes %.1f MiB (threads %d, beam "
+                        "%.1f MiB of workspace for the workers are too little: %s takes %.1f MiB (threads %d, beam "
                         "%d, lengths %d and %d)",
                         mib(most), what, mib(all_workers(t)), t->threads, t->config.beam,
                         t->limits.source, t->limits.target);
