@@ -135,8 +135,8 @@ static void print_all(const bench_options *o, dgm_translator *t, const measure *
         return;
     }
     printf("dragoman    %s, %s, %s\n", dgm_version(), i->precision, i->device);
-    printf("search      %s, beam %d, finish %s, batch %d (%lld tokens), threads %d\n", i->search, (int)i->beam,
-           i->finish, (int)i->batch, (long long)i->batch_tokens, (int)i->threads);
+    printf("search      %s, beam %d, finish %s, batch %d (%lld tokens), threads %d\n", i->search,
+           (int)i->beam, i->finish, (int)i->batch, (long long)i->batch_tokens, (int)i->threads);
     printf("text        %llu lines, %llu source tokens, %llu target tokens, %d passes\n",
            (unsigned long long)m->lines, (unsigned long long)m->source_tokens,
            (unsigned long long)m->target_tokens, m->passes);

@@ -51,8 +51,8 @@ static const option options[] = {
     {"align-head", 0, OPTION_COUNT, "N", AT(align_head), -1, 4095, NULL,
      "head of attention that alignments are read from; -1: the mean of all (default: the model's)",
      NULL, NULL},
-    {"json", 0, OPTION_FLAG, NULL, AT(show.json), 0, 0, NULL, "print one JSON object per line of input",
-     NULL, NULL},
+    {"json", 0, OPTION_FLAG, NULL, AT(show.json), 0, 0, NULL,
+     "print one JSON object per line of input", NULL, NULL},
     {"stats", 0, OPTION_MAYBE, "counts|time", AT(stats), 0, 0, "counts|time",
      "print counts, speed and memory on standard error at the end; time: also where the time went "
      "(measuring it takes some)",
@@ -104,7 +104,7 @@ typedef struct session {
     window jobs[JOBS_MAX]; // a ring
     int first, count;
     size_t in_flight, in_flight_bytes;
-    size_t window_bytes; // a window with more text is full
+    size_t window_bytes;            // a window with more text is full
     uint64_t read, written, failed; // lines; with those of the interrupted job
     uint32_t input;                 // CRC-32 of the lines read
     bool warned, broken, input_failed, prefix_ended;
@@ -142,8 +142,8 @@ static void put_result(session *s, const dgm_result *r)
 }
 
 // The lines up to the end of a window are written: makes sure that they stay, and says so. Members
-// of a gzip file end where as many windows of full length do, so that its bytes are the same however
-// often the job was interrupted.
+// of a gzip file end where as many windows of full length do, so that its bytes are the same
+// however often the job was interrupted.
 static void mark_window(session *s, uint32_t input)
 {
     bool whole = s->written % (uint64_t)s->o->window == 0;
@@ -308,8 +308,8 @@ static void translate_all(session *s)
         bool full = (s->pending && s->read % most == 0) || s->text_used >= s->window_bytes;
         if (s->pending && (full || idle)) submit(s);
         // Two windows at work keep the batches full; a third would only take memory.
-        else if (s->count && (idle || s->in_flight >= 2 * most ||
-                              s->in_flight_bytes >= 2 * s->window_bytes))
+        else if (s->count &&
+                 (idle || s->in_flight >= 2 * most || s->in_flight_bytes >= 2 * s->window_bytes))
             collect(s);
         else if (more)
             more = read_one(s);
@@ -346,7 +346,8 @@ static void print_techniques(const dgm_translator *t)
     if (n.early_stops)
         fprintf(stderr, "early stop  %llu sentences\n", (unsigned long long)n.early_stops);
     if (n.rows == 0) return;
-    fprintf(stderr, "states      %llu distinct of %llu (%.1f %%); %llu products for %llu rows, %s\n",
+    fprintf(stderr,
+            "states      %llu distinct of %llu (%.1f %%); %llu products for %llu rows, %s\n",
             (unsigned long long)n.distinct, (unsigned long long)n.rows, percent(n.distinct, n.rows),
             (unsigned long long)n.state_products, (unsigned long long)n.state_rows,
             n.merging ? "merged" : "not merged");
@@ -370,8 +371,9 @@ static void print_stats(const session *s)
     double took = seconds() - s->start;
     dgm_count(s->t, &c);
     fprintf(stderr, "device      %s\n", i->device);
-    fprintf(stderr, "search      %s, beam %d, finish %s, batch %d (%lld tokens), threads %d\n", i->search,
-            (int)i->beam, i->finish, (int)i->batch, (long long)i->batch_tokens, (int)i->threads);
+    fprintf(stderr, "search      %s, beam %d, finish %s, batch %d (%lld tokens), threads %d\n",
+            i->search, (int)i->beam, i->finish, (int)i->batch, (long long)i->batch_tokens,
+            (int)i->threads);
     fprintf(stderr, "lines       %llu (%llu sentences, %llu failed)\n", (unsigned long long)c.lines,
             (unsigned long long)c.sentences, (unsigned long long)s->failed);
     fprintf(stderr, "tokens      %llu in, %llu out\n", (unsigned long long)c.source_tokens,
@@ -421,14 +423,14 @@ static translate_options usual_options(void)
     return o;
 }
 
-// What the bytes of the output depend on goes into the journal's description: every option but those
-// that say where to compute and where to read and write.
+// What the bytes of the output depend on goes into the journal's description: every option but
+// those that say where to compute and where to read and write.
 static void describe_options(session *s, const command *self)
 {
-    static const char *const others[] = {"model",   "weights", "source", "target",  "cpu",
-                                         "batch",   "threads", "stats",  "workspace", "batch-tokens",
-                                         "prefix",  "input",   "output", "resume",  "failures",
-                                         "quiet",   NULL};
+    static const char *const others[] = {"model",  "weights", "source", "target",    "cpu",
+                                         "batch",  "threads", "stats",  "workspace", "batch-tokens",
+                                         "prefix", "input",   "output", "resume",    "failures",
+                                         "quiet",  NULL};
     translate_options standard = usual_options();
     for (const option *o = self->options; o->name; o++) {
         int skip = 0;
@@ -524,8 +526,8 @@ static int check_files(const command *self, const translate_options *o)
         for (int k = 0; k < 2; k++)
             if (same_file(in[i], out[k]))
                 return fail_usage(self, "--%s is the same file as --%s", out_names[k], in_names[i]);
-    if (o->failures && o->output && (same_file(o->failures, o->output) ||
-                                     strcmp(o->failures, o->output) == 0))
+    if (o->failures && o->output &&
+        (same_file(o->failures, o->output) || strcmp(o->failures, o->output) == 0))
         return fail_usage(self, "--failures is the same file as --output");
     if (o->resume && !is_file_name(o->output))
         return fail_usage(self, "--resume goes on with a file: it needs --output FILE");

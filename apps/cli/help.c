@@ -171,7 +171,8 @@ void help_man(const command *c)
     printf(".SH EXAMPLE\n.nf\n");
     roff(c->example);
     printf("\n.fi\n.SH EXIT STATUS\n0: everything went well. 1: a file could not be processed. "
-           "2: the command line was wrong. 3: everything was done, but some lines failed.\n.SH SEE ALSO\n.BR dragoman (1)\n");
+           "2: the command line was wrong. 3: everything was done, but some lines failed.\n"
+           ".SH SEE ALSO\n.BR dragoman (1)\n");
 }
 
 // ---- completion -------------------------------------------------------------------------------

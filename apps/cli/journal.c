@@ -226,8 +226,10 @@ static bool holds(const journal *j, const char *path, uint64_t bytes, uint32_t c
     free(block);
     if (f) fclose(f);
     if (left)
-        fail(EXIT_RUNTIME, "cannot resume '%s': '%s' has %" PRIu64 " of the %" PRIu64
-             " bytes that '%s' speaks of", j->output, path, bytes - left, bytes, j->path);
+        fail(EXIT_RUNTIME,
+             "cannot resume '%s': '%s' has %" PRIu64 " of the %" PRIu64
+             " bytes that '%s' speaks of",
+             j->output, path, bytes - left, bytes, j->path);
     else if (sum != check)
         fail(EXIT_RUNTIME, "cannot resume '%s': '%s' is not what the interrupted job wrote",
              j->output, path);
@@ -240,8 +242,10 @@ static bool start_over(journal *j)
     struct stat st;
     if (errno != ENOENT) return complain(j, "read");
     if (stat(j->output, &st) != 0 || st.st_size == 0) return journal_begin(j);
-    fail(EXIT_RUNTIME, "cannot resume '%s': there is no '%s', so the job is complete or was not "
-         "begun with --output", j->output, j->path);
+    fail(EXIT_RUNTIME,
+         "cannot resume '%s': there is no '%s', so the job is complete or was not "
+         "begun with --output",
+         j->output, j->path);
     return false;
 }
 

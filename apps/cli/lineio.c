@@ -2,8 +2,8 @@
 // Reading of lines, and progress; see lineio.h.
 //
 // Input is read with read(2), so that a line is there as soon as it was sent; a program that talks
-// to us through pipes gets its answer before it sends more. gzip is known by its first bytes, from a
-// file or through a pipe, and decompressed on the way.
+// to us through pipes gets its answer before it sends more. gzip is known by its first bytes, from
+// a file or through a pipe, and decompressed on the way.
 #define _GNU_SOURCE
 #include "lineio.h"
 
@@ -314,8 +314,7 @@ void progress_show(progress *p, uint64_t lines, double share)
     p->shown = true;
     double rate = (double)lines / (now - p->start + 1e-9);
     fprintf(stderr, "\r%llu lines, %.1f lines/s", (unsigned long long)lines, rate);
-    if (p->tokens)
-        fprintf(stderr, ", %.0f tokens/s", (double)p->tokens / (now - p->start + 1e-9));
+    if (p->tokens) fprintf(stderr, ", %.0f tokens/s", (double)p->tokens / (now - p->start + 1e-9));
     if (share >= 0 && share <= 1) {
         int full = (int)(share * BAR);
         double made = share - p->begin;

@@ -26,8 +26,8 @@ typedef struct line_writer line_writer;
 
 // path NULL or "-": standard output; a name ending in .gz is compressed. NULL after a message.
 line_writer *writer_open(const char *path);
-// The same for a file that has `bytes` bytes of an earlier run with the CRC-32 `check`: what follows
-// them is cut off, and writing goes on there.
+// The same for a file that has `bytes` bytes of an earlier run with the CRC-32 `check`: what
+// follows them is cut off, and writing goes on there.
 bool writer_possible(const char *path); // makes an empty file if there is none; or a message
 line_writer *writer_open_at(const char *path, uint64_t bytes, uint32_t check);
 void writer_put(line_writer *w, const char *data, size_t size);
@@ -35,14 +35,14 @@ void writer_text(line_writer *w, const char *text);
 void writer_format(line_writer *w, const char *fmt, ...);
 void writer_json(line_writer *w, const char *text, size_t size); // quoted and escaped
 void writer_real(line_writer *w, double v);                      // "null" unless finite
-void writer_flush(line_writer *w); // gzip keeps what it has
-// Everything put so far can be read from the file if the program ends now: flushes, ends a member of
-// gzip. writer_sync also waits until it is on the disk.
+void writer_flush(line_writer *w);                               // gzip keeps what it has
+// Everything put so far can be read from the file if the program ends now: flushes, ends a member
+// of gzip. writer_sync also waits until it is on the disk.
 void writer_cut(line_writer *w);
 bool writer_sync(line_writer *w);
 bool writer_is_gz(const line_writer *w);
 uint64_t writer_bytes(const line_writer *w, uint32_t *check); // in the file, after a cut: all
-bool writer_failed(const line_writer *w); // so far
+bool writer_failed(const line_writer *w);                     // so far
 // Flushes and closes; false after a message when anything could not be written.
 bool writer_close(line_writer *w);
 

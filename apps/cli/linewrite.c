@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Writing of lines: standard output or a file, plain or gzip; see lineio.h.
 //
-// Bytes are collected in a buffer and written with write(2), so that it is always known how many of
-// them a file holds and what their checksum is: journal.c writes both down, and a later program cuts
-// the file there and goes on. A gzip file is a row of members, each complete in itself; writer_cut
-// ends one. `gzip -d` and zlib read them as one file.
+// Bytes are collected in a buffer and written with write(2), so that it is always known how many
+// of them a file holds and what their checksum is: journal.c writes both down, and a later program
+// cuts the file there and goes on. A gzip file is a row of members, each complete in itself;
+// writer_cut ends one. `gzip -d` and zlib read them as one file.
 //
 //     put -> staged [64 KiB] --plain--------------> write
 //                            --deflate-> packed --> write

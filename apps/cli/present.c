@@ -10,7 +10,8 @@ static void put_links(line_writer *w, const dgm_translation *x)
         writer_format(w, "%s%d-%d", i ? " " : "", (int)x->links[i].source, (int)x->links[i].target);
 }
 
-static void put_plain(const presentation *p, line_writer *w, uint64_t number, const dgm_translation *x)
+static void put_plain(const presentation *p, line_writer *w, uint64_t number,
+                      const dgm_translation *x)
 {
     if (p->nbest > 1) writer_format(w, "%llu ||| ", (unsigned long long)number);
     writer_put(w, x->text, x->size);

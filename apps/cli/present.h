@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How a translated line is printed: plain, n-best list in the format of Moses and Marian, with scores
-// and alignments, or JSON.
+// How a translated line is printed: plain, n-best list in the format of Moses and Marian, with
+// scores and alignments, or JSON.
 #ifndef DGM_CLI_PRESENT_H
 #define DGM_CLI_PRESENT_H
 

@@ -2,24 +2,26 @@
 // How much a worker takes in at once, and what memory that needs; called while a translator opens.
 //
 // A sentence costs source tokens x beam. A worker admits sentences while the costs of those inside
-// stay within batch_tokens: many short ones, few long ones, always at least one. The worker's memory
-// follows from the same number:
+// stay within batch_tokens: many short ones, few long ones, always at least one. The worker's
+// memory follows from the same number:
 //
 //     places   batch_tokens / (a short sentence x beam), at most `batch`: sentences, and with the
 //              beam rows
 //     sources  what the encoder leaves of all sentences: twice what the budget admits, because gaps
-//              are left between them (model/slots.c)
-//     past     decoder rows with their ancestors: four times the budget. A hypothesis is seldom more
-//              than twice its source and shares most of its past with its neighbours; should it not
-//              suffice, the youngest sentence is put back (worker.c), at no cost but time
+//              are left between them, and half a block more for each (model/slots.c)
+//     past     decoder rows with their ancestors: four times the budget. A hypothesis is seldom
+//              more than twice its source and shares most of its past with its neighbours; should
+//              it not suffice, the youngest sentence is put back (worker.c), at no cost but time
 //
-// and never less than the longest sentence needs alone. A default that takes more than the workspace
-// (else: than the machine has) is halved until it fits; what the caller asked for is refused.
+// and never less than the longest sentence needs alone. A default that takes more than the
+// workspace (else: than the machine has) is halved until it fits; what the caller asked for is
+// refused.
 //
 // The default was measured with newstest2014 at one thread, i8, on a core with 1 MiB of L2
 // (docs/THROUGHPUT.md): a small model gains nothing from more than some 20 rows and loses when the
-// keys and values of its sentences leave the cache; a larger one reads its weights from memory every
-// step and wants about 64 rows to pay for it. 2,048 is on the plateau of both, at beams 1 and 4.
+// keys and values of its sentences leave the cache; a larger one reads its weights from memory
+// every step and wants about 64 rows to pay for it. 2,048 is on the plateau of both, at beams 1
+// and 4.
 #include <string.h>
 
 #include "base/mem.h"
@@ -53,7 +55,7 @@ static void size_workers(dgm_translator *t, int64_t tokens, int length, int batc
     t->batch = clamp(tokens / ((int64_t)length * c->beam), batch ? batch : MAX_PLACES);
     c->places = t->batch;
     t->limits = dgm_search_limits(c, m);
-    t->limits.sources = clamp(max64(t->limits.source, 2 * tokens / c->beam), most);
+    t->limits.sources = clamp(max64(t->limits.source, 2 * tokens / c->beam + 8 * t->batch), most);
     t->limits.past =
         clamp(max64((int64_t)c->beam * (t->limits.target + GENERATIONS), 4 * tokens), most);
 }
@@ -77,15 +79,17 @@ static dgm_status refuse(const dgm_translator *t, const dgm_settings *s, uint64_
     const char *what = s->batch_tokens ? "a batch of so many tokens" : "one sentence at a time";
     if (s->workspace)
         return dgm_fail(err, DGM_ERR_ARGUMENT,
-                        "%.1f MiB of workspace for the workers are too little: %s takes %.1f MiB (threads %d, beam "
+                        "%.1f MiB of workspace for the workers are too little: %s takes %.1f MiB "
+                        "(threads %d, beam "
                         "%d, lengths %d and %d)",
                         mib(most), what, mib(all_workers(t)), t->threads, t->config.beam,
                         t->limits.source, t->limits.target);
-    return dgm_fail(err, DGM_ERR_ARGUMENT,
-                    "%s takes %.1f MiB, this machine has %.1f MiB of memory: lower the threads (%d), "
-                    "the beam (%d) or the length limits (%d and %d)",
-                    what, mib(all_workers(t)), mib(most), t->threads, t->config.beam,
-                    t->limits.source, t->limits.target);
+    return dgm_fail(
+        err, DGM_ERR_ARGUMENT,
+        "%s takes %.1f MiB, this machine has %.1f MiB of memory: lower the threads (%d), "
+        "the beam (%d) or the length limits (%d and %d)",
+        what, mib(all_workers(t)), mib(most), t->threads, t->config.beam, t->limits.source,
+        t->limits.target);
 }
 
 dgm_status dgm_budget_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err)

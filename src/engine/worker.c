@@ -50,8 +50,8 @@ size_t dgm_worker_bytes(const dgm_translator *t)
     bytes += dgm_search_bytes(&t->config, t->member_count, vocabulary);
     bytes += dgm_rank_bytes(t->backend, t->limits.rows, t->member_count, vocabulary);
     for (int i = 0; t->shortlist >= 0 && i < t->member_count; i++)
-        bytes += dgm_vocabsel_lexical_bytes(t->backend, dgm_model_output(t->members[i].model),
-                                            t->batch);
+        bytes +=
+            dgm_vocabsel_lexical_bytes(t->backend, dgm_model_output(t->members[i].model), t->batch);
     return bytes;
 }
 
@@ -265,8 +265,8 @@ static void enter(dgm_worker *w, dgm_piece_state *piece)
     w->inside_cost += dgm_piece_cost(w->t, piece);
 }
 
-// Admits w->taken[0 .. count), or as many as there is room for. If the batch is refused, one by one,
-// so that only the culprit fails.
+// Admits w->taken[0 .. count), or as many as there is room for. If the batch is refused, one by
+// one, so that only the culprit fails.
 static void admit(dgm_worker *w, int count)
 {
     dgm_error error;

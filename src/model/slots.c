@@ -10,8 +10,9 @@
 // long enough. A few hundred sentences are inside at most, so a walk over the list costs nothing
 // beside encoding. Short sentences thus take little memory, whatever the longest may have; the
 // memory is full, or cut into gaps that are too short, before the slots are: whoever admits asks
-// dgm_state_fits first. Places begin and end at whole blocks of positions (backend.h). Without a bound every slot has room for the longest sentence, in its own
-// place, and a free slot is all that is asked for.
+// dgm_state_fits first. Places begin and end at whole blocks of positions (backend.h). Without a
+// bound every slot has room for the longest sentence, in its own place, and a free slot is all
+// that is asked for.
 #include <string.h>
 
 #include "model/model_int.h"
@@ -26,7 +27,8 @@ int dgm_state_sources(const dgm_limits *l)
 {
     int64_t worst = (int64_t)l->slots * room(l->source);
     if (l->sources > 0 && room(l->sources) < worst) return room(l->sources);
-    return worst < INT32_MAX / 2 ? (int)worst : INT32_MAX / 2 / DGM_BLOCK_POSITIONS * DGM_BLOCK_POSITIONS;
+    return worst < INT32_MAX / 2 ? (int)worst
+                                 : INT32_MAX / 2 / DGM_BLOCK_POSITIONS * DGM_BLOCK_POSITIONS;
 }
 
 // Row behind the used slot at `at` of the order; 0 in front of the first.
