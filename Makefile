@@ -174,6 +174,8 @@ test: all $(UNIT) $(BUILD)/checkkernel
 
 # Fuzzing, 1,000 lines of invariance, goldens made again by the programs of others (in .work/).
 LONG_TEXT := tests/data/translate/newstest2014-1000.en
+SELF_NORMALISED := tests/data/models/self-normalised
+SELF_TEXT := tests/data/translate/self-normalised
 
 test-long: test
 	scripts/bootstrap long
@@ -186,6 +188,8 @@ test-long: test
 	    tests/invariance $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 1000 --search cube --cube $$cube || exit 1; \
 	done
 	tests/cube $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 1000
+	bench/zhang2018 --plain $(SELF_NORMALISED).gguf --self-normalised $(SELF_NORMALISED).gguf --quick \
+	    --input $(SELF_TEXT).en --reference $(SELF_TEXT).de --out $(BUILD)/zhang2018 --program $(BUILD)/dragoman > /dev/null
 	tests/identity $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 200
 	PYTHONPATH=training /usr/bin/python3 -m unittest discover -s training/tests
 	training/smoke.sh
