@@ -118,6 +118,8 @@ static dgm_status read_ids(const dgm_gguf *g, dgm_side side, dgm_need need, dgm_
     DGM_TRY(read_id(g, side, "unk", need, v->size, &v->unk, err));
     DGM_TRY(read_id(g, side, "pad", DGM_OPTIONAL, v->size, &v->pad, err));
     DGM_TRY(read_id(g, side, "bos", DGM_OPTIONAL, v->size, &v->bos, err));
+    DGM_TRY(dgm_gguf_get_i32s(g, side_key(side, "vocab.frequent").text, DGM_OPTIONAL, 0,
+                              v->size - 1, &v->frequent, &v->frequent_count, err));
     return dgm_gguf_get_bool(g, "dragoman.decode.drop_unk", DGM_OPTIONAL, &v->drop_unk, err);
 }
 
@@ -132,8 +134,6 @@ static dgm_status read_vocab(const dgm_gguf *g, dgm_side side, dgm_vocab_spec *v
                              DGM_SPEC_VOCAB_MAX, &size, err));
     v->size = (int)size;
     DGM_TRY(v->kind == DGM_SPEC_WORDS ? read_words(g, side, v, err) : read_pieces(g, side, v, err));
-    DGM_TRY(dgm_gguf_get_i32s(g, side_key(side, "vocab.frequent").text, DGM_OPTIONAL, 0,
-                              v->size - 1, &v->frequent, &v->frequent_count, err));
     return read_ids(g, side, DGM_REQUIRED, v, err);
 }
 

@@ -20,6 +20,11 @@ def vocab(a):
     print(subword.train(a.files, a.prefix, a.size, a.coverage, a.sentences, a.threads, a.seed))
 
 
+def words(a):
+    from . import wordlist
+    print(f"{a.out}: {100 * wordlist.build(a.files, a.out, a.size):.2f} % of the words are in it")
+
+
 def pack(a):
     """Packs parts one after the other, waiting for those that are still being distilled."""
     from . import corpus, distill, mix
@@ -41,7 +46,7 @@ def pack(a):
         if mades and len(mades) < len(sources):
             mades += [""] * (len(sources) - len(mades))
         part = mix.mix(a.vocab, sources, reals, mades, passes, a.threshold, shares, a.seed, a.longest, a.processes,
-                       first)
+                       first, a.source_vocab)
         first += len(sources)
         packed.append(part)
         print(f"pack {os.path.basename(path)}: {len(sources)} lines, {len(part)} pairs, {time.time() - began:.0f} s",
@@ -134,6 +139,11 @@ def parser():
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--seed", type=int, default=7)
 
+    p = command("words", words, "make a word vocabulary from text that 'dragoman tokenize' has split")
+    p.add_argument("files", nargs="+")
+    p.add_argument("--out", required=True, help="NAME.words")
+    p.add_argument("--size", type=int, default=80000)
+
     p = command("distill", run_distill, "translate training sources with a teacher (GPU)")
     p.add_argument("files", nargs="+")
     p.add_argument("--teacher", required=True, help="Hugging Face Marian folder, or one with model.pt and vocab.spm")
@@ -148,7 +158,8 @@ def parser():
     p.add_argument("--total-tokens", type=float, default=0, help="of all files, in the teacher's pieces: for budget")
 
     p = command("pack", pack, "choose targets, augment, encode: text to a packed corpus")
-    p.add_argument("--vocab", required=True)
+    p.add_argument("--vocab", required=True, help="SentencePiece model, or .words for tokenised text")
+    p.add_argument("--source-vocab", default="", help="of the source, if it has its own")
     p.add_argument("--source", nargs="+", required=True)
     p.add_argument("--target", nargs="*", default=[], help="real targets, - for none")
     p.add_argument("--passes", nargs="*", default=[], help="repetitions a line, - for none")

@@ -20,7 +20,9 @@ import numpy as np
 import torch
 
 from . import checkpoint
+from . import wordlist
 from .gguf_writer import Writer
+from .packed import Packed
 from .rnn import RNN, RNNConfig
 from .transformer import Transformer, TransformerConfig
 
@@ -40,6 +42,7 @@ class Pieces:
     pad: int = -1
     bos: int = -1
     map: list = field(default_factory=list)      # id of piece i; empty: identity
+    frequent: list = field(default_factory=list)  # most frequent ids first; empty: ids are in that order
     extra: list = field(default_factory=list)    # spellings of the last ids, which the model does not hold
 
     def __post_init__(self):
@@ -54,6 +57,8 @@ class Pieces:
         out.u8s(f"{key}.vocab.sentencepiece", self.model)
         if self.map:
             out.i32s(f"{key}.vocab.map", self.map)
+        if self.frequent:
+            out.i32s(f"{key}.vocab.frequent", self.frequent)
         if self.extra:
             out.strings(f"{key}.vocab.extra", self.extra)
 
@@ -276,6 +281,7 @@ class Card:
     source_prefix: list = field(default_factory=list)
     target_prefix: list = field(default_factory=list)
     append_eos: bool = True
+    target_frequent: list = field(default_factory=list)      # of a shared vocabulary: most frequent target ids
     align: tuple = ()                  # (decoder layer, head) of alignments; empty: the format's default
     self_normalised: bool = False
     decode: dict = field(default_factory=dict)   # keys of dragoman.decode
@@ -295,7 +301,7 @@ def write_card(out, card):
         if values:
             out.strings(f"dragoman.languages.{side}", values)
     for key, values in (("source.prefix", card.source_prefix), ("target.prefix", card.target_prefix),
-                        ("target.never", card.never)):
+                        ("target.never", card.never), ("target.vocab.frequent", card.target_frequent)):
         if values:
             out.i32s(f"dragoman.{key}", values)
     if card.start >= 0:
@@ -350,9 +356,26 @@ def module_from(held):
     return module.eval()
 
 
-def pieces_from(path):
+def pieces_from(path, language="", frequent=()):
+    """Vocabulary of a SentencePiece model or a .words file (wordlist.py)."""
+    if path.endswith(wordlist.SUFFIX):
+        return Words(wordlist.WordList(path).words, "moses", language)
     with open(path, "rb") as f:
-        return Pieces(f.read())
+        return Pieces(f.read(), frequent=list(frequent))
+
+
+def by_frequency(path, most=20000):
+    """Ids of a packed corpus' two sides, most frequent first."""
+    packed = Packed.load(path)
+    counts = [np.bincount(ids, minlength=1) for ids in (packed.source, packed.target)]
+    return [np.argsort(-c, kind="stable")[:min(most, int((c > 0).sum()))].tolist() for c in counts]
+
+
+def decode_defaults(items):
+    """NAME=VALUE texts -> what Card.decode holds."""
+    read = {"u32": int, "f32": float, "string": str, "bool": lambda text: text.lower() in ("1", "true", "yes")}
+    pairs = [item.partition("=")[::2] for item in items]
+    return {name: read[DECODE_TYPES[name]](value) for name, value in pairs}
 
 
 def main():
@@ -366,11 +389,16 @@ def main():
     parser.add_argument("--target", action="append", default=[], metavar="LANG", help="target language, e.g. de")
     parser.add_argument("--name", default="")
     parser.add_argument("--license", default="")
+    parser.add_argument("--frequencies", metavar="PACKED", help="corpus that says which pieces are frequent (--precompute)")
+    parser.add_argument("--decode", action="append", default=[], metavar="NAME=VALUE", help="decoding default, e.g. beam=6")
     parser.add_argument("--card", help="Markdown file with the model card")
     args = parser.parse_args()
     held = checkpoint.read(args.checkpoint)
-    source = pieces_from(args.vocab) if args.vocab else Pieces(held["vocab"])
-    target = pieces_from(args.target_vocab) if args.target_vocab else None
+    frequent = by_frequency(args.frequencies) if args.frequencies else ((), ())
+    languages = [(names or [""])[0] for names in (args.source, args.target)]
+    source = (pieces_from(args.vocab, languages[0], frequent[0]) if args.vocab
+              else Pieces(held["vocab"], frequent=list(frequent[0])))
+    target = pieces_from(args.target_vocab, languages[1], frequent[1]) if args.target_vocab else None
     text = ""
     if args.card:
         with open(args.card, encoding="utf-8") as f:
@@ -379,7 +407,8 @@ def main():
     align = (module.config.alignment_layer, 0) if isinstance(module, Transformer) else ()
     size = export(args.output, module, source, target, args.storage, name=args.name, license=args.license, text=text,
                   source_languages=args.source, target_languages=args.target, align=align,
-                  self_normalised=held["info"].get("self_norm", 0) > 0)
+                  self_normalised=held["info"].get("self_norm", 0) > 0, decode=decode_defaults(args.decode),
+                  target_frequent=[] if target else list(frequent[1]))
     print(f"{args.output}: {size / 2 ** 20:.1f} MiB")
 
 

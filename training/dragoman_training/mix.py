@@ -12,7 +12,7 @@ import multiprocessing
 import re
 from collections import Counter
 
-from . import augment
+from . import augment, wordlist
 from .packed import Packed
 
 DIGITS = re.compile(r"\d")
@@ -60,8 +60,8 @@ def choose(source, real, made, passes, threshold):
 
 
 def start(model, settings):
-    import sentencepiece
-    WORKER["spm"] = sentencepiece.SentencePieceProcessor(model_file=model)
+    WORKER["spm"] = wordlist.load(model)
+    WORKER["source_spm"] = wordlist.load(settings["source_model"]) if settings.get("source_model") else WORKER["spm"]
     WORKER.update(settings)
 
 
@@ -73,18 +73,19 @@ def work(job):
         for target, count in choose(source, real, made, passes, WORKER["threshold"]):
             pairs.append((source, target, count))
             pairs.extend((*pair, 1) for pair in augment.variants(source, target, rng, WORKER["shares"]))
-    spm = WORKER["spm"]
-    sources, targets = spm.encode([p[0] for p in pairs]), spm.encode([p[1] for p in pairs])
+    sources, targets = WORKER["source_spm"].encode([p[0] for p in pairs]), WORKER["spm"].encode([p[1] for p in pairs])
     return Packed.from_lists([(s, t, p[2]) for s, t, p in zip(sources, targets, pairs)], WORKER["longest"])
 
 
-def mix(model, sources, reals, mades, passes, threshold=0.5, shares=None, seed=1, longest=126, processes=2, first=0):
+def mix(model, sources, reals, mades, passes, threshold=0.5, shares=None, seed=1, longest=126, processes=2, first=0,
+        source_model=""):
     """Packs lists of lines; reals, mades, passes may be None."""
     n = len(sources)
     blank, ones = [""] * n, [1] * n
     lines = list(zip(sources, reals or blank, mades or blank, passes or ones))
     jobs = [(first + i, lines[i:i + 4000]) for i in range(0, n, 4000)]
-    settings = {"seed": seed, "threshold": threshold, "shares": shares, "longest": longest}
+    settings = {"seed": seed, "threshold": threshold, "shares": shares, "longest": longest,
+                "source_model": source_model}
     if processes <= 1:
         start(model, settings)
         return Packed.join([work(job) for job in jobs])

@@ -3,13 +3,21 @@
 
     int64 magic, n, source ids, target ids
     uint8 source length[n], target length[n], passes[n]      lengths without </s>, at most 255
-    uint16 source ids, target ids                            back to back, no </s>, no padding
+    uint16 source ids, target ids                            back to back, no </s>, no padding; uint32 in files of the
+                                                             second magic, for vocabularies of more than 65,536 ids
 
 148 MB for 1.34M pairs: a whole corpus fits on a GPU, where batches.py gathers from it.
 """
 import numpy as np
 
 MAGIC = 0x31_4B_50_44                                       # "DPK1"
+MAGIC_WIDE = 0x32_4B_50_44                                  # "DPK2"
+
+
+def narrow(ids):
+    """As uint16 where every id fits, else as uint32."""
+    ids = np.asarray(ids)
+    return ids.astype(np.uint16 if not len(ids) or ids.max() < 1 << 16 else np.uint32)
 
 
 class Packed:
@@ -17,7 +25,7 @@ class Packed:
         self.source_lengths = np.asarray(source_lengths, np.uint8)
         self.target_lengths = np.asarray(target_lengths, np.uint8)
         self.passes = np.asarray(passes, np.uint8)
-        self.source, self.target = np.asarray(source, np.uint16), np.asarray(target, np.uint16)
+        self.source, self.target = narrow(source), narrow(target)
 
     def __len__(self):
         return len(self.passes)
@@ -26,7 +34,7 @@ class Packed:
     def from_lists(cls, pairs, longest=126):
         """pairs: (source ids, target ids, passes); empty or too long ones are dropped."""
         kept = [p for p in pairs if 0 < len(p[0]) <= longest and 0 < len(p[1]) <= longest and p[2] > 0]
-        flat = [np.concatenate([np.asarray(p[side], np.uint16) for p in kept]) if kept else np.zeros(0, np.uint16)
+        flat = [np.concatenate([np.asarray(p[side], np.uint32) for p in kept]) if kept else np.zeros(0, np.uint32)
                 for side in (0, 1)]
         return cls([len(p[0]) for p in kept], [len(p[1]) for p in kept], [p[2] for p in kept], *flat)
 
@@ -36,20 +44,24 @@ class Packed:
         return cls(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
 
     def save(self, path):
+        wide = np.uint32 in (self.source.dtype, self.target.dtype)
+        ids = [a.astype(np.uint32 if wide else np.uint16) for a in (self.source, self.target)]
         with open(path, "wb") as f:
-            np.array([MAGIC, len(self), len(self.source), len(self.target)], "<i8").tofile(f)
-            for a in (self.source_lengths, self.target_lengths, self.passes, self.source, self.target):
+            head = [MAGIC_WIDE if wide else MAGIC, len(self), len(self.source), len(self.target)]
+            np.array(head, "<i8").tofile(f)
+            for a in (self.source_lengths, self.target_lengths, self.passes, *ids):
                 a.tofile(f)
 
     @classmethod
     def load(cls, path):
         with open(path, "rb") as f:
             head = np.fromfile(f, "<i8", 4)
-            if len(head) < 4 or head[0] != MAGIC:
+            if len(head) < 4 or head[0] not in (MAGIC, MAGIC_WIDE):
                 raise ValueError(f"{path}: not a packed corpus")
             n, ns, nt = (int(x) for x in head[1:])
             arrays = [np.fromfile(f, np.uint8, n) for _ in range(3)]
-            arrays += [np.fromfile(f, np.uint16, ns), np.fromfile(f, np.uint16, nt)]
+            kind = np.uint16 if head[0] == MAGIC else np.uint32
+            arrays += [np.fromfile(f, kind, ns), np.fromfile(f, kind, nt)]
         packed = cls(*arrays)
         if (len(packed), len(packed.source), len(packed.target)) != (n, ns, nt):
             raise ValueError(f"{path}: truncated")

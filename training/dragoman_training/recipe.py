@@ -25,7 +25,7 @@ DEFAULTS = {
     "average": {"keep": 0.9, "every": 50, "after": 1000},
     "precision": "bf16",                    # bf16 | f32
     "compile": True,                        # both need a GPU and current PyTorch; ignored elsewhere
-    "graphs": True,                         # not with rnn: its encoder asks for lengths on the host
+    "graphs": True,
     "log_every": 200,                       # steps
     "valid_every": 0,                       # seconds (or steps with a budget in steps); 0 = only at the end
     "save_every": 120,                      # seconds (or steps)

@@ -28,9 +28,8 @@ from dataclasses import asdict, dataclass, fields
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from .rnn_stack import LayeredEncoder, SourceStack, Stack, split_state
+from .rnn_stack import LayeredEncoder, SourceStack, Stack, run_encoder, split_state
 
 CHOICES = {"encoder_cell": ("gru", "lstm"), "decoder": ("devlin", "conditional", "bahdanau"),
            "decoder_cell": ("gru", "lstm"), "top": ("none", "tanh", "gru"),
@@ -288,8 +287,7 @@ class RNN(nn.Module):
             self.encoder = LayeredEncoder(config, kind)
         else:
             self.encoder = kind(config.embed, config.encoder_hidden, config.encoder_layers, batch_first=True,
-                                bidirectional=config.encoder_bidirectional_layers > 0,
-                                dropout=config.dropout if config.encoder_layers > 1 else 0.0)
+                                bidirectional=config.encoder_bidirectional_layers > 0)
         if config.encoder_fc_layers:
             self.source_stack = SourceStack(config)
         self.init = linear(config.encoder_width, config.decoder_hidden)
@@ -332,9 +330,7 @@ class RNN(nn.Module):
     def encode(self, source):
         """source [B, S] -> memory [B, S, W] (zero where padded) and its mask [B, S] (True = a token)."""
         mask = source != self.source_pad
-        lengths = mask.sum(1).cpu()
-        packed = pack_padded_sequence(self.embed(source, "source"), lengths, batch_first=True, enforce_sorted=False)
-        memory, _ = pad_packed_sequence(self.encoder(packed)[0], batch_first=True, total_length=source.size(1))
+        memory = run_encoder(self.encoder, self.config, self.embed(source, "source"), mask, self.drop)
         if self.config.encoder_fc_layers:
             memory = self.source_stack(memory)                                   # zeros stay zeros: no bias
         return self.drop(memory), mask

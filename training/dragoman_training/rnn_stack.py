@@ -14,7 +14,6 @@ so that a search moves them together.
 """
 import torch
 import torch.nn as nn
-import torch.nn.functional as F
 
 RELU_LIMIT = 10.0
 
@@ -93,11 +92,10 @@ class Stack(nn.Module):
 
 
 class LayeredEncoder(nn.Module):
-    """Layers one by one: the first few in both directions, with residuals from the third on where asked for."""
+    """Layers one by one: the first few in both directions."""
 
     def __init__(self, config, kind):
         super().__init__()
-        self.residual, self.dropout = config.encoder_residual, config.dropout
         self.layers = nn.ModuleList()
         width = config.embed
         for number in range(config.encoder_layers):
@@ -105,14 +103,35 @@ class LayeredEncoder(nn.Module):
             self.layers.append(kind(width, config.encoder_hidden, batch_first=True, bidirectional=both))
             width = config.encoder_hidden * (2 if both else 1)
 
-    def forward(self, packed):
-        for number, layer in enumerate(self.layers):
-            out = layer(packed)[0]
-            data = out.data + packed.data if self.residual and number >= 2 else out.data
-            if number + 1 < len(self.layers):
-                data = F.dropout(data, self.dropout, self.training)
-            packed = out._replace(data=data)
-        return packed, None
+
+def one_direction(layer, x, end):
+    """x [B, S, I] -> [B, S, He] by the weights of one layer and direction of an nn.GRU or nn.LSTM."""
+    weights = [getattr(layer, f"{name}_{end}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+    state = x.new_zeros(1, x.size(0), layer.hidden_size)
+    if isinstance(layer, nn.LSTM):
+        return torch._VF.lstm(x, (state, state), weights, True, 1, 0.0, False, False, True)[0]
+    return torch._VF.gru(x, state, weights, True, 1, 0.0, False, False, True)[0]
+
+
+def run_encoder(encoder, config, x, mask, drop):
+    """All layers on padded x [B, S, I] -> [B, S, W], zero where padded.
+
+    Padding stands at the end, so the forward direction never sees it before a word; the backward direction runs forward
+    over sentences that are turned round within their lengths. No step asks for lengths on the host, as packed sequences
+    do: a training step can be captured as a CUDA graph. Residuals: a layer's input is added from the third layer on.
+    """
+    lengths, at = mask.sum(1, keepdim=True), torch.arange(mask.size(1), device=mask.device)[None]
+    turn = torch.where(at < lengths, lengths - 1 - at, at)[..., None]                       # [B, S, 1]
+    for number in range(config.encoder_layers):
+        layer, index = (encoder.layers[number], 0) if isinstance(encoder, LayeredEncoder) else (encoder, number)
+        out = one_direction(layer, x, f"l{index}")
+        if number < config.encoder_bidirectional_layers:
+            back = one_direction(layer, x.gather(1, turn.expand(-1, -1, x.size(2))), f"l{index}_reverse")
+            out = torch.cat([out, back.gather(1, turn.expand(-1, -1, back.size(2)))], -1)
+        x = out + x if config.encoder_residual and number >= 2 else out
+        if number + 1 < config.encoder_layers:
+            x = drop(x)
+    return x * mask[..., None].to(x.dtype)
 
 
 class SourceStack(nn.Module):

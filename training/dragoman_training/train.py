@@ -15,7 +15,7 @@ import time
 import numpy as np
 import torch
 
-from . import align, checkpoint, curve, losses, metric, optim, search
+from . import align, checkpoint, curve, losses, metric, optim, search, wordlist
 from .batches import Batches
 from .packed import Packed
 from .rnn import RNN, RNNConfig
@@ -40,7 +40,6 @@ ARCHITECTURES = {"transformer": build_transformer, "rnn": build_rnn}       # nam
 
 class Trainer:
     def __init__(self, recipe, work, out, device=None):
-        import sentencepiece
         self.recipe, self.work, self.out = recipe, work, out
         self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         self.gpu = self.device.startswith("cuda")
@@ -49,9 +48,8 @@ class Trainer:
         if self.gpu:
             torch.set_float32_matmul_precision("high")
         data = recipe["data"]
-        self.target_spm = sentencepiece.SentencePieceProcessor(model_file=self.path(data["vocab"]))
-        self.source_spm = (sentencepiece.SentencePieceProcessor(model_file=self.path(data["source_vocab"]))
-                           if data["source_vocab"] else self.target_spm)
+        self.target_spm = wordlist.load(self.path(data["vocab"]))
+        self.source_spm = wordlist.load(self.path(data["source_vocab"])) if data["source_vocab"] else self.target_spm
         sizes = self.target_spm.vocab_size(), self.source_spm.vocab_size()
         if recipe["architecture"] not in ARCHITECTURES:
             raise ValueError(f"architecture: {recipe['architecture']!r} is not one of {', '.join(ARCHITECTURES)}")

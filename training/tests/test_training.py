@@ -15,7 +15,8 @@ from collections import Counter
 import numpy as np
 import torch
 
-from dragoman_training import align, augment, checkpoint, corpus, losses, metric, mix, optim, recipe, search, subword
+from dragoman_training import (align, augment, checkpoint, corpus, export, losses, metric, mix, optim, recipe, search,
+                               subword, wordlist)
 from dragoman_training.batches import Batches
 from dragoman_training.packed import Packed
 from dragoman_training.rnn import RNN, RNNConfig
@@ -171,6 +172,35 @@ class Steps(unittest.TestCase):
             self.assertEqual(found, [search.beam(model, r, 12, 3)[0] for r in rows])
             self.assertTrue(all(search.UNK not in ids for ids in found))
             self.assertEqual(len(search.translate_ids(model, sources, 2)), 3)
+
+    def test_words(self):
+        with tempfile.TemporaryDirectory() as folder:
+            text, path = os.path.join(folder, "a.tok"), os.path.join(folder, "v.words")
+            with open(text, "w", encoding="utf-8") as f:
+                f.write("the cat saw the dog .\nthe dog <unk> .\n")
+            known = wordlist.build([text], path, 6)
+            words = wordlist.load(path)
+            self.assertEqual(words.words, ["</s>", "<unk>", "the", ".", "dog", "cat"])
+            self.assertAlmostEqual(known, 8 / 9)
+            self.assertEqual(words.encode(["the bird .", "</s>"]), [[2, 1, 3], [1]])
+            self.assertEqual(words.decode([[2, 4], []]), ["the dog", ""])
+            packed = mix.mix(path, ["the cat", "dog ."], ["dog", "the bird"], None, None, shares={}, processes=1,
+                             source_model=path)
+            self.assertEqual(packed.pair(1), ([4, 3], [2, 1]))
+            with open(path, "a", encoding="utf-8") as f:
+                f.write("cat\n")
+            with self.assertRaises(ValueError):
+                wordlist.load(path)
+
+    def test_wide_ids(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.bin")
+            for ids, kind in (([5, 65535], "uint16"), ([5, 79999], "uint32")):
+                Packed.from_lists([(ids, [1, 2], 1), ([7], ids, 2)]).save(path)
+                back = Packed.load(path)
+                self.assertEqual((back.pair(0), back.pair(1)), ((ids, [1, 2]), ([7], ids)))
+                self.assertEqual(back.source.dtype, kind)
+            self.assertEqual(export.by_frequency(path, 2), [[5, 7], [1, 2]])
 
     def test_alignment_finds_the_diagonal(self):
         rng = random.Random(1)
