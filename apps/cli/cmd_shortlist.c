@@ -11,7 +11,8 @@
 typedef struct shortlist_options {
     option_list input, measure;
     const char *model, *output, *lexicon, *binary, *write_lexicon, *write_binary;
-    int best, frequent, remove, iterations, threads, max_length, quiet;
+    const char *frequent_text;
+    int best, frequent, candidates, remove, iterations, threads, max_length, quiet;
     float threshold;
 } shortlist_options;
 
@@ -35,10 +36,16 @@ static const option options[] = {
      "translations kept per source token (default 20)", NULL, NULL},
     {"threshold", 0, OPTION_REAL, "P", AT(threshold), 0, 1, NULL,
      "leave out translations less probable than P (default 0.001)", NULL, NULL},
+    {"candidates", 0, OPTION_COUNT, "N", AT(candidates), 1, 1000000, NULL,
+     "instead of --threshold: choose it so that the first --measure text has N candidates per line",
+     NULL, NULL},
     {"frequent", 0, OPTION_COUNT, "N", AT(frequent), 0, 1000000, NULL,
-     "always allow the N most frequent target tokens of the text, or with --lexicon the first N "
-     "of the vocabulary (default 100)",
+     "always allow the N most frequent target tokens of the text, or with --lexicon those of "
+     "--frequent-text, else the first N of the vocabulary (default 100)",
      "first", NULL},
+    {"frequent-text", 0, OPTION_TEXT, "FILE", AT(frequent_text), 0, 0, NULL,
+     "with --lexicon: the target text whose most frequent tokens are always allowed, also gzip",
+     NULL, NULL},
     {"write-lexicon", 0, OPTION_TEXT, "FILE", AT(write_lexicon), 0, 0, NULL,
      "also write the list as a text table", NULL, NULL},
     {"write-binary", 0, OPTION_TEXT, "FILE", AT(write_binary), 0, 0, NULL,
@@ -86,6 +93,9 @@ static int make(const shortlist_options *o, const char *source, const char *targ
     s.binary = o->binary;
     s.best = o->best;
     s.threshold = (double)o->threshold;
+    s.candidates = o->candidates;
+    s.tune = o->candidates ? o->measure.items[0] : NULL;
+    s.frequent_text = o->frequent_text;
     s.frequent = o->frequent;
     s.remove = o->remove;
     s.write_lexicon = o->write_lexicon;
@@ -126,6 +136,8 @@ static int run(const command *self, int argc, char **argv)
         return fail_usage(self, "expected two files, the source and the target text");
     for (int i = 0; i < n; i++)
         files[i] = i < o.input.count ? o.input.items[i] : rest.items[i - o.input.count];
+    if (o.candidates && o.measure.count == 0)
+        return fail_usage(self, "--candidates counts on the text of --measure, which is missing");
     bool writes = o.output || o.write_lexicon || o.write_binary;
     if (!writes && o.measure.count == 0)
         return fail_usage(self, "nothing to do: --output, --write-lexicon, --write-binary or "

@@ -259,8 +259,15 @@ typedef struct dgm_shortlist_options {
     const char *binary;          // Marian's binary shortlist
     int best;                    // translations kept per source token, 1 to 1000. Default 20
     double threshold;            // those with a smaller probability are left out. Default 0.001
+    // Not 0: the threshold is set so that a line of `tune`, a source text, has this many candidates
+    // on average. Lists are then long where a token has many translations and short where it has
+    // few. Default 0
+    int candidates;
+    const char *tune;
     int frequent; // target tokens that are always allowed: the most frequent ones of the text,
-                  // or the first ones of the vocabulary with `lexicon`. Default 100
+                  // or with `lexicon` those of `frequent_text`, NULL: the first ones of the
+                  // vocabulary. Default 100
+    const char *frequent_text; // target text
     int remove;   // write the model without a list
     const char *write_lexicon, *write_binary; // also write the list as text, for Marian
     const dgm_align_options *align; // NULL: defaults. Its files and `subwords` are not used
@@ -275,6 +282,7 @@ typedef struct dgm_shortlist_report {
     uint64_t entries, frequent;
     uint64_t unknown; // lines of the text table with a token that the model does not have
     uint64_t bytes;   // in the model file
+    double threshold; // that was used
 } dgm_shortlist_report;
 
 // Makes a shortlist for a model and writes the model with it. output NULL: only the other files.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // `dragoman shortlist` behind its command line: makes the candidate list of a model from a parallel
-// text or a lexical table, takes and gives Marian's files, and measures a list on a text.
+// text or a lexical table, takes and gives Marian's files. Measuring is in tool_shortlist_text.c.
 #include <string.h>
 
 #include "base/mapfile.h"
@@ -8,34 +8,16 @@
 #include "base/textfile.h"
 #include "engine/align_job.h"
 #include "engine/engine_int.h"
+#include "engine/tool_shortlist.h"
 #include "format/modelfile.h"
 #include "format/shortlist.h"
-#include "vocabsel/vocabsel.h"
 
 void dgm_shortlist_default(dgm_shortlist_options *o)
 {
     *o = (dgm_shortlist_options){.best = 20, .threshold = 0.001, .frequent = 100};
 }
 
-// The model, and a lexical table whose words have ids in it.
-typedef struct work {
-    const dgm_shortlist_options *o;
-    dgm_gguf *file;
-    dgm_vocab *vocab[2]; // [1] NULL: shared
-    dgm_vocab_spec spec[2];
-    dgm_lexicon *lex;
-    int32_t *row_of;    // [source vocabulary] row of the table, -1: none
-    int32_t *target_id; // [table's targets] -1: none
-    dgm_shortlist *list;
-    dgm_shortlist_report report;
-} work;
-
-static const dgm_vocab *target_vocab(const work *w)
-{
-    return w->vocab[1] ? w->vocab[1] : w->vocab[0];
-}
-
-static void close_work(work *w)
+void dgm_shortlist_work_close(dgm_shortlist_work *w)
 {
     dgm_lexicon_close(&w->lex);
     dgm_free(w->row_of);
@@ -46,7 +28,7 @@ static void close_work(work *w)
     dgm_gguf_close(&w->file);
 }
 
-static dgm_status open_model(work *w, const char *path, dgm_error *err)
+dgm_status dgm_shortlist_work_open(dgm_shortlist_work *w, const char *path, dgm_error *err)
 {
     DGM_TRY(dgm_modelfile_open(&w->file, path, err));
     bool shared = false;
@@ -61,7 +43,7 @@ static dgm_status open_model(work *w, const char *path, dgm_error *err)
 
 // ---- the table --------------------------------------------------------------------------------
 
-static dgm_status make_maps(work *w, dgm_error *err)
+static dgm_status make_maps(dgm_shortlist_work *w, dgm_error *err)
 {
     size_t sources = (size_t)w->spec[0].size;
     w->row_of = dgm_malloc(sources * sizeof *w->row_of);
@@ -71,12 +53,13 @@ static dgm_status make_maps(work *w, dgm_error *err)
     return DGM_OK;
 }
 
-static dgm_status table_from_file(work *w, dgm_error *err)
+static dgm_status table_from_file(dgm_shortlist_work *w, dgm_error *err)
 {
     DGM_TRY(dgm_lexicon_read(&w->lex, w->o->lexicon, err));
     DGM_TRY(make_maps(w, err));
     for (uint32_t t = 0; t < w->lex->targets; t++)
-        w->target_id[t] = dgm_vocab_id(target_vocab(w), dgm_words_spell(&w->lex->target, t));
+        w->target_id[t] =
+            dgm_vocab_id(dgm_shortlist_target(w), dgm_words_spell(&w->lex->target, t));
     for (uint32_t s = 0; s < w->lex->sources; s++) {
         int32_t id = dgm_vocab_id(w->vocab[0], dgm_words_spell(&w->lex->source, s));
         if (id >= 0) w->row_of[id] = (int32_t)s;
@@ -89,16 +72,17 @@ static dgm_status table_from_file(work *w, dgm_error *err)
 }
 
 // The most frequent target tokens of the text, not yet sorted.
-static void take_frequent(const work *w, const dgm_bitext *b, int32_t *frequent, int *count)
+static void take_frequent(const dgm_shortlist_work *w, const dgm_bitext *b, int32_t *frequent,
+                          int *count)
 {
     for (uint32_t t = 0; t < b->side[1].types && *count < w->o->frequent; t++) {
         int32_t id = (int32_t)dgm_bitext_name(b, 1, t);
-        if (!dgm_vocab_is_control(target_vocab(w), id)) frequent[(*count)++] = id;
+        if (!dgm_vocab_is_control(dgm_shortlist_target(w), id)) frequent[(*count)++] = id;
     }
 }
 
-static dgm_status table_from_text(work *w, const char *model, int32_t *frequent, int *count,
-                                  dgm_error *err)
+static dgm_status table_from_text(dgm_shortlist_work *w, const char *model, int32_t *frequent,
+                                  int *count, dgm_error *err)
 {
     dgm_align_options a;
     dgm_align_default(&a);
@@ -138,30 +122,30 @@ static void sort_ids(int32_t *ids, int count)
     }
 }
 
-// The best entries of a table row, most probable first; kept [best] are positions in lex->entry.
-static int best_entries(const work *w, int32_t row, uint64_t *kept)
+int dgm_shortlist_best(const dgm_shortlist_work *w, int32_t row, uint64_t *kept)
 {
     int n = 0;
     if (row < 0) return 0;
     for (uint64_t k = w->lex->at[row]; k < w->lex->at[row + 1] && n < w->o->best; k++) {
         const dgm_lexicon_entry *e = &w->lex->entry[k];
-        if ((double)e->prob < w->o->threshold) break;
+        if ((double)e->prob < w->threshold) break;
         if (e->target == w->lex->targets) continue; // NULL
         int32_t id = w->target_id[e->target];
-        if (id >= 0 && !dgm_vocab_is_control(target_vocab(w), id)) kept[n++] = k;
+        if (id >= 0 && !dgm_vocab_is_control(dgm_shortlist_target(w), id)) kept[n++] = k;
     }
     return n;
 }
 
-static dgm_status list_from_table(work *w, const int32_t *frequent, int count, dgm_error *err)
+static dgm_status list_from_table(dgm_shortlist_work *w, const int32_t *frequent, int count,
+                                  dgm_error *err)
 {
     uint64_t kept[DGM_SHORTLIST_BEST_MAX], entries = 0;
     for (int s = 0; s < w->spec[0].size; s++)
-        entries += (uint64_t)best_entries(w, w->row_of[s], kept);
+        entries += (uint64_t)dgm_shortlist_best(w, w->row_of[s], kept);
     DGM_TRY(dgm_shortlist_open(&w->list, w->spec[0].size, w->spec[1].size, entries, count, err));
     dgm_shortlist *l = w->list;
     for (int s = 0; s < l->sources; s++) {
-        int n = best_entries(w, w->row_of[s], kept);
+        int n = dgm_shortlist_best(w, w->row_of[s], kept);
         int32_t *ids = l->ids + l->at[s];
         for (int k = 0; k < n; k++) ids[k] = w->target_id[w->lex->entry[kept[k]].target];
         sort_ids(ids, n);
@@ -174,7 +158,7 @@ static dgm_status list_from_table(work *w, const int32_t *frequent, int count, d
     return DGM_OK;
 }
 
-static dgm_status list_from_binary(work *w, dgm_error *err)
+static dgm_status list_from_binary(dgm_shortlist_work *w, dgm_error *err)
 {
     dgm_mapfile f = {0};
     DGM_TRY(dgm_mapfile_open(&f, w->o->binary, err));
@@ -188,7 +172,7 @@ static dgm_status list_from_binary(work *w, dgm_error *err)
     return st;
 }
 
-static dgm_status make_list(work *w, const char *model, dgm_error *err)
+static dgm_status make_list(dgm_shortlist_work *w, const char *model, dgm_error *err)
 {
     const dgm_shortlist_options *o = w->o;
     if (o->binary) return list_from_binary(w, err);
@@ -201,13 +185,18 @@ static dgm_status make_list(work *w, const char *model, dgm_error *err)
     if (!frequent) return dgm_no_memory(err);
     int count = 0;
     dgm_status st = DGM_OK;
-    if (o->lexicon) {
-        st = table_from_file(w, err);
-        for (int32_t id = 0; id < w->spec[1].size && count < o->frequent; id++)
-            if (!dgm_vocab_is_control(target_vocab(w), id)) frequent[count++] = id;
-    } else {
+    if (!o->lexicon) {
         st = table_from_text(w, model, frequent, &count, err);
+    } else {
+        st = table_from_file(w, err);
+        if (st == DGM_OK && o->frequent_text) {
+            st = dgm_shortlist_frequent(w, frequent, &count, err);
+        } else {
+            for (int32_t id = 0; id < w->spec[1].size && count < o->frequent; id++)
+                if (!dgm_vocab_is_control(dgm_shortlist_target(w), id)) frequent[count++] = id;
+        }
     }
+    if (st == DGM_OK && o->candidates) st = dgm_shortlist_tune(w, frequent, count, err);
     if (st == DGM_OK) st = list_from_table(w, frequent, count, err);
     dgm_free(frequent);
     return st;
@@ -217,7 +206,7 @@ static dgm_status make_list(work *w, const char *model, dgm_error *err)
 
 // Probability of an entry: the table's, or the same for all entries of a row where only the list
 // is known.
-static double probability(const work *w, int source, int32_t id, uint64_t row_size)
+static double probability(const dgm_shortlist_work *w, int source, int32_t id, uint64_t row_size)
 {
     if (!w->lex) return 1.0 / (double)row_size;
     int32_t row = w->row_of[source];
@@ -228,7 +217,7 @@ static double probability(const work *w, int source, int32_t id, uint64_t row_si
     return 0;
 }
 
-static dgm_status write_lexicon(const work *w, const char *path, dgm_error *err)
+static dgm_status write_lexicon(const dgm_shortlist_work *w, const char *path, dgm_error *err)
 {
     dgm_textout *out = NULL;
     DGM_TRY(dgm_textout_open(&out, path, err));
@@ -238,7 +227,7 @@ static dgm_status write_lexicon(const work *w, const char *path, dgm_error *err)
         dgm_text source = dgm_vocab_piece(w->vocab[0], s);
         uint64_t n = l->at[s + 1] - l->at[s];
         for (uint64_t k = l->at[s]; k < l->at[s + 1] && source.size; k++) {
-            dgm_text target = dgm_vocab_piece(target_vocab(w), l->ids[k]);
+            dgm_text target = dgm_vocab_piece(dgm_shortlist_target(w), l->ids[k]);
             if (target.size == 0) continue;
             line.size = 0;
             dgm_write_bytes(&line, target.data, target.size);
@@ -254,7 +243,7 @@ static dgm_status write_lexicon(const work *w, const char *path, dgm_error *err)
     return st;
 }
 
-static dgm_status write_binary(const work *w, const char *path, dgm_error *err)
+static dgm_status write_binary(const dgm_shortlist_work *w, const char *path, dgm_error *err)
 {
     dgm_writer out = {0};
     dgm_status st = dgm_shortlist_marian_write(w->list, w->spec[0].eos, &out, err);
@@ -263,7 +252,7 @@ static dgm_status write_binary(const work *w, const char *path, dgm_error *err)
     return st;
 }
 
-static dgm_status write_model(work *w, const char *path, dgm_error *err)
+static dgm_status write_model(dgm_shortlist_work *w, const char *path, dgm_error *err)
 {
     dgm_gguf_writer *out = NULL;
     DGM_TRY(dgm_gguf_writer_open(&out, err));
@@ -303,6 +292,13 @@ static dgm_status check_options(const dgm_shortlist_options *o, const char *outp
                 DGM_SHORTLIST_BEST_MAX, o->best);
     DGM_FAIL_IF(o->frequent < 0 || o->frequent > 1000000, err, DGM_ERR_ARGUMENT,
                 "the number of frequent tokens must be between 0 and 1000000, not %d", o->frequent);
+    DGM_FAIL_IF(o->candidates < 0, err, DGM_ERR_ARGUMENT,
+                "the number of candidates must not be negative");
+    DGM_FAIL_IF((o->candidates > 0) != (o->tune != NULL), err, DGM_ERR_ARGUMENT,
+                "a number of candidates needs a text to count them on, and such a text a number");
+    DGM_FAIL_IF((o->candidates && !o->lexicon && !o->source) || (o->frequent_text && !o->lexicon),
+                err, DGM_ERR_ARGUMENT,
+                "there is nothing to choose candidates from: a lexical table is missing");
     DGM_FAIL_IF(!(o->threshold >= 0 && o->threshold <= 1), err, DGM_ERR_ARGUMENT,
                 "the threshold must be between 0 and 1, not %g", o->threshold);
     return DGM_OK;
@@ -316,16 +312,18 @@ static dgm_status check_regular(const char *path, dgm_error *err)
     return dgm_textout_probe(path, err);
 }
 
-static dgm_status make_and_write(work *w, const char *model, const char *output, dgm_error *err)
+static dgm_status make_and_write(dgm_shortlist_work *w, const char *model, const char *output,
+                                 dgm_error *err)
 {
     const dgm_shortlist_options *o = w->o;
-    DGM_TRY(open_model(w, model, err));
+    DGM_TRY(dgm_shortlist_work_open(w, model, err));
     if (!o->remove) DGM_TRY(make_list(w, model, err));
     if (w->list) {
         for (int s = 0; s < w->list->sources; s++)
             w->report.sources += w->list->at[s + 1] > w->list->at[s];
         w->report.entries = w->list->at[w->list->sources];
         w->report.frequent = (uint64_t)w->list->frequent_count;
+        w->report.threshold = w->threshold;
     }
     if (o->write_lexicon) DGM_TRY(write_lexicon(w, o->write_lexicon, err));
     if (o->write_binary) DGM_TRY(write_binary(w, o->write_binary, err));
@@ -350,125 +348,9 @@ dgm_status dgm_shortlist_make(const char *model, const char *output,
     DGM_TRY(check_regular(output, err));
     DGM_TRY(dgm_textout_probe(options->write_lexicon, err));
     DGM_TRY(check_regular(options->write_binary, err));
-    work w = {.o = options};
+    dgm_shortlist_work w = {.o = options, .threshold = options->threshold};
     dgm_status st = make_and_write(&w, model, output, err);
     if (st == DGM_OK && report) *report = w.report;
-    close_work(&w);
-    return st;
-}
-
-// ---- measuring --------------------------------------------------------------------------------
-
-enum { MEASURE_TOKENS = 4096 }; // longest line
-
-typedef struct gauge {
-    work w;
-    dgm_vocabsel select;
-    dgm_tokens source, target;
-    int32_t framed[MEASURE_TOKENS];
-    uint64_t candidates;
-    dgm_shortlist_measure m;
-} gauge;
-
-// The source as the encoder reads it: prefix, text, end symbol.
-static dgm_status frame(gauge *x, int *count, dgm_error *err)
-{
-    const dgm_vocab_spec *s = &x->w.spec[0];
-    size_t n = s->prefix_count + x->source.count + 1;
-    DGM_FAIL_IF(n > MEASURE_TOKENS, err, DGM_ERR_TEXT, "line is longer than %d tokens",
-                MEASURE_TOKENS);
-    n = 0;
-    for (size_t i = 0; i < s->prefix_count; i++) x->framed[n++] = s->prefix[i];
-    for (size_t i = 0; i < x->source.count; i++) x->framed[n++] = x->source.ids[i];
-    if (s->append_eos && s->eos >= 0) x->framed[n++] = s->eos;
-    *count = (int)n;
-    return DGM_OK;
-}
-
-static bool contains(const dgm_candidates *c, int32_t id)
-{
-    int lo = 0, hi = c->count;
-    while (lo < hi) {
-        int mid = lo + (hi - lo) / 2;
-        if (c->ids[mid] < id)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo < c->count && c->ids[lo] == id;
-}
-
-static dgm_status gauge_line(gauge *x, dgm_text source, const dgm_text *target, dgm_error *err)
-{
-    int count = 0;
-    DGM_TRY(dgm_vocab_encode(x->w.vocab[0], source, &x->source, err));
-    DGM_TRY(frame(x, &count, err));
-    const dgm_vocabsel_sentence words = {.source = x->framed, .source_count = count};
-    DGM_TRY(x->select.ops->admit(&x->select, 0, &words, err));
-    const dgm_candidates *c = x->select.ops->select(&x->select, 0, (dgm_mat){0});
-    x->m.lines++;
-    x->m.source_tokens += x->source.count;
-    x->candidates += (uint64_t)c->count;
-    if ((uint64_t)c->count > x->m.most) x->m.most = (uint64_t)c->count;
-    if (target) {
-        DGM_TRY(dgm_vocab_encode(target_vocab(&x->w), *target, &x->target, err));
-        uint64_t found = 0;
-        for (size_t i = 0; i < x->target.count; i++) found += contains(c, x->target.ids[i]);
-        x->m.target_tokens += x->target.count;
-        x->m.recall += (double)found;
-        x->m.whole += found == x->target.count;
-    }
-    x->select.ops->leave(&x->select, 0);
-    return DGM_OK;
-}
-
-static dgm_status gauge_files(gauge *x, dgm_textin *source, dgm_textin *target, dgm_error *err)
-{
-    for (;;) {
-        dgm_text s, t;
-        bool more = false, other = false;
-        DGM_TRY(dgm_textin_next(source, &s.data, &s.size, &more, err));
-        if (target) {
-            DGM_TRY(dgm_textin_next(target, &t.data, &t.size, &other, err));
-            DGM_FAIL_IF(more != other, err, DGM_ERR_TEXT, "'%s' and '%s' differ in length",
-                        dgm_textin_path(source), dgm_textin_path(target));
-        }
-        if (!more) return DGM_OK;
-        dgm_status st = gauge_line(x, s, target ? &t : NULL, err);
-        if (st != DGM_OK) {
-            dgm_error_prefix(err, "%s:%llu", dgm_textin_path(source),
-                             (unsigned long long)dgm_textin_line(source));
-            return st;
-        }
-    }
-}
-
-dgm_status dgm_shortlist_test(const char *model, const char *source, const char *target,
-                              dgm_shortlist_measure *measure, dgm_error *err)
-{
-    gauge *x = dgm_calloc(1, sizeof *x);
-    if (!x) return dgm_no_memory(err);
-    dgm_textin *in[2] = {NULL, NULL};
-    dgm_status st = open_model(&x->w, model, err);
-    if (st == DGM_OK) {
-        const dgm_vocabsel_limits limits = {.places = 1, .max_source = MEASURE_TOKENS};
-        st = dgm_vocabsel_lexical_open(&x->select, x->w.file, &limits, err);
-        if (st != DGM_OK) dgm_error_prefix(err, "'%s'", model);
-    }
-    if (st == DGM_OK) st = dgm_textin_open(&in[0], source, err);
-    if (st == DGM_OK && target) st = dgm_textin_open(&in[1], target, err);
-    if (st == DGM_OK) st = gauge_files(x, in[0], in[1], err);
-    if (st == DGM_OK) {
-        if (x->m.lines) x->m.mean = (double)x->candidates / (double)x->m.lines;
-        if (x->m.target_tokens) x->m.recall /= (double)x->m.target_tokens;
-        *measure = x->m;
-    }
-    dgm_textin_close(&in[0]);
-    dgm_textin_close(&in[1]);
-    if (x->select.ops) x->select.ops->close(&x->select);
-    dgm_tokens_free(&x->source);
-    dgm_tokens_free(&x->target);
-    close_work(&x->w);
-    dgm_free(x);
+    dgm_shortlist_work_close(&w);
     return st;
 }

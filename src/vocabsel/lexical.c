@@ -60,8 +60,7 @@ static void gather(lexical *x, int place)
     dgm_candidates *c = &x->candidates[place];
     if (!x->exec || c->count > x->gather_room) return;
     dgm_gathered **blocks = x->gathered + (size_t)place * (size_t)x->parts;
-    for (int i = 0; i < x->parts; i++)
-        dgm_op_gather_columns(x->exec, blocks[i], c->ids, c->count);
+    for (int i = 0; i < x->parts; i++) dgm_op_gather_columns(x->exec, blocks[i], c->ids, c->count);
     c->gathered = blocks;
 }
 

@@ -50,8 +50,12 @@ static world *open_world(const char *level, dgm_precision precision, dgm_tensor_
         w->bias[i] = uniform(&w->rng);
         w->scale[i] = 0.01f + 0.01f * (float)dgm_rng_unit(&w->rng);
     }
-    w->scales = (dgm_tensor){.name = "w.scale", .type = DGM_TYPE_F32, .n_dims = 1, .rows = 1,
-                             .cols = V, .data = w->scale};
+    w->scales = (dgm_tensor){.name = "w.scale",
+                             .type = DGM_TYPE_F32,
+                             .n_dims = 1,
+                             .rows = 1,
+                             .cols = V,
+                             .data = w->scale};
     w->tensor = (dgm_tensor){.name = "w", .type = stored, .n_dims = 2, .rows = V, .cols = WIDTH};
     w->tensor.data = stored == DGM_TYPE_I8 ? (const void *)w->bytes : (const void *)w->weight;
     if (stored == DGM_TYPE_I8) w->tensor.scale = &w->scales;
@@ -94,10 +98,19 @@ static void rank(world *w, const dgm_candidates *list, int k, bool normalise, re
         watch[r] = 0;
     }
     const dgm_rank_part part = {w->layer, w->hidden, 1};
-    const dgm_rank r = {.parts = &part, .part_count = 1, .normalise = normalise, .rows = ROWS,
-                        .k = k, .watch_count = 1, .candidates = list ? lists : NULL,
-                        .terms = terms, .watch = watch, .score = out->score, .token = out->token,
-                        .watch_score = out->watch_score, .log_z = out->log_z};
+    const dgm_rank r = {.parts = &part,
+                        .part_count = 1,
+                        .normalise = normalise,
+                        .rows = ROWS,
+                        .k = k,
+                        .watch_count = 1,
+                        .candidates = list ? lists : NULL,
+                        .terms = terms,
+                        .watch = watch,
+                        .score = out->score,
+                        .token = out->token,
+                        .watch_score = out->watch_score,
+                        .log_z = out->log_z};
     dgm_op_rank(w->exec, &r);
 }
 

@@ -24,9 +24,13 @@
 static char folder[] = "/tmp/dgm-shortlist-XXXXXX";
 static char listed[64], table[64];
 
-static const char *const texts[] = {
-    "The house is small.", "Good morning.", "The small house is good, the morning is small.",
-    "house", "Is the house good? Good morning, small house.", "small small small", "the"};
+static const char *const texts[] = {"The house is small.",
+                                    "Good morning.",
+                                    "The small house is good, the morning is small.",
+                                    "house",
+                                    "Is the house good? Good morning, small house.",
+                                    "small small small",
+                                    "the"};
 enum { TEXTS = sizeof texts / sizeof *texts };
 
 // A list for MODEL: pieces of a few letters may become a few others.
@@ -39,7 +43,8 @@ static int set_up(void **state)
     FILE *f = fopen(table, "w");
     if (!f) return -1;
     for (char s = 'a'; s <= 'z'; s++)
-        for (int k = 0; k < 3; k++) fprintf(f, "%c %c 0.%d\n", 'a' + (s - 'a' + 5 * k) % 26, s, 9 - k);
+        for (int k = 0; k < 3; k++)
+            fprintf(f, "%c %c 0.%d\n", 'a' + (s - 'a' + 5 * k) % 26, s, 9 - k);
     fclose(f);
     dgm_shortlist_options o;
     dgm_shortlist_default(&o);
@@ -275,8 +280,8 @@ static void test_failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_choice),   cmocka_unit_test(test_batches),
-        cmocka_unit_test(test_tokens),   cmocka_unit_test(test_ensemble),
+        cmocka_unit_test(test_choice),      cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_tokens),      cmocka_unit_test(test_ensemble),
         cmocka_unit_test(test_allocations), cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

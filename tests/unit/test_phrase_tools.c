@@ -465,6 +465,30 @@ static void test_shortlist(void **state)
     assert_int_equal(dgm_shortlist_make(PIECES, other, &o, &again, &err), DGM_OK);
     assert_int_equal(again.entries, r.entries);
     assert_int_equal(again.unknown, 0);
+    // As many candidates as asked for, the most probable ones; frequent tokens of a text.
+    double mean = 0;
+    for (int n = 9; n <= 13; n += 2) {
+        dgm_shortlist_default(&o);
+        o.lexicon = lex;
+        o.frequent = 3;
+        o.frequent_text = de;
+        o.candidates = n;
+        o.tune = en;
+        assert_int_equal(dgm_shortlist_make(PIECES, other, &o, &again, &err), DGM_OK);
+        assert_true(again.threshold > 0 && again.threshold <= 1 && again.frequent == 3);
+        assert_int_equal(dgm_shortlist_test(other, en, de, &m2, &err), DGM_OK);
+        assert_true(m2.mean <= n && m2.mean > mean);
+        mean = m2.mean;
+    }
+    o.tune = NULL;
+    assert_int_equal(dgm_shortlist_make(PIECES, other, &o, &again, &err), DGM_ERR_ARGUMENT);
+    o.tune = put_text("nothing", "");
+    assert_int_equal(dgm_shortlist_make(PIECES, other, &o, &again, &err), DGM_ERR_TEXT);
+    o.tune = "missing";
+    assert_int_equal(dgm_shortlist_make(PIECES, other, &o, &again, &err), DGM_ERR_IO);
+    o.tune = en;
+    o.lexicon = NULL;
+    assert_int_equal(dgm_shortlist_make(PIECES, other, &o, &again, &err), DGM_ERR_ARGUMENT);
     // Export of what the model has, then removal: the model as it was.
     dgm_shortlist_default(&o);
     o.write_binary = other;
