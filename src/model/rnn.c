@@ -116,9 +116,11 @@ static void start(dgm_state *s, int count, const int32_t *slots, const int32_t *
 static void find_distinct(rnn_step *c, const dgm_step_row *steps)
 {
     int32_t *mark = c->rs->mark;
+    uint64_t different = 0;
     c->distinct = 0;
     for (int i = 0; i < c->count; i++) {
         int32_t parent = steps[i].parent;
+        different += mark[parent] < 0;
         if (mark[parent] < 0 || c->r->separate) {
             mark[parent] = c->distinct;
             c->unique[c->distinct++] = parent;
@@ -129,7 +131,7 @@ static void find_distinct(rnn_step *c, const dgm_step_row *steps)
     for (int i = 0; i < c->distinct; i++) mark[c->unique[i]] = -1;
     dgm_model_counts *n = &c->rs->counts;
     n->rows += (uint64_t)c->count;
-    n->distinct += (uint64_t)c->distinct;
+    n->distinct += different;
     n->state_rows += (uint64_t)c->count;
     n->state_products += (uint64_t)c->distinct;
 }

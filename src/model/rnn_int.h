@@ -94,7 +94,7 @@ typedef struct rnn_step {
     dgm_state *s;
     const rnn *r;
     rnn_state *rs;
-    int count, distinct;
+    int count, distinct;    // rows; parents told apart, or rows again (dgm_tuning.separate_rows)
     const int32_t *rows;    // [count]: the new rows
     int32_t *parents;       // [count]
     int32_t *unique;        // [distinct]: rows that are parents
