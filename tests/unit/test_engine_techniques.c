@@ -163,6 +163,38 @@ static void test_activations(void **state)
     }
 }
 
+// An ensemble of a model with itself says what the model says; its counts are those of both.
+static void test_ensemble(void **state)
+{
+    (void)state;
+    char lines[LINES][256];
+    const char *path = FOLDER "rnn-devlin-s3.gguf", *texts[LINES];
+    make_lines(path, lines);
+    for (int i = 0; i < LINES; i++) texts[i] = lines[i];
+    dgm_settings s = settings("f32");
+    s.precompute = 20;
+    dgm_member twice[2] = {{path, 0}, {path, 0}};
+    dgm_results *a = NULL, *b = NULL;
+    dgm_techniques n[2];
+    for (int k = 0; k < 2; k++) {
+        dgm_translator *t = NULL;
+        assert_int_equal(dgm_open_ensemble(&t, twice, (size_t)k + 1, &s, NULL), DGM_OK);
+        assert_int_equal(dgm_translate(t, texts, LINES, k ? &b : &a, NULL), DGM_OK);
+        dgm_techniques_count(t, &n[k]);
+        dgm_close(&t);
+    }
+    for (size_t i = 0; i < LINES; i++) {
+        assert_string_equal(dgm_result_text(&a->items[i]), dgm_result_text(&b->items[i]));
+        float x = a->items[i].translations[0].sum, y = b->items[i].translations[0].sum;
+        assert_true(fabsf(x - y) < 1e-4f * fabsf(x));
+    }
+    assert_int_equal(n[1].table_bytes, 2 * n[0].table_bytes);
+    assert_int_equal(n[1].rows, 2 * n[0].rows);
+    assert_int_equal(n[1].target_found, 2 * n[0].target_found);
+    dgm_results_free(&a);
+    dgm_results_free(&b);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -295,6 +327,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exact_steps),
         cmocka_unit_test(test_activations),
+        cmocka_unit_test(test_ensemble),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_unknown_words),
     };

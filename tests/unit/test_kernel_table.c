@@ -102,6 +102,44 @@ static void test_tables(void **state)
     assert_ptr_equal(k.ssru_f32, k.ssru_table_f32);
 }
 
+static void near(const float *a, const float *b, int n)
+{
+    for (int i = 0; i < n; i++) assert_true(a[i] - b[i] < 2e-6f && b[i] - a[i] < 2e-6f);
+}
+
+// The scalar baseline of benchmarks computes the same functions.
+static void test_switch_to_libm(void **state)
+{
+    (void)state;
+    enum { N = 19 };
+    dgm_kernels k, libm;
+    float x[4 * N], h[4 * N], state_in[N], a[N], b[N], cell_a[N], cell_b[N];
+    for (int i = 0; i < 4 * N; i++) {
+        x[i] = (float)(i % 13) * 0.4f - 2.0f;
+        h[i] = (float)(i % 7) * 0.3f - 1.0f;
+    }
+    for (int i = 0; i < N; i++) state_in[i] = (float)(i % 5) * 0.2f - 0.4f;
+    dgm_kernels_init(&k, DGM_CPU_C);
+    libm = k;
+    dgm_kernels_use_libm(&libm);
+    k.gru_f32(a, state_in, x, h, N);
+    libm.gru_f32(b, state_in, x, h, N);
+    near(a, b, N);
+    k.lstm_f32(a, cell_a, state_in, x, h, N);
+    libm.lstm_f32(b, cell_b, state_in, x, h, N);
+    near(a, b, N);
+    near(cell_a, cell_b, N);
+    k.ssru_f32(a, cell_a, state_in, x, h, N);
+    libm.ssru_f32(b, cell_b, state_in, x, h, N);
+    near(a, b, N);
+    for (int act = 0; act < DGM_ACT_COUNT; act++) {
+        k.act_f32(a, x, N, (dgm_act)act);
+        libm.act_f32(b, x, N, (dgm_act)act);
+        near(a, b, N);
+    }
+    assert_string_equal(libm.gates_name, "gates_libm");
+}
+
 static void test_describe(void **state)
 {
     (void)state;
@@ -123,7 +161,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_limit_is_all), cmocka_unit_test(test_unknown_level),
         cmocka_unit_test(test_levels),          cmocka_unit_test(test_table_follows_flags),
-        cmocka_unit_test(test_tables),          cmocka_unit_test(test_describe),
+        cmocka_unit_test(test_tables),          cmocka_unit_test(test_switch_to_libm),
+        cmocka_unit_test(test_describe),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
