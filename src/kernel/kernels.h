@@ -128,7 +128,7 @@ typedef struct dgm_kernels {
     void (*softmax_f32)(float *x, int n);
     // largest element; -inf for n = 0
     float (*max_f32)(const float *x, int n);
-    // sum over i of exp(x[i] - max); exp(-inf) = 0
+    // sum over i of exp(x[i] - max); exp(-inf) = 0. No x[i] is more than 88 above max
     float (*sum_exp_f32)(const float *x, int n, float max);
     // y = act(x), element-wise; y may be x
     void (*act_f32)(float *y, const float *x, int n, dgm_act act);

@@ -49,12 +49,12 @@ static inline void reduce_softmax(float *x, int n)
     // -inf - -inf is NaN; with 0 instead the exponentials are 0.
     if (top == -INFINITY) max = vf_set(0.0f);
     for (int i = 0; i < whole; i += 16) {
-        vf e = math_exp(vf_sub(vf_load(x + i), max));
+        vf e = math_exp_down(vf_sub(vf_load(x + i), max));
         vf_store(x + i, e);
         sum = vf_add(sum, e);
     }
     if (rest) {
-        vf e = math_exp(vf_sub(vf_load_n(x + whole, rest), max));
+        vf e = math_exp_down(vf_sub(vf_load_n(x + whole, rest), max));
         vf_store_n(x + whole, e, rest);
         sum = vf_add(sum, vf_keep_n(e, rest));
     }

@@ -62,20 +62,21 @@ size_t dgm_rank_bytes(const dgm_backend *b, int rows, int parts, int vocabulary)
 
 static float exp_of(const dgm_kernels *k, float x)
 {
+    if (x > 88.0f) x = 88.0f; // raw logits of a mix; anything above is no probability
     return k->sum_exp_f32(&x, 1, 0.0f);
 }
 
-static void lse_add(const dgm_kernels *k, lse *s, const float *x, int n)
+// Adds n logits; returns their maximum.
+static float lse_add(const dgm_kernels *k, lse *s, const float *x, int n)
 {
     float max = k->max_f32(x, n);
-    if (max == -INFINITY) return;
-    float sum = k->sum_exp_f32(x, n, max);
-    if (max <= s->max) {
-        s->sum = fmaf(sum, exp_of(k, max - s->max), s->sum);
-    } else {
-        s->sum = s->max == -INFINITY ? sum : fmaf(s->sum, exp_of(k, s->max - max), sum);
+    if (max == -INFINITY) return max;
+    if (!(max <= s->max)) { // the sums so far are rescaled: seldom, after the first chunks
+        if (s->max != -INFINITY) s->sum *= exp_of(k, s->max - max);
         s->max = max;
     }
+    s->sum += k->sum_exp_f32(x, n, s->max);
+    return max;
 }
 
 static float lse_value(const lse *s)
@@ -185,8 +186,9 @@ static void add_terms(const dgm_terms *t, const columns *c, float *v)
     }
 }
 
-// Offers the values of one row's chunk to its list. v is overwritten.
-static void offer(const ranker *q, int row, const columns *c, float *v)
+// Offers the values of one row's chunk to its list. v is overwritten. No value that a term does not
+// raise is above `bound`.
+static void offer(const ranker *q, int row, const columns *c, float *v, float bound)
 {
     const dgm_rank *r = q->r;
     const dgm_terms *t = &r->terms[row];
@@ -196,6 +198,9 @@ static void offer(const ranker *q, int row, const columns *c, float *v)
         int column = r->watch[at] < 0 ? -1 : find_column(c, r->watch[at]);
         if (column >= 0) r->watch_score[at] = v[column];
     }
+    // Most chunks cannot change the list; on a tie the earlier, lower token stays.
+    if (!t->table && t->add_count == 0 && bound <= r->score[(size_t)(row + 1) * (size_t)r->k - 1])
+        return;
     mask_list(v, c, r->never, r->never_count);
     mask_list(v, c, t->deny, t->deny_count);
     dgm_topk list = {r->score + (size_t)row * (size_t)r->k, r->token + (size_t)row * (size_t)r->k,
@@ -222,17 +227,20 @@ static void consume_row(ranker *q, int row, int in_block, const columns *c)
 {
     const dgm_rank *r = q->r;
     float *first = q->logits + (size_t)in_block * CHUNK;
+    float bound = INFINITY;
     for (int p = 0; r->normalise && p < r->part_count; p++)
-        lse_add(q->k, &q->sums[row * r->part_count + p], first + (size_t)p * ROWS * CHUNK, c->count);
+        bound = lse_add(q->k, &q->sums[row * r->part_count + p], first + (size_t)p * ROWS * CHUNK,
+                        c->count);
     float scale = part_scale(r, row, 0);
     float *v = first;
     if (r->part_count > 1 || scale != 1.0f) {
         v = q->values;
+        bound = INFINITY;
         for (int i = 0; i < c->count; i++) v[i] = first[i] * scale;
         for (int p = 1; p < r->part_count; p++)
             q->k->axpy_f32(v, first + (size_t)p * ROWS * CHUNK, c->count, part_scale(r, row, p));
     }
-    offer(q, row, c, v);
+    offer(q, row, c, v, bound);
 }
 
 static void rank_chunk(ranker *q, int row, int rows, const columns *c)
@@ -290,7 +298,7 @@ static void rank_arithmetic(ranker *q, const dgm_candidates *list, int row, floa
                 q->values[i] += r->parts[p].weight * exp_of(q->k, logits[i] - z);
         }
         for (int i = 0; i < c.count; i++) q->values[i] = r->terms[row].lambda * logf(q->values[i]);
-        offer(q, row, &c, q->values);
+        offer(q, row, &c, q->values, INFINITY);
     }
 }
 

@@ -60,9 +60,9 @@ INLINE __m512i zmm_broadcast(const char *a)
     return _mm512_set1_epi32(group);
 }
 
-// Scale, bias, relu and residual of sums in registers; a bias of -0 changes no bit.
+// Scale, bias, act (none, relu or swish) and residual of sums in registers; a bias of -0 changes no bit.
 INLINE void zmm_store(const int_out *o, const __m512i s[SUMS], int r, const int rows, int j,
-                      const int vectors, const bool relu, const bool residual)
+                      const int vectors, const dgm_act act, const bool residual)
 {
     const size_t at = (size_t)(j - o->n_begin);
     UNROLLED for (int t = 0; t < vectors; t++)
@@ -75,7 +75,8 @@ INLINE void zmm_store(const int_out *o, const __m512i s[SUMS], int r, const int 
             const size_t row = (size_t)(r + i);
             const __m512 both = _mm512_mul_ps(_mm512_set1_ps(o->a_scale[row]), scale);
             __m512 y = _mm512_fmadd_ps(_mm512_cvtepi32_ps(s[i * vectors + t]), both, bias);
-            if (relu) y = _mm512_max_ps(_mm512_setzero_ps(), y);
+            if (act == DGM_ACT_RELU) y = math_relu(y);
+            if (act == DGM_ACT_SWISH) y = math_swish(y);
             if (residual) {
                 const float *more = o->residual + row * (size_t)o->ldr + at + 16 * t;
                 y = _mm512_add_ps(y, _mm512_loadu_ps(more));
@@ -89,17 +90,21 @@ INLINE void zmm_store(const int_out *o, const __m512i s[SUMS], int r, const int 
 INLINE void zmm_finish(const int_out *o, const __m512i s[SUMS], int r, const int rows, int j,
                        const int vectors)
 {
-    if (o->n_end - j < 16 * vectors || (o->act != DGM_ACT_NONE && o->act != DGM_ACT_RELU)) {
+    const bool inside = o->n_end - j >= 16 * vectors;
+    if (inside && o->act == DGM_ACT_NONE && !o->residual) {
+        zmm_store(o, s, r, rows, j, vectors, DGM_ACT_NONE, false);
+    } else if (inside && o->act == DGM_ACT_NONE) {
+        zmm_store(o, s, r, rows, j, vectors, DGM_ACT_NONE, true);
+    } else if (inside && o->act == DGM_ACT_RELU && !o->residual) {
+        zmm_store(o, s, r, rows, j, vectors, DGM_ACT_RELU, false);
+    } else if (inside && o->act == DGM_ACT_SWISH && !o->residual) {
+        zmm_store(o, s, r, rows, j, vectors, DGM_ACT_SWISH, false);
+    } else {
         int32_t sums[SUMS * 16] __attribute__((aligned(64)));
         UNROLLED for (int i = 0; i < rows; i++) UNROLLED for (int t = 0; t < vectors; t++)
             _mm512_store_si512(sums + 16 * (i * vectors + t), s[i * vectors + t]);
         int_finish(o, sums, r, rows, j, 16 * vectors);
-        return;
     }
-    if (o->act == DGM_ACT_NONE && !o->residual)
-        zmm_store(o, s, r, rows, j, vectors, false, false);
-    else
-        zmm_store(o, s, r, rows, j, vectors, o->act == DGM_ACT_RELU, o->residual != NULL);
 }
 
 // Rows r.., columns j..: rows x (panels * 64) results. `lines` lines from `ahead` on are fetched
