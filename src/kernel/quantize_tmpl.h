@@ -3,8 +3,7 @@
 //
 // Included after a vec_<isa>.h with QUANTIZE_I8, QUANTIZE_I8_STATIC and QUANTIZE_I16 defined as the
 // functions' names.
-// Rounding is by adding and taking away 1.5 * 2^23, which leaves an integer rounded to nearest
-// even: the same operations on every ISA. The order of the bounds makes a NaN the lower one.
+// Storing rounds to nearest even on every ISA. The order of the bounds makes a NaN the lower one.
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
@@ -23,23 +22,24 @@ static inline float quantize_range(const float *x, int n)
     return vf_fold_max(vf_max(m0, m1));
 }
 
-static inline vf quantize_round(vf x, vf factor, vf low, vf high)
+static inline vf quantize_scale(vf x, vf factor, vf low, vf high)
 {
-    const vf magic = vf_set(12582912.0f);
-    const vf v = vf_min(vf_max(vf_mul(x, factor), low), high);
-    return vf_sub(vf_add(v, magic), magic);
+    return vf_min(vf_max(vf_mul(x, factor), low), high);
 }
 
 static inline void quantize_bytes(uint8_t *q, const float *x, int n, float by)
 {
-    const vf factor = vf_set(by), low = vf_set(-127.0f);
-    const vf high = vf_set(127.0f), origin = vf_set(128.0f);
+    const vf factor = vf_set(by), low = vf_set(-127.0f), high = vf_set(127.0f);
     int i = 0;
+    for (; n - i >= 64; i += 64)
+        vf_store_u8_4(q + i, quantize_scale(vf_load(x + i), factor, low, high),
+                      quantize_scale(vf_load(x + i + 16), factor, low, high),
+                      quantize_scale(vf_load(x + i + 32), factor, low, high),
+                      quantize_scale(vf_load(x + i + 48), factor, low, high));
     for (; n - i >= 16; i += 16)
-        vf_store_u8(q + i, vf_add(quantize_round(vf_load(x + i), factor, low, high), origin));
+        vf_store_u8(q + i, quantize_scale(vf_load(x + i), factor, low, high));
     if (i < n) {
-        const vf last = quantize_round(vf_load_n(x + i, n - i), factor, low, high);
-        vf_store_u8(q + i, vf_add(last, origin));
+        vf_store_u8(q + i, quantize_scale(vf_load_n(x + i, n - i), factor, low, high));
         i += 16;
     }
     const int depth = dgm_gemm_i8_depth(n);
@@ -85,9 +85,9 @@ static void QUANTIZE_I16(int16_t *q, float *scale, const float *x, int n, int li
     const vf factor = vf_set(power), low = vf_set(-(float)limit), high = vf_set((float)limit);
     int i = 0;
     for (; n - i >= 16; i += 16)
-        vf_store_i16(q + i, quantize_round(vf_load(x + i), factor, low, high));
+        vf_store_i16(q + i, quantize_scale(vf_load(x + i), factor, low, high));
     if (i < n) {
-        vf_store_i16(q + i, quantize_round(vf_load_n(x + i, n - i), factor, low, high));
+        vf_store_i16(q + i, quantize_scale(vf_load_n(x + i, n - i), factor, low, high));
         i += 16;
     }
     const int depth = dgm_gemm_i16_depth(n);

@@ -99,17 +99,25 @@ VF_FN vf vf_gather(const float *table, vf index)
     return vf_load(x);
 }
 
-// 16 integers as 16-bit numbers: two registers.
+// Eight lanes rounded to 16-bit numbers.
 VF_FN int16x8_t vf_narrow(float32x4_t a, float32x4_t b)
 {
-    return vcombine_s16(vmovn_s32(vcvtq_s32_f32(a)), vmovn_s32(vcvtq_s32_f32(b)));
+    return vcombine_s16(vmovn_s32(vcvtnq_s32_f32(a)), vmovn_s32(vcvtnq_s32_f32(b)));
 }
 
 VF_FN void vf_store_u8(uint8_t *p, vf a)
 {
     const int8x8_t low = vmovn_s16(vf_narrow(a.q[0], a.q[1]));
     const int8x8_t high = vmovn_s16(vf_narrow(a.q[2], a.q[3]));
-    vst1q_u8(p, vreinterpretq_u8_s8(vcombine_s8(low, high)));
+    vst1q_u8(p, veorq_u8(vreinterpretq_u8_s8(vcombine_s8(low, high)), vdupq_n_u8(0x80)));
+}
+
+VF_FN void vf_store_u8_4(uint8_t *p, vf a, vf b, vf c, vf d)
+{
+    vf_store_u8(p, a);
+    vf_store_u8(p + 16, b);
+    vf_store_u8(p + 32, c);
+    vf_store_u8(p + 48, d);
 }
 
 VF_FN void vf_store_i16(int16_t *p, vf a)

@@ -111,16 +111,31 @@ VF_FN vf vf_gather(const float *table, vf index)
     return r;
 }
 
-// Lanes are integers in [0, 255].
-VF_FN void vf_store_u8(uint8_t *p, vf a)
+// Rounded to nearest even, for |x| < 2^22: adding 1.5 * 2^23 leaves no place for a fraction.
+VF_FN int vf_round(float x)
 {
-    VF_EACH p[i] = (uint8_t)(int)a.f[i];
+    return (int)((x + 12582912.0f) - 12582912.0f);
 }
 
-// Lanes are integers in [-32768, 32767].
+// Lanes in [-128, 127], rounded to nearest even; stored + 128.
+VF_FN void vf_store_u8(uint8_t *p, vf a)
+{
+    VF_EACH p[i] = (uint8_t)(vf_round(a.f[i]) + 128);
+}
+
+// Four such vectors one behind the other.
+VF_FN void vf_store_u8_4(uint8_t *p, vf a, vf b, vf c, vf d)
+{
+    vf_store_u8(p, a);
+    vf_store_u8(p + 16, b);
+    vf_store_u8(p + 32, c);
+    vf_store_u8(p + 48, d);
+}
+
+// Lanes in [-32768, 32767], rounded to nearest even.
 VF_FN void vf_store_i16(int16_t *p, vf a)
 {
-    VF_EACH p[i] = (int16_t)(int)a.f[i];
+    VF_EACH p[i] = (int16_t)vf_round(a.f[i]);
 }
 
 VF_FN void vf_store(float *p, vf a)

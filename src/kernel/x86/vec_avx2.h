@@ -110,8 +110,16 @@ VF_FN __m256i vf_pack_16(vf x)
 VF_FN void vf_store_u8(uint8_t *p, vf x)
 {
     const __m256i q = vf_pack_16(x);
-    _mm_storeu_si128((__m128i *)p, _mm_packus_epi16(_mm256_castsi256_si128(q),
-                                                    _mm256_extracti128_si256(q, 1)));
+    const __m128i b = _mm_packs_epi16(_mm256_castsi256_si128(q), _mm256_extracti128_si256(q, 1));
+    _mm_storeu_si128((__m128i *)p, _mm_xor_si128(b, _mm_set1_epi8((char)0x80)));
+}
+
+VF_FN void vf_store_u8_4(uint8_t *p, vf a, vf b, vf c, vf d)
+{
+    vf_store_u8(p, a);
+    vf_store_u8(p + 16, b);
+    vf_store_u8(p + 32, c);
+    vf_store_u8(p + 48, d);
 }
 
 VF_FN void vf_store_i16(int16_t *p, vf x)

@@ -76,7 +76,18 @@ VF_FN vf vf_gather(const float *table, vf index)
 
 VF_FN void vf_store_u8(uint8_t *p, vf a)
 {
-    _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(a)));
+    const __m128i q = _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(a));
+    _mm_storeu_si128((__m128i *)p, _mm_xor_si128(q, _mm_set1_epi8((char)0x80)));
+}
+
+VF_FN void vf_store_u8_4(uint8_t *p, vf a, vf b, vf c, vf d)
+{
+    const __m512i ab = _mm512_packs_epi32(_mm512_cvtps_epi32(a), _mm512_cvtps_epi32(b));
+    const __m512i cd = _mm512_packs_epi32(_mm512_cvtps_epi32(c), _mm512_cvtps_epi32(d));
+    // 128-bit block i holds the i-th four of a, b, c, d.
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i q = _mm512_permutexvar_epi32(order, _mm512_packs_epi16(ab, cd));
+    _mm512_storeu_si512(p, _mm512_xor_si512(q, _mm512_set1_epi8((char)0x80)));
 }
 
 VF_FN void vf_store_i16(int16_t *p, vf a)
