@@ -52,24 +52,29 @@ typedef struct dgm_gemm_f32_ops {
     void (*run)(const dgm_gemm_f32_args *args);
 } dgm_gemm_f32_ops;
 
-// One query row against n keys and values. Key j lies at k + row(j) * stride, value j at
-// v + row(j) * stride, with row(j) = index ? index[j] : j.
+enum { DGM_ATTEND_QUERIES = 4, DGM_BLOCK_KEYS = 16 };
+
+// Up to DGM_ATTEND_QUERIES query rows, query r against n[r] keys and values. Key j of query r lies at
+// k + row(j) * stride, value j at v + row(j) * stride, with row(j) = index[r] ? index[r][j] : j. The
+// first `shared` rows are the same for all queries (at most the least n; 0 with one query).
 typedef struct dgm_attend_args {
-    float *out;           // [heads * dv]
-    const float *q;       // [heads * dk]
-    const void *k, *v;    // rows of heads * dk and heads * dv elements: float, or half (attend_f16)
-    const int32_t *index; // [n] or NULL
-    size_t stride;        // elements between rows
-    int n, heads, dk, dv;
-    float scale;          // multiplies q.k (multi-head); 1 for the product form
-    float *weights;       // [heads, n]: scratch, holds the attention weights afterwards
+    float *out[DGM_ATTEND_QUERIES];           // of [heads * dv]
+    const float *q[DGM_ATTEND_QUERIES];       // of [heads * dk]
+    float *weights[DGM_ATTEND_QUERIES];       // of [heads, n]: hold the attention weights afterwards
+    const int32_t *index[DGM_ATTEND_QUERIES]; // of [n], or NULL
+    int n[DGM_ATTEND_QUERIES];
+    int queries, shared;
+    const void *k, *v; // rows of heads * dk and heads * dv elements: float, or half (attend_f16)
+    size_t stride;     // elements between rows
+    int heads, dk, dv;
+    float scale;         // multiplies q.k (multi-head); 1 for the product form
+    const int32_t *next; // rows of the next call, to be fetched meanwhile; NULL with next_n = 0
+    int next_n;
 } dgm_attend_args;
 
 // Up to DGM_ATTEND_QUERIES query rows against the n keys and values of one sentence, which lie in
 // blocks of DGM_BLOCK_KEYS positions: keys [heads][dk][16] (transposed), then values [heads][16][dv].
 // Position j is the (j mod 16)-th of block j / 16. What a block holds beyond n is read and ignored.
-enum { DGM_ATTEND_QUERIES = 4, DGM_BLOCK_KEYS = 16 };
-
 typedef struct dgm_attend_blocks_args {
     float *out[DGM_ATTEND_QUERIES];     // of [heads * dv]
     const float *q[DGM_ATTEND_QUERIES]; // of [heads * dk]

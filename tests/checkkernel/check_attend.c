@@ -11,33 +11,66 @@ enum { Q, K, V, OUT, WANT, WEIGHTS, WANT_WEIGHTS, INDEX, W };
 typedef struct shape {
     int n, heads, dk, dv;
     bool gathered;
+    int queries, shared; // shared <= n; later queries have one key more than the one before
 } shape;
 
-static void multi_oracle(ck *c, const dgm_attend_args *a)
+static size_t row_of(const dgm_attend_args *a, int r, int j)
 {
+    return (a->index[r] ? (size_t)a->index[r][j] : (size_t)j) * a->stride;
+}
+
+static void multi_oracle(ck *c, const dgm_attend_args *a, int r)
+{
+    const float *k = a->k, *v = a->v;
+    const int n = a->n[r];
     for (int h = 0; h < a->heads; h++) {
         double p[512], sum = 0, max = -INFINITY;
-        for (int j = 0; j < a->n; j++) {
-            const size_t row = a->index ? (size_t)a->index[j] : (size_t)j;
+        for (int j = 0; j < n; j++) {
             p[j] = 0;
             for (int d = 0; d < a->dk; d++)
-                p[j] += (double)a->q[h * a->dk + d] *
-                        ((const float *)a->k)[row * a->stride + (size_t)(h * a->dk + d)];
+                p[j] += (double)a->q[r][h * a->dk + d] * k[row_of(a, r, j) + (size_t)(h * a->dk + d)];
             p[j] *= a->scale;
             max = p[j] > max ? p[j] : max;
         }
-        for (int j = 0; j < a->n; j++) sum += p[j] = exp(p[j] - max);
-        for (int j = 0; j < a->n; j++)
-            ck_near(c, "weight", a->weights[h * a->n + j], p[j] / sum, 1e-5, 1e-4);
+        for (int j = 0; j < n; j++) sum += p[j] = exp(p[j] - max);
+        for (int j = 0; j < n; j++)
+            ck_near(c, "weight", a->weights[r][h * n + j], p[j] / sum, 1e-5, 1e-4);
         for (int d = 0; d < a->dv; d++) {
             double out = 0;
-            for (int j = 0; j < a->n; j++) {
-                const size_t row = a->index ? (size_t)a->index[j] : (size_t)j;
-                out +=
-                    p[j] / sum * ((const float *)a->v)[row * a->stride + (size_t)(h * a->dv + d)];
-            }
-            ck_near(c, "out", a->out[h * a->dv + d], out, 1e-4, 1e-4);
+            for (int j = 0; j < n; j++)
+                out += p[j] / sum * v[row_of(a, r, j) + (size_t)(h * a->dv + d)];
+            ck_near(c, "out", a->out[r][h * a->dv + d], out, 1e-4, 1e-4);
         }
+    }
+}
+
+// Lists of keys: the first `shared` are one list, the rest is drawn for each query.
+static void fill_lists(ck *c, const shape *s, dgm_attend_args *a, int pool)
+{
+    const int longest = s->n + s->queries;
+    int32_t *lists = ck_bytes(c, INDEX, (size_t)(longest * s->queries) * 4, 4);
+    for (int r = 0; r < s->queries; r++) {
+        int32_t *own = lists + r * longest;
+        for (int j = 0; j < longest; j++)
+            own[j] = r > 0 && j < s->shared ? lists[j] : ck_below(c, pool + !pool);
+        a->index[r] = s->gathered ? own : NULL;
+        a->n[r] = s->gathered ? s->n + r : s->n;
+    }
+    a->queries = s->queries;
+    a->shared = s->queries == 1 ? 0 : s->gathered ? s->shared : s->n;
+    if (s->gathered && ck_below(c, 2)) { // what the next call reads
+        a->next = lists;
+        a->next_n = ck_below(c, s->n + 1);
+    }
+}
+
+static void point(dgm_attend_args *a, float *out, float *weights)
+{
+    for (int r = 0; r < a->queries; r++) {
+        a->out[r] = out;
+        a->weights[r] = weights;
+        out += a->heads * a->dv;
+        weights += a->heads * a->n[r];
     }
 }
 
@@ -45,40 +78,32 @@ static void one_shape(ck *c, const shape *s, ck_kind kind)
 {
     const size_t dk = (size_t)(s->heads * s->dk), dv = (size_t)(s->heads * s->dv);
     const size_t stride = (dk > dv ? dk : dv) + (size_t)ck_below(c, 3);
-    const int pool = s->gathered ? 2 * s->n + 1 : s->n;
-    const size_t rows = pool > 0 ? (size_t)(pool - 1) : 0, weights = (size_t)(s->heads * s->n);
-    ck_begin(c, "n %d heads %d dk %d dv %d%s kind %d", s->n, s->heads, s->dk, s->dv,
-             s->gathered ? " gathered" : "", (int)kind);
-    float *q = ck_floats(c, Q, dk), *k = ck_floats(c, K, rows * stride + dk);
+    const int pool = s->gathered ? 2 * s->n + 1 : s->n, queries = s->queries;
+    const size_t rows = pool > 0 ? (size_t)(pool - 1) : 0;
+    ck_begin(c, "n %d heads %d dk %d dv %d%s queries %d shared %d kind %d", s->n, s->heads, s->dk,
+             s->dv, s->gathered ? " gathered" : "", queries, s->shared, (int)kind);
+    float *q = ck_floats(c, Q, (size_t)queries * dk), *k = ck_floats(c, K, rows * stride + dk);
     float *v = ck_floats(c, V, rows * stride + dv);
-    int32_t *index = NULL;
-    ck_fill(c, q, dk, kind);
+    ck_fill(c, q, (size_t)queries * dk, kind);
     ck_fill(c, k, rows * stride + dk, kind == CK_WIDE ? CK_UNIT : kind);
     ck_fill(c, v, rows * stride + dv, CK_UNIT);
-    if (s->gathered) {
-        index = ck_bytes(c, INDEX, (size_t)s->n * 4, 4);
-        for (int j = 0; j < s->n; j++) index[j] = ck_below(c, pool);
+    dgm_attend_args a = {.k = k, .v = v, .stride = stride, .heads = s->heads, .dk = s->dk, .dv = s->dv};
+    a.scale = ck_uniform(c, 0.05f, 1.0f);
+    fill_lists(c, s, &a, pool);
+    size_t weights = 0, outs = (size_t)queries * dv;
+    for (int r = 0; r < queries; r++) {
+        a.q[r] = q + (size_t)r * dk;
+        weights += (size_t)(s->heads * a.n[r]);
     }
-    dgm_attend_args a = {.out = ck_floats(c, WANT, dv),
-                         .q = q,
-                         .k = k,
-                         .v = v,
-                         .index = index,
-                         .stride = stride,
-                         .n = s->n,
-                         .heads = s->heads,
-                         .dk = s->dk,
-                         .dv = s->dv,
-                         .scale = ck_uniform(c, 0.05f, 1.0f),
-                         .weights = ck_floats(c, WANT_WEIGHTS, weights)};
+    point(&a, ck_floats(c, WANT, outs), ck_floats(c, WANT_WEIGHTS, weights));
     const dgm_attend_args want = a;
     c->ref->attend_f32(&a);
-    a.out = ck_floats(c, OUT, dv);
-    a.weights = ck_floats(c, WEIGHTS, weights);
+    point(&a, ck_floats(c, OUT, outs), ck_floats(c, WEIGHTS, weights));
     c->now->attend_f32(&a);
-    if (!ck_same(c, "weights", a.weights, want.weights, weights)) return;
-    if (!ck_same(c, "out", a.out, want.out, dv) || !ck_guards(c)) return;
-    if (c->is_reference && kind == CK_UNIT && s->n > 0) multi_oracle(c, &a);
+    if (!ck_same(c, "weights", a.weights[0], want.weights[0], weights)) return;
+    if (!ck_same(c, "out", a.out[0], want.out[0], outs) || !ck_guards(c)) return;
+    for (int r = 0; r < queries && c->is_reference && kind == CK_UNIT; r++)
+        if (a.n[r] > 0) multi_oracle(c, &a, r);
 }
 
 void check_attend_f32(ck *c)
@@ -89,28 +114,34 @@ void check_attend_f32(ck *c)
         s.dk = widths[ck_below(c, 11)];
         s.dv = ck_below(c, 2) ? s.dk : widths[ck_below(c, 11)];
         s.gathered = ck_below(c, 2);
+        s.queries = 1 + ck_below(c, 4);
+        s.shared = ck_below(c, s.n + 1);
         one_shape(c, &s, (ck_kind)(i % CK_KINDS));
     }
-    shape large = {.n = 300, .heads = 8, .dk = 64, .dv = 64, .gathered = true};
+    shape large = {.n = 300, .heads = 8, .dk = 64, .dv = 64, .gathered = true, .queries = 1};
     if (!c->failed) one_shape(c, &large, CK_UNIT);
-    for (int gathered = 0; gathered < 2; gathered++) {
+    for (int queries = 1; queries <= 4; queries += 3) {
         enum { N = 30, H = 8, D = 64 };
         ck_begin(c, "benchmark");
         int32_t *index = ck_bytes(c, INDEX, N * 4, 4);
-        dgm_attend_args a = {.out = ck_aligned(c, OUT, H * D),
-                             .q = ck_aligned(c, Q, H * D),
-                             .k = ck_aligned(c, K, N * H * D),
+        dgm_attend_args a = {.k = ck_aligned(c, K, N * H * D),
                              .v = ck_aligned(c, V, N * H * D),
                              .stride = H * D,
-                             .n = N,
                              .heads = H,
                              .dk = D,
                              .dv = D,
                              .scale = 0.125f,
-                             .weights = ck_aligned(c, WEIGHTS, H * N)};
+                             .queries = queries,
+                             .shared = queries > 1 ? 24 : 0};
         for (int j = 0; j < N; j++) index[j] = j * 7 % N;
-        if (gathered) a.index = index;
-        ck_bench_begin(c, gathered ? "30 keys, 8 x 64, gathered" : "30 keys, 8 x 64");
+        float *q = ck_aligned(c, Q, 4 * H * D);
+        for (int r = 0; r < queries; r++) {
+            a.n[r] = N;
+            a.index[r] = index;
+            a.q[r] = q + r * H * D;
+        }
+        point(&a, ck_aligned(c, OUT, 4 * H * D), ck_aligned(c, WEIGHTS, 4 * H * N));
+        ck_bench_begin(c, queries == 1 ? "30 keys, 8 x 64" : "30 keys, 8 x 64, 4 queries, 24 shared");
         while (ck_bench_next(c)) c->now->attend_f32(&a);
     }
 }

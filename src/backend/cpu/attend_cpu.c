@@ -46,34 +46,60 @@ static void count_attention(dgm_exec *x, const dgm_attend *a, dgm_mat q, dgm_mat
     cpu_count(x, &what, begin);
 }
 
+// How many of two rows' keys are the same from the first on; 0 if they lie in different places.
+static int common_keys(const dgm_attend_row *a, const dgm_attend_row *b)
+{
+    int n = a->n < b->n ? a->n : b->n, j = 0;
+    if (a->k != b->k || !a->index != !b->index) return 0;
+    if (!a->index) return n;
+    while (j < n && a->index[j] == b->index[j]) j++;
+    return j;
+}
+
+// Rows from `first` on that are worth computing together: they share half of the first one's keys.
+static int take_group(const dgm_attend_row *rows, int first, int end, int *shared)
+{
+    int n = 1, common = rows[first].n;
+    while (n < DGM_ATTEND_QUERIES && first + n < end) {
+        int keys = common_keys(&rows[first], &rows[first + n]);
+        if (2 * keys < rows[first].n) break;
+        common = keys < common ? keys : common;
+        n++;
+    }
+    *shared = n > 1 ? common : 0;
+    return n;
+}
+
 void dgm_op_attend(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_attend *a)
 {
     double begin = cpu_begin(x);
     size_t mark = dgm_exec_mark(x);
     size_t room = (size_t)a->heads * (size_t)longest_row(a, q.rows);
-    float *weights = dgm_arena_array(&x->arena, room, sizeof(float));
-    for (int i = 0; i < q.rows; i++) {
-        const dgm_attend_row *row = &a->rows[i];
-        dgm_attend_args args = {
-            .out = cpu_row(out, i),
-            .q = cpu_row(q, i),
-            .k = row->k,
-            .v = row->v,
-            .index = row->index,
-            .stride = (size_t)a->stride,
-            .n = row->n,
-            .heads = a->heads,
-            .dk = a->dk,
-            .dv = a->dv,
-            .scale = a->scale,
-            .weights = weights,
-        };
+    float *weights = dgm_arena_array(&x->arena, DGM_ATTEND_QUERIES * room, sizeof(float));
+    dgm_attend_args args = {
+        .stride = (size_t)a->stride, .heads = a->heads, .dk = a->dk, .dv = a->dv, .scale = a->scale};
+    for (int i = 0; i < q.rows; i += args.queries) {
+        args.queries = take_group(a->rows, i, q.rows, &args.shared);
+        args.k = a->rows[i].k;
+        args.v = a->rows[i].v;
+        const dgm_attend_row *next = &a->rows[i + args.queries];
+        bool more = i + args.queries < q.rows && next->index;
+        args.next = more ? next->index : NULL;
+        args.next_n = more ? next->n : 0;
+        for (int r = 0; r < args.queries; r++) {
+            args.out[r] = cpu_row(out, i + r);
+            args.q[r] = cpu_row(q, i + r);
+            args.index[r] = a->rows[i + r].index;
+            args.n[r] = a->rows[i + r].n;
+            args.weights[r] = weights + (size_t)r * room;
+        }
         if (a->elem == sizeof(uint16_t))
             x->backend->k.attend_f16(&args);
         else
             x->backend->k.attend_f32(&args);
-        if (a->align && a->align[i])
-            copy_alignment(a->align[i], weights, a->heads, row->n, a->align_head);
+        for (int r = 0; a->align && r < args.queries; r++)
+            if (a->align[i + r])
+                copy_alignment(a->align[i + r], args.weights[r], a->heads, args.n[r], a->align_head);
     }
     dgm_exec_reset(x, mark);
     if (x->meter) count_attention(x, a, q, out, begin);
