@@ -18,17 +18,17 @@
 // refused.
 //
 // The default was measured with newstest2014 at one thread, i8, on a core with 1 MiB of L2
-// (docs/THROUGHPUT.md): a small model gains nothing from more than some 20 rows and loses when the
-// keys and values of its sentences leave the cache; a larger one reads its weights from memory
-// every step and wants about 64 rows to pay for it. 2,048 is on the plateau of both, at beams 1
-// and 4.
+// (docs/THROUGHPUT.md): a small model is on its plateau from some 20 rows on, a larger one reads its
+// weights from memory every step and still gains from 64 rows to 128. Who gives a number of sentences
+// gets them, unless they are very long.
 #include <string.h>
 
 #include "base/mem.h"
 #include "engine/engine_int.h"
 
 enum {
-    TOKENS = 2048, // default budget
+    TOKENS = 8192, // default budget
+    LONG = 128,    // tokens of a sentence up to which a batch is not cut
     SHORT = 4,     // tokens of a sentence when places are counted,
     MEDIUM = 16,   // and when memory is short
     MAX_PLACES = 4096,
@@ -99,7 +99,8 @@ dgm_status dgm_budget_resolve(dgm_translator *t, const dgm_settings *s, dgm_erro
     DGM_FAIL_IF(s->workspace && most > physical, err, DGM_ERR_ARGUMENT,
                 "a workspace of %.1f MiB is more than the %.1f MiB of memory that this machine has",
                 mib(most), mib(physical));
-    int64_t tokens = s->batch_tokens ? s->batch_tokens : TOKENS;
+    int64_t tokens = max64(TOKENS, (int64_t)s->batch * LONG * t->config.beam);
+    if (s->batch_tokens) tokens = s->batch_tokens;
     for (;; tokens /= 2) {
         for (int length = SHORT; length <= MEDIUM; length *= 2) {
             size_workers(t, tokens, length, s->batch);
