@@ -165,6 +165,7 @@ int engine_open(const engine_options *e, dgm_settings *s, dgm_translator **t)
     s->workspace = e->workspace - e->workspace / 8; // the rest is for text (cmd_translate.c)
     s->threads = e->threads;
     s->max_length = e->max_length;
+    s->min_length = e->min_length;
     s->max_source = e->max_source;
     s->allow_unk = e->allow_unk ? 1 : -1;
     s->margin = e->margin;

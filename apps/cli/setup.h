@@ -15,7 +15,8 @@ typedef struct engine_options {
     const char *search, *finish, *long_lines, *cube, *cube_key, *softmax, *shortlist;
     const char *activations, *unknown, *dictionary;
     int precompute, plain_attention, separate_states;
-    int beam, batch, batch_tokens, threads, max_length, max_source, allow_unk, static_scales;
+    int beam, batch, batch_tokens, threads, max_length, min_length, max_source, allow_unk;
+    int static_scales;
     int64_t workspace;
     float margin, length_penalty, word_penalty, max_length_factor;
 } engine_options;
@@ -136,6 +137,10 @@ int exit_code(dgm_status status);
      "subtracted once per output token (default: the model's, else 0)", NULL, NULL},               \
     {"max-length", 0, OPTION_COUNT, "N", offsetof(S, E.max_length), 1, 65536, NULL,                \
      "longest output in tokens (default: the model's)", NULL, NULL},                               \
+    {"min-length", 0, OPTION_COUNT, "N", offsetof(S, E.min_length), 0, 65536, NULL,                \
+     "shortest output in tokens (default 0); with an equal --max-length every translation has "    \
+     "this length",                                                                                \
+     NULL, NULL},                                                                                  \
     {"max-length-factor", 0, OPTION_REAL, "X", offsetof(S, E.max_length_factor), 0, 1000000, NULL, \
      "and at most X times the source length + 10; 0: no such limit (default: the model's)", NULL,  \
      NULL},                                                                                        \

@@ -178,7 +178,13 @@ typedef struct dgm_settings {
     // than the machine has. Default 0.
     int64_t workspace;
 
-    void *reserved[5]; // NULL
+    // Shortest output of one piece in tokens, at most the longest one (of a sentence whose own limit
+    // is smaller, that limit): the end symbol is not chosen before. Equal to max_length every
+    // translation has that length, for benchmarks. Default 0.
+    int32_t min_length;
+
+    int32_t reserved_number; // 0
+    void *reserved[4];       // NULL
 } dgm_settings;
 
 DGM_API void dgm_settings_default(dgm_settings *settings);

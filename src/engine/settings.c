@@ -149,6 +149,7 @@ dgm_status dgm_settings_check(const dgm_settings *s, int *precision, dgm_error *
     DGM_TRY(check_range("the beam", s->beam, 0, DGM_BEAM_MAX, err));
     DGM_TRY(check_range("the n-best size", s->nbest, 1, DGM_BEAM_MAX, err));
     DGM_TRY(check_range("the maximum length", s->max_length, 0, MAX_TOKENS, err));
+    DGM_TRY(check_range("the minimum length", s->min_length, 0, MAX_TOKENS, err));
     DGM_TRY(check_range("the maximum source length", s->max_source, 0, MAX_TOKENS, err));
     DGM_FAIL_IF(s->max_source > 0 && s->max_source < DGM_SPLIT_MIN, err, DGM_ERR_ARGUMENT,
                 "the maximum source length must be at least %d, not %d", DGM_SPLIT_MIN,
@@ -210,6 +211,10 @@ static dgm_status resolve_lengths(dgm_translator *t, const dgm_settings *s,
                 source, least);
     t->config.max_source = source;
     t->config.max_length = length;
+    DGM_FAIL_IF(s->min_length > length, err, DGM_ERR_ARGUMENT,
+                "a minimum length of %d is more than the maximum length, %d", (int)s->min_length,
+                length);
+    t->config.min_length = s->min_length;
     return DGM_OK;
 }
 

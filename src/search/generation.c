@@ -107,16 +107,18 @@ void dgm_terms_fill(dgm_search *s, int row)
 {
     dgm_rows *r = &s->rows;
     const int place = r->place[row], hypo = r->hypo[row];
-    const dgm_beam *beam = &s->places[place].now;
+    const dgm_place *p = &s->places[place];
+    const dgm_beam *beam = &p->now;
+    // A sentence whose own limit is below the minimum ends there.
+    const bool early = p->tokens < s->config.min_length && p->tokens < p->max_length;
     dgm_terms *t = &r->terms[row];
     *t = (dgm_terms){.base = beam->live[hypo].score,
                      .lambda = 1.0f,
-                     .deny = s->deny,
-                     .deny_count = s->deny_count};
+                     .deny = early ? s->deny_early : s->deny,
+                     .deny_count = early ? s->deny_early_count : s->deny_count};
     for (int i = 0; i < s->scorer_count; i++)
         s->scorers[i].ops->terms(&s->scorers[i], place, beam->states[hypo * s->scorer_count + i],
                                  t);
-    const dgm_place *p = &s->places[place];
     r->watch[row] = p->again_count ? dgm_rescore_watch(s, p, hypo) : s->eos;
 }
 

@@ -215,6 +215,17 @@ size_t dgm_search_bytes(const dgm_search_config *config, int part_count, int voc
 
 // ---- opening -----------------------------------------------------------------------------------
 
+// The list for tokens before the minimum length: what is denied anyway, and the end symbol.
+static void deny_end_early(dgm_search *s)
+{
+    const bool first = s->deny_count == 0 || s->eos < s->deny[0];
+    int n = 0;
+    if (first) s->deny_early[n++] = s->eos;
+    if (s->deny_count) s->deny_early[n++] = s->deny[0];
+    if (!first) s->deny_early[n++] = s->eos;
+    s->deny_early_count = n;
+}
+
 // Ascending union of the members' lists of tokens that are never chosen. dst NULL: its size only.
 static int merge_never(const dgm_search *s, int32_t *dst)
 {
@@ -267,6 +278,7 @@ static dgm_status set_up(dgm_search *s, dgm_arena *arena, dgm_error *err)
         s->deny[0] = info->unk;
         s->deny_count = 1;
     }
+    deny_end_early(s);
     s->never_count = merge_never(s, NULL);
     dgm_carve c = {.arena = arena};
     lay_out(&c, s, info->target_vocab);

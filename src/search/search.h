@@ -51,6 +51,7 @@ typedef struct dgm_search_config {
     // Tokens without the end symbol. (transformers' max_length counts the start and the end symbol:
     // its 512 is 510 here.)
     int max_length;
+    int min_length; // the end symbol is denied before; 0: it may come first
     bool allow_unk;
     bool alignment, word_scores; // keep what the results need
     int places;                  // sentences at once

@@ -126,8 +126,9 @@ struct dgm_search {
     int capacity;                           // rows of a generation
     int node_capacity, lead_count;
     int source_limit, target_limit; // tokens
-    int32_t eos, deny[1];
-    int deny_count, never_count;
+    int32_t eos;
+    int32_t deny[1], deny_early[2]; // ascending; early: before the minimum length
+    int deny_count, deny_early_count, never_count;
     int32_t *never;
     int active;
     dgm_place *places;

@@ -208,6 +208,36 @@ static void test_penalties(void **state)
     toy_close(&m);
 }
 
+// A model that always wants to end: no shorter than the minimum, under every policy; a sentence's own
+// limit goes before the minimum.
+static void test_minimum_length(void **state)
+{
+    (void)state;
+    float last[VOCAB * VOCAB], time[16 * VOCAB] = {0};
+    for (int i = 0; i < VOCAB * VOCAB; i++) last[i] = i % VOCAB == TOY_EOS ? 0 : -4;
+    const toy_spec spec = {.vocab = VOCAB, .positions = 16, .heads = 1, .last = last, .time = time};
+    toy m;
+    toy_open(&m, &spec);
+    for (int beam = 1; beam <= 3; beam++)
+        for (int finish = 0; finish < DGM_FINISH_COUNT; finish++) {
+            dgm_search_config config = toy_config(beam, (dgm_finish)finish);
+            config.search = "auto";
+            config.max_length = 9;
+            toy_answer a = toy_translate(&m, &config);
+            assert_int_equal(a.h[0].count, 0);
+            config.min_length = 5;
+            a = toy_translate(&m, &config);
+            assert_true(a.h[0].count >= 5 && a.h[0].finished);
+            config.min_length = 9;
+            a = toy_translate(&m, &config);
+            assert_int_equal(a.h[0].count, 9);
+            config.max_length = 4;
+            a = toy_translate(&m, &config);
+            assert_int_equal(a.h[0].count, 4);
+        }
+    toy_close(&m);
+}
+
 static void test_length_factor(void **state)
 {
     (void)state;
@@ -244,6 +274,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_hand),   cmocka_unit_test(test_small_vocabulary),
         cmocka_unit_test(test_ties),      cmocka_unit_test(test_penalties),
+        cmocka_unit_test(test_minimum_length),
         cmocka_unit_test(test_length_factor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
