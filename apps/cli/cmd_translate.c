@@ -475,6 +475,7 @@ static bool open_job(session *s, const command *self)
     s->failed = m.failed;
     if (!skip_lines(s, &m)) return false;
     s->bar.begin = reader_share(s->in);
+    s->bar.before = m.lines;
     s->out = writer_open_at(o->output, m.bytes, m.output);
     if (o->failures) s->report = writer_open_at(o->failures, m.failures, m.reasons);
     return s->out && (!o->failures || s->report);

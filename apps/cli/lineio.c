@@ -312,15 +312,20 @@ void progress_show(progress *p, uint64_t lines, double share)
     if (!p->on || now - p->last < 0.1) return;
     p->last = now;
     p->shown = true;
-    double rate = (double)lines / (now - p->start + 1e-9);
+    double rate = (double)(lines - p->before) / (now - p->start + 1e-9);
     fprintf(stderr, "\r%llu lines, %.1f lines/s", (unsigned long long)lines, rate);
     if (p->tokens) fprintf(stderr, ", %.0f tokens/s", (double)p->tokens / (now - p->start + 1e-9));
     if (share >= 0 && share <= 1) {
         int full = (int)(share * BAR);
         double made = share - p->begin;
         double left = made > 0 ? (now - p->start) * (1 - share) / made : 0;
-        fprintf(stderr, " [%.*s%*s] %3.0f %%, %.0f s left ", full, "########################",
-                BAR - full, "", share * 100, left);
+        fprintf(stderr, " [%.*s%*s] %3.0f %%, ", full, "########################", BAR - full, "",
+                share * 100);
+        if (left < 120)
+            fprintf(stderr, "%.0f s left ", left);
+        else
+            fprintf(stderr, "%.0f:%02.0f h left ", floor(left / 3600),
+                    floor(fmod(left, 3600) / 60));
     }
     fprintf(stderr, "\033[K");
 }

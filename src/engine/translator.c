@@ -31,22 +31,27 @@ dgm_status dgm_precision_choose(const dgm_gguf *file, int asked, dgm_precision *
     return DGM_OK;
 }
 
-static dgm_status load_member(dgm_translator *t, int index, const dgm_member *member, int precision,
+static dgm_status open_member(dgm_translator *t, int index, const dgm_member *member,
                               dgm_error *err)
 {
-    dgm_loaded *m = &t->members[index];
     char found[4096];
     const char *path = member->path;
     if (!path) {
         DGM_TRY(dgm_default_model(found, sizeof found, err));
         path = found;
     }
-    DGM_TRY(dgm_modelfile_open(&m->file, path, err));
+    t->members[index].weight = member->weight;
+    return dgm_modelfile_open(&t->members[index].file, path, err);
+}
+
+static dgm_status load_member(dgm_translator *t, int index, int precision, dgm_error *err)
+{
+    dgm_loaded *m = &t->members[index];
+    const char *path = dgm_gguf_path(m->file);
     dgm_status st = dgm_precision_choose(m->file, precision, &m->precision, err);
     if (st == DGM_OK) st = dgm_model_load(&m->model, t->backend, m->file, m->precision, err);
     if (st != DGM_OK && st != DGM_ERR_MEMORY && err && !strstr(err->text, path))
         dgm_error_prefix(err, "%s", path);
-    m->weight = member->weight;
     return st;
 }
 
@@ -93,23 +98,62 @@ static dgm_status check_member(dgm_translator *t, int index, dgm_error *err)
     return st;
 }
 
-static dgm_status load_vocabularies(dgm_translator *t, dgm_error *err)
+// The vocabularies take about as long to build as small weights to pack: a thread of their own does
+// it meanwhile. Fills t->source, target and shared_vocab.
+typedef struct vocabulary_load {
+    dgm_translator *t;
+    pthread_t thread;
+    bool running;
+    dgm_status status;
+    dgm_error error;
+} vocabulary_load;
+
+static void *vocabulary_main(void *arg)
 {
+    vocabulary_load *v = arg;
+    dgm_translator *t = v->t;
     const dgm_gguf *file = t->members[0].file;
-    dgm_status st = dgm_vocabulary_load(file, DGM_SOURCE, &t->source, NULL, err);
-    if (st == DGM_OK) st = dgm_vocabulary_load(file, DGM_TARGET, &t->target, &t->shared_vocab, err);
-    if (st != DGM_OK) {
-        if (st != DGM_ERR_MEMORY) dgm_error_prefix(err, "%s", dgm_gguf_path(file));
-        return st;
-    }
-    if (t->shared_vocab) t->target = t->source;
+    dgm_status st = dgm_vocabulary_load(file, DGM_SOURCE, &t->source, NULL, &v->error);
+    if (st == DGM_OK)
+        st = dgm_vocabulary_load(file, DGM_TARGET, &t->target, &t->shared_vocab, &v->error);
+    if (st != DGM_OK && st != DGM_ERR_MEMORY)
+        dgm_error_prefix(&v->error, "%s", dgm_gguf_path(file));
+    if (st == DGM_OK && t->shared_vocab) t->target = t->source;
+    v->status = st;
+    return NULL;
+}
+
+static dgm_status join_vocabularies(vocabulary_load *v, dgm_error *err)
+{
+    if (v->running)
+        pthread_join(v->thread, NULL);
+    else
+        vocabulary_main(v); // no thread could be had
+    if (v->status != DGM_OK && err) *err = v->error;
+    return v->status;
+}
+
+static dgm_status check_vocabularies(dgm_translator *t, dgm_error *err)
+{
     const dgm_model_info *m = dgm_model_describe(t->members[0].model);
     DGM_FAIL_IF(dgm_vocab_size(t->source) != m->source_vocab ||
                     dgm_vocab_size(t->target) != m->target_vocab,
                 err, DGM_ERR_FORMAT, "%s: the vocabularies do not fit the weights",
-                dgm_gguf_path(file));
+                dgm_gguf_path(t->members[0].file));
     for (int i = 1; i < t->member_count; i++) DGM_TRY(check_member(t, i, err));
     return DGM_OK;
+}
+
+// Weights and vocabularies of the opened files, at the same time.
+static dgm_status load_all(dgm_translator *t, int precision, dgm_error *err)
+{
+    vocabulary_load v = {.t = t};
+    dgm_status st = DGM_OK;
+    v.running = pthread_create(&v.thread, NULL, vocabulary_main, &v) == 0;
+    for (int i = 0; i < t->member_count && st == DGM_OK; i++)
+        st = load_member(t, i, precision, err);
+    dgm_status words = join_vocabularies(&v, st == DGM_OK ? err : NULL);
+    return st == DGM_OK ? words : st;
 }
 
 // Weights: all 0 = equal; scaled to sum 1.
@@ -177,12 +221,13 @@ dgm_status dgm_open_ensemble(dgm_translator **out, const dgm_member *members, si
     dgm_techniques_device(t, settings);
     for (size_t i = 0; i < count; i++) {
         t->member_count = (int)i + 1;
-        DGM_TRY_GOTO(st, load_member(t, (int)i, &members[i], precision, err), fail);
+        DGM_TRY_GOTO(st, open_member(t, (int)i, &members[i], err), fail);
     }
+    DGM_TRY_GOTO(st, load_all(t, precision, err), fail);
     DGM_TRY_GOTO(st, choose_alignment(t, settings, err), fail);
     DGM_TRY_GOTO(st, dgm_techniques_tune(t, settings, err), fail);
     DGM_TRY_GOTO(st, scale_weights(t, err), fail);
-    DGM_TRY_GOTO(st, load_vocabularies(t, err), fail);
+    DGM_TRY_GOTO(st, check_vocabularies(t, err), fail);
     describe(t);
     DGM_TRY_GOTO(st, dgm_settings_resolve(t, settings, err), fail);
     DGM_TRY_GOTO(st, dgm_workers_start(t, err), fail);
