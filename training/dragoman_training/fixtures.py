@@ -412,12 +412,16 @@ def differences(old, new):
     return found
 
 
+# Models beside the fixtures that were trained: another PyTorch's rounding leads training elsewhere.
+TRAINED = {"self-normalised.gguf"}  # tiny.py
+
+
 def check(folder, only=""):
     """True if the files in folder are what this program makes, up to rounding of another PyTorch."""
     with tempfile.TemporaryDirectory() as made:
         write_all(made, only)
         names, there = sorted(os.listdir(made)), sorted(f for f in os.listdir(folder) if only in f)
-        stray = sorted({*names} ^ {f for f in there if f.endswith(".gguf")})
+        stray = sorted({*names} ^ {f for f in there if f.endswith(".gguf") and f not in TRAINED})
         bad = [f"{name}: only on one side" for name in stray]
         for name in names:
             if name not in stray:
