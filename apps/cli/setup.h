@@ -64,7 +64,7 @@ int exit_code(dgm_status status);
      "mini-batch", NULL},                                                                          \
     {"batch-tokens", 0, OPTION_COUNT, "N", offsetof(S, E.batch_tokens), 1, 1 << 24, NULL,          \
      "what each thread decodes at once: the sum of source tokens x beam over its sentences "       \
-     "(default 2048, or what --workspace allows)",                                                 \
+     "(default 8192, or enough for --batch, or what --workspace allows)",                          \
      "mini-batch-words", NULL},                                                                    \
     {"workspace", 0, OPTION_SIZE, "SIZE", offsetof(S, E.workspace), 1, 1e15, NULL,                 \
      "memory for the work of all threads and the text in flight, beside the weights, e.g. 512M "   \

@@ -170,7 +170,8 @@ typedef struct dgm_settings {
     const char *dictionary;
 
     // What each worker decodes at once is also bounded by the sum over its sentences of source tokens
-    // x beam, 1 to 2^24 (one sentence is always admitted). 0: 2048, or what the workspace
+    // x beam, 1 to 2^24 (one sentence is always admitted). 0: 8192, more where batch
+    // asks for more sentences (128 tokens each), or what the workspace
     // allows. Default 0.
     int32_t batch_tokens;
     // Bytes of memory for the work of all workers together, beside the weights and the texts.
