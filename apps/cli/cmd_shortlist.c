@@ -13,7 +13,7 @@ typedef struct shortlist_options {
     const char *model, *output, *lexicon, *binary, *write_lexicon, *write_binary;
     const char *frequent_text;
     int best, frequent, candidates, remove, iterations, threads, max_length, quiet;
-    float threshold;
+    float threshold, next;
 } shortlist_options;
 
 #define AT(field) offsetof(shortlist_options, field)
@@ -43,6 +43,10 @@ static const option options[] = {
      "always allow the N most frequent target tokens of the text, or with --lexicon those of "
      "--frequent-text, else the first N of the vocabulary (default 100)",
      "first", NULL},
+    {"next", 0, OPTION_REAL, "P", AT(next), 0, 1, NULL,
+     "also allow tokens behind a target token that they follow with probability P or more in the "
+     "target text (or --frequent-text): endings of words, mostly (default 0: none)",
+     NULL, NULL},
     {"frequent-text", 0, OPTION_TEXT, "FILE", AT(frequent_text), 0, 0, NULL,
      "with --lexicon: the target text whose most frequent tokens are always allowed, also gzip",
      NULL, NULL},
@@ -71,6 +75,7 @@ static int measure(const shortlist_options *o, const char *model)
     if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
     printf("lines %llu, candidates per line %.1f (most %llu)\n", (unsigned long long)m.lines,
            m.mean, (unsigned long long)m.most);
+    if (m.more > 0) printf("continuations per target token %.1f\n", m.more);
     if (target)
         printf("recall %.3f %% of %llu target tokens, %.1f %% of lines whole\n", 100 * m.recall,
                (unsigned long long)m.target_tokens,
@@ -96,6 +101,7 @@ static int make(const shortlist_options *o, const char *source, const char *targ
     s.candidates = o->candidates;
     s.tune = o->candidates ? o->measure.items[0] : NULL;
     s.frequent_text = o->frequent_text;
+    s.next = (double)o->next;
     s.frequent = o->frequent;
     s.remove = o->remove;
     s.write_lexicon = o->write_lexicon;
@@ -116,6 +122,7 @@ static int make(const shortlist_options *o, const char *source, const char *targ
     fprintf(stderr, "%llu source tokens with %.1f translations on average, %llu frequent tokens",
             (unsigned long long)r.sources, r.sources ? (double)r.entries / (double)r.sources : 0.0,
             (unsigned long long)r.frequent);
+    if (r.next) fprintf(stderr, ", %llu continuations", (unsigned long long)r.next);
     if (r.bytes) fprintf(stderr, ", %llu bytes", (unsigned long long)r.bytes);
     fprintf(stderr, "\n");
     return EXIT_FINE;

@@ -384,8 +384,10 @@ static void print_stats(const session *s)
         fprintf(stderr, "restarts    %llu sentences, for want of workspace\n",
                 (unsigned long long)c.restarts);
     stats_search(&c);
-    fprintf(stderr, "shortlist   %s, %.1f candidates per sentence\n", i->shortlist,
+    fprintf(stderr, "shortlist   %s, %.1f candidates per sentence", i->shortlist,
             c.sentences ? (double)c.candidates / (double)c.sentences : 0.0);
+    if (c.more) fprintf(stderr, " and %.1f per row", (double)c.more / (double)c.rank_rows);
+    fprintf(stderr, "\n");
     print_techniques(s->t);
     fprintf(stderr, "time        %.3f s to load, %.3f s to translate\n", s->load, took);
     fprintf(stderr, "speed       %.1f lines/s, %.1f output tokens/s\n", (double)c.lines / took,

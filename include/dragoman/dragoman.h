@@ -325,7 +325,8 @@ typedef struct dgm_counters {
     uint64_t pops, heaps, heap_peak; // cells popped, sum and maximum of the heaps' largest sizes
     uint64_t restarts;   // sentences that were begun again because a worker's memory was full
     uint64_t candidates; // tokens that each sentence could choose from, summed over the sentences
-    void *reserved[8];
+    uint64_t more;       // tokens that projected rows could choose from besides, summed
+    void *reserved[7];
 } dgm_counters;
 
 DGM_API void dgm_count(const dgm_translator *t, dgm_counters *counters);

@@ -268,6 +268,10 @@ typedef struct dgm_shortlist_options {
                   // or with `lexicon` those of `frequent_text`, NULL: the first ones of the
                   // vocabulary. Default 100
     const char *frequent_text; // target text
+    // Not 0: a token is also allowed behind a target token that it follows with at least this
+    // probability in the target text (`target`, or `frequent_text`): endings of words, mostly.
+    // Default 0
+    double next;
     int remove;   // write the model without a list
     const char *write_lexicon, *write_binary; // also write the list as text, for Marian
     const dgm_align_options *align; // NULL: defaults. Its files and `subwords` are not used
@@ -279,7 +283,7 @@ DGM_API void dgm_shortlist_default(dgm_shortlist_options *options);
 
 typedef struct dgm_shortlist_report {
     uint64_t sources; // tokens with a list
-    uint64_t entries, frequent;
+    uint64_t entries, frequent, next; // translations, always allowed tokens, continuations
     uint64_t unknown; // lines of the text table with a token that the model does not have
     uint64_t bytes;   // in the model file
     double threshold; // that was used
@@ -295,6 +299,7 @@ typedef struct dgm_shortlist_measure {
     uint64_t lines, source_tokens, target_tokens;
     double mean;    // candidates per sentence
     uint64_t most;  // of one sentence
+    double more;    // continuations per target token, besides
     double recall;  // share of the target's tokens that are candidates of their sentence
     uint64_t whole; // lines whose target tokens all are
 } dgm_shortlist_measure;

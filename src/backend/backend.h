@@ -337,6 +337,9 @@ typedef struct dgm_rank {
     bool normalise; // false: raw logits are log-probabilities (self-normalised models)
     int rows, k, watch_count;
     const dgm_candidates *const *candidates; // [rows] or NULL; softmax runs over the candidates
+    // [rows] or NULL: further candidates of single rows that have a list, at most DGM_MORE_MAX and
+    // none of them in that list; not gathered. NULL inside: none.
+    const dgm_candidates *const *more;
     const dgm_terms *terms;                  // [rows]
     const int32_t *never; // ascending: counted in the softmax sum, never chosen
     int never_count;
@@ -348,8 +351,12 @@ typedef struct dgm_rank {
     float *log_z;       // [rows, part_count] or NULL
 } dgm_rank;
 
-// Ties: lower token id first. Scratch: dgm_rank_bytes before opening the worker.
+enum { DGM_MORE_MAX = 256 };
+
+// Ties: lower token id first. Scratch: dgm_rank_bytes before opening the worker, and where rows have
+// more candidates dgm_rank_more_bytes for the widest of the output layers.
 void dgm_op_rank(dgm_exec *x, const dgm_rank *r);
 size_t dgm_rank_bytes(const dgm_backend *b, int rows, int parts, int vocabulary);
+size_t dgm_rank_more_bytes(const dgm_backend *b, const dgm_linear *out);
 
 #endif

@@ -198,6 +198,7 @@ static dgm_status make_list(dgm_shortlist_work *w, const char *model, dgm_error 
     }
     if (st == DGM_OK && o->candidates) st = dgm_shortlist_tune(w, frequent, count, err);
     if (st == DGM_OK) st = list_from_table(w, frequent, count, err);
+    if (st == DGM_OK && o->next > 0) st = dgm_shortlist_next(w, err);
     dgm_free(frequent);
     return st;
 }
@@ -299,6 +300,10 @@ static dgm_status check_options(const dgm_shortlist_options *o, const char *outp
     DGM_FAIL_IF((o->candidates && !o->lexicon && !o->source) || (o->frequent_text && !o->lexicon),
                 err, DGM_ERR_ARGUMENT,
                 "there is nothing to choose candidates from: a lexical table is missing");
+    DGM_FAIL_IF(!(o->next >= 0 && o->next <= 1), err, DGM_ERR_ARGUMENT,
+                "the probability of a continuation must be between 0 and 1, not %g", o->next);
+    DGM_FAIL_IF(o->next > 0 && !o->target && !o->frequent_text, err, DGM_ERR_ARGUMENT,
+                "continuations are counted on a target text, which is missing");
     DGM_FAIL_IF(!(o->threshold >= 0 && o->threshold <= 1), err, DGM_ERR_ARGUMENT,
                 "the threshold must be between 0 and 1, not %g", o->threshold);
     return DGM_OK;
@@ -324,6 +329,7 @@ static dgm_status make_and_write(dgm_shortlist_work *w, const char *model, const
         w->report.entries = w->list->at[w->list->sources];
         w->report.frequent = (uint64_t)w->list->frequent_count;
         w->report.threshold = w->threshold;
+        w->report.next = w->list->next_at ? w->list->next_at[w->list->targets] : 0;
     }
     if (o->write_lexicon) DGM_TRY(write_lexicon(w, o->write_lexicon, err));
     if (o->write_binary) DGM_TRY(write_binary(w, o->write_binary, err));
@@ -336,6 +342,10 @@ static dgm_status make_and_write(dgm_shortlist_work *w, const char *model, const
     dgm_status st =
         dgm_gguf_get_bytes(written, "dragoman.shortlist.data", DGM_OPTIONAL, &data, &size, err);
     w->report.bytes = size + 4 * w->report.frequent;
+    if (st == DGM_OK)
+        st =
+            dgm_gguf_get_bytes(written, "dragoman.shortlist.next", DGM_OPTIONAL, &data, &size, err);
+    if (st == DGM_OK && w->report.next) w->report.bytes += size;
     dgm_gguf_close(&written);
     return st;
 }

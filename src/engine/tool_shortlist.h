@@ -39,6 +39,8 @@ int dgm_shortlist_best(const dgm_shortlist_work *w, int32_t row, uint64_t *kept)
 // The most frequent tokens of the caller's target text, not yet sorted; appends to frequent.
 dgm_status dgm_shortlist_frequent(const dgm_shortlist_work *w, int32_t *frequent, int *count,
                                   dgm_error *err);
+// Gives w->list the continuations that the caller's target text shows.
+dgm_status dgm_shortlist_next(const dgm_shortlist_work *w, dgm_error *err);
 // Sets w->threshold so that the caller's text has his number of candidates.
 dgm_status dgm_shortlist_tune(dgm_shortlist_work *w, const int32_t *frequent, int count,
                               dgm_error *err);

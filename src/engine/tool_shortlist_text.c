@@ -104,6 +104,80 @@ dgm_status dgm_shortlist_frequent(const dgm_shortlist_work *w, int32_t *frequent
     return st;
 }
 
+// ---- continuations ----------------------------------------------------------------------------
+
+static dgm_status count_pairs(const dgm_shortlist_work *w, dgm_link_counts *counts, uint64_t *first,
+                              dgm_error *err)
+{
+    line_reader *r = NULL;
+    const char *path = w->o->target ? w->o->target : w->o->frequent_text;
+    dgm_status st = reader_open(&r, path, dgm_shortlist_target(w), err);
+    for (bool more = true; st == DGM_OK && more;) {
+        st = reader_next(r, &more, err);
+        for (size_t i = 1; st == DGM_OK && more && i < r->tokens.count; i++) {
+            const int32_t *pair = r->tokens.ids + i - 1;
+            first[pair[0]]++;
+            st = dgm_link_counts_add(counts, (uint32_t)pair[0], (uint32_t)pair[1], err);
+        }
+    }
+    reader_close(&r);
+    return st;
+}
+
+// The most probable continuations of one token, ascending. What was seen once is chance.
+static int best_next(const dgm_shortlist_work *w, const dgm_lexicon *pairs, const uint64_t *first,
+                     int token, const bool *listed, int32_t *out)
+{
+    int n = 0;
+    for (uint64_t k = pairs->at[token]; k < pairs->at[token + 1] && n < DGM_SHORTLIST_NEXT_MAX;
+         k++) {
+        const dgm_lexicon_entry *e = &pairs->entry[k];
+        const double prob = (double)e->prob;
+        if (prob < w->o->next || prob * (double)first[token] < 1.5) break;
+        if (e->target == pairs->targets || listed[e->target]) continue;
+        int at = n++;
+        for (; at > 0 && out[at - 1] > (int32_t)e->target; at--) out[at] = out[at - 1];
+        out[at] = (int32_t)e->target;
+    }
+    return n;
+}
+
+static dgm_status fill_next(const dgm_shortlist_work *w, const dgm_lexicon *pairs,
+                            const uint64_t *first, dgm_error *err)
+{
+    dgm_shortlist *l = w->list;
+    int32_t out[DGM_SHORTLIST_NEXT_MAX];
+    bool *listed = dgm_calloc((size_t)l->targets, sizeof *listed);
+    if (!listed) return dgm_no_memory(err);
+    for (int i = 0; i < l->frequent_count; i++) listed[l->frequent[i]] = true;
+    for (int i = 0; i < l->targets; i++)
+        if (dgm_vocab_is_control(dgm_shortlist_target(w), i)) listed[i] = true;
+    uint64_t entries = 0;
+    for (int y = 0; y < l->targets; y++)
+        entries += (uint64_t)best_next(w, pairs, first, y, listed, out);
+    dgm_status st = dgm_shortlist_open_next(l, entries, err);
+    for (int y = 0; st == DGM_OK && y < l->targets; y++)
+        l->next_at[y + 1] = l->next_at[y] + (uint64_t)best_next(w, pairs, first, y, listed,
+                                                                l->next_ids + l->next_at[y]);
+    dgm_free(listed);
+    return st;
+}
+
+dgm_status dgm_shortlist_next(const dgm_shortlist_work *w, dgm_error *err)
+{
+    const uint32_t size = (uint32_t)w->spec[1].size;
+    dgm_link_counts counts = {.sources = size, .targets = size};
+    dgm_lexicon *pairs = NULL;
+    uint64_t *first = dgm_calloc(size, sizeof *first);
+    dgm_status st = first ? count_pairs(w, &counts, first, err) : dgm_no_memory(err);
+    if (st == DGM_OK) st = dgm_lexicon_count(&pairs, &counts, false, err);
+    if (st == DGM_OK) st = fill_next(w, pairs, first, err);
+    dgm_lexicon_close(&pairs);
+    dgm_link_counts_free(&counts);
+    dgm_free(first);
+    return st;
+}
+
 // ---- how many candidates ----------------------------------------------------------------------
 
 // Candidates of all lines by the threshold that lets them in: a token by the largest of its
@@ -196,7 +270,7 @@ typedef struct gauge {
     dgm_shortlist_work w;
     dgm_vocabsel select;
     line_reader *source, *target; // target NULL: no recall
-    uint64_t candidates;
+    uint64_t candidates, more;
     dgm_shortlist_measure m;
 } gauge;
 
@@ -227,7 +301,12 @@ static dgm_status gauge_line(gauge *x, dgm_error *err)
     if (x->target) {
         const dgm_tokens *t = &x->target->tokens;
         uint64_t found = 0;
-        for (size_t i = 0; i < t->count; i++) found += contains(c, t->ids[i]);
+        for (size_t i = 0; i < t->count; i++) {
+            const dgm_candidates *more =
+                x->select.ops->more(&x->select, 0, 0, i ? t->ids[i - 1] : -1);
+            found += contains(c, t->ids[i]) || (more && contains(more, t->ids[i]));
+            x->more += more ? (uint64_t)more->count : 0;
+        }
         x->m.target_tokens += t->count;
         x->m.recall += (double)found;
         x->m.whole += found == t->count;
@@ -258,7 +337,7 @@ dgm_status dgm_shortlist_test(const char *model, const char *source, const char 
     if (!x) return dgm_no_memory(err);
     dgm_status st = dgm_shortlist_work_open(&x->w, model, err);
     if (st == DGM_OK) {
-        const dgm_vocabsel_limits limits = {.places = 1, .max_source = LINE_TOKENS};
+        const dgm_vocabsel_limits limits = {.places = 1, .max_source = LINE_TOKENS, .rows = 1};
         st = dgm_vocabsel_lexical_open(&x->select, x->w.file, &limits, err);
         if (st != DGM_OK) dgm_error_prefix(err, "'%s'", model);
     }
@@ -268,7 +347,10 @@ dgm_status dgm_shortlist_test(const char *model, const char *source, const char 
     if (st == DGM_OK) st = gauge_files(x, err);
     if (st == DGM_OK) {
         if (x->m.lines) x->m.mean = (double)x->candidates / (double)x->m.lines;
-        if (x->m.target_tokens) x->m.recall /= (double)x->m.target_tokens;
+        if (x->m.target_tokens) {
+            x->m.recall /= (double)x->m.target_tokens;
+            x->m.more = (double)x->more / (double)x->m.target_tokens;
+        }
         *measure = x->m;
     }
     reader_close(&x->source);

@@ -65,7 +65,8 @@ static dgm_status choose_words(dgm_worker *w, dgm_error *err)
     const dgm_linear *out[DGM_PARTS_MAX];
     for (int i = 0; i < t->member_count; i++) out[i] = dgm_model_output(t->members[i].model);
     const dgm_gguf *file = t->members[t->shortlist].file;
-    const dgm_vocabsel_limits limits = {t->batch, t->config.max_source, t->config.max_length};
+    const dgm_vocabsel_limits limits = {t->batch, t->config.max_source, t->config.max_length,
+                                        t->limits.rows};
     dgm_status st = dgm_vocabsel_lexical_open(&w->vocabsel, file, &limits, err);
     if (st != DGM_OK && st != DGM_ERR_MEMORY) dgm_error_prefix(err, "%s", dgm_gguf_path(file));
     if (st != DGM_OK) return st;
@@ -416,6 +417,7 @@ void dgm_workers_count(const dgm_translator *t, dgm_counters *c)
         if (w->stats.heap_peak > c->heap_peak) c->heap_peak = w->stats.heap_peak;
         c->restarts += w->restarts_seen;
         c->candidates += w->stats.candidates;
+        c->more += w->stats.more;
         c->source_tokens += w->source_tokens;
         c->arena_bytes += w->bytes;
         c->arena_peak += w->peak;

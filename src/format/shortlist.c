@@ -17,7 +17,7 @@
 #define VERSION 1
 
 static const char *const keys[] = {KEY "version", KEY "sources",  KEY "targets", KEY "vocabulary",
-                                   KEY "copy",    KEY "frequent", KEY "data"};
+                                   KEY "copy",    KEY "frequent", KEY "data",    KEY "next"};
 
 // ---- whole lists ------------------------------------------------------------------------------
 
@@ -28,6 +28,8 @@ void dgm_shortlist_close(dgm_shortlist **s)
     dgm_free(l->at);
     dgm_free(l->ids);
     dgm_free(l->frequent);
+    dgm_free(l->next_at);
+    dgm_free(l->next_ids);
     dgm_free(l);
     *s = NULL;
 }
@@ -45,6 +47,13 @@ dgm_status dgm_shortlist_open(dgm_shortlist **s, int sources, int targets, uint6
     if (l->at && l->ids && l->frequent) return DGM_OK;
     dgm_shortlist_close(s);
     return dgm_no_memory(err);
+}
+
+dgm_status dgm_shortlist_open_next(dgm_shortlist *l, uint64_t entries, dgm_error *err)
+{
+    l->next_at = dgm_calloc((size_t)l->targets + 1, sizeof *l->next_at);
+    l->next_ids = dgm_calloc(entries, sizeof *l->next_ids);
+    return l->next_at && l->next_ids ? DGM_OK : dgm_no_memory(err);
 }
 
 int dgm_shortlist_longest(const dgm_shortlist *s)
@@ -144,32 +153,56 @@ bool dgm_shortlist_present(const dgm_gguf *g)
     return dgm_gguf_find(g, KEY "version") != NULL;
 }
 
-// Walks all rows once: index and checks.
-static dgm_status index_rows(dgm_shortlist_view *v, size_t size, dgm_error *err)
+// Lists of ids below `limit`, one for each of `count` tokens, at most `most` ids long.
+typedef struct lists {
+    const char *key, *side;
+    const uint8_t *data;
+    size_t size;
+    int count, limit;
+    uint32_t most;
+} lists;
+
+// Walks all lists once: index and checks.
+static dgm_status index_lists(const lists *x, uint32_t *row, int *longest, dgm_error *err)
 {
     size_t at = 0;
-    for (int s = 0; s < v->sources; s++) {
+    for (int s = 0; s < x->count; s++) {
         uint32_t count = 0, gap = 0;
-        v->row[s] = (uint32_t)at;
-        bool good = take_number(v->data, size, &at, &count) && count <= DGM_SHORTLIST_BEST_MAX;
+        row[s] = (uint32_t)at;
+        bool good = take_number(x->data, x->size, &at, &count) && count <= x->most;
         int64_t id = -1;
         for (uint32_t k = 0; good && k < count; k++) {
-            good = take_number(v->data, size, &at, &gap);
+            good = take_number(x->data, x->size, &at, &gap);
             id += (int64_t)gap + 1;
-            if (id >= v->targets) good = false;
+            if (id >= x->limit) good = false;
         }
-        DGM_FAIL_IF(!good, err, DGM_ERR_FORMAT, KEY "data: the list of source token %d is damaged",
-                    s);
-        if ((int)count > v->longest) v->longest = (int)count;
+        DGM_FAIL_IF(!good, err, DGM_ERR_FORMAT, "%s: the list of %s token %d is damaged", x->key,
+                    x->side, s);
+        if ((int)count > *longest) *longest = (int)count;
     }
-    v->row[v->sources] = (uint32_t)at;
-    DGM_FAIL_IF(at != size, err, DGM_ERR_FORMAT, KEY "data: %zu bytes behind the last list",
-                size - at);
+    row[x->count] = (uint32_t)at;
+    DGM_FAIL_IF(at != x->size, err, DGM_ERR_FORMAT, "%s: %zu bytes behind the last list", x->key,
+                x->size - at);
     return DGM_OK;
 }
 
+static dgm_status index_all(dgm_shortlist_view *v, size_t size, size_t next_size, dgm_error *err)
+{
+    const lists rows = {
+        KEY "data", "source", v->data, size, v->sources, v->targets, DGM_SHORTLIST_BEST_MAX};
+    const lists next = {
+        KEY "next", "target", v->next, next_size, v->targets, v->targets, DGM_SHORTLIST_NEXT_MAX};
+    v->row = dgm_malloc(((size_t)v->sources + 1) * sizeof *v->row);
+    if (!v->row) return dgm_no_memory(err);
+    DGM_TRY(index_lists(&rows, v->row, &v->longest, err));
+    if (!v->next) return DGM_OK;
+    v->next_row = dgm_malloc(((size_t)v->targets + 1) * sizeof *v->next_row);
+    return v->next_row ? index_lists(&next, v->next_row, &v->next_longest, err)
+                       : dgm_no_memory(err);
+}
+
 static dgm_status read_header(dgm_shortlist_view *v, const dgm_gguf *g, size_t *size,
-                              dgm_error *err)
+                              size_t *next_size, dgm_error *err)
 {
     uint32_t version = 0, sources = 0, targets = 0;
     DGM_TRY(dgm_gguf_get_u32(g, KEY "version", DGM_REQUIRED, 1, UINT32_MAX, &version, err));
@@ -200,18 +233,18 @@ static dgm_status read_header(dgm_shortlist_view *v, const dgm_gguf *g, size_t *
     v->frequent_count = (int)count;
     DGM_TRY(dgm_gguf_get_bytes(g, KEY "data", DGM_REQUIRED, &v->data, size, err));
     DGM_FAIL_IF(*size >= UINT32_MAX, err, DGM_ERR_FORMAT, KEY "data is longer than 4 GiB");
+    DGM_TRY(dgm_gguf_get_bytes(g, KEY "next", DGM_OPTIONAL, &v->next, next_size, err));
+    DGM_FAIL_IF(*next_size >= UINT32_MAX, err, DGM_ERR_FORMAT, KEY "next is longer than 4 GiB");
+    if (!dgm_gguf_find(g, KEY "next")) v->next = NULL;
     return DGM_OK;
 }
 
 dgm_status dgm_shortlist_view_open(dgm_shortlist_view *v, const dgm_gguf *g, dgm_error *err)
 {
     *v = (dgm_shortlist_view){0};
-    size_t size = 0;
-    dgm_status st = read_header(v, g, &size, err);
-    if (st == DGM_OK) {
-        v->row = dgm_malloc(((size_t)v->sources + 1) * sizeof *v->row);
-        st = v->row ? index_rows(v, size, err) : dgm_no_memory(err);
-    }
+    size_t size = 0, next_size = 0;
+    dgm_status st = read_header(v, g, &size, &next_size, err);
+    if (st == DGM_OK) st = index_all(v, size, next_size, err);
     if (st != DGM_OK) dgm_shortlist_view_close(v);
     return st;
 }
@@ -219,16 +252,31 @@ dgm_status dgm_shortlist_view_open(dgm_shortlist_view *v, const dgm_gguf *g, dgm
 void dgm_shortlist_view_close(dgm_shortlist_view *v)
 {
     dgm_free(v->row);
+    dgm_free(v->next_row);
     *v = (dgm_shortlist_view){0};
 }
 
-int dgm_shortlist_view_row(const dgm_shortlist_view *v, int source, int32_t *out)
+static int decode(const uint8_t *p, int32_t *out)
 {
-    const uint8_t *p = v->data + v->row[source];
     int count = (int)known_number(&p);
     int32_t id = -1;
     for (int k = 0; k < count; k++) out[k] = id += (int32_t)known_number(&p) + 1;
     return count;
+}
+
+int dgm_shortlist_view_row(const dgm_shortlist_view *v, int source, int32_t *out)
+{
+    return decode(v->data + v->row[source], out);
+}
+
+int dgm_shortlist_view_next(const dgm_shortlist_view *v, int target, int32_t *out)
+{
+    return v->next ? decode(v->next + v->next_row[target], out) : 0;
+}
+
+static uint64_t list_size(const uint8_t *p)
+{
+    return known_number(&p);
 }
 
 dgm_status dgm_shortlist_load(dgm_shortlist **s, const dgm_gguf *g, dgm_error *err)
@@ -236,11 +284,9 @@ dgm_status dgm_shortlist_load(dgm_shortlist **s, const dgm_gguf *g, dgm_error *e
     *s = NULL;
     dgm_shortlist_view v;
     DGM_TRY(dgm_shortlist_view_open(&v, g, err));
-    uint64_t entries = 0;
-    for (int i = 0; i < v.sources; i++) {
-        const uint8_t *p = v.data + v.row[i];
-        entries += known_number(&p);
-    }
+    uint64_t entries = 0, more = 0;
+    for (int i = 0; i < v.sources; i++) entries += list_size(v.data + v.row[i]);
+    for (int i = 0; v.next && i < v.targets; i++) more += list_size(v.next + v.next_row[i]);
     dgm_status st = dgm_shortlist_open(s, v.sources, v.targets, entries, v.frequent_count, err);
     if (st == DGM_OK) {
         dgm_shortlist *l = *s;
@@ -250,6 +296,11 @@ dgm_status dgm_shortlist_load(dgm_shortlist **s, const dgm_gguf *g, dgm_error *e
         l->frequent_count = v.frequent_count;
         if (v.frequent_count)
             memcpy(l->frequent, v.frequent, (size_t)v.frequent_count * sizeof *l->frequent);
+        if (v.next) st = dgm_shortlist_open_next(l, more, err);
+        for (int i = 0; st == DGM_OK && v.next && i < v.targets; i++)
+            l->next_at[i + 1] = l->next_at[i] + (uint64_t)dgm_shortlist_view_next(
+                                                    &v, i, l->next_ids + l->next_at[i]);
+        if (st != DGM_OK) dgm_shortlist_close(s);
     }
     dgm_shortlist_view_close(&v);
     return st;
@@ -277,9 +328,27 @@ static dgm_status check_list(const dgm_shortlist *s, dgm_error *err)
         DGM_FAIL_IF(n > DGM_SHORTLIST_BEST_MAX || !proper(s->ids + s->at[i], n, s->targets), err,
                     DGM_ERR_ARGUMENT, "the shortlist of source token %d is not valid", i);
     }
+    for (int i = 0; s->next_at && i < s->targets; i++) {
+        uint64_t n = s->next_at[i + 1] - s->next_at[i];
+        DGM_FAIL_IF(n > DGM_SHORTLIST_NEXT_MAX ||
+                        !proper(s->next_ids + s->next_at[i], n, s->targets),
+                    err, DGM_ERR_ARGUMENT, "the continuations of target token %d are not valid", i);
+    }
     DGM_FAIL_IF(!proper(s->frequent, (uint64_t)s->frequent_count, s->targets), err,
                 DGM_ERR_ARGUMENT, "the list of frequent tokens is not valid");
     return DGM_OK;
+}
+
+static void put_lists(dgm_writer *w, const uint64_t *at, const int32_t *ids, int count)
+{
+    for (int i = 0; i < count; i++) {
+        int32_t last = -1;
+        put_number(w, (uint32_t)(at[i + 1] - at[i]));
+        for (uint64_t k = at[i]; k < at[i + 1]; k++) {
+            put_number(w, (uint32_t)(ids[k] - last - 1));
+            last = ids[k];
+        }
+    }
 }
 
 dgm_status dgm_shortlist_store(const dgm_shortlist *s, const dgm_gguf *g, dgm_gguf_writer *w,
@@ -292,17 +361,12 @@ dgm_status dgm_shortlist_store(const dgm_shortlist *s, const dgm_gguf *g, dgm_gg
                 "the shortlist is for vocabularies of %d and %d tokens, the model has %d and %d",
                 s->sources, s->targets, sources, targets);
     DGM_TRY(check_list(s, err));
-    dgm_writer data = {0};
-    for (int i = 0; i < s->sources; i++) {
-        int32_t last = -1;
-        put_number(&data, (uint32_t)(s->at[i + 1] - s->at[i]));
-        for (uint64_t k = s->at[i]; k < s->at[i + 1]; k++) {
-            put_number(&data, (uint32_t)(s->ids[k] - last - 1));
-            last = s->ids[k];
-        }
-    }
-    if (data.failed) {
+    dgm_writer data = {0}, next = {0};
+    put_lists(&data, s->at, s->ids, s->sources);
+    if (s->next_at) put_lists(&next, s->next_at, s->next_ids, s->targets);
+    if (data.failed || next.failed) {
         dgm_writer_free(&data);
+        dgm_writer_free(&next);
         return dgm_no_memory(err);
     }
     dgm_shortlist_drop(w);
@@ -313,6 +377,8 @@ dgm_status dgm_shortlist_store(const dgm_shortlist *s, const dgm_gguf *g, dgm_gg
     dgm_gguf_set_bool(w, KEY "copy", s->copy);
     dgm_gguf_set_array(w, KEY "frequent", DGM_META_I32, s->frequent, (size_t)s->frequent_count);
     dgm_gguf_set_array(w, KEY "data", DGM_META_U8, data.data, data.size);
+    if (s->next_at) dgm_gguf_set_array(w, KEY "next", DGM_META_U8, next.data, next.size);
     dgm_writer_free(&data);
+    dgm_writer_free(&next);
     return DGM_OK;
 }

@@ -14,6 +14,7 @@
 #include "format/gguf.h"
 
 #define DGM_SHORTLIST_BEST_MAX 1000 // longest list of one source token
+#define DGM_SHORTLIST_NEXT_MAX 256  // most continuations of one target token
 
 // A whole list in memory, for tools. Lists are ascending and without repetition.
 typedef struct dgm_shortlist {
@@ -23,6 +24,9 @@ typedef struct dgm_shortlist {
     int32_t *ids;         // [at[sources]]
     int32_t *frequent;    // always allowed
     int frequent_count;
+    // Continuations: target tokens that are allowed behind a target token. NULL: none.
+    uint64_t *next_at; // [targets + 1]
+    int32_t *next_ids; // [next_at[targets]]
 } dgm_shortlist;
 
 void dgm_shortlist_close(dgm_shortlist **s); // sets NULL; accepts NULL inside
@@ -30,6 +34,8 @@ void dgm_shortlist_close(dgm_shortlist **s); // sets NULL; accepts NULL inside
 dgm_status dgm_shortlist_open(dgm_shortlist **s, int sources, int targets, uint64_t entries,
                               int frequent, dgm_error *err);
 int dgm_shortlist_longest(const dgm_shortlist *s); // ids of the longest list
+// Room for `entries` continuations; numbers are zero.
+dgm_status dgm_shortlist_open_next(dgm_shortlist *s, uint64_t entries, dgm_error *err);
 
 // ---- in a model file --------------------------------------------------------------------------
 
@@ -41,6 +47,9 @@ typedef struct dgm_shortlist_view {
     uint32_t *row; // [sources + 1] where the list of a source token begins in data
     const int32_t *frequent;
     int frequent_count;
+    const uint8_t *next; // NULL: no continuations
+    uint32_t *next_row;  // [targets + 1]
+    int next_longest;
 } dgm_shortlist_view;
 
 bool dgm_shortlist_present(const dgm_gguf *g);
@@ -49,6 +58,8 @@ dgm_status dgm_shortlist_view_open(dgm_shortlist_view *v, const dgm_gguf *g, dgm
 void dgm_shortlist_view_close(dgm_shortlist_view *v); // accepts all zero
 // The list of one source token, ascending; out [longest]. Returns its length.
 int dgm_shortlist_view_row(const dgm_shortlist_view *v, int source, int32_t *out);
+// The continuations of one target token likewise; out [next_longest].
+int dgm_shortlist_view_next(const dgm_shortlist_view *v, int target, int32_t *out);
 
 dgm_status dgm_shortlist_load(dgm_shortlist **s, const dgm_gguf *g, dgm_error *err);
 // Sets the keys of a model file that is being written; g is the model it was made for. Replaces an

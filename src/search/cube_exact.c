@@ -43,6 +43,7 @@ static void add_row(dgm_search *s, int place, dgm_candidate *cell, int first)
         *row = dgm_rows_append(s, place, cell->hypo);
         // The columns are the leader's, whatever chose them.
         s->rows.candidates[*row] = s->rows.candidates[cell->row];
+        s->rows.more[*row] = s->rows.more[cell->row];
         s->cubes->filled[*row - first] = 0;
         dgm_terms_fill(s, *row);
     }
@@ -80,6 +81,7 @@ static void list_popped(dgm_search *s, int first, int count)
         }
         c->lists[i] = (dgm_candidates){.ids = ids, .count = c->filled[i]};
         s->rows.candidates[first + i] = &c->lists[i];
+        s->rows.more[first + i] = NULL;
     }
 }
 

@@ -122,6 +122,15 @@ void dgm_terms_fill(dgm_search *s, int row)
     r->watch[row] = p->again_count ? dgm_rescore_watch(s, p, hypo) : s->eos;
 }
 
+static const dgm_candidates *more_candidates(dgm_search *s, int row)
+{
+    if (!s->vocabsel.ops->more) return NULL;
+    const int place = s->rows.place[row];
+    const dgm_place *p = &s->places[place];
+    const int32_t node = p->now.live[s->rows.hypo[row]].node;
+    return s->vocabsel.ops->more(&s->vocabsel, place, row, node ? p->nodes[node].token : -1);
+}
+
 void dgm_rows_rank(dgm_search *s)
 {
     dgm_rows *r = &s->rows;
@@ -129,6 +138,8 @@ void dgm_rows_rank(dgm_search *s)
     bool subset = false;
     for (int i = 0; i < r->ranked; i++) {
         dgm_terms_fill(s, i);
+        r->more[i] = more_candidates(s, i);
+        if (r->more[i]) s->stats.more += (uint64_t)r->more[i]->count;
         if (!first_of_sentence(r, i, r->place[i])) {
             r->candidates[i] = r->candidates[i - 1];
             continue;
@@ -143,7 +154,7 @@ void dgm_rows_rank(dgm_search *s)
     }
     dgm_rank_part parts[DGM_PARTS_MAX];
     dgm_rank rank = dgm_rank_rows(s, parts, 0, r->ranked);
-    if (!subset) rank.candidates = NULL;
+    if (!subset) rank.candidates = NULL, rank.more = NULL;
     rank.k = s->k;
     rank.watch_count = 1;
     rank.watch = r->watch;
@@ -169,6 +180,7 @@ dgm_rank dgm_rank_rows(dgm_search *s, dgm_rank_part *parts, int first, int count
                       .normalise = s->config.normalise,
                       .rows = count,
                       .candidates = r->candidates + first,
+                      .more = r->more + first,
                       .terms = r->terms + first,
                       .never = s->never,
                       .never_count = s->never_count};
@@ -179,7 +191,9 @@ void dgm_rank_count(dgm_search *s, const dgm_rank *rank)
     const uint64_t vocabulary = (uint64_t)s->info[0]->target_vocab;
     for (int i = 0; i < rank->rows; i++) {
         const dgm_candidates *list = rank->candidates ? rank->candidates[i] : NULL;
+        const dgm_candidates *more = list && rank->more ? rank->more[i] : NULL;
         s->stats.dots += list ? (uint64_t)list->count : vocabulary;
+        s->stats.dots += more ? (uint64_t)more->count : 0;
     }
 }
 

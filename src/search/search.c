@@ -156,6 +156,7 @@ static void lay_rows(dgm_carve *c, dgm_rows *r, const dgm_search *s)
     r->rows = DGM_CARVE(c, int32_t, n * (size_t)s->part_count);
     r->align = DGM_CARVE(c, float *, n);
     r->terms = DGM_CARVE(c, dgm_terms, n);
+    r->more = DGM_CARVE(c, const dgm_candidates *, n);
     r->candidates = DGM_CARVE(c, const dgm_candidates *, n);
     r->watch = DGM_CARVE(c, int32_t, n);
     r->watch_score = DGM_CARVE(c, float, n);

@@ -111,6 +111,7 @@ typedef struct dgm_search_stats {
     uint64_t heap_peak;  // the largest of all
     uint64_t rescored;   // rows that only gave results their exact scores
     uint64_t candidates; // tokens that sentences chose from in their first step, summed
+    uint64_t more;       // tokens that ranked rows chose from besides, summed
     uint64_t early;      // sentences that the margin ended
 } dgm_search_stats;
 

@@ -100,6 +100,7 @@ typedef struct dgm_rows {
     dgm_mat hidden[DGM_PARTS_MAX];
     dgm_terms *terms;                  // [capacity]
     const dgm_candidates **candidates; // [capacity]
+    const dgm_candidates **more;       // [capacity]: of single rows, beside their lists
     int32_t *watch;                    // [capacity]
     float *watch_score;                // [capacity]: of the end symbol
     float *score;                      // [capacity, k]

@@ -16,13 +16,16 @@
 
 typedef struct lexical {
     dgm_shortlist_view list;
-    uint64_t *always, *bits, *never; // [words]
+    uint64_t *always, *never; // [words]
+    uint64_t *bits;           // [places, words]: the candidates
     size_t words;
     int32_t *row;               // [longest]
     dgm_candidates *candidates; // [places]
     int32_t *ids;               // [places, room]
     int room;
     dgm_vocabsel_limits limits;
+    dgm_candidates *more;    // [rows]: continuations
+    int32_t *more_ids;       // [rows, next_longest]
     dgm_exec *exec;          // NULL: nothing is gathered
     dgm_gathered **gathered; // [places, parts]
     int parts, gather_room;
@@ -68,17 +71,18 @@ static dgm_status admit(dgm_vocabsel *v, int place, const dgm_vocabsel_sentence 
 {
     lexical *x = v->data;
     DGM_TRY(check(x, place, s, err));
-    memcpy(x->bits, x->always, x->words * sizeof *x->bits);
+    uint64_t *bits = x->bits + (size_t)place * x->words;
+    memcpy(bits, x->always, x->words * sizeof *bits);
     for (int i = 0; i < s->source_count; i++) {
         int n = dgm_shortlist_view_row(&x->list, s->source[i], x->row);
-        for (int k = 0; k < n; k++) set_bit(x->bits, x->row[k]);
-        if (x->list.copy) set_bit(x->bits, s->source[i]);
+        for (int k = 0; k < n; k++) set_bit(bits, x->row[k]);
+        if (x->list.copy) set_bit(bits, s->source[i]);
     }
-    for (int i = 0; i < s->needed_count; i++) set_bit(x->bits, s->needed[i]);
+    for (int i = 0; i < s->needed_count; i++) set_bit(bits, s->needed[i]);
     int32_t *ids = x->ids + (size_t)place * (size_t)x->room;
     int n = 0;
     for (size_t w = 0; w < x->words; w++)
-        for (uint64_t left = x->bits[w] & ~x->never[w]; left; left &= left - 1)
+        for (uint64_t left = bits[w] & ~x->never[w]; left; left &= left - 1)
             ids[n++] = (int32_t)(w * 64) + lowest_bit(left);
     x->candidates[place] = (dgm_candidates){.ids = ids, .count = n};
     gather(x, place);
@@ -90,6 +94,24 @@ static const dgm_candidates *select_lexical(dgm_vocabsel *v, int place, dgm_mat 
     (void)hidden;
     const lexical *x = v->data;
     return &x->candidates[place];
+}
+
+static bool has_bit(const uint64_t *bits, int32_t id)
+{
+    return bits[id >> 6] >> (id & 63) & 1;
+}
+
+static const dgm_candidates *more(dgm_vocabsel *v, int place, int row, int32_t last)
+{
+    lexical *x = v->data;
+    if (!x->list.next || row >= x->limits.rows || last < 0 || last >= x->list.targets) return NULL;
+    const uint64_t *bits = x->bits + (size_t)place * x->words;
+    int32_t *ids = x->more_ids + (size_t)row * (size_t)x->list.next_longest;
+    int n = 0, count = dgm_shortlist_view_next(&x->list, last, ids);
+    for (int i = 0; i < count; i++)
+        if (!has_bit(bits, ids[i]) && !has_bit(x->never, ids[i])) ids[n++] = ids[i];
+    x->more[row] = (dgm_candidates){.ids = ids, .count = n};
+    return n ? &x->more[row] : NULL;
 }
 
 static void leave(dgm_vocabsel *v, int place)
@@ -110,6 +132,8 @@ static void close_lexical(dgm_vocabsel *v)
     dgm_free(x->candidates);
     dgm_free(x->ids);
     dgm_free(x->gathered);
+    dgm_free(x->more);
+    dgm_free(x->more_ids);
     dgm_free(x);
     v->data = NULL;
 }
@@ -117,6 +141,7 @@ static void close_lexical(dgm_vocabsel *v)
 static const dgm_vocabsel_ops ops = {.name = "lexical",
                                      .admit = admit,
                                      .select = select_lexical,
+                                     .more = more,
                                      .leave = leave,
                                      .close = close_lexical};
 
@@ -133,11 +158,15 @@ static dgm_status prepare(lexical *x, const dgm_gguf *file, dgm_error *err)
     x->room = room < (uint64_t)list->targets ? (int)room : list->targets;
     x->always = dgm_calloc(x->words, sizeof *x->always);
     x->never = dgm_calloc(x->words, sizeof *x->never);
-    x->bits = dgm_malloc(x->words * sizeof *x->bits);
+    x->bits = dgm_malloc((size_t)x->limits.places * x->words * sizeof *x->bits);
     x->row = dgm_malloc((size_t)list->longest * sizeof *x->row);
     x->candidates = dgm_calloc((size_t)x->limits.places, sizeof *x->candidates);
     x->ids = dgm_malloc((size_t)x->limits.places * (size_t)x->room * sizeof *x->ids);
-    if (!x->always || !x->never || !x->bits || !x->row || !x->candidates || !x->ids)
+    const size_t rows = (size_t)x->limits.rows;
+    x->more = dgm_calloc(rows, sizeof *x->more);
+    x->more_ids = dgm_malloc(rows * (size_t)list->next_longest * sizeof *x->more_ids);
+    if (!x->always || !x->never || !x->bits || !x->row || !x->candidates || !x->ids || !x->more ||
+        !x->more_ids)
         return dgm_no_memory(err);
     for (int i = 0; i < list->frequent_count; i++) set_bit(x->always, list->frequent[i]);
     if (target.unk >= 0) set_bit(x->always, target.unk);
@@ -151,8 +180,9 @@ dgm_status dgm_vocabsel_lexical_open(dgm_vocabsel *v, const dgm_gguf *file,
                                      const dgm_vocabsel_limits *limits, dgm_error *err)
 {
     *v = (dgm_vocabsel){.ops = &ops, .data = NULL};
-    DGM_FAIL_IF(limits->places < 1 || limits->max_source < 1 || limits->max_needed < 0, err,
-                DGM_ERR_ARGUMENT, "shortlist: %d places of %d and %d tokens", limits->places,
+    DGM_FAIL_IF(limits->places < 1 || limits->max_source < 1 || limits->max_needed < 0 ||
+                    limits->rows < 0,
+                err, DGM_ERR_ARGUMENT, "shortlist: %d places of %d and %d tokens", limits->places,
                 limits->max_source, limits->max_needed);
     DGM_FAIL_IF(!dgm_shortlist_present(file), err, DGM_ERR_UNSUPPORTED,
                 "the model has no shortlist (make one with 'dragoman shortlist')");
@@ -167,7 +197,7 @@ dgm_status dgm_vocabsel_lexical_open(dgm_vocabsel *v, const dgm_gguf *file,
 
 size_t dgm_vocabsel_lexical_bytes(const dgm_backend *b, const dgm_linear *out, int places)
 {
-    return dgm_gathered_bytes(b, out, DGM_GATHER_MAX, places);
+    return dgm_gathered_bytes(b, out, DGM_GATHER_MAX, places) + dgm_rank_more_bytes(b, out);
 }
 
 dgm_status dgm_vocabsel_lexical_gather(dgm_vocabsel *v, dgm_exec *exec,

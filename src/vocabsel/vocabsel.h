@@ -26,6 +26,9 @@ typedef struct dgm_vocabsel_ops {
                         dgm_error *err);
     // hidden: the sentence's rows of this step.
     const dgm_candidates *(*select)(dgm_vocabsel *v, int place, dgm_mat hidden);
+    // Further candidates of one row, behind the token it ends with (negative: none yet), valid until
+    // it is asked for the same row of a generation again; NULL: none. The function may be NULL.
+    const dgm_candidates *(*more)(dgm_vocabsel *v, int place, int row, int32_t last);
     void (*leave)(dgm_vocabsel *v, int place);
     void (*close)(dgm_vocabsel *v);
 } dgm_vocabsel_ops;
@@ -42,6 +45,7 @@ void dgm_vocabsel_all(dgm_vocabsel *v);
 // that a sentence may need.
 typedef struct dgm_vocabsel_limits {
     int places, max_source, max_needed;
+    int rows; // of a generation; 0: nobody will ask for more candidates of a row
 } dgm_vocabsel_limits;
 
 // The shortlist of a model file (docs/FORMAT.md, section 2.6), which must outlive v. Allocates here

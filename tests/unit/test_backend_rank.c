@@ -54,6 +54,7 @@ static void open_world(world *w, int vocabulary, const char *level)
     assert_int_equal(dgm_backend_open(&w->backend, "cpu", level, NULL), DGM_OK);
     size_t bytes = dgm_rank_bytes(w->backend, ROWS, PARTS, vocabulary) +
                    PARTS * dgm_exec_mat_bytes(w->backend, ROWS, WIDTH);
+    bytes += 4 * DGM_MORE_MAX * WIDTH * 64 + (1 << 20); // columns of single rows
     assert_int_equal(dgm_exec_open(w->backend, bytes, &w->exec, NULL), DGM_OK);
     w->table = dgm_malloc((size_t)vocabulary * sizeof(float));
     for (int i = 0; i < vocabulary; i++) w->table[i] = uniform(&w->rng, -1, 1);
@@ -101,10 +102,16 @@ static bool holds(const int32_t *list, int count, int32_t token)
     return false;
 }
 
+static bool may_choose(const dgm_rank *r, int row, int32_t v)
+{
+    const dgm_candidates *c = r->candidates ? r->candidates[row] : NULL;
+    const dgm_candidates *more = c && r->more ? r->more[row] : NULL;
+    return !c || holds(c->ids, c->count, v) || (more && holds(more->ids, more->count, v));
+}
+
 // log p of every token of one row, in double; -inf outside the candidates.
 static void reference_row(const world *w, const dgm_rank *r, int row, double *logp)
 {
-    const dgm_candidates *c = r->candidates ? r->candidates[row] : NULL;
     double *mix = calloc((size_t)w->vocabulary, sizeof *mix), z[PARTS];
     double *logits = malloc((size_t)w->vocabulary * sizeof *logits);
     for (int p = 0; p < r->part_count; p++) {
@@ -113,7 +120,7 @@ static void reference_row(const world *w, const dgm_rank *r, int row, double *lo
         for (int v = 0; v < w->vocabulary; v++) {
             logits[v] = w->bias[p][v];
             for (int i = 0; i < WIDTH; i++) logits[v] += (double)h[i] * w->weight[p][v * WIDTH + i];
-            if (!c || holds(c->ids, c->count, v)) sum += exp(logits[v]);
+            if (may_choose(r, row, v)) sum += exp(logits[v]);
         }
         z[p] = r->normalise ? log(sum) : 0;
         for (int v = 0; v < w->vocabulary; v++)
@@ -122,7 +129,7 @@ static void reference_row(const world *w, const dgm_rank *r, int row, double *lo
     }
     for (int v = 0; v < w->vocabulary; v++) {
         logp[v] = r->mix == DGM_MIX_LOG_LINEAR ? mix[v] : log(mix[v]);
-        if (c && !holds(c->ids, c->count, v)) logp[v] = -INFINITY;
+        if (!may_choose(r, row, v)) logp[v] = -INFINITY;
     }
     free(mix);
     free(logits);
@@ -194,7 +201,8 @@ static void random_terms(world *w, int32_t *ids, int count, float *values)
 
 // Runs one setting on all rows and on a few rows alone; both must agree bit by bit.
 static void run_setting(world *w, int parts, dgm_mix mix, bool normalise,
-                        const dgm_candidates *const *candidates)
+                        const dgm_candidates *const *candidates,
+                        const dgm_candidates *const *more)
 {
     static results all, alone;
     dgm_rank_part part[PARTS];
@@ -206,6 +214,7 @@ static void run_setting(world *w, int parts, dgm_mix mix, bool normalise,
         watch[i] = i % 5 == 4 ? -1 : (int32_t)dgm_rng_below(&w->rng, (uint64_t)w->vocabulary);
     dgm_rank r = {.parts = part, .part_count = parts, .mix = mix, .normalise = normalise,
                   .rows = ROWS, .k = K, .watch_count = WATCH, .candidates = candidates,
+                  .more = more,
                   .terms = w->terms, .never = never, .never_count = 2, .watch = watch,
                   .score = all.score, .token = all.token, .watch_score = all.watch_score,
                   .log_z = all.log_z};
@@ -224,6 +233,7 @@ static void run_setting(world *w, int parts, dgm_mix mix, bool normalise,
         one.rows = 1;
         one.terms = &w->terms[row];
         one.candidates = candidates ? candidates + row : NULL;
+        one.more = more ? more + row : NULL;
         one.watch = watch + row * WATCH;
         one.score = alone.score;
         one.token = alone.token;
@@ -251,17 +261,28 @@ static void rank_everything(const char *level, int vocabulary)
     const dgm_candidates *candidates[ROWS];
     for (int r = 0; r < ROWS; r++)
         candidates[r] = r < 20 ? NULL : &lists[r % 11 < 4];
+    // Rows of the short list may also choose a few other tokens.
+    int32_t *other = dgm_malloc((size_t)vocabulary * sizeof *other);
+    int others = 0;
+    for (int v = 0; v < vocabulary && others < 70; v += 1 + vocabulary / 200)
+        if (!holds(few, 4, v)) other[others++] = v;
+    const dgm_candidates beside[] = {{.ids = other, .count = others}, {.ids = other, .count = 1}};
+    const dgm_candidates *more[ROWS];
+    for (int r = 0; r < ROWS; r++)
+        more[r] = candidates[r] == &lists[0] && r % 3 ? &beside[r % 3 - 1] : NULL;
     for (int with_terms = 0; with_terms < 2; with_terms++) {
         if (with_terms) random_terms(&w, ids, count, values);
         for (int parts = 1; parts <= PARTS; parts += 2)
             for (int mix = 0; mix < DGM_MIX_COUNT; mix++)
                 for (int normalise = 0; normalise < 2; normalise++) {
-                    run_setting(&w, parts, (dgm_mix)mix, normalise, NULL);
-                    run_setting(&w, parts, (dgm_mix)mix, normalise, candidates);
+                    run_setting(&w, parts, (dgm_mix)mix, normalise, NULL, NULL);
+                    run_setting(&w, parts, (dgm_mix)mix, normalise, candidates, NULL);
+                    run_setting(&w, parts, (dgm_mix)mix, normalise, candidates, more);
                 }
     }
     dgm_free(ids);
     dgm_free(few);
+    dgm_free(other);
     dgm_free(many);
     close_world(&w);
 }

@@ -22,7 +22,7 @@
 #define OTHER "tests/data/models/rnn-bahdanau-pieces.gguf"
 
 static char folder[] = "/tmp/dgm-shortlist-XXXXXX";
-static char listed[64], table[64];
+static char listed[64], table[64], corpus[64];
 
 static const char *const texts[] = {"The house is small.",
                                     "Good morning.",
@@ -46,10 +46,18 @@ static int set_up(void **state)
         for (int k = 0; k < 3; k++)
             fprintf(f, "%c %c 0.%d\n", 'a' + (s - 'a' + 5 * k) % 26, s, 9 - k);
     fclose(f);
+    snprintf(corpus, sizeof corpus, "%s/text", folder);
+    f = fopen(corpus, "w");
+    if (!f) return -1;
+    for (int i = 0; i < 40; i++)
+        fprintf(f, "the house is small and good morning %c%c\n", 'a' + i % 26, 'z' - i % 20);
+    fclose(f);
     dgm_shortlist_options o;
     dgm_shortlist_default(&o);
     o.lexicon = table;
     o.frequent = 12;
+    o.frequent_text = corpus;
+    o.next = 0.01;
     dgm_error error;
     if (dgm_shortlist_make(MODEL, listed, &o, NULL, &error) == DGM_OK) return 0;
     print_error("%s\n", error.text);
@@ -61,6 +69,7 @@ static int tear_down(void **state)
     (void)state;
     unlink(listed);
     unlink(table);
+    unlink(corpus);
     return rmdir(folder);
 }
 
@@ -115,6 +124,9 @@ static void test_choice(void **state)
     assert_string_equal(dgm_describe(t)->shortlist, "lexical");
     free(translate_all(t));
     assert_true(candidates(t) > 12 && candidates(t) < 60);
+    dgm_counters c;
+    dgm_count(t, &c);
+    assert_true(c.more > 0 && c.more < 20 * c.rank_rows);
     dgm_close(&t);
     s.shortlist = "all";
     t = open_with(&s, listed);

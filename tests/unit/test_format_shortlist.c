@@ -211,10 +211,22 @@ static void expect_refused(void (*change)(dgm_gguf_writer *), const char *messag
     assert_non_null(strstr(err.text, message));
 }
 
-static void newer(dgm_gguf_writer *w) { dgm_gguf_set_u32(w, KEY "version", 2); }
-static void fewer(dgm_gguf_writer *w) { dgm_gguf_set_u32(w, KEY "sources", SIZE - 1); }
-static void other_words(dgm_gguf_writer *w) { put_model(w, "changed"); }
-static void other_hash(dgm_gguf_writer *w) { dgm_gguf_set_string(w, KEY "vocabulary", "0"); }
+static void newer(dgm_gguf_writer *w)
+{
+    dgm_gguf_set_u32(w, KEY "version", 2);
+}
+static void fewer(dgm_gguf_writer *w)
+{
+    dgm_gguf_set_u32(w, KEY "sources", SIZE - 1);
+}
+static void other_words(dgm_gguf_writer *w)
+{
+    put_model(w, "changed");
+}
+static void other_hash(dgm_gguf_writer *w)
+{
+    dgm_gguf_set_string(w, KEY "vocabulary", "0");
+}
 
 static void unsorted(dgm_gguf_writer *w)
 {
@@ -235,14 +247,26 @@ static void set_data(dgm_gguf_writer *w, const uint8_t *first, size_t n, size_t 
     dgm_gguf_set_array(w, KEY "data", DGM_META_U8, bytes, total);
 }
 
-static void id_too_high(dgm_gguf_writer *w) { set_data(w, (uint8_t[]){1, 0xc8, 1}, 3, SIZE + 2); }
-static void long_form(dgm_gguf_writer *w) { set_data(w, (uint8_t[]){1, 0x80, 0}, 3, SIZE + 2); }
+static void id_too_high(dgm_gguf_writer *w)
+{
+    set_data(w, (uint8_t[]){1, 0xc8, 1}, 3, SIZE + 2);
+}
+static void long_form(dgm_gguf_writer *w)
+{
+    set_data(w, (uint8_t[]){1, 0x80, 0}, 3, SIZE + 2);
+}
 static void endless(dgm_gguf_writer *w)
 {
     set_data(w, (uint8_t[]){1, 0xff, 0xff, 0xff, 0xff, 1}, 6, SIZE + 5);
 }
-static void short_data(dgm_gguf_writer *w) { set_data(w, (uint8_t[]){0}, 1, SIZE - 1); }
-static void long_data(dgm_gguf_writer *w) { set_data(w, (uint8_t[]){0}, 1, SIZE + 1); }
+static void short_data(dgm_gguf_writer *w)
+{
+    set_data(w, (uint8_t[]){0}, 1, SIZE - 1);
+}
+static void long_data(dgm_gguf_writer *w)
+{
+    set_data(w, (uint8_t[]){0}, 1, SIZE + 1);
+}
 
 static void test_damage(void **state)
 {
@@ -434,6 +458,77 @@ static void check_needed(dgm_vocabsel *v)
     assert_int_equal(v->ops->admit(v, 1, &s, &err), DGM_ERR_ARGUMENT);
 }
 
+// Continuations survive the file, are checked, and leave out what the sentence has already.
+static void test_next(void **state)
+{
+    (void)state;
+    dgm_shortlist *l = make_list(), *back = NULL;
+    dgm_error err;
+    assert_int_equal(dgm_shortlist_open_next(l, 3 * SIZE, &err), DGM_OK);
+    for (int y = 0; y < SIZE; y++) {
+        uint64_t n = l->next_at[y];
+        for (int k = 0; k < y % 4 && y + 40 * k < SIZE; k++) l->next_ids[n++] = y + 40 * k;
+        l->next_at[y + 1] = n;
+    }
+    write_model(l);
+    dgm_gguf *g = open_file();
+    assert_int_equal(dgm_shortlist_load(&back, g, &err), DGM_OK);
+    assert_same(l, back);
+    assert_memory_equal(l->next_at, back->next_at, (SIZE + 1) * sizeof *l->next_at);
+    assert_memory_equal(l->next_ids, back->next_ids, l->next_at[SIZE] * sizeof *l->next_ids);
+    dgm_shortlist_close(&back);
+    static const dgm_vocabsel_limits limits = {3, 5, 2, 4};
+    dgm_vocabsel v;
+    assert_int_equal(dgm_vocabsel_lexical_open(&v, g, &limits, &err), DGM_OK);
+    static const int32_t source[] = {30, 31, 0};
+    assert_int_equal(admit(&v, 1, source, 3), DGM_OK);
+    const dgm_candidates *c = v.ops->select(&v, 1, (dgm_mat){0});
+    uint64_t allocations = dgm_mem_allocations();
+    assert_null(v.ops->more(&v, 1, 0, -1));
+    assert_null(v.ops->more(&v, 1, 4, 7)); // more rows than were said
+    for (int y = 0; y < SIZE; y++) {
+        const dgm_candidates *more = v.ops->more(&v, 1, 3, y);
+        int n = 0;
+        for (uint64_t k = l->next_at[y]; k < l->next_at[y + 1]; k++) {
+            bool listed = l->next_ids[k] == SIZE - 1; // never
+            for (int i = 0; i < c->count; i++) listed |= c->ids[i] == l->next_ids[k];
+            if (listed) continue;
+            assert_non_null(more);
+            assert_true(n < more->count && more->ids[n] == l->next_ids[k]);
+            n++;
+        }
+        assert_int_equal(n, more ? more->count : 0);
+    }
+    assert_int_equal(dgm_mem_allocations(), allocations);
+    v.ops->close(&v);
+    // Damage: cut short, and an id beyond the vocabulary.
+    const uint8_t *data = NULL;
+    size_t size = 0;
+    assert_int_equal(dgm_gguf_get_bytes(g, KEY "next", DGM_REQUIRED, &data, &size, NULL), DGM_OK);
+    for (int kind = 0; kind < 2; kind++) {
+        uint8_t *bad = dgm_malloc(size);
+        memcpy(bad, data, size);
+        if (kind) bad[size - 1] = 127;
+        dgm_gguf_writer *w = new_writer();
+        dgm_gguf_set_copies(w, g);
+        dgm_gguf_set_array(w, KEY "next", DGM_META_U8, bad, kind ? size : size - 1);
+        dgm_free(bad);
+        char keep[sizeof path];
+        memcpy(keep, path, sizeof path);
+        strcat(path, "x");
+        write_file(w);
+        dgm_gguf *damaged = open_file();
+        dgm_shortlist_view view;
+        assert_int_equal(dgm_shortlist_view_open(&view, damaged, &err), DGM_ERR_FORMAT);
+        assert_non_null(strstr(err.text, "next"));
+        dgm_gguf_close(&damaged);
+        remove(path);
+        memcpy(path, keep, sizeof path);
+    }
+    dgm_gguf_close(&g);
+    dgm_shortlist_close(&l);
+}
+
 static void test_candidates(void **state)
 {
     (void)state;
@@ -485,7 +580,7 @@ static void test_memory(void **state)
         dgm_writer out = {0};
         dgm_error err;
         dgm_mem_inject(n, 1);
-        dgm_status st = dgm_vocabsel_lexical_open(&v, g, &(dgm_vocabsel_limits){3, 50, 2}, &err);
+        dgm_status st = dgm_vocabsel_lexical_open(&v, g, &(dgm_vocabsel_limits){3, 50, 2, 4}, &err);
         if (st == DGM_OK) v.ops->close(&v);
         if (st == DGM_OK) st = dgm_shortlist_load(&back, g, &err);
         if (st == DGM_OK) st = dgm_shortlist_marian_write(back, 0, &out, &err);
@@ -510,7 +605,8 @@ int main(void)
         cmocka_unit_test(test_round_trip),   cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_damage),       cmocka_unit_test(test_not_stored),
         cmocka_unit_test(test_marian_bytes), cmocka_unit_test(test_marian_frequent),
-        cmocka_unit_test(test_candidates),   cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_next),         cmocka_unit_test(test_candidates),
+        cmocka_unit_test(test_memory),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     unlink(path);

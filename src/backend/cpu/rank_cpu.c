@@ -12,7 +12,8 @@
 // when the sentence came in (gather_cpu.c): each sentence's rows are multiplied with its own block.
 // Of a list that was not gathered, only the weight panels that hold a candidate are multiplied, and
 // the wanted columns are picked out of them. Chunks are cut by the list, never by the batch, so a
-// row's sums do not depend on its neighbours.
+// row's sums do not depend on its neighbours. What a row may choose beside its list comes behind
+// it, as one chunk, whose columns are gathered on the spot.
 //
 // Within a row the list is kept by raw value v = lambda * sum_p weight_p * logit_p + terms; the
 // part that is the same for all tokens (base, constant, -log Z) is added at the end. An arithmetic
@@ -54,10 +55,15 @@ size_t dgm_rank_bytes(const dgm_backend *b, int rows, int parts, int vocabulary)
 {
     (void)b;
     size_t floats = (size_t)parts * ROWS * CHUNK + ROWS * PANEL + CHUNK;
-    size_t arithmetic = ((size_t)parts + 1) * (size_t)vocabulary;
+    size_t arithmetic = ((size_t)parts + 1) * ((size_t)vocabulary + DGM_MORE_MAX);
     return dgm_arena_cost((size_t)rows * (size_t)parts * sizeof(lse)) +
            dgm_arena_cost((size_t)parts * sizeof(cpu_input)) + (size_t)parts * cpu_prepare_bytes(rows) +
            4 * dgm_arena_cost(0) + (floats + arithmetic + 64) * sizeof(float) + 4096;
+}
+
+size_t dgm_rank_more_bytes(const dgm_backend *b, const dgm_linear *out)
+{
+    return dgm_gathered_bytes(b, out, DGM_MORE_MAX, 1) + dgm_arena_cost(sizeof(void *));
 }
 
 static float exp_of(const dgm_kernels *k, float x)
@@ -264,6 +270,37 @@ static columns chunk_of(const ranker *q, const dgm_candidates *list, int at)
     return c;
 }
 
+// Candidates of a row beside its list; NULL: none.
+static const dgm_candidates *more_of(const ranker *q, const dgm_candidates *list, int row)
+{
+    const dgm_candidates *more = list && q->r->more ? q->r->more[row] : NULL;
+    return more && more->count ? more : NULL;
+}
+
+// The same as a chunk, its columns of one part gathered; the caller resets the arena.
+static columns chunk_of_more(const ranker *q, const dgm_candidates *more, int part)
+{
+    columns c = {.first = 0, .count = more->count, .ids = more->ids};
+    dgm_gathered *g = dgm_gathered_open(q->x, q->r->parts[part].out, DGM_MORE_MAX);
+    dgm_gathered **of_parts = DGM_ARENA_ARRAY(&q->x->arena, dgm_gathered *, (size_t)part + 1);
+    dgm_op_gather_columns(q->x, g, more->ids, more->count);
+    of_parts[part] = g;
+    c.gathered = of_parts;
+    return c;
+}
+
+static void rank_more(ranker *q, const dgm_candidates *more, int row)
+{
+    columns c = {0};
+    for (int p = 0; p < q->r->part_count; p++) {
+        size_t mark = dgm_exec_mark(q->x);
+        c = chunk_of_more(q, more, p);
+        project_columns(q, p, row, 1, &c, q->logits + (size_t)p * ROWS * CHUNK);
+        dgm_exec_reset(q->x, mark);
+    }
+    consume_row(q, row, 0, &c);
+}
+
 static void rank_log_linear(ranker *q, const dgm_candidates *list, int row, int rows)
 {
     int total = list ? list->count : q->vocabulary;
@@ -271,35 +308,62 @@ static void rank_log_linear(ranker *q, const dgm_candidates *list, int row, int 
         columns c = chunk_of(q, list, at);
         rank_chunk(q, row, rows, &c);
     }
+    for (int i = row; i < row + rows; i++) {
+        const dgm_candidates *more = more_of(q, list, i);
+        if (more) rank_more(q, more, i);
+    }
 }
 
-// log sum_p weight_p softmax_p(v): two walks over one row's stored logits.
-static void rank_arithmetic(ranker *q, const dgm_candidates *list, int row, float *store)
+// Adds the logits of one part's chunk to the row's store.
+static void store_chunk(ranker *q, int part, int row, const columns *c, float *store)
+{
+    project_columns(q, part, row, 1, c, q->logits);
+    memcpy(store, q->logits, (size_t)c->count * sizeof(float));
+    if (q->r->normalise)
+        lse_add(q->k, &q->sums[row * q->r->part_count + part], q->logits, c->count);
+}
+
+// Mixes the stored logits of one chunk, which begin at `at` in the store of each part.
+static void mix_chunk(ranker *q, int row, const columns *c, const float *store, int total, int at)
 {
     const dgm_rank *r = q->r;
-    int total = list ? list->count : q->vocabulary;
+    memset(q->values, 0, (size_t)c->count * sizeof(float));
     for (int p = 0; p < r->part_count; p++) {
+        float z = r->normalise ? lse_value(&q->sums[row * r->part_count + p]) : 0;
+        const float *logits = store + (size_t)p * (size_t)total + (size_t)at;
+        for (int i = 0; i < c->count; i++)
+            q->values[i] += r->parts[p].weight * exp_of(q->k, logits[i] - z);
+    }
+    for (int i = 0; i < c->count; i++) q->values[i] = r->terms[row].lambda * logf(q->values[i]);
+    offer(q, row, c, q->values, INFINITY);
+}
+
+// log sum_p weight_p softmax_p(v): two walks over one row's stored logits, [parts, total].
+static void rank_arithmetic(ranker *q, const dgm_candidates *list, int row, float *store)
+{
+    const dgm_candidates *more = more_of(q, list, row);
+    const int listed = list ? list->count : q->vocabulary;
+    const int total = listed + (more ? more->count : 0);
+    columns c = {0};
+    for (int p = 0; p < q->r->part_count; p++) {
         float *logits = store + (size_t)p * (size_t)total;
-        for (int at = 0; at < total; at += CHUNK) {
-            columns c = chunk_of(q, list, at);
-            project_columns(q, p, row, 1, &c, q->logits);
-            memcpy(logits + at, q->logits, (size_t)c.count * sizeof(float));
-            if (r->normalise)
-                lse_add(q->k, &q->sums[row * r->part_count + p], q->logits, c.count);
+        for (int at = 0; at < listed; at += CHUNK) {
+            c = chunk_of(q, list, at);
+            store_chunk(q, p, row, &c, logits + at);
         }
+        if (!more) continue;
+        size_t mark = dgm_exec_mark(q->x);
+        c = chunk_of_more(q, more, p);
+        store_chunk(q, p, row, &c, logits + listed);
+        dgm_exec_reset(q->x, mark);
     }
-    for (int at = 0; at < total; at += CHUNK) {
-        columns c = chunk_of(q, list, at);
-        memset(q->values, 0, (size_t)c.count * sizeof(float));
-        for (int p = 0; p < r->part_count; p++) {
-            float z = r->normalise ? lse_value(&q->sums[row * r->part_count + p]) : 0;
-            const float *logits = store + (size_t)p * (size_t)total + (size_t)at;
-            for (int i = 0; i < c.count; i++)
-                q->values[i] += r->parts[p].weight * exp_of(q->k, logits[i] - z);
-        }
-        for (int i = 0; i < c.count; i++) q->values[i] = r->terms[row].lambda * logf(q->values[i]);
-        offer(q, row, &c, q->values, INFINITY);
+    for (int at = 0; at < listed; at += CHUNK) {
+        c = chunk_of(q, list, at);
+        mix_chunk(q, row, &c, store, total, at);
     }
+    if (!more) return;
+    c = (columns){.first = 0, .count = more->count, .ids = more->ids};
+    mix_chunk(q, row, &c, store, total, listed);
 }
 
 // An arithmetic mix of one part is that part.
@@ -361,7 +425,8 @@ void dgm_op_rank(dgm_exec *x, const dgm_rank *r)
         end = row + 1;
         while (end < r->rows && (r->candidates ? r->candidates[end] : NULL) == list) end++;
         if (arithmetic(r)) {
-            size_t room = (size_t)r->part_count * (size_t)(list ? list->count : q.vocabulary);
+            size_t room = (size_t)r->part_count *
+                          (size_t)(list ? list->count + DGM_MORE_MAX : q.vocabulary);
             size_t before = dgm_exec_mark(x);
             float *store = DGM_ARENA_ARRAY(a, float, room);
             for (int i = row; i < end; i++) rank_arithmetic(&q, list, i, store);
