@@ -36,6 +36,7 @@ typedef struct columns {
     int first, count;
     const int32_t *ids;
     dgm_gathered *const *gathered; // of the whole list, or NULL
+    bool late;                     // its tokens may be lower than those of earlier chunks
 } columns;
 
 typedef struct ranker {
@@ -205,8 +206,8 @@ static void offer(const ranker *q, int row, const columns *c, float *v, float bo
         if (column >= 0) r->watch_score[at] = v[column];
     }
     // Most chunks cannot change the list; on a tie the earlier, lower token stays.
-    if (!t->table && t->add_count == 0 && bound <= r->score[(size_t)(row + 1) * (size_t)r->k - 1])
-        return;
+    const float worst = r->score[(size_t)(row + 1) * (size_t)r->k - 1];
+    if (!t->table && t->add_count == 0 && (c->late ? bound < worst : bound <= worst)) return;
     mask_list(v, c, r->never, r->never_count);
     mask_list(v, c, t->deny, t->deny_count);
     dgm_topk list = {r->score + (size_t)row * (size_t)r->k, r->token + (size_t)row * (size_t)r->k,
@@ -280,7 +281,7 @@ static const dgm_candidates *more_of(const ranker *q, const dgm_candidates *list
 // The same as a chunk, its columns of one part gathered; the caller resets the arena.
 static columns chunk_of_more(const ranker *q, const dgm_candidates *more, int part)
 {
-    columns c = {.first = 0, .count = more->count, .ids = more->ids};
+    columns c = {.first = 0, .count = more->count, .ids = more->ids, .late = true};
     dgm_gathered *g = dgm_gathered_open(q->x, q->r->parts[part].out, DGM_MORE_MAX);
     dgm_gathered **of_parts = DGM_ARENA_ARRAY(&q->x->arena, dgm_gathered *, (size_t)part + 1);
     dgm_op_gather_columns(q->x, g, more->ids, more->count);
