@@ -14,11 +14,11 @@
 //   5. decoder rows without a live hypothesis are dropped; sentences that are done leave
 //
 // With key `none` every hypothesis leads, and both are beam search to the last bit. The finishing
-// policies are those of beam search; `shrink`, the B - |T| of the paper, is the one it was published
-// with. At the maximum length the naive form computes every hypothesis, since all of them end there;
-// before, the second store of `mask` hears only of the ends that were computed.
-// Scores of the accelerated form are sums of leaders' scores, not the model's; where they are wanted,
-// results are scored again in the end (rescore.c).
+// policies are those of beam search; the paper's is `shrink`, B - |T|. At the maximum length the
+// naive form computes every hypothesis, since all of them end there; before, the second store of
+// `mask` hears only of the ends that were computed.
+// Scores of the accelerated form are sums of leaders' scores, not the model's; where they are
+// wanted, results are scored again in the end (rescore.c).
 #include "search/cube_int.h"
 
 #include <math.h>

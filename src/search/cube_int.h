@@ -6,7 +6,7 @@
 // word; its approximate score is the leader's plus what r is behind the leader:
 //
 //                     c = 0   1     2  ...       words in the leader's order
-//     leader      r0   s00   s01   s02            sRC = s0C + behind[R], falls to the right and down
+//     leader      r0   s00   s01   s02         sRC = s0C + behind[R], falls to the right and down
 //     next best   r1   s10   s11   s12
 //     ...
 //

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Exact scores for the results of an approximate search (accelerated cube pruning).
 //
-// When a sentence is done, the hypotheses that will be reported are walked once more, each by its own
-// states: start, then token after token, with rank watching the next one. The walk is part of the
+// When a sentence is done, the hypotheses that will be reported are walked once more, each by its
+// own states: start, then token after token, with rank watching the next one. The walk is part of the
 // generations of the sentences that still search, so it costs a row per hypothesis and step, not a
 // pass of its own.
 //
