@@ -2,8 +2,8 @@
 // `dragoman inspect --log-z`: the softmax sums of a model along forced translations.
 //
 // Self-normalised training adds alpha (log Z)^2 to the loss of every word, so that raw numbers of
-// the output layer can be taken for log-probabilities. How well that went is seen here: forced decoding
-// (pairs.c) gives log Z of every target token; their moments and quantiles are the report.
+// the output layer can be taken for log-probabilities. How well that went is seen here: forced
+// decoding (pairs.c) gives log Z of every target token; their moments and quantiles are the report.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

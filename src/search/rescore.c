@@ -2,9 +2,9 @@
 // Exact scores for the results of an approximate search (accelerated cube pruning).
 //
 // When a sentence is done, the hypotheses that will be reported are walked once more, each by its
-// own states: start, then token after token, with rank watching the next one. The walk is part of the
-// generations of the sentences that still search, so it costs a row per hypothesis and step, not a
-// pass of its own.
+// own states: start, then token after token, with rank watching the next one. The walk is part of
+// the generations of the sentences that still search, so it costs a row per hypothesis and step,
+// not a pass of its own.
 //
 //     path [hypotheses, max_length + 1]    nodes from the root to the last token
 //     now.live[i].node                     the node whose token is fed next; .score its exact sum
