@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: MIT
+"""Results of bench/peers: the CSV that a run adds to, the bar chart of its ratios, the tables of README.md.
+
+A row belongs to one cell; KEY says which. The file is written whole and renamed after every cell, so an interrupted run
+leaves the cells that were measured. The tables stand between MARKERS in the README and are made from the CSV alone.
+"""
+import csv
+import os
+from pathlib import Path
+
+KEY = ["cpu", "model", "text", "lines", "precision", "shortlist", "beam", "batch", "forced"]
+COLUMNS = ["date", "commit", "ctranslate2", *KEY, "max_length", "rounds", "rival", "rival_tokens_s",
+           "dragoman_tokens_s", "ratio", "ratio_q1", "ratio_q3", "rival_p50_ms", "dragoman_p50_ms", "rival_startup_s",
+           "dragoman_startup_s", "rival_mib", "dragoman_mib", "rival_bleu", "dragoman_bleu", "equal_lines"]
+MARKERS = "<!-- bench/peers --table: begin -->", "<!-- bench/peers --table: end -->"
+SHADES = {"all": "#4878a8", "lexical": "#d08a3c"}
+
+
+# ---- rows ----------------------------------------------------------------------------------------
+
+def read(path):
+    if not path.exists():
+        return []
+    with open(path, newline="") as f:
+        return list(csv.DictReader(f))
+
+
+def key(row):
+    return tuple(str(row.get(k, "")) for k in KEY)
+
+
+def has(path, cell):
+    return any(key(row) == key(cell) for row in read(path))
+
+
+def store(path, row):
+    """Adds the row; one with the same key goes."""
+    rows = [r for r in read(path) if key(r) != key(row)] + [row]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    with open(part, "w", newline="") as f:
+        w = csv.DictWriter(f, COLUMNS, restval="", extrasaction="ignore", lineterminator="\n")
+        w.writeheader()
+        w.writerows(rows)
+    part.replace(path)
+
+
+def line(row):
+    shown = ["model", "precision", "shortlist", "beam", "batch", "rival", "rival_tokens_s", "dragoman_tokens_s", "ratio",
+             "ratio_q1", "ratio_q3", "rival_p50_ms", "dragoman_p50_ms", "rival_startup_s", "dragoman_startup_s",
+             "rival_mib", "dragoman_mib", "rival_bleu", "dragoman_bleu", "equal_lines"]
+    return "  ".join(f"{k}={row[k]}" for k in shown if row.get(k, "") != "")
+
+
+def order(row):
+    batch = {"1": 0, "free": 2}.get(row["batch"], 1)
+    return (row["model"].startswith("random"), ["random-tiny", "random-base", "random-big"].index(row["model"])
+            if row["model"].startswith("random-") else 0, row["model"],
+            ["f32", "i16", "i8"].index(row["precision"]), row["shortlist"], int(row["beam"]), batch)
+
+
+# ---- chart ---------------------------------------------------------------------------------------
+
+def text(x, y, content, anchor="start", size=11, fill="#333"):
+    content = content.replace("&", "&amp;").replace("<", "&lt;")
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}" fill="{fill}">{content}</text>'
+
+
+def legend(left, width):
+    out = [f'<rect x="{left}" y="26" width="10" height="10" fill="{SHADES["all"]}"/>',
+           text(left + 14, 35, "whole vocabulary"),
+           f'<rect x="{left + 120}" y="26" width="10" height="10" fill="{SHADES["lexical"]}"/>',
+           text(left + 134, 35, "candidate lists"), text(left + width, 35, "1 = CTranslate2", "end")]
+    return out
+
+
+def axis(left, top, bottom, scale, most):
+    out, step = [], 1 if most <= 8 else 2
+    for tick in range(0, int(most) + 1, step):
+        x = left + tick * scale
+        shade = "#333" if tick == 1 else "#ddd"
+        out.append(f'<line x1="{x:.1f}" y1="{top}" x2="{x:.1f}" y2="{bottom}" stroke="{shade}"/>')
+        out.append(text(x, top - 5, str(tick), "middle", 10))
+    return out
+
+
+def bar(row, left, y, scale):
+    ratio, low, high = (float(row[k]) for k in ("ratio", "ratio_q1", "ratio_q3"))
+    middle = y + 5.5
+    return [text(left - 6, y + 9, f"beam {row['beam']}, batch {row['batch']}", "end", 10),
+            f'<rect x="{left}" y="{y}" width="{ratio * scale:.1f}" height="11" fill="{SHADES[row["shortlist"]]}"/>',
+            f'<line x1="{left + low * scale:.1f}" y1="{middle}" x2="{left + high * scale:.1f}" y2="{middle}" '
+            'stroke="#222" stroke-width="1.5"/>',
+            text(left + max(ratio, high) * scale + 4, y + 9, f"{ratio:.2f}", size=10)]
+
+
+def draw(path, rows):
+    """A bar a cell, in groups of model and precision; the black line spans the quartiles."""
+    rows = sorted(rows, key=order)
+    left, width, top = 150, 430, 62
+    most = max(2.0, *(float(r["ratio_q3"]) for r in rows)) * 1.08
+    scale, y, body, group = width / most, top + 4, [], None
+    for row in rows:
+        if (row["model"], row["precision"]) != group:
+            group = row["model"], row["precision"]
+            y += 16
+            body.append(text(8, y + 4, f"{group[0]}, {group[1]}", size=12, fill="#000"))
+            y += 10
+        body += bar(row, left, y, scale)
+        y += 14
+    height = y + 12
+    head = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 60}" height="{height}" '
+            f'viewBox="0 0 {left + width + 60} {height}" font-family="sans-serif">',
+            f'<rect width="100%" height="100%" fill="#fff"/>',
+            text(8, 17, "Dragoman's speed over CTranslate2's, one thread: median of rounds, quartiles", size=13)]
+    lines = head + legend(left, width) + axis(left, top, height - 8, scale, most) + body + ["</svg>"]
+    Path(path).write_text("\n".join(lines) + "\n", encoding="utf8")
+
+
+# ---- tables --------------------------------------------------------------------------------------
+
+def pair(row, name, digits=None):
+    values = [row[f"{who}_{name}"] for who in ("rival", "dragoman")]
+    if "" in values:
+        return "-"
+    return " / ".join(f"{float(v):,.{digits}f}" if digits is not None else v for v in values)
+
+
+def detail(rows):
+    """All about the cells of real models in batches of 32 (or whatever number they were measured with)."""
+    rows = [r for r in rows if r["forced"] == "0" and r["batch"] not in ("1", "free")]
+    if not rows:
+        return []
+    out = ["| precision | words | beam | batch | CTranslate2's setting | tokens/s of both | time ratio (quartiles) | "
+           "BLEU of both | start-up of both, s | peak MiB of both |", "|" + "---|" * 10]
+    for r in rows:
+        words = "lists" if r["shortlist"] == "lexical" else "all"
+        out.append(f"| {r['precision']} | {words} | {r['beam']} | {r['batch']} | {r['rival']} | "
+                   f"{pair(r, 'tokens_s', 0)} | **{float(r['ratio']):.2f}** ({float(r['ratio_q1']):.2f}-"
+                   f"{float(r['ratio_q3']):.2f}) | {pair(r, 'bleu', 2)} | {pair(r, 'startup_s', 2)} | "
+                   f"{pair(r, 'mib', 0)} |")
+    return out
+
+
+def latency(rows):
+    rows = [r for r in rows if r["forced"] == "0" and r["batch"] == "1" and r["rival_p50_ms"]]
+    if not rows:
+        return []
+    out = ["One line at a time:", "", "| precision | words | beam | median ms a line of both | time ratio (quartiles) |",
+           "|" + "---|" * 5]
+    for r in rows:
+        words = "lists" if r["shortlist"] == "lexical" else "all"
+        out.append(f"| {r['precision']} | {words} | {r['beam']} | {pair(r, 'p50_ms', 1)} | "
+                   f"**{float(r['ratio']):.2f}** ({float(r['ratio_q1']):.2f}-{float(r['ratio_q3']):.2f}) |")
+    return out
+
+
+def matrix(rows):
+    """Time ratios of every model, precision and choice of words by beam and batch."""
+    batches = sorted({r["batch"] for r in rows}, key=lambda b: {"1": 0, "free": 1 << 30}.get(b) or int(b))
+    beams = sorted({int(r["beam"]) for r in rows})
+    columns = [(b, k) for k in batches for b in beams if any(int(r["beam"]) == b and r["batch"] == k for r in rows)]
+    names = {"1": "1", "free": "free"}
+    out = ["| model | precision | words | " + " | ".join(f"batch {names.get(k, k)}, beam {b}" for b, k in columns) +
+           " |", "|" + "---|" * (3 + len(columns))]
+    groups = []
+    for r in rows:
+        g = r["model"], r["precision"], r["shortlist"]
+        if g not in groups:
+            groups.append(g)
+    for g in groups:
+        found = {(int(r["beam"]), r["batch"]): f"{float(r['ratio']):.2f}" for r in rows
+                 if (r["model"], r["precision"], r["shortlist"]) == g}
+        out.append(f"| {g[0]} | {g[1]} | {'lists' if g[2] == 'lexical' else 'all'} | " +
+                   " | ".join(found.get(c, "-") for c in columns) + " |")
+    return out
+
+
+def about(rows):
+    def values(name):
+        return ", ".join(sorted({r[name] for r in rows if r[name]}))
+    texts = sorted({f"{r['model']}: {r['lines']} lines of {r['text']}" for r in rows if r["forced"] == "0"})
+    return (f"{values('cpu')}; CTranslate2 {values('ctranslate2')}; {values('date')}; "
+            f"{values('rounds')} rounds. " + "".join(t + ". " for t in texts)).strip()
+
+
+def fill(readme, rows, source, chart):
+    """Puts the tables between the markers."""
+    rows = sorted(rows, key=order)
+    relative = [os.path.relpath(Path(p).resolve(), readme.resolve().parent) for p in (source, chart)]
+    parts = [[about(rows)], detail(rows), latency(rows),
+             ["Time ratios of all cells (random models: 25 tokens into 25):"], matrix(rows),
+             [f"[All numbers]({relative[0]}), [chart]({relative[1]})."]]
+    body = "\n\n".join("\n".join(p) for p in parts if p)
+    content = readme.read_text(encoding="utf8")
+    if any(content.count(m) != 1 for m in MARKERS):
+        raise SystemExit(f"bench/peers: {readme} needs the lines '{MARKERS[0]}' and '{MARKERS[1]}' once each")
+    before, rest = content.split(MARKERS[0])
+    after = rest.split(MARKERS[1])[1]
+    readme.write_text(f"{before}{MARKERS[0]}\n{body}\n{MARKERS[1]}{after}", encoding="utf8")
