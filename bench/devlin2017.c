@@ -5,7 +5,7 @@
 //     build/bench/devlin2017 decode -m FILE [-m FILE ...] --config NAME=GEMM,ACT,K,ATT,MERGE ...
 //         [--text FILE] [--lines N] [--beam N] [--rounds N] [--cpu LEVEL] [--output FOLDER]
 //
-// A configuration names the product (blas, f32, i16, i8), the activations (libm, polynomial, table),
+// A configuration names the product (blas, f32, i16, i8), activations (libm, polynomial, table),
 // the words whose embedding products are kept, attention (plain, made) and the states (separate,
 // merged). All configurations take turns: in each round every one decodes all sentences once, so
 // that a ratio is one of neighbours in time. Several models are an ensemble (log-linear).
@@ -266,8 +266,8 @@ static void open_worker(bench *b, const engine *e, worker *w)
     const dgm_vocabsel_limits bounds = {1, c.max_source, c.max_length};
     CHECK("candidates", dgm_vocabsel_lexical_open(&w->vocabsel, b->files[0], &bounds, err));
     CHECK("candidates", dgm_vocabsel_lexical_gather(&w->vocabsel, w->exec, out, b->models, err));
-    CHECK("search", dgm_search_open(&w->search, w->exec, &c, parts, b->models, &w->vocabsel, NULL, 0,
-                                    err));
+    CHECK("search",
+          dgm_search_open(&w->search, w->exec, &c, parts, b->models, &w->vocabsel, NULL, 0, err));
 }
 
 static void close_worker(worker *w)
@@ -314,12 +314,12 @@ static void print_counts(const bench *b, const config *c, const worker *w, const
     printf("\n");
     const dgm_search_stats *s = dgm_search_counts(w->search);
     printf("count,%s,%llu,%llu,%llu,%llu,%llu,%llu,%llu,%llu,%llu,%llu,%llu,%llu,%.1f\n", c->name,
-           (unsigned long long)n.rows, (unsigned long long)n.distinct, (unsigned long long)n.state_rows,
-           (unsigned long long)n.state_products, (unsigned long long)n.source_words,
-           (unsigned long long)n.source_found, (unsigned long long)n.target_words,
-           (unsigned long long)n.target_found, (unsigned long long)n.context_products,
-           (unsigned long long)n.activations, (unsigned long long)madds,
-           (unsigned long long)bytes, (double)tables / 1048576);
+           (unsigned long long)n.rows, (unsigned long long)n.distinct,
+           (unsigned long long)n.state_rows, (unsigned long long)n.state_products,
+           (unsigned long long)n.source_words, (unsigned long long)n.source_found,
+           (unsigned long long)n.target_words, (unsigned long long)n.target_found,
+           (unsigned long long)n.context_products, (unsigned long long)n.activations,
+           (unsigned long long)madds, (unsigned long long)bytes, (double)tables / 1048576);
     printf("search,%s,%.1f,%llu,%llu\n", c->name,
            s->sentences ? (double)s->candidates / (double)s->sentences : 0.0,
            (unsigned long long)s->early, (unsigned long long)s->steps);
@@ -433,7 +433,8 @@ static void set_environment(int argc, char **argv)
     setenv("OMP_NUM_THREADS", "1", 1);
     for (int i = 2; i + 1 < argc; i++) {
         const bool avx2 = strcmp(argv[i + 1], "avx2") == 0;
-        if (strcmp(argv[i], "--cpu") != 0 || (!avx2 && strcmp(argv[i + 1], "avx512") != 0)) continue;
+        if (strcmp(argv[i], "--cpu") != 0 || (!avx2 && strcmp(argv[i + 1], "avx512") != 0))
+            continue;
         setenv("ONEDNN_MAX_CPU_ISA", avx2 ? "AVX2" : "AVX512_CORE", 1);
         setenv("OPENBLAS_CORETYPE", avx2 ? "Haswell" : "SkylakeX", 1);
     }
@@ -447,8 +448,9 @@ int main(int argc, char **argv)
     if (argc == 6 && strcmp(argv[1], "make") == 0)
         return model_make(argv[2], argv[3], atoi(argv[4]), (uint64_t)atoi(argv[5])) ? 1 : 0;
     if (argc < 3 || strcmp(argv[1], "decode") != 0) {
-        fprintf(stderr, "usage: devlin2017 make FILE SYSTEM WORDS SEED\n"
-                        "       devlin2017 decode -m FILE --text FILE --config ... (see the source)\n");
+        fprintf(stderr,
+                "usage: devlin2017 make FILE SYSTEM WORDS SEED\n"
+                "       devlin2017 decode -m FILE --text FILE --config ... (see the source)\n");
         return 2;
     }
     set_environment(argc, argv);
@@ -457,7 +459,8 @@ int main(int argc, char **argv)
         CHECK(b.paths[i], dgm_modelfile_open(&b.files[i], b.paths[i], err));
     load_sentences(&b);
     for (int i = 0; i < b.config_count; i++) load_engine(&b, b.configs[i].gemm);
-    printf("# %d sentences, beam %d, %s weights\n", b.lines, b.beam, b.random ? "random" : "trained");
+    printf("# %d sentences, beam %d, %s weights\n", b.lines, b.beam,
+           b.random ? "random" : "trained");
     for (int i = 0; i < b.config_count; i++) turn(&b, &b.configs[i], -1);
     for (int r = 0; r < b.rounds; r++)
         for (int i = 0; i < b.config_count; i++) turn(&b, &b.configs[i], r);

@@ -75,14 +75,13 @@ static void run_sgemm(const dgm_gemm_f32_args *p)
     const layer *l = NULL;
     for (int i = 0; i < blas.count && !l; i++)
         if (blas.layers[i].w == p->packed && blas.layers[i].n == p->n) l = &blas.layers[i];
-    multiply(l ? l->best[size] : blas.gathered[size], l ? l : &loose, w, n, p->m, p->a, p->lda, p->c,
-             p->ldc);
+    multiply(l ? l->best[size] : blas.gathered[size], l ? l : &loose, w, n, p->m, p->a, p->lda,
+             p->c, p->ldc);
     for (int r = 0; r < p->m; r++) {
         float *c = p->c + (size_t)r * (size_t)p->ldc;
         if (p->bias) blas.plain.add_f32(c, c, p->bias + p->n_begin, n);
         if (p->act != DGM_ACT_NONE) blas.plain.act_f32(c, c, n, p->act);
-        if (p->residual)
-            blas.plain.add_f32(c, c, p->residual + (size_t)r * (size_t)p->ldr, n);
+        if (p->residual) blas.plain.add_f32(c, c, p->residual + (size_t)r * (size_t)p->ldr, n);
     }
 }
 
@@ -158,7 +157,8 @@ static void learn_layer(const dgm_linear *w)
     l->wt = take((size_t)l->n * (size_t)l->k);
     for (int i = 0; i < l->n; i++)
         for (int j = 0; j < l->k; j++)
-            l->wt[(size_t)j * (size_t)l->n + (size_t)i] = l->w[(size_t)i * (size_t)l->k + (size_t)j];
+            l->wt[(size_t)j * (size_t)l->n + (size_t)i] =
+                l->w[(size_t)i * (size_t)l->k + (size_t)j];
     const int most = rows_of[SIZES - 1];
     float *a = take((size_t)most * (size_t)l->k), *c = take((size_t)most * (size_t)l->n);
     for (size_t i = 0; i < (size_t)most * (size_t)l->k; i++) a[i] = (float)(i % 17) * 0.05f - 0.4f;
@@ -182,9 +182,9 @@ static void learn_gathered(const dgm_linear *out)
 void blas_learn(const dgm_model *m)
 {
     const rnn *r = m->weights;
-    const dgm_linear *const all[] = {r->init, r->word,      r->old,        r->middle,
-                                     r->key,  r->value,     r->readout_h,  r->top_tanh,
-                                     r->top_cell.x,         r->top_cell.h, r->source_fc.top};
+    const dgm_linear *const all[] = {r->init,       r->word,       r->old,          r->middle,
+                                     r->key,        r->value,      r->readout_h,    r->top_tanh,
+                                     r->top_cell.x, r->top_cell.h, r->source_fc.top};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) learn_layer(all[i]);
     for (int i = 0; i < r->encoder_layers; i++) {
         learn_layer(r->layers[i].x);

@@ -94,9 +94,9 @@ typedef struct design {
 } design;
 
 static const design designs[] = {
-    {"S1", false, 3, 512, 3, 0, 0, "none"},  {"S2", false, 3, 512, 3, 0, 0, "gru"},
-    {"S3", false, 3, 512, 3, 0, 3, "tanh"},  {"S4", false, 3, 512, 3, 0, 7, "tanh"},
-    {"S5", false, 3, 512, 3, 0, 7, "gru"},   {"S6", false, 3, 512, 3, 0, 15, "tanh"},
+    {"S1", false, 3, 512, 3, 0, 0, "none"}, {"S2", false, 3, 512, 3, 0, 0, "gru"},
+    {"S3", false, 3, 512, 3, 0, 3, "tanh"}, {"S4", false, 3, 512, 3, 0, 7, "tanh"},
+    {"S5", false, 3, 512, 3, 0, 7, "gru"},  {"S6", false, 3, 512, 3, 0, 15, "tanh"},
     {"S7", true, 8, 1024, 1, 7, 0, "none"},
 };
 
@@ -269,8 +269,8 @@ static dgm_shortlist *candidates(const zipf *z, uint64_t seed, dgm_error *err)
 }
 
 // The file's metadata alone, which a candidate list is made for.
-static dgm_status add_candidates(dgm_gguf_writer *w, const char *path, const design *d, char **words,
-                                 const zipf *z, uint64_t seed, dgm_error *err)
+static dgm_status add_candidates(dgm_gguf_writer *w, const char *path, const design *d,
+                                 char **words, const zipf *z, uint64_t seed, dgm_error *err)
 {
     dgm_gguf_writer *bare = NULL;
     dgm_gguf *g = NULL;

@@ -48,7 +48,8 @@ static size_t state_bytes(const dgm_model *m, const dgm_limits *l)
 {
     const rnn *r = m->weights;
     const dgm_backend *b = m->backend;
-    int places = dgm_state_sources(l), rows = dgm_state_rows(m, l), values = dgm_rnn_memory_width(r);
+    int places = dgm_state_sources(l), rows = dgm_state_rows(m, l),
+        values = dgm_rnn_memory_width(r);
     size_t memory = r->decoder->product ? dgm_exec_mat_bytes(b, places, r->attention + values)
                                         : dgm_exec_mat_bytes(b, places, r->attention) +
                                               dgm_exec_mat_bytes(b, places, values);

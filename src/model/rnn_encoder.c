@@ -12,9 +12,9 @@
 // before. The backward direction is the same walk over mirrored sentences: mirror[row of (t, i)] =
 // row of (length_i - 1 - t, i). The gates' products with the inputs of all times are one product.
 //
-// Layers may differ in their directions; with residuals, a layer's input is added to its output from
-// the third layer on, behind the walk (a state is what the cell made). Fully connected layers on the
-// source come last. What the decoder needs is made here too, once per sentence: keys, values
+// Layers may differ in their directions; with residuals, a layer's input is added to its output
+// from the third layer on, behind the walk (a state is what the cell made). Fully connected layers
+// on the source come last. What the decoder needs is made here too, once per sentence: keys, values
 // (rnn_int.h) and h_0.
 #include "model/rnn_int.h"
 

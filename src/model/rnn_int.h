@@ -53,9 +53,9 @@ typedef struct rnn_decoder rnn_decoder;
 
 typedef struct rnn {
     int embed, encoder_hidden, encoder_layers, both_layers, gates; // gates: 3 (GRU), 4 (LSTM)
-    int width;                      // of the encoder's output
-    int hidden, attention;          // H, A
-    int cell_gates;                 // of the decoder's cell and its upper layers: 3 or 4
+    int width;                                                     // of the encoder's output
+    int hidden, attention;                                         // H, A
+    int cell_gates; // of the decoder's cell and its upper layers: 3 or 4
     int upper_layers;
     int stack_width;                // of the vector above all layers
     int top_size;                   // 0 without one
@@ -170,6 +170,7 @@ void dgm_rnn_attend_slots(rnn_step *c, const int32_t *rows, int n);
 // context [n, G + R'] from what attention added up; both may be views of the same rows.
 void dgm_rnn_context(const rnn_step *c, dgm_mat context, dgm_mat summed);
 // One recurrent cell: next from state (both with the LSTM's cell behind them) and gates.
-void dgm_rnn_cell(const rnn_step *c, bool lstm, dgm_mat next, dgm_mat state, dgm_mat gx, dgm_mat gh);
+void dgm_rnn_cell(const rnn_step *c, bool lstm, dgm_mat next, dgm_mat state, dgm_mat gx,
+                  dgm_mat gh);
 
 #endif

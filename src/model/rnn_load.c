@@ -27,7 +27,8 @@ static dgm_status get_size(const dgm_gguf *g, const char *key, int max, int *out
     return DGM_OK;
 }
 
-static dgm_status get_optional(const dgm_gguf *g, const char *key, int max, int *out, dgm_error *err)
+static dgm_status get_optional(const dgm_gguf *g, const char *key, int max, int *out,
+                               dgm_error *err)
 {
     uint32_t v = (uint32_t)*out;
     DGM_TRY(dgm_gguf_get_u32(g, key, DGM_OPTIONAL, 0, (uint32_t)max, &v, err));
@@ -36,7 +37,8 @@ static dgm_status get_optional(const dgm_gguf *g, const char *key, int max, int 
 }
 
 // PREFIX_layers, an odd number, and PREFIX_size.
-static dgm_status load_fc_settings(const dgm_gguf *g, const char *prefix, rnn_fc *fc, dgm_error *err)
+static dgm_status load_fc_settings(const dgm_gguf *g, const char *prefix, rnn_fc *fc,
+                                   dgm_error *err)
 {
     char key[64];
     snprintf(key, sizeof key, "dragoman.rnn.%s_layers", prefix);
@@ -60,8 +62,8 @@ static dgm_status load_encoder_settings(const dgm_gguf *g, rnn *r, dgm_error *er
                          &r->both_layers, err));
     DGM_FAIL_IF(!both && r->both_layers > 0, err, DGM_ERR_FORMAT,
                 "an encoder of one direction has no bidirectional layers");
-    DGM_FAIL_IF(r->encoder_residual && r->both_layers >= 2 && r->both_layers < r->encoder_layers, err,
-                DGM_ERR_FORMAT, "encoder layers with residuals must be of one width");
+    DGM_FAIL_IF(r->encoder_residual && r->both_layers >= 2 && r->both_layers < r->encoder_layers,
+                err, DGM_ERR_FORMAT, "encoder layers with residuals must be of one width");
     r->width = (r->both_layers == r->encoder_layers ? 2 : 1) * r->encoder_hidden;
     return load_fc_settings(g, "encoder_fc", &r->source_fc, err);
 }
@@ -77,10 +79,10 @@ static dgm_status load_stack_settings(const dgm_gguf *g, rnn *r, dgm_error *err)
     DGM_FAIL_IF(r->cell_lstm && r->decoder != &dgm_rnn_devlin, err, DGM_ERR_UNSUPPORTED,
                 "only the decoder 'devlin' may have LSTM cells");
     DGM_TRY(get_optional(g, "dragoman.rnn.upper_layers", MAX_LAYERS, &r->upper_layers, err));
-    DGM_TRY(dgm_gguf_get_bool(g, "dragoman.rnn.upper_context", DGM_OPTIONAL, &r->upper_context,
-                              err));
-    DGM_TRY(dgm_gguf_get_bool(g, "dragoman.rnn.upper_residual", DGM_OPTIONAL, &r->upper_residual,
-                              err));
+    DGM_TRY(
+        dgm_gguf_get_bool(g, "dragoman.rnn.upper_context", DGM_OPTIONAL, &r->upper_context, err));
+    DGM_TRY(
+        dgm_gguf_get_bool(g, "dragoman.rnn.upper_residual", DGM_OPTIONAL, &r->upper_residual, err));
     if (r->upper_layers == 0) r->upper_context = false;
     DGM_TRY(load_fc_settings(g, "fc", &r->fc, err));
     DGM_TRY(dgm_gguf_get_enum(g, "dragoman.rnn.top", DGM_OPTIONAL, top_names, &top, err));

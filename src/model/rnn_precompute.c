@@ -87,8 +87,7 @@ dgm_status dgm_rnn_tune(dgm_model *m, const dgm_tuning *t, dgm_error *err)
     if (t->precompute == 0) return DGM_OK;
     rnn_words source = {r->source, r->layers[0].x, NULL}, target = {r->target, r->word, NULL};
     dgm_status st = make_table(m, &r->source_table, &source, DGM_SOURCE, t->precompute, err);
-    if (st == DGM_OK)
-        st = make_table(m, &r->target_table, &target, DGM_TARGET, t->precompute, err);
+    if (st == DGM_OK) st = make_table(m, &r->target_table, &target, DGM_TARGET, t->precompute, err);
     dgm_gguf_forget(m->file);
     if (st == DGM_OK) return DGM_OK;
     dgm_rnn_table_free(&r->source_table);

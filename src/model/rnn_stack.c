@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Layers above the attentional cell, and fully connected layers on the source (docs/FORMAT.md, 2.5).
+// Layers above the attentional cell, fully connected layers on the source (docs/FORMAT.md, 2.5).
 //
-//   upper   x_l = cell_l([x_{l-1}; c], state_l); + x_{l-1} from the second upper layer on (residual)
+//   upper   x_l = cell_l([x_{l-1}; c], state_l); residual: + x_{l-1} from the second one on
 //   fc      h1 = relu(W1 x); h2 = relu(W2 h1); h3 = relu(W3 h2 + h1); h4 = relu(W4 h3); ...
 //   top     tanh(WT h_n), or GRU(its state, h_n)
 //
@@ -55,7 +55,8 @@ dgm_status dgm_rnn_source_load(dgm_model *m, rnn *r, dgm_error *err)
 {
     if (r->source_fc.count == 0) return DGM_OK;
     DGM_TRY(load_fc(m, "enc", r->width, &r->source_fc, err));
-    return load_linear(m, "enc.fc.top", r->width, r->source_fc.width, false, &r->source_fc.top, err);
+    return load_linear(m, "enc.fc.top", r->width, r->source_fc.width, false, &r->source_fc.top,
+                       err);
 }
 
 dgm_status dgm_rnn_stack_load(dgm_model *m, rnn *r, dgm_error *err)

@@ -23,8 +23,9 @@
 
 enum { LINES = 12, NBEST = 3 };
 
-static const char *const models[] = {"rnn-devlin-s2", "rnn-devlin-s3",         "rnn-devlin-s5",
-                                     "rnn-devlin-s7", "rnn-conditional-upper", "rnn-bahdanau-upper"};
+static const char *const models[] = {"rnn-devlin-s2",         "rnn-devlin-s3",
+                                     "rnn-devlin-s5",         "rnn-devlin-s7",
+                                     "rnn-conditional-upper", "rnn-bahdanau-upper"};
 
 // Lines of words that the model knows, of different lengths.
 static void make_lines(const char *path, char text[LINES][256])
@@ -325,10 +326,8 @@ static void test_unknown_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exact_steps),
-        cmocka_unit_test(test_activations),
-        cmocka_unit_test(test_ensemble),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_exact_steps),   cmocka_unit_test(test_activations),
+        cmocka_unit_test(test_ensemble),      cmocka_unit_test(test_refused),
         cmocka_unit_test(test_unknown_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

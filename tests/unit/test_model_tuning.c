@@ -3,7 +3,7 @@
 // made, parents shared or not, contexts multiplied before or after they are added up.
 //
 // Every recurrent fixture (odd sizes, all decoders, stacks and cells) in every precision walks the
-// same sentences, with siblings and staggered entries, under different tunings. Look-ups and sharing
+// same sentences, with siblings and staggered entries, under other tunings. Look-ups and sharing
 // must agree in every bit; the plain path of attention up to rounding, and with PyTorch.
 #define _DEFAULT_SOURCE
 #include <setjmp.h>
@@ -98,8 +98,8 @@ static void test_plain_attention(void **state)
     char names[NAMES][64];
     int count = fixture_list("rnn-", names, NAMES, 21);
     for (int k = 0; k < count; k++) {
-        dgm_tuning plain = {.plain_attention = true}, alone = {.plain_attention = true,
-                                                               .separate_rows = true};
+        dgm_tuning plain = {.plain_attention = true},
+                   alone = {.plain_attention = true, .separate_rows = true};
         fixture f, g;
         fixture_result r, other;
         dgm_model_counts n;
@@ -209,8 +209,8 @@ static void test_frequent_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exact),   cmocka_unit_test(test_plain_attention),
-        cmocka_unit_test(test_memory),  cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_exact),          cmocka_unit_test(test_plain_attention),
+        cmocka_unit_test(test_memory),         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_frequent_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,14 +48,22 @@ static float activate(float x, dgm_act act)
 {
     const float inner = 0.79788456f * (x + 0.044715f * x * x * x); // sqrt(2 / pi)
     switch (act) {
-    case DGM_ACT_RELU: return x > 0.0f ? x : 0.0f;
-    case DGM_ACT_RELU10: return x > 10.0f ? 10.0f : x > 0.0f ? x : 0.0f;
-    case DGM_ACT_SWISH: return x * sigmoid(x);
-    case DGM_ACT_GELU: return 0.5f * x * (1.0f + erff(x * 0.70710678f));
-    case DGM_ACT_GELU_TANH: return 0.5f * x * (1.0f + tanhf(inner));
-    case DGM_ACT_TANH: return tanhf(x);
-    case DGM_ACT_SIGMOID: return sigmoid(x);
-    default: return x;
+    case DGM_ACT_RELU:
+        return x > 0.0f ? x : 0.0f;
+    case DGM_ACT_RELU10:
+        return x > 10.0f ? 10.0f : x > 0.0f ? x : 0.0f;
+    case DGM_ACT_SWISH:
+        return x * sigmoid(x);
+    case DGM_ACT_GELU:
+        return 0.5f * x * (1.0f + erff(x * 0.70710678f));
+    case DGM_ACT_GELU_TANH:
+        return 0.5f * x * (1.0f + tanhf(inner));
+    case DGM_ACT_TANH:
+        return tanhf(x);
+    case DGM_ACT_SIGMOID:
+        return sigmoid(x);
+    default:
+        return x;
     }
 }
 
