@@ -106,6 +106,16 @@ def smoke(a):
         sys.exit("smoke: " + "; ".join(complaints))
 
 
+def quality(a):
+    from . import quality as faults
+    faults.report(a.files, a.language, a.other)
+
+
+def agree(a):
+    from . import agree as test
+    test.compare(a.model, a.text, a.lines, a.dragoman)
+
+
 def average(a):
     from . import checkpoint
     checkpoint.average(a.models, a.out)
@@ -192,6 +202,17 @@ def parser():
     p = command("smoke", smoke, "train a toy model on made-up text on the CPU and check everything")
     p.add_argument("--out", required=True, help="folder to work in; emptied first")
     p.add_argument("--dragoman", default="", help="the C program, to compare translations with")
+
+    p = command("quality", quality, "shares of looping and of foreign lines in translations")
+    p.add_argument("files", nargs="+", metavar="OUTPUT:REFERENCE")
+    p.add_argument("--language", required=True, help="target language, e.g. de")
+    p.add_argument("--other", default="en", help="the language it could be mistaken for")
+
+    p = command("agree", agree, "compare the C program's greedy translations with PyTorch's")
+    p.add_argument("model", help="model file, e.g. models/en-de.gguf")
+    p.add_argument("--text", required=True)
+    p.add_argument("--lines", type=int, default=500)
+    p.add_argument("--dragoman", required=True, help="the C program")
 
     p = command("average", average, "average several model.pt")
     p.add_argument("models", nargs="+")

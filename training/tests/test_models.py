@@ -9,16 +9,33 @@ these modules (fixtures.py).
 """
 import os
 import struct
+import subprocess
+import sys
 import tempfile
 import unittest
 
 import numpy as np
 import torch
 
-from dragoman_training import checkpoint, export, fixtures
+from dragoman_training import agree, checkpoint, export, fixtures, step_attention
 from dragoman_training.gguf_writer import Reader, Writer
 from dragoman_training.rnn import CHOICES, RNN, RNNConfig
 from dragoman_training.transformer import Transformer, TransformerConfig
+
+
+STEP = """
+import torch
+from dragoman_training import step_attention, transformer
+torch.manual_seed(1)
+for b, h, w, t, k, masked in ((3, 2, 1, 5, 64, 0), (3, 2, 4, 37, 64, 1), (2, 8, 1, 70, 32, 1), (2, 4, 4, 16, 16, 0)):
+    q = torch.randn(b, w, h, k).transpose(1, 2)
+    keys, values = torch.randn(b, h, t + 9, k)[:, :, :t], torch.randn(b, t, h, k).transpose(1, 2)
+    mask = (torch.arange(t)[None] < torch.randint(1, t + 1, (b, 1)))[:, None, None] if masked else None
+    with torch.no_grad():
+        assert step_attention.usable(q)
+        found = step_attention.attend(q, keys, values, mask)
+        assert (found - transformer.attention(q, keys, values, mask)).abs().max() < 1e-5
+"""
 
 
 def rnn(**changes):
@@ -93,6 +110,20 @@ class Files(unittest.TestCase):
     def tearDown(self):
         self.folder.cleanup()
 
+    def test_read_back(self):
+        for changes in ({}, dict(decoder_cell="ssru", activation="relu", relu_clip=10.0, output_bias=False),
+                        dict(norm="pre", tied="none", source_vocab_size=12, bias=False, embedding_norm=True)):
+            torch.manual_seed(2)
+            module = Transformer(TransformerConfig(**{**dict(vocab_size=10, d_model=8, ffn_dim=6, heads=2, dropout=0.0),
+                                                      **changes}))
+            source = export.Words([str(i) for i in range(module.config.source_vocab_size)])
+            target = export.Words([str(i) for i in range(10)])
+            export.export(self.path, module, source, target if module.config.tied == "none" else None)
+            back = agree.module_of(Reader(self.path))
+            self.assertEqual({**back.config.to_dict(), "norm_eps": 0}, {**module.config.to_dict(), "norm_eps": 0})
+            state = back.state_dict()
+            self.assertTrue(all(torch.equal(state[k], v) for k, v in module.state_dict().items()))
+
     def test_container(self):
         out = Writer()
         out.string("a", "ä")
@@ -148,6 +179,13 @@ class Files(unittest.TestCase):
         folder = os.path.join(os.path.dirname(__file__), "..", "..", "tests", "data", "models")
         self.assertTrue(fixtures.check(folder, "rnn-devlin-tanh-lstm"))
 
+
+@unittest.skipIf(step_attention.triton is None, "no Triton")
+class StepAttention(unittest.TestCase):
+    def test_kernel_in_the_interpreter(self):
+        environment = {**os.environ, "TRITON_INTERPRET": "1", "DRAGOMAN_STEP_KERNEL": "1"}
+        run = subprocess.run([sys.executable, "-c", STEP], env=environment, stderr=subprocess.PIPE)
+        self.assertEqual(run.returncode, 0, run.stderr.decode())
 
 if __name__ == "__main__":
     unittest.main()
