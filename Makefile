@@ -193,10 +193,15 @@ test-long: test
 	tests/identity $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 200
 	PYTHONPATH=training /usr/bin/python3 -m unittest discover -s training/tests
 	training/smoke.sh
+	for pair in en-de:$(LONG_TEXT) de-en:tests/data/translate/newstest2014-500.de; do \
+	    PYTHONPATH=training /usr/bin/python3 -m dragoman_training agree models/$${pair%%:*}.gguf \
+	        --text $${pair#*:} --dragoman $(BUILD)/dragoman || exit 1; \
+	done
 	scripts/remake_goldens
 
 demo: all
 	@./dragoman translate -i examples/demo.en | paste -d '\n' examples/demo.en -
+	@./dragoman translate -s de -t en -i examples/demo.de | paste -d '\n' examples/demo.de -
 
 # ---- installation --------------------------------------------------------------------------
 COMMANDS = $(shell $(BUILD)/dragoman help --names)
