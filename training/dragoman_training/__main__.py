@@ -111,6 +111,15 @@ def quality(a):
     faults.report(a.files, a.language, a.other)
 
 
+def lexicon(a):
+    import sentencepiece
+    from . import align, corpus
+    pieces = sentencepiece.SentencePieceProcessor()
+    pieces.Load(a.vocab)
+    found = sorted(align.table(a.lexicon, pieces, a.join, a.threshold).items(), key=lambda x: (x[0][0], -x[1]))
+    corpus.write_lines(a.out, (f"{target} {source} {value:.6g}" for (source, target), value in found))
+
+
 def agree(a):
     from . import agree as test
     test.compare(a.model, a.text, a.lines, a.dragoman)
@@ -207,6 +216,13 @@ def parser():
     p.add_argument("files", nargs="+", metavar="OUTPUT:REFERENCE")
     p.add_argument("--language", required=True, help="target language, e.g. de")
     p.add_argument("--other", default="en", help="the language it could be mistaken for")
+
+    p = command("lexicon", lexicon, "a run's translation table as text, for `dragoman shortlist --lexicon`")
+    p.add_argument("lexicon", help="lexicon.npz of the run folder")
+    p.add_argument("--vocab", required=True, help="the SentencePiece model")
+    p.add_argument("--join", action="append", default=[], metavar="TABLE", help="another text table to join")
+    p.add_argument("--threshold", type=float, default=0.0005)
+    p.add_argument("--out", required=True)
 
     p = command("agree", agree, "compare the C program's greedy translations with PyTorch's")
     p.add_argument("model", help="model file, e.g. models/en-de.gguf")

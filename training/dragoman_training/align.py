@@ -6,6 +6,7 @@ packed pairs with a prior that favours the diagonal (as in fast_align, with a fi
 pieces without a source. The guide multiplies both directions' probabilities, which suppresses the usual errors of
 each, and is normalised over the source for every target piece; </s> goes to </s>.
 """
+import numpy as np
 import torch
 
 EOS = 0
@@ -79,3 +80,21 @@ def lexicon(forward, best=100):
     """The `best` most probable target pieces of every source piece: ids and probabilities, on the host."""
     value, index = forward[:-1].topk(min(best, forward.size(1)), -1)
     return index.cpu().numpy().astype("uint16"), value.half().cpu().numpy()
+
+
+def table(path, pieces, others=(), least=0.0005):
+    """{(source piece, target piece): probability} of a run's lexicon.npz, joined with text tables (`dragoman shortlist
+    --write-lexicon`): the greater one counts. The soft tables of training know inner pieces that hard links miss."""
+    from .corpus import read_lines
+    found = {}
+    for name in others:
+        for line in read_lines(name):
+            target, source, value = line.split(" ")
+            found[source, target] = float(value)
+    held = np.load(path)
+    for source, (ids, values) in enumerate(zip(held["ids"], held["probabilities"])):
+        for target, value in zip(ids, values):
+            if value >= least and target > 1:                       # neither </s> nor <unk>
+                key = pieces.IdToPiece(source), pieces.IdToPiece(int(target))
+                found[key] = max(found.get(key, 0.0), float(value))
+    return found
