@@ -74,7 +74,7 @@ int exit_code(dgm_status status);
      "worker threads over one copy of the weights; 0: one per core (default 1)", "cpu-threads",    \
      NULL},                                                                                        \
     {"precompute", 0, OPTION_COUNT, "K", offsetof(S, E.precompute), 0, 16777216, NULL,             \
-     "recurrent models: make the first layers' products of the K most frequent words of each side " \
+     "recurrent models: make the first layers' products of the K most frequent words of each side "\
      "when loading and look them up; the same translations, more memory (default 0)",              \
      NULL, NULL},                                                                                  \
     {"plain-attention", 0, OPTION_FLAG, NULL, offsetof(S, E.plain_attention), 0, 0, NULL,          \

@@ -62,7 +62,8 @@ typedef enum dgm_alignment {
 // An unknown word of the output (--allow-unk) becomes what the source word that it attends to most
 // is translated by in the model's dictionary, or that word itself.
 typedef enum dgm_unknown {
-    DGM_UNKNOWN_MODEL = 0,   // replace where the model produces unknown words and has word vocabularies
+    // Replace where the model produces unknown words and has word vocabularies.
+    DGM_UNKNOWN_MODEL = 0,
     DGM_UNKNOWN_KEEP = 1,    // the vocabulary's own spelling
     DGM_UNKNOWN_REPLACE = 2, // dictionary, else copy
     DGM_UNKNOWN_COPY = 3     // copy the source word
@@ -133,22 +134,22 @@ typedef struct dgm_settings {
     // scores and links are exact, and ranked by these scores. Default 0.
     int32_t exact_scores;
 
-    // Cube pruning: "accelerated" (a hypothesis takes over the state and scores of the best one like
-    // it; scores in the results are then approximate unless exact_scores is set) or "naive"
+    // Cube pruning: "accelerated" (a hypothesis takes over the state and scores of the best one
+    // like it; scores in the results are then approximate unless exact_scores is set) or "naive"
     // (states and scores are its own). NULL: "accelerated". Default NULL.
     const char *cube;
-    // Which hypotheses are alike: "token" (same last token), "none" (beam search), "state:EPS" (same
-    // last token, and hidden vectors whose relative distance is below EPS). NULL: "token".
+    // Which hypotheses are alike: "token" (same last token), "none" (beam search), "state:EPS"
+    // (same last token, and hidden vectors whose relative distance is below EPS). NULL: "token".
     const char *cube_key;
     // "on": scores are log-probabilities. "off": the output layer's numbers are taken for them as
     // they are, no sum over the vocabulary is computed; only for models trained to be
     // self-normalised. "force-off": for any model. NULL: "on". Default NULL.
     const char *softmax;
 
-    // Which words a translation may be made of: "all", or "lexical": the candidates that the model's
-    // shortlist gives for the sentence, which is faster; scores are then normalised over the
-    // candidates. Of an ensemble the first list counts. NULL: "lexical" where there is a list, else
-    // "all". Default NULL.
+    // Which words a translation may be made of: "all", or "lexical": the candidates that the
+    // model's shortlist gives for the sentence, which is faster; scores are then normalised over
+    // the candidates. Of an ensemble the first list counts. NULL: "lexical" where there is a list,
+    // else "all". Default NULL.
     const char *shortlist;
 
     // Choices of recurrent models that leave a translation as it is (the second up to rounding).
@@ -169,8 +170,8 @@ typedef struct dgm_settings {
     // in. NULL: they are copied. Default NULL.
     const char *dictionary;
 
-    // What each worker decodes at once is also bounded by the sum over its sentences of source tokens
-    // x beam, 1 to 2^24 (one sentence is always admitted). 0: 8192, more where batch
+    // What each worker decodes at once is also bounded by the sum over its sentences of source
+    // tokens x beam, 1 to 2^24 (one sentence is always admitted). 0: 8192, more where batch
     // asks for more sentences (128 tokens each), or what the workspace
     // allows. Default 0.
     int32_t batch_tokens;
@@ -179,8 +180,8 @@ typedef struct dgm_settings {
     // than the machine has. Default 0.
     int64_t workspace;
 
-    // Shortest output of one piece in tokens, at most the longest one (of a sentence whose own limit
-    // is smaller, that limit): the end symbol is not chosen before. Equal to max_length every
+    // Shortest output of one piece in tokens, at most the longest one (of a sentence whose own
+    // limit is smaller, that limit): the end symbol is not chosen before. Equal to max_length every
     // translation has that length, for benchmarks. Default 0.
     int32_t min_length;
 

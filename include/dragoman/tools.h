@@ -96,8 +96,8 @@ DGM_API dgm_status dgm_score_pairs(dgm_translator *t, const dgm_pair *pairs, siz
 DGM_API void dgm_pair_scores_free(dgm_pair_scores **scores);
 
 // How far a model's output is from being self-normalised: log Z, the log of the softmax sum, over
-// all tokens of forced translations. A mean other than 0 acts like a reward or a cost per word where
-// the softmax is left out (dgm_settings.softmax).
+// all tokens of forced translations. A mean other than 0 acts like a reward or a cost per word
+// where the softmax is left out (dgm_settings.softmax).
 typedef struct dgm_log_z {
     size_t lines, failed; // failed: longer than the model can take
     size_t tokens;        // end symbols included

@@ -125,7 +125,7 @@ void *dgm_pages_reserve(size_t size)
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (ptr == MAP_FAILED) return NULL;
 #ifdef MADV_HUGEPAGE
-    // Decoder states are read in long strides: with small pages each costs a look at the page table.
+    // Decoder states are read in long strides; with small pages each costs a page table look-up.
     madvise(ptr, whole_pages(size ? size : 1), MADV_HUGEPAGE);
 #endif
     return counted(ptr);

@@ -36,8 +36,8 @@ static bool is_folder(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-// DRAGOMAN_MODEL where it names a file; NULL where it is unset or names a folder. A file is meant as
-// the default even if it is not there: a wrong name must not be passed over.
+// DRAGOMAN_MODEL where it names a file; NULL where it is unset or names a folder. A file is meant
+// as the default even if it is not there: a wrong name must not be passed over.
 static const char *named_file(void)
 {
     const char *named = getenv("DRAGOMAN_MODEL");

@@ -401,7 +401,9 @@ dgm_status dgm_score_pairs(dgm_translator *t, const dgm_pair *pairs, size_t coun
 {
     *out = NULL;
     DGM_FAIL_IF(count > UINT32_MAX / 2, err, DGM_ERR_ARGUMENT, "too many pairs in one call");
-    scoring s = {.t = t, .model = dgm_model_describe(t->members[0].model), .group = t->batch < GROUP ? t->batch : GROUP};
+    scoring s = {.t = t,
+                 .model = dgm_model_describe(t->members[0].model),
+                 .group = t->batch < GROUP ? t->batch : GROUP};
     if ((size_t)s.group > count) s.group = count ? (int)count : 1;
     s.limits = (dgm_limits){.slots = s.group, .rows = s.group, .source = t->config.max_source};
     dgm_status st = DGM_OK;

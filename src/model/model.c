@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What all architectures share: common metadata, slots, rows and the checks of the seam.
 //
-// Slots are numbered 0 .. limits.slots - 1, a free one has length 0; slots.c hands them out. The row
-// pool holds three generations of limits.rows: parents, new rows, and a second step of the same
+// Slots are numbered 0 .. limits.slots - 1, a free one has length 0; slots.c hands them out. The
+// row pool holds three generations of limits.rows: parents, new rows, and a second step of the same
 // generation. With ancestors kept, it holds every position of every row, or limits.past rows.
 #include "model/model.h"
 
@@ -237,8 +237,8 @@ dgm_status dgm_state_open(const dgm_model *m, dgm_exec *x, const dgm_limits *lim
     s->slot_first = DGM_ARENA_ARRAY(a, int32_t, (size_t)limits->slots);
     s->slot_order = DGM_ARENA_ARRAY(a, int32_t, (size_t)limits->slots);
     s->new_slots = DGM_ARENA_ARRAY(a, int32_t, (size_t)limits->slots);
-    DGM_FAIL_IF(!s->slot_length || !s->slot_first || !s->slot_order || !s->new_slots, err, DGM_ERR_MEMORY,
-                "the worker's memory is too small");
+    DGM_FAIL_IF(!s->slot_length || !s->slot_first || !s->slot_order || !s->new_slots, err,
+                DGM_ERR_MEMORY, "the worker's memory is too small");
     DGM_TRY(dgm_row_pool_open(&s->rows, a, s->step_rows, m->keep_ancestors, err));
     DGM_TRY(m->ops->state_open(s, err));
     dgm_state_clear(s);

@@ -15,7 +15,8 @@ typedef struct dgm_model_ops {
     // and m->keep_ancestors. m->out is loaded by model.c.
     dgm_status (*load)(dgm_model *m, dgm_error *err);
     void (*unload)(dgm_model *m); // accepts a half-loaded model
-    dgm_status (*tune)(dgm_model *m, const dgm_tuning *t, dgm_error *err); // NULL: nothing to choose
+    dgm_status (*tune)(dgm_model *m, const dgm_tuning *t,
+                       dgm_error *err);                                  // NULL: nothing to choose
     size_t (*state_bytes)(const dgm_model *m, const dgm_limits *limits); // beyond the pools'
     // Allocates its storage from s->exec, as s->storage.
     dgm_status (*state_open)(dgm_state *s, dgm_error *err);

@@ -346,7 +346,8 @@ static void cross_attention(const step_call *c, int layer)
     const decoder_layer *l = &t->decoder[layer];
     dgm_exec *e = c->s->exec;
     dgm_mat q = dgm_mat_cols(c->b.qkv, 0, t->d);
-    dgm_op_linear(e, q, sublayer_input(e, t, &c->b, &l->cross_norm), l->cross_q, DGM_ACT_NONE, NULL);
+    dgm_op_linear(e, q, sublayer_input(e, t, &c->b, &l->cross_norm), l->cross_q, DGM_ACT_NONE,
+                  NULL);
     const dgm_model_info *info = &c->s->model->info;
     float *const *align = layer == info->align_layer ? c->align : NULL;
     dgm_op_attend_blocks(e, c->b.att, q, &c->ts->cross[layer], c->cross, head_scale(t), align,
@@ -366,7 +367,8 @@ static void embed_tokens(const step_call *c, int count, const dgm_step_row *step
         pos[i] = c->s->rows.nodes[steps[i].parent].position + t->position_offset;
         c->parents[i] = steps[i].parent;
     }
-    const dgm_vector *positions = t->decoder_positions ? t->decoder_positions : t->encoder_positions;
+    const dgm_vector *positions =
+        t->decoder_positions ? t->decoder_positions : t->encoder_positions;
     dgm_op_embed(e, c->b.x, t->target, ids, embedding_scale(t), t->start, positions, pos);
     if (t->decoder_embed_norm.gamma) apply_norm(e, t, c->b.x, c->b.x, &t->decoder_embed_norm);
 }

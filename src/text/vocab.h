@@ -89,8 +89,8 @@ dgm_status dgm_vocab_encode(const dgm_vocab *v, dgm_text text, dgm_tokens *out, 
 // id made, counted from its beginning. The unknown id decodes to what SentencePiece writes
 // (" \u2047 ") or to the word stored for it, or to nothing (drop_unk). An id outside the
 // vocabulary is an error.
-// dgm_vocab_decode_spelled: spelled (NULL or [count], word vocabularies only): where its data is not
-// NULL, that is written in place of the vocabulary's spelling.
+// dgm_vocab_decode_spelled: spelled (NULL or [count], word vocabularies only): where its data is
+// not NULL, that is written in place of the vocabulary's spelling.
 dgm_status dgm_vocab_decode_spelled(const dgm_vocab *v, const int32_t *ids, const dgm_text *spelled,
                                     size_t count, dgm_writer *out, dgm_span *spans, dgm_error *err);
 dgm_status dgm_vocab_decode(const dgm_vocab *v, const int32_t *ids, size_t count, dgm_writer *out,

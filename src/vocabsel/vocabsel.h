@@ -26,8 +26,9 @@ typedef struct dgm_vocabsel_ops {
                         dgm_error *err);
     // hidden: the sentence's rows of this step.
     const dgm_candidates *(*select)(dgm_vocabsel *v, int place, dgm_mat hidden);
-    // Further candidates of one row, behind the token it ends with (negative: none yet), valid until
-    // it is asked for the same row of a generation again; NULL: none. The function may be NULL.
+    // Further candidates of one row, behind the token it ends with (negative: none yet), valid
+    // until it is asked for the same row of a generation again; NULL: none. The function may be
+    // NULL.
     const dgm_candidates *(*more)(dgm_vocabsel *v, int place, int row, int32_t last);
     void (*leave)(dgm_vocabsel *v, int place);
     void (*close)(dgm_vocabsel *v);
@@ -55,8 +56,8 @@ dgm_status dgm_vocabsel_lexical_open(dgm_vocabsel *v, const dgm_gguf *file,
 
 // From now on the candidates of a sentence come with their columns of the output layers out[0 ..
 // count), the parts of rank in their order, gathered when the sentence enters. Memory is x's arena,
-// dgm_vocabsel_lexical_bytes of it for every layer. Lists of more than DGM_GATHER_MAX tokens are not
-// gathered: a sentence of hundreds of words has most of the vocabulary as candidates anyway.
+// dgm_vocabsel_lexical_bytes of it for every layer. Lists of more than DGM_GATHER_MAX tokens are
+// not gathered: a sentence of hundreds of words has most of the vocabulary as candidates anyway.
 enum { DGM_GATHER_MAX = 2048 };
 dgm_status dgm_vocabsel_lexical_gather(dgm_vocabsel *v, dgm_exec *x, const dgm_linear *const *out,
                                        int count, dgm_error *err);

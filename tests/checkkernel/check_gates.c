@@ -2,9 +2,9 @@
 // Checks of the recurrent gates: bits against the C reference (also in place), the C reference
 // against the formulas of kernels.h in double precision.
 //
-// The bound of each element is derived, not chosen. u = 2^-24 is the relative error of one rounding;
-// math_tmpl.h promises 3 ulp for sigmoid and 5 for tanh, an ulp being at most 2 u of the value. So,
-// to first order, with s = fl(x + h) off by u |s|:
+// The bound of each element is derived, not chosen. u = 2^-24 is the relative error of one
+// rounding; math_tmpl.h promises 3 ulp for sigmoid and 5 for tanh, an ulp being at most 2 u of the
+// value. So, to first order, with s = fl(x + h) off by u |s|:
 //     sigmoid(s)   6 u f + u |s| f (1 - f)                              f the value
 //     tanh(a)      10 u |g| + e_a (1 - g^2)                             g the value, e_a a's error
 //     gru's a      e_r |h| + u |a|                                      a = fma(r, h, x)
@@ -12,9 +12,9 @@
 //     lstm's cell  e_f |c| + e_i |g| + i (e_g + u |g|) + u |c'|         c' = fma(f, c, i g)
 //     lstm         e_o |t| + o e_t + u |out|                            t = tanh(c')
 //     ssru         e_f (|c| + |x|) + 2 u (1 - f) |x| + u |c'|
-// The GRU's is the large one: h may be 40 here, and r's error is multiplied by it before tanh, 1.5e-5
-// where tanh is steep; at |h| <= 1 all of them stay near 2e-6. Terms of second order (products of two
-// errors, at most 1e-4 of the first) and flushed denormals are in `slack`.
+// The GRU's is the large one: h may be 40 here, and r's error is multiplied by it before tanh,
+// 1.5e-5 where tanh is steep; at |h| <= 1 all of them stay near 2e-6. Terms of second order
+// (products of two errors, at most 1e-4 of the first) and flushed denormals are in `slack`.
 #include <math.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Cube pruning and self-normalised models through the public API: settings that fit and that do not,
-// scores of the results, counters, log Z.
+// Cube pruning and self-normalised models through the public API: settings that fit and that do
+// not, scores of the results, counters, log Z.
 #define _GNU_SOURCE
 #include <math.h>
 #include <setjmp.h>

@@ -208,8 +208,8 @@ static void test_penalties(void **state)
     toy_close(&m);
 }
 
-// A model that always wants to end: no shorter than the minimum, under every policy; a sentence's own
-// limit goes before the minimum.
+// A model that always wants to end: no shorter than the minimum, under every policy; a sentence's
+// own limit goes before the minimum.
 static void test_minimum_length(void **state)
 {
     (void)state;

@@ -75,7 +75,7 @@ cpu_input cpu_prepare(dgm_exec *x, const dgm_linear *w, dgm_mat in)
     return input;
 }
 
-// What the arguments of the three families have in common; their structs differ in a and the scales.
+// What the arguments of the three families share; their structs differ in a and the scales.
 #define PRODUCT(w, in, p, type)                                                                    \
     .c = (p)->c, .a = (const type *)(in)->rows + (size_t)(p)->first * (size_t)(in)->stride,        \
     .packed = (w)->packed, .bias = (w)->bias, .residual = (p)->residual, .m = (p)->m,              \
