@@ -3,8 +3,8 @@
 
     python3 -m dragoman_training agree models/de-en.gguf --text TEXT --lines 500 --dragoman ./dragoman
 
-module_of() is the exporter turned round: export.transformer_tensors() names the parameters of a fresh module, and each is
-filled from the tensor of that name (i8 rows times their scale). What is compared is greedy search in f32 without the
+module_of() is the exporter turned round: export.transformer_tensors() names the parameters of a fresh module, and each
+is filled from the tensor of that name (i8 rows times their scale). What is compared is greedy search in f32 without the
 shortlist; `make test-long` does it for both models that ship. Needs the sentencepiece package.
 """
 import subprocess

@@ -8,8 +8,8 @@ is what the product costs at least.
 
     out[b, w, h] = softmax over t < T with mask[b, t] of (q[b, h, w] . k[b, h, t] / sqrt(K)), times v[b, h, t]
 
-transformer.py calls attend() in DecoderLayer.step; usable() says whether it may. DRAGOMAN_STEP_KERNEL=0 switches it off.
-With TRITON_INTERPRET=1 it runs on a CPU: that is how the tests check it.
+transformer.py calls attend() in DecoderLayer.step; usable() says whether it may. DRAGOMAN_STEP_KERNEL=0 switches it
+off. With TRITON_INTERPRET=1 it runs on a CPU: that is how the tests check it.
 """
 import os
 

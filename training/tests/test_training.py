@@ -15,8 +15,8 @@ from collections import Counter
 import numpy as np
 import torch
 
-from dragoman_training import (align, augment, checkpoint, corpus, export, losses, metric, mix, optim, recipe, search,
-                               subword, wordlist)
+from dragoman_training import (align, augment, checkpoint, corpus, export, losses, metric, mix, optim, quality, recipe,
+                               search, subword, wordlist)
 from dragoman_training.batches import Batches
 from dragoman_training.packed import Packed
 from dragoman_training.rnn import RNN, RNNConfig
@@ -213,6 +213,24 @@ class Steps(unittest.TestCase):
         self.assertTrue(all(int(forward[w].argmax()) == w + 10 for w in range(2, 12)))
         points = guide(torch.tensor([[3, 5, 9, 0]]), torch.tensor([[19, 15, 13, 0]]))[0].argmax(-1).tolist()
         self.assertEqual(points, [2, 1, 0, 3])
+
+    def test_lexicon_tables_join(self):
+        class Letters:                                                  # stands for a SentencePiece processor
+            IdToPiece = staticmethod(lambda i: "<>abcd"[i])
+        with tempfile.TemporaryDirectory() as folder:
+            path, text = os.path.join(folder, "l.npz"), os.path.join(folder, "t.lex")
+            ids, values = np.array([[1, 3]] * 3, np.uint16), np.array([[0.9, 0.5]] * 2 + [[0.9, 0.1]], np.float16)
+            np.savez(path, ids=ids, probabilities=values)
+            corpus.write_lines(text, ["b a 0.25", "d a 0.125"])
+            found = align.table(path, Letters, [text], 0.2)
+        self.assertEqual(found, {("<", "b"): 0.5, (">", "b"): 0.5, ("a", "b"): 0.25, ("a", "d"): 0.125})
+
+    def test_loops_and_languages(self):
+        looping = " ".join(["a b c d"] * 3)
+        self.assertEqual(quality.repetition([looping, "a b c d e"]), 0.5)
+        classify = lambda text: "de" if "ü" in text else "en"           # noqa: E731
+        found = quality.share(["für", "for", "for"], ["a b c d ü", "a b c d e", "ü"], "de", classify)
+        self.assertEqual(found, (0.5, 0.5, 2))
 
     def test_average_of_checkpoints(self):
         with tempfile.TemporaryDirectory() as folder:
