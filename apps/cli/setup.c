@@ -167,7 +167,10 @@ int engine_open(const engine_options *e, dgm_settings *s, dgm_translator **t)
     s->max_length = e->max_length;
     s->min_length = e->min_length;
     s->max_source = e->max_source;
-    s->allow_unk = e->allow_unk ? 1 : -1;
+    if (e->allow_unk && e->no_unk)
+        return fail(EXIT_USAGE, "--allow-unk and --no-unk are opposites: give one of them");
+    s->allow_unk = e->allow_unk ? 1 : e->no_unk ? 0 : -1;
+    s->decoding = &e->decoding;
     s->margin = e->margin;
     s->length_penalty = e->length_penalty;
     s->word_penalty = e->word_penalty;

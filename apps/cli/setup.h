@@ -19,6 +19,8 @@ typedef struct engine_options {
     int static_scales;
     int64_t workspace;
     float margin, length_penalty, word_penalty, max_length_factor;
+    int no_unk;
+    dgm_decoding decoding;
 } engine_options;
 
 void engine_options_default(engine_options *e);
@@ -146,6 +148,23 @@ int exit_code(dgm_status status);
      NULL},                                                                                        \
     {"allow-unk", 0, OPTION_FLAG, NULL, offsetof(S, E.allow_unk), 0, 0, NULL,                      \
      "let the unknown word be produced", NULL, NULL},                                              \
+    {"no-unk", 0, OPTION_FLAG, NULL, offsetof(S, E.no_unk), 0, 0, NULL,                            \
+     "never produce the unknown word, whatever the model says", "disable-unk", NULL},              \
+    {"beam-width", 0, OPTION_REAL, "X", offsetof(S, E.decoding.beam_width), 0, 1, NULL,            \
+     "after every step drop hypotheses with less than this share of the best one's probability, "  \
+     "e.g. 0.01 (default 0: none)",                                                                \
+     NULL, NULL},                                                                                  \
+    {"repetition-penalty", 0, OPTION_REAL, "X", offsetof(S, E.decoding.repetition_penalty), 0,     \
+     1000000, NULL,                                                                                \
+     "divide the probability of a token that the translation already holds by X (default: not)",   \
+     NULL, NULL},                                                                                  \
+    {"no-repeat-ngram", 0, OPTION_COUNT, "N", offsetof(S, E.decoding.no_repeat_ngram), 0, 65536,   \
+     NULL, "no sequence of N tokens comes twice in a translation (default 0: it may)",             \
+     "no-repeat-ngram-size", NULL},                                                                \
+    {"diversity", 0, OPTION_REAL, "X", offsetof(S, E.decoding.diversity), 0, 1000000, NULL,        \
+     "more different --nbest lists: a hypothesis' second, third ... best continuation counts as "  \
+     "X, 2 X ... worse when the beam is filled; scores are not changed (default 0)",               \
+     NULL, NULL},                                                                                  \
     {"unknown", 0, OPTION_CHOICE, "NAME", offsetof(S, E.unknown), 0, 0,                            \
      "model|keep|replace|copy",                                                                    \
      "an unknown word in the output: keep its spelling, replace it by what --dictionary says of "  \

@@ -75,6 +75,26 @@ typedef enum dgm_long {
     DGM_LONG_ERROR = 2  // the line gets DGM_ERR_TEXT
 } dgm_long;
 
+// Settings of decoding that are off by default: start with all zero, which is off everywhere, and
+// set what you like. docs/DECODING.md says how they act together and what is refused.
+typedef struct dgm_decoding {
+    // After every step hypotheses with less than this share of the best live one's probability are
+    // dropped, 0 to 1, e.g. 0.01. Default 0: none.
+    float beam_width;
+    // The probability of a token that the hypothesis holds already is divided by this (not the
+    // end symbol's); below 1 repetition is rewarded. Default 0: left as it is, as by 1.
+    float repetition_penalty;
+    // No sequence of so many tokens comes twice in one translation. Default 0: it may.
+    int32_t no_repeat_ngram;
+    // Beam search takes the i-th best continuation of a hypothesis (from 0) as if its score were i
+    // times this lower, so that an n-best list differs more; scores in the results are the model's.
+    // Default 0: by score alone.
+    float diversity;
+
+    int32_t reserved_number[8]; // 0
+    void *reserved[4];          // NULL
+} dgm_decoding;
+
 // Fill with dgm_settings_default, then change what you like. Strings are borrowed during dgm_open.
 typedef struct dgm_settings {
     // How products are computed: "f32", "i16" or "i8", whatever the file stores. NULL: what the
@@ -186,7 +206,9 @@ typedef struct dgm_settings {
     int32_t min_length;
 
     int32_t reserved_number; // 0
-    void *reserved[4];       // NULL
+    // Further settings, borrowed during dgm_open. NULL: all of them off. Default NULL.
+    const dgm_decoding *decoding;
+    void *reserved[3]; // NULL
 } dgm_settings;
 
 DGM_API void dgm_settings_default(dgm_settings *settings);

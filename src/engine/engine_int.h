@@ -83,6 +83,11 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
 // *precision: the number of the precision asked for, -1: each model's own.
 dgm_status dgm_settings_check(const dgm_settings *s, int *precision, dgm_error *err);
 
+// decoding.c: settings->decoding, alone and with the search chosen; the first before models are
+// loaded, the second fills config.
+dgm_status dgm_decoding_check(const dgm_settings *s, dgm_error *err);
+void dgm_decoding_resolve(dgm_translator *t, const dgm_settings *s);
+
 // techniques.c: names and ranges; the device before models are loaded; the loaded models.
 dgm_status dgm_settings_techniques(const dgm_settings *s, dgm_error *err);
 void dgm_techniques_device(dgm_translator *t, const dgm_settings *s);

@@ -157,6 +157,7 @@ dgm_status dgm_settings_check(const dgm_settings *s, int *precision, dgm_error *
     DGM_TRY(check_range("static_scales", s->static_scales, 0, 1, err));
     DGM_TRY(check_range("exact_scores", s->exact_scores, 0, 1, err));
     DGM_TRY(dgm_settings_techniques(s, err));
+    DGM_TRY(dgm_decoding_check(s, err));
     DGM_TRY(check_range("allow_unk", s->allow_unk, -1, 1, err));
     DGM_TRY(check_range("the alignment kind", (long long)s->alignment, DGM_ALIGN_NONE,
                         DGM_ALIGN_TOKENS, err));
@@ -288,6 +289,7 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
         s->max_length_factor == DGM_FROM_MODEL ? d->max_length_factor : s->max_length_factor;
     c->allow_unk = s->allow_unk < 0 ? d->allow_unk : s->allow_unk != 0;
     c->alignment = t->alignment != DGM_ALIGN_NONE;
+    dgm_decoding_resolve(t, s);
     DGM_TRY(dgm_settings_unknown(t, s, err));
     c->word_scores = t->token_scores;
     DGM_TRY(resolve_lengths(t, s, d, err));

@@ -21,6 +21,8 @@
 
 // Rows are sorted already (ties: lower token first), so the best candidate is the best of their
 // heads; among equal heads the lower row wins. At most 2 B are drawn from B rows.
+// With a diversity penalty d a row's i-th candidate is drawn as if its score were i d lower, so
+// that siblings give way to other rows' words: rows stay sorted by that, too. The score itself is kept.
 static bool next_head(dgm_merge *m, dgm_candidate *c)
 {
     const dgm_rows *r = &m->s->rows;
@@ -28,13 +30,14 @@ static bool next_head(dgm_merge *m, dgm_candidate *c)
     const int first = m->p->first_row;
     int *at = m->data; // [rows of the sentence] next candidate of each
     int best = -1;
-    float best_score = -INFINITY; // the end of a row, too: (-inf, no token)
+    float best_key = -INFINITY; // the end of a row, too: (-inf, no token)
     for (int j = 0; j < m->p->row_count; j++) {
         if (at[j] == m->s->k) continue;
         const float score = r->score[(size_t)(first + j) * k + (size_t)at[j]];
-        if (score > best_score) {
+        const float key = score - m->s->config.diversity * (float)at[j];
+        if (key > best_key) {
             best = j;
-            best_score = score;
+            best_key = key;
         }
     }
     if (best < 0) return false;
@@ -42,7 +45,7 @@ static bool next_head(dgm_merge *m, dgm_candidate *c)
     *c = (dgm_candidate){.hypo = r->hypo[row],
                          .row = row,
                          .token = r->token[(size_t)row * k + (size_t)at[best]],
-                         .score = best_score};
+                         .score = r->score[(size_t)row * k + (size_t)at[best]]};
     at[best]++;
     return true;
 }

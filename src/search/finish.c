@@ -76,10 +76,19 @@ static void take_mask(dgm_search *s, dgm_place *p, dgm_merge *m)
     take_places(s, p, m, places_mask(s, p));
 }
 
+// The first one, unless a diversity penalty changed the order of drawing.
+static float best_live(const dgm_place *p)
+{
+    float best = p->now.live[0].score;
+    for (int j = 1; j < p->now.count; j++)
+        if (p->now.live[j].score > best) best = p->now.live[j].score;
+    return best;
+}
+
 // With an n-best list the search goes on until there are n; for n = 1 this is the paper's rule.
 static bool stop_margin(const dgm_search *s, const dgm_place *p)
 {
-    return p->ended >= s->config.nbest && p->best_sum - p->now.live[0].score >= s->config.margin;
+    return p->ended >= s->config.nbest && p->best_sum - best_live(p) >= s->config.margin;
 }
 
 static bool stop_full(const dgm_search *s, const dgm_place *p)
@@ -98,7 +107,7 @@ static bool stop_never(const dgm_search *s, const dgm_place *p)
 static bool stop_huggingface(const dgm_search *s, const dgm_place *p)
 {
     if (p->store.count < s->width) return false;
-    const float best = dgm_final_score(s, p->now.live[0].score, p->tokens);
+    const float best = dgm_final_score(s, best_live(p), p->tokens);
     return best <= p->store.items[s->width - 1].score;
 }
 
@@ -138,6 +147,7 @@ void dgm_place_expand(dgm_search *s, dgm_place *p, dgm_merge *m, const float *en
         return;
     }
     dgm_place_swap(p);
+    dgm_place_prune(s, p);
     p->done = p->now.count == 0 || s->finish->stop(s, p);
     if (p->done && p->now.count > 0 && s->config.finish == DGM_FINISH_MARGIN) s->stats.early++;
     if (!p->done && p->tokens == p->max_length && s->finish->force_end) {

@@ -116,6 +116,7 @@ void dgm_terms_fill(dgm_search *s, int row)
                      .lambda = 1.0f,
                      .deny = early ? s->deny_early : s->deny,
                      .deny_count = early ? s->deny_early_count : s->deny_count};
+    dgm_history_terms(s, row, t);
     for (int i = 0; i < s->scorer_count; i++)
         s->scorers[i].ops->terms(&s->scorers[i], place, beam->states[hypo * s->scorer_count + i],
                                  t);

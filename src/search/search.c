@@ -57,6 +57,15 @@ static dgm_status check_config(const dgm_search_config *c, dgm_error *err)
                 "%d sentences at once; it must be 1 to %d", c->places, MAX_PLACES);
     DGM_FAIL_IF(c->max_source < 1 || c->max_source > MAX_LENGTH, err, DGM_ERR_ARGUMENT,
                 "longest source is %d tokens; it must be 1 to %d", c->max_source, MAX_LENGTH);
+    DGM_FAIL_IF(!(c->beam_width >= 0.0f && c->beam_width <= 1.0f), err, DGM_ERR_ARGUMENT,
+                "beam width is %g; it must be 0 to 1", (double)c->beam_width);
+    DGM_FAIL_IF(c->beam_width > 0.0f && ops == &dgm_search_greedy, err, DGM_ERR_ARGUMENT,
+                "greedy search has one hypothesis: a beam width has nothing to prune");
+    DGM_FAIL_IF(!(c->diversity >= 0.0f) || isinf(c->diversity), err, DGM_ERR_ARGUMENT,
+                "diversity is %g; it must be 0 or more", (double)c->diversity);
+    DGM_FAIL_IF(c->diversity > 0.0f && ops != &dgm_search_beam, err, DGM_ERR_ARGUMENT,
+                "diversity is a setting of beam search, not of %s search", ops->name);
+    DGM_TRY(dgm_history_check(c, ops == &dgm_search_cube, err));
     DGM_FAIL_IF(c->rescore && ops != &dgm_search_cube, err, DGM_ERR_ARGUMENT,
                 "scores of %s search are exact already", ops->name);
     return ops->check(c, err);
@@ -193,6 +202,7 @@ static void lay_out(dgm_carve *c, dgm_search *s, int vocabulary)
     s->new_rows = DGM_CARVE(c, int32_t, places);
     s->new_places = DGM_CARVE(c, int32_t, places);
     lay_rows(c, &s->rows, s);
+    dgm_history_lay_out(c, s);
     lay_results(c, s);
     if (find(&s->config)->lay_out) find(&s->config)->lay_out(c, s);
     s->places = DGM_CARVE(c, dgm_place, places);
@@ -287,6 +297,7 @@ static dgm_status set_up(dgm_search *s, dgm_arena *arena, dgm_error *err)
         return dgm_fail(err, DGM_ERR_MEMORY,
                         "the search needs %zu bytes, more than the workspace has left", c.bytes);
     merge_never(s, s->never);
+    dgm_history_start(s);
     return dgm_score_prefix(&s->scorers[s->scorer_count - 1], arena, s->config.places, err);
 }
 

@@ -53,6 +53,14 @@ typedef struct dgm_search_config {
     int max_length;
     int min_length; // the end symbol is denied before; 0: it may come first
     bool allow_unk;
+    // Live hypotheses with less than this share of the best one's probability are dropped after
+    // every step (raw sums); 0: none.
+    float beam_width;
+    int no_repeat;    // n-grams of this length come once in a hypothesis; 0: any number of times
+    float repetition; // the probability of a token said before is divided by it; 0 or 1: not
+    // Beam search draws a row's i-th best continuation (from 0) as if it were i times this worse;
+    // scores stay what they are. 0: by score alone.
+    float diversity;
     bool alignment, word_scores; // keep what the results need
     int places;                  // sentences at once
     int max_source;              // longest source that will be admitted

@@ -108,6 +108,14 @@ typedef struct dgm_rows {
     int32_t *retain;                   // [capacity]
 } dgm_rows;
 
+// history.c; arrays are NULL where nothing needs them.
+typedef struct dgm_history {
+    int32_t *path;  // [max_length] of the row at hand
+    int32_t *ids;   // [capacity, max_length] tokens of the path, ascending
+    float *values;  // [max_length] what each of them costs
+    int32_t *deny;  // [capacity, max_length + 2] ascending
+} dgm_history;
+
 typedef struct dgm_search_ops dgm_search_ops;
 typedef struct dgm_finish_ops dgm_finish_ops;
 typedef struct dgm_cubes dgm_cubes;
@@ -134,6 +142,7 @@ struct dgm_search {
     int active;
     dgm_place *places;
     dgm_rows rows;
+    dgm_history history;
     int *merge_at;    // [width]
     float *ends;      // [width]
     dgm_cubes *cubes; // the cube search's, else NULL
@@ -206,6 +215,13 @@ dgm_status dgm_generation(dgm_search *s, dgm_expand expand, dgm_error *err);
 // May the end symbol follow this row, by the scorers' word? (A watched score does not say.)
 bool dgm_row_may_end(const dgm_search *s, int row);
 
+// ---- history.c ----------------------------------------------------------------------------------
+
+dgm_status dgm_history_check(const dgm_search_config *c, bool cube, dgm_error *err);
+void dgm_history_lay_out(dgm_carve *c, dgm_search *s);
+void dgm_history_start(dgm_search *s);                        // when memory is there
+void dgm_history_terms(dgm_search *s, int row, dgm_terms *t); // adds to t
+
 // ---- rescore.c ----------------------------------------------------------------------------------
 
 // A sentence that is done begins to walk its results; nothing to walk: it stays done.
@@ -231,6 +247,8 @@ void dgm_place_keep(dgm_search *s, dgm_place *p, const dgm_candidate *c);
 void dgm_place_end(dgm_search *s, dgm_place *p, int hypo, float sum, bool finished);
 void dgm_place_spare(dgm_search *s, dgm_place *p, int hypo, float sum); // into the second store
 void dgm_place_swap(dgm_place *p);                                      // next becomes now
+// Drops live hypotheses far behind the best (beam_width).
+void dgm_place_prune(const dgm_search *s, dgm_place *p);
 // Score by which a hypothesis of `length` tokens (end symbol counted) is ranked.
 float dgm_final_score(const dgm_search *s, float sum, int length);
 void dgm_place_report(dgm_search *s, dgm_place *p, dgm_search_sink sink, void *cookie);

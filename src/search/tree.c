@@ -56,6 +56,28 @@ void dgm_place_swap(dgm_place *p)
     p->tokens++;
 }
 
+void dgm_place_prune(const dgm_search *s, dgm_place *p)
+{
+    if (s->config.beam_width == 0.0f) return;
+    dgm_beam *b = &p->now;
+    const int parts = s->part_count, scorers = s->scorer_count;
+    float best = -INFINITY;
+    for (int j = 0; j < b->count; j++)
+        if (b->live[j].score > best) best = b->live[j].score;
+    const float least = best + logf(s->config.beam_width);
+    int count = 0;
+    for (int j = 0; j < b->count; j++) {
+        if (b->live[j].score < least) continue;
+        b->live[count] = b->live[j];
+        b->origins[count] = b->origins[j];
+        memmove(b->rows + count * parts, b->rows + j * parts, (size_t)parts * sizeof *b->rows);
+        memmove(b->states + count * scorers, b->states + j * scorers,
+                (size_t)scorers * sizeof *b->states);
+        count++;
+    }
+    b->count = count;
+}
+
 float dgm_final_score(const dgm_search *s, float sum, int length)
 {
     return dgm_length_normalise(sum - s->config.word_penalty * (float)length, length,
