@@ -44,7 +44,7 @@ int32_t dgm_slot_take(dgm_state *s, int32_t length)
     int32_t slot = 0, total = dgm_state_sources(&s->limits);
     while (slot < s->limits.slots && s->slot_length[slot] != 0) slot++;
     if (slot == s->limits.slots) return -1;
-    bool own = (int64_t)s->limits.slots * room(s->limits.source) <= total;
+    bool own = s->limits.sources <= 0;
     int at = 0; // it comes in front of the used slot `at`
     while (at < s->slot_used &&
            (own ? s->slot_order[at] < slot
