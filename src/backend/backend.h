@@ -214,6 +214,11 @@ void dgm_exec_observe(dgm_exec *x, const dgm_observer *observer);
 void dgm_op_linear(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *w, dgm_act act,
                    const dgm_mat *residual);
 
+// y = act(x V^T + b) W^T + c + residual, aliasing as above. inner [rows of in, outputs of v] is
+// scratch; an i8 layer w with a static input scale is fed from registers instead.
+void dgm_op_feed_forward(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *v, dgm_act act,
+                         dgm_mat inner, const dgm_linear *w, const dgm_mat *residual);
+
 // y[i] = scale * table[ids[i]] + positions[pos[i]]. ids[i] < 0: `start` (NULL: a zero vector),
 // unscaled. positions NULL: nothing is added.
 void dgm_op_embed(dgm_exec *x, dgm_mat y, const dgm_embedding *table, const int32_t *ids,

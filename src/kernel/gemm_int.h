@@ -54,6 +54,11 @@ typedef struct dgm_gemm_i8_args {
     int n_begin, n_end; // n_begin is a multiple of DGM_GEMM_COLUMNS; n_end one too, or n
     int lda, ldc, ldr;
     dgm_act act;
+    // Where q is not NULL the results go there instead of to c, as input rows of another product:
+    // each as quantize_i8_static with q_scale would write it. Padding is left to the caller.
+    uint8_t *q; // [m, n_end - n_begin], row stride ldq bytes
+    int ldq;
+    float q_scale;
 } dgm_gemm_i8_args;
 
 typedef struct dgm_gemm_i8_ops {

@@ -54,6 +54,9 @@ typedef struct int_out {
     const float *bias, *residual;
     int n_begin, n_end, ldc, ldr;
     dgm_act act;
+    uint8_t *q; // NULL: results are floats, to c
+    int ldq;
+    float q_factor;
 } int_out;
 
 static inline int_out i8_out(const dgm_gemm_i8_args *g)
@@ -67,7 +70,10 @@ static inline int_out i8_out(const dgm_gemm_i8_args *g)
                      .n_end = g->n_end,
                      .ldc = g->ldc,
                      .ldr = g->ldr,
-                     .act = g->act};
+                     .act = g->act,
+                     .q = g->q,
+                     .ldq = g->ldq,
+                     .q_factor = g->q ? 1.0f / g->q_scale : 0.0f};
 }
 
 static inline int_out i16_out(const dgm_gemm_i16_args *g)
@@ -82,6 +88,15 @@ static inline int_out i16_out(const dgm_gemm_i16_args *g)
                      .ldc = g->ldc,
                      .ldr = g->ldr,
                      .act = g->act};
+}
+
+// The first `count` of 16 results as bytes, in the operations of quantize_tmpl.h.
+static inline void int_store_q(const int_out *o, vf y, size_t r, size_t at, int count)
+{
+    uint8_t *q = o->q + r * (size_t)o->ldq + at, bytes[16];
+    const vf v = vf_min(vf_max(vf_mul(y, vf_set(o->q_factor)), vf_set(-127.0f)), vf_set(127.0f));
+    vf_store_u8(count >= 16 ? q : bytes, v);
+    if (count < 16) memcpy(q, bytes, (size_t)count);
 }
 
 // One vector of 16 sums, the first `count` of them wanted: scale, bias, act, residual.
@@ -101,6 +116,10 @@ static inline void int_finish_16(const int_out *o, const int32_t *sums, int r, i
     if (o->residual) {
         const float *more = o->residual + (size_t)r * (size_t)o->ldr + at;
         y = vf_add(y, whole ? vf_load(more) : vf_load_n(more, count));
+    }
+    if (o->q) {
+        int_store_q(o, y, (size_t)r, at, count);
+        return;
     }
     float *c = o->c + (size_t)r * (size_t)o->ldc + at;
     if (whole)

@@ -157,8 +157,8 @@ static void feed_forward_layer(dgm_exec *e, const transformer *t, const buffers 
 {
     dgm_mat in = sublayer_input(e, t, b, &f->norm);
     dgm_mat inner = dgm_mat_cols(b->wide, 0, dgm_linear_rows(f->in));
-    dgm_op_linear(e, inner, in, f->in, t->act, NULL);
-    close_sublayer(e, t, b, inner, f->out, &f->norm);
+    dgm_op_feed_forward(e, b->x, in, f->in, t->act, inner, f->out, &b->x);
+    if (!t->pre_norm) apply_norm(e, t, b->x, b->x, &f->norm);
 }
 
 static float head_scale(const transformer *t)

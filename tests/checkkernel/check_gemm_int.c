@@ -26,7 +26,7 @@ typedef struct data {
     int limit; // i16: what packing returned
 } data;
 
-enum { A, W, A_SCALE, W_SCALE, BIAS, C, RESIDUAL, PACKED, ONE, ROWS, ALL = 320 };
+enum { A, W, A_SCALE, W_SCALE, BIAS, C, RESIDUAL, PACKED, ONE, ROWS, Q, ALL = 320 };
 
 typedef struct product {
     int width; // bytes of an element
@@ -75,27 +75,32 @@ static void i8_pack(ck *c, const shape *s, data *d)
     c->now->gemm_i8.pack(d->packed, d->w, s->listed ? d->rows : NULL, s->n, s->k, s->ldw);
 }
 
+static dgm_gemm_i8_args i8_args(const shape *s, const data *d, float *out, int first, int rows)
+{
+    return (dgm_gemm_i8_args){.c = out,
+                              .a = (const uint8_t *)d->a + (size_t)first * (size_t)s->lda,
+                              .a_scale = d->a_scale + first,
+                              .packed = d->packed,
+                              .w_scale = d->w_scale,
+                              .bias = s->bias ? d->bias : NULL,
+                              .residual = !s->residual ? NULL
+                                          : s->alias
+                                              ? out
+                                              : d->residual + (size_t)first * (size_t)s->ldc,
+                              .m = rows,
+                              .n = s->n,
+                              .k = s->k,
+                              .n_begin = s->n_begin,
+                              .n_end = s->n_end,
+                              .lda = s->lda,
+                              .ldc = s->ldc,
+                              .ldr = s->ldc,
+                              .act = s->act};
+}
+
 static void i8_run(ck *c, const shape *s, const data *d, float *out, int first, int rows)
 {
-    const dgm_gemm_i8_args args = {.c = out,
-                                   .a = (const uint8_t *)d->a + (size_t)first * (size_t)s->lda,
-                                   .a_scale = d->a_scale + first,
-                                   .packed = d->packed,
-                                   .w_scale = d->w_scale,
-                                   .bias = s->bias ? d->bias : NULL,
-                                   .residual = !s->residual ? NULL
-                                               : s->alias
-                                                   ? out
-                                                   : d->residual + (size_t)first * (size_t)s->ldc,
-                                   .m = rows,
-                                   .n = s->n,
-                                   .k = s->k,
-                                   .n_begin = s->n_begin,
-                                   .n_end = s->n_end,
-                                   .lda = s->lda,
-                                   .ldc = s->ldc,
-                                   .ldr = s->ldc,
-                                   .act = s->act};
+    const dgm_gemm_i8_args args = i8_args(s, d, out, first, rows);
     c->now->gemm_i8.run(&args);
 }
 
@@ -352,10 +357,40 @@ static void lowest_weight(ck *c)
     ck_guards(c);
 }
 
+// Results as bytes are those of quantising the floats.
+static void as_bytes(ck *c)
+{
+    for (int i = 0; i < 100 && !c->failed; i++) {
+        shape s = random_shape(c, &i8);
+        s.alias = false;
+        const int width = s.n_end - s.n_begin, ldq = width + ck_below(c, 5);
+        ck_begin(c, "m %d n %d k %d columns %d..%d act %d as bytes", s.m, s.n, s.k, s.n_begin, s.n_end,
+                 (int)s.act);
+        const data d = take(c, &i8, &s);
+        dgm_gemm_i8_args args = i8_args(&s, &d, d.c, 0, s.m);
+        c->now->gemm_i8.run(&args);
+        args.c = NULL;
+        args.q = ck_bytes(c, Q, (size_t)(s.m - 1) * (size_t)ldq + (size_t)width, 1);
+        args.ldq = ldq;
+        args.q_scale = ck_uniform(c, 0.001f, 0.05f); // some results are too large for it
+        c->now->gemm_i8.run(&args);
+        uint8_t want[ALL + DGM_GEMM_I8_DEPTH];
+        for (int r = 0; r < s.m; r++) {
+            c->ref->quantize_i8_static(want, d.c + (size_t)r * (size_t)s.ldc, width, args.q_scale);
+            if (memcmp(args.q + (size_t)r * (size_t)ldq, want, (size_t)width) != 0) {
+                ck_fail(c, "row %d differs", r);
+                return;
+            }
+        }
+        if (!ck_guards(c)) return;
+    }
+}
+
 void check_gemm_i8(ck *c)
 {
     lowest_weight(c);
     check(c, &i8);
+    if (!c->failed) as_bytes(c);
 }
 
 void check_gemm_i16(ck *c)

@@ -99,6 +99,9 @@ typedef struct cpu_product {
     int ldr;
     int first, m, n_begin, n_end;
     dgm_act act;
+    uint8_t *q; // i8 alone: rows for another product instead of c, by its scale q_scale
+    int ldq;
+    float q_scale;
 } cpu_product;
 
 void cpu_multiply(const dgm_backend *b, const dgm_linear *w, const cpu_input *in,

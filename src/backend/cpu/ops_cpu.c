@@ -110,6 +110,27 @@ dgm_arena *dgm_exec_host(dgm_exec *x)
     return &x->arena;
 }
 
+static cpu_product product_of(dgm_mat y, const dgm_mat *residual, int row, int m,
+                              const dgm_linear *w)
+{
+    return (cpu_product){
+        .c = cpu_row(y, row),
+        .ldc = y.stride,
+        .residual = residual ? cpu_row(*residual, row) : NULL,
+        .ldr = residual ? residual->stride : 0,
+        .m = m,
+        .n_end = w->rows,
+    };
+}
+
+static void multiply_counted(dgm_exec *x, const dgm_linear *w, const cpu_input *in,
+                             const cpu_product *p)
+{
+    double begin = cpu_begin(x);
+    cpu_multiply(x->backend, w, in, p);
+    if (x->meter) cpu_count_product(x, w, p->m, w->rows, w->rows, begin);
+}
+
 void dgm_op_linear(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *w, dgm_act act,
                    const dgm_mat *residual)
 {
@@ -117,18 +138,46 @@ void dgm_op_linear(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *w, dgm_
         int m = in.rows - row < LINEAR_ROWS ? in.rows - row : LINEAR_ROWS;
         size_t mark = dgm_exec_mark(x);
         cpu_input input = cpu_prepare(x, w, dgm_mat_rows(in, row, m));
-        cpu_product p = {
-            .c = cpu_row(y, row),
-            .ldc = y.stride,
-            .residual = residual ? cpu_row(*residual, row) : NULL,
-            .ldr = residual ? residual->stride : 0,
-            .m = m,
-            .n_end = w->rows,
-            .act = act,
-        };
-        double begin = cpu_begin(x);
-        cpu_multiply(x->backend, w, &input, &p);
-        if (x->meter) cpu_count_product(x, w, m, w->rows, w->rows, begin);
+        cpu_product p = product_of(y, residual, row, m, w);
+        p.act = act;
+        multiply_counted(x, w, &input, &p);
+        dgm_exec_reset(x, mark);
+    }
+}
+
+// Rows of bytes that a product fills as the input of w: the padding is set here.
+static cpu_input rows_for(dgm_exec *x, const dgm_linear *w, int m, uint8_t **q)
+{
+    int depth = dgm_gemm_i8_depth(w->cols);
+    float *scale = DGM_ARENA_ARRAY(&x->arena, float, (size_t)m);
+    *q = dgm_arena_array(&x->arena, (size_t)m, (size_t)depth);
+    for (int i = 0; i < m; i++) {
+        scale[i] = w->input_scale;
+        memset(*q + (size_t)i * (size_t)depth + w->cols, 128, (size_t)(depth - w->cols));
+    }
+    return (cpu_input){*q, depth, scale, m};
+}
+
+void dgm_op_feed_forward(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *v, dgm_act act,
+                         dgm_mat inner, const dgm_linear *w, const dgm_mat *residual)
+{
+    bool fused = v->precision == DGM_PRECISION_I8 && w->precision == DGM_PRECISION_I8 &&
+                 w->input_scale > 0 && !x->observer;
+    if (!fused) {
+        dgm_op_linear(x, inner, in, v, act, NULL);
+        dgm_op_linear(x, y, inner, w, DGM_ACT_NONE, residual);
+        return;
+    }
+    for (int row = 0; row < in.rows; row += LINEAR_ROWS) {
+        int m = in.rows - row < LINEAR_ROWS ? in.rows - row : LINEAR_ROWS;
+        size_t mark = dgm_exec_mark(x);
+        cpu_input first = cpu_prepare(x, v, dgm_mat_rows(in, row, m));
+        cpu_product p = {.m = m, .n_end = v->rows, .act = act, .q_scale = w->input_scale};
+        cpu_input second = rows_for(x, w, m, &p.q);
+        p.ldq = second.stride;
+        multiply_counted(x, v, &first, &p);
+        p = product_of(y, residual, row, m, w);
+        multiply_counted(x, w, &second, &p);
         dgm_exec_reset(x, mark);
     }
 }

@@ -90,7 +90,7 @@ INLINE void zmm_store(const int_out *o, const __m512i s[SUMS], int r, const int 
 INLINE void zmm_finish(const int_out *o, const __m512i s[SUMS], int r, const int rows, int j,
                        const int vectors)
 {
-    const bool inside = o->n_end - j >= 16 * vectors;
+    const bool inside = o->n_end - j >= 16 * vectors && !o->q;
     if (inside && o->act == DGM_ACT_NONE && !o->residual) {
         zmm_store(o, s, r, rows, j, vectors, DGM_ACT_NONE, false);
     } else if (inside && o->act == DGM_ACT_NONE) {
@@ -193,7 +193,7 @@ static void zmm_run(zmm_product *z)
 {
     if (z->m <= 0) return;
     const size_t columns = (size_t)(z->out.n_end - z->out.n_begin);
-    z->fetches = z->m <= FETCH_ROWS && columns * (size_t)z->m * sizeof(float) >= FETCH_BYTES;
+    z->fetches = !z->out.q && z->m <= FETCH_ROWS && columns * (size_t)z->m * sizeof(float) >= FETCH_BYTES;
     if (z->m <= 3) {
         zmm_few_rows(z);
         return;
