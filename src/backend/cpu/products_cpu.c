@@ -94,7 +94,10 @@ static void multiply_i8(const dgm_backend *b, const dgm_linear *w, const cpu_inp
 {
     dgm_gemm_i8_args args = {PRODUCT(w, in, p, uint8_t),
                              .a_scale = in->scale + p->first,
-                             .w_scale = w->scales};
+                             .w_scale = w->scales,
+                             .q = p->q,
+                             .ldq = p->ldq,
+                             .q_scale = p->q_scale};
     b->k.gemm_i8.run(&args);
 }
 
