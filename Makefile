@@ -52,7 +52,7 @@ MODEL := model slots rows model_table transformer_load transformer rnn rnn_load 
 VOCABSEL := all lexical
 PHRASE := bitext align align_em align_gamma align_tension symmetrize lexicon links
 SCORE := length prefix
-SEARCH := search search_table admit generation tree beam greedy finish cube cube_group cube_walk cube_exact rescore history
+SEARCH := search search_table admit generation tree beam greedy finish cube cube_group cube_walk cube_exact rescore history sample coverage
 ENGINE := settings decoding budget techniques unknown vocabulary translator pipeline assemble batcher worker api discover inspect evaluate pairs tool_import align_job tool_align tool_tokenize tool_shortlist tool_shortlist_text tool_profile tool_log_z calibrate tool_quantize
 CXX_SRC := src/text/spm_shim.cc
 

@@ -170,7 +170,9 @@ int engine_open(const engine_options *e, dgm_settings *s, dgm_translator **t)
     if (e->allow_unk && e->no_unk)
         return fail(EXIT_USAGE, "--allow-unk and --no-unk are opposites: give one of them");
     s->allow_unk = e->allow_unk ? 1 : e->no_unk ? 0 : -1;
-    s->decoding = &e->decoding;
+    dgm_decoding decoding = e->decoding;
+    decoding.seed = (uint64_t)e->seed;
+    s->decoding = &decoding;
     s->margin = e->margin;
     s->length_penalty = e->length_penalty;
     s->word_penalty = e->word_penalty;
@@ -179,6 +181,7 @@ int engine_open(const engine_options *e, dgm_settings *s, dgm_translator **t)
     if (code < 0) {
         dgm_error error;
         dgm_status st = dgm_open_ensemble(t, members, (size_t)count, s, &error);
+        s->decoding = NULL; // the library looks at it while it opens
         if (st != DGM_OK) code = fail(exit_code(st), "%s", error.text);
     }
     for (int i = 0; i < MEMBERS_MAX; i++) free(owned[i]);

@@ -19,7 +19,7 @@ typedef struct engine_options {
     int static_scales;
     int64_t workspace;
     float margin, length_penalty, word_penalty, max_length_factor;
-    int no_unk;
+    int no_unk, seed;
     dgm_decoding decoding;
 } engine_options;
 
@@ -109,8 +109,11 @@ int exit_code(dgm_status status);
 #define SEARCH_OPTIONS(S, E)                                                                       \
     {"beam", 'b', OPTION_COUNT, "N", offsetof(S, E.beam), 1, 256, NULL,                            \
      "hypotheses kept per sentence (default: the model's, else 4)", "beam-size", NULL},            \
-    {"search", 0, OPTION_CHOICE, "NAME", offsetof(S, E.search), 0, 0, "auto|greedy|beam|cube",     \
-     "search algorithm (default: greedy with a beam of 1, else beam)", NULL, NULL},                \
+    {"search", 0, OPTION_CHOICE, "NAME", offsetof(S, E.search), 0, 0,                              \
+     "auto|greedy|beam|cube|sample",                                                               \
+     "search algorithm (default: greedy with a beam of 1, else beam); sample draws --nbest "       \
+     "translations at random, token by token",                                                     \
+     NULL, NULL},                                                                                  \
     {"cube", 0, OPTION_CHOICE, "NAME", offsetof(S, E.cube), 0, 0, "naive|accelerated",             \
      "--search cube: hypotheses that are alike share the state and scores of the best one "        \
      "(accelerated, default; where scores are printed, results are scored once more in the end), " \
@@ -161,6 +164,26 @@ int exit_code(dgm_status status);
     {"no-repeat-ngram", 0, OPTION_COUNT, "N", offsetof(S, E.decoding.no_repeat_ngram), 0, 65536,   \
      NULL, "no sequence of N tokens comes twice in a translation (default 0: it may)",             \
      "no-repeat-ngram-size", NULL},                                                                \
+    {"coverage-penalty", 0, OPTION_REAL, "X", offsetof(S, E.decoding.coverage_penalty), 0,         \
+     1000000, NULL,                                                                                \
+     "rank finished hypotheses by score + X times the sum over source tokens of "                  \
+     "ln min(1, attention the token got), e.g. 0.2 (default 0)",                                   \
+     NULL, NULL},                                                                                  \
+    {"top-k", 0, OPTION_COUNT, "N", offsetof(S, E.decoding.top_k), 1, 1024, NULL,                  \
+     "--search sample: draw from the N most probable tokens (default 1024)", "sampling-topk",      \
+     NULL},                                                                                        \
+    {"top-p", 0, OPTION_REAL, "X", offsetof(S, E.decoding.top_p), 0, 1, NULL,                      \
+     "--search sample: of these only the most probable ones that have this share of the "          \
+     "probability together (default: all)",                                                        \
+     "sampling-topp", NULL},                                                                       \
+    {"temperature", 0, OPTION_REAL, "X", offsetof(S, E.decoding.temperature), 0, 1000000, NULL,    \
+     "--search sample: probabilities to the power of 1/X; below 1 likely tokens are drawn more "   \
+     "often (default 1)",                                                                          \
+     "sampling-temperature", NULL},                                                                \
+    {"seed", 0, OPTION_COUNT, "N", offsetof(S, E.seed), 0, 2147483647, NULL,                       \
+     "--search sample: another seed gives other translations; the same one the same, in any batch "\
+     "and order (default 0)",                                                                      \
+     NULL, NULL},                                                                                  \
     {"diversity", 0, OPTION_REAL, "X", offsetof(S, E.decoding.diversity), 0, 1000000, NULL,        \
      "more different --nbest lists: a hypothesis' second, third ... best continuation counts as "  \
      "X, 2 X ... worse when the beam is filled; scores are not changed (default 0)",               \

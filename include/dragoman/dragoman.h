@@ -90,8 +90,24 @@ typedef struct dgm_decoding {
     // times this lower, so that an n-best list differs more; scores in the results are the model's.
     // Default 0: by score alone.
     float diversity;
+    // Finished hypotheses are ranked by their score plus this times the sum over source tokens of
+    // ln min(1, attention that the token got in all steps). Of an ensemble the first model's
+    // attention counts. Default 0: by score alone.
+    float coverage_penalty;
 
-    int32_t reserved_number[8]; // 0
+    // Search "sample" draws `nbest` translations token by token. Probabilities are raised to the
+    // power of 1 / temperature. Default 0: 1, as they are.
+    float temperature;
+    // Only from the most probable tokens that have this share of the probability of the top_k
+    // together, 0 to 1. Default 0: from all of them.
+    float top_p;
+    // Only from so many most probable tokens, 1 to 1024. Default 0: 1024.
+    int32_t top_k;
+    // Another seed gives other translations. The same sentence, seed and settings give the same
+    // ones, in any batch, order and number of threads. Default 0.
+    uint64_t seed;
+
+    int32_t reserved_number[2]; // 0
     void *reserved[4];          // NULL
 } dgm_decoding;
 
@@ -110,7 +126,8 @@ typedef struct dgm_settings {
     // admits. Default 0.
     int32_t batch;
 
-    // "auto", "greedy", "beam" or "cube"; NULL: "auto" (greedy when the beam is 1). Default NULL.
+    // "auto", "greedy", "beam", "cube" or "sample" (dgm_decoding); NULL: "auto" (greedy when the
+    // beam is 1). Default NULL.
     const char *search;
     // Hypotheses kept per sentence, 1 to 256. 0: the model's. Default 0.
     int32_t beam;

@@ -16,8 +16,8 @@
 
 enum { MAX_BATCH = 4096, MAX_THREADS = 1024, MAX_TOKENS = 65536, MAX_BATCH_TOKENS = 1 << 24 };
 
-enum { SEARCH_AUTO, SEARCH_GREEDY, SEARCH_BEAM, SEARCH_CUBE };
-static const char *const search_names[] = {"auto", "greedy", "beam", "cube", NULL};
+enum { SEARCH_AUTO, SEARCH_GREEDY, SEARCH_BEAM, SEARCH_CUBE, SEARCH_SAMPLE };
+static const char *const search_names[] = {"auto", "greedy", "beam", "cube", "sample", NULL};
 static const char *const cube_names[] = {"accelerated", "naive", NULL};
 static const char *const softmax_names[] = {"on", "off", "force-off", NULL};
 static const char *const mix_names[] = {"log-linear", "arithmetic", NULL};
@@ -264,10 +264,11 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
     t->token_scores = s->token_scores != 0;
     DGM_TRY(check_name("search", s->search, search_names, 0, &n, err));
     const bool greedy = n == SEARCH_GREEDY, cube = n == SEARCH_CUBE;
-    c->beam = s->beam ? s->beam : greedy ? 1 : d->beam;
+    const bool sample = n == SEARCH_SAMPLE;
+    c->beam = s->beam ? s->beam : greedy ? 1 : sample ? s->nbest : d->beam;
     DGM_FAIL_IF(c->beam > DGM_BEAM_MAX, err, DGM_ERR_UNSUPPORTED,
                 "the model file asks for a beam of %d; the most is %d", c->beam, DGM_BEAM_MAX);
-    c->search = cube ? "cube" : greedy || (n == SEARCH_AUTO && c->beam == 1) ? "greedy" : "beam";
+    c->search = n != SEARCH_AUTO ? search_names[n] : c->beam == 1 ? "greedy" : "beam";
     c->nbest = s->nbest;
     DGM_FAIL_IF(c->nbest > c->beam, err, DGM_ERR_ARGUMENT,
                 "%d translations a line need a beam of at least %d, not %d", c->nbest, c->nbest,
@@ -289,7 +290,7 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
         s->max_length_factor == DGM_FROM_MODEL ? d->max_length_factor : s->max_length_factor;
     c->allow_unk = s->allow_unk < 0 ? d->allow_unk : s->allow_unk != 0;
     c->alignment = t->alignment != DGM_ALIGN_NONE;
-    dgm_decoding_resolve(t, s);
+    dgm_decoding_resolve(t, s); // a coverage penalty sets config.alignment
     DGM_TRY(dgm_settings_unknown(t, s, err));
     c->word_scores = t->token_scores;
     DGM_TRY(resolve_lengths(t, s, d, err));

@@ -115,6 +115,7 @@ static void reserve(dgm_search *s, const dgm_search_request *requests, int count
         dgm_place_reset(s, p);
         p->id = requests[i].id;
         p->source_count = requests[i].source.count;
+        p->fingerprint = dgm_sample_fingerprint(&requests[i]);
         p->max_length = length_limit(s, requests[i].source.count);
         s->sources[i] = requests[i].source;
         s->new_places[i++] = at;

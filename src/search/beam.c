@@ -22,7 +22,7 @@
 // Rows are sorted already (ties: lower token first), so the best candidate is the best of their
 // heads; among equal heads the lower row wins. At most 2 B are drawn from B rows.
 // With a diversity penalty d a row's i-th candidate is drawn as if its score were i d lower, so
-// that siblings give way to other rows' words: rows stay sorted by that, too. The score itself is kept.
+// that siblings give way to other rows' words: rows stay sorted by that, too. The score is kept.
 static bool next_head(dgm_merge *m, dgm_candidate *c)
 {
     const dgm_rows *r = &m->s->rows;

@@ -63,8 +63,18 @@ static dgm_status check_config(const dgm_search_config *c, dgm_error *err)
                 "greedy search has one hypothesis: a beam width has nothing to prune");
     DGM_FAIL_IF(!(c->diversity >= 0.0f) || isinf(c->diversity), err, DGM_ERR_ARGUMENT,
                 "diversity is %g; it must be 0 or more", (double)c->diversity);
+    DGM_FAIL_IF(c->beam_width > 0.0f && ops == &dgm_search_sample, err, DGM_ERR_ARGUMENT,
+                "draws of sampling do not compete: a beam width has nothing to prune");
     DGM_FAIL_IF(c->diversity > 0.0f && ops != &dgm_search_beam, err, DGM_ERR_ARGUMENT,
                 "diversity is a setting of beam search, not of %s search", ops->name);
+    DGM_FAIL_IF(!(c->coverage >= 0.0f) || isinf(c->coverage), err, DGM_ERR_ARGUMENT,
+                "coverage penalty is %g; it must be 0 or more", (double)c->coverage);
+    DGM_FAIL_IF(c->coverage > 0.0f && !c->alignment, err, DGM_ERR_ARGUMENT,
+                "a coverage penalty needs attention weights: alignment must be on");
+    DGM_FAIL_IF(c->coverage > 0.0f && ops == &dgm_search_greedy, err, DGM_ERR_ARGUMENT,
+                "greedy search ends with one hypothesis: a coverage penalty has nothing to rank");
+    DGM_FAIL_IF(ops != &dgm_search_sample && (c->temperature != 0 || c->top_p != 0 || c->top_k),
+                err, DGM_ERR_ARGUMENT, "temperature, top-k and top-p are settings of sampling");
     DGM_TRY(dgm_history_check(c, ops == &dgm_search_cube, err));
     DGM_FAIL_IF(c->rescore && ops != &dgm_search_cube, err, DGM_ERR_ARGUMENT,
                 "scores of %s search are exact already", ops->name);

@@ -30,7 +30,7 @@ typedef enum dgm_finish {
     DGM_FINISH_COUNT
 } dgm_finish;
 
-enum { DGM_PARTS_MAX = 8, DGM_BEAM_MAX = 256 };
+enum { DGM_PARTS_MAX = 8, DGM_BEAM_MAX = 256, DGM_SAMPLE_MOST = 1024 };
 
 // Which hypotheses cube pruning takes to be alike.
 typedef enum dgm_cube_key {
@@ -61,6 +61,13 @@ typedef struct dgm_search_config {
     // Beam search draws a row's i-th best continuation (from 0) as if it were i times this worse;
     // scores stay what they are. 0: by score alone.
     float diversity;
+    // Whole hypotheses get this times the logarithm of how well attention covered the source
+    // (coverage.c); needs alignment. 0: nothing.
+    float coverage;
+    // Search "sample": nbest = beam draws. 0: 1, all, the DGM_SAMPLE_MOST best tokens.
+    float temperature, top_p;
+    int top_k;
+    uint64_t seed;
     bool alignment, word_scores; // keep what the results need
     int places;                  // sentences at once
     int max_source;              // longest source that will be admitted

@@ -38,6 +38,7 @@ typedef struct dgm_live {
     int32_t node;
     float score; // the node's; what rank takes as base
     bool ended;  // in this step its end symbol was taken: a finished hypothesis came from it
+    int32_t lane; // which of the sentence's draws (sample.c); its parent's
 } dgm_live;
 
 // The live hypotheses of a sentence, best first.
@@ -69,6 +70,7 @@ typedef struct dgm_place {
     bool done; // to be reported by this advance
     uint64_t id;
     int source_count;
+    uint64_t fingerprint; // of source and prefix (sample.c)
     int32_t slots[DGM_PARTS_MAX];
     int lead;       // start and model prefix tokens fed so far
     int tokens;     // of every live hypothesis
@@ -181,7 +183,8 @@ struct dgm_search_ops {
 };
 
 extern const dgm_search_ops *const dgm_search_table[]; // NULL at the end
-extern const dgm_search_ops dgm_search_greedy, dgm_search_beam, dgm_search_cube;
+extern const dgm_search_ops dgm_search_greedy, dgm_search_beam, dgm_search_cube,
+    dgm_search_sample;
 
 // ---- admit.c -----------------------------------------------------------------------------------
 
@@ -214,6 +217,12 @@ typedef void (*dgm_expand)(dgm_search *s, dgm_place *p);
 dgm_status dgm_generation(dgm_search *s, dgm_expand expand, dgm_error *err);
 // May the end symbol follow this row, by the scorers' word? (A watched score does not say.)
 bool dgm_row_may_end(const dgm_search *s, int row);
+
+// ---- sample.c, coverage.c -----------------------------------------------------------------------
+
+uint64_t dgm_sample_fingerprint(const dgm_search_request *r);
+// What is added to the score of a completed hypothesis whose last real token is `node`.
+float dgm_coverage(const dgm_search *s, const dgm_place *p, int32_t node, bool finished);
 
 // ---- history.c ----------------------------------------------------------------------------------
 

@@ -8,5 +8,6 @@ const dgm_search_ops *const dgm_search_table[] = {
     &dgm_search_greedy,
     &dgm_search_beam,
     &dgm_search_cube,
+    &dgm_search_sample,
     NULL,
 };

@@ -37,7 +37,8 @@ void dgm_place_keep(dgm_search *s, dgm_place *p, const dgm_candidate *c)
     const int32_t node = p->node_count++;
     p->nodes[node] =
         (dgm_node){.parent = p->now.live[c->hypo].node, .token = c->token, .score = c->score};
-    p->next.live[at] = (dgm_live){.node = node, .score = c->score, .ended = false};
+    p->next.live[at] = (dgm_live){
+        .node = node, .score = c->score, .ended = false, .lane = p->now.live[c->hypo].lane};
     p->next.origins[at] = c->row;
     for (int i = 0; i < parts; i++)
         p->next.rows[at * parts + i] = s->rows.rows[i * s->capacity + c->row];
@@ -102,10 +103,12 @@ static dgm_ended complete(dgm_search *s, dgm_place *p, int hypo, float sum, bool
     for (int i = 0; i < s->scorer_count; i++)
         score = s->scorers[i].ops->finish(&s->scorers[i], place,
                                           p->now.states[hypo * s->scorer_count + i], score);
-    return (dgm_ended){.node = p->now.live[hypo].node,
+    const int32_t node = p->now.live[hypo].node;
+    return (dgm_ended){.node = node,
                        .length = length,
                        .sum = sum,
-                       .score = dgm_final_score(s, score, length),
+                       .score = dgm_final_score(s, score, length) +
+                                dgm_coverage(s, p, node, finished),
                        .finished = finished};
 }
 

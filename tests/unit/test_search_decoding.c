@@ -5,7 +5,8 @@
 // by listing and sorting all continuations of all hypotheses: beam-width pruning, penalties and
 // bans of repetition, diversity, under policy shrink. Tables are random and peaked, so that
 // hypotheses like to repeat themselves. What a setting does is also checked for itself: no n-gram
-// comes twice, a wide diversity gives one greedy translation per first word.
+// comes twice, a wide diversity gives one greedy translation per first word. Samples are counted
+// and compared with the probabilities of all translations, coverage with attention step by step.
 #define _GNU_SOURCE
 #include "unit/search_toy.h"
 
@@ -399,6 +400,279 @@ static void pruning_saves_rows(void **state)
     toy_close(&m);
 }
 
+// ---- sampling -----------------------------------------------------------------------------------
+
+typedef struct outcome {
+    path path;
+    double probability;
+    int seen;
+} outcome;
+
+enum { OUTCOMES = 64, DRAWS = 64, SEED_COUNT = 150 };
+
+// What each token is drawn with: the list of continuations, cut and cooled.
+static int distribution(const dgm_search_config *c, const path *p, path *out, double *share)
+{
+    const double cool = c->temperature > 0 ? 1 / (double)c->temperature : 1;
+    int count = continuations(c, p, out), kept = 0;
+    double all = 0, sum = 0;
+    if (c->top_k && count > c->top_k) count = c->top_k;
+    for (int i = 0; i < count; i++) all += share[i] = exp((out[i].sum - p->sum) * cool);
+    while (kept < count && (c->top_p == 0 || sum < (double)c->top_p * all)) sum += share[kept++];
+    for (int i = 0; i < kept; i++) share[i] /= sum;
+    return kept;
+}
+
+static void list_outcomes(const dgm_search_config *c, const path *p, double probability,
+                          outcome *list, int *count)
+{
+    path next[VOCAB];
+    double share[VOCAB];
+    if (p->count == c->max_length) { // it ends here, whatever is drawn
+        assert_true(*count < OUTCOMES);
+        list[(*count)++] = (outcome){.path = *p, .probability = probability};
+        return;
+    }
+    const int n = distribution(c, p, next, share);
+    for (int i = 0; i < n; i++) {
+        if (next[i].tokens[p->count] != TOY_EOS) {
+            list_outcomes(c, &next[i], probability * share[i], list, count);
+            continue;
+        }
+        assert_true(*count < OUTCOMES);
+        list[(*count)++] = (outcome){.path = *p, .probability = probability * share[i]};
+    }
+}
+
+static void count_draws(const toy_answer *a, outcome *list, int count)
+{
+    assert_int_equal(a->count, DRAWS);
+    for (int i = 0; i < a->count; i++) {
+        int at = 0;
+        while (at < count &&
+               (list[at].path.count != a->h[i].count ||
+                memcmp(list[at].path.tokens, a->h[i].tokens,
+                       (size_t)a->h[i].count * sizeof *a->h[i].tokens) != 0))
+            at++;
+        if (at == count) fail_msg("a translation was drawn that has no probability");
+        list[at].seen++;
+    }
+}
+
+// Every translation comes as often as it should, within 4.5 standard deviations.
+static void drawn_by_probability(void **state)
+{
+    (void)state;
+    static const struct {
+        float temperature, top_p, repetition;
+        int top_k;
+    } cases[] = {{0, 0, 0, 0}, {0.5f, 0, 0, 0}, {2, 0, 0, 3}, {0, 0.7f, 0, 0}, {1.5f, 0.9f, 3, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        toy m;
+        outcome list[OUTCOMES];
+        int count = 0;
+        const path empty = {.count = 0};
+        open_tables(&m, 40 + i);
+        dgm_search_config c = config_of(DRAWS);
+        c.search = "sample";
+        c.max_length = 2;
+        c.temperature = cases[i].temperature;
+        c.top_p = cases[i].top_p;
+        c.top_k = cases[i].top_k;
+        c.repetition = cases[i].repetition;
+        list_outcomes(&c, &empty, 1, list, &count);
+        for (uint64_t seed = 0; seed < SEED_COUNT; seed++) {
+            c.seed = seed;
+            const toy_answer a = toy_translate(&m, &c);
+            count_draws(&a, list, count);
+        }
+        const double n = (double)DRAWS * SEED_COUNT;
+        for (int k = 0; k < count; k++) {
+            const double p = list[k].probability, off = fabs(list[k].seen - n * p);
+            if (off > 4.5 * sqrt(n * p * (1 - p)) + 1)
+                fail_msg("case %zu: drawn %d times, not %.1f", i, list[k].seen, n * p);
+        }
+        toy_close(&m);
+    }
+}
+
+// The best token of every step is greedy search; scores are the model's at any temperature.
+static void one_token_is_greedy(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        toy m;
+        open_tables(&m, seed);
+        dgm_search_config c = config_of(1), g = config_of(1);
+        c.search = "sample";
+        c.seed = seed;
+        c.top_k = 1;
+        c.temperature = 3;
+        c.word_scores = g.word_scores = true;
+        g.search = "greedy";
+        toy_answer a = toy_translate(&m, &c), b = toy_translate(&m, &g);
+        assert_memory_equal(&a.h[0], &b.h[0], sizeof a.h[0]);
+        c.top_k = 0;
+        c.top_p = 1e-6f;
+        a = toy_translate(&m, &c);
+        assert_memory_equal(&a.h[0], &b.h[0], sizeof a.h[0]);
+        toy_close(&m);
+    }
+}
+
+static void draws_do_not_depend_on_the_rest(void **state)
+{
+    (void)state;
+    dgm_search_config c = config_of(4);
+    c.search = "sample";
+    c.max_length = 16;
+    c.seed = 9;
+    c.temperature = 1.2f;
+    c.no_repeat = 2;
+    c.word_scores = true;
+    check_batches(&c);
+    toy m;
+    open_random(&m, 21);
+    const toy *models[] = {&m};
+    run_batch(&c, models, 1, 3, alone);
+    // The other way round.
+    for (int i = 0; i < SENTENCES / 2; i++) {
+        const dgm_search_request r = requests[i];
+        requests[i] = requests[SENTENCES - 1 - i];
+        requests[SENTENCES - 1 - i] = r;
+    }
+    run_batch(&c, models, 1, 2, batch);
+    for (int i = 0; i < SENTENCES; i++)
+        assert_memory_equal(&alone[i], &batch[SENTENCES - 1 - i], sizeof alone[i]);
+    // Fewer draws are some of the same.
+    c.beam = c.nbest = 2;
+    run_batch(&c, models, 1, 3, alone);
+    for (int i = 0; i < SENTENCES; i++)
+        for (int k = 0; k < 2; k++) {
+            bool found = false;
+            for (int j = 0; j < 4; j++)
+                found |= memcmp(&alone[i].h[k], &batch[i].h[j], sizeof alone[i].h[k]) == 0;
+            assert_true(found);
+        }
+    // Another seed, other translations.
+    int same = 0;
+    c.seed = 10;
+    run_batch(&c, models, 1, 3, batch);
+    for (int i = 0; i < SENTENCES; i++)
+        same += memcmp(alone[i].h, batch[i].h, 2 * sizeof alone[i].h[0]) == 0;
+    assert_true(same < SENTENCES / 2);
+    toy_close(&m);
+}
+
+// ---- coverage -----------------------------------------------------------------------------------
+
+// Attention of all steps of a translation, its end included, step by step.
+static double coverage_of(const toy *m, const dgm_search_request *r, const toy_hypothesis *h)
+{
+    dgm_error err = {{0}};
+    dgm_exec *x;
+    dgm_state *s;
+    int32_t slot, row;
+    float weights[TOY_SOURCE];
+    double seen[TOY_SOURCE] = {0}, total = 0;
+    const dgm_limits limits = {.slots = 1, .rows = 4, .source = 8, .target = 20};
+    const size_t bytes = dgm_state_bytes(m->model, &limits) + (1 << 20);
+    assert_int_equal(dgm_exec_open(m->backend, bytes, &x, &err), DGM_OK);
+    assert_int_equal(dgm_state_open(m->model, x, &limits, &s, &err), DGM_OK);
+    assert_int_equal(dgm_encode(s, 1, &r->source, &slot, &err), DGM_OK);
+    assert_int_equal(dgm_start(s, 1, &slot, &row, &err), DGM_OK);
+    for (int t = 0; t <= h->count; t++) {
+        const dgm_step_row step = {
+            .parent = row,
+            .token = {t ? h->tokens[t - 1] : dgm_model_describe(m->model)->start, DGM_NO_TOKEN}};
+        float *const align[1] = {weights};
+        dgm_step_result out = {.rows = &row, .align = align};
+        assert_int_equal(dgm_step(s, 1, &step, &out, &err), DGM_OK);
+        dgm_retain(s, 1, &row);
+        for (int i = 0; i < r->source.count; i++) seen[i] += (double)weights[i];
+    }
+    for (int i = 0; i < r->source.count; i++) total += log(fmin(1, fmax(seen[i], 1e-6)));
+    dgm_state_close(&s);
+    dgm_exec_close(&x);
+    return total;
+}
+
+// A beam wider than the list of all translations: plain scores plus coverage, sorted, are what the
+// search must return.
+static void coverage_ranks(void **state)
+{
+    (void)state;
+    enum { ALL = 40 };
+    int moved = 0;
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        toy m;
+        const toy_spec spec = {
+            .vocab = 6, .positions = 12, .width = 8, .heads = 2, .seed = seed, .gain = 1.5f};
+        toy_open(&m, &spec);
+        dgm_search_config c = config_of(60);
+        c.finish = DGM_FINISH_REFILL;
+        c.max_length = 3;
+        c.alignment = true;
+        const dgm_search_request r = {.source = {toy_source, 4}};
+        const toy_answer plain = toy_translate(&m, &c);
+        assert_int_equal(plain.count, ALL);
+        c.coverage = 0.4f;
+        const toy_answer a = toy_translate(&m, &c);
+        assert_int_equal(a.count, ALL);
+        double score[ALL];
+        for (int i = 0; i < ALL; i++)
+            score[i] = (double)plain.h[i].score + 0.4 * coverage_of(&m, &r, &plain.h[i]);
+        for (int i = 0; i < ALL; i++) {
+            int best = 0;
+            for (int k = 1; k < ALL; k++)
+                if (score[k] > score[best]) best = k;
+            assert_true(fabs((double)a.h[i].score - score[best]) < 1e-4);
+            assert_int_equal(a.h[i].count, plain.h[best].count);
+            assert_memory_equal(a.h[i].tokens, plain.h[best].tokens, sizeof a.h[i].tokens);
+            moved += best != i;
+            score[best] = -INFINITY;
+        }
+        toy_close(&m);
+    }
+    assert_true(moved > 20);
+}
+
+// Scores of every policy and search are sums of the two parts.
+static void coverage_of_every_search(void **state)
+{
+    (void)state;
+    toy m;
+    open_random(&m, 31);
+    const toy *models[] = {&m};
+    make_requests();
+    for (int run = 0; run < 4 * DGM_FINISH_COUNT; run++) {
+        dgm_search_config c = config_of(4);
+        c.finish = (dgm_finish)(run % DGM_FINISH_COUNT);
+        static const char *const names[] = {"beam", "cube", "cube", "sample"};
+        c.search = names[run / DGM_FINISH_COUNT];
+        c.cube_exact = run / DGM_FINISH_COUNT == 1;
+        c.rescore = run / DGM_FINISH_COUNT == 2;
+        c.alignment = true;
+        c.coverage = 0.3f;
+        run_batch(&c, models, 1, 1, alone);
+        run_batch(&c, models, 1, 4, batch);
+        assert_memory_equal(alone, batch, sizeof alone);
+        for (int i = 0; i < SENTENCES; i++)
+            for (int k = 0; k < alone[i].count; k++) {
+                const toy_hypothesis *h = &alone[i].h[k];
+                toy_hypothesis seen = *h;
+                // A forced end has no step of its own.
+                seen.count -= !h->finished && c.finish == DGM_FINISH_HUGGINGFACE;
+                const double want = (double)h->sum / (h->count + 1) +
+                                    0.3 * coverage_of(&m, &requests[i], &seen);
+                if (fabs((double)h->score - want) > 1e-3)
+                    fail_msg("%s, policy %d: %g, not %g", c.search, run % DGM_FINISH_COUNT,
+                             (double)h->score, want);
+            }
+    }
+    toy_close(&m);
+}
+
 // ---- what is refused -----------------------------------------------------------------
 
 static void refused(dgm_search_config c, const char *message)
@@ -439,6 +713,34 @@ static void senseless_settings(void **state)
     c.repetition = 2;
     refused(c, "cube search shares scores between hypotheses that said different things: it cannot "
                "tell which of them repeat themselves (cube key none can)");
+    c = config_of(4);
+    c.coverage = 1;
+    refused(c, "a coverage penalty needs attention weights: alignment must be on");
+    c.coverage = -1;
+    refused(c, "coverage penalty is -1; it must be 0 or more");
+    c = config_of(1);
+    c.search = "greedy";
+    c.coverage = 1;
+    c.alignment = true;
+    refused(c, "greedy search ends with one hypothesis: a coverage penalty has nothing to rank");
+    c = config_of(4);
+    c.top_k = 5;
+    refused(c, "temperature, top-k and top-p are settings of sampling");
+    c.search = "sample";
+    c.beam_width = 0.1f;
+    refused(c, "draws of sampling do not compete: a beam width has nothing to prune");
+    c.beam_width = 0;
+    c.top_k = 1025;
+    refused(c, "top-k is 1025; it must be 0 to 1024");
+    c.top_k = 0;
+    c.top_p = 1.5f;
+    refused(c, "top-p is 1.5; it must be 0 to 1");
+    c.top_p = 0;
+    c.temperature = -1;
+    refused(c, "temperature is -1; it must be a positive number, or 0: 1");
+    c.temperature = 0;
+    c.nbest = 2;
+    refused(c, "sampling draws as many translations as are asked for: its beam is 2, not 4");
 }
 
 int main(void)
@@ -451,6 +753,11 @@ int main(void)
         cmocka_unit_test(batches_do_not_matter),
         cmocka_unit_test(cube_with_a_key_of_none),
         cmocka_unit_test(pruning_saves_rows),
+        cmocka_unit_test(drawn_by_probability),
+        cmocka_unit_test(one_token_is_greedy),
+        cmocka_unit_test(draws_do_not_depend_on_the_rest),
+        cmocka_unit_test(coverage_ranks),
+        cmocka_unit_test(coverage_of_every_search),
         cmocka_unit_test(senseless_settings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
