@@ -4,8 +4,8 @@
 //   coverage = beta * sum over source tokens i of ln min(1, sum over steps t of a[t, i])
 //
 // added to the normalised score by which completed hypotheses are ranked; 0 where every source
-// token got a whole step's attention in sum, less where some were passed over. The end symbol's step
-// counts, as do all source tokens with the end symbol. A token without any attention costs
+// token got a whole step's attention in sum, less where some were passed over. The end symbol's
+// step counts, as do all source tokens with the end symbol. A token without any attention costs
 // beta * ln 1e-6, not everything.
 //
 // Weights are those of alignments: of the layer and head that the model names, of an ensemble's

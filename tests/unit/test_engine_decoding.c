@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// dgm_decoding through the public functions: zeros are off, fields act, bad ones are refused.
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "dragoman/dragoman.h"
+
+#define MODEL "tests/data/models/transformer-pieces.gguf"
+
+static const char *const texts[] = {"Good morning.", "House house house."};
+
+// All translations of both texts in one string.
+static void translate(const dgm_settings *s, char *out, size_t size)
+{
+    dgm_translator *t = NULL;
+    dgm_results *r = NULL;
+    dgm_error error;
+    if (dgm_open(&t, MODEL, s, &error) != DGM_OK) fail_msg("%s", error.text);
+    if (dgm_translate(t, texts, 2, &r, &error) != DGM_OK) fail_msg("%s", error.text);
+    out[0] = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        assert_true(strlen(out) + strlen(dgm_result_text(&r->items[i])) + 2 < size);
+        strcat(strcat(out, dgm_result_text(&r->items[i])), "\n");
+    }
+    dgm_results_free(&r);
+    dgm_close(&t);
+}
+
+static void zeros_are_off(void **state)
+{
+    (void)state;
+    char a[2048], b[2048];
+    dgm_settings s;
+    dgm_decoding d = {0};
+    dgm_settings_default(&s);
+    assert_null(s.decoding);
+    translate(&s, a, sizeof a);
+    s.decoding = &d;
+    translate(&s, b, sizeof b);
+    assert_string_equal(a, b);
+    d.no_repeat_ngram = 1;
+    translate(&s, b, sizeof b);
+    assert_string_not_equal(a, b);
+}
+
+static void samples_follow_the_seed(void **state)
+{
+    (void)state;
+    char a[2048], b[2048];
+    dgm_settings s;
+    dgm_decoding d = {.temperature = 1.5f, .seed = 1};
+    dgm_settings_default(&s);
+    s.search = "sample";
+    s.decoding = &d;
+    translate(&s, a, sizeof a);
+    s.threads = 2;
+    s.batch = 1;
+    translate(&s, b, sizeof b);
+    assert_string_equal(a, b);
+    d.seed = UINT64_MAX;
+    translate(&s, b, sizeof b);
+    assert_string_not_equal(a, b);
+}
+
+static void refused(const char *search, dgm_decoding d, const char *message)
+{
+    dgm_translator *t = NULL;
+    dgm_error error;
+    dgm_settings s;
+    dgm_settings_default(&s);
+    s.search = search;
+    s.decoding = &d;
+    assert_int_equal(dgm_open(&t, MODEL, &s, &error), DGM_ERR_ARGUMENT);
+    assert_null(t);
+    assert_string_equal(error.text, message);
+}
+
+static void bad_numbers(void **state)
+{
+    (void)state;
+    refused("beam", (dgm_decoding){.beam_width = 2},
+            "the beam width must be between 0 and 1, not 2");
+    refused("beam", (dgm_decoding){.repetition_penalty = -1},
+            "the repetition penalty must be between 0 and 1e+06, not -1");
+    refused("beam", (dgm_decoding){.no_repeat_ngram = -1},
+            "the n-grams that come once must have 0 to 65536 tokens, not -1");
+    refused("beam", (dgm_decoding){.diversity = -1},
+            "the diversity must be between 0 and 1e+06, not -1");
+    refused("beam", (dgm_decoding){.coverage_penalty = -1},
+            "the coverage penalty must be between 0 and 1e+06, not -1");
+    refused("beam", (dgm_decoding){.seed = 1}, "the seed is a setting of the search 'sample'");
+    refused("sample", (dgm_decoding){.top_k = 1025}, "top-k must be between 0 and 1024, not 1025");
+    refused("sample", (dgm_decoding){.top_p = 2}, "top-p must be between 0 and 1, not 2");
+    refused("sample", (dgm_decoding){.temperature = -1},
+            "the temperature must be between 0 and 1e+06, not -1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(zeros_are_off),
+        cmocka_unit_test(samples_follow_the_seed),
+        cmocka_unit_test(bad_numbers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
