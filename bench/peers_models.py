@@ -6,8 +6,9 @@
 A random model is a Hugging Face directory like any other, so both programs get it through their own importers. Its
 vocabulary has 32,000 tokens: the end and unknown symbols, 26 letters, made-up words of four letters and <pad>. A text of
 such words has one token a word, so sources have exactly the length that is asked for. Weights are normal with a standard
-deviation of 1/sqrt(inputs), rounded to bfloat16; the same seed gives the same bytes. The candidate list of a
-random model has the first 100 tokens for every sentence and 20 tokens out of 3,000 for each source token.
+deviation of 1/sqrt(inputs), rounded to bfloat16; the same seed gives the same bytes. <unk> and <pad> get a
+bias that keeps them out of outputs: CTranslate2 would allow them, Dragoman never does. The candidate list of a random
+model has the first 100 tokens for every sentence and 20 tokens out of 3,000 for each source token.
 
 The rest is imported by bench/peers: texts, and the conversion of a candidate list to CTranslate2's vmap.txt, whose lines
 are SOURCE TAB TARGET TARGET ... (no SOURCE: allowed for every sentence). The list comes as Marian's binary file:
@@ -116,8 +117,11 @@ def values(generator, name, shape):
     import numpy
     if "layer_norm.weight" in name:
         return numpy.ones(shape, numpy.float32)
-    if len(shape) == 1:
-        return numpy.zeros(shape, numpy.float32)
+    if len(shape) == 1 or shape[0] == 1:
+        bias = numpy.zeros(shape, numpy.float32)
+        if name == "final_logits_bias":
+            bias[0, [1, VOCABULARY - 1]] = -1000
+        return bias
     return generator.standard_normal(shape, numpy.float32) / numpy.float32(shape[1]) ** numpy.float32(0.5)
 
 
