@@ -50,10 +50,10 @@ TEXT := unicode spm_check vocab abbrev tokenize detokenize sentences split bleu_
 BACKEND := cpu/weights_cpu cpu/products_cpu cpu/meter_cpu cpu/ops_cpu cpu/attend_cpu cpu/gather_cpu cpu/rank_cpu
 MODEL := model slots rows model_table transformer_load transformer rnn rnn_load rnn_encoder rnn_devlin rnn_conditional rnn_bahdanau rnn_stack rnn_precompute
 VOCABSEL := all lexical
-PHRASE := bitext align align_em align_gamma align_tension symmetrize lexicon links
+PHRASE := bitext align align_em align_gamma align_tension symmetrize lexicon links lm_runs lm_train lm lm_build lm_arpa
 SCORE := length prefix
 SEARCH := search search_table admit generation tree beam greedy finish cube cube_group cube_walk cube_exact rescore history sample coverage
-ENGINE := settings decoding budget techniques unknown vocabulary translator pipeline assemble batcher worker api discover inspect evaluate pairs tool_import align_job tool_align tool_tokenize tool_shortlist tool_shortlist_text tool_profile tool_log_z calibrate tool_quantize
+ENGINE := settings decoding budget techniques unknown vocabulary translator pipeline assemble batcher worker api discover inspect evaluate pairs tool_import align_job tool_align tool_tokenize tool_shortlist tool_shortlist_text tool_profile tool_log_z calibrate tool_quantize tool_lm
 CXX_SRC := src/text/spm_shim.cc
 
 LIB_SRC := $(BASE:%=src/base/%.c) $(KERNEL:%=src/kernel/%.c) $(FORMAT:%=src/format/%.c) \
@@ -71,7 +71,7 @@ endif
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(CXX_SRC:%.cc=$(BUILD)/%.o)
 
 # ---- program -------------------------------------------------------------------------------
-CLI := main options help lineio linewrite journal present setup stats log_z cmd_translate cmd_models cmd_eval cmd_score cmd_bench cmd_tokenize cmd_align cmd_shortlist cmd_quantize
+CLI := main options help lineio linewrite journal present setup stats log_z cmd_translate cmd_models cmd_eval cmd_score cmd_bench cmd_tokenize cmd_align cmd_shortlist cmd_quantize cmd_lm
 CLI_OBJ := $(CLI:%=$(BUILD)/apps/cli/%.o)
 
 # ---- tests and benchmarks ------------------------------------------------------------------

@@ -12,7 +12,8 @@
 const command *const commands[] = {&command_translate, &command_inspect,   &command_eval,
                                    &command_score,     &command_bench,     &command_models,
                                    &command_import,    &command_quantize,  &command_tokenize,
-                                   &command_align,     &command_shortlist, NULL};
+                                   &command_align,     &command_shortlist, &command_lm,
+                                   NULL};
 
 uint64_t peak_rss(void)
 {
