@@ -96,7 +96,7 @@ def bar(row, left, y, scale):
 
 def draw(path, rows):
     """A bar a cell, in groups of model and precision; the black line spans the quartiles."""
-    rows = sorted(rows, key=order)
+    rows = sorted(newest(rows), key=order)
     left, width, top = 150, 430, 62
     most = max(2.0, *(float(r["ratio_q3"]) for r in rows)) * 1.08
     scale, y, body, group = width / most, top + 4, [], None
@@ -111,7 +111,7 @@ def draw(path, rows):
     height = y + 12
     head = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 60}" height="{height}" '
             f'viewBox="0 0 {left + width + 60} {height}" font-family="sans-serif">',
-            f'<rect width="100%" height="100%" fill="#fff"/>',
+            '<rect width="100%" height="100%" fill="#fff"/>',
             text(8, 17, "Dragoman's speed over CTranslate2's, one thread: median of rounds, quartiles", size=13)]
     lines = head + legend(left, width) + axis(left, top, height - 8, scale, most) + body + ["</svg>"]
     Path(path).write_text("\n".join(lines) + "\n", encoding="utf8")
@@ -126,32 +126,26 @@ def pair(row, name, digits=None):
     return " / ".join(f"{float(v):,.{digits}f}" if digits is not None else v for v in values)
 
 
+def newest(rows):
+    """A cell may have been measured on several numbers of lines: the row that came last."""
+    found = {}
+    for r in rows:
+        found[tuple(r[k] for k in ("model", "precision", "shortlist", "beam", "batch"))] = r
+    return list(found.values())
+
+
 def detail(rows):
-    """All about the cells of real models in batches of 32 (or whatever number they were measured with)."""
-    rows = [r for r in rows if r["forced"] == "0" and r["batch"] not in ("1", "free")]
+    """All about the cells of real models."""
     if not rows:
         return []
-    out = ["| precision | words | beam | batch | CTranslate2's setting | tokens/s of both | time ratio (quartiles) | "
-           "BLEU of both | start-up of both, s | peak MiB of both |", "|" + "---|" * 10]
+    out = ["| model | precision | words | beam | batch | tokens/s of both | ms a line | time ratio (quartiles) | BLEU of "
+           "both | start-up, s | peak MiB |", "|" + "---|" * 11]
     for r in rows:
         words = "lists" if r["shortlist"] == "lexical" else "all"
-        out.append(f"| {r['precision']} | {words} | {r['beam']} | {r['batch']} | {r['rival']} | "
-                   f"{pair(r, 'tokens_s', 0)} | **{float(r['ratio']):.2f}** ({float(r['ratio_q1']):.2f}-"
-                   f"{float(r['ratio_q3']):.2f}) | {pair(r, 'bleu', 2)} | {pair(r, 'startup_s', 2)} | "
-                   f"{pair(r, 'mib', 0)} |")
-    return out
-
-
-def latency(rows):
-    rows = [r for r in rows if r["forced"] == "0" and r["batch"] == "1" and r["rival_p50_ms"]]
-    if not rows:
-        return []
-    out = ["One line at a time:", "", "| precision | words | beam | median ms a line of both | time ratio (quartiles) |",
-           "|" + "---|" * 5]
-    for r in rows:
-        words = "lists" if r["shortlist"] == "lexical" else "all"
-        out.append(f"| {r['precision']} | {words} | {r['beam']} | {pair(r, 'p50_ms', 1)} | "
-                   f"**{float(r['ratio']):.2f}** ({float(r['ratio_q1']):.2f}-{float(r['ratio_q3']):.2f}) |")
+        out.append(f"| {r['model']} | {r['precision']} | {words} | {r['beam']} | {r['batch']} | "
+                   f"{pair(r, 'tokens_s', 0)} | {pair(r, 'p50_ms', 1)} | {float(r['ratio']):.2f} "
+                   f"({float(r['ratio_q1']):.2f}-{float(r['ratio_q3']):.2f}) | {pair(r, 'bleu', 2)} | "
+                   f"{pair(r, 'startup_s', 2)} | {pair(r, 'mib', 0)} |")
     return out
 
 
@@ -160,8 +154,7 @@ def matrix(rows):
     batches = sorted({r["batch"] for r in rows}, key=lambda b: {"1": 0, "free": 1 << 30}.get(b) or int(b))
     beams = sorted({int(r["beam"]) for r in rows})
     columns = [(b, k) for k in batches for b in beams if any(int(r["beam"]) == b and r["batch"] == k for r in rows)]
-    names = {"1": "1", "free": "free"}
-    out = ["| model | precision | words | " + " | ".join(f"batch {names.get(k, k)}, beam {b}" for b, k in columns) +
+    out = ["| model | precision | words | " + " | ".join(f"batch {k}, beam {b}" for b, k in columns) +
            " |", "|" + "---|" * (3 + len(columns))]
     groups = []
     for r in rows:
@@ -176,21 +169,15 @@ def matrix(rows):
     return out
 
 
-def about(rows):
-    def values(name):
-        return ", ".join(sorted({r[name] for r in rows if r[name]}))
-    texts = sorted({f"{r['model']}: {r['lines']} lines of {r['text']}" for r in rows if r["forced"] == "0"})
-    return (f"{values('cpu')}; CTranslate2 {values('ctranslate2')}; {values('date')}; "
-            f"{values('rounds')} rounds. " + "".join(t + ". " for t in texts)).strip()
-
-
 def fill(readme, rows, source, chart):
     """Puts the tables between the markers."""
-    rows = sorted(rows, key=order)
+    rows = sorted(newest(rows), key=order)
+    real, made = ([r for r in rows if (r["forced"] == "0") == want] for want in (True, False))
     relative = [os.path.relpath(Path(p).resolve(), readme.resolve().parent) for p in (source, chart)]
-    parts = [[about(rows)], detail(rows), latency(rows),
-             ["Time ratios of all cells (random models: 25 tokens into 25):"], matrix(rows),
-             [f"[All numbers]({relative[0]}), [chart]({relative[1]})."]]
+    parts = [detail(real), ["Time ratios of random models, 25 tokens into 25:"] if made else [],
+             matrix(made) if made else [],
+             [f"Pairs are CTranslate2 / Dragoman. [Lines, rounds, settings and commit of every row]({relative[0]}), "
+              f"[chart]({relative[1]})."]]
     body = "\n\n".join("\n".join(p) for p in parts if p)
     content = readme.read_text(encoding="utf8")
     if any(content.count(m) != 1 for m in MARKERS):
