@@ -31,7 +31,7 @@ enum {
     LONG = 128,    // tokens of a sentence up to which a batch is not cut
     SHORT = 4,     // tokens of a sentence when places are counted,
     MEDIUM = 16,   // and when memory is short
-    MAX_PLACES = 4096,
+    MAX_PLACES = 128, // more gain nothing and take memory for their candidate lists
     GENERATIONS = 4 // rows of a beam beside one for every position (model.c)
 };
 
