@@ -257,6 +257,8 @@ typedef struct dgm_attend {
     int align_head;             // -1: mean of the heads
 } dgm_attend;
 
+// Scratch that both attentions over heads need for rows of up to `keys` keys: part of a state's size.
+size_t dgm_attend_bytes(const dgm_backend *b, int heads, int keys);
 // out[r] = softmax(scale * q[r] . k) v, per head. One head and scale 1 is the product attention.
 void dgm_op_attend(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_attend *a);
 

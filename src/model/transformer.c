@@ -61,7 +61,8 @@ static size_t scratch_bytes(const dgm_model *m, const dgm_limits *l)
                   dgm_arena_cost((size_t)l->rows * sizeof(dgm_attend_row)) +
                   dgm_arena_cost((size_t)l->rows * sizeof(dgm_source_row)) +
                   4 * dgm_arena_cost((size_t)l->rows * sizeof(int32_t));
-    return encode > step ? encode : step;
+    int keys = max_int(l->source, l->target + 1);
+    return (encode > step ? encode : step) + dgm_attend_bytes(b, t->heads, keys);
 }
 
 // One layer's memory of the target side: keys and values, or the SSRU's cells (never rounded).

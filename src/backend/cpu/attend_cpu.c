@@ -70,6 +70,13 @@ static int take_group(const dgm_attend_row *rows, int first, int end, int *share
     return n;
 }
 
+size_t dgm_attend_bytes(const dgm_backend *b, int heads, int keys)
+{
+    (void)b;
+    size_t weights = (size_t)heads * (size_t)keys * DGM_ATTEND_QUERIES;
+    return dgm_arena_cost(weights * sizeof(float));
+}
+
 void dgm_op_attend(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_attend *a)
 {
     double begin = cpu_begin(x);
