@@ -111,6 +111,29 @@ typedef struct dgm_decoding {
     void *reserved[4];          // NULL
 } dgm_decoding;
 
+// LMBR: what other systems say about a line (dgm_input.evidence) steers its search. Fill with
+// dgm_lmbr_default, then change what you like. docs/LMBR.md has the formula and how to tune it.
+typedef struct dgm_lmbr {
+    // Precision of single tokens in the evidence, above 0, and how much lower it is from one length
+    // of n-grams to the next, above 0: what a token earns that ends an n-gram of n tokens is
+    // 1 / (4 t p r^(n-1)) times the n-gram's posterior, summed over n = 1 to 4. Defaults 0.85, 0.7.
+    float p, r;
+    // Weighs all of it against lambda, above 0: every token costs 1 / t. Default 1.
+    float t;
+    // Factor of the evidence's scores before they become probabilities, 0 or more. Default 1.
+    float scale;
+    // Weight of the models' log-probability, 0 or more. Default 0.5.
+    float lambda;
+    // 1: thetas[0] is what every token gets, thetas[n] the weight of the posteriors of n tokens, and
+    // p, r, t are not looked at. Default 0.
+    int32_t use_thetas;
+    float thetas[5];
+    int32_t reserved_number; // 0
+    void *reserved[4];       // NULL
+} dgm_lmbr;
+
+DGM_API void dgm_lmbr_default(dgm_lmbr *lmbr);
+
 // Fill with dgm_settings_default, then change what you like. Strings are borrowed during dgm_open.
 typedef struct dgm_settings {
     // How products are computed: "f32", "i16" or "i8", whatever the file stores. NULL: what the
@@ -225,7 +248,9 @@ typedef struct dgm_settings {
     int32_t reserved_number; // 0
     // Further settings, borrowed during dgm_open. NULL: all of them off. Default NULL.
     const dgm_decoding *decoding;
-    void *reserved[3]; // NULL
+    // Lines may come with evidence. Borrowed during dgm_open. NULL: they may not. Default NULL.
+    const dgm_lmbr *lmbr;
+    void *reserved[2]; // NULL
 } dgm_settings;
 
 DGM_API void dgm_settings_default(dgm_settings *settings);
@@ -331,13 +356,27 @@ DGM_API void dgm_results_free(dgm_results **results);
 DGM_API dgm_status dgm_translate(dgm_translator *t, const char *const *texts, size_t count,
                                  dgm_results **results, dgm_error *error);
 
+// What another system thinks that a line means: one of its translations.
+typedef struct dgm_guess {
+    const char *text; // UTF-8; need not end with NUL
+    size_t size;
+    double score; // the logarithm of how probable it is, up to a factor and a constant
+} dgm_guess;
+
+typedef struct dgm_evidence {
+    const dgm_guess *guesses; // in any order; the same text twice counts twice
+    size_t count;
+    void *reserved[4]; // NULL
+} dgm_evidence;
+
 // The same with everything that can be said about a line.
 typedef struct dgm_input {
     const char *text;   // need not end with NUL; a line break inside counts as a space
     size_t size;        // bytes
     const char *prefix; // the translation must begin so; NULL: nothing is forced
     size_t prefix_size;
-    void *reserved[4]; // NULL
+    const dgm_evidence *evidence; // NULL: the models alone translate it. Needs settings.lmbr
+    void *reserved[3];            // NULL
 } dgm_input;
 
 DGM_API dgm_status dgm_translate_inputs(dgm_translator *t, const dgm_input *inputs, size_t count,
@@ -366,7 +405,11 @@ typedef struct dgm_counters {
     uint64_t restarts;   // sentences that were begun again because a worker's memory was full
     uint64_t candidates; // tokens that each sentence could choose from, summed over the sentences
     uint64_t more;       // tokens that projected rows could choose from besides, summed
-    void *reserved[7];
+    uint64_t evidence_lines;  // lines that came with evidence
+    uint64_t evidence_rows;   // rows of posteriors made of it, one for every history
+    uint64_t evidence_values; // numbers in them
+    double evidence_seconds;  // CPU time that making them took
+    void *reserved[3];
 } dgm_counters;
 
 DGM_API void dgm_count(const dgm_translator *t, dgm_counters *counters);

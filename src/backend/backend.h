@@ -315,7 +315,7 @@ typedef struct dgm_candidates {
 } dgm_candidates;
 
 // What scorers add to one row. The score of token v is
-//   base + constant + lambda * log p(v) + table[v] + (value of v in the sparse list)
+//   base + constant + lambda * log p(v) + table[v] + (value of v in each of the two sparse lists)
 // and -inf where v is denied, or where allow is given and does not hold v.
 typedef struct dgm_terms {
     float base, constant, lambda; // lambda = 1 without an evidence model
@@ -323,6 +323,9 @@ typedef struct dgm_terms {
     const int32_t *add_ids;       // ascending
     const float *add_values;
     int add_count;
+    const int32_t *row_ids; // ascending: what the row of an evidence model adds to its table
+    const float *row_values;
+    int row_count;
     const int32_t *allow; // ascending; NULL: everything
     int allow_count;
     const int32_t *deny; // ascending

@@ -82,6 +82,10 @@ void dgm_count(const dgm_translator *t, dgm_counters *counters)
     dgm_translator *mine = (dgm_translator *)(uintptr_t)t; // the lock is not part of the value
     pthread_mutex_lock(&mine->lock);
     counters->lines = t->lines;
+    counters->evidence_lines = t->evidence_lines;
+    counters->evidence_rows = t->evidence_rows;
+    counters->evidence_values = t->evidence_values;
+    counters->evidence_seconds = t->evidence_seconds;
     dgm_workers_count(t, counters);
     pthread_mutex_unlock(&mine->lock);
 }

@@ -18,6 +18,7 @@ void dgm_job_free(dgm_job *job)
         dgm_free(job->lines[i].text);
         dgm_free(job->lines[i].message);
         dgm_pieces_free(&job->lines[i].pieces);
+        dgm_lmbr_free(&job->lines[i].lmbr);
     }
     for (size_t i = 0; i < job->piece_count; i++) {
         dgm_free(job->pieces[i].block);

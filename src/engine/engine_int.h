@@ -55,6 +55,11 @@ struct dgm_translator {
     dgm_dictionary *dictionary; // NULL: none
     int activations;            // dgm_activations
     bool merging, plain_attention;
+    bool evidence;         // lines may have some
+    dgm_lmbr_weights lmbr; // what becomes of it
+    double lmbr_scale;
+    uint64_t evidence_lines, evidence_rows, evidence_values; // guarded by lock
+    double evidence_seconds;
 
     dgm_translator_info info;
     char device[512], source_code[32], target_code[32];
@@ -92,6 +97,11 @@ void dgm_decoding_resolve(dgm_translator *t, const dgm_settings *s);
 dgm_status dgm_settings_techniques(const dgm_settings *s, dgm_error *err);
 void dgm_techniques_device(dgm_translator *t, const dgm_settings *s);
 dgm_status dgm_techniques_tune(dgm_translator *t, const dgm_settings *s, dgm_error *err);
+
+// evidence.c: settings->lmbr, before models are loaded and after; which weights a checked struct
+// means. lmbr_default and lmbr_set are public.
+dgm_status dgm_lmbr_check(const dgm_settings *s, dgm_error *err);
+void dgm_lmbr_resolve(dgm_translator *t, const dgm_lmbr *l);
 
 // unknown.c: what becomes of unknown words; changes config.allow_unk and config.alignment.
 dgm_status dgm_settings_unknown(dgm_translator *t, const dgm_settings *s, dgm_error *err);
@@ -149,6 +159,7 @@ struct dgm_line_state {
     dgm_status status;
     char *message;
     uint32_t flags;
+    dgm_lmbr_rows *lmbr;                 // of its evidence, for all its pieces; NULL: none
     size_t source_tokens, target_tokens; // target: of the best translation, end symbols included
 };
 

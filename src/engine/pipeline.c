@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "engine/engine_int.h"
+#include "engine/evidence.h"
 
 // Buffers of one submit call, used again for every line.
 typedef struct prepare {
@@ -18,6 +19,7 @@ typedef struct prepare {
     dgm_writer clean;
     dgm_tokens tokens;
     dgm_vocab_counter counter;
+    dgm_evidence_maker evidence;
 } prepare;
 
 static bool is_break(unsigned char c)
@@ -205,6 +207,8 @@ static dgm_status prepare_line(prepare *p, dgm_line_state *line, const dgm_input
     if (!line->text) return dgm_no_memory(err);
     dgm_error why;
     dgm_status st = encode_line(p, line, input, &why);
+    if (st == DGM_OK && input->evidence && line->left)
+        st = dgm_evidence_rows(&p->evidence, input->evidence, &line->lmbr, &why);
     if (st == DGM_OK) return DGM_OK;
     drop_pieces(p->job, line);
     return line_fails(line, st, &why, err);
@@ -233,11 +237,12 @@ static dgm_status sort_pieces(dgm_job *job, dgm_error *err)
 
 dgm_status dgm_job_prepare(dgm_job *job, const dgm_input *inputs, dgm_error *err)
 {
-    const dgm_translator *t = job->translator;
+    dgm_translator *t = job->translator;
     prepare p = {.job = job,
                  .t = t,
                  .model = dgm_model_describe(t->members[0].model),
-                 .counter = {.vocab = t->source}};
+                 .counter = {.vocab = t->source},
+                 .evidence = {.t = t}};
     dgm_status st = DGM_OK;
     for (size_t i = 0; i < job->line_count && st == DGM_OK; i++) {
         job->lines[i].job = job;
@@ -247,5 +252,14 @@ dgm_status dgm_job_prepare(dgm_job *job, const dgm_input *inputs, dgm_error *err
     dgm_writer_free(&p.clean);
     dgm_tokens_free(&p.tokens);
     dgm_tokens_free(&p.counter.tokens);
+    if (p.evidence.lines) {
+        pthread_mutex_lock(&t->lock);
+        t->evidence_lines += p.evidence.lines;
+        t->evidence_rows += p.evidence.rows;
+        t->evidence_values += p.evidence.values;
+        t->evidence_seconds += p.evidence.seconds;
+        pthread_mutex_unlock(&t->lock);
+    }
+    dgm_evidence_maker_free(&p.evidence);
     return st;
 }

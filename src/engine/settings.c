@@ -158,6 +158,7 @@ dgm_status dgm_settings_check(const dgm_settings *s, int *precision, dgm_error *
     DGM_TRY(check_range("exact_scores", s->exact_scores, 0, 1, err));
     DGM_TRY(dgm_settings_techniques(s, err));
     DGM_TRY(dgm_decoding_check(s, err));
+    DGM_TRY(dgm_lmbr_check(s, err));
     DGM_TRY(check_range("allow_unk", s->allow_unk, -1, 1, err));
     DGM_TRY(check_range("the alignment kind", (long long)s->alignment, DGM_ALIGN_NONE,
                         DGM_ALIGN_TOKENS, err));
@@ -290,6 +291,8 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
         s->max_length_factor == DGM_FROM_MODEL ? d->max_length_factor : s->max_length_factor;
     c->allow_unk = s->allow_unk < 0 ? d->allow_unk : s->allow_unk != 0;
     c->alignment = t->alignment != DGM_ALIGN_NONE;
+    t->evidence = s->lmbr != NULL;
+    if (t->evidence) dgm_lmbr_resolve(t, s->lmbr);
     dgm_decoding_resolve(t, s); // a coverage penalty sets config.alignment
     DGM_TRY(dgm_settings_unknown(t, s, err));
     c->word_scores = t->token_scores;

@@ -22,6 +22,8 @@ struct dgm_worker {
     dgm_state *states[DGM_PARTS_MAX];
     dgm_search *search;
     dgm_vocabsel vocabsel;
+    dgm_scorer scorers[DGM_SCORERS_MAX];
+    int scorer_count;
     dgm_piece_state **taken;      // [batch] pieces of the next admission
     dgm_piece_state **inside;     // [batch] pieces being decoded, in order of admission
     dgm_piece_state **back;       // [2 * batch] pieces that wait for room in this worker
@@ -52,6 +54,7 @@ size_t dgm_worker_bytes(const dgm_translator *t)
     for (int i = 0; t->shortlist >= 0 && i < t->member_count; i++)
         bytes +=
             dgm_vocabsel_lexical_bytes(t->backend, dgm_model_output(t->members[i].model), t->batch);
+    if (t->evidence) bytes += dgm_score_lmbr_bytes(t->batch, vocabulary);
     return bytes;
 }
 
@@ -66,11 +69,22 @@ static dgm_status choose_words(dgm_worker *w, dgm_error *err)
     for (int i = 0; i < t->member_count; i++) out[i] = dgm_model_output(t->members[i].model);
     const dgm_gguf *file = t->members[t->shortlist].file;
     const dgm_vocabsel_limits limits = {t->batch, t->config.max_source, t->config.max_length,
-                                        t->limits.rows};
+                                        t->limits.rows, t->evidence};
     dgm_status st = dgm_vocabsel_lexical_open(&w->vocabsel, file, &limits, err);
     if (st != DGM_OK && st != DGM_ERR_MEMORY) dgm_error_prefix(err, "%s", dgm_gguf_path(file));
     if (st != DGM_OK) return st;
     return dgm_vocabsel_lexical_gather(&w->vocabsel, w->exec, out, t->member_count, err);
+}
+
+// What is added to the models' scores, in the order in which rows are asked.
+static dgm_status choose_scorers(dgm_worker *w, dgm_error *err)
+{
+    const dgm_translator *t = w->t;
+    const int vocabulary = dgm_model_describe(t->members[0].model)->target_vocab;
+    if (t->evidence)
+        DGM_TRY(dgm_score_lmbr(&w->scorers[w->scorer_count++], dgm_exec_host(w->exec), t->batch,
+                               vocabulary, err));
+    return DGM_OK;
 }
 
 static dgm_status open_worker(dgm_worker *w, dgm_translator *t, dgm_error *err)
@@ -90,8 +104,9 @@ static dgm_status open_worker(dgm_worker *w, dgm_translator *t, dgm_error *err)
         parts[i] = (dgm_search_part){w->states[i], t->members[i].weight};
     }
     DGM_TRY(choose_words(w, err));
+    DGM_TRY(choose_scorers(w, err));
     return dgm_search_open(&w->search, w->exec, &t->config, parts, t->member_count, &w->vocabsel,
-                           NULL, 0, err);
+                           w->scorers, w->scorer_count, err);
 }
 
 static void close_worker(dgm_worker *w)
@@ -249,6 +264,7 @@ static dgm_search_request request_of(const dgm_piece_state *piece)
         .source = {job->tokens + piece->ids_at, piece->count},
         .prefix = piece->prefix_count ? job->tokens + piece->prefix_at : NULL,
         .prefix_count = piece->prefix_count,
+        .lmbr = piece->line->lmbr,
         .id = (uint64_t)(uintptr_t)piece,
     };
 }

@@ -11,6 +11,7 @@
 #define DGM_SCORE_SCORE_H
 
 #include "model/model.h"
+#include "score/lmbr.h"
 
 typedef struct dgm_scorer dgm_scorer;
 
@@ -20,6 +21,7 @@ typedef struct dgm_score_sentence {
     int source_count;
     const int32_t *prefix; // forced first target tokens
     int prefix_count;
+    const dgm_lmbr_rows *lmbr; // of its evidence, for as long as it is inside; NULL: it has none
 } dgm_score_sentence;
 
 typedef struct dgm_scorer_ops {
@@ -46,6 +48,12 @@ enum { DGM_SCORERS_MAX = 4 };
 // search has one, as its last scorer. Memory: dgm_score_prefix_bytes from the arena.
 size_t dgm_score_prefix_bytes(int places);
 dgm_status dgm_score_prefix(dgm_scorer *s, dgm_arena *arena, int places, dgm_error *err);
+
+// LMBR: rows of n-gram posteriors, made of a sentence's evidence (lmbr.h). Memory:
+// dgm_score_lmbr_bytes from the arena, most of it a dense row for every place.
+size_t dgm_score_lmbr_bytes(int places, int vocabulary);
+dgm_status dgm_score_lmbr(dgm_scorer *s, dgm_arena *arena, int places, int vocabulary,
+                          dgm_error *err);
 
 // Length normalisation of a finished hypothesis: sum / length^penalty, where length counts the real
 // tokens and one end symbol.

@@ -82,11 +82,14 @@ static dgm_status enter_place(dgm_search *s, int place, const dgm_search_request
     const dgm_score_sentence sentence = {.source = r->source.ids,
                                          .source_count = r->source.count,
                                          .prefix = r->prefix,
-                                         .prefix_count = r->prefix_count};
+                                         .prefix_count = r->prefix_count,
+                                         .lmbr = r->lmbr};
     const dgm_vocabsel_sentence words = {.source = r->source.ids,
                                          .source_count = r->source.count,
                                          .needed = r->prefix,
-                                         .needed_count = r->prefix_count};
+                                         .needed_count = r->prefix_count,
+                                         .evidence = r->lmbr ? r->lmbr->ids : NULL,
+                                         .evidence_count = r->lmbr ? r->lmbr->needed : 0};
     DGM_TRY(s->vocabsel.ops->admit(&s->vocabsel, place, &words, err));
     for (int i = 0; i < s->scorer_count; i++) {
         dgm_scorer *scorer = &s->scorers[i];

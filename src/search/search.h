@@ -89,6 +89,7 @@ typedef struct dgm_search_request {
     dgm_source source;     // borrowed until the sentence is reported
     const int32_t *prefix; // forced first tokens, borrowed likewise
     int prefix_count;
+    const dgm_lmbr_rows *lmbr; // of its evidence, borrowed likewise; NULL: none
     uint64_t id; // the caller's
 } dgm_search_request;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Candidates from a lexical shortlist: for a sentence the union of the lists of its source tokens,
-// the always allowed tokens, EOS and UNK, what the sentence needs (a forced prefix), and with a
-// shared vocabulary the source tokens themselves (names and numbers are copied). One list per
-// sentence, so that a translation does not depend on its neighbours; found once, when the sentence
-// enters, and so are its columns of the output layers.
+// the always allowed tokens, EOS and UNK, what the sentence needs (a forced prefix, the words of its
+// evidence), and with a shared vocabulary the source tokens themselves (names and numbers are
+// copied). One list per sentence, so that a translation does not depend on its neighbours; found
+// once, when the sentence enters, and so are its columns of the output layers.
 //
 // The union is a set of bits over the target vocabulary, read off in ascending order. The bits of
 // what is always allowed are prepared once. All memory is taken when the selection is opened.
@@ -55,6 +55,12 @@ static dgm_status check(const lexical *x, int place, const dgm_vocabsel_sentence
     for (int i = 0; i < s->needed_count; i++)
         DGM_FAIL_IF(s->needed[i] < 0 || s->needed[i] >= x->list.targets, err, DGM_ERR_ARGUMENT,
                     "shortlist: target token %d is not in the vocabulary", (int)s->needed[i]);
+    DGM_FAIL_IF(s->evidence_count > 0 && !x->limits.evidence, err, DGM_ERR_ARGUMENT,
+                "shortlist: there is no room for the words of evidence");
+    for (int i = 0; i < s->evidence_count; i++)
+        DGM_FAIL_IF(s->evidence[i] < 0 || s->evidence[i] >= x->list.targets, err, DGM_ERR_ARGUMENT,
+                    "shortlist: token %d of the evidence is not in the vocabulary",
+                    (int)s->evidence[i]);
     return DGM_OK;
 }
 
@@ -79,6 +85,7 @@ static dgm_status admit(dgm_vocabsel *v, int place, const dgm_vocabsel_sentence 
         if (x->list.copy) set_bit(bits, s->source[i]);
     }
     for (int i = 0; i < s->needed_count; i++) set_bit(bits, s->needed[i]);
+    for (int i = 0; i < s->evidence_count; i++) set_bit(bits, s->evidence[i]);
     int32_t *ids = x->ids + (size_t)place * (size_t)x->room;
     int n = 0;
     for (size_t w = 0; w < x->words; w++)
@@ -155,7 +162,7 @@ static dgm_status prepare(lexical *x, const dgm_gguf *file, dgm_error *err)
     // The longest union there can be; never more than the vocabulary.
     uint64_t room = (uint64_t)x->limits.max_source * (uint64_t)(list->longest + 1) +
                     (uint64_t)list->frequent_count + (uint64_t)x->limits.max_needed + 2;
-    x->room = room < (uint64_t)list->targets ? (int)room : list->targets;
+    x->room = room < (uint64_t)list->targets && !x->limits.evidence ? (int)room : list->targets;
     x->always = dgm_calloc(x->words, sizeof *x->always);
     x->never = dgm_calloc(x->words, sizeof *x->never);
     x->bits = dgm_malloc((size_t)x->limits.places * x->words * sizeof *x->bits);

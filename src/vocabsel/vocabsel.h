@@ -18,6 +18,8 @@ typedef struct dgm_vocabsel_sentence {
     int source_count;
     const int32_t *needed; // target tokens that must be candidates (a forced prefix), in any order
     int needed_count;
+    const int32_t *evidence; // further ones, as many as there are
+    int evidence_count;
 } dgm_vocabsel_sentence;
 
 typedef struct dgm_vocabsel_ops {
@@ -47,6 +49,7 @@ void dgm_vocabsel_all(dgm_vocabsel *v);
 typedef struct dgm_vocabsel_limits {
     int places, max_source, max_needed;
     int rows; // of a generation; 0: nobody will ask for more candidates of a row
+    bool evidence; // sentences may come with evidence: lists of any length up to the vocabulary
 } dgm_vocabsel_limits;
 
 // The shortlist of a model file (docs/FORMAT.md, section 2.6), which must outlive v. Allocates here

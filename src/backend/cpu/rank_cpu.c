@@ -181,25 +181,35 @@ static void mask_list(float *v, const columns *c, const int32_t *list, int count
     }
 }
 
-static void add_terms(const dgm_terms *t, const columns *c, float *v)
+static void add_list(const columns *c, const int32_t *ids, const float *values, int count, float *v)
 {
-    if (t->table)
-        for (int i = 0; i < c->count; i++) v[i] += t->table[column_token(c, i)];
     int32_t last = column_token(c, c->count - 1);
-    int i = skip_below(t->add_ids, t->add_count, column_token(c, 0));
-    for (; i < t->add_count && t->add_ids[i] <= last; i++) {
-        int at = find_column(c, t->add_ids[i]);
-        if (at >= 0) v[at] += t->add_values[i];
+    for (int i = skip_below(ids, count, column_token(c, 0)); i < count && ids[i] <= last; i++) {
+        int at = find_column(c, ids[i]);
+        if (at >= 0) v[at] += values[i];
     }
 }
 
-// Offers the values of one row's chunk to its list. v is overwritten. No value that a term does not
-// raise is above `bound`.
+// False: nothing was added.
+static bool add_terms(const dgm_terms *t, const columns *c, float *v)
+{
+    if (!t->table && t->add_count == 0 && t->row_count == 0) return false;
+    if (t->table && c->ids)
+        for (int i = 0; i < c->count; i++) v[i] += t->table[c->ids[i]];
+    else if (t->table)
+        for (int i = 0; i < c->count; i++) v[i] += t->table[c->first + i];
+    add_list(c, t->add_ids, t->add_values, t->add_count, v);
+    add_list(c, t->row_ids, t->row_values, t->row_count, v);
+    return true;
+}
+
+// Offers the values of one row's chunk to its list. v is overwritten. No value is above `bound`
+// before the terms.
 static void offer(const ranker *q, int row, const columns *c, float *v, float bound)
 {
     const dgm_rank *r = q->r;
     const dgm_terms *t = &r->terms[row];
-    add_terms(t, c, v);
+    if (add_terms(t, c, v)) bound = q->k->max_f32(v, c->count);
     for (int w = 0; w < r->watch_count; w++) {
         size_t at = (size_t)row * (size_t)r->watch_count + (size_t)w;
         int column = r->watch[at] < 0 ? -1 : find_column(c, r->watch[at]);
@@ -207,7 +217,7 @@ static void offer(const ranker *q, int row, const columns *c, float *v, float bo
     }
     // Most chunks cannot change the list; on a tie the earlier, lower token stays.
     const float worst = r->score[(size_t)(row + 1) * (size_t)r->k - 1];
-    if (!t->table && t->add_count == 0 && (c->late ? bound < worst : bound <= worst)) return;
+    if (c->late ? bound < worst : bound <= worst) return;
     mask_list(v, c, r->never, r->never_count);
     mask_list(v, c, t->deny, t->deny_count);
     dgm_topk list = {r->score + (size_t)row * (size_t)r->k, r->token + (size_t)row * (size_t)r->k,
@@ -242,7 +252,8 @@ static void consume_row(ranker *q, int row, int in_block, const columns *c)
     float *v = first;
     if (r->part_count > 1 || scale != 1.0f) {
         v = q->values;
-        bound = INFINITY;
+        // A product with a positive number keeps the order, rounding and all.
+        bound = r->part_count == 1 && scale > 0.0f ? bound * scale : INFINITY;
         for (int i = 0; i < c->count; i++) v[i] = first[i] * scale;
         for (int p = 1; p < r->part_count; p++)
             q->k->axpy_f32(v, first + (size_t)p * ROWS * CHUNK, c->count, part_scale(r, row, p));

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+// LMBR settings, and the rows that a line's evidence becomes when it is submitted.
+//
+//     guesses: text, score  --softmax of scale * score-->  weights
+//                           --target vocabulary, </s>-->   pieces  --> posteriors --> rows
+//
+// Other systems speak words, ours pieces: every guess is read with the model's own vocabulary, and
+// n-grams are counted over its pieces. Most of the time goes into that reading, so words that were
+// seen before are looked up. That is right where a text's pieces are those of its words, which
+// holds for SentencePiece models that never join words; a line's first guess is read in both ways,
+// and where they differ all its guesses are read whole. So a line's rows depend on that line alone.
+#include "engine/evidence.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "dragoman/tools.h"
+
+// ---- settings ----------------------------------------------------------------------------------
+
+void dgm_lmbr_default(dgm_lmbr *l)
+{
+    *l = (dgm_lmbr){.p = 0.85f, .r = 0.7f, .t = 1.0f, .scale = 1.0f, .lambda = 0.5f};
+}
+
+static dgm_status check_number(const char *name, float v, float least, dgm_error *err)
+{
+    DGM_FAIL_IF(!(v >= least && v <= 1e6f), err, DGM_ERR_ARGUMENT,
+                "%s of LMBR must be between %g and 1e+06, not %g", name, (double)least, (double)v);
+    return DGM_OK;
+}
+
+static dgm_status check_lmbr(const dgm_lmbr *l, dgm_error *err)
+{
+    const float tiny = 1e-6f;
+    if (!l->use_thetas) {
+        DGM_TRY(check_number("p", l->p, tiny, err));
+        DGM_TRY(check_number("r", l->r, tiny, err));
+        DGM_TRY(check_number("t", l->t, tiny, err));
+    }
+    DGM_TRY(check_number("the scale", l->scale, 0.0f, err));
+    DGM_TRY(check_number("lambda", l->lambda, 0.0f, err));
+    dgm_lmbr_weights w;
+    memcpy(w.theta, l->thetas, sizeof w.theta);
+    if (!l->use_thetas) dgm_lmbr_thetas((double)l->p, (double)l->r, (double)l->t, w.theta);
+    for (int n = 0; n <= DGM_LMBR_ORDER; n++)
+        DGM_FAIL_IF(!(fabsf(w.theta[n]) <= 1e6f), err, DGM_ERR_ARGUMENT,
+                    "theta %d of LMBR is %g; it must be between -1e+06 and 1e+06", n,
+                    (double)w.theta[n]);
+    return DGM_OK;
+}
+
+dgm_status dgm_lmbr_check(const dgm_settings *s, dgm_error *err)
+{
+    if (!s->lmbr) return DGM_OK;
+    DGM_FAIL_IF(s->search && strcmp(s->search, "sample") == 0, err, DGM_ERR_ARGUMENT,
+                "sampling draws from the models' distribution, which evidence is not part of");
+    return check_lmbr(s->lmbr, err);
+}
+
+void dgm_lmbr_resolve(dgm_translator *t, const dgm_lmbr *l)
+{
+    memcpy(t->lmbr.theta, l->thetas, sizeof t->lmbr.theta);
+    if (!l->use_thetas) dgm_lmbr_thetas((double)l->p, (double)l->r, (double)l->t, t->lmbr.theta);
+    t->lmbr.lambda = l->lambda;
+    t->lmbr_scale = (double)l->scale;
+}
+
+dgm_status dgm_lmbr_set(dgm_translator *t, const dgm_lmbr *l, dgm_error *err)
+{
+    DGM_FAIL_IF(!t->evidence, err, DGM_ERR_ARGUMENT, "the translator was opened without LMBR");
+    DGM_TRY(check_lmbr(l, err));
+    dgm_lmbr_resolve(t, l);
+    return DGM_OK;
+}
+
+// ---- pieces ------------------------------------------------------------------------------------
+
+static dgm_status append(dgm_evidence_maker *m, const int32_t *ids, size_t count, dgm_error *err)
+{
+    if (count == 0) return DGM_OK;
+    DGM_TRY(dgm_grow(&m->ids, &m->ids_cap, m->id_count + count, sizeof *m->ids, err));
+    memcpy(m->ids + m->id_count, ids, count * sizeof *ids);
+    m->id_count += count;
+    return DGM_OK;
+}
+
+// A word that was not seen before.
+static dgm_status learn(dgm_evidence_maker *m, dgm_text word, dgm_error *err)
+{
+    dgm_word_pieces *k = &m->known;
+    DGM_TRY(dgm_vocab_encode(m->t->target, word, &m->tokens, err));
+    DGM_TRY(dgm_grow(&k->ids, &k->ids_cap, k->id_count + m->tokens.count + 1, sizeof *k->ids, err));
+    DGM_TRY(dgm_grow(&k->at, &k->at_cap, k->words.count + 2, sizeof *k->at, err));
+    uint32_t number = 0;
+    DGM_TRY(dgm_words_add(&k->words, word, &number, err));
+    if (number == 0) k->at[0] = 0;
+    memcpy(k->ids + k->id_count, m->tokens.ids, m->tokens.count * sizeof *k->ids);
+    k->id_count += m->tokens.count;
+    k->at[number + 1] = k->id_count;
+    return DGM_OK;
+}
+
+static dgm_status read_words(dgm_evidence_maker *m, dgm_text text, dgm_error *err)
+{
+    const dgm_word_pieces *k = &m->known;
+    m->id_count = 0;
+    for (size_t i = 0; i < text.size;) {
+        size_t end = i;
+        while (end < text.size && text.data[end] != ' ') end++;
+        const dgm_text word = {text.data + i, end - i};
+        i = end + 1;
+        if (word.size == 0) continue;
+        int64_t number = dgm_words_find(&k->words, word);
+        if (number < 0) {
+            DGM_TRY(learn(m, word, err));
+            number = (int64_t)k->words.count - 1;
+        }
+        DGM_TRY(append(m, k->ids + k->at[number], k->at[number + 1] - k->at[number], err));
+    }
+    return DGM_OK;
+}
+
+static dgm_status read_whole(dgm_evidence_maker *m, dgm_text text, dgm_error *err)
+{
+    DGM_TRY(dgm_vocab_encode(m->t->target, text, &m->tokens, err));
+    m->id_count = 0;
+    return append(m, m->tokens.ids, m->tokens.count, err);
+}
+
+// Are the pieces of the text those of its words?
+static dgm_status compare(dgm_evidence_maker *m, dgm_text text, bool *same, dgm_error *err)
+{
+    *same = false;
+    if (dgm_vocab_get_kind(m->t->target) != DGM_VOCAB_SENTENCEPIECE) return DGM_OK;
+    DGM_TRY(read_words(m, text, err));
+    DGM_TRY(dgm_vocab_encode(m->t->target, text, &m->tokens, err));
+    *same = m->tokens.count == m->id_count &&
+            (m->id_count == 0 || memcmp(m->tokens.ids, m->ids, m->id_count * sizeof *m->ids) == 0);
+    return DGM_OK;
+}
+
+// ---- rows --------------------------------------------------------------------------------------
+
+static dgm_status weigh(dgm_evidence_maker *m, const dgm_evidence *e, dgm_error *err)
+{
+    DGM_TRY(dgm_grow(&m->weights, &m->weights_cap, e->count, sizeof *m->weights, err));
+    for (size_t i = 0; i < e->count; i++) {
+        DGM_FAIL_IF(!isfinite(e->guesses[i].score), err, DGM_ERR_TEXT,
+                    "the score of guess %zu of the evidence is not a finite number", i + 1);
+        m->weights[i] = e->guesses[i].score;
+    }
+    dgm_evidence_weights(m->weights, e->count, m->t->lmbr_scale);
+    return DGM_OK;
+}
+
+static dgm_status collect(dgm_evidence_maker *m, const dgm_evidence *e, dgm_error *err)
+{
+    const int32_t eos = dgm_model_describe(m->t->members[0].model)->eos;
+    bool words = false;
+    dgm_posteriors_clear(&m->posteriors);
+    for (size_t i = 0; i < e->count; i++) {
+        const dgm_text text = {e->guesses[i].text, e->guesses[i].size};
+        if (i == 0) DGM_TRY(compare(m, text, &words, err));
+        DGM_TRY(words ? read_words(m, text, err) : read_whole(m, text, err));
+        DGM_TRY(append(m, &eos, 1, err));
+        DGM_TRY(dgm_posteriors_add(&m->posteriors, m->ids, m->id_count, m->weights[i], err));
+    }
+    return DGM_OK;
+}
+
+dgm_status dgm_evidence_rows(dgm_evidence_maker *m, const dgm_evidence *e, dgm_lmbr_rows **rows,
+                             dgm_error *err)
+{
+    *rows = NULL;
+    DGM_FAIL_IF(!m->t->evidence, err, DGM_ERR_ARGUMENT,
+                "the line has evidence, but the translator was opened without LMBR");
+    if (e->count == 0) return DGM_OK;
+    const double begin = dgm_thread_time();
+    DGM_TRY(weigh(m, e, err));
+    DGM_TRY(collect(m, e, err));
+    DGM_TRY(dgm_lmbr_compile(rows, &m->posteriors, &m->t->lmbr, err));
+    m->lines++;
+    m->rows += (uint64_t)(*rows)->states;
+    m->values += (uint64_t)(*rows)->at[(*rows)->states];
+    m->seconds += dgm_thread_time() - begin;
+    return DGM_OK;
+}
+
+void dgm_evidence_maker_free(dgm_evidence_maker *m)
+{
+    dgm_posteriors_free(&m->posteriors);
+    dgm_words_free(&m->known.words);
+    dgm_free(m->known.at);
+    dgm_free(m->known.ids);
+    dgm_tokens_free(&m->tokens);
+    dgm_free(m->weights);
+    dgm_free(m->ids);
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// From a line's evidence (text of other systems) to the rows that steer its search.
+#ifndef DGM_ENGINE_EVIDENCE_H
+#define DGM_ENGINE_EVIDENCE_H
+
+#include "engine/engine_int.h"
+#include "phrase/bitext.h"
+
+// Pieces of words that were encoded before: n-best lists say the same words again and again.
+typedef struct dgm_word_pieces {
+    dgm_words words;
+    size_t *at; // [words + 1]: pieces of word w are ids[at[w]] .. ids[at[w + 1])
+    int32_t *ids;
+    size_t at_cap, id_count, ids_cap;
+} dgm_word_pieces;
+
+// Buffers of one submit call. Start with all zero but t.
+typedef struct dgm_evidence_maker {
+    const dgm_translator *t;
+    dgm_posteriors posteriors;
+    dgm_word_pieces known;
+    dgm_tokens tokens;
+    double *weights;
+    int32_t *ids; // one translation, end symbol and all
+    size_t weights_cap, ids_cap, id_count;
+    uint64_t lines, rows, values; // made so far
+    double seconds;
+} dgm_evidence_maker;
+
+// Rows of one line; NULL where the evidence is empty. DGM_ERR_TEXT, DGM_ERR_ARGUMENT: the line's
+// evidence cannot be used.
+dgm_status dgm_evidence_rows(dgm_evidence_maker *m, const dgm_evidence *e, dgm_lmbr_rows **rows,
+                             dgm_error *err);
+void dgm_evidence_maker_free(dgm_evidence_maker *m);
+
+#endif
