@@ -29,7 +29,9 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+from .recurrence import cell as fused_gru
 from .rnn_stack import LayeredEncoder, SourceStack, Stack, run_encoder, split_state
+from .transformer import Rows
 
 CHOICES = {"encoder_cell": ("gru", "lstm"), "decoder": ("devlin", "conditional", "bahdanau"),
            "decoder_cell": ("gru", "lstm"), "top": ("none", "tanh", "gru"),
@@ -150,11 +152,7 @@ def linear(rows_in, rows_out, bias=True, gates=1):
 
 def gru(x, h, state):
     """x, h: gate inputs [.., 3H] in the order r, z, g, biases included; state [.., H]."""
-    xr, xz, xg = x.chunk(3, -1)
-    hr, hz, hg = h.chunk(3, -1)
-    r, z = torch.sigmoid(xr + hr), torch.sigmoid(xz + hz)
-    g = torch.tanh(xg + r * hg)
-    return z * state + (1 - z) * g
+    return fused_gru(x, h, state)[0]
 
 
 def lstm(x, h, cell):
@@ -324,7 +322,7 @@ class RNN(nn.Module):
         pad = table.size(0)
         if not source and config.start_token >= 0:
             ids = ids.masked_fill(ids == pad, config.start_token)
-        x = F.embedding(ids.clamp(max=pad - 1), table) * (ids != pad)[..., None].to(table.dtype)
+        x = Rows.apply(table, ids.clamp(max=pad - 1)) * (ids != pad)[..., None].to(table.dtype)
         return self.drop(x)
 
     def encode(self, source):

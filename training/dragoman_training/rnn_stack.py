@@ -15,6 +15,8 @@ so that a search moves them together.
 import torch
 import torch.nn as nn
 
+from . import recurrence
+
 RELU_LIMIT = 10.0
 
 
@@ -78,7 +80,7 @@ class Stack(nn.Module):
             x = torch.cat([h, c], -1) if config.upper_context else h
             held = tuple(part[None].contiguous() for part in state.chunk(2, -1)) if config.decoder_cell == "lstm" \
                 else state[None].contiguous()
-            y, held = layer(x, held)
+            y, held = layer(x, held) if config.decoder_cell == "lstm" else run_gru(layer, x, held)
             after.append(torch.cat(held, -1)[0] if config.decoder_cell == "lstm" else held[0])
             h = y + h if config.upper_residual and number > 0 else y
         if config.fc_layers:
@@ -86,7 +88,7 @@ class Stack(nn.Module):
         if config.top == "tanh":
             h = torch.tanh(self.top(h))
         elif config.top == "gru":
-            h, top = self.top(h, top[None].contiguous())
+            h, top = run_gru(self.top, h, top[None].contiguous())
             after.append(top[0])
         return h, after
 
@@ -102,6 +104,14 @@ class LayeredEncoder(nn.Module):
             both = number < config.encoder_bidirectional_layers
             self.layers.append(kind(width, config.encoder_hidden, batch_first=True, bidirectional=both))
             width = config.encoder_hidden * (2 if both else 1)
+
+
+def run_gru(layer, x, state):
+    """layer(x, state), an nn.GRU of one layer and direction; see recurrence.py for why not on a GPU."""
+    if not x.is_cuda:
+        return layer(x, state)
+    y, = recurrence.gru_layer(layer, [x], ["l0"], state[0])
+    return y, y[None, :, -1]
 
 
 def one_direction(layer, x, end):
@@ -124,10 +134,16 @@ def run_encoder(encoder, config, x, mask, drop):
     turn = torch.where(at < lengths, lengths - 1 - at, at)[..., None]                       # [B, S, 1]
     for number in range(config.encoder_layers):
         layer, index = (encoder.layers[number], 0) if isinstance(encoder, LayeredEncoder) else (encoder, number)
-        out = one_direction(layer, x, f"l{index}")
+        inputs, ends = [x], [f"l{index}"]
         if number < config.encoder_bidirectional_layers:
-            back = one_direction(layer, x.gather(1, turn.expand(-1, -1, x.size(2))), f"l{index}_reverse")
-            out = torch.cat([out, back.gather(1, turn.expand(-1, -1, back.size(2)))], -1)
+            inputs, ends = inputs + [x.gather(1, turn.expand(-1, -1, x.size(2)))], ends + [f"l{index}_reverse"]
+        if x.is_cuda and isinstance(layer, nn.GRU):
+            outs = recurrence.gru_layer(layer, inputs, ends)
+        else:
+            outs = [one_direction(layer, x, end) for x, end in zip(inputs, ends)]
+        out = outs[0]
+        if len(outs) == 2:
+            out = torch.cat([out, outs[1].gather(1, turn.expand(-1, -1, out.size(2)))], -1)
         x = out + x if config.encoder_residual and number >= 2 else out
         if number + 1 < config.encoder_layers:
             x = drop(x)

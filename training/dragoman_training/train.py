@@ -111,8 +111,10 @@ class Trainer:
         return token_loss
 
     def autocast(self):
+        """Recurrent cells use a weight at every position: it is cast once a step of training, not once a position."""
         enabled = self.recipe["precision"] == "bf16" and self.gpu
-        return torch.autocast(self.device.split(":")[0], torch.bfloat16, enabled=enabled, cache_enabled=False)
+        often = self.recipe["architecture"] == "rnn"
+        return torch.autocast(self.device.split(":")[0], torch.bfloat16, enabled=enabled, cache_enabled=often)
 
     def compute(self, bucket, index):
         """One update from batch `index`; every tensor it keeps was allocated before."""

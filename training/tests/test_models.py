@@ -17,7 +17,7 @@ import unittest
 import numpy as np
 import torch
 
-from dragoman_training import agree, checkpoint, export, fixtures, step_attention
+from dragoman_training import agree, checkpoint, export, fixtures, recurrence, step_attention
 from dragoman_training.gguf_writer import Reader, Writer
 from dragoman_training.rnn import CHOICES, RNN, RNNConfig
 from dragoman_training.transformer import Transformer, TransformerConfig
@@ -81,6 +81,24 @@ class RecurrentModels(unittest.TestCase):
             loss.backward()
             for name, parameter in model.named_parameters():
                 self.assertIsNotNone(parameter.grad, name)
+
+    def test_scan_is_a_gru(self):
+        """The recurrence that a GPU uses against nn.GRU, with its gradients."""
+        torch.manual_seed(2)
+        layer = torch.nn.GRU(3, 5, 1, batch_first=True, bidirectional=True).double()
+        found = []
+        for ours in (False, True):
+            x = torch.randn(4, 6, 3, generator=torch.Generator().manual_seed(1), dtype=torch.double, requires_grad=True)
+            if ours:
+                front, back = recurrence.gru_layer(layer, [x, x.flip(1)], ["l0", "l0_reverse"])
+                out = torch.cat([front, back.flip(1)], -1)
+            else:
+                out = layer(x)[0]
+            layer.zero_grad()
+            (out * torch.linspace(-1, 1, 10, dtype=torch.double)).sum().backward()
+            found.append([out.detach(), x.grad] + [p.grad.clone() for p in layer.parameters()])
+        for expected, got in zip(*found):
+            self.assertTrue(torch.allclose(expected, got, atol=1e-12))
 
     def test_start_token(self):
         model = rnn(start_token=3)
