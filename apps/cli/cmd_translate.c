@@ -13,6 +13,7 @@
 #include "dragoman/tools.h"
 #include "journal.h"
 #include "lineio.h"
+#include "lmbr.h"
 #include "present.h"
 #include "setup.h"
 #include "stats.h"
@@ -21,6 +22,7 @@ enum { JOBS_MAX = 64 };
 
 typedef struct translate_options {
     engine_options engine;
+    lmbr_options lmbr;
     presentation show;
     const char *input, *output, *prefix, *failures;
     int align_layer, align_head;
@@ -33,6 +35,7 @@ typedef struct translate_options {
 static const option options[] = {
     MODEL_OPTIONS(translate_options, engine),
     SEARCH_OPTIONS(translate_options, engine),
+    LMBR_OPTIONS(translate_options, lmbr),
     {"nbest", 0, OPTION_COUNT, "N", AT(show.nbest), 1, 256, NULL,
      "print the N best translations of every line, one per line of output: "
      "LINE ||| text ||| F0= sum ||| score, lines counted from 0",
@@ -93,6 +96,8 @@ typedef struct session {
     const translate_options *o;
     dgm_translator *t;
     line_reader *in, *prefix;
+    evidence_window evidence;
+    dgm_lmbr weights; // of the evidence
     line_writer *out, *report; // report: NULL without --failures
     journal *journal;          // NULL: the output is not a file
     progress bar;
@@ -211,6 +216,7 @@ static void submit(session *s)
         inputs[i].prefix_size = s->prefix_sizes[i];
         at += s->prefix_sizes[i];
     }
+    evidence_attach(&s->evidence, inputs, s->pending);
     if (s->count == JOBS_MAX) collect(s);
     window *w = &s->jobs[(s->first + s->count) % JOBS_MAX];
     dgm_error error;
@@ -219,7 +225,7 @@ static void submit(session *s)
         s->broken = true;
     } else {
         w->lines = s->pending;
-        w->bytes = s->text_used;
+        w->bytes = s->text_used + s->evidence.text_used;
         s->in_flight_bytes += w->bytes;
         w->input = s->input;
         s->in_flight += s->pending;
@@ -227,6 +233,7 @@ static void submit(session *s)
     }
     free(inputs);
     s->pending = s->text_used = 0;
+    evidence_skip(&s->evidence);
 }
 
 static void append(session *s, const char *data, size_t size)
@@ -262,6 +269,7 @@ static bool read_one(session *s)
     char *line = NULL;
     size_t size = 0;
     if (!reader_next(s->in, &line, &size)) return false;
+    if (!evidence_add(&s->evidence, s->read, &s->input)) return !(s->broken = true);
     if (s->pending == s->lines_cap) {
         s->lines_cap = s->lines_cap ? s->lines_cap * 2 : 256;
         s->sizes = need(realloc(s->sizes, s->lines_cap * sizeof *s->sizes));
@@ -285,6 +293,8 @@ static bool skip_lines(session *s, const journal_mark *m)
     char *line = NULL;
     size_t size = 0;
     while (s->read < m->lines && reader_next(s->in, &line, &size)) {
+        if (!evidence_add(&s->evidence, s->read, &s->input)) return false;
+        evidence_skip(&s->evidence);
         sum_line(s, line, size);
         next_prefix(s, &line, &size);
         sum_line(s, line, size);
@@ -305,7 +315,8 @@ static void translate_all(session *s)
     bool more = true;
     while (!s->broken && (more || s->pending || s->count)) {
         bool idle = !more || !reader_ready(s->in);
-        bool full = (s->pending && s->read % most == 0) || s->text_used >= s->window_bytes;
+        bool full = (s->pending && s->read % most == 0) ||
+                    s->text_used + s->evidence.text_used >= s->window_bytes;
         if (s->pending && (full || idle)) submit(s);
         // Two windows at work keep the batches full; a third would only take memory.
         else if (s->count &&
@@ -326,6 +337,15 @@ static void check_prefix_rest(session *s)
     if (reader_next(s->prefix, &line, &size) && !s->o->quiet)
         warn("the prefix file has more lines than the input: the rest is not used");
     s->input_failed = s->input_failed || reader_failed(s->prefix);
+}
+
+static void print_evidence(const dgm_counters *c)
+{
+    if (c->evidence_lines == 0) return;
+    const double lines = (double)c->evidence_lines;
+    fprintf(stderr, "evidence    %llu lines, %.1f rows and %.1f values each, made in %.3f s\n",
+            (unsigned long long)c->evidence_lines, (double)c->evidence_rows / lines,
+            (double)c->evidence_values / lines, c->evidence_seconds);
 }
 
 static bool timed(const translate_options *o)
@@ -388,6 +408,7 @@ static void print_stats(const session *s)
             c.sentences ? (double)c.candidates / (double)c.sentences : 0.0);
     if (c.more) fprintf(stderr, " and %.1f per row", (double)c.more / (double)c.rank_rows);
     fprintf(stderr, "\n");
+    print_evidence(&c);
     print_techniques(s->t);
     fprintf(stderr, "time        %.3f s to load, %.3f s to translate\n", s->load, took);
     fprintf(stderr, "speed       %.1f lines/s, %.1f output tokens/s\n", (double)c.lines / took,
@@ -410,6 +431,7 @@ static void close_session(session *s)
     dgm_close(&s->t);
     reader_close(s->in);
     reader_close(s->prefix);
+    evidence_free(&s->evidence);
     free(s->text);
     free(s->sizes);
     free(s->prefix_sizes);
@@ -422,6 +444,7 @@ static translate_options usual_options(void)
                            .align_layer = DGM_ALIGN_MODEL,
                            .align_head = DGM_ALIGN_MODEL};
     engine_options_default(&o.engine);
+    lmbr_options_default(&o.lmbr);
     return o;
 }
 
@@ -438,7 +461,7 @@ static void describe_options(session *s, const command *self)
         int skip = 0;
         char value[256], usual[256];
         while (others[skip] && strcmp(others[skip], o->name) != 0) skip++;
-        if (others[skip]) continue;
+        if (others[skip] || strncmp(o->name, "lmbr", 4) == 0) continue;
         if (strcmp(o->name, "window") == 0 && !names_gz(s->o->output)) continue;
         char name[64];
         snprintf(name, sizeof name, "--%s", o->name);
@@ -458,6 +481,9 @@ static bool describe_job(session *s, const command *self)
     journal_describe(s->journal, "model", models);
     // f32 is the one precision whose sums depend on the instruction set.
     if (strcmp(i->precision, "f32") == 0) journal_describe(s->journal, "kernels", i->device);
+    char weights[256] = "";
+    if (s->evidence.file) lmbr_describe(&s->weights, weights, sizeof weights);
+    journal_describe(s->journal, "--lmbr", weights);
     journal_describe(s->journal, "--prefix", s->prefix ? "given" : "");
     journal_describe(s->journal, "--failures", s->o->failures ? "given" : "");
     describe_options(s, self);
@@ -489,6 +515,7 @@ static bool open_files(session *s, const command *self)
     s->in = reader_open(o->input);
     if (s->in && o->prefix) s->prefix = reader_open(o->prefix);
     if (!s->in || (o->prefix && !s->prefix)) return false;
+    if (o->lmbr.file && !(s->evidence.file = lmbr_open(&o->lmbr))) return false;
     progress_start(&s->bar, !o->quiet);
     if (is_file_name(o->output)) return open_job(s, self);
     s->out = writer_open(o->output);
@@ -506,6 +533,7 @@ static int translate_files(session *s, const command *self)
         translate_all(s);
         progress_end(&s->bar);
         check_prefix_rest(s);
+        if (!s->broken && !evidence_complete(&s->evidence, s->read)) s->input_failed = true;
         done = !s->broken && !reader_failed(s->in);
         fine = done && !s->input_failed;
     }
@@ -522,10 +550,11 @@ static int translate_files(session *s, const command *self)
 
 static int check_files(const command *self, const translate_options *o)
 {
-    const char *const in[] = {o->input, o->prefix}, *const out[] = {o->output, o->failures};
-    static const char *const in_names[] = {"input", "prefix"}, *const out_names[] = {"output",
-                                                                                     "failures"};
-    for (int i = 0; i < 2; i++)
+    const char *const in[] = {o->input, o->prefix, o->lmbr.file, o->lmbr.settings, o->lmbr.tune};
+    const char *const out[] = {o->output, o->failures};
+    static const char *const in_names[] = {"input", "prefix", "lmbr", "lmbr-settings", "lmbr-tune"};
+    static const char *const out_names[] = {"output", "failures"};
+    for (int i = 0; i < 5; i++)
         for (int k = 0; k < 2; k++)
             if (same_file(in[i], out[k]))
                 return fail_usage(self, "--%s is the same file as --%s", out_names[k], in_names[i]);
@@ -561,6 +590,14 @@ static int run(const command *self, int argc, char **argv)
     if (o.show.alignment)
         settings.alignment =
             strcmp(o.show.alignment, "tokens") == 0 ? DGM_ALIGN_TOKENS : DGM_ALIGN_WORDS;
+    code = lmbr_weights(&o.lmbr, &s->weights, &o.engine.length_penalty);
+    if (o.lmbr.file) settings.lmbr = &s->weights;
+    if (code < 0 && o.lmbr.tune)
+        code = lmbr_tune(&o.lmbr, &o.engine, &settings, o.input, o.output, o.quiet);
+    if (code >= 0) {
+        free(s);
+        return code;
+    }
     s->o = &o;
     s->window_bytes = text_share(&o.engine);
     s->start = seconds();
