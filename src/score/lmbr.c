@@ -34,6 +34,7 @@ typedef struct compiler {
     size_t ids_cap, values_cap, count; // entries of all rows
     // for the sort of one family
     uint32_t *order, *copy; // [nodes]
+    int longest; // n-gram that earns anything: others are as if they had not been seen
 } compiler;
 
 static uint32_t node_count(const compiler *c)
@@ -78,10 +79,13 @@ static void sort_family(compiler *c, uint32_t *members, uint32_t count)
 static void make_families(compiler *c)
 {
     const uint32_t n = node_count(c);
-    for (uint32_t i = 1; i < n; i++) c->first[c->p->nodes[i].parent + 1]++;
+    const dgm_posterior *nodes = c->p->nodes;
+    for (uint32_t i = 1; i < n; i++)
+        if (nodes[i].length <= c->longest) c->first[nodes[i].parent + 1]++;
     for (uint32_t i = 0; i < n; i++) c->first[i + 1] += c->first[i];
     memcpy(c->order, c->first, n * sizeof *c->order);
-    for (uint32_t i = 1; i < n; i++) c->child[c->order[c->p->nodes[i].parent]++] = i;
+    for (uint32_t i = 1; i < n; i++)
+        if (nodes[i].length <= c->longest) c->child[c->order[nodes[i].parent]++] = i;
     for (uint32_t i = 0; i < n; i++)
         sort_family(c, c->child + c->first[i], c->first[i + 1] - c->first[i]);
 }
@@ -95,7 +99,7 @@ static void make_states(compiler *c)
     for (uint32_t i = 0; i < n; i++) c->state[i] = -1;
     c->state[0] = 0;
     c->node[0] = 0;
-    for (int length = 1; length < DGM_LMBR_ORDER; length++)
+    for (int length = 1; length < c->longest; length++)
         for (uint32_t i = 1; i < n; i++) {
             if (c->p->nodes[i].length != length || c->first[i] == c->first[i + 1]) continue;
             c->state[i] = count;
@@ -191,8 +195,6 @@ static dgm_status make_rows(compiler *c, dgm_error *err)
         DGM_TRY(make_row(c, s, err));
         r->at[s + 1] = (int32_t)c->count;
     }
-    for (int n = 1; n <= DGM_LMBR_ORDER; n++)
-        if (r->weights.theta[n] != 0.0f) r->needed = r->at[1];
     return DGM_OK;
 }
 
@@ -213,6 +215,8 @@ dgm_status dgm_lmbr_compile(dgm_lmbr_rows **rows, const dgm_posteriors *p,
         st = dgm_no_memory(err);
     if (st == DGM_OK) {
         c.r->weights = *weights;
+        for (int k = 1; k <= DGM_LMBR_ORDER; k++)
+            if (weights->theta[k] != 0.0f) c.longest = k;
         make_families(&c);
         make_states(&c);
         st = link_states(&c, err);

@@ -15,6 +15,8 @@
 //     next              state and word -> state; else the same from the next shorter suffix
 //                       (Aho-Corasick: goto and fail)
 //
+// N-grams longer than the last with a theta other than 0 are as if they had not been seen: where
+// none earns anything, there is one state and nothing in its row.
 // Words outside the evidence earn theta[0] alone. Made once per sentence by dgm_lmbr_compile (in
 // the thread that submits it) and only read by the search.
 #ifndef DGM_SCORE_LMBR_H
@@ -42,9 +44,6 @@ typedef struct dgm_lmbr_rows {
     // And its successors are entries next_at[s] .. next_at[s + 1) of next_ids (ascending), next.
     int32_t *next_at, *next_ids, *next;
     int32_t *fail; // [states]
-    // How many of state 0's ids (all the words of the evidence) must be candidates: all, or none
-    // where no n-gram earns anything.
-    int32_t needed;
 } dgm_lmbr_rows;
 
 // NULL inside *rows on failure.

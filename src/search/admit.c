@@ -89,7 +89,7 @@ static dgm_status enter_place(dgm_search *s, int place, const dgm_search_request
                                          .needed = r->prefix,
                                          .needed_count = r->prefix_count,
                                          .evidence = r->lmbr ? r->lmbr->ids : NULL,
-                                         .evidence_count = r->lmbr ? r->lmbr->needed : 0};
+                                         .evidence_count = r->lmbr ? r->lmbr->at[1] : 0};
     DGM_TRY(s->vocabsel.ops->admit(&s->vocabsel, place, &words, err));
     for (int i = 0; i < s->scorer_count; i++) {
         dgm_scorer *scorer = &s->scorers[i];
