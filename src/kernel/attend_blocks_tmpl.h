@@ -84,7 +84,8 @@ BLOCK_FN void block_values_part(const dgm_attend_blocks_args *a, const attend_el
     vf sum[4 * DGM_ATTEND_QUERIES];
     for (int r = 0; r < count; r++)
         for (int i = 0; i < vectors; i++)
-            sum[4 * r + i] = at ? vf_load(a->out[first + r] + h * a->dv + d + 16 * i) : vf_set(0.0f);
+            sum[4 * r + i] =
+                at ? vf_load(a->out[first + r] + h * a->dv + d + 16 * i) : vf_set(0.0f);
     for (int j = 0; j < keys; j++) {
         vf row[4];
         for (int i = 0; i < vectors; i++) {

@@ -25,7 +25,7 @@ typedef float attend_elem;
 #define ATTEND_FETCH(p) __builtin_prefetch(p, 0, 2)
 
 enum {
-    ATTEND_GROUP = 16,                       // keys whose sums are folded together
+    ATTEND_GROUP = 16,                     // keys whose sums are folded together
     ATTEND_LINE = 64 / sizeof(attend_elem) // elements of a cache line
 };
 

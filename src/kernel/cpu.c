@@ -130,7 +130,10 @@ dgm_status dgm_cpu_limit(const char *level, unsigned *flags, dgm_error *err)
     for (int i = 0; i < LEVELS; i++) {
         const size_t used = strlen(known);
         snprintf(known + used, sizeof known - used, "%s%s",
-                 i == 0 ? "" : i == LEVELS - 1 ? " or " : ", ", levels[i].name);
+                 i == 0            ? ""
+                 : i == LEVELS - 1 ? " or "
+                                   : ", ",
+                 levels[i].name);
     }
     return dgm_fail(err, DGM_ERR_ARGUMENT, "unknown CPU level '%s' (%s)", level, known);
 }

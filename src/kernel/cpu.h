@@ -10,8 +10,8 @@
 #include "base/status.h"
 
 #define DGM_CPU_C 0u
-#define DGM_CPU_AVX2 (1u << 0)       // AVX2, FMA, F16C
-#define DGM_CPU_AVX512 (1u << 1)     // F, BW, DQ, VL
+#define DGM_CPU_AVX2 (1u << 0)   // AVX2, FMA, F16C
+#define DGM_CPU_AVX512 (1u << 1) // F, BW, DQ, VL
 #define DGM_CPU_AVX512_VNNI (1u << 2)
 #define DGM_CPU_AMX_INT8 (1u << 3)
 #define DGM_CPU_NEON (1u << 8)

@@ -10,7 +10,8 @@
 
 // Every pointer of the table has its line in kernels.inc (and so its check).
 #define DGM_KERNEL(field, family) +1
-enum { KERNELS = 0
+enum {
+    KERNELS = 0
 #include "kernel/kernels.inc"
 };
 #undef DGM_KERNEL
@@ -111,7 +112,7 @@ void dgm_kernels_use_tables(dgm_kernels *k)
 
 const char *dgm_kernels_describe(const dgm_kernels *k, char *buffer, size_t size)
 {
-    const char *const names[] = {k->gemm_f32.name,  k->gemm_i8.name, k->gemm_i16.name,
+    const char *const names[] = {k->gemm_f32.name, k->gemm_i8.name, k->gemm_i16.name,
                                  k->quantize_name, k->rows_name,    k->attend_name,
                                  k->gates_name,    k->topk_name};
     size_t used = 0;

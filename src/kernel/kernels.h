@@ -10,8 +10,8 @@
 //   - A row's result never depends on the other rows of a call, on the number of rows or on the
 //     thread: every element of a product is one chain of fused multiply-adds over k = 0..K-1.
 //   - Everything except gemm_f32 is bit-identical on every ISA. Reductions run in 16 virtual lanes:
-//     element i belongs to lane i mod 16, lanes accumulate in order of i with fmaf (or +), then fold
-//     l + (l + 8), l + (l + 4), l + (l + 2), l + (l + 1). exp, tanh and sigmoid are fixed
+//     element i belongs to lane i mod 16, lanes accumulate in order of i with fmaf (or +), then
+//     fold l + (l + 8), l + (l + 4), l + (l + 2), l + (l + 1). exp, tanh and sigmoid are fixed
 //     polynomials in fmaf. gemm_f32 alone may differ between ISAs in the last bits.
 //   - Pointers need no alignment unless stated; outputs do not alias inputs unless stated.
 //   - The C reference in ref/ is the contract; its comments give rounding, bounds and aliasing.
@@ -31,13 +31,13 @@
 // c[r * ldc + j - n_begin]; bias[j]; residual[r * ldr + j - n_begin].
 // c may alias residual (same address and stride) but not a.
 typedef struct dgm_gemm_f32_args {
-    float *c;             // [m, n_end - n_begin], row stride ldc
-    const float *a;       // [m, k], row stride lda
-    const void *packed;   // W packed by the same table's pack_f32, 64-byte aligned
-    const float *bias;    // [n] or NULL
+    float *c;              // [m, n_end - n_begin], row stride ldc
+    const float *a;        // [m, k], row stride lda
+    const void *packed;    // W packed by the same table's pack_f32, 64-byte aligned
+    const float *bias;     // [n] or NULL
     const float *residual; // [m, n_end - n_begin] or NULL, row stride ldr
-    int m, n, k;          // n, k: size of the packed matrix
-    int n_begin, n_end;   // n_begin is a multiple of DGM_GEMM_COLUMNS; n_end one too, or n
+    int m, n, k;           // n, k: size of the packed matrix
+    int n_begin, n_end;    // n_begin is a multiple of DGM_GEMM_COLUMNS; n_end one too, or n
     int lda, ldc, ldr;
     dgm_act act;
 } dgm_gemm_f32_args;
@@ -46,21 +46,21 @@ typedef struct dgm_gemm_f32_args {
 #define DGM_GEMM_COLUMNS 64
 
 typedef struct dgm_gemm_f32_ops {
-    const char *name;                       // e.g. "gemm_f32_avx512"
-    size_t (*packed_size)(int n, int k);    // bytes, a multiple of 64
+    const char *name;                                                  // e.g. "gemm_f32_avx512"
+    size_t (*packed_size)(int n, int k);                               // bytes, a multiple of 64
     void (*pack)(void *packed, const float *w, int n, int k, int ldw); // w [n, k], row stride ldw
     void (*run)(const dgm_gemm_f32_args *args);
 } dgm_gemm_f32_ops;
 
 enum { DGM_ATTEND_QUERIES = 4, DGM_BLOCK_KEYS = 16 };
 
-// Up to DGM_ATTEND_QUERIES query rows, query r against n[r] keys and values. Key j of query r lies at
-// k + row(j) * stride, value j at v + row(j) * stride, with row(j) = index[r] ? index[r][j] : j. The
-// first `shared` rows are the same for all queries (at most the least n; 0 with one query).
+// Up to DGM_ATTEND_QUERIES query rows, query r against n[r] keys and values. Key j of query r lies
+// at k + row(j) * stride, value j at v + row(j) * stride, with row(j) = index[r] ? index[r][j] : j.
+// The first `shared` rows are the same for all queries (at most the least n; 0 with one query).
 typedef struct dgm_attend_args {
-    float *out[DGM_ATTEND_QUERIES];           // of [heads * dv]
-    const float *q[DGM_ATTEND_QUERIES];       // of [heads * dk]
-    float *weights[DGM_ATTEND_QUERIES];       // of [heads, n]: hold the attention weights afterwards
+    float *out[DGM_ATTEND_QUERIES];     // of [heads * dv]
+    const float *q[DGM_ATTEND_QUERIES]; // of [heads * dk]
+    float *weights[DGM_ATTEND_QUERIES]; // of [heads, n]: hold the attention weights afterwards
     const int32_t *index[DGM_ATTEND_QUERIES]; // of [n], or NULL
     int n[DGM_ATTEND_QUERIES];
     int queries, shared;
@@ -73,7 +73,7 @@ typedef struct dgm_attend_args {
 } dgm_attend_args;
 
 // Up to DGM_ATTEND_QUERIES query rows against the n keys and values of one sentence, which lie in
-// blocks of DGM_BLOCK_KEYS positions: keys [heads][dk][16] (transposed), then values [heads][16][dv].
+// blocks of DGM_BLOCK_KEYS positions: keys [heads][dk][16] (transposed), values [heads][16][dv].
 // Position j is the (j mod 16)-th of block j / 16. What a block holds beyond n is read and ignored.
 typedef struct dgm_attend_blocks_args {
     float *out[DGM_ATTEND_QUERIES];     // of [heads * dv]
@@ -81,7 +81,7 @@ typedef struct dgm_attend_blocks_args {
     float *weights[DGM_ATTEND_QUERIES]; // of [heads, n]: hold the attention weights afterwards
     int queries;
     const void *blocks; // float, or half (attend_blocks_f16)
-    size_t block; // elements of a block
+    size_t block;       // elements of a block
     int n, heads, dk, dv;
     float scale;
     const void *next; // blocks of the next call, to be fetched meanwhile; NULL with next_n = 0
@@ -90,13 +90,13 @@ typedef struct dgm_attend_blocks_args {
 
 // Additive attention of one row: e_j = w . tanh(q + k_j), softmax over j, out = sum_j p_j v_j.
 typedef struct dgm_attend_add_args {
-    float *out;          // [dv]
-    const float *q;      // [da]
-    const float *w;      // [da]
-    const float *k;      // [n, da], rows contiguous
-    const float *v;      // [n, dv], rows contiguous
+    float *out;     // [dv]
+    const float *q; // [da]
+    const float *w; // [da]
+    const float *k; // [n, da], rows contiguous
+    const float *v; // [n, dv], rows contiguous
     int n, da, dv;
-    float *weights;      // [n]
+    float *weights; // [n]
 } dgm_attend_add_args;
 
 // A list of the k best (score, token), best first; ties go to the lower token id. Unused places
@@ -109,14 +109,14 @@ typedef struct dgm_topk {
 
 typedef struct dgm_kernels {
     dgm_gemm_f32_ops gemm_f32;
-    dgm_gemm_i8_ops gemm_i8;   // kernel/gemm_int.h has the contract of both
+    dgm_gemm_i8_ops gemm_i8; // kernel/gemm_int.h has the contract of both
     dgm_gemm_i16_ops gemm_i16;
 
     // One row for gemm_i8: m = max |x|, *scale = m / 127, q = round(x * (127 / m)) + 128, to even,
     // clamped to 1 .. 255; m < 1e-30 counts as a row of zeros (scale 1). Writes depth(n) bytes.
     // NaN becomes -127 and does not count in m; with an infinity the scale is infinite.
     void (*quantize_i8)(uint8_t *q, float *scale, const float *x, int n);
-    // The same with a scale that is given: q = round(x * (1 / scale)) + 128. What is larger than 127
+    // The same with a scale that is given: q = round(x * (1 / scale)) + 128. What exceeds 127
     // scales saturates. scale is positive and not below 1e-30.
     void (*quantize_i8_static)(uint8_t *q, const float *x, int n, float scale);
     // One row for gemm_i16: q = round(x * 2^s), *scale = 2^-s, with the largest s that keeps
@@ -163,8 +163,8 @@ typedef struct dgm_kernels {
     void (*gru_f32)(float *out, const float *state, const float *x, const float *h, int n);
     // LSTM. x, h: [4n] in the order i, f, g, o:
     //   c' = sig(f) * c + sig(i) * tanh(g), out = sig(o) * tanh(c'). cell_out may be cell.
-    void (*lstm_f32)(float *out, float *cell_out, const float *cell, const float *x,
-                     const float *h, int n);
+    void (*lstm_f32)(float *out, float *cell_out, const float *cell, const float *x, const float *h,
+                     int n);
     // SSRU: f = sig(fx), c' = f * c + (1 - f) * x, out = relu(c'). cell_out may be cell.
     void (*ssru_f32)(float *out, float *cell_out, const float *cell, const float *x,
                      const float *fx, int n);

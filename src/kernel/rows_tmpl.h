@@ -69,7 +69,8 @@ static float SUM_EXP_F32(const float *x, int n, float max)
     const vf top = vf_set(max);
     const int whole = n & ~15, rest = n & 15;
     vf sum = vf_set(0.0f);
-    for (int i = 0; i < whole; i += 16) sum = vf_add(sum, math_exp_down(vf_sub(vf_load(x + i), top)));
+    for (int i = 0; i < whole; i += 16)
+        sum = vf_add(sum, math_exp_down(vf_sub(vf_load(x + i), top)));
     if (rest) {
         vf e = math_exp_down(vf_sub(vf_load_n(x + whole, rest), top));
         sum = vf_add(sum, vf_keep_n(e, rest));

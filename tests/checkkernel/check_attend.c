@@ -28,7 +28,8 @@ static void multi_oracle(ck *c, const dgm_attend_args *a, int r)
         for (int j = 0; j < n; j++) {
             p[j] = 0;
             for (int d = 0; d < a->dk; d++)
-                p[j] += (double)a->q[r][h * a->dk + d] * k[row_of(a, r, j) + (size_t)(h * a->dk + d)];
+                p[j] +=
+                    (double)a->q[r][h * a->dk + d] * k[row_of(a, r, j) + (size_t)(h * a->dk + d)];
             p[j] *= a->scale;
             max = p[j] > max ? p[j] : max;
         }
@@ -87,7 +88,8 @@ static void one_shape(ck *c, const shape *s, ck_kind kind)
     ck_fill(c, q, (size_t)queries * dk, kind);
     ck_fill(c, k, rows * stride + dk, kind == CK_WIDE ? CK_UNIT : kind);
     ck_fill(c, v, rows * stride + dv, CK_UNIT);
-    dgm_attend_args a = {.k = k, .v = v, .stride = stride, .heads = s->heads, .dk = s->dk, .dv = s->dv};
+    dgm_attend_args a = {
+        .k = k, .v = v, .stride = stride, .heads = s->heads, .dk = s->dk, .dv = s->dv};
     a.scale = ck_uniform(c, 0.05f, 1.0f);
     fill_lists(c, s, &a, pool);
     size_t weights = 0, outs = (size_t)queries * dv;
@@ -141,7 +143,8 @@ void check_attend_f32(ck *c)
             a.q[r] = q + r * H * D;
         }
         point(&a, ck_aligned(c, OUT, 4 * H * D), ck_aligned(c, WEIGHTS, 4 * H * N));
-        ck_bench_begin(c, queries == 1 ? "30 keys, 8 x 64" : "30 keys, 8 x 64, 4 queries, 24 shared");
+        ck_bench_begin(c,
+                       queries == 1 ? "30 keys, 8 x 64" : "30 keys, 8 x 64, 4 queries, 24 shared");
         while (ck_bench_next(c)) c->now->attend_f32(&a);
     }
 }

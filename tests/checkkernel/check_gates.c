@@ -154,8 +154,8 @@ static void ssru_case(ck *c, size_t n, ck_kind kind)
     for (size_t i = 0; i < n; i++) {
         const real f = sigmoid(fx[i]);
         const double old = state[i], s = f.value * old + (1 - f.value) * x[i];
-        const double error = f.error * (fabs(old) + fabs(x[i])) +
-                             2 * u * (1 - f.value) * fabs(x[i]) + u * fabs(s);
+        const double error =
+            f.error * (fabs(old) + fabs(x[i])) + 2 * u * (1 - f.value) * fabs(x[i]) + u * fabs(s);
         ck_near(c, "cell", cell[i], s, slack(error), 0);
         ck_near(c, "out", out[i], s > 0 ? s : 0, slack(error), 0);
     }

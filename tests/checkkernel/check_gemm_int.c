@@ -84,9 +84,8 @@ static dgm_gemm_i8_args i8_args(const shape *s, const data *d, float *out, int f
                               .w_scale = d->w_scale,
                               .bias = s->bias ? d->bias : NULL,
                               .residual = !s->residual ? NULL
-                                          : s->alias
-                                              ? out
-                                              : d->residual + (size_t)first * (size_t)s->ldc,
+                                          : s->alias   ? out
+                                                     : d->residual + (size_t)first * (size_t)s->ldc,
                               .m = rows,
                               .n = s->n,
                               .k = s->k,
@@ -364,8 +363,8 @@ static void as_bytes(ck *c)
         shape s = random_shape(c, &i8);
         s.alias = false;
         const int width = s.n_end - s.n_begin, ldq = width + ck_below(c, 5);
-        ck_begin(c, "m %d n %d k %d columns %d..%d act %d as bytes", s.m, s.n, s.k, s.n_begin, s.n_end,
-                 (int)s.act);
+        ck_begin(c, "m %d n %d k %d columns %d..%d act %d as bytes", s.m, s.n, s.k, s.n_begin,
+                 s.n_end, (int)s.act);
         const data d = take(c, &i8, &s);
         dgm_gemm_i8_args args = i8_args(&s, &d, d.c, 0, s.m);
         c->now->gemm_i8.run(&args);

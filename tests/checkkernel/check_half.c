@@ -51,7 +51,8 @@ static void fill_both(ck *c, uint16_t *half, float *wide, size_t n)
 
 static void one_shape(ck *c, int n, int heads, int dk, int dv, bool gathered, int queries)
 {
-    const size_t width = (size_t)(heads * (dk > dv ? dk : dv)), stride = width + (size_t)ck_below(c, 3);
+    const size_t width = (size_t)(heads * (dk > dv ? dk : dv)),
+                 stride = width + (size_t)ck_below(c, 3);
     const int pool = gathered ? 2 * n + 1 : n, shared = ck_below(c, n + 1);
     const size_t total = (pool > 0 ? (size_t)(pool - 1) : 0) * stride + width;
     ck_begin(c, "n %d heads %d dk %d dv %d%s queries %d shared %d", n, heads, dk, dv,
@@ -64,11 +65,18 @@ static void one_shape(ck *c, int n, int heads, int dk, int dv, bool gathered, in
     ck_fill(c, q, (size_t)(queries * heads * dk), CK_UNIT);
     int32_t *index = ck_bytes(c, INDEX, (size_t)(queries * n) * 4, 4);
     const size_t outs = (size_t)(heads * dv), weights = (size_t)(heads * n);
-    float *want = ck_floats(c, WANT, (size_t)queries * outs), *out = ck_floats(c, OUT, (size_t)queries * outs);
+    float *want = ck_floats(c, WANT, (size_t)queries * outs),
+          *out = ck_floats(c, OUT, (size_t)queries * outs);
     float *want_weights = ck_floats(c, WANT_WEIGHTS, (size_t)queries * weights);
     float *got_weights = ck_floats(c, WEIGHTS, (size_t)queries * weights);
-    dgm_attend_args a = {.k = wide_k, .v = wide_v, .stride = stride, .heads = heads, .dk = dk, .dv = dv,
-                         .scale = 0.3f, .queries = queries};
+    dgm_attend_args a = {.k = wide_k,
+                         .v = wide_v,
+                         .stride = stride,
+                         .heads = heads,
+                         .dk = dk,
+                         .dv = dv,
+                         .scale = 0.3f,
+                         .queries = queries};
     a.shared = queries == 1 ? 0 : gathered ? shared : n;
     for (int r = 0; r < queries; r++) {
         for (int j = 0; j < n; j++)
@@ -97,7 +105,8 @@ void check_attend_f16(ck *c)
     for (int i = 0; i < 200 && !c->failed; i++) {
         const int dk = widths[ck_below(c, 11)];
         one_shape(c, ck_below(c, 70), 1 + ck_below(c, 8), dk,
-                  ck_below(c, 2) ? dk : widths[ck_below(c, 11)], ck_below(c, 2), 1 + ck_below(c, 4));
+                  ck_below(c, 2) ? dk : widths[ck_below(c, 11)], ck_below(c, 2),
+                  1 + ck_below(c, 4));
     }
     enum { N = 30, H = 8, D = 64 };
     for (int queries = 1; queries <= 4; queries += 3) {
@@ -107,8 +116,15 @@ void check_attend_f16(ck *c)
         memset(v, 0x31, N * H * D * 2);
         float *q = ck_aligned(c, Q, 4 * H * D), *out = ck_aligned(c, OUT, 4 * H * D);
         float *weights = ck_aligned(c, WEIGHTS, 4 * H * N);
-        dgm_attend_args a = {.k = k, .v = v, .stride = H * D, .heads = H, .dk = D, .dv = D,
-                             .scale = 0.125f, .queries = queries, .shared = queries > 1 ? N : 0};
+        dgm_attend_args a = {.k = k,
+                             .v = v,
+                             .stride = H * D,
+                             .heads = H,
+                             .dk = D,
+                             .dv = D,
+                             .scale = 0.125f,
+                             .queries = queries,
+                             .shared = queries > 1 ? N : 0};
         for (int r = 0; r < queries; r++) {
             a.n[r] = N;
             a.q[r] = q + r * H * D;

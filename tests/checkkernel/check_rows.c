@@ -190,8 +190,8 @@ static void exp_accuracy(ck *c)
         ck_near(c, "exp", c->now->sum_exp_f32(&x, 1, 0.0f), want, 0,
                 1.8e-7 + 3e-9 * (double)fabsf(x));
     }
-    static const float ends[][2] = {
-        {-INFINITY, 0}, {-1e30f, 0}, {-87.34f, 0}, {-0.0f, 1}, {0, 1}, {NAN, NAN}};
+    static const float ends[][2] = {{-INFINITY, 0}, {-1e30f, 0}, {-87.34f, 0},
+                                    {-0.0f, 1},     {0, 1},      {NAN, NAN}};
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
         ck_near(c, "exp", c->now->sum_exp_f32(&ends[i][0], 1, 0.0f), ends[i][1], 0, 0);
 }

@@ -60,7 +60,8 @@ INLINE __m512i zmm_broadcast(const char *a)
     return _mm512_set1_epi32(group);
 }
 
-// Scale, bias, act (none, relu or swish) and residual of sums in registers; a bias of -0 changes no bit.
+// Scale, bias, act (none, relu or swish) and residual of sums in registers; a bias of -0 changes
+// no bit.
 INLINE void zmm_store(const int_out *o, const __m512i s[SUMS], int r, const int rows, int j,
                       const int vectors, const dgm_act act, const bool residual)
 {
@@ -193,7 +194,8 @@ static void zmm_run(zmm_product *z)
 {
     if (z->m <= 0) return;
     const size_t columns = (size_t)(z->out.n_end - z->out.n_begin);
-    z->fetches = !z->out.q && z->m <= FETCH_ROWS && columns * (size_t)z->m * sizeof(float) >= FETCH_BYTES;
+    z->fetches =
+        !z->out.q && z->m <= FETCH_ROWS && columns * (size_t)z->m * sizeof(float) >= FETCH_BYTES;
     if (z->m <= 3) {
         zmm_few_rows(z);
         return;

@@ -241,14 +241,14 @@ VF_FN __m256 vf_fold_add_8(const vf x[8])
         // Inputs i and i + 4, l + (l + 8) each; then l + (l + 4): four lanes of i, four of i + 4.
         const __m256 h = _mm256_add_ps(x[i].a, x[i].b);
         const __m256 g = _mm256_add_ps(x[i + 4].a, x[i + 4].b);
-        q[i] = _mm256_add_ps(_mm256_permute2f128_ps(h, g, 0x20),
-                             _mm256_permute2f128_ps(h, g, 0x31));
+        q[i] =
+            _mm256_add_ps(_mm256_permute2f128_ps(h, g, 0x20), _mm256_permute2f128_ps(h, g, 0x31));
     }
     // Within each 128-bit half: l + (l + 2) of two inputs, then l + (l + 1) of four.
-    const __m256 p = _mm256_add_ps(_mm256_shuffle_ps(q[0], q[1], 0x44),
-                                   _mm256_shuffle_ps(q[0], q[1], 0xee));
-    const __m256 r = _mm256_add_ps(_mm256_shuffle_ps(q[2], q[3], 0x44),
-                                   _mm256_shuffle_ps(q[2], q[3], 0xee));
+    const __m256 p =
+        _mm256_add_ps(_mm256_shuffle_ps(q[0], q[1], 0x44), _mm256_shuffle_ps(q[0], q[1], 0xee));
+    const __m256 r =
+        _mm256_add_ps(_mm256_shuffle_ps(q[2], q[3], 0x44), _mm256_shuffle_ps(q[2], q[3], 0xee));
     return _mm256_add_ps(_mm256_shuffle_ps(p, r, 0x88), _mm256_shuffle_ps(p, r, 0xdd));
 }
 
