@@ -137,18 +137,23 @@ dgm_evidence_file *lmbr_open(const lmbr_options *o)
 
 // ---- windows -----------------------------------------------------------------------------------
 
-static void add_guess(evidence_window *w, const dgm_guess *g)
+static void add_text(evidence_window *w, const char *text, size_t size)
 {
-    if (w->text_used + g->size > w->text_cap) {
-        w->text_cap = (w->text_used + g->size) * 2;
+    if (w->text_used + size > w->text_cap) {
+        w->text_cap = (w->text_used + size) * 2;
         w->text = need(realloc(w->text, w->text_cap));
     }
+    if (size) memcpy(w->text + w->text_used, text, size);
+    w->text_used += size;
+}
+
+static void add_guess(evidence_window *w, const dgm_guess *g)
+{
     if (w->guess_count == w->guess_cap) {
         w->guess_cap = w->guess_cap ? w->guess_cap * 2 : 1024;
         w->guesses = need(realloc(w->guesses, w->guess_cap * sizeof *w->guesses));
     }
-    if (g->size) memcpy(w->text + w->text_used, g->text, g->size);
-    w->text_used += g->size;
+    add_text(w, g->text, g->size);
     w->guesses[w->guess_count++] = *g;
 }
 
@@ -165,7 +170,11 @@ bool evidence_add(evidence_window *w, uint64_t number, uint32_t *sum)
         w->cap = w->cap ? w->cap * 2 : 256;
         w->lines = need(realloc(w->lines, w->cap * sizeof *w->lines));
     }
-    w->lines[w->count++] = (dgm_evidence){.count = e.count};
+    w->lines[w->count++] = e; // where its texts will lie is not known yet
+    if (e.lattice) {
+        add_text(w, e.lattice, e.lattice_size);
+        *sum = checksum(*sum, e.lattice, e.lattice_size);
+    }
     for (size_t i = 0; i < e.count; i++) {
         const dgm_guess *g = &e.guesses[i];
         add_guess(w, g);
@@ -186,6 +195,8 @@ void evidence_attach(evidence_window *w, dgm_input *inputs, size_t count)
     for (size_t i = 0; w->file && i < count; i++) {
         inputs[i].evidence = &w->lines[i];
         w->lines[i].guesses = g;
+        if (w->lines[i].lattice) w->lines[i].lattice = at;
+        at += w->lines[i].lattice_size;
         for (const dgm_guess *end = g + w->lines[i].count; g < end; at += g->size, g++) g->text = at;
     }
 }

@@ -53,7 +53,8 @@ int lmbr_tune(const lmbr_options *o, engine_options *engine, dgm_settings *setti
 #define LMBR_OPTIONS(S, E)                                                                         \
     {"lmbr", 0, OPTION_TEXT, "FILE", offsetof(S, E.file), 0, 0, NULL,                              \
      "let other systems' translations of the input steer the search: an n-best list, LINE ||| "    \
-     "text ||| features ||| score, lines counted from 0, also gzip",                               \
+     "text ||| features ||| score, lines counted from 0, or lattices in the order of the lines; "  \
+     "also gzip",                                                                                  \
      NULL, NULL},                                                                                  \
     {"lmbr-settings", 0, OPTION_TEXT, "FILE", offsetof(S, E.settings), 0, 0, NULL,                 \
      "--lmbr: read its settings from FILE, as --lmbr-tune writes it; options win", NULL, NULL},    \

@@ -366,6 +366,9 @@ typedef struct dgm_guess {
 typedef struct dgm_evidence {
     const dgm_guess *guesses; // in any order; the same text twice counts twice
     size_t count;
+    // Or a lattice as text, one block of docs/LATTICES.md; count is then 0.
+    const char *lattice; // need not end with NUL; NULL: none
+    size_t lattice_size;
     void *reserved[4]; // NULL
 } dgm_evidence;
 

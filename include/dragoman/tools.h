@@ -329,9 +329,10 @@ typedef struct dgm_evidence_options {
     void *reserved[4];
 } dgm_evidence_options;
 
-// A file with evidence for the lines of a text: an n-best list with lines of
+// A file with evidence for the lines of a text, plain or gzip: an n-best list with lines of
 //     LINE ||| text ||| features ||| score
-// where LINE counts from 0 and does not fall; plain or gzip. Messages name file and line.
+// where LINE counts from 0 and does not fall, or lattices (docs/LATTICES.md), one for every line.
+// Messages name file and line.
 typedef struct dgm_evidence_file dgm_evidence_file;
 DGM_API dgm_status dgm_evidence_open(dgm_evidence_file **file, const char *path,
                                      const dgm_evidence_options *options, dgm_error *error);

@@ -3,6 +3,7 @@
 //
 //     guesses: text, score  --softmax of scale * score-->  weights
 //                           --target vocabulary, </s>-->   pieces  --> posteriors --> rows
+//     or a lattice          --target vocabulary-->         lattice of pieces --^
 //
 // Other systems speak words, ours pieces: every guess is read with the model's own vocabulary, and
 // n-grams are counted over its pieces. Most of the time goes into that reading, so words that were
@@ -171,16 +172,39 @@ static dgm_status collect(dgm_evidence_maker *m, const dgm_evidence *e, dgm_erro
     return DGM_OK;
 }
 
+// A lattice none of whose paths the vocabulary can spell says nothing.
+static dgm_status collect_lattice(dgm_evidence_maker *m, const dgm_evidence *e, dgm_error *err)
+{
+    const int32_t eos = dgm_model_describe(m->t->members[0].model)->eos;
+    dgm_lattice *words = NULL, *pieces = NULL;
+    dgm_posteriors_clear(&m->posteriors);
+    dgm_status st = dgm_lattice_parse(&words, (dgm_text){e->lattice, e->lattice_size}, 1, NULL, err);
+    if (st == DGM_OK) {
+        st = dgm_lattice_pieces(words, m->t->target, &pieces, NULL, err);
+        if (st == DGM_OK)
+            st = dgm_posteriors_lattice(&m->posteriors, pieces, m->t->lmbr_scale, eos, err);
+        else if (st == DGM_ERR_TEXT)
+            st = DGM_OK;
+    }
+    dgm_lattice_close(&words);
+    dgm_lattice_close(&pieces);
+    if (st != DGM_OK && st != DGM_ERR_MEMORY) dgm_error_prefix(err, "lattice of the evidence");
+    return st;
+}
+
 dgm_status dgm_evidence_rows(dgm_evidence_maker *m, const dgm_evidence *e, dgm_lmbr_rows **rows,
                              dgm_error *err)
 {
     *rows = NULL;
     DGM_FAIL_IF(!m->t->evidence, err, DGM_ERR_ARGUMENT,
                 "the line has evidence, but the translator was opened without LMBR");
-    if (e->count == 0) return DGM_OK;
+    if (e->count == 0 && !e->lattice) return DGM_OK;
+    DGM_FAIL_IF(e->count && e->lattice, err, DGM_ERR_ARGUMENT,
+                "the line has two kinds of evidence, a list and a lattice");
     const double begin = dgm_thread_time();
-    DGM_TRY(weigh(m, e, err));
-    DGM_TRY(collect(m, e, err));
+    if (e->count) DGM_TRY(weigh(m, e, err));
+    DGM_TRY(e->count ? collect(m, e, err) : collect_lattice(m, e, err));
+    if (m->posteriors.count == 0) return DGM_OK;
     DGM_TRY(dgm_lmbr_compile(rows, &m->posteriors, &m->t->lmbr, err));
     m->lines++;
     m->rows += (uint64_t)(*rows)->states;

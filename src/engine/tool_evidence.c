@@ -1,18 +1,27 @@
 // SPDX-License-Identifier: MIT
-// Evidence files: the n-best list of another system, read line by line beside the text that it
-// belongs to. One source line's translations are in memory at a time (and the first of the next).
+// Evidence files: n-best lists or lattices of another system, read line by line beside the text
+// that they belong to. One source line's evidence is in memory at a time (of a list also the first
+// translation of the next line). Which of both a file is, its first line with text tells: only
+// lists have "|||" in it.
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/textfile.h"
 #include "dragoman/tools.h"
+#include "phrase/lattice.h"
 #include "phrase/nbest.h"
 #include "text/tokenize.h"
 
 struct dgm_evidence_file {
-    dgm_textin *in;
+    char *path;
+    dgm_textin *in;             // of a list, else NULL
+    dgm_lattice_file *lattices; // of lattices, else NULL
+    dgm_lattice *lattice;       // the next one, if `ahead`
     bool detokenize;
     dgm_language language;
+    dgm_text first;  // line of a list that was read when it was opened
+    bool first_read; // and not looked at yet
     bool ahead, ended; // `next` holds an entry of a later line; nothing is left in the file
     dgm_nbest_entry next;
     uint64_t seen; // one past the last line that had translations
@@ -27,9 +36,36 @@ void dgm_evidence_close(dgm_evidence_file **file)
     dgm_evidence_file *f = *file;
     *file = NULL;
     dgm_textin_close(&f->in);
+    dgm_lattice_file_close(&f->lattices);
+    dgm_lattice_close(&f->lattice);
     dgm_writer_free(&f->text);
     dgm_free(f->guesses);
+    dgm_free(f->path);
     dgm_free(f);
+}
+
+static bool has_bars(const char *line, size_t size)
+{
+    for (size_t i = 0; i + 3 <= size; i++)
+        if (memcmp(line + i, "|||", 3) == 0) return true;
+    return false;
+}
+
+// Opens the file and reads up to the first line with text. A list goes on from there; an empty file
+// is one.
+static dgm_status look(dgm_evidence_file *f, bool *list, dgm_error *err)
+{
+    *list = true;
+    DGM_TRY(dgm_textin_open(&f->in, f->path, err));
+    for (;;) {
+        bool more = false;
+        DGM_TRY(dgm_textin_next(f->in, &f->first.data, &f->first.size, &more, err));
+        if (!more) return DGM_OK;
+        const dgm_text text = dgm_text_trim(f->first);
+        *list = has_bars(text.data, text.size);
+        f->first_read = *list;
+        if (*list || (text.size > 0 && text.data[0] != '#')) return DGM_OK;
+    }
 }
 
 dgm_status dgm_evidence_open(dgm_evidence_file **file, const char *path,
@@ -41,7 +77,16 @@ dgm_status dgm_evidence_open(dgm_evidence_file **file, const char *path,
         f->detokenize = true;
         f->language = dgm_language_of(dgm_text_of(options->detokenize));
     }
-    const dgm_status st = dgm_textin_open(&f->in, path, err);
+    bool list = true;
+    f->path = dgm_strdup(path);
+    dgm_status st = f->path ? look(f, &list, err) : dgm_no_memory(err);
+    if (st == DGM_OK && !list && f->detokenize)
+        st = dgm_fail(err, DGM_ERR_ARGUMENT,
+                      "%s: words of a lattice are glued by its marks, not detokenised", path);
+    if (st == DGM_OK && !list) {
+        dgm_textin_close(&f->in);
+        st = dgm_lattice_file_open(&f->lattices, path, NULL, false, true, err);
+    }
     if (st != DGM_OK) dgm_evidence_close(file);
     return st;
 }
@@ -54,13 +99,30 @@ static dgm_status wrong(const dgm_evidence_file *f, dgm_status st, dgm_error *er
     return st;
 }
 
+// The next lattice of the file: they are numbered in their order.
+static dgm_status next_lattice(dgm_evidence_file *f, dgm_error *err)
+{
+    dgm_lattice_close(&f->lattice);
+    DGM_TRY(dgm_lattice_file_next(f->lattices, &f->lattice, err));
+    f->ahead = f->lattice != NULL;
+    f->ended = !f->ahead;
+    f->next.line = f->seen;
+    f->seen += f->ahead;
+    return DGM_OK;
+}
+
 // One line of the file into f->next.
 static dgm_status look_ahead(dgm_evidence_file *f, dgm_error *err)
 {
     const char *line = NULL;
     size_t size = 0;
-    bool more = false;
-    DGM_TRY(dgm_textin_next(f->in, &line, &size, &more, err));
+    bool more = f->first_read;
+    if (f->lattices) return next_lattice(f, err);
+    if (more)
+        line = f->first.data, size = f->first.size;
+    else
+        DGM_TRY(dgm_textin_next(f->in, &line, &size, &more, err));
+    f->first_read = false;
     f->ended = !more;
     if (!more) return DGM_OK;
     DGM_TRY(wrong(f, dgm_nbest_parse((dgm_text){line, size}, &f->next, err), err));
@@ -89,23 +151,42 @@ static dgm_status take(dgm_evidence_file *f, dgm_error *err)
     return DGM_OK;
 }
 
+// "file:123", or the file alone.
+static const char *place(const dgm_evidence_file *f, char *buffer, size_t size)
+{
+    if (f->in)
+        snprintf(buffer, size, "%.200s:%llu", f->path, (unsigned long long)dgm_textin_line(f->in));
+    else
+        snprintf(buffer, size, "%.200s", f->path);
+    return buffer;
+}
+
 dgm_status dgm_evidence_next(dgm_evidence_file *f, uint64_t line, dgm_evidence *evidence,
                              dgm_error *err)
 {
+    char where[256];
     f->count = f->text.size = 0;
     for (;;) {
         if (!f->ahead && !f->ended) DGM_TRY(look_ahead(f, err));
         if (f->ended || f->next.line > line) break;
-        if (f->next.line == line)
+        if (f->next.line == line && f->lattices) {
+            DGM_TRY(dgm_lattice_write(f->lattice, DGM_LATTICE_NATIVE, &f->text, err));
+            f->ahead = false;
+            break;
+        } else if (f->next.line == line)
             DGM_TRY(take(f, err));
         else
             f->ahead = false; // of a line that nobody asked for
     }
-    DGM_FAIL_IF(f->ended && f->count == 0, err, DGM_ERR_FORMAT,
-                "%s:%llu: the evidence ends before line %llu of the input (line numbers in it "
-                "count from 0)",
-                dgm_textin_path(f->in), (unsigned long long)dgm_textin_line(f->in),
-                (unsigned long long)line + 1);
+    DGM_FAIL_IF(f->ended && f->count == 0 && !f->text.size, err, DGM_ERR_FORMAT,
+                "%s: the evidence ends before line %llu of the input%s",
+                place(f, where, sizeof where), (unsigned long long)line + 1,
+                f->in ? " (line numbers in it count from 0)" : "");
+    if (f->lattices) {
+        *evidence = (dgm_evidence){.lattice = (const char *)f->text.data,
+                                   .lattice_size = f->text.size};
+        return DGM_OK;
+    }
     const char *at = (const char *)f->text.data;
     for (size_t i = 0; i < f->count; at += f->guesses[i++].size) f->guesses[i].text = at;
     *evidence = (dgm_evidence){.guesses = f->guesses, .count = f->count};
@@ -114,11 +195,12 @@ dgm_status dgm_evidence_next(dgm_evidence_file *f, uint64_t line, dgm_evidence *
 
 dgm_status dgm_evidence_finish(dgm_evidence_file *f, uint64_t lines, dgm_error *err)
 {
+    char where[256];
     if (!f->ahead && !f->ended) DGM_TRY(look_ahead(f, err));
     DGM_FAIL_IF(!f->ended, err, DGM_ERR_FORMAT,
-                "%s:%llu: translations of line %llu, but the input has %llu lines",
-                dgm_textin_path(f->in), (unsigned long long)dgm_textin_line(f->in),
-                (unsigned long long)f->next.line, (unsigned long long)lines);
+                "%s: evidence for line %llu (from 0), but the input has %llu lines",
+                place(f, where, sizeof where), (unsigned long long)f->next.line,
+                (unsigned long long)lines);
     return DGM_OK;
 }
 

@@ -3,8 +3,8 @@
 // the n-gram at least once.
 //
 // A trie holds all n-grams of up to DGM_LMBR_ORDER tokens that were seen. Evidence is a list of
-// whole translations with weights that sum to 1; P(u) is the sum of the weights of those that
-// contain u, however often. (Evidence in a lattice brings its posteriors along, one by one.)
+// whole translations with weights that sum to 1, or a lattice of them; P(u) is the sum of the
+// weights of those that contain u, however often.
 //
 //     root -- "das" 0.9 -- "Haus" 0.8 -- "</s>" 0.6        node = n-gram, P in the node
 //          \- "Haus" 0.8 - "</s>" 0.6
@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "phrase/lattice.h"
 
 enum { DGM_LMBR_ORDER = 4 };
 
@@ -45,9 +46,14 @@ void dgm_posteriors_free(dgm_posteriors *p); // ready for use again
 // One translation: every n-gram in it gains `weight` once. The end symbol is the caller's to add.
 dgm_status dgm_posteriors_add(dgm_posteriors *p, const int32_t *tokens, size_t count, double weight,
                               dgm_error *err);
-// One n-gram with its posterior; count 1 .. DGM_LMBR_ORDER. What is seen of its prefixes is kept.
-dgm_status dgm_posteriors_set(dgm_posteriors *p, const int32_t *tokens, int count, double value,
-                              dgm_error *err);
+// The paths of a lattice of tokens, drawn with probabilities as their exp(scale * score), each with
+// `end` behind it; exact, not expected counts. p must be clear. DGM_ERR_UNSUPPORTED when the lattice
+// is too large.
+dgm_status dgm_posteriors_lattice(dgm_posteriors *p, const dgm_lattice *pieces, double scale,
+                                  int32_t end, dgm_error *err);
+// Node of an n-gram, made if it is new; count 1 .. DGM_LMBR_ORDER.
+dgm_status dgm_posteriors_node(dgm_posteriors *p, const int32_t *tokens, int count, uint32_t *node,
+                               dgm_error *err);
 // 0 for an n-gram that was not seen.
 double dgm_posteriors_get(const dgm_posteriors *p, const int32_t *tokens, int count);
 // Node of `token` behind a node; 0: none.

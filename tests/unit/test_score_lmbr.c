@@ -173,6 +173,121 @@ static void test_rows(void **state)
     dgm_posteriors_free(&p);
 }
 
+// ---- lattices ----------------------------------------------------------------------------------
+
+enum { PATHS_MAX = 20000, PATH_LONGEST = 10 };
+
+typedef struct paths {
+    int32_t tokens[PATHS_MAX][PATH_LONGEST + 1];
+    int length[PATHS_MAX];
+    double weight[PATHS_MAX];
+    int count;
+} paths;
+
+static void enumerate(const dgm_lattice *l, int32_t node, double score, int32_t *tokens, int length,
+                      paths *out)
+{
+    if (l->ends[node] > -INFINITY) {
+        assert_true(out->count < PATHS_MAX);
+        memcpy(out->tokens[out->count], tokens, (size_t)length * sizeof *tokens);
+        out->tokens[out->count][length] = 0;
+        out->length[out->count] = length + 1;
+        out->weight[out->count++] = score + (double)l->ends[node];
+    }
+    for (size_t i = l->first[node]; i < l->first[node + 1]; i++) {
+        const dgm_lattice_arc *a = &l->arcs[i];
+        if (a->word >= 0) tokens[length] = a->word;
+        enumerate(l, a->to, score + (double)a->score, tokens, length + (a->word >= 0), out);
+    }
+}
+
+// Nodes in a row, arcs that skip some, some without a word; few words, so that they come again.
+static dgm_lattice *random_lattice(dgm_rng *rng)
+{
+    dgm_lattice *l = NULL;
+    dgm_error err;
+    const int nodes = 2 + (int)dgm_rng_below(rng, PATH_LONGEST - 2);
+    const uint64_t words = 1 + dgm_rng_below(rng, 4);
+    int32_t number;
+    assert_int_equal(dgm_lattice_open(&l, &err), DGM_OK);
+    for (int i = 0; i < nodes; i++)
+        assert_int_equal(dgm_lattice_add_node(l, 0, &number, &err), DGM_OK);
+    for (int32_t from = 0; from + 1 < nodes; from++)
+        for (uint64_t n = 1 + dgm_rng_below(rng, 3); n > 0; n--) {
+            const int32_t most = nodes - 1 - from;
+            const int32_t far = n == 1 ? 1 : 1 + (int32_t)dgm_rng_below(rng, (uint64_t)most);
+            const dgm_lattice_arc arc = {
+                .from = from,
+                .to = from + far,
+                .word = dgm_rng_below(rng, 6) == 0 ? DGM_LATTICE_NO_WORD
+                                                   : 1 + (int32_t)dgm_rng_below(rng, words),
+                .score = (float)(-4 * dgm_rng_unit(rng))};
+            assert_int_equal(dgm_lattice_add_arc(l, &arc, &err), DGM_OK);
+        }
+    dgm_lattice_add_end(l, nodes - 1, -0.25f);
+    dgm_lattice_add_end(l, (int32_t)dgm_rng_below(rng, (uint64_t)nodes), -1.0f);
+    if (dgm_lattice_seal(l, true, &err) != DGM_OK) fail_msg("%s", err.text);
+    return l;
+}
+
+static void test_lattices(void **state)
+{
+    (void)state;
+    static paths all;
+    dgm_rng rng = {5};
+    dgm_error err;
+    dgm_posteriors p = {0}, listed = {0};
+    bool twice = false;
+    for (int round = 0; round < 400; round++) {
+        dgm_lattice *l = random_lattice(&rng);
+        const double scale = (double)(round % 4) * 0.6;
+        int32_t tokens[PATH_LONGEST + 1];
+        all.count = 0;
+        enumerate(l, 0, 0, tokens, 0, &all);
+        dgm_evidence_weights(all.weight, (size_t)all.count, scale);
+        dgm_posteriors_clear(&p);
+        dgm_posteriors_clear(&listed);
+        if (dgm_posteriors_lattice(&p, l, scale, 0, &err) != DGM_OK) fail_msg("%s", err.text);
+        for (int i = 0; i < all.count; i++)
+            assert_int_equal(dgm_posteriors_add(&listed, all.tokens[i], (size_t)all.length[i],
+                                                all.weight[i], &err),
+                             DGM_OK);
+        assert_int_equal(p.count, listed.count); // the same n-grams
+        for (int i = 0; i < all.count; i++)
+            for (int k = 0; k < all.length[i]; k++)
+                for (int n = 1; n <= DGM_LMBR_ORDER && k + n <= all.length[i]; n++) {
+                    const int32_t *u = all.tokens[i] + k;
+                    const double a = dgm_posteriors_get(&p, u, n);
+                    assert_true(fabs(a - dgm_posteriors_get(&listed, u, n)) < 1e-9);
+                    twice |= n == 2 && k >= 2 && memcmp(u, u - 2, 2 * sizeof *u) == 0;
+                }
+        dgm_lattice_close(&l);
+    }
+    assert_true(twice);
+    dgm_posteriors_free(&p);
+    dgm_posteriors_free(&listed);
+}
+
+static void test_lattice_out_of_memory(void **state)
+{
+    (void)state;
+    dgm_rng rng = {6};
+    dgm_error err;
+    dgm_lattice *l = random_lattice(&rng);
+    dgm_status st = DGM_ERR_MEMORY;
+    for (uint64_t n = 1; st != DGM_OK; n++) {
+        const uint64_t before = dgm_mem_live();
+        dgm_posteriors p = {0};
+        dgm_mem_inject(n, 1);
+        st = dgm_posteriors_lattice(&p, l, 1, 0, &err);
+        dgm_mem_inject(0, 0);
+        assert_true(st == DGM_OK || st == DGM_ERR_MEMORY);
+        dgm_posteriors_free(&p);
+        assert_int_equal(dgm_mem_live(), before);
+    }
+    dgm_lattice_close(&l);
+}
+
 static void test_nothing(void **state)
 {
     (void)state;
@@ -194,9 +309,10 @@ static void test_nothing(void **state)
     assert_int_equal(dgm_lmbr_compile(&r, &p, &w, &err), DGM_OK);
     assert_int_equal(r->at[1], 1);
     dgm_lmbr_free(&r);
-    assert_int_equal(dgm_posteriors_set(&p, one, 0, 1, &err), DGM_ERR_ARGUMENT);
-    assert_int_equal(dgm_posteriors_set(&p, one, 1, 0.25, &err), DGM_OK);
-    assert_true(dgm_posteriors_get(&p, one, 1) == 0.25);
+    uint32_t node = 0;
+    assert_int_equal(dgm_posteriors_node(&p, one, 0, &node, &err), DGM_ERR_ARGUMENT);
+    assert_int_equal(dgm_posteriors_node(&p, one, 1, &node, &err), DGM_OK);
+    assert_int_equal(node, 1);
     dgm_posteriors_free(&p);
 }
 
@@ -236,7 +352,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_weights),     cmocka_unit_test(test_posteriors),
         cmocka_unit_test(test_rows),        cmocka_unit_test(test_nothing),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_lattices),
+        cmocka_unit_test(test_lattice_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
