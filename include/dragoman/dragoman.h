@@ -107,7 +107,12 @@ typedef struct dgm_decoding {
     // ones, in any batch, order and number of threads. Default 0.
     uint64_t seed;
 
-    int32_t reserved_number[2]; // 0
+    // 1: lines may come with lattices (dgm_input.lattice), whose paths are the translations that
+    // they may have. Shortlists are then off unless settings.shortlist asks for one. Default 0.
+    int32_t lattices;
+    // The score of a path is added with this weight to the models'. Default 0: the lattice only
+    // says what is allowed.
+    float lattice_weight;
     void *reserved[4];          // NULL
 } dgm_decoding;
 
@@ -372,6 +377,13 @@ typedef struct dgm_evidence {
     void *reserved[4]; // NULL
 } dgm_evidence;
 
+// Which translations a line may have: the paths of a lattice, as text (docs/LATTICES.md).
+typedef struct dgm_lattice_text {
+    const char *text; // UTF-8; need not end with NUL
+    size_t size;
+    void *reserved[2]; // NULL
+} dgm_lattice_text;
+
 // The same with everything that can be said about a line.
 typedef struct dgm_input {
     const char *text;   // need not end with NUL; a line break inside counts as a space
@@ -379,7 +391,10 @@ typedef struct dgm_input {
     const char *prefix; // the translation must begin so; NULL: nothing is forced
     size_t prefix_size;
     const dgm_evidence *evidence; // NULL: the models alone translate it. Needs settings.lmbr
-    void *reserved[3];            // NULL
+    // NULL: it may have any translation. Needs settings.decoding->lattices; not with a prefix. The
+    // margin ends no search early in a lattice, and the line is not split.
+    const dgm_lattice_text *lattice;
+    void *reserved[2]; // NULL
 } dgm_input;
 
 DGM_API dgm_status dgm_translate_inputs(dgm_translator *t, const dgm_input *inputs, size_t count,

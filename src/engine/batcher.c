@@ -19,6 +19,7 @@ void dgm_job_free(dgm_job *job)
         dgm_free(job->lines[i].message);
         dgm_pieces_free(&job->lines[i].pieces);
         dgm_lmbr_free(&job->lines[i].lmbr);
+        dgm_walk_free(&job->lines[i].walk);
     }
     for (size_t i = 0; i < job->piece_count; i++) {
         dgm_free(job->pieces[i].block);

@@ -67,4 +67,6 @@ void dgm_decoding_resolve(dgm_translator *t, const dgm_settings *s)
     t->config.top_p = d->top_p;
     t->config.top_k = d->top_k;
     t->config.seed = d->seed;
+    t->lattices = d->lattices != 0;
+    t->lattice_weight = d->lattice_weight;
 }

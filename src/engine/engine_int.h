@@ -58,6 +58,8 @@ struct dgm_translator {
     bool evidence;         // lines may have some
     dgm_lmbr_weights lmbr; // what becomes of it
     double lmbr_scale;
+    bool lattices; // lines may have one
+    float lattice_weight;
     uint64_t evidence_lines, evidence_rows, evidence_values; // guarded by lock
     double evidence_seconds;
 
@@ -102,6 +104,13 @@ dgm_status dgm_techniques_tune(dgm_translator *t, const dgm_settings *s, dgm_err
 // means. lmbr_default and lmbr_set are public.
 dgm_status dgm_lmbr_check(const dgm_settings *s, dgm_error *err);
 void dgm_lmbr_resolve(dgm_translator *t, const dgm_lmbr *l);
+
+// lattice_input.c: settings->decoding->lattices, before models are loaded; what the search of a
+// line of `pieces` pieces follows. DGM_ERR_TEXT or DGM_ERR_ARGUMENT for what the line is to blame
+// for.
+dgm_status dgm_lattices_check(const dgm_settings *s, dgm_error *err);
+dgm_status dgm_lattice_walk(const dgm_translator *t, const dgm_input *input, size_t pieces,
+                            dgm_walk **walk, dgm_error *err);
 
 // unknown.c: what becomes of unknown words; changes config.allow_unk and config.alignment.
 dgm_status dgm_settings_unknown(dgm_translator *t, const dgm_settings *s, dgm_error *err);
@@ -160,6 +169,7 @@ struct dgm_line_state {
     char *message;
     uint32_t flags;
     dgm_lmbr_rows *lmbr;                 // of its evidence, for all its pieces; NULL: none
+    dgm_walk *walk;                      // its lattice; NULL: none
     size_t source_tokens, target_tokens; // target: of the best translation, end symbols included
 };
 

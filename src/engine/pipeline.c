@@ -209,6 +209,8 @@ static dgm_status prepare_line(prepare *p, dgm_line_state *line, const dgm_input
     dgm_status st = encode_line(p, line, input, &why);
     if (st == DGM_OK && input->evidence && line->left)
         st = dgm_evidence_rows(&p->evidence, input->evidence, &line->lmbr, &why);
+    if (st == DGM_OK && input->lattice && line->left)
+        st = dgm_lattice_walk(p->t, input, line->left, &line->walk, &why);
     if (st == DGM_OK) return DGM_OK;
     drop_pieces(p->job, line);
     return line_fails(line, st, &why, err);

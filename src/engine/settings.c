@@ -159,6 +159,7 @@ dgm_status dgm_settings_check(const dgm_settings *s, int *precision, dgm_error *
     DGM_TRY(dgm_settings_techniques(s, err));
     DGM_TRY(dgm_decoding_check(s, err));
     DGM_TRY(dgm_lmbr_check(s, err));
+    DGM_TRY(dgm_lattices_check(s, err));
     DGM_TRY(check_range("allow_unk", s->allow_unk, -1, 1, err));
     DGM_TRY(check_range("the alignment kind", (long long)s->alignment, DGM_ALIGN_NONE,
                         DGM_ALIGN_TOKENS, err));
@@ -226,6 +227,8 @@ static dgm_status choose_shortlist(dgm_translator *t, const dgm_settings *s, dgm
     int choice = -1;
     DGM_TRY(check_name("shortlist", s->shortlist, shortlist_names, -1, &choice, err));
     t->shortlist = -1;
+    // Inside a lattice the whole vocabulary makes scores exact, and few words are left to choose.
+    if (t->lattices && choice < 0) choice = 0;
     for (int i = t->member_count - 1; choice != 0 && i >= 0; i--)
         if (dgm_shortlist_present(t->members[i].file)) t->shortlist = i;
     DGM_FAIL_IF(choice == 1 && t->shortlist < 0, err, DGM_ERR_UNSUPPORTED,

@@ -55,6 +55,7 @@ size_t dgm_worker_bytes(const dgm_translator *t)
         bytes +=
             dgm_vocabsel_lexical_bytes(t->backend, dgm_model_output(t->members[i].model), t->batch);
     if (t->evidence) bytes += dgm_score_lmbr_bytes(t->batch, vocabulary);
+    if (t->lattices) bytes += dgm_score_walk_bytes(t->batch);
     return bytes;
 }
 
@@ -69,7 +70,7 @@ static dgm_status choose_words(dgm_worker *w, dgm_error *err)
     for (int i = 0; i < t->member_count; i++) out[i] = dgm_model_output(t->members[i].model);
     const dgm_gguf *file = t->members[t->shortlist].file;
     const dgm_vocabsel_limits limits = {t->batch, t->config.max_source, t->config.max_length,
-                                        t->limits.rows, t->evidence};
+                                        t->limits.rows, t->evidence || t->lattices};
     dgm_status st = dgm_vocabsel_lexical_open(&w->vocabsel, file, &limits, err);
     if (st != DGM_OK && st != DGM_ERR_MEMORY) dgm_error_prefix(err, "%s", dgm_gguf_path(file));
     if (st != DGM_OK) return st;
@@ -84,6 +85,9 @@ static dgm_status choose_scorers(dgm_worker *w, dgm_error *err)
     if (t->evidence)
         DGM_TRY(dgm_score_lmbr(&w->scorers[w->scorer_count++], dgm_exec_host(w->exec), t->batch,
                                vocabulary, err));
+    if (t->lattices)
+        DGM_TRY(dgm_score_walk(&w->scorers[w->scorer_count++], dgm_exec_host(w->exec), t->batch,
+                               err));
     return DGM_OK;
 }
 
@@ -265,6 +269,7 @@ static dgm_search_request request_of(const dgm_piece_state *piece)
         .prefix = piece->prefix_count ? job->tokens + piece->prefix_at : NULL,
         .prefix_count = piece->prefix_count,
         .lmbr = piece->line->lmbr,
+        .walk = piece->line->walk,
         .id = (uint64_t)(uintptr_t)piece,
     };
 }

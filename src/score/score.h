@@ -12,6 +12,7 @@
 
 #include "model/model.h"
 #include "score/lmbr.h"
+#include "score/walk.h"
 
 typedef struct dgm_scorer dgm_scorer;
 
@@ -22,6 +23,7 @@ typedef struct dgm_score_sentence {
     const int32_t *prefix; // forced first target tokens
     int prefix_count;
     const dgm_lmbr_rows *lmbr; // of its evidence, for as long as it is inside; NULL: it has none
+    const dgm_walk *walk;      // its lattice, likewise
 } dgm_score_sentence;
 
 typedef struct dgm_scorer_ops {
@@ -54,6 +56,12 @@ dgm_status dgm_score_prefix(dgm_scorer *s, dgm_arena *arena, int places, dgm_err
 size_t dgm_score_lmbr_bytes(int places, int vocabulary);
 dgm_status dgm_score_lmbr(dgm_scorer *s, dgm_arena *arena, int places, int vocabulary,
                           dgm_error *err);
+
+// Lattices (walk.h): a hypothesis follows a path of its sentence's lattice. Narrows what may come
+// next; with scores it takes the sparse list of additions for itself. Memory:
+// dgm_score_walk_bytes from the arena.
+size_t dgm_score_walk_bytes(int places);
+dgm_status dgm_score_walk(dgm_scorer *s, dgm_arena *arena, int places, dgm_error *err);
 
 // Length normalisation of a finished hypothesis: sum / length^penalty, where length counts the real
 // tokens and one end symbol.

@@ -9,13 +9,16 @@
 
 #include <string.h>
 
-// Longest output of a sentence: config, model, and a factor of the source's length.
-static int length_limit(const dgm_search *s, int source_count)
+// Longest output of a sentence: config, model, and a factor of the source's length. In a lattice
+// the longest path counts instead of that, with one step more: no end is forced on it.
+static int length_limit(const dgm_search *s, const dgm_search_request *r)
 {
     const float factor = s->config.max_length_factor;
     int limit = s->target_limit;
-    if (factor > 0.0f) {
-        const double most = (double)factor * source_count + 10.0;
+    if (r->walk) {
+        if (r->walk->longest + 1 < limit) limit = r->walk->longest + 1;
+    } else if (factor > 0.0f) {
+        const double most = (double)factor * r->source.count + 10.0;
         if (most < limit) limit = (int)most;
     }
     return limit;
@@ -37,10 +40,13 @@ static dgm_status check_request(const dgm_search *s, const dgm_search_request *r
         DGM_FAIL_IF(r->source.ids[i] < 0 || r->source.ids[i] >= info->source_vocab, err,
                     DGM_ERR_ARGUMENT, "source token %d is not in the vocabulary of %d",
                     (int)r->source.ids[i], info->source_vocab);
-    const int limit = length_limit(s, r->source.count);
+    const int limit = length_limit(s, r);
     DGM_FAIL_IF(r->prefix_count < 0 || r->prefix_count > limit, err, DGM_ERR_ARGUMENT,
                 "a forced prefix of %d tokens; the longest translation has %d", r->prefix_count,
                 limit);
+    DGM_FAIL_IF(r->walk && r->walk->longest > s->target_limit, err, DGM_ERR_ARGUMENT,
+                "a lattice whose longest path has %d tokens; the longest translation has %d",
+                r->walk->longest, s->target_limit);
     for (int i = 0; i < r->prefix_count; i++)
         DGM_FAIL_IF(r->prefix[i] < 0 || r->prefix[i] >= info->target_vocab ||
                         r->prefix[i] == s->eos || is_never(s, r->prefix[i]),
@@ -83,11 +89,14 @@ static dgm_status enter_place(dgm_search *s, int place, const dgm_search_request
                                          .source_count = r->source.count,
                                          .prefix = r->prefix,
                                          .prefix_count = r->prefix_count,
-                                         .lmbr = r->lmbr};
+                                         .lmbr = r->lmbr,
+                                         .walk = r->walk};
     const dgm_vocabsel_sentence words = {.source = r->source.ids,
                                          .source_count = r->source.count,
                                          .needed = r->prefix,
                                          .needed_count = r->prefix_count,
+                                         .allowed = r->walk ? r->walk->tokens : NULL,
+                                         .allowed_count = r->walk ? r->walk->token_count : 0,
                                          .evidence = r->lmbr ? r->lmbr->ids : NULL,
                                          .evidence_count = r->lmbr ? r->lmbr->at[1] : 0};
     DGM_TRY(s->vocabsel.ops->admit(&s->vocabsel, place, &words, err));
@@ -119,7 +128,8 @@ static void reserve(dgm_search *s, const dgm_search_request *requests, int count
         p->id = requests[i].id;
         p->source_count = requests[i].source.count;
         p->fingerprint = dgm_sample_fingerprint(&requests[i]);
-        p->max_length = length_limit(s, requests[i].source.count);
+        p->bounded = requests[i].walk != NULL;
+        p->max_length = length_limit(s, &requests[i]);
         s->sources[i] = requests[i].source;
         s->new_places[i++] = at;
     }

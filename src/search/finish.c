@@ -21,7 +21,7 @@
 //                            takes the best end that some live row had at some step (second store)
 //   huggingface              the end symbol is forced at log-probability 0
 // The margin is exact only for sums of log-probabilities without a length penalty; with one, or
-// with scorers that reward, it is a heuristic.
+// with scorers that reward, it is a heuristic. Inside a lattice it is not asked: its paths end soon.
 //
 // B + 1 candidates of each row are enough for all of them. A candidate behind B + 1 others of its
 // own row is not among the best B of the sentence; and as only one of those others is the end
@@ -88,7 +88,8 @@ static float best_live(const dgm_place *p)
 // With an n-best list the search goes on until there are n; for n = 1 this is the paper's rule.
 static bool stop_margin(const dgm_search *s, const dgm_place *p)
 {
-    return p->ended >= s->config.nbest && p->best_sum - best_live(p) >= s->config.margin;
+    return !p->bounded && p->ended >= s->config.nbest &&
+           p->best_sum - best_live(p) >= s->config.margin;
 }
 
 static bool stop_full(const dgm_search *s, const dgm_place *p)

@@ -90,6 +90,7 @@ typedef struct dgm_search_request {
     const int32_t *prefix; // forced first tokens, borrowed likewise
     int prefix_count;
     const dgm_lmbr_rows *lmbr; // of its evidence, borrowed likewise; NULL: none
+    const dgm_walk *walk;      // the lattice that it must follow, borrowed likewise; NULL: none
     uint64_t id; // the caller's
 } dgm_search_request;
 

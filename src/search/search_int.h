@@ -71,6 +71,7 @@ typedef struct dgm_place {
     uint64_t id;
     int source_count;
     uint64_t fingerprint; // of source and prefix (sample.c)
+    bool bounded;         // a lattice bounds it: no margin ends it early
     int32_t slots[DGM_PARTS_MAX];
     int lead;       // start and model prefix tokens fed so far
     int tokens;     // of every live hypothesis

@@ -61,6 +61,12 @@ static dgm_status check(const lexical *x, int place, const dgm_vocabsel_sentence
         DGM_FAIL_IF(s->evidence[i] < 0 || s->evidence[i] >= x->list.targets, err, DGM_ERR_ARGUMENT,
                     "shortlist: token %d of the evidence is not in the vocabulary",
                     (int)s->evidence[i]);
+    DGM_FAIL_IF(s->allowed_count > 0 && !x->limits.evidence, err, DGM_ERR_ARGUMENT,
+                "shortlist: there is no room for the words of a lattice");
+    for (int i = 0; i < s->allowed_count; i++)
+        DGM_FAIL_IF(s->allowed[i] < 0 || s->allowed[i] >= x->list.targets, err, DGM_ERR_ARGUMENT,
+                    "shortlist: token %d of a lattice is not in the vocabulary",
+                    (int)s->allowed[i]);
     return DGM_OK;
 }
 
@@ -86,6 +92,7 @@ static dgm_status admit(dgm_vocabsel *v, int place, const dgm_vocabsel_sentence 
     }
     for (int i = 0; i < s->needed_count; i++) set_bit(bits, s->needed[i]);
     for (int i = 0; i < s->evidence_count; i++) set_bit(bits, s->evidence[i]);
+    for (int i = 0; i < s->allowed_count; i++) set_bit(bits, s->allowed[i]);
     int32_t *ids = x->ids + (size_t)place * (size_t)x->room;
     int n = 0;
     for (size_t w = 0; w < x->words; w++)

@@ -20,6 +20,8 @@ typedef struct dgm_vocabsel_sentence {
     int needed_count;
     const int32_t *evidence; // further ones, as many as there are
     int evidence_count;
+    const int32_t *allowed; // the tokens of its lattice, likewise
+    int allowed_count;
 } dgm_vocabsel_sentence;
 
 typedef struct dgm_vocabsel_ops {
@@ -49,7 +51,7 @@ void dgm_vocabsel_all(dgm_vocabsel *v);
 typedef struct dgm_vocabsel_limits {
     int places, max_source, max_needed;
     int rows; // of a generation; 0: nobody will ask for more candidates of a row
-    bool evidence; // sentences may come with evidence: lists of any length up to the vocabulary
+    bool evidence; // sentences may come with evidence or lattices: lists of any length up to the vocabulary
 } dgm_vocabsel_limits;
 
 // The shortlist of a model file (docs/FORMAT.md, section 2.6), which must outlive v. Allocates here
