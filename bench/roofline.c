@@ -4,11 +4,12 @@
 //
 //     bench/roofline -m MODEL -i TEXT [--precision i8] [--beam 4] [--batch N] [--lines N]
 //                    [--batch-tokens N] [--threads 1] [--repeat 3] [--cpu LEVEL] [--single]
-//                    [--static-scales] [--csv | --json]
+//                    [--shortlist all|lexical] [--length N] [--static-scales] [--csv | --json]
 //
 // The text is translated once to warm up and then --repeat times without and with counters, in
 // turn. Elapsed time, speed and shares of the peak are those of the median pass without counters,
-// the rows those of the median pass with them. --single translates line by line. One row per kind
+// the rows those of the median pass with them. --single translates line by line, --length N makes
+// every translation N tokens long (for random weights, which find no end). One row per kind
 // of operation (products by shape), from the counters of the workers (dragoman/tools.h,
 // dgm_profile):
 //     M madd    multiply-adds of real rows and wanted columns: padding does not count
@@ -97,11 +98,13 @@ static text read_text(const char *path, int most)
 
 static void usage(int status)
 {
-    fprintf(status ? stderr : stdout,
-            "usage: roofline -m MODEL -i TEXT [--precision f32|i16|i8] [--beam N] [--batch N]\n"
-            "                [--batch-tokens N] [--lines N] [--threads N] [--repeat N] [--cpu LEVEL]\n"
-            "                [--single] [--static-scales] [--csv | --json]\n"
-            "example: roofline -m models/en-de.gguf -i news.en --precision i8 --lines 100\n");
+    fprintf(
+        status ? stderr : stdout,
+        "usage: roofline -m MODEL -i TEXT [--precision f32|i16|i8] [--beam N] [--batch N]\n"
+        "                [--batch-tokens N] [--lines N] [--threads N] [--repeat N] [--cpu LEVEL]\n"
+        "                [--single] [--shortlist all|lexical] [--length N] [--static-scales]\n"
+        "                [--csv | --json]\n"
+        "example: roofline -m models/en-de.gguf -i news.en --precision i8 --lines 100\n");
     exit(status);
 }
 
@@ -148,6 +151,10 @@ static options parse(int argc, char **argv)
                 o.settings.batch_tokens = number(value, 1, 1 << 24);
             else if (IS("--threads"))
                 o.settings.threads = number(value, 1, 1024);
+            else if (IS("--shortlist"))
+                o.settings.shortlist = value;
+            else if (IS("--length"))
+                o.settings.min_length = o.settings.max_length = number(value, 1, 4096);
             else if (IS("--lines"))
                 o.lines = number(value, 1, MAX_LINES);
             else if (IS("--repeat"))
