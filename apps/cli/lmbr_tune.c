@@ -5,7 +5,8 @@
 // what lambda weighs. The others are factors, so a step multiplies or divides one of them:
 //
 //     start    p: precision of words in the evidence's best translations; r: how much lower it is
-//              from one length of n-grams to the next (unless given)
+//              from one length of n-grams to the next; scale: a line's translations are e^-1 times
+//              as likely as its best one, in the mean (each unless given)
 //     climb    for steps of 4, 2, 1.4 and 1.2: lambda, scale, p, r in turn, up and else down while
 //              BLEU rises by 0.01; the same step again after a round in which something rose
 //
@@ -166,12 +167,11 @@ static void climb(tuner *u, trial *best)
     }
 }
 
-// p and r of the evidence itself, by its best translation of every line.
-static bool start(tuner *u, const lmbr_options *o, trial *x)
+// Every line's best translation by the evidence becomes the system's. Returns how much better its
+// score is than that of the others, in the mean.
+static double take_best(tuner *u)
 {
-    const dgm_lmbr *w = &u->weights;
-    *x = (trial){.x = {(double)w->lambda, (double)w->scale, (double)w->p, (double)w->r}};
-    if (o->settings) return true;
+    double behind = 0, others = 0;
     for (size_t i = 0; i < u->source->count; i++) {
         const dgm_evidence *e = u->inputs[i].evidence;
         u->system[i] = (dgm_line){"", 0};
@@ -181,7 +181,20 @@ static bool start(tuner *u, const lmbr_options *o, trial *x)
             best = e->guesses[k].score;
             u->system[i] = (dgm_line){e->guesses[k].text, e->guesses[k].size};
         }
+        for (size_t k = 0; k < e->count; k++) behind += best - e->guesses[k].score;
+        if (e->count) others += (double)e->count - 1;
     }
+    return others > 0 ? behind / others : 0;
+}
+
+// p, r and scale of the evidence itself.
+static bool start(tuner *u, const lmbr_options *o, trial *x)
+{
+    const dgm_lmbr *w = &u->weights;
+    *x = (trial){.x = {(double)w->lambda, (double)w->scale, (double)w->p, (double)w->r}};
+    if (o->settings) return true;
+    const double behind = take_best(u);
+    if (o->scale == DGM_FROM_MODEL && behind > 1e-4) x->x[SCALE] = 1 / behind;
     dgm_eval_score score;
     if (bleu_of(u, &score) < 0) return false;
     const double p = score.precisions[0] / 100, last = score.precisions[3] / 100;

@@ -351,6 +351,25 @@ DGM_API void dgm_evidence_close(dgm_evidence_file **file);
 // Other weights for the lines submitted from now on; no call may be under way.
 DGM_API dgm_status dgm_lmbr_set(dgm_translator *t, const dgm_lmbr *lmbr, dgm_error *error);
 
+// ---- minimum Bayes risk -----------------------------------------------------------------------
+
+typedef struct dgm_mbr_options {
+    const char *utility;  // "bleu" or "chrf", of sentences. Default "bleu"
+    const char *tokenize; // of BLEU: "13a", "intl", "char", "zh", "none". NULL: "13a"
+    double scale;         // of the scores before they become probabilities. Default 1
+    void *reserved[4];
+} dgm_mbr_options;
+
+DGM_API void dgm_mbr_default(dgm_mbr_options *options);
+
+typedef struct dgm_mbr dgm_mbr; // of one thread
+DGM_API dgm_status dgm_mbr_open(dgm_mbr **mbr, const dgm_mbr_options *options, dgm_error *error);
+// The translation of an n-best list whose expected score against the whole list is highest, the
+// first of equal ones. gains (NULL: not wanted) [count]: these scores; borrowed until the next call.
+DGM_API dgm_status dgm_mbr_choose(dgm_mbr *mbr, const dgm_evidence *list, size_t *best,
+                                  const double **gains, dgm_error *error);
+DGM_API void dgm_mbr_close(dgm_mbr **mbr);
+
 // ---- shortlists -------------------------------------------------------------------------------
 
 // Where a list comes from: exactly one of (source and target), lexicon, binary; or none of them to
