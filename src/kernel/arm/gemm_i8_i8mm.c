@@ -70,7 +70,10 @@ static void gemm_i8_run_i8mm(const dgm_gemm_i8_args *g)
         last.m = 1;
         last.a += row * (size_t)g->lda;
         last.a_scale += row;
-        last.c += row * (size_t)g->ldc;
+        if (last.q)
+            last.q += row * (size_t)g->ldq;
+        else
+            last.c += row * (size_t)g->ldc;
         if (last.residual) last.residual += row * (size_t)g->ldr;
         dgm_gemm_i8_run_dotprod(&last);
     }
