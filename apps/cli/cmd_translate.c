@@ -113,6 +113,7 @@ typedef struct session {
     uint64_t read, written, failed; // lines; with those of the interrupted job
     uint32_t input;                 // CRC-32 of the lines read
     bool warned, broken, input_failed, prefix_ended;
+    bool cut; // the evidence ended before the input or is wrong: what comes behind is left out
     double load, start;
 } session;
 
@@ -269,7 +270,7 @@ static bool read_one(session *s)
     char *line = NULL;
     size_t size = 0;
     if (!reader_next(s->in, &line, &size)) return false;
-    if (!evidence_add(&s->evidence, s->read, &s->input)) return !(s->broken = true);
+    if (!evidence_add(&s->evidence, s->read, &s->input)) return !(s->cut = true);
     if (s->pending == s->lines_cap) {
         s->lines_cap = s->lines_cap ? s->lines_cap * 2 : 256;
         s->sizes = need(realloc(s->sizes, s->lines_cap * sizeof *s->sizes));
@@ -533,8 +534,9 @@ static int translate_files(session *s, const command *self)
         translate_all(s);
         progress_end(&s->bar);
         check_prefix_rest(s);
-        if (!s->broken && !evidence_complete(&s->evidence, s->read)) s->input_failed = true;
-        done = !s->broken && !reader_failed(s->in);
+        bool whole = !s->broken && !s->cut && !reader_failed(s->in);
+        if (whole && !evidence_complete(&s->evidence, s->read)) s->input_failed = true;
+        done = whole;
         fine = done && !s->input_failed;
     }
     bool closed = writer_close(s->out);

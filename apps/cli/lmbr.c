@@ -117,11 +117,11 @@ int lmbr_weights(const lmbr_options *o, dgm_lmbr *w, float *penalty)
 void lmbr_describe(const dgm_lmbr *w, char *text, size_t size)
 {
     if (w->use_thetas)
-        snprintf(text, size, "thetas %.9g %.9g %.9g %.9g %.9g scale %.9g lambda %.9g",
+        snprintf(text, size, "thetas %.6g %.6g %.6g %.6g %.6g scale %.6g lambda %.6g",
                  (double)w->thetas[0], (double)w->thetas[1], (double)w->thetas[2],
                  (double)w->thetas[3], (double)w->thetas[4], (double)w->scale, (double)w->lambda);
     else
-        snprintf(text, size, "p %.9g r %.9g t %.9g scale %.9g lambda %.9g", (double)w->p,
+        snprintf(text, size, "p %.6g r %.6g t %.6g scale %.6g lambda %.6g", (double)w->p,
                  (double)w->r, (double)w->t, (double)w->scale, (double)w->lambda);
 }
 

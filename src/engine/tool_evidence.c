@@ -154,7 +154,7 @@ static dgm_status take(dgm_evidence_file *f, dgm_error *err)
 // "file:123", or the file alone.
 static const char *place(const dgm_evidence_file *f, char *buffer, size_t size)
 {
-    if (f->in)
+    if (f->in && dgm_textin_line(f->in))
         snprintf(buffer, size, "%.200s:%llu", f->path, (unsigned long long)dgm_textin_line(f->in));
     else
         snprintf(buffer, size, "%.200s", f->path);
