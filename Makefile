@@ -51,6 +51,7 @@ BACKEND := cpu/weights_cpu cpu/products_cpu cpu/meter_cpu cpu/ops_cpu cpu/attend
 MODEL := model slots rows model_table transformer_load transformer rnn rnn_load rnn_encoder rnn_devlin rnn_conditional rnn_bahdanau rnn_stack rnn_precompute
 VOCABSEL := all lexical
 PHRASE := bitext align align_em align_gamma align_tension symmetrize lexicon links lm_runs lm_train lm lm_build lm_arpa nbest
+PHRASE += extract pairmap phrase_count phrase_table phrase_build phrase_text phrase_weights phrase_options phrase_search phrase_nbest phrase_decode mert
 SCORE := length prefix posterior posterior_lattice lmbr lmbr_score
 SEARCH := search search_table admit generation tree beam greedy finish cube cube_group cube_walk cube_exact rescore history sample coverage
 ENGINE := settings decoding evidence budget techniques unknown vocabulary translator pipeline assemble batcher worker api discover inspect evaluate pairs tool_import align_job tool_align tool_tokenize tool_shortlist tool_shortlist_text tool_profile tool_log_z calibrate tool_quantize tool_lm tool_evidence tool_mbr
@@ -60,6 +61,7 @@ CXX_SRC := src/text/spm_shim.cc
 PHRASE += lattice lattice_text lattice_file lattice_ops lattice_nbest lattice_pieces lattice_subsets
 SCORE += walk
 ENGINE += lattice_input
+ENGINE += splitter tool_phrase tool_phrasal tool_mert
 
 LIB_SRC := $(BASE:%=src/base/%.c) $(KERNEL:%=src/kernel/%.c) $(FORMAT:%=src/format/%.c) \
            $(TEXT:%=src/text/%.c) $(BACKEND:%=src/backend/%.c) $(MODEL:%=src/model/%.c) \
@@ -77,6 +79,7 @@ LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(CXX_SRC:%.cc=$(BUILD)/%.o)
 
 # ---- program -------------------------------------------------------------------------------
 CLI := main options help lineio linewrite journal present setup stats log_z lmbr lmbr_tune cmd_translate cmd_models cmd_eval cmd_score cmd_bench cmd_tokenize cmd_align cmd_shortlist cmd_quantize cmd_mbr cmd_lm
+CLI += cmd_phrase cmd_mert
 CLI_OBJ := $(CLI:%=$(BUILD)/apps/cli/%.o)
 
 # ---- tests and benchmarks ------------------------------------------------------------------

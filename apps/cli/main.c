@@ -13,7 +13,7 @@ const command *const commands[] = {&command_translate, &command_inspect,   &comm
                                    &command_score,     &command_bench,     &command_models,
                                    &command_import,    &command_quantize,  &command_tokenize,
                                    &command_align,     &command_shortlist, &command_lm,
-                                   &command_mbr,
+                                   &command_mbr,       &command_phrase,    &command_mert,
                                    NULL};
 
 uint64_t peak_rss(void)

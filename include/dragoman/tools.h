@@ -320,6 +320,131 @@ DGM_API dgm_status dgm_ngram_line(const dgm_ngram *lm, dgm_line line, dgm_ngram_
 // 10^(-log10 / tokens); with `known` over known words alone. 0 if there are none.
 DGM_API double dgm_ngram_perplexity(const dgm_ngram_score *score, int known);
 
+// ---- phrase tables ----------------------------------------------------------------------------
+
+enum { DGM_PHRASE_WORDS_MAX = 7 }; // longest phrase
+
+typedef struct dgm_phrase_options {
+    int max_length;      // of a phrase, 1 to DGM_PHRASE_WORDS_MAX. Default 5
+    int max_sentence;    // pairs with more words on a side are left out. Default 100
+    uint64_t prune;      // pairs seen this often or less are left out, but no translation of a
+                         // single word. Default 0
+    int limit;           // translations kept per source phrase, the most frequent; 0: all. Default 50
+    uint64_t memory;     // bytes for sorting; what does not fit goes to disk. Default 1 GiB
+    const char *folder;  // for that. NULL: $TMPDIR, else /tmp
+    const char *subwords;   // phrases of this model's tokens. NULL: words between blanks
+    const char *filter;     // only source phrases of this text. NULL: all
+    const char *reordering; // where the reordering table of a table of text goes. NULL: nowhere
+    int bits;               // of a compact table's numbers: 8, 16, or 0 for floats. Default 0
+    dgm_progress progress;
+    void *reserved[4];
+} dgm_phrase_options;
+
+DGM_API void dgm_phrase_default(dgm_phrase_options *options);
+
+// Index 0: source, 1: target.
+typedef struct dgm_phrase_report {
+    uint64_t lines, pairs, empty, too_long; // lines = pairs + empty + too_long
+    uint64_t tokens[2], phrases[2];         // phrases: distinct ones
+    uint64_t extracted, distinct, kept;     // phrase pairs
+    uint64_t spilled;                       // bytes that went to disk
+} dgm_phrase_report;
+
+// Extracts and scores the phrase pairs of an aligned text (plain or gzip files; links as
+// dgm_align writes them) and writes a table: Moses' text if the name ends in .gz or .txt, else
+// compact, to be mapped.
+DGM_API dgm_status dgm_phrase_extract(const char *source, const char *target, const char *links,
+                                      const char *output, const dgm_phrase_options *options,
+                                      dgm_phrase_report *report, dgm_error *error);
+// Reads a table (text with or without its reordering table, or compact) and writes it, by the name
+// as above. bits: of a compact table made from text, 0, 8 or 16.
+DGM_API dgm_status dgm_phrase_convert(const char *input, const char *input_reordering,
+                                      const char *output, const char *output_reordering, int bits,
+                                      dgm_error *error);
+
+// ---- phrase-based translation -----------------------------------------------------------------
+
+typedef struct dgm_phrasal_options {
+    const char *table;      // phrase table, text or compact
+    const char *reordering; // reordering table of a text one, or NULL
+    const char *lm;         // language model, ARPA or compact
+    const char *weights;    // weights file; NULL: usual ones
+    int uniform;            // all weights 1 instead
+    const char *subwords;   // table and language model are over this model's tokens
+    const char *detokenize; // language: the result is text, not words between blanks. NULL: words
+    int pops;               // hypotheses per stack taken from the cubes. Default 400
+    int stack;              // of them kept. Default 200
+    int jump;               // distortion limit, 0 to 56. Default 6
+    int table_limit;        // translations looked at per source phrase. Default 20
+    int nbest;              // translations wanted. Default 1
+    int distinct;           // no two with the same words. Default 0
+    int alignment;          // word links of every translation. Default 0
+    int lattice;            // the search graph of every line. Default 0
+    double lattice_beam;    // arcs further behind the best path are left out of it. Default 5
+    int threads;            // 0: one per core. Default 1
+    void *reserved[4];
+} dgm_phrasal_options;
+
+DGM_API void dgm_phrasal_default(dgm_phrasal_options *options);
+
+typedef struct dgm_phrasal_item {
+    dgm_line text;
+    dgm_line features; // "LexicalReordering0= ... UnknownWordPenalty0= 0"
+    dgm_line links;    // "0-0 1-2 ..." with `alignment`
+    double score;
+} dgm_phrasal_item;
+
+typedef struct dgm_phrasal_result {
+    const dgm_phrasal_item *items; // best first, at least one
+    size_t count;
+    dgm_line lattice; // with `lattice`: a block of docs/LATTICES.md
+} dgm_phrasal_result;
+
+typedef struct dgm_phrasal dgm_phrasal;
+
+DGM_API dgm_status dgm_phrasal_open(dgm_phrasal **p, const dgm_phrasal_options *options,
+                                    dgm_error *error);
+DGM_API void dgm_phrasal_close(dgm_phrasal **p);
+// Translates lines and hands the results over in their order, `first` + i being the number of line
+// i in its lattice's name; other than 0 stops the work. Results are borrowed during the call.
+DGM_API dgm_status dgm_phrasal_translate(dgm_phrasal *p, const dgm_line *lines, size_t count,
+                                         uint64_t first,
+                                         int (*take)(void *cookie, const dgm_phrasal_result *r),
+                                         void *cookie, dgm_error *error);
+
+typedef struct dgm_phrasal_stats {
+    uint64_t lines, words, unknown; // source words, copied ones
+    uint64_t hypotheses, evaluated, recombined, edges;
+} dgm_phrasal_stats;
+
+DGM_API void dgm_phrasal_count(const dgm_phrasal *p, dgm_phrasal_stats *stats);
+
+// ---- tuning -----------------------------------------------------------------------------------
+
+// Minimum error rate training: finds weights under which the best translations of a development
+// set have the highest BLEU.
+typedef struct dgm_mert_options {
+    dgm_phrasal_options system; // its nbest is the list of every round. Default 100
+    const char *lists;          // tune on these lists (Moses' format) instead of decoding
+    int rounds;                 // of decoding and tuning, at most. Default 8
+    int restarts;               // random starting points of every search. Default 3
+    int directions;             // random directions beside the axes. Default 10
+    uint64_t seed;              // default 1
+    int threads;                // of the search for weights; 0: one per core. Default 1
+    // Called after every round (0: before the first): BLEU of the best translations under the
+    // weights used, and BLEU that the new weights promise on the lists. Other than 0 stops.
+    int (*report)(void *cookie, int round, double bleu, double promised, uint64_t hypotheses);
+    void *cookie;
+    void *reserved[4];
+} dgm_mert_options;
+
+DGM_API void dgm_mert_default(dgm_mert_options *options);
+// source: words (or text, with subwords) to translate; references: texts of the same lines. The
+// weights file is written after every round.
+DGM_API dgm_status dgm_mert(const char *source, const char *const *references,
+                            size_t reference_count, const char *output,
+                            const dgm_mert_options *options, dgm_error *error);
+
 // ---- evidence ---------------------------------------------------------------------------------
 
 typedef struct dgm_evidence_options {

@@ -7,70 +7,13 @@
 #include "base/mem.h"
 #include "base/textfile.h"
 #include "engine/align_job.h"
-#include "engine/engine_int.h"
-#include "format/modelfile.h"
+#include "engine/splitter.h"
 #include "phrase/lm.h"
 #include "phrase/lm_train.h"
 
 _Static_assert((int)DGM_NGRAM_MAX == DGM_LM_ORDER_MAX, "the public order is the model's");
 
 #define SHARE_READ 0.4 // of the progress bar
-
-// How a line becomes words.
-typedef struct splitter {
-    dgm_gguf *file;
-    dgm_vocab *vocab; // NULL: between blanks
-} splitter;
-
-static dgm_status splitter_open(splitter *s, const char *subwords, dgm_error *err)
-{
-    *s = (splitter){0};
-    if (!subwords) return DGM_OK;
-    DGM_TRY(dgm_modelfile_open(&s->file, subwords, err));
-    dgm_status st = dgm_vocabulary_load(s->file, DGM_TARGET, &s->vocab, NULL, err);
-    if (st != DGM_OK) {
-        dgm_error_prefix(err, "%s", subwords);
-        dgm_gguf_close(&s->file);
-    }
-    return st;
-}
-
-static void splitter_close(splitter *s)
-{
-    dgm_vocab_close(&s->vocab);
-    dgm_gguf_close(&s->file);
-}
-
-typedef dgm_status (*word_taker)(void *cookie, dgm_text word, dgm_error *err);
-
-static dgm_status split_pieces(const splitter *s, dgm_text line, word_taker take, void *cookie,
-                               dgm_error *err)
-{
-    dgm_tokens tokens = {0};
-    dgm_status st = dgm_vocab_encode(s->vocab, line, &tokens, err);
-    for (size_t i = 0; st == DGM_OK && i < tokens.count; i++) {
-        bool unknown = dgm_vocab_is_unknown(s->vocab, tokens.ids[i]);
-        st = take(cookie, unknown ? dgm_text_of("<unk>") : dgm_vocab_piece(s->vocab, tokens.ids[i]),
-                  err);
-    }
-    dgm_tokens_free(&tokens);
-    return st;
-}
-
-static dgm_status split_line(const splitter *s, dgm_text line, word_taker take, void *cookie,
-                             dgm_error *err)
-{
-    size_t bad = dgm_utf8_first_bad(line);
-    DGM_FAIL_IF(bad < line.size, err, DGM_ERR_TEXT, "invalid UTF-8 at byte %zu", bad + 1);
-    if (s->vocab) return split_pieces(s, line, take, cookie, err);
-    for (size_t i = 0; i < line.size;) {
-        size_t begin = i;
-        while (i < line.size && line.data[i] != ' ' && line.data[i] != '\t') i++;
-        if (i > begin) DGM_TRY(take(cookie, (dgm_text){line.data + begin, i - begin}, err));
-        i++;
-    }
-    return DGM_OK;
-}
 
 // ---- training ---------------------------------------------------------------------------------
 
@@ -82,7 +25,7 @@ void dgm_ngram_default(dgm_ngram_options *o)
 typedef struct training {
     const dgm_ngram_options *o;
     dgm_ngram_report report;
-    splitter split;
+    dgm_splitter split;
     dgm_lm_trainer *trainer;
     dgm_textout *out;
 } training;
@@ -123,7 +66,7 @@ static dgm_status read_text(training *t, const char *path, double done, double s
         st = dgm_textin_next(in, &line, &size, &more, err);
         if (st != DGM_OK || !more) break;
         uint64_t before = t->report.tokens;
-        st = split_line(&t->split, (dgm_text){line, size}, take_word, t, err);
+        st = dgm_splitter_line(&t->split, (dgm_text){line, size}, take_word, t, err);
         if (st == DGM_OK) st = dgm_lm_trainer_line(t->trainer, err);
         if (st == DGM_ERR_TEXT)
             dgm_error_prefix(err, "%s:%llu", path, (unsigned long long)dgm_textin_line(in));
@@ -146,7 +89,7 @@ static dgm_status train(training *t, const char *const *texts, size_t count, con
                        .folder = o->folder};
     memcpy(p.prune, o->prune, sizeof p.prune);
     DGM_TRY(dgm_textout_probe(output, err));
-    DGM_TRY(splitter_open(&t->split, o->subwords, err));
+    DGM_TRY(dgm_splitter_open(&t->split, o->subwords, DGM_TARGET, err));
     DGM_TRY(dgm_lm_trainer_open(&t->trainer, &p, err));
     for (size_t i = 0; i < count; i++)
         DGM_TRY(read_text(t, texts[i], (double)i / (double)count, 1 / (double)count, err));
@@ -178,7 +121,7 @@ dgm_status dgm_ngram_train(const char *const *texts, size_t count, const char *o
     if (st == DGM_OK && report) *report = t.report;
     dgm_textout_discard(&t.out);
     dgm_lm_trainer_close(&t.trainer);
-    splitter_close(&t.split);
+    dgm_splitter_close(&t.split);
     return st;
 }
 
@@ -206,7 +149,7 @@ dgm_status dgm_ngram_convert(const char *input, const char *output, int bits, dg
 
 struct dgm_ngram {
     dgm_lm *lm;
-    splitter split;
+    dgm_splitter split;
 };
 
 dgm_status dgm_ngram_open(dgm_ngram **out, const char *path, const char *subwords, dgm_error *err)
@@ -214,7 +157,7 @@ dgm_status dgm_ngram_open(dgm_ngram **out, const char *path, const char *subword
     *out = NULL;
     dgm_ngram *m = dgm_calloc(1, sizeof *m);
     if (!m) return dgm_no_memory(err);
-    dgm_status st = splitter_open(&m->split, subwords, err);
+    dgm_status st = dgm_splitter_open(&m->split, subwords, DGM_TARGET, err);
     if (st == DGM_OK) st = dgm_lm_open(&m->lm, path, err);
     if (st != DGM_OK) dgm_ngram_close(&m);
     *out = m;
@@ -226,7 +169,7 @@ void dgm_ngram_close(dgm_ngram **p)
     dgm_ngram *m = *p;
     if (!m) return;
     dgm_lm_close(&m->lm);
-    splitter_close(&m->split);
+    dgm_splitter_close(&m->split);
     dgm_free(m);
     *p = NULL;
 }
@@ -273,7 +216,7 @@ dgm_status dgm_ngram_line(const dgm_ngram *m, dgm_line line, dgm_ngram_score *sc
 {
     scoring s = {.lm = m->lm, .each = each, .cookie = cookie};
     dgm_lm_begin(m->lm, &s.state);
-    DGM_TRY(split_line(&m->split, (dgm_text){line.data, line.size}, score_word, &s, err));
+    DGM_TRY(dgm_splitter_line(&m->split, (dgm_text){line.data, line.size}, score_word, &s, err));
     score->lines++;
     if (s.score.tokens == 0) {
         score->empty++;
