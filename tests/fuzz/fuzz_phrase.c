@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+// Fuzz target: phrase tables as text, with reordering tables, and as compact files. An accepted
+// text must make a table that gives every row back; a compact file whose header is accepted must
+// stay inside its bytes whatever its sections say. The first byte chooses the kind and the bits.
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "phrase/phrase_table.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool what)
+{
+    if (!what) abort();
+}
+
+static uint32_t ask(const dgm_phrase_table *t)
+{
+    uint32_t options = 0;
+    for (uint32_t s = 0; s < t->sources && s < 64; s++) {
+        uint32_t begin = t->source_at[s], end = t->source_at[s + 1], first;
+        if (begin > end || end > t->source_words || end - begin > DGM_PHRASE_LENGTH_MAX) continue;
+        uint64_t word_at;
+        uint32_t n = dgm_phrase_table_find(t, t->source_word + begin, (int)(end - begin), &first,
+                                           &word_at);
+        for (uint32_t i = 0; i < n && i < 64; i++) {
+            dgm_table_option o;
+            dgm_phrase_table_option(t, first + i, &word_at, &o);
+            require(o.length >= 0 && o.length <= DGM_PHRASE_LENGTH_MAX);
+            for (int k = 0; k < o.length; k++) {
+                dgm_text word = dgm_phrase_table_spell(t, 1, o.target[k]);
+                dgm_phrase_table_word(t, 1, word);
+            }
+            options++;
+        }
+    }
+    return options;
+}
+
+static void text(const uint8_t *data, size_t size, int bits, bool turns)
+{
+    dgm_phrase_parser *p;
+    dgm_phrase_table *t = NULL;
+    dgm_error err;
+    uint32_t rows = 0;
+    dgm_status st = dgm_phrase_parser_open(&p, &err);
+    bool table = true; // until an empty line, with turns
+    while (size > 0 && st == DGM_OK) {
+        const uint8_t *end = memchr(data, '\n', size);
+        size_t n = end ? (size_t)(end - data) : size;
+        dgm_text line = {(const char *)data, n};
+        if (n == 0 && turns) {
+            table = false;
+        } else {
+            st = table ? dgm_phrase_parser_line(p, line, &err)
+                       : dgm_phrase_parser_reordering(p, line, &err);
+            rows += table && st == DGM_OK;
+        }
+        n += end != NULL;
+        data += n;
+        size -= n;
+    }
+    if (st == DGM_OK) st = dgm_phrase_parser_finish(p, bits, &t, &err);
+    dgm_phrase_parser_close(&p);
+    if (st != DGM_OK) {
+        require(t == NULL && strlen(err.text) > 0 && !strchr(err.text, '\n'));
+        return;
+    }
+    require(t->options == rows);
+    uint32_t seen = ask(t);
+    require(t->sources > 64 || rows > 64 || seen == rows);
+    dgm_phrase_table_close(&t);
+}
+
+static void compact(const uint8_t *data, size_t size)
+{
+    dgm_phrase_table *t;
+    dgm_error err;
+    uint8_t *copy = dgm_malloc(size + 1); // aligned, as a mapped file is
+    if (!copy) return;
+    memcpy(copy, data, size);
+    if (dgm_phrase_table_open_bytes(&t, copy, size, &err) == DGM_OK) {
+        ask(t);
+        dgm_phrase_table_close(&t);
+    }
+    dgm_free(copy);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const int bits[] = {0, 8, 16, 0};
+    if (size == 0) return 0;
+    if (data[0] & 1)
+        compact(data + 1, size - 1);
+    else
+        text(data + 1, size - 1, bits[data[0] >> 2 & 3], data[0] & 2);
+    return 0;
+}
