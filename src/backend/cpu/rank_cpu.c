@@ -191,13 +191,13 @@ static void add_list(const columns *c, const int32_t *ids, const float *values, 
 }
 
 // False: nothing was added.
-static bool add_terms(const dgm_terms *t, const columns *c, float *v)
+static bool add_terms(const dgm_kernels *k, const dgm_terms *t, const columns *c, float *v)
 {
     if (!t->table && t->add_count == 0 && t->row_count == 0) return false;
     if (t->table && c->ids)
         for (int i = 0; i < c->count; i++) v[i] += t->table[c->ids[i]];
     else if (t->table)
-        for (int i = 0; i < c->count; i++) v[i] += t->table[c->first + i];
+        k->axpy_f32(v, t->table + c->first, c->count, 1.0f);
     add_list(c, t->add_ids, t->add_values, t->add_count, v);
     add_list(c, t->row_ids, t->row_values, t->row_count, v);
     return true;
@@ -209,7 +209,7 @@ static void offer(const ranker *q, int row, const columns *c, float *v, float bo
 {
     const dgm_rank *r = q->r;
     const dgm_terms *t = &r->terms[row];
-    if (add_terms(t, c, v)) bound = q->k->max_f32(v, c->count);
+    if (add_terms(q->k, t, c, v)) bound = q->k->max_f32(v, c->count);
     for (int w = 0; w < r->watch_count; w++) {
         size_t at = (size_t)row * (size_t)r->watch_count + (size_t)w;
         int column = r->watch[at] < 0 ? -1 : find_column(c, r->watch[at]);
@@ -254,8 +254,8 @@ static void consume_row(ranker *q, int row, int in_block, const columns *c)
         v = q->values;
         // A product with a positive number keeps the order, rounding and all.
         bound = r->part_count == 1 && scale > 0.0f ? bound * scale : INFINITY;
-        for (int i = 0; i < c->count; i++) v[i] = first[i] * scale;
-        for (int p = 1; p < r->part_count; p++)
+        memset(v, 0, (size_t)c->count * sizeof(float)); // 0 + x s is x s, rounded alike
+        for (int p = 0; p < r->part_count; p++)
             q->k->axpy_f32(v, first + (size_t)p * ROWS * CHUNK, c->count, part_scale(r, row, p));
     }
     offer(q, row, c, v, bound);
