@@ -67,9 +67,11 @@ static void load_sentence(fixture *f, int k)
     fixture_sentence *s = &f->sentence[k];
     s->source = table(f, k, "source", DGM_REQUIRED, &s->source_count);
     s->target = table(f, k, "target", DGM_REQUIRED, &s->steps);
+    assert_int_equal(s->steps % f->tokens, 0);
+    s->steps /= f->tokens;
     s->greedy = table(f, k, "greedy", DGM_OPTIONAL, &s->greedy_count);
-    s->logits = matrix(f, k, "logits", s->steps, f->vocabulary);
-    s->attention = matrix(f, k, "attention", s->steps, s->source_count);
+    s->logits = matrix(f, k, "logits", s->steps * f->tokens, f->vocabulary);
+    s->attention = matrix(f, k, "attention", s->steps * f->tokens, s->source_count);
     s->text = text(f, k, "text");
     s->output = text(f, k, "output");
 }
@@ -82,7 +84,7 @@ static void open_state(fixture *f)
         if (s->source_count > limits.source) limits.source = s->source_count;
         if (s->steps > limits.target) limits.target = s->steps;
     }
-    size_t logits = dgm_exec_mat_bytes(f->backend, limits.rows, f->vocabulary);
+    size_t logits = dgm_exec_mat_bytes(f->backend, limits.rows * f->tokens, f->vocabulary);
     CHECK(f, dgm_exec_open(f->backend, dgm_state_bytes(f->model, &limits) + logits, &f->exec, err));
     CHECK(f, dgm_state_open(f->model, f->exec, &limits, &f->state, err));
 }
@@ -109,6 +111,7 @@ void fixture_open_tuned(fixture *f, const char *name, const char *level, dgm_pre
     CHECK(f, dgm_gguf_get_u32(f->dump, "fixture.sentences", DGM_REQUIRED, 1, FIXTURE_SENTENCES,
                               &count, err));
     f->vocabulary = dgm_model_describe(f->model)->target_vocab;
+    f->tokens = dgm_model_describe(f->model)->tokens_per_step;
     f->count = (int)count;
     for (int k = 0; k < f->count; k++) load_sentence(f, k);
     open_state(f);
@@ -165,7 +168,7 @@ static void enter(walker *w, int now)
 static void keep_results(walker *w, int i, int at, int32_t row)
 {
     const fixture_sentence *s = sentence_of(w, i);
-    size_t width = (size_t)w->f->vocabulary;
+    size_t width = (size_t)w->f->vocabulary * (size_t)w->f->tokens;
     memcpy(w->out->logits[i] + (size_t)w->done[i] * width, w->logits + (size_t)at * width,
            width * sizeof(float));
     w->row[i] = row;
@@ -181,27 +184,32 @@ static bool advance(walker *w)
     enum { MOST = FIXTURE_SENTENCES * (1 + MOST_SIBLINGS) };
     dgm_step_row steps[MOST];
     int32_t rows[MOST], kept[FIXTURE_SENTENCES];
-    float *align[MOST];
+    float *align[MOST * DGM_STEP_TOKENS];
     int at[FIXTURE_SENTENCES], n = 0, live = 0;
     for (int i = 0; i < w->walk->count; i++) {
         if (w->row[i] < 0) continue;
         const fixture_sentence *s = sentence_of(w, i);
-        int32_t token = s->target[w->done[i]];
+        const int32_t *own_tokens = s->target + w->done[i] * f->tokens;
         // siblings go before and behind, so that the row itself is not always its parent's first
         for (int j = 0; j <= w->walk->siblings; j++) {
             bool own = j == (w->done[i] % (w->walk->siblings + 1));
-            int32_t other = (token + 7 * (j + 1)) % f->vocabulary;
             if (own) at[i] = n;
-            align[n] =
-                own ? w->out->attention[i] + (size_t)w->done[i] * (size_t)s->source_count : NULL;
-            steps[n++] = (dgm_step_row){w->row[i], {own ? token : other, DGM_NO_TOKEN}};
+            steps[n] = (dgm_step_row){w->row[i], {DGM_NO_TOKEN, DGM_NO_TOKEN}};
+            for (int k = 0; k < f->tokens; k++) {
+                int32_t other = (own_tokens[k] + 7 * (j + 1) + k) % f->vocabulary;
+                int vector = w->done[i] * f->tokens + k;
+                steps[n].token[k] = own ? own_tokens[k] : other;
+                align[n * f->tokens + k] =
+                    own ? w->out->attention[i] + (size_t)vector * (size_t)s->source_count : NULL;
+            }
+            n++;
         }
     }
     if (n == 0) return false;
     dgm_step_result result = {.rows = rows, .align = align};
     CHECK(f, dgm_step(f->state, n, steps, &result, err));
     size_t mark = dgm_exec_mark(f->exec);
-    dgm_mat y = dgm_exec_mat(f->exec, n, f->vocabulary);
+    dgm_mat y = dgm_exec_mat(f->exec, n * f->tokens, f->vocabulary);
     dgm_op_linear(f->exec, y, result.hidden, dgm_model_output(f->model), DGM_ACT_NONE, NULL);
     dgm_op_read(f->exec, w->logits, y);
     dgm_exec_reset(f->exec, mark);
@@ -219,14 +227,15 @@ void fixture_run(fixture *f, const fixture_walk *walk, fixture_result *out)
     walker w = {.f = f, .walk = walk, .out = out};
     int last = 0;
     memset(out, 0, sizeof *out);
-    w.logits =
-        calloc((size_t)(f->count * (1 + MOST_SIBLINGS)) * (size_t)f->vocabulary, sizeof(float));
+    w.logits = calloc((size_t)(f->count * (1 + MOST_SIBLINGS) * f->tokens) * (size_t)f->vocabulary,
+                      sizeof(float));
     assert_non_null(w.logits);
     for (int i = 0; i < walk->count; i++) {
         const fixture_sentence *s = sentence_of(&w, i);
         w.row[i] = -1;
-        out->logits[i] = calloc((size_t)s->steps * (size_t)f->vocabulary, sizeof(float));
-        out->attention[i] = calloc((size_t)s->steps * (size_t)s->source_count, sizeof(float));
+        const size_t vectors = (size_t)(s->steps * f->tokens);
+        out->logits[i] = calloc(vectors * (size_t)f->vocabulary, sizeof(float));
+        out->attention[i] = calloc(vectors * (size_t)s->source_count, sizeof(float));
         assert_true(out->logits[i] && out->attention[i]);
         if (walk->delay && walk->delay[i] > last) last = walk->delay[i];
     }
@@ -294,9 +303,10 @@ static void check_values(const fixture *f, const fixture_walk *walk, const fixtu
 {
     for (int i = 0; i < walk->count; i++) {
         const fixture_sentence *s = &f->sentence[walk->list[i]];
-        double logits = fixture_difference(r->logits[i], s->logits, s->steps, f->vocabulary);
+        const int vectors = s->steps * f->tokens;
+        double logits = fixture_difference(r->logits[i], s->logits, vectors, f->vocabulary);
         double weights =
-            fixture_difference(r->attention[i], s->attention, s->steps, s->source_count);
+            fixture_difference(r->attention[i], s->attention, vectors, s->source_count);
         if (!(logits <= 1e-4) || !(weights <= 1e-4))
             fail_msg("%s, sentence %d, kernels %s: logits differ by %.2e, attention by %.2e",
                      f->name, walk->list[i], level ? level : "best", logits, weights);
@@ -307,8 +317,9 @@ static void check_equal(const fixture *f, const fixture_walk *walk, const fixtur
                         int i, const fixture_result *one)
 {
     const fixture_sentence *s = &f->sentence[walk->list[i]];
-    size_t logits = (size_t)s->steps * (size_t)f->vocabulary * sizeof(float);
-    size_t weights = (size_t)s->steps * (size_t)s->source_count * sizeof(float);
+    const size_t vectors = (size_t)(s->steps * f->tokens);
+    size_t logits = vectors * (size_t)f->vocabulary * sizeof(float);
+    size_t weights = vectors * (size_t)s->source_count * sizeof(float);
     if (memcmp(many->logits[i], one->logits[0], logits) != 0 ||
         memcmp(many->attention[i], one->attention[0], weights) != 0)
         fail_msg("%s, sentence %d: results depend on the neighbours", f->name, walk->list[i]);

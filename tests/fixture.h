@@ -13,11 +13,11 @@
 enum { FIXTURE_SENTENCES = 8 };
 
 typedef struct fixture_sentence {
-    const int32_t *source, *target; // target: the decoder's input of each step; -1 = start
+    const int32_t *source, *target; // target: the decoder's inputs of each step; -1 = start
     const int32_t *greedy;          // arg-max output without the end symbol, or NULL
     int source_count, steps, greedy_count;
-    const float *logits;       // [steps, vocabulary]
-    const float *attention;    // [steps, source_count]
+    const float *logits;       // [steps * tokens, vocabulary]
+    const float *attention;    // [steps * tokens, source_count]
     const char *text, *output; // NULL where the source is no text
 } fixture_sentence;
 
@@ -29,6 +29,7 @@ typedef struct fixture {
     dgm_exec *exec;
     dgm_state *state;
     int vocabulary, count;
+    int tokens; // of a step
     fixture_sentence sentence[FIXTURE_SENTENCES];
 } fixture;
 
@@ -41,8 +42,8 @@ typedef struct fixture_walk {
 
 // What the model gave, in the order of the walk's list; freed by fixture_result_free.
 typedef struct fixture_result {
-    float *logits[FIXTURE_SENTENCES];    // [steps, vocabulary]
-    float *attention[FIXTURE_SENTENCES]; // [steps, source_count]
+    float *logits[FIXTURE_SENTENCES];    // [steps * tokens, vocabulary]
+    float *attention[FIXTURE_SENTENCES]; // [steps * tokens, source_count]
 } fixture_result;
 
 // level: highest ISA, NULL = the best. The state holds all sentences at once.

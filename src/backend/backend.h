@@ -286,6 +286,11 @@ void dgm_op_gru(dgm_exec *x, dgm_mat out, dgm_mat state, dgm_mat gx, dgm_mat gh)
 void dgm_op_lstm(dgm_exec *x, dgm_mat out, dgm_mat cell_out, dgm_mat cell, dgm_mat gx, dgm_mat gh);
 void dgm_op_ssru(dgm_exec *x, dgm_mat out, dgm_mat cell_out, dgm_mat cell, dgm_mat in, dgm_mat f);
 
+// y[i] = factor[i] * in[i]; y may be in.
+void dgm_op_scale(dgm_exec *x, dgm_mat y, dgm_mat in, const float *factor);
+// y = sigmoid(g[0 .. n)) * a + sigmoid(g[n .. 2n)) * b, row by row; g is used up.
+void dgm_op_gated_sum(dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b, dgm_mat g);
+
 // Copies device rows to host floats (tests, tools).
 void dgm_op_read(dgm_exec *x, float *host, dgm_mat in);
 

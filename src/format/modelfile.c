@@ -8,6 +8,7 @@
 
 const char *const dgm_finish_names[] = {"margin", "shrink", "mask", "refill", "huggingface", NULL};
 const char *const dgm_precision_names[] = {"f32", "i16", "i8", NULL};
+const char *const dgm_order_names[] = {"l2r", "r2l", "bidirectional", NULL};
 static const char *const kind_names[] = {"sentencepiece", "words", NULL};
 static const char *const tokenizer_names[] = {"none", "moses", NULL};
 static const char *const side_names[] = {"source", "target"};
@@ -142,7 +143,7 @@ dgm_status dgm_modelfile_vocab(const dgm_gguf *g, dgm_side side, dgm_vocab_spec 
 {
     memset(out, 0, sizeof *out);
     out->language = "";
-    out->eos = out->unk = out->pad = out->bos = out->start = -1;
+    out->eos = out->unk = out->pad = out->bos = out->start = out->eod = out->mask = -1;
     out->append_eos = true;
     out->shared = side == DGM_TARGET && !has_vocab(g, side);
     DGM_TRY(read_vocab(g, out->shared ? DGM_SOURCE : side, out, err));
@@ -155,6 +156,10 @@ dgm_status dgm_modelfile_vocab(const dgm_gguf *g, dgm_side side, dgm_vocab_spec 
         return dgm_gguf_get_bool(g, "dragoman.source.append_eos", DGM_OPTIONAL, &out->append_eos,
                                  err);
     DGM_TRY(read_id(g, side, "start", DGM_OPTIONAL, out->size, &out->start, err));
+    DGM_TRY(read_id(g, side, "eod", DGM_OPTIONAL, out->size, &out->eod, err));
+    DGM_TRY(read_id(g, side, "mask", DGM_OPTIONAL, out->size, &out->mask, err));
+    DGM_TRY(dgm_gguf_get_enum(g, "dragoman.target.order", DGM_OPTIONAL, dgm_order_names,
+                              &out->order, err));
     return dgm_gguf_get_i32s(g, "dragoman.target.never", DGM_OPTIONAL, 0, out->size - 1,
                              &out->never, &out->never_count, err);
 }

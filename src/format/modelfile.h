@@ -49,9 +49,14 @@ typedef struct dgm_vocab_spec {
     size_t prefix_count;
     bool append_eos;      // source
     int start;            // target: first decoder input, -1 = the architecture's own
+    int eod, mask;        // target: end of a decoder of pairs; masked word of a cmlm; or -1
+    int order;            // target: index into dgm_order_names
     const int32_t *never; // target: ids that are never chosen
     size_t never_count;
 } dgm_vocab_spec;
+
+// Order of dragoman.target.order; NULL-terminated.
+extern const char *const dgm_order_names[]; // l2r, r2l, bidirectional
 
 dgm_status dgm_modelfile_vocab(const dgm_gguf *g, dgm_side side, dgm_vocab_spec *out,
                                dgm_error *err);

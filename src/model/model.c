@@ -56,6 +56,9 @@ static dgm_status load_common(dgm_model *m, dgm_error *err)
     info->unk = target.unk;
     info->pad = target.pad;
     info->start = target.start;
+    info->start_second = DGM_NO_TOKEN;
+    info->mask = DGM_NO_TOKEN;
+    info->order = (dgm_order)target.order;
     info->target_prefix = target.prefix;
     info->target_prefix_count = (int)target.prefix_count;
     info->self_normalised = info->defaults.self_normalised;
@@ -144,7 +147,8 @@ static dgm_status load_parts(dgm_model *m, dgm_error *err)
     count_parameters(m);
     dgm_decode_spec *d = &m->info.defaults;
     if (d->max_source > m->info.max_source) d->max_source = m->info.max_source;
-    if (d->max_length > m->info.max_target - 1) d->max_length = m->info.max_target - 1;
+    const int64_t longest = ((int64_t)m->info.max_target - 1) * m->info.tokens_per_step;
+    if (d->max_length > longest) d->max_length = (int)longest;
     dgm_status st = dgm_model_align(m, d->align_layer, d->align_head, err);
     return st == DGM_OK ? DGM_OK : DGM_ERR_FORMAT;
 }
@@ -328,6 +332,8 @@ dgm_status dgm_start(dgm_state *s, int count, const int32_t *slots, int32_t *row
 dgm_status dgm_step(dgm_state *s, int count, const dgm_step_row *steps, dgm_step_result *out,
                     dgm_error *err)
 {
+    DGM_FAIL_IF(!s->model->ops->step, err, DGM_ERR_UNSUPPORTED,
+                "a %s fills in whole sentences, it makes no steps", s->model->ops->name);
     DGM_FAIL_IF(count > s->limits.rows, err, DGM_ERR_ARGUMENT, "%d rows in a step, %d allowed",
                 count, s->limits.rows);
     for (int i = 0; i < count; i++) DGM_TRY(check_step(s, &steps[i], err));
@@ -338,6 +344,44 @@ dgm_status dgm_step(dgm_state *s, int count, const dgm_step_row *steps, dgm_step
     }
     dgm_exec_phase(s->exec, DGM_PHASE_STEP);
     if (count > 0) s->model->ops->step(s, count, steps, out->rows, &out->hidden, out->align);
+    return dgm_exec_status(s->exec, err);
+}
+
+int dgm_lengths(dgm_state *s, int32_t slot, int most, int longest, int32_t *lengths)
+{
+    return s->model->ops->lengths ? s->model->ops->lengths(s, slot, most, longest, lengths) : 0;
+}
+
+static dgm_status check_target(const dgm_state *s, const dgm_refine_target *t, dgm_error *err)
+{
+    const int size = s->model->info.target_vocab;
+    DGM_FAIL_IF(t->slot < 0 || t->slot >= s->limits.slots || s->slot_length[t->slot] == 0, err,
+                DGM_ERR_ARGUMENT, "there is no sentence in slot %d", (int)t->slot);
+    DGM_FAIL_IF(t->count < 1 || t->count > s->limits.target, err, DGM_ERR_ARGUMENT,
+                "a target of %d tokens does not fit the limit of %d", t->count, s->limits.target);
+    for (int i = 0; i < t->count; i++)
+        DGM_FAIL_IF(t->ids[i] < 0 || t->ids[i] >= size, err, DGM_ERR_ARGUMENT,
+                    "target token %d is not one of the vocabulary's %d", (int)t->ids[i], size);
+    for (int i = 0; i < t->wanted_count; i++)
+        DGM_FAIL_IF(t->wanted[i] < (i ? t->wanted[i - 1] + 1 : 0) || t->wanted[i] >= t->count, err,
+                    DGM_ERR_ARGUMENT, "position %d is not wanted in its turn", (int)t->wanted[i]);
+    return DGM_OK;
+}
+
+dgm_status dgm_refine(dgm_state *s, int count, const dgm_refine_target *targets, dgm_mat *hidden,
+                      dgm_error *err)
+{
+    DGM_FAIL_IF(!s->model->ops->refine, err, DGM_ERR_UNSUPPORTED,
+                "a %s makes steps, it does not fill in whole sentences", s->model->ops->name);
+    int64_t tokens = 0;
+    for (int i = 0; i < count; i++) {
+        DGM_TRY(check_target(s, &targets[i], err));
+        tokens += targets[i].count;
+    }
+    DGM_FAIL_IF(tokens > s->limits.rows, err, DGM_ERR_ARGUMENT,
+                "targets of %lld tokens together, %d allowed", (long long)tokens, s->limits.rows);
+    dgm_exec_phase(s->exec, DGM_PHASE_STEP);
+    if (count > 0) s->model->ops->refine(s, count, targets, hidden);
     return dgm_exec_status(s->exec, err);
 }
 

@@ -7,7 +7,10 @@
 //           token and makes a new row. Parents stay valid: siblings may share one, and a row may be
 //           stepped again. dgm_retain drops every row that is not named (a Transformer keeps the
 //           key/value entries of their ancestors by reference; nothing is copied).
+//           A model of pairs takes two tokens and gives two hidden vectors a row.
 //   hidden  per new row the vector that multiplies the output matrix; dgm_op_rank takes it further.
+// A model that fills in whole sentences (info.mask >= 0) has no use for steps: dgm_lengths and
+// dgm_refine take their place.
 // Rows of one call may differ in sentence, position and length, so that a sentence can enter or
 // leave at any step.
 //
@@ -29,16 +32,26 @@ typedef struct dgm_state dgm_state;
 
 enum { DGM_STEP_TOKENS = 2, DGM_NO_TOKEN = -1 };
 
+// In which order a model writes the words of a sentence, as dgm_order_names. Pairs from both ends:
+// (y1, yn) (y2, yn-1) ...
+typedef enum dgm_order { DGM_ORDER_L2R = 0, DGM_ORDER_R2L, DGM_ORDER_BIDIRECTIONAL } dgm_order;
+
 // What the model file says about itself; strings and arrays are borrowed from the file.
 typedef struct dgm_model_info {
     const char *architecture; // row of the model table
     int source_vocab, target_vocab;
     int hidden;                 // width of the vectors that rank takes
     int tokens_per_step;        // 1; 2 for double-token models
+    dgm_order order;
     int layers, heads;          // decoder's, for alignments
-    int max_source, max_target; // hard limits of learned positions; INT32_MAX if there is none
-    int32_t source_eos, source_unk, eos, unk, pad;
+    // Hard limits of learned positions; INT32_MAX if there is none. The target's counts steps, the
+    // start included.
+    int max_source, max_target;
+    int32_t source_eos, source_unk, unk, pad;
+    int32_t eos;     // what ends a sentence: of a model of pairs its EOD
     int32_t start;   // first decoder input; DGM_NO_TOKEN: the architecture's own start
+    int32_t start_second; // its other half, of a model of pairs
+    int32_t mask;    // the masked word of a model that fills in whole sentences; -1: it makes steps
     bool append_eos; // the encoder's input ends with source_eos
     const int32_t *source_prefix, *target_prefix, *never; // never is ascending
     int source_prefix_count, target_prefix_count, never_count;
@@ -135,13 +148,34 @@ typedef struct dgm_step_row {
 typedef struct dgm_step_result {
     int32_t *rows;  // [count], filled: the new rows
     dgm_mat hidden; // [count * tokens_per_step, hidden], valid until the next step of this state
-    float *const *align; // caller's: NULL, or per row NULL or [source length] for attention weights
+    // Caller's: NULL, or per hidden vector NULL or [source length] for attention weights.
+    float *const *align;
 } dgm_step_result;
 
 // count <= limits.rows. DGM_ERR_ARGUMENT, and nothing is done, for a token outside the vocabulary.
 dgm_status dgm_step(dgm_state *s, int count, const dgm_step_row *steps, dgm_step_result *out,
                     dgm_error *err);
 void dgm_retain(dgm_state *s, int count, const int32_t *rows); // rows may repeat
+
+// ---- models that fill in whole sentences -------------------------------------------------------
+
+// The most probable target lengths of a slot, best first (ties: the shorter), none above `longest`:
+// up to `most` of them into lengths, and their number.
+int dgm_lengths(dgm_state *s, int32_t slot, int most, int longest, int32_t *lengths);
+
+// A whole target, masked words and all, and the positions whose hidden vectors are wanted.
+typedef struct dgm_refine_target {
+    int32_t slot;
+    const int32_t *ids; // [count]
+    int count;          // 1 .. limits.target
+    const int32_t *wanted; // [wanted_count], ascending
+    int wanted_count;
+} dgm_refine_target;
+
+// hidden [wanted of all targets, hidden]: in order, valid until the next call. The targets' tokens
+// together are at most limits.rows.
+dgm_status dgm_refine(dgm_state *s, int count, const dgm_refine_target *targets, dgm_mat *hidden,
+                      dgm_error *err);
 
 int dgm_row_slot(const dgm_state *s, int32_t row);
 int dgm_slot_length(const dgm_state *s, int32_t slot); // source tokens

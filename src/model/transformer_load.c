@@ -15,7 +15,7 @@
 enum { SINUSOID_POSITIONS = 1024, MAX_WIDTH = 1 << 16, MAX_LAYERS = 1024 };
 
 static const char *const norm_names[] = {"post", "pre", NULL};
-static const char *const decoder_names[] = {"self_attention", "ssru", NULL};
+static const char *const decoder_names[] = {"self_attention", "ssru", "aan", NULL}; // decoder_kind
 static const char *const start_names[] = {"zero", "learned", NULL};
 static const char *const activation_names[] = {"relu", "relu10",    "swish",
                                                "gelu", "gelu_tanh", NULL};
@@ -95,7 +95,7 @@ static dgm_status load_settings(dgm_model *m, transformer *t, settings *s, dgm_e
     DGM_FAIL_IF(t->d % 2 != 0, err, DGM_ERR_FORMAT, "dragoman.transformer.d_model is odd: %d",
                 t->d);
     t->pre_norm = norm_kind == 1;
-    t->ssru = decoder == 1;
+    t->cell = (decoder_kind)decoder;
     t->act = activations[act];
     t->position_offset = (int)offset;
     s->positions = (positions)pos;
@@ -162,13 +162,18 @@ static dgm_status load_decoder_layer(dgm_model *m, transformer *t, int i, dgm_er
 {
     decoder_layer *l = &t->decoder[i];
     tensor_name p = name_of("dec.%d", i);
-    if (t->ssru) {
+    if (t->cell == DECODER_SSRU) {
         DGM_TRY(load_stack(m, p.text, ssru_names, 2, t->d, t->d, &l->qkv, err));
+    } else if (t->cell == DECODER_AAN) {
+        DGM_TRY(load_linear(m, p.text, "aan.in", t->decoder_ffn, t->d, &l->aan_in, err));
+        DGM_TRY(load_linear(m, p.text, "aan.out", t->d, t->decoder_ffn, &l->aan_out, err));
+        DGM_TRY(load_linear(m, p.text, "aan.gate", 2 * t->d, 2 * t->d, &l->gate, err));
     } else {
         DGM_TRY(load_stack(m, p.text, qkv_names, 3, t->d, t->d, &l->qkv, err));
         DGM_TRY(load_linear(m, p.text, "self.o", t->d, t->d, &l->o, err));
     }
-    tensor_name first_norm = name_of("dec.%d.%s.norm", i, t->ssru ? "rnn" : "self");
+    static const char *const cells[] = {"self", "rnn", "aan"};
+    tensor_name first_norm = name_of("dec.%d.%s.norm", i, cells[t->cell]);
     DGM_TRY(load_norm(m, first_norm.text, t->d, DGM_REQUIRED, &l->norm, err));
     DGM_TRY(load_linear(m, p.text, "cross.q", t->d, t->d, &l->cross_q, err));
     DGM_TRY(load_linear(m, p.text, "cross.o", t->d, t->d, &l->cross_o, err));
@@ -218,7 +223,7 @@ static dgm_status make_sinusoids(dgm_model *m, transformer *t, bool marian, dgm_
 {
     int rows = SINUSOID_POSITIONS, half = t->d / 2;
     if (m->info.defaults.max_source > rows) rows = m->info.defaults.max_source;
-    if (m->info.defaults.max_length + 1 > rows) rows = m->info.defaults.max_length + 1;
+    if (m->info.defaults.max_length + 2 > rows) rows = m->info.defaults.max_length + 2;
     rows += t->position_offset;
     float *table = dgm_malloc((size_t)rows * (size_t)t->d * sizeof(float));
     if (!table) return dgm_no_memory(err);
@@ -265,13 +270,76 @@ static dgm_status load_positions(dgm_model *m, transformer *t, const settings *s
     return DGM_OK;
 }
 
+// ---- what the architectures have of their own ---------------------------------------------------
+
+// Pairs begin with (BOS, EOS) and end with EOD; BOS and EOS are never chosen, so the file says so.
+static dgm_status load_double(dgm_model *m, transformer *t, const dgm_vocab_spec *target,
+                              dgm_error *err)
+{
+    dgm_model_info *info = &m->info;
+    DGM_FAIL_IF(target->eod < 0 || target->bos < 0, err, DGM_ERR_FORMAT,
+                "a decoder of pairs needs the keys dragoman.target.eod and dragoman.target.bos");
+    DGM_FAIL_IF(target->eod == target->eos || target->eod == target->bos ||
+                    target->prefix_count > 0 || target->start >= 0,
+                err, DGM_ERR_FORMAT,
+                "a decoder of pairs has an end symbol of its own, and no prefix or start");
+    t->tokens = info->tokens_per_step = DGM_STEP_TOKENS;
+    info->start = target->bos;
+    info->start_second = target->eos;
+    info->eos = target->eod;
+    if (info->max_target < INT32_MAX) info->max_target /= DGM_STEP_TOKENS;
+    DGM_FAIL_IF(info->max_target < 2, err, DGM_ERR_FORMAT,
+                "the tables of positions are too short for pairs");
+    return DGM_OK;
+}
+
+static dgm_status load_cmlm(dgm_model *m, transformer *t, const dgm_vocab_spec *target,
+                            dgm_error *err)
+{
+    dgm_model_info *info = &m->info;
+    DGM_FAIL_IF(target->mask < 0, err, DGM_ERR_FORMAT,
+                "a masked language model needs the key dragoman.target.mask");
+    DGM_FAIL_IF(t->cell != DECODER_ATTENTION || info->order != DGM_ORDER_L2R ||
+                    target->prefix_count > 0 || target->start >= 0,
+                err, DGM_ERR_FORMAT,
+                "a masked language model has self-attention, and no order, prefix or start");
+    const float *input = NULL;
+    DGM_TRY(dgm_gguf_vector(m->file, "enc.length.input", t->d, DGM_REQUIRED, &input, err));
+    DGM_TRY(dgm_vector_from(m->backend, input, 1, t->d, &t->length_input, err));
+    const dgm_tensor *classes = NULL;
+    DGM_TRY(dgm_gguf_matrix(m->file, "enc.length.weight", -1, t->d, DGM_REQUIRED, &classes, err));
+    t->lengths = classes->rows;
+    DGM_TRY(load_linear(m, "enc", "length", t->lengths, t->d, &t->length, err));
+    info->mask = target->mask;
+    if (info->max_source < INT32_MAX) info->max_source--; // LENGTH takes a position
+    // No start symbol takes one; of the target's positions those with a length are of use.
+    if (info->max_target > t->lengths) info->max_target = t->lengths;
+    info->max_target++;
+    return DGM_OK;
+}
+
+static dgm_status load_single(dgm_model *m, transformer *t, const dgm_vocab_spec *target,
+                              dgm_error *err)
+{
+    (void)t, (void)target;
+    DGM_FAIL_IF(m->info.order == DGM_ORDER_BIDIRECTIONAL, err, DGM_ERR_FORMAT,
+                "one token a step cannot come from both ends");
+    return DGM_OK;
+}
+
 // ---- the whole --------------------------------------------------------------------------------
 
-dgm_status dgm_transformer_load(dgm_model *m, dgm_error *err)
+typedef dgm_status (*load_own)(dgm_model *m, transformer *t, const dgm_vocab_spec *target,
+                               dgm_error *err);
+
+static dgm_status load_all(dgm_model *m, load_own own, dgm_error *err)
 {
     transformer *t = dgm_calloc(1, sizeof *t);
     if (!t) return dgm_no_memory(err);
     m->weights = t;
+    t->tokens = 1;
+    dgm_vocab_spec target;
+    DGM_TRY(dgm_modelfile_vocab(m->file, DGM_TARGET, &target, err));
     settings s = {0};
     DGM_TRY(load_settings(m, t, &s, err));
     t->encoder = dgm_calloc((size_t)t->encoder_layers, sizeof *t->encoder);
@@ -288,11 +356,27 @@ dgm_status dgm_transformer_load(dgm_model *m, dgm_error *err)
         DGM_TRY(load_norm(m, "enc.norm", t->d, DGM_REQUIRED, &t->encoder_norm, err));
         DGM_TRY(load_norm(m, "dec.norm", t->d, DGM_REQUIRED, &t->decoder_norm, err));
     }
+    DGM_TRY(own(m, t, &target, err));
     m->info.hidden = t->d;
     m->info.layers = t->decoder_layers;
     m->info.heads = t->heads;
-    m->keep_ancestors = !t->ssru;
+    m->keep_ancestors = t->cell == DECODER_ATTENTION && !t->lengths;
     return DGM_OK;
+}
+
+dgm_status dgm_transformer_load(dgm_model *m, dgm_error *err)
+{
+    return load_all(m, load_single, err);
+}
+
+dgm_status dgm_double_load(dgm_model *m, dgm_error *err)
+{
+    return load_all(m, load_double, err);
+}
+
+dgm_status dgm_cmlm_load(dgm_model *m, dgm_error *err)
+{
+    return load_all(m, load_cmlm, err);
 }
 
 static void free_norm(dgm_backend *b, norm *n)
@@ -321,6 +405,9 @@ static void free_layers(dgm_backend *b, transformer *t)
         decoder_layer *l = &t->decoder[i];
         dgm_linear_free(b, &l->qkv);
         dgm_linear_free(b, &l->o);
+        dgm_linear_free(b, &l->aan_in);
+        dgm_linear_free(b, &l->aan_out);
+        dgm_linear_free(b, &l->gate);
         dgm_linear_free(b, &l->cross_q);
         dgm_linear_free(b, &l->cross_o);
         free_norm(b, &l->norm);
@@ -336,6 +423,8 @@ void dgm_transformer_unload(dgm_model *m)
     dgm_backend *b = m->backend;
     free_layers(b, t);
     dgm_linear_free(b, &t->cross_kv);
+    dgm_linear_free(b, &t->length);
+    dgm_vector_free(b, &t->length_input);
     dgm_embedding_free(b, &t->source);
     dgm_embedding_free(b, &t->target);
     dgm_vector_free(b, &t->encoder_positions);

@@ -10,6 +10,7 @@ import os
 
 import torch
 
+from .cmlm import Cmlm, CmlmConfig
 from .rnn import RNN, RNNConfig
 from .transformer import Transformer, TransformerConfig
 
@@ -31,9 +32,16 @@ def save_model(path, model, vocab=b"", info=None, dtype=torch.float16):
     write(path, {"config": model.config.to_dict(), "state": state, "vocab": vocab, "info": info or {}})
 
 
+def family(settings):
+    """Module and configuration class of a model.pt, known by its settings."""
+    if "encoder_cell" in settings:
+        return RNN, RNNConfig
+    return (Cmlm, CmlmConfig) if "lengths" in settings else (Transformer, TransformerConfig)
+
+
 def load_model(path, dropout=0.0):
     held = read(path)
-    kind, config = (RNN, RNNConfig) if "encoder_cell" in held["config"] else (Transformer, TransformerConfig)
+    kind, config = family(held["config"])
     model = kind(config.from_dict({**held["config"], "dropout": dropout}))
     model.load_state_dict({k: v.float() for k, v in held["state"].items()})
     return model.eval()

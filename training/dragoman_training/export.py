@@ -21,6 +21,7 @@ import torch
 
 from . import checkpoint
 from . import wordlist
+from .cmlm import Cmlm, CmlmConfig
 from .gguf_writer import Writer
 from .packed import Packed
 from .rnn import RNN, RNNConfig
@@ -129,7 +130,23 @@ def transformer_settings(out, module):
     out.string(f"{key}.positions", POSITION_NAMES[c.positions])
     out.bool(f"{key}.scale_embedding", c.scale_embedding)
     out.string(f"{key}.start", c.start)
-    out.string(f"{key}.decoder", "ssru" if c.decoder_cell == "ssru" else "self_attention")
+    out.string(f"{key}.decoder", {"attention": "self_attention"}.get(c.decoder_cell, c.decoder_cell))
+    if c.order != "l2r":
+        out.string("dragoman.target.order", c.order)
+    if c.tokens_per_step == 2:
+        out.i32("dragoman.target.eod", module.eod)
+        out.i32("dragoman.target.bos", module.bos)
+
+
+def cmlm_settings(out, module):
+    transformer_settings(out, module)
+    out.i32("dragoman.target.mask", module.mask)
+
+
+def cmlm_tensors(module):
+    yield from transformer_tensors(module)
+    yield "enc.length.input", module.length_input
+    yield from layer_tensors("enc.length", module.length)
 
 
 def attention_tensors(name, attention):
@@ -156,6 +173,11 @@ def transformer_tensors(module):
                 yield f"{name}.rnn.w.weight", layer.ssru.w.weight
                 yield from layer_tensors(f"{name}.rnn.f", layer.ssru.wf)
                 yield from layer_tensors(f"{name}.rnn.norm", layer.self_norm)
+            elif hasattr(layer, "aan"):
+                yield from layer_tensors(f"{name}.aan.in", layer.aan.fc1)
+                yield from layer_tensors(f"{name}.aan.out", layer.aan.fc2)
+                yield from layer_tensors(f"{name}.aan.gate", layer.aan.gate)
+                yield from layer_tensors(f"{name}.aan.norm", layer.self_norm)
             else:
                 yield from attention_tensors(f"{name}.self", layer.self_attn)
                 yield from layer_tensors(f"{name}.self.norm", layer.self_norm)
@@ -242,7 +264,27 @@ def rnn_tensors(module):
 
 # module class -> (name in the file, settings, tensors, config class)
 FAMILIES = {Transformer: ("transformer", transformer_settings, transformer_tensors, TransformerConfig),
+            Cmlm: ("cmlm", cmlm_settings, cmlm_tensors, CmlmConfig),
             RNN: ("rnn", rnn_settings, rnn_tensors, RNNConfig)}
+
+
+def family_name(module):
+    """dragoman.architecture. Pairs have a name of their own: a program that does not know them must not guess."""
+    return "double" if getattr(module.config, "tokens_per_step", 1) == 2 else FAMILIES[type(module)][0]
+
+
+def extra_words(config):
+    """Rows behind the vocabulary's own: what the model adds to a SentencePiece model."""
+    if hasattr(config, "lengths"):
+        return ["<mask>"]
+    return ["<eod>", "<s>"] if getattr(config, "tokens_per_step", 1) == 2 else []
+
+
+def never_chosen(config):
+    """Ids that stand in the softmax and are never the answer: </s> and what is only input."""
+    if hasattr(config, "lengths"):
+        return [0, config.vocab_size - 1]
+    return [0, config.vocab_size - 1] if getattr(config, "tokens_per_step", 1) == 2 else []
 
 
 def quantise_rows(matrix):
@@ -324,8 +366,9 @@ def export(path, module, source, target=None, storage="f32", card=None, **settin
     if storage not in ("f32", "f16", "i8"):
         raise ValueError(f"storage {storage!r} is not one of f32, f16, i8")
     card = card or Card(**settings)
-    family, write_settings, tensors, _ = FAMILIES[type(module)]
+    _, write_settings, tensors, _ = FAMILIES[type(module)]
     config = module.config
+    card.never = sorted({*card.never, *never_chosen(config)})
     for side, vocabulary, rows in (("source", source, config.source_vocab_size),
                                    ("target", target or source, config.vocab_size)):
         if vocabulary.size != rows:
@@ -335,7 +378,7 @@ def export(path, module, source, target=None, storage="f32", card=None, **settin
     out = Writer()
     out.string("general.architecture", "dragoman")
     out.u32("dragoman.format_version", FORMAT_VERSION)
-    out.string("dragoman.architecture", family)
+    out.string("dragoman.architecture", family_name(module))
     out.string("dragoman.producer", PRODUCER)
     write_card(out, card)
     write_vocabulary(out, "source", source)
@@ -350,18 +393,18 @@ def export(path, module, source, target=None, storage="f32", card=None, **settin
 def module_from(held):
     """The module of a loaded model.pt, in evaluation mode."""
     settings = held["config"]
-    kind = RNN if "encoder_cell" in settings else Transformer
-    module = kind(FAMILIES[kind][3].from_dict(settings))
+    kind, config = checkpoint.family(settings)
+    module = kind(config.from_dict(settings))
     module.load_state_dict({name: value.float() for name, value in held["state"].items()})
     return module.eval()
 
 
-def pieces_from(path, language="", frequent=()):
+def pieces_from(path, language="", frequent=(), extra=()):
     """Vocabulary of a SentencePiece model or a .words file (wordlist.py)."""
     if path.endswith(wordlist.SUFFIX):
-        return Words(wordlist.WordList(path).words, "moses", language)
+        return Words(wordlist.WordList(path).words + list(extra), "moses", language)
     with open(path, "rb") as f:
-        return Pieces(f.read(), frequent=list(frequent))
+        return Pieces(f.read(), frequent=list(frequent), extra=list(extra))
 
 
 def by_frequency(path, most=20000):
@@ -396,14 +439,16 @@ def main():
     held = checkpoint.read(args.checkpoint)
     frequent = by_frequency(args.frequencies) if args.frequencies else ((), ())
     languages = [(names or [""])[0] for names in (args.source, args.target)]
-    source = (pieces_from(args.vocab, languages[0], frequent[0]) if args.vocab
-              else Pieces(held["vocab"], frequent=list(frequent[0])))
-    target = pieces_from(args.target_vocab, languages[1], frequent[1]) if args.target_vocab else None
+    module = module_from(held)
+    extra = extra_words(module.config)
+    mine = [] if args.target_vocab else extra                           # of one shared vocabulary, or of the target's
+    source = (pieces_from(args.vocab, languages[0], frequent[0], mine) if args.vocab
+              else Pieces(held["vocab"], frequent=list(frequent[0]), extra=mine))
+    target = pieces_from(args.target_vocab, languages[1], frequent[1], extra) if args.target_vocab else None
     text = ""
     if args.card:
         with open(args.card, encoding="utf-8") as f:
             text = f.read()
-    module = module_from(held)
     align = (module.config.alignment_layer, 0) if isinstance(module, Transformer) else ()
     size = export(args.output, module, source, target, args.storage, name=args.name, license=args.license, text=text,
                   source_languages=args.source, target_languages=args.target, align=align,

@@ -29,12 +29,15 @@ import tempfile
 import numpy as np
 import torch
 
-from .export import Card, Pieces, Words, export, quantise_rows
+from . import fold
+from .cmlm import Cmlm, CmlmConfig, mask_predict
+from .export import Card, Pieces, Words, export, extra_words, never_chosen, quantise_rows
 from .gguf_writer import Reader, Writer
 from .rnn import RNN, RNNConfig
 from .transformer import Transformer, TransformerConfig, attention
 
 MAX_GREEDY = 20
+LINES = 500                              # of mask-predict
 SOURCE_LENGTHS = (6, 2, 11, 1, 4)        # with </s>
 TARGET_LENGTHS = (7, 3, 5, 2, 9)         # forced steps
 
@@ -43,10 +46,16 @@ def T(name, storage="f32", card=None, vocabulary="words", **config):
     return name, Transformer, TransformerConfig, storage, card or {}, vocabulary, config
 
 
+def C(name, storage="f32", card=None, vocabulary="words", **config):
+    return name, Cmlm, CmlmConfig, storage, card or {}, vocabulary, config
+
+
 def R(name, storage="f32", card=None, vocabulary="words", **config):
     return name, RNN, RNNConfig, storage, card or {}, vocabulary, config
 
 
+TINY = dict(d_model=12, heads=2, ffn_dim=14, encoder_layers=1, decoder_layers=1)
+PAIRS = dict(TINY, tokens_per_step=2, positions="learned", max_positions=30)
 SMALL = dict(d_model=20, heads=4, ffn_dim=28, encoder_layers=1, decoder_layers=1)
 WIDE = dict(d_model=64, heads=8, ffn_dim=72, encoder_layers=1, decoder_layers=1)
 LANGUAGE_TOKENS = dict(never=[2, 3], source_prefix=[2], target_prefix=[3], start=0)
@@ -124,6 +133,20 @@ VARIANTS = (
       readout="tanh", readout_size=15, upper_layers=2, upper_residual=True, fc_layers=1, fc_size=11),
     R("rnn-bahdanau-upper", "f16", embed=12, encoder_hidden=8, decoder="bahdanau", decoder_hidden=12, attention=9,
       readout="maxout", readout_size=10, upper_layers=1, upper_context=True, encoder_fc_layers=1, encoder_fc_size=9),
+    T("double-bidirectional", "f16", **{**PAIRS, "order": "bidirectional", "decoder_layers": 2}),
+    T("double-l2r", "f16", **{**PAIRS, "norm": "pre", "d_model": 20, "heads": 4, "tied": "target"}),
+    T("double-r2l", "f16", **{**PAIRS, "order": "r2l", "position_offset": 2, "embedding_norm": True}),
+    T("double-ssru", "f16", **{**PAIRS, "order": "bidirectional", "decoder_cell": "ssru", "decoder_layers": 2}),
+    T("double-aan", "f16", **{**PAIRS, "order": "bidirectional", "decoder_cell": "aan", "norm": "pre"}),
+    T("double-i8", "i8", **{**PAIRS, "order": "bidirectional", "d_model": 28, "ffn_dim": 33, "positions": "sinusoidal"}),
+    T("double-pieces", "f16", vocabulary="pieces", **{**PAIRS, "order": "bidirectional", "heads": 3}),
+    T("transformer-r2l", "f16", **{**TINY, "order": "r2l"}),
+    T("transformer-aan", "f16", **{**TINY, "decoder_cell": "aan", "decoder_layers": 2}),
+    T("transformer-aan-pre", "f16", **{**TINY, "decoder_cell": "aan", "norm": "pre", "decoder_ffn_dim": 50,
+                                       "bias": False, "activation": "swish"}),
+    C("cmlm-post", "f16", **{**TINY, "positions": "learned", "max_positions": 40, "lengths": 24, "decoder_layers": 2}),
+    C("cmlm-pre", "f16", **{**TINY, "norm": "pre", "lengths": 20, "tied": "target", "embedding_norm": True}),
+    C("cmlm-pieces", "f16", vocabulary="pieces", **{**TINY, "lengths": 30}),
 )
 
 
@@ -216,19 +239,20 @@ def fill(module, rng, storage):
 
 
 def calibrate(module, rng, sources, card, banned, rare):
-    """Sets the output bias so that no word wins everywhere, `rare` ids seldom, </s> in about one context of six."""
+    """Sets the output bias so that no word wins everywhere, `rare` ids seldom, the end in about one context of six."""
     if not module.config.output_bias:
         return
     logits = []
     for source in sources:
         inputs = rng.randint(0, module.config.vocab_size, 12).tolist()
-        logits.append(run(module, source, [card.start, *inputs], card)[2])
-    logits = np.concatenate(logits)
+        logits.append(run(module, source, [*first_inputs(module, card), *inputs], card)[2])
+    logits, end = np.concatenate(logits), end_of(module)
     bias = -0.9 * logits.mean(0)
     bias[rare] -= 12.0
     logits = logits + bias
     logits[:, banned] = -1e9
-    bias[0] += np.quantile(logits[:, 1:].max(1) - logits[:, 0], 1 / 6)
+    if end is not None:
+        bias[end] += np.quantile(np.delete(logits, end, 1).max(1) - logits[:, end], 1 / 6)
     module.output_bias.data += torch.from_numpy(bias)
     module.output_bias.data.copy_(module.output_bias.float())           # what the file can hold
 
@@ -236,6 +260,21 @@ def calibrate(module, rng, sources, card, banned, rare):
 def shares_positions(module):
     """Post-norm models with learned positions share one table here, so that both forms of the file are tested."""
     return getattr(module.config, "positions", "") == "learned" and module.config.norm == "post"
+
+
+def pairs_of(module):
+    return getattr(module.config, "tokens_per_step", 1) == 2
+
+
+def end_of(module):
+    """The symbol that ends a sentence; a masked language model has none."""
+    return None if isinstance(module, Cmlm) else module.eod if pairs_of(module) else 0
+
+
+def first_inputs(module, card):
+    if isinstance(module, Cmlm):
+        return []
+    return [module.bos, 0] if pairs_of(module) else [card.start]
 
 
 class Recorder:
@@ -273,8 +312,27 @@ def run(module, source, inputs, card):
     return [x[0].numpy() for x in (memory, hidden, module.logits(hidden), weights)]
 
 
+def greedy_pairs(module, sources, banned):
+    """The same for pairs: each side's best word, until one of them is EOD; words in the order of reading."""
+    found = []
+    for source in sources:
+        flat, margin, ended = [], np.inf, False
+        while not ended and len(flat) < MAX_GREEDY:
+            inputs = torch.tensor([[module.bos, 0, *flat]])
+            logits = module.logits(module(torch.tensor([source]), inputs))[0, -2:].clone()
+            logits[:, banned] = -1e9
+            best = logits.topk(2, -1)
+            margin = min(margin, float((best[0][:, 0] - best[0][:, 1]).min()))
+            flat += best[1][:, 0].tolist()
+            ended = module.eod in flat[-2:]
+        found.append((fold.unfold(flat, module.config.order, module.eod), ended, margin))
+    return found
+
+
 def greedy(module, sources, card, banned):
     """Arg-max outputs of all sentences at once: list of (ids without </s> and prefix, ended, smallest margin)."""
+    if pairs_of(module):
+        return greedy_pairs(module, sources, banned)
     width = max(map(len, sources))
     source = torch.tensor([s + [module.source_pad] * (width - len(s)) for s in sources])
     start = [card.start if card.start >= 0 else module.pad, *card.target_prefix]
@@ -292,7 +350,8 @@ def greedy(module, sources, card, banned):
         if all(ended):
             break
     rows = [row[len(start):] for row in inputs.tolist()]
-    return [(row[:row.index(0)] if 0 in row else row, end, gap) for row, end, gap in zip(rows, ended, margin)]
+    turn = -1 if getattr(module.config, "order", "l2r") == "r2l" else 1
+    return [((row[:row.index(0)] if 0 in row else row)[::turn], end, gap) for row, end, gap in zip(rows, ended, margin)]
 
 
 def behaves(outputs):
@@ -302,18 +361,18 @@ def behaves(outputs):
             max(lengths) <= 15 and len(texts) >= len(outputs) - 1 and distinct >= 2 * len(outputs))
 
 
-def vocabularies(kind, config, number, card):
+def vocabularies(kind, config, number, card, extra):
     """Source and target vocabulary (None: shared) and a function id list -> text for each side."""
     if kind == "pieces":
         import sentencepiece
         model, size = tiny_pieces()
         pieces = sentencepiece.SentencePieceProcessor()
         pieces.LoadFromSerializedProto(model)
-        return Pieces(model, size), None, pieces.DecodeIds, pieces.DecodeIds
+        return Pieces(model, size + len(extra), extra=extra), None, pieces.DecodeIds, pieces.DecodeIds
     special = [f"<{name}>" for name in ("x", "y")[:len(card.never)]]
     shared = config.get("tied", "none" if "embed" in config else "all") == "all"
-    source = Words(words(43 + number % 7, 100 + number, special))
-    target = None if shared else Words(words(38 + number % 9, 200 + number, special))
+    source = Words(words(43 + number % 7, 100 + number, special) + (extra if shared else []))
+    target = None if shared else Words(words(38 + number % 9, 200 + number, special) + extra)
     spell = [lambda ids, v=v: " ".join(v.words[i] for i in ids) for v in (source, target or source)]
     return source, target, *spell
 
@@ -327,20 +386,61 @@ def sentences(kind, source, rng, card):
         texts = ["the house is ein haus.", "und", "das haus und the garten in der stadt.", None, "schön €5"]
         return [pieces.EncodeAsIds(t) + [0] if t else [0] for t in texts], texts
     first = 2 + len(card.never)
-    rows = [rng.randint(first, source.size, n - 1).tolist() for n in SOURCE_LENGTHS]
+    size = sum(not word.startswith("<") for word in source.words) + first - 1       # </s> is one of those with <
+    rows = [rng.randint(first, size, n - 1).tolist() for n in SOURCE_LENGTHS]
     texts = [" ".join(source.words[i] for i in row) if row else None for row in rows]
     end = [0] if card.append_eos else []
     return [card.source_prefix + (row or ([] if end else [first])) + end for row in rows], texts
 
 
+def build_cmlm(name, config, storage, card, vocabularies, rows, texts, number, folder, spell):
+    """A masked language model, and NAME.cmlm.gguf: for sentence k one partly masked target (k.target) and what the
+    network says of it (k.encoder, k.lengths, k.logits), and for short lines (500 for one model) the output of mask-predict
+    with T iterations and l lengths (lines.source, lines.T.l, each line ended by -1)."""
+    source, target = vocabularies
+    rng = np.random.RandomState(1000 * number)
+    module = fill(Cmlm(config), rng, storage)
+    calibrate(module, rng, rows, card, [0, 1, module.mask], list(range(2, 258)) if config.vocab_size > 200 else [])
+    path = os.path.join(folder, name)
+    size = export(f"{path}.gguf", module, source, target, storage, card)
+    out = Writer(alignment=8)
+    out.string("general.architecture", "dragoman-fixture")
+    out.string("fixture.model", f"{name}.gguf")
+    out.u32("fixture.sentences", len(rows))
+    for k, ids in enumerate(rows):
+        given = rng.randint(2, config.vocab_size, 2 * TARGET_LENGTHS[k])
+        given[::3] = module.mask
+        memory, mask, lengths = module.encode_lengths(torch.tensor([ids]))
+        hidden = module.decode(memory, mask, torch.tensor(given[None]))
+        out.tensor(f"{k}.source", np.array(ids, np.int32))
+        out.tensor(f"{k}.target", given.astype(np.int32))
+        for part, value in (("encoder", memory), ("lengths", lengths[:, None]), ("logits", module.logits(hidden))):
+            out.tensor(f"{k}.{part}", value[0].numpy().astype(np.float32))
+        if texts[k]:
+            out.string(f"fixture.{k}.text", texts[k])
+            out.string(f"fixture.{k}.output", spell(mask_predict(module, torch.tensor([ids]), 4, 1)[0]))
+    lines = [rng.randint(2, source.size - 1, rng.randint(1, 7)).tolist() + [0] for _ in range(LINES if name == "cmlm-post" else 20)]
+    flat = [i for line in lines for i in [*line, -1]]
+    out.tensor("lines.source", np.array(flat, np.int32))
+    for iterations, candidates in ((1, 1), (4, 1), (10, 1), (4, 3)):
+        found = [mask_predict(module, torch.tensor([line]), iterations, candidates)[0] for line in lines]
+        out.tensor(f"lines.{iterations}.{candidates}", np.array([i for ids in found for i in [*ids, -1]], np.int32))
+    dump = out.save(f"{path}.cmlm.gguf")
+    print(f"{name:34s} {size:7d} {dump:7d} bytes, {len({tuple(ids) for ids in found})} different outputs")
+    return size, dump
+
+
 def build(name, kind, config_class, storage, card, vocabulary, config, number, folder):
     card = Card(name=name, license="MIT", description="random weights, for tests", source_languages=["xx"],
                 target_languages=["yy"], decode={"max_length": 32}, **card)
-    source, target, _, spell = vocabularies(vocabulary, config, number, card)
+    extra = extra_words(config_class(vocab_size=8, **{**config, "tied": "none"}))
+    source, target, _, spell = vocabularies(vocabulary, config, number, card, extra)
     config = config_class(vocab_size=(target or source).size, source_vocab_size=source.size, dropout=0.0, **config)
     card.start = max(card.start, getattr(config, "start_token", -1))
     rows, texts = sentences(vocabulary, source, np.random.RandomState(300 + number), card)
-    banned = sorted({1, *card.never})
+    banned = sorted({1, *card.never, *never_chosen(config)})
+    if config_class is CmlmConfig:
+        return build_cmlm(name, config, storage, card, (source, target), rows, texts, number, folder, spell)
     rare = list(range(2, 258)) if vocabulary == "pieces" else []        # lone bytes are seldom valid UTF-8
     spoken = [i for i, text in enumerate(texts) if text]
     for attempt in range(4000):
@@ -361,8 +461,9 @@ def build(name, kind, config_class, storage, card, vocabulary, config, number, f
     rng = np.random.RandomState(500 + number)
     greedy_of = dict(zip(spoken, outputs))
     for k, ids in enumerate(rows):
-        steps = rng.randint(0, config.vocab_size, TARGET_LENGTHS[k]).tolist()
-        steps[0] = card.start
+        first = first_inputs(module, card)
+        steps = rng.randint(0, config.vocab_size, TARGET_LENGTHS[k] * len(first)).tolist()
+        steps[:len(first)] = first
         if k == 0:
             steps[2] = steps[1]                                         # the same word twice
         values = run(module, ids, steps, card)

@@ -11,8 +11,8 @@ import yaml
 DEFAULTS = {
     "name": "run",
     "seed": 1,
-    "architecture": "transformer",          # transformer | rnn (the table in train.py)
-    "model": {},                            # TransformerConfig or RNNConfig fields; sizes come from the vocabularies
+    "architecture": "transformer",          # transformer | double | cmlm | rnn (the table in train.py)
+    "model": {},                            # fields of TransformerConfig, CmlmConfig or RNNConfig; sizes come from the vocabularies
     "data": {"train": "train.bin", "vocab": "vocab.spm", "source_vocab": "", "valid_source": "", "valid_target": "",
              "valid_lines": 0},
     "batch_tokens": 32768,

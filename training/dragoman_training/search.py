@@ -8,6 +8,8 @@ never emitted. Scores are compared after division by length ** penalty, </s> cou
 import numpy as np
 import torch
 
+from . import fold
+
 EOS, UNK = 0, 1
 
 
@@ -37,7 +39,7 @@ class CachedDecoder:
         self.states = model.start_states(source.size(0) * width, self.room, source.device, model.embedding.dtype)
 
     def step(self, last, t):
-        if t == self.room:
+        if (t + 1) * self.model.config.tokens_per_step > self.room:
             self.grow(min(self.limit, 2 * self.room))
         return self.model.step(last, t, self.states, self.cross, self.mask)
 
@@ -123,6 +125,25 @@ def greedy(model, source, max_length, every=8):
 
 
 @torch.no_grad()
+def greedy_pairs(model, source, max_length, every=8):
+    """The same for a decoder of pairs: the best of each side, until one of them is EOD."""
+    device, total = source.device, source.size(0)
+    network = decoder(model, source, 1, max_length + 2)
+    out = torch.full((total, max_length // 2 + 1, 2), model.eod, dtype=torch.long, device=device)
+    over = torch.zeros(total, dtype=torch.bool, device=device)
+    last = torch.tensor([[model.bos, EOS]], device=device).expand(total, 2)
+    for t in range(out.size(1)):
+        scores = logits_f32(model, network.step(last, t))               # [B, 2, V]
+        scores[..., [EOS, UNK, model.bos]] = -1e9
+        last = scores.argmax(-1)
+        out[:, t] = last.masked_fill(over[:, None], model.eod)
+        over |= (last == model.eod).any(1)
+        if t % every == every - 1 and bool(over.all()):
+            break
+    return [fold.unfold(row, model.config.order, model.eod) for row in out.flatten(1).tolist()]
+
+
+@torch.no_grad()
 def beam(model, source, max_length, width=4, penalty=1.0, every=4):
     """Best hypothesis of each sentence; a sentence leaves when its best live beam can no longer win soon."""
     device, total = source.device, source.size(0)
@@ -169,6 +190,18 @@ def beam(model, source, max_length, width=4, penalty=1.0, every=4):
     return finish(out)
 
 
+def one_batch(model, source, limit, width):
+    if hasattr(model, "encode_lengths"):
+        from . import cmlm
+        return cmlm.mask_predict(model, source, 4, 1, limit)
+    if getattr(model.config, "tokens_per_step", 1) == 2:
+        if width > 1:
+            raise ValueError("pairs are searched greedily here: the C program has the beam")
+        return greedy_pairs(model, source, limit)
+    found = greedy(model, source, limit) if width == 1 else beam(model, source, limit, width)
+    return [ids[::-1] for ids in found] if getattr(model.config, "order", "l2r") == "r2l" else found
+
+
 def translate_ids(model, sources, width=1, rows=2048, report=None):
     """Translates id lists (no </s>) in length-sorted batches; the result is in input order."""
     device = model.embedding.device
@@ -181,7 +214,7 @@ def translate_ids(model, sources, width=1, rows=2048, report=None):
         at += count
         source = pad_rows([sources[i] for i in batch], model.source_pad, device)
         limit = min(int(1.6 * longest) + 12, model.config.max_positions - 1)
-        found = greedy(model, source, limit) if width == 1 else beam(model, source, limit, width)
+        found = one_batch(model, source, limit, width)
         for i, ids in zip(batch, found):
             result[i] = ids
         if report:

@@ -15,8 +15,9 @@ import time
 import numpy as np
 import torch
 
-from . import align, checkpoint, curve, losses, metric, optim, search, wordlist
+from . import align, checkpoint, curve, export, losses, metric, optim, search, wordlist
 from .batches import Batches
+from .cmlm import Cmlm, CmlmConfig
 from .packed import Packed
 from .rnn import RNN, RNNConfig
 from .transformer import Transformer, TransformerConfig
@@ -35,7 +36,26 @@ def build_rnn(recipe, vocab_size, source_vocab_size):
     return RNN(RNNConfig.from_dict(settings))
 
 
-ARCHITECTURES = {"transformer": build_transformer, "rnn": build_rnn}       # name -> function(recipe, sizes)
+def with_extra(recipe, vocab_size, source_vocab_size, config_class):
+    """Settings of a model whose vocabulary has rows of its own behind the file's (export.extra_words)."""
+    shared = not recipe["data"]["source_vocab"]
+    probe = config_class.from_dict({"vocab_size": 8, **recipe["model"], "tied": "none"})
+    extra = len(export.extra_words(probe))
+    return config_class.from_dict({"vocab_size": vocab_size + extra,
+                                   "source_vocab_size": source_vocab_size + (extra if shared else 0), **recipe["model"]})
+
+
+def build_double(recipe, *sizes):
+    recipe["model"].setdefault("tokens_per_step", 2)
+    return Transformer(with_extra(recipe, *sizes, TransformerConfig))
+
+
+def build_cmlm(recipe, *sizes):
+    return Cmlm(with_extra(recipe, *sizes, CmlmConfig))
+
+
+# name -> function(recipe, sizes)
+ARCHITECTURES = {"transformer": build_transformer, "double": build_double, "cmlm": build_cmlm, "rnn": build_rnn}
 
 
 class Trainer:
@@ -119,13 +139,16 @@ class Trainer:
     def compute(self, bucket, index):
         """One update from batch `index`; every tensor it keeps was allocated before."""
         model, weight = self.model, float(self.recipe["loss"]["alignment"])
-        source, given, expected = self.batches.fetch(bucket, index)
+        source, given, target = self.batches.fetch(bucket, index)
+        given, expected = model.arrange(target) if hasattr(model, "arrange") else (given, target)
         self.flat.gradients.zero_()
         with self.autocast():
             hidden, points = model(source, given, align=True) if self.guide else (model(source, given), None)
             bias = model.output_bias if model.config.output_bias else None
             loss, nll = self.compiled_loss(hidden, model.output_rows(), bias, expected)
         total, aligned = loss, torch.zeros((), device=self.device)
+        if hasattr(model, "side_loss"):
+            total = total + model.side_loss(target)
         if self.guide:
             aligned = losses.alignment_loss(points, self.guide(source, expected))
             total = loss + weight * aligned
@@ -230,6 +253,8 @@ class Trainer:
         loss = count = 0.0
         for bucket, index in batches.plan(0):
             source, given, expected = batches.fetch(bucket, index)
+            if hasattr(self.shadow, "arrange"):
+                given, expected = self.shadow.arrange(expected)
             with self.autocast():
                 logits = self.shadow.logits(self.shadow(source, given)).float()
             real = expected != self.shadow.pad

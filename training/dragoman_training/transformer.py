@@ -12,6 +12,10 @@ Ids:     a source ends with </s>; id V (one past the last row) pads both sides a
 Order:   post-norm  x = norm(x + sublayer(x));  pre-norm  x = x + sublayer(norm(x)) and a final norm on each stack.
 Signal:  token * sqrt(D) (if scaled) + position, then the optional embedding norm, then dropout.
 SSRU:    x = in W, f = sigmoid(in Wf + bf), c' = f * c + (1 - f) * x, out = relu(c'); no projection; c starts at 0.
+AAN:     m = mean of all inputs up to here, y = W2 act(W1 m), [i; f] = sigmoid(G [in; y]), out = i * in + f * y.
+Pairs:   with tokens_per_step 2 the decoder reads flat pairs (fold.py). Attention: both of a pair see each other and all
+         pairs before. SSRU: each token makes its c' from the cell of the pair before; the pair's cell is their mean, and
+         both put out relu of it. AAN: m is the mean up to and with the pair. The last two rows are EOD and BOS.
 """
 import math
 from dataclasses import asdict, dataclass, fields
@@ -20,7 +24,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from . import step_attention
+from . import fold, step_attention
 
 ACTIVATIONS = ("relu", "swish", "gelu", "gelu_tanh")
 FUSED = hasattr(F, "scaled_dot_product_attention")
@@ -50,19 +54,22 @@ class TransformerConfig:
     start: str = "zero"                # zero | learned: the decoder's first input vector (before scaling)
     bias: bool = True                  # biases in attention and feed-forward
     output_bias: bool = True           # bias on the logits
-    decoder_cell: str = "attention"    # attention | ssru
+    decoder_cell: str = "attention"    # attention | ssru | aan
+    tokens_per_step: int = 1           # 2: pairs; vocab_size counts EOD and BOS, the last two rows
+    order: str = "l2r"                 # l2r | r2l | bidirectional (pairs only)
     alignment_layer: int = -1          # decoder layer whose cross-attention head 0 aligns; negative: from the end
     dropout: float = 0.1
 
     def __post_init__(self):
         choices = (("norm", ("post", "pre")), ("activation", ACTIVATIONS), ("positions", POSITIONS),
                    ("tied", ("all", "target", "none")), ("start", ("zero", "learned")),
-                   ("decoder_cell", ("attention", "ssru")))
+                   ("decoder_cell", ("attention", "ssru", "aan")))
         for name, allowed in choices:
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name}: {getattr(self, name)!r} is not one of {', '.join(allowed)}")
         if self.d_model % self.heads or self.d_model % 2:
             raise ValueError(f"d_model {self.d_model} must be even and divisible by heads {self.heads}")
+        fold.check(self.order, self.tokens_per_step)
         self.source_vocab_size = self.source_vocab_size or self.vocab_size
         self.decoder_ffn_dim = self.decoder_ffn_dim or self.ffn_dim
         if self.tied == "all" and self.source_vocab_size != self.vocab_size:
@@ -199,30 +206,67 @@ class Attention(nn.Module):
         return scores.masked_fill(~mask[:, 0], -1e9).log_softmax(-1)
 
 
+def by_step(x, tokens):
+    """[B, T, D] -> [B, T / tokens, D]: means over the tokens of a step."""
+    return x if tokens == 1 else x.view(x.size(0), -1, tokens, x.size(-1)).mean(2)
+
+
+def for_tokens(x, tokens):
+    """The way back: every token of a step gets its step's vector."""
+    return x if tokens == 1 else x.repeat_interleave(tokens, 1)
+
+
 class SSRU(nn.Module):
     """Simpler simple recurrent unit: the decoder's sub-layer in place of self-attention."""
 
     def __init__(self, config):
         super().__init__()
+        self.tokens = config.tokens_per_step
         self.w = linear(config.d_model, config.d_model, False)
         self.wf = linear(config.d_model, config.d_model, True)
 
     def forward(self, x):
         """All positions: c_t = f_t c_{t-1} + b_t by a scan that doubles its reach, log2(T) steps."""
         gate = torch.sigmoid(self.wf(x).float())                        # [B, T, D]
-        cell = (1.0 - gate) * self.w(x).float()
-        reach = 1
-        while reach < x.size(1):
+        cell = by_step((1.0 - gate) * self.w(x).float(), self.tokens)
+        gate, reach = by_step(gate, self.tokens), 1
+        while reach < cell.size(1):
             cell = cell + gate * F.pad(cell[:, :-reach], (0, 0, reach, 0))
             gate = gate * F.pad(gate[:, :-reach], (0, 0, reach, 0))
             reach *= 2
-        return F.relu(cell).to(x.dtype)
+        return for_tokens(F.relu(cell).to(x.dtype), self.tokens)
 
     def step(self, x, cell):
-        """One position: x [B, 1, D], cell [B, D] -> output [B, 1, D], new cell."""
-        gate = torch.sigmoid(self.wf(x[:, 0]).float())
-        cell = gate * cell + (1.0 - gate) * self.w(x[:, 0]).float()
-        return F.relu(cell).to(x.dtype)[:, None], cell
+        """One step: x [B, tokens, D], cell [B, D] -> output [B, tokens, D], new cell."""
+        gate = torch.sigmoid(self.wf(x).float())
+        cell = by_step(gate * cell[:, None] + (1.0 - gate) * self.w(x).float(), self.tokens)
+        return for_tokens(F.relu(cell).to(x.dtype), self.tokens), cell[:, 0]
+
+
+class AAN(nn.Module):
+    """Average attention (Zhang et al. 2018): the mean of all inputs so far, transformed and gated."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        self.fc1 = linear(config.d_model, config.decoder_ffn_dim, config.bias)
+        self.fc2 = linear(config.decoder_ffn_dim, config.d_model, config.bias)
+        self.gate = linear(2 * config.d_model, 2 * config.d_model, True)
+
+    def close(self, x, mean):
+        y = self.fc2(activate(self.fc1(for_tokens(mean.to(x.dtype), self.config.tokens_per_step)), self.config))
+        i, f = torch.sigmoid(self.gate(torch.cat([x, y], -1))).chunk(2, -1)
+        return i * x + f * y
+
+    def forward(self, x):
+        total = by_step(x.float(), self.config.tokens_per_step).cumsum(1)
+        count = torch.arange(1, total.size(1) + 1, device=x.device, dtype=total.dtype)
+        return self.close(x, total / count[:, None])
+
+    def step(self, x, total, t):
+        """One step t: x [B, tokens, D], total [B, D] of the steps' means so far -> output, new total."""
+        total = total + by_step(x.float(), self.config.tokens_per_step)[:, 0]
+        return self.close(x, total[:, None] / (t + 1)), total
 
 
 class Sublayers(nn.Module):
@@ -264,19 +308,25 @@ class DecoderLayer(Sublayers):
         super().__init__(config, config.decoder_ffn_dim)
         if config.decoder_cell == "ssru":
             self.ssru = SSRU(config)
+        elif config.decoder_cell == "aan":
+            self.aan = AAN(config)
         else:
             self.self_attn = Attention(config)
         self.cross_attn = Attention(config)
         self.cross_norm = nn.LayerNorm(config.d_model, eps=config.norm_eps)
 
-    def forward(self, x, memory, mask, align=False):
-        """[B, T, D] -> [B, T, D], and with align also the log weights of cross-attention head 0."""
+    def forward(self, x, memory, mask, align=False, seen=None):
+        """[B, T, D] -> [B, T, D], and with align also the log weights of cross-attention head 0.
+
+        seen: which positions each one sees, boolean, broadcastable to [B, H, T, T]; None: itself and those before."""
         inner = self.before(x, self.self_norm)
         if self.config.decoder_cell == "ssru":
             update = self.ssru(inner)
+        elif self.config.decoder_cell == "aan":
+            update = self.aan(inner)
         else:
             q, k, v = self.self_attn.self_project(inner)
-            update = self.self_attn.merge(attention(q, k, v, causal=True))
+            update = self.self_attn.merge(attention(q, k, v, seen, causal=seen is None))
         x = self.after(x, update, self.self_norm)
         k, v = self.cross_attn.keys_values(memory)
         inner = self.before(x, self.cross_norm)
@@ -285,7 +335,7 @@ class DecoderLayer(Sublayers):
         return (x, weights) if align else x
 
     def step(self, x, state, t, cross_k, cross_v, mask):
-        """One position t for every row of x [N, 1, D]. state: {k, v} [N, H, room, K], in place, or {cell} [N, D].
+        """Step t for every row of x [N, tokens, D]. state: {k, v} [N, H, room, K], in place, or {cell} [N, D].
 
         The memory may have fewer rows than x: row n then belongs to sentence n // (N / rows), as in a beam, and a
         sentence's hypotheses are queries of one product.
@@ -293,11 +343,14 @@ class DecoderLayer(Sublayers):
         inner = self.before(x, self.self_norm)
         if self.config.decoder_cell == "ssru":
             update, state["cell"] = self.ssru.step(inner, state["cell"])
+        elif self.config.decoder_cell == "aan":
+            update, state["cell"] = self.aan.step(inner, state["cell"], t)
         else:
             q, k, v = self.self_attn.self_project(inner)
-            state["k"][:, :, t:t + 1] = k
-            state["v"][:, :, t:t + 1] = v
-            update = self.self_attn.merge(attention_step(q, state["k"][:, :, :t + 1], state["v"][:, :, :t + 1]))
+            first, end = t * x.size(1), (t + 1) * x.size(1)
+            state["k"][:, :, first:end] = k
+            state["v"][:, :, first:end] = v
+            update = self.self_attn.merge(attention_step(q, state["k"][:, :, :end], state["v"][:, :, :end]))
         x = self.after(x, update, self.self_norm)
         inner = self.before(x, self.cross_norm).view(cross_k.size(0), -1, x.size(-1))
         update = self.cross_attn.cross(inner, cross_k, cross_v, mask, attention_step).view(x.shape)
@@ -342,6 +395,26 @@ class Transformer(nn.Module):
         return self.config.source_vocab_size
 
     @property
+    def eod(self):
+        return self.config.vocab_size - 2
+
+    @property
+    def bos(self):
+        return self.config.vocab_size - 1
+
+    def arrange(self, target):
+        """target [B, W] with </s> and padding -> decoder input and labels in this model's order."""
+        c = self.config
+        return fold.arrange(target, self.pad, c.order, c.tokens_per_step, self.eod, self.bos)
+
+    def seen(self, length, device):
+        """Mask of the decoder's self-attention, [T, T]; None: causal."""
+        if self.config.tokens_per_step == 1 or self.config.decoder_cell != "attention":
+            return None
+        step = torch.div(torch.arange(length, device=device), self.config.tokens_per_step, rounding_mode="floor")
+        return step[:, None] >= step[None]
+
+    @property
     def alignment_index(self):
         return self.config.alignment_layer % self.config.decoder_layers
 
@@ -360,8 +433,8 @@ class Transformer(nn.Module):
                 module.fuse()
         return self.eval()
 
-    def embed(self, ids, side, first=0):
-        """Tokens + positions, [B, T] -> [B, T, D]; `first` is the position of the first column."""
+    def embed(self, ids, side, first=0, add=None):
+        """Tokens + positions (+ add), [B, T] -> [B, T, D]; `first` is the position of the first column."""
         config = self.config
         source = side == "source"
         table = self.source_embedding if source and config.tied != "all" else self.embedding
@@ -378,6 +451,7 @@ class Transformer(nn.Module):
         if first + ids.size(1) > rows.size(0):
             raise ValueError(f"a sentence of {first + ids.size(1)} tokens exceeds max_positions {config.max_positions}")
         x = x + rows[first:first + ids.size(1)].to(x.dtype)
+        x = x if add is None else x + add
         if config.embedding_norm:
             x = (self.source_embedding_norm if source else self.target_embedding_norm)(x)
         return F.dropout(x, config.dropout, self.training)
@@ -393,12 +467,12 @@ class Transformer(nn.Module):
     def forward(self, source, target_in, align=False):
         """Teacher forcing: hidden vectors [B, T, D] that logits() projects; with align also [B, T, S] log weights."""
         memory, mask = self.encode(source)
-        x, weights = self.embed(target_in, "target"), None
+        x, weights, seen = self.embed(target_in, "target"), None, self.seen(target_in.size(1), target_in.device)
         for i, layer in enumerate(self.decoder):
             if align and i == self.alignment_index:
-                x, weights = layer(x, memory, mask, align=True)
+                x, weights = layer(x, memory, mask, align=True, seen=seen)
             else:
-                x = layer(x, memory, mask)
+                x = layer(x, memory, mask, seen=seen)
         x = self.decoder_norm(x) if self.config.norm == "pre" else x
         return (x, weights) if align else x
 
@@ -408,15 +482,17 @@ class Transformer(nn.Module):
     def start_states(self, rows, room, device, dtype):
         """Empty per-layer decoder states for `rows` hypotheses of at most `room` tokens."""
         c = self.config
-        if c.decoder_cell == "ssru":
+        if c.decoder_cell != "attention":
             return [{"cell": torch.zeros(rows, c.d_model, device=device)} for _ in self.decoder]
         shape = (rows, c.heads, room, c.d_model // c.heads)
         return [{name: torch.zeros(shape, device=device, dtype=dtype) for name in "kv"} for _ in self.decoder]
 
     def step(self, tokens, t, states, cross, mask):
-        """tokens [B] at position t -> hidden [B, D]; states change in place. cross = [layer](k, v) of the memory."""
-        x = self.embed(tokens[:, None], "target", t)
+        """tokens [B] (pairs: [B, 2]) of step t -> hidden [B, D] ([B, 2, D]); states change in place. cross =
+        [layer](k, v) of the memory."""
+        single = tokens.dim() == 1
+        x = self.embed(tokens[:, None] if single else tokens, "target", t * (1 if single else tokens.size(1)))
         for layer, state, (k, v) in zip(self.decoder, states, cross):
             x = layer.step(x, state, t, k, v, mask)
         x = self.decoder_norm(x) if self.config.norm == "pre" else x
-        return x[:, 0]
+        return x[:, 0] if single else x

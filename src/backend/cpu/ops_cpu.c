@@ -340,6 +340,30 @@ void dgm_op_ssru(dgm_exec *x, dgm_mat out, dgm_mat cell_out, dgm_mat cell, dgm_m
     cpu_moved(x, begin, DGM_WORK_GATES, out, 4);
 }
 
+void dgm_op_scale(dgm_exec *x, dgm_mat y, dgm_mat in, const float *factor)
+{
+    double begin = cpu_begin(x);
+    for (int i = 0; i < y.rows; i++) {
+        const float *from = cpu_row(in, i);
+        float *to = cpu_row(y, i);
+        for (int j = 0; j < y.cols; j++) to[j] = factor[i] * from[j];
+    }
+    cpu_moved(x, begin, DGM_WORK_ROWS, y, 1);
+}
+
+void dgm_op_gated_sum(dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b, dgm_mat g)
+{
+    double begin = cpu_begin(x);
+    for (int i = 0; i < y.rows; i++) {
+        const float *first = cpu_row(a, i), *second = cpu_row(b, i);
+        float *gate = cpu_row(g, i), *to = cpu_row(y, i);
+        x->backend->k.act_f32(gate, gate, 2 * y.cols, DGM_ACT_SIGMOID);
+        for (int j = 0; j < y.cols; j++)
+            to[j] = gate[j] * first[j] + gate[y.cols + j] * second[j];
+    }
+    cpu_moved(x, begin, DGM_WORK_GATES, y, 4);
+}
+
 void dgm_op_read(dgm_exec *x, float *host, dgm_mat in)
 {
     (void)x;
