@@ -48,7 +48,7 @@ KERNEL := cpu kernels ref/gemm_f32_c ref/gemm_i8_c ref/gemm_i16_c ref/quantize_c
 FORMAT := gguf_read gguf_get gguf_write quantize convert modelfile safetensors spm_list marian_config import import_huggingface shortlist shortlist_marian
 TEXT := unicode spm_check vocab abbrev tokenize detokenize sentences split bleu_tokenize metrics pairwise bootstrap
 BACKEND := cpu/weights_cpu cpu/products_cpu cpu/meter_cpu cpu/ops_cpu cpu/attend_cpu cpu/gather_cpu cpu/rank_cpu
-MODEL := model slots rows model_table transformer_load transformer transformer_recurrent cmlm rnn rnn_load rnn_encoder rnn_devlin rnn_conditional rnn_bahdanau rnn_stack rnn_precompute
+MODEL := model slots rows model_table transformer_load transformer rnn rnn_load rnn_encoder rnn_devlin rnn_conditional rnn_bahdanau rnn_stack rnn_precompute
 VOCABSEL := all lexical
 PHRASE := bitext align align_em align_gamma align_tension symmetrize lexicon links lm_runs lm_train lm lm_build lm_arpa nbest
 PHRASE += extract pairmap phrase_count phrase_table phrase_build phrase_text phrase_weights phrase_options phrase_search phrase_nbest phrase_decode mert
@@ -56,6 +56,11 @@ SCORE := length prefix posterior posterior_lattice lmbr lmbr_score
 SEARCH := search search_table admit generation tree beam greedy finish cube cube_group cube_walk cube_exact rescore history sample coverage
 ENGINE := settings decoding evidence budget techniques unknown vocabulary translator pipeline assemble batcher worker api discover inspect evaluate pairs tool_import align_job tool_align tool_tokenize tool_shortlist tool_shortlist_text tool_profile tool_log_z calibrate tool_quantize tool_lm tool_evidence tool_mbr
 CXX_SRC := src/text/spm_shim.cc
+
+# Pairs, whole sentences.
+MODEL += transformer_recurrent cmlm
+SEARCH += double double_topk double_fold mask_predict
+ENGINE += writing
 
 # Lattices.
 PHRASE += lattice lattice_text lattice_file lattice_ops lattice_nbest lattice_pieces lattice_subsets

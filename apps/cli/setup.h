@@ -110,10 +110,22 @@ int exit_code(dgm_status status);
     {"beam", 'b', OPTION_COUNT, "N", offsetof(S, E.beam), 1, 256, NULL,                            \
      "hypotheses kept per sentence (default: the model's, else 4)", "beam-size", NULL},            \
     {"search", 0, OPTION_CHOICE, "NAME", offsetof(S, E.search), 0, 0,                              \
-     "auto|greedy|beam|cube|sample",                                                               \
-     "search algorithm (default: greedy with a beam of 1, else beam); sample draws --nbest "       \
-     "translations at random, token by token",                                                     \
+     "auto|greedy|beam|cube|sample|double|mask-predict",                                           \
+     "search algorithm (default: what the model needs; else greedy with a beam of 1, else beam); " \
+     "sample draws --nbest translations at random, token by token; double is for models that "     \
+     "write two words a step, mask-predict for those that fill in whole sentences",                \
      NULL, NULL},                                                                                  \
+    {"pairs", 0, OPTION_CHOICE, "NAME", offsetof(S, E.decoding.pairs), 0, 0, "topk|exact",         \
+     "--search double: pairs of words are the best right ones of the best 2 x beam left ones "     \
+     "(topk, default), or the best of all (exact)",                                                \
+     NULL, NULL},                                                                                  \
+    {"iterations", 0, OPTION_COUNT, "N", offsetof(S, E.decoding.iterations), 1, 1000, NULL,        \
+     "--search mask-predict: predict a translation N times, each time fewer of its words "         \
+     "(default 10)",                                                                               \
+     NULL, NULL},                                                                                  \
+    {"lengths", 0, OPTION_COUNT, "N", offsetof(S, E.decoding.lengths), 1, 256, NULL,               \
+     "--search mask-predict: try the N most probable lengths of a translation (default 5)", NULL,  \
+     NULL},                                                                                        \
     {"cube", 0, OPTION_CHOICE, "NAME", offsetof(S, E.cube), 0, 0, "naive|accelerated",             \
      "--search cube: hypotheses that are alike share the state and scores of the best one "        \
      "(accelerated, default; where scores are printed, results are scored once more in the end), " \

@@ -113,7 +113,13 @@ typedef struct dgm_decoding {
     // The score of a path is added with this weight to the models'. Default 0: the lattice only
     // says what is allowed.
     float lattice_weight;
-    void *reserved[4];          // NULL
+    // Search "double" (models that write two words a step): "topk", the best right words of the best
+    // 2 x beam left ones, or "exact", the best of all pairs. NULL: "topk".
+    const char *pairs;
+    // Search "mask-predict" (models that fill in whole sentences): how often a translation is
+    // predicted, 1 to 1000, and for how many of its most probable lengths, 1 to 256. 0: 10 and 5.
+    int32_t iterations, lengths;
+    void *reserved[2]; // NULL
 } dgm_decoding;
 
 // LMBR: what other systems say about a line (dgm_input.evidence) steers its search. Fill with

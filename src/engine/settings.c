@@ -17,7 +17,8 @@
 enum { MAX_BATCH = 4096, MAX_THREADS = 1024, MAX_TOKENS = 65536, MAX_BATCH_TOKENS = 1 << 24 };
 
 enum { SEARCH_AUTO, SEARCH_GREEDY, SEARCH_BEAM, SEARCH_CUBE, SEARCH_SAMPLE };
-static const char *const search_names[] = {"auto", "greedy", "beam", "cube", "sample", NULL};
+static const char *const search_names[] = {"auto",   "greedy", "beam",         "cube",
+                                           "sample", "double", "mask-predict", NULL};
 static const char *const cube_names[] = {"accelerated", "naive", NULL};
 static const char *const softmax_names[] = {"on", "off", "force-off", NULL};
 static const char *const mix_names[] = {"log-linear", "arithmetic", NULL};
@@ -158,6 +159,7 @@ dgm_status dgm_settings_check(const dgm_settings *s, int *precision, dgm_error *
     DGM_TRY(check_range("exact_scores", s->exact_scores, 0, 1, err));
     DGM_TRY(dgm_settings_techniques(s, err));
     DGM_TRY(dgm_decoding_check(s, err));
+    DGM_TRY(dgm_writing_check(s, err));
     DGM_TRY(dgm_lmbr_check(s, err));
     DGM_TRY(dgm_lattices_check(s, err));
     DGM_TRY(check_range("allow_unk", s->allow_unk, -1, 1, err));
@@ -197,7 +199,9 @@ static dgm_status resolve_lengths(dgm_translator *t, const dgm_settings *s,
     model_limits(t, &most_source, &most_target);
     // A hypothesis of n tokens takes n + 1 decoder positions: the start and the tokens; the model's
     // own prefix comes on top.
-    int most_length = most_target - 1 - m->target_prefix_count;
+    int64_t positions = ((int64_t)most_target - 1) * m->tokens_per_step;
+    int most_length = (int)(positions < MAX_TOKENS ? positions : MAX_TOKENS) -
+                      m->target_prefix_count;
     DGM_FAIL_IF(s->max_source > most_source, err, DGM_ERR_ARGUMENT,
                 "a maximum source length of %d is more than the model's %d positions",
                 (int)s->max_source, most_source);
@@ -273,6 +277,7 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
     DGM_FAIL_IF(c->beam > DGM_BEAM_MAX, err, DGM_ERR_UNSUPPORTED,
                 "the model file asks for a beam of %d; the most is %d", c->beam, DGM_BEAM_MAX);
     c->search = n != SEARCH_AUTO ? search_names[n] : c->beam == 1 ? "greedy" : "beam";
+    DGM_TRY(dgm_writing_resolve(t, s, err));
     c->nbest = s->nbest;
     DGM_FAIL_IF(c->nbest > c->beam, err, DGM_ERR_ARGUMENT,
                 "%d translations a line need a beam of at least %d, not %d", c->nbest, c->nbest,
@@ -283,10 +288,6 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
     c->mix = (dgm_mix)n;
     DGM_TRY(resolve_softmax(t, s->softmax, err));
     DGM_TRY(resolve_cube(t, s, cube, err));
-    for (int i = 0; i < t->member_count; i++)
-        if (dgm_model_describe(t->members[i].model)->tokens_per_step != 1)
-            return dgm_fail(err, DGM_ERR_UNSUPPORTED, "%s: this search makes one token a step",
-                            dgm_gguf_path(t->members[i].file));
     c->margin = s->margin == DGM_FROM_MODEL ? 3.0f : s->margin;
     c->length_penalty = s->length_penalty == DGM_FROM_MODEL ? d->length_penalty : s->length_penalty;
     c->word_penalty = s->word_penalty == DGM_FROM_MODEL ? d->word_penalty : s->word_penalty;

@@ -50,7 +50,8 @@ size_t dgm_worker_bytes(const dgm_translator *t)
     for (int i = 0; i < t->member_count; i++)
         bytes += dgm_state_bytes(t->members[i].model, &t->limits);
     bytes += dgm_search_bytes(&t->config, t->member_count, vocabulary);
-    bytes += dgm_rank_bytes(t->backend, t->limits.rows, t->member_count, vocabulary);
+    const int tokens = dgm_model_describe(t->members[0].model)->tokens_per_step;
+    bytes += dgm_rank_bytes(t->backend, t->limits.rows * tokens, t->member_count, vocabulary);
     for (int i = 0; t->shortlist >= 0 && i < t->member_count; i++)
         bytes +=
             dgm_vocabsel_lexical_bytes(t->backend, dgm_model_output(t->members[i].model), t->batch);

@@ -47,6 +47,10 @@ static dgm_status check_request(const dgm_search *s, const dgm_search_request *r
     DGM_FAIL_IF(r->walk && r->walk->longest > s->target_limit, err, DGM_ERR_ARGUMENT,
                 "a lattice whose longest path has %d tokens; the longest translation has %d",
                 r->walk->longest, s->target_limit);
+    DGM_FAIL_IF(r->prefix_count > 0 && (info->order == DGM_ORDER_R2L || info->mask >= 0), err,
+                DGM_ERR_UNSUPPORTED, "%s: a beginning cannot be forced upon it",
+                info->mask >= 0 ? "the model fills in whole sentences"
+                                : "the model writes from right to left");
     for (int i = 0; i < r->prefix_count; i++)
         DGM_FAIL_IF(r->prefix[i] < 0 || r->prefix[i] >= info->target_vocab ||
                         r->prefix[i] == s->eos || is_never(s, r->prefix[i]),

@@ -80,4 +80,4 @@ static int candidates(const dgm_search_config *c)
 }
 
 const dgm_search_ops dgm_search_beam = {
-    .name = "beam", .check = check, .candidates = candidates, .advance = advance};
+    .name = "beam", .tokens = 1, .check = check, .candidates = candidates, .advance = advance};

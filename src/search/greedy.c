@@ -55,4 +55,4 @@ static int candidates(const dgm_search_config *c)
 }
 
 const dgm_search_ops dgm_search_greedy = {
-    .name = "greedy", .check = check, .candidates = candidates, .advance = advance};
+    .name = "greedy", .tokens = 1, .check = check, .candidates = candidates, .advance = advance};

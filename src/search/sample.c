@@ -117,4 +117,5 @@ static int candidates(const dgm_search_config *c)
 }
 
 const dgm_search_ops dgm_search_sample = {
-    .name = "sample", .check = check, .candidates = candidates, .advance = advance};
+    .name = "sample",
+    .tokens = 1, .check = check, .candidates = candidates, .advance = advance};

@@ -84,9 +84,25 @@ static dgm_status check_config(const dgm_search_config *c, dgm_error *err)
 static dgm_status check_member(const dgm_search *s, int i, dgm_error *err)
 {
     const dgm_model_info *a = s->info[0], *b = s->info[i];
-    DGM_FAIL_IF(b->tokens_per_step != 1, err, DGM_ERR_UNSUPPORTED,
-                "%s search emits one token a step; this model emits %d", s->ops->name,
-                b->tokens_per_step);
+    const bool masked = b->mask >= 0;
+    DGM_FAIL_IF(masked && s->ops->tokens != 0, err, DGM_ERR_UNSUPPORTED,
+                "%s search goes word by word; this model fills in whole sentences: it needs the "
+                "search mask-predict",
+                s->ops->name);
+    DGM_FAIL_IF(!masked && s->ops->tokens == 0, err, DGM_ERR_UNSUPPORTED,
+                "mask-predict needs a masked language model; this one goes word by word");
+    DGM_FAIL_IF(!masked && b->tokens_per_step != s->ops->tokens, err, DGM_ERR_UNSUPPORTED,
+                "%s search emits %s a step; this model emits %s", s->ops->name,
+                s->ops->tokens == 1 ? "one token" : "two tokens",
+                b->tokens_per_step == 1 ? "one" : "two");
+    DGM_FAIL_IF(masked && s->part_count > 1, err, DGM_ERR_UNSUPPORTED,
+                "mask-predict takes one model: members of an ensemble would mask different words");
+    DGM_FAIL_IF(a->order != b->order, err, DGM_ERR_ARGUMENT,
+                "ensemble member %d writes in another order than the first one", i + 1);
+    DGM_FAIL_IF(s->scorer_count > 1 && (s->ops->tokens != 1 || b->order != DGM_ORDER_L2R), err,
+                DGM_ERR_UNSUPPORTED,
+                "evidence and lattices are followed from left to right, one word at a time; this "
+                "model writes otherwise");
     DGM_FAIL_IF(!isfinite(s->parts[i].weight) || s->parts[i].weight <= 0.0f, err, DGM_ERR_ARGUMENT,
                 "weight of ensemble member %d must be a positive number", i + 1);
     DGM_FAIL_IF(a->source_vocab != b->source_vocab || a->target_vocab != b->target_vocab ||
@@ -103,10 +119,12 @@ dgm_limits dgm_search_limits(const dgm_search_config *config, const dgm_model_in
 {
     // The target holds the start symbol, the model's own prefix and max_length tokens: the end
     // symbol is never fed.
-    const int target = config->max_length + 1 + info->target_prefix_count;
+    const int tokens = info->tokens_per_step;
+    const int target = (config->max_length + tokens - 1) / tokens + 1 + info->target_prefix_count;
     const int source = config->max_source;
     return (dgm_limits){.slots = config->places,
-                        .rows = config->places * config->beam,
+                        .rows = info->mask >= 0 ? dgm_mask_tokens(config->max_length)
+                                                : config->places * config->beam,
                         .source = source < info->max_source ? source : info->max_source,
                         .target = target < info->max_target ? target : info->max_target};
 }
@@ -203,7 +221,8 @@ static void lay_out(dgm_carve *c, dgm_search *s, int vocabulary)
     s->width = s->config.beam;
     s->k = k < vocabulary ? k : vocabulary;
     s->capacity = s->config.places * s->width;
-    s->node_capacity = 1 + s->width * (s->config.max_length + 1);
+    s->node_capacity = find(&s->config)->nodes ? find(&s->config)->nodes(&s->config)
+                                               : 1 + s->width * (s->config.max_length + 1);
     s->never = DGM_CARVE(c, int32_t, (size_t)s->never_count);
     s->merge_at = DGM_CARVE(c, int, (size_t)s->width);
     s->ends = DGM_CARVE(c, float, (size_t)s->width);
@@ -271,9 +290,11 @@ static void set_lengths(dgm_search *s)
     s->source_limit = s->config.max_source;
     s->target_limit = s->config.max_length;
     for (int i = 0; i < s->part_count; i++) {
-        const int source = s->info[i]->max_source, target = s->info[i]->max_target - s->lead_count;
+        const int source = s->info[i]->max_source;
+        const int64_t target = ((int64_t)s->info[i]->max_target - s->lead_count) *
+                               s->info[i]->tokens_per_step;
         if (source < s->source_limit) s->source_limit = source;
-        if (target < s->target_limit) s->target_limit = target;
+        if (target < s->target_limit) s->target_limit = (int)target;
     }
 }
 

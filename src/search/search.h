@@ -41,7 +41,7 @@ typedef enum dgm_cube_key {
 
 typedef struct dgm_search_config {
     const char *search; // a dgm_search_name, or "auto": greedy at beam 1, else beam
-    int beam, nbest;    // nbest <= beam
+    int beam, nbest;    // nbest <= beam; of mask-predict the beam is the number of lengths
     dgm_finish finish;
     dgm_mix mix;
     bool normalise; // softmax on; off for self-normalised models
@@ -68,6 +68,8 @@ typedef struct dgm_search_config {
     float temperature, top_p;
     int top_k;
     uint64_t seed;
+    bool double_exact;           // search "double": the best pairs of all, not the paper's two stages
+    int iterations;              // search "mask-predict"
     bool alignment, word_scores; // keep what the results need
     int places;                  // sentences at once
     int max_source;              // longest source that will be admitted

@@ -122,6 +122,8 @@ typedef struct dgm_history {
 typedef struct dgm_search_ops dgm_search_ops;
 typedef struct dgm_finish_ops dgm_finish_ops;
 typedef struct dgm_cubes dgm_cubes;
+typedef struct dgm_pairs dgm_pairs;
+typedef struct dgm_masks dgm_masks;
 
 struct dgm_search {
     dgm_search_config config;
@@ -149,6 +151,8 @@ struct dgm_search {
     int *merge_at;    // [width]
     float *ends;      // [width]
     dgm_cubes *cubes; // the cube search's, else NULL
+    dgm_pairs *pairs; // the search of pairs' likewise
+    dgm_masks *masks; // mask-predict's
     // admit
     dgm_source *sources; // [places]
     int32_t *new_slots, *new_rows, *new_places;
@@ -176,16 +180,20 @@ void *dgm_carve_take(dgm_carve *c, size_t count, size_t size);
 
 struct dgm_search_ops {
     const char *name;
+    int tokens; // of a model's step; 0: the model fills in whole sentences
     dgm_status (*check)(const dgm_search_config *c, dgm_error *err); // what it cannot do
     int (*candidates)(const dgm_search_config *c);                   // k of rank
+    int (*nodes)(const dgm_search_config *c); // of a sentence's tree; NULL: one a token
     // Takes the arrays of its own (NULL: it has none). Needs width, k, capacity and part_count.
     void (*lay_out)(dgm_carve *c, dgm_search *s);
     dgm_status (*advance)(dgm_search *s, dgm_error *err); // one generation
+    // Result `index` of a sentence into s->hypotheses; NULL: a path of one token a node.
+    void (*trace)(dgm_search *s, const dgm_place *p, const dgm_ended *e, int index);
 };
 
 extern const dgm_search_ops *const dgm_search_table[]; // NULL at the end
 extern const dgm_search_ops dgm_search_greedy, dgm_search_beam, dgm_search_cube,
-    dgm_search_sample;
+    dgm_search_sample, dgm_search_double, dgm_search_mask;
 
 // ---- admit.c -----------------------------------------------------------------------------------
 
@@ -225,6 +233,10 @@ uint64_t dgm_sample_fingerprint(const dgm_search_request *r);
 // What is added to the score of a completed hypothesis whose last real token is `node`.
 float dgm_coverage(const dgm_search *s, const dgm_place *p, int32_t node, bool finished);
 
+// ---- mask_predict.c -----------------------------------------------------------------------------
+
+int dgm_mask_tokens(int longest); // of one call of the model, where a sentence has up to `longest`
+
 // ---- history.c ----------------------------------------------------------------------------------
 
 dgm_status dgm_history_check(const dgm_search_config *c, bool cube, dgm_error *err);
@@ -255,6 +267,8 @@ void dgm_place_reset(dgm_search *s, dgm_place *p); // one live hypothesis: the e
 void dgm_place_keep(dgm_search *s, dgm_place *p, const dgm_candidate *c);
 // Hypothesis `hypo` of p->now ends with the sum given; into the store.
 void dgm_place_end(dgm_search *s, dgm_place *p, int hypo, float sum, bool finished);
+// A completed hypothesis into one of the sentence's stores; in `store` it counts as ended.
+void dgm_place_store(dgm_search *s, dgm_place *p, dgm_store *store, const dgm_ended *e);
 void dgm_place_spare(dgm_search *s, dgm_place *p, int hypo, float sum); // into the second store
 void dgm_place_swap(dgm_place *p);                                      // next becomes now
 // Drops live hypotheses far behind the best (beam_width).

@@ -9,5 +9,7 @@ const dgm_search_ops *const dgm_search_table[] = {
     &dgm_search_beam,
     &dgm_search_cube,
     &dgm_search_sample,
+    &dgm_search_double,
+    &dgm_search_mask,
     NULL,
 };

@@ -112,22 +112,29 @@ static dgm_ended complete(dgm_search *s, dgm_place *p, int hypo, float sum, bool
                        .finished = finished};
 }
 
+void dgm_place_store(dgm_search *s, dgm_place *p, dgm_store *store, const dgm_ended *e)
+{
+    if (!(e->score > -INFINITY)) return;
+    if (store == &p->store) {
+        p->ended++;
+        if (e->sum > p->best_sum) p->best_sum = e->sum;
+    }
+    insert(store, s->width, e);
+}
+
 void dgm_place_end(dgm_search *s, dgm_place *p, int hypo, float sum, bool finished)
 {
     p->now.live[hypo].ended = true;
     if (!(sum > -INFINITY)) return; // also not a number
     const dgm_ended e = complete(s, p, hypo, sum, finished);
-    if (!(e.score > -INFINITY)) return;
-    p->ended++;
-    if (sum > p->best_sum) p->best_sum = sum;
-    insert(&p->store, s->width, &e);
+    dgm_place_store(s, p, &p->store, &e);
 }
 
 void dgm_place_spare(dgm_search *s, dgm_place *p, int hypo, float sum)
 {
     if (!(sum > -INFINITY)) return;
     const dgm_ended e = complete(s, p, hypo, sum, false);
-    if (e.score > -INFINITY) insert(&p->spare, s->width, &e);
+    dgm_place_store(s, p, &p->spare, &e);
 }
 
 // ---- results ----------------------------------------------------------------------------------
@@ -162,18 +169,53 @@ static void trace(dgm_search *s, const dgm_place *p, const dgm_ended *e, int ind
                                             .finished = e->finished};
 }
 
+// A model that writes from right to left: its results in the order of reading.
+static void turn(const dgm_search *s, const dgm_place *p, const dgm_hypothesis *h, int index)
+{
+    const size_t longest = (size_t)s->config.max_length, cols = (size_t)p->source_count;
+    const size_t source = (size_t)s->config.max_source;
+    int32_t *tokens = s->tokens + (size_t)index * longest;
+    float *scores = s->word_scores ? s->word_scores + (size_t)index * (longest + 1) : NULL;
+    float *align = s->alignment ? s->alignment + (size_t)index * longest * source : NULL;
+    for (int a = 0, b = h->count - 1; a < b; a++, b--) {
+        const int32_t token = tokens[a];
+        tokens[a] = tokens[b];
+        tokens[b] = token;
+        if (scores) {
+            const float score = scores[a];
+            scores[a] = scores[b];
+            scores[b] = score;
+        }
+        for (size_t j = 0; align && j < cols; j++) {
+            const float weight = align[(size_t)a * cols + j];
+            align[(size_t)a * cols + j] = align[(size_t)b * cols + j];
+            align[(size_t)b * cols + j] = weight;
+        }
+    }
+}
+
+static void trace_in_order(dgm_search *s, const dgm_place *p, const dgm_ended *e, int index)
+{
+    if (s->ops->trace) {
+        s->ops->trace(s, p, e, index);
+        return;
+    }
+    trace(s, p, e, index);
+    if (s->info[0]->order == DGM_ORDER_R2L) turn(s, p, &s->hypotheses[index], index);
+}
+
 void dgm_place_report(dgm_search *s, dgm_place *p, dgm_search_sink sink, void *cookie)
 {
     int count = 0;
     for (int i = 0; i < p->store.count && count < s->config.nbest; i++)
-        trace(s, p, &p->store.items[i], count++);
+        trace_in_order(s, p, &p->store.items[i], count++);
     for (int i = 0; i < p->spare.count && count < s->config.nbest; i++)
-        trace(s, p, &p->spare.items[i], count++);
+        trace_in_order(s, p, &p->spare.items[i], count++);
     // No token ever had a finite score (a damaged model, a constraint that cannot be met): every
     // sentence still has an answer, the empty one, at the score of nothing.
     if (count == 0) {
         const dgm_ended nothing = {.length = 1, .sum = -INFINITY, .score = -INFINITY};
-        trace(s, p, &nothing, count++);
+        trace_in_order(s, p, &nothing, count++);
     }
     s->stats.sentences++;
     s->stats.tokens += (uint64_t)s->hypotheses[0].count;

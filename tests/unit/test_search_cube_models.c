@@ -117,7 +117,9 @@ static void test_every_model(void **state)
             dgm_search_request r[FIXTURE_SENTENCES];
             fixture_open(&f, names[i], NULL);
             const toy m = as_toy(&f);
-            merged += check_model(&m, r, requests_of(&f, r), names[i]);
+            // The check forces results upon the model from the left.
+            const bool forced = dgm_model_describe(f.model)->order == DGM_ORDER_L2R;
+            if (forced) merged += check_model(&m, r, requests_of(&f, r), names[i]);
             fixture_close(&f);
         }
         assert_true(merged > 100);

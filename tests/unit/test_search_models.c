@@ -40,7 +40,9 @@ static void run(const toy *const *models, int parts, const dgm_search_config *c,
                 const dgm_search_request *r, int count, toy_answer *a)
 {
     toy_search t;
-    toy_search_open(&t, c, models, parts, NULL);
+    dgm_search_config config = *c;
+    if (dgm_model_describe(models[0]->model)->tokens_per_step == 2) config.search = "double";
+    toy_search_open(&t, &config, models, parts, NULL);
     toy_run(&t, r, count, a);
     toy_search_close(&t);
 }
