@@ -63,9 +63,9 @@ SEARCH += double double_topk double_fold mask_predict
 ENGINE += writing
 
 # Lattices.
-PHRASE += lattice lattice_text lattice_file lattice_ops lattice_nbest lattice_pieces lattice_subsets
+PHRASE += lattice lattice_text lattice_file lattice_list lattice_ops lattice_nbest lattice_pieces lattice_subsets
 SCORE += walk
-ENGINE += lattice_input
+ENGINE += lattice_input tool_lattice score_lattice
 ENGINE += splitter tool_phrase tool_phrasal tool_mert
 
 LIB_SRC := $(BASE:%=src/base/%.c) $(KERNEL:%=src/kernel/%.c) $(FORMAT:%=src/format/%.c) \

@@ -387,6 +387,7 @@ typedef struct dgm_evidence {
 typedef struct dgm_lattice_text {
     const char *text; // UTF-8; need not end with NUL
     size_t size;
+    uint64_t line;     // of its file that it begins with, for messages; 0: 1
     void *reserved[2]; // NULL
 } dgm_lattice_text;
 

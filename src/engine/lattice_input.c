@@ -68,8 +68,9 @@ dgm_status dgm_lattice_walk(const dgm_translator *t, const dgm_input *input, siz
                 "translation begins");
     DGM_FAIL_IF(pieces > 1, err, DGM_ERR_TEXT,
                 "the line is too long for the model, and one that has a lattice cannot be split");
-    dgm_status st = dgm_lattice_parse(
-        &words, (dgm_text){input->lattice->text, input->lattice->size}, 1, NULL, err);
+    const dgm_lattice_text *given = input->lattice;
+    dgm_status st = dgm_lattice_parse(&words, (dgm_text){given->text, given->size},
+                                      given->line ? (uint32_t)given->line : 1, NULL, err);
     if (st == DGM_OK) st = make_walk(t, words, walk, err);
     dgm_lattice_close(&words);
     if (st == DGM_OK || st == DGM_ERR_MEMORY) return st;

@@ -16,6 +16,7 @@
 //   lattice.c         building, sealing, text of a path
 //   lattice_text.c    the text format and OpenFst's (docs/LATTICES.md)
 //   lattice_file.c    files of many lattices
+//   lattice_list.c    n-best lists as lattices
 //   lattice_ops.c     best scores, posteriors, pruning, union
 //   lattice_nbest.c   the n best paths
 //   lattice_pieces.c  words into tokens of a vocabulary
@@ -107,8 +108,20 @@ typedef struct dgm_lattice_file dgm_lattice_file;
 dgm_status dgm_lattice_file_open(dgm_lattice_file **f, const char *path, const char *symbols,
                                  bool transducer, bool trim, dgm_error *err);
 void dgm_lattice_file_close(dgm_lattice_file **f); // sets *f to NULL; accepts NULL inside
-// *l NULL: there are no more.
+// The text of the next one and the number of its first line; borrowed until the next call. data
+// NULL: there are no more.
+dgm_status dgm_lattice_file_block(dgm_lattice_file *f, dgm_text *block, uint32_t *line,
+                                  dgm_error *err);
+// The next one. *l NULL: there are no more. After DGM_ERR_FORMAT the one behind it can be read.
 dgm_status dgm_lattice_file_next(dgm_lattice_file *f, dgm_lattice **l, dgm_error *err);
+
+// N-best lists as lattices (lattice_list.c): a tree of words, scores at its ends. finish closes the
+// list in any case; DGM_ERR_FORMAT if nothing was added.
+typedef struct dgm_lattice_list dgm_lattice_list;
+dgm_status dgm_lattice_list_open(dgm_lattice_list **list, dgm_error *err);
+dgm_status dgm_lattice_list_add(dgm_lattice_list *list, dgm_text text, float score, dgm_error *err);
+dgm_status dgm_lattice_list_finish(dgm_lattice_list **list, dgm_lattice **l, dgm_error *err);
+void dgm_lattice_list_close(dgm_lattice_list **list); // sets NULL; accepts NULL inside
 
 // ---- whole lattices (lattice_ops.c) -------------------------------------------------------------
 

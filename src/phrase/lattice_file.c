@@ -154,13 +154,25 @@ static dgm_status read_block(dgm_lattice_file *f, dgm_error *err)
     return f->block.failed || f->ahead.failed ? dgm_no_memory(err) : DGM_OK;
 }
 
-dgm_status dgm_lattice_file_next(dgm_lattice_file *f, dgm_lattice **l, dgm_error *err)
+dgm_status dgm_lattice_file_block(dgm_lattice_file *f, dgm_text *block, uint32_t *line,
+                                  dgm_error *err)
 {
-    *l = NULL;
+    *block = (dgm_text){0};
     DGM_TRY(read_block(f, err));
     if (f->block.size == 0) return DGM_OK;
-    const dgm_text block = {(const char *)f->block.data, f->block.size};
-    const dgm_status st = dgm_lattice_parse(l, block, f->block_line, &f->syntax, err);
+    *block = (dgm_text){(const char *)f->block.data, f->block.size};
+    *line = f->block_line;
+    return DGM_OK;
+}
+
+dgm_status dgm_lattice_file_next(dgm_lattice_file *f, dgm_lattice **l, dgm_error *err)
+{
+    dgm_text block;
+    uint32_t line = 0;
+    *l = NULL;
+    DGM_TRY(dgm_lattice_file_block(f, &block, &line, err));
+    if (!block.data) return DGM_OK;
+    const dgm_status st = dgm_lattice_parse(l, block, line, &f->syntax, err);
     if (st != DGM_OK && st != DGM_ERR_MEMORY) dgm_error_prefix(err, "%s", dgm_textin_path(f->in));
     return st;
 }
