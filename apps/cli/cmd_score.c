@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "dragoman/tools.h"
+#include "lattices.h"
 #include "lineio.h"
 #include "setup.h"
 
@@ -13,7 +14,9 @@ enum { WINDOW = 4096 };
 
 typedef struct score_options {
     engine_options engine;
-    int word_scores, normalised, summary, json, quiet;
+    const char *lattice;
+    int word_scores, normalised, summary, json, quiet, nbest;
+    float lattice_weight;
 } score_options;
 
 #define AT(field) offsetof(score_options, field)
@@ -29,6 +32,14 @@ static const option options[] = {
      "print only the sum over all lines, and the cross-entropy per token", NULL, NULL},
     {"json", 0, OPTION_FLAG, NULL, AT(json), 0, 0, NULL, "print one JSON object per line", NULL,
      NULL},
+    {"lattice", 0, OPTION_TEXT, "FILE", AT(lattice), 0, 0, NULL,
+     "score the best paths of lattices, one for each line of SOURCE, instead of TARGET, and print "
+     "them best first: LINE ||| text ||| Model= sum Lattice= score ||| score, lines counted from 0",
+     NULL, NULL},
+    {"nbest", 0, OPTION_COUNT, "N", AT(nbest), 1, 100000, NULL,
+     "--lattice: paths of each, by the lattice's own scores (default 100)", "n-best", NULL},
+    {"lattice-weight", 0, OPTION_REAL, "X", AT(lattice_weight), -1e6, 1e6, NULL,
+     "--lattice: add X times a path's own score to the model's (default 0)", NULL, NULL},
     {"quiet", 'q', OPTION_FLAG, NULL, AT(quiet), 0, 0, NULL, "no progress bar", NULL, NULL},
     {0},
 };
@@ -118,6 +129,98 @@ static int score_files(const score_options *o, dgm_translator *t, const text_fil
     return code;
 }
 
+// ---- lattices ---------------------------------------------------------------------------------
+
+static void put_paths(line_writer *w, const dgm_scored_line *l, uint64_t number)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        const dgm_scored_path *p = &l->paths[i];
+        writer_format(w, "%llu ||| ", (unsigned long long)number);
+        writer_text(w, p->text);
+        writer_format(w, " ||| Model= %.4f Lattice= %.6g ||| %.4f\n", (double)p->sum, p->lattice,
+                      (double)p->score);
+    }
+}
+
+// The lines first .. first + count - 1 with the lattices of the window.
+static int score_window(const score_options *o, dgm_translator *t, const text_file *from,
+                        lattice_window *window, dgm_input *inputs, size_t first, line_writer *w,
+                        totals *sum)
+{
+    enum { ROWS = 64 };
+    dgm_line sources[ROWS];
+    dgm_lattice_text lattices[ROWS];
+    const size_t count = window->count;
+    dgm_scored_lines *lines = NULL;
+    dgm_error error;
+    lattices_attach(window, inputs, count);
+    for (size_t i = 0; i < count; i++) {
+        sources[i] = (dgm_line){from->lines[first + i], from->sizes[first + i]};
+        lattices[i] = *inputs[i].lattice;
+    }
+    const dgm_status st = dgm_score_lattices(t, sources, lattices, count, (size_t)o->nbest,
+                                             o->lattice_weight, &lines, &error);
+    if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
+    for (size_t i = 0; i < count; i++) {
+        const dgm_scored_line *l = &lines->items[i];
+        if (l->status != DGM_OK) {
+            fail(EXIT_RUNTIME, "line %llu: %s", (unsigned long long)(first + i + 1), l->message);
+            sum->failed++;
+        }
+        put_paths(w, l, first + i);
+    }
+    dgm_scored_lines_free(&lines);
+    lattices_skip(window);
+    return EXIT_FINE;
+}
+
+static int score_lattices(const score_options *o, dgm_translator *t, const text_file *from,
+                          line_writer *w, totals *sum)
+{
+    enum { ROWS = 64 };
+    lattice_window window = {.file = lattices_open(o->lattice)};
+    dgm_input inputs[ROWS];
+    uint32_t unused = 0;
+    int code = window.file ? EXIT_FINE : EXIT_RUNTIME;
+    progress bar;
+    progress_start(&bar, !o->quiet);
+    for (size_t i = 0; code == EXIT_FINE && i < from->count && !window.ended;) {
+        const size_t first = i;
+        while (code == EXIT_FINE && i < from->count && i - first < ROWS && !window.ended) {
+            if (!lattices_add(&window, &unused)) code = EXIT_RUNTIME;
+            if (!window.ended) i++;
+        }
+        if (window.ended) window.count--; // the line that has none
+        memset(inputs, 0, sizeof inputs);
+        if (code == EXIT_FINE && window.count)
+            code = score_window(o, t, from, &window, inputs, first, w, sum);
+        progress_show(&bar, i, (double)i / (double)from->count);
+    }
+    progress_end(&bar);
+    if (code == EXIT_FINE && !lattices_complete(&window, o->quiet)) code = EXIT_RUNTIME;
+    lattices_free(&window);
+    return code;
+}
+
+static int check_options(const command *self, const score_options *o, const words *rest)
+{
+    if (!o->lattice) {
+        if (rest->count != 2) return fail_usage(self, "score takes a source file and a target file");
+        if (o->nbest || o->lattice_weight != 0)
+            return fail_usage(self, "--%s is an option of --lattice",
+                              o->nbest ? "nbest" : "lattice-weight");
+        return -1;
+    }
+    if (rest->count != 1) return fail_usage(self, "score --lattice takes a source file alone");
+    if (o->word_scores || o->normalised || o->summary || o->json)
+        return fail_usage(self, "--lattice prints lists: leave out --%s",
+                          o->word_scores  ? "word-scores"
+                          : o->normalised ? "normalised"
+                          : o->summary    ? "summary"
+                                          : "json");
+    return -1;
+}
+
 static int run(const command *self, int argc, char **argv)
 {
     score_options o = {0};
@@ -125,15 +228,18 @@ static int run(const command *self, int argc, char **argv)
     engine_options_default(&o.engine);
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
-    if (rest.count != 2) return fail_usage(self, "score takes a source file and a target file");
+    code = check_options(self, &o, &rest);
+    if (code >= 0) return code;
+    if (o.nbest == 0) o.nbest = 100;
     text_file from = {0}, to = {0};
     dgm_translator *t = NULL;
     dgm_settings settings;
     totals sum = {0};
     dgm_settings_default(&settings);
     code = EXIT_RUNTIME;
-    if (text_file_read(&from, rest.items[0]) && text_file_read(&to, rest.items[1])) {
-        if (from.count != to.count)
+    if (text_file_read(&from, rest.items[0]) &&
+        (o.lattice || text_file_read(&to, rest.items[1]))) {
+        if (!o.lattice && from.count != to.count)
             fail(EXIT_RUNTIME, "'%s' has %zu lines, '%s' has %zu", rest.items[0], from.count,
                  rest.items[1], to.count);
         else
@@ -141,7 +247,8 @@ static int run(const command *self, int argc, char **argv)
     }
     if (code < 0) {
         line_writer *w = writer_open(NULL);
-        code = score_files(&o, t, &from, &to, w, &sum);
+        code = o.lattice ? score_lattices(&o, t, &from, w, &sum)
+                         : score_files(&o, t, &from, &to, w, &sum);
         if (o.summary && code == EXIT_FINE) {
             double h = sum.tokens ? -sum.sum / (double)sum.tokens : 0;
             writer_format(w, "sum %.4f, %llu lines, %llu tokens, cross-entropy %.4f\n", sum.sum,
@@ -158,11 +265,12 @@ static int run(const command *self, int argc, char **argv)
 const command command_score = {
     .name = "score",
     .summary = "score given translations with a model",
-    .usage = "SOURCE TARGET [-m MODEL]... [options]",
+    .usage = "SOURCE TARGET [-m MODEL]... [options], or SOURCE --lattice FILE [options]",
     .description = "Prints the log-probability that the model gives to each line of TARGET as the "
                    "translation of the same line of SOURCE, end symbol included.",
     .example = "dragoman score source.en target.de\n"
-               "dragoman score source.en target.de --summary --threads 2",
+               "dragoman score source.en target.de --summary --threads 2\n"
+               "dragoman score source.en --lattice phrases.lat --nbest 200 > rescored.nbest",
     .options = options,
     .run = run,
 };

@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "dragoman/tools.h"
 #include "journal.h"
+#include "lattices.h"
 #include "lineio.h"
 #include "lmbr.h"
 #include "present.h"
@@ -24,7 +25,7 @@ typedef struct translate_options {
     engine_options engine;
     lmbr_options lmbr;
     presentation show;
-    const char *input, *output, *prefix, *failures;
+    const char *input, *output, *prefix, *failures, *lattice;
     int align_layer, align_head;
     const char *stats;
     int window, quiet, resume;
@@ -64,6 +65,14 @@ static const option options[] = {
      "file with the beginning that each translation must have, one line per line of input; an "
      "empty line forces nothing",
      "force-decode", NULL},
+    {"lattice", 0, OPTION_TEXT, "FILE", AT(lattice), 0, 0, NULL,
+     "file with one lattice per line of input, also gzip: a translation is one of its paths. "
+     "Shortlists are off unless --shortlist asks for one",
+     NULL, NULL},
+    {"lattice-weight", 0, OPTION_REAL, "X", AT(engine.decoding.lattice_weight), -1e6, 1e6, NULL,
+     "--lattice: add X times a path's own score to the models' (default 0: the lattice only says "
+     "what is allowed)",
+     NULL, NULL},
     {"window", 0, OPTION_COUNT, "N", AT(window), 1, 1000000, NULL,
      "lines that are sorted by length together (default 2048)", "maxi-batch", NULL},
     {"input", 'i', OPTION_TEXT, "FILE", AT(input), 0, 0, NULL,
@@ -97,6 +106,7 @@ typedef struct session {
     dgm_translator *t;
     line_reader *in, *prefix;
     evidence_window evidence;
+    lattice_window lattices;
     dgm_lmbr weights; // of the evidence
     line_writer *out, *report; // report: NULL without --failures
     journal *journal;          // NULL: the output is not a file
@@ -218,6 +228,7 @@ static void submit(session *s)
         at += s->prefix_sizes[i];
     }
     evidence_attach(&s->evidence, inputs, s->pending);
+    lattices_attach(&s->lattices, inputs, s->pending);
     if (s->count == JOBS_MAX) collect(s);
     window *w = &s->jobs[(s->first + s->count) % JOBS_MAX];
     dgm_error error;
@@ -226,7 +237,7 @@ static void submit(session *s)
         s->broken = true;
     } else {
         w->lines = s->pending;
-        w->bytes = s->text_used + s->evidence.text_used;
+        w->bytes = s->text_used + s->evidence.text_used + s->lattices.text_used;
         s->in_flight_bytes += w->bytes;
         w->input = s->input;
         s->in_flight += s->pending;
@@ -235,6 +246,7 @@ static void submit(session *s)
     free(inputs);
     s->pending = s->text_used = 0;
     evidence_skip(&s->evidence);
+    lattices_skip(&s->lattices);
 }
 
 static void append(session *s, const char *data, size_t size)
@@ -271,6 +283,7 @@ static bool read_one(session *s)
     size_t size = 0;
     if (!reader_next(s->in, &line, &size)) return false;
     if (!evidence_add(&s->evidence, s->read, &s->input)) return !(s->cut = true);
+    if (!lattices_add(&s->lattices, &s->input)) return !(s->cut = true);
     if (s->pending == s->lines_cap) {
         s->lines_cap = s->lines_cap ? s->lines_cap * 2 : 256;
         s->sizes = need(realloc(s->sizes, s->lines_cap * sizeof *s->sizes));
@@ -296,6 +309,8 @@ static bool skip_lines(session *s, const journal_mark *m)
     while (s->read < m->lines && reader_next(s->in, &line, &size)) {
         if (!evidence_add(&s->evidence, s->read, &s->input)) return false;
         evidence_skip(&s->evidence);
+        if (!lattices_add(&s->lattices, &s->input)) return false;
+        lattices_skip(&s->lattices);
         sum_line(s, line, size);
         next_prefix(s, &line, &size);
         sum_line(s, line, size);
@@ -317,7 +332,8 @@ static void translate_all(session *s)
     while (!s->broken && (more || s->pending || s->count)) {
         bool idle = !more || !reader_ready(s->in);
         bool full = (s->pending && s->read % most == 0) ||
-                    s->text_used + s->evidence.text_used >= s->window_bytes;
+                    s->text_used + s->evidence.text_used + s->lattices.text_used >=
+                        s->window_bytes;
         if (s->pending && (full || idle)) submit(s);
         // Two windows at work keep the batches full; a third would only take memory.
         else if (s->count &&
@@ -433,6 +449,7 @@ static void close_session(session *s)
     reader_close(s->in);
     reader_close(s->prefix);
     evidence_free(&s->evidence);
+    lattices_free(&s->lattices);
     free(s->text);
     free(s->sizes);
     free(s->prefix_sizes);
@@ -456,7 +473,7 @@ static void describe_options(session *s, const command *self)
     static const char *const others[] = {"model",  "weights", "source", "target",    "cpu",
                                          "batch",  "threads", "stats",  "workspace", "batch-tokens",
                                          "prefix", "input",   "output", "resume",    "failures",
-                                         "quiet",  NULL};
+                                         "quiet",  "lattice", NULL};
     translate_options standard = usual_options();
     for (const option *o = self->options; o->name; o++) {
         int skip = 0;
@@ -486,6 +503,7 @@ static bool describe_job(session *s, const command *self)
     if (s->evidence.file) lmbr_describe(&s->weights, weights, sizeof weights);
     journal_describe(s->journal, "--lmbr", weights);
     journal_describe(s->journal, "--prefix", s->prefix ? "given" : "");
+    journal_describe(s->journal, "--lattice", s->lattices.file ? "given" : "");
     journal_describe(s->journal, "--failures", s->o->failures ? "given" : "");
     describe_options(s, self);
     return true;
@@ -517,6 +535,7 @@ static bool open_files(session *s, const command *self)
     if (s->in && o->prefix) s->prefix = reader_open(o->prefix);
     if (!s->in || (o->prefix && !s->prefix)) return false;
     if (o->lmbr.file && !(s->evidence.file = lmbr_open(&o->lmbr))) return false;
+    if (o->lattice && !(s->lattices.file = lattices_open(o->lattice))) return false;
     progress_start(&s->bar, !o->quiet);
     if (is_file_name(o->output)) return open_job(s, self);
     s->out = writer_open(o->output);
@@ -536,6 +555,7 @@ static int translate_files(session *s, const command *self)
         check_prefix_rest(s);
         bool whole = !s->broken && !s->cut && !reader_failed(s->in);
         if (whole && !evidence_complete(&s->evidence, s->read)) s->input_failed = true;
+        if (whole && !lattices_complete(&s->lattices, s->o->quiet)) s->input_failed = true;
         done = whole;
         fine = done && !s->input_failed;
     }
@@ -552,11 +572,13 @@ static int translate_files(session *s, const command *self)
 
 static int check_files(const command *self, const translate_options *o)
 {
-    const char *const in[] = {o->input, o->prefix, o->lmbr.file, o->lmbr.settings, o->lmbr.tune};
+    const char *const in[] = {o->input, o->prefix, o->lmbr.file, o->lmbr.settings, o->lmbr.tune,
+                              o->lattice};
     const char *const out[] = {o->output, o->failures};
-    static const char *const in_names[] = {"input", "prefix", "lmbr", "lmbr-settings", "lmbr-tune"};
+    static const char *const in_names[] = {"input", "prefix", "lmbr", "lmbr-settings", "lmbr-tune",
+                                           "lattice"};
     static const char *const out_names[] = {"output", "failures"};
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 6; i++)
         for (int k = 0; k < 2; k++)
             if (same_file(in[i], out[k]))
                 return fail_usage(self, "--%s is the same file as --%s", out_names[k], in_names[i]);
@@ -600,6 +622,7 @@ static int run(const command *self, int argc, char **argv)
         free(s);
         return code;
     }
+    o.engine.decoding.lattices = o.lattice != NULL;
     s->o = &o;
     s->window_bytes = text_share(&o.engine);
     s->start = seconds();

@@ -14,6 +14,7 @@ const command *const commands[] = {&command_translate, &command_inspect,   &comm
                                    &command_import,    &command_quantize,  &command_tokenize,
                                    &command_align,     &command_shortlist, &command_lm,
                                    &command_mbr,       &command_phrase,    &command_mert,
+                                   &command_lattice,
                                    NULL};
 
 uint64_t peak_rss(void)
