@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 
+#define REACH 20.0 // steps are not longer; weights add up to about 1
 #define FAR 1.0    // a step into an interval without end
 #define NARROW 1e-9 // intervals shorter than this are not looked at
 #define GAIN 1e-6  // a step that gains less is not taken
@@ -159,35 +160,23 @@ double dgm_mert_set_score(const dgm_mert_set *s, const double *weights)
 
 // ---- a line -----------------------------------------------------------------------------------
 
-typedef struct ray { // a hypothesis along the line: value at 0 and slope
-    double value, slope;
-    double from; // on the envelope: where it begins to be the best
-    uint32_t hyp;
-} ray;
-
 typedef struct crossing {
     double at;
     uint32_t sentence, before, after;
 } crossing;
 
 typedef struct line_scratch {
-    ray *rays;
+    double *value; // of all hypotheses under the weights, sentence by sentence
+    double *slope; // of one sentence's, along the direction
     crossing *crossings;
-    size_t ray_cap, crossing_cap, count;
+    size_t value_cap, slope_cap, crossing_cap, count;
 } line_scratch;
 
 static void scratch_free(line_scratch *x)
 {
-    dgm_free(x->rays);
+    dgm_free(x->value);
+    dgm_free(x->slope);
     dgm_free(x->crossings);
-}
-
-static int by_slope(const void *a, const void *b)
-{
-    const ray *x = a, *y = b;
-    if (x->slope != y->slope) return x->slope < y->slope ? -1 : 1;
-    if (x->value != y->value) return x->value > y->value ? -1 : 1;
-    return x->hyp < y->hyp ? -1 : x->hyp > y->hyp;
 }
 
 static int by_place(const void *a, const void *b)
@@ -198,62 +187,91 @@ static int by_place(const void *a, const void *b)
     return x->before < y->before ? -1 : x->before > y->before;
 }
 
-// Upper envelope of a sentence's rays, from the left; in place. Returns how many are on it.
-static size_t envelope(ray *r, size_t count)
+// Values under weights, once for all lines that start from them.
+static dgm_status set_values(const dgm_mert_set *s, const double *w, line_scratch *x,
+                             dgm_error *err)
 {
-    qsort(r, count, sizeof *r, by_slope);
     size_t n = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (n && r[n - 1].slope == r[i].slope) continue; // parallel and not above
-        ray x = r[i];
-        x.from = -INFINITY;
-        while (n) {
-            x.from = (r[n - 1].value - x.value) / (x.slope - r[n - 1].slope);
-            if (x.from > r[n - 1].from) break;
-            n--;
-            x.from = -INFINITY;
-        }
-        r[n++] = x;
+    for (size_t i = 0; i < s->sentences; i++) {
+        const hyps *h = &s->lists[i];
+        DGM_TRY(dgm_grow(&x->value, &x->value_cap, n + h->count, sizeof *x->value, err));
+        for (size_t k = 0; k < h->count; k++)
+            x->value[n++] = dot(h->feature + k * (size_t)s->features, w, s->features);
     }
-    return n;
+    return DGM_OK;
 }
 
-// The crossings of all sentences; sum: counts of what is best on the far left.
-static dgm_status collect(const dgm_mert_set *s, const double *w, const double *d, line_scratch *x,
+// The best at the left end of what is looked at; ties: the one that falls slowest.
+static size_t leftmost(const double *value, const double *slope, size_t count)
+{
+    size_t best = 0;
+    for (size_t k = 1; k < count; k++) {
+        double a = value[k] - REACH * slope[k], b = value[best] - REACH * slope[best];
+        if (a > b || (a == b && slope[k] > slope[best])) best = k;
+    }
+    return best;
+}
+
+// Walks along the upper envelope from the left: the next best hypothesis is the steeper one that
+// crosses first. A list has few of them, so this beats sorting all by slope.
+static dgm_status walk(line_scratch *x, const double *value, size_t count, uint32_t sentence,
+                       size_t from, dgm_error *err)
+{
+    const double *slope = x->slope;
+    for (;;) {
+        size_t next = from;
+        double nearest = REACH;
+        for (size_t k = 0; k < count; k++) {
+            double steeper = slope[k] - slope[from];
+            if (!(steeper > 0)) continue;
+            double at = (value[from] - value[k]) / steeper;
+            if (at < nearest || (at == nearest && next != from && slope[k] > slope[next])) {
+                nearest = at;
+                next = k;
+            }
+        }
+        if (next == from) return DGM_OK;
+        DGM_TRY(dgm_grow(&x->crossings, &x->crossing_cap, x->count + 1, sizeof *x->crossings, err));
+        x->crossings[x->count++] = (crossing){nearest, sentence, (uint32_t)from, (uint32_t)next};
+        from = next;
+    }
+}
+
+// The crossings of all sentences; sum: counts of what is best on the far left. axis: the only
+// feature that changes, or -1 and a direction.
+static dgm_status collect(const dgm_mert_set *s, const double *d, int axis, line_scratch *x,
                           int64_t *sum, dgm_error *err)
 {
+    const double *value = x->value;
     x->count = 0;
     for (size_t i = 0; i < s->sentences; i++) {
         const hyps *h = &s->lists[i];
         if (!h->count) continue;
-        DGM_TRY(dgm_grow(&x->rays, &x->ray_cap, h->count, sizeof *x->rays, err));
+        DGM_TRY(dgm_grow(&x->slope, &x->slope_cap, h->count, sizeof *x->slope, err));
         for (size_t k = 0; k < h->count; k++) {
             const float *f = h->feature + k * (size_t)s->features;
-            x->rays[k] = (ray){.value = dot(f, w, s->features),
-                               .slope = dot(f, d, s->features),
-                               .hyp = (uint32_t)k};
+            x->slope[k] = axis >= 0 ? (double)f[axis] : dot(f, d, s->features);
         }
-        size_t n = envelope(x->rays, h->count);
-        add_row(s, h, x->rays[0].hyp, 1, sum);
-        DGM_TRY(dgm_grow(&x->crossings, &x->crossing_cap, x->count + n, sizeof *x->crossings, err));
-        for (size_t k = 1; k < n; k++)
-            x->crossings[x->count++] =
-                (crossing){x->rays[k].from, (uint32_t)i, x->rays[k - 1].hyp, x->rays[k].hyp};
+        size_t first = leftmost(value, x->slope, h->count);
+        add_row(s, h, first, 1, sum);
+        DGM_TRY(walk(x, value, h->count, (uint32_t)i, first, err));
+        value += h->count;
     }
     qsort(x->crossings, x->count, sizeof *x->crossings, by_place);
     return DGM_OK;
 }
 
-static dgm_status search_line(const dgm_mert_set *s, const double *w, const double *d,
-                              line_scratch *x, double *step, double *score, dgm_error *err)
+// Values must be set.
+static dgm_status search_line(const dgm_mert_set *s, const double *d, int axis, line_scratch *x,
+                              double *step, double *score, dgm_error *err)
 {
     int64_t sum[DGM_METRIC_WIDTH_MAX] = {0};
-    DGM_TRY(collect(s, w, d, x, sum, err));
+    DGM_TRY(collect(s, d, axis, x, sum, err));
     *score = -1;
     *step = 0;
     for (size_t i = 0; i <= x->count; i++) {
-        double left = i ? x->crossings[i - 1].at : -INFINITY;
-        double right = i < x->count ? x->crossings[i].at : INFINITY;
+        double left = i ? x->crossings[i - 1].at : -REACH;
+        double right = i < x->count ? x->crossings[i].at : REACH;
         if (i) {
             const crossing *c = &x->crossings[i - 1];
             add_row(s, &s->lists[c->sentence], c->before, -1, sum);
@@ -261,11 +279,11 @@ static dgm_status search_line(const dgm_mert_set *s, const double *w, const doub
         }
         if (!(right - left > NARROW)) continue;
         double v = score_of(s, sum);
+        double middle = x->count == 0   ? 0
+                        : i == 0        ? fmax(right - FAR, (left + right) / 2)
+                        : i == x->count ? fmin(left + FAR, (left + right) / 2)
+                                        : (left + right) / 2;
         // Of equal ones the interval nearest to where we are.
-        double middle = isinf(left) && isinf(right) ? 0
-                        : isinf(left)               ? right - FAR
-                        : isinf(right)              ? left + FAR
-                                                    : (left + right) / 2;
         if (v > *score + GAIN || (v > *score - GAIN && fabs(middle) < fabs(*step))) {
             if (v > *score) *score = v;
             *step = middle;
@@ -278,7 +296,8 @@ dgm_status dgm_mert_line(const dgm_mert_set *s, const double *weights, const dou
                          double *step, double *score, dgm_error *err)
 {
     line_scratch x = {0};
-    dgm_status st = search_line(s, weights, direction, &x, step, score, err);
+    dgm_status st = set_values(s, weights, &x, err);
+    if (st == DGM_OK) st = search_line(s, direction, -1, &x, step, score, err);
     scratch_free(&x);
     return st;
 }
@@ -358,7 +377,7 @@ static dgm_status climb(const search_state *x, attempt *a, uint64_t *random, dgm
     for (int k = 0; k < x->s->features; k++)
         if (!is_fixed(x->p, k)) axis[axes++] = k;
     a->score = dgm_mert_set_score(x->s, a->weights);
-    dgm_status st = DGM_OK;
+    dgm_status st = set_values(x->s, a->weights, &scratch, err);
     bool gained = true;
     for (int cycle = 0; st == DGM_OK && gained && cycle < CYCLES_MAX; cycle++) {
         double before = a->score;
@@ -370,7 +389,7 @@ static dgm_status climb(const search_state *x, attempt *a, uint64_t *random, dgm
         for (int n = 0; st == DGM_OK && n < axes + x->p->directions; n++) {
             double d[DGM_MERT_FEATURES_MAX], step, score;
             direction_of(x, n, axes, axis, random, d);
-            st = search_line(x->s, a->weights, d, &scratch, &step, &score, err);
+            st = search_line(x->s, d, n < axes ? axis[n] : -1, &scratch, &step, &score, err);
             if (st != DGM_OK || !(score > a->score + GAIN)) continue;
             double moved[DGM_MERT_FEATURES_MAX];
             for (int k = 0; k < x->s->features; k++) moved[k] = a->weights[k] + step * d[k];
@@ -380,6 +399,7 @@ static dgm_status climb(const search_state *x, attempt *a, uint64_t *random, dgm
             if (real > a->score) {
                 memcpy(a->weights, moved, (size_t)x->s->features * sizeof *moved);
                 a->score = real;
+                st = set_values(x->s, a->weights, &scratch, err);
             }
         }
         gained = a->score > before + 0.005; // hundredths of a BLEU are not worth a cycle

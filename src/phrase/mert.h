@@ -49,7 +49,8 @@ typedef struct dgm_mert_params {
 dgm_status dgm_mert_search(const dgm_mert_set *s, const dgm_mert_params *p, double *weights,
                            double *score, dgm_error *err);
 
-// One line alone: the best step from weights along a direction and its score.
+// One line alone: the best step, at most 20 either way, from weights along a direction, and its
+// score.
 dgm_status dgm_mert_line(const dgm_mert_set *s, const double *weights, const double *direction,
                          double *step, double *score, dgm_error *err);
 
