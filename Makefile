@@ -134,7 +134,7 @@ $(BUILD)/libdragoman.so: $(BUILD)/libdragoman.so.$(SOVERSION)
 $(BUILD)/dragoman: $(CLI_OBJ) $(BUILD)/libdragoman.a
 	$(CXX) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(BUILD)/tests/test_model_% $(BUILD)/tests/test_search_models $(BUILD)/tests/test_search_cube_models: TEST_EXTRA := tests/fixture.c
+$(BUILD)/tests/test_model_% $(BUILD)/tests/test_search_models $(BUILD)/tests/test_search_cube_models $(BUILD)/tests/test_search_double: TEST_EXTRA := tests/fixture.c
 $(BUILD)/tests/test_%: tests/unit/test_%.c tests/fixture.c tests/fixture.h $(BUILD)/libdragoman.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -Wno-missing-prototypes $(CPPFLAGS_LIB) -Itests -MMD -MP -o $@ $< $(TEST_EXTRA) $(BUILD)/libdragoman.a -lcmocka $(LIBS)

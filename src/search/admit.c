@@ -47,6 +47,11 @@ static dgm_status check_request(const dgm_search *s, const dgm_search_request *r
     DGM_FAIL_IF(r->walk && r->walk->longest > s->target_limit, err, DGM_ERR_ARGUMENT,
                 "a lattice whose longest path has %d tokens; the longest translation has %d",
                 r->walk->longest, s->target_limit);
+    DGM_FAIL_IF(info->order == DGM_ORDER_BIDIRECTIONAL && 2 * r->prefix_count - 1 > limit, err,
+                DGM_ERR_ARGUMENT,
+                "a forced prefix of %d tokens; from both ends at most half of the longest "
+                "translation, which has %d, can be forced",
+                r->prefix_count, limit);
     DGM_FAIL_IF(r->prefix_count > 0 && (info->order == DGM_ORDER_R2L || info->mask >= 0), err,
                 DGM_ERR_UNSUPPORTED, "%s: a beginning cannot be forced upon it",
                 info->mask >= 0 ? "the model fills in whole sentences"

@@ -18,7 +18,7 @@
 //   node   0 <- 1 <- y1 <- y5 <- y2 <- y4 <- y3 <- EOD          attention of y2: that seen by y1
 //
 // A forced prefix acts on the left words (or on both, where pairs go from left to right); until it
-// is used up no side may end. Scores of a whole: sum of both words' log-probabilities; its length
+// is used up no side may end: from both ends n forced words make at least 2 n - 1. Scores of a whole: sum of both words' log-probabilities; its length
 // counts real words and one end.
 #include "search/double_int.h"
 

@@ -46,6 +46,7 @@ typedef struct toy_spec {
     const float *last, *time; // [vocab, vocab], [positions, vocab]: a table model
     int32_t prefix[2];        // the model's own target prefix
     int prefix_count;
+    const char *pairs; // order of a model of two tokens a step, whose EOD is token vocab - 2; or NULL
 } toy_spec;
 
 typedef struct toy {
@@ -100,15 +101,23 @@ static inline void toy_metadata(dgm_gguf_writer *w, const toy_spec *s, int width
     const int32_t never = s->vocab - 1;
     dgm_gguf_set_string(w, "general.architecture", "dragoman");
     dgm_gguf_set_u32(w, "dragoman.format_version", 1);
-    dgm_gguf_set_string(w, "dragoman.architecture", "transformer");
+    dgm_gguf_set_string(w, "dragoman.architecture", s->pairs ? "double" : "transformer");
     dgm_gguf_set_string(w, "dragoman.source.vocab.kind", "words");
     dgm_gguf_set_u32(w, "dragoman.source.vocab.size", (uint32_t)s->vocab);
     dgm_gguf_set_strings(w, "dragoman.source.vocab.words", words, (size_t)s->vocab);
     dgm_gguf_set_string(w, "dragoman.source.vocab.tokenizer", "none");
     dgm_gguf_set_i32(w, "dragoman.source.eos", TOY_EOS);
     dgm_gguf_set_i32(w, "dragoman.source.unk", TOY_UNK);
-    dgm_gguf_set_i32(w, "dragoman.target.start", never);
-    dgm_gguf_set_array(w, "dragoman.target.never", DGM_META_I32, &never, 1);
+    if (s->pairs) {
+        const int32_t both[] = {TOY_EOS, never};
+        dgm_gguf_set_i32(w, "dragoman.target.eod", s->vocab - 2);
+        dgm_gguf_set_i32(w, "dragoman.target.bos", never);
+        dgm_gguf_set_string(w, "dragoman.target.order", s->pairs);
+        dgm_gguf_set_array(w, "dragoman.target.never", DGM_META_I32, both, 2);
+    } else {
+        dgm_gguf_set_i32(w, "dragoman.target.start", never);
+        dgm_gguf_set_array(w, "dragoman.target.never", DGM_META_I32, &never, 1);
+    }
     if (s->prefix_count > 0)
         dgm_gguf_set_array(w, "dragoman.target.prefix", DGM_META_I32, s->prefix,
                            (size_t)s->prefix_count);
