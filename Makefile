@@ -46,15 +46,15 @@ LIBS := -lsentencepiece -ljansson -lutf8proc -lz -lm -lpthread -lstdc++
 BASE := status mem arena mapfile bytes threads clock sort json textfile
 KERNEL := cpu kernels ref/gemm_f32_c ref/gemm_i8_c ref/gemm_i16_c ref/quantize_c ref/rows_c ref/attend_c ref/attend_f16_c ref/gates_c ref/tables_c ref/tanh_table ref/libm_c ref/topk_c
 FORMAT := gguf_read gguf_get gguf_write quantize convert modelfile safetensors spm_list marian_config import import_huggingface shortlist shortlist_marian
-TEXT := unicode spm_check vocab abbrev tokenize detokenize sentences split bleu_tokenize metrics pairwise bootstrap
+TEXT := unicode spm_check vocab surface demands glossary glossary_table glossary_tbx abbrev tokenize detokenize sentences split bleu_tokenize metrics pairwise bootstrap
 BACKEND := cpu/weights_cpu cpu/products_cpu cpu/meter_cpu cpu/ops_cpu cpu/attend_cpu cpu/gather_cpu cpu/rank_cpu
 MODEL := model slots rows model_table transformer_load transformer rnn rnn_load rnn_encoder rnn_devlin rnn_conditional rnn_bahdanau rnn_stack rnn_precompute
 VOCABSEL := all lexical
 PHRASE := bitext align align_em align_gamma align_tension symmetrize lexicon links lm_runs lm_train lm lm_build lm_arpa nbest
 PHRASE += extract pairmap phrase_count phrase_table phrase_build phrase_text phrase_weights phrase_options phrase_search phrase_nbest phrase_decode mert
-SCORE := length prefix posterior posterior_lattice lmbr lmbr_score
-SEARCH := search search_table admit generation tree beam greedy finish cube cube_group cube_walk cube_exact rescore history sample coverage
-ENGINE := settings decoding evidence budget techniques unknown vocabulary translator pipeline assemble batcher worker api discover inspect evaluate pairs tool_import align_job tool_align tool_tokenize tool_shortlist tool_shortlist_text tool_profile tool_log_z calibrate tool_quantize tool_lm tool_evidence tool_mbr
+SCORE := length prefix constraint constraint_build constraint_scorer posterior posterior_lattice lmbr lmbr_score
+SEARCH := search search_table admit generation tree beam greedy finish cube cube_group cube_walk cube_exact rescore history banks sample coverage
+ENGINE := settings decoding evidence budget techniques constrain unknown vocabulary translator pipeline assemble batcher worker api discover inspect evaluate pairs tool_import align_job tool_align tool_tokenize tool_shortlist tool_shortlist_text tool_profile tool_log_z calibrate tool_quantize tool_lm tool_evidence tool_mbr
 CXX_SRC := src/text/spm_shim.cc
 
 # Pairs, whole sentences.

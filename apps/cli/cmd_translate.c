@@ -25,7 +25,8 @@ typedef struct translate_options {
     engine_options engine;
     lmbr_options lmbr;
     presentation show;
-    const char *input, *output, *prefix, *failures, *lattice;
+    const char *input, *output, *prefix, *failures, *lattice, *constraints;
+    option_list terms;
     int align_layer, align_head;
     const char *stats;
     int window, quiet, resume;
@@ -73,6 +74,19 @@ static const option options[] = {
      "--lattice: add X times a path's own score to the models' (default 0: the lattice only says "
      "what is allowed)",
      NULL, NULL},
+    {"constraints", 0, OPTION_TEXT, "FILE", AT(constraints), 0, 0, NULL,
+     "file with what each translation must and must not hold, one line per line of input, entries "
+     "between tabs: 'SOURCE => TARGET | VARIANT' a term, 'WORDS' forced, '! WORDS' forbidden, "
+     "'^ WORDS' its beginning, '$ WORDS' its end (docs/CONSTRAINTS.md)",
+     NULL, NULL},
+    {"terms", 0, OPTION_LIST, "FILE", AT(terms), 0, 0, NULL,
+     "glossary for every line: where a source term stands, one of its targets must stand in the "
+     "translation, as written; TSV, .csv or .tbx, also gzip; may be given several times",
+     "glossary", NULL},
+    {"keep", 0, OPTION_TEXT, "REGEX", AT(engine.decoding.keep), 0, 0, NULL,
+     "what this POSIX extended regular expression finds in a line must come through as written, "
+     "e.g. '\\{[0-9]+\\}|[0-9]+' for placeholders and numbers",
+     NULL, NULL},
     {"window", 0, OPTION_COUNT, "N", AT(window), 1, 1000000, NULL,
      "lines that are sorted by length together (default 2048)", "maxi-batch", NULL},
     {"input", 'i', OPTION_TEXT, "FILE", AT(input), 0, 0, NULL,
@@ -101,20 +115,31 @@ typedef struct window {
     uint32_t input; // checksum of the input up to its end
 } window;
 
+// A file whose lines go with those of the input.
+typedef struct companion {
+    const char *what; // "prefix"
+    line_reader *in;  // NULL: there is none
+    bool ended;
+    size_t *sizes; // of the window's lines
+} companion;
+
+enum { COMPANIONS = 2 };
+
 typedef struct session {
     const translate_options *o;
     dgm_translator *t;
-    line_reader *in, *prefix;
+    line_reader *in;
+    companion with[COMPANIONS]; // prefixes, constraints
     evidence_window evidence;
     lattice_window lattices;
     dgm_lmbr weights; // of the evidence
     line_writer *out, *report; // report: NULL without --failures
     journal *journal;          // NULL: the output is not a file
     progress bar;
-    // The window being filled: text and prefix of each line behind each other.
+    // The window being filled: each line and its companions behind each other.
     char *text;
     size_t text_used, text_cap;
-    size_t *sizes, *prefix_sizes;
+    size_t *sizes;
     size_t pending, lines_cap;
     window jobs[JOBS_MAX]; // a ring
     int first, count;
@@ -122,7 +147,7 @@ typedef struct session {
     size_t window_bytes;            // a window with more text is full
     uint64_t read, written, failed; // lines; with those of the interrupted job
     uint32_t input;                 // CRC-32 of the lines read
-    bool warned, broken, input_failed, prefix_ended;
+    bool warned, broken, input_failed, malformed;
     bool cut; // the evidence ended before the input or is wrong: what comes behind is left out
     double load, start;
 } session;
@@ -142,6 +167,20 @@ static void report_failure(session *s, unsigned long long line, const char *mess
     fail(EXIT_LINES, "line %llu: %s", line, message);
 }
 
+// Constraints that could not be met; the line is translated all the same.
+static void report_notice(session *s, unsigned long long line, const dgm_result *r)
+{
+    s->malformed = s->malformed || r->flags & DGM_LINE_MALFORMED;
+    if (s->report) {
+        writer_format(s->report, "%llu\t", line);
+        writer_text(s->report, r->notice);
+        writer_put(s->report, "\n", 1);
+    } else if (!s->o->quiet) {
+        progress_end(&s->bar);
+        warn("line %llu: %s", line, r->notice);
+    }
+}
+
 static void put_result(session *s, const dgm_result *r)
 {
     uint64_t number = s->written++;
@@ -154,6 +193,7 @@ static void put_result(session *s, const dgm_result *r)
         s->warned = true;
     }
     if (r->status != DGM_OK) report_failure(s, shown, r->message);
+    if (r->notice) report_notice(s, shown, r);
     present_result(&s->o->show, s->out, number, r);
 }
 
@@ -223,9 +263,12 @@ static void submit(session *s)
         inputs[i].text = at;
         inputs[i].size = s->sizes[i];
         at += s->sizes[i];
-        inputs[i].prefix = s->prefix_sizes[i] ? at : NULL;
-        inputs[i].prefix_size = s->prefix_sizes[i];
-        at += s->prefix_sizes[i];
+        inputs[i].prefix = s->with[0].sizes[i] ? at : NULL;
+        inputs[i].prefix_size = s->with[0].sizes[i];
+        at += s->with[0].sizes[i];
+        inputs[i].constraints = s->with[1].sizes[i] ? at : NULL;
+        inputs[i].constraints_size = s->with[1].sizes[i];
+        at += s->with[1].sizes[i];
     }
     evidence_attach(&s->evidence, inputs, s->pending);
     lattices_attach(&s->lattices, inputs, s->pending);
@@ -259,15 +302,15 @@ static void append(session *s, const char *data, size_t size)
     s->text_used += size;
 }
 
-// The next line of the prefix file; nothing where there is none.
-static void next_prefix(session *s, char **line, size_t *size)
+// The next line of a companion; nothing where there is none.
+static void next_of(session *s, companion *c, char **line, size_t *size)
 {
     *size = 0;
-    if (!s->prefix || s->prefix_ended || reader_next(s->prefix, line, size)) return;
-    if (!reader_failed(s->prefix))
-        fail(EXIT_RUNTIME, "the prefix file has fewer lines than the input: the rest is "
-                           "translated without");
-    s->input_failed = s->prefix_ended = true;
+    if (!c->in || c->ended || reader_next(c->in, line, size)) return;
+    if (!reader_failed(c->in))
+        fail(EXIT_RUNTIME,
+             "the %s file has fewer lines than the input: the rest is translated without", c->what);
+    s->input_failed = c->ended = true;
     *size = 0;
 }
 
@@ -276,7 +319,7 @@ static void sum_line(session *s, const char *line, size_t size)
     s->input = checksum(checksum(s->input, line, size), "\n", 1);
 }
 
-// One more line of input (and its prefix) for the window. False at the end.
+// One more line of input (and its companions) for the window. False at the end.
 static bool read_one(session *s)
 {
     char *line = NULL;
@@ -287,15 +330,18 @@ static bool read_one(session *s)
     if (s->pending == s->lines_cap) {
         s->lines_cap = s->lines_cap ? s->lines_cap * 2 : 256;
         s->sizes = need(realloc(s->sizes, s->lines_cap * sizeof *s->sizes));
-        s->prefix_sizes = need(realloc(s->prefix_sizes, s->lines_cap * sizeof *s->prefix_sizes));
+        for (companion *c = s->with; c < s->with + COMPANIONS; c++)
+            c->sizes = need(realloc(c->sizes, s->lines_cap * sizeof *c->sizes));
     }
     s->sizes[s->pending] = size;
     append(s, line, size);
     sum_line(s, line, size);
-    next_prefix(s, &line, &size);
-    s->prefix_sizes[s->pending] = size;
-    append(s, line, size);
-    sum_line(s, line, size);
+    for (companion *c = s->with; c < s->with + COMPANIONS; c++) {
+        next_of(s, c, &line, &size);
+        c->sizes[s->pending] = size;
+        append(s, line, size);
+        if (c->in || c == s->with) sum_line(s, line, size);
+    }
     s->pending++;
     s->read++;
     return true;
@@ -312,8 +358,10 @@ static bool skip_lines(session *s, const journal_mark *m)
         if (!lattices_add(&s->lattices, &s->input)) return false;
         lattices_skip(&s->lattices);
         sum_line(s, line, size);
-        next_prefix(s, &line, &size);
-        sum_line(s, line, size);
+        for (companion *c = s->with; c < s->with + COMPANIONS; c++) {
+            next_of(s, c, &line, &size);
+            if (c->in || c == s->with) sum_line(s, line, size);
+        }
         s->read++;
     }
     if (reader_failed(s->in)) return false;
@@ -345,15 +393,15 @@ static void translate_all(session *s)
     while (s->count) collect(s);
 }
 
-// Lines of the prefix file that no line of input asked for: most likely it is another text's.
-static void check_prefix_rest(session *s)
+// Lines of a companion that no line of input asked for: most likely it is another text's.
+static void check_rest(session *s, companion *c)
 {
     char *line = NULL;
     size_t size = 0;
-    if (!s->prefix || s->prefix_ended || s->broken || reader_failed(s->in)) return;
-    if (reader_next(s->prefix, &line, &size) && !s->o->quiet)
-        warn("the prefix file has more lines than the input: the rest is not used");
-    s->input_failed = s->input_failed || reader_failed(s->prefix);
+    if (!c->in || c->ended || s->broken || reader_failed(s->in)) return;
+    if (reader_next(c->in, &line, &size) && !s->o->quiet)
+        warn("the %s file has more lines than the input: the rest is not used", c->what);
+    s->input_failed = s->input_failed || reader_failed(c->in);
 }
 
 static void print_evidence(const dgm_counters *c)
@@ -447,12 +495,14 @@ static void close_session(session *s)
 {
     dgm_close(&s->t);
     reader_close(s->in);
-    reader_close(s->prefix);
     evidence_free(&s->evidence);
     lattices_free(&s->lattices);
+    for (companion *c = s->with; c < s->with + COMPANIONS; c++) {
+        reader_close(c->in);
+        free(c->sizes);
+    }
     free(s->text);
     free(s->sizes);
-    free(s->prefix_sizes);
 }
 
 static translate_options usual_options(void)
@@ -473,7 +523,7 @@ static void describe_options(session *s, const command *self)
     static const char *const others[] = {"model",  "weights", "source", "target",    "cpu",
                                          "batch",  "threads", "stats",  "workspace", "batch-tokens",
                                          "prefix", "input",   "output", "resume",    "failures",
-                                         "quiet",  "lattice", NULL};
+                                         "quiet",  "lattice", "constraints", NULL};
     translate_options standard = usual_options();
     for (const option *o = self->options; o->name; o++) {
         int skip = 0;
@@ -502,7 +552,8 @@ static bool describe_job(session *s, const command *self)
     char weights[256] = "";
     if (s->evidence.file) lmbr_describe(&s->weights, weights, sizeof weights);
     journal_describe(s->journal, "--lmbr", weights);
-    journal_describe(s->journal, "--prefix", s->prefix ? "given" : "");
+    journal_describe(s->journal, "--prefix", s->with[0].in ? "given" : "");
+    journal_describe(s->journal, "--constraints", s->with[1].in ? "given" : "");
     journal_describe(s->journal, "--lattice", s->lattices.file ? "given" : "");
     journal_describe(s->journal, "--failures", s->o->failures ? "given" : "");
     describe_options(s, self);
@@ -532,8 +583,14 @@ static bool open_files(session *s, const command *self)
 {
     const translate_options *o = s->o;
     s->in = reader_open(o->input);
-    if (s->in && o->prefix) s->prefix = reader_open(o->prefix);
-    if (!s->in || (o->prefix && !s->prefix)) return false;
+    const char *const names[COMPANIONS] = {o->prefix, o->constraints};
+    static const char *const what[COMPANIONS] = {"prefix", "constraints"};
+    if (!s->in) return false;
+    for (int i = 0; i < COMPANIONS; i++) {
+        s->with[i].what = what[i];
+        if (names[i]) s->with[i].in = reader_open(names[i]);
+        if (names[i] && !s->with[i].in) return false;
+    }
     if (o->lmbr.file && !(s->evidence.file = lmbr_open(&o->lmbr))) return false;
     if (o->lattice && !(s->lattices.file = lattices_open(o->lattice))) return false;
     progress_start(&s->bar, !o->quiet);
@@ -552,7 +609,7 @@ static int translate_files(session *s, const command *self)
         s->start = seconds();
         translate_all(s);
         progress_end(&s->bar);
-        check_prefix_rest(s);
+        for (int i = 0; i < COMPANIONS; i++) check_rest(s, &s->with[i]);
         bool whole = !s->broken && !s->cut && !reader_failed(s->in);
         if (whole && !evidence_complete(&s->evidence, s->read)) s->input_failed = true;
         if (whole && !lattices_complete(&s->lattices, s->o->quiet)) s->input_failed = true;
@@ -567,18 +624,18 @@ static int translate_files(session *s, const command *self)
     if (s->failed && o->failures && !o->quiet)
         warn("%llu line%s could not be translated: see '%s'", (unsigned long long)s->failed,
              s->failed == 1 ? "" : "s", o->failures);
-    return s->failed ? EXIT_LINES : EXIT_FINE;
+    return s->failed || s->malformed ? EXIT_LINES : EXIT_FINE;
 }
 
 static int check_files(const command *self, const translate_options *o)
 {
-    const char *const in[] = {o->input, o->prefix, o->lmbr.file, o->lmbr.settings, o->lmbr.tune,
-                              o->lattice};
+    const char *const in[] = {o->input,     o->prefix,  o->lmbr.file,  o->lmbr.settings,
+                              o->lmbr.tune, o->lattice, o->constraints};
     const char *const out[] = {o->output, o->failures};
-    static const char *const in_names[] = {"input", "prefix", "lmbr", "lmbr-settings", "lmbr-tune",
-                                           "lattice"};
+    static const char *const in_names[] = {"input",     "prefix",  "lmbr",       "lmbr-settings",
+                                           "lmbr-tune", "lattice", "constraints"};
     static const char *const out_names[] = {"output", "failures"};
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 7; i++)
         for (int k = 0; k < 2; k++)
             if (same_file(in[i], out[k]))
                 return fail_usage(self, "--%s is the same file as --%s", out_names[k], in_names[i]);
@@ -602,6 +659,9 @@ static int run(const command *self, int argc, char **argv)
     code = check_files(self, &o);
     if (code >= 0) return code;
     session *s = need(calloc(1, sizeof *s));
+    const char *terms[LIST_MAX + 1] = {0}; // NULL behind the last
+    for (int i = 0; i < o.terms.count; i++) terms[i] = o.terms.items[i];
+    if (o.terms.count) o.engine.decoding.terms = terms;
     dgm_settings settings;
     dgm_settings_default(&settings);
     settings.nbest = o.show.nbest;

@@ -119,6 +119,13 @@ typedef struct dgm_decoding {
     // Search "mask-predict" (models that fill in whole sentences): how often a translation is
     // predicted, 1 to 1000, and for how many of its most probable lengths, 1 to 256. 0: 10 and 5.
     int32_t iterations, lengths;
+    // Glossaries: NULL behind the last path; TSV, CSV and TBX (docs/CONSTRAINTS.md). Where a source
+    // term stands in a line, one of its target variants must stand in the translation, as written.
+    // Default NULL: none.
+    const char *const *terms;
+    // POSIX extended regular expression: what it finds in a line (placeholders, numbers) must come
+    // through as written. Default NULL: nothing.
+    const char *keep;
     void *reserved[2]; // NULL
 } dgm_decoding;
 
@@ -335,7 +342,10 @@ enum {
     DGM_LINE_REPAIRED = 1, // it was not valid UTF-8
     DGM_LINE_SPLIT = 2,    // it was translated in pieces
     DGM_LINE_CROPPED = 4,  // its end was not translated
-    DGM_LINE_TRUNCATED = 8 // a translation reached the maximum length
+    DGM_LINE_TRUNCATED = 8, // a translation reached the maximum length
+    // A constraint could not be met and was left out: see notice.
+    DGM_LINE_UNMET = 16,
+    DGM_LINE_MALFORMED = 32 // dgm_input.constraints cannot be read: all of them were left out
 };
 
 typedef struct dgm_result {
@@ -346,7 +356,9 @@ typedef struct dgm_result {
     uint64_t source_tokens; // end symbols included
     const dgm_translation *translations; // best first; an empty line has one, empty
     size_t count;                        // 1 to nbest; 0 when the status is an error
-    void *reserved[2];
+    // What became of constraints that were left out (DGM_LINE_UNMET), in one line; else NULL.
+    const char *notice;
+    void *reserved[1];
 } dgm_result;
 
 typedef struct dgm_results {
@@ -401,6 +413,11 @@ typedef struct dgm_input {
     // NULL: it may have any translation. Needs settings.decoding->lattices; not with a prefix. The
     // margin ends no search early in a lattice, and the line is not split.
     const dgm_lattice_text *lattice;
+    // What the translation must and must not hold, in the words of a constraints file, e.g.
+    // "house => Haus | Heim\t! Bude" (docs/CONSTRAINTS.md). NULL: nothing. Not with search
+    // "sample".
+    const char *constraints;
+    size_t constraints_size;
     void *reserved[2]; // NULL
 } dgm_input;
 

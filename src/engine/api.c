@@ -69,6 +69,7 @@ void dgm_results_free(dgm_results **results)
         dgm_translation *list = (dgm_translation *)(uintptr_t)r->translations;
         for (size_t k = 0; k < r->count; k++) dgm_translation_free(&list[k]);
         dgm_free(list);
+        dgm_free((void *)(uintptr_t)r->notice);
         if (r->message && r->message[0] && r->message != dgm_memory_message)
             dgm_free((void *)(uintptr_t)r->message);
     }

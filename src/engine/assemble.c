@@ -317,6 +317,28 @@ static dgm_status make_all(dgm_line_state *line, dgm_scratch *s, dgm_result *out
     return DGM_OK;
 }
 
+// What became of constraints. Without memory for the longer text the shorter one stays.
+static void take_notice(dgm_line_state *line, dgm_result *out)
+{
+    static const char relaxed[] = "no translation within the maximum length meets the constraints";
+    bool any = false;
+    for (size_t i = 0; i < line->pieces.count; i++) any |= piece_of(line, i)->relaxed;
+    out->notice = line->notice;
+    line->notice = NULL;
+    if (!any) return;
+    line->flags |= DGM_LINE_UNMET;
+    dgm_writer w = {0};
+    if (out->notice) {
+        dgm_write_text(&w, out->notice);
+        dgm_write_text(&w, "; ");
+    }
+    dgm_write_text(&w, relaxed);
+    char *text = dgm_writer_take(&w, NULL);
+    if (!text) return;
+    dgm_free((void *)(uintptr_t)out->notice);
+    out->notice = text;
+}
+
 void dgm_line_assemble(dgm_line_state *line, dgm_scratch *s, dgm_result *out)
 {
     dgm_error error;
@@ -329,6 +351,7 @@ void dgm_line_assemble(dgm_line_state *line, dgm_scratch *s, dgm_result *out)
     } else {
         out->status = make_all(line, s, out, &error);
     }
+    if (out->status == DGM_OK) take_notice(line, out);
     out->flags = line->flags;
     if (out->status == DGM_OK || line->status != DGM_OK) return;
     char *message = out->status == DGM_ERR_MEMORY ? NULL : dgm_strdup(error.text);

@@ -17,6 +17,7 @@ void dgm_job_free(dgm_job *job)
     for (size_t i = 0; job->lines && i < job->line_count; i++) {
         dgm_free(job->lines[i].text);
         dgm_free(job->lines[i].message);
+        dgm_free(job->lines[i].notice);
         dgm_pieces_free(&job->lines[i].pieces);
         dgm_lmbr_free(&job->lines[i].lmbr);
         dgm_walk_free(&job->lines[i].walk);
@@ -24,6 +25,7 @@ void dgm_job_free(dgm_job *job)
     for (size_t i = 0; i < job->piece_count; i++) {
         dgm_free(job->pieces[i].block);
         dgm_free(job->pieces[i].error);
+        dgm_constraint_free(&job->pieces[i].constraint);
     }
     dgm_free(job->lines);
     dgm_free(job->pieces);

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 
 #include "dragoman/dragoman.h"
+#include "score/constraint.h"
 #include "search/search.h"
 #include "text/split.h"
 #include "text/vocab.h"
@@ -33,6 +34,7 @@ typedef struct dgm_loaded {
 
 typedef struct dgm_worker dgm_worker;
 typedef struct dgm_dictionary dgm_dictionary;
+typedef struct dgm_keeper dgm_keeper;
 
 struct dgm_translator {
     dgm_backend *backend;
@@ -53,6 +55,9 @@ struct dgm_translator {
     int shortlist; // member whose list restricts the output, -1: none
     bool replace_unknown;       // by the source word or the dictionary's; config.alignment is on
     dgm_dictionary *dictionary; // NULL: none
+    struct dgm_glossary *glossary; // settings.terms; NULL: none
+    dgm_keeper *keep;           // settings.keep; NULL: none
+    dgm_surfaces *surfaces;     // of the target vocabulary; NULL until a line needs them (lock)
     int activations;            // dgm_activations
     bool merging, plain_attention;
     bool evidence;         // lines may have some
@@ -98,6 +103,11 @@ dgm_status dgm_writing_check(const dgm_settings *s, dgm_error *err);
 dgm_status dgm_writing_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err);
 dgm_status dgm_decoding_check(const dgm_settings *s, dgm_error *err);
 void dgm_decoding_resolve(dgm_translator *t, const dgm_settings *s);
+
+// constrain.c: glossaries and what is kept, from settings->decoding (NULL: none); needs the
+// languages and config.search.
+dgm_status dgm_constrain_open(dgm_translator *t, const dgm_decoding *d, dgm_error *err);
+void dgm_constrain_close(dgm_translator *t);
 
 // techniques.c: names and ranges; the device before models are loaded; the loaded models.
 dgm_status dgm_settings_techniques(const dgm_settings *s, dgm_error *err);
@@ -154,6 +164,8 @@ typedef struct dgm_piece_state {
     size_t ids_at, spans_at, prefix_at; // in the job's arrays, which move while they grow
     int count, prefix_count;            // ids the encoder reads, forced target tokens
     int text_first, text_count;         // ids[text_first .. + text_count) stand for text
+    dgm_constraint *constraint;         // the job's; NULL: none
+    bool relaxed;                       // it could not be met: decoded without
     // written by the worker
     dgm_status status;
     char *error; // message, or NULL
@@ -171,6 +183,7 @@ struct dgm_line_state {
     size_t left; // pieces not decoded yet; guarded by the translator's lock
     dgm_status status;
     char *message;
+    char *notice; // constraints left out; NULL: none
     uint32_t flags;
     dgm_lmbr_rows *lmbr;                 // of its evidence, for all its pieces; NULL: none
     dgm_walk *walk;                      // its lattice; NULL: none

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/engine_int.h"
+#include "engine/constrain.h"
 #include "engine/evidence.h"
 
 // Buffers of one submit call, used again for every line.
@@ -20,6 +20,7 @@ typedef struct prepare {
     dgm_tokens tokens;
     dgm_vocab_counter counter;
     dgm_evidence_maker evidence;
+    dgm_demander demander;
 } prepare;
 
 static bool is_break(unsigned char c)
@@ -188,6 +189,8 @@ static dgm_status encode_line(prepare *p, dgm_line_state *line, const dgm_input 
 // Takes back the pieces of a line that failed half way.
 static void drop_pieces(dgm_job *job, dgm_line_state *line)
 {
+    for (size_t i = line->first; i < job->piece_count; i++)
+        dgm_constraint_free(&job->pieces[i].constraint);
     job->piece_count = line->first;
     line->left = 0;
     line->pieces.count = 0;
@@ -206,11 +209,14 @@ static dgm_status prepare_line(prepare *p, dgm_line_state *line, const dgm_input
     line->text = dgm_strndup(line->size ? (const char *)p->clean.data : "", line->size);
     if (!line->text) return dgm_no_memory(err);
     dgm_error why;
-    dgm_status st = encode_line(p, line, input, &why);
+    dgm_input with = *input;
+    DGM_TRY(dgm_demander_begin(&p->demander, p->t, &with, &line->flags, err));
+    dgm_status st = encode_line(p, line, &with, &why);
     if (st == DGM_OK && input->evidence && line->left)
         st = dgm_evidence_rows(&p->evidence, input->evidence, &line->lmbr, &why);
     if (st == DGM_OK && input->lattice && line->left)
-        st = dgm_lattice_walk(p->t, input, line->left, &line->walk, &why);
+        st = dgm_lattice_walk(p->t, &with, line->left, &line->walk, &why);
+    if (st == DGM_OK) st = dgm_demander_end(&p->demander, line, &why);
     if (st == DGM_OK) return DGM_OK;
     drop_pieces(p->job, line);
     return line_fails(line, st, &why, err);
@@ -252,6 +258,7 @@ dgm_status dgm_job_prepare(dgm_job *job, const dgm_input *inputs, dgm_error *err
     }
     if (st == DGM_OK) st = sort_pieces(job, err);
     dgm_writer_free(&p.clean);
+    dgm_demander_free(&p.demander);
     dgm_tokens_free(&p.tokens);
     dgm_tokens_free(&p.counter.tokens);
     if (p.evidence.lines) {

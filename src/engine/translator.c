@@ -230,6 +230,7 @@ dgm_status dgm_open_ensemble(dgm_translator **out, const dgm_member *members, si
     DGM_TRY_GOTO(st, check_vocabularies(t, err), fail);
     describe(t);
     DGM_TRY_GOTO(st, dgm_settings_resolve(t, settings, err), fail);
+    DGM_TRY_GOTO(st, dgm_constrain_open(t, settings->decoding, err), fail);
     DGM_TRY_GOTO(st, dgm_workers_start(t, err), fail);
     *out = t;
     return DGM_OK;
@@ -254,6 +255,7 @@ void dgm_close(dgm_translator **t)
     if (!p->shared_vocab) dgm_vocab_close(&p->target);
     dgm_vocab_close(&p->source);
     dgm_dictionary_close(&p->dictionary);
+    dgm_constrain_close(p);
     for (int i = 0; i < p->member_count; i++) {
         dgm_model_free(&p->members[i].model);
         dgm_gguf_close(&p->members[i].file);

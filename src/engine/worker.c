@@ -70,7 +70,8 @@ static dgm_status choose_words(dgm_worker *w, dgm_error *err)
     const dgm_linear *out[DGM_PARTS_MAX];
     for (int i = 0; i < t->member_count; i++) out[i] = dgm_model_output(t->members[i].model);
     const dgm_gguf *file = t->members[t->shortlist].file;
-    const dgm_vocabsel_limits limits = {t->batch, t->config.max_source, t->config.max_length,
+    const dgm_vocabsel_limits limits = {t->batch, t->config.max_source,
+                                        t->config.max_length + DGM_CONSTRAINT_PIECES,
                                         t->limits.rows, t->evidence || t->lattices};
     dgm_status st = dgm_vocabsel_lexical_open(&w->vocabsel, file, &limits, err);
     if (st != DGM_OK && st != DGM_ERR_MEMORY) dgm_error_prefix(err, "%s", dgm_gguf_path(file));
@@ -239,11 +240,23 @@ static void leave(dgm_worker *w, const dgm_piece_state *piece)
     w->inside_cost -= dgm_piece_cost(w->t, piece);
 }
 
+// Pieces that were taken from the queue and are not inside: they come first at the next admission,
+// the one put back last before the others.
+static void put_back(dgm_worker *w, dgm_piece_state *piece)
+{
+    w->back[w->back_count++] = piece;
+}
+
 static void on_result(void *cookie, const dgm_search_result *r)
 {
     dgm_worker *w = cookie;
     dgm_piece_state *piece = (dgm_piece_state *)(uintptr_t)r->id;
     leave(w, piece);
+    if (piece->constraint && !piece->relaxed && !(r->hypotheses[0].sum > -INFINITY)) {
+        piece->relaxed = true; // nothing meets them: once more without
+        put_back(w, piece);
+        return;
+    }
     if (r->count > 0)
         piece->status = copy_hypotheses(piece, r);
     else
@@ -271,15 +284,9 @@ static dgm_search_request request_of(const dgm_piece_state *piece)
         .prefix_count = piece->prefix_count,
         .lmbr = piece->line->lmbr,
         .walk = piece->line->walk,
+        .constraint = piece->relaxed ? NULL : piece->constraint,
         .id = (uint64_t)(uintptr_t)piece,
     };
-}
-
-// Pieces that were taken from the queue and are not inside: they come first at the next admission,
-// the one put back last before the others.
-static void put_back(dgm_worker *w, dgm_piece_state *piece)
-{
-    w->back[w->back_count++] = piece;
 }
 
 static void enter(dgm_worker *w, dgm_piece_state *piece)

@@ -24,6 +24,7 @@ typedef struct dgm_score_sentence {
     int prefix_count;
     const dgm_lmbr_rows *lmbr; // of its evidence, for as long as it is inside; NULL: it has none
     const dgm_walk *walk;      // its lattice, likewise
+    const struct dgm_constraint *constraint; // NULL: none
 } dgm_score_sentence;
 
 typedef struct dgm_scorer_ops {
@@ -62,6 +63,11 @@ dgm_status dgm_score_lmbr(dgm_scorer *s, dgm_arena *arena, int places, int vocab
 // dgm_score_walk_bytes from the arena.
 size_t dgm_score_walk_bytes(int places);
 dgm_status dgm_score_walk(dgm_scorer *s, dgm_arena *arena, int places, dgm_error *err);
+
+// Constraints: follows the sentence's automaton (constraint.h). Every search has one, before prefix
+// forcing. Memory: dgm_score_constraint_bytes from the arena.
+size_t dgm_score_constraint_bytes(int places);
+dgm_status dgm_score_constraint(dgm_scorer *s, dgm_arena *arena, int places, dgm_error *err);
 
 // Length normalisation of a finished hypothesis: sum / length^penalty, where length counts the real
 // tokens and one end symbol.

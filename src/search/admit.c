@@ -61,6 +61,10 @@ static dgm_status check_request(const dgm_search *s, const dgm_search_request *r
                         r->prefix[i] == s->eos || is_never(s, r->prefix[i]),
                     err, DGM_ERR_ARGUMENT, "token %d cannot be part of a forced prefix",
                     (int)r->prefix[i]);
+    DGM_FAIL_IF(r->constraint && s->ops != &dgm_search_greedy && s->ops != &dgm_search_beam &&
+                    s->ops != &dgm_search_cube,
+                err, DGM_ERR_UNSUPPORTED,
+                "constraints need greedy, beam or cube search, not %s", s->ops->name);
     return DGM_OK;
 }
 
@@ -90,6 +94,19 @@ static void leave_parts(dgm_search *s, dgm_place *p, int parts)
     for (int i = 0; i < parts; i++) dgm_release(s->parts[i].state, 1, &p->slots[i]);
 }
 
+// Tokens that must be candidates: of the prefix and of constraints.
+static int list_needed(dgm_search *s, const dgm_search_request *r, const int32_t **needed)
+{
+    if (!r->constraint) return r->prefix_count;
+    int count = 0;
+    const int32_t *tokens = dgm_constraint_tokens(r->constraint, &count);
+    if (r->prefix_count)
+        memcpy(s->banks.needed, r->prefix, (size_t)r->prefix_count * sizeof *tokens);
+    if (count) memcpy(s->banks.needed + r->prefix_count, tokens, (size_t)count * sizeof *tokens);
+    *needed = s->banks.needed;
+    return r->prefix_count + count;
+}
+
 // Vocabulary and scorers learn of the sentence; on failure those told already forget it.
 static dgm_status enter_place(dgm_search *s, int place, const dgm_search_request *r, dgm_error *err)
 {
@@ -99,11 +116,14 @@ static dgm_status enter_place(dgm_search *s, int place, const dgm_search_request
                                          .prefix = r->prefix,
                                          .prefix_count = r->prefix_count,
                                          .lmbr = r->lmbr,
-                                         .walk = r->walk};
+                                         .walk = r->walk,
+                                         .constraint = r->constraint};
+    const int32_t *needed = r->prefix;
+    const int needed_count = list_needed(s, r, &needed);
     const dgm_vocabsel_sentence words = {.source = r->source.ids,
                                          .source_count = r->source.count,
-                                         .needed = r->prefix,
-                                         .needed_count = r->prefix_count,
+                                         .needed = needed,
+                                         .needed_count = needed_count,
                                          .allowed = r->walk ? r->walk->tokens : NULL,
                                          .allowed_count = r->walk ? r->walk->token_count : 0,
                                          .evidence = r->lmbr ? r->lmbr->ids : NULL,
@@ -136,6 +156,7 @@ static void reserve(dgm_search *s, const dgm_search_request *requests, int count
         dgm_place_reset(s, p);
         p->id = requests[i].id;
         p->source_count = requests[i].source.count;
+        p->constraint = requests[i].constraint;
         p->fingerprint = dgm_sample_fingerprint(&requests[i]);
         p->bounded = requests[i].walk != NULL;
         p->max_length = length_limit(s, &requests[i]);
@@ -164,7 +185,10 @@ dgm_status dgm_search_admit(dgm_search *s, const dgm_search_request *requests, i
         for (int i = 0; i < count; i++) leave_parts(s, &s->places[s->new_places[i]], parts);
         return st;
     }
-    for (int i = 0; i < count; i++) s->places[s->new_places[i]].used = true;
+    for (int i = 0; i < count; i++) {
+        s->places[s->new_places[i]].used = true;
+        if (requests[i].constraint) dgm_banks_enter(s, s->new_places[i]);
+    }
     s->active += count;
     return DGM_OK;
 }
@@ -195,6 +219,7 @@ void dgm_place_leave(dgm_search *s, dgm_place *p)
 {
     forget_place(s, (int)(p - s->places));
     leave_parts(s, p, s->part_count);
+    s->banks.constrained -= p->constraint != NULL;
     p->used = false;
     p->now.count = 0;
     s->active--;
@@ -235,6 +260,6 @@ void dgm_search_clear(dgm_search *s)
         p->used = false;
         p->now.count = 0;
     }
-    s->active = 0;
+    s->active = s->banks.constrained = 0;
     for (int i = 0; i < s->part_count; i++) dgm_state_clear(s->parts[i].state);
 }

@@ -58,6 +58,12 @@ static void expand(dgm_search *s, dgm_place *p)
         s->ends[j] = dgm_row_may_end(s, row) ? s->rows.watch_score[row] : -INFINITY;
     }
     dgm_merge merge = {.next = next_head, .s = s, .p = p, .data = s->merge_at};
+    if (p->constraint) {
+        dgm_banks_clear(s);
+        for (int j = 0; j < p->row_count; j++)
+            dgm_banks_add_row(s, p, s->rows.hypo[p->first_row + j], p->first_row + j, 0.0f);
+        merge = dgm_banks_merge(s, p);
+    }
     dgm_place_expand(s, p, &merge, s->ends);
 }
 

@@ -123,6 +123,19 @@ static void fill_ends(dgm_search *s, int place)
     }
 }
 
+// Constraints make cells compete by banks, not by score: all of them, and what rows offer besides
+// (a sub-cube's hypotheses lack the same terms), are candidates.
+static void gather_cells(dgm_search *s, int place)
+{
+    const dgm_cubes *c = s->cubes;
+    const dgm_place *p = &s->places[place];
+    dgm_banks_clear(s);
+    for (int j = 0; j < p->now.count; j++) {
+        const size_t at = base(s, place) + (size_t)j;
+        dgm_banks_add_row(s, p, j, c->line[at], c->behind[at]);
+    }
+}
+
 // ---- accelerated -------------------------------------------------------------------------------
 
 static bool next_cell(dgm_merge *m, dgm_candidate *c)
@@ -138,8 +151,12 @@ static void expand_accelerated(dgm_search *s, int place)
     if (p->attention) share_attention(s, place);
     fill_ends(s, place);
     dgm_merge merge = {.next = next_cell, .s = s, .p = p, .data = &walk};
+    if (p->constraint) {
+        gather_cells(s, place);
+        merge = dgm_banks_merge(s, p);
+    }
     dgm_place_expand(s, p, &merge, s->ends);
-    count_heap(s, &walk);
+    if (!p->constraint) count_heap(s, &walk);
 }
 
 // ---- naive -------------------------------------------------------------------------------------
@@ -151,6 +168,14 @@ static void pop_cells(dgm_search *s, int place)
     dgm_candidate *cells = s->cubes->popped + (size_t)place * (size_t)s->cubes->pops;
     const int all = s->finish->places ? s->finish->places(s, p) : s->cubes->pops;
     const int lives = s->finish->places ? s->cubes->pops : s->width;
+    if (p->constraint) {
+        gather_cells(s, place);
+        dgm_banks_choose(s, p, s->finish->places ? all : s->width);
+        int drawn = s->banks.order_count < all ? s->banks.order_count : all;
+        memcpy(cells, s->banks.order, (size_t)drawn * sizeof *cells);
+        s->cubes->popped_count[place] = drawn;
+        return;
+    }
     dgm_cube_walk walk = walk_of(s, place);
     dgm_cube_walk_start(&walk);
     int count = 0;
@@ -187,6 +212,12 @@ static void expand_naive(dgm_search *s, int place)
     sort_cells(cells, s->cubes->popped_count[place]);
     fill_ends(s, place);
     dgm_merge merge = {.next = next_popped, .s = s, .p = p, .data = cells};
+    if (p->constraint) {
+        dgm_banks_clear(s);
+        for (int i = 0; i < s->cubes->popped_count[place]; i++)
+            dgm_banks_add(s, p, &cells[i], 0);
+        merge = dgm_banks_merge(s, p);
+    }
     dgm_place_expand(s, p, &merge, s->ends);
 }
 

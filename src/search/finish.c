@@ -76,12 +76,15 @@ static void take_mask(dgm_search *s, dgm_place *p, dgm_merge *m)
     take_places(s, p, m, places_mask(s, p));
 }
 
-// The first one, unless a diversity penalty changed the order of drawing.
-static float best_live(const dgm_place *p)
+// The first one, unless a diversity penalty changed the order of drawing. With constraints a
+// hypothesis counts as if it had paid for what it lacks (banks.c).
+static float best_live(const dgm_search *s, const dgm_place *p)
 {
-    float best = p->now.live[0].score;
-    for (int j = 1; j < p->now.count; j++)
-        if (p->now.live[j].score > best) best = p->now.live[j].score;
+    float best = -INFINITY;
+    for (int j = 0; j < p->now.count; j++) {
+        const float score = p->now.live[j].score - dgm_hypo_debt(s, p, j);
+        if (score > best) best = score;
+    }
     return best;
 }
 
@@ -89,7 +92,7 @@ static float best_live(const dgm_place *p)
 static bool stop_margin(const dgm_search *s, const dgm_place *p)
 {
     return !p->bounded && p->ended >= s->config.nbest &&
-           p->best_sum - best_live(p) >= s->config.margin;
+           p->best_sum - best_live(s, p) >= s->config.margin;
 }
 
 static bool stop_full(const dgm_search *s, const dgm_place *p)
@@ -108,8 +111,17 @@ static bool stop_never(const dgm_search *s, const dgm_place *p)
 static bool stop_huggingface(const dgm_search *s, const dgm_place *p)
 {
     if (p->store.count < s->width) return false;
-    const float best = dgm_final_score(s, best_live(p), p->tokens);
+    const float best = dgm_final_score(s, best_live(s, p), p->tokens);
     return best <= p->store.items[s->width - 1].score;
+}
+
+// Constrained sentences: banks keep hypotheses alive that no longer have a chance. Over when the
+// best of them, at its present length, is behind what the result will hold.
+static bool stop_behind(const dgm_search *s, const dgm_place *p)
+{
+    if (p->store.count < s->config.nbest) return false;
+    const float best = dgm_final_score(s, best_live(s, p), p->tokens + 1);
+    return best <= p->store.items[s->config.nbest - 1].score;
 }
 
 const dgm_finish_ops dgm_finish_table[DGM_FINISH_COUNT] = {
@@ -149,10 +161,11 @@ void dgm_place_expand(dgm_search *s, dgm_place *p, dgm_merge *m, const float *en
     }
     dgm_place_swap(p);
     dgm_place_prune(s, p);
-    p->done = p->now.count == 0 || s->finish->stop(s, p);
+    p->done = p->now.count == 0 || s->finish->stop(s, p) || (p->constraint && stop_behind(s, p));
     if (p->done && p->now.count > 0 && s->config.finish == DGM_FINISH_MARGIN) s->stats.early++;
     if (!p->done && p->tokens == p->max_length && s->finish->force_end) {
-        for (int j = 0; j < p->now.count; j++) dgm_place_end(s, p, j, p->now.live[j].score, false);
+        for (int j = 0; j < p->now.count; j++)
+            if (dgm_hypo_complete(s, p, j)) dgm_place_end(s, p, j, p->now.live[j].score, false);
         p->done = true;
     }
     if (p->done) p->now.count = 0;

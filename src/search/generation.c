@@ -117,6 +117,7 @@ void dgm_terms_fill(dgm_search *s, int row)
                      .deny = early ? s->deny_early : s->deny,
                      .deny_count = early ? s->deny_early_count : s->deny_count};
     dgm_history_terms(s, row, t);
+    dgm_banks_terms(s, row, t);
     for (int i = 0; i < s->scorer_count; i++)
         s->scorers[i].ops->terms(&s->scorers[i], place, beam->states[hypo * s->scorer_count + i],
                                  t);
@@ -157,12 +158,14 @@ void dgm_rows_rank(dgm_search *s)
     dgm_rank rank = dgm_rank_rows(s, parts, 0, r->ranked);
     if (!subset) rank.candidates = NULL, rank.more = NULL;
     rank.k = s->k;
-    rank.watch_count = 1;
-    rank.watch = r->watch;
+    rank.watch_count = dgm_banks_watch(s);
+    const bool offers = rank.watch_count > 1;
+    rank.watch = offers ? s->banks.watch : r->watch;
     rank.score = r->score;
     rank.token = r->token;
-    rank.watch_score = r->watch_score;
+    rank.watch_score = offers ? s->banks.watch_score : r->watch_score;
     dgm_op_rank(s->exec, &rank);
+    if (offers) dgm_banks_read(s);
     dgm_rank_count(s, &rank);
     s->stats.rank_rows += (uint64_t)r->ranked;
     s->stats.leads += (uint64_t)r->ranked;
@@ -198,18 +201,24 @@ void dgm_rank_count(dgm_search *s, const dgm_rank *rank)
     }
 }
 
-static bool holds(const int32_t *list, int count, int32_t token)
+bool dgm_list_holds(const int32_t *list, int count, int32_t token)
 {
-    for (int i = 0; i < count; i++)
-        if (list[i] == token) return true;
-    return false;
+    int low = 0, high = count;
+    while (low < high) {
+        const int mid = (low + high) / 2;
+        if (list[mid] < token)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < count && list[low] == token;
 }
 
 bool dgm_row_may_end(const dgm_search *s, int row)
 {
     const dgm_terms *t = &s->rows.terms[row];
-    return !holds(t->deny, t->deny_count, s->eos) &&
-           (!t->allow || holds(t->allow, t->allow_count, s->eos));
+    return !dgm_list_holds(t->deny, t->deny_count, s->eos) &&
+           (!t->allow || dgm_list_holds(t->allow, t->allow_count, s->eos));
 }
 
 void dgm_place_lead(dgm_search *s, dgm_place *p)

@@ -12,10 +12,19 @@
 static void expand(dgm_search *s, dgm_place *p)
 {
     const int row = p->first_row;
-    const dgm_candidate best = {.hypo = 0,
-                                .row = row,
-                                .token = s->rows.token[row * s->k],
-                                .score = s->rows.score[row * s->k]};
+    dgm_candidate best = {.hypo = 0,
+                          .row = row,
+                          .token = s->rows.token[row * s->k],
+                          .score = s->rows.score[row * s->k]};
+    if (p->constraint) {
+        dgm_banks_clear(s);
+        dgm_banks_add_row(s, p, 0, row, 0.0f);
+        dgm_banks_choose(s, p, 1);
+        if (s->banks.order_count > 0)
+            best = s->banks.order[0];
+        else
+            best.score = -INFINITY;
+    }
     const bool nothing = !(best.score > -INFINITY);
     if (!nothing && best.token == s->eos) {
         dgm_place_end(s, p, 0, best.score, true);
@@ -29,7 +38,7 @@ static void expand(dgm_search *s, dgm_place *p)
         dgm_place_keep(s, p, &best);
         dgm_place_swap(p);
         if (p->tokens == p->max_length && s->finish->force_end) {
-            dgm_place_end(s, p, 0, p->now.live[0].score, false);
+            if (dgm_hypo_complete(s, p, 0)) dgm_place_end(s, p, 0, p->now.live[0].score, false);
             p->done = true;
         }
     }

@@ -212,7 +212,7 @@ static void lay_results(dgm_carve *c, dgm_search *s)
         s->alignment = DGM_CARVE(c, float, n *longest *(size_t)s->config.max_source);
 }
 
-// Everything but the dgm_search itself and the prefix scorer's table. Needs config, part_count,
+// Everything but the dgm_search itself and the tables of its own scorers. Needs config, part_count,
 // scorer_count and never_count.
 static void lay_out(dgm_carve *c, dgm_search *s, int vocabulary)
 {
@@ -232,6 +232,7 @@ static void lay_out(dgm_carve *c, dgm_search *s, int vocabulary)
     s->new_places = DGM_CARVE(c, int32_t, places);
     lay_rows(c, &s->rows, s);
     dgm_history_lay_out(c, s);
+    dgm_banks_lay_out(c, s);
     lay_results(c, s);
     if (find(&s->config)->lay_out) find(&s->config)->lay_out(c, s);
     s->places = DGM_CARVE(c, dgm_place, places);
@@ -250,7 +251,8 @@ size_t dgm_search_bytes(const dgm_search_config *config, int part_count, int voc
     s.never_count = vocabulary;
     dgm_carve c = {0};
     lay_out(&c, &s, vocabulary);
-    return c.bytes + dgm_arena_cost(sizeof s) + dgm_score_prefix_bytes(config->places);
+    return c.bytes + dgm_arena_cost(sizeof s) + dgm_score_prefix_bytes(config->places) +
+           dgm_score_constraint_bytes(config->places);
 }
 
 // ---- opening -----------------------------------------------------------------------------------
@@ -329,6 +331,7 @@ static dgm_status set_up(dgm_search *s, dgm_arena *arena, dgm_error *err)
                         "the search needs %zu bytes, more than the workspace has left", c.bytes);
     merge_never(s, s->never);
     dgm_history_start(s);
+    DGM_TRY(dgm_score_constraint(&s->scorers[s->scorer_count - 2], arena, s->config.places, err));
     return dgm_score_prefix(&s->scorers[s->scorer_count - 1], arena, s->config.places, err);
 }
 
@@ -351,7 +354,7 @@ dgm_status dgm_search_open(dgm_search **out, dgm_exec *x, const dgm_search_confi
     s->finish = &dgm_finish_table[config->finish];
     memcpy(s->parts, parts, (size_t)part_count * sizeof *parts);
     if (scorer_count > 0) memcpy(s->scorers, scorers, (size_t)scorer_count * sizeof *scorers);
-    s->scorer_count = scorer_count + 1;
+    s->scorer_count = scorer_count + 2;
     if (vocabsel)
         s->vocabsel = *vocabsel;
     else

@@ -15,6 +15,7 @@
 #define DGM_SEARCH_SEARCH_H
 
 #include "model/model.h"
+#include "score/constraint.h"
 #include "score/score.h"
 #include "vocabsel/vocabsel.h"
 
@@ -93,6 +94,9 @@ typedef struct dgm_search_request {
     int prefix_count;
     const dgm_lmbr_rows *lmbr; // of its evidence, borrowed likewise; NULL: none
     const dgm_walk *walk;      // the lattice that it must follow, borrowed likewise; NULL: none
+    // What the translation must and must not hold (beam, cube and greedy search), borrowed likewise;
+    // NULL: nothing. Where no hypothesis can meet it, the result is the one of damaged weights.
+    const dgm_constraint *constraint;
     uint64_t id; // the caller's
 } dgm_search_request;
 

@@ -25,7 +25,7 @@
 
 #include "search/search.h"
 
-enum { DGM_SEARCH_SCORERS = DGM_SCORERS_MAX + 1 }; // the caller's and prefix forcing
+enum { DGM_SEARCH_SCORERS = DGM_SCORERS_MAX + 2 }; // the caller's, constraints, prefix forcing
 
 // One token of a path.
 typedef struct dgm_node {
@@ -70,6 +70,7 @@ typedef struct dgm_place {
     bool done; // to be reported by this advance
     uint64_t id;
     int source_count;
+    const dgm_constraint *constraint; // NULL: none
     uint64_t fingerprint; // of source and prefix (sample.c)
     bool bounded;         // a lattice bounds it: no margin ends it early
     int32_t slots[DGM_PARTS_MAX];
@@ -119,6 +120,30 @@ typedef struct dgm_history {
     int32_t *deny;  // [capacity, max_length + 2] ascending
 } dgm_history;
 
+// banks.c: constrained sentences.
+enum { DGM_OFFERS = 32, DGM_BANK_DENY = 64 }; // of a row at most
+typedef struct dgm_bank_entry dgm_bank_entry;
+typedef struct dgm_candidate dgm_candidate;
+
+typedef struct dgm_banks {
+    int constrained;      // sentences inside that have constraints
+    int watched;          // columns of watch in this generation
+    int32_t *offers;      // [capacity] how many a row has
+    int32_t *watch;       // [capacity, watched] the end symbol and the offers
+    float *watch_score;   // [capacity, watched]
+    int32_t *deny;        // [capacity, deny_room] ascending
+    int deny_room;
+    dgm_bank_entry *pool; // [width * (k + DGM_OFFERS + 1)] candidates of the sentence at hand
+    int pool_count;
+    int32_t *heap;        // the same, by key
+    dgm_candidate *order; // [3 * width + 2] what the policy draws
+    int order_count;
+    int32_t *best;        // [DGM_CONSTRAINT_PIECES] of each bank
+    int32_t *needed;      // [max_length + DGM_CONSTRAINT_PIECES] of a sentence that enters
+    int *pieces;          // [capacity, DGM_OFFERS] numbers of the offers among a sentence's costs
+    float *costs;         // [places, DGM_CONSTRAINT_PIECES] what pieces are expected to cost
+} dgm_banks;
+
 typedef struct dgm_search_ops dgm_search_ops;
 typedef struct dgm_finish_ops dgm_finish_ops;
 typedef struct dgm_cubes dgm_cubes;
@@ -134,7 +159,7 @@ struct dgm_search {
     const dgm_model_info *info[DGM_PARTS_MAX];
     int part_count, scorer_count;
     dgm_vocabsel vocabsel;
-    dgm_scorer scorers[DGM_SEARCH_SCORERS]; // the last one is prefix forcing
+    dgm_scorer scorers[DGM_SEARCH_SCORERS]; // constraints, prefix forcing last
     int width;                              // live hypotheses of a sentence at most
     int k;                                  // candidates of a row
     int capacity;                           // rows of a generation
@@ -148,6 +173,7 @@ struct dgm_search {
     dgm_place *places;
     dgm_rows rows;
     dgm_history history;
+    dgm_banks banks;
     int *merge_at;    // [width]
     float *ends;      // [width]
     dgm_cubes *cubes; // the cube search's, else NULL
@@ -224,6 +250,7 @@ void dgm_place_lead(dgm_search *s, dgm_place *p);
 // rank, then `expand` for each sentence, which fills p->now anew or sets p->done; retain.
 typedef void (*dgm_expand)(dgm_search *s, dgm_place *p);
 dgm_status dgm_generation(dgm_search *s, dgm_expand expand, dgm_error *err);
+bool dgm_list_holds(const int32_t *list, int count, int32_t token); // ascending
 // May the end symbol follow this row, by the scorers' word? (A watched score does not say.)
 bool dgm_row_may_end(const dgm_search *s, int row);
 
@@ -255,12 +282,36 @@ void dgm_rescore_take(dgm_search *s, dgm_place *p); // after rank
 
 // ---- tree.c ------------------------------------------------------------------------------------
 
-typedef struct dgm_candidate {
+struct dgm_candidate {
     int hypo; // in place->now: whose path it continues, and whose scorer states
     int row;  // of this generation: the decoder row that a hypothesis made from it starts with
     int32_t token;
     float score;
-} dgm_candidate;
+};
+
+// ---- banks.c -----------------------------------------------------------------------------------
+
+struct dgm_bank_entry {
+    dgm_candidate c;
+    float key; // by which candidates of different banks are compared
+    int bank, missing;
+    bool reserved, chatter;
+};
+
+void dgm_banks_lay_out(dgm_carve *c, dgm_search *s);
+void dgm_banks_enter(dgm_search *s, int place); // a sentence that has constraints comes in
+bool dgm_hypo_complete(const dgm_search *s, const dgm_place *p, int hypo); // may end
+int dgm_hypo_bank(const dgm_search *s, const dgm_place *p, int hypo);
+float dgm_hypo_debt(const dgm_search *s, const dgm_place *p, int hypo);
+void dgm_banks_terms(dgm_search *s, int row, dgm_terms *t); // what a row may not say
+int dgm_banks_watch(dgm_search *s); // before rank: how many tokens it shall watch
+void dgm_banks_read(dgm_search *s); // after rank
+// The candidates of a sentence: clear, add them, let the policy draw. position: in its row, from 0.
+void dgm_banks_clear(dgm_search *s);
+void dgm_banks_add(dgm_search *s, const dgm_place *p, const dgm_candidate *c, int position);
+// All of a ranked row, for a hypothesis whose sum is `behind` away from the row's.
+void dgm_banks_add_row(dgm_search *s, const dgm_place *p, int hypo, int row, float behind);
+void dgm_banks_choose(dgm_search *s, const dgm_place *p, int places); // fills banks.order
 
 void dgm_place_reset(dgm_search *s, dgm_place *p); // one live hypothesis: the empty one
 // The candidate becomes the last hypothesis of p->next.
@@ -293,6 +344,8 @@ static inline bool dgm_merge_next(dgm_merge *m, dgm_candidate *c)
 {
     return m->next(m, c);
 }
+
+dgm_merge dgm_banks_merge(dgm_search *s, const dgm_place *p); // banks.c
 
 struct dgm_finish_ops {
     // One step: draws candidates, ends some, keeps some.

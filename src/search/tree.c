@@ -62,13 +62,17 @@ void dgm_place_prune(const dgm_search *s, dgm_place *p)
     if (s->config.beam_width == 0.0f) return;
     dgm_beam *b = &p->now;
     const int parts = s->part_count, scorers = s->scorer_count;
-    float best = -INFINITY;
-    for (int j = 0; j < b->count; j++)
-        if (b->live[j].score > best) best = b->live[j].score;
-    const float least = best + logf(s->config.beam_width);
+    int *bank = s->merge_at; // all 0 unless the sentence has constraints: banks do not compete
+    float *best = s->ends;   // of the hypothesis' bank
+    for (int j = 0; j < b->count; j++) bank[j] = dgm_hypo_bank(s, p, j);
+    for (int j = 0; j < b->count; j++) {
+        best[j] = -INFINITY;
+        for (int i = 0; i < b->count; i++)
+            if (bank[i] == bank[j] && b->live[i].score > best[j]) best[j] = b->live[i].score;
+    }
     int count = 0;
     for (int j = 0; j < b->count; j++) {
-        if (b->live[j].score < least) continue;
+        if (b->live[j].score < best[j] + logf(s->config.beam_width)) continue;
         b->live[count] = b->live[j];
         b->origins[count] = b->origins[j];
         memmove(b->rows + count * parts, b->rows + j * parts, (size_t)parts * sizeof *b->rows);

@@ -158,6 +158,14 @@ static int find_column(const columns *c, int32_t token)
     return low < c->count && c->ids[low] == token ? low : -1;
 }
 
+// The same for tokens that are asked for in ascending order; *from moves along.
+static int find_column_from(const columns *c, int32_t token, int *from)
+{
+    if (!c->ids) return find_column(c, token);
+    while (*from < c->count && c->ids[*from] < token) ++*from;
+    return *from < c->count && c->ids[*from] == token ? *from : -1;
+}
+
 // First entry of an ascending list that is not below the chunk: lists are short, the chunks many.
 static int skip_below(const int32_t *list, int count, int32_t token)
 {
@@ -226,9 +234,13 @@ static void offer(const ranker *q, int row, const columns *c, float *v, float bo
         q->k->topk_f32(&list, v, c->count, c->first, c->ids);
         return;
     }
-    for (int i = 0; i < t->allow_count; i++) {
-        int at = find_column(c, t->allow[i]);
-        if (at >= 0) q->k->topk_f32(&list, v + at, 1, t->allow[i], NULL);
+    // A list of few tokens (a forced prefix) is looked up; one of most of the vocabulary (what may
+    // follow a term) is walked beside the columns.
+    const int32_t last = column_token(c, c->count - 1);
+    int at = skip_below(t->allow, t->allow_count, column_token(c, 0)), column = 0;
+    for (; at < t->allow_count && t->allow[at] <= last; at++) {
+        const int found = find_column_from(c, t->allow[at], &column);
+        if (found >= 0) q->k->topk_f32(&list, v + found, 1, t->allow[at], NULL);
     }
 }
 

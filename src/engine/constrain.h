@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// Private to engine/: constraints of lines, from texts to automata; see constrain.c.
+#ifndef DGM_ENGINE_CONSTRAIN_H
+#define DGM_ENGINE_CONSTRAIN_H
+
+#include "engine/engine_int.h"
+#include "text/demands.h"
+#include "text/glossary.h"
+
+// Something that a piece's translation must or must not say: variants of the line's demands, a
+// glossary entry, or one text of the line.
+typedef struct dgm_want {
+    dgm_pattern_kind kind;
+    int32_t entry; // of the glossary; -1: none
+    size_t first, count; // of the demands' variants; count 0: `text`
+    dgm_text text;
+    bool open;     // a word may go on behind it
+    bool reported; // in the notice
+} dgm_want;
+
+// Buffers of one submit call, used again for every line; start with all zero.
+typedef struct dgm_demander {
+    const dgm_translator *t;
+    bool active; // something may be demanded of this line
+    dgm_demands demands;
+    dgm_writer clean, decoded, notice;
+    dgm_tokens tokens;
+    int32_t *ids; // tokens of all patterns
+    size_t id_count, id_cap;
+    dgm_pattern *patterns;
+    size_t *starts; // of each pattern in ids
+    size_t pattern_count, pattern_cap, start_cap;
+    dgm_want *wants; // of the piece at hand
+    size_t want_count, want_cap;
+} dgm_demander;
+
+void dgm_demander_free(dgm_demander *d);
+// Before the line is cut: reads its demands; a demanded beginning becomes the input's prefix,
+// borrowed from d until the next line.
+dgm_status dgm_demander_begin(dgm_demander *d, const dgm_translator *t, dgm_input *input,
+                              uint32_t *flags, dgm_error *err);
+// Afterwards: automata of its pieces, and what is to be said about it.
+dgm_status dgm_demander_end(dgm_demander *d, dgm_line_state *line, dgm_error *err);
+
+#endif
