@@ -11,7 +11,7 @@
 
 typedef struct lm_options {
     const char *output, *input, *prune, *subwords, *temp;
-    int order, fallback, bits, words, stats, quiet;
+    int order, fallback, bits, words, contexts, seed, stats, quiet;
     int64_t memory;
 } lm_options;
 
@@ -47,6 +47,10 @@ static const option options[] = {
      "query: a line for every word: WORD, length of the n-gram found, log10 p; an empty line "
      "behind every line",
      NULL, NULL},
+    {"contexts", 0, OPTION_COUNT, "N", AT(contexts), 1, 1 << 30, NULL,
+     "check: contexts to draw (default 1000)", NULL, NULL},
+    {"seed", 0, OPTION_COUNT, "N", AT(seed), 0, 2147483647, NULL,
+     "check: another one draws others (default 1)", NULL, NULL},
     {"stats", 0, OPTION_FLAG, NULL, AT(stats), 0, 0, NULL,
      "train: print counts, discounts, time and memory on standard error", NULL, NULL},
     {"quiet", 'q', OPTION_FLAG, NULL, AT(quiet), 0, 0, NULL, "no progress bar and no warnings",
@@ -196,9 +200,23 @@ static int ask(const command *self, const lm_options *o, const words *rest, bool
     return code;
 }
 
+static int check(const command *self, const lm_options *o, const words *rest)
+{
+    if (rest->count != 2) return fail_usage(self, "expected one model");
+    dgm_ngram *lm = NULL;
+    dgm_error error;
+    dgm_status st = dgm_ngram_open(&lm, rest->items[1], NULL, &error);
+    if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
+    double mean, worst = dgm_ngram_check(lm, (uint64_t)o->contexts, (uint64_t)o->seed, &mean);
+    printf("contexts %d, distance of sums from 1: mean %.3g, largest %.3g\n", o->contexts, mean,
+           worst);
+    dgm_ngram_close(&lm);
+    return EXIT_FINE;
+}
+
 static int run(const command *self, int argc, char **argv)
 {
-    lm_options o = {.order = 5, .memory = (int64_t)1 << 30};
+    lm_options o = {.order = 5, .memory = (int64_t)1 << 30, .contexts = 1000, .seed = 1};
     words rest;
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
@@ -207,19 +225,21 @@ static int run(const command *self, int argc, char **argv)
     if (strcmp(what, "convert") == 0) return convert(self, &o, &rest);
     if (strcmp(what, "perplexity") == 0) return ask(self, &o, &rest, false);
     if (strcmp(what, "query") == 0) return ask(self, &o, &rest, true);
-    return fail_usage(self, "expected train, convert, perplexity or query, not '%s'", what);
+    if (strcmp(what, "check") == 0) return check(self, &o, &rest);
+    return fail_usage(self, "expected train, convert, perplexity, query or check, not '%s'", what);
 }
 
 const command command_lm = {
     .name = "lm",
     .summary = "train and ask n-gram language models",
-    .usage = "train TEXT... | convert LM | perplexity LM | query LM [options]",
+    .usage = "train TEXT... | convert LM | perplexity LM | query LM | check LM [options]",
     .description =
         "train counts the n-grams of texts and writes a model with interpolated modified "
         "Kneser-Ney smoothing as ARPA text. convert reads a model and writes it as ARPA (a name "
         "that ends in .arpa or .gz) or as a compact file that is mapped, not read, when it is "
         "used. perplexity and query read either kind; query prints log10 p, tokens and unknown "
-        "words of every line.\n\n"
+        "words of every line. check adds up the probabilities of all words behind contexts of the "
+        "model, which should give 1.\n\n"
         "Words are what spaces separate (tokenise first), or the tokens of a model (--subwords). "
         "Empty lines count for nothing.",
     .example = "dragoman lm train corpus.tok.de.gz -o corpus.arpa.gz --prune 0,0,1\n"

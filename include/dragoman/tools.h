@@ -297,6 +297,9 @@ DGM_API dgm_status dgm_ngram_open(dgm_ngram **lm, const char *path, const char *
                                   dgm_error *error);
 DGM_API void dgm_ngram_close(dgm_ngram **lm);
 DGM_API int dgm_ngram_order(const dgm_ngram *lm);
+// How far the sum of probabilities over all words is from 1, at most, behind `contexts` contexts
+// drawn from the model; *mean (may be NULL): on average.
+DGM_API double dgm_ngram_check(const dgm_ngram *lm, uint64_t contexts, uint64_t seed, double *mean);
 
 // One word of a line: log10 p, the length of the n-gram it was found in, and whether the model has
 // it. The last one of a line is "</s>". Borrowed for the call.

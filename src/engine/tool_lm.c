@@ -179,6 +179,11 @@ int dgm_ngram_order(const dgm_ngram *m)
     return m->lm->order;
 }
 
+double dgm_ngram_check(const dgm_ngram *m, uint64_t contexts, uint64_t seed, double *mean)
+{
+    return dgm_lm_check(m->lm, contexts, seed, mean);
+}
+
 // ---- scores -----------------------------------------------------------------------------------
 
 typedef struct scoring {

@@ -81,6 +81,10 @@ float dgm_lm_backoff(const dgm_lm *lm, int n, uint64_t i); // n < order
 uint32_t dgm_lm_node_word(const dgm_lm *lm, int n, uint64_t i);
 void dgm_lm_children(const dgm_lm *lm, int n, uint64_t i, uint64_t *begin, uint64_t *end);
 
+// The largest distance from 1 of the sum of probabilities behind `contexts` contexts, drawn from the
+// model's n-grams of every length below its order in turn; and the mean distance (NULL: not wanted).
+double dgm_lm_check(const dgm_lm *lm, uint64_t contexts, uint64_t seed, double *mean);
+
 // ---- ARPA -------------------------------------------------------------------------------------
 
 // Takes an ARPA file line by line. Messages do not name the file.

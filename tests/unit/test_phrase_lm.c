@@ -191,10 +191,13 @@ static void test_sums(void **state)
     train(put("small", "a b a c a b\nb a\n\na a b c d a b\n<unk> b a c\nd\n"), arpa, 4, 0, NULL);
     assert_int_equal(dgm_lm_open(&lm, arpa, NULL), DGM_OK);
     assert_true(check_sums(lm, 1) > 30);
+    assert_true(dgm_lm_check(lm, 500, 1, NULL) < 1e-4); // the same by contexts alone
     dgm_lm_close(&lm);
     train(in_folder("train"), arpa, 5, 0, NULL);
     assert_int_equal(dgm_lm_open(&lm, arpa, NULL), DGM_OK);
     assert_true(check_sums(lm, 48) >= 1000);
+    double mean;
+    assert_true(dgm_lm_check(lm, 1000, 2, &mean) < 1e-4 && mean < 1e-5);
     dgm_lm_close(&lm);
 }
 
