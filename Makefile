@@ -44,7 +44,7 @@ LIBS := -lsentencepiece -ljansson -lutf8proc -lz -lm -lpthread -lstdc++
 
 # ---- library -------------------------------------------------------------------------------
 BASE := status mem arena mapfile bytes threads clock sort json textfile
-KERNEL := cpu kernels ref/gemm_f32_c ref/gemm_i8_c ref/gemm_i16_c ref/quantize_c ref/rows_c ref/attend_c ref/attend_f16_c ref/gates_c ref/tables_c ref/tanh_table ref/libm_c ref/topk_c
+KERNEL := cpu kernels ref/gemm_f32_c ref/gemm_i8_c ref/gemm_i16_c ref/quantize_c ref/rows_c ref/attend_c ref/attend_f16_c ref/gates_c ref/tables_c ref/tanh_table ref/libm_c ref/topk_c ref/dots_c
 FORMAT := gguf_read gguf_get gguf_write quantize convert modelfile safetensors spm_list marian_config import import_huggingface shortlist shortlist_marian
 TEXT := unicode spm_check vocab surface demands glossary glossary_table glossary_tbx abbrev tokenize detokenize sentences split bleu_tokenize metrics pairwise bootstrap
 BACKEND := cpu/weights_cpu cpu/products_cpu cpu/meter_cpu cpu/ops_cpu cpu/attend_cpu cpu/gather_cpu cpu/rank_cpu

@@ -34,6 +34,7 @@ static void init_x86(dgm_kernels *k, unsigned flags)
     dgm_gates_init_avx2(k);
     dgm_tables_init_avx2(k);
     dgm_topk_init_avx2(k);
+    dgm_dots_init_avx2(k);
 
     if (!(flags & DGM_CPU_AVX512)) return;
     dgm_gemm_f32_init_avx512(k);
@@ -46,10 +47,12 @@ static void init_x86(dgm_kernels *k, unsigned flags)
     dgm_gates_init_avx512(k);
     dgm_tables_init_avx512(k);
     dgm_topk_init_avx512(k);
+    dgm_dots_init_avx512(k);
 
     if (!(flags & DGM_CPU_AVX512_VNNI)) return;
     dgm_gemm_i8_init_vnni(k);
     dgm_gemm_i16_init_vnni(k);
+    dgm_dots_init_vnni(k);
 
     if (!(flags & DGM_CPU_AMX_INT8)) return;
     dgm_gemm_i8_init_amx(k);
@@ -70,6 +73,7 @@ static void init_arm(dgm_kernels *k, unsigned flags)
     dgm_gates_init_neon(k);
     dgm_tables_init_neon(k);
     dgm_topk_init_neon(k);
+    dgm_dots_init_neon(k);
 
     if (!(flags & DGM_CPU_DOTPROD)) return;
     dgm_gemm_i8_init_dotprod(k);
@@ -92,6 +96,7 @@ void dgm_kernels_init(dgm_kernels *k, unsigned flags)
     dgm_gates_init_c(k);
     dgm_tables_init_c(k);
     dgm_topk_init_c(k);
+    dgm_dots_init_c(k);
 #if defined(__x86_64__)
     init_x86(k, flags);
 #elif defined(__aarch64__)

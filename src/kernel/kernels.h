@@ -107,6 +107,23 @@ typedef struct dgm_topk {
     int k;
 } dgm_topk;
 
+// A few outputs of a layer whose weights lie by rows as they are, not packed:
+//   c[r, i] = a[r] . w[ids[i]] + bias[ids[i]]
+// Integers: rows a quantised and padded as for gemm_i8 or gemm_i16, sums and epilogue as theirs,
+// bit for bit. f32: a reduction in 16 virtual lanes, then + bias.
+typedef struct dgm_dots_args {
+    float *c;             // [m, count], row stride ldc
+    const void *a;        // [m, k] of float, uint8_t or int16_t, row stride lda elements
+    const float *a_scale; // [m]; integers only
+    const void *w;        // [., k] of float, int8_t or int16_t, rows side by side
+    const float *w_scale; // i8: by id
+    float w_scale_all;    // i16, with w_scale NULL
+    const float *bias;    // by id, or NULL
+    const int32_t *ids;   // [count]
+    int m, k, count;
+    int lda, ldc;
+} dgm_dots_args;
+
 typedef struct dgm_kernels {
     dgm_gemm_f32_ops gemm_f32;
     dgm_gemm_i8_ops gemm_i8; // kernel/gemm_int.h has the contract of both
@@ -181,6 +198,10 @@ typedef struct dgm_kernels {
     // Offers x[0..n) as tokens first .. first + n - 1 (or ids[0..n) if ids is not NULL, which must
     // ascend) to the list.
     void (*topk_f32)(dgm_topk *list, const float *x, int n, int32_t first, const int32_t *ids);
+
+    void (*dots_f32)(const dgm_dots_args *args);
+    void (*dots_i8)(const dgm_dots_args *args);
+    void (*dots_i16)(const dgm_dots_args *args);
 
     // Which version of each family this table holds, e.g. "rows_avx2"; pointers end above.
     const char *quantize_name, *rows_name, *attend_name, *gates_name, *topk_name;

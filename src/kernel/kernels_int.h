@@ -18,6 +18,7 @@ void dgm_attend_f16_init_c(dgm_kernels *k);
 void dgm_gates_init_c(dgm_kernels *k);
 void dgm_tables_init_c(dgm_kernels *k);
 void dgm_topk_init_c(dgm_kernels *k);
+void dgm_dots_init_c(dgm_kernels *k);
 
 #if defined(__x86_64__)
 void dgm_gemm_f32_init_avx2(dgm_kernels *k);
@@ -30,6 +31,7 @@ void dgm_attend_f16_init_avx2(dgm_kernels *k);
 void dgm_gates_init_avx2(dgm_kernels *k);
 void dgm_tables_init_avx2(dgm_kernels *k);
 void dgm_topk_init_avx2(dgm_kernels *k);
+void dgm_dots_init_avx2(dgm_kernels *k);
 
 void dgm_gemm_f32_init_avx512(dgm_kernels *k);
 void dgm_gemm_i8_init_avx512(dgm_kernels *k);
@@ -41,9 +43,11 @@ void dgm_attend_f16_init_avx512(dgm_kernels *k);
 void dgm_gates_init_avx512(dgm_kernels *k);
 void dgm_tables_init_avx512(dgm_kernels *k);
 void dgm_topk_init_avx512(dgm_kernels *k);
+void dgm_dots_init_avx512(dgm_kernels *k);
 
 void dgm_gemm_i8_init_vnni(dgm_kernels *k);
 void dgm_gemm_i16_init_vnni(dgm_kernels *k);
+void dgm_dots_init_vnni(dgm_kernels *k);
 // The AMX version leaves few rows to this one.
 void dgm_gemm_i8_run_vnni(const dgm_gemm_i8_args *g);
 
@@ -61,6 +65,7 @@ void dgm_attend_f16_init_neon(dgm_kernels *k);
 void dgm_gates_init_neon(dgm_kernels *k);
 void dgm_tables_init_neon(dgm_kernels *k);
 void dgm_topk_init_neon(dgm_kernels *k);
+void dgm_dots_init_neon(dgm_kernels *k);
 
 void dgm_gemm_i8_init_dotprod(dgm_kernels *k);
 // The version with matrix products leaves an odd row to this one.
