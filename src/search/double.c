@@ -206,23 +206,34 @@ static bool may_say(const dgm_terms *t, int32_t token)
     return allowed;
 }
 
-// Sums with (EOD, EOD) behind every live hypothesis; -inf: it may not end there.
+// The best way for every live hypothesis to end here, whatever the lists hold: (EOD, EOD), or the
+// best left word and EOD. No way: -inf.
 static void fill_ends(dgm_search *s, const dgm_place *p)
 {
-    const dgm_pairs *d = s->pairs;
+    dgm_pairs *d = s->pairs;
     for (int j = 0; j < p->row_count; j++) {
         const int at = 2 * (p->first_row + j);
-        const bool may = may_say(&d->terms[at], s->eos) && may_say(&d->terms[at + 1], s->eos) &&
-                         ending(s, p, s->eos, s->eos);
-        d->ends[j] = may ? d->watch_score[at] + d->watch_score[at + 1] : -INFINITY;
+        const size_t list = (size_t)at * (size_t)s->k;
+        const int x = d->token[list] == s->eos && s->k > 1; // place of the best left word
+        const int32_t word = d->token[list + (size_t)x];
+        dgm_pair_end *e = &d->ends[j];
+        *e = (dgm_pair_end){.left = s->eos, .left_score = d->watch_score[at], .sum = -INFINITY};
+        if (!may_say(&d->terms[at + 1], s->eos)) continue;
+        if (may_say(&d->terms[at], s->eos) && ending(s, p, s->eos, s->eos))
+            e->sum = e->left_score + d->watch_score[at + 1];
+        if (word < 0 || word == s->eos || !ending(s, p, word, s->eos)) continue;
+        const float left = d->score[list + (size_t)x], sum = left + d->watch_score[at + 1];
+        if (e->sum > -INFINITY && dgm_final_score(s, e->sum, p->tokens + 1) >=
+                                      dgm_final_score(s, sum, p->tokens + 2))
+            continue;
+        *e = (dgm_pair_end){.left = word, .left_score = left, .sum = sum};
     }
 }
 
 static void end_now(dgm_search *s, dgm_place *p, dgm_store *store, int hypo, bool finished)
 {
-    const dgm_pairs *d = s->pairs;
-    end(s, p, store, hypo, s->eos, d->watch_score[2 * (p->first_row + hypo)], s->eos, d->ends[hypo],
-        finished);
+    const dgm_pair_end *e = &s->pairs->ends[hypo];
+    end(s, p, store, hypo, e->left, e->left_score, s->eos, e->sum, finished);
 }
 
 // The finishing policy's draws. A pair that may not end a hypothesis here is as if it were denied.
@@ -378,7 +389,7 @@ static void lay_out(dgm_carve *c, dgm_search *s)
     // Every pop of the exact search lets in at most two cells.
     d->heap = DGM_CARVE(c, dgm_pair, width + 3 * width);
     d->at = DGM_CARVE(c, int, 2 * width);
-    d->ends = DGM_CARVE(c, float, width);
+    d->ends = DGM_CARVE(c, dgm_pair_end, width);
     d->words = DGM_CARVE(c, int32_t, 3 * ((size_t)s->config.max_length + 2));
 }
 

@@ -28,6 +28,12 @@ static inline float dgm_pair_at(const dgm_pair_lists *l, int row, int side, int 
     return l->score[(size_t)(2 * row + side) * (size_t)l->k + (size_t)i];
 }
 
+// How a live hypothesis may end at once: (left, EOD).
+typedef struct dgm_pair_end {
+    int32_t left;
+    float left_score, sum; // sum -inf: not at all
+} dgm_pair_end;
+
 struct dgm_pairs {
     dgm_terms *terms;                  // [2 capacity]
     const dgm_candidates **candidates; // [2 capacity]
@@ -40,7 +46,7 @@ struct dgm_pairs {
     dgm_pair *found;                   // [3 width]
     dgm_pair *heap;                    // [width + 3 width]
     int *at;                           // [2 width]
-    float *ends;                       // [width] sums with (EOD, EOD)
+    dgm_pair_end *ends;                // [width]
     int32_t *words;                    // [max_length + 2] nodes in the order of reading
 };
 

@@ -299,10 +299,16 @@ static int generation(oracle *o, int count, int width, bool exact, int max_lengt
         p.sum = c->score;
         next_live[kept++] = p;
     }
-    for (int j = 0; closing && j < count; j++)
-        if (!ended[j])
-            done[(*finished)++] = close_path(o, &live[j], eod, eod,
-                                             live[j].sum + log_p[j][eod] + log_p[j][vocab + eod]);
+    for (int j = 0; closing && j < count; j++) {
+        if (ended[j]) continue;
+        const float end = live[j].sum + log_p[j][vocab + eod];
+        whole best = close_path(o, &live[j], eod, eod, end + log_p[j][eod]);
+        for (int v = 0; v < vocab && 2 * live[j].pairs < max_length; v++) {
+            const whole w = close_path(o, &live[j], v, eod, end + log_p[j][v]);
+            if (v != eod && w.score > best.score) best = w;
+        }
+        done[(*finished)++] = best;
+    }
     memcpy(live, next_live, (size_t)kept * sizeof *live);
     return *finished >= width ? 0 : kept;
 }
