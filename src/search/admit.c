@@ -61,6 +61,8 @@ static dgm_status check_request(const dgm_search *s, const dgm_search_request *r
                         r->prefix[i] == s->eos || is_never(s, r->prefix[i]),
                     err, DGM_ERR_ARGUMENT, "token %d cannot be part of a forced prefix",
                     (int)r->prefix[i]);
+    DGM_FAIL_IF(r->constraint && info->order != DGM_ORDER_L2R, err, DGM_ERR_UNSUPPORTED,
+                "constraints are followed from left to right; this model writes otherwise");
     DGM_FAIL_IF(r->constraint && s->ops != &dgm_search_greedy && s->ops != &dgm_search_beam &&
                     s->ops != &dgm_search_cube,
                 err, DGM_ERR_UNSUPPORTED,

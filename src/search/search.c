@@ -11,6 +11,7 @@
 #include <string.h>
 
 enum { MAX_PLACES = 1 << 16, MAX_LENGTH = 1 << 20 };
+enum { OWN_SCORERS = DGM_SEARCH_SCORERS - DGM_SCORERS_MAX }; // beside the caller's
 
 const char *dgm_search_name(int index)
 {
@@ -99,7 +100,7 @@ static dgm_status check_member(const dgm_search *s, int i, dgm_error *err)
                 "mask-predict takes one model: members of an ensemble would mask different words");
     DGM_FAIL_IF(a->order != b->order, err, DGM_ERR_ARGUMENT,
                 "ensemble member %d writes in another order than the first one", i + 1);
-    DGM_FAIL_IF(s->scorer_count > 1 && (s->ops->tokens != 1 || b->order != DGM_ORDER_L2R), err,
+    DGM_FAIL_IF(s->scorer_count > OWN_SCORERS && (s->ops->tokens != 1 || b->order != DGM_ORDER_L2R), err,
                 DGM_ERR_UNSUPPORTED,
                 "evidence and lattices are followed from left to right, one word at a time; this "
                 "model writes otherwise");
