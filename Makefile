@@ -62,6 +62,11 @@ MODEL += transformer_recurrent cmlm
 SEARCH += double double_topk double_fold mask_predict
 ENGINE += writing
 
+# Clusters.
+FORMAT += idlists clusters
+VOCABSEL += nearest cluster_set cluster kmeans
+ENGINE += restrict record tool_cluster
+
 # Lattices.
 PHRASE += lattice lattice_text lattice_file lattice_list lattice_ops lattice_nbest lattice_pieces lattice_subsets
 SCORE += walk
@@ -86,6 +91,7 @@ LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(CXX_SRC:%.cc=$(BUILD)/%.o)
 CLI := main options help lineio linewrite journal present setup stats log_z lmbr lmbr_tune cmd_translate cmd_models cmd_eval cmd_score cmd_bench cmd_tokenize cmd_align cmd_shortlist cmd_quantize cmd_mbr cmd_lm
 CLI += cmd_phrase cmd_mert
 CLI += lattices cmd_lattice
+CLI += cmd_cluster
 CLI_OBJ := $(CLI:%=$(BUILD)/apps/cli/%.o)
 
 # ---- tests and benchmarks ------------------------------------------------------------------

@@ -473,6 +473,10 @@ static void print_stats(const session *s)
             c.sentences ? (double)c.candidates / (double)c.sentences : 0.0);
     if (c.more) fprintf(stderr, " and %.1f per row", (double)c.more / (double)c.rank_rows);
     fprintf(stderr, "\n");
+    if (c.centroids)
+        fprintf(stderr, "clusters    %llu of %llu centroids used, %.1f candidates per row\n",
+                (unsigned long long)c.centroids_used, (unsigned long long)c.centroids,
+                c.rank_rows ? (double)c.dots / (double)c.rank_rows : 0.0);
     print_evidence(&c);
     print_techniques(s->t);
     fprintf(stderr, "time        %.3f s to load, %.3f s to translate\n", s->load, took);

@@ -143,10 +143,12 @@ int exit_code(dgm_status status);
      "finished hypothesis), mask (finished ones take a place for one step), refill (as many "      \
      "finished as the beam is wide), huggingface (like that library). Default: the model's",       \
      NULL, NULL},                                                                                  \
-    {"shortlist", 0, OPTION_CHOICE, "NAME", offsetof(S, E.shortlist), 0, 0, "all|lexical",         \
-     "words that a translation may be made of: all, or lexical: the candidates that the model's "  \
-     "shortlist gives for the sentence (default: lexical where the model has a list; see "         \
-     "'dragoman shortlist')",                                                                      \
+    {"shortlist", 0, OPTION_CHOICE, "NAME", offsetof(S, E.shortlist), 0, 0,                        \
+     "all|lexical|cluster|union|intersect",                                                        \
+     "words that a translation may be made of: all; lexical: the candidates that the model's "     \
+     "shortlist gives for the sentence (default where the model has a list; see 'dragoman "        \
+     "shortlist'); cluster: those that its clusters give at every step (see 'dragoman cluster'); " \
+     "union or intersect of both",                                                                 \
      NULL, NULL},                                                                                  \
     {"margin", 0, OPTION_REAL, "X", offsetof(S, E.margin), 0, 1000000, NULL,                       \
      "lead at which --finish margin stops (default 3)", NULL, NULL},                               \

@@ -225,9 +225,11 @@ typedef struct dgm_settings {
     const char *softmax;
 
     // Which words a translation may be made of: "all", or "lexical": the candidates that the
-    // model's shortlist gives for the sentence, which is faster; scores are then normalised over
-    // the candidates. Of an ensemble the first list counts. NULL: "lexical" where there is a list,
-    // else "all". Default NULL.
+    // model's shortlist gives for the sentence, or "cluster": those that the model's clusters give
+    // for the decoder's vectors at every step, or the "union" or "intersect"ion of both. All but
+    // the first are faster; scores are then normalised over the candidates. Of an ensemble the
+    // first list and the first clusters count. NULL: "lexical" where there is a list, else "all".
+    // Default NULL.
     const char *shortlist;
 
     // Choices of recurrent models that leave a translation as it is (the second up to rounding).
@@ -306,7 +308,7 @@ typedef struct dgm_translator_info {
     int32_t models, threads, batch, beam, nbest, max_length, max_source;
     const char *finish, *precision, *search;
     float length_penalty, word_penalty, max_length_factor;
-    const char *shortlist; // "all" or "lexical"
+    const char *shortlist; // "all", "lexical", "cluster", "union" or "intersect"
     int64_t batch_tokens;
     void *reserved[6];
 } dgm_translator_info;
@@ -451,7 +453,8 @@ typedef struct dgm_counters {
     uint64_t evidence_rows;   // rows of posteriors made of it, one for every history
     uint64_t evidence_values; // numbers in them
     double evidence_seconds;  // CPU time that making them took
-    void *reserved[3];
+    uint64_t centroids, centroids_used; // clusters: how many there are, and were nearest to a row
+    void *reserved[1];
 } dgm_counters;
 
 DGM_API void dgm_count(const dgm_translator *t, dgm_counters *counters);

@@ -76,6 +76,11 @@ void dgm_linear_free(dgm_backend *b, dgm_linear **l); // accepts NULL inside
 int dgm_linear_rows(const dgm_linear *l);             // outputs
 int dgm_linear_cols(const dgm_linear *l);             // inputs
 size_t dgm_linear_bytes(const dgm_linear *l);         // packed size
+// From now on rank takes outputs named by a list that is not gathered from rows of weights that lie
+// side by side, not from packed panels: for lists that change from step to step. Stored rows of the
+// layer's own precision are used where they are (their file must stay open); else a copy is made
+// and the packed form given back. Before a worker is opened.
+dgm_status dgm_linear_by_rows(dgm_backend *b, dgm_linear *l, dgm_error *err);
 // The tensors that part 0, 1, ... came from, for as long as their file is open; NULL at the end.
 const dgm_tensor *dgm_linear_tensor(const dgm_linear *l, int part);
 
@@ -200,9 +205,12 @@ typedef struct dgm_meter {
 void dgm_exec_meter(dgm_exec *x, dgm_meter *meter);
 void dgm_exec_phase(dgm_exec *x, dgm_phase phase);
 
-// Told of the inputs of every product: max |x| of each of the rows.
+// Told of the inputs of every product: max |x| of each of the rows; and of every rank when it is
+// done. Either may be NULL.
+typedef struct dgm_rank dgm_rank;
 typedef struct dgm_observer {
     void (*inputs)(void *cookie, const dgm_linear *w, const float *largest, int rows);
+    void (*ranked)(void *cookie, dgm_exec *x, const dgm_rank *rank);
     void *cookie;
 } dgm_observer;
 
@@ -315,7 +323,7 @@ typedef struct dgm_candidates {
     const int32_t *ids;
     int count;
     // [parts of rank]: the columns of ids in their output layers. NULL: not gathered, rank picks
-    // them out of the layers itself.
+    // them out of the layers itself (see dgm_linear_by_rows).
     dgm_gathered *const *gathered;
 } dgm_candidates;
 
@@ -345,7 +353,7 @@ typedef struct dgm_rank_part {
     float weight;          // weights of the parts sum to 1 for a mean
 } dgm_rank_part;
 
-typedef struct dgm_rank {
+struct dgm_rank {
     const dgm_rank_part *parts;
     int part_count;
     dgm_mix mix;
@@ -364,7 +372,7 @@ typedef struct dgm_rank {
     int32_t *token;     // [rows, k]; -1 where the score is -inf
     float *watch_score; // [rows, watch_count]; never list and allow/deny do not apply to them
     float *log_z;       // [rows, part_count] or NULL
-} dgm_rank;
+};
 
 enum { DGM_MORE_MAX = 256 };
 

@@ -198,7 +198,7 @@ static dgm_status watch_text(dgm_translator *t, watch *w, const dgm_quantize_opt
 {
     chunk *k = dgm_calloc(1, sizeof *k);
     if (!k) return dgm_no_memory(err);
-    const dgm_observer observer = {look, w};
+    const dgm_observer observer = {.inputs = look, .cookie = w};
     dgm_workers_observe(t, &observer);
     dgm_status st = translate_text(t, o, c, k, err);
     dgm_workers_observe(t, NULL);

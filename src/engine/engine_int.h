@@ -52,7 +52,10 @@ struct dgm_translator {
     bool token_scores, approximate; // approximate: scores of accelerated cube pruning
     int threads, batch;   // batch: sentences inside a worker at most
     int64_t batch_tokens; // and their source tokens x beam
-    int shortlist; // member whose list restricts the output, -1: none
+    int restricted; // dgm_restrict: which tokens a translation may be made of
+    int shortlist; // member whose lexical list restricts the output, -1: none
+    int clustered; // member whose clusters do, -1: none
+    dgm_cluster_set *clusters;
     bool replace_unknown;       // by the source word or the dictionary's; config.alignment is on
     dgm_dictionary *dictionary; // NULL: none
     struct dgm_glossary *glossary; // settings.terms; NULL: none
@@ -95,6 +98,10 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
 // *precision: the number of the precision asked for, -1: each model's own.
 dgm_status dgm_settings_check(const dgm_settings *s, int *precision, dgm_error *err);
 
+// translator.c: as dgm_open, for a tool that wants at least the `ranked` best tokens of every row.
+dgm_status dgm_open_ranked(dgm_translator **t, const char *path, const dgm_settings *settings,
+                           int ranked, dgm_error *err);
+
 // decoding.c: settings->decoding, alone and with the search chosen; the first before models are
 // loaded, the second fills config.
 // writing.c: pairs, right to left, whole sentences. resolve: when the search is chosen; it may
@@ -130,6 +137,22 @@ dgm_status dgm_lattice_walk(const dgm_translator *t, const dgm_input *input, siz
 dgm_status dgm_settings_unknown(dgm_translator *t, const dgm_settings *s, dgm_error *err);
 dgm_status dgm_dictionary_open(dgm_dictionary **d, const char *path, dgm_error *err);
 void dgm_dictionary_close(dgm_dictionary **d); // sets NULL; accepts NULL inside
+
+// restrict.c: the candidates of a translation, --shortlist.
+typedef enum dgm_restrict {
+    DGM_RESTRICT_ALL = 0,
+    DGM_RESTRICT_LEXICAL,
+    DGM_RESTRICT_CLUSTER,
+    DGM_RESTRICT_UNION,
+    DGM_RESTRICT_INTERSECT
+} dgm_restrict;
+
+extern const char *const dgm_restrict_names[]; // in this order; NULL at the end
+// choice: dgm_restrict, -1: what the models have. Loads what it needs.
+dgm_status dgm_restrict_resolve(dgm_translator *t, int choice, dgm_error *err);
+dgm_status dgm_restrict_open(const dgm_translator *t, dgm_exec *x, dgm_vocabsel *v, dgm_error *err);
+size_t dgm_restrict_bytes(const dgm_translator *t); // of a worker's arena
+size_t dgm_restrict_centroids(const dgm_translator *t); // 0: no clusters are used
 
 // budget.c: places and memory of the workers, from settings and the resolved configuration: fills
 // batch, batch_tokens, limits and config.places.

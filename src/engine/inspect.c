@@ -13,6 +13,7 @@
 #include "dragoman/tools.h"
 #include "engine/engine_int.h"
 #include "format/modelfile.h"
+#include "format/clusters.h"
 #include "format/shortlist.h"
 
 enum { ARRAY_SHOWN = 8, STRING_SHOWN = 72 };
@@ -233,6 +234,20 @@ static dgm_status put_shortlist(dgm_writer *w, const dgm_gguf *file, dgm_error *
     return DGM_OK;
 }
 
+static dgm_status put_clusters(dgm_writer *w, const dgm_gguf *file, dgm_error *err)
+{
+    for (int i = 0; i < dgm_clusters_blocks(file); i++) {
+        dgm_clusters_view v;
+        DGM_TRY(dgm_clusters_view_open(&v, file, i, err));
+        dgm_write_format(w, "  %-13s %s -> %s: %d centroids, top %d, %.2f %% of the tokens\n",
+                         i ? "" : "clusters", v.source[0] ? v.source : "any",
+                         v.target[0] ? v.target : "any", v.count, v.best,
+                         100 * (double)v.entries / (double)v.count / (double)v.targets);
+        dgm_clusters_view_close(&v);
+    }
+    return DGM_OK;
+}
+
 static dgm_status put_summary(dgm_writer *w, const dgm_gguf *file, dgm_error *err)
 {
     const char *name = "";
@@ -264,7 +279,8 @@ static dgm_status put_summary(dgm_writer *w, const dgm_gguf *file, dgm_error *er
     dgm_write_format(w, "  %-13s %s, beam %d, finish %s, length penalty %g, at most %d tokens\n",
                      "decoding", dgm_precision_names[precision], d.beam,
                      dgm_finish_names[d.finish], (double)d.length_penalty, d.max_length);
-    return put_shortlist(w, file, err);
+    DGM_TRY(put_shortlist(w, file, err));
+    return put_clusters(w, file, err);
 }
 
 // ---- both forms -------------------------------------------------------------------------------

@@ -12,7 +12,6 @@
 #include "base/threads.h"
 #include "engine/engine_int.h"
 #include "format/modelfile.h"
-#include "format/shortlist.h"
 
 enum { MAX_BATCH = 4096, MAX_THREADS = 1024, MAX_TOKENS = 65536, MAX_BATCH_TOKENS = 1 << 24 };
 
@@ -22,7 +21,6 @@ static const char *const search_names[] = {"auto",   "greedy", "beam",         "
 static const char *const cube_names[] = {"accelerated", "naive", NULL};
 static const char *const softmax_names[] = {"on", "off", "force-off", NULL};
 static const char *const mix_names[] = {"log-linear", "arithmetic", NULL};
-static const char *const shortlist_names[] = {"all", "lexical", NULL};
 
 void dgm_settings_default(dgm_settings *s)
 {
@@ -142,7 +140,7 @@ dgm_status dgm_settings_check(const dgm_settings *s, int *precision, dgm_error *
     DGM_TRY(check_name("softmax", s->softmax, softmax_names, 0, &n, err));
     DGM_TRY(check_name("finishing policy", s->finish, dgm_finish_names, 0, &n, err));
     DGM_TRY(check_name("mix", s->mix, mix_names, 0, &n, err));
-    DGM_TRY(check_name("shortlist", s->shortlist, shortlist_names, 0, &n, err));
+    DGM_TRY(check_name("shortlist", s->shortlist, dgm_restrict_names, 0, &n, err));
     DGM_TRY(check_range("the number of threads", s->threads, 0, MAX_THREADS, err));
     DGM_TRY(check_range("the batch", s->batch, 0, MAX_BATCH, err));
     DGM_TRY(check_range("the batch in tokens", s->batch_tokens, 0, MAX_BATCH_TOKENS, err));
@@ -225,22 +223,6 @@ static dgm_status resolve_lengths(dgm_translator *t, const dgm_settings *s,
     return DGM_OK;
 }
 
-// Members have one vocabulary in common, so the list of one serves all: the first that has one.
-static dgm_status choose_shortlist(dgm_translator *t, const dgm_settings *s, dgm_error *err)
-{
-    int choice = -1;
-    DGM_TRY(check_name("shortlist", s->shortlist, shortlist_names, -1, &choice, err));
-    t->shortlist = -1;
-    // Inside a lattice the whole vocabulary makes scores exact, and few words are left to choose.
-    if (t->lattices && choice < 0) choice = 0;
-    for (int i = t->member_count - 1; choice != 0 && i >= 0; i--)
-        if (dgm_shortlist_present(t->members[i].file)) t->shortlist = i;
-    DGM_FAIL_IF(choice == 1 && t->shortlist < 0, err, DGM_ERR_UNSUPPORTED,
-                "%s: the model has no shortlist (make one with 'dragoman shortlist')",
-                dgm_gguf_path(t->members[0].file));
-    return DGM_OK;
-}
-
 static void describe(dgm_translator *t)
 {
     dgm_translator_info *i = &t->info;
@@ -258,7 +240,7 @@ static void describe(dgm_translator *t)
     i->length_penalty = t->config.length_penalty;
     i->word_penalty = t->config.word_penalty;
     i->max_length_factor = t->config.max_length_factor;
-    i->shortlist = shortlist_names[t->shortlist >= 0];
+    i->shortlist = dgm_restrict_names[t->restricted];
 }
 
 dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err)
@@ -301,7 +283,8 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
     DGM_TRY(dgm_settings_unknown(t, s, err));
     c->word_scores = t->token_scores;
     DGM_TRY(resolve_lengths(t, s, d, err));
-    DGM_TRY(choose_shortlist(t, s, err));
+    DGM_TRY(check_name("shortlist", s->shortlist, dgm_restrict_names, -1, &n, err));
+    DGM_TRY(dgm_restrict_resolve(t, n, err));
     DGM_TRY(dgm_budget_resolve(t, s, err));
     describe(t);
     return DGM_OK;

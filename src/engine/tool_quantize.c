@@ -93,7 +93,8 @@ static bool is_integer(int type)
 
 static bool is_matrix(const dgm_tensor *t)
 {
-    return t->n_dims == 2 && t->data && (dgm_convert_type(dgm_tensor_type_name(t->type)) >= 0) &&
+    return t->n_dims == 2 && t->data && strncmp(t->name, "clusters.", 9) != 0 &&
+           (dgm_convert_type(dgm_tensor_type_name(t->type)) >= 0) &&
            (!is_integer(t->type) || t->scale);
 }
 

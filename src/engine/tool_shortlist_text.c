@@ -293,7 +293,7 @@ static dgm_status gauge_line(gauge *x, dgm_error *err)
     DGM_TRY(reader_frame(x->source, &x->w.spec[0], err));
     const dgm_vocabsel_sentence words = {.source = r->framed, .source_count = r->count};
     DGM_TRY(x->select.ops->admit(&x->select, 0, &words, err));
-    const dgm_candidates *c = x->select.ops->select(&x->select, 0, (dgm_mat){0});
+    const dgm_candidates *c = x->select.ops->select(&x->select, 0, 0, (dgm_mat){0});
     x->m.lines++;
     x->m.source_tokens += r->tokens.count;
     x->candidates += (uint64_t)c->count;

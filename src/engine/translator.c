@@ -198,8 +198,8 @@ static void describe(dgm_translator *t)
     }
 }
 
-dgm_status dgm_open_ensemble(dgm_translator **out, const dgm_member *members, size_t count,
-                             const dgm_settings *settings, dgm_error *err)
+static dgm_status open_members(dgm_translator **out, const dgm_member *members, size_t count,
+                               const dgm_settings *settings, int ranked, dgm_error *err)
 {
     *out = NULL;
     dgm_settings standard;
@@ -213,6 +213,7 @@ dgm_status dgm_open_ensemble(dgm_translator **out, const dgm_member *members, si
     DGM_TRY(dgm_settings_check(settings, &precision, err));
     dgm_translator *t = dgm_calloc(1, sizeof *t);
     if (!t) return dgm_no_memory(err);
+    t->config.ranked = ranked;
     dgm_status st = DGM_OK;
     const char *cpu = settings->cpu ? settings->cpu : getenv("DRAGOMAN_CPU");
     if (cpu && !cpu[0]) cpu = NULL;
@@ -239,6 +240,19 @@ fail:
     return st;
 }
 
+dgm_status dgm_open_ensemble(dgm_translator **t, const dgm_member *members, size_t count,
+                             const dgm_settings *settings, dgm_error *err)
+{
+    return open_members(t, members, count, settings, 0, err);
+}
+
+dgm_status dgm_open_ranked(dgm_translator **t, const char *path, const dgm_settings *settings,
+                           int ranked, dgm_error *err)
+{
+    const dgm_member member = {path, 0};
+    return open_members(t, &member, 1, settings, ranked, err);
+}
+
 dgm_status dgm_open(dgm_translator **t, const char *path, const dgm_settings *settings,
                     dgm_error *err)
 {
@@ -256,6 +270,7 @@ void dgm_close(dgm_translator **t)
     dgm_vocab_close(&p->source);
     dgm_dictionary_close(&p->dictionary);
     dgm_constrain_close(p);
+    dgm_cluster_set_close(&p->clusters);
     for (int i = 0; i < p->member_count; i++) {
         dgm_model_free(&p->members[i].model);
         dgm_gguf_close(&p->members[i].file);

@@ -37,6 +37,7 @@ struct dgm_worker {
     dgm_search_stats stats;
     dgm_model_counts counts;
     uint64_t source_tokens, peak, restarts_seen;
+    uint64_t *centroids; // bits of those that were used; NULL without clusters
     // Profile, where one is taken: operations, CPU seconds of work so far, and from when on to
     // count (negative: not yet).
     dgm_meter *meter;
@@ -52,31 +53,10 @@ size_t dgm_worker_bytes(const dgm_translator *t)
     bytes += dgm_search_bytes(&t->config, t->member_count, vocabulary);
     const int tokens = dgm_model_describe(t->members[0].model)->tokens_per_step;
     bytes += dgm_rank_bytes(t->backend, t->limits.rows * tokens, t->member_count, vocabulary);
-    for (int i = 0; t->shortlist >= 0 && i < t->member_count; i++)
-        bytes +=
-            dgm_vocabsel_lexical_bytes(t->backend, dgm_model_output(t->members[i].model), t->batch);
+    bytes += dgm_restrict_bytes(t);
     if (t->evidence) bytes += dgm_score_lmbr_bytes(t->batch, vocabulary);
     if (t->lattices) bytes += dgm_score_walk_bytes(t->batch);
     return bytes;
-}
-
-static dgm_status choose_words(dgm_worker *w, dgm_error *err)
-{
-    const dgm_translator *t = w->t;
-    if (t->shortlist < 0) {
-        dgm_vocabsel_all(&w->vocabsel);
-        return DGM_OK;
-    }
-    const dgm_linear *out[DGM_PARTS_MAX];
-    for (int i = 0; i < t->member_count; i++) out[i] = dgm_model_output(t->members[i].model);
-    const dgm_gguf *file = t->members[t->shortlist].file;
-    const dgm_vocabsel_limits limits = {t->batch, t->config.max_source,
-                                        t->config.max_length + DGM_CONSTRAINT_PIECES,
-                                        t->limits.rows, t->evidence || t->lattices};
-    dgm_status st = dgm_vocabsel_lexical_open(&w->vocabsel, file, &limits, err);
-    if (st != DGM_OK && st != DGM_ERR_MEMORY) dgm_error_prefix(err, "%s", dgm_gguf_path(file));
-    if (st != DGM_OK) return st;
-    return dgm_vocabsel_lexical_gather(&w->vocabsel, w->exec, out, t->member_count, err);
 }
 
 // What is added to the models' scores, in the order in which rows are asked.
@@ -103,13 +83,16 @@ static dgm_status open_worker(dgm_worker *w, dgm_translator *t, dgm_error *err)
     w->back = dgm_calloc(2 * batch, sizeof(dgm_piece_state *));
     w->requests = dgm_calloc(batch, sizeof *w->requests);
     if (!w->taken || !w->inside || !w->back || !w->requests) return dgm_no_memory(err);
+    const size_t centroids = dgm_restrict_centroids(t);
+    if (centroids) w->centroids = dgm_calloc(centroids / 64 + 1, sizeof *w->centroids);
+    if (centroids && !w->centroids) return dgm_no_memory(err);
     DGM_TRY(dgm_exec_open(t->backend, w->bytes, &w->exec, err));
     dgm_search_part parts[DGM_PARTS_MAX];
     for (int i = 0; i < t->member_count; i++) {
         DGM_TRY(dgm_state_open(t->members[i].model, w->exec, &t->limits, &w->states[i], err));
         parts[i] = (dgm_search_part){w->states[i], t->members[i].weight};
     }
-    DGM_TRY(choose_words(w, err));
+    DGM_TRY(dgm_restrict_open(t, w->exec, &w->vocabsel, err));
     DGM_TRY(choose_scorers(w, err));
     return dgm_search_open(&w->search, w->exec, &t->config, parts, t->member_count, &w->vocabsel,
                            w->scorers, w->scorer_count, err);
@@ -128,6 +111,7 @@ static void close_worker(dgm_worker *w)
     dgm_free(w->back);
     dgm_free(w->requests);
     dgm_free(w->meter);
+    dgm_free(w->centroids);
 }
 
 // ---- results ----------------------------------------------------------------------------------
@@ -198,6 +182,7 @@ static void clock_work(dgm_worker *w)
 static void take_counts(dgm_worker *w)
 {
     w->stats = *dgm_search_counts(w->search);
+    if (w->centroids) dgm_vocabsel_cluster_used(&w->vocabsel, w->centroids);
     memset(&w->counts, 0, sizeof w->counts);
     for (int i = 0; i < w->t->member_count; i++) {
         dgm_model_counts n;
@@ -428,8 +413,22 @@ void dgm_workers_stop(dgm_translator *t)
     }
 }
 
+// Centroids that any worker used.
+static uint64_t count_centroids(const dgm_translator *t)
+{
+    uint64_t used = 0;
+    for (size_t i = 0; i < (dgm_restrict_centroids(t) + 63) / 64; i++) {
+        uint64_t bits = 0;
+        for (int k = 0; k < t->threads; k++) bits |= t->workers[k].centroids[i];
+        for (; bits; bits &= bits - 1) used++;
+    }
+    return used;
+}
+
 void dgm_workers_count(const dgm_translator *t, dgm_counters *c)
 {
+    c->centroids = dgm_restrict_centroids(t);
+    c->centroids_used = count_centroids(t);
     for (int i = 0; i < t->threads; i++) {
         const dgm_worker *w = &t->workers[i];
         c->sentences += w->stats.sentences;

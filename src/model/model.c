@@ -199,6 +199,14 @@ const dgm_linear *dgm_model_output(const dgm_model *m)
     return m->out;
 }
 
+dgm_status dgm_model_output_by_rows(dgm_model *m, dgm_error *err)
+{
+    const size_t before = dgm_linear_bytes(m->out);
+    DGM_TRY(dgm_linear_by_rows(m->backend, m->out, err));
+    m->info.packed_bytes += dgm_linear_bytes(m->out) - before;
+    return DGM_OK;
+}
+
 // ---- state ------------------------------------------------------------------------------------
 
 enum { GENERATIONS = 3 };

@@ -69,6 +69,8 @@ dgm_status dgm_model_load(dgm_model **m, dgm_backend *b, const dgm_gguf *file,
 void dgm_model_free(dgm_model **m); // sets NULL; accepts NULL inside
 const dgm_model_info *dgm_model_describe(const dgm_model *m);
 const dgm_linear *dgm_model_output(const dgm_model *m); // [target_vocab, hidden]
+// dgm_linear_by_rows for the output layer. Before any state is opened.
+dgm_status dgm_model_output_by_rows(dgm_model *m, dgm_error *err);
 // Reads alignments from another layer (negative: from the end) and head (-1: mean) than the file
 // says. Before any state is opened.
 dgm_status dgm_model_align(dgm_model *m, int layer, int head, dgm_error *err);

@@ -126,11 +126,24 @@ void dgm_terms_fill(dgm_search *s, int row)
 
 static const dgm_candidates *more_candidates(dgm_search *s, int row)
 {
-    if (!s->vocabsel.ops->more) return NULL;
+    if (!s->vocabsel.ops->more || !s->rows.candidates[row]) return NULL;
     const int place = s->rows.place[row];
     const dgm_place *p = &s->places[place];
     const int32_t node = p->now.live[s->rows.hypo[row]].node;
     return s->vocabsel.ops->more(&s->vocabsel, place, row, node ? p->nodes[node].token : -1);
+}
+
+// For the sentence whose rows begin with `row`.
+static const dgm_candidates *select_candidates(dgm_search *s, int row, dgm_mat seen)
+{
+    const int place = s->rows.place[row];
+    const dgm_place *p = &s->places[place];
+    if (p->again_count > 0 && s->vocabsel.ops->by_step) return NULL;
+    const dgm_candidates *c = s->vocabsel.ops->select(&s->vocabsel, place, row,
+                                                      dgm_mat_rows(seen, row, p->row_count));
+    if (p->tokens == 0 && p->again_count == 0)
+        s->stats.candidates += (uint64_t)(c ? c->count : s->info[0]->target_vocab);
+    return c;
 }
 
 void dgm_rows_rank(dgm_search *s)
@@ -138,21 +151,15 @@ void dgm_rows_rank(dgm_search *s)
     dgm_rows *r = &s->rows;
     if (r->ranked == 0) return;
     bool subset = false;
+    const dgm_mat seen = dgm_mat_rows(r->hidden[s->vocabsel.part], 0, r->ranked);
+    if (s->vocabsel.ops->look) s->vocabsel.ops->look(&s->vocabsel, seen);
     for (int i = 0; i < r->ranked; i++) {
+        const bool first = first_of_sentence(r, i, r->place[i]);
         dgm_terms_fill(s, i);
+        r->candidates[i] = first ? select_candidates(s, i, seen) : r->candidates[i - 1];
+        subset |= r->candidates[i] != NULL;
         r->more[i] = more_candidates(s, i);
         if (r->more[i]) s->stats.more += (uint64_t)r->more[i]->count;
-        if (!first_of_sentence(r, i, r->place[i])) {
-            r->candidates[i] = r->candidates[i - 1];
-            continue;
-        }
-        const dgm_place *p = &s->places[r->place[i]];
-        r->candidates[i] = s->vocabsel.ops->select(&s->vocabsel, r->place[i],
-                                                   dgm_mat_rows(r->hidden[0], i, p->row_count));
-        subset |= r->candidates[i] != NULL;
-        if (p->tokens == 0 && p->again_count == 0)
-            s->stats.candidates +=
-                (uint64_t)(r->candidates[i] ? r->candidates[i]->count : s->info[0]->target_vocab);
     }
     dgm_rank_part parts[DGM_PARTS_MAX];
     dgm_rank rank = dgm_rank_rows(s, parts, 0, r->ranked);

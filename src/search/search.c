@@ -218,7 +218,8 @@ static void lay_results(dgm_carve *c, dgm_search *s)
 static void lay_out(dgm_carve *c, dgm_search *s, int vocabulary)
 {
     const size_t places = (size_t)s->config.places;
-    const int k = find(&s->config)->candidates(&s->config);
+    int k = find(&s->config)->candidates(&s->config);
+    if (k < s->config.ranked) k = s->config.ranked;
     s->width = s->config.beam;
     s->k = k < vocabulary ? k : vocabulary;
     s->capacity = s->config.places * s->width;

@@ -80,6 +80,7 @@ typedef struct dgm_search_config {
     float cube_distance; // relative, for DGM_CUBE_STATE
     int hidden;          // DGM_CUBE_STATE: widths of the parts' hidden vectors together
     bool rescore;        // accelerated: results get the model's own scores in the end
+    int ranked;          // best tokens of a row that rank finds at least; 0: what the search needs
 } dgm_search_config;
 
 // One ensemble member.

@@ -9,9 +9,9 @@ static dgm_status admit(dgm_vocabsel *v, int place, const dgm_vocabsel_sentence 
     return DGM_OK;
 }
 
-static const dgm_candidates *select_all(dgm_vocabsel *v, int place, dgm_mat hidden)
+static const dgm_candidates *select_all(dgm_vocabsel *v, int place, int first, dgm_mat hidden)
 {
-    (void)v, (void)place, (void)hidden;
+    (void)v, (void)place, (void)first, (void)hidden;
     return NULL;
 }
 

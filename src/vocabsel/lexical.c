@@ -103,9 +103,9 @@ static dgm_status admit(dgm_vocabsel *v, int place, const dgm_vocabsel_sentence 
     return DGM_OK;
 }
 
-static const dgm_candidates *select_lexical(dgm_vocabsel *v, int place, dgm_mat hidden)
+static const dgm_candidates *select_lexical(dgm_vocabsel *v, int place, int first, dgm_mat hidden)
 {
-    (void)hidden;
+    (void)first, (void)hidden;
     const lexical *x = v->data;
     return &x->candidates[place];
 }

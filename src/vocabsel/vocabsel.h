@@ -26,10 +26,17 @@ typedef struct dgm_vocabsel_sentence {
 
 typedef struct dgm_vocabsel_ops {
     const char *name;
+    // Candidates change with the hidden vectors. Rows that only score a path found before (under
+    // other vectors, perhaps) then get the whole vocabulary.
+    bool by_step;
     dgm_status (*admit)(dgm_vocabsel *v, int place, const dgm_vocabsel_sentence *sentence,
                         dgm_error *err);
-    // hidden: the sentence's rows of this step.
-    const dgm_candidates *(*select)(dgm_vocabsel *v, int place, dgm_mat hidden);
+    // Sees the vectors of all rows of a step that will be ranked, before the first select: what has
+    // to be computed with them is computed for all sentences at once. May be NULL.
+    void (*look)(dgm_vocabsel *v, dgm_mat hidden);
+    // hidden: the sentence's rows of this step, row `first` and those behind it of what look saw.
+    // Valid until the next look.
+    const dgm_candidates *(*select)(dgm_vocabsel *v, int place, int first, dgm_mat hidden);
     // Further candidates of one row, behind the token it ends with (negative: none yet), valid
     // until it is asked for the same row of a generation again; NULL: none. The function may be
     // NULL.
@@ -41,6 +48,7 @@ typedef struct dgm_vocabsel_ops {
 struct dgm_vocabsel {
     const dgm_vocabsel_ops *ops;
     void *data;
+    int part; // of an ensemble: whose hidden vectors look and select want
 };
 
 // The whole vocabulary, always.
@@ -67,5 +75,35 @@ enum { DGM_GATHER_MAX = 2048 };
 dgm_status dgm_vocabsel_lexical_gather(dgm_vocabsel *v, dgm_exec *x, const dgm_linear *const *out,
                                        int count, dgm_error *err);
 size_t dgm_vocabsel_lexical_bytes(const dgm_backend *b, const dgm_linear *out, int places);
+
+// ---- clusters ---------------------------------------------------------------------------------
+
+// The centroids of a model file (docs/FORMAT.md, section 2.7), ready for a device; shared by all
+// workers. The file must outlive it. source, target: language codes that choose the block, "" if
+// unknown. width: of the model's hidden vectors. DGM_ERR_UNSUPPORTED when the file has no clusters.
+typedef struct dgm_cluster_set dgm_cluster_set;
+
+dgm_status dgm_cluster_set_open(dgm_cluster_set **s, dgm_backend *b, const dgm_gguf *file,
+                                const char *source, const char *target, int width, dgm_error *err);
+void dgm_cluster_set_close(dgm_cluster_set **s); // sets NULL; accepts NULL inside
+int dgm_cluster_set_count(const dgm_cluster_set *s);
+size_t dgm_cluster_set_bytes(const dgm_cluster_set *s); // of the packed centroids
+// The tokens of one centroid as bits [(targets + 63) / 64], added to what is set.
+void dgm_cluster_set_mark(const dgm_cluster_set *s, int centroid, uint64_t *bits);
+
+typedef enum dgm_cluster_mode {
+    DGM_CLUSTER_ALONE = 0,
+    DGM_CLUSTER_UNION,    // with the lexical list
+    DGM_CLUSTER_INTERSECT // what both allow
+} dgm_cluster_mode;
+
+// The union of the sets of the centroids nearest to a sentence's rows, at every step. lexical: the
+// file with the shortlist, for the modes that want one. set and files must outlive v; the file of
+// the set names the end symbol and what is never chosen. Allocates here and never again.
+dgm_status dgm_vocabsel_cluster_open(dgm_vocabsel *v, const dgm_cluster_set *set, dgm_exec *x,
+                                     dgm_cluster_mode mode, const dgm_gguf *lexical,
+                                     const dgm_vocabsel_limits *limits, dgm_error *err);
+// Adds a bit for every centroid that was used so far: bits [(count + 63) / 64].
+void dgm_vocabsel_cluster_used(const dgm_vocabsel *v, uint64_t *bits);
 
 #endif

@@ -33,14 +33,14 @@ static void fill(ck *c, const shape *s, void *a, void *w)
             if (s->width == 1)
                 ((uint8_t *)a)[at] = (uint8_t)(q + 128);
             else
-                ((int16_t *)a)[at] = (int16_t)(q * 8);
+                ((int16_t *)a)[at] = (int16_t)(q * 4);
         }
     for (size_t i = 0; i < (size_t)OUTPUTS * (size_t)s->k; i++) {
         const int q = extreme ? -128 : ck_below(c, 256) - 128;
         if (s->width == 1)
             ((int8_t *)w)[i] = (int8_t)q;
         else
-            ((int16_t *)w)[i] = (int16_t)(q * 16);
+            ((int16_t *)w)[i] = (int16_t)(q * 8);
     }
 }
 

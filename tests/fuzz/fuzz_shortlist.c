@@ -113,7 +113,7 @@ static void check_candidates(const dgm_gguf *g)
     dgm_vocabsel v;
     if (dgm_vocabsel_lexical_open(&v, g, &limits, NULL) != DGM_OK) return;
     require(v.ops->admit(&v, 1, &s, NULL) == DGM_OK);
-    const dgm_candidates *c = v.ops->select(&v, 1, (dgm_mat){0});
+    const dgm_candidates *c = v.ops->select(&v, 1, 0, (dgm_mat){0});
     bool end = false, need = false;
     for (int i = 0; i < c->count; i++) {
         require(c->ids[i] >= 0 && c->ids[i] < SIZE - 1 && (i == 0 || c->ids[i] > c->ids[i - 1]));

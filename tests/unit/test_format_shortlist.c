@@ -445,7 +445,7 @@ static void check_needed(dgm_vocabsel *v)
         s.needed = needed;
         s.needed_count = with ? 2 : 0;
         assert_int_equal(v->ops->admit(v, 1, &s, &err), DGM_OK);
-        const dgm_candidates *c = v->ops->select(v, 1, (dgm_mat){0});
+        const dgm_candidates *c = v->ops->select(v, 1, 0, (dgm_mat){0});
         for (int i = 0; i < c->count; i++) has[with][c->ids[i]] = true;
         v->ops->leave(v, 1);
     }
@@ -482,7 +482,7 @@ static void test_next(void **state)
     assert_int_equal(dgm_vocabsel_lexical_open(&v, g, &limits, &err), DGM_OK);
     static const int32_t source[] = {30, 31, 0};
     assert_int_equal(admit(&v, 1, source, 3), DGM_OK);
-    const dgm_candidates *c = v.ops->select(&v, 1, (dgm_mat){0});
+    const dgm_candidates *c = v.ops->select(&v, 1, 0, (dgm_mat){0});
     uint64_t allocations = dgm_mem_allocations();
     assert_null(v.ops->more(&v, 1, 0, -1));
     assert_null(v.ops->more(&v, 1, 4, 7)); // more rows than were said
@@ -545,11 +545,11 @@ static void test_candidates(void **state)
         uint64_t allocations = dgm_mem_allocations();
         assert_int_equal(admit(&v, 0, first, 5), DGM_OK);
         assert_int_equal(admit(&v, 2, second, 2), DGM_OK);
-        expect_candidates(v.ops->select(&v, 0, (dgm_mat){0}), l, first, 5);
-        expect_candidates(v.ops->select(&v, 2, (dgm_mat){0}), l, second, 2);
+        expect_candidates(v.ops->select(&v, 0, 0, (dgm_mat){0}), l, first, 5);
+        expect_candidates(v.ops->select(&v, 2, 0, (dgm_mat){0}), l, second, 2);
         v.ops->leave(&v, 0);
         assert_int_equal(admit(&v, 0, second, 2), DGM_OK);
-        expect_candidates(v.ops->select(&v, 0, (dgm_mat){0}), l, second, 2);
+        expect_candidates(v.ops->select(&v, 0, 0, (dgm_mat){0}), l, second, 2);
         assert_int_equal(dgm_mem_allocations(), allocations);
         assert_int_equal(admit(&v, 1, wrong, 1), DGM_ERR_ARGUMENT);
         assert_int_equal(admit(&v, 3, second, 2), DGM_ERR_ARGUMENT);

@@ -362,8 +362,9 @@ static dgm_status subset_admit(dgm_vocabsel *v, int place, const dgm_vocabsel_se
     return DGM_OK;
 }
 
-static const dgm_candidates *subset_select(dgm_vocabsel *v, int place, dgm_mat hidden)
+static const dgm_candidates *subset_select(dgm_vocabsel *v, int place, int first, dgm_mat hidden)
 {
+    (void)first;
     (void)v, (void)place;
     assert_true(hidden.rows >= 1);
     return &subset;

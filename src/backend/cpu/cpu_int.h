@@ -25,6 +25,10 @@ struct dgm_linear {
     int input_limit; // i16: largest |q| of an input row
     float input_scale; // i8: of every input row; 0: each row has its own
     const dgm_tensor **tensors; // of the parts, NULL at the end
+    // dgm_linear_by_rows: [rows, cols] in the layer's precision; copy is what was allocated for it,
+    // NULL where it lies in the file. packed is NULL with a copy.
+    const void *by_rows;
+    void *copy;
 };
 
 struct dgm_gathered {
@@ -106,6 +110,9 @@ typedef struct cpu_product {
 
 void cpu_multiply(const dgm_backend *b, const dgm_linear *w, const cpu_input *in,
                   const cpu_product *p);
+// The same for outputs ids[0 .. count) of a layer with rows (p's columns are not looked at).
+void cpu_multiply_listed(const dgm_backend *b, const dgm_linear *w, const cpu_input *in,
+                         const cpu_product *p, const int32_t *ids, int count);
 // One product of m rows and `columns` wanted columns, of which `walked` were multiplied.
 void cpu_count_product(dgm_exec *x, const dgm_linear *w, int m, int columns, int walked,
                        double begin);

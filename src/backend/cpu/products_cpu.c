@@ -59,7 +59,7 @@ static void show_inputs(const dgm_exec *x, const dgm_linear *w, dgm_mat in)
 
 cpu_input cpu_prepare(dgm_exec *x, const dgm_linear *w, dgm_mat in)
 {
-    if (x->observer) show_inputs(x, w, in);
+    if (x->observer && x->observer->inputs) show_inputs(x, w, in);
     if (w->precision == DGM_PRECISION_F32) return (cpu_input){in.data, in.stride, NULL, in.rows};
     double begin = cpu_begin(x);
     bool i8 = w->precision == DGM_PRECISION_I8;
@@ -119,4 +119,32 @@ void cpu_multiply(const dgm_backend *b, const dgm_linear *w, const cpu_input *in
         multiply_i16(b, w, in, p);
     else
         multiply_f32(b, w, in, p);
+}
+
+void cpu_multiply_listed(const dgm_backend *b, const dgm_linear *w, const cpu_input *in,
+                         const cpu_product *p, const int32_t *ids, int count)
+{
+    const size_t first = (size_t)p->first * (size_t)in->stride;
+    dgm_dots_args args = {.c = p->c,
+                          .w = w->by_rows,
+                          .w_scale = w->scales,
+                          .w_scale_all = w->scale,
+                          .bias = w->bias,
+                          .ids = ids,
+                          .m = p->m,
+                          .k = w->cols,
+                          .count = count,
+                          .lda = in->stride,
+                          .ldc = p->ldc};
+    if (in->scale) args.a_scale = in->scale + p->first;
+    if (w->precision == DGM_PRECISION_I8) {
+        args.a = (const uint8_t *)in->rows + first;
+        b->k.dots_i8(&args);
+    } else if (w->precision == DGM_PRECISION_I16) {
+        args.a = (const int16_t *)in->rows + first;
+        b->k.dots_i16(&args);
+    } else {
+        args.a = (const float *)in->rows + first;
+        b->k.dots_f32(&args);
+    }
 }

@@ -15,6 +15,14 @@
 // row's sums do not depend on its neighbours. What a row may choose beside its list comes behind
 // it, as one chunk, whose columns are gathered on the spot.
 //
+// Lists that change with every step are not worth gathering. Of a layer that keeps its weights by
+// rows (dgm_linear_by_rows) each listed row is read where it lies, and the loops turn around:
+//
+//     for each SPAN of the vocabulary      rows of weights that several sentences want are read
+//         for each sentence                from memory once, then from the cache
+//
+// Chunks of such a list end at the borders of spans, too: again cut by the list alone.
+//
 // Within a row the list is kept by raw value v = lambda * sum_p weight_p * logit_p + terms; the
 // part that is the same for all tokens (base, constant, -log Z) is added at the end. An arithmetic
 // mix needs every log Z before the first comparison: it keeps the logits of one row at a time.
@@ -23,7 +31,7 @@
 
 #include "backend/cpu/cpu_int.h"
 
-enum { CHUNK = 512, ROWS = 64, PANEL = DGM_GEMM_COLUMNS };
+enum { CHUNK = 512, ROWS = 64, SPAN = 2048, PANEL = DGM_GEMM_COLUMNS };
 
 // Running log-sum-exp of one (row, part).
 typedef struct lse {
@@ -39,6 +47,12 @@ typedef struct columns {
     bool late;                     // its tokens may be lower than those of earlier chunks
 } columns;
 
+// Rows of one sentence whose list is read by rows.
+typedef struct group {
+    const dgm_candidates *list;
+    int row, rows, at;
+} group;
+
 typedef struct ranker {
     dgm_exec *x;
     const dgm_kernels *k;
@@ -49,6 +63,7 @@ typedef struct ranker {
     float *logits; // [parts, ROWS, CHUNK]
     float *panel;  // [ROWS, PANEL]
     float *values; // [CHUNK]
+    int32_t *span; // [CHUNK]: tokens of a chunk without a list, of a layer without panels
     double products; // seconds, where somebody counts
 } ranker;
 
@@ -59,6 +74,7 @@ size_t dgm_rank_bytes(const dgm_backend *b, int rows, int parts, int vocabulary)
     size_t arithmetic = ((size_t)parts + 1) * ((size_t)vocabulary + DGM_MORE_MAX);
     return dgm_arena_cost((size_t)rows * (size_t)parts * sizeof(lse)) +
            dgm_arena_cost((size_t)parts * sizeof(cpu_input)) + (size_t)parts * cpu_prepare_bytes(rows) +
+           dgm_arena_cost((size_t)rows * sizeof(group)) + dgm_arena_cost(CHUNK * sizeof(int32_t)) +
            4 * dgm_arena_cost(0) + (floats + arithmetic + 64) * sizeof(float) + 4096;
 }
 
@@ -101,12 +117,24 @@ static void project(const ranker *q, const dgm_linear *w, int part, int row, int
     cpu_multiply(q->x->backend, w, &q->inputs[part], &p);
 }
 
+static int multiply_rows(const ranker *q, int part, int row, int rows, const columns *c, float *out)
+{
+    const int32_t *ids = c->ids;
+    for (int i = 0; !ids && i < c->count; i++) q->span[i] = c->first + i;
+    const cpu_product p = {.c = out, .ldc = CHUNK, .first = row, .m = rows};
+    cpu_multiply_listed(q->x->backend, q->r->parts[part].out, &q->inputs[part], &p,
+                        ids ? ids : q->span, c->count);
+    return c->count;
+}
+
 // Returns how many columns were multiplied.
 static int multiply_columns(const ranker *q, int part, int row, int rows, const columns *c,
                             float *out)
 {
     const dgm_linear *w = q->r->parts[part].out;
     int walked = 0;
+    if (!c->gathered && w->by_rows && (c->ids || !w->packed))
+        return multiply_rows(q, part, row, rows, c, out);
     if (!c->ids || c->gathered) {
         if (c->gathered) w = &c->gathered[part]->columns;
         project(q, w, part, row, rows, c->first, c->first + c->count, out, CHUNK);
@@ -325,6 +353,14 @@ static void rank_more(ranker *q, const dgm_candidates *more, int row)
     consume_row(q, row, 0, &c);
 }
 
+static void rank_all_more(ranker *q, const dgm_candidates *list, int row, int rows)
+{
+    for (int i = row; i < row + rows; i++) {
+        const dgm_candidates *more = more_of(q, list, i);
+        if (more) rank_more(q, more, i);
+    }
+}
+
 static void rank_log_linear(ranker *q, const dgm_candidates *list, int row, int rows)
 {
     int total = list ? list->count : q->vocabulary;
@@ -332,10 +368,38 @@ static void rank_log_linear(ranker *q, const dgm_candidates *list, int row, int 
         columns c = chunk_of(q, list, at);
         rank_chunk(q, row, rows, &c);
     }
-    for (int i = row; i < row + rows; i++) {
-        const dgm_candidates *more = more_of(q, list, i);
-        if (more) rank_more(q, more, i);
+    rank_all_more(q, list, row, rows);
+}
+
+static bool listed_by_rows(const dgm_rank *r, const dgm_candidates *list)
+{
+    if (!list || list->gathered) return false;
+    for (int p = 0; p < r->part_count; p++)
+        if (!r->parts[p].out->by_rows) return false;
+    return true;
+}
+
+// The group's entries below `limit`.
+static void rank_span(ranker *q, group *g, int32_t limit)
+{
+    const dgm_candidates *list = g->list;
+    while (g->at < list->count && list->ids[g->at] < limit) {
+        int n = 1;
+        while (n < CHUNK && g->at + n < list->count && list->ids[g->at + n] < limit) n++;
+        columns c = {.first = g->at, .count = n, .ids = list->ids + g->at};
+        rank_chunk(q, g->row, g->rows, &c);
+        g->at += n;
     }
+}
+
+static void rank_groups(ranker *q, group *groups, int count)
+{
+    if (!count) return;
+    for (int64_t limit = SPAN; limit < (int64_t)q->vocabulary + SPAN; limit += SPAN)
+        for (int i = 0; i < count; i++)
+            rank_span(q, &groups[i], limit > INT32_MAX ? INT32_MAX : (int32_t)limit);
+    for (int i = 0; i < count; i++)
+        rank_all_more(q, groups[i].list, groups[i].row, groups[i].rows);
 }
 
 // Adds the logits of one part's chunk to the row's store.
@@ -439,6 +503,9 @@ void dgm_op_rank(dgm_exec *x, const dgm_rank *r)
     q.logits = DGM_ARENA_ARRAY(a, float, (size_t)r->part_count * ROWS * CHUNK);
     q.panel = DGM_ARENA_ARRAY(a, float, ROWS * PANEL);
     q.values = DGM_ARENA_ARRAY(a, float, CHUNK);
+    q.span = DGM_ARENA_ARRAY(a, int32_t, CHUNK);
+    group *groups = DGM_ARENA_ARRAY(a, group, (size_t)r->rows);
+    int group_count = 0;
     q.inputs = DGM_ARENA_ARRAY(a, cpu_input, (size_t)r->part_count);
     for (int p = 0; p < r->part_count; p++)
         q.inputs[p] = cpu_prepare(x, r->parts[p].out, dgm_mat_rows(r->parts[p].hidden, 0, r->rows));
@@ -455,12 +522,16 @@ void dgm_op_rank(dgm_exec *x, const dgm_rank *r)
             float *store = DGM_ARENA_ARRAY(a, float, room);
             for (int i = row; i < end; i++) rank_arithmetic(&q, list, i, store);
             dgm_exec_reset(x, before);
+        } else if (listed_by_rows(r, list)) {
+            groups[group_count++] = (group){list, row, end - row, 0};
         } else {
             rank_log_linear(&q, list, row, end - row);
         }
     }
+    rank_groups(&q, groups, group_count);
     for (int row = 0; row < r->rows; row++) finish_row(&q, row);
     dgm_exec_reset(x, mark);
+    if (x->observer && x->observer->ranked) x->observer->ranked(x->observer->cookie, x, r);
     if (x->meter) {
         dgm_meter_row what = {.work = DGM_WORK_TOPK, .rows = (uint64_t)r->rows};
         for (int row = 0; row < r->rows; row++) { // logits

@@ -274,11 +274,71 @@ dgm_status dgm_linear_load(dgm_backend *b, const dgm_linear_part *parts, int cou
     return st;
 }
 
+// ---- by rows -------------------------------------------------------------------------------------
+
+static size_t row_bytes(const dgm_linear *l)
+{
+    const size_t elem = l->precision == DGM_PRECISION_I8    ? 1
+                        : l->precision == DGM_PRECISION_I16 ? sizeof(int16_t)
+                                                            : sizeof(float);
+    return (size_t)l->cols * elem;
+}
+
+// Are the stored numbers those of the layer?
+static bool stored_as_is(const dgm_linear *l)
+{
+    const dgm_tensor *t = l->tensors[0];
+    if (l->tensors[1]) return false;
+    if (l->precision == DGM_PRECISION_I8) return t->type == DGM_TYPE_I8;
+    if (l->precision == DGM_PRECISION_I16)
+        return t->type == DGM_TYPE_I16 && *(const float *)t->scale->data == l->scale;
+    return t->type == DGM_TYPE_F32;
+}
+
+static void copy_row(const dgm_linear *l, int row, float *real, void *to)
+{
+    float scale; // the layer's own: found in the same way
+    const dgm_tensor *const *t = l->tensors;
+    while (row >= (*t)->rows) row -= (*t++)->rows;
+    if (l->precision == DGM_PRECISION_I8 && (*t)->type == DGM_TYPE_I8) {
+        memcpy(to, (const int8_t *)(*t)->data + (size_t)row * (size_t)l->cols, (size_t)l->cols);
+        return;
+    }
+    dgm_tensor_row_f32(*t, row, real);
+    if (l->precision == DGM_PRECISION_I8)
+        dgm_quantize_i8(real, 1, l->cols, to, &scale);
+    else if (l->precision == DGM_PRECISION_I16)
+        for (int j = 0; j < l->cols; j++) ((int16_t *)to)[j] = (int16_t)lrintf(real[j] / l->scale);
+    else
+        memcpy(to, real, row_bytes(l));
+}
+
+dgm_status dgm_linear_by_rows(dgm_backend *b, dgm_linear *l, dgm_error *err)
+{
+    (void)b;
+    if (l->by_rows) return DGM_OK;
+    if (stored_as_is(l)) {
+        l->by_rows = l->tensors[0]->data;
+        return DGM_OK;
+    }
+    float *real = dgm_malloc((size_t)l->cols * sizeof *real);
+    // The packed numbers go first: a large layer is not in memory twice.
+    dgm_free(l->packed);
+    l->packed = NULL;
+    l->copy = dgm_malloc(row_bytes(l) * (size_t)l->rows);
+    for (int i = 0; real && l->copy && i < l->rows; i++)
+        copy_row(l, i, real, (char *)l->copy + (size_t)i * row_bytes(l));
+    dgm_free(real);
+    l->by_rows = real ? l->copy : NULL;
+    return l->by_rows ? DGM_OK : dgm_no_memory(err);
+}
+
 void dgm_linear_free(dgm_backend *b, dgm_linear **l)
 {
     (void)b;
     if (!*l) return;
     dgm_free((*l)->packed);
+    dgm_free((*l)->copy);
     dgm_free((*l)->bias);
     dgm_free((*l)->scales);
     dgm_free((*l)->tensors);
@@ -299,7 +359,8 @@ int dgm_linear_cols(const dgm_linear *l)
 size_t dgm_linear_bytes(const dgm_linear *l)
 {
     size_t vectors = (l->bias != NULL) + (l->scales != NULL);
-    return l->packed_bytes + vectors * (size_t)l->rows * sizeof(float);
+    return (l->packed ? l->packed_bytes : 0) + (l->copy ? row_bytes(l) * (size_t)l->rows : 0) +
+           vectors * (size_t)l->rows * sizeof(float);
 }
 
 const dgm_tensor *dgm_linear_tensor(const dgm_linear *l, int part)

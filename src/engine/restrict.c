@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+// Which tokens a translation may be made of (--shortlist): chosen while a translator opens, opened
+// once per worker.
+//
+// Members of an ensemble have one vocabulary in common, so the lexical list of one serves all, and
+// so do the clusters of one, which look at that member's hidden vectors: the first that has them.
+// Clusters choose other tokens at every step: the output layers then keep their weights by rows
+// (backend.h), and nothing is gathered.
+#include "engine/engine_int.h"
+#include "format/clusters.h"
+#include "format/shortlist.h"
+
+const char *const dgm_restrict_names[] = {"all", "lexical", "cluster", "union", "intersect", NULL};
+
+static bool wants_list(int words)
+{
+    return words == DGM_RESTRICT_LEXICAL || words == DGM_RESTRICT_UNION || words == DGM_RESTRICT_INTERSECT;
+}
+
+static dgm_status load_clusters(dgm_translator *t, dgm_error *err)
+{
+    for (int i = t->member_count - 1; i >= 0; i--)
+        if (dgm_clusters_blocks(t->members[i].file) > 0) t->clustered = i;
+    DGM_FAIL_IF(t->clustered < 0, err, DGM_ERR_UNSUPPORTED,
+                "%s: the model has no clusters (make them with 'dragoman cluster')",
+                dgm_gguf_path(t->members[0].file));
+    const dgm_gguf *file = t->members[t->clustered].file;
+    const dgm_status st = dgm_cluster_set_open(
+        &t->clusters, t->backend, file, t->source_code, t->target_code,
+        dgm_model_describe(t->members[t->clustered].model)->hidden, err);
+    if (st != DGM_OK && st != DGM_ERR_MEMORY) dgm_error_prefix(err, "%s", dgm_gguf_path(file));
+    if (st != DGM_OK) return st;
+    t->info.packed_bytes += dgm_cluster_set_bytes(t->clusters);
+    for (int i = 0; i < t->member_count; i++) {
+        const uint64_t before = dgm_model_describe(t->members[i].model)->packed_bytes;
+        DGM_TRY(dgm_model_output_by_rows(t->members[i].model, err));
+        t->info.packed_bytes += dgm_model_describe(t->members[i].model)->packed_bytes - before;
+    }
+    return DGM_OK;
+}
+
+dgm_status dgm_restrict_resolve(dgm_translator *t, int choice, dgm_error *err)
+{
+    t->shortlist = t->clustered = -1;
+    // Inside a lattice the whole vocabulary makes scores exact, and few words are left to choose.
+    if (t->lattices && choice < 0) choice = DGM_RESTRICT_ALL;
+    t->restricted = choice < 0 ? DGM_RESTRICT_LEXICAL : choice;
+    for (int i = t->member_count - 1; wants_list(t->restricted) && i >= 0; i--)
+        if (dgm_shortlist_present(t->members[i].file)) t->shortlist = i;
+    if (choice < 0 && t->shortlist < 0) t->restricted = DGM_RESTRICT_ALL;
+    DGM_FAIL_IF(wants_list(t->restricted) && t->shortlist < 0, err, DGM_ERR_UNSUPPORTED,
+                "%s: the model has no shortlist (make one with 'dragoman shortlist')",
+                dgm_gguf_path(t->members[0].file));
+    return t->restricted >= DGM_RESTRICT_CLUSTER ? load_clusters(t, err) : DGM_OK;
+}
+
+size_t dgm_restrict_centroids(const dgm_translator *t)
+{
+    return t->clusters ? (size_t)dgm_cluster_set_count(t->clusters) : 0;
+}
+
+size_t dgm_restrict_bytes(const dgm_translator *t)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < t->member_count; i++) {
+        const dgm_linear *out = dgm_model_output(t->members[i].model);
+        if (t->restricted == DGM_RESTRICT_LEXICAL)
+            bytes += dgm_vocabsel_lexical_bytes(t->backend, out, t->batch);
+        else if (t->shortlist >= 0) // continuations
+            bytes += dgm_rank_more_bytes(t->backend, out);
+    }
+    if (t->clusters)
+        bytes += dgm_rank_bytes(t->backend, t->limits.rows, 1, (int)dgm_restrict_centroids(t));
+    return bytes;
+}
+
+dgm_status dgm_restrict_open(const dgm_translator *t, dgm_exec *x, dgm_vocabsel *v, dgm_error *err)
+{
+    if (t->restricted == DGM_RESTRICT_ALL) {
+        dgm_vocabsel_all(v);
+        return DGM_OK;
+    }
+    const dgm_gguf *list = t->shortlist >= 0 ? t->members[t->shortlist].file : NULL;
+    const dgm_vocabsel_limits limits = {t->batch, t->config.max_source, t->config.max_length,
+                                        t->limits.rows, t->evidence || t->lattices};
+    dgm_status st;
+    if (t->restricted == DGM_RESTRICT_LEXICAL) {
+        st = dgm_vocabsel_lexical_open(v, list, &limits, err);
+    } else {
+        const dgm_cluster_mode mode = (dgm_cluster_mode)(t->restricted - DGM_RESTRICT_CLUSTER);
+        st = dgm_vocabsel_cluster_open(v, t->clusters, x, mode, list, &limits, err);
+        v->part = t->clustered;
+    }
+    if (st != DGM_OK && st != DGM_ERR_MEMORY && list)
+        dgm_error_prefix(err, "%s", dgm_gguf_path(list));
+    if (st != DGM_OK || t->restricted != DGM_RESTRICT_LEXICAL) return st;
+    const dgm_linear *out[DGM_PARTS_MAX];
+    for (int i = 0; i < t->member_count; i++) out[i] = dgm_model_output(t->members[i].model);
+    return dgm_vocabsel_lexical_gather(v, x, out, t->member_count, err);
+}

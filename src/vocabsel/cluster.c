@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+// Candidates from clusters of hidden vectors (paper: vocabulary projection by clustering), alone or
+// together with the lexical list.
+//
+//     look      nearest centroid of every row of the step, one product for all sentences
+//     select    per sentence: bits of the centroids' sets, united over its rows
+//                   alone      the set
+//                   union      or the bits of the sentence's lexical list
+//                   intersect  and these bits
+//               then what is always allowed (EOS, UNK, what the sentence needs), without what never
+//               is; read off in ascending order
+//
+// The union is over one sentence, not over the batch as in the paper: a translation does not depend
+// on its neighbours. What several sentences want is still read once (backend/cpu/rank_cpu.c).
+// Sets change from step to step, so columns are not gathered: the output layers keep their weights
+// by rows. Lists of a step lie side by side in one pool, of which only what is used is touched.
+#include <string.h>
+
+#include "base/mem.h"
+#include "format/modelfile.h"
+#include "vocabsel/cluster_int.h"
+#include "vocabsel/vocabsel.h"
+
+typedef struct cluster {
+    const dgm_cluster_set *set;
+    dgm_exec *exec;
+    dgm_cluster_mode mode;
+    dgm_vocabsel lexical; // ops NULL: none
+    dgm_vocabsel_limits limits;
+    int targets;
+    size_t words;
+    uint64_t *always, *never;    // [words]
+    uint64_t *bits;              // [places, words]: candidates of this step
+    uint64_t *needed, *listed;   // [places, words]: by the sentence; by its lexical list
+    uint64_t *sets;              // [places, words], intersect: what the clusters alone allow
+    dgm_nearest_work near;       // [rows]
+    uint64_t *used;              // [centroids]: a bit each
+    dgm_candidates *candidates;  // [places]
+    int32_t *pool;               // lists of a step
+    size_t pool_size, pool_used; // in ids
+    dgm_candidates *more;        // [rows]
+    int32_t *more_ids;           // [rows, DGM_MORE_MAX]
+} cluster;
+
+static void set_bit(uint64_t *bits, int32_t id)
+{
+    bits[id >> 6] |= (uint64_t)1 << (id & 63);
+}
+
+static bool has_bit(const uint64_t *bits, int32_t id)
+{
+    return bits[id >> 6] >> (id & 63) & 1;
+}
+
+static uint64_t *of_place(const cluster *x, uint64_t *bits, int place)
+{
+    return bits + (size_t)place * x->words;
+}
+
+static dgm_status admit(dgm_vocabsel *v, int place, const dgm_vocabsel_sentence *s, dgm_error *err)
+{
+    cluster *x = v->data;
+    DGM_FAIL_IF(place < 0 || place >= x->limits.places || s->needed_count < 0 ||
+                    s->needed_count > x->limits.max_needed,
+                err, DGM_ERR_ARGUMENT, "clusters: place %d or %d needed tokens are out of range",
+                place, s->needed_count);
+    for (int i = 0; i < s->needed_count; i++)
+        DGM_FAIL_IF(s->needed[i] < 0 || s->needed[i] >= x->targets, err, DGM_ERR_ARGUMENT,
+                    "clusters: target token %d is not in the vocabulary", (int)s->needed[i]);
+    DGM_FAIL_IF(s->evidence_count > 0 && !x->limits.evidence, err, DGM_ERR_ARGUMENT,
+                "clusters: there is no room for the words of evidence");
+    for (int i = 0; i < s->evidence_count; i++)
+        DGM_FAIL_IF(s->evidence[i] < 0 || s->evidence[i] >= x->targets, err, DGM_ERR_ARGUMENT,
+                    "clusters: token %d of the evidence is not in the vocabulary",
+                    (int)s->evidence[i]);
+    uint64_t *needed = of_place(x, x->needed, place);
+    memcpy(needed, x->always, x->words * sizeof *needed);
+    for (int i = 0; i < s->needed_count; i++) set_bit(needed, s->needed[i]);
+    for (int i = 0; i < s->evidence_count; i++) set_bit(needed, s->evidence[i]);
+    if (!x->lexical.ops) return DGM_OK;
+    DGM_TRY(x->lexical.ops->admit(&x->lexical, place, s, err));
+    const dgm_candidates *c = x->lexical.ops->select(&x->lexical, place, 0, (dgm_mat){0});
+    uint64_t *listed = of_place(x, x->listed, place);
+    memset(listed, 0, x->words * sizeof *listed);
+    for (int i = 0; i < c->count; i++) set_bit(listed, c->ids[i]);
+    return DGM_OK;
+}
+
+static void look(dgm_vocabsel *v, dgm_mat hidden)
+{
+    cluster *x = v->data;
+    dgm_nearest_find(dgm_cluster_set_nearest(x->set), x->exec, hidden, &x->near);
+    x->pool_used = 0;
+}
+
+static bool seen_before(const int32_t *nearest, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (nearest[i] == nearest[count]) return true;
+    return false;
+}
+
+static const dgm_candidates *select_cluster(dgm_vocabsel *v, int place, int first, dgm_mat hidden)
+{
+    cluster *x = v->data;
+    uint64_t *bits = of_place(x, x->bits, place);
+    const uint64_t *listed = x->listed ? of_place(x, x->listed, place) : NULL;
+    const uint64_t *needed = of_place(x, x->needed, place);
+    memset(bits, 0, x->words * sizeof *bits);
+    for (int i = 0; i < hidden.rows; i++) {
+        if (seen_before(x->near.centroid + first, i)) continue;
+        dgm_cluster_set_mark(x->set, x->near.centroid[first + i], bits);
+        set_bit(x->used, x->near.centroid[first + i]);
+    }
+    if (x->sets) memcpy(of_place(x, x->sets, place), bits, x->words * sizeof *bits);
+    int32_t *ids = x->pool + x->pool_used;
+    int n = 0;
+    for (size_t w = 0; w < x->words; w++) {
+        if (x->mode == DGM_CLUSTER_UNION) bits[w] |= listed[w];
+        if (x->mode == DGM_CLUSTER_INTERSECT) bits[w] &= listed[w];
+        bits[w] = (bits[w] | needed[w]) & ~x->never[w];
+        for (uint64_t left = bits[w]; left; left &= left - 1)
+            ids[n++] = (int32_t)(w * 64) + __builtin_ctzll(left);
+    }
+    x->pool_used += (size_t)n;
+    x->candidates[place] = (dgm_candidates){.ids = ids, .count = n};
+    return &x->candidates[place];
+}
+
+// Continuations of the lexical list that are not candidates yet; with intersect only those that the
+// clusters allow, too.
+static const dgm_candidates *more(dgm_vocabsel *v, int place, int row, int32_t last)
+{
+    cluster *x = v->data;
+    if (!x->lexical.ops || row >= x->limits.rows) return NULL;
+    const dgm_candidates *next = x->lexical.ops->more(&x->lexical, place, row, last);
+    if (!next) return NULL;
+    const uint64_t *bits = of_place(x, x->bits, place);
+    const uint64_t *sets = x->sets ? of_place(x, x->sets, place) : NULL;
+    int32_t *ids = x->more_ids + (size_t)row * DGM_MORE_MAX;
+    int n = 0;
+    for (int i = 0; i < next->count; i++)
+        if (!has_bit(bits, next->ids[i]) && (!sets || has_bit(sets, next->ids[i])))
+            ids[n++] = next->ids[i];
+    x->more[row] = (dgm_candidates){.ids = ids, .count = n};
+    return n ? &x->more[row] : NULL;
+}
+
+static void leave(dgm_vocabsel *v, int place)
+{
+    cluster *x = v->data;
+    if (x->lexical.ops) x->lexical.ops->leave(&x->lexical, place);
+    x->candidates[place] = (dgm_candidates){0};
+}
+
+static void close_cluster(dgm_vocabsel *v)
+{
+    cluster *x = v->data;
+    if (!x) return;
+    if (x->lexical.ops) x->lexical.ops->close(&x->lexical);
+    dgm_free(x->always);
+    dgm_free(x->never);
+    dgm_free(x->bits);
+    dgm_free(x->needed);
+    dgm_free(x->listed);
+    dgm_free(x->sets);
+    dgm_free(x->near.terms);
+    dgm_free(x->near.score);
+    dgm_free(x->near.centroid);
+    dgm_free(x->used);
+    dgm_free(x->candidates);
+    if (x->pool) dgm_pages_release(x->pool, x->pool_size * sizeof *x->pool);
+    dgm_free(x->more);
+    dgm_free(x->more_ids);
+    dgm_free(x);
+    v->data = NULL;
+}
+
+static const dgm_vocabsel_ops ops = {.name = "cluster",
+                                     .by_step = true,
+                                     .admit = admit,
+                                     .look = look,
+                                     .select = select_cluster,
+                                     .more = more,
+                                     .leave = leave,
+                                     .close = close_cluster};
+
+// The longest list there can be: every row of a beam with its own longest set, and what the
+// sentence brings; never more than the vocabulary.
+static size_t longest_list(const cluster *x)
+{
+    const uint64_t beam = ((uint64_t)x->limits.rows + (uint64_t)x->limits.places - 1) /
+                          (uint64_t)x->limits.places;
+    uint64_t room = beam * (uint64_t)dgm_cluster_set_longest(x->set) +
+                    (uint64_t)x->limits.max_needed + 2;
+    if (x->mode == DGM_CLUSTER_UNION || x->limits.evidence || room > (uint64_t)x->targets)
+        room = (uint64_t)x->targets;
+    return (size_t)room;
+}
+
+static dgm_status allocate(cluster *x, dgm_error *err)
+{
+    const size_t places = (size_t)x->limits.places, rows = (size_t)x->limits.rows;
+    const bool lexical = x->mode != DGM_CLUSTER_ALONE;
+    x->words = ((size_t)x->targets + 63) / 64;
+    x->always = dgm_calloc(x->words, sizeof *x->always);
+    x->never = dgm_calloc(x->words, sizeof *x->never);
+    x->bits = dgm_calloc(places * x->words, sizeof *x->bits);
+    x->needed = dgm_calloc(places * x->words, sizeof *x->needed);
+    if (lexical) x->listed = dgm_calloc(places * x->words, sizeof *x->listed);
+    if (x->mode == DGM_CLUSTER_INTERSECT) x->sets = dgm_calloc(places * x->words, sizeof *x->sets);
+    x->near.terms = dgm_calloc(rows, sizeof *x->near.terms);
+    x->near.score = dgm_calloc(rows, sizeof *x->near.score);
+    x->near.centroid = dgm_calloc(rows, sizeof *x->near.centroid);
+    x->used = dgm_calloc(((size_t)dgm_cluster_set_count(x->set) + 63) / 64, sizeof *x->used);
+    x->candidates = dgm_calloc(places, sizeof *x->candidates);
+    x->more = dgm_calloc(rows, sizeof *x->more);
+    x->more_ids = dgm_malloc((lexical ? rows : 1) * DGM_MORE_MAX * sizeof *x->more_ids);
+    x->pool_size = places * longest_list(x);
+    x->pool = dgm_pages_reserve(x->pool_size * sizeof *x->pool);
+    const bool good = x->always && x->never && x->bits && x->needed && (!lexical || x->listed) &&
+                      (x->mode != DGM_CLUSTER_INTERSECT || x->sets) &&
+                      x->near.terms && x->near.score && x->near.centroid && x->used && x->candidates && x->more &&
+                      x->more_ids && x->pool;
+    return good ? DGM_OK : dgm_no_memory(err);
+}
+
+static dgm_status prepare(cluster *x, const dgm_gguf *lexical, dgm_error *err)
+{
+    DGM_TRY(allocate(x, err));
+    dgm_vocab_spec target = {0};
+    DGM_TRY(dgm_modelfile_vocab(dgm_cluster_set_file(x->set), DGM_TARGET, &target, err));
+    if (target.unk >= 0) set_bit(x->always, target.unk);
+    if (target.eos >= 0) set_bit(x->always, target.eos);
+    for (size_t i = 0; i < target.never_count; i++)
+        if (target.never[i] != target.eos) set_bit(x->never, target.never[i]);
+    if (x->mode == DGM_CLUSTER_ALONE) return DGM_OK;
+    return dgm_vocabsel_lexical_open(&x->lexical, lexical, &x->limits, err);
+}
+
+dgm_status dgm_vocabsel_cluster_open(dgm_vocabsel *v, const dgm_cluster_set *set, dgm_exec *exec,
+                                     dgm_cluster_mode mode, const dgm_gguf *lexical,
+                                     const dgm_vocabsel_limits *limits, dgm_error *err)
+{
+    *v = (dgm_vocabsel){.ops = &ops, .data = NULL};
+    DGM_FAIL_IF(limits->places < 1 || limits->rows < limits->places, err, DGM_ERR_ARGUMENT,
+                "clusters: %d places with %d rows", limits->places, limits->rows);
+    cluster *x = dgm_calloc(1, sizeof *x);
+    if (!x) return dgm_no_memory(err);
+    v->data = x;
+    x->set = set;
+    x->exec = exec;
+    x->mode = mode;
+    x->limits = *limits;
+    x->targets = dgm_cluster_set_targets(set);
+    dgm_status st = prepare(x, lexical, err);
+    if (st != DGM_OK) {
+        if (!x->lexical.data) x->lexical.ops = NULL;
+        close_cluster(v);
+    }
+    return st;
+}
+
+void dgm_vocabsel_cluster_used(const dgm_vocabsel *v, uint64_t *bits)
+{
+    const cluster *x = v->data;
+    const size_t words = ((size_t)dgm_cluster_set_count(x->set) + 63) / 64;
+    for (size_t i = 0; i < words; i++) bits[i] |= x->used[i];
+}

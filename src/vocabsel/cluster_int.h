@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+// Private to vocabsel/: what cluster.c asks of a set of centroids (cluster_set.c).
+#ifndef DGM_VOCABSEL_CLUSTER_INT_H
+#define DGM_VOCABSEL_CLUSTER_INT_H
+
+#include "vocabsel/nearest.h"
+#include "vocabsel/vocabsel.h"
+
+const dgm_gguf *dgm_cluster_set_file(const dgm_cluster_set *s);
+int dgm_cluster_set_longest(const dgm_cluster_set *s); // tokens of the longest list
+const dgm_nearest *dgm_cluster_set_nearest(const dgm_cluster_set *s);
+int dgm_cluster_set_targets(const dgm_cluster_set *s); // of the target vocabulary
+
+#endif

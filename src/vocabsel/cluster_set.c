@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+// The clusters of a model file on a device: centroids and lists, shared by all workers.
+#include "base/mem.h"
+#include "format/clusters.h"
+#include "format/idlists.h"
+#include "vocabsel/cluster_int.h"
+#include "vocabsel/vocabsel.h"
+
+struct dgm_cluster_set {
+    dgm_backend *backend;
+    const dgm_gguf *file;
+    dgm_clusters_view view;
+    dgm_nearest *nearest;
+};
+
+void dgm_cluster_set_close(dgm_cluster_set **set)
+{
+    dgm_cluster_set *s = *set;
+    if (!s) return;
+    dgm_nearest_close(&s->nearest);
+    dgm_clusters_view_close(&s->view);
+    dgm_free(s);
+    *set = NULL;
+}
+
+static dgm_status pack(dgm_cluster_set *s, dgm_error *err)
+{
+    const dgm_clusters_view *v = &s->view;
+    float *rows = dgm_malloc((size_t)v->count * (size_t)v->width * sizeof *rows);
+    if (!rows) return dgm_no_memory(err);
+    dgm_tensor_to_f32(v->centroids, rows);
+    const dgm_status st =
+        dgm_nearest_open(&s->nearest, s->backend, rows, v->count, v->width, err);
+    dgm_free(rows);
+    return st;
+}
+
+static dgm_status open_set(dgm_cluster_set *s, const char *source, const char *target, int width,
+                           dgm_error *err)
+{
+    const int block = dgm_clusters_find(s->file, source, target);
+    DGM_FAIL_IF(dgm_clusters_blocks(s->file) == 0, err, DGM_ERR_UNSUPPORTED,
+                "the model has no clusters (make them with 'dragoman cluster')");
+    DGM_FAIL_IF(block < 0, err, DGM_ERR_UNSUPPORTED,
+                "the model has no clusters for '%s' to '%s' (make them with 'dragoman cluster')",
+                source, target);
+    DGM_TRY(dgm_clusters_view_open(&s->view, s->file, block, err));
+    DGM_FAIL_IF(s->view.width != width, err, DGM_ERR_FORMAT,
+                "the centroids have %d numbers, the model's hidden vectors %d", s->view.width,
+                width);
+    return pack(s, err);
+}
+
+dgm_status dgm_cluster_set_open(dgm_cluster_set **set, dgm_backend *b, const dgm_gguf *file,
+                                const char *source, const char *target, int width, dgm_error *err)
+{
+    dgm_cluster_set *s = *set = dgm_calloc(1, sizeof *s);
+    if (!s) return dgm_no_memory(err);
+    s->backend = b;
+    s->file = file;
+    dgm_status st = open_set(s, source, target, width, err);
+    if (st != DGM_OK) dgm_cluster_set_close(set);
+    return st;
+}
+
+int dgm_cluster_set_count(const dgm_cluster_set *s)
+{
+    return s->view.count;
+}
+
+size_t dgm_cluster_set_bytes(const dgm_cluster_set *s)
+{
+    return dgm_nearest_bytes(s->nearest);
+}
+
+const dgm_gguf *dgm_cluster_set_file(const dgm_cluster_set *s)
+{
+    return s->file;
+}
+
+int dgm_cluster_set_longest(const dgm_cluster_set *s)
+{
+    return s->view.longest;
+}
+
+int dgm_cluster_set_targets(const dgm_cluster_set *s)
+{
+    return s->view.targets;
+}
+
+void dgm_cluster_set_mark(const dgm_cluster_set *s, int centroid, uint64_t *bits)
+{
+    dgm_idlists_mark(s->view.lists + s->view.at[centroid], bits);
+}
+
+const dgm_nearest *dgm_cluster_set_nearest(const dgm_cluster_set *s)
+{
+    return s->nearest;
+}

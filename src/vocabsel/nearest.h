@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// The nearest of many centroids, for many rows at once.
+#ifndef DGM_VOCABSEL_NEAREST_H
+#define DGM_VOCABSEL_NEAREST_H
+
+#include "backend/backend.h"
+
+typedef struct dgm_nearest dgm_nearest;
+
+// centroids [count, width] are copied. Immutable, shared by all threads.
+dgm_status dgm_nearest_open(dgm_nearest **n, dgm_backend *b, const float *centroids, int count,
+                            int width, dgm_error *err);
+void dgm_nearest_close(dgm_nearest **n); // sets NULL; accepts NULL inside
+size_t dgm_nearest_bytes(const dgm_nearest *n);
+int dgm_nearest_count(const dgm_nearest *n);
+
+// One row's neighbour: score = 2 h.C - |C|^2, so that the distance is |h|^2 - score.
+typedef struct dgm_nearest_work {
+    dgm_terms *terms;   // [rows]
+    float *score;       // [rows]
+    int32_t *centroid;  // [rows]: the lowest of equals; 0 for a row that is no number
+} dgm_nearest_work;
+
+// x has dgm_rank_bytes for these rows and `count` outputs left.
+void dgm_nearest_find(const dgm_nearest *n, dgm_exec *x, dgm_mat hidden, dgm_nearest_work *w);
+
+#endif
