@@ -57,6 +57,18 @@ static uint64_t *of_place(const cluster *x, uint64_t *bits, int place)
     return bits + (size_t)place * x->words;
 }
 
+// Tokens that a sentence brings along, into its bits.
+static dgm_status bring(const cluster *x, uint64_t *bits, const int32_t *ids, int count,
+                        dgm_error *err)
+{
+    for (int i = 0; i < count; i++) {
+        DGM_FAIL_IF(ids[i] < 0 || ids[i] >= x->targets, err, DGM_ERR_ARGUMENT,
+                    "clusters: target token %d is not in the vocabulary", (int)ids[i]);
+        set_bit(bits, ids[i]);
+    }
+    return DGM_OK;
+}
+
 static dgm_status admit(dgm_vocabsel *v, int place, const dgm_vocabsel_sentence *s, dgm_error *err)
 {
     cluster *x = v->data;
@@ -64,19 +76,13 @@ static dgm_status admit(dgm_vocabsel *v, int place, const dgm_vocabsel_sentence 
                     s->needed_count > x->limits.max_needed,
                 err, DGM_ERR_ARGUMENT, "clusters: place %d or %d needed tokens are out of range",
                 place, s->needed_count);
-    for (int i = 0; i < s->needed_count; i++)
-        DGM_FAIL_IF(s->needed[i] < 0 || s->needed[i] >= x->targets, err, DGM_ERR_ARGUMENT,
-                    "clusters: target token %d is not in the vocabulary", (int)s->needed[i]);
-    DGM_FAIL_IF(s->evidence_count > 0 && !x->limits.evidence, err, DGM_ERR_ARGUMENT,
-                "clusters: there is no room for the words of evidence");
-    for (int i = 0; i < s->evidence_count; i++)
-        DGM_FAIL_IF(s->evidence[i] < 0 || s->evidence[i] >= x->targets, err, DGM_ERR_ARGUMENT,
-                    "clusters: token %d of the evidence is not in the vocabulary",
-                    (int)s->evidence[i]);
+    DGM_FAIL_IF((s->evidence_count > 0 || s->allowed_count > 0) && !x->limits.evidence, err,
+                DGM_ERR_ARGUMENT, "clusters: there is no room for the words of evidence");
     uint64_t *needed = of_place(x, x->needed, place);
     memcpy(needed, x->always, x->words * sizeof *needed);
-    for (int i = 0; i < s->needed_count; i++) set_bit(needed, s->needed[i]);
-    for (int i = 0; i < s->evidence_count; i++) set_bit(needed, s->evidence[i]);
+    DGM_TRY(bring(x, needed, s->needed, s->needed_count, err));
+    DGM_TRY(bring(x, needed, s->evidence, s->evidence_count, err));
+    DGM_TRY(bring(x, needed, s->allowed, s->allowed_count, err));
     if (!x->lexical.ops) return DGM_OK;
     DGM_TRY(x->lexical.ops->admit(&x->lexical, place, s, err));
     const dgm_candidates *c = x->lexical.ops->select(&x->lexical, place, 0, (dgm_mat){0});

@@ -4,7 +4,7 @@
 #ifndef DGM_VOCABSEL_KMEANS_H
 #define DGM_VOCABSEL_KMEANS_H
 
-#include "backend/backend.h"
+#include "model/model.h"
 #include "base/threads.h"
 #include "vocabsel/nearest.h"
 

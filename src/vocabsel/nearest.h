@@ -3,7 +3,7 @@
 #ifndef DGM_VOCABSEL_NEAREST_H
 #define DGM_VOCABSEL_NEAREST_H
 
-#include "backend/backend.h"
+#include "model/model.h"
 
 typedef struct dgm_nearest dgm_nearest;
 
