@@ -174,6 +174,10 @@ $(BUILD)/bench/devlin2017: $(DEVLIN) bench/devlin2017.h $(BUILD)/libdragoman.a |
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Ibench -o $@ $(DEVLIN) $(BUILD)/libdragoman.a -lopenblas -ldnnl $(LIBS)
 
+$(BUILD)/bench/clusters: bench/clusters.c $(BUILD)/libdragoman.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -o $@ $< $(BUILD)/libdragoman.a $(LIBS)
+
 BENCH := $(BUILD)/bench/gemm
 
 bench: $(BENCH)

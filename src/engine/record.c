@@ -70,7 +70,10 @@ static dgm_status add_rows(recorder *k, dgm_exec *x, const dgm_rank *rank)
             memcpy(to, &half, sizeof half);
         }
         if (!finite) continue; // no cluster can hold it
-        memcpy(to, rank->token + i * (size_t)rank->k, (size_t)r->best * sizeof(int32_t));
+        for (int j = 0; j < r->best; j++, to += sizeof(int32_t)) {
+            const int32_t token = j < rank->k ? rank->token[i * (size_t)rank->k + (size_t)j] : -1;
+            memcpy(to, &token, sizeof token);
+        }
         k->held_size += r->size;
     }
     return DGM_OK;

@@ -59,6 +59,12 @@ size_t dgm_restrict_centroids(const dgm_translator *t)
     return t->clusters ? (size_t)dgm_cluster_set_count(t->clusters) : 0;
 }
 
+// Vectors of one step: a model of pairs gives two for a row.
+static int vectors(const dgm_translator *t)
+{
+    return t->limits.rows * dgm_model_describe(t->members[0].model)->tokens_per_step;
+}
+
 size_t dgm_restrict_bytes(const dgm_translator *t)
 {
     size_t bytes = 0;
@@ -70,7 +76,7 @@ size_t dgm_restrict_bytes(const dgm_translator *t)
             bytes += dgm_rank_more_bytes(t->backend, out);
     }
     if (t->clusters)
-        bytes += dgm_rank_bytes(t->backend, t->limits.rows, 1, (int)dgm_restrict_centroids(t));
+        bytes += dgm_rank_bytes(t->backend, vectors(t), 1, (int)dgm_restrict_centroids(t));
     return bytes;
 }
 
@@ -82,7 +88,7 @@ dgm_status dgm_restrict_open(const dgm_translator *t, dgm_exec *x, dgm_vocabsel 
     }
     const dgm_gguf *list = t->shortlist >= 0 ? t->members[t->shortlist].file : NULL;
     const dgm_vocabsel_limits limits = {t->batch, t->config.max_source, t->config.max_length,
-                                        t->limits.rows, t->evidence || t->lattices};
+                                        vectors(t), t->evidence || t->lattices};
     dgm_status st;
     if (t->restricted == DGM_RESTRICT_LEXICAL) {
         st = dgm_vocabsel_lexical_open(v, list, &limits, err);

@@ -105,13 +105,15 @@ static void rank(dgm_search *s)
     dgm_pairs *d = s->pairs;
     if (r->ranked == 0) return;
     bool subset = false;
+    const dgm_mat seen = dgm_mat_rows(r->hidden[s->vocabsel.part], 0, 2 * r->ranked);
+    if (s->vocabsel.ops->look) s->vocabsel.ops->look(&s->vocabsel, seen);
     for (int i = 0; i < r->ranked; i++) {
         const dgm_place *p = &s->places[r->place[i]];
         fill_terms(s, i);
         const dgm_candidates *list = i > 0 ? d->candidates[2 * i - 1] : NULL;
         if (i == p->first_row) {
-            list = s->vocabsel.ops->select(&s->vocabsel, r->place[i],
-                                           dgm_mat_rows(r->hidden[0], 2 * i, 2 * p->row_count));
+            list = s->vocabsel.ops->select(&s->vocabsel, r->place[i], 2 * i,
+                                           dgm_mat_rows(seen, 2 * i, 2 * p->row_count));
             if (p->tokens == 0)
                 s->stats.candidates += (uint64_t)(list ? list->count : s->info[0]->target_vocab);
         }

@@ -110,7 +110,7 @@ static bool select_words(dgm_search *s, int place, dgm_mat hidden, int first_row
 {
     dgm_masks *m = s->masks;
     const dgm_candidates *list = s->vocabsel.ops->select(
-        &s->vocabsel, place, dgm_mat_rows(hidden, first_row, rows));
+        &s->vocabsel, place, first_row, dgm_mat_rows(hidden, first_row, rows));
     if (m->iteration[place] == 0)
         s->stats.candidates += (uint64_t)(list ? list->count : s->info[0]->target_vocab);
     for (int i = first_row; i < first_row + rows; i++) {
@@ -127,6 +127,7 @@ static dgm_status run(dgm_search *s, const int32_t *places, int count, int token
     dgm_mat hidden;
     DGM_TRY(dgm_refine(s->parts[0].state, count, m->targets, &hidden, err));
     bool subset = false;
+    if (s->vocabsel.ops->look) s->vocabsel.ops->look(&s->vocabsel, hidden);
     for (int i = 0, row = 0, end; i < count; i = end) {
         int rows = 0;
         for (end = i; end < count && places[end] == places[i]; end++)

@@ -191,17 +191,16 @@ static const dgm_vocabsel_ops ops = {.name = "cluster",
                                      .leave = leave,
                                      .close = close_cluster};
 
-// The longest list there can be: every row of a beam with its own longest set, and what the
-// sentence brings; never more than the vocabulary.
-static size_t longest_list(const cluster *x)
+// The most that the lists of a step can hold together: the longest set of every row and what each
+// sentence brings; never more than the vocabulary for every sentence.
+static size_t pool_room(const cluster *x)
 {
-    const uint64_t beam = ((uint64_t)x->limits.rows + (uint64_t)x->limits.places - 1) /
-                          (uint64_t)x->limits.places;
-    uint64_t room = beam * (uint64_t)dgm_cluster_set_longest(x->set) +
-                    (uint64_t)x->limits.max_needed + 2;
-    if (x->mode == DGM_CLUSTER_UNION || x->limits.evidence || room > (uint64_t)x->targets)
-        room = (uint64_t)x->targets;
-    return (size_t)room;
+    const uint64_t places = (uint64_t)x->limits.places, targets = (uint64_t)x->targets;
+    const bool any = x->mode == DGM_CLUSTER_UNION || x->limits.evidence;
+    const uint64_t brought = any ? targets : (uint64_t)x->limits.max_needed + 2;
+    const uint64_t room =
+        (uint64_t)x->limits.rows * (uint64_t)dgm_cluster_set_longest(x->set) + places * brought;
+    return (size_t)(room < places * targets ? room : places * targets);
 }
 
 static dgm_status allocate(cluster *x, dgm_error *err)
@@ -222,7 +221,7 @@ static dgm_status allocate(cluster *x, dgm_error *err)
     x->candidates = dgm_calloc(places, sizeof *x->candidates);
     x->more = dgm_calloc(rows, sizeof *x->more);
     x->more_ids = dgm_malloc((lexical ? rows : 1) * DGM_MORE_MAX * sizeof *x->more_ids);
-    x->pool_size = places * longest_list(x);
+    x->pool_size = pool_room(x);
     x->pool = dgm_pages_reserve(x->pool_size * sizeof *x->pool);
     const bool good = x->always && x->never && x->bits && x->needed && (!lexical || x->listed) &&
                       (x->mode != DGM_CLUSTER_INTERSECT || x->sets) &&
@@ -249,7 +248,7 @@ dgm_status dgm_vocabsel_cluster_open(dgm_vocabsel *v, const dgm_cluster_set *set
                                      const dgm_vocabsel_limits *limits, dgm_error *err)
 {
     *v = (dgm_vocabsel){.ops = &ops, .data = NULL};
-    DGM_FAIL_IF(limits->places < 1 || limits->rows < limits->places, err, DGM_ERR_ARGUMENT,
+    DGM_FAIL_IF(limits->places < 1 || limits->rows < 1, err, DGM_ERR_ARGUMENT,
                 "clusters: %d places with %d rows", limits->places, limits->rows);
     cluster *x = dgm_calloc(1, sizeof *x);
     if (!x) return dgm_no_memory(err);
