@@ -272,9 +272,9 @@ static dgm_status some_admit(dgm_vocabsel *v, int place, const dgm_vocabsel_sent
 }
 
 // Every other sentence has a list.
-static const dgm_candidates *some_select(dgm_vocabsel *v, int place, int first, dgm_mat hidden)
+static const dgm_candidates *some_select(dgm_vocabsel *v, int place, int row, dgm_mat hidden)
 {
-    (void)first;
+    (void)row;
     (void)v;
     assert_true(hidden.rows >= 1);
     return place % 2 ? &some : NULL;
