@@ -87,8 +87,9 @@ dgm_status dgm_restrict_open(const dgm_translator *t, dgm_exec *x, dgm_vocabsel 
         return DGM_OK;
     }
     const dgm_gguf *list = t->shortlist >= 0 ? t->members[t->shortlist].file : NULL;
-    const dgm_vocabsel_limits limits = {t->batch, t->config.max_source, t->config.max_length,
-                                        vectors(t), t->evidence || t->lattices};
+    const dgm_vocabsel_limits limits = {t->batch, t->config.max_source,
+                                        t->config.max_length + DGM_CONSTRAINT_PIECES, vectors(t),
+                                        t->evidence || t->lattices};
     dgm_status st;
     if (t->restricted == DGM_RESTRICT_LEXICAL) {
         st = dgm_vocabsel_lexical_open(v, list, &limits, err);
