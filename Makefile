@@ -70,7 +70,7 @@ ENGINE += restrict record tool_cluster
 # Lattices.
 PHRASE += lattice lattice_text lattice_file lattice_list lattice_ops lattice_nbest lattice_pieces lattice_subsets
 SCORE += walk
-ENGINE += lattice_input tool_lattice score_lattice
+ENGINE += lattice_input tool_lattice score_lattice tool_average
 ENGINE += splitter tool_phrase tool_phrasal tool_mert
 
 LIB_SRC := $(BASE:%=src/base/%.c) $(KERNEL:%=src/kernel/%.c) $(FORMAT:%=src/format/%.c) \
@@ -90,7 +90,7 @@ LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(CXX_SRC:%.cc=$(BUILD)/%.o)
 # ---- program -------------------------------------------------------------------------------
 CLI := main options help lineio linewrite journal present setup stats log_z lmbr lmbr_tune cmd_translate cmd_models cmd_eval cmd_score cmd_bench cmd_tokenize cmd_align cmd_shortlist cmd_quantize cmd_mbr cmd_lm
 CLI += cmd_phrase cmd_mert
-CLI += lattices cmd_lattice
+CLI += lattices cmd_lattice cmd_average
 CLI += cmd_cluster
 CLI_OBJ := $(CLI:%=$(BUILD)/apps/cli/%.o)
 

@@ -14,7 +14,8 @@ const command *const commands[] = {&command_translate, &command_inspect,   &comm
                                    &command_import,    &command_quantize,  &command_tokenize,
                                    &command_align,     &command_shortlist, &command_cluster,
                                    &command_lm,        &command_mbr,       &command_phrase,
-                                   &command_mert,      &command_lattice,   NULL};
+                                   &command_mert,      &command_lattice,   &command_average,
+                                   NULL};
 
 uint64_t peak_rss(void)
 {

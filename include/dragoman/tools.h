@@ -498,6 +498,28 @@ DGM_API dgm_status dgm_mbr_choose(dgm_mbr *mbr, const dgm_evidence *list, size_t
                                   const double **gains, dgm_error *error);
 DGM_API void dgm_mbr_close(dgm_mbr **mbr);
 
+// ---- averages ---------------------------------------------------------------------------------
+
+enum { DGM_AVERAGE_MAX = 64 };
+
+// Zero or NULL is the default of every field.
+typedef struct dgm_average_options {
+    const double *weights; // [count] positive; NULL: equal
+    const char *type;      // storage of the matrices. NULL: as in the first model
+    void *reserved[4];
+} dgm_average_options;
+
+typedef struct dgm_average_report {
+    uint64_t tensors, parameters; // averaged
+    uint64_t dropped_scales;      // static scales of activations: they belong to other weights
+} dgm_average_report;
+
+// Writes the mean of 2 to DGM_AVERAGE_MAX checkpoints of one model. DGM_ERR_ARGUMENT for models
+// that differ in more than their weights. report NULL: not wanted.
+DGM_API dgm_status dgm_average(const char *const *models, size_t count, const char *output,
+                               const dgm_average_options *options, dgm_average_report *report,
+                               dgm_error *error);
+
 // ---- lattices ---------------------------------------------------------------------------------
 
 // Lattices of a file (docs/LATTICES.md), plain or gzip, one after the other, for dgm_input.

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "phrase/lattice_int.h"
 
 enum { FIELDS = 6 };
@@ -22,7 +23,9 @@ typedef struct parsing {
     dgm_lattice *l;
     const dgm_lattice_syntax *syntax;
     bool native, pairs; // pairs: OpenFst with two labels
-    dgm_words nodes;    // numbers as they are written -> node
+    dgm_words nodes;    // numbers as they are written -> node, by first appearance
+    int64_t *numbers;   // [nodes] the same the other way round
+    size_t number_cap;
     dgm_writer text;    // of one arc, unescaped
     uint32_t line;
 } parsing;
@@ -60,12 +63,17 @@ static dgm_status node_of(parsing *p, dgm_text field, int32_t *node, dgm_error *
     DGM_FAIL_IF(!dgm_lattice_integer(field, DGM_LATTICE_LABEL_MAX, &number), err, DGM_ERR_FORMAT,
                 "'%.*s' is not the number of a node", (int)(field.size < 40 ? field.size : 40),
                 field.data);
+    const int64_t value = number;
     size_t digits = sizeof text; // without leading zeros: 07 is 7
     do text[--digits] = (char)('0' + number % 10);
     while ((number /= 10) > 0);
     const size_t before = p->nodes.count;
     DGM_TRY(dgm_words_add(&p->nodes, (dgm_text){text + digits, sizeof text - digits}, &found, err));
-    if (p->nodes.count > before) DGM_TRY(dgm_lattice_add_node(p->l, p->line, node, err));
+    if (p->nodes.count > before) {
+        DGM_TRY(dgm_grow(&p->numbers, &p->number_cap, p->nodes.count, sizeof *p->numbers, err));
+        p->numbers[found] = value;
+        DGM_TRY(dgm_lattice_add_node(p->l, p->line, node, err));
+    }
     *node = (int32_t)found;
     return DGM_OK;
 }
@@ -195,6 +203,45 @@ static dgm_status openfst_line(parsing *p, dgm_text line, dgm_error *err)
     return add_arc(p, field[0], field[1], word, -value, err);
 }
 
+// The start first, then by rising number.
+static int by_number(const void *context, uint32_t a, uint32_t b)
+{
+    const int64_t *numbers = context;
+    if ((a == 0) != (b == 0)) return a == 0 ? -1 : 1;
+    return numbers[a] < numbers[b] ? -1 : numbers[a] > numbers[b];
+}
+
+// Nodes in the order of their numbers in the text, so that sealing keeps it where it can.
+static dgm_status sort_nodes(parsing *p, dgm_error *err)
+{
+    dgm_lattice *l = p->l;
+    const size_t n = (size_t)l->node_count;
+    uint32_t *order = dgm_malloc(n * sizeof *order);
+    int32_t *place = dgm_malloc(n * sizeof *place);
+    float *ends = dgm_malloc(n * sizeof *ends);
+    uint32_t *lines = dgm_malloc(n * sizeof *lines);
+    const bool fine = order && place && ends && lines;
+    if (fine) {
+        dgm_sort_indices(order, n, by_number, p->numbers);
+        for (size_t i = 0; i < n; i++) {
+            place[order[i]] = (int32_t)i;
+            ends[i] = l->ends[order[i]];
+            lines[i] = l->lines[order[i]];
+        }
+        memcpy(l->ends, ends, n * sizeof *ends);
+        memcpy(l->lines, lines, n * sizeof *lines);
+        for (size_t i = 0; i < l->arc_count; i++) {
+            l->arcs[i].from = place[l->arcs[i].from];
+            l->arcs[i].to = place[l->arcs[i].to];
+        }
+    }
+    dgm_free(order);
+    dgm_free(place);
+    dgm_free(ends);
+    dgm_free(lines);
+    return fine ? DGM_OK : dgm_no_memory(err);
+}
+
 static dgm_text cut_line(dgm_text *block)
 {
     const char *end = block->size ? memchr(block->data, '\n', block->size) : NULL;
@@ -260,11 +307,13 @@ dgm_status dgm_lattice_parse(dgm_lattice **out, dgm_text block, uint32_t first_l
         st = dgm_fail(err, DGM_ERR_FORMAT, "a lattice without any node");
         dgm_error_prefix(err, "line %u", (unsigned)first_line);
     } else if (st == DGM_OK) {
-        st = dgm_lattice_seal(p.l, p.syntax->trim, err);
+        st = sort_nodes(&p, err);
+        if (st == DGM_OK) st = dgm_lattice_seal(p.l, p.syntax->trim, err);
         if (st == DGM_ERR_FORMAT && err && strncmp(err->text, "line ", 5) != 0)
             dgm_error_prefix(err, "line %u", (unsigned)first_line);
     }
     dgm_words_free(&p.nodes);
+    dgm_free(p.numbers);
     dgm_writer_free(&p.text);
     if (st != DGM_OK)
         dgm_lattice_close(&p.l);
