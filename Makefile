@@ -60,7 +60,7 @@ CXX_SRC := src/text/spm_shim.cc
 # Pairs, whole sentences.
 MODEL += transformer_recurrent cmlm
 SEARCH += double double_topk double_fold mask_predict
-ENGINE += writing
+ENGINE += writing tool_rerank
 
 # Clusters.
 FORMAT += idlists clusters
@@ -92,6 +92,7 @@ CLI := main options help lineio linewrite journal present setup stats log_z lmbr
 CLI += cmd_phrase cmd_mert
 CLI += lattices cmd_lattice cmd_average
 CLI += cmd_cluster
+CLI += rerank
 CLI_OBJ := $(CLI:%=$(BUILD)/apps/cli/%.o)
 
 # ---- tests and benchmarks ------------------------------------------------------------------

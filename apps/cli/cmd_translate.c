@@ -16,6 +16,7 @@
 #include "lineio.h"
 #include "lmbr.h"
 #include "present.h"
+#include "rerank.h"
 #include "setup.h"
 #include "stats.h"
 
@@ -26,7 +27,7 @@ typedef struct translate_options {
     lmbr_options lmbr;
     presentation show;
     const char *input, *output, *prefix, *failures, *lattice, *constraints;
-    option_list terms;
+    option_list terms, rerank;
     int align_layer, align_head;
     const char *stats;
     int window, quiet, resume;
@@ -83,6 +84,11 @@ static const option options[] = {
      "glossary for every line: where a source term stands, one of its targets must stand in the "
      "translation, as written; TSV, .csv or .tbx, also gzip; may be given several times",
      "glossary", NULL},
+    {"rerank", 0, OPTION_LIST, "MODEL[:WEIGHT]", AT(rerank), 0, 0, NULL,
+     "choose among all hypotheses of the beam by their score plus WEIGHT times the score that "
+     "MODEL gives them, e.g. one that writes from right to left (default weight 1); it may have "
+     "another vocabulary; may be given several times; needs --beam",
+     NULL, NULL},
     {"keep", 0, OPTION_TEXT, "REGEX", AT(engine.decoding.keep), 0, 0, NULL,
      "what this POSIX extended regular expression finds in a line must come through as written, "
      "e.g. '\\{[0-9]+\\}|[0-9]+' for placeholders and numbers",
@@ -113,6 +119,7 @@ typedef struct window {
     dgm_job *job;
     size_t lines, bytes;
     uint32_t input; // checksum of the input up to its end
+    rerank_sources *sources; // NULL: nothing is re-ranked
 } window;
 
 // A file whose lines go with those of the input.
@@ -128,6 +135,7 @@ enum { COMPANIONS = 2 };
 typedef struct session {
     const translate_options *o;
     dgm_translator *t;
+    reranker *rerank;
     line_reader *in;
     companion with[COMPANIONS]; // prefixes, constraints
     evidence_window evidence;
@@ -242,6 +250,7 @@ static void collect(session *s)
         fail(EXIT_RUNTIME, "%s", error.text);
         s->broken = true;
     }
+    if (results && !rerank_apply(s->rerank, w->sources, results, s->o->show.nbest)) s->broken = true;
     for (size_t i = 0; results && i < results->count; i++) put_result(s, &results->items[i]);
     dgm_results_free(&results);
     if (!s->broken) mark_window(s, w->input);
@@ -283,6 +292,7 @@ static void submit(session *s)
         w->bytes = s->text_used + s->evidence.text_used + s->lattices.text_used;
         s->in_flight_bytes += w->bytes;
         w->input = s->input;
+        w->sources = rerank_keep(s->rerank, inputs, s->pending);
         s->in_flight += s->pending;
         s->count++;
     }
@@ -498,6 +508,7 @@ static size_t text_share(const engine_options *e)
 static void close_session(session *s)
 {
     dgm_close(&s->t);
+    rerank_close(&s->rerank);
     reader_close(s->in);
     evidence_free(&s->evidence);
     lattices_free(&s->lattices);
@@ -662,6 +673,8 @@ static int run(const command *self, int argc, char **argv)
                           rest.items[0]);
     code = check_files(self, &o);
     if (code >= 0) return code;
+    if (o.rerank.count && !rerank_candidates(&o.engine, o.show.nbest))
+        return fail_usage(self, "--rerank chooses among the hypotheses of a beam: give --beam");
     session *s = need(calloc(1, sizeof *s));
     const char *terms[LIST_MAX + 1] = {0}; // NULL behind the last
     for (int i = 0; i < o.terms.count; i++) terms[i] = o.terms.items[i];
@@ -669,10 +682,11 @@ static int run(const command *self, int argc, char **argv)
     dgm_settings settings;
     dgm_settings_default(&settings);
     settings.nbest = o.show.nbest;
+    if (o.rerank.count) settings.nbest = rerank_candidates(&o.engine, o.show.nbest);
     settings.token_scores = o.show.word_scores;
     const presentation *show = &o.show;
     settings.exact_scores = show->scores || show->word_scores || show->json || show->nbest > 1 ||
-                            show->alignment != NULL;
+                            show->alignment != NULL || o.rerank.count;
     settings.align_layer = o.align_layer;
     settings.align_head = o.align_head;
     if (o.show.alignment)
@@ -691,6 +705,7 @@ static int run(const command *self, int argc, char **argv)
     s->window_bytes = text_share(&o.engine);
     s->start = seconds();
     code = engine_open(&o.engine, &settings, &s->t);
+    if (code < 0) code = rerank_open(&o.rerank, &o.engine, &s->rerank);
     s->load = seconds() - s->start;
     if (code < 0 && timed(&o)) stats_watch(s->t);
     if (code < 0) code = translate_files(s, self);

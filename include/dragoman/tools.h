@@ -95,6 +95,15 @@ DGM_API dgm_status dgm_score_pairs(dgm_translator *t, const dgm_pair *pairs, siz
                                    dgm_pair_scores **scores, dgm_error *error);
 DGM_API void dgm_pair_scores_free(dgm_pair_scores **scores);
 
+// Adds `weight` times what t's models think of each translation (dgm_pair_score.score) to its score
+// and sorts every line's translations by the sum, best first. sources[i] is the text whose result is
+// results->items[i]. t may have other vocabularies and another order of writing than the translator
+// that made the results. A line with a translation that t cannot score stays as it is.
+DGM_API dgm_status dgm_rerank(dgm_translator *t, float weight, const dgm_line *sources,
+                              dgm_results *results, dgm_error *error);
+// Keeps the best `most` translations of every line, at least one.
+DGM_API void dgm_results_trim(dgm_results *results, size_t most);
+
 // How far a model's output is from being self-normalised: log Z, the log of the softmax sum, over
 // all tokens of forced translations. A mean other than 0 acts like a reward or a cost per word
 // where the softmax is left out (dgm_settings.softmax).

@@ -8,7 +8,9 @@
 //     input   start  prefix ...  y1   y2  ...  yn
 //     watch                  y1  y2   y3  ...  eos
 //
-// Scores are those of a search that happens to choose these tokens: same states, same rank.
+// Scores are those of a search that happens to choose these tokens: same states, same rank. A model
+// that writes from right to left is fed the words of a target in that order; results are in the
+// order of reading.
 #include <string.h>
 
 #include "base/mem.h"
@@ -119,8 +121,9 @@ static dgm_status encode_pair(scoring *s, const dgm_pair *pair, pair_state *out,
                 most - (size_t)s->model->target_prefix_count);
     out->target_at = s->token_count;
     DGM_TRY(dgm_grow(&s->tokens, &s->token_cap, s->token_count + count, sizeof *s->tokens, err));
-    if (scratch->count)
-        memcpy(s->tokens + s->token_count, scratch->ids, scratch->count * sizeof *s->tokens);
+    for (size_t i = 0; i < scratch->count; i++)
+        s->tokens[s->token_count + i] =
+            scratch->ids[s->model->order == DGM_ORDER_R2L ? scratch->count - 1 - i : i];
     s->token_count += count;
     s->tokens[s->token_count - 1] = s->model->eos;
     out->target_count = (int)count;
@@ -378,14 +381,15 @@ static dgm_status fill_item(const scoring *s, const pair_state *p, dgm_pair_scor
     char *text = block + n * (sizeof(char *) + 2 * sizeof(float));
     double sum = 0;
     for (size_t i = 0; i < n; i++) {
-        dgm_text piece = dgm_vocab_piece(s->t->target, ids[i]);
+        const size_t at = s->model->order == DGM_ORDER_R2L && i + 1 < n ? n - 2 - i : i;
+        dgm_text piece = dgm_vocab_piece(s->t->target, ids[at]);
         tokens[i] = text;
         if (piece.size) memcpy(text, piece.data, piece.size);
         text[piece.size] = 0;
         text += piece.size + 1;
-        copy[i] = scores[i];
-        log_z[i] = s->log_z[p->target_at + i];
-        sum += (double)scores[i];
+        copy[i] = scores[at];
+        log_z[i] = s->log_z[p->target_at + at];
+        sum += (double)scores[at];
     }
     out->tokens = tokens;
     out->token_scores = copy;
@@ -401,6 +405,13 @@ dgm_status dgm_score_pairs(dgm_translator *t, const dgm_pair *pairs, size_t coun
 {
     *out = NULL;
     DGM_FAIL_IF(count > UINT32_MAX / 2, err, DGM_ERR_ARGUMENT, "too many pairs in one call");
+    for (int i = 0; i < t->member_count; i++) {
+        const dgm_model_info *m = dgm_model_describe(t->members[i].model);
+        DGM_FAIL_IF(m->tokens_per_step != 1 || m->mask >= 0, err, DGM_ERR_UNSUPPORTED,
+                    "%s: the model %s: it cannot score a given translation word by word",
+                    dgm_gguf_path(t->members[i].file),
+                    m->mask >= 0 ? "fills in whole sentences" : "writes two words a step");
+    }
     scoring s = {.t = t,
                  .model = dgm_model_describe(t->members[0].model),
                  .group = t->batch < GROUP ? t->batch : GROUP};
