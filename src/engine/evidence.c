@@ -172,17 +172,35 @@ static dgm_status collect(dgm_evidence_maker *m, const dgm_evidence *e, dgm_erro
     return DGM_OK;
 }
 
+// Posteriors of a lattice of pieces; of one that is too large, of its better half, and so on.
+static dgm_status collect_pieces(dgm_evidence_maker *m, dgm_lattice **pieces, dgm_error *err)
+{
+    const int32_t eos = dgm_model_describe(m->t->members[0].model)->eos;
+    for (;;) {
+        dgm_posteriors_clear(&m->posteriors);
+        const dgm_status st =
+            dgm_posteriors_lattice(&m->posteriors, *pieces, m->t->lmbr_scale, eos, err);
+        if (st != DGM_ERR_UNSUPPORTED || (*pieces)->arc_count < 2) return st;
+        dgm_lattice *half = NULL;
+        const dgm_lattice_pruning how = {.behind = -1, .max_arcs = (*pieces)->arc_count / 2};
+        DGM_TRY(dgm_lattice_prune(*pieces, &how, &half, err));
+        const bool smaller = half->arc_count < (*pieces)->arc_count;
+        dgm_lattice_close(pieces);
+        *pieces = half;
+        if (!smaller) return st;
+    }
+}
+
 // A lattice none of whose paths the vocabulary can spell says nothing.
 static dgm_status collect_lattice(dgm_evidence_maker *m, const dgm_evidence *e, dgm_error *err)
 {
-    const int32_t eos = dgm_model_describe(m->t->members[0].model)->eos;
     dgm_lattice *words = NULL, *pieces = NULL;
     dgm_posteriors_clear(&m->posteriors);
     dgm_status st = dgm_lattice_parse(&words, (dgm_text){e->lattice, e->lattice_size}, 1, NULL, err);
     if (st == DGM_OK) {
         st = dgm_lattice_pieces(words, m->t->target, &pieces, NULL, err);
         if (st == DGM_OK)
-            st = dgm_posteriors_lattice(&m->posteriors, pieces, m->t->lmbr_scale, eos, err);
+            st = collect_pieces(m, &pieces, err);
         else if (st == DGM_ERR_TEXT)
             st = DGM_OK;
     }
