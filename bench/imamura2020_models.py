@@ -66,11 +66,12 @@ class Weights:
     def __init__(self, out, seed):
         self.out, self.rng = out, np.random.default_rng(seed)
 
-    def matrix(self, name, rows, columns, bias=True):
+    def matrix(self, name, rows, columns, bias=True, name_weight=False):
         scale = np.full(rows, 3.0 / 127 / np.sqrt(columns), np.float32)
         q = np.clip(np.rint(self.rng.standard_normal((rows, columns), np.float32) * (127 / 3)), -127, 127)
-        self.out.tensor(name if not bias else f"{name}.weight", q.astype(np.int8))
-        self.out.tensor((name if not bias else f"{name}.weight") + ".scale", scale)
+        full = f"{name}.weight" if bias or name_weight else name
+        self.out.tensor(full, q.astype(np.int8))
+        self.out.tensor(f"{full}.scale", scale)
         if bias:
             self.out.tensor(f"{name}.bias", np.zeros(rows, np.float32))
 
@@ -103,7 +104,9 @@ def tensors(out, kind, shape, size):
             w.norm(f"{side}.{i}.ffn.norm", width)
     if kind == "cmlm":
         out.tensor("enc.length.input", 0.1 * w.rng.standard_normal(width, np.float32))
-        w.matrix("enc.length", 256, width)
+        w.matrix("enc.length", 256, width, bias=False, name_weight=True)
+        # The lengths next to 25 are the most probable ones: 25, 24, 26, 23, ...
+        out.tensor("enc.length.bias", -100.0 * np.abs(np.arange(256) - 24.1).astype(np.float32))
 
 
 def write(kind, shape, vocabulary, path):

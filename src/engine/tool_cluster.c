@@ -227,6 +227,7 @@ static dgm_status make_lists(work *w, dgm_error *err)
     for (int c = 0; c < centroids; c++) {
         uint64_t *bits = w->bits + (size_t)c * w->words;
         if (target.eos >= 0) bits[target.eos >> 6] |= (uint64_t)1 << (target.eos & 63);
+        if (target.eod >= 0) bits[target.eod >> 6] |= (uint64_t)1 << (target.eod & 63);
         for (size_t i = 0; i < w->words; i++) entries += (uint64_t)__builtin_popcountll(bits[i]);
     }
     w->out.ids = dgm_malloc(entries * sizeof *w->out.ids);

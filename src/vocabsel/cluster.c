@@ -237,6 +237,7 @@ static dgm_status prepare(cluster *x, const dgm_gguf *lexical, dgm_error *err)
     DGM_TRY(dgm_modelfile_vocab(dgm_cluster_set_file(x->set), DGM_TARGET, &target, err));
     if (target.unk >= 0) set_bit(x->always, target.unk);
     if (target.eos >= 0) set_bit(x->always, target.eos);
+    if (target.eod >= 0) set_bit(x->always, target.eod);
     for (size_t i = 0; i < target.never_count; i++)
         if (target.never[i] != target.eos) set_bit(x->never, target.never[i]);
     if (x->mode == DGM_CLUSTER_ALONE) return DGM_OK;

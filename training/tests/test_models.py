@@ -17,7 +17,8 @@ import unittest
 import numpy as np
 import torch
 
-from dragoman_training import agree, checkpoint, export, fixtures, recurrence, step_attention
+from dragoman_training import agree, checkpoint, export, fixtures, fold, recurrence, step_attention
+from dragoman_training.cmlm import Cmlm, CmlmConfig, mask_predict
 from dragoman_training.gguf_writer import Reader, Writer
 from dragoman_training.rnn import CHOICES, RNN, RNNConfig
 from dragoman_training.transformer import Transformer, TransformerConfig
@@ -43,6 +44,72 @@ def rnn(**changes):
                     readout_size=9)
     torch.manual_seed(1)
     return RNN(RNNConfig(**{**settings, **changes})).double().eval()
+
+
+class Orders(unittest.TestCase):
+    """Pairs and whole sentences: folding, step by step as teacher-forced, masks."""
+    source = torch.tensor([[3, 4, 5, 0], [6, 0, 22, 22]])
+
+    def test_folding(self):
+        for order in fold.ORDERS:
+            for n in range(201):
+                words = list(range(100, 100 + n))
+                flat = fold.fold(words, order, 7)
+                self.assertEqual(len(flat), 2 * (n // 2 + 1))
+                self.assertEqual(fold.unfold(flat, order, 7), words)
+                if n < 63:
+                    target = torch.tensor([words + [0] + [999] * (63 - n)])
+                    given, expected = fold.arrange(target, 999, order, 2, 7, 8)
+                    self.assertEqual(expected[0].tolist(), (flat + [999] * 64)[:64])
+                    self.assertEqual(given[0].tolist(), ([8, 0] + flat + [999] * 64)[:64])
+
+    def test_reversed(self):
+        target = torch.tensor([[5, 6, 7, 0, 9], [4, 0, 9, 9, 9]])
+        given, expected = fold.arrange(target, 9, "r2l", 1, 7, 8)
+        self.assertEqual(expected.tolist(), [[7, 6, 5, 0, 9], [4, 0, 9, 9, 9]])
+        self.assertEqual(given.tolist(), [[9, 7, 6, 5, 0], [9, 4, 0, 9, 9]])
+
+    def test_steps(self):
+        for tokens in (1, 2):
+            for cell in ("attention", "ssru", "aan"):
+                torch.manual_seed(2)
+                model = Transformer(TransformerConfig(22, d_model=16, heads=2, ffn_dim=12, encoder_layers=1,
+                                                      decoder_layers=2, decoder_cell=cell, tokens_per_step=tokens,
+                                                      positions="learned", max_positions=30)).double().eval()
+                target = torch.randint(0, 20, (2, 8))
+                with torch.no_grad():
+                    whole = model(self.source, target)
+                    memory, mask = model.encode(self.source)
+                    cross = [layer.cross_attn.keys_values(memory) for layer in model.decoder]
+                    states = model.start_states(2, 8, "cpu", torch.float64)
+                    for t in range(8 // tokens):
+                        given = target[:, t * tokens:(t + 1) * tokens]
+                        found = model.step(given[:, 0] if tokens == 1 else given, t, states, cross, mask)
+                        found = found[:, None] if tokens == 1 else found
+                        self.assertLess((found - whole[:, t * tokens:(t + 1) * tokens]).abs().max(), 1e-5)
+
+    def test_masks(self):
+        torch.manual_seed(3)
+        model = Cmlm(CmlmConfig(22, d_model=16, heads=2, ffn_dim=12, encoder_layers=1, decoder_layers=1, lengths=20,
+                                dropout=0.0)).eval()
+        target = torch.tensor([[5, 6, 7, 8, 0, 22], [4, 0, 22, 22, 22, 22]])
+        for _ in range(50):
+            given, expected = model.arrange(target)
+            chosen = expected != model.pad
+            self.assertTrue(bool((chosen.sum(1) >= 1).all()) and not bool(chosen[0, 4]) and not bool(chosen[1, 1:].any()))
+            self.assertTrue(bool((given[chosen] == model.mask).all()) and bool((expected[chosen] == target[chosen]).all()))
+        model(self.source, given)
+        self.assertGreater(float(model.side_loss(target)), 0)
+        with torch.no_grad():
+            together = mask_predict(model, self.source, 4, 3)
+            self.assertEqual(together[1:], mask_predict(model, self.source[1:, :2], 4, 3))     # padding changes nothing
+
+    def test_refused(self):
+        for settings in (dict(order="bidirectional"), dict(order="up"), dict(tokens_per_step=3)):
+            with self.assertRaises(ValueError):
+                TransformerConfig(22, d_model=16, heads=2, **settings)
+        with self.assertRaises(ValueError):
+            CmlmConfig(22, d_model=16, heads=2, order="r2l")
 
 
 class RecurrentModels(unittest.TestCase):
