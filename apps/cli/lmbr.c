@@ -197,7 +197,10 @@ void evidence_attach(evidence_window *w, dgm_input *inputs, size_t count)
         w->lines[i].guesses = g;
         if (w->lines[i].lattice) w->lines[i].lattice = at;
         at += w->lines[i].lattice_size;
-        for (const dgm_guess *end = g + w->lines[i].count; g < end; at += g->size, g++) g->text = at;
+        for (const dgm_guess *end = g + w->lines[i].count; g < end; g++) {
+            g->text = at;
+            at += g->size;
+        }
     }
 }
 

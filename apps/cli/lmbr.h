@@ -59,17 +59,17 @@ int lmbr_tune(const lmbr_options *o, engine_options *engine, dgm_settings *setti
     {"lmbr-settings", 0, OPTION_TEXT, "FILE", offsetof(S, E.settings), 0, 0, NULL,                 \
      "--lmbr: read its settings from FILE, as --lmbr-tune writes it; options win", NULL, NULL},    \
     {"lmbr-lambda", 0, OPTION_REAL, "X", offsetof(S, E.lambda), 0, 1000000, NULL,                  \
-     "--lmbr: weight of the models' log-probability (default 0.5)", NULL, NULL},                   \
+     "--lmbr: weight of the models' log-probability (default 1)", NULL, NULL},                     \
     {"lmbr-p", 0, OPTION_REAL, "X", offsetof(S, E.p), 0.000001, 1000000, NULL,                     \
      "--lmbr: precision of single tokens in the evidence; the lower, the more its n-grams weigh "  \
-     "(default 0.85)",                                                                             \
+     "(default 0.5)",                                                                              \
      NULL, NULL},                                                                                  \
     {"lmbr-r", 0, OPTION_REAL, "X", offsetof(S, E.r), 0.000001, 1000000, NULL,                     \
      "--lmbr: ratio of precisions from one length of n-grams to the next; the lower, the more "    \
-     "long ones weigh (default 0.7)",                                                              \
+     "long ones weigh (default 0.55)",                                                             \
      NULL, NULL},                                                                                  \
     {"lmbr-t", 0, OPTION_REAL, "X", offsetof(S, E.t), 0.000001, 1000000, NULL,                     \
-     "--lmbr: divides all that evidence adds; every token costs 1/X (default 1)", NULL, NULL},     \
+     "--lmbr: divides all that evidence adds; every token costs 1/X (default 10)", NULL, NULL},    \
     {"lmbr-scale", 0, OPTION_REAL, "X", offsetof(S, E.scale), 0, 1000000, NULL,                    \
      "--lmbr: factor of the evidence's scores; 0 makes all of a line's translations equally "      \
      "likely (default 1)",                                                                         \

@@ -134,13 +134,13 @@ typedef struct dgm_decoding {
 typedef struct dgm_lmbr {
     // Precision of single tokens in the evidence, above 0, and how much lower it is from one length
     // of n-grams to the next, above 0: what a token earns that ends an n-gram of n tokens is
-    // 1 / (4 t p r^(n-1)) times the n-gram's posterior, summed over n = 1 to 4. Defaults 0.85, 0.7.
+    // 1 / (4 t p r^(n-1)) times the n-gram's posterior, summed over n = 1 to 4. Defaults 0.5, 0.55.
     float p, r;
-    // Weighs all of it against lambda, above 0: every token costs 1 / t. Default 1.
+    // Weighs all of it against lambda, above 0: every token costs 1 / t. Default 10.
     float t;
     // Factor of the evidence's scores before they become probabilities, 0 or more. Default 1.
     float scale;
-    // Weight of the models' log-probability, 0 or more. Default 0.5.
+    // Weight of the models' log-probability, 0 or more. Default 1.
     float lambda;
     // 1: thetas[0] is what every token gets, thetas[n] the weight of the posteriors of n tokens, and
     // p, r, t are not looked at. Default 0.

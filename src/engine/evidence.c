@@ -23,7 +23,7 @@
 
 void dgm_lmbr_default(dgm_lmbr *l)
 {
-    *l = (dgm_lmbr){.p = 0.85f, .r = 0.7f, .t = 1.0f, .scale = 1.0f, .lambda = 0.5f};
+    *l = (dgm_lmbr){.p = 0.5f, .r = 0.55f, .t = 10.0f, .scale = 1.0f, .lambda = 1.0f};
 }
 
 static dgm_status check_number(const char *name, float v, float least, dgm_error *err)
@@ -196,7 +196,8 @@ static dgm_status collect_lattice(dgm_evidence_maker *m, const dgm_evidence *e, 
 {
     dgm_lattice *words = NULL, *pieces = NULL;
     dgm_posteriors_clear(&m->posteriors);
-    dgm_status st = dgm_lattice_parse(&words, (dgm_text){e->lattice, e->lattice_size}, 1, NULL, err);
+    const dgm_text text = {e->lattice, e->lattice_size};
+    dgm_status st = dgm_lattice_parse(&words, text, 1, NULL, err);
     if (st == DGM_OK) {
         st = dgm_lattice_pieces(words, m->t->target, &pieces, NULL, err);
         if (st == DGM_OK)

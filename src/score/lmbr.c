@@ -21,7 +21,8 @@
 void dgm_lmbr_thetas(double p, double r, double t, float theta[1 + DGM_LMBR_ORDER])
 {
     theta[0] = (float)(-1.0 / t);
-    for (int n = 1; n <= DGM_LMBR_ORDER; n++) theta[n] = (float)(1.0 / (4.0 * t * p * pow(r, n - 1)));
+    for (int n = 1; n <= DGM_LMBR_ORDER; n++)
+        theta[n] = (float)(1.0 / (4.0 * t * p * pow(r, n - 1)));
 }
 
 typedef struct compiler {

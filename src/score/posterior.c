@@ -96,8 +96,8 @@ dgm_status dgm_posteriors_add(dgm_posteriors *p, const int32_t *tokens, size_t c
 dgm_status dgm_posteriors_node(dgm_posteriors *p, const int32_t *tokens, int count, uint32_t *node,
                                dgm_error *err)
 {
-    DGM_FAIL_IF(count < 1 || count > DGM_LMBR_ORDER, err, DGM_ERR_ARGUMENT, "an n-gram of %d tokens",
-                count);
+    DGM_FAIL_IF(count < 1 || count > DGM_LMBR_ORDER, err, DGM_ERR_ARGUMENT,
+                "an n-gram of %d tokens", count);
     DGM_TRY(prepare(p, DGM_LMBR_ORDER, err));
     *node = 0;
     for (int i = 0; i < count; i++) *node = child(p, *node, tokens[i]);

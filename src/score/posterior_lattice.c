@@ -175,7 +175,8 @@ static dgm_status split(splitter *s, int32_t end, dgm_error *err)
     DGM_TRY(point_of(s, &(point){.node = 0}, &start, err));
     s->points[start].alpha = 1;
     for (int32_t n = 0; n < s->l->node_count; n++)
-        for (uint32_t i = s->head[n]; i; i = s->points[i].next) DGM_TRY(leave_point(s, i, end, err));
+        for (uint32_t i = s->head[n]; i; i = s->points[i].next)
+            DGM_TRY(leave_point(s, i, end, err));
     return DGM_OK;
 }
 
@@ -190,7 +191,8 @@ static dgm_status sort_events(splitter *s, dgm_error *err)
     if (!s->at || !s->arc || !s->m) return dgm_no_memory(err);
     for (size_t i = 0; i < s->event_count; i++) s->at[s->events[i].ngram + 2]++;
     for (size_t u = 2; u < ngrams + 2; u++) s->at[u] += s->at[u - 1];
-    for (size_t i = 0; i < s->event_count; i++) s->arc[s->at[s->events[i].ngram + 1]++] = s->events[i].arc;
+    for (size_t i = 0; i < s->event_count; i++)
+        s->arc[s->at[s->events[i].ngram + 1]++] = s->events[i].arc;
     return DGM_OK;
 }
 
