@@ -213,6 +213,7 @@ test-long: test
 	    tests/invariance $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 1000 --search cube --cube $$cube || exit 1; \
 	done
 	tests/cube $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 1000
+	tests/lmbr $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 400
 	bench/zhang2018 --plain $(SELF_NORMALISED).gguf --self-normalised $(SELF_NORMALISED).gguf --quick \
 	    --input $(SELF_TEXT).en --reference $(SELF_TEXT).de --out $(BUILD)/zhang2018 --program $(BUILD)/dragoman > /dev/null
 	tests/identity $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 200
