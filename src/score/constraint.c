@@ -214,7 +214,9 @@ int dgm_constraint_offers(const dgm_constraint *c, int32_t state, int32_t *token
                 const bool open = x->term < 0 ? have == c->all : !(have >> x->term & 1);
                 if (open && x->done > 0 && x->token >= 0) add_offer(&o, x->token, x->piece);
             }
-        if (o.count > 0) return o.count;
+        // Behind a term that was just said only what breaks the word may come: perhaps none of
+        // these.
+        if (o.count > 0 && have == mask_of(c, state)) return o.count;
     }
     for (int i = 0; i < c->first_count; i++) {
         const first_piece *f = &c->firsts[i];
