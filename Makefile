@@ -214,6 +214,9 @@ test-long: test
 	done
 	tests/cube $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 1000
 	tests/lmbr $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 400
+	for more in "" "--shortlist all" "--search cube" "--search cube --cube naive" "--beam 1" "--finish mask"; do \
+	    tests/terms $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) tests/data/translate/newstest2014-500.de 500 $$more || exit 1; \
+	done
 	bench/zhang2018 --plain $(SELF_NORMALISED).gguf --self-normalised $(SELF_NORMALISED).gguf --quick \
 	    --input $(SELF_TEXT).en --reference $(SELF_TEXT).de --out $(BUILD)/zhang2018 --program $(BUILD)/dragoman > /dev/null
 	tests/identity $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 200

@@ -232,7 +232,7 @@ void dgm_constraint_limits(const dgm_constraint *c, int32_t state, const int32_t
     const trie_node *n = &c->nodes[at_of(c, state)];
     *allow = NULL;
     *allow_count = 0;
-    *deny = c->denied + n->deny;
+    *deny = n->deny_count ? c->denied + n->deny : NULL;
     *deny_count = n->deny_count;
     if (n->flags & BANS_BOUNDED) {
         *allow = c->surfaces->continues;

@@ -154,8 +154,9 @@ static dgm_status add_row(table *t, dgm_error *err)
 {
     int added = 0;
     if (empty_row(t)) return DGM_OK;
-    DGM_FAIL_IF(!dgm_utf8_valid((dgm_text){(const char *)t->cells.data, t->cells.size}), err,
-                DGM_ERR_FORMAT, "line %zu: invalid UTF-8", t->row_line);
+    for (size_t i = 0; i < t->count; i++)
+        DGM_FAIL_IF(!dgm_utf8_valid(field_text(t, i)), err, DGM_ERR_FORMAT,
+                    "line %zu: invalid UTF-8", t->row_line);
     DGM_FAIL_IF(t->count < 2, err, DGM_ERR_FORMAT,
                 "line %zu: one column, where a source term and its target were expected",
                 t->row_line);

@@ -132,6 +132,7 @@ static dgm_status read_entity(tbx *t, dgm_writer *w, dgm_error *err)
 
 static dgm_text word_text(const tbx *t, size_t i)
 {
+    if (t->list[i].size == 0) return (dgm_text){"", 0};
     return dgm_text_trim(
         (dgm_text){(const char *)t->words.data + t->list[i].begin, t->list[i].size});
 }
