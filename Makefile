@@ -67,7 +67,8 @@ FORMAT += idlists clusters
 VOCABSEL += nearest cluster_set cluster kmeans
 ENGINE += restrict record tool_cluster
 
-# Lattices.
+# Lattices; unfolded ensembles.
+MODEL += rnn_heads
 PHRASE += lattice lattice_text lattice_file lattice_list lattice_ops lattice_nbest lattice_pieces lattice_subsets
 SCORE += walk
 ENGINE += lattice_input tool_lattice score_lattice tool_average

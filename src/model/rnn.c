@@ -53,6 +53,7 @@ static size_t state_bytes(const dgm_model *m, const dgm_limits *l)
     size_t memory = r->decoder->product ? dgm_exec_mat_bytes(b, places, r->attention + values)
                                         : dgm_exec_mat_bytes(b, places, r->attention) +
                                               dgm_exec_mat_bytes(b, places, values);
+    if (r->heads) memory = dgm_rnn_heads_bytes(b, r, places);
     size_t encode = dgm_rnn_encode_scratch(m, l), step = step_scratch(m, l);
     return dgm_arena_cost(sizeof(rnn_state)) + memory + dgm_exec_mat_bytes(b, l->slots, r->hidden) +
            dgm_exec_mat_bytes(b, rows, r->state_width) +
@@ -85,7 +86,10 @@ static dgm_status state_open(dgm_state *s, dgm_error *err)
     rnn_state *rs = dgm_arena_alloc(a, sizeof *rs);
     DGM_FAIL_IF(!rs, err, DGM_ERR_MEMORY, "the worker's memory is too small for the model");
     memset(rs, 0, sizeof *rs);
-    take_memory(s, r, rs);
+    if (r->heads)
+        dgm_rnn_heads_memory(s, r, rs);
+    else
+        take_memory(s, r, rs);
     rs->initial = dgm_exec_mat(s->exec, s->limits.slots, r->hidden);
     rs->states = dgm_exec_mat(s->exec, s->step_rows, r->state_width);
     rs->hidden = dgm_exec_mat(s->exec, s->limits.rows, s->model->info.hidden);

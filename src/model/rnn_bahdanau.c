@@ -36,8 +36,7 @@ static size_t scratch(const dgm_model *m, int rows)
            dgm_exec_mat_bytes(m->backend, rows, 3 * r->hidden);
 }
 
-// Weights are written for the first row of a parent that wants them, then copied to its siblings.
-static float **shared_alignment(const rnn_step *c)
+float **dgm_rnn_shared_alignment(const rnn_step *c)
 {
     float **align = DGM_ARENA_ARRAY(dgm_exec_host(c->s->exec), float *, (size_t)c->distinct);
     for (int i = 0; i < c->distinct; i++) align[i] = NULL;
@@ -46,7 +45,7 @@ static float **shared_alignment(const rnn_step *c)
     return align;
 }
 
-static void copy_alignment(const rnn_step *c, float *const *align)
+void dgm_rnn_copy_alignment(const rnn_step *c, float *const *align)
 {
     for (int i = 0; i < c->count; i++) {
         const float *from = align[c->which[i]];
@@ -60,12 +59,12 @@ static void step(rnn_step *c)
     const rnn *r = c->r;
     dgm_exec *e = c->s->exec;
     int a = r->attention, g = 3 * r->hidden;
-    float **align = c->align ? shared_alignment(c) : NULL;
+    float **align = c->align ? dgm_rnn_shared_alignment(c) : NULL;
     dgm_mat shared = dgm_exec_mat(e, c->distinct, c->summed.cols);
     dgm_rnn_attend_slots(c, c->unique, c->distinct);
     dgm_attend attend = {.rows = c->attend, .align = align};
     dgm_op_attend_add(e, shared, dgm_mat_cols(c->old, 0, a), r->v, &attend);
-    if (align) copy_alignment(c, align);
+    if (align) dgm_rnn_copy_alignment(c, align);
     dgm_op_gather(e, c->summed, shared, c->which);
     if (r->plain) {
         dgm_mat products = dgm_exec_mat(e, c->distinct, c->context.cols);

@@ -235,8 +235,12 @@ static void encode_chunk(dgm_state *s, int count, const dgm_source *sources, con
 
     dgm_mat keys = dgm_exec_mat(e, tokens, r->attention);
     dgm_op_linear(e, keys, memory, r->key, r->decoder->key_act, NULL);
-    dgm_op_scatter(e, rs->keys, keys, c.place);
-    keep_values(s, &c, memory);
+    if (r->heads) {
+        dgm_rnn_heads_keep(s, keys, memory, c.place);
+    } else {
+        dgm_op_scatter(e, rs->keys, keys, c.place);
+        keep_values(s, &c, memory);
+    }
 
     dgm_mat mean = dgm_exec_mat(e, count, r->width), h0 = dgm_exec_mat(e, count, r->hidden);
     dgm_op_mean(e, mean, memory, c.first, c.length);

@@ -46,6 +46,14 @@ typedef struct rnn_table {
     dgm_mat products; // [words + 1, outputs]
 } rnn_table;
 
+enum { DGM_RNN_HEADS_MAX = 8 };
+
+// One head of additive attention (rnn_heads.c).
+typedef struct rnn_head {
+    int attention, encoder, width; // units of attention, of each direction of the encoder, of both
+    dgm_vector *v;                 // [attention]
+} rnn_head;
+
 typedef enum rnn_readout { READOUT_NONE, READOUT_LINEAR, READOUT_TANH, READOUT_MAXOUT } rnn_readout;
 typedef enum rnn_top { TOP_NONE, TOP_TANH, TOP_GRU } rnn_top;
 
@@ -77,11 +85,14 @@ typedef struct rnn {
     dgm_linear *word, *old, *middle, *key, *value;
     dgm_linear *readout_h; // [R', stack width]
     dgm_vector *v;         // [A], additive attention
+    int heads;             // of it; 0: one, without any of this
+    rnn_head head[DGM_RNN_HEADS_MAX];
     rnn_table source_table, target_table;
 } rnn;
 
 typedef struct rnn_state {
     dgm_mat keys, values; // [slots * source, A], [slots * source, memory width]
+    dgm_mat head_keys[DGM_RNN_HEADS_MAX], head_values[DGM_RNN_HEADS_MAX]; // instead, with heads
     dgm_mat initial;      // [slots, H]: h_0
     dgm_mat states;       // [pool rows, state width]
     dgm_mat hidden;       // [rows, R or stack width]: the last step's
@@ -126,7 +137,7 @@ struct rnn_decoder {
     void (*step)(rnn_step *c);
 };
 
-extern const rnn_decoder dgm_rnn_devlin, dgm_rnn_conditional, dgm_rnn_bahdanau;
+extern const rnn_decoder dgm_rnn_devlin, dgm_rnn_conditional, dgm_rnn_bahdanau, dgm_rnn_heads;
 
 // rnn_load.c
 dgm_status dgm_rnn_load(dgm_model *m, dgm_error *err);
@@ -148,6 +159,17 @@ dgm_mat dgm_rnn_stack(rnn_step *c);
 size_t dgm_rnn_fc_scratch(const dgm_backend *b, const rnn_fc *fc, int rows, int output);
 // All layers of fc on x [n, ...]; with a tanh layer on top the result goes to out [n, output].
 dgm_mat dgm_rnn_fc(dgm_exec *e, const rnn_fc *fc, dgm_mat x, dgm_mat out);
+
+// rnn_bahdanau.c: attention weights are written for the first row of a parent that wants them, then
+// copied to its siblings.
+float **dgm_rnn_shared_alignment(const rnn_step *c); // [distinct]
+void dgm_rnn_copy_alignment(const rnn_step *c, float *const *align);
+
+// rnn_heads.c: settings, memory of a state and what the encoder leaves in it.
+dgm_status dgm_rnn_heads_settings(const dgm_gguf *g, rnn *r, dgm_error *err);
+size_t dgm_rnn_heads_bytes(const dgm_backend *b, const rnn *r, int places);
+void dgm_rnn_heads_memory(dgm_state *s, const rnn *r, rnn_state *rs); // keys.data NULL: none left
+void dgm_rnn_heads_keep(dgm_state *s, dgm_mat keys, dgm_mat memory, const int32_t *place);
 
 // rnn_precompute.c
 typedef struct rnn_words {

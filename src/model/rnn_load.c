@@ -119,7 +119,8 @@ static dgm_status load_settings(dgm_model *m, rnn *r, dgm_error *err)
     r->readout = (rnn_readout)readout;
     r->readout_rows = readout == READOUT_MAXOUT ? 2 * r->readout_size : r->readout_size;
     DGM_TRY(load_encoder_settings(g, r, err));
-    return load_stack_settings(g, r, err);
+    DGM_TRY(load_stack_settings(g, r, err));
+    return dgm_rnn_heads_settings(g, r, err);
 }
 
 // Stacks dec.NAME of every piece that has rows into one product.
@@ -230,6 +231,7 @@ void dgm_rnn_unload(dgm_model *m)
     dgm_embedding_free(b, &r->source);
     dgm_embedding_free(b, &r->target);
     dgm_vector_free(b, &r->v);
+    for (int i = 0; i < r->heads; i++) dgm_vector_free(b, &r->head[i].v);
     dgm_free(r->layers);
     dgm_free(r);
     m->weights = NULL;
