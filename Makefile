@@ -68,10 +68,10 @@ VOCABSEL += nearest cluster_set cluster kmeans
 ENGINE += restrict record tool_cluster
 
 # Lattices; unfolded ensembles.
-MODEL += rnn_heads
+MODEL += rnn_heads rnn_unfold rnn_shrink shrink shrink_algebra
 PHRASE += lattice lattice_text lattice_file lattice_list lattice_ops lattice_nbest lattice_pieces lattice_subsets
 SCORE += walk
-ENGINE += lattice_input tool_lattice score_lattice tool_average
+ENGINE += lattice_input tool_lattice score_lattice tool_average tool_shrink
 ENGINE += splitter tool_phrase tool_phrasal tool_mert
 
 LIB_SRC := $(BASE:%=src/base/%.c) $(KERNEL:%=src/kernel/%.c) $(FORMAT:%=src/format/%.c) \
@@ -91,7 +91,7 @@ LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(CXX_SRC:%.cc=$(BUILD)/%.o)
 # ---- program -------------------------------------------------------------------------------
 CLI := main options help lineio linewrite journal present setup stats log_z lmbr lmbr_tune cmd_translate cmd_models cmd_eval cmd_score cmd_bench cmd_tokenize cmd_align cmd_shortlist cmd_quantize cmd_mbr cmd_lm
 CLI += cmd_phrase cmd_mert
-CLI += lattices cmd_lattice cmd_average
+CLI += lattices cmd_lattice cmd_average cmd_shrink
 CLI += cmd_cluster
 CLI += rerank
 CLI_OBJ := $(CLI:%=$(BUILD)/apps/cli/%.o)

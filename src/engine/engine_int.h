@@ -165,6 +165,10 @@ dgm_status dgm_vocabulary_load(const dgm_gguf *file, dgm_side side, dgm_vocab **
 dgm_status dgm_vocabulary_same(const dgm_vocab *a, const dgm_vocab *b, const char *what,
                                dgm_error *err);
 
+// tool_average.c: a key that begins with one of the prefixes (NULL-terminated) and is not the same
+// in both files; NULL: there is none.
+const char *dgm_keys_differ(const dgm_gguf *a, const dgm_gguf *b, const char *const *prefixes);
+
 // discover.c: the path of the default model, in a caller's buffer.
 dgm_status dgm_default_model(char *path, size_t size, dgm_error *err);
 

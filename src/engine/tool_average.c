@@ -19,6 +19,7 @@
 #include "base/mem.h"
 #include "base/textfile.h"
 #include "dragoman/tools.h"
+#include "engine/engine_int.h"
 #include "format/convert.h"
 #include "format/modelfile.h"
 
@@ -51,33 +52,44 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-// Does the key say what weights mean?
-static bool matters(const char *key, const char *architecture)
-{
-    char own[64];
-    snprintf(own, sizeof own, "dragoman.%.40s.", architecture);
-    return begins(key, "dragoman.source.") || begins(key, "dragoman.target.") ||
-           begins(key, "dragoman.languages.") || begins(key, own) ||
-           strcmp(key, "dragoman.architecture") == 0;
-}
-
 static bool same_value(const dgm_meta *a, const dgm_meta *b)
 {
     return b && a->type == b->type && a->elem_type == b->elem_type && a->count == b->count &&
            a->raw_size == b->raw_size && memcmp(a->raw, b->raw, a->raw_size) == 0;
 }
 
-// Every key of x that matters is in y, with the same value.
-static dgm_status compare_keys(const average *a, size_t x, size_t y, dgm_error *err)
+// A key of a with one of the prefixes that b lacks or has with another value.
+static const char *differs(const dgm_gguf *a, const dgm_gguf *b, const char *const *prefixes)
 {
-    const char *architecture = dgm_modelfile_architecture(a->files[0]);
-    for (int i = 0; i < dgm_gguf_meta_count(a->files[x]); i++) {
-        const dgm_meta *m = dgm_gguf_meta(a->files[x], i);
-        if (!matters(m->key, architecture)) continue;
-        DGM_FAIL_IF(!same_value(m, dgm_gguf_find(a->files[y], m->key)), err, DGM_ERR_ARGUMENT,
-                    "'%s' and '%s' are not checkpoints of one model: they differ in '%.100s'",
-                    a->names[0], a->names[x ? x : y], m->key);
+    for (int i = 0; i < dgm_gguf_meta_count(a); i++) {
+        const dgm_meta *m = dgm_gguf_meta(a, i);
+        bool matters = false;
+        for (int k = 0; prefixes[k]; k++) matters |= begins(m->key, prefixes[k]);
+        if (matters && !same_value(m, dgm_gguf_find(b, m->key))) return m->key;
     }
+    return NULL;
+}
+
+const char *dgm_keys_differ(const dgm_gguf *a, const dgm_gguf *b, const char *const *prefixes)
+{
+    const char *key = differs(a, b, prefixes);
+    return key ? key : differs(b, a, prefixes);
+}
+
+static dgm_status compare_keys(const average *a, size_t x, dgm_error *err)
+{
+    char own[64];
+    const char *const prefixes[] = {"dragoman.architecture",
+                                    "dragoman.source.",
+                                    "dragoman.target.",
+                                    "dragoman.languages.",
+                                    own,
+                                    NULL};
+    snprintf(own, sizeof own, "dragoman.%.40s.", dgm_modelfile_architecture(a->files[0]));
+    const char *key = dgm_keys_differ(a->files[0], a->files[x], prefixes);
+    DGM_FAIL_IF(key, err, DGM_ERR_ARGUMENT,
+                "'%s' and '%s' are not checkpoints of one model: they differ in '%.100s'",
+                a->names[0], a->names[x], key);
     return DGM_OK;
 }
 
@@ -264,8 +276,7 @@ static dgm_status run(average *a, const char *output, dgm_error *err)
     for (size_t i = 0; i < a->count; i++) {
         DGM_TRY(dgm_modelfile_open(&a->files[i], a->names[i], err));
         if (i == 0) continue;
-        DGM_TRY(compare_keys(a, 0, i, err));
-        DGM_TRY(compare_keys(a, i, 0, err));
+        DGM_TRY(compare_keys(a, i, err));
         DGM_TRY(compare_tensors(a, i, err));
     }
     return write_model(a, output, err);
