@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT
+// Constraints through the public functions: demands of lines, glossaries, kept text, notices of what
+// could not be met, lines cut into pieces, allocation failures. The model is tiny and random: what
+// it says means nothing, but it must say what it is told to.
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "dragoman/dragoman.h"
+
+#define MODEL "tests/data/models/transformer-pieces.gguf"
+
+static dgm_translator *open_with(const dgm_decoding *d, int max_source)
+{
+    dgm_translator *t = NULL;
+    dgm_settings s;
+    dgm_error error;
+    dgm_settings_default(&s);
+    s.decoding = d;
+    s.max_source = max_source;
+    s.threads = 2;
+    if (dgm_open(&t, MODEL, &s, &error) != DGM_OK) fail_msg("%s", error.text);
+    return t;
+}
+
+static dgm_input input(const char *text, const char *constraints)
+{
+    return (dgm_input){.text = text,
+                       .size = strlen(text),
+                       .constraints = constraints,
+                       .constraints_size = constraints ? strlen(constraints) : 0};
+}
+
+static dgm_results *translate(dgm_translator *t, const dgm_input *inputs, size_t count)
+{
+    dgm_results *r = NULL;
+    dgm_error error;
+    if (dgm_translate_inputs(t, inputs, count, &r, &error) != DGM_OK) fail_msg("%s", error.text);
+    for (size_t i = 0; i < count; i++)
+        if (r->items[i].status != DGM_OK) fail_msg("%zu: %s", i, r->items[i].message);
+    return r;
+}
+
+static void holds(const dgm_result *r, const char *words)
+{
+    if (!strstr(dgm_result_text(r), words))
+        fail_msg("'%s' is not in '%s'", words, dgm_result_text(r));
+}
+
+static void lines_have_demands(void **state)
+{
+    (void)state;
+    dgm_translator *t = open_with(NULL, 0);
+    const dgm_input in[] = {input("Good morning.", "haus"),
+                            input("Good morning.", "morning => haus sun | musik\t! ist"),
+                            input("Good morning.", NULL),
+                            input("Good morning.", "^ haus\t$ sun."),
+                            input("Good morning.", "evening => haus"),
+                            input("Good morning.", "haus\tmorning =>"),
+                            input("", "haus"),
+                            input("Good morning.", "haus\thaus")};
+    enum { COUNT = sizeof in / sizeof *in };
+    dgm_results *r = translate(t, in, COUNT);
+    const char *plain = dgm_result_text(&r->items[2]);
+    holds(&r->items[0], "haus");
+    assert_null(r->items[0].notice);
+    const char *second = dgm_result_text(&r->items[1]);
+    assert_true(strstr(second, "haus sun") || strstr(second, "musik"));
+    assert_null(strstr(second, " ist "));
+    const char *framed = dgm_result_text(&r->items[3]);
+    assert_int_equal(strncmp(framed, "haus", 4), 0);
+    assert_string_equal(framed + strlen(framed) - 4, "sun.");
+    assert_string_equal(r->items[4].notice, "'evening' is not in the line");
+    assert_true(r->items[4].flags & DGM_LINE_UNMET && !(r->items[4].flags & DGM_LINE_MALFORMED));
+    assert_string_equal(dgm_result_text(&r->items[4]), plain);
+    assert_string_equal(r->items[5].notice, "constraint 2: no target after '=>'");
+    assert_true(r->items[5].flags & DGM_LINE_MALFORMED);
+    assert_string_equal(dgm_result_text(&r->items[5]), plain);
+    assert_string_equal(dgm_result_text(&r->items[6]), "");
+    const char *twice = strstr(dgm_result_text(&r->items[7]), "haus");
+    assert_true(twice && strstr(twice + 4, "haus"));
+    dgm_results_free(&r);
+    dgm_close(&t);
+}
+
+static void glossaries_and_kept_text(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/dragoman-terms-XXXXXX.tsv";
+    const int fd = mkstemps(path, 4);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "morning\tmusik\n", 14), 14);
+    close(fd);
+    const char *const paths[] = {path, NULL};
+    const dgm_decoding d = {.terms = paths, .keep = "[0-9]+"};
+    dgm_translator *t = open_with(&d, 0);
+    const dgm_input in[] = {input("Good Morning.", NULL), input("Good morning at 42.", NULL),
+                            input("Good evening.", NULL), input("Good morning.", "morning => sun")};
+    dgm_results *r = translate(t, in, 4);
+    assert_null(strstr(dgm_result_text(&r->items[2]), "musik"));
+    holds(&r->items[1], "musik");
+    if (!r->items[1].notice) holds(&r->items[1], "42");
+    holds(&r->items[3], "sun"); // the line's own demand goes first
+    dgm_results_free(&r);
+    dgm_close(&t);
+    unlink(path);
+    dgm_settings s;
+    dgm_error error;
+    dgm_settings_default(&s);
+    s.decoding = &d;
+    assert_int_equal(dgm_open(&t, MODEL, &s, &error), DGM_ERR_IO);
+    const dgm_decoding bad = {.keep = "["};
+    s.decoding = &bad;
+    assert_int_equal(dgm_open(&t, MODEL, &s, &error), DGM_ERR_ARGUMENT);
+}
+
+// A line in pieces: the term belongs to the piece with its source, the end to the last one.
+static void pieces_have_their_own(void **state)
+{
+    (void)state;
+    dgm_translator *t = open_with(NULL, 16);
+    const dgm_input in = input(
+        "Good morning, good house, good sun. Good music is here. The house is good. I see.",
+        "music => musik\t$ haus.");
+    dgm_results *r = translate(t, &in, 1);
+    assert_true(r->items[0].flags & DGM_LINE_SPLIT);
+    assert_null(r->items[0].notice);
+    holds(&r->items[0], "musik");
+    const char *text = dgm_result_text(&r->items[0]);
+    assert_string_equal(text + strlen(text) - 5, "haus.");
+    dgm_results_free(&r);
+    dgm_close(&t);
+}
+
+static void too_much_for_a_line(void **state)
+{
+    (void)state;
+    char demands[4096] = "";
+    for (int i = 0; i < 40; i++) sprintf(demands + strlen(demands), "%shaus %d", i ? "\t" : "", i);
+    dgm_translator *t = open_with(NULL, 0);
+    const dgm_input in = input("Good morning.", demands);
+    dgm_results *r = translate(t, &in, 1);
+    assert_true(r->items[0].flags & DGM_LINE_UNMET);
+    assert_non_null(strstr(r->items[0].notice, "too many constraints in one sentence"));
+    assert_true(strlen(dgm_result_text(&r->items[0])) > 0);
+    dgm_results_free(&r);
+    dgm_close(&t);
+}
+
+static void allocations_may_fail(void **state)
+{
+    (void)state;
+    dgm_translator *t = NULL;
+    dgm_error opening;
+    assert_int_equal(dgm_open(&t, MODEL, NULL, &opening), DGM_OK); // one worker keeps its buffers
+    const dgm_input in = input("Good morning.", "morning => haus | sun\t! ist\t$ .\tevening => x");
+    dgm_results *warm = translate(t, &in, 1); // surfaces are there from now on
+    dgm_results_free(&warm);
+    const uint64_t live = dgm_mem_live();
+    for (uint64_t n = 1;; n++) {
+        dgm_job *job = NULL;
+        dgm_results *r = NULL;
+        dgm_error error;
+        dgm_mem_inject(n, 1);
+        const dgm_status st = dgm_submit(t, &in, 1, &job, &error);
+        dgm_mem_inject(0, 0);
+        bool fine = st == DGM_OK;
+        if (st == DGM_OK) {
+            assert_int_equal(dgm_wait(&job, &r, &error), DGM_OK);
+            fine = r->items[0].status == DGM_OK; // a worker may have met the failure
+            dgm_results_free(&r);
+        } else {
+            assert_int_equal(st, DGM_ERR_MEMORY);
+        }
+        if (fine && n > 40) break;
+    }
+    assert_int_equal(dgm_mem_live(), live);
+    dgm_close(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_have_demands),    cmocka_unit_test(glossaries_and_kept_text),
+        cmocka_unit_test(pieces_have_their_own), cmocka_unit_test(too_much_for_a_line),
+        cmocka_unit_test(allocations_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
