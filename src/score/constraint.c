@@ -249,6 +249,12 @@ const int32_t *dgm_constraint_tokens(const dgm_constraint *c, int *count)
     return c->tokens;
 }
 
+const int32_t *dgm_constraint_backwards(const dgm_constraint *c, int *count)
+{
+    *count = c->backwards ? c->suffix_pieces : 0;
+    return c->backwards;
+}
+
 bool dgm_constraint_forces(const dgm_constraint *c)
 {
     return c->terms > 0 || c->suffix_pieces > 0;

@@ -78,6 +78,9 @@ void dgm_constraint_limits(const dgm_constraint *c, int32_t state, const int32_t
                            int *allow_count, const int32_t **deny, int *deny_count);
 // Every token of the patterns, ascending, without doubles: they must be candidates.
 const int32_t *dgm_constraint_tokens(const dgm_constraint *c, int *count);
+// The tokens of a suffix, the last one first, where it is all there is: what a model can follow that
+// begins at the end of a sentence. NULL: there is something else.
+const int32_t *dgm_constraint_backwards(const dgm_constraint *c, int *count);
 bool dgm_constraint_forces(const dgm_constraint *c); // has terms or a suffix, not only bans
 
 #endif

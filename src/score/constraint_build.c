@@ -291,6 +291,12 @@ static dgm_status build(dgm_constraint *c, const dgm_pattern *patterns, int coun
         DGM_TRY(add_tokens(c, &patterns[i], err));
         DGM_TRY(count_pieces(c, &patterns[i], err));
     }
+    if (count == 1 && patterns[0].kind == DGM_PATTERN_SUFFIX) {
+        const int n = patterns[0].count;
+        c->backwards = dgm_malloc((size_t)n * sizeof *c->backwards);
+        if (!c->backwards) return dgm_no_memory(err);
+        for (int i = 0; i < n; i++) c->backwards[i] = patterns[0].tokens[n - 1 - i];
+    }
     DGM_FAIL_IF(c->piece_count > DGM_CONSTRAINT_PIECES, err, DGM_ERR_UNSUPPORTED,
                 "more than %d pieces in the constraints of one sentence", DGM_CONSTRAINT_PIECES);
     while ((size_t)1 << c->node_bits < c->node_count) c->node_bits++;
@@ -337,6 +343,7 @@ void dgm_constraint_free(dgm_constraint **at)
     dgm_constraint *c = *at;
     *at = NULL;
     dgm_free(c->pieces);
+    dgm_free(c->backwards);
     dgm_free(c->nodes);
     dgm_free(c->ends);
     dgm_free(c->stages);

@@ -55,6 +55,7 @@ struct dgm_constraint {
     int terms, node_bits;
     uint32_t all; // bits of all terms
     int suffix_pieces;
+    int32_t *backwards; // [suffix_pieces] of a suffix alone; else NULL
     int *pieces; // [terms] of the shortest pattern
     trie_node *nodes;
     end *ends;

@@ -31,6 +31,24 @@ static bool is_never(const dgm_search *s, int32_t token)
     return false;
 }
 
+// Constraints are followed from left to right; a model that begins at the end of a sentence can be
+// given that end.
+static dgm_status check_end(const dgm_search *s, const dgm_search_request *r, int limit,
+                            dgm_error *err)
+{
+    if (!r->constraint) return DGM_OK;
+    int count = 0;
+    const bool both = s->info[0]->order == DGM_ORDER_BIDIRECTIONAL;
+    DGM_FAIL_IF(!dgm_constraint_backwards(r->constraint, &count), err, DGM_ERR_UNSUPPORTED,
+                "the model %s: of constraints it can be given the end of a translation%s, alone",
+                both ? "writes from both ends" : "writes from right to left",
+                both ? " and its beginning" : "");
+    const int words = both ? 2 * count - 1 : count;
+    DGM_FAIL_IF(words > limit, err, DGM_ERR_ARGUMENT,
+                "a forced end of %d tokens; the longest translation has %d", count, limit);
+    return DGM_OK;
+}
+
 static dgm_status check_request(const dgm_search *s, const dgm_search_request *r, dgm_error *err)
 {
     const dgm_model_info *info = s->info[0];
@@ -61,8 +79,7 @@ static dgm_status check_request(const dgm_search *s, const dgm_search_request *r
                         r->prefix[i] == s->eos || is_never(s, r->prefix[i]),
                     err, DGM_ERR_ARGUMENT, "token %d cannot be part of a forced prefix",
                     (int)r->prefix[i]);
-    DGM_FAIL_IF(r->constraint && info->order != DGM_ORDER_L2R, err, DGM_ERR_UNSUPPORTED,
-                "constraints are followed from left to right; this model writes otherwise");
+    if (info->order != DGM_ORDER_L2R) return check_end(s, r, limit, err);
     DGM_FAIL_IF(r->constraint && s->ops != &dgm_search_greedy && s->ops != &dgm_search_beam &&
                     s->ops != &dgm_search_cube,
                 err, DGM_ERR_UNSUPPORTED,
@@ -113,13 +130,18 @@ static int list_needed(dgm_search *s, const dgm_search_request *r, const int32_t
 static dgm_status enter_place(dgm_search *s, int place, const dgm_search_request *r, dgm_error *err)
 {
     dgm_place *p = &s->places[place];
-    const dgm_score_sentence sentence = {.source = r->source.ids,
-                                         .source_count = r->source.count,
-                                         .prefix = r->prefix,
-                                         .prefix_count = r->prefix_count,
-                                         .lmbr = r->lmbr,
-                                         .walk = r->walk,
-                                         .constraint = r->constraint};
+    dgm_score_sentence sentence = {.source = r->source.ids,
+                                   .source_count = r->source.count,
+                                   .prefix = r->prefix,
+                                   .prefix_count = r->prefix_count,
+                                   .lmbr = r->lmbr,
+                                   .walk = r->walk,
+                                   .constraint = p->constraint};
+    p->behind_count = 0;
+    if (r->constraint && s->info[0]->order == DGM_ORDER_R2L)
+        sentence.prefix = dgm_constraint_backwards(r->constraint, &sentence.prefix_count);
+    else if (r->constraint && s->info[0]->order == DGM_ORDER_BIDIRECTIONAL)
+        p->behind = dgm_constraint_backwards(r->constraint, &p->behind_count);
     const int32_t *needed = r->prefix;
     const int needed_count = list_needed(s, r, &needed);
     const dgm_vocabsel_sentence words = {.source = r->source.ids,
@@ -158,7 +180,7 @@ static void reserve(dgm_search *s, const dgm_search_request *requests, int count
         dgm_place_reset(s, p);
         p->id = requests[i].id;
         p->source_count = requests[i].source.count;
-        p->constraint = requests[i].constraint;
+        p->constraint = s->info[0]->order == DGM_ORDER_L2R ? requests[i].constraint : NULL;
         p->fingerprint = dgm_sample_fingerprint(&requests[i]);
         p->bounded = requests[i].walk != NULL;
         p->max_length = length_limit(s, &requests[i]);
@@ -189,7 +211,7 @@ dgm_status dgm_search_admit(dgm_search *s, const dgm_search_request *requests, i
     }
     for (int i = 0; i < count; i++) {
         s->places[s->new_places[i]].used = true;
-        if (requests[i].constraint) dgm_banks_enter(s, s->new_places[i]);
+        if (s->places[s->new_places[i]].constraint) dgm_banks_enter(s, s->new_places[i]);
     }
     s->active += count;
     return DGM_OK;

@@ -18,7 +18,8 @@
 //   node   0 <- 1 <- y1 <- y5 <- y2 <- y4 <- y3 <- EOD          attention of y2: that seen by y1
 //
 // A forced prefix acts on the left words (or on both, where pairs go from left to right); until it
-// is used up no side may end: from both ends n forced words make at least 2 n - 1. Scores of a whole: sum of both words' log-probabilities; its length
+// is used up no side may end: from both ends n forced words make at least 2 n - 1. A forced end acts
+// on the right words in the same way (or, from right to left, as a prefix does elsewhere). Scores of a whole: sum of both words' log-probabilities; its length
 // counts real words and one end.
 #include "search/double_int.h"
 
@@ -69,6 +70,12 @@ static dgm_status feed(dgm_search *s, dgm_error *err)
     return DGM_OK;
 }
 
+static void deny_end(const dgm_search *s, dgm_terms *t)
+{
+    t->deny = s->deny_early;
+    t->deny_count = s->deny_early_count;
+}
+
 // Terms of both sides of a row.
 static void fill_terms(dgm_search *s, int row)
 {
@@ -88,13 +95,19 @@ static void fill_terms(dgm_search *s, int row)
     left->base = p->now.live[hypo].score;
     prefix->ops->terms(prefix, place, state, left);
     prefix->ops->terms(prefix, place, prefix->ops->advance(prefix, place, state, 0), &next);
-    if (s->info[0]->order == DGM_ORDER_L2R) {
+    if (s->info[0]->order != DGM_ORDER_BIDIRECTIONAL) {
         right->allow = next.allow;
         right->allow_count = next.allow_count;
         right->deny_count = next.deny_count;
-    } else if (next.allow) { // more of the prefix is to come than this pair has
-        right->deny = s->deny_early;
-        right->deny_count = s->deny_early_count;
+    } else {
+        const int pairs = p->tokens / 2;
+        if (next.allow) deny_end(s, right); // more of the prefix is to come than this pair has
+        if (pairs + 1 < p->behind_count) deny_end(s, left);
+        if (pairs < p->behind_count) {
+            right->allow = &p->behind[pairs];
+            right->allow_count = 1;
+            right->deny_count = 0;
+        }
     }
     d->watch[2 * row] = d->watch[2 * row + 1] = s->eos;
 }
@@ -164,7 +177,7 @@ static void keep(dgm_search *s, dgm_place *p, const dgm_pair *c, int32_t left, i
         const dgm_scorer_ops *ops = s->scorers[i].ops;
         int32_t state = p->now.states[hypo * scorers + i];
         state = ops->advance(&s->scorers[i], place, state, left);
-        if (s->info[0]->order == DGM_ORDER_L2R)
+        if (s->info[0]->order != DGM_ORDER_BIDIRECTIONAL)
             state = ops->advance(&s->scorers[i], place, state, right);
         p->next.states[at * scorers + i] = state;
     }

@@ -71,6 +71,8 @@ typedef struct dgm_place {
     uint64_t id;
     int source_count;
     const dgm_constraint *constraint; // NULL: none
+    const int32_t *behind; // pairs from both ends: forced right words, the last one first
+    int behind_count;
     uint64_t fingerprint; // of source and prefix (sample.c)
     bool bounded;         // a lattice bounds it: no margin ends it early
     int32_t slots[DGM_PARTS_MAX];

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "unit/search_toy.h"
 
+#include "engine/engine_int.h"
 #include "fixture.h"
 #include "search/double_int.h"
 
@@ -492,6 +493,49 @@ static void test_prefix(void **state)
     }
 }
 
+// A forced end, alone and with a forced beginning.
+static void test_suffix(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"double-bidirectional", "double-r2l", "transformer-r2l"};
+    static const int32_t begin[] = {5, 9}, end[] = {4, 17, 8};
+    for (int n = 0; n < 3; n++) {
+        fixture f;
+        dgm_error err = {{0}};
+        dgm_vocab *vocab = NULL;
+        dgm_surfaces *surfaces = NULL;
+        dgm_constraint *c = NULL;
+        fixture_open(&f, names[n], NULL);
+        const dgm_pattern pattern = {.kind = DGM_PATTERN_SUFFIX, .tokens = end, .count = 3};
+        // All three share one vocabulary for both sides.
+        assert_int_equal(dgm_vocabulary_load(f.file, DGM_SOURCE, &vocab, NULL, &err), DGM_OK);
+        assert_int_equal(dgm_surfaces_open(&surfaces, vocab, &err), DGM_OK);
+        assert_int_equal(dgm_constraint_compile(&c, surfaces, &pattern, 1, 0, &err), DGM_OK);
+        dgm_search_config config = pairs_config(4, 12);
+        config.max_source = TOY_SOURCE;
+        if (n == 2) config.search = "beam";
+        const int both = n == 0 ? 2 : 0;
+        dgm_search_request r[FIXTURE_SENTENCES];
+        for (int k = 0; k < f.count; k++)
+            r[k] = (dgm_search_request){.source = {f.sentence[k].source, f.sentence[k].source_count},
+                                        .prefix = begin,
+                                        .prefix_count = both,
+                                        .constraint = c};
+        run_fixture(&f, &config, r, first);
+        for (int k = 0; k < f.count; k++)
+            for (int i = 0; i < first[k].count; i++) {
+                const toy_hypothesis *h = &first[k].h[i];
+                assert_true(h->count >= 3 + (both ? 2 : 0));
+                assert_memory_equal(h->tokens + h->count - 3, end, sizeof end);
+                assert_memory_equal(h->tokens, begin, (size_t)both * sizeof *begin);
+            }
+        dgm_constraint_free(&c);
+        dgm_surfaces_close(&surfaces);
+        dgm_vocab_close(&vocab);
+        fixture_close(&f);
+    }
+}
+
 // Lengths: no result is shorter or longer than it may be.
 static void test_lengths(void **state)
 {
@@ -568,6 +612,7 @@ int main(void)
         cmocka_unit_test(test_folding),      cmocka_unit_test(test_unfold_odd),
         cmocka_unit_test(test_choice_of_pairs), cmocka_unit_test(test_against_copy),
         cmocka_unit_test(test_against_everything), cmocka_unit_test(test_prefix),
+        cmocka_unit_test(test_suffix),
         cmocka_unit_test(test_lengths),      cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
