@@ -55,6 +55,13 @@ static int by_estimate(const void *context, uint32_t a, uint32_t b)
     return a < b ? -1 : a > b;
 }
 
+static int by_quick(const void *context, uint32_t a, uint32_t b)
+{
+    const double *x = context;
+    if (x[a] != x[b]) return x[a] > x[b] ? -1 : 1;
+    return a < b ? -1 : a > b;
+}
+
 // Weighted table scores alone, to choose what is looked at closely.
 static double quick_score(const dgm_pb_decoder *d, const dgm_table_option *t)
 {
@@ -80,13 +87,11 @@ static dgm_status fill_span(dgm_pb_decoder *d, dgm_pb_span *span, uint32_t first
     dgm_table_option t;
     if (close < count) {
         uint64_t at = word_at;
-        dgm_pb_option *key = DGM_ARENA_ARRAY(&d->arena, dgm_pb_option, count);
-        if (!key) return dgm_pb_full(err);
         for (uint32_t i = 0; i < count; i++) {
             dgm_phrase_table_option(d->m->table, first + i, &at, &t);
-            key[i].estimate = quick_score(d, &t);
+            quick[i] = quick_score(d, &t);
         }
-        dgm_sort_indices(order, count, by_estimate, key);
+        dgm_sort_indices(order, count, by_quick, quick);
         for (size_t k = 0; k < close; k++) wanted[order[k]] = 1;
     }
     size_t n = 0;
