@@ -89,7 +89,8 @@ static const option options[] = {
     {"lattice", 0, OPTION_TEXT, "FILE", AT(lattice), 0, 0, NULL,
      "translate: write the search graph of every line to FILE, also gzip", NULL, NULL},
     {"lattice-beam", 0, OPTION_REAL, "X", AT(lattice_beam), 0, 1e9, NULL,
-     "translate: leave out what is further than X behind the best path (default 5)", NULL, NULL},
+     "translate: leave out what is further behind the best path than X times the sum of all "
+     "weights (default 0.5)", NULL, NULL},
     {"threads", 0, OPTION_COUNT, "N", AT(threads), 0, 1024, NULL,
      "translate: threads; 0: one per core. The result does not depend on it (default 1)",
      "cpu-threads", NULL},
@@ -317,7 +318,7 @@ static int run(const command *self, int argc, char **argv)
                         .stack = 200,
                         .jump = 6,
                         .table_limit = 20,
-                        .lattice_beam = 5,
+                        .lattice_beam = 0.5f,
                         .threads = 1};
     words rest;
     int code = options_parse(self, argc, argv, &o, &rest);

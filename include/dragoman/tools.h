@@ -392,7 +392,9 @@ typedef struct dgm_phrasal_options {
     int distinct;           // no two with the same words. Default 0
     int alignment;          // word links of every translation. Default 0
     int lattice;            // the search graph of every line. Default 0
-    double lattice_beam;    // arcs further behind the best path are left out of it. Default 5
+    // Arcs whose best path is further behind the best of all than this times the sum of the
+    // weights (their absolute values, without that of unknown words) are left out. Default 0.5
+    double lattice_beam;
     int threads;            // 0: one per core. Default 1
     void *reserved[4];
 } dgm_phrasal_options;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // `dragoman phrase translate` behind its command line: models, threads, texts around the decoder
 // (phrase/phrase_decode.h). Lines are independent, so results do not depend on the threads.
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -16,7 +17,7 @@ void dgm_phrasal_default(dgm_phrasal_options *o)
                                .jump = p.jump,
                                .table_limit = p.table_limit,
                                .nbest = 1,
-                               .lattice_beam = 5,
+                               .lattice_beam = 0.5,
                                .threads = 1};
 }
 
@@ -287,7 +288,9 @@ static dgm_status write_lattice(const dgm_phrasal *p, dgm_pb_decoder *d, uint64_
                                 line_result *r, dgm_error *err)
 {
     dgm_lattice *l = NULL, *pruned = NULL;
-    dgm_lattice_pruning how = {.behind = p->o.lattice_beam};
+    double weights = 0; // scores scale with them
+    for (int k = 0; k < DGM_PB_UNKNOWN; k++) weights += fabs(p->params.weights.w[k]);
+    dgm_lattice_pruning how = {.behind = p->o.lattice_beam * weights};
     DGM_TRY(dgm_lattice_open(&l, err));
     dgm_status st = build_lattice(p, d, l, err);
     if (st == DGM_OK) st = dgm_lattice_prune(l, &how, &pruned, err);
