@@ -39,8 +39,7 @@ static void dots_i8_avx2(const dgm_dots_args *g)
 {
     const size_t bytes = (size_t)g->k;
     for (int i = 0; i < g->count; i += DOTS_COLUMNS) {
-        const void *w[DOTS_COLUMNS];
-        const int n = dots_block(g, i, 1, w);
+        const dots_rows b = dots_block(g, i, 1);
         for (int r = 0; r < g->m; r++) {
             const uint8_t *a = (const uint8_t *)g->a + (size_t)r * (size_t)g->lda;
             __m256i s0 = _mm256_setzero_si256(), s1 = s0, s2 = s0, s3 = s0;
@@ -48,13 +47,14 @@ static void dots_i8_avx2(const dgm_dots_args *g)
                 const __m256i u = _mm256_loadu_si256((const __m256i *)(const void *)(a + at));
                 const __m256i q = _mm256_xor_si256(u, _mm256_set1_epi8((char)0x80));
                 const __m256i size = _mm256_abs_epi8(q);
-                s0 = dot_i8(s0, q, size, part(w[0], at, bytes));
-                s1 = dot_i8(s1, q, size, part(w[1], at, bytes));
-                s2 = dot_i8(s2, q, size, part(w[2], at, bytes));
-                s3 = dot_i8(s3, q, size, part(w[3], at, bytes));
+                if (r == 0 && at % 64 == 0) dots_fetch(&b, at);
+                s0 = dot_i8(s0, q, size, part(b.w[0], at, bytes));
+                s1 = dot_i8(s1, q, size, part(b.w[1], at, bytes));
+                s2 = dot_i8(s2, q, size, part(b.w[2], at, bytes));
+                s3 = dot_i8(s3, q, size, part(b.w[3], at, bytes));
             }
             const int32_t sums[DOTS_COLUMNS] = {fold(s0), fold(s1), fold(s2), fold(s3)};
-            dots_finish(g, r, i, n, sums);
+            dots_finish(g, r, i, b.count, sums);
         }
     }
 }
@@ -63,19 +63,19 @@ static void dots_i16_avx2(const dgm_dots_args *g)
 {
     const size_t bytes = (size_t)g->k * 2;
     for (int i = 0; i < g->count; i += DOTS_COLUMNS) {
-        const void *w[DOTS_COLUMNS];
-        const int n = dots_block(g, i, 2, w);
+        const dots_rows b = dots_block(g, i, 2);
         for (int r = 0; r < g->m; r++) {
             const int16_t *a = (const int16_t *)g->a + (size_t)r * (size_t)g->lda;
             __m256i s[DOTS_COLUMNS];
             for (int j = 0; j < DOTS_COLUMNS; j++) s[j] = _mm256_setzero_si256();
             for (size_t at = 0; at < bytes; at += 32) {
                 const __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)(a + at / 2));
+                if (r == 0 && at % 64 == 0) dots_fetch(&b, at);
                 for (int j = 0; j < DOTS_COLUMNS; j++)
-                    s[j] = _mm256_add_epi32(s[j], _mm256_madd_epi16(x, part(w[j], at, bytes)));
+                    s[j] = _mm256_add_epi32(s[j], _mm256_madd_epi16(x, part(b.w[j], at, bytes)));
             }
             const int32_t sums[DOTS_COLUMNS] = {fold(s[0]), fold(s[1]), fold(s[2]), fold(s[3])};
-            dots_finish(g, r, i, n, sums);
+            dots_finish(g, r, i, b.count, sums);
         }
     }
 }

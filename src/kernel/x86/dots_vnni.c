@@ -37,13 +37,15 @@ static inline void fold_4(const __m512i s[DOTS_COLUMNS], int32_t out[DOTS_COLUMN
     _mm_storeu_si128((__m128i *)(void *)out, q);
 }
 
-static void weight_sums(const void *const w[DOTS_COLUMNS], size_t bytes, __m512i s[DOTS_COLUMNS])
+static void weight_sums(const dots_rows *b, size_t bytes, __m512i s[DOTS_COLUMNS])
 {
     const __m512i middle = _mm512_set1_epi8((char)0x80);
     for (int j = 0; j < DOTS_COLUMNS; j++) s[j] = _mm512_setzero_si512();
-    for (size_t at = 0; at < bytes; at += 64)
+    for (size_t at = 0; at < bytes; at += 64) {
+        dots_fetch(b, at);
         for (int j = 0; j < DOTS_COLUMNS; j++)
-            s[j] = _mm512_dpbusd_epi32(s[j], middle, part_i8(w[j], at, bytes));
+            s[j] = _mm512_dpbusd_epi32(s[j], middle, part_i8(b->w[j], at, bytes));
+    }
     for (int j = 0; j < DOTS_COLUMNS; j++)
         s[j] = _mm512_sub_epi32(_mm512_setzero_si512(), s[j]);
 }
@@ -52,21 +54,20 @@ static void dots_i8_vnni(const dgm_dots_args *g)
 {
     const size_t bytes = (size_t)g->k;
     for (int i = 0; i < g->count; i += DOTS_COLUMNS) {
-        const void *w[DOTS_COLUMNS];
+        const dots_rows b = dots_block(g, i, 1);
         __m512i start[DOTS_COLUMNS];
-        const int n = dots_block(g, i, 1, w);
-        weight_sums(w, bytes, start);
+        weight_sums(&b, bytes, start);
         for (int r = 0; r < g->m; r++) {
             const uint8_t *a = (const uint8_t *)g->a + (size_t)r * (size_t)g->lda;
             __m512i s[DOTS_COLUMNS] = {start[0], start[1], start[2], start[3]};
             for (size_t at = 0; at < bytes; at += 64) {
                 const __m512i x = _mm512_loadu_si512(a + at); // rows of a are padded
                 for (int j = 0; j < DOTS_COLUMNS; j++)
-                    s[j] = _mm512_dpbusd_epi32(s[j], x, part_i8(w[j], at, bytes));
+                    s[j] = _mm512_dpbusd_epi32(s[j], x, part_i8(b.w[j], at, bytes));
             }
             int32_t sums[DOTS_COLUMNS];
             fold_4(s, sums);
-            dots_finish(g, r, i, n, sums);
+            dots_finish(g, r, i, b.count, sums);
         }
     }
 }
@@ -75,20 +76,20 @@ static void dots_i16_vnni(const dgm_dots_args *g)
 {
     const size_t bytes = (size_t)g->k * 2;
     for (int i = 0; i < g->count; i += DOTS_COLUMNS) {
-        const void *w[DOTS_COLUMNS];
-        const int n = dots_block(g, i, 2, w);
+        const dots_rows b = dots_block(g, i, 2);
         for (int r = 0; r < g->m; r++) {
             const int16_t *a = (const int16_t *)g->a + (size_t)r * (size_t)g->lda;
             __m512i s[DOTS_COLUMNS];
             for (int j = 0; j < DOTS_COLUMNS; j++) s[j] = _mm512_setzero_si512();
             for (size_t at = 0; at < bytes; at += 64) {
                 const __m512i x = _mm512_loadu_si512(a + at / 2);
+                if (r == 0) dots_fetch(&b, at);
                 for (int j = 0; j < DOTS_COLUMNS; j++)
-                    s[j] = _mm512_dpwssd_epi32(s[j], x, part(w[j], at, bytes));
+                    s[j] = _mm512_dpwssd_epi32(s[j], x, part(b.w[j], at, bytes));
             }
             int32_t sums[DOTS_COLUMNS];
             fold_4(s, sums);
-            dots_finish(g, r, i, n, sums);
+            dots_finish(g, r, i, b.count, sums);
         }
     }
 }
