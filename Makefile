@@ -57,6 +57,14 @@ SEARCH := search search_table admit generation tree beam greedy finish cube cube
 ENGINE := settings decoding evidence budget techniques constrain unknown vocabulary translator pipeline assemble batcher worker api discover inspect evaluate pairs tool_import align_job tool_align tool_tokenize tool_shortlist tool_shortlist_text tool_profile tool_log_z calibrate tool_quantize tool_lm tool_evidence tool_mbr
 CXX_SRC := src/text/spm_shim.cc
 
+# Many languages.
+FORMAT += languages language_names import_m2m m2m_languages
+ENGINE += direction inspect_languages
+
+# Mixtures of experts.
+BACKEND += cpu/experts_cpu
+MODEL += transformer_moe
+
 # Pairs, whole sentences.
 MODEL += transformer_recurrent cmlm
 SEARCH += double double_topk double_fold mask_predict
@@ -94,6 +102,7 @@ CLI += cmd_phrase cmd_mert
 CLI += lattices cmd_lattice cmd_average cmd_shrink
 CLI += cmd_cluster
 CLI += rerank
+CLI += directions
 CLI_OBJ := $(CLI:%=$(BUILD)/apps/cli/%.o)
 
 # ---- tests and benchmarks ------------------------------------------------------------------

@@ -213,7 +213,8 @@ const command command_import = {
     .description =
         "Reads a model in the format of another program and writes it as a Dragoman model file. "
         "Formats: huggingface (a MarianMT folder with config.json, safetensors, source.spm, "
-        "target.spm and vocab.json).",
+        "target.spm and vocab.json; an M2M100 or NLLB folder, also with experts, with "
+        "sentencepiece.bpe.model).",
     .example = "dragoman import huggingface opus-mt-en-de -o en-de.gguf --type i8",
     .options = import_table,
     .run = run_import,

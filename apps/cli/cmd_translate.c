@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "directions.h"
 #include "dragoman/tools.h"
 #include "journal.h"
 #include "lattices.h"
@@ -26,7 +27,7 @@ typedef struct translate_options {
     engine_options engine;
     lmbr_options lmbr;
     presentation show;
-    const char *input, *output, *prefix, *failures, *lattice, *constraints;
+    const char *input, *output, *prefix, *failures, *lattice, *constraints, *directions;
     option_list terms, rerank;
     int align_layer, align_head;
     const char *stats;
@@ -80,6 +81,10 @@ static const option options[] = {
      "between tabs: 'SOURCE => TARGET | VARIANT' a term, 'WORDS' forced, '! WORDS' forbidden, "
      "'^ WORDS' its beginning, '$ WORDS' its end (docs/CONSTRAINTS.md)",
      NULL, NULL},
+    {"directions", 0, OPTION_TEXT, "FILE", AT(directions), 0, 0, NULL,
+     "multilingual models: file with the languages of each line, 'SOURCE TARGET' or 'TARGET', one "
+     "line per line of input; what it leaves out is --source and --target",
+     NULL, NULL},
     {"terms", 0, OPTION_LIST, "FILE", AT(terms), 0, 0, NULL,
      "glossary for every line: where a source term stands, one of its targets must stand in the "
      "translation, as written; TSV, .csv or .tbx, also gzip; may be given several times",
@@ -130,14 +135,15 @@ typedef struct companion {
     size_t *sizes; // of the window's lines
 } companion;
 
-enum { COMPANIONS = 2 };
+enum { COMPANIONS = 3 };
 
 typedef struct session {
     const translate_options *o;
     dgm_translator *t;
     reranker *rerank;
     line_reader *in;
-    companion with[COMPANIONS]; // prefixes, constraints
+    companion with[COMPANIONS]; // prefixes, constraints, directions
+    direction_window directions;
     evidence_window evidence;
     lattice_window lattices;
     dgm_lmbr weights; // of the evidence
@@ -268,6 +274,7 @@ static void submit(session *s)
 {
     dgm_input *inputs = need(calloc(s->pending, sizeof *inputs));
     const char *at = s->text;
+    directions_begin(&s->directions, s->pending, s->text_used);
     for (size_t i = 0; i < s->pending; i++) {
         inputs[i].text = at;
         inputs[i].size = s->sizes[i];
@@ -278,6 +285,8 @@ static void submit(session *s)
         inputs[i].constraints = s->with[1].sizes[i] ? at : NULL;
         inputs[i].constraints_size = s->with[1].sizes[i];
         at += s->with[1].sizes[i];
+        directions_add(&s->directions, i, at, s->with[2].sizes[i], &inputs[i]);
+        at += s->with[2].sizes[i];
     }
     evidence_attach(&s->evidence, inputs, s->pending);
     lattices_attach(&s->lattices, inputs, s->pending);
@@ -512,6 +521,7 @@ static void close_session(session *s)
     reader_close(s->in);
     evidence_free(&s->evidence);
     lattices_free(&s->lattices);
+    directions_free(&s->directions);
     for (companion *c = s->with; c < s->with + COMPANIONS; c++) {
         reader_close(c->in);
         free(c->sizes);
@@ -538,7 +548,8 @@ static void describe_options(session *s, const command *self)
     static const char *const others[] = {"model",  "weights", "source", "target",    "cpu",
                                          "batch",  "threads", "stats",  "workspace", "batch-tokens",
                                          "prefix", "input",   "output", "resume",    "failures",
-                                         "quiet",  "lattice", "constraints", NULL};
+                                         "quiet",  "lattice", "constraints", "directions",
+                                         NULL};
     translate_options standard = usual_options();
     for (const option *o = self->options; o->name; o++) {
         int skip = 0;
@@ -569,6 +580,10 @@ static bool describe_job(session *s, const command *self)
     journal_describe(s->journal, "--lmbr", weights);
     journal_describe(s->journal, "--prefix", s->with[0].in ? "given" : "");
     journal_describe(s->journal, "--constraints", s->with[1].in ? "given" : "");
+    journal_describe(s->journal, "--directions", s->with[2].in ? "given" : "");
+    bool many = dgm_directions(s->t, 0, NULL) > 1;
+    journal_describe(s->journal, "--source", many ? dgm_describe(s->t)->source_language : "");
+    journal_describe(s->journal, "--target", many ? dgm_describe(s->t)->target_language : "");
     journal_describe(s->journal, "--lattice", s->lattices.file ? "given" : "");
     journal_describe(s->journal, "--failures", s->o->failures ? "given" : "");
     describe_options(s, self);
@@ -598,8 +613,8 @@ static bool open_files(session *s, const command *self)
 {
     const translate_options *o = s->o;
     s->in = reader_open(o->input);
-    const char *const names[COMPANIONS] = {o->prefix, o->constraints};
-    static const char *const what[COMPANIONS] = {"prefix", "constraints"};
+    const char *const names[COMPANIONS] = {o->prefix, o->constraints, o->directions};
+    static const char *const what[COMPANIONS] = {"prefix", "constraints", "directions"};
     if (!s->in) return false;
     for (int i = 0; i < COMPANIONS; i++) {
         s->with[i].what = what[i];
@@ -645,12 +660,12 @@ static int translate_files(session *s, const command *self)
 static int check_files(const command *self, const translate_options *o)
 {
     const char *const in[] = {o->input,     o->prefix,  o->lmbr.file,  o->lmbr.settings,
-                              o->lmbr.tune, o->lattice, o->constraints};
+                              o->lmbr.tune, o->lattice, o->constraints, o->directions};
     const char *const out[] = {o->output, o->failures};
     static const char *const in_names[] = {"input",     "prefix",  "lmbr",       "lmbr-settings",
-                                           "lmbr-tune", "lattice", "constraints"};
+                                           "lmbr-tune", "lattice", "constraints", "directions"};
     static const char *const out_names[] = {"output", "failures"};
-    for (int i = 0; i < 7; i++)
+    for (int i = 0; i < 8; i++)
         for (int k = 0; k < 2; k++)
             if (same_file(in[i], out[k]))
                 return fail_usage(self, "--%s is the same file as --%s", out_names[k], in_names[i]);
@@ -701,6 +716,7 @@ static int run(const command *self, int argc, char **argv)
         return code;
     }
     o.engine.decoding.lattices = o.lattice != NULL;
+    o.engine.directions = o.directions != NULL;
     s->o = &o;
     s->window_bytes = text_share(&o.engine);
     s->start = seconds();

@@ -86,8 +86,6 @@ static int collect_members(const engine_options *e, dgm_member *members, char **
     if (e->models.count > MEMBERS_MAX)
         return fail(EXIT_USAGE, "an ensemble has at most %d models, not %d", MEMBERS_MAX,
                     e->models.count);
-    if (e->models.count && (e->source || e->target))
-        return fail(EXIT_USAGE, "--model names the model: leave out --source and --target");
     for (int i = 0; i < e->models.count; i++) {
         owned[i] = need(strdup(e->models.items[i]));
         int code = split_weight(owned[i], &members[i]);
@@ -173,6 +171,8 @@ int engine_open(const engine_options *e, dgm_settings *s, dgm_translator **t)
     dgm_decoding decoding = e->decoding;
     decoding.seed = (uint64_t)e->seed;
     s->decoding = &decoding;
+    dgm_direction direction = {.source = e->source, .target = e->target, .later = e->directions};
+    s->direction = &direction;
     s->margin = e->margin;
     s->length_penalty = e->length_penalty;
     s->word_penalty = e->word_penalty;
@@ -181,7 +181,8 @@ int engine_open(const engine_options *e, dgm_settings *s, dgm_translator **t)
     if (code < 0) {
         dgm_error error;
         dgm_status st = dgm_open_ensemble(t, members, (size_t)count, s, &error);
-        s->decoding = NULL; // the library looks at it while it opens
+        s->decoding = NULL; // the library looks at them while it opens
+        s->direction = NULL;
         if (st != DGM_OK) code = fail(exit_code(st), "%s", error.text);
     }
     for (int i = 0; i < MEMBERS_MAX; i++) free(owned[i]);

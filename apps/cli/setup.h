@@ -12,6 +12,7 @@
 typedef struct engine_options {
     option_list models;
     const char *weights, *source, *target, *precision, *mix, *cpu;
+    int directions; // lines say theirs
     const char *search, *finish, *long_lines, *cube, *cube_key, *softmax, *shortlist;
     const char *activations, *unknown, *dictionary;
     int precompute, plain_attention, separate_states;
@@ -41,9 +42,11 @@ int exit_code(dgm_status status);
     {"weights", 0, OPTION_TEXT, "W,W,...", offsetof(S, E.weights), 0, 0, NULL,                     \
      "weights of the ensemble's models, in their order", NULL, NULL},                              \
     {"source", 's', OPTION_TEXT, "LANG", offsetof(S, E.source), 0, 0, NULL,                        \
-     "choose the first model that reads this language, e.g. en", NULL, NULL},                      \
+     "language of the text, e.g. en: without --model, the first model that reads it is taken; "    \
+     "'dragoman inspect' lists what a model has",                                                  \
+     NULL, NULL},                                                                                  \
     {"target", 't', OPTION_TEXT, "LANG", offsetof(S, E.target), 0, 0, NULL,                        \
-     "choose the first model that writes this language, e.g. de", NULL, NULL},                     \
+     "language to translate into, e.g. de", NULL, NULL},                                           \
     {"precision", 0, OPTION_CHOICE, "NAME", offsetof(S, E.precision), 0, 0, "f32|i16|i8",          \
      "how products are computed, whatever the file stores (default: the model's, else i8)", NULL,  \
      NULL},                                                                                        \

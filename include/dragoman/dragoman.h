@@ -75,6 +75,17 @@ typedef enum dgm_long {
     DGM_LONG_ERROR = 2  // the line gets DGM_ERR_TEXT
 } dgm_long;
 
+// From which language to which: codes as `dragoman inspect` lists them, or what is clear without them
+// ("de" for "deu_Latn"). NULL or "": what the model's default is, or the only possibility.
+typedef struct dgm_direction {
+    const char *source, *target;
+    // In settings: 1: every line says its direction, so that none need be known when the translator is
+    // opened. Default 0: a model with several directions and no default is an error.
+    int32_t later;
+    int32_t reserved_number; // 0
+    void *reserved[2];       // NULL
+} dgm_direction;
+
 // Settings of decoding that are off by default: start with all zero, which is off everywhere, and
 // set what you like. docs/DECODING.md says how they act together and what is refused.
 typedef struct dgm_decoding {
@@ -270,7 +281,9 @@ typedef struct dgm_settings {
     const dgm_decoding *decoding;
     // Lines may come with evidence. Borrowed during dgm_open. NULL: they may not. Default NULL.
     const dgm_lmbr *lmbr;
-    void *reserved[2]; // NULL
+    // Of multilingual models. Borrowed during dgm_open. NULL: the model's default. Default NULL.
+    const dgm_direction *direction;
+    void *reserved[1]; // NULL
 } dgm_settings;
 
 DGM_API void dgm_settings_default(dgm_settings *settings);
@@ -314,6 +327,10 @@ typedef struct dgm_translator_info {
 } dgm_translator_info;
 
 DGM_API const dgm_translator_info *dgm_describe(const dgm_translator *t);
+
+// How many directions the model translates (0: it does not say), and the one with this index, from 0
+// (out may be NULL). Strings live as long as the translator.
+DGM_API size_t dgm_directions(const dgm_translator *t, size_t index, dgm_direction *out);
 
 // ---- results ----------------------------------------------------------------------------------
 
@@ -420,7 +437,9 @@ typedef struct dgm_input {
     // "sample".
     const char *constraints;
     size_t constraints_size;
-    void *reserved[2]; // NULL
+    // Of a multilingual model, for this line alone; NULL, or what it leaves out: the translator's.
+    const dgm_direction *direction;
+    void *reserved[1]; // NULL
 } dgm_input;
 
 DGM_API dgm_status dgm_translate_inputs(dgm_translator *t, const dgm_input *inputs, size_t count,

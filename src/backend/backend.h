@@ -5,6 +5,7 @@
 //   dgm_linear    a weight matrix with its bias, resident and packed for that device.
 //   dgm_embedding a table whose rows are gathered by token id.
 //   dgm_vector    norms, biases and other f32 vectors on the device.
+//   dgm_experts   feed-forward networks of a mixture, each packed by the first row that needs it.
 //   dgm_exec      one worker's stream of operations with its scratch memory and counters.
 //   dgm_mat       a view of activations on the device: address arithmetic through helpers only,
 //                 since the element type is the backend's business.
@@ -37,6 +38,7 @@ typedef struct dgm_backend dgm_backend;
 typedef struct dgm_linear dgm_linear;
 typedef struct dgm_embedding dgm_embedding;
 typedef struct dgm_vector dgm_vector;
+typedef struct dgm_experts dgm_experts;
 typedef struct dgm_exec dgm_exec;
 
 // ---- device -----------------------------------------------------------------------------------
@@ -93,6 +95,26 @@ void dgm_embedding_free(dgm_backend *b, dgm_embedding **e);
 dgm_status dgm_vector_from(dgm_backend *b, const float *data, int rows, int cols, dgm_vector **out,
                            dgm_error *err);
 void dgm_vector_free(dgm_backend *b, dgm_vector **v);
+
+// Feed-forward networks of one shape, of which every row is given one or two. Loading reserves
+// address space for all of them and packs none: an expert is packed by the first worker that sends
+// it a row, while others that want it wait. The tensors must outlive them; pages of `file` (NULL: not
+// in a file) are given back.
+typedef struct dgm_expert_part {
+    dgm_linear_part in, out; // [F, D], [D, F]
+} dgm_expert_part;
+
+dgm_status dgm_experts_load(dgm_backend *b, const dgm_gguf *file, const dgm_expert_part *parts,
+                            int count, dgm_precision precision, dgm_experts **out, dgm_error *err);
+void dgm_experts_free(dgm_backend *b, dgm_experts **e); // accepts NULL inside
+
+typedef struct dgm_experts_use {
+    int experts, packed;   // all, and those that have seen a row
+    uint64_t bytes;        // of the packed ones
+    uint64_t largest;      // bytes if all were packed
+} dgm_experts_use;
+
+void dgm_experts_count(const dgm_experts *e, dgm_experts_use *add); // adds to *add
 
 // ---- activations ------------------------------------------------------------------------------
 
@@ -226,6 +248,22 @@ void dgm_op_linear(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *w, dgm_
 // scratch; an i8 layer w with a static input scale is fed from registers instead.
 void dgm_op_feed_forward(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *v, dgm_act act,
                          dgm_mat inner, const dgm_linear *w, const dgm_mat *residual);
+
+// How rows choose among experts: g = softmax(G x + b) over all of them, the `top` largest win (ties:
+// the lower number), and y = scale * sum of w_j expert_j(x), w_j = g_j, or g_j over the winners' sum.
+typedef struct dgm_mixture {
+    const dgm_vector *gate, *gate_bias; // [experts, D], [1, experts] or NULL: always f32
+    int top;                            // 1 or 2
+    bool normalise;
+    float scale;
+    dgm_act act;
+} dgm_mixture;
+
+// No row is ever dropped, and a row's result does not depend on who shares its experts. y must not
+// alias in; inner [in.rows, F] is scratch, and so are dgm_experts_bytes for rows of `width`.
+void dgm_op_experts(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_experts *e, const dgm_mixture *how,
+                    dgm_mat inner);
+size_t dgm_experts_bytes(const dgm_backend *b, int rows, int width, int experts);
 
 // y[i] = scale * table[ids[i]] + positions[pos[i]]. ids[i] < 0: `start` (NULL: a zero vector),
 // unscaled. positions NULL: nothing is added.

@@ -78,6 +78,15 @@ void dgm_mapfile_forget(const dgm_mapfile *f)
     if (f->data && f->mapped) madvise((void *)f->data, f->size, MADV_DONTNEED);
 }
 
+void dgm_mapfile_forget_part(const dgm_mapfile *f, const void *data, size_t size)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = ((uintptr_t)data + page - 1) / page * page;
+    uintptr_t end = ((uintptr_t)data + size) / page * page;
+    if (f->data && f->mapped && begin < end)
+        madvise((void *)begin, (size_t)(end - begin), MADV_DONTNEED);
+}
+
 dgm_status dgm_file_write(const char *path, const void *data, size_t size, dgm_error *err)
 {
     DGM_FAIL_IF(dgm_file_is_special(path), err, DGM_ERR_IO,

@@ -21,6 +21,8 @@ void dgm_mapfile_close(dgm_mapfile *f); // accepts a zeroed or closed file
 // Gives the pages that were read so far back to the system; they come again when touched. Nothing
 // happens to a file that was read into memory.
 void dgm_mapfile_forget(const dgm_mapfile *f);
+// The same for the whole pages of a part of it.
+void dgm_mapfile_forget_part(const dgm_mapfile *f, const void *data, size_t size);
 
 // Writes a whole file through a temporary neighbour and rename, so that a reader never sees half.
 dgm_status dgm_file_write(const char *path, const void *data, size_t size, dgm_error *err);

@@ -118,17 +118,33 @@ static size_t whole_pages(size_t size)
     return (size + page - 1) / page * page;
 }
 
-void *dgm_pages_reserve(size_t size)
+static void *reserve(size_t size, int advice)
 {
     if (injected() || size > SIZE_MAX / 2) return NULL;
     void *ptr = mmap(NULL, whole_pages(size ? size : 1), PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (ptr == MAP_FAILED) return NULL;
+    if (advice >= 0) madvise(ptr, whole_pages(size ? size : 1), advice);
+    return counted(ptr);
+}
+
+void *dgm_pages_reserve(size_t size)
+{
 #ifdef MADV_HUGEPAGE
     // Decoder states are read in long strides; with small pages each costs a page table look-up.
-    madvise(ptr, whole_pages(size ? size : 1), MADV_HUGEPAGE);
+    return reserve(size, MADV_HUGEPAGE);
+#else
+    return reserve(size, -1);
 #endif
-    return counted(ptr);
+}
+
+void *dgm_pages_reserve_sparse(size_t size)
+{
+#ifdef MADV_NOHUGEPAGE
+    return reserve(size, MADV_NOHUGEPAGE);
+#else
+    return reserve(size, -1);
+#endif
 }
 
 void dgm_pages_release(void *ptr, size_t size)

@@ -29,6 +29,8 @@ dgm_status dgm_no_memory(dgm_error *err);
 // Address space without a heap allocation: reserved at once, paid for page by page when touched.
 // NULL on failure. size is rounded up to whole pages.
 void *dgm_pages_reserve(size_t size);
+// The same in small pages: for space of which scattered parts are used, so that they alone cost.
+void *dgm_pages_reserve_sparse(size_t size);
 void dgm_pages_release(void *ptr, size_t size);
 
 // Bytes of memory that this process can have: of the machine, or of its control group if less.

@@ -19,6 +19,7 @@
 #include "base/sort.h"
 #include "dragoman/tools.h"
 #include "engine/engine_int.h"
+#include "format/languages.h"
 #include "format/modelfile.h"
 
 enum { PATH_SIZE = PATH_MAX, PLACES_MAX = 12 };
@@ -282,13 +283,33 @@ dgm_status dgm_models_find(dgm_model_list **list, dgm_error *err)
     return DGM_OK;
 }
 
-// Is `code` one of "en,de,fr"?
-static bool has_language(const char *list, const char *code)
+// Does `name` mean one of "en,de,fr"?
+static bool has_language(const char *list, const char *name)
 {
-    size_t n = strlen(code);
-    for (const char *p = list; p && *p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
-        if (strncmp(p, code, n) == 0 && (p[n] == ',' || p[n] == 0)) return true;
+    for (const char *p = list; p && *p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL) {
+        char code[64];
+        size_t n = strcspn(p, ",");
+        snprintf(code, sizeof code, "%.*s", (int)(n < sizeof code ? n : sizeof code - 1), p);
+        if (dgm_language_matches(name, code)) return true;
+    }
     return false;
+}
+
+// "en to de, de to en" of the models that can be opened, as far as there is room.
+static void list_offers(const dgm_model_list *list, char *out, size_t size)
+{
+    size_t used = 0;
+    out[0] = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        const dgm_model_entry *e = &list->items[i];
+        if (e->problem || !e->source[0] || !e->target[0]) continue;
+        char item[200];
+        int n = snprintf(item, sizeof item, "%s%.80s to %.80s", used ? ", " : "", e->source,
+                         e->target);
+        if (used + (size_t)n + 1 > size || strstr(out, item + (used ? 2 : 0))) continue;
+        memcpy(out + used, item, (size_t)n + 1);
+        used += (size_t)n;
+    }
 }
 
 // The first file is enough for the default: no need to describe the others.
@@ -343,9 +364,13 @@ dgm_status dgm_models_choose(const char *source, const char *target, char **path
         *path = dgm_strdup(e->path);
         if (!*path) st = dgm_no_memory(err);
     }
+    char offers[320];
+    list_offers(list, offers, sizeof offers);
     dgm_models_free(&list);
     if (st == DGM_OK && !*path)
-        st = dgm_fail(err, DGM_ERR_UNSUPPORTED, "no model found that translates from %s to %s",
-                      source ? source : "any language", target ? target : "any language");
+        st = dgm_fail(err, DGM_ERR_UNSUPPORTED,
+                      "no model found that translates from %.40s to %.40s; there are models from %s",
+                      source ? source : "any language", target ? target : "any language",
+                      offers[0] ? offers : "nothing to nothing");
     return st;
 }

@@ -72,7 +72,8 @@ struct dgm_translator {
     double evidence_seconds;
 
     dgm_translator_info info;
-    char device[512], source_code[32], target_code[32];
+    char device[512], source_code[64], target_code[64];
+    int direction[2]; // of the first model's languages; -1: none yet, lines say theirs
 
     // Queue: jobs that still have pieces nobody has taken, oldest first.
     pthread_mutex_t lock;
@@ -115,6 +116,13 @@ void dgm_decoding_resolve(dgm_translator *t, const dgm_settings *s);
 // languages and config.search.
 dgm_status dgm_constrain_open(dgm_translator *t, const dgm_decoding *d, dgm_error *err);
 void dgm_constrain_close(dgm_translator *t);
+
+// direction.c: the translator's direction, before settings are resolved; a line's (*other: not the
+// translator's); the one that a token before a source means, false if none.
+dgm_status dgm_direction_resolve(dgm_translator *t, const dgm_direction *asked, dgm_error *err);
+dgm_status dgm_direction_line(const dgm_translator *t, const dgm_direction *asked, int direction[2],
+                              bool *other, dgm_error *err);
+bool dgm_direction_of_token(const dgm_translator *t, int32_t token, int direction[2]);
 
 // techniques.c: names and ranges; the device before models are loaded; the loaded models.
 dgm_status dgm_settings_techniques(const dgm_settings *s, dgm_error *err);
@@ -190,6 +198,8 @@ typedef struct dgm_piece_state {
     dgm_line_state *line;
     size_t ids_at, spans_at, prefix_at; // in the job's arrays, which move while they grow
     int count, prefix_count;            // ids the encoder reads, forced target tokens
+    size_t lead_at;                     // tokens of its direction, where lead: else the model's own
+    bool lead;
     int text_first, text_count;         // ids[text_first .. + text_count) stand for text
     dgm_constraint *constraint;         // the job's; NULL: none
     bool relaxed;                       // it could not be met: decoded without
@@ -248,10 +258,10 @@ dgm_status dgm_job_prepare(dgm_job *job, const dgm_input *inputs, dgm_error *err
 // anything was invalid.
 dgm_status dgm_line_clean(dgm_text in, dgm_writer *out, bool *repaired, dgm_error *err);
 // Appends the frame of a source to the growing array: prefix ids, `language` unless -1, the text's
-// ids, eos.
-dgm_status dgm_source_frame(const dgm_translator *t, int32_t language, const int32_t *ids,
-                            size_t count, int32_t **array, size_t *used, size_t *cap,
-                            dgm_error *err);
+// ids, eos, tokens that stand last. direction: NULL, or the one whose tokens they are.
+dgm_status dgm_source_frame(const dgm_translator *t, const int *direction, int32_t language,
+                            const int32_t *ids, size_t count, int32_t **array, size_t *used,
+                            size_t *cap, dgm_error *err);
 
 // assemble.c: the finished line's result, from the pieces' hypotheses. Buffers of one thread, used
 // again for every line; start with all zero.

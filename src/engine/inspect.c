@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "dragoman/tools.h"
 #include "engine/engine_int.h"
+#include "engine/inspect_int.h"
 #include "format/modelfile.h"
 #include "format/clusters.h"
 #include "format/shortlist.h"
@@ -260,7 +261,10 @@ static dgm_status put_summary(dgm_writer *w, const dgm_gguf *file, dgm_error *er
     put_languages(w, file, "dragoman.languages.source");
     dgm_write_text(w, " -> ");
     put_languages(w, file, "dragoman.languages.target");
-    dgm_write_format(w, "\n  %-13s %.2f million in %d tensors\n", "parameters",
+    dgm_write_text(w, "\n");
+    DGM_TRY(dgm_inspect_directions(w, file, err));
+    dgm_inspect_experts(w, file);
+    dgm_write_format(w, "  %-13s %.2f million in %d tensors\n", "parameters",
                      (double)t.parameters / 1e6, dgm_gguf_tensor_count(file));
     dgm_write_format(w, "  %-13s ", "file");
     put_size(w, dgm_gguf_size(file));

@@ -97,7 +97,7 @@ static dgm_status encode_pair(scoring *s, const dgm_pair *pair, pair_state *out,
     text = dgm_text_trim((dgm_text){text.data + skip, text.size - skip});
     DGM_TRY(dgm_vocab_encode(t->source, text, scratch, err));
     out->source_at = s->token_count;
-    DGM_TRY(dgm_source_frame(t, language, scratch->ids, scratch->count, &s->tokens, &s->token_count,
+    DGM_TRY(dgm_source_frame(t, NULL, language, scratch->ids, scratch->count, &s->tokens, &s->token_count,
                              &s->token_cap, err));
     size_t count = s->token_count - out->source_at;
     DGM_FAIL_IF(count > (size_t)t->config.max_source, err, DGM_ERR_TEXT,

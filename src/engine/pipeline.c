@@ -21,6 +21,8 @@ typedef struct prepare {
     dgm_vocab_counter counter;
     dgm_evidence_maker evidence;
     dgm_demander demander;
+    int direction[2]; // of the line
+    bool other;       // it is not the translator's
 } prepare;
 
 static bool is_break(unsigned char c)
@@ -48,15 +50,39 @@ static dgm_status append_ids(int32_t **array, size_t *used, size_t *cap, const i
     return DGM_OK;
 }
 
-dgm_status dgm_source_frame(const dgm_translator *t, int32_t language, const int32_t *ids,
-                            size_t count, int32_t **array, size_t *used, size_t *cap,
-                            dgm_error *err)
+// Replaces the last of the ids, which are the tokens of the model's direction on a side.
+static void set_tags(const dgm_model_info *m, dgm_side side, const int *direction, int32_t *end)
+{
+    if (direction)
+        dgm_languages_tokens(m->languages, side, direction, end - m->languages->tags[side]);
+}
+
+dgm_status dgm_source_frame(const dgm_translator *t, const int *direction, int32_t language,
+                            const int32_t *ids, size_t count, int32_t **array, size_t *used,
+                            size_t *cap, dgm_error *err)
 {
     const dgm_model_info *m = dgm_model_describe(t->members[0].model);
+    bool last = m->source_suffix_count > 0;
     DGM_TRY(append_ids(array, used, cap, m->source_prefix, (size_t)m->source_prefix_count, err));
+    if (!last) set_tags(m, DGM_SOURCE, direction, *array + *used);
     if (language >= 0) DGM_TRY(append_ids(array, used, cap, &language, 1, err));
     DGM_TRY(append_ids(array, used, cap, ids, count, err));
     if (m->append_eos) DGM_TRY(append_ids(array, used, cap, &m->source_eos, 1, err));
+    DGM_TRY(append_ids(array, used, cap, m->source_suffix, (size_t)m->source_suffix_count, err));
+    if (last) set_tags(m, DGM_SOURCE, direction, *array + *used);
+    return DGM_OK;
+}
+
+// Start tokens of the piece added last, if its direction is not the translator's.
+static dgm_status add_lead(dgm_job *job, const dgm_model_info *m, const int *direction,
+                           dgm_piece_state *piece, dgm_error *err)
+{
+    if (!direction || m->languages->tags[DGM_TARGET] == 0) return DGM_OK;
+    piece->lead = true;
+    piece->lead_at = job->token_count;
+    DGM_TRY(append_ids(&job->tokens, &job->token_count, &job->token_cap, m->target_prefix,
+                       (size_t)m->target_prefix_count, err));
+    set_tags(m, DGM_TARGET, direction, job->tokens + job->token_count);
     return DGM_OK;
 }
 
@@ -89,9 +115,11 @@ static dgm_status add_piece(prepare *p, dgm_line_state *line, int32_t language, 
     piece->spans_at = job->span_count;
     piece->text_first = p->model->source_prefix_count + (language >= 0 ? 1 : 0);
     piece->text_count = (int)count;
-    DGM_TRY(dgm_source_frame(p->t, language, p->tokens.ids, count, &job->tokens, &job->token_count,
-                             &job->token_cap, err));
+    const int *direction = p->other ? p->direction : NULL;
+    DGM_TRY(dgm_source_frame(p->t, direction, language, p->tokens.ids, count, &job->tokens,
+                             &job->token_count, &job->token_cap, err));
     piece->count = (int)(job->token_count - piece->ids_at);
+    DGM_TRY(add_lead(job, p->model, direction, piece, err));
     piece->prefix_at = job->token_count;
     if (p->t->alignment != DGM_ALIGN_NONE || p->t->replace_unknown) {
         DGM_TRY(dgm_grow(&job->spans, &job->span_cap, job->span_count + count, sizeof *job->spans,
@@ -137,7 +165,10 @@ static dgm_status split_long(prepare *p, dgm_line_state *line, const dgm_input *
                              int32_t language, size_t room, dgm_error *err)
 {
     dgm_text text = {line->text + skip, line->size - skip};
-    dgm_split_limits limits = {room, p->t->source_language, dgm_vocab_count, &p->counter};
+    dgm_language rules = p->t->source_language;
+    if (p->other)
+        rules = dgm_language_of(dgm_text_of(p->model->languages->code[0][p->direction[0]]));
+    dgm_split_limits limits = {room, rules, dgm_vocab_count, &p->counter};
     DGM_TRY(dgm_split_line(text, &limits, &line->pieces, err));
     size_t kept = 0;
     for (size_t i = 0; i < line->pieces.count; i++) {
@@ -164,8 +195,13 @@ static dgm_status encode_line(prepare *p, dgm_line_state *line, const dgm_input 
     dgm_text trimmed = dgm_text_trim(text);
     if (trimmed.size == 0) return DGM_OK;
     size_t skip = 0;
+    DGM_TRY(dgm_direction_line(p->t, input->direction, p->direction, &p->other, err));
     int32_t language = dgm_vocab_language_prefix(p->t->source, trimmed, &skip);
     skip = language >= 0 ? skip + (size_t)(trimmed.data - text.data) : 0;
+    if (language >= 0 && dgm_direction_of_token(p->t, language, p->direction)) {
+        p->other = true;
+        language = -1; // the frame has it
+    }
     text = (dgm_text){line->text + skip, line->size - skip};
     trimmed = dgm_text_trim(text);
     if (trimmed.size == 0) return DGM_OK;
@@ -173,7 +209,8 @@ static dgm_status encode_line(prepare *p, dgm_line_state *line, const dgm_input 
     DGM_TRY(dgm_vocab_encode(p->t->source, trimmed, &p->tokens, err));
     if (p->tokens.count == 0) return DGM_OK;
 
-    int frame = p->model->source_prefix_count + (language >= 0) + (p->model->append_eos ? 1 : 0);
+    int frame = p->model->source_prefix_count + p->model->source_suffix_count + (language >= 0) +
+                (p->model->append_eos ? 1 : 0);
     size_t room = (size_t)(p->t->config.max_source - frame);
     if (p->tokens.count > room) {
         DGM_FAIL_IF(p->t->long_lines == DGM_LONG_ERROR, err, DGM_ERR_TEXT,

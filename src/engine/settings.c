@@ -186,7 +186,7 @@ static void model_limits(const dgm_translator *t, int *source, int *target)
 // How many ids of every source are not text: language tokens and the end symbol.
 static int source_overhead(const dgm_model_info *m)
 {
-    return m->source_prefix_count + (m->append_eos ? 1 : 0);
+    return m->source_prefix_count + m->source_suffix_count + (m->append_eos ? 1 : 0);
 }
 
 static dgm_status resolve_lengths(dgm_translator *t, const dgm_settings *s,

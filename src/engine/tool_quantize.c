@@ -91,6 +91,13 @@ static bool is_integer(int type)
     return type == DGM_TYPE_I8 || type == DGM_TYPE_I16;
 }
 
+// Gates choose experts: they are few numbers, computed in f32, and a rounded one sends rows elsewhere.
+static bool is_gate(const char *name)
+{
+    const char *end = strstr(name, ".moe.gate.weight");
+    return end && strcmp(end, ".moe.gate.weight") == 0;
+}
+
 static bool is_matrix(const dgm_tensor *t)
 {
     return t->n_dims == 2 && t->data && strncmp(t->name, "clusters.", 9) != 0 &&
@@ -121,7 +128,7 @@ static dgm_status list_matrices(work *w, dgm_error *err)
             st = dgm_fail(err, DGM_ERR_UNSUPPORTED,
                           "tensor '%s' has a type that this program cannot copy", t->name);
         if (st != DGM_OK || !is_matrix(t)) continue;
-        int type = kept(w->o, t->name, used) ? t->type : w->type;
+        int type = kept(w->o, t->name, used) || is_gate(t->name) ? t->type : w->type;
         w->items[w->count++] = (item){.t = t, .type = type};
     }
     for (size_t i = 0; st == DGM_OK && i < w->o->keep_count; i++)

@@ -70,6 +70,7 @@ static bool same_framing(const dgm_model_info *a, const dgm_model_info *b)
 {
     return a->append_eos == b->append_eos && a->source_prefix_count == b->source_prefix_count &&
            a->target_prefix_count == b->target_prefix_count &&
+           a->source_suffix_count == b->source_suffix_count &&
            (a->source_prefix_count == 0 ||
             memcmp(a->source_prefix, b->source_prefix,
                    (size_t)a->source_prefix_count * sizeof *a->source_prefix) == 0) &&
@@ -188,7 +189,6 @@ static void describe(dgm_translator *t)
     first_string(file, "dragoman.languages.target", t->target_code, sizeof t->target_code);
     i->source_language = t->source_code;
     i->target_language = t->target_code;
-    t->source_language = dgm_language_of(dgm_text_of(t->source_code));
     dgm_backend_describe(t->backend, t->device, sizeof t->device);
     i->device = t->device;
     for (int k = 0; k < t->member_count; k++) {
@@ -230,6 +230,8 @@ static dgm_status open_members(dgm_translator **out, const dgm_member *members, 
     DGM_TRY_GOTO(st, scale_weights(t, err), fail);
     DGM_TRY_GOTO(st, check_vocabularies(t, err), fail);
     describe(t);
+    DGM_TRY_GOTO(st, dgm_direction_resolve(t, settings->direction, err), fail);
+    t->source_language = dgm_language_of(dgm_text_of(t->source_code));
     DGM_TRY_GOTO(st, dgm_settings_resolve(t, settings, err), fail);
     DGM_TRY_GOTO(st, dgm_constrain_open(t, settings->decoding, err), fail);
     DGM_TRY_GOTO(st, dgm_workers_start(t, err), fail);

@@ -267,6 +267,7 @@ static dgm_search_request request_of(const dgm_piece_state *piece)
         .source = {job->tokens + piece->ids_at, piece->count},
         .prefix = piece->prefix_count ? job->tokens + piece->prefix_at : NULL,
         .prefix_count = piece->prefix_count,
+        .lead = piece->lead ? job->tokens + piece->lead_at : NULL,
         .lmbr = piece->line->lmbr,
         .walk = piece->line->walk,
         .constraint = piece->relaxed ? NULL : piece->constraint,

@@ -111,6 +111,7 @@ void dgm_gguf_close(dgm_gguf **g); // sets *g to NULL; accepts NULL inside
 // Gives the mapped pages that were read so far back to the system, e.g. after packing a tensor: the
 // views stay valid and are read again when touched.
 void dgm_gguf_forget(const dgm_gguf *g);
+void dgm_gguf_forget_tensor(const dgm_gguf *g, const dgm_tensor *t); // the pages of t alone
 
 const char *dgm_gguf_path(const dgm_gguf *g); // "" for memory
 size_t dgm_gguf_size(const dgm_gguf *g);      // bytes of the file

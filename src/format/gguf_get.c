@@ -13,6 +13,11 @@ void dgm_gguf_forget(const dgm_gguf *g)
     dgm_mapfile_forget(&g->file);
 }
 
+void dgm_gguf_forget_tensor(const dgm_gguf *g, const dgm_tensor *t)
+{
+    dgm_mapfile_forget_part(&g->file, t->data, t->bytes);
+}
+
 const char *dgm_gguf_path(const dgm_gguf *g)
 {
     return g->path ? g->path : "";

@@ -15,7 +15,7 @@
 
 const dgm_importer dgm_importers[] = {
     {{"huggingface",
-      "MarianMT folder: config.json, safetensors, source.spm, target.spm, vocab.json"},
+      "MarianMT, M2M100 or NLLB folder: config.json, safetensors, SentencePiece models, vocab.json"},
      dgm_import_huggingface},
     {{NULL, NULL}, NULL},
 };

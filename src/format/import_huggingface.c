@@ -22,6 +22,7 @@
 #include "base/mapfile.h"
 #include "base/mem.h"
 #include "format/import.h"
+#include "format/import_m2m.h"
 #include "format/marian_config.h"
 #include "format/safetensors.h"
 #include "format/spm_list.h"
@@ -287,10 +288,8 @@ static dgm_status set_vocabularies(reading *in, dgm_error *err)
 
 // ---- settings ---------------------------------------------------------------------------------
 
-static void set_decoding(reading *in)
+void dgm_import_decoding(dgm_gguf_writer *w, const dgm_marian_config *c)
 {
-    const dgm_marian_config *c = &in->config;
-    dgm_gguf_writer *w = in->job->w;
     dgm_gguf_set_u32(w, "dragoman.decode.beam", (uint32_t)c->beam);
     // With early stopping a full store ends the search, which is what "refill" does.
     dgm_gguf_set_string(w, "dragoman.decode.finish", c->early_stopping ? "refill" : "huggingface");
@@ -301,10 +300,8 @@ static void set_decoding(reading *in)
     dgm_gguf_set_bool(w, "dragoman.decode.drop_unk", true); // as skip_special_tokens does
 }
 
-static void set_transformer(reading *in)
+void dgm_import_transformer(dgm_gguf_writer *w, const dgm_marian_config *c)
 {
-    const dgm_marian_config *c = &in->config;
-    dgm_gguf_writer *w = in->job->w;
     dgm_gguf_set_u32(w, "dragoman.transformer.d_model", (uint32_t)c->d_model);
     dgm_gguf_set_u32(w, "dragoman.transformer.heads", (uint32_t)c->heads);
     dgm_gguf_set_u32(w, "dragoman.transformer.ffn", (uint32_t)c->encoder_ffn);
@@ -491,18 +488,34 @@ static dgm_status add_weights(reading *in, dgm_error *err)
     return DGM_OK;
 }
 
+// M2M100 and NLLB have an importer of their own.
+static dgm_status is_m2m(const reading *in, bool *yes, dgm_error *err)
+{
+    json_t *config = NULL;
+    const char *type = "";
+    *yes = false;
+    DGM_TRY(read_json(in, "config.json", DGM_REQUIRED, &config, err));
+    if (dgm_json_string(config, "model_type", &type, NULL) == DGM_OK)
+        *yes = strcmp(type, "m2m_100") == 0 || strcmp(type, "nllb-moe") == 0;
+    json_decref(config);
+    return DGM_OK;
+}
+
 dgm_status dgm_import_huggingface(dgm_import_job *job, dgm_error *err)
 {
     reading in = {.job = job};
     const char *source = NULL, *target = NULL;
+    bool m2m = false;
     dgm_status st;
+    DGM_TRY(is_m2m(&in, &m2m, err));
+    if (m2m) return dgm_import_m2m(job, err);
     DGM_TRY_GOTO(st, open_files(&in, err), done);
     DGM_TRY_GOTO(st, dgm_json_string(in.tokenizer_json, "source_lang", &source, err), done);
     DGM_TRY_GOTO(st, dgm_json_string(in.tokenizer_json, "target_lang", &target, err), done);
     dgm_import_general(job, "transformer", source, target);
     DGM_TRY_GOTO(st, set_vocabularies(&in, err), done);
-    set_decoding(&in);
-    set_transformer(&in);
+    dgm_import_decoding(job->w, &in.config);
+    dgm_import_transformer(job->w, &in.config);
     DGM_TRY_GOTO(st, add_weights(&in, err), done);
     st = dgm_import_write(job, err);
 done:

@@ -28,9 +28,10 @@ static dgm_status get_int(const json_t *o, const char *key, int64_t min, int64_t
     return DGM_OK;
 }
 
-static dgm_status read_activation(dgm_marian_config *c, const json_t *o, dgm_error *err)
+static dgm_status read_activation(dgm_marian_config *c, const json_t *o, const char *usual,
+                                  dgm_error *err)
 {
-    const char *name = "gelu";
+    const char *name = usual;
     DGM_TRY(dgm_json_string(o, "activation_function", &name, err));
     for (size_t i = 0; i < sizeof activations / sizeof *activations; i++)
         if (strcmp(activations[i].theirs, name) == 0) c->activation = activations[i].ours;
@@ -53,7 +54,7 @@ static dgm_status refuse_variants(const json_t *o, dgm_error *err)
     const char *type = "";
     DGM_TRY(dgm_json_string(o, "model_type", &type, err));
     DGM_FAIL_IF(strcmp(type, "marian") != 0, err, DGM_ERR_UNSUPPORTED,
-                "\"model_type\" '%.60s' is not supported (marian is)", type);
+                "\"model_type\" '%.60s' is not supported (marian, m2m_100 and nllb-moe are)", type);
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
         bool v = fixed[i].expected;
         DGM_TRY(dgm_json_bool(o, fixed[i].key, &v, err));
@@ -156,7 +157,8 @@ static dgm_status refuse_generation(const json_t *o, dgm_error *err)
     return DGM_OK;
 }
 
-static dgm_status read_generation(dgm_marian_config *c, const json_t *o, dgm_error *err)
+// `lead`: tokens of theirs before the translation.
+static dgm_status read_generation(dgm_marian_config *c, const json_t *o, int lead, dgm_error *err)
 {
     int length = c->max_positions, forced = -1;
     c->beam = 1;
@@ -170,7 +172,8 @@ static dgm_status read_generation(dgm_marian_config *c, const json_t *o, dgm_err
     DGM_FAIL_IF(forced >= 0 && forced != c->eos, err, DGM_ERR_UNSUPPORTED,
                 "\"forced_eos_token_id\" %d is not \"eos_token_id\" %d", forced, c->eos);
     if (length > c->max_positions) length = c->max_positions;
-    c->max_length = length - (forced >= 0 ? 2 : 1);
+    c->max_length = length - lead - (forced >= 0 ? 1 : 0);
+    if (c->max_length < 1) c->max_length = 1;
     return read_never(c, o, err);
 }
 
@@ -182,7 +185,30 @@ dgm_status dgm_marian_config_read(dgm_marian_config *out, const json_t *config,
                 DGM_ERR_FORMAT, "not a JSON object");
     DGM_TRY(refuse_variants(config, err));
     DGM_TRY(read_shape(out, config, err));
-    DGM_TRY(read_activation(out, config, err));
+    DGM_TRY(read_activation(out, config, "gelu", err));
     DGM_TRY(read_vocabulary(out, config, err));
-    return read_generation(out, generation ? generation : config, err);
+    return read_generation(out, generation ? generation : config, 1, err);
+}
+
+dgm_status dgm_m2m_config_read(dgm_marian_config *out, const json_t *config,
+                               const json_t *generation, dgm_error *err)
+{
+    memset(out, 0, sizeof *out);
+    DGM_FAIL_IF(!json_is_object(config) || (generation && !json_is_object(generation)), err,
+                DGM_ERR_FORMAT, "not a JSON object");
+    DGM_TRY(read_shape(out, config, err));
+    DGM_TRY(read_activation(out, config, "relu", err));
+    out->vocab_size = 128112;
+    out->pad = 1;
+    out->eos = out->start = 2;
+    out->shared_embedding = out->tied_output = out->scale_embedding = true;
+    DGM_TRY(get_int(config, "vocab_size", 8, VOCAB_MAX, &out->vocab_size, err));
+    int last = out->vocab_size - 1;
+    out->decoder_vocab_size = out->vocab_size;
+    DGM_TRY(dgm_json_bool(config, "tie_word_embeddings", &out->tied_output, err));
+    DGM_TRY(dgm_json_bool(config, "scale_embedding", &out->scale_embedding, err));
+    DGM_TRY(get_int(config, "eos_token_id", 0, last, &out->eos, err));
+    DGM_TRY(get_int(config, "pad_token_id", 0, 1000, &out->pad, err));
+    DGM_TRY(get_int(config, "decoder_start_token_id", 0, last, &out->start, err));
+    return read_generation(out, generation ? generation : config, 2, err); // start and language
 }

@@ -27,4 +27,8 @@ typedef struct dgm_marian_config {
 dgm_status dgm_marian_config_read(dgm_marian_config *out, const json_t *config,
                                   const json_t *generation, dgm_error *err);
 
+// The same for M2M100 and NLLB (their experts apart).
+dgm_status dgm_m2m_config_read(dgm_marian_config *out, const json_t *config,
+                               const json_t *generation, dgm_error *err);
+
 #endif

@@ -35,6 +35,58 @@ static dgm_status sorted_never(dgm_model *m, const dgm_vocab_spec *target, dgm_e
     return DGM_OK;
 }
 
+// The prefix of a side with room for the tokens of a direction behind it.
+static dgm_status own_prefix(dgm_model *m, dgm_side side, const dgm_vocab_spec *v, dgm_error *err)
+{
+    size_t tags = (size_t)m->languages.tags[side];
+    if (tags == 0) return DGM_OK;
+    int32_t *ids = dgm_calloc(v->prefix_count + tags, sizeof *ids);
+    if (!ids) return dgm_no_memory(err);
+    if (v->prefix_count) memcpy(ids, v->prefix, v->prefix_count * sizeof *ids);
+    m->owned_prefix[side] = ids;
+    dgm_model_info *info = &m->info;
+    if (side == DGM_TARGET) {
+        info->target_prefix = ids;
+        info->target_prefix_count += (int)tags;
+    } else if (m->languages.last) {
+        info->source_suffix = ids + v->prefix_count;
+        info->source_suffix_count = (int)tags;
+    } else {
+        info->source_prefix = ids;
+        info->source_prefix_count += (int)tags;
+    }
+    return DGM_OK;
+}
+
+static dgm_status load_languages(dgm_model *m, const dgm_vocab_spec *source,
+                                 const dgm_vocab_spec *target, dgm_error *err)
+{
+    const int sizes[2] = {source->size, target->size};
+    DGM_TRY(dgm_languages_read(m->file, sizes, &m->languages, err));
+    m->info.languages = &m->languages;
+    DGM_TRY(own_prefix(m, DGM_SOURCE, source, err));
+    DGM_TRY(own_prefix(m, DGM_TARGET, target, err));
+    const dgm_languages *l = &m->languages;
+    int direction[2] = {l->first[0], l->first[1]};
+    for (int s = 0; s < l->count[0] && direction[0] < 0; s++)
+        for (int t = 0; t < l->count[1] && direction[0] < 0; t++)
+            if (dgm_languages_offers(l, s, t)) direction[0] = s, direction[1] = t;
+    if (direction[0] >= 0) dgm_model_direction(m, direction);
+    return DGM_OK;
+}
+
+void dgm_model_direction(dgm_model *m, const int direction[2])
+{
+    const dgm_languages *l = &m->languages;
+    for (int side = 0; side < 2; side++) {
+        if (!m->owned_prefix[side]) continue;
+        int count = side == DGM_TARGET ? m->info.target_prefix_count
+                                       : m->info.source_prefix_count + m->info.source_suffix_count;
+        dgm_languages_tokens(l, (dgm_side)side, direction,
+                             m->owned_prefix[side] + count - l->tags[side]);
+    }
+}
+
 static dgm_status load_common(dgm_model *m, dgm_error *err)
 {
     dgm_vocab_spec source, target;
@@ -62,11 +114,12 @@ static dgm_status load_common(dgm_model *m, dgm_error *err)
     info->target_prefix = target.prefix;
     info->target_prefix_count = (int)target.prefix_count;
     info->self_normalised = info->defaults.self_normalised;
+    DGM_TRY(load_languages(m, &source, &target, err));
     return sorted_never(m, &target, err);
 }
 
 // NAME.input_scale of a weight (docs/FORMAT.md, 1.2); 0 if the file has none.
-static dgm_status find_input_scale(const dgm_model *m, dgm_linear_part *part, dgm_error *err)
+dgm_status dgm_model_input_scale(const dgm_model *m, dgm_linear_part *part, dgm_error *err)
 {
     char name[DGM_GGUF_MAX_NAME + 16];
     const float *values = NULL;
@@ -83,7 +136,7 @@ static dgm_status find_input_scale(const dgm_model *m, dgm_linear_part *part, dg
 dgm_status dgm_model_linear(dgm_model *m, dgm_linear_part *parts, int count, dgm_linear **out,
                             dgm_error *err)
 {
-    for (int i = 0; i < count; i++) DGM_TRY(find_input_scale(m, &parts[i], err));
+    for (int i = 0; i < count; i++) DGM_TRY(dgm_model_input_scale(m, &parts[i], err));
     DGM_TRY(dgm_linear_load(m->backend, parts, count, m->precision, out, err));
     m->info.packed_bytes += dgm_linear_bytes(*out);
     dgm_gguf_forget(m->file);
@@ -185,6 +238,9 @@ void dgm_model_free(dgm_model **model)
     m->ops->unload(m);
     dgm_linear_free(m->backend, &m->out);
     dgm_free(m->owned_never);
+    dgm_free(m->owned_prefix[0]);
+    dgm_free(m->owned_prefix[1]);
+    dgm_languages_free(&m->languages);
     dgm_free(m);
     *model = NULL;
 }
@@ -192,6 +248,12 @@ void dgm_model_free(dgm_model **model)
 const dgm_model_info *dgm_model_describe(const dgm_model *m)
 {
     return &m->info;
+}
+
+void dgm_model_experts(const dgm_model *m, dgm_experts_use *out)
+{
+    memset(out, 0, sizeof *out);
+    if (m->ops->experts) m->ops->experts(m, out);
 }
 
 const dgm_linear *dgm_model_output(const dgm_model *m)

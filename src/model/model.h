@@ -25,6 +25,7 @@
 #include "backend/backend.h"
 #include "base/status.h"
 #include "format/gguf.h"
+#include "format/languages.h"
 #include "format/modelfile.h"
 
 typedef struct dgm_model dgm_model;
@@ -55,6 +56,11 @@ typedef struct dgm_model_info {
     bool append_eos; // the encoder's input ends with source_eos
     const int32_t *source_prefix, *target_prefix, *never; // never is ascending
     int source_prefix_count, target_prefix_count, never_count;
+    // What the model translates. The last tags[side] ids of a prefix are the tokens of its direction
+    // (dgm_model_direction); those of the source lie in source_suffix where they stand last.
+    const dgm_languages *languages;
+    const int32_t *source_suffix; // behind source_eos
+    int source_suffix_count;
     bool self_normalised;
     int align_layer, align_head; // resolved: layer from 0, head -1 = mean
     uint64_t parameters, packed_bytes;
@@ -71,6 +77,11 @@ const dgm_model_info *dgm_model_describe(const dgm_model *m);
 const dgm_linear *dgm_model_output(const dgm_model *m); // [target_vocab, hidden]
 // dgm_linear_by_rows for the output layer. Before any state is opened.
 dgm_status dgm_model_output_by_rows(dgm_model *m, dgm_error *err);
+// The experts of all layers and how many of them rows were sent to so far; zeros without any.
+void dgm_model_experts(const dgm_model *m, dgm_experts_use *out);
+// Sets the direction (dgm_languages_choose) of sentences that do not bring their own. Before any
+// state is opened; at first it is the file's default, else the first that it offers.
+void dgm_model_direction(dgm_model *m, const int direction[2]);
 // Reads alignments from another layer (negative: from the end) and head (-1: mean) than the file
 // says. Before any state is opened.
 dgm_status dgm_model_align(dgm_model *m, int layer, int head, dgm_error *err);

@@ -29,6 +29,7 @@ typedef struct dgm_model_ops {
     int (*lengths)(dgm_state *s, int32_t slot, int most, int longest, int32_t *lengths);
     void (*refine)(dgm_state *s, int count, const dgm_refine_target *targets, dgm_mat *hidden);
     void (*counts)(const dgm_state *s, dgm_model_counts *out); // NULL: it counts nothing
+    void (*experts)(const dgm_model *m, dgm_experts_use *out); // adds up; NULL: it never has any
 } dgm_model_ops;
 
 extern const dgm_model_ops *const dgm_model_table[]; // NULL at the end
@@ -37,6 +38,9 @@ extern const dgm_model_ops *const dgm_model_table[]; // NULL at the end
 // the file's pages back.
 dgm_status dgm_model_linear(dgm_model *m, dgm_linear_part *parts, int count, dgm_linear **out,
                             dgm_error *err);
+
+// The static scale of a part's weight, where the file has one.
+dgm_status dgm_model_input_scale(const dgm_model *m, dgm_linear_part *part, dgm_error *err);
 
 struct dgm_model {
     const dgm_model_ops *ops;
@@ -48,6 +52,8 @@ struct dgm_model {
     void *weights;        // the architecture's
     bool keep_ancestors;  // rows need their ancestors' storage (key/value paths)
     int32_t *owned_never; // sorted copy
+    dgm_languages languages;
+    int32_t *owned_prefix[2]; // with room for the tokens of a direction; NULL: it has none
 };
 
 // Node r of the pool is row r. refs = children + (held ? 1 : 0); at 0 the node is free and its

@@ -69,6 +69,8 @@ static size_t scratch_bytes(const dgm_model *m, const dgm_limits *l)
                   2 * dgm_arena_cost((size_t)rows * sizeof(dgm_attend_row)) +
                   2 * dgm_arena_cost((size_t)rows * sizeof(dgm_source_row)) +
                   8 * dgm_arena_cost((size_t)rows * sizeof(int32_t));
+    if (t->moe.encoder_every) encode += dgm_experts_bytes(b, tokens, t->d, t->moe.experts);
+    if (t->moe.decoder_every) step += dgm_experts_bytes(b, rows, t->d, t->moe.experts);
     int keys = max_int(l->source + 1, (l->target + 1) * t->tokens);
     return (encode > step ? encode : step) + dgm_attend_bytes(b, t->heads, keys);
 }
@@ -172,8 +174,13 @@ void dgm_transformer_feed_forward(dgm_exec *e, const transformer *t, const buffe
                                const feed_forward *f)
 {
     dgm_mat in = dgm_transformer_input(e, t, b, &f->norm);
-    dgm_mat inner = dgm_mat_cols(b->wide, 0, dgm_linear_rows(f->in));
-    dgm_op_feed_forward(e, b->x, in, f->in, t->act, inner, f->out, &b->x);
+    if (f->experts) {
+        dgm_transformer_moe_run(e, t, f, b->att, in, b->wide);
+        dgm_op_add(e, b->x, b->x, b->att);
+    } else {
+        dgm_mat inner = dgm_mat_cols(b->wide, 0, dgm_linear_rows(f->in));
+        dgm_op_feed_forward(e, b->x, in, f->in, t->act, inner, f->out, &b->x);
+    }
     if (!t->pre_norm) dgm_transformer_norm(e, t, b->x, b->x, &f->norm);
 }
 
@@ -469,6 +476,7 @@ const dgm_model_ops dgm_transformer_ops = {
     .encode = dgm_transformer_encode,
     .start = start,
     .step = step,
+    .experts = dgm_transformer_experts,
 };
 
 // Two tokens a step; the file says in which order they come.
@@ -481,4 +489,5 @@ const dgm_model_ops dgm_double_ops = {
     .encode = dgm_transformer_encode,
     .start = start,
     .step = step,
+    .experts = dgm_transformer_experts,
 };

@@ -11,10 +11,21 @@ typedef struct norm {
     dgm_vector *gamma, *beta;
 } norm;
 
+// A feed-forward layer is one network, or a gate and experts (transformer_moe.c).
 typedef struct feed_forward {
-    dgm_linear *in, *out; // [F, D], [D, F]
+    dgm_linear *in, *out; // [F, D], [D, F]; NULL with experts
+    dgm_experts *experts; // NULL: a plain layer
+    dgm_vector *gate, *gate_bias; // [experts, D], [1, experts]; the bias may be NULL
     norm norm;
 } feed_forward;
+
+// Which layers have experts and how rows choose among them (docs/FORMAT.md, 2.4).
+typedef struct mixture {
+    int experts, top;                 // 0: no layer has
+    int encoder_every, decoder_every; // layers every, 2 every, ... of a side, counted from 1; 0: none
+    bool normalise;
+    float scale;
+} mixture;
 
 typedef struct encoder_layer {
     dgm_linear *qkv, *o; // [3D, D], [D, D]
@@ -40,6 +51,7 @@ typedef struct transformer {
     bool pre_norm, scale_embedding;
     float eps;
     dgm_act act;
+    mixture moe;
     int position_offset;
     dgm_embedding *source, *target; // target may be source
     dgm_vector *encoder_positions, *decoder_positions; // decoder's may be the encoder's; may be NULL
@@ -87,6 +99,17 @@ typedef struct step_call {
     dgm_source_row *cross; // [n * tokens] blocks of the slots
     float *const *align;
 } step_call;
+
+// transformer_moe.c: settings; whether layer number `i` has experts; its tensors PREFIX.moe.*; and y,
+// the sum of the chosen experts' results for the rows of in.
+dgm_status dgm_transformer_moe_settings(const dgm_gguf *g, mixture *moe, dgm_error *err);
+bool dgm_transformer_moe_at(int every, int i);
+dgm_status dgm_transformer_moe_load(dgm_model *m, const mixture *moe, const char *prefix, int d,
+                                    int f, feed_forward *out, dgm_error *err);
+void dgm_transformer_moe_free(dgm_backend *b, feed_forward *f);
+void dgm_transformer_moe_run(dgm_exec *e, const transformer *t, const feed_forward *f, dgm_mat y,
+                             dgm_mat in, dgm_mat inner);
+void dgm_transformer_experts(const dgm_model *m, dgm_experts_use *out); // the table's `experts`
 
 dgm_status dgm_transformer_load(dgm_model *m, dgm_error *err);
 dgm_status dgm_double_load(dgm_model *m, dgm_error *err);

@@ -94,6 +94,7 @@ static dgm_status load_settings(dgm_model *m, transformer *t, settings *s, dgm_e
                 t->d);
     DGM_FAIL_IF(t->d % 2 != 0, err, DGM_ERR_FORMAT, "dragoman.transformer.d_model is odd: %d",
                 t->d);
+    DGM_TRY(dgm_transformer_moe_settings(g, &t->moe, err));
     t->pre_norm = norm_kind == 1;
     t->cell = (decoder_kind)decoder;
     t->act = activations[act];
@@ -137,11 +138,18 @@ static dgm_status load_norm(dgm_model *m, const char *prefix, int d, dgm_need ne
     return DGM_OK;
 }
 
-static dgm_status load_ffn(dgm_model *m, const char *prefix, int d, int f, feed_forward *out,
-                           dgm_error *err)
+// `every`: of this side, for layer number i.
+static dgm_status load_ffn(dgm_model *m, const char *prefix, int every, int i, int f,
+                           feed_forward *out, dgm_error *err)
 {
-    DGM_TRY(load_linear(m, prefix, "ffn.in", f, d, &out->in, err));
-    DGM_TRY(load_linear(m, prefix, "ffn.out", d, f, &out->out, err));
+    const transformer *t = m->weights;
+    int d = t->d;
+    if (dgm_transformer_moe_at(every, i)) {
+        DGM_TRY(dgm_transformer_moe_load(m, &t->moe, prefix, d, f, out, err));
+    } else {
+        DGM_TRY(load_linear(m, prefix, "ffn.in", f, d, &out->in, err));
+        DGM_TRY(load_linear(m, prefix, "ffn.out", d, f, &out->out, err));
+    }
     return load_norm(m, name_of("%s.ffn.norm", prefix).text, d, DGM_REQUIRED, &out->norm, err);
 }
 
@@ -155,7 +163,7 @@ static dgm_status load_encoder_layer(dgm_model *m, transformer *t, int i, dgm_er
     DGM_TRY(load_stack(m, p.text, qkv_names, 3, t->d, t->d, &l->qkv, err));
     DGM_TRY(load_linear(m, p.text, "self.o", t->d, t->d, &l->o, err));
     DGM_TRY(load_norm(m, name_of("enc.%d.self.norm", i).text, t->d, DGM_REQUIRED, &l->norm, err));
-    return load_ffn(m, p.text, t->d, t->ffn, &l->ffn, err);
+    return load_ffn(m, p.text, t->moe.encoder_every, i, t->ffn, &l->ffn, err);
 }
 
 static dgm_status load_decoder_layer(dgm_model *m, transformer *t, int i, dgm_error *err)
@@ -179,7 +187,7 @@ static dgm_status load_decoder_layer(dgm_model *m, transformer *t, int i, dgm_er
     DGM_TRY(load_linear(m, p.text, "cross.o", t->d, t->d, &l->cross_o, err));
     DGM_TRY(load_norm(m, name_of("dec.%d.cross.norm", i).text, t->d, DGM_REQUIRED, &l->cross_norm,
                       err));
-    return load_ffn(m, p.text, t->d, t->decoder_ffn, &l->ffn, err);
+    return load_ffn(m, p.text, t->moe.decoder_every, i, t->decoder_ffn, &l->ffn, err);
 }
 
 static dgm_status load_cross_kv(dgm_model *m, transformer *t, dgm_error *err)
@@ -389,6 +397,7 @@ static void free_ffn(dgm_backend *b, feed_forward *f)
 {
     dgm_linear_free(b, &f->in);
     dgm_linear_free(b, &f->out);
+    dgm_transformer_moe_free(b, f);
     free_norm(b, &f->norm);
 }
 

@@ -79,6 +79,9 @@ static dgm_status check_request(const dgm_search *s, const dgm_search_request *r
                         r->prefix[i] == s->eos || is_never(s, r->prefix[i]),
                     err, DGM_ERR_ARGUMENT, "token %d cannot be part of a forced prefix",
                     (int)r->prefix[i]);
+    for (int i = 0; r->lead && i < info->target_prefix_count; i++)
+        DGM_FAIL_IF(r->lead[i] < 0 || r->lead[i] >= info->target_vocab, err, DGM_ERR_ARGUMENT,
+                    "token %d cannot begin a translation", (int)r->lead[i]);
     if (info->order != DGM_ORDER_L2R) return check_end(s, r, limit, err);
     DGM_FAIL_IF(r->constraint && s->ops != &dgm_search_greedy && s->ops != &dgm_search_beam &&
                     s->ops != &dgm_search_cube,
@@ -152,6 +155,7 @@ static dgm_status enter_place(dgm_search *s, int place, const dgm_search_request
                                          .allowed_count = r->walk ? r->walk->token_count : 0,
                                          .evidence = r->lmbr ? r->lmbr->ids : NULL,
                                          .evidence_count = r->lmbr ? r->lmbr->at[1] : 0};
+    p->lead_tokens = r->lead;
     DGM_TRY(s->vocabsel.ops->admit(&s->vocabsel, place, &words, err));
     for (int i = 0; i < s->scorer_count; i++) {
         dgm_scorer *scorer = &s->scorers[i];

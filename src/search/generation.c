@@ -77,7 +77,8 @@ static int32_t input_token(const dgm_search *s, int part, int at)
     const int32_t node = p->now.live[s->rows.hypo[at]].node;
     if (node != 0) return p->nodes[node].token;
     const dgm_model_info *info = s->info[part];
-    return p->lead == 0 ? info->start : info->target_prefix[p->lead - 1];
+    const int32_t *lead = p->lead_tokens ? p->lead_tokens : info->target_prefix;
+    return p->lead == 0 ? info->start : lead[p->lead - 1];
 }
 
 dgm_status dgm_rows_step(dgm_search *s, int first, dgm_error *err)

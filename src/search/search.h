@@ -93,6 +93,9 @@ typedef struct dgm_search_request {
     dgm_source source;     // borrowed until the sentence is reported
     const int32_t *prefix; // forced first tokens, borrowed likewise
     int prefix_count;
+    // In place of the models' target_prefix, as many tokens (another direction of a multilingual
+    // model), borrowed likewise; NULL: the models' own.
+    const int32_t *lead;
     const dgm_lmbr_rows *lmbr; // of its evidence, borrowed likewise; NULL: none
     const dgm_walk *walk;      // the lattice that it must follow, borrowed likewise; NULL: none
     // What the translation must and must not hold (beam, cube and greedy search), borrowed likewise;

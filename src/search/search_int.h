@@ -77,6 +77,7 @@ typedef struct dgm_place {
     bool bounded;         // a lattice bounds it: no margin ends it early
     int32_t slots[DGM_PARTS_MAX];
     int lead;       // start and model prefix tokens fed so far
+    const int32_t *lead_tokens; // of the request, in place of the models'; NULL: theirs
     int tokens;     // of every live hypothesis
     int max_length; // of this sentence
     int steps;

@@ -564,8 +564,8 @@ static void test_config_errors(void **state)
         dgm_status status;
         const char *text;
     } rows[] = {
-        {"config.json", "\"marian\"", "\"m2m_100\"", DGM_ERR_UNSUPPORTED,
-         "'': \"model_type\" 'm2m_100' is not supported (marian is)"},
+        {"config.json", "\"marian\"", "\"bart\"", DGM_ERR_UNSUPPORTED,
+         "'': \"model_type\" 'bart' is not supported (marian, m2m_100 and nllb-moe are)"},
         {"config.json", "\"swish\"", "\"tanhshrink\"", DGM_ERR_UNSUPPORTED,
          "'': \"activation_function\" 'tanhshrink' is not supported"},
         {"config.json", "{", "{\"normalize_before\": true, ", DGM_ERR_UNSUPPORTED,

@@ -7,7 +7,7 @@ Each family has one function that names its settings and one that yields (tensor
 else (vocabularies, metadata, storage types) is common. A new architecture is a new row of FAMILIES.
 
 Storage of matrices: f32, f16, or i8 with a scale per output row (NAME.scale). Vectors (biases, norms, start vectors)
-and position tables are always f32, as the format asks: they are small and not forgiving.
+position tables and the gates of experts are always f32: they are small and not forgiving.
 
 Command line: python -m dragoman_training.export model.pt -o MODEL.gguf, with a model.pt of checkpoint.py: the family is
 known by its settings, the vocabulary is inside (or given with --vocab).
@@ -136,6 +136,12 @@ def transformer_settings(out, module):
     if c.tokens_per_step == 2:
         out.i32("dragoman.target.eod", module.eod)
         out.i32("dragoman.target.bos", module.bos)
+    if c.moe_encoder_every or c.moe_decoder_every:
+        for name, value in (("experts", c.moe_experts), ("top", c.moe_top), ("encoder_every", c.moe_encoder_every),
+                            ("decoder_every", c.moe_decoder_every)):
+            out.u32(f"{key}.moe.{name}", value)
+        out.bool(f"{key}.moe.normalise", c.moe_normalise)
+        out.f32(f"{key}.moe.scale", c.moe_scale)
 
 
 def cmlm_settings(out, module):
@@ -152,6 +158,15 @@ def cmlm_tensors(module):
 def attention_tensors(name, attention):
     for part in "qkvo":
         yield from layer_tensors(f"{name}.{part}", getattr(attention, part))
+
+
+def expert_tensors(name, experts):
+    yield from layer_tensors(f"{name}.moe.gate", experts.gate)
+    for number in range(experts.w1.size(0)):
+        for part, weight, bias in (("in", experts.w1, experts.b1), ("out", experts.w2, experts.b2)):
+            yield f"{name}.moe.{number}.{part}.weight", weight[number]
+            if bias is not None:
+                yield f"{name}.moe.{number}.{part}.bias", bias[number]
 
 
 def transformer_tensors(module):
@@ -184,8 +199,11 @@ def transformer_tensors(module):
             if side == "dec":
                 yield from attention_tensors(f"{name}.cross", layer.cross_attn)
                 yield from layer_tensors(f"{name}.cross.norm", layer.cross_norm)
-            yield from layer_tensors(f"{name}.ffn.in", layer.fc1)
-            yield from layer_tensors(f"{name}.ffn.out", layer.fc2)
+            if hasattr(layer, "experts"):
+                yield from expert_tensors(name, layer.experts)
+            else:
+                yield from layer_tensors(f"{name}.ffn.in", layer.fc1)
+                yield from layer_tensors(f"{name}.ffn.out", layer.fc2)
             yield from layer_tensors(f"{name}.ffn.norm", layer.ffn_norm)
     if c.norm == "pre":
         yield from layer_tensors("enc.norm", module.encoder_norm)
@@ -297,7 +315,7 @@ def quantise_rows(matrix):
 
 def write_tensor(out, name, parameter, storage):
     array = parameter.detach().cpu().numpy().astype(np.float32)
-    if array.ndim < 2 or name in ("enc.pos", "dec.pos") or storage == "f32":
+    if array.ndim < 2 or name in ("enc.pos", "dec.pos") or name.endswith(".gate.weight") or storage == "f32":
         out.tensor(name, array)
     elif storage == "f16":
         out.tensor(name, array.astype(np.float16))

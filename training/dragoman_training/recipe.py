@@ -20,7 +20,8 @@ DEFAULTS = {
     "optimizer": {"name": "adam", "betas": [0.9, 0.98], "eps": 1.0e-9, "decay": 0.01},
     "schedule": {"kind": "cosine", "peak": 1.0e-3, "warmup": 1000, "floor": 0.02},
     "budget": {"seconds": 0, "steps": 0},   # one of the two
-    "loss": {"smoothing": 0.1, "self_norm": 0.0, "alignment": 0.0, "alignment_batches": 400},
+    "loss": {"smoothing": 0.1, "self_norm": 0.0, "alignment": 0.0, "alignment_batches": 400,
+             "balance": 0.0},               # of experts, weight of moe.py's loss
     "clip": {"gradients": 1.0, "weights": 0.0},
     "average": {"keep": 0.9, "every": 50, "after": 1000},
     "precision": "bf16",                    # bf16 | f32

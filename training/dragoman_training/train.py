@@ -15,7 +15,7 @@ import time
 import numpy as np
 import torch
 
-from . import align, checkpoint, curve, export, losses, metric, optim, search, wordlist
+from . import align, checkpoint, curve, export, losses, metric, moe, optim, search, wordlist
 from .batches import Batches
 from .cmlm import Cmlm, CmlmConfig
 from .packed import Packed
@@ -152,6 +152,11 @@ class Trainer:
         if self.guide:
             aligned = losses.alignment_loss(points, self.guide(source, expected))
             total = loss + weight * aligned
+        if float(self.recipe["loss"]["balance"]):
+            balance = moe.balance(model)
+            if balance is None:
+                raise ValueError("loss.balance: the model has no experts")
+            total = total + float(self.recipe["loss"]["balance"]) * balance
         total.backward()
         norm = self.flat.clip_gradients(float(self.recipe["clip"]["gradients"]))
         self.optimizer.step(self.rate)

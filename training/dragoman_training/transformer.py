@@ -24,7 +24,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from . import fold, step_attention
+from . import fold, moe, step_attention
 
 ACTIVATIONS = ("relu", "swish", "gelu", "gelu_tanh")
 FUSED = hasattr(F, "scaled_dot_product_attention")
@@ -57,6 +57,14 @@ class TransformerConfig:
     decoder_cell: str = "attention"    # attention | ssru | aan
     tokens_per_step: int = 1           # 2: pairs; vocab_size counts EOD and BOS, the last two rows
     order: str = "l2r"                 # l2r | r2l | bidirectional (pairs only)
+    moe_experts: int = 0               # experts of a mixture (moe.py); 0: plain feed-forward layers everywhere
+    moe_top: int = 2                   # of them chosen for a row: 1 or 2
+    moe_encoder_every: int = 0         # layers n, 2n, ... of the encoder have experts; 0: none
+    moe_decoder_every: int = 0
+    moe_normalise: bool = True         # weights of the chosen sum to 1
+    moe_scale: float = 1.0             # times this
+    moe_gate_bias: bool = False
+    moe_capacity: float = 1.25         # training: places of an expert, times the mean load; 0: as many as needed
     alignment_layer: int = -1          # decoder layer whose cross-attention head 0 aligns; negative: from the end
     dropout: float = 0.1
 
@@ -67,6 +75,10 @@ class TransformerConfig:
         for name, allowed in choices:
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name}: {getattr(self, name)!r} is not one of {', '.join(allowed)}")
+        if self.moe_experts and not 1 <= self.moe_top <= min(2, self.moe_experts):
+            raise ValueError(f"moe_top: {self.moe_top} is not 1 or 2")
+        if (self.moe_encoder_every or self.moe_decoder_every) and self.moe_experts < 2:
+            raise ValueError(f"moe_experts: {self.moe_experts} is not at least 2")
         if self.d_model % self.heads or self.d_model % 2:
             raise ValueError(f"d_model {self.d_model} must be even and divisible by heads {self.heads}")
         fold.check(self.order, self.tokens_per_step)
@@ -272,12 +284,15 @@ class AAN(nn.Module):
 class Sublayers(nn.Module):
     """What encoder and decoder layers share: feed-forward, residual order, dropout."""
 
-    def __init__(self, config, ffn_dim):
+    def __init__(self, config, ffn_dim, experts=False):
         super().__init__()
         self.config = config
         self.self_norm = nn.LayerNorm(config.d_model, eps=config.norm_eps)
-        self.fc1 = linear(config.d_model, ffn_dim, config.bias)
-        self.fc2 = linear(ffn_dim, config.d_model, config.bias)
+        if experts:
+            self.experts = moe.Experts(config, ffn_dim, activate)
+        else:
+            self.fc1 = linear(config.d_model, ffn_dim, config.bias)
+            self.fc2 = linear(ffn_dim, config.d_model, config.bias)
         self.ffn_norm = nn.LayerNorm(config.d_model, eps=config.norm_eps)
 
     def before(self, x, norm):
@@ -287,25 +302,28 @@ class Sublayers(nn.Module):
         x = x + F.dropout(update, self.config.dropout, self.training)
         return norm(x) if self.config.norm == "post" else x
 
-    def feed_forward(self, x):
+    def feed_forward(self, x, real=None):
+        """real: which rows are no padding, for experts."""
+        if hasattr(self, "experts"):
+            return self.after(x, self.experts(self.before(x, self.ffn_norm), real), self.ffn_norm)
         inner = activate(self.fc1(self.before(x, self.ffn_norm)), self.config)
         return self.after(x, self.fc2(inner), self.ffn_norm)
 
 
 class EncoderLayer(Sublayers):
-    def __init__(self, config):
-        super().__init__(config, config.ffn_dim)
+    def __init__(self, config, number=0):
+        super().__init__(config, config.ffn_dim, moe.has_experts(config.moe_encoder_every, number))
         self.self_attn = Attention(config)
 
     def forward(self, x, mask):                                         # [B, S, D], [B, 1, 1, S]
         q, k, v = self.self_attn.self_project(self.before(x, self.self_norm))
         x = self.after(x, self.self_attn.merge(attention(q, k, v, mask)), self.self_norm)
-        return self.feed_forward(x)
+        return self.feed_forward(x, mask[:, 0, 0])
 
 
 class DecoderLayer(Sublayers):
-    def __init__(self, config):
-        super().__init__(config, config.decoder_ffn_dim)
+    def __init__(self, config, number=0):
+        super().__init__(config, config.decoder_ffn_dim, moe.has_experts(config.moe_decoder_every, number))
         if config.decoder_cell == "ssru":
             self.ssru = SSRU(config)
         elif config.decoder_cell == "aan":
@@ -315,10 +333,11 @@ class DecoderLayer(Sublayers):
         self.cross_attn = Attention(config)
         self.cross_norm = nn.LayerNorm(config.d_model, eps=config.norm_eps)
 
-    def forward(self, x, memory, mask, align=False, seen=None):
+    def forward(self, x, memory, mask, align=False, seen=None, real=None):
         """[B, T, D] -> [B, T, D], and with align also the log weights of cross-attention head 0.
 
-        seen: which positions each one sees, boolean, broadcastable to [B, H, T, T]; None: itself and those before."""
+        seen: which positions each one sees, boolean, broadcastable to [B, H, T, T]; None: itself and those before.
+        real: which positions are no padding, for experts."""
         inner = self.before(x, self.self_norm)
         if self.config.decoder_cell == "ssru":
             update = self.ssru(inner)
@@ -331,7 +350,7 @@ class DecoderLayer(Sublayers):
         k, v = self.cross_attn.keys_values(memory)
         inner = self.before(x, self.cross_norm)
         weights = self.cross_attn.alignment(inner, k, mask) if align else None
-        x = self.feed_forward(self.after(x, self.cross_attn.cross(inner, k, v, mask), self.cross_norm))
+        x = self.feed_forward(self.after(x, self.cross_attn.cross(inner, k, v, mask), self.cross_norm), real)
         return (x, weights) if align else x
 
     def step(self, x, state, t, cross_k, cross_v, mask):
@@ -380,8 +399,8 @@ class Transformer(nn.Module):
         if config.embedding_norm:
             self.source_embedding_norm = nn.LayerNorm(d, eps=config.norm_eps)
             self.target_embedding_norm = nn.LayerNorm(d, eps=config.norm_eps)
-        self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
-        self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        self.encoder = nn.ModuleList(EncoderLayer(config, i) for i in range(config.encoder_layers))
+        self.decoder = nn.ModuleList(DecoderLayer(config, i) for i in range(config.decoder_layers))
         if config.norm == "pre":
             self.encoder_norm = nn.LayerNorm(d, eps=config.norm_eps)
             self.decoder_norm = nn.LayerNorm(d, eps=config.norm_eps)
@@ -424,7 +443,8 @@ class Transformer(nn.Module):
     def compile_layers(self):
         """Compile every layer once for all lengths (current PyTorch only)."""
         for layer in list(self.encoder) + list(self.decoder):
-            layer.compile(dynamic=True)
+            if not hasattr(layer, "experts"):                           # they leave their balance behind
+                layer.compile(dynamic=True)
 
     def fuse_for_decoding(self):
         """Call once after loading weights, before search: fewer products a step."""
@@ -468,11 +488,15 @@ class Transformer(nn.Module):
         """Teacher forcing: hidden vectors [B, T, D] that logits() projects; with align also [B, T, S] log weights."""
         memory, mask = self.encode(source)
         x, weights, seen = self.embed(target_in, "target"), None, self.seen(target_in.size(1), target_in.device)
+        real = None
+        if self.config.moe_decoder_every:
+            real = target_in != self.pad                                # the start symbol is no padding
+            real = torch.cat([torch.ones_like(real[:, :1]), real[:, 1:]], 1)
         for i, layer in enumerate(self.decoder):
             if align and i == self.alignment_index:
-                x, weights = layer(x, memory, mask, align=True, seen=seen)
+                x, weights = layer(x, memory, mask, align=True, seen=seen, real=real)
             else:
-                x = layer(x, memory, mask, seen=seen)
+                x = layer(x, memory, mask, seen=seen, real=real)
         x = self.decoder_norm(x) if self.config.norm == "pre" else x
         return (x, weights) if align else x
 

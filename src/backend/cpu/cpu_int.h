@@ -51,6 +51,8 @@ struct dgm_exec {
     dgm_arena arena;
     dgm_meter *meter;             // NULL: nobody counts
     const dgm_observer *observer; // NULL: nobody looks
+    dgm_status failed;            // of an operation, until dgm_exec_status is asked
+    dgm_error why;
 };
 
 static inline float *cpu_row(dgm_mat m, int row)
@@ -60,6 +62,20 @@ static inline float *cpu_row(dgm_mat m, int row)
 
 // Bytes of a number in a cache of keys and values.
 int cpu_cache_elem(dgm_precision precision);
+
+// One panel of a layer in f32 and, for integers, quantised: what packing needs beside the layer.
+typedef struct cpu_panel {
+    float *real;     // [CPU_PANEL, cols]
+    void *quantised; // [CPU_PANEL, cols] of int8_t or int16_t
+} cpu_panel;
+
+enum { CPU_PANEL = DGM_GEMM_COLUMNS };
+
+size_t cpu_packed_size(const dgm_backend *b, dgm_precision precision, int rows, int cols);
+// Fills l->packed, l->scales and l->bias (where it has one), which lie in memory of the right size;
+// precision, rows and cols of l are set.
+dgm_status cpu_pack_layer(const dgm_backend *b, dgm_linear *l, const dgm_linear_part *parts,
+                          int count, const cpu_panel *panel, dgm_error *err);
 
 // The clock where somebody counts: CPU time of the thread, since machines are shared. An operation is
 //     double begin = cpu_begin(x); ... if (x->meter) cpu_count(x, &(dgm_meter_row){...}, begin);

@@ -41,9 +41,9 @@ void dgm_exec_close(dgm_exec **x)
 
 dgm_status dgm_exec_status(dgm_exec *x, dgm_error *err)
 {
-    (void)x;
-    (void)err;
-    return DGM_OK;
+    dgm_status st = x->failed;
+    x->failed = DGM_OK;
+    return st == DGM_OK ? DGM_OK : dgm_fail(err, st, "%s", x->why.text);
 }
 
 dgm_backend *dgm_exec_backend(dgm_exec *x)

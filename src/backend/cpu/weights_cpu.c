@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "format/quantize.h"
 
-enum { PANEL = DGM_GEMM_COLUMNS, I16_WEIGHT_MAX = 4095 };
+enum { PANEL = CPU_PANEL, I16_WEIGHT_MAX = 4095 };
 
 dgm_status dgm_backend_open(dgm_backend **out, const char *name, const char *level, dgm_error *err)
 {
@@ -110,19 +110,13 @@ static const int8_t *stacked_row_i8(const dgm_linear_part *parts, int row, float
 
 // ---- packing, one panel of rows at a time --------------------------------------------------------
 
-// What packing needs beside the layer itself: one panel in f32 and, for integers, quantised.
-typedef struct panel_buffers {
-    float *real;      // [PANEL, cols]
-    void *quantised;  // [PANEL, cols] of int8_t or int16_t
-} panel_buffers;
-
 static void *panel_address(const dgm_linear *l, int first, size_t panel_bytes)
 {
     return (char *)l->packed + (size_t)(first / PANEL) * panel_bytes;
 }
 
 static void pack_panel_f32(const dgm_backend *b, dgm_linear *l, const dgm_linear_part *parts,
-                           int first, int n, panel_buffers *buffers)
+                           int first, int n, const cpu_panel *buffers)
 {
     for (int i = 0; i < n; i++)
         stacked_row(parts, first + i, buffers->real + (size_t)i * (size_t)l->cols);
@@ -133,7 +127,7 @@ static void pack_panel_f32(const dgm_backend *b, dgm_linear *l, const dgm_linear
 
 // Stored i8 is taken as it is, every other type is quantised row by row. False: not finite.
 static bool pack_panel_i8(const dgm_backend *b, dgm_linear *l, const dgm_linear_part *parts,
-                          int first, int n, panel_buffers *buffers)
+                          int first, int n, const cpu_panel *buffers)
 {
     int8_t *q = buffers->quantised;
     for (int i = 0; i < n; i++, q += l->cols) {
@@ -153,7 +147,7 @@ static bool pack_panel_i8(const dgm_backend *b, dgm_linear *l, const dgm_linear_
 
 // Fixed point with one scale for the matrix, fixed beforehand (choose_scale_i16).
 static void pack_panel_i16(const dgm_backend *b, dgm_linear *l, const dgm_linear_part *parts,
-                           int first, int n, panel_buffers *buffers)
+                           int first, int n, const cpu_panel *buffers)
 {
     int16_t *q = buffers->quantised;
     for (int i = 0; i < n; i++, q += l->cols) {
@@ -185,9 +179,10 @@ static bool choose_scale_i16(dgm_linear *l, const dgm_linear_part *parts, float 
     return true;
 }
 
-static dgm_status pack_all(const dgm_backend *b, dgm_linear *l, const dgm_linear_part *parts,
-                           panel_buffers *buffers, dgm_error *err)
+dgm_status cpu_pack_layer(const dgm_backend *b, dgm_linear *l, const dgm_linear_part *parts,
+                          int count, const cpu_panel *buffers, dgm_error *err)
 {
+    if (l->bias) copy_bias(l, parts, count);
     bool finite = l->precision != DGM_PRECISION_I16 || choose_scale_i16(l, parts, buffers->real);
     for (int first = 0; finite && first < l->rows; first += PANEL) {
         int n = l->rows - first < PANEL ? l->rows - first : PANEL;
@@ -205,7 +200,7 @@ static dgm_status pack_all(const dgm_backend *b, dgm_linear *l, const dgm_linear
     return DGM_OK;
 }
 
-static size_t packed_size(const dgm_backend *b, dgm_precision precision, int rows, int cols)
+size_t cpu_packed_size(const dgm_backend *b, dgm_precision precision, int rows, int cols)
 {
     if (precision == DGM_PRECISION_I8) return b->k.gemm_i8.packed_size(rows, cols);
     if (precision == DGM_PRECISION_I16) return b->k.gemm_i16.packed_size(rows, cols);
@@ -232,7 +227,7 @@ static dgm_status load_layer(dgm_backend *b, dgm_linear *l, const dgm_linear_par
     for (int i = 0; i < count; i++) l->tensors[i] = parts[i].weight;
     if (b->static_scales && l->precision == DGM_PRECISION_I8)
         l->input_scale = stacked_input_scale(parts, count);
-    l->packed_bytes = packed_size(b, l->precision, l->rows, l->cols);
+    l->packed_bytes = cpu_packed_size(b, l->precision, l->rows, l->cols);
     l->packed = dgm_malloc(l->packed_bytes);
     if (!l->packed) return dgm_no_memory(err);
     if (l->precision == DGM_PRECISION_I8) {
@@ -242,13 +237,12 @@ static dgm_status load_layer(dgm_backend *b, dgm_linear *l, const dgm_linear_par
     if (any_bias(parts, count)) {
         l->bias = dgm_malloc((size_t)l->rows * sizeof(float));
         if (!l->bias) return dgm_no_memory(err);
-        copy_bias(l, parts, count);
     }
     size_t elements = (size_t)PANEL * (size_t)l->cols;
-    panel_buffers buffers = {dgm_malloc(elements * sizeof(float)),
+    cpu_panel buffers = {dgm_malloc(elements * sizeof(float)),
                              dgm_malloc(elements * sizeof(int16_t))};
     dgm_status st = buffers.real && buffers.quantised ? DGM_OK : dgm_no_memory(err);
-    if (st == DGM_OK) st = pack_all(b, l, parts, &buffers, err);
+    if (st == DGM_OK) st = cpu_pack_layer(b, l, parts, count, &buffers, err);
     dgm_free(buffers.real);
     dgm_free(buffers.quantised);
     return st;

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+// Directions of multilingual models: which one a translator and a line have, and the tokens that say
+// so.
+//
+// A translator has one direction, from its settings or the model's default, which the models' own
+// prefixes hold (dgm_model_direction): sentences without a direction of their own need nothing else.
+// A line may bring another one (dgm_input.direction, or ">>de<<" before its text where the model reads
+// such a token): its source gets other tokens, and its search starts with others. So a batch may mix
+// directions, and a sentence is translated as it would be in a batch of its own.
+//
+// What belongs to one direction cannot follow: clusters and glossaries are loaded for the
+// translator's, and a line of another direction is refused with them.
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/engine_int.h"
+
+static const dgm_languages *languages_of(const dgm_translator *t, int member)
+{
+    return dgm_model_describe(t->members[member].model)->languages;
+}
+
+// The same direction, by its codes, in every model.
+static dgm_status direct_members(dgm_translator *t, dgm_error *err)
+{
+    for (int i = 0; i < t->member_count; i++) {
+        const dgm_languages *l = languages_of(t, i);
+        int direction[2];
+        if (l->tags[0] + l->tags[1] == 0) continue;
+        dgm_status st = dgm_languages_choose(l, t->source_code, t->target_code, direction, err);
+        if (st != DGM_OK) {
+            dgm_error_prefix(err, "%s", dgm_gguf_path(t->members[i].file));
+            return st;
+        }
+        dgm_model_direction(t->members[i].model, direction);
+    }
+    return DGM_OK;
+}
+
+dgm_status dgm_direction_resolve(dgm_translator *t, const dgm_direction *asked, dgm_error *err)
+{
+    const dgm_languages *l = languages_of(t, 0);
+    const char *source = asked ? asked->source : NULL, *target = asked ? asked->target : NULL;
+    bool named = (source && source[0]) || (target && target[0]);
+    t->direction[0] = t->direction[1] = -1;
+    if (l->count[0] == 0 && l->count[1] == 0) {
+        DGM_FAIL_IF(named, err, DGM_ERR_UNSUPPORTED,
+                    "%s: the model does not say its languages: leave out source and target",
+                    dgm_gguf_path(t->members[0].file));
+        return DGM_OK;
+    }
+    // A model without language tokens translates one way, whatever lists of languages it has.
+    bool tagged = l->tags[0] + l->tags[1] > 0;
+    bool later = asked && asked->later;
+    int direction[2] = {0, 0};
+    dgm_status st = DGM_OK;
+    if (named || (tagged && !later)) st = dgm_languages_choose(l, source, target, direction, err);
+    else if (tagged) st = dgm_languages_choose(l, NULL, NULL, direction, NULL);
+    if (st != DGM_OK && !named && later) return DGM_OK; // every line will say
+    if (st != DGM_OK) {
+        dgm_error_prefix(err, "%s", dgm_gguf_path(t->members[0].file));
+        return st;
+    }
+    memcpy(t->direction, direction, sizeof direction);
+    for (int side = 0; side < 2; side++)
+        if (l->count[side])
+            snprintf(side ? t->target_code : t->source_code, sizeof t->source_code, "%s",
+                     l->code[side][direction[side]]);
+    return tagged ? direct_members(t, err) : DGM_OK;
+}
+
+dgm_status dgm_direction_line(const dgm_translator *t, const dgm_direction *asked, int direction[2],
+                              bool *other, dgm_error *err)
+{
+    const dgm_languages *l = languages_of(t, 0);
+    *other = false;
+    memcpy(direction, t->direction, sizeof t->direction);
+    bool named = asked && ((asked->source && asked->source[0]) || (asked->target && asked->target[0]));
+    if (!named) {
+        if (l->tags[0] + l->tags[1] == 0 || t->direction[0] >= 0) return DGM_OK;
+        return dgm_languages_choose(l, NULL, NULL, direction, err); // says what there is
+    }
+    DGM_FAIL_IF(l->count[0] == 0 && l->count[1] == 0, err, DGM_ERR_UNSUPPORTED,
+                "the model does not say its languages");
+    const char *source = asked->source, *target = asked->target;
+    // What the line does not say is the translator's, where that goes with it.
+    if ((!source || !source[0]) && t->direction[0] >= 0) source = l->code[0][t->direction[0]];
+    if ((!target || !target[0]) && t->direction[1] >= 0) target = l->code[1][t->direction[1]];
+    DGM_TRY(dgm_languages_choose(l, source, target, direction, err));
+    *other = direction[0] != t->direction[0] || direction[1] != t->direction[1];
+    DGM_FAIL_IF(*other && t->clusters, err, DGM_ERR_UNSUPPORTED,
+                "clusters are those of %s to %s: translate other directions by themselves or "
+                "without clusters", t->source_code, t->target_code);
+    DGM_FAIL_IF(*other && t->glossary, err, DGM_ERR_UNSUPPORTED,
+                "the glossary is read for %s to %s: translate other directions by themselves",
+                t->source_code, t->target_code);
+    return DGM_OK;
+}
+
+bool dgm_direction_of_token(const dgm_translator *t, int32_t token, int direction[2])
+{
+    const dgm_languages *l = languages_of(t, 0);
+    bool read = false;
+    for (int i = 0; i < l->tags[0]; i++) read |= l->tag[0][i] == DGM_TARGET;
+    for (int i = 0; read && i < l->count[1]; i++) {
+        if (l->token[1][i] != token) continue;
+        if (direction[0] < 0 || !dgm_languages_offers(l, direction[0], i))
+            for (direction[0] = 0; direction[0] < l->count[0] - 1; direction[0]++)
+                if (dgm_languages_offers(l, direction[0], i)) break;
+        direction[1] = i;
+        return true;
+    }
+    return false;
+}
+
+// ---- public -----------------------------------------------------------------------------------
+
+size_t dgm_directions(const dgm_translator *t, size_t index, dgm_direction *out)
+{
+    const dgm_languages *l = languages_of(t, 0);
+    size_t n = 0;
+    if (out) memset(out, 0, sizeof *out);
+    for (int s = 0; s < l->count[0]; s++)
+        for (int d = 0; d < l->count[1]; d++) {
+            if (!dgm_languages_offers(l, s, d)) continue;
+            if (out && n == index) {
+                out->source = l->code[0][s];
+                out->target = l->code[1][d];
+            }
+            n++;
+        }
+    return n;
+}
