@@ -178,8 +178,8 @@ typedef struct dgm_settings {
     // admits. Default 0.
     int32_t batch;
 
-    // "auto", "greedy", "beam", "cube" or "sample" (dgm_decoding); NULL: "auto" (greedy when the
-    // beam is 1). Default NULL.
+    // "auto", "greedy", "beam", "cube", "sample", "double" or "mask-predict" (dgm_decoding); NULL:
+    // "auto" (what the model needs, else greedy when the beam is 1, else beam). Default NULL.
     const char *search;
     // Hypotheses kept per sentence, 1 to 256. 0: the model's. Default 0.
     int32_t beam;

@@ -103,12 +103,13 @@ dgm_status dgm_settings_check(const dgm_settings *s, int *precision, dgm_error *
 dgm_status dgm_open_ranked(dgm_translator **t, const char *path, const dgm_settings *settings,
                            int ranked, dgm_error *err);
 
-// decoding.c: settings->decoding, alone and with the search chosen; the first before models are
-// loaded, the second fills config.
 // writing.c: pairs, right to left, whole sentences. resolve: when the search is chosen; it may
 // choose another, and the beam.
 dgm_status dgm_writing_check(const dgm_settings *s, dgm_error *err);
 dgm_status dgm_writing_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err);
+
+// decoding.c: settings->decoding, alone and with the search chosen; the first before models are
+// loaded, the second fills config.
 dgm_status dgm_decoding_check(const dgm_settings *s, dgm_error *err);
 void dgm_decoding_resolve(dgm_translator *t, const dgm_settings *s);
 
