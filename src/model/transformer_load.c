@@ -280,7 +280,17 @@ static dgm_status load_positions(dgm_model *m, transformer *t, const settings *s
 
 // ---- what the architectures have of their own ---------------------------------------------------
 
-// Pairs begin with (BOS, EOS) and end with EOD; BOS and EOS are never chosen, so the file says so.
+// What is only ever an input must not come out.
+static dgm_status check_never(const dgm_vocab_spec *target, int id, const char *what,
+                              dgm_error *err)
+{
+    for (size_t i = 0; i < target->never_count; i++)
+        if (target->never[i] == id) return DGM_OK;
+    return dgm_fail(err, DGM_ERR_FORMAT, "key 'dragoman.target.never' does not hold %s, %d", what,
+                    id);
+}
+
+// Pairs begin with (BOS, EOS) and end with EOD; BOS and EOS are never chosen, and the file says so.
 static dgm_status load_double(dgm_model *m, transformer *t, const dgm_vocab_spec *target,
                               dgm_error *err)
 {
@@ -291,6 +301,8 @@ static dgm_status load_double(dgm_model *m, transformer *t, const dgm_vocab_spec
                     target->prefix_count > 0 || target->start >= 0,
                 err, DGM_ERR_FORMAT,
                 "a decoder of pairs has an end symbol of its own, and no prefix or start");
+    DGM_TRY(check_never(target, target->bos, "bos", err));
+    DGM_TRY(check_never(target, target->eos, "eos", err));
     t->tokens = info->tokens_per_step = DGM_STEP_TOKENS;
     info->start = target->bos;
     info->start_second = target->eos;
@@ -311,6 +323,8 @@ static dgm_status load_cmlm(dgm_model *m, transformer *t, const dgm_vocab_spec *
                     target->prefix_count > 0 || target->start >= 0,
                 err, DGM_ERR_FORMAT,
                 "a masked language model has self-attention, and no order, prefix or start");
+    DGM_TRY(check_never(target, target->mask, "mask", err));
+    DGM_TRY(check_never(target, target->eos, "eos", err));
     const float *input = NULL;
     DGM_TRY(dgm_gguf_vector(m->file, "enc.length.input", t->d, DGM_REQUIRED, &input, err));
     DGM_TRY(dgm_vector_from(m->backend, input, 1, t->d, &t->length_input, err));
