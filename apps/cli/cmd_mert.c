@@ -28,8 +28,8 @@ static const option options[] = {
      "tune on these n-best lists (Moses' format, with features) instead of decoding", NULL, NULL},
     {"weights", 'w', OPTION_TEXT, "FILE", AT(weights), 0, 0, NULL,
      "weights to begin with (default: usual ones)", NULL, NULL},
-    {"uniform", 0, OPTION_FLAG, NULL, AT(uniform), 0, 0, NULL, "begin with 1 for all weights",
-     NULL, NULL},
+    {"uniform", 0, OPTION_FLAG, NULL, AT(uniform), 0, 0, NULL, "begin with 1 for all weights", NULL,
+     NULL},
     {"reordering", 'r', OPTION_TEXT, "FILE", AT(reordering), 0, 0, NULL,
      "reordering table that goes with a phrase table of text", NULL, NULL},
     {"subwords", 'm', OPTION_TEXT, "MODEL", AT(subwords), 0, 0, NULL,
@@ -65,8 +65,9 @@ static int print_round(void *cookie, int round, double bleu, double promised, ui
     const mert_options *o = cookie;
     if (o->quiet) return 0;
     if (promised > 0)
-        fprintf(stderr, "round %d: BLEU %.2f, %.2f on the lists with new weights, hypotheses %llu\n",
-                round, bleu, promised, (unsigned long long)hypotheses);
+        fprintf(stderr,
+                "round %d: BLEU %.2f, %.2f on the lists with new weights, hypotheses %llu\n", round,
+                bleu, promised, (unsigned long long)hypotheses);
     else
         fprintf(stderr, "round %d: BLEU %.2f, hypotheses %llu\n", round, bleu,
                 (unsigned long long)hypotheses);
@@ -89,11 +90,13 @@ static int run(const command *self, int argc, char **argv)
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
     if (o.lists ? rest.count != 0 : rest.count != 2)
-        return fail_usage(self, "expected %s", o.lists ? "no table with --lists"
-                                                       : "a phrase table and a language model");
+        return fail_usage(self, "expected %s",
+                          o.lists ? "no table with --lists"
+                                  : "a phrase table and a language model");
     if (!o.output || !o.references.count || (!o.lists && !o.input))
-        return fail_usage(self, "%s", o.lists ? "--reference and --output are needed"
-                                              : "--input, --reference and --output are needed");
+        return fail_usage(self, "%s",
+                          o.lists ? "--reference and --output are needed"
+                                  : "--input, --reference and --output are needed");
     dgm_mert_options m;
     dgm_mert_default(&m);
     if (!o.lists) {
@@ -120,8 +123,8 @@ static int run(const command *self, int argc, char **argv)
     m.report = print_round;
     m.cookie = &o;
     dgm_error error;
-    dgm_status st = dgm_mert(o.input, o.references.items, (size_t)o.references.count, o.output, &m,
-                             &error);
+    dgm_status st =
+        dgm_mert(o.input, o.references.items, (size_t)o.references.count, o.output, &m, &error);
     return st == DGM_OK ? EXIT_FINE : fail(exit_code(st), "%s", error.text);
 }
 
@@ -136,8 +139,9 @@ const command command_mert = {
         "random directions, and finds the best point of each line exactly.\n\n"
         "BLEU is that of 'dragoman eval'. The file holds the weights whose decoded translations "
         "were the best; 'dragoman phrase translate --weights' reads it.",
-    .example = "dragoman mert en-de.pt de.lm -i dev.tok.en -R dev.de --detokenize de -o tuned.weights\n"
-               "dragoman mert --lists dev.nbest.gz -R dev.de -o tuned.weights",
+    .example =
+        "dragoman mert en-de.pt de.lm -i dev.tok.en -R dev.de --detokenize de -o tuned.weights\n"
+        "dragoman mert --lists dev.nbest.gz -R dev.de -o tuned.weights",
     .options = options,
     .run = run,
 };

@@ -90,7 +90,8 @@ static const option options[] = {
      "translate: write the search graph of every line to FILE, also gzip", NULL, NULL},
     {"lattice-beam", 0, OPTION_REAL, "X", AT(lattice_beam), 0, 1e9, NULL,
      "translate: leave out what is further behind the best path than X times the sum of all "
-     "weights (default 0.5)", NULL, NULL},
+     "weights (default 0.5)",
+     NULL, NULL},
     {"threads", 0, OPTION_COUNT, "N", AT(threads), 0, 1024, NULL,
      "translate: threads; 0: one per core. The result does not depend on it (default 1)",
      "cpu-threads", NULL},
@@ -234,7 +235,8 @@ static int decode_all(dgm_phrasal *p, line_reader *in, outputs *x, bool bar_want
         if (st == DGM_ERR_CANCELLED)
             code = EXIT_RUNTIME; // the writer has said why
         else if (st != DGM_OK)
-            code = fail(exit_code(st), "after line %llu: %s", (unsigned long long)first, error.text);
+            code =
+                fail(exit_code(st), "after line %llu: %s", (unsigned long long)first, error.text);
     }
     progress_end(&bar);
     if (code == EXIT_FINE && reader_failed(in)) code = EXIT_RUNTIME;
@@ -251,9 +253,9 @@ static void print_decoded(const dgm_phrasal *p, double loaded, double start)
     fprintf(stderr,
             "lines %llu, words %llu, unknown %llu, %.1f s after %.1f s of loading, %.0f words a "
             "minute, peak memory %.0f MiB\n",
-            (unsigned long long)s.lines, (unsigned long long)s.words,
-            (unsigned long long)s.unknown, time, loaded - start,
-            time > 0 ? (double)s.words / time * 60 : 0, (double)peak_rss() / (1 << 20));
+            (unsigned long long)s.lines, (unsigned long long)s.words, (unsigned long long)s.unknown,
+            time, loaded - start, time > 0 ? (double)s.words / time * 60 : 0,
+            (double)peak_rss() / (1 << 20));
     fprintf(stderr, "hypotheses %llu, scored %llu, recombined %llu, edges %llu\n",
             (unsigned long long)s.hypotheses, (unsigned long long)s.evaluated,
             (unsigned long long)s.recombined, (unsigned long long)s.edges);

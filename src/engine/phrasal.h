@@ -32,7 +32,7 @@ typedef dgm_status (*dgm_phrasal_each)(void *cookie, int worker, size_t line,
 dgm_status dgm_phrasal_run(dgm_phrasal *p, const dgm_line *lines, size_t count,
                            dgm_phrasal_each each, void *cookie, dgm_error *err);
 // Words of a translation as the user wants to see them, appended.
-dgm_status dgm_phrasal_text(const dgm_phrasal *p, const dgm_text *words, int count,
-                            dgm_writer *out, dgm_error *err);
+dgm_status dgm_phrasal_text(const dgm_phrasal *p, const dgm_text *words, int count, dgm_writer *out,
+                            dgm_error *err);
 
 #endif

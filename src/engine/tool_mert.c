@@ -80,8 +80,7 @@ static dgm_status read_lines(text_lines *t, const char *path, dgm_error *err)
     return DGM_OK;
 }
 
-static dgm_status read_texts(tuning *t, const char *source, const char *const *refs,
-                             dgm_error *err)
+static dgm_status read_texts(tuning *t, const char *source, const char *const *refs, dgm_error *err)
 {
     if (source) DGM_TRY(read_lines(&t->source, source, err));
     t->refs = dgm_calloc(t->ref_count, sizeof *t->refs);
@@ -89,9 +88,8 @@ static dgm_status read_texts(tuning *t, const char *source, const char *const *r
     for (size_t r = 0; r < t->ref_count; r++) {
         DGM_TRY(read_lines(&t->refs[r], refs[r], err));
         size_t want = source ? t->source.count : t->refs[0].count;
-        DGM_FAIL_IF(t->refs[r].count != want, err, DGM_ERR_TEXT,
-                    "'%s' has %zu lines, '%s' has %zu", refs[r], t->refs[r].count,
-                    source ? source : refs[0], want);
+        DGM_FAIL_IF(t->refs[r].count != want, err, DGM_ERR_TEXT, "'%s' has %zu lines, '%s' has %zu",
+                    refs[r], t->refs[r].count, source ? source : refs[0], want);
     }
     DGM_FAIL_IF(t->refs[0].count == 0, err, DGM_ERR_TEXT, "'%s' is empty", refs[0]);
     return DGM_OK;
@@ -103,8 +101,8 @@ static dgm_status write_weights(const char *output, const dgm_pb_weights *w, dou
     dgm_writer text = {0};
     dgm_write_format(&text, "# BLEU %.2f\n", bleu);
     dgm_pb_weights_write(w, &text);
-    dgm_status st = text.failed ? dgm_no_memory(err)
-                                : dgm_file_write(output, text.data, text.size, err);
+    dgm_status st =
+        text.failed ? dgm_no_memory(err) : dgm_file_write(output, text.data, text.size, err);
     dgm_writer_free(&text);
     return st;
 }
@@ -134,8 +132,7 @@ static dgm_status add_line(void *cookie, int worker, size_t line, const dgm_pb_t
         dgm_text text = {w.data ? (const char *)w.data : "", w.size};
         if (st == DGM_OK) st = row_of(t, worker, line, text, row, err);
         if (st == DGM_OK) st = dgm_mert_set_add(t->set, line, list[i].features, row, err);
-        if (st == DGM_OK && i == 0)
-            memcpy(t->best_rows + line * width, row, width * sizeof *row);
+        if (st == DGM_OK && i == 0) memcpy(t->best_rows + line * width, row, width * sizeof *row);
     }
     dgm_writer_free(&w);
     return st;
@@ -147,8 +144,8 @@ static dgm_status add_entry(tuning *t, dgm_text line, dgm_error *err)
     double features[DGM_PB_FEATURES];
     int64_t row[DGM_METRIC_WIDTH_MAX];
     DGM_TRY(dgm_nbest_parse(line, &e, err));
-    DGM_FAIL_IF(e.line >= t->refs[0].count, err, DGM_ERR_FORMAT,
-                "line %llu of a text that has %zu", (unsigned long long)e.line, t->refs[0].count);
+    DGM_FAIL_IF(e.line >= t->refs[0].count, err, DGM_ERR_FORMAT, "line %llu of a text that has %zu",
+                (unsigned long long)e.line, t->refs[0].count);
     DGM_TRY(dgm_pb_features_parse(e.features, features, err));
     DGM_TRY(row_of(t, 0, (size_t)e.line, e.text, row, err));
     return dgm_mert_set_add(t->set, (size_t)e.line, features, row, err);
@@ -270,8 +267,7 @@ static dgm_status tune(tuning *t, const char *source, const char *const *refs, c
     if (o->lists) {
         dgm_pb_weights_default(&t->weights);
         if (o->system.uniform) dgm_pb_weights_uniform(&t->weights);
-        if (o->system.weights)
-            DGM_TRY(dgm_pb_weights_read(&t->weights, o->system.weights, err));
+        if (o->system.weights) DGM_TRY(dgm_pb_weights_read(&t->weights, o->system.weights, err));
     } else {
         DGM_TRY(dgm_phrasal_open(&t->system, &o->system, err));
         t->weights = t->system->params.weights;

@@ -190,8 +190,8 @@ dgm_status dgm_phrasal_run(dgm_phrasal *p, const dgm_line *lines, size_t count,
 
 // ---- texts ------------------------------------------------------------------------------------
 
-dgm_status dgm_phrasal_text(const dgm_phrasal *p, const dgm_text *words, int count,
-                            dgm_writer *out, dgm_error *err)
+dgm_status dgm_phrasal_text(const dgm_phrasal *p, const dgm_text *words, int count, dgm_writer *out,
+                            dgm_error *err)
 {
     if (p->detokenize)
         return dgm_moses_detokenize(words, (size_t)count, p->language, false, out, NULL, err);
@@ -235,7 +235,8 @@ static dgm_line since(const dgm_writer *w, size_t begin)
 // Words that stand close to their neighbours, so that a path of the lattice is text.
 static uint32_t glue_of(const dgm_phrasal *p, dgm_text word)
 {
-    static const char *const left[] = {",", ".", ";", ":", "!", "?", ")", "]", "%", "...", "\u201c"};
+    static const char *const left[] = {",", ".", ";", ":",   "!",     "?",
+                                       ")", "]", "%", "...", "\u201c"};
     static const char *const right[] = {"(", "[", "\u201e"};
     if (!p->detokenize) return 0;
     for (size_t i = 0; i < sizeof left / sizeof *left; i++)
@@ -308,8 +309,8 @@ static dgm_status write_lattice(const dgm_phrasal *p, dgm_pb_decoder *d, uint64_
     return st;
 }
 
-static dgm_status keep_line(void *cookie, int worker, size_t line,
-                            const dgm_pb_translation *list, int count, dgm_error *err)
+static dgm_status keep_line(void *cookie, int worker, size_t line, const dgm_pb_translation *list,
+                            int count, dgm_error *err)
 {
     translation_job *job = cookie;
     dgm_phrasal *p = job->p;

@@ -32,7 +32,7 @@ typedef struct extraction {
     size_t link_cap;
     dgm_text *words; // of a line of the filter or of the text
     size_t word_count, word_cap;
-    dgm_writer bytes; // their spellings
+    dgm_writer bytes;    // their spellings
     uint32_t *number[2]; // [types] of a counter's word in the builder, + 1; 0: not there yet
     uint64_t rows;
 } extraction;
@@ -182,9 +182,8 @@ static dgm_status builder_words(extraction *x, int side, const uint32_t *from, i
     for (int i = 0; i < length; i++) {
         uint32_t *known = &x->number[side][from[i]];
         if (!*known) {
-            DGM_TRY(dgm_phrase_builder_word(x->builder, side,
-                                            dgm_phrase_counter_spell(x->counter, side, from[i]),
-                                            known, err));
+            DGM_TRY(dgm_phrase_builder_word(
+                x->builder, side, dgm_phrase_counter_spell(x->counter, side, from[i]), known, err));
             ++*known;
         }
         to[i] = *known - 1;

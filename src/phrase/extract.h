@@ -36,7 +36,7 @@ typedef struct dgm_phrase_span {
     uint64_t links;
 } dgm_phrase_span;
 
-#define DGM_PHRASE_LINK(i, j) ((uint64_t)1 << ((i) * DGM_PHRASE_LENGTH_MAX + (j)))
+#define DGM_PHRASE_LINK(i, j) ((uint64_t)1 << ((i)*DGM_PHRASE_LENGTH_MAX + (j)))
 
 typedef struct dgm_extractor dgm_extractor; // scratch, grows to the longest sentence
 

@@ -8,10 +8,10 @@
 
 #include "base/mem.h"
 
-#define REACH 20.0 // steps are not longer; weights add up to about 1
-#define FAR 1.0    // a step into an interval without end
+#define REACH 20.0  // steps are not longer; weights add up to about 1
+#define FAR 1.0     // a step into an interval without end
 #define NARROW 1e-9 // intervals shorter than this are not looked at
-#define GAIN 1e-6  // a step that gains less is not taken
+#define GAIN 1e-6   // a step that gains less is not taken
 enum { CYCLES_MAX = 30 };
 
 typedef struct hyps {
@@ -90,8 +90,8 @@ static dgm_status widen(const dgm_mert_set *s, hyps *h, dgm_error *err)
     h->slot = slot;
     h->slots = slots;
     for (size_t k = 0; k < h->count; k++)
-        slot[slot_of(s, h, h->feature + k * (size_t)s->features,
-                     h->row + k * (size_t)s->width)] = (uint32_t)k + 1;
+        slot[slot_of(s, h, h->feature + k * (size_t)s->features, h->row + k * (size_t)s->width)] =
+            (uint32_t)k + 1;
     return DGM_OK;
 }
 

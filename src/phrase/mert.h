@@ -37,10 +37,10 @@ uint64_t dgm_mert_set_count(const dgm_mert_set *s); // hypotheses
 double dgm_mert_set_score(const dgm_mert_set *s, const double *weights);
 
 typedef struct dgm_mert_params {
-    const bool *fixed;   // [features] weights that stay, or NULL
+    const bool *fixed;    // [features] weights that stay, or NULL
     const bool *negative; // [features] starting points may be negative, or NULL: all
-    int restarts;        // random starting points beside the given weights
-    int directions;      // random directions beside the axes
+    int restarts;         // random starting points beside the given weights
+    int directions;       // random directions beside the axes
     uint64_t seed;
     dgm_pool *pool; // NULL: one thread
 } dgm_mert_params;

@@ -102,7 +102,8 @@ dgm_status dgm_phrase_builder_row(dgm_phrase_builder *b, const dgm_phrase_row *r
     DGM_FAIL_IF(r->target_length < 1 || r->target_length > DGM_PHRASE_LENGTH_MAX, err,
                 DGM_ERR_FORMAT, "a target phrase of %d words; between 1 and %d can be read",
                 r->target_length, DGM_PHRASE_LENGTH_MAX);
-    DGM_FAIL_IF(b->count >= UINT32_MAX - 1, err, DGM_ERR_UNSUPPORTED, "more than 2^32 phrase pairs");
+    DGM_FAIL_IF(b->count >= UINT32_MAX - 1, err, DGM_ERR_UNSUPPORTED,
+                "more than 2^32 phrase pairs");
     stored_row x = {0};
     uint32_t *known, *matrix;
     DGM_TRY(dgm_words_add(&b->phrases[0], as_text(r->source, r->source_length), &x.source, err));

@@ -233,8 +233,8 @@ static dgm_status push_span(dgm_phrase_counter *c, const dgm_phrase_span *x, dgm
         DGM_TRY(dgm_grow(&c->matrix, &c->matrix_cap, known + 1, sizeof *c->matrix, err));
         c->matrix[known] = x->links;
     }
-    record[2] = *matrix | (uint32_t)x->previous << MATRIX_BITS |
-                (uint32_t)x->next << (MATRIX_BITS + 2);
+    record[2] =
+        *matrix | (uint32_t)x->previous << MATRIX_BITS | (uint32_t)x->next << (MATRIX_BITS + 2);
     c->totals.extracted++;
     return dgm_runs_push(c->runs, record, err);
 }
@@ -386,8 +386,7 @@ static uint32_t best_matrix(const dgm_phrase_counter *c, const tally *t)
     int best = 0;
     for (int k = 1; k < t->kinds; k++)
         if (t->count[k] > t->count[best] ||
-            (t->count[k] == t->count[best] &&
-             c->matrix[t->matrix[k]] < c->matrix[t->matrix[best]]))
+            (t->count[k] == t->count[best] && c->matrix[t->matrix[k]] < c->matrix[t->matrix[best]]))
             best = k;
     return t->matrix[best];
 }

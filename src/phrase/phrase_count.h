@@ -4,7 +4,7 @@
 //     c(s, t)      times the phrase pair (s, t) was extracted, c(s) and c(t) its sums
 //     p(s|t) = c(s, t) / c(t)        p(t|s) = c(s, t) / c(s)
 //     lex(t|s) = prod over words t_j of the mean of w(t_j | s_i) over the s_i it is linked with,
-//                w(t_j | NULL) if there is none        (Koehn, Och and Marcu 2003); lex(s|t) mirrored
+//                w(t_j | NULL) if there is none (Koehn, Och and Marcu 2003); lex(s|t) mirrored
 //     w            relative frequencies of links in the whole text
 // where links inside a phrase pair are those it was seen with most often (ties: the smaller
 // matrix). Orientations: (c(o, s, t) + 0.5) / (c(s, t) + 1.5).

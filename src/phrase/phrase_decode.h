@@ -56,8 +56,8 @@ typedef struct dgm_pb_translation {
 
 // A node of the search graph, for whoever wants more than a list. Arcs lead to earlier nodes only.
 typedef struct dgm_pb_arc {
-    int from, to;           // nodes; 0 is the start, the last one the end
-    const dgm_text *words;  // empty into the end
+    int from, to;          // nodes; 0 is the start, the last one the end
+    const dgm_text *words; // empty into the end
     int count;
     double score; // what the arc adds
 } dgm_pb_arc;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Private to the phrase-based decoder: phrase_options.c (translations of spans, future costs),
-// phrase_search.c (stacks and cubes), phrase_nbest.c (lists and graphs), phrase_decode.c (the rest).
+// phrase_search.c (stacks and cubes), phrase_nbest.c (lists and graphs), phrase_decode.c.
 //
 // Everything of a sentence lies in the decoder's arena, which is emptied before the next one.
 #ifndef DGM_PHRASE_PHRASE_DECODE_INT_H
@@ -25,8 +25,8 @@ typedef struct dgm_pb_option {
     const uint32_t *lm_words; // [count]
     int begin, end, count;
     uint64_t links;
-    double score;       // weighted features that do not depend on the context
-    double estimate;    // score and an estimate of the language model
+    double score;    // weighted features that do not depend on the context
+    double estimate; // score and an estimate of the language model
     double table[DGM_PHRASE_SCORES];
     double turn[DGM_PHRASE_ORIENTATIONS]; // log probabilities
     double next[3];                       // of them, those towards the next phrase, weighted
@@ -91,10 +91,10 @@ struct dgm_pb_decoder {
     dgm_arena arena;
     const dgm_text *source;
     int n;
-    dgm_pb_span *spans;   // [n][max_length]
-    int longest;          // max_length: of a span
-    double *future;       // [n + 1][width + 1]: of words i .. i + k
-    double *tail;         // [n + 1]: of words i .. n
+    dgm_pb_span *spans; // [n][max_length]
+    int longest;        // max_length: of a span
+    double *future;     // [n + 1][width + 1]: of words i .. i + k
+    double *tail;       // [n + 1]: of words i .. n
     int width;
     dgm_pb_stack *stacks; // [stack_cap], of them n + 1 in use
     size_t stack_cap;
@@ -111,7 +111,7 @@ struct dgm_pb_decoder {
 // Natural log probability of a word behind a state; from the cache if possible.
 double dgm_pb_lm_step(dgm_pb_decoder *d, const dgm_lm_state *state, uint32_t word,
                       dgm_lm_state *next);
-double dgm_pb_log(double probability); // not below DGM_PB_LOG_FLOOR
+double dgm_pb_log(double probability);  // not below DGM_PB_LOG_FLOOR
 dgm_status dgm_pb_full(dgm_error *err); // the arena has no room
 
 // phrase_options.c: fills spans, future and tail.

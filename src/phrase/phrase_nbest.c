@@ -87,8 +87,7 @@ static void add_features(dgm_pb_decoder *d, const dgm_pb_option *o, const dgm_pb
         if (before) f[DGM_PB_REORDERING + 3 + turn] += before->turn[3 + turn];
     }
     f[DGM_PB_DISTORTION] -= dgm_pb_jump(end, o->begin);
-    for (int i = 0; i < o->count; i++)
-        f[DGM_PB_LM] += dgm_pb_lm_step(d, lm, o->lm_words[i], lm);
+    for (int i = 0; i < o->count; i++) f[DGM_PB_LM] += dgm_pb_lm_step(d, lm, o->lm_words[i], lm);
     f[DGM_PB_WORDS] -= o->count;
     f[DGM_PB_PHRASES] += 1;
     for (int k = 0; k < DGM_PHRASE_SCORES; k++) f[DGM_PB_TABLE + k] += o->table[k];
@@ -115,8 +114,8 @@ static dgm_status describe(dgm_pb_decoder *d, const path *p, dgm_pb_translation 
         const dgm_pb_option *o = x->way->option;
         if (!o) continue;
         add_features(d, o, before, &lm, t->features);
-        segment[t->segment_count++] = (dgm_pb_segment){o->begin, o->end, t->count, o->count,
-                                                       o->links};
+        segment[t->segment_count++] =
+            (dgm_pb_segment){o->begin, o->end, t->count, o->count, o->links};
         for (int i = 0; i < o->count; i++) text[t->count++] = o->words[i];
         before = o;
     }
@@ -196,12 +195,11 @@ static void mark(dgm_pb_hyp *node)
 static void add_arcs(arcs *a, const dgm_pb_hyp *node, int number)
 {
     for (const dgm_pb_hyp *way = node; way; way = way->lost)
-        a->item[a->count++] =
-            (dgm_pb_arc){.from = way->parent->node,
-                         .to = number,
-                         .words = way->option ? way->option->words : NULL,
-                         .count = way->option ? way->option->count : 0,
-                         .score = way->score - way->parent->score};
+        a->item[a->count++] = (dgm_pb_arc){.from = way->parent->node,
+                                           .to = number,
+                                           .words = way->option ? way->option->words : NULL,
+                                           .count = way->option ? way->option->count : 0,
+                                           .score = way->score - way->parent->score};
 }
 
 static size_t ways(const dgm_pb_hyp *node)

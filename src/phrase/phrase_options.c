@@ -47,7 +47,6 @@ static void weigh(dgm_pb_decoder *d, dgm_pb_option *o)
     o->estimate = score + w[DGM_PB_LM] * lm;
 }
 
-
 static int by_estimate(const void *context, uint32_t a, uint32_t b)
 {
     const dgm_pb_option *x = context;
@@ -165,8 +164,7 @@ dgm_status dgm_pb_collect(dgm_pb_decoder *d, dgm_error *err)
     d->width = n < 64 ? n : 64;
     uint32_t *ids = DGM_ARENA_ARRAY(&d->arena, uint32_t, (size_t)n);
     d->spans = DGM_ARENA_ARRAY(&d->arena, dgm_pb_span, (size_t)n * (size_t)d->longest);
-    d->future =
-        DGM_ARENA_ARRAY(&d->arena, double, ((size_t)n + 1) * ((size_t)d->width + 1));
+    d->future = DGM_ARENA_ARRAY(&d->arena, double, ((size_t)n + 1) * ((size_t)d->width + 1));
     d->tail = DGM_ARENA_ARRAY(&d->arena, double, (size_t)n + 1);
     if (!ids || !d->spans || !d->future || !d->tail) return dgm_pb_full(err);
     for (int i = 0; i < n; i++) ids[i] = dgm_phrase_table_word(t, 0, d->source[i]);

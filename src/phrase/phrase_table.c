@@ -80,7 +80,8 @@ static float score_at(const dgm_phrase_table *t, uint32_t i, int k)
 {
     size_t at = (size_t)i * (size_t)t->features + (size_t)k;
     if (t->bits == 0) return ((const float *)t->score)[at];
-    uint32_t code = t->bits == 8 ? ((const uint8_t *)t->score)[at] : ((const uint16_t *)t->score)[at];
+    uint32_t code =
+        t->bits == 8 ? ((const uint8_t *)t->score)[at] : ((const uint16_t *)t->score)[at];
     return t->codebook[((size_t)k << t->bits) + code];
 }
 
@@ -195,8 +196,9 @@ dgm_status dgm_phrase_table_open(dgm_phrase_table **out, const char *path, const
     }
     dgm_status st = DGM_OK;
     if (reordering)
-        st = dgm_fail(err, DGM_ERR_ARGUMENT, "a compact table has its orientations inside: no "
-                                             "reordering table goes with it");
+        st = dgm_fail(err, DGM_ERR_ARGUMENT,
+                      "a compact table has its orientations inside: no "
+                      "reordering table goes with it");
     if (st == DGM_OK) st = dgm_phrase_table_open_bytes(out, file.data, file.size, err);
     if (st == DGM_OK) {
         (*out)->file = file;

@@ -37,10 +37,10 @@ typedef struct dgm_table_words {
 } dgm_table_words;
 
 typedef struct dgm_phrase_table {
-    int bits;         // 0: floats; 8, 16: codebooks
-    int features;     // 4, or 10 with orientations
-    int max_length;   // of a source phrase
-    bool has_links;   // else every matrix is 0
+    int bits;       // 0: floats; 8, 16: codebooks
+    int features;   // 4, or 10 with orientations
+    int max_length; // of a source phrase
+    bool has_links; // else every matrix is 0
     dgm_table_words words[2];
     uint32_t sources, options, matrices;
     uint64_t source_words, target_words;

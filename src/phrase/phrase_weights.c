@@ -9,10 +9,14 @@
 #include "base/textfile.h"
 
 const dgm_pb_group dgm_pb_groups[] = {
-    {"LexicalReordering0", DGM_PB_REORDERING, 6}, {"Distortion0", DGM_PB_DISTORTION, 1},
-    {"LM0", DGM_PB_LM, 1},                        {"WordPenalty0", DGM_PB_WORDS, 1},
-    {"PhrasePenalty0", DGM_PB_PHRASES, 1},        {"TranslationModel0", DGM_PB_TABLE, 4},
-    {"UnknownWordPenalty0", DGM_PB_UNKNOWN, 1},   {NULL, 0, 0},
+    {"LexicalReordering0", DGM_PB_REORDERING, 6},
+    {"Distortion0", DGM_PB_DISTORTION, 1},
+    {"LM0", DGM_PB_LM, 1},
+    {"WordPenalty0", DGM_PB_WORDS, 1},
+    {"PhrasePenalty0", DGM_PB_PHRASES, 1},
+    {"TranslationModel0", DGM_PB_TABLE, 4},
+    {"UnknownWordPenalty0", DGM_PB_UNKNOWN, 1},
+    {NULL, 0, 0},
 };
 
 void dgm_pb_weights_default(dgm_pb_weights *w)

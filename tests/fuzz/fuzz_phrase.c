@@ -23,8 +23,8 @@ static uint32_t ask(const dgm_phrase_table *t)
         uint32_t begin = t->source_at[s], end = t->source_at[s + 1], first;
         if (begin > end || end > t->source_words || end - begin > DGM_PHRASE_LENGTH_MAX) continue;
         uint64_t word_at;
-        uint32_t n = dgm_phrase_table_find(t, t->source_word + begin, (int)(end - begin), &first,
-                                           &word_at);
+        uint32_t n =
+            dgm_phrase_table_find(t, t->source_word + begin, (int)(end - begin), &first, &word_at);
         for (uint32_t i = 0; i < n && i < 64; i++) {
             dgm_table_option o;
             dgm_phrase_table_option(t, first + i, &word_at, &o);

@@ -30,7 +30,7 @@ static double random_unit(void)
     return (random_state >> 8) / 16777216.0;
 }
 
-// ---- the oracle: reads the texts itself, tries everything ----------------------------------------
+// ---- the oracle: reads the texts itself, tries everything ---------------------------------------
 
 typedef struct entry {
     char source[64], target[64];
@@ -201,7 +201,8 @@ static int load(void **state)
     (void)state;
     dgm_error err;
     load_oracle();
-    if (dgm_phrase_table_open(&table, DATA "fifty.txt", DATA "fifty.reordering.txt", &err)) return 1;
+    if (dgm_phrase_table_open(&table, DATA "fifty.txt", DATA "fifty.reordering.txt", &err))
+        return 1;
     return dgm_lm_open(&lm, DATA "fifty.arpa", &err) != DGM_OK;
 }
 
@@ -242,9 +243,12 @@ static dgm_pb_params exhaustive(void)
 }
 
 static const char *const SENTENCES[] = {
-    "der mann sieht ein rotes haus", "der mann sieht heute nicht mehr",
-    "heute sieht mann haus nicht",   "ein haus",
-    "mehr",                          "ein kleines rotes haus heute",
+    "der mann sieht ein rotes haus",
+    "der mann sieht heute nicht mehr",
+    "heute sieht mann haus nicht",
+    "ein haus",
+    "mehr",
+    "ein kleines rotes haus heute",
 };
 
 static void compare(const char *line, const dgm_pb_params *p)
@@ -619,14 +623,10 @@ static void the_search_gains(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(optimum_by_hand),
-        cmocka_unit_test(optimum_by_brute_force),
-        cmocka_unit_test(lists_are_complete),
-        cmocka_unit_test(odd_sentences),
-        cmocka_unit_test(threads_do_not_matter),
-        cmocka_unit_test(decoder_allocations_fail),
-        cmocka_unit_test(weights_there_and_back),
-        cmocka_unit_test(a_line_is_searched_exactly),
+        cmocka_unit_test(optimum_by_hand),        cmocka_unit_test(optimum_by_brute_force),
+        cmocka_unit_test(lists_are_complete),     cmocka_unit_test(odd_sentences),
+        cmocka_unit_test(threads_do_not_matter),  cmocka_unit_test(decoder_allocations_fail),
+        cmocka_unit_test(weights_there_and_back), cmocka_unit_test(a_line_is_searched_exactly),
         cmocka_unit_test(the_search_gains),
     };
     return cmocka_run_group_tests(tests, load, unload);

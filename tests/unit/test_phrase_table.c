@@ -273,7 +273,8 @@ static void memory_does_not_matter(void **state)
         }
         for (int k = 0; k < 3; k++) text[k][at[k]++] = '\n';
     }
-    const char *s = put_text("s", text[0]), *t = put_text("t", text[1]), *l = put_text("l", text[2]);
+    const char *s = put_text("s", text[0]), *t = put_text("t", text[1]),
+               *l = put_text("l", text[2]);
     const char *a = in_folder("a.pt"), *b = in_folder("b.pt");
     assert_int_equal(dgm_phrase_extract(s, t, l, a, &o, &r, &err), DGM_OK);
     assert_int_equal(r.spilled, 0);
@@ -372,7 +373,8 @@ static void bad_lines(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         dgm_phrase_parser *p = NULL;
         assert_int_equal(dgm_phrase_parser_open(&p, &err), DGM_OK);
-        assert_int_equal(dgm_phrase_parser_line(p, dgm_text_of("k ||| l ||| 1 1 1 1"), &err), DGM_OK);
+        assert_int_equal(dgm_phrase_parser_line(p, dgm_text_of("k ||| l ||| 1 1 1 1"), &err),
+                         DGM_OK);
         assert_int_equal(dgm_phrase_parser_line(p, dgm_text_of(cases[i][0]), &err), DGM_ERR_FORMAT);
         assert_string_equal(err.text, cases[i][1]);
         dgm_phrase_parser_close(&p);
