@@ -12,12 +12,15 @@
 //
 //   keys   head m: [places, A_m]      values  head m: [places, directions * He_m]
 //
-// Alignments are those of the first head.
+// Alignments are those of the first head. Matrices between units of heads may be stored as one
+// block for each head, without the zeros between them; they are put together when a model is loaded.
+#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/mem.h"
 #include "model/rnn_int.h"
+#include "model/rnn_net.h"
 
 // ---- settings ----------------------------------------------------------------------------------
 
@@ -35,26 +38,137 @@ static dgm_status get_sizes(const dgm_gguf *g, const char *key, int sum, const u
 
 dgm_status dgm_rnn_heads_settings(const dgm_gguf *g, rnn *r, dgm_error *err)
 {
-    const uint32_t *attention = NULL, *encoder = NULL;
-    size_t a = 0, e = 0;
+    const uint32_t *attention = NULL, *encoder = NULL, *hidden = NULL, *readout = NULL;
+    size_t a = 0, e = 0, h = 0, o = 0;
     DGM_TRY(get_sizes(g, "dragoman.rnn.head_attention", r->attention, &attention, &a, err));
     DGM_TRY(get_sizes(g, "dragoman.rnn.head_encoder", r->encoder_hidden, &encoder, &e, err));
-    DGM_FAIL_IF(a != e || a > DGM_RNN_HEADS_MAX, err, DGM_ERR_FORMAT,
-                "attention of %zu heads over the encoder's units of %zu; at most %d", a, e,
-                DGM_RNN_HEADS_MAX);
+    DGM_TRY(get_sizes(g, "dragoman.rnn.head_hidden", r->hidden, &hidden, &h, err));
+    if (r->readout_size)
+        DGM_TRY(get_sizes(g, "dragoman.rnn.head_readout", r->readout_size, &readout, &o, err));
+    DGM_FAIL_IF(a != e || a != h || (o && o != a) || a > DGM_RNN_HEADS_MAX, err, DGM_ERR_FORMAT,
+                "attention of %zu heads, over the encoder's units of %zu and the decoder's of %zu; "
+                "at most %d",
+                a, e, h, DGM_RNN_HEADS_MAX);
     if (a == 0) return DGM_OK;
     DGM_FAIL_IF(r->decoder != &dgm_rnn_bahdanau || r->upper_context, err, DGM_ERR_UNSUPPORTED,
                 "only the decoder 'bahdanau' may have several heads of attention, and no upper "
                 "layer that sees the context");
     const int directions = r->width / r->encoder_hidden;
     r->heads = (int)a;
-    for (int m = 0; m < r->heads; m++) {
-        r->head[m].attention = (int)attention[m];
-        r->head[m].encoder = (int)encoder[m];
-        r->head[m].width = directions * (int)encoder[m];
-    }
+    for (int m = 0; m < r->heads; m++)
+        r->head[m] = (rnn_head){
+            .attention = (int)attention[m],
+            .encoder = (int)encoder[m],
+            .width = directions * (int)encoder[m],
+            .hidden = (int)hidden[m],
+            .readout = readout ? (int)readout[m] * (r->readout_rows / r->readout_size) : 0,
+        };
     r->decoder = &dgm_rnn_heads;
     r->plain = true;
+    return DGM_OK;
+}
+
+// ---- matrices in blocks ------------------------------------------------------------------------
+
+struct rnn_joined {
+    rnn_joined *next;
+    dgm_tensor tensor;
+    float *data;
+};
+
+void dgm_rnn_heads_unload(dgm_model *m, rnn *r)
+{
+    for (int i = 0; i < r->heads; i++) dgm_vector_free(m->backend, &r->head[i].v);
+    while (r->joined) {
+        rnn_joined *j = r->joined;
+        r->joined = j->next;
+        dgm_free(j->data);
+        dgm_free(j);
+    }
+}
+
+static int head_units(const rnn *r, net_dim dim, int head)
+{
+    const rnn_head *h = &r->head[head];
+    switch (dim) {
+    case DIM_ENCODER:
+        return h->encoder;
+    case DIM_CONTEXT:
+        return h->width;
+    case DIM_HIDDEN:
+        return h->hidden;
+    case DIM_ATTENTION:
+        return h->attention;
+    case DIM_ROWS:
+        return h->readout;
+    default:
+        return 0;
+    }
+}
+
+// Index i of a head's `mine` units in parts, in a dimension of `all` units.
+static size_t place(int i, int mine, int all, int first)
+{
+    return (size_t)(i / mine * all + first + i % mine);
+}
+
+static dgm_status join_blocks(const dgm_model *m, const net_shape *s, const char *name, int rows,
+                              int cols, float *to, dgm_error *err)
+{
+    const rnn *r = m->weights;
+    const int directions = r->width / r->encoder_hidden;
+    const int row_parts = s->row_parts ? s->row_parts : directions;
+    const int col_parts = s->col_parts ? s->col_parts : directions;
+    for (int h = 0, row = 0, col = 0; h < r->heads; h++) {
+        const int nr = head_units(r, s->row, h), nc = head_units(r, s->col, h);
+        const dgm_tensor *t = NULL;
+        char block[96];
+        snprintf(block, sizeof block, "%.80s.%d", name, h);
+        DGM_FAIL_IF(nr == 0 || nc == 0, err, DGM_ERR_FORMAT,
+                    "tensor '%s' is a block of a matrix that is not divided into heads", block);
+        DGM_TRY(
+            dgm_gguf_matrix(m->file, block, row_parts * nr, col_parts * nc, DGM_REQUIRED, &t, err));
+        float *line = dgm_malloc((size_t)t->cols * sizeof *line);
+        if (!line) return dgm_no_memory(err);
+        for (int i = 0; i < t->rows; i++) {
+            float *out = to + place(i, nr, rows / row_parts, row) * (size_t)cols;
+            dgm_tensor_row_f32(t, i, line);
+            for (int k = 0; k < t->cols; k++) out[place(k, nc, cols / col_parts, col)] = line[k];
+        }
+        dgm_free(line);
+        row += nr;
+        col += nc;
+    }
+    return DGM_OK;
+}
+
+dgm_status dgm_rnn_matrix(dgm_model *m, const char *name, int rows, int cols,
+                          const dgm_tensor **out, dgm_error *err)
+{
+    rnn *r = m->weights;
+    const net_shape *s = NULL;
+    for (int i = 0; i < NET_COUNT && !s; i++)
+        if (strcmp(dgm_net_shapes[i].weight, name) == 0) s = &dgm_net_shapes[i];
+    char block[96];
+    snprintf(block, sizeof block, "%.80s.0", name);
+    if (r->heads == 0 || !s || !dgm_gguf_find_tensor(m->file, block))
+        return dgm_gguf_matrix(m->file, name, rows, cols, DGM_REQUIRED, out, err);
+    rnn_joined *j = dgm_calloc(1, sizeof *j);
+    if (!j) return dgm_no_memory(err);
+    j->next = r->joined;
+    r->joined = j;
+    j->data = dgm_calloc((size_t)rows * (size_t)cols, sizeof *j->data);
+    if (!j->data) return dgm_no_memory(err);
+    DGM_TRY(join_blocks(m, s, name, rows, cols, j->data, err));
+    j->tensor = (dgm_tensor){.name = s->weight,
+                             .type = DGM_TYPE_F32,
+                             .n_dims = 2,
+                             .shape = {rows, cols},
+                             .rows = rows,
+                             .cols = cols,
+                             .data = j->data,
+                             .bytes = (size_t)rows * (size_t)cols * sizeof *j->data};
+    *out = &j->tensor;
     return DGM_OK;
 }
 

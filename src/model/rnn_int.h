@@ -51,8 +51,12 @@ enum { DGM_RNN_HEADS_MAX = 8 };
 // One head of additive attention (rnn_heads.c).
 typedef struct rnn_head {
     int attention, encoder, width; // units of attention, of each direction of the encoder, of both
+    int hidden, readout;           // units of the decoder; rows below its read-out (0: not divided)
     dgm_vector *v;                 // [attention]
 } rnn_head;
+
+// A matrix put together from the heads' blocks; lives as long as the model.
+typedef struct rnn_joined rnn_joined;
 
 typedef enum rnn_readout { READOUT_NONE, READOUT_LINEAR, READOUT_TANH, READOUT_MAXOUT } rnn_readout;
 typedef enum rnn_top { TOP_NONE, TOP_TANH, TOP_GRU } rnn_top;
@@ -87,6 +91,7 @@ typedef struct rnn {
     dgm_vector *v;         // [A], additive attention
     int heads;             // of it; 0: one, without any of this
     rnn_head head[DGM_RNN_HEADS_MAX];
+    rnn_joined *joined; // list
     rnn_table source_table, target_table;
 } rnn;
 
@@ -167,6 +172,10 @@ void dgm_rnn_copy_alignment(const rnn_step *c, float *const *align);
 
 // rnn_heads.c: settings, memory of a state and what the encoder leaves in it.
 dgm_status dgm_rnn_heads_settings(const dgm_gguf *g, rnn *r, dgm_error *err);
+// A weight matrix of the file, or of its blocks NAME.0, NAME.1, ... where a model with heads has those.
+dgm_status dgm_rnn_matrix(dgm_model *m, const char *name, int rows, int cols,
+                          const dgm_tensor **out, dgm_error *err);
+void dgm_rnn_heads_unload(dgm_model *m, rnn *r);
 size_t dgm_rnn_heads_bytes(const dgm_backend *b, const rnn *r, int places);
 void dgm_rnn_heads_memory(dgm_state *s, const rnn *r, rnn_state *rs); // keys.data NULL: none left
 void dgm_rnn_heads_keep(dgm_state *s, dgm_mat keys, dgm_mat memory, const int32_t *place);

@@ -134,8 +134,7 @@ dgm_status dgm_rnn_load_stack(dgm_model *m, const rnn_piece *pieces, int count, 
         if (pieces[i].rows == 0) continue;
         dgm_linear_part *part = &parts[used++];
         snprintf(name, sizeof name, "dec.%s.weight", pieces[i].name);
-        DGM_TRY(
-            dgm_gguf_matrix(m->file, name, pieces[i].rows, cols, DGM_REQUIRED, &part->weight, err));
+        DGM_TRY(dgm_rnn_matrix(m, name, pieces[i].rows, cols, &part->weight, err));
         if (!pieces[i].bias) continue;
         snprintf(name, sizeof name, "dec.%s.bias", pieces[i].name);
         DGM_TRY(dgm_gguf_vector(m->file, name, pieces[i].rows, DGM_OPTIONAL, &part->bias, err));
@@ -151,7 +150,7 @@ static dgm_status encoder_part(dgm_model *m, int layer, int direction, const cha
     char name[96];
     const char *way = direction_names[direction];
     snprintf(name, sizeof name, "enc.%d.%s.%s.weight", layer, way, side);
-    DGM_TRY(dgm_gguf_matrix(m->file, name, rows, cols, DGM_REQUIRED, &part->weight, err));
+    DGM_TRY(dgm_rnn_matrix(m, name, rows, cols, &part->weight, err));
     snprintf(name, sizeof name, "enc.%d.%s.%s.bias", layer, way, side);
     return dgm_gguf_vector(m->file, name, rows, DGM_OPTIONAL, &part->bias, err);
 }
@@ -231,7 +230,7 @@ void dgm_rnn_unload(dgm_model *m)
     dgm_embedding_free(b, &r->source);
     dgm_embedding_free(b, &r->target);
     dgm_vector_free(b, &r->v);
-    for (int i = 0; i < r->heads; i++) dgm_vector_free(b, &r->head[i].v);
+    dgm_rnn_heads_unload(m, r);
     dgm_free(r->layers);
     dgm_free(r);
     m->weights = NULL;

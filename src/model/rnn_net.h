@@ -67,7 +67,7 @@ typedef struct rnn_net {
     net_matrix m[NET_COUNT];
     int size[DIM_COUNT];
     int directions, heads;
-    int head_attention[DGM_SHRINK_MEMBERS], head_encoder[DGM_SHRINK_MEMBERS];
+    int part[DIM_COUNT][DGM_SHRINK_MEMBERS]; // units of each head; sum size[]
     net_readout readout;
 } rnn_net;
 
@@ -85,8 +85,12 @@ void dgm_net_free(rnn_net *n);
 dgm_status dgm_net_read(rnn_net *n, const dgm_gguf *g, dgm_error *err);
 dgm_status dgm_net_unfold(rnn_net *out, const rnn_net *members, const double *weights, int count,
                           dgm_error *err);
-void dgm_net_write(const rnn_net *n, dgm_gguf_writer *out);
+// keep [NET_COUNT]: NULLs at first; memory that must live until the writer has written, to be freed.
+dgm_status dgm_net_write(const rnn_net *n, dgm_gguf_writer *out, float **keep, dgm_error *err);
 uint64_t dgm_net_parameters(const rnn_net *n);
+// Is a matrix zero outside one block for each head?
+bool dgm_net_blocks(const rnn_net *n, const net_shape *s);
+uint64_t dgm_net_weights(const rnn_net *n, int id); // of a matrix with the network's sizes
 int dgm_net_extent(const rnn_net *n, net_dim dim, int parts); // rows or columns of a matrix
 
 // rnn_shrink.c: neurons away until the sizes are those of `to` (head by head), then SVD.

@@ -12,13 +12,13 @@
 //
 // The neuron with the smallest residual times its squared outgoing norm goes first. Outgoing
 // columns of a recurrent layer are incoming weights of its neighbours, so G is made anew ROUNDS
-// times on the way. Neurons stand in for those of their own group only:
+// times on the way. Neurons stand in for those of their own head only (and direction, in the
+// encoder), so that what is zero between members stays zero and need not be stored; all that
+// incoming weights of two members have in common is the word anyway. h_0's weights are incoming
+// weights of the decoder's units, too.
 //
-//   encoder     each direction and head for itself: a head attends to its own units
-//   attention   each head for itself
-//   decoder     all units of all members; h_0's weights are incoming weights, too
-//   read-out    all units; one that is linear is reduced with the output layer instead
-//   embeddings  reduced with the layers that read them
+// Embeddings of all members together are reduced with the layers that read them, a read-out that is
+// linear with the output layer.
 #include <math.h>
 #include <string.h>
 
@@ -79,9 +79,9 @@ static void add_out(group *g, const rnn_net *n, int id, int base)
 
 static group encoder_group(const rnn_net *n, int head, int direction)
 {
-    const int all = n->size[DIM_ENCODER], units = n->head_encoder[head];
+    const int all = n->size[DIM_ENCODER], units = n->part[DIM_ENCODER][head];
     int first = 0;
-    for (int m = 0; m < head; m++) first += n->head_encoder[m];
+    for (int m = 0; m < head; m++) first += n->part[DIM_ENCODER][m];
     const int context = n->directions * first + direction * units;
     group g = {.n = units};
     add_in(&g, n, direction ? NET_BWD_W : NET_FWD_W, first, 1, 3, all);
@@ -97,36 +97,40 @@ static group encoder_group(const rnn_net *n, int head, int direction)
 static group attention_group(const rnn_net *n, int head)
 {
     int first = 0;
-    for (int m = 0; m < head; m++) first += n->head_attention[m];
-    group g = {.n = n->head_attention[head]};
+    for (int m = 0; m < head; m++) first += n->part[DIM_ATTENTION][m];
+    group g = {.n = n->part[DIM_ATTENTION][head]};
     add_in(&g, n, NET_QUERY, first, 1, 1, 0);
     add_in(&g, n, NET_KEY, first, 1, 1, 0);
     add_out(&g, n, NET_V, first);
     return g;
 }
 
-static group decoder_group(const rnn_net *n)
+static group decoder_group(const rnn_net *n, int head)
 {
     const int all = n->size[DIM_HIDDEN];
-    group g = {.n = all};
-    add_in(&g, n, NET_X, 0, 1, 3, all);
-    add_in(&g, n, NET_C, 0, 1, 3, all);
-    add_in(&g, n, NET_H, 0, 1, 3, all);
-    add_in(&g, n, NET_INIT, 0, 1, 1, 0);
-    add_out(&g, n, NET_H, 0);
-    add_out(&g, n, NET_QUERY, 0);
-    add_out(&g, n, n->readout == NET_READ_NONE ? NET_OUT : NET_READ_H, 0);
+    int first = 0;
+    for (int m = 0; m < head; m++) first += n->part[DIM_HIDDEN][m];
+    group g = {.n = n->part[DIM_HIDDEN][head]};
+    add_in(&g, n, NET_X, first, 1, 3, all);
+    add_in(&g, n, NET_C, first, 1, 3, all);
+    add_in(&g, n, NET_H, first, 1, 3, all);
+    add_in(&g, n, NET_INIT, first, 1, 1, 0);
+    add_out(&g, n, NET_H, first);
+    add_out(&g, n, NET_QUERY, first);
+    add_out(&g, n, n->readout == NET_READ_NONE ? NET_OUT : NET_READ_H, first);
     return g;
 }
 
-static group readout_group(const rnn_net *n)
+static group readout_group(const rnn_net *n, int head)
 {
     const int parts = n->readout == NET_READ_MAXOUT ? 2 : 1;
-    group g = {.n = n->size[DIM_READOUT]};
-    add_in(&g, n, NET_READ_X, 0, parts, parts, 1);
-    add_in(&g, n, NET_READ_H, 0, parts, parts, 1);
-    add_in(&g, n, NET_READ_C, 0, parts, parts, 1);
-    add_out(&g, n, NET_OUT, 0);
+    int first = 0;
+    for (int m = 0; m < head; m++) first += n->part[DIM_READOUT][m];
+    group g = {.n = n->part[DIM_READOUT][head]};
+    add_in(&g, n, NET_READ_X, first * parts, parts, parts, 1);
+    add_in(&g, n, NET_READ_H, first * parts, parts, parts, 1);
+    add_in(&g, n, NET_READ_C, first * parts, parts, parts, 1);
+    add_out(&g, n, NET_OUT, first);
     return g;
 }
 
@@ -349,16 +353,21 @@ static void add(layer *l, group g, int remove)
     l->remove[l->count++] = remove;
 }
 
+static void resize(rnn_net *n, const rnn_net *to, net_dim dim)
+{
+    n->size[dim] = to->size[dim];
+    memcpy(n->part[dim], to->part[dim], sizeof n->part[dim]);
+}
+
 static dgm_status shrink_encoder(rnn_net *n, const rnn_net *to, dgm_error *err)
 {
     layer l = {.count = 0};
     for (int m = 0; m < n->heads; m++)
         for (int d = 0; d < n->directions; d++)
-            add(&l, encoder_group(n, m, d), n->head_encoder[m] - to->head_encoder[m]);
+            add(&l, encoder_group(n, m, d), n->part[DIM_ENCODER][m] - to->part[DIM_ENCODER][m]);
     DGM_TRY(shrink_layer(n, &l, err));
-    n->size[DIM_ENCODER] = to->size[DIM_ENCODER];
-    n->size[DIM_CONTEXT] = to->size[DIM_CONTEXT];
-    memcpy(n->head_encoder, to->head_encoder, sizeof n->head_encoder);
+    resize(n, to, DIM_ENCODER);
+    resize(n, to, DIM_CONTEXT);
     return DGM_OK;
 }
 
@@ -366,20 +375,22 @@ static dgm_status shrink_attention(rnn_net *n, const rnn_net *to, dgm_error *err
 {
     layer l = {.count = 0};
     for (int m = 0; m < n->heads; m++)
-        add(&l, attention_group(n, m), n->head_attention[m] - to->head_attention[m]);
+        add(&l, attention_group(n, m), n->part[DIM_ATTENTION][m] - to->part[DIM_ATTENTION][m]);
     DGM_TRY(shrink_layer(n, &l, err));
-    n->size[DIM_ATTENTION] = to->size[DIM_ATTENTION];
-    memcpy(n->head_attention, to->head_attention, sizeof n->head_attention);
+    resize(n, to, DIM_ATTENTION);
     return DGM_OK;
 }
 
 static dgm_status shrink_decoder(rnn_net *n, const rnn_net *to, dgm_error *err)
 {
     layer l = {.count = 0};
-    add(&l, decoder_group(n), n->size[DIM_HIDDEN] - to->size[DIM_HIDDEN]);
+    for (int m = 0; m < n->heads; m++)
+        add(&l, decoder_group(n, m), n->part[DIM_HIDDEN][m] - to->part[DIM_HIDDEN][m]);
     DGM_TRY(shrink_layer(n, &l, err));
-    n->size[DIM_HIDDEN] = to->size[DIM_HIDDEN];
-    if (n->readout == NET_READ_NONE) n->size[DIM_READOUT] = n->size[DIM_ROWS] = n->size[DIM_HIDDEN];
+    resize(n, to, DIM_HIDDEN);
+    if (n->readout != NET_READ_NONE) return DGM_OK;
+    resize(n, to, DIM_READOUT);
+    resize(n, to, DIM_ROWS);
     return DGM_OK;
 }
 
@@ -461,7 +472,6 @@ static void add_reader(const rnn_net *n, readers *r, int id)
 
 static dgm_status shrink_readout(rnn_net *n, const rnn_net *to, dgm_error *err)
 {
-    const int remove = n->size[DIM_READOUT] - to->size[DIM_READOUT];
     if (n->readout == NET_READ_NONE) return DGM_OK;
     if (n->readout == NET_READ_LINEAR) {
         readers r = {.flip = true};
@@ -471,11 +481,12 @@ static dgm_status shrink_readout(rnn_net *n, const rnn_net *to, dgm_error *err)
         DGM_TRY(reduce(n, NET_OUT, &r, to->size[DIM_READOUT], err));
     } else {
         layer l = {.count = 0};
-        add(&l, readout_group(n), remove);
+        for (int m = 0; m < n->heads; m++)
+            add(&l, readout_group(n, m), n->part[DIM_READOUT][m] - to->part[DIM_READOUT][m]);
         DGM_TRY(shrink_layer(n, &l, err));
     }
-    n->size[DIM_READOUT] = to->size[DIM_READOUT];
-    n->size[DIM_ROWS] = to->size[DIM_ROWS];
+    resize(n, to, DIM_READOUT);
+    resize(n, to, DIM_ROWS);
     return DGM_OK;
 }
 

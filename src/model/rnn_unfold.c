@@ -133,8 +133,7 @@ static dgm_status read_sizes(rnn_net *n, const dgm_gguf *g, dgm_error *err)
     n->directions = both ? 2 : 1;
     n->size[DIM_CONTEXT] = n->directions * n->size[DIM_ENCODER];
     n->heads = 1;
-    n->head_attention[0] = n->size[DIM_ATTENTION];
-    n->head_encoder[0] = n->size[DIM_ENCODER];
+    for (int d = 0; d < DIM_COUNT; d++) n->part[d][0] = n->size[d];
     DGM_TRY(dgm_gguf_matrix(g, "src.embed", -1, n->size[DIM_EMBED], DGM_REQUIRED, &source, err));
     n->size[DIM_SOURCE] = n->size[DIM_TARGET] = source->rows;
     const dgm_tensor *target = dgm_gguf_find_tensor(g, "tgt.embed");
@@ -147,7 +146,8 @@ static dgm_status find_weight(const rnn_net *n, const dgm_gguf *g, int id, const
                               dgm_error *err)
 {
     const net_shape *s = &dgm_net_shapes[id];
-    const int rows = dgm_net_extent(n, s->row, s->row_parts), cols = dgm_net_extent(n, s->col, s->col_parts);
+    const int rows = dgm_net_extent(n, s->row, s->row_parts),
+              cols = dgm_net_extent(n, s->col, s->col_parts);
     const char *name = s->weight;
     if (id == NET_OUT && !dgm_gguf_find_tensor(g, name))
         name = dgm_gguf_find_tensor(g, "tgt.embed") ? "tgt.embed" : "src.embed";
@@ -243,11 +243,11 @@ dgm_status dgm_net_unfold(rnn_net *out, const rnn_net *members, const double *we
     out->directions = members[0].directions;
     out->heads = count;
     for (int i = 0; i < count; i++) {
-        for (int d = 0; d < DIM_COUNT; d++)
-            out->size[d] =
-                is_vocabulary((net_dim)d) ? members[0].size[d] : out->size[d] + members[i].size[d];
-        out->head_attention[i] = members[i].size[DIM_ATTENTION];
-        out->head_encoder[i] = members[i].size[DIM_ENCODER];
+        for (int d = 0; d < DIM_COUNT; d++) {
+            const int mine = members[i].size[d];
+            out->size[d] = is_vocabulary((net_dim)d) ? mine : out->size[d] + mine;
+            out->part[d][i] = mine;
+        }
         tied &= members[i].m[NET_TARGET].w == NULL;
     }
     for (int id = 0; id < NET_COUNT; id++)
@@ -266,14 +266,37 @@ dgm_status dgm_net_unfold(rnn_net *out, const rnn_net *members, const double *we
 
 // ---- writing -----------------------------------------------------------------------------------
 
+// Units of heads, except those of a linear read-out, which is reduced as a whole.
+static bool is_headed(const rnn_net *n, net_dim d)
+{
+    return d == DIM_ENCODER || d == DIM_CONTEXT || d == DIM_HIDDEN || d == DIM_ATTENTION ||
+           (d == DIM_ROWS && n->readout != NET_READ_LINEAR);
+}
+
+bool dgm_net_blocks(const rnn_net *n, const net_shape *s)
+{
+    return n->heads > 1 && is_headed(n, s->row) && is_headed(n, s->col);
+}
+
+uint64_t dgm_net_weights(const rnn_net *n, int id)
+{
+    const net_shape *s = &dgm_net_shapes[id];
+    const uint64_t rows = (uint64_t)dgm_net_extent(n, s->row, s->row_parts);
+    const uint64_t cols = (uint64_t)dgm_net_extent(n, s->col, s->col_parts);
+    if (!dgm_net_blocks(n, s)) return rows * cols;
+    const int parts = (s->row_parts ? s->row_parts : n->directions) *
+                      (s->col_parts ? s->col_parts : n->directions);
+    uint64_t sum = 0;
+    for (int h = 0; h < n->heads; h++)
+        sum += (uint64_t)parts * (uint64_t)n->part[s->row][h] * (uint64_t)n->part[s->col][h];
+    return sum;
+}
+
 uint64_t dgm_net_parameters(const rnn_net *n)
 {
     uint64_t sum = 0;
-    for (int i = 0; i < NET_COUNT; i++) {
-        const net_matrix *m = &n->m[i];
-        if (!m->w && !m->rows) continue;
-        sum += (uint64_t)m->rows * (uint64_t)m->cols + (m->bias ? (uint64_t)m->rows : 0);
-    }
+    for (int i = 0; i < NET_COUNT; i++)
+        if (n->m[i].w) sum += dgm_net_weights(n, i) + (n->m[i].bias ? (uint64_t)n->m[i].rows : 0);
     return sum;
 }
 
@@ -284,7 +307,55 @@ static void set(dgm_gguf_writer *out, const char *name, int v)
     dgm_gguf_set_u32(out, key, (uint32_t)v);
 }
 
-void dgm_net_write(const rnn_net *n, dgm_gguf_writer *out)
+static void set_heads(const rnn_net *n, net_dim dim, const char *key, int rows,
+                      dgm_gguf_writer *out)
+{
+    uint32_t units[DGM_SHRINK_MEMBERS];
+    for (int h = 0; h < n->heads; h++) units[h] = (uint32_t)(n->part[dim][h] / rows);
+    dgm_gguf_set_array(out, key, DGM_META_U32, units, (size_t)n->heads);
+}
+
+// Copies block `head` of a matrix: rows and columns of the head, part by part.
+static void cut_block(const rnn_net *n, int id, int head, float *to)
+{
+    const net_shape *s = &dgm_net_shapes[id];
+    const net_matrix *m = &n->m[id];
+    const int rows = n->part[s->row][head], cols = n->part[s->col][head];
+    const int row_parts = m->rows / n->size[s->row], col_parts = m->cols / n->size[s->col];
+    int first_row = 0, first_col = 0;
+    for (int h = 0; h < head; h++) {
+        first_row += n->part[s->row][h];
+        first_col += n->part[s->col][h];
+    }
+    for (int r = 0; r < row_parts * rows; r++) {
+        const int row = place(r, rows, n->size[s->row], first_row);
+        for (int c = 0; c < col_parts * cols; c++)
+            *to++ = m->w[(size_t)row * (size_t)m->cols +
+                         (size_t)place(c, cols, n->size[s->col], first_col)];
+    }
+}
+
+// NAME.0, NAME.1, ...: the zeros between heads are not stored. keep[id] owns the copies.
+static dgm_status add_blocks(const rnn_net *n, int id, dgm_gguf_writer *out, float **keep,
+                             dgm_error *err)
+{
+    const net_shape *s = &dgm_net_shapes[id];
+    const net_matrix *m = &n->m[id];
+    const int row_parts = m->rows / n->size[s->row], col_parts = m->cols / n->size[s->col];
+    float *at = keep[id] = dgm_malloc((size_t)dgm_net_weights(n, id) * sizeof *at);
+    if (!at) return dgm_no_memory(err);
+    for (int h = 0; h < n->heads; h++) {
+        char name[96];
+        const int shape[2] = {row_parts * n->part[s->row][h], col_parts * n->part[s->col][h]};
+        snprintf(name, sizeof name, "%s.%d", s->weight, h);
+        cut_block(n, id, h, at);
+        dgm_gguf_add_tensor(out, name, DGM_TYPE_F32, 2, shape, at);
+        at += (size_t)shape[0] * (size_t)shape[1];
+    }
+    return DGM_OK;
+}
+
+dgm_status dgm_net_write(const rnn_net *n, dgm_gguf_writer *out, float **keep, dgm_error *err)
 {
     set(out, "embed", n->size[DIM_EMBED]);
     set(out, "encoder_hidden", n->size[DIM_ENCODER]);
@@ -292,23 +363,25 @@ void dgm_net_write(const rnn_net *n, dgm_gguf_writer *out)
     set(out, "attention", n->size[DIM_ATTENTION]);
     if (n->readout != NET_READ_NONE) set(out, "readout_size", n->size[DIM_READOUT]);
     if (n->heads > 1) {
-        uint32_t a[DGM_SHRINK_MEMBERS], e[DGM_SHRINK_MEMBERS];
-        for (int i = 0; i < n->heads; i++) {
-            a[i] = (uint32_t)n->head_attention[i];
-            e[i] = (uint32_t)n->head_encoder[i];
-        }
-        dgm_gguf_set_array(out, "dragoman.rnn.head_attention", DGM_META_U32, a, (size_t)n->heads);
-        dgm_gguf_set_array(out, "dragoman.rnn.head_encoder", DGM_META_U32, e, (size_t)n->heads);
+        set_heads(n, DIM_ATTENTION, "dragoman.rnn.head_attention", 1, out);
+        set_heads(n, DIM_ENCODER, "dragoman.rnn.head_encoder", 1, out);
+        set_heads(n, DIM_HIDDEN, "dragoman.rnn.head_hidden", 1, out);
+        const int rows = n->readout == NET_READ_MAXOUT ? 2 : 1;
+        if (is_headed(n, DIM_ROWS) && n->readout != NET_READ_NONE)
+            set_heads(n, DIM_ROWS, "dragoman.rnn.head_readout", rows, out);
     }
     for (int i = 0; i < NET_COUNT; i++) {
         const net_matrix *m = &n->m[i];
         const net_shape *s = &dgm_net_shapes[i];
         if (!m->w) continue;
         const int shape[2] = {m->rows, m->cols};
-        if (i == NET_V)
+        if (dgm_net_blocks(n, s))
+            DGM_TRY(add_blocks(n, i, out, keep, err));
+        else if (i == NET_V)
             dgm_gguf_add_tensor(out, s->weight, DGM_TYPE_F32, 1, &shape[1], m->w);
         else
             dgm_gguf_add_tensor(out, s->weight, DGM_TYPE_F32, 2, shape, m->w);
         if (m->bias) dgm_gguf_add_tensor(out, s->bias, DGM_TYPE_F32, 1, &shape[0], m->bias);
     }
+    return DGM_OK;
 }

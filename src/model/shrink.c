@@ -15,12 +15,14 @@
 
 struct dgm_shrunk {
     rnn_net net;
+    float *blocks[NET_COUNT]; // of its matrices, as they are written
 };
 
 void dgm_shrink_free(dgm_shrunk **keep)
 {
     if (!*keep) return;
     dgm_net_free(&(*keep)->net);
+    for (int i = 0; i < NET_COUNT; i++) dgm_free((*keep)->blocks[i]);
     dgm_free(*keep);
     *keep = NULL;
 }
@@ -32,22 +34,25 @@ static int scaled(int width, double factor)
     return w < 1 ? 1 : w > width ? width : w;
 }
 
-// Sizes of the network scaled by a factor; `to` has no matrices.
+// Sizes of the network scaled by a factor, head by head; `to` has no matrices.
 static void scale(const rnn_net *n, double factor, rnn_net *to)
 {
     *to = (rnn_net){.directions = n->directions, .heads = n->heads, .readout = n->readout};
     memcpy(to->size, n->size, sizeof to->size);
     to->size[DIM_EMBED] = scaled(n->size[DIM_EMBED], factor);
-    to->size[DIM_HIDDEN] = scaled(n->size[DIM_HIDDEN], factor);
-    to->size[DIM_READOUT] =
-        n->readout == NET_READ_NONE ? to->size[DIM_HIDDEN] : scaled(n->size[DIM_READOUT], factor);
-    to->size[DIM_ROWS] = to->size[DIM_READOUT] * (n->readout == NET_READ_MAXOUT ? 2 : 1);
-    to->size[DIM_ENCODER] = to->size[DIM_ATTENTION] = 0;
-    for (int m = 0; m < n->heads; m++) {
-        to->size[DIM_ENCODER] += to->head_encoder[m] = scaled(n->head_encoder[m], factor);
-        to->size[DIM_ATTENTION] += to->head_attention[m] = scaled(n->head_attention[m], factor);
+    const net_dim dims[] = {DIM_ENCODER, DIM_HIDDEN, DIM_ATTENTION, DIM_READOUT};
+    for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
+        to->size[dims[i]] = 0;
+        for (int m = 0; m < n->heads; m++)
+            to->size[dims[i]] += to->part[dims[i]][m] = scaled(n->part[dims[i]][m], factor);
     }
+    const int rows = n->readout == NET_READ_MAXOUT ? 2 : 1;
     to->size[DIM_CONTEXT] = to->directions * to->size[DIM_ENCODER];
+    to->size[DIM_ROWS] = rows * to->size[DIM_READOUT];
+    for (int m = 0; m < n->heads; m++) {
+        to->part[DIM_CONTEXT][m] = to->directions * to->part[DIM_ENCODER][m];
+        to->part[DIM_ROWS][m] = rows * to->part[DIM_READOUT][m];
+    }
 }
 
 // Parameters that network n would have with the sizes of `to`.
@@ -57,9 +62,8 @@ static uint64_t parameters(const rnn_net *n, const rnn_net *to)
     for (int i = 0; i < NET_COUNT; i++) {
         const net_shape *s = &dgm_net_shapes[i];
         if (!n->m[i].w) continue;
-        const uint64_t rows = (uint64_t)dgm_net_extent(to, s->row, s->row_parts);
-        const uint64_t cols = (uint64_t)dgm_net_extent(to, s->col, s->col_parts);
-        sum += rows * cols + (n->m[i].bias ? rows : 0);
+        sum += dgm_net_weights(to, i);
+        if (n->m[i].bias) sum += (uint64_t)dgm_net_extent(to, s->row, s->row_parts);
     }
     return sum;
 }
@@ -143,10 +147,11 @@ dgm_status dgm_shrink(const dgm_shrink_plan *p, dgm_gguf_writer *out, dgm_shrunk
     if (st == DGM_OK) {
         result->final = sizes_of(&k->net);
         copy_tables(p->files[0], out);
-        dgm_net_write(&k->net, out);
-        *keep = k;
-    } else {
-        dgm_shrink_free(&k);
+        st = dgm_net_write(&k->net, out, k->blocks, err);
     }
+    if (st == DGM_OK)
+        *keep = k;
+    else
+        dgm_shrink_free(&k);
     return st;
 }
