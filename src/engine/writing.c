@@ -58,9 +58,9 @@ static dgm_status check_member(const dgm_translator *t, int i, const char *searc
     const bool special = strcmp(search, "double") == 0 || strcmp(search, "mask-predict") == 0;
     if (!want && !special) return DGM_OK;
     if (want && strcmp(want, search) == 0) return DGM_OK;
-    const char *how = !want                            ? "writes one word a step"
-                      : strcmp(want, "double") == 0    ? "writes two words a step"
-                                                       : "fills in whole sentences";
+    const char *how = !want                         ? "writes one word a step"
+                      : strcmp(want, "double") == 0 ? "writes two words a step"
+                                                    : "fills in whole sentences";
     return dgm_fail(err, DGM_ERR_UNSUPPORTED, "%s: the model %s: it cannot follow the search '%s'",
                     path, how, search);
 }

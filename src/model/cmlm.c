@@ -13,11 +13,11 @@ typedef struct refine_call {
     dgm_state *s;
     const transformer *t;
     int tokens, wanted;
-    int32_t *ids, *pos;    // [tokens]
-    int32_t *pick;         // [wanted] rows
-    dgm_attend_row *self;  // [tokens] their own target
-    dgm_source_row *cross; // [tokens]
-    int32_t *first;        // [tokens] first row of their target
+    int32_t *ids, *pos;           // [tokens]
+    int32_t *pick;                // [wanted] rows
+    dgm_attend_row *self;         // [tokens] their own target
+    dgm_source_row *cross;        // [tokens]
+    int32_t *first;               // [tokens] first row of their target
     dgm_attend_row *self_wanted;  // [wanted]
     dgm_source_row *cross_wanted; // [wanted]
 } refine_call;

@@ -13,16 +13,17 @@ typedef struct norm {
 
 // A feed-forward layer is one network, or a gate and experts (transformer_moe.c).
 typedef struct feed_forward {
-    dgm_linear *in, *out; // [F, D], [D, F]; NULL with experts
-    dgm_experts *experts; // NULL: a plain layer
+    dgm_linear *in, *out;         // [F, D], [D, F]; NULL with experts
+    dgm_experts *experts;         // NULL: a plain layer
     dgm_vector *gate, *gate_bias; // [experts, D], [1, experts]; the bias may be NULL
     norm norm;
 } feed_forward;
 
 // Which layers have experts and how rows choose among them (docs/FORMAT.md, 2.4).
 typedef struct mixture {
-    int experts, top;                 // 0: no layer has
-    int encoder_every, decoder_every; // layers every, 2 every, ... of a side, counted from 1; 0: none
+    int experts, top; // 0: no layer has
+    int encoder_every,
+        decoder_every; // layers every, 2 every, ... of a side, counted from 1; 0: none
     bool normalise;
     float scale;
 } mixture;
@@ -54,7 +55,8 @@ typedef struct transformer {
     mixture moe;
     int position_offset;
     dgm_embedding *source, *target; // target may be source
-    dgm_vector *encoder_positions, *decoder_positions; // decoder's may be the encoder's; may be NULL
+    dgm_vector *encoder_positions,
+        *decoder_positions; // decoder's may be the encoder's; may be NULL
     dgm_vector *start;
     norm encoder_embed_norm, decoder_embed_norm; // optional
     norm encoder_norm, decoder_norm;             // pre-norm
@@ -84,8 +86,8 @@ typedef struct buffers {
     dgm_mat wide;           // [rows, F], or all layers' keys and values
 } buffers;
 
-// Everything one step call looks up once and every layer uses. n rows make n * tokens vectors: those
-// of a row are neighbours.
+// Everything one step call looks up once and every layer uses. n rows make n * tokens vectors:
+// those of a row are neighbours.
 typedef struct step_call {
     dgm_state *s;
     const transformer *t;

@@ -18,9 +18,10 @@
 //   node   0 <- 1 <- y1 <- y5 <- y2 <- y4 <- y3 <- EOD          attention of y2: that seen by y1
 //
 // A forced prefix acts on the left words (or on both, where pairs go from left to right); until it
-// is used up no side may end: from both ends n forced words make at least 2 n - 1. A forced end acts
-// on the right words in the same way (or, from right to left, as a prefix does elsewhere). Scores of a whole: sum of both words' log-probabilities; its length
-// counts real words and one end.
+// is used up no side may end: from both ends n forced words make at least 2 n - 1. A forced end
+// acts on the right words in the same way (or, from right to left, as a prefix does elsewhere).
+// Scores of a whole: sum of both words' log-probabilities; its length counts real words and one
+// end.
 #include "search/double_int.h"
 
 #include <math.h>
@@ -238,8 +239,8 @@ static void fill_ends(dgm_search *s, const dgm_place *p)
             e->sum = e->left_score + d->watch_score[at + 1];
         if (word < 0 || word == s->eos || !ending(s, p, word, s->eos)) continue;
         const float left = d->score[list + (size_t)x], sum = left + d->watch_score[at + 1];
-        if (e->sum > -INFINITY && dgm_final_score(s, e->sum, p->tokens + 1) >=
-                                      dgm_final_score(s, sum, p->tokens + 2))
+        if (e->sum > -INFINITY &&
+            dgm_final_score(s, e->sum, p->tokens + 1) >= dgm_final_score(s, sum, p->tokens + 2))
             continue;
         *e = (dgm_pair_end){.left = word, .left_score = left, .sum = sum};
     }

@@ -10,8 +10,8 @@
 
 // A pair that may follow a live hypothesis.
 typedef struct dgm_pair {
-    int row;         // of this generation
-    int left, right; // places in the row's lists
+    int row;                 // of this generation
+    int left, right;         // places in the row's lists
     float left_score, score; // with the left word; with both
 } dgm_pair;
 
@@ -50,8 +50,8 @@ struct dgm_pairs {
     int32_t *words;                    // [max_length + 2] nodes in the order of reading
 };
 
-// The paper's DoubleTopK: of the best 2W (row, left word), with their row's right words, the best 3W
-// pairs. Equal scores: lower row, then the better left word, then the better right one. Returns
+// The paper's DoubleTopK: of the best 2W (row, left word), with their row's right words, the best
+// 3W pairs. Equal scores: lower row, then the better left word, then the better right one. Returns
 // their number; lefts has room for 2W, found for 3W, at for 2W numbers.
 int dgm_double_topk(const dgm_pair_lists *l, int width, dgm_pair *lefts, dgm_pair *found, int *at);
 // The best 3W of all pairs, in the same order. heap has room for rows + 3W.

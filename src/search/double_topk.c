@@ -44,8 +44,7 @@ int dgm_double_topk(const dgm_pair_lists *l, int width, dgm_pair *lefts, dgm_pai
     while (left_count < 2 * width) {
         const int j = best_head(head, l->rows);
         if (j < 0) break;
-        lefts[left_count++] =
-            (dgm_pair){.row = l->first + j, .left = at[j], .left_score = head[j]};
+        lefts[left_count++] = (dgm_pair){.row = l->first + j, .left = at[j], .left_score = head[j]};
         at[j]++;
         head[j] = at[j] < l->k ? dgm_pair_at(l, l->first + j, 0, at[j]) : -INFINITY;
     }
@@ -70,8 +69,8 @@ int dgm_double_topk(const dgm_pair_lists *l, int width, dgm_pair *lefts, dgm_pai
         found[count].right = at[i];
         found[count++].score = head[i];
         at[i]++;
-        head[i] = at[i] < l->k ? lefts[i].left_score + dgm_pair_at(l, lefts[i].row, 1, at[i])
-                               : -INFINITY;
+        head[i] =
+            at[i] < l->k ? lefts[i].left_score + dgm_pair_at(l, lefts[i].row, 1, at[i]) : -INFINITY;
     }
     return count;
 }

@@ -7,7 +7,7 @@
 // probability. Only masked positions are projected. The candidate with the highest mean
 // log-probability wins (equal ones: the more probable length); the others are an n-best list.
 //
-//   N = 5, T = 4    iteration 1   M M M M M      2  M a M M M -> 3 masked (15 / 4)     3  2     4  1
+//   N = 5, T = 4:   words masked in iterations 1 to 4:  5, 3, 2, 1
 //
 // One call of advance is one iteration of every sentence inside. Candidates of all of them share
 // calls of refine, as many as its limit of tokens allows; a sentence's own are cut apart only where
@@ -25,10 +25,10 @@ typedef struct filled {
 } filled;
 
 struct dgm_masks {
-    filled *candidates;        // [places, width]
-    int *count;                // [places]
-    int *iteration;            // [places]
-    int tokens;                // of one refine call at most
+    filled *candidates;         // [places, width]
+    int *count;                 // [places]
+    int *iteration;             // [places]
+    int tokens;                 // of one refine call at most
     dgm_refine_target *targets; // [places * width]
     filled **owner;             // [places * width] of a target
     int32_t *wanted;            // [tokens]
@@ -109,14 +109,14 @@ static void add_target(dgm_search *s, int at, int place, filled *c, int32_t *wan
 static bool select_words(dgm_search *s, int place, dgm_mat hidden, int first_row, int rows)
 {
     dgm_masks *m = s->masks;
-    const dgm_candidates *list = s->vocabsel.ops->select(
-        &s->vocabsel, place, first_row, dgm_mat_rows(hidden, first_row, rows));
+    const dgm_candidates *list = s->vocabsel.ops->select(&s->vocabsel, place, first_row,
+                                                         dgm_mat_rows(hidden, first_row, rows));
     if (m->iteration[place] == 0)
         s->stats.candidates += (uint64_t)(list ? list->count : s->info[0]->target_vocab);
     for (int i = first_row; i < first_row + rows; i++) {
         m->selections[i] = list;
-        m->terms[i] = (dgm_terms){
-            .lambda = 1.0f, .deny = s->deny_early, .deny_count = s->deny_early_count};
+        m->terms[i] =
+            (dgm_terms){.lambda = 1.0f, .deny = s->deny_early, .deny_count = s->deny_early_count};
     }
     return list != NULL;
 }
@@ -252,7 +252,8 @@ static dgm_status check(const dgm_search_config *c, dgm_error *err)
                 "mask-predict writes a sentence again and again: there is no one attention to "
                 "align it by");
     DGM_FAIL_IF(c->no_repeat > 0 || (c->repetition > 0.0f && c->repetition != 1.0f), err,
-                DGM_ERR_ARGUMENT, "mask-predict fills in words at once: it cannot watch repetition");
+                DGM_ERR_ARGUMENT,
+                "mask-predict fills in words at once: it cannot watch repetition");
     DGM_FAIL_IF(c->min_length > 0, err, DGM_ERR_ARGUMENT,
                 "mask-predict asks the model for the length: there is no minimum to set");
     DGM_FAIL_IF(c->beam_width > 0.0f, err, DGM_ERR_ARGUMENT,
@@ -283,7 +284,8 @@ static void lay_out(dgm_carve *c, dgm_search *s)
     const size_t tokens = (size_t)m->tokens;
     m->candidates = DGM_CARVE(c, filled, all);
     for (size_t i = 0; i < all; i++) {
-        filled f = {.words = DGM_CARVE(c, int32_t, longest), .values = DGM_CARVE(c, float, longest)};
+        filled f = {.words = DGM_CARVE(c, int32_t, longest),
+                    .values = DGM_CARVE(c, float, longest)};
         if (c->arena && !c->full) m->candidates[i] = f;
     }
     m->count = DGM_CARVE(c, int, places);

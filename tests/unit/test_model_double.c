@@ -99,11 +99,14 @@ static void open_masked(masked *m, const char *name, const char *level)
     m->vocabulary = dgm_model_describe(m->model)->target_vocab;
     const dgm_limits l = {.slots = SENTENCES, .rows = 2 * MOST, .source = 64, .target = 20};
     const size_t logits = dgm_exec_mat_bytes(m->backend, 2 * MOST, m->vocabulary);
-    const dgm_limits fit = {l.slots, l.rows,
+    const dgm_limits fit = {l.slots,
+                            l.rows,
                             dgm_model_describe(m->model)->max_source < l.source
                                 ? dgm_model_describe(m->model)->max_source
                                 : l.source,
-                            l.target, 0, 0};
+                            l.target,
+                            0,
+                            0};
     CHECK(dgm_exec_open(m->backend, dgm_state_bytes(m->model, &fit) + logits, &m->exec, err));
     CHECK(dgm_state_open(m->model, m->exec, &fit, &m->state, err));
     dgm_source sources[SENTENCES];
@@ -154,9 +157,8 @@ static void check_refine(const masked *m)
         assert_memory_equal(one, many + (size_t)row * width,
                             (size_t)t[k].wanted_count * width * sizeof(float));
         for (int i = 0; i < t[k].wanted_count; i++) {
-            const double off = fixture_difference(one + (size_t)i * width,
-                                                  expected + (size_t)wanted[k][i] * width, 1,
-                                                  m->vocabulary);
+            const double off = fixture_difference(
+                one + (size_t)i * width, expected + (size_t)wanted[k][i] * width, 1, m->vocabulary);
             if (!(off <= 1e-4)) fail_msg("sentence %d, position %d: %g off", k, wanted[k][i], off);
         }
     }
@@ -228,9 +230,9 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pairs),         cmocka_unit_test(test_average_attention),
-        cmocka_unit_test(test_pairs_memory),  cmocka_unit_test(test_pairs_missing),
-        cmocka_unit_test(test_masked),        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_pairs),        cmocka_unit_test(test_average_attention),
+        cmocka_unit_test(test_pairs_memory), cmocka_unit_test(test_pairs_missing),
+        cmocka_unit_test(test_masked),       cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,8 @@
 // same rules.
 //
 // The reference below knows nothing of trees, rows or lists: it feeds every hypothesis from its
-// first pair on, writes down all pairs there are, sorts them, and applies the rule. With a beam that
-// prunes nothing the result is that of enumerating every sentence.
+// first pair on, writes down all pairs there are, sorts them, and applies the rule. With a beam
+// that prunes nothing the result is that of enumerating every sentence.
 #define _GNU_SOURCE
 #include "unit/search_toy.h"
 
@@ -448,7 +448,8 @@ static toy_answer first[FIXTURE_SENTENCES], second[FIXTURE_SENTENCES];
 static void run_fixture(const fixture *f, const dgm_search_config *c, const dgm_search_request *r,
                         toy_answer *a)
 {
-    const toy m = {.backend = f->backend, .model = f->model, .vocab = f->vocabulary}, *models[] = {&m};
+    const toy m = {.backend = f->backend, .model = f->model, .vocab = f->vocabulary},
+              *models[] = {&m};
     toy_search t;
     toy_search_open(&t, c, models, 1, NULL);
     const uint64_t before = dgm_mem_allocations();
@@ -457,7 +458,7 @@ static void run_fixture(const fixture *f, const dgm_search_config *c, const dgm_
     toy_search_close(&t);
 }
 
-// A forced beginning is there in every result, and what the model had to begin with changes nothing.
+// A forced beginning is there in every result, in any company.
 static void test_prefix(void **state)
 {
     (void)state;
@@ -517,10 +518,11 @@ static void test_suffix(void **state)
         const int both = n == 0 ? 2 : 0;
         dgm_search_request r[FIXTURE_SENTENCES];
         for (int k = 0; k < f.count; k++)
-            r[k] = (dgm_search_request){.source = {f.sentence[k].source, f.sentence[k].source_count},
-                                        .prefix = begin,
-                                        .prefix_count = both,
-                                        .constraint = c};
+            r[k] =
+                (dgm_search_request){.source = {f.sentence[k].source, f.sentence[k].source_count},
+                                     .prefix = begin,
+                                     .prefix_count = both,
+                                     .constraint = c};
         run_fixture(&f, &config, r, first);
         for (int k = 0; k < f.count; k++)
             for (int i = 0; i < first[k].count; i++) {
@@ -593,10 +595,11 @@ static void test_refusals(void **state)
     (void)state;
     dgm_error err = {{0}};
     static const char *const wrong[][2] = {
-        {"double-l2r", "greedy"},         {"double-l2r", "beam"},   {"double-l2r", "cube"},
-        {"double-l2r", "sample"},         {"cmlm-pre", "beam"},     {"cmlm-pre", "cube"},
-        {"cmlm-pre", "double"},           {"double-l2r", "mask-predict"},
-        {"transformer-aan", "double"},    {"transformer-aan", "mask-predict"}};
+        {"double-l2r", "greedy"},      {"double-l2r", "beam"},
+        {"double-l2r", "cube"},        {"double-l2r", "sample"},
+        {"cmlm-pre", "beam"},          {"cmlm-pre", "cube"},
+        {"cmlm-pre", "double"},        {"double-l2r", "mask-predict"},
+        {"transformer-aan", "double"}, {"transformer-aan", "mask-predict"}};
     for (int i = 0; i < 10; i++) {
         assert_int_equal(try_open(wrong[i][0], wrong[i][1], &err), DGM_ERR_UNSUPPORTED);
         assert_true(strlen(err.text) > 20);
@@ -609,11 +612,15 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_folding),      cmocka_unit_test(test_unfold_odd),
-        cmocka_unit_test(test_choice_of_pairs), cmocka_unit_test(test_against_copy),
-        cmocka_unit_test(test_against_everything), cmocka_unit_test(test_prefix),
+        cmocka_unit_test(test_folding),
+        cmocka_unit_test(test_unfold_odd),
+        cmocka_unit_test(test_choice_of_pairs),
+        cmocka_unit_test(test_against_copy),
+        cmocka_unit_test(test_against_everything),
+        cmocka_unit_test(test_prefix),
         cmocka_unit_test(test_suffix),
-        cmocka_unit_test(test_lengths),      cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
