@@ -39,7 +39,7 @@ static double sum_behind(const dgm_lm *lm, const uint32_t *end, int length, doub
 {
     dgm_lm_state s = state_behind(lm, end - length, length);
     if (length == 0 || s.length == 0) return all;
-    double shorter = sum_behind(lm, end - length + 1, length - 1, all);
+    double shorter = sum_behind(lm, end, length - 1, all);
     uint32_t node = s.length == length ? s.node[length - 1] : DGM_LM_NONE;
     if (node == DGM_LM_NONE) return shorter; // never seen: it backs off for nothing
     dgm_lm_state less = state_behind(lm, end - length + 1, length - 1);
