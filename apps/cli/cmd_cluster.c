@@ -32,11 +32,11 @@ static const option options[] = {
     {"centroids", 0, OPTION_COUNT, "N", AT(centroids), 1, 65536, NULL,
      "number of clusters (default 400)", NULL, NULL},
     {"best", 0, OPTION_COUNT, "K", AT(best), 1, 64, NULL,
-     "best tokens of each vector that join the list of its cluster (default 3; 1 gives the "
+     "best tokens of each vector that join the list of its cluster (default 8; 1 gives the "
      "shortest lists)",
      NULL, NULL},
     {"record-best", 0, OPTION_COUNT, "K", AT(record_best), 1, 64, NULL,
-     "best tokens that --vectors records (default 5, at least --best)", NULL, NULL},
+     "best tokens that --vectors records (default 16, at least --best)", NULL, NULL},
     {"iterations", 0, OPTION_COUNT, "N", AT(iterations), 0, 10000, NULL,
      "of k-means (default 20)", NULL, NULL},
     {"sample", 0, OPTION_COUNT, "N", AT(sample), 1, 1000000000, NULL,

@@ -697,9 +697,9 @@ typedef struct dgm_cluster_options {
     const char *vectors; // file for the recorded vectors: kept, and continued if it is there.
                          // NULL: a scratch file. Default NULL
     int centroids;       // 1 to 65536. Default 400
-    int best;            // tokens of each recorded vector that join its centroid's list. Default 3
+    int best;            // tokens of each recorded vector that join its centroid's list. Default 8
     int record_best;     // tokens recorded, at least `best`, at most 64: lists of other sizes can be
-                         // made from one file. Default 5
+                         // made from one file. Default 16
     int iterations;      // of k-means. Default 20
     uint64_t sample;     // vectors that k-means sees; 0: 256 per centroid. All of them join lists
     uint64_t seed;       // Default 1

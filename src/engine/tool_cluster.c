@@ -45,8 +45,8 @@ typedef struct work {
 void dgm_cluster_default(dgm_cluster_options *o)
 {
     *o = (dgm_cluster_options){.centroids = 400,
-                               .best = 3,
-                               .record_best = 5,
+                               .best = 8,
+                               .record_best = 16,
                                .iterations = 20,
                                .seed = 1,
                                .beam = 1,

@@ -3,7 +3,8 @@
 //
 // vpdpbusd multiplies q + 128 with w, so 128 times the sum of a row's weights comes off again; it
 // is computed on the way, by a second vpdpbusd with a row of 128s, once for all rows of a block:
-// who asks for a few outputs waits for their bytes, not for the arithmetic.
+// who asks for a few outputs waits for their bytes, not for the arithmetic. For one row alone the
+// weights get the sign of q instead and are multiplied with |q|: one pass over them.
 #include <immintrin.h>
 
 #include "kernel/dots_int.h"
@@ -50,9 +51,38 @@ static void weight_sums(const dots_rows *b, size_t bytes, __m512i s[DOTS_COLUMNS
         s[j] = _mm512_sub_epi32(_mm512_setzero_si512(), s[j]);
 }
 
+static void dots_one_row(const dgm_dots_args *g)
+{
+    const size_t bytes = (size_t)g->k;
+    const uint8_t *a = g->a;
+    const __m512i zero = _mm512_setzero_si512();
+    for (int i = 0; i < g->count; i += DOTS_COLUMNS) {
+        const dots_rows b = dots_block(g, i, 1);
+        __m512i s[DOTS_COLUMNS] = {zero, zero, zero, zero};
+        for (size_t at = 0; at < bytes; at += 64) {
+            const __m512i q =
+                _mm512_xor_si512(_mm512_loadu_si512(a + at), _mm512_set1_epi8((char)0x80));
+            const __mmask64 negative = _mm512_movepi8_mask(q);
+            const __m512i size = _mm512_abs_epi8(q);
+            dots_fetch(&b, at);
+            for (int j = 0; j < DOTS_COLUMNS; j++) {
+                const __m512i w = part_i8(b.w[j], at, bytes);
+                s[j] = _mm512_dpbusd_epi32(s[j], size, _mm512_mask_sub_epi8(w, negative, zero, w));
+            }
+        }
+        int32_t sums[DOTS_COLUMNS];
+        fold_4(s, sums);
+        dots_finish(g, 0, i, b.count, sums);
+    }
+}
+
 static void dots_i8_vnni(const dgm_dots_args *g)
 {
     const size_t bytes = (size_t)g->k;
+    if (g->m == 1) {
+        dots_one_row(g);
+        return;
+    }
     for (int i = 0; i < g->count; i += DOTS_COLUMNS) {
         const dots_rows b = dots_block(g, i, 1);
         __m512i start[DOTS_COLUMNS];
