@@ -158,8 +158,8 @@ static dgm_status produce_same(void *arg, void *out, size_t bytes, dgm_error *er
 static filler whole;        // matrices
 static float row_scale, one = 1, zero; // scales of i8 rows, norms
 
-static void put_matrix(dgm_gguf_writer *w, const char *prefix, int layer, const char *name, int rows,
-                       int cols)
+static void put_matrix(dgm_gguf_writer *w, const char *prefix, int layer, const char *name,
+                       int rows, int cols)
 {
     char full[96];
     const int shape[2] = {rows, cols}, n[1] = {rows};

@@ -178,8 +178,8 @@ const command command_cluster = {
     .summary = "give a model clusters of its hidden vectors",
     .usage = "-m MODEL -o OUTPUT [options] TEXT",
     .description =
-        "Clusters say which target tokens a decoder may produce next by the vector that it is about "
-        "to multiply with the output layer: the model translates a text, its vectors are recorded "
+        "Clusters say which target tokens a decoder may produce next by the vector that it is "
+        "about to multiply with the output layer: the model translates a text, its vectors are recorded "
         "with the best tokens, k-means finds centroids, and the tokens of all vectors nearest to a "
         "centroid become its list. translate --shortlist cluster then computes only the tokens "
         "listed at the nearest centroids.",

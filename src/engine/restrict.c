@@ -14,7 +14,8 @@ const char *const dgm_restrict_names[] = {"all", "lexical", "cluster", "union", 
 
 static bool wants_list(int words)
 {
-    return words == DGM_RESTRICT_LEXICAL || words == DGM_RESTRICT_UNION || words == DGM_RESTRICT_INTERSECT;
+    return words == DGM_RESTRICT_LEXICAL || words == DGM_RESTRICT_UNION ||
+           words == DGM_RESTRICT_INTERSECT;
 }
 
 static dgm_status load_clusters(dgm_translator *t, dgm_error *err)

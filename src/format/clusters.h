@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Clusters of hidden vectors in model files: centroids, and for each the tokens that a decoder whose
-// vector is nearest to it may produce (docs/FORMAT.md, section 2.7). A file holds one block per
-// translation direction, per target language or for everything. vocabsel/cluster.c uses them while
+// Clusters of hidden vectors in model files: centroids, and for each the tokens that a decoder
+// whose vector is nearest to it may produce (docs/FORMAT.md, section 2.7). A file holds one block
+// per translation direction, per target language or for everything. vocabsel/cluster.c uses them while
 // translating, the cluster tool makes them.
 #ifndef DGM_FORMAT_CLUSTERS_H
 #define DGM_FORMAT_CLUSTERS_H
@@ -14,7 +14,8 @@
 
 enum { DGM_CLUSTERS_MAX = 65536, DGM_CLUSTERS_BLOCKS_MAX = 4096, DGM_CLUSTERS_BEST_MAX = 64 };
 
-// A block where it lies in a model file, checked, with an index of its lists. Borrows from the file.
+// A block where it lies in a model file, checked, with an index of its lists; borrows from the
+// file.
 typedef struct dgm_clusters_view {
     const char *source, *target; // languages it is for; "": any
     int count, width;            // centroids and their size

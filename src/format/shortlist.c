@@ -71,8 +71,8 @@ static dgm_status index_all(dgm_shortlist_view *v, size_t size, size_t next_size
 {
     const dgm_idlists rows = {
         KEY "data", "source token", v->data, size, v->sources, v->targets, DGM_SHORTLIST_BEST_MAX};
-    const dgm_idlists next = {
-        KEY "next", "target token", v->next, next_size, v->targets, v->targets, DGM_SHORTLIST_NEXT_MAX};
+    const dgm_idlists next = {KEY "next", "target token", v->next, next_size,
+                              v->targets, v->targets,     DGM_SHORTLIST_NEXT_MAX};
     v->row = dgm_malloc(((size_t)v->sources + 1) * sizeof *v->row);
     if (!v->row) return dgm_no_memory(err);
     DGM_TRY(dgm_idlists_index(&rows, v->row, &v->longest, err));
@@ -154,7 +154,8 @@ dgm_status dgm_shortlist_load(dgm_shortlist **s, const dgm_gguf *g, dgm_error *e
     DGM_TRY(dgm_shortlist_view_open(&v, g, err));
     uint64_t entries = 0, more = 0;
     for (int i = 0; i < v.sources; i++) entries += (uint64_t)dgm_idlists_length(v.data + v.row[i]);
-    for (int i = 0; v.next && i < v.targets; i++) more += (uint64_t)dgm_idlists_length(v.next + v.next_row[i]);
+    for (int i = 0; v.next && i < v.targets; i++)
+        more += (uint64_t)dgm_idlists_length(v.next + v.next_row[i]);
     dgm_status st = dgm_shortlist_open(s, v.sources, v.targets, entries, v.frequent_count, err);
     if (st == DGM_OK) {
         dgm_shortlist *l = *s;

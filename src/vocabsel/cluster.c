@@ -225,7 +225,8 @@ static dgm_status allocate(cluster *x, dgm_error *err)
     x->pool = dgm_pages_reserve(x->pool_size * sizeof *x->pool);
     const bool good = x->always && x->never && x->bits && x->needed && (!lexical || x->listed) &&
                       (x->mode != DGM_CLUSTER_INTERSECT || x->sets) &&
-                      x->near.terms && x->near.score && x->near.centroid && x->used && x->candidates && x->more &&
+                      x->near.terms && x->near.score && x->near.centroid && x->used &&
+                      x->candidates && x->more &&
                       x->more_ids && x->pool;
     return good ? DGM_OK : dgm_no_memory(err);
 }

@@ -15,7 +15,8 @@ typedef struct shape {
 
 static int depth(const shape *s)
 {
-    return s->width == 1 ? dgm_gemm_i8_depth(s->k) : s->width == 2 ? dgm_gemm_i16_depth(s->k) : s->k;
+    if (s->width == 1) return dgm_gemm_i8_depth(s->k);
+    return s->width == 2 ? dgm_gemm_i16_depth(s->k) : s->k;
 }
 
 static void fill(ck *c, const shape *s, void *a, void *w)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Clusters: storage in a model file, one block per direction, refusal of what does not fit, damage of
-// every byte; the nearest centroid and the candidates against brute force; properties of k-means.
+// Clusters: storage in a model file, one block per direction, refusal of what does not fit, damage
+// of every byte; the nearest centroid and the candidates against brute force; properties of k-means.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,8 +25,8 @@ enum { SIZE = 200, COUNT = 7, WIDTH = 24 };
 
 static char path[64];
 
-// A model file with word vocabularies of SIZE tokens; eos 0, unk 1, pad last (never chosen), and one
-// tensor that stands for the weights.
+// A model file with word vocabularies of SIZE tokens; eos 0, unk 1, pad last (never chosen), and
+// one tensor that stands for the weights.
 static void put_model(dgm_gguf_writer *w, const char *third)
 {
     static char text[SIZE][16];
@@ -552,7 +552,8 @@ static void test_memory(void **state)
         dgm_exec *x = NULL;
         dgm_vocabsel v = {0};
         const uint64_t live = dgm_mem_live();
-        const dgm_vocabsel_limits limits = {.places = 2, .max_source = 4, .max_needed = 1, .rows = 4};
+        const dgm_vocabsel_limits limits = {
+            .places = 2, .max_source = 4, .max_needed = 1, .rows = 4};
         dgm_mem_inject(fail, 1);
         dgm_status st = dgm_backend_open(&b, "cpu", NULL, NULL);
         if (st == DGM_OK) st = dgm_exec_open(b, 1 << 20, &x, NULL);

@@ -268,7 +268,7 @@ dgm_status dgm_linear_load(dgm_backend *b, const dgm_linear_part *parts, int cou
     return st;
 }
 
-// ---- by rows -------------------------------------------------------------------------------------
+// ---- by rows -----------------------------------------------------------------------------------
 
 static size_t row_bytes(const dgm_linear *l)
 {
