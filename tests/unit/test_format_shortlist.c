@@ -438,7 +438,7 @@ static dgm_status admit(dgm_vocabsel *v, int place, const int32_t *source, int c
 static void check_needed(dgm_vocabsel *v)
 {
     static const int32_t source[] = {0}, needed[] = {150, 77, 150}, wrong[] = {SIZE};
-    dgm_vocabsel_sentence s = {source, 1, NULL, 0};
+    dgm_vocabsel_sentence s = {.source = source, .source_count = 1};
     dgm_error err;
     bool has[2][SIZE] = {{false}};
     for (int with = 0; with < 2; with++) {
@@ -477,7 +477,8 @@ static void test_next(void **state)
     assert_memory_equal(l->next_at, back->next_at, (SIZE + 1) * sizeof *l->next_at);
     assert_memory_equal(l->next_ids, back->next_ids, l->next_at[SIZE] * sizeof *l->next_ids);
     dgm_shortlist_close(&back);
-    static const dgm_vocabsel_limits limits = {3, 5, 2, 4};
+    static const dgm_vocabsel_limits limits = {
+        .places = 3, .max_source = 5, .max_needed = 2, .rows = 4};
     dgm_vocabsel v;
     assert_int_equal(dgm_vocabsel_lexical_open(&v, g, &limits, &err), DGM_OK);
     static const int32_t source[] = {30, 31, 0};
@@ -580,7 +581,9 @@ static void test_memory(void **state)
         dgm_writer out = {0};
         dgm_error err;
         dgm_mem_inject(n, 1);
-        dgm_status st = dgm_vocabsel_lexical_open(&v, g, &(dgm_vocabsel_limits){3, 50, 2, 4}, &err);
+        const dgm_vocabsel_limits limits = {
+            .places = 3, .max_source = 50, .max_needed = 2, .rows = 4};
+        dgm_status st = dgm_vocabsel_lexical_open(&v, g, &limits, &err);
         if (st == DGM_OK) v.ops->close(&v);
         if (st == DGM_OK) st = dgm_shortlist_load(&back, g, &err);
         if (st == DGM_OK) st = dgm_shortlist_marian_write(back, 0, &out, &err);
