@@ -180,6 +180,10 @@ $(BUILD)/bench/roofline: bench/roofline.c bench/ceilings.c bench/ceilings.h $(BU
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_APP) -Ibench -o $@ bench/roofline.c bench/ceilings.c $(BUILD)/libdragoman.a $(LIBS)
 
+$(BUILD)/bench/moe: bench/moe.c $(BUILD)/libdragoman.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Ibench -o $@ bench/moe.c $(BUILD)/libdragoman.a $(LIBS)
+
 DEVLIN := bench/devlin2017.c bench/devlin2017_blas.c bench/devlin2017_model.c
 $(BUILD)/bench/devlin2017: $(DEVLIN) bench/devlin2017.h $(BUILD)/libdragoman.a | $(BUILD)/.bench-packages
 	@mkdir -p $(@D)

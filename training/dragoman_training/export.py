@@ -13,6 +13,7 @@ Command line: python -m dragoman_training.export model.pt -o MODEL.gguf, with a 
 known by its settings, the vocabulary is inside (or given with --vocab).
 """
 import argparse
+import json
 import math
 from dataclasses import dataclass, field
 
@@ -336,6 +337,12 @@ class Card:
     text: str = ""                     # the model card, Markdown
     source_languages: list = field(default_factory=list)
     target_languages: list = field(default_factory=list)
+    pairs: list = field(default_factory=list)                # of a multilingual model: "en de", ...
+    default: str = ""                                        # the direction when none is asked for, "en de"
+    source_tokens: list = field(default_factory=list)        # of each language
+    target_tokens: list = field(default_factory=list)
+    source_tags: list = field(default_factory=list)          # "source", "target": whose tokens stand before the source
+    target_tags: list = field(default_factory=list)
     start: int = -1                    # first decoder input; -1: the architecture's own
     never: list = field(default_factory=list)
     source_prefix: list = field(default_factory=list)
@@ -360,7 +367,14 @@ def write_card(out, card):
     for side, values in (("source", card.source_languages), ("target", card.target_languages)):
         if values:
             out.strings(f"dragoman.languages.{side}", values)
-    for key, values in (("source.prefix", card.source_prefix), ("target.prefix", card.target_prefix),
+    for key, values in (("languages.pairs", card.pairs), ("source.tags", card.source_tags),
+                        ("target.tags", card.target_tags)):
+        if values:
+            out.strings(f"dragoman.{key}", values)
+    if card.default:
+        out.string("dragoman.languages.default", card.default)
+    for key, values in (("languages.source_tokens", card.source_tokens),
+                        ("languages.target_tokens", card.target_tokens), ("source.prefix", card.source_prefix), ("target.prefix", card.target_prefix),
                         ("target.never", card.never), ("target.vocab.frequent", card.target_frequent)):
         if values:
             out.i32s(f"dragoman.{key}", values)
@@ -448,6 +462,8 @@ def main():
     parser.add_argument("--storage", choices=("f32", "f16", "i8"), default="f32")
     parser.add_argument("--source", action="append", default=[], metavar="LANG", help="source language, e.g. en")
     parser.add_argument("--target", action="append", default=[], metavar="LANG", help="target language, e.g. de")
+    parser.add_argument("--directions", metavar="FILE", help="directions.json of dragoman_training.multilingual")
+    parser.add_argument("--default", default="", metavar="'SOURCE TARGET'", help="direction when none is asked for")
     parser.add_argument("--name", default="")
     parser.add_argument("--license", default="")
     parser.add_argument("--frequencies", metavar="PACKED", help="corpus that says which pieces are frequent (--precompute)")
@@ -468,8 +484,12 @@ def main():
         with open(args.card, encoding="utf-8") as f:
             text = f.read()
     align = (module.config.alignment_layer, 0) if isinstance(module, Transformer) else ()
+    directions = dict(source_languages=args.source, target_languages=args.target)
+    if args.directions:
+        with open(args.directions, encoding="utf-8") as f:
+            directions = json.load(f)
     size = export(args.output, module, source, target, args.storage, name=args.name, license=args.license, text=text,
-                  source_languages=args.source, target_languages=args.target, align=align,
+                  default=args.default, **directions, align=align,
                   self_normalised=held["info"].get("self_norm", 0) > 0, decode=decode_defaults(args.decode),
                   target_frequent=[] if target else list(frequent[1]))
     print(f"{args.output}: {size / 2 ** 20:.1f} MiB")

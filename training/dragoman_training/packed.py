@@ -43,6 +43,17 @@ class Packed:
         names = ("source_lengths", "target_lengths", "passes", "source", "target")
         return cls(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
 
+    def prefixed(self, source, target):
+        """The same pairs with these ids before every source and every target."""
+        sides = []
+        for ids, lengths, before in ((self.source, self.source_lengths, source),
+                                     (self.target, self.target_lengths, target)):
+            starts = np.concatenate([[0], np.cumsum(lengths.astype(np.int64))[:-1]]) if len(lengths) else []
+            at = np.repeat(np.asarray(starts, np.int64), len(before))
+            sides.append((np.insert(ids.astype(np.int64), at, np.tile(before, len(lengths)).astype(np.int64)),
+                          lengths + len(before)))
+        return Packed(sides[0][1], sides[1][1], self.passes, sides[0][0], sides[1][0])
+
     def save(self, path):
         wide = np.uint32 in (self.source.dtype, self.target.dtype)
         ids = [a.astype(np.uint32 if wide else np.uint16) for a in (self.source, self.target)]

@@ -48,8 +48,10 @@ def write_rules(path):
 
 
 def train(files, prefix, size, coverage=0.9998, sentences=700_000, threads=2, seed=7, byte_fallback=True,
-          required=REQUIRED):
-    """Trains PREFIX.model on a seeded sample of the files' lines. A digit is always a piece: numbers are copied."""
+          required=REQUIRED, control=()):
+    """Trains PREFIX.model on a seeded sample of the files' lines. A digit is always a piece: numbers are copied.
+
+    control: pieces that no text becomes, such as the tokens of languages."""
     import sentencepiece
     rules_path = f"{prefix}.rules.tsv"
     write_rules(rules_path)
@@ -62,6 +64,6 @@ def train(files, prefix, size, coverage=0.9998, sentences=700_000, threads=2, se
         sentence_iterator=iter(lines[:sentences]), model_prefix=prefix, vocab_size=size, model_type="unigram",
         character_coverage=coverage, byte_fallback=byte_fallback, bos_id=-1, eos_id=0, unk_id=1, pad_id=-1,
         normalization_rule_tsv=rules_path, split_digits=True, num_threads=threads, required_chars=required,
-        max_sentence_length=4192, minloglevel=1)
+        max_sentence_length=4192, minloglevel=1, control_symbols=list(control))
     os.remove(rules_path)
     return f"{prefix}.model"

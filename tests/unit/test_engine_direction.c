@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+// Directions of a multilingual model through the public functions: a batch that mixes them gives what
+// separate translators give, byte for byte; defaults, unknown, missing and ambiguous languages.
+//
+// The model is a random one of tests/data/models with three languages put into its metadata, tokens
+// before the source and before the target.
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "dragoman/dragoman.h"
+#include "format/gguf.h"
+
+static char path[] = "/tmp/dragoman-direction-XXXXXX";
+static const char *const codes[] = {"xx", "yy", "zz"};
+static const char *texts[4]; // of the fixture
+
+// Writes the model; `plain`: without a default direction.
+static void write_model(bool with_default, bool last)
+{
+    static const int32_t tokens[] = {2, 3, 5};
+    static const char *const both[] = {"source", "target"}, *const target[] = {"target"};
+    dgm_gguf *g = NULL;
+    dgm_gguf_writer *w = NULL;
+    dgm_error err = {{0}};
+    if (dgm_gguf_open(&g, "tests/data/models/transformer-offset-prefix.gguf", &err) != DGM_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(dgm_gguf_writer_open(&w, &err), DGM_OK);
+    dgm_gguf_set_strings(w, "dragoman.languages.source", codes, 3);
+    dgm_gguf_set_strings(w, "dragoman.languages.target", codes, 3);
+    dgm_gguf_set_array(w, "dragoman.languages.source_tokens", DGM_META_I32, tokens, 3);
+    dgm_gguf_set_array(w, "dragoman.languages.target_tokens", DGM_META_I32, tokens, 3);
+    dgm_gguf_set_strings(w, "dragoman.source.tags", both, 2);
+    dgm_gguf_set_strings(w, "dragoman.target.tags", target, 1);
+    if (last) dgm_gguf_set_bool(w, "dragoman.source.tags_last", true);
+    if (with_default) dgm_gguf_set_string(w, "dragoman.languages.default", "yy zz");
+    dgm_gguf_set_copies(w, g);
+    for (int i = 0; i < dgm_gguf_tensor_count(g); i++) {
+        const dgm_tensor *t = dgm_gguf_tensor(g, i);
+        dgm_gguf_add_tensor(w, t->name, (dgm_tensor_type)t->type, t->n_dims, t->shape, t->data);
+    }
+    if (dgm_gguf_write(w, path, &err) != DGM_OK) fail_msg("%s", err.text);
+    dgm_gguf_writer_close(&w);
+    dgm_gguf_close(&g);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    static char kept[4][256];
+    dgm_gguf *dump = NULL;
+    dgm_error err = {{0}};
+    int fd = mkstemp(path);
+    if (fd < 0) return -1;
+    close(fd);
+    if (dgm_gguf_open(&dump, "tests/data/models/transformer-offset-prefix.fixture.gguf", &err))
+        return -1;
+    for (int i = 0, k = 0; k < 4 && i < 8; i++) {
+        char key[32];
+        const char *text = NULL;
+        snprintf(key, sizeof key, "fixture.%d.text", i);
+        if (dgm_gguf_get_string(dump, key, DGM_OPTIONAL, &text, &err) || !text) continue;
+        snprintf(kept[k], sizeof kept[k], "%s", text);
+        texts[k] = kept[k];
+        k++;
+    }
+    dgm_gguf_close(&dump);
+    return texts[3] ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    unlink(path);
+    return 0;
+}
+
+static dgm_status open_with(dgm_translator **t, const dgm_direction *d, dgm_error *err)
+{
+    dgm_settings s;
+    dgm_settings_default(&s);
+    s.precision = "f32";
+    s.beam = 3;
+    s.direction = d;
+    return dgm_open(t, path, &s, err);
+}
+
+// Every text in every direction: 4 x 6 lines, alone and together.
+static void check_mixed(void)
+{
+    enum { LINES = 24 };
+    static char alone[LINES][512];
+    dgm_direction list[LINES];
+    dgm_input inputs[LINES];
+    dgm_error err = {{0}};
+    int n = 0, distinct = 0;
+    memset(list, 0, sizeof list);
+    memset(inputs, 0, sizeof inputs);
+    for (int s = 0; s < 3; s++)
+        for (int d = 0; d < 3; d++) {
+            if (s == d) continue;
+            dgm_direction way = {.source = codes[s], .target = codes[d]};
+            dgm_translator *t = NULL;
+            dgm_results *r = NULL;
+            if (open_with(&t, &way, &err) != DGM_OK) fail_msg("%s", err.text);
+            assert_string_equal(dgm_describe(t)->source_language, codes[s]);
+            assert_string_equal(dgm_describe(t)->target_language, codes[d]);
+            assert_int_equal(dgm_translate(t, texts, 4, &r, &err), DGM_OK);
+            for (int i = 0; i < 4; i++, n++) {
+                assert_int_equal(r->items[i].status, DGM_OK);
+                snprintf(alone[n], sizeof alone[n], "%s %.9g", dgm_result_text(&r->items[i]),
+                         (double)r->items[i].translations[0].sum);
+                list[n] = way;
+                inputs[n] = (dgm_input){.text = texts[i], .size = strlen(texts[i])};
+                inputs[n].direction = &list[n];
+            }
+            dgm_results_free(&r);
+            dgm_close(&t);
+        }
+    for (int i = 4; i < n; i++) distinct += strcmp(alone[i], alone[i % 4]) != 0;
+    assert_true(distinct >= 16); // the tokens matter
+    dgm_direction later = {.later = 1};
+    dgm_translator *t = NULL;
+    dgm_results *r = NULL;
+    if (open_with(&t, &later, &err) != DGM_OK) fail_msg("%s", err.text);
+    assert_int_equal(dgm_translate_inputs(t, inputs, LINES, &r, &err), DGM_OK);
+    for (int i = 0; i < LINES; i++) {
+        char mixed[512];
+        snprintf(mixed, sizeof mixed, "%s %.9g", dgm_result_text(&r->items[i]),
+                 (double)r->items[i].translations[0].sum);
+        assert_string_equal(mixed, alone[i]);
+    }
+    dgm_results_free(&r);
+    dgm_close(&t);
+}
+
+static void test_mixed(void **state)
+{
+    (void)state;
+    write_model(false, false);
+    check_mixed();
+    write_model(true, true); // source tokens behind the end symbol
+    check_mixed();
+}
+
+static void test_choices(void **state)
+{
+    (void)state;
+    dgm_translator *t = NULL;
+    dgm_error err = {{0}};
+    dgm_direction d = {0};
+    write_model(true, false);
+    assert_int_equal(open_with(&t, NULL, &err), DGM_OK); // the default
+    assert_string_equal(dgm_describe(t)->source_language, "yy");
+    assert_string_equal(dgm_describe(t)->target_language, "zz");
+    assert_int_equal(dgm_directions(t, 3, &d), 6);
+    assert_string_equal(d.source, "yy");
+    assert_string_equal(d.target, "zz");
+    // a line that fails does not touch the others
+    dgm_direction bad = {.source = "yy", .target = "qq"}, same = {.target = "yy"};
+    dgm_input inputs[3] = {{.text = texts[0], .size = strlen(texts[0])},
+                           {.text = texts[0], .size = strlen(texts[0]), .direction = &bad},
+                           {.text = texts[0], .size = strlen(texts[0]), .direction = &same}};
+    dgm_results *r = NULL;
+    assert_int_equal(dgm_translate_inputs(t, inputs, 3, &r, &err), DGM_OK);
+    assert_int_equal(r->items[0].status, DGM_OK);
+    assert_int_equal(r->items[1].status, DGM_ERR_ARGUMENT);
+    assert_string_equal(r->items[1].message,
+                        "the model does not translate to 'qq': it has xx, yy, zz");
+    assert_int_equal(r->items[2].status, DGM_ERR_ARGUMENT);
+    assert_string_equal(r->items[2].message,
+                        "the model does not translate from yy to yy: from yy it translates to xx, zz");
+    dgm_results_free(&r);
+    dgm_close(&t);
+
+    write_model(false, false);
+    assert_int_equal(open_with(&t, NULL, &err), DGM_ERR_ARGUMENT);
+    assert_non_null(strstr(err.text, "the model has 6 directions, say which, source and target: "
+                                     "xx yy, xx zz, yy xx, yy zz, zz xx, zz yy"));
+    dgm_direction half = {.source = "zz"};
+    assert_int_equal(open_with(&t, &half, &err), DGM_ERR_ARGUMENT);
+    assert_non_null(strstr(err.text, "from zz the model translates to xx, yy: say which"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mixed),
+        cmocka_unit_test(test_choices),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
