@@ -147,6 +147,18 @@ void *dgm_pages_reserve_sparse(size_t size)
 #endif
 }
 
+void dgm_pages_large(void *ptr, size_t size)
+{
+#ifdef MADV_HUGEPAGE
+    uintptr_t begin = ((uintptr_t)ptr + DGM_PAGES_LARGE - 1) / DGM_PAGES_LARGE * DGM_PAGES_LARGE;
+    uintptr_t end = ((uintptr_t)ptr + size) / DGM_PAGES_LARGE * DGM_PAGES_LARGE;
+    if (begin < end) madvise((void *)begin, (size_t)(end - begin), MADV_HUGEPAGE);
+#else
+    (void)ptr;
+    (void)size;
+#endif
+}
+
 void dgm_pages_release(void *ptr, size_t size)
 {
     if (!ptr) return;

@@ -6,7 +6,8 @@
 //
 //     | expert 0: in W, scales, bias; out W, scales, bias | expert 1 ... |     pages touched = memory
 //
-// every expert beginning on a page of its own. The first row that is sent to an expert packs it, by
+// every expert beginning on a page of its own: on a large one where it fills some, so that it is read
+// without many look-ups and its neighbour is not paid for. The first row that is sent to an expert packs it, by
 // the worker it belongs to; `ready` is set with release order behind the last written byte, and
 // workers that want the same expert meanwhile wait for its lock. Packing takes its two buffers from
 // the worker's arena, where products keep their quantised rows, so decoding allocates nothing.
@@ -39,7 +40,7 @@ struct dgm_experts {
     expert *list; // [count]
     int count, open; // locks that exist
     char *space;
-    size_t bytes, each; // of the space, and of one expert in it
+    size_t bytes, each, stride; // of the space, of one expert in it, and from one to the next
 };
 
 // ---- loading ----------------------------------------------------------------------------------
@@ -103,16 +104,21 @@ static dgm_status load(dgm_backend *b, dgm_experts *e, const dgm_expert_part *pa
                     err, DGM_ERR_FORMAT, "tensor '%s' does not fit its neighbours",
                     parts[i].in.weight->name);
         size_t need = layer_bytes(in, parts[i].in.bias) + layer_bytes(out, parts[i].out.bias);
-        if (need > e->each) e->each = (need + PAGE - 1) / PAGE * PAGE;
+        if (need > e->each) e->each = (need + PAGE - 1) / PAGE * PAGE; // of the largest
         if (pthread_mutex_init(&x->lock, NULL) != 0) return dgm_no_memory(err);
         e->open++;
     }
     DGM_FAIL_IF(e->each > SIZE_MAX / 4 / (size_t)count, err, DGM_ERR_MEMORY, "out of memory");
-    e->bytes = e->each * (size_t)count;
+    bool large = e->each >= DGM_PAGES_LARGE;
+    size_t unit = large ? DGM_PAGES_LARGE : PAGE;
+    e->stride = (e->each + unit - 1) / unit * unit;
+    e->bytes = e->stride * (size_t)count + unit;
     e->space = dgm_pages_reserve_sparse(e->bytes);
     if (!e->space) return dgm_no_memory(err);
+    char *first = (char *)(((uintptr_t)e->space + unit - 1) / unit * unit);
     for (int i = 0; i < count; i++) {
-        char *at = e->space + (size_t)i * e->each;
+        char *at = first + (size_t)i * e->stride;
+        if (large) dgm_pages_large(at, e->each);
         for (int j = 0; j < 2; j++)
             at = place_layer(&e->list[i].layer[j], e->list[i].part[j].bias != NULL, at);
     }
@@ -149,7 +155,7 @@ void dgm_experts_free(dgm_backend *b, dgm_experts **experts)
 void dgm_experts_count(const dgm_experts *e, dgm_experts_use *add)
 {
     add->experts += e->count;
-    add->largest += e->bytes;
+    add->largest += e->each * (size_t)e->count;
     for (int i = 0; i < e->count; i++) {
         if (!atomic_load_explicit(&e->list[i].ready, memory_order_relaxed)) continue;
         add->packed++;

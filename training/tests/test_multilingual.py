@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""Mixtures of experts and corpora of many directions."""
+import unittest
+
+import torch
+
+from dragoman_training import moe, multilingual
+from dragoman_training.packed import Packed
+from dragoman_training.transformer import Transformer, TransformerConfig, activate
+
+
+def config(**changes):
+    return TransformerConfig(vocab_size=20, d_model=16, heads=2, ffn_dim=12, encoder_layers=2, decoder_layers=2,
+                             dropout=0.0, **{**dict(moe_experts=4, moe_encoder_every=2, moe_decoder_every=1), **changes})
+
+
+def plain(experts, rows):
+    """Row by row, as the head of moe.py says."""
+    c, out = experts.config, torch.zeros_like(rows)
+    for i, row in enumerate(rows):
+        gate = experts.gate(row).softmax(-1)
+        best = gate.argsort(descending=True)[:c.moe_top].tolist()
+        total = sum(gate[j] for j in best) if c.moe_normalise else 1.0
+        for j in best:
+            inner = activate(experts.w1[j] @ row + experts.b1[j], c)
+            out[i] += c.moe_scale * gate[j] / total * (experts.w2[j] @ inner + experts.b2[j])
+    return out
+
+
+class ExpertsTest(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(3)
+
+    def test_definition(self):
+        for top, normalise in ((1, False), (1, True), (2, True), (2, False)):
+            experts = moe.Experts(config(moe_top=top, moe_normalise=normalise, moe_scale=0.7), 12, activate).double().eval()
+            rows = torch.randn(9, 16, dtype=torch.float64)
+            self.assertLess((experts(rows) - plain(experts, rows)).abs().max().item(), 1e-12)
+
+    def test_padding_counts_nowhere(self):
+        experts = moe.Experts(config(moe_capacity=0.0), 12, activate).train()
+        rows = torch.randn(6, 16)
+        real = torch.tensor([True, True, False, True, False, True])
+        some, balance = experts(rows, real), float(experts.balance)
+        only = experts(rows[real])
+        self.assertTrue(torch.allclose(some[real], only, atol=1e-6))
+        self.assertAlmostEqual(balance, float(experts.balance), places=5)
+        self.assertEqual(float(some[~real].abs().max().detach()), 0.0)
+
+    def test_capacity_drops(self):
+        experts = moe.Experts(config(moe_capacity=0.1, moe_top=1), 12, activate).train()
+        rows = torch.randn(200, 16)
+        kept = (experts(rows).abs().sum(-1) > 0).sum().item()
+        self.assertLessEqual(kept, 4 * 8)
+        self.assertEqual((experts.eval()(rows).abs().sum(-1) > 0).sum().item(), 200)
+
+    def test_balance(self):
+        """1 at equal use, more where one expert has everything, and its gradient evens out."""
+        experts = moe.Experts(config(moe_top=1), 12, activate).train()
+        rows = torch.randn(400, 16)
+        with torch.no_grad():
+            experts.gate.weight.zero_()
+            experts.gate.weight[0] += 1.0
+        rows = rows.abs()                                               # all choose expert 0
+        experts(rows)
+        self.assertGreater(float(experts.balance), 3.5)
+        optimiser = torch.optim.Adam(experts.gate.parameters(), 0.05)
+        for _ in range(60):
+            optimiser.zero_grad()
+            experts(rows)
+            experts.balance.backward()
+            optimiser.step()
+        self.assertLess(float(experts.balance), 2.5)
+
+    def test_model_trains(self):
+        model = Transformer(config()).train()
+        source, given = torch.randint(2, 20, (3, 5)), torch.randint(2, 20, (3, 4))
+        loss = model.logits(model(source, given)).logsumexp(-1).mean() + 0.01 * moe.balance(model)
+        loss.backward()
+        self.assertTrue(all(p.grad is not None for p in model.parameters()))
+        self.assertIsNone(moe.balance(Transformer(config(moe_encoder_every=0, moe_decoder_every=0, moe_experts=0))))
+
+
+class MultilingualTest(unittest.TestCase):
+    def test_prefixed(self):
+        packed = Packed.from_lists([([5, 6], [7], 1), ([8], [9, 10, 11], 2)])
+        tagged = packed.prefixed([2, 3], [4])
+        self.assertEqual(tagged.pair(0), ([2, 3, 5, 6], [4, 7]))
+        self.assertEqual(tagged.pair(1), ([2, 3, 8], [4, 9, 10, 11]))
+        self.assertEqual(packed.prefixed([2], []).pair(1), ([2, 8], [9, 10, 11]))
+
+    def test_repetitions(self):
+        self.assertEqual(multilingual.repetitions([100, 100]), [1, 1])
+        few, many = multilingual.repetitions([1000, 1000000])
+        self.assertEqual((few, many), (8, 1))
+
+    def test_tags(self):
+        ids = {"<2de>": 2, "<2en>": 3, "<2fr>": 4}
+        tags = multilingual.Tags([("en", "de"), ("fr", "en")], ids.get, ["source", "target"], ["target"])
+        self.assertEqual(tags.before("source", ("fr", "en")), [4, 3])
+        self.assertEqual(tags.before("target", ("fr", "en")), [3])
+        self.assertEqual(tags.card()["pairs"], ["en de", "fr en"])
+        with self.assertRaises(ValueError):
+            multilingual.Tags([("en", "de")], ids.get, ["both"])
+
+
+if __name__ == "__main__":
+    unittest.main()
