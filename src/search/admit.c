@@ -221,10 +221,26 @@ dgm_status dgm_search_admit(dgm_search *s, const dgm_search_request *requests, i
     return DGM_OK;
 }
 
+// Rows that the next step takes of each state's pool.
+static int step_rows(const dgm_search *s)
+{
+    int rows = 0;
+    for (int i = 0; i < s->config.places; i++)
+        if (s->places[i].used) rows += s->cubes ? 2 * s->width : s->places[i].now.count;
+    return rows;
+}
+
+// A sentence takes a row to start with and those of its first step; were they not left over, it
+// would fail, or be sent away at once and encoded again.
 int dgm_search_fits(dgm_search *s, const dgm_search_request *requests, int count)
 {
-    const int most = dgm_search_free(s);
+    const int most = dgm_search_free(s), taken = step_rows(s);
+    const int each = 1 + (s->cubes ? 2 * s->width : 1);
     if (count > most) count = most;
+    for (int i = 0; i < s->part_count; i++) {
+        const int left = dgm_state_free_rows(s->parts[i].state) - taken;
+        if (count > left / each) count = left > 0 ? left / each : 0;
+    }
     for (int i = 0; i < count; i++) s->sources[i] = requests[i].source;
     for (int i = 0; i < s->part_count; i++)
         count = dgm_state_fits(s->parts[i].state, count, s->sources);
@@ -233,9 +249,7 @@ int dgm_search_fits(dgm_search *s, const dgm_search_request *requests, int count
 
 bool dgm_search_step_fits(const dgm_search *s)
 {
-    int rows = 0;
-    for (int i = 0; i < s->config.places; i++)
-        if (s->places[i].used) rows += s->cubes ? 2 * s->width : s->places[i].now.count;
+    const int rows = step_rows(s);
     for (int i = 0; i < s->part_count; i++)
         if (dgm_state_free_rows(s->parts[i].state) < rows) return false;
     return true;
