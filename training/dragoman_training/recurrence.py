@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """GRU layers on a GPU: both directions at once, capturable as part of a CUDA graph, in the precision they are given.
 
-PyTorch's own nn.GRU is not used there: under bf16 autocast it runs in f16, whose smallest numbers are larger than the
-gradients of a mean over 16,000 tokens, and it walks the two directions of a layer one after the other. Here a time step
-is one product for all directions and one fused cell (PyTorch's kernel of nn.GRUCell), and the gradient of the recurrent
-matrix is one product over all steps instead of a sum over steps in bf16.
+PyTorch's own nn.GRU is not used there: as we read its source (not tested) it runs in f16 under bf16 autocast, whose
+smallest numbers are larger than the gradients of a mean over 16,000 tokens, and it walks the two directions of a layer one
+after the other. Here a time step is one product for all directions and one fused cell (PyTorch's kernel of nn.GRUCell),
+and the gradient of the recurrent matrix is one product over all steps instead of a sum over steps in bf16.
 
     scan:  h_t = GRU(x_t, w h_{t-1} + b), gates r, z, g;  h' = z h + (1 - z) tanh(x_g + r h_g)
 
