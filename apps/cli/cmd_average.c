@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // `dragoman average`: one model from several checkpoints of it.
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "commands.h"
@@ -26,23 +25,6 @@ static const option options[] = {
     {0},
 };
 
-// -1, or the exit code after a message.
-static int read_weights(const command *self, const char *list, double *weights, int count)
-{
-    int n = 0;
-    for (const char *p = list; *p;) {
-        char *end = NULL;
-        const double w = strtod(p, &end);
-        if (end == p || (*end && *end != ','))
-            return fail_usage(self, "--weights takes numbers separated by commas, not '%s'", list);
-        if (n < count) weights[n] = w;
-        n++;
-        p = *end ? end + 1 : end;
-    }
-    if (n != count) return fail_usage(self, "--weights has %d numbers for %d models", n, count);
-    return -1;
-}
-
 static int run(const command *self, int argc, char **argv)
 {
     average_options o = {0};
@@ -59,7 +41,7 @@ static int run(const command *self, int argc, char **argv)
     double weights[DGM_AVERAGE_MAX];
     dgm_average_options a = {.type = o.type};
     if (o.weights) {
-        code = read_weights(self, o.weights, weights, rest.count);
+        code = options_weights(self, o.weights, weights, rest.count);
         if (code >= 0) return code;
         a.weights = weights;
     }

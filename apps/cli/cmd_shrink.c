@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // `dragoman shrink`: an ensemble of recurrent models as one network, made smaller without data.
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "commands.h"
@@ -31,23 +30,6 @@ static const option options[] = {
      NULL},
     {0},
 };
-
-// -1, or the exit code after a message.
-static int read_weights(const command *self, const char *list, double *weights, int count)
-{
-    int n = 0;
-    for (const char *p = list; *p;) {
-        char *end = NULL;
-        const double w = strtod(p, &end);
-        if (end == p || (*end && *end != ','))
-            return fail_usage(self, "--weights takes numbers separated by commas, not '%s'", list);
-        if (n < count) weights[n] = w;
-        n++;
-        p = *end ? end + 1 : end;
-    }
-    if (n != count) return fail_usage(self, "--weights has %d numbers for %d models", n, count);
-    return -1;
-}
 
 static void print_widths(const char *name, const dgm_shrink_widths *w, uint64_t members)
 {
@@ -81,7 +63,7 @@ static int run(const command *self, int argc, char **argv)
     progress bar;
     dgm_shrink_options s = {.size = (double)o.size, .name = o.name};
     if (o.weights) {
-        code = read_weights(self, o.weights, weights, rest.count);
+        code = options_weights(self, o.weights, weights, rest.count);
         if (code >= 0) return code;
         s.weights = weights;
     }

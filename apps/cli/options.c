@@ -48,6 +48,28 @@ int fail_usage(const command *c, const char *fmt, ...)
     return fail(EXIT_USAGE, "%s (see 'dragoman %s --help')", text, c->name);
 }
 
+int read_numbers(const char *list, double *numbers, int most)
+{
+    int n = 0;
+    for (const char *p = list; *p;) {
+        char *end = NULL;
+        const double x = strtod(p, &end);
+        if (end == p || (*end && *end != ',')) return -1;
+        if (n < most) numbers[n] = x;
+        n++;
+        p = *end ? end + 1 : end;
+    }
+    return n;
+}
+
+int options_weights(const command *c, const char *list, double *weights, int count)
+{
+    const int n = read_numbers(list, weights, count);
+    if (n < 0) return fail_usage(c, "--weights takes numbers separated by commas, not '%s'", list);
+    if (n != count) return fail_usage(c, "--weights has %d numbers for %d models", n, count);
+    return -1;
+}
+
 size_t next_choice(const char **at, const char **choice)
 {
     if (!*at) return 0;

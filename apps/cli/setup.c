@@ -53,18 +53,15 @@ static int split_weight(char *spec, dgm_member *m)
 
 static int read_weights(const char *list, dgm_member *members, int count)
 {
-    int n = 0;
-    for (const char *p = list; *p;) {
-        char *end = NULL;
-        float w = strtof(p, &end);
-        if (end == p || (*end && *end != ',') || !(w > 0))
-            return fail(EXIT_USAGE,
-                        "--weights takes positive numbers separated by commas, not '%s'", list);
-        if (n < count) members[n].weight = w;
-        n++;
-        p = *end ? end + 1 : end;
-    }
+    double weights[MEMBERS_MAX];
+    const int n = read_numbers(list, weights, count);
+    bool positive = n >= 0;
+    for (int i = 0; i < n && i < count; i++) positive = positive && weights[i] > 0;
+    if (!positive)
+        return fail(EXIT_USAGE, "--weights takes positive numbers separated by commas, not '%s'",
+                    list);
     if (n != count) return fail(EXIT_USAGE, "--weights has %d numbers for %d models", n, count);
+    for (int i = 0; i < count; i++) members[i].weight = (float)weights[i];
     return -1;
 }
 
