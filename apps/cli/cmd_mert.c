@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "commands.h"
-#include "dragoman/tools.h"
+#include "dragoman/phrase.h"
 #include "lineio.h"
 #include "setup.h"
 

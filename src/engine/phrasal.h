@@ -5,7 +5,7 @@
 #define DGM_ENGINE_PHRASAL_H
 
 #include "base/threads.h"
-#include "dragoman/tools.h"
+#include "dragoman/phrase.h"
 #include "engine/splitter.h"
 #include "phrase/phrase_decode.h"
 #include "text/tokenize.h"

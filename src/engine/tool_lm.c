@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "dragoman/phrase.h"
 #include "base/mem.h"
 #include "base/textfile.h"
 #include "engine/align_job.h"

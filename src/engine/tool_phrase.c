@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "base/textfile.h"
-#include "dragoman/tools.h"
+#include "dragoman/phrase.h"
 #include "engine/align_job.h"
 #include "engine/splitter.h"
 #include "phrase/phrase_count.h"

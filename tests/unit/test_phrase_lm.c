@@ -14,7 +14,7 @@
 
 #include "base/mapfile.h"
 #include "base/mem.h"
-#include "dragoman/tools.h"
+#include "dragoman/phrase.h"
 #include "phrase/lm.h"
 #include "phrase/lm_runs.h"
 

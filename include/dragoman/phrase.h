@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT
+// Dragoman: n-gram language models, phrase tables, phrase-based translation and its tuning: the
+// functions behind the commands lm, phrase and mert. Conventions as in tools.h.
+#ifndef DRAGOMAN_PHRASE_H
+#define DRAGOMAN_PHRASE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dragoman/tools.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- language models --------------------------------------------------------------------------
+
+enum { DGM_NGRAM_MAX = 5 }; // highest order
+
+typedef struct dgm_ngram_options {
+    int order; // 1 to DGM_NGRAM_MAX. Default 5
+    // n-grams of order i + 1 that were seen this often or less are left out. prune[0] is 0 and none
+    // is smaller than the one before it. Default 0
+    uint64_t prune[DGM_NGRAM_MAX];
+    int discount_fallback; // fixed discounts where the text is too small to estimate them. Default 0
+    uint64_t memory;       // bytes for sorting; what does not fit goes to disk. Default 1 GiB
+    const char *folder;    // for that. NULL: $TMPDIR, else /tmp
+    const char *subwords;  // count the target tokens of this model file. NULL: words between blanks
+    dgm_progress progress;
+    // Takes the ARPA text where no file is named; other than 0 stops the work.
+    int (*write)(void *cookie, const char *text, size_t size);
+    void *write_cookie;
+    void *reserved[4];
+} dgm_ngram_options;
+
+DGM_API void dgm_ngram_default(dgm_ngram_options *options);
+
+// Index n: of order n.
+typedef struct dgm_ngram_report {
+    uint64_t lines, empty, tokens, types; // tokens without ends of lines; types with <unk>, <s>, </s>
+    uint64_t seen[DGM_NGRAM_MAX + 1], kept[DGM_NGRAM_MAX + 1];
+    double discount[DGM_NGRAM_MAX + 1][4]; // [1], [2], [3]: for counts of 1, 2, 3 and more
+    int fell_back[DGM_NGRAM_MAX + 1];      // they are the fixed ones
+    uint64_t spilled;                      // bytes that went to disk
+} dgm_ngram_report;
+
+// Counts the n-grams of texts (plain or gzip) and writes an interpolated modified Kneser-Ney model
+// as ARPA, compressed if the name ends in .gz. output NULL: options->write.
+DGM_API dgm_status dgm_ngram_train(const char *const *texts, size_t count, const char *output,
+                                   const dgm_ngram_options *options, dgm_ngram_report *report,
+                                   dgm_error *error);
+// Reads a model (ARPA or compact) and writes it: as ARPA if the name ends in .arpa or .gz, else
+// compact, to be mapped. bits 0: numbers as they are; 2 to 16: those of order 2 and above are
+// rounded to 2^bits values, from an ARPA file only.
+DGM_API dgm_status dgm_ngram_convert(const char *input, const char *output, int bits,
+                                     dgm_error *error);
+
+typedef struct dgm_ngram dgm_ngram; // a model that was read; threads may share it
+
+DGM_API dgm_status dgm_ngram_open(dgm_ngram **lm, const char *path, const char *subwords,
+                                  dgm_error *error);
+DGM_API void dgm_ngram_close(dgm_ngram **lm);
+DGM_API int dgm_ngram_order(const dgm_ngram *lm);
+// How far the sum of probabilities over all words is from 1, at most, behind `contexts` contexts
+// drawn from the model; *mean (may be NULL): on average.
+DGM_API double dgm_ngram_check(const dgm_ngram *lm, uint64_t contexts, uint64_t seed, double *mean);
+
+// One word of a line: log10 p, the length of the n-gram it was found in, and whether the model has
+// it. The last one of a line is "</s>". Borrowed for the call.
+typedef struct dgm_ngram_word {
+    dgm_line word;
+    double log10;
+    int matched, unknown;
+} dgm_ngram_word;
+
+typedef struct dgm_ngram_score {
+    uint64_t lines, empty; // empty ones count for nothing
+    uint64_t tokens;       // with ends of lines
+    uint64_t unknown;
+    double log10, log10_unknown; // sums over all tokens and over unknown ones alone
+} dgm_ngram_score;
+
+// Adds a line to the score. each (NULL: not wanted) hears of every word; other than 0 stops.
+DGM_API dgm_status dgm_ngram_line(const dgm_ngram *lm, dgm_line line, dgm_ngram_score *score,
+                                  int (*each)(void *cookie, const dgm_ngram_word *word),
+                                  void *cookie, dgm_error *error);
+// 10^(-log10 / tokens); with `known` over known words alone. 0 if there are none.
+DGM_API double dgm_ngram_perplexity(const dgm_ngram_score *score, int known);
+
+// ---- phrase tables ----------------------------------------------------------------------------
+
+enum { DGM_PHRASE_WORDS_MAX = 7 }; // longest phrase
+
+typedef struct dgm_phrase_options {
+    int max_length;      // of a phrase, 1 to DGM_PHRASE_WORDS_MAX. Default 5
+    int max_sentence;    // pairs with more words on a side are left out. Default 100
+    uint64_t prune;      // pairs seen this often or less are left out, but no translation of a
+                         // single word. Default 0
+    int limit;           // translations kept per source phrase, the most frequent; 0: all. Default 50
+    uint64_t memory;     // bytes for sorting; what does not fit goes to disk. Default 1 GiB
+    const char *folder;  // for that. NULL: $TMPDIR, else /tmp
+    const char *subwords;   // phrases of this model's tokens. NULL: words between blanks
+    const char *filter;     // only source phrases of this text. NULL: all
+    const char *reordering; // where the reordering table of a table of text goes. NULL: nowhere
+    int bits;               // of a compact table's numbers: 8, 16, or 0 for floats. Default 0
+    dgm_progress progress;
+    void *reserved[4];
+} dgm_phrase_options;
+
+DGM_API void dgm_phrase_default(dgm_phrase_options *options);
+
+// Index 0: source, 1: target.
+typedef struct dgm_phrase_report {
+    uint64_t lines, pairs, empty, too_long; // lines = pairs + empty + too_long
+    uint64_t tokens[2], phrases[2];         // phrases: distinct ones
+    uint64_t extracted, distinct, kept;     // phrase pairs
+    uint64_t spilled;                       // bytes that went to disk
+} dgm_phrase_report;
+
+// Extracts and scores the phrase pairs of an aligned text (plain or gzip files; links as
+// dgm_align writes them) and writes a table: Moses' text if the name ends in .gz or .txt, else
+// compact, to be mapped.
+DGM_API dgm_status dgm_phrase_extract(const char *source, const char *target, const char *links,
+                                      const char *output, const dgm_phrase_options *options,
+                                      dgm_phrase_report *report, dgm_error *error);
+// Reads a table (text with or without its reordering table, or compact) and writes it, by the name
+// as above. bits: of a compact table made from text, 0, 8 or 16.
+DGM_API dgm_status dgm_phrase_convert(const char *input, const char *input_reordering,
+                                      const char *output, const char *output_reordering, int bits,
+                                      dgm_error *error);
+
+// ---- phrase-based translation -----------------------------------------------------------------
+
+typedef struct dgm_phrasal_options {
+    const char *table;      // phrase table, text or compact
+    const char *reordering; // reordering table of a text one, or NULL
+    const char *lm;         // language model, ARPA or compact
+    const char *weights;    // weights file; NULL: usual ones
+    int uniform;            // all weights 1 instead
+    const char *subwords;   // table and language model are over this model's tokens
+    const char *detokenize; // language: the result is text, not words between blanks. NULL: words
+    int pops;               // hypotheses per stack taken from the cubes. Default 400
+    int stack;              // of them kept. Default 200
+    int jump;               // distortion limit, 0 to 56. Default 6
+    int table_limit;        // translations looked at per source phrase. Default 20
+    int nbest;              // translations wanted. Default 1
+    int distinct;           // no two with the same words. Default 0
+    int alignment;          // word links of every translation. Default 0
+    int lattice;            // the search graph of every line. Default 0
+    // Arcs whose best path is further behind the best of all than this times the sum of the
+    // weights (their absolute values, without that of unknown words) are left out. Default 0.5
+    double lattice_beam;
+    int threads;            // 0: one per core. Default 1
+    void *reserved[4];
+} dgm_phrasal_options;
+
+DGM_API void dgm_phrasal_default(dgm_phrasal_options *options);
+
+typedef struct dgm_phrasal_item {
+    dgm_line text;
+    dgm_line features; // "LexicalReordering0= ... UnknownWordPenalty0= 0"
+    dgm_line links;    // "0-0 1-2 ..." with `alignment`
+    double score;
+} dgm_phrasal_item;
+
+typedef struct dgm_phrasal_result {
+    const dgm_phrasal_item *items; // best first, at least one
+    size_t count;
+    dgm_line lattice; // with `lattice`: a block of docs/LATTICES.md
+} dgm_phrasal_result;
+
+typedef struct dgm_phrasal dgm_phrasal;
+
+DGM_API dgm_status dgm_phrasal_open(dgm_phrasal **p, const dgm_phrasal_options *options,
+                                    dgm_error *error);
+DGM_API void dgm_phrasal_close(dgm_phrasal **p);
+// Translates lines and hands the results over in their order, `first` + i being the number of line
+// i in its lattice's name; other than 0 stops the work. Results are borrowed during the call.
+DGM_API dgm_status dgm_phrasal_translate(dgm_phrasal *p, const dgm_line *lines, size_t count,
+                                         uint64_t first,
+                                         int (*take)(void *cookie, const dgm_phrasal_result *r),
+                                         void *cookie, dgm_error *error);
+
+typedef struct dgm_phrasal_stats {
+    uint64_t lines, words, unknown; // source words, copied ones
+    uint64_t hypotheses, evaluated, recombined, edges;
+} dgm_phrasal_stats;
+
+DGM_API void dgm_phrasal_count(const dgm_phrasal *p, dgm_phrasal_stats *stats);
+
+// ---- tuning -----------------------------------------------------------------------------------
+
+// Minimum error rate training: finds weights under which the best translations of a development
+// set have the highest BLEU.
+typedef struct dgm_mert_options {
+    dgm_phrasal_options system; // its nbest is the list of every round. Default 100
+    const char *lists;          // tune on these lists (Moses' format) instead of decoding
+    int rounds;                 // of decoding and tuning, at most. Default 8
+    int restarts;               // random starting points of every search. Default 3
+    int directions;             // random directions beside the axes. Default 10
+    uint64_t seed;              // default 1
+    int threads;                // of the search for weights; 0: one per core. Default 1
+    // Called after every round (0: before the first): BLEU of the best translations under the
+    // weights used, and BLEU that the new weights promise on the lists. Other than 0 stops.
+    int (*report)(void *cookie, int round, double bleu, double promised, uint64_t hypotheses);
+    void *cookie;
+    void *reserved[4];
+} dgm_mert_options;
+
+DGM_API void dgm_mert_default(dgm_mert_options *options);
+// source: words (or text, with subwords) to translate; references: texts of the same lines. The
+// weights file is written after every round.
+DGM_API dgm_status dgm_mert(const char *source, const char *const *references,
+                            size_t reference_count, const char *output,
+                            const dgm_mert_options *options, dgm_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
