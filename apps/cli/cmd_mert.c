@@ -12,7 +12,8 @@ typedef struct mert_options {
     const char *output, *input, *lists, *reordering, *subwords, *weights, *detokenize;
     option_list references;
     int pops, stack, jump, table_limit, nbest, uniform;
-    int rounds, restarts, directions, seed, threads, quiet;
+    int rounds, restarts, directions, seed, threads, quiet, lattice;
+    float lattice_beam;
 } mert_options;
 
 #define AT(field) offsetof(mert_options, field)
@@ -26,6 +27,12 @@ static const option options[] = {
      "its reference translation, plain text; may be given several times", NULL, NULL},
     {"lists", 0, OPTION_TEXT, "FILE", AT(lists), 0, 0, NULL,
      "tune on these n-best lists (Moses' format, with features) instead of decoding", NULL, NULL},
+    {"lattice", 0, OPTION_FLAG, NULL, AT(lattice), 0, 0, NULL,
+     "tune on the decoder's search graphs instead of lists: all of their paths count", NULL, NULL},
+    {"lattice-beam", 0, OPTION_REAL, "X", AT(lattice_beam), 0, 1e9, NULL,
+     "leave out of them what is further behind the best path than this times the sum of the "
+     "weights (default 0.2)",
+     NULL, NULL},
     {"weights", 'w', OPTION_TEXT, "FILE", AT(weights), 0, 0, NULL,
      "weights to begin with (default: usual ones)", NULL, NULL},
     {"uniform", 0, OPTION_FLAG, NULL, AT(uniform), 0, 0, NULL, "begin with 1 for all weights", NULL,
@@ -64,12 +71,13 @@ static int print_round(void *cookie, int round, double bleu, double promised, ui
 {
     const mert_options *o = cookie;
     if (o->quiet) return 0;
+    const char *what = o->lattice ? "arcs" : "hypotheses";
+    const char *where = o->lattice ? "lattices" : "lists";
     if (promised > 0)
-        fprintf(stderr,
-                "round %d: BLEU %.2f, %.2f on the lists with new weights, hypotheses %llu\n", round,
-                bleu, promised, (unsigned long long)hypotheses);
+        fprintf(stderr, "round %d: BLEU %.2f, %.2f on the %s with new weights, %s %llu\n", round,
+                bleu, promised, where, what, (unsigned long long)hypotheses);
     else
-        fprintf(stderr, "round %d: BLEU %.2f, hypotheses %llu\n", round, bleu,
+        fprintf(stderr, "round %d: BLEU %.2f, %s %llu\n", round, bleu, what,
                 (unsigned long long)hypotheses);
     return 0;
 }
@@ -85,7 +93,8 @@ static int run(const command *self, int argc, char **argv)
                       .restarts = 3,
                       .directions = 10,
                       .seed = 1,
-                      .threads = 1};
+                      .threads = 1,
+                      .lattice_beam = 0.2f};
     words rest;
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
@@ -114,7 +123,9 @@ static int run(const command *self, int argc, char **argv)
     m.system.table_limit = o.table_limit;
     m.system.nbest = o.nbest;
     m.system.threads = o.threads;
+    m.system.lattice_beam = (double)o.lattice_beam;
     m.lists = o.lists;
+    m.lattice = o.lattice;
     m.rounds = o.rounds;
     m.restarts = o.restarts;
     m.directions = o.directions;
@@ -136,11 +147,13 @@ const command command_mert = {
         "Minimum error rate training: decodes a development set, looks for the weights under "
         "which the best translations of its n-best lists have the highest BLEU, and starts "
         "again with them. The search follows lines through the space of weights, along axes and "
-        "random directions, and finds the best point of each line exactly.\n\n"
+        "random directions, and finds the best point of each line exactly. With --lattice "
+        "all paths of the pruned search graphs take part, not only the best ones.\n\n"
         "BLEU is that of 'dragoman eval'. The file holds the weights whose decoded translations "
         "were the best; 'dragoman phrase translate --weights' reads it.",
     .example =
         "dragoman mert en-de.pt de.lm -i dev.tok.en -R dev.de --detokenize de -o tuned.weights\n"
+        "dragoman mert en-de.pt de.lm -i dev.tok.en -R dev.de --detokenize de --lattice -o w\n"
         "dragoman mert --lists dev.nbest.gz -R dev.de -o tuned.weights",
     .options = options,
     .run = run,

@@ -195,13 +195,15 @@ DGM_API void dgm_phrasal_count(const dgm_phrasal *p, dgm_phrasal_stats *stats);
 typedef struct dgm_mert_options {
     dgm_phrasal_options system; // its nbest is the list of every round. Default 100
     const char *lists;          // tune on these lists (Moses' format) instead of decoding
+    int lattice; // tune on search graphs, pruned by the system's lattice_beam. Default 0: lists
     int rounds;                 // of decoding and tuning, at most. Default 8
     int restarts;               // random starting points of every search. Default 3
     int directions;             // random directions beside the axes. Default 10
     uint64_t seed;              // default 1
     int threads;                // of the search for weights; 0: one per core. Default 1
     // Called after every round (0: before the first): BLEU of the best translations under the
-    // weights used, and BLEU that the new weights promise on the lists. Other than 0 stops.
+    // weights used, and BLEU that the new weights promise on the lists or graphs; hypotheses of
+    // all lists, or arcs of all graphs. Other than 0 stops.
     int (*report)(void *cookie, int round, double bleu, double promised, uint64_t hypotheses);
     void *cookie;
     void *reserved[4];

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // `dragoman mert` behind its command line: decoding a development set and tuning weights on the
-// lists, in turn, or tuning on lists that somebody else made.
+// lists or search graphs, in turn, or tuning on lists that somebody else made.
 //
-// Lists of all rounds are kept together, so that weights which were bad before stay bad. BLEU is
-// that of `dragoman eval`: 13a tokens of the text that the decoder would print. The weights that
-// count in the end are those whose decoded translations were the best, not those that promised it.
+// Lists or graphs of all rounds are kept together, so that weights which were bad before stay bad.
+// BLEU is that of `dragoman eval`: 13a tokens of the text that the decoder would print. The weights
+// that count in the end are those whose decoded translations were the best, not those that promised
+// it.
 #include <math.h>
 #include <string.h>
 
@@ -118,6 +119,8 @@ static dgm_status row_of(tuning *t, int worker, size_t line, dgm_text text, int6
     return dgm_metric_segment(t->metrics[worker], text, refs, t->ref_count, row, err);
 }
 
+static dgm_status add_graph(tuning *t, int worker, size_t line, dgm_error *err);
+
 static dgm_status add_line(void *cookie, int worker, size_t line, const dgm_pb_translation *list,
                            int count, dgm_error *err)
 {
@@ -131,12 +134,111 @@ static dgm_status add_line(void *cookie, int worker, size_t line, const dgm_pb_t
         st = dgm_phrasal_text(t->system, list[i].words, list[i].count, &w, err);
         dgm_text text = {w.data ? (const char *)w.data : "", w.size};
         if (st == DGM_OK) st = row_of(t, worker, line, text, row, err);
-        if (st == DGM_OK) st = dgm_mert_set_add(t->set, line, list[i].features, row, err);
+        if (st == DGM_OK && !t->o->lattice)
+            st = dgm_mert_set_add(t->set, line, list[i].features, row, err);
         if (st == DGM_OK && i == 0) memcpy(t->best_rows + line * width, row, width * sizeof *row);
     }
     dgm_writer_free(&w);
+    return st == DGM_OK && t->o->lattice ? add_graph(t, worker, line, err) : st;
+}
+
+// ---- graphs -----------------------------------------------------------------------------------
+
+// What is left of a search graph: arcs whose best path is not too far behind the best of all.
+// They all lie on paths of such arcs, so no dead ends are left.
+typedef struct graph_job {
+    double *before, *behind; // [nodes] best scores from the start, to the end
+    int *number;             // [nodes] of those that are left, -1 of the others
+    double *features;        // [count][DGM_PB_FEATURES]
+    dgm_mert_arc *kept;      // [count]
+    size_t count;
+    int nodes;
+} graph_job;
+
+static void graph_free(graph_job *g)
+{
+    dgm_free(g->before);
+    dgm_free(g->behind);
+    dgm_free(g->number);
+    dgm_free(g->features);
+    dgm_free(g->kept);
+}
+
+static dgm_status graph_open(graph_job *g, size_t arcs, int nodes, dgm_error *err)
+{
+    size_t n = (size_t)nodes;
+    g->before = dgm_calloc(n, sizeof *g->before);
+    g->behind = dgm_calloc(n, sizeof *g->behind);
+    g->number = dgm_calloc(n, sizeof *g->number);
+    g->features = dgm_calloc(arcs, DGM_PB_FEATURES * sizeof *g->features);
+    g->kept = dgm_calloc(arcs, sizeof *g->kept);
+    bool good = g->before && g->behind && g->number && g->features && g->kept;
+    return good ? DGM_OK : dgm_no_memory(err);
+}
+
+static void graph_prune(graph_job *g, dgm_pb_decoder *d, const dgm_pb_arc *arcs, size_t count,
+                        int nodes, double beam)
+{
+    for (int i = 1; i < nodes; i++) g->before[i] = -INFINITY;
+    for (int i = 0; i < nodes - 1; i++) g->behind[i] = -INFINITY;
+    for (int i = 0; i < nodes; i++) g->number[i] = -1;
+    for (size_t i = 0; i < count; i++)
+        g->before[arcs[i].to] =
+            fmax(g->before[arcs[i].to], g->before[arcs[i].from] + arcs[i].score);
+    for (size_t i = count; i-- > 0;)
+        g->behind[arcs[i].from] =
+            fmax(g->behind[arcs[i].from], g->behind[arcs[i].to] + arcs[i].score);
+    double least = g->behind[0] - beam;
+    least -= 1e-9 * fabs(least) + 1e-9; // sums from both sides are rounded; the best path stays
+    g->number[g->nodes++] = 0;
+    for (size_t i = 0; i < count; i++) {
+        const dgm_pb_arc *a = &arcs[i];
+        if (g->before[a->from] + a->score + g->behind[a->to] < least) continue;
+        if (g->number[a->from] < 0) continue; // only by rounding
+        if (g->number[a->to] < 0) g->number[a->to] = g->nodes++;
+        double *f = g->features + g->count * DGM_PB_FEATURES;
+        dgm_pb_arc_features(d, a, f);
+        g->kept[g->count++] = (dgm_mert_arc){.from = g->number[a->from],
+                                             .to = g->number[a->to],
+                                             .words = a->words,
+                                             .count = a->count,
+                                             .features = f};
+    }
+}
+
+static dgm_status add_graph(tuning *t, int worker, size_t line, dgm_error *err)
+{
+    dgm_pb_decoder *d = t->system->decoders[worker];
+    const dgm_pb_arc *arcs;
+    size_t count;
+    int nodes;
+    graph_job g = {0};
+    double weights = 0; // scores scale with them
+    for (int k = 0; k < DGM_PB_UNKNOWN; k++) weights += fabs(t->weights.w[k]);
+    DGM_TRY(dgm_pb_graph(d, &arcs, &count, &nodes, err));
+    dgm_status st = graph_open(&g, count, nodes, err);
+    if (st == DGM_OK) {
+        graph_prune(&g, d, arcs, count, nodes, t->o->system.lattice_beam * weights);
+        st = dgm_mert_set_add_graph(t->set, line, g.kept, g.count, g.nodes, err);
+    }
+    graph_free(&g);
     return st;
 }
+
+// The counts of a path's text.
+static dgm_status rate_path(void *cookie, size_t line, const dgm_text *words, int count,
+                            int64_t *row, dgm_error *err)
+{
+    tuning *t = cookie;
+    dgm_writer w = {0};
+    dgm_status st = dgm_phrasal_text(t->system, words, count, &w, err);
+    dgm_text text = {w.data ? (const char *)w.data : "", w.size};
+    if (st == DGM_OK) st = row_of(t, 0, line, text, row, err);
+    dgm_writer_free(&w);
+    return st;
+}
+
+// ---- lists of others --------------------------------------------------------------------------
 
 static dgm_status add_entry(tuning *t, dgm_text line, dgm_error *err)
 {
@@ -210,6 +312,7 @@ static dgm_status decode_rounds(tuning *t, const char *output, dgm_error *err)
     for (int round = 0;; round++) {
         dgm_pb_params p = t->system->params;
         p.weights = t->weights;
+        if (t->o->lattice) p.nbest = 1;
         DGM_TRY(dgm_pb_model_set(t->system->model, &p, err));
         DGM_TRY(dgm_phrasal_run(t->system, t->source.line, t->source.count, add_line, t, err));
         double bleu = decoded_score(t), promised = 0;
@@ -228,9 +331,9 @@ static dgm_status decode_rounds(tuning *t, const char *output, dgm_error *err)
 
 static dgm_status list_round(tuning *t, const char *output, dgm_error *err)
 {
-    double promised;
+    double promised, before;
     DGM_TRY(read_lists(t, t->o->lists, err));
-    double before = dgm_mert_set_score(t->set, t->weights.w);
+    DGM_TRY(dgm_mert_set_score(t->set, t->weights.w, &before, err));
     DGM_TRY(search(t, 0, &promised, err));
     DGM_TRY(write_weights(output, &t->weights, promised, err));
     return report(t, 0, before, promised, err);
@@ -252,7 +355,9 @@ static dgm_status open_metrics(tuning *t, dgm_error *err)
     size_t width = (size_t)dgm_metric_width(t->metrics[0]);
     t->best_rows = dgm_calloc(t->source.count + 1, width * sizeof *t->best_rows);
     if (!t->best_rows) return dgm_no_memory(err);
-    return dgm_mert_set_open(&t->set, t->refs[0].count, DGM_PB_FEATURES, t->metrics[0], err);
+    DGM_TRY(dgm_mert_set_open(&t->set, t->refs[0].count, DGM_PB_FEATURES, t->metrics[0], err));
+    dgm_mert_set_rate(t->set, rate_path, t);
+    return DGM_OK;
 }
 
 static dgm_status tune(tuning *t, const char *source, const char *const *refs, const char *output,
@@ -262,6 +367,8 @@ static dgm_status tune(tuning *t, const char *source, const char *const *refs, c
     DGM_FAIL_IF(t->ref_count == 0, err, DGM_ERR_ARGUMENT, "a reference is needed");
     DGM_FAIL_IF(o->rounds < 1 || o->restarts < 0 || o->directions < 0, err, DGM_ERR_ARGUMENT,
                 "rounds must be 1 or more, restarts and directions 0 or more");
+    DGM_FAIL_IF(o->lists && o->lattice, err, DGM_ERR_ARGUMENT,
+                "lists of another decoder have no search graphs");
     DGM_TRY(dgm_textout_probe(output, err));
     DGM_TRY(read_texts(t, o->lists ? NULL : source, refs, err));
     if (o->lists) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Minimum error rate training; see mert.h.
-#include "phrase/mert.h"
+// Minimum error rate training: lines through the space of weights, and the search over them; see
+// mert.h.
+#include "phrase/mert_int.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,129 +9,10 @@
 
 #include "base/mem.h"
 
-#define REACH 20.0  // steps are not longer; weights add up to about 1
 #define FAR 1.0     // a step into an interval without end
 #define NARROW 1e-9 // intervals shorter than this are not looked at
 #define GAIN 1e-6   // a step that gains less is not taken
 enum { CYCLES_MAX = 30 };
-
-typedef struct hyps {
-    float *feature; // [count][features]
-    int32_t *row;   // [count][width]
-    size_t count, feature_cap, row_cap;
-    uint32_t *slot; // [slots] 0 = free, else hypothesis + 1
-    size_t slots;
-} hyps;
-
-struct dgm_mert_set {
-    hyps *lists; // [sentences]
-    size_t sentences;
-    int features, width;
-    const dgm_metric *metric;
-};
-
-dgm_status dgm_mert_set_open(dgm_mert_set **out, size_t sentences, int features,
-                             const dgm_metric *metric, dgm_error *err)
-{
-    *out = NULL;
-    DGM_FAIL_IF(features < 1 || features > DGM_MERT_FEATURES_MAX, err, DGM_ERR_ARGUMENT,
-                "between 1 and %d features can be tuned, not %d", DGM_MERT_FEATURES_MAX, features);
-    dgm_mert_set *s = dgm_calloc(1, sizeof *s);
-    if (!s) return dgm_no_memory(err);
-    s->lists = dgm_calloc(sentences + 1, sizeof *s->lists);
-    s->sentences = sentences;
-    s->features = features;
-    s->width = dgm_metric_width(metric);
-    s->metric = metric;
-    dgm_status st = s->lists ? DGM_OK : dgm_no_memory(err);
-    if (st != DGM_OK) dgm_mert_set_close(&s);
-    *out = s;
-    return st;
-}
-
-void dgm_mert_set_close(dgm_mert_set **out)
-{
-    dgm_mert_set *s = *out;
-    if (!s) return;
-    for (size_t i = 0; s->lists && i < s->sentences; i++) {
-        dgm_free(s->lists[i].feature);
-        dgm_free(s->lists[i].row);
-        dgm_free(s->lists[i].slot);
-    }
-    dgm_free(s->lists);
-    dgm_free(s);
-    *out = NULL;
-}
-
-// ---- lists ------------------------------------------------------------------------------------
-
-static size_t slot_of(const dgm_mert_set *s, const hyps *h, const float *feature,
-                      const int32_t *row)
-{
-    size_t f = (size_t)s->features * sizeof *feature, w = (size_t)s->width * sizeof *row;
-    uint64_t v = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < f; i++) v = (v ^ ((const uint8_t *)feature)[i]) * 0x100000001b3u;
-    size_t mask = h->slots - 1, i = (size_t)(v ^ v >> 29) & mask;
-    for (; h->slot[i]; i = (i + 1) & mask) {
-        size_t k = h->slot[i] - 1;
-        if (memcmp(h->feature + k * (size_t)s->features, feature, f) == 0 &&
-            memcmp(h->row + k * (size_t)s->width, row, w) == 0)
-            break;
-    }
-    return i;
-}
-
-static dgm_status widen(const dgm_mert_set *s, hyps *h, dgm_error *err)
-{
-    if ((h->count + 1) * 2 <= h->slots) return DGM_OK;
-    size_t slots = h->slots ? h->slots * 2 : 64;
-    uint32_t *slot = dgm_calloc(slots, sizeof *slot);
-    if (!slot) return dgm_no_memory(err);
-    dgm_free(h->slot);
-    h->slot = slot;
-    h->slots = slots;
-    for (size_t k = 0; k < h->count; k++)
-        slot[slot_of(s, h, h->feature + k * (size_t)s->features, h->row + k * (size_t)s->width)] =
-            (uint32_t)k + 1;
-    return DGM_OK;
-}
-
-dgm_status dgm_mert_set_add(dgm_mert_set *s, size_t sentence, const double *features,
-                            const int64_t *row, dgm_error *err)
-{
-    hyps *h = &s->lists[sentence];
-    size_t f = (size_t)s->features, w = (size_t)s->width;
-    DGM_TRY(widen(s, h, err));
-    DGM_TRY(dgm_grow(&h->feature, &h->feature_cap, (h->count + 1) * f, sizeof *h->feature, err));
-    DGM_TRY(dgm_grow(&h->row, &h->row_cap, (h->count + 1) * w, sizeof *h->row, err));
-    float *feature = h->feature + h->count * f;
-    int32_t *counts = h->row + h->count * w;
-    for (size_t k = 0; k < f; k++) feature[k] = (float)features[k] + 0.0f; // no -0
-    for (size_t k = 0; k < w; k++) counts[k] = (int32_t)row[k];
-    size_t i = slot_of(s, h, feature, counts);
-    if (!h->slot[i]) h->slot[i] = (uint32_t)++h->count;
-    return DGM_OK;
-}
-
-uint64_t dgm_mert_set_count(const dgm_mert_set *s)
-{
-    uint64_t n = 0;
-    for (size_t i = 0; i < s->sentences; i++) n += s->lists[i].count;
-    return n;
-}
-
-static double dot(const float *f, const double *w, int n)
-{
-    double sum = 0;
-    for (int k = 0; k < n; k++) sum += (double)f[k] * w[k];
-    return sum;
-}
-
-static void add_row(const dgm_mert_set *s, const hyps *h, size_t k, int sign, int64_t *sum)
-{
-    const int32_t *row = h->row + k * (size_t)s->width;
-    for (int i = 0; i < s->width; i++) sum[i] += sign * (int64_t)row[i];
-}
 
 static double score_of(const dgm_mert_set *s, const int64_t *sum)
 {
@@ -139,65 +21,114 @@ static double score_of(const dgm_mert_set *s, const int64_t *sum)
     return out.score;
 }
 
-double dgm_mert_set_score(const dgm_mert_set *s, const double *weights)
+static void add_row(const dgm_mert_set *s, const int32_t *row, int sign, int64_t *sum)
+{
+    for (int i = 0; i < s->width; i++) sum[i] += sign * (int64_t)row[i];
+}
+
+static const int32_t *best_of_list(const dgm_mert_set *s, const dgm_mert_offer *h,
+                                   const double *weights)
+{
+    size_t best = 0;
+    double most = -INFINITY;
+    for (size_t k = 0; k < h->count; k++) {
+        double v = dgm_mert_dot(h->feature + k * (size_t)s->features, weights, s->features);
+        if (v > most) {
+            most = v;
+            best = k;
+        }
+    }
+    return h->row + best * (size_t)s->width;
+}
+
+dgm_status dgm_mert_set_score(const dgm_mert_set *s, const double *weights, double *score,
+                              dgm_error *err)
 {
     int64_t sum[DGM_METRIC_WIDTH_MAX] = {0};
+    int32_t row[DGM_METRIC_WIDTH_MAX];
     for (size_t i = 0; i < s->sentences; i++) {
-        const hyps *h = &s->lists[i];
-        size_t best = 0;
-        double most = -INFINITY;
-        for (size_t k = 0; k < h->count; k++) {
-            double v = dot(h->feature + k * (size_t)s->features, weights, s->features);
-            if (v > most) {
-                most = v;
-                best = k;
-            }
+        const dgm_mert_offer *h = &s->offers[i];
+        if (h->end_count) {
+            DGM_TRY(dgm_mert_best_path(s, i, weights, row, err));
+            add_row(s, row, 1, sum);
+        } else if (h->count) {
+            add_row(s, best_of_list(s, h, weights), 1, sum);
         }
-        if (h->count) add_row(s, h, best, 1, sum);
     }
-    return score_of(s, sum);
+    *score = score_of(s, sum);
+    return DGM_OK;
 }
 
 // ---- a line -----------------------------------------------------------------------------------
 
-typedef struct crossing {
-    double at;
-    uint32_t sentence, before, after;
-} crossing;
-
-typedef struct line_scratch {
-    double *value; // of all hypotheses under the weights, sentence by sentence
-    double *slope; // of one sentence's, along the direction
-    crossing *crossings;
-    size_t value_cap, slope_cap, crossing_cap, count;
-} line_scratch;
-
-static void scratch_free(line_scratch *x)
+static void scratch_free(dgm_mert_scratch *x)
 {
     dgm_free(x->value);
     dgm_free(x->slope);
     dgm_free(x->crossings);
+    dgm_free(x->rows);
+    dgm_free(x->rays);
+    dgm_free(x->merged[0]);
+    dgm_free(x->merged[1]);
+    dgm_free(x->first);
+    dgm_free(x->words);
 }
 
 static int by_place(const void *a, const void *b)
 {
-    const crossing *x = a, *y = b;
+    const dgm_mert_crossing *x = a, *y = b;
     if (x->at != y->at) return x->at < y->at ? -1 : 1;
     if (x->sentence != y->sentence) return x->sentence < y->sentence ? -1 : 1;
     return x->before < y->before ? -1 : x->before > y->before;
 }
 
+// Hypotheses of a list, arcs of a graph.
+static size_t parts_of(const dgm_mert_offer *h)
+{
+    return h->end_count ? h->edge_count : h->count;
+}
+
 // Values under weights, once for all lines that start from them.
-static dgm_status set_values(const dgm_mert_set *s, const double *w, line_scratch *x,
+static dgm_status set_values(const dgm_mert_set *s, const double *w, dgm_mert_scratch *x,
                              dgm_error *err)
 {
     size_t n = 0;
     for (size_t i = 0; i < s->sentences; i++) {
-        const hyps *h = &s->lists[i];
-        DGM_TRY(dgm_grow(&x->value, &x->value_cap, n + h->count, sizeof *x->value, err));
-        for (size_t k = 0; k < h->count; k++)
-            x->value[n++] = dot(h->feature + k * (size_t)s->features, w, s->features);
+        const dgm_mert_offer *h = &s->offers[i];
+        size_t parts = parts_of(h);
+        DGM_TRY(dgm_grow(&x->value, &x->value_cap, n + parts, sizeof *x->value, err));
+        for (size_t k = 0; k < parts; k++)
+            x->value[n++] = dgm_mert_dot(h->feature + k * (size_t)s->features, w, s->features);
     }
+    return DGM_OK;
+}
+
+// What becomes of a sentence along the line: the first piece counts on the far left, the others
+// begin at crossings.
+typedef struct sentence_pieces {
+    const dgm_mert_set *s;
+    dgm_mert_scratch *x;
+    int64_t *sum;
+    uint32_t sentence;
+    bool begun;
+} sentence_pieces;
+
+static dgm_status add_piece(void *cookie, double from, const int32_t *row, dgm_error *err)
+{
+    sentence_pieces *p = cookie;
+    dgm_mert_scratch *x = p->x;
+    size_t width = (size_t)p->s->width, n = x->row_count;
+    DGM_TRY(dgm_grow(&x->rows, &x->rows_cap, (n + 1) * width, sizeof *x->rows, err));
+    memcpy(x->rows + n * width, row, width * sizeof *row);
+    x->row_count++;
+    if (!p->begun) {
+        p->begun = true;
+        add_row(p->s, row, 1, p->sum);
+        return DGM_OK;
+    }
+    DGM_TRY(dgm_grow(&x->crossings, &x->crossing_cap, x->count + 1, sizeof *x->crossings, err));
+    x->crossings[x->count++] =
+        (dgm_mert_crossing){from, p->sentence, (uint32_t)n - 1, (uint32_t)n};
     return DGM_OK;
 }
 
@@ -206,7 +137,8 @@ static size_t leftmost(const double *value, const double *slope, size_t count)
 {
     size_t best = 0;
     for (size_t k = 1; k < count; k++) {
-        double a = value[k] - REACH * slope[k], b = value[best] - REACH * slope[best];
+        double a = value[k] - DGM_MERT_REACH * slope[k];
+        double b = value[best] - DGM_MERT_REACH * slope[best];
         if (a > b || (a == b && slope[k] > slope[best])) best = k;
     }
     return best;
@@ -214,55 +146,59 @@ static size_t leftmost(const double *value, const double *slope, size_t count)
 
 // Walks along the upper envelope from the left: the next best hypothesis is the steeper one that
 // crosses first. A list has few of them, so this beats sorting all by slope.
-static dgm_status walk(line_scratch *x, const double *value, size_t count, uint32_t sentence,
-                       size_t from, dgm_error *err)
+static dgm_status walk(sentence_pieces *p, const dgm_mert_offer *h, const double *value,
+                       dgm_error *err)
 {
-    const double *slope = x->slope;
+    const double *slope = p->x->slope;
+    size_t from = leftmost(value, slope, h->count), width = (size_t)p->s->width;
+    double at = -DGM_MERT_REACH;
     for (;;) {
         size_t next = from;
-        double nearest = REACH;
-        for (size_t k = 0; k < count; k++) {
+        DGM_TRY(add_piece(p, at, h->row + from * width, err));
+        at = DGM_MERT_REACH;
+        for (size_t k = 0; k < h->count; k++) {
             double steeper = slope[k] - slope[from];
             if (!(steeper > 0)) continue;
-            double at = (value[from] - value[k]) / steeper;
-            if (at < nearest || (at == nearest && next != from && slope[k] > slope[next])) {
-                nearest = at;
+            double here = (value[from] - value[k]) / steeper;
+            if (here < at || (here == at && next != from && slope[k] > slope[next])) {
+                at = here;
                 next = k;
             }
         }
         if (next == from) return DGM_OK;
-        DGM_TRY(dgm_grow(&x->crossings, &x->crossing_cap, x->count + 1, sizeof *x->crossings, err));
-        x->crossings[x->count++] = (crossing){nearest, sentence, (uint32_t)from, (uint32_t)next};
         from = next;
     }
 }
 
 // The crossings of all sentences; sum: counts of what is best on the far left. axis: the only
 // feature that changes, or -1 and a direction.
-static dgm_status collect(const dgm_mert_set *s, const double *d, int axis, line_scratch *x,
+static dgm_status collect(const dgm_mert_set *s, const double *d, int axis, dgm_mert_scratch *x,
                           int64_t *sum, dgm_error *err)
 {
     const double *value = x->value;
-    x->count = 0;
+    x->count = x->row_count = 0;
     for (size_t i = 0; i < s->sentences; i++) {
-        const hyps *h = &s->lists[i];
-        if (!h->count) continue;
-        DGM_TRY(dgm_grow(&x->slope, &x->slope_cap, h->count, sizeof *x->slope, err));
-        for (size_t k = 0; k < h->count; k++) {
-            const float *f = h->feature + k * (size_t)s->features;
-            x->slope[k] = axis >= 0 ? (double)f[axis] : dot(f, d, s->features);
+        const dgm_mert_offer *h = &s->offers[i];
+        size_t parts = parts_of(h);
+        sentence_pieces p = {.s = s, .x = x, .sum = sum, .sentence = (uint32_t)i};
+        if (h->end_count) {
+            DGM_TRY(dgm_mert_envelope(s, i, value, d, axis, x, add_piece, &p, err));
+        } else if (parts) {
+            DGM_TRY(dgm_grow(&x->slope, &x->slope_cap, parts, sizeof *x->slope, err));
+            for (size_t k = 0; k < parts; k++) {
+                const float *f = h->feature + k * (size_t)s->features;
+                x->slope[k] = axis >= 0 ? (double)f[axis] : dgm_mert_dot(f, d, s->features);
+            }
+            DGM_TRY(walk(&p, h, value, err));
         }
-        size_t first = leftmost(value, x->slope, h->count);
-        add_row(s, h, first, 1, sum);
-        DGM_TRY(walk(x, value, h->count, (uint32_t)i, first, err));
-        value += h->count;
+        value += parts;
     }
     qsort(x->crossings, x->count, sizeof *x->crossings, by_place);
     return DGM_OK;
 }
 
 // Values must be set.
-static dgm_status search_line(const dgm_mert_set *s, const double *d, int axis, line_scratch *x,
+static dgm_status search_line(const dgm_mert_set *s, const double *d, int axis, dgm_mert_scratch *x,
                               double *step, double *score, dgm_error *err)
 {
     int64_t sum[DGM_METRIC_WIDTH_MAX] = {0};
@@ -270,12 +206,12 @@ static dgm_status search_line(const dgm_mert_set *s, const double *d, int axis, 
     *score = -1;
     *step = 0;
     for (size_t i = 0; i <= x->count; i++) {
-        double left = i ? x->crossings[i - 1].at : -REACH;
-        double right = i < x->count ? x->crossings[i].at : REACH;
+        double left = i ? x->crossings[i - 1].at : -DGM_MERT_REACH;
+        double right = i < x->count ? x->crossings[i].at : DGM_MERT_REACH;
         if (i) {
-            const crossing *c = &x->crossings[i - 1];
-            add_row(s, &s->lists[c->sentence], c->before, -1, sum);
-            add_row(s, &s->lists[c->sentence], c->after, 1, sum);
+            const dgm_mert_crossing *c = &x->crossings[i - 1];
+            add_row(s, x->rows + c->before * (size_t)s->width, -1, sum);
+            add_row(s, x->rows + c->after * (size_t)s->width, 1, sum);
         }
         if (!(right - left > NARROW)) continue;
         double v = score_of(s, sum);
@@ -295,7 +231,7 @@ static dgm_status search_line(const dgm_mert_set *s, const double *d, int axis, 
 dgm_status dgm_mert_line(const dgm_mert_set *s, const double *weights, const double *direction,
                          double *step, double *score, dgm_error *err)
 {
-    line_scratch x = {0};
+    dgm_mert_scratch x = {0};
     dgm_status st = set_values(s, weights, &x, err);
     if (st == DGM_OK) st = search_line(s, direction, -1, &x, step, score, err);
     scratch_free(&x);
@@ -372,11 +308,11 @@ static void direction_of(const search_state *x, int number, int axes, const int 
 
 static dgm_status climb(const search_state *x, attempt *a, uint64_t *random, dgm_error *err)
 {
-    line_scratch scratch = {0};
+    dgm_mert_scratch scratch = {0};
     int axis[DGM_MERT_FEATURES_MAX], axes = 0;
     for (int k = 0; k < x->s->features; k++)
         if (!is_fixed(x->p, k)) axis[axes++] = k;
-    a->score = dgm_mert_set_score(x->s, a->weights);
+    DGM_TRY(dgm_mert_set_score(x->s, a->weights, &a->score, err));
     dgm_status st = set_values(x->s, a->weights, &scratch, err);
     bool gained = true;
     for (int cycle = 0; st == DGM_OK && gained && cycle < CYCLES_MAX; cycle++) {
@@ -395,8 +331,9 @@ static dgm_status climb(const search_state *x, attempt *a, uint64_t *random, dgm
             for (int k = 0; k < x->s->features; k++) moved[k] = a->weights[k] + step * d[k];
             normalise(x->s, x->p, moved);
             // The sum of counts was exact, the scores of the hypotheses are rounded: look again.
-            double real = dgm_mert_set_score(x->s, moved);
-            if (real > a->score) {
+            double real;
+            st = dgm_mert_set_score(x->s, moved, &real, err);
+            if (st == DGM_OK && real > a->score) {
                 memcpy(a->weights, moved, (size_t)x->s->features * sizeof *moved);
                 a->score = real;
                 st = set_values(x->s, a->weights, &scratch, err);

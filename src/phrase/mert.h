@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Minimum error rate training (Och 2003): weights under which the best hypotheses of n-best lists
-// have the highest score as a whole.
+// Minimum error rate training (Och 2003): weights under which the best hypotheses of n-best lists,
+// or the best paths of graphs (Macherey et al. 2008), have the highest score as a whole.
 //
 // Along a line w + gamma d every hypothesis' score is a straight line in gamma, so which one is
 // the best of its list changes only where lines of the upper envelope cross. All lists' crossings,
 // sorted, cut the line into intervals on which nothing changes; the metric is computed once for
 // each, from sums of counts that only change by two hypotheses at a crossing. The exact optimum of
-// the line is the middle of the best interval.
+// the line is the middle of the best interval. In a graph the envelope is that of all its paths,
+// found node by node (mert_graph.c).
 //
 // A search goes over lines in turn (axes and random directions) until none of them gains, from
 // several starting points. It is deterministic in its seed, whatever the number of threads.
@@ -22,7 +23,7 @@
 
 enum { DGM_MERT_FEATURES_MAX = 32 };
 
-typedef struct dgm_mert_set dgm_mert_set; // the lists
+typedef struct dgm_mert_set dgm_mert_set; // the lists, or graphs
 
 // metric: gives rows their score; borrowed, must outlive the set.
 dgm_status dgm_mert_set_open(dgm_mert_set **s, size_t sentences, int features,
@@ -32,9 +33,31 @@ void dgm_mert_set_close(dgm_mert_set **s); // sets *s to NULL; accepts NULL insi
 // and counts is not added again. Different sentences may be added to by different threads.
 dgm_status dgm_mert_set_add(dgm_mert_set *s, size_t sentence, const double *features,
                             const int64_t *row, dgm_error *err);
-uint64_t dgm_mert_set_count(const dgm_mert_set *s); // hypotheses
+
+typedef struct dgm_mert_arc {
+    int from, to;
+    const dgm_text *words; // [count]
+    int count;
+    const double *features; // [features] what the arc adds
+} dgm_mert_arc;
+
+// Counts of a text, words [count], of a sentence: row [width of the metric]. Never called by two
+// threads at once.
+typedef dgm_status (*dgm_mert_rate)(void *cookie, size_t sentence, const dgm_text *words, int count,
+                                    int64_t *row, dgm_error *err);
+// Before the first graph.
+void dgm_mert_set_rate(dgm_mert_set *s, dgm_mert_rate rate, void *cookie);
+// A graph instead of a list, its paths from node 0 to the last one being hypotheses; arcs lead to
+// higher nodes and are sorted by them. Several graphs of a sentence add up; one that is there
+// already is not added again. A set that ran out of memory can only be closed. Different sentences
+// may be added to by different threads.
+dgm_status dgm_mert_set_add_graph(dgm_mert_set *s, size_t sentence, const dgm_mert_arc *arcs,
+                                  size_t count, int nodes, dgm_error *err);
+
+uint64_t dgm_mert_set_count(const dgm_mert_set *s); // hypotheses, and arcs of graphs
 // The metric's score of the best hypotheses under weights (ties: the one added first).
-double dgm_mert_set_score(const dgm_mert_set *s, const double *weights);
+dgm_status dgm_mert_set_score(const dgm_mert_set *s, const double *weights, double *score,
+                              dgm_error *err);
 
 typedef struct dgm_mert_params {
     const bool *fixed;    // [features] weights that stay, or NULL
@@ -45,7 +68,7 @@ typedef struct dgm_mert_params {
     dgm_pool *pool; // NULL: one thread
 } dgm_mert_params;
 
-// Improves weights [features]; *score is what they reach on the lists.
+// Improves weights [features]; *score is what they reach on the lists or graphs.
 dgm_status dgm_mert_search(const dgm_mert_set *s, const dgm_mert_params *p, double *weights,
                            double *score, dgm_error *err);
 

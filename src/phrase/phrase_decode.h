@@ -59,7 +59,8 @@ typedef struct dgm_pb_arc {
     int from, to;          // nodes; 0 is the start, the last one the end
     const dgm_text *words; // empty into the end
     int count;
-    double score; // what the arc adds
+    double score;                 // what the arc adds
+    const struct dgm_pb_hyp *way; // for dgm_pb_arc_features
 } dgm_pb_arc;
 
 typedef struct dgm_pb_stats {
@@ -77,6 +78,8 @@ dgm_status dgm_pb_decode(dgm_pb_decoder *d, const dgm_text *words, int count,
 // The whole graph of the last sentence, arcs ordered by `to`; borrowed until the next call.
 dgm_status dgm_pb_graph(dgm_pb_decoder *d, const dgm_pb_arc **arcs, size_t *arc_count, int *nodes,
                         dgm_error *err);
+// What an arc of that graph adds to every feature; those of a path add up to its translation's.
+void dgm_pb_arc_features(dgm_pb_decoder *d, const dgm_pb_arc *arc, double *features);
 const dgm_pb_stats *dgm_pb_decoder_stats(const dgm_pb_decoder *d); // since it was opened
 
 #endif

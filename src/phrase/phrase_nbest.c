@@ -199,7 +199,19 @@ static void add_arcs(arcs *a, const dgm_pb_hyp *node, int number)
                                            .to = number,
                                            .words = way->option ? way->option->words : NULL,
                                            .count = way->option ? way->option->count : 0,
-                                           .score = way->score - way->parent->score};
+                                           .score = way->score - way->parent->score,
+                                           .way = way};
+}
+
+void dgm_pb_arc_features(dgm_pb_decoder *d, const dgm_pb_arc *arc, double *features)
+{
+    const dgm_pb_hyp *way = arc->way;
+    dgm_lm_state lm = way->parent->lm;
+    memset(features, 0, DGM_PB_FEATURES * sizeof *features);
+    if (way->option)
+        add_features(d, way->option, way->parent->option, &lm, features);
+    else
+        features[DGM_PB_LM] = dgm_pb_lm_step(d, &lm, d->m->lm->eos, NULL);
 }
 
 static size_t ways(const dgm_pb_hyp *node)

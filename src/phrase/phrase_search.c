@@ -255,8 +255,9 @@ static bool same_future(const dgm_pb_decoder *d, const dgm_pb_hyp *a, const dgm_
     int k = a->lm.length;
     if (k && a->lm.node[k - 1] != b->lm.node[k - 1]) return false;
     if (!d->m->oriented) return true;
+    // Probabilities, not weighted ones: features of what follows must be the same, too.
     return a->begin == b->begin &&
-           memcmp(a->option->next, b->option->next, sizeof a->option->next) == 0;
+           memcmp(a->option->turn + 3, b->option->turn + 3, 3 * sizeof *a->option->turn) == 0;
 }
 
 // Puts a hypothesis into the stack that is being filled, or among the losers of its equal there.

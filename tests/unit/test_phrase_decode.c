@@ -332,6 +332,26 @@ static int falling(const void *a, const void *b)
 }
 
 // A list has the scores of the best derivations; without repetition, no text twice.
+// Features of the arcs of the best path add up to those of the best translation, and every arc's
+// times the weights are its score.
+static void check_features(dgm_pb_decoder *d, const dgm_pb_arc *arcs, size_t count, int nodes,
+                           const double *best, const dgm_pb_translation *t,
+                           const dgm_pb_weights *weights)
+{
+    double sum[DGM_PB_FEATURES] = {0}, f[DGM_PB_FEATURES];
+    int node = nodes - 1;
+    for (size_t k = count; k-- > 0;) {
+        dgm_pb_arc_features(d, &arcs[k], f);
+        assert_true(fabs(dgm_pb_dot(weights, f) - arcs[k].score) < 1e-6);
+        if (arcs[k].to != node || fabs(best[arcs[k].from] + arcs[k].score - best[node]) > 1e-12)
+            continue;
+        for (int i = 0; i < DGM_PB_FEATURES; i++) sum[i] += f[i];
+        node = arcs[k].from;
+    }
+    assert_int_equal(node, 0);
+    for (int i = 0; i < DGM_PB_FEATURES; i++) assert_true(fabs(sum[i] - t->features[i]) < 1e-6);
+}
+
 static void lists_are_complete(void **state)
 {
     (void)state;
@@ -379,6 +399,7 @@ static void lists_are_complete(void **state)
             ways[arcs[k].to] += ways[arcs[k].from];
         }
         paths = ways[nodes - 1];
+        check_features(d, arcs, arc_count, nodes, best, &list[0], &p.weights);
         assert_true(fabs(best[nodes - 1] - s->best) < 1e-6);
         assert_int_equal((size_t)paths, s->count);
         free(best);
@@ -568,6 +589,14 @@ static dgm_metric *open_metric(void)
     return m;
 }
 
+static double score_under(const dgm_mert_set *s, const double *weights)
+{
+    double score;
+    dgm_error err;
+    assert_int_equal(dgm_mert_set_score(s, weights, &score, &err), DGM_OK);
+    return score;
+}
+
 static void a_line_is_searched_exactly(void **state)
 {
     (void)state;
@@ -582,10 +611,10 @@ static void a_line_is_searched_exactly(void **state)
         }
         assert_int_equal(dgm_mert_line(s, w, d, &step, &score, &err), DGM_OK);
         for (int j = 0; j < F; j++) v[j] = w[j] + step * d[j];
-        assert_true(fabs(dgm_mert_set_score(s, v) - score) < 1e-9);
+        assert_true(fabs(score_under(s, v) - score) < 1e-9);
         for (double x = -20; x < 20; x += 0.002) { // no step of a walk is better
             for (int j = 0; j < F; j++) v[j] = w[j] + x * d[j];
-            double here = dgm_mert_set_score(s, v);
+            double here = score_under(s, v);
             if (here > best) best = here;
         }
         assert_true(score >= best - 1e-6);
@@ -606,12 +635,12 @@ static void the_search_gains(void **state)
     double w[2][F], score[2], start;
     for (int k = 0; k < 2; k++) {
         for (int j = 0; j < F; j++) w[k][j] = 0.25;
-        start = dgm_mert_set_score(s, w[k]);
+        start = score_under(s, w[k]);
         dgm_mert_params p = {.fixed = fixed, .restarts = 5, .directions = 4, .seed = 3};
         p.pool = k ? pool : NULL;
         assert_int_equal(dgm_mert_search(s, &p, w[k], &score[k], &err), DGM_OK);
         assert_true(score[k] > start + 1);
-        assert_true(fabs(dgm_mert_set_score(s, w[k]) - score[k]) < 1e-9);
+        assert_true(fabs(score_under(s, w[k]) - score[k]) < 1e-9);
         assert_true(w[k][2] == 0.25);
     }
     assert_memory_equal(w[0], w[1], sizeof w[0]);
