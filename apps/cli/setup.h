@@ -174,6 +174,10 @@ int exit_code(dgm_status status);
      "after every step drop hypotheses with less than this share of the best one's probability, "  \
      "e.g. 0.01 (default 0: none)",                                                                \
      NULL, NULL},                                                                                  \
+    {"max-rows", 0, OPTION_COUNT, "N", offsetof(S, E.decoding.max_rows), 0, 1000000, NULL,         \
+     "send at most N hypotheses through the models at once, e.g. 1 to see what batching saves; "   \
+     "the same translations (default 0: all there are)",                                           \
+     NULL, NULL},                                                                                  \
     {"repetition-penalty", 0, OPTION_REAL, "X", offsetof(S, E.decoding.repetition_penalty), 0,     \
      1000000, NULL,                                                                                \
      "divide the probability of a token that the translation already holds by X (default: not)",   \

@@ -137,7 +137,11 @@ typedef struct dgm_decoding {
     // POSIX extended regular expression: what it finds in a line (placeholders, numbers) must come
     // through as written. Default NULL: nothing.
     const char *keep;
-    void *reserved[2]; // NULL
+    // Rows (hypotheses of all sentences) that go through the models at once, at most; the same
+    // translations, slower: for comparisons. Default 0: all there are.
+    int32_t max_rows;
+    int32_t reserved_number; // 0
+    void *reserved[1];       // NULL
 } dgm_decoding;
 
 // LMBR: what other systems say about a line (dgm_input.evidence) steers its search. Fill with

@@ -51,6 +51,8 @@ dgm_status dgm_decoding_check(const dgm_settings *s, dgm_error *err)
     DGM_FAIL_IF(!(d->coverage_penalty >= 0.0f && d->coverage_penalty <= 1e6f), err,
                 DGM_ERR_ARGUMENT, "the coverage penalty must be between 0 and 1e+06, not %g",
                 (double)d->coverage_penalty);
+    DGM_FAIL_IF(d->max_rows < 0, err, DGM_ERR_ARGUMENT,
+                "rows at once must be 0 or more, not %d", (int)d->max_rows);
     return check_sampling(s, d, err);
 }
 
@@ -58,6 +60,7 @@ void dgm_decoding_resolve(dgm_translator *t, const dgm_settings *s)
 {
     const dgm_decoding *d = decoding_of(s);
     t->config.beam_width = d->beam_width;
+    t->config.max_rows = d->max_rows;
     t->config.repetition = d->repetition_penalty;
     t->config.no_repeat = d->no_repeat_ngram;
     t->config.diversity = d->diversity;

@@ -81,13 +81,12 @@ static int32_t input_token(const dgm_search *s, int part, int at)
     return p->lead == 0 ? info->start : lead[p->lead - 1];
 }
 
-dgm_status dgm_rows_step(dgm_search *s, int first, dgm_error *err)
+static dgm_status step_rows(dgm_search *s, int first, int count, dgm_error *err)
 {
     dgm_rows *r = &s->rows;
-    const int count = r->count - first;
     if (count == 0) return DGM_OK;
     for (int part = 0; part < s->part_count; part++) {
-        for (int i = first; i < r->count; i++) {
+        for (int i = first; i < first + count; i++) {
             const dgm_place *p = &s->places[r->place[i]];
             r->steps[i].parent = p->now.rows[r->hypo[i] * s->part_count + part];
             r->steps[i].token[0] = input_token(s, part, i);
@@ -102,6 +101,11 @@ dgm_status dgm_rows_step(dgm_search *s, int first, dgm_error *err)
     s->stats.steps++;
     s->stats.rows += (uint64_t)count;
     return DGM_OK;
+}
+
+dgm_status dgm_rows_step(dgm_search *s, int first, dgm_error *err)
+{
+    return step_rows(s, first, s->rows.count - first, err);
 }
 
 void dgm_terms_fill(dgm_search *s, int row)
@@ -147,36 +151,68 @@ static const dgm_candidates *select_candidates(dgm_search *s, int row, dgm_mat s
     return c;
 }
 
-void dgm_rows_rank(dgm_search *s)
+// What rank wants to know of all rows beside their hidden vectors. seen: these, for a selection
+// that goes by them.
+static void prepare(dgm_search *s, dgm_mat seen)
 {
     dgm_rows *r = &s->rows;
-    if (r->ranked == 0) return;
-    bool subset = false;
-    const dgm_mat seen = dgm_mat_rows(r->hidden[s->vocabsel.part], 0, r->ranked);
+    r->subset = false;
     if (s->vocabsel.ops->look) s->vocabsel.ops->look(&s->vocabsel, seen);
     for (int i = 0; i < r->ranked; i++) {
         const bool first = first_of_sentence(r, i, r->place[i]);
         dgm_terms_fill(s, i);
         r->candidates[i] = first ? select_candidates(s, i, seen) : r->candidates[i - 1];
-        subset |= r->candidates[i] != NULL;
+        r->subset |= r->candidates[i] != NULL;
         r->more[i] = more_candidates(s, i);
         if (r->more[i]) s->stats.more += (uint64_t)r->more[i]->count;
     }
+    r->watched = dgm_banks_watch(s);
+}
+
+// Rows first .. first + count - 1, whose hidden vectors were made by the last step.
+static void rank_rows(dgm_search *s, int first, int count)
+{
+    dgm_rows *r = &s->rows;
     dgm_rank_part parts[DGM_PARTS_MAX];
-    dgm_rank rank = dgm_rank_rows(s, parts, 0, r->ranked);
-    if (!subset) rank.candidates = NULL, rank.more = NULL;
+    dgm_rank rank = dgm_rank_rows(s, parts, first, count);
+    const bool offers = r->watched > 1;
+    const size_t begin = (size_t)first, watch = begin * (size_t)r->watched;
+    if (!r->subset) rank.candidates = NULL, rank.more = NULL;
     rank.k = s->k;
-    rank.watch_count = dgm_banks_watch(s);
-    const bool offers = rank.watch_count > 1;
-    rank.watch = offers ? s->banks.watch : r->watch;
-    rank.score = r->score;
-    rank.token = r->token;
-    rank.watch_score = offers ? s->banks.watch_score : r->watch_score;
+    rank.watch_count = r->watched;
+    rank.watch = (offers ? s->banks.watch : r->watch) + watch;
+    rank.score = r->score + begin * (size_t)s->k;
+    rank.token = r->token + begin * (size_t)s->k;
+    rank.watch_score = (offers ? s->banks.watch_score : r->watch_score) + watch;
     dgm_op_rank(s->exec, &rank);
-    if (offers) dgm_banks_read(s);
     dgm_rank_count(s, &rank);
-    s->stats.rank_rows += (uint64_t)r->ranked;
-    s->stats.leads += (uint64_t)r->ranked;
+    s->stats.rank_rows += (uint64_t)count;
+    s->stats.leads += (uint64_t)count;
+}
+
+void dgm_rows_rank(dgm_search *s)
+{
+    const dgm_rows *r = &s->rows;
+    if (r->ranked == 0) return;
+    prepare(s, dgm_mat_rows(r->hidden[s->vocabsel.part], 0, r->ranked));
+    rank_rows(s, 0, r->ranked);
+    if (r->watched > 1) dgm_banks_read(s);
+}
+
+// A generation in pieces of max_rows rows: what batching over hypotheses and sentences saves is
+// what this costs. The selection of words cannot go by hidden vectors of rows that come later.
+static dgm_status step_and_rank(dgm_search *s, int most, dgm_error *err)
+{
+    const dgm_rows *r = &s->rows;
+    if (r->ranked) prepare(s, (dgm_mat){0});
+    for (int first = 0; first < r->count; first += most) {
+        const int left = r->count - first, ranked = r->ranked - first;
+        const int count = left < most ? left : most;
+        DGM_TRY(step_rows(s, first, count, err));
+        if (ranked > 0) rank_rows(s, first, ranked < count ? ranked : count);
+    }
+    if (r->ranked && r->watched > 1) dgm_banks_read(s);
+    return DGM_OK;
 }
 
 dgm_rank dgm_rank_rows(dgm_search *s, dgm_rank_part *parts, int first, int count)
@@ -253,8 +289,12 @@ void dgm_rows_retain(dgm_search *s)
 dgm_status dgm_generation(dgm_search *s, dgm_expand expand, dgm_error *err)
 {
     dgm_rows_collect(s);
-    DGM_TRY(dgm_rows_step(s, 0, err));
-    dgm_rows_rank(s);
+    if (s->config.max_rows) {
+        DGM_TRY(step_and_rank(s, s->config.max_rows, err));
+    } else {
+        DGM_TRY(dgm_rows_step(s, 0, err));
+        dgm_rows_rank(s);
+    }
     DGM_TRY(dgm_exec_status(s->exec, err));
     for (int i = 0; i < s->config.places; i++) {
         dgm_place *p = &s->places[i];

@@ -76,6 +76,11 @@ static dgm_status check_config(const dgm_search_config *c, dgm_error *err)
                 "greedy search ends with one hypothesis: a coverage penalty has nothing to rank");
     DGM_FAIL_IF(ops != &dgm_search_sample && (c->temperature != 0 || c->top_p != 0 || c->top_k),
                 err, DGM_ERR_ARGUMENT, "temperature, top-k and top-p are settings of sampling");
+    DGM_FAIL_IF(c->max_rows < 0, err, DGM_ERR_ARGUMENT, "%d rows at once; it must be 0 or more",
+                c->max_rows);
+    DGM_FAIL_IF(c->max_rows && ops != &dgm_search_beam && ops != &dgm_search_greedy &&
+                    ops != &dgm_search_sample,
+                err, DGM_ERR_ARGUMENT, "%s search has no limit on rows at once", ops->name);
     DGM_TRY(dgm_history_check(c, ops == &dgm_search_cube, err));
     DGM_FAIL_IF(c->rescore && ops != &dgm_search_cube, err, DGM_ERR_ARGUMENT,
                 "scores of %s search are exact already", ops->name);
@@ -304,6 +309,8 @@ static void set_lengths(dgm_search *s)
 
 static dgm_status set_up(dgm_search *s, dgm_arena *arena, dgm_error *err)
 {
+    DGM_FAIL_IF(s->config.max_rows && s->vocabsel.ops->look, err, DGM_ERR_ARGUMENT,
+                "words are selected by all rows of a step: there is no limit on rows at once");
     for (int i = 0; i < s->part_count; i++) {
         s->info[i] = dgm_model_describe(dgm_state_model(s->parts[i].state));
         DGM_TRY(check_member(s, i, err));

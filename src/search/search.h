@@ -73,6 +73,7 @@ typedef struct dgm_search_config {
     int iterations;              // search "mask-predict"
     bool alignment, word_scores; // keep what the results need
     int places;                  // sentences at once
+    int max_rows; // rows in one step of the models at most, for comparisons; 0: all there are
     int max_source;              // longest source that will be admitted
     // Search "cube".
     bool cube_exact; // naive: popped hypotheses get their own states and scores

@@ -100,6 +100,8 @@ typedef struct dgm_place {
 // Rows of one generation: all sentences, the ranked ones first.
 typedef struct dgm_rows {
     int count, ranked;
+    int watched; // tokens per row whose scores are wanted
+    bool subset; // some row has a list of candidates
     int32_t *place, *hypo; // [capacity]
     dgm_step_row *steps;   // [capacity]
     int32_t *rows;         // [parts, capacity] made by the step

@@ -329,6 +329,11 @@ static void check_batches(const dgm_search_config *c)
         for (int places = 2; places <= 9; places += places == 4 ? 5 : 2) {
             run_batch(c, models, parts, places, batch);
             assert_memory_equal(alone, batch, sizeof alone);
+            dgm_search_config few = *c;
+            for (few.max_rows = 1; few.max_rows < 8; few.max_rows += 2) { // one row, three ...
+                run_batch(&few, models, parts, places, batch);
+                assert_memory_equal(alone, batch, sizeof alone);
+            }
         }
     }
     toy_close(&m[0]);
