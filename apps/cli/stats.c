@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What `--stats` says about a search: counts of its work, and where the time went.
+// What `--stats` says: counts of the work, speed and memory, and where the time went.
 //
 // The split of the time follows a decoder's equations (Zhang et al., 2018, 6 to 9): the next state
 // with its attention, the read-out, the products with the output layer, and what is done with them
@@ -12,12 +12,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "commands.h"
 #include "dragoman/tools.h"
 #include "options.h"
 
 // What the search computed, in all and per output token; merging: live hypotheses per row that was
 // ranked whole, and per row that was computed at all.
-void stats_search(const dgm_counters *c)
+static void print_search(const dgm_counters *c)
 {
     const double tokens = c->target_tokens ? (double)c->target_tokens : 1;
     const struct {
@@ -83,4 +84,81 @@ void stats_times(dgm_translator *t)
     fprintf(stderr, ", search %.3f s (%.1f %%); decoder: %.1f MiB walked\n", p->search,
             p->search * share, walked / 1048576);
     dgm_profile_free(&p);
+}
+
+static void print_evidence(const dgm_counters *c)
+{
+    if (c->evidence_lines == 0) return;
+    const double lines = (double)c->evidence_lines;
+    fprintf(stderr, "evidence    %llu lines, %.1f rows and %.1f values each, made in %.3f s\n",
+            (unsigned long long)c->evidence_lines, (double)c->evidence_rows / lines,
+            (double)c->evidence_values / lines, c->evidence_seconds);
+}
+
+static double percent(uint64_t some, uint64_t whole)
+{
+    return whole ? 100.0 * (double)some / (double)whole : 0.0;
+}
+
+// What the techniques of recurrent models saved; nothing for other models.
+static void print_techniques(const dgm_translator *t)
+{
+    dgm_techniques n;
+    dgm_techniques_count(t, &n);
+    if (n.early_stops)
+        fprintf(stderr, "early stop  %llu sentences\n", (unsigned long long)n.early_stops);
+    if (n.rows == 0) return;
+    fprintf(stderr,
+            "states      %llu distinct of %llu (%.1f %%); %llu products for %llu rows, %s\n",
+            (unsigned long long)n.distinct, (unsigned long long)n.rows, percent(n.distinct, n.rows),
+            (unsigned long long)n.state_products, (unsigned long long)n.state_rows,
+            n.merging ? "merged" : "not merged");
+    fprintf(stderr,
+            "precompute  %.1f %% of %llu source words, %.1f %% of %llu target words; "
+            "%d + %d words, %.1f MiB\n",
+            percent(n.source_found, n.source_words), (unsigned long long)n.source_words,
+            percent(n.target_found, n.target_words), (unsigned long long)n.target_words,
+            (int)n.table_words[0], (int)n.table_words[1], (double)n.table_bytes / 1048576);
+    fprintf(stderr, "attention   %llu rows multiplied for contexts, %s\n",
+            (unsigned long long)n.context_products,
+            n.plain_attention ? "one by one" : "once per source position");
+    fprintf(stderr, "activations %llu values by %s\n", (unsigned long long)n.activation_values,
+            n.activations);
+}
+
+void stats_run(dgm_translator *t, uint64_t failed, double load, double took)
+{
+    dgm_counters c;
+    const dgm_translator_info *i = dgm_describe(t);
+    dgm_count(t, &c);
+    fprintf(stderr, "device      %s\n", i->device);
+    fprintf(stderr, "search      %s, beam %d, finish %s, batch %d (%lld tokens), threads %d\n",
+            i->search, (int)i->beam, i->finish, (int)i->batch, (long long)i->batch_tokens,
+            (int)i->threads);
+    fprintf(stderr, "lines       %llu (%llu sentences, %llu failed)\n", (unsigned long long)c.lines,
+            (unsigned long long)c.sentences, (unsigned long long)failed);
+    fprintf(stderr, "tokens      %llu in, %llu out\n", (unsigned long long)c.source_tokens,
+            (unsigned long long)c.target_tokens);
+    fprintf(stderr, "steps       %llu, %.2f rows each\n", (unsigned long long)c.steps,
+            c.steps ? (double)c.rows / (double)c.steps : 0.0);
+    if (c.restarts)
+        fprintf(stderr, "restarts    %llu sentences, for want of workspace\n",
+                (unsigned long long)c.restarts);
+    print_search(&c);
+    fprintf(stderr, "shortlist   %s, %.1f candidates per sentence", i->shortlist,
+            c.sentences ? (double)c.candidates / (double)c.sentences : 0.0);
+    if (c.more) fprintf(stderr, " and %.1f per row", (double)c.more / (double)c.rank_rows);
+    fprintf(stderr, "\n");
+    if (c.centroids)
+        fprintf(stderr, "clusters    %llu of %llu centroids used, %.1f candidates per row\n",
+                (unsigned long long)c.centroids_used, (unsigned long long)c.centroids,
+                c.rank_rows ? (double)c.dots / (double)c.rank_rows : 0.0);
+    print_evidence(&c);
+    print_techniques(t);
+    fprintf(stderr, "time        %.3f s to load, %.3f s to translate\n", load, took);
+    fprintf(stderr, "speed       %.1f lines/s, %.1f output tokens/s\n", (double)c.lines / took,
+            (double)c.target_tokens / took);
+    fprintf(stderr, "memory      %.1f MiB weights, %.1f MiB workspace, %.1f MiB peak RSS\n",
+            (double)i->packed_bytes / 1048576, (double)c.arena_peak / 1048576,
+            (double)peak_rss() / 1048576);
 }

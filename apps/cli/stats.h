@@ -5,8 +5,8 @@
 
 #include "dragoman/dragoman.h"
 
-// State steps, projections, products, heaps and merging, in all and per output token.
-void stats_search(const dgm_counters *c);
+// Everything that is counted, with speed and memory; `failed` lines, seconds to load and to translate.
+void stats_run(dgm_translator *t, uint64_t failed, double load, double took);
 // Before the first line, where times are wanted; stats_times then says where they went.
 void stats_watch(dgm_translator *t);
 void stats_times(dgm_translator *t);
