@@ -11,7 +11,8 @@ from pathlib import Path
 KEY = ["cpu", "model", "text", "lines", "precision", "shortlist", "beam", "batch", "forced"]
 COLUMNS = ["date", "commit", "ctranslate2", *KEY, "max_length", "rounds", "rival", "rival_tokens_s",
            "dragoman_tokens_s", "ratio", "ratio_q1", "ratio_q3", "rival_p50_ms", "dragoman_p50_ms", "rival_startup_s",
-           "dragoman_startup_s", "rival_mib", "dragoman_mib", "rival_bleu", "dragoman_bleu", "equal_lines"]
+           "dragoman_startup_s", "rival_mib", "dragoman_mib", "rival_bleu", "dragoman_bleu", "equal_lines",
+           "ratio_whole"]
 MARKERS = "<!-- bench/peers --table: begin -->", "<!-- bench/peers --table: end -->"
 SHADES = {"all": "#4878a8", "lexical": "#d08a3c"}
 
@@ -48,7 +49,7 @@ def store(path, row):
 def line(row):
     shown = ["model", "precision", "shortlist", "beam", "batch", "rival", "rival_tokens_s", "dragoman_tokens_s", "ratio",
              "ratio_q1", "ratio_q3", "rival_p50_ms", "dragoman_p50_ms", "rival_startup_s", "dragoman_startup_s",
-             "rival_mib", "dragoman_mib", "rival_bleu", "dragoman_bleu", "equal_lines"]
+             "rival_mib", "dragoman_mib", "rival_bleu", "dragoman_bleu", "equal_lines", "ratio_whole"]
     return "  ".join(f"{k}={row[k]}" for k in shown if row.get(k, "") != "")
 
 
@@ -134,17 +135,22 @@ def newest(rows):
     return list(found.values())
 
 
+def whole(row):
+    """Against CTranslate2 without lists, where lists were used."""
+    return f"{float(row['ratio_whole']):.2f}" if row.get("ratio_whole") else "-"
+
+
 def detail(rows):
     """All about the cells of real models."""
     if not rows:
         return []
-    out = ["| model | precision | words | beam | batch | tokens/s of both | ms a line | time ratio (quartiles) | BLEU of "
-           "both | start-up, s | peak MiB |", "|" + "---|" * 11]
+    out = ["| model | precision | words | beam | batch | tokens/s of both | ms a line | time ratio (quartiles) | to "
+           "CTranslate2 with all words | BLEU of both | start-up, s | peak MiB |", "|" + "---|" * 12]
     for r in rows:
         words = "lists" if r["shortlist"] == "lexical" else "all"
         out.append(f"| {r['model']} | {r['precision']} | {words} | {r['beam']} | {r['batch']} | "
                    f"{pair(r, 'tokens_s', 0)} | {pair(r, 'p50_ms', 1)} | {float(r['ratio']):.2f} "
-                   f"({float(r['ratio_q1']):.2f}-{float(r['ratio_q3']):.2f}) | {pair(r, 'bleu', 2)} | "
+                   f"({float(r['ratio_q1']):.2f}-{float(r['ratio_q3']):.2f}) | {whole(r)} | {pair(r, 'bleu', 2)} | "
                    f"{pair(r, 'startup_s', 2)} | {pair(r, 'mib', 0)} |")
     return out
 
@@ -162,7 +168,8 @@ def matrix(rows):
         if g not in groups:
             groups.append(g)
     for g in groups:
-        found = {(int(r["beam"]), r["batch"]): f"{float(r['ratio']):.2f}" for r in rows
+        found = {(int(r["beam"]), r["batch"]): f"{float(r['ratio']):.2f}" +
+                 (f" ({whole(r)})" if r.get("ratio_whole") else "") for r in rows
                  if (r["model"], r["precision"], r["shortlist"]) == g}
         out.append(f"| {g[0]} | {g[1]} | {'lists' if g[2] == 'lexical' else 'all'} | " +
                    " | ".join(found.get(c, "-") for c in columns) + " |")
@@ -174,7 +181,7 @@ def fill(readme, rows, source, chart):
     rows = sorted(newest(rows), key=order)
     real, made = ([r for r in rows if (r["forced"] == "0") == want] for want in (True, False))
     relative = [os.path.relpath(Path(p).resolve(), readme.resolve().parent) for p in (source, chart)]
-    parts = [detail(real), ["Time ratios of random models, 25 tokens into 25:"] if made else [],
+    parts = [detail(real), ["Time ratios of random models, 25 tokens into 25 (in brackets: lists against CTranslate2 with all words):"] if made else [],
              matrix(made) if made else [],
              [f"Pairs are CTranslate2 / Dragoman. [Lines, rounds, settings and commit of every row]({relative[0]}), "
               f"[chart]({relative[1]})."]]
