@@ -3,12 +3,15 @@
 //
 //     build/bench/devlin2017 make FILE SYSTEM WORDS SEED
 //     build/bench/devlin2017 decode -m FILE [-m FILE ...] --config NAME=GEMM,ACT,K,ATT,MERGE ...
-//         [--text FILE] [--lines N] [--beam N] [--rounds N] [--cpu LEVEL] [--output FOLDER]
+//         [--text FILE] [--lines N] [--counted N] [--beam N] [--rounds N] [--cpu LEVEL]
+//         [--output FOLDER]
 //
 // A configuration names the product (blas, f32, i16, i8), activations (libm, polynomial, table),
 // the words whose embedding products are kept, attention (plain, made) and the states (separate,
 // merged). All configurations take turns: in each round every one decodes all sentences once, so
-// that a ratio is one of neighbours in time. Several models are an ensemble (log-linear).
+// that a ratio is one of neighbours in time. Several models are an ensemble (log-linear). A first
+// pass over --counted sentences (default: all) counts; the outputs of round 0 are written to
+// FOLDER/NAME.out.
 //
 // Sentences are the lines of a text in the model's words. A model with random weights knows no
 // words: its sentences have the lengths of the text's lines and words drawn by frequency, and
@@ -68,7 +71,7 @@ typedef struct engine {
 
 typedef struct bench {
     const char *paths[MODELS], *text, *cpu, *output;
-    int models, beam, rounds, lines, config_count;
+    int models, beam, rounds, lines, counted, config_count;
     bool random;
     config configs[CONFIGS];
     dgm_gguf *files[MODELS];
@@ -166,12 +169,12 @@ static void load_sentences(bench *b)
     for (ssize_t size; n < wanted && (size = getline(&line, &room, f)) >= 0;) {
         while (size > 0 && (line[size - 1] == '\n' || line[size - 1] == '\r')) line[--size] = 0;
         int words = count_words(line);
-        if (words < 1 || words > LONGEST / 2) continue;
-        if (b->random)
-            draw_sentence(&b->sources[n++], words, &z, &seed);
-        else
+        if (!b->random) // every line has an output
             encode_sentence(&b->sources[n++], v, &info, line);
+        else if (words >= 1 && words <= LONGEST / 2)
+            draw_sentence(&b->sources[n++], words, &z, &seed);
     }
+    if (!b->counted || b->counted > n) b->counted = n;
     b->lines = n;
     free(line);
     zipf_close(&z);
@@ -203,8 +206,8 @@ typedef struct run {
     bench *b;
     config *c;
     uint64_t tokens;
-    bool keep; // outputs into the configuration
-    FILE *out;
+    bool keep;         // hashes of outputs into the configuration
+    dgm_tokens *texts; // [lines]: the outputs; NULL: nobody wants them
 } run;
 
 static void on_result(void *cookie, const dgm_search_result *r)
@@ -212,15 +215,36 @@ static void on_result(void *cookie, const dgm_search_result *r)
     run *s = cookie;
     const dgm_hypothesis *h = &r->hypotheses[0];
     s->tokens += (uint64_t)h->count + 1;
+    if (s->texts) {
+        dgm_tokens *t = &s->texts[r->id];
+        t->count = (size_t)h->count;
+        t->ids = malloc((t->count + 1) * sizeof *t->ids);
+        if (!t->ids) abort();
+        if (t->count) memcpy(t->ids, h->tokens, t->count * sizeof *t->ids);
+    }
     if (!s->keep) return;
     uint64_t hash = 1469598103934665603u;
     for (int i = 0; i < h->count; i++) hash = (hash ^ (uint32_t)h->tokens[i]) * 1099511628211u;
     s->c->hash[r->id] = hash;
-    if (!s->out) return;
-    dgm_writer text = {0};
-    CHECK("output", dgm_vocab_decode(s->b->target, h->tokens, (size_t)h->count, &text, NULL, err));
-    fprintf(s->out, "%.*s\n", (int)text.size, text.data ? (const char *)text.data : "");
-    dgm_writer_free(&text);
+}
+
+// Frees the tokens.
+static void write_texts(const bench *b, const config *c, dgm_tokens *texts)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s.out", b->output, c->name);
+    FILE *f = fopen(path, "w");
+    if (!f) die(path, "cannot be written");
+    for (int i = 0; i < b->lines; i++) {
+        dgm_writer text = {0};
+        CHECK("output",
+              dgm_vocab_decode(b->target, texts[i].ids, texts[i].count, &text, NULL, err));
+        fprintf(f, "%.*s\n", (int)text.size, text.data ? (const char *)text.data : "");
+        dgm_writer_free(&text);
+        free(texts[i].ids);
+    }
+    if (fclose(f) != 0) die(path, "cannot be written");
+    free(texts);
 }
 
 // Everything that one configuration decodes with.
@@ -263,7 +287,8 @@ static void open_worker(bench *b, const engine *e, worker *w)
         CHECK("memory", dgm_state_open(e->models[i], w->exec, &limits, &w->states[i], err));
         parts[i] = (dgm_search_part){w->states[i], 1.0f / (float)b->models};
     }
-    const dgm_vocabsel_limits bounds = {1, c.max_source, c.max_length};
+    const dgm_vocabsel_limits bounds = {
+        .places = 1, .max_source = c.max_source, .max_needed = c.max_length};
     CHECK("candidates", dgm_vocabsel_lexical_open(&w->vocabsel, b->files[0], &bounds, err));
     CHECK("candidates", dgm_vocabsel_lexical_gather(&w->vocabsel, w->exec, out, b->models, err));
     CHECK("search",
@@ -310,7 +335,7 @@ static void print_counts(const bench *b, const config *c, const worker *w, const
                    (unsigned long long)r->calls, (unsigned long long)r->rows, r->seconds);
     }
     printf("hash,%s", c->name);
-    for (int i = 0; i < b->lines; i++) printf(",%016llx", (unsigned long long)c->hash[i]);
+    for (int i = 0; i < b->counted; i++) printf(",%016llx", (unsigned long long)c->hash[i]);
     printf("\n");
     const dgm_search_stats *s = dgm_search_counts(w->search);
     printf("count,%s,%llu,%llu,%llu,%llu,%llu,%llu,%llu,%llu,%llu,%llu,%llu,%llu,%.1f\n", c->name,
@@ -325,7 +350,7 @@ static void print_counts(const bench *b, const config *c, const worker *w, const
            (unsigned long long)s->early, (unsigned long long)s->steps);
 }
 
-// One turn of a configuration; round < 0: warm, keep the outputs and count.
+// One turn of a configuration; round < 0: warm, keep hashes of the outputs and count.
 static void turn(bench *b, config *c, int round)
 {
     engine *e = &b->engines[c->gemm];
@@ -338,23 +363,18 @@ static void turn(bench *b, config *c, int round)
     if (round >= 0) {
         decode_lines(&s, &w, b->lines < 4 ? b->lines : 4); // touches memory and tables
         s.tokens = 0;
+        if (round == 0 && b->output && b->target) s.texts = calloc(LINES, sizeof *s.texts);
         double begin = dgm_thread_time();
         decode_lines(&s, &w, b->lines);
         printf("time,%s,%d,%.6f,%llu\n", c->name, round, dgm_thread_time() - begin,
                (unsigned long long)s.tokens);
+        if (s.texts) write_texts(b, c, s.texts);
     } else {
         static dgm_meter meter;
-        char path[512];
         memset(&meter, 0, sizeof meter);
-        if (b->output && b->target) {
-            snprintf(path, sizeof path, "%s/%s.out", b->output, c->name);
-            s.out = fopen(path, "w");
-            if (!s.out) die(path, "cannot be written");
-        }
         dgm_exec_meter(w.exec, &meter);
-        decode_lines(&s, &w, b->lines);
+        decode_lines(&s, &w, b->counted);
         dgm_exec_meter(w.exec, NULL);
-        if (s.out) fclose(s.out);
         print_counts(b, c, &w, &meter, e);
     }
     fflush(stdout);
@@ -410,6 +430,8 @@ static void parse(bench *b, int argc, char **argv)
             b->text = v;
         else if (strcmp(o, "--lines") == 0)
             b->lines = number(v, LINES);
+        else if (strcmp(o, "--counted") == 0)
+            b->counted = number(v, LINES);
         else if (strcmp(o, "--beam") == 0)
             b->beam = number(v, 256);
         else if (strcmp(o, "--rounds") == 0)
