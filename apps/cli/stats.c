@@ -107,6 +107,9 @@ static void print_techniques(const dgm_translator *t)
     dgm_techniques_count(t, &n);
     if (n.early_stops)
         fprintf(stderr, "early stop  %llu sentences\n", (unsigned long long)n.early_stops);
+    if (n.unknown_words)
+        fprintf(stderr, "unknown     %llu words replaced, %llu of them by the dictionary\n",
+                (unsigned long long)n.unknown_words, (unsigned long long)n.unknown_translated);
     if (n.rows == 0) return;
     fprintf(stderr,
             "states      %llu distinct of %llu (%.1f %%); %llu products for %llu rows, %s\n",

@@ -625,6 +625,9 @@ typedef struct dgm_techniques {
     uint64_t activation_values; // sigmoid and tanh
     uint64_t early_stops;       // sentences that the margin ended
     uint64_t table_bytes;       // of pre-computed products
+    // Unknown words of the output that were replaced, those in n-best lists included; of them by
+    // the dictionary. The others are copies of source words.
+    uint64_t unknown_words, unknown_translated;
     int32_t table_words[2];     // source, target
     int32_t merging, plain_attention;
     const char *activations; // "polynomial", "table", "libm"

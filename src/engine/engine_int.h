@@ -58,6 +58,7 @@ struct dgm_translator {
     dgm_cluster_set *clusters;
     bool replace_unknown;       // by the source word or the dictionary's; config.alignment is on
     dgm_dictionary *dictionary; // NULL: none
+    uint64_t unknown_words, unknown_translated; // replaced, by the dictionary; guarded by lock
     struct dgm_glossary *glossary; // settings.terms; NULL: none
     dgm_keeper *keep;           // settings.keep; NULL: none
     dgm_surfaces *surfaces;     // of the target vocabulary; NULL until a line needs them (lock)

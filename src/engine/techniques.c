@@ -52,6 +52,8 @@ void dgm_techniques_count(const dgm_translator *t, dgm_techniques *out)
     dgm_model_counts n = {0};
     pthread_mutex_lock(&mine->lock);
     dgm_workers_techniques(t, &n, &out->early_stops);
+    out->unknown_words = t->unknown_words;
+    out->unknown_translated = t->unknown_translated;
     pthread_mutex_unlock(&mine->lock);
     out->rows = n.rows;
     out->distinct = n.distinct;

@@ -77,10 +77,12 @@ static dgm_text source_word(const dgm_piece_state *piece, int32_t token)
     return (dgm_text){line->text + span.begin, span.end - span.begin};
 }
 
+// *translated: the dictionary has it.
 static dgm_status spell_unknown(const dgm_translator *t, dgm_text word, dgm_scratch *s,
-                                dgm_text *out, dgm_error *err)
+                                dgm_text *out, bool *translated, dgm_error *err)
 {
     *out = word;
+    *translated = false;
     if (!t->dictionary || !word.size) return DGM_OK;
     const dgm_lexicon *lex = t->dictionary->lex;
     dgm_text found = best_translation(lex, word);
@@ -89,7 +91,8 @@ static dgm_status spell_unknown(const dgm_translator *t, dgm_text word, dgm_scra
         DGM_TRY(dgm_utf8_lower(word, &s->lower, err));
         found = best_translation(lex, (dgm_text){(const char *)s->lower.data, s->lower.size});
     }
-    if (found.size) *out = found;
+    *translated = found.size > 0;
+    if (*translated) *out = found;
     return DGM_OK;
 }
 
@@ -103,13 +106,22 @@ dgm_status dgm_unknown_spell(const dgm_piece_state *piece, const dgm_raw *h, dgm
     for (int j = 0; j < h->count && !any; j++) any = dgm_vocab_is_unknown(t->target, h->tokens[j]);
     if (!any) return DGM_OK;
     DGM_TRY(dgm_grow(&s->spelled, &s->spelled_cap, (size_t)h->count, sizeof *s->spelled, err));
+    uint64_t words = 0, translated = 0;
     for (int j = 0; j < h->count; j++) {
+        bool known;
         s->spelled[j] = (dgm_text){NULL, 0};
         if (!dgm_vocab_is_unknown(t->target, h->tokens[j])) continue;
         dgm_text word = source_word(piece, h->align[j]);
-        DGM_TRY(spell_unknown(t, word, s, &s->spelled[j], err));
+        DGM_TRY(spell_unknown(t, word, s, &s->spelled[j], &known, err));
         if (!s->spelled[j].size) s->spelled[j] = (dgm_text){NULL, 0};
+        words += s->spelled[j].size > 0;
+        translated += known;
     }
+    dgm_translator *counted = (dgm_translator *)(uintptr_t)t; // counts are no part of the settings
+    pthread_mutex_lock(&counted->lock);
+    counted->unknown_words += words;
+    counted->unknown_translated += translated;
+    pthread_mutex_unlock(&counted->lock);
     *spelled = s->spelled;
     return DGM_OK;
 }

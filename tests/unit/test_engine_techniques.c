@@ -225,8 +225,8 @@ static void test_refused(void **state)
 
 // ---- unknown words ----------------------------------------------------------------------------
 
-// A copy of a model whose output is all unknown words.
-static void write_unsure(const char *from, const char *to)
+// A copy of a model whose output is all unknown words, with a tokeniser (NULL: its own).
+static void write_unsure(const char *from, const char *to, const char *tokenizer)
 {
     dgm_gguf *g = NULL;
     dgm_gguf_writer *w = NULL;
@@ -234,6 +234,10 @@ static void write_unsure(const char *from, const char *to)
     assert_int_equal(dgm_gguf_open(&g, from, NULL), DGM_OK);
     assert_int_equal(dgm_gguf_writer_open(&w, NULL), DGM_OK);
     dgm_gguf_set_copies(w, g);
+    if (tokenizer) {
+        dgm_gguf_set_string(w, "dragoman.source.vocab.tokenizer", tokenizer);
+        dgm_gguf_set_string(w, "dragoman.target.vocab.tokenizer", tokenizer);
+    }
     for (int i = 0; i < dgm_gguf_tensor_count(g); i++) {
         const dgm_tensor *t = dgm_gguf_tensor(g, i);
         const void *data = t->data;
@@ -291,7 +295,7 @@ static void test_unknown_words(void **state)
     FILE *f = fdopen(fd, "w");
     fputs("Birne Pear 0.4\nQuitte Pear 0.3\nNULL Pear 0.5\nfig feige 0.9\nFeige fig 0.8\n", f);
     fclose(f);
-    write_unsure(FOLDER "rnn-devlin-s2.gguf", model);
+    write_unsure(FOLDER "rnn-devlin-s2.gguf", model, NULL);
     const char *line = "Pear FIG plum Pear";
 
     dgm_settings s = settings("i8");
@@ -323,12 +327,78 @@ static void test_unknown_words(void **state)
     remove(table);
 }
 
+// Tokenised input, joined output: what is written is what attention and the dictionary say, without
+// the spaces that German does not write.
+static void check_joined(dgm_translator *t, const char *line, const char *const *tokens,
+                         int *punctuation)
+{
+    static const char *const table[][2] = {{"Pear", "Birne"}, {"FIG", "Feige"}};
+    dgm_results *r = NULL;
+    dgm_error error = {{0}};
+    char expected[512] = "", text[512] = "";
+    assert_int_equal(dgm_translate(t, &line, 1, &r, &error), DGM_OK);
+    const dgm_translation *best = &r->items[0].translations[0];
+    assert_true(best->link_count > 0);
+    for (size_t i = 0; i < best->link_count; i++) {
+        const char *word = tokens[best->links[i].source];
+        assert_int_equal(best->links[i].target, i);
+        *punctuation += strchr(",().", word[0]) != NULL;
+        for (int k = 0; k < 2; k++)
+            if (strcmp(table[k][0], word) == 0) word = table[k][1];
+        strcat(expected, word);
+    }
+    for (const char *p = best->text; *p; p++)
+        if (*p != ' ') strncat(text, p, 1);
+    assert_string_equal(text, expected);
+    for (const char *const *gap = (const char *const[]){" ,", " .", "( ", " )", NULL}; *gap; gap++)
+        if (strstr(best->text, *gap)) fail_msg("'%s'", best->text);
+    dgm_results_free(&r);
+}
+
+static void test_word_text(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"Pear, plum (FIG).", "(Pear) FIG, plum.", "plum, FIG (Pear).",
+                                        "FIG (plum), Pear."};
+    static const char *const tokens[][7] = {{"Pear", ",", "plum", "(", "FIG", ")", "."},
+                                            {"(", "Pear", ")", "FIG", ",", "plum", "."},
+                                            {"plum", ",", "FIG", "(", "Pear", ")", "."},
+                                            {"FIG", "(", "plum", ")", ",", "Pear", "."}};
+    char model[] = "/tmp/dragoman-unsure-XXXXXX", table[] = "/tmp/dragoman-table-XXXXXX";
+    int fd = mkstemp(model), punctuation = 0;
+    assert_true(fd >= 0);
+    close(fd);
+    fd = mkstemp(table);
+    assert_true(fd >= 0);
+    FILE *f = fdopen(fd, "w");
+    fputs("Birne Pear 0.4\nQuitte Pear 0.3\nFeige fig 0.8\n", f);
+    fclose(f);
+    write_unsure(FOLDER "rnn-devlin-s3.gguf", model, "moses");
+    dgm_settings s = settings("i16");
+    s.nbest = 1;
+    s.max_length = 6;
+    s.allow_unk = 1;
+    s.dictionary = table;
+    s.alignment = DGM_ALIGN_TOKENS;
+    dgm_translator *t = NULL;
+    dgm_error error = {{0}};
+    if (dgm_open(&t, model, &s, &error) != DGM_OK) fail_msg("%s", error.text);
+    for (int i = 0; i < 4; i++) check_joined(t, lines[i], tokens[i], &punctuation);
+    dgm_techniques n;
+    dgm_techniques_count(t, &n);
+    assert_true(n.unknown_words >= 8 && n.unknown_translated <= n.unknown_words);
+    assert_true(punctuation > 0);
+    dgm_close(&t);
+    remove(model);
+    remove(table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exact_steps),   cmocka_unit_test(test_activations),
         cmocka_unit_test(test_ensemble),      cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_unknown_words),
+        cmocka_unit_test(test_unknown_words), cmocka_unit_test(test_word_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
