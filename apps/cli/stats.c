@@ -56,6 +56,28 @@ typedef struct part {
     double seconds;
 } part;
 
+// Products by precision: how many, and of how much.
+static void print_products(const dgm_profile *p)
+{
+    static const char *const names[] = {"f32", "i16", "i8"};
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+        uint64_t calls = 0, madds = 0, bytes = 0;
+        for (size_t i = 0; i < p->count; i++) {
+            const dgm_profile_row *r = &p->rows[i];
+            if (strcmp(r->operation, "linear") != 0 || strcmp(r->precision, names[k]) != 0)
+                continue;
+            calls += r->calls;
+            madds += r->multiply_adds;
+            bytes += r->weight_bytes;
+        }
+        if (calls)
+            fprintf(stderr,
+                    "%-11s %llu products, %.1f million multiply-adds, %.1f MiB of weights walked\n",
+                    names[k], (unsigned long long)calls, (double)madds * 1e-6,
+                    (double)bytes / 1048576);
+    }
+}
+
 void stats_times(dgm_translator *t)
 {
     part parts[] = {{"encoder", "encode", 0, 0},
@@ -83,6 +105,7 @@ void stats_times(dgm_translator *t)
                 parts[k].seconds * share);
     fprintf(stderr, ", search %.3f s (%.1f %%); decoder: %.1f MiB walked\n", p->search,
             p->search * share, walked / 1048576);
+    print_products(p);
     dgm_profile_free(&p);
 }
 
@@ -135,6 +158,7 @@ void stats_run(dgm_translator *t, uint64_t failed, double load, double took)
     const dgm_translator_info *i = dgm_describe(t);
     dgm_count(t, &c);
     fprintf(stderr, "device      %s\n", i->device);
+    fprintf(stderr, "precision   %s products\n", i->precision);
     fprintf(stderr, "search      %s, beam %d, finish %s, batch %d (%lld tokens), threads %d\n",
             i->search, (int)i->beam, i->finish, (int)i->batch, (long long)i->batch_tokens,
             (int)i->threads);
