@@ -228,6 +228,9 @@ test-long: test
 	done
 	tests/cube $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 1000
 	tests/lmbr $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 400
+	for model in models/research/devlin-s4-small.gguf $(RECURRENT_MODELS); do \
+	    tests/techniques $(BUILD)/dragoman $$model $(LONG_TEXT) 1000 || exit 1; \
+	done
 	for more in "" "--shortlist all" "--search cube" "--search cube --cube naive" "--beam 1" "--finish mask"; do \
 	    tests/terms $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) tests/data/translate/newstest2014-500.de 500 $$more || exit 1; \
 	done

@@ -2,8 +2,8 @@
 # training/devlin2017.sh WORK [SECONDS] [NAME...]: the models that bench/devlin2017 compares.
 #
 # WORK holds pairs.en, pairs.de (and pairs.up, if some are upsampled), newstest2013.en and newstest2013.de; training/README.md
-# says how they are made. NAME is one of s1 s4 s4-2 (the second seed, for E1) s2 s3 s4-small (default: these, in this order) or
-# words (S1 with 80,000 words a side). Makes the vocabulary and the packed corpus, trains each for SECONDS (default 420) and
+# says how they are made. NAME is one of s1 s4 s4-2 (the second seed, for E1) s2 s3 s4-small (default: these, in this order),
+# s4-source (fully connected layers on the source, too) or words (S1 with 80,000 words a side). Makes the vocabulary and the packed corpus, trains each for SECONDS (default 420) and
 # exports WORK/devlin-NAME.gguf with i8 weights, beam 6 and the early stop as defaults. Where there is a dragoman program, a
 # candidate list of 20 translations a word is added from the corpus, and newstest2013 is translated and scored. What exists is
 # not made again, so the same command goes on after a stop.
@@ -63,7 +63,7 @@ make() {
 
 for name in "${names[@]}"; do
     case $name in
-        s1|s2|s3|s4) pieces 30000 30k; make "$name" "devlin-$name" pairs -- --frequencies "$work/train30k.bin" ;;
+        s1|s2|s3|s4|s4-source) pieces 30000 30k; make "$name" "devlin-$name" pairs -- --frequencies "$work/train30k.bin" ;;
         s4-2) pieces 30000 30k; make s4-2 devlin-s4 pairs seed=2 -- --frequencies "$work/train30k.bin" ;;
         s4-small) pieces 6000 6k; make s4-small devlin-s4-small pairs -- --frequencies "$work/train6k.bin" ;;
         words) words; make words devlin-s1-words pairs -- --vocab "$work/source.words" \
