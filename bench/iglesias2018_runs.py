@@ -145,6 +145,7 @@ class Runner:
         self.args, self.work = args, Path(args.work)
         self.work.mkdir(parents=True, exist_ok=True)
         self.log, self.runs, self.digests = self.work / "runs.csv", {}, {}
+        self.finish = ["--finish", args.finish]
         if self.log.exists() and not args.fresh:
             with open(self.log, newline="", encoding="utf-8") as f:
                 self.runs = {row["key"]: row for row in csv.DictReader(f)}
@@ -179,13 +180,13 @@ class Runner:
 
     def translate(self, what, system, text, beam, options=(), evidence="", rows="beam", order="", precision=None,
                   threads=1, again=0):
-        """One timed translation, from earlier if there is one; None when there is no time for it. again: a round."""
+        """One timed translation, from earlier if there is one, whatever it was made for; None when there is no time for
+        it. again: a round."""
         precision = precision or self.args.precisions[0]
         named = [Path(o) for o in options if isinstance(o, Path)]
         files = [*system.models, text.source, *named]
         shown = " ".join(str(o.name if isinstance(o, Path) else o) for o in options)
-        key = f"{what} {system.name} {precision} beam {beam} rows {rows} {order} {shown} of {text.name} " \
-              f"{self.identity(*files)} round {again}"
+        key = f"{system.name} {precision} beam {beam} {shown} of {text.name} {self.identity(*files)} round {again}"
         if key in self.runs:
             return self.runs[key]
         if self.late():
@@ -269,8 +270,8 @@ class Runner:
         """The length penalty with the best BLEU of plain search; with all that were tried."""
         tried = {}
         for x in PENALTIES:
-            row = self.translate("tuning", system, dev, beam, ["--length-penalty", x, *self.batch(beam)],
-                                 threads=self.args.threads)
+            row = self.translate("tuning", system, dev, beam, ["--length-penalty", x, *self.batch(beam), *self.finish],
+                                 rows=32, order="sorted", threads=self.args.threads)
             if row:
                 tried[x] = self.evaluate(dev.reference, self.output_of(row["key"]))[0][0]
         return (max(tried, key=tried.get), tried) if len(tried) == len(PENALTIES) else (None, tried)
@@ -283,7 +284,7 @@ class Runner:
         name = f"lmbr-{kind}-{self.identity(*system.models, evidence)}-beam{beam}-{penalty}-{self.args.precisions[0]}.conf"
         return self.once(name, lambda path: self.program(
             "translate", *system.options(), "-i", dev.source, "-b", beam, "--precision", self.args.precisions[0],
-            "--shortlist", "all", "--threads", self.args.threads, *self.batch(beam), "--length-penalty", penalty,
+            "--shortlist", "all", "--threads", self.args.threads, *self.batch(beam), *self.finish, "--length-penalty", penalty,
             "--lmbr", evidence, "--lmbr-tune", dev.reference, "-q", "-o", path))
 
     def batch(self, beam, sentences=32):
