@@ -183,6 +183,7 @@ class Runner:
         """One timed translation, from earlier if there is one, whatever it was made for; None when there is no time for
         it. again: a round."""
         precision = precision or self.args.precisions[0]
+        options = [*options, *self.finish]
         named = [Path(o) for o in options if isinstance(o, Path)]
         files = [*system.models, text.source, *named]
         shown = " ".join(str(o.name if isinstance(o, Path) else o) for o in options)
@@ -270,7 +271,7 @@ class Runner:
         """The length penalty with the best BLEU of plain search; with all that were tried."""
         tried = {}
         for x in PENALTIES:
-            row = self.translate("tuning", system, dev, beam, ["--length-penalty", x, *self.batch(beam), *self.finish],
+            row = self.translate("tuning", system, dev, beam, ["--length-penalty", x, *self.batch(beam)],
                                  rows=32, order="sorted", threads=self.args.threads)
             if row:
                 tried[x] = self.evaluate(dev.reference, self.output_of(row["key"]))[0][0]
@@ -284,8 +285,8 @@ class Runner:
         name = f"lmbr-{kind}-{self.identity(*system.models, evidence)}-beam{beam}-{penalty}-{self.args.precisions[0]}.conf"
         return self.once(name, lambda path: self.program(
             "translate", *system.options(), "-i", dev.source, "-b", beam, "--precision", self.args.precisions[0],
-            "--shortlist", "all", "--threads", self.args.threads, *self.batch(beam), *self.finish, "--length-penalty", penalty,
-            "--lmbr", evidence, "--lmbr-tune", dev.reference, "-q", "-o", path))
+            "--shortlist", "all", "--threads", self.args.threads, *self.batch(beam), *self.finish, "--length-penalty",
+            penalty, "--lmbr", evidence, "--lmbr-tune", dev.reference, "-q", "-o", path))
 
     def batch(self, beam, sentences=32):
         return ["--batch", sentences, "--batch-tokens", sentences * 128 * beam]
