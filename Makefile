@@ -58,7 +58,7 @@ ENGINE := settings decoding evidence budget techniques constrain unknown vocabul
 CXX_SRC := src/text/spm_shim.cc
 
 # Many languages.
-FORMAT += languages language_names import_m2m m2m_languages
+FORMAT += languages language_names import_m2m m2m_languages marian_languages
 ENGINE += direction inspect_languages
 
 # Mixtures of experts.

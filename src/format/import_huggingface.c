@@ -514,6 +514,8 @@ dgm_status dgm_import_huggingface(dgm_import_job *job, dgm_error *err)
     DGM_TRY_GOTO(st, dgm_json_string(in.tokenizer_json, "target_lang", &target, err), done);
     dgm_import_general(job, "transformer", source, target);
     DGM_TRY_GOTO(st, set_vocabularies(&in, err), done);
+    if (!job->options.source_prefix) // which settles the direction
+        DGM_TRY_GOTO(st, dgm_marian_languages(job, in.vocab[0], source, err), done);
     dgm_import_decoding(job->w, &in.config);
     dgm_import_transformer(job->w, &in.config);
     DGM_TRY_GOTO(st, add_weights(&in, err), done);

@@ -4,6 +4,7 @@
 #define DGM_FORMAT_MARIAN_CONFIG_H
 
 #include "base/json.h"
+#include "format/import.h"
 
 #define DGM_MARIAN_NEVER_MAX 64
 
@@ -30,5 +31,10 @@ dgm_status dgm_marian_config_read(dgm_marian_config *out, const json_t *config,
 // The same for M2M100 and NLLB (their experts apart).
 dgm_status dgm_m2m_config_read(dgm_marian_config *out, const json_t *config,
                                const json_t *generation, dgm_error *err);
+
+// marian_languages.c: keys of the directions of a model to many languages, from the tokens (">>deu<<") of
+// its source's vocabulary; nothing where there are none. source: tokenizer_config's, NULL: not said.
+dgm_status dgm_marian_languages(dgm_import_job *job, json_t *vocab, const char *source,
+                                dgm_error *err);
 
 #endif

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""make_m2m.py OUTPUT.json: small M2M100, NLLB and NLLB-MoE models as Hugging Face transformers computes them.
+"""make_m2m.py OUTPUT.json: small M2M100, NLLB, NLLB-MoE and multi-target MarianMT models as Hugging Face transformers
+computes them.
 
 Weights are no random numbers but a formula of the tensor's name and the element's place (weight() below), so that the
 golden holds none: tests/unit/test_format_m2m.c writes the same folder, imports it and compares. For each model: config,
@@ -11,10 +12,14 @@ every token. That is not what the model was trained as (fairseq; transformers up
 as documented, sum over the two chosen experts of weight * expert(x), times 1 - moe_token_dropout.
 """
 import json
+import os
+import struct
 import sys
+import tempfile
 
 import torch
-from transformers import M2M100Config, M2M100ForConditionalGeneration, NllbMoeConfig, NllbMoeForConditionalGeneration
+from transformers import (M2M100Config, M2M100ForConditionalGeneration, MarianConfig, MarianMTModel, MarianTokenizer,
+                          NllbMoeConfig, NllbMoeForConditionalGeneration)
 from transformers.models.m2m_100 import tokenization_m2m_100
 from transformers.models.nllb_moe import modeling_nllb_moe
 
@@ -23,6 +28,7 @@ SHAPE = dict(d_model=12, encoder_layers=2, decoder_layers=2, encoder_attention_h
              encoder_ffn_dim=10, decoder_ffn_dim=14, max_position_embeddings=64, pad_token_id=1, bos_token_id=0,
              eos_token_id=2, decoder_start_token_id=2, dropout=0.0, attention_dropout=0.0, activation_dropout=0.0,
              encoder_layerdrop=0.0, decoder_layerdrop=0.0)
+OPUS = ["deu", "fra", "zho_Hans", "zho_Hant"]       # targets; tokens ">>deu<<" of vocab.json, ids not in this order
 NLLB = ["deu_Latn", "eng_Latn", "fra_Latn", "zho_Hans", "zho_Hant"]
 
 
@@ -52,14 +58,14 @@ def mixture(self, hidden_states, padding_mask=None):
     return (total * (1 - self.experts.moe_token_dropout)).reshape(shape)
 
 
-def fill(model):
+def fill(model, biases=1.0):
     shapes = {}
     for name, parameter in model.state_dict().items():
         if name in ("lm_head.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight") or \
-                "embed_positions" in name:
+                "embed_positions" in name or name == "final_logits_bias":
             continue
         shapes[name] = list(parameter.shape)
-        parameter.copy_(weight(name, parameter.shape))
+        parameter.copy_(weight(name, parameter.shape) * (biases if name.endswith(".bias") else 1.0))
     return shapes
 
 
@@ -97,6 +103,50 @@ def describe(name, model, config, codes, first, legacy, directions):
     return entry
 
 
+def piece_file():
+    """The SentencePiece model that the test writes: spelling, score, kind of every piece."""
+    out = b""
+    for i, text in enumerate(PIECES):
+        piece = text.encode()
+        body = b"\x0a" + bytes([len(piece)]) + piece + b"\x15" + struct.pack("<f", -i) + b"\x18" + \
+            bytes([2 if i == 0 else 3 if i < 3 else 1])
+        out += b"\x0a" + bytes([len(body)]) + body
+    return out
+
+
+def describe_opus():
+    """A MarianMT model to many languages: through its tokeniser and generate, from text to text."""
+    vocab = {"</s>": 0, "<unk>": 1}
+    tokens = {f">>{code}<<": 2 + i for i, code in enumerate(reversed(OPUS))}
+    vocab.update(tokens)
+    vocab.update({piece: len(vocab) + i for i, piece in enumerate(reversed(PIECES[3:]))})
+    vocab["<pad>"] = pad = len(vocab)
+    config = dict(SHAPE, model_type="marian", vocab_size=len(vocab), activation_function="swish", scale_embedding=True,
+                  pad_token_id=pad, bos_token_id=0, eos_token_id=0, decoder_start_token_id=pad, forced_eos_token_id=0,
+                  bad_words_ids=[[pad]], num_beams=1, max_length=14)
+    model = MarianMTModel(MarianConfig(**{k: v for k, v in config.items()
+                                          if k not in ("model_type", "bad_words_ids", "num_beams", "max_length")}))
+    model = model.double().eval()
+    shapes, runs = fill(model, 1 / 64), []               # post-norm: large ones would drown what is said
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("source.spm", "target.spm"):
+            with open(os.path.join(folder, name), "wb") as f:
+                f.write(piece_file())
+        with open(os.path.join(folder, "vocab.json"), "w", encoding="utf-8") as f:
+            json.dump(vocab, f)
+        tokenizer = MarianTokenizer(*(os.path.join(folder, name) for name in ("source.spm", "target.spm", "vocab.json")),
+                                    source_lang="eng", target_lang="mul")
+        for code, text in zip(OPUS, ("ab cd no efgh ilm", "klm no p", "ab cd no efgh ilm", "gh gh ab")):
+            ids = tokenizer([f">>{code}<< {text}"])["input_ids"][0]
+            forced = [pad, 8, 21, 5]
+            found = model.generate(torch.tensor([ids]), num_beams=1, do_sample=False, max_length=14,
+                                   bad_words_ids=[[pad]], forced_eos_token_id=0)[0].tolist()
+            runs.append({"target": code, "text": text, "ids": ids, "forced": forced, "logits": run(model, ids, forced),
+                         "greedy": found[1:], "out": tokenizer.decode(found, skip_special_tokens=True)})
+    return {"config": config, "vocab": vocab, "tensors": shapes, "runs": runs,
+            "languages": [[code, tokens[f">>{code}<<"]] for code in OPUS]}
+
+
 def main():
     torch.manual_seed(0)
     modeling_nllb_moe.NllbMoeSparseMLP.forward = mixture
@@ -121,8 +171,9 @@ def main():
             NllbMoeConfig(**{k: v for k, v in config.items() if k != "model_type"}))
         found.append(describe("nllb-moe", model, config, NLLB, first, False,
                               [("eng_Latn", "deu_Latn"), ("zho_Hant", "fra_Latn")]))
+        opus = describe_opus()
     with open(sys.argv[1], "w", encoding="utf-8") as f:
-        json.dump({"pieces": PIECES, "vocab": vocab, "models": found}, f, ensure_ascii=False, indent=0)
+        json.dump({"pieces": PIECES, "vocab": vocab, "models": found, "opus": opus}, f, ensure_ascii=False, indent=0)
         f.write("\n")
 
 

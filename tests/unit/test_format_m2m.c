@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The importer of M2M100 and NLLB against Hugging Face transformers: tests/data/format/m2m.json, made by
-// tests/oracle/make_m2m.py, holds configs, shapes, languages and what transformers computes. Weights
-// are the script's formula, so this test writes the same folder, imports it, and compares logits of
-// every step to 1e-4, greedy outputs by the command's own way, and the ids of every language.
+// The importers of M2M100, NLLB and of MarianMT to many languages against Hugging Face transformers:
+// tests/data/format/m2m.json, made by tests/oracle/make_m2m.py, holds configs, shapes, languages and
+// what transformers computes. Weights are the script's formula, so this test writes the same folder,
+// imports it, and compares logits of every step to 1e-4, greedy outputs, and the ids of every language;
+// of MarianMT also text through the public functions.
 #define _GNU_SOURCE
 #include <math.h>
 #include <setjmp.h>
@@ -18,6 +19,7 @@
 
 #include "base/bytes.h"
 #include "base/mapfile.h"
+#include "dragoman/dragoman.h"
 #include "format/import.h"
 #include "model/model.h"
 
@@ -35,7 +37,8 @@ static int tear_down(void **state)
 {
     (void)state;
     static const char *const names[] = {"config.json", "tokenizer_config.json", "vocab.json",
-                                        "sentencepiece.bpe.model", "model.safetensors", "out.gguf"};
+                                        "sentencepiece.bpe.model", "model.safetensors", "out.gguf",
+                                        "source.spm", "target.spm"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char path[128];
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);
@@ -60,14 +63,17 @@ static void write_json(const char *name, const json_t *value)
     free(text);
 }
 
-// weight() of the script.
+// weight() of the script; biases: its factor.
+static double biases = 1;
 static double weight_at(const char *name, uint32_t i)
 {
     uint32_t h = 5;
     for (const char *p = name; *p; p++) h = h * 31u + (unsigned char)*p;
     uint32_t x = ((h + i * 2654435761u) * 2246822519u) >> 16;
     double v = ((int)(x % 129u) - 64) / 128.0;
+    size_t n = strlen(name);
     if (strstr(name, "layer_norm.weight")) return 1.0 + v / 2;
+    if (n > 5 && strcmp(name + n - 5, ".bias") == 0) return v * biases;
     return strcmp(name, "model.shared.weight") == 0 ? 2 * v : v;
 }
 
@@ -102,7 +108,7 @@ static void write_tensors(const json_t *tensors)
 }
 
 // {1: spelling, 2: score, 3: kind} of every piece.
-static void write_pieces(void)
+static void write_pieces(const char *name)
 {
     dgm_writer w = {0};
     json_t *pieces = json_object_get(golden, "pieces");
@@ -119,7 +125,7 @@ static void write_pieces(void)
         dgm_write_u8(&w, 3 << 3);
         dgm_write_u8(&w, i == 0 ? 2 : i < 3 ? 3 : 1);
     }
-    write_file("sentencepiece.bpe.model", w.data, w.size);
+    write_file(name, w.data, w.size);
     dgm_writer_free(&w);
 }
 
@@ -141,7 +147,7 @@ static void write_folder(const json_t *model)
     write_json("tokenizer_config.json", tokenizer);
     write_json("config.json", json_object_get(model, "config"));
     write_tensors(json_object_get(model, "tensors"));
-    write_pieces();
+    write_pieces("sentencepiece.bpe.model");
     json_decref(names);
     json_decref(tokenizer);
 }
@@ -154,14 +160,14 @@ typedef struct loaded {
     dgm_state *state;
 } loaded;
 
-static void open_model(loaded *m, const json_t *model)
+// Imports the folder as it is now and loads what came out.
+static void load_folder(loaded *m)
 {
     char path[128];
     dgm_error err = {{0}};
     const dgm_limits limits = {.slots = 1, .rows = 1, .source = 32, .target = 32};
     memset(m, 0, sizeof *m);
     snprintf(path, sizeof path, "%s/out.gguf", folder);
-    write_folder(model);
     dgm_status st = dgm_import_run("huggingface", folder, path, NULL, &err);
     if (st == DGM_OK) st = dgm_gguf_open(&m->file, path, &err);
     if (st == DGM_OK) st = dgm_backend_open(&m->backend, "cpu", NULL, &err);
@@ -172,6 +178,12 @@ static void open_model(loaded *m, const json_t *model)
                            &err);
     if (st == DGM_OK) st = dgm_state_open(m->model, m->exec, &limits, &m->state, &err);
     if (st != DGM_OK) fail_msg("%s", err.text);
+}
+
+static void open_model(loaded *m, const json_t *model)
+{
+    write_folder(model);
+    load_folder(m);
 }
 
 static void close_model(loaded *m)
@@ -370,10 +382,120 @@ static void test_refused(void **state)
     }
 }
 
+// ---- MarianMT to many languages -----------------------------------------------------------------
+
+static void write_opus(const json_t *model, const char *source)
+{
+    json_t *tokenizer = source ? json_pack("{s:s,s:s}", "source_lang", source, "target_lang", "mul")
+                               : json_object();
+    biases = 1.0 / 64;
+    write_json("vocab.json", json_object_get(model, "vocab"));
+    write_json("tokenizer_config.json", tokenizer);
+    write_json("config.json", json_object_get(model, "config"));
+    write_tensors(json_object_get(model, "tensors"));
+    write_pieces("source.spm");
+    write_pieces("target.spm");
+    biases = 1;
+    json_decref(tokenizer);
+}
+
+static void check_text(const json_t *run, const char *target)
+{
+    char path[128];
+    dgm_error err = {{0}};
+    dgm_translator *t = NULL;
+    dgm_results *r = NULL;
+    dgm_settings s;
+    dgm_direction way = {.target = target};
+    const char *text = json_string_value(json_object_get(run, "text"));
+    snprintf(path, sizeof path, "%s/out.gguf", folder);
+    dgm_settings_default(&s);
+    s.precision = "f32";
+    s.beam = 1;
+    s.direction = &way;
+    if (dgm_open(&t, path, &s, &err) != DGM_OK) fail_msg("%s", err.text);
+    assert_int_equal(dgm_translate(t, &text, 1, &r, &err), DGM_OK);
+    assert_string_equal(dgm_result_text(&r->items[0]),
+                        json_string_value(json_object_get(run, "out")));
+    dgm_results_free(&r);
+    dgm_close(&t);
+}
+
+static void test_opus(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"de", "FRA", "zho-hans", "zho_Hant"};
+    json_t *model = json_object_get(golden, "opus"), *runs = json_object_get(model, "runs");
+    loaded m;
+    dgm_error err = {{0}};
+    write_opus(model, "eng");
+    load_folder(&m);
+    const dgm_languages *l = dgm_model_describe(m.model)->languages;
+    assert_int_equal(json_array_size(runs), 4);
+    for (size_t i = 0; i < 4; i++) {
+        json_t *run = json_array_get(runs, i);
+        json_t *pair = json_array_get(json_object_get(model, "languages"), i);
+        int direction[2];
+        int32_t token[DGM_TAGS_MAX];
+        assert_int_equal(dgm_languages_choose(l, "en", names[i], direction, &err), DGM_OK);
+        assert_int_equal(dgm_languages_tokens(l, DGM_SOURCE, direction, token), 1);
+        assert_int_equal(dgm_languages_tokens(l, DGM_TARGET, direction, token + 1), 0);
+        assert_int_equal(token[0], json_integer_value(json_array_get(pair, 1)));
+        assert_string_equal(l->code[1][direction[1]], json_string_value(json_array_get(pair, 0)));
+        check_forced(&m, run, "opus");
+        check_text(run, names[i]);
+    }
+    int d[2];
+    assert_int_equal(dgm_languages_choose(l, NULL, NULL, d, &err), DGM_ERR_ARGUMENT);
+    assert_string_equal(err.text, "the model has 4 directions, say which, source and target: "
+                                  "en zho_Hant, en zho_Hans, en fra, en deu");
+    assert_int_equal(dgm_languages_choose(l, NULL, "es", d, &err), DGM_ERR_ARGUMENT);
+    assert_string_equal(err.text, "the model does not translate to 'es': it has zho_Hant, "
+                                  "zho_Hans, fra, deu");
+    close_model(&m);
+}
+
+// Options of the import, a folder without its source's language, a prefix for one direction.
+static void test_opus_options(void **state)
+{
+    (void)state;
+    char path[128];
+    dgm_error err = {{0}};
+    dgm_gguf *g = NULL;
+    const char *text = NULL;
+    const int32_t *ids = NULL;
+    size_t n = 0;
+    snprintf(path, sizeof path, "%s/out.gguf", folder);
+    write_opus(json_object_get(golden, "opus"), NULL);
+    dgm_import_options o = {.target_language = "fr"};
+    assert_int_equal(dgm_import_run("huggingface", folder, path, &o, &err), DGM_OK);
+    assert_int_equal(dgm_gguf_open(&g, path, &err), DGM_OK);
+    dgm_gguf_get_string(g, "dragoman.languages.default", DGM_REQUIRED, &text, &err);
+    assert_string_equal(text, "mul fra");
+    dgm_gguf_close(&g);
+    o.target_language = "tlh";
+    assert_int_equal(dgm_import_run("huggingface", folder, path, &o, &err), DGM_ERR_ARGUMENT);
+    assert_string_equal(err.text, "the model does not translate to 'tlh': it has zho_Hant, "
+                                  "zho_Hans, fra, deu");
+    o = (dgm_import_options){.source_prefix = ">>deu<<", .target_language = "de"};
+    assert_int_equal(dgm_import_run("huggingface", folder, path, &o, &err), DGM_OK);
+    assert_int_equal(dgm_gguf_open(&g, path, &err), DGM_OK);
+    assert_int_equal(dgm_gguf_get_i32s(g, "dragoman.source.prefix", DGM_REQUIRED, 0, 99, &ids, &n,
+                                       &err), DGM_OK);
+    assert_true(n == 1 && ids[0] == 5);
+    n = 0;
+    assert_int_equal(dgm_gguf_get_i32s(g, "dragoman.languages.target_tokens", DGM_OPTIONAL, 0, 99,
+                                       &ids, &n, &err), DGM_OK);
+    assert_int_equal(n, 0);
+    dgm_gguf_close(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_models),
+        cmocka_unit_test(test_opus),
+        cmocka_unit_test(test_opus_options),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_refused),
     };
