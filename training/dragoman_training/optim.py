@@ -7,6 +7,8 @@ step capturable as a CUDA graph; the learning rate is a device scalar for the sa
 
     Adam(W):   m = lerp(m, g, 1-b1), v = lerp(v, g^2, 1-b2), w -= lr * (mhat / (sqrt(vhat) + eps) + decay * w)
     AdaDelta:  v = lerp(v, g^2, 1-rho), d = sqrt(u + eps) / sqrt(v + eps) * g, u = lerp(u, d^2, 1-rho), w -= lr * d
+               g is the clipped gradient times `scale`, because eps is not free of units: a gradient of norm 1 spread
+               over 55M weights has squares of 2e-8, so that eps = 1e-6 hides them and w -= g remains.
 """
 import math
 
@@ -44,47 +46,59 @@ class Flat:
         self.weights.copy_(torch.where(self.matrix > 0, self.weights.clamp(-limit, limit), self.weights))
 
 
+def adam_update(w, g, m, v, matrix, unbias, rate, betas, eps, decay):
+    m.lerp_(g, 1.0 - betas[0])
+    v.mul_(betas[1]).addcmul_(g, g, value=1.0 - betas[1])
+    update = (m / unbias[0]) / ((v / unbias[1]).sqrt() + eps)
+    if decay:
+        update = update + decay * matrix * w
+    w.sub_(update * rate)
+
+
+def adadelta_update(w, g, u, v, rate, rho, eps, scale):
+    g = g * scale
+    v.mul_(rho).addcmul_(g, g, value=1.0 - rho)
+    update = (u + eps).sqrt() / (v + eps).sqrt() * g
+    u.mul_(rho).addcmul_(update, update, value=1.0 - rho)
+    w.sub_(update * rate)
+
+
 class Adam:
-    def __init__(self, flat, betas=(0.9, 0.98), eps=1e-9, decay=0.0):
+    def __init__(self, flat, betas=(0.9, 0.98), eps=1e-9, decay=0.0, fused=False):
         self.flat, self.betas, self.eps, self.decay = flat, betas, eps, decay
         self.state = {"m": torch.zeros_like(flat.weights), "v": torch.zeros_like(flat.weights),
                       "power": torch.ones(2, device=flat.weights.device, dtype=torch.float64)}
         self.beta = torch.tensor(betas, device=flat.weights.device, dtype=torch.float64)
+        self.update = torch.compile(adam_update, dynamic=False) if fused else adam_update
 
     def step(self, rate):
-        m, v, g = self.state["m"], self.state["v"], self.flat.gradients
         self.state["power"].mul_(self.beta)
         unbias = (1.0 - self.state["power"]).float()
-        m.lerp_(g, 1.0 - self.betas[0])
-        v.mul_(self.betas[1]).addcmul_(g, g, value=1.0 - self.betas[1])
-        update = (m / unbias[0]) / ((v / unbias[1]).sqrt_() + self.eps)
-        if self.decay:
-            update.addcmul_(self.flat.matrix, self.flat.weights, value=self.decay)
-        self.flat.weights.sub_(update * rate)
+        self.update(self.flat.weights, self.flat.gradients, self.state["m"], self.state["v"], self.flat.matrix, unbias, rate,
+                    self.betas, self.eps, self.decay)
 
 
 class AdaDelta:
-    def __init__(self, flat, rho=0.95, eps=1e-6):
-        self.flat, self.rho, self.eps = flat, rho, eps
+    def __init__(self, flat, rho=0.95, eps=1e-6, scale=1.0, fused=False):
+        self.flat, self.rho, self.eps, self.scale = flat, rho, eps, scale
         self.state = {"v": torch.zeros_like(flat.weights), "u": torch.zeros_like(flat.weights)}
+        self.update = torch.compile(adadelta_update, dynamic=False) if fused else adadelta_update
 
     def step(self, rate):
-        v, u, g = self.state["v"], self.state["u"], self.flat.gradients
-        v.mul_(self.rho).addcmul_(g, g, value=1.0 - self.rho)
-        update = (u + self.eps).sqrt_() / (v + self.eps).sqrt_() * g
-        u.mul_(self.rho).addcmul_(update, update, value=1.0 - self.rho)
-        self.flat.weights.sub_(update * rate)
+        self.update(self.flat.weights, self.flat.gradients, self.state["u"], self.state["v"], rate, self.rho, self.eps,
+                    self.scale)
 
 
-def build(flat, settings):
-    """settings: {"name": "adam" | "adadelta", and that optimiser's arguments}."""
+def build(flat, settings, fused=False):
+    """settings: {"name": "adam" | "adadelta", and that optimiser's arguments}; fused: an update as one compiled kernel
+    (on a GPU; as single operations it reads and writes every weight some fifteen times)."""
     settings = dict(settings)
     name = settings.pop("name", "adam")
     if name not in ("adam", "adadelta"):
         raise ValueError(f"optimizer: {name!r} is not adam or adadelta")
     if "betas" in settings:
         settings["betas"] = tuple(settings["betas"])
-    return (Adam if name == "adam" else AdaDelta)(flat, **settings)
+    return (Adam if name == "adam" else AdaDelta)(flat, fused=fused, **settings)
 
 
 class Average:

@@ -29,6 +29,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+from . import decoder_scan
 from .recurrence import cell as fused_gru
 from .rnn_stack import LayeredEncoder, SourceStack, Stack, run_encoder, split_state
 from .transformer import Rows
@@ -345,16 +346,22 @@ class RNN(nn.Module):
         memory, mask = self.encode(source)
         keys, h = self.cell.keys(memory), self.start(memory, mask)[:, :self.config.bottom_width]
         x = self.embed(target_in, "target")                                      # [B, T, E]
+        if not align and decoder_scan.usable(x, self.cell):
+            states, contexts = decoder_scan.run(self.cell, self.cell.inputs(x), h, keys, memory, mask)
+            return self.stacked(x, states, contexts)
         inputs = [part.unbind(1) for part in self.cell.inputs(x)]
         steps = []
         for t in range(target_in.size(1)):
             h, c, weights = self.cell.step([part[t] for part in inputs], h, keys, memory, mask)
             steps.append((h[:, :self.config.decoder_hidden], c, weights))
         states, contexts, weights = (torch.stack(part, 1) for part in zip(*steps))
+        hidden = self.stacked(x, states, contexts)
+        return (hidden, weights.clamp_min(1e-9).log()) if align else hidden
+
+    def stacked(self, x, states, contexts):
         if hasattr(self, "stack"):
             states, _ = self.stack(self.drop(states), contexts)
-        hidden = self.output_vectors(x, states, contexts)
-        return (hidden, weights.clamp_min(1e-9).log()) if align else hidden
+        return self.output_vectors(x, states, contexts)
 
     def output_vectors(self, x, h, c):
         t = h if self.config.readout == "none" else self.readout(x, h, c)

@@ -77,7 +77,7 @@ class Trainer:
         self.shadow = ARCHITECTURES[recipe["architecture"]](recipe, *sizes).to(self.device).eval()    # for validation
         self.load_corpus()
         self.flat = optim.Flat(self.model)
-        self.optimizer = optim.build(self.flat, recipe["optimizer"])
+        self.optimizer = optim.build(self.flat, recipe["optimizer"], self.gpu and recipe["compile"])
         self.average = optim.Average(self.flat, **recipe["average"])
         self.schedule = optim.schedule(recipe["schedule"])
         self.rate = torch.zeros((), device=self.device)

@@ -17,7 +17,7 @@ import unittest
 import numpy as np
 import torch
 
-from dragoman_training import agree, checkpoint, export, fixtures, fold, recurrence, step_attention
+from dragoman_training import agree, checkpoint, export, fixtures, fold, optim, recurrence, step_attention
 from dragoman_training.cmlm import Cmlm, CmlmConfig, mask_predict
 from dragoman_training.gguf_writer import Reader, Writer
 from dragoman_training.rnn import CHOICES, RNN, RNNConfig
@@ -36,6 +36,30 @@ for b, h, w, t, k, masked in ((3, 2, 1, 5, 64, 0), (3, 2, 4, 37, 64, 1), (2, 8, 
         assert step_attention.usable(q)
         found = step_attention.attend(q, keys, values, mask)
         assert (found - transformer.attention(q, keys, values, mask)).abs().max() < 1e-5
+"""
+
+
+SCAN = """
+import torch
+from dragoman_training import decoder_scan, rnn
+for kind in ("conditional", "bahdanau", "devlin"):
+    torch.manual_seed(1)
+    model = rnn.RNN(rnn.RNNConfig(30, embed=8, encoder_hidden=12, decoder_hidden=20, attention=72, decoder=kind, dropout=0.0,
+                                  readout="none" if kind == "devlin" else "linear"))
+    for p in model.parameters():
+        if p.dim() == 1:
+            torch.nn.init.uniform_(p, -0.3, 0.3)
+    source, target = torch.randint(1, 30, (3, 9)), torch.randint(1, 30, (3, 5))
+    source[:, -1], source[1, 4:], source[1, 3], target[:, 0] = 0, 30, 0, 30
+    found = []
+    for decoder_scan.WANTED in (False, True):
+        model.zero_grad()
+        logits = model.logits(model(source, target))
+        logits.log_softmax(-1)[..., :7].pow(2).mean().backward()
+        found.append([logits.detach()] + [p.grad.clone() for p in model.parameters()])
+    assert decoder_scan.usable(logits, model.cell)
+    for a, b in zip(*found):
+        assert (a - b).norm() < 1e-4 * a.norm() + 1e-7, (kind, a.shape)
 """
 
 
@@ -271,6 +295,31 @@ class StepAttention(unittest.TestCase):
         environment = {**os.environ, "TRITON_INTERPRET": "1", "DRAGOMAN_STEP_KERNEL": "1"}
         run = subprocess.run([sys.executable, "-c", STEP], env=environment, stderr=subprocess.PIPE)
         self.assertEqual(run.returncode, 0, run.stderr.decode())
+
+    def test_decoder_kernels_in_the_interpreter(self):
+        environment = {**os.environ, "TRITON_INTERPRET": "1"}
+        run = subprocess.run([sys.executable, "-c", SCAN], env=environment, stderr=subprocess.PIPE)
+        self.assertEqual(run.returncode, 0, run.stderr.decode())
+
+
+class Optimisers(unittest.TestCase):
+    def test_both_reach_a_minimum(self):
+        for settings, rate in (({"name": "adam"}, 0.05), ({"name": "adadelta", "scale": 1e4}, 1.0)):
+            torch.manual_seed(1)
+            layer = torch.nn.Linear(6, 4)
+            flat = optim.Flat(layer)
+            optimizer, x, y = optim.build(flat, settings), torch.randn(50, 6), torch.randn(50, 4)
+            first = last = None
+            for step in range(400):
+                flat.gradients.zero_()
+                loss = (layer(x) - y).pow(2).mean()
+                loss.backward()
+                optimizer.step(torch.tensor(rate * (1 - step / 400)))
+                first, last = first or loss.item(), loss.item()
+            best = (y - torch.cat([x, torch.ones(50, 1)], 1) @ torch.linalg.lstsq(
+                torch.cat([x, torch.ones(50, 1)], 1), y).solution).pow(2).mean().item()
+            self.assertLess(last - best, 0.02 * (first - best), settings)
+
 
 if __name__ == "__main__":
     unittest.main()
