@@ -105,6 +105,7 @@ class Trainer:
         if self.graphs:                                                 # they hold the old corpus' addresses
             kept = {name: tensor.clone() for name, tensor in self.optimizer.state.items()}
             self.graphs.clear()
+            torch.cuda.empty_cache()                                    # no memory can be freed during a capture
             self.capture()
             for name, tensor in kept.items():
                 self.optimizer.state[name].copy_(tensor)
