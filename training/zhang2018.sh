@@ -3,13 +3,13 @@
 #
 # WORK holds pairs.en, pairs.de (and pairs.up, if some are upsampled), newstest2013.en and newstest2013.de;
 # training/README.md says how they are made. Makes the vocabulary of 30,000 and the packed corpus, trains the RNNsearch
-# of the paper for SECONDS (default 1500) with every ALPHA (default 0 0.5 0.1 1 0.01 10; 0: no self-normalisation),
+# of the paper for SECONDS (default 600) with every ALPHA (default 0 0.5 0.1 1 0.01 10; 0: no self-normalisation),
 # exports WORK/rnnsearch-ALPHA.gguf and, where there is a dragoman program, prints log Z and BLEU of each. What exists
 # is not made again, so the same command goes on after a stop.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 work=${1:?usage: training/zhang2018.sh WORK [SECONDS] [ALPHA...]}
-seconds=${2:-1500}
+seconds=${2:-600}
 shift $(($# < 2 ? $# : 2))
 alphas=("$@")
 [ $# -gt 0 ] || alphas=(0 0.5 0.1 1 0.01 10)
