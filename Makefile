@@ -72,7 +72,7 @@ ENGINE += writing tool_rerank
 
 # Clusters.
 FORMAT += idlists clusters
-VOCABSEL += nearest cluster_set cluster kmeans
+VOCABSEL += nearest closest cluster_set cluster kmeans
 ENGINE += restrict record tool_cluster
 
 # Lattices; unfolded ensembles.

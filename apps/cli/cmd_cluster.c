@@ -10,7 +10,9 @@
 
 typedef struct cluster_options {
     const char *model, *output, *input, *vectors, *measure, *precision, *source, *target, *sizes;
-    int lines, centroids, best, record_best, iterations, sample, seed, beam, threads, remove, quiet;
+    const char *from;
+    float least;
+    int lines, centroids, best, near, record_best, iterations, sample, seed, beam, threads, remove, quiet;
     int any_source;
 } cluster_options;
 
@@ -32,9 +34,20 @@ static const option options[] = {
     {"centroids", 0, OPTION_COUNT, "N", AT(centroids), 1, 65536, NULL,
      "number of clusters (default 400)", NULL, NULL},
     {"best", 0, OPTION_COUNT, "K", AT(best), 1, 64, NULL,
-     "best tokens of each vector that join the list of its cluster (default 8; 1 gives the "
+     "best tokens of each vector that join the list of its cluster (default 16; 1 gives the "
      "shortest lists)",
      NULL, NULL},
+    {"near", 0, OPTION_COUNT, "N", AT(near), 1, 8, NULL,
+     "nearest centroids whose lists they join, the further ones with less weight (default 6; 1 is "
+     "the published method)",
+     NULL, NULL},
+    {"least", 0, OPTION_REAL, "W", AT(least), 0, 1, NULL,
+     "leave tokens out of a list that weigh less than W per vector of the cluster (default "
+     "0.00001; 0 keeps all)",
+     NULL, NULL},
+    {"from", 0, OPTION_TEXT, "FILE", AT(from), 0, 0, NULL,
+     "keep the centroids of a model that has --centroids of them and make only the lists", NULL,
+     NULL},
     {"record-best", 0, OPTION_COUNT, "K", AT(record_best), 1, 64, NULL,
      "best tokens that --vectors records (default 16, at least --best)", NULL, NULL},
     {"iterations", 0, OPTION_COUNT, "N", AT(iterations), 0, 10000, NULL,
@@ -58,7 +71,8 @@ static const option options[] = {
     {"any-source", 0, OPTION_FLAG, NULL, AT(any_source), 0, 0, NULL,
      "clusters for the target language, whatever the source", NULL, NULL},
     {"measure", 0, OPTION_TEXT, "FILE", AT(measure), 0, 0, NULL,
-     "print for a source text how large the lists are and how many of the best tokens they hold",
+     "print for a source text how large the lists are and how many of the best tokens they hold; "
+     "without --output, --vectors keeps this text's",
      NULL, NULL},
     {"sizes", 0, OPTION_TEXT, "FILE", AT(sizes), 0, 0, NULL,
      "with --measure: write CENTROID TAB HITS TAB TOKENS for every cluster", NULL, NULL},
@@ -79,6 +93,9 @@ static dgm_cluster_options settings(const cluster_options *o, progress *bar)
     c.vectors = o->vectors;
     c.centroids = o->centroids;
     c.best = o->best;
+    c.near = o->near;
+    c.least = (double)o->least;
+    c.from = o->from;
     c.record_best = o->record_best > o->best ? o->record_best : o->best;
     c.iterations = o->iterations;
     c.sample = (uint64_t)o->sample;
@@ -130,7 +147,8 @@ static int write_sizes(const char *path, const dgm_cluster_measure *m)
 static int measure(const cluster_options *o, const char *model)
 {
     progress bar;
-    const dgm_cluster_options c = settings(o, &bar);
+    dgm_cluster_options c = settings(o, &bar);
+    if (o->output) c.vectors = NULL; // they are of the other text
     dgm_cluster_measure m;
     dgm_error error;
     progress_start(&bar, !o->quiet);
@@ -152,6 +170,8 @@ static int run(const command *self, int argc, char **argv)
     dgm_cluster_default(&c);
     cluster_options o = {.centroids = c.centroids,
                          .best = c.best,
+                         .near = c.near,
+                         .least = (float)c.least,
                          .record_best = c.record_best,
                          .iterations = c.iterations,
                          .seed = (int)c.seed,

@@ -497,7 +497,13 @@ typedef struct dgm_cluster_options {
     const char *vectors; // file for the recorded vectors: kept, and continued if it is there.
                          // NULL: a scratch file. Default NULL
     int centroids;       // 1 to 65536. Default 400
-    int best;            // tokens of each recorded vector that join its centroid's list. Default 8
+    int best;            // tokens of each recorded vector that join its centroid's list. Default 16
+    int near;            // centroids whose lists a vector's tokens join, 1 to 8; the further ones count
+                         // less. 1: as published. Default 6
+    double least;        // weight per vector of a cluster below which a token is left out of its
+                         // list. 0: none is, as published. Default 0.00001
+    const char *from;    // model file with clusters: its centroids are kept, lists are made anew.
+                         // NULL: k-means. Default NULL
     int record_best;     // tokens recorded, at least `best`, at most 64: lists of other sizes can be
                          // made from one file. Default 16
     int iterations;      // of k-means. Default 20
@@ -510,7 +516,7 @@ typedef struct dgm_cluster_options {
     int threads;                 // 0: one per core. Default 1
     int remove;                  // write the model without clusters
     dgm_progress progress;
-    void *reserved[4];
+    void *reserved[2];
 } dgm_cluster_options;
 
 DGM_API void dgm_cluster_default(dgm_cluster_options *options);
@@ -541,6 +547,7 @@ typedef struct dgm_cluster_measure {
 } dgm_cluster_measure;
 
 // What the model's clusters give for a text that the model translates with its whole vocabulary.
+// options->vectors is a file for this text's vectors.
 DGM_API dgm_status dgm_cluster_test(const char *model, const char *text,
                                     const dgm_cluster_options *options,
                                     dgm_cluster_measure *measure, dgm_error *error);

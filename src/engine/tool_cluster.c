@@ -3,12 +3,24 @@
 //
 //     text --translate, whole vocabulary--> vectors and best tokens of every step    (record.c)
 //          --evenly spread sample--> k-means                                         (kmeans.c)
-//          --every vector, nearest of the centroids as stored--> lists: union of the best tokens
+//          --every vector, the centroids as stored that are nearest to it--> lists of best tokens
 //          --> model file                                                            (clusters.c)
 //
 // Lists come from all vectors, not from the sample: rare words would be lost. Centroids are rounded
-// to half precision first, so that a vector is counted where the decoder will look. Memory: the
-// sample, a bit per centroid and token, and a block of the file of vectors.
+// to half precision first, so that a vector is counted where the decoder will look.
+//
+// As published a list is the union of the best K tokens of all vectors nearest to the centroid
+// (near 1, least 0). A rare word then is in few lists, and a vector that falls on the other side of
+// a border misses it. So a vector also counts, by less, for the next centroids, and by less for its
+// lower ranks; what weighs next to nothing for the number of vectors that a centroid has is left
+// out. For lists of the same length that halves the misses (docs/CLUSTERS.md).
+//
+//     weight of t at c = sum over vectors v, c the j-th nearest of v, t the r-th best of v:
+//                        nearness[j] * 2 / (r * r + 1);   t is listed where it is > least * hits(c)
+//
+// Memory: the sample, a bit per centroid and token, a block of the file of vectors, and the weights
+// of as many tokens as fit in WEIGHTS bytes: larger vocabularies take several walks.
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mapfile.h"
@@ -20,7 +32,10 @@
 #include "format/idlists.h"
 #include "vocabsel/kmeans.h"
 
-enum { BLOCK = 8192, PER_CENTROID = 256, ITERATIONS_MAX = 10000 };
+enum { BLOCK = 8192, PER_CENTROID = 256, ITERATIONS_MAX = 10000, NEAR_MAX = 8, WEIGHTS = 1 << 28 };
+
+static const float nearness[NEAR_MAX] = {1, 0.5f, 0.25f, 0.15f, 0.1f, 0.07f, 0.05f, 0.04f};
+
 
 typedef struct work {
     const dgm_cluster_options *o;
@@ -35,6 +50,8 @@ typedef struct work {
     uint64_t *bits;   // [centroids, words]
     size_t words;
     uint64_t *hits;   // [centroids]
+    float *weights;   // [centroids, window]: of the tokens from `first` on
+    int first, window;
     // a block of the file
     uint16_t *vectors;
     int32_t *predictions, *found;
@@ -45,7 +62,9 @@ typedef struct work {
 void dgm_cluster_default(dgm_cluster_options *o)
 {
     *o = (dgm_cluster_options){.centroids = 400,
-                               .best = 8,
+                               .best = 16,
+                               .near = 6,
+                               .least = 1e-5,
                                .record_best = 16,
                                .iterations = 20,
                                .seed = 1,
@@ -66,6 +85,10 @@ static dgm_status check_options(const dgm_cluster_options *o, dgm_error *err)
     DGM_FAIL_IF(o->record_best > DGM_CLUSTERS_BEST_MAX, err, DGM_ERR_ARGUMENT,
                 "at most %d tokens of a vector are recorded, not %d", DGM_CLUSTERS_BEST_MAX,
                 o->record_best);
+    DGM_FAIL_IF(o->near < 1 || o->near > NEAR_MAX, err, DGM_ERR_ARGUMENT,
+                "a vector counts for 1 to %d centroids, not %d", NEAR_MAX, o->near);
+    DGM_FAIL_IF(!(o->least >= 0 && o->least < 1), err, DGM_ERR_ARGUMENT,
+                "the least weight must be at least 0 and below 1, not %g", o->least);
     DGM_FAIL_IF(o->iterations < 0 || o->iterations > ITERATIONS_MAX, err, DGM_ERR_ARGUMENT,
                 "the number of iterations must be between 0 and %d, not %d", ITERATIONS_MAX,
                 o->iterations);
@@ -85,6 +108,7 @@ static void work_close(work *w)
     dgm_free(w->halves);
     dgm_free(w->bits);
     dgm_free(w->hits);
+    dgm_free(w->weights);
     dgm_free(w->vectors);
     dgm_free(w->predictions);
     dgm_free(w->found);
@@ -104,8 +128,32 @@ static dgm_status open_devices(work *w, dgm_error *err)
                         .seed = w->o->seed};
     w->vectors = dgm_malloc(BLOCK * (size_t)w->record.width * sizeof *w->vectors);
     w->predictions = dgm_malloc(BLOCK * (size_t)w->record.best * sizeof *w->predictions);
-    w->found = dgm_malloc(BLOCK * sizeof *w->found);
+    w->found = dgm_malloc(BLOCK * NEAR_MAX * sizeof *w->found);
     return w->vectors && w->predictions && w->found ? DGM_OK : dgm_no_memory(err);
+}
+
+// ---- languages ----------------------------------------------------------------------------------
+
+// The first language of a side, "" if the model does not say.
+static void first_language(const dgm_gguf *g, const char *key, char *out, size_t size)
+{
+    dgm_gguf_strings it = {0};
+    dgm_gguf_text s;
+    out[0] = '\0';
+    if (dgm_gguf_get_strings(g, key, DGM_OPTIONAL, &it, NULL) != DGM_OK || it.count != 1 ||
+        !dgm_gguf_strings_next(&it, &s) || s.size >= size)
+        return;
+    memcpy(out, s.data, s.size);
+    out[s.size] = '\0';
+}
+
+// The languages that the block is for, as the options and else the model says.
+static void languages(const work *w, const dgm_gguf *g, char source[32], char target[32])
+{
+    first_language(g, "dragoman.languages.source", source, 32);
+    first_language(g, "dragoman.languages.target", target, 32);
+    if (w->o->source) snprintf(source, 32, "%s", w->o->source);
+    if (w->o->target) snprintf(target, 32, "%s", w->o->target);
 }
 
 // ---- k-means ------------------------------------------------------------------------------------
@@ -173,18 +221,48 @@ static dgm_status learn(work *w, dgm_error *err)
     return st;
 }
 
+// The centroids of a model that has clusters, in place of k-means.
+static dgm_status borrow(work *w, const char *path, dgm_error *err)
+{
+    char source[32], target[32];
+    dgm_gguf *g = NULL;
+    dgm_clusters_view v = {0};
+    DGM_TRY(dgm_modelfile_open(&g, path, err));
+    languages(w, g, source, target);
+    const int block = dgm_clusters_find(g, source, target);
+    dgm_status st = block < 0 ? dgm_fail(err, DGM_ERR_UNSUPPORTED, "%s: the model has no clusters",
+                                         path)
+                              : dgm_clusters_view_open(&v, g, block, err);
+    if (st == DGM_OK && (v.width != w->record.width || v.count != w->o->centroids))
+        st = dgm_fail(err, DGM_ERR_ARGUMENT, "%s: %d centroids of %d numbers, not %d of %d", path,
+                      v.count, v.width, w->o->centroids, w->record.width);
+    if (st == DGM_OK) {
+        const size_t size = (size_t)v.count * (size_t)v.width;
+        w->centroids = dgm_malloc(size * sizeof *w->centroids);
+        w->halves = dgm_malloc(size * sizeof *w->halves);
+        if (!w->centroids || !w->halves) st = dgm_no_memory(err);
+    }
+    if (st == DGM_OK) {
+        dgm_tensor_to_f32(v.centroids, w->centroids);
+        memcpy(w->halves, v.centroids->data, v.centroids->bytes);
+    }
+    dgm_clusters_view_close(&v);
+    dgm_gguf_close(&g);
+    return st;
+}
+
 // ---- every vector -------------------------------------------------------------------------------
 
 // What becomes of a block whose nearest centroids are in w->found.
 typedef void (*taker)(work *w, size_t count, void *cookie);
 
-static dgm_status walk(work *w, int centroids, taker take, void *cookie, dgm_error *err)
+static dgm_status walk(work *w, int centroids, int near, taker take, void *cookie, dgm_error *err)
 {
     dgm_nearest *nearest = NULL;
     dgm_kmeans_lanes *lanes = NULL;
     dgm_status st =
         dgm_nearest_open(&nearest, w->backend, w->centroids, centroids, w->record.width, err);
-    if (st == DGM_OK) st = dgm_kmeans_lanes_open(&lanes, &w->k, centroids, err);
+    if (st == DGM_OK) st = dgm_kmeans_lanes_open(&lanes, &w->k, centroids, near, err);
     if (st == DGM_OK) st = dgm_record_rewind(&w->record, err);
     for (size_t n = 1; st == DGM_OK && n;) {
         st = dgm_record_next(&w->record, BLOCK, w->vectors, w->predictions, &n, err);
@@ -197,49 +275,86 @@ static dgm_status walk(work *w, int centroids, taker take, void *cookie, dgm_err
     return st;
 }
 
-static void mark(work *w, size_t count, void *cookie)
+static void weigh(work *w, size_t count, void *cookie)
 {
     (void)cookie;
-    const size_t best = (size_t)w->record.best;
+    const size_t best = (size_t)w->record.best, near = (size_t)w->o->near;
     for (size_t i = 0; i < count; i++) {
-        uint64_t *bits = w->bits + (size_t)w->found[i] * w->words;
-        w->hits[w->found[i]]++;
-        for (int j = 0; j < w->o->best; j++) {
-            const int32_t id = w->predictions[i * best + (size_t)j];
-            if (id >= 0 && id < w->out.targets) bits[id >> 6] |= (uint64_t)1 << (id & 63);
+        const int32_t *found = w->found + i * near, *ids = w->predictions + i * best;
+        if (w->first == 0) w->hits[found[0]]++;
+        for (size_t j = 0; j < near && found[j] >= 0; j++) {
+            float *weights = w->weights + (size_t)found[j] * (size_t)w->window;
+            for (int r = 0; r < w->o->best; r++) {
+                const int32_t id = ids[r] - w->first;
+                if (ids[r] >= w->first && id < w->window)
+                    weights[id] += nearness[j] * 2 / (float)((r + 1) * (r + 1) + 1);
+            }
         }
     }
 }
 
-static dgm_status make_lists(work *w, dgm_error *err)
+// Bits of the window's tokens that weigh enough.
+static void choose(work *w)
 {
-    const int centroids = w->o->centroids;
-    dgm_vocab_spec target = {0};
-    DGM_TRY(dgm_modelfile_vocab(w->file, DGM_TARGET, &target, err));
-    w->out.targets = target.size;
-    w->words = ((size_t)target.size + 63) / 64;
-    w->bits = dgm_calloc((size_t)centroids * w->words, sizeof *w->bits);
-    w->hits = dgm_calloc((size_t)centroids, sizeof *w->hits);
-    w->out.at = dgm_calloc((size_t)centroids + 1, sizeof *w->out.at);
-    if (!w->bits || !w->hits || !w->out.at) return dgm_no_memory(err);
-    DGM_TRY(walk(w, centroids, mark, NULL, err));
-    uint64_t entries = 0;
-    for (int c = 0; c < centroids; c++) {
+    for (int c = 0; c < w->o->centroids; c++) {
+        const float *weights = w->weights + (size_t)c * (size_t)w->window;
+        const float least = (float)(w->o->least * (double)w->hits[c]);
         uint64_t *bits = w->bits + (size_t)c * w->words;
-        if (target.eos >= 0) bits[target.eos >> 6] |= (uint64_t)1 << (target.eos & 63);
-        if (target.eod >= 0) bits[target.eod >> 6] |= (uint64_t)1 << (target.eod & 63);
+        for (int i = 0; i < w->window && w->first + i < w->out.targets; i++)
+            if (weights[i] > least)
+                bits[(w->first + i) >> 6] |= (uint64_t)1 << ((w->first + i) & 63);
+    }
+}
+
+static dgm_status weigh_all(work *w, dgm_error *err)
+{
+    const size_t centroids = (size_t)w->o->centroids;
+    const size_t room = WEIGHTS / (centroids * sizeof *w->weights);
+    w->window = room < (size_t)w->out.targets ? (int)room : w->out.targets;
+    w->weights = dgm_malloc(centroids * (size_t)w->window * sizeof *w->weights);
+    if (!w->weights) return dgm_no_memory(err);
+    for (w->first = 0; w->first < w->out.targets; w->first += w->window) {
+        memset(w->weights, 0, centroids * (size_t)w->window * sizeof *w->weights);
+        DGM_TRY(walk(w, w->o->centroids, w->o->near, weigh, NULL, err));
+        choose(w);
+    }
+    return DGM_OK;
+}
+
+// The bits as lists; what ends a sentence is in all of them.
+static dgm_status write_lists(work *w, const dgm_vocab_spec *target, dgm_error *err)
+{
+    uint64_t entries = 0, n = 0;
+    for (int c = 0; c < w->o->centroids; c++) {
+        uint64_t *bits = w->bits + (size_t)c * w->words;
+        if (target->eos >= 0) bits[target->eos >> 6] |= (uint64_t)1 << (target->eos & 63);
+        if (target->eod >= 0) bits[target->eod >> 6] |= (uint64_t)1 << (target->eod & 63);
         for (size_t i = 0; i < w->words; i++) entries += (uint64_t)__builtin_popcountll(bits[i]);
     }
     w->out.ids = dgm_malloc(entries * sizeof *w->out.ids);
     if (!w->out.ids) return dgm_no_memory(err);
-    uint64_t n = 0;
-    for (int c = 0; c < centroids; c++) {
+    for (int c = 0; c < w->o->centroids; c++) {
         for (size_t i = 0; i < w->words; i++)
             for (uint64_t left = w->bits[(size_t)c * w->words + i]; left; left &= left - 1)
                 w->out.ids[n++] = (int32_t)(i * 64) + __builtin_ctzll(left);
         w->out.at[c + 1] = n;
     }
     return DGM_OK;
+}
+
+static dgm_status make_lists(work *w, dgm_error *err)
+{
+    const size_t centroids = (size_t)w->o->centroids;
+    dgm_vocab_spec target = {0};
+    DGM_TRY(dgm_modelfile_vocab(w->file, DGM_TARGET, &target, err));
+    w->out.targets = target.size;
+    w->words = ((size_t)target.size + 63) / 64;
+    w->bits = dgm_calloc(centroids * w->words, sizeof *w->bits);
+    w->hits = dgm_calloc(centroids, sizeof *w->hits);
+    w->out.at = dgm_calloc(centroids + 1, sizeof *w->out.at);
+    if (!w->bits || !w->hits || !w->out.at) return dgm_no_memory(err);
+    DGM_TRY(weigh_all(w, err));
+    return write_lists(w, &target, err);
 }
 
 static void summarise(work *w)
@@ -264,19 +379,6 @@ static void summarise(work *w)
 
 // ---- files --------------------------------------------------------------------------------------
 
-// The first language of a side, "" if the model does not say.
-static void first_language(const dgm_gguf *g, const char *key, char *out, size_t size)
-{
-    dgm_gguf_strings it = {0};
-    dgm_gguf_text s;
-    out[0] = '\0';
-    if (dgm_gguf_get_strings(g, key, DGM_OPTIONAL, &it, NULL) != DGM_OK || it.count != 1 ||
-        !dgm_gguf_strings_next(&it, &s) || s.size >= size)
-        return;
-    memcpy(out, s.data, s.size);
-    out[s.size] = '\0';
-}
-
 static dgm_status write_model(work *w, const char *path, const dgm_clusters *c, dgm_error *err)
 {
     dgm_gguf_writer *out = NULL;
@@ -291,10 +393,9 @@ static dgm_status write_model(work *w, const char *path, const dgm_clusters *c, 
 static dgm_status store(work *w, const char *output, dgm_error *err)
 {
     char source[32], target[32];
-    first_language(w->file, "dragoman.languages.source", source, sizeof source);
-    first_language(w->file, "dragoman.languages.target", target, sizeof target);
-    w->out.source = w->o->source ? w->o->source : source;
-    w->out.target = w->o->target ? w->o->target : target;
+    languages(w, w->file, source, target);
+    w->out.source = source;
+    w->out.target = target;
     w->out.count = w->o->centroids;
     w->out.width = w->record.width;
     w->out.best = w->o->best;
@@ -330,7 +431,7 @@ static dgm_status make(work *w, const char *model, const char *output, dgm_error
     DGM_TRY(dgm_record_text(&w->record, model, o->text, o->vectors, o, err));
     DGM_TRY(dgm_modelfile_open(&w->file, model, err));
     DGM_TRY(open_devices(w, err));
-    DGM_TRY(learn(w, err));
+    DGM_TRY(o->from ? borrow(w, o->from, err) : learn(w, err));
     DGM_TRY(make_lists(w, err));
     summarise(w);
     return store(w, output, err);
@@ -388,7 +489,7 @@ static dgm_status measure_view(work *w, gauge *g, dgm_error *err)
         dgm_idlists_mark(v->lists + v->at[c], w->bits + c * w->words);
         m->sizes[c] = (uint32_t)dgm_idlists_length(v->lists + v->at[c]);
     }
-    DGM_TRY(walk(w, v->count, count_hits, g, err));
+    DGM_TRY(walk(w, v->count, 1, count_hits, g, err));
     m->lines = w->record.lines;
     m->vectors = w->record.records;
     m->centroids = v->count;
@@ -403,16 +504,14 @@ static dgm_status test_text(work *w, const char *model, const char *text, gauge 
 {
     char source[32], target[32];
     DGM_TRY(dgm_modelfile_open(&w->file, model, err));
-    first_language(w->file, "dragoman.languages.source", source, sizeof source);
-    first_language(w->file, "dragoman.languages.target", target, sizeof target);
-    const int block = dgm_clusters_find(w->file, w->o->source ? w->o->source : source,
-                                        w->o->target ? w->o->target : target);
+    languages(w, w->file, source, target);
+    const int block = dgm_clusters_find(w->file, source, target);
     DGM_FAIL_IF(block < 0, err, DGM_ERR_UNSUPPORTED,
                 "%s: the model has no clusters (make them with 'dragoman cluster')", model);
     dgm_clusters_view view = {0};
     DGM_TRY(dgm_clusters_view_open(&view, w->file, block, err));
     g->view = &view;
-    dgm_status st = dgm_record_text(&w->record, model, text, NULL, w->o, err);
+    dgm_status st = dgm_record_text(&w->record, model, text, w->o->vectors, w->o, err);
     if (st == DGM_OK) st = open_devices(w, err);
     if (st == DGM_OK) st = measure_view(w, g, err);
     dgm_clusters_view_close(&view);
@@ -425,7 +524,8 @@ dgm_status dgm_cluster_test(const char *model, const char *text, const dgm_clust
     *measure = (dgm_cluster_measure){0};
     DGM_TRY(check_options(options, err));
     dgm_cluster_options o = *options;
-    o.best = o.record_best = 1;
+    o.best = 1;
+    if (!o.vectors) o.record_best = 1;
     o.lines = 0;
     work w = {.o = &o};
     gauge g = {.m = measure};

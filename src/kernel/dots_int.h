@@ -8,7 +8,7 @@
 
 #include "kernel/kernels.h"
 
-enum { DOTS_COLUMNS = 4, DOTS_AHEAD = 8 };
+enum { DOTS_COLUMNS = 4, DOTS_AHEAD = 16 };
 
 // A block of outputs i .. i + 3 of the list: the addresses of their rows (behind the list's end the
 // last one stands in), how many are real, and the rows DOTS_AHEAD outputs further on, which the

@@ -33,7 +33,7 @@ typedef struct cluster {
     uint64_t *bits;              // [places, words]: candidates of this step
     uint64_t *needed, *listed;   // [places, words]: by the sentence; by its lexical list
     uint64_t *sets;              // [places, words], intersect: what the clusters alone allow
-    dgm_nearest_work near;       // [rows]
+    dgm_closest_work near;       // [rows]
     uint64_t *used;              // [centroids]: a bit each
     dgm_candidates *candidates;  // [places]
     int32_t *pool;               // lists of a step
@@ -95,7 +95,7 @@ static dgm_status admit(dgm_vocabsel *v, int place, const dgm_vocabsel_sentence 
 static void look(dgm_vocabsel *v, dgm_mat hidden)
 {
     cluster *x = v->data;
-    dgm_nearest_find(dgm_cluster_set_nearest(x->set), x->exec, hidden, &x->near);
+    dgm_closest_find(dgm_cluster_set_closest(x->set), x->exec, hidden, &x->near);
     x->pool_used = 0;
 }
 
@@ -170,9 +170,7 @@ static void close_cluster(dgm_vocabsel *v)
     dgm_free(x->needed);
     dgm_free(x->listed);
     dgm_free(x->sets);
-    dgm_free(x->near.terms);
-    dgm_free(x->near.score);
-    dgm_free(x->near.centroid);
+    dgm_closest_work_close(&x->near);
     dgm_free(x->used);
     dgm_free(x->candidates);
     if (x->pool) dgm_pages_release(x->pool, x->pool_size * sizeof *x->pool);
@@ -214,9 +212,7 @@ static dgm_status allocate(cluster *x, dgm_error *err)
     x->needed = dgm_calloc(places * x->words, sizeof *x->needed);
     if (lexical) x->listed = dgm_calloc(places * x->words, sizeof *x->listed);
     if (x->mode == DGM_CLUSTER_INTERSECT) x->sets = dgm_calloc(places * x->words, sizeof *x->sets);
-    x->near.terms = dgm_calloc(rows, sizeof *x->near.terms);
-    x->near.score = dgm_calloc(rows, sizeof *x->near.score);
-    x->near.centroid = dgm_calloc(rows, sizeof *x->near.centroid);
+    const bool near = dgm_closest_work_open(&x->near, dgm_cluster_set_closest(x->set), (int)rows);
     x->used = dgm_calloc(((size_t)dgm_cluster_set_count(x->set) + 63) / 64, sizeof *x->used);
     x->candidates = dgm_calloc(places, sizeof *x->candidates);
     x->more = dgm_calloc(rows, sizeof *x->more);
@@ -225,9 +221,7 @@ static dgm_status allocate(cluster *x, dgm_error *err)
     x->pool = dgm_pages_reserve(x->pool_size * sizeof *x->pool);
     const bool good = x->always && x->never && x->bits && x->needed && (!lexical || x->listed) &&
                       (x->mode != DGM_CLUSTER_INTERSECT || x->sets) &&
-                      x->near.terms && x->near.score && x->near.centroid && x->used &&
-                      x->candidates && x->more &&
-                      x->more_ids && x->pool;
+                      near && x->used && x->candidates && x->more && x->more_ids && x->pool;
     return good ? DGM_OK : dgm_no_memory(err);
 }
 

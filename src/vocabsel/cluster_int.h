@@ -3,12 +3,12 @@
 #ifndef DGM_VOCABSEL_CLUSTER_INT_H
 #define DGM_VOCABSEL_CLUSTER_INT_H
 
-#include "vocabsel/nearest.h"
+#include "vocabsel/closest.h"
 #include "vocabsel/vocabsel.h"
 
 const dgm_gguf *dgm_cluster_set_file(const dgm_cluster_set *s);
 int dgm_cluster_set_longest(const dgm_cluster_set *s); // tokens of the longest list
-const dgm_nearest *dgm_cluster_set_nearest(const dgm_cluster_set *s);
+const dgm_closest *dgm_cluster_set_closest(const dgm_cluster_set *s);
 int dgm_cluster_set_targets(const dgm_cluster_set *s); // of the target vocabulary
 
 #endif

@@ -10,29 +10,17 @@ struct dgm_cluster_set {
     dgm_backend *backend;
     const dgm_gguf *file;
     dgm_clusters_view view;
-    dgm_nearest *nearest;
+    dgm_closest *closest;
 };
 
 void dgm_cluster_set_close(dgm_cluster_set **set)
 {
     dgm_cluster_set *s = *set;
     if (!s) return;
-    dgm_nearest_close(&s->nearest);
+    dgm_closest_close(&s->closest);
     dgm_clusters_view_close(&s->view);
     dgm_free(s);
     *set = NULL;
-}
-
-static dgm_status pack(dgm_cluster_set *s, dgm_error *err)
-{
-    const dgm_clusters_view *v = &s->view;
-    float *rows = dgm_malloc((size_t)v->count * (size_t)v->width * sizeof *rows);
-    if (!rows) return dgm_no_memory(err);
-    dgm_tensor_to_f32(v->centroids, rows);
-    const dgm_status st =
-        dgm_nearest_open(&s->nearest, s->backend, rows, v->count, v->width, err);
-    dgm_free(rows);
-    return st;
 }
 
 static dgm_status open_set(dgm_cluster_set *s, const char *source, const char *target, int width,
@@ -48,7 +36,7 @@ static dgm_status open_set(dgm_cluster_set *s, const char *source, const char *t
     DGM_FAIL_IF(s->view.width != width, err, DGM_ERR_FORMAT,
                 "the centroids have %d numbers, the model's hidden vectors %d", s->view.width,
                 width);
-    return pack(s, err);
+    return dgm_closest_open(&s->closest, s->backend, s->view.centroids, err);
 }
 
 dgm_status dgm_cluster_set_open(dgm_cluster_set **set, dgm_backend *b, const dgm_gguf *file,
@@ -70,7 +58,7 @@ int dgm_cluster_set_count(const dgm_cluster_set *s)
 
 size_t dgm_cluster_set_bytes(const dgm_cluster_set *s)
 {
-    return dgm_nearest_bytes(s->nearest);
+    return dgm_closest_bytes(s->closest);
 }
 
 const dgm_gguf *dgm_cluster_set_file(const dgm_cluster_set *s)
@@ -93,7 +81,7 @@ void dgm_cluster_set_mark(const dgm_cluster_set *s, int centroid, uint64_t *bits
     dgm_idlists_mark(s->view.lists + s->view.at[centroid], bits);
 }
 
-const dgm_nearest *dgm_cluster_set_nearest(const dgm_cluster_set *s)
+const dgm_closest *dgm_cluster_set_closest(const dgm_cluster_set *s)
 {
-    return s->nearest;
+    return s->closest;
 }

@@ -58,7 +58,7 @@ typedef struct lane {
 
 struct dgm_kmeans_lanes {
     const dgm_kmeans *k;
-    int count;
+    int count, near;
     lane *items;
     // of one call
     const dgm_nearest *nearest;
@@ -84,7 +84,7 @@ void dgm_kmeans_lanes_close(dgm_kmeans_lanes **lanes)
     *lanes = NULL;
 }
 
-static dgm_status open_lane(lane *x, const dgm_kmeans *k, int most, dgm_error *err)
+static dgm_status open_lane(lane *x, const dgm_kmeans *k, int most, int near, dgm_error *err)
 {
     const size_t bytes = (1 << 20) + dgm_exec_mat_bytes(k->backend, ROWS, k->width) +
                          dgm_rank_bytes(k->backend, ROWS, 1, most) +
@@ -93,22 +93,24 @@ static dgm_status open_lane(lane *x, const dgm_kmeans *k, int most, dgm_error *e
     DGM_TRY(dgm_exec_open(k->backend, bytes, &x->exec, err));
     x->rows = dgm_exec_mat(x->exec, ROWS, k->width);
     x->work.terms = dgm_calloc(ROWS, sizeof *x->work.terms);
-    x->work.score = dgm_calloc(ROWS, sizeof *x->work.score);
-    x->work.centroid = dgm_calloc(ROWS, sizeof *x->work.centroid);
+    x->work.score = dgm_calloc(ROWS * (size_t)near, sizeof *x->work.score);
+    x->work.centroid = dgm_calloc(ROWS * (size_t)near, sizeof *x->work.centroid);
     return x->rows.data && x->work.terms && x->work.score && x->work.centroid ? DGM_OK
                                                                               : dgm_no_memory(err);
 }
 
 dgm_status dgm_kmeans_lanes_open(dgm_kmeans_lanes **lanes, const dgm_kmeans *k, int most,
-                                 dgm_error *err)
+                                 int near, dgm_error *err)
 {
     dgm_kmeans_lanes *l = *lanes = dgm_calloc(1, sizeof *l);
     if (!l) return dgm_no_memory(err);
     l->k = k;
+    l->near = near;
     l->count = dgm_pool_threads(k->pool);
     l->items = dgm_calloc((size_t)l->count, sizeof *l->items);
     dgm_status st = l->items ? DGM_OK : dgm_no_memory(err);
-    for (int i = 0; st == DGM_OK && i < l->count; i++) st = open_lane(&l->items[i], k, most, err);
+    for (int i = 0; st == DGM_OK && i < l->count; i++) 
+        st = open_lane(&l->items[i], k, most, near, err);
     if (st != DGM_OK) dgm_kmeans_lanes_close(lanes);
     return st;
 }
@@ -117,16 +119,16 @@ static void find_block(void *arg, int worker, int item)
 {
     dgm_kmeans_lanes *l = arg;
     lane *x = &l->items[worker];
-    const size_t first = (size_t)item * ROWS, width = (size_t)l->k->width;
+    const size_t first = (size_t)item * ROWS, width = (size_t)l->k->width, near = (size_t)l->near;
     const int n = l->size - first < ROWS ? (int)(l->size - first) : ROWS;
     for (int i = 0; i < n; i++) x->ids[i] = (int32_t)first + i;
     const dgm_mat rows = dgm_mat_rows(x->rows, 0, n);
     dgm_op_embed(x->exec, rows, l->table, x->ids, 1.0f, NULL, NULL, NULL);
-    dgm_nearest_find(l->nearest, x->exec, rows, &x->work);
-    memcpy(l->found + first, x->work.centroid, (size_t)n * sizeof *l->found);
+    dgm_nearest_find(l->nearest, x->exec, rows, l->near, &x->work);
+    memcpy(l->found + first * near, x->work.centroid, (size_t)n * near * sizeof *l->found);
     for (int i = 0; l->distance && i < n; i++) {
         const double d = length_of(l->vectors + (first + (size_t)i) * width, l->k->width) -
-                         (double)x->work.score[i];
+                         (double)x->work.score[(size_t)i * near];
         l->distance[first + (size_t)i] = d > 0 ? (float)d : 0; // rounding may take it below
     }
 }
@@ -382,7 +384,7 @@ dgm_status dgm_kmeans_run(const dgm_kmeans *k, float *out, double *loss, dgm_err
     l.members = dgm_calloc(k->count, sizeof *l.members);
     dgm_status st =
         l.found && l.before && l.distance && l.first && l.members ? DGM_OK : dgm_no_memory(err);
-    if (st == DGM_OK) st = dgm_kmeans_lanes_open(&lanes, k, k->centroids, err);
+    if (st == DGM_OK) st = dgm_kmeans_lanes_open(&lanes, k, k->centroids, 1, err);
     if (st == DGM_OK) st = plus_plus(k, lanes, out, err);
     if (st == DGM_OK) st = iterate(&l, lanes, loss, err);
     dgm_kmeans_lanes_close(&lanes);

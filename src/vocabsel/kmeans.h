@@ -25,13 +25,14 @@ typedef struct dgm_kmeans {
 dgm_status dgm_kmeans_run(const dgm_kmeans *k, float *out, double *loss, dgm_error *err);
 
 // Workers' memory for finding the nearest centroids of many vectors, so that a long file can be
-// walked block by block. `most` centroids at most; k is borrowed.
+// walked block by block. `most` centroids at most, `near` of them found; k is borrowed.
 typedef struct dgm_kmeans_lanes dgm_kmeans_lanes;
 
 dgm_status dgm_kmeans_lanes_open(dgm_kmeans_lanes **l, const dgm_kmeans *k, int most,
-                                 dgm_error *err);
+                                 int near, dgm_error *err);
 void dgm_kmeans_lanes_close(dgm_kmeans_lanes **l); // sets NULL; accepts NULL inside
-// found [count]; distance [count], squared, or NULL. vectors: f16 [count, width].
+// found [count, near], the nearest first, -1 where there are fewer; distance [count] to the nearest,
+// squared, or NULL. vectors: f16 [count, width].
 dgm_status dgm_kmeans_find(dgm_kmeans_lanes *l, const dgm_nearest *nearest,
                            const uint16_t *vectors, size_t count, int32_t *found, float *distance,
                            dgm_error *err);

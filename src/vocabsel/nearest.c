@@ -77,18 +77,19 @@ int dgm_nearest_count(const dgm_nearest *n)
     return n->count;
 }
 
-void dgm_nearest_find(const dgm_nearest *n, dgm_exec *x, dgm_mat hidden, dgm_nearest_work *w)
+void dgm_nearest_find(const dgm_nearest *n, dgm_exec *x, dgm_mat hidden, int near,
+                      dgm_nearest_work *w)
 {
     const dgm_rank_part part = {.out = n->layer, .hidden = hidden, .weight = 1};
     for (int i = 0; i < hidden.rows; i++) w->terms[i] = (dgm_terms){.lambda = 1};
     const dgm_rank rank = {.parts = &part,
                            .part_count = 1,
                            .rows = hidden.rows,
-                           .k = 1,
+                           .k = near,
                            .terms = w->terms,
                            .score = w->score,
                            .token = w->centroid};
     dgm_op_rank(x, &rank);
     for (int i = 0; i < hidden.rows; i++)
-        if (w->centroid[i] < 0) w->centroid[i] = 0;
+        if (w->centroid[i * near] < 0) w->centroid[i * near] = 0;
 }

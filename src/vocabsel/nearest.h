@@ -14,14 +14,17 @@ void dgm_nearest_close(dgm_nearest **n); // sets NULL; accepts NULL inside
 size_t dgm_nearest_bytes(const dgm_nearest *n);
 int dgm_nearest_count(const dgm_nearest *n);
 
-// One row's neighbour: score = 2 h.C - |C|^2, so that the distance is |h|^2 - score.
+// A row's neighbours, the nearest first: score = 2 h.C - |C|^2, so that the distance is
+// |h|^2 - score.
 typedef struct dgm_nearest_work {
     dgm_terms *terms;   // [rows]
-    float *score;       // [rows]
-    int32_t *centroid;  // [rows]: the lowest of equals; 0 for a row that is no number
+    float *score;       // [rows, near]
+    int32_t *centroid;  // [rows, near]: the lowest of equals first; -1 where there are fewer, but the first
+                        // is 0 for a row that is no number
 } dgm_nearest_work;
 
 // x has dgm_rank_bytes for these rows and `count` outputs left.
-void dgm_nearest_find(const dgm_nearest *n, dgm_exec *x, dgm_mat hidden, dgm_nearest_work *w);
+void dgm_nearest_find(const dgm_nearest *n, dgm_exec *x, dgm_mat hidden, int near,
+                      dgm_nearest_work *w);
 
 #endif
