@@ -20,6 +20,7 @@
 #include "dragoman/dragoman.h"
 #include "dragoman/tools.h"
 #include "format/clusters.h"
+#include "format/idlists.h"
 #include "format/modelfile.h"
 
 #define MODEL "tests/data/models/transformer-pieces.gguf"
@@ -205,6 +206,76 @@ static void test_learning(void **state)
     o.centroids = 60000;
     assert_int_equal(dgm_cluster_make(MODEL, spare, &o, NULL, &error), DGM_ERR_TEXT);
     o.centroids = 0;
+    assert_int_equal(dgm_cluster_make(MODEL, spare, &o, NULL, &error), DGM_ERR_ARGUMENT);
+}
+
+static uint64_t listed_in(const char *path, uint64_t *shared, const char *other)
+{
+    dgm_gguf *g = NULL, *h = NULL;
+    dgm_clusters_view v, u;
+    assert_int_equal(dgm_modelfile_open(&g, path, NULL), DGM_OK);
+    assert_int_equal(dgm_modelfile_open(&h, other, NULL), DGM_OK);
+    assert_int_equal(dgm_clusters_view_open(&v, g, 0, NULL), DGM_OK);
+    assert_int_equal(dgm_clusters_view_open(&u, h, 0, NULL), DGM_OK);
+    assert_memory_equal(v.centroids->data, u.centroids->data, v.centroids->bytes);
+    uint64_t mine[8], theirs[8], n = 0;
+    *shared = 0;
+    for (int c = 0; c < v.count; c++) {
+        memset(mine, 0, sizeof mine);
+        memset(theirs, 0, sizeof theirs);
+        dgm_idlists_mark(v.lists + v.at[c], mine);
+        dgm_idlists_mark(u.lists + u.at[c], theirs);
+        for (int i = 0; i < 8; i++) {
+            n += (uint64_t)__builtin_popcountll(mine[i]);
+            *shared += (uint64_t)__builtin_popcountll(mine[i] & theirs[i]);
+        }
+    }
+    dgm_clusters_view_close(&v);
+    dgm_clusters_view_close(&u);
+    dgm_gguf_close(&g);
+    dgm_gguf_close(&h);
+    return n;
+}
+
+// Lists made anew for the same centroids: those of the published method are part of those that
+// count neighbours, a least weight takes tokens away, and the file's centroids stay as they are.
+static void test_lists(void **state)
+{
+    (void)state;
+    dgm_cluster_options o = options();
+    dgm_error error;
+    char near[64];
+    snprintf(near, sizeof near, "%s/near.gguf", folder);
+    uint64_t shared;
+    o.from = clustered;
+    o.near = 1;
+    o.least = 0;
+    make(MODEL, spare, &o, NULL);
+    o.near = 3;
+    make(MODEL, near, &o, NULL);
+    const uint64_t few = listed_in(spare, &shared, near);
+    assert_int_equal(shared, few);
+    assert_true(listed_in(near, &shared, spare) > few);
+    o.near = 6;
+    o.least = 1e-5;
+    make(MODEL, spare, &o, NULL);
+    assert_same_file(spare, clustered); // the same as k-means gave, with the same lists
+    o.least = 0.3;
+    make(MODEL, spare, &o, NULL);
+    const uint64_t heavy = listed_in(spare, &shared, near);
+    assert_true(shared == heavy && heavy < few);
+    unlink(near);
+    o.centroids = CENTROIDS + 1;
+    assert_int_equal(dgm_cluster_make(MODEL, spare, &o, NULL, &error), DGM_ERR_ARGUMENT);
+    assert_non_null(strstr(error.text, "12 centroids"));
+    o.centroids = CENTROIDS;
+    o.from = MODEL;
+    assert_int_equal(dgm_cluster_make(MODEL, spare, &o, NULL, &error), DGM_ERR_UNSUPPORTED);
+    o.from = NULL;
+    o.near = 9;
+    assert_int_equal(dgm_cluster_make(MODEL, spare, &o, NULL, &error), DGM_ERR_ARGUMENT);
+    o.near = 1;
+    o.least = 1;
     assert_int_equal(dgm_cluster_make(MODEL, spare, &o, NULL, &error), DGM_ERR_ARGUMENT);
 }
 
@@ -464,7 +535,7 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_learning),   cmocka_unit_test(test_measure),
+        cmocka_unit_test(test_learning), cmocka_unit_test(test_lists),   cmocka_unit_test(test_measure),
         cmocka_unit_test(test_full_lists), cmocka_unit_test(test_invariance),
         cmocka_unit_test(test_counts),     cmocka_unit_test(test_ensemble),
         cmocka_unit_test(test_needed),     cmocka_unit_test(test_refusals),
