@@ -98,6 +98,7 @@ dgm_status dgm_net_shrink(rnn_net *n, const rnn_net *to, const dgm_shrink_plan *
                           dgm_error *err);
 
 // shrink_algebra.c; all matrices are [n, n] of doubles, row by row.
+double dgm_algebra_dot(const float *x, const float *y, int n); // sums in double precision
 // The inverse of a symmetric positive matrix, which is overwritten. False: it is not positive.
 bool dgm_algebra_invert(double *a, double *out, int n);
 // The best product of rank k for left right^T, left [rows, d], right [other, d]: writes

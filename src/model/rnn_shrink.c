@@ -170,9 +170,7 @@ static dgm_status prepare(removal *r, int d, dgm_error *err)
         gather(r, r->alive[i], ui);
         for (int j = 0; j <= i; j++) {
             const float *uj = r->u + (size_t)j * (size_t)d;
-            double s = 0;
-            for (int k = 0; k < d; k++) s += (double)ui[k] * (double)uj[k];
-            r->gram[(size_t)i * n + (size_t)j] = s;
+            r->gram[(size_t)i * n + (size_t)j] = dgm_algebra_dot(ui, uj, d);
         }
         trace += r->gram[(size_t)i * n + (size_t)i];
     }
