@@ -16,8 +16,9 @@ import numpy as np
 import torch
 
 from dragoman_training import (align, augment, checkpoint, corpus, export, losses, metric, mix, optim, quality, recipe,
-                               search, subword, wordlist)
+                               search, subword, train, wordlist)
 from dragoman_training.batches import Batches
+from dragoman_training.cmlm import CmlmConfig
 from dragoman_training.packed import Packed
 from dragoman_training.rnn import RNN, RNNConfig
 from dragoman_training.transformer import Transformer, TransformerConfig
@@ -260,8 +261,10 @@ class Steps(unittest.TestCase):
         for name in sorted(os.listdir(folder)):
             if name.endswith(".yaml"):
                 held = recipe.load(os.path.join(folder, name))
-                kind = {"rnn": RNNConfig, "transformer": TransformerConfig}[held["architecture"]]
-                kind.from_dict({"vocab_size": 10, **held["model"]})
+                kind = {"rnn": RNNConfig, "cmlm": CmlmConfig}.get(held["architecture"], TransformerConfig)
+                self.assertIn(held["architecture"], train.ARCHITECTURES)
+                given = {"tokens_per_step": 2} if held["architecture"] == "double" else {}
+                kind.from_dict({"vocab_size": 10, **given, **held["model"]})
 
     def test_self_normalised_start(self):
         torch.manual_seed(1)
