@@ -116,7 +116,14 @@ int dgm_idlists_decode(const uint8_t *p, int32_t *out)
 {
     int count = (int)known_number(&p);
     int32_t id = -1;
-    for (int k = 0; k < count; k++) out[k] = id += (int32_t)known_number(&p) + 1;
+    for (int k = 0; k < count; k++) {
+        // Most gaps are one byte.
+        if (*p < 128)
+            id += *p++ + 1;
+        else
+            id += (int32_t)known_number(&p) + 1;
+        out[k] = id;
+    }
     return count;
 }
 

@@ -8,7 +8,9 @@
 //                   union      or the bits of the sentence's lexical list
 //                   intersect  and these bits
 //               then what is always allowed (EOS, UNK, what the sentence needs), without what never
-//               is; read off in ascending order
+//               is; read off in ascending order. One row alone (beam 1, the usual case where time
+//               matters) has no use for bits: its list is decoded into place, and the few tokens
+//               that the sentence needs are merged
 //
 // The union is over one sentence, not over the batch as in the paper: a translation does not depend
 // on its neighbours. What several sentences want is still read once (backend/cpu/rank_cpu.c).
@@ -20,6 +22,8 @@
 #include "format/modelfile.h"
 #include "vocabsel/cluster_int.h"
 #include "vocabsel/vocabsel.h"
+
+enum { FEW = 32 };
 
 typedef struct cluster {
     const dgm_cluster_set *set;
@@ -33,6 +37,8 @@ typedef struct cluster {
     uint64_t *bits;              // [places, words]: candidates of this step
     uint64_t *needed, *listed;   // [places, words]: by the sentence; by its lexical list
     uint64_t *sets;              // [places, words], intersect: what the clusters alone allow
+    int32_t *few;                // [places, FEW]: needed and allowed, ascending, while they are few
+    int *few_count;              // [places]; -1: more than FEW
     dgm_closest_work near;       // [rows]
     uint64_t *used;              // [centroids]: a bit each
     dgm_candidates *candidates;  // [places]
@@ -69,6 +75,19 @@ static dgm_status bring(const cluster *x, uint64_t *bits, const int32_t *ids, in
     return DGM_OK;
 }
 
+static void list_few(cluster *x, int place)
+{
+    const uint64_t *needed = of_place(x, x->needed, place);
+    int32_t *few = x->few + (size_t)place * FEW;
+    int n = 0;
+    for (size_t w = 0; w < x->words && n >= 0; w++)
+        for (uint64_t left = needed[w] & ~x->never[w]; left && n >= 0; left &= left - 1) {
+            if (n < FEW) few[n] = (int32_t)(w * 64) + __builtin_ctzll(left);
+            n = n < FEW ? n + 1 : -1;
+        }
+    x->few_count[place] = n;
+}
+
 static dgm_status admit(dgm_vocabsel *v, int place, const dgm_vocabsel_sentence *s, dgm_error *err)
 {
     cluster *x = v->data;
@@ -83,6 +102,7 @@ static dgm_status admit(dgm_vocabsel *v, int place, const dgm_vocabsel_sentence 
     DGM_TRY(bring(x, needed, s->needed, s->needed_count, err));
     DGM_TRY(bring(x, needed, s->evidence, s->evidence_count, err));
     DGM_TRY(bring(x, needed, s->allowed, s->allowed_count, err));
+    list_few(x, place);
     if (!x->lexical.ops) return DGM_OK;
     DGM_TRY(x->lexical.ops->admit(&x->lexical, place, s, err));
     const dgm_candidates *c = x->lexical.ops->select(&x->lexical, place, 0, (dgm_mat){0});
@@ -106,9 +126,37 @@ static bool seen_before(const int32_t *nearest, int count)
     return false;
 }
 
+// The list of one centroid with the few tokens that the sentence needs, without what is never
+// chosen. Returns its length.
+static int merge(const cluster *x, int place, int32_t centroid, int32_t *ids)
+{
+    const int32_t *few = x->few + (size_t)place * FEW;
+    const int few_count = x->few_count[place];
+    const int count = dgm_cluster_set_decode(x->set, centroid, ids + few_count);
+    const int32_t *from = ids + few_count; // behind what merging writes, or where it writes
+    int n = 0, f = 0;
+    for (int i = 0; i < count; i++) {
+        const int32_t id = from[i];
+        while (f < few_count && few[f] < id) ids[n++] = few[f++];
+        f += f < few_count && few[f] == id;
+        ids[n] = id;
+        n += !has_bit(x->never, id);
+    }
+    while (f < few_count) ids[n++] = few[f++];
+    return n;
+}
+
 static const dgm_candidates *select_cluster(dgm_vocabsel *v, int place, int first, dgm_mat hidden)
 {
     cluster *x = v->data;
+    if (hidden.rows == 1 && x->mode == DGM_CLUSTER_ALONE && x->few_count[place] >= 0) {
+        int32_t *ids = x->pool + x->pool_used;
+        const int32_t centroid = x->near.centroid[first];
+        set_bit(x->used, centroid);
+        x->candidates[place] = (dgm_candidates){.ids = ids, .count = merge(x, place, centroid, ids)};
+        x->pool_used += (size_t)x->candidates[place].count;
+        return &x->candidates[place];
+    }
     uint64_t *bits = of_place(x, x->bits, place);
     const uint64_t *listed = x->listed ? of_place(x, x->listed, place) : NULL;
     const uint64_t *needed = of_place(x, x->needed, place);
@@ -170,6 +218,8 @@ static void close_cluster(dgm_vocabsel *v)
     dgm_free(x->needed);
     dgm_free(x->listed);
     dgm_free(x->sets);
+    dgm_free(x->few);
+    dgm_free(x->few_count);
     dgm_closest_work_close(&x->near);
     dgm_free(x->used);
     dgm_free(x->candidates);
@@ -198,7 +248,8 @@ static size_t pool_room(const cluster *x)
     const uint64_t brought = any ? targets : (uint64_t)x->limits.max_needed + 2;
     const uint64_t room =
         (uint64_t)x->limits.rows * (uint64_t)dgm_cluster_set_longest(x->set) + places * brought;
-    return (size_t)(room < places * targets ? room : places * targets);
+    // FEW: decoding begins that far behind the end
+    return (size_t)(room < places * targets ? room : places * targets) + FEW;
 }
 
 static dgm_status allocate(cluster *x, dgm_error *err)
@@ -212,6 +263,8 @@ static dgm_status allocate(cluster *x, dgm_error *err)
     x->needed = dgm_calloc(places * x->words, sizeof *x->needed);
     if (lexical) x->listed = dgm_calloc(places * x->words, sizeof *x->listed);
     if (x->mode == DGM_CLUSTER_INTERSECT) x->sets = dgm_calloc(places * x->words, sizeof *x->sets);
+    x->few = dgm_malloc(places * FEW * sizeof *x->few);
+    x->few_count = dgm_calloc(places, sizeof *x->few_count);
     const bool near = dgm_closest_work_open(&x->near, dgm_cluster_set_closest(x->set), (int)rows);
     x->used = dgm_calloc(((size_t)dgm_cluster_set_count(x->set) + 63) / 64, sizeof *x->used);
     x->candidates = dgm_calloc(places, sizeof *x->candidates);
@@ -219,7 +272,7 @@ static dgm_status allocate(cluster *x, dgm_error *err)
     x->more_ids = dgm_malloc((lexical ? rows : 1) * DGM_MORE_MAX * sizeof *x->more_ids);
     x->pool_size = pool_room(x);
     x->pool = dgm_pages_reserve(x->pool_size * sizeof *x->pool);
-    const bool good = x->always && x->never && x->bits && x->needed && (!lexical || x->listed) &&
+    const bool good = x->few && x->few_count && x->always && x->never && x->bits && x->needed && (!lexical || x->listed) &&
                       (x->mode != DGM_CLUSTER_INTERSECT || x->sets) &&
                       near && x->used && x->candidates && x->more && x->more_ids && x->pool;
     return good ? DGM_OK : dgm_no_memory(err);

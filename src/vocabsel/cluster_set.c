@@ -81,6 +81,11 @@ void dgm_cluster_set_mark(const dgm_cluster_set *s, int centroid, uint64_t *bits
     dgm_idlists_mark(s->view.lists + s->view.at[centroid], bits);
 }
 
+int dgm_cluster_set_decode(const dgm_cluster_set *s, int centroid, int32_t *out)
+{
+    return dgm_idlists_decode(s->view.lists + s->view.at[centroid], out);
+}
+
 const dgm_closest *dgm_cluster_set_closest(const dgm_cluster_set *s)
 {
     return s->closest;
