@@ -270,7 +270,9 @@ static dgm_status make_translation(dgm_line_state *line, size_t k, dgm_scratch *
         length += (size_t)h->count + 1;
     }
     if (line->pieces.count > 1)
-        out->score = dgm_length_normalise(out->sum, (int)length, t->config.length_penalty);
+        out->score = dgm_length_normalise(out->sum, (int)length,
+                                          line->other ? line->lengths.length_penalty
+                                                      : t->config.length_penalty);
     if (k == 0) {
         line->target_tokens = length;
         if (!out->finished) line->flags |= DGM_LINE_TRUNCATED;

@@ -8,6 +8,8 @@
 // such a token): its source gets other tokens, and its search starts with others. So a batch may mix
 // directions, and a sentence is translated as it would be in a batch of its own.
 //
+// Its length penalties are the file's for its direction, unless the caller set them.
+//
 // What belongs to one direction cannot follow: clusters and glossaries are loaded for the
 // translator's, and a line of another direction is refused with them.
 #include <stdio.h>
@@ -95,6 +97,36 @@ dgm_status dgm_direction_line(const dgm_translator *t, const dgm_direction *aske
     DGM_FAIL_IF(*other && t->glossary, err, DGM_ERR_UNSUPPORTED,
                 "the glossary is read for %s to %s: translate other directions by themselves",
                 t->source_code, t->target_code);
+    return DGM_OK;
+}
+
+dgm_status dgm_direction_defaults(const dgm_translator *t, const int direction[2],
+                                  dgm_direction_spec *out, dgm_error *err)
+{
+    const dgm_decode_spec *d = &dgm_model_describe(t->members[0].model)->defaults;
+    *out = (dgm_direction_spec){.length_penalty = d->length_penalty,
+                                .word_penalty = d->word_penalty,
+                                .max_length_factor = d->max_length_factor};
+    if (direction[0] < 0) return DGM_OK;
+    dgm_status st = dgm_languages_defaults(t->members[0].file, languages_of(t, 0), direction, out,
+                                           err);
+    if (st != DGM_OK) dgm_error_prefix(err, "%s", dgm_gguf_path(t->members[0].file));
+    return st;
+}
+
+static float either(float asked, float of_file)
+{
+    return asked == DGM_FROM_MODEL ? of_file : asked;
+}
+
+dgm_status dgm_direction_lengths(const dgm_translator *t, const int direction[2], dgm_length_rule *out,
+                                 dgm_error *err)
+{
+    dgm_direction_spec d;
+    DGM_TRY(dgm_direction_defaults(t, direction, &d, err));
+    *out = (dgm_length_rule){either(t->asked.length_penalty, d.length_penalty),
+                         either(t->asked.word_penalty, d.word_penalty),
+                         either(t->asked.max_length_factor, d.max_length_factor)};
     return DGM_OK;
 }
 

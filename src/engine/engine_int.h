@@ -75,6 +75,7 @@ struct dgm_translator {
     dgm_translator_info info;
     char device[512], source_code[64], target_code[64];
     int direction[2]; // of the first model's languages; -1: none yet, lines say theirs
+    dgm_length_rule asked; // DGM_FROM_MODEL: what the file says for a direction
 
     // Queue: jobs that still have pieces nobody has taken, oldest first.
     pthread_mutex_t lock;
@@ -125,6 +126,11 @@ dgm_status dgm_direction_resolve(dgm_translator *t, const dgm_direction *asked, 
 dgm_status dgm_direction_line(const dgm_translator *t, const dgm_direction *asked, int direction[2],
                               bool *other, dgm_error *err);
 bool dgm_direction_of_token(const dgm_translator *t, int32_t token, int direction[2]);
+// What the file says for a direction (-1: for all of them); lengths: with what the caller set instead.
+dgm_status dgm_direction_defaults(const dgm_translator *t, const int direction[2],
+                                  dgm_direction_spec *out, dgm_error *err);
+dgm_status dgm_direction_lengths(const dgm_translator *t, const int direction[2], dgm_length_rule *out,
+                                 dgm_error *err);
 
 // techniques.c: names and ranges; the device before models are loaded; the loaded models.
 dgm_status dgm_settings_techniques(const dgm_settings *s, dgm_error *err);
@@ -224,6 +230,8 @@ struct dgm_line_state {
     char *message;
     char *notice; // constraints left out; NULL: none
     uint32_t flags;
+    bool other; // its direction is not the translator's: these are its lengths
+    dgm_length_rule lengths;
     dgm_lmbr_rows *lmbr;                 // of its evidence, for all its pieces; NULL: none
     dgm_walk *walk;                      // its lattice; NULL: none
     size_t source_tokens, target_tokens; // target: of the best translation, end symbols included

@@ -21,6 +21,21 @@ static void put_tags(dgm_writer *w, const dgm_languages *l)
                              names[side]);
 }
 
+// Decoding defaults that directions have of their own: how many keys, which.
+static void put_defaults(dgm_writer *w, const dgm_gguf *file)
+{
+    static const char prefix[] = "dragoman.directions.";
+    size_t n = 0;
+    for (int i = 0; i < dgm_gguf_meta_count(file); i++) {
+        const dgm_meta *m = dgm_gguf_meta(file, i);
+        if (strncmp(m->key, prefix, sizeof prefix - 1) != 0 || n++ >= SHOWN) continue;
+        if (n == 1) dgm_write_format(w, "  %-13s ", "own defaults");
+        dgm_write_format(w, "%s%s", n > 1 ? ", " : "", m->key + sizeof prefix - 1);
+    }
+    if (n > SHOWN) dgm_write_format(w, " and %zu more", n - SHOWN);
+    if (n) dgm_write_text(w, "\n");
+}
+
 dgm_status dgm_inspect_directions(dgm_writer *w, const dgm_gguf *file, dgm_error *err)
 {
     dgm_vocab_spec source, target;
@@ -43,6 +58,7 @@ dgm_status dgm_inspect_directions(dgm_writer *w, const dgm_gguf *file, dgm_error
             dgm_write_format(w, "; default %s %s", l.code[0][l.first[0]], l.code[1][l.first[1]]);
         put_tags(w, &l);
         dgm_write_text(w, "\n");
+        put_defaults(w, file);
     }
     dgm_languages_free(&l);
     return DGM_OK;

@@ -202,6 +202,8 @@ static dgm_status encode_line(prepare *p, dgm_line_state *line, const dgm_input 
         p->other = true;
         language = -1; // the frame has it
     }
+    line->other = p->other;
+    if (p->other) DGM_TRY(dgm_direction_lengths(p->t, p->direction, &line->lengths, err));
     text = (dgm_text){line->text + skip, line->size - skip};
     trimmed = dgm_text_trim(text);
     if (trimmed.size == 0) return DGM_OK;

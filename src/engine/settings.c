@@ -243,6 +243,28 @@ static void describe(dgm_translator *t)
     i->shortlist = dgm_restrict_names[t->restricted];
 }
 
+// What the file may say for each direction by itself.
+static dgm_status resolve_direction(dgm_translator *t, const dgm_settings *s, dgm_error *err)
+{
+    dgm_length_rule l;
+    t->asked = (dgm_length_rule){s->length_penalty, s->word_penalty, s->max_length_factor};
+    DGM_TRY(dgm_direction_lengths(t, t->direction, &l, err));
+    t->config.length_penalty = l.length_penalty;
+    t->config.word_penalty = l.word_penalty;
+    t->config.max_length_factor = l.max_length_factor;
+    return DGM_OK;
+}
+
+static dgm_status resolve_shortlist(dgm_translator *t, const char *asked, dgm_error *err)
+{
+    dgm_direction_spec d;
+    int n = 0;
+    DGM_TRY(dgm_direction_defaults(t, t->direction, &d, err));
+    if (!asked && !t->lattices) asked = d.shortlist;
+    DGM_TRY(check_name("shortlist", asked, dgm_restrict_names, -1, &n, err));
+    return dgm_restrict_resolve(t, n, err);
+}
+
 dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err)
 {
     const dgm_decode_spec *d = &dgm_model_describe(t->members[0].model)->defaults;
@@ -271,10 +293,7 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
     DGM_TRY(resolve_softmax(t, s->softmax, err));
     DGM_TRY(resolve_cube(t, s, cube, err));
     c->margin = s->margin == DGM_FROM_MODEL ? 3.0f : s->margin;
-    c->length_penalty = s->length_penalty == DGM_FROM_MODEL ? d->length_penalty : s->length_penalty;
-    c->word_penalty = s->word_penalty == DGM_FROM_MODEL ? d->word_penalty : s->word_penalty;
-    c->max_length_factor =
-        s->max_length_factor == DGM_FROM_MODEL ? d->max_length_factor : s->max_length_factor;
+    DGM_TRY(resolve_direction(t, s, err));
     c->allow_unk = s->allow_unk < 0 ? d->allow_unk : s->allow_unk != 0;
     c->alignment = t->alignment != DGM_ALIGN_NONE;
     t->evidence = s->lmbr != NULL;
@@ -283,8 +302,7 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
     DGM_TRY(dgm_settings_unknown(t, s, err));
     c->word_scores = t->token_scores;
     DGM_TRY(resolve_lengths(t, s, d, err));
-    DGM_TRY(check_name("shortlist", s->shortlist, dgm_restrict_names, -1, &n, err));
-    DGM_TRY(dgm_restrict_resolve(t, n, err));
+    DGM_TRY(resolve_shortlist(t, s->shortlist, err));
     DGM_TRY(dgm_budget_resolve(t, s, err));
     describe(t);
     return DGM_OK;

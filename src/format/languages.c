@@ -168,6 +168,31 @@ void dgm_languages_free(dgm_languages *l)
     *l = (dgm_languages){.first = {-1, -1}};
 }
 
+// "dragoman.directions.SOURCE.TARGET.NAME"
+static const char *direction_key(const dgm_languages *l, const int direction[2], const char *name,
+                                 char key[192])
+{
+    snprintf(key, 192, "dragoman.directions.%s.%s.%s", l->code[0][direction[0]],
+             l->code[1][direction[1]], name);
+    return key;
+}
+
+dgm_status dgm_languages_defaults(const dgm_gguf *g, const dgm_languages *l, const int direction[2],
+                                  dgm_direction_spec *io, dgm_error *err)
+{
+    char key[192];
+    const dgm_need opt = DGM_OPTIONAL;
+    if (l->count[0] == 0 || l->count[1] == 0) return DGM_OK;
+    DGM_TRY(dgm_gguf_get_f32(g, direction_key(l, direction, "length_penalty", key), opt, -10, 10,
+                             &io->length_penalty, err));
+    DGM_TRY(dgm_gguf_get_f32(g, direction_key(l, direction, "word_penalty", key), opt, -100, 100,
+                             &io->word_penalty, err));
+    DGM_TRY(dgm_gguf_get_f32(g, direction_key(l, direction, "max_length_factor", key), opt, 0, 1000,
+                             &io->max_length_factor, err));
+    return dgm_gguf_get_string(g, direction_key(l, direction, "shortlist", key), opt,
+                               &io->shortlist, err);
+}
+
 bool dgm_languages_offers(const dgm_languages *l, int source, int target)
 {
     if (l->pairs) return l->pairs[source * l->count[1] + target];

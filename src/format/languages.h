@@ -42,6 +42,16 @@ dgm_status dgm_languages_choose(const dgm_languages *l, const char *source, cons
 int dgm_languages_tokens(const dgm_languages *l, dgm_side side, const int direction[2],
                          int32_t *out);
 
+// Decoding defaults of one direction, where the file has some of its own (docs/FORMAT.md, 2.3): replaces
+// what is said in *io, which holds the file's for all directions.
+typedef struct dgm_direction_spec {
+    float length_penalty, word_penalty, max_length_factor;
+    const char *shortlist; // what `--shortlist` takes; NULL: not said. Of the file
+} dgm_direction_spec;
+
+dgm_status dgm_languages_defaults(const dgm_gguf *g, const dgm_languages *l, const int direction[2],
+                                  dgm_direction_spec *io, dgm_error *err);
+
 // language_names.c: does `name` mean `code`? 0: no, 1: a part of it, 2: exactly.
 int dgm_language_matches(const char *name, const char *code);
 

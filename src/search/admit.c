@@ -9,11 +9,18 @@
 
 #include <string.h>
 
+static dgm_length_rule lengths_of(const dgm_search *s, const dgm_search_request *r)
+{
+    if (r->lengths) return *r->lengths;
+    return (dgm_length_rule){s->config.length_penalty, s->config.word_penalty,
+                         s->config.max_length_factor};
+}
+
 // Longest output of a sentence: config, model, and a factor of the source's length. In a lattice
 // the longest path counts instead of that, with one step more: no end is forced on it.
 static int length_limit(const dgm_search *s, const dgm_search_request *r)
 {
-    const float factor = s->config.max_length_factor;
+    const float factor = lengths_of(s, r).max_length_factor;
     int limit = s->target_limit;
     if (r->walk) {
         if (r->walk->longest + 1 < limit) limit = r->walk->longest + 1;
@@ -188,6 +195,7 @@ static void reserve(dgm_search *s, const dgm_search_request *requests, int count
         p->fingerprint = dgm_sample_fingerprint(&requests[i]);
         p->bounded = requests[i].walk != NULL;
         p->max_length = length_limit(s, &requests[i]);
+        p->lengths = lengths_of(s, &requests[i]);
         s->sources[i] = requests[i].source;
         s->new_places[i++] = at;
     }

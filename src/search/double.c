@@ -200,7 +200,7 @@ static void end(dgm_search *s, dgm_place *p, dgm_store *store, int hypo, int32_t
     const dgm_ended e = {.node = add_pair(p, hypo, left, left_score, right, sum),
                          .length = length,
                          .sum = sum,
-                         .score = dgm_final_score(s, sum, length),
+                         .score = dgm_final_score(p, sum, length),
                          .finished = finished};
     dgm_place_store(s, p, store, &e);
 }
@@ -240,7 +240,7 @@ static void fill_ends(dgm_search *s, const dgm_place *p)
         if (word < 0 || word == s->eos || !ending(s, p, word, s->eos)) continue;
         const float left = d->score[list + (size_t)x], sum = left + d->watch_score[at + 1];
         if (e->sum > -INFINITY &&
-            dgm_final_score(s, e->sum, p->tokens + 1) >= dgm_final_score(s, sum, p->tokens + 2))
+            dgm_final_score(p, e->sum, p->tokens + 1) >= dgm_final_score(p, sum, p->tokens + 2))
             continue;
         *e = (dgm_pair_end){.left = word, .left_score = left, .sum = sum};
     }

@@ -111,7 +111,7 @@ static bool stop_never(const dgm_search *s, const dgm_place *p)
 static bool stop_huggingface(const dgm_search *s, const dgm_place *p)
 {
     if (p->store.count < s->width) return false;
-    const float best = dgm_final_score(s, best_live(s, p), p->tokens);
+    const float best = dgm_final_score(p, best_live(s, p), p->tokens);
     return best <= p->store.items[s->width - 1].score;
 }
 
@@ -120,7 +120,7 @@ static bool stop_huggingface(const dgm_search *s, const dgm_place *p)
 static bool stop_behind(const dgm_search *s, const dgm_place *p)
 {
     if (p->store.count < s->config.nbest) return false;
-    const float best = dgm_final_score(s, best_live(s, p), p->tokens + 1);
+    const float best = dgm_final_score(p, best_live(s, p), p->tokens + 1);
     return best <= p->store.items[s->config.nbest - 1].score;
 }
 

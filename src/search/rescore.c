@@ -84,7 +84,7 @@ static void finish(dgm_search *s, dgm_place *p, int i, float sum)
     for (int k = 0; k < s->scorer_count; k++)
         score = s->scorers[k].ops->finish(&s->scorers[k], place,
                                           p->now.states[i * s->scorer_count + k], score);
-    e->score = dgm_final_score(s, score, e->length) + dgm_coverage(s, p, e->node, e->finished);
+    e->score = dgm_final_score(p, score, e->length) + dgm_coverage(s, p, e->node, e->finished);
     p->now.live[i].ended = true;
 }
 

@@ -40,6 +40,11 @@ typedef enum dgm_cube_key {
     DGM_CUBE_STATE      // the same last word and hidden vectors closer than cube_distance
 } dgm_cube_key;
 
+// How the length of a translation counts, of one sentence.
+typedef struct dgm_length_rule {
+    float length_penalty, word_penalty, max_length_factor; // as in dgm_search_config
+} dgm_length_rule;
+
 typedef struct dgm_search_config {
     const char *search; // a dgm_search_name, or "auto": greedy at beam 1, else beam
     int beam, nbest;    // nbest <= beam; of mask-predict the beam is the number of lengths
@@ -97,6 +102,7 @@ typedef struct dgm_search_request {
     // In place of the models' target_prefix, as many tokens (another direction of a multilingual
     // model), borrowed likewise; NULL: the models' own.
     const int32_t *lead;
+    const dgm_length_rule *lengths; // in place of the config's, read when it enters; NULL: the config's
     const dgm_lmbr_rows *lmbr; // of its evidence, borrowed likewise; NULL: none
     const dgm_walk *walk;      // the lattice that it must follow, borrowed likewise; NULL: none
     // What the translation must and must not hold (beam, cube and greedy search), borrowed likewise;

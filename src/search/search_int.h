@@ -80,6 +80,7 @@ typedef struct dgm_place {
     const int32_t *lead_tokens; // of the request, in place of the models'; NULL: theirs
     int tokens;     // of every live hypothesis
     int max_length; // of this sentence
+    dgm_length_rule lengths;
     int steps;
     int first_row, row_count; // of this generation; its rows are neighbours
     dgm_beam now, next;
@@ -330,7 +331,7 @@ void dgm_place_swap(dgm_place *p);                                      // next 
 // Drops live hypotheses far behind the best (beam_width).
 void dgm_place_prune(const dgm_search *s, dgm_place *p);
 // Score by which a hypothesis of `length` tokens (end symbol counted) is ranked.
-float dgm_final_score(const dgm_search *s, float sum, int length);
+float dgm_final_score(const dgm_place *p, float sum, int length);
 void dgm_place_report(dgm_search *s, dgm_place *p, dgm_search_sink sink, void *cookie);
 
 // ---- finish.c: the policies, in the order of dgm_finish -----------------------------------------

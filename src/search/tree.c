@@ -83,10 +83,10 @@ void dgm_place_prune(const dgm_search *s, dgm_place *p)
     b->count = count;
 }
 
-float dgm_final_score(const dgm_search *s, float sum, int length)
+float dgm_final_score(const dgm_place *p, float sum, int length)
 {
-    return dgm_length_normalise(sum - s->config.word_penalty * (float)length, length,
-                                s->config.length_penalty);
+    return dgm_length_normalise(sum - p->lengths.word_penalty * (float)length, length,
+                                p->lengths.length_penalty);
 }
 
 // The store keeps its best `width`; an equal newcomer ranks behind.
@@ -111,7 +111,7 @@ static dgm_ended complete(dgm_search *s, dgm_place *p, int hypo, float sum, bool
     return (dgm_ended){.node = node,
                        .length = length,
                        .sum = sum,
-                       .score = dgm_final_score(s, score, length) +
+                       .score = dgm_final_score(p, score, length) +
                                 dgm_coverage(s, p, node, finished),
                        .finished = finished};
 }

@@ -22,6 +22,8 @@ static char path[] = "/tmp/dragoman-direction-XXXXXX";
 static const char *const codes[] = {"xx", "yy", "zz"};
 static const char *texts[4]; // of the fixture
 
+static float own_penalty; // of xx to yy; 0: none
+
 // Writes the model; `plain`: without a default direction.
 static void write_model(bool with_default, bool last)
 {
@@ -41,6 +43,8 @@ static void write_model(bool with_default, bool last)
     dgm_gguf_set_strings(w, "dragoman.target.tags", target, 1);
     if (last) dgm_gguf_set_bool(w, "dragoman.source.tags_last", true);
     if (with_default) dgm_gguf_set_string(w, "dragoman.languages.default", "yy zz");
+    if (own_penalty != 0)
+        dgm_gguf_set_f32(w, "dragoman.directions.xx.yy.length_penalty", own_penalty);
     dgm_gguf_set_copies(w, g);
     for (int i = 0; i < dgm_gguf_tensor_count(g); i++) {
         const dgm_tensor *t = dgm_gguf_tensor(g, i);
@@ -49,6 +53,14 @@ static void write_model(bool with_default, bool last)
     if (dgm_gguf_write(w, path, &err) != DGM_OK) fail_msg("%s", err.text);
     dgm_gguf_writer_close(&w);
     dgm_gguf_close(&g);
+}
+
+// The model of write_model again with a length penalty for xx to yy.
+static void write_own(float penalty)
+{
+    own_penalty = penalty;
+    write_model(true, false);
+    own_penalty = 0;
 }
 
 static int set_up(void **state)
@@ -189,11 +201,68 @@ static void test_choices(void **state)
     assert_non_null(strstr(err.text, "from zz the model translates to xx, yy: say which"));
 }
 
+// Length penalties of one direction: with -s/-t, in mixed batches, and replaced by the caller's.
+static char best[2][512];
+
+static void best_of(const dgm_direction *way, float penalty, const dgm_input *input, char *out)
+{
+    dgm_translator *t = NULL;
+    dgm_results *r = NULL;
+    dgm_settings s;
+    dgm_error err = {{0}};
+    dgm_settings_default(&s);
+    s.precision = "f32";
+    s.beam = 4;
+    s.length_penalty = penalty;
+    s.direction = way;
+    if (dgm_open(&t, path, &s, &err) != DGM_OK) fail_msg("%s", err.text);
+    assert_int_equal(dgm_translate_inputs(t, input, 1, &r, &err), DGM_OK);
+    assert_int_equal(r->items[0].status, DGM_OK);
+    snprintf(out, sizeof best[0], "%s %.9g", dgm_result_text(&r->items[0]),
+             (double)r->items[0].translations[0].score);
+    dgm_results_free(&r);
+    dgm_close(&t);
+}
+
+static void test_defaults(void **state)
+{
+    (void)state;
+    dgm_error err = {{0}};
+    dgm_direction xy = {.source = "xx", .target = "yy"}, yz = {.source = "yy", .target = "zz"};
+    write_model(true, false);
+    write_own(-2.0f);
+    for (int i = 0; i < 4; i++) {
+        dgm_input plain = {.text = texts[i], .size = strlen(texts[i])}, other = plain;
+        other.direction = &xy;
+        best_of(&xy, DGM_FROM_MODEL, &plain, best[0]);
+        best_of(&xy, -2.0f, &plain, best[1]);
+        assert_string_equal(best[0], best[1]);
+        best_of(&yz, DGM_FROM_MODEL, &other, best[1]); // a line in a batch of another direction
+        assert_string_equal(best[0], best[1]);
+        best_of(&xy, 1.0f, &plain, best[0]); // what the caller says counts, for such a line too
+        best_of(&yz, 1.0f, &other, best[1]);
+        assert_string_equal(best[0], best[1]);
+        best_of(&yz, DGM_FROM_MODEL, &plain, best[0]); // without its own: the file's for all
+        best_of(&yz, 1.0f, &plain, best[1]);
+        assert_string_equal(best[0], best[1]);
+    }
+    dgm_translator *t = NULL;
+    assert_int_equal(open_with(&t, &xy, &err), DGM_OK);
+    assert_true(dgm_describe(t)->length_penalty == -2.0f);
+    dgm_close(&t);
+    write_own(-20.0f);
+    assert_int_equal(open_with(&t, &xy, &err), DGM_ERR_FORMAT);
+    assert_non_null(strstr(err.text, "dragoman.directions.xx.yy.length_penalty"));
+    assert_int_equal(open_with(&t, &yz, &err), DGM_OK);
+    dgm_close(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mixed),
         cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_defaults),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

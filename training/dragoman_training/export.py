@@ -352,6 +352,7 @@ class Card:
     align: tuple = ()                  # (decoder layer, head) of alignments; empty: the format's default
     self_normalised: bool = False
     decode: dict = field(default_factory=dict)   # keys of dragoman.decode
+    directions: dict = field(default_factory=dict)           # ("en", "de") -> {key of dragoman.directions: value}
 
 
 DECODE_TYPES = {"beam": "u32", "finish": "string", "length_penalty": "f32", "word_penalty": "f32", "max_length": "u32",
@@ -391,6 +392,9 @@ def write_card(out, card):
         if name not in DECODE_TYPES:
             raise ValueError(f"unknown decoding default '{name}'")
         getattr(out, DECODE_TYPES[name])(f"dragoman.decode.{name}", value)
+    for (source, target), values in card.directions.items():
+        for name, value in values.items():
+            getattr(out, DIRECTION_TYPES[name])(f"dragoman.directions.{source}.{target}.{name}", value)
 
 
 def export(path, module, source, target=None, storage="f32", card=None, **settings):
@@ -453,6 +457,19 @@ def decode_defaults(items):
     return {name: read[DECODE_TYPES[name]](value) for name, value in pairs}
 
 
+DIRECTION_TYPES = {"length_penalty": "f32", "word_penalty": "f32", "max_length_factor": "f32", "shortlist": "string"}
+
+
+def direction_defaults(items):
+    """"en de:NAME=VALUE" texts -> what Card.directions holds."""
+    found = {}
+    for item in items:
+        way, _, rest = item.partition(":")
+        name, _, value = rest.partition("=")
+        found.setdefault(tuple(way.split()), {})[name] = value if DIRECTION_TYPES[name] == "string" else float(value)
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser(prog="dragoman_training.export", description="Write a model file.")
     parser.add_argument("checkpoint")
@@ -468,6 +485,8 @@ def main():
     parser.add_argument("--license", default="")
     parser.add_argument("--frequencies", metavar="PACKED", help="corpus that says which pieces are frequent (--precompute)")
     parser.add_argument("--decode", action="append", default=[], metavar="NAME=VALUE", help="decoding default, e.g. beam=6")
+    parser.add_argument("--direction-default", action="append", default=[], metavar="'SOURCE TARGET:NAME=VALUE'",
+                        help="decoding default of one direction, e.g. 'en de:length_penalty=1.2'")
     parser.add_argument("--card", help="Markdown file with the model card")
     args = parser.parse_args()
     held = checkpoint.read(args.checkpoint)
@@ -491,6 +510,7 @@ def main():
     size = export(args.output, module, source, target, args.storage, name=args.name, license=args.license, text=text,
                   default=args.default, **directions, align=align,
                   self_normalised=held["info"].get("self_norm", 0) > 0, decode=decode_defaults(args.decode),
+                  directions=direction_defaults(args.direction_default),
                   target_frequent=[] if target else list(frequent[1]))
     print(f"{args.output}: {size / 2 ** 20:.1f} MiB")
 
