@@ -49,7 +49,8 @@ def table(bench, part, title, head, rows, note=""):
         print("\n" + note)
     path = results(bench, f"iglesias2018-{part}", "csv")
     with open(path, "w", newline="", encoding="utf-8") as f:
-        f.write(f"# cpu: {bench.run.cpu}\n# commit: {bench.run.commit}\n")
+        commits = ", ".join(dict.fromkeys(run["commit"] for run in bench.run.runs.values()))
+        f.write(f"# cpu: {bench.run.cpu}\n# commits of the runs of this work folder: {commits}\n")
         out = csv.writer(f, lineterminator="\n")
         out.writerow(head)
         out.writerows(rows)

@@ -101,9 +101,9 @@ dgm_status dgm_net_shrink(rnn_net *n, const rnn_net *to, const dgm_shrink_plan *
 double dgm_algebra_dot(const float *x, const float *y, int n); // sums in double precision
 // The inverse of a symmetric positive matrix, which is overwritten. False: it is not positive.
 bool dgm_algebra_invert(double *a, double *out, int n);
-// The best product of rank k for left right^T, left [rows, d], right [other, d]: writes
-// new_left [rows, k] and new_right [other, k]. DGM_ERR_MEMORY, or DGM_ERR_FORMAT for numbers that
-// are not finite.
+// The best product of rank k for left right^T, left [rows, d] a table of words by falling
+// frequency, right [other, d]: writes new_left [rows, k] and new_right [other, k]. DGM_ERR_MEMORY,
+// or DGM_ERR_FORMAT for numbers that are not finite.
 dgm_status dgm_algebra_reduce(const float *left, int rows, const float *right, int other, int d,
                               int k, float *new_left, float *new_right, dgm_error *err);
 

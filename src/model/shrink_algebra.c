@@ -12,6 +12,10 @@
 // from nothing. A little is added to the diagonals, so that layers with fewer independent columns
 // than d have factors, too.
 //
+// Rows of tables of words are weighted by how often words are seen, so that the error is small
+// where it matters (weights D change the factor L, not the form of X'). No text is needed for that:
+// ids follow falling frequency, which Zipf's law knows, 1 / (rank + 100).
+//
 // Tables have tens of thousands of rows: sums over them go by blocks of rows and tiles of columns
 // that stay in the cache, and a tile's length is a constant, so that compilers make vectors of it.
 #include <math.h>
@@ -20,7 +24,7 @@
 #include "base/mem.h"
 #include "model/rnn_net.h"
 
-enum { TILE = 64, BLOCK = 32, STEPS_MAX = 60 };
+enum { TILE = 64, BLOCK = 32, STEPS_MAX = 60, ZIPF = 100 };
 #define TINY 1e-8 // singular values below this share of the largest are none
 
 // a = L L^T, L in the lower half. False: not positive.
@@ -92,8 +96,9 @@ double dgm_algebra_dot(const float *x, const float *y, int n)
 
 // ---- sums over the rows of a table -------------------------------------------------------------
 
-// g [d, d] += x^T x of a block of rows, the lower half and what else its tiles hold.
-static void gram_block(const float *x, int rows, int d, double *g)
+// g [d, d] += x^T x of a block of rows, each times its weight; the lower half and what else its
+// tiles hold.
+static void gram_block(const float *x, const double *weight, int rows, int d, double *g)
 {
     for (int i = 0; i < d; i++)
         for (int begin = 0; begin <= i; begin += TILE) {
@@ -101,7 +106,7 @@ static void gram_block(const float *x, int rows, int d, double *g)
             const int wide = d - begin < TILE ? d - begin : TILE;
             for (int r = 0; r < rows; r++) {
                 const float *row = x + (size_t)r * (size_t)d;
-                const double v = (double)row[i];
+                const double v = weight[r] * (double)row[i];
                 if (wide == TILE)
                     for (int c = 0; c < TILE; c++) to[c] += v * (double)row[begin + c];
                 else
@@ -110,12 +115,16 @@ static void gram_block(const float *x, int rows, int d, double *g)
         }
 }
 
-// g [d, d] = x^T x with a little on the diagonal.
-static void gram(const float *x, int rows, int d, double *g)
+// g [d, d] = x^T x with a little on the diagonal. words: row r is a word's, the r-th most frequent,
+// and counts as often as it is seen.
+static void gram(const float *x, int rows, int d, bool words, double *g)
 {
     memset(g, 0, (size_t)d * (size_t)d * sizeof *g);
-    for (int r = 0; r < rows; r += BLOCK)
-        gram_block(x + (size_t)r * (size_t)d, rows - r < BLOCK ? rows - r : BLOCK, d, g);
+    for (int r = 0; r < rows; r += BLOCK) {
+        double weight[BLOCK];
+        for (int k = 0; k < BLOCK; k++) weight[k] = words ? 1.0 / (r + k + ZIPF) : 1.0;
+        gram_block(x + (size_t)r * (size_t)d, weight, rows - r < BLOCK ? rows - r : BLOCK, d, g);
+    }
     double trace = 0;
     for (int i = 0; i < d; i++) trace += g[(size_t)i * (size_t)d + (size_t)i];
     for (int i = 0; i < d; i++) g[(size_t)i * (size_t)d + (size_t)i] += 1e-10 * trace / d + 1e-30;
@@ -357,8 +366,8 @@ static void take_vectors(reduction *w, int d, int k, bool left)
 static dgm_status reduce(const float *left, int rows, const float *right, int other, int d, int k,
                          float *new_left, float *new_right, reduction *w, dgm_error *err)
 {
-    gram(left, rows, d, w->left);
-    gram(right, other, d, w->right);
+    gram(left, rows, d, true, w->left);
+    gram(right, other, d, false, w->right);
     DGM_FAIL_IF(!factor(w->left, d) || !factor(w->right, d), err, DGM_ERR_FORMAT,
                 "weights that are not finite numbers");
     multiply(w, d);
