@@ -32,7 +32,7 @@ static const option options[] = {
      "and other clusters are learnt from it without translating again (default: a scratch file)",
      NULL, NULL},
     {"centroids", 0, OPTION_COUNT, "N", AT(centroids), 1, 65536, NULL,
-     "number of clusters (default 400)", NULL, NULL},
+     "number of clusters (default 600)", NULL, NULL},
     {"best", 0, OPTION_COUNT, "K", AT(best), 1, 64, NULL,
      "best tokens of each vector that join the list of its cluster (default 16; 1 gives the "
      "shortest lists)",

@@ -496,7 +496,7 @@ typedef struct dgm_cluster_options {
     uint64_t lines;      // of it; 0: all. Default 0
     const char *vectors; // file for the recorded vectors: kept, and continued if it is there.
                          // NULL: a scratch file. Default NULL
-    int centroids;       // 1 to 65536. Default 400
+    int centroids;       // 1 to 65536. Default 600
     int best;            // tokens of each recorded vector that join its centroid's list. Default 16
     int near;            // centroids whose lists a vector's tokens join, 1 to 8; the further ones count
                          // less. 1: as published. Default 6

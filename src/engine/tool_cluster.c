@@ -61,7 +61,7 @@ typedef struct work {
 
 void dgm_cluster_default(dgm_cluster_options *o)
 {
-    *o = (dgm_cluster_options){.centroids = 400,
+    *o = (dgm_cluster_options){.centroids = 600,
                                .best = 16,
                                .near = 6,
                                .least = 2e-5,
