@@ -21,7 +21,9 @@
 //     for each SPAN of the vocabulary      rows of weights that several sentences want are read
 //         for each sentence                from memory once, then from the cache
 //
-// Chunks of such a list end at the borders of spans, too: again cut by the list alone.
+// Chunks of such a list end at the borders of spans, too: again cut by the list alone. Where the
+// rows of a batch together want more than a DENSE-th of a span, its product with all of them is
+// cheaper, and lists are read off it: integers only, whose bits are the same either way.
 //
 // Within a row the list is kept by raw value v = lambda * sum_p weight_p * logit_p + terms; the
 // part that is the same for all tokens (base, constant, -log Z) is added at the end. An arithmetic
@@ -32,6 +34,7 @@
 #include "backend/cpu/cpu_int.h"
 
 enum { CHUNK = 512, ROWS = 64, SPAN = 2048, PANEL = DGM_GEMM_COLUMNS };
+enum { DENSE = 6, DENSE_ROWS = 16 };
 
 // Running log-sum-exp of one (row, part).
 typedef struct lse {
@@ -63,6 +66,7 @@ typedef struct ranker {
     float *logits; // [parts, ROWS, CHUNK]
     float *panel;  // [ROWS, PANEL]
     float *values; // [CHUNK]
+    float *wide;   // [DENSE_ROWS, SPAN]
     int32_t *span; // [CHUNK]: tokens of a chunk without a list, of a layer without panels
     double products; // seconds, where somebody counts
 } ranker;
@@ -70,12 +74,12 @@ typedef struct ranker {
 size_t dgm_rank_bytes(const dgm_backend *b, int rows, int parts, int vocabulary)
 {
     (void)b;
-    size_t floats = (size_t)parts * ROWS * CHUNK + ROWS * PANEL + CHUNK;
+    size_t floats = (size_t)parts * ROWS * CHUNK + ROWS * PANEL + CHUNK + DENSE_ROWS * SPAN;
     size_t arithmetic = ((size_t)parts + 1) * ((size_t)vocabulary + DGM_MORE_MAX);
     return dgm_arena_cost((size_t)rows * (size_t)parts * sizeof(lse)) +
            dgm_arena_cost((size_t)parts * sizeof(cpu_input)) + (size_t)parts * cpu_prepare_bytes(rows) +
            dgm_arena_cost((size_t)rows * sizeof(group)) + dgm_arena_cost(CHUNK * sizeof(int32_t)) +
-           4 * dgm_arena_cost(0) + (floats + arithmetic + 64) * sizeof(float) + 4096;
+           5 * dgm_arena_cost(0) + (floats + arithmetic + 64) * sizeof(float) + 4096;
 }
 
 size_t dgm_rank_more_bytes(const dgm_backend *b, const dgm_linear *out)
@@ -379,25 +383,86 @@ static bool listed_by_rows(const dgm_rank *r, const dgm_candidates *list)
     return true;
 }
 
+// The group's next entries below `limit`, as a chunk; none: count 0.
+static columns next_chunk(const group *g, int32_t limit)
+{
+    const dgm_candidates *list = g->list;
+    int n = 0;
+    while (n < CHUNK && g->at + n < list->count && list->ids[g->at + n] < limit) n++;
+    return (columns){.first = g->at, .count = n, .ids = list->ids + g->at};
+}
+
 // The group's entries below `limit`.
 static void rank_span(ranker *q, group *g, int32_t limit)
 {
-    const dgm_candidates *list = g->list;
-    while (g->at < list->count && list->ids[g->at] < limit) {
-        int n = 1;
-        while (n < CHUNK && g->at + n < list->count && list->ids[g->at + n] < limit) n++;
-        columns c = {.first = g->at, .count = n, .ids = list->ids + g->at};
+    for (columns c; (c = next_chunk(g, limit)).count; g->at += c.count)
         rank_chunk(q, g->row, g->rows, &c);
-        g->at += n;
+}
+
+// The same out of q->wide, where the group's rows begin at row `at` and the span at token `first`.
+static void rank_wide(ranker *q, group *g, int at, int32_t first, int32_t limit)
+{
+    for (columns c; (c = next_chunk(g, limit)).count; g->at += c.count)
+        for (int r = 0; r < g->rows; r++) {
+            const float *from = q->wide + (size_t)(at + r) * SPAN;
+            float *to = q->logits + (size_t)r * CHUNK;
+            for (int i = 0; i < c.count; i++) to[i] = from[c.ids[i] - first];
+            consume_row(q, g->row + r, r, &c);
+        }
+}
+
+static bool dense(const ranker *q, const group *groups, int count, int32_t first, int32_t limit)
+{
+    const int end = limit < q->vocabulary ? limit : q->vocabulary;
+    const dgm_linear *w = q->r->parts[0].out;
+    if (q->r->part_count > 1 || !w->packed || w->precision == DGM_PRECISION_F32) return false;
+    int64_t listed = 0, rows = 0;
+    for (int i = 0; i < count; i++) {
+        const group *g = &groups[i];
+        listed += (int64_t)g->rows *
+                  skip_below(g->list->ids + g->at, g->list->count - g->at, limit);
+        rows += g->rows;
+    }
+    return rows >= DENSE_ROWS && listed * DENSE > rows * (end - first);
+}
+
+// Groups side by side, up to DENSE_ROWS rows at a time.
+static void rank_dense(ranker *q, group *groups, int count, int32_t first, int32_t limit)
+{
+    const dgm_linear *w = q->r->parts[0].out;
+    const int end = limit < q->vocabulary ? limit : q->vocabulary;
+    for (int i = 0, next; i < count; i = next) {
+        const int row = groups[i].row;
+        int rows = groups[i].rows;
+        for (next = i + 1; next < count && groups[next].row == row + rows &&
+                           rows + groups[next].rows <= DENSE_ROWS;
+             next++)
+            rows += groups[next].rows;
+        if (rows > DENSE_ROWS) { // one group alone
+            rank_span(q, &groups[i], limit);
+            continue;
+        }
+        const double begin = cpu_begin(q->x);
+        project(q, w, 0, row, rows, first, end, q->wide, SPAN);
+        if (q->x->meter) {
+            cpu_count_product(q->x, w, rows, end - first, end - first, begin);
+            q->products += dgm_thread_time() - begin;
+        }
+        for (int g = i; g < next; g++) rank_wide(q, &groups[g], groups[g].row - row, first, limit);
     }
 }
 
 static void rank_groups(ranker *q, group *groups, int count)
 {
     if (!count) return;
-    for (int64_t limit = SPAN; limit < (int64_t)q->vocabulary + SPAN; limit += SPAN)
-        for (int i = 0; i < count; i++)
-            rank_span(q, &groups[i], limit > INT32_MAX ? INT32_MAX : (int32_t)limit);
+    for (int64_t first = 0; first < q->vocabulary; first += SPAN) {
+        const int32_t limit = first + SPAN > INT32_MAX ? INT32_MAX : (int32_t)(first + SPAN);
+        if (dense(q, groups, count, (int32_t)first, limit)) {
+            rank_dense(q, groups, count, (int32_t)first, limit);
+            continue;
+        }
+        for (int i = 0; i < count; i++) rank_span(q, &groups[i], limit);
+    }
     for (int i = 0; i < count; i++)
         rank_all_more(q, groups[i].list, groups[i].row, groups[i].rows);
 }
@@ -504,6 +569,7 @@ void dgm_op_rank(dgm_exec *x, const dgm_rank *r)
     q.panel = DGM_ARENA_ARRAY(a, float, ROWS * PANEL);
     q.values = DGM_ARENA_ARRAY(a, float, CHUNK);
     q.span = DGM_ARENA_ARRAY(a, int32_t, CHUNK);
+    q.wide = DGM_ARENA_ARRAY(a, float, DENSE_ROWS * SPAN);
     group *groups = DGM_ARENA_ARRAY(a, group, (size_t)r->rows);
     int group_count = 0;
     q.inputs = DGM_ARENA_ARRAY(a, cpu_input, (size_t)r->part_count);
