@@ -2,10 +2,10 @@
 // The steps of shrinking: members are read and unfolded (rnn_unfold.c), widths for the size that was
 // asked for are found, the network is shrunk to them (rnn_shrink.c) and handed to a writer.
 //
-// Widths are scaled so that the parameters are just below the share that was asked for: first those
-// between linear layers (embeddings, a linear read-out), which lose little, down to a member's, and
-// only then all of them together; the factors are found by bisection. Widths from 64 on are
-// multiples of 8, which products like.
+// Widths are scaled so that the parameters are just below the share that was asked for: first that
+// of embeddings, then that of a linear read-out, which lose little, down to a member's, and only
+// then all of them together; the factors are found by bisection. Widths from 64 on are multiples of
+// 8, which products like.
 #include "model/shrink.h"
 
 #include <math.h>
@@ -36,29 +36,35 @@ static int scaled(int width, double factor)
     return w < 1 ? 1 : w > width ? width : w;
 }
 
-// Factors of the widths for a position between 0, nothing left, and 2, the whole network.
-static void factors_of(const rnn_net *n, double at, double *linear, double *units)
+// Factors of the widths for a position between 0, nothing left, and 3, the whole network: units
+// from 0 to 1, a linear read-out from 1 to 2, embeddings from 2 to 3.
+typedef struct factors {
+    double embed, readout, units;
+} factors;
+
+static factors factors_of(const rnn_net *n, double at)
 {
     const double least = n->heads > 1 ? 1.0 / n->heads : 0.5; // of linear layers alone
-    *units = at < 1 ? at : 1;
-    *linear = at < 1 ? at * least : least + (at - 1) * (1 - least);
+    const double below = least * fmin(at, 1);
+    return (factors){.embed = at < 2 ? below : least + (at - 2) * (1 - least),
+                     .readout = at < 1 ? below : fmin(least + (at - 1) * (1 - least), 1),
+                     .units = fmin(at, 1)};
 }
 
 // Sizes of the network at such a position, head by head; `to` has no matrices.
 static void scale(const rnn_net *n, double at, rnn_net *to)
 {
-    double linear, units;
-    factors_of(n, at, &linear, &units);
+    const factors f = factors_of(n, at);
     *to = (rnn_net){.directions = n->directions, .heads = n->heads, .readout = n->readout};
     memcpy(to->size, n->size, sizeof to->size);
-    to->size[DIM_EMBED] = scaled(n->size[DIM_EMBED], linear);
+    to->size[DIM_EMBED] = scaled(n->size[DIM_EMBED], f.embed);
     const net_dim dims[] = {DIM_ENCODER, DIM_HIDDEN, DIM_ATTENTION, DIM_READOUT};
     for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
         const bool is_linear = dims[i] == DIM_READOUT && n->readout == NET_READ_LINEAR;
         to->size[dims[i]] = 0;
         for (int m = 0; m < n->heads; m++)
             to->size[dims[i]] += to->part[dims[i]][m] =
-                scaled(n->part[dims[i]][m], is_linear ? linear : units);
+                scaled(n->part[dims[i]][m], is_linear ? f.readout : f.units);
     }
     const int rows = n->readout == NET_READ_MAXOUT ? 2 : 1;
     to->size[DIM_CONTEXT] = to->directions * to->size[DIM_ENCODER];
@@ -84,8 +90,8 @@ static uint64_t parameters(const rnn_net *n, const rnn_net *to)
 
 static dgm_status choose_sizes(const rnn_net *n, uint64_t most, rnn_net *to, dgm_error *err)
 {
-    double low = 0, high = 2;
-    scale(n, 2.0, to);
+    double low = 0, high = 3;
+    scale(n, 3.0, to);
     if (parameters(n, to) <= most) return DGM_OK;
     for (int i = 0; i < 50; i++) {
         const double mid = (low + high) / 2;
