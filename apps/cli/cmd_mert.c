@@ -13,7 +13,7 @@ typedef struct mert_options {
     option_list references;
     int pops, stack, jump, table_limit, nbest, uniform;
     int rounds, restarts, directions, seed, threads, quiet, lattice;
-    float lattice_beam;
+    float lattice_beam, radius;
 } mert_options;
 
 #define AT(field) offsetof(mert_options, field)
@@ -49,6 +49,11 @@ static const option options[] = {
      "rounds of decoding and tuning, at most; less when no list grows (default 8)", NULL, NULL},
     {"restarts", 0, OPTION_COUNT, "N", AT(restarts), 0, 10000, NULL,
      "random starting points of every round, beside the last weights (default 3)", NULL, NULL},
+    {"radius", 0, OPTION_REAL, "X", AT(radius), 0, 2, NULL,
+     "how far new weights may be from the best ones decoded, as the sum of differences where all "
+     "absolute weights add up to 1; twice as far after a better round, half after a worse one; 0: "
+     "anywhere (default 0.2 with --lattice, else 0)",
+     NULL, NULL},
     {"directions", 0, OPTION_COUNT, "N", AT(directions), 0, 10000, NULL,
      "random directions beside the axes (default 10)", NULL, NULL},
     {"seed", 0, OPTION_COUNT, "N", AT(seed), 0, 2147483647, NULL,
@@ -94,7 +99,8 @@ static int run(const command *self, int argc, char **argv)
                       .directions = 10,
                       .seed = 1,
                       .threads = 1,
-                      .lattice_beam = 0.2f};
+                      .lattice_beam = 0.2f,
+                      .radius = -1};
     words rest;
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
@@ -129,6 +135,7 @@ static int run(const command *self, int argc, char **argv)
     m.rounds = o.rounds;
     m.restarts = o.restarts;
     m.directions = o.directions;
+    m.radius = (double)o.radius;
     m.seed = (uint64_t)o.seed;
     m.threads = o.threads;
     m.report = print_round;

@@ -201,12 +201,17 @@ typedef struct dgm_mert_options {
     int directions;             // random directions beside the axes. Default 10
     uint64_t seed;              // default 1
     int threads;                // of the search for weights; 0: one per core. Default 1
+    // How far weights may go from the best ones decoded so far before they are decoded themselves:
+    // the sum of the differences, absolute weights adding up to 1. A round that was better doubles
+    // it, one that was worse halves it. 0: anywhere, from the last weights on. Default -1: 0 with
+    // lists, 0.2 with graphs
+    double radius;
     // Called after every round (0: before the first): BLEU of the best translations under the
     // weights used, and BLEU that the new weights promise on the lists or graphs; hypotheses of
     // all lists, or arcs of all graphs. Other than 0 stops.
     int (*report)(void *cookie, int round, double bleu, double promised, uint64_t hypotheses);
     void *cookie;
-    void *reserved[4];
+    void *reserved[3];
 } dgm_mert_options;
 
 DGM_API void dgm_mert_default(dgm_mert_options *options);

@@ -3,6 +3,11 @@
 // lists or search graphs, in turn, or tuning on lists that somebody else made.
 //
 // Lists or graphs of all rounds are kept together, so that weights which were bad before stay bad.
+// What a search promises is true only for hypotheses that were decoded: graphs offer many paths
+// but all of them near the best one, so that somewhere in the space of weights a better score can
+// always be had, by weights that decode to nonsense (2 BLEU where 12 were promised, round after
+// round). So weights of graphs stay within a radius of the best ones decoded, which grows and
+// shrinks with what decoding says.
 // BLEU is that of `dragoman eval`: 13a tokens of the text that the decoder would print. The weights
 // that count in the end are those whose decoded translations were the best, not those that promised
 // it.
@@ -15,9 +20,16 @@
 #include "phrase/mert.h"
 #include "phrase/nbest.h"
 
+#define RADIUS 0.2 // of graphs
+
 void dgm_mert_default(dgm_mert_options *o)
 {
-    *o = (dgm_mert_options){.rounds = 8, .restarts = 3, .directions = 10, .seed = 1, .threads = 1};
+    *o = (dgm_mert_options){.rounds = 8,
+                            .restarts = 3,
+                            .directions = 10,
+                            .seed = 1,
+                            .threads = 1,
+                            .radius = -1};
     dgm_phrasal_default(&o->system);
     o->system.nbest = 100;
     o->system.distinct = 1;
@@ -42,7 +54,9 @@ typedef struct tuning {
     dgm_mert_set *set;
     dgm_pool *pool;
     int64_t *best_rows; // [lines][width] of the best translations
-    dgm_pb_weights weights;
+    dgm_pb_weights weights, best; // to be decoded; those that decoded best
+    double best_bleu;
+    double radius;
 } tuning;
 
 // ---- files ------------------------------------------------------------------------------------
@@ -292,6 +306,7 @@ static dgm_status search(tuning *t, int round, double *promised, dgm_error *err)
                          .negative = negative,
                          .restarts = t->o->restarts,
                          .directions = t->o->directions,
+                         .radius = t->radius,
                          .seed = t->o->seed * 1000 + (uint64_t)round,
                          .pool = t->pool};
     return dgm_mert_search(t->set, &p, t->weights.w, promised, err);
@@ -305,10 +320,27 @@ static dgm_status report(const tuning *t, int round, double bleu, double promise
     return DGM_OK;
 }
 
+// What a decoded round says about its weights, and where the next search begins.
+static dgm_status judge(tuning *t, int round, double bleu, const char *output, dgm_error *err)
+{
+    bool better = bleu > t->best_bleu;
+    if (better) {
+        t->best_bleu = bleu;
+        t->best = t->weights;
+        DGM_TRY(write_weights(output, &t->weights, bleu, err));
+    }
+    if (t->radius > 0) {
+        if (round) t->radius *= better ? 2 : 0.5;
+        t->weights = t->best;
+    }
+    return DGM_OK;
+}
+
 static dgm_status decode_rounds(tuning *t, const char *output, dgm_error *err)
 {
-    double best = -1;
     uint64_t known = 0;
+    t->best_bleu = -1;
+    t->radius = t->o->radius >= 0 ? t->o->radius : t->o->lattice ? RADIUS : 0;
     for (int round = 0;; round++) {
         dgm_pb_params p = t->system->params;
         p.weights = t->weights;
@@ -316,10 +348,7 @@ static dgm_status decode_rounds(tuning *t, const char *output, dgm_error *err)
         DGM_TRY(dgm_pb_model_set(t->system->model, &p, err));
         DGM_TRY(dgm_phrasal_run(t->system, t->source.line, t->source.count, add_line, t, err));
         double bleu = decoded_score(t), promised = 0;
-        if (bleu > best) {
-            best = bleu;
-            DGM_TRY(write_weights(output, &t->weights, bleu, err));
-        }
+        DGM_TRY(judge(t, round, bleu, output, err));
         uint64_t count = dgm_mert_set_count(t->set);
         bool last = round == t->o->rounds || count == known;
         known = count;

@@ -133,12 +133,11 @@ static dgm_status add_piece(void *cookie, double from, const int32_t *row, dgm_e
 }
 
 // The best at the left end of what is looked at; ties: the one that falls slowest.
-static size_t leftmost(const double *value, const double *slope, size_t count)
+static size_t leftmost(const double *value, const double *slope, size_t count, double low)
 {
     size_t best = 0;
     for (size_t k = 1; k < count; k++) {
-        double a = value[k] - DGM_MERT_REACH * slope[k];
-        double b = value[best] - DGM_MERT_REACH * slope[best];
+        double a = value[k] + low * slope[k], b = value[best] + low * slope[best];
         if (a > b || (a == b && slope[k] > slope[best])) best = k;
     }
     return best;
@@ -150,12 +149,12 @@ static dgm_status walk(sentence_pieces *p, const dgm_mert_offer *h, const double
                        dgm_error *err)
 {
     const double *slope = p->x->slope;
-    size_t from = leftmost(value, slope, h->count), width = (size_t)p->s->width;
-    double at = -DGM_MERT_REACH;
+    size_t from = leftmost(value, slope, h->count, p->x->low), width = (size_t)p->s->width;
+    double at = p->x->low;
     for (;;) {
         size_t next = from;
         DGM_TRY(add_piece(p, at, h->row + from * width, err));
-        at = DGM_MERT_REACH;
+        at = p->x->high;
         for (size_t k = 0; k < h->count; k++) {
             double steeper = slope[k] - slope[from];
             if (!(steeper > 0)) continue;
@@ -197,7 +196,7 @@ static dgm_status collect(const dgm_mert_set *s, const double *d, int axis, dgm_
     return DGM_OK;
 }
 
-// Values must be set.
+// Values, and how far to look, must be set.
 static dgm_status search_line(const dgm_mert_set *s, const double *d, int axis, dgm_mert_scratch *x,
                               double *step, double *score, dgm_error *err)
 {
@@ -206,8 +205,8 @@ static dgm_status search_line(const dgm_mert_set *s, const double *d, int axis, 
     *score = -1;
     *step = 0;
     for (size_t i = 0; i <= x->count; i++) {
-        double left = i ? x->crossings[i - 1].at : -DGM_MERT_REACH;
-        double right = i < x->count ? x->crossings[i].at : DGM_MERT_REACH;
+        double left = i ? x->crossings[i - 1].at : x->low;
+        double right = i < x->count ? x->crossings[i].at : x->high;
         if (i) {
             const dgm_mert_crossing *c = &x->crossings[i - 1];
             add_row(s, x->rows + c->before * (size_t)s->width, -1, sum);
@@ -231,7 +230,7 @@ static dgm_status search_line(const dgm_mert_set *s, const double *d, int axis, 
 dgm_status dgm_mert_line(const dgm_mert_set *s, const double *weights, const double *direction,
                          double *step, double *score, dgm_error *err)
 {
-    dgm_mert_scratch x = {0};
+    dgm_mert_scratch x = {.low = -DGM_MERT_REACH, .high = DGM_MERT_REACH};
     dgm_status st = set_values(s, weights, &x, err);
     if (st == DGM_OK) st = search_line(s, direction, -1, &x, step, score, err);
     scratch_free(&x);
@@ -283,13 +282,48 @@ static void normalise(const dgm_mert_set *s, const dgm_mert_params *p, double *w
         if (!is_fixed(p, k)) w[k] /= sum;
 }
 
+// How far weights w + step d, made to add up to 1, are from the given ones.
+static double distance(const search_state *x, const double *w, double step, const double *d)
+{
+    double there[DGM_MERT_FEATURES_MAX], sum = 0;
+    for (int k = 0; k < x->s->features; k++) there[k] = w[k] + step * d[k];
+    normalise(x->s, x->p, there);
+    for (int k = 0; k < x->s->features; k++) sum += fabs(there[k] - x->given[k]);
+    return sum;
+}
+
+// The longest step, forwards or backwards, that stays within the radius; w lies inside.
+static double reach(const search_state *x, const double *w, const double *d, double most)
+{
+    if (!(x->p->radius > 0) || distance(x, w, most, d) <= x->p->radius) return most;
+    double inside = 0, outside = most;
+    for (int i = 0; i < 40; i++) {
+        double middle = (inside + outside) / 2;
+        *(distance(x, w, middle, d) <= x->p->radius ? &inside : &outside) = middle;
+    }
+    return inside;
+}
+
+// Lines may leave the radius and come back, so steps are asked again.
+static bool is_near(const search_state *x, const double *w)
+{
+    const double none[DGM_MERT_FEATURES_MAX] = {0};
+    return !(x->p->radius > 0) || distance(x, w, 0, none) <= x->p->radius * (1 + 1e-9);
+}
+
 static void start_weights(const search_state *x, int item, uint64_t *random, double *w)
 {
+    double d[DGM_MERT_FEATURES_MAX] = {0};
     memcpy(w, x->given, (size_t)x->s->features * sizeof *w);
     for (int k = 0; item > 0 && k < x->s->features; k++) {
         if (is_fixed(x->p, k)) continue;
-        bool negative = !x->p->negative || x->p->negative[k];
-        w[k] = negative ? 2 * uniform(random) - 1 : uniform(random);
+        bool negative = !x->p->negative || x->p->negative[k] || x->p->radius > 0;
+        double *at = x->p->radius > 0 ? &d[k] : &w[k];
+        *at = negative ? 2 * uniform(random) - 1 : uniform(random);
+    }
+    if (item > 0 && x->p->radius > 0) {
+        double step = uniform(random) * reach(x, w, d, DGM_MERT_REACH);
+        for (int k = 0; k < x->s->features; k++) w[k] += step * d[k];
     }
     normalise(x->s, x->p, w);
 }
@@ -325,6 +359,8 @@ static dgm_status climb(const search_state *x, attempt *a, uint64_t *random, dgm
         for (int n = 0; st == DGM_OK && n < axes + x->p->directions; n++) {
             double d[DGM_MERT_FEATURES_MAX], step, score;
             direction_of(x, n, axes, axis, random, d);
+            scratch.low = reach(x, a->weights, d, -DGM_MERT_REACH);
+            scratch.high = reach(x, a->weights, d, DGM_MERT_REACH);
             st = search_line(x->s, d, n < axes ? axis[n] : -1, &scratch, &step, &score, err);
             if (st != DGM_OK || !(score > a->score + GAIN)) continue;
             double moved[DGM_MERT_FEATURES_MAX];
@@ -333,7 +369,7 @@ static dgm_status climb(const search_state *x, attempt *a, uint64_t *random, dgm
             // The sum of counts was exact, the scores of the hypotheses are rounded: look again.
             double real;
             st = dgm_mert_set_score(x->s, moved, &real, err);
-            if (st == DGM_OK && real > a->score) {
+            if (st == DGM_OK && real > a->score && is_near(x, moved)) {
                 memcpy(a->weights, moved, (size_t)x->s->features * sizeof *moved);
                 a->score = real;
                 st = set_values(x->s, a->weights, &scratch, err);
@@ -359,7 +395,10 @@ dgm_status dgm_mert_search(const dgm_mert_set *s, const dgm_mert_params *p, doub
                            double *score, dgm_error *err)
 {
     int count = p->restarts + 1;
-    search_state x = {.s = s, .p = p, .given = weights};
+    double given[DGM_MERT_FEATURES_MAX];
+    memcpy(given, weights, (size_t)s->features * sizeof *given);
+    normalise(s, p, given);
+    search_state x = {.s = s, .p = p, .given = given};
     x.attempts = dgm_calloc((size_t)count, sizeof *x.attempts);
     if (!x.attempts) return dgm_no_memory(err);
     if (p->pool)

@@ -10,7 +10,9 @@
 // found node by node (mert_graph.c).
 //
 // A search goes over lines in turn (axes and random directions) until none of them gains, from
-// several starting points. It is deterministic in its seed, whatever the number of threads.
+// several starting points. What it finds is exact for the hypotheses that are there; far from the
+// weights they were decoded with, others would win, so a search can be held near these.
+// It is deterministic in its seed, whatever the number of threads.
 #ifndef DGM_PHRASE_MERT_H
 #define DGM_PHRASE_MERT_H
 
@@ -62,6 +64,9 @@ dgm_status dgm_mert_set_score(const dgm_mert_set *s, const double *weights, doub
 typedef struct dgm_mert_params {
     const bool *fixed;    // [features] weights that stay, or NULL
     const bool *negative; // [features] starting points may be negative, or NULL: all
+    // Weights may move this far from the given ones: the sum of differences of what is tuned, its
+    // absolute values adding up to 1. Starting points are drawn there. 0: anywhere
+    double radius;
     int restarts;         // random starting points beside the given weights
     int directions;       // random directions beside the axes
     uint64_t seed;

@@ -10,7 +10,7 @@
 //
 // and that of the ends holds every path that is the best anywhere on the line, without any other
 // having been looked at whole. Envelopes are merged pairwise in the order of slopes: linear in
-// their lengths. What is best only beyond the reach of a step is left out at every node.
+// their lengths. What is best only where no step may go is left out at every node.
 #include <math.h>
 #include <string.h>
 
@@ -18,10 +18,10 @@
 #include "phrase/mert_int.h"
 
 // Puts a ray behind those with lower slopes and drops what it hides.
-static void put_ray(dgm_mert_ray *list, size_t *count, dgm_mert_ray ray)
+static void put_ray(const dgm_mert_scratch *x, dgm_mert_ray *list, size_t *count, dgm_mert_ray ray)
 {
     size_t n = *count;
-    ray.from = -DGM_MERT_REACH;
+    ray.from = x->low;
     while (n > 0) {
         const dgm_mert_ray *top = &list[n - 1];
         if (ray.slope <= top->slope) { // equal: they come in the order of slopes
@@ -30,7 +30,7 @@ static void put_ray(dgm_mert_ray *list, size_t *count, dgm_mert_ray ray)
             continue;
         }
         double at = (top->value - ray.value) / (ray.slope - top->slope);
-        if (at >= DGM_MERT_REACH) return;
+        if (at >= x->high) return;
         if (at > top->from) {
             ray.from = at;
             break;
@@ -51,13 +51,13 @@ static dgm_status merge(dgm_mert_scratch *x, size_t *count, size_t first, size_t
     while (i < *count || k < last) {
         double here = k < last ? x->rays[k].slope + slope : INFINITY;
         if (i < *count && old[i].slope <= here) {
-            put_ray(x->merged[1], &n, old[i++]);
+            put_ray(x, x->merged[1], &n, old[i++]);
         } else {
             dgm_mert_ray ray = {.slope = here,
                                 .value = x->rays[k].value + value,
                                 .edge = edge,
                                 .back = (uint32_t)k};
-            put_ray(x->merged[1], &n, ray);
+            put_ray(x, x->merged[1], &n, ray);
             k++;
         }
     }
@@ -86,7 +86,7 @@ static dgm_status sweep(const dgm_mert_set *s, const dgm_mert_offer *h, const do
 {
     DGM_TRY(dgm_grow(&x->first, &x->first_cap, (size_t)h->nodes + 1, sizeof *x->first, err));
     DGM_TRY(dgm_grow(&x->rays, &x->ray_cap, 1, sizeof *x->rays, err));
-    x->rays[0] = (dgm_mert_ray){.from = -DGM_MERT_REACH};
+    x->rays[0] = (dgm_mert_ray){.from = x->low};
     x->first[0] = 0;
     x->first[1] = 1;
     size_t e = 0;

@@ -13,7 +13,7 @@
 #include "phrase/bitext.h"
 #include "phrase/mert.h"
 
-#define DGM_MERT_REACH 20.0 // steps are not longer; weights add up to about 1
+#define DGM_MERT_REACH 20.0 // steps are never longer; weights add up to about 1
 
 typedef struct dgm_mert_edge {
     int32_t from, to;
@@ -58,6 +58,7 @@ typedef struct dgm_mert_crossing {
 } dgm_mert_crossing;
 
 typedef struct dgm_mert_scratch {
+    double low, high; // steps that are looked at
     double *value; // of all hypotheses and arcs under the weights, sentence by sentence
     double *slope; // of one sentence's, along the direction
     dgm_mert_crossing *crossings;

@@ -194,6 +194,50 @@ static void the_search_is_deterministic(void **state)
     dgm_metric_close(&metric);
 }
 
+static double apart(const double *a, const double *b)
+{
+    double sum[2] = {0}, d = 0;
+    for (int f = 0; f < F; f++) {
+        sum[0] += fabs(a[f]);
+        sum[1] += fabs(b[f]);
+    }
+    for (int f = 0; f < F; f++) d += fabs(a[f] / sum[0] - b[f] / sum[1]);
+    return d;
+}
+
+// Graphs say nothing about weights far from those they were decoded with; a search that is held
+// near these stays there, from its random starting points too, and never loses.
+static void the_search_stays_near(void **state)
+{
+    (void)state;
+    dgm_error err;
+    dgm_metric *metric = open_metric();
+    const double start[F] = {0.3, -0.1, 0.25, 0.05, 0.3};
+    int gains = 0;
+    for (int trial = 0; trial < 20; trial++) {
+        dgm_mert_set *graphs, *lists;
+        make_sets(metric, &graphs, &lists);
+        for (double radius = 0.02; radius < 2; radius *= 3) {
+            double w[2][F], score[2];
+            for (int k = 0; k < 2; k++) {
+                memcpy(w[k], start, sizeof start);
+                dgm_mert_params p = {
+                    .restarts = 4, .directions = 3, .seed = (uint64_t)trial, .radius = radius};
+                assert_int_equal(dgm_mert_search(k ? lists : graphs, &p, w[k], &score[k], &err),
+                                 DGM_OK);
+                assert_true(apart(w[k], start) <= radius + 1e-6);
+                assert_true(score[k] >= score_under(graphs, start));
+                assert_true(fabs(score_under(lists, w[k]) - score[k]) < 1e-6);
+            }
+            gains += score[0] > score_under(graphs, start) + 1;
+        }
+        dgm_mert_set_close(&graphs);
+        dgm_mert_set_close(&lists);
+    }
+    assert_true(gains > 40); // of 100
+    dgm_metric_close(&metric);
+}
+
 static void wrong_graphs_are_refused(void **state)
 {
     (void)state;
@@ -260,6 +304,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_are_those_of_all_paths),
         cmocka_unit_test(the_search_is_deterministic),
+        cmocka_unit_test(the_search_stays_near),
         cmocka_unit_test(wrong_graphs_are_refused),
         cmocka_unit_test(allocations_fail),
     };
