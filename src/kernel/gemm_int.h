@@ -20,6 +20,7 @@
 #ifndef DGM_KERNEL_GEMM_INT_H
 #define DGM_KERNEL_GEMM_INT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -54,6 +55,7 @@ typedef struct dgm_gemm_i8_args {
     int n_begin, n_end; // n_begin is a multiple of DGM_GEMM_COLUMNS; n_end one too, or n
     int lda, ldc, ldr;
     dgm_act act;
+    bool cold; // W is expected to come from memory, not from a cache: the same result
     // Where q is not NULL the results go there instead of to c, as input rows of another product:
     // each as quantize_i8_static with q_scale would write it. Padding is left to the caller.
     uint8_t *q; // [m, n_end - n_begin], row stride ldq bytes
@@ -82,6 +84,7 @@ typedef struct dgm_gemm_i16_args {
     int n_begin, n_end;
     int lda, ldc, ldr;
     dgm_act act;
+    bool cold; // as for i8
 } dgm_gemm_i16_args;
 
 typedef struct dgm_gemm_i16_ops {

@@ -94,7 +94,8 @@ static dgm_gemm_i8_args i8_args(const shape *s, const data *d, float *out, int f
                               .lda = s->lda,
                               .ldc = s->ldc,
                               .ldr = s->ldc,
-                              .act = s->act};
+                              .act = s->act,
+                              .cold = s->m % 2};
 }
 
 static void i8_run(ck *c, const shape *s, const data *d, float *out, int first, int rows)

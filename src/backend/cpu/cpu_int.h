@@ -17,6 +17,7 @@ struct dgm_backend {
 struct dgm_linear {
     dgm_precision precision;
     int rows, cols; // [rows, cols] = [out, in]
+    bool cold;      // one of many that take turns: it will come from memory, not from a cache
     void *packed;
     size_t packed_bytes;
     float *bias;     // [rows] or NULL

@@ -80,6 +80,7 @@ static void describe_expert(const dgm_backend *b, expert *x, const dgm_expert_pa
         dgm_linear *l = &x->layer[i];
         x->tensors[i][0] = x->part[i].weight;
         l->precision = precision;
+        l->cold = true;
         l->rows = x->part[i].weight->rows;
         l->cols = x->part[i].weight->cols;
         l->packed_bytes = cpu_packed_size(b, precision, l->rows, l->cols);

@@ -95,6 +95,7 @@ static void multiply_i8(const dgm_backend *b, const dgm_linear *w, const cpu_inp
     dgm_gemm_i8_args args = {PRODUCT(w, in, p, uint8_t),
                              .a_scale = in->scale + p->first,
                              .w_scale = w->scales,
+                             .cold = w->cold,
                              .q = p->q,
                              .ldq = p->ldq,
                              .q_scale = p->q_scale};
@@ -106,7 +107,8 @@ static void multiply_i16(const dgm_backend *b, const dgm_linear *w, const cpu_in
 {
     dgm_gemm_i16_args args = {PRODUCT(w, in, p, int16_t),
                               .a_scale = in->scale + p->first,
-                              .w_scale = w->scale};
+                              .w_scale = w->scale,
+                              .cold = w->cold};
     b->k.gemm_i16.run(&args);
 }
 
