@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Mixtures of experts and corpora of many directions."""
+import os
+import tempfile
 import unittest
 
 import torch
 
-from dragoman_training import moe, multilingual
+from dragoman_training import export, fixtures, moe, multilingual
+from dragoman_training.gguf_writer import Reader
 from dragoman_training.packed import Packed
 from dragoman_training.transformer import Transformer, TransformerConfig, activate
 
@@ -102,6 +105,23 @@ class MultilingualTest(unittest.TestCase):
         self.assertEqual(tags.card()["pairs"], ["en de", "fr en"])
         with self.assertRaises(ValueError):
             multilingual.Tags([("en", "de")], ids.get, ["both"])
+
+    def test_direction_defaults(self):
+        """--direction-default of export: read, and found again in the file under the direction's keys."""
+        found = export.direction_defaults(["en de:length_penalty=1.25", "en de:shortlist=cluster",
+                                           "deu_Latn fr:max_length_factor=2"])
+        self.assertEqual(found, {("en", "de"): {"length_penalty": 1.25, "shortlist": "cluster"},
+                                 ("deu_Latn", "fr"): {"max_length_factor": 2.0}})
+        with self.assertRaises(KeyError):
+            export.direction_defaults(["en de:beams=3"])
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "m.gguf")
+            export.export(path, Transformer(config()), export.Words(fixtures.words(20, 1)), directions=found,
+                          source_languages=["en"], target_languages=["de"])
+            meta = Reader(path).metadata
+        self.assertEqual(meta["dragoman.directions.en.de.length_penalty"], 1.25)
+        self.assertEqual(meta["dragoman.directions.en.de.shortlist"], "cluster")
+        self.assertEqual(meta["dragoman.directions.deu_Latn.fr.max_length_factor"], 2.0)
 
 
 if __name__ == "__main__":
