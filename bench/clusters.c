@@ -293,7 +293,7 @@ static void open_bench(bench *b, const char *path, const dgm_tensor *t, dgm_prec
     check(dgm_exec_open(b->backend, bytes, &b->exec, &err), &err);
     const dgm_vocabsel_limits limits = {
         .places = b->sentences, .max_source = 4, .max_needed = 0, .rows = b->rows};
-    check(dgm_vocabsel_cluster_open(&b->words, b->set, b->exec, DGM_CLUSTER_ALONE, NULL, &limits,
+    check(dgm_vocabsel_cluster_open(&b->words, &b->set, 1, b->exec, DGM_CLUSTER_ALONE, NULL, &limits,
                                     &err),
           &err);
     const int32_t source[1] = {0};

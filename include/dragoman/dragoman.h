@@ -80,7 +80,7 @@ typedef enum dgm_long {
 typedef struct dgm_direction {
     const char *source, *target;
     // In settings: 1: every line says its direction, so that none need be known when the translator is
-    // opened. Default 0: a model with several directions and no default is an error.
+    // opened, and clusters of all are loaded. Default 0: several directions and no default are an error.
     int32_t later;
     int32_t reserved_number; // 0
     void *reserved[2];       // NULL

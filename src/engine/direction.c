@@ -10,8 +10,8 @@
 //
 // Its length penalties are the file's for its direction, unless the caller set them.
 //
-// What belongs to one direction cannot follow: clusters and glossaries are loaded for the
-// translator's, and a line of another direction is refused with them.
+// Clusters of all directions are there where lines say theirs (restrict.c). A glossary cannot follow: it
+// is read for the translator's direction, and a line of another one is refused with it.
 #include <stdio.h>
 #include <string.h>
 
@@ -46,6 +46,7 @@ dgm_status dgm_direction_resolve(dgm_translator *t, const dgm_direction *asked, 
     const char *source = asked ? asked->source : NULL, *target = asked ? asked->target : NULL;
     bool named = (source && source[0]) || (target && target[0]);
     t->direction[0] = t->direction[1] = -1;
+    t->every_direction = asked && asked->later;
     if (l->count[0] == 0 && l->count[1] == 0) {
         DGM_FAIL_IF(named, err, DGM_ERR_UNSUPPORTED,
                     "%s: the model does not say its languages: leave out source and target",
@@ -91,9 +92,6 @@ dgm_status dgm_direction_line(const dgm_translator *t, const dgm_direction *aske
     if ((!target || !target[0]) && t->direction[1] >= 0) target = l->code[1][t->direction[1]];
     DGM_TRY(dgm_languages_choose(l, source, target, direction, err));
     *other = direction[0] != t->direction[0] || direction[1] != t->direction[1];
-    DGM_FAIL_IF(*other && t->clusters, err, DGM_ERR_UNSUPPORTED,
-                "clusters are those of %s to %s: translate other directions by themselves or "
-                "without clusters", t->source_code, t->target_code);
     DGM_FAIL_IF(*other && t->glossary, err, DGM_ERR_UNSUPPORTED,
                 "the glossary is read for %s to %s: translate other directions by themselves",
                 t->source_code, t->target_code);

@@ -55,7 +55,9 @@ struct dgm_translator {
     int restricted; // dgm_restrict: which tokens a translation may be made of
     int shortlist; // member whose lexical list restricts the output, -1: none
     int clustered; // member whose clusters do, -1: none
-    dgm_cluster_set *clusters;
+    dgm_cluster_set **clusters; // [cluster_sets]: of the direction, or of every block of the file
+    int cluster_sets;
+    bool every_direction; // lines say theirs
     bool replace_unknown;       // by the source word or the dictionary's; config.alignment is on
     dgm_dictionary *dictionary; // NULL: none
     uint64_t unknown_words, unknown_translated; // replaced, by the dictionary; guarded by lock
@@ -169,6 +171,10 @@ dgm_status dgm_restrict_resolve(dgm_translator *t, int choice, dgm_error *err);
 dgm_status dgm_restrict_open(const dgm_translator *t, dgm_exec *x, dgm_vocabsel *v, dgm_error *err);
 size_t dgm_restrict_bytes(const dgm_translator *t); // of a worker's arena
 size_t dgm_restrict_centroids(const dgm_translator *t); // 0: no clusters are used
+// Which clusters a line of this direction uses (other: not the translator's), of those that are loaded.
+dgm_status dgm_restrict_line(const dgm_translator *t, const int direction[2], bool other,
+                             int *clusters, dgm_error *err);
+void dgm_restrict_close(dgm_translator *t);
 
 // budget.c: places and memory of the workers, from settings and the resolved configuration: fills
 // batch, batch_tokens, limits and config.places.
@@ -232,6 +238,7 @@ struct dgm_line_state {
     uint32_t flags;
     bool other; // its direction is not the translator's: these are its lengths
     dgm_length_rule lengths;
+    int clusters; // which of the translator's
     dgm_lmbr_rows *lmbr;                 // of its evidence, for all its pieces; NULL: none
     dgm_walk *walk;                      // its lattice; NULL: none
     size_t source_tokens, target_tokens; // target: of the best translation, end symbols included

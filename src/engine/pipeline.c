@@ -203,6 +203,7 @@ static dgm_status encode_line(prepare *p, dgm_line_state *line, const dgm_input 
         language = -1; // the frame has it
     }
     line->other = p->other;
+    DGM_TRY(dgm_restrict_line(p->t, p->direction, p->other, &line->clusters, err));
     if (p->other) DGM_TRY(dgm_direction_lengths(p->t, p->direction, &line->lengths, err));
     text = (dgm_text){line->text + skip, line->size - skip};
     trimmed = dgm_text_trim(text);

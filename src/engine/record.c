@@ -182,6 +182,9 @@ static uint64_t fingerprint(const char *text, const dgm_translator *t)
     uint64_t h = 0xcbf29ce484222325u;
     for (size_t i = 0; i < sizeof parts; i++)
         h = (h ^ ((const uint8_t *)parts)[i]) * 0x100000001b3u;
+    const dgm_languages *l = dgm_model_describe(t->members[0].model)->languages;
+    for (int i = 0; l->tags[0] + l->tags[1] > 0 && i < 2; i++) // the direction, where there are many
+        h = (h ^ (uint64_t)(t->direction[i] + 1)) * 0x100000001b3u;
     return h;
 }
 
@@ -239,7 +242,7 @@ static dgm_status open_file(dgm_record *r, const char *path, const char header[H
     DGM_FAIL_IF(memcmp(found, magic, sizeof magic) != 0, err, DGM_ERR_FORMAT,
                 "'%s' is not a file of vectors", path);
     DGM_FAIL_IF(memcmp(found, header, HEADER) != 0, err, DGM_ERR_ARGUMENT,
-                "'%s' was begun with another model, text, precision, beam or number of "
+                "'%s' was begun with another model, text, direction, precision, beam or number of "
                 "predictions: remove it or name another file",
                 path);
     return find_end(r, err);
@@ -272,19 +275,38 @@ static dgm_status record(dgm_record *r, dgm_translator *t, const char *text, con
     return st;
 }
 
+// False for a model that does not say its languages: the options then only name a block.
+static bool says_languages(const char *model)
+{
+    dgm_gguf *g = NULL;
+    dgm_gguf_strings codes = {0};
+    if (dgm_gguf_open(&g, model, NULL) != DGM_OK) return false; // opening it again says why
+    const dgm_status st =
+        dgm_gguf_get_strings(g, "dragoman.languages.target", DGM_OPTIONAL, &codes, NULL);
+    const bool any = st == DGM_OK && codes.count > 0;
+    dgm_gguf_close(&g);
+    return any;
+}
+
 dgm_status dgm_record_text(dgm_record *r, const char *model, const char *text, const char *path,
                            const dgm_cluster_options *o, dgm_error *err)
 {
     *r = (dgm_record){0};
     dgm_settings settings;
+    const dgm_direction direction = {.source = o->source, .target = o->target};
     dgm_settings_default(&settings);
     settings.precision = o->precision;
     settings.threads = o->threads;
     settings.beam = o->beam;
     settings.shortlist = "all";
+    if (says_languages(model)) settings.direction = &direction;
     dgm_translator *t = NULL;
     dgm_status st = dgm_open_ranked(&t, model, &settings, o->record_best, err);
-    if (st == DGM_OK) st = record(r, t, text, path, o, err);
+    if (st == DGM_OK) {
+        snprintf(r->source, sizeof r->source, "%s", t->source_code);
+        snprintf(r->target, sizeof r->target, "%s", t->target_code);
+        st = record(r, t, text, path, o, err);
+    }
     dgm_close(&t);
     if (st != DGM_OK) dgm_record_close(r);
     return st;

@@ -5,7 +5,9 @@
 // Members of an ensemble have one vocabulary in common, so the lexical list of one serves all, and
 // so do the clusters of one, which look at that member's hidden vectors: the first that has them.
 // Clusters choose other tokens at every step: the output layers then keep their weights by rows
-// (backend.h), and nothing is gathered.
+// (backend.h), and nothing is gathered. They belong to a direction: a translator holds those of its own,
+// or, where lines say their directions, those of every block of the file, and each line names its.
+#include "base/mem.h"
 #include "engine/engine_int.h"
 #include "format/clusters.h"
 #include "format/shortlist.h"
@@ -18,6 +20,49 @@ static bool wants_list(int words)
            words == DGM_RESTRICT_INTERSECT;
 }
 
+static dgm_status open_sets(dgm_translator *t, const dgm_gguf *file, dgm_error *err)
+{
+    const int width = dgm_model_describe(t->members[t->clustered].model)->hidden;
+    const int sets = t->every_direction ? dgm_clusters_blocks(file) : 1;
+    t->clusters = dgm_calloc((size_t)sets, sizeof *t->clusters);
+    if (!t->clusters) return dgm_no_memory(err);
+    t->cluster_sets = sets;
+    if (!t->every_direction)
+        return dgm_cluster_set_open(&t->clusters[0], t->backend, file, t->source_code,
+                                    t->target_code, width, err);
+    for (int i = 0; i < sets; i++)
+        DGM_TRY(dgm_cluster_set_open_block(&t->clusters[i], t->backend, file, i, width, err));
+    return DGM_OK;
+}
+
+void dgm_restrict_close(dgm_translator *t)
+{
+    for (int i = 0; i < t->cluster_sets; i++) dgm_cluster_set_close(&t->clusters[i]);
+    dgm_free(t->clusters);
+    t->clusters = NULL;
+    t->cluster_sets = 0;
+}
+
+dgm_status dgm_restrict_line(const dgm_translator *t, const int direction[2], bool other,
+                             int *clusters, dgm_error *err)
+{
+    *clusters = 0;
+    if (!t->clusters || (!t->every_direction && !other)) return DGM_OK;
+    DGM_FAIL_IF(!t->every_direction, err, DGM_ERR_UNSUPPORTED,
+                "clusters are those of %s to %s: translate other directions by themselves or "
+                "without clusters", t->source_code, t->target_code);
+    const dgm_languages *l = dgm_model_describe(t->members[0].model)->languages;
+    const char *code[2] = {"", ""};
+    for (int side = 0; side < 2; side++)
+        if (direction[side] >= 0 && l->count[side] > 0) code[side] = l->code[side][direction[side]];
+    const int block = dgm_clusters_find(t->members[t->clustered].file, code[0], code[1]);
+    DGM_FAIL_IF(block < 0, err, DGM_ERR_UNSUPPORTED,
+                "the model has no clusters for '%s' to '%s' (make them with 'dragoman cluster')",
+                code[0], code[1]);
+    *clusters = block;
+    return DGM_OK;
+}
+
 static dgm_status load_clusters(dgm_translator *t, dgm_error *err)
 {
     for (int i = t->member_count - 1; i >= 0; i--)
@@ -26,12 +71,11 @@ static dgm_status load_clusters(dgm_translator *t, dgm_error *err)
                 "%s: the model has no clusters (make them with 'dragoman cluster')",
                 dgm_gguf_path(t->members[0].file));
     const dgm_gguf *file = t->members[t->clustered].file;
-    const dgm_status st = dgm_cluster_set_open(
-        &t->clusters, t->backend, file, t->source_code, t->target_code,
-        dgm_model_describe(t->members[t->clustered].model)->hidden, err);
+    const dgm_status st = open_sets(t, file, err);
     if (st != DGM_OK && st != DGM_ERR_MEMORY) dgm_error_prefix(err, "%s", dgm_gguf_path(file));
     if (st != DGM_OK) return st;
-    t->info.packed_bytes += dgm_cluster_set_bytes(t->clusters);
+    for (int i = 0; i < t->cluster_sets; i++)
+        t->info.packed_bytes += dgm_cluster_set_bytes(t->clusters[i]);
     for (int i = 0; i < t->member_count; i++) {
         const uint64_t before = dgm_model_describe(t->members[i].model)->packed_bytes;
         DGM_TRY(dgm_model_output_by_rows(t->members[i].model, err));
@@ -57,7 +101,9 @@ dgm_status dgm_restrict_resolve(dgm_translator *t, int choice, dgm_error *err)
 
 size_t dgm_restrict_centroids(const dgm_translator *t)
 {
-    return t->clusters ? (size_t)dgm_cluster_set_count(t->clusters) : 0;
+    size_t count = 0;
+    for (int i = 0; i < t->cluster_sets; i++) count += (size_t)dgm_cluster_set_count(t->clusters[i]);
+    return count;
 }
 
 // Vectors of one step: a model of pairs gives two for a row.
@@ -76,9 +122,13 @@ size_t dgm_restrict_bytes(const dgm_translator *t)
         else if (t->shortlist >= 0) // continuations
             bytes += dgm_rank_more_bytes(t->backend, out);
     }
-    if (t->clusters)
-        bytes += dgm_rank_bytes(t->backend, vectors(t), 1, (int)dgm_restrict_centroids(t));
-    return bytes;
+    size_t search = 0; // for the nearest centroid: of the largest set, one is looked at at a time
+    for (int i = 0; i < t->cluster_sets; i++) {
+        const int count = dgm_cluster_set_count(t->clusters[i]);
+        const size_t own = dgm_rank_bytes(t->backend, vectors(t), 1, count);
+        search = own > search ? own : search;
+    }
+    return bytes + search;
 }
 
 dgm_status dgm_restrict_open(const dgm_translator *t, dgm_exec *x, dgm_vocabsel *v, dgm_error *err)
@@ -96,7 +146,8 @@ dgm_status dgm_restrict_open(const dgm_translator *t, dgm_exec *x, dgm_vocabsel 
         st = dgm_vocabsel_lexical_open(v, list, &limits, err);
     } else {
         const dgm_cluster_mode mode = (dgm_cluster_mode)(t->restricted - DGM_RESTRICT_CLUSTER);
-        st = dgm_vocabsel_cluster_open(v, t->clusters, x, mode, list, &limits, err);
+        st = dgm_vocabsel_cluster_open(v, t->clusters, t->cluster_sets, x, mode, list, &limits,
+                                       err);
         v->part = t->clustered;
     }
     if (st != DGM_OK && st != DGM_ERR_MEMORY && list)

@@ -134,26 +134,17 @@ static dgm_status open_devices(work *w, dgm_error *err)
 
 // ---- languages ----------------------------------------------------------------------------------
 
-// The first language of a side, "" if the model does not say.
-static void first_language(const dgm_gguf *g, const char *key, char *out, size_t size)
+// The languages that the block is for: "" where the options say any, else the codes of what was
+// translated; of a model that does not say its languages, what the options say.
+static const char *language(const char *asked, const char *translated)
 {
-    dgm_gguf_strings it = {0};
-    dgm_gguf_text s;
-    out[0] = '\0';
-    if (dgm_gguf_get_strings(g, key, DGM_OPTIONAL, &it, NULL) != DGM_OK || it.count != 1 ||
-        !dgm_gguf_strings_next(&it, &s) || s.size >= size)
-        return;
-    memcpy(out, s.data, s.size);
-    out[s.size] = '\0';
+    return asked && (!asked[0] || !translated[0]) ? asked : translated;
 }
 
-// The languages that the block is for, as the options and else the model says.
-static void languages(const work *w, const dgm_gguf *g, char source[32], char target[32])
+static int find_block(const work *w, const dgm_gguf *g)
 {
-    first_language(g, "dragoman.languages.source", source, 32);
-    first_language(g, "dragoman.languages.target", target, 32);
-    if (w->o->source) snprintf(source, 32, "%s", w->o->source);
-    if (w->o->target) snprintf(target, 32, "%s", w->o->target);
+    return dgm_clusters_find(g, language(w->o->source, w->record.source),
+                             language(w->o->target, w->record.target));
 }
 
 // ---- k-means ------------------------------------------------------------------------------------
@@ -224,12 +215,10 @@ static dgm_status learn(work *w, dgm_error *err)
 // The centroids of a model that has clusters, in place of k-means.
 static dgm_status borrow(work *w, const char *path, dgm_error *err)
 {
-    char source[32], target[32];
     dgm_gguf *g = NULL;
     dgm_clusters_view v = {0};
     DGM_TRY(dgm_modelfile_open(&g, path, err));
-    languages(w, g, source, target);
-    const int block = dgm_clusters_find(g, source, target);
+    const int block = find_block(w, g);
     dgm_status st = block < 0 ? dgm_fail(err, DGM_ERR_UNSUPPORTED, "%s: the model has no clusters",
                                          path)
                               : dgm_clusters_view_open(&v, g, block, err);
@@ -392,10 +381,8 @@ static dgm_status write_model(work *w, const char *path, const dgm_clusters *c, 
 
 static dgm_status store(work *w, const char *output, dgm_error *err)
 {
-    char source[32], target[32];
-    languages(w, w->file, source, target);
-    w->out.source = source;
-    w->out.target = target;
+    w->out.source = language(w->o->source, w->record.source);
+    w->out.target = language(w->o->target, w->record.target);
     w->out.count = w->o->centroids;
     w->out.width = w->record.width;
     w->out.best = w->o->best;
@@ -502,17 +489,18 @@ static dgm_status measure_view(work *w, gauge *g, dgm_error *err)
 
 static dgm_status test_text(work *w, const char *model, const char *text, gauge *g, dgm_error *err)
 {
-    char source[32], target[32];
     DGM_TRY(dgm_modelfile_open(&w->file, model, err));
-    languages(w, w->file, source, target);
-    const int block = dgm_clusters_find(w->file, source, target);
-    DGM_FAIL_IF(block < 0, err, DGM_ERR_UNSUPPORTED,
+    DGM_FAIL_IF(dgm_clusters_blocks(w->file) == 0, err, DGM_ERR_UNSUPPORTED,
                 "%s: the model has no clusters (make them with 'dragoman cluster')", model);
+    DGM_TRY(dgm_record_text(&w->record, model, text, w->o->vectors, w->o, err));
+    const int block = find_block(w, w->file);
+    DGM_FAIL_IF(block < 0, err, DGM_ERR_UNSUPPORTED,
+                "%s: the model has no clusters for '%s' to '%s' (make them with 'dragoman cluster')",
+                model, w->record.source, w->record.target);
     dgm_clusters_view view = {0};
     DGM_TRY(dgm_clusters_view_open(&view, w->file, block, err));
     g->view = &view;
-    dgm_status st = dgm_record_text(&w->record, model, text, w->o->vectors, w->o, err);
-    if (st == DGM_OK) st = open_devices(w, err);
+    dgm_status st = open_devices(w, err);
     if (st == DGM_OK) st = measure_view(w, g, err);
     dgm_clusters_view_close(&view);
     return st;

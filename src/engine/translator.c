@@ -272,7 +272,7 @@ void dgm_close(dgm_translator **t)
     dgm_vocab_close(&p->source);
     dgm_dictionary_close(&p->dictionary);
     dgm_constrain_close(p);
-    dgm_cluster_set_close(&p->clusters);
+    dgm_restrict_close(p);
     for (int i = 0; i < p->member_count; i++) {
         dgm_model_free(&p->members[i].model);
         dgm_gguf_close(&p->members[i].file);

@@ -269,6 +269,7 @@ static dgm_search_request request_of(const dgm_piece_state *piece)
         .prefix_count = piece->prefix_count,
         .lead = piece->lead ? job->tokens + piece->lead_at : NULL,
         .lengths = piece->line->other ? &piece->line->lengths : NULL,
+        .clusters = piece->line->clusters,
         .lmbr = piece->line->lmbr,
         .walk = piece->line->walk,
         .constraint = piece->relaxed ? NULL : piece->constraint,

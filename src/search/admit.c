@@ -161,7 +161,8 @@ static dgm_status enter_place(dgm_search *s, int place, const dgm_search_request
                                          .allowed = r->walk ? r->walk->tokens : NULL,
                                          .allowed_count = r->walk ? r->walk->token_count : 0,
                                          .evidence = r->lmbr ? r->lmbr->ids : NULL,
-                                         .evidence_count = r->lmbr ? r->lmbr->at[1] : 0};
+                                         .evidence_count = r->lmbr ? r->lmbr->at[1] : 0,
+                                         .clusters = r->clusters};
     p->lead_tokens = r->lead;
     DGM_TRY(s->vocabsel.ops->admit(&s->vocabsel, place, &words, err));
     for (int i = 0; i < s->scorer_count; i++) {

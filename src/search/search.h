@@ -103,6 +103,7 @@ typedef struct dgm_search_request {
     // model), borrowed likewise; NULL: the models' own.
     const int32_t *lead;
     const dgm_length_rule *lengths; // in place of the config's, read when it enters; NULL: the config's
+    int clusters;              // of the vocabulary's sets of them (vocabsel.h)
     const dgm_lmbr_rows *lmbr; // of its evidence, borrowed likewise; NULL: none
     const dgm_walk *walk;      // the lattice that it must follow, borrowed likewise; NULL: none
     // What the translation must and must not hold (beam, cube and greedy search), borrowed likewise;

@@ -2,7 +2,8 @@
 // Candidates from clusters of hidden vectors (paper: vocabulary projection by clustering), alone or
 // together with the lexical list.
 //
-//     look      nearest centroid of every row of the step, one product for all sentences
+//     look      nearest centroid of every row of the step, one product for all sentences; where
+//               they have clusters of different directions, select looks for its sentence alone
 //     select    per sentence: bits of the centroids' sets, united over its rows
 //                   alone      the set
 //                   union      or the bits of the sentence's lexical list
@@ -26,7 +27,10 @@
 enum { FEW = 32 };
 
 typedef struct cluster {
-    const dgm_cluster_set *set;
+    dgm_cluster_set *const *sets; // [set_count]
+    int set_count;
+    int *set_of;   // [places]
+    int *first_of; // [set_count + 1]: its first centroid among all
     dgm_exec *exec;
     dgm_cluster_mode mode;
     dgm_vocabsel lexical; // ops NULL: none
@@ -36,11 +40,11 @@ typedef struct cluster {
     uint64_t *always, *never;    // [words]
     uint64_t *bits;              // [places, words]: candidates of this step
     uint64_t *needed, *listed;   // [places, words]: by the sentence; by its lexical list
-    uint64_t *sets;              // [places, words], intersect: what the clusters alone allow
+    uint64_t *allowed;           // [places, words], intersect: what the clusters alone allow
     int32_t *few;                // [places, FEW]: needed and allowed, ascending, while they are few
     int *few_count;              // [places]; -1: more than FEW
     dgm_closest_work near;       // [rows]
-    uint64_t *used;              // [centroids]: a bit each
+    uint64_t *used;              // [centroids of all sets]: a bit each
     dgm_candidates *candidates;  // [places]
     int32_t *pool;               // lists of a step
     size_t pool_size, pool_used; // in ids
@@ -95,6 +99,9 @@ static dgm_status admit(dgm_vocabsel *v, int place, const dgm_vocabsel_sentence 
                     s->needed_count > x->limits.max_needed,
                 err, DGM_ERR_ARGUMENT, "clusters: place %d or %d needed tokens are out of range",
                 place, s->needed_count);
+    DGM_FAIL_IF(s->clusters < 0 || s->clusters >= x->set_count, err, DGM_ERR_ARGUMENT,
+                "clusters: set %d of %d", s->clusters, x->set_count);
+    x->set_of[place] = s->clusters;
     DGM_FAIL_IF((s->evidence_count > 0 || s->allowed_count > 0) && !x->limits.evidence, err,
                 DGM_ERR_ARGUMENT, "clusters: there is no room for the words of evidence");
     uint64_t *needed = of_place(x, x->needed, place);
@@ -115,8 +122,18 @@ static dgm_status admit(dgm_vocabsel *v, int place, const dgm_vocabsel_sentence 
 static void look(dgm_vocabsel *v, dgm_mat hidden)
 {
     cluster *x = v->data;
-    dgm_closest_find(dgm_cluster_set_closest(x->set), x->exec, hidden, &x->near);
+    if (x->set_count == 1)
+        dgm_closest_find(dgm_cluster_set_closest(x->sets[0]), x->exec, hidden, &x->near);
     x->pool_used = 0;
+}
+
+// The nearest centroids of a sentence's rows, in its own set. A row's answer does not depend on the
+// rows beside it.
+static const int32_t *nearest_of(cluster *x, int place, int first, dgm_mat hidden)
+{
+    if (x->set_count == 1) return x->near.centroid + first;
+    dgm_closest_find(dgm_cluster_set_closest(x->sets[x->set_of[place]]), x->exec, hidden, &x->near);
+    return x->near.centroid;
 }
 
 static bool seen_before(const int32_t *nearest, int count)
@@ -132,7 +149,8 @@ static int merge(const cluster *x, int place, int32_t centroid, int32_t *ids)
 {
     const int32_t *few = x->few + (size_t)place * FEW;
     const int few_count = x->few_count[place];
-    const int count = dgm_cluster_set_decode(x->set, centroid, ids + few_count);
+    const int count =
+        dgm_cluster_set_decode(x->sets[x->set_of[place]], centroid, ids + few_count);
     const int32_t *from = ids + few_count; // behind what merging writes, or where it writes
     int n = 0, f = 0;
     for (int i = 0; i < count; i++) {
@@ -149,11 +167,13 @@ static int merge(const cluster *x, int place, int32_t centroid, int32_t *ids)
 static const dgm_candidates *select_cluster(dgm_vocabsel *v, int place, int first, dgm_mat hidden)
 {
     cluster *x = v->data;
+    const int32_t *nearest = nearest_of(x, place, first, hidden);
+    const int before = x->first_of[x->set_of[place]];
     if (hidden.rows == 1 && x->mode == DGM_CLUSTER_ALONE && x->few_count[place] >= 0) {
         int32_t *ids = x->pool + x->pool_used;
-        const int32_t centroid = x->near.centroid[first];
-        set_bit(x->used, centroid);
-        x->candidates[place] = (dgm_candidates){.ids = ids, .count = merge(x, place, centroid, ids)};
+        set_bit(x->used, before + nearest[0]);
+        x->candidates[place] =
+            (dgm_candidates){.ids = ids, .count = merge(x, place, nearest[0], ids)};
         x->pool_used += (size_t)x->candidates[place].count;
         return &x->candidates[place];
     }
@@ -162,11 +182,11 @@ static const dgm_candidates *select_cluster(dgm_vocabsel *v, int place, int firs
     const uint64_t *needed = of_place(x, x->needed, place);
     memset(bits, 0, x->words * sizeof *bits);
     for (int i = 0; i < hidden.rows; i++) {
-        if (seen_before(x->near.centroid + first, i)) continue;
-        dgm_cluster_set_mark(x->set, x->near.centroid[first + i], bits);
-        set_bit(x->used, x->near.centroid[first + i]);
+        if (seen_before(nearest, i)) continue;
+        dgm_cluster_set_mark(x->sets[x->set_of[place]], nearest[i], bits);
+        set_bit(x->used, before + nearest[i]);
     }
-    if (x->sets) memcpy(of_place(x, x->sets, place), bits, x->words * sizeof *bits);
+    if (x->allowed) memcpy(of_place(x, x->allowed, place), bits, x->words * sizeof *bits);
     int32_t *ids = x->pool + x->pool_used;
     int n = 0;
     for (size_t w = 0; w < x->words; w++) {
@@ -190,11 +210,11 @@ static const dgm_candidates *more(dgm_vocabsel *v, int place, int row, int32_t l
     const dgm_candidates *next = x->lexical.ops->more(&x->lexical, place, row, last);
     if (!next) return NULL;
     const uint64_t *bits = of_place(x, x->bits, place);
-    const uint64_t *sets = x->sets ? of_place(x, x->sets, place) : NULL;
+    const uint64_t *allowed = x->allowed ? of_place(x, x->allowed, place) : NULL;
     int32_t *ids = x->more_ids + (size_t)row * DGM_MORE_MAX;
     int n = 0;
     for (int i = 0; i < next->count; i++)
-        if (!has_bit(bits, next->ids[i]) && (!sets || has_bit(sets, next->ids[i])))
+        if (!has_bit(bits, next->ids[i]) && (!allowed || has_bit(allowed, next->ids[i])))
             ids[n++] = next->ids[i];
     x->more[row] = (dgm_candidates){.ids = ids, .count = n};
     return n ? &x->more[row] : NULL;
@@ -217,7 +237,9 @@ static void close_cluster(dgm_vocabsel *v)
     dgm_free(x->bits);
     dgm_free(x->needed);
     dgm_free(x->listed);
-    dgm_free(x->sets);
+    dgm_free(x->allowed);
+    dgm_free(x->set_of);
+    dgm_free(x->first_of);
     dgm_free(x->few);
     dgm_free(x->few_count);
     dgm_closest_work_close(&x->near);
@@ -246,8 +268,12 @@ static size_t pool_room(const cluster *x)
     const uint64_t places = (uint64_t)x->limits.places, targets = (uint64_t)x->targets;
     const bool any = x->mode == DGM_CLUSTER_UNION || x->limits.evidence;
     const uint64_t brought = any ? targets : (uint64_t)x->limits.max_needed + 2;
-    const uint64_t room =
-        (uint64_t)x->limits.rows * (uint64_t)dgm_cluster_set_longest(x->set) + places * brought;
+    int longest = 0;
+    for (int i = 0; i < x->set_count; i++) {
+        const int of_set = dgm_cluster_set_longest(x->sets[i]);
+        longest = of_set > longest ? of_set : longest;
+    }
+    const uint64_t room = (uint64_t)x->limits.rows * (uint64_t)longest + places * brought;
     // FEW: decoding begins that far behind the end
     return (size_t)(room < places * targets ? room : places * targets) + FEW;
 }
@@ -262,19 +288,26 @@ static dgm_status allocate(cluster *x, dgm_error *err)
     x->bits = dgm_calloc(places * x->words, sizeof *x->bits);
     x->needed = dgm_calloc(places * x->words, sizeof *x->needed);
     if (lexical) x->listed = dgm_calloc(places * x->words, sizeof *x->listed);
-    if (x->mode == DGM_CLUSTER_INTERSECT) x->sets = dgm_calloc(places * x->words, sizeof *x->sets);
+    if (x->mode == DGM_CLUSTER_INTERSECT)
+        x->allowed = dgm_calloc(places * x->words, sizeof *x->allowed);
+    x->set_of = dgm_calloc(places, sizeof *x->set_of);
+    x->first_of = dgm_calloc((size_t)x->set_count + 1, sizeof *x->first_of);
+    for (int i = 0; x->first_of && i < x->set_count; i++)
+        x->first_of[i + 1] = x->first_of[i] + dgm_cluster_set_count(x->sets[i]);
+    const size_t centroids = x->first_of ? (size_t)x->first_of[x->set_count] : 0;
     x->few = dgm_malloc(places * FEW * sizeof *x->few);
     x->few_count = dgm_calloc(places, sizeof *x->few_count);
-    const bool near = dgm_closest_work_open(&x->near, dgm_cluster_set_closest(x->set), (int)rows);
-    x->used = dgm_calloc(((size_t)dgm_cluster_set_count(x->set) + 63) / 64, sizeof *x->used);
+    const bool near =
+        dgm_closest_work_open(&x->near, dgm_cluster_set_closest(x->sets[0]), (int)rows);
+    x->used = dgm_calloc(centroids / 64 + 1, sizeof *x->used);
     x->candidates = dgm_calloc(places, sizeof *x->candidates);
     x->more = dgm_calloc(rows, sizeof *x->more);
     x->more_ids = dgm_malloc((lexical ? rows : 1) * DGM_MORE_MAX * sizeof *x->more_ids);
     x->pool_size = pool_room(x);
     x->pool = dgm_pages_reserve(x->pool_size * sizeof *x->pool);
-    const bool good = x->few && x->few_count && x->always && x->never && x->bits && x->needed && (!lexical || x->listed) &&
-                      (x->mode != DGM_CLUSTER_INTERSECT || x->sets) &&
-                      near && x->used && x->candidates && x->more && x->more_ids && x->pool;
+    const bool good = x->few && x->few_count && x->always && x->never && x->bits && x->needed &&
+                      (!lexical || x->listed) && x->set_of && x->first_of &&
+                      (x->mode != DGM_CLUSTER_INTERSECT || x->allowed) && near && x->used && x->candidates && x->more && x->more_ids && x->pool;
     return good ? DGM_OK : dgm_no_memory(err);
 }
 
@@ -282,7 +315,7 @@ static dgm_status prepare(cluster *x, const dgm_gguf *lexical, dgm_error *err)
 {
     DGM_TRY(allocate(x, err));
     dgm_vocab_spec target = {0};
-    DGM_TRY(dgm_modelfile_vocab(dgm_cluster_set_file(x->set), DGM_TARGET, &target, err));
+    DGM_TRY(dgm_modelfile_vocab(dgm_cluster_set_file(x->sets[0]), DGM_TARGET, &target, err));
     if (target.unk >= 0) set_bit(x->always, target.unk);
     if (target.eos >= 0) set_bit(x->always, target.eos);
     if (target.eod >= 0) set_bit(x->always, target.eod);
@@ -292,21 +325,22 @@ static dgm_status prepare(cluster *x, const dgm_gguf *lexical, dgm_error *err)
     return dgm_vocabsel_lexical_open(&x->lexical, lexical, &x->limits, err);
 }
 
-dgm_status dgm_vocabsel_cluster_open(dgm_vocabsel *v, const dgm_cluster_set *set, dgm_exec *exec,
-                                     dgm_cluster_mode mode, const dgm_gguf *lexical,
+dgm_status dgm_vocabsel_cluster_open(dgm_vocabsel *v, dgm_cluster_set *const *sets, int count,
+                                     dgm_exec *exec, dgm_cluster_mode mode, const dgm_gguf *lexical,
                                      const dgm_vocabsel_limits *limits, dgm_error *err)
 {
     *v = (dgm_vocabsel){.ops = &ops, .data = NULL};
-    DGM_FAIL_IF(limits->places < 1 || limits->rows < 1, err, DGM_ERR_ARGUMENT,
-                "clusters: %d places with %d rows", limits->places, limits->rows);
+    DGM_FAIL_IF(limits->places < 1 || limits->rows < 1 || count < 1, err, DGM_ERR_ARGUMENT,
+                "clusters: %d places with %d rows of %d sets", limits->places, limits->rows, count);
     cluster *x = dgm_calloc(1, sizeof *x);
     if (!x) return dgm_no_memory(err);
     v->data = x;
-    x->set = set;
+    x->sets = sets;
+    x->set_count = count;
     x->exec = exec;
     x->mode = mode;
     x->limits = *limits;
-    x->targets = dgm_cluster_set_targets(set);
+    x->targets = dgm_cluster_set_targets(sets[0]);
     dgm_status st = prepare(x, lexical, err);
     if (st != DGM_OK) {
         if (!x->lexical.data) x->lexical.ops = NULL;
@@ -318,6 +352,6 @@ dgm_status dgm_vocabsel_cluster_open(dgm_vocabsel *v, const dgm_cluster_set *set
 void dgm_vocabsel_cluster_used(const dgm_vocabsel *v, uint64_t *bits)
 {
     const cluster *x = v->data;
-    const size_t words = ((size_t)dgm_cluster_set_count(x->set) + 63) / 64;
+    const size_t words = ((size_t)x->first_of[x->set_count] + 63) / 64;
     for (size_t i = 0; i < words; i++) bits[i] |= x->used[i];
 }

@@ -23,15 +23,8 @@ void dgm_cluster_set_close(dgm_cluster_set **set)
     *set = NULL;
 }
 
-static dgm_status open_set(dgm_cluster_set *s, const char *source, const char *target, int width,
-                           dgm_error *err)
+static dgm_status open_set(dgm_cluster_set *s, int block, int width, dgm_error *err)
 {
-    const int block = dgm_clusters_find(s->file, source, target);
-    DGM_FAIL_IF(dgm_clusters_blocks(s->file) == 0, err, DGM_ERR_UNSUPPORTED,
-                "the model has no clusters (make them with 'dragoman cluster')");
-    DGM_FAIL_IF(block < 0, err, DGM_ERR_UNSUPPORTED,
-                "the model has no clusters for '%s' to '%s' (make them with 'dragoman cluster')",
-                source, target);
     DGM_TRY(dgm_clusters_view_open(&s->view, s->file, block, err));
     DGM_FAIL_IF(s->view.width != width, err, DGM_ERR_FORMAT,
                 "the centroids have %d numbers, the model's hidden vectors %d", s->view.width,
@@ -39,16 +32,29 @@ static dgm_status open_set(dgm_cluster_set *s, const char *source, const char *t
     return dgm_closest_open(&s->closest, s->backend, s->view.centroids, err);
 }
 
-dgm_status dgm_cluster_set_open(dgm_cluster_set **set, dgm_backend *b, const dgm_gguf *file,
-                                const char *source, const char *target, int width, dgm_error *err)
+dgm_status dgm_cluster_set_open_block(dgm_cluster_set **set, dgm_backend *b, const dgm_gguf *file,
+                                      int block, int width, dgm_error *err)
 {
     dgm_cluster_set *s = *set = dgm_calloc(1, sizeof *s);
     if (!s) return dgm_no_memory(err);
     s->backend = b;
     s->file = file;
-    dgm_status st = open_set(s, source, target, width, err);
+    dgm_status st = open_set(s, block, width, err);
     if (st != DGM_OK) dgm_cluster_set_close(set);
     return st;
+}
+
+dgm_status dgm_cluster_set_open(dgm_cluster_set **set, dgm_backend *b, const dgm_gguf *file,
+                                const char *source, const char *target, int width, dgm_error *err)
+{
+    const int block = dgm_clusters_find(file, source, target);
+    *set = NULL;
+    DGM_FAIL_IF(dgm_clusters_blocks(file) == 0, err, DGM_ERR_UNSUPPORTED,
+                "the model has no clusters (make them with 'dragoman cluster')");
+    DGM_FAIL_IF(block < 0, err, DGM_ERR_UNSUPPORTED,
+                "the model has no clusters for '%s' to '%s' (make them with 'dragoman cluster')",
+                source, target);
+    return dgm_cluster_set_open_block(set, b, file, block, width, err);
 }
 
 int dgm_cluster_set_count(const dgm_cluster_set *s)

@@ -22,6 +22,7 @@ typedef struct dgm_vocabsel_sentence {
     int evidence_count;
     const int32_t *allowed; // the tokens of its lattice, likewise
     int allowed_count;
+    int clusters; // which of the sets that the selection was opened with: its direction's
 } dgm_vocabsel_sentence;
 
 typedef struct dgm_vocabsel_ops {
@@ -85,6 +86,9 @@ typedef struct dgm_cluster_set dgm_cluster_set;
 
 dgm_status dgm_cluster_set_open(dgm_cluster_set **s, dgm_backend *b, const dgm_gguf *file,
                                 const char *source, const char *target, int width, dgm_error *err);
+// The set of one block, whatever its languages are.
+dgm_status dgm_cluster_set_open_block(dgm_cluster_set **s, dgm_backend *b, const dgm_gguf *file,
+                                      int block, int width, dgm_error *err);
 void dgm_cluster_set_close(dgm_cluster_set **s); // sets NULL; accepts NULL inside
 int dgm_cluster_set_count(const dgm_cluster_set *s);
 size_t dgm_cluster_set_bytes(const dgm_cluster_set *s); // of the packed centroids
@@ -97,13 +101,15 @@ typedef enum dgm_cluster_mode {
     DGM_CLUSTER_INTERSECT // what both allow
 } dgm_cluster_mode;
 
-// The union of the sets of the centroids nearest to a sentence's rows, at every step. lexical: the
-// file with the shortlist, for the modes that want one. set and files must outlive v; the file of
-// the set names the end symbol and what is never chosen. Allocates here and never again.
-dgm_status dgm_vocabsel_cluster_open(dgm_vocabsel *v, const dgm_cluster_set *set, dgm_exec *x,
-                                     dgm_cluster_mode mode, const dgm_gguf *lexical,
+// The union of the lists of the centroids nearest to a sentence's rows, at every step. sets [count],
+// of one file: a sentence says whose centroids it wants, so that a batch may mix directions. lexical:
+// the file with the shortlist, for the modes that want one. sets and files must outlive v; the file
+// of the sets names the end symbol and what is never chosen. Allocates here and never again.
+dgm_status dgm_vocabsel_cluster_open(dgm_vocabsel *v, dgm_cluster_set *const *sets, int count,
+                                     dgm_exec *x, dgm_cluster_mode mode, const dgm_gguf *lexical,
                                      const dgm_vocabsel_limits *limits, dgm_error *err);
-// Adds a bit for every centroid that was used so far: bits [(count + 63) / 64].
+// Adds a bit for every centroid that was used so far, those of a set behind those of the sets before
+// it: bits [(centroids of all sets + 63) / 64].
 void dgm_vocabsel_cluster_used(const dgm_vocabsel *v, uint64_t *bits);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Directions of a multilingual model through the public functions: a batch that mixes them gives what
-// separate translators give, byte for byte; defaults, unknown, missing and ambiguous languages.
+// separate translators give, byte for byte, with clusters of each direction too; defaults of a direction,
+// unknown, missing and ambiguous languages.
 //
 // The model is a random one of tests/data/models with three languages put into its metadata, tokens
 // before the source and before the target.
@@ -16,13 +17,16 @@
 #include <cmocka.h>
 
 #include "dragoman/dragoman.h"
+#include "dragoman/tools.h"
+#include "format/clusters.h"
 #include "format/gguf.h"
 
 static char path[] = "/tmp/dragoman-direction-XXXXXX";
 static const char *const codes[] = {"xx", "yy", "zz"};
 static const char *texts[4]; // of the fixture
 
-static float own_penalty; // of xx to yy; 0: none
+static float own_penalty;     // of xx to yy; 0: none
+static const char *own_words; // of xx to yy: its kind of shortlist; NULL: none
 
 // Writes the model; `plain`: without a default direction.
 static void write_model(bool with_default, bool last)
@@ -45,6 +49,7 @@ static void write_model(bool with_default, bool last)
     if (with_default) dgm_gguf_set_string(w, "dragoman.languages.default", "yy zz");
     if (own_penalty != 0)
         dgm_gguf_set_f32(w, "dragoman.directions.xx.yy.length_penalty", own_penalty);
+    if (own_words) dgm_gguf_set_string(w, "dragoman.directions.xx.yy.shortlist", own_words);
     dgm_gguf_set_copies(w, g);
     for (int i = 0; i < dgm_gguf_tensor_count(g); i++) {
         const dgm_tensor *t = dgm_gguf_tensor(g, i);
@@ -94,12 +99,20 @@ static int tear_down(void **state)
     return 0;
 }
 
+// How translators are opened, unless a test says otherwise.
+static struct {
+    const char *precision, *shortlist;
+    int beam, threads;
+} how = {"f32", NULL, 3, 1};
+
 static dgm_status open_with(dgm_translator **t, const dgm_direction *d, dgm_error *err)
 {
     dgm_settings s;
     dgm_settings_default(&s);
-    s.precision = "f32";
-    s.beam = 3;
+    s.precision = how.precision;
+    s.shortlist = how.shortlist;
+    s.beam = how.beam;
+    s.threads = how.threads;
     s.direction = d;
     return dgm_open(t, path, &s, err);
 }
@@ -257,12 +270,144 @@ static void test_defaults(void **state)
     dgm_close(&t);
 }
 
+// The kind of shortlist of one direction: chosen by -s/-t, replaced by the caller's.
+static void test_own_words(void **state)
+{
+    (void)state;
+    dgm_translator *t = NULL;
+    dgm_error err = {{0}};
+    dgm_direction xy = {.source = "xx", .target = "yy"}, yz = {.source = "yy", .target = "zz"};
+    own_words = "cluster";
+    write_model(true, false);
+    assert_int_equal(open_with(&t, &xy, &err), DGM_ERR_UNSUPPORTED); // it is asked for, and is not there
+    assert_non_null(strstr(err.text, "the model has no clusters"));
+    assert_int_equal(open_with(&t, &yz, &err), DGM_OK);
+    assert_string_equal(dgm_describe(t)->shortlist, "all");
+    dgm_close(&t);
+    how.shortlist = "all";
+    assert_int_equal(open_with(&t, &xy, &err), DGM_OK);
+    assert_string_equal(dgm_describe(t)->shortlist, "all");
+    dgm_close(&t);
+    how.shortlist = NULL;
+    own_words = "most";
+    write_model(true, false);
+    assert_int_equal(open_with(&t, &xy, &err), DGM_ERR_ARGUMENT);
+    assert_non_null(strstr(err.text, "most"));
+    assert_int_equal(open_with(&t, &yz, &err), DGM_OK);
+    dgm_close(&t);
+    own_words = NULL;
+}
+
+// Clusters for a direction, learnt from what the model translates that way.
+static void add_clusters(const char *source, const char *target)
+{
+    char text[] = "/tmp/dragoman-direction-text-XXXXXX";
+    dgm_cluster_options o;
+    dgm_error err = {{0}};
+    int fd = mkstemp(text);
+    assert_true(fd >= 0);
+    FILE *f = fdopen(fd, "w");
+    for (int i = 0; i < 40; i++) fprintf(f, "%s\n", texts[i % 4]);
+    fclose(f);
+    dgm_cluster_default(&o);
+    o.text = text;
+    o.centroids = 5;
+    o.best = o.record_best = 3;
+    o.source = source;
+    o.target = target;
+    o.precision = "f32";
+    if (dgm_cluster_make(path, path, &o, NULL, &err) != DGM_OK) fail_msg("%s", err.text);
+    unlink(text);
+}
+
+static void check_blocks(const char *const (*expected)[2], int count)
+{
+    dgm_gguf *g = NULL;
+    assert_int_equal(dgm_gguf_open(&g, path, NULL), DGM_OK);
+    assert_int_equal(dgm_clusters_blocks(g), count);
+    for (int i = 0; i < count; i++) {
+        dgm_clusters_view v;
+        assert_int_equal(dgm_clusters_view_open(&v, g, i, NULL), DGM_OK);
+        assert_string_equal(v.source, expected[i][0]);
+        assert_string_equal(v.target, expected[i][1]);
+        dgm_clusters_view_close(&v);
+    }
+    dgm_gguf_close(&g);
+}
+
+static void test_clusters(void **state)
+{
+    (void)state;
+    static const char *const blocks[][2] = {{"xx", "yy"}, {"xx", "zz"}, {"yy", "xx"},
+                                            {"yy", "zz"}, {"zz", "xx"}, {"zz", "yy"}};
+    write_model(true, false);
+    for (int i = 0; i < 6; i++) add_clusters(blocks[i][0], blocks[i][1]);
+    check_blocks(blocks, 6);
+    static const char *const kinds[] = {"f32", "i8"};
+    how.shortlist = "cluster";
+    for (int i = 0; i < 4; i++) {
+        how.precision = kinds[i % 2];
+        how.beam = i < 2 ? 1 : 3;
+        how.threads = 1 + i % 3;
+        check_mixed();
+    }
+    how.shortlist = NULL;
+    how.precision = "f32";
+    how.beam = 3;
+    how.threads = 1;
+}
+
+// A block for a target serves every source; a direction without clusters fails by itself.
+static void test_clusters_missing(void **state)
+{
+    (void)state;
+    static const char *const blocks[][2] = {{"xx", "yy"}, {"", "zz"}};
+    dgm_direction xy = {.source = "xx", .target = "yy"}, yx = {.source = "yy", .target = "xx"},
+                  xz = {.source = "xx", .target = "zz"}, later = {.later = 1};
+    const dgm_direction *const ways[] = {&xy, &yx, &xz, NULL};
+    dgm_input inputs[4];
+    dgm_translator *t = NULL;
+    dgm_results *r = NULL;
+    dgm_error err = {{0}};
+    write_model(true, false); // the default is yy zz
+    add_clusters("xx", "yy");
+    add_clusters("", "zz");
+    check_blocks(blocks, 2);
+    memset(inputs, 0, sizeof inputs);
+    for (int i = 0; i < 4; i++)
+        inputs[i] = (dgm_input){.text = texts[i], .size = strlen(texts[i]), .direction = ways[i]};
+    how.shortlist = "cluster";
+    if (open_with(&t, &later, &err) != DGM_OK) fail_msg("%s", err.text);
+    assert_int_equal(dgm_translate_inputs(t, inputs, 4, &r, &err), DGM_OK);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(r->items[i].status, i == 1 ? DGM_ERR_UNSUPPORTED : DGM_OK);
+    assert_string_equal(r->items[1].message, "the model has no clusters for 'yy' to 'xx' (make them "
+                                             "with 'dragoman cluster')");
+    dgm_results_free(&r);
+    dgm_close(&t);
+    // A translator of one direction has its clusters alone.
+    if (open_with(&t, &xy, &err) != DGM_OK) fail_msg("%s", err.text);
+    assert_int_equal(dgm_translate_inputs(t, inputs, 4, &r, &err), DGM_OK);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(r->items[i].status, i == 1 || i == 2 ? DGM_ERR_UNSUPPORTED : DGM_OK);
+    assert_string_equal(r->items[2].message,
+                        "clusters are those of xx to yy: translate other directions by themselves or "
+                        "without clusters");
+    dgm_results_free(&r);
+    dgm_close(&t);
+    assert_int_equal(open_with(&t, &yx, &err), DGM_ERR_UNSUPPORTED);
+    how.shortlist = NULL;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mixed),
         cmocka_unit_test(test_choices),
         cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_own_words),
+        cmocka_unit_test(test_clusters),
+        cmocka_unit_test(test_clusters_missing),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

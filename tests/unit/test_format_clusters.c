@@ -438,7 +438,7 @@ static void test_candidates(void **state)
     dgm_rng rng = {9};
     for (int mode = 0; mode < 3; mode++) {
         dgm_vocabsel v;
-        assert_int_equal(dgm_vocabsel_cluster_open(&v, set, x, (dgm_cluster_mode)mode, g, &limits,
+        assert_int_equal(dgm_vocabsel_cluster_open(&v, &set, 1, x, (dgm_cluster_mode)mode, g, &limits,
                                                    NULL),
                          DGM_OK);
         for (int p = 0; p < PLACES; p++) assert_int_equal(v.ops->admit(&v, p, &s, NULL), DGM_OK);
@@ -559,7 +559,7 @@ static void test_memory(void **state)
         if (st == DGM_OK) st = dgm_exec_open(b, 1 << 20, &x, NULL);
         if (st == DGM_OK) st = dgm_cluster_set_open(&set, b, g, "en", "de", WIDTH, NULL);
         if (st == DGM_OK)
-            st = dgm_vocabsel_cluster_open(&v, set, x, DGM_CLUSTER_ALONE, NULL, &limits, NULL);
+            st = dgm_vocabsel_cluster_open(&v, &set, 1, x, DGM_CLUSTER_ALONE, NULL, &limits, NULL);
         dgm_mem_inject(0, 0);
         if (v.data) v.ops->close(&v);
         dgm_cluster_set_close(&set);
