@@ -311,10 +311,13 @@ def evidence(bench, rows):
 
 def phrase(bench, rows):
     made = []
-    for options in dict.fromkeys(tuple(map(str, o)) for o, _ in rows):
-        found = [r for o, r in rows if r and tuple(map(str, o)) == options]
+    for options, threads in dict.fromkeys((tuple(map(str, o)), t) for o, t, _ in rows):
+        found = [r for o, t, r in rows if r and (tuple(map(str, o)), t) == (options, threads)]
         if found:
-            made.append([" ".join(o for o in options if o != "FILE") or "defaults",
-                         f"{statistics.median(speed(r) for r in found):.0f}", len(found), found[0]["rss"]])
-    table(bench, "phrase", f"The phrase-based decoder, words per CPU minute of one thread, loading included "
-          f"({bench.texts[0].name}; paper: 20,000)", ["options", "words a minute", "rounds", "peak RSS MiB"], made)
+            made.append([" ".join(o for o in options if o != "FILE") or "defaults", threads,
+                         f"{statistics.median(speed(r) for r in found):.0f}",
+                         f"{statistics.median(60 * number(r, 'words') / number(r, 'wall') for r in found):.0f}",
+                         len(found), found[0]["rss"]])
+    table(bench, "phrase", f"The phrase-based decoder ({bench.texts[0].name}; paper: 20,000 words a minute)",
+          ["options", "threads", "words per CPU minute, loading included", "words a minute, after loading", "rounds",
+           "peak RSS MiB"], made)

@@ -312,23 +312,23 @@ class Runner:
             path.write_text("".join(best.get(i, "") + "\n" for i in range(text.lines)), encoding="utf-8")
         return self.once(f"best-{text.name}-{self.identity(text.lists)}", write) if text.lists else None
 
-    def phrase_speed(self, text, options, again=0):
-        """CPU seconds of the phrase-based decoder for a text."""
+    def phrase_speed(self, text, options, again=0, threads=1):
+        """CPU seconds of the phrase-based decoder for a text, and those that passed after loading."""
         if not self.args.phrase:
             return None
         table, lm, weights = (Path(p) for p in self.args.phrase)
         source, target = self.args.languages
         tokens = self.once(f"tokens-{text.name}-{self.identity(text.source)}",
                            lambda path: self.program("tokenize", source, "-i", text.source, "-o", path))
-        key = f"phrase {' '.join(map(str, options))} of {text.name} {self.identity(table, lm, weights, text.source)} " \
-              f"round {again}"
+        shown = " ".join(map(str, options if threads == 1 else [*options, "--threads", threads]))
+        key = f"phrase {shown} of {text.name} {self.identity(table, lm, weights, text.source)} round {again}"
         if key in self.runs or not tokens or self.late():
             return self.runs.get(key)
         extra = [self.work / "part.gz" if o == "FILE" else o for o in options]
         before = cpu_seconds()
         said = self.program("phrase", "translate", table, lm, "-w", weights, "--detokenize", target, "-i", tokens, "--stats",
-                            "-q", "--threads", 1, *extra)
-        self.keep(dict(key=key, what="phrase", system="phrase-based", evidence=" ".join(map(str, options)), text=text.name,
+                            "-q", "--threads", threads, *extra)
+        self.keep(dict(key=key, what="phrase", system="phrase-based", evidence=shown, text=text.name,
                        lines=text.lines, words=text.words, seconds=cpu_seconds() - before,
                        wall=find(said, r"([\d.]+) s after"), rss=find(said, r"peak memory (\d+) MiB")))
         return self.runs[key]
