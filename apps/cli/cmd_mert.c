@@ -52,7 +52,7 @@ static const option options[] = {
     {"radius", 0, OPTION_REAL, "X", AT(radius), 0, 2, NULL,
      "how far new weights may be from the best ones decoded, as the sum of differences where all "
      "absolute weights add up to 1; twice as far after a better round, half after a worse one; 0: "
-     "anywhere (default 0.2 with --lattice, else 0)",
+     "anywhere (default 0.1 with --lattice, else 0)",
      NULL, NULL},
     {"directions", 0, OPTION_COUNT, "N", AT(directions), 0, 10000, NULL,
      "random directions beside the axes (default 10)", NULL, NULL},

@@ -204,7 +204,7 @@ typedef struct dgm_mert_options {
     // How far weights may go from the best ones decoded so far before they are decoded themselves:
     // the sum of the differences, absolute weights adding up to 1. A round that was better doubles
     // it, one that was worse halves it. 0: anywhere, from the last weights on. Default -1: 0 with
-    // lists, 0.2 with graphs
+    // lists, 0.1 with graphs
     double radius;
     // Called after every round (0: before the first): BLEU of the best translations under the
     // weights used, and BLEU that the new weights promise on the lists or graphs; hypotheses of

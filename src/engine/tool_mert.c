@@ -20,7 +20,7 @@
 #include "phrase/mert.h"
 #include "phrase/nbest.h"
 
-#define RADIUS 0.2 // of graphs
+#define RADIUS 0.1 // of graphs
 
 void dgm_mert_default(dgm_mert_options *o)
 {
