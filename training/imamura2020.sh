@@ -6,7 +6,7 @@
 #     l2r r2l                          one token a step
 #     bidirectional pair-l2r pair-r2l  two tokens a step
 #     cmlm                             whole sentences
-#     bidirectional-small cmlm-small   the same with 6,000 pieces, for models/research
+#     bidirectional-small cmlm-small   the same with 4,000 pieces, for models/research
 # or one of these with -distilled (all of them; needs WORK/made, the output of `distill`). Default: the first six, and with
 # WORK/made the six distilled ones instead. Makes vocabularies and packed corpora, trains each for SECONDS (default 900: the
 # same GPU minutes for all), exports WORK/imamura-NAME.gguf with i8 weights, and where there is a dragoman program translates
@@ -68,8 +68,8 @@ for name in "${names[@]}"; do
         bidirectional) make "$name" imamura-double 16000 16k "$distilled" model.order=bidirectional ;;
         pair-l2r|pair-r2l) make "$name" imamura-double 16000 16k "$distilled" "model.order=${kind#pair-}" ;;
         cmlm) make "$name" imamura-cmlm 16000 16k "$distilled" ;;
-        bidirectional-small) make "$name" imamura-double-small 6000 6k "$distilled" ;;
-        cmlm-small) make "$name" imamura-cmlm-small 6000 6k "$distilled" ;;
+        bidirectional-small) make "$name" imamura-double-small 4000 4k "$distilled" ;;
+        cmlm-small) make "$name" imamura-cmlm-small 4000 4k "$distilled" ;;
         vocabularies) for size in 4 8 16 32 64; do vocabulary "${size}000" "${size}k"; done; continue ;;
         *) echo "imamura2020.sh: no model '$name'" >&2; exit 2 ;;
     esac

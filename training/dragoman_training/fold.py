@@ -71,5 +71,5 @@ def arrange(target, pad, order, tokens, eod, bos):
     words = target.gather(1, index.clamp(0, target.size(1) - 1))
     inside = step < torch.div(length, 2, rounding_mode="floor") + 1
     expected = torch.where(real, words, torch.where(inside, eod, pad))
-    start = torch.tensor([[bos, EOS]], device=target.device).expand(target.size(0), 2)
-    return torch.cat([start, expected[:, :-2]], 1), expected
+    first = torch.full_like(target[:, :1], bos)                        # no copy from the host: part of a CUDA graph
+    return torch.cat([first, torch.full_like(first, EOS), expected[:, :-2]], 1), expected
