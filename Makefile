@@ -231,6 +231,11 @@ test-long: test
 	for model in models/research/devlin-s4-small.gguf $(RECURRENT_MODELS); do \
 	    tests/techniques $(BUILD)/dragoman $$model $(LONG_TEXT) 1000 || exit 1; \
 	done
+	for model in $(wildcard models/research/imamura-*.gguf) $(WRITING_MODELS); do \
+	    tests/writing $(BUILD)/dragoman $$model $(LONG_TEXT) 200 || exit 1; \
+	    PYTHONPATH=training /usr/bin/python3 -m dragoman_training agree $$model --text $(LONG_TEXT) \
+	        --dragoman $(BUILD)/dragoman || exit 1; \
+	done
 	for more in "" "--shortlist all" "--search cube" "--search cube --cube naive" "--beam 1" "--finish mask"; do \
 	    tests/terms $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) tests/data/translate/newstest2014-500.de 500 $$more || exit 1; \
 	done
