@@ -13,6 +13,10 @@
 //               matters) has no use for bits: its list is decoded into place, and the few tokens
 //               that the sentence needs are merged
 //
+// Where both sides have one vocabulary, a sentence also needs its source's own tokens: a name is
+// copied piece by piece, and no cluster knows the pieces of a name that it has not seen. That is half
+// a percent more candidates and a third fewer misses (docs/CLUSTERS.md).
+//
 // The union is over one sentence, not over the batch as in the paper: a translation does not depend
 // on its neighbours. What several sentences want is still read once (backend/cpu/rank_cpu.c).
 // Sets change from step to step, so columns are not gathered: the output layers keep their weights
@@ -24,7 +28,7 @@
 #include "vocabsel/cluster_int.h"
 #include "vocabsel/vocabsel.h"
 
-enum { FEW = 32 };
+enum { FEW = 256 };
 
 typedef struct cluster {
     dgm_cluster_set *const *sets; // [set_count]
@@ -37,6 +41,7 @@ typedef struct cluster {
     dgm_vocabsel_limits limits;
     int targets;
     size_t words;
+    bool copies; // source tokens are candidates
     uint64_t *always, *never;    // [words]
     uint64_t *bits;              // [places, words]: candidates of this step
     uint64_t *needed, *listed;   // [places, words]: by the sentence; by its lexical list
@@ -109,6 +114,7 @@ static dgm_status admit(dgm_vocabsel *v, int place, const dgm_vocabsel_sentence 
     DGM_TRY(bring(x, needed, s->needed, s->needed_count, err));
     DGM_TRY(bring(x, needed, s->evidence, s->evidence_count, err));
     DGM_TRY(bring(x, needed, s->allowed, s->allowed_count, err));
+    if (x->copies) DGM_TRY(bring(x, needed, s->source, s->source_count, err));
     list_few(x, place);
     if (!x->lexical.ops) return DGM_OK;
     DGM_TRY(x->lexical.ops->admit(&x->lexical, place, s, err));
@@ -267,7 +273,8 @@ static size_t pool_room(const cluster *x)
 {
     const uint64_t places = (uint64_t)x->limits.places, targets = (uint64_t)x->targets;
     const bool any = x->mode == DGM_CLUSTER_UNION || x->limits.evidence;
-    const uint64_t brought = any ? targets : (uint64_t)x->limits.max_needed + 2;
+    const uint64_t copied = x->copies ? (uint64_t)x->limits.max_source : 0;
+    const uint64_t brought = any ? targets : (uint64_t)x->limits.max_needed + copied + 3;
     int longest = 0;
     for (int i = 0; i < x->set_count; i++) {
         const int of_set = dgm_cluster_set_longest(x->sets[i]);
@@ -313,9 +320,10 @@ static dgm_status allocate(cluster *x, dgm_error *err)
 
 static dgm_status prepare(cluster *x, const dgm_gguf *lexical, dgm_error *err)
 {
-    DGM_TRY(allocate(x, err));
     dgm_vocab_spec target = {0};
     DGM_TRY(dgm_modelfile_vocab(dgm_cluster_set_file(x->sets[0]), DGM_TARGET, &target, err));
+    x->copies = target.shared && x->mode != DGM_CLUSTER_INTERSECT;
+    DGM_TRY(allocate(x, err));
     if (target.unk >= 0) set_bit(x->always, target.unk);
     if (target.eos >= 0) set_bit(x->always, target.eos);
     if (target.eod >= 0) set_bit(x->always, target.eod);

@@ -403,6 +403,7 @@ static void expect_candidates(const dgm_candidates *got, const dgm_clusters *c, 
         if (mode == DGM_CLUSTER_INTERSECT) want[id] &= in;
     }
     want[0] = want[1] = want[77] = true;
+    if (mode != DGM_CLUSTER_INTERSECT) want[4] = want[9] = true; // the source's own: one vocabulary
     want[SIZE - 1] = false; // never
     int n = 0;
     for (int id = 0; id < SIZE; id++) {
