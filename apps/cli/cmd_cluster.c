@@ -43,7 +43,7 @@ static const option options[] = {
      NULL, NULL},
     {"least", 0, OPTION_REAL, "W", AT(least), 0, 1, NULL,
      "leave tokens out of a list that weigh less than W per vector of the cluster (default "
-     "0.00002; 0 keeps all)",
+     "0.00001; 0 keeps all)",
      NULL, NULL},
     {"from", 0, OPTION_TEXT, "FILE", AT(from), 0, 0, NULL,
      "keep the centroids of a model that has --centroids of them and make only the lists", NULL,

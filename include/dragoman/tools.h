@@ -501,7 +501,7 @@ typedef struct dgm_cluster_options {
     int near;            // centroids whose lists a vector's tokens join, 1 to 8; the further ones count
                          // less. 1: as published. Default 6
     double least;        // weight per vector of a cluster below which a token is left out of its
-                         // list. 0: none is, as published. Default 0.00002
+                         // list. 0: none is, as published. Default 0.00001
     const char *from;    // model file with clusters: its centroids are kept, lists are made anew.
                          // NULL: k-means. Default NULL
     int record_best;     // tokens recorded, at least `best`, at most 64: lists of other sizes can be

@@ -64,7 +64,7 @@ void dgm_cluster_default(dgm_cluster_options *o)
     *o = (dgm_cluster_options){.centroids = 600,
                                .best = 16,
                                .near = 6,
-                               .least = 2e-5,
+                               .least = 1e-5,
                                .record_best = 16,
                                .iterations = 20,
                                .seed = 1,
