@@ -4,11 +4,13 @@
 //
 // Writes two random i8 models (one encoder and N decoder layers; experts in all of them, or in none),
 // steps both in turn and reports medians: a decoder step at beams 1 and 5; the encoder on a sentence
-// of 30 tokens, whole and its mixture alone (gate, sorting, products), against the bound of the bytes
-// read at the speed of this machine's memory; resident memory without the workspace against dense part
+// of 30 tokens against the bound of the bytes read at the speed of this machine's memory: with the
+// decoder's keys and values, which are made with it, without them, and its mixture alone (gate, sorting,
+// products); resident memory without the workspace against dense part
 // + experts touched, and how many experts that were. Random gates spread rows evenly: the worst case
 // for memory. The whole encoder cannot reach the bound: 30 rows through its dense matrices, and those
-// of the decoder's keys and values, are bound by arithmetic.
+// of the decoder's keys and values, are bound by arithmetic. Parts are told apart by the shapes of their
+// products, so N must not be F / 2 D.
 //
 // Output: a table, and CSV lines beginning with "csv," (what, value). Timed on one thread.
 #define _GNU_SOURCE
@@ -302,25 +304,38 @@ static double resident(void)
     return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
-// What of a meter belongs to the mixture: its products by their shape (no other has it unless the keys
-// and values of all decoder layers happen to be as many), the rounding of rows, rows moved.
-static void count_mixture(const shape *s, const dgm_meter *meter, double *seconds, double *bytes)
+// Seconds of the parts of an encoder.
+typedef struct parts {
+    double experts, gate, dense, rest; // products of experts; gate, rounding, rows moved; other products
+    double keys;                       // of which of the decoder's keys and values
+    double bytes, key_bytes;           // of experts; of keys and values
+} parts;
+
+static parts count_parts(const shape *s, const dgm_meter *meter)
 {
-    *seconds = *bytes = 0;
+    parts p = {0};
     for (int r = 0; r < meter->count; r++) {
         const dgm_meter_row *row = &meter->rows[r];
-        bool product = row->work == DGM_WORK_LINEAR &&
-                       ((row->n == s->f && row->k == s->d) || (row->n == s->d && row->k == s->f));
-        if (product) *bytes += (double)row->weight_bytes;
-        if (product || row->work == DGM_WORK_QUANTIZE || row->work == DGM_WORK_ROWS)
-            *seconds += row->seconds;
+        bool linear = row->work == DGM_WORK_LINEAR;
+        bool own = linear && ((row->n == s->f && row->k == s->d) || (row->n == s->d && row->k == s->f));
+        if (own) p.bytes += (double)row->weight_bytes;
+        if (linear && row->n == 2 * s->layers * s->d) {
+            p.keys += row->seconds;
+            p.key_bytes += (double)row->weight_bytes;
+        }
+        if (own) p.experts += row->seconds;
+        else if (linear) p.dense += row->seconds;
+        else if (row->work == DGM_WORK_QUANTIZE || row->work == DGM_WORK_ROWS) p.gate += row->seconds;
+        else p.rest += row->seconds;
     }
+    return p;
 }
 
 static void time_encoder(side *moe, const shape *s, double speed)
 {
     enum { TIMES = 40 };
-    double times[TIMES], shares[TIMES], bytes = 0, mixed = 0;
+    double times[TIMES], shares[TIMES], bytes = 0;
+    parts sum = {0};
     unsigned x = 9;
     for (int i = 0; i < TIMES; i++) {
         dgm_meter meter = {.count = 0};
@@ -329,16 +344,17 @@ static void time_encoder(side *moe, const shape *s, double speed)
         dgm_exec_meter(moe->exec, NULL);
         for (int r = 0; r < meter.count; r++) bytes += (double)meter.rows[r].weight_bytes / TIMES;
         leave(moe);
-        double seconds, own;
         meter = (dgm_meter){.count = 0};
         x -= 77;
         dgm_exec_meter(moe->exec, &meter); // again: its experts are packed now
         encode(moe, &x);
         dgm_exec_meter(moe->exec, NULL);
         leave(moe);
-        count_mixture(s, &meter, &seconds, &own);
-        shares[i] = own / speed / seconds;
-        mixed += own / TIMES;
+        const parts p = count_parts(s, &meter);
+        shares[i] = p.bytes / speed / (p.experts + p.gate);
+        sum.experts += p.experts / TIMES, sum.gate += p.gate / TIMES, sum.dense += p.dense / TIMES;
+        sum.rest += p.rest / TIMES, sum.bytes += p.bytes / TIMES;
+        sum.keys += p.keys / TIMES, sum.key_bytes += p.key_bytes / TIMES;
         x -= 77;
         times[i] = encode(moe, &x);
         leave(moe);
@@ -347,8 +363,13 @@ static void time_encoder(side *moe, const shape *s, double speed)
     printf("encoder, %d tokens: %.2f ms; %.1f MiB of weights at %.1f GB/s are %.2f ms: %.0f %% of the bound's speed\n",
            SENTENCE, t * 1e3, bytes / (1 << 20), speed / 1e9, bound * 1e3, 100 * bound / t);
     printf("csv,encoder_ms,%.4f\ncsv,encoder_bound_ms,%.4f\ncsv,encoder_share,%.4f\n", t * 1e3, bound * 1e3, bound / t);
+    double alone = (bytes - sum.key_bytes) / speed / (t - sum.keys);
+    printf("without the decoder's keys and values: %.2f ms, %.0f %%\ncsv,encoder_alone_share,%.4f\n",
+           (t - sum.keys) * 1e3, 100 * alone, alone);
     double share = median(shares, TIMES);
-    printf("its mixture: %.1f MiB of weights, %.0f %% of the bound's speed\n", mixed / (1 << 20), 100 * share);
+    printf("its mixture: %.1f MiB of weights, %.0f %% of the bound's speed\n", sum.bytes / (1 << 20), 100 * share);
+    printf("products of experts %.2f ms (their bytes %.2f), gate and rows %.2f, dense products %.2f, rest %.2f\n",
+           sum.experts * 1e3, sum.bytes / speed * 1e3, sum.gate * 1e3, sum.dense * 1e3, sum.rest * 1e3);
     printf("csv,mixture_share,%.4f\n", share);
 }
 
@@ -364,7 +385,7 @@ static int number(const char *text)
 
 int main(int argc, char **argv)
 {
-    shape s = {1024, 4096, 32, 2, 1, 400, "/tmp"};
+    shape s = {1024, 4096, 32, 3, 1, 400, "/tmp"};
     for (int i = 1; i + 1 < argc; i += 2) {
         const struct { const char *name; int *to; } options[] = {
             {"--width", &s.d}, {"--ffn", &s.f}, {"--experts", &s.experts}, {"--layers", &s.layers},
@@ -372,6 +393,10 @@ int main(int argc, char **argv)
         for (size_t k = 0; k < 6; k++)
             if (strcmp(argv[i], options[k].name) == 0) *options[k].to = number(argv[i + 1]);
         if (strcmp(argv[i], "--folder") == 0) s.folder = argv[i + 1];
+    }
+    if (2 * s.layers * s.d == s.f) {
+        fprintf(stderr, "bench/moe: keys and values of %d layers have the shape of an expert: take another number\n", s.layers);
+        return 2;
     }
     s.steps = s.steps > MOST_STEPS ? MOST_STEPS : (s.steps + 19) / 20 * 20;
     char paths[2][512], kernels[512];
