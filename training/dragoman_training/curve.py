@@ -24,7 +24,7 @@ def panel(data, title, left, top, width, height, colour):
     x0, x1, y0, y1 = min(xs), max(xs), min(ys), max(ys)
     x1, y1 = (x1 if x1 > x0 else x0 + 1), (y1 if y1 > y0 else y0 + 1)
     place = [(left + (x - x0) / (x1 - x0) * width, top + height - (y - y0) / (y1 - y0) * height) for x, y in data]
-    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in place)
+    line = " ".join(f"{x:.0f},{y:.0f}" for x, y in place)
     text = [f'<rect x="{left}" y="{top}" width="{width}" height="{height}" fill="none" stroke="#bbb"/>',
             f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.5"/>',
             f'<text x="{left}" y="{top - 6}" font-weight="bold">{title}</text>']
