@@ -16,6 +16,15 @@ def points(rows, x, y):
     return found
 
 
+def thin(place, apart=10):
+    """The points of a line that are at least so many pixels apart, and its last."""
+    kept = place[:1]
+    for point in place[1:-1]:
+        if point[0] - kept[-1][0] >= apart:
+            kept.append(point)
+    return kept + place[-1:]
+
+
 def panel(data, title, left, top, width, height, colour):
     """One set of axes with a line; data [(x, y)]."""
     if len(data) < 2:
@@ -24,7 +33,7 @@ def panel(data, title, left, top, width, height, colour):
     x0, x1, y0, y1 = min(xs), max(xs), min(ys), max(ys)
     x1, y1 = (x1 if x1 > x0 else x0 + 1), (y1 if y1 > y0 else y0 + 1)
     place = [(left + (x - x0) / (x1 - x0) * width, top + height - (y - y0) / (y1 - y0) * height) for x, y in data]
-    line = " ".join(f"{x:.0f},{y:.0f}" for x, y in place)
+    line = " ".join(f"{x:.0f},{y:.0f}" for x, y in thin(place))
     text = [f'<rect x="{left}" y="{top}" width="{width}" height="{height}" fill="none" stroke="#bbb"/>',
             f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.5"/>',
             f'<text x="{left}" y="{top - 6}" font-weight="bold">{title}</text>']
