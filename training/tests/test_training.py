@@ -140,6 +140,10 @@ class Steps(unittest.TestCase):
         flat.gradients.fill_(1.0)
         flat.clip_gradients(1.0)
         self.assertAlmostEqual(float(flat.gradients.norm()), 1.0, places=3)
+        for odd in (float("nan"), float("inf")):                        # such a step is left out
+            flat.gradients.fill_(1.0)[3] = odd
+            self.assertEqual(float(flat.clip_gradients(1.0)), 0.0)
+            self.assertEqual(float(flat.gradients.abs().max()), 0.0)
         flat.weights.fill_(3.0)
         flat.clip_weights(1.0)
         self.assertEqual(float(model.embedding.max()), 1.0)
