@@ -248,6 +248,8 @@ static void test_lists(void **state)
     snprintf(near, sizeof near, "%s/near.gguf", folder);
     uint64_t shared;
     o.from = clustered;
+    const int default_near = o.near;
+    const double default_least = o.least;
     o.near = 1;
     o.least = 0;
     make(MODEL, spare, &o, NULL);
@@ -256,8 +258,8 @@ static void test_lists(void **state)
     const uint64_t few = listed_in(spare, &shared, near);
     assert_int_equal(shared, few);
     assert_true(listed_in(near, &shared, spare) > few);
-    o.near = 6;
-    o.least = 2e-5;
+    o.near = default_near;
+    o.least = default_least;
     make(MODEL, spare, &o, NULL);
     assert_same_file(spare, clustered); // the same as k-means gave, with the same lists
     o.least = 0.3;
