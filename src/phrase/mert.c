@@ -192,7 +192,7 @@ static dgm_status collect(const dgm_mert_set *s, const double *d, int axis, dgm_
         }
         value += parts;
     }
-    qsort(x->crossings, x->count, sizeof *x->crossings, by_place);
+    if (x->count) qsort(x->crossings, x->count, sizeof *x->crossings, by_place);
     return DGM_OK;
 }
 
