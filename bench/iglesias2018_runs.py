@@ -154,8 +154,9 @@ class Runner:
                 csv.writer(f).writerow(FIELDS)
         self.commit, self.cpu, self.began = commit(), cpu_name(), time.time()
 
-    def late(self):
-        return self.args.report or bool(self.args.budget and time.time() - self.began > self.args.budget)
+    def late(self, share=1):
+        """Whether a share of the time is over."""
+        return self.args.report or bool(self.args.budget and time.time() - self.began > share * self.args.budget)
 
     def identity(self, *paths):
         for path in paths:
@@ -222,12 +223,13 @@ class Runner:
             csv.DictWriter(f, FIELDS).writerow(row)
         self.runs[row["key"]] = {k: "" if row.get(k) is None else str(row[k]) for k in FIELDS}
 
-    def once(self, name, make):
-        """A file of WORK that make(path) writes, unless it is there; None when there is no time for it."""
+    def once(self, name, make, share=1):
+        """A file of WORK that make(path) writes, unless it is there; None when there is no time for it. share: of the
+        time that may be over when it is begun, less than 1 for what takes minutes."""
         path = self.work / name
         if path.exists():
             return path
-        if self.late():
+        if self.late(share):
             return None
         before = time.time()
         part = path.with_name("part-" + path.name)
@@ -286,7 +288,7 @@ class Runner:
         return self.once(name, lambda path: self.program(
             "translate", *system.options(), "-i", dev.source, "-b", beam, "--precision", self.args.precisions[0],
             "--shortlist", "all", "--threads", self.args.threads, *self.batch(beam), *self.finish, "--length-penalty",
-            penalty, "--lmbr", evidence, "--lmbr-tune", dev.reference, "-q", "-o", path))
+            penalty, "--lmbr", evidence, "--lmbr-tune", dev.reference, "-q", "-o", path), 0.5)
 
     def batch(self, beam, sentences=32):
         return ["--batch", sentences, "--batch-tokens", sentences * 128 * beam]
@@ -299,7 +301,7 @@ class Runner:
             return None
         size = [] if share == 100 else ["--size", share / 100]
         return self.once(f"shrunk-{self.identity(*members)}-{share}.gguf",
-                         lambda path: self.program("shrink", *members, *size, "-o", path))
+                         lambda path: self.program("shrink", *members, *size, "-o", path), 0.5)
 
     def best_of_lists(self, text):
         """The first translation of every list: what the other system says by itself."""
