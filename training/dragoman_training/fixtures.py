@@ -394,7 +394,7 @@ def sentences(kind, source, rng, card):
         texts = ["the house is ein haus.", "und", "das haus und the garten in der stadt.", None, "schön €5"]
         return [pieces.EncodeAsIds(t) + [0] if t else [0] for t in texts], texts
     first = 2 + len(card.never)
-    size = sum(not word.startswith("<") for word in source.words) + first - 1       # </s> is one of those with <
+    size = sum(not word.startswith("<") for word in source.words) + first
     rows = [rng.randint(first, size, n - 1).tolist() for n in SOURCE_LENGTHS]
     texts = [" ".join(source.words[i] for i in row) if row else None for row in rows]
     end = [0] if card.append_eos else []
