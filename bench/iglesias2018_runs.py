@@ -23,6 +23,7 @@ FIELDS = ("key date commit cpu what system precision beam rows order evidence te
           "encoder states readout products selection search walked evidence_seconds evidence_rows evidence_values "
           "workspace rss kernels").split()
 PENALTIES = [0, 0.6, 1, 1.4]
+RISKS = [(utility, scale) for utility in ("bleu", "chrf") for scale in (0, 1, 3, 10, 30, 100)]
 
 
 def cpu_name():
@@ -289,6 +290,23 @@ class Runner:
             "translate", *system.options(), "-i", dev.source, "-b", beam, "--precision", self.args.precisions[0],
             "--shortlist", "all", "--threads", self.args.threads, *self.batch(beam), *self.finish, "--length-penalty",
             penalty, "--lmbr", evidence, "--lmbr-tune", dev.reference, "-q", "-o", path), 0.5)
+
+    def risk(self, system, dev, plain):
+        """Utility and scale with the best BLEU of minimum Bayes risk over the system's own list; None without time."""
+        row = self.translate("tuning", system, dev, 12, [*plain, "--nbest", 12, *self.batch(12)], rows=32, order="sorted",
+                             threads=self.args.threads)
+        made = {how: row and self.least_risk(row, *how) for how in RISKS}
+        if not all(made.values()):
+            return None
+        tried = {how: self.evaluate(dev.reference, path)[0][0] for how, path in made.items()}
+        print(f"{system.name}: MBR on {dev.name}: " + ", ".join(f"{u} {s}: {b:.2f}" for (u, s), b in tried.items()))
+        return max(tried, key=tried.get)
+
+    def least_risk(self, row, utility, scale):
+        """The translations of least risk of the lists that a run wrote."""
+        lists = self.output_of(row["key"])
+        return self.once(f"mbr-{utility}-{scale}-{lists.name}", lambda path: self.program(
+            "mbr", "-u", utility, "--scale", scale, lists, output=path))
 
     def batch(self, beam, sentences=32):
         return ["--batch", sentences, "--batch-tokens", sentences * 128 * beam]
