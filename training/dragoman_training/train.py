@@ -15,7 +15,7 @@ import time
 import numpy as np
 import torch
 
-from . import align, checkpoint, curve, export, losses, metric, moe, optim, search, wordlist
+from . import align, checkpoint, curve, export, losses, metric, moe, optim, search, warm, wordlist
 from .batches import Batches
 from .cmlm import Cmlm, CmlmConfig
 from .packed import Packed
@@ -73,7 +73,10 @@ class Trainer:
         sizes = self.target_spm.vocab_size(), self.source_spm.vocab_size()
         if recipe["architecture"] not in ARCHITECTURES:
             raise ValueError(f"architecture: {recipe['architecture']!r} is not one of {', '.join(ARCHITECTURES)}")
-        self.model = ARCHITECTURES[recipe["architecture"]](recipe, *sizes).to(self.device).train()
+        self.model = ARCHITECTURES[recipe["architecture"]](recipe, *sizes)
+        if any(recipe["warm"].values()):
+            warm.start(self.model, recipe["warm"], self.path)
+        self.model = self.model.to(self.device).train()
         self.shadow = ARCHITECTURES[recipe["architecture"]](recipe, *sizes).to(self.device).eval()    # for validation
         self.load_corpus()
         self.flat = optim.Flat(self.model)

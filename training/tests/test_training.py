@@ -16,9 +16,9 @@ import numpy as np
 import torch
 
 from dragoman_training import (align, augment, checkpoint, corpus, export, losses, metric, mix, optim, quality, recipe,
-                               search, subword, train, wordlist)
+                               search, subword, train, warm, wordlist)
 from dragoman_training.batches import Batches
-from dragoman_training.cmlm import CmlmConfig
+from dragoman_training.cmlm import Cmlm, CmlmConfig
 from dragoman_training.packed import Packed
 from dragoman_training.rnn import RNN, RNNConfig
 from dragoman_training.transformer import Transformer, TransformerConfig
@@ -269,6 +269,35 @@ class Steps(unittest.TestCase):
                 self.assertIn(held["architecture"], train.ARCHITECTURES)
                 given = {"tokens_per_step": 2} if held["architecture"] == "double" else {}
                 kind.from_dict({"vocab_size": 10, **given, **held["model"]})
+
+    def test_warm_start(self):
+        """A giver's source side arrives in every kind of decoder; rows of their own and decoders stay random."""
+        shape = {"d_model": 16, "ffn_dim": 24, "heads": 2, "encoder_layers": 2, "decoder_layers": 1, "dropout": 0.0}
+        learned = {**shape, "positions": "learned", "max_positions": 20}
+        giver = Transformer(TransformerConfig(vocab_size=30, **shape)).eval()
+        source = torch.tensor([[5, 9, 7, 0]])
+        with tempfile.TemporaryDirectory() as folder:
+            checkpoint.save_model(os.path.join(folder, "giver.pt"), giver, dtype=torch.float32)
+            path = lambda name: os.path.join(folder, name)
+            given = {"model": "giver.pt", "positions": ""}
+            single = Transformer(TransformerConfig(vocab_size=30, order="r2l", **shape)).eval()
+            decoder = single.decoder[0].fc1.weight.clone()
+            warm.start(single, given, path)
+            self.assertTrue(torch.equal(single.encode(source)[0], giver.encode(source)[0]))
+            self.assertTrue(torch.equal(single.decoder[0].fc1.weight, decoder))
+            double = Transformer(TransformerConfig(vocab_size=32, tokens_per_step=2, order="bidirectional", **learned)).eval()
+            own = double.embedding[30:].clone()
+            warm.start(double, {**given, "positions": "sinusoidal"}, path)
+            self.assertTrue(torch.equal(double.encode(source)[0], giver.encode(source)[0]))
+            self.assertTrue(torch.equal(double.embedding[30:], own))
+            masked = Cmlm(CmlmConfig(vocab_size=31, lengths=8, **learned)).eval()
+            warm.start(masked, {**given, "positions": "sinusoidal"}, path)
+            self.assertTrue(torch.equal(masked.embed(source, "source", 1), giver.embed(source, "source")))
+            for wrong, word in (({**shape, "ffn_dim": 32}, "ffn_dim"), ({**shape, "activation": "swish"}, "activation")):
+                with self.assertRaisesRegex(ValueError, word):
+                    warm.start(Transformer(TransformerConfig(vocab_size=30, **wrong)), given, path)
+            with self.assertRaisesRegex(ValueError, "not learned"):
+                warm.start(single, {**given, "positions": "sinusoidal"}, path)
 
     def test_self_normalised_start(self):
         torch.manual_seed(1)
