@@ -182,6 +182,7 @@ class Trainer:
                     self.compute(bucket, self.index[bucket])
             torch.cuda.current_stream().wait_stream(side)
             torch.cuda.synchronize()
+            torch.cuda.empty_cache()                                    # the warm-up's memory: a graph has its own pool
             if self.recipe["graphs"]:
                 graph = torch.cuda.CUDAGraph()
                 with torch.cuda.graph(graph, pool=pool):
