@@ -14,25 +14,32 @@ import math
 
 import torch
 
+ALIGN = 32                                                  # floats: 128 bytes
+
 
 class Flat:
-    """Parameters and gradients of a model as two flat tensors; matrix entries are marked for decay and clipping."""
+    """Parameters and gradients of a model as two flat tensors; matrix entries are marked for decay and clipping.
+
+    Every parameter begins at a multiple of ALIGN, with zeros before it: a run whose matrices followed 16,002 biases ended with a
+    misaligned address once its kernels came from the compiler's cache, filled by a model without such an offset, and under
+    MPS the other runs on that GPU ended with it."""
 
     def __init__(self, model):
         self.parameters = [p for p in model.parameters() if p.requires_grad]
-        total, device = sum(p.numel() for p in self.parameters), self.parameters[0].device
-        self.weights = torch.empty(total, device=device)
+        self.starts, total, device = [], 0, self.parameters[0].device
+        for p in self.parameters:
+            self.starts.append(total)
+            total += -(-p.numel() // ALIGN) * ALIGN
+        self.weights = torch.zeros(total, device=device)
         self.gradients = torch.zeros(total, device=device)
         self.matrix = torch.zeros(total, device=device)                 # 1 where the parameter is a matrix
-        at = 0
-        for p in self.parameters:
+        for p, at in zip(self.parameters, self.starts):
             n = p.numel()
             self.weights[at:at + n] = p.data.reshape(-1)
             p.data = self.weights[at:at + n].view(p.shape)
             p.grad = self.gradients[at:at + n].view(p.shape)
             if p.dim() > 1:
                 self.matrix[at:at + n] = 1.0
-            at += n
 
     def clip_gradients(self, limit):
         """Scales to a global norm of at most `limit`; returns the norm before. Gradients with a NaN or an infinity become

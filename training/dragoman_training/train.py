@@ -236,11 +236,9 @@ class Trainer:
         return True
 
     def load_shadow(self):
-        at = 0
         with torch.no_grad():
-            for p in self.shadow.parameters():
+            for p, at in zip(self.shadow.parameters(), self.flat.starts):
                 p.copy_(self.average.weights[at:at + p.numel()].view(p.shape))
-                at += p.numel()
 
     # -- validation ---------------------------------------------------------------------------------------------
 

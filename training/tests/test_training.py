@@ -134,6 +134,16 @@ class Steps(unittest.TestCase):
                 if not key.endswith(".k.bias"):                         # its gradient is zero up to rounding
                     self.assertTrue(torch.allclose(a, b, atol=2e-4), (name, key, float((a - b).abs().max())))
 
+    def test_parameters_are_aligned(self):
+        model = Transformer(TransformerConfig(vocab_size=27, d_model=12, ffn_dim=20, heads=2, encoder_layers=1, decoder_layers=1))
+        before = [p.detach().clone() for p in model.parameters()]
+        flat = optim.Flat(model)
+        for p, kept in zip(model.parameters(), before):
+            self.assertTrue(torch.equal(p, kept))
+            self.assertEqual((p.data_ptr() - flat.weights.data_ptr()) % 128, 0)
+            self.assertEqual((p.grad.data_ptr() - flat.gradients.data_ptr()) % 128, 0)
+        self.assertAlmostEqual(float(flat.weights.norm()), float(torch.cat([p.reshape(-1) for p in before]).norm()), places=4)
+
     def test_clipping_and_average(self):
         model = self.model()
         flat = optim.Flat(model)
