@@ -187,7 +187,7 @@ dgm_status dgm_evidence_next(dgm_evidence_file *f, uint64_t line, dgm_evidence *
                                    .lattice_size = f->text.size};
         return DGM_OK;
     }
-    const char *at = (const char *)f->text.data;
+    const char *at = f->text.size ? (const char *)f->text.data : ""; // all of them may be empty
     for (size_t i = 0; i < f->count; at += f->guesses[i++].size) f->guesses[i].text = at;
     *evidence = (dgm_evidence){.guesses = f->guesses, .count = f->count};
     return DGM_OK;

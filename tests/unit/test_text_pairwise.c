@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -138,6 +139,30 @@ static void test_refusals(void **state)
     dgm_mbr_close(&m);
 }
 
+// A list whose translations are all empty has no byte of text, and still an address for each.
+static void test_empty_translations(void **state)
+{
+    (void)state;
+    static const char lines[] = "0 |||  ||| F0= 0 ||| 0\n0 |||  ||| F0= 0 ||| -1\n";
+    char path[] = "/tmp/test_pairwise_XXXXXX";
+    dgm_error err;
+    dgm_evidence_file *in = NULL;
+    dgm_evidence list;
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, lines, sizeof lines - 1), sizeof lines - 1);
+    close(fd);
+    assert_int_equal(dgm_evidence_open(&in, path, NULL, &err), DGM_OK);
+    assert_int_equal(dgm_evidence_next(in, 0, &list, &err), DGM_OK);
+    assert_int_equal(list.count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_non_null(list.guesses[i].text);
+        assert_int_equal(list.guesses[i].size, 0);
+    }
+    dgm_evidence_close(&in);
+    unlink(path);
+}
+
 static void test_out_of_memory(void **state)
 {
     (void)state;
@@ -167,6 +192,7 @@ int main(void)
         cmocka_unit_test(test_against_metric),
         cmocka_unit_test(test_mbr),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_empty_translations),
         cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
