@@ -188,7 +188,10 @@ static dgm_status open_element(tbx *t, dgm_text name, dgm_text language, bool st
         return FAIL(t, "line %zu: elements are nested too deep", t->line);
     t->stack[t->depth++] = name;
     const dgm_text n = local(name);
-    if (is(n, "termEntry", "conceptEntry")) t->count = t->words.size = 0;
+    if (is(n, "termEntry", "conceptEntry")) {
+        if (t->in_term) return FAIL(t, "line %zu: an entry inside a term", t->line);
+        t->count = t->words.size = 0;
+    }
     if (is(n, "langSet", "langSec")) {
         if (language.size == 0)
             return FAIL(t, "line %zu: a language section without xml:lang", t->line);
