@@ -152,7 +152,7 @@ static const glossary_case cases[] = {
      "line 3: a language section without xml:lang", DGM_ERR_FORMAT},
     {dgm_glossary_tbx,
      TBX("<termEntry>" LANG("en", "<term>two words\n<termEntry>x</termEntry></term>") "</termEntry>"),
-     "line 2: an entry inside a term", DGM_ERR_FORMAT},
+     "line 4: an entry inside a term", DGM_ERR_FORMAT},
     {dgm_glossary_tbx, "<a>\n<!-- x", "line 2: a comment, an instruction or the document type is never closed",
      DGM_ERR_FORMAT},
     {dgm_glossary_tbx, "<a>\n\xc3</a>", "line 2: invalid UTF-8", DGM_ERR_FORMAT},
