@@ -12,8 +12,8 @@
 # same GPU minutes for all), exports WORK/imamura-NAME.gguf with i8 weights, and where there is a dragoman program translates
 # newstest2009 and prints BLEU. LANGUAGES (default "en de") names the two files of each text. SETTINGS holds further
 # NAME=VALUE settings of the recipes. What exists is not made again, so the same command goes on after a stop.
-# Where WORK/teacher.pt is (the 16k pieces' teacher, with WORK/vocab16k.spm its vocabulary) the models of base shape begin with its
-# encoder and word vectors (warm.py). `vocabularies` as a NAME makes WORK/vocabSIZE.spm for Table 4.
+# Where WORK/teacher is (what `distill` takes as --teacher, or its model.pt; WORK/vocab16k.spm must then be its vocabulary) the models
+# of base shape begin with its encoder and word vectors (warm.py). `vocabularies` as a NAME makes WORK/vocabSIZE.spm for Table 4.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 work=${1:?usage: training/imamura2020.sh WORK [SECONDS] [NAME...]}
@@ -52,7 +52,7 @@ make() {
     local name=$1 recipe=$2 size=$3 pieces=$4 distilled=$5 settings=()
     shift 5
     corpus "$size" "$pieces" "$distilled"
-    [ "$pieces" != 16k ] || [ ! -s "$work/teacher.pt" ] || settings=(--set warm.model=teacher.pt)
+    [ "$pieces" != 16k ] || [ ! -e "$work/teacher" ] || settings=(--set warm.model=teacher)
     for setting in "$@" ${SETTINGS:-}; do settings+=(--set "$setting"); done
     [ -s "$work/imamura-$name.gguf" ] && return
     $train train "$here/recipes/$recipe.yaml" --work "$work" --set "name=imamura-$name" --set "budget.seconds=$seconds" \

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Where a run begins when not from random numbers alone: another model's encoder, positions that mean something.
 
-A recipe's `warm` names a model.pt (`model`) whose source side is copied: encoder layers, word vectors (the rows that both
+A recipe's `warm` names a teacher (`model`: a model.pt, or a folder as `distill` takes it) whose source side is copied: encoder layers, word vectors (the rows that both
 have: the pairs' and MASK's own rows stay random) and the logits' biases. The decoder stays random. So models whose
 decoders differ (one token a step, two, all at once) begin equal, and their minutes go into what is compared.
 
@@ -9,12 +9,13 @@ decoders differ (one token a step, two, all at once) begin equal, and their minu
 scaled word vectors, and a masked language model, whose inputs are mostly one word, MASK, then cannot tell its positions
 apart for thousands of steps. Behind a masked model's LENGTH, at row 0, the source's words begin at row 1.
 """
+import os
 from dataclasses import replace
 
 import torch
 
-from . import checkpoint
-from .transformer import position_table
+from . import checkpoint, distill
+from .transformer import Transformer, position_table
 
 SAME = ("d_model", "ffn_dim", "heads", "encoder_layers", "norm", "norm_eps", "activation", "scale_embedding", "bias",
         "embedding_norm")
@@ -52,9 +53,12 @@ def take_source(model, giver):
 @torch.no_grad()
 def start(model, settings, path):
     """settings: a recipe's `warm`; path(name): a file of the work folder."""
+    if not isinstance(model, Transformer):
+        raise ValueError("warm: only Transformers begin with another model's weights")
     if settings["positions"] not in ("", "sinusoidal"):
         raise ValueError(f"warm.positions: {settings['positions']!r} is not sinusoidal")
     if settings["positions"]:
         take_positions(model)
     if settings["model"]:
-        take_source(model, checkpoint.load_model(path(settings["model"])))
+        file = path(settings["model"])
+        take_source(model, distill.load_teacher(file)[0] if os.path.isdir(file) else checkpoint.load_model(file))

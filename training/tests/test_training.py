@@ -308,6 +308,14 @@ class Steps(unittest.TestCase):
                     warm.start(Transformer(TransformerConfig(vocab_size=30, **wrong)), given, path)
             with self.assertRaisesRegex(ValueError, "not learned"):
                 warm.start(single, {**given, "positions": "sinusoidal"}, path)
+            os.mkdir(path("teacher"))
+            os.rename(path("giver.pt"), path("teacher/model.pt"))
+            other = Transformer(TransformerConfig(vocab_size=30, **shape)).eval()
+            warm.start(other, {"model": "teacher", "positions": ""}, path)
+            self.assertTrue(torch.equal(other.encode(source)[0], giver.encode(source)[0]))
+            rnn = RNN(RNNConfig(vocab_size=30, embed=8, encoder_hidden=4, decoder_hidden=8, attention=4))
+            with self.assertRaisesRegex(ValueError, "only Transformers"):
+                warm.start(rnn, {"model": "teacher", "positions": ""}, path)
 
     def test_self_normalised_start(self):
         torch.manual_seed(1)
