@@ -11,8 +11,8 @@
 //
 // Tiles are 6 rows x 64 columns at most: 24 sums, 4 registers of W, 1 of A. Up to three rows the
 // product is bound by reading W. One row takes four panels at once, which keeps more lines in
-// flight; two rows do not (30 MB of weights on Zen 4: 0.86 ms a pass over single panels, 0.96 over
-// pairs). Always whole steps of 256 bytes: tiles of 32 columns run at half the speed from L3.
+// flight; two rows take one, as pairs of panels were slower from memory. Always whole steps of 256
+// bytes: tiles of 32 columns run at half the speed from L3.
 //
 // Prefetch, measured on Zen 4: with one to three rows it costs 15 to 25 % in L2 and gives nothing
 // in L3. From four rows on its slots are free: a single tile fetches 32 steps ahead (+3 to 6 % in
