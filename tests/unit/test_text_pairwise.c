@@ -144,7 +144,7 @@ static void test_empty_translations(void **state)
 {
     (void)state;
     static const char lines[] = "0 |||  ||| F0= 0 ||| 0\n0 |||  ||| F0= 0 ||| -1\n";
-    char path[] = "/tmp/test_pairwise_XXXXXX";
+    char path[] = "/tmp/dragoman-pairwise-XXXXXX";
     dgm_error err;
     dgm_evidence_file *in = NULL;
     dgm_evidence list;
