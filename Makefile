@@ -97,7 +97,7 @@ endif
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(CXX_SRC:%.cc=$(BUILD)/%.o)
 
 # ---- program -------------------------------------------------------------------------------
-CLI := main options help lineio linewrite journal present setup stats log_z lmbr lmbr_tune translate_lines cmd_translate cmd_models cmd_eval cmd_score cmd_bench cmd_tokenize cmd_align cmd_shortlist cmd_quantize cmd_mbr cmd_lm
+CLI := main options help files lineio linewrite journal present setup stats log_z lmbr lmbr_tune translate_lines cmd_translate cmd_models cmd_eval cmd_score cmd_bench cmd_tokenize cmd_align cmd_shortlist cmd_quantize cmd_mbr cmd_lm
 CLI += cmd_phrase cmd_mert
 CLI += lattices cmd_lattice cmd_average cmd_shrink
 CLI += cmd_cluster

@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "dragoman/tools.h"
+#include "files.h"
 #include "lineio.h"
 #include "setup.h"
 
@@ -142,7 +143,16 @@ static int run(const command *self, int argc, char **argv)
     int n = 0;
     for (int i = 0; i < o.input.count; i++) files[n++] = o.input.items[i];
     for (int i = 0; i < rest.count; i++) files[n++] = rest.items[i];
-    return work(&o, files[0], files[1]);
+    file_list all = {0};
+    files_read(&all, "the source text", files[0]);
+    files_read(&all, "the target text", files[1]);
+    files_read(&all, "--subwords", o.subwords);
+    files_read(&all, "--gold", o.gold);
+    files_write(&all, "--output", o.output);
+    files_write(&all, "--lex-s2t", o.lex_s2t);
+    files_write(&all, "--lex-t2s", o.lex_t2s);
+    code = files_check(self, &all);
+    return code >= 0 ? code : work(&o, files[0], files[1]);
 }
 
 const command command_align = {

@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "dragoman/tools.h"
+#include "files.h"
 #include "lineio.h"
 #include "setup.h"
 
@@ -35,9 +36,11 @@ static int run(const command *self, int argc, char **argv)
     if (rest.count < 2) return fail_usage(self, "average takes two models or more");
     if (rest.count > DGM_AVERAGE_MAX)
         return fail_usage(self, "%d models; at most %d", rest.count, DGM_AVERAGE_MAX);
-    for (int i = 0; i < rest.count; i++)
-        if (same_file(rest.items[i], o.output))
-            return fail_usage(self, "--output is the same file as '%s'", rest.items[i]);
+    file_list files = {0};
+    files_read_words(&files, &rest, 0);
+    files_write(&files, "--output", o.output);
+    code = files_check(self, &files);
+    if (code >= 0) return code;
     double weights[DGM_AVERAGE_MAX];
     dgm_average_options a = {.type = o.type};
     if (o.weights) {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "files.h"
 #include "lineio.h"
 #include "setup.h"
 
@@ -185,6 +186,12 @@ static int run(const command *self, int argc, char **argv)
     if (code >= 0) return code;
     if (rest.count) return fail_usage(self, "bench reads --input, not '%s'", rest.items[0]);
     if (o.json && o.csv) return fail_usage(self, "choose one of --json and --csv");
+    file_list files = {0};
+    files_read(&files, "--input", o.input);
+    files_write(&files, "--output", o.output);
+    if (o.output) code = engine_files(&o.engine, &files);
+    if (code < 0) code = files_check(self, &files);
+    if (code >= 0) return code;
     dgm_settings settings;
     dgm_translator *t = NULL;
     text_file f = {0};

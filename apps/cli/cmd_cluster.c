@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "dragoman/tools.h"
+#include "files.h"
 #include "lineio.h"
 #include "setup.h"
 
@@ -188,6 +189,14 @@ static int run(const command *self, int argc, char **argv)
     if (o.output && !o.input && !o.remove)
         return fail_usage(self, "a text to learn clusters from is missing");
     if (o.any_source && o.source) return fail_usage(self, "--source and --any-source contradict");
+    file_list files = {0};
+    files_read(&files, "the text", o.input);
+    files_read(&files, "--measure", o.measure);
+    files_replace(&files, "--output", o.output, "--model", o.model);
+    files_write(&files, "--vectors", o.vectors);
+    files_write(&files, "--sizes", o.sizes);
+    code = files_check(self, &files);
+    if (code >= 0) return code;
     code = o.output ? make(&o) : EXIT_FINE;
     if (code > 0) return code;
     return o.measure ? measure(&o, o.output ? o.output : o.model) : EXIT_FINE;

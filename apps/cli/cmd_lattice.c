@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "dragoman/tools.h"
+#include "files.h"
 #include "lineio.h"
 #include "setup.h"
 
@@ -61,9 +62,12 @@ static int run(const command *self, int argc, char **argv)
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
     if (rest.count < 1) return fail_usage(self, "expected files of lattices");
-    for (int i = 0; i < rest.count; i++)
-        if (same_file(rest.items[i], o.output))
-            return fail_usage(self, "--output is the same file as '%s'", rest.items[i]);
+    file_list files = {0};
+    files_read_words(&files, &rest, 0);
+    files_read(&files, "--symbols", o.symbols);
+    files_write(&files, "--output", o.output);
+    code = files_check(self, &files);
+    if (code >= 0) return code;
     dgm_lattice_options l;
     dgm_lattice_default(&l);
     l.symbols = o.symbols;

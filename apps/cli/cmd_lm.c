@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "dragoman/phrase.h"
+#include "files.h"
 #include "lineio.h"
 #include "setup.h"
 
@@ -97,17 +98,29 @@ static int put_text(void *cookie, const char *text, size_t size)
     return writer_failed(cookie);
 }
 
+static int check_files(const command *self, const lm_options *o, const words *rest)
+{
+    file_list files = {0};
+    files_read_words(&files, rest, 1);
+    files_read(&files, "--input", o->input);
+    files_read(&files, "--subwords", o->subwords);
+    files_write(&files, "--output", o->output);
+    return files_check(self, &files);
+}
+
 static int train(const command *self, const lm_options *o, const words *rest)
 {
     dgm_ngram_options t;
     dgm_ngram_default(&t);
     if (rest->count < 2) return fail_usage(self, "expected the texts to count");
+    int code = check_files(self, o, rest);
+    if (code >= 0) return code;
     t.order = o->order;
     t.discount_fallback = o->fallback;
     t.memory = (uint64_t)o->memory;
     t.folder = o->temp;
     t.subwords = o->subwords;
-    int code = read_prune(self, o, t.prune);
+    code = read_prune(self, o, t.prune);
     if (code >= 0) return code;
     progress bar;
     t.progress = (dgm_progress){progress_tick, &bar};
@@ -185,15 +198,15 @@ static int each_line(const lm_options *o, const dgm_ngram *lm, bool query, line_
 static int ask(const command *self, const lm_options *o, const words *rest, bool query)
 {
     if (rest->count != 2) return fail_usage(self, "expected one model");
-    if (same_file(o->input, o->output))
-        return fail_usage(self, "--output is the same file as --input");
+    int code = check_files(self, o, rest);
+    if (code >= 0) return code;
     dgm_ngram *lm = NULL;
     dgm_error error;
     dgm_status st = dgm_ngram_open(&lm, rest->items[1], o->subwords, &error);
     if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
     line_reader *in = reader_open(o->input);
     line_writer *out = in ? writer_open(o->output) : NULL;
-    int code = out ? each_line(o, lm, query, in, out) : EXIT_RUNTIME;
+    code = out ? each_line(o, lm, query, in, out) : EXIT_RUNTIME;
     if (in) reader_close(in);
     if (out && !writer_close(out)) code = EXIT_RUNTIME;
     dgm_ngram_close(&lm);

@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "dragoman/tools.h"
+#include "files.h"
 #include "lineio.h"
 #include "setup.h"
 
@@ -89,8 +90,11 @@ static int run(const command *self, int argc, char **argv)
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
     if (rest.count != 1) return fail_usage(self, "mbr takes one n-best list");
-    if (same_file(rest.items[0], o.output))
-        return fail_usage(self, "--output is the same file as the list");
+    file_list files = {0};
+    files_read_words(&files, &rest, 0);
+    files_write(&files, "--output", o.output);
+    code = files_check(self, &files);
+    if (code >= 0) return code;
     dgm_mbr_options how;
     dgm_mbr *mbr = NULL;
     dgm_evidence_file *in = NULL;

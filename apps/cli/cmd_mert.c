@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "dragoman/phrase.h"
+#include "files.h"
 #include "lineio.h"
 #include "setup.h"
 
@@ -112,6 +113,16 @@ static int run(const command *self, int argc, char **argv)
         return fail_usage(self, "%s",
                           o.lists ? "--reference and --output are needed"
                                   : "--input, --reference and --output are needed");
+    file_list files = {0};
+    files_read_words(&files, &rest, 0);
+    files_read(&files, "--input", o.input);
+    files_read_list(&files, "--reference", &o.references);
+    files_read(&files, "--lists", o.lists);
+    files_read(&files, "--reordering", o.reordering);
+    files_read(&files, "--subwords", o.subwords);
+    files_replace(&files, "--output", o.output, "--weights", o.weights);
+    code = files_check(self, &files);
+    if (code >= 0) return code;
     dgm_mert_options m;
     dgm_mert_default(&m);
     if (!o.lists) {

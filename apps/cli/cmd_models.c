@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "dragoman/tools.h"
+#include "files.h"
 #include "lineio.h"
 #include "log_z.h"
 #include "setup.h"
@@ -203,6 +204,11 @@ static int run_import(const command *self, int argc, char **argv)
     if (code >= 0) return code;
     if (rest.count != 2) return fail_usage(self, "import takes a format and a folder");
     if (!o.output) return fail_usage(self, "import needs --output FILE");
+    file_list files = {0};
+    files_read(&files, "--card", o.lib.card_file);
+    files_write(&files, "--output", o.output);
+    code = files_check(self, &files);
+    if (code >= 0) return code;
     dgm_error error;
     dgm_status st = dgm_import(rest.items[0], rest.items[1], o.output, &o.lib, &error);
     return st == DGM_OK ? EXIT_FINE : fail(exit_code(st), "%s", error.text);

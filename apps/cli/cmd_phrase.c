@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "dragoman/phrase.h"
+#include "files.h"
 #include "lineio.h"
 #include "setup.h"
 
@@ -119,10 +120,28 @@ static void print_extracted(const dgm_phrase_report *r, double start)
             (double)r->spilled / (1 << 20), seconds() - start, (double)peak_rss() / (1 << 20));
 }
 
+static int check_files(const command *self, const phrase_options *o, const words *rest)
+{
+    file_list files = {0};
+    files_read_words(&files, rest, 1);
+    files_read(&files, "--input", o->input);
+    files_read(&files, "--weights", o->weights);
+    files_read(&files, "--reordering", o->reordering);
+    files_read(&files, "--subwords", o->subwords);
+    files_read(&files, "--filter", o->filter);
+    files_write(&files, "--output", o->output);
+    files_write(&files, "--write-reordering", o->write_reordering);
+    files_write(&files, "--nbest-file", o->nbest_file);
+    files_write(&files, "--lattice", o->lattice);
+    return files_check(self, &files);
+}
+
 static int extract(const command *self, const phrase_options *o, const words *rest)
 {
     if (rest->count != 4 || !o->output)
         return fail_usage(self, "expected source, target and alignment files and --output");
+    const int code = check_files(self, o, rest);
+    if (code >= 0) return code;
     dgm_phrase_options p;
     dgm_phrase_default(&p);
     p.max_length = o->max_length;
@@ -158,6 +177,8 @@ static int convert(const command *self, const phrase_options *o, const words *re
     dgm_error error;
     if (rest->count != 2 || !o->output)
         return fail_usage(self, "expected a table to read and --output");
+    const int code = check_files(self, o, rest);
+    if (code >= 0) return code;
     dgm_status st = dgm_phrase_convert(rest->items[1], o->reordering, o->output,
                                        o->write_reordering, o->bits, &error);
     return st == DGM_OK ? EXIT_FINE : fail(exit_code(st), "%s", error.text);
@@ -264,8 +285,8 @@ static void print_decoded(const dgm_phrasal *p, double loaded, double start)
 static int translate(const command *self, const phrase_options *o, const words *rest)
 {
     if (rest->count != 3) return fail_usage(self, "expected a phrase table and a language model");
-    if (same_file(o->input, o->output))
-        return fail_usage(self, "--output is the same file as --input");
+    int code = check_files(self, o, rest);
+    if (code >= 0) return code;
     if (o->nbest_file && !o->nbest) return fail_usage(self, "--nbest-file needs --nbest");
     dgm_phrasal_options p;
     dgm_phrasal_default(&p);
@@ -300,7 +321,7 @@ static int translate(const command *self, const phrase_options *o, const words *
     *(list_only ? &x.list : &x.best) = out;
     if (good && o->nbest_file) good = (x.list = writer_open(o->nbest_file)) != NULL;
     if (good && o->lattice) good = (x.lattice = writer_open(o->lattice)) != NULL;
-    int code = good ? decode_all(system, in, &x, !o->quiet) : EXIT_RUNTIME;
+    code = good ? decode_all(system, in, &x, !o->quiet) : EXIT_RUNTIME;
     if (in) reader_close(in);
     line_writer *all[] = {x.best, x.list, x.lattice};
     for (int i = 0; i < 3; i++)

@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "dragoman/tools.h"
+#include "files.h"
 #include "lineio.h"
 #include "setup.h"
 
@@ -213,7 +214,12 @@ static int run(const command *self, int argc, char **argv)
     if (code >= 0) return code;
     if (rest.count != 1) return fail_usage(self, "quantize takes one model file");
     if (!o.type) return fail_usage(self, "quantize needs --type f32, f16, bf16, i16 or i8");
-    return work(&o, rest.items[0]);
+    file_list files = {0};
+    files_read(&files, "--calibrate", o.calibrate);
+    files_read(&files, "--card", o.lib.card_file);
+    files_write(&files, "--output", o.output);
+    code = files_check(self, &files);
+    return code >= 0 ? code : work(&o, rest.items[0]);
 }
 
 const command command_quantize = {

@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "dragoman/tools.h"
+#include "files.h"
 #include "lineio.h"
 #include "setup.h"
 
@@ -149,6 +150,17 @@ static int run(const command *self, int argc, char **argv)
     if (!writes && o.measure.count == 0)
         return fail_usage(self, "nothing to do: --output, --write-lexicon, --write-binary or "
                                 "--measure is missing");
+    file_list all = {0};
+    for (int i = 0; i < n; i++) files_read(&all, i ? "the target text" : "the source text", files[i]);
+    files_read(&all, "--lexicon", o.lexicon);
+    files_read(&all, "--binary", o.binary);
+    files_read(&all, "--frequent-text", o.frequent_text);
+    files_read_list(&all, "--measure", &o.measure);
+    files_replace(&all, "--output", o.output, "--model", o.model);
+    files_write(&all, "--write-lexicon", o.write_lexicon);
+    files_write(&all, "--write-binary", o.write_binary);
+    code = files_check(self, &all);
+    if (code >= 0) return code;
     if (writes) code = make(&o, files[0], files[1]);
     if (code > 0) return code;
     return o.measure.count ? measure(&o, o.output ? o.output : o.model) : EXIT_FINE;

@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "dragoman/tools.h"
+#include "files.h"
 #include "lineio.h"
 #include "setup.h"
 
@@ -56,9 +57,11 @@ static int run(const command *self, int argc, char **argv)
     if (!o.output) return fail_usage(self, "--output is missing");
     if (rest.count < 1 || rest.count > DGM_SHRINK_MAX)
         return fail_usage(self, "shrink takes 1 to %d models", DGM_SHRINK_MAX);
-    for (int i = 0; i < rest.count; i++)
-        if (same_file(rest.items[i], o.output))
-            return fail_usage(self, "--output is the same file as '%s'", rest.items[i]);
+    file_list files = {0};
+    files_read_words(&files, &rest, 0);
+    files_write(&files, "--output", o.output);
+    code = files_check(self, &files);
+    if (code >= 0) return code;
     double weights[DGM_SHRINK_MAX];
     progress bar;
     dgm_shrink_options s = {.size = (double)o.size, .name = o.name};

@@ -4,6 +4,7 @@
 
 #include "commands.h"
 #include "dragoman/tools.h"
+#include "files.h"
 #include "lineio.h"
 #include "setup.h"
 
@@ -31,8 +32,11 @@ static int run(const command *self, int argc, char **argv)
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
     if (rest.count != 1) return fail_usage(self, "expected one word, the language");
-    if (same_file(o.input, o.output))
-        return fail_usage(self, "--output is the same file as --input");
+    file_list files = {0};
+    files_read(&files, "--input", o.input);
+    files_write(&files, "--output", o.output);
+    code = files_check(self, &files);
+    if (code >= 0) return code;
     line_reader *in = reader_open(o.input);
     if (!in) return EXIT_RUNTIME;
     line_writer *out = writer_open(o.output);

@@ -254,21 +254,35 @@ static int translate_files(session *s, const command *self)
     return s->failed || s->malformed ? EXIT_LINES : EXIT_FINE;
 }
 
+// The journal is written beside the output (journal.h).
 static int check_files(const command *self, const translate_options *o)
 {
-    const char *const in[] = {o->input,     o->prefix,  o->lmbr.file,  o->lmbr.settings,
-                              o->lmbr.tune, o->lattice, o->constraints, o->directions};
-    const char *const out[] = {o->output, o->failures};
-    static const char *const in_names[] = {"input",     "prefix",  "lmbr",       "lmbr-settings",
-                                           "lmbr-tune", "lattice", "constraints", "directions"};
-    static const char *const out_names[] = {"output", "failures"};
-    for (int i = 0; i < 8; i++)
-        for (int k = 0; k < 2; k++)
-            if (same_file(in[i], out[k]))
-                return fail_usage(self, "--%s is the same file as --%s", out_names[k], in_names[i]);
-    if (o->failures && o->output &&
-        (same_file(o->failures, o->output) || strcmp(o->failures, o->output) == 0))
-        return fail_usage(self, "--failures is the same file as --output");
+    file_list files = {0};
+    char *beside = NULL;
+    if (is_file_name(o->output)) {
+        const size_t room = strlen(o->output) + sizeof ".progress";
+        beside = need(malloc(room));
+        snprintf(beside, room, "%s.progress", o->output);
+    }
+    files_read(&files, "--input", o->input);
+    files_read(&files, "--prefix", o->prefix);
+    files_read(&files, "--lmbr", o->lmbr.file);
+    files_read(&files, "--lmbr-settings", o->lmbr.settings);
+    files_read(&files, "--lmbr-tune", o->lmbr.tune);
+    files_read(&files, "--lattice", o->lattice);
+    files_read(&files, "--constraints", o->constraints);
+    files_read(&files, "--directions", o->directions);
+    files_read_list(&files, "--terms", &o->terms);
+    for (int i = 0; i < o->rerank.count; i++)
+        files_read_model(&files, "--rerank", o->rerank.items[i]);
+    files_write(&files, "--output", o->output);
+    files_write(&files, "the journal of --output", beside);
+    files_write(&files, "--failures", o->failures);
+    int code = files_check(self, &files);
+    if (code < 0 && (o->output || o->failures)) code = engine_files(&o->engine, &files);
+    if (code < 0) code = files_check(self, &files);
+    free(beside);
+    if (code >= 0) return code;
     if (o->resume && !is_file_name(o->output))
         return fail_usage(self, "--resume goes on with a file: it needs --output FILE");
     return -1;

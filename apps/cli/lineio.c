@@ -360,10 +360,3 @@ bool names_gz(const char *name)
     size_t n = strlen(name);
     return n > 3 && strcmp(name + n - 3, ".gz") == 0;
 }
-
-bool same_file(const char *a, const char *b)
-{
-    struct stat x, y;
-    return a && b && stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) &&
-           x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}

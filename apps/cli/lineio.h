@@ -80,8 +80,5 @@ void *need(void *memory); // ends the program when memory is NULL
 // be there yet.
 bool is_file_name(const char *name);
 bool names_gz(const char *name);
-// Do two names (NULL: standard input or output) mean one regular file? Opening it for writing would
-// empty it before it is read.
-bool same_file(const char *a, const char *b);
 
 #endif

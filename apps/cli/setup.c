@@ -12,6 +12,7 @@
 #include <zlib.h>
 
 #include "dragoman/tools.h"
+#include "files.h"
 #include "lineio.h"
 
 enum { MEMBERS_MAX = 8 };
@@ -97,6 +98,24 @@ static int collect_members(const engine_options *e, dgm_member *members, char **
     return e->weights ? read_weights(e->weights, members, *count) : -1;
 }
 
+static void free_members(char **owned)
+{
+    for (int i = 0; i < MEMBERS_MAX; i++) free(owned[i]);
+    dgm_string_free(&owned[MEMBERS_MAX]); // the library's
+}
+
+int engine_files(const engine_options *e, file_list *f)
+{
+    dgm_member members[MEMBERS_MAX] = {{0}};
+    char *owned[MEMBERS_MAX + 1] = {0};
+    int count = 0;
+    const int code = collect_members(e, members, owned, &count);
+    for (int i = 0; code < 0 && i < count; i++) files_read(f, "--model", members[i].path);
+    files_read(f, "--dictionary", e->dictionary);
+    free_members(owned);
+    return code;
+}
+
 static int file_identity(const dgm_member *m, char *text, size_t size)
 {
     enum { BLOCK = 1 << 18 };
@@ -127,8 +146,7 @@ int engine_identity(const engine_options *e, char *text, size_t size)
     int code = collect_members(e, members, owned, &count);
     text[0] = 0;
     for (int i = 0; code < 0 && i < count; i++) code = file_identity(&members[i], text, size);
-    for (int i = 0; i < MEMBERS_MAX; i++) free(owned[i]);
-    dgm_string_free(&owned[MEMBERS_MAX]);
+    free_members(owned);
     return code;
 }
 
@@ -182,7 +200,6 @@ int engine_open(const engine_options *e, dgm_settings *s, dgm_translator **t)
         s->direction = NULL;
         if (st != DGM_OK) code = fail(exit_code(st), "%s", error.text);
     }
-    for (int i = 0; i < MEMBERS_MAX; i++) free(owned[i]);
-    dgm_string_free(&owned[MEMBERS_MAX]);
+    free_members(owned);
     return code;
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "dragoman/dragoman.h"
+#include "files.h"
 #include "options.h"
 
 typedef struct engine_options {
@@ -28,6 +29,9 @@ void engine_options_default(engine_options *e);
 // Fills the settings (nbest, alignment and token scores stay the caller's) and loads the models.
 // Returns -1, or the exit code after a message.
 int engine_open(const engine_options *e, dgm_settings *settings, dgm_translator **t);
+// Adds what it reads to the list: models, the default one too, and the dictionary. Returns -1, or
+// the exit code after a message.
+int engine_files(const engine_options *e, file_list *f);
 // "SIZE:CRC-32*WEIGHT ..." of the model files: two jobs with the same text use the same models.
 // Returns -1, or the exit code after a message.
 int engine_identity(const engine_options *e, char *text, size_t size);
