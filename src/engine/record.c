@@ -228,19 +228,20 @@ static dgm_status find_end(dgm_record *r, dgm_error *err)
 static dgm_status open_file(dgm_record *r, const char *path, const char header[HEADER],
                             dgm_error *err)
 {
-    char found[HEADER];
+    char found[HEADER] = {0};
     const bool there = path && dgm_file_exists(path);
     r->file = !path ? tmpfile() : fopen(path, there ? "r+b" : "w+b");
     DGM_FAIL_IF(!r->file, err, DGM_ERR_IO, "cannot open '%s': %s", path ? path : "a scratch file",
                 strerror(errno));
-    if (!there || fread(found, HEADER, 1, r->file) != 1) {
+    const size_t size = there ? fread(found, 1, HEADER, r->file) : 0;
+    DGM_FAIL_IF(memcmp(found, magic, size < sizeof magic ? size : sizeof magic) != 0, err,
+                DGM_ERR_FORMAT, "'%s' is not a file of vectors", path);
+    if (size < HEADER) { // nothing yet, or a run that ended while it wrote these bytes
         rewind(r->file);
         if (fwrite(header, HEADER, 1, r->file) != 1 || fflush(r->file) != 0)
             return failed("write", err);
         return find_end(r, err);
     }
-    DGM_FAIL_IF(memcmp(found, magic, sizeof magic) != 0, err, DGM_ERR_FORMAT,
-                "'%s' is not a file of vectors", path);
     DGM_FAIL_IF(memcmp(found, header, HEADER) != 0, err, DGM_ERR_ARGUMENT,
                 "'%s' was begun with another model, text, direction, precision, beam or number of "
                 "predictions: remove it or name another file",
