@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Private to minimum error rate training: mert_set.c (what the sentences offer), mert_graph.c
+// Private to MERT: mert_set.c (what the sentences offer), mert_graph.c
 // (graphs along a line), mert.c (lines and the search).
 //
 // A sentence has a list of hypotheses or a graph. Graphs of several rounds lie in one: they share

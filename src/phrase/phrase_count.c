@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Counting and scoring of phrase pairs; see phrase_count.h.
 //
-//   text      tokens of a side behind each other; a phrase is where it first stood and its length
+//   text      tokens of a side; a phrase is where it stood first, its length
 //   phrases   hash table over that: number <-> (position, length)
 //   runs      occurrence = (source phrase, target phrase, links | orientations), sorted by the two
-//   matrices  links of an occurrence are a number, too: few matrices come often
+//   matrices  links of an occurrence are a number, too: few come often
 #include "phrase/phrase_count.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Private to the cube search: sub-cubes, the walk over their cells, exact scores of popped ones.
+// Private to the cube search: sub-cubes, the walk over cells, exact scores.
 //
 // A sentence's live hypotheses that look alike form a sub-cube. Its best one leads; only the leader
 // is fed and ranked. Cell (r, c) of a sub-cube is hypothesis r followed by the leader's c-th best
