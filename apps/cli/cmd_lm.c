@@ -174,6 +174,7 @@ static int each_line(const lm_options *o, const dgm_ngram *lm, bool query, line_
         dgm_ngram_score before = all;
         dgm_status st = dgm_ngram_line(lm, (dgm_line){line, size}, &all,
                                        query && o->words ? put_word : NULL, out, &error);
+        if (writer_failed(out)) return EXIT_RUNTIME; // and says why when it is closed
         if (st != DGM_OK)
             return fail(exit_code(st), "%s:%llu: %s", o->input ? o->input : "standard input",
                         (unsigned long long)before.lines + 1, error.text);
