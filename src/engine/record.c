@@ -276,17 +276,18 @@ static dgm_status record(dgm_record *r, dgm_translator *t, const char *text, con
     return st;
 }
 
-// False for a model that does not say its languages: the options then only name a block.
-static bool says_languages(const char *model)
+// Where a model does not say its languages, the options only name a block. One that fills in whole
+// sentences has no beam.
+static void fit_settings(dgm_settings *s, const dgm_direction *direction, const char *model)
 {
     dgm_gguf *g = NULL;
     dgm_gguf_strings codes = {0};
-    if (dgm_gguf_open(&g, model, NULL) != DGM_OK) return false; // opening it again says why
+    if (dgm_gguf_open(&g, model, NULL) != DGM_OK) return; // opening it again says why
     const dgm_status st =
         dgm_gguf_get_strings(g, "dragoman.languages.target", DGM_OPTIONAL, &codes, NULL);
-    const bool any = st == DGM_OK && codes.count > 0;
+    if (st == DGM_OK && codes.count > 0) s->direction = direction;
+    if (s->beam == 1 && dgm_gguf_find(g, "dragoman.target.mask")) s->beam = 0;
     dgm_gguf_close(&g);
-    return any;
 }
 
 dgm_status dgm_record_text(dgm_record *r, const char *model, const char *text, const char *path,
@@ -300,7 +301,7 @@ dgm_status dgm_record_text(dgm_record *r, const char *model, const char *text, c
     settings.threads = o->threads;
     settings.beam = o->beam;
     settings.shortlist = "all";
-    if (says_languages(model)) settings.direction = &direction;
+    fit_settings(&settings, &direction, model);
     dgm_translator *t = NULL;
     dgm_status st = dgm_open_ranked(&t, model, &settings, o->record_best, err);
     if (st == DGM_OK) {

@@ -37,8 +37,8 @@ struct dgm_masks {
     // of the wanted positions of a call
     dgm_terms *terms;                  // [tokens]
     const dgm_candidates **selections; // [tokens]
-    float *score;                      // [tokens]
-    int32_t *token;                    // [tokens]
+    float *score;                      // [tokens, k]
+    int32_t *token;                    // [tokens, k]
 };
 
 int dgm_mask_tokens(int longest)
@@ -141,7 +141,7 @@ static dgm_status run(dgm_search *s, const int32_t *places, int count, int token
     rank.candidates = subset ? m->selections : NULL;
     rank.more = NULL;
     rank.terms = m->terms;
-    rank.k = 1;
+    rank.k = s->k;
     rank.watch_count = 0;
     rank.score = m->score;
     rank.token = m->token;
@@ -153,9 +153,10 @@ static dgm_status run(dgm_search *s, const int32_t *places, int count, int token
     for (int i = 0, row = 0; i < count; i++) {
         filled *c = m->owner[i];
         for (int j = 0; j < m->targets[i].wanted_count; j++, row++) {
-            if (!(m->score[row] > -INFINITY)) c->length = 0; // no word may stand there
-            c->words[m->targets[i].wanted[j]] = m->token[row];
-            c->values[m->targets[i].wanted[j]] = m->score[row];
+            const int best = row * s->k;
+            if (!(m->score[best] > -INFINITY)) c->length = 0; // no word may stand there
+            c->words[m->targets[i].wanted[j]] = m->token[best];
+            c->values[m->targets[i].wanted[j]] = m->score[best];
         }
     }
     return dgm_exec_status(s->exec, err);
@@ -297,8 +298,8 @@ static void lay_out(dgm_carve *c, dgm_search *s)
     m->rank = DGM_CARVE(c, int, longest);
     m->terms = DGM_CARVE(c, dgm_terms, tokens);
     m->selections = DGM_CARVE(c, const dgm_candidates *, tokens);
-    m->score = DGM_CARVE(c, float, tokens);
-    m->token = DGM_CARVE(c, int32_t, tokens);
+    m->score = DGM_CARVE(c, float, tokens * (size_t)s->k);
+    m->token = DGM_CARVE(c, int32_t, tokens * (size_t)s->k);
 }
 
 const dgm_search_ops dgm_search_mask = {.name = "mask-predict",
