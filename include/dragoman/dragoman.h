@@ -377,8 +377,10 @@ typedef struct dgm_result {
     uint32_t flags;         // DGM_LINE_...
     uint32_t pieces;        // parts it was translated in; 0 for an empty line
     uint64_t source_tokens; // end symbols included
-    const dgm_translation *translations; // best first; an empty line has one, empty
-    size_t count;                        // 1 to nbest; 0 when the status is an error
+    // Best first; of a line in pieces the k-th is made of the k-th of every piece. An empty line has
+    // one, empty.
+    const dgm_translation *translations;
+    size_t count; // 1 to nbest; 0 when the status is an error
     // What became of constraints that were left out (DGM_LINE_UNMET), in one line; else NULL.
     const char *notice;
     void *reserved[1];

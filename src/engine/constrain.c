@@ -399,14 +399,32 @@ static dgm_status constrain_piece(dgm_demander *d, dgm_line_state *line, size_t 
     return DGM_OK;
 }
 
+static bool in_a_piece(const dgm_line_state *line, dgm_text source)
+{
+    for (size_t i = 0; i < line->pieces.count; i++) {
+        const dgm_piece *p = &line->pieces.items[i];
+        size_t at = 0;
+        if (dgm_term_find((dgm_text){line->text + p->begin, p->end - p->begin}, source, &at))
+            return true;
+    }
+    return false;
+}
+
+// Demands that no piece will have.
 static void report_absent(dgm_demander *d, const dgm_line_state *line)
 {
     const dgm_text text = {line->text, line->size};
     for (size_t i = 0; i < d->demands.count; i++) {
-        const dgm_text source = dgm_demands_text(&d->demands, d->demands.items[i].source);
+        const dgm_demand *x = &d->demands.items[i];
+        const dgm_text source = dgm_demands_text(&d->demands, x->source);
+        const dgm_text words = dgm_demands_text(&d->demands, d->demands.variants[x->first]);
         size_t at = 0;
         if (source.size && !dgm_term_find(text, source, &at))
             NOTICE(d, "'%.*s' is not in the line", shown(source), source.data);
+        else if (source.size && !in_a_piece(line, source))
+            NOTICE(d, "the line is cut inside '%.*s'", shown(source), source.data);
+        else if (line->pieces.count == 0 && x->kind != DGM_DEMAND_FORBID)
+            NOTICE(d, "an empty line stays empty: '%.*s' is left out", shown(words), words.data);
     }
 }
 
