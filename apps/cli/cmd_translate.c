@@ -273,12 +273,11 @@ static int check_files(const command *self, const translate_options *o)
     files_read(&files, "--constraints", o->constraints);
     files_read(&files, "--directions", o->directions);
     files_read_list(&files, "--terms", &o->terms);
-    for (int i = 0; i < o->rerank.count; i++)
-        files_read_model(&files, "--rerank", o->rerank.items[i]);
     files_write(&files, "--output", o->output);
     files_write(&files, "the journal of --output", beside);
     files_write(&files, "--failures", o->failures);
-    int code = files_check(self, &files);
+    int code = rerank_files(&o->rerank, &files, NULL, 0);
+    if (code < 0) code = files_check(self, &files);
     if (code < 0 && (o->output || o->failures)) code = engine_files(&o->engine, &files);
     if (code < 0) code = files_check(self, &files);
     free(beside);

@@ -36,15 +36,6 @@ void files_write(file_list *f, const char *what, const char *path)
     add(f, what, path, true);
 }
 
-void files_read_model(file_list *f, const char *what, const char *spec)
-{
-    struct stat s;
-    char *path = need(strdup(spec)), *colon = strrchr(path, ':');
-    if (colon && stat(path, &s) != 0) *colon = 0;
-    add(f, what, path, false);
-    free(path);
-}
-
 void files_read_list(file_list *f, const char *what, const option_list *list)
 {
     for (int i = 0; i < list->count; i++) add(f, what, list->items[i], false);

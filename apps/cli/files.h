@@ -28,8 +28,6 @@ void files_write(file_list *f, const char *what, const char *path);
 // What is written may be what is read: it is read first, and then replaced as a whole.
 void files_replace(file_list *f, const char *what, const char *path, const char *old_what,
                    const char *old);
-// "FILE[:WEIGHT]" of --model and --rerank.
-void files_read_model(file_list *f, const char *what, const char *spec);
 void files_read_list(file_list *f, const char *what, const option_list *list);
 void files_read_words(file_list *f, const words *rest, int from); // called by their names
 // Returns -1, or the exit code after a message.

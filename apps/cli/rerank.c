@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lineio.h"
 
@@ -25,18 +24,12 @@ struct rerank_sources {
 // "file:0.7", or a file alone: its weight is 1.
 static int open_one(const char *spec, const engine_options *e, dgm_translator **t, float *weight)
 {
-    char *path = need(strdup(spec)), *colon = strrchr(path, ':'), *end = NULL;
-    *weight = 1;
-    if (colon && access(path, F_OK) != 0) {
-        const float w = strtof(colon + 1, &end);
-        if (end != colon + 1 && !*end) {
-            *weight = w;
-            *colon = 0;
-        }
-    }
-    int code = -1;
-    if (!(*weight > 0))
-        code = fail(EXIT_USAGE, "the weight of a model must be positive: '%s'", spec);
+    char *path = need(strdup(spec));
+    dgm_member m;
+    int code = split_weight(path, &m);
+    *weight = m.weight > 0 ? m.weight : 1;
+    if (code < 0 && *weight > 1e6f)
+        code = fail(EXIT_USAGE, "the weight of a model that re-ranks is at most 1e+06: '%s'", spec);
     dgm_settings s;
     dgm_error error;
     dgm_settings_default(&s);
@@ -66,6 +59,20 @@ int rerank_open(const option_list *models, const engine_options *e, reranker **r
     }
     *r = made;
     if (code >= 0) rerank_close(r);
+    return code;
+}
+
+int rerank_files(const option_list *models, file_list *f, char *text, size_t size)
+{
+    int code = -1;
+    for (int i = 0; code < 0 && i < models->count; i++) {
+        char *path = need(strdup(models->items[i]));
+        dgm_member m;
+        code = split_weight(path, &m);
+        if (code < 0 && f) files_read(f, "--rerank", m.path);
+        if (code < 0 && text) code = file_identity(m.path, m.weight, text, size);
+        free(path);
+    }
     return code;
 }
 

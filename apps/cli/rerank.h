@@ -14,6 +14,9 @@ typedef struct reranker reranker; // NULL: nothing is re-ranked
 // an empty list. Returns -1, or the exit code after a message.
 int rerank_open(const option_list *models, const engine_options *e, reranker **r);
 void rerank_close(reranker **r);
+// Adds the models to a list of files, and their identities (setup.h) to a text; either may be NULL.
+// Returns -1, or the exit code after a message.
+int rerank_files(const option_list *models, file_list *f, char *text, size_t size);
 // Translations that the search must bring for a choice; 0: the options do not say.
 int rerank_candidates(const engine_options *e, int nbest);
 

@@ -36,8 +36,7 @@ int exit_code(dgm_status status)
     return status == DGM_ERR_ARGUMENT ? EXIT_USAGE : EXIT_RUNTIME;
 }
 
-// "file:0.7" -> file and weight, unless a file of the whole name exists.
-static int split_weight(char *spec, dgm_member *m)
+int split_weight(char *spec, dgm_member *m)
 {
     m->path = spec;
     m->weight = 0;
@@ -116,10 +115,10 @@ int engine_files(const engine_options *e, file_list *f)
     return code;
 }
 
-static int file_identity(const dgm_member *m, char *text, size_t size)
+int file_identity(const char *path, float weight, char *text, size_t size)
 {
     enum { BLOCK = 1 << 18 };
-    FILE *f = fopen(m->path, "rbe");
+    FILE *f = fopen(path, "rbe");
     unsigned char *block = need(malloc(BLOCK));
     unsigned long check = crc32(0, NULL, 0);
     unsigned long long bytes = 0;
@@ -131,10 +130,10 @@ static int file_identity(const dgm_member *m, char *text, size_t size)
     free(block);
     bool fine = f && !ferror(f);
     if (f) fclose(f);
-    if (!fine) return fail(EXIT_RUNTIME, "cannot read '%s': %s", m->path, strerror(errno));
+    if (!fine) return fail(EXIT_RUNTIME, "cannot read '%s': %s", path, strerror(errno));
     size_t used = strlen(text);
     snprintf(text + used, size - used, "%s%llu:%08lx*%g", used ? " " : "", bytes, check,
-             (double)m->weight);
+             (double)weight);
     return -1;
 }
 
@@ -145,7 +144,8 @@ int engine_identity(const engine_options *e, char *text, size_t size)
     int count = 0;
     int code = collect_members(e, members, owned, &count);
     text[0] = 0;
-    for (int i = 0; code < 0 && i < count; i++) code = file_identity(&members[i], text, size);
+    for (int i = 0; code < 0 && i < count; i++)
+        code = file_identity(members[i].path, members[i].weight, text, size);
     free_members(owned);
     return code;
 }

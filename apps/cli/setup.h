@@ -26,6 +26,9 @@ typedef struct engine_options {
 } engine_options;
 
 void engine_options_default(engine_options *e);
+// "file:0.7" -> file and weight, unless a file of the whole name exists; no weight: 0. Returns -1, or
+// the exit code after a message.
+int split_weight(char *spec, dgm_member *m);
 // Fills the settings (nbest, alignment and token scores stay the caller's) and loads the models.
 // Returns -1, or the exit code after a message.
 int engine_open(const engine_options *e, dgm_settings *settings, dgm_translator **t);
@@ -35,6 +38,8 @@ int engine_files(const engine_options *e, file_list *f);
 // "SIZE:CRC-32*WEIGHT ..." of the model files: two jobs with the same text use the same models.
 // Returns -1, or the exit code after a message.
 int engine_identity(const engine_options *e, char *text, size_t size);
+// Adds the same of one file, whatever it holds.
+int file_identity(const char *path, float weight, char *text, size_t size);
 // Exit code for a status of the library.
 int exit_code(dgm_status status);
 

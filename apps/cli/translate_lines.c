@@ -101,7 +101,8 @@ static void collect(session *s)
         s->broken = true;
     }
     if (results && !rerank_apply(s->rerank, w->sources, results, s->o->show.nbest)) s->broken = true;
-    for (size_t i = 0; results && i < results->count; i++) put_result(s, &results->items[i]);
+    for (size_t i = 0; results && !s->broken && i < results->count; i++)
+        put_result(s, &results->items[i]);
     dgm_results_free(&results);
     if (!s->broken) mark_window(s, w->input);
     s->in_flight -= w->lines;
