@@ -160,6 +160,23 @@ static void describe_options(session *s, const command *self)
     }
 }
 
+// Files that every line depends on; those that go with the lines are part of the input.
+static bool describe_contents(session *s)
+{
+    const translate_options *o = s->o;
+    char judges[64 * LIST_MAX] = "", terms[64 * LIST_MAX] = "", dictionary[64] = "";
+    int code = rerank_files(&o->rerank, NULL, judges, sizeof judges);
+    for (int i = 0; code < 0 && i < o->terms.count; i++) // a pipe has no second reading
+        if (is_file_name(o->terms.items[i]))
+            code = file_identity(o->terms.items[i], 1, terms, sizeof terms);
+    if (code < 0 && is_file_name(o->engine.dictionary))
+        code = file_identity(o->engine.dictionary, 1, dictionary, sizeof dictionary);
+    journal_describe(s->journal, "content of --rerank", judges);
+    journal_describe(s->journal, "content of --terms", terms);
+    journal_describe(s->journal, "content of --dictionary", dictionary);
+    return code < 0;
+}
+
 static bool describe_job(session *s, const command *self)
 {
     char models[512];
@@ -181,7 +198,7 @@ static bool describe_job(session *s, const command *self)
     journal_describe(s->journal, "--lattice", s->lattices.file ? "given" : "");
     journal_describe(s->journal, "--failures", s->o->failures ? "given" : "");
     describe_options(s, self);
-    return true;
+    return describe_contents(s);
 }
 
 // Output to a file, with a journal; the input is read up to where the output ends.
