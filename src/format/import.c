@@ -212,12 +212,13 @@ static dgm_status read_card(const dgm_import_options *o, char **out, dgm_error *
 }
 
 dgm_status dgm_import_run(const char *format, const char *dir, const char *output,
-                          const dgm_import_options *options, dgm_error *err)
+                          const dgm_import_options *options, dgm_import_opens opens,
+                          dgm_error *err)
 {
     const dgm_importer *importer = dgm_importers;
     while (importer->run && strcmp(importer->info.name, format) != 0) importer++;
     if (!importer->run) return unknown_format(format, err);
-    dgm_import_job job = {.dir = dir, .output = output};
+    dgm_import_job job = {.dir = dir, .output = output, .opens = opens};
     if (options) job.options = *options;
     DGM_TRY(choose_storage(job.options.type, &job.storage, err));
     char *card;

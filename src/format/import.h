@@ -11,11 +11,14 @@
 #include "format/gguf.h"
 
 typedef struct dgm_import_weight dgm_import_weight;
+// Does a SentencePiece model open? That is for text/ to say, above this folder.
+typedef dgm_status (*dgm_import_opens)(const void *model, size_t size, dgm_error *err);
 
 typedef struct dgm_import_job {
     const char *dir, *output;
     dgm_import_options options;
     int storage; // dgm_tensor_type of matrices; -1: as in the input
+    dgm_import_opens opens; // NULL: not asked
     dgm_gguf_writer *w;
     dgm_import_weight *weights; // list of all that were added
 } dgm_import_job;
@@ -31,7 +34,8 @@ extern const dgm_importer dgm_importers[]; // ends with a row of zeros
 
 // The whole import: what dgm_import of tools.h does.
 dgm_status dgm_import_run(const char *format, const char *dir, const char *output,
-                          const dgm_import_options *options, dgm_error *err);
+                          const dgm_import_options *options, dgm_import_opens opens,
+                          dgm_error *err);
 
 // ---- for importers ----------------------------------------------------------------------------
 

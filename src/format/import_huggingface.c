@@ -56,8 +56,11 @@ static dgm_status read_json(const reading *in, const char *name, dgm_need need, 
     if (!path) return dgm_no_memory(err);
     dgm_status st = DGM_OK;
     if (need == DGM_REQUIRED || dgm_file_exists(path)) st = dgm_json_read(out, path, err);
-    if (st == DGM_OK && *out && !json_is_object(*out))
+    if (st == DGM_OK && *out && !json_is_object(*out)) {
         st = dgm_fail(err, DGM_ERR_FORMAT, "'%s': not a JSON object", path);
+        json_decref(*out);
+        *out = NULL;
+    }
     dgm_free(path);
     return st;
 }
@@ -68,7 +71,10 @@ static dgm_status open_spm(reading *in, int side, dgm_error *err)
     snprintf(name, sizeof name, "%s.spm", sides[side]);
     char *path = join_path(in->job->dir, name);
     if (!path) return dgm_no_memory(err);
-    dgm_status st = dgm_mapfile_open(&in->spm[side], path, err);
+    dgm_mapfile *f = &in->spm[side];
+    dgm_status st = dgm_mapfile_open(f, path, err);
+    if (st == DGM_OK && in->job->opens && (st = in->job->opens(f->data, f->size, err)) != DGM_OK)
+        dgm_error_prefix(err, "'%s'", path);
     dgm_free(path);
     return st;
 }
@@ -84,7 +90,9 @@ static dgm_status open_files(reading *in, dgm_error *err)
         return st;
     }
     bool separate = false;
-    DGM_TRY(dgm_json_bool(in->tokenizer_json, "separate_vocabs", &separate, err));
+    st = dgm_json_bool(in->tokenizer_json, "separate_vocabs", &separate, err);
+    if (st != DGM_OK) dgm_error_prefix(err, "'%s/tokenizer_config.json'", in->job->dir);
+    if (st != DGM_OK) return st;
     DGM_FAIL_IF(in->config.shared_embedding && separate, err, DGM_ERR_UNSUPPORTED,
                 "'%s': separate vocabularies over shared embeddings", in->job->dir);
     DGM_TRY(read_json(in, "vocab.json", DGM_REQUIRED, &in->vocab[0], err));
@@ -510,8 +518,10 @@ dgm_status dgm_import_huggingface(dgm_import_job *job, dgm_error *err)
     DGM_TRY(is_m2m(&in, &m2m, err));
     if (m2m) return dgm_import_m2m(job, err);
     DGM_TRY_GOTO(st, open_files(&in, err), done);
-    DGM_TRY_GOTO(st, dgm_json_string(in.tokenizer_json, "source_lang", &source, err), done);
-    DGM_TRY_GOTO(st, dgm_json_string(in.tokenizer_json, "target_lang", &target, err), done);
+    st = dgm_json_string(in.tokenizer_json, "source_lang", &source, err);
+    if (st == DGM_OK) st = dgm_json_string(in.tokenizer_json, "target_lang", &target, err);
+    if (st != DGM_OK) dgm_error_prefix(err, "'%s/tokenizer_config.json'", job->dir);
+    if (st != DGM_OK) goto done;
     dgm_import_general(job, "transformer", source, target);
     DGM_TRY_GOTO(st, set_vocabularies(&in, err), done);
     if (!job->options.source_prefix) // which settles the direction

@@ -65,6 +65,7 @@ static dgm_status open_spm(reading *in, dgm_error *err)
     snprintf(path, sizeof path, "%s/sentencepiece.bpe.model", in->job->dir);
     DGM_TRY(dgm_mapfile_open(&in->spm, path, err));
     dgm_status st = dgm_spm_list_read(&in->pieces, in->spm.data, in->spm.size, err);
+    if (st == DGM_OK && in->job->opens) st = in->job->opens(in->spm.data, in->spm.size, err);
     if (st != DGM_OK) dgm_error_prefix(err, "'%s'", path);
     return st;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The C face of libsentencepiece. spm_shim.cc is the one C++ file of the library: it catches every
-// exception and turns it into a status. Only vocab.c calls it.
+// exception and turns it into a status. vocab.c calls it, and imports to see whether a model opens.
 //
 // The model bytes are checked here before libsentencepiece sees them (spm_check.h): some
 // damaged models would make it abort or read out of bounds.

@@ -168,7 +168,7 @@ static void load_folder(loaded *m)
     const dgm_limits limits = {.slots = 1, .rows = 1, .source = 32, .target = 32};
     memset(m, 0, sizeof *m);
     snprintf(path, sizeof path, "%s/out.gguf", folder);
-    dgm_status st = dgm_import_run("huggingface", folder, path, NULL, &err);
+    dgm_status st = dgm_import_run("huggingface", folder, path, NULL, NULL, &err);
     if (st == DGM_OK) st = dgm_gguf_open(&m->file, path, &err);
     if (st == DGM_OK) st = dgm_backend_open(&m->backend, "cpu", NULL, &err);
     if (st == DGM_OK)
@@ -376,7 +376,7 @@ static void test_refused(void **state)
         json_object_set_new(config, rows[i].key, json_loads(rows[i].value, JSON_DECODE_ANY, NULL));
         write_json("config.json", config);
         snprintf(path, sizeof path, "%s/out.gguf", folder);
-        assert_int_not_equal(dgm_import_run("huggingface", folder, path, NULL, &err), DGM_OK);
+        assert_int_not_equal(dgm_import_run("huggingface", folder, path, NULL, NULL, &err), DGM_OK);
         if (!strstr(err.text, rows[i].message)) fail_msg("%s: %s", rows[i].key, err.text);
         json_decref(config);
     }
@@ -468,17 +468,17 @@ static void test_opus_options(void **state)
     snprintf(path, sizeof path, "%s/out.gguf", folder);
     write_opus(json_object_get(golden, "opus"), NULL);
     dgm_import_options o = {.target_language = "fr"};
-    assert_int_equal(dgm_import_run("huggingface", folder, path, &o, &err), DGM_OK);
+    assert_int_equal(dgm_import_run("huggingface", folder, path, &o, NULL, &err), DGM_OK);
     assert_int_equal(dgm_gguf_open(&g, path, &err), DGM_OK);
     dgm_gguf_get_string(g, "dragoman.languages.default", DGM_REQUIRED, &text, &err);
     assert_string_equal(text, "mul fra");
     dgm_gguf_close(&g);
     o.target_language = "tlh";
-    assert_int_equal(dgm_import_run("huggingface", folder, path, &o, &err), DGM_ERR_ARGUMENT);
+    assert_int_equal(dgm_import_run("huggingface", folder, path, &o, NULL, &err), DGM_ERR_ARGUMENT);
     assert_string_equal(err.text, "the model does not translate to 'tlh': it has zho_Hant, "
                                   "zho_Hans, fra, deu");
     o = (dgm_import_options){.source_prefix = ">>deu<<", .target_language = "de"};
-    assert_int_equal(dgm_import_run("huggingface", folder, path, &o, &err), DGM_OK);
+    assert_int_equal(dgm_import_run("huggingface", folder, path, &o, NULL, &err), DGM_OK);
     assert_int_equal(dgm_gguf_open(&g, path, &err), DGM_OK);
     assert_int_equal(dgm_gguf_get_i32s(g, "dragoman.source.prefix", DGM_REQUIRED, 0, 99, &ids, &n,
                                        &err), DGM_OK);
