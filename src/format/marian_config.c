@@ -164,7 +164,7 @@ static dgm_status read_generation(dgm_marian_config *c, const json_t *o, int lea
     c->beam = 1;
     c->length_penalty = 1;
     DGM_TRY(refuse_generation(o, err));
-    DGM_TRY(get_int(o, "num_beams", 1, 4096, &c->beam, err));
+    DGM_TRY(get_int(o, "num_beams", 1, 256, &c->beam, err));
     DGM_TRY(get_int(o, "max_length", 3, 1 << 30, &length, err));
     DGM_TRY(get_int(o, "forced_eos_token_id", 0, c->decoder_vocab_size - 1, &forced, err));
     DGM_TRY(dgm_json_real(o, "length_penalty", -10, 10, &c->length_penalty, err));

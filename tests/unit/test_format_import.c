@@ -589,6 +589,8 @@ static void test_config_errors(void **state)
         {"config.json", NULL, "[[1]]", DGM_ERR_FORMAT, "'/config.json': not a JSON object"},
         {"tokenizer_config.json", NULL, "{\"source_lang\": 5}", DGM_ERR_FORMAT,
          "'/tokenizer_config.json': \"source_lang\" is not a string"},
+        {"generation_config.json", "\"num_beams\": 3", "\"num_beams\": 300", DGM_ERR_FORMAT,
+         "'': \"num_beams\" is 300, expected 1 to 256"}, // what a search can have
         {"generation_config.json", "[[6]]", "[[6, 5]]", DGM_ERR_UNSUPPORTED,
          "'': \"bad_words_ids\" holds something else than lists of one id"},
         {"generation_config.json", "{", "{\"no_repeat_ngram_size\": 3, ", DGM_ERR_UNSUPPORTED,
