@@ -139,11 +139,14 @@ dgm_status dgm_ngram_convert(const char *input, const char *output, int bits, dg
     dgm_lm *lm = NULL;
     bool arpa = ends(output, ".arpa") || ends(output, ".gz");
     DGM_TRY(dgm_textout_probe(output, err));
-    if (bits == 0)
-        DGM_TRY(dgm_lm_open(&lm, input, err));
-    else
-        DGM_TRY(dgm_lm_read_arpa(&lm, input, bits, err));
-    dgm_status st = arpa ? dgm_lm_write_arpa(lm, output, err) : dgm_lm_save(lm, output, err);
+    dgm_status st =
+        bits ? dgm_lm_read_arpa(&lm, input, bits, err) : dgm_lm_open(&lm, input, err);
+    if (bits && st == DGM_ERR_FORMAT && dgm_lm_open(&lm, input, NULL) == DGM_OK) {
+        dgm_lm_close(&lm);
+        dgm_fail(err, st, "%s: a compact model is not rounded again, only ARPA text is", input);
+    }
+    DGM_TRY(st);
+    st = arpa ? dgm_lm_write_arpa(lm, output, err) : dgm_lm_save(lm, output, err);
     dgm_lm_close(&lm);
     return st;
 }

@@ -309,11 +309,14 @@ dgm_status dgm_phrase_convert(const char *input, const char *input_reordering, c
 {
     dgm_phrase_table *t = NULL;
     DGM_TRY(check_output(output, output_reordering, bits, err));
-    if (bits)
-        DGM_TRY(dgm_phrase_table_read(&t, input, input_reordering, bits, err));
-    else
-        DGM_TRY(dgm_phrase_table_open(&t, input, input_reordering, err));
-    dgm_status st = save(t, output, output_reordering, err);
+    dgm_status st = bits ? dgm_phrase_table_read(&t, input, input_reordering, bits, err)
+                         : dgm_phrase_table_open(&t, input, input_reordering, err);
+    if (bits && st == DGM_ERR_FORMAT && dgm_phrase_table_open(&t, input, NULL, NULL) == DGM_OK) {
+        dgm_phrase_table_close(&t);
+        dgm_fail(err, st, "%s: a compact table is not rounded again, only text is", input);
+    }
+    DGM_TRY(st);
+    st = save(t, output, output_reordering, err);
     dgm_phrase_table_close(&t);
     return st;
 }

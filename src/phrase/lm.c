@@ -249,6 +249,8 @@ dgm_status dgm_lm_open(dgm_lm **out, const char *path, dgm_error *err)
     bool compact = file.size >= 5 && memcmp(file.data, dgm_lm_magic, 5) == 0;
     if (!compact) {
         dgm_mapfile_close(&file);
+        DGM_FAIL_IF(dgm_file_is_special(path), err, DGM_ERR_IO,
+                    "%s is no file: only compact models are read through a pipe", path);
         return dgm_lm_read_arpa(out, path, 0, err);
     }
     dgm_status st = dgm_lm_open_bytes(out, file.data, file.size, err);

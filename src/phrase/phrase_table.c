@@ -192,6 +192,8 @@ dgm_status dgm_phrase_table_open(dgm_phrase_table **out, const char *path, const
     bool compact = file.size >= 5 && memcmp(file.data, dgm_phrase_magic, 5) == 0;
     if (!compact) {
         dgm_mapfile_close(&file);
+        DGM_FAIL_IF(dgm_file_is_special(path), err, DGM_ERR_IO,
+                    "%s is no file: only compact tables are read through a pipe", path);
         return dgm_phrase_table_read(out, path, reordering, 0, err);
     }
     dgm_status st = DGM_OK;
