@@ -254,7 +254,8 @@ static int run(const command *self, int argc, char **argv)
             writer_format(w, "sum %.4f, %llu lines, %llu tokens, cross-entropy %.4f\n", sum.sum,
                           (unsigned long long)sum.lines, (unsigned long long)sum.tokens, h);
         }
-        if (!writer_close(w) || sum.failed) code = EXIT_RUNTIME;
+        if (code == EXIT_FINE && sum.failed) code = EXIT_LINES;
+        if (!writer_close(w)) code = EXIT_RUNTIME;
     }
     dgm_close(&t);
     text_file_free(&from);
@@ -267,7 +268,9 @@ const command command_score = {
     .summary = "score given translations with a model",
     .usage = "SOURCE TARGET [-m MODEL]... [options], or SOURCE --lattice FILE [options]",
     .description = "Prints the log-probability that the model gives to each line of TARGET as the "
-                   "translation of the same line of SOURCE, end symbol included.",
+                   "translation of the same line of SOURCE, end symbol included. A line that "
+                   "cannot be scored becomes an empty line and a message on standard error, and "
+                   "the exit status is 3.",
     .example = "dragoman score source.en target.de\n"
                "dragoman score source.en target.de --summary --threads 2\n"
                "dragoman score source.en --lattice phrases.lat --nbest 200 > rescored.nbest",
