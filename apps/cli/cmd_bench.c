@@ -48,6 +48,7 @@ typedef struct measure {
     uint64_t lines, source_tokens, target_tokens; // of one pass
     double total;                                 // of all counted passes
     int passes;
+    size_t failed; // lines of the last pass
     FILE *output; // translations go here, or NULL
 } measure;
 
@@ -74,6 +75,7 @@ static bool one_call(dgm_translator *t, const char *const *lines, size_t count, 
     }
     m->source_tokens += r->source_tokens;
     m->target_tokens += r->target_tokens;
+    m->failed += r->failed;
     for (size_t i = 0; m->output && i < r->count; i++)
         fprintf(m->output, "%s\n", dgm_result_text(&r->items[i]));
     dgm_results_free(&r);
@@ -84,7 +86,7 @@ static bool one_pass(const bench_options *o, dgm_translator *t, const char *cons
                      size_t count, measure *m, bool counted)
 {
     double start = seconds();
-    m->source_tokens = m->target_tokens = 0;
+    m->source_tokens = m->target_tokens = m->failed = 0;
     if (!o->latency) {
         if (!one_call(t, lines, count, m)) return false;
         if (counted) m->times[m->count++] = seconds() - start;
@@ -174,7 +176,8 @@ static int measure_all(const bench_options *o, const text_file *f, dgm_translato
     if (!fine) return EXIT_RUNTIME;
     qsort(m->times, m->count, sizeof *m->times, by_value);
     print_all(o, t, m);
-    return EXIT_FINE;
+    if (!m->failed) return EXIT_FINE;
+    return fail(EXIT_LINES, "%zu of %zu lines could not be translated", m->failed, count);
 }
 
 static int run(const command *self, int argc, char **argv)
