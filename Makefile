@@ -214,7 +214,7 @@ test: all $(UNIT) $(BUILD)/checkkernel
 # Fuzzing, 1,000 lines of invariance, goldens made again by the programs of others (in .work/).
 LONG_TEXT := tests/data/translate/newstest2014-1000.en
 SELF_NORMALISED := tests/data/models/self-normalised
-WRITING = $(strip $(wildcard models/research/imamura-*.gguf) $(WRITING_MODELS))
+WRITING = $(wildcard models/research/imamura-*.gguf) $(WRITING_MODELS)
 SELF_TEXT := tests/data/translate/self-normalised
 
 test-long: test
@@ -232,7 +232,6 @@ test-long: test
 	for model in models/research/devlin-s4-small.gguf $(RECURRENT_MODELS); do \
 	    tests/techniques $(BUILD)/dragoman $$model $(LONG_TEXT) 1000 || exit 1; \
 	done
-	@$(if $(WRITING),,echo "tests/writing: not run, no trained model of pairs or masks is here: WRITING_MODELS=FILE names one")
 	for model in $(WRITING); do \
 	    tests/writing $(BUILD)/dragoman $$model $(LONG_TEXT) 200 || exit 1; \
 	    PYTHONPATH=training /usr/bin/python3 -m dragoman_training agree $$model --text $(LONG_TEXT) \

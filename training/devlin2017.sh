@@ -65,7 +65,7 @@ for name in "${names[@]}"; do
     case $name in
         s1|s2|s3|s4|s4-source) pieces 30000 30k; make "$name" "devlin-$name" pairs -- --frequencies "$work/train30k.bin" ;;
         s4-2) pieces 30000 30k; make s4-2 devlin-s4 pairs seed=2 -- --frequencies "$work/train30k.bin" ;;
-        s4-small) pieces 6000 6k; make s4-small devlin-s4-small pairs -- --frequencies "$work/train6k.bin" ;;
+        s4-small) pieces 4000 4k; make s4-small devlin-s4-small pairs -- --frequencies "$work/train4k.bin" ;;
         words) words; make words devlin-s1-words pairs -- --vocab "$work/source.words" \
                    --target-vocab "$work/target.words" --decode allow_unk=true ;;
         *) echo "devlin2017.sh: no system '$name'" >&2; exit 2 ;;
