@@ -166,12 +166,12 @@ class Runner:
                     self.digests[path] = hashlib.file_digest(f, "sha256").hexdigest()[:8]
         return "-".join(self.digests[path] for path in paths)
 
-    def program(self, *words, output=None):
-        """Runs dragoman; what it says on standard error."""
+    def program(self, *words, output=None, some_failed=False):
+        """Runs dragoman; what it says on standard error. some_failed: lines may fail (status 3)."""
         command = [str(x) for x in (self.args.program, *words)]
         with open(output or "/dev/null", "w", encoding="utf-8") as out:
             done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True)
-        if done.returncode:
+        if done.returncode and not (some_failed and done.returncode == 3):
             sys.exit(f"{' '.join(command)}\n{done.stderr}")
         return done.stderr
 
@@ -181,9 +181,9 @@ class Runner:
         return self.work / ("out-" + hashlib.sha256(key.encode()).hexdigest()[:16])
 
     def translate(self, what, system, text, beam, options=(), evidence="", rows="beam", order="", precision=None,
-                  threads=1, again=0):
+                  threads=1, again=0, instead=None):
         """One timed translation, from earlier if there is one, whatever it was made for; None when there is no time for
-        it. again: a round."""
+        it. again: a round. instead: the row of a translation whose lines stand in for those that fail."""
         precision = precision or self.args.precisions[0]
         options = [*options, *self.finish]
         named = [Path(o) for o in options if isinstance(o, Path)]
@@ -194,10 +194,13 @@ class Runner:
             return self.runs[key]
         if self.late():
             return None
-        part = self.work / "part"
+        part, failures = self.work / "part", self.work / "failures"
         before = time.time()
         said = self.program("translate", *system.options(), "-i", text.source, "-b", beam, "--precision", precision,
-                            "--shortlist", "all", "--threads", threads, "-q", "--stats=time", *options, output=part)
+                            "--shortlist", "all", "--threads", threads, "-q", "--stats=time", *options,
+                            *(["--failures", failures] if instead else []), output=part, some_failed=instead)
+        if instead:
+            self.stand_in(part, failures, instead)
         part.rename(self.output_of(key))
         row = self.row_of(said)
         row.update(key=key, what=what, system=system.name, precision=precision, beam=beam, rows=rows, order=order,
@@ -205,6 +208,17 @@ class Runner:
         self.keep(row)
         print(f"  {key}: {row['seconds']:.2f} s, {time.time() - before:.0f} s in all", file=sys.stderr, flush=True)
         return self.runs[key]
+
+    def stand_in(self, output, failures, row):
+        """Lines that failed (a lattice that the vocabulary cannot spell a path of) become those of row's translation."""
+        failed = [int(line.split("\t")[0]) for line in failures.read_text(encoding="utf-8").splitlines()]
+        lines = output.read_text(encoding="utf-8").split("\n")
+        others = self.output_of(row["key"]).read_text(encoding="utf-8").split("\n")
+        for number in failed:
+            lines[number - 1] = others[number - 1]
+        output.write_text("\n".join(lines), encoding="utf-8")
+        if failed:
+            print(f"  {len(failed)} lines failed, they are as {row['key']} has them", file=sys.stderr, flush=True)
 
     def row_of(self, said):
         parts = find(said, r"^CPU time +(.*)$", str) or ""
