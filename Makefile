@@ -229,7 +229,7 @@ test-long: test
 	done
 	tests/cube $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 1000
 	tests/lmbr $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 400
-	for model in models/research/devlin-s4-small.gguf $(RECURRENT_MODELS); do \
+	for model in models/research/devlin-s4-small.gguf models/research/rnnsearch-small.gguf $(RECURRENT_MODELS); do \
 	    tests/techniques $(BUILD)/dragoman $$model $(LONG_TEXT) 1000 || exit 1; \
 	done
 	for model in $(WRITING); do \
