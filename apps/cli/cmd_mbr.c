@@ -65,9 +65,11 @@ static bool put_line(const mbr_options *o, dgm_mbr *mbr, uint64_t line, dgm_evid
     return true;
 }
 
-// One line of output for every line up to the list's last; lines it left out are empty.
+// One line of output for every line up to the list's last; lines it left out are empty. A million of
+// them are no gap but a wrong number, which would fill the disk.
 static bool walk(const mbr_options *o, dgm_mbr *mbr, dgm_evidence_file *in, line_writer *out)
 {
+    enum { GAP_MAX = 1000000 };
     dgm_error error;
     uint64_t next = 0;
     for (uint64_t line = 0;; line++) {
@@ -75,9 +77,15 @@ static bool walk(const mbr_options *o, dgm_mbr *mbr, dgm_evidence_file *in, line
         dgm_evidence list = {0};
         if (line >= next && dgm_evidence_any(in, &next, &more, &error) != DGM_OK) break;
         if (line >= next && !more) return true;
+        if (next > line && next - line > GAP_MAX) {
+            fail(EXIT_RUNTIME, "the list goes from line %llu to line %llu (counted from 0)",
+                 (unsigned long long)line - (line > 0), (unsigned long long)next);
+            return false;
+        }
         if (line == next && dgm_evidence_next(in, line, &list, &error) != DGM_OK) break;
         next += line == next;
         if (!put_line(o, mbr, line, &list, out)) return false;
+        if (writer_failed(out)) return false; // and says why when it is closed
     }
     fail(EXIT_RUNTIME, "%s", error.text);
     return false;
