@@ -317,6 +317,9 @@ static int run(const command *self, int argc, char **argv)
     if (code >= 0) return code;
     if (o.rerank.count && !rerank_candidates(&o.engine, o.show.nbest))
         return fail_usage(self, "--rerank chooses among the hypotheses of a beam: give --beam");
+    if (o.rerank.count && o.directions)
+        return fail_usage(self, "--rerank judges all lines in one direction: it does not go with "
+                                "--directions");
     session *s = need(calloc(1, sizeof *s));
     const char *terms[LIST_MAX + 1] = {0}; // NULL behind the last
     for (int i = 0; i < o.terms.count; i++) terms[i] = o.terms.items[i];
@@ -348,7 +351,7 @@ static int run(const command *self, int argc, char **argv)
     s->window_bytes = text_share(&o.engine);
     s->start = seconds();
     code = engine_open(&o.engine, &settings, &s->t);
-    if (code < 0) code = rerank_open(&o.rerank, &o.engine, &s->rerank);
+    if (code < 0) code = rerank_open(&o.rerank, &o.engine, s->t, &s->rerank);
     s->load = seconds() - s->start;
     if (code < 0 && timed(&o)) stats_watch(s->t);
     if (code < 0) code = translate_files(s, self);

@@ -21,8 +21,29 @@ struct rerank_sources {
     char *text;
 };
 
+// A model of many directions judges in that of the search, whatever its default is.
+static dgm_status open_judge(const char *path, const engine_options *e,
+                             const dgm_translator *search, dgm_translator **t, dgm_error *error)
+{
+    const dgm_translator_info *i = dgm_describe(search);
+    const dgm_direction any = {.later = 1};
+    const dgm_direction same = {.source = i->source_language, .target = i->target_language};
+    dgm_settings s;
+    dgm_settings_default(&s);
+    s.precision = e->precision;
+    s.cpu = e->cpu;
+    s.threads = e->threads;
+    s.direction = &any;
+    dgm_status st = dgm_open(t, path, &s, error);
+    if (st != DGM_OK || dgm_directions(*t, 0, NULL) < 2) return st;
+    dgm_close(t);
+    s.direction = &same;
+    return dgm_open(t, path, &s, error);
+}
+
 // "file:0.7", or a file alone: its weight is 1.
-static int open_one(const char *spec, const engine_options *e, dgm_translator **t, float *weight)
+static int open_one(const char *spec, const engine_options *e, const dgm_translator *search,
+                    dgm_translator **t, float *weight)
 {
     char *path = need(strdup(spec));
     dgm_member m;
@@ -30,13 +51,8 @@ static int open_one(const char *spec, const engine_options *e, dgm_translator **
     *weight = m.weight > 0 ? m.weight : 1;
     if (code < 0 && *weight > 1e6f)
         code = fail(EXIT_USAGE, "the weight of a model that re-ranks is at most 1e+06: '%s'", spec);
-    dgm_settings s;
     dgm_error error;
-    dgm_settings_default(&s);
-    s.precision = e->precision;
-    s.cpu = e->cpu;
-    s.threads = e->threads;
-    dgm_status st = code < 0 ? dgm_open(t, path, &s, &error) : DGM_OK;
+    dgm_status st = code < 0 ? open_judge(path, e, search, t, &error) : DGM_OK;
     dgm_pair_scores *nothing = NULL; // can it score at all?
     if (code < 0 && st == DGM_OK) st = dgm_score_pairs(*t, NULL, 0, &nothing, &error);
     dgm_pair_scores_free(&nothing);
@@ -46,7 +62,8 @@ static int open_one(const char *spec, const engine_options *e, dgm_translator **
     return code;
 }
 
-int rerank_open(const option_list *models, const engine_options *e, reranker **r)
+int rerank_open(const option_list *models, const engine_options *e, const dgm_translator *search,
+                reranker **r)
 {
     *r = NULL;
     if (models->count == 0) return -1;
@@ -54,7 +71,7 @@ int rerank_open(const option_list *models, const engine_options *e, reranker **r
     int code = -1;
     while (code < 0 && made->count < models->count) {
         const int i = made->count;
-        code = open_one(models->items[i], e, &made->models[i], &made->weights[i]);
+        code = open_one(models->items[i], e, search, &made->models[i], &made->weights[i]);
         if (code < 0) made->count++;
     }
     *r = made;
