@@ -173,8 +173,8 @@ const command command_shortlist = {
     .description =
         "A shortlist says which target tokens each source token may become. A decoder "
         "then computes a few hundred candidates per sentence instead of the whole vocabulary "
-        "(translate --shortlist lexical, the default where the model has a list). It is "
-        "made from a parallel text, which is aligned with the model's own tokens, or from a table "
+        "(translate --shortlist lexical, the default where a model of one target language has a "
+        "list). It is made from a parallel text, which is aligned with the model's own tokens, or from a table "
         "or a binary list of Marian, and is stored in the model file.\n\n"
         "Without a text, a table or a binary list the model's own list is written or measured.",
     .example = "dragoman shortlist -m en-de.gguf -o en-de.gguf corpus.en.gz corpus.de.gz\n"

@@ -158,9 +158,9 @@ int exit_code(dgm_status status);
     {"shortlist", 0, OPTION_CHOICE, "NAME", offsetof(S, E.shortlist), 0, 0,                        \
      "all|lexical|cluster|union|intersect",                                                        \
      "words that a translation may be made of: all; lexical: the candidates that the model's "     \
-     "shortlist gives for the sentence (default where the model has a list; see 'dragoman "        \
-     "shortlist'); cluster: those that its clusters give at every step (see 'dragoman cluster'); " \
-     "union or intersect of both",                                                                 \
+     "shortlist gives for the sentence (default where a model of one target language has a list; " \
+     "see 'dragoman shortlist'); cluster: those that its clusters give at every step (see "        \
+     "'dragoman cluster'); union or intersect of both",                                            \
      NULL, NULL},                                                                                  \
     {"margin", 0, OPTION_REAL, "X", offsetof(S, E.margin), 0, 1000000, NULL,                       \
      "lead at which --finish margin stops (default 3)", NULL, NULL},                               \

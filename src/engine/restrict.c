@@ -89,6 +89,9 @@ dgm_status dgm_restrict_resolve(dgm_translator *t, int choice, dgm_error *err)
     t->shortlist = t->clustered = -1;
     // Inside a lattice the whole vocabulary makes scores exact, and few words are left to choose.
     if (t->lattices && choice < 0) choice = DGM_RESTRICT_ALL;
+    // A list holds the words of the text it was made from: of one target language, most likely.
+    const dgm_languages *l = dgm_model_describe(t->members[0].model)->languages;
+    if (l && l->count[DGM_TARGET] > 1 && choice < 0) choice = DGM_RESTRICT_ALL;
     t->restricted = choice < 0 ? DGM_RESTRICT_LEXICAL : choice;
     for (int i = t->member_count - 1; wants_list(t->restricted) && i >= 0; i--)
         if (dgm_shortlist_present(t->members[i].file)) t->shortlist = i;
