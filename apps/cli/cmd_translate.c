@@ -299,6 +299,15 @@ static int check_files(const command *self, const translate_options *o)
     if (code < 0) code = files_check(self, &files);
     free(beside);
     if (code >= 0) return code;
+    const struct {
+        const char *name;
+        bool given;
+    } untuned[] = {{"prefix", o->prefix},         {"constraints", o->constraints},
+                   {"directions", o->directions}, {"lattice", o->lattice},
+                   {"rerank", o->rerank.count},   {"resume", o->resume}};
+    for (size_t i = 0; o->lmbr.tune && i < sizeof untuned / sizeof *untuned; i++)
+        if (untuned[i].given)
+            return fail_usage(self, "--lmbr-tune does not go with --%s", untuned[i].name);
     if (o->resume && !is_file_name(o->output))
         return fail_usage(self, "--resume goes on with a file: it needs --output FILE");
     return -1;
