@@ -209,6 +209,7 @@ static int check_options(const command *self, const score_options *o, const word
         if (o->nbest || o->lattice_weight != 0)
             return fail_usage(self, "--%s is an option of --lattice",
                               o->nbest ? "nbest" : "lattice-weight");
+        if (o->json && o->summary) return fail_usage(self, "choose one of --json and --summary");
         return -1;
     }
     if (rest->count != 1) return fail_usage(self, "score --lattice takes a source file alone");
