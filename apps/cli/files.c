@@ -4,7 +4,9 @@
 #define _GNU_SOURCE
 #include "files.h"
 
+#include <dirent.h>
 #include <libgen.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -44,6 +46,20 @@ void files_read_list(file_list *f, const char *what, const option_list *list)
 void files_read_words(file_list *f, const words *rest, int from)
 {
     for (int i = from; i < rest->count; i++) add(f, rest->items[i], rest->items[i], false);
+}
+
+void files_read_folder(file_list *f, const char *what, const char *folder, const char *but)
+{
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        const size_t room = strlen(folder) + strlen(e->d_name) + 2;
+        const char *end = strrchr(e->d_name, '.');
+        char *path = need(malloc(room));
+        snprintf(path, room, "%s/%s", folder, e->d_name);
+        if (!end || strcmp(end, but) != 0) add(f, what, path, false);
+        free(path);
+    }
+    if (d) closedir(d);
 }
 
 // Two names of files that are not there yet.

@@ -30,6 +30,8 @@ void files_replace(file_list *f, const char *what, const char *path, const char 
                    const char *old);
 void files_read_list(file_list *f, const char *what, const option_list *list);
 void files_read_words(file_list *f, const words *rest, int from); // called by their names
+// All files of a folder but those whose names end so.
+void files_read_folder(file_list *f, const char *what, const char *folder, const char *but);
 // Returns -1, or the exit code after a message.
 int files_check(const command *self, const file_list *f);
 
