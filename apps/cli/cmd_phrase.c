@@ -287,7 +287,10 @@ static int translate(const command *self, const phrase_options *o, const words *
     if (rest->count != 3) return fail_usage(self, "expected a phrase table and a language model");
     int code = check_files(self, o, rest);
     if (code >= 0) return code;
-    if (o->nbest_file && !o->nbest) return fail_usage(self, "--nbest-file needs --nbest");
+    if (!o->nbest && (o->nbest_file || o->distinct || o->alignment))
+        return fail_usage(self, "%s needs --nbest", o->nbest_file  ? "--nbest-file"
+                                                    : o->distinct ? "--distinct"
+                                                                  : "--alignment");
     dgm_phrasal_options p;
     dgm_phrasal_default(&p);
     p.table = rest->items[1];
