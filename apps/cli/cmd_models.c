@@ -206,8 +206,8 @@ static int run_import(const command *self, int argc, char **argv)
     if (!o.output) return fail_usage(self, "import needs --output FILE");
     file_list files = {0};
     files_read(&files, "--card", o.lib.card_file);
+    files_write(&files, "--output", o.output); // before a folder that may fill the list
     files_read_folder(&files, "a file of the folder", rest.items[1], ".gguf");
-    files_write(&files, "--output", o.output);
     code = files_check(self, &files);
     if (code >= 0) return code;
     dgm_error error;

@@ -56,7 +56,9 @@ void files_read_folder(file_list *f, const char *what, const char *folder, const
         const char *end = strrchr(e->d_name, '.');
         char *path = need(malloc(room));
         snprintf(path, room, "%s/%s", folder, e->d_name);
+        const int before = f->count;
         if (!end || strcmp(end, but) != 0) add(f, what, path, false);
+        if (f->count > before) f->items[before].path = NULL; // it goes here, the number stays
         free(path);
     }
     if (d) closedir(d);

@@ -13,7 +13,7 @@ enum { FILE_LIST_MAX = 2 * WORDS_MAX };
 
 typedef struct file_list {
     struct {
-        const char *what, *path; // of what is read the path may be gone
+        const char *what, *path; // path NULL: one of a folder
         bool written, there;     // there: a regular file with this number
         dev_t device;
         ino_t number;
