@@ -1,4 +1,4 @@
-# Dragoman: one Makefile, explicit file lists.
+# Dragoman: one Makefile.
 #
 #   make            library and program            make test       the whole short test suite
 #   make demo       install, build, translate      make test-long  fuzzing, goldens made again, ...
@@ -39,53 +39,15 @@ CFLAGS_ALL = -std=c11 $(FLAGS) $(WARN) $(WARN_C) $(CFLAGS)
 CXX_SAN := $(if $(ASAN),-fno-sanitize=vptr$(if $(findstring clang,$(CXX)),$(COMMA)function))
 CXXFLAGS_ALL = -std=c++17 $(FLAGS) $(CXX_SAN) $(WARN) $(CXXFLAGS)
 CPPFLAGS_LIB := -Iinclude -Isrc -DDGM_VERSION='"$(VERSION)"' -DDGM_SHARE_DIR='"$(PREFIX)/share/dragoman"' -DDGM_BUILDING
-CPPFLAGS_APP := -Iinclude -DDGM_VERSION='"$(VERSION)"'
+CPPFLAGS_APP := -Iinclude -Iapps/cli -DDGM_VERSION='"$(VERSION)"'
 LIBS := -lsentencepiece -ljansson -lutf8proc -lz -lm -lpthread -lstdc++
 
 # ---- library -------------------------------------------------------------------------------
-BASE := status mem arena mapfile bytes threads clock sort json textfile
-KERNEL := cpu kernels ref/gemm_f32_c ref/gemm_i8_c ref/gemm_i16_c ref/quantize_c ref/rows_c ref/attend_c ref/attend_f16_c ref/gates_c ref/tables_c ref/tanh_table ref/libm_c ref/topk_c ref/dots_c
-FORMAT := gguf_read gguf_get gguf_write quantize convert modelfile safetensors spm_list marian_config import import_huggingface shortlist shortlist_marian
-TEXT := unicode spm_check vocab surface demands glossary glossary_table glossary_tbx abbrev tokenize detokenize sentences split bleu_tokenize metrics pairwise bootstrap
-BACKEND := cpu/weights_cpu cpu/products_cpu cpu/meter_cpu cpu/ops_cpu cpu/attend_cpu cpu/gather_cpu cpu/rank_cpu
-MODEL := model slots rows model_table transformer_load transformer rnn rnn_load rnn_encoder rnn_devlin rnn_conditional rnn_bahdanau rnn_stack rnn_precompute
-VOCABSEL := all lexical
-PHRASE := bitext align align_em align_gamma align_tension symmetrize lexicon links lm_runs lm_train lm lm_build lm_arpa nbest
-PHRASE += lm_check extract pairmap phrase_count phrase_table phrase_build phrase_text phrase_weights phrase_options phrase_search phrase_nbest phrase_decode mert mert_set mert_graph
-SCORE := length prefix constraint constraint_build constraint_scorer posterior posterior_lattice lmbr lmbr_score
-SEARCH := search search_table admit generation tree beam greedy finish cube cube_group cube_walk cube_exact rescore history banks sample coverage
-ENGINE := settings decoding evidence budget techniques constrain unknown vocabulary translator pipeline assemble batcher worker api discover inspect evaluate pairs tool_import align_job tool_align tool_tokenize tool_shortlist tool_shortlist_text tool_profile tool_log_z calibrate tool_quantize tool_lm tool_evidence tool_mbr
+# Every .c file of these folders belongs to the library: a new file needs no line here.
+LIB_DIRS := base kernel kernel/ref format import text metrics backend backend/cpu model model/transformer model/rnn shrink \
+            lattice align lm phrase vocabsel constraint score search engine tools
+LIB_SRC := $(sort $(foreach dir,$(LIB_DIRS),$(wildcard src/$(dir)/*.c)))
 CXX_SRC := src/text/spm_shim.cc
-
-# Many languages.
-FORMAT += languages language_names import_m2m m2m_languages marian_languages
-ENGINE += direction inspect_languages
-
-# Mixtures of experts.
-BACKEND += cpu/experts_cpu
-MODEL += transformer_moe
-
-# Pairs, whole sentences.
-MODEL += transformer_recurrent cmlm
-SEARCH += double double_topk double_fold mask_predict
-ENGINE += writing tool_rerank
-
-# Clusters.
-FORMAT += idlists clusters
-VOCABSEL += nearest closest cluster_set cluster kmeans
-ENGINE += restrict record tool_cluster
-
-# Lattices; unfolded ensembles.
-MODEL += rnn_heads rnn_unfold rnn_shrink shrink shrink_algebra
-PHRASE += lattice lattice_text lattice_file lattice_list lattice_ops lattice_nbest lattice_pieces lattice_subsets
-SCORE += walk
-ENGINE += lattice_input tool_lattice score_lattice tool_average tool_shrink
-ENGINE += splitter tool_phrase tool_phrasal tool_mert
-
-LIB_SRC := $(BASE:%=src/base/%.c) $(KERNEL:%=src/kernel/%.c) $(FORMAT:%=src/format/%.c) \
-           $(TEXT:%=src/text/%.c) $(BACKEND:%=src/backend/%.c) $(MODEL:%=src/model/%.c) \
-           $(VOCABSEL:%=src/vocabsel/%.c) $(PHRASE:%=src/phrase/%.c) $(SCORE:%=src/score/%.c) $(SEARCH:%=src/search/%.c) \
-           $(ENGINE:%=src/engine/%.c)
 # A fresh machine has no compiler yet when this line is read: bootstrap installs it.
 ARCH := $(or $(shell $(CC) -dumpmachine 2>/dev/null | cut -d- -f1),$(shell uname -m))
 ifeq ($(ARCH),x86_64)
@@ -97,13 +59,8 @@ endif
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(CXX_SRC:%.cc=$(BUILD)/%.o)
 
 # ---- program -------------------------------------------------------------------------------
-CLI := main options help files lineio linewrite journal present setup stats log_z lmbr lmbr_tune translate_lines cmd_translate cmd_models cmd_eval cmd_score cmd_bench cmd_tokenize cmd_align cmd_shortlist cmd_quantize cmd_mbr cmd_lm
-CLI += cmd_phrase cmd_mert
-CLI += lattices cmd_lattice cmd_average cmd_shrink
-CLI += cmd_cluster
-CLI += rerank
-CLI += directions
-CLI_OBJ := $(CLI:%=$(BUILD)/apps/cli/%.o)
+CLI_SRC := $(sort $(wildcard apps/cli/*.c apps/cli/*/*.c))
+CLI_OBJ := $(CLI_SRC:%.c=$(BUILD)/%.o)
 
 # ---- tests and benchmarks ------------------------------------------------------------------
 UNIT_SRC := $(wildcard tests/unit/test_*.c)
@@ -172,24 +129,24 @@ $(BUILD)/.bench-packages: scripts/bootstrap
 	@mkdir -p $(@D)
 	@touch $@
 
-$(BUILD)/bench/gemm: bench/gemm.c bench/gemm_int.c bench/gemm.h $(BUILD)/libdragoman.a | $(BUILD)/.bench-packages
+$(BUILD)/bench/gemm: bench/programs/gemm.c bench/programs/gemm_int.c bench/programs/gemm.h $(BUILD)/libdragoman.a | $(BUILD)/.bench-packages
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Ibench -o $@ bench/gemm.c bench/gemm_int.c $(BUILD)/libdragoman.a -lopenblas -ldnnl $(LIBS)
+	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Ibench/programs -o $@ bench/programs/gemm.c bench/programs/gemm_int.c $(BUILD)/libdragoman.a -lopenblas -ldnnl $(LIBS)
 
-$(BUILD)/bench/roofline: bench/roofline.c bench/ceilings.c bench/ceilings.h $(BUILD)/libdragoman.a
+$(BUILD)/bench/roofline: bench/programs/roofline.c bench/programs/ceilings.c bench/programs/ceilings.h $(BUILD)/libdragoman.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_APP) -Ibench -o $@ bench/roofline.c bench/ceilings.c $(BUILD)/libdragoman.a $(LIBS)
+	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_APP) -Ibench/programs -o $@ bench/programs/roofline.c bench/programs/ceilings.c $(BUILD)/libdragoman.a $(LIBS)
 
-$(BUILD)/bench/moe: bench/moe.c $(BUILD)/libdragoman.a
+$(BUILD)/bench/moe: bench/programs/moe.c $(BUILD)/libdragoman.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Ibench -o $@ bench/moe.c $(BUILD)/libdragoman.a $(LIBS)
+	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Ibench/programs -o $@ bench/programs/moe.c $(BUILD)/libdragoman.a $(LIBS)
 
-DEVLIN := bench/devlin2017.c bench/devlin2017_blas.c bench/devlin2017_model.c
-$(BUILD)/bench/devlin2017: $(DEVLIN) bench/devlin2017.h $(BUILD)/libdragoman.a | $(BUILD)/.bench-packages
+DEVLIN := bench/programs/devlin2017.c bench/programs/devlin2017_blas.c bench/programs/devlin2017_model.c
+$(BUILD)/bench/devlin2017: $(DEVLIN) bench/programs/devlin2017.h $(BUILD)/libdragoman.a | $(BUILD)/.bench-packages
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Ibench -o $@ $(DEVLIN) $(BUILD)/libdragoman.a -lopenblas -ldnnl $(LIBS)
+	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Ibench/programs -o $@ $(DEVLIN) $(BUILD)/libdragoman.a -lopenblas -ldnnl $(LIBS)
 
-$(BUILD)/bench/clusters: bench/clusters.c $(BUILD)/libdragoman.a
+$(BUILD)/bench/clusters: bench/programs/clusters.c $(BUILD)/libdragoman.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -o $@ $< $(BUILD)/libdragoman.a $(LIBS)
 
@@ -222,27 +179,27 @@ test-long: test
 	scripts/fuzz 60
 	scripts/check_arm
 	for p in f32 i16 i8; do \
-	    tests/invariance $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 1000 --precision $$p || exit 1; \
+	    tests/system/invariance $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 1000 --precision $$p || exit 1; \
 	done
 	for cube in naive accelerated; do \
-	    tests/invariance $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 1000 --search cube --cube $$cube || exit 1; \
+	    tests/system/invariance $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 1000 --search cube --cube $$cube || exit 1; \
 	done
-	tests/cube $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 1000
-	tests/lmbr $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 400
+	tests/system/cube $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 1000
+	tests/system/lmbr $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 400
 	for model in models/research/devlin-s4-small.gguf models/research/rnnsearch-small.gguf $(RECURRENT_MODELS); do \
-	    tests/techniques $(BUILD)/dragoman $$model $(LONG_TEXT) 1000 || exit 1; \
+	    tests/system/techniques $(BUILD)/dragoman $$model $(LONG_TEXT) 1000 || exit 1; \
 	done
 	for model in $(WRITING); do \
-	    tests/writing $(BUILD)/dragoman $$model $(LONG_TEXT) 200 || exit 1; \
+	    tests/system/writing $(BUILD)/dragoman $$model $(LONG_TEXT) 200 || exit 1; \
 	    PYTHONPATH=training /usr/bin/python3 -m dragoman_training agree $$model --text $(LONG_TEXT) \
 	        --dragoman $(BUILD)/dragoman || exit 1; \
 	done
 	for more in "" "--shortlist all" "--search cube" "--search cube --cube naive" "--beam 1" "--finish mask"; do \
-	    tests/terms $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) tests/data/translate/newstest2014-500.de 500 $$more || exit 1; \
+	    tests/system/terms $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) tests/data/translate/newstest2014-500.de 500 $$more || exit 1; \
 	done
 	bench/zhang2018 --plain $(SELF_NORMALISED).gguf --self-normalised $(SELF_NORMALISED).gguf --quick \
 	    --input $(SELF_TEXT).en --reference $(SELF_TEXT).de --out $(BUILD)/zhang2018 --program $(BUILD)/dragoman > /dev/null
-	tests/identity $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 200
+	tests/system/identity $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 200
 	PYTHONPATH=training /usr/bin/python3 -m unittest discover -s training/tests
 	training/smoke.sh
 	for pair in en-de:$(LONG_TEXT) de-en:tests/data/translate/newstest2014-500.de; do \

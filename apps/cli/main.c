@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "commands.h"
+#include "commands/commands.h"
 #include "dragoman/tools.h"
-#include "setup.h"
+#include "translate/setup.h"
 
 const command *const commands[] = {
     &command_translate, &command_inspect, &command_eval,     &command_score,    &command_bench,

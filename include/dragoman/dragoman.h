@@ -87,7 +87,7 @@ typedef struct dgm_direction {
 } dgm_direction;
 
 // Settings of decoding that are off by default: start with all zero, which is off everywhere, and
-// set what you like. docs/DECODING.md says how they act together and what is refused.
+// set what you like. docs/manual/DECODING.md says how they act together and what is refused.
 typedef struct dgm_decoding {
     // After every step hypotheses with less than this share of the best live one's probability are
     // dropped, 0 to 1, e.g. 0.01. Default 0: none.
@@ -130,7 +130,7 @@ typedef struct dgm_decoding {
     // Search "mask-predict" (models that fill in whole sentences): how often a translation is
     // predicted, 1 to 1000, and for how many of its most probable lengths, 1 to 256. 0: 10 and 5.
     int32_t iterations, lengths;
-    // Glossaries: NULL behind the last path; TSV, CSV and TBX (docs/CONSTRAINTS.md). Where a source
+    // Glossaries: NULL behind the last path; TSV, CSV and TBX (docs/manual/CONSTRAINTS.md). Where a source
     // term stands in a line, one of its target variants must stand in the translation, as written.
     // Default NULL: none.
     const char *const *terms;
@@ -145,7 +145,7 @@ typedef struct dgm_decoding {
 } dgm_decoding;
 
 // LMBR: what other systems say about a line (dgm_input.evidence) steers its search. Fill with
-// dgm_lmbr_default, then change what you like. docs/LMBR.md has the formula and how to tune it.
+// dgm_lmbr_default, then change what you like. docs/manual/LMBR.md has the formula and how to tune it.
 typedef struct dgm_lmbr {
     // Precision of single tokens in the evidence, above 0, and how much lower it is from one length
     // of n-grams to the next, above 0: what a token earns that ends an n-gram of n tokens is
@@ -414,13 +414,13 @@ typedef struct dgm_guess {
 typedef struct dgm_evidence {
     const dgm_guess *guesses; // in any order; the same text twice counts twice
     size_t count;
-    // Or a lattice as text, one block of docs/LATTICES.md; count is then 0.
+    // Or a lattice as text, one block of docs/manual/LATTICES.md; count is then 0.
     const char *lattice; // need not end with NUL; NULL: none
     size_t lattice_size;
     void *reserved[4]; // NULL
 } dgm_evidence;
 
-// Which translations a line may have: the paths of a lattice, as text (docs/LATTICES.md).
+// Which translations a line may have: the paths of a lattice, as text (docs/manual/LATTICES.md).
 typedef struct dgm_lattice_text {
     const char *text; // UTF-8; need not end with NUL
     size_t size;
@@ -439,7 +439,7 @@ typedef struct dgm_input {
     // margin ends no search early in a lattice, and the line is not split.
     const dgm_lattice_text *lattice;
     // What the translation must and must not hold, in the words of a constraints file, e.g.
-    // "house => Haus | Heim\t! Bude" (docs/CONSTRAINTS.md). NULL: nothing. Not with search
+    // "house => Haus | Heim\t! Bude" (docs/manual/CONSTRAINTS.md). NULL: nothing. Not with search
     // "sample".
     const char *constraints;
     size_t constraints_size;

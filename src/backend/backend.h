@@ -13,7 +13,7 @@
 // Operations take host arrays for everything that is bookkeeping (token ids, row numbers, lengths)
 // and device views for everything that is arithmetic. They do not fail: capacities are fixed when a
 // worker is opened, and a device error sticks in the exec until dgm_exec_status is asked.
-// A row's result depends on that row alone (docs/ARCHITECTURE.md, "Batch invariance").
+// A row's result depends on that row alone (docs/internals/ARCHITECTURE.md, "Batch invariance").
 #ifndef DGM_BACKEND_BACKEND_H
 #define DGM_BACKEND_BACKEND_H
 

@@ -8,6 +8,16 @@
 
 #include "base/mem.h"
 
+dgm_text dgm_text_of(const char *terminated)
+{
+    return (dgm_text){terminated, terminated ? strlen(terminated) : 0};
+}
+
+bool dgm_text_equal(dgm_text a, dgm_text b)
+{
+    return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
+
 dgm_reader dgm_reader_over(const void *data, size_t size)
 {
     dgm_reader r = {data, size, 0, false};

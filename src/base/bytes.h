@@ -12,6 +12,15 @@
 
 #include "base/status.h"
 
+// Bytes that belong to somebody else; not terminated by NUL.
+typedef struct dgm_text {
+    const char *data;
+    size_t size;
+} dgm_text;
+
+dgm_text dgm_text_of(const char *terminated); // NULL gives an empty text
+bool dgm_text_equal(dgm_text a, dgm_text b);
+
 typedef struct dgm_reader {
     const uint8_t *data;
     size_t size, pos;

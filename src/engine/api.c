@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/engine_int.h"
+#include "engine/engine_private.h"
 
 const char *dgm_version(void)
 {

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/engine_int.h"
+#include "engine/engine_private.h"
 
 const char dgm_memory_message[] = "out of memory";
 

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "engine/engine_int.h"
+#include "engine/engine_private.h"
 
 void dgm_job_free(dgm_job *job)
 {

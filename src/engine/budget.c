@@ -18,13 +18,13 @@
 // refused.
 //
 // The default was measured with newstest2014 at one thread, i8, on a core with 1 MiB of L2
-// (docs/THROUGHPUT.md): a small model is on its plateau from some 20 rows on, a larger one reads
+// (docs/results/THROUGHPUT.md): a small model is on its plateau from some 20 rows on, a larger one reads
 // its weights from memory every step and still gains from 64 rows to 128. Who gives a number of
 // sentences gets them, unless they are very long.
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/engine_int.h"
+#include "engine/engine_private.h"
 
 enum {
     TOKENS = 8192, // default budget

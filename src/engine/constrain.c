@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a line's translation must and must not say: from texts to the automata that searches follow.
 //
-//     dgm_input.constraints   demands of this line (text/demands.h)        |
+//     dgm_input.constraints   demands of this line (constraint/demands.h)        |
 //     settings.terms          glossary entries found in the line           | -> per piece: patterns
 //     settings.keep           what a regular expression finds in the line  |    -> automaton
 //

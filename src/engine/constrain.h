@@ -3,9 +3,9 @@
 #ifndef DGM_ENGINE_CONSTRAIN_H
 #define DGM_ENGINE_CONSTRAIN_H
 
-#include "engine/engine_int.h"
-#include "text/demands.h"
-#include "text/glossary.h"
+#include "engine/engine_private.h"
+#include "constraint/demands.h"
+#include "constraint/glossary.h"
 
 // Something that a piece's translation must or must not say: variants of the line's demands, a
 // glossary entry, or one text of the line.

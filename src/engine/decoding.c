@@ -6,7 +6,7 @@
 // where it follows from the search itself.
 #include <string.h>
 
-#include "engine/engine_int.h"
+#include "engine/engine_private.h"
 
 static const dgm_decoding none;
 

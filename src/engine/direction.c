@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/engine_int.h"
+#include "engine/engine_private.h"
 
 static const dgm_languages *languages_of(const dgm_translator *t, int member)
 {

@@ -3,8 +3,8 @@
 #ifndef DGM_ENGINE_EVIDENCE_H
 #define DGM_ENGINE_EVIDENCE_H
 
-#include "engine/engine_int.h"
-#include "phrase/bitext.h"
+#include "engine/engine_private.h"
+#include "base/words.h"
 
 // Pieces of words that were encoded before: n-best lists say the same words again and again.
 typedef struct dgm_word_pieces {

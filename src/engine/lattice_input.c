@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/engine_int.h"
-#include "phrase/lattice.h"
+#include "engine/engine_private.h"
+#include "lattice/lattice.h"
 
 enum { NODES_MAX = 1 << 20 }; // of a lattice of tokens with one arc per token
 

@@ -8,7 +8,7 @@
 // (backend.h), and nothing is gathered. They belong to a direction: a translator holds those of its own,
 // or, where lines say their directions, those of every block of the file, and each line names its.
 #include "base/mem.h"
-#include "engine/engine_int.h"
+#include "engine/engine_private.h"
 #include "format/clusters.h"
 #include "format/shortlist.h"
 

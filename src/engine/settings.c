@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/threads.h"
-#include "engine/engine_int.h"
+#include "engine/engine_private.h"
 #include "format/modelfile.h"
 
 enum { MAX_BATCH = 4096, MAX_THREADS = 1024, MAX_TOKENS = 65536, MAX_BATCH_TOKENS = 1 << 24 };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "dragoman/tools.h"
-#include "engine/engine_int.h"
+#include "engine/engine_private.h"
 
 static const char *const activation_names[] = {"polynomial", "table", "libm", NULL};
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/engine_int.h"
+#include "engine/engine_private.h"
 #include "format/modelfile.h"
 
 // First element of a string array of the file, or "".

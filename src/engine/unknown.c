@@ -4,15 +4,15 @@
 // A model with a word vocabulary may produce <unk>. It stands for the source word that it attended
 // to most: what a dictionary translates that word by is written instead, or, where there is none,
 // the word as it stands in the source text. The dictionary is a lexical table over words (the text
-// form of phrase/lexicon.h, `dragoman align --lex-s2t`), which knows words that neither vocabulary
+// form of align/lexicon.h, `dragoman align --lex-s2t`), which knows words that neither vocabulary
 // holds. A word is looked up as it is written, then in lower case.
 //
 // Called by assemble.c for every hypothesis, before its words become text.
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/engine_int.h"
-#include "phrase/lexicon.h"
+#include "engine/engine_private.h"
+#include "align/lexicon.h"
 
 struct dgm_dictionary {
     dgm_lexicon *lex;

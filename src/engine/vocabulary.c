@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/engine_int.h"
+#include "engine/engine_private.h"
 #include "format/modelfile.h"
 
 // Views of a string array; *out belongs to the caller.

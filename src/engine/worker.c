@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "engine/engine_int.h"
+#include "engine/engine_private.h"
 
 struct dgm_worker {
     dgm_translator *t;

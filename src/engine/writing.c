@@ -7,7 +7,7 @@
 // refused here, with a sentence, before any memory is planned.
 #include <string.h>
 
-#include "engine/engine_int.h"
+#include "engine/engine_private.h"
 
 enum { ITERATIONS = 10, LENGTHS = 5, MOST_ITERATIONS = 1000 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Clusters of hidden vectors in model files; see clusters.h and docs/FORMAT.md, section 2.7.
+// Clusters of hidden vectors in model files; see clusters.h and docs/internals/FORMAT.md, section 2.7.
 //
 // Block N has its keys under dragoman.clusters.N and its centroids in the tensor
 // clusters.N.centroids; dragoman.clusters.blocks says how many there are. Lists are those of

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Clusters of hidden vectors in model files: centroids, and for each the tokens that a decoder
-// whose vector is nearest to it may produce (docs/FORMAT.md, section 2.7). A file holds one block
+// whose vector is nearest to it may produce (docs/internals/FORMAT.md, section 2.7). A file holds one block
 // per translation direction, per target language or for everything. vocabsel/cluster.c uses them while
 // translating, the cluster tool makes them.
 #ifndef DGM_FORMAT_CLUSTERS_H

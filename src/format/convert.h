@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A matrix of real values in any storage type of docs/FORMAT.md, section 1.1, and what that costs.
-// Used by the importers and by `dragoman quantize` (engine/tool_quantize.c).
+// A matrix of real values in any storage type of docs/internals/FORMAT.md, section 1.1, and what that costs.
+// Used by the importers and by `dragoman quantize` (tools/quantize.c).
 #ifndef DGM_FORMAT_CONVERT_H
 #define DGM_FORMAT_CONVERT_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The GGUF v3 container (docs/FORMAT.md, section 1): reader and writer.
+// The GGUF v3 container (docs/internals/FORMAT.md, section 1): reader and writer.
 //
 //     | magic version counts | metadata: key type value ... | tensor infos | pad | tensor data ...
 //     |

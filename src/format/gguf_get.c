@@ -6,7 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/mem.h"
-#include "format/gguf_int.h"
+#include "format/gguf_private.h"
 
 void dgm_gguf_forget(const dgm_gguf *g)
 {

@@ -14,7 +14,7 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/sort.h"
-#include "format/gguf_int.h"
+#include "format/gguf_private.h"
 
 #define META_BYTES_MIN 13   // key length, type, one byte of value
 #define TENSOR_BYTES_MIN 32 // name length, n_dims, one dimension, type, offset

@@ -14,7 +14,7 @@
 #include "base/bytes.h"
 #include "base/mapfile.h"
 #include "base/mem.h"
-#include "format/gguf_int.h"
+#include "format/gguf_private.h"
 
 #define ALIGNMENT 64
 

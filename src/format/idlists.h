@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Lists of token ids as model files keep them, and the hash that ties them to a vocabulary: what
-// shortlist.c and clusters.c share. docs/FORMAT.md, section 2.6, has the bytes.
+// shortlist.c and clusters.c share. docs/internals/FORMAT.md, section 2.6, has the bytes.
 //
 // For every row in order:     count  first  gap-1  gap-1 ...
 // all as base-128 numbers, low 7 bits first, high bit set on all bytes but the last. Ids of one

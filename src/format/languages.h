@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The languages of a model (docs/FORMAT.md, 2.1): which directions it translates, and which tokens tell
+// The languages of a model (docs/internals/FORMAT.md, 2.1): which directions it translates, and which tokens tell
 // it the direction of a sentence.
 //
 // A multilingual model is told by tokens before the source, before the target, or both; each side's
@@ -42,7 +42,7 @@ dgm_status dgm_languages_choose(const dgm_languages *l, const char *source, cons
 int dgm_languages_tokens(const dgm_languages *l, dgm_side side, const int direction[2],
                          int32_t *out);
 
-// Decoding defaults of one direction, where the file has some of its own (docs/FORMAT.md, 2.3): replaces
+// Decoding defaults of one direction, where the file has some of its own (docs/internals/FORMAT.md, 2.3): replaces
 // what is said in *io, which holds the file's for all directions.
 typedef struct dgm_direction_spec {
     float length_penalty, word_penalty, max_length_factor;

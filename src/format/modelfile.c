@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The shared keys of a model file, typed, range-checked and with their defaults; see modelfile.h
-// and docs/FORMAT.md, sections 2.1 to 2.3. A key's range is stated once, here.
+// and docs/internals/FORMAT.md, sections 2.1 to 2.3. A key's range is stated once, here.
 #include "format/modelfile.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A translation model in a GGUF file (docs/FORMAT.md, section 2): the keys that every architecture
+// A translation model in a GGUF file (docs/internals/FORMAT.md, section 2): the keys that every architecture
 // shares. Architecture keys and weights are read by model/ through gguf.h.
 //
 // Everything returned is a view that lives as long as the dgm_gguf.

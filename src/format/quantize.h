@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From f32 to the integer storage types of docs/FORMAT.md, section 1.1.
+// From f32 to the integer storage types of docs/internals/FORMAT.md, section 1.1.
 //
 //     i8   per row:    scale[r] = max|w[r, :]| / 127 (1 for a row of zeros), q = rint(w / scale[r])
 //     i16  per tensor: scale = 2^-b with the largest b that keeps max|w| in range, q = rint(w /

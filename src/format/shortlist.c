@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shortlists in model files; see shortlist.h and docs/FORMAT.md, section 2.6. The lists themselves
+// Shortlists in model files; see shortlist.h and docs/internals/FORMAT.md, section 2.6. The lists themselves
 // are idlists.c's.
 #include "format/shortlist.h"
 

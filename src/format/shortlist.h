@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Lexical shortlists: for every source token the target tokens it may become, and target tokens
-// that are always allowed. Stored in a model file (docs/FORMAT.md, section 2.6) or in Marian's
+// that are always allowed. Stored in a model file (docs/internals/FORMAT.md, section 2.6) or in Marian's
 // binary file. vocabsel/lexical.c uses them while translating, the shortlist tool makes them.
 #ifndef DGM_FORMAT_SHORTLIST_H
 #define DGM_FORMAT_SHORTLIST_H

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 
 // Every pointer of the table has its line in kernels.inc (and so its check).
 #define DGM_KERNEL(field, family) +1

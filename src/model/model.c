@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "model/model_int.h"
+#include "model/model_private.h"
 
 // ---- loading ----------------------------------------------------------------------------------
 
@@ -118,7 +118,7 @@ static dgm_status load_common(dgm_model *m, dgm_error *err)
     return sorted_never(m, &target, err);
 }
 
-// NAME.input_scale of a weight (docs/FORMAT.md, 1.2); 0 if the file has none.
+// NAME.input_scale of a weight (docs/internals/FORMAT.md, 1.2); 0 if the file has none.
 dgm_status dgm_model_input_scale(const dgm_model *m, dgm_linear_part *part, dgm_error *err)
 {
     char name[DGM_GGUF_MAX_NAME + 16];

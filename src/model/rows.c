@@ -4,7 +4,7 @@
 // A row is a node with a pointer to its parent. Freed rows go on a stack, so that the storage
 // behind a row number is reused while it is still in cache. Rows that nobody holds live on while a
 // held row descends from them, if the architecture needs its ancestors (key/value paths).
-#include "model/model_int.h"
+#include "model/model_private.h"
 
 size_t dgm_row_pool_bytes(int capacity)
 {

@@ -15,7 +15,7 @@
 // that is asked for.
 #include <string.h>
 
-#include "model/model_int.h"
+#include "model/model_private.h"
 
 // Rows that a source takes.
 static int32_t room(int32_t length)

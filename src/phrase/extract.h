@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "phrase/symmetrize.h"
+#include "align/symmetrize.h"
 
 #define DGM_PHRASE_LENGTH_MAX 7 // words: links inside a pair are a matrix of 49 bits
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Minimum error rate training: lines through the space of weights, and the search over them; see
 // mert.h.
-#include "phrase/mert_int.h"
+#include "phrase/mert_private.h"
 
 #include <math.h>
 #include <stdlib.h>

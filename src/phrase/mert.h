@@ -21,7 +21,7 @@
 
 #include "base/status.h"
 #include "base/threads.h"
-#include "text/metrics.h"
+#include "metrics/metrics.h"
 
 enum { DGM_MERT_FEATURES_MAX = 32 };
 

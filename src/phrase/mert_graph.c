@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "phrase/mert_int.h"
+#include "phrase/mert_private.h"
 
 // Puts a ray behind those with lower slopes and drops what it hides.
 static void put_ray(const dgm_mert_scratch *x, dgm_mert_ray *list, size_t *count, dgm_mert_ray ray)

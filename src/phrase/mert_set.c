@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "phrase/mert_int.h"
+#include "phrase/mert_private.h"
 
 dgm_status dgm_mert_set_open(dgm_mert_set **out, size_t sentences, int features,
                              const dgm_metric *metric, dgm_error *err)

@@ -10,8 +10,8 @@
 
 #include "base/mem.h"
 #include "base/sort.h"
-#include "phrase/lm.h"
-#include "phrase/pairmap.h"
+#include "lm/lm.h"
+#include "base/pairmap.h"
 #include "phrase/phrase_layout.h"
 #include "phrase/phrase_table.h"
 

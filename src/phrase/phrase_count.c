@@ -12,8 +12,8 @@
 
 #include "base/mem.h"
 #include "base/sort.h"
-#include "phrase/lm_runs.h"
-#include "phrase/pairmap.h"
+#include "base/extsort.h"
+#include "base/pairmap.h"
 
 #define NULL_WORD UINT32_MAX
 #define MATRIX_BITS 28 // of an occurrence's third word; two orientations of 2 bits above

@@ -16,7 +16,7 @@
 #define DGM_PHRASE_PHRASE_COUNT_H
 
 #include "base/status.h"
-#include "phrase/bitext.h"
+#include "base/words.h"
 #include "phrase/extract.h"
 
 enum { DGM_PHRASE_SCORES = 4, DGM_PHRASE_ORIENTATIONS = 6 };

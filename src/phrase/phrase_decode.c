@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "phrase/phrase_decode_int.h"
+#include "phrase/phrase_decode_private.h"
 
 #define ARENA_BYTES ((size_t)4 << 30) // address space; paid for when touched
 #define CACHE_SLOTS (1u << 16)

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "phrase/lm.h"
+#include "lm/lm.h"
 #include "phrase/phrase_table.h"
 #include "phrase/phrase_weights.h"
 

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "phrase/bitext.h"
-#include "phrase/phrase_decode_int.h"
+#include "base/words.h"
+#include "phrase/phrase_decode_private.h"
 
 // A path from the end back to a node, as the way last taken and what came before.
 typedef struct path {

@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "base/sort.h"
-#include "phrase/phrase_decode_int.h"
+#include "phrase/phrase_decode_private.h"
 
 static dgm_status option_words(dgm_pb_decoder *d, dgm_pb_option *o, const dgm_table_option *t,
                                dgm_error *err)

@@ -19,7 +19,7 @@
 
 #include "base/mem.h"
 #include "base/sort.h"
-#include "phrase/phrase_decode_int.h"
+#include "phrase/phrase_decode_private.h"
 
 int dgm_pb_turn(int previous_begin, int previous_end, int begin, int end)
 {

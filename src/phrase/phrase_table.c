@@ -11,7 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/mem.h"
-#include "phrase/lm.h"
+#include "lm/lm.h"
 #include "phrase/phrase_layout.h"
 
 // ---- words ------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 // (constraint.h). What they allow and offer is no term of a row alone, so the search asks the
 // automaton itself (search/banks.c); nothing is added to scores.
 #include "base/arena.h"
-#include "score/constraint.h"
+#include "constraint/constraint.h"
 #include "score/score.h"
 
 static dgm_status admit(dgm_scorer *s, int place, const dgm_score_sentence *sentence,

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "phrase/lattice.h"
+#include "lattice/lattice.h"
 
 enum { DGM_LMBR_ORDER = 4 };
 

@@ -6,14 +6,14 @@
 //              adds  weight * score of the arc, or NULL: the lattice only says what is allowed
 //
 // Made once when a line is submitted, from a lattice with one arc per token and node
-// (phrase/lattice.h), and shared by whoever decodes the line.
+// (lattice/lattice.h), and shared by whoever decodes the line.
 #ifndef DGM_SCORE_WALK_H
 #define DGM_SCORE_WALK_H
 
 #include <stdint.h>
 
 #include "base/status.h"
-#include "phrase/lattice.h"
+#include "lattice/lattice.h"
 
 typedef struct dgm_walk {
     int32_t node_count;

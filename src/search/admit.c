@@ -5,7 +5,7 @@
 // decoder row there; dgm_search_advance lets the search make a generation and reports whoever is
 // done; dgm_search_clear throws everybody out. What depends on one sentence (slots, scorers,
 // vocabulary) is given back here and nowhere else.
-#include "search/search_int.h"
+#include "search/search_private.h"
 
 #include <string.h>
 

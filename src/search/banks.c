@@ -25,7 +25,7 @@
 //
 // Which hypotheses finish and when a sentence is done stays the policy's business (finish.c).
 // Sentences without constraints never come here.
-#include "search/search_int.h"
+#include "search/search_private.h"
 
 #include <math.h>
 #include <string.h>
@@ -33,7 +33,7 @@
 // What pieces are taken to cost, in nats, before the model was asked (it soon is, so the numbers
 // matter little): the first of a term, the others. And what share of the difference a first piece's
 // expected cost rises by when it would cost more than that now: places pass by.
-// Found on newstest2014 with terms of the references (tests/terms); BLEU 21.6 to 21.8 between 0.01
+// Found on newstest2014 with terms of the references (tests/system/terms); BLEU 21.6 to 21.8 between 0.01
 // and 0.04, 18 to 19 at 0 and 0.1 where 0.02 has 19.5 (first 100 lines).
 static const float first_cost = 4.0f, later_cost = 1.0f, passing = 0.02f;
 // A forced piece stands where the model would have said something else, which is still to come. In a

@@ -13,7 +13,7 @@
 // beam are ever the same. Running sums are never normalised by length; finished ones are (tree.c).
 // Candidates of equal score are drawn in beam order, then by token id: no result depends on where
 // a row lies in memory or on the other sentences. A score of -inf never becomes a hypothesis.
-#include "search/search_int.h"
+#include "search/search_private.h"
 
 #include <math.h>
 

@@ -11,7 +11,7 @@
 // Weights are those of alignments: of the layer and head that the model names, of an ensemble's
 // first member. In the tree they lie with the token that was fed, so a path of n tokens has
 // n + 1 of them with the root's; where the end was forced, the last token was never fed.
-#include "search/search_int.h"
+#include "search/search_private.h"
 
 #include <math.h>
 

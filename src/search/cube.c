@@ -19,7 +19,7 @@
 // `mask` hears only of the ends that were computed.
 // Scores of the accelerated form are sums of leaders' scores, not the model's; where they are
 // wanted, results are scored again in the end (rescore.c).
-#include "search/cube_int.h"
+#include "search/cube_private.h"
 
 #include <math.h>
 #include <string.h>

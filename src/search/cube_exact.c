@@ -12,7 +12,7 @@
 //                                                softmax off: a product per popped cell
 //
 // A row's terms are its own, so the scores are those that beam search would have given these cells.
-#include "search/cube_int.h"
+#include "search/cube_private.h"
 
 #include <math.h>
 

@@ -12,7 +12,7 @@
 //
 // Hypotheses come in beam order, so the first of a sub-cube is its best, and joins are decided by
 // the leader alone: the result does not depend on anything outside the sentence.
-#include "search/cube_int.h"
+#include "search/cube_private.h"
 
 static int32_t last_token(const dgm_place *p, int hypo)
 {

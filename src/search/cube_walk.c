@@ -12,7 +12,7 @@
 // so the columns of a row are pushed from the left without gaps, and one count per row is the
 // whole visited mark. Equal scores: the better hypothesis first, then the word further left. This
 // is the order in which beam search draws, so that both agree where every hypothesis is alone.
-#include "search/cube_int.h"
+#include "search/cube_private.h"
 
 #include <math.h>
 

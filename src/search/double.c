@@ -22,7 +22,7 @@
 // acts on the right words in the same way (or, from right to left, as a prefix does elsewhere).
 // Scores of a whole: sum of both words' log-probabilities; its length counts real words and one
 // end.
-#include "search/double_int.h"
+#include "search/double_private.h"
 
 #include <math.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 // An even number of words ends with (EOD, EOD): there are always n / 2 + 1 pairs. Of an odd number
 // the left side has the word in the middle. Called by double.c for results; folding is what models
 // are trained with, and what tests start from.
-#include "search/double_int.h"
+#include "search/double_private.h"
 
 int dgm_double_fold(dgm_order order, const int32_t *words, int n, int32_t eod, int32_t *tokens)
 {

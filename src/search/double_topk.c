@@ -14,7 +14,7 @@
 //     c                                             .
 //
 // No pair can be among the best 3W from behind place 3W of either list, so k = 3W is enough.
-#include "search/double_int.h"
+#include "search/double_private.h"
 
 #include <math.h>
 

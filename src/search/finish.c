@@ -26,7 +26,7 @@
 // B + 1 candidates of each row are enough for all of them. A candidate behind B + 1 others of its
 // own row is not among the best B of the sentence; and as only one of those others is the end
 // symbol, at least B of them go on, so it is not needed to refill the beam either.
-#include "search/search_int.h"
+#include "search/search_private.h"
 
 #include <math.h>
 

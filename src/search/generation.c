@@ -8,7 +8,7 @@
 // still being fed the model's own start and prefix tokens take part in the step, behind the others,
 // and are not ranked. Which rows share a step never matters to a row: the models promise it, and
 // nothing below looks across sentences.
-#include "search/search_int.h"
+#include "search/search_private.h"
 
 #include <math.h>
 

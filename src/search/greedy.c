@@ -5,7 +5,7 @@
 // `huggingface` forces the end symbol at the maximum length at log-probability 0, where the others
 // ask the model for its score in one more step. Results are those of beam search at beam 1 under
 // shrink and refill; mask differs where a sentence never ends, margin where it searches on.
-#include "search/search_int.h"
+#include "search/search_private.h"
 
 #include <math.h>
 

@@ -11,7 +11,7 @@
 // search has it in its tree, so they are made here, before the scorers are asked. Forced prefixes
 // come later and win. The end symbol is not on any path: it is never denied nor punished here.
 // Lists of a row live until the row's next generation: one stretch of memory per generation row.
-#include "search/search_int.h"
+#include "search/search_private.h"
 
 #include <math.h>
 #include <string.h>

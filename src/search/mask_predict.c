@@ -12,7 +12,7 @@
 // One call of advance is one iteration of every sentence inside. Candidates of all of them share
 // calls of refine, as many as its limit of tokens allows; a sentence's own are cut apart only where
 // they alone are too many, so that what a selection of words sees of it never depends on others.
-#include "search/search_int.h"
+#include "search/search_private.h"
 
 #include <math.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 //
 // Sums of the nodes on these paths become exact (nodes that paths share get the same number from
 // each of them), and so do attention weights. At the end the hypotheses are ranked by exact scores.
-#include "search/search_int.h"
+#include "search/search_private.h"
 
 #include <math.h>
 

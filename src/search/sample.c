@@ -15,7 +15,7 @@
 // is carried along. So a translation does not depend on batch, order, threads, on being thrown out
 // and admitted again, or on how many other lanes there are; the same sentence twice gives the same.
 // No finishing policy is at work, except that `huggingface` forces the end at the maximum length.
-#include "search/search_int.h"
+#include "search/search_private.h"
 
 #include <math.h>
 

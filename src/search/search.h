@@ -15,7 +15,7 @@
 #define DGM_SEARCH_SEARCH_H
 
 #include "model/model.h"
-#include "score/constraint.h"
+#include "constraint/constraint.h"
 #include "score/score.h"
 #include "vocabsel/vocabsel.h"
 

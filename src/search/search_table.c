@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The searches by name. A new one is a file that defines its dgm_search_ops, and a row here.
-#include "search/search_int.h"
+#include "search/search_private.h"
 
 #include <stddef.h>
 

@@ -9,7 +9,7 @@
 // Length normalisation happens here and nowhere else: score = (sum - word_penalty * n) / n^penalty
 // with n = real tokens + 1 for the end symbol. (Marian subtracts its word penalty in the same
 // place, from finished hypotheses, end symbol counted.)
-#include "search/search_int.h"
+#include "search/search_private.h"
 
 #include <math.h>
 #include <string.h>

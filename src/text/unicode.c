@@ -13,16 +13,6 @@
 
 #define REPLACEMENT 0xFFFDu
 
-dgm_text dgm_text_of(const char *terminated)
-{
-    return (dgm_text){terminated, terminated ? strlen(terminated) : 0};
-}
-
-bool dgm_text_equal(dgm_text a, dgm_text b)
-{
-    return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
-}
-
 dgm_text dgm_text_trim(dgm_text t)
 {
     uint32_t code;

@@ -14,13 +14,6 @@
 #include "base/bytes.h"
 #include "base/status.h"
 
-typedef struct dgm_text {
-    const char *data;
-    size_t size;
-} dgm_text;
-
-dgm_text dgm_text_of(const char *terminated); // NULL gives an empty text
-bool dgm_text_equal(dgm_text a, dgm_text b);
 dgm_text dgm_text_trim(dgm_text t); // without white space at both ends
 
 // ---- UTF-8 ---------------------------------------------------------------------------------

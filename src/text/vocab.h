@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A vocabulary: text to token ids and back. Built from the metadata of a model file
-// (docs/FORMAT.md, section 2.2), used by engine/ and by the tools.
+// (docs/internals/FORMAT.md, section 2.2), used by engine/ and by the tools.
 //
 //   sentencepiece   text -> pieces (libsentencepiece) -> map -> ids    (Marian numbers pieces anew)
 //   words           text -> Moses tokeniser or split at spaces -> ids  (tokenize.h)

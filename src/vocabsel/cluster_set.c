@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "format/clusters.h"
 #include "format/idlists.h"
-#include "vocabsel/cluster_int.h"
+#include "vocabsel/cluster_private.h"
 #include "vocabsel/vocabsel.h"
 
 struct dgm_cluster_set {

@@ -63,7 +63,7 @@ typedef struct dgm_vocabsel_limits {
     bool evidence; // sentences may come with evidence or lattices: lists of any length up to the vocabulary
 } dgm_vocabsel_limits;
 
-// The shortlist of a model file (docs/FORMAT.md, section 2.6), which must outlive v. Allocates here
+// The shortlist of a model file (docs/internals/FORMAT.md, section 2.6), which must outlive v. Allocates here
 // and never again; ops->close frees. DGM_ERR_UNSUPPORTED when the file has no shortlist.
 dgm_status dgm_vocabsel_lexical_open(dgm_vocabsel *v, const dgm_gguf *file,
                                      const dgm_vocabsel_limits *limits, dgm_error *err);
@@ -79,7 +79,7 @@ size_t dgm_vocabsel_lexical_bytes(const dgm_backend *b, const dgm_linear *out, i
 
 // ---- clusters ---------------------------------------------------------------------------------
 
-// The centroids of a model file (docs/FORMAT.md, section 2.7), ready for a device; shared by all
+// The centroids of a model file (docs/internals/FORMAT.md, section 2.7), ready for a device; shared by all
 // workers. The file must outlive it. source, target: language codes that choose the block, "" if
 // unknown. width: of the model's hidden vectors. DGM_ERR_UNSUPPORTED when the file has no clusters.
 typedef struct dgm_cluster_set dgm_cluster_set;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "phrase/lm.h"
+#include "lm/lm.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

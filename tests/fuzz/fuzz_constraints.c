@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "score/constraint.h"
-#include "text/demands.h"
+#include "constraint/constraint.h"
+#include "constraint/demands.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

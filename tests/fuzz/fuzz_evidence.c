@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "dragoman/tools.h"
-#include "phrase/nbest.h"
+#include "lattice/nbest.h"
 #include "score/lmbr.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "text/glossary.h"
+#include "constraint/glossary.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "format/marian_config.h"
+#include "import/marian_config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "phrase/lattice.h"
-#include "phrase/nbest.h"
+#include "lattice/lattice.h"
+#include "lattice/nbest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "format/shortlist.h"
-#include "phrase/lexicon.h"
+#include "align/lexicon.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "text/metrics.h"
+#include "metrics/metrics.h"
 
 #define REQUIRE(cond)                                                                              \
     do {                                                                                           \

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "format/safetensors.h"
-#include "format/spm_list.h"
+#include "import/safetensors.h"
+#include "import/spm_list.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "dragoman/tools.h"
-#include "phrase/lattice.h"
+#include "lattice/lattice.h"
 #include "score/score.h"
 
 #define TRANSFORMER "tests/data/models/transformer-pieces.gguf"

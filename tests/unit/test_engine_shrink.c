@@ -20,7 +20,7 @@
 #include "base/mem.h"
 #include "dragoman/tools.h"
 #include "model/model.h"
-#include "model/rnn_net.h"
+#include "shrink/rnn_net.h"
 
 #define MODELS "tests/data/models/"
 enum { STEPS = 7, SENTENCES = 2, ROWS = 2 * SENTENCES, VOCABULARY = 512 };

@@ -18,7 +18,7 @@
 #include "format/idlists.h"
 #include "format/modelfile.h"
 #include "format/shortlist.h"
-#include "vocabsel/kmeans.h"
+#include "tools/kmeans.h"
 #include "vocabsel/vocabsel.h"
 
 enum { SIZE = 200, COUNT = 7, WIDTH = 24 };

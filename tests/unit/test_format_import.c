@@ -18,10 +18,10 @@
 #include "base/bytes.h"
 #include "base/mapfile.h"
 #include "base/mem.h"
-#include "format/import.h"
+#include "import/import.h"
 #include "format/modelfile.h"
-#include "format/safetensors.h"
-#include "format/spm_list.h"
+#include "import/safetensors.h"
+#include "import/spm_list.h"
 
 #define D 4
 #define F 6

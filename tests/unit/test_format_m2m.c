@@ -20,7 +20,7 @@
 #include "base/bytes.h"
 #include "base/mapfile.h"
 #include "dragoman/dragoman.h"
-#include "format/import.h"
+#include "import/import.h"
 #include "model/model.h"
 
 static json_t *golden;

@@ -148,7 +148,7 @@ static void test_round_trip(void **state)
     dgm_shortlist_close(&l);
 }
 
-// The bytes of docs/FORMAT.md: 200 lists, of which token 0 has {0} and token 1 {7, 10}.
+// The bytes of docs/internals/FORMAT.md: 200 lists, of which token 0 has {0} and token 1 {7, 10}.
 static void test_bytes(void **state)
 {
     (void)state;

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "fixture.h"
-#include "model/rnn_int.h"
+#include "model/rnn/rnn_private.h"
 
 static void test_logits(void **state)
 {

@@ -12,10 +12,10 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "phrase/align.h"
-#include "phrase/align_int.h"
-#include "phrase/links.h"
-#include "phrase/symmetrize.h"
+#include "align/align.h"
+#include "align/align_private.h"
+#include "align/links.h"
+#include "align/symmetrize.h"
 
 static uint64_t rng_state;
 

@@ -15,7 +15,7 @@
 
 #include "base/mapfile.h"
 #include "base/mem.h"
-#include "dragoman/phrase.h"
+#include "dragoman/tools.h"
 #include "phrase/mert.h"
 #include "phrase/phrase_decode.h"
 

@@ -15,8 +15,8 @@
 #include "base/clock.h"
 #include "base/mapfile.h"
 #include "base/mem.h"
-#include "engine/engine_int.h"
-#include "phrase/lattice.h"
+#include "engine/engine_private.h"
+#include "lattice/lattice.h"
 
 #define MODEL "models/en-de.gguf"
 

@@ -14,9 +14,9 @@
 
 #include "base/mapfile.h"
 #include "base/mem.h"
-#include "dragoman/phrase.h"
-#include "phrase/lm.h"
-#include "phrase/lm_runs.h"
+#include "dragoman/tools.h"
+#include "lm/lm.h"
+#include "base/extsort.h"
 
 #define TEXT "tests/data/translate/newstest2014-1000.en"
 #define GOLDEN "tests/data/lm/perplexity.txt"

@@ -14,7 +14,7 @@
 
 #include "base/mapfile.h"
 #include "base/mem.h"
-#include "dragoman/phrase.h"
+#include "dragoman/tools.h"
 #include "phrase/extract.h"
 #include "phrase/phrase_count.h"
 #include "phrase/phrase_table.h"

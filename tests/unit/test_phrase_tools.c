@@ -19,8 +19,8 @@
 #include "base/mem.h"
 #include "base/textfile.h"
 #include "dragoman/tools.h"
-#include "phrase/lexicon.h"
-#include "phrase/links.h"
+#include "align/lexicon.h"
+#include "align/links.h"
 
 #define PIECES "tests/data/models/transformer-pieces.gguf"
 

@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "score/constraint.h"
+#include "constraint/constraint.h"
 
 enum { EOS = 0, MOST = 40 };
 

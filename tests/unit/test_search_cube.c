@@ -9,7 +9,7 @@
 #define _GNU_SOURCE
 #include "unit/search_toy.h"
 
-#include "search/cube_int.h"
+#include "search/cube_private.h"
 
 enum { VOCAB = 9, POSITIONS = 12, SENTENCES = 7, NBEST = 6 };
 

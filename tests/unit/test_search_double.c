@@ -8,9 +8,9 @@
 #define _GNU_SOURCE
 #include "unit/search_toy.h"
 
-#include "engine/engine_int.h"
+#include "engine/engine_private.h"
 #include "fixture.h"
-#include "search/double_int.h"
+#include "search/double_private.h"
 
 // ---- folding ------------------------------------------------------------------------------------
 

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "text/demands.h"
-#include "text/glossary.h"
+#include "constraint/demands.h"
+#include "constraint/glossary.h"
 
 // ---- demands -----------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <math.h>
 
-#include "text/metrics.h"
+#include "metrics/metrics.h"
 
 #define TOLERANCE 1e-6
 

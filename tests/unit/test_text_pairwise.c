@@ -16,7 +16,7 @@
 
 #include "base/mem.h"
 #include "dragoman/tools.h"
-#include "text/pairwise.h"
+#include "metrics/pairwise.h"
 
 #define LIST "tests/data/mbr/list.txt"
 #define EXPECTED "tests/data/mbr/expected.txt"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""From a PyTorch module to a model file (docs/FORMAT.md).
+"""From a PyTorch module to a model file (docs/internals/FORMAT.md).
 
     export(path, module, Pieces(open("vocab.model", "rb").read()), source_languages=["en"], target_languages=["de"])
 

@@ -9,7 +9,7 @@
 
 Layout: magic, version, counts | metadata | tensor infos | padding | tensor data, each tensor on a multiple of
 `general.alignment`. A numpy array [rows, columns] is written with ne = (columns, rows): GGUF names the fastest
-dimension first. The same input always gives the same bytes. docs/FORMAT.md says which keys and tensors a model has.
+dimension first. The same input always gives the same bytes. docs/internals/FORMAT.md says which keys and tensors a model has.
 """
 import os
 import struct

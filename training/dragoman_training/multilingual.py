@@ -7,7 +7,7 @@ reads WORK/PAIR/pairs.LANG (dragoman_training prepare) for both ways of every pa
 and WORK/directions.json, which the exporter puts into the model file (export --directions).
 
 A language has one token, "<2de>", a control symbol of the vocabulary: no text can spell it. Where tokens go is a list for
-each side, as in docs/FORMAT.md: --tags-source target puts the target's before the source (the default: one token a
+each side, as in docs/internals/FORMAT.md: --tags-source target puts the target's before the source (the default: one token a
 sentence, and the decoder needs none), "source target" both; --tags-target target starts the decoder with it.
 
 Balance: a direction with n pairs is repeated so that its share of the corpus goes with n^(1/T), T = 5, at most `most`

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The attentional recurrent models in every variant that the C engine runs (docs/FORMAT.md, 2.5).
+"""The attentional recurrent models in every variant that the C engine runs (docs/internals/FORMAT.md, 2.5).
 
 One RNNConfig states the variant. An encoder of any depth (GRU or LSTM, one or both directions) gives s_1..s_S; one of
 three decoders reads them. x = embedding of the previous target word, h = state, c = context:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What recurrent models stack on top of their attentional cell, and encoders that are more than one nn.GRU.
 
-Stack, from the bottom state h up (each part may be absent; docs/FORMAT.md, 2.5):
+Stack, from the bottom state h up (each part may be absent; docs/internals/FORMAT.md, 2.5):
 
   upper     x_l = cell_l([x_{l-1}; c], state_l)        recurrent layers; c with upper_context, and x_{l-1} added to the
                                                        result from the third layer of the decoder on with upper_residual

@@ -6,7 +6,7 @@
 // same source, as the rows of a beam do, share one walk over it.
 #include <string.h>
 
-#include "backend/cpu/cpu_int.h"
+#include "backend/cpu/cpu_private.h"
 
 _Static_assert((int)DGM_BLOCK_POSITIONS == (int)DGM_BLOCK_KEYS, "the kernels' blocks");
 

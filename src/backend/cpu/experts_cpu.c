@@ -22,7 +22,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "backend/cpu/cpu_int.h"
+#include "backend/cpu/cpu_private.h"
 #include "base/mem.h"
 
 enum { PAGE = 4096, LINE = 64 };

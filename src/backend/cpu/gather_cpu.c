@@ -15,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "backend/cpu/cpu_int.h"
+#include "backend/cpu/cpu_private.h"
 #include "format/quantize.h"
 
 enum { PANEL = DGM_GEMM_COLUMNS };

@@ -3,8 +3,8 @@
 //
 // Nothing here runs unless a meter or an observer was set (dgm_exec_meter, dgm_exec_observe):
 // operations test the pointer before they read the clock. `bench/roofline` reads the meter through
-// engine/tool_profile.c, `dragoman quantize --calibrate` is the observer.
-#include "backend/cpu/cpu_int.h"
+// tools/profile.c, `dragoman quantize --calibrate` is the observer.
+#include "backend/cpu/cpu_private.h"
 
 void dgm_exec_meter(dgm_exec *x, dgm_meter *meter)
 {

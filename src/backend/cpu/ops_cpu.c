@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "backend/cpu/cpu_int.h"
+#include "backend/cpu/cpu_private.h"
 #include "base/mem.h"
 
 // Rows of one product: their quantised form then stays in the cache, and its scratch is bounded.

@@ -5,7 +5,7 @@
 // not depend on its neighbours), then runs the exact integer kernel with its f32 epilogue.
 #include <math.h>
 
-#include "backend/cpu/cpu_int.h"
+#include "backend/cpu/cpu_private.h"
 
 size_t cpu_prepare_bytes(int rows)
 {

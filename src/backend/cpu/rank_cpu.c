@@ -31,7 +31,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "backend/cpu/cpu_int.h"
+#include "backend/cpu/cpu_private.h"
 
 enum { CHUNK = 512, ROWS = 64, SPAN = 2048, PANEL = DGM_GEMM_COLUMNS };
 enum { DENSE = 6, DENSE_ROWS = 16 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // NEON: attention over half-precision keys and values. The text is kernel/attend_tmpl.h.
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/arm/vec_neon.h"
 
 #define ATTEND_HALF

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // NEON: attention of one query row. The text is kernel/attend_tmpl.h.
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/arm/vec_neon.h"
 
 #define ATTEND attend_f32_neon

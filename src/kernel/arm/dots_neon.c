@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // NEON: a few outputs of a layer from weights that lie by rows, f32. The text is
 // kernel/dots_tmpl.h; the integer loops of the C reference are left to the compiler.
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/arm/vec_neon.h"
 
 #define DOTS_F32 dots_f32_neon

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // NEON: GRU, LSTM and SSRU gates. The text is kernel/gates_tmpl.h.
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/arm/vec_neon.h"
 
 #define GRU_F32 gru_f32_neon

@@ -5,7 +5,7 @@
 // W, 1 broadcast element of A). Every sum is one chain of fma over k from 0, whatever the tile.
 #include <arm_neon.h>
 
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/arm/vec_neon.h"
 #include "kernel/gemm_f32_tmpl.h"
 

@@ -4,7 +4,7 @@
 // Each of the two products of a column has its own 32-bit sum; they are added at the end.
 #include <arm_neon.h>
 
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/arm/vec_neon.h"
 #include "kernel/gemm_int_tmpl.h"
 

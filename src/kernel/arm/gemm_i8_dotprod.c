@@ -2,7 +2,7 @@
 // Packed u8 x i8 product for NEON with dot products (sdot); the loops are in gemm_neon_tmpl.h.
 #include <arm_neon.h>
 
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/arm/vec_neon.h"
 #include "kernel/gemm_int_tmpl.h"
 

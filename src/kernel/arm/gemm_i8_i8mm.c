@@ -8,7 +8,7 @@
 // the end is left to the dot products, as one row is bound by reading W.
 #include <arm_neon.h>
 
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/arm/vec_neon.h"
 #include "kernel/gemm_int_tmpl.h"
 

@@ -5,7 +5,7 @@
 // sums, which are added at the end. Products are at most 127 * 127: nothing overflows.
 #include <arm_neon.h>
 
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/arm/vec_neon.h"
 #include "kernel/gemm_int_tmpl.h"
 

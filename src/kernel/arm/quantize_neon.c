@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // NEON: quantisation of activations. The text is kernel/quantize_tmpl.h.
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/arm/vec_neon.h"
 
 #define QUANTIZE_I8 quantize_i8_neon

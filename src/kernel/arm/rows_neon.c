@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // NEON: norms, softmax, reductions, element-wise operations, gather.
 // The text is kernel/rows_tmpl.h.
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/arm/vec_neon.h"
 
 #define LAYER_NORM_F32 layer_norm_f32_neon

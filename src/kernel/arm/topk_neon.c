@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // NEON: the k best scores. The text is kernel/topk_tmpl.h.
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/arm/vec_neon.h"
 
 #define TOPK_F32 topk_f32_neon

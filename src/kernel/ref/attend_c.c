@@ -3,7 +3,7 @@
 //
 // The text is kernel/attend_tmpl.h, on plain-C vectors (ref/vec_c.h);
 // it is the contract that every other version meets bit by bit.
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/ref/vec_c.h"
 
 #define ATTEND attend_f32_c

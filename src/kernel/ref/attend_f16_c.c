@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // C reference: attention over half-precision keys and values. The text is kernel/attend_tmpl.h.
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/ref/vec_c.h"
 
 #define ATTEND_HALF

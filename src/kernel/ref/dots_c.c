@@ -4,7 +4,7 @@
 // The f32 text is kernel/dots_tmpl.h on plain-C vectors (ref/vec_c.h). Integer sums are exact, so
 // their order is free and every version has the same bits; a weight of -128 counts as -127, as
 // packing takes it.
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/ref/vec_c.h"
 
 #define DOTS_F32 dots_f32_c

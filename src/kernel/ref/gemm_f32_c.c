@@ -8,7 +8,7 @@
 // version then rounds twice. The difference to the exact sum stays below k * 2^-24 * sum |a w|.
 #include <math.h>
 
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/ref/vec_c.h"
 #include "kernel/gemm_f32_tmpl.h"
 

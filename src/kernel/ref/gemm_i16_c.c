@@ -4,7 +4,7 @@
 // Contract: kernel/gemm_int.h; layout and epilogue: kernel/gemm_int_tmpl.h. As long as a row's |q|
 // stays within the limit that packing returned, no partial sum in any order leaves 32 bits: every
 // one is bounded by limit * sum |w|. Beyond the limit sums wrap around, on every ISA alike.
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/ref/vec_c.h"
 #include "kernel/gemm_int_tmpl.h"
 

@@ -5,7 +5,7 @@
 // their order is free and every version has the same bits. This one adds signed products (the
 // panel's start values are for the versions that multiply unsigned bytes). Pairs of products fit
 // in 16 bits (2 * 127 * 127 < 2^15): that lets compilers use 16-bit multiplies.
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/ref/vec_c.h"
 #include "kernel/gemm_int_tmpl.h"
 

@@ -6,7 +6,7 @@
 // with the polynomials within their stated errors, not in bits, and depend on the C library.
 #include <math.h>
 
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 
 static float sigmoid(float x)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // C reference: quantisation of activations. The text is kernel/quantize_tmpl.h.
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/ref/vec_c.h"
 
 #define QUANTIZE_I8 quantize_i8_c

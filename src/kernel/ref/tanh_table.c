@@ -2,7 +2,7 @@
 // The table behind table_tmpl.h: tanh(i / 64) for i = 0 .. 511, rounded to single precision, then 1
 // twice (from 8 on tanh is taken as 1; the last entry is the right end of an empty interval).
 // A file of numbers rather than a loop at start, so that every machine has the same bits.
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 
 const float dgm_tanh_table[514] = {
     0.0f, 0.0156237287f, 0.0312398318f, 0.0468406975f, 0.0624187477f, 0.0779664442f, 0.0934763029f,

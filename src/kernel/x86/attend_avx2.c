@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // AVX2: attention of one query row. The text is kernel/attend_tmpl.h.
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/x86/vec_avx2.h"
 
 #define ATTEND attend_f32_avx2

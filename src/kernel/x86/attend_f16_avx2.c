@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // AVX2: attention over half-precision keys and values. The text is kernel/attend_tmpl.h.
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/x86/vec_avx2.h"
 
 #define ATTEND_HALF

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // AVX-512: attention over half-precision keys and values. The text is kernel/attend_tmpl.h.
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/x86/vec_avx512.h"
 
 #define ATTEND_HALF

@@ -5,7 +5,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/x86/vec_avx2.h"
 
 #define DOTS_F32 dots_f32_avx2

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // AVX-512: a few outputs of a layer from weights that lie by rows, f32. The text is
 // kernel/dots_tmpl.h; integers stay with AVX2 until VNNI.
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/x86/vec_avx512.h"
 
 #define DOTS_F32 dots_f32_avx512

@@ -8,7 +8,7 @@
 #include <immintrin.h>
 
 #include "kernel/dots_int.h"
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 
 // 64 bytes of a row of weights; what lies behind it is zero and not touched.
 static inline __m512i part(const void *row, size_t at, size_t bytes)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // AVX2: GRU, LSTM and SSRU gates. The text is kernel/gates_tmpl.h.
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/x86/vec_avx2.h"
 
 #define GRU_F32 gru_f32_avx2

@@ -11,7 +11,7 @@
 // fetches the next panel into L2 (see gemm_f32_avx512.c on prefetching).
 #include <immintrin.h>
 
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/x86/vec_avx2.h"
 #include "kernel/gemm_f32_tmpl.h"
 

@@ -20,7 +20,7 @@
 // next panel is fetched into L2 meanwhile: +35 % for 8 rows from memory.
 #include <immintrin.h>
 
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/x86/vec_avx512.h"
 #include "kernel/gemm_f32_tmpl.h"
 

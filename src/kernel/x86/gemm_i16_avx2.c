@@ -2,7 +2,7 @@
 // Packed i16 product for AVX2 (vpmaddwd); the loops are in kernel/x86/gemm_ymm_tmpl.h.
 #include <immintrin.h>
 
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/x86/vec_avx2.h"
 #include "kernel/gemm_int_tmpl.h"
 

@@ -2,7 +2,7 @@
 // Packed i16 product for AVX-512 BW (vpmaddwd); the loops are in kernel/x86/gemm_zmm_tmpl.h.
 #include <immintrin.h>
 
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/x86/vec_avx512.h"
 #include "kernel/gemm_int_tmpl.h"
 

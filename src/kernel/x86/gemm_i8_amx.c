@@ -14,7 +14,7 @@
 // system's permission to use tiles has been asked for when the flag was set (kernel/cpu.c).
 #include <immintrin.h>
 
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/x86/vec_avx512.h"
 #include "kernel/gemm_int_tmpl.h"
 

@@ -6,7 +6,7 @@
 // two is at most 2 * 127 * 127 < 2^15: exact.
 #include <immintrin.h>
 
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/x86/vec_avx2.h"
 #include "kernel/gemm_int_tmpl.h"
 

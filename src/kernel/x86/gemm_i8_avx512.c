@@ -6,7 +6,7 @@
 // sum of two is at most 2 * 127 * 127 < 2^15: exact. Negation is a masked subtraction.
 #include <immintrin.h>
 
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/x86/vec_avx512.h"
 #include "kernel/gemm_int_tmpl.h"
 

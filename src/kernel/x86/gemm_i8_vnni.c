@@ -6,7 +6,7 @@
 // behind the panel.
 #include <immintrin.h>
 
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/x86/vec_avx512.h"
 #include "kernel/gemm_int_tmpl.h"
 

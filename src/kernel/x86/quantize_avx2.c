@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // AVX2: quantisation of activations. The text is kernel/quantize_tmpl.h.
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/x86/vec_avx2.h"
 
 #define QUANTIZE_I8 quantize_i8_avx2

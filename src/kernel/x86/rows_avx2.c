@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // AVX2: norms, softmax, reductions, element-wise operations, gather.
 // The text is kernel/rows_tmpl.h.
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/x86/vec_avx2.h"
 
 #define LAYER_NORM_F32 layer_norm_f32_avx2

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // AVX2: activations and gates by look-up table. The text is kernel/table_tmpl.h.
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/x86/vec_avx2.h"
 
 #define ACT_TABLE_F32 act_table_f32_avx2

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // AVX2: the k best scores. The text is kernel/topk_tmpl.h.
-#include "kernel/kernels_int.h"
+#include "kernel/kernels_private.h"
 #include "kernel/x86/vec_avx2.h"
 
 #define TOPK_F32 topk_f32_avx2

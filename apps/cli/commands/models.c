@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+// `dragoman models`, `dragoman inspect` and `dragoman import`: what deals with model files.
+#include <stdio.h>
+#include <string.h>
+
+#include "commands/commands.h"
+#include "dragoman/tools.h"
+#include "io/files.h"
+#include "io/lineio.h"
+#include "translate/log_z.h"
+#include "translate/setup.h"
+
+// ---- models -----------------------------------------------------------------------------------
+
+typedef struct models_options {
+    int json;
+} models_options;
+
+static const option models_table[] = {
+    {"json", 0, OPTION_FLAG, NULL, offsetof(models_options, json), 0, 0, NULL,
+     "print one JSON object per model", NULL, NULL},
+    {0},
+};
+
+static void put_field(line_writer *w, const char *name, const char *text)
+{
+    writer_format(w, "\"%s\":", name);
+    writer_json(w, text, strlen(text));
+}
+
+static void put_entry_json(line_writer *w, const dgm_model_entry *e)
+{
+    writer_text(w, "{");
+    put_field(w, "path", e->path);
+    writer_text(w, ",");
+    put_field(w, "name", e->name);
+    writer_text(w, ",");
+    put_field(w, "source", e->source);
+    writer_text(w, ",");
+    put_field(w, "target", e->target);
+    writer_format(w, ",\"bytes\":%llu,\"parameters\":%llu,\"default\":%s",
+                  (unsigned long long)e->bytes, (unsigned long long)e->parameters,
+                  e->is_default ? "true" : "false");
+    if (e->problem) {
+        writer_text(w, ",");
+        put_field(w, "problem", e->problem);
+    }
+    writer_text(w, "}\n");
+}
+
+static int run_models(const command *self, int argc, char **argv)
+{
+    models_options o = {0};
+    words rest;
+    int code = options_parse(self, argc, argv, &o, &rest);
+    if (code >= 0) return code;
+    if (rest.count) return fail_usage(self, "models takes no arguments, not '%s'", rest.items[0]);
+    dgm_model_list *list = NULL;
+    dgm_error error;
+    dgm_status st = dgm_models_find(&list, &error);
+    if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
+    line_writer *w = writer_open(NULL);
+    for (size_t i = 0; i < list->count; i++) {
+        const dgm_model_entry *e = &list->items[i];
+        if (o.json) {
+            put_entry_json(w, e);
+            continue;
+        }
+        if (e->problem) {
+            writer_format(w, "! %s\n", e->problem);
+            continue;
+        }
+        writer_format(w, "%c %-6s -> %-6s %8.2f M %8.1f MiB  ", e->is_default ? '*' : ' ',
+                      e->source[0] ? e->source : "?", e->target[0] ? e->target : "?",
+                      (double)e->parameters / 1e6, (double)e->bytes / 1048576);
+        writer_text(w, e->path);
+        if (e->name[0]) {
+            writer_text(w, "  ");
+            writer_text(w, e->name);
+        }
+        writer_text(w, "\n");
+    }
+    size_t found = list->count;
+    dgm_models_free(&list);
+    code = writer_close(w) ? EXIT_FINE : EXIT_RUNTIME;
+    if (!found && code == EXIT_FINE)
+        code = fail(EXIT_RUNTIME, "no model found: give a model file, set DRAGOMAN_MODEL, or put "
+                                  "one into ~/.local/share/dragoman");
+    return code;
+}
+
+const command command_models = {
+    .name = "models",
+    .summary = "list the models that are found without -m",
+    .usage = "[--json]",
+    .description =
+        "Lists model files in the order in which they are searched: DRAGOMAN_MODEL (a file or a "
+        "folder), the user's data folder (~/.local/share/dragoman), the share folder of the "
+        "installation, models/ in a checkout. The one marked * is used when no model is named; in "
+        "a folder that is default.gguf, else the first by name. A file marked ! cannot be used; if "
+        "DRAGOMAN_MODEL names it, no other model is taken instead.",
+    .example = "dragoman models\nDRAGOMAN_MODEL=my.gguf dragoman models",
+    .options = models_table,
+    .run = run_models,
+};
+
+// ---- inspect ----------------------------------------------------------------------------------
+
+typedef struct inspect_options {
+    const char *log_z, *references;
+    int json, tensors, card;
+} inspect_options;
+
+static const option inspect_table[] = {
+    {"tensors", 0, OPTION_FLAG, NULL, offsetof(inspect_options, tensors), 0, 0, NULL,
+     "list the tensors with types, shapes and sizes", NULL, NULL},
+    {"card", 0, OPTION_FLAG, NULL, offsetof(inspect_options, card), 0, 0, NULL,
+     "print the model card in full", NULL, NULL},
+    {"log-z", 0, OPTION_TEXT, "FILE", offsetof(inspect_options, log_z), 0, 0, NULL,
+     "instead, run the model on the text of FILE and print mean, deviation and quantiles of log Z, "
+     "which is about 0 if the model is self-normalised (--softmax off)",
+     NULL, NULL},
+    {"references", 0, OPTION_TEXT, "FILE", offsetof(inspect_options, references), 0, 0, NULL,
+     "--log-z: along these translations, line by line (default: the model's own)", "reference",
+     NULL},
+    {"json", 0, OPTION_FLAG, NULL, offsetof(inspect_options, json), 0, 0, NULL,
+     "print everything as one JSON object", NULL, NULL},
+    {0},
+};
+
+static int run_inspect(const command *self, int argc, char **argv)
+{
+    inspect_options o = {0};
+    words rest;
+    int code = options_parse(self, argc, argv, &o, &rest);
+    if (code >= 0) return code;
+    if (rest.count > 1) return fail_usage(self, "inspect takes one model, not %d", rest.count);
+    if (o.references && !o.log_z) return fail_usage(self, "--references needs --log-z");
+    if (o.log_z)
+        return inspect_log_z(rest.count ? rest.items[0] : NULL, o.log_z, o.references, o.json);
+    dgm_inspect_options options = {.json = o.json, .tensors = o.tensors, .card = o.card};
+    char *text = NULL;
+    dgm_error error;
+    dgm_status st = dgm_inspect(rest.count ? rest.items[0] : NULL, &options, &text, &error);
+    if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
+    line_writer *w = writer_open(NULL);
+    writer_text(w, text);
+    dgm_string_free(&text);
+    return writer_close(w) ? EXIT_FINE : EXIT_RUNTIME;
+}
+
+const command command_inspect = {
+    .name = "inspect",
+    .summary = "show what is in a model file",
+    .usage = "[MODEL] [--tensors] [--card] [--log-z FILE] [--json]",
+    .description = "Prints a summary of a model file and its metadata; without a name, of the "
+                   "default model.",
+    .example = "dragoman inspect models/en-de.gguf --tensors",
+    .options = inspect_table,
+    .run = run_inspect,
+};
+
+// ---- import -----------------------------------------------------------------------------------
+
+typedef struct import_options {
+    const char *output;
+    dgm_import_options lib;
+} import_options;
+
+#define AT(field) offsetof(import_options, field)
+
+static const option import_table[] = {
+    {"output", 'o', OPTION_TEXT, "FILE", AT(output), 0, 0, NULL, "model file to write", NULL, NULL},
+    {"type", 0, OPTION_CHOICE, "TYPE", AT(lib.type), 0, 0, "f32|f16|bf16|i16|i8",
+     "storage of the weights (default: as in the input)", NULL, NULL},
+    {"source", 's', OPTION_TEXT, "LANG", AT(lib.source_language), 0, 0, NULL,
+     "language the model reads, e.g. en (default: what the model says)", NULL, NULL},
+    {"target", 't', OPTION_TEXT, "LANG", AT(lib.target_language), 0, 0, NULL,
+     "language the model writes (default: what the model says); of many: the default one", NULL,
+     NULL},
+    {"source-prefix", 0, OPTION_TEXT, "TOKEN", AT(lib.source_prefix), 0, 0, NULL,
+     "token put before every sentence, e.g. >>deu<<: the model then has that one direction", NULL,
+     NULL},
+    {"name", 0, OPTION_TEXT, "TEXT", AT(lib.name), 0, 0, NULL,
+     "name of the model (default: the folder's)", NULL, NULL},
+    {"description", 0, OPTION_TEXT, "TEXT", AT(lib.description), 0, 0, NULL,
+     "one line for the model card", NULL, NULL},
+    {"license", 0, OPTION_TEXT, "TEXT", AT(lib.license), 0, 0, NULL, "licence of the weights",
+     "licence", NULL},
+    {"author", 0, OPTION_TEXT, "TEXT", AT(lib.author), 0, 0, NULL, "who made the model", NULL,
+     NULL},
+    {"url", 0, OPTION_TEXT, "TEXT", AT(lib.url), 0, 0, NULL, "where the model came from", NULL,
+     NULL},
+    {"card", 0, OPTION_TEXT, "FILE", AT(lib.card_file), 0, 0, NULL,
+     "model card in Markdown, stored in the model", NULL, NULL},
+    {0},
+};
+
+static int run_import(const command *self, int argc, char **argv)
+{
+    import_options o = {0};
+    words rest;
+    int code = options_parse(self, argc, argv, &o, &rest);
+    if (code >= 0) return code;
+    if (rest.count != 2) return fail_usage(self, "import takes a format and a folder");
+    if (!o.output) return fail_usage(self, "import needs --output FILE");
+    file_list files = {0};
+    files_read(&files, "--card", o.lib.card_file);
+    files_write(&files, "--output", o.output); // before a folder that may fill the list
+    files_read_folder(&files, "a file of the folder", rest.items[1], ".gguf");
+    code = files_check(self, &files);
+    if (code >= 0) return code;
+    dgm_error error;
+    dgm_status st = dgm_import(rest.items[0], rest.items[1], o.output, &o.lib, &error);
+    return st == DGM_OK ? EXIT_FINE : fail(exit_code(st), "%s", error.text);
+}
+
+const command command_import = {
+    .name = "import",
+    .summary = "make a model file of another program's model",
+    .usage = "FORMAT FOLDER -o FILE [options]",
+    .description =
+        "Reads a model in the format of another program and writes it as a Dragoman model file. "
+        "Formats: huggingface (a MarianMT folder with config.json, safetensors, source.spm, "
+        "target.spm and vocab.json; an M2M100 or NLLB folder, also with experts, with "
+        "sentencepiece.bpe.model).",
+    .example = "dragoman import huggingface opus-mt-en-de -o en-de.gguf --type i8",
+    .options = import_table,
+    .run = run_import,
+};

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// `dragoman tokenize`: text to words between spaces and back.
+#include <string.h>
+
+#include "commands/commands.h"
+#include "dragoman/tools.h"
+#include "io/files.h"
+#include "io/lineio.h"
+#include "translate/setup.h"
+
+typedef struct tokenize_options {
+    const char *input, *output;
+    int undo;
+} tokenize_options;
+
+#define AT(field) offsetof(tokenize_options, field)
+
+static const option options[] = {
+    {"undo", 'u', OPTION_FLAG, NULL, AT(undo), 0, 0, NULL, "join tokens to text again",
+     "detokenize", NULL},
+    {"input", 'i', OPTION_TEXT, "FILE", AT(input), 0, 0, NULL,
+     "read from FILE, also gzip (default: standard input)", NULL, NULL},
+    {"output", 'o', OPTION_TEXT, "FILE", AT(output), 0, 0, NULL,
+     "write to FILE, compressed if its name ends in .gz (default: standard output)", NULL, NULL},
+    {0},
+};
+
+static int run(const command *self, int argc, char **argv)
+{
+    tokenize_options o = {0};
+    words rest;
+    int code = options_parse(self, argc, argv, &o, &rest);
+    if (code >= 0) return code;
+    if (rest.count != 1) return fail_usage(self, "expected one word, the language");
+    file_list files = {0};
+    files_read(&files, "--input", o.input);
+    files_write(&files, "--output", o.output);
+    code = files_check(self, &files);
+    if (code >= 0) return code;
+    line_reader *in = reader_open(o.input);
+    if (!in) return EXIT_RUNTIME;
+    line_writer *out = writer_open(o.output);
+    code = out ? EXIT_FINE : EXIT_RUNTIME;
+    char *line, *text;
+    size_t size;
+    unsigned long long number = 0;
+    while (code == EXIT_FINE && reader_next(in, &line, &size)) {
+        dgm_error error;
+        number++;
+        dgm_status st = dgm_tokenize(rest.items[0], o.undo, (dgm_line){line, size}, &text, &error);
+        if (st != DGM_OK) {
+            code = fail(exit_code(st), "%s:%llu: %s", o.input ? o.input : "standard input", number,
+                        error.text);
+            break;
+        }
+        writer_text(out, text);
+        writer_put(out, "\n", 1);
+        dgm_string_free(&text);
+    }
+    if (reader_failed(in)) code = EXIT_RUNTIME;
+    reader_close(in);
+    if (out && !writer_close(out)) code = EXIT_RUNTIME;
+    return code;
+}
+
+const command command_tokenize = {
+    .name = "tokenize",
+    .summary = "split text into words",
+    .usage = "LANGUAGE [options]",
+    .description = "Puts spaces around words and punctuation by the conventions of Moses, without "
+                   "its escapes. Rules for en, de, fr, es and it; generic rules otherwise. What "
+                   "'dragoman align' reads.",
+    .example = "dragoman tokenize en < corpus.en > corpus.tok.en\n"
+               "dragoman tokenize de --undo < output.tok.de",
+    .options = options,
+    .run = run,
+};

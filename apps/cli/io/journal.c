@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: MIT
+// The journal of a corpus job; see journal.h.
+//
+// A new journal is written under another name and renamed, so that there is never half a
+// description. Lines are appended with one write each, after the output they speak of. A lock keeps
+// a second program from the same output.
+#define _GNU_SOURCE
+#include "io/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "io/lineio.h"
+#include "options.h"
+
+#define MAGIC "dragoman progress 1\n"
+#define BEGIN "begin\n"
+enum { MARK_MAX = 256 };
+
+struct journal {
+    int fd; // -1: no file yet
+    const char *output;
+    char *path, *fresh; // OUTPUT.progress, and the name under which it is made
+    char *head;         // MAGIC and description
+    size_t head_size;
+};
+
+static char *join(const char *a, const char *b)
+{
+    char *text = need(malloc(strlen(a) + strlen(b) + 1));
+    return strcat(strcpy(text, a), b);
+}
+
+journal *journal_open(const char *output)
+{
+    journal *j = need(calloc(1, sizeof *j));
+    j->fd = -1;
+    j->output = output;
+    j->path = join(output, ".progress");
+    j->fresh = join(output, ".progress.new");
+    j->head = join(MAGIC, "");
+    j->head_size = strlen(MAGIC);
+    return j;
+}
+
+static void add(journal *j, const char *text, bool plain)
+{
+    size_t n = strlen(text);
+    j->head = need(realloc(j->head, j->head_size + n + 1));
+    char *to = j->head + j->head_size;
+    memcpy(to, text, n + 1);
+    for (size_t i = 0; !plain && i < n; i++)
+        if ((unsigned char)to[i] < 0x20) to[i] = ' ';
+    j->head_size += n;
+}
+
+void journal_describe(journal *j, const char *name, const char *value)
+{
+    add(j, name, false);
+    add(j, "\t", true);
+    add(j, value, false);
+    add(j, "\n", true);
+}
+
+static bool complain(const journal *j, const char *what)
+{
+    fail(EXIT_RUNTIME, "cannot %s '%s': %s", what, j->path, strerror(errno));
+    return false;
+}
+
+static bool write_whole(int fd, const char *data, size_t size)
+{
+    while (size) {
+        ssize_t n = write(fd, data, size);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        data += n;
+        size -= (size_t)n;
+    }
+    return true;
+}
+
+static bool take_lock(journal *j)
+{
+    if (flock(j->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
+    fail(EXIT_RUNTIME, "another program is writing '%s'", j->output);
+    return false;
+}
+
+bool journal_begin(journal *j)
+{
+    // Whoever holds the lock of an existing journal is still at work.
+    int old = open(j->path, O_RDONLY | O_CLOEXEC);
+    bool busy = old >= 0 && flock(old, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (old >= 0) close(old);
+    if (busy) {
+        fail(EXIT_RUNTIME, "another program is writing '%s'", j->output);
+        return false;
+    }
+    j->fd = open(j->fresh, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+    if (j->fd < 0) return complain(j, "write");
+    if (!take_lock(j)) return false;
+    add(j, BEGIN, true);
+    if (!write_whole(j->fd, j->head, j->head_size) || fsync(j->fd) != 0 ||
+        rename(j->fresh, j->path) != 0)
+        return complain(j, "write");
+    return true;
+}
+
+bool journal_record(journal *j, const journal_mark *m)
+{
+    char line[MARK_MAX];
+    int n = snprintf(line, sizeof line,
+                     "%" PRIu64 " %08x %" PRIu64 " %08x %" PRIu64 " %" PRIu64 " %08x", m->lines,
+                     (unsigned)m->input, m->bytes, (unsigned)m->output, m->failures, m->failed,
+                     (unsigned)m->reasons);
+    unsigned check = (unsigned)crc32(crc32(0, NULL, 0), (const unsigned char *)line, (uInt)n);
+    n += snprintf(line + n, sizeof line - (size_t)n, " %08x\n", check);
+    if (!write_whole(j->fd, line, (size_t)n)) return complain(j, "write");
+    return true;
+}
+
+void journal_close(journal *j, bool done)
+{
+    if (!j) return;
+    if (done && j->fd >= 0) unlink(j->path);
+    if (j->fd >= 0) close(j->fd);
+    free(j->path);
+    free(j->fresh);
+    free(j->head);
+    free(j);
+}
+
+// ---- going on ---------------------------------------------------------------------------------
+
+// The whole file, NUL-terminated; NULL with errno set. *size: its bytes.
+static char *read_file(int fd, size_t *size)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0) return NULL;
+    char *text = need(malloc((size_t)st.st_size + 1));
+    size_t used = 0;
+    while (used < (size_t)st.st_size) {
+        ssize_t n = pread(fd, text + used, (size_t)st.st_size - used, (off_t)used);
+        if (n < 0) {
+            free(text);
+            return NULL;
+        }
+        if (n == 0) break;
+        used += (size_t)n;
+    }
+    text[used] = 0;
+    *size = used;
+    return text;
+}
+
+// Value of a line "NAME<TAB>VALUE" in a description, up to its line break; NULL without it.
+static const char *value_of(const char *head, const char *name, size_t n)
+{
+    for (const char *p = head; p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL)
+        if (strncmp(p, name, n) == 0 && p[n] == '\t') return p + n + 1;
+    return NULL;
+}
+
+// Says how the first line of `now` that differs reads in the journal.
+static bool differs(const journal *j, const char *old)
+{
+    for (const char *p = strchr(j->head, '\n') + 1; *p; p = strchr(p, '\n') + 1) {
+        size_t name = strcspn(p, "\t\n"), value = strcspn(p + name + 1, "\n");
+        const char *was = value_of(old, p, name);
+        size_t length = was ? strcspn(was, "\n") : 0;
+        if (was && length == value && strncmp(was, p + name + 1, value) == 0) continue;
+        char now[256] = "not given", then[256] = "not given";
+        if (value) snprintf(now, sizeof now, "'%.*s'", (int)value, p + name + 1);
+        if (length) snprintf(then, sizeof then, "'%.*s'", (int)length, was);
+        fail(EXIT_RUNTIME, "cannot resume '%s': %.*s is %s, in the interrupted job it was %s",
+             j->output, (int)name, p, now, then);
+        return true;
+    }
+    return false;
+}
+
+// The last whole line behind the description at *end, which is moved behind it.
+static void last_mark(const char *text, size_t *end, journal_mark *mark)
+{
+    for (const char *p = text + *end, *stop; (stop = strchr(p, '\n')); p = stop + 1) {
+        journal_mark m = {0};
+        unsigned input, output, reasons, check;
+        int used = 0;
+        if (sscanf(p, "%" SCNu64 " %x %" SCNu64 " %x %" SCNu64 " %" SCNu64 " %x%n %x", &m.lines,
+                   &input, &m.bytes, &output, &m.failures, &m.failed, &reasons, &used, &check) != 8)
+            return;
+        if (p + used > stop ||
+            check != (unsigned)crc32(crc32(0, NULL, 0), (const unsigned char *)p, (uInt)used))
+            return;
+        m.input = input;
+        m.output = output;
+        m.reasons = reasons;
+        *mark = m;
+        *end = (size_t)(stop + 1 - text);
+    }
+}
+
+// Does the file begin with so many bytes of this checksum?
+static bool holds(const journal *j, const char *path, uint64_t bytes, uint32_t check)
+{
+    enum { BLOCK = 1 << 18 };
+    FILE *f = fopen(path, "rbe");
+    unsigned char *block = need(malloc(BLOCK));
+    unsigned long sum = crc32(0, NULL, 0);
+    uint64_t left = bytes;
+    while (f && left) {
+        size_t n = fread(block, 1, left < BLOCK ? (size_t)left : BLOCK, f);
+        if (n == 0) break;
+        sum = crc32(sum, block, (uInt)n);
+        left -= n;
+    }
+    free(block);
+    if (f) fclose(f);
+    if (left)
+        fail(EXIT_RUNTIME,
+             "cannot resume '%s': '%s' has %" PRIu64 " of the %" PRIu64
+             " bytes that '%s' speaks of",
+             j->output, path, bytes - left, bytes, j->path);
+    else if (sum != check)
+        fail(EXIT_RUNTIME, "cannot resume '%s': '%s' is not what the interrupted job wrote",
+             j->output, path);
+    return !left && sum == check;
+}
+
+// No journal: there is nothing to go on with, or nothing is known about what is there.
+static bool start_over(journal *j)
+{
+    struct stat st;
+    if (errno != ENOENT) return complain(j, "read");
+    if (stat(j->output, &st) != 0 || st.st_size == 0) return journal_begin(j);
+    fail(EXIT_RUNTIME,
+         "cannot resume '%s': there is no '%s', so the job is complete or was not "
+         "begun with --output",
+         j->output, j->path);
+    return false;
+}
+
+bool journal_resume(journal *j, const char *report, journal_mark *mark)
+{
+    memset(mark, 0, sizeof *mark);
+    mark->input = mark->output = mark->reasons = (uint32_t)crc32(0, NULL, 0);
+    j->fd = open(j->path, O_RDWR | O_APPEND | O_CLOEXEC);
+    if (j->fd < 0) return start_over(j);
+    if (!take_lock(j)) return false;
+    size_t size = 0;
+    char *text = read_file(j->fd, &size);
+    if (!text) return complain(j, "read");
+    char *begin = strncmp(text, MAGIC, strlen(MAGIC)) == 0 ? strstr(text, "\n" BEGIN) : NULL;
+    bool fine = begin != NULL && strlen(text) == size;
+    if (!fine) {
+        fail(EXIT_RUNTIME, "cannot resume '%s': '%s' is damaged", j->output, j->path);
+    } else {
+        size_t end = (size_t)(begin - text) + 1 + strlen(BEGIN);
+        last_mark(text, &end, mark);
+        *begin = 0; // the description alone
+        fine = !differs(j, text) && holds(j, j->output, mark->bytes, mark->output) &&
+               (!report || holds(j, report, mark->failures, mark->reasons));
+        if (fine && ftruncate(j->fd, (off_t)end) != 0) fine = complain(j, "write");
+    }
+    free(text);
+    return fine;
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// The journal of a corpus job: OUTPUT.progress, what was written so far and for which job.
+//
+// A job writes its output in order. After every sort window the journal gets one line that says how
+// far input and output have come; the file is there from before the first line of output until the
+// job is done. A job that was killed is continued by journal_resume: the output is cut where the
+// last line of the journal says, and the input is read from there on.
+//
+//     dragoman progress 1
+//     NAME<TAB>VALUE                      what the output depends on: version, model, options
+//     begin
+//     LINES INPUT BYTES OUTPUT FAILURES FAILED REASONS CHECK     one line per window
+//
+// LINES lines of input with the CRC-32 INPUT gave BYTES bytes of output with the CRC-32 OUTPUT; of
+// these FAILED lines failed, which took FAILURES bytes with the CRC-32 REASONS of the failure
+// report. CHECK is the CRC-32 of the line before it: a line that was cut short does not count.
+#ifndef DGM_APPS_CLI_IO_JOURNAL_H
+#define DGM_APPS_CLI_IO_JOURNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct journal journal;
+
+typedef struct journal_mark {
+    uint64_t lines, bytes, failures, failed;
+    uint32_t input, output, reasons; // CRC-32
+} journal_mark;
+
+// A journal for this output; it is not on the disk yet. NULL after a message.
+journal *journal_open(const char *output);
+// One line of the description. The text is copied; line breaks and tabs become spaces.
+void journal_describe(journal *j, const char *name, const char *value);
+// Begins a new job: writes the description in place of an older journal. False after a message.
+bool journal_begin(journal *j);
+// Goes on with an interrupted job: compares the descriptions and the output, and the report
+// (NULL: none), with what the journal says. *mark is all zero if nothing was written yet. False
+// after a message that says what differs. Where there is neither a journal nor output, begins.
+bool journal_resume(journal *j, const char *report, journal_mark *mark);
+// One more window. False after a message.
+bool journal_record(journal *j, const journal_mark *mark);
+// done: the job is complete, the file is removed.
+void journal_close(journal *j, bool done);
+
+#endif

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+// Lines in and out: files, standard input and output, gzip by name or magic, progress on a
+// terminal.
+#ifndef DGM_APPS_CLI_IO_LINEIO_H
+#define DGM_APPS_CLI_IO_LINEIO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct line_reader line_reader;
+
+// path NULL or "-": standard input. On failure prints the message and returns NULL.
+line_reader *reader_open(const char *path);
+void reader_close(line_reader *r);
+// Next line without its line break, valid until the next call; a NUL follows it. False at the end
+// or after an error (reader_failed tells, and the message is printed).
+bool reader_next(line_reader *r, char **line, size_t *size);
+bool reader_failed(const line_reader *r);
+// Would reader_next answer without waiting for somebody to type or send?
+bool reader_ready(const line_reader *r);
+// Share of the input that was read, 0 to 1; negative if the size is not known.
+double reader_share(const line_reader *r);
+
+typedef struct line_writer line_writer;
+
+// path NULL or "-": standard output; a name ending in .gz is compressed. NULL after a message.
+line_writer *writer_open(const char *path);
+// The same for a file that has `bytes` bytes of an earlier run with the CRC-32 `check`: what
+// follows them is cut off, and writing goes on there.
+bool writer_possible(const char *path); // makes an empty file if there is none; or a message
+line_writer *writer_open_at(const char *path, uint64_t bytes, uint32_t check);
+void writer_put(line_writer *w, const char *data, size_t size);
+void writer_text(line_writer *w, const char *text);
+void writer_format(line_writer *w, const char *fmt, ...);
+void writer_json(line_writer *w, const char *text, size_t size); // quoted and escaped
+void writer_real(line_writer *w, double v);                      // "null" unless finite
+void writer_flush(line_writer *w);                               // gzip keeps what it has
+// Everything put so far can be read from the file if the program ends now: flushes, ends a member
+// of gzip. writer_sync also waits until it is on the disk.
+void writer_cut(line_writer *w);
+bool writer_sync(line_writer *w);
+bool writer_is_gz(const line_writer *w);
+uint64_t writer_bytes(const line_writer *w, uint32_t *check); // in the file, after a cut: all
+bool writer_failed(const line_writer *w);                     // so far
+// Flushes and closes; false after a message when anything could not be written.
+bool writer_close(line_writer *w);
+
+// A whole file as lines. On failure prints the message and returns false.
+typedef struct text_file {
+    char *data;
+    char **lines; // NUL-terminated
+    size_t *sizes;
+    size_t count;
+} text_file;
+
+bool text_file_read(text_file *f, const char *path);
+void text_file_free(text_file *f);
+
+// A bar on standard error if it is a terminal; silent otherwise.
+typedef struct progress {
+    bool on, shown;
+    double start, last;
+    double begin;    // share that was done before the start, and lines
+    uint64_t before;
+    uint64_t tokens; // made since the start, 0: not shown
+} progress;
+
+void progress_start(progress *p, bool wanted);
+void progress_show(progress *p, uint64_t lines, double share); // at most ten times a second
+int progress_tick(void *p, const char *stage, double share);   // dgm_progress: goes on
+void progress_nap(void);                                       // a hundredth of a second
+void progress_end(progress *p);
+
+double seconds(void);
+uint32_t checksum(uint32_t sum, const void *data, size_t size); // CRC-32; begins with 0
+void *need(void *memory); // ends the program when memory is NULL
+
+// Does a name (NULL: none) mean a file that stays, not a terminal, a pipe or a device? It need not
+// be there yet.
+bool is_file_name(const char *name);
+bool names_gz(const char *name);
+
+#endif

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT
+// Options of LMBR and its settings files; see lmbr.h.
+//
+// A settings file has a name and a value on each line, in any order, `name = value`; what follows
+// a '#' is for people:
+//
+//     lambda = 0.4
+//     p = 0.8
+//     length_penalty = 1     optional: what the settings were found with
+#include "translate/lmbr.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/lineio.h"
+
+void lmbr_options_default(lmbr_options *o)
+{
+    *o = (lmbr_options){.p = DGM_FROM_MODEL,
+                        .r = DGM_FROM_MODEL,
+                        .t = DGM_FROM_MODEL,
+                        .scale = DGM_FROM_MODEL,
+                        .lambda = DGM_FROM_MODEL};
+}
+
+static float *field_of(dgm_lmbr *w, float *penalty, const char *name)
+{
+    const struct {
+        const char *name;
+        float *at;
+    } fields[] = {{"p", &w->p},           {"r", &w->r},           {"t", &w->t},
+                  {"scale", &w->scale},   {"lambda", &w->lambda}, {"length_penalty", penalty}};
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        if (strcmp(fields[i].name, name) == 0) return fields[i].at;
+    return NULL;
+}
+
+// One line of a settings file; NULL, or what is wrong with it.
+static const char *read_setting(char *line, dgm_lmbr *w, float *penalty)
+{
+    char name[32], *end = NULL;
+    int used = 0;
+    line[strcspn(line, "#")] = 0;
+    line += strspn(line, " \t\r");
+    if (!*line) return NULL;
+    if (sscanf(line, "%31[a-z_] =%n", name, &used) != 1 || used == 0) return "not 'name = value'";
+    float *field = field_of(w, penalty, name);
+    if (!field) return "an unknown setting";
+    *field = strtof(line + used, &end);
+    if (end == line + used || end[strspn(end, " \t\r")] || !isfinite(*field)) return "not a number";
+    return NULL;
+}
+
+static int read_settings(const char *path, dgm_lmbr *w, float *penalty)
+{
+    text_file f = {0};
+    int code = -1;
+    if (!text_file_read(&f, path)) return EXIT_RUNTIME;
+    for (size_t i = 0; i < f.count && code < 0; i++) {
+        char shown[48];
+        snprintf(shown, sizeof shown, "%s", f.lines[i]);
+        const char *wrong = read_setting(f.lines[i], w, penalty);
+        if (wrong) code = fail(EXIT_RUNTIME, "%s:%zu: %s: '%s'", path, i + 1, wrong, shown);
+    }
+    text_file_free(&f);
+    return code;
+}
+
+static int read_thetas(const char *list, dgm_lmbr *w)
+{
+    const char *p = list;
+    for (int n = 0; n < 5; n++) {
+        char *end = NULL;
+        w->thetas[n] = strtof(p, &end);
+        if (end == p || *end != (n < 4 ? ',' : 0))
+            return fail(EXIT_USAGE, "--lmbr-thetas takes 5 numbers separated by commas, not '%s'",
+                        list);
+        p = end + 1;
+    }
+    w->use_thetas = 1;
+    return -1;
+}
+
+static void given(float value, float *field)
+{
+    if (value != DGM_FROM_MODEL) *field = value;
+}
+
+static bool any_weight(const lmbr_options *o)
+{
+    return o->settings || o->thetas || o->detokenize || o->tune || o->p != DGM_FROM_MODEL ||
+           o->r != DGM_FROM_MODEL || o->t != DGM_FROM_MODEL || o->scale != DGM_FROM_MODEL ||
+           o->lambda != DGM_FROM_MODEL;
+}
+
+int lmbr_weights(const lmbr_options *o, dgm_lmbr *w, float *penalty)
+{
+    dgm_lmbr_default(w);
+    if (!o->file && any_weight(o))
+        return fail(EXIT_USAGE, "the options of LMBR need evidence: --lmbr FILE");
+    float stored = DGM_FROM_MODEL;
+    int code = o->settings ? read_settings(o->settings, w, &stored) : -1;
+    if (code >= 0) return code;
+    if (*penalty == DGM_FROM_MODEL) *penalty = stored;
+    given(o->p, &w->p);
+    given(o->r, &w->r);
+    given(o->t, &w->t);
+    given(o->scale, &w->scale);
+    given(o->lambda, &w->lambda);
+    if (o->thetas && o->tune)
+        return fail(EXIT_USAGE, "--lmbr-tune finds p and r: leave out --lmbr-thetas");
+    return o->thetas ? read_thetas(o->thetas, w) : -1;
+}
+
+void lmbr_describe(const dgm_lmbr *w, char *text, size_t size)
+{
+    if (w->use_thetas)
+        snprintf(text, size, "thetas %.6g %.6g %.6g %.6g %.6g scale %.6g lambda %.6g",
+                 (double)w->thetas[0], (double)w->thetas[1], (double)w->thetas[2],
+                 (double)w->thetas[3], (double)w->thetas[4], (double)w->scale, (double)w->lambda);
+    else
+        snprintf(text, size, "p %.6g r %.6g t %.6g scale %.6g lambda %.6g", (double)w->p,
+                 (double)w->r, (double)w->t, (double)w->scale, (double)w->lambda);
+}
+
+dgm_evidence_file *lmbr_open(const lmbr_options *o)
+{
+    dgm_evidence_file *file = NULL;
+    dgm_evidence_options options = {.detokenize = o->detokenize};
+    dgm_error error;
+    if (dgm_evidence_open(&file, o->file, &options, &error) != DGM_OK)
+        fail(EXIT_RUNTIME, "%s", error.text);
+    return file;
+}
+
+// ---- windows -----------------------------------------------------------------------------------
+
+static void add_text(evidence_window *w, const char *text, size_t size)
+{
+    if (w->text_used + size > w->text_cap) {
+        w->text_cap = (w->text_used + size) * 2;
+        w->text = need(realloc(w->text, w->text_cap));
+    }
+    if (size) memcpy(w->text + w->text_used, text, size);
+    w->text_used += size;
+}
+
+static void add_guess(evidence_window *w, const dgm_guess *g)
+{
+    if (w->guess_count == w->guess_cap) {
+        w->guess_cap = w->guess_cap ? w->guess_cap * 2 : 1024;
+        w->guesses = need(realloc(w->guesses, w->guess_cap * sizeof *w->guesses));
+    }
+    add_text(w, g->text, g->size);
+    w->guesses[w->guess_count++] = *g;
+}
+
+bool evidence_add(evidence_window *w, uint64_t number, uint32_t *sum)
+{
+    dgm_evidence e;
+    dgm_error error;
+    if (!w->file) return true;
+    if (dgm_evidence_next(w->file, number, &e, &error) != DGM_OK) {
+        fail(EXIT_RUNTIME, "%s", error.text);
+        return false;
+    }
+    if (w->count == w->cap) {
+        w->cap = w->cap ? w->cap * 2 : 256;
+        w->lines = need(realloc(w->lines, w->cap * sizeof *w->lines));
+    }
+    w->lines[w->count++] = e; // where its texts will lie is not known yet
+    if (e.lattice) {
+        add_text(w, e.lattice, e.lattice_size);
+        *sum = checksum(*sum, e.lattice, e.lattice_size);
+    }
+    for (size_t i = 0; i < e.count; i++) {
+        const dgm_guess *g = &e.guesses[i];
+        add_guess(w, g);
+        *sum = checksum(checksum(*sum, g->text, g->size), &g->score, sizeof g->score);
+    }
+    return true;
+}
+
+void evidence_skip(evidence_window *w)
+{
+    w->text_used = w->guess_count = w->count = 0;
+}
+
+void evidence_attach(evidence_window *w, dgm_input *inputs, size_t count)
+{
+    const char *at = w->text;
+    dgm_guess *g = w->guesses;
+    for (size_t i = 0; w->file && i < count; i++) {
+        inputs[i].evidence = &w->lines[i];
+        w->lines[i].guesses = g;
+        if (w->lines[i].lattice) w->lines[i].lattice = at;
+        at += w->lines[i].lattice_size;
+        for (const dgm_guess *end = g + w->lines[i].count; g < end; g++) {
+            g->text = at;
+            at += g->size;
+        }
+    }
+}
+
+bool evidence_complete(evidence_window *w, uint64_t lines)
+{
+    dgm_error error;
+    if (!w->file || dgm_evidence_finish(w->file, lines, &error) == DGM_OK) return true;
+    fail(EXIT_RUNTIME, "%s", error.text);
+    return false;
+}
+
+void evidence_free(evidence_window *w)
+{
+    dgm_evidence_close(&w->file);
+    free(w->text);
+    free(w->guesses);
+    free(w->lines);
+}

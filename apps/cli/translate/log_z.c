@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// `dragoman inspect --log-z`: how close a model is to self-normalised, on a text.
+#include "translate/log_z.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "dragoman/tools.h"
+#include "io/lineio.h"
+#include "translate/setup.h"
+
+static dgm_line *lines_of(const text_file *f)
+{
+    dgm_line *out = need(calloc(f->count ? f->count : 1, sizeof *out));
+    for (size_t i = 0; i < f->count; i++) out[i] = (dgm_line){f->lines[i], f->sizes[i]};
+    return out;
+}
+
+static void put(const dgm_log_z *z, int json)
+{
+    static const char *const names[] = {"min", "1%",  "5%",  "25%", "50%",
+                                        "75%", "95%", "99%", "max"};
+    line_writer *w = writer_open(NULL);
+    if (json)
+        writer_format(w,
+                      "{\"lines\":%zu,\"failed\":%zu,\"tokens\":%zu,\"mean\":%.6f,"
+                      "\"deviation\":%.6f,\"mean_absolute\":%.6f,\"quantiles\":[",
+                      z->lines, z->failed, z->tokens, z->mean, z->deviation, z->mean_absolute);
+    else
+        writer_format(w,
+                      "log Z of %zu tokens in %zu lines (%zu too long)\n"
+                      "  mean      %9.4f\n  deviation %9.4f\n  mean |.|  %9.4f\n",
+                      z->tokens, z->lines, z->failed, z->mean, z->deviation, z->mean_absolute);
+    for (int i = 0; i < 9; i++) {
+        if (json)
+            writer_format(w, "%s%.6f", i ? "," : "", z->quantiles[i]);
+        else
+            writer_format(w, "  %-9s %9.4f\n", names[i], z->quantiles[i]);
+    }
+    if (json) writer_text(w, "]}\n");
+    writer_close(w);
+}
+
+int inspect_log_z(const char *model, const char *source, const char *references, int json)
+{
+    text_file from = {0}, to = {0};
+    int code = EXIT_RUNTIME;
+    if (text_file_read(&from, source) && (!references || text_file_read(&to, references))) {
+        if (references && from.count != to.count)
+            fail(EXIT_RUNTIME, "'%s' has %zu lines, '%s' has %zu", source, from.count, references,
+                 to.count);
+        else
+            code = EXIT_FINE;
+    }
+    dgm_translator *t = NULL;
+    dgm_error error;
+    dgm_log_z z;
+    dgm_settings settings;
+    dgm_settings_default(&settings);
+    settings.threads = 0;
+    if (code == EXIT_FINE) {
+        dgm_line *sources = lines_of(&from), *targets = references ? lines_of(&to) : NULL;
+        dgm_status st = dgm_open(&t, model, &settings, &error);
+        if (st == DGM_OK) st = dgm_log_z_measure(t, sources, targets, from.count, &z, &error);
+        if (st == DGM_OK)
+            put(&z, json);
+        else
+            code = fail(exit_code(st), "%s", error.text);
+        free(sources);
+        free(targets);
+    }
+    dgm_close(&t);
+    text_file_free(&from);
+    text_file_free(&to);
+    return code;
+}

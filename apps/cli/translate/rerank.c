@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+// Re-ranking of a window's n-best lists; see rerank.h. Each model is a translator of its own, which
+// only scores: it may have other vocabularies, another precision, another order of writing.
+#define _GNU_SOURCE
+#include "translate/rerank.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/lineio.h"
+
+struct reranker {
+    int count;
+    dgm_translator *models[LIST_MAX];
+    float weights[LIST_MAX];
+};
+
+struct rerank_sources {
+    dgm_line *lines;
+    char *text;
+};
+
+// A model of many directions judges in that of the search, whatever its default is.
+static dgm_status open_judge(const char *path, const engine_options *e,
+                             const dgm_translator *search, dgm_translator **t, dgm_error *error)
+{
+    const dgm_translator_info *i = dgm_describe(search);
+    const dgm_direction any = {.later = 1};
+    const dgm_direction same = {.source = i->source_language, .target = i->target_language};
+    dgm_settings s;
+    dgm_settings_default(&s);
+    s.precision = e->precision;
+    s.cpu = e->cpu;
+    s.threads = e->threads;
+    s.direction = &any;
+    dgm_status st = dgm_open(t, path, &s, error);
+    if (st != DGM_OK || dgm_directions(*t, 0, NULL) < 2) return st;
+    dgm_close(t);
+    s.direction = &same;
+    return dgm_open(t, path, &s, error);
+}
+
+// "file:0.7", or a file alone: its weight is 1.
+static int open_one(const char *spec, const engine_options *e, const dgm_translator *search,
+                    dgm_translator **t, float *weight)
+{
+    char *path = need(strdup(spec));
+    dgm_member m;
+    int code = split_weight(path, &m);
+    *weight = m.weight > 0 ? m.weight : 1;
+    if (code < 0 && *weight > 1e6f)
+        code = fail(EXIT_USAGE, "the weight of a model that re-ranks is at most 1e+06: '%s'", spec);
+    dgm_error error;
+    dgm_status st = code < 0 ? open_judge(path, e, search, t, &error) : DGM_OK;
+    dgm_pair_scores *nothing = NULL; // can it score at all?
+    if (code < 0 && st == DGM_OK) st = dgm_score_pairs(*t, NULL, 0, &nothing, &error);
+    dgm_pair_scores_free(&nothing);
+    if (st != DGM_OK) dgm_close(t);
+    if (st != DGM_OK) code = fail(exit_code(st), "%s", error.text);
+    free(path);
+    return code;
+}
+
+int rerank_open(const option_list *models, const engine_options *e, const dgm_translator *search,
+                reranker **r)
+{
+    *r = NULL;
+    if (models->count == 0) return -1;
+    reranker *made = need(calloc(1, sizeof *made));
+    int code = -1;
+    while (code < 0 && made->count < models->count) {
+        const int i = made->count;
+        code = open_one(models->items[i], e, search, &made->models[i], &made->weights[i]);
+        if (code < 0) made->count++;
+    }
+    *r = made;
+    if (code >= 0) rerank_close(r);
+    return code;
+}
+
+int rerank_files(const option_list *models, file_list *f, char *text, size_t size)
+{
+    int code = -1;
+    for (int i = 0; code < 0 && i < models->count; i++) {
+        char *path = need(strdup(models->items[i]));
+        dgm_member m;
+        code = split_weight(path, &m);
+        if (code < 0 && f) files_read(f, "--rerank", m.path);
+        if (code < 0 && text) code = file_identity(m.path, m.weight, text, size);
+        free(path);
+    }
+    return code;
+}
+
+void rerank_close(reranker **r)
+{
+    if (!*r) return;
+    for (int i = 0; i < (*r)->count; i++) dgm_close(&(*r)->models[i]);
+    free(*r);
+    *r = NULL;
+}
+
+int rerank_candidates(const engine_options *e, int nbest)
+{
+    if (e->search && strcmp(e->search, "sample") == 0) return nbest;
+    const int have = e->beam ? e->beam : e->decoding.lengths;
+    return have > nbest ? have : have ? nbest : 0;
+}
+
+rerank_sources *rerank_keep(const reranker *r, const dgm_input *inputs, size_t count)
+{
+    if (!r) return NULL;
+    rerank_sources *s = need(calloc(1, sizeof *s));
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++) bytes += inputs[i].size;
+    s->lines = need(calloc(count ? count : 1, sizeof *s->lines));
+    s->text = need(malloc(bytes ? bytes : 1));
+    char *at = s->text;
+    for (size_t i = 0; i < count; i++) {
+        memcpy(at, inputs[i].text, inputs[i].size);
+        s->lines[i] = (dgm_line){at, inputs[i].size};
+        at += inputs[i].size;
+    }
+    return s;
+}
+
+bool rerank_apply(const reranker *r, rerank_sources *sources, dgm_results *results, int nbest)
+{
+    if (!r || !sources) return true;
+    bool fine = true;
+    dgm_error error;
+    for (int i = 0; i < r->count && fine; i++) {
+        fine = dgm_rerank(r->models[i], r->weights[i], sources->lines, results, &error) == DGM_OK;
+        if (!fine) fail(EXIT_RUNTIME, "%s", error.text);
+    }
+    dgm_results_trim(results, (size_t)nbest);
+    free(sources->lines);
+    free(sources->text);
+    free(sources);
+    return fine;
+}

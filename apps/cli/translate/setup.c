@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+// From command-line options to a loaded translator; see setup.h.
+#define _GNU_SOURCE
+#include "translate/setup.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "dragoman/tools.h"
+#include "io/files.h"
+#include "io/lineio.h"
+
+enum { MEMBERS_MAX = 8 };
+
+void engine_options_default(engine_options *e)
+{
+    dgm_settings s;
+    dgm_settings_default(&s);
+    memset(e, 0, sizeof *e);
+    e->batch = s.batch;
+    e->threads = s.threads;
+    e->margin = s.margin;
+    e->length_penalty = s.length_penalty;
+    e->word_penalty = s.word_penalty;
+    e->max_length_factor = s.max_length_factor;
+}
+
+int exit_code(dgm_status status)
+{
+    if (status == DGM_OK) return EXIT_FINE;
+    return status == DGM_ERR_ARGUMENT ? EXIT_USAGE : EXIT_RUNTIME;
+}
+
+int split_weight(char *spec, dgm_member *m)
+{
+    m->path = spec;
+    m->weight = 0;
+    char *colon = strrchr(spec, ':');
+    if (!colon || access(spec, F_OK) == 0) return -1;
+    char *end = NULL;
+    float w = strtof(colon + 1, &end);
+    if (end == colon + 1 || *end) return -1;
+    if (!(w > 0)) return fail(EXIT_USAGE, "the weight of a model must be positive: '%s'", spec);
+    *colon = 0;
+    m->weight = w;
+    return -1;
+}
+
+static int read_weights(const char *list, dgm_member *members, int count)
+{
+    double weights[MEMBERS_MAX];
+    const int n = read_numbers(list, weights, count);
+    bool positive = n >= 0;
+    for (int i = 0; i < n && i < count; i++) positive = positive && weights[i] > 0;
+    if (!positive)
+        return fail(EXIT_USAGE, "--weights takes positive numbers separated by commas, not '%s'",
+                    list);
+    if (n != count) return fail(EXIT_USAGE, "--weights has %d numbers for %d models", n, count);
+    for (int i = 0; i < count; i++) members[i].weight = (float)weights[i];
+    return -1;
+}
+
+// Index of text in "a|b|c".
+static int index_of(const char *choices, const char *text)
+{
+    const char *at = choices, *choice = NULL;
+    for (int i = 0; at; i++) {
+        size_t n = next_choice(&at, &choice);
+        if (text && strlen(text) == n && strncmp(text, choice, n) == 0) return i;
+    }
+    return 0;
+}
+
+static int collect_members(const engine_options *e, dgm_member *members, char **owned, int *count)
+{
+    dgm_error error;
+    *count = e->models.count;
+    if (e->models.count > MEMBERS_MAX)
+        return fail(EXIT_USAGE, "an ensemble has at most %d models, not %d", MEMBERS_MAX,
+                    e->models.count);
+    for (int i = 0; i < e->models.count; i++) {
+        owned[i] = need(strdup(e->models.items[i]));
+        int code = split_weight(owned[i], &members[i]);
+        if (code >= 0) return code;
+    }
+    if (*count == 0) {
+        dgm_status st = dgm_models_choose(e->source, e->target, &owned[MEMBERS_MAX], &error);
+        if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
+        members[0] = (dgm_member){owned[MEMBERS_MAX], 0};
+        *count = 1;
+    }
+    return e->weights ? read_weights(e->weights, members, *count) : -1;
+}
+
+static void free_members(char **owned)
+{
+    for (int i = 0; i < MEMBERS_MAX; i++) free(owned[i]);
+    dgm_string_free(&owned[MEMBERS_MAX]); // the library's
+}
+
+int engine_files(const engine_options *e, file_list *f)
+{
+    dgm_member members[MEMBERS_MAX] = {{0}};
+    char *owned[MEMBERS_MAX + 1] = {0};
+    int count = 0;
+    const int code = collect_members(e, members, owned, &count);
+    for (int i = 0; code < 0 && i < count; i++) files_read(f, "--model", members[i].path);
+    files_read(f, "--dictionary", e->dictionary);
+    free_members(owned);
+    return code;
+}
+
+int file_identity(const char *path, float weight, char *text, size_t size)
+{
+    enum { BLOCK = 1 << 18 };
+    FILE *f = fopen(path, "rbe");
+    unsigned char *block = need(malloc(BLOCK));
+    unsigned long check = crc32(0, NULL, 0);
+    unsigned long long bytes = 0;
+    size_t n = 0;
+    while (f && (n = fread(block, 1, BLOCK, f)) > 0) {
+        check = crc32(check, block, (uInt)n);
+        bytes += n;
+    }
+    free(block);
+    bool fine = f && !ferror(f);
+    if (f) fclose(f);
+    if (!fine) return fail(EXIT_RUNTIME, "cannot read '%s': %s", path, strerror(errno));
+    size_t used = strlen(text);
+    snprintf(text + used, size - used, "%s%llu:%08lx*%g", used ? " " : "", bytes, check,
+             (double)weight);
+    return -1;
+}
+
+int engine_identity(const engine_options *e, char *text, size_t size)
+{
+    dgm_member members[MEMBERS_MAX] = {{0}};
+    char *owned[MEMBERS_MAX + 1] = {0};
+    int count = 0;
+    int code = collect_members(e, members, owned, &count);
+    text[0] = 0;
+    for (int i = 0; code < 0 && i < count; i++)
+        code = file_identity(members[i].path, members[i].weight, text, size);
+    free_members(owned);
+    return code;
+}
+
+int engine_open(const engine_options *e, dgm_settings *s, dgm_translator **t)
+{
+    dgm_member members[MEMBERS_MAX] = {{0}};
+    char *owned[MEMBERS_MAX + 1] = {0}; // the last one is the library's
+    int count = 0;
+    s->precision = e->precision;
+    s->static_scales = e->static_scales;
+    s->cpu = e->cpu;
+    s->mix = e->mix;
+    s->search = e->search;
+    s->finish = e->finish;
+    s->cube = e->cube;
+    s->cube_key = e->cube_key;
+    s->softmax = e->softmax;
+    s->shortlist = e->shortlist;
+    s->precompute = e->precompute;
+    s->plain_attention = e->plain_attention;
+    s->separate_states = e->separate_states;
+    s->activations = e->activations;
+    s->dictionary = e->dictionary;
+    s->unknown = index_of("model|keep|replace|copy", e->unknown);
+    s->long_lines = (dgm_long)index_of("split|crop|error", e->long_lines);
+    s->beam = e->beam;
+    s->batch = e->batch;
+    s->batch_tokens = e->batch_tokens;
+    s->workspace = e->workspace - e->workspace / 8; // the rest is for text (cmd_translate.c)
+    s->threads = e->threads;
+    s->max_length = e->max_length;
+    s->min_length = e->min_length;
+    s->max_source = e->max_source;
+    if (e->allow_unk && e->no_unk)
+        return fail(EXIT_USAGE, "--allow-unk and --no-unk are opposites: give one of them");
+    s->allow_unk = e->allow_unk ? 1 : e->no_unk ? 0 : -1;
+    dgm_decoding decoding = e->decoding;
+    decoding.seed = (uint64_t)e->seed;
+    s->decoding = &decoding;
+    dgm_direction direction = {.source = e->source, .target = e->target, .later = e->directions};
+    s->direction = &direction;
+    s->margin = e->margin;
+    s->length_penalty = e->length_penalty;
+    s->word_penalty = e->word_penalty;
+    s->max_length_factor = e->max_length_factor;
+    int code = collect_members(e, members, owned, &count);
+    if (code < 0) {
+        dgm_error error;
+        dgm_status st = dgm_open_ensemble(t, members, (size_t)count, s, &error);
+        s->decoding = NULL; // the library looks at them while it opens
+        s->direction = NULL;
+        if (st != DGM_OK) code = fail(exit_code(st), "%s", error.text);
+    }
+    free_members(owned);
+    return code;
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+// The lines of `dragoman translate`: in, to the workers and out, in order.
+//
+// Lines are read into windows; a window is one job of the library, which sorts its pieces by
+// length. While workers decode one window, the next is read, and the oldest is written as soon as
+// it is done. When no input is waiting, what is there is translated and written at once, so that
+// the program can be talked to through a pipe or a terminal.
+#include <stdlib.h>
+#include <string.h>
+
+#include "translate/translate_lines.h"
+
+// ---- output -----------------------------------------------------------------------------------
+
+static void report_failure(session *s, unsigned long long line, const char *message)
+{
+    s->failed++;
+    if (s->report) {
+        writer_format(s->report, "%llu\t", line);
+        writer_text(s->report, message);
+        writer_put(s->report, "\n", 1);
+        return;
+    }
+    progress_end(&s->bar);
+    fail(EXIT_LINES, "line %llu: %s", line, message);
+}
+
+// Constraints that could not be met; the line is translated all the same.
+static void report_notice(session *s, unsigned long long line, const dgm_result *r)
+{
+    s->malformed = s->malformed || r->flags & DGM_LINE_MALFORMED;
+    if (s->report) {
+        writer_format(s->report, "%llu\t", line);
+        writer_text(s->report, r->notice);
+        writer_put(s->report, "\n", 1);
+    } else if (!s->o->quiet) {
+        progress_end(&s->bar);
+        warn("line %llu: %s", line, r->notice);
+    }
+}
+
+static void put_result(session *s, const dgm_result *r)
+{
+    uint64_t number = s->written++;
+    unsigned long long shown = (unsigned long long)number + 1; // people count from 1
+    if (r->flags & DGM_LINE_REPAIRED && !s->warned && !s->o->quiet) {
+        progress_end(&s->bar);
+        warn("line %llu is not valid UTF-8: invalid bytes were replaced by U+FFFD (later lines are "
+             "not reported)",
+             shown);
+        s->warned = true;
+    }
+    if (r->status != DGM_OK) report_failure(s, shown, r->message);
+    if (r->notice) report_notice(s, shown, r);
+    present_result(&s->o->show, s->out, number, r);
+}
+
+// The lines up to the end of a window are written: makes sure that they stay, and says so. Members
+// of a gzip file end where as many windows of full length do, so that its bytes are the same
+// however often the job was interrupted.
+static void mark_window(session *s, uint32_t input)
+{
+    bool whole = s->written % (uint64_t)s->o->window == 0;
+    if (writer_is_gz(s->out) && !whole) return;
+    writer_cut(s->out);
+    if (s->report) writer_cut(s->report);
+    if (!s->journal) return;
+    journal_mark m = {.lines = s->written, .input = input, .failed = s->failed};
+    if (!writer_sync(s->out) || (s->report && !writer_sync(s->report))) return;
+    m.bytes = writer_bytes(s->out, &m.output);
+    if (s->report) m.failures = writer_bytes(s->report, &m.reasons);
+    if (!journal_record(s->journal, &m)) s->broken = true;
+}
+
+// ---- jobs -------------------------------------------------------------------------------------
+
+// Lines that are done, as a share of the input: what was read is known, what is left is guessed
+// from the bytes.
+static void show_progress(session *s, uint64_t done)
+{
+    double read = reader_share(s->in), lines = (double)s->read;
+    dgm_counters c;
+    if (!s->bar.on) return;
+    dgm_count(s->t, &c);
+    s->bar.tokens = c.target_tokens;
+    progress_show(&s->bar, done, read < 0 || lines == 0 ? -1 : read * (double)done / lines);
+}
+
+// Waits for the oldest job and writes its lines.
+static void collect(session *s)
+{
+    window *w = &s->jobs[s->first];
+    while (s->bar.on && dgm_job_done(w->job) < w->lines) {
+        show_progress(s, s->written + dgm_job_done(w->job));
+        progress_nap();
+    }
+    dgm_results *results = NULL;
+    dgm_error error;
+    if (dgm_wait(&w->job, &results, &error) != DGM_OK) {
+        fail(EXIT_RUNTIME, "%s", error.text);
+        s->broken = true;
+    }
+    if (results && !rerank_apply(s->rerank, w->sources, results, s->o->show.nbest)) s->broken = true;
+    for (size_t i = 0; results && !s->broken && i < results->count; i++)
+        put_result(s, &results->items[i]);
+    dgm_results_free(&results);
+    if (!s->broken) mark_window(s, w->input);
+    s->in_flight -= w->lines;
+    s->in_flight_bytes -= w->bytes;
+    s->first = (s->first + 1) % JOBS_MAX;
+    s->count--;
+    show_progress(s, s->written);
+    if (writer_failed(s->out) || (s->report && writer_failed(s->report)))
+        s->broken = true; // nobody will see the rest
+}
+
+// Hands the window that was filled to the workers.
+static void submit(session *s)
+{
+    dgm_input *inputs = need(calloc(s->pending, sizeof *inputs));
+    const char *at = s->text;
+    directions_begin(&s->directions, s->pending, s->text_used);
+    for (size_t i = 0; i < s->pending; i++) {
+        inputs[i].text = at;
+        inputs[i].size = s->sizes[i];
+        at += s->sizes[i];
+        inputs[i].prefix = s->with[0].sizes[i] ? at : NULL;
+        inputs[i].prefix_size = s->with[0].sizes[i];
+        at += s->with[0].sizes[i];
+        inputs[i].constraints = s->with[1].sizes[i] ? at : NULL;
+        inputs[i].constraints_size = s->with[1].sizes[i];
+        at += s->with[1].sizes[i];
+        directions_add(&s->directions, i, at, s->with[2].sizes[i], &inputs[i]);
+        at += s->with[2].sizes[i];
+    }
+    evidence_attach(&s->evidence, inputs, s->pending);
+    lattices_attach(&s->lattices, inputs, s->pending);
+    if (s->count == JOBS_MAX) collect(s);
+    window *w = &s->jobs[(s->first + s->count) % JOBS_MAX];
+    dgm_error error;
+    if (dgm_submit(s->t, inputs, s->pending, &w->job, &error) != DGM_OK) {
+        fail(EXIT_RUNTIME, "%s", error.text);
+        s->broken = true;
+    } else {
+        w->lines = s->pending;
+        w->bytes = s->text_used + s->evidence.text_used + s->lattices.text_used;
+        s->in_flight_bytes += w->bytes;
+        w->input = s->input;
+        w->sources = rerank_keep(s->rerank, inputs, s->pending);
+        s->in_flight += s->pending;
+        s->count++;
+    }
+    free(inputs);
+    s->pending = s->text_used = 0;
+    evidence_skip(&s->evidence);
+    lattices_skip(&s->lattices);
+}
+
+static void append(session *s, const char *data, size_t size)
+{
+    if (s->text_used + size + 1 > s->text_cap) {
+        s->text_cap = (s->text_used + size + 1) * 2;
+        s->text = need(realloc(s->text, s->text_cap));
+    }
+    memcpy(s->text + s->text_used, data, size);
+    s->text_used += size;
+}
+
+// The next line of a companion; nothing where there is none.
+static void next_of(session *s, companion *c, char **line, size_t *size)
+{
+    *size = 0;
+    if (!c->in || c->ended || reader_next(c->in, line, size)) return;
+    if (!reader_failed(c->in))
+        fail(EXIT_RUNTIME,
+             "the %s file has fewer lines than the input: the rest is translated without", c->what);
+    s->input_failed = c->ended = true;
+    *size = 0;
+}
+
+static void sum_line(session *s, const char *line, size_t size)
+{
+    s->input = checksum(checksum(s->input, line, size), "\n", 1);
+}
+
+// One more line of input (and its companions) for the window. False at the end.
+static bool read_one(session *s)
+{
+    char *line = NULL;
+    size_t size = 0;
+    if (!reader_next(s->in, &line, &size)) return false;
+    if (!evidence_add(&s->evidence, s->read, &s->input)) return !(s->cut = true);
+    if (!lattices_add(&s->lattices, &s->input)) return !(s->cut = true);
+    if (s->pending == s->lines_cap) {
+        s->lines_cap = s->lines_cap ? s->lines_cap * 2 : 256;
+        s->sizes = need(realloc(s->sizes, s->lines_cap * sizeof *s->sizes));
+        for (companion *c = s->with; c < s->with + COMPANIONS; c++)
+            c->sizes = need(realloc(c->sizes, s->lines_cap * sizeof *c->sizes));
+    }
+    s->sizes[s->pending] = size;
+    append(s, line, size);
+    sum_line(s, line, size);
+    for (companion *c = s->with; c < s->with + COMPANIONS; c++) {
+        next_of(s, c, &line, &size);
+        c->sizes[s->pending] = size;
+        append(s, line, size);
+        if (c->in || c == s->with) sum_line(s, line, size);
+    }
+    s->pending++;
+    s->read++;
+    return true;
+}
+
+// Lines of the interrupted job, which were read then. False after a message if they were others.
+bool skip_lines(session *s, const journal_mark *m)
+{
+    char *line = NULL;
+    size_t size = 0;
+    while (s->read < m->lines && reader_next(s->in, &line, &size)) {
+        if (!evidence_add(&s->evidence, s->read, &s->input)) return false;
+        evidence_skip(&s->evidence);
+        if (!lattices_add(&s->lattices, &s->input)) return false;
+        lattices_skip(&s->lattices);
+        sum_line(s, line, size);
+        for (companion *c = s->with; c < s->with + COMPANIONS; c++) {
+            next_of(s, c, &line, &size);
+            if (c->in || c == s->with) sum_line(s, line, size);
+        }
+        s->read++;
+    }
+    if (reader_failed(s->in)) return false;
+    if (s->read == m->lines && s->input == m->input) return true;
+    fail(EXIT_RUNTIME,
+         "cannot resume '%s': the input is not that of the interrupted job, whose first %llu lines "
+         "were others",
+         s->o->output, (unsigned long long)m->lines);
+    return false;
+}
+
+void translate_all(session *s)
+{
+    const uint64_t most = (uint64_t)s->o->window;
+    bool more = true;
+    while (!s->broken && (more || s->pending || s->count)) {
+        bool idle = !more || !reader_ready(s->in);
+        bool full = (s->pending && s->read % most == 0) ||
+                    s->text_used + s->evidence.text_used + s->lattices.text_used >=
+                        s->window_bytes;
+        if (s->pending && (full || idle)) submit(s);
+        // Two windows at work keep the batches full; a third would only take memory.
+        else if (s->count &&
+                 (idle || s->in_flight >= 2 * most || s->in_flight_bytes >= 2 * s->window_bytes))
+            collect(s);
+        else if (more)
+            more = read_one(s);
+    }
+    while (s->count) collect(s);
+}
+
+// Lines of a companion that no line of input asked for: most likely it is another text's.
+void check_rest(session *s, companion *c)
+{
+    char *line = NULL;
+    size_t size = 0;
+    if (!c->in || c->ended || s->broken || reader_failed(s->in)) return;
+    if (reader_next(c->in, &line, &size) && !s->o->quiet)
+        warn("the %s file has more lines than the input: the rest is not used", c->what);
+    s->input_failed = s->input_failed || reader_failed(c->in);
+}

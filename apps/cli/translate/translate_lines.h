@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// A run of `dragoman translate`: what was asked for, and the lines on their way (translate_lines.c).
+#ifndef DGM_APPS_CLI_TRANSLATE_TRANSLATE_LINES_H
+#define DGM_APPS_CLI_TRANSLATE_TRANSLATE_LINES_H
+
+#include "translate/directions.h"
+#include "io/journal.h"
+#include "translate/lattices.h"
+#include "io/lineio.h"
+#include "translate/lmbr.h"
+#include "translate/present.h"
+#include "translate/rerank.h"
+#include "translate/setup.h"
+
+enum { JOBS_MAX = 64 };
+
+typedef struct translate_options {
+    engine_options engine;
+    lmbr_options lmbr;
+    presentation show;
+    const char *input, *output, *prefix, *failures, *lattice, *constraints, *directions;
+    option_list terms, rerank;
+    int align_layer, align_head;
+    const char *stats;
+    int window, quiet, resume;
+} translate_options;
+
+// One window on its way.
+typedef struct window {
+    dgm_job *job;
+    size_t lines, bytes;
+    uint32_t input; // checksum of the input up to its end
+    rerank_sources *sources; // NULL: nothing is re-ranked
+} window;
+
+// A file whose lines go with those of the input.
+typedef struct companion {
+    const char *what; // "prefix"
+    line_reader *in;  // NULL: there is none
+    bool ended;
+    size_t *sizes; // of the window's lines
+} companion;
+
+enum { COMPANIONS = 3 };
+
+typedef struct session {
+    const translate_options *o;
+    dgm_translator *t;
+    reranker *rerank;
+    line_reader *in;
+    companion with[COMPANIONS]; // prefixes, constraints, directions
+    direction_window directions;
+    evidence_window evidence;
+    lattice_window lattices;
+    dgm_lmbr weights; // of the evidence
+    line_writer *out, *report; // report: NULL without --failures
+    journal *journal;          // NULL: the output is not a file
+    progress bar;
+    // The window being filled: each line and its companions behind each other.
+    char *text;
+    size_t text_used, text_cap;
+    size_t *sizes;
+    size_t pending, lines_cap;
+    window jobs[JOBS_MAX]; // a ring
+    int first, count;
+    size_t in_flight, in_flight_bytes;
+    size_t window_bytes;            // a window with more text is full
+    uint64_t read, written, failed; // lines; with those of the interrupted job
+    uint32_t input;                 // CRC-32 of the lines read
+    bool warned, broken, input_failed, malformed;
+    bool cut; // the evidence ended before the input or is wrong: what comes behind is left out
+    double load, start;
+} session;
+
+// Reads over the lines that an interrupted job has written; false: the input is another one.
+bool skip_lines(session *s, const journal_mark *m);
+// Translates everything that is left of the input.
+void translate_all(session *s);
+// Says so if a companion has more lines than the input.
+void check_rest(session *s, companion *c);
+
+#endif

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// Dragoman tools: finding model files, looking into them, importing those of other programs.
+// Conventions as in tools.h.
+#ifndef DRAGOMAN_MODELS_H
+#define DRAGOMAN_MODELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dragoman/common.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- models -----------------------------------------------------------------------------------
+
+// Model files are looked for, in this order, in
+//     $DRAGOMAN_MODEL            a file, or a folder
+//     $XDG_DATA_HOME/dragoman    (else ~/.local/share/dragoman)
+//     the share folder of the installation, share/dragoman/models
+//     models/                    of the checkout that the program lies in
+// The default model is the first one found that can be used; in a folder, default.gguf comes before
+// all others, which follow by name. A file that $DRAGOMAN_MODEL names is the default even if it
+// cannot be used: no other one takes its place silently.
+typedef struct dgm_model_entry {
+    const char *path, *name;
+    const char *source, *target; // languages, "" if the file does not say; several: "en,de"
+    uint64_t bytes, parameters;
+    const char *problem; // NULL, or why it cannot be used
+    int is_default;
+} dgm_model_entry;
+
+typedef struct dgm_model_list {
+    const dgm_model_entry *items;
+    size_t count;
+} dgm_model_list;
+
+DGM_API dgm_status dgm_models_find(dgm_model_list **list, dgm_error *error);
+DGM_API void dgm_models_free(dgm_model_list **list);
+// Path of the first model for this pair; NULL: any language. Both NULL: the default model.
+DGM_API dgm_status dgm_models_choose(const char *source, const char *target, char **path,
+                                     dgm_error *error);
+
+typedef struct dgm_inspect_options {
+    int json;
+    int tensors; // list them
+    int card;    // print the model card in full
+    void *reserved[4];
+} dgm_inspect_options;
+
+// A model file described for people, or as a JSON object. options NULL: none of them.
+DGM_API dgm_status dgm_inspect(const char *path, const dgm_inspect_options *options, char **text,
+                               dgm_error *error);
+
+// ---- import -----------------------------------------------------------------------------------
+
+// Zero or NULL is the default of every field.
+typedef struct dgm_import_options {
+    // Storage of the weight matrices: "f32", "f16", "bf16", "i16", "i8". NULL: as in the input.
+    // Vectors (biases, norms) are always f32.
+    const char *type;
+    // BCP 47 codes. NULL: what the model says, if it says anything.
+    const char *source_language, *target_language;
+    // Token put before every source sentence, e.g. ">>deu<<" of a multilingual model.
+    const char *source_prefix;
+    // Model card. name NULL: the folder's name. The others: absent.
+    const char *name, *description, *license, *author, *url;
+    const char *card;      // Markdown
+    const char *card_file; // or a file that holds it
+    void *reserved[8];     // NULL
+} dgm_import_options;
+
+// Reads a model of another program from folder `dir` and writes it as a Dragoman model file.
+// format: a name from dgm_import_format_at. options NULL: defaults. An existing output is replaced
+// at the end, in one step, and left alone on failure.
+DGM_API dgm_status dgm_import(const char *format, const char *dir, const char *output,
+                              const dgm_import_options *options, dgm_error *err);
+
+typedef struct dgm_import_format {
+    const char *name;    // "huggingface"
+    const char *summary; // for a help text
+} dgm_import_format;
+
+// The formats that dgm_import knows, one after the other; NULL behind the last. Static memory.
+DGM_API const dgm_import_format *dgm_import_format_at(size_t i);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

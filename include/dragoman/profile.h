@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// Dragoman tools: what a translator did and where its time went. Conventions as in tools.h.
+#ifndef DRAGOMAN_PROFILE_H
+#define DRAGOMAN_PROFILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dragoman/common.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- techniques -------------------------------------------------------------------------------
+
+// What the techniques of Devlin 2017 did since dgm_open: counts of all workers and models.
+typedef struct dgm_techniques {
+    uint64_t rows, distinct;             // decoder rows, and distinct parents of each step
+    uint64_t state_rows, state_products; // rows of all recurrent layers, products with states made
+    uint64_t source_words, source_found; // words of the first encoder layer, of them looked up
+    uint64_t target_words, target_found;
+    uint64_t context_products;  // rows multiplied by the matrix of the context
+    uint64_t activation_values; // sigmoid and tanh
+    uint64_t early_stops;       // sentences that the margin ended
+    uint64_t table_bytes;       // of pre-computed products
+    // Unknown words of the output that were replaced, those in n-best lists included; of them by
+    // the dictionary. The others are copies of source words.
+    uint64_t unknown_words, unknown_translated;
+    int32_t table_words[2];     // source, target
+    int32_t merging, plain_attention;
+    const char *activations; // "polynomial", "table", "libm"
+} dgm_techniques;
+
+DGM_API void dgm_techniques_count(const dgm_translator *t, dgm_techniques *counts);
+
+// ---- profile ----------------------------------------------------------------------------------
+
+// Where the time of a translator goes, by kind of operation.
+typedef struct dgm_profile_row {
+    const char *phase;       // "encode", "step", "readout", "rank"
+    const char *operation;   // "linear", "quantise", "encoder attention", "softmax and top-k", ...
+    const char *precision;   // of linear and quantise, else ""
+    int32_t inputs, outputs; // of linear, else 0
+    uint64_t calls, rows;
+    uint64_t multiply_adds; // of real rows and wanted columns: no padding
+    uint64_t weight_bytes;  // packed weights walked over
+    uint64_t other_bytes;   // activations read and written
+    double seconds;         // CPU time
+} dgm_profile_row;
+
+typedef struct dgm_profile {
+    const dgm_profile_row *rows; // phase by phase, longest first
+    size_t count;
+    double elapsed;  // wall time since dgm_profile_start; the others are CPU time
+    double busy;     // workers' time, of all of them together; with the rows, search and assembling
+    double search;   // of it: search and bookkeeping, what is not in a row and not text
+    double counting; // of it: reading the clock, estimated; the rows are without it
+    double text;     // cutting and encoding of input (not in busy), decoding and joining of output
+    uint64_t encodes, steps, ranks; // calls
+} dgm_profile;
+
+// Starts counting at zero. While it is off, which it is at first, counting costs a look at a
+// pointer per operation. No translation may be under way during any of these calls.
+DGM_API dgm_status dgm_profile_start(dgm_translator *t, dgm_error *error);
+DGM_API dgm_status dgm_profile_read(dgm_translator *t, dgm_profile **profile, dgm_error *error);
+DGM_API void dgm_profile_stop(dgm_translator *t);
+DGM_API void dgm_profile_free(dgm_profile **profile);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// Dragoman tools: what models think of given translations. Conventions as in tools.h.
+#ifndef DRAGOMAN_SCORE_H
+#define DRAGOMAN_SCORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dragoman/common.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dgm_pair {
+    dgm_line source, target;
+} dgm_pair;
+
+typedef struct dgm_pair_score {
+    dgm_status status;   // DGM_ERR_TEXT: longer than the model can take, ...
+    const char *message; // "" when the status is DGM_OK
+    float sum;           // log-probability of the target with its end symbol
+    float score;         // normalised by length, as in dgm_translation
+    size_t token_count;  // with the end symbol
+    const char *const *tokens;
+    const float *token_scores;
+    const float *log_z; // log of the first model's softmax sum at each token; NULL without softmax
+} dgm_pair_score;
+
+typedef struct dgm_pair_scores {
+    const dgm_pair_score *items;
+    size_t count, failed;
+} dgm_pair_scores;
+
+// What the translator's models think of given translations (forced decoding). Long lines are not
+// split: they fail.
+DGM_API dgm_status dgm_score_pairs(dgm_translator *t, const dgm_pair *pairs, size_t count,
+                                   dgm_pair_scores **scores, dgm_error *error);
+DGM_API void dgm_pair_scores_free(dgm_pair_scores **scores);
+
+// Adds `weight` times what t's models think of each translation (dgm_pair_score.score) to its score
+// and sorts every line's translations by the sum, best first. sources[i] is the text whose result is
+// results->items[i]. t may have other vocabularies and another order of writing than the translator
+// that made the results. A line with a translation that t cannot score stays as it is.
+DGM_API dgm_status dgm_rerank(dgm_translator *t, float weight, const dgm_line *sources,
+                              dgm_results *results, dgm_error *error);
+// Keeps the best `most` translations of every line, at least one.
+DGM_API void dgm_results_trim(dgm_results *results, size_t most);
+
+// How far a model's output is from being self-normalised: log Z, the log of the softmax sum, over
+// all tokens of forced translations. A mean other than 0 acts like a reward or a cost per word
+// where the softmax is left out (dgm_settings.softmax).
+typedef struct dgm_log_z {
+    size_t lines, failed; // failed: longer than the model can take
+    size_t tokens;        // end symbols included
+    double mean, deviation, mean_absolute;
+    double quantiles[9]; // least, 1, 5, 25, 50, 75, 95, 99 %, most
+} dgm_log_z;
+
+// targets NULL: the translator's own translations are forced. The translator's softmax must be on;
+// of an ensemble the first model is measured.
+DGM_API dgm_status dgm_log_z_measure(dgm_translator *t, const dgm_line *sources,
+                                     const dgm_line *targets, size_t count, dgm_log_z *out,
+                                     dgm_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

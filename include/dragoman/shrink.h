@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// Dragoman tools: an ensemble as one smaller network. Conventions as in tools.h.
+#ifndef DRAGOMAN_SHRINK_H
+#define DRAGOMAN_SHRINK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dragoman/common.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { DGM_SHRINK_MAX = 8 };
+
+typedef struct dgm_shrink_options {
+    const double *weights; // [count] of the members, positive; NULL: equal
+    // Parameters of the result as a share of those of all models together, above 0. Default 0: the
+    // models become one network, and nothing is taken from it.
+    double size;
+    const char *name; // of the new model. NULL: the first one's
+    dgm_progress progress;
+    void *reserved[4];
+} dgm_shrink_options;
+
+typedef struct dgm_shrink_widths {
+    int embed, encoder, hidden, attention, readout; // encoder: of one direction
+    uint64_t parameters;
+} dgm_shrink_widths;
+
+typedef struct dgm_shrink_report {
+    uint64_t members; // parameters of all models together
+    dgm_shrink_widths unfolded, shrunk;
+} dgm_shrink_report;
+
+// Makes one network of 1 to DGM_SHRINK_MAX recurrent models with the same vocabularies, whose
+// distribution is their log-linear mixture, and removes neurons from it without any data until it
+// has the size asked for. options NULL: defaults, report NULL: not wanted. DGM_ERR_UNSUPPORTED for
+// architectures that cannot be unfolded.
+DGM_API dgm_status dgm_shrink_ensemble(const char *const *models, size_t count, const char *output,
+                                       const dgm_shrink_options *options,
+                                       dgm_shrink_report *report, dgm_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+// Private to backend/cpu: the structures behind the opaque types of backend.h, and products in
+// every precision behind one pair of functions.
+#ifndef DGM_BACKEND_CPU_CPU_PRIVATE_H
+#define DGM_BACKEND_CPU_CPU_PRIVATE_H
+
+#include "backend/backend.h"
+#include "base/clock.h"
+#include "kernel/kernels.h"
+
+struct dgm_backend {
+    dgm_kernels k;
+    unsigned flags;
+    bool static_scales;
+};
+
+struct dgm_linear {
+    dgm_precision precision;
+    int rows, cols; // [rows, cols] = [out, in]
+    bool cold;      // one of many that take turns: it will come from memory, not from a cache
+    void *packed;
+    size_t packed_bytes;
+    float *bias;     // [rows] or NULL
+    float *scales;   // i8: [rows]
+    float scale;     // i16: of the whole matrix
+    int input_limit; // i16: largest |q| of an input row
+    float input_scale; // i8: of every input row; 0: each row has its own
+    const dgm_tensor **tensors; // of the parts, NULL at the end
+    // dgm_linear_by_rows: [rows, cols] in the layer's precision; copy is what was allocated for it,
+    // NULL where it lies in the file. packed is NULL with a copy.
+    const void *by_rows;
+    void *copy;
+};
+
+struct dgm_gathered {
+    const dgm_linear *from;
+    int capacity;
+    dgm_linear columns; // rows of it are the columns wanted; memory is the arena's
+};
+
+struct dgm_embedding {
+    const dgm_tensor *table;
+};
+
+struct dgm_vector {
+    int rows, cols;
+    float *data;
+};
+
+struct dgm_exec {
+    dgm_backend *backend;
+    dgm_arena arena;
+    dgm_meter *meter;             // NULL: nobody counts
+    const dgm_observer *observer; // NULL: nobody looks
+    dgm_status failed;            // of an operation, until dgm_exec_status is asked
+    dgm_error why;
+};
+
+static inline float *cpu_row(dgm_mat m, int row)
+{
+    return (float *)m.data + (size_t)row * (size_t)m.stride;
+}
+
+// Bytes of a number in a cache of keys and values.
+int cpu_cache_elem(dgm_precision precision);
+
+// One panel of a layer in f32 and, for integers, quantised: what packing needs beside the layer.
+typedef struct cpu_panel {
+    float *real;     // [CPU_PANEL, cols]
+    void *quantised; // [CPU_PANEL, cols] of int8_t or int16_t
+} cpu_panel;
+
+enum { CPU_PANEL = DGM_GEMM_COLUMNS };
+
+size_t cpu_packed_size(const dgm_backend *b, dgm_precision precision, int rows, int cols);
+// Fills l->packed, l->scales and l->bias (where it has one), which lie in memory of the right size;
+// precision, rows and cols of l are set.
+dgm_status cpu_pack_layer(const dgm_backend *b, dgm_linear *l, const dgm_linear_part *parts,
+                          int count, const cpu_panel *panel, dgm_error *err);
+
+// The clock where somebody counts: CPU time of the thread, since machines are shared. An operation is
+//     double begin = cpu_begin(x); ... if (x->meter) cpu_count(x, &(dgm_meter_row){...}, begin);
+// or, if it only moves rows, cpu_moved at its end.
+static inline double cpu_begin(const dgm_exec *x)
+{
+    return x->meter ? dgm_thread_time() : 0;
+}
+
+// Adds one call that began at `begin` and ends now; phase and seconds of `what` are filled in.
+void cpu_count(dgm_exec *x, const dgm_meter_row *what, double begin);
+void cpu_count_moved(dgm_exec *x, double begin, dgm_work work, dgm_mat y, int inputs);
+
+// `inputs`: rows read for each row of y, for the bytes.
+static inline void cpu_moved(dgm_exec *x, double begin, dgm_work work, dgm_mat y, int inputs)
+{
+    if (x->meter) cpu_count_moved(x, begin, work, y, inputs);
+}
+
+// Widest input of a linear layer: bounds the scratch of quantised rows.
+enum { CPU_MAX_WIDTH = 1 << 16 };
+
+// Input rows as a layer's precision wants them. f32: the rows themselves.
+typedef struct cpu_input {
+    const void *rows; // float, uint8_t or int16_t
+    int stride;       // elements between rows
+    const float *scale; // [rows]; integers only
+    int count;
+} cpu_input;
+
+// Quantises the rows where the precision asks for it, into the worker's arena (the caller resets).
+cpu_input cpu_prepare(dgm_exec *x, const dgm_linear *w, dgm_mat in);
+size_t cpu_prepare_bytes(int rows);
+
+// Columns n_begin .. n_end of act(in W^T + b) + residual for rows first .. first + m - 1 of the
+// input; c and residual are addressed as in dgm_gemm_f32_args.
+typedef struct cpu_product {
+    float *c;
+    int ldc;
+    const float *residual;
+    int ldr;
+    int first, m, n_begin, n_end;
+    dgm_act act;
+    uint8_t *q; // i8 alone: rows for another product instead of c, by its scale q_scale
+    int ldq;
+    float q_scale;
+} cpu_product;
+
+void cpu_multiply(const dgm_backend *b, const dgm_linear *w, const cpu_input *in,
+                  const cpu_product *p);
+// The same for outputs ids[0 .. count) of a layer with rows (p's columns are not looked at).
+void cpu_multiply_listed(const dgm_backend *b, const dgm_linear *w, const cpu_input *in,
+                         const cpu_product *p, const int32_t *ids, int count);
+// One product of m rows and `columns` wanted columns, of which `walked` were multiplied.
+void cpu_count_product(dgm_exec *x, const dgm_linear *w, int m, int columns, int walked,
+                       double begin);
+
+#endif

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+// The automaton of a sentence's constraints: following it. constraint_build.c makes it.
+//
+// Reading a character means: if it ends a word, whatever was complete but for the word's end is
+// met now; then the bytes move the node; then whatever needs no word's end is met. Behind a
+// character outside of words, where nothing longer matches, the node is "a word begins".
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "constraint/constraint_private.h"
+
+static int32_t at_of(const dgm_constraint *c, int32_t state)
+{
+    return (int32_t)((uint32_t)state & (((uint32_t)1 << c->node_bits) - 1));
+}
+
+static uint32_t mask_of(const dgm_constraint *c, int32_t state)
+{
+    return (uint32_t)state >> c->node_bits;
+}
+
+static int32_t state_of(const dgm_constraint *c, uint32_t mask, int32_t node)
+{
+    return (int32_t)(mask << c->node_bits | (uint32_t)node);
+}
+
+// An occurrence meets one of the terms that the text stands for: the first that is not met yet.
+static uint32_t credit(const dgm_constraint *c, uint32_t mask, int32_t node, bool bounded)
+{
+    for (; node != ROOT; node = c->nodes[node].fail) {
+        if (!(c->nodes[node].flags & (bounded ? HAS_BOUNDED : HAS_OPEN))) break;
+        for (int e = c->nodes[node].first_end; e >= 0; e = c->ends[e].next) {
+            const end *x = &c->ends[e];
+            if (x->kind != DGM_PATTERN_TERM || x->bounded != bounded) continue;
+            if (mask >> x->term & 1) continue;
+            mask |= (uint32_t)1 << x->term;
+            break;
+        }
+    }
+    return mask;
+}
+
+int32_t dgm_constraint_go(const dgm_constraint *c, int32_t node, uint8_t byte)
+{
+    for (;; node = c->nodes[node].fail) {
+        for (int32_t k = c->nodes[node].child; k >= 0; k = c->nodes[k].sibling)
+            if (c->nodes[k].byte == byte) return k;
+        if (node == ROOT) return ROOT;
+    }
+}
+
+int32_t dgm_constraint_start(const dgm_constraint *c)
+{
+    return state_of(c, 0, BEGIN);
+}
+
+int32_t dgm_constraint_read(const dgm_constraint *c, int32_t node, uint32_t *mask, dgm_text text,
+                            bool *broken)
+{
+    for (size_t i = 0; i < text.size;) {
+        uint32_t code = 0;
+        size_t n = dgm_utf8_next(text.data + i, text.size - i, &code);
+        // A byte of a character that other tokens complete counts as part of a word.
+        const bool inside = code == 0xFFFD ? n < 3 : dgm_char_in_word(code);
+        const unsigned before = c->nodes[node].flags;
+        if (!inside && before & HAS_BOUNDED) *mask = credit(c, *mask, node, true);
+        if (!inside && before & BANS_BOUNDED) *broken = true;
+        for (size_t k = 0; k < n; k++)
+            node = dgm_constraint_go(c, node, (uint8_t)text.data[i + k]);
+        if (!inside && node == ROOT) node = BEGIN;
+        if (c->nodes[node].flags & HAS_OPEN) *mask = credit(c, *mask, node, false);
+        if (c->nodes[node].flags & BANS_OPEN) *broken = true;
+        i += n;
+    }
+    return node;
+}
+
+int32_t dgm_constraint_advance(const dgm_constraint *c, int32_t state, int32_t token, bool *broken)
+{
+    uint32_t mask = mask_of(c, state);
+    *broken = false;
+    const int32_t node =
+        dgm_constraint_read(c, at_of(c, state), &mask, dgm_surface(c->surfaces, token), broken);
+    return state_of(c, mask, node);
+}
+
+// Terms met if the sentence or the word ended here.
+static uint32_t met(const dgm_constraint *c, int32_t state)
+{
+    const uint32_t mask = mask_of(c, state);
+    const int32_t node = at_of(c, state);
+    return c->nodes[node].flags & HAS_BOUNDED ? credit(c, mask, node, true) : mask;
+}
+
+bool dgm_constraint_may_end(const dgm_constraint *c, int32_t state)
+{
+    const unsigned flags = c->nodes[at_of(c, state)].flags;
+    return met(c, state) == c->all && !(flags & BANS_BOUNDED) &&
+           (c->suffix_pieces == 0 || flags & ENDS_SUFFIX);
+}
+
+// The step that is furthest along a pattern of an unmet term (or of the suffix, when all are met);
+// NULL: none is under way.
+static const stage *under_way(const dgm_constraint *c, int32_t state, uint32_t have)
+{
+    const stage *best = NULL;
+    for (int32_t n = at_of(c, state); n != ROOT; n = c->nodes[n].fail) {
+        for (int e = c->nodes[n].first_stage; e >= 0; e = c->stages[e].next) {
+            const stage *x = &c->stages[e];
+            const bool open = x->term < 0 ? have == c->all : !(have >> x->term & 1);
+            if (!open || x->done == 0) continue;
+            if (!best || x->left < best->left) best = x;
+        }
+    }
+    return best;
+}
+
+int dgm_constraint_missing(const dgm_constraint *c, int32_t state)
+{
+    const uint32_t have = met(c, state);
+    const stage *now = under_way(c, state, have);
+    int missing = c->suffix_pieces;
+    if (have == c->all && c->nodes[at_of(c, state)].flags & ENDS_SUFFIX) return 0;
+    for (int t = 0; t < c->terms; t++) missing += have >> t & 1 ? 0 : c->pieces[t];
+    if (now) {
+        const int whole = now->term < 0 ? c->suffix_pieces : c->pieces[now->term];
+        if (now->left < whole) missing -= whole - now->left;
+    }
+    return missing;
+}
+
+int dgm_constraint_banks(const dgm_constraint *c)
+{
+    return 2 * (c->terms + (c->suffix_pieces > 0)) + 1;
+}
+
+int dgm_constraint_bank(const dgm_constraint *c, int32_t state)
+{
+    const uint32_t have = met(c, state);
+    int bank = 0;
+    for (int t = 0; t < c->terms; t++) bank += 2 * (int)(have >> t & 1);
+    if (c->suffix_pieces && have == c->all && c->nodes[at_of(c, state)].flags & ENDS_SUFFIX)
+        return bank + 2;
+    return under_way(c, state, have) ? bank + 1 : bank;
+}
+
+int dgm_constraint_pieces(const dgm_constraint *c)
+{
+    return c->piece_count;
+}
+
+bool dgm_constraint_piece_first(const dgm_constraint *c, int i)
+{
+    for (int k = 0; k < c->first_count; k++)
+        if (c->firsts[k].piece == i) return true;
+    return false;
+}
+
+static float sum_costs(const float *cost, int first, int count)
+{
+    float sum = 0.0f;
+    for (int i = 0; i < count; i++) sum += fabsf(cost[first + i]);
+    return sum;
+}
+
+// Costs are taken without their sign (search/banks.c marks guesses by it).
+// Of an unmet term the cheapest pattern counts, of the one under way what is left of its pattern.
+float dgm_constraint_debt(const dgm_constraint *c, int32_t state, const float *cost)
+{
+    const uint32_t have = met(c, state);
+    if (have == c->all && c->suffix_pieces == 0) return 0.0f;
+    const stage *now = under_way(c, state, have);
+    float debt = 0.0f;
+    for (int t = c->suffix_pieces ? -1 : 0; t < c->terms; t++) {
+        if (t >= 0 && have >> t & 1) continue;
+        if (t < 0 && have == c->all && c->nodes[at_of(c, state)].flags & ENDS_SUFFIX) continue;
+        float least = -1.0f;
+        if (now && now->term == t) least = sum_costs(cost, now->piece, now->left);
+        for (int i = 0; i < c->first_count && !(now && now->term == t); i++) {
+            if (c->firsts[i].term != t) continue;
+            const float sum = sum_costs(cost, c->firsts[i].piece, c->firsts[i].count);
+            if (least < 0.0f || sum < least) least = sum;
+        }
+        if (least > 0.0f) debt += least;
+    }
+    return debt;
+}
+
+typedef struct offers {
+    int32_t *tokens;
+    int *pieces;
+    int count, most;
+} offers;
+
+static void add_offer(offers *o, int32_t token, int piece)
+{
+    for (int i = 0; i < o->count; i++)
+        if (o->tokens[i] == token) return;
+    if (o->count == o->most) return;
+    o->tokens[o->count] = token;
+    o->pieces[o->count++] = piece;
+}
+
+int dgm_constraint_offers(const dgm_constraint *c, int32_t state, int32_t *tokens, int *pieces,
+                          int most)
+{
+    const uint32_t have = met(c, state);
+    offers o = {.tokens = tokens, .pieces = pieces, .most = most};
+    if (under_way(c, state, have)) {
+        for (int32_t n = at_of(c, state); n != ROOT; n = c->nodes[n].fail)
+            for (int e = c->nodes[n].first_stage; e >= 0; e = c->stages[e].next) {
+                const stage *x = &c->stages[e];
+                const bool open = x->term < 0 ? have == c->all : !(have >> x->term & 1);
+                if (open && x->done > 0 && x->token >= 0) add_offer(&o, x->token, x->piece);
+            }
+        // Behind a term that was just said only what breaks the word may come: perhaps none of
+        // these.
+        if (o.count > 0 && have == mask_of(c, state)) return o.count;
+    }
+    for (int i = 0; i < c->first_count; i++) {
+        const first_piece *f = &c->firsts[i];
+        if (f->term < 0 ? have == c->all : !(have >> f->term & 1))
+            add_offer(&o, f->token, f->piece);
+    }
+    return o.count;
+}
+
+void dgm_constraint_limits(const dgm_constraint *c, int32_t state, const int32_t **allow,
+                           int *allow_count, const int32_t **deny, int *deny_count)
+{
+    const trie_node *n = &c->nodes[at_of(c, state)];
+    *allow = NULL;
+    *allow_count = 0;
+    *deny = n->deny_count ? c->denied + n->deny : NULL;
+    *deny_count = n->deny_count;
+    if (n->flags & BANS_BOUNDED) {
+        *allow = c->surfaces->continues;
+        *allow_count = c->surfaces->continue_count;
+    } else if (n->flags & HAS_BOUNDED && met(c, state) != mask_of(c, state)) {
+        *allow = c->surfaces->breaks;
+        *allow_count = c->surfaces->break_count;
+    }
+}
+
+const int32_t *dgm_constraint_tokens(const dgm_constraint *c, int *count)
+{
+    *count = c->token_count;
+    return c->tokens;
+}
+
+const int32_t *dgm_constraint_backwards(const dgm_constraint *c, int *count)
+{
+    *count = c->backwards ? c->suffix_pieces : 0;
+    return c->backwards;
+}
+
+bool dgm_constraint_forces(const dgm_constraint *c)
+{
+    return c->terms > 0 || c->suffix_pieces > 0;
+}

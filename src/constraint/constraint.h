@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// Lexical constraints of one sentence as an automaton over the bytes that a hypothesis has written.
+//
+// Terms must occur, forbidden texts must not, a suffix must come last. All are whole words: a term
+// that begins or ends inside a word matches only where a word begins or ends. The automaton reads
+// bytes, not tokens, so that a text is recognised however the model spells it in pieces:
+//
+//     root --(word begins)--> o --H--> o --a--> o --u--> o --s--> [term 0, if the word ends here]
+//                             |--K--> ...
+//     fail links as in Aho and Corasick (1975): the longest beginning of a pattern that the
+//     hypothesis ends with
+//
+// A state is one int32: the node in the low bits, above it one bit per term that is met. What a
+// search needs beside following the state (search/banks.c):
+//
+//   offers   the next pieces of unmet terms, as the vocabulary itself spells them: candidates that
+//            a hypothesis always has, whatever the model thinks of them
+//   missing  pieces still to come before the sentence may end
+//   bank     how far a hypothesis has come: terms met, and whether one is under way
+//   debt     what the missing pieces are expected to cost
+//
+// An automaton is made when a line is prepared and never changes: workers share it freely.
+#ifndef DGM_CONSTRAINT_CONSTRAINT_H
+#define DGM_CONSTRAINT_CONSTRAINT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "text/surface.h"
+
+enum {
+    DGM_CONSTRAINT_BITS = 31,   // of a state
+    DGM_CONSTRAINT_PIECES = 512 // of all forced patterns of a sentence
+};
+
+typedef struct dgm_constraint dgm_constraint;
+
+typedef enum dgm_pattern_kind {
+    DGM_PATTERN_TERM = 0, // one of the patterns of each term must occur
+    DGM_PATTERN_FORBID,
+    DGM_PATTERN_SUFFIX // at most one
+} dgm_pattern_kind;
+
+// Everything is borrowed for the call to compile only.
+typedef struct dgm_pattern {
+    dgm_pattern_kind kind;
+    int term;              // of DGM_PATTERN_TERM: 0 .. terms - 1
+    const int32_t *tokens; // [count] as the vocabulary spells it
+    int count;
+    bool open; // a word may go on behind it
+} dgm_pattern;
+
+// surfaces must outlive the automaton. Every term has at least one pattern. DGM_ERR_UNSUPPORTED:
+// terms and patterns do not fit a state; leave some out.
+dgm_status dgm_constraint_compile(dgm_constraint **c, const dgm_surfaces *surfaces,
+                                  const dgm_pattern *patterns, int count, int terms,
+                                  dgm_error *err);
+void dgm_constraint_free(dgm_constraint **c); // sets NULL; accepts NULL inside
+
+int32_t dgm_constraint_start(const dgm_constraint *c);
+// The state after one more token. *broken: with it a forbidden text occurs.
+int32_t dgm_constraint_advance(const dgm_constraint *c, int32_t state, int32_t token, bool *broken);
+bool dgm_constraint_may_end(const dgm_constraint *c, int32_t state); // everything is met
+int dgm_constraint_missing(const dgm_constraint *c, int32_t state);  // pieces still to come
+int dgm_constraint_banks(const dgm_constraint *c);                  // their number
+int dgm_constraint_bank(const dgm_constraint *c, int32_t state);    // 0 .. banks - 1
+// What the missing pieces cost if piece i of all forced patterns, behind each other, costs cost[i].
+float dgm_constraint_debt(const dgm_constraint *c, int32_t state, const float *cost);
+int dgm_constraint_pieces(const dgm_constraint *c);               // how many costs there are
+bool dgm_constraint_piece_first(const dgm_constraint *c, int i);  // does it begin a pattern?
+// Next pieces of unmet terms, without doubles, at most `most`; returns their number. pieces: their
+// numbers among the costs.
+int dgm_constraint_offers(const dgm_constraint *c, int32_t state, int32_t *tokens, int *pieces,
+                          int most);
+// What may follow at all (allow, ascending; NULL: anything) and what may not (deny, ascending).
+void dgm_constraint_limits(const dgm_constraint *c, int32_t state, const int32_t **allow,
+                           int *allow_count, const int32_t **deny, int *deny_count);
+// Every token of the patterns, ascending, without doubles: they must be candidates.
+const int32_t *dgm_constraint_tokens(const dgm_constraint *c, int *count);
+// The tokens of a suffix, the last one first, where it is all there is: what a model can follow that
+// begins at the end of a sentence. NULL: there is something else.
+const int32_t *dgm_constraint_backwards(const dgm_constraint *c, int *count);
+bool dgm_constraint_forces(const dgm_constraint *c); // has terms or a suffix, not only bans
+
+#endif

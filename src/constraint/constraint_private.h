@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+// Private to score/constraint*.c: the automaton's tables.
+#ifndef DGM_CONSTRAINT_CONSTRAINT_PRIVATE_H
+#define DGM_CONSTRAINT_CONSTRAINT_PRIVATE_H
+
+#include "constraint/constraint.h"
+
+// Nodes 0 and 1: nothing matches; nothing matches and a word may begin.
+enum { ROOT = 0, BEGIN = 1 };
+
+// What ends at a node or at one on its chain of fail links.
+enum {
+    HAS_BOUNDED = 1,  // a term, if the word ends here
+    HAS_OPEN = 2,     // a term
+    BANS_BOUNDED = 4, // a forbidden text, if the word ends here
+    BANS_OPEN = 8,    // a forbidden text
+    ENDS_SUFFIX = 16
+};
+
+typedef struct trie_node {
+    int32_t child, sibling, fail;
+    int first_end, first_stage; // of this node alone; -1: none
+    int deny, deny_count;       // in `denied`: tokens that would complete a forbidden text
+    int16_t byte;               // -1: ROOT and BEGIN
+    uint16_t flags;             // with those of the fail links
+    bool opens;                 // its last character is outside of words
+} trie_node;
+
+// A pattern that ends at a node.
+typedef struct end {
+    dgm_pattern_kind kind;
+    int term;
+    bool bounded; // only where a word ends
+    int next;
+} end;
+
+// A pattern whose first `done` pieces end at a node; `token` is the next one, -1: none.
+typedef struct stage {
+    int term; // -1: the suffix
+    int done, left;
+    int32_t token;
+    int piece; // the next one's number among the costs
+    int next;
+} stage;
+
+// A forced pattern from its beginning.
+typedef struct first_piece {
+    int term; // -1: the suffix
+    int32_t token;
+    int piece, count;
+} first_piece;
+
+struct dgm_constraint {
+    const dgm_surfaces *surfaces;
+    int terms, node_bits;
+    uint32_t all; // bits of all terms
+    int suffix_pieces;
+    int32_t *backwards; // [suffix_pieces] of a suffix alone; else NULL
+    int *pieces; // [terms] of the shortest pattern
+    trie_node *nodes;
+    end *ends;
+    stage *stages;
+    first_piece *firsts;
+    int32_t *denied, *tokens;
+    size_t node_count, node_cap, end_count, end_cap, stage_count, stage_cap;
+    size_t first_cap, denied_count, denied_cap, token_cap;
+    int first_count, token_count, piece_count;
+};
+
+int32_t dgm_constraint_go(const dgm_constraint *c, int32_t node, uint8_t byte);
+// Reads text from a node; mask collects terms, *broken is set by a forbidden text.
+int32_t dgm_constraint_read(const dgm_constraint *c, int32_t node, uint32_t *mask, dgm_text text,
+                            bool *broken);
+
+#endif

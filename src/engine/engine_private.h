@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: MIT
+// Private to engine/: what a translator, a job and a line are made of.
+//
+//   dgm_translator  models, vocabularies, resolved settings, the queue and the workers
+//   dgm_job         the lines of one call; a line has pieces; a piece is what a search decodes
+//
+//     caller thread                 worker threads                         caller thread
+//     submit: check, split, encode  admit -> advance -> ... -> sink        wait: hand results over
+//             |                       ^                      |
+//             +---> queue of jobs ----+     last piece of a line: decode, join, align
+//
+// A job's memory belongs to the job. Workers write only to the pieces they took and, after the
+// last piece of a line, to that line; the counters that hand a line over are guarded by t->lock.
+#ifndef DGM_ENGINE_ENGINE_PRIVATE_H
+#define DGM_ENGINE_ENGINE_PRIVATE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "dragoman/dragoman.h"
+#include "constraint/constraint.h"
+#include "search/search.h"
+#include "text/split.h"
+#include "text/vocab.h"
+
+// ---- translator -------------------------------------------------------------------------------
+
+typedef struct dgm_loaded {
+    dgm_gguf *file;
+    dgm_model *model;
+    float weight; // sum 1 over the members
+    dgm_precision precision;
+} dgm_loaded;
+
+typedef struct dgm_worker dgm_worker;
+typedef struct dgm_dictionary dgm_dictionary;
+typedef struct dgm_keeper dgm_keeper;
+
+struct dgm_translator {
+    dgm_backend *backend;
+    dgm_loaded members[DGM_PARTS_MAX];
+    int member_count;
+    dgm_vocab *source, *target; // target may be source
+    bool shared_vocab;
+    dgm_language source_language;
+
+    // Resolved settings.
+    dgm_search_config config;
+    dgm_limits limits;
+    dgm_long long_lines;
+    dgm_alignment alignment;
+    bool token_scores, approximate; // approximate: scores of accelerated cube pruning
+    int threads, batch;   // batch: sentences inside a worker at most
+    int64_t batch_tokens; // and their source tokens x beam
+    int restricted; // dgm_restrict: which tokens a translation may be made of
+    int shortlist; // member whose lexical list restricts the output, -1: none
+    int clustered; // member whose clusters do, -1: none
+    dgm_cluster_set **clusters; // [cluster_sets]: of the direction, or of every block of the file
+    int cluster_sets;
+    bool every_direction; // lines say theirs
+    bool replace_unknown;       // by the source word or the dictionary's; config.alignment is on
+    dgm_dictionary *dictionary; // NULL: none
+    uint64_t unknown_words, unknown_translated; // replaced, by the dictionary; guarded by lock
+    struct dgm_glossary *glossary; // settings.terms; NULL: none
+    dgm_keeper *keep;           // settings.keep; NULL: none
+    dgm_surfaces *surfaces;     // of the target vocabulary; NULL until a line needs them (lock)
+    int activations;            // dgm_activations
+    bool merging, plain_attention;
+    bool evidence;         // lines may have some
+    dgm_lmbr_weights lmbr; // what becomes of it
+    double lmbr_scale;
+    bool lattices; // lines may have one
+    float lattice_weight;
+    uint64_t evidence_lines, evidence_rows, evidence_values; // guarded by lock
+    double evidence_seconds;
+
+    dgm_translator_info info;
+    char device[512], source_code[64], target_code[64];
+    int direction[2]; // of the first model's languages; -1: none yet, lines say theirs
+    dgm_length_rule asked; // DGM_FROM_MODEL: what the file says for a direction
+
+    // Queue: jobs that still have pieces nobody has taken, oldest first.
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool lock_ready;
+    dgm_job *first, *last;
+    size_t queued; // pieces in the queue
+    bool quit;
+    uint64_t lines;      // finished
+    dgm_worker *workers; // [threads]
+    int started;
+
+    bool profiling; // dgm_profile_start; changes while nothing is in flight
+    double profile_begin, text_seconds;
+};
+
+// translator.c: the precision asked for (-1: none), else what the model recommends, else 8 bits.
+dgm_status dgm_precision_choose(const dgm_gguf *file, int asked, dgm_precision *out,
+                                dgm_error *err);
+// settings.c: checks settings against the loaded models and fills config, limits and info.
+dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err);
+// The part that can be judged before a model is loaded (names, ranges).
+// *precision: the number of the precision asked for, -1: each model's own.
+dgm_status dgm_settings_check(const dgm_settings *s, int *precision, dgm_error *err);
+
+// translator.c: as dgm_open, for a tool that wants at least the `ranked` best tokens of every row.
+dgm_status dgm_open_ranked(dgm_translator **t, const char *path, const dgm_settings *settings,
+                           int ranked, dgm_error *err);
+
+// writing.c: pairs, right to left, whole sentences. resolve: when the search is chosen; it may
+// choose another, and the beam.
+dgm_status dgm_writing_check(const dgm_settings *s, dgm_error *err);
+dgm_status dgm_writing_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err);
+
+// decoding.c: settings->decoding, alone and with the search chosen; the first before models are
+// loaded, the second fills config.
+dgm_status dgm_decoding_check(const dgm_settings *s, dgm_error *err);
+void dgm_decoding_resolve(dgm_translator *t, const dgm_settings *s);
+
+// constrain.c: glossaries and what is kept, from settings->decoding (NULL: none); needs the
+// languages and config.search.
+dgm_status dgm_constrain_open(dgm_translator *t, const dgm_decoding *d, dgm_error *err);
+void dgm_constrain_close(dgm_translator *t);
+
+// direction.c: the translator's direction, before settings are resolved; a line's (*other: not the
+// translator's); the one that a token before a source means, false if none.
+dgm_status dgm_direction_resolve(dgm_translator *t, const dgm_direction *asked, dgm_error *err);
+dgm_status dgm_direction_line(const dgm_translator *t, const dgm_direction *asked, int direction[2],
+                              bool *other, dgm_error *err);
+bool dgm_direction_of_token(const dgm_translator *t, int32_t token, int direction[2]);
+// What the file says for a direction (-1: for all of them); lengths: with what the caller set instead.
+dgm_status dgm_direction_defaults(const dgm_translator *t, const int direction[2],
+                                  dgm_direction_spec *out, dgm_error *err);
+dgm_status dgm_direction_lengths(const dgm_translator *t, const int direction[2], dgm_length_rule *out,
+                                 dgm_error *err);
+
+// techniques.c: names and ranges; the device before models are loaded; the loaded models.
+dgm_status dgm_settings_techniques(const dgm_settings *s, dgm_error *err);
+void dgm_techniques_device(dgm_translator *t, const dgm_settings *s);
+dgm_status dgm_techniques_tune(dgm_translator *t, const dgm_settings *s, dgm_error *err);
+
+// evidence.c: settings->lmbr, before models are loaded and after; which weights a checked struct
+// means. lmbr_default and lmbr_set are public.
+dgm_status dgm_lmbr_check(const dgm_settings *s, dgm_error *err);
+void dgm_lmbr_resolve(dgm_translator *t, const dgm_lmbr *l);
+
+// lattice_input.c: settings->decoding->lattices, before models are loaded; what the search of a
+// line of `pieces` pieces follows. DGM_ERR_TEXT or DGM_ERR_ARGUMENT for what the line is to blame
+// for.
+dgm_status dgm_lattices_check(const dgm_settings *s, dgm_error *err);
+dgm_status dgm_lattice_walk(const dgm_translator *t, const dgm_input *input, size_t pieces,
+                            dgm_walk **walk, dgm_error *err);
+
+// unknown.c: what becomes of unknown words; changes config.allow_unk and config.alignment.
+dgm_status dgm_settings_unknown(dgm_translator *t, const dgm_settings *s, dgm_error *err);
+dgm_status dgm_dictionary_open(dgm_dictionary **d, const char *path, dgm_error *err);
+void dgm_dictionary_close(dgm_dictionary **d); // sets NULL; accepts NULL inside
+
+// restrict.c: the candidates of a translation, --shortlist.
+typedef enum dgm_restrict {
+    DGM_RESTRICT_ALL = 0,
+    DGM_RESTRICT_LEXICAL,
+    DGM_RESTRICT_CLUSTER,
+    DGM_RESTRICT_UNION,
+    DGM_RESTRICT_INTERSECT
+} dgm_restrict;
+
+extern const char *const dgm_restrict_names[]; // in this order; NULL at the end
+// choice: dgm_restrict, -1: what the models have. Loads what it needs.
+dgm_status dgm_restrict_resolve(dgm_translator *t, int choice, dgm_error *err);
+dgm_status dgm_restrict_open(const dgm_translator *t, dgm_exec *x, dgm_vocabsel *v, dgm_error *err);
+size_t dgm_restrict_bytes(const dgm_translator *t); // of a worker's arena
+size_t dgm_restrict_centroids(const dgm_translator *t); // 0: no clusters are used
+// Which clusters a line of this direction uses (other: not the translator's), of those that are loaded.
+dgm_status dgm_restrict_line(const dgm_translator *t, const int direction[2], bool other,
+                             int *clusters, dgm_error *err);
+void dgm_restrict_close(dgm_translator *t);
+
+// budget.c: places and memory of the workers, from settings and the resolved configuration: fills
+// batch, batch_tokens, limits and config.places.
+dgm_status dgm_budget_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err);
+
+// vocabulary.c
+dgm_status dgm_vocabulary_load(const dgm_gguf *file, dgm_side side, dgm_vocab **vocab, bool *shared,
+                               dgm_error *err);
+// DGM_ERR_UNSUPPORTED unless both give every id the same spelling; `what` names the side.
+dgm_status dgm_vocabulary_same(const dgm_vocab *a, const dgm_vocab *b, const char *what,
+                               dgm_error *err);
+
+// tool_average.c: a key that begins with one of the prefixes (NULL-terminated) and is not the same
+// in both files; NULL: there is none.
+const char *dgm_keys_differ(const dgm_gguf *a, const dgm_gguf *b, const char *const *prefixes);
+
+// discover.c: the path of the default model, in a caller's buffer.
+dgm_status dgm_default_model(char *path, size_t size, dgm_error *err);
+
+// ---- jobs -------------------------------------------------------------------------------------
+
+// One decoded hypothesis, copied out of the search. Arrays lie in the piece's block.
+typedef struct dgm_raw {
+    const int32_t *tokens; // [count]
+    const float *scores;   // [count + 1] with the end symbol's, or NULL
+    const int32_t *align;  // [count] source token, -1: none; or NULL
+    int count;
+    float score, sum;
+    bool finished;
+} dgm_raw;
+
+typedef struct dgm_line_state dgm_line_state;
+
+typedef struct dgm_piece_state {
+    dgm_line_state *line;
+    size_t ids_at, spans_at, prefix_at; // in the job's arrays, which move while they grow
+    int count, prefix_count;            // ids the encoder reads, forced target tokens
+    size_t lead_at;                     // tokens of its direction, where lead: else the model's own
+    bool lead;
+    int text_first, text_count;         // ids[text_first .. + text_count) stand for text
+    dgm_constraint *constraint;         // the job's; NULL: none
+    bool relaxed;                       // it could not be met: decoded without
+    // written by the worker
+    dgm_status status;
+    char *error; // message, or NULL
+    void *block; // holds hyps and their arrays
+    dgm_raw *hyps;
+    int hyp_count;
+} dgm_piece_state;
+
+struct dgm_line_state {
+    dgm_job *job;
+    char *text; // repaired copy, NUL-terminated; NULL for an empty line
+    size_t size;
+    dgm_pieces pieces; // items[i] belongs to the job's piece first + i
+    size_t first;
+    size_t left; // pieces not decoded yet; guarded by the translator's lock
+    dgm_status status;
+    char *message;
+    char *notice; // constraints left out; NULL: none
+    uint32_t flags;
+    bool other; // its direction is not the translator's: these are its lengths
+    dgm_length_rule lengths;
+    int clusters; // which of the translator's
+    dgm_lmbr_rows *lmbr;                 // of its evidence, for all its pieces; NULL: none
+    dgm_walk *walk;                      // its lattice; NULL: none
+    size_t source_tokens, target_tokens; // target: of the best translation, end symbols included
+};
+
+typedef struct dgm_results_box {
+    dgm_results pub;
+    dgm_result *items;
+} dgm_results_box;
+
+struct dgm_job {
+    dgm_translator *translator;
+    dgm_job *next;
+    dgm_line_state *lines;
+    size_t line_count;
+    dgm_piece_state *pieces;
+    size_t piece_count, piece_cap;
+    int32_t *tokens; // of all pieces and prefixes
+    size_t token_count, token_cap;
+    dgm_span *spans; // of text tokens in their line's text, kept for alignments
+    size_t span_count, span_cap;
+    uint32_t *order; // pieces, longest first
+    size_t taken;
+    size_t left; // lines not finished
+    pthread_cond_t done;
+    bool done_ready;
+    dgm_results_box *box;
+};
+
+// pipeline.c: fills job->lines and pieces from the inputs. Fails only for want of memory; what is
+// wrong with a line goes into its status.
+dgm_status dgm_job_prepare(dgm_job *job, const dgm_input *inputs, dgm_error *err);
+// A line as the engine wants it: valid UTF-8 in one line. Appends to out; *repaired says whether
+// anything was invalid.
+dgm_status dgm_line_clean(dgm_text in, dgm_writer *out, bool *repaired, dgm_error *err);
+// Appends the frame of a source to the growing array: prefix ids, `language` unless -1, the text's
+// ids, eos, tokens that stand last. direction: NULL, or the one whose tokens they are.
+dgm_status dgm_source_frame(const dgm_translator *t, const int *direction, int32_t language,
+                            const int32_t *ids, size_t count, int32_t **array, size_t *used,
+                            size_t *cap, dgm_error *err);
+
+// assemble.c: the finished line's result, from the pieces' hypotheses. Buffers of one thread, used
+// again for every line; start with all zero.
+typedef struct dgm_scratch {
+    dgm_writer text;   // of one translation, piece after piece
+    dgm_writer joined; // the line
+    dgm_span *spans;   // of the target tokens of all pieces, in `text`
+    size_t span_cap;
+    dgm_text *outputs; // of each piece, in `text`
+    size_t output_cap;
+    size_t *starts; // of each piece, in `joined`
+    size_t start_cap;
+    dgm_link *links;
+    size_t link_cap, link_count;
+    dgm_text *spelled; // of the tokens of one piece, where they are unknown
+    size_t spelled_cap;
+    dgm_writer lower;
+    int32_t *source_word, *target_word; // of each token
+    size_t source_cap, target_cap;
+} dgm_scratch;
+
+void dgm_scratch_free(dgm_scratch *s);
+// unknown.c: spellings of a hypothesis' unknown words, NULL data elsewhere; *spelled NULL: it has
+// none. Valid until the next call with the same scratch.
+dgm_status dgm_unknown_spell(const dgm_piece_state *piece, const dgm_raw *h, dgm_scratch *s,
+                             const dgm_text **spelled, dgm_error *err);
+void dgm_line_assemble(dgm_line_state *line, dgm_scratch *s, dgm_result *out);
+
+// The message of a line that failed for want of memory: the one message that is not on the heap.
+extern const char dgm_memory_message[];
+
+// api.c: what a translation owns, not the struct itself.
+void dgm_translation_free(dgm_translation *t);
+
+// batcher.c
+void dgm_job_free(dgm_job *job);
+// Takes up to `room` pieces for a worker whose costs fit `tokens` together (the first one may be
+// larger if `any`); lock held.
+size_t dgm_queue_take(dgm_translator *t, dgm_piece_state **out, size_t room, int64_t tokens,
+                      bool any);
+// What a piece takes of the workers' budget (budget.c).
+static inline int64_t dgm_piece_cost(const dgm_translator *t, const dgm_piece_state *piece)
+{
+    return (int64_t)piece->count * t->config.beam;
+}
+
+// worker.c
+dgm_status dgm_workers_start(dgm_translator *t, dgm_error *err);
+void dgm_workers_stop(dgm_translator *t);
+void dgm_workers_count(const dgm_translator *t, dgm_counters *c);
+// Sums over all workers and models; early: sentences that the margin ended. Lock held.
+void dgm_workers_techniques(const dgm_translator *t, dgm_model_counts *sum, uint64_t *early);
+// Starts counters at zero in every worker, or drops them; nothing may be in flight.
+dgm_status dgm_workers_meter(dgm_translator *t, bool on, dgm_error *err);
+// Adds the workers' counters to *sum; busy and text get seconds in all, and those of assembling.
+void dgm_workers_read(dgm_translator *t, dgm_meter *sum, double *busy, double *text);
+// NULL ends it. Nothing may be in flight.
+void dgm_workers_observe(dgm_translator *t, const dgm_observer *observer);
+
+// Bytes of scratch memory that one worker needs.
+size_t dgm_worker_bytes(const dgm_translator *t);
+
+#endif

@@ -1,0 +1,536 @@
+// SPDX-License-Identifier: MIT
+// Imports MarianMT folders of Hugging Face transformers (OPUS-MT and relatives).
+//
+//     config.json, generation_config.json, tokenizer_config.json   settings (marian_config.c)
+//     model.safetensors, or shards with an index                    weights (safetensors.c)
+//     source.spm, target.spm                                        SentencePiece models
+//     vocab.json (and target_vocab.json)                            piece -> id
+//
+// The model: post-norm Transformer, sinusoidal positions 10000^(-2i/D), biases everywhere. The
+// decoder starts from the embedding of decoder_start_token_id (<pad>), scaled like any token: in
+// OPUS-MT that row is zero, elsewhere it may be learned, so it is always kept. All weights are
+// [out, in], as ours. Every tensor must have the expected shape and none may be left over.
+//
+// Their tokeniser looks a piece's spelling up in vocab.json, so ids do not follow the numbers of
+// the SentencePiece model: dragoman.SIDE.vocab.map translates. Ids that only the other side's model
+// can spell are appended to the stored model as pieces that text is never split into.
+#include <stdio.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/json.h"
+#include "base/mapfile.h"
+#include "base/mem.h"
+#include "import/import.h"
+#include "import/m2m.h"
+#include "import/marian_config.h"
+#include "import/safetensors.h"
+#include "import/spm_list.h"
+
+typedef struct reading {
+    dgm_import_job *job;
+    dgm_marian_config config;
+    json_t *model_json, *generation_json, *tokenizer_json, *vocab[2];
+    dgm_mapfile spm[2];
+    bool shared_vocab; // one vocabulary and one SentencePiece model for both sides
+    dgm_safetensors *tensors;
+    bool *used; // [count of tensors]
+} reading;
+
+static const char *const sides[] = {"source", "target"};
+
+static char *join_path(const char *dir, const char *name)
+{
+    size_t room = strlen(dir) + strlen(name) + 2;
+    char *path = dgm_malloc(room);
+    if (path) snprintf(path, room, "%s/%s", dir, name);
+    return path;
+}
+
+// ---- files ------------------------------------------------------------------------------------
+
+static dgm_status read_json(const reading *in, const char *name, dgm_need need, json_t **out,
+                            dgm_error *err)
+{
+    char *path = join_path(in->job->dir, name);
+    if (!path) return dgm_no_memory(err);
+    dgm_status st = DGM_OK;
+    if (need == DGM_REQUIRED || dgm_file_exists(path)) st = dgm_json_read(out, path, err);
+    if (st == DGM_OK && *out && !json_is_object(*out)) {
+        st = dgm_fail(err, DGM_ERR_FORMAT, "'%s': not a JSON object", path);
+        json_decref(*out);
+        *out = NULL;
+    }
+    dgm_free(path);
+    return st;
+}
+
+static dgm_status open_spm(reading *in, int side, dgm_error *err)
+{
+    char name[32];
+    snprintf(name, sizeof name, "%s.spm", sides[side]);
+    char *path = join_path(in->job->dir, name);
+    if (!path) return dgm_no_memory(err);
+    dgm_mapfile *f = &in->spm[side];
+    dgm_status st = dgm_mapfile_open(f, path, err);
+    if (st == DGM_OK && in->job->opens && (st = in->job->opens(f->data, f->size, err)) != DGM_OK)
+        dgm_error_prefix(err, "'%s'", path);
+    dgm_free(path);
+    return st;
+}
+
+static dgm_status open_files(reading *in, dgm_error *err)
+{
+    DGM_TRY(read_json(in, "config.json", DGM_REQUIRED, &in->model_json, err));
+    DGM_TRY(read_json(in, "generation_config.json", DGM_OPTIONAL, &in->generation_json, err));
+    DGM_TRY(read_json(in, "tokenizer_config.json", DGM_OPTIONAL, &in->tokenizer_json, err));
+    dgm_status st = dgm_marian_config_read(&in->config, in->model_json, in->generation_json, err);
+    if (st != DGM_OK) {
+        dgm_error_prefix(err, "'%s'", in->job->dir);
+        return st;
+    }
+    bool separate = false;
+    st = dgm_json_bool(in->tokenizer_json, "separate_vocabs", &separate, err);
+    if (st != DGM_OK) dgm_error_prefix(err, "'%s/tokenizer_config.json'", in->job->dir);
+    if (st != DGM_OK) return st;
+    DGM_FAIL_IF(in->config.shared_embedding && separate, err, DGM_ERR_UNSUPPORTED,
+                "'%s': separate vocabularies over shared embeddings", in->job->dir);
+    DGM_TRY(read_json(in, "vocab.json", DGM_REQUIRED, &in->vocab[0], err));
+    if (separate)
+        DGM_TRY(read_json(in, "target_vocab.json", DGM_REQUIRED, &in->vocab[1], err));
+    else
+        in->vocab[1] = json_incref(in->vocab[0]);
+    DGM_TRY(open_spm(in, 0, err));
+    DGM_TRY(open_spm(in, 1, err));
+    in->shared_vocab = !separate && in->config.vocab_size == in->config.decoder_vocab_size &&
+                       in->spm[0].size == in->spm[1].size && in->spm[0].size > 0 &&
+                       memcmp(in->spm[0].data, in->spm[1].data, in->spm[0].size) == 0;
+    return dgm_safetensors_open(&in->tensors, in->job->dir, err);
+}
+
+static void close_files(reading *in)
+{
+    json_decref(in->model_json);
+    json_decref(in->generation_json);
+    json_decref(in->tokenizer_json);
+    for (int side = 0; side < 2; side++) {
+        json_decref(in->vocab[side]);
+        dgm_mapfile_close(&in->spm[side]);
+    }
+    dgm_safetensors_close(&in->tensors);
+    dgm_free(in->used);
+}
+
+// ---- vocabulary -------------------------------------------------------------------------------
+
+typedef struct key_name {
+    char text[64];
+} key_name;
+
+static key_name side_key(int side, const char *rest)
+{
+    key_name k;
+    snprintf(k.text, sizeof k.text, "dragoman.%s.%s", sides[side], rest);
+    return k;
+}
+
+// spelling [size]: of each id, NULL where vocab.json has none. Views into the JSON.
+static dgm_status list_spellings(json_t *vocab, const char **spelling, int size, dgm_error *err)
+{
+    const char *piece;
+    json_t *value;
+    json_object_foreach(vocab, piece, value)
+    {
+        int64_t id = json_is_integer(value) ? json_integer_value(value) : -1;
+        DGM_FAIL_IF(id < 0 || id >= size, err, DGM_ERR_FORMAT,
+                    "piece '%.60s' has no id from 0 to %d", piece, size - 1);
+        DGM_FAIL_IF(spelling[id], err, DGM_ERR_FORMAT, "pieces '%.60s' and '%.60s' have one id",
+                    spelling[id], piece);
+        spelling[id] = piece;
+    }
+    return DGM_OK;
+}
+
+// Numbers the pieces of the SentencePiece model. covered [size]: ids that got a piece.
+// True when every piece has its own number as id.
+static bool number_pieces(const dgm_spm_list *pieces, json_t *vocab, int32_t *map, bool *covered)
+{
+    bool identity = true;
+    for (size_t i = 0; i < pieces->count; i++) {
+        const json_t *id = json_object_getn(vocab, pieces->items[i].piece, pieces->items[i].size);
+        map[i] = id ? (int32_t)json_integer_value(id) : -1;
+        if (map[i] >= 0) covered[map[i]] = true;
+        identity = identity && map[i] == (int32_t)i;
+    }
+    return identity;
+}
+
+// What the SentencePiece model of one side lacks, found by looking at every id.
+typedef struct numbering {
+    const char **spelling; // [size] of each id, NULL or "" where there is none
+    bool *covered;         // [size] ids that some piece has
+    int32_t *map;          // [pieces, then room for size more]
+    size_t pieces;
+    dgm_writer model; // the SentencePiece model, as it is stored
+} numbering;
+
+static void write_varint(dgm_writer *w, size_t v)
+{
+    for (; v >= 0x80; v >>= 7) dgm_write_u8(w, (uint8_t)((v & 0x7f) | 0x80));
+    dgm_write_u8(w, (uint8_t)v);
+}
+
+// Appends a piece of kind "unused": never made from text, but spelled when it comes out. Messages
+// of this format may be continued at their end.
+static void append_piece(numbering *n, int id)
+{
+    dgm_writer piece = {0};
+    dgm_write_u8(&piece, 1 << 3 | 2);
+    write_varint(&piece, strlen(n->spelling[id]));
+    dgm_write_text(&piece, n->spelling[id]);
+    dgm_write_u8(&piece, 2 << 3 | 5);
+    dgm_write_f32(&piece, 0);
+    dgm_write_u8(&piece, 3 << 3 | 0);
+    dgm_write_u8(&piece, DGM_SPM_UNUSED);
+    dgm_write_u8(&n->model, 1 << 3 | 2);
+    write_varint(&n->model, piece.size);
+    dgm_write_bytes(&n->model, piece.data, piece.size);
+    if (piece.failed) n->model.failed = true;
+    dgm_writer_free(&piece);
+    n->map[n->pieces++] = id;
+}
+
+// Ids that the SentencePiece model does not know. The last ones (<pad>) are "extra": they stand
+// for no text. Those in between are pieces of the other side's model, which a decoder may copy,
+// and language tokens (">>deu<<"), which a source may begin with.
+static void add_missing(const reading *in, int side, numbering *n, int size)
+{
+    int first = size;
+    while (first > 0 && !n->covered[first - 1]) first--;
+    bool decoded = side == 1 || in->shared_vocab;
+    for (int i = 0; i < first; i++) {
+        const char *text = n->spelling[i];
+        if (n->covered[i] || !text || !text[0]) continue;
+        if (decoded || strncmp(text, ">>", 2) == 0) append_piece(n, i);
+    }
+    for (int i = first; i < size; i++)
+        if (!n->spelling[i]) n->spelling[i] = "";
+    if (first < size)
+        dgm_gguf_set_strings(in->job->w, side_key(side, "vocab.extra").text, n->spelling + first,
+                             (size_t)(size - first));
+}
+
+static dgm_status set_pieces(reading *in, int side, const dgm_spm_list *pieces, int size,
+                             dgm_error *err)
+{
+    dgm_gguf_writer *w = in->job->w;
+    numbering n = {.pieces = pieces->count};
+    n.spelling = dgm_calloc((size_t)size, sizeof *n.spelling);
+    n.covered = dgm_calloc((size_t)size, sizeof *n.covered);
+    n.map = dgm_calloc(pieces->count + (size_t)size, sizeof *n.map);
+    dgm_write_bytes(&n.model, in->spm[side].data, in->spm[side].size);
+    dgm_status st = DGM_OK;
+    if (!n.spelling || !n.covered || !n.map) st = dgm_no_memory(err);
+    if (st == DGM_OK) st = list_spellings(in->vocab[side], n.spelling, size, err);
+    if (st == DGM_OK) {
+        bool identity = number_pieces(pieces, in->vocab[side], n.map, n.covered);
+        add_missing(in, side, &n, size);
+        if (n.model.failed) st = dgm_no_memory(err);
+        dgm_gguf_set_array(w, side_key(side, "vocab.sentencepiece").text, DGM_META_U8, n.model.data,
+                           n.model.size);
+        if (!identity || n.pieces > pieces->count)
+            dgm_gguf_set_array(w, side_key(side, "vocab.map").text, DGM_META_I32, n.map, n.pieces);
+    }
+    dgm_writer_free(&n.model);
+    dgm_free(n.map);
+    dgm_free(n.covered);
+    dgm_free(n.spelling);
+    return st;
+}
+
+static dgm_status set_vocab(reading *in, int side, dgm_error *err)
+{
+    dgm_gguf_writer *w = in->job->w;
+    const dgm_marian_config *c = &in->config;
+    int size = side == 0 ? c->vocab_size : c->decoder_vocab_size;
+    const json_t *unk = json_object_get(in->vocab[side], "<unk>");
+    DGM_FAIL_IF(!unk, err, DGM_ERR_FORMAT, "'%s': vocab.json has no <unk>", in->job->dir);
+    dgm_spm_list pieces;
+    dgm_status st = dgm_spm_list_read(&pieces, in->spm[side].data, in->spm[side].size, err);
+    if (st != DGM_OK) {
+        dgm_error_prefix(err, "'%s/%s.spm'", in->job->dir, sides[side]);
+        return st;
+    }
+    dgm_gguf_set_string(w, side_key(side, "vocab.kind").text, "sentencepiece");
+    dgm_gguf_set_u32(w, side_key(side, "vocab.size").text, (uint32_t)size);
+    st = set_pieces(in, side, &pieces, size, err);
+    if (st != DGM_OK)
+        dgm_error_prefix(err, "'%s': vocabulary of the %s", in->job->dir, sides[side]);
+    dgm_spm_list_free(&pieces);
+    dgm_gguf_set_i32(w, side_key(side, "eos").text, c->eos);
+    dgm_gguf_set_i32(w, side_key(side, "unk").text, (int32_t)json_integer_value(unk));
+    if (c->pad < size) dgm_gguf_set_i32(w, side_key(side, "pad").text, c->pad);
+    return st;
+}
+
+static dgm_status set_vocabularies(reading *in, dgm_error *err)
+{
+    const dgm_marian_config *c = &in->config;
+    dgm_gguf_writer *w = in->job->w;
+    DGM_TRY(set_vocab(in, 0, err));
+    if (!in->shared_vocab) DGM_TRY(set_vocab(in, 1, err));
+    const char *prefix = in->job->options.source_prefix;
+    if (prefix) {
+        const json_t *id = json_object_get(in->vocab[0], prefix);
+        DGM_FAIL_IF(!json_is_integer(id), err, DGM_ERR_ARGUMENT,
+                    "source prefix '%.60s' is not in the vocabulary", prefix);
+        int32_t value = (int32_t)json_integer_value(id);
+        dgm_gguf_set_array(w, "dragoman.source.prefix", DGM_META_I32, &value, 1);
+    }
+    dgm_gguf_set_i32(w, "dragoman.target.start", c->start);
+    if (c->never_count)
+        dgm_gguf_set_array(w, "dragoman.target.never", DGM_META_I32, c->never,
+                           (size_t)c->never_count);
+    return DGM_OK;
+}
+
+// ---- settings ---------------------------------------------------------------------------------
+
+void dgm_import_decoding(dgm_gguf_writer *w, const dgm_marian_config *c)
+{
+    dgm_gguf_set_u32(w, "dragoman.decode.beam", (uint32_t)c->beam);
+    // With early stopping a full store ends the search, which is what "refill" does.
+    dgm_gguf_set_string(w, "dragoman.decode.finish", c->early_stopping ? "refill" : "huggingface");
+    dgm_gguf_set_f32(w, "dragoman.decode.length_penalty", (float)c->length_penalty);
+    dgm_gguf_set_u32(w, "dragoman.decode.max_length", (uint32_t)c->max_length);
+    dgm_gguf_set_u32(w, "dragoman.decode.max_source", (uint32_t)c->max_positions);
+    dgm_gguf_set_bool(w, "dragoman.decode.allow_unk", true);
+    dgm_gguf_set_bool(w, "dragoman.decode.drop_unk", true); // as skip_special_tokens does
+}
+
+void dgm_import_transformer(dgm_gguf_writer *w, const dgm_marian_config *c)
+{
+    dgm_gguf_set_u32(w, "dragoman.transformer.d_model", (uint32_t)c->d_model);
+    dgm_gguf_set_u32(w, "dragoman.transformer.heads", (uint32_t)c->heads);
+    dgm_gguf_set_u32(w, "dragoman.transformer.ffn", (uint32_t)c->encoder_ffn);
+    if (c->decoder_ffn != c->encoder_ffn)
+        dgm_gguf_set_u32(w, "dragoman.transformer.decoder_ffn", (uint32_t)c->decoder_ffn);
+    dgm_gguf_set_u32(w, "dragoman.transformer.encoder_layers", (uint32_t)c->encoder_layers);
+    dgm_gguf_set_u32(w, "dragoman.transformer.decoder_layers", (uint32_t)c->decoder_layers);
+    dgm_gguf_set_string(w, "dragoman.transformer.norm", "post");
+    dgm_gguf_set_f32(w, "dragoman.transformer.norm_eps", 1e-5f);
+    dgm_gguf_set_string(w, "dragoman.transformer.activation", c->activation);
+    dgm_gguf_set_string(w, "dragoman.transformer.positions", "sinusoid");
+    dgm_gguf_set_bool(w, "dragoman.transformer.scale_embedding", c->scale_embedding);
+}
+
+// ---- weights ----------------------------------------------------------------------------------
+
+static void fetch(const void *source, float *out)
+{
+    dgm_safe_to_f32(source, out);
+}
+
+static int storage_of(const dgm_safe_tensor *t)
+{
+    return t->type == DGM_SAFE_F32   ? DGM_TYPE_F32
+           : t->type == DGM_SAFE_F16 ? DGM_TYPE_F16
+                                     : DGM_TYPE_BF16;
+}
+
+// Finds an input tensor of two (rows > 0) or one dimension and marks it as used.
+static dgm_status find_input(reading *in, const char *name, int rows, int cols,
+                             const dgm_safe_tensor **out, dgm_error *err)
+{
+    int at = dgm_safetensors_find(in->tensors, name);
+    DGM_FAIL_IF(at < 0, err, DGM_ERR_FORMAT, "'%s': tensor '%s' is missing", in->job->dir, name);
+    const dgm_safe_tensor *t = dgm_safetensors_get(in->tensors, (size_t)at);
+    in->used[at] = true;
+    DGM_FAIL_IF(t->type == DGM_SAFE_OTHER, err, DGM_ERR_UNSUPPORTED,
+                "'%s': tensor '%s' is %s, expected F32, F16 or BF16", in->job->dir, name, t->dtype);
+    bool vector = rows == 0;
+    if (t->n_dims == (vector ? 1 : 2) && t->cols == cols && (vector || t->rows == rows)) {
+        *out = t;
+        return DGM_OK;
+    }
+    char expected[32];
+    snprintf(expected, sizeof expected, vector ? "[%d]" : "[%d, %d]", vector ? cols : rows, cols);
+    return dgm_fail(err, DGM_ERR_FORMAT,
+                    "'%s': tensor '%s' has %d dimensions, %d rows and %d columns, expected %s",
+                    in->job->dir, name, t->n_dims, t->rows, t->cols, expected);
+}
+
+static dgm_status add_matrix(reading *in, const char *ours, const char *theirs, int rows, int cols,
+                             dgm_error *err)
+{
+    const dgm_safe_tensor *t;
+    DGM_TRY(find_input(in, theirs, rows, cols, &t, err));
+    return dgm_import_matrix(in->job, ours, rows, cols, storage_of(t), fetch, t, err);
+}
+
+static dgm_status add_vector(reading *in, const char *ours, const char *theirs, int size,
+                             dgm_error *err)
+{
+    const dgm_safe_tensor *t;
+    DGM_TRY(find_input(in, theirs, 0, size, &t, err));
+    return dgm_import_vector(in->job, ours, size, fetch, t, err);
+}
+
+// NAME.weight and NAME.bias of a linear layer (rows > 0) or a norm (rows 0).
+static dgm_status add_layer(reading *in, const char *ours, const char *theirs, int rows, int cols,
+                            dgm_error *err)
+{
+    char a[160], b[160];
+    snprintf(a, sizeof a, "%s.weight", ours);
+    snprintf(b, sizeof b, "%s.weight", theirs);
+    DGM_TRY(rows ? add_matrix(in, a, b, rows, cols, err) : add_vector(in, a, b, cols, err));
+    snprintf(a, sizeof a, "%s.bias", ours);
+    snprintf(b, sizeof b, "%s.bias", theirs);
+    return add_vector(in, a, b, rows ? rows : cols, err);
+}
+
+static dgm_status add_attention(reading *in, const char *ours, const char *theirs, dgm_error *err)
+{
+    static const char *const names[4][2] = {
+        {"q", "q_proj"}, {"k", "k_proj"}, {"v", "v_proj"}, {"o", "out_proj"}};
+    int d = in->config.d_model;
+    char a[128], b[128];
+    for (int i = 0; i < 4; i++) {
+        snprintf(a, sizeof a, "%s.%s", ours, names[i][0]);
+        snprintf(b, sizeof b, "%s.%s", theirs, names[i][1]);
+        DGM_TRY(add_layer(in, a, b, d, d, err));
+    }
+    snprintf(a, sizeof a, "%s.norm", ours);
+    snprintf(b, sizeof b, "%s_layer_norm", theirs);
+    return add_layer(in, a, b, 0, d, err);
+}
+
+static dgm_status add_block(reading *in, bool decoder, int layer, dgm_error *err)
+{
+    int d = in->config.d_model, f = decoder ? in->config.decoder_ffn : in->config.encoder_ffn;
+    char ours[32], theirs[64], a[96], b[96];
+    snprintf(ours, sizeof ours, "%s.%d", decoder ? "dec" : "enc", layer);
+    snprintf(theirs, sizeof theirs, "model.%s.layers.%d", decoder ? "decoder" : "encoder", layer);
+    static const char *const attentions[2][2] = {{"self", "self_attn"}, {"cross", "encoder_attn"}};
+    for (int i = 0; i < (decoder ? 2 : 1); i++) {
+        snprintf(a, sizeof a, "%s.%s", ours, attentions[i][0]);
+        snprintf(b, sizeof b, "%s.%s", theirs, attentions[i][1]);
+        DGM_TRY(add_attention(in, a, b, err));
+    }
+    snprintf(a, sizeof a, "%s.ffn.in", ours);
+    snprintf(b, sizeof b, "%s.fc1", theirs);
+    DGM_TRY(add_layer(in, a, b, f, d, err));
+    snprintf(a, sizeof a, "%s.ffn.out", ours);
+    snprintf(b, sizeof b, "%s.fc2", theirs);
+    DGM_TRY(add_layer(in, a, b, d, f, err));
+    snprintf(a, sizeof a, "%s.ffn.norm", ours);
+    snprintf(b, sizeof b, "%s.final_layer_norm", theirs);
+    return add_layer(in, a, b, 0, d, err);
+}
+
+static bool present(const reading *in, const char *name)
+{
+    return dgm_safetensors_find(in->tensors, name) >= 0;
+}
+
+// Marks a tensor that repeats another one or is computed, if it is there.
+static void ignore(reading *in, const char *name)
+{
+    int at = dgm_safetensors_find(in->tensors, name);
+    if (at >= 0) in->used[at] = true;
+}
+
+// Tied tensors are stored once, under any one of their names.
+static dgm_status add_embeddings(reading *in, dgm_error *err)
+{
+    static const char shared[] = "model.shared.weight", head[] = "lm_head.weight",
+                      encoder[] = "model.encoder.embed_tokens.weight",
+                      decoder[] = "model.decoder.embed_tokens.weight";
+    const dgm_marian_config *c = &in->config;
+    const char *src = present(in, shared) ? shared : encoder, *tgt = decoder;
+    if (c->shared_embedding) {
+        if (!present(in, src)) src = decoder;
+        if (!present(in, src) && c->tied_output) src = head;
+        ignore(in, encoder);
+        ignore(in, decoder);
+    } else if (!present(in, decoder) && c->tied_output) {
+        tgt = head;
+    }
+    if (c->tied_output) ignore(in, head);
+    DGM_TRY(add_matrix(in, "src.embed", src, c->vocab_size, c->d_model, err));
+    if (!c->shared_embedding)
+        DGM_TRY(add_matrix(in, "tgt.embed", tgt, c->decoder_vocab_size, c->d_model, err));
+    if (!c->tied_output)
+        DGM_TRY(add_matrix(in, "out.weight", head, c->decoder_vocab_size, c->d_model, err));
+    ignore(in, "model.encoder.embed_positions.weight"); // sinusoids, computed by the reader
+    ignore(in, "model.decoder.embed_positions.weight");
+    return DGM_OK;
+}
+
+static bool all_zero(const dgm_safe_tensor *t)
+{
+    for (size_t i = 0; i < t->bytes; i++)
+        if (t->data[i]) return false;
+    return true;
+}
+
+static dgm_status add_weights(reading *in, dgm_error *err)
+{
+    const dgm_marian_config *c = &in->config;
+    size_t count = dgm_safetensors_count(in->tensors);
+    in->used = dgm_calloc(count + 1, sizeof *in->used);
+    if (!in->used) return dgm_no_memory(err);
+    DGM_TRY(add_embeddings(in, err));
+    if (present(in, "final_logits_bias")) { // [1, V]; usually nothing but zeros
+        const dgm_safe_tensor *t;
+        DGM_TRY(find_input(in, "final_logits_bias", 1, c->decoder_vocab_size, &t, err));
+        if (!all_zero(t))
+            DGM_TRY(dgm_import_vector(in->job, "out.bias", c->decoder_vocab_size, fetch, t, err));
+    }
+    for (int i = 0; i < c->encoder_layers; i++) DGM_TRY(add_block(in, false, i, err));
+    for (int i = 0; i < c->decoder_layers; i++) DGM_TRY(add_block(in, true, i, err));
+    for (size_t i = 0; i < count; i++)
+        DGM_FAIL_IF(!in->used[i], err, DGM_ERR_UNSUPPORTED,
+                    "'%s': tensor '%s' is not part of a MarianMT model", in->job->dir,
+                    dgm_safetensors_get(in->tensors, i)->name);
+    return DGM_OK;
+}
+
+// M2M100 and NLLB have an importer of their own.
+static dgm_status is_m2m(const reading *in, bool *yes, dgm_error *err)
+{
+    json_t *config = NULL;
+    const char *type = "";
+    *yes = false;
+    DGM_TRY(read_json(in, "config.json", DGM_REQUIRED, &config, err));
+    if (dgm_json_string(config, "model_type", &type, NULL) == DGM_OK)
+        *yes = strcmp(type, "m2m_100") == 0 || strcmp(type, "nllb-moe") == 0;
+    json_decref(config);
+    return DGM_OK;
+}
+
+dgm_status dgm_import_huggingface(dgm_import_job *job, dgm_error *err)
+{
+    reading in = {.job = job};
+    const char *source = NULL, *target = NULL;
+    bool m2m = false;
+    dgm_status st;
+    DGM_TRY(is_m2m(&in, &m2m, err));
+    if (m2m) return dgm_import_m2m(job, err);
+    DGM_TRY_GOTO(st, open_files(&in, err), done);
+    st = dgm_json_string(in.tokenizer_json, "source_lang", &source, err);
+    if (st == DGM_OK) st = dgm_json_string(in.tokenizer_json, "target_lang", &target, err);
+    if (st != DGM_OK) dgm_error_prefix(err, "'%s/tokenizer_config.json'", job->dir);
+    if (st != DGM_OK) goto done;
+    dgm_import_general(job, "transformer", source, target);
+    DGM_TRY_GOTO(st, set_vocabularies(&in, err), done);
+    if (!job->options.source_prefix) // which settles the direction
+        DGM_TRY_GOTO(st, dgm_marian_languages(job, in.vocab[0], source, err), done);
+    dgm_import_decoding(job->w, &in.config);
+    dgm_import_transformer(job->w, &in.config);
+    DGM_TRY_GOTO(st, add_weights(&in, err), done);
+    st = dgm_import_write(job, err);
+done:
+    close_files(&in);
+    return st;
+}

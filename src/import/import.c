@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT
+// What importers share: the table, the options, conversion of weights to their storage type, the
+// general keys; see import.h. tools/import.c is the public door.
+#include "import/import.h"
+
+#include <string.h>
+
+#include "base/mapfile.h"
+#include "base/mem.h"
+#include "format/convert.h"
+#include "format/gguf_private.h"
+#include "format/modelfile.h"
+
+#define CARD_MAX ((size_t)1 << 20)
+
+const dgm_importer dgm_importers[] = {
+    {{"huggingface",
+      "MarianMT, M2M100 or NLLB folder: config.json, safetensors, SentencePiece models, vocab.json"},
+     dgm_import_huggingface},
+    {{NULL, NULL}, NULL},
+};
+
+// ---- weights ----------------------------------------------------------------------------------
+
+typedef enum part { PART_DATA, PART_SCALE } part;
+
+// One tensor of the output. The data and the scale of an integer matrix are two of them that
+// quantise the same input twice, so that only one tensor is in memory at a time.
+struct dgm_import_weight {
+    dgm_import_weight *next;
+    char name[DGM_GGUF_MAX_NAME + 1]; // of the matrix, for messages
+    int rows, cols, type;
+    part part;
+    dgm_import_fetch fetch;
+    const void *source;
+};
+
+// Data and scales of an integer matrix come from the same conversion: the other one is thrown away.
+static dgm_status produce(void *arg, void *out, size_t bytes, dgm_error *err)
+{
+    (void)bytes;
+    const dgm_import_weight *t = arg;
+    size_t n = (size_t)t->rows * (size_t)t->cols;
+    size_t scales = (size_t)dgm_convert_scales(t->type, t->rows);
+    bool data = t->part == PART_DATA;
+    float *real = dgm_malloc(n * sizeof *real);
+    size_t spare_size = data ? scales * sizeof(float) : n * dgm_tensor_type_size(t->type);
+    void *spare = dgm_malloc(spare_size ? spare_size : 1);
+    dgm_status st = real && spare ? DGM_OK : dgm_no_memory(err);
+    if (st == DGM_OK) {
+        t->fetch(t->source, real);
+        st = dgm_convert(t->name, real, t->rows, t->cols, t->type, data ? out : spare,
+                         data ? spare : out, NULL, err);
+    }
+    dgm_free(real);
+    dgm_free(spare);
+    return st;
+}
+
+static dgm_status add_weight(dgm_import_job *job, const dgm_import_weight *proto, const char *name,
+                             dgm_import_weight **out, dgm_error *err)
+{
+    DGM_FAIL_IF(strlen(name) > DGM_GGUF_MAX_NAME, err, DGM_ERR_ARGUMENT, "name too long: %s", name);
+    dgm_import_weight *t = dgm_malloc(sizeof *t);
+    if (!t) return dgm_no_memory(err);
+    *t = *proto;
+    strcpy(t->name, name);
+    t->next = job->weights;
+    job->weights = t;
+    *out = t;
+    return DGM_OK;
+}
+
+dgm_status dgm_import_matrix(dgm_import_job *job, const char *name, int rows, int cols,
+                             int input_type, dgm_import_fetch fetch, const void *source,
+                             dgm_error *err)
+{
+    dgm_import_weight proto = {.rows = rows, .cols = cols, .fetch = fetch, .source = source};
+    proto.type = job->storage < 0 ? input_type : job->storage;
+    dgm_import_weight *t;
+    DGM_TRY(add_weight(job, &proto, name, &t, err));
+    const int shape[2] = {rows, cols};
+    dgm_gguf_add_produced(job->w, name, (dgm_tensor_type)proto.type, 2, shape, produce, t);
+    if (proto.type != DGM_TYPE_I8 && proto.type != DGM_TYPE_I16) return DGM_OK;
+    char scale[DGM_GGUF_MAX_NAME + 8];
+    dgm_scale_name(scale, name);
+    const int size = proto.type == DGM_TYPE_I8 ? rows : 1;
+    proto.part = PART_SCALE;
+    DGM_TRY(add_weight(job, &proto, name, &t, err));
+    dgm_gguf_add_produced(job->w, scale, DGM_TYPE_F32, 1, &size, produce, t);
+    return DGM_OK;
+}
+
+dgm_status dgm_import_vector(dgm_import_job *job, const char *name, int size,
+                             dgm_import_fetch fetch, const void *source, dgm_error *err)
+{
+    const dgm_import_weight proto = {
+        .rows = 1, .cols = size, .type = DGM_TYPE_F32, .fetch = fetch, .source = source};
+    dgm_import_weight *t;
+    DGM_TRY(add_weight(job, &proto, name, &t, err));
+    dgm_gguf_add_produced(job->w, name, DGM_TYPE_F32, 1, &size, produce, t);
+    return DGM_OK;
+}
+
+// ---- general keys -----------------------------------------------------------------------------
+
+const char *dgm_import_language(const char *code)
+{
+    static const char table[][2][4] = {
+        {"afr", "af"}, {"ara", "ar"}, {"bel", "be"}, {"ben", "bn"}, {"bul", "bg"}, {"cat", "ca"},
+        {"ces", "cs"}, {"cym", "cy"}, {"dan", "da"}, {"deu", "de"}, {"ell", "el"}, {"eng", "en"},
+        {"epo", "eo"}, {"est", "et"}, {"eus", "eu"}, {"fas", "fa"}, {"fin", "fi"}, {"fra", "fr"},
+        {"gle", "ga"}, {"glg", "gl"}, {"heb", "he"}, {"hin", "hi"}, {"hrv", "hr"}, {"hun", "hu"},
+        {"hye", "hy"}, {"ind", "id"}, {"isl", "is"}, {"ita", "it"}, {"jpn", "ja"}, {"kat", "ka"},
+        {"kaz", "kk"}, {"kor", "ko"}, {"lat", "la"}, {"lav", "lv"}, {"lit", "lt"}, {"mkd", "mk"},
+        {"mlt", "mt"}, {"msa", "ms"}, {"nld", "nl"}, {"nno", "nn"}, {"nob", "nb"}, {"nor", "no"},
+        {"pol", "pl"}, {"por", "pt"}, {"ron", "ro"}, {"rus", "ru"}, {"slk", "sk"}, {"slv", "sl"},
+        {"spa", "es"}, {"sqi", "sq"}, {"srp", "sr"}, {"swa", "sw"}, {"swe", "sv"}, {"tam", "ta"},
+        {"tel", "te"}, {"tha", "th"}, {"tur", "tr"}, {"ukr", "uk"}, {"urd", "ur"}, {"vie", "vi"},
+        {"zho", "zh"},
+    };
+    for (size_t i = 0; code && i < sizeof table / sizeof *table; i++)
+        if (strcmp(code, table[i][0]) == 0) return table[i][1];
+    return code;
+}
+
+static void set_text(dgm_import_job *job, const char *key, const char *value)
+{
+    if (value && value[0]) dgm_gguf_set_string(job->w, key, value);
+}
+
+static void set_language(dgm_import_job *job, const char *key, const char *option,
+                         const char *found)
+{
+    const char *code = dgm_import_language(option ? option : found);
+    if (code && code[0]) dgm_gguf_set_strings(job->w, key, &code, 1);
+}
+
+// The last part of the folder's path.
+static void set_folder_name(dgm_import_job *job)
+{
+    size_t end = strlen(job->dir), begin;
+    while (end > 0 && job->dir[end - 1] == '/') end--;
+    for (begin = end; begin > 0 && job->dir[begin - 1] != '/';) begin--;
+    char name[256];
+    size_t n = end - begin < sizeof name ? end - begin : sizeof name - 1;
+    memcpy(name, job->dir + begin, n);
+    name[n] = 0;
+    if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0) set_text(job, "general.name", name);
+}
+
+void dgm_import_general(dgm_import_job *job, const char *architecture, const char *source_language,
+                        const char *target_language)
+{
+    const dgm_import_options *o = &job->options;
+    dgm_gguf_set_string(job->w, "general.architecture", "dragoman");
+    set_folder_name(job);
+    set_text(job, "general.name", o->name);
+    set_text(job, "general.description", o->description);
+    set_text(job, "general.license", o->license);
+    set_text(job, "general.author", o->author);
+    set_text(job, "general.source.url", o->url);
+    set_text(job, "dragoman.card", o->card);
+    dgm_gguf_set_u32(job->w, "dragoman.format_version", DGM_FORMAT_VERSION);
+    dgm_gguf_set_string(job->w, "dragoman.architecture", architecture);
+    dgm_gguf_set_string(job->w, "dragoman.producer", "dragoman " DGM_VERSION);
+    set_language(job, "dragoman.languages.source", o->source_language, source_language);
+    set_language(job, "dragoman.languages.target", o->target_language, target_language);
+}
+
+dgm_status dgm_import_write(dgm_import_job *job, dgm_error *err)
+{
+    return dgm_gguf_write(job->w, job->output, err);
+}
+
+// ---- the import -------------------------------------------------------------------------------
+
+static dgm_status unknown_format(const char *format, dgm_error *err)
+{
+    char list[256] = "";
+    for (const dgm_importer *i = dgm_importers; i->run; i++) {
+        if (strlen(list) + strlen(i->info.name) + 3 > sizeof list) break;
+        if (list[0]) strcat(list, ", ");
+        strcat(list, i->info.name);
+    }
+    return dgm_fail(err, DGM_ERR_ARGUMENT, "unknown import format '%.60s', expected one of: %s",
+                    format, list);
+}
+
+static dgm_status choose_storage(const char *type, int *out, dgm_error *err)
+{
+    *out = type ? dgm_convert_type(type) : -1;
+    if (!type || *out >= 0) return DGM_OK;
+    return dgm_fail(err, DGM_ERR_ARGUMENT,
+                    "unknown storage type '%.60s', expected one of: f32, f16, bf16, i16, i8", type);
+}
+
+// The model card from its file, terminated; NULL where there is none.
+static dgm_status read_card(const dgm_import_options *o, char **out, dgm_error *err)
+{
+    *out = NULL;
+    if (!o->card_file) return DGM_OK;
+    dgm_mapfile f;
+    DGM_TRY(dgm_mapfile_open(&f, o->card_file, err));
+    dgm_status st = DGM_OK;
+    if (f.size > CARD_MAX || (f.size && memchr(f.data, 0, f.size)))
+        st = dgm_fail(err, DGM_ERR_ARGUMENT, "'%s' is not a text of at most 1 MiB", o->card_file);
+    else if (!(*out = dgm_strndup(f.size ? (const char *)f.data : "", f.size)))
+        st = dgm_no_memory(err);
+    dgm_mapfile_close(&f);
+    return st;
+}
+
+dgm_status dgm_import_run(const char *format, const char *dir, const char *output,
+                          const dgm_import_options *options, dgm_import_opens opens,
+                          dgm_error *err)
+{
+    const dgm_importer *importer = dgm_importers;
+    while (importer->run && strcmp(importer->info.name, format) != 0) importer++;
+    if (!importer->run) return unknown_format(format, err);
+    dgm_import_job job = {.dir = dir, .output = output, .opens = opens};
+    if (options) job.options = *options;
+    DGM_TRY(choose_storage(job.options.type, &job.storage, err));
+    char *card;
+    DGM_TRY(read_card(&job.options, &card, err));
+    if (card) job.options.card = card;
+    dgm_status st = dgm_gguf_writer_open(&job.w, err);
+    if (st == DGM_OK) st = importer->run(&job, err);
+    dgm_gguf_writer_close(&job.w);
+    dgm_free(card);
+    while (job.weights) {
+        dgm_import_weight *next = job.weights->next;
+        dgm_free(job.weights);
+        job.weights = next;
+    }
+    return st;
+}

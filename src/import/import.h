@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// Importers: models of other programs to our model file.
+//
+// An importer is one file import_NAME.c with one function and one row in the table of import.c.
+// It reads the folder, sets keys and adds weights through the job, and calls dgm_import_write
+// while its input is still open. Weights are converted one at a time while the file is written.
+#ifndef DGM_IMPORT_IMPORT_H
+#define DGM_IMPORT_IMPORT_H
+
+#include "dragoman/tools.h"
+#include "format/gguf.h"
+
+typedef struct dgm_import_weight dgm_import_weight;
+// Does a SentencePiece model open? That is for text/ to say, above this folder.
+typedef dgm_status (*dgm_import_opens)(const void *model, size_t size, dgm_error *err);
+
+typedef struct dgm_import_job {
+    const char *dir, *output;
+    dgm_import_options options;
+    int storage; // dgm_tensor_type of matrices; -1: as in the input
+    dgm_import_opens opens; // NULL: not asked
+    dgm_gguf_writer *w;
+    dgm_import_weight *weights; // list of all that were added
+} dgm_import_job;
+
+typedef dgm_status (*dgm_import_fn)(dgm_import_job *job, dgm_error *err);
+
+typedef struct dgm_importer {
+    dgm_import_format info;
+    dgm_import_fn run;
+} dgm_importer;
+
+extern const dgm_importer dgm_importers[]; // ends with a row of zeros
+
+// The whole import: what dgm_import of tools.h does.
+dgm_status dgm_import_run(const char *format, const char *dir, const char *output,
+                          const dgm_import_options *options, dgm_import_opens opens,
+                          dgm_error *err);
+
+// ---- for importers ----------------------------------------------------------------------------
+
+// Fills out [rows, cols] with the real values of an input tensor.
+typedef void (*dgm_import_fetch)(const void *source, float *out);
+
+// Adds a matrix [rows, cols] in the job's storage type (input_type where it is -1), with its scale
+// companion where the type has one. source is borrowed until the file is written.
+dgm_status dgm_import_matrix(dgm_import_job *job, const char *name, int rows, int cols,
+                             int input_type, dgm_import_fetch fetch, const void *source,
+                             dgm_error *err);
+// Adds an f32 vector [size].
+dgm_status dgm_import_vector(dgm_import_job *job, const char *name, int size,
+                             dgm_import_fetch fetch, const void *source, dgm_error *err);
+// Sets the keys of docs/internals/FORMAT.md section 2.1; languages: NULL where unknown (options come first).
+void dgm_import_general(dgm_import_job *job, const char *architecture, const char *source_language,
+                        const char *target_language);
+dgm_status dgm_import_write(dgm_import_job *job, dgm_error *err);
+
+// ISO 639-3 to the shorter code that BCP 47 wants ("deu" -> "de"); other text is returned as it is.
+const char *dgm_import_language(const char *code);
+
+dgm_status dgm_import_huggingface(dgm_import_job *job, dgm_error *err);
+
+#endif

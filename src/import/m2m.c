@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: MIT
+// Imports M2M100 and NLLB folders of Hugging Face transformers, dense and with experts. Called by
+// import_huggingface.c, which looks at "model_type".
+//
+//     config.json, generation_config.json, tokenizer_config.json, special_tokens_map.json
+//     model.safetensors, or shards with an index
+//     sentencepiece.bpe.model, and for M2M100 vocab.json (piece -> id)
+//
+// The model: pre-norm Transformer with final norms, positions from padding + 1 = 2 on with frequencies
+// 10000^(-i/(D/2-1)), one embedding for both sides and the output, biases everywhere.
+//
+// Ids. M2M100: what vocab.json says, then the languages in the order of their list, "__de__". NLLB:
+// <s> 0, <pad> 1, </s> 2, <unk> 3, pieces at their number + 1, then the languages, "deu_Latn". Source:
+// [language] text </s> (tokenisers with "legacy_behaviour": text </s> [language]); the decoder begins
+// with </s> and the target's language.
+//
+// Experts as NllbMoeSparseMLP defines them: the two largest of softmax(W x), weights over their sum,
+// results times 1 - moe_token_dropout. At evaluation an expert has room for moe_eval_capacity_token_
+// fraction of the tokens; at 1, its default, nobody is ever dropped, which is what we do.
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/mapfile.h"
+#include "base/mem.h"
+#include "import/import.h"
+#include "import/m2m.h"
+#include "import/marian_config.h"
+#include "import/safetensors.h"
+#include "import/spm_list.h"
+
+enum { MAX_LANGUAGES = 4096, MAX_EXPERTS = 1024, NAME = 160 };
+
+typedef struct reading {
+    dgm_import_job *job;
+    dgm_marian_config c; // what both families share
+    bool moe, nllb, legacy;
+    int experts, encoder_every, decoder_every;
+    double dropout;
+    json_t *config, *generation, *tokenizer, *special, *vocab;
+    dgm_mapfile spm;
+    dgm_spm_list pieces;
+    dgm_m2m_languages languages;
+    dgm_safetensors *tensors;
+    bool *used; // [count of tensors]
+} reading;
+
+// ---- files ------------------------------------------------------------------------------------
+
+static dgm_status open_json(const reading *in, const char *name, dgm_need need, json_t **out,
+                            dgm_error *err)
+{
+    char path[4096];
+    int n = snprintf(path, sizeof path, "%s/%s", in->job->dir, name);
+    DGM_FAIL_IF(n < 0 || n >= (int)sizeof path, err, DGM_ERR_IO, "the name of the folder is too long");
+    if (need == DGM_OPTIONAL && !dgm_file_exists(path)) return DGM_OK;
+    DGM_TRY(dgm_json_read(out, path, err));
+    DGM_FAIL_IF(!json_is_object(*out), err, DGM_ERR_FORMAT, "'%s': not a JSON object", path);
+    return DGM_OK;
+}
+
+static dgm_status open_spm(reading *in, dgm_error *err)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/sentencepiece.bpe.model", in->job->dir);
+    DGM_TRY(dgm_mapfile_open(&in->spm, path, err));
+    dgm_status st = dgm_spm_list_read(&in->pieces, in->spm.data, in->spm.size, err);
+    if (st == DGM_OK && in->job->opens) st = in->job->opens(in->spm.data, in->spm.size, err);
+    if (st != DGM_OK) dgm_error_prefix(err, "'%s'", path);
+    return st;
+}
+
+// Settings of mixtures that would change the computation.
+static dgm_status read_experts(reading *in, dgm_error *err)
+{
+    const json_t *o = in->config;
+    int64_t experts = 128, encoder = 4, decoder = 4;
+    double fraction = 1;
+    const char *policy = "all", *type = "float32";
+    in->dropout = 0.2;
+    DGM_TRY(dgm_json_int(o, "num_experts", 2, MAX_EXPERTS, &experts, err));
+    DGM_TRY(dgm_json_int(o, "encoder_sparse_step", 0, 1024, &encoder, err));
+    DGM_TRY(dgm_json_int(o, "decoder_sparse_step", 0, 1024, &decoder, err));
+    DGM_TRY(dgm_json_real(o, "moe_token_dropout", 0, 0.999, &in->dropout, err));
+    DGM_TRY(dgm_json_real(o, "moe_eval_capacity_token_fraction", -1e9, 1e9, &fraction, err));
+    DGM_TRY(dgm_json_string(o, "second_expert_policy", &policy, err));
+    DGM_TRY(dgm_json_string(o, "router_dtype", &type, err));
+    DGM_FAIL_IF(fraction < 1, err, DGM_ERR_UNSUPPORTED,
+                "\"moe_eval_capacity_token_fraction\": %g is not supported: experts would drop "
+                "tokens, depending on a sentence's neighbours (1 is)", fraction);
+    DGM_FAIL_IF(strcmp(policy, "all") != 0, err, DGM_ERR_UNSUPPORTED,
+                "\"second_expert_policy\" '%.40s' is not supported: it is random (all is)", policy);
+    DGM_FAIL_IF(strcmp(type, "float32") != 0, err, DGM_ERR_UNSUPPORTED,
+                "\"router_dtype\" '%.40s' is not supported (float32 is)", type);
+    in->experts = (int)experts;
+    in->encoder_every = (int)encoder;
+    in->decoder_every = (int)decoder;
+    return DGM_OK;
+}
+
+static dgm_status read_settings(reading *in, dgm_error *err)
+{
+    const char *type = "", *class = "";
+    DGM_TRY(dgm_json_string(in->config, "model_type", &type, err));
+    DGM_TRY(dgm_json_string(in->tokenizer, "tokenizer_class", &class, err));
+    in->moe = strcmp(type, "nllb-moe") == 0;
+    // M2M100 has a vocabulary file; NLLB models have the same type and none.
+    in->nllb = in->moe || strncmp(class, "Nllb", 4) == 0 || !in->vocab;
+    DGM_TRY(dgm_m2m_config_read(&in->c, in->config, in->generation, err));
+    DGM_TRY(dgm_json_bool(in->tokenizer, "legacy_behaviour", &in->legacy, err));
+    return in->moe ? read_experts(in, err) : DGM_OK;
+}
+
+static dgm_status open_files(reading *in, dgm_error *err)
+{
+    DGM_TRY(open_json(in, "config.json", DGM_REQUIRED, &in->config, err));
+    DGM_TRY(open_json(in, "generation_config.json", DGM_OPTIONAL, &in->generation, err));
+    DGM_TRY(open_json(in, "tokenizer_config.json", DGM_OPTIONAL, &in->tokenizer, err));
+    DGM_TRY(open_json(in, "special_tokens_map.json", DGM_OPTIONAL, &in->special, err));
+    DGM_TRY(open_json(in, "vocab.json", DGM_OPTIONAL, &in->vocab, err));
+    dgm_status st = read_settings(in, err);
+    if (st != DGM_OK) {
+        dgm_error_prefix(err, "'%s'", in->job->dir);
+        return st;
+    }
+    DGM_TRY(open_spm(in, err));
+    dgm_m2m_names names = {in->nllb, in->tokenizer, in->special,
+                           in->nllb ? (int)in->pieces.count + 1 : (int)json_object_size(in->vocab),
+                           in->c.vocab_size};
+    st = dgm_m2m_languages_read(&in->languages, &names, err);
+    if (st != DGM_OK) {
+        dgm_error_prefix(err, "'%s'", in->job->dir);
+        return st;
+    }
+    return dgm_safetensors_open(&in->tensors, in->job->dir, err);
+}
+
+static void close_files(reading *in)
+{
+    json_decref(in->config);
+    json_decref(in->generation);
+    json_decref(in->tokenizer);
+    json_decref(in->special);
+    json_decref(in->vocab);
+    dgm_m2m_languages_free(&in->languages);
+    dgm_spm_list_free(&in->pieces);
+    dgm_mapfile_close(&in->spm);
+    dgm_safetensors_close(&in->tensors);
+    dgm_free(in->used);
+}
+
+// ---- vocabulary -------------------------------------------------------------------------------
+
+// Id of piece i; -1: it has none.
+static int32_t piece_id(const reading *in, size_t i)
+{
+    const dgm_spm_item *p = &in->pieces.items[i];
+    if (!in->nllb) {
+        const json_t *id = json_object_getn(in->vocab, p->piece, p->size);
+        return id && json_is_integer(id) ? (int32_t)json_integer_value(id) : -1;
+    }
+    static const int32_t first[] = {3, 0, 2}; // <unk>, <s>, </s>
+    return i < 3 ? first[i] : (int32_t)i + 1;
+}
+
+static dgm_status set_pieces(reading *in, int32_t *unk, dgm_error *err)
+{
+    size_t count = in->pieces.count;
+    int size = in->c.vocab_size, top = 3;
+    int32_t *map = dgm_malloc(count * sizeof *map);
+    if (!map) return dgm_no_memory(err);
+    dgm_status st = DGM_OK;
+    for (size_t i = 0; i < count && st == DGM_OK; i++) {
+        map[i] = piece_id(in, i);
+        if (map[i] >= size)
+            st = dgm_fail(err, DGM_ERR_FORMAT, "'%s': piece %zu has id %d of %d", in->job->dir, i,
+                          (int)map[i], size);
+        if (map[i] > top) top = map[i];
+        if (in->pieces.items[i].kind == DGM_SPM_UNKNOWN) *unk = map[i];
+    }
+    if (st == DGM_OK)
+        dgm_gguf_set_array(in->job->w, "dragoman.source.vocab.map", DGM_META_I32, map, count);
+    dgm_free(map);
+    if (st != DGM_OK || top + 1 >= size) return st;
+    // What follows has no piece: languages, and rows that nobody uses.
+    const char **extra = dgm_calloc((size_t)(size - top - 1), sizeof *extra);
+    if (!extra) return dgm_no_memory(err);
+    for (int i = top + 1; i < size; i++) extra[i - top - 1] = "";
+    for (int i = 0; i < in->languages.count; i++)
+        if (in->languages.id[i] > top) extra[in->languages.id[i] - top - 1] = in->languages.token[i];
+    dgm_gguf_set_strings(in->job->w, "dragoman.source.vocab.extra", extra, (size_t)(size - top - 1));
+    dgm_free(extra);
+    return DGM_OK;
+}
+
+static dgm_status set_vocabulary(reading *in, dgm_error *err)
+{
+    dgm_gguf_writer *w = in->job->w;
+    const dgm_marian_config *c = &in->c;
+    int32_t unk = 3;
+    dgm_gguf_set_string(w, "dragoman.source.vocab.kind", "sentencepiece");
+    dgm_gguf_set_u32(w, "dragoman.source.vocab.size", (uint32_t)c->vocab_size);
+    dgm_gguf_set_array(w, "dragoman.source.vocab.sentencepiece", DGM_META_U8, in->spm.data,
+                       in->spm.size);
+    DGM_TRY(set_pieces(in, &unk, err));
+    DGM_FAIL_IF(unk < 0, err, DGM_ERR_FORMAT, "'%s': the vocabulary has no <unk>", in->job->dir);
+    dgm_gguf_set_i32(w, "dragoman.source.eos", c->eos);
+    dgm_gguf_set_i32(w, "dragoman.source.unk", unk);
+    dgm_gguf_set_i32(w, "dragoman.source.pad", c->pad);
+    dgm_gguf_set_i32(w, "dragoman.target.start", c->start);
+    if (c->never_count)
+        dgm_gguf_set_array(w, "dragoman.target.never", DGM_META_I32, c->never,
+                           (size_t)c->never_count);
+    return DGM_OK;
+}
+
+static void set_languages(reading *in)
+{
+    static const char *const source[] = {"source"}, *const target[] = {"target"};
+    dgm_gguf_writer *w = in->job->w;
+    const dgm_m2m_languages *l = &in->languages;
+    size_t n = (size_t)l->count;
+    dgm_gguf_set_strings(w, "dragoman.languages.source", (const char *const *)l->code, n);
+    dgm_gguf_set_strings(w, "dragoman.languages.target", (const char *const *)l->code, n);
+    dgm_gguf_set_array(w, "dragoman.languages.source_tokens", DGM_META_I32, l->id, n);
+    dgm_gguf_set_array(w, "dragoman.languages.target_tokens", DGM_META_I32, l->id, n);
+    dgm_gguf_set_strings(w, "dragoman.source.tags", source, 1);
+    dgm_gguf_set_strings(w, "dragoman.target.tags", target, 1);
+    if (in->legacy) dgm_gguf_set_bool(w, "dragoman.source.tags_last", true);
+}
+
+static void set_model(reading *in)
+{
+    const dgm_marian_config *c = &in->c;
+    dgm_gguf_writer *w = in->job->w;
+    dgm_import_transformer(w, c);
+    dgm_gguf_set_string(w, "dragoman.transformer.norm", "pre");
+    dgm_gguf_set_string(w, "dragoman.transformer.positions", "sinusoid_marian");
+    dgm_gguf_set_u32(w, "dragoman.transformer.position_offset", (uint32_t)c->pad + 1);
+    if (!in->moe) return;
+    dgm_gguf_set_u32(w, "dragoman.transformer.moe.experts", (uint32_t)in->experts);
+    dgm_gguf_set_u32(w, "dragoman.transformer.moe.top", 2);
+    dgm_gguf_set_u32(w, "dragoman.transformer.moe.encoder_every", (uint32_t)in->encoder_every);
+    dgm_gguf_set_u32(w, "dragoman.transformer.moe.decoder_every", (uint32_t)in->decoder_every);
+    dgm_gguf_set_bool(w, "dragoman.transformer.moe.normalise", true);
+    dgm_gguf_set_f32(w, "dragoman.transformer.moe.scale", (float)(1 - in->dropout));
+}
+
+// ---- weights ----------------------------------------------------------------------------------
+
+static void fetch(const void *source, float *out)
+{
+    dgm_safe_to_f32(source, out);
+}
+
+static int storage_of(const dgm_safe_tensor *t)
+{
+    return t->type == DGM_SAFE_F32 ? DGM_TYPE_F32 : t->type == DGM_SAFE_F16 ? DGM_TYPE_F16 : DGM_TYPE_BF16;
+}
+
+static int find_tensor(reading *in, const char *name)
+{
+    int at = dgm_safetensors_find(in->tensors, name);
+    if (at >= 0) in->used[at] = true;
+    return at;
+}
+
+// A matrix (rows > 0) or a vector. `optional`: nothing happens where it is absent.
+static dgm_status add_tensor(reading *in, const char *ours, const char *theirs, int rows, int cols,
+                             bool optional, dgm_error *err)
+{
+    int at = find_tensor(in, theirs);
+    if (at < 0 && optional) return DGM_OK;
+    DGM_FAIL_IF(at < 0, err, DGM_ERR_FORMAT, "'%s': tensor '%s' is missing", in->job->dir, theirs);
+    const dgm_safe_tensor *t = dgm_safetensors_get(in->tensors, (size_t)at);
+    DGM_FAIL_IF(t->type == DGM_SAFE_OTHER, err, DGM_ERR_UNSUPPORTED,
+                "'%s': tensor '%s' is %s, expected F32, F16 or BF16", in->job->dir, theirs, t->dtype);
+    DGM_FAIL_IF(t->n_dims != (rows ? 2 : 1) || t->cols != cols || (rows && t->rows != rows), err,
+                DGM_ERR_FORMAT,
+                "'%s': tensor '%s' has %d dimensions, %d rows and %d columns, expected %d by %d",
+                in->job->dir, theirs, t->n_dims, t->rows, t->cols, rows ? rows : 1, cols);
+    if (rows) return dgm_import_matrix(in->job, ours, rows, cols, storage_of(t), fetch, t, err);
+    return dgm_import_vector(in->job, ours, cols, fetch, t, err);
+}
+
+// NAME.weight and NAME.bias of a linear layer (rows > 0) or a norm.
+static dgm_status add_layer(reading *in, const char *ours, const char *theirs, int rows, int cols,
+                            dgm_error *err)
+{
+    char a[NAME], b[NAME];
+    snprintf(a, sizeof a, "%s.weight", ours);
+    snprintf(b, sizeof b, "%s.weight", theirs);
+    DGM_TRY(add_tensor(in, a, b, rows, cols, false, err));
+    snprintf(a, sizeof a, "%s.bias", ours);
+    snprintf(b, sizeof b, "%s.bias", theirs);
+    return add_tensor(in, a, b, 0, rows ? rows : cols, false, err);
+}
+
+static dgm_status add_pair(reading *in, const char *ours, const char *theirs, int d, int f,
+                           dgm_error *err)
+{
+    char a[NAME - 16], b[NAME - 16];
+    snprintf(a, sizeof a, "%s.in", ours);
+    snprintf(b, sizeof b, "%s.fc1", theirs);
+    DGM_TRY(add_layer(in, a, b, f, d, err));
+    snprintf(a, sizeof a, "%s.out", ours);
+    snprintf(b, sizeof b, "%s.fc2", theirs);
+    return add_layer(in, a, b, d, f, err);
+}
+
+static dgm_status add_attention(reading *in, const char *ours, const char *theirs, dgm_error *err)
+{
+    static const char *const names[4][2] = {
+        {"q", "q_proj"}, {"k", "k_proj"}, {"v", "v_proj"}, {"o", "out_proj"}};
+    int d = in->c.d_model;
+    char a[NAME - 16], b[NAME - 16];
+    for (int i = 0; i < 4; i++) {
+        snprintf(a, sizeof a, "%s.%s", ours, names[i][0]);
+        snprintf(b, sizeof b, "%s.%s", theirs, names[i][1]);
+        DGM_TRY(add_layer(in, a, b, d, d, err));
+    }
+    snprintf(a, sizeof a, "%s.norm", ours);
+    snprintf(b, sizeof b, "%s_layer_norm", theirs);
+    return add_layer(in, a, b, 0, d, err);
+}
+
+static dgm_status add_experts(reading *in, const char *ours, const char *theirs, int d, int f,
+                              dgm_error *err)
+{
+    char a[NAME - 32], b[NAME - 32];
+    snprintf(a, sizeof a, "%s.moe.gate.weight", ours);
+    snprintf(b, sizeof b, "%s.ffn.router.classifier.weight", theirs);
+    int storage = in->job->storage;
+    in->job->storage = DGM_TYPE_F32; // it decides, and is small
+    dgm_status st = add_tensor(in, a, b, in->experts, d, false, err);
+    in->job->storage = storage;
+    if (st != DGM_OK) return st;
+    snprintf(a, sizeof a, "%s.moe.gate.bias", ours);
+    snprintf(b, sizeof b, "%s.ffn.router.classifier.bias", theirs);
+    DGM_TRY(add_tensor(in, a, b, 0, in->experts, true, err));
+    for (int i = 0; i < in->experts; i++) {
+        snprintf(a, sizeof a, "%s.moe.%d", ours, i);
+        snprintf(b, sizeof b, "%s.ffn.experts.expert_%d", theirs, i);
+        DGM_TRY(add_pair(in, a, b, d, f, err));
+    }
+    return DGM_OK;
+}
+
+static dgm_status add_block(reading *in, bool decoder, int layer, dgm_error *err)
+{
+    int d = in->c.d_model, f = decoder ? in->c.decoder_ffn : in->c.encoder_ffn;
+    int every = decoder ? in->decoder_every : in->encoder_every;
+    bool sparse = in->moe && every > 0 && (layer + 1) % every == 0;
+    char ours[32], theirs[64], a[96], b[96];
+    snprintf(ours, sizeof ours, "%s.%d", decoder ? "dec" : "enc", layer);
+    snprintf(theirs, sizeof theirs, "model.%s.layers.%d", decoder ? "decoder" : "encoder", layer);
+    snprintf(a, sizeof a, "%s.self", ours);
+    snprintf(b, sizeof b, "%s.self_attn", theirs);
+    DGM_TRY(add_attention(in, a, b, err));
+    if (decoder) {
+        snprintf(a, sizeof a, "%s.cross", ours);
+        snprintf(b, sizeof b, "%s.%s", theirs, in->moe ? "cross_attention" : "encoder_attn");
+        DGM_TRY(add_attention(in, a, b, err));
+    }
+    snprintf(a, sizeof a, "%s.ffn", ours);
+    snprintf(b, sizeof b, "%s%s", theirs, in->moe ? ".ffn" : "");
+    DGM_TRY(sparse ? add_experts(in, ours, theirs, d, f, err) : add_pair(in, a, b, d, f, err));
+    snprintf(a, sizeof a, "%s.ffn.norm", ours);
+    snprintf(b, sizeof b, "%s.%s", theirs, in->moe ? "ff_layer_norm" : "final_layer_norm");
+    return add_layer(in, a, b, 0, d, err);
+}
+
+static dgm_status add_weights(reading *in, dgm_error *err)
+{
+    static const char *const same[] = {"model.shared.weight", "model.encoder.embed_tokens.weight",
+                                       "model.decoder.embed_tokens.weight", "lm_head.weight"};
+    static const char *const computed[] = {"model.encoder.embed_positions.weights",
+                                           "model.decoder.embed_positions.weights",
+                                           "final_logits_bias"};
+    const dgm_marian_config *c = &in->c;
+    size_t count = dgm_safetensors_count(in->tensors);
+    in->used = dgm_calloc(count + 1, sizeof *in->used);
+    if (!in->used) return dgm_no_memory(err);
+    int embed = -1;
+    for (int i = 0; i < 4; i++)
+        if (find_tensor(in, same[i]) >= 0 && embed < 0 && (i < 3 || c->tied_output)) embed = i;
+    for (int i = 0; i < 3; i++) find_tensor(in, computed[i]);
+    DGM_TRY(add_tensor(in, "src.embed", same[embed < 0 ? 0 : embed], c->vocab_size, c->d_model,
+                       false, err));
+    if (!c->tied_output)
+        DGM_TRY(add_tensor(in, "out.weight", same[3], c->vocab_size, c->d_model, false, err));
+    for (int i = 0; i < c->encoder_layers; i++) DGM_TRY(add_block(in, false, i, err));
+    for (int i = 0; i < c->decoder_layers; i++) DGM_TRY(add_block(in, true, i, err));
+    DGM_TRY(add_layer(in, "enc.norm", "model.encoder.layer_norm", 0, c->d_model, err));
+    DGM_TRY(add_layer(in, "dec.norm", "model.decoder.layer_norm", 0, c->d_model, err));
+    for (size_t i = 0; i < count; i++)
+        DGM_FAIL_IF(!in->used[i], err, DGM_ERR_UNSUPPORTED,
+                    "'%s': tensor '%s' is not part of an M2M100 or NLLB model", in->job->dir,
+                    dgm_safetensors_get(in->tensors, i)->name);
+    return DGM_OK;
+}
+
+dgm_status dgm_import_m2m(dgm_import_job *job, dgm_error *err)
+{
+    reading in = {.job = job};
+    dgm_status st;
+    DGM_TRY_GOTO(st, open_files(&in, err), done);
+    dgm_import_general(job, "transformer", NULL, NULL);
+    DGM_TRY_GOTO(st, set_vocabulary(&in, err), done);
+    set_languages(&in);
+    dgm_import_decoding(job->w, &in.c);
+    set_model(&in);
+    DGM_TRY_GOTO(st, add_weights(&in, err), done);
+    st = dgm_import_write(job, err);
+done:
+    close_files(&in);
+    return st;
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// Private to the importer of M2M100 and NLLB: the languages of a folder, and their ids.
+#ifndef DGM_IMPORT_M2M_H
+#define DGM_IMPORT_M2M_H
+
+#include "base/json.h"
+#include "import/import.h"
+#include "import/marian_config.h"
+
+typedef struct dgm_m2m_languages {
+    int count;
+    char **code;        // "de", "deu_Latn"
+    const char **token; // as the vocabulary spells it: "__de__", "deu_Latn"
+    char **owned;       // the tokens' memory
+    int32_t *id;
+} dgm_m2m_languages;
+
+// Where the names are and how ids go on without any that are said.
+typedef struct dgm_m2m_names {
+    bool nllb;
+    const json_t *tokenizer, *special; // tokenizer_config.json, special_tokens_map.json; may be NULL
+    int first;                         // id of the first language of a list
+    int vocabulary;
+} dgm_m2m_names;
+
+dgm_status dgm_m2m_languages_read(dgm_m2m_languages *out, const dgm_m2m_names *names,
+                                  dgm_error *err);
+void dgm_m2m_languages_free(dgm_m2m_languages *l); // accepts a zeroed struct
+
+dgm_status dgm_import_m2m(dgm_import_job *job, dgm_error *err);
+
+// import_huggingface.c: the keys that a Marian model has, too.
+void dgm_import_decoding(dgm_gguf_writer *w, const dgm_marian_config *c);
+void dgm_import_transformer(dgm_gguf_writer *w, const dgm_marian_config *c);
+
+#endif

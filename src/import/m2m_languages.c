@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+// Languages of an M2M100 or NLLB folder; see import_m2m.h.
+//
+// transformers keeps them in one of several places, depending on its version:
+//   tokenizer_config.json  "added_tokens_decoder": {"256047": {"content": "eng_Latn"}, ...}   with ids
+//   tokenizer_config.json  "extra_special_tokens" or "additional_special_tokens": [...]       in order
+//   special_tokens_map.json "additional_special_tokens": [...]                                in order
+//   M2M100 without any: the list that its tokeniser has built in.
+// A language of M2M100 is "__de__", one of NLLB "deu_Latn": three letters, "_", a script. Everything
+// else in these lists ("<mask>") is something else.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "import/m2m.h"
+
+enum { MOST = 4096, LONGEST = 40 };
+
+// The hundred languages of M2M100, in the order of their ids.
+static const char *const m2m100[] = {
+    "af", "am", "ar", "ast", "az", "ba", "be", "bg", "bn", "br", "bs", "ca", "ceb", "cs", "cy",
+    "da", "de", "el", "en",  "es", "et", "fa", "ff", "fi", "fr", "fy", "ga", "gd",  "gl", "gu",
+    "ha", "he", "hi", "hr",  "ht", "hu", "hy", "id", "ig", "ilo", "is", "it", "ja", "jv", "ka",
+    "kk", "km", "kn", "ko",  "lb", "lg", "ln", "lo", "lt", "lv", "mg", "mk", "ml",  "mn", "mr",
+    "ms", "my", "ne", "nl",  "no", "ns", "oc", "or", "pa", "pl", "ps", "pt", "ro",  "ru", "sd",
+    "si", "sk", "sl", "so",  "sq", "sr", "ss", "su", "sv", "sw", "ta", "th", "tl",  "tn", "tr",
+    "uk", "ur", "uz", "vi",  "wo", "xh", "yi", "yo", "zh", "zu",
+};
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+// "__de__" -> 2 and *at 2; "deu_Latn" -> 8 and *at 0; 0: no language.
+static size_t code_in(bool nllb, const char *token, size_t *at)
+{
+    size_t n = strlen(token);
+    *at = 0;
+    if (n > LONGEST) return 0;
+    if (!nllb) {
+        if (n < 6 || strncmp(token, "__", 2) != 0 || strcmp(token + n - 2, "__") != 0) return 0;
+        *at = 2;
+        return n - 4;
+    }
+    bool letters = n == 8 && token[3] == '_';
+    for (size_t i = 0; letters && i < n; i++) letters = i == 3 || is_letter(token[i]);
+    return letters ? n : 0;
+}
+
+// One token of a list. False: no memory, or too many.
+static dgm_status add(dgm_m2m_languages *l, const dgm_m2m_names *names, const char *token,
+                      int64_t id, dgm_error *err)
+{
+    size_t at, size = code_in(names->nllb, token, &at);
+    if (size == 0) return DGM_OK;
+    DGM_FAIL_IF(l->count >= MOST, err, DGM_ERR_FORMAT, "more than %d languages", MOST);
+    DGM_FAIL_IF(id < 0 || id >= names->vocabulary, err, DGM_ERR_FORMAT,
+                "language '%s' has id %lld, the vocabulary has %d", token, (long long)id,
+                names->vocabulary);
+    l->code[l->count] = dgm_strndup(token + at, size);
+    l->owned[l->count] = dgm_strdup(token);
+    l->token[l->count] = l->owned[l->count];
+    l->id[l->count] = (int32_t)id;
+    if (!l->code[l->count] || !l->owned[l->count++]) return dgm_no_memory(err);
+    return DGM_OK;
+}
+
+// A token is a string or {"content": string}.
+static const char *text_of(const json_t *v)
+{
+    if (json_is_object(v)) v = json_object_get(v, "content");
+    return json_is_string(v) ? json_string_value(v) : "";
+}
+
+static dgm_status read_decoder(dgm_m2m_languages *l, const dgm_m2m_names *names, dgm_error *err)
+{
+    json_t *table = json_object_get(names->tokenizer, "added_tokens_decoder"), *value;
+    const char *key;
+    if (!json_is_object(table)) return DGM_OK;
+    json_object_foreach(table, key, value)
+    {
+        char *end = NULL;
+        long long id = strtoll(key, &end, 10);
+        if (*key && !*end) DGM_TRY(add(l, names, text_of(value), id, err));
+    }
+    return DGM_OK;
+}
+
+static dgm_status read_list(dgm_m2m_languages *l, const dgm_m2m_names *names, const json_t *in,
+                            const char *key, dgm_error *err)
+{
+    const json_t *list = json_object_get(in, key);
+    int64_t id = names->first;
+    if (l->count || !json_is_array(list)) return DGM_OK;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        size_t at;
+        const char *token = text_of(json_array_get(list, i));
+        if (code_in(names->nllb, token, &at)) DGM_TRY(add(l, names, token, id++, err));
+    }
+    return DGM_OK;
+}
+
+static dgm_status read_built_in(dgm_m2m_languages *l, const dgm_m2m_names *names, dgm_error *err)
+{
+    const char *which = "m2m100";
+    DGM_TRY(dgm_json_string(names->tokenizer, "language_codes", &which, err));
+    DGM_FAIL_IF(names->nllb || strcmp(which, "m2m100") != 0, err, DGM_ERR_UNSUPPORTED,
+                "neither tokenizer_config.json nor special_tokens_map.json lists the languages");
+    for (size_t i = 0; i < sizeof m2m100 / sizeof m2m100[0]; i++) {
+        char token[16];
+        snprintf(token, sizeof token, "__%s__", m2m100[i]);
+        DGM_TRY(add(l, names, token, names->first + (int64_t)i, err));
+    }
+    return DGM_OK;
+}
+
+static dgm_status read_all(dgm_m2m_languages *l, const dgm_m2m_names *names, dgm_error *err)
+{
+    l->code = dgm_calloc(MOST, sizeof *l->code);
+    l->owned = dgm_calloc(MOST, sizeof *l->owned);
+    l->token = dgm_calloc(MOST, sizeof *l->token);
+    l->id = dgm_calloc(MOST, sizeof *l->id);
+    if (!l->code || !l->owned || !l->token || !l->id) return dgm_no_memory(err);
+    DGM_TRY(read_decoder(l, names, err));
+    DGM_TRY(read_list(l, names, names->tokenizer, "extra_special_tokens", err));
+    DGM_TRY(read_list(l, names, names->tokenizer, "additional_special_tokens", err));
+    DGM_TRY(read_list(l, names, names->special, "additional_special_tokens", err));
+    return l->count ? DGM_OK : read_built_in(l, names, err);
+}
+
+dgm_status dgm_m2m_languages_read(dgm_m2m_languages *out, const dgm_m2m_names *names,
+                                  dgm_error *err)
+{
+    memset(out, 0, sizeof *out);
+    dgm_status st = read_all(out, names, err);
+    if (st != DGM_OK) dgm_m2m_languages_free(out);
+    return st;
+}
+
+void dgm_m2m_languages_free(dgm_m2m_languages *l)
+{
+    for (int i = 0; i < MOST && l->code && l->owned; i++) {
+        dgm_free(l->code[i]);
+        dgm_free(l->owned[i]);
+    }
+    dgm_free(l->code);
+    dgm_free(l->owned);
+    dgm_free(l->token);
+    dgm_free(l->id);
+    memset(l, 0, sizeof *l);
+}

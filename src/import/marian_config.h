@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// The settings of a Hugging Face MarianMT model: config.json and generation_config.json.
+#ifndef DGM_IMPORT_MARIAN_CONFIG_H
+#define DGM_IMPORT_MARIAN_CONFIG_H
+
+#include "base/json.h"
+#include "import/import.h"
+
+#define DGM_MARIAN_NEVER_MAX 64
+
+typedef struct dgm_marian_config {
+    int d_model, heads, encoder_layers, decoder_layers, encoder_ffn, decoder_ffn;
+    const char *activation; // our name of it; static
+    bool scale_embedding, shared_embedding, tied_output;
+    int vocab_size, decoder_vocab_size; // equal when embeddings are shared
+    int max_positions;
+    int eos, pad, start;
+    // generation
+    int beam, max_length; // max_length: our meaning, tokens without start and end
+    double length_penalty;
+    bool early_stopping;
+    int32_t never[DGM_MARIAN_NEVER_MAX];
+    int never_count;
+} dgm_marian_config;
+
+// generation NULL: the folder has no generation_config.json, and config says it all.
+// A setting that this program cannot follow is DGM_ERR_UNSUPPORTED. Messages name the key.
+dgm_status dgm_marian_config_read(dgm_marian_config *out, const json_t *config,
+                                  const json_t *generation, dgm_error *err);
+
+// The same for M2M100 and NLLB (their experts apart).
+dgm_status dgm_m2m_config_read(dgm_marian_config *out, const json_t *config,
+                               const json_t *generation, dgm_error *err);
+
+// marian_languages.c: keys of the directions of a model to many languages, from the tokens (">>deu<<") of
+// its source's vocabulary; nothing where there are none. source: tokenizer_config's, NULL: not said.
+dgm_status dgm_marian_languages(dgm_import_job *job, json_t *vocab, const char *source,
+                                dgm_error *err);
+
+#endif

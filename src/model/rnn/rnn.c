@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: MIT
+// The attentional recurrent models: a worker's storage, and the part of a step that all three
+// decoders share. docs/internals/FORMAT.md, 2.5, has the formulas.
+//
+// A row of the pool owns the states of all recurrent layers, side by side. A step
+//   1. finds the distinct parents of its rows and multiplies each parent's state once,
+//   2. multiplies the embeddings of the new words once for attention, gates and read-out, or finds
+//      the products in a table (rnn_precompute.c),
+//   3. lets the decoder attend and make the new states (rnn_devlin.c and its neighbours),
+//   4. runs the layers above (rnn_stack.c),
+//   5. applies the read-out, t = act(Rx x + Rh h' + Rc c + b).
+// Rows never meet in arithmetic, so a sentence's numbers do not depend on its neighbours.
+#include <string.h>
+
+#include "model/rnn/rnn_private.h"
+
+// ---- memory -----------------------------------------------------------------------------------
+
+int dgm_rnn_value_width(const rnn *r)
+{
+    return r->cell_gates * r->hidden + r->readout_rows;
+}
+
+int dgm_rnn_memory_width(const rnn *r)
+{
+    bool itself = r->plain || r->upper_context;
+    return (r->plain ? 0 : dgm_rnn_value_width(r)) + (itself ? r->width : 0);
+}
+
+static size_t step_scratch(const dgm_model *m, const dgm_limits *l)
+{
+    const rnn *r = m->weights;
+    const dgm_backend *b = m->backend;
+    size_t list = dgm_arena_cost((size_t)l->rows * sizeof(int32_t));
+    return 4 * list + dgm_arena_cost((size_t)l->rows * sizeof(dgm_attend_row)) +
+           dgm_rnn_words_scratch(b, l->rows, r->embed, dgm_linear_rows(r->word)) +
+           dgm_exec_mat_bytes(b, l->rows, dgm_linear_rows(r->word)) +
+           dgm_exec_mat_bytes(b, l->rows, dgm_linear_rows(r->old)) +
+           dgm_exec_mat_bytes(b, l->rows, r->bottom_width) +
+           2 * dgm_exec_mat_bytes(b, l->rows, r->state_width) +
+           dgm_exec_mat_bytes(b, l->rows, dgm_rnn_value_width(r)) +
+           dgm_exec_mat_bytes(b, l->rows, dgm_rnn_memory_width(r)) +
+           dgm_exec_mat_bytes(b, l->rows, r->readout_rows) + r->decoder->scratch(m, l->rows) +
+           dgm_rnn_stack_scratch(m, l->rows);
+}
+
+static size_t state_bytes(const dgm_model *m, const dgm_limits *l)
+{
+    const rnn *r = m->weights;
+    const dgm_backend *b = m->backend;
+    int places = dgm_state_sources(l), rows = dgm_state_rows(m, l),
+        values = dgm_rnn_memory_width(r);
+    size_t memory = r->decoder->product ? dgm_exec_mat_bytes(b, places, r->attention + values)
+                                        : dgm_exec_mat_bytes(b, places, r->attention) +
+                                              dgm_exec_mat_bytes(b, places, values);
+    if (r->heads) memory = dgm_rnn_heads_bytes(b, r, places);
+    size_t encode = dgm_rnn_encode_scratch(m, l), step = step_scratch(m, l);
+    return dgm_arena_cost(sizeof(rnn_state)) + memory + dgm_exec_mat_bytes(b, l->slots, r->hidden) +
+           dgm_exec_mat_bytes(b, rows, r->state_width) +
+           dgm_exec_mat_bytes(b, l->rows, m->info.hidden) +
+           dgm_arena_cost((size_t)rows * sizeof(int32_t)) + (encode > step ? encode : step);
+}
+
+// Product attention strides over keys and values alike, so they lie side by side; additive
+// attention reads both without gaps.
+static void take_memory(dgm_state *s, const rnn *r, rnn_state *rs)
+{
+    int places = dgm_state_sources(&s->limits), values = dgm_rnn_memory_width(r);
+    if (r->decoder->product) {
+        dgm_mat both = dgm_exec_mat(s->exec, places, r->attention + values);
+        rs->keys = dgm_mat_cols(both, 0, r->attention);
+        rs->values = dgm_mat_cols(both, r->attention, values);
+        if (!both.data) rs->keys.data = rs->values.data = NULL;
+        return;
+    }
+    rs->keys = dgm_exec_mat(s->exec, places, r->attention);
+    rs->keys.stride = rs->keys.cols;
+    rs->values = dgm_exec_mat(s->exec, places, values);
+    rs->values.stride = rs->values.cols;
+}
+
+static dgm_status state_open(dgm_state *s, dgm_error *err)
+{
+    const rnn *r = s->model->weights;
+    dgm_arena *a = dgm_exec_host(s->exec);
+    rnn_state *rs = dgm_arena_alloc(a, sizeof *rs);
+    DGM_FAIL_IF(!rs, err, DGM_ERR_MEMORY, "the worker's memory is too small for the model");
+    memset(rs, 0, sizeof *rs);
+    if (r->heads)
+        dgm_rnn_heads_memory(s, r, rs);
+    else
+        take_memory(s, r, rs);
+    rs->initial = dgm_exec_mat(s->exec, s->limits.slots, r->hidden);
+    rs->states = dgm_exec_mat(s->exec, s->step_rows, r->state_width);
+    rs->hidden = dgm_exec_mat(s->exec, s->limits.rows, s->model->info.hidden);
+    rs->mark = DGM_ARENA_ARRAY(a, int32_t, (size_t)s->step_rows);
+    DGM_FAIL_IF(!rs->keys.data || !rs->values.data || !rs->initial.data || !rs->states.data ||
+                    !rs->hidden.data || !rs->mark,
+                err, DGM_ERR_MEMORY, "the worker's memory is too small for the model");
+    for (int i = 0; i < s->step_rows; i++) rs->mark[i] = -1;
+    s->storage = rs;
+    return DGM_OK;
+}
+
+// ---- decoder ----------------------------------------------------------------------------------
+
+static void start(dgm_state *s, int count, const int32_t *slots, const int32_t *rows)
+{
+    const rnn *r = s->model->weights;
+    rnn_state *rs = s->storage;
+    int rest = r->state_width - r->hidden; // every state but h begins as zeros
+    for (int i = 0; i < count; i++) {
+        dgm_mat to = dgm_mat_rows(rs->states, rows[i], 1);
+        dgm_op_gather(s->exec, dgm_mat_cols(to, 0, r->hidden), rs->initial, &slots[i]);
+        if (rest) dgm_op_zero(s->exec, dgm_mat_cols(to, r->hidden, rest));
+    }
+}
+
+// Rows with one parent share everything that depends on its state alone. Parents are told apart by
+// their row number, never by their values.
+static void find_distinct(rnn_step *c, const dgm_step_row *steps)
+{
+    int32_t *mark = c->rs->mark;
+    uint64_t different = 0;
+    c->distinct = 0;
+    for (int i = 0; i < c->count; i++) {
+        int32_t parent = steps[i].parent;
+        different += mark[parent] < 0;
+        if (mark[parent] < 0 || c->r->separate) {
+            mark[parent] = c->distinct;
+            c->unique[c->distinct++] = parent;
+        }
+        c->parents[i] = parent;
+        c->which[i] = mark[parent];
+    }
+    for (int i = 0; i < c->distinct; i++) mark[c->unique[i]] = -1;
+    dgm_model_counts *n = &c->rs->counts;
+    n->rows += (uint64_t)c->count;
+    n->distinct += different;
+    n->state_rows += (uint64_t)c->count;
+    n->state_products += (uint64_t)c->distinct;
+}
+
+void dgm_rnn_attend_slots(rnn_step *c, const int32_t *rows, int n)
+{
+    const dgm_state *s = c->s;
+    for (int i = 0; i < n; i++) {
+        int slot = s->rows.nodes[rows[i]].slot, first = s->slot_first[slot];
+        c->attend[i] = (dgm_attend_row){
+            .k = dgm_mat_rows(c->rs->keys, first, 1).data,
+            .v = dgm_mat_rows(c->rs->values, first, 1).data,
+            .n = s->slot_length[slot],
+        };
+    }
+}
+
+void dgm_rnn_context(const rnn_step *c, dgm_mat context, dgm_mat summed)
+{
+    const rnn *r = c->r;
+    if (!r->plain) return;
+    dgm_mat source = dgm_mat_cols(summed, summed.cols - r->width, r->width);
+    dgm_op_linear(c->s->exec, context, source, r->value, DGM_ACT_NONE, NULL);
+    c->rs->counts.context_products += (uint64_t)context.rows;
+}
+
+void dgm_rnn_cell(const rnn_step *c, bool lstm, dgm_mat next, dgm_mat state, dgm_mat gx, dgm_mat gh)
+{
+    dgm_exec *e = c->s->exec;
+    int h = gx.cols / (lstm ? 4 : 3);
+    dgm_mat out = dgm_mat_cols(next, 0, h);
+    if (lstm)
+        dgm_op_lstm(e, out, dgm_mat_cols(next, h, h), dgm_mat_cols(state, h, h), gx, gh);
+    else
+        dgm_op_gru(e, out, dgm_mat_cols(state, 0, h), gx, gh);
+    c->rs->counts.activations += (uint64_t)next.rows * (uint64_t)h * (lstm ? 5 : 3);
+}
+
+// Rooms for attention's sum and for the products with the context: one unless the path is plain.
+static void take_context(rnn_step *c)
+{
+    const rnn *r = c->r;
+    c->summed = dgm_exec_mat(c->s->exec, c->count, dgm_rnn_memory_width(r));
+    if (r->plain)
+        c->context = dgm_exec_mat(c->s->exec, c->count, dgm_rnn_value_width(r));
+    else
+        c->context = dgm_mat_cols(c->summed, 0, dgm_rnn_value_width(r));
+}
+
+static rnn_step begin_step(dgm_state *s, int count, const dgm_step_row *steps, const int32_t *rows,
+                           float *const *align)
+{
+    const rnn *r = s->model->weights;
+    rnn_state *rs = s->storage;
+    dgm_exec *e = s->exec;
+    dgm_arena *a = dgm_exec_host(e);
+    rnn_step c = {.s = s, .r = r, .rs = rs, .count = count, .rows = rows, .align = align};
+    c.parents = DGM_ARENA_ARRAY(a, int32_t, (size_t)count);
+    c.unique = DGM_ARENA_ARRAY(a, int32_t, (size_t)count);
+    c.which = DGM_ARENA_ARRAY(a, int32_t, (size_t)count);
+    c.attend = DGM_ARENA_ARRAY(a, dgm_attend_row, (size_t)count);
+    int32_t *ids = DGM_ARENA_ARRAY(a, int32_t, (size_t)count);
+    find_distinct(&c, steps);
+    for (int i = 0; i < count; i++) ids[i] = steps[i].token[0];
+
+    rnn_words words = {r->target, r->word, &r->target_table};
+    c.word = dgm_exec_mat(e, count, dgm_linear_rows(r->word));
+    rs->counts.target_words += (uint64_t)count;
+    rs->counts.target_found += (uint64_t)dgm_rnn_word_products(e, &words, c.word, ids);
+
+    c.parent = dgm_exec_mat(e, c.distinct, r->state_width);
+    c.old = dgm_exec_mat(e, c.distinct, dgm_linear_rows(r->old));
+    dgm_op_gather(e, c.parent, rs->states, c.unique);
+    dgm_op_linear(e, c.old, dgm_mat_cols(c.parent, 0, r->hidden), r->old, DGM_ACT_NONE, NULL);
+
+    c.state = dgm_exec_mat(e, count, r->bottom_width);
+    c.next = dgm_exec_mat(e, count, r->state_width);
+    take_context(&c);
+    dgm_op_gather(e, c.state, dgm_mat_cols(c.parent, 0, r->bottom_width), c.which);
+    return c;
+}
+
+// hidden = act(Rx x + Rh h' + Rc c + b), or h' itself.
+static void read_out(const rnn_step *c, dgm_mat hidden, dgm_mat h)
+{
+    const rnn *r = c->r;
+    dgm_exec *e = c->s->exec;
+    if (r->readout == READOUT_NONE) {
+        dgm_op_gather(e, hidden, h, NULL);
+        return;
+    }
+    dgm_exec_phase(e, DGM_PHASE_READOUT);
+    int n = r->readout_rows;
+    dgm_mat word = dgm_mat_cols(c->word, c->word.cols - n, n);
+    dgm_mat context = dgm_mat_cols(c->context, r->cell_gates * r->hidden, n);
+    dgm_mat sum = r->readout == READOUT_MAXOUT ? dgm_exec_mat(e, c->count, n) : hidden;
+    dgm_op_linear(e, sum, h, r->readout_h, DGM_ACT_NONE, &word);
+    dgm_op_add(e, sum, sum, context);
+    if (r->readout == READOUT_TANH) {
+        dgm_op_act(e, hidden, hidden, DGM_ACT_TANH);
+        c->rs->counts.activations += (uint64_t)c->count * (uint64_t)n;
+    }
+    if (r->readout == READOUT_MAXOUT) dgm_op_maxout(e, hidden, sum);
+}
+
+static void step(dgm_state *s, int count, const dgm_step_row *steps, const int32_t *rows,
+                 dgm_mat *hidden, float *const *align)
+{
+    const rnn *r = s->model->weights;
+    rnn_state *rs = s->storage;
+    size_t mark = dgm_exec_mark(s->exec);
+    rnn_step c = begin_step(s, count, steps, rows, align);
+    r->decoder->step(&c);
+    dgm_mat h = dgm_rnn_stack(&c);
+    dgm_op_scatter(s->exec, rs->states, c.next, rows);
+    *hidden = dgm_mat_rows(rs->hidden, 0, count);
+    read_out(&c, *hidden, h);
+    dgm_exec_reset(s->exec, mark);
+}
+
+static void counts(const dgm_state *s, dgm_model_counts *out)
+{
+    *out = ((const rnn_state *)s->storage)->counts;
+}
+
+const dgm_model_ops dgm_rnn_ops = {
+    .name = "rnn",
+    .load = dgm_rnn_load,
+    .unload = dgm_rnn_unload,
+    .tune = dgm_rnn_tune,
+    .state_bytes = state_bytes,
+    .state_open = state_open,
+    .encode = dgm_rnn_encode,
+    .start = start,
+    .step = step,
+    .counts = counts,
+};

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// Decoder `conditional`: a GRU over the word, additive attention, a GRU over the context.
+//
+//   h~ = GRU1(x, h);  e_j = v . tanh(Wq h~ + Uk s_j + b);  c = sum softmax(e)_j s_j
+//   h' = GRU2(c, h~)
+//
+// word = [GRU1's x gates | read-out], old = [GRU1's h gates], middle = [Wq h~ | GRU2's h gates],
+// key_j = Uk s_j + b, value_j = [GRU2's x gates of s_j | read-out]. The bias of GRU2's x gates is
+// inside the values: weights sum to one. Attention sees the new word, so siblings do not share it.
+#include "model/rnn/rnn_private.h"
+
+static dgm_status load(dgm_model *m, rnn *r, dgm_error *err)
+{
+    int a = r->attention, g = 3 * r->hidden;
+    const rnn_piece word[] = {{"gru1.x", g, true}, {"readout.x", r->readout_rows, true}};
+    const rnn_piece old = {"gru1.h", g, true};
+    const rnn_piece middle[] = {{"att.query", a, false}, {"gru2.h", g, true}};
+    const rnn_piece key = {"att.key", a, true};
+    const rnn_piece value[] = {{"gru2.x", g, true}, {"readout.c", r->readout_rows, false}};
+    const float *v = NULL;
+    DGM_TRY(dgm_rnn_load_stack(m, word, 2, r->embed, &r->word, err));
+    DGM_TRY(dgm_rnn_load_stack(m, &old, 1, r->hidden, &r->old, err));
+    DGM_TRY(dgm_rnn_load_stack(m, middle, 2, r->hidden, &r->middle, err));
+    DGM_TRY(dgm_rnn_load_stack(m, &key, 1, r->width, &r->key, err));
+    DGM_TRY(dgm_rnn_load_stack(m, value, 2, r->width, &r->value, err));
+    DGM_TRY(dgm_gguf_vector(m->file, "dec.att.v", a, DGM_REQUIRED, &v, err));
+    return dgm_vector_from(m->backend, v, 1, a, &r->v, err);
+}
+
+static size_t scratch(const dgm_model *m, int rows)
+{
+    const rnn *r = m->weights;
+    return dgm_exec_mat_bytes(m->backend, rows, 3 * r->hidden) +
+           dgm_exec_mat_bytes(m->backend, rows, r->attention + 3 * r->hidden);
+}
+
+static void step(rnn_step *c)
+{
+    const rnn *r = c->r;
+    dgm_exec *e = c->s->exec;
+    int a = r->attention, g = 3 * r->hidden;
+    dgm_mat gh = dgm_exec_mat(e, c->count, g), middle = dgm_exec_mat(e, c->count, a + g);
+    dgm_op_gather(e, gh, c->old, c->which);
+    dgm_rnn_cell(c, false, c->state, c->state, dgm_mat_cols(c->word, 0, g), gh); // h~
+
+    dgm_op_linear(e, middle, c->state, r->middle, DGM_ACT_NONE, NULL);
+    dgm_rnn_attend_slots(c, c->rows, c->count);
+    dgm_attend attend = {.rows = c->attend, .align = c->align};
+    dgm_op_attend_add(e, c->summed, dgm_mat_cols(middle, 0, a), r->v, &attend);
+    dgm_rnn_context(c, c->context, c->summed);
+    dgm_mat gx = dgm_mat_cols(c->context, 0, g);
+    dgm_rnn_cell(c, false, c->next, c->state, gx, dgm_mat_cols(middle, a, g));
+}
+
+const rnn_decoder dgm_rnn_conditional = {
+    .product = false,
+    .key_act = DGM_ACT_NONE,
+    .load = load,
+    .scratch = scratch,
+    .step = step,
+};

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// Decoder `devlin`: attention before the cell, product of two tanh vectors.
+//
+//   d_j = tanh(Wa h + Va x) . tanh(Ua s_j);  c = sum softmax(d)_j s_j
+//   h' = GRU or LSTM: gates of the input Vx x + Uc c + b, gates of the state Wh h (no bias)
+//
+// word = [Va x | Vx x + b | read-out], old = [Wa h | Wh h], key_j = tanh(Ua s_j),
+// value_j = [Uc s_j | read-out]. Siblings differ only in x, so Wa h and Wh h come from c->old.
+#include "model/rnn/rnn_private.h"
+
+static dgm_status load(dgm_model *m, rnn *r, dgm_error *err)
+{
+    int a = r->attention, g = r->cell_gates * r->hidden;
+    const rnn_piece word[] = {
+        {"att.x", a, false}, {"gru.x", g, true}, {"readout.x", r->readout_rows, true}};
+    const rnn_piece old[] = {{"att.h", a, false}, {"gru.h", g, false}};
+    const rnn_piece key = {"att.key", a, false};
+    const rnn_piece value[] = {{"gru.c", g, false}, {"readout.c", r->readout_rows, false}};
+    DGM_TRY(dgm_rnn_load_stack(m, word, 3, r->embed, &r->word, err));
+    DGM_TRY(dgm_rnn_load_stack(m, old, 2, r->hidden, &r->old, err));
+    DGM_TRY(dgm_rnn_load_stack(m, &key, 1, r->width, &r->key, err));
+    return dgm_rnn_load_stack(m, value, 2, r->width, &r->value, err);
+}
+
+static size_t scratch(const dgm_model *m, int rows)
+{
+    const rnn *r = m->weights;
+    return dgm_exec_mat_bytes(m->backend, rows, r->attention + r->cell_gates * r->hidden);
+}
+
+static void step(rnn_step *c)
+{
+    const rnn *r = c->r;
+    dgm_exec *e = c->s->exec;
+    int a = r->attention, g = r->cell_gates * r->hidden;
+    dgm_mat own = dgm_exec_mat(e, c->count, a + g); // the parent's products, row by row
+    dgm_op_gather(e, own, c->old, c->which);
+
+    dgm_mat query = dgm_mat_cols(own, 0, a);
+    dgm_op_add(e, query, query, dgm_mat_cols(c->word, 0, a));
+    dgm_op_act(e, query, query, DGM_ACT_TANH);
+    dgm_rnn_attend_slots(c, c->rows, c->count);
+    dgm_attend attend = {
+        .heads = 1,
+        .dk = a,
+        .dv = c->summed.cols,
+        .stride = c->rs->keys.stride,
+        .elem = c->rs->keys.elem,
+        .scale = 1.0f,
+        .rows = c->attend,
+        .align = c->align,
+    };
+    dgm_op_attend(e, c->summed, query, &attend);
+    dgm_rnn_context(c, c->context, c->summed);
+    c->rs->counts.activations += (uint64_t)c->count * (uint64_t)a;
+
+    dgm_mat gx = dgm_mat_cols(c->word, a, g);
+    dgm_op_add(e, gx, gx, dgm_mat_cols(c->context, 0, g));
+    dgm_mat next = dgm_mat_cols(c->next, 0, r->bottom_width);
+    dgm_rnn_cell(c, r->cell_lstm, next, c->state, gx, dgm_mat_cols(own, a, g));
+}
+
+const rnn_decoder dgm_rnn_devlin = {
+    .product = true,
+    .key_act = DGM_ACT_TANH,
+    .load = load,
+    .scratch = scratch,
+    .step = step,
+};

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT
+// Private to the recurrent models: weights as loaded, a worker's storage, and what the three
+// decoders implement.
+//
+// Every use of a context c = sum_j p_j s_j is linear (gates, read-out), so their products with s_j
+// are made once per sentence and attention adds up those instead: value_j = [gates | read-out] s_j;
+// c itself exists only for layers that join it with other inputs, or when dgm_tuning asks for the
+// plain path. Likewise everything that multiplies the old state is one product over the distinct
+// parents of a step's rows, and everything that multiplies the new word is one product.
+//
+//   word   x_i    -> [att A (devlin) | gates G | read-out R']     per row, or from a table
+//   old    h_p    -> [att A (not conditional) | gates G]          per distinct parent p
+//   key    s_j    -> [A]                                          per source position
+//   value  s_j    -> [gates G | read-out R']                      per source position (plain: row)
+//   middle h~_i   -> [att A | gates G] (conditional)              per row
+//
+// A decoder row's state is one vector: [h | cell (LSTM) | states of upper layers | top's (GRU)].
+#ifndef DGM_MODEL_RNN_RNN_PRIVATE_H
+#define DGM_MODEL_RNN_RNN_PRIVATE_H
+
+#include "model/model_private.h"
+
+typedef struct rnn_layer {
+    int directions;
+    dgm_linear *x;    // both directions' gates of the input: [directions * gates * He, input]
+    dgm_linear *h[2]; // gates of the state, forward and backward: [gates * He, He]
+} rnn_layer;
+
+// A recurrent layer above the attentional one.
+typedef struct rnn_cell {
+    dgm_linear *x, *h; // gates of the input and of the state
+} rnn_cell;
+
+// Fully connected layers with skips: [width, input], [width, width], ...
+typedef struct rnn_fc {
+    int count, width;
+    dgm_linear **layers; // [count]
+    dgm_linear *top;     // tanh layer above them, or NULL
+} rnn_fc;
+
+// Products of one matrix with the embeddings of the most frequent words (rnn_precompute.c).
+typedef struct rnn_table {
+    int32_t *slot;    // [vocabulary]: row of `products`, or -1; NULL: there is no table
+    int32_t start;    // row for ids below 0, whose embedding is a zero vector
+    dgm_exec *memory; // owns the products
+    dgm_mat products; // [words + 1, outputs]
+} rnn_table;
+
+enum { DGM_RNN_HEADS_MAX = 8 };
+
+// One head of additive attention (rnn_heads.c).
+typedef struct rnn_head {
+    int attention, encoder, width; // units of attention, of each direction of the encoder, of both
+    int hidden, readout;           // units of the decoder; rows below its read-out (0: not divided)
+    dgm_vector *v;                 // [attention]
+} rnn_head;
+
+// A matrix put together from the heads' blocks; lives as long as the model.
+typedef struct rnn_joined rnn_joined;
+
+typedef enum rnn_readout { READOUT_NONE, READOUT_LINEAR, READOUT_TANH, READOUT_MAXOUT } rnn_readout;
+typedef enum rnn_top { TOP_NONE, TOP_TANH, TOP_GRU } rnn_top;
+
+typedef struct rnn_decoder rnn_decoder;
+
+typedef struct rnn {
+    int embed, encoder_hidden, encoder_layers, both_layers, gates; // gates: 3 (GRU), 4 (LSTM)
+    int width;                                                     // of the encoder's output
+    int hidden, attention;                                         // H, A
+    int cell_gates; // of the decoder's cell and its upper layers: 3 or 4
+    int upper_layers;
+    int stack_width;                // of the vector above all layers
+    int top_size;                   // 0 without one
+    int bottom_width, state_width;  // numbers of one recurrent layer's state, of a row's
+    int readout_size, readout_rows; // R and R': 2R with maxout; 0 without read-out
+    bool lstm, cell_lstm;           // encoder, decoder
+    bool encoder_residual, upper_context, upper_residual;
+    bool plain, separate; // dgm_tuning: contexts before products; no sharing of parents
+    rnn_readout readout;
+    rnn_top top;
+    const rnn_decoder *decoder;
+    dgm_embedding *source, *target;
+    rnn_layer *layers;
+    rnn_fc source_fc, fc;
+    rnn_cell *upper; // [upper_layers]
+    rnn_cell top_cell;
+    dgm_linear *top_tanh;
+    dgm_linear *init; // [H, W]
+    dgm_linear *word, *old, *middle, *key, *value;
+    dgm_linear *readout_h; // [R', stack width]
+    dgm_vector *v;         // [A], additive attention
+    int heads;             // of it; 0: one, without any of this
+    rnn_head head[DGM_RNN_HEADS_MAX];
+    rnn_joined *joined; // list
+    rnn_table source_table, target_table;
+} rnn;
+
+typedef struct rnn_state {
+    dgm_mat keys, values; // [slots * source, A], [slots * source, memory width]
+    dgm_mat head_keys[DGM_RNN_HEADS_MAX], head_values[DGM_RNN_HEADS_MAX]; // instead, with heads
+    dgm_mat initial;      // [slots, H]: h_0
+    dgm_mat states;       // [pool rows, state width]
+    dgm_mat hidden;       // [rows, R or stack width]: the last step's
+    int32_t *mark;        // [pool rows]: -1, or the parent's number among the distinct ones
+    dgm_model_counts counts;
+} rnn_state;
+
+// One call of step, as the decoders see it.
+typedef struct rnn_step {
+    dgm_state *s;
+    const rnn *r;
+    rnn_state *rs;
+    int count, distinct;    // rows; parents told apart, or rows again (dgm_tuning.separate_rows)
+    const int32_t *rows;    // [count]: the new rows
+    int32_t *parents;       // [count]
+    int32_t *unique;        // [distinct]: rows that are parents
+    int32_t *which;         // [count]: index into unique
+    dgm_attend_row *attend; // [count]: room for dgm_attend.rows
+    float *const *align;    // as in dgm_step_result
+    dgm_mat word;           // [count, ...]: products with the new word
+    dgm_mat parent;         // [distinct, state width]: the parents' states
+    dgm_mat old;            // [distinct, ...]: products with their h
+    dgm_mat state;          // [count, H]: the parents' h
+    dgm_mat summed;         // [count, memory width]: out, attention's sum of values
+    dgm_mat context;        // [count, G + R']: out, products with the context
+    dgm_mat next;           // [count, state width]: out, the new states
+} rnn_step;
+
+// Tensor dec.NAME with its number of rows; 0 rows: the model has none.
+typedef struct rnn_piece {
+    const char *name;
+    int rows;
+    bool bias; // a `linear` of the format; without it a bias in the file means nothing
+} rnn_piece;
+
+struct rnn_decoder {
+    bool product;    // product attention (keys beside values), else additive
+    dgm_act key_act; // applied to the keys when they are made
+    dgm_status (*load)(dgm_model *m, rnn *r, dgm_error *err);
+    size_t (*scratch)(const dgm_model *m, int rows); // of step, beyond rnn_step's own matrices
+    // Fills summed, context (by dgm_rnn_context) and the bottom layer's part of next.
+    void (*step)(rnn_step *c);
+};
+
+extern const rnn_decoder dgm_rnn_devlin, dgm_rnn_conditional, dgm_rnn_bahdanau, dgm_rnn_heads;
+
+// rnn_load.c
+dgm_status dgm_rnn_load(dgm_model *m, dgm_error *err);
+void dgm_rnn_unload(dgm_model *m);
+dgm_status dgm_rnn_load_stack(dgm_model *m, const rnn_piece *pieces, int count, int cols,
+                              dgm_linear **out, dgm_error *err);
+
+// rnn_encoder.c
+size_t dgm_rnn_encode_scratch(const dgm_model *m, const dgm_limits *l);
+void dgm_rnn_encode(dgm_state *s, int count, const dgm_source *sources, const int32_t *slots);
+
+// rnn_stack.c: layers above the cell, and fully connected ones on the source.
+dgm_status dgm_rnn_stack_load(dgm_model *m, rnn *r, dgm_error *err);
+dgm_status dgm_rnn_source_load(dgm_model *m, rnn *r, dgm_error *err);
+void dgm_rnn_stack_unload(dgm_model *m, rnn *r);
+size_t dgm_rnn_stack_scratch(const dgm_model *m, int rows);
+// Everything above c->next's bottom part; returns the vector for read-out or output [count, ...].
+dgm_mat dgm_rnn_stack(rnn_step *c);
+size_t dgm_rnn_fc_scratch(const dgm_backend *b, const rnn_fc *fc, int rows, int output);
+// All layers of fc on x [n, ...]; with a tanh layer on top the result goes to out [n, output].
+dgm_mat dgm_rnn_fc(dgm_exec *e, const rnn_fc *fc, dgm_mat x, dgm_mat out);
+
+// rnn_bahdanau.c: attention weights are written for the first row of a parent that wants them, then
+// copied to its siblings.
+float **dgm_rnn_shared_alignment(const rnn_step *c); // [distinct]
+void dgm_rnn_copy_alignment(const rnn_step *c, float *const *align);
+
+// rnn_heads.c: settings, memory of a state and what the encoder leaves in it.
+dgm_status dgm_rnn_heads_settings(const dgm_gguf *g, rnn *r, dgm_error *err);
+// A weight matrix of the file, or of its blocks NAME.0, NAME.1, ... where a model with heads has those.
+dgm_status dgm_rnn_matrix(dgm_model *m, const char *name, int rows, int cols,
+                          const dgm_tensor **out, dgm_error *err);
+void dgm_rnn_heads_unload(dgm_model *m, rnn *r);
+size_t dgm_rnn_heads_bytes(const dgm_backend *b, const rnn *r, int places);
+void dgm_rnn_heads_memory(dgm_state *s, const rnn *r, rnn_state *rs); // keys.data NULL: none left
+void dgm_rnn_heads_keep(dgm_state *s, dgm_mat keys, dgm_mat memory, const int32_t *place);
+
+// rnn_precompute.c
+typedef struct rnn_words {
+    const dgm_embedding *table;
+    const dgm_linear *layer;
+    const rnn_table *made; // may be empty
+} rnn_words;
+
+dgm_status dgm_rnn_tune(dgm_model *m, const dgm_tuning *t, dgm_error *err);
+void dgm_rnn_table_free(rnn_table *t);
+size_t dgm_rnn_words_scratch(const dgm_backend *b, int rows, int embed, int outputs);
+// y [n, outputs] = products with the embeddings of ids; returns how many came from the table.
+int dgm_rnn_word_products(dgm_exec *e, const rnn_words *w, dgm_mat y, const int32_t *ids);
+
+// rnn.c
+int dgm_rnn_value_width(const rnn *r);  // outputs of `value`
+int dgm_rnn_memory_width(const rnn *r); // what attention adds up: products, s_j itself, or both
+// Sets attend[i] to the slot of rows[i], for i < n.
+void dgm_rnn_attend_slots(rnn_step *c, const int32_t *rows, int n);
+// context [n, G + R'] from what attention added up; both may be views of the same rows.
+void dgm_rnn_context(const rnn_step *c, dgm_mat context, dgm_mat summed);
+// One recurrent cell: next from state (both with the LSTM's cell behind them) and gates.
+void dgm_rnn_cell(const rnn_step *c, bool lstm, dgm_mat next, dgm_mat state, dgm_mat gx,
+                  dgm_mat gh);
+
+#endif

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+// The conditional masked language model: a Transformer that sees a whole target, some of its words
+// masked, and says what stands there. search/mask_predict.c asks it again and again.
+//
+// Encoder as in transformer.c, with the input LENGTH in front, whose output becomes logits over
+// target lengths (class i: length i + 1) and no part of the memory. Decoder: the targets of a call
+// lie end to end, x [tokens, D]; every position sees all positions of its own target, so nothing of
+// the target side can be kept between calls, only the sources' keys and values. Behind the last
+// self-attention a position is on its own: from there on only the wanted ones are computed.
+#include "model/transformer/transformer_private.h"
+
+typedef struct refine_call {
+    dgm_state *s;
+    const transformer *t;
+    int tokens, wanted;
+    int32_t *ids, *pos;           // [tokens]
+    int32_t *pick;                // [wanted] rows
+    dgm_attend_row *self;         // [tokens] their own target
+    dgm_source_row *cross;        // [tokens]
+    int32_t *first;               // [tokens] first row of their target
+    dgm_attend_row *self_wanted;  // [wanted]
+    dgm_source_row *cross_wanted; // [wanted]
+} refine_call;
+
+static void start(dgm_state *s, int count, const int32_t *slots, const int32_t *rows)
+{
+    (void)s, (void)count, (void)slots, (void)rows;
+}
+
+static void lay_out(refine_call *c, int count, const dgm_refine_target *targets)
+{
+    for (int i = 0; i < count; i++) {
+        c->tokens += targets[i].count;
+        c->wanted += targets[i].wanted_count;
+    }
+    dgm_arena *a = dgm_exec_host(c->s->exec);
+    const size_t n = (size_t)c->tokens, w = (size_t)c->wanted;
+    c->ids = DGM_ARENA_ARRAY(a, int32_t, n);
+    c->pos = DGM_ARENA_ARRAY(a, int32_t, n);
+    c->first = DGM_ARENA_ARRAY(a, int32_t, n);
+    c->self = DGM_ARENA_ARRAY(a, dgm_attend_row, n);
+    c->cross = DGM_ARENA_ARRAY(a, dgm_source_row, n);
+    c->pick = DGM_ARENA_ARRAY(a, int32_t, w);
+    c->self_wanted = DGM_ARENA_ARRAY(a, dgm_attend_row, w);
+    c->cross_wanted = DGM_ARENA_ARRAY(a, dgm_source_row, w);
+    int row = 0, at = 0;
+    for (int i = 0; i < count; i++) {
+        const dgm_refine_target *target = &targets[i];
+        const dgm_source_row source = {dgm_transformer_block(c->s, target->slot),
+                                       c->s->slot_length[target->slot]};
+        for (int j = 0; j < target->wanted_count; j++) c->pick[at++] = row + target->wanted[j];
+        for (int j = 0, first = row; j < target->count; j++, row++) {
+            c->ids[row] = target->ids[j];
+            c->pos[row] = j + c->t->position_offset;
+            c->first[row] = first;
+            c->cross[row] = source;
+            c->self[row] = (dgm_attend_row){.n = target->count};
+        }
+    }
+    for (int i = 0; i < c->wanted; i++) c->cross_wanted[i] = c->cross[c->pick[i]];
+}
+
+// Keys and values of all rows, and where each finds those of its target.
+static void project(refine_call *c, const buffers *b, int layer)
+{
+    const decoder_layer *l = &c->t->decoder[layer];
+    const int d = c->t->d;
+    dgm_exec *e = c->s->exec;
+    dgm_op_linear(e, b->qkv, dgm_transformer_input(e, c->t, b, &l->norm), l->qkv, DGM_ACT_NONE,
+                  NULL);
+    for (int r = 0; r < c->tokens; r++) {
+        dgm_mat own = dgm_mat_rows(b->qkv, c->first[r], c->self[r].n);
+        c->self[r].k = dgm_mat_cols(own, d, d).data;
+        c->self[r].v = dgm_mat_cols(own, 2 * d, d).data;
+    }
+}
+
+static void whole_layer(refine_call *c, const buffers *b, int layer)
+{
+    const decoder_layer *l = &c->t->decoder[layer];
+    project(c, b, layer);
+    dgm_attend a = dgm_transformer_heads(c->t, c->self, b->qkv);
+    dgm_op_attend(c->s->exec, b->att, dgm_mat_cols(b->qkv, 0, c->t->d), &a);
+    dgm_transformer_close(c->s->exec, c->t, b, b->att, l->o, &l->norm);
+    dgm_transformer_cross(c->s, b, layer, c->cross, NULL);
+    dgm_transformer_feed_forward(c->s->exec, c->t, b, &l->ffn);
+}
+
+// The last layer, for the wanted rows: b has all rows, w becomes theirs.
+static void last_layer(refine_call *c, const buffers *b, const buffers *w, int layer)
+{
+    const decoder_layer *l = &c->t->decoder[layer];
+    dgm_exec *e = c->s->exec;
+    project(c, b, layer);
+    for (int i = 0; i < c->wanted; i++) c->self_wanted[i] = c->self[c->pick[i]];
+    dgm_op_gather(e, w->x, b->x, c->pick);
+    dgm_mat q = dgm_mat_cols(w->qkv, 0, c->t->d);
+    dgm_op_gather(e, q, dgm_mat_cols(b->qkv, 0, c->t->d), c->pick);
+    dgm_attend a = dgm_transformer_heads(c->t, c->self_wanted, b->qkv);
+    dgm_op_attend(e, w->att, q, &a);
+    dgm_transformer_close(e, c->t, w, w->att, l->o, &l->norm);
+    dgm_transformer_cross(c->s, w, layer, c->cross_wanted, NULL);
+    dgm_transformer_feed_forward(e, c->t, w, &l->ffn);
+}
+
+static void refine(dgm_state *s, int count, const dgm_refine_target *targets, dgm_mat *hidden)
+{
+    const transformer *t = s->model->weights;
+    transformer_state *ts = s->storage;
+    dgm_exec *e = s->exec;
+    size_t mark = dgm_exec_mark(e);
+    refine_call c = {.s = s, .t = t};
+    lay_out(&c, count, targets);
+    *hidden = dgm_mat_rows(ts->hidden, 0, c.wanted);
+    if (c.wanted > 0) {
+        buffers b = dgm_transformer_buffers(e, c.tokens, t->d, t->decoder_ffn);
+        buffers w = dgm_transformer_buffers(e, c.wanted, t->d, t->decoder_ffn);
+        dgm_transformer_embed(s, &b, c.ids, c.pos);
+        for (int i = 0; i + 1 < t->decoder_layers; i++) whole_layer(&c, &b, i);
+        last_layer(&c, &b, &w, t->decoder_layers - 1);
+        if (t->pre_norm)
+            dgm_transformer_norm(e, t, *hidden, w.x, &t->decoder_norm);
+        else
+            dgm_op_gather(e, *hidden, w.x, NULL);
+    }
+    dgm_exec_reset(e, mark);
+}
+
+static int lengths(dgm_state *s, int32_t slot, int most, int longest, int32_t *out)
+{
+    const transformer *t = s->model->weights;
+    const transformer_state *ts = s->storage;
+    dgm_exec *e = s->exec;
+    size_t mark = dgm_exec_mark(e);
+    float *logit = DGM_ARENA_ARRAY(dgm_exec_host(e), float, (size_t)t->lengths);
+    dgm_op_read(e, logit, dgm_mat_rows(ts->lengths, slot, 1));
+    const int classes = longest < t->lengths ? longest : t->lengths;
+    int found = 0;
+    for (int i = 0; i < classes; i++) { // insertion: few are asked for
+        int at = found < most ? found++ : most;
+        while (at > 0 && logit[i] > logit[out[at - 1] - 1]) {
+            if (at < most) out[at] = out[at - 1];
+            at--;
+        }
+        if (at < most) out[at] = i + 1;
+    }
+    dgm_exec_reset(e, mark);
+    return found;
+}
+
+const dgm_model_ops dgm_cmlm_ops = {
+    .name = "cmlm",
+    .load = dgm_cmlm_load,
+    .unload = dgm_transformer_unload,
+    .state_bytes = dgm_transformer_bytes,
+    .state_open = dgm_transformer_open,
+    .encode = dgm_transformer_encode,
+    .start = start,
+    .lengths = lengths,
+    .refine = refine,
+};

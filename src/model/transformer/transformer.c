@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: MIT
+// The Transformer: encoder over whole sentences, decoder one position of many rows at a time.
+//
+// Encoder. Sentences are laid end to end without padding, x [tokens, D], up to a chunk of tokens at
+// a time; attention looks only at the rows of its own sentence. The keys and values of every
+// decoder layer are computed once and kept in blocks of 16 positions, cross[layer]: those of a slot
+// lie one behind the other from position slot_first[slot] on.
+//
+// Decoder. Every row of the pool owns one key/value entry per layer, kv[layer] [rows, 2D]: that of
+// the token which led to it. A row attends to the entries of its ancestors through a list of row
+// numbers, so that hypotheses share their common past and nothing is ever copied. Recurrent
+// sub-layers (transformer_recurrent.c) keep a cell instead, kv[layer] [rows, D].
+//
+// A decoder of pairs (architecture "double") is the same with two vectors and two entries a row:
+// both of a pair see each other and every entry of the pairs before, and positions count tokens.
+//
+//   post-norm  x = norm(x + sublayer(x))        pre-norm  x = x + sublayer(norm(x)), final norm
+#include <math.h>
+#include <string.h>
+
+#include "model/transformer/transformer_private.h"
+
+enum { ENCODE_TOKENS = 512 }; // tokens encoded in one go; activations then stay in the cache
+
+static int encode_capacity(const dgm_limits *l)
+{
+    return l->source + 1 > ENCODE_TOKENS ? l->source + 1 : ENCODE_TOKENS; // LENGTH may come first
+}
+
+// Blocks of the memory of sources.
+static int source_blocks(const dgm_limits *l)
+{
+    return dgm_state_sources(l) / DGM_BLOCK_POSITIONS;
+}
+
+static int max_int(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+// ---- memory -----------------------------------------------------------------------------------
+
+// Width of the encoder's widest buffer: inner layer, keys and values, logits of lengths.
+static int encoder_wide(const transformer *t)
+{
+    return max_int(max_int(t->ffn, 2 * t->d * t->decoder_layers), t->lengths);
+}
+
+size_t dgm_transformer_buffers_bytes(const dgm_backend *b, int rows, int d, int wide)
+{
+    return 3 * dgm_exec_mat_bytes(b, rows, d) + dgm_exec_mat_bytes(b, rows, 3 * d) +
+           dgm_exec_mat_bytes(b, rows, wide);
+}
+
+// Scratch of one encode, step or refine call; all are taken above everything that lives longer.
+static size_t scratch_bytes(const dgm_model *m, const dgm_limits *l)
+{
+    const transformer *t = m->weights;
+    const dgm_backend *b = m->backend;
+    int tokens = encode_capacity(l), rows = l->rows * t->tokens;
+    size_t encode = dgm_transformer_buffers_bytes(b, tokens, t->d, encoder_wide(t)) +
+                    dgm_arena_cost((size_t)tokens * sizeof(dgm_attend_row)) +
+                    4 * dgm_arena_cost((size_t)tokens * sizeof(int32_t));
+    size_t paths = (size_t)rows * (size_t)(l->target + 1) * sizeof(int32_t);
+    if (t->lengths) paths = 0;
+    size_t step = (t->lengths ? 2 : 1) *
+                      dgm_transformer_buffers_bytes(b, rows, t->d, dgm_transformer_wide(t)) +
+                  dgm_arena_cost(paths) + dgm_exec_mat_bytes(b, rows, t->d) +
+                  2 * dgm_arena_cost((size_t)rows * sizeof(dgm_attend_row)) +
+                  2 * dgm_arena_cost((size_t)rows * sizeof(dgm_source_row)) +
+                  8 * dgm_arena_cost((size_t)rows * sizeof(int32_t));
+    if (t->moe.encoder_every) encode += dgm_experts_bytes(b, tokens, t->d, t->moe.experts);
+    if (t->moe.decoder_every) step += dgm_experts_bytes(b, rows, t->d, t->moe.experts);
+    int keys = max_int(l->source + 1, (l->target + 1) * t->tokens);
+    return (encode > step ? encode : step) + dgm_attend_bytes(b, t->heads, keys);
+}
+
+// One layer's memory of the target side: keys and values, or cells (never rounded).
+static size_t past_bytes(const dgm_model *m, const dgm_limits *l)
+{
+    const transformer *t = m->weights;
+    int rows = dgm_state_rows(m, l);
+    if (t->lengths) return 0;
+    return t->cell != DECODER_ATTENTION
+               ? dgm_exec_mat_bytes(m->backend, rows, t->d)
+               : dgm_exec_cache_bytes(m->backend, rows * t->tokens, 2 * t->d, m->precision);
+}
+
+size_t dgm_transformer_bytes(const dgm_model *m, const dgm_limits *l)
+{
+    const transformer *t = m->weights;
+    const dgm_backend *b = m->backend;
+    size_t layers = (size_t)t->decoder_layers;
+    int dk = t->d / t->heads;
+    return dgm_arena_cost(sizeof(transformer_state)) + dgm_arena_cost(layers * sizeof(dgm_mat)) +
+           dgm_arena_cost(layers * sizeof(dgm_blocks)) +
+           layers * dgm_exec_blocks_bytes(b, source_blocks(l), t->heads, dk, dk, m->precision) +
+           layers * past_bytes(m, l) + dgm_exec_mat_bytes(b, l->rows * t->tokens, t->d) +
+           (t->lengths ? dgm_exec_mat_bytes(b, l->slots, t->lengths) : 0) + scratch_bytes(m, l);
+}
+
+// Blocks of sources and the past of one layer; false when the arena is full.
+static bool open_layer(dgm_state *s, transformer_state *ts, int i)
+{
+    const transformer *t = s->model->weights;
+    const dgm_precision precision = s->model->precision;
+    const int dk = t->d / t->heads;
+    ts->cross[i] =
+        dgm_exec_blocks(s->exec, source_blocks(&s->limits), t->heads, dk, dk, precision);
+    if (!ts->cross[i].data) return false;
+    if (t->lengths) return true;
+    ts->kv[i] = t->cell != DECODER_ATTENTION
+                    ? dgm_exec_mat(s->exec, s->step_rows, t->d)
+                    : dgm_exec_cache(s->exec, s->step_rows * t->tokens, 2 * t->d, precision);
+    return ts->kv[i].data != NULL;
+}
+
+dgm_status dgm_transformer_open(dgm_state *s, dgm_error *err)
+{
+    const transformer *t = s->model->weights;
+    dgm_arena *a = dgm_exec_host(s->exec);
+    transformer_state *ts = dgm_arena_alloc(a, sizeof *ts);
+    DGM_FAIL_IF(!ts, err, DGM_ERR_MEMORY, "the worker's memory is too small for the model");
+    memset(ts, 0, sizeof *ts);
+    ts->cross = DGM_ARENA_ARRAY(a, dgm_blocks, (size_t)t->decoder_layers);
+    ts->kv = DGM_ARENA_ARRAY(a, dgm_mat, (size_t)t->decoder_layers);
+    bool full = !ts->cross || !ts->kv;
+    for (int i = 0; i < t->decoder_layers && !full; i++) full = !open_layer(s, ts, i);
+    if (!full && t->lengths) {
+        ts->lengths = dgm_exec_mat(s->exec, s->limits.slots, t->lengths);
+        full = !ts->lengths.data;
+    }
+    if (!full) ts->hidden = dgm_exec_mat(s->exec, s->limits.rows * t->tokens, t->d);
+    DGM_FAIL_IF(full || !ts->hidden.data, err, DGM_ERR_MEMORY,
+                "the worker's memory is too small for the model");
+    s->storage = ts;
+    return DGM_OK;
+}
+
+// ---- shared by encoder and decoder --------------------------------------------------------------
+
+buffers dgm_transformer_buffers(dgm_exec *e, int rows, int d, int wide)
+{
+    buffers b = {
+        .x = dgm_exec_mat(e, rows, d),
+        .normed = dgm_exec_mat(e, rows, d),
+        .att = dgm_exec_mat(e, rows, d),
+        .qkv = dgm_exec_mat(e, rows, 3 * d),
+        .wide = dgm_exec_mat(e, rows, wide),
+    };
+    return b;
+}
+
+void dgm_transformer_norm(dgm_exec *e, const transformer *t, dgm_mat y, dgm_mat x, const norm *n)
+{
+    dgm_op_norm(e, y, x, n->gamma, n->beta, t->eps);
+}
+
+dgm_mat dgm_transformer_input(dgm_exec *e, const transformer *t, const buffers *b, const norm *n)
+{
+    if (!t->pre_norm) return b->x;
+    dgm_transformer_norm(e, t, b->normed, b->x, n);
+    return b->normed;
+}
+
+void dgm_transformer_close(dgm_exec *e, const transformer *t, const buffers *b, dgm_mat in,
+                           const dgm_linear *w, const norm *n)
+{
+    dgm_op_linear(e, b->x, in, w, DGM_ACT_NONE, &b->x);
+    if (!t->pre_norm) dgm_transformer_norm(e, t, b->x, b->x, n);
+}
+
+void dgm_transformer_feed_forward(dgm_exec *e, const transformer *t, const buffers *b,
+                               const feed_forward *f)
+{
+    dgm_mat in = dgm_transformer_input(e, t, b, &f->norm);
+    if (f->experts) {
+        dgm_transformer_moe_run(e, t, f, b->att, in, b->wide);
+        dgm_op_add(e, b->x, b->x, b->att);
+    } else {
+        dgm_mat inner = dgm_mat_cols(b->wide, 0, dgm_linear_rows(f->in));
+        dgm_op_feed_forward(e, b->x, in, f->in, t->act, inner, f->out, &b->x);
+    }
+    if (!t->pre_norm) dgm_transformer_norm(e, t, b->x, b->x, &f->norm);
+}
+
+static float head_scale(const transformer *t)
+{
+    return 1.0f / sqrtf((float)(t->d / t->heads));
+}
+
+dgm_attend dgm_transformer_heads(const transformer *t, const dgm_attend_row *rows, dgm_mat kv)
+{
+    int dk = t->d / t->heads;
+    dgm_attend a = {
+        .heads = t->heads,
+        .dk = dk,
+        .dv = dk,
+        .stride = kv.stride,
+        .elem = kv.elem,
+        .scale = head_scale(t),
+        .rows = rows,
+    };
+    return a;
+}
+
+static float embedding_scale(const transformer *t)
+{
+    return t->scale_embedding ? sqrtf((float)t->d) : 1.0f;
+}
+
+// ---- encoder ----------------------------------------------------------------------------------
+
+static void encoder_layers(dgm_exec *e, const transformer *t, const buffers *b,
+                           const int32_t *first, const int32_t *length, dgm_attend_row *rows)
+{
+    for (int i = 0; i < t->encoder_layers; i++) {
+        const encoder_layer *l = &t->encoder[i];
+        dgm_op_linear(e, b->qkv, dgm_transformer_input(e, t, b, &l->norm), l->qkv, DGM_ACT_NONE, NULL);
+        for (int r = 0; r < b->x.rows; r++) {
+            dgm_mat own = dgm_mat_rows(b->qkv, first[r], length[r]);
+            rows[r].k = dgm_mat_cols(own, t->d, t->d).data;
+            rows[r].v = dgm_mat_cols(own, 2 * t->d, t->d).data;
+            rows[r].index = NULL;
+            rows[r].n = length[r];
+        }
+        dgm_attend a = dgm_transformer_heads(t, rows, b->qkv);
+        dgm_op_attend(e, b->att, dgm_mat_cols(b->qkv, 0, t->d), &a);
+        dgm_transformer_close(e, t, b, b->att, l->o, &l->norm);
+        dgm_transformer_feed_forward(e, t, b, &l->ffn);
+    }
+    if (t->pre_norm) dgm_transformer_norm(e, t, b->x, b->x, &t->encoder_norm);
+}
+
+int dgm_transformer_block(const dgm_state *s, int32_t slot)
+{
+    return s->slot_first[slot] / DGM_BLOCK_POSITIONS;
+}
+
+// How many inputs come before the words of a source: LENGTH, or nothing.
+static int ahead(const transformer *t)
+{
+    return t->lengths ? 1 : 0;
+}
+
+// Logits over target lengths, from the outputs of LENGTH: first[i] is the row of sentence i.
+static void predict_lengths(dgm_state *s, const buffers *b, int count, const int32_t *first,
+                            const int32_t *slots)
+{
+    const transformer *t = s->model->weights;
+    transformer_state *ts = s->storage;
+    dgm_mat in = dgm_mat_rows(b->normed, 0, count);
+    dgm_mat out = dgm_mat_cols(dgm_mat_rows(b->wide, 0, count), 0, t->lengths);
+    dgm_op_gather(s->exec, in, b->x, first);
+    dgm_op_linear(s->exec, out, in, t->length, DGM_ACT_NONE, NULL);
+    dgm_op_scatter(s->exec, ts->lengths, out, slots);
+}
+
+// Encodes sentences whose tokens fit one chunk.
+static void encode_chunk(dgm_state *s, int count, const dgm_source *sources, const int32_t *slots,
+                         int tokens)
+{
+    const transformer *t = s->model->weights;
+    transformer_state *ts = s->storage;
+    dgm_exec *e = s->exec;
+    size_t mark = dgm_exec_mark(e);
+    dgm_arena *a = dgm_exec_host(e);
+    buffers b = dgm_transformer_buffers(e, tokens, t->d, encoder_wide(t));
+    dgm_attend_row *rows = DGM_ARENA_ARRAY(a, dgm_attend_row, (size_t)tokens);
+    int32_t *ids = DGM_ARENA_ARRAY(a, int32_t, (size_t)tokens);   // token of each row
+    int32_t *pos = DGM_ARENA_ARRAY(a, int32_t, (size_t)tokens);   // its position
+    int32_t *first = DGM_ARENA_ARRAY(a, int32_t, (size_t)tokens); // first row of its sentence
+    int32_t *length = DGM_ARENA_ARRAY(a, int32_t, (size_t)tokens);
+    for (int i = 0, r = 0; i < count; i++) {
+        int start = r, inputs = sources[i].count + ahead(t);
+        for (int j = 0; j < inputs; j++, r++) {
+            ids[r] = j < ahead(t) ? -1 : sources[i].ids[j - ahead(t)];
+            pos[r] = j + t->position_offset;
+            first[r] = start;
+            length[r] = inputs;
+        }
+    }
+    dgm_op_embed(e, b.x, t->source, ids, embedding_scale(t), t->length_input, t->encoder_positions,
+                 pos);
+    if (t->encoder_embed_norm.gamma) dgm_transformer_norm(e, t, b.x, b.x, &t->encoder_embed_norm);
+    encoder_layers(e, t, &b, first, length, rows);
+
+    dgm_mat kv = dgm_mat_cols(b.wide, 0, 2 * t->d * t->decoder_layers);
+    dgm_op_linear(e, kv, b.x, t->cross_kv, DGM_ACT_NONE, NULL);
+    for (int i = 0, r = 0; i < count; i++) {
+        dgm_mat own = dgm_mat_rows(kv, r + ahead(t), sources[i].count);
+        for (int l = 0; l < t->decoder_layers; l++)
+            dgm_op_blocks_put(e, &ts->cross[l], dgm_transformer_block(s, slots[i]),
+                              dgm_mat_cols(own, 2 * t->d * l, 2 * t->d));
+        pos[i] = r; // for the lengths
+        r += sources[i].count + ahead(t);
+    }
+    if (t->lengths) predict_lengths(s, &b, count, pos, slots);
+    dgm_exec_reset(e, mark);
+}
+
+void dgm_transformer_encode(dgm_state *s, int count, const dgm_source *sources,
+                            const int32_t *slots)
+{
+    const int capacity = encode_capacity(&s->limits), more = ahead(s->model->weights);
+    for (int begin = 0, end; begin < count; begin = end) {
+        int tokens = sources[begin].count + more;
+        for (end = begin + 1; end < count && tokens + sources[end].count + more <= capacity; end++)
+            tokens += sources[end].count + more;
+        encode_chunk(s, end - begin, sources + begin, slots + begin, tokens);
+    }
+}
+
+// ---- decoder ----------------------------------------------------------------------------------
+
+int dgm_transformer_wide(const transformer *t)
+{
+    return t->cell == DECODER_AAN ? max_int(t->decoder_ffn, 2 * t->d) : t->decoder_ffn;
+}
+
+static void start(dgm_state *s, int count, const int32_t *slots, const int32_t *rows)
+{
+    const transformer *t = s->model->weights;
+    transformer_state *ts = s->storage;
+    (void)slots;
+    for (int l = 0; t->cell != DECODER_ATTENTION && l < t->decoder_layers; l++)
+        for (int i = 0; i < count; i++) dgm_op_zero(s->exec, dgm_mat_rows(ts->kv[l], rows[i], 1));
+}
+
+// The entries of a row and its ancestors, oldest first; returns their number.
+static int fill_path(const step_call *c, int32_t row, int32_t *path)
+{
+    const int n = c->s->rows.nodes[row].position, tokens = c->t->tokens;
+    dgm_row_pool_path(&c->s->rows, row, path);
+    for (int i = n - 1; tokens > 1 && i >= 0; i--) { // from behind: the list grows in its place
+        const int32_t first = path[i] * tokens;
+        for (int k = tokens - 1; k >= 0; k--) path[i * tokens + k] = first + k;
+    }
+    return n * tokens;
+}
+
+static void prepare_attention(step_call *c, int count)
+{
+    dgm_state *s = c->s;
+    dgm_arena *a = dgm_exec_host(s->exec);
+    const int tokens = c->t->tokens;
+    const size_t vectors = (size_t)count * (size_t)tokens;
+    c->self = DGM_ARENA_ARRAY(a, dgm_attend_row, vectors);
+    c->cross = DGM_ARENA_ARRAY(a, dgm_source_row, vectors);
+    size_t total = 0;
+    for (int i = 0; i < count; i++) total += (size_t)s->rows.nodes[c->rows[i]].position;
+    bool paths = c->t->cell == DECODER_ATTENTION;
+    int32_t *path = paths ? DGM_ARENA_ARRAY(a, int32_t, total * (size_t)tokens) : NULL;
+    for (int i = 0; i < count; i++) {
+        const int32_t slot = s->rows.nodes[c->rows[i]].slot;
+        const int n = path ? fill_path(c, c->rows[i], path) : 0;
+        for (int k = 0; k < tokens; k++) {
+            const int at = i * tokens + k;
+            c->cross[at] = (dgm_source_row){dgm_transformer_block(s, slot), s->slot_length[slot]};
+            c->self[at] = (dgm_attend_row){.index = path, .n = n};
+            c->owner[at] = i;
+            c->entries[at] = c->rows[i] * tokens + k;
+        }
+        path += path ? n : 0;
+    }
+}
+
+static void self_attention(const step_call *c, int layer)
+{
+    const transformer *t = c->t;
+    const decoder_layer *l = &t->decoder[layer];
+    dgm_exec *e = c->s->exec;
+    dgm_mat kv = c->ts->kv[layer];
+    dgm_op_linear(e, c->b.qkv, dgm_transformer_input(e, t, &c->b, &l->norm), l->qkv, DGM_ACT_NONE,
+                  NULL);
+    dgm_op_scatter(e, kv, dgm_mat_cols(c->b.qkv, t->d, 2 * t->d), c->entries);
+    for (int i = 0; i < c->b.x.rows; i++) {
+        c->self[i].k = kv.data;
+        c->self[i].v = dgm_mat_cols(kv, t->d, t->d).data;
+    }
+    dgm_attend a = dgm_transformer_heads(t, c->self, kv);
+    dgm_op_attend(e, c->b.att, dgm_mat_cols(c->b.qkv, 0, t->d), &a);
+    dgm_transformer_close(e, t, &c->b, c->b.att, l->o, &l->norm);
+}
+
+void dgm_transformer_cross(dgm_state *s, const buffers *b, int layer, const dgm_source_row *rows,
+                           float *const *align)
+{
+    const transformer *t = s->model->weights;
+    const transformer_state *ts = s->storage;
+    const decoder_layer *l = &t->decoder[layer];
+    dgm_exec *e = s->exec;
+    dgm_mat q = dgm_mat_cols(b->qkv, 0, t->d);
+    dgm_op_linear(e, q, dgm_transformer_input(e, t, b, &l->cross_norm), l->cross_q, DGM_ACT_NONE,
+                  NULL);
+    const dgm_model_info *info = &s->model->info;
+    dgm_op_attend_blocks(e, b->att, q, &ts->cross[layer], rows, head_scale(t),
+                         layer == info->align_layer ? align : NULL, info->align_head);
+    dgm_transformer_close(e, t, b, b->att, l->cross_o, &l->cross_norm);
+}
+
+void dgm_transformer_embed(dgm_state *s, const buffers *b, const int32_t *ids, const int32_t *pos)
+{
+    const transformer *t = s->model->weights;
+    dgm_exec *e = s->exec;
+    const dgm_vector *positions =
+        t->decoder_positions ? t->decoder_positions : t->encoder_positions;
+    dgm_op_embed(e, b->x, t->target, ids, embedding_scale(t), t->start, positions, pos);
+    if (t->decoder_embed_norm.gamma)
+        dgm_transformer_norm(e, t, b->x, b->x, &t->decoder_embed_norm);
+}
+
+static void embed_tokens(const step_call *c, int count, const dgm_step_row *steps)
+{
+    const int tokens = c->t->tokens;
+    dgm_arena *a = dgm_exec_host(c->s->exec);
+    int32_t *ids = DGM_ARENA_ARRAY(a, int32_t, (size_t)count * (size_t)tokens);
+    int32_t *pos = DGM_ARENA_ARRAY(a, int32_t, (size_t)count * (size_t)tokens);
+    for (int i = 0; i < count; i++) {
+        const int step = c->s->rows.nodes[steps[i].parent].position;
+        for (int k = 0; k < tokens; k++) {
+            ids[i * tokens + k] = steps[i].token[k];
+            pos[i * tokens + k] = step * tokens + k + c->t->position_offset;
+        }
+        c->parents[i] = steps[i].parent;
+    }
+    dgm_transformer_embed(c->s, &c->b, ids, pos);
+}
+
+static void decoder_layers(const step_call *c)
+{
+    const transformer *t = c->t;
+    for (int i = 0; i < t->decoder_layers; i++) {
+        if (t->cell == DECODER_SSRU)
+            dgm_transformer_ssru(c, i);
+        else if (t->cell == DECODER_AAN)
+            dgm_transformer_aan(c, i);
+        else
+            self_attention(c, i);
+        dgm_transformer_cross(c->s, &c->b, i, c->cross, c->align);
+        dgm_transformer_feed_forward(c->s->exec, t, &c->b, &t->decoder[i].ffn);
+    }
+}
+
+static void step(dgm_state *s, int count, const dgm_step_row *steps, const int32_t *rows,
+                 dgm_mat *hidden, float *const *align)
+{
+    const transformer *t = s->model->weights;
+    transformer_state *ts = s->storage;
+    dgm_exec *e = s->exec;
+    size_t mark = dgm_exec_mark(e);
+    dgm_arena *a = dgm_exec_host(e);
+    const int vectors = count * t->tokens;
+    step_call c = {.s = s, .t = t, .ts = ts, .rows = rows, .align = align};
+    c.b = dgm_transformer_buffers(e, vectors, t->d, dgm_transformer_wide(t));
+    c.parents = DGM_ARENA_ARRAY(a, int32_t, (size_t)count);
+    c.owner = DGM_ARENA_ARRAY(a, int32_t, (size_t)vectors);
+    c.entries = DGM_ARENA_ARRAY(a, int32_t, (size_t)vectors);
+    prepare_attention(&c, count);
+    embed_tokens(&c, count, steps);
+    decoder_layers(&c);
+    *hidden = dgm_mat_rows(ts->hidden, 0, vectors);
+    if (t->pre_norm)
+        dgm_transformer_norm(e, t, *hidden, c.b.x, &t->decoder_norm);
+    else
+        dgm_op_gather(e, *hidden, c.b.x, NULL);
+    dgm_exec_reset(e, mark);
+}
+
+const dgm_model_ops dgm_transformer_ops = {
+    .name = "transformer",
+    .load = dgm_transformer_load,
+    .unload = dgm_transformer_unload,
+    .state_bytes = dgm_transformer_bytes,
+    .state_open = dgm_transformer_open,
+    .encode = dgm_transformer_encode,
+    .start = start,
+    .step = step,
+    .experts = dgm_transformer_experts,
+};
+
+// Two tokens a step; the file says in which order they come.
+const dgm_model_ops dgm_double_ops = {
+    .name = "double",
+    .load = dgm_double_load,
+    .unload = dgm_transformer_unload,
+    .state_bytes = dgm_transformer_bytes,
+    .state_open = dgm_transformer_open,
+    .encode = dgm_transformer_encode,
+    .start = start,
+    .step = step,
+    .experts = dgm_transformer_experts,
+};

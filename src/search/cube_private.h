@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// Private to the cube search: sub-cubes, the walk over cells, exact scores.
+//
+// A sentence's live hypotheses that look alike form a sub-cube. Its best one leads; only the leader
+// is fed and ranked. Cell (r, c) of a sub-cube is hypothesis r followed by the leader's c-th best
+// word; its approximate score is the leader's plus what r is behind the leader:
+//
+//                     c = 0   1     2  ...       words in the leader's order
+//     leader      r0   s00   s01   s02         sRC = s0C + behind[R], falls to the right and down
+//     next best   r1   s10   s11   s12
+//     ...
+//
+//   cube_group.c   which hypotheses are alike
+//   cube_walk.c    cells in falling order, from a heap
+//   cube_exact.c   naive cube pruning: the popped cells' own states and scores
+//   cube.c         the search
+#ifndef DGM_SEARCH_CUBE_PRIVATE_H
+#define DGM_SEARCH_CUBE_PRIVATE_H
+
+#include "search/search_private.h"
+
+// ---- cube_walk.c -------------------------------------------------------------------------------
+
+typedef struct dgm_cube_cell {
+    float score;
+    int32_t hypo, column;
+} dgm_cube_cell;
+
+// The cells of one sentence. Hypotheses 0 .. count - 1 are in beam order.
+typedef struct dgm_cube_walk {
+    int count, k;
+    const float *scores;  // [rows, k] leaders' continuations, best first, their own sums inside
+    const int32_t *line;  // [count] row of `scores` that belongs to the hypothesis' leader
+    const int32_t *below; // [count] next best of its sub-cube; -1: it is the last
+    const bool *leads;    // [count]
+    const float *behind;  // [count] own sum - leader's sum
+    int32_t *pushed;      // [count] how many columns of its row were pushed so far
+    dgm_cube_cell *heap;  // [DGM_CUBE_HEAP(count, pops)]
+    int size, peak;
+} dgm_cube_walk;
+
+// A sub-cube pushes its corner, a pop pushes two neighbours at most.
+#define DGM_CUBE_HEAP(hypotheses, pops) ((hypotheses) + 2 * (pops))
+
+void dgm_cube_walk_start(dgm_cube_walk *w);                    // pushes the corners
+bool dgm_cube_walk_pop(dgm_cube_walk *w, dgm_cube_cell *cell); // false: no cell is left
+
+// ---- all sentences of a generation -------------------------------------------------------------
+
+struct dgm_cubes {
+    int pops;        // of one sentence at most
+    int32_t *line;   // [places, width] generation row of the leader
+    int32_t *leader; // [places, width] hypothesis that leads
+    int32_t *below;  // [places, width]
+    bool *leads;     // [places, width]
+    float *behind;   // [places, width]
+    int32_t *exact;  // [places, width] generation row of its own; -1: it was not computed
+    int32_t *pushed; // [width]
+    dgm_cube_cell *heap;
+    dgm_candidate *popped; // [places, pops]
+    int *popped_count;     // [places]
+    // naive cube pruning
+    int watched;           // words watched per row
+    int32_t *filled;       // [capacity] words of each row
+    int32_t *watch;        // [capacity, watched], watched <= k
+    float *watch_score;    // [capacity, watched]
+    int32_t *ids;          // [capacity, watched] the same, ascending
+    dgm_candidates *lists; // [capacity]
+    float *best;           // [capacity]
+    int32_t *best_token;   // [capacity]
+    // key `state`: hidden vectors of the last generation's rows, part after part [capacity, hidden]
+    float *hidden;
+};
+
+// ---- cube_group.c ------------------------------------------------------------------------------
+
+// Sorts the live hypotheses of a sentence into sub-cubes; fills leader, leads, below, behind.
+// Returns how many there are. `apart`: everyone is its own.
+int dgm_cube_group(dgm_search *s, int place, bool apart);
+// Remembers the hidden vectors of generation rows first .. first + count - 1, just made.
+void dgm_cube_remember(dgm_search *s, int first, int count);
+
+// ---- cube_exact.c ------------------------------------------------------------------------------
+
+// Steps the hypotheses of all popped cells that do not lead, in one batch, and gives these cells
+// their own rows and scores.
+dgm_status dgm_cube_exact(dgm_search *s, dgm_error *err);
+
+#endif

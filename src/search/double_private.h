@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// Private to the search of pairs: candidates of a sentence's step and where they come from.
+//
+// double.c feeds, ranks, finishes and reports; double_topk.c chooses pairs from the ranked lists;
+// double_fold.c turns pairs into words.
+#ifndef DGM_SEARCH_DOUBLE_PRIVATE_H
+#define DGM_SEARCH_DOUBLE_PRIVATE_H
+
+#include "search/search_private.h"
+
+// A pair that may follow a live hypothesis.
+typedef struct dgm_pair {
+    int row;                 // of this generation
+    int left, right;         // places in the row's lists
+    float left_score, score; // with the left word; with both
+} dgm_pair;
+
+// What the pairs of one sentence are chosen from: rows first .. first + rows - 1 of a generation,
+// the two lists of row r at 2 r and 2 r + 1, k long, best first, ended by -inf. Left lists have the
+// hypothesis' sum in them, right lists are log-probabilities alone.
+typedef struct dgm_pair_lists {
+    const float *score; // [2 rows, k]
+    int k, first, rows;
+} dgm_pair_lists;
+
+static inline float dgm_pair_at(const dgm_pair_lists *l, int row, int side, int i)
+{
+    return l->score[(size_t)(2 * row + side) * (size_t)l->k + (size_t)i];
+}
+
+// How a live hypothesis may end at once: (left, EOD).
+typedef struct dgm_pair_end {
+    int32_t left;
+    float left_score, sum; // sum -inf: not at all
+} dgm_pair_end;
+
+struct dgm_pairs {
+    dgm_terms *terms;                  // [2 capacity]
+    const dgm_candidates **candidates; // [2 capacity]
+    int32_t *watch;                    // [2 capacity]
+    float *watch_score;                // [2 capacity]: of the end symbol
+    float *score;                      // [2 capacity, k]
+    int32_t *token;                    // [2 capacity, k]
+    float **align;                     // [2 capacity]
+    dgm_pair *lefts;                   // [2 width]
+    dgm_pair *found;                   // [3 width]
+    dgm_pair *heap;                    // [width + 3 width]
+    int *at;                           // [2 width]
+    dgm_pair_end *ends;                // [width]
+    int32_t *words;                    // [max_length + 2] nodes in the order of reading
+};
+
+// The paper's DoubleTopK: of the best 2W (row, left word), with their row's right words, the best
+// 3W pairs. Equal scores: lower row, then the better left word, then the better right one. Returns
+// their number; lefts has room for 2W, found for 3W, at for 2W numbers.
+int dgm_double_topk(const dgm_pair_lists *l, int width, dgm_pair *lefts, dgm_pair *found, int *at);
+// The best 3W of all pairs, in the same order. heap has room for rows + 3W.
+int dgm_double_exact(const dgm_pair_lists *l, int width, dgm_pair *heap, dgm_pair *found);
+
+// Words of `pairs` pairs, flat, in the order of reading: their places in the list into `order`, and
+// their number. EOD ends its side. With both sides at the ends a word beside EOD is in the middle;
+// of (EOD, x) in the other orders x is dropped.
+int dgm_double_unfold(dgm_order order, const int32_t *tokens, int pairs, int32_t eod,
+                      int32_t *places);
+// The way back: n words as n / 2 + 1 pairs, flat. Returns their number.
+int dgm_double_fold(dgm_order order, const int32_t *words, int n, int32_t eod, int32_t *tokens);
+
+#endif

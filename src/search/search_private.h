@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: MIT
+// Private to search/: places, hypotheses, and the parts every search shares.
+//
+// A sentence inside the search has a *place*. Its hypotheses are three separate things:
+//
+//   path    a node of the place's tree of back-pointers: (parent node, token, sum so far)
+//   rows    per ensemble part the decoder row that its last token will be fed to
+//   states  per scorer one int32
+//
+//      node 0 = root --- "Guten" --- "Morgen"          live hypothesis j of a beam:
+//                   \           \--- "Tag"                 beam.live[j].node   -> path
+//                    \-- "Schoenen" -- "Tag"               beam.rows[j, part]  -> decoder row
+//                                                          beam.states[j, scorer]
+//
+// Children of one hypothesis start with the same row: the one made by feeding their parent's last
+// token. A search may also give a hypothesis another row than its path's own; nothing here assumes
+// that they agree.
+//
+// One generation of any search is: choose hypotheses (dgm_rows_add), feed their last tokens
+// (dgm_rows_step), rank (dgm_rows_rank), merge each sentence's rows, keep or end (dgm_place_keep,
+// dgm_place_end), drop what is no longer named (dgm_rows_retain). Everything lives in arrays made
+// by dgm_search_open.
+#ifndef DGM_SEARCH_SEARCH_PRIVATE_H
+#define DGM_SEARCH_SEARCH_PRIVATE_H
+
+#include "search/search.h"
+
+enum { DGM_SEARCH_SCORERS = DGM_SCORERS_MAX + 2 }; // the caller's, constraints, prefix forcing
+
+// One token of a path.
+typedef struct dgm_node {
+    int32_t parent; // -1: the root
+    int32_t token;
+    float score; // sum up to and with this token
+} dgm_node;
+
+typedef struct dgm_live {
+    int32_t node;
+    float score; // the node's; what rank takes as base
+    bool ended;  // in this step its end symbol was taken: a finished hypothesis came from it
+    int32_t lane; // which of the sentence's draws (sample.c); its parent's
+} dgm_live;
+
+// The live hypotheses of a sentence, best first.
+typedef struct dgm_beam {
+    int count;
+    dgm_live *live;   // [width]
+    int32_t *rows;    // [width, parts]
+    int32_t *states;  // [width, scorers]
+    int32_t *origins; // [width] generation row whose word it took
+} dgm_beam;
+
+// A completed hypothesis.
+typedef struct dgm_ended {
+    int32_t node; // its last real token
+    int length;   // real tokens + 1
+    float sum;    // with the end symbol
+    float score;  // what finished hypotheses are ranked by
+    bool finished;
+} dgm_ended;
+
+// The best `width` completed hypotheses, best first; ties: the earlier one.
+typedef struct dgm_store {
+    int count;
+    dgm_ended *items; // [width]
+} dgm_store;
+
+typedef struct dgm_place {
+    bool used;
+    bool done; // to be reported by this advance
+    uint64_t id;
+    int source_count;
+    const dgm_constraint *constraint; // NULL: none
+    const int32_t *behind; // pairs from both ends: forced right words, the last one first
+    int behind_count;
+    uint64_t fingerprint; // of source and prefix (sample.c)
+    bool bounded;         // a lattice bounds it: no margin ends it early
+    int32_t slots[DGM_PARTS_MAX];
+    int lead;       // start and model prefix tokens fed so far
+    const int32_t *lead_tokens; // of the request, in place of the models'; NULL: theirs
+    int tokens;     // of every live hypothesis
+    int max_length; // of this sentence
+    dgm_length_rule lengths;
+    int steps;
+    int first_row, row_count; // of this generation; its rows are neighbours
+    dgm_beam now, next;
+    int node_count;
+    dgm_node *nodes;  // [1 + width * (max_length + 1)]
+    float *attention; // [nodes, max_source]: weights seen when the node's token was fed; or NULL
+    dgm_store store;  // finished hypotheses
+    dgm_store spare;  // ends of live rows that did not make the beam (policy mask)
+    int ended;        // hypotheses that finished, also those the store dropped
+    float best_sum;   // best raw sum of them
+    // Exact scores of what an approximate search found (rescore.c).
+    int again_count;       // 0: the sentence still searches
+    dgm_ended *again;      // [nbest]
+    int32_t *path;         // [nbest, max_length + 1]
+    int32_t *first_states; // [scorers] of the empty hypothesis
+} dgm_place;
+
+// Rows of one generation: all sentences, the ranked ones first.
+typedef struct dgm_rows {
+    int count, ranked;
+    int watched; // tokens per row whose scores are wanted
+    bool subset; // some row has a list of candidates
+    int32_t *place, *hypo; // [capacity]
+    dgm_step_row *steps;   // [capacity]
+    int32_t *rows;         // [parts, capacity] made by the step
+    float **align;         // [capacity]
+    dgm_mat hidden[DGM_PARTS_MAX];
+    dgm_terms *terms;                  // [capacity]
+    const dgm_candidates **candidates; // [capacity]
+    const dgm_candidates **more;       // [capacity]: of single rows, beside their lists
+    int32_t *watch;                    // [capacity]
+    float *watch_score;                // [capacity]: of the end symbol
+    float *score;                      // [capacity, k]
+    int32_t *token;                    // [capacity, k]
+    int32_t *retain;                   // [capacity]
+} dgm_rows;
+
+// history.c; arrays are NULL where nothing needs them.
+typedef struct dgm_history {
+    int32_t *path;  // [max_length] of the row at hand
+    int32_t *ids;   // [capacity, max_length] tokens of the path, ascending
+    float *values;  // [max_length] what each of them costs
+    int32_t *deny;  // [capacity, max_length + 2] ascending
+} dgm_history;
+
+// banks.c: constrained sentences.
+enum { DGM_OFFERS = 32, DGM_BANK_DENY = 64 }; // of a row at most
+typedef struct dgm_bank_entry dgm_bank_entry;
+typedef struct dgm_candidate dgm_candidate;
+
+typedef struct dgm_banks {
+    int constrained;      // sentences inside that have constraints
+    int watched;          // columns of watch in this generation
+    int32_t *offers;      // [capacity] how many a row has
+    int32_t *watch;       // [capacity, watched] the end symbol and the offers
+    float *watch_score;   // [capacity, watched]
+    int32_t *deny;        // [capacity, deny_room] ascending
+    int deny_room;
+    dgm_bank_entry *pool; // [width * (k + DGM_OFFERS + 1)] candidates of the sentence at hand
+    int pool_count;
+    int32_t *heap;        // the same, by key
+    dgm_candidate *order; // [3 * width + 2] what the policy draws
+    int order_count;
+    int32_t *best;        // [DGM_CONSTRAINT_PIECES] of each bank
+    int32_t *needed;      // [max_length + DGM_CONSTRAINT_PIECES] of a sentence that enters
+    int *pieces;          // [capacity, DGM_OFFERS] numbers of the offers among a sentence's costs
+    float *costs;         // [places, DGM_CONSTRAINT_PIECES] what pieces are expected to cost
+} dgm_banks;
+
+typedef struct dgm_search_ops dgm_search_ops;
+typedef struct dgm_finish_ops dgm_finish_ops;
+typedef struct dgm_cubes dgm_cubes;
+typedef struct dgm_pairs dgm_pairs;
+typedef struct dgm_masks dgm_masks;
+
+struct dgm_search {
+    dgm_search_config config;
+    const dgm_search_ops *ops;
+    const dgm_finish_ops *finish;
+    dgm_exec *exec;
+    dgm_search_part parts[DGM_PARTS_MAX];
+    const dgm_model_info *info[DGM_PARTS_MAX];
+    int part_count, scorer_count;
+    dgm_vocabsel vocabsel;
+    dgm_scorer scorers[DGM_SEARCH_SCORERS]; // constraints, prefix forcing last
+    int width;                              // live hypotheses of a sentence at most
+    int k;                                  // candidates of a row
+    int capacity;                           // rows of a generation
+    int node_capacity, lead_count;
+    int source_limit, target_limit; // tokens
+    int32_t eos;
+    int32_t deny[1], deny_early[2]; // ascending; early: before the minimum length
+    int deny_count, deny_early_count, never_count;
+    int32_t *never;
+    int active;
+    dgm_place *places;
+    dgm_rows rows;
+    dgm_history history;
+    dgm_banks banks;
+    int *merge_at;    // [width]
+    float *ends;      // [width]
+    dgm_cubes *cubes; // the cube search's, else NULL
+    dgm_pairs *pairs; // the search of pairs' likewise
+    dgm_masks *masks; // mask-predict's
+    // admit
+    dgm_source *sources; // [places]
+    int32_t *new_slots, *new_rows, *new_places;
+    // one result at a time
+    dgm_hypothesis *hypotheses; // [nbest]
+    int32_t *tokens;            // [nbest, max_length]
+    float *word_scores;         // [nbest, max_length + 1] or NULL
+    float *alignment;           // [nbest, max_length, max_source] or NULL
+    dgm_search_stats stats;
+};
+
+// ---- memory (search.c) -------------------------------------------------------------------------
+
+// Hands out arrays of the worker's arena, or only adds up what they would take.
+typedef struct dgm_carve {
+    dgm_arena *arena; // NULL: count only
+    size_t bytes;
+    bool full;
+} dgm_carve;
+
+void *dgm_carve_take(dgm_carve *c, size_t count, size_t size);
+#define DGM_CARVE(c, type, count) ((type *)dgm_carve_take((c), (count), sizeof(type)))
+
+// ---- the table of searches (search_table.c) ----------------------------------------------------
+
+struct dgm_search_ops {
+    const char *name;
+    int tokens; // of a model's step; 0: the model fills in whole sentences
+    dgm_status (*check)(const dgm_search_config *c, dgm_error *err); // what it cannot do
+    int (*candidates)(const dgm_search_config *c);                   // k of rank
+    int (*nodes)(const dgm_search_config *c); // of a sentence's tree; NULL: one a token
+    // Takes the arrays of its own (NULL: it has none). Needs width, k, capacity and part_count.
+    void (*lay_out)(dgm_carve *c, dgm_search *s);
+    dgm_status (*advance)(dgm_search *s, dgm_error *err); // one generation
+    // Result `index` of a sentence into s->hypotheses; NULL: a path of one token a node.
+    void (*trace)(dgm_search *s, const dgm_place *p, const dgm_ended *e, int index);
+};
+
+extern const dgm_search_ops *const dgm_search_table[]; // NULL at the end
+extern const dgm_search_ops dgm_search_greedy, dgm_search_beam, dgm_search_cube,
+    dgm_search_sample, dgm_search_double, dgm_search_mask;
+
+// ---- admit.c -----------------------------------------------------------------------------------
+
+void dgm_place_leave(dgm_search *s, dgm_place *p); // scorers, vocabulary, slots; rows are dropped
+
+// ---- generation.c ------------------------------------------------------------------------------
+
+void dgm_rows_clear(dgm_search *s);
+void dgm_rows_add(dgm_search *s, int place, int hypo);
+// The same for a second step of a generation: the sentence's first rows stay where they are.
+int dgm_rows_append(dgm_search *s, int place, int hypo);
+// Rows of all sentences in their order: those to be ranked first.
+void dgm_rows_collect(dgm_search *s);
+void dgm_rows_collect_leading(dgm_search *s); // sentences that are still being fed their start
+// Feeds rows first .. count - 1; s->rows.hidden is theirs afterwards.
+dgm_status dgm_rows_step(dgm_search *s, int first, dgm_error *err);
+void dgm_rows_rank(dgm_search *s);
+void dgm_terms_fill(dgm_search *s, int row); // what scorers add to a row
+// What all ranks of rows first .. first + count - 1 have in common; their hidden vectors are the
+// last step's. parts: [part_count] for it to fill.
+dgm_rank dgm_rank_rows(dgm_search *s, dgm_rank_part *parts, int first, int count);
+void dgm_rank_count(dgm_search *s, const dgm_rank *rank); // products, for the statistics
+void dgm_rows_retain(dgm_search *s);                      // the rows of all live hypotheses
+// Sentences that are still being fed the start and the model's own prefix move on by one token.
+bool dgm_place_leading(const dgm_search *s, const dgm_place *p);
+void dgm_place_lead(dgm_search *s, dgm_place *p);
+// The whole generation of a search that expands every hypothesis by its own row: collect, step,
+// rank, then `expand` for each sentence, which fills p->now anew or sets p->done; retain.
+typedef void (*dgm_expand)(dgm_search *s, dgm_place *p);
+dgm_status dgm_generation(dgm_search *s, dgm_expand expand, dgm_error *err);
+bool dgm_list_holds(const int32_t *list, int count, int32_t token); // ascending
+// May the end symbol follow this row, by the scorers' word? (A watched score does not say.)
+bool dgm_row_may_end(const dgm_search *s, int row);
+
+// ---- sample.c, coverage.c -----------------------------------------------------------------------
+
+uint64_t dgm_sample_fingerprint(const dgm_search_request *r);
+// What is added to the score of a completed hypothesis whose last real token is `node`.
+float dgm_coverage(const dgm_search *s, const dgm_place *p, int32_t node, bool finished);
+
+// ---- mask_predict.c -----------------------------------------------------------------------------
+
+int dgm_mask_tokens(int longest); // of one call of the model, where a sentence has up to `longest`
+
+// ---- history.c ----------------------------------------------------------------------------------
+
+dgm_status dgm_history_check(const dgm_search_config *c, bool cube, dgm_error *err);
+void dgm_history_lay_out(dgm_carve *c, dgm_search *s);
+void dgm_history_start(dgm_search *s);                        // when memory is there
+void dgm_history_terms(dgm_search *s, int row, dgm_terms *t); // adds to t
+
+// ---- rescore.c ----------------------------------------------------------------------------------
+
+// A sentence that is done begins to walk its results; nothing to walk: it stays done.
+dgm_status dgm_rescore_begin(dgm_search *s, dgm_place *p, dgm_error *err);
+void dgm_rescore_collect(dgm_search *s, int place); // its rows of a generation
+void dgm_rescore_lead(dgm_search *s, dgm_place *p); // after dgm_place_lead
+int32_t dgm_rescore_watch(const dgm_search *s, const dgm_place *p, int hypo);
+void dgm_rescore_take(dgm_search *s, dgm_place *p); // after rank
+
+// ---- tree.c ------------------------------------------------------------------------------------
+
+struct dgm_candidate {
+    int hypo; // in place->now: whose path it continues, and whose scorer states
+    int row;  // of this generation: the decoder row that a hypothesis made from it starts with
+    int32_t token;
+    float score;
+};
+
+// ---- banks.c -----------------------------------------------------------------------------------
+
+struct dgm_bank_entry {
+    dgm_candidate c;
+    float key; // by which candidates of different banks are compared
+    int bank, missing;
+    bool reserved, chatter;
+};
+
+void dgm_banks_lay_out(dgm_carve *c, dgm_search *s);
+void dgm_banks_enter(dgm_search *s, int place); // a sentence that has constraints comes in
+bool dgm_hypo_complete(const dgm_search *s, const dgm_place *p, int hypo); // may end
+int dgm_hypo_bank(const dgm_search *s, const dgm_place *p, int hypo);
+float dgm_hypo_debt(const dgm_search *s, const dgm_place *p, int hypo);
+void dgm_banks_terms(dgm_search *s, int row, dgm_terms *t); // what a row may not say
+int dgm_banks_watch(dgm_search *s); // before rank: how many tokens it shall watch
+void dgm_banks_read(dgm_search *s); // after rank
+// The candidates of a sentence: clear, add them, let the policy draw. position: in its row, from 0.
+void dgm_banks_clear(dgm_search *s);
+void dgm_banks_add(dgm_search *s, const dgm_place *p, const dgm_candidate *c, int position);
+// All of a ranked row, for a hypothesis whose sum is `behind` away from the row's.
+void dgm_banks_add_row(dgm_search *s, const dgm_place *p, int hypo, int row, float behind);
+void dgm_banks_choose(dgm_search *s, const dgm_place *p, int places); // fills banks.order
+
+void dgm_place_reset(dgm_search *s, dgm_place *p); // one live hypothesis: the empty one
+// The candidate becomes the last hypothesis of p->next.
+void dgm_place_keep(dgm_search *s, dgm_place *p, const dgm_candidate *c);
+// Hypothesis `hypo` of p->now ends with the sum given; into the store.
+void dgm_place_end(dgm_search *s, dgm_place *p, int hypo, float sum, bool finished);
+// A completed hypothesis into one of the sentence's stores; in `store` it counts as ended.
+void dgm_place_store(dgm_search *s, dgm_place *p, dgm_store *store, const dgm_ended *e);
+void dgm_place_spare(dgm_search *s, dgm_place *p, int hypo, float sum); // into the second store
+void dgm_place_swap(dgm_place *p);                                      // next becomes now
+// Drops live hypotheses far behind the best (beam_width).
+void dgm_place_prune(const dgm_search *s, dgm_place *p);
+// Score by which a hypothesis of `length` tokens (end symbol counted) is ranked.
+float dgm_final_score(const dgm_place *p, float sum, int length);
+void dgm_place_report(dgm_search *s, dgm_place *p, dgm_search_sink sink, void *cookie);
+
+// ---- finish.c: the policies, in the order of dgm_finish -----------------------------------------
+
+// A sentence's candidates in falling order, drawn one by one. A search brings its own.
+typedef struct dgm_merge dgm_merge;
+struct dgm_merge {
+    bool (*next)(dgm_merge *m, dgm_candidate *c); // false: no finite candidate is left
+    dgm_search *s;
+    const dgm_place *p;
+    void *data;
+    int at;
+};
+
+static inline bool dgm_merge_next(dgm_merge *m, dgm_candidate *c)
+{
+    return m->next(m, c);
+}
+
+dgm_merge dgm_banks_merge(dgm_search *s, const dgm_place *p); // banks.c
+
+struct dgm_finish_ops {
+    // One step: draws candidates, ends some, keeps some.
+    void (*take)(dgm_search *s, dgm_place *p, dgm_merge *m);
+    // How many it draws, ends and all; NULL: until the beam is full of candidates that go on.
+    int (*places)(const dgm_search *s, const dgm_place *p);
+    // After the step: is the search of this sentence over? p->now holds the new live ones.
+    bool (*stop)(const dgm_search *s, const dgm_place *p);
+    // The end symbol is forced at the maximum length, for nothing; else the model is asked for its
+    // score in one more step.
+    bool force_end;
+    // Live rows that did not end themselves are ended at the maximum length.
+    bool cut;
+    // The end score of every live row is remembered, for a sentence that never finished.
+    bool spare;
+};
+
+extern const dgm_finish_ops dgm_finish_table[DGM_FINISH_COUNT];
+
+// A sentence's step by its policy. ends: [hypotheses] sums with the end symbol; -inf: it may not
+// end there, or nobody knows.
+void dgm_place_expand(dgm_search *s, dgm_place *p, dgm_merge *m, const float *ends);
+
+#endif

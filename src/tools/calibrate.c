@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT
+// Static scales of activations from a text; see calibrate.h.
+//
+// The observer is called by worker threads, one call per product: a lock guards the histograms.
+// Counts do not depend on the order of the calls, and neither do the sums, which are kept as
+// integers in units of 2^-20; so the number of threads does not change the result.
+#include "tools/calibrate.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/textfile.h"
+#include "engine/engine_private.h"
+
+enum { BINS_PER_OCTAVE = 32, LOWEST = -20, OCTAVES = 40, BINS = BINS_PER_OCTAVE * OCTAVES };
+enum { CHUNK_LINES = 256, CHUNK_BYTES = 1 << 20 };
+static const double unit = 1 << 20; // of the sums
+
+typedef struct layer {
+    const dgm_linear *linear;
+    uint64_t rows, bins[BINS];
+    double sum, squares; // whole numbers: of max |x| * unit, and of its square / unit
+    float max;
+} layer;
+
+typedef struct watch {
+    pthread_mutex_t lock;
+    layer **layers;
+    size_t count, cap;
+    bool failed; // for want of memory
+} watch;
+
+static int bin_of(float v)
+{
+    if (!(v > 0)) return 0;
+    int b = (int)floor((log2((double)v) - LOWEST) * BINS_PER_OCTAVE);
+    return b < 0 ? 0 : b >= BINS ? BINS - 1 : b;
+}
+
+static layer *find_layer(watch *w, const dgm_linear *linear)
+{
+    for (size_t i = 0; i < w->count; i++)
+        if (w->layers[i]->linear == linear) return w->layers[i];
+    if (dgm_grow(&w->layers, &w->cap, w->count + 1, sizeof *w->layers, NULL) != DGM_OK) return NULL;
+    layer *l = dgm_calloc(1, sizeof *l);
+    if (!l) return NULL;
+    l->linear = linear;
+    w->layers[w->count++] = l;
+    return l;
+}
+
+static void look(void *cookie, const dgm_linear *linear, const float *largest, int rows)
+{
+    watch *w = cookie;
+    pthread_mutex_lock(&w->lock);
+    layer *l = find_layer(w, linear);
+    if (!l) w->failed = true;
+    for (int i = 0; l && i < rows; i++) {
+        if (!isfinite(largest[i])) continue;
+        double v = rint((double)largest[i] * unit);
+        l->bins[bin_of(largest[i])]++;
+        l->rows++;
+        l->sum += v;
+        l->squares += rint(v * v / unit);
+        if (largest[i] > l->max) l->max = largest[i];
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
+// ---- from histograms to scales ------------------------------------------------------------------
+
+// Upper end of the bin that holds the quantile; never above the maximum.
+static double quantile(const layer *l, double q)
+{
+    uint64_t want = (uint64_t)ceil(q * (double)l->rows), seen = 0;
+    if (want < 1) want = 1;
+    int b = 0;
+    for (; b < BINS - 1; b++) {
+        seen += l->bins[b];
+        if (seen >= want) break;
+    }
+    double v = exp2((double)(b + 1) / BINS_PER_OCTAVE + LOWEST);
+    return fmin(v, (double)l->max);
+}
+
+static double clipped_share(const layer *l, double limit)
+{
+    uint64_t above = 0;
+    for (int b = bin_of((float)limit) + 1; b < BINS; b++) above += l->bins[b];
+    return (double)above / (double)l->rows;
+}
+
+static dgm_quantize_input describe(const layer *l, double saturate)
+{
+    double n = (double)l->rows, mean = l->sum / unit / n;
+    double variance = l->squares / unit / n - mean * mean;
+    dgm_quantize_input in = {
+        .rows = l->rows,
+        .mean = mean,
+        .deviation = variance > 0 ? sqrt(variance) : 0,
+        .median = quantile(l, 0.5),
+        .q90 = quantile(l, 0.9),
+        .q99 = quantile(l, 0.99),
+        .q999 = quantile(l, 0.999),
+        .max = (double)l->max,
+    };
+    double limit = quantile(l, 1 - saturate);
+    in.clipped = clipped_share(l, limit);
+    in.scale = limit > 1e-6 ? limit / 127 : 1; // a layer that only ever saw zeros
+    return in;
+}
+
+// One entry per weight: the parts of a layer, which see the same input, get the same numbers.
+static dgm_status collect(dgm_calibration *c, const watch *w, double saturate, dgm_error *err)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < w->count; i++)
+        for (int p = 0; dgm_linear_tensor(w->layers[i]->linear, p); p++) n++;
+    c->inputs = dgm_calloc(n ? n : 1, sizeof *c->inputs);
+    c->values = dgm_calloc(n ? n : 1, sizeof *c->values);
+    if (!c->inputs || !c->values) return dgm_no_memory(err);
+    for (size_t i = 0; i < w->count; i++) {
+        const layer *l = w->layers[i];
+        if (l->rows == 0) continue;
+        const dgm_quantize_input in = describe(l, saturate);
+        const dgm_tensor *t;
+        for (int p = 0; (t = dgm_linear_tensor(l->linear, p)) != NULL; p++) {
+            dgm_quantize_input *to = &c->inputs[c->count];
+            *to = in;
+            to->name = dgm_strdup(t->name);
+            if (!to->name) return dgm_no_memory(err);
+            const float values[DGM_INPUT_SCALE_SIZE] = {
+                (float)in.scale, (float)in.mean, (float)in.deviation, (float)in.median,
+                (float)in.q90,   (float)in.q99,  (float)in.q999,      (float)in.max};
+            memcpy(c->values[c->count++], values, sizeof values);
+        }
+    }
+    return DGM_OK;
+}
+
+// ---- the text -----------------------------------------------------------------------------------
+
+typedef struct chunk {
+    dgm_input inputs[CHUNK_LINES];
+    size_t count;
+    char *text; // of all lines
+    size_t size, cap;
+} chunk;
+
+static dgm_status add_line(chunk *k, const char *line, size_t size, dgm_error *err)
+{
+    DGM_TRY(dgm_grow(&k->text, &k->cap, k->size + size + 1, 1, err));
+    if (size) memcpy(k->text + k->size, line, size);
+    k->inputs[k->count++] = (dgm_input){.size = size};
+    k->size += size;
+    return DGM_OK;
+}
+
+static dgm_status translate_chunk(dgm_translator *t, chunk *k, dgm_calibration *c, dgm_error *err)
+{
+    const char *at = k->text;
+    for (size_t i = 0; i < k->count; at += k->inputs[i++].size) k->inputs[i].text = at;
+    dgm_results *r = NULL;
+    DGM_TRY(dgm_translate_inputs(t, k->inputs, k->count, &r, err));
+    c->lines += r->count;
+    c->source_tokens += r->source_tokens;
+    c->target_tokens += r->target_tokens;
+    dgm_results_free(&r);
+    k->count = k->size = 0;
+    return DGM_OK;
+}
+
+static dgm_status translate_text(dgm_translator *t, const dgm_quantize_options *o,
+                                 dgm_calibration *c, chunk *k, dgm_error *err)
+{
+    dgm_textin *in = NULL;
+    DGM_TRY(dgm_textin_open(&in, o->calibrate, err));
+    dgm_status st = DGM_OK;
+    bool more = true;
+    while (st == DGM_OK && more) {
+        const char *line;
+        size_t size;
+        st = dgm_textin_next(in, &line, &size, &more, err);
+        if (st == DGM_OK && more) st = add_line(k, line, size, err);
+        bool full = k->count == CHUNK_LINES || k->size >= CHUNK_BYTES;
+        if (st == DGM_OK && k->count && (full || !more)) st = translate_chunk(t, k, c, err);
+        if (st == DGM_OK && full && o->progress.tick &&
+            o->progress.tick(o->progress.cookie, "calibrating", dgm_textin_share(in)))
+            st = dgm_fail(err, DGM_ERR_CANCELLED, "cancelled");
+    }
+    dgm_textin_close(&in);
+    return st;
+}
+
+static dgm_status watch_text(dgm_translator *t, watch *w, const dgm_quantize_options *o,
+                             dgm_calibration *c, dgm_error *err)
+{
+    chunk *k = dgm_calloc(1, sizeof *k);
+    if (!k) return dgm_no_memory(err);
+    const dgm_observer observer = {.inputs = look, .cookie = w};
+    dgm_workers_observe(t, &observer);
+    dgm_status st = translate_text(t, o, c, k, err);
+    dgm_workers_observe(t, NULL);
+    dgm_free(k->text);
+    dgm_free(k);
+    DGM_TRY(st);
+    if (w->failed) return dgm_no_memory(err);
+    DGM_FAIL_IF(c->source_tokens == 0, err, DGM_ERR_TEXT, "'%s' has no text to calibrate with",
+                o->calibrate);
+    return collect(c, w, o->saturate, err);
+}
+
+dgm_status dgm_calibrate(dgm_calibration *c, const char *model, const dgm_quantize_options *o,
+                         dgm_error *err)
+{
+    *c = (dgm_calibration){0};
+    watch w = {0};
+    if (pthread_mutex_init(&w.lock, NULL) != 0) return dgm_no_memory(err);
+    dgm_settings settings;
+    dgm_settings_default(&settings);
+    settings.precision = "f32";
+    settings.threads = o->threads;
+    dgm_translator *t = NULL;
+    dgm_status st = dgm_open(&t, model, &settings, err);
+    if (st == DGM_OK) st = watch_text(t, &w, o, c, err);
+    dgm_close(&t);
+    for (size_t i = 0; i < w.count; i++) dgm_free(w.layers[i]);
+    dgm_free(w.layers);
+    pthread_mutex_destroy(&w.lock);
+    if (st != DGM_OK) dgm_calibration_free(c);
+    return st;
+}
+
+void dgm_calibration_free(dgm_calibration *c)
+{
+    for (size_t i = 0; c->inputs && i < c->count; i++)
+        dgm_free((void *)(uintptr_t)c->inputs[i].name);
+    dgm_free(c->inputs);
+    dgm_free(c->values);
+    *c = (dgm_calibration){0};
+}

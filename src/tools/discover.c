@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: MIT
+// Where models are: the search path of tools.h, the default model, the choice by language.
+//
+// Folders are read in name order, default.gguf first. A file that is no model is listed with its
+// problem and never chosen. The share folder is found from where the program or the shared library
+// lies, so that an installed tree can be moved; DGM_SHARE_DIR is where the build expects it.
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mapfile.h"
+#include "base/mem.h"
+#include "base/sort.h"
+#include "dragoman/tools.h"
+#include "engine/engine_private.h"
+#include "format/languages.h"
+#include "format/modelfile.h"
+
+enum { PATH_SIZE = PATH_MAX, PLACES_MAX = 12 };
+
+// ---- the search path --------------------------------------------------------------------------
+
+typedef struct places {
+    char path[PLACES_MAX][PATH_SIZE];
+    int count;
+} places;
+
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+// DRAGOMAN_MODEL where it names a file; NULL where it is unset or names a folder. A file is meant
+// as the default even if it is not there: a wrong name must not be passed over.
+static const char *named_file(void)
+{
+    const char *named = getenv("DRAGOMAN_MODEL");
+    return named && named[0] && !is_folder(named) ? named : NULL;
+}
+
+static void add_place(places *p, const char *base, const char *rest)
+{
+    if (!base || !base[0] || p->count == PLACES_MAX) return;
+    char joined[PATH_SIZE * 2];
+    int n = snprintf(joined, sizeof joined, "%s%s%s", base, rest[0] ? "/" : "", rest);
+    if (n < 0 || n >= PATH_SIZE) return;
+    char *real = p->path[p->count];
+    if (!realpath(joined, real)) return;
+    bool known = false;
+    for (int i = 0; i < p->count; i++) known = known || strcmp(p->path[i], real) == 0;
+    if (!known) p->count++;
+}
+
+// Folder of a file: cuts the last component off.
+static void cut_name(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (slash)
+        *slash = 0;
+    else
+        path[0] = 0;
+}
+
+// Relative to the folder of the program or the library.
+static void add_around(places *p, const char *folder)
+{
+    if (!folder[0]) return;
+    add_place(p, folder, "../share/dragoman/models");    // bin/, lib/
+    add_place(p, folder, "../../share/dragoman/models"); // lib/x86_64-linux-gnu/
+    add_place(p, folder, "models");                      // a checkout
+    add_place(p, folder, "../models");                   // a checkout's build folder
+}
+
+static void collect_places(places *p)
+{
+    char folder[PATH_SIZE];
+    p->count = 0;
+    add_place(p, getenv("DRAGOMAN_MODEL"), "");
+    if (p->count == 0 && named_file() && strlen(named_file()) < PATH_SIZE)
+        strcpy(p->path[p->count++], named_file()); // missing: listed with its problem
+    const char *data = getenv("XDG_DATA_HOME");
+    if (data && data[0])
+        add_place(p, data, "dragoman");
+    else
+        add_place(p, getenv("HOME"), ".local/share/dragoman");
+#ifdef DGM_SHARE_DIR
+    add_place(p, DGM_SHARE_DIR, "models");
+#endif
+    ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 1);
+    folder[n > 0 ? n : 0] = 0;
+    cut_name(folder);
+    add_around(p, folder);
+    Dl_info info;
+    folder[0] = 0;
+    if (dladdr(dgm_finish_names, &info) && info.dli_fname)
+        snprintf(folder, sizeof folder, "%s", info.dli_fname);
+    cut_name(folder);
+    add_around(p, folder);
+}
+
+// ---- listing ----------------------------------------------------------------------------------
+
+typedef struct listing {
+    dgm_model_list pub; // first: the caller's pointer is this one's
+    dgm_model_entry *items;
+    size_t cap;
+} listing;
+
+// "en,de" of a string array of the file.
+static char *languages(const dgm_gguf *file, const char *key)
+{
+    dgm_writer w = {0};
+    dgm_gguf_strings it = {0};
+    if (dgm_gguf_get_strings(file, key, DGM_OPTIONAL, &it, NULL) != DGM_OK) it.count = 0;
+    for (dgm_gguf_text s; dgm_gguf_strings_next(&it, &s);) {
+        if (w.size) dgm_write_text(&w, ",");
+        dgm_write_bytes(&w, s.data, s.size);
+    }
+    return dgm_writer_take(&w, NULL);
+}
+
+static uint64_t count_parameters(const dgm_gguf *file)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < dgm_gguf_tensor_count(file); i++) {
+        const dgm_tensor *t = dgm_gguf_tensor(file, i);
+        size_t n = strlen(t->name);
+        if (n > 6 && strcmp(t->name + n - 6, ".scale") == 0) continue;
+        sum += (uint64_t)t->rows * (uint64_t)t->cols;
+    }
+    return sum;
+}
+
+static dgm_status describe_entry(dgm_model_entry *e, const char *path, dgm_error *err)
+{
+    dgm_gguf *file = NULL;
+    dgm_error why;
+    struct stat st;
+    e->path = dgm_strdup(path);
+    if (stat(path, &st) == 0) e->bytes = (uint64_t)st.st_size;
+    dgm_status opened = dgm_modelfile_open(&file, path, &why);
+    if (opened == DGM_ERR_MEMORY || !e->path) {
+        dgm_gguf_close(&file);
+        return dgm_no_memory(err);
+    }
+    const char *name = "";
+    if (opened == DGM_OK) {
+        if (dgm_gguf_get_string(file, "general.name", DGM_OPTIONAL, &name, NULL) != DGM_OK)
+            name = "";
+        e->source = languages(file, "dragoman.languages.source");
+        e->target = languages(file, "dragoman.languages.target");
+        e->parameters = count_parameters(file);
+    } else {
+        e->source = dgm_strdup("");
+        e->target = dgm_strdup("");
+        e->problem = dgm_strdup(why.text);
+    }
+    e->name = dgm_strdup(name);
+    dgm_gguf_close(&file);
+    bool whole = e->name && e->source && e->target && (opened == DGM_OK || e->problem);
+    return whole ? DGM_OK : dgm_no_memory(err);
+}
+
+static dgm_status add_entry(listing *l, const char *path, dgm_error *err)
+{
+    for (size_t i = 0; i < l->pub.count; i++)
+        if (strcmp(l->items[i].path, path) == 0) return DGM_OK;
+    DGM_TRY(dgm_grow(&l->items, &l->cap, l->pub.count + 1, sizeof *l->items, err));
+    dgm_model_entry *e = &l->items[l->pub.count++];
+    memset(e, 0, sizeof *e);
+    l->pub.items = l->items;
+    return describe_entry(e, path, err);
+}
+
+typedef struct names {
+    char **items;
+    size_t count, cap;
+} names;
+
+static int compare_names(const void *context, uint32_t a, uint32_t b)
+{
+    const names *n = context;
+    bool first_a = strcmp(n->items[a], "default.gguf") == 0;
+    bool first_b = strcmp(n->items[b], "default.gguf") == 0;
+    if (first_a != first_b) return first_a ? -1 : 1;
+    return strcmp(n->items[a], n->items[b]);
+}
+
+static dgm_status read_names(const char *folder, names *n, dgm_error *err)
+{
+    DIR *dir = opendir(folder);
+    if (!dir) return DGM_OK;
+    dgm_status st = DGM_OK;
+    for (struct dirent *d; st == DGM_OK && (d = readdir(dir)) != NULL;) {
+        size_t size = strlen(d->d_name);
+        if (size < 6 || strcmp(d->d_name + size - 5, ".gguf") != 0) continue;
+        st = dgm_grow(&n->items, &n->cap, n->count + 1, sizeof *n->items, err);
+        if (st == DGM_OK && !(n->items[n->count] = dgm_strdup(d->d_name))) st = dgm_no_memory(err);
+        if (st == DGM_OK) n->count++;
+    }
+    closedir(dir);
+    return st;
+}
+
+// Calls fn for every model file of the folder, in order, until it returns something but DGM_OK.
+typedef dgm_status (*visit_fn)(void *arg, const char *path, dgm_error *err);
+
+static dgm_status visit_folder(const char *folder, visit_fn fn, void *arg, dgm_error *err)
+{
+    names n = {0};
+    dgm_status st = read_names(folder, &n, err);
+    uint32_t *order = n.count ? dgm_malloc(n.count * sizeof *order) : NULL;
+    if (st == DGM_OK && n.count && !order) st = dgm_no_memory(err);
+    if (order) dgm_sort_indices(order, n.count, compare_names, &n);
+    for (size_t i = 0; st == DGM_OK && i < n.count; i++) {
+        char path[PATH_SIZE * 2];
+        int used = snprintf(path, sizeof path, "%s/%s", folder, n.items[order[i]]);
+        if (used > 0 && used < PATH_SIZE) st = fn(arg, path, err);
+    }
+    for (size_t i = 0; i < n.count; i++) dgm_free(n.items[i]);
+    dgm_free(n.items);
+    dgm_free(order);
+    return st;
+}
+
+static dgm_status visit_all(visit_fn fn, void *arg, dgm_error *err)
+{
+    places *p = dgm_malloc(sizeof *p);
+    if (!p) return dgm_no_memory(err);
+    collect_places(p);
+    dgm_status st = DGM_OK;
+    for (int i = 0; st == DGM_OK && i < p->count; i++)
+        st = is_folder(p->path[i]) ? visit_folder(p->path[i], fn, arg, err)
+                                   : fn(arg, p->path[i], err);
+    dgm_free(p);
+    return st;
+}
+
+// ---- public -----------------------------------------------------------------------------------
+
+static dgm_status visit_listing(void *arg, const char *path, dgm_error *err)
+{
+    return add_entry(arg, path, err);
+}
+
+void dgm_models_free(dgm_model_list **list)
+{
+    if (!list || !*list) return;
+    listing *l = (listing *)(void *)*list;
+    *list = NULL;
+    for (size_t i = 0; i < l->pub.count; i++) {
+        dgm_model_entry *e = &l->items[i];
+        const char *const owned[] = {e->path, e->name, e->source, e->target, e->problem};
+        for (size_t k = 0; k < sizeof owned / sizeof owned[0]; k++)
+            dgm_free((void *)(uintptr_t)owned[k]);
+    }
+    dgm_free(l->items);
+    dgm_free(l);
+}
+
+dgm_status dgm_models_find(dgm_model_list **list, dgm_error *err)
+{
+    *list = NULL;
+    listing *l = dgm_calloc(1, sizeof *l);
+    if (!l) return dgm_no_memory(err);
+    dgm_status st = visit_all(visit_listing, l, err);
+    dgm_model_list *pub = &l->pub;
+    if (st != DGM_OK) {
+        dgm_models_free(&pub);
+        return st;
+    }
+    size_t first = 0, end = named_file() && l->pub.count ? 1 : l->pub.count;
+    while (first < end && l->items[first].problem) first++;
+    if (first < end) l->items[first].is_default = 1;
+    *list = pub;
+    return DGM_OK;
+}
+
+// Does `name` mean one of "en,de,fr"?
+static bool has_language(const char *list, const char *name)
+{
+    for (const char *p = list; p && *p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL) {
+        char code[64];
+        size_t n = strcspn(p, ",");
+        snprintf(code, sizeof code, "%.*s", (int)(n < sizeof code ? n : sizeof code - 1), p);
+        if (dgm_language_matches(name, code)) return true;
+    }
+    return false;
+}
+
+// "en to de, de to en" of the models that can be opened, as far as there is room.
+static void list_offers(const dgm_model_list *list, char *out, size_t size)
+{
+    size_t used = 0;
+    out[0] = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        const dgm_model_entry *e = &list->items[i];
+        if (e->problem || !e->source[0] || !e->target[0]) continue;
+        char item[200];
+        int n = snprintf(item, sizeof item, "%s%.80s to %.80s", used ? ", " : "", e->source,
+                         e->target);
+        if (used + (size_t)n + 1 > size || strstr(out, item + (used ? 2 : 0))) continue;
+        memcpy(out + used, item, (size_t)n + 1);
+        used += (size_t)n;
+    }
+}
+
+// The first file is enough for the default: no need to describe the others.
+typedef struct first_model {
+    char *path;
+    size_t size;
+} first_model;
+
+static dgm_status visit_first(void *arg, const char *path, dgm_error *err)
+{
+    first_model *f = arg;
+    dgm_gguf *file = NULL;
+    (void)err;
+    if (f->path[0] || dgm_modelfile_open(&file, path, NULL) != DGM_OK) return DGM_OK;
+    dgm_gguf_close(&file);
+    snprintf(f->path, f->size, "%s", path);
+    return DGM_OK;
+}
+
+dgm_status dgm_default_model(char *path, size_t size, dgm_error *err)
+{
+    path[0] = 0;
+    if (named_file()) {
+        snprintf(path, size, "%s", named_file());
+        return DGM_OK;
+    }
+    first_model first = {path, size};
+    DGM_TRY(visit_all(visit_first, &first, err));
+    DGM_FAIL_IF(!path[0], err, DGM_ERR_IO,
+                "no model found: give a model file, set DRAGOMAN_MODEL, or put one into "
+                "~/.local/share/dragoman");
+    return DGM_OK;
+}
+
+dgm_status dgm_models_choose(const char *source, const char *target, char **path, dgm_error *err)
+{
+    *path = NULL;
+    if (!source && !target) {
+        char found[PATH_SIZE];
+        DGM_TRY(dgm_default_model(found, sizeof found, err));
+        *path = dgm_strdup(found);
+        return *path ? DGM_OK : dgm_no_memory(err);
+    }
+    dgm_model_list *list = NULL;
+    DGM_TRY(dgm_models_find(&list, err));
+    dgm_status st = DGM_OK;
+    for (size_t i = 0; i < list->count && !*path && st == DGM_OK; i++) {
+        const dgm_model_entry *e = &list->items[i];
+        if (e->problem || (source && !has_language(e->source, source)) ||
+            (target && !has_language(e->target, target)))
+            continue;
+        *path = dgm_strdup(e->path);
+        if (!*path) st = dgm_no_memory(err);
+    }
+    char offers[320];
+    list_offers(list, offers, sizeof offers);
+    dgm_models_free(&list);
+    if (st == DGM_OK && !*path)
+        st = dgm_fail(err, DGM_ERR_UNSUPPORTED,
+                      "no model found that translates from %.40s to %.40s; there are models from %s",
+                      source ? source : "any language", target ? target : "any language",
+                      offers[0] ? offers : "nothing to nothing");
+    return st;
+}

@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: MIT
+// Forced decoding: what the models think of given translations (`dragoman score`).
+//
+// Pairs are sorted by target length and scored in groups of GROUP, one group per pool item. A
+// group steps together; at every step each pair feeds its known token and rank is asked for the
+// score of the next one (watch):
+//
+//     input   start  prefix ...  y1   y2  ...  yn
+//     watch                  y1  y2   y3  ...  eos
+//
+// Scores are those of a search that happens to choose these tokens: same states, same rank. A model
+// that writes from right to left is fed the words of a target in that order; results are in the
+// order of reading.
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/sort.h"
+#include "base/threads.h"
+#include "dragoman/tools.h"
+#include "engine/engine_private.h"
+
+enum { GROUP = 32 };
+
+typedef struct pair_state {
+    size_t source_at, target_at;    // in the token array
+    int source_count, target_count; // target with its end symbol
+} pair_state;
+
+// Everything of one call.
+typedef struct scoring {
+    dgm_translator *t;
+    const dgm_model_info *model;
+    pair_state *pairs;
+    int32_t *tokens;
+    size_t token_count, token_cap;
+    float *scores; // parallel to tokens: of target tokens
+    float *log_z;  // parallel to tokens: the first model's softmax sum before them
+    uint32_t *order;
+    size_t order_count; // pairs that can be scored
+    int group;          // pairs of one group
+    dgm_limits limits;
+    struct lane *lanes; // [pool threads]
+    dgm_pair_score *items;
+} scoring;
+
+// One pool thread's memory.
+typedef struct lane {
+    dgm_exec *exec;
+    dgm_state *states[DGM_PARTS_MAX];
+    dgm_source *sources;            // [group]
+    int32_t *slots;                 // [parts, group]
+    int32_t *rows;                  // [parts, group]
+    int32_t *next_rows;             // [group]
+    dgm_step_row *steps;            // [group]
+    uint32_t *active;               // [group] members of the group that still step
+    dgm_terms *terms;               // [group]
+    int32_t *watch;                 // [group]
+    int32_t *top_token;             // [group]
+    float *top_score, *watch_score; // [group]
+    float *log_z;                   // [group, parts]
+    dgm_status status;
+    dgm_error error;
+} lane;
+
+typedef struct pair_box {
+    dgm_pair_scores pub;
+    dgm_pair_score *items;
+} pair_box;
+
+void dgm_pair_scores_free(dgm_pair_scores **scores)
+{
+    if (!scores || !*scores) return;
+    pair_box *box = (pair_box *)(void *)*scores;
+    *scores = NULL;
+    for (size_t i = 0; box->items && i < box->pub.count; i++) {
+        dgm_free((void *)(uintptr_t)box->items[i].tokens);
+        if (box->items[i].message && box->items[i].message[0])
+            dgm_free((void *)(uintptr_t)box->items[i].message);
+    }
+    dgm_free(box->items);
+    dgm_free(box);
+}
+
+// ---- text to tokens ---------------------------------------------------------------------------
+
+static dgm_status encode_pair(scoring *s, const dgm_pair *pair, pair_state *out, dgm_writer *clean,
+                              dgm_tokens *scratch, dgm_error *err)
+{
+    bool repaired = false;
+    size_t skip = 0;
+    const dgm_translator *t = s->t;
+    clean->size = 0;
+    DGM_TRY(
+        dgm_line_clean((dgm_text){pair->source.data, pair->source.size}, clean, &repaired, err));
+    dgm_text text = dgm_text_trim((dgm_text){(const char *)clean->data, clean->size});
+    int32_t language = text.size ? dgm_vocab_language_prefix(t->source, text, &skip) : -1;
+    text = dgm_text_trim((dgm_text){text.data + skip, text.size - skip});
+    DGM_TRY(dgm_vocab_encode(t->source, text, scratch, err));
+    out->source_at = s->token_count;
+    DGM_TRY(dgm_source_frame(t, NULL, language, scratch->ids, scratch->count, &s->tokens, &s->token_count,
+                             &s->token_cap, err));
+    size_t count = s->token_count - out->source_at;
+    DGM_FAIL_IF(count > (size_t)t->config.max_source, err, DGM_ERR_TEXT,
+                "the source has %zu tokens, the limit is %d", count, t->config.max_source);
+    DGM_FAIL_IF(count == 0, err, DGM_ERR_TEXT, "the source is empty");
+    out->source_count = (int)count;
+
+    clean->size = 0;
+    DGM_TRY(
+        dgm_line_clean((dgm_text){pair->target.data, pair->target.size}, clean, &repaired, err));
+    text = dgm_text_trim((dgm_text){(const char *)clean->data, clean->size});
+    DGM_TRY(dgm_vocab_encode(t->target, text, scratch, err));
+    count = scratch->count + 1;
+    size_t most = 65536;
+    for (int i = 0; i < t->member_count; i++) {
+        const dgm_model_info *m = dgm_model_describe(t->members[i].model);
+        if ((size_t)m->max_target < most) most = (size_t)m->max_target;
+    }
+    DGM_FAIL_IF(count + (size_t)s->model->target_prefix_count > most, err, DGM_ERR_TEXT,
+                "the target has %zu tokens, the limit is %zu", count,
+                most - (size_t)s->model->target_prefix_count);
+    out->target_at = s->token_count;
+    DGM_TRY(dgm_grow(&s->tokens, &s->token_cap, s->token_count + count, sizeof *s->tokens, err));
+    for (size_t i = 0; i < scratch->count; i++)
+        s->tokens[s->token_count + i] =
+            scratch->ids[s->model->order == DGM_ORDER_R2L ? scratch->count - 1 - i : i];
+    s->token_count += count;
+    s->tokens[s->token_count - 1] = s->model->eos;
+    out->target_count = (int)count;
+    return DGM_OK;
+}
+
+static dgm_status encode_all(scoring *s, const dgm_pair *pairs, size_t count, dgm_error *err)
+{
+    dgm_writer clean = {0};
+    dgm_tokens scratch = {0};
+    dgm_status st = DGM_OK;
+    int target = 1;
+    for (size_t i = 0; st == DGM_OK && i < count; i++) {
+        dgm_error why;
+        dgm_status one = encode_pair(s, &pairs[i], &s->pairs[i], &clean, &scratch, &why);
+        dgm_pair_score *item = &s->items[i];
+        item->status = one;
+        if (one == DGM_OK) {
+            s->order[s->order_count++] = (uint32_t)i;
+            if (s->pairs[i].target_count > target) target = s->pairs[i].target_count;
+        } else if (one == DGM_ERR_MEMORY || !(item->message = dgm_strdup(why.text))) {
+            st = dgm_no_memory(err);
+            item->message = "";
+        }
+    }
+    dgm_writer_free(&clean);
+    dgm_tokens_free(&scratch);
+    s->limits.target = target + s->model->target_prefix_count;
+    return st;
+}
+
+// ---- one group --------------------------------------------------------------------------------
+
+static const pair_state *member(const scoring *s, size_t first, uint32_t i)
+{
+    return &s->pairs[s->order[first + i]];
+}
+
+// What pair p is fed at step i, and what it must then say (-1: nothing yet).
+static int32_t input_at(const scoring *s, const pair_state *p, int i)
+{
+    int prefix = s->model->target_prefix_count;
+    if (i == 0) return s->model->start;
+    if (i <= prefix) return s->model->target_prefix[i - 1];
+    return s->tokens[p->target_at + (size_t)(i - prefix - 1)];
+}
+
+static int32_t wanted_at(const scoring *s, const pair_state *p, int i)
+{
+    int k = i - s->model->target_prefix_count;
+    return k >= 0 ? s->tokens[p->target_at + (size_t)k] : -1;
+}
+
+static dgm_status begin_group(const scoring *s, lane *l, size_t first, int count)
+{
+    size_t group = (size_t)s->group;
+    for (int i = 0; i < count; i++) {
+        const pair_state *p = member(s, first, (uint32_t)i);
+        l->sources[i] = (dgm_source){s->tokens + p->source_at, p->source_count};
+        l->active[i] = (uint32_t)i;
+    }
+    for (int m = 0; m < s->t->member_count; m++) {
+        int32_t *slots = l->slots + (size_t)m * group, *rows = l->rows + (size_t)m * group;
+        dgm_state_clear(l->states[m]);
+        DGM_TRY(dgm_encode(l->states[m], count, l->sources, slots, &l->error));
+        DGM_TRY(dgm_start(l->states[m], count, slots, rows, &l->error));
+    }
+    return DGM_OK;
+}
+
+// One step of all active pairs; their scores land in s->scores.
+static dgm_status step_group(scoring *s, lane *l, size_t first, int step, int count)
+{
+    dgm_rank_part parts[DGM_PARTS_MAX];
+    size_t group = (size_t)s->group;
+    for (int m = 0; m < s->t->member_count; m++) {
+        int32_t *rows = l->rows + (size_t)m * group; // of the active pairs, in their order
+        for (int i = 0; i < count; i++)
+            l->steps[i] = (dgm_step_row){
+                rows[i], {input_at(s, member(s, first, l->active[i]), step), DGM_NO_TOKEN}};
+        dgm_step_result r = {.rows = l->next_rows};
+        DGM_TRY(dgm_step(l->states[m], count, l->steps, &r, &l->error));
+        dgm_retain(l->states[m], count, l->next_rows);
+        memcpy(rows, l->next_rows, (size_t)count * sizeof *rows);
+        parts[m] = (dgm_rank_part){dgm_model_output(s->t->members[m].model), r.hidden,
+                                   s->t->members[m].weight};
+    }
+    if (step < s->model->target_prefix_count) return DGM_OK;
+    for (int i = 0; i < count; i++) {
+        l->terms[i] = (dgm_terms){.lambda = 1};
+        l->watch[i] = wanted_at(s, member(s, first, l->active[i]), step);
+    }
+    dgm_rank r = {.parts = parts,
+                  .part_count = s->t->member_count,
+                  .mix = s->t->config.mix,
+                  .normalise = s->t->config.normalise,
+                  .rows = count,
+                  .k = 1,
+                  .watch_count = 1,
+                  .terms = l->terms,
+                  .watch = l->watch,
+                  .score = l->top_score,
+                  .token = l->top_token,
+                  .watch_score = l->watch_score,
+                  .log_z = l->log_z};
+    dgm_op_rank(l->exec, &r);
+    DGM_TRY(dgm_exec_status(l->exec, &l->error));
+    for (int i = 0; i < count; i++) {
+        const pair_state *p = member(s, first, l->active[i]);
+        const size_t at = p->target_at + (size_t)(step - s->model->target_prefix_count);
+        s->scores[at] = l->watch_score[i];
+        s->log_z[at] = l->log_z[i * s->t->member_count];
+    }
+    return DGM_OK;
+}
+
+// Pairs whose end symbol was scored leave; their rows are not stepped again.
+static int drop_finished(const scoring *s, lane *l, size_t first, int step, int count)
+{
+    int kept = 0;
+    size_t group = (size_t)s->group;
+    for (int i = 0; i < count; i++) {
+        const pair_state *p = member(s, first, l->active[i]);
+        if (step + 1 >= p->target_count + s->model->target_prefix_count) continue;
+        l->active[kept] = l->active[i];
+        for (int m = 0; m < s->t->member_count; m++)
+            l->rows[(size_t)m * group + (size_t)kept] = l->rows[(size_t)m * group + (size_t)i];
+        kept++;
+    }
+    return kept;
+}
+
+static void score_group(void *arg, int worker, int item)
+{
+    scoring *s = arg;
+    lane *l = &s->lanes[worker];
+    if (l->status != DGM_OK) return;
+    size_t first = (size_t)item * (size_t)s->group;
+    size_t rest = s->order_count - first;
+    int count = rest < (size_t)s->group ? (int)rest : s->group;
+    l->status = begin_group(s, l, first, count);
+    for (int step = 0; l->status == DGM_OK && count > 0; step++) {
+        l->status = step_group(s, l, first, step, count);
+        count = drop_finished(s, l, first, step, count);
+    }
+}
+
+// ---- lanes ------------------------------------------------------------------------------------
+
+static void close_lane(const scoring *s, lane *l)
+{
+    for (int m = s->t->member_count - 1; m >= 0; m--)
+        if (l->states[m]) dgm_state_close(&l->states[m]);
+    dgm_exec_close(&l->exec);
+    void *const arrays[] = {l->sources,   l->slots,     l->rows,        l->next_rows,
+                            l->steps,     l->active,    l->terms,       l->watch,
+                            l->top_token, l->top_score, l->watch_score, l->log_z};
+    for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) dgm_free(arrays[i]);
+}
+
+static dgm_status open_lane(const scoring *s, lane *l, dgm_error *err)
+{
+    size_t group = (size_t)s->group, parts = (size_t)s->t->member_count;
+    int vocabulary = s->model->target_vocab;
+    l->sources = dgm_calloc(group, sizeof *l->sources);
+    l->slots = dgm_calloc(group * parts, sizeof *l->slots);
+    l->rows = dgm_calloc(group * parts, sizeof *l->rows);
+    l->next_rows = dgm_calloc(group, sizeof *l->next_rows);
+    l->steps = dgm_calloc(group, sizeof *l->steps);
+    l->active = dgm_calloc(group, sizeof *l->active);
+    l->terms = dgm_calloc(group, sizeof *l->terms);
+    l->watch = dgm_calloc(group, sizeof *l->watch);
+    l->top_token = dgm_calloc(group, sizeof *l->top_token);
+    l->top_score = dgm_calloc(group, sizeof *l->top_score);
+    l->watch_score = dgm_calloc(group, sizeof *l->watch_score);
+    l->log_z = dgm_calloc(group * parts, sizeof *l->log_z);
+    if (!l->sources || !l->slots || !l->rows || !l->next_rows || !l->steps || !l->active ||
+        !l->terms || !l->watch || !l->top_token || !l->top_score || !l->watch_score || !l->log_z)
+        return dgm_no_memory(err);
+    size_t bytes = 1 << 20;
+    for (int m = 0; m < s->t->member_count; m++)
+        bytes += dgm_state_bytes(s->t->members[m].model, &s->limits);
+    bytes += dgm_rank_bytes(s->t->backend, s->group, s->t->member_count, vocabulary);
+    DGM_TRY(dgm_exec_open(s->t->backend, bytes, &l->exec, err));
+    for (int m = 0; m < s->t->member_count; m++)
+        DGM_TRY(dgm_state_open(s->t->members[m].model, l->exec, &s->limits, &l->states[m], err));
+    return DGM_OK;
+}
+
+static int by_length(const void *context, uint32_t a, uint32_t b)
+{
+    const scoring *s = context;
+    uint32_t x = s->order[a], y = s->order[b];
+    int nx = s->pairs[x].target_count, ny = s->pairs[y].target_count;
+    if (nx != ny) return nx < ny ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+static dgm_status sort_order(scoring *s, dgm_error *err)
+{
+    if (s->order_count == 0) return DGM_OK;
+    uint32_t *index = dgm_malloc(s->order_count * sizeof *index);
+    uint32_t *sorted = dgm_malloc(s->order_count * sizeof *sorted);
+    if (!index || !sorted) {
+        dgm_free(index);
+        dgm_free(sorted);
+        return dgm_no_memory(err);
+    }
+    dgm_sort_indices(index, s->order_count, by_length, s);
+    for (size_t i = 0; i < s->order_count; i++) sorted[i] = s->order[index[i]];
+    dgm_free(index);
+    dgm_free(s->order);
+    s->order = sorted;
+    return DGM_OK;
+}
+
+static dgm_status run_groups(scoring *s, dgm_error *err)
+{
+    dgm_pool *pool = NULL;
+    size_t groups = (s->order_count + (size_t)s->group - 1) / (size_t)s->group;
+    int threads = (size_t)s->t->threads < groups ? s->t->threads : (int)groups;
+    if (groups == 0) return DGM_OK;
+    s->lanes = dgm_calloc((size_t)threads, sizeof *s->lanes);
+    if (!s->lanes) return dgm_no_memory(err);
+    dgm_status st = DGM_OK;
+    for (int i = 0; st == DGM_OK && i < threads; i++) st = open_lane(s, &s->lanes[i], err);
+    if (st == DGM_OK) st = dgm_pool_open(&pool, threads, err);
+    if (st == DGM_OK) dgm_pool_run(pool, score_group, s, (int)groups);
+    dgm_pool_close(&pool);
+    for (int i = 0; i < threads; i++) {
+        if (st == DGM_OK && s->lanes[i].status != DGM_OK) {
+            st = s->lanes[i].status;
+            if (err) *err = s->lanes[i].error;
+        }
+        close_lane(s, &s->lanes[i]);
+    }
+    dgm_free(s->lanes);
+    return st;
+}
+
+// ---- results ----------------------------------------------------------------------------------
+
+static dgm_status fill_item(const scoring *s, const pair_state *p, dgm_pair_score *out,
+                            dgm_error *err)
+{
+    size_t n = (size_t)p->target_count, bytes = 0;
+    const int32_t *ids = s->tokens + p->target_at;
+    const float *scores = s->scores + p->target_at;
+    for (size_t i = 0; i < n; i++) bytes += dgm_vocab_piece(s->t->target, ids[i]).size + 1;
+    char *block = dgm_malloc(n * (sizeof(char *) + 2 * sizeof(float)) + bytes);
+    if (!block) return dgm_no_memory(err);
+    const char **tokens = (const char **)(void *)block;
+    float *copy = (float *)(void *)(block + n * sizeof(char *));
+    float *log_z = copy + n;
+    char *text = block + n * (sizeof(char *) + 2 * sizeof(float));
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        const size_t at = s->model->order == DGM_ORDER_R2L && i + 1 < n ? n - 2 - i : i;
+        dgm_text piece = dgm_vocab_piece(s->t->target, ids[at]);
+        tokens[i] = text;
+        if (piece.size) memcpy(text, piece.data, piece.size);
+        text[piece.size] = 0;
+        text += piece.size + 1;
+        copy[i] = scores[at];
+        log_z[i] = s->log_z[p->target_at + at];
+        sum += (double)scores[at];
+    }
+    out->tokens = tokens;
+    out->token_scores = copy;
+    out->log_z = s->t->config.normalise ? log_z : NULL;
+    out->token_count = n;
+    out->sum = (float)sum;
+    out->score = dgm_length_normalise(out->sum, (int)n, s->t->config.length_penalty);
+    return DGM_OK;
+}
+
+dgm_status dgm_score_pairs(dgm_translator *t, const dgm_pair *pairs, size_t count,
+                           dgm_pair_scores **out, dgm_error *err)
+{
+    *out = NULL;
+    DGM_FAIL_IF(count > UINT32_MAX / 2, err, DGM_ERR_ARGUMENT, "too many pairs in one call");
+    for (int i = 0; i < t->member_count; i++) {
+        const dgm_model_info *m = dgm_model_describe(t->members[i].model);
+        DGM_FAIL_IF(m->tokens_per_step != 1 || m->mask >= 0, err, DGM_ERR_UNSUPPORTED,
+                    "%s: the model %s: it cannot score a given translation word by word",
+                    dgm_gguf_path(t->members[i].file),
+                    m->mask >= 0 ? "fills in whole sentences" : "writes two words a step");
+    }
+    scoring s = {.t = t,
+                 .model = dgm_model_describe(t->members[0].model),
+                 .group = t->batch < GROUP ? t->batch : GROUP};
+    if ((size_t)s.group > count) s.group = count ? (int)count : 1;
+    s.limits = (dgm_limits){.slots = s.group, .rows = s.group, .source = t->config.max_source};
+    dgm_status st = DGM_OK;
+    pair_box *box = dgm_calloc(1, sizeof *box);
+    if (box) box->items = dgm_calloc(count ? count : 1, sizeof *box->items);
+    s.pairs = dgm_calloc(count ? count : 1, sizeof *s.pairs);
+    s.order = dgm_calloc(count ? count : 1, sizeof *s.order);
+    if (!box || !box->items || !s.pairs || !s.order) {
+        st = dgm_no_memory(err);
+        goto done;
+    }
+    s.items = box->items;
+    box->pub.items = box->items;
+    box->pub.count = count;
+    for (size_t i = 0; i < count; i++) box->items[i].message = "";
+    DGM_TRY_GOTO(st, encode_all(&s, pairs, count, err), done);
+    s.scores = dgm_calloc(s.token_count ? s.token_count : 1, sizeof *s.scores);
+    s.log_z = dgm_calloc(s.token_count ? s.token_count : 1, sizeof *s.log_z);
+    if (!s.scores || !s.log_z) {
+        st = dgm_no_memory(err);
+        goto done;
+    }
+    DGM_TRY_GOTO(st, sort_order(&s, err), done);
+    DGM_TRY_GOTO(st, run_groups(&s, err), done);
+    for (size_t i = 0; i < count && st == DGM_OK; i++) {
+        if (box->items[i].status == DGM_OK)
+            st = fill_item(&s, &s.pairs[i], &box->items[i], err);
+        else
+            box->pub.failed++;
+    }
+done:
+    dgm_free(s.pairs);
+    dgm_free(s.order);
+    dgm_free(s.tokens);
+    dgm_free(s.scores);
+    dgm_free(s.log_z);
+    if (st == DGM_OK) {
+        *out = &box->pub;
+    } else if (box) {
+        dgm_pair_scores *pub = &box->pub;
+        dgm_pair_scores_free(&pub);
+    }
+    return st;
+}

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: MIT
+// `dragoman phrase translate` behind its command line: models, threads, texts around the decoder
+// (phrase/phrase_decode.h). Lines are independent, so results do not depend on the threads.
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "tools/phrasal.h"
+#include "lattice/lattice.h"
+
+void dgm_phrasal_default(dgm_phrasal_options *o)
+{
+    dgm_pb_params p;
+    dgm_pb_params_default(&p);
+    *o = (dgm_phrasal_options){.pops = p.pops,
+                               .stack = p.stack,
+                               .jump = p.jump,
+                               .table_limit = p.table_limit,
+                               .nbest = 1,
+                               .lattice_beam = 0.5,
+                               .threads = 1};
+}
+
+static dgm_status open_models(dgm_phrasal *p, dgm_error *err)
+{
+    const dgm_phrasal_options *o = &p->o;
+    DGM_FAIL_IF(!o->table || !o->lm, err, DGM_ERR_ARGUMENT,
+                "a phrase table and a language model are needed");
+    dgm_pb_params_default(&p->params);
+    if (o->uniform) dgm_pb_weights_uniform(&p->params.weights);
+    if (o->weights) DGM_TRY(dgm_pb_weights_read(&p->params.weights, o->weights, err));
+    p->params.pops = o->pops;
+    p->params.stack = o->stack;
+    p->params.jump = o->jump;
+    p->params.table_limit = o->table_limit;
+    p->params.nbest = o->nbest;
+    p->params.distinct = o->distinct != 0;
+    DGM_TRY(dgm_pb_params_check(&p->params, err));
+    DGM_TRY(dgm_splitter_open(&p->split[0], o->subwords, DGM_SOURCE, err));
+    DGM_TRY(dgm_splitter_open(&p->split[1], o->subwords, DGM_TARGET, err));
+    DGM_FAIL_IF(o->subwords && o->detokenize, err, DGM_ERR_ARGUMENT,
+                "tokens of a model become text by themselves; no language is needed");
+    p->detokenize = o->detokenize != NULL;
+    if (p->detokenize) p->language = dgm_language_of(dgm_text_of(o->detokenize));
+    DGM_TRY(dgm_phrase_table_open(&p->table, o->table, o->reordering, err));
+    DGM_TRY(dgm_lm_open(&p->lm, o->lm, err));
+    return dgm_pb_model_open(&p->model, p->table, p->lm, &p->params, err);
+}
+
+static dgm_status open_threads(dgm_phrasal *p, dgm_error *err)
+{
+    p->threads = p->o.threads ? p->o.threads : dgm_cpu_count();
+    DGM_TRY(dgm_pool_open(&p->pool, p->threads, err));
+    p->decoders = dgm_calloc((size_t)p->threads, sizeof *p->decoders);
+    if (!p->decoders) return dgm_no_memory(err);
+    for (int i = 0; i < p->threads; i++)
+        DGM_TRY(dgm_pb_decoder_open(&p->decoders[i], p->model, err));
+    return DGM_OK;
+}
+
+dgm_status dgm_phrasal_open(dgm_phrasal **out, const dgm_phrasal_options *options, dgm_error *err)
+{
+    *out = NULL;
+    dgm_phrasal *p = dgm_calloc(1, sizeof *p);
+    if (!p) return dgm_no_memory(err);
+    p->o = *options;
+    dgm_status st = open_models(p, err);
+    if (st == DGM_OK) st = open_threads(p, err);
+    if (st != DGM_OK) dgm_phrasal_close(&p);
+    *out = p;
+    return st;
+}
+
+void dgm_phrasal_close(dgm_phrasal **out)
+{
+    dgm_phrasal *p = *out;
+    if (!p) return;
+    for (int i = 0; p->decoders && i < p->threads; i++) dgm_pb_decoder_close(&p->decoders[i]);
+    dgm_free(p->decoders);
+    dgm_pool_close(&p->pool);
+    dgm_pb_model_close(&p->model);
+    dgm_lm_close(&p->lm);
+    dgm_phrase_table_close(&p->table);
+    dgm_splitter_close(&p->split[0]);
+    dgm_splitter_close(&p->split[1]);
+    dgm_free(p);
+    *out = NULL;
+}
+
+void dgm_phrasal_count(const dgm_phrasal *p, dgm_phrasal_stats *s)
+{
+    *s = (dgm_phrasal_stats){.lines = p->lines, .words = p->words};
+    for (int i = 0; i < p->threads; i++) {
+        const dgm_pb_stats *d = dgm_pb_decoder_stats(p->decoders[i]);
+        s->unknown += d->unknown;
+        s->hypotheses += d->hypotheses;
+        s->evaluated += d->evaluated;
+        s->recombined += d->recombined;
+        s->edges += d->edges;
+    }
+}
+
+// ---- decoding ---------------------------------------------------------------------------------
+
+// Source words of a line: spellings in `bytes`, which must not move while they are used.
+typedef struct source_words {
+    dgm_text *words;
+    size_t count, cap;
+    dgm_writer bytes;
+} source_words;
+
+static dgm_status keep_word(void *cookie, dgm_text word, dgm_error *err)
+{
+    source_words *s = cookie;
+    DGM_TRY(dgm_grow(&s->words, &s->cap, s->count + 1, sizeof *s->words, err));
+    s->words[s->count++] = (dgm_text){(const char *)(uintptr_t)s->bytes.size, word.size};
+    dgm_write_bytes(&s->bytes, word.data, word.size);
+    return s->bytes.failed ? dgm_no_memory(err) : DGM_OK;
+}
+
+typedef struct run_state {
+    dgm_phrasal *p;
+    const dgm_line *lines;
+    dgm_phrasal_each each;
+    void *cookie;
+    dgm_status *status; // [count]
+    dgm_error *error;   // [threads]: of the first line that failed in a thread
+    uint64_t *words;    // [threads]
+    bool *failed;       // [threads]
+} run_state;
+
+static dgm_status decode_line(run_state *r, int worker, size_t i, dgm_error *err)
+{
+    source_words s = {0};
+    const dgm_pb_translation *list;
+    int count = 0;
+    dgm_pb_decoder *d = r->p->decoders[worker];
+    dgm_text line = {r->lines[i].data, r->lines[i].size};
+    dgm_status st = dgm_splitter_line(&r->p->split[0], line, keep_word, &s, err);
+    for (size_t k = 0; k < s.count; k++)
+        s.words[k].data = (const char *)s.bytes.data + (uintptr_t)s.words[k].data;
+    if (st == DGM_OK && s.count > 100000)
+        st = dgm_fail(err, DGM_ERR_TEXT, "a line of %zu words", s.count);
+    if (st == DGM_OK) st = dgm_pb_decode(d, s.words, (int)s.count, &list, &count, err);
+    if (st == DGM_OK) st = r->each(r->cookie, worker, i, list, count, err);
+    r->words[worker] += s.count;
+    dgm_free(s.words);
+    dgm_writer_free(&s.bytes);
+    return st;
+}
+
+static void decode_item(void *arg, int worker, int item)
+{
+    run_state *r = arg;
+    dgm_error err;
+    dgm_status st = decode_line(r, worker, (size_t)item, &err);
+    r->status[item] = st;
+    if (st == DGM_OK || r->failed[worker]) return;
+    r->failed[worker] = true;
+    r->error[worker] = err;
+}
+
+dgm_status dgm_phrasal_run(dgm_phrasal *p, const dgm_line *lines, size_t count,
+                           dgm_phrasal_each each, void *cookie, dgm_error *err)
+{
+    run_state r = {.p = p, .lines = lines, .each = each, .cookie = cookie};
+    size_t threads = (size_t)p->threads;
+    r.status = dgm_calloc(count + 1, sizeof *r.status);
+    r.error = dgm_calloc(threads, sizeof *r.error);
+    r.words = dgm_calloc(threads, sizeof *r.words);
+    r.failed = dgm_calloc(threads, sizeof *r.failed);
+    dgm_status st = r.status && r.error && r.words && r.failed ? DGM_OK : dgm_no_memory(err);
+    if (st == DGM_OK) {
+        dgm_pool_run(p->pool, decode_item, &r, (int)count);
+        p->lines += count;
+        for (size_t t = 0; t < threads; t++) {
+            p->words += r.words[t];
+            if (!r.failed[t] || st != DGM_OK) continue;
+            size_t i = 0; // the first line that failed, for the code; any thread's message
+            while (i < count && r.status[i] == DGM_OK) i++;
+            st = dgm_fail(err, r.status[i], "line %zu: %s", i + 1, r.error[t].text);
+        }
+    }
+    dgm_free(r.status);
+    dgm_free(r.error);
+    dgm_free(r.words);
+    dgm_free(r.failed);
+    return st;
+}
+
+// ---- texts ------------------------------------------------------------------------------------
+
+dgm_status dgm_phrasal_text(const dgm_phrasal *p, const dgm_text *words, int count, dgm_writer *out,
+                            dgm_error *err)
+{
+    if (p->detokenize)
+        return dgm_moses_detokenize(words, (size_t)count, p->language, false, out, NULL, err);
+    return dgm_splitter_join(&p->split[1], words, (size_t)count, out, err);
+}
+
+// A line's result, built by the worker: offsets into one buffer until all is written.
+typedef struct line_result {
+    dgm_writer bytes;
+    dgm_phrasal_item *items;
+    size_t count;
+    size_t lattice_at, lattice_size;
+} line_result;
+
+typedef struct translation_job {
+    dgm_phrasal *p;
+    line_result *results;
+    uint64_t first;
+} translation_job;
+
+static void write_links(const dgm_pb_translation *t, dgm_writer *w)
+{
+    bool first = true;
+    for (int s = 0; s < t->segment_count; s++) {
+        const dgm_pb_segment *g = &t->segments[s];
+        for (int i = g->begin; i < g->end && i - g->begin < DGM_PHRASE_LENGTH_MAX; i++)
+            for (int j = 0; j < g->count; j++)
+                if (g->links & DGM_PHRASE_LINK(i - g->begin, j)) {
+                    dgm_write_format(w, "%s%d-%d", first ? "" : " ", i, g->from + j);
+                    first = false;
+                }
+    }
+}
+
+// The bytes written since `begin`, as an offset.
+static dgm_line since(const dgm_writer *w, size_t begin)
+{
+    return (dgm_line){(const char *)(uintptr_t)begin, w->size - begin};
+}
+
+// Words that stand close to their neighbours, so that a path of the lattice is text.
+static uint32_t glue_of(const dgm_phrasal *p, dgm_text word)
+{
+    static const char *const left[] = {",", ".", ";", ":",   "!",     "?",
+                                       ")", "]", "%", "...", "\u201c"};
+    static const char *const right[] = {"(", "[", "\u201e"};
+    if (!p->detokenize) return 0;
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++)
+        if (dgm_text_equal(word, dgm_text_of(left[i]))) return DGM_GLUE_LEFT;
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++)
+        if (dgm_text_equal(word, dgm_text_of(right[i]))) return DGM_GLUE_RIGHT;
+    return 0;
+}
+
+// A phrase becomes a chain of arcs of a word each; pieces that begin no word are glued.
+static dgm_status add_phrase(const dgm_phrasal *p, dgm_lattice *l, const dgm_pb_arc *a,
+                             dgm_error *err)
+{
+    static const char mark[] = "\u2581";
+    const dgm_vocab *v = p->split[1].vocab;
+    if (a->count == 0)
+        return dgm_lattice_add_text(l, a->from, a->to, dgm_text_of(""), 0, (float)a->score, err);
+    int32_t from = a->from;
+    for (int i = 0; i < a->count; i++) {
+        int32_t to = a->to;
+        if (i + 1 < a->count) DGM_TRY(dgm_lattice_add_node(l, 0, &to, err));
+        dgm_text word = a->words[i];
+        uint32_t glue = glue_of(p, word);
+        bool marked = word.size >= 3 && memcmp(word.data, mark, 3) == 0;
+        if (v && !marked) glue = DGM_GLUE_LEFT;
+        if (v && marked) word = (dgm_text){word.data + 3, word.size - 3};
+        DGM_TRY(dgm_lattice_add_text(l, from, to, word, glue, i ? 0 : (float)a->score, err));
+        from = to;
+    }
+    return DGM_OK;
+}
+
+static dgm_status build_lattice(const dgm_phrasal *p, dgm_pb_decoder *d, dgm_lattice *l,
+                                dgm_error *err)
+{
+    const dgm_pb_arc *arcs;
+    size_t count;
+    int nodes;
+    DGM_TRY(dgm_pb_graph(d, &arcs, &count, &nodes, err));
+    for (int i = 0; i < nodes; i++) {
+        int32_t number;
+        DGM_TRY(dgm_lattice_add_node(l, 0, &number, err));
+    }
+    for (size_t i = 0; i < count; i++) DGM_TRY(add_phrase(p, l, &arcs[i], err));
+    dgm_lattice_add_end(l, nodes - 1, 0);
+    return dgm_lattice_seal(l, true, err);
+}
+
+static dgm_status write_lattice(const dgm_phrasal *p, dgm_pb_decoder *d, uint64_t number,
+                                line_result *r, dgm_error *err)
+{
+    dgm_lattice *l = NULL, *pruned = NULL;
+    double weights = 0; // scores scale with them
+    for (int k = 0; k < DGM_PB_UNKNOWN; k++) weights += fabs(p->params.weights.w[k]);
+    dgm_lattice_pruning how = {.behind = p->o.lattice_beam * weights};
+    DGM_TRY(dgm_lattice_open(&l, err));
+    dgm_status st = build_lattice(p, d, l, err);
+    if (st == DGM_OK) st = dgm_lattice_prune(l, &how, &pruned, err);
+    if (st == DGM_OK) {
+        dgm_writer w = {0};
+        dgm_write_format(&w, "%llu", (unsigned long long)number);
+        dgm_free(pruned->name);
+        pruned->name = dgm_writer_take(&w, NULL);
+        r->lattice_at = r->bytes.size;
+        st = dgm_lattice_write(pruned, DGM_LATTICE_NATIVE, &r->bytes, err);
+        r->lattice_size = r->bytes.size - r->lattice_at;
+    }
+    dgm_lattice_close(&pruned);
+    dgm_lattice_close(&l);
+    return st;
+}
+
+static dgm_status keep_line(void *cookie, int worker, size_t line, const dgm_pb_translation *list,
+                            int count, dgm_error *err)
+{
+    translation_job *job = cookie;
+    dgm_phrasal *p = job->p;
+    line_result *r = &job->results[line];
+    r->items = dgm_calloc((size_t)count, sizeof *r->items);
+    if (!r->items) return dgm_no_memory(err);
+    for (int i = 0; i < count; i++) {
+        dgm_phrasal_item *item = &r->items[r->count++];
+        size_t at = r->bytes.size;
+        DGM_TRY(dgm_phrasal_text(p, list[i].words, list[i].count, &r->bytes, err));
+        item->text = since(&r->bytes, at);
+        at = r->bytes.size;
+        dgm_pb_features_write(list[i].features, &r->bytes);
+        item->features = since(&r->bytes, at);
+        at = r->bytes.size;
+        if (p->o.alignment) write_links(&list[i], &r->bytes);
+        item->links = since(&r->bytes, at);
+        item->score = list[i].score;
+    }
+    if (p->o.lattice) DGM_TRY(write_lattice(p, p->decoders[worker], job->first + line, r, err));
+    return r->bytes.failed ? dgm_no_memory(err) : DGM_OK;
+}
+
+static void settle(line_result *r, dgm_line *line)
+{
+    line->data = (const char *)r->bytes.data + (uintptr_t)line->data;
+}
+
+static dgm_status hand_over(line_result *r, int (*take)(void *, const dgm_phrasal_result *),
+                            void *cookie, dgm_error *err)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        settle(r, &r->items[i].text);
+        settle(r, &r->items[i].features);
+        settle(r, &r->items[i].links);
+    }
+    dgm_phrasal_result out = {.items = r->items, .count = r->count};
+    out.lattice = (dgm_line){(const char *)r->bytes.data + r->lattice_at, r->lattice_size};
+    DGM_FAIL_IF(take(cookie, &out) != 0, err, DGM_ERR_CANCELLED, "stopped on request");
+    return DGM_OK;
+}
+
+dgm_status dgm_phrasal_translate(dgm_phrasal *p, const dgm_line *lines, size_t count,
+                                 uint64_t first, int (*take)(void *, const dgm_phrasal_result *),
+                                 void *cookie, dgm_error *err)
+{
+    translation_job job = {.p = p, .first = first};
+    job.results = dgm_calloc(count + 1, sizeof *job.results);
+    if (!job.results) return dgm_no_memory(err);
+    dgm_status st = dgm_phrasal_run(p, lines, count, keep_line, &job, err);
+    for (size_t i = 0; i < count; i++) {
+        line_result *r = &job.results[i];
+        if (st == DGM_OK) st = hand_over(r, take, cookie, err);
+        dgm_writer_free(&r->bytes);
+        dgm_free(r->items);
+    }
+    dgm_free(job.results);
+    return st;
+}

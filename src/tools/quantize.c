@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: MIT
+// `dragoman quantize` behind its command line: a model file with its matrices in another type.
+//
+//     input tensor            output
+//     matrix to convert       NAME in the new type, NAME.scale for integers
+//     matrix kept, same type  copied bit by bit with its NAME.scale
+//     NAME.input_scale        copied, or replaced by the calibration's (then for every weight)
+//     everything else         copied: vectors, tables, unknown to us or not
+//
+// Matrices are converted one at a time while the file is written. The data and the scales of an
+// integer matrix are two tensors that convert the same input twice.
+#include <fnmatch.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mapfile.h"
+#include "base/mem.h"
+#include "base/textfile.h"
+#include "tools/calibrate.h"
+#include "engine/engine_private.h"
+#include "format/convert.h"
+#include "format/modelfile.h"
+
+enum { CARD_MAX = 1 << 20 };
+#define INPUT_SCALE ".input_scale"
+
+// A matrix of the input, and where its report goes.
+typedef struct item {
+    const dgm_tensor *t;
+    int type;      // of the output
+    bool measured; // its errors are in `sum`
+    dgm_convert_error sum;
+} item;
+
+typedef struct work {
+    const dgm_quantize_options *o;
+    dgm_gguf *file;
+    int type;
+    item *items; // matrices, in file order
+    size_t count;
+    dgm_calibration calibration;
+    char *card;
+} work;
+
+void dgm_quantize_default(dgm_quantize_options *o)
+{
+    *o = (dgm_quantize_options){.saturate = 0.001, .threads = 1};
+}
+
+// ---- options ------------------------------------------------------------------------------------
+
+static dgm_status check_options(const dgm_quantize_options *o, int *type, dgm_error *err)
+{
+    DGM_FAIL_IF(!o || !o->type, err, DGM_ERR_ARGUMENT,
+                "quantize needs a type: f32, f16, bf16, i16 or i8");
+    *type = dgm_convert_type(o->type);
+    DGM_FAIL_IF(*type < 0, err, DGM_ERR_ARGUMENT,
+                "unknown storage type '%.60s': known are f32, f16, bf16, i16, i8", o->type);
+    bool known = !o->precision || strcmp(o->precision, "none") == 0;
+    for (int i = 0; !known && dgm_precision_names[i]; i++)
+        known = strcmp(o->precision, dgm_precision_names[i]) == 0;
+    DGM_FAIL_IF(!known, err, DGM_ERR_ARGUMENT,
+                "unknown precision '%.60s': known are f32, i16, i8, none", o->precision);
+    DGM_FAIL_IF(!(o->saturate >= 0 && o->saturate < 1), err, DGM_ERR_ARGUMENT,
+                "the share of saturated rows must be at least 0 and below 1, not %g", o->saturate);
+    DGM_FAIL_IF(o->threads < 0 || o->threads > 1024, err, DGM_ERR_ARGUMENT,
+                "the number of threads must be between 0 and 1024, not %d", o->threads);
+    return DGM_OK;
+}
+
+static dgm_status read_card(work *w, dgm_error *err)
+{
+    if (!w->o->card_file) return DGM_OK;
+    dgm_mapfile f;
+    DGM_TRY(dgm_mapfile_open(&f, w->o->card_file, err));
+    dgm_status st = DGM_OK;
+    if (f.size > CARD_MAX || (f.size && memchr(f.data, 0, f.size)))
+        st =
+            dgm_fail(err, DGM_ERR_ARGUMENT, "'%s' is not a text of at most 1 MiB", w->o->card_file);
+    else if (!(w->card = dgm_strndup(f.size ? (const char *)f.data : "", f.size)))
+        st = dgm_no_memory(err);
+    dgm_mapfile_close(&f);
+    return st;
+}
+
+// ---- which tensors ------------------------------------------------------------------------------
+
+static bool is_integer(int type)
+{
+    return type == DGM_TYPE_I8 || type == DGM_TYPE_I16;
+}
+
+// Gates choose experts: they are few numbers, computed in f32, and a rounded one sends rows elsewhere.
+static bool is_gate(const char *name)
+{
+    const char *end = strstr(name, ".moe.gate.weight");
+    return end && strcmp(end, ".moe.gate.weight") == 0;
+}
+
+static bool is_matrix(const dgm_tensor *t)
+{
+    return t->n_dims == 2 && t->data && strncmp(t->name, "clusters.", 9) != 0 &&
+           (dgm_convert_type(dgm_tensor_type_name(t->type)) >= 0) &&
+           (!is_integer(t->type) || t->scale);
+}
+
+// Marks the patterns that match; true if any does.
+static bool kept(const dgm_quantize_options *o, const char *name, bool *used)
+{
+    bool any = false;
+    for (size_t i = 0; i < o->keep_count; i++) {
+        if (fnmatch(o->keep[i], name, 0) != 0) continue;
+        used[i] = any = true;
+    }
+    return any;
+}
+
+static dgm_status list_matrices(work *w, dgm_error *err)
+{
+    int n = dgm_gguf_tensor_count(w->file);
+    bool *used = dgm_calloc(w->o->keep_count + 1, sizeof *used);
+    w->items = dgm_calloc((size_t)n + 1, sizeof *w->items);
+    dgm_status st = used && w->items ? DGM_OK : dgm_no_memory(err);
+    for (int i = 0; st == DGM_OK && i < n; i++) {
+        const dgm_tensor *t = dgm_gguf_tensor(w->file, i);
+        if (!t->data)
+            st = dgm_fail(err, DGM_ERR_UNSUPPORTED,
+                          "tensor '%s' has a type that this program cannot copy", t->name);
+        if (st != DGM_OK || !is_matrix(t)) continue;
+        int type = kept(w->o, t->name, used) || is_gate(t->name) ? t->type : w->type;
+        w->items[w->count++] = (item){.t = t, .type = type};
+    }
+    for (size_t i = 0; st == DGM_OK && i < w->o->keep_count; i++)
+        if (!used[i])
+            st = dgm_fail(err, DGM_ERR_ARGUMENT, "no matrix of the model matches '%.100s'",
+                          w->o->keep[i]);
+    dgm_free(used);
+    return st;
+}
+
+static item *find_item(const work *w, const dgm_tensor *t)
+{
+    for (size_t i = 0; i < w->count; i++)
+        if (w->items[i].t == t) return &w->items[i];
+    return NULL;
+}
+
+// Is t the scale of a matrix? Then it is written with it, or not at all.
+static bool is_companion(const work *w, const dgm_tensor *t)
+{
+    for (size_t i = 0; i < w->count; i++)
+        if (w->items[i].t->scale == t) return true;
+    return false;
+}
+
+static bool is_replaced(const work *w, const dgm_tensor *t)
+{
+    size_t n = strlen(t->name), m = strlen(INPUT_SCALE);
+    return w->calibration.count && n > m && strcmp(t->name + n - m, INPUT_SCALE) == 0;
+}
+
+// ---- converting ---------------------------------------------------------------------------------
+
+// Converts into data; scales goes to scale. Either may be NULL: a spare is used.
+static dgm_status convert(item *it, void *data, float *scale, dgm_error *err)
+{
+    const dgm_tensor *t = it->t;
+    size_t n = (size_t)t->rows * (size_t)t->cols;
+    size_t scales = (size_t)dgm_convert_scales(it->type, t->rows);
+    float *real = dgm_malloc(n * sizeof *real);
+    void *spare_data = data ? NULL : dgm_malloc(n * dgm_tensor_type_size(it->type));
+    float *spare_scale = scale || !scales ? NULL : dgm_malloc(scales * sizeof(float));
+    dgm_status st = DGM_OK;
+    if (!real || (!data && !spare_data) || (!scale && scales && !spare_scale)) {
+        st = dgm_no_memory(err);
+    } else {
+        dgm_tensor_to_f32(t, real);
+        st = dgm_convert(t->name, real, t->rows, t->cols, it->type, data ? data : spare_data,
+                         scale ? scale : spare_scale, it->measured ? NULL : &it->sum, err);
+        if (st == DGM_OK) it->measured = true;
+    }
+    dgm_free(real);
+    dgm_free(spare_data);
+    dgm_free(spare_scale);
+    return st;
+}
+
+static dgm_status produce_data(void *arg, void *out, size_t bytes, dgm_error *err)
+{
+    (void)bytes;
+    return convert(arg, out, NULL, err);
+}
+
+static dgm_status produce_scale(void *arg, void *out, size_t bytes, dgm_error *err)
+{
+    (void)bytes;
+    return convert(arg, NULL, out, err);
+}
+
+static void add_copy(dgm_gguf_writer *out, const dgm_tensor *t)
+{
+    dgm_gguf_add_tensor(out, t->name, (dgm_tensor_type)t->type, t->n_dims, t->shape, t->data);
+}
+
+static dgm_status add_matrix(dgm_gguf_writer *out, item *it, dgm_error *err)
+{
+    const dgm_tensor *t = it->t;
+    if (it->type == t->type) {
+        add_copy(out, t);
+        if (t->scale) add_copy(out, t->scale);
+        return DGM_OK;
+    }
+    dgm_gguf_add_produced(out, t->name, (dgm_tensor_type)it->type, 2, t->shape, produce_data, it);
+    const int scales = dgm_convert_scales(it->type, t->rows);
+    if (!scales) return DGM_OK;
+    char name[DGM_GGUF_MAX_NAME + 8];
+    int n = snprintf(name, sizeof name, "%s.scale", t->name);
+    DGM_FAIL_IF(n > DGM_GGUF_MAX_NAME, err, DGM_ERR_UNSUPPORTED,
+                "the name of tensor '%.60s...' is too long for a scale beside it", t->name);
+    dgm_gguf_add_produced(out, name, DGM_TYPE_F32, 1, &scales, produce_scale, it);
+    return DGM_OK;
+}
+
+static dgm_status add_tensors(work *w, dgm_gguf_writer *out, dgm_error *err)
+{
+    for (int i = 0; i < dgm_gguf_tensor_count(w->file); i++) {
+        const dgm_tensor *t = dgm_gguf_tensor(w->file, i);
+        item *it = find_item(w, t);
+        if (it)
+            DGM_TRY(add_matrix(out, it, err));
+        else if (!is_companion(w, t) && !is_replaced(w, t))
+            add_copy(out, t);
+    }
+    const int size = DGM_INPUT_SCALE_SIZE;
+    for (size_t i = 0; i < w->calibration.count; i++) {
+        char name[DGM_GGUF_MAX_NAME + 16];
+        int n = snprintf(name, sizeof name, "%s" INPUT_SCALE, w->calibration.inputs[i].name);
+        DGM_FAIL_IF(n > DGM_GGUF_MAX_NAME, err, DGM_ERR_UNSUPPORTED,
+                    "the name of tensor '%.60s...' is too long for a scale beside it",
+                    w->calibration.inputs[i].name);
+        dgm_gguf_add_tensor(out, name, DGM_TYPE_F32, 1, &size, w->calibration.values[i]);
+    }
+    return DGM_OK;
+}
+
+static void set_text(dgm_gguf_writer *out, const char *key, const char *value)
+{
+    if (value) dgm_gguf_set_string(out, key, value);
+}
+
+static void set_keys(const work *w, dgm_gguf_writer *out)
+{
+    const dgm_quantize_options *o = w->o;
+    dgm_gguf_set_copies(out, w->file);
+    dgm_gguf_set_string(out, "dragoman.producer", "dragoman " DGM_VERSION);
+    set_text(out, "general.name", o->name);
+    set_text(out, "general.description", o->description);
+    set_text(out, "general.license", o->license);
+    set_text(out, "general.author", o->author);
+    set_text(out, "general.source.url", o->url);
+    set_text(out, "dragoman.card", w->card);
+    const char *precision = o->precision;
+    if (!precision) precision = is_integer(w->type) ? dgm_tensor_type_name(w->type) : "f32";
+    if (strcmp(precision, "none") == 0)
+        dgm_gguf_unset(out, "dragoman.decode.precision");
+    else
+        dgm_gguf_set_string(out, "dragoman.decode.precision", precision);
+}
+
+static dgm_status write_model(work *w, const char *path, dgm_error *err)
+{
+    dgm_gguf_writer *out = NULL;
+    DGM_TRY(dgm_gguf_writer_open(&out, err));
+    set_keys(w, out);
+    dgm_status st = add_tensors(w, out, err);
+    if (st == DGM_OK) st = dgm_gguf_write(out, path, err);
+    dgm_gguf_writer_close(&out);
+    return st;
+}
+
+// ---- report -------------------------------------------------------------------------------------
+
+typedef struct report_box {
+    dgm_quantize_report pub; // first: what the caller sees
+    dgm_quantize_tensor *tensors;
+    char *names;
+    dgm_calibration calibration;
+} report_box;
+
+static uint64_t stored_bytes(const dgm_tensor *t, int type)
+{
+    uint64_t n = (uint64_t)t->rows * (uint64_t)t->cols * dgm_tensor_type_size(type);
+    return n + (uint64_t)dgm_convert_scales(type, t->rows) * sizeof(float);
+}
+
+static dgm_quantize_tensor describe(const item *it)
+{
+    const dgm_tensor *t = it->t;
+    dgm_quantize_tensor d = {
+        .from = dgm_tensor_type_name(t->type),
+        .to = dgm_tensor_type_name(it->type),
+        .rows = t->rows,
+        .cols = t->cols,
+        .bytes_before = stored_bytes(t, t->type),
+        .bytes_after = stored_bytes(t, it->type),
+        .largest = it->sum.largest,
+        .max_error = it->sum.max_error,
+        .relative_error = it->sum.squares > 0 ? sqrt(it->sum.of_errors / it->sum.squares) : 0,
+        .saturated = it->sum.saturated,
+        .vanished = it->sum.vanished,
+        .through_f32 = it->type != t->type && is_integer(it->type) && is_integer(t->type),
+    };
+    return d;
+}
+
+// The largest value of a matrix that is copied.
+static dgm_status measure_copy(item *it, dgm_error *err)
+{
+    float *row = dgm_malloc((size_t)it->t->cols * sizeof *row);
+    if (!row) return dgm_no_memory(err);
+    for (int r = 0; r < it->t->rows; r++) {
+        dgm_tensor_row_f32(it->t, r, row);
+        for (int c = 0; c < it->t->cols; c++)
+            it->sum.largest = fmax(it->sum.largest, fabs((double)row[c]));
+    }
+    dgm_free(row);
+    return DGM_OK;
+}
+
+static dgm_status fill_report(work *w, report_box *b, dgm_error *err)
+{
+    dgm_quantize_report *r = &b->pub;
+    size_t names = 1;
+    for (size_t i = 0; i < w->count; i++) names += strlen(w->items[i].t->name) + 1;
+    b->tensors = dgm_calloc(w->count + 1, sizeof *b->tensors);
+    b->names = dgm_malloc(names);
+    if (!b->tensors || !b->names) return dgm_no_memory(err);
+    double squares = 0, of_errors = 0;
+    char *name = b->names;
+    for (size_t i = 0; i < w->count; i++) {
+        item *it = &w->items[i];
+        if (it->type == it->t->type) DGM_TRY(measure_copy(it, err));
+        b->tensors[i] = describe(it);
+        b->tensors[i].name = name;
+        name += strlen(strcpy(name, it->t->name)) + 1;
+        r->bytes_after += b->tensors[i].bytes_after;
+        r->bytes_before += b->tensors[i].bytes_before;
+        r->through_f32 += b->tensors[i].through_f32 != 0;
+        if (it->type == it->t->type) {
+            r->kept++;
+            continue;
+        }
+        r->converted++;
+        squares += it->sum.squares;
+        of_errors += it->sum.of_errors;
+    }
+    for (int i = 0; i < dgm_gguf_tensor_count(w->file); i++) {
+        const dgm_tensor *t = dgm_gguf_tensor(w->file, i);
+        if (find_item(w, t) || is_companion(w, t)) continue;
+        r->bytes_before += t->bytes;
+        if (!is_replaced(w, t)) r->bytes_after += t->bytes;
+    }
+    r->bytes_after += w->calibration.count * sizeof *w->calibration.values;
+    r->relative_error = squares > 0 ? sqrt(of_errors / squares) : 0;
+    r->tensors = b->tensors;
+    r->tensor_count = w->count;
+    b->calibration = w->calibration; // handed over
+    w->calibration = (dgm_calibration){0};
+    r->inputs = b->calibration.inputs;
+    r->input_count = b->calibration.count;
+    r->lines = b->calibration.lines;
+    r->source_tokens = b->calibration.source_tokens;
+    r->target_tokens = b->calibration.target_tokens;
+    return DGM_OK;
+}
+
+static dgm_status make_report(work *w, dgm_quantize_report **out, dgm_error *err)
+{
+    report_box *b = dgm_calloc(1, sizeof *b);
+    if (!b) return dgm_no_memory(err);
+    dgm_quantize_report *r = &b->pub;
+    dgm_status st = fill_report(w, b, err);
+    if (st == DGM_OK)
+        *out = r;
+    else
+        dgm_quantize_report_free(&r);
+    return st;
+}
+
+void dgm_quantize_report_free(dgm_quantize_report **report)
+{
+    if (!report || !*report) return;
+    report_box *b = (report_box *)(void *)*report;
+    dgm_calibration_free(&b->calibration);
+    dgm_free(b->tensors);
+    dgm_free(b->names);
+    dgm_free(b);
+    *report = NULL;
+}
+
+// ---- the whole ----------------------------------------------------------------------------------
+
+static dgm_status run(work *w, const char *model, const char *output, dgm_quantize_report **report,
+                      dgm_error *err)
+{
+    DGM_TRY(read_card(w, err));
+    DGM_TRY(dgm_modelfile_open(&w->file, model, err));
+    DGM_TRY(list_matrices(w, err));
+    if (w->o->calibrate) DGM_TRY(dgm_calibrate(&w->calibration, model, w->o, err));
+    if (output) DGM_TRY(write_model(w, output, err));
+    if (!report) return DGM_OK;
+    for (size_t i = 0; i < w->count && !output; i++)
+        if (w->items[i].type != w->items[i].t->type)
+            DGM_TRY(convert(&w->items[i], NULL, NULL, err));
+    return make_report(w, report, err);
+}
+
+dgm_status dgm_quantize(const char *model, const char *output, const dgm_quantize_options *options,
+                        dgm_quantize_report **report, dgm_error *err)
+{
+    if (report) *report = NULL;
+    work w = {.o = options};
+    DGM_FAIL_IF(!model, err, DGM_ERR_ARGUMENT, "quantize needs a model file");
+    DGM_TRY(check_options(options, &w.type, err));
+    DGM_TRY(dgm_textout_probe(output, err));
+    dgm_status st = run(&w, model, output, report, err);
+    dgm_calibration_free(&w.calibration);
+    dgm_free(w.items);
+    dgm_free(w.card);
+    dgm_gguf_close(&w.file);
+    return st;
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+// `dragoman shrink` behind its command line: checks the models, lets shrink/shrink.h make the
+// network, and writes it with the first model's metadata. Weights are stored as f32.
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/textfile.h"
+#include "dragoman/tools.h"
+#include "engine/engine_private.h"
+#include "format/modelfile.h"
+#include "shrink/shrink.h"
+
+typedef struct shrinking {
+    const dgm_shrink_options *o;
+    const char *const *names;
+    dgm_gguf *files[DGM_SHRINK_MAX];
+    double weights[DGM_SHRINK_MAX];
+    size_t count;
+} shrinking;
+
+static dgm_status check(shrinking *s, dgm_error *err)
+{
+    double sum = 0;
+    DGM_FAIL_IF(s->count < 1 || s->count > DGM_SHRINK_MAX, err, DGM_ERR_ARGUMENT,
+                "an ensemble of %zu models; it must be 1 to %d", s->count, DGM_SHRINK_MAX);
+    DGM_FAIL_IF(!(s->o->size >= 0) || isinf(s->o->size), err, DGM_ERR_ARGUMENT,
+                "the size must be a positive share of the models', not %g", s->o->size);
+    for (size_t i = 0; i < s->count; i++) {
+        s->weights[i] = s->o->weights ? s->o->weights[i] : 1.0;
+        DGM_FAIL_IF(!(s->weights[i] > 0) || isinf(s->weights[i]), err, DGM_ERR_ARGUMENT,
+                    "the weight of '%s' must be a positive number", s->names[i]);
+        sum += s->weights[i];
+    }
+    for (size_t i = 0; i < s->count; i++) s->weights[i] /= sum;
+    return DGM_OK;
+}
+
+static dgm_status open_files(shrinking *s, dgm_error *err)
+{
+    static const char *const prefixes[] = {"dragoman.architecture", "dragoman.source.",
+                                           "dragoman.target.", "dragoman.languages.", NULL};
+    for (size_t i = 0; i < s->count; i++) {
+        DGM_TRY(dgm_modelfile_open(&s->files[i], s->names[i], err));
+        const char *key = i ? dgm_keys_differ(s->files[0], s->files[i], prefixes) : NULL;
+        DGM_FAIL_IF(key, err, DGM_ERR_ARGUMENT,
+                    "'%s' and '%s' cannot become one network: they differ in '%.100s'", s->names[0],
+                    s->names[i], key);
+    }
+    return DGM_OK;
+}
+
+static bool tick(void *cookie, double share)
+{
+    const dgm_progress *p = cookie;
+    return !p->tick || p->tick(p->cookie, "shrinking", share) == 0;
+}
+
+static dgm_shrink_widths widths(const dgm_shrink_sizes *s)
+{
+    return (dgm_shrink_widths){.embed = s->embed,
+                               .encoder = s->encoder,
+                               .hidden = s->hidden,
+                               .attention = s->attention,
+                               .readout = s->readout,
+                               .parameters = s->parameters};
+}
+
+static dgm_status run(shrinking *s, const char *output, dgm_shrink_report *report, dgm_error *err)
+{
+    dgm_gguf_writer *out = NULL;
+    dgm_shrunk *net = NULL;
+    dgm_shrink_result result = {0};
+    dgm_progress progress = s->o->progress;
+    const dgm_shrink_plan plan = {.files = (const dgm_gguf *const *)s->files,
+                                  .weights = s->weights,
+                                  .count = (int)s->count,
+                                  .share = s->o->size,
+                                  .tick = tick,
+                                  .cookie = &progress};
+    DGM_TRY(open_files(s, err));
+    DGM_TRY(dgm_gguf_writer_open(&out, err));
+    dgm_gguf_set_copies(out, s->files[0]);
+    dgm_gguf_set_string(out, "dragoman.producer", "dragoman " DGM_VERSION);
+    dgm_gguf_set_string(out, "dragoman.decode.precision", "f32");
+    if (s->o->name) dgm_gguf_set_string(out, "general.name", s->o->name);
+    dgm_status st = dgm_shrink(&plan, out, &net, &result, err);
+    if (st == DGM_OK) st = dgm_gguf_write(out, output, err);
+    dgm_gguf_writer_close(&out);
+    dgm_shrink_free(&net);
+    if (report)
+        *report =
+            (dgm_shrink_report){result.members, widths(&result.unfolded), widths(&result.final)};
+    return st;
+}
+
+dgm_status dgm_shrink_ensemble(const char *const *models, size_t count, const char *output,
+                               const dgm_shrink_options *options, dgm_shrink_report *report,
+                               dgm_error *err)
+{
+    static const dgm_shrink_options usual;
+    shrinking s = {.o = options ? options : &usual, .names = models, .count = count};
+    DGM_TRY(check(&s, err));
+    DGM_TRY(dgm_textout_probe(output, err));
+    const dgm_status st = run(&s, output, report, err);
+    for (size_t i = 0; i < DGM_SHRINK_MAX; i++) dgm_gguf_close(&s.files[i]);
+    return st;
+}
