@@ -242,12 +242,7 @@ static void on_result(void *cookie, const dgm_search_result *r)
         put_back(w, piece);
         return;
     }
-    if (r->count > 0)
-        piece->status = copy_hypotheses(piece, r);
-    else
-        piece->status = DGM_ERR_UNSUPPORTED; // every hypothesis died: no token was allowed
-    if (piece->status == DGM_ERR_UNSUPPORTED)
-        piece->error = dgm_strdup("no translation satisfies the settings");
+    piece->status = copy_hypotheses(piece, r); // at least one: a search always answers
     finish_piece(w, piece);
 }
 
