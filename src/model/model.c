@@ -87,14 +87,14 @@ void dgm_model_direction(dgm_model *m, const int direction[2])
     }
 }
 
-static dgm_status load_common(dgm_model *m, dgm_error *err)
+static dgm_status load_common(dgm_model *m, const char *architecture, dgm_error *err)
 {
     dgm_vocab_spec source, target;
     DGM_TRY(dgm_modelfile_vocab(m->file, DGM_SOURCE, &source, err));
     DGM_TRY(dgm_modelfile_vocab(m->file, DGM_TARGET, &target, err));
     DGM_TRY(dgm_modelfile_decode(m->file, &m->info.defaults, err));
     dgm_model_info *info = &m->info;
-    info->architecture = m->ops->name;
+    info->architecture = architecture;
     info->source_vocab = source.size;
     info->target_vocab = target.size;
     info->tokens_per_step = 1;
@@ -177,7 +177,7 @@ dgm_status dgm_model_tune(dgm_model *m, const dgm_tuning *t, dgm_error *err)
     DGM_FAIL_IF(t->precompute || t->plain_attention || t->separate_rows, err, DGM_ERR_UNSUPPORTED,
                 "pre-computed words, plain attention and separate rows are choices of recurrent "
                 "models; this one is a %s",
-                m->ops->name);
+                m->info.architecture);
     return DGM_OK;
 }
 
@@ -192,10 +192,10 @@ static void count_parameters(dgm_model *m)
     }
 }
 
-static dgm_status load_parts(dgm_model *m, dgm_error *err)
+static dgm_status load_parts(dgm_model *m, const dgm_architecture *a, dgm_error *err)
 {
-    DGM_TRY(load_common(m, err));
-    DGM_TRY(m->ops->load(m, err));
+    DGM_TRY(load_common(m, a->name, err));
+    DGM_TRY(a->load(m, err));
     DGM_TRY(load_output(m, err));
     count_parameters(m);
     dgm_decode_spec *d = &m->info.defaults;
@@ -212,17 +212,17 @@ dgm_status dgm_model_load(dgm_model **out, dgm_backend *b, const dgm_gguf *file,
     *out = NULL;
     DGM_TRY(dgm_modelfile_check(file, err));
     const char *name = dgm_modelfile_architecture(file);
-    const dgm_model_ops *const *row = dgm_model_table;
-    while (*row && strcmp((*row)->name, name) != 0) row++;
-    DGM_FAIL_IF(!*row, err, DGM_ERR_UNSUPPORTED, "this program does not know the architecture '%s'",
+    const dgm_architecture *a = dgm_model_table;
+    while (a->name && strcmp(a->name, name) != 0) a++;
+    DGM_FAIL_IF(!a->name, err, DGM_ERR_UNSUPPORTED, "this program does not know the architecture '%s'",
                 name);
     dgm_model *m = dgm_calloc(1, sizeof *m);
     if (!m) return dgm_no_memory(err);
-    m->ops = *row;
+    m->ops = a->ops;
     m->backend = b;
     m->file = file;
     m->precision = precision;
-    dgm_status st = load_parts(m, err);
+    dgm_status st = load_parts(m, a, err);
     if (st != DGM_OK) {
         dgm_model_free(&m);
         return st;
@@ -395,7 +395,7 @@ dgm_status dgm_start(dgm_state *s, int count, const int32_t *slots, int32_t *row
         rows[i] = dgm_row_pool_take(&s->rows, -1, slots[i]);
         DGM_FAIL_IF(rows[i] < 0, err, DGM_ERR_MEMORY, "the row pool is full");
     }
-    s->model->ops->start(s, count, slots, rows);
+    if (s->model->ops->start) s->model->ops->start(s, count, slots, rows);
     return dgm_exec_status(s->exec, err);
 }
 
@@ -403,7 +403,7 @@ dgm_status dgm_step(dgm_state *s, int count, const dgm_step_row *steps, dgm_step
                     dgm_error *err)
 {
     DGM_FAIL_IF(!s->model->ops->step, err, DGM_ERR_UNSUPPORTED,
-                "a %s fills in whole sentences, it makes no steps", s->model->ops->name);
+                "a %s fills in whole sentences, it makes no steps", s->model->info.architecture);
     DGM_FAIL_IF(count > s->limits.rows, err, DGM_ERR_ARGUMENT, "%d rows in a step, %d allowed",
                 count, s->limits.rows);
     for (int i = 0; i < count; i++) DGM_TRY(check_step(s, &steps[i], err));
@@ -442,7 +442,7 @@ dgm_status dgm_refine(dgm_state *s, int count, const dgm_refine_target *targets,
                       dgm_error *err)
 {
     DGM_FAIL_IF(!s->model->ops->refine, err, DGM_ERR_UNSUPPORTED,
-                "a %s makes steps, it does not fill in whole sentences", s->model->ops->name);
+                "a %s makes steps, it does not fill in whole sentences", s->model->info.architecture);
     int64_t tokens = 0;
     for (int i = 0; i < count; i++) {
         DGM_TRY(check_target(s, &targets[i], err));

@@ -9,11 +9,6 @@
 #include "model/model.h"
 
 typedef struct dgm_model_ops {
-    const char *name; // value of dragoman.architecture
-    // Reads its own metadata and tensors from m->file, fills m->weights and the fields of
-    // m->info that depend on them (hidden, layers, heads, max_source, max_target, packed_bytes),
-    // and m->keep_ancestors. m->out is loaded by model.c.
-    dgm_status (*load)(dgm_model *m, dgm_error *err);
     void (*unload)(dgm_model *m); // accepts a half-loaded model
     dgm_status (*tune)(dgm_model *m, const dgm_tuning *t,
                        dgm_error *err);                                  // NULL: nothing to choose
@@ -22,7 +17,8 @@ typedef struct dgm_model_ops {
     dgm_status (*state_open)(dgm_state *s, dgm_error *err);
     // Slots and rows are chosen by model.c; these only do the arithmetic.
     void (*encode)(dgm_state *s, int count, const dgm_source *sources, const int32_t *slots);
-    void (*start)(dgm_state *s, int count, const int32_t *slots, const int32_t *rows);
+    void (*start)(dgm_state *s, int count, const int32_t *slots,
+                  const int32_t *rows); // NULL: a row begins with nothing
     void (*step)(dgm_state *s, int count, const dgm_step_row *steps, const int32_t *rows,
                  dgm_mat *hidden, float *const *align);
     // Models that fill in whole sentences; NULL for the others, whose step is not.
@@ -32,7 +28,17 @@ typedef struct dgm_model_ops {
     void (*experts)(const dgm_model *m, dgm_experts_use *out); // adds up; NULL: it never has any
 } dgm_model_ops;
 
-extern const dgm_model_ops *const dgm_model_table[]; // NULL at the end
+// An architecture of files. Several may share what they do once they are loaded.
+typedef struct dgm_architecture {
+    const char *name; // value of dragoman.architecture
+    // Reads its own metadata and tensors from m->file, fills m->weights and the fields of
+    // m->info that depend on them (hidden, layers, heads, max_source, max_target, packed_bytes),
+    // and m->keep_ancestors. m->out is loaded by model.c.
+    dgm_status (*load)(dgm_model *m, dgm_error *err);
+    const dgm_model_ops *ops;
+} dgm_architecture;
+
+extern const dgm_architecture dgm_model_table[]; // the last one has no name
 
 // Packs linear layers of m's file (looking up their static scales), counts their bytes, and gives
 // the file's pages back.

@@ -263,8 +263,6 @@ static void counts(const dgm_state *s, dgm_model_counts *out)
 }
 
 const dgm_model_ops dgm_rnn_ops = {
-    .name = "rnn",
-    .load = dgm_rnn_load,
     .unload = dgm_rnn_unload,
     .tune = dgm_rnn_tune,
     .state_bytes = state_bytes,

@@ -22,11 +22,6 @@ typedef struct refine_call {
     dgm_source_row *cross_wanted; // [wanted]
 } refine_call;
 
-static void start(dgm_state *s, int count, const int32_t *slots, const int32_t *rows)
-{
-    (void)s, (void)count, (void)slots, (void)rows;
-}
-
 static void lay_out(refine_call *c, int count, const dgm_refine_target *targets)
 {
     for (int i = 0; i < count; i++) {
@@ -149,13 +144,10 @@ static int lengths(dgm_state *s, int32_t slot, int most, int longest, int32_t *o
 }
 
 const dgm_model_ops dgm_cmlm_ops = {
-    .name = "cmlm",
-    .load = dgm_cmlm_load,
     .unload = dgm_transformer_unload,
     .state_bytes = dgm_transformer_bytes,
     .state_open = dgm_transformer_open,
     .encode = dgm_transformer_encode,
-    .start = start,
     .lengths = lengths,
     .refine = refine,
 };

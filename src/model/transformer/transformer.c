@@ -467,22 +467,8 @@ static void step(dgm_state *s, int count, const dgm_step_row *steps, const int32
     dgm_exec_reset(e, mark);
 }
 
+// One token a step and two are the same code; transformer_load.c tells them apart.
 const dgm_model_ops dgm_transformer_ops = {
-    .name = "transformer",
-    .load = dgm_transformer_load,
-    .unload = dgm_transformer_unload,
-    .state_bytes = dgm_transformer_bytes,
-    .state_open = dgm_transformer_open,
-    .encode = dgm_transformer_encode,
-    .start = start,
-    .step = step,
-    .experts = dgm_transformer_experts,
-};
-
-// Two tokens a step; the file says in which order they come.
-const dgm_model_ops dgm_double_ops = {
-    .name = "double",
-    .load = dgm_double_load,
     .unload = dgm_transformer_unload,
     .state_bytes = dgm_transformer_bytes,
     .state_open = dgm_transformer_open,
