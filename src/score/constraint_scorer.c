@@ -15,11 +15,6 @@ static dgm_status admit(dgm_scorer *s, int place, const dgm_score_sentence *sent
     return DGM_OK;
 }
 
-static void terms(dgm_scorer *s, int place, int32_t state, dgm_terms *t)
-{
-    (void)s, (void)place, (void)state, (void)t;
-}
-
 static int32_t advance(dgm_scorer *s, int place, int32_t state, int32_t token)
 {
     const dgm_constraint *c = ((const dgm_constraint **)s->data)[place];
@@ -27,29 +22,15 @@ static int32_t advance(dgm_scorer *s, int place, int32_t state, int32_t token)
     return c ? dgm_constraint_advance(c, state, token, &broken) : 0;
 }
 
-static float finish(dgm_scorer *s, int place, int32_t state, float score)
-{
-    (void)s, (void)place, (void)state;
-    return score;
-}
-
 static void leave(dgm_scorer *s, int place)
 {
     ((const dgm_constraint **)s->data)[place] = NULL;
 }
 
-static void close(dgm_scorer *s)
-{
-    s->data = NULL; // the arena's
-}
-
 static const dgm_scorer_ops ops = {.name = "constraint",
                                    .admit = admit,
-                                   .terms = terms,
                                    .advance = advance,
-                                   .finish = finish,
-                                   .leave = leave,
-                                   .close = close};
+                                   .leave = leave};
 
 size_t dgm_score_constraint_bytes(int places)
 {

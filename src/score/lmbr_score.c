@@ -54,12 +54,6 @@ static int32_t advance(dgm_scorer *s, int at, int32_t state, int32_t token)
     return r ? dgm_lmbr_next(r, state, token) : 0;
 }
 
-static float finish(dgm_scorer *s, int at, int32_t state, float score)
-{
-    (void)s, (void)at, (void)state;
-    return score;
-}
-
 static void leave(dgm_scorer *s, int at)
 {
     place *p = &((const lmbr *)s->data)->places[at];
@@ -67,18 +61,11 @@ static void leave(dgm_scorer *s, int at)
     p->rows = NULL;
 }
 
-static void close(dgm_scorer *s)
-{
-    s->data = NULL; // the arena's
-}
-
 static const dgm_scorer_ops ops = {.name = "lmbr",
                                    .admit = admit,
                                    .terms = terms,
                                    .advance = advance,
-                                   .finish = finish,
-                                   .leave = leave,
-                                   .close = close};
+                                   .leave = leave};
 
 size_t dgm_score_lmbr_bytes(int places, int vocabulary)
 {

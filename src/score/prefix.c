@@ -40,29 +40,16 @@ static int32_t advance(dgm_scorer *s, int place, int32_t state, int32_t token)
     return state < p->count ? state + 1 : state;
 }
 
-static float finish(dgm_scorer *s, int place, int32_t state, float score)
-{
-    (void)s, (void)place, (void)state;
-    return score;
-}
-
 static void leave(dgm_scorer *s, int place)
 {
     ((prefix_sentence *)s->data)[place] = (prefix_sentence){0};
-}
-
-static void close(dgm_scorer *s)
-{
-    s->data = NULL; // the arena's
 }
 
 static const dgm_scorer_ops ops = {.name = "prefix",
                                    .admit = admit,
                                    .terms = terms,
                                    .advance = advance,
-                                   .finish = finish,
-                                   .leave = leave,
-                                   .close = close};
+                                   .leave = leave};
 
 size_t dgm_score_prefix_bytes(int places)
 {

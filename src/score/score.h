@@ -27,6 +27,8 @@ typedef struct dgm_score_sentence {
     const struct dgm_constraint *constraint; // NULL: none
 } dgm_score_sentence;
 
+// NULL: it has nothing to do there, and a state stays as it is. Memory is the caller's or the
+// arena's: there is nothing to close.
 typedef struct dgm_scorer_ops {
     const char *name;
     dgm_status (*admit)(dgm_scorer *s, int place, const dgm_score_sentence *sentence,
@@ -36,7 +38,6 @@ typedef struct dgm_scorer_ops {
     int32_t (*advance)(dgm_scorer *s, int place, int32_t state, int32_t token);
     float (*finish)(dgm_scorer *s, int place, int32_t state, float score);
     void (*leave)(dgm_scorer *s, int place);
-    void (*close)(dgm_scorer *s);
 } dgm_scorer_ops;
 
 struct dgm_scorer {
@@ -45,6 +46,26 @@ struct dgm_scorer {
 };
 
 enum { DGM_SCORERS_MAX = 4 };
+
+static inline void dgm_scorer_terms(dgm_scorer *s, int place, int32_t state, dgm_terms *terms)
+{
+    if (s->ops->terms) s->ops->terms(s, place, state, terms);
+}
+
+static inline int32_t dgm_scorer_advance(dgm_scorer *s, int place, int32_t state, int32_t token)
+{
+    return s->ops->advance ? s->ops->advance(s, place, state, token) : state;
+}
+
+static inline float dgm_scorer_finish(dgm_scorer *s, int place, int32_t state, float score)
+{
+    return s->ops->finish ? s->ops->finish(s, place, state, score) : score;
+}
+
+static inline void dgm_scorer_leave(dgm_scorer *s, int place)
+{
+    if (s->ops->leave) s->ops->leave(s, place);
+}
 
 // Prefix forcing: a hypothesis follows the sentence's forced tokens, each at its model score, and
 // is free afterwards. A forced token may be one that is otherwise denied (the unknown word). Every

@@ -146,29 +146,16 @@ static int32_t advance(dgm_scorer *s, int place, int32_t state, int32_t token)
     return at < 0 ? -1 : w->next[at];
 }
 
-static float finish(dgm_scorer *s, int place, int32_t state, float score)
-{
-    (void)s, (void)place, (void)state;
-    return score;
-}
-
 static void leave(dgm_scorer *s, int place)
 {
     ((const dgm_walk **)s->data)[place] = NULL;
-}
-
-static void close_walk(dgm_scorer *s)
-{
-    s->data = NULL; // the arena's
 }
 
 static const dgm_scorer_ops ops = {.name = "lattice",
                                    .admit = admit,
                                    .terms = terms,
                                    .advance = advance,
-                                   .finish = finish,
-                                   .leave = leave,
-                                   .close = close_walk};
+                                   .leave = leave};
 
 size_t dgm_score_walk_bytes(int places)
 {

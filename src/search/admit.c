@@ -169,7 +169,7 @@ static dgm_status enter_place(dgm_search *s, int place, const dgm_search_request
         dgm_scorer *scorer = &s->scorers[i];
         const dgm_status st = scorer->ops->admit(scorer, place, &sentence, &p->now.states[i], err);
         if (st != DGM_OK) {
-            while (i-- > 0) s->scorers[i].ops->leave(&s->scorers[i], place);
+            while (i-- > 0) dgm_scorer_leave(&s->scorers[i], place);
             s->vocabsel.ops->leave(&s->vocabsel, place);
             return st;
         }
@@ -180,7 +180,7 @@ static dgm_status enter_place(dgm_search *s, int place, const dgm_search_request
 
 static void forget_place(dgm_search *s, int place)
 {
-    for (int i = 0; i < s->scorer_count; i++) s->scorers[i].ops->leave(&s->scorers[i], place);
+    for (int i = 0; i < s->scorer_count; i++) dgm_scorer_leave(&s->scorers[i], place);
     s->vocabsel.ops->leave(&s->vocabsel, place);
 }
 

@@ -94,8 +94,8 @@ static void fill_terms(dgm_search *s, int row)
     dgm_terms *left = &d->terms[2 * row], *right = &d->terms[2 * row + 1], next = t;
     *left = *right = t;
     left->base = p->now.live[hypo].score;
-    prefix->ops->terms(prefix, place, state, left);
-    prefix->ops->terms(prefix, place, prefix->ops->advance(prefix, place, state, 0), &next);
+    dgm_scorer_terms(prefix, place, state, left);
+    dgm_scorer_terms(prefix, place, dgm_scorer_advance(prefix, place, state, 0), &next);
     if (s->info[0]->order != DGM_ORDER_BIDIRECTIONAL) {
         right->allow = next.allow;
         right->allow_count = next.allow_count;
@@ -175,11 +175,10 @@ static void keep(dgm_search *s, dgm_place *p, const dgm_pair *c, int32_t left, i
     for (int i = 0; i < parts; i++)
         p->next.rows[at * parts + i] = s->rows.rows[i * s->capacity + c->row];
     for (int i = 0; i < scorers; i++) {
-        const dgm_scorer_ops *ops = s->scorers[i].ops;
         int32_t state = p->now.states[hypo * scorers + i];
-        state = ops->advance(&s->scorers[i], place, state, left);
+        state = dgm_scorer_advance(&s->scorers[i], place, state, left);
         if (s->info[0]->order != DGM_ORDER_BIDIRECTIONAL)
-            state = ops->advance(&s->scorers[i], place, state, right);
+            state = dgm_scorer_advance(&s->scorers[i], place, state, right);
         p->next.states[at * scorers + i] = state;
     }
 }

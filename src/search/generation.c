@@ -124,8 +124,7 @@ void dgm_terms_fill(dgm_search *s, int row)
     dgm_history_terms(s, row, t);
     dgm_banks_terms(s, row, t);
     for (int i = 0; i < s->scorer_count; i++)
-        s->scorers[i].ops->terms(&s->scorers[i], place, beam->states[hypo * s->scorer_count + i],
-                                 t);
+        dgm_scorer_terms(&s->scorers[i], place, beam->states[hypo * s->scorer_count + i], t);
     r->watch[row] = p->again_count ? dgm_rescore_watch(s, p, hypo) : s->eos;
 }
 

@@ -82,8 +82,8 @@ static void finish(dgm_search *s, dgm_place *p, int i, float sum)
     const int place = (int)(p - s->places);
     float score = e->sum = !e->finished && s->finish->force_end ? p->now.live[i].score : sum;
     for (int k = 0; k < s->scorer_count; k++)
-        score = s->scorers[k].ops->finish(&s->scorers[k], place,
-                                          p->now.states[i * s->scorer_count + k], score);
+        score = dgm_scorer_finish(&s->scorers[k], place,
+                                  p->now.states[i * s->scorer_count + k], score);
     e->score = dgm_final_score(p, score, e->length) + dgm_coverage(s, p, e->node, e->finished);
     p->now.live[i].ended = true;
 }
@@ -98,7 +98,7 @@ static void move_on(dgm_search *s, dgm_place *p, int i, int row, float sum)
     for (int part = 0; part < s->part_count; part++)
         p->now.rows[i * s->part_count + part] = s->rows.rows[part * s->capacity + row];
     for (int k = 0; k < scorers; k++)
-        p->now.states[i * scorers + k] = s->scorers[k].ops->advance(
+        p->now.states[i * scorers + k] = dgm_scorer_advance(
             &s->scorers[k], place, p->now.states[i * scorers + k], p->nodes[node].token);
 }
 

@@ -44,7 +44,7 @@ void dgm_place_keep(dgm_search *s, dgm_place *p, const dgm_candidate *c)
         p->next.rows[at * parts + i] = s->rows.rows[i * s->capacity + c->row];
     const int place = (int)(p - s->places);
     for (int i = 0; i < scorers; i++)
-        p->next.states[at * scorers + i] = s->scorers[i].ops->advance(
+        p->next.states[at * scorers + i] = dgm_scorer_advance(
             &s->scorers[i], place, p->now.states[c->hypo * scorers + i], c->token);
 }
 
@@ -105,8 +105,8 @@ static dgm_ended complete(dgm_search *s, dgm_place *p, int hypo, float sum, bool
     const int place = (int)(p - s->places), length = p->tokens + 1;
     float score = sum;
     for (int i = 0; i < s->scorer_count; i++)
-        score = s->scorers[i].ops->finish(&s->scorers[i], place,
-                                          p->now.states[hypo * s->scorer_count + i], score);
+        score = dgm_scorer_finish(&s->scorers[i], place,
+                                  p->now.states[hypo * s->scorer_count + i], score);
     const int32_t node = p->now.live[hypo].node;
     return (dgm_ended){.node = node,
                        .length = length,

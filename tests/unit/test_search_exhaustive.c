@@ -434,11 +434,6 @@ static float bonus_finish(dgm_scorer *s, int place, int32_t state, float score)
     return score + 2.0f * (float)state;
 }
 
-static void bonus_leave(dgm_scorer *s, int place)
-{
-    (void)s, (void)place;
-}
-
 static void test_scorer(void **state)
 {
     (void)state;
@@ -446,8 +441,7 @@ static void test_scorer(void **state)
                                 .admit = bonus_admit,
                                 .terms = bonus_terms,
                                 .advance = bonus_advance,
-                                .finish = bonus_finish,
-                                .leave = bonus_leave};
+                                .finish = bonus_finish};
     dgm_scorer scorer = {.ops = &ops};
     toy m;
     open_random(&m, 2);

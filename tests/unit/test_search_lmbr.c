@@ -64,7 +64,6 @@ static void run(const dgm_search_config *c, const toy *const *models, int parts,
         requests[i] = (dgm_search_request){.source = {sources[i], source_counts[i]},
                                            .lmbr = some && i % 2 ? NULL : rows};
     toy_run(&t, requests, SENTENCES, a);
-    scorer.ops->close(&scorer);
     toy_search_close(&t);
 }
 
