@@ -5,6 +5,7 @@
 
 #include "base/attr.h"
 #include "align/align_private.h"
+#include "base/lower_bound.h"
 
 enum { AHEAD = 6 }; // occurrences between a prefetch and its use
 
@@ -41,15 +42,9 @@ static void spread(const dgm_aligner *a, uint32_t e, float *prob)
 // First occurrence of e in pairs >= pair.
 static uint64_t occurrence(const dgm_aligner *a, uint32_t e, uint32_t pair)
 {
-    uint64_t lo = a->occ_at[e], hi = a->occ_at[e + 1];
-    while (lo < hi) {
-        uint64_t mid = lo + (hi - lo) / 2;
-        if (a->occ_pair[mid] < pair)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
+    uint64_t at;
+    DGM_LOWER_BOUND(uint64_t, at, a->occ_at[e], a->occ_at[e + 1], a->occ_pair[at] < pair);
+    return at;
 }
 
 static inline void prefetch(const dgm_aligner *a, uint64_t o, uint64_t end)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "constraint/constraint_private.h"
 
 static dgm_status new_node(dgm_constraint *c, int16_t byte, int32_t *out, dgm_error *err)
@@ -233,12 +234,7 @@ static dgm_status list_bans(dgm_constraint *c, const bans *b, const int32_t *ord
         }
         for (size_t k = 0; k < b->count; k++) {
             if (b->items[k].node != at) continue;
-            int to = count;
-            while (to > 0 && list[to - 1] > b->items[k].token) to--;
-            if (to > 0 && list[to - 1] == b->items[k].token) continue;
-            memmove(list + to + 1, list + to, (size_t)(count - to) * sizeof *list);
-            list[to] = b->items[k].token;
-            count++;
+            count = dgm_insert_id(list, count, b->items[k].token);
         }
         n->deny = (int)begin;
         n->deny_count = count;
@@ -255,13 +251,7 @@ static dgm_status add_tokens(dgm_constraint *c, const dgm_pattern *p, dgm_error 
     for (int i = 0; i < p->count; i++) {
         DGM_TRY(dgm_grow(&c->tokens, &c->token_cap, (size_t)c->token_count + 1, sizeof *c->tokens,
                          err));
-        int to = c->token_count;
-        while (to > 0 && c->tokens[to - 1] > p->tokens[i]) to--;
-        if (to > 0 && c->tokens[to - 1] == p->tokens[i]) continue;
-        memmove(c->tokens + to + 1, c->tokens + to,
-                (size_t)(c->token_count - to) * sizeof *c->tokens);
-        c->tokens[to] = p->tokens[i];
-        c->token_count++;
+        c->token_count = dgm_insert_id(c->tokens, c->token_count, p->tokens[i]);
     }
     return DGM_OK;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/lower_bound.h"
 #include "base/mem.h"
 #include "format/gguf_private.h"
 
@@ -55,32 +56,21 @@ const dgm_tensor *dgm_gguf_tensor(const dgm_gguf *g, int i)
 
 const dgm_meta *dgm_gguf_find(const dgm_gguf *g, const char *key)
 {
-    for (int low = 0, high = g->n_meta; low < high;) {
-        int mid = (low + high) / 2;
-        const dgm_meta *m = &g->meta[g->meta_order[mid]];
-        int c = strcmp(key, m->key);
-        if (c == 0) return m;
-        if (c < 0)
-            high = mid;
-        else
-            low = mid + 1;
-    }
-    return NULL;
+    int at;
+    DGM_LOWER_BOUND(int, at, 0, g->n_meta, strcmp(g->meta[g->meta_order[at]].key, key) < 0);
+    if (at == g->n_meta) return NULL;
+    const dgm_meta *m = &g->meta[g->meta_order[at]];
+    return strcmp(m->key, key) == 0 ? m : NULL;
 }
 
 const dgm_tensor *dgm_gguf_find_tensor(const dgm_gguf *g, const char *name)
 {
-    for (int low = 0, high = g->n_tensors; low < high;) {
-        int mid = (low + high) / 2;
-        const dgm_tensor *t = &g->tensors[g->tensor_order[mid]];
-        int c = strcmp(name, t->name);
-        if (c == 0) return t;
-        if (c < 0)
-            high = mid;
-        else
-            low = mid + 1;
-    }
-    return NULL;
+    int at;
+    DGM_LOWER_BOUND(int, at, 0, g->n_tensors,
+                    strcmp(g->tensors[g->tensor_order[at]].name, name) < 0);
+    if (at == g->n_tensors) return NULL;
+    const dgm_tensor *t = &g->tensors[g->tensor_order[at]];
+    return strcmp(t->name, name) == 0 ? t : NULL;
 }
 
 // ---- metadata ---------------------------------------------------------------------------------

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lower_bound.h"
 #include "base/mem.h"
 #include "base/sort.h"
 #include "lattice/lattice_private.h"
@@ -149,16 +150,10 @@ static dgm_status native_line(parsing *p, dgm_text line, dgm_error *err)
 // Where a label's number stands in the table: binary search.
 static bool find_label(const dgm_lattice_syntax *x, int64_t number, dgm_text *word)
 {
-    size_t low = 0, high = x->symbols->count;
-    while (low < high) {
-        const size_t mid = low + (high - low) / 2;
-        if (x->ids[x->order[mid]] < number)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    if (low == x->symbols->count || x->ids[x->order[low]] != number) return false;
-    *word = dgm_words_spell(x->symbols, x->order[low]);
+    size_t at;
+    DGM_LOWER_BOUND(size_t, at, 0, x->symbols->count, x->ids[x->order[at]] < number);
+    if (at == x->symbols->count || x->ids[x->order[at]] != number) return false;
+    *word = dgm_words_spell(x->symbols, x->order[at]);
     return true;
 }
 

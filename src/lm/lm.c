@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/lower_bound.h"
 #include "base/mem.h"
 #include "lm/lm_layout.h"
 
@@ -72,16 +73,9 @@ static uint32_t find_child(const dgm_lm *lm, int n, uint32_t i, uint32_t word)
 {
     uint64_t begin, end;
     dgm_lm_children(lm, n, i, &begin, &end);
-    while (begin < end) {
-        uint64_t middle = begin + (end - begin) / 2;
-        uint32_t w = dgm_lm_node_word(lm, n + 1, middle);
-        if (w == word) return (uint32_t)middle;
-        if (w < word)
-            begin = middle + 1;
-        else
-            end = middle;
-    }
-    return DGM_LM_NONE;
+    uint64_t at;
+    DGM_LOWER_BOUND(uint64_t, at, begin, end, dgm_lm_node_word(lm, n + 1, at) < word);
+    return at < end && dgm_lm_node_word(lm, n + 1, at) == word ? (uint32_t)at : DGM_LM_NONE;
 }
 
 // ---- asking -----------------------------------------------------------------------------------

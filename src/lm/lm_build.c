@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/lower_bound.h"
 #include "base/mem.h"
 #include "base/words.h"
 #include "lm/lm_layout.h"
@@ -99,17 +100,11 @@ static dgm_status make_table(builder *b, int n, int which, dgm_error *err)
 
 static uint32_t nearest(const float *table, uint32_t size, float v)
 {
-    uint32_t low = 0, high = size; // the first that is not smaller
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        if (table[middle] < v)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == size) return size - 1;
-    if (low > 0 && v - table[low - 1] < table[low] - v) low--;
-    return low;
+    uint32_t at;
+    DGM_LOWER_BOUND(uint32_t, at, 0, size, table[at] < v);
+    if (at == size) return size - 1;
+    if (at > 0 && v - table[at - 1] < table[at] - v) at--;
+    return at;
 }
 
 // ---- nodes ------------------------------------------------------------------------------------

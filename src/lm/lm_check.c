@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/lower_bound.h"
 #include "lm/lm.h"
 
 typedef struct context {
@@ -54,22 +55,23 @@ static double sum_behind(const dgm_lm *lm, const uint32_t *end, int length, doub
     return seen + pow(10, (double)dgm_lm_backoff(lm, length, node)) * (shorter - below);
 }
 
+static uint64_t first_child(const dgm_lm *lm, int order, uint64_t i)
+{
+    uint64_t begin, end;
+    dgm_lm_children(lm, order, (uint32_t)i, &begin, &end);
+    return begin;
+}
+
 // The words of node i of an order: parents are found by bisection over their children.
 static context words_of(const dgm_lm *lm, int order, uint64_t i)
 {
     context c = {.length = order};
     for (int n = order; n > 1; n--) {
         c.word[n - 1] = dgm_lm_node_word(lm, n, i);
-        uint64_t low = 0, high = lm->level[n - 1].count, begin, end; // last whose begin <= i
-        while (high - low > 1) {
-            uint64_t middle = low + (high - low) / 2;
-            dgm_lm_children(lm, n - 1, middle, &begin, &end);
-            if (begin <= i)
-                low = middle;
-            else
-                high = middle;
-        }
-        i = low;
+        uint64_t behind; // the parent: the last one whose children begin at i or before
+        DGM_LOWER_BOUND(uint64_t, behind, 1, lm->level[n - 1].count,
+                        first_child(lm, n - 1, behind) <= i);
+        i = behind - 1;
     }
     c.word[0] = (uint32_t)i;
     return c;

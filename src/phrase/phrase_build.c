@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lower_bound.h"
 #include "base/mem.h"
 #include "base/sort.h"
 #include "lm/lm.h"
@@ -255,17 +256,11 @@ static dgm_status make_codebook(const dgm_phrase_builder *b, int k, float *book,
 // The entry that is nearest by ratio.
 static uint32_t nearest(const float *book, uint32_t size, float v)
 {
-    uint32_t low = 0, high = size;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        if (book[middle] < v)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == size) return size - 1;
-    if (low > 0 && (double)v * (double)v < (double)book[low] * (double)book[low - 1]) low--;
-    return low;
+    uint32_t at;
+    DGM_LOWER_BOUND(uint32_t, at, 0, size, book[at] < v);
+    if (at == size) return size - 1;
+    if (at > 0 && (double)v * (double)v < (double)book[at] * (double)book[at - 1]) at--;
+    return at;
 }
 
 static dgm_status write_scores(dgm_phrase_builder *b, int bits, int features, dgm_error *err)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/lower_bound.h"
 #include "base/mem.h"
 #include "lm/lm.h"
 #include "phrase/phrase_layout.h"
@@ -57,23 +58,14 @@ uint32_t dgm_phrase_table_find(const dgm_phrase_table *t, const uint32_t *words,
     *first = 0;
     *word_at = 0;
     if (length < 1 || length > t->max_length) return 0;
-    uint32_t low = 0, high = t->sources;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        int c = compare_source(t, middle, words, length);
-        if (c == 0) {
-            uint32_t begin = t->option_at[middle], end = t->option_at[middle + 1];
-            if (end > t->options) end = t->options;
-            *first = begin;
-            *word_at = t->word_at[middle];
-            return begin < end ? end - begin : 0;
-        }
-        if (c < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return 0;
+    uint32_t at;
+    DGM_LOWER_BOUND(uint32_t, at, 0, t->sources, compare_source(t, at, words, length) < 0);
+    if (at == t->sources || compare_source(t, at, words, length) != 0) return 0;
+    uint32_t begin = t->option_at[at], end = t->option_at[at + 1];
+    if (end > t->options) end = t->options;
+    *first = begin;
+    *word_at = t->word_at[at];
+    return begin < end ? end - begin : 0;
 }
 
 static float score_at(const dgm_phrase_table *t, uint32_t i, int k)

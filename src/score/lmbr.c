@@ -15,6 +15,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/lower_bound.h"
 #include "base/mem.h"
 #include "base/sort.h"
 
@@ -65,9 +66,7 @@ static void sort_family(compiler *c, uint32_t *members, uint32_t count)
         for (uint32_t i = 1; i < count; i++) {
             const uint32_t node = members[i];
             uint32_t at = i;
-            for (; at > 0 && nodes[members[at - 1]].token > nodes[node].token; at--)
-                members[at] = members[at - 1];
-            members[at] = node;
+            DGM_INSERT(members, at, node, nodes[members[at - 1]].token > nodes[node].token);
         }
         return;
     }
@@ -112,15 +111,8 @@ static void make_states(compiler *c)
 // Position of a token in an ascending list, or -1.
 static int32_t find(const int32_t *ids, int32_t begin, int32_t end, int32_t token)
 {
-    int32_t low = begin, high = end;
-    while (low < high) {
-        const int32_t mid = low + (high - low) / 2;
-        if (ids[mid] < token)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < end && ids[low] == token ? low : -1;
+    const int at = dgm_find_id(ids + begin, end - begin, token);
+    return at < 0 ? -1 : begin + at;
 }
 
 // Successors of every state, and the next shorter suffix of those: shorter states come first, so

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/lower_bound.h"
 #include "base/mem.h"
 #include "base/sort.h"
 #include "score/score.h"
@@ -101,15 +102,9 @@ dgm_status dgm_walk_make(dgm_walk **out, const dgm_lattice *l, int32_t eos, floa
 
 int32_t dgm_walk_find(const dgm_walk *w, int32_t node, int32_t token)
 {
-    int32_t low = w->first[node], high = w->first[node + 1];
-    while (low < high) {
-        const int32_t mid = low + (high - low) / 2;
-        if (w->ids[mid] < token)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < w->first[node + 1] && w->ids[low] == token ? low : -1;
+    const int32_t first = w->first[node];
+    const int at = dgm_find_id(w->ids + first, w->first[node + 1] - first, token);
+    return at < 0 ? -1 : first + at;
 }
 
 // ---- as a scorer -------------------------------------------------------------------------------

@@ -30,6 +30,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/lower_bound.h"
+#include "base/sort.h"
+
 // What pieces are taken to cost, in nats, before the model was asked (it soon is, so the numbers
 // matter little): the first of a term, the others. And what share of the difference a first piece's
 // expected cost rises by when it would cost more than that now: places pass by.
@@ -101,16 +104,6 @@ float dgm_hypo_debt(const dgm_search *s, const dgm_place *p, int hypo)
 
 // ---- rows --------------------------------------------------------------------------------------
 
-static int insert(int32_t *list, int count, int32_t token)
-{
-    int at = count;
-    while (at > 0 && list[at - 1] > token) at--;
-    if (at > 0 && list[at - 1] == token) return count;
-    memmove(list + at + 1, list + at, (size_t)(count - at) * sizeof *list);
-    list[at] = token;
-    return count + 1;
-}
-
 void dgm_banks_terms(dgm_search *s, int row, dgm_terms *t)
 {
     const dgm_place *p = &s->places[s->rows.place[row]];
@@ -124,8 +117,8 @@ void dgm_banks_terms(dgm_search *s, int row, dgm_terms *t)
     int32_t *list = s->banks.deny + (size_t)row * (size_t)s->banks.deny_room;
     int count = t->deny_count;
     if (count > 0) memcpy(list, t->deny, (size_t)count * sizeof *list);
-    for (int i = 0; i < denied && i < DGM_BANK_DENY; i++) count = insert(list, count, deny[i]);
-    if (closed) count = insert(list, count, s->eos);
+    for (int i = 0; i < denied && i < DGM_BANK_DENY; i++) count = dgm_insert_id(list, count, deny[i]);
+    if (closed) count = dgm_insert_id(list, count, s->eos);
     t->deny = list;
     t->deny_count = count;
 }
@@ -151,7 +144,7 @@ int dgm_banks_watch(dgm_search *s)
                                           pieces, DGM_OFFERS);
         for (int k = 0; k < count; k++) {
             if (r->terms[i].allow &&
-                !dgm_list_holds(r->terms[i].allow, r->terms[i].allow_count, tokens[k]))
+                !dgm_holds_id(r->terms[i].allow, r->terms[i].allow_count, tokens[k]))
                 continue;
             tokens[kept] = tokens[k];
             pieces[kept++] = pieces[k];

@@ -24,6 +24,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/sort.h"
+
 static bool searching(const dgm_search *s, int place)
 {
     const dgm_place *p = &s->places[place];
@@ -191,8 +193,7 @@ static void sort_cells(dgm_candidate *cells, int count)
     for (int i = 1; i < count; i++) {
         const dgm_candidate cell = cells[i];
         int at = i;
-        for (; at > 0 && cell.score > cells[at - 1].score; at--) cells[at] = cells[at - 1];
-        cells[at] = cell;
+        DGM_INSERT(cells, at, cell, cell.score > cells[at - 1].score);
     }
 }
 

@@ -16,6 +16,8 @@
 
 #include <math.h>
 
+#include "base/sort.h"
+
 // Calls `visit` for every popped cell whose hypothesis does not lead, in a fixed order.
 typedef void (*visitor)(dgm_search *s, int place, dgm_candidate *cell, int first);
 
@@ -74,11 +76,7 @@ static void list_popped(dgm_search *s, int first, int count)
     for (int i = 0; i < count; i++) {
         int32_t *ids = c->ids + (size_t)i * (size_t)c->watched;
         const int32_t *words = c->watch + (size_t)i * (size_t)c->watched;
-        for (int n = 0; n < c->filled[i]; n++) {
-            int at = n;
-            for (; at > 0 && ids[at - 1] > words[n]; at--) ids[at] = ids[at - 1];
-            ids[at] = words[n];
-        }
+        for (int n = 0; n < c->filled[i]; n++) dgm_insert_id(ids, n, words[n]);
         c->lists[i] = (dgm_candidates){.ids = ids, .count = c->filled[i]};
         s->rows.candidates[first + i] = &c->lists[i];
         s->rows.more[first + i] = NULL;

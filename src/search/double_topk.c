@@ -18,6 +18,8 @@
 
 #include <math.h>
 
+#include "base/sort.h"
+
 // Sorted sequences, the next of each at at[i]; the best head, lowest first among equals.
 static int best_head(const float *head, int count)
 {
@@ -52,11 +54,7 @@ int dgm_double_topk(const dgm_pair_lists *l, int width, dgm_pair *lefts, dgm_pai
     for (int i = 1; i < left_count; i++) {
         const dgm_pair p = lefts[i];
         int to = i;
-        while (to > 0 && lefts[to - 1].row > p.row) {
-            lefts[to] = lefts[to - 1];
-            to--;
-        }
-        lefts[to] = p;
+        DGM_INSERT(lefts, to, p, lefts[to - 1].row > p.row);
     }
     for (int i = 0; i < left_count; i++) {
         at[i] = 0;

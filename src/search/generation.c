@@ -12,6 +12,8 @@
 
 #include <math.h>
 
+#include "base/lower_bound.h"
+
 void dgm_rows_clear(dgm_search *s)
 {
     s->rows.count = s->rows.ranked = 0;
@@ -244,24 +246,11 @@ void dgm_rank_count(dgm_search *s, const dgm_rank *rank)
     }
 }
 
-bool dgm_list_holds(const int32_t *list, int count, int32_t token)
-{
-    int low = 0, high = count;
-    while (low < high) {
-        const int mid = (low + high) / 2;
-        if (list[mid] < token)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < count && list[low] == token;
-}
-
 bool dgm_row_may_end(const dgm_search *s, int row)
 {
     const dgm_terms *t = &s->rows.terms[row];
-    return !dgm_list_holds(t->deny, t->deny_count, s->eos) &&
-           (!t->allow || dgm_list_holds(t->allow, t->allow_count, s->eos));
+    return !dgm_holds_id(t->deny, t->deny_count, s->eos) &&
+           (!t->allow || dgm_holds_id(t->allow, t->allow_count, s->eos));
 }
 
 void dgm_place_lead(dgm_search *s, dgm_place *p)

@@ -16,6 +16,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/sort.h"
+
 static bool punishes(const dgm_search_config *c)
 {
     return c->repetition > 0.0f && c->repetition != 1.0f;
@@ -56,17 +58,6 @@ void dgm_history_start(dgm_search *s)
         s->history.values[i] = -logf(s->config.repetition);
 }
 
-// Into an ascending list without doubles; returns its new length.
-static int insert(int32_t *list, int count, int32_t token)
-{
-    int at = count;
-    while (at > 0 && list[at - 1] > token) at--;
-    if (at > 0 && list[at - 1] == token) return count;
-    memmove(list + at + 1, list + at, (size_t)(count - at) * sizeof *list);
-    list[at] = token;
-    return count + 1;
-}
-
 static void deny_ngrams(const dgm_search *s, int row, int length, dgm_terms *t)
 {
     const int32_t *path = s->history.path;
@@ -76,7 +67,7 @@ static void deny_ngrams(const dgm_search *s, int row, int length, dgm_terms *t)
     if (count > 0) memcpy(deny, t->deny, (size_t)count * sizeof *deny);
     for (int i = 0; i + n <= length; i++)
         if (memcmp(path + i, path + length - n + 1, (size_t)(n - 1) * sizeof *path) == 0)
-            count = insert(deny, count, path[i + n - 1]);
+            count = dgm_insert_id(deny, count, path[i + n - 1]);
     t->deny = deny;
     t->deny_count = count;
 }
@@ -94,7 +85,7 @@ void dgm_history_terms(dgm_search *s, int row, dgm_terms *t)
     if (!h->ids) return;
     int32_t *ids = h->ids + (size_t)row * (size_t)s->config.max_length;
     int count = 0;
-    for (int i = 0; i < length; i++) count = insert(ids, count, h->path[i]);
+    for (int i = 0; i < length; i++) count = dgm_insert_id(ids, count, h->path[i]);
     t->add_ids = ids;
     t->add_values = h->values;
     t->add_count = count;

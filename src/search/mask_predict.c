@@ -17,6 +17,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/sort.h"
+
 // A candidate.
 typedef struct filled {
     int length;     // words; 0: it died
@@ -75,20 +77,9 @@ static int choose(dgm_search *s, const filled *c, int t, int32_t *wanted)
     int *rank = s->masks->rank;
     for (int i = 0; i < n; i++) { // insertion: stable, and sentences are short
         int at = i;
-        while (t > 1 && at > 0 && c->values[i] < c->values[rank[at - 1]]) {
-            rank[at] = rank[at - 1];
-            at--;
-        }
-        rank[at] = i;
+        DGM_INSERT(rank, at, i, t > 1 && c->values[i] < c->values[rank[at - 1]]);
     }
-    for (int i = 0; i < masked; i++) {
-        int at = i;
-        while (at > 0 && wanted[at - 1] > rank[i]) {
-            wanted[at] = wanted[at - 1];
-            at--;
-        }
-        wanted[at] = rank[i];
-    }
+    for (int i = 0; i < masked; i++) dgm_insert_id(wanted, i, rank[i]);
     return masked;
 }
 

@@ -15,6 +15,8 @@
 
 #include <math.h>
 
+#include "base/sort.h"
+
 static const int32_t *path_of(const dgm_search *s, const dgm_place *p, int i)
 {
     return p->path + (size_t)i * (size_t)(s->config.max_length + 1);
@@ -109,9 +111,8 @@ static void close_list(dgm_place *p)
     p->spare.count = 0;
     for (int i = 0; i < p->again_count; i++) {
         int at = i;
-        for (; at > 0 && p->again[i].score > p->store.items[at - 1].score; at--)
-            p->store.items[at] = p->store.items[at - 1];
-        p->store.items[at] = p->again[i];
+        DGM_INSERT(p->store.items, at, p->again[i],
+                   p->again[i].score > p->store.items[at - 1].score);
     }
     p->now.count = 0;
     p->done = true;

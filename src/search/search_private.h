@@ -256,7 +256,6 @@ void dgm_place_lead(dgm_search *s, dgm_place *p);
 // rank, then `expand` for each sentence, which fills p->now anew or sets p->done; retain.
 typedef void (*dgm_expand)(dgm_search *s, dgm_place *p);
 dgm_status dgm_generation(dgm_search *s, dgm_expand expand, dgm_error *err);
-bool dgm_list_holds(const int32_t *list, int count, int32_t token); // ascending
 // May the end symbol follow this row, by the scorers' word? (A watched score does not say.)
 bool dgm_row_may_end(const dgm_search *s, int row);
 

@@ -14,6 +14,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/sort.h"
+
 void dgm_place_reset(dgm_search *s, dgm_place *p)
 {
     (void)s;
@@ -92,12 +94,9 @@ float dgm_final_score(const dgm_place *p, float sum, int length)
 // The store keeps its best `width`; an equal newcomer ranks behind.
 static void insert(dgm_store *store, int width, const dgm_ended *e)
 {
-    int at = store->count;
-    while (at > 0 && e->score > store->items[at - 1].score) at--;
-    if (at >= width) return;
-    const int last = store->count < width ? store->count++ : width - 1;
-    memmove(store->items + at + 1, store->items + at, (size_t)(last - at) * sizeof *e);
-    store->items[at] = *e;
+    if (store->count == width && !(e->score > store->items[width - 1].score)) return;
+    int at = store->count < width ? store->count++ : width - 1;
+    DGM_INSERT(store->items, at, *e, e->score > store->items[at - 1].score);
 }
 
 static dgm_ended complete(dgm_search *s, dgm_place *p, int hypo, float sum, bool finished)

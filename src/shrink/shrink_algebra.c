@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "shrink/rnn_net.h"
 
 enum { TILE = 64, BLOCK = 32, STEPS_MAX = 60, ZIPF = 100 };
@@ -374,9 +375,7 @@ static dgm_status reduce(const float *left, int rows, const float *right, int ot
     eigen(w->v, d, w->value, w->off);
     for (int i = 0; i < d; i++) {
         int at = i;
-        for (; at > 0 && w->value[w->order[at - 1]] < w->value[i]; at--)
-            w->order[at] = w->order[at - 1];
-        w->order[at] = i;
+        DGM_INSERT(w->order, at, i, w->value[w->order[at - 1]] < w->value[i]);
     }
     invert_lower(w->left, d, w->off);
     invert_lower(w->right, d, w->off);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
+#include "base/lower_bound.h"
 #include "base/mem.h"
 
 #define REPLACEMENT 0xFFFDu
@@ -207,17 +208,9 @@ typedef struct code_range {
 
 static bool in_ranges(uint32_t code, const code_range *ranges, size_t count)
 {
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-        if (code < ranges[mid].first)
-            high = mid;
-        else if (code > ranges[mid].last)
-            low = mid + 1;
-        else
-            return true;
-    }
-    return false;
+    size_t at;
+    DGM_LOWER_BOUND(size_t, at, 0, count, ranges[at].last < code);
+    return at < count && ranges[at].first <= code;
 }
 
 #define IN_RANGES(code, table) in_ranges((code), (table), sizeof(table) / sizeof(table)[0])

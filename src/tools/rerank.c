@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "dragoman/tools.h"
 #include "engine/engine_private.h"
 
@@ -32,11 +33,7 @@ static void sort(dgm_translation *list, size_t count)
     for (size_t i = 1; i < count; i++) { // insertion: stable, and lists are short
         const dgm_translation t = list[i];
         size_t at = i;
-        while (at > 0 && t.score > list[at - 1].score) {
-            list[at] = list[at - 1];
-            at--;
-        }
-        list[at] = t;
+        DGM_INSERT(list, at, t, t.score > list[at - 1].score);
     }
 }
 

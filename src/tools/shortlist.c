@@ -5,6 +5,7 @@
 
 #include "base/mapfile.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/textfile.h"
 #include "tools/align_job.h"
 #include "engine/engine_private.h"
@@ -116,9 +117,8 @@ static void sort_ids(int32_t *ids, int count)
 {
     for (int i = 1; i < count; i++) {
         int32_t id = ids[i];
-        int k = i;
-        for (; k > 0 && ids[k - 1] > id; k--) ids[k] = ids[k - 1];
-        ids[k] = id;
+        int at = i;
+        DGM_INSERT(ids, at, id, ids[at - 1] > id);
     }
 }
 

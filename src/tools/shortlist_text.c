@@ -3,6 +3,7 @@
 // a wanted number of candidates, and what a model's list gives for it.
 #include <string.h>
 
+#include "base/lower_bound.h"
 #include "base/mem.h"
 #include "base/sort.h"
 #include "base/textfile.h"
@@ -135,9 +136,7 @@ static int best_next(const dgm_shortlist_work *w, const dgm_lexicon *pairs, cons
         const double prob = (double)e->prob;
         if (prob < w->o->next || prob * (double)first[token] < 1.5) break;
         if (e->target == pairs->targets || listed[e->target]) continue;
-        int at = n++;
-        for (; at > 0 && out[at - 1] > (int32_t)e->target; at--) out[at] = out[at - 1];
-        out[at] = (int32_t)e->target;
+        n = dgm_insert_id(out, n, (int32_t)e->target);
     }
     return n;
 }
@@ -274,19 +273,6 @@ typedef struct gauge {
     dgm_shortlist_measure m;
 } gauge;
 
-static bool contains(const dgm_candidates *c, int32_t id)
-{
-    int lo = 0, hi = c->count;
-    while (lo < hi) {
-        int mid = lo + (hi - lo) / 2;
-        if (c->ids[mid] < id)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo < c->count && c->ids[lo] == id;
-}
-
 static dgm_status gauge_line(gauge *x, dgm_error *err)
 {
     const line_reader *r = x->source;
@@ -304,7 +290,8 @@ static dgm_status gauge_line(gauge *x, dgm_error *err)
         for (size_t i = 0; i < t->count; i++) {
             const dgm_candidates *more =
                 x->select.ops->more(&x->select, 0, 0, i ? t->ids[i - 1] : -1);
-            found += contains(c, t->ids[i]) || (more && contains(more, t->ids[i]));
+            found += dgm_holds_id(c->ids, c->count, t->ids[i]) ||
+                     (more && dgm_holds_id(more->ids, more->count, t->ids[i]));
             x->more += more ? (uint64_t)more->count : 0;
         }
         x->m.target_tokens += t->count;

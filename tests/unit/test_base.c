@@ -15,8 +15,10 @@
 #include "base/arena.h"
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/lower_bound.h"
 #include "base/mapfile.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/status.h"
 #include "base/threads.h"
 
@@ -248,6 +250,59 @@ static void test_rng_is_fixed(void **state)
     assert_true(dgm_now() > 0);
 }
 
+// Every list length up to 20 and every value: the bound is the number of smaller elements.
+static void test_lower_bound_against_counting(void **state)
+{
+    (void)state;
+    int32_t list[20];
+    for (int count = 0; count <= 20; count++) {
+        for (int i = 0; i < count; i++) list[i] = i * 3 / 2 * 2; // with gaps
+        for (int32_t value = -1; value < 64; value++) {
+            int smaller = 0, where = -1;
+            for (int i = count - 1; i >= 0; i--) {
+                smaller += list[i] < value;
+                if (list[i] == value) where = i;
+            }
+            assert_int_equal(dgm_lower_id(list, count, value), smaller);
+            assert_int_equal(dgm_find_id(list, count, value), where);
+            assert_int_equal(dgm_holds_id(list, count, value), where >= 0);
+            if (count < 3) continue;
+            uint64_t at; // of a part of the list
+            DGM_LOWER_BOUND(uint64_t, at, 2, (uint64_t)count, list[at] < value);
+            assert_int_equal(at, smaller < 2 ? 2 : smaller);
+        }
+    }
+}
+
+typedef struct card {
+    int key, number;
+} card;
+
+static void test_inserting_sorts(void **state)
+{
+    (void)state;
+    dgm_rng rng = {5};
+    int32_t ids[64];
+    card cards[64];
+    int count = 0;
+    for (int i = 0; i < 64; i++) {
+        const int32_t id = (int32_t)(dgm_rng_next(&rng) % 24);
+        const bool known = dgm_holds_id(ids, count, id);
+        const int before = count;
+        count = dgm_insert_id(ids, count, id);
+        assert_int_equal(count, known ? before : before + 1);
+        for (int k = 1; k < count; k++) assert_true(ids[k - 1] < ids[k]);
+        const card c = {(int)id, i};
+        int at = i;
+        DGM_INSERT(cards, at, c, c.key > cards[at - 1].key);
+        assert_int_equal(cards[at].number, i);
+    }
+    assert_int_equal(count, 24);
+    for (int k = 1; k < 64; k++) // falling, equal ones in the order in which they came
+        assert_true(cards[k - 1].key > cards[k].key ||
+                    (cards[k - 1].key == cards[k].key && cards[k - 1].number < cards[k].number));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -262,6 +317,8 @@ int main(void)
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_pool_runs_every_item_once),
         cmocka_unit_test(test_rng_is_fixed),
+        cmocka_unit_test(test_lower_bound_against_counting),
+        cmocka_unit_test(test_inserting_sorts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,6 +31,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/lower_bound.h"
 #include "backend/cpu/cpu_private.h"
 
 enum { CHUNK = 512, ROWS = 64, SPAN = 2048, PANEL = DGM_GEMM_COLUMNS };
@@ -179,15 +180,7 @@ static int32_t column_token(const columns *c, int i)
 static int find_column(const columns *c, int32_t token)
 {
     if (!c->ids) return token >= c->first && token < c->first + c->count ? token - c->first : -1;
-    int low = 0, high = c->count;
-    while (low < high) {
-        int mid = (low + high) / 2;
-        if (c->ids[mid] < token)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < c->count && c->ids[low] == token ? low : -1;
+    return dgm_find_id(c->ids, c->count, token);
 }
 
 // The same for tokens that are asked for in ascending order; *from moves along.
@@ -198,24 +191,11 @@ static int find_column_from(const columns *c, int32_t token, int *from)
     return *from < c->count && c->ids[*from] == token ? *from : -1;
 }
 
-// First entry of an ascending list that is not below the chunk: lists are short, the chunks many.
-static int skip_below(const int32_t *list, int count, int32_t token)
-{
-    int low = 0, high = count;
-    while (low < high) {
-        int mid = (low + high) / 2;
-        if (list[mid] < token)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
-}
-
+// What is below the chunk is passed over at once: lists are short, the chunks many.
 static void mask_list(float *v, const columns *c, const int32_t *list, int count)
 {
     int32_t last = column_token(c, c->count - 1);
-    for (int i = skip_below(list, count, column_token(c, 0)); i < count && list[i] <= last; i++) {
+    for (int i = dgm_lower_id(list, count, column_token(c, 0)); i < count && list[i] <= last; i++) {
         int at = find_column(c, list[i]);
         if (at >= 0) v[at] = -INFINITY;
     }
@@ -224,7 +204,7 @@ static void mask_list(float *v, const columns *c, const int32_t *list, int count
 static void add_list(const columns *c, const int32_t *ids, const float *values, int count, float *v)
 {
     int32_t last = column_token(c, c->count - 1);
-    for (int i = skip_below(ids, count, column_token(c, 0)); i < count && ids[i] <= last; i++) {
+    for (int i = dgm_lower_id(ids, count, column_token(c, 0)); i < count && ids[i] <= last; i++) {
         int at = find_column(c, ids[i]);
         if (at >= 0) v[at] += values[i];
     }
@@ -269,7 +249,7 @@ static void offer(const ranker *q, int row, const columns *c, float *v, float bo
     // A list of few tokens (a forced prefix) is looked up; one of most of the vocabulary (what may
     // follow a term) is walked beside the columns.
     const int32_t last = column_token(c, c->count - 1);
-    int at = skip_below(t->allow, t->allow_count, column_token(c, 0)), column = 0;
+    int at = dgm_lower_id(t->allow, t->allow_count, column_token(c, 0)), column = 0;
     for (; at < t->allow_count && t->allow[at] <= last; at++) {
         const int found = find_column_from(c, t->allow[at], &column);
         if (found >= 0) q->k->topk_f32(&list, v + found, 1, t->allow[at], NULL);
@@ -420,7 +400,7 @@ static bool dense(const ranker *q, const group *groups, int count, int32_t first
     for (int i = 0; i < count; i++) {
         const group *g = &groups[i];
         listed += (int64_t)g->rows *
-                  skip_below(g->list->ids + g->at, g->list->count - g->at, limit);
+                  dgm_lower_id(g->list->ids + g->at, g->list->count - g->at, limit);
         rows += g->rows;
     }
     return rows >= DENSE_ROWS && listed * DENSE > rows * (end - first);

@@ -18,6 +18,8 @@
 // (rnn_int.h) and h_0.
 #include "model/rnn/rnn_private.h"
 
+#include "base/sort.h"
+
 enum { ENCODE_TOKENS = 1024 }; // tokens encoded in one go
 
 // Bookkeeping of one chunk: n rows, sentences numbered by falling length.
@@ -62,11 +64,7 @@ static void sort_by_length(chunk *c, const dgm_source *sources)
 {
     for (int i = 0; i < c->count; i++) {
         int at = i;
-        while (at > 0 && sources[c->order[at - 1]].count < sources[i].count) {
-            c->order[at] = c->order[at - 1];
-            at--;
-        }
-        c->order[at] = i;
+        DGM_INSERT(c->order, at, i, sources[c->order[at - 1]].count < sources[i].count);
     }
 }
 

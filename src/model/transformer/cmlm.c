@@ -9,6 +9,8 @@
 // self-attention a position is on its own: from there on only the wanted ones are computed.
 #include "model/transformer/transformer_private.h"
 
+#include "base/sort.h"
+
 typedef struct refine_call {
     dgm_state *s;
     const transformer *t;
@@ -132,12 +134,9 @@ static int lengths(dgm_state *s, int32_t slot, int most, int longest, int32_t *o
     const int classes = longest < t->lengths ? longest : t->lengths;
     int found = 0;
     for (int i = 0; i < classes; i++) { // insertion: few are asked for
-        int at = found < most ? found++ : most;
-        while (at > 0 && logit[i] > logit[out[at - 1] - 1]) {
-            if (at < most) out[at] = out[at - 1];
-            at--;
-        }
-        if (at < most) out[at] = i + 1;
+        if (found == most && !(logit[i] > logit[out[most - 1] - 1])) continue;
+        int at = found < most ? found++ : most - 1;
+        DGM_INSERT(out, at, i + 1, logit[i] > logit[out[at - 1] - 1]);
     }
     dgm_exec_reset(e, mark);
     return found;
