@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Dragoman tools: what the headers of the tools share: texts, lines, progress.
+// Dragoman tools: what the headers of the tools share: texts, lines, numbers, progress.
 // Conventions as in tools.h.
 #ifndef DRAGOMAN_COMMON_H
 #define DRAGOMAN_COMMON_H
@@ -21,6 +21,20 @@ typedef struct dgm_line {
     const char *data;
     size_t size;
 } dgm_line;
+
+// Numbers as text, read strictly: the whole text, in decimal, without blanks, "inf", "nan" or
+// hexadecimal digits, with '.' as the decimal point in every locale. `what` names the number in the
+// message ("--beam must be 1 to 512, not 600"). Otherwise DGM_ERR_ARGUMENT, and *value is unchanged.
+DGM_API dgm_status dgm_number_integer(const char *what, const char *text, int64_t min, int64_t max,
+                                      int64_t *value, dgm_error *error);
+DGM_API dgm_status dgm_number_real(const char *what, const char *text, double min, double max,
+                                   double *value, dgm_error *error);
+// "64k", "512M", "1.5G", "2T"; without a unit MiB are meant.
+DGM_API dgm_status dgm_number_size(const char *what, const char *text, int64_t min, int64_t max,
+                                   int64_t *bytes, dgm_error *error);
+// Real numbers separated by commas, at most `most`; none in an empty text.
+DGM_API dgm_status dgm_number_list(const char *what, const char *text, double *values, int most,
+                                   int *count, dgm_error *error);
 
 // "cpu avx2: gemm_f32_avx2 ...", what dgm_open would use. cpu as in dgm_settings.
 DGM_API dgm_status dgm_device(const char *cpu, char *buffer, size_t size, dgm_error *error);
