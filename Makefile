@@ -39,8 +39,10 @@ CFLAGS_ALL = -std=c11 $(FLAGS) $(WARN) $(WARN_C) $(CFLAGS)
 CXX_SAN := $(if $(ASAN),-fno-sanitize=vptr$(if $(findstring clang,$(CXX)),$(COMMA)function))
 CXXFLAGS_ALL = -std=c++17 $(FLAGS) $(CXX_SAN) $(WARN) $(CXXFLAGS)
 CPPFLAGS_LIB := -Iinclude -Isrc -DDGM_VERSION='"$(VERSION)"' -DDGM_SHARE_DIR='"$(PREFIX)/share/dragoman"' -DDGM_BUILDING
+CPPFLAGS_LIB += -DDGM_LIB_DIR='"$(PREFIX)/lib"'
 CPPFLAGS_APP := -Iinclude -Iapps/cli -DDGM_VERSION='"$(VERSION)"'
 LIBS := -lsentencepiece -ljansson -lutf8proc -lz -lm -lpthread -lstdc++
+LIBS += -ldl # devices as shared objects; in the C library itself since glibc 2.34
 
 # ---- library -------------------------------------------------------------------------------
 # Every .c file of these folders belongs to the library: a new file needs no line here.

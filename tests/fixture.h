@@ -8,6 +8,7 @@
 #ifndef TESTS_FIXTURE_H
 #define TESTS_FIXTURE_H
 
+#include "backend/ops.h"
 #include "model/model.h"
 
 enum { FIXTURE_SENTENCES = 8 };

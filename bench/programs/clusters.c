@@ -19,6 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backend/ops.h"
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -315,13 +316,17 @@ static void open_bench(bench *b, const char *path, const dgm_tensor *t, dgm_prec
 // Vectors near centroids drawn at random: every step has its own lists.
 static void next_step(bench *b, const uint16_t *centroids, dgm_rng *rng)
 {
+    float *rows = malloc((size_t)b->rows * (size_t)b->width * sizeof *rows);
+    if (!rows) exit(1);
     for (int r = 0; r < b->rows; r++) {
         const size_t c = dgm_rng_below(rng, (uint64_t)dgm_cluster_set_count(b->set));
-        float *h = (float *)b->hidden.data + (size_t)r * (size_t)b->hidden.stride;
+        float *h = rows + (size_t)r * (size_t)b->width;
         for (int j = 0; j < b->width; j++)
             h[j] = dgm_half_to_float(centroids[c * (size_t)b->width + (size_t)j]) +
                    0.1f * (float)(dgm_rng_unit(rng) - 0.5);
     }
+    dgm_op_write(b->exec, b->hidden, rows);
+    free(rows);
 }
 
 static double step_whole(bench *b)

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backend/ops.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "model/model.h"

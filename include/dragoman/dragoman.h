@@ -169,8 +169,11 @@ DGM_API void dgm_lmbr_default(dgm_lmbr *lmbr);
 
 // Fill with dgm_settings_default, then change what you like. Strings are borrowed during dgm_open.
 typedef struct dgm_settings {
-    // How products are computed: "f32", "i16" or "i8", whatever the file stores. NULL: what the
-    // model recommends, else "i8". Default NULL.
+    // Where to compute: "cpu", or "cpu:LEVEL" with one of the levels below; "cuda" or "cuda:NUMBER"
+    // for a GPU; "auto" for the first GPU that the model fits on, else the CPU. Default "cpu".
+    const char *device;
+    // How products are computed: "f32", "i16" or "i8", on some devices "f16" or "bf16", whatever the
+    // file stores. NULL: what the model recommends, else "i8". Default NULL.
     const char *precision;
     // Highest instruction set to use: "c"; on x86 "avx2", "avx512", "vnni", "amx"; on Arm "neon",
     // "dotprod", "i8mm". NULL: the environment variable DRAGOMAN_CPU if it is set, else the best

@@ -8,6 +8,7 @@
 #include "dragoman/average.h"
 #include "dragoman/cluster.h"
 #include "dragoman/common.h"
+#include "dragoman/devices.h"
 #include "dragoman/eval.h"
 #include "dragoman/evidence.h"
 #include "dragoman/lattice.h"

@@ -177,6 +177,18 @@ uint64_t dgm_memory_physical(void)
     return bytes;
 }
 
+uint64_t dgm_memory_available(void)
+{
+    uint64_t bytes = dgm_memory_physical();
+    unsigned long long kib = 0;
+    char line[128];
+    FILE *f = fopen("/proc/meminfo", "re");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1) break;
+    if (f) fclose(f);
+    return kib > 0 && kib < bytes / 1024 ? kib * 1024 : bytes;
+}
+
 void dgm_mem_inject(uint64_t fail_at, uint64_t count)
 {
     atomic_store(&inject_count, count);

@@ -39,6 +39,8 @@ void dgm_pages_release(void *ptr, size_t size);
 
 // Bytes of memory that this process can have: of the machine, or of its control group if less.
 uint64_t dgm_memory_physical(void);
+// How much of it nobody uses now; all of it where the system does not say.
+uint64_t dgm_memory_available(void);
 
 // Test hooks. fail_at = 1 fails the next allocation, 2 the one after, ...; 0 switches it off.
 // The injection is sticky for `count` allocations (usually 1).

@@ -18,6 +18,8 @@
 #include <stdbool.h>
 
 #include "dragoman/dragoman.h"
+#include "backend/device.h"
+#include "backend/meter.h"
 #include "constraint/constraint.h"
 #include "search/search.h"
 #include "text/split.h"

@@ -5,7 +5,7 @@
 // Members of an ensemble have one vocabulary in common, so the lexical list of one serves all, and
 // so do the clusters of one, which look at that member's hidden vectors: the first that has them.
 // Clusters choose other tokens at every step: the output layers then keep their weights by rows
-// (backend.h), and nothing is gathered. They belong to a direction: a translator holds those of its own,
+// (backend/device.h), and nothing is gathered. They belong to a direction: a translator holds those of its own,
 // or, where lines say their directions, those of every block of the file, and each line names its.
 #include "base/mem.h"
 #include "engine/engine_private.h"

@@ -25,6 +25,7 @@ static const char *const mix_names[] = {"log-linear", "arithmetic", NULL};
 void dgm_settings_default(dgm_settings *s)
 {
     memset(s, 0, sizeof *s);
+    s->device = "cpu";
     s->threads = 1;
     s->nbest = 1;
     s->length_penalty = DGM_FROM_MODEL;

@@ -198,6 +198,39 @@ static void describe(dgm_translator *t)
     }
 }
 
+// Bytes of the weights in the precision that they will have on a device.
+static uint64_t weight_bytes(const dgm_translator *t, int precision)
+{
+    static const uint64_t sizes[DGM_PRECISION_COUNT] = {4, 2, 1, 2, 2};
+    uint64_t bytes = 0;
+    for (int k = 0; k < t->member_count; k++) {
+        const dgm_gguf *file = t->members[k].file;
+        dgm_precision p = DGM_PRECISION_F32; // of a file that cannot be loaded either
+        if (dgm_precision_choose(file, precision, &p, NULL) != DGM_OK) p = DGM_PRECISION_F32;
+        for (int i = 0; i < dgm_gguf_tensor_count(file); i++) {
+            const dgm_tensor *w = dgm_gguf_tensor(file, i);
+            bytes += (uint64_t)w->rows * (uint64_t)w->cols * sizes[p];
+        }
+    }
+    return bytes;
+}
+
+// settings->device; auto asks for half as much again as the weights take, for the workers.
+static dgm_status open_device(dgm_translator *t, const dgm_settings *s, int precision,
+                              dgm_error *err)
+{
+    char chosen[DGM_DEVICE_NAME];
+    const char *name = s->device && s->device[0] ? s->device : "cpu", *level = s->cpu;
+    if (strcmp(name, "auto") == 0) {
+        dgm_backend_choose(weight_bytes(t, precision) / 2 * 3, chosen);
+        name = chosen;
+    }
+    const bool cpu = strncmp(name, "cpu", 3) == 0;
+    if (cpu && !level && !strchr(name, ':')) level = getenv("DRAGOMAN_CPU");
+    if (!cpu || (level && !level[0])) level = NULL;
+    return dgm_backend_open(&t->backend, name, level, err);
+}
+
 static dgm_status open_members(dgm_translator **out, const dgm_member *members, size_t count,
                                const dgm_settings *settings, int ranked, dgm_error *err)
 {
@@ -215,15 +248,13 @@ static dgm_status open_members(dgm_translator **out, const dgm_member *members, 
     if (!t) return dgm_no_memory(err);
     t->config.ranked = ranked;
     dgm_status st = DGM_OK;
-    const char *cpu = settings->cpu ? settings->cpu : getenv("DRAGOMAN_CPU");
-    if (cpu && !cpu[0]) cpu = NULL;
-    DGM_TRY_GOTO(st, dgm_backend_open(&t->backend, "cpu", cpu, err), fail);
-    dgm_backend_static(t->backend, settings->static_scales != 0);
-    dgm_techniques_device(t, settings);
     for (size_t i = 0; i < count; i++) {
         t->member_count = (int)i + 1;
         DGM_TRY_GOTO(st, open_member(t, (int)i, &members[i], err), fail);
     }
+    DGM_TRY_GOTO(st, open_device(t, settings, precision, err), fail);
+    dgm_backend_static(t->backend, settings->static_scales != 0);
+    dgm_techniques_device(t, settings);
     DGM_TRY_GOTO(st, load_all(t, precision, err), fail);
     DGM_TRY_GOTO(st, choose_alignment(t, settings, err), fail);
     DGM_TRY_GOTO(st, dgm_techniques_tune(t, settings, err), fail);

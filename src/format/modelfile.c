@@ -7,7 +7,6 @@
 #include <string.h>
 
 const char *const dgm_finish_names[] = {"margin", "shrink", "mask", "refill", "huggingface", NULL};
-const char *const dgm_precision_names[] = {"f32", "i16", "i8", NULL};
 const char *const dgm_order_names[] = {"l2r", "r2l", "bidirectional", NULL};
 static const char *const kind_names[] = {"sentencepiece", "words", NULL};
 static const char *const tokenizer_names[] = {"none", "moses", NULL};
@@ -191,7 +190,7 @@ dgm_status dgm_modelfile_decode(const dgm_gguf *g, dgm_decode_spec *out, dgm_err
     DGM_TRY(get_count(g, "dragoman.decode.max_length", LENGTH_MAX, &d.max_length, err));
     DGM_TRY(get_count(g, "dragoman.decode.max_source", LENGTH_MAX, &d.max_source, err));
     DGM_TRY(dgm_gguf_get_enum(g, "dragoman.decode.finish", opt, dgm_finish_names, &d.finish, err));
-    DGM_TRY(dgm_gguf_get_enum(g, "dragoman.decode.precision", opt, dgm_precision_names,
+    DGM_TRY(dgm_gguf_get_enum(g, "dragoman.decode.precision", opt, dgm_precision_file_names,
                               &d.precision, err));
     DGM_TRY(dgm_gguf_get_f32(g, "dragoman.decode.length_penalty", opt, -10, 10, &d.length_penalty,
                              err));

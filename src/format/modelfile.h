@@ -6,6 +6,7 @@
 #ifndef DGM_FORMAT_MODELFILE_H
 #define DGM_FORMAT_MODELFILE_H
 
+#include "base/precision.h"
 #include "format/gguf.h"
 
 #define DGM_FORMAT_VERSION 1
@@ -61,15 +62,14 @@ extern const char *const dgm_order_names[]; // l2r, r2l, bidirectional
 dgm_status dgm_modelfile_vocab(const dgm_gguf *g, dgm_side side, dgm_vocab_spec *out,
                                dgm_error *err);
 
-// Order of dragoman.decode.finish and dragoman.decode.precision; NULL-terminated.
-extern const char *const dgm_finish_names[];    // margin, shrink, mask, refill, huggingface
-extern const char *const dgm_precision_names[]; // f32, i16, i8
+// Order of dragoman.decode.finish; NULL-terminated.
+extern const char *const dgm_finish_names[]; // margin, shrink, mask, refill, huggingface
 
 // Section 2.3 with the defaults filled in.
 typedef struct dgm_decode_spec {
     int beam;
     int finish;    // index into dgm_finish_names
-    int precision; // index into dgm_precision_names; -1 = the file does not say
+    int precision; // dgm_precision; -1 = the file does not say
     float length_penalty, word_penalty;
     int max_length;
     float max_length_factor;

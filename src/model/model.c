@@ -210,6 +210,7 @@ dgm_status dgm_model_load(dgm_model **out, dgm_backend *b, const dgm_gguf *file,
                           dgm_precision precision, dgm_error *err)
 {
     *out = NULL;
+    DGM_TRY(dgm_backend_supports(b, precision, err));
     DGM_TRY(dgm_modelfile_check(file, err));
     const char *name = dgm_modelfile_architecture(file);
     const dgm_architecture *a = dgm_model_table;

@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "backend/backend.h"
+#include "backend/rank.h"
 #include "base/status.h"
 #include "format/gguf.h"
 #include "format/languages.h"

@@ -6,6 +6,8 @@
 #ifndef DGM_MODEL_MODEL_PRIVATE_H
 #define DGM_MODEL_MODEL_PRIVATE_H
 
+#include "backend/meter.h"
+#include "backend/ops.h"
 #include "model/model.h"
 
 typedef struct dgm_model_ops {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The pool of decoder rows; see model_int.h.
+// The pool of decoder rows; see model_private.h.
 //
 // A row is a node with a pointer to its parent. Freed rows go on a stack, so that the storage
 // behind a row number is reused while it is still in cache. Rows that nobody holds live on while a

@@ -10,7 +10,7 @@
 // long enough. A few hundred sentences are inside at most, so a walk over the list costs nothing
 // beside encoding. Short sentences thus take little memory, whatever the longest may have; the
 // memory is full, or cut into gaps that are too short, before the slots are: whoever admits asks
-// dgm_state_fits first. Places begin and end at whole blocks of positions (backend.h). Without a
+// dgm_state_fits first. Places begin and end at whole blocks of positions (backend/device.h). Without a
 // bound every slot has room for the longest sentence, in its own place, and a free slot is all
 // that is asked for.
 #include <string.h>

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "backend/ops.h"
 #include "base/mem.h"
 #include "base/textfile.h"
 #include "engine/engine_private.h"

@@ -255,9 +255,9 @@ static dgm_status walk(work *w, int centroids, int near, taker take, void *cooki
     if (st == DGM_OK) st = dgm_record_rewind(&w->record, err);
     for (size_t n = 1; st == DGM_OK && n;) {
         st = dgm_record_next(&w->record, BLOCK, w->vectors, w->predictions, &n, err);
-        if (st == DGM_OK && n)
-            st = dgm_kmeans_find(lanes, nearest, w->vectors, n, w->found, NULL, err);
-        if (st == DGM_OK) take(w, n, cookie);
+        if (st != DGM_OK) break;
+        if (n) dgm_kmeans_find(lanes, nearest, w->vectors, n, w->found, NULL);
+        take(w, n, cookie);
     }
     dgm_kmeans_lanes_close(&lanes);
     dgm_nearest_close(&nearest);

@@ -19,6 +19,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "backend/ops.h"
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -53,7 +54,7 @@ typedef struct lane {
     dgm_exec *exec;
     dgm_mat rows; // [ROWS, width]
     dgm_nearest_work work;
-    int32_t ids[ROWS];
+    float *real; // [ROWS, width]: vectors on their way to rows
 } lane;
 
 struct dgm_kmeans_lanes {
@@ -62,7 +63,6 @@ struct dgm_kmeans_lanes {
     lane *items;
     // of one call
     const dgm_nearest *nearest;
-    const dgm_embedding *table;
     const uint16_t *vectors;
     size_t size;
     int32_t *found;
@@ -78,6 +78,7 @@ void dgm_kmeans_lanes_close(dgm_kmeans_lanes **lanes)
         dgm_free(l->items[i].work.terms);
         dgm_free(l->items[i].work.score);
         dgm_free(l->items[i].work.centroid);
+        dgm_free(l->items[i].real);
     }
     dgm_free(l->items);
     dgm_free(l);
@@ -95,8 +96,9 @@ static dgm_status open_lane(lane *x, const dgm_kmeans *k, int most, int near, dg
     x->work.terms = dgm_calloc(ROWS, sizeof *x->work.terms);
     x->work.score = dgm_calloc(ROWS * (size_t)near, sizeof *x->work.score);
     x->work.centroid = dgm_calloc(ROWS * (size_t)near, sizeof *x->work.centroid);
-    return x->rows.data && x->work.terms && x->work.score && x->work.centroid ? DGM_OK
-                                                                              : dgm_no_memory(err);
+    x->real = dgm_malloc(ROWS * (size_t)k->width * sizeof *x->real);
+    const bool all = x->rows.data && x->work.terms && x->work.score && x->work.centroid && x->real;
+    return all ? DGM_OK : dgm_no_memory(err);
 }
 
 dgm_status dgm_kmeans_lanes_open(dgm_kmeans_lanes **lanes, const dgm_kmeans *k, int most,
@@ -115,15 +117,22 @@ dgm_status dgm_kmeans_lanes_open(dgm_kmeans_lanes **lanes, const dgm_kmeans *k, 
     return st;
 }
 
+// Stored vectors as rows of y.
+static void write_vectors(lane *x, dgm_mat y, const uint16_t *vectors)
+{
+    const size_t n = (size_t)y.rows * (size_t)y.cols;
+    for (size_t i = 0; i < n; i++) x->real[i] = dgm_half_to_float(vectors[i]);
+    dgm_op_write(x->exec, y, x->real);
+}
+
 static void find_block(void *arg, int worker, int item)
 {
     dgm_kmeans_lanes *l = arg;
     lane *x = &l->items[worker];
     const size_t first = (size_t)item * ROWS, width = (size_t)l->k->width, near = (size_t)l->near;
     const int n = l->size - first < ROWS ? (int)(l->size - first) : ROWS;
-    for (int i = 0; i < n; i++) x->ids[i] = (int32_t)first + i;
     const dgm_mat rows = dgm_mat_rows(x->rows, 0, n);
-    dgm_op_embed(x->exec, rows, l->table, x->ids, 1.0f, NULL, NULL, NULL);
+    write_vectors(x, rows, l->vectors + first * width);
     dgm_nearest_find(l->nearest, x->exec, rows, l->near, &x->work);
     memcpy(l->found + first * near, x->work.centroid, (size_t)n * near * sizeof *l->found);
     for (int i = 0; l->distance && i < n; i++) {
@@ -133,22 +142,15 @@ static void find_block(void *arg, int worker, int item)
     }
 }
 
-dgm_status dgm_kmeans_find(dgm_kmeans_lanes *l, const dgm_nearest *nearest,
-                           const uint16_t *vectors, size_t count, int32_t *found, float *distance,
-                           dgm_error *err)
+void dgm_kmeans_find(dgm_kmeans_lanes *l, const dgm_nearest *nearest, const uint16_t *vectors,
+                     size_t count, int32_t *found, float *distance)
 {
-    const dgm_tensor tensor = table_of(vectors, count, l->k->width);
-    dgm_embedding *table = NULL;
-    DGM_TRY(dgm_embedding_load(l->k->backend, &tensor, &table, err));
     l->nearest = nearest;
-    l->table = table;
     l->vectors = vectors;
     l->size = count;
     l->found = found;
     l->distance = distance;
     dgm_pool_run(l->k->pool, find_block, l, (int)((count + ROWS - 1) / ROWS));
-    dgm_embedding_free(l->k->backend, &table);
-    return DGM_OK;
 }
 
 // ---- start -------------------------------------------------------------------------------------
@@ -162,7 +164,6 @@ typedef struct start {
     dgm_tensor *tensors;       // [layers]
     dgm_linear **layers;       // [layers] of LAYER points
     int layer_count;
-    dgm_embedding *table;
     int32_t chosen;
 } start;
 
@@ -170,7 +171,6 @@ static void start_close(start *s)
 {
     for (int i = 0; s->layers && i < s->layer_count; i++)
         if (s->layers[i]) dgm_linear_free(s->k->backend, &s->layers[i]);
-    if (s->table) dgm_embedding_free(s->k->backend, &s->table);
     dgm_free(s->points);
     dgm_free(s->length);
     dgm_free(s->distance);
@@ -204,19 +204,19 @@ static dgm_status start_open(start *s, dgm_error *err)
         const dgm_linear_part part = {.weight = &s->tensors[i]};
         DGM_TRY(dgm_linear_load(k->backend, &part, 1, DGM_PRECISION_F32, &s->layers[i], err));
     }
-    s->tensors[0].rows = s->tensors[0].shape[0] = (int)s->count; // packed already: now the table
-    return dgm_embedding_load(k->backend, &s->tensors[0], &s->table, err);
+    return DGM_OK;
 }
 
 // Distances of one layer's points to the new centroid.
 static void measure_layer(void *arg, int worker, int item)
 {
     start *s = arg;
-    dgm_exec *x = s->lanes->items[worker].exec;
+    lane *own = &s->lanes->items[worker];
+    dgm_exec *x = own->exec;
     const size_t first = (size_t)item * LAYER, mark = dgm_exec_mark(x);
     const int n = s->count - first < LAYER ? (int)(s->count - first) : LAYER;
     const dgm_mat in = dgm_exec_mat(x, 1, s->k->width), out = dgm_exec_mat(x, 1, n);
-    dgm_op_embed(x, in, s->table, &s->chosen, 1.0f, NULL, NULL, NULL);
+    write_vectors(own, in, s->points + (size_t)s->chosen * (size_t)s->k->width);
     dgm_op_linear(x, out, in, s->layers[item], DGM_ACT_NONE, NULL);
     float dots[LAYER];
     dgm_op_read(x, dots, out);
@@ -338,10 +338,8 @@ static dgm_status assign(lloyd *l, dgm_kmeans_lanes *lanes, double *loss, dgm_er
     const dgm_kmeans *k = l->k;
     dgm_nearest *nearest = NULL;
     DGM_TRY(dgm_nearest_open(&nearest, k->backend, l->centroids, k->centroids, k->width, err));
-    const dgm_status st =
-        dgm_kmeans_find(lanes, nearest, k->vectors, k->count, l->found, l->distance, err);
+    dgm_kmeans_find(lanes, nearest, k->vectors, k->count, l->found, l->distance);
     dgm_nearest_close(&nearest);
-    DGM_TRY(st);
     *loss = 0;
     for (size_t i = 0; i < k->count; i++) *loss += (double)l->distance[i];
     *loss /= (double)k->count;

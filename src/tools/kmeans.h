@@ -33,8 +33,7 @@ dgm_status dgm_kmeans_lanes_open(dgm_kmeans_lanes **l, const dgm_kmeans *k, int 
 void dgm_kmeans_lanes_close(dgm_kmeans_lanes **l); // sets NULL; accepts NULL inside
 // found [count, near], the nearest first, -1 where there are fewer; distance [count] to the nearest,
 // squared, or NULL. vectors: f16 [count, width].
-dgm_status dgm_kmeans_find(dgm_kmeans_lanes *l, const dgm_nearest *nearest,
-                           const uint16_t *vectors, size_t count, int32_t *found, float *distance,
-                           dgm_error *err);
+void dgm_kmeans_find(dgm_kmeans_lanes *l, const dgm_nearest *nearest, const uint16_t *vectors,
+                     size_t count, int32_t *found, float *distance);
 
 #endif

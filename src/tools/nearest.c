@@ -7,6 +7,7 @@
 // sentences, and each row's answer depends on that row alone.
 #include "tools/nearest.h"
 
+#include "backend/ops.h"
 #include "base/mem.h"
 
 struct dgm_nearest {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The profile of a translator: the workers' counters (backend.h, dgm_meter) with names, summed over
+// The profile of a translator: the workers' counters (backend/meter.h) with names, summed over
 // the workers and sorted, for `bench/roofline` and whoever else asks through dragoman/tools.h.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/ops.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "dragoman/tools.h"

@@ -58,8 +58,8 @@ static dgm_status check_options(const dgm_quantize_options *o, int *type, dgm_er
     DGM_FAIL_IF(*type < 0, err, DGM_ERR_ARGUMENT,
                 "unknown storage type '%.60s': known are f32, f16, bf16, i16, i8", o->type);
     bool known = !o->precision || strcmp(o->precision, "none") == 0;
-    for (int i = 0; !known && dgm_precision_names[i]; i++)
-        known = strcmp(o->precision, dgm_precision_names[i]) == 0;
+    for (int i = 0; !known && dgm_precision_file_names[i]; i++)
+        known = strcmp(o->precision, dgm_precision_file_names[i]) == 0;
     DGM_FAIL_IF(!known, err, DGM_ERR_ARGUMENT,
                 "unknown precision '%.60s': known are f32, i16, i8, none", o->precision);
     DGM_FAIL_IF(!(o->saturate >= 0 && o->saturate < 1), err, DGM_ERR_ARGUMENT,

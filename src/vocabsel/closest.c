@@ -23,6 +23,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "backend/device.h"
 #include "base/mem.h"
 
 enum { PICKED = DGM_CLOSEST_PICKED, LANES = 16 };

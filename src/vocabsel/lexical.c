@@ -9,6 +9,7 @@
 // what is always allowed are prepared once. All memory is taken when the selection is opened.
 #include <string.h>
 
+#include "backend/device.h"
 #include "base/mem.h"
 #include "format/modelfile.h"
 #include "format/shortlist.h"
@@ -212,7 +213,7 @@ dgm_status dgm_vocabsel_lexical_open(dgm_vocabsel *v, const dgm_gguf *file,
 
 size_t dgm_vocabsel_lexical_bytes(const dgm_backend *b, const dgm_linear *out, int places)
 {
-    return dgm_gathered_bytes(b, out, DGM_GATHER_MAX, places) + dgm_rank_more_bytes(b, out);
+    return dgm_gathered_bytes(b, out, dgm_backend_properties(b)->gather_max, places) + dgm_rank_more_bytes(b, out);
 }
 
 dgm_status dgm_vocabsel_lexical_gather(dgm_vocabsel *v, dgm_exec *exec,
@@ -229,7 +230,8 @@ dgm_status dgm_vocabsel_lexical_gather(dgm_vocabsel *v, dgm_exec *exec,
     x->gathered = dgm_calloc(places * parts, sizeof(dgm_gathered *));
     if (!x->gathered) return dgm_no_memory(err);
     x->parts = count;
-    x->gather_room = x->room < DGM_GATHER_MAX ? x->room : DGM_GATHER_MAX;
+    const int most = dgm_backend_properties(dgm_exec_backend(exec))->gather_max;
+    x->gather_room = x->room < most ? x->room : most;
     for (size_t i = 0; i < places * parts; i++) {
         x->gathered[i] = dgm_gathered_open(exec, out[i % parts], x->gather_room);
         DGM_FAIL_IF(!x->gathered[i], err, DGM_ERR_MEMORY,

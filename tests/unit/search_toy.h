@@ -24,6 +24,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "backend/ops.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "search/search.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "backend/backend.h"
+#include "backend/ops.h"
 #include "base/clock.h"
 #include "base/mem.h"
 
@@ -33,6 +33,13 @@ typedef struct world {
 static float uniform(dgm_rng *r)
 {
     return 2 * (float)dgm_rng_unit(r) - 1;
+}
+
+static void write_hidden(world *w)
+{
+    static float rows[ROWS * WIDTH];
+    for (int i = 0; i < ROWS * WIDTH; i++) rows[i] = uniform(&w->rng);
+    dgm_op_write(w->exec, w->hidden, rows);
 }
 
 static world *open_world(const char *level, dgm_precision precision, dgm_tensor_type stored,
@@ -66,9 +73,7 @@ static world *open_world(const char *level, dgm_precision precision, dgm_tensor_
                   dgm_gathered_bytes(w->backend, w->layer, MOST, 1);
     assert_int_equal(dgm_exec_open(w->backend, room, &w->exec, NULL), DGM_OK);
     w->hidden = dgm_exec_mat(w->exec, ROWS, WIDTH);
-    for (int r = 0; r < ROWS; r++)
-        for (int i = 0; i < WIDTH; i++)
-            ((float *)w->hidden.data)[r * w->hidden.stride + i] = uniform(&w->rng);
+    write_hidden(w);
     w->block = dgm_gathered_open(w->exec, w->layer, MOST);
     assert_non_null(w->block);
     return w;
@@ -148,7 +153,7 @@ static void compare_all(const char *level)
 {
     static const int counts[] = {MOST, 1, 64, 65, 513, 300};
     static const dgm_tensor_type stored[] = {DGM_TYPE_F32, DGM_TYPE_I8};
-    for (int p = 0; p < DGM_PRECISION_COUNT; p++)
+    for (int p = 0; p < DGM_PRECISIONS_IN_FILES; p++)
         for (int t = 0; t < 4; t++) {
             world *w = open_world(level, (dgm_precision)p, stored[t / 2], t % 2);
             for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) compare(w, counts[i]);
@@ -189,9 +194,7 @@ static void test_stack_and_room(void **state)
                   dgm_gathered_bytes(w->backend, w->layer, MOST, 1);
     assert_int_equal(dgm_exec_open(w->backend, room, &w->exec, NULL), DGM_OK);
     w->hidden = dgm_exec_mat(w->exec, ROWS, WIDTH);
-    for (int r = 0; r < ROWS; r++)
-        for (int i = 0; i < WIDTH; i++)
-            ((float *)w->hidden.data)[r * w->hidden.stride + i] = uniform(&w->rng);
+    write_hidden(w);
     w->block = dgm_gathered_open(w->exec, w->layer, MOST);
     assert_non_null(w->block);
     compare(w, MOST);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// rank against a plain double-precision statement of its contract (backend/backend.h), on random
+// rank against a plain double-precision statement of its contract (backend/rank.h), on random
 // rows: whole vocabulary and candidate lists, one part and ensembles in both mixes, all terms; and
 // that a row's result does not depend on its neighbours. Also the other operations' bookkeeping.
 #define _GNU_SOURCE
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "backend/backend.h"
+#include "backend/ops.h"
 #include "base/clock.h"
 #include "base/mem.h"
 
@@ -28,6 +28,7 @@ typedef struct world {
     dgm_tensor tensor[PARTS];
     dgm_linear *linear[PARTS];
     dgm_mat hidden[PARTS];
+    float rows[PARTS][ROWS * WIDTH]; // what is in them
     dgm_terms terms[ROWS];
     float *table;
 } world;
@@ -71,9 +72,8 @@ static void open_world(world *w, int vocabulary, const char *level)
         assert_int_equal(dgm_linear_load(w->backend, &part, 1, DGM_PRECISION_F32, &w->linear[p],
                                          NULL), DGM_OK);
         w->hidden[p] = dgm_exec_mat(w->exec, ROWS, WIDTH);
-        for (int r = 0; r < ROWS; r++)
-            for (int i = 0; i < WIDTH; i++)
-                ((float *)w->hidden[p].data)[r * w->hidden[p].stride + i] = uniform(&w->rng, -1, 1);
+        for (int i = 0; i < ROWS * WIDTH; i++) w->rows[p][i] = uniform(&w->rng, -1, 1);
+        dgm_op_write(w->exec, w->hidden[p], w->rows[p]);
     }
     for (int r = 0; r < ROWS; r++) w->terms[r] = (dgm_terms){.lambda = 1};
 }
@@ -115,7 +115,8 @@ static void reference_row(const world *w, const dgm_rank *r, int row, double *lo
     double *mix = calloc((size_t)w->vocabulary, sizeof *mix), z[PARTS];
     double *logits = malloc((size_t)w->vocabulary * sizeof *logits);
     for (int p = 0; p < r->part_count; p++) {
-        const float *h = (const float *)r->parts[p].hidden.data + row * r->parts[p].hidden.stride;
+        float h[WIDTH];
+        dgm_op_read(w->exec, h, dgm_mat_rows(r->parts[p].hidden, row, 1));
         double sum = 0;
         for (int v = 0; v < w->vocabulary; v++) {
             logits[v] = w->bias[p][v];
@@ -346,11 +347,13 @@ static void test_linear_load_stacks_and_fails_cleanly(void **state)
     assert_int_equal(dgm_linear_rows(stack), 200);
     dgm_mat y = dgm_exec_mat(w.exec, ROWS, 200);
     dgm_op_linear(w.exec, y, w.hidden[0], stack, DGM_ACT_NONE, NULL);
+    float products[ROWS * 200];
+    dgm_op_read(w.exec, products, y);
     for (int v = 0; v < 200; v += 7) {
         double sum = v < 100 ? w.bias[0][v] : 0;
         const float *row = v < 100 ? w.weight[0] + v * WIDTH : w.weight[1] + (v - 100) * WIDTH;
-        for (int i = 0; i < WIDTH; i++) sum += (double)row[i] * ((float *)w.hidden[0].data)[i];
-        assert_true(fabs(sum - ((float *)y.data)[v]) < 1e-5);
+        for (int i = 0; i < WIDTH; i++) sum += (double)row[i] * (double)w.rows[0][i];
+        assert_true(fabs(sum - (double)products[v]) < 1e-5);
     }
     dgm_error e;
     w.tensor[1].cols = WIDTH - 1;

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "backend/ops.h"
 #include "base/mem.h"
 #include "dragoman/tools.h"
 #include "format/convert.h"
@@ -443,7 +444,7 @@ static void test_static_scale(void **state)
     assert_null(dgm_linear_tensor(l, 2));
     assert_int_equal(dgm_exec_open(b, 1 << 20, &e, &error), DGM_OK);
     dgm_mat in = dgm_exec_mat(e, 1, K), out = dgm_exec_mat(e, 1, N);
-    memcpy(in.data, x, sizeof x);
+    dgm_op_write(e, in, x);
     dgm_op_linear(e, out, in, l, DGM_ACT_NONE, NULL);
     dgm_op_read(e, got, out);
     for (int j = 0; j < N; j++) {

@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "backend/ops.h"
 #include "base/clock.h"
 #include "base/mapfile.h"
 #include "base/mem.h"

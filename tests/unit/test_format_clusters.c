@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "backend/ops.h"
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -387,11 +388,11 @@ static void put_shortlist(void)
 }
 
 static void expect_candidates(const dgm_candidates *got, const dgm_clusters *c, const float *h,
-                              int stride, int rows, dgm_cluster_mode mode)
+                              int rows, dgm_cluster_mode mode)
 {
     bool want[SIZE] = {false};
     for (int r = 0; r < rows; r++) {
-        const int near = brute_nearest(c->centroids, h + r * stride);
+        const int near = brute_nearest(c->centroids, h + r * WIDTH);
         for (uint64_t k = c->at[near]; k < c->at[near + 1]; k++) want[c->ids[k]] = true;
     }
     static const int32_t lexical[3] = {12, 27, 0}; // what source tokens 4, 9 and 0 become
@@ -435,7 +436,7 @@ static void test_candidates(void **state)
     const dgm_vocabsel_sentence s = {
         .source = source, .source_count = 3, .needed = needed, .needed_count = 1};
     const dgm_mat hidden = dgm_exec_mat(x, ROWS, WIDTH);
-    float *h = hidden.data;
+    float h[ROWS * WIDTH];
     dgm_rng rng = {9};
     for (int mode = 0; mode < 3; mode++) {
         dgm_vocabsel v;
@@ -445,8 +446,8 @@ static void test_candidates(void **state)
         for (int p = 0; p < PLACES; p++) assert_int_equal(v.ops->admit(&v, p, &s, NULL), DGM_OK);
         const uint64_t before = dgm_mem_allocations();
         for (int trial = 0; trial < 50; trial++) {
-            for (int i = 0; i < ROWS * hidden.stride; i++)
-                h[i] = (float)(2 * dgm_rng_unit(&rng) - 1);
+            for (int i = 0; i < ROWS * WIDTH; i++) h[i] = (float)(2 * dgm_rng_unit(&rng) - 1);
+            dgm_op_write(x, hidden, h);
             v.ops->look(&v, hidden);
             const dgm_candidates *all[PLACES];
             const int first[PLACES + 1] = {0, 1, 5, ROWS};
@@ -456,7 +457,7 @@ static void test_candidates(void **state)
                     dgm_mat_rows(hidden, first[PLACES - 1 - p],
                                  first[PLACES - p] - first[PLACES - 1 - p]));
             for (int p = 0; p < PLACES; p++)
-                expect_candidates(all[p], &c, h + first[p] * hidden.stride, hidden.stride,
+                expect_candidates(all[p], &c, h + first[p] * WIDTH,
                                   first[p + 1] - first[p], (dgm_cluster_mode)mode);
         }
         assert_int_equal(dgm_mem_allocations(), before);

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "backend/ops.h"
 #include "base/bytes.h"
 #include "base/mapfile.h"
 #include "dragoman/dragoman.h"

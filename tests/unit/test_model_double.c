@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "backend/ops.h"
 #include "base/mem.h"
 #include "fixture.h"
 

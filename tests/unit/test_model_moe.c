@@ -86,8 +86,7 @@ static dgm_status mix(const bench *b, int first, int count, float *out, dgm_erro
     if (dgm_exec_open(b->backend, bytes, &x, err) != DGM_OK) return DGM_ERR_MEMORY;
     dgm_mat in = dgm_exec_mat(x, count, D), y = dgm_exec_mat(x, count, D);
     dgm_mat inner = dgm_exec_mat(x, count, F);
-    for (int i = 0; i < count; i++)
-        memcpy(dgm_mat_rows(in, i, 1).data, inputs + (first + i) * D, D * sizeof(float));
+    dgm_op_write(x, in, inputs + first * D);
     dgm_op_experts(x, y, in, b->experts, &b->how, inner);
     dgm_op_read(x, out, y);
     dgm_status st = dgm_exec_status(x, err);
@@ -171,7 +170,7 @@ static void test_invariance(void **state)
     (void)state;
     static float all[ROWS * D], one[ROWS * D], other[ROWS * D], exact[ROWS * D];
     const char *const levels[] = {"c", "avx2", NULL};
-    for (int p = 0; p < DGM_PRECISION_COUNT; p++)
+    for (int p = 0; p < DGM_PRECISIONS_IN_FILES; p++)
         for (int l = 0; l < 3; l++) {
             bench b;
             unsigned flags;
@@ -214,7 +213,7 @@ static void test_threads(void **state)
         bench b;
         dgm_error err = {{0}};
         pthread_t threads[THREADS];
-        open_bench(&b, NULL, (dgm_precision)(round % DGM_PRECISION_COUNT), gate_weights, 2);
+        open_bench(&b, NULL, (dgm_precision)(round % DGM_PRECISIONS_IN_FILES), gate_weights, 2);
         for (int t = 0; t < THREADS; t++) {
             jobs[t].b = &b;
             assert_int_equal(pthread_create(&threads[t], NULL, work, &jobs[t]), 0);
@@ -234,7 +233,7 @@ static void test_broken(void **state)
 {
     (void)state;
     static float out[ROWS * D], zeros[EXPERTS * D];
-    for (int p = DGM_PRECISION_I16; p < DGM_PRECISION_COUNT; p++) {
+    for (int p = DGM_PRECISION_I16; p < DGM_PRECISIONS_IN_FILES; p++) {
         bench b;
         dgm_error err = {{0}};
         const float kept = weights[0][1][5];

@@ -89,7 +89,7 @@ static void test_exact(void **state)
     char names[NAMES][64];
     int n = fixture_list("rnn-", names, NAMES, 21);
     for (int i = 0; i < n; i++)
-        for (int p = 0; p < DGM_PRECISION_COUNT; p++) check_exact(names[i], (dgm_precision)p);
+        for (int p = 0; p < DGM_PRECISIONS_IN_FILES; p++) check_exact(names[i], (dgm_precision)p);
 }
 
 static void test_plain_attention(void **state)

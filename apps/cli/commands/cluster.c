@@ -61,7 +61,7 @@ static const option options[] = {
     {"beam", 'b', OPTION_COUNT, "N", AT(beam), 1, 256, NULL,
      "hypotheses while translating; the vectors of all of them are recorded (default 1)", NULL,
      NULL},
-    {"precision", 0, OPTION_CHOICE, "NAME", AT(precision), 0, 0, "f32|i16|i8",
+    {"precision", 0, OPTION_CHOICE, "NAME", AT(precision), 0, 0, "f32|i16|i8|f16|bf16",
      "of the products while translating (default: the model's)", NULL, NULL},
     {"source", 's', OPTION_TEXT, "LANG", AT(source), 0, 0, NULL,
      "source language that is translated and that the clusters are for (default: the model's)", NULL,

@@ -139,7 +139,7 @@ static translate_options usual_options(void)
 // those that say where to compute and where to read and write.
 static void describe_options(session *s, const command *self)
 {
-    static const char *const others[] = {"model",  "weights", "source", "target",    "cpu",
+    static const char *const others[] = {"model",  "weights", "source", "target",    "cpu", "device",
                                          "batch",  "threads", "stats",  "workspace", "batch-tokens",
                                          "prefix", "input",   "output", "resume",    "failures",
                                          "quiet",  "lattice", "constraints", "directions",

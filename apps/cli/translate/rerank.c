@@ -32,6 +32,7 @@ static dgm_status open_judge(const char *path, const engine_options *e,
     dgm_settings_default(&s);
     s.precision = e->precision;
     s.cpu = e->cpu;
+    s.device = e->device;
     s.threads = e->threads;
     s.direction = &any;
     dgm_status st = dgm_open(t, path, &s, error);

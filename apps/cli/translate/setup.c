@@ -158,6 +158,7 @@ int engine_open(const engine_options *e, dgm_settings *s, dgm_translator **t)
     s->precision = e->precision;
     s->static_scales = e->static_scales;
     s->cpu = e->cpu;
+    s->device = e->device;
     s->mix = e->mix;
     s->search = e->search;
     s->finish = e->finish;

@@ -12,7 +12,7 @@
 
 typedef struct engine_options {
     option_list models;
-    const char *weights, *source, *target, *precision, *mix, *cpu;
+    const char *weights, *source, *target, *precision, *mix, *cpu, *device;
     int directions; // lines say theirs
     const char *search, *finish, *long_lines, *cube, *cube_key, *softmax, *shortlist;
     const char *activations, *unknown, *dictionary;
@@ -56,7 +56,7 @@ int exit_code(dgm_status status);
      NULL, NULL},                                                                                  \
     {"target", 't', OPTION_TEXT, "LANG", offsetof(S, E.target), 0, 0, NULL,                        \
      "language to translate into, e.g. de", NULL, NULL},                                           \
-    {"precision", 0, OPTION_CHOICE, "NAME", offsetof(S, E.precision), 0, 0, "f32|i16|i8",          \
+    {"precision", 0, OPTION_CHOICE, "NAME", offsetof(S, E.precision), 0, 0, "f32|i16|i8|f16|bf16", \
      "how products are computed, whatever the file stores (default: the model's, else i8)", NULL,  \
      NULL},                                                                                        \
     {"static-scales", 0, OPTION_FLAG, NULL, offsetof(S, E.static_scales), 0, 0, NULL,              \
@@ -65,6 +65,10 @@ int exit_code(dgm_status status);
      NULL, NULL},                                                                                  \
     {"mix", 0, OPTION_CHOICE, "NAME", offsetof(S, E.mix), 0, 0, "log-linear|arithmetic",           \
      "how an ensemble's probabilities are mixed (default log-linear)", NULL, NULL},                \
+    {"device", 0, OPTION_TEXT, "NAME", offsetof(S, E.device), 0, 0, NULL,                          \
+     "where to compute: cpu[:LEVEL], cuda[:NUMBER], auto (the first GPU that the model fits on, "  \
+     "else cpu); 'dragoman devices' lists them (default cpu)",                                     \
+     NULL, NULL},                                                                                  \
     {"cpu", 0, OPTION_TEXT, "LEVEL", offsetof(S, E.cpu), 0, 0, NULL,                               \
      "highest instruction set to use: c; avx2, avx512, vnni, amx; neon, dotprod, i8mm (default: "  \
      "DRAGOMAN_CPU, else the best)",                                                               \

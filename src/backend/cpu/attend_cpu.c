@@ -70,14 +70,14 @@ static int take_group(const dgm_attend_row *rows, int first, int end, int *share
     return n;
 }
 
-size_t dgm_attend_bytes(const dgm_backend *b, int heads, int keys)
+size_t cpu_attend_bytes(const dgm_backend *b, int heads, int keys)
 {
     (void)b;
     size_t weights = (size_t)heads * (size_t)keys * DGM_ATTEND_QUERIES;
     return dgm_arena_cost(weights * sizeof(float));
 }
 
-void dgm_op_attend(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_attend *a)
+void cpu_attend(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_attend *a)
 {
     double begin = cpu_begin(x);
     size_t mark = dgm_exec_mark(x);
@@ -112,7 +112,7 @@ void dgm_op_attend(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_attend *a)
     if (x->meter) count_attention(x, a, q, out, begin);
 }
 
-void dgm_op_attend_add(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_vector *w,
+void cpu_attend_add(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_vector *w,
                        const dgm_attend *a)
 {
     double begin = cpu_begin(x);
@@ -145,7 +145,7 @@ static size_t block_elements(int heads, int dk, int dv)
     return (size_t)heads * (size_t)(dk + dv) * DGM_BLOCK_KEYS;
 }
 
-size_t dgm_exec_blocks_bytes(const dgm_backend *b, int count, int heads, int dk, int dv,
+size_t cpu_blocks_bytes(const dgm_backend *b, int count, int heads, int dk, int dv,
                              dgm_precision precision)
 {
     (void)b;
@@ -153,7 +153,7 @@ size_t dgm_exec_blocks_bytes(const dgm_backend *b, int count, int heads, int dk,
     return dgm_arena_cost((size_t)count * bytes);
 }
 
-dgm_blocks dgm_exec_blocks(dgm_exec *x, int count, int heads, int dk, int dv,
+dgm_blocks cpu_blocks(dgm_exec *x, int count, int heads, int dk, int dv,
                            dgm_precision precision)
 {
     dgm_blocks b = {NULL, block_elements(heads, dk, dv), cpu_cache_elem(precision), heads, dk, dv};
@@ -189,7 +189,7 @@ static void put_f16(uint16_t *to, const dgm_blocks *b, dgm_mat kv, const dgm_ker
             memcpy(to, half + j * width + keys + h * b->dv, (size_t)b->dv * sizeof *to);
 }
 
-void dgm_op_blocks_put(dgm_exec *x, const dgm_blocks *blocks, int first, dgm_mat kv)
+void cpu_blocks_put(dgm_exec *x, const dgm_blocks *blocks, int first, dgm_mat kv)
 {
     double begin = cpu_begin(x);
     size_t mark = dgm_exec_mark(x);
@@ -239,7 +239,7 @@ static void count_blocks(dgm_exec *x, const dgm_source_row *rows, dgm_mat q, con
     cpu_count(x, &what, begin);
 }
 
-void dgm_op_attend_blocks(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_blocks *b,
+void cpu_attend_blocks(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_blocks *b,
                           const dgm_source_row *rows, float scale, float *const *align,
                           int align_head)
 {

@@ -1,20 +1,29 @@
 // SPDX-License-Identifier: MIT
-// Private to backend/cpu: the structures behind the opaque types of backend.h, and products in
+// Private to backend/cpu: the structures behind the opaque types of backend/types.h, and products in
 // every precision behind one pair of functions.
 #ifndef DGM_BACKEND_CPU_CPU_PRIVATE_H
 #define DGM_BACKEND_CPU_CPU_PRIVATE_H
 
-#include "backend/backend.h"
+#include "backend/backend_ops.h"
 #include "base/clock.h"
 #include "kernel/kernels.h"
 
+// device_cpu.c: the table, and a declaration of every function in it.
+#define CPU_OP(result, name, parameters) result cpu_##name parameters;
+DGM_BACKEND_OPS(CPU_OP)
+#undef CPU_OP
+extern const dgm_backend_ops cpu_ops;
+
 struct dgm_backend {
+    const dgm_backend_ops *ops;
+    dgm_backend_props props;
     dgm_kernels k;
     unsigned flags;
     bool static_scales;
 };
 
 struct dgm_linear {
+    const dgm_backend_ops *ops;
     dgm_precision precision;
     int rows, cols; // [rows, cols] = [out, in]
     bool cold;      // one of many that take turns: it will come from memory, not from a cache
@@ -26,34 +35,28 @@ struct dgm_linear {
     int input_limit; // i16: largest |q| of an input row
     float input_scale; // i8: of every input row; 0: each row has its own
     const dgm_tensor **tensors; // of the parts, NULL at the end
-    // dgm_linear_by_rows: [rows, cols] in the layer's precision; copy is what was allocated for it,
+    // cpu_linear_by_rows: [rows, cols] in the layer's precision; copy is what was allocated for it,
     // NULL where it lies in the file. packed is NULL with a copy.
     const void *by_rows;
     void *copy;
 };
 
 struct dgm_gathered {
+    const dgm_backend_ops *ops;
     const dgm_linear *from;
     int capacity;
     dgm_linear columns; // rows of it are the columns wanted; memory is the arena's
 };
 
 struct dgm_embedding {
+    const dgm_backend_ops *ops;
     const dgm_tensor *table;
 };
 
 struct dgm_vector {
+    const dgm_backend_ops *ops;
     int rows, cols;
     float *data;
-};
-
-struct dgm_exec {
-    dgm_backend *backend;
-    dgm_arena arena;
-    dgm_meter *meter;             // NULL: nobody counts
-    const dgm_observer *observer; // NULL: nobody looks
-    dgm_status failed;            // of an operation, until dgm_exec_status is asked
-    dgm_error why;
 };
 
 static inline float *cpu_row(dgm_mat m, int row)

@@ -36,6 +36,7 @@ typedef struct expert {
 } expert;
 
 struct dgm_experts {
+    const dgm_backend_ops *ops;
     const dgm_gguf *file;
     expert *list; // [count]
     int count, open; // locks that exist
@@ -79,6 +80,7 @@ static void describe_expert(const dgm_backend *b, expert *x, const dgm_expert_pa
     for (int i = 0; i < 2; i++) {
         dgm_linear *l = &x->layer[i];
         x->tensors[i][0] = x->part[i].weight;
+        l->ops = &cpu_ops;
         l->precision = precision;
         l->cold = true;
         l->rows = x->part[i].weight->rows;
@@ -126,22 +128,23 @@ static dgm_status load(dgm_backend *b, dgm_experts *e, const dgm_expert_part *pa
     return DGM_OK;
 }
 
-dgm_status dgm_experts_load(dgm_backend *b, const dgm_gguf *file, const dgm_expert_part *parts,
+dgm_status cpu_experts_load(dgm_backend *b, const dgm_gguf *file, const dgm_expert_part *parts,
                             int count, dgm_precision precision, dgm_experts **out, dgm_error *err)
 {
     *out = NULL;
     dgm_experts *e = dgm_calloc(1, sizeof *e);
     if (!e) return dgm_no_memory(err);
+    e->ops = &cpu_ops;
     e->file = file;
     dgm_status st = load(b, e, parts, count, precision, err);
     if (st != DGM_OK)
-        dgm_experts_free(b, &e);
+        cpu_experts_free(b, &e);
     else
         *out = e;
     return st;
 }
 
-void dgm_experts_free(dgm_backend *b, dgm_experts **experts)
+void cpu_experts_free(dgm_backend *b, dgm_experts **experts)
 {
     (void)b;
     dgm_experts *e = *experts;
@@ -153,7 +156,7 @@ void dgm_experts_free(dgm_backend *b, dgm_experts **experts)
     *experts = NULL;
 }
 
-void dgm_experts_count(const dgm_experts *e, dgm_experts_use *add)
+void cpu_experts_count(const dgm_experts *e, dgm_experts_use *add)
 {
     add->experts += e->count;
     add->largest += e->each * (size_t)e->count;
@@ -212,12 +215,12 @@ typedef struct routing {
     float *share;    // [rows * top]
 } routing;
 
-size_t dgm_experts_bytes(const dgm_backend *b, int rows, int width, int experts)
+size_t cpu_experts_bytes(const dgm_backend *b, int rows, int width, int experts)
 {
     size_t places = (size_t)rows * MOST;
     return 2 * dgm_arena_cost(places * sizeof(int32_t)) + 2 * dgm_arena_cost(places * sizeof(float)) +
            2 * dgm_arena_cost(((size_t)experts + 1) * sizeof(int32_t)) +
-           dgm_arena_cost((size_t)experts * sizeof(float)) + 2 * dgm_exec_mat_bytes(b, rows, width);
+           dgm_arena_cost((size_t)experts * sizeof(float)) + 2 * cpu_mat_bytes(b, rows, width);
 }
 
 // One row's choice. Ties go to the lower number; a gate of NaN chooses the first experts.
@@ -274,14 +277,14 @@ static routing route(dgm_exec *x, dgm_mat in, const dgm_mixture *how, int expert
     return r;
 }
 
-void dgm_op_experts(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_experts *e, const dgm_mixture *how,
+void cpu_experts(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_experts *e, const dgm_mixture *how,
                     dgm_mat inner)
 {
     size_t mark = dgm_exec_mark(x);
     routing r = route(x, in, how, e->count);
-    dgm_mat rows = dgm_exec_mat(x, in.rows, in.cols), result = dgm_exec_mat(x, in.rows, y.cols);
+    dgm_mat rows = cpu_mat(x, in.rows, in.cols), result = cpu_mat(x, in.rows, y.cols);
     inner = dgm_mat_cols(inner, 0, e->list[0].layer[0].rows);
-    dgm_op_zero(x, y);
+    cpu_zero(x, y);
     for (int j = 0; j < e->count; j++) {
         int first = r.first[j], m = r.first[j + 1] - first;
         if (m == 0 || !ready_expert(x, e, j)) continue;
@@ -289,10 +292,10 @@ void dgm_op_experts(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_experts *e, co
         dgm_mat from = in; // all rows, in their own order
         if (m < in.rows) {
             from = dgm_mat_rows(rows, 0, m);
-            dgm_op_gather(x, from, in, r.order + first);
+            cpu_gather(x, from, in, r.order + first);
         }
         dgm_mat to = dgm_mat_rows(result, 0, m);
-        dgm_op_feed_forward(x, to, from, &layer[0], how->act, dgm_mat_rows(inner, 0, m), &layer[1],
+        cpu_feed_forward(x, to, from, &layer[0], how->act, dgm_mat_rows(inner, 0, m), &layer[1],
                             NULL);
         double begin = cpu_begin(x);
         for (int p = 0; p < m; p++)

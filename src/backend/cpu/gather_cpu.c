@@ -38,7 +38,7 @@ static size_t scratch_elements(const dgm_linear *w)
     return (size_t)PANEL * (size_t)w->cols;
 }
 
-size_t dgm_gathered_bytes(const dgm_backend *b, const dgm_linear *w, int capacity, int count)
+size_t cpu_gathered_bytes(const dgm_backend *b, const dgm_linear *w, int capacity, int count)
 {
     size_t one = dgm_arena_cost(sizeof(dgm_gathered)) +
                  dgm_arena_cost(packed_bytes(b, w, capacity)) +
@@ -47,12 +47,12 @@ size_t dgm_gathered_bytes(const dgm_backend *b, const dgm_linear *w, int capacit
            dgm_arena_cost(scratch_elements(w) * sizeof(int16_t));
 }
 
-dgm_gathered *dgm_gathered_open(dgm_exec *x, const dgm_linear *w, int capacity)
+dgm_gathered *cpu_gathered_open(dgm_exec *x, const dgm_linear *w, int capacity)
 {
     dgm_arena *a = &x->arena;
     dgm_gathered *g = dgm_arena_alloc(a, sizeof *g);
     if (!g) return NULL;
-    *g = (dgm_gathered){.from = w, .capacity = capacity, .columns = *w};
+    *g = (dgm_gathered){.ops = &cpu_ops, .from = w, .capacity = capacity, .columns = *w};
     dgm_linear *c = &g->columns;
     c->rows = 0;
     c->packed = dgm_arena_alloc(a, packed_bytes(x->backend, w, capacity));
@@ -121,7 +121,7 @@ static void pack_panels(dgm_exec *x, dgm_gathered *g, const int32_t *ids, int co
     }
 }
 
-void dgm_op_gather_columns(dgm_exec *x, dgm_gathered *g, const int32_t *ids, int count)
+void cpu_gather_columns(dgm_exec *x, dgm_gathered *g, const int32_t *ids, int count)
 {
     const dgm_linear *w = g->from;
     const dgm_tensor *only = w->tensors[1] ? NULL : w->tensors[0];

@@ -1,27 +1,10 @@
 // SPDX-License-Identifier: MIT
-// CPU backend: counters of a worker, and the hook that shows the inputs of products to a tool.
+// CPU backend: counters of a worker.
 //
 // Nothing here runs unless a meter or an observer was set (dgm_exec_meter, dgm_exec_observe):
 // operations test the pointer before they read the clock. `bench/roofline` reads the meter through
 // tools/profile.c, `dragoman quantize --calibrate` is the observer.
 #include "backend/cpu/cpu_private.h"
-
-void dgm_exec_meter(dgm_exec *x, dgm_meter *meter)
-{
-    x->meter = meter;
-}
-
-void dgm_exec_observe(dgm_exec *x, const dgm_observer *observer)
-{
-    x->observer = observer;
-}
-
-void dgm_exec_phase(dgm_exec *x, dgm_phase phase)
-{
-    if (!x->meter) return;
-    x->meter->phase = phase;
-    x->meter->phases[phase]++;
-}
 
 // The row of this kind of work; the last one when there are too many kinds.
 static dgm_meter_row *meter_row(dgm_meter *m, const dgm_meter_row *what)

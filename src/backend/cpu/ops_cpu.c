@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "backend/cpu/cpu_private.h"
-#include "base/mem.h"
 
 // Rows of one product: their quantised form then stays in the cache, and its scratch is bounded.
 enum { LINEAR_ROWS = 256 };
@@ -15,40 +14,15 @@ enum { LINEAR_ROWS = 256 };
 // Scratch for attention weights; states and rank bring their own sizes.
 enum { ATTEND_SCRATCH = 8 << 20 };
 
-dgm_status dgm_exec_open(dgm_backend *b, size_t scratch_bytes, dgm_exec **out, dgm_error *err)
+dgm_status cpu_exec_open(dgm_exec *x, size_t scratch_bytes, dgm_error *err)
 {
-    *out = NULL;
-    dgm_exec *x = dgm_calloc(1, sizeof *x);
-    if (!x) return dgm_no_memory(err);
-    x->backend = b;
-    dgm_status st = dgm_arena_init(
-        &x->arena, scratch_bytes + ATTEND_SCRATCH + cpu_prepare_bytes(LINEAR_ROWS), err);
-    if (st != DGM_OK) {
-        dgm_free(x);
-        return st;
-    }
-    *out = x;
-    return DGM_OK;
+    return dgm_arena_init(&x->arena,
+                          scratch_bytes + ATTEND_SCRATCH + cpu_prepare_bytes(LINEAR_ROWS), err);
 }
 
-void dgm_exec_close(dgm_exec **x)
+void cpu_exec_close(dgm_exec *x)
 {
-    if (!*x) return;
-    dgm_arena_free(&(*x)->arena);
-    dgm_free(*x);
-    *x = NULL;
-}
-
-dgm_status dgm_exec_status(dgm_exec *x, dgm_error *err)
-{
-    dgm_status st = x->failed;
-    x->failed = DGM_OK;
-    return st == DGM_OK ? DGM_OK : dgm_fail(err, st, "%s", x->why.text);
-}
-
-dgm_backend *dgm_exec_backend(dgm_exec *x)
-{
-    return x->backend;
+    dgm_arena_free(&x->arena);
 }
 
 // Rows are padded to whole cache lines, and never a multiple of 1 KiB apart: columns of many rows
@@ -59,13 +33,13 @@ static int row_stride(int cols)
     return stride % 256 == 0 ? stride + 16 : stride;
 }
 
-size_t dgm_exec_mat_bytes(const dgm_backend *b, int rows, int cols)
+size_t cpu_mat_bytes(const dgm_backend *b, int rows, int cols)
 {
     (void)b;
     return dgm_arena_cost((size_t)rows * (size_t)row_stride(cols) * sizeof(float));
 }
 
-dgm_mat dgm_exec_mat(dgm_exec *x, int rows, int cols)
+dgm_mat cpu_mat(dgm_exec *x, int rows, int cols)
 {
     dgm_mat m = {NULL, rows, cols, row_stride(cols), sizeof(float)};
     m.data = dgm_arena_array(&x->arena, (size_t)rows * (size_t)m.stride, sizeof(float));
@@ -77,37 +51,17 @@ int cpu_cache_elem(dgm_precision precision)
     return precision == DGM_PRECISION_F32 ? sizeof(float) : sizeof(uint16_t);
 }
 
-size_t dgm_exec_cache_bytes(const dgm_backend *b, int rows, int cols, dgm_precision precision)
+size_t cpu_cache_bytes(const dgm_backend *b, int rows, int cols, dgm_precision precision)
 {
     (void)b;
     return dgm_arena_cost((size_t)rows * (size_t)row_stride(cols) * (size_t)cpu_cache_elem(precision));
 }
 
-dgm_mat dgm_exec_cache(dgm_exec *x, int rows, int cols, dgm_precision precision)
+dgm_mat cpu_cache(dgm_exec *x, int rows, int cols, dgm_precision precision)
 {
     dgm_mat m = {NULL, rows, cols, row_stride(cols), cpu_cache_elem(precision)};
     m.data = dgm_arena_array(&x->arena, (size_t)rows * (size_t)m.stride, (size_t)m.elem);
     return m;
-}
-
-size_t dgm_exec_mark(dgm_exec *x)
-{
-    return dgm_arena_mark(&x->arena);
-}
-
-void dgm_exec_reset(dgm_exec *x, size_t mark)
-{
-    dgm_arena_reset(&x->arena, mark);
-}
-
-size_t dgm_exec_peak(const dgm_exec *x)
-{
-    return x->arena.peak;
-}
-
-dgm_arena *dgm_exec_host(dgm_exec *x)
-{
-    return &x->arena;
 }
 
 static cpu_product product_of(dgm_mat y, const dgm_mat *residual, int row, int m,
@@ -131,7 +85,7 @@ static void multiply_counted(dgm_exec *x, const dgm_linear *w, const cpu_input *
     if (x->meter) cpu_count_product(x, w, p->m, w->rows, w->rows, begin);
 }
 
-void dgm_op_linear(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *w, dgm_act act,
+void cpu_linear(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *w, dgm_act act,
                    const dgm_mat *residual)
 {
     for (int row = 0; row < in.rows; row += LINEAR_ROWS) {
@@ -158,14 +112,14 @@ static cpu_input rows_for(dgm_exec *x, const dgm_linear *w, int m, uint8_t **q)
     return (cpu_input){*q, depth, scale, m};
 }
 
-void dgm_op_feed_forward(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *v, dgm_act act,
+void cpu_feed_forward(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *v, dgm_act act,
                          dgm_mat inner, const dgm_linear *w, const dgm_mat *residual)
 {
     bool fused = v->precision == DGM_PRECISION_I8 && w->precision == DGM_PRECISION_I8 &&
                  w->input_scale > 0 && !x->observer;
     if (!fused) {
-        dgm_op_linear(x, inner, in, v, act, NULL);
-        dgm_op_linear(x, y, inner, w, DGM_ACT_NONE, residual);
+        cpu_linear(x, inner, in, v, act, NULL);
+        cpu_linear(x, y, inner, w, DGM_ACT_NONE, residual);
         return;
     }
     for (int row = 0; row < in.rows; row += LINEAR_ROWS) {
@@ -199,7 +153,7 @@ static void embed_token(const dgm_exec *x, float *y, const dgm_tensor *t, int32_
     }
 }
 
-void dgm_op_embed(dgm_exec *x, dgm_mat y, const dgm_embedding *table, const int32_t *ids,
+void cpu_embed(dgm_exec *x, dgm_mat y, const dgm_embedding *table, const int32_t *ids,
                   float scale, const dgm_vector *start, const dgm_vector *positions,
                   const int32_t *pos)
 {
@@ -225,7 +179,7 @@ void dgm_op_embed(dgm_exec *x, dgm_mat y, const dgm_embedding *table, const int3
     cpu_moved(x, begin, DGM_WORK_EMBED, y, positions ? 2 : 1);
 }
 
-void dgm_op_norm(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma,
+void cpu_norm(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma,
                  const dgm_vector *beta, float eps)
 {
     double begin = cpu_begin(x);
@@ -235,7 +189,7 @@ void dgm_op_norm(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma,
     cpu_moved(x, begin, DGM_WORK_NORM, y, 1);
 }
 
-void dgm_op_act(dgm_exec *x, dgm_mat y, dgm_mat in, dgm_act act)
+void cpu_act(dgm_exec *x, dgm_mat y, dgm_mat in, dgm_act act)
 {
     double begin = cpu_begin(x);
     for (int i = 0; i < y.rows; i++)
@@ -243,7 +197,7 @@ void dgm_op_act(dgm_exec *x, dgm_mat y, dgm_mat in, dgm_act act)
     cpu_moved(x, begin, DGM_WORK_ROWS, y, 1);
 }
 
-void dgm_op_add(dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b)
+void cpu_add(dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b)
 {
     double begin = cpu_begin(x);
     for (int i = 0; i < y.rows; i++)
@@ -251,7 +205,7 @@ void dgm_op_add(dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b)
     cpu_moved(x, begin, DGM_WORK_ROWS, y, 2);
 }
 
-void dgm_op_add_vector(dgm_exec *x, dgm_mat y, dgm_mat a, const dgm_vector *v)
+void cpu_add_vector(dgm_exec *x, dgm_mat y, dgm_mat a, const dgm_vector *v)
 {
     double begin = cpu_begin(x);
     for (int i = 0; i < y.rows; i++)
@@ -259,7 +213,7 @@ void dgm_op_add_vector(dgm_exec *x, dgm_mat y, dgm_mat a, const dgm_vector *v)
     cpu_moved(x, begin, DGM_WORK_ROWS, y, 1);
 }
 
-void dgm_op_maxout(dgm_exec *x, dgm_mat y, dgm_mat in)
+void cpu_maxout(dgm_exec *x, dgm_mat y, dgm_mat in)
 {
     double begin = cpu_begin(x);
     for (int i = 0; i < y.rows; i++) {
@@ -271,14 +225,14 @@ void dgm_op_maxout(dgm_exec *x, dgm_mat y, dgm_mat in)
     cpu_moved(x, begin, DGM_WORK_ROWS, y, 2);
 }
 
-void dgm_op_zero(dgm_exec *x, dgm_mat y)
+void cpu_zero(dgm_exec *x, dgm_mat y)
 {
     double begin = cpu_begin(x);
     for (int i = 0; i < y.rows; i++) memset(cpu_row(y, i), 0, (size_t)y.cols * sizeof(float));
     cpu_moved(x, begin, DGM_WORK_ROWS, y, 0);
 }
 
-void dgm_op_gather(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index)
+void cpu_gather(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index)
 {
     double begin = cpu_begin(x);
     for (int i = 0; i < y.rows; i++)
@@ -286,7 +240,7 @@ void dgm_op_gather(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index)
     cpu_moved(x, begin, DGM_WORK_ROWS, y, 1);
 }
 
-void dgm_op_scatter(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index)
+void cpu_scatter(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index)
 {
     double begin = cpu_begin(x);
     for (int i = 0; i < in.rows; i++) {
@@ -299,7 +253,7 @@ void dgm_op_scatter(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index)
     cpu_moved(x, begin, DGM_WORK_ROWS, in, 1);
 }
 
-void dgm_op_mean(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *first, const int32_t *count)
+void cpu_mean(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *first, const int32_t *count)
 {
     double begin = cpu_begin(x);
     for (int i = 0; i < y.rows; i++) {
@@ -313,7 +267,7 @@ void dgm_op_mean(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *first, const
     cpu_moved(x, begin, DGM_WORK_ROWS, y, 1);
 }
 
-void dgm_op_gru(dgm_exec *x, dgm_mat out, dgm_mat state, dgm_mat gx, dgm_mat gh)
+void cpu_gru(dgm_exec *x, dgm_mat out, dgm_mat state, dgm_mat gx, dgm_mat gh)
 {
     double begin = cpu_begin(x);
     for (int i = 0; i < out.rows; i++)
@@ -322,7 +276,7 @@ void dgm_op_gru(dgm_exec *x, dgm_mat out, dgm_mat state, dgm_mat gx, dgm_mat gh)
     cpu_moved(x, begin, DGM_WORK_GATES, out, 7);
 }
 
-void dgm_op_lstm(dgm_exec *x, dgm_mat out, dgm_mat cell_out, dgm_mat cell, dgm_mat gx, dgm_mat gh)
+void cpu_lstm(dgm_exec *x, dgm_mat out, dgm_mat cell_out, dgm_mat cell, dgm_mat gx, dgm_mat gh)
 {
     double begin = cpu_begin(x);
     for (int i = 0; i < out.rows; i++)
@@ -331,7 +285,7 @@ void dgm_op_lstm(dgm_exec *x, dgm_mat out, dgm_mat cell_out, dgm_mat cell, dgm_m
     cpu_moved(x, begin, DGM_WORK_GATES, out, 10);
 }
 
-void dgm_op_ssru(dgm_exec *x, dgm_mat out, dgm_mat cell_out, dgm_mat cell, dgm_mat in, dgm_mat f)
+void cpu_ssru(dgm_exec *x, dgm_mat out, dgm_mat cell_out, dgm_mat cell, dgm_mat in, dgm_mat f)
 {
     double begin = cpu_begin(x);
     for (int i = 0; i < out.rows; i++)
@@ -340,7 +294,7 @@ void dgm_op_ssru(dgm_exec *x, dgm_mat out, dgm_mat cell_out, dgm_mat cell, dgm_m
     cpu_moved(x, begin, DGM_WORK_GATES, out, 4);
 }
 
-void dgm_op_scale(dgm_exec *x, dgm_mat y, dgm_mat in, const float *factor)
+void cpu_scale(dgm_exec *x, dgm_mat y, dgm_mat in, const float *factor)
 {
     double begin = cpu_begin(x);
     for (int i = 0; i < y.rows; i++) {
@@ -351,7 +305,7 @@ void dgm_op_scale(dgm_exec *x, dgm_mat y, dgm_mat in, const float *factor)
     cpu_moved(x, begin, DGM_WORK_ROWS, y, 1);
 }
 
-void dgm_op_gated_sum(dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b, dgm_mat g)
+void cpu_gated_sum(dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b, dgm_mat g)
 {
     double begin = cpu_begin(x);
     for (int i = 0; i < y.rows; i++) {
@@ -364,9 +318,16 @@ void dgm_op_gated_sum(dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b, dgm_mat g)
     cpu_moved(x, begin, DGM_WORK_GATES, y, 4);
 }
 
-void dgm_op_read(dgm_exec *x, float *host, dgm_mat in)
+void cpu_read(dgm_exec *x, float *host, dgm_mat in)
 {
     (void)x;
     for (int i = 0; i < in.rows; i++)
         memcpy(host + (size_t)i * (size_t)in.cols, cpu_row(in, i), (size_t)in.cols * sizeof(float));
+}
+
+void cpu_write(dgm_exec *x, dgm_mat y, const float *host)
+{
+    (void)x;
+    for (int i = 0; i < y.rows; i++)
+        memcpy(cpu_row(y, i), host + (size_t)i * (size_t)y.cols, (size_t)y.cols * sizeof(float));
 }

@@ -16,7 +16,7 @@
 // it, as one chunk, whose columns are gathered on the spot.
 //
 // Lists that change with every step are not worth gathering. Of a layer that keeps its weights by
-// rows (dgm_linear_by_rows) each listed row is read where it lies, and the loops turn around:
+// rows (cpu_linear_by_rows) each listed row is read where it lies, and the loops turn around:
 //
 //     for each SPAN of the vocabulary      rows of weights that several sentences want are read
 //         for each sentence                from memory once, then from the cache
@@ -72,7 +72,7 @@ typedef struct ranker {
     double products; // seconds, where somebody counts
 } ranker;
 
-size_t dgm_rank_bytes(const dgm_backend *b, int rows, int parts, int vocabulary)
+size_t cpu_rank_bytes(const dgm_backend *b, int rows, int parts, int vocabulary)
 {
     (void)b;
     size_t floats = (size_t)parts * ROWS * CHUNK + ROWS * PANEL + CHUNK + DENSE_ROWS * SPAN;
@@ -83,9 +83,9 @@ size_t dgm_rank_bytes(const dgm_backend *b, int rows, int parts, int vocabulary)
            5 * dgm_arena_cost(0) + (floats + arithmetic + 64) * sizeof(float) + 4096;
 }
 
-size_t dgm_rank_more_bytes(const dgm_backend *b, const dgm_linear *out)
+size_t cpu_rank_more_bytes(const dgm_backend *b, const dgm_linear *out)
 {
-    return dgm_gathered_bytes(b, out, DGM_MORE_MAX, 1) + dgm_arena_cost(sizeof(void *));
+    return cpu_gathered_bytes(b, out, DGM_MORE_MAX, 1) + dgm_arena_cost(sizeof(void *));
 }
 
 static float exp_of(const dgm_kernels *k, float x)
@@ -317,9 +317,9 @@ static const dgm_candidates *more_of(const ranker *q, const dgm_candidates *list
 static columns chunk_of_more(const ranker *q, const dgm_candidates *more, int part)
 {
     columns c = {.first = 0, .count = more->count, .ids = more->ids, .late = true};
-    dgm_gathered *g = dgm_gathered_open(q->x, q->r->parts[part].out, DGM_MORE_MAX);
+    dgm_gathered *g = cpu_gathered_open(q->x, q->r->parts[part].out, DGM_MORE_MAX);
     dgm_gathered **of_parts = DGM_ARENA_ARRAY(&q->x->arena, dgm_gathered *, (size_t)part + 1);
-    dgm_op_gather_columns(q->x, g, more->ids, more->count);
+    cpu_gather_columns(q->x, g, more->ids, more->count);
     of_parts[part] = g;
     c.gathered = of_parts;
     return c;
@@ -538,7 +538,7 @@ static void clear_results(const dgm_rank *r, lse *sums)
     for (int i = 0; i < r->rows * r->part_count; i++) sums[i] = (lse){-INFINITY, 0};
 }
 
-void dgm_op_rank(dgm_exec *x, const dgm_rank *r)
+void cpu_rank(dgm_exec *x, const dgm_rank *r)
 {
     size_t mark = dgm_exec_mark(x);
     dgm_exec_phase(x, DGM_PHASE_RANK);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-// CPU backend: opening, loading and packing of weights.
+// CPU backend: loading and packing of weights.
 //
 // Linear layers are packed panel by panel (DGM_GEMM_COLUMNS outputs at a time), so that loading
 // needs one panel beside the packed copy, whatever the stored type and the precision. Embeddings
 // stay in the mapped file: only the rows that a text uses are ever touched.
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "backend/cpu/cpu_private.h"
@@ -13,49 +12,6 @@
 #include "format/quantize.h"
 
 enum { PANEL = CPU_PANEL, I16_WEIGHT_MAX = 4095 };
-
-dgm_status dgm_backend_open(dgm_backend **out, const char *name, const char *level, dgm_error *err)
-{
-    *out = NULL;
-    DGM_FAIL_IF(strcmp(name, "cpu") != 0, err, DGM_ERR_UNSUPPORTED,
-                "unknown device '%s': this build has cpu", name);
-    unsigned flags = 0;
-    DGM_TRY(dgm_cpu_limit(level, &flags, err));
-    dgm_backend *b = dgm_calloc(1, sizeof *b);
-    if (!b) return dgm_no_memory(err);
-    b->flags = flags;
-    dgm_kernels_init(&b->k, flags);
-    *out = b;
-    return DGM_OK;
-}
-
-void dgm_backend_static(dgm_backend *b, bool on)
-{
-    b->static_scales = on;
-}
-
-void dgm_backend_activations(dgm_backend *b, dgm_activations how)
-{
-    dgm_gemm_f32_ops f32 = b->k.gemm_f32;
-    dgm_kernels_init(&b->k, b->flags);
-    b->k.gemm_f32 = f32; // a benchmark may have put another one there
-    if (how == DGM_ACTIVATIONS_TABLE) dgm_kernels_use_tables(&b->k);
-    if (how == DGM_ACTIVATIONS_LIBM) dgm_kernels_use_libm(&b->k);
-}
-
-void dgm_backend_close(dgm_backend **b)
-{
-    dgm_free(*b);
-    *b = NULL;
-}
-
-const char *dgm_backend_describe(const dgm_backend *b, char *buffer, size_t size)
-{
-    char kernels[256];
-    snprintf(buffer, size, "cpu %s: %s", dgm_cpu_level_name(b->flags),
-             dgm_kernels_describe(&b->k, kernels, sizeof kernels));
-    return buffer;
-}
 
 // Sums up the sizes of the stacked parts; false if their inputs differ or the sum overflows.
 static bool stacked_shape(const dgm_linear_part *parts, int count, int *rows, int *cols)
@@ -248,7 +204,7 @@ static dgm_status load_layer(dgm_backend *b, dgm_linear *l, const dgm_linear_par
     return st;
 }
 
-dgm_status dgm_linear_load(dgm_backend *b, const dgm_linear_part *parts, int count,
+dgm_status cpu_linear_load(dgm_backend *b, const dgm_linear_part *parts, int count,
                            dgm_precision precision, dgm_linear **out, dgm_error *err)
 {
     *out = NULL;
@@ -257,12 +213,13 @@ dgm_status dgm_linear_load(dgm_backend *b, const dgm_linear_part *parts, int cou
                 DGM_ERR_FORMAT, "tensor '%s' does not fit its neighbours", parts[0].weight->name);
     dgm_linear *l = dgm_calloc(1, sizeof *l);
     if (!l) return dgm_no_memory(err);
+    l->ops = &cpu_ops;
     l->precision = precision;
     l->rows = rows;
     l->cols = cols;
     dgm_status st = load_layer(b, l, parts, count, err);
     if (st != DGM_OK)
-        dgm_linear_free(b, &l);
+        cpu_linear_free(b, &l);
     else
         *out = l;
     return st;
@@ -307,7 +264,7 @@ static void copy_row(const dgm_linear *l, int row, float *real, void *to)
         memcpy(to, real, row_bytes(l));
 }
 
-dgm_status dgm_linear_by_rows(dgm_backend *b, dgm_linear *l, dgm_error *err)
+dgm_status cpu_linear_by_rows(dgm_backend *b, dgm_linear *l, dgm_error *err)
 {
     (void)b;
     if (l->by_rows) return DGM_OK;
@@ -327,7 +284,7 @@ dgm_status dgm_linear_by_rows(dgm_backend *b, dgm_linear *l, dgm_error *err)
     return l->by_rows ? DGM_OK : dgm_no_memory(err);
 }
 
-void dgm_linear_free(dgm_backend *b, dgm_linear **l)
+void cpu_linear_free(dgm_backend *b, dgm_linear **l)
 {
     (void)b;
     if (!*l) return;
@@ -340,48 +297,49 @@ void dgm_linear_free(dgm_backend *b, dgm_linear **l)
     *l = NULL;
 }
 
-int dgm_linear_rows(const dgm_linear *l)
+int cpu_linear_rows(const dgm_linear *l)
 {
     return l->rows;
 }
 
-int dgm_linear_cols(const dgm_linear *l)
+int cpu_linear_cols(const dgm_linear *l)
 {
     return l->cols;
 }
 
-size_t dgm_linear_bytes(const dgm_linear *l)
+size_t cpu_linear_bytes(const dgm_linear *l)
 {
     size_t vectors = (l->bias != NULL) + (l->scales != NULL);
     return (l->packed ? l->packed_bytes : 0) + (l->copy ? row_bytes(l) * (size_t)l->rows : 0) +
            vectors * (size_t)l->rows * sizeof(float);
 }
 
-const dgm_tensor *dgm_linear_tensor(const dgm_linear *l, int part)
+const dgm_tensor *cpu_linear_tensor(const dgm_linear *l, int part)
 {
     for (int i = 0; i < part; i++)
         if (!l->tensors[i]) return NULL;
     return l->tensors[part];
 }
 
-dgm_status dgm_embedding_load(dgm_backend *b, const dgm_tensor *table, dgm_embedding **out,
+dgm_status cpu_embedding_load(dgm_backend *b, const dgm_tensor *table, dgm_embedding **out,
                               dgm_error *err)
 {
     (void)b;
     *out = dgm_calloc(1, sizeof **out);
     if (!*out) return dgm_no_memory(err);
+    (*out)->ops = &cpu_ops;
     (*out)->table = table;
     return DGM_OK;
 }
 
-void dgm_embedding_free(dgm_backend *b, dgm_embedding **e)
+void cpu_embedding_free(dgm_backend *b, dgm_embedding **e)
 {
     (void)b;
     dgm_free(*e);
     *e = NULL;
 }
 
-dgm_status dgm_vector_from(dgm_backend *b, const float *data, int rows, int cols, dgm_vector **out,
+dgm_status cpu_vector_from(dgm_backend *b, const float *data, int rows, int cols, dgm_vector **out,
                            dgm_error *err)
 {
     (void)b;
@@ -394,13 +352,14 @@ dgm_status dgm_vector_from(dgm_backend *b, const float *data, int rows, int cols
         return dgm_no_memory(err);
     }
     memcpy(v->data, data, bytes);
+    v->ops = &cpu_ops;
     v->rows = rows;
     v->cols = cols;
     *out = v;
     return DGM_OK;
 }
 
-void dgm_vector_free(dgm_backend *b, dgm_vector **v)
+void cpu_vector_free(dgm_backend *b, dgm_vector **v)
 {
     (void)b;
     if (*v) dgm_free((*v)->data);

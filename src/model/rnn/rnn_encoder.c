@@ -15,12 +15,10 @@
 // Layers may differ in their directions; with residuals, a layer's input is added to its output
 // from the third layer on, behind the walk (a state is what the cell made). Fully connected layers
 // on the source come last. What the decoder needs is made here too, once per sentence: keys, values
-// (rnn_int.h) and h_0.
+// (rnn_private.h) and h_0.
 #include "model/rnn/rnn_private.h"
 
 #include "base/sort.h"
-
-enum { ENCODE_TOKENS = 1024 }; // tokens encoded in one go
 
 // Bookkeeping of one chunk: n rows, sentences numbered by falling length.
 typedef struct chunk {
@@ -35,16 +33,18 @@ typedef struct chunk {
     int32_t *first, *length; // [count]: of each source in that order
 } chunk;
 
-static int capacity(const dgm_limits *l)
+// Tokens encoded in one go.
+static int capacity(const dgm_model *m, const dgm_limits *l)
 {
-    return l->source > ENCODE_TOKENS ? l->source : ENCODE_TOKENS;
+    const int most = dgm_backend_properties(m->backend)->encode_tokens_recurrent;
+    return l->source > most ? l->source : most;
 }
 
 size_t dgm_rnn_encode_scratch(const dgm_model *m, const dgm_limits *l)
 {
     const rnn *r = m->weights;
     const dgm_backend *b = m->backend;
-    int n = capacity(l), gates = r->gates * r->encoder_hidden, he = r->encoder_hidden;
+    int n = capacity(m, l), gates = r->gates * r->encoder_hidden, he = r->encoder_hidden;
     int most = l->slots < n ? l->slots : n; // sentences of a chunk
     int values = dgm_rnn_value_width(r) > r->width ? dgm_rnn_value_width(r) : r->width;
     size_t list = dgm_arena_cost(((size_t)n + 1) * sizeof(int32_t));
@@ -249,7 +249,7 @@ static void encode_chunk(dgm_state *s, int count, const dgm_source *sources, con
 
 void dgm_rnn_encode(dgm_state *s, int count, const dgm_source *sources, const int32_t *slots)
 {
-    int most = capacity(&s->limits);
+    int most = capacity(s->model, &s->limits);
     for (int begin = 0, end; begin < count; begin = end) {
         int tokens = sources[begin].count;
         for (end = begin + 1; end < count && tokens + sources[end].count <= most; end++)

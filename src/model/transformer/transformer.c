@@ -20,11 +20,11 @@
 
 #include "model/transformer/transformer_private.h"
 
-enum { ENCODE_TOKENS = 512 }; // tokens encoded in one go; activations then stay in the cache
-
-static int encode_capacity(const dgm_limits *l)
+// Tokens encoded in one go.
+static int encode_capacity(const dgm_model *m, const dgm_limits *l)
 {
-    return l->source + 1 > ENCODE_TOKENS ? l->source + 1 : ENCODE_TOKENS; // LENGTH may come first
+    const int most = dgm_backend_properties(m->backend)->encode_tokens;
+    return l->source + 1 > most ? l->source + 1 : most; // LENGTH may come first
 }
 
 // Blocks of the memory of sources.
@@ -57,7 +57,7 @@ static size_t scratch_bytes(const dgm_model *m, const dgm_limits *l)
 {
     const transformer *t = m->weights;
     const dgm_backend *b = m->backend;
-    int tokens = encode_capacity(l), rows = l->rows * t->tokens;
+    int tokens = encode_capacity(m, l), rows = l->rows * t->tokens;
     size_t encode = dgm_transformer_buffers_bytes(b, tokens, t->d, encoder_wide(t)) +
                     dgm_arena_cost((size_t)tokens * sizeof(dgm_attend_row)) +
                     4 * dgm_arena_cost((size_t)tokens * sizeof(int32_t));
@@ -302,7 +302,7 @@ static void encode_chunk(dgm_state *s, int count, const dgm_source *sources, con
 void dgm_transformer_encode(dgm_state *s, int count, const dgm_source *sources,
                             const int32_t *slots)
 {
-    const int capacity = encode_capacity(&s->limits), more = ahead(s->model->weights);
+    const int capacity = encode_capacity(s->model, &s->limits), more = ahead(s->model->weights);
     for (int begin = 0, end; begin < count; begin = end) {
         int tokens = sources[begin].count + more;
         for (end = begin + 1; end < count && tokens + sources[end].count + more <= capacity; end++)

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+// What a device implements. Seen by backend/ and its devices alone; everybody else calls the
+// functions of device.h, ops.h, rank.h and meter.h, which forward.c sends to the device's table.
+//
+// A device is three things:
+//   - a table: one function per row of DGM_BACKEND_OPS, declared and filled in by the macro,
+//   - the structures behind dgm_backend, dgm_linear, dgm_embedding, dgm_vector, dgm_experts and
+//     dgm_gathered, each of which begins with a pointer to that table,
+//   - a dgm_device_driver, which says what devices there are and opens one. Built in, it is a row of
+//     registry.c; in a shared object, what its entry function returns.
+// docs/internals/ADDING_A_DEVICE.md goes through the steps.
+#ifndef DGM_BACKEND_BACKEND_OPS_H
+#define DGM_BACKEND_BACKEND_OPS_H
+
+#include "backend/meter.h"
+#include "backend/ops.h"
+
+// Every function of a device: OP(result, name, parameters). Comments stand where callers look.
+#define DGM_BACKEND_OPS(OP)                                                                        \
+    /* device.h: device */                                                                         \
+    OP(void, close, (dgm_backend **b))                                                             \
+    OP(const dgm_backend_props *, properties, (const dgm_backend *b))                              \
+    OP(const char *, describe, (const dgm_backend *b, char *buffer, size_t size))                  \
+    OP(void, static_scales, (dgm_backend *b, bool on))                                             \
+    OP(void, activations, (dgm_backend *b, dgm_activations how))                                   \
+    /* device.h: weights */                                                                        \
+    OP(dgm_status, linear_load, (dgm_backend *b, const dgm_linear_part *parts, int count,          \
+                                 dgm_precision precision, dgm_linear **out, dgm_error *err))       \
+    OP(void, linear_free, (dgm_backend *b, dgm_linear **l))                                        \
+    OP(int, linear_rows, (const dgm_linear *l))                                                    \
+    OP(int, linear_cols, (const dgm_linear *l))                                                    \
+    OP(size_t, linear_bytes, (const dgm_linear *l))                                                \
+    OP(dgm_status, linear_by_rows, (dgm_backend *b, dgm_linear *l, dgm_error *err))                \
+    OP(const dgm_tensor *, linear_tensor, (const dgm_linear *l, int part))                         \
+    OP(dgm_status, embedding_load, (dgm_backend *b, const dgm_tensor *table,                       \
+                                    dgm_embedding **out, dgm_error *err))                          \
+    OP(void, embedding_free, (dgm_backend *b, dgm_embedding **e))                                  \
+    OP(dgm_status, vector_from, (dgm_backend *b, const float *data, int rows, int cols,            \
+                                 dgm_vector **out, dgm_error *err))                                \
+    OP(void, vector_free, (dgm_backend *b, dgm_vector **v))                                        \
+    OP(dgm_status, experts_load, (dgm_backend *b, const dgm_gguf *file,                            \
+                                  const dgm_expert_part *parts, int count,                         \
+                                  dgm_precision precision, dgm_experts **out, dgm_error *err))     \
+    OP(void, experts_free, (dgm_backend *b, dgm_experts **e))                                      \
+    OP(void, experts_count, (const dgm_experts *e, dgm_experts_use *add))                          \
+    /* device.h: memory of a worker */                                                             \
+    OP(dgm_status, exec_open, (dgm_exec *x, size_t scratch_bytes, dgm_error *err))                 \
+    OP(void, exec_close, (dgm_exec *x))                                                            \
+    OP(dgm_mat, mat, (dgm_exec *x, int rows, int cols))                                            \
+    OP(size_t, mat_bytes, (const dgm_backend *b, int rows, int cols))                              \
+    OP(dgm_mat, cache, (dgm_exec *x, int rows, int cols, dgm_precision precision))                 \
+    OP(size_t, cache_bytes, (const dgm_backend *b, int rows, int cols, dgm_precision precision))   \
+    OP(dgm_blocks, blocks, (dgm_exec *x, int count, int heads, int dk, int dv,                     \
+                            dgm_precision precision))                                              \
+    OP(size_t, blocks_bytes, (const dgm_backend *b, int count, int heads, int dk, int dv,          \
+                              dgm_precision precision))                                            \
+    /* ops.h */                                                                                    \
+    OP(void, linear, (dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *w, dgm_act act,        \
+                      const dgm_mat *residual))                                                    \
+    OP(void, feed_forward, (dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *v, dgm_act act,  \
+                            dgm_mat inner, const dgm_linear *w, const dgm_mat *residual))          \
+    OP(void, experts, (dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_experts *e,                   \
+                       const dgm_mixture *how, dgm_mat inner))                                     \
+    OP(size_t, experts_bytes, (const dgm_backend *b, int rows, int width, int experts))            \
+    OP(void, embed, (dgm_exec *x, dgm_mat y, const dgm_embedding *table, const int32_t *ids,       \
+                     float scale, const dgm_vector *start, const dgm_vector *positions,            \
+                     const int32_t *pos))                                                          \
+    OP(void, norm, (dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma,                   \
+                    const dgm_vector *beta, float eps))                                            \
+    OP(void, act, (dgm_exec *x, dgm_mat y, dgm_mat in, dgm_act act))                               \
+    OP(void, add, (dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b))                                  \
+    OP(void, add_vector, (dgm_exec *x, dgm_mat y, dgm_mat a, const dgm_vector *v))                 \
+    OP(void, maxout, (dgm_exec *x, dgm_mat y, dgm_mat in))                                         \
+    OP(void, zero, (dgm_exec *x, dgm_mat y))                                                       \
+    OP(void, gather, (dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index))                   \
+    OP(void, scatter, (dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index))                  \
+    OP(void, mean, (dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *first,                      \
+                    const int32_t *count))                                                         \
+    OP(size_t, attend_bytes, (const dgm_backend *b, int heads, int keys))                          \
+    OP(void, attend, (dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_attend *a))                   \
+    OP(void, blocks_put, (dgm_exec *x, const dgm_blocks *blocks, int first, dgm_mat kv))           \
+    OP(void, attend_blocks, (dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_blocks *blocks,        \
+                             const dgm_source_row *rows, float scale, float *const *align,         \
+                             int align_head))                                                      \
+    OP(void, attend_add, (dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_vector *w,                \
+                          const dgm_attend *a))                                                    \
+    OP(void, gru, (dgm_exec *x, dgm_mat out, dgm_mat state, dgm_mat gx, dgm_mat gh))               \
+    OP(void, lstm, (dgm_exec *x, dgm_mat out, dgm_mat cell_out, dgm_mat cell, dgm_mat gx,          \
+                    dgm_mat gh))                                                                   \
+    OP(void, ssru, (dgm_exec *x, dgm_mat out, dgm_mat cell_out, dgm_mat cell, dgm_mat in,          \
+                    dgm_mat f))                                                                    \
+    OP(void, scale, (dgm_exec *x, dgm_mat y, dgm_mat in, const float *factor))                     \
+    OP(void, gated_sum, (dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b, dgm_mat g))                 \
+    OP(void, read, (dgm_exec *x, float *host, dgm_mat in))                                         \
+    OP(void, write, (dgm_exec *x, dgm_mat y, const float *host))                                   \
+    /* rank.h */                                                                                   \
+    OP(dgm_gathered *, gathered_open, (dgm_exec *x, const dgm_linear *w, int capacity))            \
+    OP(size_t, gathered_bytes, (const dgm_backend *b, const dgm_linear *w, int capacity,           \
+                                int count))                                                        \
+    OP(void, gather_columns, (dgm_exec *x, dgm_gathered *g, const int32_t *ids, int count))        \
+    OP(void, rank, (dgm_exec *x, const dgm_rank *r))                                               \
+    OP(size_t, rank_bytes, (const dgm_backend *b, int rows, int parts, int vocabulary))            \
+    OP(size_t, rank_more_bytes, (const dgm_backend *b, const dgm_linear *out))
+
+#define DGM_BACKEND_FIELD(result, name, parameters) result(*name) parameters;
+typedef struct dgm_backend_ops {
+    DGM_BACKEND_OPS(DGM_BACKEND_FIELD)
+} dgm_backend_ops;
+#undef DGM_BACKEND_FIELD
+
+// A worker is the same for every device but for `own`. forward.c makes it; exec_open fills in the
+// arena and own, exec_close gives them back and accepts what a failed exec_open left.
+struct dgm_exec {
+    const dgm_backend_ops *ops;
+    dgm_backend *backend;
+    dgm_arena arena;
+    dgm_meter *meter;             // NULL: nobody counts
+    const dgm_observer *observer; // NULL: nobody looks
+    dgm_status failed;            // of an operation, until dgm_exec_status is asked
+    dgm_error why;
+    void *own; // the device's
+};
+
+// ---- finding devices ----------------------------------------------------------------------------
+
+// Changes whenever a row of the table, its meaning or a structure in it does.
+enum { DGM_DEVICE_INTERFACE = 1 };
+
+typedef struct dgm_device_driver {
+    uint32_t interface; // DGM_DEVICE_INTERFACE
+    uint32_t ops_size;  // sizeof(dgm_backend_ops)
+    const char *name;   // "cuda", as in the name of its shared object
+    // Device number `index` of this kind; false behind the last.
+    bool (*probe)(int index, dgm_backend_props *props);
+    // unit: what stands behind the colon, NULL: nothing.
+    dgm_status (*open)(dgm_backend **b, const char *unit, dgm_error *err);
+} dgm_device_driver;
+
+// The one symbol that a shared object libdragoman-NAME.so exports:
+//     const dgm_device_driver *dragoman_device(void);
+// It is linked with libdragoman.a for whatever it needs of base/ and format/: nothing else is shared
+// with the program that opens it.
+#define DGM_DEVICE_ENTRY "dragoman_device"
+typedef const dgm_device_driver *(*dgm_device_entry)(void);
+
+extern const dgm_device_driver dgm_cpu_driver;
+
+#endif

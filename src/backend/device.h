@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+// Devices: opening one, what it can do, weights on it, and the memory of its workers.
+//
+// Operations are in ops.h and rank.h, counters in meter.h; what a device implements is in
+// backend_ops.h. Devices are found by name in registry.c:
+//
+//   cpu[:LEVEL]   this machine, with at most the named instruction set (c, avx2, ...)
+//   cuda[:N]      a GPU; the code is a shared object, libdragoman-cuda.so, opened when asked for
+//   NAME[:UNIT]   any other shared object libdragoman-NAME.so
+#ifndef DGM_BACKEND_DEVICE_H
+#define DGM_BACKEND_DEVICE_H
+
+#include "backend/types.h"
+#include "format/gguf.h"
+
+// ---- device -----------------------------------------------------------------------------------
+
+enum { DGM_DEVICE_NAME = 64 };
+
+// What callers choose their sizes by.
+typedef struct dgm_backend_props {
+    char name[DGM_DEVICE_NAME]; // as dgm_backend_open takes it: "cpu:avx2", "cuda:0"
+    char title[128];            // what people call it
+    uint64_t memory;            // bytes that weights and workers can live in,
+    uint64_t memory_free;       // and how much of it is free now
+    unsigned precisions;        // of products: bits 1 << dgm_precision
+    // Tokens that an encoder takes in one go, so that activations stay close: with attention, and
+    // word by word over many sentences at once.
+    int encode_tokens, encode_tokens_recurrent;
+    // Longest list of candidates whose columns are worth gathering (dgm_op_gather_columns); longer
+    // ones are picked out of the whole layer, with the same bits.
+    int gather_max;
+} dgm_backend_props;
+
+// unit: what may also stand behind the colon of the name; NULL: that, else the best.
+dgm_status dgm_backend_open(dgm_backend **b, const char *name, const char *unit, dgm_error *err);
+void dgm_backend_close(dgm_backend **b); // sets NULL; accepts NULL inside
+const dgm_backend_props *dgm_backend_properties(const dgm_backend *b);
+// DGM_ERR_UNSUPPORTED with a sentence that names what the device has, where it lacks a precision.
+dgm_status dgm_backend_supports(const dgm_backend *b, dgm_precision precision, dgm_error *err);
+// "cpu avx512: gemm_f32_avx512 ..." into buffer.
+const char *dgm_backend_describe(const dgm_backend *b, char *buffer, size_t size);
+
+// Device number `index` of this machine: false behind the last. *broken: there is a shared object
+// for it that cannot be used, `why` says the reason, and of the properties only the name is set.
+bool dgm_backend_probe(int index, dgm_backend_props *props, bool *broken, dgm_error *why);
+// Name of the first device beside the CPU with `need` bytes free; "cpu" if there is none.
+void dgm_backend_choose(uint64_t need, char name[DGM_DEVICE_NAME]);
+
+// ---- weights ----------------------------------------------------------------------------------
+
+// One linear layer, or several of equal input width stacked into one product (q, k, v).
+typedef struct dgm_linear_part {
+    const dgm_tensor *weight; // [rows, cols]
+    const float *bias;        // [rows] or NULL
+    float input_scale;        // i8 with dgm_backend_static: scale of the input rows; 0: none known
+} dgm_linear_part;
+
+// From now on layers are loaded with the static scales of their parts, where all have one: i8
+// products then round their input by it instead of by each row's maximum. Off at first.
+void dgm_backend_static(dgm_backend *b, bool on);
+
+// How sigmoid and tanh of gates and of dgm_op_act are computed; products' own activations stay
+// polynomials. Before a worker is opened. DGM_ACTIVATIONS_LIBM is scalar: a benchmark's baseline.
+typedef enum dgm_activations {
+    DGM_ACTIVATIONS_POLYNOMIAL = 0, // the first state
+    DGM_ACTIVATIONS_TABLE,
+    DGM_ACTIVATIONS_LIBM
+} dgm_activations;
+
+void dgm_backend_activations(dgm_backend *b, dgm_activations how);
+
+dgm_status dgm_linear_load(dgm_backend *b, const dgm_linear_part *parts, int count,
+                           dgm_precision precision, dgm_linear **out, dgm_error *err);
+void dgm_linear_free(dgm_backend *b, dgm_linear **l); // accepts NULL inside
+int dgm_linear_rows(const dgm_linear *l);             // outputs
+int dgm_linear_cols(const dgm_linear *l);             // inputs
+size_t dgm_linear_bytes(const dgm_linear *l);         // packed size
+// From now on rank takes outputs named by a list that is not gathered from rows of weights that lie
+// side by side, not from packed panels: for lists that change from step to step. Stored rows of the
+// layer's own precision are used where they are (their file must stay open); else a copy is made
+// and the packed form given back. Before a worker is opened.
+dgm_status dgm_linear_by_rows(dgm_backend *b, dgm_linear *l, dgm_error *err);
+// The tensors that part 0, 1, ... came from, for as long as their file is open; NULL at the end.
+const dgm_tensor *dgm_linear_tensor(const dgm_linear *l, int part);
+
+// The tensor's data must outlive the embedding (it stays in the mapped file).
+dgm_status dgm_embedding_load(dgm_backend *b, const dgm_tensor *table, dgm_embedding **out,
+                              dgm_error *err);
+void dgm_embedding_free(dgm_backend *b, dgm_embedding **e);
+
+// A copy of host numbers (norms, computed tables such as sinusoids): [rows, cols] row-major.
+dgm_status dgm_vector_from(dgm_backend *b, const float *data, int rows, int cols, dgm_vector **out,
+                           dgm_error *err);
+void dgm_vector_free(dgm_backend *b, dgm_vector **v);
+
+// Feed-forward networks of one shape, of which every row is given one or two. Loading reserves
+// address space for all of them and packs none: an expert is packed by the first worker that sends
+// it a row, while others that want it wait. The tensors must outlive them; pages of `file` (NULL: not
+// in a file) are given back.
+typedef struct dgm_expert_part {
+    dgm_linear_part in, out; // [F, D], [D, F]
+} dgm_expert_part;
+
+dgm_status dgm_experts_load(dgm_backend *b, const dgm_gguf *file, const dgm_expert_part *parts,
+                            int count, dgm_precision precision, dgm_experts **out, dgm_error *err);
+void dgm_experts_free(dgm_backend *b, dgm_experts **e); // accepts NULL inside
+
+struct dgm_experts_use {
+    int experts, packed;   // all, and those that have seen a row
+    uint64_t bytes;        // of the packed ones
+    uint64_t largest;      // bytes if all were packed
+};
+
+void dgm_experts_count(const dgm_experts *e, dgm_experts_use *add); // adds to *add
+
+// ---- memory of a worker -------------------------------------------------------------------------
+
+// A worker. scratch_bytes: what all the operations and the model states opened on it may take
+// (address space; touched pages only cost memory).
+dgm_status dgm_exec_open(dgm_backend *b, size_t scratch_bytes, dgm_exec **x, dgm_error *err);
+void dgm_exec_close(dgm_exec **x);
+dgm_backend *dgm_exec_backend(dgm_exec *x);
+
+// Device memory from the worker's arena: stack discipline with mark and reset. data is NULL when
+// the arena is full (only possible while opening a state; see dgm_exec_mat_bytes for sizing).
+dgm_mat dgm_exec_mat(dgm_exec *x, int rows, int cols);
+size_t dgm_exec_mat_bytes(const dgm_backend *b, int rows, int cols);
+// The same for keys and values, which are only scattered to and attended over: integer precisions
+// keep them in half precision, since reading them is bound by memory.
+dgm_mat dgm_exec_cache(dgm_exec *x, int rows, int cols, dgm_precision precision);
+size_t dgm_exec_cache_bytes(const dgm_backend *b, int rows, int cols, dgm_precision precision);
+
+// Keys and values of source sentences, in blocks of DGM_BLOCK_POSITIONS positions that each backend
+// lays out as its attention likes to read them. The caller hands out the blocks.
+enum { DGM_BLOCK_POSITIONS = 16 };
+
+typedef struct dgm_blocks {
+    void *data;   // device; NULL when the arena is full
+    size_t block; // elements of one block
+    int elem;     // bytes of an element
+    int heads, dk, dv;
+} dgm_blocks;
+
+dgm_blocks dgm_exec_blocks(dgm_exec *x, int count, int heads, int dk, int dv,
+                           dgm_precision precision);
+size_t dgm_exec_blocks_bytes(const dgm_backend *b, int count, int heads, int dk, int dv,
+                             dgm_precision precision);
+size_t dgm_exec_mark(dgm_exec *x);
+void dgm_exec_reset(dgm_exec *x, size_t mark);
+size_t dgm_exec_peak(const dgm_exec *x);
+
+#endif

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// rank: projection, normalisation, terms and top-k in one operation, with the data that searches,
+// scorers and vocabulary selection fill in. They see no more of a device than this.
+#ifndef DGM_BACKEND_RANK_H
+#define DGM_BACKEND_RANK_H
+
+#include "backend/types.h"
+
+// dgm_gathered holds a few columns of an output layer, side by side on the device: what a sentence's
+// candidates are multiplied with. Its numbers are the layer's own, so a product with it has the same
+// bits as the same columns of the whole layer. Opened once and filled again and again, since a
+// sentence's columns are gathered once and used in every step.
+
+// Room for up to `capacity` columns of w, from the worker's arena like dgm_exec_mat. NULL: it is
+// full. The layer's tensors must stay open.
+dgm_gathered *dgm_gathered_open(dgm_exec *x, const dgm_linear *w, int capacity);
+// Bytes of the arena for `count` of them, with what filling one needs for a moment.
+size_t dgm_gathered_bytes(const dgm_backend *b, const dgm_linear *w, int capacity, int count);
+// Column i becomes output ids[i] of the layer; count <= capacity.
+void dgm_op_gather_columns(dgm_exec *x, dgm_gathered *g, const int32_t *ids, int count);
+
+// Tokens that may win for one sentence, ascending; NULL in their place means the whole vocabulary.
+typedef struct dgm_candidates {
+    const int32_t *ids;
+    int count;
+    // [parts of rank]: the columns of ids in their output layers. NULL: not gathered, rank picks
+    // them out of the layers itself (see dgm_linear_by_rows).
+    dgm_gathered *const *gathered;
+} dgm_candidates;
+
+// What scorers add to one row. The score of token v is
+//   base + constant + lambda * log p(v) + table[v] + (value of v in each of the two sparse lists)
+// and -inf where v is denied, or where allow is given and does not hold v.
+typedef struct dgm_terms {
+    float base, constant, lambda; // lambda = 1 without an evidence model
+    const float *table;           // host, [vocabulary] or NULL
+    const int32_t *add_ids;       // ascending
+    const float *add_values;
+    int add_count;
+    const int32_t *row_ids; // ascending: what the row of an evidence model adds to its table
+    const float *row_values;
+    int row_count;
+    const int32_t *allow; // ascending; NULL: everything
+    int allow_count;
+    const int32_t *deny; // ascending
+    int deny_count;
+} dgm_terms;
+
+typedef enum dgm_mix { DGM_MIX_LOG_LINEAR = 0, DGM_MIX_ARITHMETIC, DGM_MIX_COUNT } dgm_mix;
+
+typedef struct dgm_rank_part {
+    const dgm_linear *out; // all parts have the same number of outputs
+    dgm_mat hidden;        // [rows, inputs of out]
+    float weight;          // weights of the parts sum to 1 for a mean
+} dgm_rank_part;
+
+typedef struct dgm_rank {
+    const dgm_rank_part *parts;
+    int part_count;
+    dgm_mix mix;
+    bool normalise; // false: raw logits are log-probabilities (self-normalised models)
+    int rows, k, watch_count;
+    const dgm_candidates *const *candidates; // [rows] or NULL; softmax runs over the candidates
+    // [rows] or NULL: further candidates of single rows that have a list, at most DGM_MORE_MAX and
+    // none of them in that list; not gathered. NULL inside: none.
+    const dgm_candidates *const *more;
+    const dgm_terms *terms;                  // [rows]
+    const int32_t *never; // ascending: counted in the softmax sum, never chosen
+    int never_count;
+    const int32_t *watch; // [rows, watch_count]; -1: nothing
+    // results (host)
+    float *score;       // [rows, k], best first; -inf where there are fewer than k
+    int32_t *token;     // [rows, k]; -1 where the score is -inf
+    float *watch_score; // [rows, watch_count]; never list and allow/deny do not apply to them
+    float *log_z;       // [rows, part_count] or NULL
+} dgm_rank;
+
+enum { DGM_MORE_MAX = 256 };
+
+// Ties: lower token id first. Scratch: dgm_rank_bytes before opening the worker, and where rows have
+// more candidates dgm_rank_more_bytes for the widest of the output layers.
+void dgm_op_rank(dgm_exec *x, const dgm_rank *r);
+size_t dgm_rank_bytes(const dgm_backend *b, int rows, int parts, int vocabulary);
+size_t dgm_rank_more_bytes(const dgm_backend *b, const dgm_linear *out);
+
+// Copies device rows to host floats.
+void dgm_op_read(dgm_exec *x, float *host, dgm_mat in);
+
+#endif

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT
+// The devices this program knows, and those it finds as shared objects.
+//
+// A name is KIND[:UNIT]. A kind that is built in has its driver in the table; every other one is a
+// shared object libdragoman-KIND.so, opened when it is asked for, so that the library itself needs
+// nothing of its device. It is looked for in
+//
+//     $DRAGOMAN_PLUGINS                  folders with a colon between them; nowhere else if it is set
+//     the folder of this library or program, and ../lib from there
+//     the folder that `make install` puts libraries into
+//
+// A shared object that was opened stays: its code may be on some thread's stack.
+#define _GNU_SOURCE // dladdr
+#include <ctype.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/backend_ops.h"
+
+typedef struct device_row {
+    const char *name;
+    const dgm_device_driver *driver; // NULL: a shared object
+} device_row;
+
+// In the order in which they are listed.
+static const device_row rows[] = {
+    {"cpu", &dgm_cpu_driver},
+    {"cuda", NULL},
+};
+
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+// ---- shared objects -----------------------------------------------------------------------------
+
+// The folder that this code was loaded from, without a slash at its end.
+static bool own_folder(char *out, size_t size)
+{
+    Dl_info info;
+    if (!dladdr((const void *)&rows, &info) || !info.dli_fname) return false;
+    const char *path = info.dli_fname;
+    char self[PATH_MAX];
+    if (!strchr(path, '/')) { // a program that was found in $PATH
+        ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+        if (n <= 0) return false;
+        self[n] = '\0';
+        path = self;
+    }
+    const char *slash = strrchr(path, '/');
+    if (!slash) return false;
+    return (size_t)snprintf(out, size, "%.*s", (int)(slash - path), path) < size;
+}
+
+static bool is_plugin(char *path, size_t size, const char *folder, size_t length, const char *kind)
+{
+    if (length == 0) return false;
+    int n = snprintf(path, size, "%.*s/libdragoman-%s.so", (int)length, folder, kind);
+    return n > 0 && (size_t)n < size && access(path, R_OK) == 0;
+}
+
+static bool find_plugin(const char *kind, char *path, size_t size)
+{
+    const char *folders = getenv("DRAGOMAN_PLUGINS");
+    while (folders && *folders) {
+        size_t n = strcspn(folders, ":");
+        if (is_plugin(path, size, folders, n, kind)) return true;
+        folders += n + (folders[n] == ':');
+    }
+    if (folders) return false;
+    char own[PATH_MAX], beside[PATH_MAX + 8];
+    if (own_folder(own, sizeof own)) {
+        if (is_plugin(path, size, own, strlen(own), kind)) return true;
+        snprintf(beside, sizeof beside, "%s/../lib", own);
+        if (is_plugin(path, size, beside, strlen(beside), kind)) return true;
+    }
+    return is_plugin(path, size, DGM_LIB_DIR, strlen(DGM_LIB_DIR), kind);
+}
+
+static dgm_status load_plugin(const char *kind, const char *path, const dgm_device_driver **out,
+                              dgm_error *err)
+{
+    void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    const char *why = object ? NULL : dlerror();
+    DGM_FAIL_IF(!object, err, DGM_ERR_UNSUPPORTED, "device %s: cannot load its code: %s", kind,
+                why ? why : path);
+    void *symbol = dlsym(object, DGM_DEVICE_ENTRY);
+    DGM_FAIL_IF(!symbol, err, DGM_ERR_UNSUPPORTED, "device %s: %s is no device (it has no %s)",
+                kind, path, DGM_DEVICE_ENTRY);
+    dgm_device_entry entry;
+    memcpy(&entry, &symbol, sizeof entry); // ISO C has no cast from an object to a function
+    const dgm_device_driver *d = entry();
+    DGM_FAIL_IF(!d, err, DGM_ERR_UNSUPPORTED, "device %s: %s offers nothing", kind, path);
+    DGM_FAIL_IF(d->interface != DGM_DEVICE_INTERFACE || d->ops_size != sizeof(dgm_backend_ops), err,
+                DGM_ERR_UNSUPPORTED,
+                "device %s: %s is of another version of dragoman (its interface is %u with %u "
+                "bytes, this is %d with %zu)",
+                kind, path, (unsigned)d->interface, (unsigned)d->ops_size, DGM_DEVICE_INTERFACE,
+                sizeof(dgm_backend_ops));
+    *out = d;
+    return DGM_OK;
+}
+
+// ---- names --------------------------------------------------------------------------------------
+
+static const device_row *find_row(const char *kind)
+{
+    for (int i = 0; i < ROWS; i++)
+        if (strcmp(rows[i].name, kind) == 0) return &rows[i];
+    return NULL;
+}
+
+// Kinds are words: nothing that could lead to another folder.
+static bool is_kind(const char *kind)
+{
+    for (const char *c = kind; *c; c++)
+        if (!islower((unsigned char)*c) && !isdigit((unsigned char)*c)) return false;
+    return kind[0] != '\0';
+}
+
+// "KIND:UNIT" -> both; *unit points into name, NULL: none.
+static dgm_status split_name(const char *name, char kind[DGM_DEVICE_NAME], const char **unit,
+                             dgm_error *err)
+{
+    size_t n = strcspn(name, ":");
+    snprintf(kind, DGM_DEVICE_NAME, "%.*s", (int)n, name);
+    DGM_FAIL_IF(n >= DGM_DEVICE_NAME || !is_kind(kind), err, DGM_ERR_ARGUMENT,
+                "unknown device '%s': it must be auto, cpu[:LEVEL] or cuda[:NUMBER]", name);
+    *unit = name[n] == ':' && name[n + 1] ? name + n + 1 : NULL;
+    return DGM_OK;
+}
+
+static dgm_status find_driver(const char *kind, const dgm_device_driver **out, dgm_error *err)
+{
+    const device_row *row = find_row(kind);
+    char path[PATH_MAX];
+    if (row && row->driver) {
+        *out = row->driver;
+        return DGM_OK;
+    }
+    if (find_plugin(kind, path, sizeof path)) return load_plugin(kind, path, out, err);
+    DGM_FAIL_IF(!row, err, DGM_ERR_UNSUPPORTED,
+                "unknown device '%s': it must be auto, cpu[:LEVEL] or cuda[:NUMBER]", kind);
+    return dgm_fail(err, DGM_ERR_UNSUPPORTED,
+                    "device %s is not installed: there is no libdragoman-%s.so %s", kind, kind,
+                    getenv("DRAGOMAN_PLUGINS") ? "in the folders of DRAGOMAN_PLUGINS"
+                                               : "beside the program, nor in " DGM_LIB_DIR);
+}
+
+dgm_status dgm_backend_open(dgm_backend **out, const char *name, const char *unit, dgm_error *err)
+{
+    *out = NULL;
+    char kind[DGM_DEVICE_NAME];
+    const char *named = NULL;
+    const dgm_device_driver *driver = NULL;
+    DGM_TRY(split_name(name, kind, &named, err));
+    DGM_FAIL_IF(named && unit && strcmp(named, unit) != 0, err, DGM_ERR_ARGUMENT,
+                "device '%s' already says what to use: '%s' is one too many", name, unit);
+    DGM_TRY(find_driver(kind, &driver, err));
+    return driver->open(out, named ? named : unit, err);
+}
+
+// ---- what there is ------------------------------------------------------------------------------
+
+bool dgm_backend_probe(int index, dgm_backend_props *props, bool *broken, dgm_error *why)
+{
+    memset(props, 0, sizeof *props);
+    *broken = false;
+    for (int i = 0; i < ROWS; i++) {
+        const dgm_device_driver *d = rows[i].driver;
+        char path[PATH_MAX];
+        if (!d && !find_plugin(rows[i].name, path, sizeof path)) continue;
+        if (!d && load_plugin(rows[i].name, path, &d, why) != DGM_OK) {
+            if (index-- > 0) continue;
+            snprintf(props->name, sizeof props->name, "%s", rows[i].name);
+            *broken = true;
+            return true;
+        }
+        for (int n = 0; d->probe(n, props); n++)
+            if (index-- == 0) return true;
+    }
+    return false;
+}
+
+void dgm_backend_choose(uint64_t need, char name[DGM_DEVICE_NAME])
+{
+    dgm_backend_props p;
+    bool broken;
+    for (int i = 0; dgm_backend_probe(i, &p, &broken, NULL); i++) {
+        if (broken || strncmp(p.name, "cpu", 3) == 0 || p.memory_free < need) continue;
+        snprintf(name, DGM_DEVICE_NAME, "%s", p.name);
+        return;
+    }
+    snprintf(name, DGM_DEVICE_NAME, "cpu");
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// What the layers above the models may know of a device: names of opaque things, a view of rows,
+// and what a worker answers.
+//
+//   dgm_backend   a device: kernels, packing rules. Immutable after open, shared by all threads.
+//   dgm_linear    a weight matrix with its bias, resident and packed for that device.
+//   dgm_embedding a table whose rows are gathered by token id.
+//   dgm_vector    norms, biases and other f32 vectors on the device.
+//   dgm_experts   feed-forward networks of a mixture, each packed by the first row that needs it.
+//   dgm_exec      one worker's stream of operations with its scratch memory and counters.
+//   dgm_mat       a view of activations on the device: address arithmetic through helpers only,
+//                 since the element type is the backend's business.
+#ifndef DGM_BACKEND_TYPES_H
+#define DGM_BACKEND_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/precision.h"
+#include "base/status.h"
+
+typedef struct dgm_backend dgm_backend;
+typedef struct dgm_linear dgm_linear;
+typedef struct dgm_embedding dgm_embedding;
+typedef struct dgm_vector dgm_vector;
+typedef struct dgm_experts dgm_experts;
+typedef struct dgm_experts_use dgm_experts_use;
+typedef struct dgm_gathered dgm_gathered;
+typedef struct dgm_exec dgm_exec;
+
+typedef struct dgm_mat {
+    void *data;
+    int rows, cols;
+    int stride; // elements between rows
+    int elem;   // bytes of an element
+} dgm_mat;
+
+static inline dgm_mat dgm_mat_rows(dgm_mat m, int first, int count)
+{
+    m.data = (char *)m.data + (size_t)first * (size_t)m.stride * (size_t)m.elem;
+    m.rows = count;
+    return m;
+}
+
+static inline dgm_mat dgm_mat_cols(dgm_mat m, int first, int count)
+{
+    m.data = (char *)m.data + (size_t)first * (size_t)m.elem;
+    m.cols = count;
+    return m;
+}
+
+// Operations do not fail by themselves: a device error sticks in the worker until it is asked.
+dgm_status dgm_exec_status(dgm_exec *x, dgm_error *err);
+// Host memory of a worker, with the life time of its device memory.
+dgm_arena *dgm_exec_host(dgm_exec *x);
+
+#endif
