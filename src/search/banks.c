@@ -23,8 +23,9 @@
 //     pool    all rows x (k best + offers)         key = score - debt; bank
 //     order   what the finishing policy draws:     places of the beam | further ones, for refilling
 //
-// Which hypotheses finish and when a sentence is done stays the policy's business (finish.c).
-// Sentences without constraints never come here.
+// To a search this is a filter of the candidates that it merges: all of them go into the pool, the
+// policy draws from `order` instead. Which hypotheses finish and when a sentence is done stays its
+// business (finish.c). Sentences without constraints pass through.
 #include "search/search_private.h"
 
 #include <math.h>
@@ -192,64 +193,71 @@ void dgm_banks_read(dgm_search *s)
 
 // ---- candidates --------------------------------------------------------------------------------
 
-void dgm_banks_clear(dgm_search *s)
-{
-    s->banks.pool_count = 0;
-}
-
-void dgm_banks_add(dgm_search *s, const dgm_place *p, const dgm_candidate *c, int position)
+// NULL: it cannot live, or end.
+static dgm_bank_entry *add(dgm_search *s, const dgm_place *p, const dgm_candidate *c)
 {
     dgm_banks *b = &s->banks;
     const dgm_constraint *x = p->constraint;
-    if (!(c->score > -INFINITY)) return;
+    if (!(c->score > -INFINITY)) return NULL;
     const int32_t before = state_of(s, p, c->hypo);
-    dgm_bank_entry e = {.c = *c, .key = c->score - s->config.diversity * (float)position};
+    dgm_bank_entry e = {.c = *c, .key = c->score - s->config.diversity * (float)c->column};
     if (c->token == s->eos) {
-        if (!dgm_constraint_may_end(x, before)) return;
+        if (!dgm_constraint_may_end(x, before)) return NULL;
         e.bank = -1;
     } else {
         bool broken;
         const int32_t state = dgm_constraint_advance(x, before, c->token, &broken);
-        if (broken) return;
+        if (broken) return NULL;
         e.missing = dgm_constraint_missing(x, state);
         e.bank = dgm_constraint_bank(x, state);
         e.key -= debt_of(s, p, state);
         if (s->width == 1) e.key += displaced * (float)e.missing;
     }
-    b->pool[b->pool_count++] = e;
+    b->pool[b->pool_count] = e;
+    return &b->pool[b->pool_count++];
 }
 
-void dgm_banks_add_row(dgm_search *s, const dgm_place *p, int hypo, int row, float behind)
+// Where the model would end the sentence, whatever else it says is chatter.
+static bool would_end(const dgm_search *s, int row)
 {
     const dgm_rows *r = &s->rows;
+    const size_t first = (size_t)row * (size_t)s->k;
+    const float top = r->score[first + (r->token[first] == s->eos && s->k > 1)];
+    return r->watch_score[row] >= top;
+}
+
+// And what is missing has to come now.
+static bool only_offers(const dgm_search *s, const dgm_place *p, int hypo, int row)
+{
     const dgm_banks *b = &s->banks;
-    const size_t k = (size_t)s->k;
-    const int32_t *best = r->token + (size_t)row * k;
-    // Where the model would end the sentence, whatever else it says is chatter: what is missing
-    // has to come now.
-    const bool done = dgm_hypo_complete(s, p, hypo);
-    const float top = r->score[(size_t)row * k + (best[0] == s->eos && s->k > 1)];
-    const bool ends = r->watch_score[row] >= top;
-    const bool over = ends && !done && b->watched > 1 && b->offers[row] > 0;
-    for (int i = 0; i < s->k && !over; i++) {
-        const dgm_candidate c = {.hypo = hypo,
-                                 .row = row,
-                                 .token = best[i],
-                                 .score = r->score[(size_t)row * k + (size_t)i] + behind};
-        dgm_banks_add(s, p, &c, i);
-        if (ends && done && b->pool_count && c.token != s->eos)
-            b->pool[b->pool_count - 1].chatter = true;
-    }
-    if (b->watched < 2) return;
-    for (int i = 0; i < b->offers[row]; i++) {
+    return b->watched > 1 && b->offers[row] > 0 && !dgm_hypo_complete(s, p, hypo) &&
+           would_end(s, row);
+}
+
+static void add_ranked(dgm_search *s, const dgm_place *p, const dgm_candidate *c)
+{
+    if (only_offers(s, p, c->hypo, c->row)) return;
+    dgm_bank_entry *e = add(s, p, c);
+    if (e && c->token != s->eos)
+        e->chatter = dgm_hypo_complete(s, p, c->hypo) && would_end(s, c->row);
+}
+
+// What a row offers beside its best.
+static void add_offers(dgm_search *s, const dgm_place *p, int hypo, int row, float behind)
+{
+    const dgm_banks *b = &s->banks;
+    const int32_t *best = s->rows.token + (size_t)row * (size_t)s->k;
+    const bool alone = only_offers(s, p, hypo, row);
+    for (int i = 0; b->watched > 1 && i < b->offers[row]; i++) {
         const size_t at = (size_t)row * (size_t)b->watched + 1 + (size_t)i;
         const dgm_candidate c = {.hypo = hypo,
                                  .row = row,
+                                 .column = s->k,
                                  .token = b->watch[at],
                                  .score = b->watch_score[at] + behind};
         bool known = false;
-        for (int n = 0; n < s->k && !known && !over; n++) known = best[n] == c.token;
-        if (!known) dgm_banks_add(s, p, &c, s->k);
+        for (int n = 0; n < s->k && !known && !alone; n++) known = best[n] == c.token;
+        if (!known) add(s, p, &c);
     }
 }
 
@@ -319,12 +327,7 @@ static int reserve(dgm_search *s, const dgm_place *p, int places)
     return count;
 }
 
-static void put(dgm_banks *b, int at, const dgm_candidate *c)
-{
-    b->order[at] = *c;
-}
-
-void dgm_banks_choose(dgm_search *s, const dgm_place *p, int places)
+static void choose(dgm_search *s, const dgm_place *p, int places)
 {
     dgm_banks *b = &s->banks;
     drop_hopeless(b, p);
@@ -340,9 +343,9 @@ void dgm_banks_choose(dgm_search *s, const dgm_place *p, int places)
         if (count > 0) sift(b->pool, b->heap, count, 0);
         if (e->reserved || (taken < places && taken + reserved < places)) {
             reserved -= e->reserved;
-            put(b, taken++, &e->c);
+            b->order[taken++] = e->c;
         } else if (later < more) {
-            put(b, places + later++, &e->c);
+            b->order[places + later++] = e->c;
         }
     }
     memmove(b->order + taken, b->order + places, (size_t)later * sizeof *b->order);
@@ -357,8 +360,19 @@ static bool next_chosen(dgm_merge *m, dgm_candidate *c)
     return true;
 }
 
-dgm_merge dgm_banks_merge(dgm_search *s, const dgm_place *p)
+dgm_merge dgm_banks_filter(dgm_search *s, const dgm_place *p, dgm_merge *m)
 {
-    dgm_banks_choose(s, p, s->finish->places ? s->finish->places(s, p) : s->width);
+    if (!p->constraint) return *m;
+    dgm_candidate c;
+    s->banks.pool_count = 0;
+    while (dgm_merge_next(m, &c)) {
+        if (m->lines)
+            add_ranked(s, p, &c);
+        else
+            add(s, p, &c);
+    }
+    for (int j = 0; m->lines && j < p->now.count; j++)
+        add_offers(s, p, j, m->lines[j], m->behind ? m->behind[j] : 0.0f);
+    choose(s, p, s->finish->places ? s->finish->places(s, p) : s->width);
     return (dgm_merge){.next = next_chosen, .s = s, .p = p};
 }

@@ -44,27 +44,28 @@ static bool next_head(dgm_merge *m, dgm_candidate *c)
     const int row = first + best;
     *c = (dgm_candidate){.hypo = r->hypo[row],
                          .row = row,
+                         .column = at[best],
                          .token = r->token[(size_t)row * k + (size_t)at[best]],
                          .score = r->score[(size_t)row * k + (size_t)at[best]]};
     at[best]++;
     return true;
 }
 
-static void expand(dgm_search *s, dgm_place *p)
+dgm_merge dgm_rows_merge(dgm_search *s, const dgm_place *p)
 {
     for (int j = 0; j < p->row_count; j++) {
-        const int row = p->first_row + j;
         s->merge_at[j] = 0;
-        s->ends[j] = dgm_row_may_end(s, row) ? s->rows.watch_score[row] : -INFINITY;
+        s->lines[j] = p->first_row + j;
     }
-    dgm_merge merge = {.next = next_head, .s = s, .p = p, .data = s->merge_at};
-    if (p->constraint) {
-        dgm_banks_clear(s);
-        for (int j = 0; j < p->row_count; j++)
-            dgm_banks_add_row(s, p, s->rows.hypo[p->first_row + j], p->first_row + j, 0.0f);
-        merge = dgm_banks_merge(s, p);
-    }
-    dgm_place_expand(s, p, &merge, s->ends);
+    return (dgm_merge){
+        .next = next_head, .s = s, .p = p, .data = s->merge_at, .lines = s->lines};
+}
+
+static void expand(dgm_search *s, dgm_place *p)
+{
+    for (int j = 0; j < p->row_count; j++) s->ends[j] = dgm_row_end(s, p->first_row + j);
+    dgm_merge rows = dgm_rows_merge(s, p), merge = dgm_banks_filter(s, p, &rows);
+    dgm_place_expand(s, p, &merge);
 }
 
 // ---- as a search -------------------------------------------------------------------------------

@@ -99,6 +99,7 @@ static bool draw_cell(dgm_search *s, dgm_cube_walk *w, dgm_candidate *out)
     const int row = w->line[cell.hypo];
     *out = (dgm_candidate){.hypo = cell.hypo,
                            .row = row,
+                           .column = cell.column,
                            .token = s->rows.token[(size_t)row * (size_t)s->k + (size_t)cell.column],
                            .score = cell.score};
     s->stats.pops++;
@@ -119,70 +120,83 @@ static void fill_ends(dgm_search *s, int place)
     for (int j = 0; j < s->places[place].now.count; j++) {
         const int row = c->line[at + (size_t)j];
         const bool known = c->leads[at + (size_t)j] || !s->config.cube_exact;
-        s->ends[j] = known && dgm_row_may_end(s, row)
-                         ? s->rows.watch_score[row] + c->behind[at + (size_t)j]
-                         : -INFINITY;
+        s->ends[j] = dgm_row_end(s, row);
+        s->ends[j].hypo = j;
+        s->ends[j].score = known ? s->ends[j].score + c->behind[at + (size_t)j] : -INFINITY;
     }
 }
 
-// Constraints make cells compete by banks, not by score: all of them, and what rows offer besides
-// (a sub-cube's hypotheses lack the same terms), are candidates.
-static void gather_cells(dgm_search *s, int place)
-{
-    const dgm_cubes *c = s->cubes;
-    const dgm_place *p = &s->places[place];
-    dgm_banks_clear(s);
-    for (int j = 0; j < p->now.count; j++) {
-        const size_t at = base(s, place) + (size_t)j;
-        dgm_banks_add_row(s, p, j, c->line[at], c->behind[at]);
-    }
-}
-
-// ---- accelerated -------------------------------------------------------------------------------
-
+// The cells in falling order, from the heap.
 static bool next_cell(dgm_merge *m, dgm_candidate *c)
 {
     return draw_cell(m->s, m->data, c);
 }
 
+// All of them, hypothesis after hypothesis.
+static bool next_of_all(dgm_merge *m, dgm_candidate *c)
+{
+    const dgm_rows *r = &m->s->rows;
+    for (const int k = m->s->k; m->at < m->p->now.count * k;) {
+        const int hypo = m->at / k, column = m->at++ % k, row = m->lines[hypo];
+        const size_t at = (size_t)row * (size_t)k + (size_t)column;
+        *c = (dgm_candidate){.hypo = hypo,
+                             .row = row,
+                             .column = column,
+                             .token = r->token[at],
+                             .score = r->score[at] + m->behind[hypo]};
+        if (c->score > -INFINITY) return true;
+    }
+    return false;
+}
+
+// Constraints make cells compete by banks, not by score: all of them are candidates, and what rows
+// offer besides (a sub-cube's hypotheses lack the same terms).
+static dgm_merge merge_cells(dgm_search *s, int place, dgm_cube_walk *walk)
+{
+    const dgm_place *p = &s->places[place];
+    dgm_merge cells = {.next = next_cell,
+                       .s = s,
+                       .p = p,
+                       .data = walk,
+                       .lines = s->cubes->line + base(s, place),
+                       .behind = s->cubes->behind + base(s, place)};
+    *walk = walk_of(s, place);
+    if (p->constraint)
+        cells.next = next_of_all;
+    else
+        dgm_cube_walk_start(walk);
+    return dgm_banks_filter(s, p, &cells);
+}
+
+// ---- accelerated -------------------------------------------------------------------------------
+
 static void expand_accelerated(dgm_search *s, int place)
 {
     dgm_place *p = &s->places[place];
-    dgm_cube_walk walk = walk_of(s, place);
-    dgm_cube_walk_start(&walk);
+    dgm_cube_walk walk;
     if (p->attention) share_attention(s, place);
     fill_ends(s, place);
-    dgm_merge merge = {.next = next_cell, .s = s, .p = p, .data = &walk};
-    if (p->constraint) {
-        gather_cells(s, place);
-        merge = dgm_banks_merge(s, p);
-    }
-    dgm_place_expand(s, p, &merge, s->ends);
-    if (!p->constraint) count_heap(s, &walk);
+    dgm_merge merge = merge_cells(s, place, &walk);
+    dgm_place_expand(s, p, &merge);
+    count_heap(s, &walk);
 }
 
 // ---- naive -------------------------------------------------------------------------------------
 
-// Pops what the policy will draw.
+// Pops what the policy will draw. With constraints it chooses again among those by exact scores.
 static void pop_cells(dgm_search *s, int place)
 {
     const dgm_place *p = &s->places[place];
+    const dgm_finish_ops *finish = s->finish;
     dgm_candidate *cells = s->cubes->popped + (size_t)place * (size_t)s->cubes->pops;
-    const int all = s->finish->places ? s->finish->places(s, p) : s->cubes->pops;
-    const int lives = s->finish->places ? s->cubes->pops : s->width;
-    if (p->constraint) {
-        gather_cells(s, place);
-        dgm_banks_choose(s, p, s->finish->places ? all : s->width);
-        int drawn = s->banks.order_count < all ? s->banks.order_count : all;
-        memcpy(cells, s->banks.order, (size_t)drawn * sizeof *cells);
-        s->cubes->popped_count[place] = drawn;
-        return;
-    }
-    dgm_cube_walk walk = walk_of(s, place);
-    dgm_cube_walk_start(&walk);
+    const int all = finish->places ? finish->places(s, p) : s->cubes->pops;
+    const int lives = finish->places || p->constraint ? s->cubes->pops : s->width;
+    dgm_cube_walk walk;
+    dgm_merge merge = merge_cells(s, place, &walk);
     int count = 0;
-    for (int live = 0; count < all && live < lives && draw_cell(s, &walk, &cells[count]); count++)
-        live += cells[count].token != s->eos;
+    for (int live = 0; count < all && live < lives && dgm_merge_next(&merge, &cells[count]);
+         count++)
+        live += !dgm_candidate_ends(s, &cells[count]);
     s->cubes->popped_count[place] = count;
     count_heap(s, &walk);
 }
@@ -212,14 +226,9 @@ static void expand_naive(dgm_search *s, int place)
     dgm_candidate *cells = s->cubes->popped + (size_t)place * (size_t)s->cubes->pops;
     sort_cells(cells, s->cubes->popped_count[place]);
     fill_ends(s, place);
-    dgm_merge merge = {.next = next_popped, .s = s, .p = p, .data = cells};
-    if (p->constraint) {
-        dgm_banks_clear(s);
-        for (int i = 0; i < s->cubes->popped_count[place]; i++)
-            dgm_banks_add(s, p, &cells[i], 0);
-        merge = dgm_banks_merge(s, p);
-    }
-    dgm_place_expand(s, p, &merge, s->ends);
+    dgm_merge popped = {.next = next_popped, .s = s, .p = p, .data = cells};
+    dgm_merge merge = dgm_banks_filter(s, p, &popped);
+    dgm_place_expand(s, p, &merge);
 }
 
 // ---- as a search -------------------------------------------------------------------------------

@@ -91,16 +91,16 @@ static void clear_filled(dgm_cubes *c, int count)
 static void rank_popped(dgm_search *s, int first, int count)
 {
     dgm_cubes *c = s->cubes;
-    dgm_rank_part parts[DGM_PARTS_MAX];
-    dgm_rank rank = dgm_rank_rows(s, parts, first, count);
-    rank.k = 1; // nobody looks at it
-    rank.score = c->best;
-    rank.token = c->best_token;
-    rank.watch_count = c->watched;
-    rank.watch = c->watch;
-    rank.watch_score = c->watch_score;
-    dgm_op_rank(s->exec, &rank);
-    dgm_rank_count(s, &rank);
+    dgm_rank_run(s, &(dgm_rank){.rows = count,
+                                .candidates = s->rows.candidates + first,
+                                .more = s->rows.more + first,
+                                .terms = s->rows.terms + first,
+                                .k = 1, // nobody looks at it
+                                .score = c->best,
+                                .token = c->best_token,
+                                .watch_count = c->watched,
+                                .watch = c->watch,
+                                .watch_score = c->watch_score});
     s->stats.exact += (uint64_t)count;
     if (s->config.normalise) s->stats.rank_rows += (uint64_t)count;
 }

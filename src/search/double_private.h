@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Private to the search of pairs: candidates of a sentence's step and where they come from.
 //
-// double.c feeds, ranks, finishes and reports; double_topk.c chooses pairs from the ranked lists;
-// double_fold.c turns pairs into words.
+// double.c says what rows may say, how they may end, and reports; double_topk.c chooses pairs from
+// the ranked lists; double_fold.c turns pairs into words.
 #ifndef DGM_SEARCH_DOUBLE_PRIVATE_H
 #define DGM_SEARCH_DOUBLE_PRIVATE_H
 
@@ -28,26 +28,13 @@ static inline float dgm_pair_at(const dgm_pair_lists *l, int row, int side, int 
     return l->score[(size_t)(2 * row + side) * (size_t)l->k + (size_t)i];
 }
 
-// How a live hypothesis may end at once: (left, EOD).
-typedef struct dgm_pair_end {
-    int32_t left;
-    float left_score, sum; // sum -inf: not at all
-} dgm_pair_end;
-
 struct dgm_pairs {
-    dgm_terms *terms;                  // [2 capacity]
-    const dgm_candidates **candidates; // [2 capacity]
-    int32_t *watch;                    // [2 capacity]
-    float *watch_score;                // [2 capacity]: of the end symbol
-    float *score;                      // [2 capacity, k]
-    int32_t *token;                    // [2 capacity, k]
-    float **align;                     // [2 capacity]
-    dgm_pair *lefts;                   // [2 width]
-    dgm_pair *found;                   // [3 width]
-    dgm_pair *heap;                    // [width + 3 width]
-    int *at;                           // [2 width]
-    dgm_pair_end *ends;                // [width]
-    int32_t *words;                    // [max_length + 2] nodes in the order of reading
+    dgm_pair *lefts; // [2 width]
+    dgm_pair *found; // [3 width] of the sentence at hand
+    int found_count;
+    dgm_pair *heap; // [width + 3 width]
+    int *at;        // [2 width]
+    int32_t *words; // [3, max_length + 2] a result's tokens, nodes, and order of reading
 };
 
 // The paper's DoubleTopK: of the best 2W (row, left word), with their row's right words, the best

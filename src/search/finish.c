@@ -35,11 +35,10 @@ static void take_refill(dgm_search *s, dgm_place *p, dgm_merge *m)
 {
     dgm_candidate c;
     for (int seen = 0; p->next.count < s->width && dgm_merge_next(m, &c); seen++) {
-        if (c.token != s->eos) {
+        if (!dgm_candidate_ends(s, &c))
             dgm_place_keep(s, p, &c);
-        } else if (seen < s->width) {
-            dgm_place_end(s, p, c.hypo, c.score, true);
-        }
+        else if (seen < s->width)
+            dgm_place_end(s, p, &c, true);
     }
 }
 
@@ -48,8 +47,8 @@ static void take_places(dgm_search *s, dgm_place *p, dgm_merge *m, int places)
 {
     dgm_candidate c;
     for (int i = 0; i < places && dgm_merge_next(m, &c); i++) {
-        if (c.token == s->eos)
-            dgm_place_end(s, p, c.hypo, c.score, true);
+        if (dgm_candidate_ends(s, &c))
+            dgm_place_end(s, p, &c, true);
         else
             dgm_place_keep(s, p, &c);
     }
@@ -142,30 +141,30 @@ const dgm_finish_ops dgm_finish_table[DGM_FINISH_COUNT] = {
 
 // The step at the maximum length only asks for end symbols. Those that the policy took by their own
 // rank are finished; of the others the hypothesis is cut off.
-static void close_sentence(dgm_search *s, dgm_place *p, const float *ends)
+static void close_sentence(dgm_search *s, dgm_place *p)
 {
     for (int j = 0; s->finish->cut && j < p->now.count; j++)
-        if (!p->now.live[j].ended && ends[j] > -INFINITY) dgm_place_end(s, p, j, ends[j], false);
+        if (!p->now.live[j].ended) dgm_place_end(s, p, &s->ends[j], false);
     p->next.count = p->now.count = 0;
     p->done = true;
 }
 
-void dgm_place_expand(dgm_search *s, dgm_place *p, dgm_merge *m, const float *ends)
+void dgm_place_expand(dgm_search *s, dgm_place *p, dgm_merge *m)
 {
     s->finish->take(s, p, m);
     for (int j = 0; s->finish->spare && j < p->now.count; j++)
-        if (!p->now.live[j].ended && ends[j] > -INFINITY) dgm_place_spare(s, p, j, ends[j]);
-    if (p->tokens == p->max_length) {
-        close_sentence(s, p, ends);
+        if (!p->now.live[j].ended) dgm_place_spare(s, p, &s->ends[j]);
+    if (dgm_place_full(s, p)) {
+        close_sentence(s, p);
         return;
     }
-    dgm_place_swap(p);
+    dgm_place_swap(s, p);
     dgm_place_prune(s, p);
     p->done = p->now.count == 0 || s->finish->stop(s, p) || (p->constraint && stop_behind(s, p));
     if (p->done && p->now.count > 0 && s->config.finish == DGM_FINISH_MARGIN) s->stats.early++;
-    if (!p->done && p->tokens == p->max_length && s->finish->force_end) {
+    if (!p->done && dgm_place_full(s, p) && s->finish->force_end) {
         for (int j = 0; j < p->now.count; j++)
-            if (dgm_hypo_complete(s, p, j)) dgm_place_end(s, p, j, p->now.live[j].score, false);
+            if (dgm_hypo_complete(s, p, j)) dgm_place_force(s, p, j);
         p->done = true;
     }
     if (p->done) p->now.count = 0;

@@ -29,11 +29,15 @@ int dgm_rows_append(dgm_search *s, int place, int hypo)
     dgm_rows *r = &s->rows;
     const dgm_place *p = &s->places[place];
     const int at = r->count++;
+    const size_t source = (size_t)s->config.max_source;
+    int32_t node = p->now.live[hypo].node;
     r->place[at] = place;
     r->hypo[at] = hypo;
-    r->align[at] = NULL;
-    if (p->attention && !dgm_place_leading(s, p))
-        r->align[at] = p->attention + (size_t)p->now.live[hypo].node * (size_t)s->config.max_source;
+    for (int v = s->vectors - 1; v >= 0; v--) { // each has what its own token's feeding sees
+        const bool seen = p->attention && !dgm_place_leading(s, p);
+        r->align[at * s->vectors + v] = seen ? p->attention + (size_t)node * source : NULL;
+        node = p->nodes[node].parent;
+    }
     return at;
 }
 
@@ -83,6 +87,16 @@ static int32_t input_token(const dgm_search *s, int part, int at)
     return p->lead == 0 ? info->start : lead[p->lead - 1];
 }
 
+// The same of pairs: the last one, or the start pair (double.c).
+static void input_pair(const dgm_search *s, int part, int at, int32_t token[2])
+{
+    const dgm_place *p = &s->places[s->rows.place[at]];
+    const dgm_node *right = &p->nodes[p->now.live[s->rows.hypo[at]].node];
+    const bool start = right->parent == 0;
+    token[0] = start ? s->info[part]->start : p->nodes[right->parent].token;
+    token[1] = start ? s->info[part]->start_second : right->token;
+}
+
 static dgm_status step_rows(dgm_search *s, int first, int count, dgm_error *err)
 {
     dgm_rows *r = &s->rows;
@@ -91,12 +105,16 @@ static dgm_status step_rows(dgm_search *s, int first, int count, dgm_error *err)
         for (int i = first; i < first + count; i++) {
             const dgm_place *p = &s->places[r->place[i]];
             r->steps[i].parent = p->now.rows[r->hypo[i] * s->part_count + part];
-            r->steps[i].token[0] = input_token(s, part, i);
-            for (int t = 1; t < DGM_STEP_TOKENS; t++) r->steps[i].token[t] = DGM_NO_TOKEN;
+            r->steps[i].token[1] = DGM_NO_TOKEN;
+            if (s->pairs)
+                input_pair(s, part, i, r->steps[i].token);
+            else
+                r->steps[i].token[0] = input_token(s, part, i);
         }
         // Alignments are the first part's: attention of different networks does not add up.
+        float **align = r->align + (size_t)first * (size_t)s->vectors;
         dgm_step_result out = {.rows = r->rows + (size_t)part * (size_t)s->capacity + first,
-                               .align = part == 0 && s->config.alignment ? r->align + first : NULL};
+                               .align = part == 0 && s->config.alignment ? align : NULL};
         DGM_TRY(dgm_step(s->parts[part].state, count, r->steps + first, &out, err));
         r->hidden[part] = out.hidden;
     }
@@ -132,11 +150,20 @@ void dgm_terms_fill(dgm_search *s, int row)
 
 static const dgm_candidates *more_candidates(dgm_search *s, int row)
 {
-    if (!s->vocabsel.ops->more || !s->rows.candidates[row]) return NULL;
+    if (!s->vocabsel.ops->more || !s->rows.candidates[row] || s->pairs) return NULL;
     const int place = s->rows.place[row];
     const dgm_place *p = &s->places[place];
     const int32_t node = p->now.live[s->rows.hypo[row]].node;
     return s->vocabsel.ops->more(&s->vocabsel, place, row, node ? p->nodes[node].token : -1);
+}
+
+const dgm_candidates *dgm_words_select(dgm_search *s, int place, dgm_mat seen, int first, int rows,
+                                       bool begins)
+{
+    const dgm_candidates *c = s->vocabsel.ops->select(&s->vocabsel, place, first,
+                                                      dgm_mat_rows(seen, first, rows));
+    if (begins) s->stats.candidates += (uint64_t)(c ? c->count : s->info[0]->target_vocab);
+    return c;
 }
 
 // For the sentence whose rows begin with `row`.
@@ -145,11 +172,8 @@ static const dgm_candidates *select_candidates(dgm_search *s, int row, dgm_mat s
     const int place = s->rows.place[row];
     const dgm_place *p = &s->places[place];
     if (p->again_count > 0 && s->vocabsel.ops->by_step) return NULL;
-    const dgm_candidates *c = s->vocabsel.ops->select(&s->vocabsel, place, row,
-                                                      dgm_mat_rows(seen, row, p->row_count));
-    if (p->tokens == 0 && p->again_count == 0)
-        s->stats.candidates += (uint64_t)(c ? c->count : s->info[0]->target_vocab);
-    return c;
+    return dgm_words_select(s, place, seen, row * s->vectors, p->row_count * s->vectors,
+                            p->tokens == 0 && p->again_count == 0);
 }
 
 // What rank wants to know of all rows beside their hidden vectors. seen: these, for a selection
@@ -160,12 +184,20 @@ static void prepare(dgm_search *s, dgm_mat seen)
     r->subset = false;
     if (s->vocabsel.ops->look) s->vocabsel.ops->look(&s->vocabsel, seen);
     for (int i = 0; i < r->ranked; i++) {
-        const bool first = first_of_sentence(r, i, r->place[i]);
-        dgm_terms_fill(s, i);
-        r->candidates[i] = first ? select_candidates(s, i, seen) : r->candidates[i - 1];
-        r->subset |= r->candidates[i] != NULL;
-        r->more[i] = more_candidates(s, i);
-        if (r->more[i]) s->stats.more += (uint64_t)r->more[i]->count;
+        const int at = i * s->vectors;
+        if (s->ops->terms)
+            s->ops->terms(s, i);
+        else
+            dgm_terms_fill(s, i);
+        r->candidates[at] = first_of_sentence(r, i, r->place[i]) ? select_candidates(s, i, seen)
+                                                                 : r->candidates[at - 1];
+        r->subset |= r->candidates[at] != NULL;
+        r->more[at] = more_candidates(s, at);
+        if (r->more[at]) s->stats.more += (uint64_t)r->more[at]->count;
+        for (int v = 1; v < s->vectors; v++) {
+            r->candidates[at + v] = r->candidates[at];
+            r->more[at + v] = NULL;
+        }
     }
     r->watched = dgm_banks_watch(s);
 }
@@ -174,20 +206,23 @@ static void prepare(dgm_search *s, dgm_mat seen)
 static void rank_rows(dgm_search *s, int first, int count)
 {
     dgm_rows *r = &s->rows;
-    dgm_rank_part parts[DGM_PARTS_MAX];
-    dgm_rank rank = dgm_rank_rows(s, parts, first, count);
     const bool offers = r->watched > 1;
-    const size_t begin = (size_t)first, watch = begin * (size_t)r->watched;
-    if (!r->subset) rank.candidates = NULL, rank.more = NULL;
-    rank.k = s->k;
-    rank.watch_count = r->watched;
-    rank.watch = (offers ? s->banks.watch : r->watch) + watch;
-    rank.score = r->score + begin * (size_t)s->k;
-    rank.token = r->token + begin * (size_t)s->k;
-    rank.watch_score = (offers ? s->banks.watch_score : r->watch_score) + watch;
-    dgm_op_rank(s->exec, &rank);
-    dgm_rank_count(s, &rank);
-    s->stats.rank_rows += (uint64_t)count;
+    const size_t begin = (size_t)first * (size_t)s->vectors, k = (size_t)s->k;
+    const size_t watch = begin * (size_t)r->watched;
+    const dgm_rank rank = {
+        .rows = count * s->vectors,
+        .candidates = r->subset ? r->candidates + begin : NULL,
+        .more = r->subset ? r->more + begin : NULL,
+        .terms = r->terms + begin,
+        .k = s->k,
+        .score = r->score + begin * k,
+        .token = r->token + begin * k,
+        .watch_count = r->watched,
+        .watch = (offers ? s->banks.watch : r->watch) + watch,
+        .watch_score = (offers ? s->banks.watch_score : r->watch_score) + watch,
+    };
+    dgm_rank_run(s, &rank);
+    s->stats.rank_rows += (uint64_t)rank.rows;
     s->stats.leads += (uint64_t)count;
 }
 
@@ -195,7 +230,7 @@ void dgm_rows_rank(dgm_search *s)
 {
     const dgm_rows *r = &s->rows;
     if (r->ranked == 0) return;
-    prepare(s, dgm_mat_rows(r->hidden[s->vocabsel.part], 0, r->ranked));
+    prepare(s, dgm_mat_rows(r->hidden[s->vocabsel.part], 0, r->ranked * s->vectors));
     rank_rows(s, 0, r->ranked);
     if (r->watched > 1) dgm_banks_read(s);
 }
@@ -216,26 +251,8 @@ static dgm_status step_and_rank(dgm_search *s, int most, dgm_error *err)
     return DGM_OK;
 }
 
-dgm_rank dgm_rank_rows(dgm_search *s, dgm_rank_part *parts, int first, int count)
-{
-    const dgm_rows *r = &s->rows;
-    for (int i = 0; i < s->part_count; i++)
-        parts[i] = (dgm_rank_part){.out = dgm_model_output(dgm_state_model(s->parts[i].state)),
-                                   .hidden = dgm_mat_rows(r->hidden[i], 0, count),
-                                   .weight = s->parts[i].weight};
-    return (dgm_rank){.parts = parts,
-                      .part_count = s->part_count,
-                      .mix = s->config.mix,
-                      .normalise = s->config.normalise,
-                      .rows = count,
-                      .candidates = r->candidates + first,
-                      .more = r->more + first,
-                      .terms = r->terms + first,
-                      .never = s->never,
-                      .never_count = s->never_count};
-}
-
-void dgm_rank_count(dgm_search *s, const dgm_rank *rank)
+// Products, for the statistics.
+static void count_dots(dgm_search *s, const dgm_rank *rank)
 {
     const uint64_t vocabulary = (uint64_t)s->info[0]->target_vocab;
     for (int i = 0; i < rank->rows; i++) {
@@ -246,11 +263,33 @@ void dgm_rank_count(dgm_search *s, const dgm_rank *rank)
     }
 }
 
-bool dgm_row_may_end(const dgm_search *s, int row)
+void dgm_rank_run(dgm_search *s, const dgm_rank *what)
+{
+    dgm_rank_part parts[DGM_PARTS_MAX];
+    dgm_rank rank = *what;
+    for (int i = 0; i < s->part_count; i++)
+        parts[i] = (dgm_rank_part){.out = dgm_model_output(dgm_state_model(s->parts[i].state)),
+                                   .hidden = dgm_mat_rows(s->rows.hidden[i], 0, rank.rows),
+                                   .weight = s->parts[i].weight};
+    rank.parts = parts;
+    rank.part_count = s->part_count;
+    rank.mix = s->config.mix;
+    rank.normalise = s->config.normalise;
+    rank.never = s->never;
+    rank.never_count = s->never_count;
+    dgm_op_rank(s->exec, &rank);
+    count_dots(s, &rank);
+}
+
+dgm_candidate dgm_row_end(const dgm_search *s, int row)
 {
     const dgm_terms *t = &s->rows.terms[row];
-    return !dgm_holds_id(t->deny, t->deny_count, s->eos) &&
-           (!t->allow || dgm_holds_id(t->allow, t->allow_count, s->eos));
+    const bool may = !dgm_holds_id(t->deny, t->deny_count, s->eos) &&
+                     (!t->allow || dgm_holds_id(t->allow, t->allow_count, s->eos));
+    return (dgm_candidate){.hypo = s->rows.hypo[row],
+                           .row = row,
+                           .token = s->eos,
+                           .score = may ? s->rows.watch_score[row] : -INFINITY};
 }
 
 void dgm_place_lead(dgm_search *s, dgm_place *p)

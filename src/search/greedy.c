@@ -7,38 +7,25 @@
 // shrink and refill; mask differs where a sentence never ends, margin where it searches on.
 #include "search/search_private.h"
 
-#include <math.h>
-
 static void expand(dgm_search *s, dgm_place *p)
 {
-    const int row = p->first_row;
-    dgm_candidate best = {.hypo = 0,
-                          .row = row,
-                          .token = s->rows.token[row * s->k],
-                          .score = s->rows.score[row * s->k]};
-    if (p->constraint) {
-        dgm_banks_clear(s);
-        dgm_banks_add_row(s, p, 0, row, 0.0f);
-        dgm_banks_choose(s, p, 1);
-        if (s->banks.order_count > 0)
-            best = s->banks.order[0];
-        else
-            best.score = -INFINITY;
-    }
-    const bool nothing = !(best.score > -INFINITY);
-    if (!nothing && best.token == s->eos) {
-        dgm_place_end(s, p, 0, best.score, true);
+    dgm_merge rows = dgm_rows_merge(s, p), merge = dgm_banks_filter(s, p, &rows);
+    dgm_candidate best;
+    const bool any = dgm_merge_next(&merge, &best);
+    if (any && dgm_candidate_ends(s, &best)) {
+        dgm_place_end(s, p, &best, true);
         p->done = true;
-    } else if (p->tokens == p->max_length) {
-        if (dgm_row_may_end(s, row)) dgm_place_end(s, p, 0, s->rows.watch_score[row], false);
+    } else if (dgm_place_full(s, p)) {
+        const dgm_candidate end = dgm_row_end(s, p->first_row);
+        dgm_place_end(s, p, &end, false);
         p->done = true;
-    } else if (nothing) {
+    } else if (!any) {
         p->done = true;
     } else {
         dgm_place_keep(s, p, &best);
-        dgm_place_swap(p);
-        if (p->tokens == p->max_length && s->finish->force_end) {
-            if (dgm_hypo_complete(s, p, 0)) dgm_place_end(s, p, 0, p->now.live[0].score, false);
+        dgm_place_swap(s, p);
+        if (dgm_place_full(s, p) && s->finish->force_end) {
+            if (dgm_hypo_complete(s, p, 0)) dgm_place_force(s, p, 0);
             p->done = true;
         }
     }

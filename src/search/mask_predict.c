@@ -100,10 +100,8 @@ static void add_target(dgm_search *s, int at, int place, filled *c, int32_t *wan
 static bool select_words(dgm_search *s, int place, dgm_mat hidden, int first_row, int rows)
 {
     dgm_masks *m = s->masks;
-    const dgm_candidates *list = s->vocabsel.ops->select(&s->vocabsel, place, first_row,
-                                                         dgm_mat_rows(hidden, first_row, rows));
-    if (m->iteration[place] == 0)
-        s->stats.candidates += (uint64_t)(list ? list->count : s->info[0]->target_vocab);
+    const dgm_candidates *list =
+        dgm_words_select(s, place, hidden, first_row, rows, m->iteration[place] == 0);
     for (int i = first_row; i < first_row + rows; i++) {
         m->selections[i] = list;
         m->terms[i] =
@@ -127,17 +125,12 @@ static dgm_status run(dgm_search *s, const int32_t *places, int count, int token
         row += rows;
     }
     s->rows.hidden[0] = hidden;
-    dgm_rank_part part;
-    dgm_rank rank = dgm_rank_rows(s, &part, 0, hidden.rows);
-    rank.candidates = subset ? m->selections : NULL;
-    rank.more = NULL;
-    rank.terms = m->terms;
-    rank.k = s->k;
-    rank.watch_count = 0;
-    rank.score = m->score;
-    rank.token = m->token;
-    dgm_op_rank(s->exec, &rank);
-    dgm_rank_count(s, &rank);
+    dgm_rank_run(s, &(dgm_rank){.rows = hidden.rows,
+                                .candidates = subset ? m->selections : NULL,
+                                .terms = m->terms,
+                                .k = s->k,
+                                .score = m->score,
+                                .token = m->token});
     s->stats.steps++;
     s->stats.rows += (uint64_t)tokens;
     s->stats.rank_rows += (uint64_t)hidden.rows;

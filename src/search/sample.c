@@ -63,12 +63,16 @@ static void take(dgm_search *s, dgm_place *p, int row, int lane)
 {
     const int hypo = s->rows.hypo[row], column = draw(s, row, uniform(s, p, lane));
     const size_t at = (size_t)row * (size_t)s->k + (size_t)(column < 0 ? 0 : column);
-    const dgm_candidate c = {
-        .hypo = hypo, .row = row, .token = s->rows.token[at], .score = s->rows.score[at]};
-    if (column >= 0 && c.token == s->eos) {
-        dgm_place_end(s, p, hypo, c.score, true);
-    } else if (p->tokens == p->max_length) {
-        if (dgm_row_may_end(s, row)) dgm_place_end(s, p, hypo, s->rows.watch_score[row], false);
+    const dgm_candidate c = {.hypo = hypo,
+                             .row = row,
+                             .column = column,
+                             .token = s->rows.token[at],
+                             .score = s->rows.score[at]};
+    if (column >= 0 && dgm_candidate_ends(s, &c)) {
+        dgm_place_end(s, p, &c, true);
+    } else if (dgm_place_full(s, p)) {
+        const dgm_candidate end = dgm_row_end(s, row);
+        dgm_place_end(s, p, &end, false);
     } else if (column >= 0) {
         dgm_place_keep(s, p, &c);
         p->next.live[p->next.count - 1].lane = lane;
@@ -82,10 +86,10 @@ static void expand(dgm_search *s, dgm_place *p)
         const int row = p->tokens == 0 ? p->first_row : p->first_row + i;
         take(s, p, row, p->tokens == 0 ? i : p->now.live[s->rows.hypo[row]].lane);
     }
-    dgm_place_swap(p);
+    dgm_place_swap(s, p);
     p->done = p->now.count == 0;
-    if (!p->done && p->tokens == p->max_length && s->finish->force_end) {
-        for (int j = 0; j < p->now.count; j++) dgm_place_end(s, p, j, p->now.live[j].score, false);
+    if (!p->done && dgm_place_full(s, p) && s->finish->force_end) {
+        for (int j = 0; j < p->now.count; j++) dgm_place_force(s, p, j);
         p->done = true;
     }
     if (p->done) p->now.count = 0;

@@ -192,19 +192,19 @@ static void lay_place(dgm_carve *c, dgm_place *p, const dgm_search *s)
 
 static void lay_rows(dgm_carve *c, dgm_rows *r, const dgm_search *s)
 {
-    const size_t n = (size_t)s->capacity, k = (size_t)s->k;
+    const size_t n = (size_t)s->capacity, all = n * (size_t)s->vectors, k = (size_t)s->k;
     r->place = DGM_CARVE(c, int32_t, n);
     r->hypo = DGM_CARVE(c, int32_t, n);
     r->steps = DGM_CARVE(c, dgm_step_row, n);
     r->rows = DGM_CARVE(c, int32_t, n * (size_t)s->part_count);
-    r->align = DGM_CARVE(c, float *, n);
-    r->terms = DGM_CARVE(c, dgm_terms, n);
-    r->more = DGM_CARVE(c, const dgm_candidates *, n);
-    r->candidates = DGM_CARVE(c, const dgm_candidates *, n);
-    r->watch = DGM_CARVE(c, int32_t, n);
-    r->watch_score = DGM_CARVE(c, float, n);
-    r->score = DGM_CARVE(c, float, n *k);
-    r->token = DGM_CARVE(c, int32_t, n * k);
+    r->align = DGM_CARVE(c, float *, all);
+    r->terms = DGM_CARVE(c, dgm_terms, all);
+    r->more = DGM_CARVE(c, const dgm_candidates *, all);
+    r->candidates = DGM_CARVE(c, const dgm_candidates *, all);
+    r->watch = DGM_CARVE(c, int32_t, all);
+    r->watch_score = DGM_CARVE(c, float, all);
+    r->score = DGM_CARVE(c, float, all *k);
+    r->token = DGM_CARVE(c, int32_t, all * k);
     r->retain = DGM_CARVE(c, int32_t, n);
 }
 
@@ -228,11 +228,14 @@ static void lay_out(dgm_carve *c, dgm_search *s, int vocabulary)
     s->width = s->config.beam;
     s->k = k < vocabulary ? k : vocabulary;
     s->capacity = s->config.places * s->width;
+    s->vectors = find(&s->config)->tokens > 1 ? find(&s->config)->tokens : 1;
     s->node_capacity = find(&s->config)->nodes ? find(&s->config)->nodes(&s->config)
                                                : 1 + s->width * (s->config.max_length + 1);
     s->never = DGM_CARVE(c, int32_t, (size_t)s->never_count);
     s->merge_at = DGM_CARVE(c, int, (size_t)s->width);
-    s->ends = DGM_CARVE(c, float, (size_t)s->width);
+    s->lines = DGM_CARVE(c, int32_t, (size_t)s->width);
+    s->best = DGM_CARVE(c, float, (size_t)s->width);
+    s->ends = DGM_CARVE(c, dgm_candidate, (size_t)s->width);
     s->sources = DGM_CARVE(c, dgm_source, places);
     s->new_slots = DGM_CARVE(c, int32_t, places);
     s->new_rows = DGM_CARVE(c, int32_t, places);

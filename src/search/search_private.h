@@ -98,7 +98,8 @@ typedef struct dgm_place {
     int32_t *first_states; // [scorers] of the empty hypothesis
 } dgm_place;
 
-// Rows of one generation: all sentences, the ranked ones first.
+// Rows of one generation: all sentences, the ranked ones first. A model of pairs gives a row two
+// hidden vectors, neighbours, and each is ranked: vector v of row r is r * vectors + v.
 typedef struct dgm_rows {
     int count, ranked;
     int watched; // tokens per row whose scores are wanted
@@ -106,16 +107,17 @@ typedef struct dgm_rows {
     int32_t *place, *hypo; // [capacity]
     dgm_step_row *steps;   // [capacity]
     int32_t *rows;         // [parts, capacity] made by the step
-    float **align;         // [capacity]
     dgm_mat hidden[DGM_PARTS_MAX];
-    dgm_terms *terms;                  // [capacity]
-    const dgm_candidates **candidates; // [capacity]
-    const dgm_candidates **more;       // [capacity]: of single rows, beside their lists
-    int32_t *watch;                    // [capacity]
-    float *watch_score;                // [capacity]: of the end symbol
-    float *score;                      // [capacity, k]
-    int32_t *token;                    // [capacity, k]
-    int32_t *retain;                   // [capacity]
+    int32_t *retain; // [capacity]
+    // of every vector: [capacity * vectors]
+    float **align;
+    dgm_terms *terms;
+    const dgm_candidates **candidates;
+    const dgm_candidates **more; // of single rows, beside their lists
+    int32_t *watch;
+    float *watch_score; // of the end symbol
+    float *score;       // [capacity * vectors, k]
+    int32_t *token;     // [capacity * vectors, k]
 } dgm_rows;
 
 // history.c; arrays are NULL where nothing needs them.
@@ -167,8 +169,9 @@ struct dgm_search {
     dgm_vocabsel vocabsel;
     dgm_scorer scorers[DGM_SEARCH_SCORERS]; // constraints, prefix forcing last
     int width;                              // live hypotheses of a sentence at most
-    int k;                                  // candidates of a row
+    int k;                                  // candidates of a vector
     int capacity;                           // rows of a generation
+    int vectors;                            // of a row: 2 where a model writes pairs, else 1
     int node_capacity, lead_count;
     int source_limit, target_limit; // tokens
     int32_t eos;
@@ -180,8 +183,11 @@ struct dgm_search {
     dgm_rows rows;
     dgm_history history;
     dgm_banks banks;
-    int *merge_at;    // [width]
-    float *ends;      // [width]
+    // of the sentence at hand
+    int *merge_at;       // [width]
+    int32_t *lines;      // [width] its rows
+    float *best;         // [width]
+    dgm_candidate *ends; // [width] how each hypothesis would end now; -inf: not at all
     dgm_cubes *cubes; // the cube search's, else NULL
     dgm_pairs *pairs; // the search of pairs' likewise
     dgm_masks *masks; // mask-predict's
@@ -218,6 +224,7 @@ struct dgm_search_ops {
     int (*nodes)(const dgm_search_config *c); // of a sentence's tree; NULL: one a token
     // Takes the arrays of its own (NULL: it has none). Needs width, k, capacity and part_count.
     void (*lay_out)(dgm_carve *c, dgm_search *s);
+    void (*terms)(dgm_search *s, int row); // of a row's vectors; NULL: dgm_terms_fill
     dgm_status (*advance)(dgm_search *s, dgm_error *err); // one generation
     // Result `index` of a sentence into s->hypotheses; NULL: a path of one token a node.
     void (*trace)(dgm_search *s, const dgm_place *p, const dgm_ended *e, int index);
@@ -244,11 +251,14 @@ void dgm_rows_collect_leading(dgm_search *s); // sentences that are still being 
 dgm_status dgm_rows_step(dgm_search *s, int first, dgm_error *err);
 void dgm_rows_rank(dgm_search *s);
 void dgm_terms_fill(dgm_search *s, int row); // what scorers add to a row
-// What all ranks of rows first .. first + count - 1 have in common; their hidden vectors are the
-// last step's. parts: [part_count] for it to fill.
-dgm_rank dgm_rank_rows(dgm_search *s, dgm_rank_part *parts, int first, int count);
-void dgm_rank_count(dgm_search *s, const dgm_rank *rank); // products, for the statistics
-void dgm_rows_retain(dgm_search *s);                      // the rows of all live hypotheses
+// Ranks the last step's hidden vectors: what all searches have in common (models, weights, words
+// that are never chosen) is filled in here.
+void dgm_rank_run(dgm_search *s, const dgm_rank *what);
+// A sentence's candidates: `rows` vectors from `first` on of what the selection has looked at.
+// begins: it is the first time, for the statistics.
+const dgm_candidates *dgm_words_select(dgm_search *s, int place, dgm_mat seen, int first, int rows,
+                                       bool begins);
+void dgm_rows_retain(dgm_search *s); // the rows of all live hypotheses
 // Sentences that are still being fed the start and the model's own prefix move on by one token.
 bool dgm_place_leading(const dgm_search *s, const dgm_place *p);
 void dgm_place_lead(dgm_search *s, dgm_place *p);
@@ -256,8 +266,9 @@ void dgm_place_lead(dgm_search *s, dgm_place *p);
 // rank, then `expand` for each sentence, which fills p->now anew or sets p->done; retain.
 typedef void (*dgm_expand)(dgm_search *s, dgm_place *p);
 dgm_status dgm_generation(dgm_search *s, dgm_expand expand, dgm_error *err);
-// May the end symbol follow this row, by the scorers' word? (A watched score does not say.)
-bool dgm_row_may_end(const dgm_search *s, int row);
+// The end symbol behind a row's hypothesis: -inf where the scorers forbid it (a watched score does
+// not say).
+dgm_candidate dgm_row_end(const dgm_search *s, int row);
 
 // ---- sample.c, coverage.c -----------------------------------------------------------------------
 
@@ -287,12 +298,27 @@ void dgm_rescore_take(dgm_search *s, dgm_place *p); // after rank
 
 // ---- tree.c ------------------------------------------------------------------------------------
 
+// What may follow a live hypothesis: a token, or a pair of them.
 struct dgm_candidate {
-    int hypo; // in place->now: whose path it continues, and whose scorer states
-    int row;  // of this generation: the decoder row that a hypothesis made from it starts with
+    int hypo;   // in place->now: whose path it continues, and whose scorer states
+    int row;    // of this generation: the decoder row that a hypothesis made from it starts with
+    int column; // in the row's list of the best, from 0; k: not one of them
     int32_t token;
-    float score;
+    int32_t second; // of a pair
+    float first;    // sum with the first token of a pair alone
+    float score;    // sum with all
 };
+
+static inline bool dgm_candidate_ends(const dgm_search *s, const dgm_candidate *c)
+{
+    return c->token == s->eos || (s->pairs && c->second == s->eos);
+}
+
+// Another step would go beyond the sentence's maximum length: it only asks for ends.
+static inline bool dgm_place_full(const dgm_search *s, const dgm_place *p)
+{
+    return p->tokens + s->vectors > p->max_length;
+}
 
 // ---- banks.c -----------------------------------------------------------------------------------
 
@@ -311,24 +337,22 @@ float dgm_hypo_debt(const dgm_search *s, const dgm_place *p, int hypo);
 void dgm_banks_terms(dgm_search *s, int row, dgm_terms *t); // what a row may not say
 int dgm_banks_watch(dgm_search *s); // before rank: how many tokens it shall watch
 void dgm_banks_read(dgm_search *s); // after rank
-// The candidates of a sentence: clear, add them, let the policy draw. position: in its row, from 0.
-void dgm_banks_clear(dgm_search *s);
-void dgm_banks_add(dgm_search *s, const dgm_place *p, const dgm_candidate *c, int position);
-// All of a ranked row, for a hypothesis whose sum is `behind` away from the row's.
-void dgm_banks_add_row(dgm_search *s, const dgm_place *p, int hypo, int row, float behind);
-void dgm_banks_choose(dgm_search *s, const dgm_place *p, int places); // fills banks.order
 
 void dgm_place_reset(dgm_search *s, dgm_place *p); // one live hypothesis: the empty one
 // The candidate becomes the last hypothesis of p->next.
 void dgm_place_keep(dgm_search *s, dgm_place *p, const dgm_candidate *c);
-// Hypothesis `hypo` of p->now ends with the sum given; into the store.
-void dgm_place_end(dgm_search *s, dgm_place *p, int hypo, float sum, bool finished);
+// A hypothesis of p->now ends with the candidate; into the store.
+void dgm_place_end(dgm_search *s, dgm_place *p, const dgm_candidate *c, bool finished);
+// The same where the maximum length forces the end, for nothing.
+void dgm_place_force(dgm_search *s, dgm_place *p, int hypo);
 // A completed hypothesis into one of the sentence's stores; in `store` it counts as ended.
 void dgm_place_store(dgm_search *s, dgm_place *p, dgm_store *store, const dgm_ended *e);
-void dgm_place_spare(dgm_search *s, dgm_place *p, int hypo, float sum); // into the second store
-void dgm_place_swap(dgm_place *p);                                      // next becomes now
+void dgm_place_spare(dgm_search *s, dgm_place *p, const dgm_candidate *c); // the second store
+void dgm_place_swap(const dgm_search *s, dgm_place *p);                    // next becomes now
 // Drops live hypotheses far behind the best (beam_width).
 void dgm_place_prune(const dgm_search *s, dgm_place *p);
+// Real tokens of a hypothesis that ends with the candidate.
+int dgm_whole_length(const dgm_search *s, const dgm_place *p, const dgm_candidate *c);
 // Score by which a hypothesis of `length` tokens (end symbol counted) is ranked.
 float dgm_final_score(const dgm_place *p, float sum, int length);
 void dgm_place_report(dgm_search *s, dgm_place *p, dgm_search_sink sink, void *cookie);
@@ -343,6 +367,10 @@ struct dgm_merge {
     const dgm_place *p;
     void *data;
     int at;
+    // Where it draws from rows' lists: the row of each hypothesis, and what the hypothesis' sum is
+    // away from the row's (NULL: nothing). NULL: it does not.
+    const int32_t *lines;
+    const float *behind;
 };
 
 static inline bool dgm_merge_next(dgm_merge *m, dgm_candidate *c)
@@ -350,7 +378,10 @@ static inline bool dgm_merge_next(dgm_merge *m, dgm_candidate *c)
     return m->next(m, c);
 }
 
-dgm_merge dgm_banks_merge(dgm_search *s, const dgm_place *p); // banks.c
+dgm_merge dgm_rows_merge(dgm_search *s, const dgm_place *p); // beam.c: every row's best
+// banks.c: of a sentence with constraints, what the policy shall draw instead of m's candidates, all
+// of which are looked at, in whatever order; else m.
+dgm_merge dgm_banks_filter(dgm_search *s, const dgm_place *p, dgm_merge *m);
 
 struct dgm_finish_ops {
     // One step: draws candidates, ends some, keeps some.
@@ -370,8 +401,7 @@ struct dgm_finish_ops {
 
 extern const dgm_finish_ops dgm_finish_table[DGM_FINISH_COUNT];
 
-// A sentence's step by its policy. ends: [hypotheses] sums with the end symbol; -inf: it may not
-// end there, or nobody knows.
-void dgm_place_expand(dgm_search *s, dgm_place *p, dgm_merge *m, const float *ends);
+// A sentence's step by its policy; s->ends must be filled.
+void dgm_place_expand(dgm_search *s, dgm_place *p, dgm_merge *m);
 
 #endif

