@@ -53,10 +53,10 @@ typedef struct dgm_profile {
     const dgm_profile_row *rows; // phase by phase, longest first
     size_t count;
     double elapsed;  // wall time since dgm_profile_start; the others are CPU time
-    double busy;     // workers' time, of all of them together; with the rows, search and assembling
-    double search;   // of it: search and bookkeeping, what is not in a row and not text
+    double busy;     // workers' time, of all of them together; with the rows and search
+    double search;   // of it: search and bookkeeping, what is not in a row
     double counting; // of it: reading the clock, estimated; the rows are without it
-    double text;     // cutting and encoding of input (not in busy), decoding and joining of output
+    double text;     // not in busy: cutting and encoding of input, decoding and joining of output
     uint64_t encodes, steps, ranks; // calls
 } dgm_profile;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // From decoded tokens back to a line: text of every piece, joined, with token scores and links.
-// Called by the worker that finished the last piece of a line.
+// Called by a text thread when the last piece of a line is decoded.
 //
 // The k-th translation of a line in several pieces is made of the k-th of every piece (or its
 // last). Its sum is the sum of theirs, its score that sum normalised by the whole length.
@@ -93,7 +93,7 @@ static void sort_links(dgm_scratch *s)
 
 static const dgm_piece_state *piece_of(const dgm_line_state *line, size_t i)
 {
-    return &line->job->pieces[line->first + i];
+    return &line->job->encoded.pieces[line->first + i];
 }
 
 static const dgm_raw *hypothesis(const dgm_piece_state *piece, size_t k)
@@ -112,7 +112,7 @@ static dgm_status find_words(const dgm_line_state *line, size_t k, dgm_scratch *
     for (size_t i = 0; i < line->pieces.count; i++) {
         const dgm_piece_state *piece = piece_of(line, i);
         const dgm_raw *h = hypothesis(piece, k);
-        const dgm_span *spans = line->job->spans + piece->spans_at;
+        const dgm_span *spans = line->job->encoded.spans + piece->spans_at;
         DGM_TRY(dgm_grow(&s->source_word, &s->source_cap, a + (size_t)piece->text_count,
                          sizeof *s->source_word, err));
         DGM_TRY(dgm_grow(&s->target_word, &s->target_cap, b + (size_t)h->count,

@@ -22,15 +22,8 @@ void dgm_job_free(dgm_job *job)
         dgm_lmbr_free(&job->lines[i].lmbr);
         dgm_walk_free(&job->lines[i].walk);
     }
-    for (size_t i = 0; i < job->piece_count; i++) {
-        dgm_free(job->pieces[i].block);
-        dgm_free(job->pieces[i].error);
-        dgm_constraint_free(&job->pieces[i].constraint);
-    }
+    dgm_encoded_free(&job->encoded);
     dgm_free(job->lines);
-    dgm_free(job->pieces);
-    dgm_free(job->tokens);
-    dgm_free(job->spans);
     dgm_free(job->order);
     if (job->done_ready) pthread_cond_destroy(&job->done);
     if (job->box) {
@@ -90,13 +83,13 @@ dgm_status dgm_submit(dgm_translator *t, const dgm_input *inputs, size_t count, 
     pthread_mutex_lock(&t->lock);
     t->lines += count - job->left;
     if (t->profiling) t->text_seconds += dgm_thread_time() - begin;
-    if (job->piece_count) {
+    if (job->encoded.piece_count) {
         if (t->last)
             t->last->next = job;
         else
             t->first = job;
         t->last = job;
-        t->queued += job->piece_count;
+        t->queued += job->encoded.piece_count;
         pthread_cond_broadcast(&t->wake);
     }
     pthread_mutex_unlock(&t->lock);
@@ -113,13 +106,13 @@ size_t dgm_queue_take(dgm_translator *t, dgm_piece_state **out, size_t room, int
     size_t n = 0;
     while (n < room && t->first) {
         dgm_job *job = t->first;
-        dgm_piece_state *piece = &job->pieces[job->order[job->taken]];
+        dgm_piece_state *piece = &job->encoded.pieces[job->order[job->taken]];
         tokens -= dgm_piece_cost(t, piece);
         if (tokens < 0 && !(any && n == 0)) break;
         out[n++] = piece;
         job->taken++;
         t->queued--;
-        if (job->taken == job->piece_count) {
+        if (job->taken == job->encoded.piece_count) {
             t->first = job->next;
             job->next = NULL;
             if (!t->first) t->last = NULL;

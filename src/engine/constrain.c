@@ -5,8 +5,8 @@
 //     settings.terms          glossary entries found in the line           | -> per piece: patterns
 //     settings.keep           what a regular expression finds in the line  |    -> automaton
 //
-// Runs in the thread that submits a job, after the line was cut into pieces: a term belongs to the
-// piece that holds its source. A demand that cannot be met (its source is not in the line, the
+// Runs while a job is submitted, after the line was cut into pieces: a term belongs to the piece
+// that holds its source. A demand that cannot be met (its source is not in the line, the
 // vocabulary cannot spell it, a sentence has too many) is left out and named in the line's notice;
 // the rest counts. Lines without demands leave here at once and are decoded as ever.
 #include <regex.h>
@@ -380,11 +380,10 @@ static bool drop_want(dgm_demander *d)
 }
 
 static dgm_status constrain_piece(dgm_demander *d, dgm_line_state *line, size_t index,
-                                  dgm_error *err)
+                                  dgm_piece_state *piece, dgm_error *err)
 {
     const dgm_piece *p = &line->pieces.items[index];
     const dgm_text text = {line->text + p->begin, p->end - p->begin};
-    dgm_piece_state *piece = &line->job->pieces[line->first + index];
     dgm_error why;
     d->want_count = 0;
     DGM_TRY(want_demands(d, line, index, text, err));
@@ -428,14 +427,16 @@ static void report_absent(dgm_demander *d, const dgm_line_state *line)
     }
 }
 
-dgm_status dgm_demander_end(dgm_demander *d, dgm_line_state *line, dgm_error *err)
+dgm_status dgm_demander_end(dgm_demander *d, dgm_line_state *line, dgm_piece_state *pieces,
+                            dgm_error *err)
 {
     if (!d->active) return DGM_OK;
     DGM_FAIL_IF(line->walk && d->demands.count, err, DGM_ERR_ARGUMENT,
                 "a line with a lattice and constraints: the lattice says already what its "
                 "translation may hold");
     if (d->demands.count) report_absent(d, line);
-    for (size_t i = 0; i < line->pieces.count; i++) DGM_TRY(constrain_piece(d, line, i, err));
+    for (size_t i = 0; i < line->pieces.count; i++)
+        DGM_TRY(constrain_piece(d, line, i, &pieces[i], err));
     if (d->notice.size == 0 && !d->notice.failed) return DGM_OK;
     line->notice = d->notice.failed
                        ? NULL

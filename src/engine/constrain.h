@@ -40,6 +40,7 @@ void dgm_demander_free(dgm_demander *d);
 dgm_status dgm_demander_begin(dgm_demander *d, const dgm_translator *t, dgm_input *input,
                               uint32_t *flags, dgm_error *err);
 // Afterwards: automata of its pieces, and what is to be said about it.
-dgm_status dgm_demander_end(dgm_demander *d, dgm_line_state *line, dgm_error *err);
+dgm_status dgm_demander_end(dgm_demander *d, dgm_line_state *line, dgm_piece_state *pieces,
+                            dgm_error *err);
 
 #endif

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Private to engine/: what a translator, a job and a line are made of.
 //
-//   dgm_translator  models, vocabularies, resolved settings, the queue and the workers
+//   dgm_translator  models, vocabularies, resolved settings, the queue, the workers, text threads
 //   dgm_job         the lines of one call; a line has pieces; a piece is what a search decodes
 //
-//     caller thread                 worker threads                         caller thread
-//     submit: check, split, encode  admit -> advance -> ... -> sink        wait: hand results over
-//             |                       ^                      |
-//             +---> queue of jobs ----+     last piece of a line: decode, join, align
+//     caller and text threads        worker threads                 text threads
+//     submit: check, split, encode   admit -> advance -> ... sink   decode, join, align
+//             |                        ^                      |       ^           |
+//             +---> queue of jobs -----+     last piece of a line ----+           +--> wait: caller
 //
-// A job's memory belongs to the job. Workers write only to the pieces they took and, after the
-// last piece of a line, to that line; the counters that hand a line over are guarded by t->lock.
+// A job's memory belongs to the job. Workers write only to the pieces they took, a text thread to
+// the line it took after its last piece; the counters that hand a line over are guarded by t->lock.
 #ifndef DGM_ENGINE_ENGINE_PRIVATE_H
 #define DGM_ENGINE_ENGINE_PRIVATE_H
 
@@ -35,6 +35,7 @@ typedef struct dgm_loaded {
 } dgm_loaded;
 
 typedef struct dgm_worker dgm_worker;
+typedef struct dgm_text_stage dgm_text_stage;
 typedef struct dgm_dictionary dgm_dictionary;
 typedef struct dgm_keeper dgm_keeper;
 
@@ -91,6 +92,7 @@ struct dgm_translator {
     uint64_t lines;      // finished
     dgm_worker *workers; // [threads]
     int started;
+    dgm_text_stage *text;
 
     bool profiling; // dgm_profile_start; changes while nothing is in flight
     double profile_begin, text_seconds;
@@ -212,7 +214,7 @@ typedef struct dgm_line_state dgm_line_state;
 
 typedef struct dgm_piece_state {
     dgm_line_state *line;
-    size_t ids_at, spans_at, prefix_at; // in the job's arrays, which move while they grow
+    size_t ids_at, spans_at, prefix_at; // in the arrays of its job, which move while they grow
     int count, prefix_count;            // ids the encoder reads, forced target tokens
     size_t lead_at;                     // tokens of its direction, where lead: else the model's own
     bool lead;
@@ -229,6 +231,7 @@ typedef struct dgm_piece_state {
 
 struct dgm_line_state {
     dgm_job *job;
+    dgm_line_state *next; // of those that wait for a text thread
     char *text; // repaired copy, NUL-terminated; NULL for an empty line
     size_t size;
     dgm_pieces pieces; // items[i] belongs to the job's piece first + i
@@ -246,6 +249,18 @@ struct dgm_line_state {
     size_t source_tokens, target_tokens; // target: of the best translation, end symbols included
 };
 
+// What lines became, piece after piece.
+typedef struct dgm_encoded {
+    dgm_piece_state *pieces;
+    size_t piece_count, piece_cap;
+    int32_t *tokens; // of all pieces and prefixes
+    size_t token_count, token_cap;
+    dgm_span *spans; // of text tokens in their line's text, kept for alignments
+    size_t span_count, span_cap;
+} dgm_encoded;
+
+void dgm_encoded_free(dgm_encoded *e); // pipeline.c; all zero afterwards
+
 typedef struct dgm_results_box {
     dgm_results pub;
     dgm_result *items;
@@ -256,12 +271,7 @@ struct dgm_job {
     dgm_job *next;
     dgm_line_state *lines;
     size_t line_count;
-    dgm_piece_state *pieces;
-    size_t piece_count, piece_cap;
-    int32_t *tokens; // of all pieces and prefixes
-    size_t token_count, token_cap;
-    dgm_span *spans; // of text tokens in their line's text, kept for alignments
-    size_t span_count, span_cap;
+    dgm_encoded encoded;
     uint32_t *order; // pieces, longest first
     size_t taken;
     size_t left; // lines not finished
@@ -327,6 +337,20 @@ static inline int64_t dgm_piece_cost(const dgm_translator *t, const dgm_piece_st
     return (int64_t)piece->count * t->config.beam;
 }
 
+// text_stage.c: threads for what is not arithmetic. Stop comes after the workers': lines that they
+// left are assembled first. Both accept what was never started.
+dgm_status dgm_text_start(dgm_translator *t, dgm_error *err);
+void dgm_text_stop(dgm_translator *t);
+int dgm_text_threads(const dgm_translator *t);
+// A line whose pieces are all decoded or have failed; lock held. dgm_text_wake when a worker has
+// handed over what it had, likewise.
+void dgm_text_take(dgm_translator *t, dgm_line_state *line);
+void dgm_text_wake(dgm_translator *t);
+// run(arg, who, part) for every part, in this thread and in idle text threads; who: 0 for this one,
+// up to dgm_text_threads for the others, none of them twice at once. Returns when all are done.
+typedef void (*dgm_text_fn)(void *arg, int who, size_t part);
+void dgm_text_share(dgm_translator *t, dgm_text_fn run, void *arg, size_t parts);
+
 // worker.c
 dgm_status dgm_workers_start(dgm_translator *t, dgm_error *err);
 void dgm_workers_stop(dgm_translator *t);
@@ -335,8 +359,8 @@ void dgm_workers_count(const dgm_translator *t, dgm_counters *c);
 void dgm_workers_techniques(const dgm_translator *t, dgm_model_counts *sum, uint64_t *early);
 // Starts counters at zero in every worker, or drops them; nothing may be in flight.
 dgm_status dgm_workers_meter(dgm_translator *t, bool on, dgm_error *err);
-// Adds the workers' counters to *sum; busy and text get seconds in all, and those of assembling.
-void dgm_workers_read(dgm_translator *t, dgm_meter *sum, double *busy, double *text);
+// Adds the workers' counters to *sum, their seconds to *busy.
+void dgm_workers_read(dgm_translator *t, dgm_meter *sum, double *busy);
 // NULL ends it. Nothing may be in flight.
 void dgm_workers_observe(dgm_translator *t, const dgm_observer *observer);
 

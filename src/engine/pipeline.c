@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // From text to what a search decodes: repair, language token, splitting of over-long lines,
-// encoding. Runs in the thread that submits a job.
+// encoding. Runs while a job is submitted, in that thread and in text threads: a job of many lines
+// is cut into parts, which are encoded side by side and joined (text_stage.c).
 //
 //     line  --clean-->  text  --split-->  pieces  --encode-->  [prefix ids] [language] ids [eos]
 //
@@ -11,10 +12,10 @@
 #include "engine/constrain.h"
 #include "engine/evidence.h"
 
-// Buffers of one submit call, used again for every line.
+// Buffers of one thread in one submit call, used again for every line.
 typedef struct prepare {
-    dgm_job *job;
     const dgm_translator *t;
+    dgm_encoded *out; // of the part at hand
     const dgm_model_info *model;
     dgm_writer clean;
     dgm_tokens tokens;
@@ -74,15 +75,15 @@ dgm_status dgm_source_frame(const dgm_translator *t, const int *direction, int32
 }
 
 // Start tokens of the piece added last, if its direction is not the translator's.
-static dgm_status add_lead(dgm_job *job, const dgm_model_info *m, const int *direction,
+static dgm_status add_lead(dgm_encoded *out, const dgm_model_info *m, const int *direction,
                            dgm_piece_state *piece, dgm_error *err)
 {
     if (!direction || m->languages->tags[DGM_TARGET] == 0) return DGM_OK;
     piece->lead = true;
-    piece->lead_at = job->token_count;
-    DGM_TRY(append_ids(&job->tokens, &job->token_count, &job->token_cap, m->target_prefix,
+    piece->lead_at = out->token_count;
+    DGM_TRY(append_ids(&out->tokens, &out->token_count, &out->token_cap, m->target_prefix,
                        (size_t)m->target_prefix_count, err));
-    set_tags(m, DGM_TARGET, direction, job->tokens + job->token_count);
+    set_tags(m, DGM_TARGET, direction, out->tokens + out->token_count);
     return DGM_OK;
 }
 
@@ -100,52 +101,52 @@ static dgm_status line_fails(dgm_line_state *line, dgm_status st, const dgm_erro
 static dgm_status add_piece(prepare *p, dgm_line_state *line, int32_t language, size_t begin,
                             size_t room, dgm_error *err)
 {
-    dgm_job *job = p->job;
+    dgm_encoded *out = p->out;
     size_t count = p->tokens.count;
     if (count > room) {
         count = room;
         line->flags |= DGM_LINE_CROPPED;
     }
     DGM_TRY(
-        dgm_grow(&job->pieces, &job->piece_cap, job->piece_count + 1, sizeof *job->pieces, err));
-    dgm_piece_state *piece = &job->pieces[job->piece_count];
+        dgm_grow(&out->pieces, &out->piece_cap, out->piece_count + 1, sizeof *out->pieces, err));
+    dgm_piece_state *piece = &out->pieces[out->piece_count];
     memset(piece, 0, sizeof *piece);
     piece->line = line;
-    piece->ids_at = job->token_count;
-    piece->spans_at = job->span_count;
+    piece->ids_at = out->token_count;
+    piece->spans_at = out->span_count;
     piece->text_first = p->model->source_prefix_count + (language >= 0 ? 1 : 0);
     piece->text_count = (int)count;
     const int *direction = p->other ? p->direction : NULL;
-    DGM_TRY(dgm_source_frame(p->t, direction, language, p->tokens.ids, count, &job->tokens,
-                             &job->token_count, &job->token_cap, err));
-    piece->count = (int)(job->token_count - piece->ids_at);
-    DGM_TRY(add_lead(job, p->model, direction, piece, err));
-    piece->prefix_at = job->token_count;
+    DGM_TRY(dgm_source_frame(p->t, direction, language, p->tokens.ids, count, &out->tokens,
+                             &out->token_count, &out->token_cap, err));
+    piece->count = (int)(out->token_count - piece->ids_at);
+    DGM_TRY(add_lead(out, p->model, direction, piece, err));
+    piece->prefix_at = out->token_count;
     if (p->t->alignment != DGM_ALIGN_NONE || p->t->replace_unknown) {
-        DGM_TRY(dgm_grow(&job->spans, &job->span_cap, job->span_count + count, sizeof *job->spans,
+        DGM_TRY(dgm_grow(&out->spans, &out->span_cap, out->span_count + count, sizeof *out->spans,
                          err));
         for (size_t i = 0; i < count; i++)
-            job->spans[job->span_count++] = (dgm_span){(uint32_t)(p->tokens.spans[i].begin + begin),
+            out->spans[out->span_count++] = (dgm_span){(uint32_t)(p->tokens.spans[i].begin + begin),
                                                        (uint32_t)(p->tokens.spans[i].end + begin)};
     }
     line->source_tokens += (size_t)piece->count;
     line->left++;
-    job->piece_count++;
+    out->piece_count++;
     return DGM_OK;
 }
 
 // Forced target tokens of the piece added last (the model's own prefix is the search's business).
 static dgm_status add_prefix(prepare *p, const dgm_input *input, bool first, dgm_error *err)
 {
-    dgm_job *job = p->job;
-    dgm_piece_state *piece = &job->pieces[job->piece_count - 1];
+    dgm_encoded *out = p->out;
+    dgm_piece_state *piece = &out->pieces[out->piece_count - 1];
     if (first && input->prefix && input->prefix_size) {
         DGM_TRY(dgm_vocab_encode(p->t->target, (dgm_text){input->prefix, input->prefix_size},
                                  &p->tokens, err));
-        DGM_TRY(append_ids(&job->tokens, &job->token_count, &job->token_cap, p->tokens.ids,
+        DGM_TRY(append_ids(&out->tokens, &out->token_count, &out->token_cap, p->tokens.ids,
                            p->tokens.count, err));
     }
-    piece->prefix_count = (int)(job->token_count - piece->prefix_at);
+    piece->prefix_count = (int)(out->token_count - piece->prefix_at);
     DGM_FAIL_IF(piece->prefix_count > p->t->config.max_length, err, DGM_ERR_TEXT,
                 "the forced prefix has %d tokens, the maximum length is %d", piece->prefix_count,
                 p->t->config.max_length);
@@ -227,11 +228,11 @@ static dgm_status encode_line(prepare *p, dgm_line_state *line, const dgm_input 
 }
 
 // Takes back the pieces of a line that failed half way.
-static void drop_pieces(dgm_job *job, dgm_line_state *line)
+static void drop_pieces(dgm_encoded *out, dgm_line_state *line)
 {
-    for (size_t i = line->first; i < job->piece_count; i++)
-        dgm_constraint_free(&job->pieces[i].constraint);
-    job->piece_count = line->first;
+    for (size_t i = line->first; i < out->piece_count; i++)
+        dgm_constraint_free(&out->pieces[i].constraint);
+    out->piece_count = line->first;
     line->left = 0;
     line->pieces.count = 0;
     line->source_tokens = 0;
@@ -242,7 +243,7 @@ static dgm_status prepare_line(prepare *p, dgm_line_state *line, const dgm_input
 {
     bool repaired = false;
     p->clean.size = 0;
-    line->first = p->job->piece_count;
+    line->first = p->out->piece_count;
     DGM_TRY(dgm_line_clean((dgm_text){input->text, input->size}, &p->clean, &repaired, err));
     if (repaired) line->flags |= DGM_LINE_REPAIRED;
     line->size = p->clean.size;
@@ -256,59 +257,183 @@ static dgm_status prepare_line(prepare *p, dgm_line_state *line, const dgm_input
         st = dgm_evidence_rows(&p->evidence, input->evidence, &line->lmbr, &why);
     if (st == DGM_OK && input->lattice && line->left)
         st = dgm_lattice_walk(p->t, &with, line->left, &line->walk, &why);
-    if (st == DGM_OK) st = dgm_demander_end(&p->demander, line, &why);
+    if (st == DGM_OK)
+        st = dgm_demander_end(&p->demander, line, p->out->pieces + line->first, &why);
     if (st == DGM_OK) return DGM_OK;
-    drop_pieces(p->job, line);
+    drop_pieces(p->out, line);
     return line_fails(line, st, &why, err);
 }
+
+// ---- jobs --------------------------------------------------------------------------------------
 
 // Longest first: a counting sort by source length, stable.
 static dgm_status sort_pieces(dgm_job *job, dgm_error *err)
 {
-    if (job->piece_count == 0) return DGM_OK;
+    const dgm_piece_state *pieces = job->encoded.pieces;
+    const size_t count = job->encoded.piece_count;
+    if (count == 0) return DGM_OK;
     int longest = 0;
-    for (size_t i = 0; i < job->piece_count; i++)
-        if (job->pieces[i].count > longest) longest = job->pieces[i].count;
+    for (size_t i = 0; i < count; i++)
+        if (pieces[i].count > longest) longest = pieces[i].count;
     size_t *start = dgm_calloc((size_t)longest + 2, sizeof *start);
-    job->order = dgm_malloc(job->piece_count * sizeof *job->order);
+    job->order = dgm_malloc(count * sizeof *job->order);
     if (!start || !job->order) {
         dgm_free(start);
         return dgm_no_memory(err);
     }
-    for (size_t i = 0; i < job->piece_count; i++) start[longest - job->pieces[i].count + 1]++;
+    for (size_t i = 0; i < count; i++) start[longest - pieces[i].count + 1]++;
     for (int k = 1; k <= longest; k++) start[k] += start[k - 1];
-    for (size_t i = 0; i < job->piece_count; i++)
-        job->order[start[longest - job->pieces[i].count]++] = (uint32_t)i;
+    for (size_t i = 0; i < count; i++)
+        job->order[start[longest - pieces[i].count]++] = (uint32_t)i;
     dgm_free(start);
     return DGM_OK;
+}
+
+void dgm_encoded_free(dgm_encoded *e)
+{
+    for (size_t i = 0; i < e->piece_count; i++) {
+        dgm_free(e->pieces[i].block);
+        dgm_free(e->pieces[i].error);
+        dgm_constraint_free(&e->pieces[i].constraint);
+    }
+    dgm_free(e->pieces);
+    dgm_free(e->tokens);
+    dgm_free(e->spans);
+    memset(e, 0, sizeof *e);
+}
+
+// Lines of a job that one thread encodes without a break.
+enum { PART_LINES = 64 };
+
+typedef struct part {
+    dgm_encoded encoded;
+    dgm_status status;
+    dgm_error error;
+} part;
+
+typedef struct preparing {
+    dgm_job *job;
+    const dgm_input *inputs;
+    prepare *threads; // [1 + text threads]
+    part *parts;      // [part_count]
+    size_t part_count, part_lines;
+} preparing;
+
+static void prepare_part(void *arg, int who, size_t index)
+{
+    const preparing *all = arg;
+    dgm_job *job = all->job;
+    prepare *p = &all->threads[who];
+    part *out = &all->parts[index];
+    const size_t first = index * all->part_lines, left = job->line_count - first;
+    const size_t end = first + (left < all->part_lines ? left : all->part_lines);
+    p->t = p->evidence.t = job->translator;
+    p->model = dgm_model_describe(p->t->members[0].model);
+    p->counter.vocab = p->t->source;
+    p->out = &out->encoded;
+    for (size_t i = first; i < end && out->status == DGM_OK; i++) {
+        job->lines[i].job = job;
+        out->status = prepare_line(p, &job->lines[i], &all->inputs[i], &out->error);
+    }
+}
+
+// A part's pieces, behind those that the job has; what they own is the job's afterwards.
+static dgm_status join_part(dgm_job *job, dgm_encoded *from, dgm_error *err)
+{
+    dgm_encoded *to = &job->encoded;
+    const size_t tokens = to->token_count, spans = to->span_count, pieces = to->piece_count;
+    if (pieces == 0) { // as a rule the only one
+        dgm_encoded_free(to);
+        *to = *from;
+        memset(from, 0, sizeof *from);
+        return DGM_OK;
+    }
+    DGM_TRY(dgm_grow(&to->pieces, &to->piece_cap, pieces + from->piece_count, sizeof *to->pieces,
+                     err));
+    DGM_TRY(append_ids(&to->tokens, &to->token_count, &to->token_cap, from->tokens,
+                       from->token_count, err));
+    if (from->span_count) {
+        DGM_TRY(dgm_grow(&to->spans, &to->span_cap, spans + from->span_count, sizeof *to->spans,
+                         err));
+        memcpy(to->spans + spans, from->spans, from->span_count * sizeof *to->spans);
+        to->span_count += from->span_count;
+    }
+    for (size_t i = 0; i < from->piece_count; i++) {
+        dgm_piece_state *piece = &to->pieces[pieces + i];
+        *piece = from->pieces[i];
+        piece->ids_at += tokens;
+        piece->prefix_at += tokens;
+        piece->lead_at += tokens;
+        piece->spans_at += spans;
+    }
+    to->piece_count += from->piece_count;
+    from->piece_count = 0;
+    return DGM_OK;
+}
+
+static dgm_status join_parts(preparing *all, dgm_error *err)
+{
+    dgm_job *job = all->job;
+    for (size_t i = 0; i < all->part_count; i++) {
+        part *p = &all->parts[i];
+        if (p->status != DGM_OK && err) *err = p->error;
+        if (p->status != DGM_OK) return p->status;
+    }
+    for (size_t i = 0, line = 0; i < all->part_count; i++) {
+        const size_t before = job->encoded.piece_count;
+        DGM_TRY(join_part(job, &all->parts[i].encoded, err));
+        dgm_encoded_free(&all->parts[i].encoded);
+        for (size_t n = 0; n < all->part_lines && line < job->line_count; n++)
+            job->lines[line++].first += before;
+    }
+    return sort_pieces(job, err);
+}
+
+static void prepare_free(prepare *p)
+{
+    dgm_writer_free(&p->clean);
+    dgm_demander_free(&p->demander);
+    dgm_tokens_free(&p->tokens);
+    dgm_tokens_free(&p->counter.tokens);
+    dgm_evidence_maker_free(&p->evidence);
+}
+
+static void count_evidence(dgm_translator *t, const dgm_evidence_maker *m)
+{
+    if (m->lines == 0) return;
+    pthread_mutex_lock(&t->lock);
+    t->evidence_lines += m->lines;
+    t->evidence_rows += m->rows;
+    t->evidence_values += m->values;
+    t->evidence_seconds += m->seconds;
+    pthread_mutex_unlock(&t->lock);
 }
 
 dgm_status dgm_job_prepare(dgm_job *job, const dgm_input *inputs, dgm_error *err)
 {
     dgm_translator *t = job->translator;
-    prepare p = {.job = job,
-                 .t = t,
-                 .model = dgm_model_describe(t->members[0].model),
-                 .counter = {.vocab = t->source},
-                 .evidence = {.t = t}};
-    dgm_status st = DGM_OK;
-    for (size_t i = 0; i < job->line_count && st == DGM_OK; i++) {
-        job->lines[i].job = job;
-        st = prepare_line(&p, &job->lines[i], &inputs[i], err);
+    const size_t threads = 1 + (size_t)dgm_text_threads(t);
+    // Evidence is read with the help of words that lines before it had: in one thread.
+    const size_t lines = t->evidence && job->line_count ? job->line_count : PART_LINES;
+    preparing all = {.job = job,
+                     .inputs = inputs,
+                     .part_count = (job->line_count + lines - 1) / lines,
+                     .part_lines = lines};
+    if (all.part_count == 0) return DGM_OK;
+    all.threads = dgm_calloc(threads, sizeof *all.threads);
+    all.parts = dgm_calloc(all.part_count, sizeof *all.parts);
+    dgm_status st = all.threads && all.parts ? DGM_OK : dgm_no_memory(err);
+    if (st == DGM_OK) {
+        dgm_text_share(t, prepare_part, &all, all.part_count);
+        st = join_parts(&all, err);
     }
-    if (st == DGM_OK) st = sort_pieces(job, err);
-    dgm_writer_free(&p.clean);
-    dgm_demander_free(&p.demander);
-    dgm_tokens_free(&p.tokens);
-    dgm_tokens_free(&p.counter.tokens);
-    if (p.evidence.lines) {
-        pthread_mutex_lock(&t->lock);
-        t->evidence_lines += p.evidence.lines;
-        t->evidence_rows += p.evidence.rows;
-        t->evidence_values += p.evidence.values;
-        t->evidence_seconds += p.evidence.seconds;
-        pthread_mutex_unlock(&t->lock);
+    for (size_t i = 0; all.parts && i < all.part_count; i++)
+        dgm_encoded_free(&all.parts[i].encoded);
+    for (size_t i = 0; all.threads && i < threads; i++) {
+        count_evidence(t, &all.threads[i].evidence);
+        prepare_free(&all.threads[i]);
     }
-    dgm_evidence_maker_free(&p.evidence);
+    dgm_free(all.parts);
+    dgm_free(all.threads);
     return st;
 }

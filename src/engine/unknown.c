@@ -73,7 +73,7 @@ static dgm_text source_word(const dgm_piece_state *piece, int32_t token)
 {
     const dgm_line_state *line = piece->line;
     if (token < 0 || token >= piece->text_count) return (dgm_text){"", 0};
-    dgm_span span = line->job->spans[piece->spans_at + (size_t)token];
+    dgm_span span = line->job->encoded.spans[piece->spans_at + (size_t)token];
     return (dgm_text){line->text + span.begin, span.end - span.begin};
 }
 

@@ -4,7 +4,7 @@
 //
 //     lock; take pieces while the budget lasts (budget.c); unlock
 //     admit them (one encoder batch), advance every sentence by one step
-//     sink: copy hypotheses out; the worker that finishes a line's last piece assembles the line
+//     sink: copy hypotheses out; with a line's last piece, hand it to the text threads
 //
 // Memory is sized and reserved when the worker is opened. A decoding step allocates nothing; a
 // finished sentence allocates its result.
@@ -31,7 +31,6 @@ struct dgm_worker {
     int inside_count, back_count;
     int64_t inside_cost; // of the pieces inside, in the tokens of the budget
     uint64_t restarts;   // pieces put back for want of memory
-    dgm_scratch scratch;
     size_t bytes;
     // Totals, guarded by the translator's lock.
     dgm_search_stats stats;
@@ -41,7 +40,7 @@ struct dgm_worker {
     // Profile, where one is taken: operations, CPU seconds of work so far, and from when on to
     // count (negative: not yet).
     dgm_meter *meter;
-    double busy, since, text;
+    double busy, since;
 };
 
 size_t dgm_worker_bytes(const dgm_translator *t)
@@ -105,7 +104,6 @@ static void close_worker(dgm_worker *w)
         if (w->states[i]) dgm_state_close(&w->states[i]);
     if (w->vocabsel.ops && w->vocabsel.ops->close) w->vocabsel.ops->close(&w->vocabsel);
     dgm_exec_close(&w->exec);
-    dgm_scratch_free(&w->scratch);
     dgm_free(w->taken);
     dgm_free(w->inside);
     dgm_free(w->back);
@@ -196,22 +194,15 @@ static void finish_piece(dgm_worker *w, dgm_piece_state *piece)
 {
     dgm_translator *t = w->t;
     dgm_line_state *line = piece->line;
-    dgm_job *job = line->job;
     pthread_mutex_lock(&t->lock);
     w->source_tokens += (uint64_t)piece->count;
-    size_t left = --line->left;
-    pthread_mutex_unlock(&t->lock);
-    if (left) return;
-    double begin = w->meter ? dgm_thread_time() : 0;
-    dgm_line_assemble(line, &w->scratch, &job->box->items[line - job->lines]);
-    pthread_mutex_lock(&t->lock);
-    clock_work(w);
-    if (w->meter) w->text += w->since - begin;
-    take_counts(w); // whoever waits for the line may ask for them
-    w->peak = dgm_exec_peak(w->exec);
-    w->restarts_seen = w->restarts;
-    t->lines++;
-    if (--job->left == 0) pthread_cond_broadcast(&job->done);
+    if (--line->left == 0) {
+        clock_work(w); // whoever waits for the line may ask for these
+        take_counts(w);
+        w->peak = dgm_exec_peak(w->exec);
+        w->restarts_seen = w->restarts;
+        dgm_text_take(t, line);
+    }
     pthread_mutex_unlock(&t->lock);
 }
 
@@ -259,10 +250,10 @@ static dgm_search_request request_of(const dgm_piece_state *piece)
 {
     const dgm_job *job = piece->line->job;
     return (dgm_search_request){
-        .source = {job->tokens + piece->ids_at, piece->count},
-        .prefix = piece->prefix_count ? job->tokens + piece->prefix_at : NULL,
+        .source = {job->encoded.tokens + piece->ids_at, piece->count},
+        .prefix = piece->prefix_count ? job->encoded.tokens + piece->prefix_at : NULL,
         .prefix_count = piece->prefix_count,
-        .lead = piece->lead ? job->tokens + piece->lead_at : NULL,
+        .lead = piece->lead ? job->encoded.tokens + piece->lead_at : NULL,
         .lengths = piece->line->other ? &piece->line->lengths : NULL,
         .clusters = piece->line->clusters,
         .lmbr = piece->line->lmbr,
@@ -366,6 +357,7 @@ static void *worker_main(void *arg)
         if (count) admit(w, (int)count);
         if (w->inside_count) advance(w);
         pthread_mutex_lock(&t->lock);
+        dgm_text_wake(t);
         clock_work(w);
         take_counts(w);
         w->peak = dgm_exec_peak(w->exec);
@@ -382,6 +374,7 @@ dgm_status dgm_workers_start(dgm_translator *t, dgm_error *err)
         return dgm_no_memory(err);
     }
     t->lock_ready = true;
+    DGM_TRY(dgm_text_start(t, err));
     t->workers = dgm_calloc((size_t)t->threads, sizeof *t->workers);
     if (!t->workers) return dgm_no_memory(err);
     for (int i = 0; i < t->threads; i++) DGM_TRY(open_worker(&t->workers[i], t, err));
@@ -402,6 +395,7 @@ void dgm_workers_stop(dgm_translator *t)
         pthread_mutex_unlock(&t->lock);
     }
     for (int i = 0; i < t->started; i++) pthread_join(t->workers[i].thread, NULL);
+    dgm_text_stop(t);
     for (int i = 0; t->workers && i < t->threads; i++) close_worker(&t->workers[i]);
     dgm_free(t->workers);
     t->workers = NULL;
@@ -470,7 +464,7 @@ dgm_status dgm_workers_meter(dgm_translator *t, bool on, dgm_error *err)
         dgm_free(w->meter);
         w->meter = on ? dgm_calloc(1, sizeof *w->meter) : NULL;
         if (on && !w->meter) st = dgm_no_memory(err);
-        w->busy = w->text = 0;
+        w->busy = 0;
         w->since = -1; // it may still be on its way to sleep after the last job
         dgm_exec_meter(w->exec, w->meter);
     }
@@ -503,7 +497,7 @@ static void add_row(dgm_meter *sum, const dgm_meter_row *r)
     to->seconds += r->seconds;
 }
 
-void dgm_workers_read(dgm_translator *t, dgm_meter *sum, double *busy, double *text)
+void dgm_workers_read(dgm_translator *t, dgm_meter *sum, double *busy)
 {
     pthread_mutex_lock(&t->lock);
     for (int i = 0; i < t->threads; i++) {
@@ -512,7 +506,6 @@ void dgm_workers_read(dgm_translator *t, dgm_meter *sum, double *busy, double *t
         for (int k = 0; k < w->meter->count; k++) add_row(sum, &w->meter->rows[k]);
         for (int k = 0; k < DGM_PHASE_COUNT; k++) sum->phases[k] += w->meter->phases[k];
         *busy += w->busy;
-        *text += w->text;
     }
     pthread_mutex_unlock(&t->lock);
 }

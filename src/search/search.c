@@ -3,7 +3,7 @@
 //
 // dgm_search_open lays every array out once, from the worker's arena; dgm_search_bytes runs the
 // same layout without an arena to learn the sum. Sizes follow from places, beam, max_length,
-// max_source and the number of parts; afterwards nothing is allocated (admit.c, generation.c).
+// max_source and the number of parts; afterwards nothing is allocated (search_run.c, generation.c).
 #include "search/search_private.h"
 
 #include <math.h>

@@ -234,7 +234,7 @@ extern const dgm_search_ops *const dgm_search_table[]; // NULL at the end
 extern const dgm_search_ops dgm_search_greedy, dgm_search_beam, dgm_search_cube,
     dgm_search_sample, dgm_search_double, dgm_search_mask;
 
-// ---- admit.c -----------------------------------------------------------------------------------
+// ---- search_run.c ------------------------------------------------------------------------------
 
 void dgm_place_leave(dgm_search *s, dgm_place *p); // scorers, vocabulary, slots; rows are dropped
 

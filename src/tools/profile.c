@@ -84,8 +84,8 @@ dgm_status dgm_profile_read(dgm_translator *t, dgm_profile **out, dgm_error *err
     DGM_FAIL_IF(!t || !t->profiling, err, DGM_ERR_ARGUMENT, "no profile was started");
     dgm_meter *sum = dgm_calloc(1, sizeof *sum);
     if (!sum) return dgm_no_memory(err);
-    double busy = 0, assembling = 0, operations = 0, counting = 0, cost = clock_cost();
-    dgm_workers_read(t, sum, &busy, &assembling);
+    double busy = 0, operations = 0, counting = 0, cost = clock_cost();
+    dgm_workers_read(t, sum, &busy);
     size_t n = (size_t)sum->count;
     dgm_profile *p = dgm_malloc(sizeof *p + n * sizeof(dgm_profile_row));
     if (!p) {
@@ -107,9 +107,9 @@ dgm_status dgm_profile_read(dgm_translator *t, dgm_profile **out, dgm_error *err
         .count = n,
         .elapsed = dgm_now() - t->profile_begin,
         .busy = busy,
-        .search = fmax(busy - operations - assembling - counting, 0),
+        .search = fmax(busy - operations - counting, 0),
         .counting = counting,
-        .text = t->text_seconds + assembling,
+        .text = t->text_seconds,
         .encodes = sum->phases[DGM_PHASE_ENCODE],
         .steps = sum->phases[DGM_PHASE_STEP],
         .ranks = sum->phases[DGM_PHASE_RANK],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sentences entering and leaving a search.
+// Running a search: sentences enter, move on step by step, and leave.
 //
 // dgm_search_admit checks a request, encodes it in a slot of every ensemble part and starts one
 // decoder row there; dgm_search_advance lets the search make a generation and reports whoever is
