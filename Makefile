@@ -68,6 +68,7 @@ CLI_OBJ := $(CLI_SRC:%.c=$(BUILD)/%.o)
 UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/tests/%)
 CHECKKERNEL_SRC := $(wildcard tests/checkkernel/*.c)
+CHECKBACKEND_SRC := $(wildcard tests/checkbackend/*.c)
 
 all: $(BUILD)/libdragoman.a $(BUILD)/libdragoman.so dragoman
 
@@ -114,6 +115,17 @@ $(BUILD)/tests/test_model_% $(BUILD)/tests/test_search_models $(BUILD)/tests/tes
 $(BUILD)/tests/test_%: tests/unit/test_%.c tests/fixture.c tests/fixture.h $(BUILD)/libdragoman.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -Wno-missing-prototypes $(CPPFLAGS_LIB) -Itests -MMD -MP -o $@ $< $(TEST_EXTRA) $(BUILD)/libdragoman.a -lcmocka $(LIBS)
+
+# Devices as shared objects, for tests: each carries what it needs of the library.
+PLUGINS := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/libdragoman-%.so,$(wildcard tests/plugins/*.c))
+$(BUILD)/tests/plugins/libdragoman-%.so: tests/plugins/%.c $(BUILD)/libdragoman.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -shared -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $< $(BUILD)/libdragoman.a -lm -lpthread -ldl
+$(BUILD)/tests/test_backend_devices: | $(PLUGINS)
+
+$(BUILD)/checkbackend: $(CHECKBACKEND_SRC) tests/checkbackend/checkbackend.h $(BUILD)/libdragoman.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Itests -o $@ $(CHECKBACKEND_SRC) $(BUILD)/libdragoman.a $(LIBS)
 
 $(BUILD)/checkkernel: $(CHECKKERNEL_SRC) $(BUILD)/libdragoman.a
 	@mkdir -p $(@D)
@@ -163,10 +175,10 @@ bootstrap-stamp: .bootstrapped
 	scripts/bootstrap
 	@touch $@
 
-check: $(UNIT) $(BUILD)/checkkernel
+check: $(UNIT) $(BUILD)/checkkernel $(BUILD)/checkbackend
 	@scripts/run_tests --build $(BUILD) unit kernels
 
-test: all $(UNIT) $(BUILD)/checkkernel
+test: all $(UNIT) $(BUILD)/checkkernel $(BUILD)/checkbackend
 	scripts/check_layers
 	@CC="$(CC)" CXX="$(CXX)" SANFLAGS="$(strip $(SAN))" scripts/run_tests --build $(BUILD)
 

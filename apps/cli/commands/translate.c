@@ -184,8 +184,9 @@ static bool describe_job(session *s, const command *self)
     if (engine_identity(&s->o->engine, models, sizeof models) >= 0) return false;
     journal_describe(s->journal, "version", dgm_version());
     journal_describe(s->journal, "model", models);
-    // f32 is the one precision whose sums depend on the instruction set.
-    if (strcmp(i->precision, "f32") == 0) journal_describe(s->journal, "kernels", i->device);
+    // f32 is the one precision whose sums depend on the instruction set; other devices round their way.
+    if (strcmp(i->precision, "f32") == 0 || strncmp(i->device, "cpu ", 4) != 0)
+        journal_describe(s->journal, "kernels", i->device);
     char weights[256] = "";
     if (s->evidence.file) lmbr_describe(&s->weights, weights, sizeof weights);
     journal_describe(s->journal, "--lmbr", weights);

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+// checkbackend: weights and products in every precision that both devices have.
+#include <string.h>
+
+#include "checkbackend/checkbackend.h"
+
+enum { ROUNDS = 10 };
+
+static const dgm_tensor_type stored[] = {DGM_TYPE_F32, DGM_TYPE_I8};
+
+#define EACH_PRECISION(c, p)                                                                       \
+    for (int p = 0; p < DGM_PRECISION_COUNT; p++)                                                  \
+        if ((c)->precisions & 1u << p)
+
+static bool all_precisions_are_refused(cb *c, cb_side *s, const dgm_linear_part *part)
+{
+    const unsigned has = dgm_backend_properties(s->backend)->precisions;
+    bool refused = true;
+    for (int p = 0; p < DGM_PRECISION_COUNT; p++) {
+        dgm_linear *l = NULL;
+        dgm_error err = {{0}};
+        if (has & 1u << p) continue;
+        const dgm_status st = dgm_linear_load(s->backend, part, 1, (dgm_precision)p, &l, &err);
+        refused &= st == DGM_ERR_UNSUPPORTED && !l && strstr(err.text, dgm_precision_names[p]);
+    }
+    (void)c;
+    return refused;
+}
+
+void check_weights(cb *c)
+{
+    cb_begin(c, "two parts");
+    cb_tensor a, b;
+    cb_matrix(c, &a, DGM_TYPE_F32, 33, 21);
+    cb_matrix(c, &b, DGM_TYPE_I8, 5, 21);
+    const dgm_linear_part parts[] = {{.weight = &a.t}, {.weight = &b.t}};
+    CB_BOTH(c, s)
+    {
+        EACH_PRECISION(c, p)
+        {
+            dgm_linear *l = NULL;
+            cb_load(c, s, parts, 2, (dgm_precision)p, &l);
+            if (dgm_linear_rows(l) != 38 || dgm_linear_cols(l) != 21) cb_fail(c, "a bad shape");
+            if (dgm_linear_bytes(l) < 38 * 21) cb_fail(c, "%zu bytes", dgm_linear_bytes(l));
+            if (dgm_linear_tensor(l, 0) != &a.t || dgm_linear_tensor(l, 1) != &b.t ||
+                dgm_linear_tensor(l, 2))
+                cb_fail(c, "other tensors than it was made of");
+            dgm_linear_free(s->backend, &l);
+            if (l) cb_fail(c, "a layer that was freed is still there");
+        }
+        if (!all_precisions_are_refused(c, s, parts)) cb_fail(c, "a precision that it does not have");
+    }
+}
+
+static void run_linear(cb *c, dgm_precision p, int round)
+{
+    const int rows = round == 0 ? 1 : round == 1 ? 300 : cb_between(c, 1, 40);
+    const int n = cb_between(c, 1, 200), k = round == 2 ? 1030 : cb_between(c, 1, 200);
+    const bool bias = round % 2, residual = round % 3 == 0, fixed = round % 5 == 4;
+    const dgm_act act = (dgm_act)cb_below(c, DGM_ACT_COUNT);
+    cb_begin(c, "%s, %d x %d -> %d, bias %d, residual %d, static %d, function %d",
+             dgm_precision_names[p], rows, k, n, bias, residual, fixed, (int)act);
+    cb_tensor w, v;
+    cb_matrix(c, &w, stored[round % 2], n, k);
+    cb_matrix(c, &v, stored[cb_below(c, 2)], 7, k);
+    const float *b = cb_floats(c, (size_t)n, 1), *x = cb_floats(c, (size_t)rows * (size_t)k, 1);
+    const float *r = cb_floats(c, (size_t)rows * (size_t)(n + 7), 1);
+    const dgm_linear_part parts[] = {{&w.t, bias ? b : NULL, 1.1f}, {&v.t, NULL, 0.9f}};
+    CB_BOTH(c, s)
+    {
+        dgm_linear *l = NULL;
+        dgm_backend_static(s->backend, fixed);
+        cb_load(c, s, parts, 2, p, &l);
+        dgm_backend_static(s->backend, false);
+        dgm_mat in = cb_put(s, x, rows, k), y = cb_room(s, rows, n + 7);
+        dgm_mat add = cb_put(s, r, rows, n + 7);
+        dgm_op_linear(s->x, y, in, l, act, residual ? &add : NULL);
+        cb_keep(c, s, y);
+        dgm_op_linear(s->x, add, in, l, DGM_ACT_NONE, &add); // onto the residual itself
+        cb_keep(c, s, add);
+        dgm_linear_free(s->backend, &l);
+    }
+    cb_compare(c, cb_product_class(p), cb_product_bound(p, k));
+}
+
+void check_linear(cb *c)
+{
+    EACH_PRECISION(c, p)
+    for (int round = 0; round < ROUNDS; round++) run_linear(c, (dgm_precision)p, round);
+}
+
+static void run_feed_forward(cb *c, dgm_precision p, int round)
+{
+    const int rows = round == 0 ? 1 : round == 1 ? 270 : cb_between(c, 1, 40);
+    const int d = cb_between(c, 1, 150), f = cb_between(c, 1, 300);
+    const bool fixed = round % 2, residual = round % 3 == 0;
+    cb_begin(c, "%s, %d x %d -> %d, residual %d, static %d", dgm_precision_names[p], rows, d, f,
+             residual, fixed);
+    cb_tensor v, w;
+    cb_matrix(c, &v, stored[round % 2], f, d);
+    cb_matrix(c, &w, DGM_TYPE_F32, d, f);
+    const float *b = cb_floats(c, (size_t)f, 1), *x = cb_floats(c, (size_t)rows * (size_t)d, 1);
+    const dgm_linear_part first = {&v.t, b, 1.1f}, second = {&w.t, NULL, 3.0f};
+    CB_BOTH(c, s)
+    {
+        dgm_linear *in = NULL, *out = NULL;
+        dgm_backend_static(s->backend, fixed);
+        cb_load(c, s, &first, 1, p, &in);
+        cb_load(c, s, &second, 1, p, &out);
+        dgm_backend_static(s->backend, false);
+        dgm_mat rows_in = cb_put(s, x, rows, d), y = cb_room(s, rows, d);
+        dgm_op_feed_forward(s->x, y, rows_in, in, DGM_ACT_RELU, cb_room(s, rows, f), out,
+                            residual ? &rows_in : NULL);
+        cb_keep(c, s, y);
+        dgm_linear_free(s->backend, &in);
+        dgm_linear_free(s->backend, &out);
+    }
+    // The second product multiplies sums of the first, which may be as large as d.
+    cb_compare(c, cb_product_class(p), cb_product_bound(p, d) + cb_product_bound(p, f));
+}
+
+void check_feed_forward(cb *c)
+{
+    EACH_PRECISION(c, p)
+    for (int round = 0; round < ROUNDS; round++) run_feed_forward(c, (dgm_precision)p, round);
+}
+
+static void run_experts(cb *c, dgm_precision p, int round)
+{
+    enum { EXPERTS = 6 };
+    const int rows = round == 0 ? 1 : round == 1 ? 150 : cb_between(c, 1, 40);
+    const int d = cb_between(c, 2, 90), f = cb_between(c, 2, 90), top = 1 + round % 2;
+    cb_begin(c, "%s, %d x %d -> %d, top %d", dgm_precision_names[p], rows, d, f, top);
+    cb_tensor w[EXPERTS][2];
+    dgm_expert_part parts[EXPERTS];
+    for (int e = 0; e < EXPERTS; e++) {
+        cb_matrix(c, &w[e][0], DGM_TYPE_F32, f, d);
+        cb_matrix(c, &w[e][1], DGM_TYPE_F32, d, f);
+        parts[e] = (dgm_expert_part){{.weight = &w[e][0].t, .bias = cb_floats(c, (size_t)f, 1)},
+                                     {.weight = &w[e][1].t}};
+    }
+    const float *gate = cb_floats(c, EXPERTS * (size_t)d, 1), *bias = cb_floats(c, EXPERTS, 1);
+    const float *x = cb_floats(c, (size_t)rows * (size_t)d, 1);
+    CB_BOTH(c, s)
+    {
+        dgm_experts *e = NULL;
+        dgm_error err;
+        if (dgm_experts_load(s->backend, NULL, parts, EXPERTS, p, &e, &err) != DGM_OK) {
+            cb_fail(c, "%s", err.text);
+            return;
+        }
+        dgm_mixture how = {.top = top, .normalise = round % 3 == 0, .scale = 0.7f,
+                           .act = DGM_ACT_RELU};
+        dgm_vector *g = cb_vector(c, s, gate, EXPERTS, d), *gb = cb_vector(c, s, bias, 1, EXPERTS);
+        how.gate = g;
+        how.gate_bias = round % 2 ? gb : NULL;
+        dgm_mat in = cb_put(s, x, rows, d), y = cb_room(s, rows, d);
+        if (dgm_experts_bytes(s->backend, rows, d, EXPERTS) == 0) cb_fail(c, "no scratch");
+        dgm_op_experts(s->x, y, in, e, &how, cb_room(s, rows, f));
+        cb_keep(c, s, y);
+        dgm_experts_use use = {0};
+        dgm_experts_count(e, &use);
+        if (use.experts != EXPERTS || use.packed < 1 || use.packed > EXPERTS || !use.bytes)
+            cb_fail(c, "%d of %d experts in use", use.packed, use.experts);
+        dgm_experts_free(s->backend, &e);
+        dgm_vector_free(s->backend, &g);
+        dgm_vector_free(s->backend, &gb);
+    }
+    cb_compare(c, cb_product_class(p), cb_product_bound(p, d) + cb_product_bound(p, f));
+}
+
+void check_experts(cb *c)
+{
+    EACH_PRECISION(c, p)
+    for (int round = 0; round < ROUNDS; round++) run_experts(c, (dgm_precision)p, round);
+}

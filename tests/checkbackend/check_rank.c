@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+// checkbackend: rank with everything that can be asked of it, and gathered columns.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checkbackend/checkbackend.h"
+
+enum { ROUNDS = 10, MOST = 40, K = 7, WATCH = 2, PARTS = 2, WIDEST = 3000 };
+
+#define EACH_PRECISION(c, p)                                                                       \
+    for (int p = 0; p < DGM_PRECISION_COUNT; p++)                                                  \
+        if ((c)->precisions & 1u << p)
+
+// What one round ranks: the same for both sides.
+typedef struct question {
+    int rows, vocabulary, cols, parts;
+    cb_tensor w[PARTS];
+    const float *bias[PARTS], *hidden[PARTS];
+    dgm_candidates lists[3];
+    const dgm_candidates *of[MOST], *more[MOST];
+    dgm_candidates one_more;
+    dgm_terms terms[MOST];
+    const int32_t *never, *watch;
+    int never_count;
+    dgm_mix mix;
+    bool normalise, by_rows;
+} question;
+
+// About one in `of` of the vocabulary, ascending, never empty; none of `without`.
+static int32_t *some_tokens(cb *c, int vocabulary, int of, const dgm_candidates *without, int *count)
+{
+    int32_t *ids = cb_ints(c, (size_t)vocabulary, 1);
+    int n = 0, skip = 0;
+    for (int i = 0; i < vocabulary; i++) {
+        while (without && skip < without->count && without->ids[skip] < i) skip++;
+        if (without && skip < without->count && without->ids[skip] == i) continue;
+        if (cb_below(c, of) == 0 || (n == 0 && i == vocabulary - 1)) ids[n++] = i;
+    }
+    *count = n;
+    return ids;
+}
+
+static void make_terms(cb *c, question *q)
+{
+    const float *table = cb_floats(c, (size_t)q->vocabulary, 1);
+    for (int r = 0; r < q->rows; r++) {
+        dgm_terms *t = &q->terms[r];
+        *t = (dgm_terms){.base = -(float)r, .constant = 0.25f, .lambda = r % 2 ? 1 : 0.6f};
+        if (r % 3 == 0) t->table = table;
+        if (r % 4 == 1) {
+            t->add_ids = some_tokens(c, q->vocabulary, 40, NULL, &t->add_count);
+            t->add_values = cb_floats(c, (size_t)t->add_count, 2);
+        }
+        if (r % 5 == 2) {
+            t->row_ids = some_tokens(c, q->vocabulary, 30, NULL, &t->row_count);
+            t->row_values = cb_floats(c, (size_t)t->row_count, 2);
+        }
+        if (r % 6 == 3) t->allow = some_tokens(c, q->vocabulary, 3, NULL, &t->allow_count);
+        if (r % 4 == 2) t->deny = some_tokens(c, q->vocabulary, 10, NULL, &t->deny_count);
+    }
+}
+
+static void make_question(cb *c, question *q, dgm_precision p, int round)
+{
+    memset(q, 0, sizeof *q);
+    q->rows = round == 0 ? 1 : cb_between(c, 2, MOST);
+    q->vocabulary = round == 1 ? WIDEST : cb_between(c, 20, 900);
+    q->cols = cb_between(c, 1, 130);
+    q->parts = round % 4 == 3 ? PARTS : 1;
+    q->mix = round % 8 == 7 ? DGM_MIX_ARITHMETIC : DGM_MIX_LOG_LINEAR;
+    q->normalise = round % 5 != 4;
+    q->by_rows = round % 3 == 2;
+    cb_begin(c, "%s, %d rows, vocabulary %d, width %d, parts %d, mix %d, by rows %d",
+             dgm_precision_names[p], q->rows, q->vocabulary, q->cols, q->parts, (int)q->mix,
+             q->by_rows);
+    for (int i = 0; i < q->parts; i++) {
+        cb_matrix(c, &q->w[i], round % 2 ? DGM_TYPE_I8 : DGM_TYPE_F32, q->vocabulary, q->cols);
+        q->bias[i] = round % 3 ? cb_floats(c, (size_t)q->vocabulary, 1) : NULL;
+        q->hidden[i] = cb_floats(c, (size_t)q->rows * (size_t)q->cols, 1);
+    }
+    for (int i = 0; i < 3; i++)
+        q->lists[i].ids = some_tokens(c, q->vocabulary, 2 + 4 * i, NULL, &q->lists[i].count);
+    q->one_more.ids = some_tokens(c, q->vocabulary, 20, &q->lists[0], &q->one_more.count);
+    for (int r = 0; r < q->rows; r++) {
+        q->of[r] = round % 2 ? &q->lists[r * 3 / q->rows] : NULL;
+        q->more[r] = q->of[r] == &q->lists[0] && r % 2 && q->one_more.count <= DGM_MORE_MAX &&
+                             q->one_more.count + q->lists[0].count < q->vocabulary
+                         ? &q->one_more
+                         : NULL;
+    }
+    q->never = some_tokens(c, q->vocabulary, 50, NULL, &q->never_count);
+    q->watch = cb_ints(c, MOST * WATCH, q->vocabulary);
+    make_terms(c, q);
+}
+
+typedef struct answer {
+    float score[MOST * K], watch[MOST * WATCH], log_z[MOST * PARTS];
+    int32_t token[MOST * K];
+} answer;
+
+static void ask(cb *c, cb_side *s, const question *q, dgm_precision p, answer *out)
+{
+    dgm_linear *layer[PARTS] = {NULL};
+    dgm_rank_part parts[PARTS];
+    dgm_error err;
+    for (int i = 0; i < q->parts; i++) {
+        const dgm_linear_part part = {.weight = &q->w[i].t, .bias = q->bias[i]};
+        cb_load(c, s, &part, 1, p, &layer[i]);
+        if (q->by_rows && dgm_linear_by_rows(s->backend, layer[i], &err) != DGM_OK)
+            cb_fail(c, "%s", err.text);
+        parts[i] = (dgm_rank_part){layer[i], cb_put(s, q->hidden[i], q->rows, q->cols),
+                                   1.0f / (float)q->parts};
+    }
+    if (dgm_rank_bytes(s->backend, q->rows, q->parts, q->vocabulary) == 0) cb_fail(c, "no scratch");
+    const dgm_rank r = {.parts = parts, .part_count = q->parts, .mix = q->mix,
+                        .normalise = q->normalise, .rows = q->rows, .k = K, .watch_count = WATCH,
+                        .candidates = q->of, .more = q->more, .terms = q->terms, .never = q->never,
+                        .never_count = q->never_count, .watch = q->watch, .score = out->score,
+                        .token = out->token, .watch_score = out->watch, .log_z = out->log_z};
+    dgm_op_rank(s->x, &r);
+    const size_t rows = (size_t)q->rows;
+    cb_keep_floats(c, s, out->score, rows * K);
+    cb_keep_floats(c, s, out->watch, rows * WATCH);
+    cb_keep_floats(c, s, out->log_z, rows * (size_t)q->parts);
+    for (int i = 0; i < q->parts; i++) dgm_linear_free(s->backend, &layer[i]);
+}
+
+// Tokens agree wherever the scores around them are further apart than the bound.
+static void compare_tokens(cb *c, const answer *a, const answer *b, int rows, double bound)
+{
+    for (int i = 0; i < rows * K; i++) {
+        if (a->token[i] == b->token[i]) continue;
+        const bool first = i % K == 0, last = i % K == K - 1;
+        const bool near = (!first && a->score[i - 1] - a->score[i] <= bound) ||
+                          (!last && a->score[i] - a->score[i + 1] <= bound) || last;
+        if (bound > 0 && near) continue;
+        cb_fail(c, "row %d, place %d: token %d and %d", i / K, i % K, (int)a->token[i],
+                (int)b->token[i]);
+        return;
+    }
+}
+
+void check_rank(cb *c)
+{
+    EACH_PRECISION(c, p)
+    for (int round = 0; round < ROUNDS; round++) {
+        static question q;
+        static answer answers[2];
+        make_question(c, &q, (dgm_precision)p, round);
+        memset(answers, 0, sizeof answers);
+        CB_BOTH(c, s) ask(c, s, &q, (dgm_precision)p, &answers[s - c->sides]);
+        const cb_class of = cb_product_class((dgm_precision)p);
+        const double bound = 4 * cb_product_bound((dgm_precision)p, q.cols) * sqrt(q.cols);
+        cb_compare(c, of, bound);
+        compare_tokens(c, &answers[0], &answers[1], q.rows,
+                       of == CB_ROUNDED && c->one_kind ? 0 : 100 * bound);
+    }
+}
+
+// A product with gathered columns has the bits of the same columns of the layer, on each side alone.
+static void run_gathered(cb *c, dgm_precision p, int round)
+{
+    static question q;
+    static answer picked, gathered;
+    make_question(c, &q, p, 1 + 2 * round); // with lists
+    q.parts = 1;
+    q.mix = DGM_MIX_LOG_LINEAR;
+    q.by_rows = false;
+    CB_BOTH(c, s)
+    {
+        memset(&picked, 0, sizeof picked);
+        memset(&gathered, 0, sizeof gathered);
+        ask(c, s, &q, p, &picked);
+        dgm_linear *layer = NULL;
+        const dgm_linear_part part = {.weight = &q.w[0].t, .bias = q.bias[0]};
+        cb_load(c, s, &part, 1, p, &layer);
+        if (dgm_gathered_bytes(s->backend, layer, q.vocabulary, 3) == 0 ||
+            dgm_rank_more_bytes(s->backend, layer) == 0)
+            cb_fail(c, "no room");
+        dgm_gathered *g[3];
+        for (int i = 0; i < 3; i++) {
+            g[i] = dgm_gathered_open(s->x, layer, q.vocabulary);
+            if (!g[i]) {
+                cb_fail(c, "no room for %d columns", q.vocabulary);
+                return;
+            }
+            dgm_op_gather_columns(s->x, g[i], q.lists[i].ids, q.lists[i].count);
+            q.lists[i].gathered = &g[i];
+        }
+        const dgm_rank_part rank = {layer, cb_put(s, q.hidden[0], q.rows, q.cols), 1};
+        const dgm_rank r = {.parts = &rank, .part_count = 1, .normalise = q.normalise,
+                            .rows = q.rows, .k = K, .watch_count = WATCH, .candidates = q.of,
+                            .more = q.more, .terms = q.terms, .never = q.never,
+                            .never_count = q.never_count, .watch = q.watch, .score = gathered.score,
+                            .token = gathered.token, .watch_score = gathered.watch,
+                            .log_z = gathered.log_z};
+        dgm_op_rank(s->x, &r);
+        if (memcmp(&picked, &gathered, sizeof picked) != 0)
+            cb_fail(c, "side %d: gathered columns give other bits", (int)(s - c->sides));
+        for (int i = 0; i < 3; i++) q.lists[i].gathered = NULL;
+        dgm_linear_free(s->backend, &layer);
+    }
+    cb_compare(c, cb_product_class(p), 4 * cb_product_bound(p, q.cols) * sqrt(q.cols));
+}
+
+void check_gathered(cb *c)
+{
+    EACH_PRECISION(c, p)
+    for (int round = 0; round < 5; round++) run_gathered(c, (dgm_precision)p, round);
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT
+// Names of devices, shared objects that hold one, properties and precisions.
+#define _GNU_SOURCE
+#include <libgen.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "backend/ops.h"
+#include "base/mem.h"
+#include "dragoman/tools.h"
+
+static char plugins[PATH_MAX + 16];
+
+static void expect_refused(const char *name, const char *unit, dgm_status status, const char *word)
+{
+    dgm_backend *b = NULL;
+    dgm_error err = {{0}};
+    assert_int_equal(dgm_backend_open(&b, name, unit, &err), status);
+    assert_null(b);
+    if (!strstr(err.text, word)) fail_msg("'%s' does not say '%s'", err.text, word);
+    assert_null(strchr(err.text, '\n'));
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    dgm_backend *b = NULL;
+    assert_int_equal(dgm_backend_open(&b, "cpu:c", NULL, NULL), DGM_OK);
+    assert_string_equal(dgm_backend_properties(b)->name, "cpu:c");
+    dgm_backend_close(&b);
+    assert_int_equal(dgm_backend_open(&b, "cpu:c", "c", NULL), DGM_OK); // says the same twice
+    dgm_backend_close(&b);
+    assert_int_equal(dgm_backend_open(&b, "cpu:", "c", NULL), DGM_OK);
+    assert_string_equal(dgm_backend_properties(b)->name, "cpu:c");
+    dgm_backend_close(&b);
+    expect_refused("cpu:sse9", NULL, DGM_ERR_ARGUMENT, "sse9");
+    expect_refused("cpu:c", "avx2", DGM_ERR_ARGUMENT, "avx2");
+    expect_refused("abacus", NULL, DGM_ERR_UNSUPPORTED, "abacus");
+    expect_refused("", NULL, DGM_ERR_ARGUMENT, "cpu[:LEVEL]");
+    expect_refused("../cpu", NULL, DGM_ERR_ARGUMENT, "../cpu");
+    expect_refused("CPU", NULL, DGM_ERR_ARGUMENT, "CPU");
+}
+
+static void test_missing(void **state)
+{
+    (void)state;
+    setenv("DRAGOMAN_PLUGINS", "/nowhere:/neither", 1);
+    expect_refused("cuda", NULL, DGM_ERR_UNSUPPORTED, "DRAGOMAN_PLUGINS");
+    expect_refused("cuda:1", NULL, DGM_ERR_UNSUPPORTED, "libdragoman-cuda.so");
+    unsetenv("DRAGOMAN_PLUGINS");
+}
+
+static void test_plugins(void **state)
+{
+    (void)state;
+    char folders[PATH_MAX + 64];
+    snprintf(folders, sizeof folders, "/nowhere:%s", plugins);
+    setenv("DRAGOMAN_PLUGINS", folders, 1);
+    dgm_backend *b = NULL;
+    dgm_error err = {{0}};
+    if (dgm_backend_open(&b, "echo:c", NULL, &err) != DGM_OK) fail_msg("%s", err.text);
+    assert_string_equal(dgm_backend_properties(b)->name, "echo");
+    dgm_exec *x = NULL;
+    assert_int_equal(dgm_exec_open(b, 1 << 20, &x, &err), DGM_OK);
+    const float in[] = {1, 2, 3, 4, 5, 6};
+    float out[6];
+    dgm_mat a = dgm_exec_mat(x, 2, 3);
+    dgm_op_write(x, a, in);
+    dgm_op_add(x, a, a, a);
+    dgm_op_read(x, out, a);
+    for (int i = 0; i < 6; i++) assert_true(out[i] == 2 * in[i]);
+    dgm_exec_close(&x);
+    dgm_backend_close(&b);
+    expect_refused("echo:sse9", NULL, DGM_ERR_ARGUMENT, "sse9"); // the device's own word
+    expect_refused("stale", NULL, DGM_ERR_UNSUPPORTED, "another version");
+    expect_refused("short", NULL, DGM_ERR_UNSUPPORTED, "another version");
+    expect_refused("empty", NULL, DGM_ERR_UNSUPPORTED, "is no device");
+    unsetenv("DRAGOMAN_PLUGINS");
+}
+
+// A device that is there but cannot be used is listed with its reason.
+static void test_list(void **state)
+{
+    (void)state;
+    enum { MOST = 8 };
+    dgm_device_info list[MOST];
+    char folder[] = "/tmp/dgm-devices-XXXXXX", from[PATH_MAX + 64], to[PATH_MAX];
+    assert_non_null(mkdtemp(folder));
+    setenv("DRAGOMAN_PLUGINS", folder, 1);
+    size_t count = dgm_devices(list, MOST);
+    assert_int_equal(count, 1);
+    assert_int_equal(strncmp(list[0].name, "cpu:", 4), 0);
+    assert_string_equal(list[0].precisions, "f32, i16, i8");
+    assert_true(list[0].memory > 0 && list[0].memory_free > 0);
+    assert_true(list[0].memory_free <= list[0].memory);
+    assert_string_equal(list[0].problem, "");
+    snprintf(from, sizeof from, "%s/libdragoman-stale.so", plugins);
+    snprintf(to, sizeof to, "%s/libdragoman-cuda.so", folder);
+    assert_int_equal(symlink(from, to), 0);
+    count = dgm_devices(list, MOST);
+    assert_int_equal(count, 2);
+    assert_string_equal(list[1].name, "cuda");
+    assert_non_null(strstr(list[1].problem, "another version"));
+    assert_int_equal(dgm_devices(NULL, 0), 2);
+    char name[DGM_DEVICE_NAME];
+    dgm_backend_choose(1, name); // what cannot be used is not chosen
+    assert_string_equal(name, "cpu");
+    unlink(to);
+    rmdir(folder);
+    // An object stays in memory under its name: the stand-in for a GPU lies in another folder.
+    char other[] = "/tmp/dgm-devices-XXXXXX";
+    assert_non_null(mkdtemp(other));
+    setenv("DRAGOMAN_PLUGINS", other, 1);
+    snprintf(from, sizeof from, "%s/libdragoman-echo.so", plugins);
+    snprintf(to, sizeof to, "%s/libdragoman-cuda.so", other);
+    assert_int_equal(symlink(from, to), 0);
+    dgm_backend_choose(1, name);
+    assert_string_equal(name, "echo");
+    dgm_backend_choose(UINT64_MAX, name); // too large for it
+    assert_string_equal(name, "cpu");
+    unlink(to);
+    rmdir(other);
+    unsetenv("DRAGOMAN_PLUGINS");
+}
+
+static void test_precisions(void **state)
+{
+    (void)state;
+    dgm_backend *b = NULL;
+    dgm_error err = {{0}};
+    char list[64], few[6];
+    assert_int_equal(dgm_backend_open(&b, "cpu", NULL, NULL), DGM_OK);
+    for (int p = 0; p < DGM_PRECISIONS_IN_FILES; p++)
+        assert_int_equal(dgm_backend_supports(b, (dgm_precision)p, &err), DGM_OK);
+    assert_int_equal(dgm_backend_supports(b, DGM_PRECISION_F16, &err), DGM_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "f16"));
+    assert_non_null(strstr(err.text, "f32, i16, i8"));
+    dgm_backend_close(&b);
+    assert_string_equal(dgm_precision_list(1u << DGM_PRECISION_BF16, list, sizeof list), "bf16");
+    assert_string_equal(dgm_precision_list(~0u, list, sizeof list), "f32, i16, i8, f16, bf16");
+    assert_string_equal(dgm_precision_list(~0u, few, sizeof few), "f32");
+}
+
+static void test_settings(void **state)
+{
+    (void)state;
+    dgm_settings s;
+    dgm_translator *t = NULL;
+    dgm_error err = {{0}};
+    const char *model = "tests/data/models/cmlm-pieces.gguf";
+    dgm_settings_default(&s);
+    assert_string_equal(s.device, "cpu");
+    s.device = "cpu:c";
+    if (dgm_open(&t, model, &s, &err) != DGM_OK) fail_msg("%s", err.text);
+    assert_int_equal(strncmp(dgm_describe(t)->device, "cpu c:", 6), 0);
+    dgm_close(&t);
+    s.device = "auto";
+    assert_int_equal(dgm_open(&t, model, &s, &err), DGM_OK);
+    dgm_close(&t);
+    s.device = "abacus";
+    assert_int_equal(dgm_open(&t, model, &s, &err), DGM_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "abacus"));
+    s.device = "cpu";
+    s.precision = "bf16";
+    assert_int_equal(dgm_open(&t, model, &s, &err), DGM_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "f32, i16, i8"));
+}
+
+int main(void)
+{
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n > 0) {
+        self[n] = '\0';
+        snprintf(plugins, sizeof plugins, "%s/plugins", dirname(self));
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),      cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_plugins),    cmocka_unit_test(test_list),
+        cmocka_unit_test(test_precisions), cmocka_unit_test(test_settings),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
