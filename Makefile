@@ -176,7 +176,7 @@ bootstrap-stamp: .bootstrapped
 	@touch $@
 
 check: $(UNIT) $(BUILD)/checkkernel $(BUILD)/checkbackend
-	@scripts/run_tests --build $(BUILD) unit kernels
+	@scripts/run_tests --build $(BUILD) unit kernels backends
 
 test: all $(UNIT) $(BUILD)/checkkernel $(BUILD)/checkbackend
 	scripts/check_layers
