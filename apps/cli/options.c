@@ -2,14 +2,14 @@
 // Parsing of the command line by table; see options.h.
 #include "options.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "dragoman/common.h"
 
 static void complain(const char *prefix, const char *fmt, va_list args)
 {
@@ -48,24 +48,12 @@ int fail_usage(const command *c, const char *fmt, ...)
     return fail(EXIT_USAGE, "%s (see 'dragoman %s --help')", text, c->name);
 }
 
-int read_numbers(const char *list, double *numbers, int most)
-{
-    int n = 0;
-    for (const char *p = list; *p;) {
-        char *end = NULL;
-        const double x = strtod(p, &end);
-        if (end == p || (*end && *end != ',')) return -1;
-        if (n < most) numbers[n] = x;
-        n++;
-        p = *end ? end + 1 : end;
-    }
-    return n;
-}
-
 int options_weights(const command *c, const char *list, double *weights, int count)
 {
-    const int n = read_numbers(list, weights, count);
-    if (n < 0) return fail_usage(c, "--weights takes numbers separated by commas, not '%s'", list);
+    dgm_error e;
+    int n = 0;
+    if (dgm_number_list("--weights", list, weights, count, &n, &e) != DGM_OK)
+        return fail_usage(c, "%s", e.text);
     if (n != count) return fail_usage(c, "--weights has %d numbers for %d models", n, count);
     return -1;
 }
@@ -117,43 +105,23 @@ static int unknown_option(const command *c, const char *shown, const char *name)
 
 static int store_number(const command *c, const option *o, const char *text, void *values)
 {
-    char *end = NULL;
-    errno = 0;
-    double v = o->kind == OPTION_COUNT ? (double)strtoll(text, &end, 10) : strtod(text, &end);
-    if (end == text || *end || errno || !isfinite(v))
-        return fail_usage(c, "--%s takes a number, not '%s'", o->name, text);
-    if (v < o->min || v > o->max)
-        return fail_usage(c, "--%s must be between %g and %g, not %s", o->name, o->min, o->max,
-                          text);
-    char *at = (char *)values + o->offset;
-    if (o->kind == OPTION_COUNT)
-        *(int *)(void *)at = (int)v;
-    else
-        *(float *)(void *)at = (float)v;
-    return -1;
-}
-
-static int store_size(const command *c, const option *o, const char *text, void *values)
-{
-    static const char units[] = "KMGT";
-    char *end = NULL;
-    errno = 0;
-    double v = strtod(text, &end);
-    bool number = end != text && !errno && isfinite(v) && v >= 0;
-    const char *unit = *end ? strchr(units, *end >= 'a' ? *end - 'a' + 'A' : *end) : NULL;
-    double bytes = v * 1048576;
-    if (unit) {
-        bytes = v * 1024;
-        for (const char *u = units; u < unit; u++) bytes *= 1024;
-        end++;
+    char name[64];
+    dgm_error e;
+    dgm_status st;
+    snprintf(name, sizeof name, "--%s", o->name);
+    void *at = (char *)values + o->offset;
+    if (o->kind == OPTION_REAL) {
+        double v;
+        st = dgm_number_real(name, text, o->min, o->max, &v, &e);
+        if (st == DGM_OK) *(float *)at = (float)v;
+    } else {
+        int64_t v;
+        st = (o->kind == OPTION_SIZE ? dgm_number_size : dgm_number_integer)(
+            name, text, (int64_t)o->min, (int64_t)o->max, &v, &e);
+        if (st == DGM_OK && o->kind == OPTION_SIZE) *(int64_t *)at = v;
+        if (st == DGM_OK && o->kind == OPTION_COUNT) *(int *)at = (int)v;
     }
-    if (!number || *end)
-        return fail_usage(c, "--%s takes a size like 512M or 2G, not '%s'", o->name, text);
-    if (bytes < o->min || bytes > o->max)
-        return fail_usage(c, "--%s must be between %g and %g bytes, not %s", o->name, o->min,
-                          o->max, text);
-    *(int64_t *)(void *)((char *)values + o->offset) = (int64_t)bytes;
-    return -1;
+    return st == DGM_OK ? -1 : fail_usage(c, "%s", e.text);
 }
 
 static int store_choice(const command *c, const option *o, const char *text, void *values)
@@ -181,9 +149,8 @@ static int store(const command *c, const option *o, const char *text, void *valu
         return -1;
     case OPTION_COUNT:
     case OPTION_REAL:
-        return store_number(c, o, text, values);
     case OPTION_SIZE:
-        return store_size(c, o, text, values);
+        return store_number(c, o, text, values);
     case OPTION_CHOICE:
     case OPTION_MAYBE:
         return store_choice(c, o, text, values);

@@ -63,9 +63,6 @@ extern const command *const commands[]; // NULL at the end
 
 // Parses argv[1..]. Returns -1 to go on, or the exit code (0 after --help).
 int options_parse(const command *c, int argc, char **argv, void *values, words *rest);
-// Numbers separated by commas, the first `most` into `numbers`. Returns how many there are, -1 if one
-// of them is no number.
-int read_numbers(const char *list, double *numbers, int most);
 // The value of --weights for `count` models. Returns -1, or the exit code after a message.
 int options_weights(const command *c, const char *list, double *weights, int count);
 // The value of an option as text, "" where it has none.

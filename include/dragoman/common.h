@@ -4,6 +4,7 @@
 #ifndef DRAGOMAN_COMMON_H
 #define DRAGOMAN_COMMON_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,26 @@ DGM_API dgm_status dgm_number_size(const char *what, const char *text, int64_t m
 // Real numbers separated by commas, at most `most`; none in an empty text.
 DGM_API dgm_status dgm_number_list(const char *what, const char *text, double *values, int most,
                                    int *count, dgm_error *error);
+
+// Lines of a text, plain or gzip (known by its first bytes): a file, a pipe or standard input. A
+// line ends with "\n" or "\r\n", the last one with the text if need be; NUL bytes are bytes like
+// others, and a byte order mark before the first line is left out. Messages name the file and,
+// from the first line on, the line.
+typedef struct dgm_lines dgm_lines;
+#define DGM_LINE_MAX ((size_t)16 << 20) // bytes; longer lines are an error
+
+DGM_API dgm_status dgm_lines_open(dgm_lines **lines, const char *path, // NULL: standard input
+                                  dgm_error *error);
+DGM_API void dgm_lines_close(dgm_lines **lines); // sets *lines to NULL; accepts NULL inside
+// The next line without its line break, borrowed until the next call; a NUL follows it. *more is
+// false, and nothing else set, at the end.
+DGM_API dgm_status dgm_lines_next(dgm_lines *lines, const char **line, size_t *size, bool *more,
+                                  dgm_error *error);
+DGM_API uint64_t dgm_lines_number(const dgm_lines *lines); // of the line last read, from 1
+DGM_API const char *dgm_lines_name(const dgm_lines *lines); // path or "standard input"
+DGM_API double dgm_lines_share(const dgm_lines *lines); // of the file that was read, 0: not known
+// Would dgm_lines_next answer without waiting for somebody to type or send?
+DGM_API bool dgm_lines_ready(const dgm_lines *lines);
 
 // "cpu avx2: gemm_f32_avx2 ...", what dgm_open would use. cpu as in dgm_settings.
 DGM_API dgm_status dgm_device(const char *cpu, char *buffer, size_t size, dgm_error *error);

@@ -3,13 +3,13 @@
 // keys and sorted (radix, 11 bits a pass), which needs no hash table and gives the rows at once.
 #include "align/lexicon.h"
 
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/fields.h"
 #include "base/mem.h"
+#include "base/number.h"
 #include "base/sort.h"
 
 void dgm_lexicon_close(dgm_lexicon **lex)
@@ -202,47 +202,26 @@ typedef struct entry_list {
     size_t count, key_cap, prob_cap;
 } entry_list;
 
-// The next field of a line; false at its end.
-static bool field(const char *line, size_t size, size_t *at, dgm_text *out)
-{
-    size_t i = *at;
-    while (i < size && (line[i] == ' ' || line[i] == '\t')) i++;
-    size_t begin = i;
-    while (i < size && line[i] != ' ' && line[i] != '\t') i++;
-    *at = i;
-    *out = (dgm_text){line + begin, i - begin};
-    return i > begin;
-}
-
 static bool parse_probability(dgm_text t, float *out)
 {
-    char copy[64], *end = NULL;
-    if (t.size == 0 || t.size >= sizeof copy || memchr(t.data, 0, t.size)) return false;
-    memcpy(copy, t.data, t.size);
-    copy[t.size] = 0;
-    if (!strchr("0123456789.", copy[0])) return false;
-    double v = strtod(copy, &end);
-    if (end != copy + t.size || !(v >= 0 && v <= 1.0001)) return false;
+    double v;
+    if (!dgm_number_f64(t, &v) || !(v >= 0 && v <= 1.0001)) return false;
     *out = (float)v;
     return true;
 }
 
-// One line of a table. `at` names the place in messages.
-static dgm_status read_entry(dgm_lexicon *l, entry_list *e, const char *line, size_t size,
-                             const char *at, dgm_error *err)
+// One line of a table.
+static dgm_status read_entry(dgm_lexicon *l, entry_list *e, dgm_text line, dgm_error *err)
 {
-    dgm_text target, source, number, rest;
-    size_t pos = 0;
-    if (!field(line, size, &pos, &target)) return DGM_OK; // an empty line
-    DGM_FAIL_IF(!dgm_utf8_valid((dgm_text){line, size}), err, DGM_ERR_TEXT, "%s: invalid UTF-8",
-                at);
-    DGM_FAIL_IF(!field(line, size, &pos, &source) || !field(line, size, &pos, &number) ||
-                    field(line, size, &pos, &rest),
-                err, DGM_ERR_FORMAT, "%s: not 'TARGET SOURCE PROBABILITY'", at);
+    DGM_FAIL_IF(!dgm_utf8_valid(line), err, DGM_ERR_TEXT, "invalid UTF-8");
+    const dgm_text target = dgm_field_next(&line), source = dgm_field_next(&line);
+    const dgm_text number = dgm_field_next(&line);
+    if (target.size == 0) return DGM_OK; // an empty line
+    DGM_FAIL_IF(number.size == 0 || dgm_field_next(&line).size, err, DGM_ERR_FORMAT,
+                "not 'TARGET SOURCE PROBABILITY'");
     float prob = 0;
     DGM_FAIL_IF(!parse_probability(number, &prob), err, DGM_ERR_FORMAT,
-                "%s: '%.*s' is not a probability", at, (int)(number.size < 40 ? number.size : 40),
-                number.data);
+                "'%.*s' is not a probability", DGM_SHOWN(number));
     if (spelled_null(source) || spelled_null(target)) return DGM_OK;
     uint32_t s, t;
     DGM_TRY(dgm_words_add(&l->source, source, &s, err));
@@ -290,52 +269,50 @@ static dgm_status build_rows(dgm_lexicon *l, const entry_list *e, dgm_error *err
     return order_rows(l, err);
 }
 
-static dgm_status finish_read(dgm_lexicon **lex, entry_list *e, dgm_status st, dgm_error *err)
+// What is being read: the table and its entries so far.
+typedef struct reading {
+    dgm_lexicon *lex;
+    entry_list entries;
+} reading;
+
+static dgm_status take_line(void *cookie, dgm_text line, dgm_error *err)
 {
-    if (st == DGM_OK) st = build_rows(*lex, e, err);
-    dgm_free(e->key);
-    dgm_free(e->prob);
-    if (st != DGM_OK) dgm_lexicon_close(lex);
+    reading *r = cookie;
+    return read_entry(r->lex, &r->entries, line, err);
+}
+
+static dgm_status begin_read(reading *r, dgm_error *err)
+{
+    *r = (reading){.lex = dgm_calloc(1, sizeof *r->lex)};
+    return r->lex ? DGM_OK : dgm_no_memory(err);
+}
+
+static dgm_status finish_read(reading *r, dgm_status st, dgm_lexicon **lex, dgm_error *err)
+{
+    if (st == DGM_OK) st = build_rows(r->lex, &r->entries, err);
+    dgm_free(r->entries.key);
+    dgm_free(r->entries.prob);
+    if (st != DGM_OK) dgm_lexicon_close(&r->lex);
+    *lex = r->lex;
     return st;
 }
 
 dgm_status dgm_lexicon_parse(dgm_lexicon **lex, const char *text, size_t size, dgm_error *err)
 {
-    entry_list e = {0};
-    *lex = dgm_calloc(1, sizeof **lex);
-    if (!*lex) return dgm_no_memory(err);
-    dgm_status st = DGM_OK;
-    unsigned long long number = 0;
-    for (size_t at = 0; at < size && st == DGM_OK;) {
-        const char *stop = memchr(text + at, '\n', size - at);
-        size_t n = stop ? (size_t)(stop - text) - at : size - at;
-        char place[40];
-        snprintf(place, sizeof place, "line %llu", ++number);
-        st = read_entry(*lex, &e, text + at, n, place, err);
-        at += n + 1;
+    reading r;
+    dgm_text rest = {text, size};
+    dgm_status st = begin_read(&r, err);
+    for (unsigned long long number = 1; st == DGM_OK && rest.size; number++) {
+        st = take_line(&r, dgm_line_cut(&rest), err);
+        if (st == DGM_ERR_FORMAT || st == DGM_ERR_TEXT) dgm_error_prefix(err, "line %llu", number);
     }
-    return finish_read(lex, &e, st, err);
+    return finish_read(&r, st, lex, err);
 }
 
 dgm_status dgm_lexicon_read(dgm_lexicon **lex, const char *path, dgm_error *err)
 {
-    *lex = NULL;
-    dgm_textin *in = NULL;
-    DGM_TRY(dgm_textin_open(&in, path, err));
-    entry_list e = {0};
-    *lex = dgm_calloc(1, sizeof **lex);
-    dgm_status st = *lex ? DGM_OK : dgm_no_memory(err);
-    while (st == DGM_OK) {
-        const char *line;
-        size_t size;
-        bool more;
-        st = dgm_textin_next(in, &line, &size, &more, err);
-        if (st != DGM_OK || !more) break;
-        char place[320];
-        snprintf(place, sizeof place, "%.280s:%llu", path, (unsigned long long)dgm_textin_line(in));
-        st = read_entry(*lex, &e, line, size, place, err);
-    }
-    dgm_textin_close(&in);
-    if (!*lex) return st;
-    return finish_read(lex, &e, st, err);
+    reading r;
+    dgm_status st = begin_read(&r, err);
+    if (st == DGM_OK) st = dgm_lines_each(path, take_line, &r, err);
+    return finish_read(&r, st, lex, err);
 }

@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/fields.h"
 #include "base/mem.h"
+#include "base/number.h"
 
 enum { BLOCK_LINES = 2048 };
 
@@ -167,56 +169,46 @@ dgm_status dgm_links_write(const dgm_links *l, dgm_pool *pool, dgm_links_sink si
 
 // ---- error rate -------------------------------------------------------------------------------
 
+enum { POSITION_MAX = 999999 };
+
 typedef struct scanned {
     unsigned source, target;
     bool sure;
 } scanned;
 
-static bool number_at(dgm_text t, size_t *at, unsigned *out)
+// The next link of a line, "1-2" or (possible) "1?2". *more is false at its end.
+static dgm_status next_link(dgm_text *line, bool possible, scanned *out, bool *more, dgm_error *err)
 {
-    size_t begin = *at;
-    unsigned v = 0;
-    for (; *at < t.size && t.data[*at] >= '0' && t.data[*at] <= '9' && *at - begin < 6; ++*at)
-        v = v * 10 + (unsigned)(t.data[*at] - '0');
-    *out = v;
-    return *at > begin;
-}
-
-// The next link of a line. *more is false at its end.
-static dgm_status next_link(dgm_text t, size_t *at, bool possible, scanned *out, bool *more,
-                            dgm_error *err)
-{
-    while (*at < t.size && t.data[*at] == ' ') ++*at;
-    *more = *at < t.size;
+    const dgm_text field = dgm_field_next(line);
+    dgm_text t = field;
+    *more = field.size > 0;
     if (!*more) return DGM_OK;
-    size_t begin = *at;
-    bool good = number_at(t, at, &out->source) && *at < t.size &&
-                (t.data[*at] == '-' || (possible && t.data[*at] == '?'));
-    if (good) {
-        out->sure = t.data[(*at)++] == '-';
-        good = number_at(t, at, &out->target) && (*at == t.size || t.data[*at] == ' ');
-    }
-    if (good) return DGM_OK;
-    size_t n = begin;
-    while (n < t.size && t.data[n] != ' ' && n - begin < 30) n++;
-    return dgm_fail(err, DGM_ERR_FORMAT, "'%.*s' is not a link", (int)(n - begin), t.data + begin);
+    uint64_t i = 0, j = 0;
+    bool good = dgm_number_take_u64(&t, POSITION_MAX, &i);
+    out->sure = dgm_field_skip(&t, "-");
+    good = good && (out->sure || (possible && dgm_field_skip(&t, "?"))) &&
+           dgm_number_u64(t, POSITION_MAX, &j);
+    DGM_FAIL_IF(!good, err, DGM_ERR_FORMAT, "'%.*s' is not a link", DGM_SHOWN(field));
+    out->source = (unsigned)i;
+    out->target = (unsigned)j;
+    return DGM_OK;
 }
 
 dgm_status dgm_aer_add(dgm_aer *aer, dgm_text gold, dgm_text links, dgm_error *err)
 {
     scanned *known = NULL, s;
-    size_t count = 0, cap = 0, at = 0;
+    size_t count = 0, cap = 0;
     bool more = true;
     dgm_status st = DGM_OK;
     while (st == DGM_OK) {
-        st = next_link(gold, &at, true, &s, &more, err);
+        st = next_link(&gold, true, &s, &more, err);
         if (st != DGM_OK || !more) break;
         st = dgm_grow(&known, &cap, count + 1, sizeof *known, err);
         if (st == DGM_OK) known[count++] = s;
         if (s.sure) aer->sure++;
     }
-    for (at = 0; st == DGM_OK;) {
-        st = next_link(links, &at, false, &s, &more, err);
+    while (st == DGM_OK) {
+        st = next_link(&links, false, &s, &more, err);
         if (st != DGM_OK || !more) break;
         aer->links++;
         for (size_t k = 0; k < count; k++)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Text files line by line, plain or gzip: what the tools that read and write corpora use.
+// Text files, plain or gzip: what the tools that read and write corpora use.
 //
-// Reading finds gzip by its magic. Writing goes to a temporary neighbour that takes the file's
-// name only when everything is on disk (dgm_textout_commit), so that a reader never sees half a
-// file; a name that ends in ".gz" is compressed. A name that exists and is no regular file (a
+// Reading is dgm_lines of dragoman/common.h. Writing goes to a temporary neighbour that takes the
+// file's name only when everything is on disk (dgm_textout_commit), so that a reader never sees half
+// a file; a name that ends in ".gz" is compressed. A name that exists and is no regular file (a
 // device, a pipe) is written to directly: renaming onto it would replace the device.
 #ifndef DGM_BASE_TEXTFILE_H
 #define DGM_BASE_TEXTFILE_H
@@ -12,22 +12,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
 #include "base/status.h"
+#include "dragoman/common.h"
 
-#define DGM_TEXTFILE_LINE_MAX ((size_t)16 << 20) // bytes; longer lines are an error
-
-typedef struct dgm_textin dgm_textin;
-
-// Messages name the file and, from the first line on, the line.
-dgm_status dgm_textin_open(dgm_textin **in, const char *path, dgm_error *err);
-void dgm_textin_close(dgm_textin **in); // sets *in to NULL; accepts NULL inside
-// The next line without its line break ("\n" or "\r\n"), borrowed until the next call. *more is
-// false, and nothing else set, at the end of the file.
-dgm_status dgm_textin_next(dgm_textin *in, const char **line, size_t *size, bool *more,
-                           dgm_error *err);
-uint64_t dgm_textin_line(const dgm_textin *in); // number of the line last read, from 1
-const char *dgm_textin_path(const dgm_textin *in);
-double dgm_textin_share(const dgm_textin *in); // of the file's bytes that have been read, 0 to 1
+// One line of a file. A failure ends the reading.
+typedef dgm_status (*dgm_line_taker)(void *cookie, dgm_text line, dgm_error *err);
+// Every line of a file in turn. What `take` finds wrong with one gets "PATH:LINE: " in front.
+dgm_status dgm_lines_each(const char *path, dgm_line_taker take, void *cookie, dgm_error *err);
+// Puts "PATH:LINE: " of the line last read before a message.
+void dgm_lines_blame(const dgm_lines *lines, dgm_error *err);
+// All lines of a file, each with "\n" behind it.
+dgm_status dgm_lines_collect(const char *path, dgm_writer *text, dgm_error *err);
+// Cuts the next line off a text in memory: what dgm_lines_next does for files.
+dgm_text dgm_line_cut(dgm_text *text);
 
 typedef struct dgm_textout dgm_textout;
 

@@ -257,32 +257,13 @@ static bool ends_in(dgm_text name, const char *end)
     return true;
 }
 
-static dgm_status read_all(const char *path, dgm_writer *w, dgm_error *err)
-{
-    dgm_textin *in = NULL;
-    DGM_TRY(dgm_textin_open(&in, path, err));
-    const char *line = NULL;
-    size_t size = 0;
-    bool more = true;
-    dgm_status st = DGM_OK;
-    while (st == DGM_OK && more) {
-        st = dgm_textin_next(in, &line, &size, &more, err);
-        if (st != DGM_OK || !more) break;
-        dgm_write_bytes(w, line, size);
-        dgm_write_u8(w, '\n');
-        if (w->failed) st = dgm_no_memory(err);
-    }
-    dgm_textin_close(&in);
-    return st;
-}
-
 dgm_status dgm_glossary_read(dgm_glossary *g, const char *path, const char *source,
                              const char *targets, dgm_error *err)
 {
     dgm_writer w = {0};
     dgm_text name = dgm_text_of(path);
     if (ends_in(name, ".gz")) name.size -= 3;
-    dgm_status st = read_all(path, &w, err);
+    dgm_status st = dgm_lines_collect(path, &w, err);
     if (st == DGM_OK) {
         dgm_text data = {w.size ? (const char *)w.data : "", w.size};
         if (data.size >= 3 && memcmp(data.data, "\xef\xbb\xbf", 3) == 0)

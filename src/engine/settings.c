@@ -6,9 +6,10 @@
 // sentence; a default that it cannot do is lowered silently.
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/fields.h"
+#include "base/number.h"
 #include "base/threads.h"
 #include "engine/engine_private.h"
 #include "format/modelfile.h"
@@ -84,10 +85,10 @@ static dgm_status parse_cube_key(const char *text, dgm_cube_key *key, float *dis
     *key = DGM_CUBE_NONE;
     if (strcmp(text, "none") == 0) return DGM_OK;
     *key = DGM_CUBE_STATE;
-    char *end = NULL;
-    *distance = strncmp(text, "state:", 6) == 0 ? strtof(text + 6, &end) : -1.0f;
-    DGM_FAIL_IF(!end || end == text + 6 || *end || !(*distance >= 0.0f && *distance <= 1e6f), err,
-                DGM_ERR_ARGUMENT,
+    dgm_text number = dgm_text_of(text);
+    DGM_FAIL_IF(!dgm_field_skip(&number, "state:") || !dgm_number_f32(number, distance) ||
+                    !(*distance >= 0.0f && *distance <= 1e6f),
+                err, DGM_ERR_ARGUMENT,
                 "unknown cube key '%s': known are token, none, state:EPS with EPS of 0 or more",
                 text);
     return DGM_OK;

@@ -9,10 +9,10 @@
 // A language of M2M100 is "__de__", one of NLLB "deu_Latn": three letters, "_", a script. Everything
 // else in these lists ("<mask>") is something else.
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "import/m2m.h"
 
 enum { MOST = 4096, LONGEST = 40 };
@@ -81,9 +81,9 @@ static dgm_status read_decoder(dgm_m2m_languages *l, const dgm_m2m_names *names,
     if (!json_is_object(table)) return DGM_OK;
     json_object_foreach(table, key, value)
     {
-        char *end = NULL;
-        long long id = strtoll(key, &end, 10);
-        if (*key && !*end) DGM_TRY(add(l, names, text_of(value), id, err));
+        int64_t id;
+        if (dgm_number_i64(dgm_text_of(key), INT64_MIN, INT64_MAX, &id))
+            DGM_TRY(add(l, names, text_of(value), id, err));
     }
     return DGM_OK;
 }

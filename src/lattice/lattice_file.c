@@ -6,13 +6,15 @@
 // not the file.
 #include <string.h>
 
+#include "base/fields.h"
 #include "base/mem.h"
+#include "base/number.h"
 #include "base/sort.h"
 #include "base/textfile.h"
-#include "lattice/lattice_private.h"
+#include "lattice/lattice.h"
 
 struct dgm_lattice_file {
-    dgm_textin *in;
+    dgm_lines *in;
     dgm_lattice_syntax syntax;
     dgm_words symbols;
     int64_t *ids; // [symbols.count]
@@ -28,7 +30,7 @@ void dgm_lattice_file_close(dgm_lattice_file **out)
 {
     dgm_lattice_file *f = *out;
     if (!f) return;
-    dgm_textin_close(&f->in);
+    dgm_lines_close(&f->in);
     dgm_words_free(&f->symbols);
     dgm_free(f->ids);
     dgm_free(f->order);
@@ -38,29 +40,28 @@ void dgm_lattice_file_close(dgm_lattice_file **out)
     *out = NULL;
 }
 
-static bool begins_lattice(const char *line, size_t size)
+static bool begins_lattice(dgm_text line)
 {
-    while (size && dgm_lattice_blank(line[0])) line++, size--;
-    return size >= 7 && memcmp(line, "lattice", 7) == 0 &&
-           (size == 7 || dgm_lattice_blank(line[7]));
+    return dgm_text_is(dgm_field_next(&line), "lattice");
 }
 
 // WORD NUMBER
-static dgm_status read_symbol(dgm_lattice_file *f, dgm_text line, dgm_error *err)
+static dgm_status read_symbol(void *cookie, dgm_text line, dgm_error *err)
 {
-    const dgm_text word = dgm_lattice_field(&line), number = dgm_lattice_field(&line);
+    dgm_lattice_file *f = cookie;
+    const dgm_text word = dgm_field_next(&line), number = dgm_field_next(&line);
     if (word.size == 0) return DGM_OK;
-    int64_t id = 0;
+    uint64_t id = 0;
     uint32_t found = 0;
-    DGM_FAIL_IF(!dgm_lattice_integer(number, DGM_LATTICE_LABEL_MAX, &id) ||
-                    dgm_lattice_field(&line).size > 0,
+    DGM_FAIL_IF(!dgm_number_u64(number, DGM_LATTICE_LABEL_MAX, &id) ||
+                    dgm_field_next(&line).size > 0,
                 err, DGM_ERR_FORMAT, "a symbol is WORD NUMBER");
     const size_t before = f->symbols.count;
     DGM_TRY(dgm_words_add(&f->symbols, word, &found, err));
     DGM_FAIL_IF(f->symbols.count == before, err, DGM_ERR_FORMAT, "the symbol '%.*s' comes twice",
-                (int)(word.size < 40 ? word.size : 40), word.data);
+                DGM_SHOWN(word));
     DGM_TRY(dgm_grow(&f->ids, &f->id_cap, f->symbols.count, sizeof *f->ids, err));
-    f->ids[found] = id;
+    f->ids[found] = (int64_t)id;
     return DGM_OK;
 }
 
@@ -73,20 +74,7 @@ static int by_number(const void *context, uint32_t a, uint32_t b)
 
 static dgm_status read_symbols(dgm_lattice_file *f, const char *path, dgm_error *err)
 {
-    dgm_textin *in = NULL;
-    const char *line;
-    size_t size;
-    bool more = true;
-    DGM_TRY(dgm_textin_open(&in, path, err));
-    dgm_status st = DGM_OK;
-    while (st == DGM_OK) {
-        st = dgm_textin_next(in, &line, &size, &more, err);
-        if (st != DGM_OK || !more) break;
-        st = read_symbol(f, (dgm_text){line, size}, err);
-        if (st == DGM_ERR_FORMAT)
-            dgm_error_prefix(err, "%s: line %llu", path, (unsigned long long)dgm_textin_line(in));
-    }
-    dgm_textin_close(&in);
+    dgm_status st = dgm_lines_each(path, read_symbol, f, err);
     if (st == DGM_OK && f->symbols.count == 0)
         st = dgm_fail(err, DGM_ERR_FORMAT, "%s: a table without symbols", path);
     if (st != DGM_OK) return st;
@@ -107,7 +95,7 @@ dgm_status dgm_lattice_file_open(dgm_lattice_file **out, const char *path, const
     if (!f) return dgm_no_memory(err);
     f->syntax = (dgm_lattice_syntax){.transducer = transducer, .trim = trim};
     dgm_status st = symbols ? read_symbols(f, symbols, err) : DGM_OK;
-    if (st == DGM_OK) st = dgm_textin_open(&f->in, path, err);
+    if (st == DGM_OK) st = dgm_lines_open(&f->in, path, err);
     if (st != DGM_OK)
         dgm_lattice_file_close(&f);
     else
@@ -135,14 +123,13 @@ static dgm_status read_block(dgm_lattice_file *f, dgm_error *err)
         f->ahead.size = 0;
     }
     for (;;) {
-        DGM_TRY(dgm_textin_next(f->in, &line, &size, &more, err));
+        DGM_TRY(dgm_lines_next(f->in, &line, &size, &more, err));
         if (!more) break;
-        size_t blanks = 0;
-        while (blanks < size && dgm_lattice_blank(line[blanks])) blanks++;
-        if (blanks == size && any) break;
-        if (blanks == size || (!any && line[blanks] == '#')) continue;
-        const uint32_t number = (uint32_t)dgm_textin_line(f->in);
-        if (any && begins_lattice(line, size)) {
+        const dgm_text inner = dgm_field_trim((dgm_text){line, size});
+        if (inner.size == 0 && any) break;
+        if (inner.size == 0 || (!any && inner.data[0] == '#')) continue;
+        const uint32_t number = (uint32_t)dgm_lines_number(f->in);
+        if (any && begins_lattice(inner)) {
             dgm_write_bytes(&f->ahead, line, size);
             f->ahead_line = number;
             break;
@@ -173,6 +160,6 @@ dgm_status dgm_lattice_file_next(dgm_lattice_file *f, dgm_lattice **l, dgm_error
     DGM_TRY(dgm_lattice_file_block(f, &block, &line, err));
     if (!block.data) return DGM_OK;
     const dgm_status st = dgm_lattice_parse(l, block, line, &f->syntax, err);
-    if (st != DGM_OK && st != DGM_ERR_MEMORY) dgm_error_prefix(err, "%s", dgm_textin_path(f->in));
+    if (st != DGM_OK && st != DGM_ERR_MEMORY) dgm_error_prefix(err, "%s", dgm_lines_name(f->in));
     return st;
 }

@@ -3,8 +3,9 @@
 // A text's score lies on its end. The same text twice: the better score.
 #include <string.h>
 
+#include "base/fields.h"
 #include "base/mem.h"
-#include "lattice/lattice_private.h"
+#include "lattice/lattice.h"
 
 struct dgm_lattice_list {
     dgm_lattice *l;
@@ -58,7 +59,7 @@ dgm_status dgm_lattice_list_add(dgm_lattice_list *t, dgm_text text, float score,
 {
     int32_t node = 0;
     for (;;) {
-        const dgm_text word = dgm_lattice_field(&text);
+        const dgm_text word = dgm_field_next(&text);
         if (word.size == 0) break;
         DGM_TRY(step(t, word, &node, err));
     }

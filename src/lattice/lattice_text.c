@@ -10,13 +10,15 @@
 // A block is one lattice. The state that its first line names is the start. Numbers of nodes are
 // free names: sealing gives new ones, in an order that is the old one where that was topological.
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/fields.h"
 #include "base/lower_bound.h"
 #include "base/mem.h"
+#include "base/number.h"
 #include "base/sort.h"
-#include "lattice/lattice_private.h"
+#include "base/textfile.h"
+#include "lattice/lattice.h"
 
 enum { FIELDS = 6 };
 
@@ -31,40 +33,16 @@ typedef struct parsing {
     uint32_t line;
 } parsing;
 
-static dgm_text trim(dgm_text t)
-{
-    while (t.size && dgm_lattice_blank(t.data[0])) t.data++, t.size--;
-    while (t.size && dgm_lattice_blank(t.data[t.size - 1])) t.size--;
-    return t;
-}
-
-static bool is_text(dgm_text t, const char *text)
-{
-    return t.size == strlen(text) && memcmp(t.data, text, t.size) == 0;
-}
-
-static bool to_number(dgm_text t, float *value)
-{
-    char text[64], *end;
-    if (t.size == 0 || t.size >= sizeof text) return false;
-    memcpy(text, t.data, t.size);
-    text[t.size] = 0;
-    if (!strchr("+-.0123456789", text[0])) return false; // no "inf", no "nan"
-    *value = strtof(text, &end);
-    return *end == 0 && end != text && isfinite(*value);
-}
-
 // ---- reading -----------------------------------------------------------------------------------
 
 static dgm_status node_of(parsing *p, dgm_text field, int32_t *node, dgm_error *err)
 {
-    int64_t number = 0;
+    uint64_t number = 0;
     char text[16];
     uint32_t found = 0;
-    DGM_FAIL_IF(!dgm_lattice_integer(field, DGM_LATTICE_LABEL_MAX, &number), err, DGM_ERR_FORMAT,
-                "'%.*s' is not the number of a node", (int)(field.size < 40 ? field.size : 40),
-                field.data);
-    const int64_t value = number;
+    DGM_FAIL_IF(!dgm_number_u64(field, DGM_LATTICE_LABEL_MAX, &number), err, DGM_ERR_FORMAT,
+                "'%.*s' is not the number of a node", DGM_SHOWN(field));
+    const int64_t value = (int64_t)number;
     size_t digits = sizeof text; // without leading zeros: 07 is 7
     do text[--digits] = (char)('0' + number % 10);
     while ((number /= 10) > 0);
@@ -96,7 +74,7 @@ static dgm_status unescape(parsing *p, dgm_text t, uint32_t *glue, dgm_error *er
             c = t.data[++i];
             if (c == 's') c = ' ';
         }
-        if (dgm_lattice_blank(c)) c = ' ';
+        if (dgm_is_blank(c) || c == '\r') c = ' ';
         const bool blank = c == ' ' && (p->text.size == 0 || p->text.data[p->text.size - 1] == ' ');
         if (!blank) dgm_write_u8(&p->text, (uint8_t)c);
     }
@@ -127,9 +105,9 @@ static dgm_status add_end(parsing *p, dgm_text node, dgm_text score, float sign,
     int32_t n = 0;
     float value = 0;
     DGM_TRY(node_of(p, node, &n, err));
-    if (is_text(score, "Infinity")) return DGM_OK; // OpenFst's way to say: no end
-    DGM_FAIL_IF(score.size && !to_number(score, &value), err, DGM_ERR_FORMAT,
-                "'%.*s' is not a score", (int)(score.size < 40 ? score.size : 40), score.data);
+    if (dgm_text_is(score, "Infinity")) return DGM_OK; // OpenFst's way to say: no end
+    DGM_FAIL_IF(score.size && !dgm_number_f32(score, &value), err, DGM_ERR_FORMAT,
+                "'%.*s' is not a score", DGM_SHOWN(score));
     dgm_lattice_add_end(p->l, n, sign * value);
     return DGM_OK;
 }
@@ -137,14 +115,14 @@ static dgm_status add_end(parsing *p, dgm_text node, dgm_text score, float sign,
 // FROM TO SCORE TEXT, or NODE SCORE.
 static dgm_status native_line(parsing *p, dgm_text line, dgm_error *err)
 {
-    const dgm_text from = dgm_lattice_field(&line), to = dgm_lattice_field(&line);
-    const dgm_text third = dgm_lattice_field(&line);
+    const dgm_text from = dgm_field_next(&line), to = dgm_field_next(&line);
+    const dgm_text third = dgm_field_next(&line);
     float score = 0;
     if (third.size == 0) return add_end(p, from, to, 1.0f, err);
-    DGM_FAIL_IF(!to_number(third, &score), err, DGM_ERR_FORMAT,
+    DGM_FAIL_IF(!dgm_number_f32(third, &score), err, DGM_ERR_FORMAT,
                 "'%.*s' is not a score; an arc is FROM TO SCORE TEXT",
-                (int)(third.size < 40 ? third.size : 40), third.data);
-    return add_arc(p, from, to, trim(line), score, err);
+                DGM_SHOWN(third));
+    return add_arc(p, from, to, dgm_field_trim(line), score, err);
 }
 
 // Where a label's number stands in the table: binary search.
@@ -162,15 +140,15 @@ static dgm_status label_of(const parsing *p, dgm_text label, dgm_text *word, dgm
 {
     *word = label;
     if (p->syntax->symbols) {
-        int64_t number = 0;
-        DGM_FAIL_IF(!dgm_lattice_integer(label, DGM_LATTICE_LABEL_MAX, &number), err,
+        uint64_t number = 0;
+        DGM_FAIL_IF(!dgm_number_u64(label, DGM_LATTICE_LABEL_MAX, &number), err,
                     DGM_ERR_FORMAT, "label '%.*s' is not a number, but there is a table of symbols",
-                    (int)(label.size < 40 ? label.size : 40), label.data);
+                    DGM_SHOWN(label));
         *word = (dgm_text){"", 0};
-        DGM_FAIL_IF(number != 0 && !find_label(p->syntax, number, word), err, DGM_ERR_FORMAT,
+        DGM_FAIL_IF(number != 0 && !find_label(p->syntax, (int64_t)number, word), err, DGM_ERR_FORMAT,
                     "label %lld is not in the table of symbols", (long long)number);
     }
-    if (is_text(*word, "<eps>") || is_text(*word, "<epsilon>")) *word = (dgm_text){"", 0};
+    if (dgm_text_is(*word, "<eps>") || dgm_text_is(*word, "<epsilon>")) *word = (dgm_text){"", 0};
     return DGM_OK;
 }
 
@@ -180,20 +158,20 @@ static dgm_status openfst_line(parsing *p, dgm_text line, dgm_error *err)
     dgm_text field[FIELDS] = {{0}}, word;
     int count = 0;
     for (; count < FIELDS; count++)
-        if ((field[count] = dgm_lattice_field(&line)).size == 0) break;
+        if ((field[count] = dgm_field_next(&line)).size == 0) break;
     DGM_FAIL_IF(count == FIELDS, err, DGM_ERR_FORMAT, "more than five fields");
     if (count <= 2) return add_end(p, field[0], field[1], -1.0f, err);
     const int labels = p->pairs ? 2 : 1;
     const dgm_text cost = field[2 + labels];
     float value = 0;
     DGM_FAIL_IF(count < 2 + labels, err, DGM_ERR_FORMAT, "an arc without an output label");
-    if (is_text(cost, "Infinity")) { // there is no such path
+    if (dgm_text_is(cost, "Infinity")) { // there is no such path
         int32_t node = 0;
         DGM_TRY(node_of(p, field[0], &node, err));
         return node_of(p, field[1], &node, err);
     }
-    DGM_FAIL_IF(cost.size && !to_number(cost, &value), err, DGM_ERR_FORMAT, "'%.*s' is not a cost",
-                (int)(cost.size < 40 ? cost.size : 40), cost.data);
+    DGM_FAIL_IF(cost.size && !dgm_number_f32(cost, &value), err, DGM_ERR_FORMAT, "'%.*s' is not a cost",
+                DGM_SHOWN(cost));
     DGM_TRY(label_of(p, field[1 + labels], &word, err));
     return add_arc(p, field[0], field[1], word, -value, err);
 }
@@ -239,18 +217,13 @@ static dgm_status sort_nodes(parsing *p, dgm_error *err)
 
 static dgm_text cut_line(dgm_text *block)
 {
-    const char *end = block->size ? memchr(block->data, '\n', block->size) : NULL;
-    dgm_text line = {block->data, end ? (size_t)(end - block->data) : block->size};
-    const size_t used = line.size + (end != NULL);
-    block->data += used;
-    block->size -= used;
-    return trim(line);
+    return dgm_field_trim(dgm_line_cut(block));
 }
 
 static int field_count(dgm_text line)
 {
     int n = 0;
-    while (dgm_lattice_field(&line).size) n++;
+    while (dgm_field_next(&line).size) n++;
     return n;
 }
 
@@ -264,7 +237,7 @@ static void recognise(parsing *p, dgm_text block)
         if (line.size == 0 || line.data[0] == '#') continue;
         if (!begun) {
             dgm_text rest = line;
-            p->native = is_text(dgm_lattice_field(&rest), "lattice");
+            p->native = dgm_text_is(dgm_field_next(&rest), "lattice");
         }
         begun = true;
         if (p->native) return;
@@ -277,10 +250,10 @@ static dgm_status parse_line(parsing *p, dgm_text line, dgm_error *err)
     if (line.size == 0 || line.data[0] == '#') return DGM_OK;
     if (!p->native) return openfst_line(p, line, err);
     dgm_text rest = line;
-    if (!is_text(dgm_lattice_field(&rest), "lattice")) return native_line(p, line, err);
+    if (!dgm_text_is(dgm_field_next(&rest), "lattice")) return native_line(p, line, err);
     DGM_FAIL_IF(p->l->name || p->l->node_count, err, DGM_ERR_FORMAT,
                 "a second lattice begins in the same block");
-    rest = trim(rest);
+    rest = dgm_field_trim(rest);
     p->l->name = dgm_strndup(rest.data, rest.size);
     return p->l->name ? DGM_OK : dgm_no_memory(err);
 }
@@ -327,7 +300,7 @@ static void write_score(dgm_writer *out, float v)
 
 static void write_text(dgm_writer *out, dgm_text t, uint32_t glue, bool openfst)
 {
-    const bool eps = openfst && (is_text(t, "<eps>") || is_text(t, "<epsilon>"));
+    const bool eps = openfst && (dgm_text_is(t, "<eps>") || dgm_text_is(t, "<epsilon>"));
     if (glue & DGM_GLUE_LEFT) dgm_write_u8(out, '~');
     if (eps) dgm_write_u8(out, '\\');
     for (size_t i = 0; i < t.size; i++) {

@@ -9,15 +9,15 @@
 //
 // Words get their numbers in the order of the 1-grams. A model without <unk>, <s> or </s> gets it
 // with log10 p = -99. The context (all words but the last) of every n-gram must be there.
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/extsort.h"
+#include "base/fields.h"
 #include "base/mem.h"
+#include "base/number.h"
 #include "base/textfile.h"
 #include "base/words.h"
 #include "lm/lm.h"
-#include "base/extsort.h"
 #include "lm/lm_train.h"
 
 enum { BEFORE = -2, COUNTS = -1, BETWEEN = 0, BEHIND = DGM_LM_ORDER_MAX + 1 };
@@ -49,62 +49,22 @@ void dgm_arpa_close(dgm_arpa **p)
     *p = NULL;
 }
 
-static bool is_text(dgm_text t, const char *text)
-{
-    return dgm_text_equal(t, dgm_text_of(text));
-}
-
-static bool begins(dgm_text t, const char *text)
-{
-    size_t n = strlen(text);
-    return t.size >= n && memcmp(t.data, text, n) == 0;
-}
-
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
-// The next word of a line, without the blanks around it; empty at the end.
-static dgm_text next_field(dgm_text *line)
-{
-    while (line->size && is_blank(line->data[0])) line->data++, line->size--;
-    dgm_text field = {line->data, 0};
-    while (field.size < line->size && !is_blank(field.data[field.size])) field.size++;
-    line->data += field.size;
-    line->size -= field.size;
-    return field;
-}
-
-static bool to_number(dgm_text t, float *value)
-{
-    char text[64], *end;
-    if (t.size == 0 || t.size >= sizeof text) return false;
-    memcpy(text, t.data, t.size);
-    text[t.size] = 0;
-    if (!strchr("+-.0123456789", text[0])) return false; // no "inf", no "nan"
-    *value = strtof(text, &end);
-    return *end == 0 && isfinite(*value);
-}
-
 // "ngram 3=1234"
 static dgm_status read_count(dgm_arpa *a, dgm_text line, dgm_error *err)
 {
-    char text[64], *end;
-    DGM_FAIL_IF(line.size >= sizeof text, err, DGM_ERR_FORMAT, "not 'ngram ORDER=COUNT'");
-    memcpy(text, line.data, line.size);
-    text[line.size] = 0;
-    long n = strtol(text + 5, &end, 10);
-    while (*end == ' ') end++;
-    DGM_FAIL_IF(*end != '=', err, DGM_ERR_FORMAT, "not 'ngram ORDER=COUNT'");
-    const char *digits = end + 1;
-    while (*digits == ' ') digits++;
-    DGM_FAIL_IF(*digits < '0' || *digits > '9', err, DGM_ERR_FORMAT, "not 'ngram ORDER=COUNT'");
-    unsigned long long count = strtoull(digits, &end, 10);
-    DGM_FAIL_IF(*end != 0, err, DGM_ERR_FORMAT, "not 'ngram ORDER=COUNT'");
-    DGM_FAIL_IF(n != a->order + 1, err, DGM_ERR_FORMAT, "order %ld follows order %d", n, a->order);
+    uint64_t n = 0, count = 0;
+    bool good = dgm_field_skip(&line, "ngram ");
+    line = dgm_field_trim(line);
+    good = good && dgm_number_take_u64(&line, INT32_MAX, &n);
+    line = dgm_field_trim(line);
+    good = good && dgm_field_skip(&line, "=") &&
+           dgm_number_u64(dgm_field_trim(line), UINT64_MAX, &count);
+    DGM_FAIL_IF(!good, err, DGM_ERR_FORMAT, "not 'ngram ORDER=COUNT'");
+    DGM_FAIL_IF(n != (uint64_t)a->order + 1, err, DGM_ERR_FORMAT, "order %d follows order %d", (int)n,
+                a->order);
     DGM_FAIL_IF(n > DGM_LM_ORDER_MAX, err, DGM_ERR_UNSUPPORTED,
-                "n-grams of order %ld; %d is the highest that can be read", n, DGM_LM_ORDER_MAX);
+                "n-grams of order %d; %d is the highest that can be read", (int)n,
+                DGM_LM_ORDER_MAX);
     a->order = (int)n;
     a->said[n] = count;
     return DGM_OK;
@@ -136,7 +96,7 @@ static dgm_status begin_section(dgm_arpa *a, dgm_text line, dgm_error *err)
 {
     DGM_TRY(end_section(a, err));
     DGM_FAIL_IF(a->order == 0, err, DGM_ERR_FORMAT, "no 'ngram ORDER=COUNT' comes before this");
-    if (is_text(line, "\\end\\")) {
+    if (dgm_text_is(line, "\\end\\")) {
         DGM_FAIL_IF(a->next != a->order + 1, err, DGM_ERR_FORMAT, "the %d-grams are missing",
                     a->next);
         a->part = BEHIND;
@@ -144,7 +104,7 @@ static dgm_status begin_section(dgm_arpa *a, dgm_text line, dgm_error *err)
     }
     char title[] = "\\0-grams:";
     title[1] = (char)('0' + a->next);
-    DGM_FAIL_IF(a->next > a->order || !is_text(line, title), err, DGM_ERR_FORMAT,
+    DGM_FAIL_IF(a->next > a->order || !dgm_text_is(line, title), err, DGM_ERR_FORMAT,
                 "expected '%s'", a->next > a->order ? "\\end\\" : title);
     a->part = a->next++;
     dgm_runs_options o = {.keys = a->part, .width = a->part + 2, .memory = SIZE_MAX / 4};
@@ -156,12 +116,12 @@ static dgm_status read_gram(dgm_arpa *a, dgm_text line, dgm_error *err)
     int n = a->part;
     uint32_t ids[DGM_LM_ORDER_MAX];
     float prob, backoff = 0;
-    dgm_text field = next_field(&line);
-    DGM_FAIL_IF(!to_number(field, &prob), err, DGM_ERR_FORMAT,
+    dgm_text field = dgm_field_next(&line);
+    DGM_FAIL_IF(!dgm_number_f32(field, &prob), err, DGM_ERR_FORMAT,
                 "an n-gram begins with the logarithm of its probability");
     DGM_FAIL_IF(prob > 0, err, DGM_ERR_FORMAT, "a probability is greater than 1");
     for (int k = 0; k < n; k++) {
-        field = next_field(&line);
+        field = dgm_field_next(&line);
         DGM_FAIL_IF(field.size == 0, err, DGM_ERR_FORMAT, "fewer than %d words", n);
         int64_t id = dgm_words_find(&a->words, field);
         if (n == 1) {
@@ -169,32 +129,28 @@ static dgm_status read_gram(dgm_arpa *a, dgm_text line, dgm_error *err)
             DGM_TRY(dgm_words_add(&a->words, field, &ids[0], err));
         } else {
             DGM_FAIL_IF(id < 0, err, DGM_ERR_FORMAT, "the word '%.*s' is not a 1-gram",
-                        (int)(field.size < 200 ? field.size : 200), field.data);
+                        DGM_SHOWN(field));
             ids[k] = (uint32_t)id;
         }
     }
-    field = next_field(&line);
+    field = dgm_field_next(&line);
     if (field.size) {
-        DGM_FAIL_IF(!to_number(field, &backoff), err, DGM_ERR_FORMAT, "more than %d words", n);
-        DGM_FAIL_IF(next_field(&line).size, err, DGM_ERR_FORMAT, "more than a backoff behind");
+        DGM_FAIL_IF(!dgm_number_f32(field, &backoff), err, DGM_ERR_FORMAT, "more than %d words", n);
+        DGM_FAIL_IF(dgm_field_next(&line).size, err, DGM_ERR_FORMAT, "more than a backoff behind");
     }
     return push_gram(a, n, ids, prob, backoff, err);
 }
 
 dgm_status dgm_arpa_line(dgm_arpa *a, dgm_text line, dgm_error *err)
 {
-    while (line.size && is_blank(line.data[line.size - 1])) line.size--;
+    line = dgm_field_trim(line);
     if (a->part == BEFORE) {
-        if (is_text(line, "\\data\\")) a->part = COUNTS;
+        if (dgm_text_is(line, "\\data\\")) a->part = COUNTS;
         return DGM_OK;
     }
     if (a->part == BEHIND || line.size == 0) return DGM_OK;
     if (line.data[0] == '\\') return begin_section(a, line, err);
-    if (a->part == COUNTS) {
-        DGM_FAIL_IF(!begins(line, "ngram "), err, DGM_ERR_FORMAT, "not 'ngram ORDER=COUNT'");
-        return read_count(a, line, err);
-    }
-    return read_gram(a, line, err);
+    return a->part == COUNTS ? read_count(a, line, err) : read_gram(a, line, err);
 }
 
 dgm_status dgm_arpa_finish(dgm_arpa *a, int bits, dgm_lm **lm, dgm_error *err)
@@ -214,23 +170,17 @@ dgm_status dgm_arpa_finish(dgm_arpa *a, int bits, dgm_lm **lm, dgm_error *err)
     return dgm_lm_build(lm, &a->words, a->grams, a->order, a->count, bits, err);
 }
 
+static dgm_status take_line(void *cookie, dgm_text line, dgm_error *err)
+{
+    return dgm_arpa_line(cookie, line, err);
+}
+
 dgm_status dgm_lm_read_arpa(dgm_lm **lm, const char *path, int bits, dgm_error *err)
 {
     *lm = NULL;
-    dgm_textin *in = NULL;
     dgm_arpa *a = NULL;
-    DGM_TRY(dgm_textin_open(&in, path, err));
-    dgm_status st = dgm_arpa_open(&a, err);
-    for (bool more = true; st == DGM_OK;) {
-        const char *line;
-        size_t size;
-        st = dgm_textin_next(in, &line, &size, &more, err);
-        if (st != DGM_OK || !more) break;
-        st = dgm_arpa_line(a, (dgm_text){line, size}, err);
-        if (st != DGM_OK)
-            dgm_error_prefix(err, "%s:%llu", path, (unsigned long long)dgm_textin_line(in));
-    }
-    dgm_textin_close(&in);
+    DGM_TRY(dgm_arpa_open(&a, err));
+    dgm_status st = dgm_lines_each(path, take_line, a, err);
     if (st == DGM_OK) {
         st = dgm_arpa_finish(a, bits, lm, err);
         if (st != DGM_OK) dgm_error_prefix(err, "%s", path);

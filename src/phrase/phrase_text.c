@@ -5,12 +5,12 @@
 //
 // Numbers are written with as few digits as keep the float, so that what was written here is read
 // and written again byte by byte; counts (the fifth column) are not kept.
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/fields.h"
 #include "base/mem.h"
+#include "base/number.h"
 #include "base/textfile.h"
 #include "phrase/phrase_table.h"
 
@@ -40,59 +40,14 @@ void dgm_phrase_parser_close(dgm_phrase_parser **p)
 
 // ---- fields -----------------------------------------------------------------------------------
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
-// Up to the next "|||" between blanks, which is skipped; false behind the last column.
-static bool next_column(dgm_text *line, dgm_text *column)
-{
-    if (!line->data) return false;
-    for (size_t i = 0; i + 3 <= line->size; i++) {
-        if (memcmp(line->data + i, "|||", 3) != 0) continue;
-        if (i > 0 && !is_blank(line->data[i - 1])) continue;
-        if (i + 3 < line->size && !is_blank(line->data[i + 3])) continue;
-        *column = (dgm_text){line->data, i};
-        line->data += i + 3;
-        line->size -= i + 3;
-        return true;
-    }
-    *column = *line;
-    *line = (dgm_text){NULL, 0};
-    return true;
-}
-
-static bool next_field(dgm_text *column, dgm_text *field)
-{
-    while (column->size && is_blank(column->data[0])) column->data++, column->size--;
-    *field = (dgm_text){column->data, 0};
-    while (field->size < column->size && !is_blank(field->data[field->size])) field->size++;
-    column->data += field->size;
-    column->size -= field->size;
-    return field->size > 0;
-}
-
-static bool to_number(dgm_text t, float *value)
-{
-    char text[64], *end;
-    if (t.size == 0 || t.size >= sizeof text) return false;
-    memcpy(text, t.data, t.size);
-    text[t.size] = 0;
-    if (!strchr("+-.0123456789", text[0])) return false; // no "inf", no "nan"
-    *value = strtof(text, &end);
-    return *end == 0 && isfinite(*value);
-}
-
 // Numbers of a column, at most `most`; each must be a probability.
 static dgm_status read_numbers(dgm_text column, float *number, int most, int *count, dgm_error *err)
 {
-    dgm_text field;
     *count = 0;
-    while (next_field(&column, &field)) {
+    for (dgm_text field; (field = dgm_field_next(&column)).size;) {
         float v;
-        DGM_FAIL_IF(!to_number(field, &v), err, DGM_ERR_FORMAT, "'%.*s' is not a number",
-                    (int)(field.size < 40 ? field.size : 40), field.data);
+        DGM_FAIL_IF(!dgm_number_f32(field, &v), err, DGM_ERR_FORMAT, "'%.*s' is not a number",
+                    DGM_SHOWN(field));
         DGM_FAIL_IF(*count == most, err, DGM_ERR_FORMAT, "more than %d scores", most);
         number[(*count)++] = v;
     }
@@ -108,9 +63,8 @@ static dgm_status check_probability(float v, dgm_error *err)
 static dgm_status read_phrase(dgm_phrase_parser *p, int side, dgm_text column, int *length,
                               dgm_error *err)
 {
-    dgm_text field;
     *length = 0;
-    while (next_field(&column, &field)) {
+    for (dgm_text field; (field = dgm_field_next(&column)).size;) {
         DGM_FAIL_IF(*length == DGM_PHRASE_LENGTH_MAX, err, DGM_ERR_FORMAT,
                     "a phrase of more than %d words", DGM_PHRASE_LENGTH_MAX);
         DGM_TRY(dgm_phrase_builder_word(p->builder, side, field, &p->word[side][(*length)++], err));
@@ -120,32 +74,16 @@ static dgm_status read_phrase(dgm_phrase_parser *p, int side, dgm_text column, i
     return DGM_OK;
 }
 
-static bool digit(dgm_text *t, int *value)
-{
-    if (t->size == 0 || t->data[0] < '0' || t->data[0] > '9') return false;
-    *value = t->data[0] - '0';
-    t->data++;
-    t->size--;
-    return true;
-}
-
-// "0-0 1-2"; positions have one digit.
+// "0-0 1-2"
 static dgm_status read_links(dgm_text column, const dgm_phrase_row *r, uint64_t *links,
                              dgm_error *err)
 {
-    dgm_text field;
-    while (next_field(&column, &field)) {
-        dgm_text t = field;
-        int i = 0, j = 0;
-        bool good = digit(&t, &i) && t.size && t.data[0] == '-';
-        if (good) {
-            t.data++;
-            t.size--;
-            good = digit(&t, &j) && t.size == 0;
-        }
-        DGM_FAIL_IF(!good || i >= r->source_length || j >= r->target_length, err, DGM_ERR_FORMAT,
-                    "'%.*s' is not a link of this phrase pair",
-                    (int)(field.size < 40 ? field.size : 40), field.data);
+    for (dgm_text field; (field = dgm_field_next(&column)).size;) {
+        uint64_t i = 0, j = 0;
+        DGM_FAIL_IF(!dgm_field_link(field, DGM_PHRASE_LENGTH_MAX, &i, &j) ||
+                        i >= (uint64_t)r->source_length || j >= (uint64_t)r->target_length,
+                    err, DGM_ERR_FORMAT, "'%.*s' is not a link of this phrase pair",
+                    DGM_SHOWN(field));
         *links |= DGM_PHRASE_LINK(i, j);
     }
     return DGM_OK;
@@ -158,8 +96,8 @@ static dgm_status read_phrases(dgm_phrase_parser *p, dgm_text *line, dgm_phrase_
                                dgm_error *err)
 {
     dgm_text source, target = {NULL, 0};
-    next_column(line, &source);
-    DGM_FAIL_IF(!next_column(line, &target) || !line->data, err, DGM_ERR_FORMAT,
+    dgm_field_column(line, &source);
+    DGM_FAIL_IF(!dgm_field_column(line, &target) || !line->data, err, DGM_ERR_FORMAT,
                 "not 'SOURCE ||| TARGET ||| SCORES'");
     DGM_TRY(read_phrase(p, 0, source, &r->source_length, err));
     DGM_TRY(read_phrase(p, 1, target, &r->target_length, err));
@@ -175,7 +113,7 @@ dgm_status dgm_phrase_parser_line(dgm_phrase_parser *p, dgm_text line, dgm_error
     float score[DGM_PHRASE_SCORES + 1];
     int count;
     DGM_TRY(read_phrases(p, &line, &r, err));
-    next_column(&line, &column);
+    dgm_field_column(&line, &column);
     DGM_TRY(read_numbers(column, score, DGM_PHRASE_SCORES + 1, &count, err));
     DGM_FAIL_IF(count < DGM_PHRASE_SCORES, err, DGM_ERR_FORMAT, "%d scores instead of %d", count,
                 DGM_PHRASE_SCORES);
@@ -183,7 +121,7 @@ dgm_status dgm_phrase_parser_line(dgm_phrase_parser *p, dgm_text line, dgm_error
         DGM_TRY(check_probability(score[k], err));
         r.score[k] = score[k];
     }
-    if (next_column(&line, &column)) DGM_TRY(read_links(column, &r, &r.links, err));
+    if (dgm_field_column(&line, &column)) DGM_TRY(read_links(column, &r, &r.links, err));
     return dgm_phrase_builder_row(p->builder, &r, false, err);
 }
 
@@ -193,7 +131,7 @@ dgm_status dgm_phrase_parser_reordering(dgm_phrase_parser *p, dgm_text line, dgm
     dgm_text column;
     int count;
     DGM_TRY(read_phrases(p, &line, &r, err));
-    next_column(&line, &column);
+    dgm_field_column(&line, &column);
     DGM_TRY(read_numbers(column, r.orientation, DGM_PHRASE_ORIENTATIONS, &count, err));
     DGM_FAIL_IF(count < DGM_PHRASE_ORIENTATIONS, err, DGM_ERR_FORMAT,
                 "%d scores instead of %d (msd-bidirectional-fe)", count, DGM_PHRASE_ORIENTATIONS);
@@ -207,28 +145,23 @@ dgm_status dgm_phrase_parser_finish(dgm_phrase_parser *p, int bits, dgm_phrase_t
     return dgm_phrase_builder_finish(p->builder, bits, t, err);
 }
 
-static dgm_status read_file(dgm_phrase_parser *p, const char *path, bool reordering, dgm_error *err)
+static dgm_status check_text(dgm_text line, dgm_error *err)
 {
-    dgm_textin *in = NULL;
-    DGM_TRY(dgm_textin_open(&in, path, err));
-    dgm_status st = DGM_OK;
-    for (bool more = true; st == DGM_OK;) {
-        const char *line;
-        size_t size;
-        st = dgm_textin_next(in, &line, &size, &more, err);
-        if (st != DGM_OK || !more) break;
-        dgm_text t = {line, size};
-        size_t bad = dgm_utf8_first_bad(t);
-        if (bad < size)
-            st = dgm_fail(err, DGM_ERR_TEXT, "invalid UTF-8 at byte %zu", bad + 1);
-        else
-            st = reordering ? dgm_phrase_parser_reordering(p, t, err)
-                            : dgm_phrase_parser_line(p, t, err);
-        if (st != DGM_OK)
-            dgm_error_prefix(err, "%s:%llu", path, (unsigned long long)dgm_textin_line(in));
-    }
-    dgm_textin_close(&in);
-    return st;
+    const size_t bad = dgm_utf8_first_bad(line);
+    DGM_FAIL_IF(bad < line.size, err, DGM_ERR_TEXT, "invalid UTF-8 at byte %zu", bad + 1);
+    return DGM_OK;
+}
+
+static dgm_status take_line(void *cookie, dgm_text line, dgm_error *err)
+{
+    DGM_TRY(check_text(line, err));
+    return dgm_phrase_parser_line(cookie, line, err);
+}
+
+static dgm_status take_reordering(void *cookie, dgm_text line, dgm_error *err)
+{
+    DGM_TRY(check_text(line, err));
+    return dgm_phrase_parser_reordering(cookie, line, err);
 }
 
 dgm_status dgm_phrase_table_read(dgm_phrase_table **t, const char *path, const char *reordering,
@@ -237,8 +170,8 @@ dgm_status dgm_phrase_table_read(dgm_phrase_table **t, const char *path, const c
     dgm_phrase_parser *p = NULL;
     *t = NULL;
     DGM_TRY(dgm_phrase_parser_open(&p, err));
-    dgm_status st = read_file(p, path, false, err);
-    if (st == DGM_OK && reordering) st = read_file(p, reordering, true, err);
+    dgm_status st = dgm_lines_each(path, take_line, p, err);
+    if (st == DGM_OK && reordering) st = dgm_lines_each(reordering, take_reordering, p, err);
     if (st == DGM_OK) st = dgm_phrase_parser_finish(p, bits, t, err);
     dgm_phrase_parser_close(&p);
     return st;
@@ -262,7 +195,8 @@ static void put_number(float v, dgm_writer *w)
     char text[32];
     for (int digits = 6; digits <= 9; digits++) {
         snprintf(text, sizeof text, " %.*g", digits, (double)v);
-        if (strtof(text, NULL) == v) break;
+        float back = 0;
+        if (dgm_number_f32(dgm_text_of(text + 1), &back) && back == v) break;
     }
     dgm_write_text(w, text);
 }

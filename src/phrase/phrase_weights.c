@@ -2,10 +2,10 @@
 // Weights of the phrase-based decoder and features as text; see phrase_weights.h.
 #include "phrase/phrase_weights.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/fields.h"
+#include "base/number.h"
 #include "base/textfile.h"
 
 const dgm_pb_group dgm_pb_groups[] = {
@@ -38,50 +38,26 @@ double dgm_pb_dot(const dgm_pb_weights *w, const double *features)
 
 // ---- reading ----------------------------------------------------------------------------------
 
-static bool next_field(dgm_text *line, dgm_text *field)
-{
-    while (line->size && (line->data[0] == ' ' || line->data[0] == '\t'))
-        line->data++, line->size--;
-    *field = (dgm_text){line->data, 0};
-    while (field->size < line->size && field->data[field->size] != ' ' &&
-           field->data[field->size] != '\t')
-        field->size++;
-    line->data += field->size;
-    line->size -= field->size;
-    return field->size > 0;
-}
-
-static bool to_number(dgm_text t, double *value)
-{
-    char text[64], *end;
-    if (t.size == 0 || t.size >= sizeof text) return false;
-    memcpy(text, t.data, t.size);
-    text[t.size] = 0;
-    if (!strchr("+-.0123456789", text[0])) return false;
-    *value = strtod(text, &end);
-    return *end == 0 && isfinite(*value);
-}
-
 static const dgm_pb_group *find_group(dgm_text name)
 {
     if (name.size == 0 || name.data[name.size - 1] != '=') return NULL;
     name.size--;
     for (const dgm_pb_group *g = dgm_pb_groups; g->name; g++)
-        if (dgm_text_equal(name, dgm_text_of(g->name))) return g;
+        if (dgm_text_is(name, g->name)) return g;
     return NULL;
 }
 
 // "NAME= V V ...", from the front of a line; *more is false at its end.
 static dgm_status read_group(dgm_text *line, double *value, bool *more, dgm_error *err)
 {
-    dgm_text field;
-    *more = next_field(line, &field);
+    dgm_text field = dgm_field_next(line);
+    *more = field.size > 0;
     if (!*more) return DGM_OK;
     const dgm_pb_group *g = find_group(field);
     DGM_FAIL_IF(!g, err, DGM_ERR_FORMAT, "'%.*s' is not a feature of this decoder",
-                (int)(field.size < 60 ? field.size : 60), field.data);
+                DGM_SHOWN(field));
     for (int k = 0; k < g->count; k++)
-        DGM_FAIL_IF(!next_field(line, &field) || !to_number(field, &value[g->first + k]), err,
+        DGM_FAIL_IF(!dgm_number_f64(dgm_field_next(line), &value[g->first + k]), err,
                     DGM_ERR_FORMAT, "%s has %d number%s", g->name, g->count,
                     g->count == 1 ? "" : "s");
     return DGM_OK;
@@ -103,22 +79,14 @@ dgm_status dgm_pb_features_parse(dgm_text column, double *features, dgm_error *e
     return DGM_OK;
 }
 
+static dgm_status take_line(void *cookie, dgm_text line, dgm_error *err)
+{
+    return dgm_pb_weights_parse(cookie, line, err);
+}
+
 dgm_status dgm_pb_weights_read(dgm_pb_weights *w, const char *path, dgm_error *err)
 {
-    dgm_textin *in = NULL;
-    DGM_TRY(dgm_textin_open(&in, path, err));
-    dgm_status st = DGM_OK;
-    for (bool more = true; st == DGM_OK;) {
-        const char *line;
-        size_t size;
-        st = dgm_textin_next(in, &line, &size, &more, err);
-        if (st != DGM_OK || !more) break;
-        st = dgm_pb_weights_parse(w, (dgm_text){line, size}, err);
-        if (st != DGM_OK)
-            dgm_error_prefix(err, "%s:%llu", path, (unsigned long long)dgm_textin_line(in));
-    }
-    dgm_textin_close(&in);
-    return st;
+    return dgm_lines_each(path, take_line, w, err);
 }
 
 // ---- writing ----------------------------------------------------------------------------------

@@ -43,30 +43,9 @@ typedef struct gold_file {
 
 static dgm_status read_gold(gold_file *g, const char *path, dgm_error *err)
 {
-    dgm_textin *in = NULL;
-    DGM_TRY(dgm_textin_open(&in, path, err));
-    dgm_status st = DGM_OK;
-    for (bool more = true; st == DGM_OK && more;) {
-        const char *line;
-        size_t size;
-        st = dgm_textin_next(in, &line, &size, &more, err);
-        if (st != DGM_OK || !more) break;
-        dgm_write_bytes(&g->bytes, line, size);
-        dgm_write_u8(&g->bytes, '\n');
-        g->lines++;
-        if (g->bytes.failed) st = dgm_no_memory(err);
-    }
-    dgm_textin_close(&in);
-    return st;
-}
-
-static dgm_text next_line(const dgm_writer *w, size_t *at)
-{
-    const char *from = (const char *)w->data + *at;
-    const char *stop = memchr(from, '\n', w->size - *at);
-    size_t n = stop ? (size_t)(stop - from) : w->size - *at;
-    *at += n + 1;
-    return (dgm_text){from, n};
+    DGM_TRY(dgm_lines_collect(path, &g->bytes, err));
+    for (size_t i = 0; i < g->bytes.size; i++) g->lines += g->bytes.data[i] == '\n';
+    return DGM_OK;
 }
 
 // Finds the lines that the gold links are for: the last ones.
@@ -83,10 +62,11 @@ static dgm_status place_gold(sink *s, const gold_file *g, const dgm_align_report
 static dgm_status compare(const sink *s, const gold_file *g, dgm_align_report *r, const char *path,
                           dgm_error *err)
 {
-    size_t at = 0, gold_at = 0;
+    dgm_text all_links = {(const char *)s->kept.data, s->kept.size};
+    dgm_text all_gold = {(const char *)g->bytes.data, g->bytes.size};
     dgm_aer aer = {0};
     for (size_t i = 0; i < g->lines; i++) {
-        dgm_text links = next_line(&s->kept, &at), gold = next_line(&g->bytes, &gold_at);
+        const dgm_text links = dgm_line_cut(&all_links), gold = dgm_line_cut(&all_gold);
         dgm_status st = dgm_aer_add(&aer, gold, links, err);
         if (st != DGM_OK) {
             dgm_error_prefix(err, "%s:%zu", path, i + 1);

@@ -111,22 +111,22 @@ static dgm_status add_batch(dgm_align_job *job, line_batch *x, dgm_error *err)
 }
 
 // The next line of one file, checked. *more is false at the end.
-static dgm_status take_line(dgm_textin *in, line_batch *x, int side, bool *more, dgm_error *err)
+static dgm_status take_line(dgm_lines *in, line_batch *x, int side, bool *more, dgm_error *err)
 {
     const char *line;
     size_t size;
-    DGM_TRY(dgm_textin_next(in, &line, &size, more, err));
+    DGM_TRY(dgm_lines_next(in, &line, &size, more, err));
     if (!*more) return DGM_OK;
     size_t bad = dgm_utf8_first_bad((dgm_text){line, size});
     DGM_FAIL_IF(bad < size, err, DGM_ERR_TEXT, "%s:%llu: invalid UTF-8 at byte %zu",
-                dgm_textin_path(in), (unsigned long long)dgm_textin_line(in), bad + 1);
+                dgm_lines_name(in), (unsigned long long)dgm_lines_number(in), bad + 1);
     dgm_write_bytes(&x->bytes[side], line, size);
     if (x->bytes[side].failed) return dgm_no_memory(err);
     x->end[side][x->count] = x->bytes[side].size;
     return DGM_OK;
 }
 
-static dgm_status read_pairs(dgm_align_job *job, dgm_textin *in[2], line_batch *x, dgm_error *err)
+static dgm_status read_pairs(dgm_align_job *job, dgm_lines *in[2], line_batch *x, dgm_error *err)
 {
     for (bool more = true; more;) {
         x->count = 0;
@@ -136,13 +136,13 @@ static dgm_status read_pairs(dgm_align_job *job, dgm_textin *in[2], line_batch *
             DGM_TRY(take_line(in[0], x, 0, &more, err));
             DGM_TRY(take_line(in[1], x, 1, &other, err));
             DGM_FAIL_IF(more != other, err, DGM_ERR_TEXT, "'%s' ends after line %llu, '%s' goes on",
-                        dgm_textin_path(in[more]), (unsigned long long)dgm_textin_line(in[more]),
-                        dgm_textin_path(in[!more]));
+                        dgm_lines_name(in[more]), (unsigned long long)dgm_lines_number(in[more]),
+                        dgm_lines_name(in[!more]));
             if (!more) break;
             x->count++;
         }
         DGM_TRY(add_batch(job, x, err));
-        DGM_TRY(dgm_progress_tick(&job->o.progress, "reading", SHARE_READ * dgm_textin_share(in[0]),
+        DGM_TRY(dgm_progress_tick(&job->o.progress, "reading", SHARE_READ * dgm_lines_share(in[0]),
                                   err));
     }
     return DGM_OK;
@@ -151,10 +151,10 @@ static dgm_status read_pairs(dgm_align_job *job, dgm_textin *in[2], line_batch *
 static dgm_status read_text(dgm_align_job *job, const char *source, const char *target,
                             dgm_error *err)
 {
-    dgm_textin *in[2] = {NULL, NULL};
+    dgm_lines *in[2] = {NULL, NULL};
     line_batch *x = NULL;
-    dgm_status st = dgm_textin_open(&in[0], source, err);
-    if (st == DGM_OK) st = dgm_textin_open(&in[1], target, err);
+    dgm_status st = dgm_lines_open(&in[0], source, err);
+    if (st == DGM_OK) st = dgm_lines_open(&in[1], target, err);
     if (st == DGM_OK) st = (x = dgm_calloc(1, sizeof *x)) ? DGM_OK : dgm_no_memory(err);
     if (st == DGM_OK) {
         x->vocab[0] = job->vocab[0];
@@ -171,8 +171,8 @@ static dgm_status read_text(dgm_align_job *job, const char *source, const char *
         }
         dgm_free(x);
     }
-    dgm_textin_close(&in[0]);
-    dgm_textin_close(&in[1]);
+    dgm_lines_close(&in[0]);
+    dgm_lines_close(&in[1]);
     return st;
 }
 

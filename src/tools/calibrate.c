@@ -175,22 +175,22 @@ static dgm_status translate_chunk(dgm_translator *t, chunk *k, dgm_calibration *
 static dgm_status translate_text(dgm_translator *t, const dgm_quantize_options *o,
                                  dgm_calibration *c, chunk *k, dgm_error *err)
 {
-    dgm_textin *in = NULL;
-    DGM_TRY(dgm_textin_open(&in, o->calibrate, err));
+    dgm_lines *in = NULL;
+    DGM_TRY(dgm_lines_open(&in, o->calibrate, err));
     dgm_status st = DGM_OK;
     bool more = true;
     while (st == DGM_OK && more) {
         const char *line;
         size_t size;
-        st = dgm_textin_next(in, &line, &size, &more, err);
+        st = dgm_lines_next(in, &line, &size, &more, err);
         if (st == DGM_OK && more) st = add_line(k, line, size, err);
         bool full = k->count == CHUNK_LINES || k->size >= CHUNK_BYTES;
         if (st == DGM_OK && k->count && (full || !more)) st = translate_chunk(t, k, c, err);
         if (st == DGM_OK && full && o->progress.tick &&
-            o->progress.tick(o->progress.cookie, "calibrating", dgm_textin_share(in)))
+            o->progress.tick(o->progress.cookie, "calibrating", dgm_lines_share(in)))
             st = dgm_fail(err, DGM_ERR_CANCELLED, "cancelled");
     }
-    dgm_textin_close(&in);
+    dgm_lines_close(&in);
     return st;
 }
 

@@ -15,7 +15,7 @@
 
 struct dgm_evidence_file {
     char *path;
-    dgm_textin *in;             // of a list, else NULL
+    dgm_lines *in;             // of a list, else NULL
     dgm_lattice_file *lattices; // of lattices, else NULL
     dgm_lattice *lattice;       // the next one, if `ahead`
     bool detokenize;
@@ -35,7 +35,7 @@ void dgm_evidence_close(dgm_evidence_file **file)
     if (!file || !*file) return;
     dgm_evidence_file *f = *file;
     *file = NULL;
-    dgm_textin_close(&f->in);
+    dgm_lines_close(&f->in);
     dgm_lattice_file_close(&f->lattices);
     dgm_lattice_close(&f->lattice);
     dgm_writer_free(&f->text);
@@ -56,10 +56,10 @@ static bool has_bars(const char *line, size_t size)
 static dgm_status look(dgm_evidence_file *f, bool *list, dgm_error *err)
 {
     *list = true;
-    DGM_TRY(dgm_textin_open(&f->in, f->path, err));
+    DGM_TRY(dgm_lines_open(&f->in, f->path, err));
     for (;;) {
         bool more = false;
-        DGM_TRY(dgm_textin_next(f->in, &f->first.data, &f->first.size, &more, err));
+        DGM_TRY(dgm_lines_next(f->in, &f->first.data, &f->first.size, &more, err));
         if (!more) return DGM_OK;
         const dgm_text text = dgm_text_trim(f->first);
         *list = has_bars(text.data, text.size);
@@ -84,7 +84,7 @@ dgm_status dgm_evidence_open(dgm_evidence_file **file, const char *path,
         st = dgm_fail(err, DGM_ERR_ARGUMENT,
                       "%s: words of a lattice are glued by its marks, not detokenised", path);
     if (st == DGM_OK && !list) {
-        dgm_textin_close(&f->in);
+        dgm_lines_close(&f->in);
         st = dgm_lattice_file_open(&f->lattices, path, NULL, false, true, err);
     }
     if (st != DGM_OK) dgm_evidence_close(file);
@@ -94,8 +94,8 @@ dgm_status dgm_evidence_open(dgm_evidence_file **file, const char *path,
 static dgm_status wrong(const dgm_evidence_file *f, dgm_status st, dgm_error *err)
 {
     if (st != DGM_OK && st != DGM_ERR_MEMORY)
-        dgm_error_prefix(err, "%s:%llu", dgm_textin_path(f->in),
-                         (unsigned long long)dgm_textin_line(f->in));
+        dgm_error_prefix(err, "%s:%llu", dgm_lines_name(f->in),
+                         (unsigned long long)dgm_lines_number(f->in));
     return st;
 }
 
@@ -121,7 +121,7 @@ static dgm_status look_ahead(dgm_evidence_file *f, dgm_error *err)
     if (more)
         line = f->first.data, size = f->first.size;
     else
-        DGM_TRY(dgm_textin_next(f->in, &line, &size, &more, err));
+        DGM_TRY(dgm_lines_next(f->in, &line, &size, &more, err));
     f->first_read = false;
     f->ended = !more;
     if (!more) return DGM_OK;
@@ -154,8 +154,8 @@ static dgm_status take(dgm_evidence_file *f, dgm_error *err)
 // "file:123", or the file alone.
 static const char *place(const dgm_evidence_file *f, char *buffer, size_t size)
 {
-    if (f->in && dgm_textin_line(f->in))
-        snprintf(buffer, size, "%.200s:%llu", f->path, (unsigned long long)dgm_textin_line(f->in));
+    if (f->in && dgm_lines_number(f->in))
+        snprintf(buffer, size, "%.200s:%llu", f->path, (unsigned long long)dgm_lines_number(f->in));
     else
         snprintf(buffer, size, "%.200s", f->path);
     return buffer;

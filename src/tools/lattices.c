@@ -50,7 +50,7 @@ dgm_status dgm_lattices_next(dgm_lattices *f, dgm_lattice_text *lattice, dgm_err
 // A file of lattices, or an n-best list.
 typedef struct source {
     dgm_lattice_file *file; // NULL: a list
-    dgm_textin *list;
+    dgm_lines *list;
     bool ahead, ended; // list: `next` is an entry of a later line; nothing is left
     dgm_nbest_entry next;
     uint64_t line; // list: the next lattice's
@@ -59,21 +59,21 @@ typedef struct source {
 static void close_source(source *f)
 {
     dgm_lattice_file_close(&f->file);
-    dgm_textin_close(&f->list);
+    dgm_lines_close(&f->list);
 }
 
 static dgm_status open_source(source *f, const char *path, const dgm_lattice_options *o,
                               dgm_error *err)
 {
-    if (o->lists) return dgm_textin_open(&f->list, path, err);
+    if (o->lists) return dgm_lines_open(&f->list, path, err);
     return dgm_lattice_file_open(&f->file, path, o->symbols, o->transducer != 0, o->trim != 0, err);
 }
 
 static dgm_status wrong(const source *f, dgm_status st, dgm_error *err)
 {
     if (st != DGM_OK && st != DGM_ERR_MEMORY)
-        dgm_error_prefix(err, "%s: line %llu", dgm_textin_path(f->list),
-                         (unsigned long long)dgm_textin_line(f->list));
+        dgm_error_prefix(err, "%s: line %llu", dgm_lines_name(f->list),
+                         (unsigned long long)dgm_lines_number(f->list));
     return st;
 }
 
@@ -82,7 +82,7 @@ static dgm_status look_ahead(source *f, dgm_error *err)
     const char *line = NULL;
     size_t size = 0;
     bool more = false;
-    DGM_TRY(dgm_textin_next(f->list, &line, &size, &more, err));
+    DGM_TRY(dgm_lines_next(f->list, &line, &size, &more, err));
     f->ended = !more;
     if (!more) return DGM_OK;
     dgm_status st = dgm_nbest_parse((dgm_text){line, size}, &f->next, err);

@@ -58,25 +58,25 @@ static dgm_status tick(void *cookie, double share, dgm_error *err)
 static dgm_status read_text(training *t, const char *path, double done, double share,
                             dgm_error *err)
 {
-    dgm_textin *in = NULL;
-    DGM_TRY(dgm_textin_open(&in, path, err));
+    dgm_lines *in = NULL;
+    DGM_TRY(dgm_lines_open(&in, path, err));
     dgm_status st = DGM_OK;
     for (bool more = true; st == DGM_OK;) {
         const char *line;
         size_t size;
-        st = dgm_textin_next(in, &line, &size, &more, err);
+        st = dgm_lines_next(in, &line, &size, &more, err);
         if (st != DGM_OK || !more) break;
         uint64_t before = t->report.tokens;
         st = dgm_splitter_line(&t->split, (dgm_text){line, size}, take_word, t, err);
         if (st == DGM_OK) st = dgm_lm_trainer_line(t->trainer, err);
         if (st == DGM_ERR_TEXT)
-            dgm_error_prefix(err, "%s:%llu", path, (unsigned long long)dgm_textin_line(in));
+            dgm_lines_blame(in, err);
         t->report.empty += t->report.tokens == before;
         if (st == DGM_OK && (++t->report.lines & 1023) == 0)
             st = dgm_progress_tick(&t->o->progress, "counting",
-                                   SHARE_READ * (done + share * dgm_textin_share(in)), err);
+                                   SHARE_READ * (done + share * dgm_lines_share(in)), err);
     }
-    dgm_textin_close(&in);
+    dgm_lines_close(&in);
     return st;
 }
 

@@ -68,23 +68,19 @@ static void lines_free(text_lines *t)
     dgm_free(t->line);
 }
 
+static dgm_status keep_text(void *cookie, dgm_text line, dgm_error *err)
+{
+    text_lines *t = cookie;
+    dgm_write_bytes(&t->bytes, line.data, line.size);
+    if (t->bytes.failed) return dgm_no_memory(err);
+    DGM_TRY(dgm_grow(&t->end, &t->cap, t->count + 1, sizeof *t->end, err));
+    t->end[t->count++] = t->bytes.size;
+    return DGM_OK;
+}
+
 static dgm_status read_lines(text_lines *t, const char *path, dgm_error *err)
 {
-    dgm_textin *in = NULL;
-    DGM_TRY(dgm_textin_open(&in, path, err));
-    dgm_status st = DGM_OK;
-    for (bool more = true; st == DGM_OK;) {
-        const char *line;
-        size_t size;
-        st = dgm_textin_next(in, &line, &size, &more, err);
-        if (st != DGM_OK || !more) break;
-        dgm_write_bytes(&t->bytes, line, size);
-        st = t->bytes.failed ? dgm_no_memory(err)
-                             : dgm_grow(&t->end, &t->cap, t->count + 1, sizeof *t->end, err);
-        if (st == DGM_OK) t->end[t->count++] = t->bytes.size;
-    }
-    dgm_textin_close(&in);
-    DGM_TRY(st);
+    DGM_TRY(dgm_lines_each(path, keep_text, t, err));
     t->line = dgm_calloc(t->count + 1, sizeof *t->line);
     if (!t->line) return dgm_no_memory(err);
     const char *data = t->bytes.data ? (const char *)t->bytes.data : "";
@@ -254,8 +250,9 @@ static dgm_status rate_path(void *cookie, size_t line, const dgm_text *words, in
 
 // ---- lists of others --------------------------------------------------------------------------
 
-static dgm_status add_entry(tuning *t, dgm_text line, dgm_error *err)
+static dgm_status add_entry(void *cookie, dgm_text line, dgm_error *err)
 {
+    tuning *t = cookie;
     dgm_nbest_entry e;
     double features[DGM_PB_FEATURES];
     int64_t row[DGM_METRIC_WIDTH_MAX];
@@ -265,23 +262,6 @@ static dgm_status add_entry(tuning *t, dgm_text line, dgm_error *err)
     DGM_TRY(dgm_pb_features_parse(e.features, features, err));
     DGM_TRY(row_of(t, 0, (size_t)e.line, e.text, row, err));
     return dgm_mert_set_add(t->set, (size_t)e.line, features, row, err);
-}
-
-static dgm_status read_lists(tuning *t, const char *path, dgm_error *err)
-{
-    dgm_textin *in = NULL;
-    DGM_TRY(dgm_textin_open(&in, path, err));
-    dgm_status st = DGM_OK;
-    for (bool more = true; st == DGM_OK;) {
-        dgm_text line;
-        st = dgm_textin_next(in, &line.data, &line.size, &more, err);
-        if (st != DGM_OK || !more) break;
-        st = add_entry(t, line, err);
-        if (st != DGM_OK)
-            dgm_error_prefix(err, "%s:%llu", path, (unsigned long long)dgm_textin_line(in));
-    }
-    dgm_textin_close(&in);
-    return st;
 }
 
 // ---- rounds -----------------------------------------------------------------------------------
@@ -361,7 +341,7 @@ static dgm_status decode_rounds(tuning *t, const char *output, dgm_error *err)
 static dgm_status list_round(tuning *t, const char *output, dgm_error *err)
 {
     double promised, before;
-    DGM_TRY(read_lists(t, t->o->lists, err));
+    DGM_TRY(dgm_lines_each(t->o->lists, add_entry, t, err));
     DGM_TRY(dgm_mert_set_score(t->set, t->weights.w, &before, err));
     DGM_TRY(search(t, 0, &promised, err));
     DGM_TRY(write_weights(output, &t->weights, promised, err));

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fields.h"
 #include "base/mem.h"
 #include "base/textfile.h"
 #include "dragoman/tools.h"
@@ -39,36 +40,18 @@ typedef struct extraction {
 
 // ---- reading ----------------------------------------------------------------------------------
 
-static bool number_at(dgm_text t, size_t *at, unsigned *out)
-{
-    size_t begin = *at;
-    unsigned v = 0;
-    for (; *at < t.size && t.data[*at] >= '0' && t.data[*at] <= '9' && *at - begin < 5; ++*at)
-        v = v * 10 + (unsigned)(t.data[*at] - '0');
-    *out = v;
-    return *at > begin && v <= UINT16_MAX;
-}
-
 // "0-0 1-2 ..."
 static dgm_status read_links(extraction *x, dgm_text t, size_t *count, dgm_error *err)
 {
     *count = 0;
-    for (size_t at = 0;;) {
-        while (at < t.size && (t.data[at] == ' ' || t.data[at] == '\t')) at++;
-        if (at == t.size) return DGM_OK;
-        size_t begin = at, end = at;
-        while (end < t.size && t.data[end] != ' ' && t.data[end] != '\t') end++;
-        unsigned i = 0, j = 0;
-        bool good = number_at(t, &at, &i) && at < t.size && t.data[at] == '-';
-        if (good) {
-            at++;
-            good = number_at(t, &at, &j) && at == end;
-        }
-        DGM_FAIL_IF(!good, err, DGM_ERR_FORMAT, "'%.*s' is not a link",
-                    (int)(end - begin < 40 ? end - begin : 40), t.data + begin);
+    for (dgm_text field; (field = dgm_field_next(&t)).size;) {
+        uint64_t i, j;
+        DGM_FAIL_IF(!dgm_field_link(field, UINT16_MAX, &i, &j), err, DGM_ERR_FORMAT,
+                    "'%.*s' is not a link", DGM_SHOWN(field));
         DGM_TRY(dgm_grow(&x->links, &x->link_cap, *count + 1, sizeof *x->links, err));
         x->links[(*count)++] = (dgm_align_link){(uint16_t)i, (uint16_t)j};
     }
+    return DGM_OK;
 }
 
 // Words of a line are kept: how many there are decides whether the pair counts.
@@ -117,27 +100,26 @@ static dgm_status add_pair(extraction *x, const dgm_text line[3], dgm_error *err
     return dgm_phrase_counter_pair(x->counter, x->links, links, err);
 }
 
-static dgm_status read_pairs(extraction *x, dgm_textin *const in[3], dgm_error *err)
+static dgm_status read_pairs(extraction *x, dgm_lines *const in[3], dgm_error *err)
 {
     static const char *const what[] = {"source", "target", "alignment"};
     for (;;) {
         dgm_text line[3];
         bool more[3];
         for (int k = 0; k < 3; k++)
-            DGM_TRY(dgm_textin_next(in[k], &line[k].data, &line[k].size, &more[k], err));
+            DGM_TRY(dgm_lines_next(in[k], &line[k].data, &line[k].size, &more[k], err));
         if (!more[0] && !more[1] && !more[2]) return DGM_OK;
         for (int k = 0; k < 3; k++)
             DGM_FAIL_IF(!more[k], err, DGM_ERR_TEXT,
                         "the %s '%s' ends after line %llu, the other files go on", what[k],
-                        dgm_textin_path(in[k]), (unsigned long long)dgm_textin_line(in[k]));
+                        dgm_lines_name(in[k]), (unsigned long long)dgm_lines_number(in[k]));
         dgm_status st = add_pair(x, line, err);
         if (st == DGM_ERR_TEXT || st == DGM_ERR_FORMAT)
-            dgm_error_prefix(err, "%s:%llu", dgm_textin_path(in[st == DGM_ERR_FORMAT ? 2 : 0]),
-                             (unsigned long long)dgm_textin_line(in[0]));
+            dgm_lines_blame(in[st == DGM_ERR_FORMAT ? 2 : 0], err);
         DGM_TRY(st);
         if ((x->report.lines & 1023) == 0)
             DGM_TRY(dgm_progress_tick(&x->o->progress, "extracting",
-                                      SHARE_READ * dgm_textin_share(in[0]), err));
+                                      SHARE_READ * dgm_lines_share(in[0]), err));
     }
 }
 
@@ -145,33 +127,26 @@ static dgm_status read_files(extraction *x, const char *source, const char *targ
                              const char *links, dgm_error *err)
 {
     const char *path[3] = {source, target, links};
-    dgm_textin *in[3] = {NULL, NULL, NULL};
+    dgm_lines *in[3] = {NULL, NULL, NULL};
     dgm_status st = DGM_OK;
-    for (int k = 0; st == DGM_OK && k < 3; k++) st = dgm_textin_open(&in[k], path[k], err);
+    for (int k = 0; st == DGM_OK && k < 3; k++) st = dgm_lines_open(&in[k], path[k], err);
     if (st == DGM_OK) st = read_pairs(x, in, err);
-    for (int k = 0; k < 3; k++) dgm_textin_close(&in[k]);
+    for (int k = 0; k < 3; k++) dgm_lines_close(&in[k]);
     return st;
+}
+
+static dgm_status want_line(void *cookie, dgm_text line, dgm_error *err)
+{
+    extraction *x = cookie;
+    x->word_count = x->bytes.size = 0;
+    DGM_TRY(split_line(x, 0, line, err));
+    settle_words(x);
+    return dgm_phrase_counter_want(x->counter, x->words, x->word_count, err);
 }
 
 static dgm_status read_filter(extraction *x, const char *path, dgm_error *err)
 {
-    dgm_textin *in = NULL;
-    if (!path) return DGM_OK;
-    DGM_TRY(dgm_textin_open(&in, path, err));
-    dgm_status st = DGM_OK;
-    for (bool more = true; st == DGM_OK;) {
-        dgm_text line;
-        st = dgm_textin_next(in, &line.data, &line.size, &more, err);
-        if (st != DGM_OK || !more) break;
-        x->word_count = x->bytes.size = 0;
-        st = split_line(x, 0, line, err);
-        settle_words(x);
-        if (st == DGM_OK) st = dgm_phrase_counter_want(x->counter, x->words, x->word_count, err);
-        if (st == DGM_ERR_TEXT)
-            dgm_error_prefix(err, "%s:%llu", path, (unsigned long long)dgm_textin_line(in));
-    }
-    dgm_textin_close(&in);
-    return st;
+    return path ? dgm_lines_each(path, want_line, x, err) : DGM_OK;
 }
 
 // ---- the table --------------------------------------------------------------------------------

@@ -148,14 +148,14 @@ static dgm_status add_line(recorder *k, const char *line, size_t size, dgm_error
 static dgm_status translate_text(recorder *k, dgm_translator *t, const char *text,
                                  const dgm_cluster_options *o, dgm_error *err)
 {
-    dgm_textin *in = NULL;
-    DGM_TRY(dgm_textin_open(&in, text, err));
+    dgm_lines *in = NULL;
+    DGM_TRY(dgm_lines_open(&in, text, err));
     dgm_status st = DGM_OK;
     uint64_t skip = k->r->lines;
     for (bool more = true; st == DGM_OK && more;) {
         const char *line;
         size_t size;
-        st = dgm_textin_next(in, &line, &size, &more, err);
+        st = dgm_lines_next(in, &line, &size, &more, err);
         if (st != DGM_OK || (more && skip && skip--)) continue;
         if (more && o->lines && k->r->lines + k->count >= o->lines) more = false;
         if (more) st = add_line(k, line, size, err);
@@ -164,10 +164,10 @@ static dgm_status translate_text(recorder *k, dgm_translator *t, const char *tex
         if (st == DGM_OK && full && o->progress.tick &&
             o->progress.tick(o->progress.cookie, "translating",
                              o->lines ? (double)k->r->lines / (double)o->lines
-                                      : dgm_textin_share(in)))
+                                      : dgm_lines_share(in)))
             st = dgm_fail(err, DGM_ERR_CANCELLED, "cancelled");
     }
-    dgm_textin_close(&in);
+    dgm_lines_close(&in);
     return st;
 }
 

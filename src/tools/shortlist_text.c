@@ -15,7 +15,7 @@
 enum { LINE_TOKENS = 4096 }; // longest line that is measured
 
 typedef struct line_reader {
-    dgm_textin *in;
+    dgm_lines *in;
     const dgm_vocab *vocab;
     dgm_tokens tokens;
     int32_t framed[LINE_TOKENS];
@@ -28,13 +28,13 @@ static dgm_status reader_open(line_reader **r, const char *path, const dgm_vocab
     *r = dgm_calloc(1, sizeof **r);
     if (!*r) return dgm_no_memory(err);
     (*r)->vocab = vocab;
-    return dgm_textin_open(&(*r)->in, path, err);
+    return dgm_lines_open(&(*r)->in, path, err);
 }
 
 static void reader_close(line_reader **r)
 {
     if (!*r) return;
-    dgm_textin_close(&(*r)->in);
+    dgm_lines_close(&(*r)->in);
     dgm_tokens_free(&(*r)->tokens);
     dgm_free(*r);
     *r = NULL;
@@ -44,12 +44,11 @@ static void reader_close(line_reader **r)
 static dgm_status reader_next(line_reader *r, bool *more, dgm_error *err)
 {
     dgm_text line;
-    DGM_TRY(dgm_textin_next(r->in, &line.data, &line.size, more, err));
+    DGM_TRY(dgm_lines_next(r->in, &line.data, &line.size, more, err));
     if (!*more) return DGM_OK;
     dgm_status st = dgm_vocab_encode(r->vocab, line, &r->tokens, err);
     if (st == DGM_OK) return DGM_OK;
-    dgm_error_prefix(err, "%s:%llu", dgm_textin_path(r->in),
-                     (unsigned long long)dgm_textin_line(r->in));
+    dgm_lines_blame(r->in, err);
     return st;
 }
 
@@ -58,7 +57,7 @@ static dgm_status reader_frame(line_reader *r, const dgm_vocab_spec *s, dgm_erro
 {
     size_t n = s->prefix_count + r->tokens.count + 1;
     DGM_FAIL_IF(n > LINE_TOKENS, err, DGM_ERR_TEXT, "%s:%llu: line is longer than %d tokens",
-                dgm_textin_path(r->in), (unsigned long long)dgm_textin_line(r->in), LINE_TOKENS);
+                dgm_lines_name(r->in), (unsigned long long)dgm_lines_number(r->in), LINE_TOKENS);
     n = 0;
     for (size_t i = 0; i < s->prefix_count; i++) r->framed[n++] = s->prefix[i];
     for (size_t i = 0; i < r->tokens.count; i++) r->framed[n++] = r->tokens.ids[i];
@@ -310,7 +309,7 @@ static dgm_status gauge_files(gauge *x, dgm_error *err)
         if (x->target) {
             DGM_TRY(reader_next(x->target, &other, err));
             DGM_FAIL_IF(more != other, err, DGM_ERR_TEXT, "'%s' and '%s' differ in length",
-                        dgm_textin_path(x->source->in), dgm_textin_path(x->target->in));
+                        dgm_lines_name(x->source->in), dgm_lines_name(x->target->in));
         }
         if (!more) return DGM_OK;
         DGM_TRY(gauge_line(x, err));

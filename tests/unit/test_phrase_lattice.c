@@ -303,7 +303,7 @@ static void test_files(void **state)
     assert_int_equal(
         dgm_lattice_file_open(&f, numbers, put("bad", "a 1\na 2\n"), false, false, &err),
         DGM_ERR_FORMAT);
-    assert_non_null(strstr(err.text, "line 2: the symbol 'a' comes twice"));
+    assert_non_null(strstr(err.text, ":2: the symbol 'a' comes twice"));
     assert_int_equal(dgm_lattice_file_open(&f, numbers, put("bad", "a b\n"), false, false, &err),
                      DGM_ERR_FORMAT);
     assert_null(f);

@@ -62,22 +62,22 @@ static char *get(const char *path)
 
 static void expect_lines(const char *path, const char *const *lines, int count)
 {
-    dgm_textin *in = NULL;
+    dgm_lines *in = NULL;
     dgm_error err;
-    assert_int_equal(dgm_textin_open(&in, path, &err), DGM_OK);
+    assert_int_equal(dgm_lines_open(&in, path, &err), DGM_OK);
     const char *line;
     size_t size;
     bool more;
     for (int i = 0; i < count; i++) {
-        assert_int_equal(dgm_textin_next(in, &line, &size, &more, &err), DGM_OK);
+        assert_int_equal(dgm_lines_next(in, &line, &size, &more, &err), DGM_OK);
         assert_true(more);
         assert_int_equal(size, strlen(lines[i]));
         assert_memory_equal(line, lines[i], size);
-        assert_int_equal(dgm_textin_line(in), i + 1);
+        assert_int_equal(dgm_lines_number(in), i + 1);
     }
-    assert_int_equal(dgm_textin_next(in, &line, &size, &more, &err), DGM_OK);
+    assert_int_equal(dgm_lines_next(in, &line, &size, &more, &err), DGM_OK);
     assert_false(more);
-    dgm_textin_close(&in);
+    dgm_lines_close(&in);
 }
 
 static void test_text_files(void **state)
@@ -105,10 +105,10 @@ static void test_text_files(void **state)
     assert_false(dgm_file_exists(in_folder("dropped")));
     assert_int_equal(dgm_textout_open(&out, in_folder("no/such/folder"), &err), DGM_ERR_IO);
 
-    dgm_textin *in = NULL;
-    assert_int_equal(dgm_textin_open(&in, in_folder("absent"), &err), DGM_ERR_IO);
+    dgm_lines *in = NULL;
+    assert_int_equal(dgm_lines_open(&in, in_folder("absent"), &err), DGM_ERR_IO);
     assert_non_null(strstr(err.text, "absent"));
-    assert_int_equal(dgm_textin_open(&in, folder, &err), DGM_ERR_IO);
+    assert_int_equal(dgm_lines_open(&in, folder, &err), DGM_ERR_IO);
     assert_non_null(strstr(err.text, "it is a folder"));
 }
 
@@ -145,16 +145,16 @@ static void test_special_files(void **state)
 
 static dgm_status read_all(const char *path, dgm_error *err)
 {
-    dgm_textin *in = NULL;
-    DGM_TRY(dgm_textin_open(&in, path, err));
+    dgm_lines *in = NULL;
+    DGM_TRY(dgm_lines_open(&in, path, err));
     bool more = true;
     dgm_status st = DGM_OK;
     while (st == DGM_OK && more) {
         const char *line;
         size_t size;
-        st = dgm_textin_next(in, &line, &size, &more, err);
+        st = dgm_lines_next(in, &line, &size, &more, err);
     }
-    dgm_textin_close(&in);
+    dgm_lines_close(&in);
     return st;
 }
 

@@ -65,11 +65,11 @@ static double percentile(const measure *m, double p)
     return m->times[i ? i - 1 : 0];
 }
 
-static bool one_call(dgm_translator *t, const char *const *lines, size_t count, measure *m)
+static bool one_call(dgm_translator *t, const dgm_input *lines, size_t count, measure *m)
 {
     dgm_results *r = NULL;
     dgm_error error;
-    if (dgm_translate(t, lines, count, &r, &error) != DGM_OK) {
+    if (dgm_translate_inputs(t, lines, count, &r, &error) != DGM_OK) {
         fail(EXIT_RUNTIME, "%s", error.text);
         return false;
     }
@@ -82,7 +82,7 @@ static bool one_call(dgm_translator *t, const char *const *lines, size_t count, 
     return true;
 }
 
-static bool one_pass(const bench_options *o, dgm_translator *t, const char *const *lines,
+static bool one_pass(const bench_options *o, dgm_translator *t, const dgm_input *lines,
                      size_t count, measure *m, bool counted)
 {
     double start = seconds();
@@ -154,12 +154,11 @@ static void print_all(const bench_options *o, dgm_translator *t, const measure *
            (double)i->packed_bytes / 1048576, (double)c.arena_peak / 1048576, rss);
 }
 
-static int measure_all(const bench_options *o, const text_file *f, dgm_translator *t, measure *m)
+static int measure_all(const bench_options *o, const dgm_input *lines, size_t count,
+                       dgm_translator *t, measure *m)
 {
-    size_t count = f->count;
     if (o->lines && (size_t)o->lines < count) count = (size_t)o->lines;
     if (count == 0) return fail(EXIT_RUNTIME, "there is nothing to translate: the input is empty");
-    const char *const *lines = (const char *const *)f->lines;
     m->lines = count;
     m->passes = o->repeat;
     m->times = need(calloc((size_t)o->repeat * (o->latency ? count : 1), sizeof *m->times));
@@ -204,8 +203,12 @@ static int run(const command *self, int argc, char **argv)
     double start = seconds();
     code = engine_open(&o.engine, &settings, &t);
     m.load = seconds() - start;
-    if (code < 0) code = measure_all(&o, &f, t, &m);
+    dgm_input *inputs = need(calloc(f.count + 1, sizeof *inputs));
+    for (size_t i = 0; i < f.count; i++)
+        inputs[i] = (dgm_input){.text = f.lines[i].data, .size = f.lines[i].size};
+    if (code < 0) code = measure_all(&o, inputs, f.count, t, &m);
     dgm_close(&t);
+    free(inputs);
     text_file_free(&f);
     free(m.times);
     return code;

@@ -61,7 +61,7 @@ static const option options[] = {
 
 typedef struct corpus {
     text_file files[FILES_MAX];
-    dgm_line *lines[FILES_MAX];
+    const dgm_line *lines[FILES_MAX]; // of the files
     const char *names[FILES_MAX];
     int count;
 } corpus;
@@ -70,23 +70,14 @@ static bool add_file(corpus *c, const char *path)
 {
     text_file *f = &c->files[c->count];
     if (!text_file_read(f, path)) return false;
-    dgm_line *lines = need(calloc(f->count + 1, sizeof *lines));
-    for (size_t i = 0; i < f->count; i++) {
-        size_t n = f->sizes[i];
-        if (n && f->lines[i][n - 1] == '\r') n--;
-        lines[i] = (dgm_line){f->lines[i], n};
-    }
     c->names[c->count] = path;
-    c->lines[c->count++] = lines;
+    c->lines[c->count++] = f->lines;
     return true;
 }
 
 static void free_corpus(corpus *c)
 {
-    for (int i = 0; i < c->count; i++) {
-        text_file_free(&c->files[i]);
-        free(c->lines[i]);
-    }
+    for (int i = 0; i < c->count; i++) text_file_free(&c->files[i]);
 }
 
 static void print_bleu(line_writer *w, const dgm_eval_score *s, int order)
@@ -150,7 +141,7 @@ static int evaluate(const eval_options *o, const char *metric, const corpus *c, 
     dgm_eval_score *scores = need(calloc((size_t)systems, sizeof *scores));
     double *sentences =
         o->sentence ? need(calloc(lines * (size_t)systems + 1, sizeof *sentences)) : NULL;
-    const dgm_line *const *all = (const dgm_line *const *)c->lines;
+    const dgm_line *const *all = c->lines;
     char name[64], signature[256];
     dgm_error error;
     dgm_status st =

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // `dragoman lm`: n-gram language models: train, convert, perplexity, query.
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,19 +64,18 @@ static const option options[] = {
 
 static int read_prune(const command *self, const lm_options *o, uint64_t *prune)
 {
-    const char *at = o->prune;
-    uint64_t last = 0;
+    double least[DGM_NGRAM_MAX];
+    int count = 0;
+    dgm_error e;
+    if (o->prune && dgm_number_list("--prune", o->prune, least, o->order, &count, &e) != DGM_OK)
+        return fail_usage(self, "%s", e.text);
     for (int n = 0; n < o->order; n++) {
-        if (at) {
-            char *end;
-            last = strtoull(at, &end, 10);
-            if (*at < '0' || *at > '9' || (*end != ',' && *end != 0))
-                return fail_usage(self, "--prune is numbers between commas, not '%s'", o->prune);
-            at = *end ? end + 1 : NULL;
-        }
-        prune[n] = last;
+        const double value = count ? least[n < count ? n : count - 1] : 0;
+        if (value < 0 || value > 0x1p53 || value != floor(value))
+            return fail_usage(self, "--prune must be whole numbers separated by commas, not '%s'",
+                              o->prune);
+        prune[n] = (uint64_t)value;
     }
-    if (at) return fail_usage(self, "--prune has more numbers than there are orders");
     return -1;
 }
 
@@ -168,7 +168,7 @@ static int each_line(const lm_options *o, const dgm_ngram *lm, bool query, line_
 {
     dgm_ngram_score all = {0};
     dgm_error error;
-    char *line;
+    const char *line;
     size_t size;
     while (reader_next(in, &line, &size)) {
         dgm_ngram_score before = all;

@@ -241,7 +241,7 @@ static int decode_all(dgm_phrasal *p, line_reader *in, outputs *x, bool bar_want
 {
     batch *b = need(calloc(1, sizeof *b));
     dgm_error error;
-    char *line;
+    const char *line;
     size_t size;
     int code = EXIT_FINE;
     progress bar;

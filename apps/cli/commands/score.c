@@ -101,8 +101,7 @@ static int score_files(const score_options *o, dgm_translator *t, const text_fil
     for (size_t first = 0; first < from->count && code == EXIT_FINE; first += WINDOW) {
         size_t n = from->count - first < WINDOW ? from->count - first : WINDOW;
         for (size_t i = 0; i < n; i++)
-            pairs[i] = (dgm_pair){{from->lines[first + i], from->sizes[first + i]},
-                                  {to->lines[first + i], to->sizes[first + i]}};
+            pairs[i] = (dgm_pair){from->lines[first + i], to->lines[first + i]};
         dgm_pair_scores *scores = NULL;
         dgm_error error;
         dgm_status st = dgm_score_pairs(t, pairs, n, &scores, &error);
@@ -148,18 +147,15 @@ static int score_window(const score_options *o, dgm_translator *t, const text_fi
                         totals *sum)
 {
     enum { ROWS = 64 };
-    dgm_line sources[ROWS];
     dgm_lattice_text lattices[ROWS];
     const size_t count = window->count;
     dgm_scored_lines *lines = NULL;
     dgm_error error;
     lattices_attach(window, inputs, count);
-    for (size_t i = 0; i < count; i++) {
-        sources[i] = (dgm_line){from->lines[first + i], from->sizes[first + i]};
-        lattices[i] = *inputs[i].lattice;
-    }
-    const dgm_status st = dgm_score_lattices(t, sources, lattices, count, (size_t)o->nbest,
-                                             o->lattice_weight, &lines, &error);
+    for (size_t i = 0; i < count; i++) lattices[i] = *inputs[i].lattice;
+    const dgm_status st =
+        dgm_score_lattices(t, from->lines + first, lattices, count, (size_t)o->nbest,
+                           o->lattice_weight, &lines, &error);
     if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
     for (size_t i = 0; i < count; i++) {
         const dgm_scored_line *l = &lines->items[i];

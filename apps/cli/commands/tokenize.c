@@ -41,7 +41,8 @@ static int run(const command *self, int argc, char **argv)
     if (!in) return EXIT_RUNTIME;
     line_writer *out = writer_open(o.output);
     code = out ? EXIT_FINE : EXIT_RUNTIME;
-    char *line, *text;
+    const char *line;
+    char *text;
     size_t size;
     unsigned long long number = 0;
     while (code == EXIT_FINE && reader_next(in, &line, &size)) {

@@ -18,12 +18,13 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "dragoman/common.h"
 #include "io/lineio.h"
 #include "options.h"
 
-#define MAGIC "dragoman progress 1\n"
+#define MAGIC "dragoman progress 2\n"
 #define BEGIN "begin\n"
-enum { MARK_MAX = 256 };
+enum { MARK_MAX = 256, MARK_NUMBERS = 8 };
 
 struct journal {
     int fd; // -1: no file yet
@@ -119,11 +120,11 @@ bool journal_record(journal *j, const journal_mark *m)
 {
     char line[MARK_MAX];
     int n = snprintf(line, sizeof line,
-                     "%" PRIu64 " %08x %" PRIu64 " %08x %" PRIu64 " %" PRIu64 " %08x", m->lines,
-                     (unsigned)m->input, m->bytes, (unsigned)m->output, m->failures, m->failed,
-                     (unsigned)m->reasons);
-    unsigned check = (unsigned)crc32(crc32(0, NULL, 0), (const unsigned char *)line, (uInt)n);
-    n += snprintf(line + n, sizeof line - (size_t)n, " %08x\n", check);
+                     "%" PRIu64 " %" PRIu32 " %" PRIu64 " %" PRIu32 " %" PRIu64 " %" PRIu64
+                     " %" PRIu32,
+                     m->lines, m->input, m->bytes, m->output, m->failures, m->failed, m->reasons);
+    n += snprintf(line + n, sizeof line - (size_t)n, " %" PRIu32 "\n",
+                  checksum(0, line, (size_t)n));
     if (!write_whole(j->fd, line, (size_t)n)) return complain(j, "write");
     return true;
 }
@@ -188,23 +189,39 @@ static bool differs(const journal *j, const char *old)
     return false;
 }
 
+// The numbers of a mark's line, separated by spaces; false unless it has them all and its check.
+static bool read_mark(const char *line, const char *stop, journal_mark *m)
+{
+    char text[MARK_MAX];
+    int64_t number[MARK_NUMBERS];
+    size_t size = (size_t)(stop - line), used = 0;
+    char *at = text, *next = NULL;
+    if (size >= sizeof text) return false;
+    memcpy(text, line, size);
+    text[size] = 0;
+    for (int k = 0; k < MARK_NUMBERS; k++, at = next) {
+        if (!at) return false;
+        if (k == MARK_NUMBERS - 1) used = (size_t)(at - 1 - text);
+        next = strchr(at, ' ');
+        if (next) *next++ = 0;
+        if (dgm_number_integer("mark", at, 0, INT64_MAX, &number[k], NULL) != DGM_OK) return false;
+    }
+    if (at || number[MARK_NUMBERS - 1] != checksum(0, line, used)) return false;
+    *m = (journal_mark){.lines = (uint64_t)number[0],
+                        .input = (uint32_t)number[1],
+                        .bytes = (uint64_t)number[2],
+                        .output = (uint32_t)number[3],
+                        .failures = (uint64_t)number[4],
+                        .failed = (uint64_t)number[5],
+                        .reasons = (uint32_t)number[6]};
+    return true;
+}
+
 // The last whole line behind the description at *end, which is moved behind it.
 static void last_mark(const char *text, size_t *end, journal_mark *mark)
 {
     for (const char *p = text + *end, *stop; (stop = strchr(p, '\n')); p = stop + 1) {
-        journal_mark m = {0};
-        unsigned input, output, reasons, check;
-        int used = 0;
-        if (sscanf(p, "%" SCNu64 " %x %" SCNu64 " %x %" SCNu64 " %" SCNu64 " %x%n %x", &m.lines,
-                   &input, &m.bytes, &output, &m.failures, &m.failed, &reasons, &used, &check) != 8)
-            return;
-        if (p + used > stop ||
-            check != (unsigned)crc32(crc32(0, NULL, 0), (const unsigned char *)p, (uInt)used))
-            return;
-        m.input = input;
-        m.output = output;
-        m.reasons = reasons;
-        *mark = m;
+        if (!read_mark(p, stop, mark)) return;
         *end = (size_t)(stop + 1 - text);
     }
 }

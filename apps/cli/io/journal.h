@@ -6,7 +6,7 @@
 // job is done. A job that was killed is continued by journal_resume: the output is cut where the
 // last line of the journal says, and the input is read from there on.
 //
-//     dragoman progress 1
+//     dragoman progress 2
 //     NAME<TAB>VALUE                      what the output depends on: version, model, options
 //     begin
 //     LINES INPUT BYTES OUTPUT FAILURES FAILED REASONS CHECK     one line per window

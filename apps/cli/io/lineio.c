@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Reading of lines, and progress; see lineio.h.
-//
-// Input is read with read(2), so that a line is there as soon as it was sent; a program that talks
-// to us through pipes gets its answer before it sends more. gzip is known by its first bytes, from
-// a file or through a pipe, and decompressed on the way.
+// Lines with messages, whole files, and progress; see lineio.h.
 #define _GNU_SOURCE
 #include "io/lineio.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +12,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "dragoman/common.h"
 #include "options.h"
 
 double seconds(void)
@@ -42,55 +35,26 @@ void *need(void *memory)
 
 // ---- reading ----------------------------------------------------------------------------------
 
-enum { RAW = 1 << 16, GZIP_BITS = 15 + 16 };
-
 struct line_reader {
-    int fd;
-    const char *name;
-    char *buffer;
-    size_t begin, end, cap; // unread bytes are buffer[begin .. end)
-    size_t scanned;         // no line break in buffer[begin .. scanned)
-    bool eof, failed, begun;
-    uint64_t size, read; // of the file, 0: unknown; bytes taken from it
-    // gzip, known by its first two bytes
-    bool known, gz;
-    bool member; // inside one; a file may have several
-    z_stream z;  // next_in: compressed bytes in raw
-    unsigned char *raw;
+    dgm_lines *lines;
+    bool failed;
 };
 
 line_reader *reader_open(const char *path)
 {
-    bool standard = !path || strcmp(path, "-") == 0;
-    int fd = standard ? dup(0) : open(path, O_RDONLY | O_CLOEXEC);
-    struct stat st;
-    if (fd < 0 || fstat(fd, &st) != 0) {
-        fail(EXIT_RUNTIME, "cannot open '%s': %s", standard ? "standard input" : path,
-             strerror(errno));
-        if (fd >= 0) close(fd);
-        return NULL;
-    }
-    if (S_ISDIR(st.st_mode)) {
-        fail(EXIT_RUNTIME, "cannot read '%s': it is a folder", standard ? "standard input" : path);
-        close(fd);
-        return NULL;
-    }
     line_reader *r = need(calloc(1, sizeof *r));
-    r->fd = fd;
-    r->name = standard ? "standard input" : path;
-    r->cap = 1 << 16;
-    r->buffer = need(malloc(r->cap));
-    if (S_ISREG(st.st_mode)) r->size = (uint64_t)st.st_size;
-    return r;
+    dgm_error e;
+    if (path && strcmp(path, "-") == 0) path = NULL;
+    if (dgm_lines_open(&r->lines, path, &e) == DGM_OK) return r;
+    fail(EXIT_RUNTIME, "%s", e.text);
+    free(r);
+    return NULL;
 }
 
 void reader_close(line_reader *r)
 {
     if (!r) return;
-    if (r->gz) inflateEnd(&r->z);
-    close(r->fd);
-    free(r->raw);
-    free(r->buffer);
+    dgm_lines_close(&r->lines);
     free(r);
 }
 
@@ -101,157 +65,24 @@ bool reader_failed(const line_reader *r)
 
 double reader_share(const line_reader *r)
 {
-    if (!r->size) return -1;
-    return (double)(r->read - r->z.avail_in) / (double)r->size;
+    const double share = dgm_lines_share(r->lines);
+    return share > 0 ? share : -1;
 }
 
 bool reader_ready(const line_reader *r)
 {
-    if (r->eof || r->size || r->z.avail_in) return true;
-    if (memchr(r->buffer + r->begin, '\n', r->end - r->begin)) return true;
-    struct pollfd p = {r->fd, POLLIN, 0};
-    return poll(&p, 1, 0) > 0;
+    return r->failed || dgm_lines_ready(r->lines);
 }
 
-static void reading_fails(line_reader *r, const char *why)
+bool reader_next(line_reader *r, const char **line, size_t *size)
 {
-    fail(EXIT_RUNTIME, "cannot read '%s': %s", r->name, why);
-    r->failed = r->eof = true;
-}
-
-// As many bytes as are there; 0 at the end or after a failure.
-static size_t read_some(line_reader *r, void *to, size_t room)
-{
-    ssize_t n;
-    do {
-        n = read(r->fd, to, room);
-    } while (n < 0 && errno == EINTR);
-    if (n < 0) reading_fails(r, strerror(errno));
-    if (n <= 0) return 0;
-    r->read += (uint64_t)n;
-    return (size_t)n;
-}
-
-// Two bytes tell: what was read of a compressed file goes to raw.
-static void find_format(line_reader *r, size_t room)
-{
-    while (r->end - r->begin < 2 && !r->eof) {
-        size_t n = read_some(r, r->buffer + r->end, room - r->end);
-        if (n == 0) r->eof = true;
-        r->end += n;
+    dgm_error e;
+    bool more = false;
+    if (!r->failed && dgm_lines_next(r->lines, line, size, &more, &e) != DGM_OK) {
+        fail(EXIT_RUNTIME, "%s", e.text);
+        r->failed = true;
     }
-    r->known = true;
-    const unsigned char *magic = (const unsigned char *)r->buffer + r->begin;
-    if (r->end - r->begin < 2 || magic[0] != 0x1f || magic[1] != 0x8b) return;
-    r->gz = r->member = true;
-    r->raw = need(malloc(RAW));
-    r->z.next_in = r->raw;
-    r->z.avail_in = (uInt)(r->end - r->begin);
-    memcpy(r->raw, magic, r->end - r->begin);
-    r->begin = r->end = r->scanned = 0;
-    if (inflateInit2(&r->z, GZIP_BITS) != Z_OK) need(NULL);
-}
-
-static void refill_raw(line_reader *r)
-{
-    size_t n = read_some(r, r->raw, RAW);
-    r->z.next_in = r->raw;
-    r->z.avail_in = (uInt)n;
-}
-
-// Behind a member: the end, padding, or the next member.
-static void next_member(line_reader *r)
-{
-    while (r->z.avail_in && *r->z.next_in == 0) {
-        r->z.next_in++;
-        r->z.avail_in--;
-    }
-    if (r->z.avail_in == 0) refill_raw(r);
-    if (r->z.avail_in == 0) {
-        r->eof = true;
-    } else if (*r->z.next_in == 0x1f) {
-        inflateReset(&r->z);
-        r->member = true;
-    } else if (*r->z.next_in != 0) {
-        reading_fails(r, "something else follows the compressed data");
-    }
-}
-
-// Decompresses into the buffer until there is something new in it.
-static void inflate_some(line_reader *r, size_t room)
-{
-    size_t before = r->end;
-    while (r->end == before && !r->eof) {
-        if (!r->member) {
-            next_member(r);
-            continue;
-        }
-        if (r->z.avail_in == 0) refill_raw(r);
-        if (r->failed) return;
-        if (r->z.avail_in == 0) {
-            reading_fails(r, "the compressed data ends too early");
-            return;
-        }
-        r->z.next_out = (unsigned char *)r->buffer + r->end;
-        r->z.avail_out = (uInt)room;
-        int code = inflate(&r->z, Z_NO_FLUSH);
-        r->end += room - r->z.avail_out;
-        if (code == Z_STREAM_END)
-            r->member = false;
-        else if (code != Z_OK && code != Z_BUF_ERROR && r->end == before)
-            reading_fails(r, r->z.msg ? r->z.msg : "the compressed data is damaged");
-    }
-}
-
-static void fill(line_reader *r)
-{
-    if (r->begin > 0) {
-        memmove(r->buffer, r->buffer + r->begin, r->end - r->begin);
-        r->end -= r->begin;
-        r->scanned -= r->begin;
-        r->begin = 0;
-    }
-    if (r->cap - r->end < 4096) {
-        r->cap *= 2;
-        r->buffer = need(realloc(r->buffer, r->cap));
-    }
-    size_t room = r->cap - r->end - 1; // a NUL must fit behind the last line
-    if (room > 1 << 20) room = 1 << 20;
-    if (!r->known) {
-        find_format(r, room < RAW ? room : RAW);
-        if (!r->gz) return;
-    }
-    if (r->gz) {
-        inflate_some(r, room);
-        return;
-    }
-    size_t n = read_some(r, r->buffer + r->end, room);
-    if (n == 0) r->eof = true;
-    r->end += n;
-}
-
-bool reader_next(line_reader *r, char **line, size_t *size)
-{
-    for (;;) {
-        char *stop = memchr(r->buffer + r->scanned, '\n', r->end - r->scanned);
-        if (!stop && !r->eof) {
-            r->scanned = r->end;
-            fill(r);
-            continue;
-        }
-        if (r->failed || (!stop && r->begin == r->end)) return false;
-        size_t end = stop ? (size_t)(stop - r->buffer) : r->end;
-        // A byte order mark at the beginning of a file is no part of its text.
-        if (!r->begun && end - r->begin >= 3 &&
-            memcmp(r->buffer + r->begin, "\xef\xbb\xbf", 3) == 0)
-            r->begin += 3;
-        r->begun = true;
-        *line = r->buffer + r->begin;
-        *size = end - r->begin;
-        r->buffer[end] = 0;
-        r->begin = r->scanned = stop ? end + 1 : end;
-        return true;
-    }
+    return more;
 }
 
 // ---- whole files ------------------------------------------------------------------------------
@@ -261,9 +92,8 @@ bool text_file_read(text_file *f, const char *path)
     memset(f, 0, sizeof *f);
     line_reader *r = reader_open(path);
     if (!r) return false;
-    size_t used = 0, cap = 0, lines_cap = 0;
-    char *line = NULL;
-    size_t size = 0, *starts = NULL;
+    size_t used = 0, cap = 0, lines_cap = 0, size = 0;
+    const char *line = NULL;
     while (reader_next(r, &line, &size)) {
         if (used + size + 1 > cap) {
             cap = (used + size + 1) * 2;
@@ -271,19 +101,19 @@ bool text_file_read(text_file *f, const char *path)
         }
         if (f->count == lines_cap) {
             lines_cap = lines_cap ? lines_cap * 2 : 1024;
-            starts = need(realloc(starts, lines_cap * sizeof *starts));
-            f->sizes = need(realloc(f->sizes, lines_cap * sizeof *f->sizes));
+            f->lines = need(realloc(f->lines, lines_cap * sizeof *f->lines));
         }
         memcpy(f->data + used, line, size + 1);
-        starts[f->count] = used;
-        f->sizes[f->count++] = size;
+        f->lines[f->count++].size = size;
         used += size + 1;
     }
-    bool fine = !reader_failed(r);
+    const bool fine = !reader_failed(r);
     reader_close(r);
-    f->lines = need(calloc(f->count + 1, sizeof *f->lines));
-    for (size_t i = 0; i < f->count; i++) f->lines[i] = f->data + starts[i];
-    free(starts);
+    const char *at = f->data; // which does not move any more
+    for (size_t i = 0; i < f->count; i++) {
+        f->lines[i].data = at;
+        at += f->lines[i].size + 1;
+    }
     if (!fine) text_file_free(f);
     return fine;
 }
@@ -292,7 +122,6 @@ void text_file_free(text_file *f)
 {
     free(f->data);
     free(f->lines);
-    free(f->sizes);
     memset(f, 0, sizeof *f);
 }
 

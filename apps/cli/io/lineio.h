@@ -8,14 +8,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "dragoman/common.h"
+
 typedef struct line_reader line_reader;
 
 // path NULL or "-": standard input. On failure prints the message and returns NULL.
 line_reader *reader_open(const char *path);
 void reader_close(line_reader *r);
-// Next line without its line break, valid until the next call; a NUL follows it. False at the end
-// or after an error (reader_failed tells, and the message is printed).
-bool reader_next(line_reader *r, char **line, size_t *size);
+// Next line as dgm_lines_next gives it. False at the end or after an error (reader_failed tells, and
+// the message is printed).
+bool reader_next(line_reader *r, const char **line, size_t *size);
 bool reader_failed(const line_reader *r);
 // Would reader_next answer without waiting for somebody to type or send?
 bool reader_ready(const line_reader *r);
@@ -49,8 +51,7 @@ bool writer_close(line_writer *w);
 // A whole file as lines. On failure prints the message and returns false.
 typedef struct text_file {
     char *data;
-    char **lines; // NUL-terminated
-    size_t *sizes;
+    dgm_line *lines; // a NUL follows each
     size_t count;
 } text_file;
 

@@ -9,12 +9,14 @@
 //     length_penalty = 1     optional: what the settings were found with
 #include "translate/lmbr.h"
 
-#include <math.h>
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "io/lineio.h"
+
+enum { LINE_LONGEST = 1024 }; // what is behind it is a comment, or no setting
 
 void lmbr_options_default(lmbr_options *o)
 {
@@ -38,18 +40,25 @@ static float *field_of(dgm_lmbr *w, float *penalty, const char *name)
 }
 
 // One line of a settings file; NULL, or what is wrong with it.
-static const char *read_setting(char *line, dgm_lmbr *w, float *penalty)
+static const char *read_setting(const char *text, dgm_lmbr *w, float *penalty)
 {
-    char name[32], *end = NULL;
-    int used = 0;
+    static const char blanks[] = " \t\r";
+    char copy[LINE_LONGEST], *line = copy;
+    snprintf(copy, sizeof copy, "%s", text);
     line[strcspn(line, "#")] = 0;
-    line += strspn(line, " \t\r");
+    line += strspn(line, blanks);
     if (!*line) return NULL;
-    if (sscanf(line, "%31[a-z_] =%n", name, &used) != 1 || used == 0) return "not 'name = value'";
-    float *field = field_of(w, penalty, name);
+    char *value = strchr(line, '=');
+    if (!value) return "not 'name = value'";
+    *value++ = 0;
+    line[strcspn(line, blanks)] = 0;
+    value += strspn(value, blanks);
+    for (char *end = value + strlen(value); end > value && strchr(blanks, end[-1]);) *--end = 0;
+    float *field = field_of(w, penalty, line);
     if (!field) return "an unknown setting";
-    *field = strtof(line + used, &end);
-    if (end == line + used || end[strspn(end, " \t\r")] || !isfinite(*field)) return "not a number";
+    double v;
+    if (dgm_number_real(line, value, -FLT_MAX, FLT_MAX, &v, NULL) != DGM_OK) return "not a number";
+    *field = (float)v;
     return NULL;
 }
 
@@ -59,10 +68,9 @@ static int read_settings(const char *path, dgm_lmbr *w, float *penalty)
     int code = -1;
     if (!text_file_read(&f, path)) return EXIT_RUNTIME;
     for (size_t i = 0; i < f.count && code < 0; i++) {
-        char shown[48];
-        snprintf(shown, sizeof shown, "%s", f.lines[i]);
-        const char *wrong = read_setting(f.lines[i], w, penalty);
-        if (wrong) code = fail(EXIT_RUNTIME, "%s:%zu: %s: '%s'", path, i + 1, wrong, shown);
+        const char *wrong = read_setting(f.lines[i].data, w, penalty);
+        if (wrong)
+            code = fail(EXIT_RUNTIME, "%s:%zu: %s: '%.47s'", path, i + 1, wrong, f.lines[i].data);
     }
     text_file_free(&f);
     return code;
@@ -70,15 +78,15 @@ static int read_settings(const char *path, dgm_lmbr *w, float *penalty)
 
 static int read_thetas(const char *list, dgm_lmbr *w)
 {
-    const char *p = list;
-    for (int n = 0; n < 5; n++) {
-        char *end = NULL;
-        w->thetas[n] = strtof(p, &end);
-        if (end == p || *end != (n < 4 ? ',' : 0))
-            return fail(EXIT_USAGE, "--lmbr-thetas takes 5 numbers separated by commas, not '%s'",
-                        list);
-        p = end + 1;
-    }
+    enum { THETAS = sizeof w->thetas / sizeof *w->thetas };
+    double values[THETAS];
+    int n = 0;
+    dgm_error e;
+    if (dgm_number_list("--lmbr-thetas", list, values, THETAS, &n, &e) != DGM_OK)
+        return fail(EXIT_USAGE, "%s", e.text);
+    if (n != THETAS)
+        return fail(EXIT_USAGE, "--lmbr-thetas must be %d numbers, not %d", THETAS, n);
+    for (int k = 0; k < THETAS; k++) w->thetas[k] = (float)values[k];
     w->use_thetas = 1;
     return -1;
 }

@@ -35,7 +35,7 @@ typedef struct tuner {
     dgm_input *inputs;        // [lines]
     evidence_window evidence; // of all lines
     dgm_lmbr weights;
-    dgm_line *system, *target; // [lines]
+    dgm_line *system;          // [lines]
     char **texts;              // [lines] owned
     trial trials[TRIALS_MAX];
     int count;
@@ -88,7 +88,7 @@ static double bleu_of(const tuner *u, dgm_eval_score *score)
 {
     dgm_eval_options options;
     dgm_error error;
-    const dgm_line *system = u->system, *reference = u->target;
+    const dgm_line *system = u->system, *reference = u->reference->lines;
     dgm_eval_default(&options);
     if (dgm_evaluate(&options, &system, 1, &reference, 1, u->source->count, score, NULL, &error) !=
         DGM_OK) {
@@ -213,11 +213,10 @@ static bool read_all(tuner *u)
     uint32_t sum = 0;
     u->inputs = need(calloc(lines + 1, sizeof *u->inputs));
     u->system = need(calloc(lines + 1, sizeof *u->system));
-    u->target = need(calloc(lines + 1, sizeof *u->target));
     u->texts = need(calloc(lines + 1, sizeof *u->texts));
     for (size_t i = 0; i < lines; i++) {
-        u->inputs[i] = (dgm_input){.text = u->source->lines[i], .size = u->source->sizes[i]};
-        u->target[i] = (dgm_line){u->reference->lines[i], u->reference->sizes[i]};
+        u->inputs[i] = (dgm_input){.text = u->source->lines[i].data,
+                                   .size = u->source->lines[i].size};
         if (!evidence_add(&u->evidence, i, &sum)) return false;
     }
     evidence_attach(&u->evidence, u->inputs, lines);
@@ -268,7 +267,6 @@ end:
     free(u->texts);
     free(u->inputs);
     free(u->system);
-    free(u->target);
     evidence_free(&u->evidence);
     text_file_free(&source);
     text_file_free(&reference);

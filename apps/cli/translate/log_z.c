@@ -3,18 +3,10 @@
 #include "translate/log_z.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "dragoman/tools.h"
 #include "io/lineio.h"
 #include "translate/setup.h"
-
-static dgm_line *lines_of(const text_file *f)
-{
-    dgm_line *out = need(calloc(f->count ? f->count : 1, sizeof *out));
-    for (size_t i = 0; i < f->count; i++) out[i] = (dgm_line){f->lines[i], f->sizes[i]};
-    return out;
-}
 
 static void put(const dgm_log_z *z, int json)
 {
@@ -59,15 +51,12 @@ int inspect_log_z(const char *model, const char *source, const char *references,
     dgm_settings_default(&settings);
     settings.threads = 0;
     if (code == EXIT_FINE) {
-        dgm_line *sources = lines_of(&from), *targets = references ? lines_of(&to) : NULL;
         dgm_status st = dgm_open(&t, model, &settings, &error);
-        if (st == DGM_OK) st = dgm_log_z_measure(t, sources, targets, from.count, &z, &error);
+        if (st == DGM_OK) st = dgm_log_z_measure(t, from.lines, to.lines, from.count, &z, &error);
         if (st == DGM_OK)
             put(&z, json);
         else
             code = fail(exit_code(st), "%s", error.text);
-        free(sources);
-        free(targets);
     }
     dgm_close(&t);
     text_file_free(&from);

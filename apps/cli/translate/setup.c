@@ -4,6 +4,7 @@
 #include "translate/setup.h"
 
 #include <errno.h>
+#include <float.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,21 +43,23 @@ int split_weight(char *spec, dgm_member *m)
     m->weight = 0;
     char *colon = strrchr(spec, ':');
     if (!colon || access(spec, F_OK) == 0) return -1;
-    char *end = NULL;
-    float w = strtof(colon + 1, &end);
-    if (end == colon + 1 || *end) return -1;
+    double w;
+    if (dgm_number_real("weight", colon + 1, -FLT_MAX, FLT_MAX, &w, NULL) != DGM_OK) return -1;
     if (!(w > 0)) return fail(EXIT_USAGE, "the weight of a model must be positive: '%s'", spec);
     *colon = 0;
-    m->weight = w;
+    m->weight = (float)w;
     return -1;
 }
 
 static int read_weights(const char *list, dgm_member *members, int count)
 {
     double weights[MEMBERS_MAX];
-    const int n = read_numbers(list, weights, count);
-    bool positive = n >= 0;
-    for (int i = 0; i < n && i < count; i++) positive = positive && weights[i] > 0;
+    int n = 0;
+    dgm_error e;
+    if (dgm_number_list("--weights", list, weights, count, &n, &e) != DGM_OK)
+        return fail(EXIT_USAGE, "%s", e.text);
+    bool positive = true;
+    for (int i = 0; i < n; i++) positive = positive && weights[i] > 0;
     if (!positive)
         return fail(EXIT_USAGE, "--weights takes positive numbers separated by commas, not '%s'",
                     list);

@@ -167,7 +167,7 @@ static void append(session *s, const char *data, size_t size)
 }
 
 // The next line of a companion; nothing where there is none.
-static void next_of(session *s, companion *c, char **line, size_t *size)
+static void next_of(session *s, companion *c, const char **line, size_t *size)
 {
     *size = 0;
     if (!c->in || c->ended || reader_next(c->in, line, size)) return;
@@ -186,7 +186,7 @@ static void sum_line(session *s, const char *line, size_t size)
 // One more line of input (and its companions) for the window. False at the end.
 static bool read_one(session *s)
 {
-    char *line = NULL;
+    const char *line = NULL;
     size_t size = 0;
     if (!reader_next(s->in, &line, &size)) return false;
     if (!evidence_add(&s->evidence, s->read, &s->input)) return !(s->cut = true);
@@ -214,7 +214,7 @@ static bool read_one(session *s)
 // Lines of the interrupted job, which were read then. False after a message if they were others.
 bool skip_lines(session *s, const journal_mark *m)
 {
-    char *line = NULL;
+    const char *line = NULL;
     size_t size = 0;
     while (s->read < m->lines && reader_next(s->in, &line, &size)) {
         if (!evidence_add(&s->evidence, s->read, &s->input)) return false;
@@ -260,7 +260,7 @@ void translate_all(session *s)
 // Lines of a companion that no line of input asked for: most likely it is another text's.
 void check_rest(session *s, companion *c)
 {
-    char *line = NULL;
+    const char *line = NULL;
     size_t size = 0;
     if (!c->in || c->ended || s->broken || reader_failed(s->in)) return;
     if (reader_next(c->in, &line, &size) && !s->o->quiet)

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: MIT
+// The reader of lines, for the library and the program; see dragoman/common.h.
+//
+// Input is read with read(2), so that a line is there as soon as it was sent; a program that talks
+// to us through pipes gets its answer before it sends more. gzip is known by its first bytes, from
+// a file or through a pipe, and decompressed on the way. The buffer is a window over the text,
+// |read|line ...|rest|; what is left of an unfinished line moves to the front before more is read.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/mem.h"
+#include "base/textfile.h"
+
+enum { BUFFER = 1 << 16, RAW = 1 << 16, READ_MAX = 1 << 20, GZIP_BITS = 15 + 16 };
+
+struct dgm_lines {
+    int fd;
+    char *name;
+    char *buffer;
+    size_t begin, end, cap; // unread bytes are buffer[begin, end)
+    size_t scanned;         // no line break in buffer[begin, scanned)
+    uint64_t number;        // of lines that were read
+    bool eof;
+    uint64_t size, taken; // of the file, 0: unknown; bytes read from it
+    // gzip
+    bool known, gz; // known: the first two bytes were looked at
+    bool member;    // inside one; a file may have several
+    z_stream z;     // next_in: compressed bytes in raw
+    unsigned char *raw;
+};
+
+static voidpf allocate(voidpf cookie, uInt count, uInt size)
+{
+    (void)cookie;
+    return dgm_calloc(count, size);
+}
+
+static void release(voidpf cookie, voidpf memory)
+{
+    (void)cookie;
+    dgm_free(memory);
+}
+
+static dgm_status open_file(dgm_lines *r, const char *path, dgm_error *err)
+{
+    struct stat st;
+    r->fd = path ? open(path, O_RDONLY | O_CLOEXEC) : fcntl(0, F_DUPFD_CLOEXEC, 0);
+    DGM_FAIL_IF(r->fd < 0 || fstat(r->fd, &st) != 0, err, DGM_ERR_IO, "cannot open '%s': %s",
+                r->name, strerror(errno));
+    DGM_FAIL_IF(S_ISDIR(st.st_mode), err, DGM_ERR_IO, "cannot read '%s': it is a folder", r->name);
+    if (S_ISREG(st.st_mode)) r->size = (uint64_t)st.st_size;
+    return DGM_OK;
+}
+
+dgm_status dgm_lines_open(dgm_lines **out, const char *path, dgm_error *err)
+{
+    *out = NULL;
+    dgm_lines *r = dgm_calloc(1, sizeof *r);
+    if (!r) return dgm_no_memory(err);
+    r->fd = -1;
+    r->cap = BUFFER;
+    r->buffer = dgm_malloc(r->cap);
+    r->name = dgm_strdup(path ? path : "standard input");
+    dgm_status st = r->buffer && r->name ? open_file(r, path, err) : dgm_no_memory(err);
+    if (st != DGM_OK) dgm_lines_close(&r);
+    *out = r;
+    return st;
+}
+
+void dgm_lines_close(dgm_lines **lines)
+{
+    dgm_lines *r = *lines;
+    if (!r) return;
+    if (r->gz) inflateEnd(&r->z);
+    if (r->fd >= 0) close(r->fd);
+    dgm_free(r->raw);
+    dgm_free(r->buffer);
+    dgm_free(r->name);
+    dgm_free(r);
+    *lines = NULL;
+}
+
+uint64_t dgm_lines_number(const dgm_lines *r)
+{
+    return r->number;
+}
+
+const char *dgm_lines_name(const dgm_lines *r)
+{
+    return r->name;
+}
+
+double dgm_lines_share(const dgm_lines *r)
+{
+    if (r->size == 0) return 0;
+    const double share = (double)(r->taken - r->z.avail_in) / (double)r->size;
+    return share < 1 ? share : 1; // a file that grows
+}
+
+bool dgm_lines_ready(const dgm_lines *r)
+{
+    if (r->eof || r->size || r->z.avail_in) return true;
+    if (memchr(r->buffer + r->begin, '\n', r->end - r->begin)) return true;
+    struct pollfd p = {r->fd, POLLIN, 0};
+    return poll(&p, 1, 0) > 0;
+}
+
+// ---- bytes -------------------------------------------------------------------------------------
+
+static dgm_status reading_fails(const dgm_lines *r, dgm_status code, const char *why,
+                                dgm_error *err)
+{
+    return dgm_fail(err, code, "cannot read '%s' after line %llu: %s", r->name,
+                    (unsigned long long)r->number, why);
+}
+
+// As many bytes as are there; *n is 0 at the end.
+static dgm_status read_some(dgm_lines *r, void *to, size_t room, size_t *n, dgm_error *err)
+{
+    ssize_t got;
+    do {
+        got = read(r->fd, to, room);
+    } while (got < 0 && errno == EINTR);
+    if (got < 0) return reading_fails(r, DGM_ERR_IO, strerror(errno), err);
+    *n = (size_t)got;
+    r->taken += (uint64_t)got;
+    return DGM_OK;
+}
+
+static dgm_status read_plain(dgm_lines *r, size_t room, dgm_error *err)
+{
+    size_t n = 0;
+    DGM_TRY(read_some(r, r->buffer + r->end, room, &n, err));
+    r->end += n;
+    r->eof = n == 0;
+    return DGM_OK;
+}
+
+// Two bytes tell: what was read of a compressed file goes to raw.
+static dgm_status find_format(dgm_lines *r, dgm_error *err)
+{
+    while (r->end < 2 && !r->eof) DGM_TRY(read_plain(r, RAW - r->end - 1, err));
+    r->known = true;
+    const unsigned char *magic = (const unsigned char *)r->buffer;
+    if (r->end < 2 || magic[0] != 0x1f || magic[1] != 0x8b) return DGM_OK;
+    r->raw = dgm_malloc(RAW);
+    if (!r->raw) return dgm_no_memory(err);
+    memcpy(r->raw, r->buffer, r->end);
+    r->z = (z_stream){.zalloc = allocate,
+                      .zfree = release,
+                      .next_in = r->raw,
+                      .avail_in = (uInt)r->end};
+    r->begin = r->end = r->scanned = 0;
+    if (inflateInit2(&r->z, GZIP_BITS) != Z_OK) return dgm_no_memory(err);
+    r->gz = r->member = true;
+    return DGM_OK;
+}
+
+static dgm_status refill_raw(dgm_lines *r, dgm_error *err)
+{
+    size_t n = 0;
+    DGM_TRY(read_some(r, r->raw, RAW, &n, err));
+    r->z.next_in = r->raw;
+    r->z.avail_in = (uInt)n;
+    return DGM_OK;
+}
+
+// Behind a member: the end, padding, or the next member.
+static dgm_status next_member(dgm_lines *r, dgm_error *err)
+{
+    while (r->z.avail_in && *r->z.next_in == 0) {
+        r->z.next_in++;
+        r->z.avail_in--;
+    }
+    if (r->z.avail_in == 0) DGM_TRY(refill_raw(r, err));
+    if (r->z.avail_in == 0) {
+        r->eof = true;
+    } else if (*r->z.next_in == 0x1f) {
+        inflateReset(&r->z);
+        r->member = true;
+    } else if (*r->z.next_in != 0) {
+        return reading_fails(r, DGM_ERR_FORMAT, "something else follows the compressed data", err);
+    }
+    return DGM_OK;
+}
+
+// Decompresses into the buffer until there is something new in it.
+static dgm_status inflate_some(dgm_lines *r, size_t room, dgm_error *err)
+{
+    const size_t before = r->end;
+    while (r->end == before && !r->eof) {
+        if (!r->member) {
+            DGM_TRY(next_member(r, err));
+            continue;
+        }
+        if (r->z.avail_in == 0) DGM_TRY(refill_raw(r, err));
+        if (r->z.avail_in == 0)
+            return reading_fails(r, DGM_ERR_FORMAT, "the compressed file is cut short", err);
+        r->z.next_out = (unsigned char *)r->buffer + r->end;
+        r->z.avail_out = (uInt)room;
+        const int code = inflate(&r->z, Z_NO_FLUSH);
+        r->end += room - r->z.avail_out;
+        if (code == Z_STREAM_END)
+            r->member = false;
+        else if (code == Z_MEM_ERROR)
+            return dgm_no_memory(err);
+        else if (code != Z_OK && code != Z_BUF_ERROR && r->end == before)
+            return reading_fails(r, DGM_ERR_FORMAT,
+                                 r->z.msg ? r->z.msg : "the compressed data is damaged", err);
+    }
+    return DGM_OK;
+}
+
+// ---- lines -------------------------------------------------------------------------------------
+
+static dgm_status too_long(const dgm_lines *r, dgm_error *err)
+{
+    return dgm_fail(err, DGM_ERR_TEXT, "%s:%llu: line is longer than %zu MiB", r->name,
+                    (unsigned long long)r->number + 1, DGM_LINE_MAX >> 20);
+}
+
+// More bytes behind `end`, or eof.
+static dgm_status fill(dgm_lines *r, dgm_error *err)
+{
+    if (!r->known) return find_format(r, err);
+    if (r->begin > 0) {
+        memmove(r->buffer, r->buffer + r->begin, r->end - r->begin);
+        r->end -= r->begin;
+        r->scanned -= r->begin;
+        r->begin = 0;
+    }
+    if (r->end > DGM_LINE_MAX) return too_long(r, err);
+    if (r->cap - r->end < BUFFER / 2)
+        DGM_TRY(dgm_grow(&r->buffer, &r->cap, r->cap + BUFFER, 1, err));
+    size_t room = r->cap - r->end - 1; // a NUL must fit behind the last line
+    if (room > READ_MAX) room = READ_MAX;
+    return r->gz ? inflate_some(r, room, err) : read_plain(r, room, err);
+}
+
+// A byte order mark at the beginning of a file is no part of its text.
+static void skip_mark(dgm_lines *r, size_t end)
+{
+    if (end - r->begin >= 3 && memcmp(r->buffer + r->begin, "\xef\xbb\xbf", 3) == 0) r->begin += 3;
+}
+
+dgm_status dgm_lines_next(dgm_lines *r, const char **line, size_t *size, bool *more, dgm_error *err)
+{
+    *more = false;
+    char *stop = NULL;
+    while (!(stop = memchr(r->buffer + r->scanned, '\n', r->end - r->scanned)) && !r->eof) {
+        r->scanned = r->end;
+        DGM_TRY(fill(r, err));
+    }
+    if (!stop && r->begin == r->end) return DGM_OK;
+    size_t end = stop ? (size_t)(stop - r->buffer) : r->end;
+    if (end - r->begin > DGM_LINE_MAX) return too_long(r, err);
+    if (r->number++ == 0) skip_mark(r, end);
+    *line = r->buffer + r->begin;
+    r->begin = r->scanned = stop ? end + 1 : end;
+    if (r->buffer + end > *line && r->buffer[end - 1] == '\r') end--;
+    r->buffer[end] = 0;
+    *size = (size_t)(r->buffer + end - *line);
+    *more = true;
+    return DGM_OK;
+}
+
+dgm_status dgm_lines_each(const char *path, dgm_line_taker take, void *cookie, dgm_error *err)
+{
+    dgm_lines *in = NULL;
+    DGM_TRY(dgm_lines_open(&in, path, err));
+    dgm_status st = DGM_OK;
+    while (st == DGM_OK) {
+        dgm_text line;
+        bool more;
+        st = dgm_lines_next(in, &line.data, &line.size, &more, err);
+        if (st != DGM_OK || !more) break;
+        st = take(cookie, line, err);
+        if (st == DGM_ERR_FORMAT || st == DGM_ERR_TEXT || st == DGM_ERR_UNSUPPORTED)
+            dgm_lines_blame(in, err);
+    }
+    dgm_lines_close(&in);
+    return st;
+}
+
+void dgm_lines_blame(const dgm_lines *r, dgm_error *err)
+{
+    dgm_error_prefix(err, "%s:%llu", r->name, (unsigned long long)r->number);
+}
+
+static dgm_status collect(void *cookie, dgm_text line, dgm_error *err)
+{
+    dgm_writer *w = cookie;
+    dgm_write_bytes(w, line.data, line.size);
+    dgm_write_u8(w, '\n');
+    return w->failed ? dgm_no_memory(err) : DGM_OK;
+}
+
+dgm_status dgm_lines_collect(const char *path, dgm_writer *w, dgm_error *err)
+{
+    return dgm_lines_each(path, collect, w, err);
+}
+
+dgm_text dgm_line_cut(dgm_text *text)
+{
+    const char *stop = text->size ? memchr(text->data, '\n', text->size) : NULL;
+    dgm_text line = {text->data, stop ? (size_t)(stop - text->data) : text->size};
+    const size_t used = line.size + (stop != NULL);
+    if (used) text->data += used;
+    text->size -= used;
+    if (line.size && line.data[line.size - 1] == '\r') line.size--;
+    return line;
+}
