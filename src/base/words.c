@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 void dgm_words_free(dgm_words *w)
@@ -13,13 +14,6 @@ void dgm_words_free(dgm_words *w)
     dgm_free(w->hash);
     dgm_free(w->slot);
     *w = (dgm_words){0};
-}
-
-static uint32_t hash_of(dgm_text t)
-{
-    uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < t.size; i++) h = (h ^ (uint8_t)t.data[i]) * 0x100000001b3u;
-    return (uint32_t)(h ^ h >> 32);
 }
 
 // The slot that holds the spelling, or the free one where it belongs.
@@ -53,7 +47,7 @@ static dgm_status grow_slots(dgm_words *w, dgm_error *err)
 dgm_status dgm_words_add(dgm_words *w, dgm_text t, uint32_t *number, dgm_error *err)
 {
     DGM_TRY(grow_slots(w, err));
-    uint32_t hash = hash_of(t);
+    uint32_t hash = dgm_hash_text(t);
     size_t i = slot_of(w, t, hash);
     if (w->slot[i] != 0) {
         *number = w->slot[i] - 1;
@@ -76,7 +70,7 @@ dgm_status dgm_words_add(dgm_words *w, dgm_text t, uint32_t *number, dgm_error *
 int64_t dgm_words_find(const dgm_words *w, dgm_text t)
 {
     if (w->slots == 0) return -1;
-    size_t i = slot_of(w, t, hash_of(t));
+    size_t i = slot_of(w, t, dgm_hash_text(t));
     return (int64_t)w->slot[i] - 1;
 }
 

@@ -4,20 +4,14 @@
 
 #include <stdio.h>
 
+#include "base/hash.h"
 #include "format/modelfile.h"
 
 // ---- hash -------------------------------------------------------------------------------------
 
-static uint64_t hash_bytes(uint64_t h, const void *data, size_t size)
-{
-    const uint8_t *p = data;
-    for (size_t i = 0; i < size; i++) h = (h ^ p[i]) * 0x100000001b3u;
-    return h;
-}
-
 static uint64_t hash_number(uint64_t h, int64_t v)
 {
-    for (int i = 0; i < 8; i++) h = (h ^ ((uint64_t)v >> (8 * i) & 255)) * 0x100000001b3u;
+    for (int i = 0; i < 8; i++) h = dgm_hash_number(h, (uint64_t)v >> (8 * i) & 255);
     return h;
 }
 
@@ -26,7 +20,7 @@ static uint64_t hash_strings(uint64_t h, dgm_gguf_strings strings)
     h = hash_number(h, (int64_t)strings.count);
     for (dgm_gguf_text s; dgm_gguf_strings_next(&strings, &s);) {
         h = hash_number(h, (int64_t)s.size);
-        h = hash_bytes(h, s.data, s.size);
+        h = dgm_hash_bytes(h, s.data, s.size);
     }
     return h;
 }
@@ -34,14 +28,14 @@ static uint64_t hash_strings(uint64_t h, dgm_gguf_strings strings)
 dgm_status dgm_vocabulary_hash(const dgm_gguf *g, int *sources, int *targets, char text[17],
                                dgm_error *err)
 {
-    uint64_t h = 0xcbf29ce484222325u;
+    uint64_t h = DGM_HASH_START;
     for (int side = 0; side < 2; side++) {
         dgm_vocab_spec v = {0};
         DGM_TRY(dgm_modelfile_vocab(g, (dgm_side)side, &v, err));
         h = hash_number(h, v.size);
         h = hash_number(h, (int64_t)v.kind);
         h = hash_number(h, (int64_t)v.model_size);
-        h = hash_bytes(h, v.model, v.model_size);
+        h = dgm_hash_bytes(h, v.model, v.model_size);
         h = hash_number(h, (int64_t)v.map_count);
         for (size_t i = 0; i < v.map_count; i++) h = hash_number(h, v.map ? v.map[i] : 0);
         h = hash_strings(h, v.words);

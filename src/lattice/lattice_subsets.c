@@ -13,6 +13,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/sort.h"
 #include "lattice/lattice.h"
@@ -45,12 +46,12 @@ typedef struct subsets {
 
 static uint64_t hash_of(const member *m, size_t count)
 {
-    uint64_t h = 0xcbf29ce484222325u;
+    uint64_t h = DGM_HASH_START;
     for (size_t i = 0; i < count; i++) {
         uint64_t bits;
         memcpy(&bits, &m[i].behind, sizeof bits);
-        h = (h ^ (uint64_t)m[i].node) * 0x100000001b3u;
-        h = (h ^ bits) * 0x100000001b3u;
+        h = dgm_hash_number(h, (uint64_t)m[i].node);
+        h = dgm_hash_number(h, bits);
         h ^= h >> 29;
     }
     return h;

@@ -128,43 +128,18 @@ double dgm_lm_step(const dgm_lm *lm, const dgm_lm_state *state, uint32_t word, d
 
 // ---- words ------------------------------------------------------------------------------------
 
-uint32_t dgm_lm_hash(dgm_text t)
-{
-    uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < t.size; i++) h = (h ^ (uint8_t)t.data[i]) * 0x100000001b3u;
-    return (uint32_t)(h ^ h >> 32);
-}
-
 dgm_text dgm_lm_spell(const dgm_lm *lm, uint32_t word)
 {
-    if (word >= lm->words) return (dgm_text){"", 0};
-    uint64_t begin = lm->spell_at[word], end = lm->spell_at[word + 1];
-    if (end > lm->spelling_bytes || begin > end) return (dgm_text){"", 0}; // a damaged file
-    return (dgm_text){lm->spellings + begin, end - begin};
+    return dgm_spellings_get(&lm->spellings, word);
 }
 
 uint32_t dgm_lm_word(const dgm_lm *lm, dgm_text word)
 {
-    uint64_t mask = lm->slot_count - 1, i = dgm_lm_hash(word) & mask;
-    for (uint64_t tries = 0; tries <= mask && lm->slots[i] != 0; tries++, i = (i + 1) & mask) {
-        uint32_t w = lm->slots[i] - 1;
-        if (!dgm_text_equal(dgm_lm_spell(lm, w), word)) continue;
-        return w >= lm->words || w == lm->bos || w == lm->eos ? lm->unk : w;
-    }
-    return lm->unk;
+    const uint32_t w = dgm_spellings_find(&lm->spellings, word);
+    return w == DGM_NO_SPELLING || w == lm->bos || w == lm->eos ? lm->unk : w;
 }
 
 // ---- files ------------------------------------------------------------------------------------
-
-// Room for `size` bytes at the next multiple of 8; NULL when they do not fit.
-static const void *section(dgm_reader *r, uint64_t count, uint64_t size)
-{
-    uint64_t bytes;
-    size_t pad = (8 - r->pos % 8) % 8;
-    if (!dgm_read_bytes(r, pad) && pad) return NULL;
-    if (!dgm_mul_size(count, size, &bytes)) r->bad = true;
-    return r->bad ? NULL : dgm_read_bytes(r, bytes);
-}
 
 static dgm_status read_levels(dgm_lm *lm, dgm_reader *r, dgm_error *err)
 {
@@ -186,72 +161,66 @@ static dgm_status read_levels(dgm_lm *lm, dgm_reader *r, dgm_error *err)
     for (int n = 1; n <= lm->order; n++) {
         dgm_lm_level *l = &lm->level[n];
         if (lm->bits && n > 1) {
-            l->prob_table = section(r, (uint64_t)1 << lm->bits, sizeof(float));
+            l->prob_table = dgm_section(r, (uint64_t)1 << lm->bits, sizeof(float));
             if (n < lm->order)
-                l->backoff_table = section(r, (uint64_t)1 << lm->bits, sizeof(float));
+                l->backoff_table = dgm_section(r, (uint64_t)1 << lm->bits, sizeof(float));
         }
-        l->nodes = section(r, dgm_lm_level_bytes(l), 1);
+        l->nodes = dgm_section(r, dgm_lm_level_bytes(l), 1);
     }
     return DGM_OK;
 }
 
-static dgm_status read_layout(dgm_lm *lm, const void *data, size_t size, dgm_error *err)
+static dgm_status read_layout(dgm_lm *lm, dgm_error *err)
 {
-    dgm_reader r = dgm_reader_over(data, size);
-    const void *magic = dgm_read_bytes(&r, sizeof dgm_lm_magic);
-    DGM_FAIL_IF(!magic || memcmp(magic, dgm_lm_magic, sizeof dgm_lm_magic) != 0, err,
-                DGM_ERR_FORMAT, "not a language model of this version");
+    dgm_reader r;
+    dgm_spellings *s = &lm->spellings;
+    DGM_TRY(dgm_compact_begin(&lm->bytes, dgm_lm_magic, "language model", &r, err));
     uint32_t order = dgm_read_u32(&r), bits = dgm_read_u32(&r);
-    lm->words = dgm_read_u32(&r);
+    lm->words = s->count = dgm_read_u32(&r);
     lm->unk = dgm_read_u32(&r);
     lm->bos = dgm_read_u32(&r);
     lm->eos = dgm_read_u32(&r);
-    lm->slot_count = dgm_read_u64(&r);
-    lm->spelling_bytes = dgm_read_u64(&r);
+    s->slot_count = dgm_read_u64(&r);
+    s->bytes = dgm_read_u64(&r);
     DGM_FAIL_IF(r.bad || order < 1 || order > DGM_LM_ORDER_MAX || bits > DGM_LM_BITS_MAX ||
                     lm->unk >= lm->words || lm->bos >= lm->words || lm->eos >= lm->words ||
-                    lm->slot_count == 0 || (lm->slot_count & (lm->slot_count - 1)) != 0,
+                    !dgm_spellings_fit(s),
                 err, DGM_ERR_FORMAT, "the header is damaged");
     lm->order = (int)order;
     lm->bits = (int)bits;
     DGM_TRY(read_levels(lm, &r, err));
-    lm->spell_at = section(&r, (uint64_t)lm->words + 1, sizeof *lm->spell_at);
-    lm->slots = section(&r, lm->slot_count, sizeof *lm->slots);
-    lm->spellings = section(&r, lm->spelling_bytes, 1);
-    DGM_FAIL_IF(r.bad, err, DGM_ERR_FORMAT, "the file is shorter than its header says");
-    lm->data = data;
-    lm->size = size;
-    return DGM_OK;
+    dgm_spellings_read(s, &r);
+    return dgm_compact_end(&r, err);
+}
+
+// Takes the bytes over on success.
+static dgm_status open_compact(dgm_lm **out, const dgm_compact *bytes, dgm_error *err)
+{
+    *out = dgm_calloc(1, sizeof **out);
+    if (!*out) return dgm_no_memory(err);
+    (*out)->bytes = *bytes;
+    const dgm_status st = read_layout(*out, err);
+    if (st == DGM_OK) return DGM_OK;
+    dgm_free(*out);
+    *out = NULL;
+    return st;
 }
 
 dgm_status dgm_lm_open_bytes(dgm_lm **out, const void *data, size_t size, dgm_error *err)
 {
-    *out = NULL;
-    dgm_lm *lm = dgm_calloc(1, sizeof *lm);
-    if (!lm) return dgm_no_memory(err);
-    dgm_status st = read_layout(lm, data, size, err);
-    if (st != DGM_OK) dgm_lm_close(&lm);
-    *out = lm;
-    return st;
+    return open_compact(out, &(dgm_compact){.data = data, .size = size}, err);
 }
 
 dgm_status dgm_lm_open(dgm_lm **out, const char *path, dgm_error *err)
 {
     *out = NULL;
-    dgm_mapfile file;
-    DGM_TRY(dgm_mapfile_open(&file, path, err));
-    bool compact = file.size >= 5 && memcmp(file.data, dgm_lm_magic, 5) == 0;
-    if (!compact) {
-        dgm_mapfile_close(&file);
-        DGM_FAIL_IF(dgm_file_is_special(path), err, DGM_ERR_IO,
-                    "%s is no file: only compact models are read through a pipe", path);
-        return dgm_lm_read_arpa(out, path, 0, err);
-    }
-    dgm_status st = dgm_lm_open_bytes(out, file.data, file.size, err);
-    if (st == DGM_OK) {
-        (*out)->file = file;
-    } else {
-        dgm_mapfile_close(&file);
+    dgm_compact bytes;
+    bool compact;
+    DGM_TRY(dgm_compact_map(&bytes, path, dgm_lm_magic, "models", &compact, err));
+    if (!compact) return dgm_lm_read_arpa(out, path, 0, err);
+    const dgm_status st = open_compact(out, &bytes, err);
+    if (st != DGM_OK) {
+        dgm_compact_close(&bytes);
         dgm_error_prefix(err, "%s", path);
     }
     return st;
@@ -259,15 +228,13 @@ dgm_status dgm_lm_open(dgm_lm **out, const char *path, dgm_error *err)
 
 void dgm_lm_close(dgm_lm **p)
 {
-    dgm_lm *lm = *p;
-    if (!lm) return;
-    dgm_free(lm->owned);
-    dgm_mapfile_close(&lm->file);
-    dgm_free(lm);
+    if (!*p) return;
+    dgm_compact_close(&(*p)->bytes);
+    dgm_free(*p);
     *p = NULL;
 }
 
 dgm_status dgm_lm_save(const dgm_lm *lm, const char *path, dgm_error *err)
 {
-    return dgm_file_write(path, lm->data, lm->size, err);
+    return dgm_compact_save(&lm->bytes, path, err);
 }

@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/mapfile.h"
+#include "base/compact.h"
 #include "base/status.h"
 #include "text/unicode.h"
 
@@ -40,15 +40,8 @@ typedef struct dgm_lm {
     uint32_t words, unk, bos, eos;
     int bits;                                 // 0: floats
     dgm_lm_level level[DGM_LM_ORDER_MAX + 1]; // [1] to [order]
-    const uint64_t *spell_at;                 // [words + 1] where a word begins in spellings
-    const char *spellings;
-    uint64_t spelling_bytes;
-    const uint32_t *slots; // [slot_count] 0 = free, else word + 1; by hash of the spelling
-    uint64_t slot_count;   // power of two
-    const uint8_t *data;   // the whole, as in the file
-    uint64_t size;
-    uint8_t *owned; // NULL: mapped
-    dgm_mapfile file;
+    dgm_spellings spellings;
+    dgm_compact bytes; // the whole, as in the file
 } dgm_lm;
 
 // A compact file or an ARPA file, plain or gzip: found by the first bytes. Messages name the file.
@@ -108,6 +101,5 @@ struct dgm_runs;
 struct dgm_words;
 dgm_status dgm_lm_build(dgm_lm **lm, const struct dgm_words *words, struct dgm_runs *const *grams,
                         int order, const uint64_t *counts, int bits, dgm_error *err);
-uint32_t dgm_lm_hash(dgm_text word);
 
 #endif

@@ -187,12 +187,7 @@ static dgm_status fill_level(builder *b, int n, dgm_error *err)
 
 // ---- the whole --------------------------------------------------------------------------------
 
-static void align(dgm_writer *w)
-{
-    dgm_write_zeros(w, (8 - w->size % 8) % 8);
-}
-
-static void write_header(builder *b, uint64_t slots)
+static void write_header(builder *b)
 {
     dgm_writer *w = &b->out;
     dgm_write_bytes(w, dgm_lm_magic, sizeof dgm_lm_magic);
@@ -202,7 +197,7 @@ static void write_header(builder *b, uint64_t slots)
     static const char *const special[] = {"<unk>", "<s>", "</s>"};
     for (int i = 0; i < 3; i++)
         dgm_write_u32(w, (uint32_t)dgm_words_find(b->words, dgm_text_of(special[i])));
-    dgm_write_u64(w, slots);
+    dgm_write_u64(w, dgm_spellings_slots(b->words));
     dgm_write_u64(w, b->words->byte_count);
     for (int n = 1; n <= b->order; n++) {
         const dgm_lm_level *l = &b->level[n];
@@ -219,10 +214,10 @@ static dgm_status write_levels(builder *b, dgm_error *err)
     for (int n = 1; n <= b->order; n++) {
         for (int which = 0; which < 2; which++) {
             if (!b->table[n][which]) continue;
-            align(&b->out);
+            dgm_section_begin(&b->out);
             dgm_write_bytes(&b->out, b->table[n][which], sizeof(float) << b->bits);
         }
-        align(&b->out);
+        dgm_section_begin(&b->out);
         b->nodes_at[n] = b->out.size;
         dgm_write_zeros(&b->out, dgm_lm_level_bytes(&b->level[n]));
     }
@@ -231,30 +226,8 @@ static dgm_status write_levels(builder *b, dgm_error *err)
     return DGM_OK;
 }
 
-static dgm_status write_words(builder *b, uint64_t slot_count, dgm_error *err)
-{
-    const dgm_words *words = b->words;
-    align(&b->out);
-    dgm_write_bytes(&b->out, words->at, (words->count + 1) * sizeof *words->at);
-    align(&b->out);
-    uint32_t *slots = dgm_calloc(slot_count, sizeof *slots);
-    if (!slots) return dgm_no_memory(err);
-    for (uint32_t w = 0; w < words->count; w++) {
-        uint64_t i = dgm_lm_hash(dgm_words_spell(words, w)) & (slot_count - 1);
-        while (slots[i]) i = (i + 1) & (slot_count - 1);
-        slots[i] = w + 1;
-    }
-    dgm_write_bytes(&b->out, slots, slot_count * sizeof *slots);
-    dgm_free(slots);
-    align(&b->out);
-    dgm_write_bytes(&b->out, words->bytes, words->byte_count);
-    return b->out.failed ? dgm_no_memory(err) : DGM_OK;
-}
-
 static dgm_status build(builder *b, const uint64_t *counts, dgm_error *err)
 {
-    uint64_t slots = 16;
-    while (slots < 2 * (uint64_t)b->words->count) slots *= 2;
     for (int n = 1; n <= b->order; n++) {
         DGM_FAIL_IF(counts[n] >= DGM_LM_NONE, err, DGM_ERR_UNSUPPORTED,
                     "more than 2^32 n-grams of order %d", n);
@@ -269,9 +242,9 @@ static dgm_status build(builder *b, const uint64_t *counts, dgm_error *err)
         if (b->bits && n > 1) DGM_TRY(make_table(b, n, 0, err));
         if (b->bits && n > 1 && n < b->order) DGM_TRY(make_table(b, n, 1, err));
     }
-    write_header(b, slots);
+    write_header(b);
     DGM_TRY(write_levels(b, err));
-    return write_words(b, slots, err);
+    return dgm_spellings_write(b->words, NULL, &b->out, err);
 }
 
 dgm_status dgm_lm_build(dgm_lm **lm, const dgm_words *words, dgm_runs *const *grams, int order,
@@ -284,7 +257,7 @@ dgm_status dgm_lm_build(dgm_lm **lm, const dgm_words *words, dgm_runs *const *gr
         for (int which = 0; which < 2; which++) dgm_free(b.table[n][which]);
     if (st == DGM_OK) st = dgm_lm_open_bytes(lm, b.out.data, b.out.size, err);
     if (st == DGM_OK)
-        (*lm)->owned = b.out.data;
+        (*lm)->bytes.owned = b.out.data;
     else
         dgm_writer_free(&b.out);
     return st;

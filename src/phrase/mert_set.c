@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "phrase/mert_private.h"
 
@@ -62,21 +63,13 @@ uint64_t dgm_mert_set_count(const dgm_mert_set *s)
     return n;
 }
 
-static uint64_t hash_bytes(uint64_t v, const void *bytes, size_t size)
-{
-    for (size_t i = 0; i < size; i++) v = (v ^ ((const uint8_t *)bytes)[i]) * 0x100000001b3u;
-    return v;
-}
-
-#define HASH_START 0xcbf29ce484222325u
-
 // ---- lists ------------------------------------------------------------------------------------
 
 static size_t slot_of(const dgm_mert_set *s, const dgm_mert_offer *h, const float *feature,
                       const int32_t *row)
 {
     size_t f = (size_t)s->features * sizeof *feature, w = (size_t)s->width * sizeof *row;
-    uint64_t v = hash_bytes(HASH_START, feature, f);
+    uint64_t v = dgm_hash_bytes(DGM_HASH_START, feature, f);
     size_t mask = h->slots - 1, i = (size_t)(v ^ v >> 29) & mask;
     for (; h->slot[i]; i = (i + 1) & mask) {
         size_t k = h->slot[i] - 1;
@@ -135,13 +128,13 @@ static dgm_status check_graph(const dgm_mert_arc *arcs, size_t count, int nodes,
 
 static uint64_t identify(const dgm_mert_set *s, const dgm_mert_arc *arcs, size_t count)
 {
-    uint64_t v = HASH_START;
+    uint64_t v = DGM_HASH_START;
     for (size_t i = 0; i < count; i++) {
         int32_t ends[3] = {arcs[i].from, arcs[i].to, arcs[i].count};
-        v = hash_bytes(v, ends, sizeof ends);
+        v = dgm_hash_bytes(v, ends, sizeof ends);
         for (int k = 0; k < arcs[i].count; k++)
-            v = hash_bytes(v ^ 0x20, arcs[i].words[k].data, arcs[i].words[k].size);
-        v = hash_bytes(v, arcs[i].features, (size_t)s->features * sizeof *arcs[i].features);
+            v = dgm_hash_bytes(v ^ 0x20, arcs[i].words[k].data, arcs[i].words[k].size);
+        v = dgm_hash_bytes(v, arcs[i].features, (size_t)s->features * sizeof *arcs[i].features);
     }
     return v;
 }

@@ -11,7 +11,6 @@
 #include "base/lower_bound.h"
 #include "base/mem.h"
 #include "base/sort.h"
-#include "lm/lm.h"
 #include "base/pairmap.h"
 #include "phrase/phrase_layout.h"
 #include "phrase/phrase_table.h"
@@ -278,7 +277,7 @@ static dgm_status write_scores(dgm_phrase_builder *b, int bits, int features, dg
             return st;
         }
         dgm_write_bytes(w, book, (size_t)features * size * sizeof *book);
-        dgm_write_zeros(w, (8 - w->size % 8) % 8);
+        dgm_section_begin(w);
     }
     for (size_t s = 0; s < b->phrases[0].count; s++) {
         uint32_t source = b->sources[s];
@@ -300,52 +299,12 @@ static dgm_status write_scores(dgm_phrase_builder *b, int bits, int features, dg
 
 // ---- bytes ------------------------------------------------------------------------------------
 
-static void align(dgm_writer *w)
-{
-    dgm_write_zeros(w, (8 - w->size % 8) % 8);
-}
-
-static uint64_t slots_for(const dgm_words *w)
-{
-    uint64_t slots = 16;
-    while (slots < 2 * (uint64_t)w->count) slots *= 2;
-    return slots;
-}
-
-static dgm_status write_words(dgm_phrase_builder *b, int side, dgm_error *err)
-{
-    const dgm_words *words = &b->words[side];
-    dgm_writer *w = &b->out;
-    uint64_t at = 0, slot_count = slots_for(words);
-    align(w);
-    for (size_t i = 0; i <= words->count; i++) {
-        dgm_write_u64(w, at);
-        if (i < words->count) at += dgm_words_spell(words, b->order[side][i]).size;
-    }
-    align(w);
-    uint32_t *slots = dgm_calloc(slot_count, sizeof *slots);
-    if (!slots) return dgm_no_memory(err);
-    for (uint32_t i = 0; i < words->count; i++) {
-        uint64_t k = dgm_lm_hash(dgm_words_spell(words, b->order[side][i])) & (slot_count - 1);
-        while (slots[k]) k = (k + 1) & (slot_count - 1);
-        slots[k] = i + 1;
-    }
-    dgm_write_bytes(w, slots, slot_count * sizeof *slots);
-    dgm_free(slots);
-    align(w);
-    for (size_t i = 0; i < words->count; i++) {
-        dgm_text t = dgm_words_spell(words, b->order[side][i]);
-        dgm_write_bytes(w, t.data, t.size);
-    }
-    return DGM_OK;
-}
-
 // The sums before every source and behind the last: which 0 words of sources, 1 options, 2 words
 // of targets.
 static void write_ends(dgm_phrase_builder *b, int which)
 {
     uint64_t sum = 0;
-    align(&b->out);
+    dgm_section_begin(&b->out);
     for (size_t s = 0; s <= b->phrases[0].count; s++) {
         if (which == 2)
             dgm_write_u64(&b->out, sum);
@@ -369,7 +328,7 @@ static void write_phrase(dgm_phrase_builder *b, int side, uint32_t phrase)
 // One number of every option in the table's order: which 0 target words, 1 length, 2 matrix.
 static void write_options(dgm_phrase_builder *b, int which)
 {
-    align(&b->out);
+    dgm_section_begin(&b->out);
     for (size_t s = 0; s < b->phrases[0].count; s++) {
         uint32_t source = b->sources[s];
         for (uint32_t i = b->row_at[source]; i < b->row_at[source + 1]; i++) {
@@ -383,7 +342,7 @@ static void write_options(dgm_phrase_builder *b, int which)
 
 static void write_matrices(dgm_phrase_builder *b)
 {
-    align(&b->out);
+    dgm_section_begin(&b->out);
     for (size_t i = 0; i < b->matrices.count; i++)
         dgm_write_u64(&b->out, b->matrix[b->matrix_order[i]]);
 }
@@ -408,7 +367,7 @@ static void write_header(dgm_phrase_builder *b, int bits, int features)
     for (int s = 0; s < 2; s++) {
         dgm_write_u64(w, b->words[s].count);
         dgm_write_u64(w, b->words[s].byte_count);
-        dgm_write_u64(w, slots_for(&b->words[s]));
+        dgm_write_u64(w, dgm_spellings_slots(&b->words[s]));
     }
 }
 
@@ -417,15 +376,16 @@ static dgm_status write_table(dgm_phrase_builder *b, int bits, dgm_error *err)
     int features = b->oriented ? DGM_TABLE_FEATURES : DGM_PHRASE_SCORES;
     DGM_TRY(make_orders(b, err));
     write_header(b, bits, features);
-    for (int s = 0; s < 2; s++) DGM_TRY(write_words(b, s, err));
+    for (int s = 0; s < 2; s++) 
+        DGM_TRY(dgm_spellings_write(&b->words[s], b->order[s], &b->out, err));
     write_ends(b, 0);
-    align(&b->out);
+    dgm_section_begin(&b->out);
     for (size_t s = 0; s < b->phrases[0].count; s++) write_phrase(b, 0, b->sources[s]);
     write_ends(b, 1);
     write_ends(b, 2);
     for (int which = 0; which < 3; which++) write_options(b, which);
     write_matrices(b);
-    align(&b->out);
+    dgm_section_begin(&b->out);
     DGM_TRY(write_scores(b, bits, features, err));
     return b->out.failed ? dgm_no_memory(err) : DGM_OK;
 }
@@ -441,7 +401,7 @@ dgm_status dgm_phrase_builder_finish(dgm_phrase_builder *b, int bits, dgm_phrase
     free_orders(b);
     if (st == DGM_OK) st = dgm_phrase_table_open_bytes(t, b->out.data, b->out.size, err);
     if (st != DGM_OK) return st;
-    (*t)->owned = b->out.data;
+    (*t)->bytes.owned = b->out.data;
     b->out = (dgm_writer){0};
     return DGM_OK;
 }

@@ -12,29 +12,18 @@
 #include "base/bytes.h"
 #include "base/lower_bound.h"
 #include "base/mem.h"
-#include "lm/lm.h"
 #include "phrase/phrase_layout.h"
 
 // ---- words ------------------------------------------------------------------------------------
 
 dgm_text dgm_phrase_table_spell(const dgm_phrase_table *t, int side, uint32_t word)
 {
-    const dgm_table_words *w = &t->words[side];
-    if (word >= w->count) return (dgm_text){"", 0};
-    uint64_t begin = w->at[word], end = w->at[word + 1];
-    if (end > w->bytes || begin > end) return (dgm_text){"", 0}; // a damaged file
-    return (dgm_text){w->spellings + begin, (size_t)(end - begin)};
+    return dgm_spellings_get(&t->words[side], word);
 }
 
 uint32_t dgm_phrase_table_word(const dgm_phrase_table *t, int side, dgm_text word)
 {
-    const dgm_table_words *w = &t->words[side];
-    uint64_t mask = w->slot_count - 1, i = dgm_lm_hash(word) & mask;
-    for (uint64_t tries = 0; tries <= mask && w->slots[i] != 0; tries++, i = (i + 1) & mask) {
-        uint32_t n = w->slots[i] - 1;
-        if (n < w->count && dgm_text_equal(dgm_phrase_table_spell(t, side, n), word)) return n;
-    }
-    return DGM_TABLE_NO_WORD;
+    return dgm_spellings_find(&t->words[side], word);
 }
 
 // ---- phrases ----------------------------------------------------------------------------------
@@ -93,20 +82,9 @@ void dgm_phrase_table_option(const dgm_phrase_table *t, uint32_t i, uint64_t *wo
 
 // ---- files ------------------------------------------------------------------------------------
 
-static const void *section(dgm_reader *r, uint64_t count, uint64_t size)
-{
-    uint64_t bytes;
-    size_t pad = (8 - r->pos % 8) % 8;
-    if (pad && !dgm_read_bytes(r, pad)) return NULL;
-    if (!dgm_mul_size(count, size, &bytes)) r->bad = true;
-    return r->bad ? NULL : dgm_read_bytes(r, bytes);
-}
-
 static dgm_status read_header(dgm_phrase_table *t, dgm_reader *r, dgm_error *err)
 {
-    const void *magic = dgm_read_bytes(r, sizeof dgm_phrase_magic);
-    DGM_FAIL_IF(!magic || memcmp(magic, dgm_phrase_magic, sizeof dgm_phrase_magic) != 0, err,
-                DGM_ERR_FORMAT, "not a phrase table of this version");
+    DGM_TRY(dgm_compact_begin(&t->bytes, dgm_phrase_magic, "phrase table", r, err));
     uint32_t bits = dgm_read_u32(r), features = dgm_read_u32(r), longest = dgm_read_u32(r);
     t->has_links = dgm_read_u32(r) != 0;
     t->sources = dgm_read_u32(r);
@@ -117,13 +95,12 @@ static dgm_status read_header(dgm_phrase_table *t, dgm_reader *r, dgm_error *err
     t->target_words = dgm_read_u64(r);
     bool bad = false;
     for (int s = 0; s < 2; s++) {
-        dgm_table_words *w = &t->words[s];
+        dgm_spellings *w = &t->words[s];
         uint64_t count = dgm_read_u64(r);
         w->bytes = dgm_read_u64(r);
         w->slot_count = dgm_read_u64(r);
         w->count = (uint32_t)count;
-        bad = bad || count >= UINT32_MAX || w->slot_count == 0 ||
-              (w->slot_count & (w->slot_count - 1)) != 0;
+        bad = bad || count >= UINT32_MAX || !dgm_spellings_fit(w);
     }
     DGM_FAIL_IF(r->bad || bad || (bits != 0 && bits != 8 && bits != 16) ||
                     (features != DGM_PHRASE_SCORES && features != DGM_TABLE_FEATURES) ||
@@ -135,69 +112,60 @@ static dgm_status read_header(dgm_phrase_table *t, dgm_reader *r, dgm_error *err
     return DGM_OK;
 }
 
-static dgm_status read_layout(dgm_phrase_table *t, const void *data, size_t size, dgm_error *err)
+static dgm_status read_layout(dgm_phrase_table *t, dgm_error *err)
 {
-    dgm_reader r = dgm_reader_over(data, size);
+    dgm_reader r;
     DGM_TRY(read_header(t, &r, err));
-    for (int s = 0; s < 2; s++) {
-        dgm_table_words *w = &t->words[s];
-        w->at = section(&r, (uint64_t)w->count + 1, sizeof *w->at);
-        w->slots = section(&r, w->slot_count, sizeof *w->slots);
-        w->spellings = section(&r, w->bytes, 1);
-    }
+    for (int s = 0; s < 2; s++) dgm_spellings_read(&t->words[s], &r);
     uint64_t ends = (uint64_t)t->sources + 1;
-    t->source_at = section(&r, ends, sizeof *t->source_at);
-    t->source_word = section(&r, t->source_words, sizeof *t->source_word);
-    t->option_at = section(&r, ends, sizeof *t->option_at);
-    t->word_at = section(&r, ends, sizeof *t->word_at);
-    t->target_word = section(&r, t->target_words, sizeof *t->target_word);
-    t->length = section(&r, t->options, 1);
-    t->links = section(&r, t->options, sizeof *t->links);
-    t->matrix = section(&r, t->matrices, sizeof *t->matrix);
-    if (t->bits) t->codebook = section(&r, (uint64_t)t->features << t->bits, sizeof *t->codebook);
-    t->score = section(&r, (uint64_t)t->options * (uint64_t)t->features,
+    t->source_at = dgm_section(&r, ends, sizeof *t->source_at);
+    t->source_word = dgm_section(&r, t->source_words, sizeof *t->source_word);
+    t->option_at = dgm_section(&r, ends, sizeof *t->option_at);
+    t->word_at = dgm_section(&r, ends, sizeof *t->word_at);
+    t->target_word = dgm_section(&r, t->target_words, sizeof *t->target_word);
+    t->length = dgm_section(&r, t->options, 1);
+    t->links = dgm_section(&r, t->options, sizeof *t->links);
+    t->matrix = dgm_section(&r, t->matrices, sizeof *t->matrix);
+    if (t->bits) t->codebook = dgm_section(&r, (uint64_t)t->features << t->bits, sizeof *t->codebook);
+    t->score = dgm_section(&r, (uint64_t)t->options * (uint64_t)t->features,
                        t->bits ? (uint64_t)t->bits / 8 : sizeof(float));
-    DGM_FAIL_IF(r.bad, err, DGM_ERR_FORMAT, "the file is shorter than its header says");
-    t->data = data;
-    t->size = size;
-    return DGM_OK;
+    return dgm_compact_end(&r, err);
+}
+
+// Takes the bytes over on success.
+static dgm_status open_compact(dgm_phrase_table **out, const dgm_compact *bytes, dgm_error *err)
+{
+    *out = dgm_calloc(1, sizeof **out);
+    if (!*out) return dgm_no_memory(err);
+    (*out)->bytes = *bytes;
+    const dgm_status st = read_layout(*out, err);
+    if (st == DGM_OK) return DGM_OK;
+    dgm_free(*out);
+    *out = NULL;
+    return st;
 }
 
 dgm_status dgm_phrase_table_open_bytes(dgm_phrase_table **out, const void *data, size_t size,
                                        dgm_error *err)
 {
-    *out = NULL;
-    dgm_phrase_table *t = dgm_calloc(1, sizeof *t);
-    if (!t) return dgm_no_memory(err);
-    dgm_status st = read_layout(t, data, size, err);
-    if (st != DGM_OK) dgm_phrase_table_close(&t);
-    *out = t;
-    return st;
+    return open_compact(out, &(dgm_compact){.data = data, .size = size}, err);
 }
 
 dgm_status dgm_phrase_table_open(dgm_phrase_table **out, const char *path, const char *reordering,
                                  dgm_error *err)
 {
     *out = NULL;
-    dgm_mapfile file;
-    DGM_TRY(dgm_mapfile_open(&file, path, err));
-    bool compact = file.size >= 5 && memcmp(file.data, dgm_phrase_magic, 5) == 0;
-    if (!compact) {
-        dgm_mapfile_close(&file);
-        DGM_FAIL_IF(dgm_file_is_special(path), err, DGM_ERR_IO,
-                    "%s is no file: only compact tables are read through a pipe", path);
-        return dgm_phrase_table_read(out, path, reordering, 0, err);
-    }
-    dgm_status st = DGM_OK;
-    if (reordering)
-        st = dgm_fail(err, DGM_ERR_ARGUMENT,
-                      "a compact table has its orientations inside: no "
-                      "reordering table goes with it");
-    if (st == DGM_OK) st = dgm_phrase_table_open_bytes(out, file.data, file.size, err);
-    if (st == DGM_OK) {
-        (*out)->file = file;
-    } else {
-        dgm_mapfile_close(&file);
+    dgm_compact bytes;
+    bool compact;
+    DGM_TRY(dgm_compact_map(&bytes, path, dgm_phrase_magic, "tables", &compact, err));
+    if (!compact) return dgm_phrase_table_read(out, path, reordering, 0, err);
+    const dgm_status st =
+        reordering ? dgm_fail(err, DGM_ERR_ARGUMENT,
+                              "a compact table has its orientations inside: no reordering table "
+                              "goes with it")
+                   : open_compact(out, &bytes, err);
+    if (st != DGM_OK) {
+        dgm_compact_close(&bytes);
         dgm_error_prefix(err, "%s", path);
     }
     return st;
@@ -205,15 +173,13 @@ dgm_status dgm_phrase_table_open(dgm_phrase_table **out, const char *path, const
 
 void dgm_phrase_table_close(dgm_phrase_table **p)
 {
-    dgm_phrase_table *t = *p;
-    if (!t) return;
-    dgm_free(t->owned);
-    dgm_mapfile_close(&t->file);
-    dgm_free(t);
+    if (!*p) return;
+    dgm_compact_close(&(*p)->bytes);
+    dgm_free(*p);
     *p = NULL;
 }
 
 dgm_status dgm_phrase_table_save(const dgm_phrase_table *t, const char *path, dgm_error *err)
 {
-    return dgm_file_write(path, t->data, t->size, err);
+    return dgm_compact_save(&t->bytes, path, err);
 }

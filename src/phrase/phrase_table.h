@@ -21,27 +21,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/mapfile.h"
+#include "base/compact.h"
 #include "base/status.h"
 #include "phrase/phrase_count.h"
 #include "text/unicode.h"
 
 enum { DGM_TABLE_FEATURES = DGM_PHRASE_SCORES + DGM_PHRASE_ORIENTATIONS };
 
-typedef struct dgm_table_words {
-    uint32_t count;
-    uint64_t bytes, slot_count; // slot_count: power of two
-    const uint64_t *at;         // [count + 1]
-    const uint32_t *slots;      // [slot_count] 0 = free, else word + 1; by hash of the spelling
-    const char *spellings;
-} dgm_table_words;
-
 typedef struct dgm_phrase_table {
     int bits;       // 0: floats; 8, 16: codebooks
     int features;   // 4, or 10 with orientations
     int max_length; // of a source phrase
     bool has_links; // else every matrix is 0
-    dgm_table_words words[2];
+    dgm_spellings words[2];
     uint32_t sources, options, matrices;
     uint64_t source_words, target_words;
     const uint32_t *source_at;   // [sources + 1] in source_word
@@ -54,10 +46,7 @@ typedef struct dgm_phrase_table {
     const uint64_t *matrix;      // [matrices]
     const float *codebook;       // [features][1 << bits]
     const void *score;           // [options][features] floats or codes
-    const uint8_t *data;         // the whole, as in the file
-    uint64_t size;
-    uint8_t *owned; // NULL: mapped
-    dgm_mapfile file;
+    dgm_compact bytes;           // the whole, as in the file
 } dgm_phrase_table;
 
 // A compact file, or Moses text (plain or gzip; reordering: its reordering table, or NULL): found
@@ -69,7 +58,7 @@ dgm_status dgm_phrase_table_open_bytes(dgm_phrase_table **t, const void *data, s
 void dgm_phrase_table_close(dgm_phrase_table **t);      // sets *t to NULL; accepts NULL inside
 dgm_status dgm_phrase_table_save(const dgm_phrase_table *t, const char *path, dgm_error *err);
 
-#define DGM_TABLE_NO_WORD UINT32_MAX
+#define DGM_TABLE_NO_WORD DGM_NO_SPELLING
 uint32_t dgm_phrase_table_word(const dgm_phrase_table *t, int side, dgm_text word); // or NO_WORD
 dgm_text dgm_phrase_table_spell(const dgm_phrase_table *t, int side, uint32_t word);
 

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "base/mapfile.h"
 #include "base/mem.h"
 #include "base/sort.h"
@@ -179,12 +180,10 @@ static uint64_t fingerprint(const char *text, const dgm_translator *t)
     if (stat(text, &s) != 0) s.st_size = 0;
     const uint64_t parts[4] = {(uint64_t)s.st_size, (uint64_t)t->members[0].precision,
                                (uint64_t)t->config.beam, (uint64_t)CHUNK_LINES};
-    uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < sizeof parts; i++)
-        h = (h ^ ((const uint8_t *)parts)[i]) * 0x100000001b3u;
+    uint64_t h = dgm_hash_bytes(DGM_HASH_START, parts, sizeof parts);
     const dgm_languages *l = dgm_model_describe(t->members[0].model)->languages;
     for (int i = 0; l->tags[0] + l->tags[1] > 0 && i < 2; i++) // the direction, where there are many
-        h = (h ^ (uint64_t)(t->direction[i] + 1)) * 0x100000001b3u;
+        h = dgm_hash_number(h, (uint64_t)(t->direction[i] + 1));
     return h;
 }
 

@@ -51,7 +51,7 @@ static void arpa(const uint8_t *data, size_t size, int bits)
         return;
     }
     ask(lm);
-    require(dgm_lm_open_bytes(&again, lm->data, lm->size, &err) == DGM_OK);
+    require(dgm_lm_open_bytes(&again, lm->bytes.data, lm->bytes.size, &err) == DGM_OK);
     require(again->words == lm->words && again->order == lm->order);
     dgm_lm_close(&again);
     dgm_lm_close(&lm);

@@ -336,7 +336,7 @@ static void codebooks_are_near(void **state)
     }
     assert_int_equal(dgm_phrase_parser_finish(p, 0, &exact, &err), DGM_OK);
     assert_int_equal(dgm_phrase_parser_finish(p, 8, &coded, &err), DGM_OK);
-    assert_true(coded->size + 40000 < exact->size);
+    assert_true(coded->bytes.size + 40000 < exact->bytes.size);
     for (uint32_t i = 0; i < exact->options; i++) {
         dgm_table_option a, b;
         uint64_t x = 0, y = 0;
@@ -403,15 +403,15 @@ static void damaged_tables(void **state)
     }
     assert_int_equal(dgm_phrase_parser_finish(p, 0, &t, &err), DGM_OK);
     dgm_phrase_parser_close(&p);
-    size_t size = t->size;
+    size_t size = t->bytes.size;
     for (size_t n = 0; n < size; n++) { // no shorter file is accepted
-        assert_int_equal(dgm_phrase_table_open_bytes(&again, t->data, n, &err), DGM_ERR_FORMAT);
+        assert_int_equal(dgm_phrase_table_open_bytes(&again, t->bytes.data, n, &err), DGM_ERR_FORMAT);
         assert_null(again);
     }
     uint8_t *copy = dgm_malloc(size);
     for (size_t i = 0; i < size; i++)
         for (int bit = 0; bit < 8; bit += 3) {
-            memcpy(copy, t->data, size);
+            memcpy(copy, t->bytes.data, size);
             copy[i] ^= (uint8_t)(1u << bit);
             if (dgm_phrase_table_open_bytes(&again, copy, size, &err) != DGM_OK) continue;
             for (uint32_t w = 0; w < 4; w++) {
