@@ -51,7 +51,7 @@ DGM_API void dgm_lines_close(dgm_lines **lines); // sets *lines to NULL; accepts
 // false, and nothing else set, at the end.
 DGM_API dgm_status dgm_lines_next(dgm_lines *lines, const char **line, size_t *size, bool *more,
                                   dgm_error *error);
-DGM_API uint64_t dgm_lines_number(const dgm_lines *lines); // of the line last read, from 1
+DGM_API uint64_t dgm_lines_number(const dgm_lines *lines);  // of the line last read, from 1
 DGM_API const char *dgm_lines_name(const dgm_lines *lines); // path or "standard input"
 DGM_API double dgm_lines_share(const dgm_lines *lines); // of the file that was read, 0: not known
 // Would dgm_lines_next answer without waiting for somebody to type or send?

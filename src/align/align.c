@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Setup of a word aligner: where each word occurs, which word pairs meet, how the work is cut.
-// See align_int.h for the layout.
+// See align_private.h for the layout.
 #include "align/align.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The passes of training and the search for the best links; see align_int.h for the scheme and
+// The passes of training and the search for the best links; see align_private.h for the scheme and
 // align.h for the formulas.
 #include <math.h>
 

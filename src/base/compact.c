@@ -9,8 +9,8 @@
 
 enum { ALIGNMENT = 8 };
 
-dgm_status dgm_compact_map(dgm_compact *c, const char *path, const uint8_t *magic,
-                           const char *what, bool *compact, dgm_error *err)
+dgm_status dgm_compact_map(dgm_compact *c, const char *path, const uint8_t *magic, const char *what,
+                           bool *compact, dgm_error *err)
 {
     *c = (dgm_compact){0};
     DGM_TRY(dgm_mapfile_open(&c->file, path, err));

@@ -31,8 +31,8 @@ typedef struct dgm_compact {
 
 // Maps a file. If it does not begin with the kind's bytes it is text: *compact is false, nothing is
 // open, and a pipe, which cannot be read again, is refused (`what`: "models").
-dgm_status dgm_compact_map(dgm_compact *c, const char *path, const uint8_t *magic,
-                           const char *what, bool *compact, dgm_error *err);
+dgm_status dgm_compact_map(dgm_compact *c, const char *path, const uint8_t *magic, const char *what,
+                           bool *compact, dgm_error *err);
 void dgm_compact_close(dgm_compact *c); // accepts all zero
 dgm_status dgm_compact_save(const dgm_compact *c, const char *path, dgm_error *err);
 

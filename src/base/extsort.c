@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sorted runs on disk; see lm_runs.h. The file is unlinked as soon as it is open: it goes away with
+// Sorted runs in memory and on disk; see extsort.h. The file is unlinked as soon as it is open: it goes away with
 // the process, however that ends.
 #define _GNU_SOURCE
 #include "base/extsort.h"
@@ -11,7 +11,13 @@
 
 #include "base/mem.h"
 
-enum { DIGIT = 11, DIGITS = 1 << DIGIT, WINDOW_MIN = 1 << 12, BUFFER_MIN = 1 << 14, WIDTH_MAX = 16 };
+enum {
+    DIGIT = 11,
+    DIGITS = 1 << DIGIT,
+    WINDOW_MIN = 1 << 12,
+    BUFFER_MIN = 1 << 14,
+    WIDTH_MAX = 16
+};
 
 typedef struct run {
     uint64_t next, end; // bytes of the file still to be read
@@ -19,8 +25,8 @@ typedef struct run {
     size_t at, count;   // records in the window
 } run;
 
-struct dgm_runs {
-    dgm_runs_options o;
+struct dgm_extsort {
+    dgm_extsort_options o;
     uint32_t *buffer, *scratch; // [room * width], grow up to `limit` records
     size_t count, room, limit;
     uint32_t top[WIDTH_MAX]; // largest word at every place of the key
@@ -37,13 +43,13 @@ struct dgm_runs {
     uint32_t out[WIDTH_MAX];
 };
 
-dgm_status dgm_runs_open(dgm_runs **out, const dgm_runs_options *o, dgm_error *err)
+dgm_status dgm_extsort_open(dgm_extsort **out, const dgm_extsort_options *o, dgm_error *err)
 {
     *out = NULL;
     DGM_FAIL_IF(o->keys < 0 || o->width < 1 || o->keys > o->width || o->width > WIDTH_MAX ||
                     (o->sum && o->width < o->keys + 2),
                 err, DGM_ERR_ARGUMENT, "records of %d words with %d keys", o->width, o->keys);
-    dgm_runs *r = dgm_calloc(1, sizeof *r);
+    dgm_extsort *r = dgm_calloc(1, sizeof *r);
     if (!r) return dgm_no_memory(err);
     r->o = *o;
     r->file = -1;
@@ -54,9 +60,9 @@ dgm_status dgm_runs_open(dgm_runs **out, const dgm_runs_options *o, dgm_error *e
     return DGM_OK;
 }
 
-void dgm_runs_close(dgm_runs **p)
+void dgm_extsort_close(dgm_extsort **p)
 {
-    dgm_runs *r = *p;
+    dgm_extsort *r = *p;
     if (!r) return;
     if (r->file >= 0) close(r->file);
     dgm_free(r->buffer);
@@ -71,7 +77,7 @@ void dgm_runs_close(dgm_runs **p)
 // ---- sorting a buffer -------------------------------------------------------------------------
 
 // One pass: records in the order of a digit of one word; false if all digits were equal.
-static bool sort_digit(dgm_runs *r, int word, int shift)
+static bool sort_digit(dgm_extsort *r, int word, int shift)
 {
     size_t start[DIGITS] = {0}, w = (size_t)r->o.width;
     for (size_t i = 0; i < r->count; i++)
@@ -94,14 +100,14 @@ static bool sort_digit(dgm_runs *r, int word, int shift)
     return true;
 }
 
-static void add_up(dgm_runs *r)
+static void add_up(dgm_extsort *r)
 {
     size_t w = (size_t)r->o.width, kept = 0, k = (size_t)r->o.keys;
     for (size_t i = 0; i < r->count; i++) {
         const uint32_t *from = r->buffer + i * w;
         uint32_t *last = r->buffer + (kept ? kept - 1 : 0) * w;
-        if (kept && dgm_runs_compare(last, from, r->o.keys) == 0) {
-            dgm_runs_put_u64(last + k, dgm_runs_u64(last + k) + dgm_runs_u64(from + k));
+        if (kept && dgm_extsort_compare(last, from, r->o.keys) == 0) {
+            dgm_extsort_put_u64(last + k, dgm_extsort_u64(last + k) + dgm_extsort_u64(from + k));
         } else {
             memmove(r->buffer + kept * w, from, w * sizeof *from);
             kept++;
@@ -110,7 +116,7 @@ static void add_up(dgm_runs *r)
     r->count = kept;
 }
 
-static dgm_status sort_buffer(dgm_runs *r, dgm_error *err)
+static dgm_status sort_buffer(dgm_extsort *r, dgm_error *err)
 {
     if (!r->o.sorted && r->count > 1) {
         if (!r->scratch) {
@@ -127,7 +133,7 @@ static dgm_status sort_buffer(dgm_runs *r, dgm_error *err)
 
 // ---- the file ---------------------------------------------------------------------------------
 
-static dgm_status open_file(dgm_runs *r, dgm_error *err)
+static dgm_status open_file(dgm_extsort *r, dgm_error *err)
 {
     const char *folder = r->o.folder ? r->o.folder : getenv("TMPDIR");
     if (!folder || !*folder) folder = "/tmp";
@@ -143,7 +149,7 @@ static dgm_status open_file(dgm_runs *r, dgm_error *err)
 }
 
 // Writes the sorted buffer as a run and empties it.
-static dgm_status spill(dgm_runs *r, dgm_error *err)
+static dgm_status spill(dgm_extsort *r, dgm_error *err)
 {
     DGM_TRY(sort_buffer(r, err));
     if (r->file < 0) DGM_TRY(open_file(r, err));
@@ -166,15 +172,15 @@ static dgm_status spill(dgm_runs *r, dgm_error *err)
     return DGM_OK;
 }
 
-dgm_status dgm_runs_push(dgm_runs *r, const uint32_t *record, dgm_error *err)
+dgm_status dgm_extsort_push(dgm_extsort *r, const uint32_t *record, dgm_error *err)
 {
     size_t w = (size_t)r->o.width;
     if (r->count == r->limit) DGM_TRY(spill(r, err));
     if (r->count == r->room) {
         size_t room = r->room ? r->room * 2 : 64;
         if (room > r->limit) room = r->limit;
-        uint32_t *grown = dgm_realloc(r->buffer, r->room * w * sizeof *grown,
-                                      room * w * sizeof *grown);
+        uint32_t *grown =
+            dgm_realloc(r->buffer, r->room * w * sizeof *grown, room * w * sizeof *grown);
         if (!grown) return dgm_no_memory(err);
         r->buffer = grown;
         r->room = room;
@@ -188,26 +194,26 @@ dgm_status dgm_runs_push(dgm_runs *r, const uint32_t *record, dgm_error *err)
     return DGM_OK;
 }
 
-uint64_t dgm_runs_spilled(const dgm_runs *r)
+uint64_t dgm_extsort_spilled(const dgm_extsort *r)
 {
     return r->file_size;
 }
 
 // ---- reading ----------------------------------------------------------------------------------
 
-static const uint32_t *head(const dgm_runs *r, uint32_t i)
+static const uint32_t *head(const dgm_extsort *r, uint32_t i)
 {
     return r->runs[i].window + r->runs[i].at * (size_t)r->o.width;
 }
 
 // Runs are in the order of their records' arrival: ties keep it.
-static bool before(const dgm_runs *r, uint32_t a, uint32_t b)
+static bool before(const dgm_extsort *r, uint32_t a, uint32_t b)
 {
-    int c = dgm_runs_compare(head(r, a), head(r, b), r->o.keys);
+    int c = dgm_extsort_compare(head(r, a), head(r, b), r->o.keys);
     return c < 0 || (c == 0 && a < b);
 }
 
-static void sink(dgm_runs *r, size_t i)
+static void sink(dgm_extsort *r, size_t i)
 {
     for (;;) {
         size_t least = i;
@@ -221,14 +227,14 @@ static void sink(dgm_runs *r, size_t i)
     }
 }
 
-static dgm_status refill(dgm_runs *r, run *x, dgm_error *err)
+static dgm_status refill(dgm_extsort *r, run *x, dgm_error *err)
 {
     uint64_t bytes = (uint64_t)r->o.width * sizeof(uint32_t);
     uint64_t want = (uint64_t)r->window * bytes;
     if (want > x->end - x->next) want = x->end - x->next;
     for (uint64_t done = 0; done < want;) {
-        ssize_t n = pread(r->file, (uint8_t *)x->window + done, want - done,
-                          (off_t)(x->next + done));
+        ssize_t n =
+            pread(r->file, (uint8_t *)x->window + done, want - done, (off_t)(x->next + done));
         if (n < 0 && errno == EINTR) continue;
         DGM_FAIL_IF(n <= 0, err, DGM_ERR_IO, "cannot read a temporary file: %s",
                     n ? strerror(errno) : "it is too short");
@@ -240,7 +246,7 @@ static dgm_status refill(dgm_runs *r, run *x, dgm_error *err)
     return DGM_OK;
 }
 
-static dgm_status start_reading(dgm_runs *r, dgm_error *err)
+static dgm_status start_reading(dgm_extsort *r, dgm_error *err)
 {
     if (r->run_count == 0) {
         DGM_TRY(sort_buffer(r, err));
@@ -261,7 +267,7 @@ static dgm_status start_reading(dgm_runs *r, dgm_error *err)
     return DGM_OK;
 }
 
-dgm_status dgm_runs_rewind(dgm_runs *r, dgm_error *err)
+dgm_status dgm_extsort_rewind(dgm_extsort *r, dgm_error *err)
 {
     if (!r->reading) DGM_TRY(start_reading(r, err));
     r->pos = 0;
@@ -280,7 +286,7 @@ dgm_status dgm_runs_rewind(dgm_runs *r, dgm_error *err)
 }
 
 // Moves the smallest record of the runs to out.
-static dgm_status take(dgm_runs *r, uint32_t *out, dgm_error *err)
+static dgm_status take(dgm_extsort *r, uint32_t *out, dgm_error *err)
 {
     run *x = &r->runs[r->heap[0]];
     memcpy(out, head(r, r->heap[0]), (size_t)r->o.width * sizeof *out);
@@ -294,7 +300,7 @@ static dgm_status take(dgm_runs *r, uint32_t *out, dgm_error *err)
     return DGM_OK;
 }
 
-dgm_status dgm_runs_next(dgm_runs *r, const uint32_t **record, dgm_error *err)
+dgm_status dgm_extsort_next(dgm_extsort *r, const uint32_t **record, dgm_error *err)
 {
     *record = NULL;
     if (r->run_count == 0) {
@@ -305,11 +311,10 @@ dgm_status dgm_runs_next(dgm_runs *r, const uint32_t **record, dgm_error *err)
     DGM_TRY(take(r, r->out, err));
     *record = r->out;
     int k = r->o.keys;
-    while (r->o.sum && r->heap_count &&
-           dgm_runs_compare(head(r, r->heap[0]), r->out, k) == 0) {
+    while (r->o.sum && r->heap_count && dgm_extsort_compare(head(r, r->heap[0]), r->out, k) == 0) {
         uint32_t same[WIDTH_MAX];
         DGM_TRY(take(r, same, err));
-        dgm_runs_put_u64(r->out + k, dgm_runs_u64(r->out + k) + dgm_runs_u64(same + k));
+        dgm_extsort_put_u64(r->out + k, dgm_extsort_u64(r->out + k) + dgm_extsort_u64(same + k));
     }
     return DGM_OK;
 }

@@ -152,10 +152,8 @@ static dgm_status find_format(dgm_lines *r, dgm_error *err)
     r->raw = dgm_malloc(RAW);
     if (!r->raw) return dgm_no_memory(err);
     memcpy(r->raw, r->buffer, r->end);
-    r->z = (z_stream){.zalloc = allocate,
-                      .zfree = release,
-                      .next_in = r->raw,
-                      .avail_in = (uInt)r->end};
+    r->z = (z_stream){
+        .zalloc = allocate, .zfree = release, .next_in = r->raw, .avail_in = (uInt)r->end};
     r->begin = r->end = r->scanned = 0;
     if (inflateInit2(&r->z, GZIP_BITS) != Z_OK) return dgm_no_memory(err);
     r->gz = r->member = true;

@@ -99,7 +99,8 @@ static bool is_real(const char *p)
 // The text terminated by NUL if it is a real number.
 static bool copy_real(dgm_text text, char copy[DGM_NUMBER_MAX + 1])
 {
-    if (text.size == 0 || text.size > DGM_NUMBER_MAX || memchr(text.data, 0, text.size)) return false;
+    if (text.size == 0 || text.size > DGM_NUMBER_MAX || memchr(text.data, 0, text.size))
+        return false;
     memcpy(copy, text.data, text.size);
     copy[text.size] = 0;
     pthread_once(&locale_once, make_locale);

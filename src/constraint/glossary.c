@@ -14,8 +14,8 @@
 #include "text/surface.h"
 
 typedef struct entry {
-    size_t begin, size; // of the source, in text
-    int32_t next;       // of the chain; -1: the last
+    size_t begin, size;  // of the source, in text
+    int32_t next;        // of the chain; -1: the last
     int32_t first, last; // variants; -1: none
     int32_t variants;
 } entry;
@@ -195,7 +195,8 @@ size_t dgm_term_at(dgm_text text, size_t at, dgm_text words)
     if (n == 0 || rest.size - n < left || memcmp(rest.data + n, words.data + skip, left) != 0)
         return 0;
     const size_t size = n + left;
-    if (dgm_text_begins_in_word(words) && at > 0 && dgm_text_ends_in_word((dgm_text){text.data, at}))
+    if (dgm_text_begins_in_word(words) && at > 0 &&
+        dgm_text_ends_in_word((dgm_text){text.data, at}))
         return 0;
     if (dgm_text_ends_in_word(words) &&
         dgm_text_begins_in_word((dgm_text){rest.data + size, rest.size - size}))

@@ -200,8 +200,8 @@ static dgm_status resolve_lengths(dgm_translator *t, const dgm_settings *s,
     // A hypothesis of n tokens takes n + 1 decoder positions: the start and the tokens; the model's
     // own prefix comes on top.
     int64_t positions = ((int64_t)most_target - 1) * m->tokens_per_step;
-    int most_length = (int)(positions < MAX_TOKENS ? positions : MAX_TOKENS) -
-                      m->target_prefix_count;
+    int most_length =
+        (int)(positions < MAX_TOKENS ? positions : MAX_TOKENS) - m->target_prefix_count;
     DGM_FAIL_IF(s->max_source > most_source, err, DGM_ERR_ARGUMENT,
                 "a maximum source length of %d is more than the model's %d positions",
                 (int)s->max_source, most_source);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Languages of an M2M100 or NLLB folder; see import_m2m.h.
+// Languages of an M2M100 or NLLB folder; see m2m.h.
 //
 // transformers keeps them in one of several places, depending on its version:
 //   tokenizer_config.json  "added_tokens_decoder": {"256047": {"content": "eng_Latn"}, ...}   with ids
@@ -19,12 +19,12 @@ enum { MOST = 4096, LONGEST = 40 };
 
 // The hundred languages of M2M100, in the order of their ids.
 static const char *const m2m100[] = {
-    "af", "am", "ar", "ast", "az", "ba", "be", "bg", "bn", "br", "bs", "ca", "ceb", "cs", "cy",
-    "da", "de", "el", "en",  "es", "et", "fa", "ff", "fi", "fr", "fy", "ga", "gd",  "gl", "gu",
-    "ha", "he", "hi", "hr",  "ht", "hu", "hy", "id", "ig", "ilo", "is", "it", "ja", "jv", "ka",
-    "kk", "km", "kn", "ko",  "lb", "lg", "ln", "lo", "lt", "lv", "mg", "mk", "ml",  "mn", "mr",
-    "ms", "my", "ne", "nl",  "no", "ns", "oc", "or", "pa", "pl", "ps", "pt", "ro",  "ru", "sd",
-    "si", "sk", "sl", "so",  "sq", "sr", "ss", "su", "sv", "sw", "ta", "th", "tl",  "tn", "tr",
+    "af", "am", "ar", "ast", "az", "ba", "be", "bg", "bn", "br",  "bs", "ca", "ceb", "cs", "cy",
+    "da", "de", "el", "en",  "es", "et", "fa", "ff", "fi", "fr",  "fy", "ga", "gd",  "gl", "gu",
+    "ha", "he", "hi", "hr",  "ht", "hu", "hy", "id", "ig", "ilo", "is", "it", "ja",  "jv", "ka",
+    "kk", "km", "kn", "ko",  "lb", "lg", "ln", "lo", "lt", "lv",  "mg", "mk", "ml",  "mn", "mr",
+    "ms", "my", "ne", "nl",  "no", "ns", "oc", "or", "pa", "pl",  "ps", "pt", "ro",  "ru", "sd",
+    "si", "sk", "sl", "so",  "sq", "sr", "ss", "su", "sv", "sw",  "ta", "th", "tl",  "tn", "tr",
     "uk", "ur", "uz", "vi",  "wo", "xh", "yi", "yo", "zh", "zu",
 };
 

@@ -29,7 +29,7 @@ typedef struct parsing {
     dgm_words nodes;    // numbers as they are written -> node, by first appearance
     int64_t *numbers;   // [nodes] the same the other way round
     size_t number_cap;
-    dgm_writer text;    // of one arc, unescaped
+    dgm_writer text; // of one arc, unescaped
     uint32_t line;
 } parsing;
 
@@ -120,8 +120,7 @@ static dgm_status native_line(parsing *p, dgm_text line, dgm_error *err)
     float score = 0;
     if (third.size == 0) return add_end(p, from, to, 1.0f, err);
     DGM_FAIL_IF(!dgm_number_f32(third, &score), err, DGM_ERR_FORMAT,
-                "'%.*s' is not a score; an arc is FROM TO SCORE TEXT",
-                DGM_SHOWN(third));
+                "'%.*s' is not a score; an arc is FROM TO SCORE TEXT", DGM_SHOWN(third));
     return add_arc(p, from, to, dgm_field_trim(line), score, err);
 }
 
@@ -141,12 +140,12 @@ static dgm_status label_of(const parsing *p, dgm_text label, dgm_text *word, dgm
     *word = label;
     if (p->syntax->symbols) {
         uint64_t number = 0;
-        DGM_FAIL_IF(!dgm_number_u64(label, DGM_LATTICE_LABEL_MAX, &number), err,
-                    DGM_ERR_FORMAT, "label '%.*s' is not a number, but there is a table of symbols",
+        DGM_FAIL_IF(!dgm_number_u64(label, DGM_LATTICE_LABEL_MAX, &number), err, DGM_ERR_FORMAT,
+                    "label '%.*s' is not a number, but there is a table of symbols",
                     DGM_SHOWN(label));
         *word = (dgm_text){"", 0};
-        DGM_FAIL_IF(number != 0 && !find_label(p->syntax, (int64_t)number, word), err, DGM_ERR_FORMAT,
-                    "label %lld is not in the table of symbols", (long long)number);
+        DGM_FAIL_IF(number != 0 && !find_label(p->syntax, (int64_t)number, word), err,
+                    DGM_ERR_FORMAT, "label %lld is not in the table of symbols", (long long)number);
     }
     if (dgm_text_is(*word, "<eps>") || dgm_text_is(*word, "<epsilon>")) *word = (dgm_text){"", 0};
     return DGM_OK;
@@ -170,8 +169,8 @@ static dgm_status openfst_line(parsing *p, dgm_text line, dgm_error *err)
         DGM_TRY(node_of(p, field[0], &node, err));
         return node_of(p, field[1], &node, err);
     }
-    DGM_FAIL_IF(cost.size && !dgm_number_f32(cost, &value), err, DGM_ERR_FORMAT, "'%.*s' is not a cost",
-                DGM_SHOWN(cost));
+    DGM_FAIL_IF(cost.size && !dgm_number_f32(cost, &value), err, DGM_ERR_FORMAT,
+                "'%.*s' is not a cost", DGM_SHOWN(cost));
     DGM_TRY(label_of(p, field[1 + labels], &word, err));
     return add_arc(p, field[0], field[1], word, -value, err);
 }

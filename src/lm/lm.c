@@ -153,8 +153,8 @@ static dgm_status read_levels(dgm_lm *lm, dgm_reader *r, dgm_error *err)
         uint32_t number_bits = lm->bits && n > 1 ? (uint32_t)lm->bits : 32;
         bool top = n == lm->order;
         DGM_FAIL_IF(r->bad || l->count >= DGM_LM_NONE || l->word_bits > 32 ||
-                        l->prob_bits != number_bits ||
-                        l->backoff_bits != (top ? 0 : number_bits) || l->begin_bits > 32 ||
+                        l->prob_bits != number_bits || l->backoff_bits != (top ? 0 : number_bits) ||
+                        l->begin_bits > 32 ||
                         (n == 1 ? l->word_bits != 0 || l->count != lm->words : l->word_bits == 0),
                     err, DGM_ERR_FORMAT, "the header of order %d is damaged", n);
     }

@@ -46,8 +46,9 @@ typedef struct dgm_lm {
 
 // A compact file or an ARPA file, plain or gzip: found by the first bytes. Messages name the file.
 dgm_status dgm_lm_open(dgm_lm **lm, const char *path, dgm_error *err);
-dgm_status dgm_lm_open_bytes(dgm_lm **lm, const void *data, size_t size, dgm_error *err); // borrowed
-void dgm_lm_close(dgm_lm **lm); // sets *lm to NULL; accepts NULL inside
+dgm_status dgm_lm_open_bytes(dgm_lm **lm, const void *data, size_t size,
+                             dgm_error *err); // borrowed
+void dgm_lm_close(dgm_lm **lm);               // sets *lm to NULL; accepts NULL inside
 dgm_status dgm_lm_save(const dgm_lm *lm, const char *path, dgm_error *err);
 
 // The number of a word; that of <unk> if the model does not have it, and for <s> and </s>, which
@@ -97,9 +98,10 @@ dgm_status dgm_lm_write_arpa(const dgm_lm *lm, const char *path, dgm_error *err)
 // ---- inside -----------------------------------------------------------------------------------
 
 // Builds the file's bytes from sorted n-grams (lm_build.c).
-struct dgm_runs;
+struct dgm_extsort;
 struct dgm_words;
-dgm_status dgm_lm_build(dgm_lm **lm, const struct dgm_words *words, struct dgm_runs *const *grams,
-                        int order, const uint64_t *counts, int bits, dgm_error *err);
+dgm_status dgm_lm_build(dgm_lm **lm, const struct dgm_words *words,
+                        struct dgm_extsort *const *grams, int order, const uint64_t *counts,
+                        int bits, dgm_error *err);
 
 #endif

@@ -27,7 +27,7 @@ struct dgm_arpa {
     int order, next;
     uint64_t said[DGM_LM_ORDER_MAX + 1], count[DGM_LM_ORDER_MAX + 1];
     dgm_words words;
-    dgm_runs *grams[DGM_LM_ORDER_MAX + 1];
+    dgm_extsort *grams[DGM_LM_ORDER_MAX + 1];
 };
 
 dgm_status dgm_arpa_open(dgm_arpa **a, dgm_error *err)
@@ -44,7 +44,7 @@ void dgm_arpa_close(dgm_arpa **p)
     dgm_arpa *a = *p;
     if (!a) return;
     dgm_words_free(&a->words);
-    for (int n = 0; n <= DGM_LM_ORDER_MAX; n++) dgm_runs_close(&a->grams[n]);
+    for (int n = 0; n <= DGM_LM_ORDER_MAX; n++) dgm_extsort_close(&a->grams[n]);
     dgm_free(a);
     *p = NULL;
 }
@@ -60,8 +60,8 @@ static dgm_status read_count(dgm_arpa *a, dgm_text line, dgm_error *err)
     good = good && dgm_field_skip(&line, "=") &&
            dgm_number_u64(dgm_field_trim(line), UINT64_MAX, &count);
     DGM_FAIL_IF(!good, err, DGM_ERR_FORMAT, "not 'ngram ORDER=COUNT'");
-    DGM_FAIL_IF(n != (uint64_t)a->order + 1, err, DGM_ERR_FORMAT, "order %d follows order %d", (int)n,
-                a->order);
+    DGM_FAIL_IF(n != (uint64_t)a->order + 1, err, DGM_ERR_FORMAT, "order %d follows order %d",
+                (int)n, a->order);
     DGM_FAIL_IF(n > DGM_LM_ORDER_MAX, err, DGM_ERR_UNSUPPORTED,
                 "n-grams of order %d; %d is the highest that can be read", (int)n,
                 DGM_LM_ORDER_MAX);
@@ -74,8 +74,8 @@ static dgm_status end_section(dgm_arpa *a, dgm_error *err)
 {
     int n = a->part;
     DGM_FAIL_IF(n >= 1 && a->count[n] != a->said[n], err, DGM_ERR_FORMAT,
-                "%llu n-grams of order %d, but the file says %llu",
-                (unsigned long long)a->count[n], n, (unsigned long long)a->said[n]);
+                "%llu n-grams of order %d, but the file says %llu", (unsigned long long)a->count[n],
+                n, (unsigned long long)a->said[n]);
     a->part = BETWEEN;
     return DGM_OK;
 }
@@ -88,7 +88,7 @@ static dgm_status push_gram(dgm_arpa *a, int n, const uint32_t *ids, float prob,
     memcpy(record + n, &prob, sizeof prob);
     memcpy(record + n + 1, &backoff, sizeof backoff);
     a->count[n]++;
-    return dgm_runs_push(a->grams[n], record, err);
+    return dgm_extsort_push(a->grams[n], record, err);
 }
 
 // "\3-grams:" or "\end\"
@@ -107,8 +107,8 @@ static dgm_status begin_section(dgm_arpa *a, dgm_text line, dgm_error *err)
     DGM_FAIL_IF(a->next > a->order || !dgm_text_is(line, title), err, DGM_ERR_FORMAT,
                 "expected '%s'", a->next > a->order ? "\\end\\" : title);
     a->part = a->next++;
-    dgm_runs_options o = {.keys = a->part, .width = a->part + 2, .memory = SIZE_MAX / 4};
-    return dgm_runs_open(&a->grams[a->part], &o, err);
+    dgm_extsort_options o = {.keys = a->part, .width = a->part + 2, .memory = SIZE_MAX / 4};
+    return dgm_extsort_open(&a->grams[a->part], &o, err);
 }
 
 static dgm_status read_gram(dgm_arpa *a, dgm_text line, dgm_error *err)
@@ -212,8 +212,7 @@ static void put_gram(walk *w, int n, uint64_t i)
     }
     if (n < lm->order) {
         dgm_write_u8(&w->text, '\t');
-        dgm_write_bytes(&w->text, number,
-                        (size_t)dgm_arpa_number(number, sizeof number, backoff));
+        dgm_write_bytes(&w->text, number, (size_t)dgm_arpa_number(number, sizeof number, backoff));
     }
     dgm_write_u8(&w->text, '\n');
     if (w->text.size < 1 << 16 || w->text.failed) return;

@@ -17,7 +17,7 @@
 
 typedef struct builder {
     const dgm_words *words;
-    dgm_runs *const *grams; // [n]: n words, log10 p, backoff (float bits)
+    dgm_extsort *const *grams; // [n]: n words, log10 p, backoff (float bits)
     int order, bits;
     dgm_lm_level level[DGM_LM_ORDER_MAX + 1];
     uint64_t nodes_at[DGM_LM_ORDER_MAX + 1]; // in the bytes
@@ -53,18 +53,18 @@ static uint32_t disordered(uint32_t key)
 }
 
 // The means of groups of the sorted values; neighbours may be equal.
-static dgm_status fill_table(float *table, uint32_t size, dgm_runs *values, uint64_t count,
+static dgm_status fill_table(float *table, uint32_t size, dgm_extsort *values, uint64_t count,
                              dgm_error *err)
 {
     const uint32_t *v;
     uint64_t done = 0;
     float last = 0;
-    DGM_TRY(dgm_runs_rewind(values, err));
+    DGM_TRY(dgm_extsort_rewind(values, err));
     for (uint32_t b = 0; b < size; b++) {
         uint64_t end = count * (b + 1) / size, first = done;
         double sum = 0;
         for (; done < end; done++) {
-            DGM_TRY(dgm_runs_next(values, &v, err));
+            DGM_TRY(dgm_extsort_next(values, &v, err));
             sum += (double)float_of(disordered(*v));
         }
         if (done > first) last = (float)(sum / (double)(done - first));
@@ -83,18 +83,18 @@ static dgm_status make_table(builder *b, int n, int which, dgm_error *err)
     float *table = dgm_calloc(size, sizeof *table);
     if (!table) return dgm_no_memory(err);
     b->table[n][which] = table;
-    dgm_runs *values = NULL;
-    dgm_runs_options o = {.keys = 1, .width = 1, .memory = SIZE_MAX / 4};
-    DGM_TRY(dgm_runs_open(&values, &o, err));
-    dgm_status st = dgm_runs_rewind(b->grams[n], err);
+    dgm_extsort *values = NULL;
+    dgm_extsort_options o = {.keys = 1, .width = 1, .memory = SIZE_MAX / 4};
+    DGM_TRY(dgm_extsort_open(&values, &o, err));
+    dgm_status st = dgm_extsort_rewind(b->grams[n], err);
     for (const uint32_t *record = NULL; st == DGM_OK;) {
-        st = dgm_runs_next(b->grams[n], &record, err);
+        st = dgm_extsort_next(b->grams[n], &record, err);
         if (st != DGM_OK || !record) break;
         uint32_t key = ordered(record[n + which]);
-        st = dgm_runs_push(values, &key, err);
+        st = dgm_extsort_push(values, &key, err);
     }
     if (st == DGM_OK) st = fill_table(table, size, values, b->level[n].count, err);
-    dgm_runs_close(&values);
+    dgm_extsort_close(&values);
     return st;
 }
 
@@ -164,21 +164,21 @@ static dgm_status fill_level(builder *b, int n, dgm_error *err)
     const uint32_t *record, *context = NULL;
     uint32_t last[DGM_LM_ORDER_MAX];
     uint64_t i = 0, contexts = 0; // contexts whose begin is known
-    DGM_TRY(dgm_runs_rewind(b->grams[n], err));
-    if (n > 1) DGM_TRY(dgm_runs_rewind(b->grams[n - 1], err));
+    DGM_TRY(dgm_extsort_rewind(b->grams[n], err));
+    if (n > 1) DGM_TRY(dgm_extsort_rewind(b->grams[n - 1], err));
     for (;; i++) {
-        DGM_TRY(dgm_runs_next(b->grams[n], &record, err));
+        DGM_TRY(dgm_extsort_next(b->grams[n], &record, err));
         if (!record) break;
-        if (i > 0 && dgm_runs_compare(last, record, n) == 0)
+        if (i > 0 && dgm_extsort_compare(last, record, n) == 0)
             return fail_gram(b, n, record, "is there twice", err);
         memcpy(last, record, (size_t)n * sizeof *last);
         put_node(b, n, i, record);
-        while (n > 1 && (!context || dgm_runs_compare(context, record, n - 1) < 0)) {
-            DGM_TRY(dgm_runs_next(b->grams[n - 1], &context, err));
+        while (n > 1 && (!context || dgm_extsort_compare(context, record, n - 1) < 0)) {
+            DGM_TRY(dgm_extsort_next(b->grams[n - 1], &context, err));
             if (!context) break;
             put_begin(b, n - 1, contexts++, i);
         }
-        if (n > 1 && (!context || dgm_runs_compare(context, record, n - 1) != 0))
+        if (n > 1 && (!context || dgm_extsort_compare(context, record, n - 1) != 0))
             return fail_gram(b, n, record, "has a context that is not in the model", err);
     }
     while (n > 1 && contexts <= b->level[n - 1].count) put_begin(b, n - 1, contexts++, i);
@@ -247,7 +247,7 @@ static dgm_status build(builder *b, const uint64_t *counts, dgm_error *err)
     return dgm_spellings_write(b->words, NULL, &b->out, err);
 }
 
-dgm_status dgm_lm_build(dgm_lm **lm, const dgm_words *words, dgm_runs *const *grams, int order,
+dgm_status dgm_lm_build(dgm_lm **lm, const dgm_words *words, dgm_extsort *const *grams, int order,
                         const uint64_t *counts, int bits, dgm_error *err)
 {
     *lm = NULL;

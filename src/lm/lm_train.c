@@ -30,27 +30,27 @@ struct dgm_lm_trainer {
     dgm_words words;
     uint32_t *line; // words of the current line
     size_t line_count, line_cap;
-    dgm_runs *text, *a[N_MAX + 1], *g[N_MAX + 1], *s, *tape, *tape_before, *l[N_MAX + 1];
+    dgm_extsort *text, *a[N_MAX + 1], *g[N_MAX + 1], *s, *tape, *tape_before, *l[N_MAX + 1];
     dgm_lm_counts counts[N_MAX + 1];
     bool unk_seen;
     uint64_t lines, spilled;
 };
 
-static dgm_status open_runs(const dgm_lm_trainer *t, dgm_runs **r, int keys, int more, size_t part,
-                            bool sorted, dgm_error *err)
+static dgm_status open_runs(const dgm_lm_trainer *t, dgm_extsort **r, int keys, int more,
+                            size_t part, bool sorted, dgm_error *err)
 {
-    dgm_runs_options o = {.keys = keys,
-                          .width = keys + more,
-                          .memory = t->p.memory / part,
-                          .sorted = sorted,
-                          .folder = t->p.folder};
-    return dgm_runs_open(r, &o, err);
+    dgm_extsort_options o = {.keys = keys,
+                             .width = keys + more,
+                             .memory = t->p.memory / part,
+                             .sorted = sorted,
+                             .folder = t->p.folder};
+    return dgm_extsort_open(r, &o, err);
 }
 
-static void close_runs(dgm_lm_trainer *t, dgm_runs **r)
+static void close_runs(dgm_lm_trainer *t, dgm_extsort **r)
 {
-    if (*r) t->spilled += dgm_runs_spilled(*r);
-    dgm_runs_close(r);
+    if (*r) t->spilled += dgm_extsort_spilled(*r);
+    dgm_extsort_close(r);
 }
 
 dgm_status dgm_lm_trainer_open(dgm_lm_trainer **out, const dgm_lm_params *p, dgm_error *err)
@@ -65,13 +65,13 @@ dgm_status dgm_lm_trainer_open(dgm_lm_trainer **out, const dgm_lm_params *p, dgm
     dgm_lm_trainer *t = dgm_calloc(1, sizeof *t);
     if (!t) return dgm_no_memory(err);
     t->p = *p;
-    dgm_runs_options o = {.keys = p->order,
-                          .width = p->order + 2,
-                          .memory = p->memory / 3,
-                          .sum = true,
-                          .folder = p->folder};
+    dgm_extsort_options o = {.keys = p->order,
+                             .width = p->order + 2,
+                             .memory = p->memory / 3,
+                             .sum = true,
+                             .folder = p->folder};
     static const char *const special[] = {"<unk>", "<s>", "</s>"};
-    dgm_status st = dgm_runs_open(&t->text, &o, err);
+    dgm_status st = dgm_extsort_open(&t->text, &o, err);
     for (uint32_t i = 0, id; st == DGM_OK && i < 3; i++)
         st = dgm_words_add(&t->words, dgm_text_of(special[i]), &id, err);
     if (st != DGM_OK) dgm_lm_trainer_close(&t);
@@ -85,14 +85,14 @@ void dgm_lm_trainer_close(dgm_lm_trainer **p)
     if (!t) return;
     dgm_words_free(&t->words);
     dgm_free(t->line);
-    dgm_runs_close(&t->text);
-    dgm_runs_close(&t->s);
-    dgm_runs_close(&t->tape);
-    dgm_runs_close(&t->tape_before);
+    dgm_extsort_close(&t->text);
+    dgm_extsort_close(&t->s);
+    dgm_extsort_close(&t->tape);
+    dgm_extsort_close(&t->tape_before);
     for (int n = 0; n <= N_MAX; n++) {
-        dgm_runs_close(&t->a[n]);
-        dgm_runs_close(&t->g[n]);
-        dgm_runs_close(&t->l[n]);
+        dgm_extsort_close(&t->a[n]);
+        dgm_extsort_close(&t->g[n]);
+        dgm_extsort_close(&t->l[n]);
     }
     dgm_free(t);
     *p = NULL;
@@ -132,11 +132,11 @@ dgm_status dgm_lm_trainer_line(dgm_lm_trainer *t, dgm_error *err)
     if (t->line_count == 0) return DGM_OK;
     t->line[t->line_count++] = EOS;
     uint32_t record[N_MAX + 2];
-    dgm_runs_put_u64(record + t->p.order, 1);
+    dgm_extsort_put_u64(record + t->p.order, 1);
     dgm_status st = DGM_OK;
     for (size_t i = 0; st == DGM_OK && i < t->line_count; i++) {
         for (size_t k = 0; k < (size_t)t->p.order; k++) record[k] = k <= i ? t->line[i - k] : BOS;
-        st = dgm_runs_push(t->text, record, err);
+        st = dgm_extsort_push(t->text, record, err);
     }
     t->line_count = 0;
     t->lines++;
@@ -159,9 +159,9 @@ static dgm_status emit_count(dgm_lm_trainer *t, int n, const uint32_t *suffix, c
     if (n == 1 && suffix[0] == UNK) t->unk_seen = true;
     uint32_t record[N_MAX + 3];
     for (int k = 0; k < n; k++) record[k] = suffix[n - 1 - k];
-    dgm_runs_put_u64(record + n, adjusted);
+    dgm_extsort_put_u64(record + n, adjusted);
     record[n + 2] = keep;
-    return dgm_runs_push(t->a[n], record, err);
+    return dgm_extsort_push(t->a[n], record, err);
 }
 
 static dgm_status adjust(dgm_lm_trainer *t, dgm_error *err)
@@ -169,18 +169,18 @@ static dgm_status adjust(dgm_lm_trainer *t, dgm_error *err)
     int order = t->p.order;
     for (int n = 1; n <= order; n++)
         DGM_TRY(open_runs(t, &t->a[n], n, 3, 3 * (size_t)order, false, err));
-    DGM_TRY(dgm_runs_rewind(t->text, err));
+    DGM_TRY(dgm_extsort_rewind(t->text, err));
     uint32_t last[N_MAX] = {0};
     group groups[N_MAX + 1] = {{0, 0}};
     for (bool first = true;; first = false) {
         const uint32_t *record;
-        DGM_TRY(dgm_runs_next(t->text, &record, err));
+        DGM_TRY(dgm_extsort_next(t->text, &record, err));
         int same = 0;
         while (record && !first && same < order && record[same] == last[same]) same++;
         for (int n = same + 1; !first && n <= order; n++)
             DGM_TRY(emit_count(t, n, last, &groups[n], err));
         if (!record) break;
-        uint64_t count = dgm_runs_u64(record + order);
+        uint64_t count = dgm_extsort_u64(record + order);
         for (int n = 1; n <= order; n++) {
             if (n > same) groups[n] = (group){0, 0};
             groups[n].raw += count;
@@ -190,7 +190,7 @@ static dgm_status adjust(dgm_lm_trainer *t, dgm_error *err)
     }
     if (!t->unk_seen) {
         uint32_t record[4] = {UNK, 0, 0, 1}; // no count, only its share of what is discounted
-        DGM_TRY(dgm_runs_push(t->a[1], record, err));
+        DGM_TRY(dgm_extsort_push(t->a[1], record, err));
         t->counts[1].kept++;
     }
     close_runs(t, &t->text);
@@ -233,20 +233,20 @@ static double discount(const dgm_lm_counts *c, uint64_t adjusted)
 static dgm_status sum_contexts(dgm_lm_trainer *t, int n, dgm_error *err)
 {
     DGM_TRY(open_runs(t, &t->g[n - 1], n - 1, 4, 12 * (size_t)t->p.order, true, err));
-    DGM_TRY(dgm_runs_rewind(t->a[n], err));
+    DGM_TRY(dgm_extsort_rewind(t->a[n], err));
     uint32_t out[N_MAX + 4];
     double sum = 0, rest = 0;
     for (bool first = true;; first = false) {
         const uint32_t *record;
-        DGM_TRY(dgm_runs_next(t->a[n], &record, err));
-        if (!first && (!record || dgm_runs_compare(record, out, n - 1) != 0)) {
-            dgm_runs_put_f64(out + n - 1, rest / sum);
-            dgm_runs_put_f64(out + n + 1, sum);
-            DGM_TRY(dgm_runs_push(t->g[n - 1], out, err));
+        DGM_TRY(dgm_extsort_next(t->a[n], &record, err));
+        if (!first && (!record || dgm_extsort_compare(record, out, n - 1) != 0)) {
+            dgm_extsort_put_f64(out + n - 1, rest / sum);
+            dgm_extsort_put_f64(out + n + 1, sum);
+            DGM_TRY(dgm_extsort_push(t->g[n - 1], out, err));
             sum = rest = 0;
         }
         if (!record) return DGM_OK;
-        uint64_t adjusted = dgm_runs_u64(record + n);
+        uint64_t adjusted = dgm_extsort_u64(record + n);
         sum += (double)adjusted;
         rest += record[n + 2] ? discount(&t->counts[n], adjusted) : (double)adjusted;
         memcpy(out, record, (size_t)(n - 1) * sizeof *out);
@@ -257,24 +257,24 @@ static dgm_status sum_contexts(dgm_lm_trainer *t, int n, dgm_error *err)
 static dgm_status own_parts(dgm_lm_trainer *t, int n, dgm_error *err)
 {
     DGM_TRY(open_runs(t, &t->s, n, 4, 6, false, err));
-    DGM_TRY(dgm_runs_rewind(t->a[n], err));
-    DGM_TRY(dgm_runs_rewind(t->g[n - 1], err));
+    DGM_TRY(dgm_extsort_rewind(t->a[n], err));
+    DGM_TRY(dgm_extsort_rewind(t->g[n - 1], err));
     const uint32_t *record, *context = NULL;
     for (;;) {
-        DGM_TRY(dgm_runs_next(t->a[n], &record, err));
+        DGM_TRY(dgm_extsort_next(t->a[n], &record, err));
         if (!record) break;
-        while (!context || dgm_runs_compare(context, record, n - 1) != 0) {
-            DGM_TRY(dgm_runs_next(t->g[n - 1], &context, err));
+        while (!context || dgm_extsort_compare(context, record, n - 1) != 0) {
+            DGM_TRY(dgm_extsort_next(t->g[n - 1], &context, err));
             DGM_FAIL_IF(!context, err, DGM_ERR_IO, "a temporary file is not what was written");
         }
         if (!record[n + 2]) continue;
-        uint64_t adjusted = dgm_runs_u64(record + n);
-        double gamma = dgm_runs_f64(context + n - 1), sum = dgm_runs_f64(context + n + 1);
+        uint64_t adjusted = dgm_extsort_u64(record + n);
+        double gamma = dgm_extsort_f64(context + n - 1), sum = dgm_extsort_f64(context + n + 1);
         uint32_t out[N_MAX + 4];
         for (int k = 0; k < n; k++) out[k] = record[n - 1 - k];
-        dgm_runs_put_f64(out + n, ((double)adjusted - discount(&t->counts[n], adjusted)) / sum);
-        dgm_runs_put_f64(out + n + 2, gamma);
-        DGM_TRY(dgm_runs_push(t->s, out, err));
+        dgm_extsort_put_f64(out + n, ((double)adjusted - discount(&t->counts[n], adjusted)) / sum);
+        dgm_extsort_put_f64(out + n + 2, gamma);
+        DGM_TRY(dgm_extsort_push(t->s, out, err));
     }
     close_runs(t, &t->a[n]);
     return DGM_OK;
@@ -285,27 +285,27 @@ static dgm_status interpolate(dgm_lm_trainer *t, int n, dgm_error *err)
 {
     DGM_TRY(open_runs(t, &t->tape, n, 2, 24, true, err));
     DGM_TRY(open_runs(t, &t->l[n], n, 2, 6 * (size_t)t->p.order, false, err));
-    DGM_TRY(dgm_runs_rewind(t->s, err));
-    if (n > 1) DGM_TRY(dgm_runs_rewind(t->tape_before, err));
+    DGM_TRY(dgm_extsort_rewind(t->s, err));
+    if (n > 1) DGM_TRY(dgm_extsort_rewind(t->tape_before, err));
     double uniform = 1 / (double)(t->words.count - 1); // of all words but <s>
     const uint32_t *record, *lower = NULL;
     for (;;) {
-        DGM_TRY(dgm_runs_next(t->s, &record, err));
+        DGM_TRY(dgm_extsort_next(t->s, &record, err));
         if (!record) break;
         // Every suffix was seen and kept as often as the whole, so it is on the tape.
-        while (n > 1 && (!lower || dgm_runs_compare(lower, record, n - 1) != 0)) {
-            DGM_TRY(dgm_runs_next(t->tape_before, &lower, err));
+        while (n > 1 && (!lower || dgm_extsort_compare(lower, record, n - 1) != 0)) {
+            DGM_TRY(dgm_extsort_next(t->tape_before, &lower, err));
             DGM_FAIL_IF(!lower, err, DGM_ERR_IO, "a temporary file is not what was written");
         }
-        double below = n > 1 ? dgm_runs_f64(lower + n - 1) : uniform;
-        double p = dgm_runs_f64(record + n) + dgm_runs_f64(record + n + 2) * below;
+        double below = n > 1 ? dgm_extsort_f64(lower + n - 1) : uniform;
+        double p = dgm_extsort_f64(record + n) + dgm_extsort_f64(record + n + 2) * below;
         uint32_t out[N_MAX + 2], turned[N_MAX + 2];
         memcpy(out, record, (size_t)n * sizeof *out);
         for (int k = 0; k < n; k++) turned[k] = record[n - 1 - k];
-        dgm_runs_put_f64(out + n, p);
-        dgm_runs_put_f64(turned + n, p);
-        DGM_TRY(dgm_runs_push(t->tape, out, err));
-        DGM_TRY(dgm_runs_push(t->l[n], turned, err));
+        dgm_extsort_put_f64(out + n, p);
+        dgm_extsort_put_f64(turned + n, p);
+        DGM_TRY(dgm_extsort_push(t->tape, out, err));
+        DGM_TRY(dgm_extsort_push(t->l[n], turned, err));
     }
     close_runs(t, &t->s);
     close_runs(t, &t->tape_before);
@@ -313,9 +313,9 @@ static dgm_status interpolate(dgm_lm_trainer *t, int n, dgm_error *err)
     t->tape = NULL;
     if (n == 1) {
         uint32_t bos[3] = {BOS, 0, 0};
-        dgm_runs_put_f64(bos + 1, 0);
+        dgm_extsort_put_f64(bos + 1, 0);
         t->counts[1].kept++;
-        DGM_TRY(dgm_runs_push(t->l[1], bos, err));
+        DGM_TRY(dgm_extsort_push(t->l[1], bos, err));
     }
     return DGM_OK;
 }
@@ -364,21 +364,22 @@ static dgm_status write_order(dgm_lm_trainer *t, int n, dgm_writer *w, const dgm
 {
     bool top = n == t->p.order;
     const uint32_t *record, *context = NULL;
-    DGM_TRY(dgm_runs_rewind(t->l[n], err));
+    DGM_TRY(dgm_extsort_rewind(t->l[n], err));
     if (!top) {
-        DGM_TRY(dgm_runs_rewind(t->g[n], err));
-        DGM_TRY(dgm_runs_next(t->g[n], &context, err));
+        DGM_TRY(dgm_extsort_rewind(t->g[n], err));
+        DGM_TRY(dgm_extsort_next(t->g[n], &context, err));
     }
     dgm_write_format(w, "\n\\%d-grams:\n", n);
     for (;;) {
-        DGM_TRY(dgm_runs_next(t->l[n], &record, err));
+        DGM_TRY(dgm_extsort_next(t->l[n], &record, err));
         if (!record) break;
-        while (context && dgm_runs_compare(context, record, n) < 0)
-            DGM_TRY(dgm_runs_next(t->g[n], &context, err));
+        while (context && dgm_extsort_compare(context, record, n) < 0)
+            DGM_TRY(dgm_extsort_next(t->g[n], &context, err));
         float backoff = 0;
-        if (context && dgm_runs_compare(context, record, n) == 0)
-            backoff = log_of(dgm_runs_f64(context + n));
-        put_gram(w, log_of(dgm_runs_f64(record + n)), &t->words, record, n, top ? NULL : &backoff);
+        if (context && dgm_extsort_compare(context, record, n) == 0)
+            backoff = log_of(dgm_extsort_f64(context + n));
+        put_gram(w, log_of(dgm_extsort_f64(record + n)), &t->words, record, n,
+                 top ? NULL : &backoff);
         DGM_TRY(flush(w, sink, 1 << 16, err));
     }
     close_runs(t, &t->l[n]);

@@ -2,7 +2,7 @@
 // Training of n-gram models: counts, discounts, interpolated modified Kneser-Ney probabilities.
 // Lines go in one by one, an ARPA file comes out; lm.h reads it. docs/manual/LANGUAGE_MODELS.md has the
 // formulas. The vocabulary stays in memory, everything else is sorted within `memory` bytes and
-// overflows to disk (lm_runs.h); the result does not depend on it.
+// overflows to disk (base/extsort.h); the result does not depend on it.
 #ifndef DGM_LM_LM_TRAIN_H
 #define DGM_LM_LM_TRAIN_H
 
@@ -24,10 +24,10 @@ typedef struct dgm_lm_params {
 
 // Of one order.
 typedef struct dgm_lm_counts {
-    uint64_t seen, kept;     // n-grams before and after pruning
-    uint64_t counts[4];      // n-grams with an adjusted count of 1, 2, 3, 4
-    double discount[4];      // [1] to [3]: for counts of 1, 2, 3 and more
-    bool fell_back;          // the discounts are the fixed ones
+    uint64_t seen, kept; // n-grams before and after pruning
+    uint64_t counts[4];  // n-grams with an adjusted count of 1, 2, 3, 4
+    double discount[4];  // [1] to [3]: for counts of 1, 2, 3 and more
+    bool fell_back;      // the discounts are the fixed ones
 } dgm_lm_counts;
 
 typedef struct dgm_lm_trainer dgm_lm_trainer;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Graphs along a line of weights (Macherey et al. 2008); see mert_int.h.
+// Graphs along a line of weights (Macherey et al. 2008); see mert_private.h.
 //
 // Over w + gamma d a partial path is a ray: value + gamma slope. A node keeps the upper envelope of
 // the rays of all partial paths that lead to it, from left to right, with slopes that rise; an arc
@@ -179,8 +179,7 @@ dgm_status dgm_mert_best_path(const dgm_mert_set *s, size_t sentence, const doub
     for (size_t e = 0; e < h->edge_count; e++) {
         const float *f = h->feature + e * (size_t)s->features;
         double score = best[h->edge[e].from].score + dgm_mert_dot(f, weights, s->features);
-        if (score > best[h->edge[e].to].score)
-            best[h->edge[e].to] = (visit){score, (uint32_t)e};
+        if (score > best[h->edge[e].to].score) best[h->edge[e].to] = (visit){score, (uint32_t)e};
     }
     int32_t end = h->end[0];
     for (size_t i = 1; i < h->end_count; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Hypotheses and graphs that weights are tuned on; see mert.h and mert_int.h.
+// Hypotheses and graphs that weights are tuned on; see mert.h and mert_private.h.
 #include <math.h>
 #include <string.h>
 

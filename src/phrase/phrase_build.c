@@ -376,7 +376,7 @@ static dgm_status write_table(dgm_phrase_builder *b, int bits, dgm_error *err)
     int features = b->oriented ? DGM_TABLE_FEATURES : DGM_PHRASE_SCORES;
     DGM_TRY(make_orders(b, err));
     write_header(b, bits, features);
-    for (int s = 0; s < 2; s++) 
+    for (int s = 0; s < 2; s++)
         DGM_TRY(dgm_spellings_write(&b->words[s], b->order[s], &b->out, err));
     write_ends(b, 0);
     dgm_section_begin(&b->out);

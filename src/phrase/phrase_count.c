@@ -52,7 +52,7 @@ struct dgm_phrase_counter {
     dgm_pairmap matrices; // links of a phrase pair -> number
     uint64_t *matrix;     // [matrices.count]
     size_t matrix_cap;
-    dgm_runs *runs;
+    dgm_extsort *runs;
     candidate *found;
     uint32_t *order;
     size_t found_count, found_cap, order_cap;
@@ -66,9 +66,9 @@ dgm_status dgm_phrase_counter_open(dgm_phrase_counter **out, const dgm_phrase_pa
     dgm_phrase_counter *c = dgm_calloc(1, sizeof *c);
     if (!c) return dgm_no_memory(err);
     c->p = *p;
-    dgm_runs_options o = {.keys = 2, .width = 3, .memory = p->memory, .folder = p->folder};
+    dgm_extsort_options o = {.keys = 2, .width = 3, .memory = p->memory, .folder = p->folder};
     dgm_status st = dgm_extractor_open(&c->extractor, p->max_length, err);
-    if (st == DGM_OK) st = dgm_runs_open(&c->runs, &o, err);
+    if (st == DGM_OK) st = dgm_extsort_open(&c->runs, &o, err);
     if (st != DGM_OK) dgm_phrase_counter_close(&c);
     *out = c;
     return st;
@@ -93,7 +93,7 @@ void dgm_phrase_counter_close(dgm_phrase_counter **out)
     dgm_pairmap_free(&c->links);
     dgm_pairmap_free(&c->matrices);
     dgm_free(c->matrix);
-    dgm_runs_close(&c->runs);
+    dgm_extsort_close(&c->runs);
     dgm_free(c->found);
     dgm_free(c->order);
     dgm_free(c);
@@ -236,7 +236,7 @@ static dgm_status push_span(dgm_phrase_counter *c, const dgm_phrase_span *x, dgm
     record[2] =
         *matrix | (uint32_t)x->previous << MATRIX_BITS | (uint32_t)x->next << (MATRIX_BITS + 2);
     c->totals.extracted++;
-    return dgm_runs_push(c->runs, record, err);
+    return dgm_extsort_push(c->runs, record, err);
 }
 
 dgm_status dgm_phrase_counter_pair(dgm_phrase_counter *c, const dgm_align_link *links, size_t count,
@@ -394,13 +394,13 @@ static uint32_t best_matrix(const dgm_phrase_counter *c, const tally *t)
 dgm_status dgm_phrase_counter_rows(dgm_phrase_counter *c, dgm_phrase_taker take, void *cookie,
                                    dgm_error *err)
 {
-    DGM_TRY(dgm_runs_rewind(c->runs, err));
+    DGM_TRY(dgm_extsort_rewind(c->runs, err));
     c->totals.distinct = c->totals.kept = 0;
     uint32_t source = 0;
     tally t = {0};
     c->found_count = 0;
     for (const uint32_t *record;;) {
-        DGM_TRY(dgm_runs_next(c->runs, &record, err));
+        DGM_TRY(dgm_extsort_next(c->runs, &record, err));
         candidate *last = c->found_count ? &c->found[c->found_count - 1] : NULL;
         bool same = record && last && record[0] == source;
         if (last && (!same || record[1] != last->target)) last->matrix = best_matrix(c, &t);
@@ -427,6 +427,6 @@ dgm_phrase_totals dgm_phrase_counter_totals(const dgm_phrase_counter *c)
         t.types[s] = c->side[s].words.count;
         t.phrases[s] = c->side[s].phrases.count;
     }
-    t.spilled = dgm_runs_spilled(c->runs);
+    t.spilled = dgm_extsort_spilled(c->runs);
     return t;
 }

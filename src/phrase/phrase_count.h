@@ -10,7 +10,7 @@
 // matrix). Orientations: (c(o, s, t) + 0.5) / (c(s, t) + 1.5).
 //
 // In memory are the text, its words, the distinct phrases (13 bytes each) and the linked word
-// pairs; occurrences of phrase pairs, which are far more, are sorted in runs on disk (lm_runs.h)
+// pairs; occurrences of phrase pairs, which are far more, are sorted in runs on disk (base/extsort.h)
 // when they outgrow `memory`. The result is the same for any amount.
 #ifndef DGM_PHRASE_PHRASE_COUNT_H
 #define DGM_PHRASE_PHRASE_COUNT_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Lists of the best translations, and the graph they come from; see phrase_decode_int.h.
+// Lists of the best translations, and the graph they come from; see phrase_decode_private.h.
 //
 // Hypotheses that recombined are kept with the winner, so the search leaves a graph: a node is a
 // winner, an arc into it one of its ways, its own or a loser's, from that one's parent. Paths are

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What the phrase table has for every span of a sentence, scored as far as it can be without a
-// context, and the cost of what is still to be covered; see phrase_decode_int.h.
+// context, and the cost of what is still to be covered; see phrase_decode_private.h.
 //
 // A future cost is the sum over the best way to cut the words into phrases, each at its best
 // estimate: what the language model thinks of the phrase alone stands for what it will think of it

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Stack decoding with cube pruning; see phrase_decode_int.h.
+// Stack decoding with cube pruning; see phrase_decode_private.h.
 //
 // Stack k holds hypotheses that cover k words. A finished stack is cut into groups of equal cover
 // and last phrase; each group and each span that may follow make an edge to a later stack: a grid

@@ -126,9 +126,10 @@ static dgm_status read_layout(dgm_phrase_table *t, dgm_error *err)
     t->length = dgm_section(&r, t->options, 1);
     t->links = dgm_section(&r, t->options, sizeof *t->links);
     t->matrix = dgm_section(&r, t->matrices, sizeof *t->matrix);
-    if (t->bits) t->codebook = dgm_section(&r, (uint64_t)t->features << t->bits, sizeof *t->codebook);
+    if (t->bits)
+        t->codebook = dgm_section(&r, (uint64_t)t->features << t->bits, sizeof *t->codebook);
     t->score = dgm_section(&r, (uint64_t)t->options * (uint64_t)t->features,
-                       t->bits ? (uint64_t)t->bits / 8 : sizeof(float));
+                           t->bits ? (uint64_t)t->bits / 8 : sizeof(float));
     return dgm_compact_end(&r, err);
 }
 

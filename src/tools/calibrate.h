@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Static scales of activations: translates a text in f32 and looks at the inputs of every product.
-// Used by `dragoman quantize --calibrate` (tool_quantize.c).
+// Used by `dragoman quantize --calibrate` (quantize.c).
 //
 // Per linear layer the distribution of max |x| over the input rows is kept as a histogram with 32
 // bins to the octave (a bin is 2.2 % wide), mean and deviation. A scale is then the quantile

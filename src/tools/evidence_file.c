@@ -15,16 +15,16 @@
 
 struct dgm_evidence_file {
     char *path;
-    dgm_lines *in;             // of a list, else NULL
+    dgm_lines *in;              // of a list, else NULL
     dgm_lattice_file *lattices; // of lattices, else NULL
     dgm_lattice *lattice;       // the next one, if `ahead`
     bool detokenize;
     dgm_language language;
-    dgm_text first;  // line of a list that was read when it was opened
-    bool first_read; // and not looked at yet
+    dgm_text first;    // line of a list that was read when it was opened
+    bool first_read;   // and not looked at yet
     bool ahead, ended; // `next` holds an entry of a later line; nothing is left in the file
     dgm_nbest_entry next;
-    uint64_t seen; // one past the last line that had translations
+    uint64_t seen;   // one past the last line that had translations
     dgm_writer text; // of all guesses of a line
     dgm_guess *guesses;
     size_t count, cap;
@@ -183,8 +183,8 @@ dgm_status dgm_evidence_next(dgm_evidence_file *f, uint64_t line, dgm_evidence *
                 place(f, where, sizeof where), (unsigned long long)line + 1,
                 f->in ? " (line numbers in it count from 0)" : "");
     if (f->lattices) {
-        *evidence = (dgm_evidence){.lattice = (const char *)f->text.data,
-                                   .lattice_size = f->text.size};
+        *evidence =
+            (dgm_evidence){.lattice = (const char *)f->text.data, .lattice_size = f->text.size};
         return DGM_OK;
     }
     const char *at = f->text.size ? (const char *)f->text.data : ""; // all of them may be empty

@@ -69,8 +69,7 @@ static dgm_status read_text(training *t, const char *path, double done, double s
         uint64_t before = t->report.tokens;
         st = dgm_splitter_line(&t->split, (dgm_text){line, size}, take_word, t, err);
         if (st == DGM_OK) st = dgm_lm_trainer_line(t->trainer, err);
-        if (st == DGM_ERR_TEXT)
-            dgm_lines_blame(in, err);
+        if (st == DGM_ERR_TEXT) dgm_lines_blame(in, err);
         t->report.empty += t->report.tokens == before;
         if (st == DGM_OK && (++t->report.lines & 1023) == 0)
             st = dgm_progress_tick(&t->o->progress, "counting",
@@ -139,8 +138,7 @@ dgm_status dgm_ngram_convert(const char *input, const char *output, int bits, dg
     dgm_lm *lm = NULL;
     bool arpa = ends(output, ".arpa") || ends(output, ".gz");
     DGM_TRY(dgm_textout_probe(output, err));
-    dgm_status st =
-        bits ? dgm_lm_read_arpa(&lm, input, bits, err) : dgm_lm_open(&lm, input, err);
+    dgm_status st = bits ? dgm_lm_read_arpa(&lm, input, bits, err) : dgm_lm_open(&lm, input, err);
     if (bits && st == DGM_ERR_FORMAT && dgm_lm_open(&lm, input, NULL) == DGM_OK) {
         dgm_lm_close(&lm);
         dgm_fail(err, st, "%s: a compact model is not rounded again, only ARPA text is", input);

@@ -24,12 +24,8 @@
 
 void dgm_mert_default(dgm_mert_options *o)
 {
-    *o = (dgm_mert_options){.rounds = 8,
-                            .restarts = 3,
-                            .directions = 10,
-                            .seed = 1,
-                            .threads = 1,
-                            .radius = -1};
+    *o = (dgm_mert_options){
+        .rounds = 8, .restarts = 3, .directions = 10, .seed = 1, .threads = 1, .radius = -1};
     dgm_phrasal_default(&o->system);
     o->system.nbest = 100;
     o->system.distinct = 1;
@@ -53,7 +49,7 @@ typedef struct tuning {
     dgm_text **ref_of; // [threads]: references of a line
     dgm_mert_set *set;
     dgm_pool *pool;
-    int64_t *best_rows; // [lines][width] of the best translations
+    int64_t *best_rows;           // [lines][width] of the best translations
     dgm_pb_weights weights, best; // to be decoded; those that decoded best
     double best_bleu;
     double radius;

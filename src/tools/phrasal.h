@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Inside of dgm_phrasal, for the tool that tunes its weights (tool_mert.c): the loaded models, one
+// Inside of dgm_phrasal, for the tool that tunes its weights (mert.c): the loaded models, one
 // decoder per thread, and decoding with a callback in the worker that did it.
 #ifndef DGM_TOOLS_PHRASAL_H
 #define DGM_TOOLS_PHRASAL_H

@@ -182,7 +182,8 @@ static uint64_t fingerprint(const char *text, const dgm_translator *t)
                                (uint64_t)t->config.beam, (uint64_t)CHUNK_LINES};
     uint64_t h = dgm_hash_bytes(DGM_HASH_START, parts, sizeof parts);
     const dgm_languages *l = dgm_model_describe(t->members[0].model)->languages;
-    for (int i = 0; l->tags[0] + l->tags[1] > 0 && i < 2; i++) // the direction, where there are many
+    for (int i = 0; l->tags[0] + l->tags[1] > 0 && i < 2;
+         i++) // the direction, where there are many
         h = dgm_hash_number(h, (uint64_t)(t->direction[i] + 1));
     return h;
 }

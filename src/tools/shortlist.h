@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Private to the shortlist tool: what its two files share. tool_shortlist.c makes, converts and
+// Private to the shortlist tool: what its two files share. shortlist.c makes, converts and
 // writes lists; tool_shortlist_text.c reads texts, counts on them and measures a list.
 #ifndef DGM_TOOLS_SHORTLIST_H
 #define DGM_TOOLS_SHORTLIST_H
@@ -29,7 +29,7 @@ static inline const dgm_vocab *dgm_shortlist_target(const dgm_shortlist_work *w)
     return w->vocab[1] ? w->vocab[1] : w->vocab[0];
 }
 
-// tool_shortlist.c
+// shortlist.c
 dgm_status dgm_shortlist_work_open(dgm_shortlist_work *w, const char *path, dgm_error *err);
 void dgm_shortlist_work_close(dgm_shortlist_work *w);
 // The best entries of a table row, most probable first; kept [best] are positions in lex->entry.

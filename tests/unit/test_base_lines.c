@@ -105,7 +105,12 @@ static void test_line_ends(void **state)
     expect("a\r\n\r\nb\r", 7, "<a><><b>");
     expect("a\rb\n", 4, "<a\rb>"); // no line break
     expect("a\r\r\n", 4, "<a\r>");
-    expect("\xef\xbb\xbf" "a\n\xef\xbb\xbf" "b\n", 10, "<a><\xef\xbb\xbf" "b>");
+    expect("\xef\xbb\xbf"
+           "a\n\xef\xbb\xbf"
+           "b\n",
+           10,
+           "<a><\xef\xbb\xbf"
+           "b>");
     expect("\xef\xbb", 2, "<\xef\xbb>");
 }
 
@@ -175,8 +180,10 @@ static void test_gzip_members(void **state)
     for (size_t cut = 2; cut < n; cut++) { // every cut is noticed, but for that between the members
         put_file(packed, cut);
         const dgm_status st = read_all(out, sizeof out, &e);
-        if (st == DGM_OK) assert_string_equal(out, "<a><b>");
-        else assert_int_equal(st, DGM_ERR_FORMAT);
+        if (st == DGM_OK)
+            assert_string_equal(out, "<a><b>");
+        else
+            assert_int_equal(st, DGM_ERR_FORMAT);
     }
     packed[n / 2 - 3] ^= 0x55; // the checksum of the first member
     put_file(packed, n);

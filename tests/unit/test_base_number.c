@@ -26,8 +26,17 @@ static void test_digits(void **state)
     assert_true(dgm_number_u64(text("0"), 10, &v) && v == 0);
     assert_true(dgm_number_u64(text("010"), 10, &v) && v == 10);
     assert_true(dgm_number_u64(text("18446744073709551615"), UINT64_MAX, &v) && v == UINT64_MAX);
-    const char *const bad[] = {"", " 1", "1 ", "+1", "-1", "0x1", "1.0", "11", "a",
-                               "18446744073709551616", "99999999999999999999999"};
+    const char *const bad[] = {"",
+                               " 1",
+                               "1 ",
+                               "+1",
+                               "-1",
+                               "0x1",
+                               "1.0",
+                               "11",
+                               "a",
+                               "18446744073709551616",
+                               "99999999999999999999999"};
     v = 7;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const uint64_t max = strlen(bad[i]) < 5 ? 10 : UINT64_MAX;
@@ -71,12 +80,14 @@ static void test_signed_integers(void **state)
     assert_int_equal(v, 7);
 }
 
-static const char *const real[] = {"0", "-0", "+1", "1.", ".5", "-.5e-3", "1e5", "1E+5", "3.14159",
-                                   "0.1", "16777217", "1.00000017881393432617187499", "4e-46",
-                                   "1e-400", "123456789012345678901234567890"};
-static const char *const not_real[] = {"", " 1", "1 ", "+", "-", ".", "e5", ".e5", "1e", "1e+",
-                                       "0x10", "0x1p3", "inf", "nan", "Infinity", "1,5", "1..2",
-                                       "--1", "1e5.", "1f", "1e999"};
+static const char *const real[] = {"0",     "-0",       "+1",
+                                   "1.",    ".5",       "-.5e-3",
+                                   "1e5",   "1E+5",     "3.14159",
+                                   "0.1",   "16777217", "1.00000017881393432617187499",
+                                   "4e-46", "1e-400",   "123456789012345678901234567890"};
+static const char *const not_real[] = {"",         " 1",  "1 ",   "+",    "-",     ".",   "e5",
+                                       ".e5",      "1e",  "1e+",  "0x10", "0x1p3", "inf", "nan",
+                                       "Infinity", "1,5", "1..2", "--1",  "1e5.",  "1f",  "1e999"};
 
 static void check_reals(const char *locale)
 {
@@ -156,9 +167,11 @@ static void test_sizes(void **state)
     static const struct {
         const char *text;
         int64_t bytes;
-    } good[] = {{"512", (int64_t)512 << 20}, {"64k", 64 << 10}, {"64K", 64 << 10}, {"1M", 1 << 20},
-                {"1.5G", (int64_t)3 << 29}, {"2t", (int64_t)2 << 40}, {"0", 0}};
-    static const char *const bad[] = {"", "M", "1MB", "-1M", "1 M", "0x1M", "1e999", "99999999999T"};
+    } good[] = {
+        {"512", (int64_t)512 << 20}, {"64k", 64 << 10},        {"64K", 64 << 10}, {"1M", 1 << 20},
+        {"1.5G", (int64_t)3 << 29},  {"2t", (int64_t)2 << 40}, {"0", 0}};
+    static const char *const bad[] = {"",    "M",    "1MB",   "-1M",
+                                      "1 M", "0x1M", "1e999", "99999999999T"};
     int64_t v = 7;
     dgm_error e;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {

@@ -238,47 +238,47 @@ static void test_runs(void **state)
     (void)state;
     dgm_error err = {""};
     uint64_t total[2] = {0, 0};
-    dgm_runs *r[2];
+    dgm_extsort *r[2];
     for (int disk = 0; disk < 2; disk++) {
-        dgm_runs_options o = {.keys = 2, .width = 4, .memory = disk ? 1 : 1 << 24, .sum = true};
-        assert_int_equal(dgm_runs_open(&r[disk], &o, &err), DGM_OK);
+        dgm_extsort_options o = {.keys = 2, .width = 4, .memory = disk ? 1 : 1 << 24, .sum = true};
+        assert_int_equal(dgm_extsort_open(&r[disk], &o, &err), DGM_OK);
         uint32_t x = 1;
         for (int i = 0; i < 50000; i++) {
             x = x * 1664525u + 1013904223u;
             uint32_t record[4] = {x >> 26, x >> 9 & 0x1000ff, 0, 0};
-            dgm_runs_put_u64(record + 2, x & 3);
+            dgm_extsort_put_u64(record + 2, x & 3);
             total[disk] += x & 3;
-            assert_int_equal(dgm_runs_push(r[disk], record, &err), DGM_OK);
+            assert_int_equal(dgm_extsort_push(r[disk], record, &err), DGM_OK);
         }
-        assert_int_equal(dgm_runs_rewind(r[disk], &err), DGM_OK);
+        assert_int_equal(dgm_extsort_rewind(r[disk], &err), DGM_OK);
     }
-    assert_true(dgm_runs_spilled(r[0]) == 0 && dgm_runs_spilled(r[1]) > 0);
+    assert_true(dgm_extsort_spilled(r[0]) == 0 && dgm_extsort_spilled(r[1]) > 0);
     for (int round = 0; round < 2; round++) {
         uint32_t last[4] = {0};
         uint64_t sum = 0;
         for (int i = 0;; i++) {
             const uint32_t *a, *b;
-            assert_int_equal(dgm_runs_next(r[0], &a, &err), DGM_OK);
-            assert_int_equal(dgm_runs_next(r[1], &b, &err), DGM_OK);
+            assert_int_equal(dgm_extsort_next(r[0], &a, &err), DGM_OK);
+            assert_int_equal(dgm_extsort_next(r[1], &b, &err), DGM_OK);
             assert_true(!a == !b);
             if (!a) break;
             assert_memory_equal(a, b, 16);
-            assert_true(i == 0 || dgm_runs_compare(last, a, 2) < 0);
+            assert_true(i == 0 || dgm_extsort_compare(last, a, 2) < 0);
             memcpy(last, a, 16);
-            sum += dgm_runs_u64(a + 2);
+            sum += dgm_extsort_u64(a + 2);
         }
         assert_int_equal(sum, total[0]);
         for (int disk = 0; disk < 2; disk++)
-            assert_int_equal(dgm_runs_rewind(r[disk], &err), DGM_OK);
+            assert_int_equal(dgm_extsort_rewind(r[disk], &err), DGM_OK);
     }
-    dgm_runs_close(&r[0]);
-    dgm_runs_close(&r[1]);
-    dgm_runs_options bad = {.keys = 1, .width = 1, .memory = 1, .folder = "/nonexistent"};
-    assert_int_equal(dgm_runs_open(&r[0], &bad, &err), DGM_OK);
+    dgm_extsort_close(&r[0]);
+    dgm_extsort_close(&r[1]);
+    dgm_extsort_options bad = {.keys = 1, .width = 1, .memory = 1, .folder = "/nonexistent"};
+    assert_int_equal(dgm_extsort_open(&r[0], &bad, &err), DGM_OK);
     dgm_status st = DGM_OK;
-    for (uint32_t i = 0; st == DGM_OK && i < 100000; i++) st = dgm_runs_push(r[0], &i, &err);
+    for (uint32_t i = 0; st == DGM_OK && i < 100000; i++) st = dgm_extsort_push(r[0], &i, &err);
     assert_int_equal(st, DGM_ERR_IO);
-    dgm_runs_close(&r[0]);
+    dgm_extsort_close(&r[0]);
 }
 
 static void test_disk(void **state)

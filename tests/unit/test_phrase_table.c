@@ -405,7 +405,8 @@ static void damaged_tables(void **state)
     dgm_phrase_parser_close(&p);
     size_t size = t->bytes.size;
     for (size_t n = 0; n < size; n++) { // no shorter file is accepted
-        assert_int_equal(dgm_phrase_table_open_bytes(&again, t->bytes.data, n, &err), DGM_ERR_FORMAT);
+        assert_int_equal(dgm_phrase_table_open_bytes(&again, t->bytes.data, n, &err),
+                         DGM_ERR_FORMAT);
         assert_null(again);
     }
     uint8_t *copy = dgm_malloc(size);

@@ -269,10 +269,12 @@ static void test_table_counts(void **state)
 
 // ---- dgm_align --------------------------------------------------------------------------------
 
-static const char *const english[] = {"the house", "the blue house", "a blue flower", "the flower",
-                                      "a house", "", "a flower", "the blue flower"};
-static const char *const german[] = {"das Haus", "das blaue Haus", "eine blaue Blume", "die Blume",
-                                     "ein Haus", "leer", "eine Blume", "die blaue Blume"};
+static const char *const english[] = {"the house",  "the blue house", "a blue flower",
+                                      "the flower", "a house",        "",
+                                      "a flower",   "the blue flower"};
+static const char *const german[] = {"das Haus",   "das blaue Haus", "eine blaue Blume",
+                                     "die Blume",  "ein Haus",       "leer",
+                                     "eine Blume", "die blaue Blume"};
 
 // The little corpus, `times` times.
 static void put_corpus(int times)
@@ -376,8 +378,9 @@ static void test_align_bad_input(void **state)
     expect_align_error("a\n", 2, "x\ny\n", DGM_ERR_TEXT, "bad.en' ends after line 1");
     expect_align_error("", 0, "", DGM_ERR_TEXT, "no sentence pair");
     expect_align_error("\n \n", 3, "x\ny\n", DGM_ERR_TEXT, "2 are empty");
-    expect_align_error("good\nb\xff" "ad\n", 10, "x\ny\n", DGM_ERR_TEXT,
-                       "bad.en:2: invalid UTF-8 at byte 2");
+    expect_align_error("good\nb\xff"
+                       "ad\n",
+                       10, "x\ny\n", DGM_ERR_TEXT, "bad.en:2: invalid UTF-8 at byte 2");
     size_t size = 20u << 20;
     char *line = malloc(size);
     memset(line, 'x', size);
@@ -561,12 +564,11 @@ int main(void)
     snprintf(command, sizeof command, "mkdir -p %s", folder);
     if (system(command) != 0) return 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text_files),   cmocka_unit_test(test_bad_text_files),
-        cmocka_unit_test(test_special_files),
-        cmocka_unit_test(test_table_text),   cmocka_unit_test(test_table_counts),
-        cmocka_unit_test(test_align_files),  cmocka_unit_test(test_align_bad_input),
-        cmocka_unit_test(test_gold_file),    cmocka_unit_test(test_shortlist),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_text_files),      cmocka_unit_test(test_bad_text_files),
+        cmocka_unit_test(test_special_files),   cmocka_unit_test(test_table_text),
+        cmocka_unit_test(test_table_counts),    cmocka_unit_test(test_align_files),
+        cmocka_unit_test(test_align_bad_input), cmocka_unit_test(test_gold_file),
+        cmocka_unit_test(test_shortlist),       cmocka_unit_test(test_memory),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     snprintf(command, sizeof command, "rm -rf %s", folder);

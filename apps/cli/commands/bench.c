@@ -49,7 +49,7 @@ typedef struct measure {
     double total;                                 // of all counted passes
     int passes;
     size_t failed; // lines of the last pass
-    FILE *output; // translations go here, or NULL
+    FILE *output;  // translations go here, or NULL
 } measure;
 
 static int by_value(const void *a, const void *b)

@@ -153,9 +153,8 @@ static int score_window(const score_options *o, dgm_translator *t, const text_fi
     dgm_error error;
     lattices_attach(window, inputs, count);
     for (size_t i = 0; i < count; i++) lattices[i] = *inputs[i].lattice;
-    const dgm_status st =
-        dgm_score_lattices(t, from->lines + first, lattices, count, (size_t)o->nbest,
-                           o->lattice_weight, &lines, &error);
+    const dgm_status st = dgm_score_lattices(t, from->lines + first, lattices, count,
+                                             (size_t)o->nbest, o->lattice_weight, &lines, &error);
     if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
     for (size_t i = 0; i < count; i++) {
         const dgm_scored_line *l = &lines->items[i];
@@ -201,7 +200,8 @@ static int score_lattices(const score_options *o, dgm_translator *t, const text_
 static int check_options(const command *self, const score_options *o, const words *rest)
 {
     if (!o->lattice) {
-        if (rest->count != 2) return fail_usage(self, "score takes a source file and a target file");
+        if (rest->count != 2)
+            return fail_usage(self, "score takes a source file and a target file");
         if (o->nbest || o->lattice_weight != 0)
             return fail_usage(self, "--%s is an option of --lattice",
                               o->nbest ? "nbest" : "lattice-weight");
@@ -234,8 +234,7 @@ static int run(const command *self, int argc, char **argv)
     totals sum = {0};
     dgm_settings_default(&settings);
     code = EXIT_RUNTIME;
-    if (text_file_read(&from, rest.items[0]) &&
-        (o.lattice || text_file_read(&to, rest.items[1]))) {
+    if (text_file_read(&from, rest.items[0]) && (o.lattice || text_file_read(&to, rest.items[1]))) {
         if (!o.lattice && from.count != to.count)
             fail(EXIT_RUNTIME, "'%s' has %zu lines, '%s' has %zu", rest.items[0], from.count,
                  rest.items[1], to.count);

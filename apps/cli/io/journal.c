@@ -119,12 +119,12 @@ bool journal_begin(journal *j)
 bool journal_record(journal *j, const journal_mark *m)
 {
     char line[MARK_MAX];
-    int n = snprintf(line, sizeof line,
-                     "%" PRIu64 " %" PRIu32 " %" PRIu64 " %" PRIu32 " %" PRIu64 " %" PRIu64
-                     " %" PRIu32,
-                     m->lines, m->input, m->bytes, m->output, m->failures, m->failed, m->reasons);
-    n += snprintf(line + n, sizeof line - (size_t)n, " %" PRIu32 "\n",
-                  checksum(0, line, (size_t)n));
+    int n =
+        snprintf(line, sizeof line,
+                 "%" PRIu64 " %" PRIu32 " %" PRIu64 " %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu32,
+                 m->lines, m->input, m->bytes, m->output, m->failures, m->failed, m->reasons);
+    n +=
+        snprintf(line + n, sizeof line - (size_t)n, " %" PRIu32 "\n", checksum(0, line, (size_t)n));
     if (!write_whole(j->fd, line, (size_t)n)) return complain(j, "write");
     return true;
 }

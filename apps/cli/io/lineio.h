@@ -62,7 +62,7 @@ void text_file_free(text_file *f);
 typedef struct progress {
     bool on, shown;
     double start, last;
-    double begin;    // share that was done before the start, and lines
+    double begin; // share that was done before the start, and lines
     uint64_t before;
     uint64_t tokens; // made since the start, 0: not shown
 } progress;

@@ -32,8 +32,8 @@ static float *field_of(dgm_lmbr *w, float *penalty, const char *name)
     const struct {
         const char *name;
         float *at;
-    } fields[] = {{"p", &w->p},           {"r", &w->r},           {"t", &w->t},
-                  {"scale", &w->scale},   {"lambda", &w->lambda}, {"length_penalty", penalty}};
+    } fields[] = {{"p", &w->p},         {"r", &w->r},           {"t", &w->t},
+                  {"scale", &w->scale}, {"lambda", &w->lambda}, {"length_penalty", penalty}};
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
         if (strcmp(fields[i].name, name) == 0) return fields[i].at;
     return NULL;
@@ -84,8 +84,7 @@ static int read_thetas(const char *list, dgm_lmbr *w)
     dgm_error e;
     if (dgm_number_list("--lmbr-thetas", list, values, THETAS, &n, &e) != DGM_OK)
         return fail(EXIT_USAGE, "%s", e.text);
-    if (n != THETAS)
-        return fail(EXIT_USAGE, "--lmbr-thetas must be %d numbers, not %d", THETAS, n);
+    if (n != THETAS) return fail(EXIT_USAGE, "--lmbr-thetas must be %d numbers, not %d", THETAS, n);
     for (int k = 0; k < THETAS; k++) w->thetas[k] = (float)values[k];
     w->use_thetas = 1;
     return -1;

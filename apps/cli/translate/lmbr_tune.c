@@ -35,8 +35,8 @@ typedef struct tuner {
     dgm_input *inputs;        // [lines]
     evidence_window evidence; // of all lines
     dgm_lmbr weights;
-    dgm_line *system;          // [lines]
-    char **texts;              // [lines] owned
+    dgm_line *system; // [lines]
+    char **texts;     // [lines] owned
     trial trials[TRIALS_MAX];
     int count;
     bool quiet, failed;
@@ -215,8 +215,8 @@ static bool read_all(tuner *u)
     u->system = need(calloc(lines + 1, sizeof *u->system));
     u->texts = need(calloc(lines + 1, sizeof *u->texts));
     for (size_t i = 0; i < lines; i++) {
-        u->inputs[i] = (dgm_input){.text = u->source->lines[i].data,
-                                   .size = u->source->lines[i].size};
+        u->inputs[i] =
+            (dgm_input){.text = u->source->lines[i].data, .size = u->source->lines[i].size};
         if (!evidence_add(&u->evidence, i, &sum)) return false;
     }
     evidence_attach(&u->evidence, u->inputs, lines);

@@ -100,7 +100,8 @@ static void collect(session *s)
         fail(EXIT_RUNTIME, "%s", error.text);
         s->broken = true;
     }
-    if (results && !rerank_apply(s->rerank, w->sources, results, s->o->show.nbest)) s->broken = true;
+    if (results && !rerank_apply(s->rerank, w->sources, results, s->o->show.nbest))
+        s->broken = true;
     for (size_t i = 0; results && !s->broken && i < results->count; i++)
         put_result(s, &results->items[i]);
     dgm_results_free(&results);
@@ -244,8 +245,7 @@ void translate_all(session *s)
     while (!s->broken && (more || s->pending || s->count)) {
         bool idle = !more || !reader_ready(s->in);
         bool full = (s->pending && s->read % most == 0) ||
-                    s->text_used + s->evidence.text_used + s->lattices.text_used >=
-                        s->window_bytes;
+                    s->text_used + s->evidence.text_used + s->lattices.text_used >= s->window_bytes;
         if (s->pending && (full || idle)) submit(s);
         // Two windows at work keep the batches full; a third would only take memory.
         else if (s->count &&
