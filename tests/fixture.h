@@ -5,8 +5,8 @@
 // few sentences with forced decoder inputs. A fixture opens both and can walk any set of its
 // sentences through the model seam, started at different steps, with sibling rows beside them.
 // Used by the tests of every architecture. Functions fail the running cmocka test on errors.
-#ifndef TESTS_FIXTURE_H
-#define TESTS_FIXTURE_H
+#ifndef DGM_TESTS_FIXTURE_H
+#define DGM_TESTS_FIXTURE_H
 
 #include "backend/ops.h"
 #include "model/model.h"

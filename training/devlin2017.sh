@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # training/devlin2017.sh WORK [SECONDS] [NAME...]: the models that bench/devlin2017 compares.
 #
 # WORK holds pairs.en, pairs.de (and pairs.up, if some are upsampled), newstest2013.en and newstest2013.de; training/README.md

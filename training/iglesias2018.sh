@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # training/iglesias2018.sh WORK [SECONDS] [SIZE...]: the recurrent models that bench/iglesias2018 compares.
 #
 # WORK holds pairs.en, pairs.de (and pairs.up, if some are upsampled), newstest2013.en and newstest2013.de;

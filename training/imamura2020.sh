@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # training/imamura2020.sh WORK [SECONDS] [NAME...]: the models that bench/imamura2020 compares.
 #
 # WORK holds pairs.en, pairs.de (and pairs.up, if some are upsampled), newstest2009.en and newstest2009.de; training/README.md

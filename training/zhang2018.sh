@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # training/zhang2018.sh WORK [SECONDS] [ALPHA...]: the models that bench/zhang2018 compares.
 #
 # WORK holds pairs.en, pairs.de (and pairs.up, if some are upsampled), newstest2013.en and newstest2013.de;

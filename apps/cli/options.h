@@ -6,8 +6,8 @@
 //     LIST option_list
 // MAYBE is a CHOICE that may stand without a value (--alignment, --alignment=tokens): `bare` is
 // then meant. Words that are not options are collected in order.
-#ifndef DGM_CLI_OPTIONS_H
-#define DGM_CLI_OPTIONS_H
+#ifndef DGM_APPS_CLI_OPTIONS_H
+#define DGM_APPS_CLI_OPTIONS_H
 
 #include <stddef.h>
 

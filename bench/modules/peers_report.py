@@ -181,7 +181,8 @@ def fill(readme, rows, source, chart):
     rows = sorted(newest(rows), key=order)
     real, made = ([r for r in rows if (r["forced"] == "0") == want] for want in (True, False))
     relative = [os.path.relpath(Path(p).resolve(), readme.resolve().parent) for p in (source, chart)]
-    parts = [detail(real), ["Time ratios of random models, 25 tokens into 25 (in brackets: lists against CTranslate2 with all words):"] if made else [],
+    title = "Time ratios of random models, 25 tokens into 25 (in brackets: lists against CTranslate2 with all words):"
+    parts = [detail(real), [title] if made else [],
              matrix(made) if made else [],
              [f"Pairs are CTranslate2 / Dragoman. [Lines, rounds, settings and commit of every row]({relative[0]}), "
               f"[chart]({relative[1]})."]]

@@ -396,7 +396,8 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--folder") == 0) s.folder = argv[i + 1];
     }
     if (2 * s.layers * s.d == s.f) {
-        fprintf(stderr, "bench/moe: keys and values of %d layers have the shape of an expert: take another number\n", s.layers);
+        fprintf(stderr, "bench/moe: keys and values of %d layers have the shape of an expert: take another number\n",
+                s.layers);
         return 2;
     }
     s.steps = s.steps > MOST_STEPS ? MOST_STEPS : (s.steps + 19) / 20 * 20;

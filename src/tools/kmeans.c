@@ -111,7 +111,7 @@ dgm_status dgm_kmeans_lanes_open(dgm_kmeans_lanes **lanes, const dgm_kmeans *k, 
     l->count = dgm_pool_threads(k->pool);
     l->items = dgm_calloc((size_t)l->count, sizeof *l->items);
     dgm_status st = l->items ? DGM_OK : dgm_no_memory(err);
-    for (int i = 0; st == DGM_OK && i < l->count; i++) 
+    for (int i = 0; st == DGM_OK && i < l->count; i++)
         st = open_lane(&l->items[i], k, most, near, err);
     if (st != DGM_OK) dgm_kmeans_lanes_close(lanes);
     return st;

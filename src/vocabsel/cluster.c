@@ -314,7 +314,8 @@ static dgm_status allocate(cluster *x, dgm_error *err)
     x->pool = dgm_pages_reserve(x->pool_size * sizeof *x->pool);
     const bool good = x->few && x->few_count && x->always && x->never && x->bits && x->needed &&
                       (!lexical || x->listed) && x->set_of && x->first_of &&
-                      (x->mode != DGM_CLUSTER_INTERSECT || x->allowed) && near && x->used && x->candidates && x->more && x->more_ids && x->pool;
+                      (x->mode != DGM_CLUSTER_INTERSECT || x->allowed) && near && x->used && x->candidates &&
+                      x->more && x->more_ids && x->pool;
     return good ? DGM_OK : dgm_no_memory(err);
 }
 

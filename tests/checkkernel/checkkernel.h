@@ -6,8 +6,8 @@
 // table of this ISA). Memory comes from ck_take: every block ends at a page that cannot be touched
 // (over-reads fault) or is followed by guard bytes, in turn, and has guard bytes before it. Signals
 // are caught and attributed. Every number derives from the seed that a failure prints.
-#ifndef DGM_TESTS_CHECKKERNEL_H
-#define DGM_TESTS_CHECKKERNEL_H
+#ifndef DGM_TESTS_CHECKKERNEL_CHECKKERNEL_H
+#define DGM_TESTS_CHECKKERNEL_CHECKKERNEL_H
 
 #include <stdbool.h>
 #include <stdint.h>

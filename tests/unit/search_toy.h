@@ -10,8 +10,8 @@
 //            output matrix holds the two tables times the (constant) deviation.
 //
 // Token 0 ends a sentence, 1 is the unknown word, the last one is the start symbol, never chosen.
-#ifndef DGM_TESTS_SEARCH_TOY_H
-#define DGM_TESTS_SEARCH_TOY_H
+#ifndef DGM_TESTS_UNIT_SEARCH_TOY_H
+#define DGM_TESTS_UNIT_SEARCH_TOY_H
 
 #include <math.h>
 #include <setjmp.h>

@@ -235,7 +235,8 @@ static void offers_lead_to_the_end(void **state)
         }
         char text[512];
         spell(path, steps, text);
-        if (steps > (run % 2 ? missing + 2 : 3 * missing)) fail_msg("'%s' took %d pieces, %d were missing", text, steps, missing);
+        if (steps > (run % 2 ? missing + 2 : 3 * missing))
+            fail_msg("'%s' took %d pieces, %d were missing", text, steps, missing);
         assert_int_equal(dgm_constraint_missing(c, at), 0);
         assert_true(dgm_constraint_bank(c, at) < dgm_constraint_banks(c));
         dgm_constraint_free(&c);

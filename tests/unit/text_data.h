@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What the text tests share: files of lines from tests/data/text. Tests run in the root of the
 // repository.
-#ifndef DGM_TESTS_TEXT_DATA_H
-#define DGM_TESTS_TEXT_DATA_H
+#ifndef DGM_TESTS_UNIT_TEXT_DATA_H
+#define DGM_TESTS_UNIT_TEXT_DATA_H
 
 #include <setjmp.h>
 #include <stdarg.h>

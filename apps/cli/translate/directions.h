@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // `translate --directions FILE`: the direction of every line, "SOURCE TARGET" as text.
-#ifndef CLI_DIRECTIONS_H
-#define CLI_DIRECTIONS_H
+#ifndef DGM_APPS_CLI_TRANSLATE_DIRECTIONS_H
+#define DGM_APPS_CLI_TRANSLATE_DIRECTIONS_H
 
 #include <stddef.h>
 
