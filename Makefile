@@ -1,10 +1,6 @@
-# Dragoman: one Makefile.
+# Dragoman: one Makefile. `make help` lists targets and switches.
 #
-#   make            library and program            make test       the whole short test suite
-#   make demo       install, build, translate      make test-long  fuzzing, goldens made again, ...
-#   make bench      benchmark programs             make install    PREFIX=/usr/local DESTDIR=
-#
-# Switches: CC=clang  ASAN=1  TSAN=1  WERROR=1  BUILD=dir  (ASAN and TSAN choose their own BUILD)
+# Libraries are found by pkg-config; what is missing is named, with its packages (scripts/packages).
 # SIMD files are taken by suffix: src/kernel/x86/*_avx2.c gets the flags of avx2, and so on.
 
 VERSION := $(shell cat VERSION)
@@ -41,8 +37,18 @@ CXXFLAGS_ALL = -std=c++17 $(FLAGS) $(CXX_SAN) $(WARN) $(CXXFLAGS)
 CPPFLAGS_LIB := -Iinclude -Isrc -DDGM_VERSION='"$(VERSION)"' -DDGM_SHARE_DIR='"$(PREFIX)/share/dragoman"' -DDGM_BUILDING
 CPPFLAGS_LIB += -DDGM_LIB_DIR='"$(PREFIX)/lib"'
 CPPFLAGS_APP := -Iinclude -Iapps/cli -DDGM_VERSION='"$(VERSION)"'
-LIBS := -lsentencepiece -ljansson -lutf8proc -lz -lm -lpthread -lstdc++
+
+# ---- libraries -----------------------------------------------------------------------------
+PKG_CONFIG ?= pkg-config
+PACKAGES := sentencepiece jansson libutf8proc zlib
+# Left out: libsentencepiece_train, which nothing here calls, and a macro for building utf8proc itself.
+LIBS := $(filter-out -lsentencepiece_train,$(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)) -lm -lpthread -lstdc++
 LIBS += -ldl # devices as shared objects; in the C library itself since glibc 2.34
+CPPFLAGS_LIB += $(strip $(filter-out -DUTF8PROC_EXPORTS,$(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)))
+CMOCKA = $(shell $(PKG_CONFIG) --cflags --libs cmocka 2>/dev/null || echo -lcmocka)
+# Names of packages that pkg-config does not know, "pkg-config" if there is none.
+MISSING := $(shell command -v $(PKG_CONFIG) >/dev/null || echo pkg-config; \
+                   for p in $(PACKAGES); do $(PKG_CONFIG) --exists $$p 2>/dev/null || echo $$p; done)
 
 # ---- library -------------------------------------------------------------------------------
 # Every .c file of these folders belongs to the library: a new file needs no line here.
@@ -50,7 +56,6 @@ LIB_DIRS := base kernel kernel/ref format import text metrics backend backend/cp
             lattice align lm phrase vocabsel constraint score search engine tools
 LIB_SRC := $(sort $(foreach dir,$(LIB_DIRS),$(wildcard src/$(dir)/*.c)))
 CXX_SRC := src/text/spm_shim.cc
-# A fresh machine has no compiler yet when this line is read: bootstrap installs it.
 ARCH := $(or $(shell $(CC) -dumpmachine 2>/dev/null | cut -d- -f1),$(shell uname -m))
 ifeq ($(ARCH),x86_64)
 LIB_SRC += $(wildcard src/kernel/x86/*.c)
@@ -85,15 +90,15 @@ $(BUILD)/src/kernel/arm/%_dotprod.o: ISA := -march=armv8.2-a+dotprod
 $(BUILD)/src/kernel/arm/%_i8mm.o: ISA := -march=armv8.2-a+dotprod+i8mm
 $(BUILD)/src/kernel/%.o: OPT := $(if $(ASAN)$(TSAN),-O1,-O3)
 
-$(BUILD)/src/%.o: src/%.c | bootstrap-stamp
+$(BUILD)/src/%.o: src/%.c | libraries
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(ISA) $(CPPFLAGS_LIB) -MMD -MP -c $< -o $@
 
-$(BUILD)/src/%.o: src/%.cc | bootstrap-stamp
+$(BUILD)/src/%.o: src/%.cc | libraries
 	@mkdir -p $(@D)
 	$(CXX) $(CXXFLAGS_ALL) $(CPPFLAGS_LIB) -MMD -MP -c $< -o $@
 
-$(BUILD)/apps/%.o: apps/%.c | bootstrap-stamp
+$(BUILD)/apps/%.o: apps/%.c | libraries
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_APP) -MMD -MP -c $< -o $@
 
@@ -114,7 +119,7 @@ $(BUILD)/dragoman: $(CLI_OBJ) $(BUILD)/libdragoman.a
 $(BUILD)/tests/test_model_% $(BUILD)/tests/test_search_models $(BUILD)/tests/test_search_cube_models $(BUILD)/tests/test_search_double: TEST_EXTRA := tests/fixture.c
 $(BUILD)/tests/test_%: tests/unit/test_%.c tests/fixture.c tests/fixture.h $(BUILD)/libdragoman.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -Wno-missing-prototypes $(CPPFLAGS_LIB) -Itests -MMD -MP -o $@ $< $(TEST_EXTRA) $(BUILD)/libdragoman.a -lcmocka $(LIBS)
+	$(CC) $(CFLAGS_ALL) -Wno-missing-prototypes $(CPPFLAGS_LIB) -Itests -MMD -MP -o $@ $< $(TEST_EXTRA) $(BUILD)/libdragoman.a $(CMOCKA) $(LIBS)
 
 # Devices as shared objects, for tests: each carries what it needs of the library.
 PLUGINS := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/libdragoman-%.so,$(wildcard tests/plugins/*.c))
@@ -138,8 +143,8 @@ $(BUILD)/checkkernel-alone: $(CHECKKERNEL_SRC) $(ALONE)
 	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Itests -static -o $@ $(CHECKKERNEL_SRC) $(ALONE) -lm -lpthread
 
 # Benchmark programs; their rivals are installed first, once per build directory.
-$(BUILD)/.bench-packages: scripts/bootstrap
-	scripts/bootstrap bench
+$(BUILD)/.bench-packages: scripts/packages
+	scripts/deps bench
 	@mkdir -p $(@D)
 	@touch $@
 
@@ -169,62 +174,65 @@ BENCH := $(BUILD)/bench/gemm
 bench: $(BENCH)
 	$(BUILD)/bench/gemm
 
-# Installs what is missing, once per checkout; quiet and instant afterwards.
-bootstrap-stamp: .bootstrapped
-.bootstrapped: scripts/bootstrap
-	scripts/bootstrap
-	@touch $@
+# ---- what people type ----------------------------------------------------------------------
+# Stops with one line for everything that is missing; says nothing otherwise.
+libraries:
+	@$(if $(MISSING),CC="$(CC)" CXX="$(CXX)" PKG_CONFIG="$(PKG_CONFIG)" scripts/deps --check build)
 
-check: $(UNIT) $(BUILD)/checkkernel $(BUILD)/checkbackend
-	@scripts/run_tests --build $(BUILD) unit kernels backends
+deps:
+	@CC="$(CC)" CXX="$(CXX)" PKG_CONFIG="$(PKG_CONFIG)" scripts/deps build test
+	@echo "Packages by system:" && scripts/deps --list build test
 
-test: all $(UNIT) $(BUILD)/checkkernel $(BUILD)/checkbackend
-	scripts/check_layers
-	@CC="$(CC)" CXX="$(CXX)" SANFLAGS="$(strip $(SAN))" scripts/run_tests --build $(BUILD)
+# demo and test install first and then start make again: a fresh machine has neither compiler nor pkg-config when a Makefile
+# is read. They use all cores unless make was called with -j.
+AGAIN = +@$(MAKE) --no-print-directory $(if $(findstring j,$(filter -j% --jobserver%,$(MAKEFLAGS))),,-j$(shell nproc))
+INSTALL = @CC="$(CC)" CXX="$(CXX)" PKG_CONFIG="$(PKG_CONFIG)" scripts/deps
 
-# Fuzzing, 1,000 lines of invariance, goldens made again by the programs of others (in .work/).
-LONG_TEXT := tests/data/translate/newstest2014-1000.en
-SELF_NORMALISED := tests/data/models/self-normalised
-WRITING = $(wildcard models/research/imamura-*.gguf) $(WRITING_MODELS)
-SELF_TEXT := tests/data/translate/self-normalised
-
-test-long: test
-	scripts/bootstrap long
-	scripts/fuzz 60
-	scripts/check_arm
-	for p in f32 i16 i8; do \
-	    tests/system/invariance $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 1000 --precision $$p || exit 1; \
-	done
-	for cube in naive accelerated; do \
-	    tests/system/invariance $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 1000 --search cube --cube $$cube || exit 1; \
-	done
-	tests/system/cube $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 1000
-	tests/system/lmbr $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 400
-	for model in models/research/devlin-s4-small.gguf models/research/rnnsearch-small.gguf $(RECURRENT_MODELS); do \
-	    tests/system/techniques $(BUILD)/dragoman $$model $(LONG_TEXT) 1000 || exit 1; \
-	done
-	for model in $(WRITING); do \
-	    tests/system/writing $(BUILD)/dragoman $$model $(LONG_TEXT) 200 || exit 1; \
-	    PYTHONPATH=training /usr/bin/python3 -m dragoman_training agree $$model --text $(LONG_TEXT) \
-	        --dragoman $(BUILD)/dragoman || exit 1; \
-	done
-	for more in "" "--shortlist all" "--search cube" "--search cube --cube naive" "--beam 1" "--finish mask"; do \
-	    tests/system/terms $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) tests/data/translate/newstest2014-500.de 500 $$more || exit 1; \
-	done
-	bench/zhang2018 --plain $(SELF_NORMALISED).gguf --self-normalised $(SELF_NORMALISED).gguf --quick \
-	    --input $(SELF_TEXT).en --reference $(SELF_TEXT).de --out $(BUILD)/zhang2018 --program $(BUILD)/dragoman > /dev/null
-	tests/system/identity $(BUILD)/dragoman models/en-de.gguf $(LONG_TEXT) 200
-	PYTHONPATH=training /usr/bin/python3 -m unittest discover -s training/tests
-	training/smoke.sh
-	for pair in en-de:$(LONG_TEXT) de-en:tests/data/translate/newstest2014-500.de; do \
-	    PYTHONPATH=training /usr/bin/python3 -m dragoman_training agree models/$${pair%%:*}.gguf \
-	        --text $${pair#*:} --dragoman $(BUILD)/dragoman || exit 1; \
-	done
-	scripts/remake_goldens
-
-demo: all
+demo:
+	$(INSTALL) build
+	$(AGAIN) all
 	@./dragoman translate -i examples/demo.en | paste -d '\n' examples/demo.en -
 	@./dragoman translate -s de -t en -i examples/demo.de | paste -d '\n' examples/demo.de -
+
+unit-programs: $(UNIT) $(BUILD)/checkkernel $(BUILD)/checkbackend
+
+check: unit-programs
+	@scripts/run_tests --build $(BUILD) unit
+
+# Tiers (docs/internals/TESTING.md): each ends the run when it fails. The second compiler builds library and program only, in
+# a folder of its own, without optimising: it is asked for its warnings.
+OTHER := $(if $(findstring clang,$(CC)),gcc,clang)
+RUN_TESTS = @CC="$(CC)" CXX="$(CXX)" SANFLAGS="$(strip $(SAN))" scripts/run_tests --build $(BUILD)
+
+test:
+	$(INSTALL) build test
+	$(RUN_TESTS) source
+	$(AGAIN) WERROR=1 all unit-programs
+ifeq ($(ASAN)$(TSAN),)
+	$(AGAIN) CC=$(OTHER) CXX=$(if $(filter gcc,$(OTHER)),g++,clang++) BUILD=build-$(OTHER) OPT=-O0 WERROR=1 build-$(OTHER)/dragoman
+endif
+	$(RUN_TESTS) source unit system
+
+# The suite again under sanitizers, Arm under qemu, fuzzing, full-size checks, goldens made again by the programs of others.
+# RECURRENT_MODELS, WRITING_MODELS: further models for tests/system/techniques and tests/system/writing.
+test-long:
+	$(INSTALL) build test long arm
+	$(AGAIN) WERROR=1 all unit-programs
+	@CC="$(CC)" CXX="$(CXX)" RECURRENT_MODELS="$(RECURRENT_MODELS)" WRITING_MODELS="$(WRITING_MODELS)" \
+	    scripts/run_tests --build $(BUILD) long
+
+help:
+	@echo 'make             library and program: build/libdragoman.a, build/libdragoman.so, ./dragoman'
+	@echo 'make deps        install what building and testing need (Debian), name the packages elsewhere'
+	@echo 'make demo        deps, build, translate a few lines'
+	@echo 'make test        deps, source checks, builds with two compilers, unit and system tests'
+	@echo 'make test-long   test, sanitizers, Arm under qemu, fuzzing, goldens made again: hours'
+	@echo 'make check       unit tests and kernels alone'
+	@echo 'make bench       products against OpenBLAS and oneDNN (bench/README.md has the others)'
+	@echo 'make install     PREFIX=/usr/local DESTDIR=; make uninstall takes it away again'
+	@echo 'make clean       remove the build folder'
+	@echo
+	@echo 'Switches: CC=clang  WERROR=1  ASAN=1  TSAN=1  OPT=-O2  BUILD=build  CFLAGS= LDFLAGS=  PKG_CONFIG=pkg-config'
 
 # ---- installation --------------------------------------------------------------------------
 COMMANDS = $(shell $(BUILD)/dragoman help --names)
@@ -267,4 +275,4 @@ clean:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
-.PHONY: all dragoman check test test-long demo bench install uninstall clean bootstrap-stamp
+.PHONY: all dragoman libraries deps demo unit-programs check test test-long help bench install uninstall clean

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""What scripts/run_tests runs: one function for each tier, which returns its tests in order, long ones first."""
+import glob
+import os
+from collections import namedtuple
+from pathlib import Path
+
+EN_DE = "models/en-de.gguf"
+TEXT = "tests/data/translate/newstest2014-1000.en"
+REFERENCE = "tests/data/translate/newstest2014-500.de"
+RECURRENT = "tests/data/models/rnn-bahdanau-pieces.gguf"
+
+Test = namedtuple("Test", "name command env limit")
+
+
+def test(name, *command, env=None, limit=3600):
+    return Test(name, [str(c) for c in command], env or {}, limit)
+
+
+def system_test(program, name, model, text, lines, *more):
+    """tests/system/NAME PROGRAM MODEL TEXT LINES MORE..."""
+    label = " ".join(["tests/system/" + name, *([] if model == EN_DE else [Path(model).stem]), *map(str, more)])
+    return test(label, f"tests/system/{name}", program, model, text, lines, *more)
+
+
+def source(build):
+    """What can be said without a compiler."""
+    return [test(f"scripts/{s}", f"scripts/{s}") for s in ("check_layers", "check_format", "check_links", "check_names")]
+
+
+def unit(build):
+    programs = sorted(p for p in glob.glob(f"{build}/tests/test_*") if os.access(p, os.X_OK) and not p.endswith(".d"))
+    slow = ["test_engine_damage", "test_search_cube_models", "test_engine_constraints"]
+    programs.sort(key=lambda p: (Path(p).name not in slow, p))
+    devices = [test("checkbackend", f"{build}/checkbackend", "--levels"),
+               test("checkbackend cpu echo", "env", f"DRAGOMAN_PLUGINS={build}/tests/plugins", f"{build}/checkbackend",
+                    "cpu", "echo")]
+    return [test("checkkernel", f"{build}/checkkernel")] + devices + [test(Path(p).name, p) for p in programs] + \
+        [test("public headers alone", "tests/system/headers")]
+
+
+def system(build):
+    program = f"{build}/dragoman"
+    # Sanitizers make decoding ten times slower.
+    lines = 6 if os.environ.get("SANFLAGS") else 24
+    on = lambda name, count, *more: system_test(program, name, EN_DE, TEXT, count, *more)
+    tests = [on("resume", lines * 5 // 2)]
+    tests += [test("tests/cli " + Path(f).stem, "tests/cli/run", "--build", build, Path(f).name)
+              for f in sorted(glob.glob("tests/cli/*.cases"))]
+    tests += [test("tests/system/translations", "tests/system/translations", program, EN_DE)]
+    tests += [on("invariance", lines, "--beam", 4, "--precision", precision) for precision in ("f32", "i8")]
+    tests += [on("invariance", lines, "--beam", 8, "--search", "cube")]
+    tests += [on("cube", lines * 4), on("lmbr", lines * 2 // 3)]
+    tests += [system_test(program, "terms", EN_DE, TEXT, REFERENCE, lines * 5 // 3, *more.split())
+              for more in ("", "--shortlist all --precision f32", "--search cube", "--search cube --cube naive")]
+    tests += [system_test(program, "techniques", RECURRENT, TEXT, lines), on("identity", lines // 3)]
+    tests += [test("tests/system/install", "tests/system/install", build)]
+    return tests
+
+
+def long(build):
+    """make test-long: everything above under sanitizers, then full-size checks, then what others' programs say."""
+    program = f"{build}/dragoman"
+    writing = glob.glob("models/research/imamura-*.gguf") + os.environ.get("WRITING_MODELS", "").split()
+    recurrent = ["models/research/devlin-s4-small.gguf", "models/research/rnnsearch-small.gguf",
+                 *os.environ.get("RECURRENT_MODELS", "").split()]
+    training = {"PYTHONPATH": "training"}
+    agree = lambda model, text: test(f"PyTorch agrees on {model}", "/usr/bin/python3", "-m", "dragoman_training", "agree", model,
+                                     "--text", text, "--dragoman", program, env=training)
+    on = lambda name, count, *more: system_test(program, name, EN_DE, TEXT, count, *more)
+    make = os.environ.get("MAKE", "make")
+    tests = [test("make test", make, "test")]
+    tests += [test(f"make test {san}=1", make, "test", f"{san}=1", limit=6 * 3600) for san in ("ASAN", "TSAN")]
+    tests += [test("Arm under qemu", "scripts/check_arm"), test("fuzzing", "scripts/fuzz", 60, limit=6 * 3600)]
+    tests += [on("invariance", 1000, "--precision", p) for p in ("f32", "i16", "i8")]
+    tests += [on("invariance", 1000, "--search", "cube", "--cube", c) for c in ("naive", "accelerated")]
+    tests += [on("cube", 1000), on("lmbr", 400), on("identity", 200)]
+    tests += [system_test(program, "techniques", model, TEXT, 1000) for model in recurrent]
+    for model in writing:
+        tests += [system_test(program, "writing", model, TEXT, 200), agree(model, TEXT)]
+    tests += [system_test(program, "terms", EN_DE, TEXT, REFERENCE, 500, *more.split())
+              for more in ("", "--shortlist all", "--search cube", "--search cube --cube naive", "--beam 1", "--finish mask")]
+    small, pair = "tests/data/models/self-normalised.gguf", "tests/data/translate/self-normalised"
+    tests += [test("bench/zhang2018 --quick", "bench/zhang2018", "--plain", small, "--self-normalised", small, "--quick",
+                   "--input", pair + ".en", "--reference", pair + ".de", "--out", f"{build}/zhang2018", "--program", program)]
+    tests += [test("training modules", "/usr/bin/python3", "-m", "unittest", "discover", "-s", "training/tests", env=training),
+              test("training smoke test", "training/smoke.sh")]
+    tests += [agree(EN_DE, TEXT), agree("models/de-en.gguf", REFERENCE)]
+    tests += [test("goldens made again", "scripts/remake_goldens")]
+    return tests
+
+
+TIERS = {"source": source, "unit": unit, "system": system, "long": long}
