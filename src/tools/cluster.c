@@ -13,7 +13,7 @@
 // (near 1, least 0). A rare word then is in few lists, and a vector that falls on the other side of
 // a border misses it. So a vector also counts, by less, for the next centroids, and by less for its
 // lower ranks; what weighs next to nothing for the number of vectors that a centroid has is left
-// out. For lists of the same length that halves the misses (docs/manual/CLUSTERS.md).
+// out. For lists of the same length that halves the misses (docs/results/CLUSTERS.md).
 //
 //     weight of t at c = sum over vectors v, c the j-th nearest of v, t the r-th best of v:
 //                        nearness[j] * 2 / (r * r + 1);   t is listed where it is > least * hits(c)

@@ -15,7 +15,7 @@
 //
 // Where both sides have one vocabulary, a sentence also needs its source's own tokens: a name is
 // copied piece by piece, and no cluster knows the pieces of a name that it has not seen. That is half
-// a percent more candidates and a third fewer misses (docs/manual/CLUSTERS.md).
+// a percent more candidates and a third fewer misses (docs/results/CLUSTERS.md).
 //
 // The union is over one sentence, not over the batch as in the paper: a translation does not depend
 // on its neighbours. What several sentences want is still read once (backend/cpu/rank_cpu.c).
