@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "dragoman/align.h"
 #include "dragoman/common.h"
 
 #ifdef __cplusplus
