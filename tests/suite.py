@@ -33,8 +33,8 @@ def unit(build):
     slow = ["test_engine_damage", "test_search_cube_models", "test_engine_constraints"]
     programs.sort(key=lambda p: (Path(p).name not in slow, p))
     devices = [test("checkbackend", f"{build}/checkbackend", "--levels"),
-               test("checkbackend cpu echo", "env", f"DRAGOMAN_PLUGINS={build}/tests/plugins", f"{build}/checkbackend",
-                    "cpu", "echo")]
+               test("checkbackend cpu echo", f"{build}/checkbackend", "cpu", "echo",
+                    env={"DRAGOMAN_PLUGINS": f"{build}/tests/plugins"})]
     return [test("checkkernel", f"{build}/checkkernel")] + devices + [test(Path(p).name, p) for p in programs] + \
         [test("public headers alone", "tests/system/headers")]
 

@@ -71,7 +71,8 @@ dgm_status dgm_vocabsel_lexical_open(dgm_vocabsel *v, const dgm_gguf *file,
 // From now on the candidates of a sentence come with their columns of the output layers out[0 ..
 // count), the parts of rank in their order, gathered when the sentence enters. Memory is x's arena,
 // dgm_vocabsel_lexical_bytes of it for every layer. Lists longer than the device likes to gather
-// (dgm_backend_props.gather_max) are not: a sentence of hundreds of words has most of the vocabulary as candidates anyway.
+// (dgm_backend_props.gather_max) are not: a sentence of hundreds of words has most of the
+// vocabulary as candidates anyway.
 dgm_status dgm_vocabsel_lexical_gather(dgm_vocabsel *v, dgm_exec *x, const dgm_linear *const *out,
                                        int count, dgm_error *err);
 size_t dgm_vocabsel_lexical_bytes(const dgm_backend *b, const dgm_linear *out, int places);

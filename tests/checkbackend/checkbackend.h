@@ -10,8 +10,8 @@
 //   CB_PRODUCT  floating-point products, whose order of adding is a device's own: within the bound
 //
 // A bound is of |a - b| over the largest |a| of what is compared, and at least of one.
-#ifndef DGM_TESTS_CHECKBACKEND_H
-#define DGM_TESTS_CHECKBACKEND_H
+#ifndef DGM_TESTS_CHECKBACKEND_CHECKBACKEND_H
+#define DGM_TESTS_CHECKBACKEND_CHECKBACKEND_H
 
 #include <stdbool.h>
 #include <stdint.h>
