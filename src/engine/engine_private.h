@@ -53,21 +53,21 @@ struct dgm_translator {
     dgm_long long_lines;
     dgm_alignment alignment;
     bool token_scores, approximate; // approximate: scores of accelerated cube pruning
-    int threads, batch;   // batch: sentences inside a worker at most
-    int64_t batch_tokens; // and their source tokens x beam
-    int restricted; // dgm_restrict: which tokens a translation may be made of
-    int shortlist; // member whose lexical list restricts the output, -1: none
-    int clustered; // member whose clusters do, -1: none
+    int threads, batch;             // batch: sentences inside a worker at most
+    int64_t batch_tokens;           // and their source tokens x beam
+    int restricted;                 // dgm_restrict: which tokens a translation may be made of
+    int shortlist;                  // member whose lexical list restricts the output, -1: none
+    int clustered;                  // member whose clusters do, -1: none
     dgm_cluster_set **clusters; // [cluster_sets]: of the direction, or of every block of the file
     int cluster_sets;
-    bool every_direction; // lines say theirs
+    bool every_direction;       // lines say theirs
     bool replace_unknown;       // by the source word or the dictionary's; config.alignment is on
     dgm_dictionary *dictionary; // NULL: none
     uint64_t unknown_words, unknown_translated; // replaced, by the dictionary; guarded by lock
-    struct dgm_glossary *glossary; // settings.terms; NULL: none
-    dgm_keeper *keep;           // settings.keep; NULL: none
-    dgm_surfaces *surfaces;     // of the target vocabulary; NULL until a line needs them (lock)
-    int activations;            // dgm_activations
+    struct dgm_glossary *glossary;              // settings.terms; NULL: none
+    dgm_keeper *keep;                           // settings.keep; NULL: none
+    dgm_surfaces *surfaces; // of the target vocabulary; NULL until a line needs them (lock)
+    int activations;        // dgm_activations
     bool merging, plain_attention;
     bool evidence;         // lines may have some
     dgm_lmbr_weights lmbr; // what becomes of it
@@ -79,7 +79,7 @@ struct dgm_translator {
 
     dgm_translator_info info;
     char device[512], source_code[64], target_code[64];
-    int direction[2]; // of the first model's languages; -1: none yet, lines say theirs
+    int direction[2];      // of the first model's languages; -1: none yet, lines say theirs
     dgm_length_rule asked; // DGM_FROM_MODEL: what the file says for a direction
 
     // Queue: jobs that still have pieces nobody has taken, oldest first.
@@ -135,8 +135,8 @@ bool dgm_direction_of_token(const dgm_translator *t, int32_t token, int directio
 // What the file says for a direction (-1: for all of them); lengths: with what the caller set instead.
 dgm_status dgm_direction_defaults(const dgm_translator *t, const int direction[2],
                                   dgm_direction_spec *out, dgm_error *err);
-dgm_status dgm_direction_lengths(const dgm_translator *t, const int direction[2], dgm_length_rule *out,
-                                 dgm_error *err);
+dgm_status dgm_direction_lengths(const dgm_translator *t, const int direction[2],
+                                 dgm_length_rule *out, dgm_error *err);
 
 // techniques.c: names and ranges; the device before models are loaded; the loaded models.
 dgm_status dgm_settings_techniques(const dgm_settings *s, dgm_error *err);
@@ -173,7 +173,7 @@ extern const char *const dgm_restrict_names[]; // in this order; NULL at the end
 // choice: dgm_restrict, -1: what the models have. Loads what it needs.
 dgm_status dgm_restrict_resolve(dgm_translator *t, int choice, dgm_error *err);
 dgm_status dgm_restrict_open(const dgm_translator *t, dgm_exec *x, dgm_vocabsel *v, dgm_error *err);
-size_t dgm_restrict_bytes(const dgm_translator *t); // of a worker's arena
+size_t dgm_restrict_bytes(const dgm_translator *t);     // of a worker's arena
 size_t dgm_restrict_centroids(const dgm_translator *t); // 0: no clusters are used
 // Which clusters a line of this direction uses (other: not the translator's), of those that are loaded.
 dgm_status dgm_restrict_line(const dgm_translator *t, const int direction[2], bool other,
@@ -190,10 +190,6 @@ dgm_status dgm_vocabulary_load(const dgm_gguf *file, dgm_side side, dgm_vocab **
 // DGM_ERR_UNSUPPORTED unless both give every id the same spelling; `what` names the side.
 dgm_status dgm_vocabulary_same(const dgm_vocab *a, const dgm_vocab *b, const char *what,
                                dgm_error *err);
-
-// tool_average.c: a key that begins with one of the prefixes (NULL-terminated) and is not the same
-// in both files; NULL: there is none.
-const char *dgm_keys_differ(const dgm_gguf *a, const dgm_gguf *b, const char *const *prefixes);
 
 // discover.c: the path of the default model, in a caller's buffer.
 dgm_status dgm_default_model(char *path, size_t size, dgm_error *err);
@@ -218,9 +214,9 @@ typedef struct dgm_piece_state {
     int count, prefix_count;            // ids the encoder reads, forced target tokens
     size_t lead_at;                     // tokens of its direction, where lead: else the model's own
     bool lead;
-    int text_first, text_count;         // ids[text_first .. + text_count) stand for text
-    dgm_constraint *constraint;         // the job's; NULL: none
-    bool relaxed;                       // it could not be met: decoded without
+    int text_first, text_count; // ids[text_first .. + text_count) stand for text
+    dgm_constraint *constraint; // the job's; NULL: none
+    bool relaxed;               // it could not be met: decoded without
     // written by the worker
     dgm_status status;
     char *error; // message, or NULL
@@ -243,7 +239,7 @@ struct dgm_line_state {
     uint32_t flags;
     bool other; // its direction is not the translator's: these are its lengths
     dgm_length_rule lengths;
-    int clusters; // which of the translator's
+    int clusters;                        // which of the translator's
     dgm_lmbr_rows *lmbr;                 // of its evidence, for all its pieces; NULL: none
     dgm_walk *walk;                      // its lattice; NULL: none
     size_t source_tokens, target_tokens; // target: of the best translation, end symbols included

@@ -12,11 +12,12 @@
 #include "base/mem.h"
 #include "format/idlists.h"
 #include "format/modelfile.h"
+#include "format/rewrite.h"
 
 #define KEY "dragoman.clusters."
 #define VERSION 1
 
-static const char *const fields[] = {"source", "target",     "count", "width",
+static const char *const fields[] = {"source",  "target",     "count", "width",
                                      "targets", "vocabulary", "best",  "lists"};
 
 typedef struct name {
@@ -82,8 +83,8 @@ static dgm_status read_header(dgm_clusters_view *v, const dgm_gguf *g, int block
                 "the clusters are newer than this program (version %u, this program reads %d)",
                 version, VERSION);
     uint32_t blocks = 0;
-    DGM_TRY(dgm_gguf_get_u32(g, KEY "blocks", DGM_REQUIRED, 1, DGM_CLUSTERS_BLOCKS_MAX, &blocks,
-                             err));
+    DGM_TRY(
+        dgm_gguf_get_u32(g, KEY "blocks", DGM_REQUIRED, 1, DGM_CLUSTERS_BLOCKS_MAX, &blocks, err));
     DGM_FAIL_IF(block < 0 || (uint32_t)block >= blocks, err, DGM_ERR_ARGUMENT,
                 "there is no block %d of clusters", block);
     DGM_TRY(dgm_gguf_get_u32(g, key(block, "count").text, DGM_REQUIRED, 1, DGM_CLUSTERS_MAX, &count,
@@ -133,8 +134,8 @@ static dgm_status read_lists(dgm_clusters_view *v, const dgm_gguf *g, int block,
     DGM_FAIL_IF(size >= UINT32_MAX, err, DGM_ERR_FORMAT, "%s is longer than 4 GiB", n.text);
     v->at = dgm_malloc(((size_t)v->count + 1) * sizeof *v->at);
     if (!v->at) return dgm_no_memory(err);
-    const dgm_idlists lists = {n.text,   "centroid", v->lists,           size,
-                               v->count, v->targets, (uint32_t)v->targets};
+    const dgm_idlists lists = {n.text,     "centroid",          v->lists, size, v->count,
+                               v->targets, (uint32_t)v->targets};
     DGM_TRY(dgm_idlists_index(&lists, v->at, &v->longest, err));
     for (int i = 0; i < v->count; i++)
         v->entries += (uint64_t)dgm_idlists_length(v->lists + v->at[i]);
@@ -201,15 +202,14 @@ static int place(const dgm_clusters *c, const dgm_gguf *g)
 static dgm_status copy_tensors(const dgm_gguf *g, int left, dgm_gguf_writer *w, dgm_error *err)
 {
     const int blocks = dgm_clusters_blocks(g);
+    DGM_TRY(dgm_rewrite_check(g, err));
     for (int i = 0; i < dgm_gguf_tensor_count(g); i++) {
         const dgm_tensor *t = dgm_gguf_tensor(g, i);
         bool skip = false;
         for (int b = 0; b < blocks && !skip; b++)
             skip = (left < 0 || b == left) && strcmp(t->name, tensor_name(b).text) == 0;
         if (skip) continue;
-        DGM_FAIL_IF(!t->data, err, DGM_ERR_UNSUPPORTED,
-                    "tensor '%s' has a type that this program cannot copy", t->name);
-        dgm_gguf_add_tensor(w, t->name, (dgm_tensor_type)t->type, t->n_dims, t->shape, t->data);
+        dgm_rewrite_copy(w, t);
     }
     return DGM_OK;
 }

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/textfile.h"
 #include "tools/align_job.h"
+#include "tools/progress.h"
 
 // Where the text goes: a file or the caller; and how many links it has.
 typedef struct sink {

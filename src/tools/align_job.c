@@ -11,6 +11,7 @@
 #include "base/textfile.h"
 #include "engine/engine_private.h"
 #include "format/modelfile.h"
+#include "tools/progress.h"
 
 enum { BATCH = 8192, ITEM = 256, ITEMS = BATCH / ITEM };
 
@@ -29,13 +30,6 @@ void dgm_align_default(dgm_align_options *o)
                              .p0 = p.p0,
                              .alpha = p.alpha,
                              .tension = p.tension};
-}
-
-dgm_status dgm_progress_tick(const dgm_progress *p, const char *stage, double share, dgm_error *err)
-{
-    if (p->tick && p->tick(p->cookie, stage, share) != 0)
-        return dgm_fail(err, DGM_ERR_CANCELLED, "stopped on request");
-    return DGM_OK;
 }
 
 // ---- reading ----------------------------------------------------------------------------------

@@ -32,8 +32,5 @@ void dgm_align_job_close(dgm_align_job *job); // accepts all zero
 dgm_links dgm_align_job_links(const dgm_align_job *job);
 // Spelling of a word of the bitext.
 dgm_text dgm_align_job_spell(const dgm_align_job *job, int side, uint32_t word);
-// Reports progress; DGM_ERR_CANCELLED when the caller wants no more.
-dgm_status dgm_progress_tick(const dgm_progress *p, const char *stage, double share,
-                             dgm_error *err);
 
 #endif

@@ -11,11 +11,10 @@
 
 #include "backend/ops.h"
 #include "base/mem.h"
-#include "base/textfile.h"
 #include "engine/engine_private.h"
+#include "tools/chunks.h"
 
 enum { BINS_PER_OCTAVE = 32, LOWEST = -20, OCTAVES = 40, BINS = BINS_PER_OCTAVE * OCTAVES };
-enum { CHUNK_LINES = 256, CHUNK_BYTES = 1 << 20 };
 static const double unit = 1 << 20; // of the sums
 
 typedef struct layer {
@@ -29,7 +28,7 @@ typedef struct watch {
     pthread_mutex_t lock;
     layer **layers;
     size_t count, cap;
-    bool failed; // for want of memory
+    bool failed; // out of memory
 } watch;
 
 static int bin_of(float v)
@@ -142,69 +141,28 @@ static dgm_status collect(dgm_calibration *c, const watch *w, double saturate, d
 
 // ---- the text -----------------------------------------------------------------------------------
 
-typedef struct chunk {
-    dgm_input inputs[CHUNK_LINES];
-    size_t count;
-    char *text; // of all lines
-    size_t size, cap;
-} chunk;
-
-static dgm_status add_line(chunk *k, const char *line, size_t size, dgm_error *err)
+static dgm_status count_results(void *cookie, const dgm_results *r, dgm_error *err)
 {
-    DGM_TRY(dgm_grow(&k->text, &k->cap, k->size + size + 1, 1, err));
-    if (size) memcpy(k->text + k->size, line, size);
-    k->inputs[k->count++] = (dgm_input){.size = size};
-    k->size += size;
-    return DGM_OK;
-}
-
-static dgm_status translate_chunk(dgm_translator *t, chunk *k, dgm_calibration *c, dgm_error *err)
-{
-    const char *at = k->text;
-    for (size_t i = 0; i < k->count; at += k->inputs[i++].size) k->inputs[i].text = at;
-    dgm_results *r = NULL;
-    DGM_TRY(dgm_translate_inputs(t, k->inputs, k->count, &r, err));
+    dgm_calibration *c = cookie;
+    (void)err;
     c->lines += r->count;
     c->source_tokens += r->source_tokens;
     c->target_tokens += r->target_tokens;
-    dgm_results_free(&r);
-    k->count = k->size = 0;
     return DGM_OK;
-}
-
-static dgm_status translate_text(dgm_translator *t, const dgm_quantize_options *o,
-                                 dgm_calibration *c, chunk *k, dgm_error *err)
-{
-    dgm_lines *in = NULL;
-    DGM_TRY(dgm_lines_open(&in, o->calibrate, err));
-    dgm_status st = DGM_OK;
-    bool more = true;
-    while (st == DGM_OK && more) {
-        const char *line;
-        size_t size;
-        st = dgm_lines_next(in, &line, &size, &more, err);
-        if (st == DGM_OK && more) st = add_line(k, line, size, err);
-        bool full = k->count == CHUNK_LINES || k->size >= CHUNK_BYTES;
-        if (st == DGM_OK && k->count && (full || !more)) st = translate_chunk(t, k, c, err);
-        if (st == DGM_OK && full && o->progress.tick &&
-            o->progress.tick(o->progress.cookie, "calibrating", dgm_lines_share(in)))
-            st = dgm_fail(err, DGM_ERR_CANCELLED, "cancelled");
-    }
-    dgm_lines_close(&in);
-    return st;
 }
 
 static dgm_status watch_text(dgm_translator *t, watch *w, const dgm_quantize_options *o,
                              dgm_calibration *c, dgm_error *err)
 {
-    chunk *k = dgm_calloc(1, sizeof *k);
-    if (!k) return dgm_no_memory(err);
+    const dgm_chunks chunks = {.text = o->calibrate,
+                               .done = count_results,
+                               .cookie = c,
+                               .stage = "calibrating",
+                               .progress = o->progress};
     const dgm_observer observer = {.inputs = look, .cookie = w};
     dgm_workers_observe(t, &observer);
-    dgm_status st = translate_text(t, o, c, k, err);
+    const dgm_status st = dgm_chunks_translate(&chunks, t, err);
     dgm_workers_observe(t, NULL);
-    dgm_free(k->text);
-    dgm_free(k);
     DGM_TRY(st);
     if (w->failed) return dgm_no_memory(err);
     DGM_FAIL_IF(c->source_tokens == 0, err, DGM_ERR_TEXT, "'%s' has no text to calibrate with",

@@ -30,12 +30,12 @@
 #include "tools/record.h"
 #include "format/clusters.h"
 #include "format/idlists.h"
+#include "format/rewrite.h"
 #include "tools/kmeans.h"
 
 enum { BLOCK = 8192, PER_CENTROID = 256, ITERATIONS_MAX = 10000, NEAR_MAX = 8, WEIGHTS = 1 << 28 };
 
 static const float nearness[NEAR_MAX] = {1, 0.5f, 0.25f, 0.15f, 0.1f, 0.07f, 0.05f, 0.04f};
-
 
 typedef struct work {
     const dgm_cluster_options *o;
@@ -49,8 +49,8 @@ typedef struct work {
     uint16_t *halves; // the same
     uint64_t *bits;   // [centroids, words]
     size_t words;
-    uint64_t *hits;   // [centroids]
-    float *weights;   // [centroids, window]: of the tokens from `first` on
+    uint64_t *hits; // [centroids]
+    float *weights; // [centroids, window]: of the tokens from `first` on
     int first, window;
     // a block of the file
     uint16_t *vectors;
@@ -175,8 +175,9 @@ static dgm_status take_sample(work *w, dgm_error *err)
     uint64_t seen = 0, taken = 0;
     for (size_t n = 1; n && taken < wanted; seen += n) {
         DGM_TRY(dgm_record_next(&w->record, BLOCK, w->vectors, w->predictions, &n, err));
-        for (uint64_t at; taken < wanted && (at = (uint64_t)((double)taken * (double)all /
-                                                             (double)wanted)) < seen + n;
+        for (uint64_t at;
+             taken < wanted &&
+             (at = (uint64_t)((double)taken * (double)all / (double)wanted)) < seen + n;
              taken++)
             memcpy(w->sample + taken * width, w->vectors + (at - seen) * width,
                    width * sizeof *w->sample);
@@ -219,9 +220,9 @@ static dgm_status borrow(work *w, const char *path, dgm_error *err)
     dgm_clusters_view v = {0};
     DGM_TRY(dgm_modelfile_open(&g, path, err));
     const int block = find_block(w, g);
-    dgm_status st = block < 0 ? dgm_fail(err, DGM_ERR_UNSUPPORTED, "%s: the model has no clusters",
-                                         path)
-                              : dgm_clusters_view_open(&v, g, block, err);
+    dgm_status st = block < 0
+                        ? dgm_fail(err, DGM_ERR_UNSUPPORTED, "%s: the model has no clusters", path)
+                        : dgm_clusters_view_open(&v, g, block, err);
     if (st == DGM_OK && (v.width != w->record.width || v.count != w->o->centroids))
         st = dgm_fail(err, DGM_ERR_ARGUMENT, "%s: %d centroids of %d numbers, not %d of %d", path,
                       v.count, v.width, w->o->centroids, w->record.width);
@@ -371,12 +372,8 @@ static void summarise(work *w)
 static dgm_status write_model(work *w, const char *path, const dgm_clusters *c, dgm_error *err)
 {
     dgm_gguf_writer *out = NULL;
-    DGM_TRY(dgm_gguf_writer_open(&out, err));
-    dgm_gguf_set_copies(out, w->file);
-    dgm_status st = dgm_clusters_store(c, w->file, out, err);
-    if (st == DGM_OK) st = dgm_gguf_write(out, path, err);
-    dgm_gguf_writer_close(&out);
-    return st;
+    DGM_TRY(dgm_rewrite_open(&out, w->file, NULL, err));
+    return dgm_rewrite_finish(&out, path, dgm_clusters_store(c, w->file, out, err), err);
 }
 
 static dgm_status store(work *w, const char *output, dgm_error *err)
@@ -494,9 +491,10 @@ static dgm_status test_text(work *w, const char *model, const char *text, gauge 
                 "%s: the model has no clusters (make them with 'dragoman cluster')", model);
     DGM_TRY(dgm_record_text(&w->record, model, text, w->o->vectors, w->o, err));
     const int block = find_block(w, w->file);
-    DGM_FAIL_IF(block < 0, err, DGM_ERR_UNSUPPORTED,
-                "%s: the model has no clusters for '%s' to '%s' (make them with 'dragoman cluster')",
-                model, w->record.source, w->record.target);
+    DGM_FAIL_IF(
+        block < 0, err, DGM_ERR_UNSUPPORTED,
+        "%s: the model has no clusters for '%s' to '%s' (make them with 'dragoman cluster')", model,
+        w->record.source, w->record.target);
     dgm_clusters_view view = {0};
     DGM_TRY(dgm_clusters_view_open(&view, w->file, block, err));
     g->view = &view;

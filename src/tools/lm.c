@@ -7,7 +7,7 @@
 #include "dragoman/tools.h"
 #include "base/mem.h"
 #include "base/textfile.h"
-#include "tools/align_job.h"
+#include "tools/progress.h"
 #include "tools/splitter.h"
 #include "lm/lm.h"
 #include "lm/lm_train.h"

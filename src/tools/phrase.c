@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/textfile.h"
 #include "dragoman/tools.h"
-#include "tools/align_job.h"
+#include "tools/progress.h"
 #include "tools/splitter.h"
 #include "phrase/phrase_count.h"
 #include "phrase/phrase_table.h"

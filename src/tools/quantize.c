@@ -7,8 +7,7 @@
 //     NAME.input_scale        copied, or replaced by the calibration's (then for every weight)
 //     everything else         copied: vectors, tables, unknown to us or not
 //
-// Matrices are converted one at a time while the file is written. The data and the scales of an
-// integer matrix are two tensors that convert the same input twice.
+// Matrices are converted one at a time while the file is written (format/rewrite.h).
 #include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
@@ -19,18 +18,15 @@
 #include "base/textfile.h"
 #include "tools/calibrate.h"
 #include "engine/engine_private.h"
-#include "format/convert.h"
 #include "format/modelfile.h"
+#include "format/rewrite.h"
 
 enum { CARD_MAX = 1 << 20 };
-#define INPUT_SCALE ".input_scale"
 
 // A matrix of the input, and where its report goes.
 typedef struct item {
-    const dgm_tensor *t;
-    int type;      // of the output
-    bool measured; // its errors are in `sum`
-    dgm_convert_error sum;
+    dgm_rewrite_item r;
+    dgm_convert_error sum; // filled when it is converted
 } item;
 
 typedef struct work {
@@ -86,11 +82,6 @@ static dgm_status read_card(work *w, dgm_error *err)
 
 // ---- which tensors ------------------------------------------------------------------------------
 
-static bool is_integer(int type)
-{
-    return type == DGM_TYPE_I8 || type == DGM_TYPE_I16;
-}
-
 // Gates choose experts: they are few numbers, computed in f32, and a rounded one sends rows elsewhere.
 static bool is_gate(const char *name)
 {
@@ -102,7 +93,7 @@ static bool is_matrix(const dgm_tensor *t)
 {
     return t->n_dims == 2 && t->data && strncmp(t->name, "clusters.", 9) != 0 &&
            (dgm_convert_type(dgm_tensor_type_name(t->type)) >= 0) &&
-           (!is_integer(t->type) || t->scale);
+           (!dgm_rewrite_is_integer(t->type) || t->scale);
 }
 
 // Marks the patterns that match; true if any does.
@@ -122,14 +113,13 @@ static dgm_status list_matrices(work *w, dgm_error *err)
     bool *used = dgm_calloc(w->o->keep_count + 1, sizeof *used);
     w->items = dgm_calloc((size_t)n + 1, sizeof *w->items);
     dgm_status st = used && w->items ? DGM_OK : dgm_no_memory(err);
+    if (st == DGM_OK) st = dgm_rewrite_check(w->file, err);
     for (int i = 0; st == DGM_OK && i < n; i++) {
         const dgm_tensor *t = dgm_gguf_tensor(w->file, i);
-        if (!t->data)
-            st = dgm_fail(err, DGM_ERR_UNSUPPORTED,
-                          "tensor '%s' has a type that this program cannot copy", t->name);
-        if (st != DGM_OK || !is_matrix(t)) continue;
+        if (!is_matrix(t)) continue;
         int type = kept(w->o, t->name, used) || is_gate(t->name) ? t->type : w->type;
-        w->items[w->count++] = (item){.t = t, .type = type};
+        item *it = &w->items[w->count++];
+        it->r = (dgm_rewrite_item){.t = t, .type = type, .errors = &it->sum};
     }
     for (size_t i = 0; st == DGM_OK && i < w->o->keep_count; i++)
         if (!used[i])
@@ -142,7 +132,7 @@ static dgm_status list_matrices(work *w, dgm_error *err)
 static item *find_item(const work *w, const dgm_tensor *t)
 {
     for (size_t i = 0; i < w->count; i++)
-        if (w->items[i].t == t) return &w->items[i];
+        if (w->items[i].r.t == t) return &w->items[i];
     return NULL;
 }
 
@@ -150,75 +140,23 @@ static item *find_item(const work *w, const dgm_tensor *t)
 static bool is_companion(const work *w, const dgm_tensor *t)
 {
     for (size_t i = 0; i < w->count; i++)
-        if (w->items[i].t->scale == t) return true;
+        if (w->items[i].r.t->scale == t) return true;
     return false;
 }
 
 static bool is_replaced(const work *w, const dgm_tensor *t)
 {
-    size_t n = strlen(t->name), m = strlen(INPUT_SCALE);
-    return w->calibration.count && n > m && strcmp(t->name + n - m, INPUT_SCALE) == 0;
+    return w->calibration.count && dgm_rewrite_is_input_scale(t);
 }
 
 // ---- converting ---------------------------------------------------------------------------------
 
-// Converts into data; scales goes to scale. Either may be NULL: a spare is used.
-static dgm_status convert(item *it, void *data, float *scale, dgm_error *err)
-{
-    const dgm_tensor *t = it->t;
-    size_t n = (size_t)t->rows * (size_t)t->cols;
-    size_t scales = (size_t)dgm_convert_scales(it->type, t->rows);
-    float *real = dgm_malloc(n * sizeof *real);
-    void *spare_data = data ? NULL : dgm_malloc(n * dgm_tensor_type_size(it->type));
-    float *spare_scale = scale || !scales ? NULL : dgm_malloc(scales * sizeof(float));
-    dgm_status st = DGM_OK;
-    if (!real || (!data && !spare_data) || (!scale && scales && !spare_scale)) {
-        st = dgm_no_memory(err);
-    } else {
-        dgm_tensor_to_f32(t, real);
-        st = dgm_convert(t->name, real, t->rows, t->cols, it->type, data ? data : spare_data,
-                         scale ? scale : spare_scale, it->measured ? NULL : &it->sum, err);
-        if (st == DGM_OK) it->measured = true;
-    }
-    dgm_free(real);
-    dgm_free(spare_data);
-    dgm_free(spare_scale);
-    return st;
-}
-
-static dgm_status produce_data(void *arg, void *out, size_t bytes, dgm_error *err)
-{
-    (void)bytes;
-    return convert(arg, out, NULL, err);
-}
-
-static dgm_status produce_scale(void *arg, void *out, size_t bytes, dgm_error *err)
-{
-    (void)bytes;
-    return convert(arg, NULL, out, err);
-}
-
-static void add_copy(dgm_gguf_writer *out, const dgm_tensor *t)
-{
-    dgm_gguf_add_tensor(out, t->name, (dgm_tensor_type)t->type, t->n_dims, t->shape, t->data);
-}
-
 static dgm_status add_matrix(dgm_gguf_writer *out, item *it, dgm_error *err)
 {
-    const dgm_tensor *t = it->t;
-    if (it->type == t->type) {
-        add_copy(out, t);
-        if (t->scale) add_copy(out, t->scale);
-        return DGM_OK;
-    }
-    dgm_gguf_add_produced(out, t->name, (dgm_tensor_type)it->type, 2, t->shape, produce_data, it);
-    const int scales = dgm_convert_scales(it->type, t->rows);
-    if (!scales) return DGM_OK;
-    char name[DGM_GGUF_MAX_NAME + 8];
-    int n = snprintf(name, sizeof name, "%s.scale", t->name);
-    DGM_FAIL_IF(n > DGM_GGUF_MAX_NAME, err, DGM_ERR_UNSUPPORTED,
-                "the name of tensor '%.60s...' is too long for a scale beside it", t->name);
-    dgm_gguf_add_produced(out, name, DGM_TYPE_F32, 1, &scales, produce_scale, it);
+    const dgm_tensor *t = it->r.t;
+    if (it->r.type != t->type) return dgm_rewrite_add(out, &it->r, err);
+    dgm_rewrite_copy(out, t);
+    if (t->scale) dgm_rewrite_copy(out, t->scale);
     return DGM_OK;
 }
 
@@ -230,15 +168,12 @@ static dgm_status add_tensors(work *w, dgm_gguf_writer *out, dgm_error *err)
         if (it)
             DGM_TRY(add_matrix(out, it, err));
         else if (!is_companion(w, t) && !is_replaced(w, t))
-            add_copy(out, t);
+            dgm_rewrite_copy(out, t);
     }
     const int size = DGM_INPUT_SCALE_SIZE;
     for (size_t i = 0; i < w->calibration.count; i++) {
-        char name[DGM_GGUF_MAX_NAME + 16];
-        int n = snprintf(name, sizeof name, "%s" INPUT_SCALE, w->calibration.inputs[i].name);
-        DGM_FAIL_IF(n > DGM_GGUF_MAX_NAME, err, DGM_ERR_UNSUPPORTED,
-                    "the name of tensor '%.60s...' is too long for a scale beside it",
-                    w->calibration.inputs[i].name);
+        char name[DGM_GGUF_MAX_NAME + 1];
+        DGM_TRY(dgm_rewrite_name(name, w->calibration.inputs[i].name, DGM_INPUT_SCALE, err));
         dgm_gguf_add_tensor(out, name, DGM_TYPE_F32, 1, &size, w->calibration.values[i]);
     }
     return DGM_OK;
@@ -252,8 +187,6 @@ static void set_text(dgm_gguf_writer *out, const char *key, const char *value)
 static void set_keys(const work *w, dgm_gguf_writer *out)
 {
     const dgm_quantize_options *o = w->o;
-    dgm_gguf_set_copies(out, w->file);
-    dgm_gguf_set_string(out, "dragoman.producer", "dragoman " DGM_VERSION);
     set_text(out, "general.name", o->name);
     set_text(out, "general.description", o->description);
     set_text(out, "general.license", o->license);
@@ -261,7 +194,8 @@ static void set_keys(const work *w, dgm_gguf_writer *out)
     set_text(out, "general.source.url", o->url);
     set_text(out, "dragoman.card", w->card);
     const char *precision = o->precision;
-    if (!precision) precision = is_integer(w->type) ? dgm_tensor_type_name(w->type) : "f32";
+    if (!precision)
+        precision = dgm_rewrite_is_integer(w->type) ? dgm_tensor_type_name(w->type) : "f32";
     if (strcmp(precision, "none") == 0)
         dgm_gguf_unset(out, "dragoman.decode.precision");
     else
@@ -271,12 +205,9 @@ static void set_keys(const work *w, dgm_gguf_writer *out)
 static dgm_status write_model(work *w, const char *path, dgm_error *err)
 {
     dgm_gguf_writer *out = NULL;
-    DGM_TRY(dgm_gguf_writer_open(&out, err));
+    DGM_TRY(dgm_rewrite_open(&out, w->file, "dragoman " DGM_VERSION, err));
     set_keys(w, out);
-    dgm_status st = add_tensors(w, out, err);
-    if (st == DGM_OK) st = dgm_gguf_write(out, path, err);
-    dgm_gguf_writer_close(&out);
-    return st;
+    return dgm_rewrite_finish(&out, path, add_tensors(w, out, err), err);
 }
 
 // ---- report -------------------------------------------------------------------------------------
@@ -296,20 +227,21 @@ static uint64_t stored_bytes(const dgm_tensor *t, int type)
 
 static dgm_quantize_tensor describe(const item *it)
 {
-    const dgm_tensor *t = it->t;
+    const dgm_tensor *t = it->r.t;
     dgm_quantize_tensor d = {
         .from = dgm_tensor_type_name(t->type),
-        .to = dgm_tensor_type_name(it->type),
+        .to = dgm_tensor_type_name(it->r.type),
         .rows = t->rows,
         .cols = t->cols,
         .bytes_before = stored_bytes(t, t->type),
-        .bytes_after = stored_bytes(t, it->type),
+        .bytes_after = stored_bytes(t, it->r.type),
         .largest = it->sum.largest,
         .max_error = it->sum.max_error,
         .relative_error = it->sum.squares > 0 ? sqrt(it->sum.of_errors / it->sum.squares) : 0,
         .saturated = it->sum.saturated,
         .vanished = it->sum.vanished,
-        .through_f32 = it->type != t->type && is_integer(it->type) && is_integer(t->type),
+        .through_f32 = it->r.type != t->type && dgm_rewrite_is_integer(it->r.type) &&
+                       dgm_rewrite_is_integer(t->type),
     };
     return d;
 }
@@ -317,11 +249,11 @@ static dgm_quantize_tensor describe(const item *it)
 // The largest value of a matrix that is copied.
 static dgm_status measure_copy(item *it, dgm_error *err)
 {
-    float *row = dgm_malloc((size_t)it->t->cols * sizeof *row);
+    float *row = dgm_malloc((size_t)it->r.t->cols * sizeof *row);
     if (!row) return dgm_no_memory(err);
-    for (int r = 0; r < it->t->rows; r++) {
-        dgm_tensor_row_f32(it->t, r, row);
-        for (int c = 0; c < it->t->cols; c++)
+    for (int r = 0; r < it->r.t->rows; r++) {
+        dgm_tensor_row_f32(it->r.t, r, row);
+        for (int c = 0; c < it->r.t->cols; c++)
             it->sum.largest = fmax(it->sum.largest, fabs((double)row[c]));
     }
     dgm_free(row);
@@ -332,7 +264,7 @@ static dgm_status fill_report(work *w, report_box *b, dgm_error *err)
 {
     dgm_quantize_report *r = &b->pub;
     size_t names = 1;
-    for (size_t i = 0; i < w->count; i++) names += strlen(w->items[i].t->name) + 1;
+    for (size_t i = 0; i < w->count; i++) names += strlen(w->items[i].r.t->name) + 1;
     b->tensors = dgm_calloc(w->count + 1, sizeof *b->tensors);
     b->names = dgm_malloc(names);
     if (!b->tensors || !b->names) return dgm_no_memory(err);
@@ -340,14 +272,14 @@ static dgm_status fill_report(work *w, report_box *b, dgm_error *err)
     char *name = b->names;
     for (size_t i = 0; i < w->count; i++) {
         item *it = &w->items[i];
-        if (it->type == it->t->type) DGM_TRY(measure_copy(it, err));
+        if (it->r.type == it->r.t->type) DGM_TRY(measure_copy(it, err));
         b->tensors[i] = describe(it);
         b->tensors[i].name = name;
-        name += strlen(strcpy(name, it->t->name)) + 1;
+        name += strlen(strcpy(name, it->r.t->name)) + 1;
         r->bytes_after += b->tensors[i].bytes_after;
         r->bytes_before += b->tensors[i].bytes_before;
         r->through_f32 += b->tensors[i].through_f32 != 0;
-        if (it->type == it->t->type) {
+        if (it->r.type == it->r.t->type) {
             r->kept++;
             continue;
         }
@@ -411,8 +343,8 @@ static dgm_status run(work *w, const char *model, const char *output, dgm_quanti
     if (output) DGM_TRY(write_model(w, output, err));
     if (!report) return DGM_OK;
     for (size_t i = 0; i < w->count && !output; i++)
-        if (w->items[i].type != w->items[i].t->type)
-            DGM_TRY(convert(&w->items[i], NULL, NULL, err));
+        if (w->items[i].r.type != w->items[i].r.t->type)
+            DGM_TRY(dgm_rewrite_measure(&w->items[i].r, err));
     return make_report(w, report, err);
 }
 

@@ -27,14 +27,14 @@
 #include "base/mapfile.h"
 #include "base/mem.h"
 #include "base/sort.h"
-#include "base/textfile.h"
 #include "engine/engine_private.h"
 #include "format/idlists.h"
+#include "tools/chunks.h"
 
-enum { HEADER = 64, CHUNK_LINES = 256, CHUNK_BYTES = 1 << 20, HELD_MAX = 1 << 30 };
+enum { HEADER = 64, HELD_MAX = 1 << 30 };
 static const char magic[8] = {'D', 'G', 'M', 'V', 'E', 'C', 'T', '1'};
 
-// What the workers add to, and the lines of a chunk.
+// What the workers add to.
 typedef struct recorder {
     dgm_record *r;
     pthread_mutex_t lock;
@@ -43,10 +43,6 @@ typedef struct recorder {
     float *row; // [rows, width] of one rank
     size_t row_cap;
     dgm_status status;
-    dgm_input inputs[CHUNK_LINES];
-    size_t count;
-    char *text;
-    size_t text_size, text_cap;
 } recorder;
 
 // ---- workers ------------------------------------------------------------------------------------
@@ -106,70 +102,42 @@ static dgm_status failed(const char *what, dgm_error *err)
     return dgm_fail(err, DGM_ERR_IO, "cannot %s the file of vectors: %s", what, strerror(errno));
 }
 
-static dgm_status write_chunk(recorder *k, dgm_error *err)
+static dgm_status write_chunk(void *cookie, const dgm_results *results, dgm_error *err)
 {
+    recorder *k = cookie;
     dgm_record *r = k->r;
+    if (k->status != DGM_OK) return dgm_no_memory(err);
     const size_t count = k->held_size / r->size;
     uint32_t *order = dgm_malloc((count + 1) * sizeof *order);
     if (!order) return dgm_no_memory(err);
     const by_bytes bytes = {k->held, r->size};
     dgm_sort_indices(order, count, compare, &bytes);
-    const uint32_t head[2] = {(uint32_t)k->count, (uint32_t)count};
+    const uint32_t head[2] = {(uint32_t)results->count, (uint32_t)count};
     bool good = fwrite(head, sizeof head, 1, r->file) == 1;
     for (size_t i = 0; good && i < count; i++)
         good = fwrite(k->held + order[i] * r->size, r->size, 1, r->file) == 1;
     dgm_free(order);
     if (!good || fflush(r->file) != 0) return failed("write", err);
-    r->lines += k->count;
+    r->lines += results->count;
     r->records += count;
-    k->held_size = k->count = k->text_size = 0;
+    k->held_size = 0;
     return DGM_OK;
 }
 
-static dgm_status translate_chunk(recorder *k, dgm_translator *t, dgm_error *err)
-{
-    const char *at = k->text;
-    for (size_t i = 0; i < k->count; at += k->inputs[i++].size) k->inputs[i].text = at;
-    dgm_results *results = NULL;
-    DGM_TRY(dgm_translate_inputs(t, k->inputs, k->count, &results, err));
-    dgm_results_free(&results);
-    if (k->status != DGM_OK) return dgm_no_memory(err);
-    return write_chunk(k, err);
-}
-
-static dgm_status add_line(recorder *k, const char *line, size_t size, dgm_error *err)
-{
-    DGM_TRY(dgm_grow(&k->text, &k->text_cap, k->text_size + size + 1, 1, err));
-    if (size) memcpy(k->text + k->text_size, line, size);
-    k->inputs[k->count++] = (dgm_input){.size = size};
-    k->text_size += size;
-    return DGM_OK;
-}
-
+// The lines that are not in the file yet.
 static dgm_status translate_text(recorder *k, dgm_translator *t, const char *text,
                                  const dgm_cluster_options *o, dgm_error *err)
 {
-    dgm_lines *in = NULL;
-    DGM_TRY(dgm_lines_open(&in, text, err));
-    dgm_status st = DGM_OK;
-    uint64_t skip = k->r->lines;
-    for (bool more = true; st == DGM_OK && more;) {
-        const char *line;
-        size_t size;
-        st = dgm_lines_next(in, &line, &size, &more, err);
-        if (st != DGM_OK || (more && skip && skip--)) continue;
-        if (more && o->lines && k->r->lines + k->count >= o->lines) more = false;
-        if (more) st = add_line(k, line, size, err);
-        const bool full = k->count == CHUNK_LINES || k->text_size >= CHUNK_BYTES;
-        if (st == DGM_OK && k->count && (full || !more)) st = translate_chunk(k, t, err);
-        if (st == DGM_OK && full && o->progress.tick &&
-            o->progress.tick(o->progress.cookie, "translating",
-                             o->lines ? (double)k->r->lines / (double)o->lines
-                                      : dgm_lines_share(in)))
-            st = dgm_fail(err, DGM_ERR_CANCELLED, "cancelled");
-    }
-    dgm_lines_close(&in);
-    return st;
+    const uint64_t had = k->r->lines;
+    if (o->lines && had >= o->lines) return DGM_OK;
+    const dgm_chunks chunks = {.text = text,
+                               .skip = had,
+                               .lines = o->lines ? o->lines - had : 0,
+                               .done = write_chunk,
+                               .cookie = k,
+                               .stage = "translating",
+                               .progress = o->progress};
+    return dgm_chunks_translate(&chunks, t, err);
 }
 
 // ---- the file -----------------------------------------------------------------------------------
@@ -179,7 +147,7 @@ static uint64_t fingerprint(const char *text, const dgm_translator *t)
     struct stat s = {0};
     if (stat(text, &s) != 0) s.st_size = 0;
     const uint64_t parts[4] = {(uint64_t)s.st_size, (uint64_t)t->members[0].precision,
-                               (uint64_t)t->config.beam, (uint64_t)CHUNK_LINES};
+                               (uint64_t)t->config.beam, (uint64_t)DGM_CHUNK_LINES};
     uint64_t h = dgm_hash_bytes(DGM_HASH_START, parts, sizeof parts);
     const dgm_languages *l = dgm_model_describe(t->members[0].model)->languages;
     for (int i = 0; l->tags[0] + l->tags[1] > 0 && i < 2;
@@ -271,7 +239,6 @@ static dgm_status record(dgm_record *r, dgm_translator *t, const char *text, con
     }
     dgm_free(k->held);
     dgm_free(k->row);
-    dgm_free(k->text);
     dgm_free(k);
     return st;
 }

@@ -11,6 +11,7 @@
 #include "engine/engine_private.h"
 #include "tools/shortlist.h"
 #include "format/modelfile.h"
+#include "format/rewrite.h"
 #include "format/shortlist.h"
 
 void dgm_shortlist_default(dgm_shortlist_options *o)
@@ -256,22 +257,13 @@ static dgm_status write_binary(const dgm_shortlist_work *w, const char *path, dg
 static dgm_status write_model(dgm_shortlist_work *w, const char *path, dgm_error *err)
 {
     dgm_gguf_writer *out = NULL;
-    DGM_TRY(dgm_gguf_writer_open(&out, err));
-    dgm_gguf_set_copies(out, w->file);
+    DGM_TRY(dgm_rewrite_check(w->file, err));
+    DGM_TRY(dgm_rewrite_open(&out, w->file, NULL, err));
     dgm_shortlist_drop(out);
-    dgm_status st = w->list ? dgm_shortlist_store(w->list, w->file, out, err) : DGM_OK;
-    for (int i = 0; i < dgm_gguf_tensor_count(w->file); i++) {
-        const dgm_tensor *t = dgm_gguf_tensor(w->file, i);
-        if (st == DGM_OK && !t->data)
-            st = dgm_fail(err, DGM_ERR_UNSUPPORTED,
-                          "tensor '%s' has a type that this program cannot copy", t->name);
-        if (st == DGM_OK)
-            dgm_gguf_add_tensor(out, t->name, (dgm_tensor_type)t->type, t->n_dims, t->shape,
-                                t->data);
-    }
-    if (st == DGM_OK) st = dgm_gguf_write(out, path, err);
-    dgm_gguf_writer_close(&out);
-    return st;
+    const dgm_status st = w->list ? dgm_shortlist_store(w->list, w->file, out, err) : DGM_OK;
+    for (int i = 0; i < dgm_gguf_tensor_count(w->file); i++)
+        dgm_rewrite_copy(out, dgm_gguf_tensor(w->file, i));
+    return dgm_rewrite_finish(&out, path, st, err);
 }
 
 static dgm_status check_options(const dgm_shortlist_options *o, const char *output, dgm_error *err)

@@ -7,9 +7,10 @@
 #include "base/mem.h"
 #include "base/textfile.h"
 #include "dragoman/tools.h"
-#include "engine/engine_private.h"
 #include "format/modelfile.h"
+#include "format/rewrite.h"
 #include "shrink/shrink.h"
+#include "tools/members.h"
 
 typedef struct shrinking {
     const dgm_shrink_options *o;
@@ -21,19 +22,11 @@ typedef struct shrinking {
 
 static dgm_status check(shrinking *s, dgm_error *err)
 {
-    double sum = 0;
     DGM_FAIL_IF(s->count < 1 || s->count > DGM_SHRINK_MAX, err, DGM_ERR_ARGUMENT,
                 "an ensemble of %zu models; it must be 1 to %d", s->count, DGM_SHRINK_MAX);
     DGM_FAIL_IF(!(s->o->size >= 0) || isinf(s->o->size), err, DGM_ERR_ARGUMENT,
                 "the size must be a positive share of the models', not %g", s->o->size);
-    for (size_t i = 0; i < s->count; i++) {
-        s->weights[i] = s->o->weights ? s->o->weights[i] : 1.0;
-        DGM_FAIL_IF(!(s->weights[i] > 0) || isinf(s->weights[i]), err, DGM_ERR_ARGUMENT,
-                    "the weight of '%s' must be a positive number", s->names[i]);
-        sum += s->weights[i];
-    }
-    for (size_t i = 0; i < s->count; i++) s->weights[i] /= sum;
-    return DGM_OK;
+    return dgm_members_weigh(s->names, s->o->weights, s->count, s->weights, err);
 }
 
 static dgm_status open_files(shrinking *s, dgm_error *err)
@@ -42,7 +35,7 @@ static dgm_status open_files(shrinking *s, dgm_error *err)
                                            "dragoman.target.", "dragoman.languages.", NULL};
     for (size_t i = 0; i < s->count; i++) {
         DGM_TRY(dgm_modelfile_open(&s->files[i], s->names[i], err));
-        const char *key = i ? dgm_keys_differ(s->files[0], s->files[i], prefixes) : NULL;
+        const char *key = i ? dgm_members_differ(s->files[0], s->files[i], prefixes) : NULL;
         DGM_FAIL_IF(key, err, DGM_ERR_ARGUMENT,
                     "'%s' and '%s' cannot become one network: they differ in '%.100s'", s->names[0],
                     s->names[i], key);
@@ -79,14 +72,11 @@ static dgm_status run(shrinking *s, const char *output, dgm_shrink_report *repor
                                   .tick = tick,
                                   .cookie = &progress};
     DGM_TRY(open_files(s, err));
-    DGM_TRY(dgm_gguf_writer_open(&out, err));
-    dgm_gguf_set_copies(out, s->files[0]);
-    dgm_gguf_set_string(out, "dragoman.producer", "dragoman " DGM_VERSION);
+    DGM_TRY(dgm_rewrite_open(&out, s->files[0], "dragoman " DGM_VERSION, err));
     dgm_gguf_set_string(out, "dragoman.decode.precision", "f32");
     if (s->o->name) dgm_gguf_set_string(out, "general.name", s->o->name);
     dgm_status st = dgm_shrink(&plan, out, &net, &result, err);
-    if (st == DGM_OK) st = dgm_gguf_write(out, output, err);
-    dgm_gguf_writer_close(&out);
+    st = dgm_rewrite_finish(&out, output, st, err);
     dgm_shrink_free(&net);
     if (report)
         *report =
