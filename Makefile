@@ -4,7 +4,7 @@
 # SIMD files are taken by suffix: src/kernel/x86/*_avx2.c gets the flags of avx2, and so on.
 
 VERSION := $(shell cat VERSION)
-SOVERSION := 0
+SOVERSION := 1
 PREFIX ?= /usr/local
 DESTDIR ?=
 CC ?= gcc

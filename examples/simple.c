@@ -19,7 +19,7 @@ int main(int argc, char **argv)
     int code = 1;
     if (dgm_translate(t, texts, 2, &results, &error) == DGM_OK) {
         for (size_t i = 0; i < results->count; i++)
-            printf("%s\n", dgm_result_text(&results->items[i]));
+            printf("%s\n", dgm_result_text(results->items[i]));
         code = 0;
     } else {
         fprintf(stderr, "%s\n", error.text);

@@ -30,9 +30,9 @@ int main(int argc, char **argv)
         std::cerr << error.text << '\n';
         return 1;
     }
-    const dgm_result &line = results->items[0];
+    const dgm_result &line = *results->items[0];
     for (size_t k = 0; k < line.count; k++) {
-        const dgm_translation &x = line.translations[k];
+        const dgm_translation &x = *line.translations[k];
         std::cout << x.text << " |||";
         for (size_t i = 0; i < x.link_count; i++)
             std::cout << ' ' << x.links[i].source << '-' << x.links[i].target;

@@ -30,7 +30,7 @@ static void *work(void *arg)
             j->failed++;
             continue;
         }
-        const char *text = dgm_result_text(&results->items[0]);
+        const char *text = dgm_result_text(results->items[0]);
         if (i == 0)
             snprintf(j->first, sizeof j->first, "%s", text);
         else

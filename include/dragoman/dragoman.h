@@ -12,7 +12,7 @@
 //     const char *texts[] = {"Good morning.", "How are you?"};
 //     dgm_results *results = NULL;
 //     if (dgm_translate(t, texts, 2, &results, &error) == DGM_OK)
-//         for (size_t i = 0; i < results->count; i++) puts(dgm_result_text(&results->items[i]));
+//         for (size_t i = 0; i < results->count; i++) puts(dgm_result_text(results->items[i]));
 //     dgm_results_free(&results);
 //     dgm_close(&t);
 //
@@ -26,7 +26,19 @@
 //   - What a function returns through a ** belongs to the caller, who gives it back with the free
 //     or close function named beside it; that sets the pointer to NULL and accepts NULL.
 //
-// The ABI of this header is stable: structs grow only into their reserved fields.
+// The ABI of this header, status.h and settings.h is stable (soversion 1). How structs grow:
+//   - A struct that you fill, or that is filled for you, begins with `size_t size`: its size as your
+//     program was compiled. The default function beside it sets that (dgm_settings_default), and so
+//     does {.size = sizeof x} where everything else may be zero. New fields are added at the end
+//     only. The library reads and writes the first `size` bytes and takes the default of every field
+//     behind them. If your struct is the larger one, what this library does not know must be zero
+//     (DGM_ERR_ARGUMENT otherwise). A size of 0 is an error: the struct was not filled.
+//   - All elements of an array that you hand over have the same size.
+//   - What the library returns lies in its own memory and is reached by pointers, elements of arrays
+//     too (results->items[i] is a pointer), so that these structs can grow without moving anything.
+//     Fields at or behind their `size` are not there: the library is older than your program.
+//   - Small structs without a size never change: dgm_error, dgm_member, dgm_direction, dgm_lmbr,
+//     dgm_link, dgm_guess, dgm_lattice_text.
 #ifndef DRAGOMAN_DRAGOMAN_H
 #define DRAGOMAN_DRAGOMAN_H
 
@@ -79,70 +91,7 @@ typedef enum dgm_long {
 // ("de" for "deu_Latn"). NULL or "": what the model's default is, or the only possibility.
 typedef struct dgm_direction {
     const char *source, *target;
-    // In settings: 1: every line says its direction, so that none need be known when the translator is
-    // opened, and clusters of all are loaded. Default 0: several directions and no default are an error.
-    int32_t later;
-    int32_t reserved_number; // 0
-    void *reserved[2];       // NULL
 } dgm_direction;
-
-// Settings of decoding that are off by default: start with all zero, which is off everywhere, and
-// set what you like. docs/manual/DECODING.md says how they act together and what is refused.
-typedef struct dgm_decoding {
-    // After every step hypotheses with less than this share of the best live one's probability are
-    // dropped, 0 to 1, e.g. 0.01. Default 0: none.
-    float beam_width;
-    // The probability of a token that the hypothesis holds already is divided by this (not the
-    // end symbol's); below 1 repetition is rewarded. Default 0: left as it is, as by 1.
-    float repetition_penalty;
-    // No sequence of so many tokens comes twice in one translation. Default 0: it may.
-    int32_t no_repeat_ngram;
-    // Beam search takes the i-th best continuation of a hypothesis (from 0) as if its score were i
-    // times this lower, so that an n-best list differs more; scores in the results are the model's.
-    // Default 0: by score alone.
-    float diversity;
-    // Finished hypotheses are ranked by their score plus this times the sum over source tokens of
-    // ln min(1, attention that the token got in all steps). Of an ensemble the first model's
-    // attention counts. Default 0: by score alone.
-    float coverage_penalty;
-
-    // Search "sample" draws `nbest` translations token by token. Probabilities are raised to the
-    // power of 1 / temperature. Default 0: 1, as they are.
-    float temperature;
-    // Only from the most probable tokens that have this share of the probability of the top_k
-    // together, 0 to 1. Default 0: from all of them.
-    float top_p;
-    // Only from so many most probable tokens, 1 to 1024. Default 0: 1024.
-    int32_t top_k;
-    // Another seed gives other translations. The same sentence, seed and settings give the same
-    // ones, in any batch, order and number of threads. Default 0.
-    uint64_t seed;
-
-    // 1: lines may come with lattices (dgm_input.lattice), whose paths are the translations that
-    // they may have. Shortlists are then off unless settings.shortlist asks for one. Default 0.
-    int32_t lattices;
-    // The score of a path is added with this weight to the models'. Default 0: the lattice only
-    // says what is allowed.
-    float lattice_weight;
-    // Search "double" (models that write two words a step): "topk", the best right words of the best
-    // 2 x beam left ones, or "exact", the best of all pairs. NULL: "topk".
-    const char *pairs;
-    // Search "mask-predict" (models that fill in whole sentences): how often a translation is
-    // predicted, 1 to 1000, and for how many of its most probable lengths, 1 to 256. 0: 10 and 5.
-    int32_t iterations, lengths;
-    // Glossaries: NULL behind the last path; TSV, CSV and TBX (docs/manual/CONSTRAINTS.md). Where a source
-    // term stands in a line, one of its target variants must stand in the translation, as written.
-    // Default NULL: none.
-    const char *const *terms;
-    // POSIX extended regular expression: what it finds in a line (placeholders, numbers) must come
-    // through as written. Default NULL: nothing.
-    const char *keep;
-    // Rows (hypotheses of all sentences) that go through the models at once, at most; the same
-    // translations, slower: for comparisons. Default 0: all there are.
-    int32_t max_rows;
-    int32_t reserved_number; // 0
-    void *reserved[1];       // NULL
-} dgm_decoding;
 
 // LMBR: what other systems say about a line (dgm_input.evidence) steers its search. Fill with
 // dgm_lmbr_default, then change what you like. docs/manual/LMBR.md has the formula and how to tune it.
@@ -161,75 +110,73 @@ typedef struct dgm_lmbr {
     // p, r, t are not looked at. Default 0.
     int32_t use_thetas;
     float thetas[5];
-    int32_t reserved_number; // 0
-    void *reserved[4];       // NULL
 } dgm_lmbr;
 
 DGM_API void dgm_lmbr_default(dgm_lmbr *lmbr);
 
-// Fill with dgm_settings_default, then change what you like. Strings are borrowed during dgm_open.
-typedef struct dgm_settings {
-    // Where to compute: "cpu", or "cpu:LEVEL" with one of the levels below; "cuda" or "cuda:NUMBER"
-    // for a GPU; "auto" for the first GPU that the model fits on, else the CPU. Default "cpu".
-    const char *device;
-    // How products are computed: "f32", "i16" or "i8", on some devices "f16" or "bf16", whatever the
-    // file stores. NULL: what the model recommends, else "i8". Default NULL.
-    const char *precision;
-    // Highest instruction set to use: "c"; on x86 "avx2", "avx512", "vnni", "amx"; on Arm "neon",
-    // "dotprod", "i8mm". NULL: the environment variable DRAGOMAN_CPU if it is set, else the best
-    // this machine has. Default NULL.
-    const char *cpu;
-    // Worker threads over one copy of the weights, 1 to 1024. 0: one per core. Default 1.
-    int32_t threads;
-    // Sentences that each worker decodes at once, at most, 1 to 4096. 0: as many as batch_tokens
-    // admits. Default 0.
-    int32_t batch;
+enum { DGM_TERMS_MAX = 64 }; // glossaries of one translator
 
-    // "auto", "greedy", "beam", "cube", "sample", "double" or "mask-predict" (dgm_decoding); NULL:
-    // "auto" (what the model needs, else greedy when the beam is 1, else beam). Default NULL.
+// Fill with dgm_settings_default, then change what you like; dragoman/settings.h describes every
+// setting and sets them by name. docs/manual/DECODING.md says how they act together and what is
+// refused. Strings are borrowed during dgm_open.
+typedef struct dgm_settings {
+    size_t size;
+
+    // -- model --
+
+    // Of multilingual models, the direction (dgm_direction). Default NULL: the model's.
+    const char *source, *target;
+    // 1: every line says its direction, so that none need be known when the translator is opened, and
+    // clusters of all are loaded. Default 0: several directions and no default are an error.
+    int32_t direction_later;
+    // Longest input of one piece in tokens, 8 to 65536. 0: the model's. Default 0.
+    int32_t max_source;
+    // What happens to a line that is longer: see dgm_long. Default DGM_LONG_SPLIT.
+    int32_t long_lines;
+    // "on": scores are log-probabilities. "off": the output layer's numbers are taken for them as
+    // they are, no sum over the vocabulary is computed; only for models trained to be
+    // self-normalised. "force-off": for any model. NULL: "on". Default NULL.
+    const char *softmax;
+    // Ensembles: "log-linear" or "arithmetic"; NULL: "log-linear". Default NULL.
+    const char *mix;
+
+    // -- search --
+
+    // "auto", "greedy", "beam", "cube", "sample", "double" or "mask-predict"; NULL: "auto" (what the
+    // model needs, else greedy when the beam is 1, else beam). Default NULL.
     const char *search;
     // Hypotheses kept per sentence, 1 to 256. 0: the model's. Default 0.
     int32_t beam;
+    // Translations returned per line, 1 to beam. Default 1.
+    int32_t nbest;
     // When a sentence is finished: "margin", "shrink", "mask", "refill", "huggingface".
     // NULL: the model's. Default NULL.
     const char *finish;
-    // Translations returned per line, 1 to beam. Default 1.
-    int32_t nbest;
+    // Best finished - best live at which "margin" stops. Default 3.
+    float margin;
     // Score = log-probability / length^x. Default DGM_FROM_MODEL.
     float length_penalty;
     // Subtracted once per output token. Default DGM_FROM_MODEL.
     float word_penalty;
-    // Best finished - best live at which "margin" stops. Default 3.
-    float margin;
     // Longest output of one piece in tokens, 1 to 65536. 0: the model's. Default 0.
     int32_t max_length;
     // And at most this times the source length + 10; 0: no such limit. Default DGM_FROM_MODEL.
     float max_length_factor;
-    // Longest input of one piece in tokens, 8 to 65536. 0: the model's. Default 0.
-    int32_t max_source;
-    // What happens to a line that is longer. Default DGM_LONG_SPLIT.
-    dgm_long long_lines;
-    // May the unknown word be produced? -1: as the model says. Default -1.
-    int32_t allow_unk;
-
-    // Word or token links in the results. Default DGM_ALIGN_NONE.
-    dgm_alignment alignment;
-    // Where they are read: decoder layer (from 0; negative: from the end) and head of attention
-    // (-1: the mean of all heads). DGM_ALIGN_MODEL: what the model says. Default DGM_ALIGN_MODEL.
-    int32_t align_layer, align_head;
-    // Tokens and their log-probabilities in the results. Default 0.
-    int32_t token_scores;
-
-    // Ensembles: "log-linear" or "arithmetic"; NULL: "log-linear". Default NULL.
-    const char *mix;
-
-    // 8-bit products round their input by the scales that `dragoman quantize --calibrate` stored
-    // in the model, where it has them, instead of by every row's maximum. Default 0.
-    int32_t static_scales;
-    // 1: translations of accelerated cube pruning are scored again by the model in the end, so that
-    // scores and links are exact, and ranked by these scores. Default 0.
-    int32_t exact_scores;
-
+    // Shortest output of one piece in tokens, at most the longest one (of a sentence whose own
+    // limit is smaller, that limit): the end symbol is not chosen before. Equal to max_length every
+    // translation has that length, for benchmarks. Default 0.
+    int32_t min_length;
+    // After every step hypotheses with less than this share of the best live one's probability are
+    // dropped, 0 to 1, e.g. 0.01. Default 0: none.
+    float beam_width;
+    // Beam search takes the i-th best continuation of a hypothesis (from 0) as if its score were i
+    // times this lower, so that an n-best list differs more; scores in the results are the model's.
+    // Default 0: by score alone.
+    float diversity;
+    // Finished hypotheses are ranked by their score plus this times the sum over source tokens of
+    // ln min(1, attention that the token got in all steps). Of an ensemble the first model's
+    // attention counts. Default 0: by score alone.
+    float coverage_penalty;
     // Cube pruning: "accelerated" (a hypothesis takes over the state and scores of the best one
     // like it; scores in the results are then approximate unless exact_scores is set) or "naive"
     // (states and scores are its own). NULL: "accelerated". Default NULL.
@@ -237,10 +184,28 @@ typedef struct dgm_settings {
     // Which hypotheses are alike: "token" (same last token), "none" (beam search), "state:EPS"
     // (same last token, and hidden vectors whose relative distance is below EPS). NULL: "token".
     const char *cube_key;
-    // "on": scores are log-probabilities. "off": the output layer's numbers are taken for them as
-    // they are, no sum over the vocabulary is computed; only for models trained to be
-    // self-normalised. "force-off": for any model. NULL: "on". Default NULL.
-    const char *softmax;
+    // 1: translations of accelerated cube pruning are scored again by the model in the end, so that
+    // scores and links are exact, and ranked by these scores. Default 0.
+    int32_t exact_scores;
+    // Search "sample" draws `nbest` translations token by token. Probabilities are raised to the
+    // power of 1 / temperature. Default 0: 1, as they are.
+    float temperature;
+    // Only from the most probable tokens that have this share of the probability of the top_k
+    // together, 0 to 1. Default 0: from all of them.
+    float top_p;
+    // Only from so many most probable tokens, 1 to 1024. Default 0: 1024.
+    int32_t top_k;
+    // Another seed gives other translations. The same sentence, seed and settings give the same
+    // ones, in any batch, order and number of threads. Default 0.
+    uint64_t seed;
+    // Search "double" (models that write two words a step): "topk", the best right words of the best
+    // 2 x beam left ones, or "exact", the best of all pairs. NULL: "topk".
+    const char *pairs;
+    // Search "mask-predict" (models that fill in whole sentences): how often a translation is
+    // predicted, 1 to 1000, and for how many of its most probable lengths, 1 to 256. 0: 10 and 5.
+    int32_t iterations, lengths;
+
+    // -- words --
 
     // Which words a translation may be made of: "all", or "lexical": the candidates that the
     // model's shortlist gives for the sentence, or "cluster": those that the model's clusters give
@@ -249,7 +214,83 @@ typedef struct dgm_settings {
     // first list and the first clusters count. NULL: "lexical" where there is a list and the
     // model has one target language, else "all". Default NULL.
     const char *shortlist;
+    // May the unknown word be produced? -1: as the model says. Default -1.
+    int32_t allow_unk;
+    // What happens to an unknown word in the output: see dgm_unknown. Default DGM_UNKNOWN_MODEL.
+    int32_t unknown;
+    // Lexical table (TARGET SOURCE PROBABILITY a line, also gzip) that unknown words are looked up
+    // in. NULL: they are copied. Default NULL.
+    const char *dictionary;
 
+    // -- constraints --
+
+    // The probability of a token that the hypothesis holds already is divided by this (not the
+    // end symbol's); below 1 repetition is rewarded. Default 0: left as it is, as by 1.
+    float repetition_penalty;
+    // No sequence of so many tokens comes twice in one translation. Default 0: it may.
+    int32_t no_repeat_ngram;
+    // Glossaries: NULL behind the last path; TSV, CSV and TBX (docs/manual/CONSTRAINTS.md). Where a source
+    // term stands in a line, one of its target variants must stand in the translation, as written.
+    // Default: none.
+    const char *terms[DGM_TERMS_MAX];
+    // POSIX extended regular expression: what it finds in a line (placeholders, numbers) must come
+    // through as written. Default NULL: nothing.
+    const char *keep;
+
+    // -- evidence --
+
+    // 1: lines may come with lattices (dgm_input.lattice), whose paths are the translations that
+    // they may have. Shortlists are then off unless `shortlist` asks for one. Default 0.
+    int32_t lattices;
+    // The score of a path is added with this weight to the models'. Default 0: the lattice only
+    // says what is allowed.
+    float lattice_weight;
+    // 1: lines may come with evidence (dgm_input.evidence), weighed by `lmbr`. Default 0.
+    int32_t evidence;
+    dgm_lmbr lmbr;
+
+    // -- what results hold --
+
+    // Word or token links in the results: see dgm_alignment. Default DGM_ALIGN_NONE.
+    int32_t alignment;
+    // Where they are read: decoder layer (from 0; negative: from the end) and head of attention
+    // (-1: the mean of all heads). DGM_ALIGN_MODEL: what the model says. Default DGM_ALIGN_MODEL.
+    int32_t align_layer, align_head;
+    // Tokens and their log-probabilities in the results. Default 0.
+    int32_t token_scores;
+
+    // -- speed --
+
+    // Worker threads over one copy of the weights, 1 to 1024. 0: one per core. Default 1.
+    int32_t threads;
+    // Sentences that each worker decodes at once, at most, 1 to 4096. 0: as many as batch_tokens
+    // admits. Default 0.
+    int32_t batch;
+    // What each worker decodes at once is also bounded by the sum over its sentences of source
+    // tokens x beam, 1 to 2^24 (one sentence is always admitted). 0: 8192, more where batch
+    // asks for more sentences (128 tokens each), or what the workspace
+    // allows. Default 0.
+    int32_t batch_tokens;
+    // Rows (hypotheses of all sentences) that go through the models at once, at most; the same
+    // translations, slower: for comparisons. Default 0: all there are.
+    int32_t max_rows;
+    // Bytes of memory for the work of all workers together, beside the weights and the texts.
+    // dgm_open fails if one sentence per worker needs more. 0: what the batch needs, and no more
+    // than the machine has. Default 0.
+    int64_t workspace;
+    // Where to compute: "cpu", or "cpu:LEVEL" with one of the levels below; "cuda" or "cuda:NUMBER"
+    // for a GPU; "auto" for the first GPU that the model fits on, else the CPU. Default "cpu".
+    const char *device;
+    // Highest instruction set to use: "c"; on x86 "avx2", "avx512", "vnni", "amx"; on Arm "neon",
+    // "dotprod", "i8mm". NULL: the environment variable DRAGOMAN_CPU if it is set, else the best
+    // this machine has. Default NULL.
+    const char *cpu;
+    // How products are computed: "f32", "i16" or "i8", on some devices "f16" or "bf16", whatever the
+    // file stores. NULL: what the model recommends, else "i8". Default NULL.
+    const char *precision;
+    // 8-bit products round their input by the scales that `dragoman quantize --calibrate` stored
+    // in the model, where it has them, instead of by every row's maximum. Default 0.
+    int32_t static_scales;
     // Choices of recurrent models that leave a translation as it is (the second up to rounding).
     // Products with the embeddings of so many most frequent words of each side are made when the
     // model is loaded and looked up later; 0: none. Default 0.
@@ -259,41 +300,17 @@ typedef struct dgm_settings {
     int32_t plain_attention;
     // 1: products with a state are made for each of the hypotheses that share it. Default 0.
     int32_t separate_states;
-    // What happens to an unknown word in the output: see dgm_unknown. Default DGM_UNKNOWN_MODEL.
-    int32_t unknown;
     // How sigmoid and tanh are computed: "polynomial", "table" (look-up, errors up to 2.4e-5) or
     // "libm" (scalar, slow). NULL: "polynomial". Default NULL.
     const char *activations;
-    // Lexical table (TARGET SOURCE PROBABILITY a line, also gzip) that unknown words are looked up
-    // in. NULL: they are copied. Default NULL.
-    const char *dictionary;
-
-    // What each worker decodes at once is also bounded by the sum over its sentences of source
-    // tokens x beam, 1 to 2^24 (one sentence is always admitted). 0: 8192, more where batch
-    // asks for more sentences (128 tokens each), or what the workspace
-    // allows. Default 0.
-    int32_t batch_tokens;
-    // Bytes of memory for the work of all workers together, beside the weights and the texts.
-    // dgm_open fails if one sentence per worker needs more. 0: what the batch needs, and no more
-    // than the machine has. Default 0.
-    int64_t workspace;
-
-    // Shortest output of one piece in tokens, at most the longest one (of a sentence whose own
-    // limit is smaller, that limit): the end symbol is not chosen before. Equal to max_length every
-    // translation has that length, for benchmarks. Default 0.
-    int32_t min_length;
-
-    int32_t reserved_number; // 0
-    // Further settings, borrowed during dgm_open. NULL: all of them off. Default NULL.
-    const dgm_decoding *decoding;
-    // Lines may come with evidence. Borrowed during dgm_open. NULL: they may not. Default NULL.
-    const dgm_lmbr *lmbr;
-    // Of multilingual models. Borrowed during dgm_open. NULL: the model's default. Default NULL.
-    const dgm_direction *direction;
-    void *reserved[1]; // NULL
 } dgm_settings;
 
-DGM_API void dgm_settings_default(dgm_settings *settings);
+// Fills the first `size` bytes: what other languages call. In C and C++ use dgm_settings_default.
+DGM_API void dgm_settings_init(dgm_settings *settings, size_t size);
+static inline void dgm_settings_default(dgm_settings *settings)
+{
+    dgm_settings_init(settings, sizeof *settings);
+}
 
 // ---- translator -------------------------------------------------------------------------------
 
@@ -319,6 +336,7 @@ DGM_API void dgm_close(dgm_translator **t);
 
 // What was loaded, with the settings as they were resolved. Valid as long as the translator.
 typedef struct dgm_translator_info {
+    size_t size;
     const char *name;                              // of the first model, "" if it has none
     const char *architecture;                      // of the first model
     const char *source_language, *target_language; // BCP 47, "" if the model does not say
@@ -330,7 +348,6 @@ typedef struct dgm_translator_info {
     float length_penalty, word_penalty, max_length_factor;
     const char *shortlist; // "all", "lexical", "cluster", "union" or "intersect"
     int64_t batch_tokens;
-    void *reserved[6];
 } dgm_translator_info;
 
 DGM_API const dgm_translator_info *dgm_describe(const dgm_translator *t);
@@ -347,8 +364,9 @@ typedef struct dgm_link {
 } dgm_link;
 
 typedef struct dgm_translation {
+    size_t size;
     const char *text; // UTF-8, one line, NUL-terminated
-    size_t size;      // bytes without the NUL
+    size_t text_size; // bytes without the NUL
     float score;      // what translations are ranked by (normalised by length)
     float sum;        // log-probability with the end symbol
     // With settings.token_scores: tokens[i] has the log-probability token_scores[i]. A piece of the
@@ -375,6 +393,7 @@ enum {
 };
 
 typedef struct dgm_result {
+    size_t size;
     dgm_status status;      // of this line alone; others are not touched by its failure
     const char *message;    // "" when the status is DGM_OK
     uint32_t flags;         // DGM_LINE_...
@@ -382,19 +401,18 @@ typedef struct dgm_result {
     uint64_t source_tokens; // end symbols included
     // Best first; of a line in pieces the k-th is made of the k-th of every piece. An empty line has
     // one, empty.
-    const dgm_translation *translations;
+    const dgm_translation *const *translations;
     size_t count; // 1 to nbest; 0 when the status is an error
     // What became of constraints that were left out (DGM_LINE_UNMET), in one line; else NULL.
     const char *notice;
-    void *reserved[1];
 } dgm_result;
 
 typedef struct dgm_results {
-    const dgm_result *items; // in the order of the texts
+    size_t size;
+    const dgm_result *const *items; // in the order of the texts
     size_t count;
     size_t failed;                         // lines whose status is not DGM_OK
     uint64_t source_tokens, target_tokens; // sums over the lines (target: best translations)
-    void *reserved[4];
 } dgm_results;
 
 // The best translation of a line; "" when there is none.
@@ -415,30 +433,36 @@ typedef struct dgm_guess {
 } dgm_guess;
 
 typedef struct dgm_evidence {
+    size_t size;
     const dgm_guess *guesses; // in any order; the same text twice counts twice
     size_t count;
     // Or a lattice as text, one block of docs/manual/LATTICES.md; count is then 0.
     const char *lattice; // need not end with NUL; NULL: none
     size_t lattice_size;
-    void *reserved[4]; // NULL
 } dgm_evidence;
+
+DGM_API void dgm_evidence_init(dgm_evidence *evidence, size_t size);
+static inline void dgm_evidence_default(dgm_evidence *evidence)
+{
+    dgm_evidence_init(evidence, sizeof *evidence);
+}
 
 // Which translations a line may have: the paths of a lattice, as text (docs/manual/LATTICES.md).
 typedef struct dgm_lattice_text {
     const char *text; // UTF-8; need not end with NUL
     size_t size;
-    uint64_t line;     // of its file that it begins with, for messages; 0: 1
-    void *reserved[2]; // NULL
+    uint64_t line; // of its file that it begins with, for messages; 0: 1
 } dgm_lattice_text;
 
 // The same with everything that can be said about a line.
 typedef struct dgm_input {
+    size_t size;
     const char *text;   // need not end with NUL; a line break inside counts as a space
-    size_t size;        // bytes
+    size_t text_size;   // bytes
     const char *prefix; // the translation must begin so; NULL: nothing is forced
     size_t prefix_size;
-    const dgm_evidence *evidence; // NULL: the models alone translate it. Needs settings.lmbr
-    // NULL: it may have any translation. Needs settings.decoding->lattices; not with a prefix. The
+    const dgm_evidence *evidence; // NULL: the models alone translate it. Needs settings.evidence
+    // NULL: it may have any translation. Needs settings.lattices; not with a prefix. The
     // margin ends no search early in a lattice, and the line is not split.
     const dgm_lattice_text *lattice;
     // What the translation must and must not hold, in the words of a constraints file, e.g.
@@ -448,8 +472,13 @@ typedef struct dgm_input {
     size_t constraints_size;
     // Of a multilingual model, for this line alone; NULL, or what it leaves out: the translator's.
     const dgm_direction *direction;
-    void *reserved[1]; // NULL
 } dgm_input;
+
+DGM_API void dgm_input_init(dgm_input *input, size_t size);
+static inline void dgm_input_default(dgm_input *input)
+{
+    dgm_input_init(input, sizeof *input);
+}
 
 DGM_API dgm_status dgm_translate_inputs(dgm_translator *t, const dgm_input *inputs, size_t count,
                                         dgm_results **results, dgm_error *error);
@@ -465,6 +494,7 @@ DGM_API dgm_status dgm_wait(dgm_job **job, dgm_results **results, dgm_error *err
 
 // Work done since dgm_open, for statistics and benchmarks.
 typedef struct dgm_counters {
+    size_t size;
     uint64_t lines, sentences; // sentences: pieces that were decoded
     uint64_t source_tokens, target_tokens;
     uint64_t steps, rows, rank_rows;  // decoder steps, rows in them, rows projected
@@ -482,10 +512,13 @@ typedef struct dgm_counters {
     uint64_t evidence_values; // numbers in them
     double evidence_seconds;  // CPU time that making them took
     uint64_t centroids, centroids_used; // clusters: how many there are, and were nearest to a row
-    void *reserved[1];
 } dgm_counters;
 
-DGM_API void dgm_count(const dgm_translator *t, dgm_counters *counters);
+DGM_API void dgm_count_sized(const dgm_translator *t, dgm_counters *counters, size_t size);
+static inline void dgm_count(const dgm_translator *t, dgm_counters *counters)
+{
+    dgm_count_sized(t, counters, sizeof *counters);
+}
 
 // "0.1.0"
 DGM_API const char *dgm_version(void);

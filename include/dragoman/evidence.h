@@ -28,8 +28,13 @@ DGM_API dgm_status dgm_evidence_open(dgm_evidence_file **file, const char *path,
                                      const dgm_evidence_options *options, dgm_error *error);
 // What the file says about a line, from 0; asked for in ascending order. Borrowed until the next
 // call. A line that is left out has a count of 0; that the file ends before the line is an error.
-DGM_API dgm_status dgm_evidence_next(dgm_evidence_file *file, uint64_t line, dgm_evidence *evidence,
-                                     dgm_error *error);
+DGM_API dgm_status dgm_evidence_next_sized(dgm_evidence_file *file, uint64_t line,
+                                           dgm_evidence *evidence, size_t size, dgm_error *error);
+static inline dgm_status dgm_evidence_next(dgm_evidence_file *file, uint64_t line,
+                                           dgm_evidence *evidence, dgm_error *error)
+{
+    return dgm_evidence_next_sized(file, line, evidence, sizeof *evidence, error);
+}
 // Number of the next line that the file has something about; *more is 0 at its end, and *line then
 // one past the last.
 DGM_API dgm_status dgm_evidence_any(dgm_evidence_file *file, uint64_t *line, int *more,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sized.h"
 #include "engine/engine_private.h"
 
 const char *dgm_version(void)
@@ -38,8 +39,9 @@ dgm_status dgm_translate(dgm_translator *t, const char *const *texts, size_t cou
     dgm_input *inputs = dgm_calloc(count ? count : 1, sizeof *inputs);
     if (!inputs) return dgm_no_memory(err);
     for (size_t i = 0; i < count; i++) {
+        inputs[i].size = sizeof inputs[i];
         inputs[i].text = texts[i] ? texts[i] : "";
-        inputs[i].size = strlen(inputs[i].text);
+        inputs[i].text_size = strlen(inputs[i].text);
     }
     dgm_status st = dgm_translate_inputs(t, inputs, count, results, err);
     dgm_free(inputs);
@@ -48,14 +50,22 @@ dgm_status dgm_translate(dgm_translator *t, const char *const *texts, size_t cou
 
 const char *dgm_result_text(const dgm_result *result)
 {
-    return result && result->count ? result->translations[0].text : "";
+    return result && result->count ? result->translations[0]->text : "";
 }
 
-void dgm_translation_free(dgm_translation *t)
+void dgm_translation_free(const dgm_translation *t)
 {
     dgm_free((void *)(uintptr_t)t->text);
     dgm_free((void *)(uintptr_t)t->tokens);
     dgm_free((void *)(uintptr_t)t->links);
+}
+
+void dgm_translations_free(dgm_result *r)
+{
+    for (size_t k = 0; k < r->count; k++) dgm_translation_free(r->translations[k]);
+    dgm_free((void *)(uintptr_t)r->translations);
+    r->translations = NULL;
+    r->count = 0;
 }
 
 void dgm_results_free(dgm_results **results)
@@ -66,20 +76,31 @@ void dgm_results_free(dgm_results **results)
     *results = NULL;
     for (size_t i = 0; box->items && i < box->pub.count; i++) {
         dgm_result *r = &box->items[i];
-        dgm_translation *list = (dgm_translation *)(uintptr_t)r->translations;
-        for (size_t k = 0; k < r->count; k++) dgm_translation_free(&list[k]);
-        dgm_free(list);
+        dgm_translations_free(r);
         dgm_free((void *)(uintptr_t)r->notice);
         if (r->message && r->message[0] && r->message != dgm_memory_message)
             dgm_free((void *)(uintptr_t)r->message);
     }
+    dgm_free(box->list);
     dgm_free(box->items);
     dgm_free(box);
 }
 
-void dgm_count(const dgm_translator *t, dgm_counters *counters)
+void dgm_input_init(dgm_input *input, size_t size)
 {
-    memset(counters, 0, sizeof *counters);
+    const dgm_input own = {0};
+    dgm_sized_give(input, size, &own, sizeof own);
+}
+
+void dgm_evidence_init(dgm_evidence *evidence, size_t size)
+{
+    const dgm_evidence own = {0};
+    dgm_sized_give(evidence, size, &own, sizeof own);
+}
+
+void dgm_count_sized(const dgm_translator *t, dgm_counters *out, size_t size)
+{
+    dgm_counters own = {0}, *const counters = &own;
     dgm_translator *mine = (dgm_translator *)(uintptr_t)t; // the lock is not part of the value
     pthread_mutex_lock(&mine->lock);
     counters->lines = t->lines;
@@ -89,4 +110,5 @@ void dgm_count(const dgm_translator *t, dgm_counters *counters)
     counters->evidence_seconds = t->evidence_seconds;
     dgm_workers_count(t, counters);
     pthread_mutex_unlock(&mine->lock);
+    dgm_sized_give(out, size, &own, sizeof own);
 }

@@ -259,7 +259,7 @@ static dgm_status make_translation(dgm_line_state *line, size_t k, dgm_scratch *
     char *text = dgm_strndup(s->joined.size ? (const char *)s->joined.data : "", s->joined.size);
     if (!text) return dgm_no_memory(err);
     out->text = text;
-    out->size = s->joined.size;
+    out->text_size = s->joined.size;
     out->finished = 1;
     out->approximate = t->approximate;
     for (size_t i = 0; i < line->pieces.count; i++) {
@@ -308,13 +308,17 @@ static dgm_status make_all(dgm_line_state *line, dgm_scratch *s, dgm_result *out
         }
         if ((size_t)piece->hyp_count > n) n = (size_t)piece->hyp_count;
     }
-    dgm_translation *list = dgm_calloc(n, sizeof *list);
+    // One block: where each translation is, and behind that the translations.
+    const dgm_translation **list = dgm_calloc(n, sizeof *list + sizeof **list);
     if (!list) return dgm_no_memory(err);
+    dgm_translation *made = (dgm_translation *)(void *)(list + n);
     out->translations = list;
     for (size_t k = 0; k < n; k++) {
+        list[k] = &made[k];
+        made[k].size = sizeof made[k];
         out->count = k + 1; // a half-made one is freed, too
-        DGM_TRY(line->pieces.count ? make_translation(line, k, s, &list[k], err)
-                                   : make_empty(&list[k], err));
+        DGM_TRY(line->pieces.count ? make_translation(line, k, s, &made[k], err)
+                                   : make_empty(&made[k], err));
     }
     return DGM_OK;
 }
@@ -362,10 +366,5 @@ void dgm_line_assemble(dgm_line_state *line, dgm_scratch *s, dgm_result *out)
     line->target_tokens = 0;
     if (s->text.failed) dgm_writer_free(&s->text);
     if (s->joined.failed) dgm_writer_free(&s->joined);
-    // What was made of a failed line is of no use.
-    dgm_translation *list = (dgm_translation *)(uintptr_t)out->translations;
-    for (size_t k = 0; k < out->count; k++) dgm_translation_free(&list[k]);
-    dgm_free(list);
-    out->translations = NULL;
-    out->count = 0;
+    dgm_translations_free(out); // what was made of a failed line is of no use
 }

@@ -45,11 +45,18 @@ static dgm_status new_job(dgm_translator *t, size_t count, dgm_job **out, dgm_er
     job->lines = dgm_calloc(count ? count : 1, sizeof *job->lines);
     job->box = dgm_calloc(1, sizeof *job->box);
     if (!job->lines || !job->box) return dgm_no_memory(err);
-    job->box->items = dgm_calloc(count ? count : 1, sizeof *job->box->items);
-    if (!job->box->items) return dgm_no_memory(err);
-    job->box->pub.items = job->box->items;
-    job->box->pub.count = count;
-    for (size_t i = 0; i < count; i++) job->box->items[i].message = "";
+    dgm_results_box *box = job->box;
+    box->items = dgm_calloc(count ? count : 1, sizeof *box->items);
+    box->list = dgm_calloc(count ? count : 1, sizeof *box->list);
+    if (!box->items || !box->list) return dgm_no_memory(err);
+    box->pub.size = sizeof box->pub;
+    box->pub.items = box->list;
+    box->pub.count = count;
+    for (size_t i = 0; i < count; i++) {
+        box->items[i].size = sizeof box->items[i];
+        box->items[i].message = "";
+        box->list[i] = &box->items[i];
+    }
     return DGM_OK;
 }
 
@@ -142,7 +149,7 @@ dgm_status dgm_wait(dgm_job **job_at, dgm_results **results, dgm_error *err)
 
     dgm_results *r = &job->box->pub;
     for (size_t i = 0; i < r->count; i++) {
-        const dgm_result *line = &r->items[i];
+        const dgm_result *line = r->items[i];
         r->failed += line->status != DGM_OK;
         r->source_tokens += line->source_tokens;
         r->target_tokens += job->lines[i].target_tokens;

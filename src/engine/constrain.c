@@ -36,9 +36,9 @@ static dgm_status open_keeper(dgm_keeper **out, const char *pattern, dgm_error *
     return DGM_OK;
 }
 
-dgm_status dgm_constrain_open(dgm_translator *t, const dgm_decoding *d, dgm_error *err)
+dgm_status dgm_constrain_open(dgm_translator *t, const dgm_settings *s, dgm_error *err)
 {
-    if (!d || (!d->keep && !d->terms)) return DGM_OK;
+    if (!s->keep && !s->terms[0]) return DGM_OK;
     const char *search = t->config.search;
     DGM_FAIL_IF(strcmp(search, "greedy") && strcmp(search, "beam") && strcmp(search, "cube"), err,
                 DGM_ERR_ARGUMENT,
@@ -46,10 +46,10 @@ dgm_status dgm_constrain_open(dgm_translator *t, const dgm_decoding *d, dgm_erro
     DGM_FAIL_IF(t->lattices, err, DGM_ERR_ARGUMENT,
                 "a lattice says already what a translation may hold: glossaries and kept text do "
                 "not go with it");
-    if (d->keep && d->keep[0]) DGM_TRY(open_keeper(&t->keep, d->keep, err));
-    for (const char *const *path = d->terms; path && *path; path++) {
+    if (s->keep && s->keep[0]) DGM_TRY(open_keeper(&t->keep, s->keep, err));
+    for (int i = 0; i < DGM_TERMS_MAX && s->terms[i]; i++) {
         if (!t->glossary) DGM_TRY(dgm_glossary_open(&t->glossary, err));
-        DGM_TRY(dgm_glossary_read(t->glossary, *path, t->source_code, t->target_code, err));
+        DGM_TRY(dgm_glossary_read(t->glossary, s->terms[i], t->source_code, t->target_code, err));
     }
     return DGM_OK;
 }

@@ -40,13 +40,13 @@ static dgm_status direct_members(dgm_translator *t, dgm_error *err)
     return DGM_OK;
 }
 
-dgm_status dgm_direction_resolve(dgm_translator *t, const dgm_direction *asked, dgm_error *err)
+dgm_status dgm_direction_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err)
 {
     const dgm_languages *l = languages_of(t, 0);
-    const char *source = asked ? asked->source : NULL, *target = asked ? asked->target : NULL;
+    const char *source = s->source, *target = s->target;
     bool named = (source && source[0]) || (target && target[0]);
     t->direction[0] = t->direction[1] = -1;
-    t->every_direction = asked && asked->later;
+    t->every_direction = s->direction_later != 0;
     if (l->count[0] == 0 && l->count[1] == 0) {
         DGM_FAIL_IF(named, err, DGM_ERR_UNSUPPORTED,
                     "%s: the model does not say its languages: leave out source and target",
@@ -55,7 +55,7 @@ dgm_status dgm_direction_resolve(dgm_translator *t, const dgm_direction *asked, 
     }
     // A model without language tokens translates one way, whatever lists of languages it has.
     bool tagged = l->tags[0] + l->tags[1] > 0;
-    bool later = asked && asked->later;
+    const bool later = t->every_direction;
     int direction[2] = {0, 0};
     dgm_status st = DGM_OK;
     if (named || (tagged && !later)) st = dgm_languages_choose(l, source, target, direction, err);

@@ -101,7 +101,9 @@ struct dgm_translator {
 // translator.c: the precision asked for (-1: none), else what the model recommends, else 8 bits.
 dgm_status dgm_precision_choose(const dgm_gguf *file, int asked, dgm_precision *out,
                                 dgm_error *err);
-// settings.c: checks settings against the loaded models and fills config, limits and info.
+// settings.c: the caller's settings as a whole struct of this version; NULL: the usual ones.
+dgm_status dgm_settings_take(const dgm_settings *given, dgm_settings *own, dgm_error *err);
+// Checks settings against the loaded models and fills config, limits and info.
 dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err);
 // The part that can be judged before a model is loaded (names, ranges).
 // *precision: the number of the precision asked for, -1: each model's own.
@@ -116,19 +118,18 @@ dgm_status dgm_open_ranked(dgm_translator **t, const char *path, const dgm_setti
 dgm_status dgm_writing_check(const dgm_settings *s, dgm_error *err);
 dgm_status dgm_writing_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err);
 
-// decoding.c: settings->decoding, alone and with the search chosen; the first before models are
-// loaded, the second fills config.
+// decoding.c: settings of the search that are off by default, alone and with the search chosen; the
+// first before models are loaded, the second fills config.
 dgm_status dgm_decoding_check(const dgm_settings *s, dgm_error *err);
 void dgm_decoding_resolve(dgm_translator *t, const dgm_settings *s);
 
-// constrain.c: glossaries and what is kept, from settings->decoding (NULL: none); needs the
-// languages and config.search.
-dgm_status dgm_constrain_open(dgm_translator *t, const dgm_decoding *d, dgm_error *err);
+// constrain.c: glossaries and what is kept; needs the languages and config.search.
+dgm_status dgm_constrain_open(dgm_translator *t, const dgm_settings *s, dgm_error *err);
 void dgm_constrain_close(dgm_translator *t);
 
 // direction.c: the translator's direction, before settings are resolved; a line's (*other: not the
 // translator's); the one that a token before a source means, false if none.
-dgm_status dgm_direction_resolve(dgm_translator *t, const dgm_direction *asked, dgm_error *err);
+dgm_status dgm_direction_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err);
 dgm_status dgm_direction_line(const dgm_translator *t, const dgm_direction *asked, int direction[2],
                               bool *other, dgm_error *err);
 bool dgm_direction_of_token(const dgm_translator *t, int32_t token, int direction[2]);
@@ -148,7 +149,7 @@ dgm_status dgm_techniques_tune(dgm_translator *t, const dgm_settings *s, dgm_err
 dgm_status dgm_lmbr_check(const dgm_settings *s, dgm_error *err);
 void dgm_lmbr_resolve(dgm_translator *t, const dgm_lmbr *l);
 
-// lattice_input.c: settings->decoding->lattices, before models are loaded; what the search of a
+// lattice_input.c: settings->lattices, before models are loaded; what the search of a
 // line of `pieces` pieces follows. DGM_ERR_TEXT or DGM_ERR_ARGUMENT for what the line is to blame
 // for.
 dgm_status dgm_lattices_check(const dgm_settings *s, dgm_error *err);
@@ -259,7 +260,8 @@ void dgm_encoded_free(dgm_encoded *e); // pipeline.c; all zero afterwards
 
 typedef struct dgm_results_box {
     dgm_results pub;
-    dgm_result *items;
+    dgm_result *items;       // all of them, and
+    const dgm_result **list; // where each is: pub.items
 } dgm_results_box;
 
 struct dgm_job {
@@ -318,8 +320,9 @@ void dgm_line_assemble(dgm_line_state *line, dgm_scratch *s, dgm_result *out);
 // The message of a line that failed for want of memory: the one message that is not on the heap.
 extern const char dgm_memory_message[];
 
-// api.c: what a translation owns, not the struct itself.
-void dgm_translation_free(dgm_translation *t);
+// api.c: what a translation owns, not the struct itself; all translations of a line.
+void dgm_translation_free(const dgm_translation *t);
+void dgm_translations_free(dgm_result *r);
 
 // batcher.c
 void dgm_job_free(dgm_job *job);

@@ -15,22 +15,20 @@ enum { NODES_MAX = 1 << 20 }; // of a lattice of tokens with one arc per token
 
 dgm_status dgm_lattices_check(const dgm_settings *s, dgm_error *err)
 {
-    const dgm_decoding *d = s->decoding;
-    if (!d) return DGM_OK;
-    DGM_FAIL_IF(!isfinite(d->lattice_weight), err, DGM_ERR_ARGUMENT,
+    DGM_FAIL_IF(!isfinite(s->lattice_weight), err, DGM_ERR_ARGUMENT,
                 "the weight of lattices must be a finite number");
-    DGM_FAIL_IF(d->lattices < 0 || d->lattices > 1, err, DGM_ERR_ARGUMENT,
-                "lattices must be 0 or 1, not %d", (int)d->lattices);
-    if (!d->lattices) {
-        DGM_FAIL_IF(d->lattice_weight != 0.0f, err, DGM_ERR_ARGUMENT,
+    DGM_FAIL_IF(s->lattices < 0 || s->lattices > 1, err, DGM_ERR_ARGUMENT,
+                "lattices must be 0 or 1, not %d", (int)s->lattices);
+    if (!s->lattices) {
+        DGM_FAIL_IF(s->lattice_weight != 0.0f, err, DGM_ERR_ARGUMENT,
                     "a weight of lattices without lattices");
         return DGM_OK;
     }
     DGM_FAIL_IF(s->search && strcmp(s->search, "cube") == 0, err, DGM_ERR_ARGUMENT,
                 "cube search shares scores between hypotheses that stand at different places of a "
                 "lattice: use beam search");
-    DGM_FAIL_IF(d->lattice_weight != 0.0f && d->repetition_penalty != 0.0f &&
-                    d->repetition_penalty != 1.0f,
+    DGM_FAIL_IF(s->lattice_weight != 0.0f && s->repetition_penalty != 0.0f &&
+                    s->repetition_penalty != 1.0f,
                 err, DGM_ERR_ARGUMENT,
                 "scores of lattices and a repetition penalty cannot be added together: leave one "
                 "of them out");

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sized.h"
 #include "engine/constrain.h"
 #include "engine/evidence.h"
 
@@ -244,17 +245,21 @@ static dgm_status prepare_line(prepare *p, dgm_line_state *line, const dgm_input
     bool repaired = false;
     p->clean.size = 0;
     line->first = p->out->piece_count;
-    DGM_TRY(dgm_line_clean((dgm_text){input->text, input->size}, &p->clean, &repaired, err));
+    DGM_TRY(dgm_line_clean((dgm_text){input->text, input->text_size}, &p->clean, &repaired, err));
     if (repaired) line->flags |= DGM_LINE_REPAIRED;
     line->size = p->clean.size;
     line->text = dgm_strndup(line->size ? (const char *)p->clean.data : "", line->size);
     if (!line->text) return dgm_no_memory(err);
     dgm_error why;
     dgm_input with = *input;
+    dgm_evidence evidence = {0};
+    if (input->evidence)
+        DGM_TRY(dgm_sized_take(&evidence, sizeof evidence, input->evidence, "dgm_evidence",
+                               "dgm_evidence_default", err));
     DGM_TRY(dgm_demander_begin(&p->demander, p->t, &with, &line->flags, err));
     dgm_status st = encode_line(p, line, &with, &why);
     if (st == DGM_OK && input->evidence && line->left)
-        st = dgm_evidence_rows(&p->evidence, input->evidence, &line->lmbr, &why);
+        st = dgm_evidence_rows(&p->evidence, &evidence, &line->lmbr, &why);
     if (st == DGM_OK && input->lattice && line->left)
         st = dgm_lattice_walk(p->t, &with, line->left, &line->walk, &why);
     if (st == DGM_OK)
@@ -319,6 +324,19 @@ typedef struct preparing {
     size_t part_count, part_lines;
 } preparing;
 
+// Element `index` of the caller's array, whose elements may be smaller or larger than ours.
+static dgm_status take_input(const dgm_input *inputs, size_t index, dgm_input *own, dgm_error *err)
+{
+    const dgm_input *at =
+        (const dgm_input *)(const void *)((const char *)inputs + index * inputs->size);
+    DGM_FAIL_IF(at->size != inputs->size, err, DGM_ERR_ARGUMENT,
+                "dgm_input.size of line %zu is %zu, that of the first is %zu: fill every line with "
+                "dgm_input_default",
+                index + 1, at->size, inputs->size);
+    *own = (dgm_input){0};
+    return dgm_sized_take(own, sizeof *own, at, "dgm_input", "dgm_input_default", err);
+}
+
 static void prepare_part(void *arg, int who, size_t index)
 {
     const preparing *all = arg;
@@ -332,8 +350,11 @@ static void prepare_part(void *arg, int who, size_t index)
     p->counter.vocab = p->t->source;
     p->out = &out->encoded;
     for (size_t i = first; i < end && out->status == DGM_OK; i++) {
+        dgm_input own;
         job->lines[i].job = job;
-        out->status = prepare_line(p, &job->lines[i], &all->inputs[i], &out->error);
+        out->status = take_input(all->inputs, i, &own, &out->error);
+        if (out->status == DGM_OK)
+            out->status = prepare_line(p, &job->lines[i], &own, &out->error);
     }
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/fields.h"
 #include "base/number.h"
+#include "base/sized.h"
 #include "base/threads.h"
 #include "engine/engine_private.h"
 #include "format/modelfile.h"
@@ -23,20 +24,36 @@ static const char *const cube_names[] = {"accelerated", "naive", NULL};
 static const char *const softmax_names[] = {"on", "off", "force-off", NULL};
 static const char *const mix_names[] = {"log-linear", "arithmetic", NULL};
 
-void dgm_settings_default(dgm_settings *s)
+static dgm_settings usual(void)
 {
-    memset(s, 0, sizeof *s);
-    s->device = "cpu";
-    s->threads = 1;
-    s->nbest = 1;
-    s->length_penalty = DGM_FROM_MODEL;
-    s->word_penalty = DGM_FROM_MODEL;
-    s->margin = 3.0f;
-    s->max_length_factor = DGM_FROM_MODEL;
-    s->long_lines = DGM_LONG_SPLIT;
-    s->allow_unk = -1;
-    s->alignment = DGM_ALIGN_NONE;
-    s->align_layer = s->align_head = DGM_ALIGN_MODEL;
+    dgm_settings s = {.size = sizeof s,
+                      .device = "cpu",
+                      .threads = 1,
+                      .nbest = 1,
+                      .length_penalty = DGM_FROM_MODEL,
+                      .word_penalty = DGM_FROM_MODEL,
+                      .margin = 3.0f,
+                      .max_length_factor = DGM_FROM_MODEL,
+                      .long_lines = DGM_LONG_SPLIT,
+                      .allow_unk = -1,
+                      .alignment = DGM_ALIGN_NONE,
+                      .align_layer = DGM_ALIGN_MODEL,
+                      .align_head = DGM_ALIGN_MODEL};
+    dgm_lmbr_default(&s.lmbr);
+    return s;
+}
+
+void dgm_settings_init(dgm_settings *s, size_t size)
+{
+    const dgm_settings own = usual();
+    dgm_sized_give(s, size, &own, sizeof own);
+}
+
+dgm_status dgm_settings_take(const dgm_settings *given, dgm_settings *own, dgm_error *err)
+{
+    *own = usual();
+    if (!given) return DGM_OK;
+    return dgm_sized_take(own, sizeof *own, given, "dgm_settings", "dgm_settings_default", err);
 }
 
 static dgm_status check_range(const char *name, long long v, long long min, long long max,
@@ -273,8 +290,8 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
     dgm_search_config *c = &t->config;
     int n = 0;
     t->threads = s->threads ? s->threads : dgm_cpu_count();
-    t->long_lines = s->long_lines;
-    t->alignment = s->alignment;
+    t->long_lines = (dgm_long)s->long_lines;
+    t->alignment = (dgm_alignment)s->alignment;
     t->token_scores = s->token_scores != 0;
     DGM_TRY(check_name("search", s->search, search_names, 0, &n, err));
     const bool greedy = n == SEARCH_GREEDY, cube = n == SEARCH_CUBE;
@@ -298,8 +315,8 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
     DGM_TRY(resolve_direction(t, s, err));
     c->allow_unk = s->allow_unk < 0 ? d->allow_unk : s->allow_unk != 0;
     c->alignment = t->alignment != DGM_ALIGN_NONE;
-    t->evidence = s->lmbr != NULL;
-    if (t->evidence) dgm_lmbr_resolve(t, s->lmbr);
+    t->evidence = s->evidence != 0;
+    if (t->evidence) dgm_lmbr_resolve(t, &s->lmbr);
     dgm_decoding_resolve(t, s); // a coverage penalty sets config.alignment
     DGM_TRY(dgm_settings_unknown(t, s, err));
     c->word_scores = t->token_scores;

@@ -181,6 +181,7 @@ static void describe(dgm_translator *t)
 {
     const dgm_gguf *file = t->members[0].file;
     dgm_translator_info *i = &t->info;
+    i->size = sizeof *i;
     i->name = "";
     if (dgm_gguf_get_string(file, "general.name", DGM_OPTIONAL, &i->name, NULL) != DGM_OK)
         i->name = "";
@@ -232,14 +233,11 @@ static dgm_status open_device(dgm_translator *t, const dgm_settings *s, int prec
 }
 
 static dgm_status open_members(dgm_translator **out, const dgm_member *members, size_t count,
-                               const dgm_settings *settings, int ranked, dgm_error *err)
+                               const dgm_settings *given, int ranked, dgm_error *err)
 {
     *out = NULL;
-    dgm_settings standard;
-    if (!settings) {
-        dgm_settings_default(&standard);
-        settings = &standard;
-    }
+    dgm_settings own, *const settings = &own;
+    DGM_TRY(dgm_settings_take(given, settings, err));
     DGM_FAIL_IF(count < 1 || count > DGM_PARTS_MAX, err, DGM_ERR_ARGUMENT,
                 "a translator has between 1 and %d models, not %zu", DGM_PARTS_MAX, count);
     int precision = -1;
@@ -261,10 +259,10 @@ static dgm_status open_members(dgm_translator **out, const dgm_member *members, 
     DGM_TRY_GOTO(st, scale_weights(t, err), fail);
     DGM_TRY_GOTO(st, check_vocabularies(t, err), fail);
     describe(t);
-    DGM_TRY_GOTO(st, dgm_direction_resolve(t, settings->direction, err), fail);
+    DGM_TRY_GOTO(st, dgm_direction_resolve(t, settings, err), fail);
     t->source_language = dgm_language_of(dgm_text_of(t->source_code));
     DGM_TRY_GOTO(st, dgm_settings_resolve(t, settings, err), fail);
-    DGM_TRY_GOTO(st, dgm_constrain_open(t, settings->decoding, err), fail);
+    DGM_TRY_GOTO(st, dgm_constrain_open(t, settings, err), fail);
     DGM_TRY_GOTO(st, dgm_workers_start(t, err), fail);
     *out = t;
     return DGM_OK;

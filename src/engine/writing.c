@@ -11,13 +11,6 @@
 
 enum { ITERATIONS = 10, LENGTHS = 5, MOST_ITERATIONS = 1000 };
 
-static const dgm_decoding none;
-
-static const dgm_decoding *decoding_of(const dgm_settings *s)
-{
-    return s->decoding ? s->decoding : &none;
-}
-
 static bool asks(const dgm_settings *s, const char *search)
 {
     return s->search && strcmp(s->search, search) == 0;
@@ -25,20 +18,19 @@ static bool asks(const dgm_settings *s, const char *search)
 
 dgm_status dgm_writing_check(const dgm_settings *s, dgm_error *err)
 {
-    const dgm_decoding *d = decoding_of(s);
     const bool free = !s->search || asks(s, "auto"), mask = asks(s, "mask-predict");
-    DGM_FAIL_IF(d->pairs && strcmp(d->pairs, "topk") != 0 && strcmp(d->pairs, "exact") != 0, err,
-                DGM_ERR_ARGUMENT, "unknown choice of pairs '%s': known are topk, exact", d->pairs);
-    DGM_FAIL_IF(d->pairs && !free && !asks(s, "double"), err, DGM_ERR_ARGUMENT,
+    DGM_FAIL_IF(s->pairs && strcmp(s->pairs, "topk") != 0 && strcmp(s->pairs, "exact") != 0, err,
+                DGM_ERR_ARGUMENT, "unknown choice of pairs '%s': known are topk, exact", s->pairs);
+    DGM_FAIL_IF(s->pairs && !free && !asks(s, "double"), err, DGM_ERR_ARGUMENT,
                 "the choice of pairs is a setting of the search 'double'");
-    DGM_FAIL_IF(d->iterations < 0 || d->iterations > MOST_ITERATIONS, err, DGM_ERR_ARGUMENT,
+    DGM_FAIL_IF(s->iterations < 0 || s->iterations > MOST_ITERATIONS, err, DGM_ERR_ARGUMENT,
                 "the iterations must be between 1 and %d, not %d", MOST_ITERATIONS,
-                (int)d->iterations);
-    DGM_FAIL_IF(d->lengths < 0 || d->lengths > DGM_BEAM_MAX, err, DGM_ERR_ARGUMENT,
-                "the lengths must be between 1 and %d, not %d", DGM_BEAM_MAX, (int)d->lengths);
-    DGM_FAIL_IF((d->iterations || d->lengths) && !free && !mask, err, DGM_ERR_ARGUMENT,
+                (int)s->iterations);
+    DGM_FAIL_IF(s->lengths < 0 || s->lengths > DGM_BEAM_MAX, err, DGM_ERR_ARGUMENT,
+                "the lengths must be between 1 and %d, not %d", DGM_BEAM_MAX, (int)s->lengths);
+    DGM_FAIL_IF((s->iterations || s->lengths) && !free && !mask, err, DGM_ERR_ARGUMENT,
                 "%s a setting of the search 'mask-predict'",
-                d->iterations ? "the number of iterations is" : "the number of lengths is");
+                s->iterations ? "the number of iterations is" : "the number of lengths is");
     DGM_FAIL_IF(mask && s->beam, err, DGM_ERR_ARGUMENT,
                 "mask-predict has no beam: the number of lengths says how many translations it "
                 "makes of a sentence");
@@ -67,23 +59,22 @@ static dgm_status check_member(const dgm_translator *t, int i, const char *searc
 
 dgm_status dgm_writing_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err)
 {
-    const dgm_decoding *d = decoding_of(s);
     dgm_search_config *c = &t->config;
     const char *want = needed(dgm_model_describe(t->members[0].model));
     if (want && (!s->search || asks(s, "auto"))) c->search = want;
     for (int i = 0; i < t->member_count; i++) DGM_TRY(check_member(t, i, c->search, err));
     const bool pairs = strcmp(c->search, "double") == 0;
     const bool mask = strcmp(c->search, "mask-predict") == 0;
-    DGM_FAIL_IF(d->pairs && !pairs, err, DGM_ERR_ARGUMENT,
+    DGM_FAIL_IF(s->pairs && !pairs, err, DGM_ERR_ARGUMENT,
                 "the choice of pairs is a setting of the search 'double'");
-    DGM_FAIL_IF((d->iterations || d->lengths) && !mask, err, DGM_ERR_ARGUMENT,
+    DGM_FAIL_IF((s->iterations || s->lengths) && !mask, err, DGM_ERR_ARGUMENT,
                 "%s a setting of the search 'mask-predict'",
-                d->iterations ? "the number of iterations is" : "the number of lengths is");
+                s->iterations ? "the number of iterations is" : "the number of lengths is");
     DGM_FAIL_IF(mask && s->beam, err, DGM_ERR_ARGUMENT,
                 "mask-predict has no beam: the number of lengths says how many translations it "
                 "makes of a sentence");
-    c->double_exact = pairs && d->pairs && strcmp(d->pairs, "exact") == 0;
-    c->iterations = d->iterations ? d->iterations : ITERATIONS;
-    if (mask) c->beam = d->lengths ? d->lengths : s->nbest > LENGTHS ? s->nbest : LENGTHS;
+    c->double_exact = pairs && s->pairs && strcmp(s->pairs, "exact") == 0;
+    c->iterations = s->iterations ? s->iterations : ITERATIONS;
+    if (mask) c->beam = s->lengths ? s->lengths : s->nbest > LENGTHS ? s->nbest : LENGTHS;
     return DGM_OK;
 }

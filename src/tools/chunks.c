@@ -20,7 +20,7 @@ static dgm_status add_line(chunk *k, const char *line, size_t size, dgm_error *e
 {
     DGM_TRY(dgm_grow(&k->text, &k->cap, k->size + size + 1, 1, err));
     if (size) memcpy(k->text + k->size, line, size);
-    k->inputs[k->count++] = (dgm_input){.size = size};
+    k->inputs[k->count++] = (dgm_input){.size = sizeof(dgm_input), .text_size = size};
     k->size += size;
     return DGM_OK;
 }
@@ -28,7 +28,7 @@ static dgm_status add_line(chunk *k, const char *line, size_t size, dgm_error *e
 static dgm_status translate(chunk *k, const dgm_chunks *c, dgm_translator *t, dgm_error *err)
 {
     const char *at = k->text; // which does not move any more
-    for (size_t i = 0; i < k->count; at += k->inputs[i++].size) k->inputs[i].text = at;
+    for (size_t i = 0; i < k->count; at += k->inputs[i++].text_size) k->inputs[i].text = at;
     dgm_results *results = NULL;
     dgm_status st = dgm_translate_inputs(t, k->inputs, k->count, &results, err);
     if (st == DGM_OK && c->done) st = c->done(c->cookie, results, err);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sized.h"
 #include "base/textfile.h"
 #include "dragoman/tools.h"
 #include "lattice/lattice.h"
@@ -161,8 +162,8 @@ static const char *place(const dgm_evidence_file *f, char *buffer, size_t size)
     return buffer;
 }
 
-dgm_status dgm_evidence_next(dgm_evidence_file *f, uint64_t line, dgm_evidence *evidence,
-                             dgm_error *err)
+dgm_status dgm_evidence_next_sized(dgm_evidence_file *f, uint64_t line, dgm_evidence *evidence,
+                                   size_t size, dgm_error *err)
 {
     char where[256];
     f->count = f->text.size = 0;
@@ -183,13 +184,15 @@ dgm_status dgm_evidence_next(dgm_evidence_file *f, uint64_t line, dgm_evidence *
                 place(f, where, sizeof where), (unsigned long long)line + 1,
                 f->in ? " (line numbers in it count from 0)" : "");
     if (f->lattices) {
-        *evidence =
-            (dgm_evidence){.lattice = (const char *)f->text.data, .lattice_size = f->text.size};
+        const dgm_evidence own = {.lattice = (const char *)f->text.data,
+                                  .lattice_size = f->text.size};
+        dgm_sized_give(evidence, size, &own, sizeof own);
         return DGM_OK;
     }
     const char *at = f->text.size ? (const char *)f->text.data : ""; // all of them may be empty
     for (size_t i = 0; i < f->count; at += f->guesses[i++].size) f->guesses[i].text = at;
-    *evidence = (dgm_evidence){.guesses = f->guesses, .count = f->count};
+    const dgm_evidence own = {.guesses = f->guesses, .count = f->count};
+    dgm_sized_give(evidence, size, &own, sizeof own);
     return DGM_OK;
 }
 

@@ -48,8 +48,9 @@ static dgm_status add_translated(dgm_translator *t, dgm_pair *pairs, size_t coun
     dgm_input *inputs = dgm_calloc(count, sizeof *inputs);
     if (!inputs) return dgm_no_memory(err);
     for (size_t i = 0; i < count; i++) {
+        inputs[i].size = sizeof inputs[i];
         inputs[i].text = pairs[i].source.data;
-        inputs[i].size = pairs[i].source.size;
+        inputs[i].text_size = pairs[i].source.size;
     }
     dgm_results *results = NULL;
     dgm_status st = dgm_translate_inputs(t, inputs, count, &results, err);
@@ -57,8 +58,8 @@ static dgm_status add_translated(dgm_translator *t, dgm_pair *pairs, size_t coun
     DGM_TRY(st);
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
-        const char *text = dgm_result_text(&results->items[i]);
-        if (results->items[i].status == DGM_OK)
+        const char *text = dgm_result_text(results->items[i]);
+        if (results->items[i]->status == DGM_OK)
             pairs[kept++] = (dgm_pair){pairs[i].source, {text, strlen(text)}};
         else
             out->failed++;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sized.h"
 #include "dragoman/tools.h"
 #include "score/posterior.h"
 #include "metrics/pairwise.h"
@@ -66,9 +67,11 @@ dgm_status dgm_mbr_open(dgm_mbr **at, const dgm_mbr_options *options, dgm_error 
     return st;
 }
 
-dgm_status dgm_mbr_choose(dgm_mbr *m, const dgm_evidence *list, size_t *best, const double **gains,
+dgm_status dgm_mbr_choose(dgm_mbr *m, const dgm_evidence *given, size_t *best, const double **gains,
                           dgm_error *err)
 {
+    dgm_evidence own = {0}, *const list = &own;
+    DGM_TRY(dgm_sized_take(&own, sizeof own, given, "dgm_evidence", "dgm_evidence_default", err));
     const size_t n = list->count;
     DGM_FAIL_IF(n == 0, err, DGM_ERR_ARGUMENT, "there is no translation to choose");
     DGM_TRY(dgm_grow(&m->weights, &m->weights_cap, n, sizeof *m->weights, err));

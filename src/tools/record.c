@@ -245,14 +245,17 @@ static dgm_status record(dgm_record *r, dgm_translator *t, const char *text, con
 
 // Where a model does not say its languages, the options only name a block. One that fills in whole
 // sentences has no beam.
-static void fit_settings(dgm_settings *s, const dgm_direction *direction, const char *model)
+static void fit_settings(dgm_settings *s, const dgm_cluster_options *o, const char *model)
 {
     dgm_gguf *g = NULL;
     dgm_gguf_strings codes = {0};
     if (dgm_gguf_open(&g, model, NULL) != DGM_OK) return; // opening it again says why
     const dgm_status st =
         dgm_gguf_get_strings(g, "dragoman.languages.target", DGM_OPTIONAL, &codes, NULL);
-    if (st == DGM_OK && codes.count > 0) s->direction = direction;
+    if (st == DGM_OK && codes.count > 0) {
+        s->source = o->source;
+        s->target = o->target;
+    }
     if (s->beam == 1 && dgm_gguf_find(g, "dragoman.target.mask")) s->beam = 0;
     dgm_gguf_close(&g);
 }
@@ -262,13 +265,12 @@ dgm_status dgm_record_text(dgm_record *r, const char *model, const char *text, c
 {
     *r = (dgm_record){0};
     dgm_settings settings;
-    const dgm_direction direction = {.source = o->source, .target = o->target};
     dgm_settings_default(&settings);
     settings.precision = o->precision;
     settings.threads = o->threads;
     settings.beam = o->beam;
     settings.shortlist = "all";
-    fit_settings(&settings, &direction, model);
+    fit_settings(&settings, o, model);
     dgm_translator *t = NULL;
     dgm_status st = dgm_open_ranked(&t, model, &settings, o->record_best, err);
     if (st == DGM_OK) {

@@ -18,9 +18,10 @@
 #include "dragoman/tools.h"
 #include "engine/engine_private.h"
 
-static dgm_translation *list_of(const dgm_result *r)
+// The results are the caller's to change.
+static dgm_translation **list_of(const dgm_result *r)
 {
-    return (dgm_translation *)(uintptr_t)r->translations; // the results are the caller's to change
+    return (dgm_translation **)(uintptr_t)r->translations;
 }
 
 static bool has_choice(const dgm_result *r)
@@ -28,21 +29,21 @@ static bool has_choice(const dgm_result *r)
     return r->status == DGM_OK && r->pieces > 0 && r->count > 0;
 }
 
-static void sort(dgm_translation *list, size_t count)
+static void sort(dgm_translation **list, size_t count)
 {
     for (size_t i = 1; i < count; i++) { // insertion: stable, and lists are short
-        const dgm_translation t = list[i];
+        dgm_translation *const t = list[i];
         size_t at = i;
-        DGM_INSERT(list, at, t, t.score > list[at - 1].score);
+        DGM_INSERT(list, at, t, t->score > list[at - 1]->score);
     }
 }
 
-static void apply(dgm_result *r, const dgm_pair_score *scores, float weight)
+static void apply(const dgm_result *r, const dgm_pair_score *scores, float weight)
 {
-    dgm_translation *list = list_of(r);
+    dgm_translation **list = list_of(r);
     for (size_t k = 0; k < r->count; k++)
         if (scores[k].status != DGM_OK) return;
-    for (size_t k = 0; k < r->count; k++) list[k].score += weight * scores[k].score;
+    for (size_t k = 0; k < r->count; k++) list[k]->score += weight * scores[k].score;
     sort(list, r->count);
 }
 
@@ -54,24 +55,23 @@ dgm_status dgm_rerank(dgm_translator *t, float weight, const dgm_line *sources,
                 (double)weight);
     size_t count = 0, at = 0;
     for (size_t i = 0; i < results->count; i++)
-        if (has_choice(&results->items[i])) count += results->items[i].count;
+        if (has_choice(results->items[i])) count += results->items[i]->count;
     dgm_pair *pairs = dgm_calloc(count ? count : 1, sizeof *pairs);
     if (!pairs) return dgm_no_memory(err);
     for (size_t i = 0; i < results->count; i++)
-        for (size_t k = 0; has_choice(&results->items[i]) && k < results->items[i].count; k++) {
-            const dgm_translation *one = &results->items[i].translations[k];
-            pairs[at++] = (dgm_pair){sources[i], {one->text, one->size}};
+        for (size_t k = 0; has_choice(results->items[i]) && k < results->items[i]->count; k++) {
+            const dgm_translation *one = results->items[i]->translations[k];
+            pairs[at++] = (dgm_pair){sources[i], {one->text, one->text_size}};
         }
     dgm_pair_scores *scores = NULL;
     const dgm_status st = dgm_score_pairs(t, pairs, count, &scores, err);
     dgm_free(pairs);
     if (st != DGM_OK) return st;
-    dgm_result *items = (dgm_result *)(uintptr_t)results->items;
     at = 0;
     for (size_t i = 0; i < results->count; i++) {
-        if (!has_choice(&items[i])) continue;
-        apply(&items[i], scores->items + at, weight);
-        at += items[i].count;
+        if (!has_choice(results->items[i])) continue;
+        apply(results->items[i], scores->items + at, weight);
+        at += results->items[i]->count;
     }
     dgm_pair_scores_free(&scores);
     return DGM_OK;
@@ -79,8 +79,8 @@ dgm_status dgm_rerank(dgm_translator *t, float weight, const dgm_line *sources,
 
 void dgm_results_trim(dgm_results *results, size_t most)
 {
-    dgm_result *items = (dgm_result *)(uintptr_t)results->items;
-    for (size_t i = 0; i < results->count; i++)
-        while (items[i].count > most && items[i].count > 1)
-            dgm_translation_free(&list_of(&items[i])[--items[i].count]);
+    for (size_t i = 0; i < results->count; i++) {
+        dgm_result *r = (dgm_result *)(uintptr_t)results->items[i];
+        while (r->count > most && r->count > 1) dgm_translation_free(r->translations[--r->count]);
+    }
 }

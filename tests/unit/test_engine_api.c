@@ -39,7 +39,7 @@ static char *translate_one(dgm_translator *t, const char *text)
     assert_int_equal(dgm_translate(t, &text, 1, &r, NULL), DGM_OK);
     assert_int_equal(r->count, 1);
     assert_int_equal(r->failed, 0);
-    char *copy = strdup(dgm_result_text(&r->items[0]));
+    char *copy = strdup(dgm_result_text(r->items[0]));
     dgm_results_free(&r);
     assert_null(r);
     return copy;
@@ -127,17 +127,17 @@ static void test_lines(void **state)
     assert_int_equal(dgm_translate(t, texts, 7, &r, &error), DGM_OK);
     assert_int_equal(r->count, 7);
     assert_int_equal(r->failed, 1);
-    assert_true(r->items[0].translations[0].size > 0);
-    assert_int_equal(r->items[1].count, 1);
-    assert_string_equal(dgm_result_text(&r->items[1]), "");
-    assert_string_equal(dgm_result_text(&r->items[2]), "");
-    assert_int_equal(r->items[3].status, DGM_ERR_TEXT);
-    assert_int_equal(r->items[3].count, 0);
-    assert_true(r->items[3].message[0] != 0);
-    assert_string_equal(dgm_result_text(&r->items[3]), "");
-    assert_true(r->items[4].flags & DGM_LINE_REPAIRED);
-    assert_string_equal(dgm_result_text(&r->items[5]), "");
-    assert_string_equal(dgm_result_text(&r->items[6]), dgm_result_text(&r->items[0]));
+    assert_true(r->items[0]->translations[0]->text_size > 0);
+    assert_int_equal(r->items[1]->count, 1);
+    assert_string_equal(dgm_result_text(r->items[1]), "");
+    assert_string_equal(dgm_result_text(r->items[2]), "");
+    assert_int_equal(r->items[3]->status, DGM_ERR_TEXT);
+    assert_int_equal(r->items[3]->count, 0);
+    assert_true(r->items[3]->message[0] != 0);
+    assert_string_equal(dgm_result_text(r->items[3]), "");
+    assert_true(r->items[4]->flags & DGM_LINE_REPAIRED);
+    assert_string_equal(dgm_result_text(r->items[5]), "");
+    assert_string_equal(dgm_result_text(r->items[6]), dgm_result_text(r->items[0]));
     assert_true(r->source_tokens > 0 && r->target_tokens > 0);
     dgm_results_free(&r);
     assert_int_equal(dgm_translate(t, NULL, 0, &r, &error), DGM_OK); // nothing to do
@@ -164,12 +164,12 @@ static void test_splitting(void **state)
     const char *text = "Good morning. The house is small. Good morning, my house.";
     dgm_results *r = NULL;
     assert_int_equal(dgm_translate(t, &text, 1, &r, NULL), DGM_OK);
-    const dgm_result *line = &r->items[0];
+    const dgm_result *line = r->items[0];
     assert_int_equal(line->status, DGM_OK);
     assert_true(line->pieces >= 3);
     assert_true(line->flags & DGM_LINE_SPLIT);
-    const dgm_translation *x = &line->translations[0];
-    assert_int_equal(strlen(x->text), x->size);
+    const dgm_translation *x = line->translations[0];
+    assert_int_equal(strlen(x->text), x->text_size);
     assert_null(strchr(x->text, '\n'));
     int words = 0, inside = 0;
     for (const char *p = x->text; *p; p++) {
@@ -200,9 +200,9 @@ static void test_crop(void **state)
     const char *text = "Good morning. The house is small. Good morning, my house.";
     dgm_results *r = NULL;
     assert_int_equal(dgm_translate(t, &text, 1, &r, NULL), DGM_OK);
-    assert_true(r->items[0].flags & DGM_LINE_CROPPED);
-    assert_int_equal(r->items[0].pieces, 1);
-    assert_int_equal(r->items[0].source_tokens, 16);
+    assert_true(r->items[0]->flags & DGM_LINE_CROPPED);
+    assert_int_equal(r->items[0]->pieces, 1);
+    assert_int_equal(r->items[0]->source_tokens, 16);
     dgm_results_free(&r);
     dgm_close(&t);
 }
@@ -215,17 +215,18 @@ static void test_nbest_and_prefix(void **state)
     s.beam = 4;
     s.nbest = 3;
     dgm_translator *t = open_with(&s, MODEL);
-    dgm_input input = {.text = "Good morning.\nsecond line ignored",
-                       .size = 13,
+    dgm_input input = {.size = sizeof(dgm_input),
+                       .text = "Good morning.\nsecond line ignored",
+                       .text_size = 13,
                        .prefix = "haus",
                        .prefix_size = 4};
     dgm_results *r = NULL;
     assert_int_equal(dgm_translate_inputs(t, &input, 1, &r, NULL), DGM_OK);
-    const dgm_result *line = &r->items[0];
+    const dgm_result *line = r->items[0];
     assert_int_equal(line->count, 3);
     for (size_t k = 0; k < line->count; k++) {
-        assert_memory_equal(line->translations[k].text, "haus", 4);
-        if (k) assert_true(line->translations[k].score <= line->translations[k - 1].score);
+        assert_memory_equal(line->translations[k]->text, "haus", 4);
+        if (k) assert_true(line->translations[k]->score <= line->translations[k - 1]->score);
     }
     dgm_results_free(&r);
     char *long_prefix = calloc(1, 40000);
@@ -233,7 +234,7 @@ static void test_nbest_and_prefix(void **state)
     input.prefix = long_prefix;
     input.prefix_size = 39999;
     assert_int_equal(dgm_translate_inputs(t, &input, 1, &r, NULL), DGM_OK);
-    assert_int_equal(r->items[0].status, DGM_ERR_TEXT);
+    assert_int_equal(r->items[0]->status, DGM_ERR_TEXT);
     free(long_prefix);
     dgm_results_free(&r);
     dgm_close(&t);
@@ -249,7 +250,9 @@ static void test_jobs(void **state)
     for (int i = 0; i < 3; i++) {
         char text[] = "The house is small."; // freed before the job is done
         dgm_input inputs[5] = {{0}};
-        for (int k = 0; k < 5; k++) inputs[k] = (dgm_input){.text = text, .size = strlen(text)};
+        for (int k = 0; k < 5; k++)
+            inputs[k] =
+                (dgm_input){.size = sizeof(dgm_input), .text = text, .text_size = strlen(text)};
         assert_int_equal(dgm_submit(t, inputs, 5, &jobs[i], &error), DGM_OK);
         memset(text, 0, sizeof text);
     }
@@ -258,7 +261,7 @@ static void test_jobs(void **state)
         assert_int_equal(dgm_wait(&jobs[i], &r, &error), DGM_OK);
         assert_null(jobs[i]);
         for (size_t k = 0; k < r->count; k++)
-            assert_string_equal(dgm_result_text(&r->items[k]), want);
+            assert_string_equal(dgm_result_text(r->items[k]), want);
         dgm_results_free(&r);
     }
     dgm_results *none = NULL;
@@ -350,8 +353,8 @@ static void *client_main(void *arg)
             continue;
         }
         for (int i = 0; i < TEXTS; i++)
-            c->wrong += strcmp(dgm_result_text(&r->items[i]),
-                               c->want[(i + c->offset + round) % TEXTS]) != 0;
+            c->wrong +=
+                strcmp(dgm_result_text(r->items[i]), c->want[(i + c->offset + round) % TEXTS]) != 0;
         dgm_results_free(&r);
     }
     return NULL;

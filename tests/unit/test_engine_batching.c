@@ -56,9 +56,9 @@ static run translate(const char *model, const dgm_settings *s)
     out.batch = dgm_describe(t)->batch;
     if (dgm_translate(t, lines, LINES, &r, &error) != DGM_OK) fail_msg("%s", error.text);
     for (int i = 0; i < LINES; i++) {
-        assert_int_equal(r->items[i].status, DGM_OK);
-        out.text[i] = strdup(dgm_result_text(&r->items[i]));
-        out.score[i] = r->items[i].translations[0].score;
+        assert_int_equal(r->items[i]->status, DGM_OK);
+        out.text[i] = strdup(dgm_result_text(r->items[i]));
+        out.score[i] = r->items[i]->translations[0]->score;
     }
     dgm_count(t, &out.counters);
     dgm_results_free(&r);

@@ -328,10 +328,10 @@ static char *translate_all(dgm_translator *t, bool scores)
     assert_int_equal(r->failed, 0);
     char *out = NULL, number[32];
     for (size_t i = 0; i < r->count; i++)
-        for (size_t k = 0; k < r->items[i].count; k++) {
-            append(&out, r->items[i].translations[k].text);
+        for (size_t k = 0; k < r->items[i]->count; k++) {
+            append(&out, r->items[i]->translations[k]->text);
             if (!scores) continue;
-            snprintf(number, sizeof number, "%a", (double)r->items[i].translations[k].sum);
+            snprintf(number, sizeof number, "%a", (double)r->items[i]->translations[k]->sum);
             append(&out, number);
         }
     dgm_results_free(&r);
@@ -458,11 +458,15 @@ static void test_needed(void **state)
     dgm_settings_default(&s);
     s.shortlist = "intersect";
     dgm_translator *t = open_with(&s, listed);
-    dgm_input in = {.text = "The house is small.", .size = 19, .prefix = "zq", .prefix_size = 2};
+    dgm_input in = {.size = sizeof(dgm_input),
+                    .text = "The house is small.",
+                    .text_size = 19,
+                    .prefix = "zq",
+                    .prefix_size = 2};
     dgm_results *r = NULL;
     assert_int_equal(dgm_translate_inputs(t, &in, 1, &r, NULL), DGM_OK);
-    assert_int_equal(r->items[0].status, DGM_OK);
-    assert_non_null(strstr(dgm_result_text(&r->items[0]), "zq"));
+    assert_int_equal(r->items[0]->status, DGM_OK);
+    assert_non_null(strstr(dgm_result_text(r->items[0]), "zq"));
     dgm_results_free(&r);
     dgm_close(&t);
     s.shortlist = "cluster";
@@ -471,8 +475,7 @@ static void test_needed(void **state)
     s.exact_scores = 1;
     t = open_with(&s, listed);
     assert_int_equal(dgm_translate(t, texts, TEXTS, &r, NULL), DGM_OK);
-    for (size_t i = 0; i < r->count; i++)
-        assert_true(r->items[i].translations[0].sum > -1e6f);
+    for (size_t i = 0; i < r->count; i++) assert_true(r->items[i]->translations[0]->sum > -1e6f);
     dgm_results_free(&r);
     dgm_close(&t);
 }

@@ -18,13 +18,14 @@
 
 #define MODEL "tests/data/models/transformer-pieces.gguf"
 
-static dgm_translator *open_with(const dgm_decoding *d, int max_source)
+static dgm_translator *open_with(const char *terms, const char *keep, int max_source)
 {
     dgm_translator *t = NULL;
     dgm_settings s;
     dgm_error error;
     dgm_settings_default(&s);
-    s.decoding = d;
+    s.terms[0] = terms;
+    s.keep = keep;
     s.max_source = max_source;
     s.threads = 2;
     if (dgm_open(&t, MODEL, &s, &error) != DGM_OK) fail_msg("%s", error.text);
@@ -33,8 +34,9 @@ static dgm_translator *open_with(const dgm_decoding *d, int max_source)
 
 static dgm_input input(const char *text, const char *constraints)
 {
-    return (dgm_input){.text = text,
-                       .size = strlen(text),
+    return (dgm_input){.size = sizeof(dgm_input),
+                       .text = text,
+                       .text_size = strlen(text),
                        .constraints = constraints,
                        .constraints_size = constraints ? strlen(constraints) : 0};
 }
@@ -45,7 +47,7 @@ static dgm_results *translate(dgm_translator *t, const dgm_input *inputs, size_t
     dgm_error error;
     if (dgm_translate_inputs(t, inputs, count, &r, &error) != DGM_OK) fail_msg("%s", error.text);
     for (size_t i = 0; i < count; i++)
-        if (r->items[i].status != DGM_OK) fail_msg("%zu: %s", i, r->items[i].message);
+        if (r->items[i]->status != DGM_OK) fail_msg("%zu: %s", i, r->items[i]->message);
     return r;
 }
 
@@ -58,7 +60,7 @@ static void holds(const dgm_result *r, const char *words)
 static void lines_have_demands(void **state)
 {
     (void)state;
-    dgm_translator *t = open_with(NULL, 0);
+    dgm_translator *t = open_with(NULL, NULL, 0);
     const dgm_input in[] = {input("Good morning.", "haus"),
                             input("Good morning.", "morning => haus sun | musik\t! ist"),
                             input("Good morning.", NULL),
@@ -69,23 +71,23 @@ static void lines_have_demands(void **state)
                             input("Good morning.", "haus\thaus")};
     enum { COUNT = sizeof in / sizeof *in };
     dgm_results *r = translate(t, in, COUNT);
-    const char *plain = dgm_result_text(&r->items[2]);
-    holds(&r->items[0], "haus");
-    assert_null(r->items[0].notice);
-    const char *second = dgm_result_text(&r->items[1]);
+    const char *plain = dgm_result_text(r->items[2]);
+    holds(r->items[0], "haus");
+    assert_null(r->items[0]->notice);
+    const char *second = dgm_result_text(r->items[1]);
     assert_true(strstr(second, "haus sun") || strstr(second, "musik"));
     assert_null(strstr(second, " ist "));
-    const char *framed = dgm_result_text(&r->items[3]);
+    const char *framed = dgm_result_text(r->items[3]);
     assert_int_equal(strncmp(framed, "haus", 4), 0);
     assert_string_equal(framed + strlen(framed) - 4, "sun.");
-    assert_string_equal(r->items[4].notice, "'evening' is not in the line");
-    assert_true(r->items[4].flags & DGM_LINE_UNMET && !(r->items[4].flags & DGM_LINE_MALFORMED));
-    assert_string_equal(dgm_result_text(&r->items[4]), plain);
-    assert_string_equal(r->items[5].notice, "constraint 2: no target after '=>'");
-    assert_true(r->items[5].flags & DGM_LINE_MALFORMED);
-    assert_string_equal(dgm_result_text(&r->items[5]), plain);
-    assert_string_equal(dgm_result_text(&r->items[6]), "");
-    const char *twice = strstr(dgm_result_text(&r->items[7]), "haus");
+    assert_string_equal(r->items[4]->notice, "'evening' is not in the line");
+    assert_true(r->items[4]->flags & DGM_LINE_UNMET && !(r->items[4]->flags & DGM_LINE_MALFORMED));
+    assert_string_equal(dgm_result_text(r->items[4]), plain);
+    assert_string_equal(r->items[5]->notice, "constraint 2: no target after '=>'");
+    assert_true(r->items[5]->flags & DGM_LINE_MALFORMED);
+    assert_string_equal(dgm_result_text(r->items[5]), plain);
+    assert_string_equal(dgm_result_text(r->items[6]), "");
+    const char *twice = strstr(dgm_result_text(r->items[7]), "haus");
     assert_true(twice && strstr(twice + 4, "haus"));
     dgm_results_free(&r);
     dgm_close(&t);
@@ -99,26 +101,24 @@ static void glossaries_and_kept_text(void **state)
     assert_true(fd >= 0);
     assert_int_equal(write(fd, "morning\tmusik\n", 14), 14);
     close(fd);
-    const char *const paths[] = {path, NULL};
-    const dgm_decoding d = {.terms = paths, .keep = "[0-9]+"};
-    dgm_translator *t = open_with(&d, 0);
+    dgm_translator *t = open_with(path, "[0-9]+", 0);
     const dgm_input in[] = {input("Good Morning.", NULL), input("Good morning at 42.", NULL),
                             input("Good evening.", NULL), input("Good morning.", "morning => sun")};
     dgm_results *r = translate(t, in, 4);
-    assert_null(strstr(dgm_result_text(&r->items[2]), "musik"));
-    holds(&r->items[1], "musik");
-    if (!r->items[1].notice) holds(&r->items[1], "42");
-    holds(&r->items[3], "sun"); // the line's own demand goes first
+    assert_null(strstr(dgm_result_text(r->items[2]), "musik"));
+    holds(r->items[1], "musik");
+    if (!r->items[1]->notice) holds(r->items[1], "42");
+    holds(r->items[3], "sun"); // the line's own demand goes first
     dgm_results_free(&r);
     dgm_close(&t);
     unlink(path);
     dgm_settings s;
     dgm_error error;
     dgm_settings_default(&s);
-    s.decoding = &d;
+    s.terms[0] = path;
     assert_int_equal(dgm_open(&t, MODEL, &s, &error), DGM_ERR_IO);
-    const dgm_decoding bad = {.keep = "["};
-    s.decoding = &bad;
+    s.terms[0] = NULL;
+    s.keep = "[";
     assert_int_equal(dgm_open(&t, MODEL, &s, &error), DGM_ERR_ARGUMENT);
 }
 
@@ -126,15 +126,15 @@ static void glossaries_and_kept_text(void **state)
 static void pieces_have_their_own(void **state)
 {
     (void)state;
-    dgm_translator *t = open_with(NULL, 16);
+    dgm_translator *t = open_with(NULL, NULL, 16);
     const dgm_input in = input(
         "Good morning, good house, good sun. Good music is here. The house is good. I see.",
         "music => musik\t$ haus.");
     dgm_results *r = translate(t, &in, 1);
-    assert_true(r->items[0].flags & DGM_LINE_SPLIT);
-    assert_null(r->items[0].notice);
-    holds(&r->items[0], "musik");
-    const char *text = dgm_result_text(&r->items[0]);
+    assert_true(r->items[0]->flags & DGM_LINE_SPLIT);
+    assert_null(r->items[0]->notice);
+    holds(r->items[0], "musik");
+    const char *text = dgm_result_text(r->items[0]);
     assert_string_equal(text + strlen(text) - 5, "haus.");
     dgm_results_free(&r);
     dgm_close(&t);
@@ -145,12 +145,12 @@ static void too_much_for_a_line(void **state)
     (void)state;
     char demands[4096] = "";
     for (int i = 0; i < 40; i++) sprintf(demands + strlen(demands), "%shaus %d", i ? "\t" : "", i);
-    dgm_translator *t = open_with(NULL, 0);
+    dgm_translator *t = open_with(NULL, NULL, 0);
     const dgm_input in = input("Good morning.", demands);
     dgm_results *r = translate(t, &in, 1);
-    assert_true(r->items[0].flags & DGM_LINE_UNMET);
-    assert_non_null(strstr(r->items[0].notice, "too many constraints in one sentence"));
-    assert_true(strlen(dgm_result_text(&r->items[0])) > 0);
+    assert_true(r->items[0]->flags & DGM_LINE_UNMET);
+    assert_non_null(strstr(r->items[0]->notice, "too many constraints in one sentence"));
+    assert_true(strlen(dgm_result_text(r->items[0])) > 0);
     dgm_results_free(&r);
     dgm_close(&t);
 }
@@ -175,7 +175,7 @@ static void allocations_may_fail(void **state)
         bool fine = st == DGM_OK;
         if (st == DGM_OK) {
             assert_int_equal(dgm_wait(&job, &r, &error), DGM_OK);
-            fine = r->items[0].status == DGM_OK; // a worker may have met the failure
+            fine = r->items[0]->status == DGM_OK; // a worker may have met the failure
             dgm_results_free(&r);
         } else {
             assert_int_equal(st, DGM_ERR_MEMORY);

@@ -63,8 +63,8 @@ static void test_translations(void **state)
             const dgm_settings s = cube_settings(kinds[i], NULL, softmax[k]);
             dgm_results *r = translate(NORMALISED, &s, NULL);
             for (int n = 0; n < TEXTS; n++) {
-                if (wanted[n]) assert_string_equal(dgm_result_text(&r->items[n]), wanted[n]);
-                assert_int_equal(r->items[n].translations[0].approximate, i > 0);
+                if (wanted[n]) assert_string_equal(dgm_result_text(r->items[n]), wanted[n]);
+                assert_int_equal(r->items[n]->translations[0]->approximate, i > 0);
             }
             dgm_results_free(&r);
         }
@@ -84,9 +84,9 @@ static void test_exact_scores(void **state)
         dgm_translator *t = NULL;
         assert_int_equal(dgm_open(&t, NORMALISED, &s, NULL), DGM_OK);
         for (int n = 0; n < TEXTS; n++) {
-            for (size_t k = 0; k < r->items[n].count; k++) {
-                const dgm_translation *x = &r->items[n].translations[k];
-                const dgm_pair pair = {{texts[n], strlen(texts[n])}, {x->text, x->size}};
+            for (size_t k = 0; k < r->items[n]->count; k++) {
+                const dgm_translation *x = r->items[n]->translations[k];
+                const dgm_pair pair = {{texts[n], strlen(texts[n])}, {x->text, x->text_size}};
                 dgm_pair_scores *scores = NULL;
                 assert_int_equal(x->approximate, 0);
                 assert_int_equal(dgm_score_pairs(t, &pair, 1, &scores, NULL), DGM_OK);

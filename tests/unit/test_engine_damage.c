@@ -45,7 +45,7 @@ static dgm_status translate_all(dgm_translator *t, dgm_error *error)
     if (st == DGM_OK) {
         assert_int_equal(r->count, 4);
         for (size_t i = 0; i < r->count; i++) {
-            const dgm_result *line = &r->items[i];
+            const dgm_result *line = r->items[i];
             if (line->status == DGM_OK) continue;
             assert_int_equal(line->status, DGM_ERR_MEMORY);
             assert_string_equal(line->message, "out of memory");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// dgm_decoding through the public functions: zeros are off, fields act, bad ones are refused.
+// Settings of the search through the public functions: they act, and bad ones are refused.
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,26 +24,21 @@ static void translate(const dgm_settings *s, char *out, size_t size)
     if (dgm_translate(t, texts, 2, &r, &error) != DGM_OK) fail_msg("%s", error.text);
     out[0] = 0;
     for (size_t i = 0; i < r->count; i++) {
-        assert_true(strlen(out) + strlen(dgm_result_text(&r->items[i])) + 2 < size);
-        strcat(strcat(out, dgm_result_text(&r->items[i])), "\n");
+        assert_true(strlen(out) + strlen(dgm_result_text(r->items[i])) + 2 < size);
+        strcat(strcat(out, dgm_result_text(r->items[i])), "\n");
     }
     dgm_results_free(&r);
     dgm_close(&t);
 }
 
-static void zeros_are_off(void **state)
+static void repetition_is_off(void **state)
 {
     (void)state;
     char a[2048], b[2048];
     dgm_settings s;
-    dgm_decoding d = {0};
     dgm_settings_default(&s);
-    assert_null(s.decoding);
     translate(&s, a, sizeof a);
-    s.decoding = &d;
-    translate(&s, b, sizeof b);
-    assert_string_equal(a, b);
-    d.no_repeat_ngram = 1;
+    s.no_repeat_ngram = 1;
     translate(&s, b, sizeof b);
     assert_string_not_equal(a, b);
 }
@@ -53,57 +48,59 @@ static void samples_follow_the_seed(void **state)
     (void)state;
     char a[2048], b[2048];
     dgm_settings s;
-    dgm_decoding d = {.temperature = 1.5f, .seed = 1};
     dgm_settings_default(&s);
     s.search = "sample";
-    s.decoding = &d;
+    s.temperature = 1.5f;
+    s.seed = 1;
     translate(&s, a, sizeof a);
     s.threads = 2;
     s.batch = 1;
     translate(&s, b, sizeof b);
     assert_string_equal(a, b);
-    d.seed = UINT64_MAX;
+    s.seed = UINT64_MAX;
     translate(&s, b, sizeof b);
     assert_string_not_equal(a, b);
 }
 
-static void refused(const char *search, dgm_decoding d, const char *message)
+static void refused(const dgm_settings *s, const char *message)
 {
     dgm_translator *t = NULL;
     dgm_error error;
-    dgm_settings s;
-    dgm_settings_default(&s);
-    s.search = search;
-    s.decoding = &d;
-    assert_int_equal(dgm_open(&t, MODEL, &s, &error), DGM_ERR_ARGUMENT);
+    assert_int_equal(dgm_open(&t, MODEL, s, &error), DGM_ERR_ARGUMENT);
     assert_null(t);
     assert_string_equal(error.text, message);
 }
 
+#define REFUSED(kind, field, value, message)                                                       \
+    do {                                                                                           \
+        dgm_settings s;                                                                            \
+        dgm_settings_default(&s);                                                                  \
+        s.search = (kind);                                                                         \
+        s.field = (value);                                                                         \
+        refused(&s, message);                                                                      \
+    } while (0)
+
 static void bad_numbers(void **state)
 {
     (void)state;
-    refused("beam", (dgm_decoding){.beam_width = 2},
-            "the beam width must be between 0 and 1, not 2");
-    refused("beam", (dgm_decoding){.repetition_penalty = -1},
+    REFUSED("beam", beam_width, 2, "the beam width must be between 0 and 1, not 2");
+    REFUSED("beam", repetition_penalty, -1,
             "the repetition penalty must be between 0 and 1e+06, not -1");
-    refused("beam", (dgm_decoding){.no_repeat_ngram = -1},
+    REFUSED("beam", no_repeat_ngram, -1,
             "the n-grams that come once must have 0 to 65536 tokens, not -1");
-    refused("beam", (dgm_decoding){.diversity = -1},
-            "the diversity must be between 0 and 1e+06, not -1");
-    refused("beam", (dgm_decoding){.coverage_penalty = -1},
+    REFUSED("beam", diversity, -1, "the diversity must be between 0 and 1e+06, not -1");
+    REFUSED("beam", coverage_penalty, -1,
             "the coverage penalty must be between 0 and 1e+06, not -1");
-    refused("beam", (dgm_decoding){.seed = 1}, "the seed is a setting of the search 'sample'");
-    refused("sample", (dgm_decoding){.top_k = 1025}, "top-k must be between 0 and 1024, not 1025");
-    refused("sample", (dgm_decoding){.top_p = 2}, "top-p must be between 0 and 1, not 2");
-    refused("sample", (dgm_decoding){.temperature = -1},
-            "the temperature must be between 0 and 1e+06, not -1");
+    REFUSED("beam", seed, 1, "the seed is a setting of the search 'sample'");
+    REFUSED("sample", top_k, 1025, "top-k must be between 0 and 1024, not 1025");
+    REFUSED("sample", top_p, 2, "top-p must be between 0 and 1, not 2");
+    REFUSED("sample", temperature, -1, "the temperature must be between 0 and 1e+06, not -1");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(zeros_are_off),
+        cmocka_unit_test(repetition_is_off),
         cmocka_unit_test(samples_follow_the_seed),
         cmocka_unit_test(bad_numbers),
     };

@@ -105,6 +105,8 @@ static struct {
     int beam, threads;
 } how = {"f32", NULL, 3, 1};
 
+static const dgm_direction each; // lines say theirs
+
 static dgm_status open_with(dgm_translator **t, const dgm_direction *d, dgm_error *err)
 {
     dgm_settings s;
@@ -113,7 +115,9 @@ static dgm_status open_with(dgm_translator **t, const dgm_direction *d, dgm_erro
     s.shortlist = how.shortlist;
     s.beam = how.beam;
     s.threads = how.threads;
-    s.direction = d;
+    s.source = d ? d->source : NULL;
+    s.target = d ? d->target : NULL;
+    s.direction_later = d == &each;
     return dgm_open(t, path, &s, err);
 }
 
@@ -139,11 +143,12 @@ static void check_mixed(void)
             assert_string_equal(dgm_describe(t)->target_language, codes[d]);
             assert_int_equal(dgm_translate(t, texts, 4, &r, &err), DGM_OK);
             for (int i = 0; i < 4; i++, n++) {
-                assert_int_equal(r->items[i].status, DGM_OK);
-                snprintf(alone[n], sizeof alone[n], "%s %.9g", dgm_result_text(&r->items[i]),
-                         (double)r->items[i].translations[0].sum);
+                assert_int_equal(r->items[i]->status, DGM_OK);
+                snprintf(alone[n], sizeof alone[n], "%s %.9g", dgm_result_text(r->items[i]),
+                         (double)r->items[i]->translations[0]->sum);
                 list[n] = way;
-                inputs[n] = (dgm_input){.text = texts[i], .size = strlen(texts[i])};
+                inputs[n] = (dgm_input){
+                    .size = sizeof(dgm_input), .text = texts[i], .text_size = strlen(texts[i])};
                 inputs[n].direction = &list[n];
             }
             dgm_results_free(&r);
@@ -151,15 +156,14 @@ static void check_mixed(void)
         }
     for (int i = 4; i < n; i++) distinct += strcmp(alone[i], alone[i % 4]) != 0;
     assert_true(distinct >= 16); // the tokens matter
-    dgm_direction later = {.later = 1};
     dgm_translator *t = NULL;
     dgm_results *r = NULL;
-    if (open_with(&t, &later, &err) != DGM_OK) fail_msg("%s", err.text);
+    if (open_with(&t, &each, &err) != DGM_OK) fail_msg("%s", err.text);
     assert_int_equal(dgm_translate_inputs(t, inputs, LINES, &r, &err), DGM_OK);
     for (int i = 0; i < LINES; i++) {
         char mixed[512];
-        snprintf(mixed, sizeof mixed, "%s %.9g", dgm_result_text(&r->items[i]),
-                 (double)r->items[i].translations[0].sum);
+        snprintf(mixed, sizeof mixed, "%s %.9g", dgm_result_text(r->items[i]),
+                 (double)r->items[i]->translations[0]->sum);
         assert_string_equal(mixed, alone[i]);
     }
     dgm_results_free(&r);
@@ -190,18 +194,26 @@ static void test_choices(void **state)
     assert_string_equal(d.target, "zz");
     // a line that fails does not touch the others
     dgm_direction bad = {.source = "yy", .target = "qq"}, same = {.target = "yy"};
-    dgm_input inputs[3] = {{.text = texts[0], .size = strlen(texts[0])},
-                           {.text = texts[0], .size = strlen(texts[0]), .direction = &bad},
-                           {.text = texts[0], .size = strlen(texts[0]), .direction = &same}};
+    dgm_input inputs[3] = {
+        {.size = sizeof(dgm_input), .text = texts[0], .text_size = strlen(texts[0])},
+        {.size = sizeof(dgm_input),
+         .text = texts[0],
+         .text_size = strlen(texts[0]),
+         .direction = &bad},
+        {.size = sizeof(dgm_input),
+         .text = texts[0],
+         .text_size = strlen(texts[0]),
+         .direction = &same}};
     dgm_results *r = NULL;
     assert_int_equal(dgm_translate_inputs(t, inputs, 3, &r, &err), DGM_OK);
-    assert_int_equal(r->items[0].status, DGM_OK);
-    assert_int_equal(r->items[1].status, DGM_ERR_ARGUMENT);
-    assert_string_equal(r->items[1].message,
+    assert_int_equal(r->items[0]->status, DGM_OK);
+    assert_int_equal(r->items[1]->status, DGM_ERR_ARGUMENT);
+    assert_string_equal(r->items[1]->message,
                         "the model does not translate to 'qq': it has xx, yy, zz");
-    assert_int_equal(r->items[2].status, DGM_ERR_ARGUMENT);
-    assert_string_equal(r->items[2].message,
-                        "the model does not translate from yy to yy: from yy it translates to xx, zz");
+    assert_int_equal(r->items[2]->status, DGM_ERR_ARGUMENT);
+    assert_string_equal(
+        r->items[2]->message,
+        "the model does not translate from yy to yy: from yy it translates to xx, zz");
     dgm_results_free(&r);
     dgm_close(&t);
 
@@ -227,12 +239,13 @@ static void best_of(const dgm_direction *way, float penalty, const dgm_input *in
     s.precision = "f32";
     s.beam = 4;
     s.length_penalty = penalty;
-    s.direction = way;
+    s.source = way->source;
+    s.target = way->target;
     if (dgm_open(&t, path, &s, &err) != DGM_OK) fail_msg("%s", err.text);
     assert_int_equal(dgm_translate_inputs(t, input, 1, &r, &err), DGM_OK);
-    assert_int_equal(r->items[0].status, DGM_OK);
-    snprintf(out, sizeof best[0], "%s %.9g", dgm_result_text(&r->items[0]),
-             (double)r->items[0].translations[0].score);
+    assert_int_equal(r->items[0]->status, DGM_OK);
+    snprintf(out, sizeof best[0], "%s %.9g", dgm_result_text(r->items[0]),
+             (double)r->items[0]->translations[0]->score);
     dgm_results_free(&r);
     dgm_close(&t);
 }
@@ -245,7 +258,10 @@ static void test_defaults(void **state)
     write_model(true, false);
     write_own(-2.0f);
     for (int i = 0; i < 4; i++) {
-        dgm_input plain = {.text = texts[i], .size = strlen(texts[i])}, other = plain;
+        dgm_input plain = {.size = sizeof(dgm_input),
+                           .text = texts[i],
+                           .text_size = strlen(texts[i])},
+                  other = plain;
         other.direction = &xy;
         best_of(&xy, DGM_FROM_MODEL, &plain, best[0]);
         best_of(&xy, -2.0f, &plain, best[1]);
@@ -363,7 +379,7 @@ static void test_clusters_missing(void **state)
     (void)state;
     static const char *const blocks[][2] = {{"xx", "yy"}, {"", "zz"}};
     dgm_direction xy = {.source = "xx", .target = "yy"}, yx = {.source = "yy", .target = "xx"},
-                  xz = {.source = "xx", .target = "zz"}, later = {.later = 1};
+                  xz = {.source = "xx", .target = "zz"};
     const dgm_direction *const ways[] = {&xy, &yx, &xz, NULL};
     dgm_input inputs[4];
     dgm_translator *t = NULL;
@@ -375,24 +391,29 @@ static void test_clusters_missing(void **state)
     check_blocks(blocks, 2);
     memset(inputs, 0, sizeof inputs);
     for (int i = 0; i < 4; i++)
-        inputs[i] = (dgm_input){.text = texts[i], .size = strlen(texts[i]), .direction = ways[i]};
+        inputs[i] = (dgm_input){.size = sizeof(dgm_input),
+                                .text = texts[i],
+                                .text_size = strlen(texts[i]),
+                                .direction = ways[i]};
     how.shortlist = "cluster";
-    if (open_with(&t, &later, &err) != DGM_OK) fail_msg("%s", err.text);
+    if (open_with(&t, &each, &err) != DGM_OK) fail_msg("%s", err.text);
     assert_int_equal(dgm_translate_inputs(t, inputs, 4, &r, &err), DGM_OK);
     for (int i = 0; i < 4; i++)
-        assert_int_equal(r->items[i].status, i == 1 ? DGM_ERR_UNSUPPORTED : DGM_OK);
-    assert_string_equal(r->items[1].message, "the model has no clusters for 'yy' to 'xx' (make them "
-                                             "with 'dragoman cluster')");
+        assert_int_equal(r->items[i]->status, i == 1 ? DGM_ERR_UNSUPPORTED : DGM_OK);
+    assert_string_equal(r->items[1]->message,
+                        "the model has no clusters for 'yy' to 'xx' (make them "
+                        "with 'dragoman cluster')");
     dgm_results_free(&r);
     dgm_close(&t);
     // A translator of one direction has its clusters alone.
     if (open_with(&t, &xy, &err) != DGM_OK) fail_msg("%s", err.text);
     assert_int_equal(dgm_translate_inputs(t, inputs, 4, &r, &err), DGM_OK);
     for (int i = 0; i < 4; i++)
-        assert_int_equal(r->items[i].status, i == 1 || i == 2 ? DGM_ERR_UNSUPPORTED : DGM_OK);
-    assert_string_equal(r->items[2].message,
-                        "clusters are those of xx to yy: translate other directions by themselves or "
-                        "without clusters");
+        assert_int_equal(r->items[i]->status, i == 1 || i == 2 ? DGM_ERR_UNSUPPORTED : DGM_OK);
+    assert_string_equal(
+        r->items[2]->message,
+        "clusters are those of xx to yy: translate other directions by themselves or "
+        "without clusters");
     dgm_results_free(&r);
     dgm_close(&t);
     assert_int_equal(open_with(&t, &yx, &err), DGM_ERR_UNSUPPORTED);

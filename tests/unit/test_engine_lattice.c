@@ -43,7 +43,6 @@ static dgm_translator *open_with(const char *model, const char *second, const ch
 {
     dgm_translator *t = NULL;
     dgm_settings s;
-    dgm_decoding d = {.lattices = 1, .lattice_weight = weight};
     dgm_error error;
     dgm_settings_default(&s);
     s.precision = "f32";
@@ -51,7 +50,8 @@ static dgm_translator *open_with(const char *model, const char *second, const ch
     s.beam = s.nbest = beam;
     s.length_penalty = 0.6f;
     s.max_length = 100;
-    s.decoding = &d;
+    s.lattices = 1;
+    s.lattice_weight = weight;
     const dgm_member members[2] = {{model, 0}, {second, 0}};
     if (dgm_open_ensemble(&t, members, second ? 2 : 1, &s, &error) != DGM_OK)
         fail_msg("%s", error.text);
@@ -114,11 +114,11 @@ static void compare(const paths *want, const dgm_result *got)
     if (got->status != DGM_OK) fail_msg("%s", got->message);
     assert_int_equal(want->count, got->count);
     for (size_t i = 0; i < got->count; i++) {
-        const double score = (double)got->translations[i].score;
+        const double score = (double)got->translations[i]->score;
         assert_float_equal(want->items[i].total, score, 1e-4);
         const bool tied = (i > 0 && want->items[i - 1].total - score < 1e-4) ||
                           (i + 1 < got->count && score - want->items[i + 1].total < 1e-4);
-        if (!tied) assert_string_equal(want->items[i].text, got->translations[i].text);
+        if (!tied) assert_string_equal(want->items[i].text, got->translations[i]->text);
     }
 }
 
@@ -154,8 +154,10 @@ static void check_random(const char *model, const char *second, const char *fini
     for (int i = 0; i < LATTICES; i++) {
         random_text(&rng, texts[i]);
         lattices[i] = (dgm_lattice_text){.text = texts[i], .size = strlen(texts[i])};
-        inputs[i] = (dgm_input){
-            .text = sources[i % 3], .size = strlen(sources[i % 3]), .lattice = &lattices[i]};
+        inputs[i] = (dgm_input){.size = sizeof(dgm_input),
+                                .text = sources[i % 3],
+                                .text_size = strlen(sources[i % 3]),
+                                .lattice = &lattices[i]};
     }
     dgm_results *r = NULL;
     dgm_error error;
@@ -163,7 +165,7 @@ static void check_random(const char *model, const char *second, const char *fini
     for (int i = 0; i < LATTICES; i++) {
         paths want;
         brute_force(t, inputs[i].text, texts[i], weight, &want);
-        compare(&want, &r->items[i]);
+        compare(&want, r->items[i]);
     }
     dgm_results_free(&r);
     dgm_close(&t);
@@ -187,7 +189,10 @@ static void random_lattices(void **state)
 static dgm_results *translate(dgm_translator *t, const char *text, const char *lattice)
 {
     dgm_lattice_text l = {.text = lattice, .size = lattice ? strlen(lattice) : 0};
-    dgm_input input = {.text = text, .size = strlen(text), .lattice = lattice ? &l : NULL};
+    dgm_input input = {.size = sizeof(dgm_input),
+                       .text = text,
+                       .text_size = strlen(text),
+                       .lattice = lattice ? &l : NULL};
     dgm_results *r = NULL;
     dgm_error error;
     if (dgm_translate_inputs(t, &input, 1, &r, &error) != DGM_OK) fail_msg("%s", error.text);
@@ -208,11 +213,11 @@ static void one_sentence(void **state)
             dgm_pair_scores *scores = NULL;
             assert_int_equal(dgm_score_pairs(t, &pair, 1, &scores, NULL), DGM_OK);
             dgm_results *r = translate(t, "Good morning.", lattice);
-            assert_int_equal(r->items[0].status, DGM_OK);
-            assert_int_equal(r->items[0].count, 1);
-            assert_string_equal(dgm_result_text(&r->items[0]), said);
-            assert_float_equal(r->items[0].translations[0].sum, scores->items[0].sum, 1e-4);
-            assert_int_equal(r->items[0].translations[0].finished, 1);
+            assert_int_equal(r->items[0]->status, DGM_OK);
+            assert_int_equal(r->items[0]->count, 1);
+            assert_string_equal(dgm_result_text(r->items[0]), said);
+            assert_float_equal(r->items[0]->translations[0]->sum, scores->items[0].sum, 1e-4);
+            assert_int_equal(r->items[0]->translations[0]->finished, 1);
             dgm_pair_scores_free(&scores);
             dgm_results_free(&r);
             dgm_close(&t);
@@ -227,15 +232,15 @@ static void nbest_list(void **state)
     enum { N = 12 };
     dgm_translator *t = open_with(RECURRENT, NULL, "refill", N, 0.0f);
     dgm_results *free_list = translate(t, "The house house is good.", NULL);
-    const dgm_result *f = &free_list->items[0];
+    const dgm_result *f = free_list->items[0];
     char text[TEXT] = "lattice\n";
     for (size_t i = 0; i < f->count; i++)
-        sprintf(text + strlen(text), "0 1 0 %s\n", f->translations[i].text);
+        sprintf(text + strlen(text), "0 1 0 %s\n", f->translations[i]->text);
     strcat(text, "1 0\n");
     dgm_results *r = translate(t, "The house house is good.", text);
     paths want;
     brute_force(t, "The house house is good.", text, 0.0f, &want);
-    compare(&want, &r->items[0]);
+    compare(&want, r->items[0]);
     dgm_results_free(&r);
     dgm_results_free(&free_list);
     dgm_close(&t);
@@ -258,17 +263,18 @@ static void beside(void **state)
     dgm_results *want = translate(plain, "House house house.", NULL), *got = NULL;
     dgm_translator *t = open_with(TRANSFORMER, NULL, "margin", 4, 0.5f);
     const dgm_lattice_text l = {.text = "lattice\n0 1 0 a\n1 0\n", .size = 20};
-    const dgm_input inputs[3] = {{.text = "x", .size = 1, .lattice = &l},
-                                 {.text = "House house house.", .size = 18},
-                                 {.text = "", .size = 0, .lattice = &l}};
+    const dgm_input inputs[3] = {
+        {.size = sizeof(dgm_input), .text = "x", .text_size = 1, .lattice = &l},
+        {.size = sizeof(dgm_input), .text = "House house house.", .text_size = 18},
+        {.size = sizeof(dgm_input), .text = "", .text_size = 0, .lattice = &l}};
     assert_int_equal(dgm_translate_inputs(t, inputs, 3, &got, NULL), DGM_OK);
-    assert_string_equal(dgm_result_text(&got->items[0]), "a");
-    assert_string_equal(dgm_result_text(&got->items[2]), ""); // an empty line stays one
-    assert_int_equal(got->items[1].count, want->items[0].count);
-    for (size_t i = 0; i < want->items[0].count; i++) {
-        assert_string_equal(got->items[1].translations[i].text,
-                            want->items[0].translations[i].text);
-        assert_true(got->items[1].translations[i].sum == want->items[0].translations[i].sum);
+    assert_string_equal(dgm_result_text(got->items[0]), "a");
+    assert_string_equal(dgm_result_text(got->items[2]), ""); // an empty line stays one
+    assert_int_equal(got->items[1]->count, want->items[0]->count);
+    for (size_t i = 0; i < want->items[0]->count; i++) {
+        assert_string_equal(got->items[1]->translations[i]->text,
+                            want->items[0]->translations[i]->text);
+        assert_true(got->items[1]->translations[i]->sum == want->items[0]->translations[i]->sum);
     }
     dgm_results_free(&want);
     dgm_results_free(&got);
@@ -297,17 +303,18 @@ static void refused_lines(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const dgm_lattice_text l = {.text = cases[i].lattice, .size = strlen(cases[i].lattice)};
-        const dgm_input inputs[2] = {{.text = "Good morning.",
-                                      .size = 13,
+        const dgm_input inputs[2] = {{.size = sizeof(dgm_input),
+                                      .text = "Good morning.",
+                                      .text_size = 13,
                                       .lattice = &l,
                                       .prefix = cases[i].prefix,
                                       .prefix_size = cases[i].prefix ? 1 : 0},
-                                     {.text = "House.", .size = 6}};
+                                     {.size = sizeof(dgm_input), .text = "House.", .text_size = 6}};
         dgm_results *r = NULL;
         assert_int_equal(dgm_translate_inputs(t, inputs, 2, &r, NULL), DGM_OK);
-        assert_int_not_equal(r->items[0].status, DGM_OK);
-        assert_string_equal(r->items[0].message, cases[i].message);
-        assert_int_equal(r->items[1].status, DGM_OK); // the neighbour is not touched
+        assert_int_not_equal(r->items[0]->status, DGM_OK);
+        assert_string_equal(r->items[0]->message, cases[i].message);
+        assert_int_equal(r->items[1]->status, DGM_OK); // the neighbour is not touched
         dgm_results_free(&r);
     }
     dgm_close(&t);
@@ -318,19 +325,16 @@ static void refused_settings(void **state)
     (void)state;
     static const struct {
         const char *search;
-        dgm_decoding decoding;
+        int lattices;
+        float weight, repetition;
         const char *message;
     } cases[] = {
-        {"cube",
-         {.lattices = 1},
+        {"cube", 1, 0, 0,
          "cube search shares scores between hypotheses that stand at different places of a "
          "lattice: use beam search"},
-        {NULL, {.lattice_weight = 1}, "a weight of lattices without lattices"},
-        {NULL,
-         {.lattices = 1, .lattice_weight = NAN},
-         "the weight of lattices must be a finite number"},
-        {NULL,
-         {.lattices = 1, .lattice_weight = 1, .repetition_penalty = 1.2f},
+        {NULL, 0, 1, 0, "a weight of lattices without lattices"},
+        {NULL, 1, NAN, 0, "the weight of lattices must be a finite number"},
+        {NULL, 1, 1, 1.2f,
          "scores of lattices and a repetition penalty cannot be added together: leave one of them "
          "out"},
     };
@@ -340,14 +344,16 @@ static void refused_settings(void **state)
         dgm_error error;
         dgm_settings_default(&s);
         s.search = cases[i].search;
-        s.decoding = &cases[i].decoding;
+        s.lattices = cases[i].lattices;
+        s.lattice_weight = cases[i].weight;
+        s.repetition_penalty = cases[i].repetition;
         assert_int_equal(dgm_open(&t, TRANSFORMER, &s, &error), DGM_ERR_ARGUMENT);
         assert_string_equal(error.text, cases[i].message);
     }
     dgm_translator *t = NULL;
     assert_int_equal(dgm_open(&t, TRANSFORMER, NULL, NULL), DGM_OK);
     dgm_results *r = translate(t, "x", "lattice\n0 1 0 a\n1 0\n");
-    assert_int_equal(r->items[0].status, DGM_ERR_ARGUMENT);
+    assert_int_equal(r->items[0]->status, DGM_ERR_ARGUMENT);
     dgm_results_free(&r);
     dgm_close(&t);
 }
@@ -357,7 +363,8 @@ static void memory(void **state)
     (void)state;
     dgm_translator *t = open_with(TRANSFORMER, NULL, NULL, 2, 1.0f);
     const dgm_lattice_text l = {.text = "lattice\n0 1 0 a\n0 1 0 b c\n1 0\n", .size = 30};
-    const dgm_input input = {.text = "Good morning.", .size = 13, .lattice = &l};
+    const dgm_input input = {
+        .size = sizeof(dgm_input), .text = "Good morning.", .text_size = 13, .lattice = &l};
     dgm_results *first = NULL; // a worker keeps its buffers
     assert_int_equal(dgm_translate_inputs(t, &input, 1, &first, NULL), DGM_OK);
     dgm_results_free(&first);
@@ -367,7 +374,7 @@ static void memory(void **state)
         dgm_mem_inject(n, 1);
         const dgm_status st = dgm_translate_inputs(t, &input, 1, &r, NULL);
         dgm_mem_inject(0, 0);
-        fine = st == DGM_OK && r->items[0].status == DGM_OK;
+        fine = st == DGM_OK && r->items[0]->status == DGM_OK;
         assert_true(st == DGM_OK || st == DGM_ERR_MEMORY);
         dgm_results_free(&r);
         assert_int_equal(dgm_mem_live(), live);

@@ -34,7 +34,8 @@ static const dgm_guess guesses[GUESSES] = {{"das haus ist klein .", 20, -1.0},
                                            {"das haus ist gut", 16, -1.5},
                                            {"ein haus zum quaken", 19, -2.0},
                                            {"", 0, -6.0}};
-static const dgm_evidence evidence = {.guesses = guesses, .count = GUESSES};
+static const dgm_evidence evidence = {
+    .size = sizeof(dgm_evidence), .guesses = guesses, .count = GUESSES};
 
 // A list for MODEL, so that there is a shortlist to speak of.
 static int set_up(void **state)
@@ -85,15 +86,17 @@ static char *translate(dgm_translator *t, const dgm_evidence *e)
     dgm_error error;
     size_t used = 0;
     for (int i = 0; i < TEXTS; i++)
-        inputs[i] = (dgm_input){
-            .text = texts[i], .size = strlen(texts[i]), .evidence = i % 3 == 2 ? NULL : e};
+        inputs[i] = (dgm_input){.size = sizeof(dgm_input),
+                                .text = texts[i],
+                                .text_size = strlen(texts[i]),
+                                .evidence = i % 3 == 2 ? NULL : e};
     if (dgm_translate_inputs(t, inputs, TEXTS, &r, &error) != DGM_OK) fail_msg("%s", error.text);
     for (size_t i = 0; i < r->count; i++) {
-        assert_int_equal(r->items[i].status, DGM_OK);
-        for (size_t k = 0; k < r->items[i].count; k++)
+        assert_int_equal(r->items[i]->status, DGM_OK);
+        for (size_t k = 0; k < r->items[i]->count; k++)
             used += (size_t)snprintf(out + used, sizeof out - used, "%zu %s %a\n", i,
-                                     r->items[i].translations[k].text,
-                                     (double)r->items[i].translations[k].sum);
+                                     r->items[i]->translations[k]->text,
+                                     (double)r->items[i]->translations[k]->sum);
     }
     dgm_results_free(&r);
     return strdup(out);
@@ -106,7 +109,8 @@ static void check_same(const dgm_settings *s, const char *path, const dgm_lmbr *
     dgm_translator *t = open_with(s, path);
     char *plain = translate(t, NULL);
     dgm_close(&t);
-    with.lmbr = w;
+    with.evidence = 1;
+    with.lmbr = *w;
     t = open_with(&with, path);
     char *steered = translate(t, e);
     dgm_close(&t);
@@ -164,7 +168,8 @@ static void test_batches(void **state)
             for (int threads = 1; threads <= 2; threads++) {
                 dgm_settings s;
                 dgm_settings_default(&s);
-                s.lmbr = &w;
+                s.evidence = 1;
+                s.lmbr = w;
                 s.search = k & 1 ? "cube" : "beam";
                 s.nbest = 4;
                 s.batch = batch;
@@ -189,7 +194,8 @@ static void test_cube_key_none(void **state)
     dgm_settings s;
     dgm_lmbr_default(&w);
     dgm_settings_default(&s);
-    s.lmbr = &w;
+    s.evidence = 1;
+    s.lmbr = w;
     s.nbest = 4;
     s.max_length = 12;
     for (int members = 1; members <= 2; members++) {
@@ -215,26 +221,28 @@ static void test_lattice(void **state)
                                      {"das haus ist gut", 16, -1.5},
                                      {"ein haus zum quaken", 19, -2.0},
                                      {"", 0, -6.0}};
-    const dgm_evidence list = {.guesses = same, .count = 4};
-    dgm_evidence paths = {.lattice = lattice, .lattice_size = sizeof lattice - 1};
+    const dgm_evidence list = {.size = sizeof(dgm_evidence), .guesses = same, .count = 4};
+    dgm_evidence paths = {
+        .size = sizeof(dgm_evidence), .lattice = lattice, .lattice_size = sizeof lattice - 1};
     dgm_lmbr w;
     dgm_settings s;
     dgm_lmbr_default(&w);
     dgm_settings_default(&s);
-    s.lmbr = &w;
+    s.evidence = 1;
+    s.lmbr = w;
     s.max_length = 12;
     dgm_translator *t = open_with(&s, MODEL);
     char *a = translate(t, &list), *b = translate(t, &paths);
     assert_string_equal(a, b);
     free(a);
     free(b);
-    dgm_input in = {.text = "house", .size = 5, .evidence = &paths};
+    dgm_input in = {.size = sizeof(dgm_input), .text = "house", .text_size = 5, .evidence = &paths};
     dgm_results *r = NULL;
     paths.lattice = "lattice\n0 x\n";
     paths.lattice_size = 12;
     assert_int_equal(dgm_translate_inputs(t, &in, 1, &r, NULL), DGM_OK);
-    assert_int_equal(r->items[0].status, DGM_ERR_FORMAT);
-    assert_non_null(strstr(r->items[0].message, "lattice of the evidence"));
+    assert_int_equal(r->items[0]->status, DGM_ERR_FORMAT);
+    assert_non_null(strstr(r->items[0]->message, "lattice of the evidence"));
     dgm_results_free(&r);
     dgm_close(&t);
 }
@@ -244,23 +252,24 @@ static void test_candidates(void **state)
 {
     (void)state;
     static const dgm_guess word = {"zum", 3, 0};
-    const dgm_evidence e = {.guesses = &word, .count = 1};
+    const dgm_evidence e = {.size = sizeof(dgm_evidence), .guesses = &word, .count = 1};
     dgm_lmbr w = {.lambda = 0.01f, .use_thetas = 1, .thetas = {-1, 2, 4, 8, 16}, .scale = 1};
     dgm_settings s;
     dgm_settings_default(&s);
-    s.lmbr = &w;
+    s.evidence = 1;
+    s.lmbr = w;
     s.max_length = 12;
     dgm_translator *t = open_with(&s, listed);
-    dgm_input in = {.text = "in", .size = 2};
+    dgm_input in = {.size = sizeof(dgm_input), .text = "in", .text_size = 2};
     dgm_results *r = NULL;
     dgm_counters c, before;
     assert_int_equal(dgm_translate_inputs(t, &in, 1, &r, NULL), DGM_OK);
-    assert_null(strstr(dgm_result_text(&r->items[0]), "zum"));
+    assert_null(strstr(dgm_result_text(r->items[0]), "zum"));
     dgm_results_free(&r);
     dgm_count(t, &before);
     in.evidence = &e;
     assert_int_equal(dgm_translate_inputs(t, &in, 1, &r, NULL), DGM_OK);
-    assert_string_equal(dgm_result_text(&r->items[0]), "zum");
+    assert_string_equal(dgm_result_text(r->items[0]), "zum");
     dgm_results_free(&r);
     dgm_count(t, &c);
     assert_true(c.candidates > 2 * before.candidates);
@@ -284,11 +293,13 @@ static void test_set(void **state)
     dgm_translator *t = open_with(&s, MODEL);
     assert_int_equal(dgm_lmbr_set(t, &w, &error), DGM_ERR_ARGUMENT);
     dgm_close(&t);
-    s.lmbr = &other;
+    s.evidence = 1;
+    s.lmbr = other;
     t = open_with(&s, MODEL);
     char *want = translate(t, &evidence);
     dgm_close(&t);
-    s.lmbr = &w;
+    s.evidence = 1;
+    s.lmbr = w;
     t = open_with(&s, MODEL);
     char *first = translate(t, &evidence);
     assert_string_not_equal(first, want);
@@ -307,7 +318,8 @@ static void refused(const dgm_lmbr *w, const char *search, const char *word)
     dgm_error error;
     dgm_translator *t = NULL;
     dgm_settings_default(&s);
-    s.lmbr = w;
+    s.evidence = 1;
+    s.lmbr = *w;
     s.search = search;
     assert_int_equal(dgm_open(&t, MODEL, &s, &error), DGM_ERR_ARGUMENT);
     assert_null(t);
@@ -335,27 +347,33 @@ static void test_refusals(void **state)
     refused(&w, NULL, "theta 1");
 
     static const dgm_guess bad = {"haus", 4, INFINITY};
-    const dgm_evidence wrong = {.guesses = &bad, .count = 1};
-    const dgm_evidence two = {.guesses = guesses, .count = 1, .lattice = "0", .lattice_size = 1};
-    const dgm_evidence none = {0};
-    const dgm_input in[] = {{.text = "a", .size = 1, .evidence = &wrong},
-                            {.text = "a", .size = 1, .evidence = &two},
-                            {.text = "a", .size = 1, .evidence = &none}};
+    const dgm_evidence wrong = {.size = sizeof(dgm_evidence), .guesses = &bad, .count = 1};
+    const dgm_evidence two = {.size = sizeof(dgm_evidence),
+                              .guesses = guesses,
+                              .count = 1,
+                              .lattice = "0",
+                              .lattice_size = 1};
+    const dgm_evidence none = {.size = sizeof(dgm_evidence)};
+    const dgm_input in[] = {
+        {.size = sizeof(dgm_input), .text = "a", .text_size = 1, .evidence = &wrong},
+        {.size = sizeof(dgm_input), .text = "a", .text_size = 1, .evidence = &two},
+        {.size = sizeof(dgm_input), .text = "a", .text_size = 1, .evidence = &none}};
     dgm_settings s;
     dgm_results *r = NULL;
     dgm_settings_default(&s);
     dgm_translator *t = open_with(&s, MODEL); // without LMBR
     assert_int_equal(dgm_translate_inputs(t, in, 1, &r, NULL), DGM_OK);
-    assert_int_equal(r->items[0].status, DGM_ERR_ARGUMENT);
+    assert_int_equal(r->items[0]->status, DGM_ERR_ARGUMENT);
     dgm_results_free(&r);
     dgm_close(&t);
     dgm_lmbr_default(&w);
-    s.lmbr = &w;
+    s.evidence = 1;
+    s.lmbr = w;
     t = open_with(&s, MODEL);
     assert_int_equal(dgm_translate_inputs(t, in, 3, &r, NULL), DGM_OK);
-    assert_int_equal(r->items[0].status, DGM_ERR_TEXT);
-    assert_int_equal(r->items[1].status, DGM_ERR_ARGUMENT);
-    assert_int_equal(r->items[2].status, DGM_OK);
+    assert_int_equal(r->items[0]->status, DGM_ERR_TEXT);
+    assert_int_equal(r->items[1]->status, DGM_ERR_ARGUMENT);
+    assert_int_equal(r->items[2]->status, DGM_OK);
     dgm_results_free(&r);
     dgm_close(&t);
 }
@@ -365,14 +383,17 @@ static void test_out_of_memory(void **state)
 {
     (void)state;
     static const char lattice[] = "lattice\n0 1 -0.5 das haus\n0 1 -1 ein\n1 0\n";
-    const dgm_evidence paths = {.lattice = lattice, .lattice_size = sizeof lattice - 1};
-    const dgm_input in[] = {{.text = "house", .size = 5, .evidence = &evidence},
-                            {.text = "small", .size = 5, .evidence = &paths}};
+    const dgm_evidence paths = {
+        .size = sizeof(dgm_evidence), .lattice = lattice, .lattice_size = sizeof lattice - 1};
+    const dgm_input in[] = {
+        {.size = sizeof(dgm_input), .text = "house", .text_size = 5, .evidence = &evidence},
+        {.size = sizeof(dgm_input), .text = "small", .text_size = 5, .evidence = &paths}};
     dgm_lmbr w;
     dgm_settings s;
     dgm_lmbr_default(&w);
     dgm_settings_default(&s);
-    s.lmbr = &w;
+    s.evidence = 1;
+    s.lmbr = w;
     s.max_length = 6;
     dgm_translator *t = open_with(&s, MODEL);
     bool done = false;
@@ -388,7 +409,7 @@ static void test_out_of_memory(void **state)
         assert_true(st == DGM_OK || st == DGM_ERR_MEMORY);
         done = st == DGM_OK && r->failed == 0;
         for (size_t i = 0; st == DGM_OK && i < 2; i++)
-            assert_true(r->items[i].status == DGM_OK || r->items[i].status == DGM_ERR_MEMORY);
+            assert_true(r->items[i]->status == DGM_OK || r->items[i]->status == DGM_ERR_MEMORY);
         dgm_results_free(&r);
         assert_int_equal(dgm_mem_live(), before);
         assert_true(n < 2000);

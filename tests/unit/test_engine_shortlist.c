@@ -99,9 +99,9 @@ static char *translate_all(dgm_translator *t)
     assert_int_equal(r->failed, 0);
     char *out = NULL, number[32];
     for (size_t i = 0; i < r->count; i++)
-        for (size_t k = 0; k < r->items[i].count; k++) {
-            append(&out, r->items[i].translations[k].text);
-            snprintf(number, sizeof number, "%a", (double)r->items[i].translations[k].sum);
+        for (size_t k = 0; k < r->items[i]->count; k++) {
+            append(&out, r->items[i]->translations[k]->text);
+            snprintf(number, sizeof number, "%a", (double)r->items[i]->translations[k]->sum);
             append(&out, number);
         }
     dgm_results_free(&r);
@@ -190,18 +190,22 @@ static void test_tokens(void **state)
     s.alignment = DGM_ALIGN_TOKENS;
     s.max_length = 12;
     dgm_translator *t = open_with(&s, listed);
-    const dgm_input inputs[] = {{.text = "xyx", .size = 3},
-                                {.text = "xyx", .size = 3, .prefix = "haus", .prefix_size = 4}};
+    const dgm_input inputs[] = {{.size = sizeof(dgm_input), .text = "xyx", .text_size = 3},
+                                {.size = sizeof(dgm_input),
+                                 .text = "xyx",
+                                 .text_size = 3,
+                                 .prefix = "haus",
+                                 .prefix_size = 4}};
     dgm_results *r = NULL;
     assert_int_equal(dgm_translate_inputs(t, inputs, 2, &r, NULL), DGM_OK);
     assert_int_equal(r->failed, 0);
-    for (size_t k = 0; k < r->items[0].count; k++) {
-        const dgm_translation *x = &r->items[0].translations[k];
+    for (size_t k = 0; k < r->items[0]->count; k++) {
+        const dgm_translation *x = r->items[0]->translations[k];
         assert_true(x->link_count > 0 || x->token_count == 1);
         assert_null(strstr(x->text, "haus"));
         for (size_t i = 0; i < x->token_count; i++) assert_true(x->token_scores[i] <= 0);
     }
-    assert_memory_equal(dgm_result_text(&r->items[1]), "haus", 4); // not a candidate of x and y
+    assert_memory_equal(dgm_result_text(r->items[1]), "haus", 4); // not a candidate of x and y
     dgm_results_free(&r);
     dgm_close(&t);
 }

@@ -325,9 +325,9 @@ static void translations(void **state)
     for (int i = 0; i < 2; i++)
         assert_int_equal(dgm_translate(t[i], texts, 3, &r[i], &err), DGM_OK);
     for (size_t i = 0; i < 3; i++) {
-        assert_string_equal(dgm_result_text(&r[0]->items[i]), dgm_result_text(&r[1]->items[i]));
-        const dgm_translation *a = &r[0]->items[i].translations[0];
-        const dgm_translation *b = &r[1]->items[i].translations[0];
+        assert_string_equal(dgm_result_text(r[0]->items[i]), dgm_result_text(r[1]->items[i]));
+        const dgm_translation *a = r[0]->items[i]->translations[0];
+        const dgm_translation *b = r[1]->items[i]->translations[0];
         assert_int_equal(a->link_count, b->link_count);
         for (size_t k = 0; k < a->link_count; k++)
             assert_int_equal(a->links[k].source, b->links[k].source);

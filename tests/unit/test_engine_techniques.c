@@ -73,9 +73,9 @@ static outcome decode(const char *path, const dgm_settings *s, char lines[LINES]
     assert_int_equal(dgm_translate(t, texts, LINES, &r, &error), DGM_OK);
     FILE *f = open_memstream(&out.text, &size);
     for (size_t i = 0; i < r->count; i++)
-        for (size_t k = 0; k < r->items[i].count; k++)
-            fprintf(f, "%zu %s %a\n", i, r->items[i].translations[k].text,
-                    (double)r->items[i].translations[k].sum);
+        for (size_t k = 0; k < r->items[i]->count; k++)
+            fprintf(f, "%zu %s %a\n", i, r->items[i]->translations[k]->text,
+                    (double)r->items[i]->translations[k]->sum);
     fclose(f);
     dgm_techniques_count(t, &out.counts);
     dgm_results_free(&r);
@@ -185,8 +185,8 @@ static void test_ensemble(void **state)
         dgm_close(&t);
     }
     for (size_t i = 0; i < LINES; i++) {
-        assert_string_equal(dgm_result_text(&a->items[i]), dgm_result_text(&b->items[i]));
-        float x = a->items[i].translations[0].sum, y = b->items[i].translations[0].sum;
+        assert_string_equal(dgm_result_text(a->items[i]), dgm_result_text(b->items[i]));
+        float x = a->items[i]->translations[0]->sum, y = b->items[i]->translations[0]->sum;
         assert_true(fabsf(x - y) < 1e-4f * fabsf(x));
     }
     assert_int_equal(n[1].table_bytes, 2 * n[0].table_bytes);
@@ -263,7 +263,7 @@ static char *translate(const char *model, const dgm_settings *s, const char *lin
     dgm_results *r = NULL;
     if (dgm_open(&t, model, s, &error) != DGM_OK) fail_msg("%s", error.text);
     assert_int_equal(dgm_translate(t, &line, 1, &r, &error), DGM_OK);
-    char *text = strdup(dgm_result_text(&r->items[0]));
+    char *text = strdup(dgm_result_text(r->items[0]));
     dgm_results_free(&r);
     dgm_close(&t);
     return text;
@@ -337,7 +337,7 @@ static void check_joined(dgm_translator *t, const char *line, const char *const 
     dgm_error error = {{0}};
     char expected[512] = "", text[512] = "";
     assert_int_equal(dgm_translate(t, &line, 1, &r, &error), DGM_OK);
-    const dgm_translation *best = &r->items[0].translations[0];
+    const dgm_translation *best = r->items[0]->translations[0];
     assert_true(best->link_count > 0);
     for (size_t i = 0; i < best->link_count; i++) {
         const char *word = tokens[best->links[i].source];

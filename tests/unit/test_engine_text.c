@@ -39,7 +39,8 @@ static int make_inputs(void **state)
             strcat(strcat(texts[i], k ? " " : ""), words[(seed >> 16) % 7]);
         }
         if (i % 31 == 7) strcat(texts[i], "\xff\xc3"); // not UTF-8
-        inputs[i] = (dgm_input){.text = texts[i], .size = strlen(texts[i])};
+        inputs[i] = (dgm_input){
+            .size = sizeof(dgm_input), .text = texts[i], .text_size = strlen(texts[i])};
         if (i % 37 == 9) {
             inputs[i].prefix = prefix;
             inputs[i].prefix_size = strlen(prefix);
@@ -91,7 +92,7 @@ static void same_result(const dgm_result *a, const dgm_result *b)
     assert_int_equal(a->source_tokens, b->source_tokens);
     assert_int_equal(a->count, b->count);
     for (size_t k = 0; k < a->count; k++)
-        same_translation(&a->translations[k], &b->translations[k]);
+        same_translation(a->translations[k], b->translations[k]);
 }
 
 // Every line in a call of its own, which is never cut into parts.
@@ -125,8 +126,8 @@ static void test_jobs_in_parts(void **state)
                 assert_int_equal(got->count, counts[c]);
                 size_t failed = 0;
                 for (size_t i = 0; i < counts[c]; i++) {
-                    same_result(&got->items[i], &want[i]->items[0]);
-                    failed += got->items[i].status != DGM_OK;
+                    same_result(got->items[i], want[i]->items[0]);
+                    failed += got->items[i]->status != DGM_OK;
                 }
                 assert_int_equal(got->failed, failed);
                 if (c == 6) assert_true(failed >= LINES / 37);
@@ -165,7 +166,7 @@ static void *call(void *arg)
             dgm_results *r = NULL;
             c->wrong += dgm_wait(&jobs[k], &r, &error) != DGM_OK;
             for (size_t i = 0; r && i < r->count; i++)
-                c->wrong += !alike(&r->items[i], &c->want[c->first + i]->items[0]);
+                c->wrong += !alike(r->items[i], c->want[c->first + i]->items[0]);
             dgm_results_free(&r);
         }
     }
@@ -219,8 +220,8 @@ static void test_allocations_fail(void **state)
         assert_true(st == DGM_OK || st == DGM_ERR_MEMORY);
         calls += st != DGM_OK;
         for (size_t i = 0; r && i < r->count; i++) {
-            const bool none = r->items[i].status == DGM_ERR_MEMORY;
-            if (none) assert_string_equal(r->items[i].message, "out of memory");
+            const bool none = r->items[i]->status == DGM_ERR_MEMORY;
+            if (none) assert_string_equal(r->items[i]->message, "out of memory");
             lines += none;
         }
         dgm_results_free(&r);

@@ -407,16 +407,15 @@ static void check_text(const json_t *run, const char *target)
     dgm_translator *t = NULL;
     dgm_results *r = NULL;
     dgm_settings s;
-    dgm_direction way = {.target = target};
     const char *text = json_string_value(json_object_get(run, "text"));
     snprintf(path, sizeof path, "%s/out.gguf", folder);
     dgm_settings_default(&s);
     s.precision = "f32";
     s.beam = 1;
-    s.direction = &way;
+    s.target = target;
     if (dgm_open(&t, path, &s, &err) != DGM_OK) fail_msg("%s", err.text);
     assert_int_equal(dgm_translate(t, &text, 1, &r, &err), DGM_OK);
-    assert_string_equal(dgm_result_text(&r->items[0]),
+    assert_string_equal(dgm_result_text(r->items[0]),
                         json_string_value(json_object_get(run, "out")));
     dgm_results_free(&r);
     dgm_close(&t);

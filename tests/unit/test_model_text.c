@@ -42,7 +42,7 @@ static void check_model(const char *name)
         fail_msg("%s: %s", name, error.text);
     assert_int_equal(results->count, n);
     for (size_t i = 0; i < n; i++) {
-        const char *got = dgm_result_text(&results->items[i]);
+        const char *got = dgm_result_text(results->items[i]);
         if (strcmp(got, outputs[i]) != 0)
             fail_msg("%s: '%s' gives '%s', expected '%s'", name, texts[i], got, outputs[i]);
     }

@@ -132,7 +132,7 @@ static void test_refusals(void **state)
     assert_int_equal(dgm_mbr_open(&m, &o, &err), DGM_ERR_ARGUMENT);
     assert_int_equal(dgm_mbr_open(&m, NULL, &err), DGM_OK);
     const dgm_guess bad = {"a", 1, NAN};
-    dgm_evidence e = {.guesses = &bad, .count = 0};
+    dgm_evidence e = {.size = sizeof(dgm_evidence), .guesses = &bad, .count = 0};
     assert_int_equal(dgm_mbr_choose(m, &e, &best, NULL, &err), DGM_ERR_ARGUMENT);
     e.count = 1;
     assert_int_equal(dgm_mbr_choose(m, &e, &best, NULL, &err), DGM_ERR_TEXT);
@@ -169,7 +169,7 @@ static void test_out_of_memory(void **state)
     dgm_error err;
     dgm_guess g[TEXTS];
     for (int i = 0; i < TEXTS; i++) g[i] = (dgm_guess){texts[i], strlen(texts[i]), -i};
-    const dgm_evidence e = {.guesses = g, .count = TEXTS};
+    const dgm_evidence e = {.size = sizeof(dgm_evidence), .guesses = g, .count = TEXTS};
     dgm_status st = DGM_ERR_MEMORY;
     for (uint64_t n = 1; st != DGM_OK; n++) {
         const uint64_t before = dgm_mem_live();

@@ -77,7 +77,7 @@ static bool one_call(dgm_translator *t, const dgm_input *lines, size_t count, me
     m->target_tokens += r->target_tokens;
     m->failed += r->failed;
     for (size_t i = 0; m->output && i < r->count; i++)
-        fprintf(m->output, "%s\n", dgm_result_text(&r->items[i]));
+        fprintf(m->output, "%s\n", dgm_result_text(r->items[i]));
     dgm_results_free(&r);
     return true;
 }
@@ -205,7 +205,9 @@ static int run(const command *self, int argc, char **argv)
     m.load = seconds() - start;
     dgm_input *inputs = need(calloc(f.count + 1, sizeof *inputs));
     for (size_t i = 0; i < f.count; i++)
-        inputs[i] = (dgm_input){.text = f.lines[i].data, .size = f.lines[i].size};
+        inputs[i] = (dgm_input){.size = sizeof(dgm_input),
+                                .text = f.lines[i].data,
+                                .text_size = f.lines[i].size};
     if (code < 0) code = measure_all(&o, inputs, f.count, t, &m);
     dgm_close(&t);
     free(inputs);

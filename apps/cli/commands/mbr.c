@@ -74,7 +74,8 @@ static bool walk(const mbr_options *o, dgm_mbr *mbr, dgm_evidence_file *in, line
     uint64_t next = 0;
     for (uint64_t line = 0;; line++) {
         int more = 0;
-        dgm_evidence list = {0};
+        dgm_evidence list;
+        dgm_evidence_default(&list);
         if (line >= next && dgm_evidence_any(in, &next, &more, &error) != DGM_OK) break;
         if (line >= next && !more) return true;
         if (next > line && next - line > GAP_MAX) {

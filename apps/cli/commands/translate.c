@@ -331,9 +331,7 @@ static int run(const command *self, int argc, char **argv)
         return fail_usage(self, "--rerank judges all lines in one direction: it does not go with "
                                 "--directions");
     session *s = need(calloc(1, sizeof *s));
-    const char *terms[LIST_MAX + 1] = {0}; // NULL behind the last
-    for (int i = 0; i < o.terms.count; i++) terms[i] = o.terms.items[i];
-    if (o.terms.count) o.engine.decoding.terms = terms;
+    for (int i = 0; i < o.terms.count; i++) o.engine.decoding.terms[i] = o.terms.items[i];
     dgm_settings settings;
     dgm_settings_default(&settings);
     settings.nbest = o.show.nbest;
@@ -348,7 +346,8 @@ static int run(const command *self, int argc, char **argv)
         settings.alignment =
             strcmp(o.show.alignment, "tokens") == 0 ? DGM_ALIGN_TOKENS : DGM_ALIGN_WORDS;
     code = lmbr_weights(&o.lmbr, &s->weights, &o.engine.length_penalty);
-    if (o.lmbr.file) settings.lmbr = &s->weights;
+    settings.evidence = o.lmbr.file != NULL;
+    settings.lmbr = s->weights;
     if (code < 0 && o.lmbr.tune)
         code = lmbr_tune(&o.lmbr, &o.engine, &settings, o.input, o.output, o.quiet);
     if (code >= 0) {

@@ -53,7 +53,7 @@ static bool keep_window(tuner *u, dgm_job **job, size_t first)
         return false;
     }
     for (size_t i = 0; i < results->count; i++) {
-        const char *text = dgm_result_text(&results->items[i]);
+        const char *text = dgm_result_text(results->items[i]);
         free(u->texts[first + i]);
         u->texts[first + i] = need(strdup(text));
         u->system[first + i] = (dgm_line){u->texts[first + i], strlen(text)};
@@ -215,8 +215,9 @@ static bool read_all(tuner *u)
     u->system = need(calloc(lines + 1, sizeof *u->system));
     u->texts = need(calloc(lines + 1, sizeof *u->texts));
     for (size_t i = 0; i < lines; i++) {
-        u->inputs[i] =
-            (dgm_input){.text = u->source->lines[i].data, .size = u->source->lines[i].size};
+        dgm_input_default(&u->inputs[i]);
+        u->inputs[i].text = u->source->lines[i].data;
+        u->inputs[i].text_size = u->source->lines[i].size;
         if (!evidence_add(&u->evidence, i, &sum)) return false;
     }
     evidence_attach(&u->evidence, u->inputs, lines);
@@ -246,7 +247,7 @@ int lmbr_tune(const lmbr_options *o, engine_options *engine, dgm_settings *setti
     int code = EXIT_RUNTIME;
     u->source = &source;
     u->reference = &reference;
-    u->weights = *settings->lmbr;
+    u->weights = settings->lmbr;
     u->quiet = quiet;
     if (!text_file_read(&source, input) || !text_file_read(&reference, o->tune)) goto end;
     if (source.count != reference.count || source.count == 0) {

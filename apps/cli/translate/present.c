@@ -14,7 +14,7 @@ static void put_plain(const presentation *p, line_writer *w, uint64_t number,
                       const dgm_translation *x)
 {
     if (p->nbest > 1) writer_format(w, "%llu ||| ", (unsigned long long)number);
-    writer_put(w, x->text, x->size);
+    writer_put(w, x->text, x->text_size);
     if (p->alignment) {
         writer_text(w, " ||| ");
         put_links(w, x);
@@ -33,7 +33,7 @@ static void put_plain(const presentation *p, line_writer *w, uint64_t number,
 static void put_translation_json(const presentation *p, line_writer *w, const dgm_translation *x)
 {
     writer_text(w, "\"text\":");
-    writer_json(w, x->text, x->size);
+    writer_json(w, x->text, x->text_size);
     writer_text(w, ",\"score\":");
     writer_real(w, (double)x->score);
     writer_text(w, ",\"sum\":");
@@ -75,7 +75,7 @@ static void put_json(const presentation *p, line_writer *w, uint64_t number, con
         writer_text(w, "\"text\":\"\",\"error\":");
         writer_json(w, r->message, strlen(r->message));
     } else {
-        put_translation_json(p, w, &r->translations[0]);
+        put_translation_json(p, w, r->translations[0]);
     }
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
         if (r->flags & flags[i].flag) writer_format(w, ",\"%s\":true", flags[i].name);
@@ -87,7 +87,7 @@ static void put_json(const presentation *p, line_writer *w, uint64_t number, con
         writer_text(w, ",\"nbest\":[");
         for (size_t k = 0; k < r->count; k++) {
             writer_text(w, k ? ",{" : "{");
-            put_translation_json(p, w, &r->translations[k]);
+            put_translation_json(p, w, r->translations[k]);
             writer_text(w, "}");
         }
         writer_text(w, "]");
@@ -103,5 +103,5 @@ void present_result(const presentation *p, line_writer *w, uint64_t number, cons
         return;
     }
     if (r->count == 0) put_plain(p, w, number, &empty);
-    for (size_t k = 0; k < r->count; k++) put_plain(p, w, number, &r->translations[k]);
+    for (size_t k = 0; k < r->count; k++) put_plain(p, w, number, r->translations[k]);
 }

@@ -26,19 +26,19 @@ static dgm_status open_judge(const char *path, const engine_options *e,
                              const dgm_translator *search, dgm_translator **t, dgm_error *error)
 {
     const dgm_translator_info *i = dgm_describe(search);
-    const dgm_direction any = {.later = 1};
-    const dgm_direction same = {.source = i->source_language, .target = i->target_language};
     dgm_settings s;
     dgm_settings_default(&s);
     s.precision = e->precision;
     s.cpu = e->cpu;
     s.device = e->device;
     s.threads = e->threads;
-    s.direction = &any;
+    s.direction_later = 1;
     dgm_status st = dgm_open(t, path, &s, error);
     if (st != DGM_OK || dgm_directions(*t, 0, NULL) < 2) return st;
     dgm_close(t);
-    s.direction = &same;
+    s.direction_later = 0;
+    s.source = i->source_language;
+    s.target = i->target_language;
     return dgm_open(t, path, &s, error);
 }
 
@@ -114,14 +114,14 @@ rerank_sources *rerank_keep(const reranker *r, const dgm_input *inputs, size_t c
     if (!r) return NULL;
     rerank_sources *s = need(calloc(1, sizeof *s));
     size_t bytes = 0;
-    for (size_t i = 0; i < count; i++) bytes += inputs[i].size;
+    for (size_t i = 0; i < count; i++) bytes += inputs[i].text_size;
     s->lines = need(calloc(count ? count : 1, sizeof *s->lines));
     s->text = need(malloc(bytes ? bytes : 1));
     char *at = s->text;
     for (size_t i = 0; i < count; i++) {
-        memcpy(at, inputs[i].text, inputs[i].size);
-        s->lines[i] = (dgm_line){at, inputs[i].size};
-        at += inputs[i].size;
+        memcpy(at, inputs[i].text, inputs[i].text_size);
+        s->lines[i] = (dgm_line){at, inputs[i].text_size};
+        at += inputs[i].text_size;
     }
     return s;
 }

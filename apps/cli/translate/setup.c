@@ -23,6 +23,7 @@ void engine_options_default(engine_options *e)
     dgm_settings s;
     dgm_settings_default(&s);
     memset(e, 0, sizeof *e);
+    e->decoding = s;
     e->batch = s.batch;
     e->threads = s.threads;
     e->margin = s.margin;
@@ -158,6 +159,27 @@ int engine_open(const engine_options *e, dgm_settings *s, dgm_translator **t)
     dgm_member members[MEMBERS_MAX] = {{0}};
     char *owned[MEMBERS_MAX + 1] = {0}; // the last one is the library's
     int count = 0;
+    const dgm_settings *d = &e->decoding;
+    s->beam_width = d->beam_width;
+    s->max_rows = d->max_rows;
+    s->repetition_penalty = d->repetition_penalty;
+    s->no_repeat_ngram = d->no_repeat_ngram;
+    s->diversity = d->diversity;
+    s->coverage_penalty = d->coverage_penalty;
+    s->temperature = d->temperature;
+    s->top_p = d->top_p;
+    s->top_k = d->top_k;
+    s->seed = (uint64_t)e->seed;
+    s->lattices = d->lattices;
+    s->lattice_weight = d->lattice_weight;
+    s->pairs = d->pairs;
+    s->iterations = d->iterations;
+    s->lengths = d->lengths;
+    memcpy(s->terms, d->terms, sizeof s->terms);
+    s->keep = d->keep;
+    s->source = e->source;
+    s->target = e->target;
+    s->direction_later = e->directions;
     s->precision = e->precision;
     s->static_scales = e->static_scales;
     s->cpu = e->cpu;
@@ -175,7 +197,7 @@ int engine_open(const engine_options *e, dgm_settings *s, dgm_translator **t)
     s->activations = e->activations;
     s->dictionary = e->dictionary;
     s->unknown = index_of("model|keep|replace|copy", e->unknown);
-    s->long_lines = (dgm_long)index_of("split|crop|error", e->long_lines);
+    s->long_lines = index_of("split|crop|error", e->long_lines);
     s->beam = e->beam;
     s->batch = e->batch;
     s->batch_tokens = e->batch_tokens;
@@ -187,11 +209,6 @@ int engine_open(const engine_options *e, dgm_settings *s, dgm_translator **t)
     if (e->allow_unk && e->no_unk)
         return fail(EXIT_USAGE, "--allow-unk and --no-unk are opposites: give one of them");
     s->allow_unk = e->allow_unk ? 1 : e->no_unk ? 0 : -1;
-    dgm_decoding decoding = e->decoding;
-    decoding.seed = (uint64_t)e->seed;
-    s->decoding = &decoding;
-    dgm_direction direction = {.source = e->source, .target = e->target, .later = e->directions};
-    s->direction = &direction;
     s->margin = e->margin;
     s->length_penalty = e->length_penalty;
     s->word_penalty = e->word_penalty;
@@ -200,8 +217,6 @@ int engine_open(const engine_options *e, dgm_settings *s, dgm_translator **t)
     if (code < 0) {
         dgm_error error;
         dgm_status st = dgm_open_ensemble(t, members, (size_t)count, s, &error);
-        s->decoding = NULL; // the library looks at them while it opens
-        s->direction = NULL;
         if (st != DGM_OK) code = fail(exit_code(st), "%s", error.text);
     }
     free_members(owned);

@@ -22,7 +22,7 @@ typedef struct engine_options {
     int64_t workspace;
     float margin, length_penalty, word_penalty, max_length_factor;
     int no_unk, seed;
-    dgm_decoding decoding;
+    dgm_settings decoding; // what has no field above
 } engine_options;
 
 void engine_options_default(engine_options *e);

@@ -103,7 +103,7 @@ static void collect(session *s)
     if (results && !rerank_apply(s->rerank, w->sources, results, s->o->show.nbest))
         s->broken = true;
     for (size_t i = 0; results && !s->broken && i < results->count; i++)
-        put_result(s, &results->items[i]);
+        put_result(s, results->items[i]);
     dgm_results_free(&results);
     if (!s->broken) mark_window(s, w->input);
     s->in_flight -= w->lines;
@@ -122,8 +122,9 @@ static void submit(session *s)
     const char *at = s->text;
     directions_begin(&s->directions, s->pending, s->text_used);
     for (size_t i = 0; i < s->pending; i++) {
+        dgm_input_default(&inputs[i]);
         inputs[i].text = at;
-        inputs[i].size = s->sizes[i];
+        inputs[i].text_size = s->sizes[i];
         at += s->sizes[i];
         inputs[i].prefix = s->with[0].sizes[i] ? at : NULL;
         inputs[i].prefix_size = s->with[0].sizes[i];
