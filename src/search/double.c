@@ -166,9 +166,6 @@ static void trace(dgm_search *s, const dgm_place *p, const dgm_ended *e, int ind
 {
     const size_t longest = (size_t)s->config.max_length;
     const size_t source = (size_t)s->config.max_source, cols = (size_t)p->source_count;
-    int32_t *tokens = s->tokens + (size_t)index * longest;
-    float *scores = s->word_scores ? s->word_scores + (size_t)index * (longest + 1) : NULL;
-    float *align = s->alignment ? s->alignment + (size_t)index * longest * source : NULL;
     int32_t *flat = s->pairs->words, *nodes = flat + longest + 2, *order = nodes + longest + 2;
     int count = 0;
     // Nothing at all: the empty answer has no pairs.
@@ -177,27 +174,22 @@ static void trace(dgm_search *s, const dgm_place *p, const dgm_ended *e, int ind
         flat[t] = p->nodes[node].token;
         nodes[t] = node;
     }
-    const int words = dgm_double_unfold(s->info[0]->order, flat, count / 2, s->eos, order);
+    dgm_room room;
+    const int words = dgm_result_room(s, e, index, &room)->count =
+        dgm_double_unfold(s->info[0]->order, flat, count / 2, s->eos, order);
     float rest = e->sum;
     for (int t = 0; t < words; t++) {
         const dgm_node *n = &p->nodes[nodes[order[t]]];
         const float own = n->score - p->nodes[n->parent].score;
-        tokens[t] = n->token;
+        room.tokens[t] = n->token;
         rest -= own;
-        if (scores) scores[t] = own;
-        if (align) // the vector of the same side in the pair before chose it
-            memcpy(align + (size_t)t * cols,
+        if (room.scores) room.scores[t] = own;
+        if (room.align) // the vector of the same side in the pair before chose it
+            memcpy(room.align + (size_t)t * cols,
                    p->attention + (size_t)p->nodes[n->parent].parent * source,
-                   cols * sizeof *align);
+                   cols * sizeof *room.align);
     }
-    if (scores) scores[words] = rest;
-    s->hypotheses[index] = (dgm_hypothesis){.tokens = tokens,
-                                            .count = words,
-                                            .score = e->score,
-                                            .sum = e->sum,
-                                            .word_scores = scores,
-                                            .alignment = align,
-                                            .finished = e->finished};
+    if (room.scores) room.scores[words] = rest;
 }
 
 // ---- as a search --------------------------------------------------------------------------------

@@ -211,20 +211,13 @@ static dgm_status advance(dgm_search *s, dgm_error *err)
 
 static void trace(dgm_search *s, const dgm_place *p, const dgm_ended *e, int index)
 {
-    const size_t longest = (size_t)s->config.max_length;
     const filled *c = candidates_of(s, (int)(p - s->places)) + e->node;
     const size_t count = (size_t)(e->length - 1); // 0: nothing was found, and there is no candidate
-    int32_t *tokens = s->tokens + (size_t)index * longest;
-    float *scores = s->word_scores ? s->word_scores + (size_t)index * (longest + 1) : NULL;
-    if (count > 0) memcpy(tokens, c->words, count * sizeof *tokens);
-    if (scores && count > 0) memcpy(scores, c->values, count * sizeof *scores);
-    if (scores) scores[count] = 0.0f; // nothing ends the sentence
-    s->hypotheses[index] = (dgm_hypothesis){.tokens = tokens,
-                                            .count = (int)count,
-                                            .score = e->score,
-                                            .sum = e->sum,
-                                            .word_scores = scores,
-                                            .finished = e->finished};
+    dgm_room room;
+    dgm_result_room(s, e, index, &room)->count = (int)count;
+    if (count > 0) memcpy(room.tokens, c->words, count * sizeof *room.tokens);
+    if (room.scores && count > 0) memcpy(room.scores, c->values, count * sizeof *room.scores);
+    if (room.scores) room.scores[count] = 0.0f; // nothing ends the sentence
 }
 
 // ---- as a search --------------------------------------------------------------------------------

@@ -98,6 +98,13 @@ typedef struct dgm_place {
     int32_t *first_states; // [scorers] of the empty hypothesis
 } dgm_place;
 
+// Where a result's words go.
+typedef struct dgm_room {
+    int32_t *tokens; // [max_length]
+    float *scores;   // [max_length + 1], or NULL
+    float *align;    // [max_length, source length], or NULL
+} dgm_room;
+
 // Rows of one generation: all sentences, the ranked ones first. A model of pairs gives a row two
 // hidden vectors, neighbours, and each is ranked: vector v of row r is r * vectors + v.
 typedef struct dgm_rows {
@@ -355,6 +362,8 @@ void dgm_place_prune(const dgm_search *s, dgm_place *p);
 int dgm_whole_length(const dgm_search *s, const dgm_place *p, const dgm_candidate *c);
 // Score by which a hypothesis of `length` tokens (end symbol counted) is ranked.
 float dgm_final_score(const dgm_place *p, float sum, int length);
+// Result `index` of a sentence, with room for its words; a search's trace fills that and sets count.
+dgm_hypothesis *dgm_result_room(dgm_search *s, const dgm_ended *e, int index, dgm_room *room);
 void dgm_place_report(dgm_search *s, dgm_place *p, dgm_search_sink sink, void *cookie);
 
 // ---- finish.c: the policies, in the order of dgm_finish -----------------------------------------

@@ -181,58 +181,65 @@ void dgm_place_spare(dgm_search *s, dgm_place *p, const dgm_candidate *c)
 
 // ---- results ----------------------------------------------------------------------------------
 
+dgm_hypothesis *dgm_result_room(dgm_search *s, const dgm_ended *e, int index, dgm_room *room)
+{
+    const size_t longest = (size_t)s->config.max_length, source = (size_t)s->config.max_source;
+    const size_t at = (size_t)index;
+    *room = (dgm_room){.tokens = s->tokens + at * longest,
+                       .scores = s->word_scores ? s->word_scores + at * (longest + 1) : NULL,
+                       .align = s->alignment ? s->alignment + at * longest * source : NULL};
+    s->hypotheses[index] = (dgm_hypothesis){.tokens = room->tokens,
+                                            .score = e->score,
+                                            .sum = e->sum,
+                                            .word_scores = room->scores,
+                                            .alignment = room->align,
+                                            .finished = e->finished};
+    return &s->hypotheses[index];
+}
+
 // Walks back from the last token and fills what the caller asked for. Token t was chosen by the row
 // that its parent's token was fed to, so its attention is stored with the parent.
 static void trace(dgm_search *s, const dgm_place *p, const dgm_ended *e, int index)
 {
-    const size_t longest = (size_t)s->config.max_length;
     const size_t source = (size_t)s->config.max_source, cols = (size_t)p->source_count;
-    const int count = e->length - 1;
-    int32_t *tokens = s->tokens + (size_t)index * longest;
-    float *scores = s->word_scores ? s->word_scores + (size_t)index * (longest + 1) : NULL;
-    float *align = s->alignment ? s->alignment + (size_t)index * longest * source : NULL;
+    dgm_room room;
+    const int count = dgm_result_room(s, e, index, &room)->count = e->length - 1;
     int32_t node = e->node;
-    if (scores) scores[count] = e->sum - p->nodes[node].score;
+    if (room.scores) room.scores[count] = e->sum - p->nodes[node].score;
     for (int t = count - 1; t >= 0; t--) {
         const dgm_node *n = &p->nodes[node];
-        tokens[t] = n->token;
-        if (scores) scores[t] = n->score - p->nodes[n->parent].score;
-        if (align)
-            memcpy(align + (size_t)t * cols, p->attention + (size_t)n->parent * source,
-                   cols * sizeof *align);
+        room.tokens[t] = n->token;
+        if (room.scores) room.scores[t] = n->score - p->nodes[n->parent].score;
+        if (room.align)
+            memcpy(room.align + (size_t)t * cols, p->attention + (size_t)n->parent * source,
+                   cols * sizeof *room.align);
         node = n->parent;
     }
-    s->hypotheses[index] = (dgm_hypothesis){.tokens = tokens,
-                                            .count = count,
-                                            .score = e->score,
-                                            .sum = e->sum,
-                                            .word_scores = scores,
-                                            .alignment = align,
-                                            .finished = e->finished};
+}
+
+static void swap_floats(float *a, float *b, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const float x = a[i];
+        a[i] = b[i];
+        b[i] = x;
+    }
 }
 
 // A model that writes from right to left: its results in the order of reading.
-static void turn(const dgm_search *s, const dgm_place *p, const dgm_hypothesis *h, int index)
+static void turn(dgm_search *s, const dgm_place *p, const dgm_ended *e, int index)
 {
-    const size_t longest = (size_t)s->config.max_length, cols = (size_t)p->source_count;
-    const size_t source = (size_t)s->config.max_source;
-    int32_t *tokens = s->tokens + (size_t)index * longest;
-    float *scores = s->word_scores ? s->word_scores + (size_t)index * (longest + 1) : NULL;
-    float *align = s->alignment ? s->alignment + (size_t)index * longest * source : NULL;
+    const size_t cols = (size_t)p->source_count;
+    dgm_room room;
+    dgm_hypothesis *h = dgm_result_room(s, e, index, &room);
+    h->count = e->length - 1;
     for (int a = 0, b = h->count - 1; a < b; a++, b--) {
-        const int32_t token = tokens[a];
-        tokens[a] = tokens[b];
-        tokens[b] = token;
-        if (scores) {
-            const float score = scores[a];
-            scores[a] = scores[b];
-            scores[b] = score;
-        }
-        for (size_t j = 0; align && j < cols; j++) {
-            const float weight = align[(size_t)a * cols + j];
-            align[(size_t)a * cols + j] = align[(size_t)b * cols + j];
-            align[(size_t)b * cols + j] = weight;
-        }
+        const int32_t token = room.tokens[a];
+        room.tokens[a] = room.tokens[b];
+        room.tokens[b] = token;
+        if (room.scores) swap_floats(&room.scores[a], &room.scores[b], 1);
+        if (room.align)
+            swap_floats(room.align + (size_t)a * cols, room.align + (size_t)b * cols, cols);
     }
 }
 
@@ -243,7 +250,7 @@ static void trace_in_order(dgm_search *s, const dgm_place *p, const dgm_ended *e
         return;
     }
     trace(s, p, e, index);
-    if (s->info[0]->order == DGM_ORDER_R2L) turn(s, p, &s->hypotheses[index], index);
+    if (s->info[0]->order == DGM_ORDER_R2L) turn(s, p, e, index);
 }
 
 void dgm_place_report(dgm_search *s, dgm_place *p, dgm_search_sink sink, void *cookie)

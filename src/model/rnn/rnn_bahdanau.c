@@ -16,15 +16,11 @@ static dgm_status load(dgm_model *m, rnn *r, dgm_error *err)
     int a = r->attention, g = 3 * r->hidden;
     const rnn_piece word[] = {{"gru.x", g, true}, {"readout.x", r->readout_rows, true}};
     const rnn_piece old[] = {{"att.query", a, false}, {"gru.h", g, true}};
-    const rnn_piece key = {"att.key", a, true};
     const rnn_piece value[] = {{"gru.c", g, false}, {"readout.c", r->readout_rows, false}};
-    const float *v = NULL;
     DGM_TRY(dgm_rnn_load_stack(m, word, 2, r->embed, &r->word, err));
     DGM_TRY(dgm_rnn_load_stack(m, old, 2, r->hidden, &r->old, err));
-    DGM_TRY(dgm_rnn_load_stack(m, &key, 1, r->width, &r->key, err));
     DGM_TRY(dgm_rnn_load_stack(m, value, 2, r->width, &r->value, err));
-    DGM_TRY(dgm_gguf_vector(m->file, "dec.att.v", a, DGM_REQUIRED, &v, err));
-    return dgm_vector_from(m->backend, v, 1, a, &r->v, err);
+    return dgm_rnn_load_additive(m, r, err);
 }
 
 static size_t scratch(const dgm_model *m, int rows)

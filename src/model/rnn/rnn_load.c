@@ -142,6 +142,15 @@ dgm_status dgm_rnn_load_stack(dgm_model *m, const rnn_piece *pieces, int count, 
     return dgm_model_linear(m, parts, used, out, err);
 }
 
+dgm_status dgm_rnn_load_additive(dgm_model *m, rnn *r, dgm_error *err)
+{
+    const rnn_piece key = {"att.key", r->attention, true};
+    const float *v = NULL;
+    DGM_TRY(dgm_rnn_load_stack(m, &key, 1, r->width, &r->key, err));
+    DGM_TRY(dgm_gguf_vector(m->file, "dec.att.v", r->attention, DGM_REQUIRED, &v, err));
+    return dgm_vector_from(m->backend, v, 1, r->attention, &r->v, err);
+}
+
 static const char *const direction_names[] = {"fwd", "bwd"};
 
 static dgm_status encoder_part(dgm_model *m, int layer, int direction, const char *side, int rows,

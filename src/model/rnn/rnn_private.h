@@ -149,6 +149,8 @@ dgm_status dgm_rnn_load(dgm_model *m, dgm_error *err);
 void dgm_rnn_unload(dgm_model *m);
 dgm_status dgm_rnn_load_stack(dgm_model *m, const rnn_piece *pieces, int count, int cols,
                               dgm_linear **out, dgm_error *err);
+// What additive attention needs of every source position: key and v.
+dgm_status dgm_rnn_load_additive(dgm_model *m, rnn *r, dgm_error *err);
 
 // rnn_encoder.c
 size_t dgm_rnn_encode_scratch(const dgm_model *m, const dgm_limits *l);
