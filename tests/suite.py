@@ -44,12 +44,13 @@ def system(build):
     # Sanitizers make decoding ten times slower.
     lines = 6 if os.environ.get("SANFLAGS") else 24
     on = lambda name, count, *more: system_test(program, name, EN_DE, TEXT, count, *more)
-    tests = [on("invariance", lines, "--beam", 4, "--precision", precision) for precision in ("f32", "i8")]
+    tests = [on("cube", lines * 4)]
+    tests += [on("invariance", lines, "--beam", 4, "--precision", precision) for precision in ("f32", "i8")]
     tests += [on("resume", lines * 5 // 2), on("invariance", lines, "--beam", 8, "--search", "cube")]
     tests += [test("tests/system/translations", "tests/system/translations", program, EN_DE)]
     tests += [test("tests/cli " + Path(f).stem, "tests/cli/run", "--build", build, Path(f).name)
               for f in sorted(glob.glob("tests/cli/*.cases"))]
-    tests += [on("cube", lines * 4), on("lmbr", lines * 2 // 3)]
+    tests += [on("lmbr", lines * 2 // 3)]
     tests += [system_test(program, "terms", EN_DE, TEXT, REFERENCE, lines * 5 // 3, *more.split())
               for more in ("", "--shortlist all --precision f32", "--search cube", "--search cube --cube naive")]
     tests += [system_test(program, "techniques", RECURRENT, TEXT, lines), on("identity", lines // 3)]
