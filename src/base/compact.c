@@ -34,6 +34,23 @@ void dgm_compact_close(dgm_compact *c)
     *c = (dgm_compact){0};
 }
 
+dgm_status dgm_compact_read(void *out, size_t size, const dgm_compact *bytes,
+                            dgm_status (*read)(void *object, dgm_error *err), dgm_error *err)
+{
+    void *object = dgm_calloc(1, size);
+    dgm_status st = object ? DGM_OK : dgm_no_memory(err);
+    if (object) {
+        memcpy(object, bytes, sizeof *bytes);
+        st = read(object, err);
+    }
+    if (st != DGM_OK) {
+        dgm_free(object);
+        object = NULL;
+    }
+    memcpy(out, &object, sizeof object);
+    return st;
+}
+
 dgm_status dgm_compact_save(const dgm_compact *c, const char *path, dgm_error *err)
 {
     return dgm_file_write(path, c->data, c->size, err);

@@ -34,6 +34,11 @@ typedef struct dgm_compact {
 dgm_status dgm_compact_map(dgm_compact *c, const char *path, const uint8_t *magic, const char *what,
                            bool *compact, dgm_error *err);
 void dgm_compact_close(dgm_compact *c); // accepts all zero
+// Makes an object of `size` bytes, all zero, whose first member is a dgm_compact, gives it the bytes
+// and lets `read` fill in the rest. *out belongs to the caller; on failure it is NULL, and the bytes
+// remain the caller's.
+dgm_status dgm_compact_read(void *out, size_t size, const dgm_compact *bytes,
+                            dgm_status (*read)(void *object, dgm_error *err), dgm_error *err);
 dgm_status dgm_compact_save(const dgm_compact *c, const char *path, dgm_error *err);
 
 // Checks kind and version ("not a language model of this version") and stands behind them.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Mapped and whole-file input and output; see mapfile.h.
+// Mapped files; see mapfile.h.
 #define _GNU_SOURCE
 #include "base/mapfile.h"
 
@@ -85,31 +85,6 @@ void dgm_mapfile_forget_part(const dgm_mapfile *f, const void *data, size_t size
     uintptr_t end = ((uintptr_t)data + size) / page * page;
     if (f->data && f->mapped && begin < end)
         madvise((void *)begin, (size_t)(end - begin), MADV_DONTNEED);
-}
-
-dgm_status dgm_file_write(const char *path, const void *data, size_t size, dgm_error *err)
-{
-    DGM_FAIL_IF(dgm_file_is_special(path), err, DGM_ERR_IO,
-                "cannot write '%s': it is not a regular file", path);
-    size_t room = strlen(path) + 32;
-    char *temp = dgm_malloc(room);
-    if (!temp) return dgm_no_memory(err);
-    snprintf(temp, room, "%s.tmp%ld", path, (long)getpid());
-    dgm_status st = DGM_OK;
-    FILE *out = fopen(temp, "wb");
-    if (!out) {
-        st = dgm_fail(err, DGM_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
-    } else {
-        size_t done = size ? fwrite(data, 1, size, out) : 0;
-        int bad = done != size;
-        bad |= fclose(out) != 0;
-        if (bad || rename(temp, path) != 0) {
-            st = dgm_fail(err, DGM_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
-            unlink(temp);
-        }
-    }
-    dgm_free(temp);
-    return st;
 }
 
 bool dgm_file_exists(const char *path)

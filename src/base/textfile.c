@@ -13,14 +13,12 @@
 
 #include "base/mapfile.h"
 #include "base/mem.h"
+#include "base/outfile.h"
 
 struct dgm_textout {
-    FILE *plain;
-    gzFile gz;
-    char *path, *temporary;
-    bool direct; // temporary is the file itself: nothing to rename or remove
-    bool failed;
-    int code; // errno of the first failure
+    dgm_outfile f;
+    gzFile gz; // NULL: plain
+    int code;  // errno of the first failure, 0: none yet
 };
 
 void dgm_textout_discard(dgm_textout **out)
@@ -28,55 +26,44 @@ void dgm_textout_discard(dgm_textout **out)
     dgm_textout *w = *out;
     if (!w) return;
     if (w->gz) gzclose_w(w->gz);
-    if (w->plain) fclose(w->plain);
-    if (w->temporary && !w->direct && (w->gz || w->plain)) unlink(w->temporary);
-    dgm_free(w->temporary);
-    dgm_free(w->path);
+    dgm_outfile_discard(&w->f);
     dgm_free(w);
     *out = NULL;
+}
+
+// zlib gets a descriptor of its own, which it closes.
+static gzFile open_gz(FILE *file)
+{
+    const int fd = fcntl(fileno(file), F_DUPFD_CLOEXEC, 0);
+    gzFile gz = fd >= 0 ? gzdopen(fd, "wb6") : NULL;
+    if (fd >= 0 && !gz) close(fd);
+    return gz;
 }
 
 dgm_status dgm_textout_open(dgm_textout **out, const char *path, dgm_error *err)
 {
     *out = NULL;
-    size_t n = strlen(path);
+    const size_t n = strlen(path);
     dgm_textout *w = dgm_calloc(1, sizeof *w);
     if (!w) return dgm_no_memory(err);
-    w->path = dgm_strdup(path);
-    w->temporary = dgm_malloc(n + 32);
-    if (!w->path || !w->temporary) {
-        dgm_textout_discard(&w);
-        return dgm_no_memory(err);
+    dgm_status st = dgm_outfile_open(&w->f, path, true, err);
+    if (st == DGM_OK && n > 3 && strcmp(path + n - 3, ".gz") == 0) {
+        w->gz = open_gz(w->f.file);
+        if (!w->gz) st = dgm_no_memory(err);
     }
-    w->direct = dgm_file_is_special(path);
-    if (w->direct)
-        memcpy(w->temporary, path, n + 1);
-    else
-        snprintf(w->temporary, n + 32, "%s.tmp-%ld", path, (long)getpid());
-    if (n > 3 && strcmp(path + n - 3, ".gz") == 0)
-        w->gz = gzopen(w->temporary, "wb6");
-    else
-        w->plain = fopen(w->temporary, "wb");
-    if (!w->gz && !w->plain) {
-        dgm_status st = dgm_fail(err, DGM_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
-        dgm_textout_discard(&w);
-        return st;
-    }
+    if (st != DGM_OK) dgm_textout_discard(&w);
     *out = w;
-    return DGM_OK;
+    return st;
 }
 
 void dgm_textout_write(dgm_textout *w, const void *data, size_t size)
 {
     const char *p = data;
-    while (size > 0 && !w->failed) {
+    while (size > 0 && !w->code) {
         size_t part = size < (1u << 30) ? size : 1u << 30;
         bool good = w->gz ? gzwrite(w->gz, p, (unsigned)part) == (int)part
-                          : fwrite(p, 1, part, w->plain) == part;
-        if (!good) {
-            w->failed = true;
-            w->code = errno;
-        }
+                          : fwrite(p, 1, part, w->f.file) == part;
+        if (!good) w->code = dgm_errno();
         p += part;
         size -= part;
     }
@@ -85,17 +72,10 @@ void dgm_textout_write(dgm_textout *w, const void *data, size_t size)
 dgm_status dgm_textout_commit(dgm_textout **out, dgm_error *err)
 {
     dgm_textout *w = *out;
-    int code = !w->failed ? 0 : w->code ? w->code : EIO;
-    if (w->gz && gzclose_w(w->gz) != Z_OK && !code) code = errno ? errno : EIO;
-    if (w->plain && fclose(w->plain) != 0 && !code) code = errno;
+    int code = w->code;
+    if (w->gz && gzclose_w(w->gz) != Z_OK && !code) code = dgm_errno();
     w->gz = NULL;
-    w->plain = NULL;
-    if (!code && !w->direct && rename(w->temporary, w->path) != 0) code = errno;
-    dgm_status st = DGM_OK;
-    if (code) {
-        if (!w->direct) unlink(w->temporary);
-        st = dgm_fail(err, DGM_ERR_IO, "cannot write '%s': %s", w->path, strerror(code));
-    }
+    const dgm_status st = dgm_outfile_commit(&w->f, code, err);
     dgm_textout_discard(out);
     return st;
 }

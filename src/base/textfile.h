@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Text files, plain or gzip: what the tools that read and write corpora use.
 //
-// Reading is dgm_lines of dragoman/common.h. Writing goes to a temporary neighbour that takes the
-// file's name only when everything is on disk (dgm_textout_commit), so that a reader never sees half
-// a file; a name that ends in ".gz" is compressed. A name that exists and is no regular file (a
-// device, a pipe) is written to directly: renaming onto it would replace the device.
+// Reading is dgm_lines of dragoman/common.h. A file that is written takes its name when it is
+// complete (outfile.h); a name that ends in ".gz" is compressed, a device or pipe written to as it is.
 #ifndef DGM_BASE_TEXTFILE_H
 #define DGM_BASE_TEXTFILE_H
 

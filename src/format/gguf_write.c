@@ -5,15 +5,13 @@
 // descriptions; dgm_gguf_write lays the tensors out in the order they were added, each at a
 // multiple of 64 bytes, and pads behind the last one too (some readers want whole blocks). One
 // tensor at a time is in memory when a producer is used, so a model larger than memory can pass.
-#define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/bytes.h"
-#include "base/mapfile.h"
 #include "base/mem.h"
+#include "base/outfile.h"
 #include "format/gguf_private.h"
 
 #define ALIGNMENT 64
@@ -322,32 +320,11 @@ dgm_status dgm_gguf_write(dgm_gguf_writer *w, const char *path, dgm_error *err)
     DGM_FAIL_IF(w->status != DGM_OK, err, w->status, "%s", w->error.text);
     DGM_FAIL_IF(w->n_items > DGM_GGUF_MAX_ENTRIES || w->n_entries > DGM_GGUF_MAX_ENTRIES, err,
                 DGM_ERR_ARGUMENT, "more than %d tensors or metadata entries", DGM_GGUF_MAX_ENTRIES);
-    DGM_FAIL_IF(dgm_file_is_special(path), err, DGM_ERR_IO,
-                "cannot write '%s': it is not a regular file", path);
-    size_t room = strlen(path) + 32;
-    char *temp = dgm_malloc(room);
-    if (!temp) return dgm_no_memory(err);
-    snprintf(temp, room, "%s.tmp%ld", path, (long)getpid());
-    FILE *f = fopen(temp, "wb");
-    if (!f) {
-        dgm_status st = dgm_fail(err, DGM_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
-        dgm_free(temp);
-        return st;
-    }
+    dgm_outfile out;
+    DGM_TRY(dgm_outfile_open(&out, path, false, err));
     bool io = false;
-    dgm_status st = write_body(w, f, &io, err);
-    int code = errno;
-    if (fclose(f) != 0 && !io) {
-        io = true;
-        code = errno;
-    }
-    if (st == DGM_OK && !io && rename(temp, path) != 0) {
-        io = true;
-        code = errno;
-    }
-    if (st == DGM_OK && io)
-        st = dgm_fail(err, DGM_ERR_IO, "cannot write '%s': %s", path, strerror(code));
-    if (st != DGM_OK) unlink(temp);
-    dgm_free(temp);
+    const dgm_status st = write_body(w, out.file, &io, err);
+    if (st == DGM_OK) return dgm_outfile_commit(&out, io ? dgm_errno() : 0, err);
+    dgm_outfile_discard(&out);
     return st;
 }

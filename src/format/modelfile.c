@@ -53,13 +53,9 @@ const char *dgm_modelfile_architecture(const dgm_gguf *g)
 
 // ---- vocabulary -------------------------------------------------------------------------------
 
-typedef struct key_name {
-    char text[64];
-} key_name;
-
-static key_name side_key(dgm_side side, const char *rest)
+dgm_key_name dgm_side_key(dgm_side side, const char *rest)
 {
-    key_name k;
+    dgm_key_name k;
     snprintf(k.text, sizeof k.text, "dragoman.%s.%s", side_names[side], rest);
     return k;
 }
@@ -67,27 +63,27 @@ static key_name side_key(dgm_side side, const char *rest)
 // Does the file say anything of its own about this side's vocabulary?
 static bool has_vocab(const dgm_gguf *g, dgm_side side)
 {
-    return dgm_gguf_find(g, side_key(side, "vocab.kind").text) != NULL ||
-           dgm_gguf_find(g, side_key(side, "vocab.size").text) != NULL;
+    return dgm_gguf_find(g, dgm_side_key(side, "vocab.kind").text) != NULL ||
+           dgm_gguf_find(g, dgm_side_key(side, "vocab.size").text) != NULL;
 }
 
 static dgm_status read_id(const dgm_gguf *g, dgm_side side, const char *rest, dgm_need need,
                           int size, int *out, dgm_error *err)
 {
     int32_t id = -1;
-    DGM_TRY(dgm_gguf_get_i32(g, side_key(side, rest).text, need, need == DGM_REQUIRED ? 0 : -1,
+    DGM_TRY(dgm_gguf_get_i32(g, dgm_side_key(side, rest).text, need, need == DGM_REQUIRED ? 0 : -1,
                              size - 1, &id, err));
-    if (dgm_gguf_find(g, side_key(side, rest).text)) *out = id;
+    if (dgm_gguf_find(g, dgm_side_key(side, rest).text)) *out = id;
     return DGM_OK;
 }
 
 static dgm_status read_pieces(const dgm_gguf *g, dgm_side side, dgm_vocab_spec *v, dgm_error *err)
 {
-    DGM_TRY(dgm_gguf_get_bytes(g, side_key(side, "vocab.sentencepiece").text, DGM_REQUIRED,
+    DGM_TRY(dgm_gguf_get_bytes(g, dgm_side_key(side, "vocab.sentencepiece").text, DGM_REQUIRED,
                                &v->model, &v->model_size, err));
-    DGM_TRY(dgm_gguf_get_i32s(g, side_key(side, "vocab.map").text, DGM_OPTIONAL, -1, v->size - 1,
-                              &v->map, &v->map_count, err));
-    key_name extra = side_key(side, "vocab.extra");
+    DGM_TRY(dgm_gguf_get_i32s(g, dgm_side_key(side, "vocab.map").text, DGM_OPTIONAL, -1,
+                              v->size - 1, &v->map, &v->map_count, err));
+    dgm_key_name extra = dgm_side_key(side, "vocab.extra");
     DGM_TRY(dgm_gguf_get_strings(g, extra.text, DGM_OPTIONAL, &v->extra, err));
     DGM_FAIL_IF(v->extra.count > (uint64_t)v->size, err, DGM_ERR_FORMAT,
                 "key '%s' has %llu elements for %d ids", extra.text,
@@ -97,17 +93,17 @@ static dgm_status read_pieces(const dgm_gguf *g, dgm_side side, dgm_vocab_spec *
 
 static dgm_status read_words(const dgm_gguf *g, dgm_side side, dgm_vocab_spec *v, dgm_error *err)
 {
-    key_name words = side_key(side, "vocab.words");
+    dgm_key_name words = dgm_side_key(side, "vocab.words");
     DGM_TRY(dgm_gguf_get_strings(g, words.text, DGM_REQUIRED, &v->words, err));
     DGM_FAIL_IF(v->words.count != (uint64_t)v->size, err, DGM_ERR_FORMAT,
                 "key '%s' has %llu elements for %d ids", words.text,
                 (unsigned long long)v->words.count, v->size);
     int tokenizer = DGM_SPEC_TOKENIZER_NONE;
-    DGM_TRY(dgm_gguf_get_enum(g, side_key(side, "vocab.tokenizer").text, DGM_REQUIRED,
+    DGM_TRY(dgm_gguf_get_enum(g, dgm_side_key(side, "vocab.tokenizer").text, DGM_REQUIRED,
                               tokenizer_names, &tokenizer, err));
     v->tokenizer = (dgm_spec_tokenizer)tokenizer;
-    return dgm_gguf_get_string(g, side_key(side, "vocab.language").text, DGM_OPTIONAL, &v->language,
-                               err);
+    return dgm_gguf_get_string(g, dgm_side_key(side, "vocab.language").text, DGM_OPTIONAL,
+                               &v->language, err);
 }
 
 // What a side may say whether or not it shares the other side's vocabulary.
@@ -118,7 +114,7 @@ static dgm_status read_ids(const dgm_gguf *g, dgm_side side, dgm_need need, dgm_
     DGM_TRY(read_id(g, side, "unk", need, v->size, &v->unk, err));
     DGM_TRY(read_id(g, side, "pad", DGM_OPTIONAL, v->size, &v->pad, err));
     DGM_TRY(read_id(g, side, "bos", DGM_OPTIONAL, v->size, &v->bos, err));
-    DGM_TRY(dgm_gguf_get_i32s(g, side_key(side, "vocab.frequent").text, DGM_OPTIONAL, 0,
+    DGM_TRY(dgm_gguf_get_i32s(g, dgm_side_key(side, "vocab.frequent").text, DGM_OPTIONAL, 0,
                               v->size - 1, &v->frequent, &v->frequent_count, err));
     return dgm_gguf_get_bool(g, "dragoman.decode.drop_unk", DGM_OPTIONAL, &v->drop_unk, err);
 }
@@ -126,11 +122,11 @@ static dgm_status read_ids(const dgm_gguf *g, dgm_side side, dgm_need need, dgm_
 static dgm_status read_vocab(const dgm_gguf *g, dgm_side side, dgm_vocab_spec *v, dgm_error *err)
 {
     int kind = 0;
-    DGM_TRY(dgm_gguf_get_enum(g, side_key(side, "vocab.kind").text, DGM_REQUIRED, kind_names, &kind,
-                              err));
+    DGM_TRY(dgm_gguf_get_enum(g, dgm_side_key(side, "vocab.kind").text, DGM_REQUIRED, kind_names,
+                              &kind, err));
     v->kind = (dgm_spec_kind)kind;
     uint32_t size = 0;
-    DGM_TRY(dgm_gguf_get_u32(g, side_key(side, "vocab.size").text, DGM_REQUIRED, 2,
+    DGM_TRY(dgm_gguf_get_u32(g, dgm_side_key(side, "vocab.size").text, DGM_REQUIRED, 2,
                              DGM_SPEC_VOCAB_MAX, &size, err));
     v->size = (int)size;
     DGM_TRY(v->kind == DGM_SPEC_WORDS ? read_words(g, side, v, err) : read_pieces(g, side, v, err));
@@ -149,7 +145,7 @@ dgm_status dgm_modelfile_vocab(const dgm_gguf *g, dgm_side side, dgm_vocab_spec 
     if (out->shared) DGM_TRY(read_ids(g, DGM_TARGET, DGM_OPTIONAL, out, err));
     DGM_FAIL_IF(out->eos < 0 || out->unk < 0, err, DGM_ERR_FORMAT,
                 "the %s vocabulary has no eos or no unk", side_names[side]);
-    DGM_TRY(dgm_gguf_get_i32s(g, side_key(side, "prefix").text, DGM_OPTIONAL, 0, out->size - 1,
+    DGM_TRY(dgm_gguf_get_i32s(g, dgm_side_key(side, "prefix").text, DGM_OPTIONAL, 0, out->size - 1,
                               &out->prefix, &out->prefix_count, err));
     if (side == DGM_SOURCE)
         return dgm_gguf_get_bool(g, "dragoman.source.append_eos", DGM_OPTIONAL, &out->append_eos,

@@ -22,6 +22,12 @@ const char *dgm_modelfile_architecture(const dgm_gguf *g);
 
 typedef enum dgm_side { DGM_SOURCE = 0, DGM_TARGET = 1 } dgm_side;
 
+typedef struct dgm_key_name {
+    char text[64];
+} dgm_key_name;
+
+dgm_key_name dgm_side_key(dgm_side side, const char *rest); // "dragoman.source.REST"
+
 typedef enum dgm_spec_kind { DGM_SPEC_SENTENCEPIECE = 0, DGM_SPEC_WORDS = 1 } dgm_spec_kind;
 
 typedef enum dgm_spec_tokenizer {
@@ -40,8 +46,8 @@ typedef struct dgm_vocab_spec {
     size_t map_count;
     dgm_gguf_strings words; // words: spelling of each id, `size` of them
     dgm_spec_tokenizer tokenizer;
-    const char *language;   // of the tokeniser's rules; "" if absent
-    dgm_gguf_strings extra; // spellings of the last extra.count ids
+    const char *language;    // of the tokeniser's rules; "" if absent
+    dgm_gguf_strings extra;  // spellings of the last extra.count ids
     const int32_t *frequent; // most frequent ids first; NULL: the ids are in that order
     size_t frequent_count;
     int eos, unk, pad, bos;

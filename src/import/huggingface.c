@@ -21,6 +21,7 @@
 #include "base/json.h"
 #include "base/mapfile.h"
 #include "base/mem.h"
+#include "format/modelfile.h"
 #include "import/import.h"
 #include "import/m2m.h"
 #include "import/marian_config.h"
@@ -123,17 +124,6 @@ static void close_files(reading *in)
 
 // ---- vocabulary -------------------------------------------------------------------------------
 
-typedef struct key_name {
-    char text[64];
-} key_name;
-
-static key_name side_key(int side, const char *rest)
-{
-    key_name k;
-    snprintf(k.text, sizeof k.text, "dragoman.%s.%s", sides[side], rest);
-    return k;
-}
-
 // spelling [size]: of each id, NULL where vocab.json has none. Views into the JSON.
 static dgm_status list_spellings(json_t *vocab, const char **spelling, int size, dgm_error *err)
 {
@@ -216,8 +206,8 @@ static void add_missing(const reading *in, int side, numbering *n, int size)
     for (int i = first; i < size; i++)
         if (!n->spelling[i]) n->spelling[i] = "";
     if (first < size)
-        dgm_gguf_set_strings(in->job->w, side_key(side, "vocab.extra").text, n->spelling + first,
-                             (size_t)(size - first));
+        dgm_gguf_set_strings(in->job->w, dgm_side_key((dgm_side)side, "vocab.extra").text,
+                             n->spelling + first, (size_t)(size - first));
 }
 
 static dgm_status set_pieces(reading *in, int side, const dgm_spm_list *pieces, int size,
@@ -236,10 +226,11 @@ static dgm_status set_pieces(reading *in, int side, const dgm_spm_list *pieces, 
         bool identity = number_pieces(pieces, in->vocab[side], n.map, n.covered);
         add_missing(in, side, &n, size);
         if (n.model.failed) st = dgm_no_memory(err);
-        dgm_gguf_set_array(w, side_key(side, "vocab.sentencepiece").text, DGM_META_U8, n.model.data,
-                           n.model.size);
+        dgm_gguf_set_array(w, dgm_side_key((dgm_side)side, "vocab.sentencepiece").text, DGM_META_U8,
+                           n.model.data, n.model.size);
         if (!identity || n.pieces > pieces->count)
-            dgm_gguf_set_array(w, side_key(side, "vocab.map").text, DGM_META_I32, n.map, n.pieces);
+            dgm_gguf_set_array(w, dgm_side_key((dgm_side)side, "vocab.map").text, DGM_META_I32,
+                               n.map, n.pieces);
     }
     dgm_writer_free(&n.model);
     dgm_free(n.map);
@@ -261,15 +252,15 @@ static dgm_status set_vocab(reading *in, int side, dgm_error *err)
         dgm_error_prefix(err, "'%s/%s.spm'", in->job->dir, sides[side]);
         return st;
     }
-    dgm_gguf_set_string(w, side_key(side, "vocab.kind").text, "sentencepiece");
-    dgm_gguf_set_u32(w, side_key(side, "vocab.size").text, (uint32_t)size);
+    dgm_gguf_set_string(w, dgm_side_key((dgm_side)side, "vocab.kind").text, "sentencepiece");
+    dgm_gguf_set_u32(w, dgm_side_key((dgm_side)side, "vocab.size").text, (uint32_t)size);
     st = set_pieces(in, side, &pieces, size, err);
     if (st != DGM_OK)
         dgm_error_prefix(err, "'%s': vocabulary of the %s", in->job->dir, sides[side]);
     dgm_spm_list_free(&pieces);
-    dgm_gguf_set_i32(w, side_key(side, "eos").text, c->eos);
-    dgm_gguf_set_i32(w, side_key(side, "unk").text, (int32_t)json_integer_value(unk));
-    if (c->pad < size) dgm_gguf_set_i32(w, side_key(side, "pad").text, c->pad);
+    dgm_gguf_set_i32(w, dgm_side_key((dgm_side)side, "eos").text, c->eos);
+    dgm_gguf_set_i32(w, dgm_side_key((dgm_side)side, "unk").text, (int32_t)json_integer_value(unk));
+    if (c->pad < size) dgm_gguf_set_i32(w, dgm_side_key((dgm_side)side, "pad").text, c->pad);
     return st;
 }
 
@@ -377,9 +368,10 @@ static dgm_status add_vector(reading *in, const char *ours, const char *theirs, 
 }
 
 // NAME.weight and NAME.bias of a linear layer (rows > 0) or a norm (rows 0).
-static dgm_status add_layer(reading *in, const char *ours, const char *theirs, int rows, int cols,
+static dgm_status add_layer(void *reader, const char *ours, const char *theirs, int rows, int cols,
                             dgm_error *err)
 {
+    reading *in = reader;
     char a[160], b[160];
     snprintf(a, sizeof a, "%s.weight", ours);
     snprintf(b, sizeof b, "%s.weight", theirs);
@@ -387,22 +379,6 @@ static dgm_status add_layer(reading *in, const char *ours, const char *theirs, i
     snprintf(a, sizeof a, "%s.bias", ours);
     snprintf(b, sizeof b, "%s.bias", theirs);
     return add_vector(in, a, b, rows ? rows : cols, err);
-}
-
-static dgm_status add_attention(reading *in, const char *ours, const char *theirs, dgm_error *err)
-{
-    static const char *const names[4][2] = {
-        {"q", "q_proj"}, {"k", "k_proj"}, {"v", "v_proj"}, {"o", "out_proj"}};
-    int d = in->config.d_model;
-    char a[128], b[128];
-    for (int i = 0; i < 4; i++) {
-        snprintf(a, sizeof a, "%s.%s", ours, names[i][0]);
-        snprintf(b, sizeof b, "%s.%s", theirs, names[i][1]);
-        DGM_TRY(add_layer(in, a, b, d, d, err));
-    }
-    snprintf(a, sizeof a, "%s.norm", ours);
-    snprintf(b, sizeof b, "%s_layer_norm", theirs);
-    return add_layer(in, a, b, 0, d, err);
 }
 
 static dgm_status add_block(reading *in, bool decoder, int layer, dgm_error *err)
@@ -415,7 +391,7 @@ static dgm_status add_block(reading *in, bool decoder, int layer, dgm_error *err
     for (int i = 0; i < (decoder ? 2 : 1); i++) {
         snprintf(a, sizeof a, "%s.%s", ours, attentions[i][0]);
         snprintf(b, sizeof b, "%s.%s", theirs, attentions[i][1]);
-        DGM_TRY(add_attention(in, a, b, err));
+        DGM_TRY(dgm_import_attention(add_layer, in, d, a, b, err));
     }
     snprintf(a, sizeof a, "%s.ffn.in", ours);
     snprintf(b, sizeof b, "%s.fc1", theirs);

@@ -3,19 +3,18 @@
 // general keys; see import.h. tools/import.c is the public door.
 #include "import/import.h"
 
+#include <stdio.h>
 #include <string.h>
 
-#include "base/mapfile.h"
 #include "base/mem.h"
+#include "format/card.h"
 #include "format/convert.h"
 #include "format/gguf_private.h"
 #include "format/modelfile.h"
 
-#define CARD_MAX ((size_t)1 << 20)
-
 const dgm_importer dgm_importers[] = {
-    {{"huggingface",
-      "MarianMT, M2M100 or NLLB folder: config.json, safetensors, SentencePiece models, vocab.json"},
+    {{"huggingface", "MarianMT, M2M100 or NLLB folder: config.json, safetensors, SentencePiece "
+                     "models, vocab.json"},
      dgm_import_huggingface},
     {{NULL, NULL}, NULL},
 };
@@ -102,6 +101,22 @@ dgm_status dgm_import_vector(dgm_import_job *job, const char *name, int size,
     return DGM_OK;
 }
 
+dgm_status dgm_import_attention(dgm_import_layer add, void *reader, int d, const char *ours,
+                                const char *theirs, dgm_error *err)
+{
+    static const char *const names[4][2] = {
+        {"q", "q_proj"}, {"k", "k_proj"}, {"v", "v_proj"}, {"o", "out_proj"}};
+    char a[DGM_GGUF_MAX_NAME + 1], b[DGM_GGUF_MAX_NAME + 1];
+    for (int i = 0; i < 4; i++) {
+        snprintf(a, sizeof a, "%s.%s", ours, names[i][0]);
+        snprintf(b, sizeof b, "%s.%s", theirs, names[i][1]);
+        DGM_TRY(add(reader, a, b, d, d, err));
+    }
+    snprintf(a, sizeof a, "%s.norm", ours);
+    snprintf(b, sizeof b, "%s_layer_norm", theirs);
+    return add(reader, a, b, 0, d, err);
+}
+
 // ---- general keys -----------------------------------------------------------------------------
 
 const char *dgm_import_language(const char *code)
@@ -124,11 +139,6 @@ const char *dgm_import_language(const char *code)
     return code;
 }
 
-static void set_text(dgm_import_job *job, const char *key, const char *value)
-{
-    if (value && value[0]) dgm_gguf_set_string(job->w, key, value);
-}
-
 static void set_language(dgm_import_job *job, const char *key, const char *option,
                          const char *found)
 {
@@ -146,7 +156,8 @@ static void set_folder_name(dgm_import_job *job)
     size_t n = end - begin < sizeof name ? end - begin : sizeof name - 1;
     memcpy(name, job->dir + begin, n);
     name[n] = 0;
-    if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0) set_text(job, "general.name", name);
+    if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
+        dgm_card_set(job->w, &(dgm_card){.name = name}, false);
 }
 
 void dgm_import_general(dgm_import_job *job, const char *architecture, const char *source_language,
@@ -155,12 +166,13 @@ void dgm_import_general(dgm_import_job *job, const char *architecture, const cha
     const dgm_import_options *o = &job->options;
     dgm_gguf_set_string(job->w, "general.architecture", "dragoman");
     set_folder_name(job);
-    set_text(job, "general.name", o->name);
-    set_text(job, "general.description", o->description);
-    set_text(job, "general.license", o->license);
-    set_text(job, "general.author", o->author);
-    set_text(job, "general.source.url", o->url);
-    set_text(job, "dragoman.card", o->card);
+    const dgm_card card = {.name = o->name,
+                           .description = o->description,
+                           .license = o->license,
+                           .author = o->author,
+                           .url = o->url,
+                           .text = o->card};
+    dgm_card_set(job->w, &card, false);
     dgm_gguf_set_u32(job->w, "dragoman.format_version", DGM_FORMAT_VERSION);
     dgm_gguf_set_string(job->w, "dragoman.architecture", architecture);
     dgm_gguf_set_string(job->w, "dragoman.producer", "dragoman " DGM_VERSION);
@@ -195,25 +207,8 @@ static dgm_status choose_storage(const char *type, int *out, dgm_error *err)
                     "unknown storage type '%.60s', expected one of: f32, f16, bf16, i16, i8", type);
 }
 
-// The model card from its file, terminated; NULL where there is none.
-static dgm_status read_card(const dgm_import_options *o, char **out, dgm_error *err)
-{
-    *out = NULL;
-    if (!o->card_file) return DGM_OK;
-    dgm_mapfile f;
-    DGM_TRY(dgm_mapfile_open(&f, o->card_file, err));
-    dgm_status st = DGM_OK;
-    if (f.size > CARD_MAX || (f.size && memchr(f.data, 0, f.size)))
-        st = dgm_fail(err, DGM_ERR_ARGUMENT, "'%s' is not a text of at most 1 MiB", o->card_file);
-    else if (!(*out = dgm_strndup(f.size ? (const char *)f.data : "", f.size)))
-        st = dgm_no_memory(err);
-    dgm_mapfile_close(&f);
-    return st;
-}
-
 dgm_status dgm_import_run(const char *format, const char *dir, const char *output,
-                          const dgm_import_options *options, dgm_import_opens opens,
-                          dgm_error *err)
+                          const dgm_import_options *options, dgm_import_opens opens, dgm_error *err)
 {
     const dgm_importer *importer = dgm_importers;
     while (importer->run && strcmp(importer->info.name, format) != 0) importer++;
@@ -222,7 +217,7 @@ dgm_status dgm_import_run(const char *format, const char *dir, const char *outpu
     if (options) job.options = *options;
     DGM_TRY(choose_storage(job.options.type, &job.storage, err));
     char *card;
-    DGM_TRY(read_card(&job.options, &card, err));
+    DGM_TRY(dgm_card_read(job.options.card_file, &card, err));
     if (card) job.options.card = card;
     dgm_status st = dgm_gguf_writer_open(&job.w, err);
     if (st == DGM_OK) st = importer->run(&job, err);

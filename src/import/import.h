@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Importers: models of other programs to our model file.
 //
-// An importer is one file import_NAME.c with one function and one row in the table of import.c.
+// An importer is one file NAME.c with one function and one row in the table of import.c.
 // It reads the folder, sets keys and adds weights through the job, and calls dgm_import_write
 // while its input is still open. Weights are converted one at a time while the file is written.
 #ifndef DGM_IMPORT_IMPORT_H
@@ -17,7 +17,7 @@ typedef dgm_status (*dgm_import_opens)(const void *model, size_t size, dgm_error
 typedef struct dgm_import_job {
     const char *dir, *output;
     dgm_import_options options;
-    int storage; // dgm_tensor_type of matrices; -1: as in the input
+    int storage;            // dgm_tensor_type of matrices; -1: as in the input
     dgm_import_opens opens; // NULL: not asked
     dgm_gguf_writer *w;
     dgm_import_weight *weights; // list of all that were added
@@ -50,6 +50,13 @@ dgm_status dgm_import_matrix(dgm_import_job *job, const char *name, int rows, in
 // Adds an f32 vector [size].
 dgm_status dgm_import_vector(dgm_import_job *job, const char *name, int size,
                              dgm_import_fetch fetch, const void *source, dgm_error *err);
+// Adds a layer [rows, cols] with its bias, or (rows 0) a layer normalisation [cols], under our name
+// from the tensors of theirs. reader: the importer's own.
+typedef dgm_status (*dgm_import_layer)(void *reader, const char *ours, const char *theirs, int rows,
+                                       int cols, dgm_error *err);
+// The four projections of an attention and its normalisation, as transformers names them.
+dgm_status dgm_import_attention(dgm_import_layer add, void *reader, int d, const char *ours,
+                                const char *theirs, dgm_error *err);
 // Sets the keys of docs/internals/FORMAT.md section 2.1; languages: NULL where unknown (options come first).
 void dgm_import_general(dgm_import_job *job, const char *architecture, const char *source_language,
                         const char *target_language);

@@ -52,7 +52,8 @@ static dgm_status open_json(const reading *in, const char *name, dgm_need need, 
 {
     char path[4096];
     int n = snprintf(path, sizeof path, "%s/%s", in->job->dir, name);
-    DGM_FAIL_IF(n < 0 || n >= (int)sizeof path, err, DGM_ERR_IO, "the name of the folder is too long");
+    DGM_FAIL_IF(n < 0 || n >= (int)sizeof path, err, DGM_ERR_IO,
+                "the name of the folder is too long");
     if (need == DGM_OPTIONAL && !dgm_file_exists(path)) return DGM_OK;
     DGM_TRY(dgm_json_read(out, path, err));
     DGM_FAIL_IF(!json_is_object(*out), err, DGM_ERR_FORMAT, "'%s': not a JSON object", path);
@@ -87,7 +88,8 @@ static dgm_status read_experts(reading *in, dgm_error *err)
     DGM_TRY(dgm_json_string(o, "router_dtype", &type, err));
     DGM_FAIL_IF(fraction < 1, err, DGM_ERR_UNSUPPORTED,
                 "\"moe_eval_capacity_token_fraction\": %g is not supported: experts would drop "
-                "tokens, depending on a sentence's neighbours (1 is)", fraction);
+                "tokens, depending on a sentence's neighbours (1 is)",
+                fraction);
     DGM_FAIL_IF(strcmp(policy, "all") != 0, err, DGM_ERR_UNSUPPORTED,
                 "\"second_expert_policy\" '%.40s' is not supported: it is random (all is)", policy);
     DGM_FAIL_IF(strcmp(type, "float32") != 0, err, DGM_ERR_UNSUPPORTED,
@@ -187,8 +189,10 @@ static dgm_status set_pieces(reading *in, int32_t *unk, dgm_error *err)
     if (!extra) return dgm_no_memory(err);
     for (int i = top + 1; i < size; i++) extra[i - top - 1] = "";
     for (int i = 0; i < in->languages.count; i++)
-        if (in->languages.id[i] > top) extra[in->languages.id[i] - top - 1] = in->languages.token[i];
-    dgm_gguf_set_strings(in->job->w, "dragoman.source.vocab.extra", extra, (size_t)(size - top - 1));
+        if (in->languages.id[i] > top)
+            extra[in->languages.id[i] - top - 1] = in->languages.token[i];
+    dgm_gguf_set_strings(in->job->w, "dragoman.source.vocab.extra", extra,
+                         (size_t)(size - top - 1));
     dgm_free(extra);
     return DGM_OK;
 }
@@ -255,7 +259,9 @@ static void fetch(const void *source, float *out)
 
 static int storage_of(const dgm_safe_tensor *t)
 {
-    return t->type == DGM_SAFE_F32 ? DGM_TYPE_F32 : t->type == DGM_SAFE_F16 ? DGM_TYPE_F16 : DGM_TYPE_BF16;
+    return t->type == DGM_SAFE_F32   ? DGM_TYPE_F32
+           : t->type == DGM_SAFE_F16 ? DGM_TYPE_F16
+                                     : DGM_TYPE_BF16;
 }
 
 static int find_tensor(reading *in, const char *name)
@@ -274,7 +280,8 @@ static dgm_status add_tensor(reading *in, const char *ours, const char *theirs, 
     DGM_FAIL_IF(at < 0, err, DGM_ERR_FORMAT, "'%s': tensor '%s' is missing", in->job->dir, theirs);
     const dgm_safe_tensor *t = dgm_safetensors_get(in->tensors, (size_t)at);
     DGM_FAIL_IF(t->type == DGM_SAFE_OTHER, err, DGM_ERR_UNSUPPORTED,
-                "'%s': tensor '%s' is %s, expected F32, F16 or BF16", in->job->dir, theirs, t->dtype);
+                "'%s': tensor '%s' is %s, expected F32, F16 or BF16", in->job->dir, theirs,
+                t->dtype);
     DGM_FAIL_IF(t->n_dims != (rows ? 2 : 1) || t->cols != cols || (rows && t->rows != rows), err,
                 DGM_ERR_FORMAT,
                 "'%s': tensor '%s' has %d dimensions, %d rows and %d columns, expected %d by %d",
@@ -284,9 +291,10 @@ static dgm_status add_tensor(reading *in, const char *ours, const char *theirs, 
 }
 
 // NAME.weight and NAME.bias of a linear layer (rows > 0) or a norm.
-static dgm_status add_layer(reading *in, const char *ours, const char *theirs, int rows, int cols,
+static dgm_status add_layer(void *reader, const char *ours, const char *theirs, int rows, int cols,
                             dgm_error *err)
 {
+    reading *in = reader;
     char a[NAME], b[NAME];
     snprintf(a, sizeof a, "%s.weight", ours);
     snprintf(b, sizeof b, "%s.weight", theirs);
@@ -306,22 +314,6 @@ static dgm_status add_pair(reading *in, const char *ours, const char *theirs, in
     snprintf(a, sizeof a, "%s.out", ours);
     snprintf(b, sizeof b, "%s.fc2", theirs);
     return add_layer(in, a, b, d, f, err);
-}
-
-static dgm_status add_attention(reading *in, const char *ours, const char *theirs, dgm_error *err)
-{
-    static const char *const names[4][2] = {
-        {"q", "q_proj"}, {"k", "k_proj"}, {"v", "v_proj"}, {"o", "out_proj"}};
-    int d = in->c.d_model;
-    char a[NAME - 16], b[NAME - 16];
-    for (int i = 0; i < 4; i++) {
-        snprintf(a, sizeof a, "%s.%s", ours, names[i][0]);
-        snprintf(b, sizeof b, "%s.%s", theirs, names[i][1]);
-        DGM_TRY(add_layer(in, a, b, d, d, err));
-    }
-    snprintf(a, sizeof a, "%s.norm", ours);
-    snprintf(b, sizeof b, "%s_layer_norm", theirs);
-    return add_layer(in, a, b, 0, d, err);
 }
 
 static dgm_status add_experts(reading *in, const char *ours, const char *theirs, int d, int f,
@@ -356,11 +348,11 @@ static dgm_status add_block(reading *in, bool decoder, int layer, dgm_error *err
     snprintf(theirs, sizeof theirs, "model.%s.layers.%d", decoder ? "decoder" : "encoder", layer);
     snprintf(a, sizeof a, "%s.self", ours);
     snprintf(b, sizeof b, "%s.self_attn", theirs);
-    DGM_TRY(add_attention(in, a, b, err));
+    DGM_TRY(dgm_import_attention(add_layer, in, d, a, b, err));
     if (decoder) {
         snprintf(a, sizeof a, "%s.cross", ours);
         snprintf(b, sizeof b, "%s.%s", theirs, in->moe ? "cross_attention" : "encoder_attn");
-        DGM_TRY(add_attention(in, a, b, err));
+        DGM_TRY(dgm_import_attention(add_layer, in, d, a, b, err));
     }
     snprintf(a, sizeof a, "%s.ffn", ours);
     snprintf(b, sizeof b, "%s%s", theirs, in->moe ? ".ffn" : "");

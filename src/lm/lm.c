@@ -170,8 +170,9 @@ static dgm_status read_levels(dgm_lm *lm, dgm_reader *r, dgm_error *err)
     return DGM_OK;
 }
 
-static dgm_status read_layout(dgm_lm *lm, dgm_error *err)
+static dgm_status read_layout(void *object, dgm_error *err)
 {
+    dgm_lm *lm = object;
     dgm_reader r;
     dgm_spellings *s = &lm->spellings;
     DGM_TRY(dgm_compact_begin(&lm->bytes, dgm_lm_magic, "language model", &r, err));
@@ -193,22 +194,10 @@ static dgm_status read_layout(dgm_lm *lm, dgm_error *err)
     return dgm_compact_end(&r, err);
 }
 
-// Takes the bytes over on success.
-static dgm_status open_compact(dgm_lm **out, const dgm_compact *bytes, dgm_error *err)
-{
-    *out = dgm_calloc(1, sizeof **out);
-    if (!*out) return dgm_no_memory(err);
-    (*out)->bytes = *bytes;
-    const dgm_status st = read_layout(*out, err);
-    if (st == DGM_OK) return DGM_OK;
-    dgm_free(*out);
-    *out = NULL;
-    return st;
-}
-
 dgm_status dgm_lm_open_bytes(dgm_lm **out, const void *data, size_t size, dgm_error *err)
 {
-    return open_compact(out, &(dgm_compact){.data = data, .size = size}, err);
+    return dgm_compact_read(out, sizeof **out, &(dgm_compact){.data = data, .size = size},
+                            read_layout, err);
 }
 
 dgm_status dgm_lm_open(dgm_lm **out, const char *path, dgm_error *err)
@@ -218,7 +207,7 @@ dgm_status dgm_lm_open(dgm_lm **out, const char *path, dgm_error *err)
     bool compact;
     DGM_TRY(dgm_compact_map(&bytes, path, dgm_lm_magic, "models", &compact, err));
     if (!compact) return dgm_lm_read_arpa(out, path, 0, err);
-    const dgm_status st = open_compact(out, &bytes, err);
+    const dgm_status st = dgm_compact_read(out, sizeof **out, &bytes, read_layout, err);
     if (st != DGM_OK) {
         dgm_compact_close(&bytes);
         dgm_error_prefix(err, "%s", path);

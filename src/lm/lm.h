@@ -36,12 +36,12 @@ typedef struct dgm_lm_level {
 } dgm_lm_level;
 
 typedef struct dgm_lm {
+    dgm_compact bytes; // first: the whole, as in the file
     int order;
     uint32_t words, unk, bos, eos;
     int bits;                                 // 0: floats
     dgm_lm_level level[DGM_LM_ORDER_MAX + 1]; // [1] to [order]
     dgm_spellings spellings;
-    dgm_compact bytes; // the whole, as in the file
 } dgm_lm;
 
 // A compact file or an ARPA file, plain or gzip: found by the first bytes. Messages name the file.

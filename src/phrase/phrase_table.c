@@ -112,8 +112,9 @@ static dgm_status read_header(dgm_phrase_table *t, dgm_reader *r, dgm_error *err
     return DGM_OK;
 }
 
-static dgm_status read_layout(dgm_phrase_table *t, dgm_error *err)
+static dgm_status read_layout(void *object, dgm_error *err)
 {
+    dgm_phrase_table *t = object;
     dgm_reader r;
     DGM_TRY(read_header(t, &r, err));
     for (int s = 0; s < 2; s++) dgm_spellings_read(&t->words[s], &r);
@@ -133,23 +134,11 @@ static dgm_status read_layout(dgm_phrase_table *t, dgm_error *err)
     return dgm_compact_end(&r, err);
 }
 
-// Takes the bytes over on success.
-static dgm_status open_compact(dgm_phrase_table **out, const dgm_compact *bytes, dgm_error *err)
-{
-    *out = dgm_calloc(1, sizeof **out);
-    if (!*out) return dgm_no_memory(err);
-    (*out)->bytes = *bytes;
-    const dgm_status st = read_layout(*out, err);
-    if (st == DGM_OK) return DGM_OK;
-    dgm_free(*out);
-    *out = NULL;
-    return st;
-}
-
 dgm_status dgm_phrase_table_open_bytes(dgm_phrase_table **out, const void *data, size_t size,
                                        dgm_error *err)
 {
-    return open_compact(out, &(dgm_compact){.data = data, .size = size}, err);
+    return dgm_compact_read(out, sizeof **out, &(dgm_compact){.data = data, .size = size},
+                            read_layout, err);
 }
 
 dgm_status dgm_phrase_table_open(dgm_phrase_table **out, const char *path, const char *reordering,
@@ -164,7 +153,7 @@ dgm_status dgm_phrase_table_open(dgm_phrase_table **out, const char *path, const
         reordering ? dgm_fail(err, DGM_ERR_ARGUMENT,
                               "a compact table has its orientations inside: no reordering table "
                               "goes with it")
-                   : open_compact(out, &bytes, err);
+                   : dgm_compact_read(out, sizeof **out, &bytes, read_layout, err);
     if (st != DGM_OK) {
         dgm_compact_close(&bytes);
         dgm_error_prefix(err, "%s", path);

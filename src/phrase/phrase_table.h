@@ -29,10 +29,11 @@
 enum { DGM_TABLE_FEATURES = DGM_PHRASE_SCORES + DGM_PHRASE_ORIENTATIONS };
 
 typedef struct dgm_phrase_table {
-    int bits;       // 0: floats; 8, 16: codebooks
-    int features;   // 4, or 10 with orientations
-    int max_length; // of a source phrase
-    bool has_links; // else every matrix is 0
+    dgm_compact bytes; // first: the whole, as in the file
+    int bits;          // 0: floats; 8, 16: codebooks
+    int features;      // 4, or 10 with orientations
+    int max_length;    // of a source phrase
+    bool has_links;    // else every matrix is 0
     dgm_spellings words[2];
     uint32_t sources, options, matrices;
     uint64_t source_words, target_words;
@@ -46,7 +47,6 @@ typedef struct dgm_phrase_table {
     const uint64_t *matrix;      // [matrices]
     const float *codebook;       // [features][1 << bits]
     const void *score;           // [options][features] floats or codes
-    dgm_compact bytes;           // the whole, as in the file
 } dgm_phrase_table;
 
 // A compact file, or Moses text (plain or gzip; reordering: its reordering table, or NULL): found

@@ -25,6 +25,7 @@
 
 #include "base/bytes.h"
 #include "base/mem.h"
+#include "base/protobuf.h"
 #include "text/unicode.h"
 
 enum {
@@ -35,53 +36,6 @@ enum {
     TRIE_DEPTH_MAX = 512,
     TYPE_USER_DEFINED = 4,
 };
-
-// ---- protobuf ------------------------------------------------------------------------------
-
-typedef struct field {
-    uint32_t number, wire;
-    uint64_t value;   // wire 0, 1, 5
-    dgm_text payload; // wire 2
-} field;
-
-static uint64_t read_varint(dgm_reader *r)
-{
-    uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-        uint8_t byte = dgm_read_u8(r);
-        value |= (uint64_t)(byte & 0x7F) << shift;
-        if (!(byte & 0x80)) return value;
-    }
-    r->bad = true;
-    return 0;
-}
-
-// False at the end of the message or when it is damaged (r->bad).
-static bool next_field(dgm_reader *r, field *f)
-{
-    if (r->bad || dgm_reader_left(r) == 0) return false;
-    uint64_t tag = read_varint(r);
-    *f = (field){.number = (uint32_t)(tag >> 3), .wire = (uint32_t)(tag & 7)};
-    if (tag > UINT32_MAX || f->number == 0) r->bad = true;
-    switch (f->wire) {
-    case 0:
-        f->value = read_varint(r);
-        break;
-    case 1:
-        f->value = dgm_read_u64(r);
-        break;
-    case 2:
-        f->payload.size = (size_t)read_varint(r);
-        f->payload.data = dgm_read_bytes(r, f->payload.size);
-        break;
-    case 5:
-        f->value = dgm_read_u32(r);
-        break;
-    default: // groups do not occur in this format
-        r->bad = true;
-    }
-    return !r->bad;
-}
 
 static dgm_status damaged(dgm_error *err, const char *what)
 {
@@ -190,9 +144,9 @@ static dgm_status check_map(dgm_text map, dgm_error *err)
 static dgm_status check_normalizer(dgm_text message, dgm_error *err)
 {
     dgm_reader r = dgm_reader_over(message.data, message.size);
-    field f;
-    while (next_field(&r, &f))
-        if (f.number == 2 && f.wire == 2) DGM_TRY(check_map(f.payload, err));
+    dgm_proto_field f;
+    while (dgm_proto_next(&r, &f))
+        if (f.number == 2 && f.wire == DGM_WIRE_BYTES) DGM_TRY(check_map(f.payload, err));
     return r.bad ? damaged(err, "normalizer settings are cut off") : DGM_OK;
 }
 
@@ -201,9 +155,9 @@ static dgm_status check_normalizer(dgm_text message, dgm_error *err)
 static dgm_status check_trainer(dgm_text message, dgm_error *err)
 {
     dgm_reader r = dgm_reader_over(message.data, message.size);
-    field f;
-    while (next_field(&r, &f))
-        if (f.number == 44 && f.wire == 2 && !dgm_utf8_valid(f.payload))
+    dgm_proto_field f;
+    while (dgm_proto_next(&r, &f))
+        if (f.number == 44 && f.wire == DGM_WIRE_BYTES && !dgm_utf8_valid(f.payload))
             return damaged(err, "spelling of the unknown token is not UTF-8");
     return r.bad ? damaged(err, "trainer settings are cut off") : DGM_OK;
 }
@@ -211,18 +165,18 @@ static dgm_status check_trainer(dgm_text message, dgm_error *err)
 static dgm_status check_piece(dgm_text message, dgm_error *err)
 {
     dgm_reader r = dgm_reader_over(message.data, message.size);
-    field f;
+    dgm_proto_field f;
     dgm_text piece = {NULL, 0};
     uint64_t type = 1;
-    while (next_field(&r, &f)) {
-        if (f.number == 1 && f.wire == 2) {
+    while (dgm_proto_next(&r, &f)) {
+        if (f.number == 1 && f.wire == DGM_WIRE_BYTES) {
             piece = f.payload;
-        } else if (f.number == 2 && f.wire == 5) {
+        } else if (f.number == 2 && f.wire == DGM_WIRE_32) {
             uint32_t bits = (uint32_t)f.value;
             float score;
             memcpy(&score, &bits, sizeof score);
             if (!isfinite(score)) return damaged(err, "score of a piece is not a number");
-        } else if (f.number == 3 && f.wire == 0) {
+        } else if (f.number == 3 && f.wire == DGM_WIRE_VARINT) {
             type = f.value;
         }
     }
@@ -240,10 +194,10 @@ dgm_status dgm_spm_check(const void *model, size_t size, dgm_error *err)
 {
     if (size == 0 || size > INT32_MAX) return damaged(err, "wrong size");
     dgm_reader r = dgm_reader_over(model, size);
-    field f;
+    dgm_proto_field f;
     uint64_t pieces = 0;
-    while (next_field(&r, &f)) {
-        if (f.wire != 2) continue;
+    while (dgm_proto_next(&r, &f)) {
+        if (f.wire != DGM_WIRE_BYTES) continue;
         if (f.number == 1) {
             if (++pieces > PIECES_MAX) return damaged(err, "too many pieces");
             DGM_TRY(check_piece(f.payload, err));

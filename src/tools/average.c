@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/textfile.h"
+#include "base/outfile.h"
 #include "dragoman/tools.h"
 #include "format/modelfile.h"
 #include "format/rewrite.h"
@@ -176,7 +176,7 @@ dgm_status dgm_average(const char *const *models, size_t count, const char *outp
     a->names = models;
     a->count = count;
     dgm_status st = check(a, options, err);
-    if (st == DGM_OK) st = dgm_textout_probe(output, err);
+    if (st == DGM_OK) st = dgm_outfile_probe(output, err);
     if (st == DGM_OK) st = run(a, output, err);
     for (size_t i = 0; i < DGM_AVERAGE_MAX; i++) dgm_gguf_close(&a->files[i]);
     if (report) *report = a->report;

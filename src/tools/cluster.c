@@ -25,6 +25,7 @@
 
 #include "base/mapfile.h"
 #include "base/mem.h"
+#include "base/outfile.h"
 #include "base/textfile.h"
 #include "engine/engine_private.h"
 #include "tools/record.h"
@@ -399,9 +400,7 @@ static dgm_status store(work *w, const char *output, dgm_error *err)
 static dgm_status check_output(const char *output, dgm_error *err)
 {
     DGM_FAIL_IF(!output, err, DGM_ERR_ARGUMENT, "no output is named");
-    DGM_FAIL_IF(dgm_file_is_special(output), err, DGM_ERR_IO,
-                "cannot write '%s': not a regular file", output);
-    return dgm_textout_probe(output, err);
+    return dgm_outfile_probe(output, err);
 }
 
 static dgm_status make(work *w, const char *model, const char *output, dgm_error *err)

@@ -15,13 +15,12 @@
 
 #include "base/mapfile.h"
 #include "base/mem.h"
-#include "base/textfile.h"
+#include "base/outfile.h"
 #include "tools/calibrate.h"
 #include "engine/engine_private.h"
+#include "format/card.h"
 #include "format/modelfile.h"
 #include "format/rewrite.h"
-
-enum { CARD_MAX = 1 << 20 };
 
 // A matrix of the input, and where its report goes.
 typedef struct item {
@@ -63,21 +62,6 @@ static dgm_status check_options(const dgm_quantize_options *o, int *type, dgm_er
     DGM_FAIL_IF(o->threads < 0 || o->threads > 1024, err, DGM_ERR_ARGUMENT,
                 "the number of threads must be between 0 and 1024, not %d", o->threads);
     return DGM_OK;
-}
-
-static dgm_status read_card(work *w, dgm_error *err)
-{
-    if (!w->o->card_file) return DGM_OK;
-    dgm_mapfile f;
-    DGM_TRY(dgm_mapfile_open(&f, w->o->card_file, err));
-    dgm_status st = DGM_OK;
-    if (f.size > CARD_MAX || (f.size && memchr(f.data, 0, f.size)))
-        st =
-            dgm_fail(err, DGM_ERR_ARGUMENT, "'%s' is not a text of at most 1 MiB", w->o->card_file);
-    else if (!(w->card = dgm_strndup(f.size ? (const char *)f.data : "", f.size)))
-        st = dgm_no_memory(err);
-    dgm_mapfile_close(&f);
-    return st;
 }
 
 // ---- which tensors ------------------------------------------------------------------------------
@@ -179,20 +163,16 @@ static dgm_status add_tensors(work *w, dgm_gguf_writer *out, dgm_error *err)
     return DGM_OK;
 }
 
-static void set_text(dgm_gguf_writer *out, const char *key, const char *value)
-{
-    if (value) dgm_gguf_set_string(out, key, value);
-}
-
 static void set_keys(const work *w, dgm_gguf_writer *out)
 {
     const dgm_quantize_options *o = w->o;
-    set_text(out, "general.name", o->name);
-    set_text(out, "general.description", o->description);
-    set_text(out, "general.license", o->license);
-    set_text(out, "general.author", o->author);
-    set_text(out, "general.source.url", o->url);
-    set_text(out, "dragoman.card", w->card);
+    const dgm_card card = {.name = o->name,
+                           .description = o->description,
+                           .license = o->license,
+                           .author = o->author,
+                           .url = o->url,
+                           .text = w->card};
+    dgm_card_set(out, &card, true);
     const char *precision = o->precision;
     if (!precision)
         precision = dgm_rewrite_is_integer(w->type) ? dgm_tensor_type_name(w->type) : "f32";
@@ -336,7 +316,7 @@ void dgm_quantize_report_free(dgm_quantize_report **report)
 static dgm_status run(work *w, const char *model, const char *output, dgm_quantize_report **report,
                       dgm_error *err)
 {
-    DGM_TRY(read_card(w, err));
+    DGM_TRY(dgm_card_read(w->o->card_file, &w->card, err));
     DGM_TRY(dgm_modelfile_open(&w->file, model, err));
     DGM_TRY(list_matrices(w, err));
     if (w->o->calibrate) DGM_TRY(dgm_calibrate(&w->calibration, model, w->o, err));
@@ -355,7 +335,7 @@ dgm_status dgm_quantize(const char *model, const char *output, const dgm_quantiz
     work w = {.o = options};
     DGM_FAIL_IF(!model, err, DGM_ERR_ARGUMENT, "quantize needs a model file");
     DGM_TRY(check_options(options, &w.type, err));
-    DGM_TRY(dgm_textout_probe(output, err));
+    if (output) DGM_TRY(dgm_outfile_probe(output, err));
     dgm_status st = run(&w, model, output, report, err);
     dgm_calibration_free(&w.calibration);
     dgm_free(w.items);

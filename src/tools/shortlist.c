@@ -5,6 +5,7 @@
 
 #include "base/mapfile.h"
 #include "base/mem.h"
+#include "base/outfile.h"
 #include "base/sort.h"
 #include "base/textfile.h"
 #include "tools/align_job.h"
@@ -301,14 +302,6 @@ static dgm_status check_options(const dgm_shortlist_options *o, const char *outp
     return DGM_OK;
 }
 
-// Model and binary list are written whole and renamed into place, which must not hit a device.
-static dgm_status check_regular(const char *path, dgm_error *err)
-{
-    DGM_FAIL_IF(path && dgm_file_is_special(path), err, DGM_ERR_IO,
-                "cannot write '%s': not a regular file", path);
-    return dgm_textout_probe(path, err);
-}
-
 static dgm_status make_and_write(dgm_shortlist_work *w, const char *model, const char *output,
                                  dgm_error *err)
 {
@@ -347,9 +340,9 @@ dgm_status dgm_shortlist_make(const char *model, const char *output,
                               dgm_error *err)
 {
     DGM_TRY(check_options(options, output, err));
-    DGM_TRY(check_regular(output, err));
+    if (output) DGM_TRY(dgm_outfile_probe(output, err));
     DGM_TRY(dgm_textout_probe(options->write_lexicon, err));
-    DGM_TRY(check_regular(options->write_binary, err));
+    if (options->write_binary) DGM_TRY(dgm_outfile_probe(options->write_binary, err));
     dgm_shortlist_work w = {.o = options, .threshold = options->threshold};
     dgm_status st = make_and_write(&w, model, output, err);
     if (st == DGM_OK && report) *report = w.report;

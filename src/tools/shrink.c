@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/textfile.h"
+#include "base/outfile.h"
 #include "dragoman/tools.h"
 #include "format/modelfile.h"
 #include "format/rewrite.h"
@@ -91,7 +91,7 @@ dgm_status dgm_shrink_ensemble(const char *const *models, size_t count, const ch
     static const dgm_shrink_options usual;
     shrinking s = {.o = options ? options : &usual, .names = models, .count = count};
     DGM_TRY(check(&s, err));
-    DGM_TRY(dgm_textout_probe(output, err));
+    DGM_TRY(dgm_outfile_probe(output, err));
     const dgm_status st = run(&s, output, report, err);
     for (size_t i = 0; i < DGM_SHRINK_MAX; i++) dgm_gguf_close(&s.files[i]);
     return st;

@@ -645,7 +645,7 @@ static void test_writer_errors(void **state)
     assert_int_equal(dgm_gguf_open(&g, path, &err), DGM_OK);
     dgm_gguf_close(&g);
     char temp[96];
-    snprintf(temp, sizeof temp, "%s.tmp%ld", path, (long)getpid());
+    snprintf(temp, sizeof temp, "%s.tmp-%ld", path, (long)getpid());
     assert_false(dgm_file_exists(temp));
     dgm_gguf_add_tensor(w, "a", DGM_TYPE_F32, 2, shape, weights);
     dgm_gguf_set_string(w, "k", "set after a failure");

@@ -7,6 +7,7 @@
 #include "dragoman/tools.h"
 #include "io/files.h"
 #include "io/lineio.h"
+#include "io/sink.h"
 #include "translate/setup.h"
 
 typedef struct align_options {
@@ -57,12 +58,6 @@ static const option options[] = {
     {0},
 };
 
-static int put_text(void *cookie, const char *text, size_t size)
-{
-    writer_put(cookie, text, size);
-    return 0;
-}
-
 // In variational Bayes the first value belongs to no posterior and is not printed.
 static void print_stats(const dgm_align_report *r, bool bayes, double start)
 {
@@ -104,20 +99,18 @@ static int work(const align_options *o, const char *source, const char *target)
     a.gold = o->gold;
     progress bar;
     a.progress = (dgm_progress){progress_tick, &bar};
-    bool to_output = !o->output || strcmp(o->output, "-") == 0;
-    line_writer *out = to_output ? writer_open(NULL) : NULL;
-    if (to_output && !out) return EXIT_RUNTIME;
-    a.write = put_text;
-    a.write_cookie = out;
+    text_sink sink;
+    if (!sink_open(&sink, o->output)) return EXIT_RUNTIME;
+    a.write = sink_put;
+    a.write_cookie = sink.out;
     double start = seconds();
     dgm_align_report report;
     dgm_error error;
     progress_start(&bar, !o->quiet);
-    dgm_status st = dgm_align(source, target, to_output ? NULL : o->output, &a, &report, &error);
+    dgm_status st = dgm_align(source, target, sink.file, &a, &report, &error);
     progress_end(&bar);
-    bool written = !out || writer_close(out);
-    if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
-    if (!written) return EXIT_RUNTIME;
+    const int code = sink_close(&sink, st, &error);
+    if (code != EXIT_FINE) return code;
     if (report.too_long && !o->quiet)
         warn("%llu of %llu pairs are longer than %d tokens and were left out",
              (unsigned long long)report.too_long, (unsigned long long)report.lines, o->max_length);

@@ -7,6 +7,7 @@
 #include "dragoman/tools.h"
 #include "io/files.h"
 #include "io/lineio.h"
+#include "io/sink.h"
 #include "translate/setup.h"
 
 typedef struct lattice_options {
@@ -49,12 +50,6 @@ static const option options[] = {
     {0},
 };
 
-static int put_text(void *cookie, const char *text, size_t size)
-{
-    writer_put(cookie, text, size);
-    return writer_failed(cookie);
-}
-
 static int run(const command *self, int argc, char **argv)
 {
     lattice_options o = {.prune = -1};
@@ -79,20 +74,15 @@ static int run(const command *self, int argc, char **argv)
     l.nbest = (size_t)o.nbest;
     l.repeated = o.repeated;
     l.format = o.format;
-    const bool to_output = !o.output || strcmp(o.output, "-") == 0;
-    line_writer *out = to_output ? writer_open(NULL) : NULL;
-    l.write = put_text;
-    l.write_cookie = out;
+    text_sink sink;
+    if (!sink_open(&sink, o.output)) return EXIT_RUNTIME;
+    l.write = sink_put;
+    l.write_cookie = sink.out;
     dgm_lattice_report report;
     dgm_error error;
-    const dgm_status st = dgm_lattice_run(rest.items, (size_t)rest.count,
-                                          to_output ? NULL : o.output, &l, &report, &error);
-    code = EXIT_FINE;
-    if (st == DGM_ERR_CANCELLED)
-        code = EXIT_RUNTIME; // the writer says why
-    else if (st != DGM_OK)
-        code = fail(exit_code(st), "%s", error.text);
-    if (out && !writer_close(out)) code = EXIT_RUNTIME;
+    const dgm_status st =
+        dgm_lattice_run(rest.items, (size_t)rest.count, sink.file, &l, &report, &error);
+    code = sink_close(&sink, st, &error);
     if (code == EXIT_FINE && o.stats)
         fprintf(stderr, "lattices %llu, nodes %llu of %llu, arcs %llu of %llu\n",
                 (unsigned long long)report.lattices, (unsigned long long)report.nodes,

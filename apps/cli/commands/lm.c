@@ -9,6 +9,7 @@
 #include "dragoman/tools.h"
 #include "io/files.h"
 #include "io/lineio.h"
+#include "io/sink.h"
 #include "translate/setup.h"
 
 typedef struct lm_options {
@@ -92,12 +93,6 @@ static void print_stats(const dgm_ngram_report *r, int order, double start)
             (double)r->spilled / (1 << 20), seconds() - start, (double)peak_rss() / (1 << 20));
 }
 
-static int put_text(void *cookie, const char *text, size_t size)
-{
-    writer_put(cookie, text, size);
-    return writer_failed(cookie);
-}
-
 static int check_files(const command *self, const lm_options *o, const words *rest)
 {
     file_list files = {0};
@@ -124,21 +119,19 @@ static int train(const command *self, const lm_options *o, const words *rest)
     if (code >= 0) return code;
     progress bar;
     t.progress = (dgm_progress){progress_tick, &bar};
-    bool to_output = !o->output || strcmp(o->output, "-") == 0;
-    line_writer *out = to_output ? writer_open(NULL) : NULL;
-    if (to_output && !out) return EXIT_RUNTIME;
-    t.write = put_text;
-    t.write_cookie = out;
+    text_sink sink;
+    if (!sink_open(&sink, o->output)) return EXIT_RUNTIME;
+    t.write = sink_put;
+    t.write_cookie = sink.out;
     double start = seconds();
     dgm_ngram_report report;
     dgm_error error;
     progress_start(&bar, !o->quiet);
-    dgm_status st = dgm_ngram_train(rest->items + 1, (size_t)rest->count - 1,
-                                    to_output ? NULL : o->output, &t, &report, &error);
+    dgm_status st = dgm_ngram_train(rest->items + 1, (size_t)rest->count - 1, sink.file, &t,
+                                    &report, &error);
     progress_end(&bar);
-    bool written = !out || writer_close(out);
-    if (st != DGM_OK && written) return fail(exit_code(st), "%s", error.text);
-    if (!written) return EXIT_RUNTIME;
+    code = sink_close(&sink, st, &error);
+    if (code != EXIT_FINE) return code;
     for (int n = 1; n <= o->order && !o->quiet; n++)
         if (report.fell_back[n]) warn("order %d has fixed discounts: the text is too small", n);
     if (o->stats) print_stats(&report, o->order, start);

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// Files that are written whole or not at all; see outfile.h.
+#define _GNU_SOURCE
+#include "base/outfile.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mapfile.h"
+#include "base/mem.h"
+
+static dgm_status cannot_write(const char *path, int code, dgm_error *err)
+{
+    return dgm_fail(err, DGM_ERR_IO, "cannot write '%s': %s", path, strerror(code));
+}
+
+dgm_status dgm_outfile_open(dgm_outfile *f, const char *path, bool direct, dgm_error *err)
+{
+    const size_t n = strlen(path);
+    *f = (dgm_outfile){.direct = dgm_file_is_special(path)};
+    DGM_FAIL_IF(f->direct && !direct, err, DGM_ERR_IO, "cannot write '%s': not a regular file",
+                path);
+    f->path = dgm_strdup(path);
+    f->temporary = dgm_malloc(n + 32);
+    if (!f->path || !f->temporary) {
+        dgm_outfile_discard(f);
+        return dgm_no_memory(err);
+    }
+    if (f->direct)
+        memcpy(f->temporary, path, n + 1);
+    else
+        snprintf(f->temporary, n + 32, "%s.tmp-%ld", path, (long)getpid());
+    f->file = fopen(f->temporary, "wbe");
+    if (f->file) return DGM_OK;
+    const dgm_status st = cannot_write(path, dgm_errno(), err);
+    dgm_outfile_discard(f);
+    return st;
+}
+
+void dgm_outfile_discard(dgm_outfile *f)
+{
+    if (f->file) {
+        fclose(f->file);
+        if (!f->direct) unlink(f->temporary);
+    }
+    dgm_free(f->temporary);
+    dgm_free(f->path);
+    *f = (dgm_outfile){0};
+}
+
+dgm_status dgm_outfile_commit(dgm_outfile *f, int code, dgm_error *err)
+{
+    if (fclose(f->file) != 0 && !code) code = dgm_errno();
+    f->file = NULL;
+    if (!code && !f->direct && rename(f->temporary, f->path) != 0) code = dgm_errno();
+    const dgm_status st = code ? cannot_write(f->path, code, err) : DGM_OK;
+    if (code && !f->direct) unlink(f->temporary);
+    dgm_outfile_discard(f);
+    return st;
+}
+
+dgm_status dgm_file_write(const char *path, const void *data, size_t size, dgm_error *err)
+{
+    dgm_outfile f;
+    DGM_TRY(dgm_outfile_open(&f, path, false, err));
+    const bool good = size == 0 || fwrite(data, 1, size, f.file) == size;
+    return dgm_outfile_commit(&f, good ? 0 : dgm_errno(), err);
+}
+
+dgm_status dgm_outfile_probe(const char *path, dgm_error *err)
+{
+    dgm_outfile f;
+    DGM_TRY(dgm_outfile_open(&f, path, false, err));
+    dgm_outfile_discard(&f);
+    return DGM_OK;
+}
