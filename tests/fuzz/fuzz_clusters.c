@@ -12,6 +12,7 @@
 #include "format/clusters.h"
 #include "format/idlists.h"
 #include "format/modelfile.h"
+#include "words_model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -42,27 +43,13 @@ static dgm_gguf *write_and_open(dgm_gguf_writer *w)
 static const dgm_gguf *model(char hash[17])
 {
     static dgm_gguf *g;
-    static char text[SIZE][16];
     int sources, targets;
     if (!g) {
-        const char *words[SIZE];
         dgm_gguf_writer *w = NULL;
         snprintf(path, sizeof path, "/tmp/fuzz-clusters-%d.gguf", (int)getpid());
         atexit(remove_file);
-        for (int i = 0; i < SIZE; i++) {
-            snprintf(text[i], sizeof text[i], "w%d", i);
-            words[i] = text[i];
-        }
         require(dgm_gguf_writer_open(&w, NULL) == DGM_OK);
-        dgm_gguf_set_string(w, "general.architecture", "dragoman");
-        dgm_gguf_set_u32(w, "dragoman.format_version", 1);
-        dgm_gguf_set_string(w, "dragoman.architecture", "transformer");
-        dgm_gguf_set_string(w, "dragoman.source.vocab.kind", "words");
-        dgm_gguf_set_u32(w, "dragoman.source.vocab.size", SIZE);
-        dgm_gguf_set_strings(w, "dragoman.source.vocab.words", words, SIZE);
-        dgm_gguf_set_string(w, "dragoman.source.vocab.tokenizer", "none");
-        dgm_gguf_set_i32(w, "dragoman.source.eos", 0);
-        dgm_gguf_set_i32(w, "dragoman.source.unk", 1);
+        words_model_put(w, SIZE, NULL);
         g = write_and_open(w);
     }
     require(dgm_vocabulary_hash(g, &sources, &targets, hash, NULL) == DGM_OK);

@@ -13,6 +13,7 @@
 #include "format/modelfile.h"
 #include "format/shortlist.h"
 #include "vocabsel/vocabsel.h"
+#include "words_model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -28,23 +29,8 @@ static void require(bool what)
 // A model of words; eos 0, unk 1, the last one is never chosen.
 static void put_model(dgm_gguf_writer *w)
 {
-    static char text[SIZE][16];
-    const char *words[SIZE];
-    const int32_t never[] = {SIZE - 1};
-    for (int i = 0; i < SIZE; i++) {
-        snprintf(text[i], sizeof text[i], "w%d", i);
-        words[i] = text[i];
-    }
-    dgm_gguf_set_string(w, "general.architecture", "dragoman");
-    dgm_gguf_set_u32(w, "dragoman.format_version", 1);
-    dgm_gguf_set_string(w, "dragoman.architecture", "transformer");
-    dgm_gguf_set_string(w, "dragoman.source.vocab.kind", "words");
-    dgm_gguf_set_u32(w, "dragoman.source.vocab.size", SIZE);
-    dgm_gguf_set_strings(w, "dragoman.source.vocab.words", words, SIZE);
-    dgm_gguf_set_string(w, "dragoman.source.vocab.tokenizer", "none");
-    dgm_gguf_set_i32(w, "dragoman.source.eos", 0);
-    dgm_gguf_set_i32(w, "dragoman.source.unk", 1);
-    dgm_gguf_set_array(w, "dragoman.target.never", DGM_META_I32, never, 1);
+    words_model_put(w, SIZE, NULL);
+    words_model_never_last(w, SIZE);
 }
 
 static dgm_gguf *write_and_open(dgm_gguf_writer *w)

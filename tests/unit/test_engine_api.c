@@ -17,20 +17,11 @@
 #include "base/mem.h"
 #include "dragoman/dragoman.h"
 #include "dragoman/tools.h"
+#include "engine.h"
 
 #define MODEL "tests/data/models/transformer-pieces.gguf"
 #define OTHER "tests/data/models/rnn-bahdanau-pieces.gguf"
 #define WORDS "tests/data/models/rnn-devlin.gguf"
-
-static dgm_translator *open_with(const dgm_settings *s, const char *path)
-{
-    dgm_translator *t = NULL;
-    dgm_error error = {{0}};
-    dgm_status st = dgm_open(&t, path, s, &error);
-    if (st != DGM_OK) print_error("%s\n", error.text);
-    assert_int_equal(st, DGM_OK);
-    return t;
-}
 
 // The best translation of one text, copied.
 static char *translate_one(dgm_translator *t, const char *text)

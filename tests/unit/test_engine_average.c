@@ -17,21 +17,11 @@
 #include "base/mem.h"
 #include "dragoman/tools.h"
 #include "format/gguf.h"
+#include "scratch.h"
 
 #define MODELS "tests/data/models/"
 #define MODEL MODELS "rnn-bahdanau-pieces.gguf"
 #define INTEGERS MODELS "rnn-conditional-i8.gguf"
-
-static char folder[64];
-
-static const char *in_folder(const char *name)
-{
-    static char paths[8][128];
-    static int next;
-    char *p = paths[next++ % 8];
-    snprintf(p, sizeof paths[0], "%s/%s", folder, name);
-    return p;
-}
 
 // A copy of a model with `add` added to every f32 weight, and one of its names changed.
 static const char *changed(const char *model, const char *name, float add, const char *from,
@@ -178,17 +168,12 @@ static void memory(void **state)
 
 int main(void)
 {
-    snprintf(folder, sizeof folder, "/tmp/dragoman-average-%ld", (long)getpid());
-    char command[96];
-    snprintf(command, sizeof command, "mkdir -p %s", folder);
-    if (system(command) != 0) return 1;
+    if (!scratch_open()) return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(means),
         cmocka_unit_test(integers),
         cmocka_unit_test(refused),
         cmocka_unit_test(memory),
     };
-    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command) != 0 ? 1 : failed;
+    return scratch_close(cmocka_run_group_tests(tests, NULL, NULL));
 }

@@ -22,6 +22,7 @@
 #include "format/clusters.h"
 #include "format/idlists.h"
 #include "format/modelfile.h"
+#include "engine.h"
 
 #define MODEL "tests/data/models/transformer-pieces.gguf"
 #define OTHER "tests/data/models/rnn-bahdanau-pieces.gguf"
@@ -110,12 +111,7 @@ static int set_up(void **state)
     make(MODEL, clustered, &o, NULL);
     char table[64];
     snprintf(table, sizeof table, "%s/lex", folder);
-    f = fopen(table, "w");
-    if (!f) return -1;
-    for (char s = 'a'; s <= 'z'; s++)
-        for (int k = 0; k < 3; k++)
-            fprintf(f, "%c %c 0.%d\n", 'a' + (s - 'a' + 5 * k) % 26, s, 9 - k);
-    fclose(f);
+    if (!put_letters(table)) return -1;
     dgm_shortlist_options s;
     dgm_shortlist_default(&s);
     s.lexicon = table;
@@ -304,38 +300,10 @@ static void test_measure(void **state)
 
 // ---- translating -------------------------------------------------------------------------------
 
-static dgm_translator *open_with(const dgm_settings *s, const char *path)
-{
-    dgm_translator *t = NULL;
-    dgm_error error;
-    if (dgm_open(&t, path, s, &error) != DGM_OK) fail_msg("%s", error.text);
-    return t;
-}
-
-static void append(char **out, const char *text)
-{
-    size_t have = *out ? strlen(*out) : 0;
-    *out = realloc(*out, have + strlen(text) + 2);
-    memcpy(*out + have, text, strlen(text));
-    memcpy(*out + have + strlen(text), "\n", 2);
-}
-
 // All translations of all lines, with their scores if asked for, in one string.
 static char *translate_all(dgm_translator *t, bool scores)
 {
-    dgm_results *r = NULL;
-    assert_int_equal(dgm_translate(t, texts, TEXTS, &r, NULL), DGM_OK);
-    assert_int_equal(r->failed, 0);
-    char *out = NULL, number[32];
-    for (size_t i = 0; i < r->count; i++)
-        for (size_t k = 0; k < r->items[i]->count; k++) {
-            append(&out, r->items[i]->translations[k]->text);
-            if (!scores) continue;
-            snprintf(number, sizeof number, "%a", (double)r->items[i]->translations[k]->sum);
-            append(&out, number);
-        }
-    dgm_results_free(&r);
-    return out;
+    return translate_texts(t, texts, TEXTS, scores);
 }
 
 static char *translate_with(const char *path, const dgm_settings *s, bool scores)

@@ -18,6 +18,7 @@
 
 #include "base/mem.h"
 #include "dragoman/tools.h"
+#include "engine.h"
 
 #define MODEL "tests/data/models/transformer-pieces.gguf"
 #define OTHER "tests/data/models/rnn-bahdanau-pieces.gguf"
@@ -44,12 +45,7 @@ static int set_up(void **state)
     if (!mkdtemp(folder)) return -1;
     snprintf(listed, sizeof listed, "%s/listed.gguf", folder);
     snprintf(table, sizeof table, "%s/lex", folder);
-    FILE *f = fopen(table, "w");
-    if (!f) return -1;
-    for (char s = 'a'; s <= 'z'; s++)
-        for (int k = 0; k < 3; k++)
-            fprintf(f, "%c %c 0.%d\n", 'a' + (s - 'a' + 5 * k) % 26, s, 9 - k);
-    fclose(f);
+    if (!put_letters(table)) return -1;
     dgm_shortlist_options o;
     dgm_shortlist_default(&o);
     o.lexicon = table;
@@ -66,14 +62,6 @@ static int tear_down(void **state)
     unlink(listed);
     unlink(table);
     return rmdir(folder);
-}
-
-static dgm_translator *open_with(const dgm_settings *s, const char *path)
-{
-    dgm_translator *t = NULL;
-    dgm_error error;
-    if (dgm_open(&t, path, s, &error) != DGM_OK) fail_msg("%s", error.text);
-    return t;
 }
 
 // All translations of all lines with their scores, in one string. e NULL: no evidence; of every

@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "dragoman/dragoman.h"
 #include "dragoman/tools.h"
+#include "engine.h"
 
 #define MODEL "tests/data/models/transformer-pieces.gguf"
 #define OTHER "tests/data/models/rnn-bahdanau-pieces.gguf"
@@ -40,14 +41,9 @@ static int set_up(void **state)
     if (!mkdtemp(folder)) return -1;
     snprintf(listed, sizeof listed, "%s/listed.gguf", folder);
     snprintf(table, sizeof table, "%s/lex", folder);
-    FILE *f = fopen(table, "w");
-    if (!f) return -1;
-    for (char s = 'a'; s <= 'z'; s++)
-        for (int k = 0; k < 3; k++)
-            fprintf(f, "%c %c 0.%d\n", 'a' + (s - 'a' + 5 * k) % 26, s, 9 - k);
-    fclose(f);
+    if (!put_letters(table)) return -1;
     snprintf(corpus, sizeof corpus, "%s/text", folder);
-    f = fopen(corpus, "w");
+    FILE *f = fopen(corpus, "w");
     if (!f) return -1;
     for (int i = 0; i < 40; i++)
         fprintf(f, "the house is small and good morning %c%c\n", 'a' + i % 26, 'z' - i % 20);
@@ -73,39 +69,10 @@ static int tear_down(void **state)
     return rmdir(folder);
 }
 
-static dgm_translator *open_with(const dgm_settings *s, const char *path)
-{
-    dgm_translator *t = NULL;
-    dgm_error error;
-    dgm_status st = dgm_open(&t, path, s, &error);
-    if (st != DGM_OK) print_error("%s\n", error.text);
-    assert_int_equal(st, DGM_OK);
-    return t;
-}
-
-static void append(char **out, const char *text)
-{
-    size_t have = *out ? strlen(*out) : 0;
-    *out = realloc(*out, have + strlen(text) + 2);
-    memcpy(*out + have, text, strlen(text));
-    memcpy(*out + have + strlen(text), "\n", 2);
-}
-
 // All translations of all lines with their scores, in one string.
 static char *translate_all(dgm_translator *t)
 {
-    dgm_results *r = NULL;
-    assert_int_equal(dgm_translate(t, texts, TEXTS, &r, NULL), DGM_OK);
-    assert_int_equal(r->failed, 0);
-    char *out = NULL, number[32];
-    for (size_t i = 0; i < r->count; i++)
-        for (size_t k = 0; k < r->items[i]->count; k++) {
-            append(&out, r->items[i]->translations[k]->text);
-            snprintf(number, sizeof number, "%a", (double)r->items[i]->translations[k]->sum);
-            append(&out, number);
-        }
-    dgm_results_free(&r);
-    return out;
+    return translate_texts(t, texts, TEXTS, true);
 }
 
 static double candidates(const dgm_translator *t)

@@ -22,20 +22,10 @@
 #include "dragoman/tools.h"
 #include "model/model.h"
 #include "shrink/rnn_net.h"
+#include "scratch.h"
 
 #define MODELS "tests/data/models/"
 enum { STEPS = 7, SENTENCES = 2, ROWS = 2 * SENTENCES, VOCABULARY = 512 };
-
-static char folder[64];
-
-static const char *in_folder(const char *name)
-{
-    static char paths[16][128];
-    static int next;
-    char *p = paths[next++ % 16];
-    snprintf(p, sizeof paths[0], "%s/%s", folder, name);
-    return p;
-}
 
 // A copy of a model with noise on every weight.
 static const char *noisy(const char *model, const char *name, uint64_t seed, float scale)
@@ -389,15 +379,10 @@ static void memory(void **state)
 
 int main(void)
 {
-    snprintf(folder, sizeof folder, "/tmp/dragoman-shrink-%ld", (long)getpid());
-    char command[96];
-    snprintf(command, sizeof command, "mkdir -p %s", folder);
-    if (system(command) != 0) return 1;
+    if (!scratch_open()) return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unfolded),     cmocka_unit_test(repeated), cmocka_unit_test(sizes),
         cmocka_unit_test(translations), cmocka_unit_test(refused),  cmocka_unit_test(memory),
     };
-    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command) != 0 ? 1 : failed;
+    return scratch_close(cmocka_run_group_tests(tests, NULL, NULL));
 }

@@ -21,6 +21,7 @@
 #include "format/shortlist.h"
 #include "tools/kmeans.h"
 #include "vocabsel/vocabsel.h"
+#include "words_model.h"
 
 enum { SIZE = 200, COUNT = 7, WIDTH = 24 };
 
@@ -30,26 +31,10 @@ static char path[64];
 // one tensor that stands for the weights.
 static void put_model(dgm_gguf_writer *w, const char *third)
 {
-    static char text[SIZE][16];
     static const float weights[4] = {1, 2, 3, 4};
-    const char *words[SIZE];
-    const int32_t never[] = {SIZE - 1};
     const int shape[1] = {4};
-    for (int i = 0; i < SIZE; i++) {
-        snprintf(text[i], sizeof text[i], "w%d", i);
-        words[i] = text[i];
-    }
-    if (third) words[3] = third;
-    dgm_gguf_set_string(w, "general.architecture", "dragoman");
-    dgm_gguf_set_u32(w, "dragoman.format_version", 1);
-    dgm_gguf_set_string(w, "dragoman.architecture", "transformer");
-    dgm_gguf_set_string(w, "dragoman.source.vocab.kind", "words");
-    dgm_gguf_set_u32(w, "dragoman.source.vocab.size", SIZE);
-    dgm_gguf_set_strings(w, "dragoman.source.vocab.words", words, SIZE);
-    dgm_gguf_set_string(w, "dragoman.source.vocab.tokenizer", "none");
-    dgm_gguf_set_i32(w, "dragoman.source.eos", 0);
-    dgm_gguf_set_i32(w, "dragoman.source.unk", 1);
-    dgm_gguf_set_array(w, "dragoman.target.never", DGM_META_I32, never, 1);
+    words_model_put(w, SIZE, third);
+    words_model_never_last(w, SIZE);
     dgm_gguf_add_tensor(w, "weights", DGM_TYPE_F32, 1, shape, weights);
 }
 

@@ -15,6 +15,7 @@
 #include "format/modelfile.h"
 #include "format/shortlist.h"
 #include "vocabsel/vocabsel.h"
+#include "words_model.h"
 
 #define SIZE 200
 #define KEY "dragoman.shortlist."
@@ -24,25 +25,9 @@ static char path[64];
 // A model file with word vocabularies of SIZE tokens; eos 0, unk 1, pad last (never chosen).
 static void put_model(dgm_gguf_writer *w, const char *third)
 {
-    static char text[SIZE][16];
-    const char *words[SIZE];
-    for (int i = 0; i < SIZE; i++) {
-        snprintf(text[i], sizeof text[i], "w%d", i);
-        words[i] = text[i];
-    }
-    if (third) words[3] = third;
-    const int32_t never[] = {SIZE - 1};
-    dgm_gguf_set_string(w, "general.architecture", "dragoman");
-    dgm_gguf_set_u32(w, "dragoman.format_version", 1);
-    dgm_gguf_set_string(w, "dragoman.architecture", "transformer");
-    dgm_gguf_set_string(w, "dragoman.source.vocab.kind", "words");
-    dgm_gguf_set_u32(w, "dragoman.source.vocab.size", SIZE);
-    dgm_gguf_set_strings(w, "dragoman.source.vocab.words", words, SIZE);
-    dgm_gguf_set_string(w, "dragoman.source.vocab.tokenizer", "none");
-    dgm_gguf_set_i32(w, "dragoman.source.eos", 0);
-    dgm_gguf_set_i32(w, "dragoman.source.unk", 1);
+    words_model_put(w, SIZE, third);
     dgm_gguf_set_i32(w, "dragoman.source.pad", SIZE - 1);
-    dgm_gguf_set_array(w, "dragoman.target.never", DGM_META_I32, never, 1);
+    words_model_never_last(w, SIZE);
 }
 
 static dgm_gguf *open_file(void)

@@ -2,6 +2,7 @@
 // N-gram models: perplexities against tests/oracle/make_lm.py, sums of probabilities, sorted runs in
 // memory and on disk, ARPA there and back, compact files whole and damaged, quantised numbers,
 // what is said about bad input, allocation failures.
+#define _GNU_SOURCE
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,29 +18,11 @@
 #include "dragoman/tools.h"
 #include "lm/lm.h"
 #include "base/extsort.h"
+#include "scratch.h"
 
 #define TEXT "tests/data/translate/newstest2014-1000.en"
 #define GOLDEN "tests/data/lm/perplexity.txt"
 enum { LINES = 1000, HELD_OUT = 200 };
-
-static char folder[64];
-
-// A path in the test's folder; 32 may be in use at once.
-static const char *in_folder(const char *name)
-{
-    static char paths[32][128];
-    static int next;
-    char *p = paths[next++ % 32];
-    snprintf(p, sizeof paths[0], "%s/%s", folder, name);
-    return p;
-}
-
-static const char *put(const char *name, const char *text)
-{
-    const char *path = in_folder(name);
-    assert_int_equal(dgm_file_write(path, text, strlen(text), NULL), DGM_OK);
-    return path;
-}
 
 static void expect_same(const char *a, const char *b)
 {
@@ -189,7 +172,7 @@ static void test_sums_that_are_wrong(void **state)
     (void)state;
     static const char *const words[] = {"<s>", "a", "b", "<s> a", "a b"};
     const char *path =
-        put("wrong", "\\data\\\nngram 1=5\nngram 2=4\nngram 3=2\n\n\\1-grams:\n-1\t<unk>\n"
+        put_text("wrong", "\\data\\\nngram 1=5\nngram 2=4\nngram 3=2\n\n\\1-grams:\n-1\t<unk>\n"
                      "-99\t<s>\t-0.1\n-0.7\t</s>\n-0.4\ta\t-0.3\n-0.6\tb\t-0.2\n\n"
                      "\\2-grams:\n-0.3\t<s> a\t-0.5\n-0.2\ta b\t-0.6\n-0.5\ta </s>\n"
                      "-0.1\tb a\n\n\\3-grams:\n-0.15\t<s> a b\n-0.25\ta b a\n\n\\end\\\n");
@@ -218,7 +201,7 @@ static void test_sums(void **state)
     (void)state;
     dgm_lm *lm;
     const char *arpa = in_folder("sums.arpa");
-    train(put("small", "a b a c a b\nb a\n\na a b c d a b\n<unk> b a c\nd\n"), arpa, 4, 0, NULL);
+    train(put_text("small", "a b a c a b\nb a\n\na a b c d a b\n<unk> b a c\nd\n"), arpa, 4, 0, NULL);
     assert_int_equal(dgm_lm_open(&lm, arpa, NULL), DGM_OK);
     assert_true(check_sums(lm, 1) > 30);
     assert_true(dgm_lm_check(lm, 500, 1, NULL) < 1e-4); // the same by contexts alone
@@ -328,7 +311,7 @@ static void test_damage(void **state)
     (void)state;
     dgm_error err = {""};
     const char *arpa = in_folder("d.arpa"), *path = in_folder("d.lm");
-    train(put("small", "a b a c a b\nb a\n\na a b c d a b\nb a c\nd\n"), arpa, 3, 0, NULL);
+    train(put_text("small", "a b a c a b\nb a\n\na a b c d a b\nb a c\nd\n"), arpa, 3, 0, NULL);
     assert_int_equal(dgm_ngram_convert(arpa, path, 3, &err), DGM_OK);
     dgm_mapfile f;
     assert_int_equal(dgm_mapfile_open(&f, path, NULL), DGM_OK);
@@ -357,7 +340,7 @@ static void test_damage(void **state)
 static dgm_status read_text(const char *text, dgm_error *err)
 {
     dgm_lm *lm = NULL;
-    dgm_status st = dgm_lm_open(&lm, put("bad.arpa", text), err);
+    dgm_status st = dgm_lm_open(&lm, put_text("bad.arpa", text), err);
     dgm_lm_close(&lm);
     return st;
 }
@@ -411,7 +394,7 @@ static void test_by_hand(void **state)
     dgm_ngram *lm;
     dgm_error err = {""};
     dgm_ngram_score s = {0};
-    const char *path = put("hand.arpa", "\\data\\\nngram 1=4\nngram 2=2\n\\1-grams:\n-1 </s>\n"
+    const char *path = put_text("hand.arpa", "\\data\\\nngram 1=4\nngram 2=2\n\\1-grams:\n-1 </s>\n"
                                         "-99 <s> -0.3\n-0.5 a -0.2\n-2 <unk>\n\\2-grams:\n"
                                         "-0.125 a </s>\n-0.25 <s> a\n\\end\\\n");
     assert_int_equal(dgm_ngram_open(&lm, path, NULL, &err), DGM_OK);
@@ -436,7 +419,7 @@ static void test_bad_training(void **state)
     dgm_ngram_options o;
     dgm_ngram_report r;
     dgm_error err = {""};
-    const char *out = in_folder("odd.arpa"), *text = put("tiny", "a b\n\nc\n");
+    const char *out = in_folder("odd.arpa"), *text = put_text("tiny", "a b\n\nc\n");
     dgm_ngram_default(&o);
     assert_int_equal(dgm_ngram_train(&text, 1, out, &o, NULL, &err), DGM_ERR_TEXT);
     assert_non_null(strstr(err.text, "--discount-fallback"));
@@ -459,7 +442,7 @@ static void test_bad_training(void **state)
     o.order = 2;
     static const char *const bad[] = {"", "\n\n", "a <s> b\n", "a\n\n</s>\n", "\xff\n"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        text = put("odd", bad[i]);
+        text = put_text("odd", bad[i]);
         assert_int_equal(dgm_ngram_train(&text, 1, out, &o, NULL, &err), DGM_ERR_TEXT);
     }
     assert_int_equal(dgm_ngram_train(&text, 0, out, &o, NULL, &err), DGM_ERR_ARGUMENT);
@@ -491,7 +474,7 @@ static void test_memory(void **state)
     char arpa[128], lm[128];
     snprintf(arpa, sizeof arpa, "%s/oom.arpa", folder);
     snprintf(lm, sizeof lm, "%s/oom.lm", folder);
-    const char *text = put("small", "a b a c a b\nb a\n\na a b c d a b\nb a c\nd\n");
+    const char *text = put_text("small", "a b a c a b\nb a\n\na a b c d a b\nb a c\nd\n");
     dgm_ngram_options o;
     dgm_ngram_default(&o);
     o.order = 3;
@@ -513,10 +496,7 @@ static void test_memory(void **state)
 
 int main(void)
 {
-    snprintf(folder, sizeof folder, "/tmp/dragoman-lm-%ld", (long)getpid());
-    char command[96];
-    snprintf(command, sizeof command, "mkdir -p %s", folder);
-    if (system(command) != 0) return 1;
+    if (!scratch_open()) return 1;
     put_corpus();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden),
@@ -532,7 +512,5 @@ int main(void)
         cmocka_unit_test(test_subwords),
         cmocka_unit_test(test_memory),
     };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command) != 0 ? 1 : failed;
+    return scratch_close(cmocka_run_group_tests(tests, NULL, NULL));
 }

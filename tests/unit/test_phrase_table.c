@@ -18,34 +18,7 @@
 #include "phrase/extract.h"
 #include "phrase/phrase_count.h"
 #include "phrase/phrase_table.h"
-
-static char folder[64];
-
-static const char *in_folder(const char *name)
-{
-    static char paths[6][128];
-    static int next;
-    char *p = paths[next++ % 6];
-    snprintf(p, sizeof paths[0], "%s/%s", folder, name);
-    return p;
-}
-
-static const char *put_text(const char *name, const char *text)
-{
-    const char *path = in_folder(name);
-    assert_int_equal(dgm_file_write(path, text, strlen(text), NULL), DGM_OK);
-    return path;
-}
-
-static char *get(const char *path)
-{
-    dgm_mapfile f;
-    assert_int_equal(dgm_mapfile_open(&f, path, NULL), DGM_OK);
-    char *copy = calloc(1, f.size + 1);
-    if (f.size) memcpy(copy, f.data, f.size);
-    dgm_mapfile_close(&f);
-    return copy;
-}
+#include "scratch.h"
 
 // ---- extraction -------------------------------------------------------------------------------
 
@@ -456,8 +429,7 @@ static void phrase_allocations_fail(void **state)
 
 int main(void)
 {
-    strcpy(folder, "/tmp/dragoman-test-XXXXXX");
-    if (!mkdtemp(folder)) return 1;
+    if (!scratch_open()) return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(extraction_follows_the_definition),
         cmocka_unit_test(extraction_refuses_bad_links),
@@ -470,8 +442,5 @@ int main(void)
         cmocka_unit_test(damaged_tables),
         cmocka_unit_test(phrase_allocations_fail),
     };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command) != 0 || failed;
+    return scratch_close(cmocka_run_group_tests(tests, NULL, NULL));
 }

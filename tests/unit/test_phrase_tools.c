@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The alignment tools on files: text files plain and gzip, lexical tables, dgm_align and
 // dgm_shortlist_make from beginning to end, and what they say about bad input.
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
@@ -21,42 +22,9 @@
 #include "dragoman/tools.h"
 #include "align/lexicon.h"
 #include "align/links.h"
+#include "scratch.h"
 
 #define PIECES "tests/data/models/transformer-pieces.gguf"
-
-static char folder[64];
-
-// A path in the test's folder; four may be in use at once.
-static const char *in_folder(const char *name)
-{
-    static char paths[4][128];
-    static int next;
-    char *p = paths[next++ % 4];
-    snprintf(p, sizeof paths[0], "%s/%s", folder, name);
-    return p;
-}
-
-static const char *put(const char *name, const char *text, size_t size)
-{
-    const char *path = in_folder(name);
-    assert_int_equal(dgm_file_write(path, text, size, NULL), DGM_OK);
-    return path;
-}
-
-static const char *put_text(const char *name, const char *text)
-{
-    return put(name, text, strlen(text));
-}
-
-static char *get(const char *path)
-{
-    dgm_mapfile f;
-    assert_int_equal(dgm_mapfile_open(&f, path, NULL), DGM_OK);
-    char *copy = calloc(1, f.size + 1);
-    if (f.size) memcpy(copy, f.data, f.size);
-    dgm_mapfile_close(&f);
-    return copy;
-}
 
 // ---- text files -------------------------------------------------------------------------------
 
@@ -559,10 +527,7 @@ static void test_memory(void **state)
 
 int main(void)
 {
-    snprintf(folder, sizeof folder, "/tmp/dragoman-phrase-%ld", (long)getpid());
-    char command[96];
-    snprintf(command, sizeof command, "mkdir -p %s", folder);
-    if (system(command) != 0) return 1;
+    if (!scratch_open()) return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text_files),      cmocka_unit_test(test_bad_text_files),
         cmocka_unit_test(test_special_files),   cmocka_unit_test(test_table_text),
@@ -570,7 +535,5 @@ int main(void)
         cmocka_unit_test(test_align_bad_input), cmocka_unit_test(test_gold_file),
         cmocka_unit_test(test_shortlist),       cmocka_unit_test(test_memory),
     };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command) != 0 ? 1 : failed;
+    return scratch_close(cmocka_run_group_tests(tests, NULL, NULL));
 }
