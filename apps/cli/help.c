@@ -36,38 +36,99 @@ static void wrap(const char *text, int margin, int at)
     putchar('\n');
 }
 
+// What stands for a value: "N", "{f32,i16,i8}"
+static int spell_value(const option *o, char *out, size_t size)
+{
+    if (!o->choices) return snprintf(out, size, "%s", o->value);
+    int used = snprintf(out, size, "{%s}", o->choices);
+    for (char *p = out; *p; p++)
+        if (*p == '|') *p = ',';
+    return used;
+}
+
 // "-b, --beam N"
 static int spell(const option *o, char *out, size_t size)
 {
-    char letter[8] = "    ";
+    char letter[8] = "    ", value[120];
     if (o->letter) snprintf(letter, sizeof letter, "-%c, ", o->letter);
-    if (o->kind == OPTION_FLAG) return snprintf(out, size, "%s--%s", letter, o->name);
-    if (o->kind == OPTION_MAYBE)
-        return snprintf(out, size, "%s--%s[=%s]", letter, o->name, o->value);
-    return snprintf(out, size, "%s--%s %s", letter, o->name, o->value);
+    if (option_kind_of(o) == OPTION_FLAG) return snprintf(out, size, "%s--%s", letter, o->name);
+    spell_value(o, value, sizeof value);
+    const bool maybe = option_kind_of(o) == OPTION_MAYBE;
+    return snprintf(out, size, "%s--%s%s%s%s", letter, o->name, maybe ? "[=" : " ", value,
+                    maybe ? "]" : "");
 }
 
-static void help_option(const option *o)
+static void help_line(const char *left, const char *text)
 {
-    char left[96];
-    int n = spell(o, left, sizeof left);
-    printf("  %s", left);
-    n += 2;
-    if (n > INDENT - 2) {
+    const int n = printf("  %s", left);
+    if (n > INDENT - 2)
         printf("\n%*s", INDENT, "");
-    } else {
+    else
         printf("%*s", INDENT - n, "");
-    }
-    wrap(o->help, INDENT, INDENT);
+    wrap(text, INDENT, INDENT);
 }
 
-void help_command(const command *c)
+static void help_option(const option *o, bool all)
 {
+    char left[160], summary[200];
+    spell(o, left, sizeof left);
+    snprintf(summary, sizeof summary, "%.*s", (int)strcspn(o->help, ";"), o->help);
+    help_line(left, all ? o->help : summary);
+}
+
+static bool is_shown(const option *o, bool all)
+{
+    return all || option_group(o) == 0 || o->kind & OPTION_COMMON;
+}
+
+enum { GROUPS = DGM_GROUP_SPEED + 1 };
+
+static const char *group_title(int group)
+{
+    return group ? dgm_setting_group_name((dgm_setting_group)group) : "options";
+}
+
+// The options of a group: common ones first, and the command's own before the library's.
+static void help_group(const command *c, int group, bool all)
+{
+    option o;
+    bool any = false;
+    for (int pass = 0; pass < 4; pass++)
+        for (size_t at = 0; option_next(c, &at, &o);) {
+            const int place = (o.kind & OPTION_COMMON ? 0 : 2) + (o.kind & OPTION_SETTING ? 1 : 0);
+            if (option_group(&o) != group || place != pass || !is_shown(&o, all)) continue;
+            if (!any) printf("\n%s:\n", group_title(group));
+            any = true;
+            help_option(&o, all);
+        }
+}
+
+// Are there options that the short help leaves out?
+static bool leaves_out(const command *c)
+{
+    option o;
+    for (size_t at = 0; option_next(c, &at, &o);)
+        if (!is_shown(&o, false)) return true;
+    return false;
+}
+
+void help_command(const command *c, bool all)
+{
+    const bool more = leaves_out(c), cut = more && !all;
     printf("usage: dragoman %s %s\n\n", c->name, c->usage);
-    wrap(c->description, 0, 0);
-    printf("\noptions:\n");
-    for (const option *o = c->options; o->name; o++) help_option(o);
-    printf("  -h, --help%*sprint this text\n", INDENT - 12, "");
+    if (cut) {
+        char first[1000];
+        const char *end = strstr(c->description, "\n\n");
+        snprintf(first, sizeof first, "%.*s", (int)(end ? end - c->description : 999),
+                 c->description);
+        wrap(first, 0, 0);
+    } else {
+        wrap(c->description, 0, 0);
+    }
+    for (int group = 0; group < GROUPS; group++) help_group(c, group, !cut);
+    if (more) putchar('\n');
+    help_line(more ? "-h, --help [all]" : "-h, --help",
+              more ? "print the common options; all: every option, in full" : "print this text");
     printf("\nexample:\n");
     for (const char *p = c->example; *p;) {
         size_t n = strcspn(p, "\n");
@@ -140,6 +201,36 @@ static void man_program(void)
            "2: the command line was wrong. 3: everything was done, but some lines failed.\n");
 }
 
+static void man_option(const option *o)
+{
+    char left[160];
+    spell(o, left, sizeof left);
+    printf(".TP\n.B ");
+    roff(left + strspn(left, " "));
+    putchar('\n');
+    roff(o->help);
+    const char *name = NULL;
+    for (const char *at = o->alias; at;) {
+        const size_t n = next_choice(&at, &name);
+        printf("%s", name == o->alias ? "; also called " : ", ");
+        roff("--");
+        for (size_t i = 0; i < n; i++) roff((char[]){name[i], 0});
+    }
+    putchar('\n');
+}
+
+static void man_group(const command *c, int group)
+{
+    option o;
+    bool any = false;
+    for (size_t at = 0; option_next(c, &at, &o);) {
+        if (option_group(&o) != group) continue;
+        if (!any && group) printf(".SS %s\n", group_title(group));
+        any = true;
+        man_option(&o);
+    }
+}
+
 void help_man(const command *c)
 {
     if (!c) {
@@ -154,20 +245,7 @@ void help_man(const command *c)
     printf("\n.SH DESCRIPTION\n");
     roff_paragraphs(c->description);
     printf(".SH OPTIONS\n");
-    for (const option *o = c->options; o->name; o++) {
-        char left[96];
-        spell(o, left, sizeof left);
-        printf(".TP\n.B ");
-        roff(left + strspn(left, " "));
-        putchar('\n');
-        roff(o->help);
-        if (o->alias) {
-            printf("; also called ");
-            roff("--");
-            roff(o->alias);
-        }
-        putchar('\n');
-    }
+    for (int group = 0; group < GROUPS; group++) man_group(c, group);
     printf(".SH EXAMPLE\n.nf\n");
     roff(c->example);
     printf("\n.fi\n.SH EXIT STATUS\n0: everything went well. 1: a file could not be processed. "
@@ -193,17 +271,18 @@ void help_completion_bash(void)
     for (int i = 0; commands[i]; i++) printf("%s ", commands[i]->name);
     printf("--version --help\" -- \"$cur\"))\n        return\n    fi\n"
            "    case \"${COMP_WORDS[1]} $prev\" in\n");
+    option o;
     for (int i = 0; commands[i]; i++)
-        for (const option *o = commands[i]->options; o->name; o++) {
-            if (o->kind != OPTION_CHOICE) continue;
-            printf("    \"%s --%s\") COMPREPLY=($(compgen -W \"", commands[i]->name, o->name);
-            print_choices(o->choices, ' ');
+        for (size_t at = 0; option_next(commands[i], &at, &o);) {
+            if (option_kind_of(&o) != OPTION_CHOICE) continue;
+            printf("    \"%s --%s\") COMPREPLY=($(compgen -W \"", commands[i]->name, o.name);
+            print_choices(o.choices, ' ');
             printf("\" -- \"$cur\")); return ;;\n");
         }
     printf("    esac\n    case \"${COMP_WORDS[1]}\" in\n");
     for (int i = 0; commands[i]; i++) {
         printf("    %s) options=\"", commands[i]->name);
-        for (const option *o = commands[i]->options; o->name; o++) printf("--%s ", o->name);
+        for (size_t at = 0; option_next(commands[i], &at, &o);) printf("--%s ", o.name);
         printf("--help\" ;;\n");
     }
     printf("    esac\n"
@@ -231,15 +310,16 @@ static void zsh_text(const char *text)
 
 static void zsh_option(const option *o)
 {
-    const char *star = o->kind == OPTION_LIST ? "*" : "";
-    printf("            '%s--%s%s[", star, o->name, o->kind == OPTION_MAYBE ? "=-" : "");
+    const option_kind kind = option_kind_of(o);
+    const char *star = kind == OPTION_LIST ? "*" : "";
+    printf("            '%s--%s%s[", star, o->name, kind == OPTION_MAYBE ? "=-" : "");
     zsh_text(o->help);
     putchar(']');
-    if (o->kind == OPTION_CHOICE || o->kind == OPTION_MAYBE) {
-        printf("%s%s:(", o->kind == OPTION_MAYBE ? "::" : ":", o->value);
+    if (kind == OPTION_CHOICE || kind == OPTION_MAYBE) {
+        printf("%s%s:(", kind == OPTION_MAYBE ? "::" : ":", o->value);
         print_choices(o->choices, ' ');
         putchar(')');
-    } else if (o->kind != OPTION_FLAG) {
+    } else if (kind != OPTION_FLAG) {
         int file = strncmp(o->value, "FILE", 4) == 0;
         printf(":%s:%s", o->value, file ? "_files" : "");
     }
@@ -259,9 +339,10 @@ void help_completion_zsh(void)
            "        _describe command commands\n        return\n    fi\n"
            "    local command=${words[2]}\n    shift words\n    (( CURRENT-- ))\n"
            "    case $command in\n");
+    option o;
     for (int i = 0; commands[i]; i++) {
         printf("    %s)\n        _arguments \\\n", commands[i]->name);
-        for (const option *o = commands[i]->options; o->name; o++) zsh_option(o);
+        for (size_t at = 0; option_next(commands[i], &at, &o);) zsh_option(&o);
         printf("            '--help[print a help text]' '*:file:_files' ;;\n");
     }
     printf("    esac\n}\n_dragoman \"$@\"\n");

@@ -77,7 +77,7 @@ static int run_help(const command *self, int argc, char **argv)
     else if (o.names)
         for (int i = 0; commands[i]; i++) printf("%s\n", commands[i]->name);
     else if (c)
-        help_command(c);
+        help_command(c, rest.count > 1 && strcmp(rest.items[1], "all") == 0);
     else
         help_all();
     return EXIT_FINE;
@@ -86,8 +86,9 @@ static int run_help(const command *self, int argc, char **argv)
 const command command_help = {
     .name = "help",
     .summary = "print help, manual pages and completion scripts",
-    .usage = "[COMMAND] [options]",
-    .description = "Prints the help text of a command, or the list of commands.",
+    .usage = "[COMMAND [all]] [options]",
+    .description =
+        "Prints the help text of a command, of all its options, or the list of commands.",
     .example = "dragoman help translate\ndragoman help --man translate | man -l -",
     .options = help_table,
     .run = run_help,

@@ -3,13 +3,13 @@
 #include "options.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "dragoman/common.h"
+#include "io/lineio.h"
 
 static void complain(const char *prefix, const char *fmt, va_list args)
 {
@@ -50,10 +50,10 @@ int fail_usage(const command *c, const char *fmt, ...)
 
 int options_weights(const command *c, const char *list, double *weights, int count)
 {
-    dgm_error e;
+    dgm_error error;
     int n = 0;
-    if (dgm_number_list("--weights", list, weights, count, &n, &e) != DGM_OK)
-        return fail_usage(c, "%s", e.text);
+    if (dgm_number_list("--weights", list, weights, count, &n, &error) != DGM_OK)
+        return fail_usage(c, "%s", error.text);
     if (n != count) return fail_usage(c, "--weights has %d numbers for %d models", n, count);
     return -1;
 }
@@ -65,6 +65,91 @@ size_t next_choice(const char **at, const char **choice)
     size_t n = strcspn(*at, "|");
     *at = (*at)[n] ? *at + n + 1 : NULL;
     return n;
+}
+
+// ---- the options of a command -----------------------------------------------------------------
+
+static bool offers(const command *c, const dgm_setting *s)
+{
+    if (s->flags & DGM_SETTING_NO_OPTION) return false;
+    switch (c->settings) {
+    case SETTINGS_SCORING:
+        return s->flags & DGM_SETTING_SCORING;
+    case SETTINGS_PLAIN:
+        return s->group != DGM_GROUP_EVIDENCE;
+    case SETTINGS_ALL:
+        return true;
+    case SETTINGS_NONE:
+        break;
+    }
+    return false;
+}
+
+static option from_setting(const dgm_setting *s, size_t index)
+{
+    int kind = OPTION_TEXT;
+    if (s->kind == DGM_SETTING_FLAG) kind = OPTION_FLAG;
+    if (s->kind == DGM_SETTING_LIST) kind = OPTION_LIST;
+    if (s->kind == DGM_SETTING_CHOICE) kind = s->bare ? OPTION_MAYBE : OPTION_CHOICE;
+    kind |= OPTION_SETTING | (int)s->group << 8;
+    if (s->flags & DGM_SETTING_COMMON) kind |= OPTION_COMMON;
+    if (s->flags & DGM_SETTING_OUTPUT) kind |= OPTION_OUTPUT;
+    return (option){s->name, s->letter, kind,    s->value,    index,  s->min,
+                    s->max,  s->values, s->help, s->synonyms, s->bare};
+}
+
+bool option_next(const command *c, size_t *at, option *out)
+{
+    static size_t rows;
+    while (rows < SETTINGS_MAX && dgm_setting_at(rows)) rows++;
+    for (; *at < rows; ++*at)
+        if (offers(c, dgm_setting_at(*at))) {
+            *out = from_setting(dgm_setting_at(*at), *at);
+            ++*at;
+            return true;
+        }
+    *out = c->options[*at - rows];
+    if (!out->name) return false;
+    ++*at;
+    return true;
+}
+
+void settings_default(setting_values *v)
+{
+    *v = (setting_values){.given = {false}};
+    dgm_settings_default(&v->settings);
+}
+
+bool settings_given(const setting_values *v, const char *name)
+{
+    for (size_t i = 0; i < SETTINGS_MAX && dgm_setting_at(i); i++)
+        if (strcmp(dgm_setting_at(i)->name, name) == 0) return v->given[i];
+    return false;
+}
+
+// Is it one of "a|b|c"?
+static bool among(const char *list, const char *text, size_t size)
+{
+    const char *choice = NULL;
+    for (const char *at = list; at;)
+        if (next_choice(&at, &choice) == size && strncmp(text, choice, size) == 0) return true;
+    return false;
+}
+
+static bool find_long(const command *c, const char *name, size_t n, option *out)
+{
+    for (size_t at = 0; option_next(c, &at, out);)
+        if ((strlen(out->name) == n && strncmp(out->name, name, n) == 0) ||
+            among(out->alias, name, n))
+            return true;
+    return false;
+}
+
+static bool find_letter(const command *c, char letter, option *out)
+{
+    for (size_t at = 0; option_next(c, &at, out);)
+        if (out->letter == letter) return true;
+    return false;
 }
 
 // Edits between two names, for "did you mean"; long names count as far apart.
@@ -88,132 +173,145 @@ static size_t distance(const char *a, const char *b)
     return row[m];
 }
 
+// ---- parsing ----------------------------------------------------------------------------------
+
 static int unknown_option(const command *c, const char *shown, const char *name)
 {
-    const option *near = NULL;
+    const char *near = NULL;
     size_t least = 3;
-    for (const option *o = c->options; o->name && name; o++) {
-        size_t d = distance(o->name, name);
+    option o;
+    for (size_t at = 0; name && option_next(c, &at, &o);) {
+        size_t d = distance(o.name, name);
         if (d < least) {
             least = d;
-            near = o;
+            near = o.name;
         }
     }
-    if (near) return fail_usage(c, "unknown option '%s': did you mean '--%s'?", shown, near->name);
+    if (near) return fail_usage(c, "unknown option '%s': did you mean '--%s'?", shown, near);
     return fail_usage(c, "unknown option '%s'", shown);
 }
 
-static int store_number(const command *c, const option *o, const char *text, void *values)
+static int store_number(const command *c, const option *o, const char *text, void *at)
 {
-    char name[64];
-    dgm_error e;
-    dgm_status st;
-    snprintf(name, sizeof name, "--%s", o->name);
-    void *at = (char *)values + o->offset;
-    if (o->kind == OPTION_REAL) {
-        double v;
-        st = dgm_number_real(name, text, o->min, o->max, &v, &e);
-        if (st == DGM_OK) *(float *)at = (float)v;
-    } else {
-        int64_t v;
-        st = (o->kind == OPTION_SIZE ? dgm_number_size : dgm_number_integer)(
-            name, text, (int64_t)o->min, (int64_t)o->max, &v, &e);
-        if (st == DGM_OK && o->kind == OPTION_SIZE) *(int64_t *)at = v;
-        if (st == DGM_OK && o->kind == OPTION_COUNT) *(int *)at = (int)v;
+    char what[80];
+    dgm_error error;
+    dgm_status st = DGM_OK;
+    int64_t whole = 0;
+    double real = 0;
+    snprintf(what, sizeof what, "--%s", o->name);
+    switch (option_kind_of(o)) {
+    case OPTION_COUNT:
+        st = dgm_number_integer(what, text, (int64_t)o->min, (int64_t)o->max, &whole, &error);
+        if (st == DGM_OK) *(int *)at = (int)whole;
+        break;
+    case OPTION_SIZE:
+        st = dgm_number_size(what, text, (int64_t)o->min, (int64_t)o->max, at, &error);
+        break;
+    default:
+        st = dgm_number_real(what, text, o->min, o->max, &real, &error);
+        if (st == DGM_OK) *(float *)at = (float)real;
     }
-    return st == DGM_OK ? -1 : fail_usage(c, "%s", e.text);
+    return st == DGM_OK ? -1 : fail_usage(c, "%s", error.text);
 }
 
-static int store_choice(const command *c, const option *o, const char *text, void *values)
+static int store_choice(const command *c, const option *o, const char *text, const char **at)
 {
-    const char *at = o->choices, *choice = NULL;
+    if (among(o->choices, text, strlen(text))) {
+        *at = text;
+        return -1;
+    }
     char list[256] = "";
-    while (at) {
-        size_t n = next_choice(&at, &choice);
-        if (strlen(text) == n && strncmp(text, choice, n) == 0) {
-            *(const char **)(void *)((char *)values + o->offset) = text;
-            return -1;
-        }
-        size_t used = strlen(list);
+    const char *choice = NULL;
+    for (const char *rest = o->choices; rest;) {
+        const size_t n = next_choice(&rest, &choice), used = strlen(list);
         snprintf(list + used, sizeof list - used, "%s%.*s", used ? ", " : "", (int)n, choice);
     }
-    return fail_usage(c, "--%s is one of %s, not '%s'", o->name, list, text);
+    return fail_usage(c, "--%s must be one of %s, not '%s'", o->name, list, text);
 }
 
+static int store_setting(const command *c, const option *o, const char *text, void *values)
+{
+    setting_values *v = (setting_values *)(void *)((char *)values + c->settings_at);
+    dgm_error error;
+    if (dgm_settings_set(&v->settings, o->name, text ? text : "1", &error) != DGM_OK)
+        return fail_usage(c, "--%s", error.text);
+    v->given[o->offset] = true;
+    return -1;
+}
+
+// text: NULL for a flag.
 static int store(const command *c, const option *o, const char *text, void *values)
 {
-    char *at = (char *)values + o->offset;
-    switch (o->kind) {
+    if (o->kind & OPTION_SETTING) return store_setting(c, o, text, values);
+    void *at = (char *)values + o->offset;
+    switch (option_kind_of(o)) {
     case OPTION_FLAG:
-        *(int *)(void *)at = 1;
+        *(int *)at = 1;
         return -1;
-    case OPTION_COUNT:
-    case OPTION_REAL:
-    case OPTION_SIZE:
-        return store_number(c, o, text, values);
     case OPTION_CHOICE:
     case OPTION_MAYBE:
-        return store_choice(c, o, text, values);
+        return store_choice(c, o, text, at);
     case OPTION_TEXT:
-        *(const char **)(void *)at = text;
+        *(const char **)at = text;
         return -1;
     case OPTION_LIST: {
-        option_list *list = (option_list *)(void *)at;
+        option_list *list = at;
         if (list->count == LIST_MAX)
             return fail_usage(c, "--%s may be given at most %d times", o->name, LIST_MAX);
         list->items[list->count++] = text;
         return -1;
     }
+    default:
+        return store_number(c, o, text, at);
     }
-    return -1;
 }
 
-void option_value(const option *o, const void *values, char *text, size_t size)
+static void list_value(const option_list *list, char *text, size_t size)
 {
-    const char *at = (const char *)values + o->offset;
+    for (int i = 0; i < list->count; i++) {
+        const size_t used = strlen(text);
+        snprintf(text + used, size - used, "%s%s", i ? " " : "", list->items[i]);
+    }
+}
+
+// False: there is too little room.
+static bool write_value(const command *c, const option *o, const void *values, char *text,
+                        size_t size)
+{
+    if (o->kind & OPTION_SETTING) {
+        const void *v = (const char *)values + c->settings_at;
+        return dgm_settings_get(&((const setting_values *)v)->settings, o->name, text, size,
+                                NULL) == DGM_OK;
+    }
+    const void *at = (const char *)values + o->offset;
     text[0] = 0;
-    switch (o->kind) {
+    switch (option_kind_of(o)) {
     case OPTION_FLAG:
     case OPTION_COUNT:
-        snprintf(text, size, "%d", *(const int *)(const void *)at);
-        return;
+        snprintf(text, size, "%d", *(const int *)at);
+        break;
     case OPTION_REAL:
-        snprintf(text, size, "%.9g", (double)*(const float *)(const void *)at);
-        return;
+        snprintf(text, size, "%.9g", (double)*(const float *)at);
+        break;
     case OPTION_SIZE:
-        snprintf(text, size, "%lld", (long long)*(const int64_t *)(const void *)at);
-        return;
-    case OPTION_TEXT:
-    case OPTION_CHOICE:
-    case OPTION_MAYBE: {
-        const char *value = *(const char *const *)(const void *)at;
-        snprintf(text, size, "%s", value ? value : "");
-        return;
+        snprintf(text, size, "%lld", (long long)*(const int64_t *)at);
+        break;
+    case OPTION_LIST:
+        list_value(at, text, size);
+        break;
+    default:
+        if (*(const char *const *)at) snprintf(text, size, "%s", *(const char *const *)at);
     }
-    case OPTION_LIST: {
-        const option_list *list = (const option_list *)(const void *)at;
-        for (int i = 0; i < list->count; i++) {
-            size_t used = strlen(text);
-            snprintf(text + used, size - used, "%s%s", i ? " " : "", list->items[i]);
-        }
-    }
-    }
+    return strlen(text) + 1 < size;
 }
 
-static const option *find_long(const command *c, const char *name, size_t n)
+char *option_value(const command *c, const option *o, const void *values)
 {
-    for (const option *o = c->options; o->name; o++) {
-        if (strlen(o->name) == n && strncmp(o->name, name, n) == 0) return o;
-        if (o->alias && strlen(o->alias) == n && strncmp(o->alias, name, n) == 0) return o;
-    }
-    return NULL;
-}
-
-static const option *find_letter(const command *c, char letter)
-{
-    for (const option *o = c->options; o->name; o++)
-        if (o->letter == letter) return o;
-    return NULL;
+    char *text = NULL;
+    size_t size = 128;
+    do text = need(realloc(text, size *= 2));
+    while (!write_value(c, o, values, text, size) && size < (size_t)1 << 24);
+    return text;
 }
 
 // --name, --name=value, --name value
@@ -221,8 +319,8 @@ static int parse_long(const command *c, int argc, char **argv, int *i, void *val
 {
     const char *name = argv[*i] + 2;
     size_t n = strcspn(name, "=");
-    const option *o = find_long(c, name, n);
-    if (!o) {
+    option found, *const o = &found;
+    if (!find_long(c, name, n, o)) {
         char shown[64];
         snprintf(shown, sizeof shown, "%.*s", (int)(n < 60 ? n : 60), name);
         char dashed[80];
@@ -230,9 +328,10 @@ static int parse_long(const command *c, int argc, char **argv, int *i, void *val
         return unknown_option(c, dashed, shown);
     }
     const char *value = name[n] == '=' ? name + n + 1 : NULL;
-    if (o->kind == OPTION_FLAG && value) return fail_usage(c, "--%s takes no value", o->name);
-    if (o->kind == OPTION_MAYBE && !value) value = o->bare;
-    if (o->kind != OPTION_FLAG && !value) {
+    const option_kind kind = option_kind_of(o);
+    if (kind == OPTION_FLAG && value) return fail_usage(c, "--%s takes no value", o->name);
+    if (kind == OPTION_MAYBE && !value) value = o->bare;
+    if (kind != OPTION_FLAG && !value) {
         if (*i + 1 >= argc) return fail_usage(c, "--%s needs a value", o->name);
         value = argv[++*i];
     }
@@ -243,10 +342,10 @@ static int parse_long(const command *c, int argc, char **argv, int *i, void *val
 static int parse_short(const command *c, int argc, char **argv, int *i, void *values)
 {
     for (const char *p = argv[*i] + 1; *p; p++) {
-        const option *o = find_letter(c, *p);
+        option found, *const o = &found;
         char shown[3] = {'-', *p, 0};
-        if (!o) return unknown_option(c, shown, NULL);
-        if (o->kind == OPTION_FLAG) {
+        if (!find_letter(c, *p, o)) return unknown_option(c, shown, NULL);
+        if (option_kind_of(o) == OPTION_FLAG) {
             store(c, o, NULL, values);
             continue;
         }
@@ -270,7 +369,7 @@ int options_parse(const command *c, int argc, char **argv, void *values, words *
         if (!only_words && strcmp(word, "--") == 0) {
             only_words = 1;
         } else if (!only_words && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
-            help_command(c);
+            help_command(c, i + 1 < argc && strcmp(argv[i + 1], "all") == 0);
             return EXIT_FINE;
         } else if (!only_words && strncmp(word, "--", 2) == 0) {
             code = parse_long(c, argc, argv, &i, values);

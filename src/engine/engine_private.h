@@ -139,8 +139,7 @@ dgm_status dgm_direction_defaults(const dgm_translator *t, const int direction[2
 dgm_status dgm_direction_lengths(const dgm_translator *t, const int direction[2],
                                  dgm_length_rule *out, dgm_error *err);
 
-// techniques.c: names and ranges; the device before models are loaded; the loaded models.
-dgm_status dgm_settings_techniques(const dgm_settings *s, dgm_error *err);
+// techniques.c: the device before models are loaded; the loaded models.
 void dgm_techniques_device(dgm_translator *t, const dgm_settings *s);
 dgm_status dgm_techniques_tune(dgm_translator *t, const dgm_settings *s, dgm_error *err);
 

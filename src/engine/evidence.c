@@ -18,34 +18,21 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "dragoman/tools.h"
+#include "engine/settings_table.h"
 
 // ---- settings ----------------------------------------------------------------------------------
 
 void dgm_lmbr_default(dgm_lmbr *l)
 {
-    *l = (dgm_lmbr){.p = 0.5f, .r = 0.55f, .t = 10.0f, .scale = 1.0f, .lambda = 1.0f};
-}
-
-static dgm_status check_number(const char *name, float v, float least, dgm_error *err)
-{
-    DGM_FAIL_IF(!(v >= least && v <= 1e6f), err, DGM_ERR_ARGUMENT,
-                "%s of LMBR must be between %g and 1e+06, not %g", name, (double)least, (double)v);
-    return DGM_OK;
+    *l = dgm_settings_usual().lmbr;
 }
 
 static dgm_status check_lmbr(const dgm_lmbr *l, dgm_error *err)
 {
-    const float tiny = 1e-6f;
-    if (!l->use_thetas) {
-        DGM_TRY(check_number("p", l->p, tiny, err));
-        DGM_TRY(check_number("r", l->r, tiny, err));
-        DGM_TRY(check_number("t", l->t, tiny, err));
-    }
-    DGM_TRY(check_number("the scale", l->scale, 0.0f, err));
-    DGM_TRY(check_number("lambda", l->lambda, 0.0f, err));
+    DGM_TRY(dgm_lmbr_check_values(l, err));
+    if (l->use_thetas) return DGM_OK;
     dgm_lmbr_weights w;
-    memcpy(w.theta, l->thetas, sizeof w.theta);
-    if (!l->use_thetas) dgm_lmbr_thetas((double)l->p, (double)l->r, (double)l->t, w.theta);
+    dgm_lmbr_thetas((double)l->p, (double)l->r, (double)l->t, w.theta);
     for (int n = 0; n <= DGM_LMBR_ORDER; n++)
         DGM_FAIL_IF(!(fabsf(w.theta[n]) <= 1e6f), err, DGM_ERR_ARGUMENT,
                     "theta %d of LMBR is %g; it must be between -1e+06 and 1e+06", n,

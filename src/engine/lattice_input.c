@@ -5,7 +5,6 @@
 //
 // All of it happens when a line is submitted, so that what is wrong with a lattice is the line's
 // failure and nobody else's.
-#include <math.h>
 #include <string.h>
 
 #include "engine/engine_private.h"
@@ -15,10 +14,6 @@ enum { NODES_MAX = 1 << 20 }; // of a lattice of tokens with one arc per token
 
 dgm_status dgm_lattices_check(const dgm_settings *s, dgm_error *err)
 {
-    DGM_FAIL_IF(!isfinite(s->lattice_weight), err, DGM_ERR_ARGUMENT,
-                "the weight of lattices must be a finite number");
-    DGM_FAIL_IF(s->lattices < 0 || s->lattices > 1, err, DGM_ERR_ARGUMENT,
-                "lattices must be 0 or 1, not %d", (int)s->lattices);
     if (!s->lattices) {
         DGM_FAIL_IF(s->lattice_weight != 0.0f, err, DGM_ERR_ARGUMENT,
                     "a weight of lattices without lattices");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Settings of a translator: defaults, checks, and the values that follow from the model.
+// Settings of a translator: what a caller gave, checked (settings_table.h), and the values that
+// follow from the model.
 //
 // Precedence: what the caller set, then what the model file says, then the limits of the model
 // (learned positions). A number that the caller set and the model cannot do is an error with a
@@ -13,9 +14,10 @@
 #include "base/sized.h"
 #include "base/threads.h"
 #include "engine/engine_private.h"
+#include "engine/settings_table.h"
 #include "format/modelfile.h"
 
-enum { MAX_BATCH = 4096, MAX_THREADS = 1024, MAX_TOKENS = 65536, MAX_BATCH_TOKENS = 1 << 24 };
+enum { MAX_TOKENS = 65536 };
 
 enum { SEARCH_AUTO, SEARCH_GREEDY, SEARCH_BEAM, SEARCH_CUBE, SEARCH_SAMPLE };
 static const char *const search_names[] = {"auto",   "greedy", "beam",         "cube",
@@ -24,73 +26,25 @@ static const char *const cube_names[] = {"accelerated", "naive", NULL};
 static const char *const softmax_names[] = {"on", "off", "force-off", NULL};
 static const char *const mix_names[] = {"log-linear", "arithmetic", NULL};
 
-static dgm_settings usual(void)
-{
-    dgm_settings s = {.size = sizeof s,
-                      .device = "cpu",
-                      .threads = 1,
-                      .nbest = 1,
-                      .length_penalty = DGM_FROM_MODEL,
-                      .word_penalty = DGM_FROM_MODEL,
-                      .margin = 3.0f,
-                      .max_length_factor = DGM_FROM_MODEL,
-                      .long_lines = DGM_LONG_SPLIT,
-                      .allow_unk = -1,
-                      .alignment = DGM_ALIGN_NONE,
-                      .align_layer = DGM_ALIGN_MODEL,
-                      .align_head = DGM_ALIGN_MODEL};
-    dgm_lmbr_default(&s.lmbr);
-    return s;
-}
-
 void dgm_settings_init(dgm_settings *s, size_t size)
 {
-    const dgm_settings own = usual();
+    const dgm_settings own = dgm_settings_usual();
     dgm_sized_give(s, size, &own, sizeof own);
 }
 
 dgm_status dgm_settings_take(const dgm_settings *given, dgm_settings *own, dgm_error *err)
 {
-    *own = usual();
+    *own = dgm_settings_usual();
     if (!given) return DGM_OK;
     return dgm_sized_take(own, sizeof *own, given, "dgm_settings", "dgm_settings_default", err);
 }
 
-static dgm_status check_range(const char *name, long long v, long long min, long long max,
-                              dgm_error *err)
+// Index of value in names; NULL, or what is not there: `absent`.
+static int find_name(const char *value, const char *const *names, int absent)
 {
-    DGM_FAIL_IF(v < min || v > max, err, DGM_ERR_ARGUMENT,
-                "%s must be between %lld and %lld, not %lld", name, min, max, v);
-    return DGM_OK;
-}
-
-static dgm_status check_float(const char *name, float v, float min, float max, dgm_error *err)
-{
-    if (v == DGM_FROM_MODEL) return DGM_OK;
-    DGM_FAIL_IF(!(v >= min && v <= max), err, DGM_ERR_ARGUMENT,
-                "%s must be between %g and %g, not %g", name, (double)min, (double)max, (double)v);
-    return DGM_OK;
-}
-
-// Index of value in names; NULL gives `absent`.
-static dgm_status check_name(const char *what, const char *value, const char *const *names,
-                             int absent, int *out, dgm_error *err)
-{
-    if (!value) {
-        *out = absent;
-        return DGM_OK;
-    }
-    char list[128] = "";
-    size_t used = 0;
-    for (int i = 0; names[i]; i++) {
-        if (strcmp(value, names[i]) == 0) {
-            *out = i;
-            return DGM_OK;
-        }
-        int n = snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
-        if (n > 0 && used + (size_t)n < sizeof list) used += (size_t)n;
-    }
-    return dgm_fail(err, DGM_ERR_ARGUMENT, "unknown %s '%s': known are %s", what, value, list);
+    for (int i = 0; value && names[i]; i++)
+        if (strcmp(value, names[i]) == 0) return i;
+    return absent;
 }
 
 // "token", "none" or "state:EPS".
@@ -106,7 +60,7 @@ static dgm_status parse_cube_key(const char *text, dgm_cube_key *key, float *dis
     DGM_FAIL_IF(!dgm_field_skip(&number, "state:") || !dgm_number_f32(number, distance) ||
                     !(*distance >= 0.0f && *distance <= 1e6f),
                 err, DGM_ERR_ARGUMENT,
-                "unknown cube key '%s': known are token, none, state:EPS with EPS of 0 or more",
+                "cube key must be token, none, or state:EPS with EPS of 0 to 1e+06, not '%.80s'",
                 text);
     return DGM_OK;
 }
@@ -114,8 +68,7 @@ static dgm_status parse_cube_key(const char *text, dgm_cube_key *key, float *dis
 // Raw numbers of the output layer are scores only where training made them so.
 static dgm_status resolve_softmax(dgm_translator *t, const char *softmax, dgm_error *err)
 {
-    int n = 0;
-    DGM_TRY(check_name("softmax", softmax, softmax_names, 0, &n, err));
+    const int n = find_name(softmax, softmax_names, 0);
     for (int i = 0; n == 1 && i < t->member_count; i++)
         DGM_FAIL_IF(!dgm_model_describe(t->members[i].model)->self_normalised, err,
                     DGM_ERR_UNSUPPORTED,
@@ -129,9 +82,7 @@ static dgm_status resolve_softmax(dgm_translator *t, const char *softmax, dgm_er
 static dgm_status resolve_cube(dgm_translator *t, const dgm_settings *s, bool cube, dgm_error *err)
 {
     dgm_search_config *c = &t->config;
-    int n = 0;
-    DGM_TRY(check_name("cube pruning", s->cube, cube_names, 0, &n, err));
-    c->cube_exact = n == 1;
+    c->cube_exact = find_name(s->cube, cube_names, 0) == 1;
     DGM_TRY(parse_cube_key(s->cube_key, &c->cube_key, &c->cube_distance, err));
     t->approximate = cube && !c->cube_exact && c->cube_key != DGM_CUBE_NONE;
     c->rescore = t->approximate && s->exact_scores;
@@ -144,51 +95,20 @@ static dgm_status resolve_cube(dgm_translator *t, const dgm_settings *s, bool cu
 
 dgm_status dgm_settings_check(const dgm_settings *s, int *precision, dgm_error *err)
 {
-    int n = 0;
     dgm_cube_key key;
     float distance;
-    DGM_TRY(check_name("precision", s->precision, dgm_precision_names, -1, &n, err));
-    *precision = n;
-    DGM_TRY(check_name("search", s->search, search_names, 0, &n, err));
-    DGM_FAIL_IF(n == SEARCH_GREEDY && s->beam > 1, err, DGM_ERR_ARGUMENT,
-                "greedy search has a beam of 1, not %d", (int)s->beam);
-    DGM_FAIL_IF((s->cube || s->cube_key) && n != SEARCH_CUBE, err, DGM_ERR_ARGUMENT,
-                "%s is a setting of cube search", s->cube ? "cube" : "the cube key");
-    DGM_TRY(check_name("cube pruning", s->cube, cube_names, 0, &n, err));
+    DGM_TRY(dgm_settings_check_values(s, err));
     DGM_TRY(parse_cube_key(s->cube_key, &key, &distance, err));
-    DGM_TRY(check_name("softmax", s->softmax, softmax_names, 0, &n, err));
-    DGM_TRY(check_name("finishing policy", s->finish, dgm_finish_names, 0, &n, err));
-    DGM_TRY(check_name("mix", s->mix, mix_names, 0, &n, err));
-    DGM_TRY(check_name("shortlist", s->shortlist, dgm_restrict_names, 0, &n, err));
-    DGM_TRY(check_range("the number of threads", s->threads, 0, MAX_THREADS, err));
-    DGM_TRY(check_range("the batch", s->batch, 0, MAX_BATCH, err));
-    DGM_TRY(check_range("the batch in tokens", s->batch_tokens, 0, MAX_BATCH_TOKENS, err));
-    DGM_FAIL_IF(s->workspace < 0, err, DGM_ERR_ARGUMENT, "the workspace must not be negative");
-    DGM_TRY(check_range("the beam", s->beam, 0, DGM_BEAM_MAX, err));
-    DGM_TRY(check_range("the n-best size", s->nbest, 1, DGM_BEAM_MAX, err));
-    DGM_TRY(check_range("the maximum length", s->max_length, 0, MAX_TOKENS, err));
-    DGM_TRY(check_range("the minimum length", s->min_length, 0, MAX_TOKENS, err));
-    DGM_TRY(check_range("the maximum source length", s->max_source, 0, MAX_TOKENS, err));
-    DGM_FAIL_IF(s->max_source > 0 && s->max_source < DGM_SPLIT_MIN, err, DGM_ERR_ARGUMENT,
-                "the maximum source length must be at least %d, not %d", DGM_SPLIT_MIN,
-                (int)s->max_source);
-    DGM_TRY(check_range("static_scales", s->static_scales, 0, 1, err));
-    DGM_TRY(check_range("exact_scores", s->exact_scores, 0, 1, err));
-    DGM_TRY(dgm_settings_techniques(s, err));
+    *precision = find_name(s->precision, dgm_precision_names, -1);
+    const int search = find_name(s->search, search_names, SEARCH_AUTO);
+    DGM_FAIL_IF(search == SEARCH_GREEDY && s->beam > 1, err, DGM_ERR_ARGUMENT,
+                "greedy search has a beam of 1, not %d", (int)s->beam);
+    DGM_FAIL_IF((s->cube || s->cube_key) && search != SEARCH_CUBE, err, DGM_ERR_ARGUMENT,
+                "%s is a setting of cube search", s->cube ? "cube" : "the cube key");
     DGM_TRY(dgm_decoding_check(s, err));
     DGM_TRY(dgm_writing_check(s, err));
     DGM_TRY(dgm_lmbr_check(s, err));
-    DGM_TRY(dgm_lattices_check(s, err));
-    DGM_TRY(check_range("allow_unk", s->allow_unk, -1, 1, err));
-    DGM_TRY(check_range("the alignment kind", (long long)s->alignment, DGM_ALIGN_NONE,
-                        DGM_ALIGN_TOKENS, err));
-    DGM_TRY(check_range("the treatment of long lines", (long long)s->long_lines, DGM_LONG_SPLIT,
-                        DGM_LONG_ERROR, err));
-    DGM_TRY(check_float("the length penalty", s->length_penalty, -100.0f, 100.0f, err));
-    DGM_TRY(check_float("the word penalty", s->word_penalty, -100.0f, 100.0f, err));
-    DGM_TRY(check_float("the margin", s->margin, 0.0f, 1e6f, err));
-    DGM_TRY(check_float("the maximum length factor", s->max_length_factor, 0.0f, 1e6f, err));
-    return DGM_OK;
+    return dgm_lattices_check(s, err);
 }
 
 // Smallest of the members' limits: positions of the encoder and of the decoder.
@@ -277,10 +197,12 @@ static dgm_status resolve_direction(dgm_translator *t, const dgm_settings *s, dg
 static dgm_status resolve_shortlist(dgm_translator *t, const char *asked, dgm_error *err)
 {
     dgm_direction_spec d;
-    int n = 0;
     DGM_TRY(dgm_direction_defaults(t, t->direction, &d, err));
-    if (!asked && !t->lattices) asked = d.shortlist;
-    DGM_TRY(check_name("shortlist", asked, dgm_restrict_names, -1, &n, err));
+    if (!asked && !t->lattices) asked = d.shortlist; // the file's, which nobody has looked at yet
+    const int n = find_name(asked, dgm_restrict_names, -1);
+    DGM_FAIL_IF(asked && n < 0, err, DGM_ERR_ARGUMENT,
+                "%s: the model asks for the unknown shortlist '%.80s'",
+                dgm_gguf_path(t->members[0].file), asked);
     return dgm_restrict_resolve(t, n, err);
 }
 
@@ -288,12 +210,11 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
 {
     const dgm_decode_spec *d = &dgm_model_describe(t->members[0].model)->defaults;
     dgm_search_config *c = &t->config;
-    int n = 0;
+    const int n = find_name(s->search, search_names, SEARCH_AUTO);
     t->threads = s->threads ? s->threads : dgm_cpu_count();
     t->long_lines = (dgm_long)s->long_lines;
     t->alignment = (dgm_alignment)s->alignment;
     t->token_scores = s->token_scores != 0;
-    DGM_TRY(check_name("search", s->search, search_names, 0, &n, err));
     const bool greedy = n == SEARCH_GREEDY, cube = n == SEARCH_CUBE;
     const bool sample = n == SEARCH_SAMPLE;
     c->beam = s->beam ? s->beam : greedy ? 1 : sample ? s->nbest : d->beam;
@@ -305,13 +226,11 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
     DGM_FAIL_IF(c->nbest > c->beam, err, DGM_ERR_ARGUMENT,
                 "%d translations a line need a beam of at least %d, not %d", c->nbest, c->nbest,
                 c->beam);
-    DGM_TRY(check_name("finishing policy", s->finish, dgm_finish_names, d->finish, &n, err));
-    c->finish = (dgm_finish)n;
-    DGM_TRY(check_name("mix", s->mix, mix_names, DGM_MIX_LOG_LINEAR, &n, err));
-    c->mix = (dgm_mix)n;
+    c->finish = (dgm_finish)find_name(s->finish, dgm_finish_names, (int)d->finish);
+    c->mix = (dgm_mix)find_name(s->mix, mix_names, DGM_MIX_LOG_LINEAR);
     DGM_TRY(resolve_softmax(t, s->softmax, err));
     DGM_TRY(resolve_cube(t, s, cube, err));
-    c->margin = s->margin == DGM_FROM_MODEL ? 3.0f : s->margin;
+    c->margin = s->margin;
     DGM_TRY(resolve_direction(t, s, err));
     c->allow_unk = s->allow_unk < 0 ? d->allow_unk : s->allow_unk != 0;
     c->alignment = t->alignment != DGM_ALIGN_NONE;

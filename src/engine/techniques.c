@@ -15,16 +15,6 @@ static int find_name(const char *const *names, const char *name)
     return -1;
 }
 
-dgm_status dgm_settings_techniques(const dgm_settings *s, dgm_error *err)
-{
-    DGM_FAIL_IF(find_name(activation_names, s->activations) < 0, err, DGM_ERR_ARGUMENT,
-                "unknown activations '%s': known are polynomial, table, libm", s->activations);
-    DGM_FAIL_IF(s->precompute < 0, err, DGM_ERR_ARGUMENT,
-                "the number of pre-computed words must not be negative, but is %d",
-                (int)s->precompute);
-    return DGM_OK;
-}
-
 void dgm_techniques_device(dgm_translator *t, const dgm_settings *s)
 {
     t->activations = find_name(activation_names, s->activations);

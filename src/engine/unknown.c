@@ -48,9 +48,6 @@ static dgm_text best_translation(const dgm_lexicon *lex, dgm_text word)
 
 dgm_status dgm_settings_unknown(dgm_translator *t, const dgm_settings *s, dgm_error *err)
 {
-    DGM_FAIL_IF(s->unknown < DGM_UNKNOWN_MODEL || s->unknown > DGM_UNKNOWN_COPY, err,
-                DGM_ERR_ARGUMENT, "there is no way number %d to write unknown words",
-                (int)s->unknown);
     bool words = dgm_vocab_get_kind(t->source) == DGM_VOCAB_WORDS &&
                  dgm_vocab_get_kind(t->target) == DGM_VOCAB_WORDS;
     int how = s->unknown;

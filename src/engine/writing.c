@@ -9,7 +9,7 @@
 
 #include "engine/engine_private.h"
 
-enum { ITERATIONS = 10, LENGTHS = 5, MOST_ITERATIONS = 1000 };
+enum { ITERATIONS = 10, LENGTHS = 5 };
 
 static bool asks(const dgm_settings *s, const char *search)
 {
@@ -19,15 +19,8 @@ static bool asks(const dgm_settings *s, const char *search)
 dgm_status dgm_writing_check(const dgm_settings *s, dgm_error *err)
 {
     const bool free = !s->search || asks(s, "auto"), mask = asks(s, "mask-predict");
-    DGM_FAIL_IF(s->pairs && strcmp(s->pairs, "topk") != 0 && strcmp(s->pairs, "exact") != 0, err,
-                DGM_ERR_ARGUMENT, "unknown choice of pairs '%s': known are topk, exact", s->pairs);
     DGM_FAIL_IF(s->pairs && !free && !asks(s, "double"), err, DGM_ERR_ARGUMENT,
                 "the choice of pairs is a setting of the search 'double'");
-    DGM_FAIL_IF(s->iterations < 0 || s->iterations > MOST_ITERATIONS, err, DGM_ERR_ARGUMENT,
-                "the iterations must be between 1 and %d, not %d", MOST_ITERATIONS,
-                (int)s->iterations);
-    DGM_FAIL_IF(s->lengths < 0 || s->lengths > DGM_BEAM_MAX, err, DGM_ERR_ARGUMENT,
-                "the lengths must be between 1 and %d, not %d", DGM_BEAM_MAX, (int)s->lengths);
     DGM_FAIL_IF((s->iterations || s->lengths) && !free && !mask, err, DGM_ERR_ARGUMENT,
                 "%s a setting of the search 'mask-predict'",
                 s->iterations ? "the number of iterations is" : "the number of lengths is");

@@ -145,11 +145,11 @@ static void test_refusals(void **state)
     dgm_settings s = cube_settings("naive", NULL, "off");
     refuse(OTHER, &s, DGM_ERR_UNSUPPORTED, "not trained to be self-normalised");
     s.softmax = "of";
-    refuse(NORMALISED, &s, DGM_ERR_ARGUMENT, "unknown softmax 'of'");
+    refuse(NORMALISED, &s, DGM_ERR_ARGUMENT, "softmax must be one of on, off, force-off, not 'of'");
     s = cube_settings("native", NULL, NULL);
-    refuse(NORMALISED, &s, DGM_ERR_ARGUMENT, "unknown cube pruning 'native'");
+    refuse(NORMALISED, &s, DGM_ERR_ARGUMENT, "cube pruning must be one of accelerated, naive, not 'native'");
     s = cube_settings(NULL, "state:1e99", NULL);
-    refuse(NORMALISED, &s, DGM_ERR_ARGUMENT, "unknown cube key");
+    refuse(NORMALISED, &s, DGM_ERR_ARGUMENT, "cube key must be");
     s = cube_settings("naive", NULL, NULL);
     s.search = "beam";
     refuse(NORMALISED, &s, DGM_ERR_ARGUMENT, "cube is a setting of cube search");
@@ -158,7 +158,7 @@ static void test_refusals(void **state)
     refuse(NORMALISED, &s, DGM_ERR_ARGUMENT, "the cube key is a setting of cube search");
     s = cube_settings(NULL, NULL, NULL);
     s.exact_scores = 2;
-    refuse(NORMALISED, &s, DGM_ERR_ARGUMENT, "exact_scores");
+    refuse(NORMALISED, &s, DGM_ERR_ARGUMENT, "exact scores");
 }
 
 static void lines_of(const char *const *from, dgm_line *to)

@@ -83,18 +83,15 @@ static void refused(const dgm_settings *s, const char *message)
 static void bad_numbers(void **state)
 {
     (void)state;
-    REFUSED("beam", beam_width, 2, "the beam width must be between 0 and 1, not 2");
-    REFUSED("beam", repetition_penalty, -1,
-            "the repetition penalty must be between 0 and 1e+06, not -1");
-    REFUSED("beam", no_repeat_ngram, -1,
-            "the n-grams that come once must have 0 to 65536 tokens, not -1");
-    REFUSED("beam", diversity, -1, "the diversity must be between 0 and 1e+06, not -1");
-    REFUSED("beam", coverage_penalty, -1,
-            "the coverage penalty must be between 0 and 1e+06, not -1");
+    REFUSED("beam", beam_width, 2, "beam width must be 0 to 1, not 2");
+    REFUSED("beam", repetition_penalty, -1, "repetition penalty must be 0 to 1e+06, not -1");
+    REFUSED("beam", no_repeat_ngram, -1, "no-repeat n-gram size must be 0 to 65536, not -1");
+    REFUSED("beam", diversity, -1, "diversity must be 0 to 1e+06, not -1");
+    REFUSED("beam", coverage_penalty, -1, "coverage penalty must be 0 to 1e+06, not -1");
     REFUSED("beam", seed, 1, "the seed is a setting of the search 'sample'");
-    REFUSED("sample", top_k, 1025, "top-k must be between 0 and 1024, not 1025");
-    REFUSED("sample", top_p, 2, "top-p must be between 0 and 1, not 2");
-    REFUSED("sample", temperature, -1, "the temperature must be between 0 and 1e+06, not -1");
+    REFUSED("sample", top_k, 1025, "top-k must be 1 to 1024, not 1025");
+    REFUSED("sample", top_p, 2, "top-p must be 0 to 1, not 2");
+    REFUSED("sample", temperature, -1, "temperature must be 0 to 1e+06, not -1");
 }
 
 int main(void)

@@ -333,7 +333,7 @@ static void refused_settings(void **state)
          "cube search shares scores between hypotheses that stand at different places of a "
          "lattice: use beam search"},
         {NULL, 0, 1, 0, "a weight of lattices without lattices"},
-        {NULL, 1, NAN, 0, "the weight of lattices must be a finite number"},
+        {NULL, 1, NAN, 0, "lattice weight must be -1e+06 to 1e+06, not nan"},
         {NULL, 1, 1, 1.2f,
          "scores of lattices and a repetition penalty cannot be added together: leave one of them "
          "out"},

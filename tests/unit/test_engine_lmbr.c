@@ -332,7 +332,7 @@ static void test_refusals(void **state)
     w.r = 1e-5f;
     refused(&w, NULL, "theta");
     w = (dgm_lmbr){.use_thetas = 1, .thetas = {0, INFINITY}};
-    refused(&w, NULL, "theta 1");
+    refused(&w, NULL, "thetas of LMBR must be -1e+06 to 1e+06, not inf");
 
     static const dgm_guess bad = {"haus", 4, INFINITY};
     const dgm_evidence wrong = {.size = sizeof(dgm_evidence), .guesses = &bad, .count = 1};

@@ -24,7 +24,6 @@ typedef struct bench_options {
 
 static const option options[] = {
     MODEL_OPTIONS(bench_options, engine),
-    SEARCH_OPTIONS(bench_options, engine),
     {"input", 'i', OPTION_TEXT, "FILE", AT(input), 0, 0, NULL,
      "text to translate, also gzip (default: standard input)", NULL, NULL},
     {"output", 'o', OPTION_TEXT, "FILE", AT(output), 0, 0, NULL,
@@ -194,14 +193,12 @@ static int run(const command *self, int argc, char **argv)
     if (o.output) code = engine_files(&o.engine, &files);
     if (code < 0) code = files_check(self, &files);
     if (code >= 0) return code;
-    dgm_settings settings;
     dgm_translator *t = NULL;
     text_file f = {0};
     measure m = {0};
-    dgm_settings_default(&settings);
     if (!text_file_read(&f, o.input)) return EXIT_RUNTIME;
     double start = seconds();
-    code = engine_open(&o.engine, &settings, &t);
+    code = engine_open(&o.engine, &t);
     m.load = seconds() - start;
     dgm_input *inputs = need(calloc(f.count + 1, sizeof *inputs));
     for (size_t i = 0; i < f.count; i++)
@@ -227,5 +224,7 @@ const command command_bench = {
     .example = "dragoman bench -i news.en -b 4 --batch 32\n"
                "dragoman bench -i news.en --latency --batch 1 --csv",
     .options = options,
+    .settings = SETTINGS_PLAIN,
+    .settings_at = AT(engine.set),
     .run = run,
 };

@@ -230,16 +230,14 @@ static int run(const command *self, int argc, char **argv)
     if (o.nbest == 0) o.nbest = 100;
     text_file from = {0}, to = {0};
     dgm_translator *t = NULL;
-    dgm_settings settings;
     totals sum = {0};
-    dgm_settings_default(&settings);
     code = EXIT_RUNTIME;
     if (text_file_read(&from, rest.items[0]) && (o.lattice || text_file_read(&to, rest.items[1]))) {
         if (!o.lattice && from.count != to.count)
             fail(EXIT_RUNTIME, "'%s' has %zu lines, '%s' has %zu", rest.items[0], from.count,
                  rest.items[1], to.count);
         else
-            code = engine_open(&o.engine, &settings, &t);
+            code = engine_open(&o.engine, &t);
     }
     if (code < 0) {
         line_writer *w = writer_open(NULL);
@@ -271,5 +269,7 @@ const command command_score = {
                "dragoman score source.en target.de --summary --threads 2\n"
                "dragoman score source.en --lattice phrases.lat --nbest 200 > rescored.nbest",
     .options = options,
+    .settings = SETTINGS_SCORING,
+    .settings_at = AT(engine.set),
     .run = run,
 };

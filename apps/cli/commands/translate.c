@@ -13,86 +13,68 @@
 
 #define AT(field) offsetof(translate_options, field)
 
+enum {
+    COMMON_FILE = OPTION_FILES | OPTION_COMMON,
+    COMMON_CONSTRAINT = OPTION_CONSTRAINTS | OPTION_COMMON,
+    COMMON_EVIDENCE = OPTION_EVIDENCE | OPTION_COMMON
+};
+
 static const option options[] = {
-    MODEL_OPTIONS(translate_options, engine),
-    SEARCH_OPTIONS(translate_options, engine),
-    LMBR_OPTIONS(translate_options, lmbr),
-    {"nbest", 0, OPTION_COUNT, "N", AT(show.nbest), 1, 256, NULL,
-     "print the N best translations of every line, one per line of output: "
-     "LINE ||| text ||| F0= sum ||| score, lines counted from 0",
-     "n-best", NULL},
-    {"scores", 0, OPTION_FLAG, NULL, AT(show.scores), 0, 0, NULL,
-     "print the score behind every translation", NULL, NULL},
-    {"word-scores", 0, OPTION_FLAG, NULL, AT(show.word_scores), 0, 0, NULL,
-     "print the log-probability of every token and of the end symbol", NULL, NULL},
-    {"alignment", 0, OPTION_MAYBE, "words|tokens", AT(show.alignment), 0, 0, "words|tokens",
-     "print word alignments, source-target in Pharaoh format, between words (default) or between "
-     "the model's tokens",
-     NULL, "words"},
-    {"align-layer", 0, OPTION_COUNT, "N", AT(align_layer), -1024, 1023, NULL,
-     "decoder layer that alignments are read from; negative: from the end (default: the model's)",
-     NULL, NULL},
-    {"align-head", 0, OPTION_COUNT, "N", AT(align_head), -1, 4095, NULL,
-     "head of attention that alignments are read from; -1: the mean of all (default: the model's)",
-     NULL, NULL},
-    {"json", 0, OPTION_FLAG, NULL, AT(show.json), 0, 0, NULL,
-     "print one JSON object per line of input", NULL, NULL},
-    {"stats", 0, OPTION_MAYBE, "counts|time", AT(stats), 0, 0, "counts|time",
-     "print counts, speed and memory on standard error at the end; time: also where the time went "
-     "(measuring it takes some)",
-     NULL, "counts"},
-    {"prefix", 0, OPTION_TEXT, "FILE", AT(prefix), 0, 0, NULL,
-     "file with the beginning that each translation must have, one line per line of input; an "
-     "empty line forces nothing",
-     "force-decode", NULL},
-    {"lattice", 0, OPTION_TEXT, "FILE", AT(lattice), 0, 0, NULL,
-     "file with one lattice per line of input, also gzip: a translation is one of its paths. "
-     "Shortlists are off unless --shortlist asks for one",
-     NULL, NULL},
-    {"lattice-weight", 0, OPTION_REAL, "X", AT(engine.decoding.lattice_weight), -1e6, 1e6, NULL,
-     "--lattice: add X times a path's own score to the models' (default 0: the lattice only says "
-     "what is allowed)",
-     NULL, NULL},
-    {"constraints", 0, OPTION_TEXT, "FILE", AT(constraints), 0, 0, NULL,
-     "file with what each translation must and must not hold, one line per line of input, entries "
-     "between tabs: 'SOURCE => TARGET | VARIANT' a term, 'WORDS' forced, '! WORDS' forbidden, "
-     "'^ WORDS' its beginning, '$ WORDS' its end (docs/manual/CONSTRAINTS.md)",
-     NULL, NULL},
-    {"directions", 0, OPTION_TEXT, "FILE", AT(directions), 0, 0, NULL,
-     "multilingual models: file with the languages of each line, 'SOURCE TARGET' or 'TARGET', one "
-     "line per line of input; what it leaves out is --source and --target",
-     NULL, NULL},
-    {"terms", 0, OPTION_LIST, "FILE", AT(terms), 0, 0, NULL,
-     "glossary for every line: where a source term stands, one of its targets must stand in the "
-     "translation, as written; TSV, .csv or .tbx, also gzip; may be given several times",
-     "glossary", NULL},
-    {"rerank", 0, OPTION_LIST, "MODEL[:WEIGHT]", AT(rerank), 0, 0, NULL,
-     "choose among all hypotheses of the beam by their score plus WEIGHT times the score that "
-     "MODEL gives them, e.g. one that writes from right to left (default weight 1); it may have "
-     "another vocabulary; may be given several times; needs --beam",
-     NULL, NULL},
-    {"keep", 0, OPTION_TEXT, "REGEX", AT(engine.decoding.keep), 0, 0, NULL,
-     "what this POSIX extended regular expression finds in a line must come through as written, "
-     "e.g. '\\{[0-9]+\\}|[0-9]+' for placeholders and numbers",
-     NULL, NULL},
-    {"window", 0, OPTION_COUNT, "N", AT(window), 1, 1000000, NULL,
-     "lines that are sorted by length together (default 2048)", "maxi-batch", NULL},
-    {"input", 'i', OPTION_TEXT, "FILE", AT(input), 0, 0, NULL,
+    {"input", 'i', OPTION_TEXT | COMMON_FILE, "FILE", AT(input), 0, 0, NULL,
      "read from FILE, also gzip (default: standard input)", NULL, NULL},
-    {"output", 'o', OPTION_TEXT, "FILE", AT(output), 0, 0, NULL,
-     "write to FILE, compressed if its name ends in .gz (default: standard output). While the job "
-     "runs, FILE.progress says how far it has come",
+    {"output", 'o', OPTION_TEXT | COMMON_FILE, "FILE", AT(output), 0, 0, NULL,
+     "write to FILE, also .gz (default: standard output); while the job runs, FILE.progress says "
+     "how "
+     "far it has come",
      NULL, NULL},
-    {"resume", 0, OPTION_FLAG, NULL, AT(resume), 0, 0, NULL,
-     "go on with a job that was interrupted, with the same input, model and options; what --output "
+    {"resume", 0, OPTION_FLAG | COMMON_FILE, NULL, AT(resume), 0, 0, NULL,
+     "go on with a job that was interrupted; with the same input, model and options: what --output "
      "has is kept",
      NULL, NULL},
-    {"failures", 0, OPTION_TEXT, "FILE", AT(failures), 0, 0, NULL,
+    {"failures", 0, OPTION_TEXT | OPTION_FILES, "FILE", AT(failures), 0, 0, NULL,
      "write the number of every line that could not be translated and the reason to FILE, instead "
      "of messages on standard error",
      NULL, NULL},
-    {"quiet", 'q', OPTION_FLAG, NULL, AT(quiet), 0, 0, NULL, "no progress bar and no warnings",
+    {"scores", 0, OPTION_FLAG | COMMON_FILE | OPTION_OUTPUT, NULL, AT(show.scores), 0, 0, NULL,
+     "print the score behind every translation", NULL, NULL},
+    {"json", 0, OPTION_FLAG | COMMON_FILE | OPTION_OUTPUT, NULL, AT(show.json), 0, 0, NULL,
+     "print one JSON object per line of input", NULL, NULL},
+    {"stats", 0, OPTION_MAYBE | OPTION_FILES, "counts|time", AT(stats), 0, 0, "counts|time",
+     "print counts, speed and memory on standard error at the end; time: also where the time went "
+     "(measuring it takes some)",
+     NULL, "counts"},
+    {"quiet", 'q', OPTION_FLAG | COMMON_FILE, NULL, AT(quiet), 0, 0, NULL,
+     "no progress bar and no warnings", NULL, NULL},
+    MODEL_OPTIONS(translate_options, engine),
+    {"directions", 0, OPTION_TEXT | OPTION_MODEL, "FILE", AT(directions), 0, 0, NULL,
+     "multilingual models: file with the languages of each line, 'SOURCE TARGET' or 'TARGET', one "
+     "line per line of input; what it leaves out is --source and --target",
      NULL, NULL},
+    {"prefix", 0, OPTION_TEXT | COMMON_CONSTRAINT, "FILE", AT(prefix), 0, 0, NULL,
+     "file with the beginning that each translation must have; one line per line of input, an "
+     "empty "
+     "line forces nothing",
+     "force-decode", NULL},
+    {"constraints", 0, OPTION_TEXT | COMMON_CONSTRAINT, "FILE", AT(constraints), 0, 0, NULL,
+     "file with what each translation must and must not hold; one line per line of input, entries "
+     "between tabs: 'SOURCE => TARGET | VARIANT' a term, 'WORDS' forced, '! WORDS' forbidden, "
+     "'^ WORDS' its beginning, '$ WORDS' its end (docs/manual/CONSTRAINTS.md)",
+     NULL, NULL},
+    {"lattice", 0, OPTION_TEXT | COMMON_EVIDENCE, "FILE", AT(lattice), 0, 0, NULL,
+     "file with one lattice per line of input; a translation is one of its paths; also gzip. "
+     "Shortlists are off unless --shortlist asks for one",
+     NULL, NULL},
+    LMBR_OPTIONS(translate_options, lmbr),
+    {"rerank", 0, OPTION_LIST | COMMON_EVIDENCE | OPTION_OUTPUT, "MODEL[:WEIGHT]", AT(rerank), 0, 0,
+     NULL,
+     "choose among all hypotheses of the beam by another model, too; by their score plus WEIGHT "
+     "times "
+     "the score that MODEL gives them, e.g. one that writes from right to left (default weight 1); "
+     "it "
+     "may have another vocabulary; may be given several times; needs --beam",
+     NULL, NULL},
+    {"window", 0, OPTION_COUNT | OPTION_SPEED | OPTION_OUTPUT, "N", AT(window), 1, 1000000, NULL,
+     "lines that are sorted by length together (default 2048)", "maxi-batch", NULL},
     {0},
 };
 
@@ -105,7 +87,8 @@ static bool timed(const translate_options *o)
 // eight (tokens, positions, results). Without it 8 MiB of text make a window full.
 static size_t text_share(const engine_options *e)
 {
-    return e->workspace ? (size_t)e->workspace / (8 * 3 * 8) : (size_t)8 << 20;
+    const int64_t workspace = e->set.settings.workspace;
+    return workspace ? (size_t)workspace / (8 * 3 * 8) : (size_t)8 << 20;
 }
 
 static void close_session(session *s)
@@ -126,37 +109,26 @@ static void close_session(session *s)
 
 static translate_options usual_options(void)
 {
-    translate_options o = {.show = {.nbest = 1},
-                           .window = 2048,
-                           .align_layer = DGM_ALIGN_MODEL,
-                           .align_head = DGM_ALIGN_MODEL};
+    translate_options o = {.window = 2048};
     engine_options_default(&o.engine);
-    lmbr_options_default(&o.lmbr);
     return o;
 }
 
-// What the bytes of the output depend on goes into the journal's description: every option but
-// those that say where to compute and where to read and write.
+// What the bytes of the output depend on goes into the journal's description: every option that is
+// marked so, and differs from its default. Lines end a gzip file's members by windows.
 static void describe_options(session *s, const command *self)
 {
-    static const char *const others[] = {"model",  "weights", "source", "target",    "cpu", "device",
-                                         "batch",  "threads", "stats",  "workspace", "batch-tokens",
-                                         "prefix", "input",   "output", "resume",    "failures",
-                                         "quiet",  "lattice", "constraints", "directions",
-                                         NULL};
-    translate_options standard = usual_options();
-    for (const option *o = self->options; o->name; o++) {
-        int skip = 0;
-        char value[256], usual[256];
-        while (others[skip] && strcmp(others[skip], o->name) != 0) skip++;
-        if (others[skip] || strncmp(o->name, "lmbr", 4) == 0) continue;
-        if (strcmp(o->name, "window") == 0 && !names_gz(s->o->output)) continue;
+    const translate_options standard = usual_options();
+    option o;
+    for (size_t at = 0; option_next(self, &at, &o);) {
+        if (!(o.kind & OPTION_OUTPUT)) continue;
+        if (strcmp(o.name, "window") == 0 && !names_gz(s->o->output)) continue;
         char name[64];
-        snprintf(name, sizeof name, "--%s", o->name);
-        option_value(o, s->o, value, sizeof value);
-        option_value(o, &standard, usual, sizeof usual);
-        if (strcmp(value, usual) == 0) value[0] = 0;
-        journal_describe(s->journal, name, value);
+        char *value = option_value(self, &o, s->o), *usual = option_value(self, &o, &standard);
+        snprintf(name, sizeof name, "--%s", o.name);
+        journal_describe(s->journal, name, strcmp(value, usual) == 0 ? "" : value);
+        free(value);
+        free(usual);
     }
 }
 
@@ -166,11 +138,12 @@ static bool describe_contents(session *s)
     const translate_options *o = s->o;
     char judges[64 * LIST_MAX] = "", terms[64 * LIST_MAX] = "", dictionary[64] = "";
     int code = rerank_files(&o->rerank, NULL, judges, sizeof judges);
-    for (int i = 0; code < 0 && i < o->terms.count; i++) // a pipe has no second reading
-        if (is_file_name(o->terms.items[i]))
-            code = file_identity(o->terms.items[i], 1, terms, sizeof terms);
-    if (code < 0 && is_file_name(o->engine.dictionary))
-        code = file_identity(o->engine.dictionary, 1, dictionary, sizeof dictionary);
+    const dgm_settings *set = &o->engine.set.settings;
+    for (int i = 0; code < 0 && i < DGM_TERMS_MAX && set->terms[i]; i++)
+        if (is_file_name(set->terms[i])) // a pipe has no second reading
+            code = file_identity(set->terms[i], 1, terms, sizeof terms);
+    if (code < 0 && is_file_name(set->dictionary))
+        code = file_identity(set->dictionary, 1, dictionary, sizeof dictionary);
     journal_describe(s->journal, "content of --rerank", judges);
     journal_describe(s->journal, "content of --terms", terms);
     journal_describe(s->journal, "content of --dictionary", dictionary);
@@ -188,7 +161,7 @@ static bool describe_job(session *s, const command *self)
     if (strcmp(i->precision, "f32") == 0 || strncmp(i->device, "cpu ", 4) != 0)
         journal_describe(s->journal, "kernels", i->device);
     char weights[256] = "";
-    if (s->evidence.file) lmbr_describe(&s->weights, weights, sizeof weights);
+    if (s->evidence.file) lmbr_describe(&s->o->engine.set.settings.lmbr, weights, sizeof weights);
     journal_describe(s->journal, "--lmbr", weights);
     journal_describe(s->journal, "--prefix", s->with[0].in ? "given" : "");
     journal_describe(s->journal, "--constraints", s->with[1].in ? "given" : "");
@@ -290,7 +263,8 @@ static int check_files(const command *self, const translate_options *o)
     files_read(&files, "--lattice", o->lattice);
     files_read(&files, "--constraints", o->constraints);
     files_read(&files, "--directions", o->directions);
-    files_read_list(&files, "--terms", &o->terms);
+    for (int i = 0; i < DGM_TERMS_MAX; i++)
+        files_read(&files, "--terms", o->engine.set.settings.terms[i]);
     files_write(&files, "--output", o->output);
     files_write(&files, "the journal of --output", beside);
     files_write(&files, "--failures", o->failures);
@@ -314,6 +288,21 @@ static int check_files(const command *self, const translate_options *o)
     return -1;
 }
 
+// Settings and options that follow from each other.
+static void settle(translate_options *o)
+{
+    dgm_settings *s = &o->engine.set.settings;
+    presentation *show = &o->show;
+    show->nbest = s->nbest;
+    show->word_scores = s->token_scores;
+    show->alignment = s->alignment != DGM_ALIGN_NONE;
+    s->exact_scores = show->scores || show->word_scores || show->json || show->nbest > 1 ||
+                      show->alignment || o->rerank.count;
+    if (o->rerank.count) s->nbest = rerank_candidates(&o->engine, show->nbest);
+    s->lattices = o->lattice != NULL;
+    s->direction_later = o->directions != NULL;
+}
+
 static int run(const command *self, int argc, char **argv)
 {
     translate_options o = usual_options();
@@ -325,41 +314,20 @@ static int run(const command *self, int argc, char **argv)
                           rest.items[0]);
     code = check_files(self, &o);
     if (code >= 0) return code;
-    if (o.rerank.count && !rerank_candidates(&o.engine, o.show.nbest))
+    if (o.rerank.count && !rerank_candidates(&o.engine, o.engine.set.settings.nbest))
         return fail_usage(self, "--rerank chooses among the hypotheses of a beam: give --beam");
     if (o.rerank.count && o.directions)
         return fail_usage(self, "--rerank judges all lines in one direction: it does not go with "
                                 "--directions");
+    code = lmbr_weights(&o.lmbr, &o.engine.set);
+    if (code < 0) settle(&o);
+    if (code < 0 && o.lmbr.tune) code = lmbr_tune(&o.lmbr, &o.engine, o.input, o.output, o.quiet);
+    if (code >= 0) return code;
     session *s = need(calloc(1, sizeof *s));
-    for (int i = 0; i < o.terms.count; i++) o.engine.decoding.terms[i] = o.terms.items[i];
-    dgm_settings settings;
-    dgm_settings_default(&settings);
-    settings.nbest = o.show.nbest;
-    if (o.rerank.count) settings.nbest = rerank_candidates(&o.engine, o.show.nbest);
-    settings.token_scores = o.show.word_scores;
-    const presentation *show = &o.show;
-    settings.exact_scores = show->scores || show->word_scores || show->json || show->nbest > 1 ||
-                            show->alignment != NULL || o.rerank.count;
-    settings.align_layer = o.align_layer;
-    settings.align_head = o.align_head;
-    if (o.show.alignment)
-        settings.alignment =
-            strcmp(o.show.alignment, "tokens") == 0 ? DGM_ALIGN_TOKENS : DGM_ALIGN_WORDS;
-    code = lmbr_weights(&o.lmbr, &s->weights, &o.engine.length_penalty);
-    settings.evidence = o.lmbr.file != NULL;
-    settings.lmbr = s->weights;
-    if (code < 0 && o.lmbr.tune)
-        code = lmbr_tune(&o.lmbr, &o.engine, &settings, o.input, o.output, o.quiet);
-    if (code >= 0) {
-        free(s);
-        return code;
-    }
-    o.engine.decoding.lattices = o.lattice != NULL;
-    o.engine.directions = o.directions != NULL;
     s->o = &o;
     s->window_bytes = text_share(&o.engine);
     s->start = seconds();
-    code = engine_open(&o.engine, &settings, &s->t);
+    code = engine_open(&o.engine, &s->t);
     if (code < 0) code = rerank_open(&o.rerank, &o.engine, s->t, &s->rerank);
     s->load = seconds() - s->start;
     if (code < 0 && timed(&o)) stats_watch(s->t);
@@ -388,5 +356,7 @@ const command command_translate = {
                "dragoman translate -i corpus.en.gz -o corpus.de.gz --failures bad.tsv --resume\n"
                "dragoman translate --nbest 4 --json < questions.txt",
     .options = options,
+    .settings = SETTINGS_ALL,
+    .settings_at = AT(engine.set),
     .run = run,
 };

@@ -18,15 +18,6 @@
 
 enum { LINE_LONGEST = 1024 }; // what is behind it is a comment, or no setting
 
-void lmbr_options_default(lmbr_options *o)
-{
-    *o = (lmbr_options){.p = DGM_FROM_MODEL,
-                        .r = DGM_FROM_MODEL,
-                        .t = DGM_FROM_MODEL,
-                        .scale = DGM_FROM_MODEL,
-                        .lambda = DGM_FROM_MODEL};
-}
-
 static float *field_of(dgm_lmbr *w, float *penalty, const char *name)
 {
     const struct {
@@ -76,49 +67,38 @@ static int read_settings(const char *path, dgm_lmbr *w, float *penalty)
     return code;
 }
 
-static int read_thetas(const char *list, dgm_lmbr *w)
+// What the command line gives stays; of the file's settings come the others.
+static void keep_given(const setting_values *set, dgm_settings *from_file)
 {
-    enum { THETAS = sizeof w->thetas / sizeof *w->thetas };
-    double values[THETAS];
-    int n = 0;
-    dgm_error e;
-    if (dgm_number_list("--lmbr-thetas", list, values, THETAS, &n, &e) != DGM_OK)
-        return fail(EXIT_USAGE, "%s", e.text);
-    if (n != THETAS) return fail(EXIT_USAGE, "--lmbr-thetas must be %d numbers, not %d", THETAS, n);
-    for (int k = 0; k < THETAS; k++) w->thetas[k] = (float)values[k];
-    w->use_thetas = 1;
-    return -1;
+    const dgm_settings *s = &set->settings;
+    if (settings_given(set, "lmbr-p")) from_file->lmbr.p = s->lmbr.p;
+    if (settings_given(set, "lmbr-r")) from_file->lmbr.r = s->lmbr.r;
+    if (settings_given(set, "lmbr-t")) from_file->lmbr.t = s->lmbr.t;
+    if (settings_given(set, "lmbr-scale")) from_file->lmbr.scale = s->lmbr.scale;
+    if (settings_given(set, "lmbr-lambda")) from_file->lmbr.lambda = s->lmbr.lambda;
+    if (settings_given(set, "length-penalty")) from_file->length_penalty = s->length_penalty;
 }
 
-static void given(float value, float *field)
+static bool any_weight(const setting_values *set)
 {
-    if (value != DGM_FROM_MODEL) *field = value;
+    for (size_t i = 0; i < SETTINGS_MAX && dgm_setting_at(i); i++)
+        if (set->given[i] && strncmp(dgm_setting_at(i)->name, "lmbr-", 5) == 0) return true;
+    return false;
 }
 
-static bool any_weight(const lmbr_options *o)
+int lmbr_weights(const lmbr_options *o, setting_values *set)
 {
-    return o->settings || o->thetas || o->detokenize || o->tune || o->p != DGM_FROM_MODEL ||
-           o->r != DGM_FROM_MODEL || o->t != DGM_FROM_MODEL || o->scale != DGM_FROM_MODEL ||
-           o->lambda != DGM_FROM_MODEL;
-}
-
-int lmbr_weights(const lmbr_options *o, dgm_lmbr *w, float *penalty)
-{
-    dgm_lmbr_default(w);
-    if (!o->file && any_weight(o))
+    if (!o->file && (o->settings || o->detokenize || o->tune || any_weight(set)))
         return fail(EXIT_USAGE, "the options of LMBR need evidence: --lmbr FILE");
-    float stored = DGM_FROM_MODEL;
-    int code = o->settings ? read_settings(o->settings, w, &stored) : -1;
+    dgm_settings read = set->settings;
+    int code = o->settings ? read_settings(o->settings, &read.lmbr, &read.length_penalty) : -1;
     if (code >= 0) return code;
-    if (*penalty == DGM_FROM_MODEL) *penalty = stored;
-    given(o->p, &w->p);
-    given(o->r, &w->r);
-    given(o->t, &w->t);
-    given(o->scale, &w->scale);
-    given(o->lambda, &w->lambda);
-    if (o->thetas && o->tune)
+    keep_given(set, &read);
+    set->settings = read;
+    if (set->settings.lmbr.use_thetas && o->tune)
         return fail(EXIT_USAGE, "--lmbr-tune finds p and r: leave out --lmbr-thetas");
-    return o->thetas ? read_thetas(o->thetas, w) : -1;
+    set->settings.evidence = o->file != NULL;
+    return -1;
 }
 
 void lmbr_describe(const dgm_lmbr *w, char *text, size_t size)

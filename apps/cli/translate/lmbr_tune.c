@@ -34,6 +34,7 @@ typedef struct tuner {
     const text_file *source, *reference;
     dgm_input *inputs;        // [lines]
     evidence_window evidence; // of all lines
+    const setting_values *set;
     dgm_lmbr weights;
     dgm_line *system; // [lines]
     char **texts;     // [lines] owned
@@ -194,14 +195,14 @@ static bool start(tuner *u, const lmbr_options *o, trial *x)
     *x = (trial){.x = {(double)w->lambda, (double)w->scale, (double)w->p, (double)w->r}};
     if (o->settings) return true;
     const double behind = take_best(u);
-    if (o->scale == DGM_FROM_MODEL && behind > 1e-4) x->x[SCALE] = 1 / behind;
+    if (!settings_given(u->set, "lmbr-scale") && behind > 1e-4) x->x[SCALE] = 1 / behind;
     dgm_eval_score score;
     if (bleu_of(u, &score) < 0) return false;
     const double p = score.precisions[0] / 100, last = score.precisions[3] / 100;
     if (!u->quiet) fprintf(stderr, "     BLEU %.3f  best of the evidence\n", score.score);
     if (p < 0.05) return true; // nothing in common: the usual numbers are better
-    if (o->p == DGM_FROM_MODEL) x->x[P] = p;
-    if (o->r == DGM_FROM_MODEL) x->x[R] = fmin(fmax(cbrt(last / p), 0.3), 1.0);
+    if (!settings_given(u->set, "lmbr-p")) x->x[P] = p;
+    if (!settings_given(u->set, "lmbr-r")) x->x[R] = fmin(fmax(cbrt(last / p), 0.3), 1.0);
     return true;
 }
 
@@ -238,8 +239,8 @@ static int write_settings(const tuner *u, const trial *best, const char *output)
     return writer_close(out) ? EXIT_FINE : EXIT_RUNTIME;
 }
 
-int lmbr_tune(const lmbr_options *o, engine_options *engine, dgm_settings *settings,
-              const char *input, const char *output, bool quiet)
+int lmbr_tune(const lmbr_options *o, const engine_options *engine, const char *input,
+              const char *output, bool quiet)
 {
     text_file source = {0}, reference = {0};
     tuner *u = need(calloc(1, sizeof *u));
@@ -247,7 +248,8 @@ int lmbr_tune(const lmbr_options *o, engine_options *engine, dgm_settings *setti
     int code = EXIT_RUNTIME;
     u->source = &source;
     u->reference = &reference;
-    u->weights = settings->lmbr;
+    u->set = &engine->set;
+    u->weights = engine->set.settings.lmbr;
     u->quiet = quiet;
     if (!text_file_read(&source, input) || !text_file_read(&reference, o->tune)) goto end;
     if (source.count != reference.count || source.count == 0) {
@@ -256,7 +258,7 @@ int lmbr_tune(const lmbr_options *o, engine_options *engine, dgm_settings *setti
         goto end;
     }
     if (!(u->evidence.file = lmbr_open(o)) || !read_all(u)) goto end;
-    code = engine_open(engine, settings, &u->t);
+    code = engine_open(engine, &u->t);
     if (code >= 0) goto end;
     code = EXIT_RUNTIME;
     if (!start(u, o, &best)) goto end;

@@ -10,8 +10,7 @@
 #include "io/lineio.h"
 
 typedef struct presentation {
-    int nbest, scores, word_scores, json;
-    const char *alignment; // NULL: none
+    int nbest, scores, word_scores, json, alignment;
 } presentation;
 
 // number: of the line, from 0. A line that failed is printed as an empty translation.

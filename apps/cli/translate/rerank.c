@@ -28,10 +28,10 @@ static dgm_status open_judge(const char *path, const engine_options *e,
     const dgm_translator_info *i = dgm_describe(search);
     dgm_settings s;
     dgm_settings_default(&s);
-    s.precision = e->precision;
-    s.cpu = e->cpu;
-    s.device = e->device;
-    s.threads = e->threads;
+    s.precision = e->set.settings.precision;
+    s.cpu = e->set.settings.cpu;
+    s.device = e->set.settings.device;
+    s.threads = e->set.settings.threads;
     s.direction_later = 1;
     dgm_status st = dgm_open(t, path, &s, error);
     if (st != DGM_OK || dgm_directions(*t, 0, NULL) < 2) return st;
@@ -104,8 +104,9 @@ void rerank_close(reranker **r)
 
 int rerank_candidates(const engine_options *e, int nbest)
 {
-    if (e->search && strcmp(e->search, "sample") == 0) return nbest;
-    const int have = e->beam ? e->beam : e->decoding.lengths;
+    const dgm_settings *s = &e->set.settings;
+    if (s->search && strcmp(s->search, "sample") == 0) return nbest;
+    const int have = s->beam ? s->beam : s->lengths;
     return have > nbest ? have : have ? nbest : 0;
 }
 

@@ -20,16 +20,8 @@ enum { MEMBERS_MAX = 8 };
 
 void engine_options_default(engine_options *e)
 {
-    dgm_settings s;
-    dgm_settings_default(&s);
     memset(e, 0, sizeof *e);
-    e->decoding = s;
-    e->batch = s.batch;
-    e->threads = s.threads;
-    e->margin = s.margin;
-    e->length_penalty = s.length_penalty;
-    e->word_penalty = s.word_penalty;
-    e->max_length_factor = s.max_length_factor;
+    settings_default(&e->set);
 }
 
 int exit_code(dgm_status status)
@@ -69,17 +61,6 @@ static int read_weights(const char *list, dgm_member *members, int count)
     return -1;
 }
 
-// Index of text in "a|b|c".
-static int index_of(const char *choices, const char *text)
-{
-    const char *at = choices, *choice = NULL;
-    for (int i = 0; at; i++) {
-        size_t n = next_choice(&at, &choice);
-        if (text && strlen(text) == n && strncmp(text, choice, n) == 0) return i;
-    }
-    return 0;
-}
-
 static int collect_members(const engine_options *e, dgm_member *members, char **owned, int *count)
 {
     dgm_error error;
@@ -93,7 +74,8 @@ static int collect_members(const engine_options *e, dgm_member *members, char **
         if (code >= 0) return code;
     }
     if (*count == 0) {
-        dgm_status st = dgm_models_choose(e->source, e->target, &owned[MEMBERS_MAX], &error);
+        dgm_status st = dgm_models_choose(e->set.settings.source, e->set.settings.target,
+                                          &owned[MEMBERS_MAX], &error);
         if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
         members[0] = (dgm_member){owned[MEMBERS_MAX], 0};
         *count = 1;
@@ -114,7 +96,7 @@ int engine_files(const engine_options *e, file_list *f)
     int count = 0;
     const int code = collect_members(e, members, owned, &count);
     for (int i = 0; code < 0 && i < count; i++) files_read(f, "--model", members[i].path);
-    files_read(f, "--dictionary", e->dictionary);
+    files_read(f, "--dictionary", e->set.settings.dictionary);
     free_members(owned);
     return code;
 }
@@ -154,69 +136,19 @@ int engine_identity(const engine_options *e, char *text, size_t size)
     return code;
 }
 
-int engine_open(const engine_options *e, dgm_settings *s, dgm_translator **t)
+int engine_open(const engine_options *e, dgm_translator **t)
 {
     dgm_member members[MEMBERS_MAX] = {{0}};
     char *owned[MEMBERS_MAX + 1] = {0}; // the last one is the library's
     int count = 0;
-    const dgm_settings *d = &e->decoding;
-    s->beam_width = d->beam_width;
-    s->max_rows = d->max_rows;
-    s->repetition_penalty = d->repetition_penalty;
-    s->no_repeat_ngram = d->no_repeat_ngram;
-    s->diversity = d->diversity;
-    s->coverage_penalty = d->coverage_penalty;
-    s->temperature = d->temperature;
-    s->top_p = d->top_p;
-    s->top_k = d->top_k;
-    s->seed = (uint64_t)e->seed;
-    s->lattices = d->lattices;
-    s->lattice_weight = d->lattice_weight;
-    s->pairs = d->pairs;
-    s->iterations = d->iterations;
-    s->lengths = d->lengths;
-    memcpy(s->terms, d->terms, sizeof s->terms);
-    s->keep = d->keep;
-    s->source = e->source;
-    s->target = e->target;
-    s->direction_later = e->directions;
-    s->precision = e->precision;
-    s->static_scales = e->static_scales;
-    s->cpu = e->cpu;
-    s->device = e->device;
-    s->mix = e->mix;
-    s->search = e->search;
-    s->finish = e->finish;
-    s->cube = e->cube;
-    s->cube_key = e->cube_key;
-    s->softmax = e->softmax;
-    s->shortlist = e->shortlist;
-    s->precompute = e->precompute;
-    s->plain_attention = e->plain_attention;
-    s->separate_states = e->separate_states;
-    s->activations = e->activations;
-    s->dictionary = e->dictionary;
-    s->unknown = index_of("model|keep|replace|copy", e->unknown);
-    s->long_lines = index_of("split|crop|error", e->long_lines);
-    s->beam = e->beam;
-    s->batch = e->batch;
-    s->batch_tokens = e->batch_tokens;
-    s->workspace = e->workspace - e->workspace / 8; // the rest is for text (cmd_translate.c)
-    s->threads = e->threads;
-    s->max_length = e->max_length;
-    s->min_length = e->min_length;
-    s->max_source = e->max_source;
-    if (e->allow_unk && e->no_unk)
+    dgm_settings s = e->set.settings;
+    s.workspace -= s.workspace / 8; // the rest is for text (commands/translate.c)
+    if (settings_given(&e->set, "allow-unk") && settings_given(&e->set, "no-unk"))
         return fail(EXIT_USAGE, "--allow-unk and --no-unk are opposites: give one of them");
-    s->allow_unk = e->allow_unk ? 1 : e->no_unk ? 0 : -1;
-    s->margin = e->margin;
-    s->length_penalty = e->length_penalty;
-    s->word_penalty = e->word_penalty;
-    s->max_length_factor = e->max_length_factor;
     int code = collect_members(e, members, owned, &count);
     if (code < 0) {
         dgm_error error;
-        dgm_status st = dgm_open_ensemble(t, members, (size_t)count, s, &error);
+        dgm_status st = dgm_open_ensemble(t, members, (size_t)count, &s, &error);
         if (st != DGM_OK) code = fail(exit_code(st), "%s", error.text);
     }
     free_members(owned);

@@ -19,8 +19,7 @@ typedef struct translate_options {
     lmbr_options lmbr;
     presentation show;
     const char *input, *output, *prefix, *failures, *lattice, *constraints, *directions;
-    option_list terms, rerank;
-    int align_layer, align_head;
+    option_list rerank;
     const char *stats;
     int window, quiet, resume;
 } translate_options;
@@ -52,7 +51,6 @@ typedef struct session {
     direction_window directions;
     evidence_window evidence;
     lattice_window lattices;
-    dgm_lmbr weights; // of the evidence
     line_writer *out, *report; // report: NULL without --failures
     journal *journal;          // NULL: the output is not a file
     progress bar;
