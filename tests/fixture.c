@@ -84,8 +84,9 @@ static void open_state(fixture *f)
         if (s->source_count > limits.source) limits.source = s->source_count;
         if (s->steps > limits.target) limits.target = s->steps;
     }
-    size_t logits = dgm_exec_mat_bytes(f->backend, limits.rows * f->tokens, f->vocabulary);
-    CHECK(f, dgm_exec_open(f->backend, dgm_state_bytes(f->model, &limits) + logits, &f->exec, err));
+    dgm_bytes bytes = dgm_state_bytes(f->model, &limits);
+    bytes.device += dgm_exec_mat_bytes(f->backend, limits.rows * f->tokens, f->vocabulary);
+    CHECK(f, dgm_exec_open(f->backend, bytes, &f->exec, err));
     CHECK(f, dgm_state_open(f->model, f->exec, &limits, &f->state, err));
 }
 
@@ -208,7 +209,7 @@ static bool advance(walker *w)
     if (n == 0) return false;
     dgm_step_result result = {.rows = rows, .align = align};
     CHECK(f, dgm_step(f->state, n, steps, &result, err));
-    size_t mark = dgm_exec_mark(f->exec);
+    dgm_mark mark = dgm_exec_mark(f->exec);
     dgm_mat y = dgm_exec_mat(f->exec, n * f->tokens, f->vocabulary);
     dgm_op_linear(f->exec, y, result.hidden, dgm_model_output(f->model), DGM_ACT_NONE, NULL);
     dgm_op_read(f->exec, w->logits, y);

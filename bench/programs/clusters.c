@@ -288,9 +288,11 @@ static void open_bench(bench *b, const char *path, const dgm_tensor *t, dgm_prec
     check(dgm_linear_by_rows(b->backend, b->out, &err), &err);
     check(dgm_modelfile_open(file, path, &err), &err);
     check(dgm_cluster_set_open(&b->set, b->backend, *file, "", "", b->width, &err), &err);
-    const size_t bytes = (1 << 22) + dgm_rank_bytes(b->backend, b->rows, 1, b->vocabulary) +
-                         dgm_rank_bytes(b->backend, b->rows, 1, dgm_cluster_set_count(b->set)) +
-                         dgm_exec_mat_bytes(b->backend, b->rows, b->width);
+    dgm_bytes bytes = dgm_rank_bytes(b->backend, b->rows, 1, b->vocabulary);
+    bytes = dgm_bytes_add(
+        bytes, dgm_rank_bytes(b->backend, b->rows, 1, dgm_cluster_set_count(b->set)));
+    bytes = dgm_bytes_add(bytes, dgm_bytes_both(1 << 22));
+    bytes.device += dgm_exec_mat_bytes(b->backend, b->rows, b->width);
     check(dgm_exec_open(b->backend, bytes, &b->exec, &err), &err);
     const dgm_vocabsel_limits limits = {
         .places = b->sentences, .max_source = 4, .max_needed = 0, .rows = b->rows};

@@ -273,13 +273,14 @@ static void open_worker(bench *b, const engine *e, worker *w)
         .hidden = info->hidden * b->models,
     };
     dgm_limits limits = dgm_search_limits(&c, info);
-    size_t bytes = (1 << 20) + dgm_search_bytes(&c, b->models, info->target_vocab) +
-                   dgm_rank_bytes(e->backend, limits.rows, b->models, info->target_vocab);
+    dgm_bytes bytes = dgm_rank_bytes(e->backend, limits.rows, b->models, info->target_vocab);
+    bytes = dgm_bytes_add(bytes, dgm_bytes_both(1 << 20));
+    bytes.host += dgm_search_bytes(&c, b->models, info->target_vocab);
     const dgm_linear *out[MODELS];
     for (int i = 0; i < b->models; i++) {
         out[i] = dgm_model_output(e->models[i]);
-        bytes += dgm_state_bytes(e->models[i], &limits) +
-                 dgm_vocabsel_lexical_bytes(e->backend, out[i], 1);
+        bytes = dgm_bytes_add(bytes, dgm_state_bytes(e->models[i], &limits));
+        bytes = dgm_bytes_add(bytes, dgm_vocabsel_lexical_bytes(e->backend, out[i], 1));
     }
     CHECK("memory", dgm_exec_open(e->backend, bytes, &w->exec, err));
     dgm_search_part parts[MODELS];

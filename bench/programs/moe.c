@@ -19,6 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backend/meter.h"
 #include "backend/ops.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -177,7 +178,7 @@ typedef struct side {
     dgm_model *model;
     dgm_exec *exec;
     dgm_state *state;
-    size_t workspace;
+    dgm_bytes workspace;
     int32_t slot, rows[8];
     double times[MOST_STEPS];
 } side;
@@ -415,7 +416,7 @@ int main(int argc, char **argv)
     time_encoder(&moe, &s, speed);
     dgm_experts_use use;
     dgm_model_experts(moe.model, &use);
-    double now = resident(), workspace = (double)moe.workspace;
+    double now = resident(), workspace = (double)(moe.workspace.host + moe.workspace.device);
     double dense_part = (double)dgm_model_describe(moe.model)->packed_bytes;
     printf("experts touched by 80 sentences' encoder: %d of %d, %.1f MiB of %.1f\n", use.packed, use.experts,
            (double)use.bytes / (1 << 20), (double)use.largest / (1 << 20));

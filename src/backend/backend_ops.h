@@ -44,7 +44,7 @@
     OP(void, experts_free, (dgm_backend *b, dgm_experts **e))                                      \
     OP(void, experts_count, (const dgm_experts *e, dgm_experts_use *add))                          \
     /* device.h: memory of a worker */                                                             \
-    OP(dgm_status, exec_open, (dgm_exec *x, size_t scratch_bytes, dgm_error *err))                 \
+    OP(dgm_status, exec_open, (dgm_exec *x, size_t device_bytes, dgm_error *err))                  \
     OP(void, exec_close, (dgm_exec *x))                                                            \
     OP(dgm_mat, mat, (dgm_exec *x, int rows, int cols))                                            \
     OP(size_t, mat_bytes, (const dgm_backend *b, int rows, int cols))                              \
@@ -61,7 +61,7 @@
                             dgm_mat inner, const dgm_linear *w, const dgm_mat *residual))          \
     OP(void, experts, (dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_experts *e,                   \
                        const dgm_mixture *how, dgm_mat inner))                                     \
-    OP(size_t, experts_bytes, (const dgm_backend *b, int rows, int width, int experts))            \
+    OP(dgm_bytes, experts_bytes, (const dgm_backend *b, int rows, int width, int experts))         \
     OP(void, embed, (dgm_exec *x, dgm_mat y, const dgm_embedding *table, const int32_t *ids,       \
                      float scale, const dgm_vector *start, const dgm_vector *positions,            \
                      const int32_t *pos))                                                          \
@@ -76,7 +76,7 @@
     OP(void, scatter, (dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index))                  \
     OP(void, mean, (dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *first,                      \
                     const int32_t *count))                                                         \
-    OP(size_t, attend_bytes, (const dgm_backend *b, int heads, int keys))                          \
+    OP(dgm_bytes, attend_bytes, (const dgm_backend *b, int heads, int keys))                       \
     OP(void, attend, (dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_attend *a))                   \
     OP(void, blocks_put, (dgm_exec *x, const dgm_blocks *blocks, int first, dgm_mat kv))           \
     OP(void, attend_blocks, (dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_blocks *blocks,        \
@@ -95,12 +95,12 @@
     OP(void, write, (dgm_exec *x, dgm_mat y, const float *host))                                   \
     /* rank.h */                                                                                   \
     OP(dgm_gathered *, gathered_open, (dgm_exec *x, const dgm_linear *w, int capacity))            \
-    OP(size_t, gathered_bytes, (const dgm_backend *b, const dgm_linear *w, int capacity,           \
+    OP(dgm_bytes, gathered_bytes, (const dgm_backend *b, const dgm_linear *w, int capacity,        \
                                 int count))                                                        \
     OP(void, gather_columns, (dgm_exec *x, dgm_gathered *g, const int32_t *ids, int count))        \
     OP(void, rank, (dgm_exec *x, const dgm_rank *r))                                               \
-    OP(size_t, rank_bytes, (const dgm_backend *b, int rows, int parts, int vocabulary))            \
-    OP(size_t, rank_more_bytes, (const dgm_backend *b, const dgm_linear *out))
+    OP(dgm_bytes, rank_bytes, (const dgm_backend *b, int rows, int parts, int vocabulary))         \
+    OP(dgm_bytes, rank_more_bytes, (const dgm_backend *b, const dgm_linear *out))
 
 #define DGM_BACKEND_FIELD(result, name, parameters) result(*name) parameters;
 typedef struct dgm_backend_ops {
@@ -108,12 +108,13 @@ typedef struct dgm_backend_ops {
 } dgm_backend_ops;
 #undef DGM_BACKEND_FIELD
 
-// A worker is the same for every device but for `own`. forward.c makes it; exec_open fills in the
-// arena and own, exec_close gives them back and accepts what a failed exec_open left.
+// A worker is the same for every device but for `own`. forward.c makes it with its host memory;
+// exec_open fills in the device memory (base may be any address, as long as nothing but the device
+// looks behind it) and own, exec_close gives them back and accepts what a failed exec_open left.
 struct dgm_exec {
     const dgm_backend_ops *ops;
     dgm_backend *backend;
-    dgm_arena arena;
+    dgm_arena host, device;
     dgm_meter *meter;             // NULL: nobody counts
     const dgm_observer *observer; // NULL: nobody looks
     dgm_status failed;            // of an operation, until dgm_exec_status is asked

@@ -23,6 +23,7 @@ typedef struct dgm_backend_props {
     char title[128];            // what people call it
     uint64_t memory;            // bytes that weights and workers can live in,
     uint64_t memory_free;       // and how much of it is free now
+    bool host_memory;           // it is the host's: what workers take of both comes out of one
     unsigned precisions;        // of products: bits 1 << dgm_precision
     // Tokens that an encoder takes in one go, so that activations stay close: with attention, and
     // word by word over many sentences at once.
@@ -116,14 +117,15 @@ void dgm_experts_count(const dgm_experts *e, dgm_experts_use *add); // adds to *
 
 // ---- memory of a worker -------------------------------------------------------------------------
 
-// A worker. scratch_bytes: what all the operations and the model states opened on it may take
-// (address space; touched pages only cost memory).
-dgm_status dgm_exec_open(dgm_backend *b, size_t scratch_bytes, dgm_exec **x, dgm_error *err);
+// A worker. bytes: what all the operations and the model states opened on it may take of each memory
+// (on a CPU address space; touched pages only cost memory).
+dgm_status dgm_exec_open(dgm_backend *b, dgm_bytes bytes, dgm_exec **x, dgm_error *err);
 void dgm_exec_close(dgm_exec **x);
 dgm_backend *dgm_exec_backend(dgm_exec *x);
 
 // Device memory from the worker's arena: stack discipline with mark and reset. data is NULL when
-// the arena is full (only possible while opening a state; see dgm_exec_mat_bytes for sizing).
+// the arena is full (only possible while opening a state; see dgm_exec_mat_bytes for sizing, which
+// counts device memory, as all functions with a plain size do).
 dgm_mat dgm_exec_mat(dgm_exec *x, int rows, int cols);
 size_t dgm_exec_mat_bytes(const dgm_backend *b, int rows, int cols);
 // The same for keys and values, which are only scattered to and attended over: integer precisions
@@ -146,8 +148,14 @@ dgm_blocks dgm_exec_blocks(dgm_exec *x, int count, int heads, int dk, int dv,
                            dgm_precision precision);
 size_t dgm_exec_blocks_bytes(const dgm_backend *b, int count, int heads, int dk, int dv,
                              dgm_precision precision);
-size_t dgm_exec_mark(dgm_exec *x);
-void dgm_exec_reset(dgm_exec *x, size_t mark);
-size_t dgm_exec_peak(const dgm_exec *x);
+
+// Where both memories stand; a reset gives back what was taken since, of both.
+typedef struct dgm_mark {
+    size_t host, device;
+} dgm_mark;
+
+dgm_mark dgm_exec_mark(dgm_exec *x);
+void dgm_exec_reset(dgm_exec *x, dgm_mark mark);
+dgm_bytes dgm_exec_peak(const dgm_exec *x);
 
 #endif

@@ -132,14 +132,15 @@ void dgm_experts_count(const dgm_experts *e, dgm_experts_use *add)
 
 // ---- device.h: memory of a worker ---------------------------------------------------------------
 
-dgm_status dgm_exec_open(dgm_backend *b, size_t scratch_bytes, dgm_exec **out, dgm_error *err)
+dgm_status dgm_exec_open(dgm_backend *b, dgm_bytes bytes, dgm_exec **out, dgm_error *err)
 {
     *out = NULL;
     dgm_exec *x = dgm_calloc(1, sizeof *x);
     if (!x) return dgm_no_memory(err);
     x->ops = ops_of(b);
     x->backend = b;
-    dgm_status st = x->ops->exec_open(x, scratch_bytes, err);
+    dgm_status st = dgm_arena_init(&x->host, bytes.host, err);
+    if (st == DGM_OK) st = x->ops->exec_open(x, bytes.device, err);
     if (st != DGM_OK)
         dgm_exec_close(&x);
     else
@@ -151,6 +152,7 @@ void dgm_exec_close(dgm_exec **x)
 {
     if (!*x) return;
     (*x)->ops->exec_close(*x);
+    dgm_arena_free(&(*x)->host);
     dgm_free(*x);
     *x = NULL;
 }
@@ -199,24 +201,25 @@ dgm_blocks dgm_exec_blocks(dgm_exec *x, int count, int heads, int dk, int dv,
     return x->ops->blocks(x, count, heads, dk, dv, precision);
 }
 
-size_t dgm_exec_mark(dgm_exec *x)
+dgm_mark dgm_exec_mark(dgm_exec *x)
 {
-    return dgm_arena_mark(&x->arena);
+    return (dgm_mark){dgm_arena_mark(&x->host), dgm_arena_mark(&x->device)};
 }
 
-void dgm_exec_reset(dgm_exec *x, size_t mark)
+void dgm_exec_reset(dgm_exec *x, dgm_mark mark)
 {
-    dgm_arena_reset(&x->arena, mark);
+    dgm_arena_reset(&x->host, mark.host);
+    dgm_arena_reset(&x->device, mark.device);
 }
 
-size_t dgm_exec_peak(const dgm_exec *x)
+dgm_bytes dgm_exec_peak(const dgm_exec *x)
 {
-    return x->arena.peak;
+    return (dgm_bytes){x->host.peak, x->device.peak};
 }
 
 dgm_arena *dgm_exec_host(dgm_exec *x)
 {
-    return &x->arena;
+    return &x->host;
 }
 
 // ---- meter.h ------------------------------------------------------------------------------------
@@ -258,7 +261,7 @@ void dgm_op_experts(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_experts *e,
     x->ops->experts(x, y, in, e, how, inner);
 }
 
-size_t dgm_experts_bytes(const dgm_backend *b, int rows, int width, int experts)
+dgm_bytes dgm_experts_bytes(const dgm_backend *b, int rows, int width, int experts)
 {
     return ops_of(b)->experts_bytes(b, rows, width, experts);
 }
@@ -316,7 +319,7 @@ void dgm_op_mean(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *first, const
     x->ops->mean(x, y, in, first, count);
 }
 
-size_t dgm_attend_bytes(const dgm_backend *b, int heads, int keys)
+dgm_bytes dgm_attend_bytes(const dgm_backend *b, int heads, int keys)
 {
     return ops_of(b)->attend_bytes(b, heads, keys);
 }
@@ -386,7 +389,7 @@ dgm_gathered *dgm_gathered_open(dgm_exec *x, const dgm_linear *w, int capacity)
     return x->ops->gathered_open(x, w, capacity);
 }
 
-size_t dgm_gathered_bytes(const dgm_backend *b, const dgm_linear *w, int capacity, int count)
+dgm_bytes dgm_gathered_bytes(const dgm_backend *b, const dgm_linear *w, int capacity, int count)
 {
     return ops_of(b)->gathered_bytes(b, w, capacity, count);
 }
@@ -401,12 +404,12 @@ void dgm_op_rank(dgm_exec *x, const dgm_rank *r)
     x->ops->rank(x, r);
 }
 
-size_t dgm_rank_bytes(const dgm_backend *b, int rows, int parts, int vocabulary)
+dgm_bytes dgm_rank_bytes(const dgm_backend *b, int rows, int parts, int vocabulary)
 {
     return ops_of(b)->rank_bytes(b, rows, parts, vocabulary);
 }
 
-size_t dgm_rank_more_bytes(const dgm_backend *b, const dgm_linear *out)
+dgm_bytes dgm_rank_more_bytes(const dgm_backend *b, const dgm_linear *out)
 {
     return ops_of(b)->rank_more_bytes(b, out);
 }

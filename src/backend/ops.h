@@ -35,7 +35,7 @@ typedef struct dgm_mixture {
 // alias in; inner [in.rows, F] is scratch, and so are dgm_experts_bytes for rows of `width`.
 void dgm_op_experts(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_experts *e, const dgm_mixture *how,
                     dgm_mat inner);
-size_t dgm_experts_bytes(const dgm_backend *b, int rows, int width, int experts);
+dgm_bytes dgm_experts_bytes(const dgm_backend *b, int rows, int width, int experts);
 
 // y[i] = scale * table[ids[i]] + positions[pos[i]]. ids[i] < 0: `start` (NULL: a zero vector),
 // unscaled. positions NULL: nothing is added.
@@ -76,7 +76,7 @@ typedef struct dgm_attend {
 } dgm_attend;
 
 // Scratch that both attentions over heads need for rows of up to `keys` keys: part of a state's size.
-size_t dgm_attend_bytes(const dgm_backend *b, int heads, int keys);
+dgm_bytes dgm_attend_bytes(const dgm_backend *b, int heads, int keys);
 // out[r] = softmax(scale * q[r] . k) v, per head. One head and scale 1 is the product attention.
 void dgm_op_attend(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_attend *a);
 

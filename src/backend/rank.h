@@ -14,8 +14,8 @@
 // Room for up to `capacity` columns of w, from the worker's arena like dgm_exec_mat. NULL: it is
 // full. The layer's tensors must stay open.
 dgm_gathered *dgm_gathered_open(dgm_exec *x, const dgm_linear *w, int capacity);
-// Bytes of the arena for `count` of them, with what filling one needs for a moment.
-size_t dgm_gathered_bytes(const dgm_backend *b, const dgm_linear *w, int capacity, int count);
+// Memory of a worker for `count` of them, with what filling one needs for a moment.
+dgm_bytes dgm_gathered_bytes(const dgm_backend *b, const dgm_linear *w, int capacity, int count);
 // Column i becomes output ids[i] of the layer; count <= capacity.
 void dgm_op_gather_columns(dgm_exec *x, dgm_gathered *g, const int32_t *ids, int count);
 
@@ -80,8 +80,8 @@ enum { DGM_MORE_MAX = 256 };
 // Ties: lower token id first. Scratch: dgm_rank_bytes before opening the worker, and where rows have
 // more candidates dgm_rank_more_bytes for the widest of the output layers.
 void dgm_op_rank(dgm_exec *x, const dgm_rank *r);
-size_t dgm_rank_bytes(const dgm_backend *b, int rows, int parts, int vocabulary);
-size_t dgm_rank_more_bytes(const dgm_backend *b, const dgm_linear *out);
+dgm_bytes dgm_rank_bytes(const dgm_backend *b, int rows, int parts, int vocabulary);
+dgm_bytes dgm_rank_more_bytes(const dgm_backend *b, const dgm_linear *out);
 
 // Copies device rows to host floats.
 void dgm_op_read(dgm_exec *x, float *host, dgm_mat in);

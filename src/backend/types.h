@@ -51,9 +51,33 @@ static inline dgm_mat dgm_mat_cols(dgm_mat m, int first, int count)
     return m;
 }
 
+// Sizes of memory. A worker has two: the host's, for bookkeeping, and the device's, for rows. On a CPU
+// both are of the same kind, but they are counted apart all the same.
+typedef struct dgm_bytes {
+    size_t host, device;
+} dgm_bytes;
+
+static inline dgm_bytes dgm_bytes_add(dgm_bytes a, dgm_bytes b)
+{
+    return (dgm_bytes){a.host + b.host, a.device + b.device};
+}
+
+// As much of each.
+static inline dgm_bytes dgm_bytes_both(size_t n)
+{
+    return (dgm_bytes){n, n};
+}
+
+// The larger of each: of two things that are never there at the same time.
+static inline dgm_bytes dgm_bytes_max(dgm_bytes a, dgm_bytes b)
+{
+    return (dgm_bytes){a.host > b.host ? a.host : b.host,
+                       a.device > b.device ? a.device : b.device};
+}
+
 // Operations do not fail by themselves: a device error sticks in the worker until it is asked.
 dgm_status dgm_exec_status(dgm_exec *x, dgm_error *err);
-// Host memory of a worker, with the life time of its device memory.
+// Host memory of a worker; it is given back together with its device memory (dgm_exec_reset).
 dgm_arena *dgm_exec_host(dgm_exec *x);
 
 #endif

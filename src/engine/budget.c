@@ -15,7 +15,7 @@
 //
 // and never less than the longest sentence needs alone. A default that takes more than the
 // workspace (else: than the machine has) is halved until it fits; what the caller asked for is
-// refused.
+// refused. A device with memory of its own has a budget in each: the workspace bounds both.
 //
 // The default was measured with newstest2014 at one thread, i8, on a core with 1 MiB of L2
 // (docs/results/THROUGHPUT.md): a small model is on its plateau from some 20 rows on, a larger one reads
@@ -60,9 +60,13 @@ static void size_workers(dgm_translator *t, int64_t tokens, int length, int batc
         clamp(max64((int64_t)c->beam * (t->limits.target + GENERATIONS), 4 * tokens), most);
 }
 
+// What all workers take of the memory that is scarcest: of both together where the device computes
+// in the host's.
 static uint64_t all_workers(const dgm_translator *t)
 {
-    uint64_t bytes = dgm_worker_bytes(t);
+    const dgm_bytes one = dgm_worker_bytes(t);
+    uint64_t bytes = one.host > one.device ? one.host : one.device;
+    if (dgm_backend_properties(t->backend)->host_memory) bytes = (uint64_t)one.host + one.device;
     return bytes > UINT64_MAX / 4 / (uint64_t)t->threads ? UINT64_MAX / 4
                                                          : bytes * (uint64_t)t->threads;
 }
@@ -94,7 +98,10 @@ static dgm_status refuse(const dgm_translator *t, const dgm_settings *s, uint64_
 
 dgm_status dgm_budget_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err)
 {
+    // The least that both memories have: a workspace bounds each of them.
+    const dgm_backend_props *device = dgm_backend_properties(t->backend);
     uint64_t physical = dgm_memory_physical();
+    if (!device->host_memory && device->memory < physical) physical = device->memory;
     uint64_t most = s->workspace ? (uint64_t)s->workspace : physical;
     DGM_FAIL_IF(s->workspace && most > physical, err, DGM_ERR_ARGUMENT,
                 "a workspace of %.1f MiB is more than the %.1f MiB of memory that this machine has",

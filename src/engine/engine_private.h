@@ -173,7 +173,7 @@ extern const char *const dgm_restrict_names[]; // in this order; NULL at the end
 // choice: dgm_restrict, -1: what the models have. Loads what it needs.
 dgm_status dgm_restrict_resolve(dgm_translator *t, int choice, dgm_error *err);
 dgm_status dgm_restrict_open(const dgm_translator *t, dgm_exec *x, dgm_vocabsel *v, dgm_error *err);
-size_t dgm_restrict_bytes(const dgm_translator *t);     // of a worker's arena
+dgm_bytes dgm_restrict_bytes(const dgm_translator *t); // of a worker
 size_t dgm_restrict_centroids(const dgm_translator *t); // 0: no clusters are used
 // Which clusters a line of this direction uses (other: not the translator's), of those that are loaded.
 dgm_status dgm_restrict_line(const dgm_translator *t, const int direction[2], bool other,
@@ -363,6 +363,6 @@ void dgm_workers_read(dgm_translator *t, dgm_meter *sum, double *busy);
 void dgm_workers_observe(dgm_translator *t, const dgm_observer *observer);
 
 // Bytes of scratch memory that one worker needs.
-size_t dgm_worker_bytes(const dgm_translator *t);
+dgm_bytes dgm_worker_bytes(const dgm_translator *t);
 
 #endif

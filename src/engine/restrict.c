@@ -115,23 +115,22 @@ static int vectors(const dgm_translator *t)
     return t->limits.rows * dgm_model_describe(t->members[0].model)->tokens_per_step;
 }
 
-size_t dgm_restrict_bytes(const dgm_translator *t)
+dgm_bytes dgm_restrict_bytes(const dgm_translator *t)
 {
-    size_t bytes = 0;
+    dgm_bytes bytes = {0};
     for (int i = 0; i < t->member_count; i++) {
         const dgm_linear *out = dgm_model_output(t->members[i].model);
         if (t->restricted == DGM_RESTRICT_LEXICAL)
-            bytes += dgm_vocabsel_lexical_bytes(t->backend, out, t->batch);
+            bytes = dgm_bytes_add(bytes, dgm_vocabsel_lexical_bytes(t->backend, out, t->batch));
         else if (t->shortlist >= 0) // continuations
-            bytes += dgm_rank_more_bytes(t->backend, out);
+            bytes = dgm_bytes_add(bytes, dgm_rank_more_bytes(t->backend, out));
     }
-    size_t search = 0; // for the nearest centroid: of the largest set, one is looked at at a time
+    dgm_bytes search = {0}; // for the nearest centroid: of the largest set, one is looked at at a time
     for (int i = 0; i < t->cluster_sets; i++) {
         const int count = dgm_cluster_set_count(t->clusters[i]);
-        const size_t own = dgm_rank_bytes(t->backend, vectors(t), 1, count);
-        search = own > search ? own : search;
+        search = dgm_bytes_max(search, dgm_rank_bytes(t->backend, vectors(t), 1, count));
     }
-    return bytes + search;
+    return dgm_bytes_add(bytes, search);
 }
 
 dgm_status dgm_restrict_open(const dgm_translator *t, dgm_exec *x, dgm_vocabsel *v, dgm_error *err)

@@ -31,7 +31,7 @@ struct dgm_worker {
     int inside_count, back_count;
     int64_t inside_cost; // of the pieces inside, in the tokens of the budget
     uint64_t restarts;   // pieces put back for want of memory
-    size_t bytes;
+    dgm_bytes bytes;
     // Totals, guarded by the translator's lock.
     dgm_search_stats stats;
     dgm_model_counts counts;
@@ -43,19 +43,25 @@ struct dgm_worker {
     double busy, since;
 };
 
-size_t dgm_worker_bytes(const dgm_translator *t)
+dgm_bytes dgm_worker_bytes(const dgm_translator *t)
 {
-    int vocabulary = dgm_model_describe(t->members[0].model)->target_vocab;
-    size_t bytes = 1 << 20;
+    const dgm_model_info *info = dgm_model_describe(t->members[0].model);
+    const int vocabulary = info->target_vocab, vectors = t->limits.rows * info->tokens_per_step;
+    dgm_bytes bytes = dgm_bytes_both(1 << 19);
     for (int i = 0; i < t->member_count; i++)
-        bytes += dgm_state_bytes(t->members[i].model, &t->limits);
-    bytes += dgm_search_bytes(&t->config, t->member_count, vocabulary);
-    const int tokens = dgm_model_describe(t->members[0].model)->tokens_per_step;
-    bytes += dgm_rank_bytes(t->backend, t->limits.rows * tokens, t->member_count, vocabulary);
-    bytes += dgm_restrict_bytes(t);
-    if (t->evidence) bytes += dgm_score_lmbr_bytes(t->batch, vocabulary);
-    if (t->lattices) bytes += dgm_score_walk_bytes(t->batch);
-    return bytes;
+        bytes = dgm_bytes_add(bytes, dgm_state_bytes(t->members[i].model, &t->limits));
+    bytes.host += dgm_search_bytes(&t->config, t->member_count, vocabulary);
+    if (t->evidence) bytes.host += dgm_score_lmbr_bytes(t->batch, vocabulary);
+    if (t->lattices) bytes.host += dgm_score_walk_bytes(t->batch);
+    bytes = dgm_bytes_add(bytes, dgm_restrict_bytes(t));
+    return dgm_bytes_add(bytes,
+                         dgm_rank_bytes(t->backend, vectors, t->member_count, vocabulary));
+}
+
+static uint64_t touched(const dgm_worker *w)
+{
+    const dgm_bytes peak = dgm_exec_peak(w->exec);
+    return peak.host + peak.device;
 }
 
 // What is added to the models' scores, in the order in which rows are asked.
@@ -199,7 +205,7 @@ static void finish_piece(dgm_worker *w, dgm_piece_state *piece)
     if (--line->left == 0) {
         clock_work(w); // whoever waits for the line may ask for these
         take_counts(w);
-        w->peak = dgm_exec_peak(w->exec);
+        w->peak = touched(w);
         w->restarts_seen = w->restarts;
         dgm_text_take(t, line);
     }
@@ -360,7 +366,7 @@ static void *worker_main(void *arg)
         dgm_text_wake(t);
         clock_work(w);
         take_counts(w);
-        w->peak = dgm_exec_peak(w->exec);
+        w->peak = touched(w);
     }
     pthread_mutex_unlock(&t->lock);
     return NULL;
@@ -439,7 +445,7 @@ void dgm_workers_count(const dgm_translator *t, dgm_counters *c)
         c->candidates += w->stats.candidates;
         c->more += w->stats.more;
         c->source_tokens += w->source_tokens;
-        c->arena_bytes += w->bytes;
+        c->arena_bytes += w->bytes.host + w->bytes.device;
         c->arena_peak += w->peak;
     }
 }

@@ -283,10 +283,12 @@ int dgm_state_rows(const dgm_model *m, const dgm_limits *l)
     return rows > INT32_MAX / 2 ? INT32_MAX / 2 : (int)rows;
 }
 
-size_t dgm_state_bytes(const dgm_model *m, const dgm_limits *l)
+dgm_bytes dgm_state_bytes(const dgm_model *m, const dgm_limits *l)
 {
-    return dgm_arena_cost(sizeof(dgm_state)) + dgm_row_pool_bytes(dgm_state_rows(m, l)) +
-           4 * dgm_arena_cost((size_t)l->slots * sizeof(int32_t)) + m->ops->state_bytes(m, l);
+    dgm_bytes bytes = m->ops->state_bytes(m, l);
+    bytes.host += dgm_arena_cost(sizeof(dgm_state)) + dgm_row_pool_bytes(dgm_state_rows(m, l)) +
+                  4 * dgm_arena_cost((size_t)l->slots * sizeof(int32_t));
+    return bytes;
 }
 
 dgm_status dgm_state_open(const dgm_model *m, dgm_exec *x, const dgm_limits *limits,

@@ -113,8 +113,8 @@ typedef struct dgm_limits {
     int past;    // decoder rows alive at once, where a row needs its ancestors
 } dgm_limits;
 
-// Bytes of a worker's scratch that a state takes (address space; pages cost when touched).
-size_t dgm_state_bytes(const dgm_model *m, const dgm_limits *limits);
+// What a state takes of a worker's memory.
+dgm_bytes dgm_state_bytes(const dgm_model *m, const dgm_limits *limits);
 dgm_status dgm_state_open(const dgm_model *m, dgm_exec *x, const dgm_limits *limits, dgm_state **s,
                           dgm_error *err);
 void dgm_state_close(dgm_state **s);

@@ -14,7 +14,7 @@ typedef struct dgm_model_ops {
     void (*unload)(dgm_model *m); // accepts a half-loaded model
     dgm_status (*tune)(dgm_model *m, const dgm_tuning *t,
                        dgm_error *err);                                  // NULL: nothing to choose
-    size_t (*state_bytes)(const dgm_model *m, const dgm_limits *limits); // beyond the pools'
+    dgm_bytes (*state_bytes)(const dgm_model *m, const dgm_limits *limits); // beyond the pools'
     // Allocates its storage from s->exec, as s->storage.
     dgm_status (*state_open)(dgm_state *s, dgm_error *err);
     // Slots and rows are chosen by model.c; these only do the arithmetic.
@@ -90,7 +90,7 @@ int dgm_state_sources(const dgm_limits *limits);
 int32_t dgm_slot_take(dgm_state *s, int32_t length);
 void dgm_slot_free(dgm_state *s, int32_t slot);
 
-size_t dgm_row_pool_bytes(int capacity);
+size_t dgm_row_pool_bytes(int capacity); // of host memory
 dgm_status dgm_row_pool_open(dgm_row_pool *p, dgm_arena *a, int capacity, bool keep_ancestors,
                              dgm_error *err);
 void dgm_row_pool_clear(dgm_row_pool *p);

@@ -87,10 +87,11 @@ void dgm_kmeans_lanes_close(dgm_kmeans_lanes **lanes)
 
 static dgm_status open_lane(lane *x, const dgm_kmeans *k, int most, int near, dgm_error *err)
 {
-    const size_t bytes = (1 << 20) + dgm_exec_mat_bytes(k->backend, ROWS, k->width) +
-                         dgm_rank_bytes(k->backend, ROWS, 1, most) +
-                         dgm_exec_mat_bytes(k->backend, 2, k->width) +
-                         dgm_exec_mat_bytes(k->backend, 1, LAYER);
+    const dgm_bytes own = {.host = 1 << 16,
+                           .device = (1 << 20) + dgm_exec_mat_bytes(k->backend, ROWS, k->width) +
+                                     dgm_exec_mat_bytes(k->backend, 2, k->width) +
+                                     dgm_exec_mat_bytes(k->backend, 1, LAYER)};
+    const dgm_bytes bytes = dgm_bytes_add(own, dgm_rank_bytes(k->backend, ROWS, 1, most));
     DGM_TRY(dgm_exec_open(k->backend, bytes, &x->exec, err));
     x->rows = dgm_exec_mat(x->exec, ROWS, k->width);
     x->work.terms = dgm_calloc(ROWS, sizeof *x->work.terms);
@@ -213,7 +214,8 @@ static void measure_layer(void *arg, int worker, int item)
     start *s = arg;
     lane *own = &s->lanes->items[worker];
     dgm_exec *x = own->exec;
-    const size_t first = (size_t)item * LAYER, mark = dgm_exec_mark(x);
+    const size_t first = (size_t)item * LAYER;
+    const dgm_mark mark = dgm_exec_mark(x);
     const int n = s->count - first < LAYER ? (int)(s->count - first) : LAYER;
     const dgm_mat in = dgm_exec_mat(x, 1, s->k->width), out = dgm_exec_mat(x, 1, n);
     write_vectors(own, in, s->points + (size_t)s->chosen * (size_t)s->k->width);

@@ -303,10 +303,11 @@ static dgm_status open_lane(const scoring *s, lane *l, dgm_error *err)
     if (!l->sources || !l->slots || !l->rows || !l->next_rows || !l->steps || !l->active ||
         !l->terms || !l->watch || !l->top_token || !l->top_score || !l->watch_score || !l->log_z)
         return dgm_no_memory(err);
-    size_t bytes = 1 << 20;
+    dgm_bytes bytes = dgm_bytes_both(1 << 19);
     for (int m = 0; m < s->t->member_count; m++)
-        bytes += dgm_state_bytes(s->t->members[m].model, &s->limits);
-    bytes += dgm_rank_bytes(s->t->backend, s->group, s->t->member_count, vocabulary);
+        bytes = dgm_bytes_add(bytes, dgm_state_bytes(s->t->members[m].model, &s->limits));
+    bytes = dgm_bytes_add(
+        bytes, dgm_rank_bytes(s->t->backend, s->group, s->t->member_count, vocabulary));
     DGM_TRY(dgm_exec_open(s->t->backend, bytes, &l->exec, err));
     for (int m = 0; m < s->t->member_count; m++)
         DGM_TRY(dgm_state_open(s->t->members[m].model, l->exec, &s->limits, &l->states[m], err));

@@ -211,9 +211,10 @@ dgm_status dgm_vocabsel_lexical_open(dgm_vocabsel *v, const dgm_gguf *file,
     return st;
 }
 
-size_t dgm_vocabsel_lexical_bytes(const dgm_backend *b, const dgm_linear *out, int places)
+dgm_bytes dgm_vocabsel_lexical_bytes(const dgm_backend *b, const dgm_linear *out, int places)
 {
-    return dgm_gathered_bytes(b, out, dgm_backend_properties(b)->gather_max, places) + dgm_rank_more_bytes(b, out);
+    const int most = dgm_backend_properties(b)->gather_max;
+    return dgm_bytes_add(dgm_gathered_bytes(b, out, most, places), dgm_rank_more_bytes(b, out));
 }
 
 dgm_status dgm_vocabsel_lexical_gather(dgm_vocabsel *v, dgm_exec *exec,

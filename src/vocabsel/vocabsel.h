@@ -75,7 +75,7 @@ dgm_status dgm_vocabsel_lexical_open(dgm_vocabsel *v, const dgm_gguf *file,
 // vocabulary as candidates anyway.
 dgm_status dgm_vocabsel_lexical_gather(dgm_vocabsel *v, dgm_exec *x, const dgm_linear *const *out,
                                        int count, dgm_error *err);
-size_t dgm_vocabsel_lexical_bytes(const dgm_backend *b, const dgm_linear *out, int places);
+dgm_bytes dgm_vocabsel_lexical_bytes(const dgm_backend *b, const dgm_linear *out, int places);
 
 // ---- clusters ---------------------------------------------------------------------------------
 

@@ -56,7 +56,7 @@ static void run_attend(cb *c, dgm_precision p, int round)
                               .elem = kc.elem, .scale = 1 / sqrtf((float)dk), .rows = at,
                               .align = align, .align_head = round % 3 == 0 ? -1 : heads - 1};
         dgm_mat out = cb_room(s, rows, heads * dv);
-        if (dgm_attend_bytes(s->backend, heads, keys) == 0) cb_fail(c, "no scratch");
+        if (dgm_attend_bytes(s->backend, heads, keys).device == 0) cb_fail(c, "no scratch");
         dgm_op_attend(s->x, out, cb_put(s, q, rows, heads * dk), &a);
         cb_keep(c, s, out);
         keep_alignments(c, s, align, n, rows);

@@ -155,7 +155,7 @@ static void run_experts(cb *c, dgm_precision p, int round)
         how.gate = g;
         how.gate_bias = round % 2 ? gb : NULL;
         dgm_mat in = cb_put(s, x, rows, d), y = cb_room(s, rows, d);
-        if (dgm_experts_bytes(s->backend, rows, d, EXPERTS) == 0) cb_fail(c, "no scratch");
+        if (dgm_experts_bytes(s->backend, rows, d, EXPERTS).device == 0) cb_fail(c, "no scratch");
         dgm_op_experts(s->x, y, in, e, &how, cb_room(s, rows, f));
         cb_keep(c, s, y);
         dgm_experts_use use = {0};

@@ -112,7 +112,7 @@ static void ask(cb *c, cb_side *s, const question *q, dgm_precision p, answer *o
         parts[i] = (dgm_rank_part){layer[i], cb_put(s, q->hidden[i], q->rows, q->cols),
                                    1.0f / (float)q->parts};
     }
-    if (dgm_rank_bytes(s->backend, q->rows, q->parts, q->vocabulary) == 0) cb_fail(c, "no scratch");
+    if (dgm_rank_bytes(s->backend, q->rows, q->parts, q->vocabulary).device == 0) cb_fail(c, "no scratch");
     const dgm_rank r = {.parts = parts, .part_count = q->parts, .mix = q->mix,
                         .normalise = q->normalise, .rows = q->rows, .k = K, .watch_count = WATCH,
                         .candidates = q->of, .more = q->more, .terms = q->terms, .never = q->never,
@@ -175,8 +175,8 @@ static void run_gathered(cb *c, dgm_precision p, int round)
         dgm_linear *layer = NULL;
         const dgm_linear_part part = {.weight = &q.w[0].t, .bias = q.bias[0]};
         cb_load(c, s, &part, 1, p, &layer);
-        if (dgm_gathered_bytes(s->backend, layer, q.vocabulary, 3) == 0 ||
-            dgm_rank_more_bytes(s->backend, layer) == 0)
+        if (dgm_gathered_bytes(s->backend, layer, q.vocabulary, 3).device == 0 ||
+            dgm_rank_more_bytes(s->backend, layer).device == 0)
             cb_fail(c, "no room");
         dgm_gathered *g[3];
         for (int i = 0; i < 3; i++) {

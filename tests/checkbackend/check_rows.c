@@ -50,11 +50,11 @@ void check_memory(cb *c)
             need += dgm_exec_cache_bytes(s->backend, ROWS, COLS, (dgm_precision)p) +
                     dgm_exec_blocks_bytes(s->backend, COUNT, HEADS, DK, DV, (dgm_precision)p);
         }
-        if (dgm_exec_open(s->backend, need, &x, &err) != DGM_OK) {
+        if (dgm_exec_open(s->backend, (dgm_bytes){.device = need}, &x, &err) != DGM_OK) {
             cb_fail(c, "%s", err.text);
             return;
         }
-        const size_t mark = dgm_exec_mark(x);
+        const dgm_mark mark = dgm_exec_mark(x);
         dgm_mat m = dgm_exec_mat(x, ROWS, COLS);
         if (!m.data || m.rows != ROWS || m.cols != COLS || m.stride < COLS) cb_fail(c, "a bad view");
         for (int p = 0; p < DGM_PRECISION_COUNT; p++) {
@@ -67,7 +67,7 @@ void check_memory(cb *c)
         dgm_exec_reset(x, mark);
         if (dgm_exec_mat(x, ROWS, COLS).data != m.data) cb_fail(c, "a reset arena begins elsewhere");
         if (dgm_exec_mat(x, 1 << 24, 1 << 10).data) cb_fail(c, "more memory than there is");
-        if (dgm_exec_peak(x) == 0) cb_fail(c, "nothing was used");
+        if (dgm_exec_peak(x).device == 0) cb_fail(c, "nothing was used");
         dgm_exec_close(&x);
     }
 }

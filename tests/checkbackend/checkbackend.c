@@ -110,7 +110,7 @@ void cb_begin(cb *c, const char *fmt, ...)
     CB_BOTH(c, s)
     {
         s->count = 0;
-        dgm_exec_reset(s->x, 0);
+        dgm_exec_reset(s->x, (dgm_mark){0, 0});
     }
 }
 
@@ -283,7 +283,7 @@ static void open_side(cb_side *s, const char *name)
 {
     dgm_error err;
     if (dgm_backend_open(&s->backend, name, NULL, &err) == DGM_OK &&
-        dgm_exec_open(s->backend, SCRATCH, &s->x, &err) == DGM_OK)
+        dgm_exec_open(s->backend, dgm_bytes_both(SCRATCH), &s->x, &err) == DGM_OK)
         return;
     fprintf(stderr, "checkbackend: %s\n", err.text);
     exit(2);

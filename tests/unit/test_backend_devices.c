@@ -69,7 +69,7 @@ static void test_plugins(void **state)
     if (dgm_backend_open(&b, "echo:c", NULL, &err) != DGM_OK) fail_msg("%s", err.text);
     assert_string_equal(dgm_backend_properties(b)->name, "echo");
     dgm_exec *x = NULL;
-    assert_int_equal(dgm_exec_open(b, 1 << 20, &x, &err), DGM_OK);
+    assert_int_equal(dgm_exec_open(b, dgm_bytes_both(1 << 20), &x, &err), DGM_OK);
     const float in[] = {1, 2, 3, 4, 5, 6};
     float out[6];
     dgm_mat a = dgm_exec_mat(x, 2, 3);

@@ -68,9 +68,9 @@ static world *open_world(const char *level, dgm_precision precision, dgm_tensor_
     if (stored == DGM_TYPE_I8) w->tensor.scale = &w->scales;
     const dgm_linear_part part = {.weight = &w->tensor, .bias = bias ? w->bias : NULL};
     assert_int_equal(dgm_linear_load(w->backend, &part, 1, precision, &w->layer, NULL), DGM_OK);
-    size_t room = dgm_rank_bytes(w->backend, ROWS, 1, V) +
-                  dgm_exec_mat_bytes(w->backend, ROWS, WIDTH) +
-                  dgm_gathered_bytes(w->backend, w->layer, MOST, 1);
+    dgm_bytes room = dgm_bytes_add(dgm_rank_bytes(w->backend, ROWS, 1, V),
+                                   dgm_gathered_bytes(w->backend, w->layer, MOST, 1));
+    room.device += dgm_exec_mat_bytes(w->backend, ROWS, WIDTH);
     assert_int_equal(dgm_exec_open(w->backend, room, &w->exec, NULL), DGM_OK);
     w->hidden = dgm_exec_mat(w->exec, ROWS, WIDTH);
     write_hidden(w);
@@ -189,9 +189,9 @@ static void test_stack_and_room(void **state)
     assert_int_equal(dgm_linear_load(w->backend, parts, 2, DGM_PRECISION_I8, &w->layer, NULL),
                      DGM_OK);
     dgm_exec_close(&w->exec);
-    size_t room = dgm_rank_bytes(w->backend, ROWS, 1, V) +
-                  dgm_exec_mat_bytes(w->backend, ROWS, WIDTH) +
-                  dgm_gathered_bytes(w->backend, w->layer, MOST, 1);
+    dgm_bytes room = dgm_bytes_add(dgm_rank_bytes(w->backend, ROWS, 1, V),
+                                   dgm_gathered_bytes(w->backend, w->layer, MOST, 1));
+    room.device += dgm_exec_mat_bytes(w->backend, ROWS, WIDTH);
     assert_int_equal(dgm_exec_open(w->backend, room, &w->exec, NULL), DGM_OK);
     w->hidden = dgm_exec_mat(w->exec, ROWS, WIDTH);
     write_hidden(w);

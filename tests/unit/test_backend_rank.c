@@ -53,9 +53,9 @@ static void open_world(world *w, int vocabulary, const char *level)
     w->rng.state = 7 + (uint64_t)vocabulary;
     w->vocabulary = vocabulary;
     assert_int_equal(dgm_backend_open(&w->backend, "cpu", level, NULL), DGM_OK);
-    size_t bytes = dgm_rank_bytes(w->backend, ROWS, PARTS, vocabulary) +
-                   PARTS * dgm_exec_mat_bytes(w->backend, ROWS, WIDTH);
-    bytes += 4 * DGM_MORE_MAX * WIDTH * 64 + (1 << 20); // columns of single rows
+    dgm_bytes bytes = dgm_rank_bytes(w->backend, ROWS, PARTS, vocabulary);
+    bytes.device += PARTS * dgm_exec_mat_bytes(w->backend, ROWS, WIDTH);
+    bytes.device += 4 * DGM_MORE_MAX * WIDTH * 64 + (1 << 20); // columns of single rows
     assert_int_equal(dgm_exec_open(w->backend, bytes, &w->exec, NULL), DGM_OK);
     w->table = dgm_malloc((size_t)vocabulary * sizeof(float));
     for (int i = 0; i < vocabulary; i++) w->table[i] = uniform(&w->rng, -1, 1);

@@ -442,7 +442,7 @@ static void test_static_scale(void **state)
     assert_ptr_equal(dgm_linear_tensor(l, 0), &tensor);
     assert_null(dgm_linear_tensor(l, 1));
     assert_null(dgm_linear_tensor(l, 2));
-    assert_int_equal(dgm_exec_open(b, 1 << 20, &e, &error), DGM_OK);
+    assert_int_equal(dgm_exec_open(b, dgm_bytes_both(1 << 20), &e, &error), DGM_OK);
     dgm_mat in = dgm_exec_mat(e, 1, K), out = dgm_exec_mat(e, 1, N);
     dgm_op_write(e, in, x);
     dgm_op_linear(e, out, in, l, DGM_ACT_NONE, NULL);

@@ -81,7 +81,8 @@ static walk *run(const char *path)
     const dgm_limits limits = {.slots = SENTENCES, .rows = ROWS, .source = 9, .target = STEPS + 1};
     assert_true(info->target_vocab <= VOCABULARY);
     w->vocabulary = info->target_vocab;
-    assert_int_equal(dgm_exec_open(b, dgm_state_bytes(m, &limits) + (8u << 20), &x, &err), DGM_OK);
+    assert_int_equal(dgm_exec_open(b, dgm_bytes_add(dgm_state_bytes(m, &limits), dgm_bytes_both(8u << 20)), &x, &err),
+                     DGM_OK);
     assert_int_equal(dgm_state_open(m, x, &limits, &s, &err), DGM_OK);
     static const int32_t ids[9] = {5, 9, 2, 17, 30, 4, 8, 3, 0};
     const dgm_source sources[SENTENCES] = {{ids, 9}, {ids + 4, 5}};
@@ -99,7 +100,7 @@ static walk *run(const char *path)
         assert_int_equal(dgm_step(s, ROWS, steps, &out, &err), DGM_OK);
         memcpy(rows, next, sizeof rows);
         dgm_retain(s, ROWS, rows);
-        const size_t mark = dgm_exec_mark(x);
+        const dgm_mark mark = dgm_exec_mark(x);
         dgm_mat y = dgm_exec_mat(x, ROWS, w->vocabulary);
         dgm_op_linear(x, y, out.hidden, dgm_model_output(m), DGM_ACT_NONE, NULL);
         dgm_op_read(x, logits, y);

@@ -412,7 +412,7 @@ static void test_candidates(void **state)
     dgm_cluster_set *set = NULL;
     const dgm_clusters c = sample("en", "de", 1);
     assert_int_equal(dgm_backend_open(&b, "cpu", NULL, NULL), DGM_OK);
-    assert_int_equal(dgm_exec_open(b, 16 << 20, &x, NULL), DGM_OK);
+    assert_int_equal(dgm_exec_open(b, dgm_bytes_both(16 << 20), &x, NULL), DGM_OK);
     assert_int_equal(dgm_cluster_set_open(&set, b, g, "en", "de", WIDTH, NULL), DGM_OK);
     enum { PLACES = 3, ROWS = 12 };
     const dgm_vocabsel_limits limits = {
@@ -543,7 +543,7 @@ static void test_memory(void **state)
             .places = 2, .max_source = 4, .max_needed = 1, .rows = 4};
         dgm_mem_inject(fail, 1);
         dgm_status st = dgm_backend_open(&b, "cpu", NULL, NULL);
-        if (st == DGM_OK) st = dgm_exec_open(b, 1 << 20, &x, NULL);
+        if (st == DGM_OK) st = dgm_exec_open(b, dgm_bytes_both(1 << 20), &x, NULL);
         if (st == DGM_OK) st = dgm_cluster_set_open(&set, b, g, "en", "de", WIDTH, NULL);
         if (st == DGM_OK)
             st = dgm_vocabsel_cluster_open(&v, &set, 1, x, DGM_CLUSTER_ALONE, NULL, &limits, NULL);

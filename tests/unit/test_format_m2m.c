@@ -175,7 +175,7 @@ static void load_folder(loaded *m)
     if (st == DGM_OK)
         st = dgm_model_load(&m->model, m->backend, m->file, DGM_PRECISION_F32, &err);
     if (st == DGM_OK)
-        st = dgm_exec_open(m->backend, dgm_state_bytes(m->model, &limits) + (1 << 20), &m->exec,
+        st = dgm_exec_open(m->backend, dgm_bytes_add(dgm_state_bytes(m->model, &limits), dgm_bytes_both(1 << 20)), &m->exec,
                            &err);
     if (st == DGM_OK) st = dgm_state_open(m->model, m->exec, &limits, &m->state, &err);
     if (st != DGM_OK) fail_msg("%s", err.text);
@@ -214,7 +214,7 @@ static void step(loaded *m, int32_t *row, int32_t token, float *logits)
     if (dgm_step(m->state, 1, &in, &out, &err) != DGM_OK) fail_msg("%s", err.text);
     *row = next;
     dgm_retain(m->state, 1, row);
-    size_t mark = dgm_exec_mark(m->exec);
+    dgm_mark mark = dgm_exec_mark(m->exec);
     dgm_mat y = dgm_exec_mat(m->exec, 1, dgm_model_describe(m->model)->target_vocab);
     dgm_op_linear(m->exec, y, out.hidden, dgm_model_output(m->model), DGM_ACT_NONE, NULL);
     dgm_op_read(m->exec, logits, y);

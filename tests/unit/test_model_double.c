@@ -99,7 +99,7 @@ static void open_masked(masked *m, const char *name, const char *level)
     CHECK(dgm_model_load(&m->model, m->backend, m->file, DGM_PRECISION_F32, err));
     m->vocabulary = dgm_model_describe(m->model)->target_vocab;
     const dgm_limits l = {.slots = SENTENCES, .rows = 2 * MOST, .source = 64, .target = 20};
-    const size_t logits = dgm_exec_mat_bytes(m->backend, 2 * MOST, m->vocabulary);
+    const dgm_bytes logits = {.device = dgm_exec_mat_bytes(m->backend, 2 * MOST, m->vocabulary)};
     const dgm_limits fit = {l.slots,
                             l.rows,
                             dgm_model_describe(m->model)->max_source < l.source
@@ -108,7 +108,7 @@ static void open_masked(masked *m, const char *name, const char *level)
                             l.target,
                             0,
                             0};
-    CHECK(dgm_exec_open(m->backend, dgm_state_bytes(m->model, &fit) + logits, &m->exec, err));
+    CHECK(dgm_exec_open(m->backend, dgm_bytes_add(dgm_state_bytes(m->model, &fit), logits), &m->exec, err));
     CHECK(dgm_state_open(m->model, m->exec, &fit, &m->state, err));
     dgm_source sources[SENTENCES];
     for (int k = 0; k < SENTENCES; k++) sources[k].ids = numbers(m, k, "source", &sources[k].count);
@@ -128,7 +128,7 @@ static void close_masked(masked *m)
 // Logits of what a call gave.
 static void project(const masked *m, dgm_mat hidden, float *out)
 {
-    const size_t mark = dgm_exec_mark(m->exec);
+    const dgm_mark mark = dgm_exec_mark(m->exec);
     dgm_mat y = dgm_exec_mat(m->exec, hidden.rows, m->vocabulary);
     dgm_op_linear(m->exec, y, hidden, dgm_model_output(m->model), DGM_ACT_NONE, NULL);
     dgm_op_read(m->exec, out, y);

@@ -81,8 +81,8 @@ static void close_bench(bench *b)
 static dgm_status mix(const bench *b, int first, int count, float *out, dgm_error *err)
 {
     dgm_exec *x = NULL;
-    size_t bytes = dgm_experts_bytes(b->backend, ROWS, D, EXPERTS) +
-                   3 * dgm_exec_mat_bytes(b->backend, ROWS, D);
+    dgm_bytes bytes = dgm_experts_bytes(b->backend, ROWS, D, EXPERTS);
+    bytes.device += 3 * dgm_exec_mat_bytes(b->backend, ROWS, D);
     if (dgm_exec_open(b->backend, bytes, &x, err) != DGM_OK) return DGM_ERR_MEMORY;
     dgm_mat in = dgm_exec_mat(x, count, D), y = dgm_exec_mat(x, count, D);
     dgm_mat inner = dgm_exec_mat(x, count, F);

@@ -337,7 +337,7 @@ static void test_misfits(void **state)
     const toy *models[] = {&m[0], &m[1]};
     dgm_error err = {{0}};
     dgm_exec *x;
-    const size_t room = toy_bytes(&c, models, 2);
+    const dgm_bytes room = toy_bytes(&c, models, 2);
     assert_int_equal(dgm_exec_open(m[0].backend, room, &x, &err), DGM_OK);
     dgm_search_part parts[2];
     for (int i = 0; i < 2; i++) {
@@ -348,17 +348,18 @@ static void test_misfits(void **state)
     dgm_search *s;
     assert_int_equal(dgm_search_open(&s, x, &c, parts, 2, NULL, NULL, 0, &err), DGM_ERR_ARGUMENT);
     assert_string_equal(err.text, "ensemble member 2 has another vocabulary than the first one");
-    const size_t mark = dgm_exec_mark(x);
+    const dgm_mark mark = dgm_exec_mark(x);
     dgm_arena *arena = dgm_exec_host(x);
     const size_t size = arena->size, need = dgm_search_bytes(&c, 1, VOCAB);
     for (size_t left = 0; left < need / 2; left += 1 + need / 64) {
-        arena->size = mark + left;
+        arena->size = mark.host + left;
         const dgm_status st = dgm_search_open(&s, x, &c, parts, 1, NULL, NULL, 0, &err);
         arena->size = size;
         assert_int_equal(st, DGM_ERR_MEMORY);
-        assert_int_equal(dgm_exec_mark(x), mark);
+        assert_int_equal(dgm_exec_mark(x).host, mark.host);
+        assert_int_equal(dgm_exec_mark(x).device, mark.device);
     }
-    arena->size = mark + need; // what dgm_search_bytes says is enough
+    arena->size = mark.host + need; // what dgm_search_bytes says is enough
     assert_int_equal(dgm_search_open(&s, x, &c, parts, 1, NULL, NULL, 0, &err), DGM_OK);
     arena->size = size;
     dgm_search_close(&s);

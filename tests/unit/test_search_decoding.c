@@ -581,7 +581,8 @@ static double coverage_of(const toy *m, const dgm_search_request *r, const toy_h
     float weights[TOY_SOURCE];
     double seen[TOY_SOURCE] = {0}, total = 0;
     const dgm_limits limits = {.slots = 1, .rows = 4, .source = 8, .target = 20};
-    const size_t bytes = dgm_state_bytes(m->model, &limits) + (1 << 20);
+    const dgm_bytes bytes =
+        dgm_bytes_add(dgm_state_bytes(m->model, &limits), dgm_bytes_both(1 << 20));
     assert_int_equal(dgm_exec_open(m->backend, bytes, &x, &err), DGM_OK);
     assert_int_equal(dgm_state_open(m->model, x, &limits, &s, &err), DGM_OK);
     assert_int_equal(dgm_encode(s, 1, &r->source, &slot, &err), DGM_OK);

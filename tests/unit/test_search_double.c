@@ -169,7 +169,7 @@ static void oracle_open(oracle *o, const toy *m)
     const dgm_limits l = {.slots = 1, .rows = 1, .source = SOURCE, .target = LONGEST};
     const dgm_source source = {source_ids, SOURCE};
     *o = (oracle){.m = m, .info = dgm_model_describe(m->model)};
-    const size_t bytes = dgm_state_bytes(m->model, &l) + (1 << 16);
+    const dgm_bytes bytes = dgm_bytes_add(dgm_state_bytes(m->model, &l), dgm_bytes_both(1 << 16));
     assert_int_equal(dgm_exec_open(m->backend, bytes, &o->exec, &err), DGM_OK);
     assert_int_equal(dgm_state_open(m->model, o->exec, &l, &o->state, &err), DGM_OK);
     assert_int_equal(dgm_encode(o->state, 1, &source, &o->slot, &err), DGM_OK);
@@ -196,7 +196,7 @@ static void distribution(oracle *o, const path *p, float *log_p)
         assert_int_equal(dgm_step(o->state, 1, &step, &out, &err), DGM_OK);
         row = next;
     }
-    const size_t mark = dgm_exec_mark(o->exec);
+    const dgm_mark mark = dgm_exec_mark(o->exec);
     dgm_mat y = dgm_exec_mat(o->exec, 2, vocab);
     dgm_op_linear(o->exec, y, out.hidden, dgm_model_output(o->m->model), DGM_ACT_NONE, NULL);
     dgm_op_read(o->exec, log_p, y);
@@ -578,7 +578,9 @@ static dgm_status try_open(const char *name, const char *search, dgm_error *err)
     dgm_exec *exec = NULL;
     dgm_state *state = NULL;
     dgm_search *s = NULL;
-    assert_int_equal(dgm_exec_open(m.backend, dgm_state_bytes(m.model, &l) + (1 << 20), &exec, err),
+    assert_int_equal(dgm_exec_open(m.backend,
+                                   dgm_bytes_add(dgm_state_bytes(m.model, &l), dgm_bytes_both(1 << 20)),
+                                   &exec, err),
                      DGM_OK);
     assert_int_equal(dgm_state_open(m.model, exec, &l, &state, err), DGM_OK);
     const dgm_search_part part = {state, 1.0f};

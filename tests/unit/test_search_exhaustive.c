@@ -109,8 +109,9 @@ static void walk_all(walk *w)
 {
     const dgm_limits limits = {.slots = 1, .rows = ALL * 8, .source = 8, .target = LONGEST + 8};
     dgm_error err = {{0}};
-    size_t bytes = dgm_rank_bytes(w->models[0]->backend, 1, w->parts, VOCAB);
-    for (int i = 0; i < w->parts; i++) bytes += dgm_state_bytes(w->models[i]->model, &limits);
+    dgm_bytes bytes = dgm_rank_bytes(w->models[0]->backend, 1, w->parts, VOCAB);
+    for (int i = 0; i < w->parts; i++)
+        bytes = dgm_bytes_add(bytes, dgm_state_bytes(w->models[i]->model, &limits));
     assert_int_equal(dgm_exec_open(w->models[0]->backend, bytes, &w->exec, &err), DGM_OK);
     const dgm_source source = {toy_source, 4};
     int32_t rows[DGM_PARTS_MAX];

@@ -35,8 +35,8 @@ static void copy_open(copy *c, const toy *m, int sentence)
     const dgm_limits limits = {.slots = 1, .rows = 2, .source = 8, .target = TOY_TOKENS};
     const dgm_source source = {sources[sentence], lengths[sentence]};
     dgm_error err = {{0}};
-    const size_t bytes =
-        dgm_state_bytes(m->model, &limits) + dgm_rank_bytes(m->backend, 1, 1, m->vocab);
+    const dgm_bytes bytes = dgm_bytes_add(dgm_state_bytes(m->model, &limits),
+                                          dgm_rank_bytes(m->backend, 1, 1, m->vocab));
     *c = (copy){.m = m};
     assert_int_equal(dgm_exec_open(m->backend, bytes, &c->exec, &err), DGM_OK);
     assert_int_equal(dgm_state_open(m->model, c->exec, &limits, &c->state, &err), DGM_OK);

@@ -48,7 +48,8 @@ static void run(const dgm_search_config *c, const toy *const *models, int parts,
     dgm_error err = {{0}};
     dgm_scorer scorer;
     dgm_search_part members[DGM_PARTS_MAX];
-    const size_t bytes = toy_bytes(c, models, parts) + dgm_score_lmbr_bytes(c->places, VOCAB);
+    dgm_bytes bytes = toy_bytes(c, models, parts);
+    bytes.host += dgm_score_lmbr_bytes(c->places, VOCAB);
     assert_int_equal(dgm_exec_open(models[0]->backend, bytes, &t.exec, &err), DGM_OK);
     for (int i = 0; i < parts; i++) {
         const dgm_limits l = dgm_search_limits(c, dgm_model_describe(models[i]->model));

@@ -94,10 +94,9 @@ static void compare(const char *level, int count, int width, float spread, uint6
     }
     if (dgm_closest_open(&c, b, &t, &err) != DGM_OK) fail_msg("%s", err.text);
     assert_true(dgm_closest_bytes(c) >= (size_t)count * (size_t)width);
-    assert_int_equal(dgm_exec_open(b, (1 << 20) + dgm_rank_bytes(b, ROWS, 1, count) +
-                                          dgm_exec_mat_bytes(b, ROWS, width),
-                                   &x, &err),
-                     DGM_OK);
+    dgm_bytes room = dgm_bytes_add(dgm_bytes_both(1 << 20), dgm_rank_bytes(b, ROWS, 1, count));
+    room.device += dgm_exec_mat_bytes(b, ROWS, width);
+    assert_int_equal(dgm_exec_open(b, room, &x, &err), DGM_OK);
     dgm_mat hidden = dgm_exec_mat(x, ROWS, width);
     float *rows = dgm_malloc(ROWS * (size_t)width * sizeof *rows);
     fill_rows(rows, centroids, count, width, 1.5f * spread, &rng);

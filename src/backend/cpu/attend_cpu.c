@@ -70,19 +70,19 @@ static int take_group(const dgm_attend_row *rows, int first, int end, int *share
     return n;
 }
 
-size_t cpu_attend_bytes(const dgm_backend *b, int heads, int keys)
+dgm_bytes cpu_attend_bytes(const dgm_backend *b, int heads, int keys)
 {
     (void)b;
     size_t weights = (size_t)heads * (size_t)keys * DGM_ATTEND_QUERIES;
-    return dgm_arena_cost(weights * sizeof(float));
+    return (dgm_bytes){.device = dgm_arena_cost(weights * sizeof(float))};
 }
 
 void cpu_attend(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_attend *a)
 {
     double begin = cpu_begin(x);
-    size_t mark = dgm_exec_mark(x);
+    size_t mark = dgm_arena_mark(&x->device);
     size_t room = (size_t)a->heads * (size_t)longest_row(a, q.rows);
-    float *weights = dgm_arena_array(&x->arena, DGM_ATTEND_QUERIES * room, sizeof(float));
+    float *weights = dgm_arena_array(&x->device, DGM_ATTEND_QUERIES * room, sizeof(float));
     dgm_attend_args args = {
         .stride = (size_t)a->stride, .heads = a->heads, .dk = a->dk, .dv = a->dv, .scale = a->scale};
     for (int i = 0; i < q.rows; i += args.queries) {
@@ -108,7 +108,7 @@ void cpu_attend(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_attend *a)
             if (a->align[i + r])
                 copy_alignment(a->align[i + r], args.weights[r], a->heads, args.n[r], a->align_head);
     }
-    dgm_exec_reset(x, mark);
+    dgm_arena_reset(&x->device, mark);
     if (x->meter) count_attention(x, a, q, out, begin);
 }
 
@@ -116,8 +116,8 @@ void cpu_attend_add(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_vector *w,
                        const dgm_attend *a)
 {
     double begin = cpu_begin(x);
-    size_t mark = dgm_exec_mark(x);
-    float *weights = dgm_arena_array(&x->arena, (size_t)longest_row(a, q.rows), sizeof(float));
+    size_t mark = dgm_arena_mark(&x->device);
+    float *weights = dgm_arena_array(&x->device, (size_t)longest_row(a, q.rows), sizeof(float));
     for (int i = 0; i < q.rows; i++) {
         const dgm_attend_row *row = &a->rows[i];
         dgm_attend_add_args args = {
@@ -134,7 +134,7 @@ void cpu_attend_add(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_vector *w,
         x->backend->k.attend_add_f32(&args);
         if (a->align && a->align[i]) copy_alignment(a->align[i], weights, 1, row->n, 0);
     }
-    dgm_exec_reset(x, mark);
+    dgm_arena_reset(&x->device, mark);
     if (x->meter) count_attention(x, a, q, out, begin);
 }
 
@@ -157,7 +157,7 @@ dgm_blocks cpu_blocks(dgm_exec *x, int count, int heads, int dk, int dv,
                            dgm_precision precision)
 {
     dgm_blocks b = {NULL, block_elements(heads, dk, dv), cpu_cache_elem(precision), heads, dk, dv};
-    b.data = dgm_arena_array(&x->arena, (size_t)count * b.block, (size_t)b.elem);
+    b.data = dgm_arena_array(&x->device, (size_t)count * b.block, (size_t)b.elem);
     return b;
 }
 
@@ -192,8 +192,8 @@ static void put_f16(uint16_t *to, const dgm_blocks *b, dgm_mat kv, const dgm_ker
 void cpu_blocks_put(dgm_exec *x, const dgm_blocks *blocks, int first, dgm_mat kv)
 {
     double begin = cpu_begin(x);
-    size_t mark = dgm_exec_mark(x);
-    uint16_t *half = dgm_arena_array(&x->arena, blocks->block, sizeof *half);
+    size_t mark = dgm_arena_mark(&x->device);
+    uint16_t *half = dgm_arena_array(&x->device, blocks->block, sizeof *half);
     for (int at = 0; at < kv.rows; at += DGM_BLOCK_KEYS) {
         int n = kv.rows - at < DGM_BLOCK_KEYS ? kv.rows - at : DGM_BLOCK_KEYS;
         dgm_mat rows = dgm_mat_rows(kv, at, n);
@@ -203,7 +203,7 @@ void cpu_blocks_put(dgm_exec *x, const dgm_blocks *blocks, int first, dgm_mat kv
         else
             put_f32((float *)blocks->data + begin_at, blocks, rows);
     }
-    dgm_exec_reset(x, mark);
+    dgm_arena_reset(&x->device, mark);
     cpu_moved(x, begin, DGM_WORK_ROWS, kv, 1);
 }
 
@@ -244,11 +244,11 @@ void cpu_attend_blocks(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_blocks *b,
                           int align_head)
 {
     double begin = cpu_begin(x);
-    size_t mark = dgm_exec_mark(x);
+    size_t mark = dgm_arena_mark(&x->device);
     int longest = 1;
     for (int i = 0; i < q.rows; i++) longest = rows[i].n > longest ? rows[i].n : longest;
     size_t room = (size_t)b->heads * (size_t)longest;
-    float *weights = dgm_arena_array(&x->arena, DGM_ATTEND_QUERIES * room, sizeof(float));
+    float *weights = dgm_arena_array(&x->device, DGM_ATTEND_QUERIES * room, sizeof(float));
     for (int i = 0, n; i < q.rows; i += n) {
         n = same_source(rows, i, q.rows);
         dgm_attend_blocks_args args = {.queries = n,
@@ -276,6 +276,6 @@ void cpu_attend_blocks(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_blocks *b,
             if (align[i + r])
                 copy_alignment(align[i + r], args.weights[r], b->heads, args.n, align_head);
     }
-    dgm_exec_reset(x, mark);
+    dgm_arena_reset(&x->device, mark);
     if (x->meter) count_blocks(x, rows, q, b, begin);
 }

@@ -173,12 +173,12 @@ static dgm_status pack_expert(dgm_exec *x, const dgm_experts *e, expert *it, dgm
 {
     for (int i = 0; i < 2; i++) {
         dgm_linear *l = &it->layer[i];
-        size_t mark = dgm_exec_mark(x), elements = (size_t)CPU_PANEL * (size_t)l->cols;
-        cpu_panel panel = {DGM_ARENA_ARRAY(&x->arena, float, elements),
-                           DGM_ARENA_ARRAY(&x->arena, int16_t, elements)};
+        size_t mark = dgm_arena_mark(&x->device), elements = (size_t)CPU_PANEL * (size_t)l->cols;
+        cpu_panel panel = {DGM_ARENA_ARRAY(&x->device, float, elements),
+                           DGM_ARENA_ARRAY(&x->device, int16_t, elements)};
         dgm_status st = panel.real && panel.quantised ? DGM_OK : dgm_no_memory(err);
         if (st == DGM_OK) st = cpu_pack_layer(x->backend, l, &it->part[i], 1, &panel, err);
-        dgm_exec_reset(x, mark);
+        dgm_arena_reset(&x->device, mark);
         if (e->file) dgm_gguf_forget_tensor(e->file, it->part[i].weight);
         if (st != DGM_OK) return st;
     }
@@ -215,12 +215,14 @@ typedef struct routing {
     float *share;    // [rows * top]
 } routing;
 
-size_t cpu_experts_bytes(const dgm_backend *b, int rows, int width, int experts)
+dgm_bytes cpu_experts_bytes(const dgm_backend *b, int rows, int width, int experts)
 {
     size_t places = (size_t)rows * MOST;
-    return 2 * dgm_arena_cost(places * sizeof(int32_t)) + 2 * dgm_arena_cost(places * sizeof(float)) +
-           2 * dgm_arena_cost(((size_t)experts + 1) * sizeof(int32_t)) +
-           dgm_arena_cost((size_t)experts * sizeof(float)) + 2 * cpu_mat_bytes(b, rows, width);
+    return (dgm_bytes){
+        .device = 2 * dgm_arena_cost(places * sizeof(int32_t)) +
+                  2 * dgm_arena_cost(places * sizeof(float)) +
+                  2 * dgm_arena_cost(((size_t)experts + 1) * sizeof(int32_t)) +
+                  dgm_arena_cost((size_t)experts * sizeof(float)) + 2 * cpu_mat_bytes(b, rows, width)};
 }
 
 // One row's choice. Ties go to the lower number; a gate of NaN chooses the first experts.
@@ -252,7 +254,7 @@ static void choose(const dgm_exec *x, const float *row, const dgm_mixture *how, 
 static routing route(dgm_exec *x, dgm_mat in, const dgm_mixture *how, int experts)
 {
     double begin = cpu_begin(x);
-    dgm_arena *a = &x->arena;
+    dgm_arena *a = &x->device;
     int top = how->top;
     size_t places = (size_t)in.rows * (size_t)top;
     routing r = {DGM_ARENA_ARRAY(a, int32_t, places), DGM_ARENA_ARRAY(a, float, places),
@@ -280,7 +282,7 @@ static routing route(dgm_exec *x, dgm_mat in, const dgm_mixture *how, int expert
 void cpu_experts(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_experts *e, const dgm_mixture *how,
                     dgm_mat inner)
 {
-    size_t mark = dgm_exec_mark(x);
+    size_t mark = dgm_arena_mark(&x->device);
     routing r = route(x, in, how, e->count);
     dgm_mat rows = cpu_mat(x, in.rows, in.cols), result = cpu_mat(x, in.rows, y.cols);
     inner = dgm_mat_cols(inner, 0, e->list[0].layer[0].rows);
@@ -303,5 +305,5 @@ void cpu_experts(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_experts *e, const
                                    r.share[first + p]);
         cpu_moved(x, begin, DGM_WORK_ROWS, to, 2);
     }
-    dgm_exec_reset(x, mark);
+    dgm_arena_reset(&x->device, mark);
 }

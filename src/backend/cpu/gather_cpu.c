@@ -38,18 +38,19 @@ static size_t scratch_elements(const dgm_linear *w)
     return (size_t)PANEL * (size_t)w->cols;
 }
 
-size_t cpu_gathered_bytes(const dgm_backend *b, const dgm_linear *w, int capacity, int count)
+dgm_bytes cpu_gathered_bytes(const dgm_backend *b, const dgm_linear *w, int capacity, int count)
 {
     size_t one = dgm_arena_cost(sizeof(dgm_gathered)) +
                  dgm_arena_cost(packed_bytes(b, w, capacity)) +
                  2 * dgm_arena_cost((size_t)capacity * sizeof(float));
-    return (size_t)count * one + dgm_arena_cost(scratch_elements(w) * sizeof(float)) +
-           dgm_arena_cost(scratch_elements(w) * sizeof(int16_t));
+    return (dgm_bytes){.device = (size_t)count * one +
+                                 dgm_arena_cost(scratch_elements(w) * sizeof(float)) +
+                                 dgm_arena_cost(scratch_elements(w) * sizeof(int16_t))};
 }
 
 dgm_gathered *cpu_gathered_open(dgm_exec *x, const dgm_linear *w, int capacity)
 {
-    dgm_arena *a = &x->arena;
+    dgm_arena *a = &x->device;
     dgm_gathered *g = dgm_arena_alloc(a, sizeof *g);
     if (!g) return NULL;
     *g = (dgm_gathered){.ops = &cpu_ops, .from = w, .capacity = capacity, .columns = *w};
@@ -99,8 +100,8 @@ static void pack_panels(dgm_exec *x, dgm_gathered *g, const int32_t *ids, int co
     const dgm_linear *w = g->from;
     const dgm_kernels *k = &x->backend->k;
     const size_t cols = (size_t)w->cols, bytes = panel_bytes(x->backend, w);
-    float *real = DGM_ARENA_ARRAY(&x->arena, float, scratch_elements(w));
-    int16_t *quantised = DGM_ARENA_ARRAY(&x->arena, int16_t, scratch_elements(w));
+    float *real = DGM_ARENA_ARRAY(&x->device, float, scratch_elements(w));
+    int16_t *quantised = DGM_ARENA_ARRAY(&x->device, int16_t, scratch_elements(w));
     char *to = g->columns.packed;
     for (int first = 0; first < count; first += PANEL, to += bytes) {
         int n = count - first < PANEL ? count - first : PANEL;
@@ -132,9 +133,9 @@ void cpu_gather_columns(dgm_exec *x, dgm_gathered *g, const int32_t *ids, int co
     if (w->precision == DGM_PRECISION_I8 && only && only->type == DGM_TYPE_I8) {
         x->backend->k.gemm_i8.pack(g->columns.packed, only->data, ids, count, w->cols, w->cols);
     } else {
-        size_t mark = dgm_exec_mark(x);
+        size_t mark = dgm_arena_mark(&x->device);
         pack_panels(x, g, ids, count);
-        dgm_exec_reset(x, mark);
+        dgm_arena_reset(&x->device, mark);
     }
     if (x->meter) {
         dgm_meter_row what = {.work = DGM_WORK_ROWS,

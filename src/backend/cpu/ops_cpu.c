@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // CPU backend: the worker and the coarse operations, each a loop over rows of one kernel.
 //
-// One arena serves device and host memory. Scratch that an operation needs is taken above
-// everything else and given back before it returns.
+// Scratch that an operation needs is taken from the worker's device memory, above everything else,
+// and given back before it returns.
 #include <math.h>
 #include <string.h>
 
@@ -14,15 +14,15 @@ enum { LINEAR_ROWS = 256 };
 // Scratch for attention weights; states and rank bring their own sizes.
 enum { ATTEND_SCRATCH = 8 << 20 };
 
-dgm_status cpu_exec_open(dgm_exec *x, size_t scratch_bytes, dgm_error *err)
+dgm_status cpu_exec_open(dgm_exec *x, size_t device_bytes, dgm_error *err)
 {
-    return dgm_arena_init(&x->arena,
-                          scratch_bytes + ATTEND_SCRATCH + cpu_prepare_bytes(LINEAR_ROWS), err);
+    return dgm_arena_init(&x->device,
+                          device_bytes + ATTEND_SCRATCH + cpu_prepare_bytes(LINEAR_ROWS), err);
 }
 
 void cpu_exec_close(dgm_exec *x)
 {
-    dgm_arena_free(&x->arena);
+    dgm_arena_free(&x->device);
 }
 
 // Rows are padded to whole cache lines, and never a multiple of 1 KiB apart: columns of many rows
@@ -42,7 +42,7 @@ size_t cpu_mat_bytes(const dgm_backend *b, int rows, int cols)
 dgm_mat cpu_mat(dgm_exec *x, int rows, int cols)
 {
     dgm_mat m = {NULL, rows, cols, row_stride(cols), sizeof(float)};
-    m.data = dgm_arena_array(&x->arena, (size_t)rows * (size_t)m.stride, sizeof(float));
+    m.data = dgm_arena_array(&x->device, (size_t)rows * (size_t)m.stride, sizeof(float));
     return m;
 }
 
@@ -60,7 +60,7 @@ size_t cpu_cache_bytes(const dgm_backend *b, int rows, int cols, dgm_precision p
 dgm_mat cpu_cache(dgm_exec *x, int rows, int cols, dgm_precision precision)
 {
     dgm_mat m = {NULL, rows, cols, row_stride(cols), cpu_cache_elem(precision)};
-    m.data = dgm_arena_array(&x->arena, (size_t)rows * (size_t)m.stride, (size_t)m.elem);
+    m.data = dgm_arena_array(&x->device, (size_t)rows * (size_t)m.stride, (size_t)m.elem);
     return m;
 }
 
@@ -90,12 +90,12 @@ void cpu_linear(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *w, dgm_act
 {
     for (int row = 0; row < in.rows; row += LINEAR_ROWS) {
         int m = in.rows - row < LINEAR_ROWS ? in.rows - row : LINEAR_ROWS;
-        size_t mark = dgm_exec_mark(x);
+        size_t mark = dgm_arena_mark(&x->device);
         cpu_input input = cpu_prepare(x, w, dgm_mat_rows(in, row, m));
         cpu_product p = product_of(y, residual, row, m, w);
         p.act = act;
         multiply_counted(x, w, &input, &p);
-        dgm_exec_reset(x, mark);
+        dgm_arena_reset(&x->device, mark);
     }
 }
 
@@ -103,8 +103,8 @@ void cpu_linear(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *w, dgm_act
 static cpu_input rows_for(dgm_exec *x, const dgm_linear *w, int m, uint8_t **q)
 {
     int depth = dgm_gemm_i8_depth(w->cols);
-    float *scale = DGM_ARENA_ARRAY(&x->arena, float, (size_t)m);
-    *q = dgm_arena_array(&x->arena, (size_t)m, (size_t)depth);
+    float *scale = DGM_ARENA_ARRAY(&x->device, float, (size_t)m);
+    *q = dgm_arena_array(&x->device, (size_t)m, (size_t)depth);
     for (int i = 0; i < m; i++) {
         scale[i] = w->input_scale;
         memset(*q + (size_t)i * (size_t)depth + w->cols, 128, (size_t)(depth - w->cols));
@@ -124,7 +124,7 @@ void cpu_feed_forward(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *v, d
     }
     for (int row = 0; row < in.rows; row += LINEAR_ROWS) {
         int m = in.rows - row < LINEAR_ROWS ? in.rows - row : LINEAR_ROWS;
-        size_t mark = dgm_exec_mark(x);
+        size_t mark = dgm_arena_mark(&x->device);
         cpu_input first = cpu_prepare(x, v, dgm_mat_rows(in, row, m));
         cpu_product p = {.m = m, .n_end = v->rows, .act = act, .q_scale = w->input_scale};
         cpu_input second = rows_for(x, w, m, &p.q);
@@ -132,7 +132,7 @@ void cpu_feed_forward(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *v, d
         multiply_counted(x, v, &first, &p);
         p = product_of(y, residual, row, m, w);
         multiply_counted(x, w, &second, &p);
-        dgm_exec_reset(x, mark);
+        dgm_arena_reset(&x->device, mark);
     }
 }
 
@@ -159,8 +159,8 @@ void cpu_embed(dgm_exec *x, dgm_mat y, const dgm_embedding *table, const int32_t
 {
     double begin = cpu_begin(x);
     const dgm_tensor *t = table->table;
-    size_t mark = dgm_exec_mark(x);
-    float *row = dgm_arena_array(&x->arena, (size_t)t->cols, sizeof(float));
+    size_t mark = dgm_arena_mark(&x->device);
+    float *row = dgm_arena_array(&x->device, (size_t)t->cols, sizeof(float));
     for (int i = 0; i < y.rows; i++) {
         const float *add = NULL;
         float *to = cpu_row(y, i);
@@ -175,7 +175,7 @@ void cpu_embed(dgm_exec *x, dgm_mat y, const dgm_embedding *table, const int32_t
             memset(to, 0, (size_t)y.cols * sizeof(float));
         if (add) x->backend->k.add_f32(to, to, add, y.cols);
     }
-    dgm_exec_reset(x, mark);
+    dgm_arena_reset(&x->device, mark);
     cpu_moved(x, begin, DGM_WORK_EMBED, y, positions ? 2 : 1);
 }
 

@@ -16,8 +16,8 @@ size_t cpu_prepare_bytes(int rows)
 static cpu_input prepare_i8(dgm_exec *x, const dgm_linear *w, dgm_mat in)
 {
     int depth = dgm_gemm_i8_depth(w->cols);
-    uint8_t *q = dgm_arena_array(&x->arena, (size_t)in.rows, (size_t)depth);
-    float *scale = DGM_ARENA_ARRAY(&x->arena, float, (size_t)in.rows);
+    uint8_t *q = dgm_arena_array(&x->device, (size_t)in.rows, (size_t)depth);
+    float *scale = DGM_ARENA_ARRAY(&x->device, float, (size_t)in.rows);
     const dgm_kernels *k = &x->backend->k;
     for (int i = 0; i < in.rows; i++) {
         uint8_t *to = q + (size_t)i * (size_t)depth;
@@ -34,8 +34,8 @@ static cpu_input prepare_i8(dgm_exec *x, const dgm_linear *w, dgm_mat in)
 static cpu_input prepare_i16(dgm_exec *x, const dgm_linear *w, dgm_mat in)
 {
     int depth = dgm_gemm_i16_depth(w->cols);
-    int16_t *q = DGM_ARENA_ARRAY(&x->arena, int16_t, (size_t)in.rows * (size_t)depth);
-    float *scale = DGM_ARENA_ARRAY(&x->arena, float, (size_t)in.rows);
+    int16_t *q = DGM_ARENA_ARRAY(&x->device, int16_t, (size_t)in.rows * (size_t)depth);
+    float *scale = DGM_ARENA_ARRAY(&x->device, float, (size_t)in.rows);
     for (int i = 0; i < in.rows; i++)
         x->backend->k.quantize_i16(q + (size_t)i * (size_t)depth, &scale[i], cpu_row(in, i),
                                    w->cols, w->input_limit);

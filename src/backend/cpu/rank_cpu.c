@@ -72,20 +72,25 @@ typedef struct ranker {
     double products; // seconds, where somebody counts
 } ranker;
 
-size_t cpu_rank_bytes(const dgm_backend *b, int rows, int parts, int vocabulary)
+dgm_bytes cpu_rank_bytes(const dgm_backend *b, int rows, int parts, int vocabulary)
 {
     (void)b;
     size_t floats = (size_t)parts * ROWS * CHUNK + ROWS * PANEL + CHUNK + DENSE_ROWS * SPAN;
     size_t arithmetic = ((size_t)parts + 1) * ((size_t)vocabulary + DGM_MORE_MAX);
-    return dgm_arena_cost((size_t)rows * (size_t)parts * sizeof(lse)) +
-           dgm_arena_cost((size_t)parts * sizeof(cpu_input)) + (size_t)parts * cpu_prepare_bytes(rows) +
-           dgm_arena_cost((size_t)rows * sizeof(group)) + dgm_arena_cost(CHUNK * sizeof(int32_t)) +
-           5 * dgm_arena_cost(0) + (floats + arithmetic + 64) * sizeof(float) + 4096;
+    return (dgm_bytes){
+        .device = dgm_arena_cost((size_t)rows * (size_t)parts * sizeof(lse)) +
+                  dgm_arena_cost((size_t)parts * sizeof(cpu_input)) +
+                  (size_t)parts * cpu_prepare_bytes(rows) +
+                  dgm_arena_cost((size_t)rows * sizeof(group)) +
+                  dgm_arena_cost(CHUNK * sizeof(int32_t)) + 5 * dgm_arena_cost(0) +
+                  (floats + arithmetic + 64) * sizeof(float) + 4096};
 }
 
-size_t cpu_rank_more_bytes(const dgm_backend *b, const dgm_linear *out)
+dgm_bytes cpu_rank_more_bytes(const dgm_backend *b, const dgm_linear *out)
 {
-    return cpu_gathered_bytes(b, out, DGM_MORE_MAX, 1) + dgm_arena_cost(sizeof(void *));
+    dgm_bytes bytes = cpu_gathered_bytes(b, out, DGM_MORE_MAX, 1);
+    bytes.device += dgm_arena_cost(sizeof(void *));
+    return bytes;
 }
 
 static float exp_of(const dgm_kernels *k, float x)
@@ -318,7 +323,7 @@ static columns chunk_of_more(const ranker *q, const dgm_candidates *more, int pa
 {
     columns c = {.first = 0, .count = more->count, .ids = more->ids, .late = true};
     dgm_gathered *g = cpu_gathered_open(q->x, q->r->parts[part].out, DGM_MORE_MAX);
-    dgm_gathered **of_parts = DGM_ARENA_ARRAY(&q->x->arena, dgm_gathered *, (size_t)part + 1);
+    dgm_gathered **of_parts = DGM_ARENA_ARRAY(&q->x->device, dgm_gathered *, (size_t)part + 1);
     cpu_gather_columns(q->x, g, more->ids, more->count);
     of_parts[part] = g;
     c.gathered = of_parts;
@@ -329,10 +334,10 @@ static void rank_more(ranker *q, const dgm_candidates *more, int row)
 {
     columns c = {0};
     for (int p = 0; p < q->r->part_count; p++) {
-        size_t mark = dgm_exec_mark(q->x);
+        size_t mark = dgm_arena_mark(&q->x->device);
         c = chunk_of_more(q, more, p);
         project_columns(q, p, row, 1, &c, q->logits + (size_t)p * ROWS * CHUNK);
-        dgm_exec_reset(q->x, mark);
+        dgm_arena_reset(&q->x->device, mark);
     }
     consume_row(q, row, 0, &c);
 }
@@ -485,10 +490,10 @@ static void rank_arithmetic(ranker *q, const dgm_candidates *list, int row, floa
             store_chunk(q, p, row, &c, logits + at);
         }
         if (!more) continue;
-        size_t mark = dgm_exec_mark(q->x);
+        size_t mark = dgm_arena_mark(&q->x->device);
         c = chunk_of_more(q, more, p);
         store_chunk(q, p, row, &c, logits + listed);
-        dgm_exec_reset(q->x, mark);
+        dgm_arena_reset(&q->x->device, mark);
     }
     for (int at = 0; at < listed; at += CHUNK) {
         c = chunk_of(q, list, at);
@@ -540,10 +545,10 @@ static void clear_results(const dgm_rank *r, lse *sums)
 
 void cpu_rank(dgm_exec *x, const dgm_rank *r)
 {
-    size_t mark = dgm_exec_mark(x);
+    size_t mark = dgm_arena_mark(&x->device);
     dgm_exec_phase(x, DGM_PHASE_RANK);
     ranker q = {.x = x, .k = &x->backend->k, .r = r, .vocabulary = r->parts[0].out->rows};
-    dgm_arena *a = &x->arena;
+    dgm_arena *a = &x->device;
     q.sums = DGM_ARENA_ARRAY(a, lse, (size_t)r->rows * (size_t)r->part_count);
     q.logits = DGM_ARENA_ARRAY(a, float, (size_t)r->part_count * ROWS * CHUNK);
     q.panel = DGM_ARENA_ARRAY(a, float, ROWS * PANEL);
@@ -564,10 +569,10 @@ void cpu_rank(dgm_exec *x, const dgm_rank *r)
         if (arithmetic(r)) {
             size_t room = (size_t)r->part_count *
                           (size_t)(list ? list->count + DGM_MORE_MAX : q.vocabulary);
-            size_t before = dgm_exec_mark(x);
+            size_t before = dgm_arena_mark(&x->device);
             float *store = DGM_ARENA_ARRAY(a, float, room);
             for (int i = row; i < end; i++) rank_arithmetic(&q, list, i, store);
-            dgm_exec_reset(x, before);
+            dgm_arena_reset(&x->device, before);
         } else if (listed_by_rows(r, list)) {
             groups[group_count++] = (group){list, row, end - row, 0};
         } else {
@@ -576,7 +581,7 @@ void cpu_rank(dgm_exec *x, const dgm_rank *r)
     }
     rank_groups(&q, groups, group_count);
     for (int row = 0; row < r->rows; row++) finish_row(&q, row);
-    dgm_exec_reset(x, mark);
+    dgm_arena_reset(&x->device, mark);
     if (x->observer && x->observer->ranked) x->observer->ranked(x->observer->cookie, x, r);
     if (x->meter) {
         dgm_meter_row what = {.work = DGM_WORK_TOPK, .rows = (uint64_t)r->rows};

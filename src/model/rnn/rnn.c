@@ -27,24 +27,27 @@ int dgm_rnn_memory_width(const rnn *r)
     return (r->plain ? 0 : dgm_rnn_value_width(r)) + (itself ? r->width : 0);
 }
 
-static size_t step_scratch(const dgm_model *m, const dgm_limits *l)
+static dgm_bytes step_scratch(const dgm_model *m, const dgm_limits *l)
 {
     const rnn *r = m->weights;
     const dgm_backend *b = m->backend;
-    size_t list = dgm_arena_cost((size_t)l->rows * sizeof(int32_t));
-    return 4 * list + dgm_arena_cost((size_t)l->rows * sizeof(dgm_attend_row)) +
-           dgm_rnn_words_scratch(b, l->rows, r->embed, dgm_linear_rows(r->word)) +
-           dgm_exec_mat_bytes(b, l->rows, dgm_linear_rows(r->word)) +
-           dgm_exec_mat_bytes(b, l->rows, dgm_linear_rows(r->old)) +
-           dgm_exec_mat_bytes(b, l->rows, r->bottom_width) +
-           2 * dgm_exec_mat_bytes(b, l->rows, r->state_width) +
-           dgm_exec_mat_bytes(b, l->rows, dgm_rnn_value_width(r)) +
-           dgm_exec_mat_bytes(b, l->rows, dgm_rnn_memory_width(r)) +
-           dgm_exec_mat_bytes(b, l->rows, r->readout_rows) + r->decoder->scratch(m, l->rows) +
-           dgm_rnn_stack_scratch(m, l->rows);
+    const size_t rows = (size_t)l->rows;
+    const dgm_bytes own = {
+        .host = 4 * dgm_arena_cost(rows * sizeof(int32_t)) +
+                dgm_arena_cost(rows * sizeof(dgm_attend_row)),
+        .device = dgm_exec_mat_bytes(b, l->rows, dgm_linear_rows(r->word)) +
+                  dgm_exec_mat_bytes(b, l->rows, dgm_linear_rows(r->old)) +
+                  dgm_exec_mat_bytes(b, l->rows, r->bottom_width) +
+                  2 * dgm_exec_mat_bytes(b, l->rows, r->state_width) +
+                  dgm_exec_mat_bytes(b, l->rows, dgm_rnn_value_width(r)) +
+                  dgm_exec_mat_bytes(b, l->rows, dgm_rnn_memory_width(r)) +
+                  dgm_exec_mat_bytes(b, l->rows, r->readout_rows) +
+                  dgm_rnn_stack_scratch(m, l->rows)};
+    const dgm_bytes words = dgm_rnn_words_scratch(b, l->rows, r->embed, dgm_linear_rows(r->word));
+    return dgm_bytes_add(own, dgm_bytes_add(words, r->decoder->scratch(m, l->rows)));
 }
 
-static size_t state_bytes(const dgm_model *m, const dgm_limits *l)
+static dgm_bytes state_bytes(const dgm_model *m, const dgm_limits *l)
 {
     const rnn *r = m->weights;
     const dgm_backend *b = m->backend;
@@ -54,11 +57,12 @@ static size_t state_bytes(const dgm_model *m, const dgm_limits *l)
                                         : dgm_exec_mat_bytes(b, places, r->attention) +
                                               dgm_exec_mat_bytes(b, places, values);
     if (r->heads) memory = dgm_rnn_heads_bytes(b, r, places);
-    size_t encode = dgm_rnn_encode_scratch(m, l), step = step_scratch(m, l);
-    return dgm_arena_cost(sizeof(rnn_state)) + memory + dgm_exec_mat_bytes(b, l->slots, r->hidden) +
-           dgm_exec_mat_bytes(b, rows, r->state_width) +
-           dgm_exec_mat_bytes(b, l->rows, m->info.hidden) +
-           dgm_arena_cost((size_t)rows * sizeof(int32_t)) + (encode > step ? encode : step);
+    const dgm_bytes own = {
+        .host = dgm_arena_cost(sizeof(rnn_state)) + dgm_arena_cost((size_t)rows * sizeof(int32_t)),
+        .device = memory + dgm_exec_mat_bytes(b, l->slots, r->hidden) +
+                  dgm_exec_mat_bytes(b, rows, r->state_width) +
+                  dgm_exec_mat_bytes(b, l->rows, m->info.hidden)};
+    return dgm_bytes_add(own, dgm_bytes_max(dgm_rnn_encode_scratch(m, l), step_scratch(m, l)));
 }
 
 // Product attention strides over keys and values alike, so they lie side by side; additive
@@ -247,7 +251,7 @@ static void step(dgm_state *s, int count, const dgm_step_row *steps, const int32
 {
     const rnn *r = s->model->weights;
     rnn_state *rs = s->storage;
-    size_t mark = dgm_exec_mark(s->exec);
+    dgm_mark mark = dgm_exec_mark(s->exec);
     rnn_step c = begin_step(s, count, steps, rows, align);
     r->decoder->step(&c);
     dgm_mat h = dgm_rnn_stack(&c);

@@ -23,13 +23,13 @@ static dgm_status load(dgm_model *m, rnn *r, dgm_error *err)
     return dgm_rnn_load_additive(m, r, err);
 }
 
-static size_t scratch(const dgm_model *m, int rows)
+static dgm_bytes scratch(const dgm_model *m, int rows)
 {
     const rnn *r = m->weights;
-    return dgm_arena_cost((size_t)rows * sizeof(float *)) +
-           dgm_exec_mat_bytes(m->backend, rows, dgm_rnn_memory_width(r)) +
-           dgm_exec_mat_bytes(m->backend, rows, dgm_rnn_value_width(r)) +
-           dgm_exec_mat_bytes(m->backend, rows, 3 * r->hidden);
+    return (dgm_bytes){.host = dgm_arena_cost((size_t)rows * sizeof(float *)),
+                       .device = dgm_exec_mat_bytes(m->backend, rows, dgm_rnn_memory_width(r)) +
+                                 dgm_exec_mat_bytes(m->backend, rows, dgm_rnn_value_width(r)) +
+                                 dgm_exec_mat_bytes(m->backend, rows, 3 * r->hidden)};
 }
 
 float **dgm_rnn_shared_alignment(const rnn_step *c)

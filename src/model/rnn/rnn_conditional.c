@@ -23,11 +23,12 @@ static dgm_status load(dgm_model *m, rnn *r, dgm_error *err)
     return dgm_rnn_load_additive(m, r, err);
 }
 
-static size_t scratch(const dgm_model *m, int rows)
+static dgm_bytes scratch(const dgm_model *m, int rows)
 {
     const rnn *r = m->weights;
-    return dgm_exec_mat_bytes(m->backend, rows, 3 * r->hidden) +
-           dgm_exec_mat_bytes(m->backend, rows, r->attention + 3 * r->hidden);
+    return (dgm_bytes){
+        .device = dgm_exec_mat_bytes(m->backend, rows, 3 * r->hidden) +
+                  dgm_exec_mat_bytes(m->backend, rows, r->attention + 3 * r->hidden)};
 }
 
 static void step(rnn_step *c)

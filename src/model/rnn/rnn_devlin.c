@@ -22,10 +22,11 @@ static dgm_status load(dgm_model *m, rnn *r, dgm_error *err)
     return dgm_rnn_load_stack(m, value, 2, r->width, &r->value, err);
 }
 
-static size_t scratch(const dgm_model *m, int rows)
+static dgm_bytes scratch(const dgm_model *m, int rows)
 {
     const rnn *r = m->weights;
-    return dgm_exec_mat_bytes(m->backend, rows, r->attention + r->cell_gates * r->hidden);
+    const int width = r->attention + r->cell_gates * r->hidden;
+    return (dgm_bytes){.device = dgm_exec_mat_bytes(m->backend, rows, width)};
 }
 
 static void step(rnn_step *c)

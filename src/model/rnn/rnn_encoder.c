@@ -40,7 +40,7 @@ static int capacity(const dgm_model *m, const dgm_limits *l)
     return l->source > most ? l->source : most;
 }
 
-size_t dgm_rnn_encode_scratch(const dgm_model *m, const dgm_limits *l)
+dgm_bytes dgm_rnn_encode_scratch(const dgm_model *m, const dgm_limits *l)
 {
     const rnn *r = m->weights;
     const dgm_backend *b = m->backend;
@@ -48,13 +48,16 @@ size_t dgm_rnn_encode_scratch(const dgm_model *m, const dgm_limits *l)
     int most = l->slots < n ? l->slots : n; // sentences of a chunk
     int values = dgm_rnn_value_width(r) > r->width ? dgm_rnn_value_width(r) : r->width;
     size_t list = dgm_arena_cost(((size_t)n + 1) * sizeof(int32_t));
-    return 9 * list + dgm_rnn_words_scratch(b, n, r->embed, 2 * gates) +
-           2 * dgm_exec_mat_bytes(b, n, 2 * he) + 2 * dgm_exec_mat_bytes(b, n, r->width) +
-           dgm_exec_mat_bytes(b, n, 2 * gates) + dgm_exec_mat_bytes(b, n, gates) +
-           dgm_exec_mat_bytes(b, n, he) + dgm_exec_mat_bytes(b, most, gates) +
-           2 * dgm_exec_mat_bytes(b, most, he) + dgm_rnn_fc_scratch(b, &r->source_fc, n, 0) +
-           dgm_exec_mat_bytes(b, most, r->width) + dgm_exec_mat_bytes(b, most, r->hidden) +
-           dgm_exec_mat_bytes(b, n, r->attention) + dgm_exec_mat_bytes(b, n, values);
+    const dgm_bytes own = {
+        .host = 9 * list,
+        .device = 2 * dgm_exec_mat_bytes(b, n, 2 * he) + 2 * dgm_exec_mat_bytes(b, n, r->width) +
+                  dgm_exec_mat_bytes(b, n, 2 * gates) + dgm_exec_mat_bytes(b, n, gates) +
+                  dgm_exec_mat_bytes(b, n, he) + dgm_exec_mat_bytes(b, most, gates) +
+                  2 * dgm_exec_mat_bytes(b, most, he) +
+                  dgm_rnn_fc_scratch(b, &r->source_fc, n, 0) +
+                  dgm_exec_mat_bytes(b, most, r->width) + dgm_exec_mat_bytes(b, most, r->hidden) +
+                  dgm_exec_mat_bytes(b, n, r->attention) + dgm_exec_mat_bytes(b, n, values)};
+    return dgm_bytes_add(own, dgm_rnn_words_scratch(b, n, r->embed, 2 * gates));
 }
 
 // ---- layout -----------------------------------------------------------------------------------
@@ -195,7 +198,7 @@ static dgm_mat run_layers(dgm_exec *e, const rnn *r, const chunk *c, dgm_model_c
 static void run_source_fc(dgm_exec *e, const rnn *r, dgm_mat memory)
 {
     if (r->source_fc.count == 0) return;
-    size_t mark = dgm_exec_mark(e);
+    dgm_mark mark = dgm_exec_mark(e);
     dgm_rnn_fc(e, &r->source_fc, memory, memory);
     dgm_exec_reset(e, mark);
 }
@@ -223,7 +226,7 @@ static void encode_chunk(dgm_state *s, int count, const dgm_source *sources, con
     const rnn *r = s->model->weights;
     rnn_state *rs = s->storage;
     dgm_exec *e = s->exec;
-    size_t mark = dgm_exec_mark(e);
+    dgm_mark mark = dgm_exec_mark(e);
     chunk c = take_chunk(dgm_exec_host(e), count, tokens);
     lay_out(&c, s, sources, slots);
     dgm_mat by_time = run_layers(e, r, &c, &rs->counts);

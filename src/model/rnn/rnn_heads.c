@@ -229,7 +229,7 @@ static dgm_status load(dgm_model *m, rnn *r, dgm_error *err)
     return DGM_OK;
 }
 
-static size_t scratch(const dgm_model *m, int rows)
+static dgm_bytes scratch(const dgm_model *m, int rows)
 {
     return dgm_rnn_bahdanau.scratch(m, rows);
 }

@@ -27,7 +27,7 @@ static void fill_table(rnn_table *t, const rnn_words *w, const int32_t *ids, int
     dgm_exec *e = t->memory;
     for (int first = 0; first < count; first += CHUNK) {
         int n = count - first < CHUNK ? count - first : CHUNK;
-        size_t mark = dgm_exec_mark(e);
+        dgm_mark mark = dgm_exec_mark(e);
         dgm_mat x = dgm_exec_mat(e, n, dgm_linear_cols(w->layer));
         dgm_op_embed(e, x, w->table, ids + first, 1.0f, NULL, NULL, NULL);
         dgm_op_linear(e, dgm_mat_rows(t->products, first, n), x, w->layer, DGM_ACT_NONE, NULL);
@@ -62,7 +62,7 @@ static dgm_status make_table(dgm_model *m, rnn_table *t, const rnn_words *w, dgm
     DGM_TRY(choose_words(&v, k, &ids, &count, err));
     size_t bytes = dgm_exec_mat_bytes(m->backend, count + 1, outputs);
     size_t scratch = dgm_exec_mat_bytes(m->backend, CHUNK, dgm_linear_cols(w->layer));
-    dgm_status st = dgm_exec_open(m->backend, bytes + scratch, &t->memory, err);
+    dgm_status st = dgm_exec_open(m->backend, (dgm_bytes){.device = bytes + scratch}, &t->memory, err);
     if (st == DGM_OK) {
         t->products = dgm_exec_mat(t->memory, count + 1, outputs);
         for (int i = 0; i < count; i++) t->slot[ids[i]] = i;
@@ -97,15 +97,16 @@ dgm_status dgm_rnn_tune(dgm_model *m, const dgm_tuning *t, dgm_error *err)
 
 // ---- use --------------------------------------------------------------------------------------
 
-size_t dgm_rnn_words_scratch(const dgm_backend *b, int rows, int embed, int outputs)
+dgm_bytes dgm_rnn_words_scratch(const dgm_backend *b, int rows, int embed, int outputs)
 {
-    return 2 * dgm_arena_cost((size_t)rows * sizeof(int32_t)) + dgm_exec_mat_bytes(b, rows, embed) +
-           dgm_exec_mat_bytes(b, rows, outputs);
+    return (dgm_bytes){
+        .host = 2 * dgm_arena_cost((size_t)rows * sizeof(int32_t)),
+        .device = dgm_exec_mat_bytes(b, rows, embed) + dgm_exec_mat_bytes(b, rows, outputs)};
 }
 
 int dgm_rnn_word_products(dgm_exec *e, const rnn_words *w, dgm_mat y, const int32_t *ids)
 {
-    size_t mark = dgm_exec_mark(e);
+    dgm_mark mark = dgm_exec_mark(e);
     const rnn_table *t = w->made;
     int n = y.rows, missing = 0;
     int32_t *rows = DGM_ARENA_ARRAY(dgm_exec_host(e), int32_t, (size_t)n);

@@ -137,7 +137,7 @@ struct rnn_decoder {
     bool product;    // product attention (keys beside values), else additive
     dgm_act key_act; // applied to the keys when they are made
     dgm_status (*load)(dgm_model *m, rnn *r, dgm_error *err);
-    size_t (*scratch)(const dgm_model *m, int rows); // of step, beyond rnn_step's own matrices
+    dgm_bytes (*scratch)(const dgm_model *m, int rows); // of step, beyond rnn_step's own matrices
     // Fills summed, context (by dgm_rnn_context) and the bottom layer's part of next.
     void (*step)(rnn_step *c);
 };
@@ -153,7 +153,7 @@ dgm_status dgm_rnn_load_stack(dgm_model *m, const rnn_piece *pieces, int count, 
 dgm_status dgm_rnn_load_additive(dgm_model *m, rnn *r, dgm_error *err);
 
 // rnn_encoder.c
-size_t dgm_rnn_encode_scratch(const dgm_model *m, const dgm_limits *l);
+dgm_bytes dgm_rnn_encode_scratch(const dgm_model *m, const dgm_limits *l);
 void dgm_rnn_encode(dgm_state *s, int count, const dgm_source *sources, const int32_t *slots);
 
 // rnn_stack.c: layers above the cell, and fully connected ones on the source.
@@ -191,7 +191,7 @@ typedef struct rnn_words {
 
 dgm_status dgm_rnn_tune(dgm_model *m, const dgm_tuning *t, dgm_error *err);
 void dgm_rnn_table_free(rnn_table *t);
-size_t dgm_rnn_words_scratch(const dgm_backend *b, int rows, int embed, int outputs);
+dgm_bytes dgm_rnn_words_scratch(const dgm_backend *b, int rows, int embed, int outputs);
 // y [n, outputs] = products with the embeddings of ids; returns how many came from the table.
 int dgm_rnn_word_products(dgm_exec *e, const rnn_words *w, dgm_mat y, const int32_t *ids);
 

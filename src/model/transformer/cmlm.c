@@ -105,7 +105,7 @@ static void refine(dgm_state *s, int count, const dgm_refine_target *targets, dg
     const transformer *t = s->model->weights;
     transformer_state *ts = s->storage;
     dgm_exec *e = s->exec;
-    size_t mark = dgm_exec_mark(e);
+    dgm_mark mark = dgm_exec_mark(e);
     refine_call c = {.s = s, .t = t};
     lay_out(&c, count, targets);
     *hidden = dgm_mat_rows(ts->hidden, 0, c.wanted);
@@ -128,7 +128,7 @@ static int lengths(dgm_state *s, int32_t slot, int most, int longest, int32_t *o
     const transformer *t = s->model->weights;
     const transformer_state *ts = s->storage;
     dgm_exec *e = s->exec;
-    size_t mark = dgm_exec_mark(e);
+    dgm_mark mark = dgm_exec_mark(e);
     float *logit = DGM_ARENA_ARRAY(dgm_exec_host(e), float, (size_t)t->lengths);
     dgm_op_read(e, logit, dgm_mat_rows(ts->lengths, slot, 1));
     const int classes = longest < t->lengths ? longest : t->lengths;

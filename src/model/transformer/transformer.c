@@ -52,27 +52,44 @@ size_t dgm_transformer_buffers_bytes(const dgm_backend *b, int rows, int d, int 
            dgm_exec_mat_bytes(b, rows, wide);
 }
 
-// Scratch of one encode, step or refine call; all are taken above everything that lives longer.
-static size_t scratch_bytes(const dgm_model *m, const dgm_limits *l)
+static dgm_bytes encode_scratch(const dgm_model *m, const dgm_limits *l)
 {
     const transformer *t = m->weights;
-    const dgm_backend *b = m->backend;
-    int tokens = encode_capacity(m, l), rows = l->rows * t->tokens;
-    size_t encode = dgm_transformer_buffers_bytes(b, tokens, t->d, encoder_wide(t)) +
-                    dgm_arena_cost((size_t)tokens * sizeof(dgm_attend_row)) +
-                    4 * dgm_arena_cost((size_t)tokens * sizeof(int32_t));
-    size_t paths = (size_t)rows * (size_t)(l->target + 1) * sizeof(int32_t);
-    if (t->lengths) paths = 0;
-    size_t step = (t->lengths ? 2 : 1) *
-                      dgm_transformer_buffers_bytes(b, rows, t->d, dgm_transformer_wide(t)) +
-                  dgm_arena_cost(paths) + dgm_exec_mat_bytes(b, rows, t->d) +
-                  2 * dgm_arena_cost((size_t)rows * sizeof(dgm_attend_row)) +
-                  2 * dgm_arena_cost((size_t)rows * sizeof(dgm_source_row)) +
-                  8 * dgm_arena_cost((size_t)rows * sizeof(int32_t));
-    if (t->moe.encoder_every) encode += dgm_experts_bytes(b, tokens, t->d, t->moe.experts);
-    if (t->moe.decoder_every) step += dgm_experts_bytes(b, rows, t->d, t->moe.experts);
-    int keys = max_int(l->source + 1, (l->target + 1) * t->tokens);
-    return (encode > step ? encode : step) + dgm_attend_bytes(b, t->heads, keys);
+    const size_t tokens = (size_t)encode_capacity(m, l);
+    dgm_bytes bytes = {
+        .host = dgm_arena_cost(tokens * sizeof(dgm_attend_row)) +
+                4 * dgm_arena_cost(tokens * sizeof(int32_t)),
+        .device = dgm_transformer_buffers_bytes(m->backend, (int)tokens, t->d, encoder_wide(t))};
+    if (!t->moe.encoder_every) return bytes;
+    return dgm_bytes_add(
+        bytes, dgm_experts_bytes(m->backend, (int)tokens, t->d, t->moe.experts));
+}
+
+// Of a step, or of a refine call.
+static dgm_bytes step_scratch(const dgm_model *m, const dgm_limits *l)
+{
+    const transformer *t = m->weights;
+    const int rows = l->rows * t->tokens;
+    const size_t n = (size_t)rows, paths = t->lengths ? 0 : n * (size_t)(l->target + 1);
+    const size_t one_set =
+        dgm_transformer_buffers_bytes(m->backend, rows, t->d, dgm_transformer_wide(t));
+    dgm_bytes bytes = {
+        .host = dgm_arena_cost(paths * sizeof(int32_t)) +
+                2 * dgm_arena_cost(n * sizeof(dgm_attend_row)) +
+                2 * dgm_arena_cost(n * sizeof(dgm_source_row)) +
+                8 * dgm_arena_cost(n * sizeof(int32_t)),
+        .device = (t->lengths ? 2 : 1) * one_set + dgm_exec_mat_bytes(m->backend, rows, t->d)};
+    if (!t->moe.decoder_every) return bytes;
+    return dgm_bytes_add(bytes, dgm_experts_bytes(m->backend, rows, t->d, t->moe.experts));
+}
+
+// Both are taken above everything that lives longer.
+static dgm_bytes scratch_bytes(const dgm_model *m, const dgm_limits *l)
+{
+    const transformer *t = m->weights;
+    const int keys = max_int(l->source + 1, (l->target + 1) * t->tokens);
+    return dgm_bytes_add(dgm_bytes_max(encode_scratch(m, l), step_scratch(m, l)),
+                         dgm_attend_bytes(m->backend, t->heads, keys));
 }
 
 // One layer's memory of the target side: keys and values, or cells (never rounded).
@@ -86,17 +103,22 @@ static size_t past_bytes(const dgm_model *m, const dgm_limits *l)
                : dgm_exec_cache_bytes(m->backend, rows * t->tokens, 2 * t->d, m->precision);
 }
 
-size_t dgm_transformer_bytes(const dgm_model *m, const dgm_limits *l)
+dgm_bytes dgm_transformer_bytes(const dgm_model *m, const dgm_limits *l)
 {
     const transformer *t = m->weights;
     const dgm_backend *b = m->backend;
-    size_t layers = (size_t)t->decoder_layers;
-    int dk = t->d / t->heads;
-    return dgm_arena_cost(sizeof(transformer_state)) + dgm_arena_cost(layers * sizeof(dgm_mat)) +
-           dgm_arena_cost(layers * sizeof(dgm_blocks)) +
-           layers * dgm_exec_blocks_bytes(b, source_blocks(l), t->heads, dk, dk, m->precision) +
-           layers * past_bytes(m, l) + dgm_exec_mat_bytes(b, l->rows * t->tokens, t->d) +
-           (t->lengths ? dgm_exec_mat_bytes(b, l->slots, t->lengths) : 0) + scratch_bytes(m, l);
+    const size_t layers = (size_t)t->decoder_layers;
+    const int dk = t->d / t->heads;
+    const dgm_bytes own = {
+        .host = dgm_arena_cost(sizeof(transformer_state)) +
+                dgm_arena_cost(layers * sizeof(dgm_mat)) +
+                dgm_arena_cost(layers * sizeof(dgm_blocks)) +
+                (t->lengths ? dgm_arena_cost((size_t)t->lengths * sizeof(float)) : 0),
+        .device =
+            layers * dgm_exec_blocks_bytes(b, source_blocks(l), t->heads, dk, dk, m->precision) +
+            layers * past_bytes(m, l) + dgm_exec_mat_bytes(b, l->rows * t->tokens, t->d) +
+            (t->lengths ? dgm_exec_mat_bytes(b, l->slots, t->lengths) : 0)};
+    return dgm_bytes_add(own, scratch_bytes(m, l));
 }
 
 // Blocks of sources and the past of one layer; false when the arena is full.
@@ -263,7 +285,7 @@ static void encode_chunk(dgm_state *s, int count, const dgm_source *sources, con
     const transformer *t = s->model->weights;
     transformer_state *ts = s->storage;
     dgm_exec *e = s->exec;
-    size_t mark = dgm_exec_mark(e);
+    dgm_mark mark = dgm_exec_mark(e);
     dgm_arena *a = dgm_exec_host(e);
     buffers b = dgm_transformer_buffers(e, tokens, t->d, encoder_wide(t));
     dgm_attend_row *rows = DGM_ARENA_ARRAY(a, dgm_attend_row, (size_t)tokens);
@@ -448,7 +470,7 @@ static void step(dgm_state *s, int count, const dgm_step_row *steps, const int32
     const transformer *t = s->model->weights;
     transformer_state *ts = s->storage;
     dgm_exec *e = s->exec;
-    size_t mark = dgm_exec_mark(e);
+    dgm_mark mark = dgm_exec_mark(e);
     dgm_arena *a = dgm_exec_host(e);
     const int vectors = count * t->tokens;
     step_call c = {.s = s, .t = t, .ts = ts, .rows = rows, .align = align};

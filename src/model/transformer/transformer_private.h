@@ -118,7 +118,7 @@ dgm_status dgm_double_load(dgm_model *m, dgm_error *err);
 dgm_status dgm_cmlm_load(dgm_model *m, dgm_error *err);
 void dgm_transformer_unload(dgm_model *m);
 
-size_t dgm_transformer_bytes(const dgm_model *m, const dgm_limits *l);
+dgm_bytes dgm_transformer_bytes(const dgm_model *m, const dgm_limits *l);
 dgm_status dgm_transformer_open(dgm_state *s, dgm_error *err);
 void dgm_transformer_encode(dgm_state *s, int count, const dgm_source *sources,
                             const int32_t *slots);

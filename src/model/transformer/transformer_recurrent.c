@@ -37,7 +37,7 @@ static void mean_of_tokens(const step_call *c, dgm_mat y, dgm_mat in)
         dgm_op_gather(e, y, in, NULL);
         return;
     }
-    size_t mark = dgm_exec_mark(e);
+    dgm_mark mark = dgm_exec_mark(e);
     int32_t *first = DGM_ARENA_ARRAY(dgm_exec_host(e), int32_t, (size_t)n);
     int32_t *count = DGM_ARENA_ARRAY(dgm_exec_host(e), int32_t, (size_t)n);
     for (int i = 0; i < n; i++) {
@@ -60,7 +60,7 @@ static void ssru_pairs(const step_call *c, int layer, dgm_mat in, dgm_mat forget
     const int n = rows_of(c), d = c->t->d;
     dgm_exec *e = c->s->exec;
     dgm_mat cells = dgm_mat_cols(c->b.qkv, 2 * d, d); // [n * tokens, D]
-    size_t mark = dgm_exec_mark(e);
+    dgm_mark mark = dgm_exec_mark(e);
     int32_t *parents = DGM_ARENA_ARRAY(dgm_exec_host(e), int32_t, (size_t)c->b.x.rows);
     for (int i = 0; i < c->b.x.rows; i++) parents[i] = c->parents[c->owner[i]];
     dgm_op_gather(e, cells, c->ts->kv[layer], parents);
@@ -113,7 +113,7 @@ void dgm_transformer_aan(const step_call *c, int layer)
     dgm_mat sum = old_cells(c, layer, n);
     dgm_op_add(e, sum, sum, step);
     dgm_op_scatter(e, c->ts->kv[layer], sum, c->rows);
-    size_t mark = dgm_exec_mark(e);
+    dgm_mark mark = dgm_exec_mark(e);
     dgm_op_scale(e, step, sum, shares(c, n));
     dgm_exec_reset(e, mark);
     dgm_op_gather(e, c->b.normed, step, c->owner);
