@@ -4,8 +4,8 @@
 //
 // A device is three things:
 //   - a table: one function per row of DGM_BACKEND_OPS, declared and filled in by the macro,
-//   - the structures behind dgm_backend, dgm_linear, dgm_embedding, dgm_vector, dgm_experts and
-//     dgm_gathered, each of which begins with a pointer to that table,
+//   - the structures behind dgm_backend, dgm_linear, dgm_embedding, dgm_vector, dgm_experts,
+//     dgm_gathered and dgm_paths, each of which begins with a pointer to that table,
 //   - a dgm_device_driver, which says what devices there are and opens one. Built in, it is a row of
 //     registry.c; in a shared object, what its entry function returns.
 // docs/internals/ADDING_A_DEVICE.md goes through the steps.
@@ -45,6 +45,7 @@
     OP(void, experts_count, (const dgm_experts *e, dgm_experts_use *add))                          \
     /* device.h: memory of a worker */                                                             \
     OP(dgm_status, exec_open, (dgm_exec *x, size_t device_bytes, dgm_error *err))                  \
+    OP(void, sync, (dgm_exec *x))                                                                  \
     OP(void, exec_close, (dgm_exec *x))                                                            \
     OP(dgm_mat, mat, (dgm_exec *x, int rows, int cols))                                            \
     OP(size_t, mat_bytes, (const dgm_backend *b, int rows, int cols))                              \
@@ -74,16 +75,25 @@
     OP(void, zero, (dgm_exec *x, dgm_mat y))                                                       \
     OP(void, gather, (dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index))                   \
     OP(void, scatter, (dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index))                  \
+    OP(void, copy, (dgm_exec *x, dgm_mat y, const int32_t *to, dgm_mat in, const int32_t *from,    \
+                    int count))                                                                    \
+    OP(void, zero_rows, (dgm_exec *x, const dgm_mat *y, int matrices, const int32_t *rows,         \
+                         int count))                                                               \
     OP(void, mean, (dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *first,                      \
                     const int32_t *count))                                                         \
+    OP(const dgm_paths *, paths, (dgm_exec *x, int rows, const int32_t *first,                     \
+                                  const int32_t *length, const int32_t *entries,                   \
+                                  int entry_count))                                                \
+    OP(dgm_bytes, paths_bytes, (const dgm_backend *b, int rows, int entry_count))                  \
     OP(dgm_bytes, attend_bytes, (const dgm_backend *b, int heads, int keys))                       \
-    OP(void, attend, (dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_attend *a))                   \
-    OP(void, blocks_put, (dgm_exec *x, const dgm_blocks *blocks, int first, dgm_mat kv))           \
+    OP(void, attend, (dgm_exec *x, dgm_mat out, dgm_mat q, dgm_mat k, dgm_mat v,                   \
+                      const dgm_heads *heads, const dgm_paths *paths, const dgm_align_list *align))     \
+    OP(void, attend_add, (dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_vector *w, dgm_mat k,     \
+                          dgm_mat v, const dgm_paths *paths, const dgm_align_list *align))              \
+    OP(void, blocks_put, (dgm_exec *x, const dgm_blocks *memories, int layers, dgm_mat kv,         \
+                          const dgm_block_span *spans, int count))                                 \
     OP(void, attend_blocks, (dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_blocks *blocks,        \
-                             const dgm_source_row *rows, float scale, float *const *align,         \
-                             int align_head))                                                      \
-    OP(void, attend_add, (dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_vector *w,                \
-                          const dgm_attend *a))                                                    \
+                             float scale, const dgm_paths *paths, const dgm_align_list *align))         \
     OP(void, gru, (dgm_exec *x, dgm_mat out, dgm_mat state, dgm_mat gx, dgm_mat gh))               \
     OP(void, lstm, (dgm_exec *x, dgm_mat out, dgm_mat cell_out, dgm_mat cell, dgm_mat gx,          \
                     dgm_mat gh))                                                                   \

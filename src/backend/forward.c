@@ -164,6 +164,11 @@ dgm_status dgm_exec_status(dgm_exec *x, dgm_error *err)
     return st == DGM_OK ? DGM_OK : dgm_fail(err, st, "%s", x->why.text);
 }
 
+void dgm_exec_sync(dgm_exec *x)
+{
+    x->ops->sync(x);
+}
+
 dgm_backend *dgm_exec_backend(dgm_exec *x)
 {
     return x->backend;
@@ -314,9 +319,31 @@ void dgm_op_scatter(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index)
     x->ops->scatter(x, y, in, index);
 }
 
+void dgm_op_copy(dgm_exec *x, dgm_mat y, const int32_t *to, dgm_mat in, const int32_t *from,
+                 int count)
+{
+    x->ops->copy(x, y, to, in, from, count);
+}
+
+void dgm_op_zero_rows(dgm_exec *x, const dgm_mat *y, int matrices, const int32_t *rows, int count)
+{
+    x->ops->zero_rows(x, y, matrices, rows, count);
+}
+
 void dgm_op_mean(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *first, const int32_t *count)
 {
     x->ops->mean(x, y, in, first, count);
+}
+
+const dgm_paths *dgm_op_paths(dgm_exec *x, int rows, const int32_t *first, const int32_t *length,
+                              const int32_t *entries, int entry_count)
+{
+    return x->ops->paths(x, rows, first, length, entries, entry_count);
+}
+
+dgm_bytes dgm_paths_bytes(const dgm_backend *b, int rows, int entry_count)
+{
+    return ops_of(b)->paths_bytes(b, rows, entry_count);
 }
 
 dgm_bytes dgm_attend_bytes(const dgm_backend *b, int heads, int keys)
@@ -324,27 +351,28 @@ dgm_bytes dgm_attend_bytes(const dgm_backend *b, int heads, int keys)
     return ops_of(b)->attend_bytes(b, heads, keys);
 }
 
-void dgm_op_attend(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_attend *a)
+void dgm_op_attend(dgm_exec *x, dgm_mat out, dgm_mat q, dgm_mat k, dgm_mat v,
+                   const dgm_heads *heads, const dgm_paths *paths, const dgm_align_list *align)
 {
-    x->ops->attend(x, out, q, a);
+    x->ops->attend(x, out, q, k, v, heads, paths, align);
 }
 
-void dgm_op_blocks_put(dgm_exec *x, const dgm_blocks *blocks, int first, dgm_mat kv)
+void dgm_op_attend_add(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_vector *w, dgm_mat k,
+                       dgm_mat v, const dgm_paths *paths, const dgm_align_list *align)
 {
-    x->ops->blocks_put(x, blocks, first, kv);
+    x->ops->attend_add(x, out, q, w, k, v, paths, align);
+}
+
+void dgm_op_blocks_put(dgm_exec *x, const dgm_blocks *memories, int layers, dgm_mat kv,
+                       const dgm_block_span *spans, int count)
+{
+    x->ops->blocks_put(x, memories, layers, kv, spans, count);
 }
 
 void dgm_op_attend_blocks(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_blocks *blocks,
-                          const dgm_source_row *rows, float scale, float *const *align,
-                          int align_head)
+                          float scale, const dgm_paths *paths, const dgm_align_list *align)
 {
-    x->ops->attend_blocks(x, out, q, blocks, rows, scale, align, align_head);
-}
-
-void dgm_op_attend_add(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_vector *w,
-                       const dgm_attend *a)
-{
-    x->ops->attend_add(x, out, q, w, a);
+    x->ops->attend_blocks(x, out, q, blocks, scale, paths, align);
 }
 
 void dgm_op_gru(dgm_exec *x, dgm_mat out, dgm_mat state, dgm_mat gx, dgm_mat gh)

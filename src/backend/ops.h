@@ -4,6 +4,10 @@
 // Operations take host arrays for everything that is bookkeeping (token ids, row numbers, lengths)
 // and device views for everything that is arithmetic. They do not fail: capacities are fixed when a
 // worker is opened, and a device error sticks in the exec until dgm_exec_status is asked.
+//
+// Host arrays are read before an operation returns: whoever calls may change or give back what it
+// passed, the stack's memory included. Results for the host are there when dgm_op_read or dgm_op_rank
+// returns, those of dgm_align_list after dgm_exec_sync; everything else may still be under way.
 // A row's result depends on that row alone (docs/internals/ARCHITECTURE.md, "Batch invariance").
 #ifndef DGM_BACKEND_OPS_H
 #define DGM_BACKEND_OPS_H
@@ -55,49 +59,65 @@ void dgm_op_zero(dgm_exec *x, dgm_mat y);
 void dgm_op_gather(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index);
 // y[index[i]] = in[i] for the rows of in; y may be a cache.
 void dgm_op_scatter(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index);
+// y[to[i]] = in[from[i]] for i < count. Rows must not overlap.
+void dgm_op_copy(dgm_exec *x, dgm_mat y, const int32_t *to, dgm_mat in, const int32_t *from,
+                 int count);
+// Zeros in rows[0 .. count) of each of the matrices.
+void dgm_op_zero_rows(dgm_exec *x, const dgm_mat *y, int matrices, const int32_t *rows, int count);
 // y[i] = mean of rows first[i] .. first[i] + count[i] - 1 of in.
 void dgm_op_mean(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *first, const int32_t *count);
 
-// Where one query row finds its keys and values: row j lies index[j] (NULL: j) strides behind k and v.
-typedef struct dgm_attend_row {
-    const void *k, *v;    // device
-    const int32_t *index; // host, [n] or NULL
-    int n;                // >= 1
-} dgm_attend_row;
+// ---- attention ----------------------------------------------------------------------------------
 
-typedef struct dgm_attend {
-    int heads, dk, dv;
-    int stride; // elements between rows of k, and of v
-    int elem;   // bytes of their elements (dgm_mat)
+// Whose keys and values each of `rows` queries looks at. Query i has n = length[i] >= 1 of them:
+// rows entries[first[i]], entries[first[i] + 1], ... of the keys, or, where there are no entries,
+// rows first[i], first[i] + 1, ... themselves. The same for every layer, so it is made once a step
+// and stays on the device until a reset. Queries may share entries; neighbours that look at the same
+// keys are computed together.
+const dgm_paths *dgm_op_paths(dgm_exec *x, int rows, const int32_t *first, const int32_t *length,
+                              const int32_t *entries, int entry_count);
+dgm_bytes dgm_paths_bytes(const dgm_backend *b, int rows, int entry_count);
+
+// Attention weights that the host wants: those of query row[i] go to to[i] [its n]. Rows ascend; one
+// that is named again is written again. The numbers are there after dgm_exec_sync, not before.
+typedef struct dgm_align_list {
+    const int32_t *row; // [count]
+    float *const *to;   // [count]: host memory that stays until then
+    int count;
+    int head; // -1: the mean of the heads
+} dgm_align_list;
+
+typedef struct dgm_heads {
+    int count, dk, dv;
     float scale;
-    const dgm_attend_row *rows; // [q.rows]
-    float *const *align;        // host: align[r] NULL or [n] for the weights of align_head; or NULL
-    int align_head;             // -1: mean of the heads
-} dgm_attend;
+} dgm_heads;
 
-// Scratch that both attentions over heads need for rows of up to `keys` keys: part of a state's size.
+// Scratch that attentions over heads need for rows of up to `keys` keys: part of a state's size.
 dgm_bytes dgm_attend_bytes(const dgm_backend *b, int heads, int keys);
-// out[r] = softmax(scale * q[r] . k) v, per head. One head and scale 1 is the product attention.
-void dgm_op_attend(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_attend *a);
-
-// Stores the rows of kv (heads * dk keys, then heads * dv values) as the first kv.rows positions of
-// the blocks first, first + 1, ...
-void dgm_op_blocks_put(dgm_exec *x, const dgm_blocks *blocks, int first, dgm_mat kv);
-
-// Where one query row finds its source: position j lies in block first + j / DGM_BLOCK_POSITIONS.
-// Neighbouring rows with the same source are computed together.
-typedef struct dgm_source_row {
-    int first, n; // n positions, >= 1
-} dgm_source_row;
-
-// As dgm_op_attend, over blocks. align, align_head as there.
-void dgm_op_attend_blocks(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_blocks *blocks,
-                          const dgm_source_row *rows, float scale, float *const *align,
-                          int align_head);
+// out[i] = softmax(scale * q[i] . k) v, per head, over the path of i. k and v have the same stride and
+// may be caches. One head and scale 1 is the product attention. align: NULL for none.
+void dgm_op_attend(dgm_exec *x, dgm_mat out, dgm_mat q, dgm_mat k, dgm_mat v, const dgm_heads *heads,
+                   const dgm_paths *paths, const dgm_align_list *align);
 // Additive attention, one head: e_j = w . tanh(q + k_j). Keys are rows of q.cols, values rows of
-// out.cols, both contiguous (a->stride, heads, dk, dv, scale and index are not used).
-void dgm_op_attend_add(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_vector *w,
-                       const dgm_attend *a);
+// out.cols, both without gaps; paths without entries.
+void dgm_op_attend_add(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_vector *w, dgm_mat k,
+                       dgm_mat v, const dgm_paths *paths, const dgm_align_list *align);
+
+// Rows row .. row + rows - 1 of a matrix, for the blocks from block `first` on.
+typedef struct dgm_block_span {
+    int row, rows, first;
+} dgm_block_span;
+
+// Stores rows of kv in `layers` memories: of memory l its columns from l * heads * (dk + dv) on, heads
+// * dk keys, then heads * dv values. All spans of all memories at once.
+void dgm_op_blocks_put(dgm_exec *x, const dgm_blocks *memories, int layers, dgm_mat kv,
+                       const dgm_block_span *spans, int count);
+// As dgm_op_attend, over blocks: position j of a path without entries lies in block first + j /
+// DGM_BLOCK_POSITIONS.
+void dgm_op_attend_blocks(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_blocks *blocks, float scale,
+                          const dgm_paths *paths, const dgm_align_list *align);
+
+// ---- gates --------------------------------------------------------------------------------------
 
 // Gates, row by row. x and h hold the gate inputs (kernel/kernels.h); out may be state.
 void dgm_op_gru(dgm_exec *x, dgm_mat out, dgm_mat state, dgm_mat gx, dgm_mat gh);

@@ -28,6 +28,7 @@ typedef struct dgm_vector dgm_vector;
 typedef struct dgm_experts dgm_experts;
 typedef struct dgm_experts_use dgm_experts_use;
 typedef struct dgm_gathered dgm_gathered;
+typedef struct dgm_paths dgm_paths;
 typedef struct dgm_exec dgm_exec;
 
 typedef struct dgm_mat {
@@ -77,6 +78,9 @@ static inline dgm_bytes dgm_bytes_max(dgm_bytes a, dgm_bytes b)
 
 // Operations do not fail by themselves: a device error sticks in the worker until it is asked.
 dgm_status dgm_exec_status(dgm_exec *x, dgm_error *err);
+// Waits until everything that was asked of the worker is done and what the host wants of it is there.
+// dgm_op_rank and dgm_op_read wait by themselves.
+void dgm_exec_sync(dgm_exec *x);
 // Host memory of a worker; it is given back together with its device memory (dgm_exec_reset).
 dgm_arena *dgm_exec_host(dgm_exec *x);
 

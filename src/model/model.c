@@ -420,6 +420,23 @@ dgm_status dgm_step(dgm_state *s, int count, const dgm_step_row *steps, dgm_step
     return dgm_exec_status(s->exec, err);
 }
 
+dgm_align_list dgm_model_alignment(const dgm_state *s, int n, float *const *wanted)
+{
+    dgm_align_list align = {.head = s->model->info.align_head};
+    if (!wanted) return align;
+    dgm_arena *a = dgm_exec_host(s->exec);
+    int32_t *row = DGM_ARENA_ARRAY(a, int32_t, (size_t)n);
+    float **to = DGM_ARENA_ARRAY(a, float *, (size_t)n);
+    for (int i = 0; i < n; i++) {
+        if (!wanted[i]) continue;
+        row[align.count] = i;
+        to[align.count++] = wanted[i];
+    }
+    align.row = row;
+    align.to = to;
+    return align;
+}
+
 int dgm_lengths(dgm_state *s, int32_t slot, int most, int longest, int32_t *lengths)
 {
     return s->model->ops->lengths ? s->model->ops->lengths(s, slot, most, longest, lengths) : 0;

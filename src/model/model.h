@@ -161,7 +161,8 @@ typedef struct dgm_step_row {
 typedef struct dgm_step_result {
     int32_t *rows;  // [count], filled: the new rows
     dgm_mat hidden; // [count * tokens_per_step, hidden], valid until the next step of this state
-    // Caller's: NULL, or per hidden vector NULL or [source length] for attention weights.
+    // Caller's: NULL, or per hidden vector NULL or [source length] for attention weights, which are
+    // there after the rank of this step, or after dgm_exec_sync.
     float *const *align;
 } dgm_step_result;
 

@@ -90,6 +90,10 @@ int dgm_state_sources(const dgm_limits *limits);
 int32_t dgm_slot_take(dgm_state *s, int32_t length);
 void dgm_slot_free(dgm_state *s, int32_t slot);
 
+// The alignments that a step's caller wants (dgm_step_result.align), of its n vectors, as operations
+// take them; from the worker's host memory.
+dgm_align_list dgm_model_alignment(const dgm_state *s, int n, float *const *wanted);
+
 size_t dgm_row_pool_bytes(int capacity); // of host memory
 dgm_status dgm_row_pool_open(dgm_row_pool *p, dgm_arena *a, int capacity, bool keep_ancestors,
                              dgm_error *err);

@@ -16,10 +16,29 @@ static double attend_bound(dgm_precision p)
     return p == DGM_PRECISION_F32 ? 1e-5 : 1e-2;
 }
 
-static void keep_alignments(cb *c, cb_side *s, float *const *align, const int *n, int rows)
+// What the host wants of some rows' weights, one of them twice.
+typedef struct wanted {
+    int32_t row[2 * MOST];
+    float *to[2 * MOST];
+    dgm_align_list list;
+} wanted;
+
+static void want(cb *c, wanted *w, const int32_t *n, int rows, int head)
 {
+    int count = 0;
     for (int i = 0; i < rows; i++)
-        if (align[i]) cb_keep_floats(c, s, align[i], (size_t)n[i]);
+        for (int times = i % 3 == 1 ? 0 : 1 + (i % 4 == 2); times > 0; times--) {
+            w->row[count] = i;
+            w->to[count++] = cb_floats(c, (size_t)n[i], 0);
+        }
+    w->list = (dgm_align_list){w->row, w->to, count, head};
+}
+
+static void keep_wanted(cb *c, cb_side *s, const wanted *w, const int32_t *n)
+{
+    dgm_exec_sync(s->x);
+    for (int i = 0; i < w->list.count; i++)
+        cb_keep_floats(c, s, w->to[i], (size_t)n[w->row[i]]);
 }
 
 static void run_attend(cb *c, dgm_precision p, int round)
@@ -33,33 +52,35 @@ static void run_attend(cb *c, dgm_precision p, int round)
     const float *k = cb_floats(c, (size_t)keys * (size_t)width, 1);
     const float *v = cb_floats(c, (size_t)keys * (size_t)width, 1);
     const float *q = cb_floats(c, (size_t)rows * (size_t)(heads * dk), 1);
-    int32_t *index[MOST], *all = cb_ints(c, (size_t)keys, 1);
-    int n[MOST];
+    int32_t *entries = cb_ints(c, (size_t)(rows * keys), keys), *all = cb_ints(c, (size_t)keys, 1);
+    int32_t *first = cb_ints(c, (size_t)rows, keys), *n = cb_ints(c, (size_t)rows, keys);
     for (int i = 0; i < keys; i++) all[i] = i;
     for (int i = 0; i < rows; i++) { // neighbours share a past, as siblings of a beam do
-        n[i] = cb_between(c, 1, keys);
-        index[i] = cb_ints(c, (size_t)keys, keys);
-        for (int j = 0; i > 0 && j < n[i] / 2; j++) index[i][j] = index[i - 1][j];
+        n[i] = path ? n[i] + 1 : cb_between(c, 1, keys - first[i]);
+        if (!path) continue;
+        first[i] = i * keys;
+        for (int j = 0; i > 0 && j < n[i] / 2; j++) entries[first[i] + j] = entries[first[i - 1] + j];
+        if (i % 5 == 4) first[i] = first[i - 1], n[i] = n[i - 1];
     }
+    const dgm_heads how = {heads, dk, dv, 1 / sqrtf((float)dk)};
     CB_BOTH(c, s)
     {
+        wanted w;
+        want(c, &w, n, rows, round % 3 == 0 ? -1 : heads - 1);
         dgm_mat kc = dgm_exec_cache(s->x, keys, width, p), vc = dgm_exec_cache(s->x, keys, width, p);
         dgm_op_scatter(s->x, kc, cb_put(s, k, keys, width), all);
         dgm_op_scatter(s->x, vc, cb_put(s, v, keys, width), all);
-        dgm_attend_row at[MOST];
-        float *align[MOST];
-        for (int i = 0; i < rows; i++) {
-            at[i] = (dgm_attend_row){kc.data, vc.data, path ? index[i] : NULL, n[i]};
-            align[i] = i % 3 == 1 ? NULL : cb_floats(c, (size_t)n[i], 0);
-        }
-        const dgm_attend a = {.heads = heads, .dk = dk, .dv = dv, .stride = kc.stride,
-                              .elem = kc.elem, .scale = 1 / sqrtf((float)dk), .rows = at,
-                              .align = align, .align_head = round % 3 == 0 ? -1 : heads - 1};
-        dgm_mat out = cb_room(s, rows, heads * dv);
-        if (dgm_attend_bytes(s->backend, heads, keys).device == 0) cb_fail(c, "no scratch");
-        dgm_op_attend(s->x, out, cb_put(s, q, rows, heads * dk), &a);
+        dgm_mat out = cb_room(s, rows, heads * dv), queries = cb_put(s, q, rows, heads * dk);
+        if (dgm_attend_bytes(s->backend, heads, keys).device == 0 ||
+            dgm_paths_bytes(s->backend, rows, rows * keys).device == 0)
+            cb_fail(c, "no scratch");
+        const dgm_paths *paths =
+            dgm_op_paths(s->x, rows, first, n, path ? entries : NULL, path ? rows * keys : 0);
+        dgm_op_attend(s->x, out, queries, kc, vc, &how, paths, &w.list);
         cb_keep(c, s, out);
-        keep_alignments(c, s, align, n, rows);
+        keep_wanted(c, s, &w, n);
+        dgm_op_attend(s->x, out, queries, kc, vc, &how, paths, NULL); // they last
+        cb_keep(c, s, out);
     }
     cb_compare(c, CB_ROUNDED, attend_bound(p));
 }
@@ -80,8 +101,8 @@ void check_attend_add(cb *c)
         const float *v = cb_floats(c, (size_t)keys * (size_t)dv, 1);
         const float *q = cb_floats(c, (size_t)rows * (size_t)da, 2);
         const float *w = cb_floats(c, (size_t)da, 1);
-        int n[MOST];
-        for (int i = 0; i < rows; i++) n[i] = cb_between(c, 1, keys);
+        int32_t *first = cb_ints(c, (size_t)rows, keys), *n = cb_ints(c, (size_t)rows, 1);
+        for (int i = 0; i < rows; i++) n[i] = cb_between(c, 1, keys - first[i]);
         CB_BOTH(c, s)
         {
             // Rows of keys and values without gaps, as the operation wants them.
@@ -91,17 +112,13 @@ void check_attend_add(cb *c)
             dgm_op_write(s->x, km, k);
             dgm_op_write(s->x, vm, v);
             dgm_vector *weight = cb_vector(c, s, w, 1, da);
-            dgm_attend_row at[MOST];
-            float *align[MOST];
-            for (int i = 0; i < rows; i++) {
-                at[i] = (dgm_attend_row){km.data, vm.data, NULL, n[i]};
-                align[i] = i % 2 ? NULL : cb_floats(c, (size_t)n[i], 0);
-            }
-            const dgm_attend a = {.rows = at, .align = align};
+            wanted list;
+            want(c, &list, n, rows, 0);
             dgm_mat out = cb_room(s, rows, dv);
-            dgm_op_attend_add(s->x, out, cb_put(s, q, rows, da), weight, &a);
+            dgm_op_attend_add(s->x, out, cb_put(s, q, rows, da), weight, km, vm,
+                              dgm_op_paths(s->x, rows, first, n, NULL, 0), &list.list);
             cb_keep(c, s, out);
-            keep_alignments(c, s, align, n, rows);
+            keep_wanted(c, s, &list, n);
             dgm_vector_free(s->backend, &weight);
         }
         cb_compare(c, CB_ROUNDED, 1e-4);
@@ -110,37 +127,39 @@ void check_attend_add(cb *c)
 
 static void run_blocks(cb *c, dgm_precision p, int round)
 {
-    enum { SOURCES = 3, PER_SOURCE = 4, BLOCKS = SOURCES * PER_SOURCE };
+    enum { SOURCES = 3, PER_SOURCE = 4, BLOCKS = SOURCES * PER_SOURCE, LAYERS = 2 };
     const int rows = round == 0 ? 1 : cb_between(c, 2, MOST), heads = cb_between(c, 1, 8);
-    const int dk = cb_between(c, 1, 40), dv = cb_between(c, 1, 40);
-    const int width = heads * (dk + dv);
+    const int dk = cb_between(c, 1, 40), dv = cb_between(c, 1, 40), width = heads * (dk + dv);
     cb_begin(c, "%s, %d rows, %d heads of %d and %d", dgm_precision_names[p], rows, heads, dk, dv);
-    int length[SOURCES], n[MOST];
-    const float *kv[SOURCES], *q = cb_floats(c, (size_t)rows * (size_t)(heads * dk), 1);
+    dgm_block_span spans[SOURCES];
+    int total = 2; // rows of nobody come first
     for (int i = 0; i < SOURCES; i++) {
-        length[i] = cb_between(c, 1, PER_SOURCE * DGM_BLOCK_POSITIONS);
-        kv[i] = cb_floats(c, (size_t)length[i] * (size_t)width, 1);
+        spans[i] = (dgm_block_span){total, cb_between(c, 1, PER_SOURCE * DGM_BLOCK_POSITIONS),
+                                    PER_SOURCE * (SOURCES - 1 - i)};
+        total += spans[i].rows;
     }
-    dgm_source_row at[MOST];
-    for (int i = 0; i < rows; i++) { // neighbours often have one source
-        const int source = i > 0 && cb_below(c, 3) ? at[i - 1].first / PER_SOURCE
-                                                   : cb_below(c, SOURCES);
-        at[i] = (dgm_source_row){PER_SOURCE * source, length[source]};
-        n[i] = length[source];
+    const float *kv = cb_floats(c, (size_t)total * (size_t)width * LAYERS, 1);
+    const float *q = cb_floats(c, (size_t)rows * (size_t)(heads * dk), 1);
+    int32_t *first = cb_ints(c, (size_t)rows, 1), *n = cb_ints(c, (size_t)rows, 1);
+    for (int i = 0, source = 0; i < rows; i++) { // neighbours often have one source
+        if (i == 0 || cb_below(c, 3) == 0) source = cb_below(c, SOURCES);
+        first[i] = spans[source].first;
+        n[i] = spans[source].rows;
     }
     CB_BOTH(c, s)
     {
-        dgm_blocks b = dgm_exec_blocks(s->x, BLOCKS, heads, dk, dv, p);
-        float *align[MOST];
-        for (int i = 0; i < SOURCES; i++)
-            dgm_op_blocks_put(s->x, &b, PER_SOURCE * i, cb_put(s, kv[i], length[i], width));
-        for (int i = 0; i < rows; i++) align[i] = i % 3 ? cb_floats(c, (size_t)n[i], 0) : NULL;
+        dgm_blocks b[LAYERS];
+        for (int l = 0; l < LAYERS; l++) b[l] = dgm_exec_blocks(s->x, BLOCKS, heads, dk, dv, p);
+        dgm_op_blocks_put(s->x, b, LAYERS, cb_put(s, kv, total, width * LAYERS), spans, SOURCES);
         dgm_mat out = cb_room(s, rows, heads * dv), queries = cb_put(s, q, rows, heads * dk);
+        const dgm_paths *paths = dgm_op_paths(s->x, rows, first, n, NULL, 0);
         const float scale = 1 / sqrtf((float)dk);
-        dgm_op_attend_blocks(s->x, out, queries, &b, at, scale, align, round % 2 ? -1 : 0);
+        wanted w;
+        want(c, &w, n, rows, round % 2 ? -1 : 0);
+        dgm_op_attend_blocks(s->x, out, queries, &b[0], scale, paths, &w.list);
         cb_keep(c, s, out);
-        keep_alignments(c, s, align, n, rows);
-        dgm_op_attend_blocks(s->x, out, queries, &b, at, scale, NULL, 0);
+        keep_wanted(c, s, &w, n);
+        dgm_op_attend_blocks(s->x, out, queries, &b[1], scale, paths, NULL);
         cb_keep(c, s, out);
     }
     cb_compare(c, CB_ROUNDED, attend_bound(p));

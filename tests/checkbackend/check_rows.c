@@ -79,7 +79,11 @@ void check_copies(cb *c)
         cb_begin(c, "%d x %d", rows, cols);
         float *x = cb_floats(c, (size_t)more * (size_t)cols, 3);
         int32_t *from = cb_ints(c, (size_t)rows, more), *to = cb_ints(c, (size_t)rows, 1);
-        for (int i = 0; i < rows; i++) to[i] = more - 1 - i; // rows of a scatter differ
+        int32_t *order = cb_ints(c, (size_t)rows, 1);
+        for (int i = 0; i < rows; i++) {
+            to[i] = more - 1 - i; // rows of a scatter differ
+            order[i] = rows - 1 - i;
+        }
         CB_BOTH(c, s)
         {
             dgm_mat in = cb_put(s, x, more, cols), y = cb_room(s, rows, cols);
@@ -90,8 +94,15 @@ void check_copies(cb *c)
             cb_keep(c, s, wide);
             dgm_op_scatter(s->x, part, y, to);
             cb_keep(c, s, wide);
+            dgm_op_copy(s->x, y, order, in, from, rows);
+            cb_keep(c, s, y);
             dgm_op_zero(s->x, dgm_mat_rows(part, 1, rows));
             cb_keep(c, s, wide);
+            const dgm_mat both[] = {part, dgm_mat_cols(in, 0, (cols + 1) / 2)};
+            dgm_op_zero_rows(s->x, both, 2, to, rows / 2);
+            cb_keep(c, s, wide);
+            cb_keep(c, s, in);
+            in = cb_put(s, x, more, cols);
             float *back = cb_floats(c, (size_t)more * (size_t)cols, 0);
             dgm_op_read(s->x, back, in);
             if (memcmp(back, x, (size_t)more * (size_t)cols * sizeof *x) != 0)

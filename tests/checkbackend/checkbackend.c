@@ -57,6 +57,11 @@
 #define check_write check_copies
 #define check_attend_bytes check_attend
 #define check_blocks_put check_attend_blocks
+#define check_paths check_attend
+#define check_paths_bytes check_attend
+#define check_sync check_attend
+#define check_copy check_copies
+#define check_zero_rows check_copies
 #define check_gru check_gates
 #define check_lstm check_gates
 #define check_ssru check_gates

@@ -594,6 +594,7 @@ static double coverage_of(const toy *m, const dgm_search_request *r, const toy_h
         float *const align[1] = {weights};
         dgm_step_result out = {.rows = &row, .align = align};
         assert_int_equal(dgm_step(s, 1, &step, &out, &err), DGM_OK);
+        dgm_exec_sync(x);
         dgm_retain(s, 1, &row);
         for (int i = 0; i < r->source.count; i++) seen[i] += (double)weights[i];
     }

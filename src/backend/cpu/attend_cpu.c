@@ -24,51 +24,93 @@ static void copy_alignment(float *to, const float *weights, int heads, int n, in
     }
 }
 
-static int longest_row(const dgm_attend *a, int rows)
+static int longest_path(const dgm_paths *p, int rows)
 {
     int n = 1;
     for (int i = 0; i < rows; i++)
-        if (a->rows[i].n > n) n = a->rows[i].n;
+        if (p->length[i] > n) n = p->length[i];
     return n;
 }
 
+// The next alignment that is wanted, for rows that are asked in ascending order.
+typedef struct wanted {
+    const dgm_align_list *align; // NULL: nobody wants any
+    int heads, at;
+} wanted;
+
+static void hand_over(wanted *w, int row, const float *weights, int n)
+{
+    const dgm_align_list *a = w->align;
+    while (a && w->at < a->count && a->row[w->at] == row)
+        copy_alignment(a->to[w->at++], weights, w->heads, n, a->head);
+}
+
 // Keys and values that the rows read, each of `width` numbers a row.
-static void count_attention(dgm_exec *x, const dgm_attend *a, dgm_mat q, dgm_mat out, double begin)
+static void count_attention(dgm_exec *x, const dgm_paths *p, int elem, dgm_mat q, dgm_mat out,
+                            double begin)
 {
     uint64_t keys = 0, width = (uint64_t)q.cols + (uint64_t)out.cols;
-    for (int i = 0; i < q.rows; i++) keys += (uint64_t)a->rows[i].n;
-    uint64_t elem = a->elem == sizeof(uint16_t) ? sizeof(uint16_t) : sizeof(float);
-    bool path = q.rows > 0 && a->rows[0].index;
-    dgm_meter_row what = {.work = path ? DGM_WORK_ATTEND_PATH : DGM_WORK_ATTEND,
+    for (int i = 0; i < q.rows; i++) keys += (uint64_t)p->length[i];
+    dgm_meter_row what = {.work = p->entries ? DGM_WORK_ATTEND_PATH : DGM_WORK_ATTEND,
                           .rows = (uint64_t)q.rows,
                           .madds = keys * width,
-                          .other_bytes = keys * width * elem + (uint64_t)q.rows * width * sizeof(float)};
+                          .other_bytes = keys * width * (uint64_t)elem +
+                                         (uint64_t)q.rows * width * sizeof(float)};
     cpu_count(x, &what, begin);
 }
 
-// How many of two rows' keys are the same from the first on; 0 if they lie in different places.
-static int common_keys(const dgm_attend_row *a, const dgm_attend_row *b)
+// ---- paths --------------------------------------------------------------------------------------
+
+dgm_bytes cpu_paths_bytes(const dgm_backend *b, int rows, int entry_count)
 {
-    int n = a->n < b->n ? a->n : b->n, j = 0;
-    if (a->k != b->k || !a->index != !b->index) return 0;
-    if (!a->index) return n;
-    while (j < n && a->index[j] == b->index[j]) j++;
+    (void)b;
+    return (dgm_bytes){.device = dgm_arena_cost(sizeof(dgm_paths)) +
+                                 2 * dgm_arena_cost((size_t)rows * sizeof(int32_t)) +
+                                 dgm_arena_cost((size_t)entry_count * sizeof(int32_t))};
+}
+
+static const int32_t *keep(dgm_exec *x, const int32_t *from, int count)
+{
+    int32_t *to = DGM_ARENA_ARRAY(&x->device, int32_t, (size_t)count);
+    memcpy(to, from, (size_t)count * sizeof *to);
+    return to;
+}
+
+const dgm_paths *cpu_paths(dgm_exec *x, int rows, const int32_t *first, const int32_t *length,
+                           const int32_t *entries, int entry_count)
+{
+    dgm_paths *p = dgm_arena_alloc(&x->device, sizeof *p);
+    *p = (dgm_paths){&cpu_ops, keep(x, first, rows), keep(x, length, rows),
+                     entries ? keep(x, entries, entry_count) : NULL};
+    return p;
+}
+
+// How many of two rows' keys are the same from the first on; 0 if they lie in different places.
+static int common_keys(const dgm_paths *p, int a, int b)
+{
+    int n = p->length[a] < p->length[b] ? p->length[a] : p->length[b], j = 0;
+    if (p->first[a] == p->first[b]) return n;
+    if (!p->entries) return 0;
+    const int32_t *one = p->entries + p->first[a], *other = p->entries + p->first[b];
+    while (j < n && one[j] == other[j]) j++;
     return j;
 }
 
 // Rows from `first` on that are worth computing together: they share half of the first one's keys.
-static int take_group(const dgm_attend_row *rows, int first, int end, int *shared)
+static int take_group(const dgm_paths *p, int first, int end, int *shared)
 {
-    int n = 1, common = rows[first].n;
+    int n = 1, common = p->length[first];
     while (n < DGM_ATTEND_QUERIES && first + n < end) {
-        int keys = common_keys(&rows[first], &rows[first + n]);
-        if (2 * keys < rows[first].n) break;
+        int keys = common_keys(p, first, first + n);
+        if (2 * keys < p->length[first]) break;
         common = keys < common ? keys : common;
         n++;
     }
     *shared = n > 1 ? common : 0;
     return n;
 }
+
+// ---- rows ---------------------------------------------------------------------------------------
 
 dgm_bytes cpu_attend_bytes(const dgm_backend *b, int heads, int keys)
 {
@@ -77,65 +119,67 @@ dgm_bytes cpu_attend_bytes(const dgm_backend *b, int heads, int keys)
     return (dgm_bytes){.device = dgm_arena_cost(weights * sizeof(float))};
 }
 
-void cpu_attend(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_attend *a)
+void cpu_attend(dgm_exec *x, dgm_mat out, dgm_mat q, dgm_mat k, dgm_mat v, const dgm_heads *heads,
+                const dgm_paths *p, const dgm_align_list *align)
 {
     double begin = cpu_begin(x);
     size_t mark = dgm_arena_mark(&x->device);
-    size_t room = (size_t)a->heads * (size_t)longest_row(a, q.rows);
+    size_t room = (size_t)heads->count * (size_t)longest_path(p, q.rows);
     float *weights = dgm_arena_array(&x->device, DGM_ATTEND_QUERIES * room, sizeof(float));
-    dgm_attend_args args = {
-        .stride = (size_t)a->stride, .heads = a->heads, .dk = a->dk, .dv = a->dv, .scale = a->scale};
+    wanted w = {align, heads->count, 0};
+    dgm_attend_args args = {.stride = (size_t)k.stride, .heads = heads->count, .dk = heads->dk,
+                            .dv = heads->dv, .scale = heads->scale};
     for (int i = 0; i < q.rows; i += args.queries) {
-        args.queries = take_group(a->rows, i, q.rows, &args.shared);
-        args.k = a->rows[i].k;
-        args.v = a->rows[i].v;
-        const dgm_attend_row *next = &a->rows[i + args.queries];
-        bool more = i + args.queries < q.rows && next->index;
-        args.next = more ? next->index : NULL;
-        args.next_n = more ? next->n : 0;
+        args.queries = take_group(p, i, q.rows, &args.shared);
+        args.k = p->entries ? k.data : dgm_mat_rows(k, p->first[i], 1).data;
+        args.v = p->entries ? v.data : dgm_mat_rows(v, p->first[i], 1).data;
+        const int next = i + args.queries;
+        const bool more = next < q.rows && p->entries;
+        args.next = more ? p->entries + p->first[next] : NULL;
+        args.next_n = more ? p->length[next] : 0;
         for (int r = 0; r < args.queries; r++) {
             args.out[r] = cpu_row(out, i + r);
             args.q[r] = cpu_row(q, i + r);
-            args.index[r] = a->rows[i + r].index;
-            args.n[r] = a->rows[i + r].n;
+            args.index[r] = p->entries ? p->entries + p->first[i + r] : NULL;
+            args.n[r] = p->length[i + r];
             args.weights[r] = weights + (size_t)r * room;
         }
-        if (a->elem == sizeof(uint16_t))
+        if (k.elem == sizeof(uint16_t))
             x->backend->k.attend_f16(&args);
         else
             x->backend->k.attend_f32(&args);
-        for (int r = 0; a->align && r < args.queries; r++)
-            if (a->align[i + r])
-                copy_alignment(a->align[i + r], args.weights[r], a->heads, args.n[r], a->align_head);
+        for (int r = 0; align && r < args.queries; r++)
+            hand_over(&w, i + r, args.weights[r], args.n[r]);
     }
     dgm_arena_reset(&x->device, mark);
-    if (x->meter) count_attention(x, a, q, out, begin);
+    if (x->meter) count_attention(x, p, k.elem, q, out, begin);
 }
 
-void cpu_attend_add(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_vector *w,
-                       const dgm_attend *a)
+void cpu_attend_add(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_vector *w, dgm_mat k, dgm_mat v,
+                    const dgm_paths *p, const dgm_align_list *align)
 {
     double begin = cpu_begin(x);
     size_t mark = dgm_arena_mark(&x->device);
-    float *weights = dgm_arena_array(&x->device, (size_t)longest_row(a, q.rows), sizeof(float));
+    float *weights =
+        dgm_arena_array(&x->device, (size_t)longest_path(p, q.rows), sizeof(float));
+    wanted want = {align, 1, 0};
     for (int i = 0; i < q.rows; i++) {
-        const dgm_attend_row *row = &a->rows[i];
         dgm_attend_add_args args = {
             .out = cpu_row(out, i),
             .q = cpu_row(q, i),
             .w = w->data,
-            .k = row->k,
-            .v = row->v,
-            .n = row->n,
+            .k = cpu_row(k, p->first[i]),
+            .v = cpu_row(v, p->first[i]),
+            .n = p->length[i],
             .da = q.cols,
             .dv = out.cols,
             .weights = weights,
         };
         x->backend->k.attend_add_f32(&args);
-        if (a->align && a->align[i]) copy_alignment(a->align[i], weights, 1, row->n, 0);
+        hand_over(&want, i, weights, args.n);
     }
     dgm_arena_reset(&x->device, mark);
-    if (x->meter) count_attention(x, a, q, out, begin);
+    if (x->meter) count_attention(x, p, sizeof(float), q, out, begin);
 }
 
 // ---- blocks -----------------------------------------------------------------------------------
@@ -189,19 +233,32 @@ static void put_f16(uint16_t *to, const dgm_blocks *b, dgm_mat kv, const dgm_ker
             memcpy(to, half + j * width + keys + h * b->dv, (size_t)b->dv * sizeof *to);
 }
 
-void cpu_blocks_put(dgm_exec *x, const dgm_blocks *blocks, int first, dgm_mat kv)
+// One span of one memory.
+static void put_span(dgm_exec *x, const dgm_blocks *b, dgm_mat kv, int first, uint16_t *half)
 {
-    double begin = cpu_begin(x);
-    size_t mark = dgm_arena_mark(&x->device);
-    uint16_t *half = dgm_arena_array(&x->device, blocks->block, sizeof *half);
     for (int at = 0; at < kv.rows; at += DGM_BLOCK_KEYS) {
         int n = kv.rows - at < DGM_BLOCK_KEYS ? kv.rows - at : DGM_BLOCK_KEYS;
         dgm_mat rows = dgm_mat_rows(kv, at, n);
-        size_t begin_at = (size_t)(first + at / DGM_BLOCK_KEYS) * blocks->block;
-        if (blocks->elem == sizeof(uint16_t))
-            put_f16((uint16_t *)blocks->data + begin_at, blocks, rows, &x->backend->k, half);
+        size_t begin_at = (size_t)(first + at / DGM_BLOCK_KEYS) * b->block;
+        if (b->elem == sizeof(uint16_t))
+            put_f16((uint16_t *)b->data + begin_at, b, rows, &x->backend->k, half);
         else
-            put_f32((float *)blocks->data + begin_at, blocks, rows);
+            put_f32((float *)b->data + begin_at, b, rows);
+    }
+}
+
+void cpu_blocks_put(dgm_exec *x, const dgm_blocks *memories, int layers, dgm_mat kv,
+                    const dgm_block_span *spans, int count)
+{
+    double begin = cpu_begin(x);
+    size_t mark = dgm_arena_mark(&x->device);
+    const dgm_blocks *b = memories;
+    const int width = b->heads * (b->dk + b->dv);
+    uint16_t *half = dgm_arena_array(&x->device, b->block, sizeof *half);
+    for (int i = 0; i < count; i++) {
+        dgm_mat own = dgm_mat_rows(kv, spans[i].row, spans[i].rows);
+        for (int l = 0; l < layers; l++)
+            put_span(x, &memories[l], dgm_mat_cols(own, l * width, width), spans[i].first, half);
     }
     dgm_arena_reset(&x->device, mark);
     cpu_moved(x, begin, DGM_WORK_ROWS, kv, 1);
@@ -213,23 +270,23 @@ static const void *block_data(const dgm_blocks *b, int block)
 }
 
 // Rows from `first` on with one source, as many as a kernel takes.
-static int same_source(const dgm_source_row *rows, int first, int end)
+static int same_source(const dgm_paths *p, int first, int end)
 {
     int n = 1;
-    while (n < DGM_ATTEND_QUERIES && first + n < end && rows[first + n].first == rows[first].first &&
-           rows[first + n].n == rows[first].n)
+    while (n < DGM_ATTEND_QUERIES && first + n < end && p->first[first + n] == p->first[first] &&
+           p->length[first + n] == p->length[first])
         n++;
     return n;
 }
 
-static void count_blocks(dgm_exec *x, const dgm_source_row *rows, dgm_mat q, const dgm_blocks *b,
+static void count_blocks(dgm_exec *x, const dgm_paths *p, dgm_mat q, const dgm_blocks *b,
                          double begin)
 {
     uint64_t keys = 0, read = 0, width = (uint64_t)b->heads * (uint64_t)(b->dk + b->dv);
     for (int i = 0, n; i < q.rows; i += n) {
-        n = same_source(rows, i, q.rows);
-        keys += (uint64_t)n * (uint64_t)rows[i].n;
-        read += (uint64_t)rows[i].n;
+        n = same_source(p, i, q.rows);
+        keys += (uint64_t)n * (uint64_t)p->length[i];
+        read += (uint64_t)p->length[i];
     }
     dgm_meter_row what = {.work = DGM_WORK_ATTEND,
                           .rows = (uint64_t)q.rows,
@@ -239,29 +296,27 @@ static void count_blocks(dgm_exec *x, const dgm_source_row *rows, dgm_mat q, con
     cpu_count(x, &what, begin);
 }
 
-void cpu_attend_blocks(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_blocks *b,
-                          const dgm_source_row *rows, float scale, float *const *align,
-                          int align_head)
+void cpu_attend_blocks(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_blocks *b, float scale,
+                       const dgm_paths *p, const dgm_align_list *align)
 {
     double begin = cpu_begin(x);
     size_t mark = dgm_arena_mark(&x->device);
-    int longest = 1;
-    for (int i = 0; i < q.rows; i++) longest = rows[i].n > longest ? rows[i].n : longest;
-    size_t room = (size_t)b->heads * (size_t)longest;
+    size_t room = (size_t)b->heads * (size_t)longest_path(p, q.rows);
     float *weights = dgm_arena_array(&x->device, DGM_ATTEND_QUERIES * room, sizeof(float));
+    wanted w = {align, b->heads, 0};
     for (int i = 0, n; i < q.rows; i += n) {
-        n = same_source(rows, i, q.rows);
+        n = same_source(p, i, q.rows);
         dgm_attend_blocks_args args = {.queries = n,
-                                       .blocks = block_data(b, rows[i].first),
+                                       .blocks = block_data(b, p->first[i]),
                                        .block = b->block,
-                                       .n = rows[i].n,
+                                       .n = p->length[i],
                                        .heads = b->heads,
                                        .dk = b->dk,
                                        .dv = b->dv,
                                        .scale = scale};
         if (i + n < q.rows) {
-            args.next = block_data(b, rows[i + n].first);
-            args.next_n = rows[i + n].n;
+            args.next = block_data(b, p->first[i + n]);
+            args.next_n = p->length[i + n];
         }
         for (int r = 0; r < n; r++) {
             args.out[r] = cpu_row(out, i + r);
@@ -272,10 +327,8 @@ void cpu_attend_blocks(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_blocks *b,
             x->backend->k.attend_blocks_f16(&args);
         else
             x->backend->k.attend_blocks_f32(&args);
-        for (int r = 0; align && r < n; r++)
-            if (align[i + r])
-                copy_alignment(align[i + r], args.weights[r], b->heads, args.n, align_head);
+        for (int r = 0; align && r < n; r++) hand_over(&w, i + r, args.weights[r], args.n);
     }
     dgm_arena_reset(&x->device, mark);
-    if (x->meter) count_blocks(x, rows, q, b, begin);
+    if (x->meter) count_blocks(x, p, q, b, begin);
 }

@@ -48,6 +48,12 @@ struct dgm_gathered {
     dgm_linear columns; // rows of it are the columns wanted; memory is the arena's
 };
 
+struct dgm_paths {
+    const dgm_backend_ops *ops;
+    const int32_t *first, *length; // [rows]
+    const int32_t *entries;        // NULL: rows themselves
+};
+
 struct dgm_embedding {
     const dgm_backend_ops *ops;
     const dgm_tensor *table;

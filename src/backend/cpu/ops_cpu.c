@@ -20,6 +20,12 @@ dgm_status cpu_exec_open(dgm_exec *x, size_t device_bytes, dgm_error *err)
                           device_bytes + ATTEND_SCRATCH + cpu_prepare_bytes(LINEAR_ROWS), err);
 }
 
+// Operations are done when they return.
+void cpu_sync(dgm_exec *x)
+{
+    (void)x;
+}
+
 void cpu_exec_close(dgm_exec *x)
 {
     dgm_arena_free(&x->device);
@@ -251,6 +257,24 @@ void cpu_scatter(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index)
             memcpy(to, cpu_row(in, i), (size_t)in.cols * sizeof(float));
     }
     cpu_moved(x, begin, DGM_WORK_ROWS, in, 1);
+}
+
+void cpu_copy(dgm_exec *x, dgm_mat y, const int32_t *to, dgm_mat in, const int32_t *from, int count)
+{
+    double begin = cpu_begin(x);
+    for (int i = 0; i < count; i++)
+        memcpy(cpu_row(y, to[i]), cpu_row(in, from[i]), (size_t)y.cols * sizeof(float));
+    cpu_moved(x, begin, DGM_WORK_ROWS, dgm_mat_rows(y, 0, count), 1);
+}
+
+void cpu_zero_rows(dgm_exec *x, const dgm_mat *y, int matrices, const int32_t *rows, int count)
+{
+    for (int m = 0; m < matrices; m++) {
+        double begin = cpu_begin(x);
+        for (int i = 0; i < count; i++)
+            memset(cpu_row(y[m], rows[i]), 0, (size_t)y[m].cols * sizeof(float));
+        cpu_moved(x, begin, DGM_WORK_ROWS, dgm_mat_rows(y[m], 0, count), 0);
+    }
 }
 
 void cpu_mean(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *first, const int32_t *count)

@@ -33,8 +33,7 @@ static dgm_bytes step_scratch(const dgm_model *m, const dgm_limits *l)
     const dgm_backend *b = m->backend;
     const size_t rows = (size_t)l->rows;
     const dgm_bytes own = {
-        .host = 4 * dgm_arena_cost(rows * sizeof(int32_t)) +
-                dgm_arena_cost(rows * sizeof(dgm_attend_row)),
+        .host = 9 * dgm_arena_cost(rows * sizeof(int32_t)) + dgm_arena_cost(rows * sizeof(float *)),
         .device = dgm_exec_mat_bytes(b, l->rows, dgm_linear_rows(r->word)) +
                   dgm_exec_mat_bytes(b, l->rows, dgm_linear_rows(r->old)) +
                   dgm_exec_mat_bytes(b, l->rows, r->bottom_width) +
@@ -43,8 +42,10 @@ static dgm_bytes step_scratch(const dgm_model *m, const dgm_limits *l)
                   dgm_exec_mat_bytes(b, l->rows, dgm_rnn_memory_width(r)) +
                   dgm_exec_mat_bytes(b, l->rows, r->readout_rows) +
                   dgm_rnn_stack_scratch(m, l->rows)};
+    const dgm_bytes paths = dgm_paths_bytes(b, l->rows, 0);
     const dgm_bytes words = dgm_rnn_words_scratch(b, l->rows, r->embed, dgm_linear_rows(r->word));
-    return dgm_bytes_add(own, dgm_bytes_add(words, r->decoder->scratch(m, l->rows)));
+    return dgm_bytes_add(dgm_bytes_add(own, paths),
+                         dgm_bytes_add(words, r->decoder->scratch(m, l->rows)));
 }
 
 static dgm_bytes state_bytes(const dgm_model *m, const dgm_limits *l)
@@ -112,12 +113,10 @@ static void start(dgm_state *s, int count, const int32_t *slots, const int32_t *
 {
     const rnn *r = s->model->weights;
     rnn_state *rs = s->storage;
-    int rest = r->state_width - r->hidden; // every state but h begins as zeros
-    for (int i = 0; i < count; i++) {
-        dgm_mat to = dgm_mat_rows(rs->states, rows[i], 1);
-        dgm_op_gather(s->exec, dgm_mat_cols(to, 0, r->hidden), rs->initial, &slots[i]);
-        if (rest) dgm_op_zero(s->exec, dgm_mat_cols(to, r->hidden, rest));
-    }
+    const dgm_mat h = dgm_mat_cols(rs->states, 0, r->hidden);
+    dgm_op_copy(s->exec, h, rows, rs->initial, slots, count);
+    const dgm_mat rest = dgm_mat_cols(rs->states, r->hidden, r->state_width - r->hidden);
+    if (rest.cols) dgm_op_zero_rows(s->exec, &rest, 1, rows, count); // every state but h
 }
 
 // Rows with one parent share everything that depends on its state alone. Parents are told apart by
@@ -145,17 +144,15 @@ static void find_distinct(rnn_step *c, const dgm_step_row *steps)
     n->state_products += (uint64_t)c->distinct;
 }
 
-void dgm_rnn_attend_slots(rnn_step *c, const int32_t *rows, int n)
+const dgm_paths *dgm_rnn_sources(rnn_step *c, const int32_t *rows, int n)
 {
     const dgm_state *s = c->s;
     for (int i = 0; i < n; i++) {
-        int slot = s->rows.nodes[rows[i]].slot, first = s->slot_first[slot];
-        c->attend[i] = (dgm_attend_row){
-            .k = dgm_mat_rows(c->rs->keys, first, 1).data,
-            .v = dgm_mat_rows(c->rs->values, first, 1).data,
-            .n = s->slot_length[slot],
-        };
+        const int slot = s->rows.nodes[rows[i]].slot;
+        c->first[i] = s->slot_first[slot];
+        c->length[i] = s->slot_length[slot];
     }
+    return dgm_op_paths(s->exec, n, c->first, c->length, NULL, 0);
 }
 
 void dgm_rnn_context(const rnn_step *c, dgm_mat context, dgm_mat summed)
@@ -201,7 +198,8 @@ static rnn_step begin_step(dgm_state *s, int count, const dgm_step_row *steps, c
     c.parents = DGM_ARENA_ARRAY(a, int32_t, (size_t)count);
     c.unique = DGM_ARENA_ARRAY(a, int32_t, (size_t)count);
     c.which = DGM_ARENA_ARRAY(a, int32_t, (size_t)count);
-    c.attend = DGM_ARENA_ARRAY(a, dgm_attend_row, (size_t)count);
+    c.first = DGM_ARENA_ARRAY(a, int32_t, (size_t)count);
+    c.length = DGM_ARENA_ARRAY(a, int32_t, (size_t)count);
     int32_t *ids = DGM_ARENA_ARRAY(a, int32_t, (size_t)count);
     find_distinct(&c, steps);
     for (int i = 0; i < count; i++) ids[i] = steps[i].token[0];

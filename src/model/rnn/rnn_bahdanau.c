@@ -26,28 +26,35 @@ static dgm_status load(dgm_model *m, rnn *r, dgm_error *err)
 static dgm_bytes scratch(const dgm_model *m, int rows)
 {
     const rnn *r = m->weights;
-    return (dgm_bytes){.host = dgm_arena_cost((size_t)rows * sizeof(float *)),
+    return (dgm_bytes){.host = 2 * dgm_arena_cost(((size_t)rows + 1) * sizeof(int32_t)) +
+                               dgm_arena_cost((size_t)rows * sizeof(float *)),
                        .device = dgm_exec_mat_bytes(m->backend, rows, dgm_rnn_memory_width(r)) +
                                  dgm_exec_mat_bytes(m->backend, rows, dgm_rnn_value_width(r)) +
                                  dgm_exec_mat_bytes(m->backend, rows, 3 * r->hidden)};
 }
 
-float **dgm_rnn_shared_alignment(const rnn_step *c)
+// Rows of one parent share its weights: each is named with its parent's number, in their order.
+dgm_align_list dgm_rnn_shared_alignment(const rnn_step *c)
 {
-    float **align = DGM_ARENA_ARRAY(dgm_exec_host(c->s->exec), float *, (size_t)c->distinct);
-    for (int i = 0; i < c->distinct; i++) align[i] = NULL;
-    for (int i = 0; i < c->count; i++)
-        if (c->align[i] && !align[c->which[i]]) align[c->which[i]] = c->align[i];
-    return align;
-}
-
-void dgm_rnn_copy_alignment(const rnn_step *c, float *const *align)
-{
+    dgm_align_list align = {.head = 0};
+    if (!c->align) return align;
+    dgm_arena *a = dgm_exec_host(c->s->exec);
+    int32_t *row = DGM_ARENA_ARRAY(a, int32_t, (size_t)c->count);
+    int32_t *next = DGM_ARENA_ARRAY(a, int32_t, (size_t)c->distinct + 1);
+    float **to = DGM_ARENA_ARRAY(a, float *, (size_t)c->count);
+    memset(next, 0, ((size_t)c->distinct + 1) * sizeof *next);
+    for (int i = 0; i < c->count; i++) next[c->which[i] + 1] += c->align[i] != NULL;
+    for (int i = 0; i < c->distinct; i++) next[i + 1] += next[i];
+    align.count = next[c->distinct];
     for (int i = 0; i < c->count; i++) {
-        const float *from = align[c->which[i]];
-        size_t n = (size_t)c->attend[c->which[i]].n;
-        if (c->align[i] && c->align[i] != from) memcpy(c->align[i], from, n * sizeof(float));
+        if (!c->align[i]) continue;
+        const int32_t at = next[c->which[i]]++;
+        row[at] = c->which[i];
+        to[at] = c->align[i];
     }
+    align.row = row;
+    align.to = to;
+    return align;
 }
 
 static void step(rnn_step *c)
@@ -55,12 +62,10 @@ static void step(rnn_step *c)
     const rnn *r = c->r;
     dgm_exec *e = c->s->exec;
     int a = r->attention, g = 3 * r->hidden;
-    float **align = c->align ? dgm_rnn_shared_alignment(c) : NULL;
+    const dgm_align_list align = dgm_rnn_shared_alignment(c);
     dgm_mat shared = dgm_exec_mat(e, c->distinct, c->summed.cols);
-    dgm_rnn_attend_slots(c, c->unique, c->distinct);
-    dgm_attend attend = {.rows = c->attend, .align = align};
-    dgm_op_attend_add(e, shared, dgm_mat_cols(c->old, 0, a), r->v, &attend);
-    if (align) dgm_rnn_copy_alignment(c, align);
+    dgm_op_attend_add(e, shared, dgm_mat_cols(c->old, 0, a), r->v, c->rs->keys, c->rs->values,
+                      dgm_rnn_sources(c, c->unique, c->distinct), &align);
     dgm_op_gather(e, c->summed, shared, c->which);
     if (r->plain) {
         dgm_mat products = dgm_exec_mat(e, c->distinct, c->context.cols);

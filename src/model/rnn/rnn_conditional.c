@@ -41,9 +41,9 @@ static void step(rnn_step *c)
     dgm_rnn_cell(c, false, c->state, c->state, dgm_mat_cols(c->word, 0, g), gh); // h~
 
     dgm_op_linear(e, middle, c->state, r->middle, DGM_ACT_NONE, NULL);
-    dgm_rnn_attend_slots(c, c->rows, c->count);
-    dgm_attend attend = {.rows = c->attend, .align = c->align};
-    dgm_op_attend_add(e, c->summed, dgm_mat_cols(middle, 0, a), r->v, &attend);
+    const dgm_align_list align = dgm_model_alignment(c->s, c->count, c->align);
+    dgm_op_attend_add(e, c->summed, dgm_mat_cols(middle, 0, a), r->v, c->rs->keys, c->rs->values,
+                      dgm_rnn_sources(c, c->rows, c->count), &align);
     dgm_rnn_context(c, c->context, c->summed);
     dgm_mat gx = dgm_mat_cols(c->context, 0, g);
     dgm_rnn_cell(c, false, c->next, c->state, gx, dgm_mat_cols(middle, a, g));

@@ -40,18 +40,10 @@ static void step(rnn_step *c)
     dgm_mat query = dgm_mat_cols(own, 0, a);
     dgm_op_add(e, query, query, dgm_mat_cols(c->word, 0, a));
     dgm_op_act(e, query, query, DGM_ACT_TANH);
-    dgm_rnn_attend_slots(c, c->rows, c->count);
-    dgm_attend attend = {
-        .heads = 1,
-        .dk = a,
-        .dv = c->summed.cols,
-        .stride = c->rs->keys.stride,
-        .elem = c->rs->keys.elem,
-        .scale = 1.0f,
-        .rows = c->attend,
-        .align = c->align,
-    };
-    dgm_op_attend(e, c->summed, query, &attend);
+    const dgm_heads one = {1, a, c->summed.cols, 1.0f};
+    const dgm_align_list align = dgm_model_alignment(c->s, c->count, c->align);
+    dgm_op_attend(e, c->summed, query, c->rs->keys, c->rs->values, &one,
+                  dgm_rnn_sources(c, c->rows, c->count), &align);
     dgm_rnn_context(c, c->context, c->summed);
     c->rs->counts.activations += (uint64_t)c->count * (uint64_t)a;
 

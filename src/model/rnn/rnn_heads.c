@@ -234,36 +234,22 @@ static dgm_bytes scratch(const dgm_model *m, int rows)
     return dgm_rnn_bahdanau.scratch(m, rows);
 }
 
-static void attend(rnn_step *c, int head, dgm_mat out, dgm_mat query, float *const *align)
-{
-    const dgm_state *s = c->s;
-    for (int i = 0; i < c->distinct; i++) {
-        const int slot = s->rows.nodes[c->unique[i]].slot, first = s->slot_first[slot];
-        c->attend[i] = (dgm_attend_row){
-            .k = dgm_mat_rows(c->rs->head_keys[head], first, 1).data,
-            .v = dgm_mat_rows(c->rs->head_values[head], first, 1).data,
-            .n = s->slot_length[slot],
-        };
-    }
-    const dgm_attend a = {.rows = c->attend, .align = align};
-    dgm_op_attend_add(s->exec, out, query, c->r->head[head].v, &a);
-}
-
 static void step(rnn_step *c)
 {
     const rnn *r = c->r;
     dgm_exec *e = c->s->exec;
     const int g = 3 * r->hidden;
-    float **align = c->align ? dgm_rnn_shared_alignment(c) : NULL;
+    const dgm_align_list align = dgm_rnn_shared_alignment(c);
+    const dgm_paths *sources = dgm_rnn_sources(c, c->unique, c->distinct);
     dgm_mat shared = dgm_exec_mat(e, c->distinct, r->width);
     for (int m = 0, a = 0, w = 0; m < r->heads; m++) {
         const rnn_head *h = &r->head[m];
-        attend(c, m, dgm_mat_cols(shared, w, h->width), dgm_mat_cols(c->old, a, h->attention),
-               m == 0 ? align : NULL);
+        dgm_op_attend_add(e, dgm_mat_cols(shared, w, h->width),
+                          dgm_mat_cols(c->old, a, h->attention), h->v, c->rs->head_keys[m],
+                          c->rs->head_values[m], sources, m == 0 ? &align : NULL);
         a += h->attention;
         w += h->width;
     }
-    if (align) dgm_rnn_copy_alignment(c, align);
     dgm_mat products = dgm_exec_mat(e, c->distinct, c->context.cols);
     dgm_rnn_context(c, products, shared);
     dgm_op_gather(e, c->context, products, c->which);

@@ -3,7 +3,7 @@
 //
 // The first layer on either side multiplies an embedding, and embeddings never change: the product
 // of the k most frequent words is a row of a table instead of work. Source: gates of both
-// directions of the first encoder layer; target: [attention | gates | read-out] (rnn_int.h, word).
+// directions of the first encoder layer; target: [attention | gates | read-out] (rnn_private.h, word).
 // Table rows are made by the same kernel that multiplies a word which is not in the table, row by
 // row with the bias in it, and are kept in f32: a translation is the same in every bit.
 //
@@ -109,17 +109,17 @@ int dgm_rnn_word_products(dgm_exec *e, const rnn_words *w, dgm_mat y, const int3
     dgm_mark mark = dgm_exec_mark(e);
     const rnn_table *t = w->made;
     int n = y.rows, missing = 0;
+    // Those to be made from the front of the lists, those of the table from behind.
     int32_t *rows = DGM_ARENA_ARRAY(dgm_exec_host(e), int32_t, (size_t)n);
     int32_t *list = DGM_ARENA_ARRAY(dgm_exec_host(e), int32_t, (size_t)n);
-    for (int i = 0; i < n; i++) {
-        int32_t slot = !t->slot ? -1 : ids[i] < 0 ? t->start : t->slot[ids[i]];
-        if (slot >= 0) {
-            dgm_op_gather(e, dgm_mat_rows(y, i, 1), t->products, &slot);
-            continue;
-        }
-        rows[missing] = i;
-        list[missing++] = ids[i];
+    for (int i = 0, last = n; i < n; i++) {
+        const int32_t slot = !t->slot ? -1 : ids[i] < 0 ? t->start : t->slot[ids[i]];
+        const int at = slot >= 0 ? --last : missing++;
+        rows[at] = i;
+        list[at] = slot >= 0 ? slot : ids[i];
     }
+    if (missing < n)
+        dgm_op_copy(e, y, rows + missing, t->products, list + missing, n - missing);
     if (missing) {
         dgm_mat x = dgm_exec_mat(e, missing, dgm_linear_cols(w->layer));
         dgm_op_embed(e, x, w->table, list, 1.0f, NULL, NULL, NULL);

@@ -115,7 +115,7 @@ typedef struct rnn_step {
     int32_t *parents;       // [count]
     int32_t *unique;        // [distinct]: rows that are parents
     int32_t *which;         // [count]: index into unique
-    dgm_attend_row *attend; // [count]: room for dgm_attend.rows
+    int32_t *first, *length; // [count]: room for dgm_op_paths
     float *const *align;    // as in dgm_step_result
     dgm_mat word;           // [count, ...]: products with the new word
     dgm_mat parent;         // [distinct, state width]: the parents' states
@@ -167,10 +167,8 @@ size_t dgm_rnn_fc_scratch(const dgm_backend *b, const rnn_fc *fc, int rows, int 
 // All layers of fc on x [n, ...]; with a tanh layer on top the result goes to out [n, output].
 dgm_mat dgm_rnn_fc(dgm_exec *e, const rnn_fc *fc, dgm_mat x, dgm_mat out);
 
-// rnn_bahdanau.c: attention weights are written for the first row of a parent that wants them, then
-// copied to its siblings.
-float **dgm_rnn_shared_alignment(const rnn_step *c); // [distinct]
-void dgm_rnn_copy_alignment(const rnn_step *c, float *const *align);
+// rnn_bahdanau.c: what the rows want of attentions that the distinct parents share.
+dgm_align_list dgm_rnn_shared_alignment(const rnn_step *c);
 
 // rnn_heads.c: settings, memory of a state and what the encoder leaves in it.
 dgm_status dgm_rnn_heads_settings(const dgm_gguf *g, rnn *r, dgm_error *err);
@@ -198,8 +196,8 @@ int dgm_rnn_word_products(dgm_exec *e, const rnn_words *w, dgm_mat y, const int3
 // rnn.c
 int dgm_rnn_value_width(const rnn *r);  // outputs of `value`
 int dgm_rnn_memory_width(const rnn *r); // what attention adds up: products, s_j itself, or both
-// Sets attend[i] to the slot of rows[i], for i < n.
-void dgm_rnn_attend_slots(rnn_step *c, const int32_t *rows, int n);
+// The source positions of rows[0 .. n).
+const dgm_paths *dgm_rnn_sources(rnn_step *c, const int32_t *rows, int n);
 // context [n, G + R'] from what attention added up; both may be views of the same rows.
 void dgm_rnn_context(const rnn_step *c, dgm_mat context, dgm_mat summed);
 // One recurrent cell: next from state (both with the LSTM's cell behind them) and gates.

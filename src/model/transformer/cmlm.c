@@ -17,11 +17,10 @@ typedef struct refine_call {
     int tokens, wanted;
     int32_t *ids, *pos;           // [tokens]
     int32_t *pick;                // [wanted] rows
-    dgm_attend_row *self;         // [tokens] their own target
-    dgm_source_row *cross;        // [tokens]
-    int32_t *first;               // [tokens] first row of their target
-    dgm_attend_row *self_wanted;  // [wanted]
-    dgm_source_row *cross_wanted; // [wanted]
+    int32_t *first, *length;      // [tokens] of their target: first row and rows
+    int32_t *block, *source;      // [tokens] of their source: first block and positions
+    const dgm_paths *self, *cross;               // of all rows
+    const dgm_paths *self_wanted, *cross_wanted; // of the picked ones
 } refine_call;
 
 static void lay_out(refine_call *c, int count, const dgm_refine_target *targets)
@@ -35,49 +34,57 @@ static void lay_out(refine_call *c, int count, const dgm_refine_target *targets)
     c->ids = DGM_ARENA_ARRAY(a, int32_t, n);
     c->pos = DGM_ARENA_ARRAY(a, int32_t, n);
     c->first = DGM_ARENA_ARRAY(a, int32_t, n);
-    c->self = DGM_ARENA_ARRAY(a, dgm_attend_row, n);
-    c->cross = DGM_ARENA_ARRAY(a, dgm_source_row, n);
+    c->length = DGM_ARENA_ARRAY(a, int32_t, n);
+    c->block = DGM_ARENA_ARRAY(a, int32_t, n);
+    c->source = DGM_ARENA_ARRAY(a, int32_t, n);
     c->pick = DGM_ARENA_ARRAY(a, int32_t, w);
-    c->self_wanted = DGM_ARENA_ARRAY(a, dgm_attend_row, w);
-    c->cross_wanted = DGM_ARENA_ARRAY(a, dgm_source_row, w);
     int row = 0, at = 0;
     for (int i = 0; i < count; i++) {
         const dgm_refine_target *target = &targets[i];
-        const dgm_source_row source = {dgm_transformer_block(c->s, target->slot),
-                                       c->s->slot_length[target->slot]};
         for (int j = 0; j < target->wanted_count; j++) c->pick[at++] = row + target->wanted[j];
         for (int j = 0, first = row; j < target->count; j++, row++) {
             c->ids[row] = target->ids[j];
             c->pos[row] = j + c->t->position_offset;
             c->first[row] = first;
-            c->cross[row] = source;
-            c->self[row] = (dgm_attend_row){.n = target->count};
+            c->length[row] = target->count;
+            c->block[row] = dgm_transformer_block(c->s, target->slot);
+            c->source[row] = c->s->slot_length[target->slot];
         }
     }
-    for (int i = 0; i < c->wanted; i++) c->cross_wanted[i] = c->cross[c->pick[i]];
 }
 
-// Keys and values of all rows, and where each finds those of its target.
+// Paths of all rows, then of the wanted ones, whose numbers are moved to the front of the lists.
+static void find_paths(refine_call *c)
+{
+    dgm_exec *e = c->s->exec;
+    c->self = dgm_op_paths(e, c->tokens, c->first, c->length, NULL, 0);
+    c->cross = dgm_op_paths(e, c->tokens, c->block, c->source, NULL, 0);
+    for (int i = 0; i < c->wanted; i++) { // ascending: a row is read before it is written over
+        const int32_t row = c->pick[i];
+        c->first[i] = c->first[row];
+        c->length[i] = c->length[row];
+        c->block[i] = c->block[row];
+        c->source[i] = c->source[row];
+    }
+    c->self_wanted = dgm_op_paths(e, c->wanted, c->first, c->length, NULL, 0);
+    c->cross_wanted = dgm_op_paths(e, c->wanted, c->block, c->source, NULL, 0);
+}
+
+// Queries, keys and values of all rows.
 static void project(refine_call *c, const buffers *b, int layer)
 {
     const decoder_layer *l = &c->t->decoder[layer];
-    const int d = c->t->d;
     dgm_exec *e = c->s->exec;
     dgm_op_linear(e, b->qkv, dgm_transformer_input(e, c->t, b, &l->norm), l->qkv, DGM_ACT_NONE,
                   NULL);
-    for (int r = 0; r < c->tokens; r++) {
-        dgm_mat own = dgm_mat_rows(b->qkv, c->first[r], c->self[r].n);
-        c->self[r].k = dgm_mat_cols(own, d, d).data;
-        c->self[r].v = dgm_mat_cols(own, 2 * d, d).data;
-    }
 }
 
 static void whole_layer(refine_call *c, const buffers *b, int layer)
 {
     const decoder_layer *l = &c->t->decoder[layer];
     project(c, b, layer);
-    dgm_attend a = dgm_transformer_heads(c->t, c->self, b->qkv);
-    dgm_op_attend(c->s->exec, b->att, dgm_mat_cols(b->qkv, 0, c->t->d), &a);
+    dgm_transformer_attend(c->s->exec, c->t, b->att, dgm_mat_cols(b->qkv, 0, c->t->d), b->qkv,
+                           c->self);
     dgm_transformer_close(c->s->exec, c->t, b, b->att, l->o, &l->norm);
     dgm_transformer_cross(c->s, b, layer, c->cross, NULL);
     dgm_transformer_feed_forward(c->s->exec, c->t, b, &l->ffn);
@@ -89,12 +96,10 @@ static void last_layer(refine_call *c, const buffers *b, const buffers *w, int l
     const decoder_layer *l = &c->t->decoder[layer];
     dgm_exec *e = c->s->exec;
     project(c, b, layer);
-    for (int i = 0; i < c->wanted; i++) c->self_wanted[i] = c->self[c->pick[i]];
     dgm_op_gather(e, w->x, b->x, c->pick);
     dgm_mat q = dgm_mat_cols(w->qkv, 0, c->t->d);
     dgm_op_gather(e, q, dgm_mat_cols(b->qkv, 0, c->t->d), c->pick);
-    dgm_attend a = dgm_transformer_heads(c->t, c->self_wanted, b->qkv);
-    dgm_op_attend(e, w->att, q, &a);
+    dgm_transformer_attend(e, c->t, w->att, q, b->qkv, c->self_wanted);
     dgm_transformer_close(e, c->t, w, w->att, l->o, &l->norm);
     dgm_transformer_cross(c->s, w, layer, c->cross_wanted, NULL);
     dgm_transformer_feed_forward(e, c->t, w, &l->ffn);
@@ -110,6 +115,7 @@ static void refine(dgm_state *s, int count, const dgm_refine_target *targets, dg
     lay_out(&c, count, targets);
     *hidden = dgm_mat_rows(ts->hidden, 0, c.wanted);
     if (c.wanted > 0) {
+        find_paths(&c);
         buffers b = dgm_transformer_buffers(e, c.tokens, t->d, t->decoder_ffn);
         buffers w = dgm_transformer_buffers(e, c.wanted, t->d, t->decoder_ffn);
         dgm_transformer_embed(s, &b, c.ids, c.pos);

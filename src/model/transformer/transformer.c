@@ -57,9 +57,10 @@ static dgm_bytes encode_scratch(const dgm_model *m, const dgm_limits *l)
     const transformer *t = m->weights;
     const size_t tokens = (size_t)encode_capacity(m, l);
     dgm_bytes bytes = {
-        .host = dgm_arena_cost(tokens * sizeof(dgm_attend_row)) +
-                4 * dgm_arena_cost(tokens * sizeof(int32_t)),
+        .host = 4 * dgm_arena_cost(tokens * sizeof(int32_t)) +
+                dgm_arena_cost(tokens * sizeof(dgm_block_span)),
         .device = dgm_transformer_buffers_bytes(m->backend, (int)tokens, t->d, encoder_wide(t))};
+    bytes = dgm_bytes_add(bytes, dgm_paths_bytes(m->backend, (int)tokens, 0));
     if (!t->moe.encoder_every) return bytes;
     return dgm_bytes_add(
         bytes, dgm_experts_bytes(m->backend, (int)tokens, t->d, t->moe.experts));
@@ -70,15 +71,18 @@ static dgm_bytes step_scratch(const dgm_model *m, const dgm_limits *l)
 {
     const transformer *t = m->weights;
     const int rows = l->rows * t->tokens;
-    const size_t n = (size_t)rows, paths = t->lengths ? 0 : n * (size_t)(l->target + 1);
+    const size_t n = (size_t)rows;
+    const int64_t paths = t->lengths ? 0 : (int64_t)rows * (l->target + 1);
     const size_t one_set =
         dgm_transformer_buffers_bytes(m->backend, rows, t->d, dgm_transformer_wide(t));
     dgm_bytes bytes = {
-        .host = dgm_arena_cost(paths * sizeof(int32_t)) +
-                2 * dgm_arena_cost(n * sizeof(dgm_attend_row)) +
-                2 * dgm_arena_cost(n * sizeof(dgm_source_row)) +
-                8 * dgm_arena_cost(n * sizeof(int32_t)),
+        .host = dgm_arena_cost((size_t)paths * sizeof(int32_t)) +
+                12 * dgm_arena_cost(n * sizeof(int32_t)) + dgm_arena_cost(n * sizeof(float *)),
         .device = (t->lengths ? 2 : 1) * one_set + dgm_exec_mat_bytes(m->backend, rows, t->d)};
+    for (int i = 0; i < 2; i++) // self and cross, of all and of the wanted
+        bytes = dgm_bytes_add(
+            bytes, dgm_bytes_add(dgm_paths_bytes(m->backend, rows, i ? 0 : (int)paths),
+                                 dgm_paths_bytes(m->backend, rows, 0)));
     if (!t->moe.decoder_every) return bytes;
     return dgm_bytes_add(bytes, dgm_experts_bytes(m->backend, rows, t->d, t->moe.experts));
 }
@@ -211,19 +215,13 @@ static float head_scale(const transformer *t)
     return 1.0f / sqrtf((float)(t->d / t->heads));
 }
 
-dgm_attend dgm_transformer_heads(const transformer *t, const dgm_attend_row *rows, dgm_mat kv)
+void dgm_transformer_attend(dgm_exec *e, const transformer *t, dgm_mat att, dgm_mat q, dgm_mat kv,
+                            const dgm_paths *paths)
 {
-    int dk = t->d / t->heads;
-    dgm_attend a = {
-        .heads = t->heads,
-        .dk = dk,
-        .dv = dk,
-        .stride = kv.stride,
-        .elem = kv.elem,
-        .scale = head_scale(t),
-        .rows = rows,
-    };
-    return a;
+    const int d = t->d, dk = d / t->heads;
+    const dgm_heads heads = {t->heads, dk, dk, head_scale(t)};
+    dgm_op_attend(e, att, q, dgm_mat_cols(kv, kv.cols - 2 * d, d), dgm_mat_cols(kv, kv.cols - d, d),
+                  &heads, paths, NULL);
 }
 
 static float embedding_scale(const transformer *t)
@@ -234,20 +232,12 @@ static float embedding_scale(const transformer *t)
 // ---- encoder ----------------------------------------------------------------------------------
 
 static void encoder_layers(dgm_exec *e, const transformer *t, const buffers *b,
-                           const int32_t *first, const int32_t *length, dgm_attend_row *rows)
+                           const dgm_paths *paths)
 {
     for (int i = 0; i < t->encoder_layers; i++) {
         const encoder_layer *l = &t->encoder[i];
         dgm_op_linear(e, b->qkv, dgm_transformer_input(e, t, b, &l->norm), l->qkv, DGM_ACT_NONE, NULL);
-        for (int r = 0; r < b->x.rows; r++) {
-            dgm_mat own = dgm_mat_rows(b->qkv, first[r], length[r]);
-            rows[r].k = dgm_mat_cols(own, t->d, t->d).data;
-            rows[r].v = dgm_mat_cols(own, 2 * t->d, t->d).data;
-            rows[r].index = NULL;
-            rows[r].n = length[r];
-        }
-        dgm_attend a = dgm_transformer_heads(t, rows, b->qkv);
-        dgm_op_attend(e, b->att, dgm_mat_cols(b->qkv, 0, t->d), &a);
+        dgm_transformer_attend(e, t, b->att, dgm_mat_cols(b->qkv, 0, t->d), b->qkv, paths);
         dgm_transformer_close(e, t, b, b->att, l->o, &l->norm);
         dgm_transformer_feed_forward(e, t, b, &l->ffn);
     }
@@ -288,7 +278,7 @@ static void encode_chunk(dgm_state *s, int count, const dgm_source *sources, con
     dgm_mark mark = dgm_exec_mark(e);
     dgm_arena *a = dgm_exec_host(e);
     buffers b = dgm_transformer_buffers(e, tokens, t->d, encoder_wide(t));
-    dgm_attend_row *rows = DGM_ARENA_ARRAY(a, dgm_attend_row, (size_t)tokens);
+    dgm_block_span *spans = DGM_ARENA_ARRAY(a, dgm_block_span, (size_t)count);
     int32_t *ids = DGM_ARENA_ARRAY(a, int32_t, (size_t)tokens);   // token of each row
     int32_t *pos = DGM_ARENA_ARRAY(a, int32_t, (size_t)tokens);   // its position
     int32_t *first = DGM_ARENA_ARRAY(a, int32_t, (size_t)tokens); // first row of its sentence
@@ -305,18 +295,17 @@ static void encode_chunk(dgm_state *s, int count, const dgm_source *sources, con
     dgm_op_embed(e, b.x, t->source, ids, embedding_scale(t), t->length_input, t->encoder_positions,
                  pos);
     if (t->encoder_embed_norm.gamma) dgm_transformer_norm(e, t, b.x, b.x, &t->encoder_embed_norm);
-    encoder_layers(e, t, &b, first, length, rows);
+    encoder_layers(e, t, &b, dgm_op_paths(e, tokens, first, length, NULL, 0));
 
     dgm_mat kv = dgm_mat_cols(b.wide, 0, 2 * t->d * t->decoder_layers);
     dgm_op_linear(e, kv, b.x, t->cross_kv, DGM_ACT_NONE, NULL);
     for (int i = 0, r = 0; i < count; i++) {
-        dgm_mat own = dgm_mat_rows(kv, r + ahead(t), sources[i].count);
-        for (int l = 0; l < t->decoder_layers; l++)
-            dgm_op_blocks_put(e, &ts->cross[l], dgm_transformer_block(s, slots[i]),
-                              dgm_mat_cols(own, 2 * t->d * l, 2 * t->d));
+        spans[i] = (dgm_block_span){r + ahead(t), sources[i].count,
+                                    dgm_transformer_block(s, slots[i])};
         pos[i] = r; // for the lengths
         r += sources[i].count + ahead(t);
     }
+    dgm_op_blocks_put(e, ts->cross, t->decoder_layers, kv, spans, count);
     if (t->lengths) predict_lengths(s, &b, count, pos, slots);
     dgm_exec_reset(e, mark);
 }
@@ -345,8 +334,8 @@ static void start(dgm_state *s, int count, const int32_t *slots, const int32_t *
     const transformer *t = s->model->weights;
     transformer_state *ts = s->storage;
     (void)slots;
-    for (int l = 0; t->cell != DECODER_ATTENTION && l < t->decoder_layers; l++)
-        for (int i = 0; i < count; i++) dgm_op_zero(s->exec, dgm_mat_rows(ts->kv[l], rows[i], 1));
+    if (t->cell != DECODER_ATTENTION)
+        dgm_op_zero_rows(s->exec, ts->kv, t->decoder_layers, rows, count);
 }
 
 // The entries of a row and its ancestors, oldest first; returns their number.
@@ -361,30 +350,51 @@ static int fill_path(const step_call *c, int32_t row, int32_t *path)
     return n * tokens;
 }
 
-static void prepare_attention(step_call *c, int count)
+// Where every vector looks: into the blocks of its slot,
+static void find_sources(step_call *c, int vectors, int32_t *first, int32_t *length)
 {
-    dgm_state *s = c->s;
-    dgm_arena *a = dgm_exec_host(s->exec);
-    const int tokens = c->t->tokens;
-    const size_t vectors = (size_t)count * (size_t)tokens;
-    c->self = DGM_ARENA_ARRAY(a, dgm_attend_row, vectors);
-    c->cross = DGM_ARENA_ARRAY(a, dgm_source_row, vectors);
+    const dgm_state *s = c->s;
+    for (int i = 0; i < vectors; i++) {
+        const int32_t slot = s->rows.nodes[c->rows[c->owner[i]]].slot;
+        first[i] = dgm_transformer_block(s, slot);
+        length[i] = s->slot_length[slot];
+    }
+    c->cross = dgm_op_paths(s->exec, vectors, first, length, NULL, 0);
+}
+
+// and at the entries of its ancestors, which the vectors of a row share.
+static void find_ancestors(step_call *c, int vectors, int32_t *first, int32_t *length)
+{
+    const dgm_state *s = c->s;
+    const int tokens = c->t->tokens, count = vectors / tokens;
     size_t total = 0;
     for (int i = 0; i < count; i++) total += (size_t)s->rows.nodes[c->rows[i]].position;
-    bool paths = c->t->cell == DECODER_ATTENTION;
-    int32_t *path = paths ? DGM_ARENA_ARRAY(a, int32_t, total * (size_t)tokens) : NULL;
+    int32_t *entries =
+        DGM_ARENA_ARRAY(dgm_exec_host(s->exec), int32_t, total * (size_t)tokens);
+    int at = 0;
     for (int i = 0; i < count; i++) {
-        const int32_t slot = s->rows.nodes[c->rows[i]].slot;
-        const int n = path ? fill_path(c, c->rows[i], path) : 0;
+        const int n = fill_path(c, c->rows[i], entries + at);
         for (int k = 0; k < tokens; k++) {
-            const int at = i * tokens + k;
-            c->cross[at] = (dgm_source_row){dgm_transformer_block(s, slot), s->slot_length[slot]};
-            c->self[at] = (dgm_attend_row){.index = path, .n = n};
-            c->owner[at] = i;
-            c->entries[at] = c->rows[i] * tokens + k;
+            first[i * tokens + k] = at;
+            length[i * tokens + k] = n;
         }
-        path += path ? n : 0;
+        at += n;
     }
+    c->self = dgm_op_paths(s->exec, vectors, first, length, entries, at);
+}
+
+static void prepare_attention(step_call *c, int count)
+{
+    dgm_arena *a = dgm_exec_host(c->s->exec);
+    const int tokens = c->t->tokens, vectors = count * tokens;
+    int32_t *first = DGM_ARENA_ARRAY(a, int32_t, (size_t)vectors);
+    int32_t *length = DGM_ARENA_ARRAY(a, int32_t, (size_t)vectors);
+    for (int i = 0; i < vectors; i++) {
+        c->owner[i] = i / tokens;
+        c->entries[i] = c->rows[c->owner[i]] * tokens + i % tokens;
+    }
+    find_sources(c, vectors, first, length);
+    if (c->t->cell == DECODER_ATTENTION) find_ancestors(c, vectors, first, length);
 }
 
 static void self_attention(const step_call *c, int layer)
@@ -396,17 +406,12 @@ static void self_attention(const step_call *c, int layer)
     dgm_op_linear(e, c->b.qkv, dgm_transformer_input(e, t, &c->b, &l->norm), l->qkv, DGM_ACT_NONE,
                   NULL);
     dgm_op_scatter(e, kv, dgm_mat_cols(c->b.qkv, t->d, 2 * t->d), c->entries);
-    for (int i = 0; i < c->b.x.rows; i++) {
-        c->self[i].k = kv.data;
-        c->self[i].v = dgm_mat_cols(kv, t->d, t->d).data;
-    }
-    dgm_attend a = dgm_transformer_heads(t, c->self, kv);
-    dgm_op_attend(e, c->b.att, dgm_mat_cols(c->b.qkv, 0, t->d), &a);
+    dgm_transformer_attend(e, t, c->b.att, dgm_mat_cols(c->b.qkv, 0, t->d), kv, c->self);
     dgm_transformer_close(e, t, &c->b, c->b.att, l->o, &l->norm);
 }
 
-void dgm_transformer_cross(dgm_state *s, const buffers *b, int layer, const dgm_source_row *rows,
-                           float *const *align)
+void dgm_transformer_cross(dgm_state *s, const buffers *b, int layer, const dgm_paths *paths,
+                           const dgm_align_list *align)
 {
     const transformer *t = s->model->weights;
     const transformer_state *ts = s->storage;
@@ -415,9 +420,8 @@ void dgm_transformer_cross(dgm_state *s, const buffers *b, int layer, const dgm_
     dgm_mat q = dgm_mat_cols(b->qkv, 0, t->d);
     dgm_op_linear(e, q, dgm_transformer_input(e, t, b, &l->cross_norm), l->cross_q, DGM_ACT_NONE,
                   NULL);
-    const dgm_model_info *info = &s->model->info;
-    dgm_op_attend_blocks(e, b->att, q, &ts->cross[layer], rows, head_scale(t),
-                         layer == info->align_layer ? align : NULL, info->align_head);
+    dgm_op_attend_blocks(e, b->att, q, &ts->cross[layer], head_scale(t), paths,
+                         layer == s->model->info.align_layer ? align : NULL);
     dgm_transformer_close(e, t, b, b->att, l->cross_o, &l->cross_norm);
 }
 
@@ -465,7 +469,7 @@ static void decoder_layers(const step_call *c)
 }
 
 static void step(dgm_state *s, int count, const dgm_step_row *steps, const int32_t *rows,
-                 dgm_mat *hidden, float *const *align)
+                 dgm_mat *hidden, float *const *wanted)
 {
     const transformer *t = s->model->weights;
     transformer_state *ts = s->storage;
@@ -473,7 +477,8 @@ static void step(dgm_state *s, int count, const dgm_step_row *steps, const int32
     dgm_mark mark = dgm_exec_mark(e);
     dgm_arena *a = dgm_exec_host(e);
     const int vectors = count * t->tokens;
-    step_call c = {.s = s, .t = t, .ts = ts, .rows = rows, .align = align};
+    const dgm_align_list align = dgm_model_alignment(s, vectors, wanted);
+    step_call c = {.s = s, .t = t, .ts = ts, .rows = rows, .align = wanted ? &align : NULL};
     c.b = dgm_transformer_buffers(e, vectors, t->d, dgm_transformer_wide(t));
     c.parents = DGM_ARENA_ARRAY(a, int32_t, (size_t)count);
     c.owner = DGM_ARENA_ARRAY(a, int32_t, (size_t)vectors);

@@ -97,9 +97,9 @@ typedef struct step_call {
     int32_t *parents;      // [n] of the new rows
     int32_t *owner;        // [n * tokens] of a vector: its row's place among the n
     int32_t *entries;      // [n * tokens] where its keys and values go
-    dgm_attend_row *self;  // [n * tokens] paths of ancestors
-    dgm_source_row *cross; // [n * tokens] blocks of the slots
-    float *const *align;
+    const dgm_paths *self;  // of the vectors: their ancestors; NULL without self-attention
+    const dgm_paths *cross; // and the blocks of their slots
+    const dgm_align_list *align; // NULL: nobody wants any
 } step_call;
 
 // transformer_moe.c: settings; whether layer number `i` has experts; its tensors PREFIX.moe.*; and y,
@@ -133,10 +133,11 @@ void dgm_transformer_close(dgm_exec *e, const transformer *t, const buffers *b, 
                            const dgm_linear *w, const norm *n);
 void dgm_transformer_feed_forward(dgm_exec *e, const transformer *t, const buffers *b,
                                   const feed_forward *f);
-// Heads over keys and values that lie in kv.
-dgm_attend dgm_transformer_heads(const transformer *t, const dgm_attend_row *rows, dgm_mat kv);
-void dgm_transformer_cross(dgm_state *s, const buffers *b, int layer, const dgm_source_row *rows,
-                           float *const *align);
+// att = attention of the queries q over keys and values, the last 2D columns of kv.
+void dgm_transformer_attend(dgm_exec *e, const transformer *t, dgm_mat att, dgm_mat q, dgm_mat kv,
+                            const dgm_paths *paths);
+void dgm_transformer_cross(dgm_state *s, const buffers *b, int layer, const dgm_paths *paths,
+                           const dgm_align_list *align);
 void dgm_transformer_embed(dgm_state *s, const buffers *b, const int32_t *ids, const int32_t *pos);
 int dgm_transformer_block(const dgm_state *s, int32_t slot); // first of a slot's
 
