@@ -175,8 +175,9 @@ static void load_folder(loaded *m)
     if (st == DGM_OK)
         st = dgm_model_load(&m->model, m->backend, m->file, DGM_PRECISION_F32, &err);
     if (st == DGM_OK)
-        st = dgm_exec_open(m->backend, dgm_bytes_add(dgm_state_bytes(m->model, &limits), dgm_bytes_both(1 << 20)), &m->exec,
-                           &err);
+        st = dgm_exec_open(m->backend,
+                           dgm_bytes_add(dgm_state_bytes(m->model, &limits), dgm_bytes_both(1 << 20)),
+                           &m->exec, &err);
     if (st == DGM_OK) st = dgm_state_open(m->model, m->exec, &limits, &m->state, &err);
     if (st != DGM_OK) fail_msg("%s", err.text);
 }
