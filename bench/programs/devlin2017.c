@@ -275,7 +275,8 @@ static void open_worker(bench *b, const engine *e, worker *w)
     dgm_limits limits = dgm_search_limits(&c, info);
     dgm_bytes bytes = dgm_rank_bytes(e->backend, limits.rows, b->models, info->target_vocab);
     bytes = dgm_bytes_add(bytes, dgm_bytes_both(1 << 20));
-    bytes.host += dgm_search_bytes(&c, b->models, info->target_vocab);
+    bytes = dgm_bytes_add(
+        bytes, dgm_search_bytes(e->backend, &c, b->models, info->target_vocab));
     const dgm_linear *out[MODELS];
     for (int i = 0; i < b->models; i++) {
         out[i] = dgm_model_output(e->models[i]);

@@ -5,7 +5,7 @@
 // A device is three things:
 //   - a table: one function per row of DGM_BACKEND_OPS, declared and filled in by the macro,
 //   - the structures behind dgm_backend, dgm_linear, dgm_embedding, dgm_vector, dgm_experts,
-//     dgm_gathered and dgm_paths, each of which begins with a pointer to that table,
+//     dgm_gathered, dgm_paths and dgm_centroids, each of which begins with a pointer to that table,
 //   - a dgm_device_driver, which says what devices there are and opens one. Built in, it is a row of
 //     registry.c; in a shared object, what its entry function returns.
 // docs/internals/ADDING_A_DEVICE.md goes through the steps.
@@ -43,6 +43,10 @@
                                   dgm_precision precision, dgm_experts **out, dgm_error *err))     \
     OP(void, experts_free, (dgm_backend *b, dgm_experts **e))                                      \
     OP(void, experts_count, (const dgm_experts *e, dgm_experts_use *add))                          \
+    OP(dgm_status, centroids_load, (dgm_backend *b, const dgm_tensor *centroids,                   \
+                                    dgm_centroids **out, dgm_error *err))                          \
+    OP(void, centroids_free, (dgm_backend *b, dgm_centroids **c))                                  \
+    OP(size_t, centroids_bytes, (const dgm_centroids *c))                                          \
     /* device.h: memory of a worker */                                                             \
     OP(dgm_status, exec_open, (dgm_exec *x, size_t device_bytes, dgm_error *err))                  \
     OP(void, sync, (dgm_exec *x))                                                                  \
@@ -110,6 +114,10 @@
     OP(void, gather_columns, (dgm_exec *x, dgm_gathered *g, const int32_t *ids, int count))        \
     OP(void, rank, (dgm_exec *x, const dgm_rank *r))                                               \
     OP(dgm_bytes, rank_bytes, (const dgm_backend *b, int rows, int parts, int vocabulary))         \
+    OP(void, closest, (dgm_exec *x, const dgm_centroids *c, dgm_mat rows, int32_t *found))         \
+    OP(dgm_bytes, closest_bytes, (const dgm_backend *b, int rows, int centroids))                  \
+    OP(void, distances, (dgm_exec *x, dgm_mat rows, const int32_t *one, const int32_t *two,        \
+                         int count, dgm_distance *out))                                            \
     OP(dgm_bytes, rank_more_bytes, (const dgm_backend *b, const dgm_linear *out))
 
 #define DGM_BACKEND_FIELD(result, name, parameters) result(*name) parameters;

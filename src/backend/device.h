@@ -95,6 +95,12 @@ dgm_status dgm_vector_from(dgm_backend *b, const float *data, int rows, int cols
                            dgm_error *err);
 void dgm_vector_free(dgm_backend *b, dgm_vector **v);
 
+// Centroids of hidden vectors: f16 [count, width], finite; the tensor's data must outlive them.
+dgm_status dgm_centroids_load(dgm_backend *b, const dgm_tensor *centroids, dgm_centroids **out,
+                              dgm_error *err);
+void dgm_centroids_free(dgm_backend *b, dgm_centroids **c); // accepts NULL inside
+size_t dgm_centroids_bytes(const dgm_centroids *c);
+
 // Feed-forward networks of one shape, of which every row is given one or two. Loading reserves
 // address space for all of them and packs none: an expert is packed by the first worker that sends
 // it a row, while others that want it wait. The tensors must outlive them; pages of `file` (NULL: not
@@ -123,12 +129,9 @@ dgm_status dgm_exec_open(dgm_backend *b, dgm_bytes bytes, dgm_exec **x, dgm_erro
 void dgm_exec_close(dgm_exec **x);
 dgm_backend *dgm_exec_backend(dgm_exec *x);
 
-// Device memory from the worker's arena: stack discipline with mark and reset. data is NULL when
-// the arena is full (only possible while opening a state; see dgm_exec_mat_bytes for sizing, which
-// counts device memory, as all functions with a plain size do).
-dgm_mat dgm_exec_mat(dgm_exec *x, int rows, int cols);
-size_t dgm_exec_mat_bytes(const dgm_backend *b, int rows, int cols);
-// The same for keys and values, which are only scattered to and attended over: integer precisions
+// Rows are taken by dgm_exec_mat (types.h); sizes without a second number count device memory.
+
+// Memory for keys and values, which are only scattered to and attended over: integer precisions
 // keep them in half precision, since reading them is bound by memory.
 dgm_mat dgm_exec_cache(dgm_exec *x, int rows, int cols, dgm_precision precision);
 size_t dgm_exec_cache_bytes(const dgm_backend *b, int rows, int cols, dgm_precision precision);

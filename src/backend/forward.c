@@ -112,6 +112,22 @@ void dgm_vector_free(dgm_backend *b, dgm_vector **v)
     if (*v) ops_of(b)->vector_free(b, v);
 }
 
+dgm_status dgm_centroids_load(dgm_backend *b, const dgm_tensor *centroids, dgm_centroids **out,
+                              dgm_error *err)
+{
+    return ops_of(b)->centroids_load(b, centroids, out, err);
+}
+
+void dgm_centroids_free(dgm_backend *b, dgm_centroids **c)
+{
+    if (*c) ops_of(b)->centroids_free(b, c);
+}
+
+size_t dgm_centroids_bytes(const dgm_centroids *c)
+{
+    return ops_of(c)->centroids_bytes(c);
+}
+
 dgm_status dgm_experts_load(dgm_backend *b, const dgm_gguf *file, const dgm_expert_part *parts,
                             int count, dgm_precision precision, dgm_experts **out, dgm_error *err)
 {
@@ -437,7 +453,28 @@ dgm_bytes dgm_rank_bytes(const dgm_backend *b, int rows, int parts, int vocabula
     return ops_of(b)->rank_bytes(b, rows, parts, vocabulary);
 }
 
+void dgm_op_closest(dgm_exec *x, const dgm_centroids *c, dgm_mat rows, int32_t *found)
+{
+    x->ops->closest(x, c, rows, found);
+}
+
+dgm_bytes dgm_closest_bytes(const dgm_backend *b, int rows, int centroids)
+{
+    return ops_of(b)->closest_bytes(b, rows, centroids);
+}
+
+void dgm_op_distances(dgm_exec *x, dgm_mat rows, const int32_t *one, const int32_t *two, int count,
+                      dgm_distance *out)
+{
+    x->ops->distances(x, rows, one, two, count, out);
+}
+
 dgm_bytes dgm_rank_more_bytes(const dgm_backend *b, const dgm_linear *out)
 {
     return ops_of(b)->rank_more_bytes(b, out);
+}
+
+void dgm_op_keep(dgm_exec *x, dgm_mat kept, int first, dgm_mat in)
+{
+    x->ops->gather(x, dgm_mat_rows(kept, first, in.rows), in, NULL);
 }

@@ -83,6 +83,25 @@ void dgm_op_rank(dgm_exec *x, const dgm_rank *r);
 dgm_bytes dgm_rank_bytes(const dgm_backend *b, int rows, int parts, int vocabulary);
 dgm_bytes dgm_rank_more_bytes(const dgm_backend *b, const dgm_linear *out);
 
+// ---- hidden vectors ------------------------------------------------------------------------------
+
+// found[i]: the centroid nearest to row i; the lowest of equals, 0 for a row that is no number.
+void dgm_op_closest(dgm_exec *x, const dgm_centroids *c, dgm_mat rows, int32_t *found);
+// Scratch for so many rows and centroids.
+dgm_bytes dgm_closest_bytes(const dgm_backend *b, int rows, int centroids);
+
+// How far apart rows are: of the pair i, |a - b|^2 and |a|^2 + |b|^2 for a = rows[one[i]] and b =
+// rows[two[i]], summed in double precision.
+typedef struct dgm_distance {
+    double apart, length;
+} dgm_distance;
+
+void dgm_op_distances(dgm_exec *x, dgm_mat rows, const int32_t *one, const int32_t *two, int count,
+                      dgm_distance *out);
+// Copies `in` to the rows of `kept` from row `first` on: a hidden vector lasts until the next step,
+// what a search wants of it later it keeps in rows of its own (dgm_exec_mat).
+void dgm_op_keep(dgm_exec *x, dgm_mat kept, int first, dgm_mat in);
+
 // Copies device rows to host floats.
 void dgm_op_read(dgm_exec *x, float *host, dgm_mat in);
 

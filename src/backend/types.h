@@ -29,6 +29,7 @@ typedef struct dgm_experts dgm_experts;
 typedef struct dgm_experts_use dgm_experts_use;
 typedef struct dgm_gathered dgm_gathered;
 typedef struct dgm_paths dgm_paths;
+typedef struct dgm_centroids dgm_centroids;
 typedef struct dgm_exec dgm_exec;
 
 typedef struct dgm_mat {
@@ -75,6 +76,11 @@ static inline dgm_bytes dgm_bytes_max(dgm_bytes a, dgm_bytes b)
     return (dgm_bytes){a.host > b.host ? a.host : b.host,
                        a.device > b.device ? a.device : b.device};
 }
+
+// Device memory from the worker's arena: stack discipline with mark and reset (device.h). data is
+// NULL when the arena is full, only possible while something is opened on the worker.
+dgm_mat dgm_exec_mat(dgm_exec *x, int rows, int cols);
+size_t dgm_exec_mat_bytes(const dgm_backend *b, int rows, int cols); // of device memory
 
 // Operations do not fail by themselves: a device error sticks in the worker until it is asked.
 dgm_status dgm_exec_status(dgm_exec *x, dgm_error *err);

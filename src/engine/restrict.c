@@ -128,7 +128,7 @@ dgm_bytes dgm_restrict_bytes(const dgm_translator *t)
     dgm_bytes search = {0}; // for the nearest centroid: of the largest set, one is looked at at a time
     for (int i = 0; i < t->cluster_sets; i++) {
         const int count = dgm_cluster_set_count(t->clusters[i]);
-        search = dgm_bytes_max(search, dgm_rank_bytes(t->backend, vectors(t), 1, count));
+        search = dgm_bytes_max(search, dgm_closest_bytes(t->backend, vectors(t), count));
     }
     return dgm_bytes_add(bytes, search);
 }

@@ -50,7 +50,8 @@ dgm_bytes dgm_worker_bytes(const dgm_translator *t)
     dgm_bytes bytes = dgm_bytes_both(1 << 19);
     for (int i = 0; i < t->member_count; i++)
         bytes = dgm_bytes_add(bytes, dgm_state_bytes(t->members[i].model, &t->limits));
-    bytes.host += dgm_search_bytes(&t->config, t->member_count, vocabulary);
+    bytes = dgm_bytes_add(
+        bytes, dgm_search_bytes(t->backend, &t->config, t->member_count, vocabulary));
     if (t->evidence) bytes.host += dgm_score_lmbr_bytes(t->batch, vocabulary);
     if (t->lattices) bytes.host += dgm_score_walk_bytes(t->batch);
     bytes = dgm_bytes_add(bytes, dgm_restrict_bytes(t));

@@ -39,17 +39,33 @@ static size_t base(const dgm_search *s, int place)
 
 // ---- leaders -----------------------------------------------------------------------------------
 
+// A last step under naive pruning: every hypothesis for itself.
+static bool apart(const dgm_search *s, const dgm_place *p)
+{
+    return s->config.cube_exact && p->tokens == p->max_length;
+}
+
+static void compare_states(dgm_search *s)
+{
+    if (s->config.cube_key != DGM_CUBE_STATE) return;
+    dgm_cube_forget(s);
+    for (int i = 0; i < s->config.places; i++)
+        if (searching(s, i) && !apart(s, &s->places[i])) dgm_cube_ask(s, i);
+    dgm_cube_measure(s);
+}
+
 static void collect(dgm_search *s)
 {
     dgm_cubes *c = s->cubes;
     dgm_rows_clear(s);
+    compare_states(s);
     for (int i = 0; i < s->config.places; i++) {
         const dgm_place *p = &s->places[i];
         c->popped_count[i] = 0;
         if (p->used && p->again_count > 0 && !dgm_place_leading(s, p)) dgm_rescore_collect(s, i);
         if (!searching(s, i)) continue;
         const size_t at = base(s, i);
-        dgm_cube_group(s, i, s->config.cube_exact && p->tokens == p->max_length);
+        dgm_cube_group(s, i, apart(s, p));
         s->stats.live += (uint64_t)p->now.count;
         for (int j = 0; j < p->now.count; j++) {
             c->exact[at + (size_t)j] = -1;
@@ -313,8 +329,12 @@ static void lay_out(dgm_carve *carve, dgm_search *s)
         c->best = DGM_CARVE(carve, float, rows);
         c->best_token = DGM_CARVE(carve, int32_t, rows);
     }
-    if (s->config.cube_key == DGM_CUBE_STATE)
-        c->hidden = DGM_CARVE(carve, float, rows *(size_t)s->config.hidden);
+    if (s->config.cube_key != DGM_CUBE_STATE) return;
+    const size_t pairs = rows * (width > 1 ? width - 1 : 0) / 2;
+    s->kept = s->config.hidden;
+    c->one = DGM_CARVE(carve, int32_t, pairs);
+    c->two = DGM_CARVE(carve, int32_t, pairs);
+    c->distance = DGM_CARVE(carve, dgm_distance, pairs);
 }
 
 const dgm_search_ops dgm_search_cube = {.name = "cube",

@@ -27,31 +27,53 @@ static bool same_states(const dgm_search *s, const dgm_beam *b, int a, int c)
     return true;
 }
 
-// |a - b|^2 < eps^2 (|a|^2 + |b|^2) / 2 for the hidden vectors behind two hypotheses.
-static bool close_states(const dgm_search *s, const dgm_beam *b, int a, int c)
+// What can be alike: the same last word and states of scorers.
+static bool comparable(const dgm_search *s, const dgm_place *p, int a, int b)
 {
-    const int one = b->origins[a], two = b->origins[c];
-    if (one == two) return true;
-    double apart = 0, length = 0;
-    const float *block = s->cubes->hidden;
-    for (int part = 0; part < s->part_count; part++) {
-        const size_t n = (size_t)s->info[part]->hidden;
-        const float *x = block + (size_t)one * n, *y = block + (size_t)two * n;
-        for (size_t i = 0; i < n; i++) {
-            const double d = (double)x[i] - (double)y[i];
-            apart += d * d;
-            length += (double)x[i] * (double)x[i] + (double)y[i] * (double)y[i];
-        }
-        block += (size_t)s->capacity * n;
-    }
-    const double eps = (double)s->config.cube_distance;
-    return apart < eps * eps * length / 2;
+    return last_token(p, a) == last_token(p, b) && same_states(s, &p->now, a, b);
 }
 
-static bool alike(const dgm_search *s, const dgm_place *p, int leader, int hypo)
+// ---- key state ----------------------------------------------------------------------------------
+
+void dgm_cube_forget(dgm_search *s)
 {
-    return last_token(p, leader) == last_token(p, hypo) && same_states(s, &p->now, leader, hypo) &&
-           (s->config.cube_key != DGM_CUBE_STATE || close_states(s, &p->now, leader, hypo));
+    s->cubes->pairs = s->cubes->asked = 0;
+}
+
+void dgm_cube_ask(dgm_search *s, int place)
+{
+    const dgm_place *p = &s->places[place];
+    dgm_cubes *c = s->cubes;
+    for (int j = 0; j < p->now.count; j++)
+        for (int i = 0; i < j; i++) {
+            if (!comparable(s, p, i, j)) continue;
+            c->one[c->pairs] = p->now.origins[i];
+            c->two[c->pairs++] = p->now.origins[j];
+        }
+}
+
+void dgm_cube_measure(dgm_search *s)
+{
+    const dgm_cubes *c = s->cubes;
+    if (c->pairs) dgm_op_distances(s->exec, s->hidden, c->one, c->two, c->pairs, c->distance);
+}
+
+// |a - b|^2 < eps^2 (|a|^2 + |b|^2) / 2 for the hidden vectors of the next pair.
+static bool next_is_close(dgm_search *s)
+{
+    dgm_cubes *c = s->cubes;
+    const int at = c->asked++;
+    const double eps = (double)s->config.cube_distance;
+    const dgm_distance *d = &c->distance[at];
+    return c->one[at] == c->two[at] || d->apart < eps * eps * d->length / 2;
+}
+
+// ---- sub-cubes ----------------------------------------------------------------------------------
+
+// Pairs are asked for in the order of dgm_cube_ask, whether the answer is needed or not.
+static bool alike(dgm_search *s, const dgm_place *p, int a, int b)
+{
+    return comparable(s, p, a, b) && (s->config.cube_key != DGM_CUBE_STATE || next_is_close(s));
 }
 
 int dgm_cube_group(dgm_search *s, int place, bool apart)
@@ -65,8 +87,9 @@ int dgm_cube_group(dgm_search *s, int place, bool apart)
     apart |= s->config.cube_key == DGM_CUBE_NONE;
     for (int j = 0; j < p->now.count; j++) {
         int last = -1; // of the sub-cube that j joins
-        for (int i = 0; i < j && !apart && last < 0; i++)
-            if (leads[i] && alike(s, p, i, j)) last = i;
+        const bool every = s->config.cube_key == DGM_CUBE_STATE;
+        for (int i = 0; i < j && !apart && (every || last < 0); i++)
+            if ((every || leads[i]) && alike(s, p, i, j) && leads[i] && last < 0) last = i;
         leads[j] = last < 0;
         leader[j] = leads[j] ? j : last;
         below[j] = -1;
@@ -81,12 +104,8 @@ int dgm_cube_group(dgm_search *s, int place, bool apart)
 
 void dgm_cube_remember(dgm_search *s, int first, int count)
 {
-    float *block = s->cubes->hidden;
-    if (!block) return;
-    for (int part = 0; part < s->part_count; part++) {
-        const size_t n = (size_t)s->info[part]->hidden;
-        dgm_op_read(s->exec, block + (size_t)first * n,
+    if (!s->kept) return;
+    for (int part = 0, at = 0; part < s->part_count; at += s->info[part++]->hidden)
+        dgm_op_keep(s->exec, dgm_mat_cols(s->hidden, at, s->info[part]->hidden), first,
                     dgm_mat_rows(s->rows.hidden[part], 0, count));
-        block += (size_t)s->capacity * n;
-    }
 }

@@ -68,11 +68,20 @@ struct dgm_cubes {
     dgm_candidates *lists; // [capacity]
     float *best;           // [capacity]
     int32_t *best_token;   // [capacity]
-    // key `state`: hidden vectors of the last generation's rows, part after part [capacity, hidden]
-    float *hidden;
+    // key `state`: pairs of the last generation's rows whose distance decides, in the order in which
+    // grouping asks for them; s->hidden has their vectors, the parts side by side.
+    int32_t *one, *two; // [capacity * (width - 1) / 2]
+    dgm_distance *distance;
+    int pairs, asked;
 };
 
 // ---- cube_group.c ------------------------------------------------------------------------------
+
+// Before any of a step's sentences is grouped: with key `state`, forgets the pairs of the last step;
+// adds those of a sentence; measures all of them at once.
+void dgm_cube_forget(dgm_search *s);
+void dgm_cube_ask(dgm_search *s, int place);
+void dgm_cube_measure(dgm_search *s);
 
 // Sorts the live hypotheses of a sentence into sub-cubes; fills leader, leads, below, behind.
 // Returns how many there are. `apart`: everyone is its own.

@@ -252,17 +252,20 @@ static void lay_out(dgm_carve *c, dgm_search *s, int vocabulary)
     }
 }
 
-size_t dgm_search_bytes(const dgm_search_config *config, int part_count, int vocabulary)
+dgm_bytes dgm_search_bytes(const dgm_backend *b, const dgm_search_config *config, int part_count,
+                           int vocabulary)
 {
-    if (check_config(config, NULL) != DGM_OK) return 0; // dgm_search_open says why
+    if (check_config(config, NULL) != DGM_OK) return (dgm_bytes){0}; // dgm_search_open says why
     dgm_search s = {.config = *config, .part_count = part_count};
     s.scorer_count = DGM_SEARCH_SCORERS;
     // Every member may name its own list; the merged one is not longer than the vocabulary.
     s.never_count = vocabulary;
     dgm_carve c = {0};
     lay_out(&c, &s, vocabulary);
-    return c.bytes + dgm_arena_cost(sizeof s) + dgm_score_prefix_bytes(config->places) +
-           dgm_score_constraint_bytes(config->places);
+    return (dgm_bytes){
+        .host = c.bytes + dgm_arena_cost(sizeof s) + dgm_score_prefix_bytes(config->places) +
+                dgm_score_constraint_bytes(config->places),
+        .device = s.kept ? dgm_exec_mat_bytes(b, s.capacity, s.kept) : 0};
 }
 
 // ---- opening -----------------------------------------------------------------------------------
@@ -344,7 +347,11 @@ static dgm_status set_up(dgm_search *s, dgm_arena *arena, dgm_error *err)
     merge_never(s, s->never);
     dgm_history_start(s);
     DGM_TRY(dgm_score_constraint(&s->scorers[s->scorer_count - 2], arena, s->config.places, err));
-    return dgm_score_prefix(&s->scorers[s->scorer_count - 1], arena, s->config.places, err);
+    DGM_TRY(dgm_score_prefix(&s->scorers[s->scorer_count - 1], arena, s->config.places, err));
+    if (s->kept) s->hidden = dgm_exec_mat(s->exec, s->capacity, s->kept);
+    DGM_FAIL_IF(s->kept && !s->hidden.data, err, DGM_ERR_MEMORY,
+                "the workspace is too small for the search's hidden vectors");
+    return DGM_OK;
 }
 
 dgm_status dgm_search_open(dgm_search **out, dgm_exec *x, const dgm_search_config *config,

@@ -158,12 +158,13 @@ dgm_limits dgm_search_limits(const dgm_search_config *config, const dgm_model_in
 
 // parts: states with at least the limits above; all with the same vocabularies. vocabsel (NULL: the
 // whole vocabulary) and scorers stay owned by the caller and outlive the search. Memory comes from
-// the arena of x's host side, dgm_search_bytes of it, and goes back with the arena; rank's scratch
-// is apart (dgm_rank_bytes for places * beam rows).
+// x's memories, dgm_search_bytes of them, and goes back with them; rank's scratch is apart
+// (dgm_rank_bytes for places * beam rows).
 dgm_status dgm_search_open(dgm_search **s, dgm_exec *x, const dgm_search_config *config,
                            const dgm_search_part *parts, int part_count, dgm_vocabsel *vocabsel,
                            dgm_scorer *scorers, int scorer_count, dgm_error *err);
-size_t dgm_search_bytes(const dgm_search_config *config, int part_count, int vocabulary);
+dgm_bytes dgm_search_bytes(const dgm_backend *b, const dgm_search_config *config, int part_count,
+                           int vocabulary); // zeros: dgm_search_open will refuse
 void dgm_search_close(dgm_search **s); // forgets its sentences; sets NULL; accepts NULL inside
 
 int dgm_search_free(const dgm_search *s);   // places left

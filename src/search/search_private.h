@@ -179,6 +179,8 @@ struct dgm_search {
     int k;                                  // candidates of a vector
     int capacity;                           // rows of a generation
     int vectors;                            // of a row: 2 where a model writes pairs, else 1
+    int kept;       // numbers of hidden vectors that a row keeps until the next step, 0: none
+    dgm_mat hidden; // [capacity, kept] on the device
     int node_capacity, lead_count;
     int source_limit, target_limit; // tokens
     int32_t eos;

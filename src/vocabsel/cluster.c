@@ -48,7 +48,7 @@ typedef struct cluster {
     uint64_t *allowed;           // [places, words], intersect: what the clusters alone allow
     int32_t *few;                // [places, FEW]: needed and allowed, ascending, while they are few
     int *few_count;              // [places]; -1: more than FEW
-    dgm_closest_work near;       // [rows]
+    int32_t *nearest;            // [rows]: centroids
     uint64_t *used;              // [centroids of all sets]: a bit each
     dgm_candidates *candidates;  // [places]
     int32_t *pool;               // lists of a step
@@ -129,7 +129,7 @@ static void look(dgm_vocabsel *v, dgm_mat hidden)
 {
     cluster *x = v->data;
     if (x->set_count == 1)
-        dgm_closest_find(dgm_cluster_set_closest(x->sets[0]), x->exec, hidden, &x->near);
+        dgm_op_closest(x->exec, dgm_cluster_set_centroids(x->sets[0]), hidden, x->nearest);
     x->pool_used = 0;
 }
 
@@ -137,9 +137,10 @@ static void look(dgm_vocabsel *v, dgm_mat hidden)
 // rows beside it.
 static const int32_t *nearest_of(cluster *x, int place, int first, dgm_mat hidden)
 {
-    if (x->set_count == 1) return x->near.centroid + first;
-    dgm_closest_find(dgm_cluster_set_closest(x->sets[x->set_of[place]]), x->exec, hidden, &x->near);
-    return x->near.centroid;
+    if (x->set_count == 1) return x->nearest + first;
+    const dgm_cluster_set *own = x->sets[x->set_of[place]];
+    dgm_op_closest(x->exec, dgm_cluster_set_centroids(own), hidden, x->nearest);
+    return x->nearest;
 }
 
 static bool seen_before(const int32_t *nearest, int count)
@@ -248,7 +249,7 @@ static void close_cluster(dgm_vocabsel *v)
     dgm_free(x->first_of);
     dgm_free(x->few);
     dgm_free(x->few_count);
-    dgm_closest_work_close(&x->near);
+    dgm_free(x->nearest);
     dgm_free(x->used);
     dgm_free(x->candidates);
     if (x->pool) dgm_pages_release(x->pool, x->pool_size * sizeof *x->pool);
@@ -304,8 +305,7 @@ static dgm_status allocate(cluster *x, dgm_error *err)
     const size_t centroids = x->first_of ? (size_t)x->first_of[x->set_count] : 0;
     x->few = dgm_malloc(places * FEW * sizeof *x->few);
     x->few_count = dgm_calloc(places, sizeof *x->few_count);
-    const bool near =
-        dgm_closest_work_open(&x->near, dgm_cluster_set_closest(x->sets[0]), (int)rows);
+    x->nearest = dgm_calloc(rows, sizeof *x->nearest);
     x->used = dgm_calloc(centroids / 64 + 1, sizeof *x->used);
     x->candidates = dgm_calloc(places, sizeof *x->candidates);
     x->more = dgm_calloc(rows, sizeof *x->more);
@@ -314,7 +314,7 @@ static dgm_status allocate(cluster *x, dgm_error *err)
     x->pool = dgm_pages_reserve(x->pool_size * sizeof *x->pool);
     const bool good = x->few && x->few_count && x->always && x->never && x->bits && x->needed &&
                       (!lexical || x->listed) && x->set_of && x->first_of &&
-                      (x->mode != DGM_CLUSTER_INTERSECT || x->allowed) && near && x->used && x->candidates &&
+                      (x->mode != DGM_CLUSTER_INTERSECT || x->allowed) && x->nearest && x->used && x->candidates &&
                       x->more && x->more_ids && x->pool;
     return good ? DGM_OK : dgm_no_memory(err);
 }

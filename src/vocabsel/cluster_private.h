@@ -3,14 +3,14 @@
 #ifndef DGM_VOCABSEL_CLUSTER_PRIVATE_H
 #define DGM_VOCABSEL_CLUSTER_PRIVATE_H
 
-#include "vocabsel/closest.h"
+#include "backend/device.h"
 #include "vocabsel/vocabsel.h"
 
 const dgm_gguf *dgm_cluster_set_file(const dgm_cluster_set *s);
 int dgm_cluster_set_longest(const dgm_cluster_set *s); // tokens of the longest list
 // The tokens of one centroid, ascending; returns how many. out has room for the longest list.
 int dgm_cluster_set_decode(const dgm_cluster_set *s, int centroid, int32_t *out);
-const dgm_closest *dgm_cluster_set_closest(const dgm_cluster_set *s);
+const dgm_centroids *dgm_cluster_set_centroids(const dgm_cluster_set *s);
 int dgm_cluster_set_targets(const dgm_cluster_set *s); // of the target vocabulary
 
 #endif

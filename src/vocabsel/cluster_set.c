@@ -10,14 +10,14 @@ struct dgm_cluster_set {
     dgm_backend *backend;
     const dgm_gguf *file;
     dgm_clusters_view view;
-    dgm_closest *closest;
+    dgm_centroids *centroids;
 };
 
 void dgm_cluster_set_close(dgm_cluster_set **set)
 {
     dgm_cluster_set *s = *set;
     if (!s) return;
-    dgm_closest_close(&s->closest);
+    dgm_centroids_free(s->backend, &s->centroids);
     dgm_clusters_view_close(&s->view);
     dgm_free(s);
     *set = NULL;
@@ -29,7 +29,7 @@ static dgm_status open_set(dgm_cluster_set *s, int block, int width, dgm_error *
     DGM_FAIL_IF(s->view.width != width, err, DGM_ERR_FORMAT,
                 "the centroids have %d numbers, the model's hidden vectors %d", s->view.width,
                 width);
-    return dgm_closest_open(&s->closest, s->backend, s->view.centroids, err);
+    return dgm_centroids_load(s->backend, s->view.centroids, &s->centroids, err);
 }
 
 dgm_status dgm_cluster_set_open_block(dgm_cluster_set **set, dgm_backend *b, const dgm_gguf *file,
@@ -64,7 +64,7 @@ int dgm_cluster_set_count(const dgm_cluster_set *s)
 
 size_t dgm_cluster_set_bytes(const dgm_cluster_set *s)
 {
-    return dgm_closest_bytes(s->closest);
+    return dgm_centroids_bytes(s->centroids);
 }
 
 const dgm_gguf *dgm_cluster_set_file(const dgm_cluster_set *s)
@@ -92,7 +92,7 @@ int dgm_cluster_set_decode(const dgm_cluster_set *s, int centroid, int32_t *out)
     return dgm_idlists_decode(s->view.lists + s->view.at[centroid], out);
 }
 
-const dgm_closest *dgm_cluster_set_closest(const dgm_cluster_set *s)
+const dgm_centroids *dgm_cluster_set_centroids(const dgm_cluster_set *s)
 {
-    return s->closest;
+    return s->centroids;
 }

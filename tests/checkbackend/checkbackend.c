@@ -70,6 +70,10 @@
 #define check_gathered_bytes check_gathered
 #define check_gather_columns check_gathered
 #define check_rank_bytes check_rank
+#define check_centroids_load check_closest
+#define check_centroids_free check_closest
+#define check_centroids_bytes check_closest
+#define check_closest_bytes check_closest
 #define check_rank_more_bytes check_gathered
 
 // One row per function of the table: one without a check does not compile.

@@ -257,7 +257,8 @@ static inline dgm_bytes toy_bytes(const dgm_search_config *c, const toy *const *
     const dgm_model_info *info = dgm_model_describe(models[0]->model);
     const int rows = dgm_search_limits(c, info).rows * info->tokens_per_step;
     dgm_bytes bytes = dgm_rank_bytes(models[0]->backend, rows, parts, models[0]->vocab);
-    bytes.host += dgm_search_bytes(c, parts, models[0]->vocab);
+    bytes = dgm_bytes_add(
+        bytes, dgm_search_bytes(models[0]->backend, c, parts, models[0]->vocab));
     for (int i = 0; i < parts; i++) {
         const dgm_limits l = dgm_search_limits(c, dgm_model_describe(models[i]->model));
         bytes = dgm_bytes_add(bytes, dgm_state_bytes(models[i]->model, &l));

@@ -317,7 +317,7 @@ static void test_refusals(void **state)
                      DGM_ERR_ARGUMENT);
     assert_string_equal(err.text, "weight of ensemble member 2 must be a positive number");
     good.beam = 0;
-    assert_int_equal(dgm_search_bytes(&good, 1, VOCAB), 0);
+    assert_int_equal(dgm_search_bytes(NULL, &good, 1, VOCAB).host, 0);
     toy_search_close(&s);
     toy_close(&m);
 }
@@ -350,7 +350,7 @@ static void test_misfits(void **state)
     assert_string_equal(err.text, "ensemble member 2 has another vocabulary than the first one");
     const dgm_mark mark = dgm_exec_mark(x);
     dgm_arena *arena = dgm_exec_host(x);
-    const size_t size = arena->size, need = dgm_search_bytes(&c, 1, VOCAB);
+    const size_t size = arena->size, need = dgm_search_bytes(m[0].backend, &c, 1, VOCAB).host;
     for (size_t left = 0; left < need / 2; left += 1 + need / 64) {
         arena->size = mark.host + left;
         const dgm_status st = dgm_search_open(&s, x, &c, parts, 1, NULL, NULL, 0, &err);

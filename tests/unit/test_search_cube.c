@@ -587,20 +587,24 @@ static void test_bad_settings(void **state)
     (void)state;
     dgm_search_config c = cube_config(4, DGM_FINISH_SHRINK);
     c.search = "cube";
-    assert_true(dgm_search_bytes(&c, 1, VOCAB) > 0);
+    dgm_backend *b = NULL;
+    assert_int_equal(dgm_backend_open(&b, "cpu", NULL, NULL), DGM_OK);
+    assert_true(dgm_search_bytes(b, &c, 1, VOCAB).host > 0);
     c.cube_key = (dgm_cube_key)7;
-    assert_int_equal(dgm_search_bytes(&c, 1, VOCAB), 0);
+    assert_int_equal(dgm_search_bytes(b, &c, 1, VOCAB).host, 0);
     c.cube_key = DGM_CUBE_STATE;
-    assert_int_equal(dgm_search_bytes(&c, 1, VOCAB), 0); // no width
+    assert_int_equal(dgm_search_bytes(b, &c, 1, VOCAB).host, 0); // no width
     c.hidden = 16;
     c.cube_distance = NAN;
-    assert_int_equal(dgm_search_bytes(&c, 1, VOCAB), 0);
+    assert_int_equal(dgm_search_bytes(b, &c, 1, VOCAB).host, 0);
     c.cube_distance = 0.1f;
-    assert_true(dgm_search_bytes(&c, 1, VOCAB) > 0);
+    assert_true(dgm_search_bytes(b, &c, 1, VOCAB).device > 0);
+    assert_true(dgm_search_bytes(b, &c, 1, VOCAB).host > 0);
     c.rescore = true;
-    assert_true(dgm_search_bytes(&c, 1, VOCAB) > 0);
+    assert_true(dgm_search_bytes(b, &c, 1, VOCAB).host > 0);
     c.search = "beam";
-    assert_int_equal(dgm_search_bytes(&c, 1, VOCAB), 0);
+    assert_int_equal(dgm_search_bytes(b, &c, 1, VOCAB).host, 0);
+    dgm_backend_close(&b);
 }
 
 int main(void)

@@ -349,6 +349,22 @@ void cpu_read(dgm_exec *x, float *host, dgm_mat in)
         memcpy(host + (size_t)i * (size_t)in.cols, cpu_row(in, i), (size_t)in.cols * sizeof(float));
 }
 
+void cpu_distances(dgm_exec *x, dgm_mat rows, const int32_t *one, const int32_t *two, int count,
+                   dgm_distance *out)
+{
+    (void)x;
+    for (int p = 0; p < count; p++) {
+        const float *a = cpu_row(rows, one[p]), *b = cpu_row(rows, two[p]);
+        dgm_distance sum = {0, 0};
+        for (int i = 0; i < rows.cols; i++) {
+            const double d = (double)a[i] - (double)b[i];
+            sum.apart += d * d;
+            sum.length += (double)a[i] * (double)a[i] + (double)b[i] * (double)b[i];
+        }
+        out[p] = sum;
+    }
+}
+
 void cpu_write(dgm_exec *x, dgm_mat y, const float *host)
 {
     (void)x;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The nearest centroid of a few rows, by a look at all centroids in i8 and a second one at few.
+// CPU backend: the nearest centroid of a few rows, by a look at all in i8 and a second one at few.
 //
 // Wanted is the least |C|^2 - 2 h.C, that is the largest s(j) = h.C_j - |C_j|^2 / 2, in f32. All
 // centroids in f32 are 2 MiB at 1,000 x 512: as much as an eighth of an i8 output layer of 32,000
@@ -17,21 +17,19 @@
 // can win (SLACK covers f32's own rounding). Where even the last one picked is within the bound,
 // all centroids are compared. Sums run in 16 lanes and without fused products, in the same order
 // for every row, batch and CPU.
-#include "vocabsel/closest.h"
-
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-#include "backend/device.h"
+#include "backend/cpu/cpu_private.h"
 #include "base/mem.h"
 
-enum { PICKED = DGM_CLOSEST_PICKED, LANES = 16 };
+enum { PICKED = 32, LANES = 16 };
 
 static const float SLACK = 1e-4f; // of |h| |C| + |C|^2 / 2
 
-struct dgm_closest {
-    dgm_backend *backend;
+struct dgm_centroids {
+    const dgm_backend_ops *ops;
     const uint16_t *rows; // [count, width], halves in the file
     int count, width;
     dgm_linear *coarse; // C in i8, the biases -|C|^2 / 2
@@ -41,24 +39,25 @@ struct dgm_closest {
     float most_half, most_length, most_error;
 };
 
-void dgm_closest_close(dgm_closest **closest)
+void cpu_centroids_free(dgm_backend *b, dgm_centroids **centroids)
 {
-    dgm_closest *c = *closest;
+    dgm_centroids *c = *centroids;
     if (!c) return;
-    if (c->coarse) dgm_linear_free(c->backend, &c->coarse);
+    if (c->coarse) cpu_linear_free(b, &c->coarse);
     dgm_free(c->half);
     dgm_free(c->length);
     dgm_free(c->error);
     dgm_free(c);
-    *closest = NULL;
+    *centroids = NULL;
 }
 
-static float step_error(const dgm_closest *c, float largest)
+static float step_error(const dgm_centroids *c, float largest)
 {
     return sqrtf((float)c->width) * largest / 253.9f; // 254, and the scale's own rounding
 }
 
-static dgm_status prepare(dgm_closest *c, const dgm_tensor *centroids, dgm_error *err)
+static dgm_status prepare(dgm_backend *b, dgm_centroids *c, const dgm_tensor *centroids,
+                          dgm_error *err)
 {
     const size_t count = (size_t)c->count;
     c->half = dgm_malloc(count * sizeof *c->half);
@@ -86,49 +85,29 @@ static dgm_status prepare(dgm_closest *c, const dgm_tensor *centroids, dgm_error
     }
     const dgm_linear_part part = {.weight = centroids, .bias = bias};
     if (st == DGM_OK)
-        st = dgm_linear_load(c->backend, &part, 1, DGM_PRECISION_I8, &c->coarse, err);
+        st = cpu_linear_load(b, &part, 1, DGM_PRECISION_I8, &c->coarse, err);
     dgm_free(row);
     dgm_free(bias);
     return st;
 }
 
-dgm_status dgm_closest_open(dgm_closest **closest, dgm_backend *b, const dgm_tensor *centroids,
-                            dgm_error *err)
+dgm_status cpu_centroids_load(dgm_backend *b, const dgm_tensor *centroids, dgm_centroids **out,
+                              dgm_error *err)
 {
-    dgm_closest *c = *closest = dgm_calloc(1, sizeof *c);
+    dgm_centroids *c = *out = dgm_calloc(1, sizeof *c);
     if (!c) return dgm_no_memory(err);
-    c->backend = b;
+    c->ops = &cpu_ops;
     c->rows = centroids->data;
     c->count = centroids->rows;
     c->width = centroids->cols;
-    const dgm_status st = prepare(c, centroids, err);
-    if (st != DGM_OK) dgm_closest_close(closest);
+    const dgm_status st = prepare(b, c, centroids, err);
+    if (st != DGM_OK) cpu_centroids_free(b, out);
     return st;
 }
 
-size_t dgm_closest_bytes(const dgm_closest *c)
+size_t cpu_centroids_bytes(const dgm_centroids *c)
 {
-    return dgm_linear_bytes(c->coarse) + 3 * (size_t)c->count * sizeof(float);
-}
-
-bool dgm_closest_work_open(dgm_closest_work *w, const dgm_closest *c, int rows)
-{
-    const size_t n = (size_t)rows;
-    w->terms = dgm_calloc(n, sizeof *w->terms);
-    w->rows = dgm_malloc(n * (size_t)c->width * sizeof *w->rows);
-    w->score = dgm_malloc(n * PICKED * sizeof *w->score);
-    w->picked = dgm_malloc(n * PICKED * sizeof *w->picked);
-    w->centroid = dgm_calloc(n, sizeof *w->centroid);
-    return w->terms && w->rows && w->score && w->picked && w->centroid;
-}
-
-void dgm_closest_work_close(dgm_closest_work *w)
-{
-    dgm_free(w->terms);
-    dgm_free(w->rows);
-    dgm_free(w->score);
-    dgm_free(w->picked);
-    dgm_free(w->centroid);
+    return cpu_linear_bytes(c->coarse) + 3 * (size_t)c->count * sizeof(float);
 }
 
 // ---- f32 ----------------------------------------------------------------------------------------
@@ -143,7 +122,7 @@ static inline float real(uint16_t half)
     return half & 0x8000 ? -(x * 0x1p112f) : x * 0x1p112f;
 }
 
-static float exact(const dgm_closest *c, int centroid, const float *h)
+static float exact(const dgm_centroids *c, int centroid, const float *h)
 {
     const uint16_t *row = c->rows + (size_t)centroid * (size_t)c->width;
     float lanes[LANES] = {0};
@@ -156,7 +135,7 @@ static float exact(const dgm_closest *c, int centroid, const float *h)
     return lanes[0] - c->half[centroid];
 }
 
-static int32_t best_of_all(const dgm_closest *c, const float *h)
+static int32_t best_of_all(const dgm_centroids *c, const float *h)
 {
     int32_t best = 0;
     float most = -INFINITY;
@@ -182,13 +161,13 @@ static float bound(row_size h, float length, float error, float half)
     return h.error * length + (h.length + h.error) * error + SLACK * (h.length * length + half);
 }
 
-static float bound_of(const dgm_closest *c, row_size h, int32_t i)
+static float bound_of(const dgm_centroids *c, row_size h, int32_t i)
 {
     return bound(h, c->length[i], c->error[i], c->half[i]);
 }
 
 // False: the row is no number, or too large for the bounds.
-static bool measure(const dgm_closest *c, const float *h, row_size *out)
+static bool measure(const dgm_centroids *c, const float *h, row_size *out)
 {
     float squares[LANES] = {0}, largest[LANES] = {0};
     for (int i = 0; i < c->width; i++) {
@@ -206,7 +185,7 @@ static bool measure(const dgm_closest *c, const float *h, row_size *out)
 }
 
 // score, picked: the best of the look in i8, falling.
-static int32_t choose(const dgm_closest *c, const float *h, const float *score,
+static int32_t choose(const dgm_centroids *c, const float *h, const float *score,
                       const int32_t *picked)
 {
     row_size size;
@@ -233,20 +212,33 @@ static int32_t choose(const dgm_closest *c, const float *h, const float *score,
     return best;
 }
 
-void dgm_closest_find(const dgm_closest *c, dgm_exec *x, dgm_mat hidden, dgm_closest_work *w)
+dgm_bytes cpu_closest_bytes(const dgm_backend *b, int rows, int centroids)
 {
-    const dgm_rank_part part = {.out = c->coarse, .hidden = hidden, .weight = 1};
-    for (int i = 0; i < hidden.rows; i++) w->terms[i] = (dgm_terms){.lambda = 1};
+    const size_t n = (size_t)rows;
+    dgm_bytes bytes = cpu_rank_bytes(b, rows, 1, centroids);
+    bytes.device += dgm_arena_cost(n * sizeof(dgm_terms)) +
+                    dgm_arena_cost(n * PICKED * sizeof(float)) +
+                    dgm_arena_cost(n * PICKED * sizeof(int32_t));
+    return bytes;
+}
+
+void cpu_closest(dgm_exec *x, const dgm_centroids *c, dgm_mat rows, int32_t *found)
+{
+    const size_t mark = dgm_arena_mark(&x->device), n = (size_t)rows.rows;
+    dgm_terms *terms = DGM_ARENA_ARRAY(&x->device, dgm_terms, n);
+    float *score = DGM_ARENA_ARRAY(&x->device, float, n *PICKED);
+    int32_t *picked = DGM_ARENA_ARRAY(&x->device, int32_t, n *PICKED);
+    const dgm_rank_part part = {.out = c->coarse, .hidden = rows, .weight = 1};
+    for (int i = 0; i < rows.rows; i++) terms[i] = (dgm_terms){.lambda = 1};
     const dgm_rank rank = {.parts = &part,
                            .part_count = 1,
-                           .rows = hidden.rows,
+                           .rows = rows.rows,
                            .k = PICKED,
-                           .terms = w->terms,
-                           .score = w->score,
-                           .token = w->picked};
-    dgm_op_rank(x, &rank);
-    dgm_op_read(x, w->rows, hidden);
-    for (int i = 0; i < hidden.rows; i++)
-        w->centroid[i] = choose(c, w->rows + (size_t)i * (size_t)c->width, w->score + i * PICKED,
-                                w->picked + i * PICKED);
+                           .terms = terms,
+                           .score = score,
+                           .token = picked};
+    cpu_rank(x, &rank);
+    for (int i = 0; i < rows.rows; i++)
+        found[i] = choose(c, cpu_row(rows, i), score + i * PICKED, picked + i * PICKED);
+    dgm_arena_reset(&x->device, mark);
 }

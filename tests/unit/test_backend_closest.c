@@ -17,7 +17,6 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "vocabsel/closest.h"
 
 enum { ROWS = 9, LANES = 16 };
 
@@ -81,7 +80,7 @@ static void compare(const char *level, int count, int width, float spread, uint6
     dgm_error err;
     dgm_backend *b = NULL;
     dgm_exec *x = NULL;
-    dgm_closest *c = NULL;
+    dgm_centroids *c = NULL;
     uint16_t *centroids = dgm_malloc((size_t)count * (size_t)width * sizeof *centroids);
     fill(centroids, count, width, spread, &rng);
     const dgm_tensor t = {.name = "centroids", .type = DGM_TYPE_F16, .n_dims = 2,
@@ -92,31 +91,27 @@ static void compare(const char *level, int count, int width, float spread, uint6
         dgm_free(centroids); // a CPU without it
         return;
     }
-    if (dgm_closest_open(&c, b, &t, &err) != DGM_OK) fail_msg("%s", err.text);
-    assert_true(dgm_closest_bytes(c) >= (size_t)count * (size_t)width);
-    dgm_bytes room = dgm_bytes_add(dgm_bytes_both(1 << 20), dgm_rank_bytes(b, ROWS, 1, count));
+    if (dgm_centroids_load(b, &t, &c, &err) != DGM_OK) fail_msg("%s", err.text);
+    assert_true(dgm_centroids_bytes(c) >= (size_t)count * (size_t)width);
+    dgm_bytes room = dgm_bytes_add(dgm_bytes_both(1 << 20), dgm_closest_bytes(b, ROWS, count));
     room.device += dgm_exec_mat_bytes(b, ROWS, width);
     assert_int_equal(dgm_exec_open(b, room, &x, &err), DGM_OK);
     dgm_mat hidden = dgm_exec_mat(x, ROWS, width);
     float *rows = dgm_malloc(ROWS * (size_t)width * sizeof *rows);
     fill_rows(rows, centroids, count, width, 1.5f * spread, &rng);
     dgm_op_write(x, hidden, rows);
-    dgm_closest_work w = {0};
-    assert_true(dgm_closest_work_open(&w, c, ROWS));
-    dgm_closest_find(c, x, hidden, &w);
-    int32_t together[ROWS];
-    memcpy(together, w.centroid, sizeof together);
+    int32_t together[ROWS], alone;
+    dgm_op_closest(x, c, hidden, together);
     for (int r = 0; r < ROWS; r++) {
         const float *h = rows + (size_t)r * (size_t)width;
         const int wanted = r == 8 ? 0 : plain(centroids, count, h, width);
         if (together[r] != wanted)
             fail_msg("%s: %d x %d, spread %g, row %d: %d, not %d", level, count, width,
                      (double)spread, r, (int)together[r], wanted);
-        dgm_closest_find(c, x, dgm_mat_rows(hidden, r, 1), &w);
-        assert_int_equal(w.centroid[0], wanted);
+        dgm_op_closest(x, c, dgm_mat_rows(hidden, r, 1), &alone);
+        assert_int_equal(alone, wanted);
     }
-    dgm_closest_work_close(&w);
-    dgm_closest_close(&c);
+    dgm_centroids_free(b, &c);
     dgm_exec_close(&x);
     dgm_backend_close(&b);
     dgm_free(rows);
