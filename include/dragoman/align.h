@@ -25,6 +25,7 @@ DGM_API dgm_status dgm_tokenize(const char *language, int undo, dgm_line line, c
 enum { DGM_ALIGN_ITERATIONS_MAX = 100 };
 
 typedef struct dgm_align_options {
+    size_t size;
     int model;      // 1: IBM model 1; 2: with positions near the diagonal. Default 2
     int iterations; // rounds of training per direction, 1 to 100. Default 5
     int threads;    // 0: one per core. Default 0. The result does not depend on it
@@ -46,10 +47,13 @@ typedef struct dgm_align_options {
     // Takes the output where no file is named; other than 0 stops the work.
     int (*write)(void *cookie, const char *text, size_t size);
     void *write_cookie;
-    void *reserved[4];
 } dgm_align_options;
 
-DGM_API void dgm_align_default(dgm_align_options *options);
+DGM_API void dgm_align_init(dgm_align_options *options, size_t size);
+static inline void dgm_align_default(dgm_align_options *options)
+{
+    dgm_align_init(options, sizeof *options);
+}
 
 // Index 0: the target explained by the source; 1: the other way.
 typedef struct dgm_align_report {

@@ -16,10 +16,16 @@ enum { DGM_AVERAGE_MAX = 64 };
 
 // Zero or NULL is the default of every field.
 typedef struct dgm_average_options {
+    size_t size;
     const double *weights; // [count] positive; NULL: equal
     const char *type;      // storage of the matrices. NULL: as in the first model
-    void *reserved[4];
 } dgm_average_options;
+
+DGM_API void dgm_average_init(dgm_average_options *options, size_t size);
+static inline void dgm_average_default(dgm_average_options *options)
+{
+    dgm_average_init(options, sizeof *options);
+}
 
 typedef struct dgm_average_report {
     uint64_t tensors, parameters; // averaged

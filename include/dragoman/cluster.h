@@ -14,6 +14,7 @@ extern "C" {
 
 // How clusters of a model's hidden vectors are learnt (docs/manual/CLUSTERS.md).
 typedef struct dgm_cluster_options {
+    size_t size;
     const char *text;    // source text that the model translates, also gzip
     uint64_t lines;      // of it; 0: all. Default 0
     const char *vectors; // file for the recorded vectors: kept, and continued if it is there.
@@ -38,10 +39,13 @@ typedef struct dgm_cluster_options {
     int threads;                 // 0: one per core. Default 1
     int remove;                  // write the model without clusters
     dgm_progress progress;
-    void *reserved[2];
 } dgm_cluster_options;
 
-DGM_API void dgm_cluster_default(dgm_cluster_options *options);
+DGM_API void dgm_cluster_init(dgm_cluster_options *options, size_t size);
+static inline void dgm_cluster_default(dgm_cluster_options *options)
+{
+    dgm_cluster_init(options, sizeof *options);
+}
 
 typedef struct dgm_cluster_report {
     uint64_t lines, vectors; // recorded

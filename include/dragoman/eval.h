@@ -17,6 +17,7 @@ extern "C" {
 // ---- evaluation -------------------------------------------------------------------------------
 
 typedef struct dgm_eval_options {
+    size_t size;
     const char *metric;   // "bleu", "chrf" or "chrf++"; default "bleu"
     const char *tokenize; // "13a", "intl", "char", "zh", "none"; NULL: "13a"
     const char *smooth;   // "exp", "floor", "add-k", "none"; NULL: "exp"
@@ -27,10 +28,13 @@ typedef struct dgm_eval_options {
     double beta;                // of chrF, default 2
     int samples;                // bootstrap samples, 0 (default): none
     uint64_t seed;              // default 12345
-    void *reserved[4];
 } dgm_eval_options;
 
-DGM_API void dgm_eval_default(dgm_eval_options *options);
+DGM_API void dgm_eval_init(dgm_eval_options *options, size_t size);
+static inline void dgm_eval_default(dgm_eval_options *options)
+{
+    dgm_eval_init(options, sizeof *options);
+}
 
 typedef struct dgm_eval_score {
     double score;                   // 0 to 100
@@ -55,13 +59,17 @@ DGM_API dgm_status dgm_eval_describe(const dgm_eval_options *options, size_t ref
 // ---- minimum Bayes risk -----------------------------------------------------------------------
 
 typedef struct dgm_mbr_options {
+    size_t size;
     const char *utility;  // "bleu" or "chrf", of sentences. Default "bleu"
     const char *tokenize; // of BLEU: "13a", "intl", "char", "zh", "none". NULL: "13a"
     double scale;         // of the scores before they become probabilities. Default 1
-    void *reserved[4];
 } dgm_mbr_options;
 
-DGM_API void dgm_mbr_default(dgm_mbr_options *options);
+DGM_API void dgm_mbr_init(dgm_mbr_options *options, size_t size);
+static inline void dgm_mbr_default(dgm_mbr_options *options)
+{
+    dgm_mbr_init(options, sizeof *options);
+}
 
 typedef struct dgm_mbr dgm_mbr; // of one thread
 DGM_API dgm_status dgm_mbr_open(dgm_mbr **mbr, const dgm_mbr_options *options, dgm_error *error);

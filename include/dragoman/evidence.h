@@ -13,11 +13,17 @@ extern "C" {
 #endif
 
 typedef struct dgm_evidence_options {
+    size_t size;
     // Language code: the translations are words as `dragoman tokenize` and Moses write them, and
     // become text first. NULL: they are text.
     const char *detokenize;
-    void *reserved[4];
 } dgm_evidence_options;
+
+DGM_API void dgm_evidence_options_init(dgm_evidence_options *options, size_t size);
+static inline void dgm_evidence_options_default(dgm_evidence_options *options)
+{
+    dgm_evidence_options_init(options, sizeof *options);
+}
 
 // A file with evidence for the lines of a text, plain or gzip: an n-best list with lines of
 //     LINE ||| text ||| features ||| score

@@ -21,6 +21,7 @@ DGM_API dgm_status dgm_lattices_next(dgm_lattices *file, dgm_lattice_text *latti
 DGM_API void dgm_lattices_close(dgm_lattices **file);
 
 typedef struct dgm_lattice_options {
+    size_t size;
     const char *symbols; // OpenFst: table of symbols; labels are its numbers. Default NULL
     int transducer;      // OpenFst: arcs of four fields have two labels. Default 0
     int trim;            // dead ends are dropped, not refused. Default 0
@@ -33,10 +34,13 @@ typedef struct dgm_lattice_options {
     // Takes the output where no file is named; other than 0 stops the work.
     int (*write)(void *cookie, const char *text, size_t size);
     void *write_cookie;
-    void *reserved[4];
 } dgm_lattice_options;
 
-DGM_API void dgm_lattice_default(dgm_lattice_options *options);
+DGM_API void dgm_lattice_init(dgm_lattice_options *options, size_t size);
+static inline void dgm_lattice_default(dgm_lattice_options *options)
+{
+    dgm_lattice_init(options, sizeof *options);
+}
 
 typedef struct dgm_lattice_report {
     uint64_t lattices, nodes, arcs; // written

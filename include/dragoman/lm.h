@@ -15,6 +15,7 @@ extern "C" {
 enum { DGM_NGRAM_MAX = 5 }; // highest order
 
 typedef struct dgm_ngram_options {
+    size_t size;
     int order; // 1 to DGM_NGRAM_MAX. Default 5
     // n-grams of order i + 1 that were seen this often or less are left out. prune[0] is 0 and none
     // is smaller than the one before it. Default 0
@@ -27,10 +28,13 @@ typedef struct dgm_ngram_options {
     // Takes the ARPA text where no file is named; other than 0 stops the work.
     int (*write)(void *cookie, const char *text, size_t size);
     void *write_cookie;
-    void *reserved[4];
 } dgm_ngram_options;
 
-DGM_API void dgm_ngram_default(dgm_ngram_options *options);
+DGM_API void dgm_ngram_init(dgm_ngram_options *options, size_t size);
+static inline void dgm_ngram_default(dgm_ngram_options *options)
+{
+    dgm_ngram_init(options, sizeof *options);
+}
 
 // Index n: of order n.
 typedef struct dgm_ngram_report {

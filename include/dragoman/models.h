@@ -43,11 +43,17 @@ DGM_API dgm_status dgm_models_choose(const char *source, const char *target, cha
                                      dgm_error *error);
 
 typedef struct dgm_inspect_options {
+    size_t size;
     int json;
     int tensors; // list them
     int card;    // print the model card in full
-    void *reserved[4];
 } dgm_inspect_options;
+
+DGM_API void dgm_inspect_init(dgm_inspect_options *options, size_t size);
+static inline void dgm_inspect_default(dgm_inspect_options *options)
+{
+    dgm_inspect_init(options, sizeof *options);
+}
 
 // A model file described for people, or as a JSON object. options NULL: none of them.
 DGM_API dgm_status dgm_inspect(const char *path, const dgm_inspect_options *options, char **text,
@@ -57,6 +63,7 @@ DGM_API dgm_status dgm_inspect(const char *path, const dgm_inspect_options *opti
 
 // Zero or NULL is the default of every field.
 typedef struct dgm_import_options {
+    size_t size;
     // Storage of the weight matrices: "f32", "f16", "bf16", "i16", "i8". NULL: as in the input.
     // Vectors (biases, norms) are always f32.
     const char *type;
@@ -68,8 +75,13 @@ typedef struct dgm_import_options {
     const char *name, *description, *license, *author, *url;
     const char *card;      // Markdown
     const char *card_file; // or a file that holds it
-    void *reserved[8];     // NULL
 } dgm_import_options;
+
+DGM_API void dgm_import_init(dgm_import_options *options, size_t size);
+static inline void dgm_import_default(dgm_import_options *options)
+{
+    dgm_import_init(options, sizeof *options);
+}
 
 // Reads a model of another program from folder `dir` and writes it as a Dragoman model file.
 // format: a name from dgm_import_format_at. options NULL: defaults. An existing output is replaced

@@ -18,6 +18,7 @@ extern "C" {
 enum { DGM_PHRASE_WORDS_MAX = 7 }; // longest phrase
 
 typedef struct dgm_phrase_options {
+    size_t size;
     int max_length;      // of a phrase, 1 to DGM_PHRASE_WORDS_MAX. Default 5
     int max_sentence;    // pairs with more words on a side are left out. Default 100
     uint64_t prune;      // pairs seen this often or less are left out, but no translation of a
@@ -30,10 +31,13 @@ typedef struct dgm_phrase_options {
     const char *reordering; // where the reordering table of a table of text goes. NULL: nowhere
     int bits;               // of a compact table's numbers: 8, 16, or 0 for floats. Default 0
     dgm_progress progress;
-    void *reserved[4];
 } dgm_phrase_options;
 
-DGM_API void dgm_phrase_default(dgm_phrase_options *options);
+DGM_API void dgm_phrase_init(dgm_phrase_options *options, size_t size);
+static inline void dgm_phrase_default(dgm_phrase_options *options)
+{
+    dgm_phrase_init(options, sizeof *options);
+}
 
 // Index 0: source, 1: target.
 typedef struct dgm_phrase_report {
@@ -58,6 +62,7 @@ DGM_API dgm_status dgm_phrase_convert(const char *input, const char *input_reord
 // ---- phrase-based translation -----------------------------------------------------------------
 
 typedef struct dgm_phrasal_options {
+    size_t size;
     const char *table;      // phrase table, text or compact
     const char *reordering; // reordering table of a text one, or NULL
     const char *lm;         // language model, ARPA or compact
@@ -76,11 +81,14 @@ typedef struct dgm_phrasal_options {
     // Arcs whose best path is further behind the best of all than this times the sum of the
     // weights (their absolute values, without that of unknown words) are left out. Default 0.5
     double lattice_beam;
-    int threads;            // 0: one per core. Default 1
-    void *reserved[4];
+    int threads; // 0: one per core. Default 1
 } dgm_phrasal_options;
 
-DGM_API void dgm_phrasal_default(dgm_phrasal_options *options);
+DGM_API void dgm_phrasal_init(dgm_phrasal_options *options, size_t size);
+static inline void dgm_phrasal_default(dgm_phrasal_options *options)
+{
+    dgm_phrasal_init(options, sizeof *options);
+}
 
 typedef struct dgm_phrasal_item {
     dgm_line text;
@@ -119,7 +127,10 @@ DGM_API void dgm_phrasal_count(const dgm_phrasal *p, dgm_phrasal_stats *stats);
 // Minimum error rate training: finds weights under which the best translations of a development
 // set have the highest BLEU.
 typedef struct dgm_mert_options {
-    dgm_phrasal_options system; // its nbest is the list of every round. Default 100
+    size_t size;
+    // Its nbest is the list of every round, `distinct` is advised. NULL: the defaults, with 100
+    // distinct translations. Default NULL.
+    const dgm_phrasal_options *system;
     const char *lists;          // tune on these lists (Moses' format) instead of decoding
     int lattice; // tune on search graphs, pruned by the system's lattice_beam. Default 0: lists
     int rounds;                 // of decoding and tuning, at most. Default 8
@@ -137,10 +148,13 @@ typedef struct dgm_mert_options {
     // all lists, or arcs of all graphs. Other than 0 stops.
     int (*report)(void *cookie, int round, double bleu, double promised, uint64_t hypotheses);
     void *cookie;
-    void *reserved[3];
 } dgm_mert_options;
 
-DGM_API void dgm_mert_default(dgm_mert_options *options);
+DGM_API void dgm_mert_init(dgm_mert_options *options, size_t size);
+static inline void dgm_mert_default(dgm_mert_options *options)
+{
+    dgm_mert_init(options, sizeof *options);
+}
 // source: words (or text, with subwords) to translate; references: texts of the same lines. The
 // weights file is written after every round.
 DGM_API dgm_status dgm_mert(const char *source, const char *const *references,

@@ -14,6 +14,7 @@ extern "C" {
 
 // Zero or NULL is the default of every field but `saturate` (dgm_quantize_default).
 typedef struct dgm_quantize_options {
+    size_t size;
     // Storage of the matrices: "f32", "f16", "bf16", "i16", "i8". Must be given. Vectors stay f32.
     const char *type;
     // Matrices whose name matches one of these stay as they are; * and ? as in a shell.
@@ -31,10 +32,13 @@ typedef struct dgm_quantize_options {
     const char *name, *description, *license, *author, *url;
     const char *card_file; // Markdown
     dgm_progress progress; // of the calibration
-    void *reserved[4];
 } dgm_quantize_options;
 
-DGM_API void dgm_quantize_default(dgm_quantize_options *options);
+DGM_API void dgm_quantize_init(dgm_quantize_options *options, size_t size);
+static inline void dgm_quantize_default(dgm_quantize_options *options)
+{
+    dgm_quantize_init(options, sizeof *options);
+}
 
 // What became of one matrix. Errors are differences between the real values before and after.
 typedef struct dgm_quantize_tensor {

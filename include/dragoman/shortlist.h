@@ -16,6 +16,7 @@ extern "C" {
 // Where a list comes from: exactly one of (source and target), lexicon, binary; or none of them to
 // work on the list that the model has.
 typedef struct dgm_shortlist_options {
+    size_t size;
     const char *source, *target; // parallel text, aligned with the model's tokens
     const char *lexicon;         // text table with lines of TARGET SOURCE PROBABILITY, in tokens
     const char *binary;          // Marian's binary shortlist
@@ -38,10 +39,13 @@ typedef struct dgm_shortlist_options {
     const char *write_lexicon, *write_binary; // also write the list as text, for Marian
     const dgm_align_options *align; // NULL: defaults. Its files and `subwords` are not used
     dgm_progress progress;
-    void *reserved[4];
 } dgm_shortlist_options;
 
-DGM_API void dgm_shortlist_default(dgm_shortlist_options *options);
+DGM_API void dgm_shortlist_init(dgm_shortlist_options *options, size_t size);
+static inline void dgm_shortlist_default(dgm_shortlist_options *options)
+{
+    dgm_shortlist_init(options, sizeof *options);
+}
 
 typedef struct dgm_shortlist_report {
     uint64_t sources; // tokens with a list

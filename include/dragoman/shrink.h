@@ -15,14 +15,20 @@ extern "C" {
 enum { DGM_SHRINK_MAX = 8 };
 
 typedef struct dgm_shrink_options {
+    size_t size;
     const double *weights; // [count] of the members, positive; NULL: equal
     // Parameters of the result as a share of those of all models together, above 0. Default 0: the
     // models become one network, and nothing is taken from it.
-    double size;
+    double share;
     const char *name; // of the new model. NULL: the first one's
     dgm_progress progress;
-    void *reserved[4];
 } dgm_shrink_options;
+
+DGM_API void dgm_shrink_init(dgm_shrink_options *options, size_t size);
+static inline void dgm_shrink_default(dgm_shrink_options *options)
+{
+    dgm_shrink_init(options, sizeof *options);
+}
 
 typedef struct dgm_shrink_widths {
     int embed, encoder, hidden, attention, readout; // encoder: of one direction

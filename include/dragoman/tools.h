@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Dragoman: everything behind the tool commands, one header per topic. Same conventions as
-// dragoman.h, but without its promise of a stable ABI: a tool's struct may change with a release.
+// dragoman.h: structs of options begin with their size, which the default function sets. But the ABI is
+// that of a release, not a stable one: the symbol version of these functions (DRAGOMAN_TOOLS_0_1)
+// changes where a report or a function does.
 #ifndef DRAGOMAN_TOOLS_H
 #define DRAGOMAN_TOOLS_H
 

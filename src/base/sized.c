@@ -10,6 +10,7 @@ dgm_status dgm_sized_take(void *own, size_t own_size, const void *given, const c
                           const char *filler, dgm_error *err)
 {
     size_t size;
+    if (!given) return DGM_OK;
     memcpy(&size, given, sizeof size);
     DGM_FAIL_IF(size == 0, err, DGM_ERR_ARGUMENT, "%s.size is 0: fill the struct with %s first",
                 type, filler);

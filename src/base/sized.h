@@ -8,8 +8,8 @@
 
 #include "base/status.h"
 
-// Copies a caller's struct over `own`, which is whole and holds the defaults: what the caller's does
-// not have keeps them. `type` and `filler` name the struct and the function that fills it, for the
+// Copies a caller's struct (NULL: none) over `own`, which is whole and holds the defaults: what the
+// caller's does not have keeps them. `type` and `filler` name the struct and the function that fills it, for the
 // message where the size cannot be, or where fields that this library does not know are set.
 dgm_status dgm_sized_take(void *own, size_t own_size, const void *given, const char *type,
                           const char *filler, dgm_error *err);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sized.h"
 #include "base/textfile.h"
 #include "tools/align_job.h"
 #include "tools/progress.h"
@@ -131,13 +132,17 @@ dgm_status dgm_align(const char *source, const char *target, const char *output,
 {
     dgm_align_job job;
     gold_file gold = {0};
-    const char *gold_path = options ? options->gold : NULL;
+    dgm_align_options own;
+    dgm_align_default(&own);
+    DGM_TRY(
+        dgm_sized_take(&own, sizeof own, options, "dgm_align_options", "dgm_align_default", err));
+    const char *gold_path = own.gold;
     sink s = {.keep = gold_path != NULL};
     dgm_status st = dgm_textout_probe(output, err);
-    if (st == DGM_OK && options) st = dgm_textout_probe(options->lex_s2t, err);
-    if (st == DGM_OK && options) st = dgm_textout_probe(options->lex_t2s, err);
+    if (st == DGM_OK) st = dgm_textout_probe(own.lex_s2t, err);
+    if (st == DGM_OK) st = dgm_textout_probe(own.lex_t2s, err);
     if (st == DGM_OK && gold_path) st = read_gold(&gold, gold_path, err);
-    if (st == DGM_OK) st = dgm_align_job_run(&job, source, target, options, err);
+    if (st == DGM_OK) st = dgm_align_job_run(&job, source, target, &own, err);
     if (st == DGM_OK) {
         s.o = &job.o;
         if (gold_path) st = place_gold(&s, &gold, &job.report, gold_path, err);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sized.h"
 #include "base/textfile.h"
 #include "engine/engine_private.h"
 #include "format/modelfile.h"
@@ -19,8 +20,9 @@ enum { BATCH = 8192, ITEM = 256, ITEMS = BATCH / ITEM };
 #define SHARE_READ 0.15
 #define SHARE_TRAIN 0.4
 
-void dgm_align_default(dgm_align_options *o)
+void dgm_align_init(dgm_align_options *out, size_t size)
 {
+    dgm_align_options own, *const o = &own;
     dgm_align_params p;
     dgm_align_params_default(&p);
     *o = (dgm_align_options){.model = p.model,
@@ -30,6 +32,7 @@ void dgm_align_default(dgm_align_options *o)
                              .p0 = p.p0,
                              .alpha = p.alpha,
                              .tension = p.tension};
+    dgm_sized_give(out, size, &own, sizeof own);
 }
 
 // ---- reading ----------------------------------------------------------------------------------
@@ -174,10 +177,7 @@ static dgm_status read_text(dgm_align_job *job, const char *source, const char *
 
 static dgm_status check_options(dgm_align_job *job, const dgm_align_options *o, dgm_error *err)
 {
-    if (o)
-        job->o = *o;
-    else
-        dgm_align_default(&job->o);
+    job->o = *o;
     DGM_FAIL_IF(job->o.iterations < 1 || job->o.iterations > DGM_ALIGN_ITERATIONS_MAX, err,
                 DGM_ERR_ARGUMENT, "the number of iterations must be between 1 and %d, not %d",
                 DGM_ALIGN_ITERATIONS_MAX, job->o.iterations);

@@ -17,6 +17,7 @@
 
 #include "base/mem.h"
 #include "base/outfile.h"
+#include "base/sized.h"
 #include "dragoman/tools.h"
 #include "format/modelfile.h"
 #include "format/rewrite.h"
@@ -167,15 +168,25 @@ static dgm_status run(average *a, const char *output, dgm_error *err)
     return write_model(a, output, err);
 }
 
+void dgm_average_init(dgm_average_options *out, size_t size)
+{
+    const dgm_average_options own = {0};
+    dgm_sized_give(out, size, &own, sizeof own);
+}
+
 dgm_status dgm_average(const char *const *models, size_t count, const char *output,
                        const dgm_average_options *options, dgm_average_report *report,
                        dgm_error *err)
 {
+    dgm_average_options own;
+    dgm_average_default(&own);
+    DGM_TRY(dgm_sized_take(&own, sizeof own, options, "dgm_average_options", "dgm_average_default",
+                           err));
     average *a = dgm_calloc(1, sizeof *a);
     if (!a) return dgm_no_memory(err);
     a->names = models;
     a->count = count;
-    dgm_status st = check(a, options, err);
+    dgm_status st = check(a, &own, err);
     if (st == DGM_OK) st = dgm_outfile_probe(output, err);
     if (st == DGM_OK) st = run(a, output, err);
     for (size_t i = 0; i < DGM_AVERAGE_MAX; i++) dgm_gguf_close(&a->files[i]);

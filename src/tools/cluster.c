@@ -26,6 +26,7 @@
 #include "base/mapfile.h"
 #include "base/mem.h"
 #include "base/outfile.h"
+#include "base/sized.h"
 #include "base/textfile.h"
 #include "engine/engine_private.h"
 #include "tools/record.h"
@@ -60,8 +61,9 @@ typedef struct work {
     dgm_cluster_report report;
 } work;
 
-void dgm_cluster_default(dgm_cluster_options *o)
+void dgm_cluster_init(dgm_cluster_options *out, size_t size)
 {
+    dgm_cluster_options own, *const o = &own;
     *o = (dgm_cluster_options){.centroids = 600,
                                .best = 16,
                                .near = 6,
@@ -71,6 +73,7 @@ void dgm_cluster_default(dgm_cluster_options *o)
                                .seed = 1,
                                .beam = 1,
                                .threads = 1};
+    dgm_sized_give(out, size, &own, sizeof own);
 }
 
 static dgm_status check_options(const dgm_cluster_options *o, dgm_error *err)
@@ -424,9 +427,13 @@ dgm_status dgm_cluster_make(const char *model, const char *output,
                             const dgm_cluster_options *options, dgm_cluster_report *report,
                             dgm_error *err)
 {
-    DGM_TRY(check_options(options, err));
+    dgm_cluster_options own;
+    dgm_cluster_default(&own);
+    DGM_TRY(dgm_sized_take(&own, sizeof own, options, "dgm_cluster_options", "dgm_cluster_default",
+                           err));
+    DGM_TRY(check_options(options ? &own : NULL, err));
     DGM_TRY(check_output(output, err));
-    work w = {.o = options};
+    work w = {.o = &own};
     dgm_status st = make(&w, model, output, err);
     if (st == DGM_OK && report) *report = w.report;
     work_close(&w);
@@ -507,8 +514,11 @@ dgm_status dgm_cluster_test(const char *model, const char *text, const dgm_clust
                             dgm_cluster_measure *measure, dgm_error *err)
 {
     *measure = (dgm_cluster_measure){0};
-    DGM_TRY(check_options(options, err));
-    dgm_cluster_options o = *options;
+    dgm_cluster_options o;
+    dgm_cluster_default(&o);
+    DGM_TRY(
+        dgm_sized_take(&o, sizeof o, options, "dgm_cluster_options", "dgm_cluster_default", err));
+    DGM_TRY(check_options(options ? &o : NULL, err));
     o.best = 1;
     if (!o.vectors) o.record_best = 1;
     o.lines = 0;

@@ -7,12 +7,14 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sized.h"
 #include "dragoman/tools.h"
 #include "engine/engine_private.h"
 #include "metrics/metrics.h"
 
-void dgm_eval_default(dgm_eval_options *o)
+void dgm_eval_init(dgm_eval_options *out, size_t size)
 {
+    dgm_eval_options own, *const o = &own;
     memset(o, 0, sizeof *o);
     o->metric = "bleu";
     o->smooth_value = -1;
@@ -20,6 +22,7 @@ void dgm_eval_default(dgm_eval_options *o)
     o->char_order = 6;
     o->beta = 2;
     o->seed = 12345;
+    dgm_sized_give(out, size, &own, sizeof own);
 }
 
 static dgm_status translate_options(const dgm_eval_options *o, dgm_metric_options *m,
@@ -138,15 +141,14 @@ static dgm_status score_system(evaluation *e, const dgm_eval_options *o, const d
     return DGM_OK;
 }
 
-dgm_status dgm_evaluate(const dgm_eval_options *options, const dgm_line *const *systems,
+dgm_status dgm_evaluate(const dgm_eval_options *given, const dgm_line *const *systems,
                         size_t system_count, const dgm_line *const *refs, size_t ref_count,
                         size_t lines, dgm_eval_score *scores, double *sentences, dgm_error *err)
 {
-    dgm_eval_options standard;
-    if (!options) {
-        dgm_eval_default(&standard);
-        options = &standard;
-    }
+    dgm_eval_options own;
+    dgm_eval_default(&own);
+    DGM_TRY(dgm_sized_take(&own, sizeof own, given, "dgm_eval_options", "dgm_eval_default", err));
+    const dgm_eval_options *options = &own;
     DGM_FAIL_IF(ref_count < 1, err, DGM_ERR_ARGUMENT, "there is no reference");
     DGM_FAIL_IF(lines < 1, err, DGM_ERR_TEXT, "there is nothing to score: the files are empty");
     DGM_FAIL_IF(options->samples < 0 || options->samples > 1000000, err, DGM_ERR_ARGUMENT,
@@ -160,15 +162,14 @@ dgm_status dgm_evaluate(const dgm_eval_options *options, const dgm_line *const *
     return st;
 }
 
-dgm_status dgm_eval_describe(const dgm_eval_options *options, size_t ref_count, char *name,
+dgm_status dgm_eval_describe(const dgm_eval_options *given, size_t ref_count, char *name,
                              size_t name_size, char *signature, size_t signature_size,
                              dgm_error *err)
 {
-    dgm_eval_options standard;
-    if (!options) {
-        dgm_eval_default(&standard);
-        options = &standard;
-    }
+    dgm_eval_options own;
+    dgm_eval_default(&own);
+    DGM_TRY(dgm_sized_take(&own, sizeof own, given, "dgm_eval_options", "dgm_eval_default", err));
+    const dgm_eval_options *options = &own;
     dgm_metric_options m;
     dgm_metric *metric = NULL;
     char text[256];

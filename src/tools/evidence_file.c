@@ -69,14 +69,24 @@ static dgm_status look(dgm_evidence_file *f, bool *list, dgm_error *err)
     }
 }
 
+void dgm_evidence_options_init(dgm_evidence_options *out, size_t size)
+{
+    const dgm_evidence_options own = {0};
+    dgm_sized_give(out, size, &own, sizeof own);
+}
+
 dgm_status dgm_evidence_open(dgm_evidence_file **file, const char *path,
                              const dgm_evidence_options *options, dgm_error *err)
 {
+    *file = NULL;
+    dgm_evidence_options own = {0};
+    DGM_TRY(dgm_sized_take(&own, sizeof own, options, "dgm_evidence_options",
+                           "dgm_evidence_options_default", err));
     dgm_evidence_file *f = *file = dgm_calloc(1, sizeof *f);
     if (!f) return dgm_no_memory(err);
-    if (options && options->detokenize) {
+    if (own.detokenize) {
         f->detokenize = true;
-        f->language = dgm_language_of(dgm_text_of(options->detokenize));
+        f->language = dgm_language_of(dgm_text_of(own.detokenize));
     }
     bool list = true;
     f->path = dgm_strdup(path);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // `dragoman import`: the public door to the importers of format/; see dragoman/tools.h.
+#include "base/sized.h"
 #include "dragoman/tools.h"
 
 #include "import/import.h"
@@ -13,12 +14,22 @@ static dgm_status opens(const void *model, size_t size, dgm_error *err)
     return st;
 }
 
+void dgm_import_init(dgm_import_options *out, size_t size)
+{
+    const dgm_import_options own = {0};
+    dgm_sized_give(out, size, &own, sizeof own);
+}
+
 dgm_status dgm_import(const char *format, const char *dir, const char *output,
                       const dgm_import_options *options, dgm_error *err)
 {
     DGM_FAIL_IF(!format || !dir || !output, err, DGM_ERR_ARGUMENT,
                 "import needs a format, a folder and an output file");
-    return dgm_import_run(format, dir, output, options, opens, err);
+    dgm_import_options own;
+    dgm_import_default(&own);
+    DGM_TRY(
+        dgm_sized_take(&own, sizeof own, options, "dgm_import_options", "dgm_import_default", err));
+    return dgm_import_run(format, dir, output, &own, opens, err);
 }
 
 const dgm_import_format *dgm_import_format_at(size_t i)

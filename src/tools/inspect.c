@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "dragoman/tools.h"
 #include "engine/engine_private.h"
 #include "tools/inspect_private.h"
@@ -350,15 +351,24 @@ static void put_json(dgm_writer *w, const dgm_gguf *file)
     dgm_write_text(w, "]}\n");
 }
 
+void dgm_inspect_init(dgm_inspect_options *out, size_t size)
+{
+    const dgm_inspect_options own = {0};
+    dgm_sized_give(out, size, &own, sizeof own);
+}
+
 dgm_status dgm_inspect(const char *path, const dgm_inspect_options *options, char **text,
                        dgm_error *err)
 {
-    static const dgm_inspect_options standard;
-    const dgm_inspect_options *o = options ? options : &standard;
+    *text = NULL;
+    dgm_inspect_options own;
+    dgm_inspect_default(&own);
+    DGM_TRY(dgm_sized_take(&own, sizeof own, options, "dgm_inspect_options", "dgm_inspect_default",
+                           err));
+    const dgm_inspect_options *o = &own;
     dgm_gguf *file = NULL;
     dgm_writer w = {0};
     char found[4096];
-    *text = NULL;
     if (!path) {
         DGM_TRY(dgm_default_model(found, sizeof found, err));
         path = found;

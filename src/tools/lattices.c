@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sized.h"
 #include "base/textfile.h"
 #include "dragoman/tools.h"
 #include "lattice/lattice.h"
@@ -120,9 +121,11 @@ static dgm_status next_lattice(source *f, dgm_lattice **l, dgm_error *err)
 
 // ---- the command -------------------------------------------------------------------------------
 
-void dgm_lattice_default(dgm_lattice_options *o)
+void dgm_lattice_init(dgm_lattice_options *out, size_t size)
 {
+    dgm_lattice_options own, *const o = &own;
     *o = (dgm_lattice_options){.prune = -1};
+    dgm_sized_give(out, size, &own, sizeof own);
 }
 
 typedef struct work {
@@ -235,9 +238,11 @@ dgm_status dgm_lattice_run(const char *const *inputs, size_t count, const char *
                            const dgm_lattice_options *options, dgm_lattice_report *report,
                            dgm_error *err)
 {
-    dgm_lattice_options usual;
-    dgm_lattice_default(&usual);
-    work w = {.o = options ? options : &usual, .names = inputs, .count = count};
+    dgm_lattice_options own;
+    dgm_lattice_default(&own);
+    DGM_TRY(dgm_sized_take(&own, sizeof own, options, "dgm_lattice_options", "dgm_lattice_default",
+                           err));
+    work w = {.o = &own, .names = inputs, .count = count};
     DGM_TRY(check(w.o, count, &w.format, err));
     dgm_status st = DGM_OK;
     for (size_t i = 0; st == DGM_OK && i < count; i++)

@@ -6,6 +6,7 @@
 
 #include "dragoman/tools.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "base/textfile.h"
 #include "tools/progress.h"
 #include "tools/splitter.h"
@@ -18,9 +19,11 @@ _Static_assert((int)DGM_NGRAM_MAX == DGM_LM_ORDER_MAX, "the public order is the 
 
 // ---- training ---------------------------------------------------------------------------------
 
-void dgm_ngram_default(dgm_ngram_options *o)
+void dgm_ngram_init(dgm_ngram_options *out, size_t size)
 {
+    dgm_ngram_options own, *const o = &own;
     *o = (dgm_ngram_options){.order = 5, .memory = (uint64_t)1 << 30};
+    dgm_sized_give(out, size, &own, sizeof own);
 }
 
 typedef struct training {
@@ -113,9 +116,11 @@ dgm_status dgm_ngram_train(const char *const *texts, size_t count, const char *o
                            const dgm_ngram_options *options, dgm_ngram_report *report,
                            dgm_error *err)
 {
-    dgm_ngram_options defaults;
-    dgm_ngram_default(&defaults);
-    training t = {.o = options ? options : &defaults};
+    dgm_ngram_options own;
+    dgm_ngram_default(&own);
+    DGM_TRY(
+        dgm_sized_take(&own, sizeof own, options, "dgm_ngram_options", "dgm_ngram_default", err));
+    training t = {.o = &own};
     DGM_FAIL_IF(count == 0, err, DGM_ERR_ARGUMENT, "no text to count");
     dgm_status st = train(&t, texts, count, output, err);
     if (st == DGM_OK && report) *report = t.report;

@@ -22,9 +22,11 @@ struct dgm_mbr {
     size_t weights_cap, gains_cap;
 };
 
-void dgm_mbr_default(dgm_mbr_options *o)
+void dgm_mbr_init(dgm_mbr_options *out, size_t size)
 {
+    dgm_mbr_options own, *const o = &own;
     *o = (dgm_mbr_options){.utility = "bleu", .scale = 1};
+    dgm_sized_give(out, size, &own, sizeof own);
 }
 
 void dgm_mbr_close(dgm_mbr **at)
@@ -38,14 +40,15 @@ void dgm_mbr_close(dgm_mbr **at)
     dgm_free(m);
 }
 
-dgm_status dgm_mbr_open(dgm_mbr **at, const dgm_mbr_options *options, dgm_error *err)
+dgm_status dgm_mbr_open(dgm_mbr **at, const dgm_mbr_options *given, dgm_error *err)
 {
-    dgm_mbr_options standard;
     dgm_metric_options o;
     *at = NULL;
-    dgm_mbr_default(&standard);
-    if (!options) options = &standard;
-    const char *utility = options->utility ? options->utility : standard.utility;
+    dgm_mbr_options own;
+    dgm_mbr_default(&own);
+    DGM_TRY(dgm_sized_take(&own, sizeof own, given, "dgm_mbr_options", "dgm_mbr_default", err));
+    const dgm_mbr_options *options = &own;
+    const char *utility = options->utility ? options->utility : "bleu";
     const bool bleu = strcmp(utility, "bleu") == 0;
     DGM_FAIL_IF(!bleu && strcmp(utility, "chrf") != 0, err, DGM_ERR_ARGUMENT,
                 "unknown utility '%s': known are bleu, chrf", utility);

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sized.h"
 #include "base/textfile.h"
 #include "tools/phrasal.h"
 #include "phrase/mert.h"
@@ -22,13 +23,12 @@
 
 #define RADIUS 0.1 // of graphs
 
-void dgm_mert_default(dgm_mert_options *o)
+void dgm_mert_init(dgm_mert_options *out, size_t size)
 {
+    dgm_mert_options own, *const o = &own;
     *o = (dgm_mert_options){
         .rounds = 8, .restarts = 3, .directions = 10, .seed = 1, .threads = 1, .radius = -1};
-    dgm_phrasal_default(&o->system);
-    o->system.nbest = 100;
-    o->system.distinct = 1;
+    dgm_sized_give(out, size, &own, sizeof own);
 }
 
 typedef struct text_lines {
@@ -40,6 +40,7 @@ typedef struct text_lines {
 
 typedef struct tuning {
     const dgm_mert_options *o;
+    dgm_phrasal_options how; // the system's
     text_lines source;
     text_lines *refs; // [ref_count]
     size_t ref_count;
@@ -224,7 +225,7 @@ static dgm_status add_graph(tuning *t, int worker, size_t line, dgm_error *err)
     DGM_TRY(dgm_pb_graph(d, &arcs, &count, &nodes, err));
     dgm_status st = graph_open(&g, count, nodes, err);
     if (st == DGM_OK) {
-        graph_prune(&g, d, arcs, count, nodes, t->o->system.lattice_beam * weights);
+        graph_prune(&g, d, arcs, count, nodes, t->how.lattice_beam * weights);
         st = dgm_mert_set_add_graph(t->set, line, g.kept, g.count, g.nodes, err);
     }
     graph_free(&g);
@@ -378,10 +379,10 @@ static dgm_status tune(tuning *t, const char *source, const char *const *refs, c
     DGM_TRY(read_texts(t, o->lists ? NULL : source, refs, err));
     if (o->lists) {
         dgm_pb_weights_default(&t->weights);
-        if (o->system.uniform) dgm_pb_weights_uniform(&t->weights);
-        if (o->system.weights) DGM_TRY(dgm_pb_weights_read(&t->weights, o->system.weights, err));
+        if (t->how.uniform) dgm_pb_weights_uniform(&t->weights);
+        if (t->how.weights) DGM_TRY(dgm_pb_weights_read(&t->weights, t->how.weights, err));
     } else {
-        DGM_TRY(dgm_phrasal_open(&t->system, &o->system, err));
+        DGM_TRY(dgm_phrasal_open(&t->system, &t->how, err));
         t->weights = t->system->params.weights;
     }
     DGM_TRY(dgm_pool_open(&t->pool, o->threads ? o->threads : dgm_cpu_count(), err));
@@ -392,7 +393,15 @@ static dgm_status tune(tuning *t, const char *source, const char *const *refs, c
 dgm_status dgm_mert(const char *source, const char *const *references, size_t reference_count,
                     const char *output, const dgm_mert_options *options, dgm_error *err)
 {
-    tuning t = {.o = options, .ref_count = reference_count};
+    dgm_mert_options own;
+    dgm_mert_default(&own);
+    DGM_TRY(dgm_sized_take(&own, sizeof own, options, "dgm_mert_options", "dgm_mert_default", err));
+    tuning t = {.o = &own, .ref_count = reference_count};
+    dgm_phrasal_default(&t.how);
+    t.how.nbest = 100;
+    t.how.distinct = 1;
+    DGM_TRY(dgm_sized_take(&t.how, sizeof t.how, own.system, "dgm_phrasal_options",
+                           "dgm_phrasal_default", err));
     dgm_status st = tune(&t, source, references, output, err);
     dgm_mert_set_close(&t.set);
     for (int i = 0; i < t.threads; i++) {

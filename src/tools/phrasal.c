@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sized.h"
 #include "tools/phrasal.h"
 #include "lattice/lattice.h"
 
-void dgm_phrasal_default(dgm_phrasal_options *o)
+void dgm_phrasal_init(dgm_phrasal_options *out, size_t size)
 {
+    dgm_phrasal_options own, *const o = &own;
     dgm_pb_params p;
     dgm_pb_params_default(&p);
     *o = (dgm_phrasal_options){.pops = p.pops,
@@ -19,6 +21,7 @@ void dgm_phrasal_default(dgm_phrasal_options *o)
                                .nbest = 1,
                                .lattice_beam = 0.5,
                                .threads = 1};
+    dgm_sized_give(out, size, &own, sizeof own);
 }
 
 static dgm_status open_models(dgm_phrasal *p, dgm_error *err)
@@ -61,9 +64,13 @@ static dgm_status open_threads(dgm_phrasal *p, dgm_error *err)
 dgm_status dgm_phrasal_open(dgm_phrasal **out, const dgm_phrasal_options *options, dgm_error *err)
 {
     *out = NULL;
+    dgm_phrasal_options own;
+    dgm_phrasal_default(&own);
+    DGM_TRY(dgm_sized_take(&own, sizeof own, options, "dgm_phrasal_options", "dgm_phrasal_default",
+                           err));
     dgm_phrasal *p = dgm_calloc(1, sizeof *p);
     if (!p) return dgm_no_memory(err);
-    p->o = *options;
+    p->o = own;
     dgm_status st = open_models(p, err);
     if (st == DGM_OK) st = open_threads(p, err);
     if (st != DGM_OK) dgm_phrasal_close(&p);

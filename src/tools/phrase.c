@@ -6,6 +6,7 @@
 
 #include "base/fields.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "base/textfile.h"
 #include "dragoman/tools.h"
 #include "tools/progress.h"
@@ -16,10 +17,12 @@
 #define SHARE_READ 0.5 // of the progress bar
 #define SHARE_SCORE 0.3
 
-void dgm_phrase_default(dgm_phrase_options *o)
+void dgm_phrase_init(dgm_phrase_options *out, size_t size)
 {
+    dgm_phrase_options own, *const o = &own;
     *o = (dgm_phrase_options){
         .max_length = 5, .max_sentence = 100, .limit = 50, .memory = (uint64_t)1 << 30};
+    dgm_sized_give(out, size, &own, sizeof own);
 }
 
 typedef struct extraction {
@@ -261,9 +264,11 @@ dgm_status dgm_phrase_extract(const char *source, const char *target, const char
                               const char *output, const dgm_phrase_options *options,
                               dgm_phrase_report *report, dgm_error *err)
 {
-    dgm_phrase_options defaults;
-    dgm_phrase_default(&defaults);
-    extraction x = {.o = options ? options : &defaults};
+    dgm_phrase_options own;
+    dgm_phrase_default(&own);
+    DGM_TRY(
+        dgm_sized_take(&own, sizeof own, options, "dgm_phrase_options", "dgm_phrase_default", err));
+    extraction x = {.o = &own};
     dgm_status st = extract(&x, source, target, links, output, err);
     if (st == DGM_OK && report) *report = x.report;
     for (int s = 0; s < 2; s++) {

@@ -16,6 +16,7 @@
 #include "base/mapfile.h"
 #include "base/mem.h"
 #include "base/outfile.h"
+#include "base/sized.h"
 #include "tools/calibrate.h"
 #include "engine/engine_private.h"
 #include "format/card.h"
@@ -38,9 +39,11 @@ typedef struct work {
     char *card;
 } work;
 
-void dgm_quantize_default(dgm_quantize_options *o)
+void dgm_quantize_init(dgm_quantize_options *out, size_t size)
 {
+    dgm_quantize_options own, *const o = &own;
     *o = (dgm_quantize_options){.saturate = 0.001, .threads = 1};
+    dgm_sized_give(out, size, &own, sizeof own);
 }
 
 // ---- options ------------------------------------------------------------------------------------
@@ -328,10 +331,15 @@ static dgm_status run(work *w, const char *model, const char *output, dgm_quanti
     return make_report(w, report, err);
 }
 
-dgm_status dgm_quantize(const char *model, const char *output, const dgm_quantize_options *options,
+dgm_status dgm_quantize(const char *model, const char *output, const dgm_quantize_options *given,
                         dgm_quantize_report **report, dgm_error *err)
 {
     if (report) *report = NULL;
+    dgm_quantize_options own;
+    dgm_quantize_default(&own);
+    DGM_TRY(dgm_sized_take(&own, sizeof own, given, "dgm_quantize_options", "dgm_quantize_default",
+                           err));
+    const dgm_quantize_options *options = given ? &own : NULL;
     work w = {.o = options};
     DGM_FAIL_IF(!model, err, DGM_ERR_ARGUMENT, "quantize needs a model file");
     DGM_TRY(check_options(options, &w.type, err));

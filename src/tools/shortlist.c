@@ -6,6 +6,7 @@
 #include "base/mapfile.h"
 #include "base/mem.h"
 #include "base/outfile.h"
+#include "base/sized.h"
 #include "base/sort.h"
 #include "base/textfile.h"
 #include "tools/align_job.h"
@@ -15,9 +16,11 @@
 #include "format/rewrite.h"
 #include "format/shortlist.h"
 
-void dgm_shortlist_default(dgm_shortlist_options *o)
+void dgm_shortlist_init(dgm_shortlist_options *out, size_t size)
 {
+    dgm_shortlist_options own, *const o = &own;
     *o = (dgm_shortlist_options){.best = 20, .threshold = 0.001, .frequent = 100};
+    dgm_sized_give(out, size, &own, sizeof own);
 }
 
 void dgm_shortlist_work_close(dgm_shortlist_work *w)
@@ -89,7 +92,8 @@ static dgm_status table_from_text(dgm_shortlist_work *w, const char *model, int3
 {
     dgm_align_options a;
     dgm_align_default(&a);
-    if (w->o->align) a = *w->o->align;
+    DGM_TRY(
+        dgm_sized_take(&a, sizeof a, w->o->align, "dgm_align_options", "dgm_align_default", err));
     a.subwords = model;
     a.lex_s2t = a.lex_t2s = a.gold = NULL;
     a.progress = w->o->progress;
@@ -336,9 +340,14 @@ static dgm_status make_and_write(dgm_shortlist_work *w, const char *model, const
 }
 
 dgm_status dgm_shortlist_make(const char *model, const char *output,
-                              const dgm_shortlist_options *options, dgm_shortlist_report *report,
+                              const dgm_shortlist_options *given, dgm_shortlist_report *report,
                               dgm_error *err)
 {
+    dgm_shortlist_options own;
+    dgm_shortlist_default(&own);
+    DGM_TRY(dgm_sized_take(&own, sizeof own, given, "dgm_shortlist_options",
+                           "dgm_shortlist_default", err));
+    const dgm_shortlist_options *options = given ? &own : NULL;
     DGM_TRY(check_options(options, output, err));
     if (output) DGM_TRY(dgm_outfile_probe(output, err));
     DGM_TRY(dgm_textout_probe(options->write_lexicon, err));

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/outfile.h"
+#include "base/sized.h"
 #include "dragoman/tools.h"
 #include "format/modelfile.h"
 #include "format/rewrite.h"
@@ -24,8 +25,8 @@ static dgm_status check(shrinking *s, dgm_error *err)
 {
     DGM_FAIL_IF(s->count < 1 || s->count > DGM_SHRINK_MAX, err, DGM_ERR_ARGUMENT,
                 "an ensemble of %zu models; it must be 1 to %d", s->count, DGM_SHRINK_MAX);
-    DGM_FAIL_IF(!(s->o->size >= 0) || isinf(s->o->size), err, DGM_ERR_ARGUMENT,
-                "the size must be a positive share of the models', not %g", s->o->size);
+    DGM_FAIL_IF(!(s->o->share >= 0) || isinf(s->o->share), err, DGM_ERR_ARGUMENT,
+                "the size must be a positive share of the models', not %g", s->o->share);
     return dgm_members_weigh(s->names, s->o->weights, s->count, s->weights, err);
 }
 
@@ -68,7 +69,7 @@ static dgm_status run(shrinking *s, const char *output, dgm_shrink_report *repor
     const dgm_shrink_plan plan = {.files = (const dgm_gguf *const *)s->files,
                                   .weights = s->weights,
                                   .count = (int)s->count,
-                                  .share = s->o->size,
+                                  .share = s->o->share,
                                   .tick = tick,
                                   .cookie = &progress};
     DGM_TRY(open_files(s, err));
@@ -84,12 +85,21 @@ static dgm_status run(shrinking *s, const char *output, dgm_shrink_report *repor
     return st;
 }
 
+void dgm_shrink_init(dgm_shrink_options *out, size_t size)
+{
+    const dgm_shrink_options own = {0};
+    dgm_sized_give(out, size, &own, sizeof own);
+}
+
 dgm_status dgm_shrink_ensemble(const char *const *models, size_t count, const char *output,
                                const dgm_shrink_options *options, dgm_shrink_report *report,
                                dgm_error *err)
 {
-    static const dgm_shrink_options usual;
-    shrinking s = {.o = options ? options : &usual, .names = models, .count = count};
+    dgm_shrink_options own;
+    dgm_shrink_default(&own);
+    DGM_TRY(
+        dgm_sized_take(&own, sizeof own, options, "dgm_shrink_options", "dgm_shrink_default", err));
+    shrinking s = {.o = &own, .names = models, .count = count};
     DGM_TRY(check(&s, err));
     DGM_TRY(dgm_outfile_probe(output, err));
     const dgm_status st = run(&s, output, report, err);

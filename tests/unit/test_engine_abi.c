@@ -213,12 +213,50 @@ static void what_is_filled(void **state)
     dgm_close(&t);
 }
 
+// Options of the tools that were never filled are refused before anything is done.
+#define UNFILLED(type, call)                                                                       \
+    do {                                                                                           \
+        const type o = {0};                                                                        \
+        dgm_error error = {{0}};                                                                   \
+        assert_int_equal(call, DGM_ERR_ARGUMENT);                                                  \
+        if (!strstr(error.text, #type ".size is 0")) fail_msg("'%s'", error.text);                 \
+    } while (0)
+
+static void options_of_tools(void **state)
+{
+    (void)state;
+    static const char *const one[] = {MODEL};
+    const dgm_line line = {"a", 1}, *lines = &line;
+    char *text = NULL, name[64];
+    dgm_mbr *mbr = NULL;
+    dgm_evidence_file *file = NULL;
+    dgm_phrasal *phrasal = NULL;
+    dgm_eval_score score;
+    UNFILLED(dgm_align_options, dgm_align("a", "b", NULL, &o, NULL, &error));
+    UNFILLED(dgm_average_options, dgm_average(one, 1, "x", &o, NULL, &error));
+    UNFILLED(dgm_cluster_options, dgm_cluster_make(MODEL, "x", &o, NULL, &error));
+    UNFILLED(dgm_eval_options, dgm_evaluate(&o, &lines, 1, &lines, 1, 1, &score, NULL, &error));
+    UNFILLED(dgm_eval_options, dgm_eval_describe(&o, 1, name, sizeof name, NULL, 0, &error));
+    UNFILLED(dgm_mbr_options, dgm_mbr_open(&mbr, &o, &error));
+    UNFILLED(dgm_evidence_options, dgm_evidence_open(&file, "x", &o, &error));
+    UNFILLED(dgm_lattice_options, dgm_lattice_run(one, 1, "x", &o, NULL, &error));
+    UNFILLED(dgm_ngram_options, dgm_ngram_train(one, 1, "x", &o, NULL, &error));
+    UNFILLED(dgm_inspect_options, dgm_inspect(MODEL, &o, &text, &error));
+    UNFILLED(dgm_import_options, dgm_import("huggingface", "x", "y", &o, &error));
+    UNFILLED(dgm_phrase_options, dgm_phrase_extract("a", "b", "c", "d", &o, NULL, &error));
+    UNFILLED(dgm_phrasal_options, dgm_phrasal_open(&phrasal, &o, &error));
+    UNFILLED(dgm_mert_options, dgm_mert("a", one, 1, "x", &o, &error));
+    UNFILLED(dgm_quantize_options, dgm_quantize(MODEL, NULL, &o, NULL, &error));
+    UNFILLED(dgm_shortlist_options, dgm_shortlist_make(MODEL, "x", &o, NULL, &error));
+    UNFILLED(dgm_shrink_options, dgm_shrink_ensemble(one, 1, "x", &o, NULL, &error));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(older_settings), cmocka_unit_test(newer_settings),
         cmocka_unit_test(unfilled),       cmocka_unit_test(other_inputs),
-        cmocka_unit_test(what_is_filled),
+        cmocka_unit_test(what_is_filled), cmocka_unit_test(options_of_tools),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

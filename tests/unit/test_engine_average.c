@@ -89,7 +89,7 @@ static void means(void **state)
     const char *out = in_folder("mean.gguf");
     const char *models[3] = {MODEL, changed(MODEL, "b.gguf", 3, NULL, NULL), MODEL};
     const double weights[3] = {1, 2, 1};
-    const dgm_average_options o = {.weights = weights};
+    const dgm_average_options o = {.size = sizeof(dgm_average_options), .weights = weights};
     dgm_average_report r;
     dgm_error err;
     assert_int_equal(dgm_average(models, 3, out, NULL, &r, &err), DGM_OK);
@@ -112,7 +112,7 @@ static void integers(void **state)
     dgm_error err;
     assert_int_equal(dgm_average(models, 2, out, NULL, NULL, &err), DGM_OK);
     check_shift(out, INTEGERS, 0.0f, 1e-6f);
-    const dgm_average_options o = {.type = "f32"};
+    const dgm_average_options o = {.size = sizeof(dgm_average_options), .type = "f32"};
     assert_int_equal(dgm_average(models, 2, out, &o, NULL, &err), DGM_OK);
     dgm_gguf *g = NULL;
     assert_int_equal(dgm_gguf_open(&g, out, NULL), DGM_OK);
@@ -142,8 +142,9 @@ static void refused(void **state)
     refuse(changed(MODEL, "c.gguf", 0, "dec.att.v", "dec.att.x"), MODEL, "has no weights '");
     const char *one = MODEL, *missing[2] = {MODEL, "missing.gguf"};
     dgm_error err;
-    const dgm_average_options negative = {.weights = (const double[]){1, -1}};
-    const dgm_average_options type = {.type = "i4"};
+    const dgm_average_options negative = {.size = sizeof(dgm_average_options),
+                                          .weights = (const double[]){1, -1}};
+    const dgm_average_options type = {.size = sizeof(dgm_average_options), .type = "i4"};
     assert_int_equal(dgm_average(&one, 1, "x", NULL, NULL, &err), DGM_ERR_ARGUMENT);
     assert_int_equal(dgm_average(missing, 2, in_folder("x"), NULL, NULL, &err), DGM_ERR_IO);
     assert_int_equal(dgm_average(missing, 2, in_folder("x"), &negative, NULL, &err),

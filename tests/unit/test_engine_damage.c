@@ -108,7 +108,7 @@ static void test_every_allocation_fails(void **state)
 
 static dgm_status tools_life(dgm_error *error)
 {
-    dgm_inspect_options options = {.tensors = 1};
+    dgm_inspect_options options = {.size = sizeof options, .tensors = 1};
     char *text = NULL;
     dgm_status st = dgm_inspect(MODEL, &options, &text, error);
     dgm_string_free(&text);

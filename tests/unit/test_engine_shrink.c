@@ -153,7 +153,7 @@ static double distance(const walk *a, const walk *b)
 static void check_unfolded(const char *const *models, const double *weights, int count)
 {
     const char *out = in_folder("unfolded.gguf");
-    const dgm_shrink_options o = {.weights = weights};
+    const dgm_shrink_options o = {.size = sizeof(dgm_shrink_options), .weights = weights};
     dgm_shrink_report report;
     dgm_error err;
     if (dgm_shrink_ensemble(models, (size_t)count, out, &o, &report, &err) != DGM_OK)
@@ -179,7 +179,7 @@ static void unfolded(void **state)
         char path[128];
         snprintf(path, sizeof path, MODELS "%s.gguf", names[i]);
         const char *small = in_folder("small.gguf"); // another width
-        const dgm_shrink_options o = {.size = 0.6};
+        const dgm_shrink_options o = {.size = sizeof(dgm_shrink_options), .share = 0.6};
         dgm_error err;
         const char *b = noisy(path, "b.gguf", 7, 0.2f), *c = noisy(path, "c.gguf", 8, 0.3f);
         assert_int_equal(dgm_shrink_ensemble(&c, 1, small, &o, NULL, &err), DGM_OK);
@@ -275,7 +275,8 @@ static void sizes(void **state)
                              noisy(model, "c.gguf", 2, 0.1f)};
     static const double shares[] = {1.0, 0.78, 0.5, 0.33};
     for (int i = 0; i < 4; i++) {
-        const dgm_shrink_options o = {.size = shares[i], .name = "shrunk"};
+        const dgm_shrink_options o = {
+            .size = sizeof(dgm_shrink_options), .share = shares[i], .name = "shrunk"};
         dgm_shrink_report r;
         dgm_error err;
         if (dgm_shrink_ensemble(models, 3, out, &o, &r, &err) != DGM_OK) fail_msg("%s", err.text);
@@ -349,7 +350,8 @@ static void refused(void **state)
     const char *transformer = MODELS "transformer-pieces.gguf",
                *upper = MODELS "rnn-bahdanau-upper.gguf";
     const char *twice[2] = {good, good}, *again = in_folder("again.gguf");
-    const dgm_shrink_options tiny = {.size = 1e-5}, weight = {.weights = (const double[]){1, 0}};
+    const dgm_shrink_options tiny = {.size = sizeof(dgm_shrink_options), .share = 1e-5},
+                             weight = {.size = sizeof weight, .weights = (const double[]){1, 0}};
     refuse(both, 2, NULL, "cannot become one network: they differ in '");
     refuse(&other, 1, NULL,
            "only models with the decoder 'bahdanau' can be unfolded, not 'conditional'");
@@ -366,7 +368,7 @@ static void memory(void **state)
 {
     (void)state;
     const char *model = MODELS "rnn-bahdanau-pieces.gguf", *models[2] = {model, model};
-    const dgm_shrink_options o = {.size = 0.8};
+    const dgm_shrink_options o = {.size = sizeof(dgm_shrink_options), .share = 0.8};
     const uint64_t live = dgm_mem_live();
     dgm_status st = DGM_ERR_MEMORY;
     for (uint64_t n = 1; st != DGM_OK; n++) {

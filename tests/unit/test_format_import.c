@@ -344,7 +344,7 @@ static void test_types(void **state)
             f.dtype = dtypes[d];
             f.shards = (d + t) % 2;
             make_weights(&f);
-            dgm_import_options o = {.type = types[t]};
+            dgm_import_options o = {.size = sizeof(dgm_import_options), .type = types[t]};
             dgm_status st = import(&f, &o, &err);
             if (st != DGM_OK) print_error("%s\n", err.text);
             assert_int_equal(st, DGM_OK);
@@ -365,7 +365,8 @@ static void test_options(void **state)
     (void)state;
     folder f = make_folder();
     dgm_error err;
-    dgm_import_options o = {.source_language = "fra",
+    dgm_import_options o = {.size = sizeof(dgm_import_options),
+                            .source_language = "fra",
                             .target_language = "xyz",
                             .name = "N",
                             .license = "L",
@@ -400,7 +401,7 @@ static void test_options(void **state)
     o.source_prefix = ">>x<<";
     assert_int_equal(import(&f, &o, &err), DGM_ERR_ARGUMENT);
     assert_string_equal(err.text, "source prefix '>>x<<' is not in the vocabulary");
-    dgm_import_options bad = {.type = "q4"};
+    dgm_import_options bad = {.size = sizeof(dgm_import_options), .type = "q4"};
     assert_int_equal(import(&f, &bad, &err), DGM_ERR_ARGUMENT);
     assert_string_equal(err.text,
                         "unknown storage type 'q4', expected one of: f32, f16, bf16, i16, i8");
@@ -650,7 +651,7 @@ static void test_no_memory(void **state)
 {
     (void)state;
     folder f = make_folder();
-    dgm_import_options o = {.type = "i8"};
+    dgm_import_options o = {.size = sizeof(dgm_import_options), .type = "i8"};
     dgm_error err;
     for (int shards = 0; shards < 2; shards++) {
         f.shards = shards;

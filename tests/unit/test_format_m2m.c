@@ -468,7 +468,7 @@ static void test_opus_options(void **state)
     size_t n = 0;
     snprintf(path, sizeof path, "%s/out.gguf", folder);
     write_opus(json_object_get(golden, "opus"), NULL);
-    dgm_import_options o = {.target_language = "fr"};
+    dgm_import_options o = {.size = sizeof(dgm_import_options), .target_language = "fr"};
     assert_int_equal(dgm_import_run("huggingface", folder, path, &o, NULL, &err), DGM_OK);
     assert_int_equal(dgm_gguf_open(&g, path, &err), DGM_OK);
     dgm_gguf_get_string(g, "dragoman.languages.default", DGM_REQUIRED, &text, &err);
@@ -478,7 +478,7 @@ static void test_opus_options(void **state)
     assert_int_equal(dgm_import_run("huggingface", folder, path, &o, NULL, &err), DGM_ERR_ARGUMENT);
     assert_string_equal(err.text, "the model does not translate to 'tlh': it has zho_Hant, "
                                   "zho_Hans, fra, deu");
-    o = (dgm_import_options){.source_prefix = ">>deu<<", .target_language = "de"};
+    o = (dgm_import_options){.size = sizeof o, .source_prefix = ">>deu<<", .target_language = "de"};
     assert_int_equal(dgm_import_run("huggingface", folder, path, &o, NULL, &err), DGM_OK);
     assert_int_equal(dgm_gguf_open(&g, path, &err), DGM_OK);
     assert_int_equal(dgm_gguf_get_i32s(g, "dragoman.source.prefix", DGM_REQUIRED, 0, 99, &ids, &n,

@@ -42,7 +42,7 @@ static int run(const command *self, int argc, char **argv)
     code = files_check(self, &files);
     if (code >= 0) return code;
     double weights[DGM_AVERAGE_MAX];
-    dgm_average_options a = {.type = o.type};
+    dgm_average_options a = {.size = sizeof a, .type = o.type};
     if (o.weights) {
         code = options_weights(self, o.weights, weights, rest.count);
         if (code >= 0) return code;

@@ -138,7 +138,8 @@ static int run_inspect(const command *self, int argc, char **argv)
     if (o.references && !o.log_z) return fail_usage(self, "--references needs --log-z");
     if (o.log_z)
         return inspect_log_z(rest.count ? rest.items[0] : NULL, o.log_z, o.references, o.json);
-    dgm_inspect_options options = {.json = o.json, .tensors = o.tensors, .card = o.card};
+    dgm_inspect_options options = {
+        .size = sizeof options, .json = o.json, .tensors = o.tensors, .card = o.card};
     char *text = NULL;
     dgm_error error;
     dgm_status st = dgm_inspect(rest.count ? rest.items[0] : NULL, &options, &text, &error);
@@ -199,6 +200,7 @@ static const option import_table[] = {
 static int run_import(const command *self, int argc, char **argv)
 {
     import_options o = {0};
+    dgm_import_default(&o.lib);
     words rest;
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;

@@ -64,7 +64,7 @@ static int run(const command *self, int argc, char **argv)
     if (code >= 0) return code;
     double weights[DGM_SHRINK_MAX];
     progress bar;
-    dgm_shrink_options s = {.size = (double)o.size, .name = o.name};
+    dgm_shrink_options s = {.size = sizeof s, .share = (double)o.size, .name = o.name};
     if (o.weights) {
         code = options_weights(self, o.weights, weights, rest.count);
         if (code >= 0) return code;
