@@ -34,6 +34,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "devlin2017.h"
+#include "engine/engine_private.h"
 #include "format/modelfile.h"
 #include "search/search.h"
 #include "text/vocab.h"
@@ -117,33 +118,8 @@ static void encode_sentence(dgm_source *s, const dgm_vocab *v, const dgm_model_i
 
 static dgm_vocab *open_vocab(const dgm_gguf *g, dgm_side side)
 {
-    dgm_vocab_spec spec;
     dgm_vocab *v = NULL;
-    CHECK("vocabulary", dgm_modelfile_vocab(g, side, &spec, err));
-    dgm_text *words = calloc((size_t)spec.words.count + 1, sizeof *words);
-    if (!words) abort();
-    size_t n = 0;
-    for (dgm_gguf_text w; dgm_gguf_strings_next(&spec.words, &w);)
-        words[n++] = (dgm_text){w.data, w.size};
-    dgm_vocab_source source = {
-        .kind = spec.kind == DGM_SPEC_WORDS ? DGM_VOCAB_WORDS : DGM_VOCAB_SENTENCEPIECE,
-        .size = spec.size,
-        .spm = spec.model,
-        .spm_size = spec.model_size,
-        .map = spec.map,
-        .map_count = spec.map_count,
-        .words = words,
-        .word_count = n,
-        .tokenizer =
-            spec.tokenizer == DGM_SPEC_TOKENIZER_MOSES ? DGM_TOKENIZER_MOSES : DGM_TOKENIZER_NONE,
-        .language = dgm_text_of(spec.language),
-        .eos = spec.eos,
-        .unk = spec.unk,
-        .pad = spec.pad,
-        .bos = spec.bos,
-    };
-    CHECK("vocabulary", dgm_vocab_open(&v, &source, err));
-    free(words);
+    CHECK("vocabulary", dgm_vocabulary_load(g, side, &v, NULL, err));
     return v;
 }
 
