@@ -22,10 +22,10 @@
 #include "base/mapfile.h"
 #include "base/mem.h"
 #include "format/modelfile.h"
+#include "import/checkpoint.h"
 #include "import/import.h"
 #include "import/m2m.h"
 #include "import/marian_config.h"
-#include "import/safetensors.h"
 #include "import/spm_list.h"
 
 typedef struct reading {
@@ -34,57 +34,27 @@ typedef struct reading {
     json_t *model_json, *generation_json, *tokenizer_json, *vocab[2];
     dgm_mapfile spm[2];
     bool shared_vocab; // one vocabulary and one SentencePiece model for both sides
-    dgm_safetensors *tensors;
-    bool *used; // [count of tensors]
+    dgm_checkpoint weights;
 } reading;
 
 static const char *const sides[] = {"source", "target"};
 
-static char *join_path(const char *dir, const char *name)
-{
-    size_t room = strlen(dir) + strlen(name) + 2;
-    char *path = dgm_malloc(room);
-    if (path) snprintf(path, room, "%s/%s", dir, name);
-    return path;
-}
-
 // ---- files ------------------------------------------------------------------------------------
-
-static dgm_status read_json(const reading *in, const char *name, dgm_need need, json_t **out,
-                            dgm_error *err)
-{
-    char *path = join_path(in->job->dir, name);
-    if (!path) return dgm_no_memory(err);
-    dgm_status st = DGM_OK;
-    if (need == DGM_REQUIRED || dgm_file_exists(path)) st = dgm_json_read(out, path, err);
-    if (st == DGM_OK && *out && !json_is_object(*out)) {
-        st = dgm_fail(err, DGM_ERR_FORMAT, "'%s': not a JSON object", path);
-        json_decref(*out);
-        *out = NULL;
-    }
-    dgm_free(path);
-    return st;
-}
 
 static dgm_status open_spm(reading *in, int side, dgm_error *err)
 {
     char name[32];
     snprintf(name, sizeof name, "%s.spm", sides[side]);
-    char *path = join_path(in->job->dir, name);
-    if (!path) return dgm_no_memory(err);
-    dgm_mapfile *f = &in->spm[side];
-    dgm_status st = dgm_mapfile_open(f, path, err);
-    if (st == DGM_OK && in->job->opens && (st = in->job->opens(f->data, f->size, err)) != DGM_OK)
-        dgm_error_prefix(err, "'%s'", path);
-    dgm_free(path);
-    return st;
+    return dgm_checkpoint_spm(in->job, name, &in->spm[side], err);
 }
 
 static dgm_status open_files(reading *in, dgm_error *err)
 {
-    DGM_TRY(read_json(in, "config.json", DGM_REQUIRED, &in->model_json, err));
-    DGM_TRY(read_json(in, "generation_config.json", DGM_OPTIONAL, &in->generation_json, err));
-    DGM_TRY(read_json(in, "tokenizer_config.json", DGM_OPTIONAL, &in->tokenizer_json, err));
+    DGM_TRY(dgm_checkpoint_json(in->job->dir, "config.json", DGM_REQUIRED, &in->model_json, err));
+    DGM_TRY(dgm_checkpoint_json(in->job->dir, "generation_config.json", DGM_OPTIONAL,
+                                &in->generation_json, err));
+    DGM_TRY(dgm_checkpoint_json(in->job->dir, "tokenizer_config.json", DGM_OPTIONAL,
+                                &in->tokenizer_json, err));
     dgm_status st = dgm_marian_config_read(&in->config, in->model_json, in->generation_json, err);
     if (st != DGM_OK) {
         dgm_error_prefix(err, "'%s'", in->job->dir);
@@ -96,9 +66,10 @@ static dgm_status open_files(reading *in, dgm_error *err)
     if (st != DGM_OK) return st;
     DGM_FAIL_IF(in->config.shared_embedding && separate, err, DGM_ERR_UNSUPPORTED,
                 "'%s': separate vocabularies over shared embeddings", in->job->dir);
-    DGM_TRY(read_json(in, "vocab.json", DGM_REQUIRED, &in->vocab[0], err));
+    DGM_TRY(dgm_checkpoint_json(in->job->dir, "vocab.json", DGM_REQUIRED, &in->vocab[0], err));
     if (separate)
-        DGM_TRY(read_json(in, "target_vocab.json", DGM_REQUIRED, &in->vocab[1], err));
+        DGM_TRY(dgm_checkpoint_json(in->job->dir, "target_vocab.json", DGM_REQUIRED, &in->vocab[1],
+                                    err));
     else
         in->vocab[1] = json_incref(in->vocab[0]);
     DGM_TRY(open_spm(in, 0, err));
@@ -106,7 +77,7 @@ static dgm_status open_files(reading *in, dgm_error *err)
     in->shared_vocab = !separate && in->config.vocab_size == in->config.decoder_vocab_size &&
                        in->spm[0].size == in->spm[1].size && in->spm[0].size > 0 &&
                        memcmp(in->spm[0].data, in->spm[1].data, in->spm[0].size) == 0;
-    return dgm_safetensors_open(&in->tensors, in->job->dir, err);
+    return dgm_checkpoint_open(&in->weights, in->job, err);
 }
 
 static void close_files(reading *in)
@@ -118,8 +89,7 @@ static void close_files(reading *in)
         json_decref(in->vocab[side]);
         dgm_mapfile_close(&in->spm[side]);
     }
-    dgm_safetensors_close(&in->tensors);
-    dgm_free(in->used);
+    dgm_checkpoint_close(&in->weights);
 }
 
 // ---- vocabulary -------------------------------------------------------------------------------
@@ -317,70 +287,6 @@ void dgm_import_transformer(dgm_gguf_writer *w, const dgm_marian_config *c)
 
 // ---- weights ----------------------------------------------------------------------------------
 
-static void fetch(const void *source, float *out)
-{
-    dgm_safe_to_f32(source, out);
-}
-
-static int storage_of(const dgm_safe_tensor *t)
-{
-    return t->type == DGM_SAFE_F32   ? DGM_TYPE_F32
-           : t->type == DGM_SAFE_F16 ? DGM_TYPE_F16
-                                     : DGM_TYPE_BF16;
-}
-
-// Finds an input tensor of two (rows > 0) or one dimension and marks it as used.
-static dgm_status find_input(reading *in, const char *name, int rows, int cols,
-                             const dgm_safe_tensor **out, dgm_error *err)
-{
-    int at = dgm_safetensors_find(in->tensors, name);
-    DGM_FAIL_IF(at < 0, err, DGM_ERR_FORMAT, "'%s': tensor '%s' is missing", in->job->dir, name);
-    const dgm_safe_tensor *t = dgm_safetensors_get(in->tensors, (size_t)at);
-    in->used[at] = true;
-    DGM_FAIL_IF(t->type == DGM_SAFE_OTHER, err, DGM_ERR_UNSUPPORTED,
-                "'%s': tensor '%s' is %s, expected F32, F16 or BF16", in->job->dir, name, t->dtype);
-    bool vector = rows == 0;
-    if (t->n_dims == (vector ? 1 : 2) && t->cols == cols && (vector || t->rows == rows)) {
-        *out = t;
-        return DGM_OK;
-    }
-    char expected[32];
-    snprintf(expected, sizeof expected, vector ? "[%d]" : "[%d, %d]", vector ? cols : rows, cols);
-    return dgm_fail(err, DGM_ERR_FORMAT,
-                    "'%s': tensor '%s' has %d dimensions, %d rows and %d columns, expected %s",
-                    in->job->dir, name, t->n_dims, t->rows, t->cols, expected);
-}
-
-static dgm_status add_matrix(reading *in, const char *ours, const char *theirs, int rows, int cols,
-                             dgm_error *err)
-{
-    const dgm_safe_tensor *t;
-    DGM_TRY(find_input(in, theirs, rows, cols, &t, err));
-    return dgm_import_matrix(in->job, ours, rows, cols, storage_of(t), fetch, t, err);
-}
-
-static dgm_status add_vector(reading *in, const char *ours, const char *theirs, int size,
-                             dgm_error *err)
-{
-    const dgm_safe_tensor *t;
-    DGM_TRY(find_input(in, theirs, 0, size, &t, err));
-    return dgm_import_vector(in->job, ours, size, fetch, t, err);
-}
-
-// NAME.weight and NAME.bias of a linear layer (rows > 0) or a norm (rows 0).
-static dgm_status add_layer(void *reader, const char *ours, const char *theirs, int rows, int cols,
-                            dgm_error *err)
-{
-    reading *in = reader;
-    char a[160], b[160];
-    snprintf(a, sizeof a, "%s.weight", ours);
-    snprintf(b, sizeof b, "%s.weight", theirs);
-    DGM_TRY(rows ? add_matrix(in, a, b, rows, cols, err) : add_vector(in, a, b, cols, err));
-    snprintf(a, sizeof a, "%s.bias", ours);
-    snprintf(b, sizeof b, "%s.bias", theirs);
-    return add_vector(in, a, b, rows ? rows : cols, err);
-}
-
 static dgm_status add_block(reading *in, bool decoder, int layer, dgm_error *err)
 {
     int d = in->config.d_model, f = decoder ? in->config.decoder_ffn : in->config.encoder_ffn;
@@ -391,29 +297,13 @@ static dgm_status add_block(reading *in, bool decoder, int layer, dgm_error *err
     for (int i = 0; i < (decoder ? 2 : 1); i++) {
         snprintf(a, sizeof a, "%s.%s", ours, attentions[i][0]);
         snprintf(b, sizeof b, "%s.%s", theirs, attentions[i][1]);
-        DGM_TRY(dgm_import_attention(add_layer, in, d, a, b, err));
+        DGM_TRY(dgm_checkpoint_attention(&in->weights, a, b, d, err));
     }
-    snprintf(a, sizeof a, "%s.ffn.in", ours);
-    snprintf(b, sizeof b, "%s.fc1", theirs);
-    DGM_TRY(add_layer(in, a, b, f, d, err));
-    snprintf(a, sizeof a, "%s.ffn.out", ours);
-    snprintf(b, sizeof b, "%s.fc2", theirs);
-    DGM_TRY(add_layer(in, a, b, d, f, err));
+    snprintf(a, sizeof a, "%s.ffn", ours);
+    DGM_TRY(dgm_checkpoint_ffn(&in->weights, a, theirs, d, f, err));
     snprintf(a, sizeof a, "%s.ffn.norm", ours);
     snprintf(b, sizeof b, "%s.final_layer_norm", theirs);
-    return add_layer(in, a, b, 0, d, err);
-}
-
-static bool present(const reading *in, const char *name)
-{
-    return dgm_safetensors_find(in->tensors, name) >= 0;
-}
-
-// Marks a tensor that repeats another one or is computed, if it is there.
-static void ignore(reading *in, const char *name)
-{
-    int at = dgm_safetensors_find(in->tensors, name);
-    if (at >= 0) in->used[at] = true;
+    return dgm_checkpoint_layer(&in->weights, a, b, 0, d, err);
 }
 
 // Tied tensors are stored once, under any one of their names.
@@ -423,23 +313,25 @@ static dgm_status add_embeddings(reading *in, dgm_error *err)
                       encoder[] = "model.encoder.embed_tokens.weight",
                       decoder[] = "model.decoder.embed_tokens.weight";
     const dgm_marian_config *c = &in->config;
-    const char *src = present(in, shared) ? shared : encoder, *tgt = decoder;
+    dgm_checkpoint *w = &in->weights;
+    const char *src = dgm_checkpoint_has(w, shared) ? shared : encoder, *tgt = decoder;
     if (c->shared_embedding) {
-        if (!present(in, src)) src = decoder;
-        if (!present(in, src) && c->tied_output) src = head;
-        ignore(in, encoder);
-        ignore(in, decoder);
-    } else if (!present(in, decoder) && c->tied_output) {
+        if (!dgm_checkpoint_has(w, src)) src = decoder;
+        if (!dgm_checkpoint_has(w, src) && c->tied_output) src = head;
+        dgm_checkpoint_take(w, encoder);
+        dgm_checkpoint_take(w, decoder);
+    } else if (!dgm_checkpoint_has(w, decoder) && c->tied_output) {
         tgt = head;
     }
-    if (c->tied_output) ignore(in, head);
-    DGM_TRY(add_matrix(in, "src.embed", src, c->vocab_size, c->d_model, err));
+    if (c->tied_output) dgm_checkpoint_take(w, head);
+    DGM_TRY(dgm_checkpoint_add(w, "src.embed", src, c->vocab_size, c->d_model, err));
     if (!c->shared_embedding)
-        DGM_TRY(add_matrix(in, "tgt.embed", tgt, c->decoder_vocab_size, c->d_model, err));
+        DGM_TRY(dgm_checkpoint_add(w, "tgt.embed", tgt, c->decoder_vocab_size, c->d_model, err));
     if (!c->tied_output)
-        DGM_TRY(add_matrix(in, "out.weight", head, c->decoder_vocab_size, c->d_model, err));
-    ignore(in, "model.encoder.embed_positions.weight"); // sinusoids, computed by the reader
-    ignore(in, "model.decoder.embed_positions.weight");
+        DGM_TRY(dgm_checkpoint_add(w, "out.weight", head, c->decoder_vocab_size, c->d_model, err));
+    dgm_checkpoint_take(
+        w, "model.encoder.embed_positions.weight"); // sinusoids, computed by the reader
+    dgm_checkpoint_take(w, "model.decoder.embed_positions.weight");
     return DGM_OK;
 }
 
@@ -450,26 +342,30 @@ static bool all_zero(const dgm_safe_tensor *t)
     return true;
 }
 
+static void fetch(const void *source, float *out)
+{
+    dgm_safe_to_f32(source, out);
+}
+
+// [1, V]; usually nothing but zeros.
+static dgm_status add_output_bias(reading *in, dgm_error *err)
+{
+    static const char name[] = "final_logits_bias";
+    const int size = in->config.decoder_vocab_size;
+    const dgm_safe_tensor *t;
+    if (!dgm_checkpoint_has(&in->weights, name)) return DGM_OK;
+    DGM_TRY(dgm_checkpoint_get(&in->weights, name, 1, size, &t, err));
+    return all_zero(t) ? DGM_OK : dgm_import_vector(in->job, "out.bias", size, fetch, t, err);
+}
+
 static dgm_status add_weights(reading *in, dgm_error *err)
 {
     const dgm_marian_config *c = &in->config;
-    size_t count = dgm_safetensors_count(in->tensors);
-    in->used = dgm_calloc(count + 1, sizeof *in->used);
-    if (!in->used) return dgm_no_memory(err);
     DGM_TRY(add_embeddings(in, err));
-    if (present(in, "final_logits_bias")) { // [1, V]; usually nothing but zeros
-        const dgm_safe_tensor *t;
-        DGM_TRY(find_input(in, "final_logits_bias", 1, c->decoder_vocab_size, &t, err));
-        if (!all_zero(t))
-            DGM_TRY(dgm_import_vector(in->job, "out.bias", c->decoder_vocab_size, fetch, t, err));
-    }
+    DGM_TRY(add_output_bias(in, err));
     for (int i = 0; i < c->encoder_layers; i++) DGM_TRY(add_block(in, false, i, err));
     for (int i = 0; i < c->decoder_layers; i++) DGM_TRY(add_block(in, true, i, err));
-    for (size_t i = 0; i < count; i++)
-        DGM_FAIL_IF(!in->used[i], err, DGM_ERR_UNSUPPORTED,
-                    "'%s': tensor '%s' is not part of a MarianMT model", in->job->dir,
-                    dgm_safetensors_get(in->tensors, i)->name);
-    return DGM_OK;
+    return dgm_checkpoint_end(&in->weights, "a MarianMT model", err);
 }
 
 // M2M100 and NLLB have an importer of their own.
@@ -478,7 +374,7 @@ static dgm_status is_m2m(const reading *in, bool *yes, dgm_error *err)
     json_t *config = NULL;
     const char *type = "";
     *yes = false;
-    DGM_TRY(read_json(in, "config.json", DGM_REQUIRED, &config, err));
+    DGM_TRY(dgm_checkpoint_json(in->job->dir, "config.json", DGM_REQUIRED, &config, err));
     if (dgm_json_string(config, "model_type", &type, NULL) == DGM_OK)
         *yes = strcmp(type, "m2m_100") == 0 || strcmp(type, "nllb-moe") == 0;
     json_decref(config);

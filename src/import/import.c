@@ -3,7 +3,6 @@
 // general keys; see import.h. tools/import.c is the public door.
 #include "import/import.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -99,22 +98,6 @@ dgm_status dgm_import_vector(dgm_import_job *job, const char *name, int size,
     DGM_TRY(add_weight(job, &proto, name, &t, err));
     dgm_gguf_add_produced(job->w, name, DGM_TYPE_F32, 1, &size, produce, t);
     return DGM_OK;
-}
-
-dgm_status dgm_import_attention(dgm_import_layer add, void *reader, int d, const char *ours,
-                                const char *theirs, dgm_error *err)
-{
-    static const char *const names[4][2] = {
-        {"q", "q_proj"}, {"k", "k_proj"}, {"v", "v_proj"}, {"o", "out_proj"}};
-    char a[DGM_GGUF_MAX_NAME + 1], b[DGM_GGUF_MAX_NAME + 1];
-    for (int i = 0; i < 4; i++) {
-        snprintf(a, sizeof a, "%s.%s", ours, names[i][0]);
-        snprintf(b, sizeof b, "%s.%s", theirs, names[i][1]);
-        DGM_TRY(add(reader, a, b, d, d, err));
-    }
-    snprintf(a, sizeof a, "%s.norm", ours);
-    snprintf(b, sizeof b, "%s_layer_norm", theirs);
-    return add(reader, a, b, 0, d, err);
 }
 
 // ---- general keys -----------------------------------------------------------------------------

@@ -50,13 +50,6 @@ dgm_status dgm_import_matrix(dgm_import_job *job, const char *name, int rows, in
 // Adds an f32 vector [size].
 dgm_status dgm_import_vector(dgm_import_job *job, const char *name, int size,
                              dgm_import_fetch fetch, const void *source, dgm_error *err);
-// Adds a layer [rows, cols] with its bias, or (rows 0) a layer normalisation [cols], under our name
-// from the tensors of theirs. reader: the importer's own.
-typedef dgm_status (*dgm_import_layer)(void *reader, const char *ours, const char *theirs, int rows,
-                                       int cols, dgm_error *err);
-// The four projections of an attention and its normalisation, as transformers names them.
-dgm_status dgm_import_attention(dgm_import_layer add, void *reader, int d, const char *ours,
-                                const char *theirs, dgm_error *err);
 // Sets the keys of docs/internals/FORMAT.md section 2.1; languages: NULL where unknown (options come first).
 void dgm_import_general(dgm_import_job *job, const char *architecture, const char *source_language,
                         const char *target_language);

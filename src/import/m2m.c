@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Imports M2M100 and NLLB folders of Hugging Face transformers, dense and with experts. Called by
-// import_huggingface.c, which looks at "model_type".
+// huggingface.c, which looks at "model_type".
 //
 //     config.json, generation_config.json, tokenizer_config.json, special_tokens_map.json
 //     model.safetensors, or shards with an index
@@ -23,10 +23,10 @@
 #include "base/json.h"
 #include "base/mapfile.h"
 #include "base/mem.h"
+#include "import/checkpoint.h"
 #include "import/import.h"
 #include "import/m2m.h"
 #include "import/marian_config.h"
-#include "import/safetensors.h"
 #include "import/spm_list.h"
 
 enum { MAX_LANGUAGES = 4096, MAX_EXPERTS = 1024, NAME = 160 };
@@ -41,33 +41,17 @@ typedef struct reading {
     dgm_mapfile spm;
     dgm_spm_list pieces;
     dgm_m2m_languages languages;
-    dgm_safetensors *tensors;
-    bool *used; // [count of tensors]
+    dgm_checkpoint weights;
 } reading;
 
 // ---- files ------------------------------------------------------------------------------------
 
-static dgm_status open_json(const reading *in, const char *name, dgm_need need, json_t **out,
-                            dgm_error *err)
-{
-    char path[4096];
-    int n = snprintf(path, sizeof path, "%s/%s", in->job->dir, name);
-    DGM_FAIL_IF(n < 0 || n >= (int)sizeof path, err, DGM_ERR_IO,
-                "the name of the folder is too long");
-    if (need == DGM_OPTIONAL && !dgm_file_exists(path)) return DGM_OK;
-    DGM_TRY(dgm_json_read(out, path, err));
-    DGM_FAIL_IF(!json_is_object(*out), err, DGM_ERR_FORMAT, "'%s': not a JSON object", path);
-    return DGM_OK;
-}
-
 static dgm_status open_spm(reading *in, dgm_error *err)
 {
-    char path[4096];
-    snprintf(path, sizeof path, "%s/sentencepiece.bpe.model", in->job->dir);
-    DGM_TRY(dgm_mapfile_open(&in->spm, path, err));
+    static const char name[] = "sentencepiece.bpe.model";
+    DGM_TRY(dgm_checkpoint_spm(in->job, name, &in->spm, err));
     dgm_status st = dgm_spm_list_read(&in->pieces, in->spm.data, in->spm.size, err);
-    if (st == DGM_OK && in->job->opens) st = in->job->opens(in->spm.data, in->spm.size, err);
-    if (st != DGM_OK) dgm_error_prefix(err, "'%s'", path);
+    if (st != DGM_OK) dgm_error_prefix(err, "'%s/%s'", in->job->dir, name);
     return st;
 }
 
@@ -115,11 +99,14 @@ static dgm_status read_settings(reading *in, dgm_error *err)
 
 static dgm_status open_files(reading *in, dgm_error *err)
 {
-    DGM_TRY(open_json(in, "config.json", DGM_REQUIRED, &in->config, err));
-    DGM_TRY(open_json(in, "generation_config.json", DGM_OPTIONAL, &in->generation, err));
-    DGM_TRY(open_json(in, "tokenizer_config.json", DGM_OPTIONAL, &in->tokenizer, err));
-    DGM_TRY(open_json(in, "special_tokens_map.json", DGM_OPTIONAL, &in->special, err));
-    DGM_TRY(open_json(in, "vocab.json", DGM_OPTIONAL, &in->vocab, err));
+    DGM_TRY(dgm_checkpoint_json(in->job->dir, "config.json", DGM_REQUIRED, &in->config, err));
+    DGM_TRY(dgm_checkpoint_json(in->job->dir, "generation_config.json", DGM_OPTIONAL,
+                                &in->generation, err));
+    DGM_TRY(dgm_checkpoint_json(in->job->dir, "tokenizer_config.json", DGM_OPTIONAL, &in->tokenizer,
+                                err));
+    DGM_TRY(dgm_checkpoint_json(in->job->dir, "special_tokens_map.json", DGM_OPTIONAL, &in->special,
+                                err));
+    DGM_TRY(dgm_checkpoint_json(in->job->dir, "vocab.json", DGM_OPTIONAL, &in->vocab, err));
     dgm_status st = read_settings(in, err);
     if (st != DGM_OK) {
         dgm_error_prefix(err, "'%s'", in->job->dir);
@@ -134,7 +121,7 @@ static dgm_status open_files(reading *in, dgm_error *err)
         dgm_error_prefix(err, "'%s'", in->job->dir);
         return st;
     }
-    return dgm_safetensors_open(&in->tensors, in->job->dir, err);
+    return dgm_checkpoint_open(&in->weights, in->job, err);
 }
 
 static void close_files(reading *in)
@@ -147,8 +134,7 @@ static void close_files(reading *in)
     dgm_m2m_languages_free(&in->languages);
     dgm_spm_list_free(&in->pieces);
     dgm_mapfile_close(&in->spm);
-    dgm_safetensors_close(&in->tensors);
-    dgm_free(in->used);
+    dgm_checkpoint_close(&in->weights);
 }
 
 // ---- vocabulary -------------------------------------------------------------------------------
@@ -252,88 +238,25 @@ static void set_model(reading *in)
 
 // ---- weights ----------------------------------------------------------------------------------
 
-static void fetch(const void *source, float *out)
-{
-    dgm_safe_to_f32(source, out);
-}
-
-static int storage_of(const dgm_safe_tensor *t)
-{
-    return t->type == DGM_SAFE_F32   ? DGM_TYPE_F32
-           : t->type == DGM_SAFE_F16 ? DGM_TYPE_F16
-                                     : DGM_TYPE_BF16;
-}
-
-static int find_tensor(reading *in, const char *name)
-{
-    int at = dgm_safetensors_find(in->tensors, name);
-    if (at >= 0) in->used[at] = true;
-    return at;
-}
-
-// A matrix (rows > 0) or a vector. `optional`: nothing happens where it is absent.
-static dgm_status add_tensor(reading *in, const char *ours, const char *theirs, int rows, int cols,
-                             bool optional, dgm_error *err)
-{
-    int at = find_tensor(in, theirs);
-    if (at < 0 && optional) return DGM_OK;
-    DGM_FAIL_IF(at < 0, err, DGM_ERR_FORMAT, "'%s': tensor '%s' is missing", in->job->dir, theirs);
-    const dgm_safe_tensor *t = dgm_safetensors_get(in->tensors, (size_t)at);
-    DGM_FAIL_IF(t->type == DGM_SAFE_OTHER, err, DGM_ERR_UNSUPPORTED,
-                "'%s': tensor '%s' is %s, expected F32, F16 or BF16", in->job->dir, theirs,
-                t->dtype);
-    DGM_FAIL_IF(t->n_dims != (rows ? 2 : 1) || t->cols != cols || (rows && t->rows != rows), err,
-                DGM_ERR_FORMAT,
-                "'%s': tensor '%s' has %d dimensions, %d rows and %d columns, expected %d by %d",
-                in->job->dir, theirs, t->n_dims, t->rows, t->cols, rows ? rows : 1, cols);
-    if (rows) return dgm_import_matrix(in->job, ours, rows, cols, storage_of(t), fetch, t, err);
-    return dgm_import_vector(in->job, ours, cols, fetch, t, err);
-}
-
-// NAME.weight and NAME.bias of a linear layer (rows > 0) or a norm.
-static dgm_status add_layer(void *reader, const char *ours, const char *theirs, int rows, int cols,
-                            dgm_error *err)
-{
-    reading *in = reader;
-    char a[NAME], b[NAME];
-    snprintf(a, sizeof a, "%s.weight", ours);
-    snprintf(b, sizeof b, "%s.weight", theirs);
-    DGM_TRY(add_tensor(in, a, b, rows, cols, false, err));
-    snprintf(a, sizeof a, "%s.bias", ours);
-    snprintf(b, sizeof b, "%s.bias", theirs);
-    return add_tensor(in, a, b, 0, rows ? rows : cols, false, err);
-}
-
-static dgm_status add_pair(reading *in, const char *ours, const char *theirs, int d, int f,
-                           dgm_error *err)
-{
-    char a[NAME - 16], b[NAME - 16];
-    snprintf(a, sizeof a, "%s.in", ours);
-    snprintf(b, sizeof b, "%s.fc1", theirs);
-    DGM_TRY(add_layer(in, a, b, f, d, err));
-    snprintf(a, sizeof a, "%s.out", ours);
-    snprintf(b, sizeof b, "%s.fc2", theirs);
-    return add_layer(in, a, b, d, f, err);
-}
-
 static dgm_status add_experts(reading *in, const char *ours, const char *theirs, int d, int f,
                               dgm_error *err)
 {
-    char a[NAME - 32], b[NAME - 32];
+    dgm_checkpoint *w = &in->weights;
+    char a[NAME], b[NAME];
     snprintf(a, sizeof a, "%s.moe.gate.weight", ours);
     snprintf(b, sizeof b, "%s.ffn.router.classifier.weight", theirs);
     int storage = in->job->storage;
     in->job->storage = DGM_TYPE_F32; // it decides, and is small
-    dgm_status st = add_tensor(in, a, b, in->experts, d, false, err);
+    dgm_status st = dgm_checkpoint_add(w, a, b, in->experts, d, err);
     in->job->storage = storage;
     if (st != DGM_OK) return st;
     snprintf(a, sizeof a, "%s.moe.gate.bias", ours);
     snprintf(b, sizeof b, "%s.ffn.router.classifier.bias", theirs);
-    DGM_TRY(add_tensor(in, a, b, 0, in->experts, true, err));
+    if (dgm_checkpoint_has(w, b)) DGM_TRY(dgm_checkpoint_add(w, a, b, 0, in->experts, err));
     for (int i = 0; i < in->experts; i++) {
         snprintf(a, sizeof a, "%s.moe.%d", ours, i);
         snprintf(b, sizeof b, "%s.ffn.experts.expert_%d", theirs, i);
-        DGM_TRY(add_pair(in, a, b, d, f, err));
+        DGM_TRY(dgm_checkpoint_ffn(w, a, b, d, f, err));
     }
     return DGM_OK;
 }
@@ -348,18 +271,19 @@ static dgm_status add_block(reading *in, bool decoder, int layer, dgm_error *err
     snprintf(theirs, sizeof theirs, "model.%s.layers.%d", decoder ? "decoder" : "encoder", layer);
     snprintf(a, sizeof a, "%s.self", ours);
     snprintf(b, sizeof b, "%s.self_attn", theirs);
-    DGM_TRY(dgm_import_attention(add_layer, in, d, a, b, err));
+    DGM_TRY(dgm_checkpoint_attention(&in->weights, a, b, d, err));
     if (decoder) {
         snprintf(a, sizeof a, "%s.cross", ours);
         snprintf(b, sizeof b, "%s.%s", theirs, in->moe ? "cross_attention" : "encoder_attn");
-        DGM_TRY(dgm_import_attention(add_layer, in, d, a, b, err));
+        DGM_TRY(dgm_checkpoint_attention(&in->weights, a, b, d, err));
     }
     snprintf(a, sizeof a, "%s.ffn", ours);
     snprintf(b, sizeof b, "%s%s", theirs, in->moe ? ".ffn" : "");
-    DGM_TRY(sparse ? add_experts(in, ours, theirs, d, f, err) : add_pair(in, a, b, d, f, err));
+    DGM_TRY(sparse ? add_experts(in, ours, theirs, d, f, err)
+                   : dgm_checkpoint_ffn(&in->weights, a, b, d, f, err));
     snprintf(a, sizeof a, "%s.ffn.norm", ours);
     snprintf(b, sizeof b, "%s.%s", theirs, in->moe ? "ff_layer_norm" : "final_layer_norm");
-    return add_layer(in, a, b, 0, d, err);
+    return dgm_checkpoint_layer(&in->weights, a, b, 0, d, err);
 }
 
 static dgm_status add_weights(reading *in, dgm_error *err)
@@ -370,26 +294,20 @@ static dgm_status add_weights(reading *in, dgm_error *err)
                                            "model.decoder.embed_positions.weights",
                                            "final_logits_bias"};
     const dgm_marian_config *c = &in->c;
-    size_t count = dgm_safetensors_count(in->tensors);
-    in->used = dgm_calloc(count + 1, sizeof *in->used);
-    if (!in->used) return dgm_no_memory(err);
+    dgm_checkpoint *w = &in->weights;
     int embed = -1;
     for (int i = 0; i < 4; i++)
-        if (find_tensor(in, same[i]) >= 0 && embed < 0 && (i < 3 || c->tied_output)) embed = i;
-    for (int i = 0; i < 3; i++) find_tensor(in, computed[i]);
-    DGM_TRY(add_tensor(in, "src.embed", same[embed < 0 ? 0 : embed], c->vocab_size, c->d_model,
-                       false, err));
+        if (dgm_checkpoint_take(w, same[i]) && embed < 0 && (i < 3 || c->tied_output)) embed = i;
+    for (int i = 0; i < 3; i++) dgm_checkpoint_take(w, computed[i]);
+    DGM_TRY(dgm_checkpoint_add(w, "src.embed", same[embed < 0 ? 0 : embed], c->vocab_size,
+                               c->d_model, err));
     if (!c->tied_output)
-        DGM_TRY(add_tensor(in, "out.weight", same[3], c->vocab_size, c->d_model, false, err));
+        DGM_TRY(dgm_checkpoint_add(w, "out.weight", same[3], c->vocab_size, c->d_model, err));
     for (int i = 0; i < c->encoder_layers; i++) DGM_TRY(add_block(in, false, i, err));
     for (int i = 0; i < c->decoder_layers; i++) DGM_TRY(add_block(in, true, i, err));
-    DGM_TRY(add_layer(in, "enc.norm", "model.encoder.layer_norm", 0, c->d_model, err));
-    DGM_TRY(add_layer(in, "dec.norm", "model.decoder.layer_norm", 0, c->d_model, err));
-    for (size_t i = 0; i < count; i++)
-        DGM_FAIL_IF(!in->used[i], err, DGM_ERR_UNSUPPORTED,
-                    "'%s': tensor '%s' is not part of an M2M100 or NLLB model", in->job->dir,
-                    dgm_safetensors_get(in->tensors, i)->name);
-    return DGM_OK;
+    DGM_TRY(dgm_checkpoint_layer(w, "enc.norm", "model.encoder.layer_norm", 0, c->d_model, err));
+    DGM_TRY(dgm_checkpoint_layer(w, "dec.norm", "model.decoder.layer_norm", 0, c->d_model, err));
+    return dgm_checkpoint_end(w, "an M2M100 or NLLB model", err);
 }
 
 dgm_status dgm_import_m2m(dgm_import_job *job, dgm_error *err)

@@ -18,8 +18,9 @@ typedef struct dgm_m2m_languages {
 // Where the names are and how ids go on without any that are said.
 typedef struct dgm_m2m_names {
     bool nllb;
-    const json_t *tokenizer, *special; // tokenizer_config.json, special_tokens_map.json; may be NULL
-    int first;                         // id of the first language of a list
+    const json_t *tokenizer,
+        *special; // tokenizer_config.json, special_tokens_map.json; may be NULL
+    int first;    // id of the first language of a list
     int vocabulary;
 } dgm_m2m_names;
 
@@ -29,7 +30,7 @@ void dgm_m2m_languages_free(dgm_m2m_languages *l); // accepts a zeroed struct
 
 dgm_status dgm_import_m2m(dgm_import_job *job, dgm_error *err);
 
-// import_huggingface.c: the keys that a Marian model has, too.
+// huggingface.c: the keys that a Marian model has, too.
 void dgm_import_decoding(dgm_gguf_writer *w, const dgm_marian_config *c);
 void dgm_import_transformer(dgm_gguf_writer *w, const dgm_marian_config *c);
 
