@@ -9,12 +9,14 @@
 #define DGM_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define DGM_ALIGNED(n) __attribute__((aligned(n)))
 #define DGM_NOINLINE __attribute__((noinline))
+#define DGM_ALWAYS_INLINE inline __attribute__((always_inline))
 #else
 #define DGM_PRINTF(fmt, args)
 #define DGM_LIKELY(x) (x)
 #define DGM_UNLIKELY(x) (x)
 #define DGM_ALIGNED(n)
 #define DGM_NOINLINE
+#define DGM_ALWAYS_INLINE inline
 #endif
 
 #if defined(__SANITIZE_ADDRESS__)
