@@ -137,7 +137,7 @@ $(BUILD)/checkkernel: $(CHECKKERNEL_SRC) $(BUILD)/libdragoman.a
 	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Itests -o $@ $(CHECKKERNEL_SRC) $(BUILD)/libdragoman.a $(LIBS)
 
 # The same without libraries, for another machine (scripts/check_arm).
-ALONE := $(filter $(BUILD)/src/kernel/%,$(LIB_OBJ)) $(addprefix $(BUILD)/src/base/,status.o mem.o bytes.o clock.o)
+ALONE := $(filter $(BUILD)/src/kernel/%,$(LIB_OBJ)) $(addprefix $(BUILD)/src/base/,status.o mem.o bytes.o number.o clock.o)
 $(BUILD)/checkkernel-alone: $(CHECKKERNEL_SRC) $(ALONE)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Itests -static -o $@ $(CHECKKERNEL_SRC) $(ALONE) -lm -lpthread

@@ -10,6 +10,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/fields.h"
+#include "base/number.h"
+
 static _Atomic uint64_t calls;
 static _Atomic uint64_t live;
 static _Atomic uint64_t inject_at;
@@ -166,26 +169,35 @@ void dgm_pages_release(void *ptr, size_t size)
     munmap(ptr, whole_pages(size ? size : 1));
 }
 
+// The number behind a name at the beginning of a line of a file of the system; 0 where there is none.
+static uint64_t number_in(const char *path, const char *name)
+{
+    char line[128];
+    uint64_t value = 0;
+    FILE *f = fopen(path, "re");
+    while (f && value == 0 && fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = 0;
+        dgm_text rest = dgm_text_of(line);
+        if (!dgm_field_skip(&rest, name)) continue;
+        if (!dgm_number_u64(dgm_field_next(&rest), UINT64_MAX, &value)) break;
+    }
+    if (f) fclose(f);
+    return value;
+}
+
 uint64_t dgm_memory_physical(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
     uint64_t bytes = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : UINT64_MAX / 4;
-    FILE *f = fopen("/sys/fs/cgroup/memory.max", "re"); // "max" or a number
-    unsigned long long limit = 0;
-    if (f && fscanf(f, "%llu", &limit) == 1 && limit > 0 && limit < bytes) bytes = limit;
-    if (f) fclose(f);
-    return bytes;
+    // "max" or a number
+    const uint64_t limit = number_in("/sys/fs/cgroup/memory.max", "");
+    return limit > 0 && limit < bytes ? limit : bytes;
 }
 
 uint64_t dgm_memory_available(void)
 {
     uint64_t bytes = dgm_memory_physical();
-    unsigned long long kib = 0;
-    char line[128];
-    FILE *f = fopen("/proc/meminfo", "re");
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1) break;
-    if (f) fclose(f);
+    const uint64_t kib = number_in("/proc/meminfo", "MemAvailable:");
     return kib > 0 && kib < bytes / 1024 ? kib * 1024 : bytes;
 }
 
