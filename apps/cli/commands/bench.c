@@ -47,8 +47,8 @@ typedef struct measure {
     uint64_t lines, source_tokens, target_tokens; // of one pass
     double total;                                 // of all counted passes
     int passes;
-    size_t failed; // lines of the last pass
-    FILE *output;  // translations go here, or NULL
+    size_t failed;       // lines of the last pass
+    line_writer *output; // translations go here, or NULL
 } measure;
 
 static int by_value(const void *a, const void *b)
@@ -75,8 +75,10 @@ static bool one_call(dgm_translator *t, const dgm_input *lines, size_t count, me
     m->source_tokens += r->source_tokens;
     m->target_tokens += r->target_tokens;
     m->failed += r->failed;
-    for (size_t i = 0; m->output && i < r->count; i++)
-        fprintf(m->output, "%s\n", dgm_result_text(r->items[i]));
+    for (size_t i = 0; m->output && i < r->count; i++) {
+        writer_text(m->output, dgm_result_text(r->items[i]));
+        writer_put(m->output, "\n", 1);
+    }
     dgm_results_free(&r);
     return true;
 }
@@ -164,13 +166,12 @@ static int measure_all(const bench_options *o, const dgm_input *lines, size_t co
     bool fine = o->cold || one_pass(o, t, lines, count, m, false);
     for (int i = 0; fine && i < o->repeat; i++) {
         if (o->output && i == o->repeat - 1) {
-            m->output = fopen(o->output, "w");
-            if (!m->output) return fail(EXIT_RUNTIME, "cannot write '%s'", o->output);
+            m->output = writer_open(o->output);
+            if (!m->output) return EXIT_RUNTIME;
         }
         fine = one_pass(o, t, lines, count, m, true);
     }
-    if (m->output && fclose(m->output) != 0)
-        return fail(EXIT_RUNTIME, "cannot write '%s'", o->output);
+    if (m->output && !writer_close(m->output)) return EXIT_RUNTIME;
     if (!fine) return EXIT_RUNTIME;
     qsort(m->times, m->count, sizeof *m->times, by_value);
     print_all(o, t, m);
@@ -202,9 +203,8 @@ static int run(const command *self, int argc, char **argv)
     m.load = seconds() - start;
     dgm_input *inputs = need(calloc(f.count + 1, sizeof *inputs));
     for (size_t i = 0; i < f.count; i++)
-        inputs[i] = (dgm_input){.size = sizeof(dgm_input),
-                                .text = f.lines[i].data,
-                                .text_size = f.lines[i].size};
+        inputs[i] = (dgm_input){
+            .size = sizeof(dgm_input), .text = f.lines[i].data, .text_size = f.lines[i].size};
     if (code < 0) code = measure_all(&o, inputs, f.count, t, &m);
     dgm_close(&t);
     free(inputs);

@@ -137,12 +137,12 @@ static int make(const cluster_options *o)
 
 static int write_sizes(const char *path, const dgm_cluster_measure *m)
 {
-    FILE *f = fopen(path, "w");
-    if (!f) return fail(EXIT_RUNTIME, "cannot write '%s'", path);
+    line_writer *w = writer_open(path);
+    if (!w) return EXIT_RUNTIME;
     for (int i = 0; i < m->centroids; i++)
-        fprintf(f, "%d\t%llu\t%lu\n", i, (unsigned long long)m->hits[i],
-                (unsigned long)m->sizes[i]);
-    return fclose(f) == 0 ? EXIT_FINE : fail(EXIT_RUNTIME, "cannot write '%s'", path);
+        writer_format(w, "%d\t%llu\t%lu\n", i, (unsigned long long)m->hits[i],
+                      (unsigned long)m->sizes[i]);
+    return writer_close(w) ? EXIT_FINE : EXIT_RUNTIME;
 }
 
 static int measure(const cluster_options *o, const char *model)

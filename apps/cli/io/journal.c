@@ -16,7 +16,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "dragoman/common.h"
 #include "io/lineio.h"
@@ -229,28 +228,18 @@ static void last_mark(const char *text, size_t *end, journal_mark *mark)
 // Does the file begin with so many bytes of this checksum?
 static bool holds(const journal *j, const char *path, uint64_t bytes, uint32_t check)
 {
-    enum { BLOCK = 1 << 18 };
-    FILE *f = fopen(path, "rbe");
-    unsigned char *block = need(malloc(BLOCK));
-    unsigned long sum = crc32(0, NULL, 0);
-    uint64_t left = bytes;
-    while (f && left) {
-        size_t n = fread(block, 1, left < BLOCK ? (size_t)left : BLOCK, f);
-        if (n == 0) break;
-        sum = crc32(sum, block, (uInt)n);
-        left -= n;
-    }
-    free(block);
-    if (f) fclose(f);
-    if (left)
+    uint64_t have = 0;
+    uint32_t sum = 0;
+    file_checksum(path, bytes, &have, &sum);
+    if (have < bytes)
         fail(EXIT_RUNTIME,
              "cannot resume '%s': '%s' has %" PRIu64 " of the %" PRIu64
              " bytes that '%s' speaks of",
-             j->output, path, bytes - left, bytes, j->path);
+             j->output, path, have, bytes, j->path);
     else if (sum != check)
         fail(EXIT_RUNTIME, "cannot resume '%s': '%s' is not what the interrupted job wrote",
              j->output, path);
-    return !left && sum == check;
+    return have == bytes && sum == check;
 }
 
 // No journal: there is nothing to go on with, or nothing is known about what is there.
@@ -268,8 +257,7 @@ static bool start_over(journal *j)
 
 bool journal_resume(journal *j, const char *report, journal_mark *mark)
 {
-    memset(mark, 0, sizeof *mark);
-    mark->input = mark->output = mark->reasons = (uint32_t)crc32(0, NULL, 0);
+    memset(mark, 0, sizeof *mark); // checksums of nothing, too
     j->fd = open(j->path, O_RDWR | O_APPEND | O_CLOEXEC);
     if (j->fd < 0) return start_over(j);
     if (!take_lock(j)) return false;

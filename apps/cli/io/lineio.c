@@ -27,6 +27,25 @@ uint32_t checksum(uint32_t sum, const void *data, size_t size)
     return (uint32_t)crc32_z(sum, data, size);
 }
 
+bool file_checksum(const char *path, uint64_t most, uint64_t *bytes, uint32_t *sum)
+{
+    enum { BLOCK = 1 << 18 };
+    FILE *f = fopen(path, "rbe");
+    unsigned char *block = need(malloc(BLOCK));
+    *bytes = *sum = 0;
+    while (f && *bytes < most) {
+        const size_t n =
+            fread(block, 1, most - *bytes < BLOCK ? (size_t)(most - *bytes) : BLOCK, f);
+        if (n == 0) break;
+        *sum = checksum(*sum, block, n);
+        *bytes += n;
+    }
+    free(block);
+    const bool fine = f && !ferror(f);
+    if (f) fclose(f);
+    return fine;
+}
+
 void *need(void *memory)
 {
     if (!memory) exit(fail(EXIT_RUNTIME, "out of memory"));

@@ -75,6 +75,9 @@ void progress_end(progress *p);
 
 double seconds(void);
 uint32_t checksum(uint32_t sum, const void *data, size_t size); // CRC-32; begins with 0
+// CRC-32 of the first `most` bytes of a file, of which *bytes are there; false, with errno, where it
+// cannot be read.
+bool file_checksum(const char *path, uint64_t most, uint64_t *bytes, uint32_t *sum);
 void *need(void *memory); // ends the program when memory is NULL
 
 // Does a name (NULL: none) mean a file that stays, not a terminal, a pipe or a device? It need not

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "dragoman/tools.h"
 #include "io/files.h"
@@ -103,23 +102,13 @@ int engine_files(const engine_options *e, file_list *f)
 
 int file_identity(const char *path, float weight, char *text, size_t size)
 {
-    enum { BLOCK = 1 << 18 };
-    FILE *f = fopen(path, "rbe");
-    unsigned char *block = need(malloc(BLOCK));
-    unsigned long check = crc32(0, NULL, 0);
-    unsigned long long bytes = 0;
-    size_t n = 0;
-    while (f && (n = fread(block, 1, BLOCK, f)) > 0) {
-        check = crc32(check, block, (uInt)n);
-        bytes += n;
-    }
-    free(block);
-    bool fine = f && !ferror(f);
-    if (f) fclose(f);
-    if (!fine) return fail(EXIT_RUNTIME, "cannot read '%s': %s", path, strerror(errno));
+    uint64_t bytes = 0;
+    uint32_t check = 0;
+    if (!file_checksum(path, UINT64_MAX, &bytes, &check))
+        return fail(EXIT_RUNTIME, "cannot read '%s': %s", path, strerror(errno));
     size_t used = strlen(text);
-    snprintf(text + used, size - used, "%s%llu:%08lx*%g", used ? " " : "", bytes, check,
-             (double)weight);
+    snprintf(text + used, size - used, "%s%llu:%08lx*%g", used ? " " : "",
+             (unsigned long long)bytes, (unsigned long)check, (double)weight);
     return -1;
 }
 
