@@ -184,12 +184,13 @@ deps:
 	@echo "Packages by system:" && scripts/deps --list build test
 
 # demo and test install first and then start make again: a fresh machine has neither compiler nor pkg-config when a Makefile
-# is read. They use all cores unless make was called with -j.
-AGAIN = +@$(MAKE) --no-print-directory $(if $(findstring j,$(filter -j% --jobserver%,$(MAKEFLAGS))),,-j$(shell nproc))
+# is read. They use all cores unless make was called with -j, and show no commands.
+AGAIN = +@$(MAKE) -s --no-print-directory $(if $(findstring j,$(filter -j% --jobserver%,$(MAKEFLAGS))),,-j$(shell nproc))
 INSTALL = @CC="$(CC)" CXX="$(CXX)" PKG_CONFIG="$(PKG_CONFIG)" scripts/deps
 
 demo:
 	$(INSTALL) build
+	@echo "building (a few minutes the first time)"
 	$(AGAIN) all
 	@./dragoman translate -i examples/demo.en | paste -d '\n' examples/demo.en -
 	@./dragoman translate -s de -t en -i examples/demo.de | paste -d '\n' examples/demo.de -
@@ -207,8 +208,10 @@ RUN_TESTS = @CC="$(CC)" CXX="$(CXX)" SANFLAGS="$(strip $(SAN))" scripts/run_test
 test:
 	$(INSTALL) build test
 	$(RUN_TESTS) source
+	@echo "building with $(CC), warnings are errors"
 	$(AGAIN) WERROR=1 all unit-programs
 ifeq ($(ASAN)$(TSAN),)
+	@echo "building with $(OTHER), warnings are errors"
 	$(AGAIN) CC=$(OTHER) CXX=$(if $(filter gcc,$(OTHER)),g++,clang++) BUILD=build-$(OTHER) OPT=-O0 WERROR=1 build-$(OTHER)/dragoman
 endif
 	$(RUN_TESTS) source unit system
