@@ -13,6 +13,7 @@
 #include "dragoman/devices.h"
 #include "dragoman/eval.h"
 #include "dragoman/evidence.h"
+#include "dragoman/features.h"
 #include "dragoman/lattice.h"
 #include "dragoman/lm.h"
 #include "dragoman/models.h"

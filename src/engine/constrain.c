@@ -38,14 +38,6 @@ static dgm_status open_keeper(dgm_keeper **out, const char *pattern, dgm_error *
 
 dgm_status dgm_constrain_open(dgm_translator *t, const dgm_settings *s, dgm_error *err)
 {
-    if (!s->keep && !s->terms[0]) return DGM_OK;
-    const char *search = t->config.search;
-    DGM_FAIL_IF(strcmp(search, "greedy") && strcmp(search, "beam") && strcmp(search, "cube"), err,
-                DGM_ERR_ARGUMENT,
-                "glossaries and kept text need greedy, beam or cube search, not %s", search);
-    DGM_FAIL_IF(t->lattices, err, DGM_ERR_ARGUMENT,
-                "a lattice says already what a translation may hold: glossaries and kept text do "
-                "not go with it");
     if (s->keep && s->keep[0]) DGM_TRY(open_keeper(&t->keep, s->keep, err));
     for (int i = 0; i < DGM_TERMS_MAX && s->terms[i]; i++) {
         if (!t->glossary) DGM_TRY(dgm_glossary_open(&t->glossary, err));
@@ -431,9 +423,6 @@ dgm_status dgm_demander_end(dgm_demander *d, dgm_line_state *line, dgm_piece_sta
                             dgm_error *err)
 {
     if (!d->active) return DGM_OK;
-    DGM_FAIL_IF(line->walk && d->demands.count, err, DGM_ERR_ARGUMENT,
-                "a line with a lattice and constraints: the lattice says already what its "
-                "translation may hold");
     if (d->demands.count) report_absent(d, line);
     for (size_t i = 0; i < line->pieces.count; i++)
         DGM_TRY(constrain_piece(d, line, i, &pieces[i], err));

@@ -92,9 +92,6 @@ dgm_status dgm_direction_line(const dgm_translator *t, const dgm_direction *aske
     if ((!target || !target[0]) && t->direction[1] >= 0) target = l->code[1][t->direction[1]];
     DGM_TRY(dgm_languages_choose(l, source, target, direction, err));
     *other = direction[0] != t->direction[0] || direction[1] != t->direction[1];
-    DGM_FAIL_IF(*other && t->glossary, err, DGM_ERR_UNSUPPORTED,
-                "the glossary is read for %s to %s: translate other directions by themselves",
-                t->source_code, t->target_code);
     return DGM_OK;
 }
 

@@ -21,6 +21,7 @@
 #include "backend/device.h"
 #include "backend/meter.h"
 #include "constraint/constraint.h"
+#include "search/features.h"
 #include "search/search.h"
 #include "text/split.h"
 #include "text/vocab.h"
@@ -48,6 +49,7 @@ struct dgm_translator {
     dgm_language source_language;
 
     // Resolved settings.
+    dgm_asked wanted; // of all lines; strings in it are not the caller's
     dgm_search_config config;
     dgm_limits limits;
     dgm_long long_lines;
@@ -113,17 +115,16 @@ dgm_status dgm_settings_check(const dgm_settings *s, int *precision, dgm_error *
 dgm_status dgm_open_ranked(dgm_translator **t, const char *path, const dgm_settings *settings,
                            int ranked, dgm_error *err);
 
-// writing.c: pairs, right to left, whole sentences. resolve: when the search is chosen; it may
-// choose another, and the beam.
-dgm_status dgm_writing_check(const dgm_settings *s, dgm_error *err);
-dgm_status dgm_writing_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err);
-
-// decoding.c: settings of the search that are off by default, alone and with the search chosen; the
-// first before models are loaded, the second fills config.
-dgm_status dgm_decoding_check(const dgm_settings *s, dgm_error *err);
+// asked.c: what the settings ask for, before models are loaded. search: when the search is chosen; it
+// may choose another, and the beam; fills t->wanted and has the table of features judge it. decoding:
+// the rest of the search's configuration. line: the table's word on a line that has some of prefix,
+// end, constraints and lattice.
+dgm_asked dgm_asked_settings(const dgm_settings *s);
+dgm_status dgm_search_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err);
 void dgm_decoding_resolve(dgm_translator *t, const dgm_settings *s);
+dgm_status dgm_asked_line(const dgm_translator *t, const dgm_asked *line, dgm_error *err);
 
-// constrain.c: glossaries and what is kept; needs the languages and config.search.
+// constrain.c: glossaries and what is kept; needs the languages.
 dgm_status dgm_constrain_open(dgm_translator *t, const dgm_settings *s, dgm_error *err);
 void dgm_constrain_close(dgm_translator *t);
 
@@ -148,12 +149,11 @@ dgm_status dgm_techniques_tune(dgm_translator *t, const dgm_settings *s, dgm_err
 dgm_status dgm_lmbr_check(const dgm_settings *s, dgm_error *err);
 void dgm_lmbr_resolve(dgm_translator *t, const dgm_lmbr *l);
 
-// lattice_input.c: settings->lattices, before models are loaded; what the search of a
-// line of `pieces` pieces follows. DGM_ERR_TEXT or DGM_ERR_ARGUMENT for what the line is to blame
-// for.
-dgm_status dgm_lattices_check(const dgm_settings *s, dgm_error *err);
-dgm_status dgm_lattice_walk(const dgm_translator *t, const dgm_input *input, size_t pieces,
-                            dgm_walk **walk, dgm_error *err);
+// lattice_input.c: what the search of a line of `pieces` pieces follows, with the forced tokens that
+// it must begin with. DGM_ERR_TEXT or DGM_ERR_ARGUMENT for what the line is to blame for.
+dgm_status dgm_lattice_walk(const dgm_translator *t, const dgm_lattice_text *given, size_t pieces,
+                            const int32_t *prefix, int prefix_count, dgm_walk **walk,
+                            dgm_error *err);
 
 // unknown.c: what becomes of unknown words; changes config.allow_unk and config.alignment.
 dgm_status dgm_settings_unknown(dgm_translator *t, const dgm_settings *s, dgm_error *err);

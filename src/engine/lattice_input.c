@@ -4,31 +4,14 @@
 //     text --parse--> words --target vocabulary--> tokens --one arc per token--> walk
 //
 // All of it happens when a line is submitted, so that what is wrong with a lattice is the line's
-// failure and nobody else's.
+// failure and nobody else's. A prefix and a lattice together ask for the lattice's paths that begin
+// with the prefix.
 #include <string.h>
 
 #include "engine/engine_private.h"
 #include "lattice/lattice.h"
 
 enum { NODES_MAX = 1 << 20 }; // of a lattice of tokens with one arc per token
-
-dgm_status dgm_lattices_check(const dgm_settings *s, dgm_error *err)
-{
-    if (!s->lattices) {
-        DGM_FAIL_IF(s->lattice_weight != 0.0f, err, DGM_ERR_ARGUMENT,
-                    "a weight of lattices without lattices");
-        return DGM_OK;
-    }
-    DGM_FAIL_IF(s->search && strcmp(s->search, "cube") == 0, err, DGM_ERR_ARGUMENT,
-                "cube search shares scores between hypotheses that stand at different places of a "
-                "lattice: use beam search");
-    DGM_FAIL_IF(s->lattice_weight != 0.0f && s->repetition_penalty != 0.0f &&
-                    s->repetition_penalty != 1.0f,
-                err, DGM_ERR_ARGUMENT,
-                "scores of lattices and a repetition penalty cannot be added together: leave one "
-                "of them out");
-    return DGM_OK;
-}
 
 static dgm_status make_walk(const dgm_translator *t, const dgm_lattice *words, dgm_walk **walk,
                             dgm_error *err)
@@ -50,23 +33,33 @@ static dgm_status make_walk(const dgm_translator *t, const dgm_lattice *words, d
     return st;
 }
 
-dgm_status dgm_lattice_walk(const dgm_translator *t, const dgm_input *input, size_t pieces,
-                            dgm_walk **walk, dgm_error *err)
+// Otherwise the search would be led out of the lattice and find nothing.
+static dgm_status check_prefix(const dgm_walk *w, const int32_t *prefix, int count, dgm_error *err)
+{
+    int32_t node = 0;
+    for (int i = 0; i < count; i++) {
+        const int32_t at = dgm_walk_find(w, node, prefix[i]);
+        DGM_FAIL_IF(at < 0, err, DGM_ERR_TEXT, "no path of it begins with the forced prefix");
+        node = w->next[at];
+    }
+    return DGM_OK;
+}
+
+dgm_status dgm_lattice_walk(const dgm_translator *t, const dgm_lattice_text *given, size_t pieces,
+                            const int32_t *prefix, int prefix_count, dgm_walk **walk, dgm_error *err)
 {
     dgm_lattice *words = NULL;
     DGM_FAIL_IF(!t->lattices, err, DGM_ERR_ARGUMENT,
                 "a line with a lattice, but the translator was opened without them");
-    DGM_FAIL_IF(input->prefix && input->prefix_size, err, DGM_ERR_ARGUMENT,
-                "a line with a lattice and a forced prefix: the lattice says already how a "
-                "translation begins");
     DGM_FAIL_IF(pieces > 1, err, DGM_ERR_TEXT,
                 "the line is too long for the model, and one that has a lattice cannot be split");
-    const dgm_lattice_text *given = input->lattice;
     dgm_status st = dgm_lattice_parse(&words, (dgm_text){given->text, given->size},
                                       given->line ? (uint32_t)given->line : 1, NULL, err);
     if (st == DGM_OK) st = make_walk(t, words, walk, err);
     dgm_lattice_close(&words);
+    if (st == DGM_OK) st = check_prefix(*walk, prefix, prefix_count, err);
     if (st == DGM_OK || st == DGM_ERR_MEMORY) return st;
+    dgm_walk_free(walk);
     dgm_error_prefix(err, "lattice");
     return DGM_ERR_TEXT;
 }

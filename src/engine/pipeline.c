@@ -239,6 +239,34 @@ static void drop_pieces(dgm_encoded *out, dgm_line_state *line)
     line->source_tokens = 0;
 }
 
+// What the line alone asks for, beginnings and ends as they were found in its constraints.
+static dgm_status check_features(const prepare *p, const dgm_line_state *line,
+                                 const dgm_input *input, dgm_error *err)
+{
+    dgm_asked asked = {.lattice = line->walk != NULL,
+                       .prefix = input->prefix && input->prefix_size,
+                       .directions = line->other};
+    for (size_t i = line->first; i < p->out->piece_count; i++) {
+        int count;
+        const dgm_constraint *c = p->out->pieces[i].constraint;
+        if (!c) continue;
+        if (dgm_constraint_backwards(c, &count))
+            asked.end = true;
+        else
+            asked.constraints = true;
+    }
+    if (!asked.prefix && !asked.end && !asked.constraints && !asked.directions) return DGM_OK;
+    return dgm_asked_line(p->t, &asked, err);
+}
+
+static dgm_status follow_lattice(const prepare *p, dgm_line_state *line, const dgm_input *input,
+                                 dgm_error *err)
+{
+    const dgm_piece_state *first = &p->out->pieces[line->first];
+    return dgm_lattice_walk(p->t, input->lattice, line->left, p->out->tokens + first->prefix_at,
+                            first->prefix_count, &line->walk, err);
+}
+
 static dgm_status prepare_line(prepare *p, dgm_line_state *line, const dgm_input *input,
                                dgm_error *err)
 {
@@ -261,9 +289,10 @@ static dgm_status prepare_line(prepare *p, dgm_line_state *line, const dgm_input
     if (st == DGM_OK && input->evidence && line->left)
         st = dgm_evidence_rows(&p->evidence, &evidence, &line->lmbr, &why);
     if (st == DGM_OK && input->lattice && line->left)
-        st = dgm_lattice_walk(p->t, &with, line->left, &line->walk, &why);
+        st = follow_lattice(p, line, input, &why);
     if (st == DGM_OK)
         st = dgm_demander_end(&p->demander, line, p->out->pieces + line->first, &why);
+    if (st == DGM_OK && line->left) st = check_features(p, line, &with, &why);
     if (st == DGM_OK) return DGM_OK;
     drop_pieces(p->out, line);
     return line_fails(line, st, &why, err);

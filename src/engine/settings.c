@@ -65,20 +65,6 @@ static dgm_status parse_cube_key(const char *text, dgm_cube_key *key, float *dis
     return DGM_OK;
 }
 
-// Raw numbers of the output layer are scores only where training made them so.
-static dgm_status resolve_softmax(dgm_translator *t, const char *softmax, dgm_error *err)
-{
-    const int n = find_name(softmax, softmax_names, 0);
-    for (int i = 0; n == 1 && i < t->member_count; i++)
-        DGM_FAIL_IF(!dgm_model_describe(t->members[i].model)->self_normalised, err,
-                    DGM_ERR_UNSUPPORTED,
-                    "%s was not trained to be self-normalised: its scores need the softmax "
-                    "(force-off leaves it out all the same)",
-                    dgm_gguf_path(t->members[i].file));
-    t->config.normalise = n == 0;
-    return DGM_OK;
-}
-
 static dgm_status resolve_cube(dgm_translator *t, const dgm_settings *s, bool cube, dgm_error *err)
 {
     dgm_search_config *c = &t->config;
@@ -100,15 +86,9 @@ dgm_status dgm_settings_check(const dgm_settings *s, int *precision, dgm_error *
     DGM_TRY(dgm_settings_check_values(s, err));
     DGM_TRY(parse_cube_key(s->cube_key, &key, &distance, err));
     *precision = find_name(s->precision, dgm_precision_names, -1);
-    const int search = find_name(s->search, search_names, SEARCH_AUTO);
-    DGM_FAIL_IF(search == SEARCH_GREEDY && s->beam > 1, err, DGM_ERR_ARGUMENT,
-                "greedy search has a beam of 1, not %d", (int)s->beam);
-    DGM_FAIL_IF((s->cube || s->cube_key) && search != SEARCH_CUBE, err, DGM_ERR_ARGUMENT,
-                "%s is a setting of cube search", s->cube ? "cube" : "the cube key");
-    DGM_TRY(dgm_decoding_check(s, err));
-    DGM_TRY(dgm_writing_check(s, err));
     DGM_TRY(dgm_lmbr_check(s, err));
-    return dgm_lattices_check(s, err);
+    const dgm_asked asked = dgm_asked_settings(s);
+    return dgm_asked_check(&asked, err);
 }
 
 // Smallest of the members' limits: positions of the encoder and of the decoder.
@@ -221,14 +201,14 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
     DGM_FAIL_IF(c->beam > DGM_BEAM_MAX, err, DGM_ERR_UNSUPPORTED,
                 "the model file asks for a beam of %d; the most is %d", c->beam, DGM_BEAM_MAX);
     c->search = n != SEARCH_AUTO ? search_names[n] : c->beam == 1 ? "greedy" : "beam";
-    DGM_TRY(dgm_writing_resolve(t, s, err));
+    DGM_TRY(dgm_search_resolve(t, s, err));
     c->nbest = s->nbest;
     DGM_FAIL_IF(c->nbest > c->beam, err, DGM_ERR_ARGUMENT,
                 "%d translations a line need a beam of at least %d, not %d", c->nbest, c->nbest,
                 c->beam);
     c->finish = (dgm_finish)find_name(s->finish, dgm_finish_names, (int)d->finish);
     c->mix = (dgm_mix)find_name(s->mix, mix_names, DGM_MIX_LOG_LINEAR);
-    DGM_TRY(resolve_softmax(t, s->softmax, err));
+    c->normalise = find_name(s->softmax, softmax_names, 0) == 0;
     DGM_TRY(resolve_cube(t, s, cube, err));
     c->margin = s->margin;
     DGM_TRY(resolve_direction(t, s, err));

@@ -48,15 +48,15 @@ static dgm_text best_translation(const dgm_lexicon *lex, dgm_text word)
 
 dgm_status dgm_settings_unknown(dgm_translator *t, const dgm_settings *s, dgm_error *err)
 {
-    bool words = dgm_vocab_get_kind(t->source) == DGM_VOCAB_WORDS &&
-                 dgm_vocab_get_kind(t->target) == DGM_VOCAB_WORDS;
+    dgm_asked possible = t->wanted; // where nobody asks for it, it is done where it can be
+    possible.replace_unknown = true;
     int how = s->unknown;
     if (how == DGM_UNKNOWN_MODEL && s->dictionary) how = DGM_UNKNOWN_REPLACE;
     if (how == DGM_UNKNOWN_MODEL)
-        how = words && t->config.allow_unk ? DGM_UNKNOWN_REPLACE : DGM_UNKNOWN_KEEP;
+        how = t->config.allow_unk && dgm_asked_check(&possible, NULL) == DGM_OK
+                  ? DGM_UNKNOWN_REPLACE
+                  : DGM_UNKNOWN_KEEP;
     if (how == DGM_UNKNOWN_KEEP) return DGM_OK;
-    DGM_FAIL_IF(!words, err, DGM_ERR_UNSUPPORTED,
-                "unknown words are replaced by source words, but the model has subwords");
     t->config.allow_unk = s->allow_unk != 0;
     t->config.alignment = true;
     t->replace_unknown = true;

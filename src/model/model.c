@@ -173,12 +173,7 @@ dgm_status dgm_model_tune(dgm_model *m, const dgm_tuning *t, dgm_error *err)
 {
     DGM_FAIL_IF(t->precompute < 0, err, DGM_ERR_ARGUMENT,
                 "the number of pre-computed words must not be negative, but is %d", t->precompute);
-    if (m->ops->tune) return m->ops->tune(m, t, err);
-    DGM_FAIL_IF(t->precompute || t->plain_attention || t->separate_rows, err, DGM_ERR_UNSUPPORTED,
-                "pre-computed words, plain attention and separate rows are choices of recurrent "
-                "models; this one is a %s",
-                m->info.architecture);
-    return DGM_OK;
+    return m->ops->tune ? m->ops->tune(m, t, err) : DGM_OK;
 }
 
 static void count_parameters(dgm_model *m)
@@ -198,6 +193,7 @@ static dgm_status load_parts(dgm_model *m, const dgm_architecture *a, dgm_error 
     DGM_TRY(a->load(m, err));
     DGM_TRY(load_output(m, err));
     count_parameters(m);
+    m->info.recurrent = m->ops->tune != NULL;
     dgm_decode_spec *d = &m->info.defaults;
     if (d->max_source > m->info.max_source) d->max_source = m->info.max_source;
     const int64_t longest = ((int64_t)m->info.max_target - 1) * m->info.tokens_per_step;
@@ -334,6 +330,21 @@ void dgm_state_clear(dgm_state *s)
     memset(s->slot_length, 0, (size_t)s->limits.slots * sizeof(int32_t));
     s->slot_used = 0;
     dgm_row_pool_clear(&s->rows);
+}
+
+dgm_mat dgm_kept_open(dgm_state *s, int rows)
+{
+    return dgm_exec_mat(s->exec, rows, s->model->info.hidden);
+}
+
+size_t dgm_kept_bytes(const dgm_model *m, int rows)
+{
+    return dgm_exec_mat_bytes(m->backend, rows, m->info.hidden);
+}
+
+void dgm_kept_put(dgm_state *s, dgm_mat kept, int first, dgm_mat hidden)
+{
+    dgm_op_gather(s->exec, dgm_mat_rows(kept, first, hidden.rows), hidden, NULL);
 }
 
 int dgm_state_free_rows(const dgm_state *s)

@@ -62,6 +62,7 @@ typedef struct dgm_model_info {
     const int32_t *source_suffix; // behind source_eos
     int source_suffix_count;
     bool self_normalised;
+    bool recurrent; // it has the choices of dgm_tuning
     int align_layer, align_head; // resolved: layer from 0, head -1 = mean
     uint64_t parameters, packed_bytes;
     uint64_t table_bytes;     // of pre-computed products (dgm_tuning.precompute)
@@ -98,8 +99,7 @@ typedef struct dgm_tuning {
     bool separate_rows;
 } dgm_tuning;
 
-// Before any state is opened. DGM_ERR_UNSUPPORTED when the architecture has no such choices and
-// `t` asks for one.
+// Before any state is opened. Nothing to choose (info.recurrent is false): nothing happens.
 dgm_status dgm_model_tune(dgm_model *m, const dgm_tuning *t, dgm_error *err);
 
 // Capacities of one worker's state.
@@ -144,6 +144,12 @@ typedef struct dgm_source {
 int dgm_state_fits(dgm_state *s, int count, const dgm_source *sources);
 // Decoder rows that can still be made before dgm_retain drops some.
 int dgm_state_free_rows(const dgm_state *s);
+
+// Hidden vectors that outlive the step that made them: room for so many, from the worker's memory
+// (data is NULL: it is full), and copies of a step's, which become rows first, first + 1, ...
+dgm_mat dgm_kept_open(dgm_state *s, int rows);
+size_t dgm_kept_bytes(const dgm_model *m, int rows);
+void dgm_kept_put(dgm_state *s, dgm_mat kept, int first, dgm_mat hidden);
 
 // Fills a free slot per source. DGM_ERR_ARGUMENT when there are too few, a source is too long or an
 // id is none of the vocabulary's.

@@ -6,9 +6,10 @@
 //               length, is below eps; all parts of an ensemble count together
 //   key none    none are: beam search
 //
-// In any case the scorers' states are equal: cells of a column then differ by a constant only, and
-// the grid stays monotone whatever scorers add. Hypotheses with the same row are alike without a
-// look at numbers: under accelerated pruning they share a leader's state for good.
+// In any case the scorers' states are equal, and so is what rules about repetition deny and punish
+// (history.c): cells of a column then differ by a constant only, and the grid stays monotone whatever
+// is added. Hypotheses with the same row are alike without a look at numbers: under accelerated
+// pruning they share a leader's state for good.
 //
 // Hypotheses come in beam order, so the first of a sub-cube is its best, and joins are decided by
 // the leader alone: the result does not depend on anything outside the sentence.
@@ -73,7 +74,8 @@ static bool next_is_close(dgm_search *s)
 // Pairs are asked for in the order of dgm_cube_ask, whether the answer is needed or not.
 static bool alike(dgm_search *s, const dgm_place *p, int a, int b)
 {
-    return comparable(s, p, a, b) && (s->config.cube_key != DGM_CUBE_STATE || next_is_close(s));
+    return comparable(s, p, a, b) && (s->config.cube_key != DGM_CUBE_STATE || next_is_close(s)) &&
+           dgm_history_alike(s, p, a, b);
 }
 
 int dgm_cube_group(dgm_search *s, int place, bool apart)

@@ -201,17 +201,6 @@ static dgm_status advance(dgm_search *s, dgm_error *err)
     return dgm_generation(s, expand, err);
 }
 
-static dgm_status check(const dgm_search_config *c, dgm_error *err)
-{
-    DGM_FAIL_IF(c->coverage > 0.0f, err, DGM_ERR_ARGUMENT,
-                "a coverage penalty is not made for two words a step");
-    DGM_FAIL_IF(c->no_repeat > 0 || (c->repetition > 0.0f && c->repetition != 1.0f), err,
-                DGM_ERR_ARGUMENT,
-                "with two words a step repetition cannot be watched: a word does not know the "
-                "other one of its pair");
-    return DGM_OK;
-}
-
 static int candidates(const dgm_search_config *c)
 {
     return 3 * c->beam;
@@ -239,7 +228,6 @@ static void lay_out(dgm_carve *c, dgm_search *s)
 
 const dgm_search_ops dgm_search_double = {.name = "double",
                                           .tokens = 2,
-                                          .check = check,
                                           .candidates = candidates,
                                           .nodes = nodes,
                                           .lay_out = lay_out,

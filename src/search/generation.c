@@ -235,11 +235,35 @@ void dgm_rows_rank(dgm_search *s)
     if (r->watched > 1) dgm_banks_read(s);
 }
 
+// A generation in pieces of max_rows rows, where the selection of words wants to see the hidden
+// vectors of all of them first: they are kept.
+static dgm_status step_look_rank(dgm_search *s, int most, dgm_error *err)
+{
+    dgm_rows *r = &s->rows;
+    for (int first = 0, count; first < r->count; first += count) {
+        count = r->count - first < most ? r->count - first : most;
+        DGM_TRY(step_rows(s, first, count, err));
+        for (int i = 0; i < s->part_count; i++)
+            dgm_kept_put(s->parts[i].state, r->kept[i], first * s->vectors, r->hidden[i]);
+    }
+    if (r->ranked == 0) return DGM_OK;
+    prepare(s, dgm_mat_rows(r->kept[s->vocabsel.part], 0, r->ranked * s->vectors));
+    for (int first = 0, count; first < r->ranked; first += count) {
+        count = r->ranked - first < most ? r->ranked - first : most;
+        for (int i = 0; i < s->part_count; i++)
+            r->hidden[i] = dgm_mat_rows(r->kept[i], first * s->vectors, count * s->vectors);
+        rank_rows(s, first, count);
+    }
+    if (r->watched > 1) dgm_banks_read(s);
+    return DGM_OK;
+}
+
 // A generation in pieces of max_rows rows: what batching over hypotheses and sentences saves is
-// what this costs. The selection of words cannot go by hidden vectors of rows that come later.
+// what this costs.
 static dgm_status step_and_rank(dgm_search *s, int most, dgm_error *err)
 {
     const dgm_rows *r = &s->rows;
+    if (s->vocabsel.ops->look) return step_look_rank(s, most, err);
     if (r->ranked) prepare(s, (dgm_mat){0});
     for (int first = 0; first < r->count; first += most) {
         const int left = r->count - first, ranked = r->ranked - first;

@@ -37,13 +37,6 @@ static dgm_status advance(dgm_search *s, dgm_error *err)
     return dgm_generation(s, expand, err);
 }
 
-static dgm_status check(const dgm_search_config *c, dgm_error *err)
-{
-    DGM_FAIL_IF(c->beam != 1, err, DGM_ERR_ARGUMENT, "greedy search has a beam of 1, not %d",
-                c->beam);
-    return DGM_OK;
-}
-
 static int candidates(const dgm_search_config *c)
 {
     (void)c;
@@ -51,4 +44,4 @@ static int candidates(const dgm_search_config *c)
 }
 
 const dgm_search_ops dgm_search_greedy = {
-    .name = "greedy", .tokens = 1, .check = check, .candidates = candidates, .advance = advance};
+    .name = "greedy", .tokens = 1, .candidates = candidates, .advance = advance};

@@ -11,6 +11,7 @@
 // search has it in its tree, so they are made here, before the scorers are asked. Forced prefixes
 // come later and win. The end symbol is not on any path: it is never denied nor punished here.
 // Lists of a row live until the row's next generation: one stretch of memory per generation row.
+// Cube pruning lets hypotheses share a row of scores whose terms are the same (dgm_history_alike).
 #include "search/search_private.h"
 
 #include <math.h>
@@ -23,17 +24,13 @@ static bool punishes(const dgm_search_config *c)
     return c->repetition > 0.0f && c->repetition != 1.0f;
 }
 
-dgm_status dgm_history_check(const dgm_search_config *c, bool cube, dgm_error *err)
+dgm_status dgm_history_check(const dgm_search_config *c, dgm_error *err)
 {
     DGM_FAIL_IF(c->no_repeat < 0, err, DGM_ERR_ARGUMENT,
                 "n-grams of %d words cannot be kept from coming again", c->no_repeat);
     DGM_FAIL_IF(!(c->repetition >= 0.0f) || isinf(c->repetition), err, DGM_ERR_ARGUMENT,
                 "repetition penalty is %g; it must be a positive number, or 0: none",
                 (double)c->repetition);
-    DGM_FAIL_IF(cube && c->cube_key != DGM_CUBE_NONE && (c->no_repeat || punishes(c)), err,
-                DGM_ERR_ARGUMENT,
-                "cube search shares scores between hypotheses that said different things: it "
-                "cannot tell which of them repeat themselves (cube key none can)");
     return DGM_OK;
 }
 
@@ -44,6 +41,7 @@ void dgm_history_lay_out(dgm_carve *c, dgm_search *s)
     *h = (dgm_history){0};
     if (!punishes(&s->config) && s->config.no_repeat == 0) return;
     h->path = DGM_CARVE(c, int32_t, longest);
+    h->compared = DGM_CARVE(c, int32_t, 2 * longest);
     if (punishes(&s->config)) {
         h->ids = DGM_CARVE(c, int32_t, rows * longest);
         h->values = DGM_CARVE(c, float, longest);
@@ -58,18 +56,37 @@ void dgm_history_start(dgm_search *s)
         s->history.values[i] = -logf(s->config.repetition);
 }
 
-static void deny_ngrams(const dgm_search *s, int row, int length, dgm_terms *t)
+// The tokens behind a hypothesis, first one first; p->tokens of them.
+static void read_path(const dgm_place *p, int hypo, int32_t *path)
 {
-    const int32_t *path = s->history.path;
-    const int n = s->config.no_repeat;
-    int32_t *deny = s->history.deny + (size_t)row * (size_t)(s->config.max_length + 2);
-    int count = t->deny_count;
-    if (count > 0) memcpy(deny, t->deny, (size_t)count * sizeof *deny);
+    int32_t node = p->now.live[hypo].node;
+    for (int i = p->tokens - 1; i >= 0; i--, node = p->nodes[node].parent)
+        path[i] = p->nodes[node].token;
+}
+
+// Tokens that would complete an n-gram of the path, into an ascending list of `count`.
+static int list_denied(const int32_t *path, int length, int n, int32_t *deny, int count)
+{
     for (int i = 0; i + n <= length; i++)
         if (memcmp(path + i, path + length - n + 1, (size_t)(n - 1) * sizeof *path) == 0)
             count = dgm_insert_id(deny, count, path[i + n - 1]);
+    return count;
+}
+
+static int list_said(const int32_t *path, int length, int32_t *ids)
+{
+    int count = 0;
+    for (int i = 0; i < length; i++) count = dgm_insert_id(ids, count, path[i]);
+    return count;
+}
+
+static void deny_ngrams(const dgm_search *s, int row, int length, dgm_terms *t)
+{
+    int32_t *deny = s->history.deny + (size_t)row * (size_t)(s->config.max_length + 2);
+    if (t->deny_count > 0) memcpy(deny, t->deny, (size_t)t->deny_count * sizeof *deny);
+    t->deny_count =
+        list_denied(s->history.path, length, s->config.no_repeat, deny, t->deny_count);
     t->deny = deny;
-    t->deny_count = count;
 }
 
 void dgm_history_terms(dgm_search *s, int row, dgm_terms *t)
@@ -77,16 +94,37 @@ void dgm_history_terms(dgm_search *s, int row, dgm_terms *t)
     dgm_history *h = &s->history;
     if (!h->path) return;
     const dgm_place *p = &s->places[s->rows.place[row]];
-    const int length = p->tokens;
-    int32_t node = p->now.live[s->rows.hypo[row]].node;
-    for (int i = length - 1; i >= 0; i--, node = p->nodes[node].parent)
-        h->path[i] = p->nodes[node].token;
-    if (h->deny) deny_ngrams(s, row, length, t);
+    read_path(p, s->rows.hypo[row], h->path);
+    if (h->deny) deny_ngrams(s, row, p->tokens, t);
     if (!h->ids) return;
     int32_t *ids = h->ids + (size_t)row * (size_t)s->config.max_length;
-    int count = 0;
-    for (int i = 0; i < length; i++) count = dgm_insert_id(ids, count, h->path[i]);
     t->add_ids = ids;
     t->add_values = h->values;
-    t->add_count = count;
+    t->add_count = list_said(h->path, p->tokens, ids);
+}
+
+static bool same_lists(const int32_t *const *lists, const int *counts)
+{
+    return counts[0] == counts[1] &&
+           memcmp(lists[0], lists[1], (size_t)counts[0] * sizeof *lists[0]) == 0;
+}
+
+bool dgm_history_alike(const dgm_search *s, const dgm_place *p, int a, int b)
+{
+    const dgm_history *h = &s->history;
+    if (!h->path) return true;
+    const int hypo[2] = {a, b}, length = p->tokens;
+    int32_t *const lists[2] = {h->compared, h->compared + s->config.max_length};
+    int counts[2];
+    bool same = true;
+    for (int i = 0; i < 2 && h->deny; i++) {
+        read_path(p, hypo[i], h->path);
+        counts[i] = list_denied(h->path, length, s->config.no_repeat, lists[i], 0);
+    }
+    if (h->deny) same = same_lists((const int32_t *const *)lists, counts);
+    for (int i = 0; i < 2 && h->ids; i++) {
+        read_path(p, hypo[i], h->path);
+        counts[i] = list_said(h->path, length, lists[i]);
+    }
+    return same && (!h->ids || same_lists((const int32_t *const *)lists, counts));
 }

@@ -226,16 +226,6 @@ static dgm_status check(const dgm_search_config *c, dgm_error *err)
 {
     DGM_FAIL_IF(c->iterations < 1, err, DGM_ERR_ARGUMENT,
                 "mask-predict with %d iterations; it needs at least 1", c->iterations);
-    DGM_FAIL_IF(c->alignment || c->coverage > 0.0f, err, DGM_ERR_ARGUMENT,
-                "mask-predict writes a sentence again and again: there is no one attention to "
-                "align it by");
-    DGM_FAIL_IF(c->no_repeat > 0 || (c->repetition > 0.0f && c->repetition != 1.0f), err,
-                DGM_ERR_ARGUMENT,
-                "mask-predict fills in words at once: it cannot watch repetition");
-    DGM_FAIL_IF(c->min_length > 0, err, DGM_ERR_ARGUMENT,
-                "mask-predict asks the model for the length: there is no minimum to set");
-    DGM_FAIL_IF(c->beam_width > 0.0f, err, DGM_ERR_ARGUMENT,
-                "mask-predict has no beam: a beam width has nothing to prune");
     return DGM_OK;
 }
 

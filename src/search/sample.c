@@ -102,9 +102,6 @@ static dgm_status advance(dgm_search *s, dgm_error *err)
 
 static dgm_status check(const dgm_search_config *c, dgm_error *err)
 {
-    DGM_FAIL_IF(c->beam != c->nbest, err, DGM_ERR_ARGUMENT,
-                "sampling draws as many translations as are asked for: its beam is %d, not %d",
-                c->nbest, c->beam);
     DGM_FAIL_IF(!(c->temperature >= 0.0f) || isinf(c->temperature), err, DGM_ERR_ARGUMENT,
                 "temperature is %g; it must be a positive number, or 0: 1",
                 (double)c->temperature);

@@ -29,6 +29,29 @@ static const dgm_search_ops *find(const dgm_search_config *c)
     return NULL;
 }
 
+// A configuration in the words of the table of features; the models come later (check_features).
+static dgm_asked asked_of(const dgm_search_config *c)
+{
+    const dgm_search_ops *ops = find(c);
+    return (dgm_asked){.search = ops->name,
+                       .writing = -1,
+                       .facts = DGM_FACTS_ALL,
+                       .beam = ops == &dgm_search_mask ? 0 : c->beam, // its number of lengths
+                       .nbest = c->nbest,
+                       .min_length = c->min_length,
+                       .max_rows = c->max_rows,
+                       .no_repeat = c->no_repeat,
+                       .top_k = c->top_k,
+                       .beam_width = c->beam_width,
+                       .diversity = c->diversity,
+                       .coverage = c->coverage,
+                       .repetition = c->repetition,
+                       .temperature = c->temperature,
+                       .top_p = c->top_p,
+                       .seed = ops == &dgm_search_sample ? c->seed : 0,
+                       .alignment = c->alignment};
+}
+
 static dgm_status check_config(const dgm_search_config *c, dgm_error *err)
 {
     const dgm_search_ops *ops = find(c);
@@ -60,55 +83,42 @@ static dgm_status check_config(const dgm_search_config *c, dgm_error *err)
                 "longest source is %d tokens; it must be 1 to %d", c->max_source, MAX_LENGTH);
     DGM_FAIL_IF(!(c->beam_width >= 0.0f && c->beam_width <= 1.0f), err, DGM_ERR_ARGUMENT,
                 "beam width is %g; it must be 0 to 1", (double)c->beam_width);
-    DGM_FAIL_IF(c->beam_width > 0.0f && ops == &dgm_search_greedy, err, DGM_ERR_ARGUMENT,
-                "greedy search has one hypothesis: a beam width has nothing to prune");
     DGM_FAIL_IF(!(c->diversity >= 0.0f) || isinf(c->diversity), err, DGM_ERR_ARGUMENT,
                 "diversity is %g; it must be 0 or more", (double)c->diversity);
-    DGM_FAIL_IF(c->beam_width > 0.0f && ops == &dgm_search_sample, err, DGM_ERR_ARGUMENT,
-                "draws of sampling do not compete: a beam width has nothing to prune");
-    DGM_FAIL_IF(c->diversity > 0.0f && ops != &dgm_search_beam, err, DGM_ERR_ARGUMENT,
-                "diversity is a setting of beam search, not of %s search", ops->name);
     DGM_FAIL_IF(!(c->coverage >= 0.0f) || isinf(c->coverage), err, DGM_ERR_ARGUMENT,
                 "coverage penalty is %g; it must be 0 or more", (double)c->coverage);
     DGM_FAIL_IF(c->coverage > 0.0f && !c->alignment, err, DGM_ERR_ARGUMENT,
                 "a coverage penalty needs attention weights: alignment must be on");
-    DGM_FAIL_IF(c->coverage > 0.0f && ops == &dgm_search_greedy, err, DGM_ERR_ARGUMENT,
-                "greedy search ends with one hypothesis: a coverage penalty has nothing to rank");
-    DGM_FAIL_IF(ops != &dgm_search_sample && (c->temperature != 0 || c->top_p != 0 || c->top_k),
-                err, DGM_ERR_ARGUMENT, "temperature, top-k and top-p are settings of sampling");
     DGM_FAIL_IF(c->max_rows < 0, err, DGM_ERR_ARGUMENT, "%d rows at once; it must be 0 or more",
                 c->max_rows);
-    DGM_FAIL_IF(c->max_rows && ops != &dgm_search_beam && ops != &dgm_search_greedy &&
-                    ops != &dgm_search_sample,
-                err, DGM_ERR_ARGUMENT, "%s search has no limit on rows at once", ops->name);
-    DGM_TRY(dgm_history_check(c, ops == &dgm_search_cube, err));
+    DGM_TRY(dgm_history_check(c, err));
     DGM_FAIL_IF(c->rescore && ops != &dgm_search_cube, err, DGM_ERR_ARGUMENT,
                 "scores of %s search are exact already", ops->name);
-    return ops->check(c, err);
+    DGM_TRY(ops->check ? ops->check(c, err) : DGM_OK);
+    const dgm_asked asked = asked_of(c);
+    return dgm_asked_check(&asked, err);
+}
+
+// What is asked of this search, models and scorers included; requests add to it (admit.c).
+static dgm_status check_features(dgm_search *s, dgm_error *err)
+{
+    dgm_asked *a = &s->asked;
+    *a = asked_of(&s->config);
+    a->models = s->part_count;
+    a->writing = (int)dgm_writing_of(s->info[0]);
+    for (int i = 1; i < s->part_count; i++)
+        if (dgm_writing_of(s->info[i]) != dgm_writing_of(s->info[0]))
+            a->facts &= ~(unsigned)DGM_FACT_ALIKE;
+    for (int i = 0; i < s->scorer_count - OWN_SCORERS; i++) {
+        a->lmbr |= strcmp(s->scorers[i].ops->name, "lmbr") == 0;
+        a->lattice |= strcmp(s->scorers[i].ops->name, "lattice") == 0;
+    }
+    return dgm_asked_check(a, err);
 }
 
 static dgm_status check_member(const dgm_search *s, int i, dgm_error *err)
 {
     const dgm_model_info *a = s->info[0], *b = s->info[i];
-    const bool masked = b->mask >= 0;
-    DGM_FAIL_IF(masked && s->ops->tokens != 0, err, DGM_ERR_UNSUPPORTED,
-                "%s search goes word by word; this model fills in whole sentences: it needs the "
-                "search mask-predict",
-                s->ops->name);
-    DGM_FAIL_IF(!masked && s->ops->tokens == 0, err, DGM_ERR_UNSUPPORTED,
-                "mask-predict needs a masked language model; this one goes word by word");
-    DGM_FAIL_IF(!masked && b->tokens_per_step != s->ops->tokens, err, DGM_ERR_UNSUPPORTED,
-                "%s search emits %s a step; this model emits %s", s->ops->name,
-                s->ops->tokens == 1 ? "one token" : "two tokens",
-                b->tokens_per_step == 1 ? "one" : "two");
-    DGM_FAIL_IF(masked && s->part_count > 1, err, DGM_ERR_UNSUPPORTED,
-                "mask-predict takes one model: members of an ensemble would mask different words");
-    DGM_FAIL_IF(a->order != b->order, err, DGM_ERR_ARGUMENT,
-                "ensemble member %d writes in another order than the first one", i + 1);
-    DGM_FAIL_IF(s->scorer_count > OWN_SCORERS && (s->ops->tokens != 1 || b->order != DGM_ORDER_L2R), err,
-                DGM_ERR_UNSUPPORTED,
-                "evidence and lattices are followed from left to right, one word at a time; this "
-                "model writes otherwise");
     DGM_FAIL_IF(!isfinite(s->parts[i].weight) || s->parts[i].weight <= 0.0f, err, DGM_ERR_ARGUMENT,
                 "weight of ensemble member %d must be a positive number", i + 1);
     DGM_FAIL_IF(a->source_vocab != b->source_vocab || a->target_vocab != b->target_vocab ||
@@ -313,12 +323,26 @@ static void set_lengths(dgm_search *s)
     }
 }
 
+// A selection that goes by hidden vectors sees those of a whole generation, also where it is made in
+// parts.
+static dgm_status keep_hidden(dgm_search *s, dgm_error *err)
+{
+    for (int i = 0; s->config.max_rows && s->vocabsel.ops->look && i < s->part_count; i++) {
+        s->rows.kept[i] = dgm_kept_open(s->parts[i].state, s->capacity * s->vectors);
+        if (!s->rows.kept[i].data)
+            return dgm_fail(err, DGM_ERR_MEMORY,
+                            "the workspace is too small for the hidden vectors of %d rows",
+                            s->capacity);
+    }
+    return DGM_OK;
+}
+
 static dgm_status set_up(dgm_search *s, dgm_arena *arena, dgm_error *err)
 {
-    DGM_FAIL_IF(s->config.max_rows && s->vocabsel.ops->look, err, DGM_ERR_ARGUMENT,
-                "words are selected by all rows of a step: there is no limit on rows at once");
-    for (int i = 0; i < s->part_count; i++) {
+    for (int i = 0; i < s->part_count; i++)
         s->info[i] = dgm_model_describe(dgm_state_model(s->parts[i].state));
+    DGM_TRY(check_features(s, err));
+    for (int i = 0; i < s->part_count; i++) {
         DGM_TRY(check_member(s, i, err));
         DGM_TRY(check_limits(s, i, err));
     }
@@ -346,6 +370,7 @@ static dgm_status set_up(dgm_search *s, dgm_arena *arena, dgm_error *err)
                         "the search needs %zu bytes, more than the workspace has left", c.bytes);
     merge_never(s, s->never);
     dgm_history_start(s);
+    DGM_TRY(keep_hidden(s, err));
     DGM_TRY(dgm_score_constraint(&s->scorers[s->scorer_count - 2], arena, s->config.places, err));
     DGM_TRY(dgm_score_prefix(&s->scorers[s->scorer_count - 1], arena, s->config.places, err));
     if (s->kept) s->hidden = dgm_exec_mat(s->exec, s->capacity, s->kept);

@@ -23,6 +23,7 @@
 #ifndef DGM_SEARCH_SEARCH_PRIVATE_H
 #define DGM_SEARCH_SEARCH_PRIVATE_H
 
+#include "search/features.h"
 #include "search/search.h"
 
 enum { DGM_SEARCH_SCORERS = DGM_SCORERS_MAX + 2 }; // the caller's, constraints, prefix forcing
@@ -115,6 +116,7 @@ typedef struct dgm_rows {
     dgm_step_row *steps;   // [capacity]
     int32_t *rows;         // [parts, capacity] made by the step
     dgm_mat hidden[DGM_PARTS_MAX];
+    dgm_mat kept[DGM_PARTS_MAX]; // [capacity * vectors, hidden] of a generation in parts, or no data
     int32_t *retain; // [capacity]
     // of every vector: [capacity * vectors]
     float **align;
@@ -130,6 +132,7 @@ typedef struct dgm_rows {
 // history.c; arrays are NULL where nothing needs them.
 typedef struct dgm_history {
     int32_t *path;  // [max_length] of the row at hand
+    int32_t *compared; // [2, max_length] lists of two hypotheses
     int32_t *ids;   // [capacity, max_length] tokens of the path, ascending
     float *values;  // [max_length] what each of them costs
     int32_t *deny;  // [capacity, max_length + 2] ascending
@@ -167,6 +170,7 @@ typedef struct dgm_masks dgm_masks;
 
 struct dgm_search {
     dgm_search_config config;
+    dgm_asked asked; // of it, in the words of the table of features
     const dgm_search_ops *ops;
     const dgm_finish_ops *finish;
     dgm_exec *exec;
@@ -228,7 +232,7 @@ void *dgm_carve_take(dgm_carve *c, size_t count, size_t size);
 struct dgm_search_ops {
     const char *name;
     int tokens; // of a model's step; 0: the model fills in whole sentences
-    dgm_status (*check)(const dgm_search_config *c, dgm_error *err); // what it cannot do
+    dgm_status (*check)(const dgm_search_config *c, dgm_error *err); // its own numbers, or NULL
     int (*candidates)(const dgm_search_config *c);                   // k of rank
     int (*nodes)(const dgm_search_config *c); // of a sentence's tree; NULL: one a token
     // Takes the arrays of its own (NULL: it has none). Needs width, k, capacity and part_count.
@@ -291,10 +295,12 @@ int dgm_mask_tokens(int longest); // of one call of the model, where a sentence 
 
 // ---- history.c ----------------------------------------------------------------------------------
 
-dgm_status dgm_history_check(const dgm_search_config *c, bool cube, dgm_error *err);
+dgm_status dgm_history_check(const dgm_search_config *c, dgm_error *err);
 void dgm_history_lay_out(dgm_carve *c, dgm_search *s);
 void dgm_history_start(dgm_search *s);                        // when memory is there
 void dgm_history_terms(dgm_search *s, int row, dgm_terms *t); // adds to t
+// Would two live hypotheses get the same terms?
+bool dgm_history_alike(const dgm_search *s, const dgm_place *p, int a, int b);
 
 // ---- rescore.c ----------------------------------------------------------------------------------
 

@@ -38,20 +38,22 @@ static bool is_never(const dgm_search *s, int32_t token)
     return false;
 }
 
-// Constraints are followed from left to right; a model that begins at the end of a sentence can be
-// given that end.
-static dgm_status check_end(const dgm_search *s, const dgm_search_request *r, int limit,
-                            dgm_error *err)
+// What the sentence alone asks for. A model that begins at the end of a sentence takes that end as
+// others take a prefix; its tokens must fit.
+static dgm_status check_forced(const dgm_search *s, const dgm_search_request *r, int limit,
+                               dgm_error *err)
 {
-    if (!r->constraint) return DGM_OK;
     int count = 0;
-    const bool both = s->info[0]->order == DGM_ORDER_BIDIRECTIONAL;
-    DGM_FAIL_IF(!dgm_constraint_backwards(r->constraint, &count), err, DGM_ERR_UNSUPPORTED,
-                "the model %s: of constraints it can be given the end of a translation%s, alone",
-                both ? "writes from both ends" : "writes from right to left",
-                both ? " and its beginning" : "");
-    const int words = both ? 2 * count - 1 : count;
-    DGM_FAIL_IF(words > limit, err, DGM_ERR_ARGUMENT,
+    dgm_asked asked = s->asked;
+    const bool end = r->constraint && dgm_constraint_backwards(r->constraint, &count);
+    asked.prefix = r->prefix_count > 0;
+    asked.end = end;
+    asked.constraints = r->constraint && !end;
+    asked.lattice = r->walk != NULL;
+    if (asked.prefix || r->constraint) DGM_TRY(dgm_asked_check(&asked, err));
+    const dgm_order order = s->info[0]->order;
+    const int words = order == DGM_ORDER_BIDIRECTIONAL ? 2 * count - 1 : count;
+    DGM_FAIL_IF(end && order != DGM_ORDER_L2R && words > limit, err, DGM_ERR_ARGUMENT,
                 "a forced end of %d tokens; the longest translation has %d", count, limit);
     return DGM_OK;
 }
@@ -77,10 +79,7 @@ static dgm_status check_request(const dgm_search *s, const dgm_search_request *r
                 "a forced prefix of %d tokens; from both ends at most half of the longest "
                 "translation, which has %d, can be forced",
                 r->prefix_count, limit);
-    DGM_FAIL_IF(r->prefix_count > 0 && (info->order == DGM_ORDER_R2L || info->mask >= 0), err,
-                DGM_ERR_UNSUPPORTED, "%s: a beginning cannot be forced upon it",
-                info->mask >= 0 ? "the model fills in whole sentences"
-                                : "the model writes from right to left");
+    DGM_TRY(check_forced(s, r, limit, err));
     for (int i = 0; i < r->prefix_count; i++)
         DGM_FAIL_IF(r->prefix[i] < 0 || r->prefix[i] >= info->target_vocab ||
                         r->prefix[i] == s->eos || is_never(s, r->prefix[i]),
@@ -89,11 +88,6 @@ static dgm_status check_request(const dgm_search *s, const dgm_search_request *r
     for (int i = 0; r->lead && i < info->target_prefix_count; i++)
         DGM_FAIL_IF(r->lead[i] < 0 || r->lead[i] >= info->target_vocab, err, DGM_ERR_ARGUMENT,
                     "token %d cannot begin a translation", (int)r->lead[i]);
-    if (info->order != DGM_ORDER_L2R) return check_end(s, r, limit, err);
-    DGM_FAIL_IF(r->constraint && s->ops != &dgm_search_greedy && s->ops != &dgm_search_beam &&
-                    s->ops != &dgm_search_cube,
-                err, DGM_ERR_UNSUPPORTED,
-                "constraints need greedy, beam or cube search, not %s", s->ops->name);
     return DGM_OK;
 }
 

@@ -406,19 +406,16 @@ dgm_status dgm_score_pairs(dgm_translator *t, const dgm_pair *pairs, size_t coun
 {
     *out = NULL;
     DGM_FAIL_IF(count > UINT32_MAX / 2, err, DGM_ERR_ARGUMENT, "too many pairs in one call");
-    for (int i = 0; i < t->member_count; i++) {
-        const dgm_model_info *m = dgm_model_describe(t->members[i].model);
-        DGM_FAIL_IF(m->tokens_per_step != 1 || m->mask >= 0, err, DGM_ERR_UNSUPPORTED,
-                    "%s: the model %s: it cannot score a given translation word by word",
-                    dgm_gguf_path(t->members[i].file),
-                    m->mask >= 0 ? "fills in whole sentences" : "writes two words a step");
-    }
+    dgm_asked asked = t->wanted;
+    asked.score = true;
+    dgm_status st = dgm_asked_check(&asked, err);
+    if (st != DGM_OK) dgm_error_prefix(err, "%s", dgm_gguf_path(t->members[0].file));
+    if (st != DGM_OK) return st;
     scoring s = {.t = t,
                  .model = dgm_model_describe(t->members[0].model),
                  .group = t->batch < GROUP ? t->batch : GROUP};
     if ((size_t)s.group > count) s.group = count ? (int)count : 1;
     s.limits = (dgm_limits){.slots = s.group, .rows = s.group, .source = t->config.max_source};
-    dgm_status st = DGM_OK;
     pair_box *box = dgm_calloc(1, sizeof *box);
     if (box) box->items = dgm_calloc(count ? count : 1, sizeof *box->items);
     s.pairs = dgm_calloc(count ? count : 1, sizeof *s.pairs);

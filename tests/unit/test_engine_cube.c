@@ -152,10 +152,10 @@ static void test_refusals(void **state)
     refuse(NORMALISED, &s, DGM_ERR_ARGUMENT, "cube key must be");
     s = cube_settings("naive", NULL, NULL);
     s.search = "beam";
-    refuse(NORMALISED, &s, DGM_ERR_ARGUMENT, "cube is a setting of cube search");
+    refuse(NORMALISED, &s, DGM_ERR_ARGUMENT, "cube cannot be combined with search beam: ");
     s = cube_settings(NULL, "token", NULL);
     s.search = NULL;
-    refuse(NORMALISED, &s, DGM_ERR_ARGUMENT, "the cube key is a setting of cube search");
+    refuse(NORMALISED, &s, DGM_ERR_ARGUMENT, "cube-key cannot be combined with search beam: ");
     s = cube_settings(NULL, NULL, NULL);
     s.exact_scores = 2;
     refuse(NORMALISED, &s, DGM_ERR_ARGUMENT, "exact scores");

@@ -294,9 +294,8 @@ static void refused_lines(void **state)
         {"lattice\n0 1 0 a\n1 0 0 b\n1 0\n", NULL, "lattice: line 3: this arc lies on a cycle"},
         {"lattice\n0 1 0 a\n0 2 0 b\n1 0\n", NULL,
          "lattice: line 3: a dead end: no path leads from this node to an end"},
-        {"lattice\n0 1 0 a\n1 0\n", "a",
-         "a line with a lattice and a forced prefix: the lattice says already how a translation "
-         "begins"},
+        {"lattice\n0 1 0 a\n1 0\n", "b",
+         "lattice: no path of it begins with the forced prefix"},
         {"lattice\n0 1 0 " TEN TEN TEN "a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a\n"
          "1 0\n",
          NULL, "lattice: the longest path of the lattice has 156 tokens, the maximum length is 100"},
@@ -329,14 +328,11 @@ static void refused_settings(void **state)
         float weight, repetition;
         const char *message;
     } cases[] = {
-        {"cube", 1, 0, 0,
-         "cube search shares scores between hypotheses that stand at different places of a "
-         "lattice: use beam search"},
-        {NULL, 0, 1, 0, "a weight of lattices without lattices"},
+        {NULL, 0, 1, 0, "lattice-weight requires lattice"},
         {NULL, 1, NAN, 0, "lattice weight must be -1e+06 to 1e+06, not nan"},
         {NULL, 1, 1, 1.2f,
-         "scores of lattices and a repetition penalty cannot be added together: leave one of them "
-         "out"},
+         "lattice-weight cannot be combined with repetition-penalty: both want the one list of "
+         "additions to a row's scores"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         dgm_translator *t = NULL;

@@ -319,7 +319,7 @@ static void test_refusals(void **state)
     (void)state;
     dgm_lmbr w;
     dgm_lmbr_default(&w);
-    refused(&w, "sample", "sampling");
+    refused(&w, "sample", "lmbr cannot be combined with search sample");
     w.p = 0;
     refused(&w, NULL, "p of LMBR");
     dgm_lmbr_default(&w);

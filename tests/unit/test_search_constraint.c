@@ -270,7 +270,8 @@ static void sampling_refuses(void **state)
     toy_search_open(&t, &c, &model, 1, NULL);
     const dgm_search_request r = {.source = {toy_source, 4}, .constraint = a.constraint};
     dgm_error err;
-    assert_int_equal(dgm_search_admit(t.search, &r, 1, &err), DGM_ERR_UNSUPPORTED);
+    assert_int_equal(dgm_search_admit(t.search, &r, 1, &err), DGM_ERR_ARGUMENT);
+    assert_non_null(strstr(err.text, "cannot be combined with search sample"));
     toy_search_close(&t);
     dgm_constraint_free(&a.constraint);
     toy_close(&m);

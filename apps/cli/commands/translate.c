@@ -274,18 +274,35 @@ static int check_files(const command *self, const translate_options *o)
     if (code < 0) code = files_check(self, &files);
     free(beside);
     if (code >= 0) return code;
-    const struct {
-        const char *name;
-        bool given;
-    } untuned[] = {{"prefix", o->prefix},         {"constraints", o->constraints},
-                   {"directions", o->directions}, {"lattice", o->lattice},
-                   {"rerank", o->rerank.count},   {"resume", o->resume}};
-    for (size_t i = 0; o->lmbr.tune && i < sizeof untuned / sizeof *untuned; i++)
-        if (untuned[i].given)
-            return fail_usage(self, "--lmbr-tune does not go with --%s", untuned[i].name);
     if (o->resume && !is_file_name(o->output))
         return fail_usage(self, "--resume goes on with a file: it needs --output FILE");
     return -1;
+}
+
+// What the library cannot know before files are opened: it is asked whether all of it goes together.
+static int check_features(const command *self, const translate_options *o)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } features[] = {{"lmbr", o->lmbr.file},
+                    {"lmbr-thetas", settings_given(&o->engine.set, "lmbr-thetas")},
+                    {"lmbr-tune", o->lmbr.tune},
+                    {"prefix", o->prefix},
+                    {"constraints", o->lmbr.tune && o->constraints}, // else lines say what they want
+                    {"directions", o->directions},
+                    {"terms", o->engine.set.settings.terms[0]},
+                    {"lattice", o->lattice},
+                    {"rerank", o->rerank.count},
+                    {"resume", o->resume}};
+    enum { MOST = sizeof features / sizeof *features };
+    const char *names[MOST];
+    dgm_feature_query q = {.features = names, .models = DGM_MODELS_ANY};
+    dgm_error error;
+    for (size_t i = 0; i < MOST; i++)
+        if (features[i].given) names[q.count++] = features[i].name;
+    if (dgm_features_check(&q, NULL, &error) == DGM_OK) return -1;
+    return fail_usage(self, "%s", error.text);
 }
 
 // Settings and options that follow from each other.
@@ -313,12 +330,10 @@ static int run(const command *self, int argc, char **argv)
         return fail_usage(self, "translate reads standard input or --input, not '%s'",
                           rest.items[0]);
     code = check_files(self, &o);
+    if (code < 0) code = check_features(self, &o);
     if (code >= 0) return code;
     if (o.rerank.count && !rerank_candidates(&o.engine, o.engine.set.settings.nbest))
         return fail_usage(self, "--rerank chooses among the hypotheses of a beam: give --beam");
-    if (o.rerank.count && o.directions)
-        return fail_usage(self, "--rerank judges all lines in one direction: it does not go with "
-                                "--directions");
     code = lmbr_weights(&o.lmbr, &o.engine.set);
     if (code < 0) settle(&o);
     if (code < 0 && o.lmbr.tune) code = lmbr_tune(&o.lmbr, &o.engine, o.input, o.output, o.quiet);
@@ -328,6 +343,9 @@ static int run(const command *self, int argc, char **argv)
     s->window_bytes = text_share(&o.engine);
     s->start = seconds();
     code = engine_open(&o.engine, &s->t);
+    dgm_error error;
+    const dgm_status st = code < 0 && o.prefix ? dgm_translator_check(s->t, "prefix", &error) : DGM_OK;
+    if (st != DGM_OK) code = fail(exit_code(st), "%s", error.text);
     if (code < 0) code = rerank_open(&o.rerank, &o.engine, s->t, &s->rerank);
     s->load = seconds() - s->start;
     if (code < 0 && timed(&o)) stats_watch(s->t);

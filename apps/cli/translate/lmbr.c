@@ -95,8 +95,6 @@ int lmbr_weights(const lmbr_options *o, setting_values *set)
     if (code >= 0) return code;
     keep_given(set, &read);
     set->settings = read;
-    if (set->settings.lmbr.use_thetas && o->tune)
-        return fail(EXIT_USAGE, "--lmbr-tune finds p and r: leave out --lmbr-thetas");
     set->settings.evidence = o->file != NULL;
     return -1;
 }

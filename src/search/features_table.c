@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: MIT
+// The table of features: for each, how one knows that it was asked for, where it works, what it
+// cannot be combined with, and the reason. Nothing else in the library or the program decides about
+// combinations; docs/manual/FEATURES.md is printed from here (`dragoman features --markdown`).
+//
+// A feature that a search or a way of writing is not named for is refused there, so a new search
+// starts with nothing and is added row by row. Refused is what has no meaning; what has one and is
+// not built yet says so (`later`).
+#include "search/features.h"
+
+#include <string.h>
+
+enum {
+    GREEDY = 1 << DGM_BY_GREEDY,
+    BEAM = 1 << DGM_BY_BEAM,
+    CUBE = 1 << DGM_BY_CUBE,
+    SAMPLE = 1 << DGM_BY_SAMPLE,
+    DOUBLE = 1 << DGM_BY_DOUBLE,
+    MASK = 1 << DGM_BY_MASK,
+    ONE_WORD = GREEDY | BEAM | CUBE | SAMPLE, // searches of one word a step
+    ALL_SEARCHES = ONE_WORD | DOUBLE | MASK
+};
+
+enum {
+    L2R = 1 << DGM_WRITES_L2R,
+    R2L = 1 << DGM_WRITES_R2L,
+    PAIRS_L2R = 1 << DGM_WRITES_PAIRS_L2R,
+    PAIRS_R2L = 1 << DGM_WRITES_PAIRS_R2L,
+    PAIRS_BOTH = 1 << DGM_WRITES_PAIRS_BOTH,
+    WHOLE = 1 << DGM_WRITES_WHOLE,
+    PAIRS = PAIRS_L2R | PAIRS_R2L | PAIRS_BOTH,
+    ALL_WRITINGS = L2R | R2L | PAIRS | WHOLE
+};
+
+#define BIT(feature) DGM_FEATURE_BIT(DGM_FEATURE_##feature)
+
+const dgm_search_row dgm_search_rows[DGM_BY_COUNT] = {
+    [DGM_BY_GREEDY] = {"greedy", L2R | R2L, "it takes one word a step"},
+    [DGM_BY_BEAM] = {"beam", L2R | R2L, "it takes one word a step"},
+    [DGM_BY_CUBE] = {"cube", L2R | R2L, "it takes one word a step"},
+    [DGM_BY_SAMPLE] = {"sample", L2R | R2L, "it takes one word a step"},
+    [DGM_BY_DOUBLE] = {"double", PAIRS, "it takes two words a step"},
+    [DGM_BY_MASK] = {"mask-predict", WHOLE, "it fills in masked words"},
+};
+
+const dgm_writing_row dgm_writing_rows[DGM_WRITES_COUNT] = {
+    [DGM_WRITES_L2R] = {"l2r", "a model that writes one word a step, from left to right"},
+    [DGM_WRITES_R2L] = {"r2l", "a model that writes one word a step, from right to left"},
+    [DGM_WRITES_PAIRS_L2R] = {"pairs-l2r", "a model that writes two words a step, from left to right"},
+    [DGM_WRITES_PAIRS_R2L] = {"pairs-r2l", "a model that writes two words a step, from right to left"},
+    [DGM_WRITES_PAIRS_BOTH] = {"pairs-both", "a model that writes two words a step, from both ends"},
+    [DGM_WRITES_WHOLE] = {"masked", "a model that fills in whole sentences"},
+};
+
+// ---- is it asked for? --------------------------------------------------------------------------
+
+static bool by(const dgm_asked *a, const char *search)
+{
+    return a->search && strcmp(a->search, search) == 0;
+}
+
+// One hypothesis is no beam, and what sampling draws is called so by the caller's leave.
+static bool asks_beam(const dgm_asked *a)
+{
+    if (by(a, "mask-predict")) return a->beam > 0;
+    if (by(a, "sample")) return a->beam > 0 && a->beam != a->nbest;
+    return a->beam > 1;
+}
+
+#define ASKS(name, condition)                                                                      \
+    static bool name(const dgm_asked *a)                                                           \
+    {                                                                                              \
+        return condition;                                                                          \
+    }
+ASKS(asks_beam_width, a->beam_width > 0.0f)
+ASKS(asks_diversity, a->diversity > 0.0f)
+ASKS(asks_coverage, a->coverage > 0.0f)
+ASKS(asks_no_repeat, a->no_repeat > 0)
+ASKS(asks_repetition, a->repetition > 0.0f && a->repetition != 1.0f)
+ASKS(asks_min_length, a->min_length > 0)
+ASKS(asks_max_rows, a->max_rows > 0)
+ASKS(asks_top_k, a->top_k > 0)
+ASKS(asks_top_p, a->top_p > 0.0f)
+ASKS(asks_temperature, a->temperature > 0.0f)
+ASKS(asks_seed, a->seed != 0)
+ASKS(asks_cube, a->cube)
+ASKS(asks_cube_key, a->cube_key)
+ASKS(asks_pairs, a->pairs)
+ASKS(asks_iterations, a->iterations > 0)
+ASKS(asks_lengths, a->lengths > 0)
+ASKS(asks_clusters, a->clusters)
+ASKS(asks_softmax_off, a->softmax_off)
+ASKS(asks_alignment, a->alignment)
+ASKS(asks_unknown, a->replace_unknown)
+ASKS(asks_prefix, a->prefix)
+ASKS(asks_end, a->end)
+ASKS(asks_constraints, a->constraints)
+ASKS(asks_terms, a->terms)
+ASKS(asks_keep, a->keep)
+ASKS(asks_lmbr, a->lmbr)
+ASKS(asks_lattice, a->lattice)
+ASKS(asks_lattice_weight, a->lattice_weight != 0.0f)
+ASKS(asks_ensemble, a->models > 1)
+ASKS(asks_directions, a->directions)
+ASKS(asks_score, a->score)
+ASKS(asks_precompute, a->precompute > 0)
+ASKS(asks_plain_attention, a->plain_attention)
+ASKS(asks_separate_states, a->separate_states)
+
+// ---- the table ---------------------------------------------------------------------------------
+
+static const char only_recurrent[] = "only recurrent models have products with states to save";
+static const char only_draws[] = "it says how random words are drawn";
+static const char in_a_beam[] =
+    "words anywhere in a translation can be forced where a search takes the best word a step, from "
+    "left to right";
+static const char inside_lattice[] = "the lattice says already what a translation may hold";
+
+const dgm_feature_row dgm_feature_table[DGM_FEATURE_COUNT] = {
+    // The search itself.
+    [DGM_FEATURE_BEAM] = {.name = "beam",
+                          .setting = "dgm_settings.beam",
+                          .asked = asks_beam,
+                          .places = {{BEAM | CUBE | DOUBLE, ALL_WRITINGS}},
+                          .why = "greedy search has one hypothesis, sample draws as many "
+                                 "translations as nbest says, mask-predict makes as many as "
+                                 "lengths says"},
+    [DGM_FEATURE_BEAM_WIDTH] = {.name = "beam-width",
+                                .setting = "dgm_settings.beam_width",
+                                .asked = asks_beam_width,
+                                .places = {{BEAM | CUBE | DOUBLE, ALL_WRITINGS}},
+                                .why = "without a beam whose hypotheses compete there is nothing "
+                                       "to prune",
+                                .later = {MASK, WHOLE}},
+    [DGM_FEATURE_DIVERSITY] = {.name = "diversity",
+                               .setting = "dgm_settings.diversity",
+                               .asked = asks_diversity,
+                               .places = {{BEAM, ALL_WRITINGS}},
+                               .why = "it changes the order in which beam search fills its beam"},
+    [DGM_FEATURE_COVERAGE] = {.name = "coverage-penalty",
+                              .setting = "dgm_settings.coverage_penalty",
+                              .asked = asks_coverage,
+                              .places = {{BEAM | CUBE | SAMPLE, ALL_WRITINGS}},
+                              .why = "it ranks several translations by the attention that their "
+                                     "words paid, one word a step",
+                              .later = {DOUBLE, PAIRS}},
+    [DGM_FEATURE_NO_REPEAT] = {.name = "no-repeat-ngram",
+                               .setting = "dgm_settings.no_repeat_ngram",
+                               .asked = asks_no_repeat,
+                               .places = {{ONE_WORD, ALL_WRITINGS}},
+                               .why = "words that are chosen together do not know each other",
+                               .later = {DOUBLE, PAIRS}},
+    [DGM_FEATURE_REPETITION] = {.name = "repetition-penalty",
+                                .setting = "dgm_settings.repetition_penalty",
+                                .asked = asks_repetition,
+                                .places = {{ONE_WORD, ALL_WRITINGS}},
+                                .why = "words that are chosen together do not know each other",
+                                .later = {DOUBLE, PAIRS}},
+    [DGM_FEATURE_MIN_LENGTH] = {.name = "min-length",
+                                .setting = "dgm_settings.min_length",
+                                .asked = asks_min_length,
+                                .places = {{ONE_WORD | DOUBLE, ALL_WRITINGS}},
+                                .why = "mask-predict asks the model for the length"},
+    [DGM_FEATURE_MAX_ROWS] = {.name = "max-rows",
+                              .setting = "dgm_settings.max_rows",
+                              .asked = asks_max_rows,
+                              .places = {{GREEDY | BEAM | SAMPLE | DOUBLE, ALL_WRITINGS}},
+                              .why = "it makes its steps for several sentences at once by itself",
+                              .later = {CUBE | MASK, ALL_WRITINGS}},
+    [DGM_FEATURE_TOP_K] = {.name = "top-k",
+                           .setting = "dgm_settings.top_k",
+                           .asked = asks_top_k,
+                           .places = {{SAMPLE, ALL_WRITINGS}},
+                           .why = only_draws},
+    [DGM_FEATURE_TOP_P] = {.name = "top-p",
+                           .setting = "dgm_settings.top_p",
+                           .asked = asks_top_p,
+                           .places = {{SAMPLE, ALL_WRITINGS}},
+                           .why = only_draws},
+    [DGM_FEATURE_TEMPERATURE] = {.name = "temperature",
+                                 .setting = "dgm_settings.temperature",
+                                 .asked = asks_temperature,
+                                 .places = {{SAMPLE, ALL_WRITINGS}},
+                                 .why = only_draws},
+    [DGM_FEATURE_SEED] = {.name = "seed",
+                          .setting = "dgm_settings.seed",
+                          .asked = asks_seed,
+                          .places = {{SAMPLE, ALL_WRITINGS}},
+                          .why = only_draws},
+    [DGM_FEATURE_CUBE] = {.name = "cube",
+                          .setting = "dgm_settings.cube",
+                          .asked = asks_cube,
+                          .places = {{CUBE, ALL_WRITINGS}},
+                          .why = "it is a setting of search cube"},
+    [DGM_FEATURE_CUBE_KEY] = {.name = "cube-key",
+                              .setting = "dgm_settings.cube_key",
+                              .asked = asks_cube_key,
+                              .places = {{CUBE, ALL_WRITINGS}},
+                              .why = "it is a setting of search cube"},
+    [DGM_FEATURE_PAIRS] = {.name = "pairs",
+                           .setting = "dgm_settings.pairs",
+                           .asked = asks_pairs,
+                           .places = {{DOUBLE, ALL_WRITINGS}},
+                           .why = "it is a setting of search double"},
+    [DGM_FEATURE_ITERATIONS] = {.name = "iterations",
+                                .setting = "dgm_settings.iterations",
+                                .asked = asks_iterations,
+                                .places = {{MASK, ALL_WRITINGS}},
+                                .why = "it is a setting of search mask-predict"},
+    [DGM_FEATURE_LENGTHS] = {.name = "lengths",
+                             .setting = "dgm_settings.lengths",
+                             .asked = asks_lengths,
+                             .places = {{MASK, ALL_WRITINGS}},
+                             .why = "it is a setting of search mask-predict"},
+    // Scores and what is reported.
+    [DGM_FEATURE_CLUSTERS] = {.name = "shortlist-cluster",
+                              .setting = "dgm_settings.shortlist",
+                              .asked = asks_clusters},
+    [DGM_FEATURE_SOFTMAX_OFF] = {.name = "softmax-off",
+                                 .setting = "dgm_settings.softmax",
+                                 .asked = asks_softmax_off,
+                                 .facts = DGM_FACT_SELF_NORMALISED,
+                                 .why = "it was not trained to be self-normalised, so its scores "
+                                        "need the softmax (force-off leaves it out all the same)"},
+    [DGM_FEATURE_ALIGNMENT] = {.name = "alignment",
+                               .setting = "dgm_settings.alignment",
+                               .asked = asks_alignment,
+                               .places = {{ONE_WORD | DOUBLE, ALL_WRITINGS}},
+                               .why = "it writes a sentence again and again: there is no one "
+                                      "attention to align it by"},
+    [DGM_FEATURE_UNKNOWN] = {.name = "unknown",
+                             .setting = "dgm_settings.unknown",
+                             .asked = asks_unknown,
+                             .places = {{ONE_WORD | DOUBLE, ALL_WRITINGS}},
+                             .facts = DGM_FACT_WORDS,
+                             .why = "unknown words are replaced by the source words that they "
+                                    "attend to, which takes a vocabulary of words and attention"},
+    // What a translation must and must not hold.
+    [DGM_FEATURE_PREFIX] = {.name = "prefix",
+                            .setting = "dgm_input.prefix",
+                            .asked = asks_prefix,
+                            .places = {{ALL_SEARCHES, L2R | PAIRS_L2R | PAIRS_BOTH}},
+                            .why = "a beginning can be forced where it is what is written first"},
+    [DGM_FEATURE_END] = {.name = "forced-end",
+                         .setting = "dgm_input.constraints, '$ WORDS'",
+                         .asked = asks_end,
+                         .places = {{ALL_SEARCHES, R2L | PAIRS_R2L | PAIRS_BOTH},
+                                    {GREEDY | BEAM | CUBE, L2R}},
+                         .excludes = BIT(LATTICE),
+                         .why = "an end can be forced where it is written first, or into a beam "
+                                "from left to right",
+                         .why_not = inside_lattice,
+                         .later = {DOUBLE, PAIRS_L2R},
+                         .excludes_later = BIT(LATTICE)},
+    [DGM_FEATURE_CONSTRAINTS] = {.name = "constraints",
+                                 .setting = "dgm_input.constraints",
+                                 .asked = asks_constraints,
+                                 .places = {{GREEDY | BEAM | CUBE, L2R}},
+                                 .excludes = BIT(LATTICE),
+                                 .why = in_a_beam,
+                                 .why_not = inside_lattice,
+                                 .later = {GREEDY | BEAM | CUBE | DOUBLE, R2L | PAIRS},
+                                 .excludes_later = BIT(LATTICE)},
+    [DGM_FEATURE_TERMS] = {.name = "terms",
+                           .setting = "dgm_settings.terms",
+                           .asked = asks_terms,
+                           .places = {{GREEDY | BEAM | CUBE, L2R}},
+                           .excludes = BIT(LATTICE),
+                           .why = in_a_beam,
+                           .why_not = inside_lattice,
+                           .later = {GREEDY | BEAM | CUBE | DOUBLE, R2L | PAIRS},
+                           .excludes_later = BIT(LATTICE)},
+    [DGM_FEATURE_KEEP] = {.name = "keep",
+                          .setting = "dgm_settings.keep",
+                          .asked = asks_keep,
+                          .places = {{GREEDY | BEAM | CUBE, L2R}},
+                          .excludes = BIT(LATTICE),
+                          .why = in_a_beam,
+                          .why_not = inside_lattice,
+                          .later = {GREEDY | BEAM | CUBE | DOUBLE, R2L | PAIRS},
+                          .excludes_later = BIT(LATTICE)},
+    // Evidence.
+    [DGM_FEATURE_LMBR] = {.name = "lmbr",
+                          .setting = "dgm_settings.evidence",
+                          .asked = asks_lmbr,
+                          .places = {{GREEDY | BEAM | CUBE, L2R}},
+                          .why = "evidence is added to the scores of a search that takes the best "
+                                 "word a step, from left to right",
+                          .later = {GREEDY | BEAM | CUBE | DOUBLE, R2L | PAIRS}},
+    [DGM_FEATURE_LMBR_THETAS] = {.name = "lmbr-thetas",
+                                 .needs = BIT(LMBR),
+                                 .excludes = BIT(LMBR_TUNE),
+                                 .why = "tuning finds p and r, which are not looked at then"},
+    [DGM_FEATURE_LMBR_TUNE] = {.name = "lmbr-tune",
+                               .needs = BIT(LMBR),
+                               .excludes = BIT(PREFIX) | BIT(CONSTRAINTS) | BIT(DIRECTIONS) |
+                                           BIT(LATTICE) | BIT(RERANK) | BIT(RESUME),
+                               .why = "it writes settings, found on lines that are searched freely"},
+    [DGM_FEATURE_LATTICE] = {.name = "lattice",
+                             .setting = "dgm_settings.lattices",
+                             .asked = asks_lattice,
+                             .places = {{ONE_WORD, L2R}},
+                             .why = "a lattice is followed from left to right, one word a step",
+                             .later = {ONE_WORD | DOUBLE, R2L | PAIRS}},
+    [DGM_FEATURE_LATTICE_WEIGHT] = {.name = "lattice-weight",
+                                    .setting = "dgm_settings.lattice_weight",
+                                    .asked = asks_lattice_weight,
+                                    .needs = BIT(LATTICE),
+                                    .excludes = BIT(REPETITION),
+                                    .why = "both want the one list of additions to a row's scores"},
+    // Models.
+    [DGM_FEATURE_ENSEMBLE] = {.name = "ensemble",
+                              .setting = "dgm_open_ensemble",
+                              .asked = asks_ensemble,
+                              .places = {{ALL_SEARCHES, L2R | R2L | PAIRS}},
+                              .facts = DGM_FACT_ALIKE,
+                              .why = "its members choose words together: all must write in the "
+                                     "same way, and none may mask words of its own",
+                              .later = {MASK, WHOLE}},
+    [DGM_FEATURE_DIRECTIONS] = {.name = "directions",
+                                .setting = "dgm_settings.direction_later",
+                                .asked = asks_directions,
+                                .excludes = BIT(RERANK) | BIT(TERMS),
+                                .why = "a glossary and a model that re-ranks are for one direction"},
+    [DGM_FEATURE_RERANK] = {.name = "rerank"},
+    [DGM_FEATURE_SCORE] = {.name = "score",
+                           .setting = "dgm_score_pairs",
+                           .asked = asks_score,
+                           .places = {{ALL_SEARCHES, L2R | R2L}},
+                           .why = "a given translation is scored word by word",
+                           .later = {DOUBLE, PAIRS}},
+    [DGM_FEATURE_PRECOMPUTE] = {.name = "precompute",
+                                .setting = "dgm_settings.precompute",
+                                .asked = asks_precompute,
+                                .places = {{ONE_WORD, L2R | R2L}},
+                                .facts = DGM_FACT_RECURRENT,
+                                .why = only_recurrent},
+    [DGM_FEATURE_PLAIN_ATTENTION] = {.name = "plain-attention",
+                                     .setting = "dgm_settings.plain_attention",
+                                     .asked = asks_plain_attention,
+                                     .places = {{ONE_WORD, L2R | R2L}},
+                                     .facts = DGM_FACT_RECURRENT,
+                                     .why = only_recurrent},
+    [DGM_FEATURE_SEPARATE_STATES] = {.name = "separate-states",
+                                     .setting = "dgm_settings.separate_states",
+                                     .asked = asks_separate_states,
+                                     .places = {{ONE_WORD, L2R | R2L}},
+                                     .facts = DGM_FACT_RECURRENT,
+                                     .why = only_recurrent},
+    // Jobs of the program.
+    [DGM_FEATURE_RESUME] = {.name = "resume"},
+};
