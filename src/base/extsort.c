@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/heap.h"
 #include "base/mem.h"
 
 enum {
@@ -213,18 +214,12 @@ static bool before(const dgm_extsort *r, uint32_t a, uint32_t b)
     return c < 0 || (c == 0 && a < b);
 }
 
+#define BEFORE(x, y) before(r, (x), (y))
+
 static void sink(dgm_extsort *r, size_t i)
 {
-    for (;;) {
-        size_t least = i;
-        for (size_t c = 2 * i + 1; c <= 2 * i + 2; c++)
-            if (c < r->heap_count && before(r, r->heap[c], r->heap[least])) least = c;
-        if (least == i) return;
-        uint32_t t = r->heap[i];
-        r->heap[i] = r->heap[least];
-        r->heap[least] = t;
-        i = least;
-    }
+    const uint32_t moved = r->heap[i];
+    DGM_HEAP_DOWN(r->heap, r->heap_count, i, moved, BEFORE);
 }
 
 static dgm_status refill(dgm_extsort *r, run *x, dgm_error *err)

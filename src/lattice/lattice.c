@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "base/mem.h"
 
 // ---- building ----------------------------------------------------------------------------------
@@ -91,26 +92,18 @@ typedef struct sealing {
     uint32_t *order;      // [arcs] by the node they leave, then as they were added
 } sealing;
 
+#define SMALLER(x, y) ((x) < (y))
+
 static void heap_push(sealing *s, int32_t node)
 {
-    int32_t at = s->heap_count++;
-    for (; at > 0 && s->heap[(at - 1) / 2] > node; at = (at - 1) / 2)
-        s->heap[at] = s->heap[(at - 1) / 2];
-    s->heap[at] = node;
+    DGM_HEAP_UP(s->heap, s->heap_count, node, SMALLER);
+    s->heap_count++;
 }
 
 static int32_t heap_pop(sealing *s)
 {
     const int32_t top = s->heap[0], last = s->heap[--s->heap_count];
-    int32_t at = 0;
-    for (;;) {
-        int32_t child = 2 * at + 1;
-        if (child + 1 < s->heap_count && s->heap[child + 1] < s->heap[child]) child++;
-        if (child >= s->heap_count || s->heap[child] >= last) break;
-        s->heap[at] = s->heap[child];
-        at = child;
-    }
-    s->heap[at] = last;
+    DGM_HEAP_DOWN(s->heap, s->heap_count, 0, last, SMALLER);
     return top;
 }
 

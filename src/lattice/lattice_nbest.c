@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "base/mem.h"
 #include "base/sort.h"
 #include "lattice/lattice.h"
@@ -63,28 +64,20 @@ static bool before(const nbest *s, uint32_t a, uint32_t b)
     return a < b;
 }
 
+#define BEFORE(x, y) before(s, (x), (y))
+
 static dgm_status push(nbest *s, uint32_t hyp, dgm_error *err)
 {
     DGM_TRY(dgm_grow(&s->heap, &s->heap_cap, s->heap_count + 1, sizeof *s->heap, err));
-    size_t at = s->heap_count++;
-    for (; at > 0 && before(s, hyp, s->heap[(at - 1) / 2]); at = (at - 1) / 2)
-        s->heap[at] = s->heap[(at - 1) / 2];
-    s->heap[at] = hyp;
+    DGM_HEAP_UP(s->heap, s->heap_count, hyp, BEFORE);
+    s->heap_count++;
     return DGM_OK;
 }
 
 static uint32_t pop(nbest *s)
 {
     const uint32_t top = s->heap[0], last = s->heap[--s->heap_count];
-    size_t at = 0;
-    for (;;) {
-        size_t child = 2 * at + 1;
-        if (child + 1 < s->heap_count && before(s, s->heap[child + 1], s->heap[child])) child++;
-        if (child >= s->heap_count || !before(s, s->heap[child], last)) break;
-        s->heap[at] = s->heap[child];
-        at = child;
-    }
-    s->heap[at] = last;
+    DGM_HEAP_DOWN(s->heap, s->heap_count, 0, last, BEFORE);
     return top;
 }
 

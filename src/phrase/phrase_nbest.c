@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "base/mem.h"
 #include "base/words.h"
 #include "phrase/phrase_decode_private.h"
@@ -37,26 +38,15 @@ static dgm_status push(queue *q, path *p, dgm_error *err)
 {
     p->serial = q->serial++;
     DGM_TRY(dgm_grow(&q->heap, &q->cap, q->count + 1, sizeof *q->heap, err));
-    size_t i = q->count++;
-    for (; i > 0 && ahead(p, q->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        q->heap[i] = q->heap[(i - 1) / 2];
-    q->heap[i] = p;
+    DGM_HEAP_UP(q->heap, q->count, p, ahead);
+    q->count++;
     return DGM_OK;
 }
 
 static path *pop(queue *q)
 {
     path *top = q->heap[0], *last = q->heap[--q->count];
-    size_t i = 0;
-    for (;;) {
-        size_t c = 2 * i + 1;
-        if (c >= q->count) break;
-        if (c + 1 < q->count && ahead(q->heap[c + 1], q->heap[c])) c++;
-        if (!ahead(q->heap[c], last)) break;
-        q->heap[i] = q->heap[c];
-        i = c;
-    }
-    q->heap[i] = last;
+    DGM_HEAP_DOWN(q->heap, q->count, 0, last, ahead);
     return top;
 }
 

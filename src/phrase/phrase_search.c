@@ -17,6 +17,7 @@
 // language model state, and with orientations also its beginning and what it says about the next.
 #include <string.h>
 
+#include "base/heap.h"
 #include "base/mem.h"
 #include "base/sort.h"
 #include "phrase/phrase_decode_private.h"
@@ -159,29 +160,20 @@ static bool ahead(const dgm_pb_item *a, const dgm_pb_item *b)
     return a->total > b->total || (a->total == b->total && a->serial < b->serial);
 }
 
+#define AHEAD(x, y) ahead(&(x), &(y))
+
 static dgm_status heap_push(dgm_pb_decoder *d, dgm_pb_item item, dgm_error *err)
 {
     DGM_TRY(dgm_grow(&d->heap, &d->heap_cap, d->heap_count + 1, sizeof *d->heap, err));
-    size_t i = d->heap_count++;
-    for (; i > 0 && ahead(&item, &d->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        d->heap[i] = d->heap[(i - 1) / 2];
-    d->heap[i] = item;
+    DGM_HEAP_UP(d->heap, d->heap_count, item, AHEAD);
+    d->heap_count++;
     return DGM_OK;
 }
 
 static dgm_pb_item heap_pop(dgm_pb_decoder *d)
 {
     dgm_pb_item top = d->heap[0], last = d->heap[--d->heap_count];
-    size_t i = 0;
-    for (;;) {
-        size_t c = 2 * i + 1;
-        if (c >= d->heap_count) break;
-        if (c + 1 < d->heap_count && ahead(&d->heap[c + 1], &d->heap[c])) c++;
-        if (!ahead(&d->heap[c], &last)) break;
-        d->heap[i] = d->heap[c];
-        i = c;
-    }
-    d->heap[i] = last;
+    DGM_HEAP_DOWN(d->heap, d->heap_count, 0, last, AHEAD);
     return top;
 }
 

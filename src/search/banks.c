@@ -31,6 +31,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "base/lower_bound.h"
 #include "base/sort.h"
 
@@ -271,16 +272,12 @@ static bool before(const dgm_bank_entry *a, const dgm_bank_entry *b)
     return a->c.token < b->c.token;
 }
 
+#define BEFORE(x, y) before(&pool[x], &pool[y])
+
 static void sift(const dgm_bank_entry *pool, int32_t *heap, int count, int at)
 {
     const int32_t moved = heap[at];
-    for (int child = 2 * at + 1; child < count; child = 2 * at + 1) {
-        if (child + 1 < count && before(&pool[heap[child + 1]], &pool[heap[child]])) child++;
-        if (!before(&pool[heap[child]], &pool[moved])) break;
-        heap[at] = heap[child];
-        at = child;
-    }
-    heap[at] = moved;
+    DGM_HEAP_DOWN(heap, count, at, moved, BEFORE);
 }
 
 // Candidates that cannot say what is missing in the tokens that are left go, unless all would.

@@ -16,12 +16,16 @@
 
 #include <math.h>
 
+#include "base/heap.h"
+
 static bool before(const dgm_cube_cell *a, const dgm_cube_cell *b)
 {
     if (a->score != b->score) return a->score > b->score;
     if (a->hypo != b->hypo) return a->hypo < b->hypo;
     return a->column < b->column;
 }
+
+#define BEFORE(x, y) before(&(x), &(y))
 
 static void push(dgm_cube_walk *w, int hypo, int column)
 {
@@ -30,10 +34,8 @@ static void push(dgm_cube_walk *w, int hypo, int column)
     const float score = w->scores[(size_t)w->line[hypo] * (size_t)w->k + (size_t)column];
     const dgm_cube_cell cell = {score + w->behind[hypo], hypo, column};
     if (!(cell.score > -INFINITY)) return; // the leader's list ended
-    int at = w->size++;
-    for (; at > 0 && before(&cell, &w->heap[(at - 1) / 2]); at = (at - 1) / 2)
-        w->heap[at] = w->heap[(at - 1) / 2];
-    w->heap[at] = cell;
+    DGM_HEAP_UP(w->heap, w->size, cell, BEFORE);
+    w->size++;
     if (w->size > w->peak) w->peak = w->size;
 }
 
@@ -50,14 +52,7 @@ bool dgm_cube_walk_pop(dgm_cube_walk *w, dgm_cube_cell *cell)
     if (w->size == 0) return false;
     *cell = w->heap[0];
     const dgm_cube_cell last = w->heap[--w->size];
-    int at = 0;
-    for (int child = 1; child < w->size; child = 2 * at + 1) {
-        if (child + 1 < w->size && before(&w->heap[child + 1], &w->heap[child])) child++;
-        if (!before(&w->heap[child], &last)) break;
-        w->heap[at] = w->heap[child];
-        at = child;
-    }
-    w->heap[at] = last;
+    DGM_HEAP_DOWN(w->heap, w->size, 0, last, BEFORE);
     push(w, cell->hypo, cell->column + 1);
     if (w->below[cell->hypo] >= 0) push(w, w->below[cell->hypo], cell->column);
     return true;

@@ -18,6 +18,7 @@
 
 #include <math.h>
 
+#include "base/heap.h"
 #include "base/sort.h"
 
 // Sorted sequences, the next of each at at[i]; the best head, lowest first among equals.
@@ -83,6 +84,8 @@ static bool before(const dgm_pair *a, const dgm_pair *b)
     return a->right < b->right;
 }
 
+#define BEFORE(x, y) before(&(x), &(y))
+
 // A cell of a row's grid, if there is one with a finite score.
 static int push(const dgm_pair_lists *l, dgm_pair *heap, int count, int row, int left, int right)
 {
@@ -91,25 +94,14 @@ static int push(const dgm_pair_lists *l, dgm_pair *heap, int count, int row, int
     p.left_score = dgm_pair_at(l, row, 0, left);
     p.score = p.left_score + dgm_pair_at(l, row, 1, right);
     if (!(p.score > -INFINITY)) return count;
-    int at = count++;
-    while (at > 0 && before(&p, &heap[(at - 1) / 2])) {
-        heap[at] = heap[(at - 1) / 2];
-        at = (at - 1) / 2;
-    }
-    heap[at] = p;
-    return count;
+    DGM_HEAP_UP(heap, count, p, BEFORE);
+    return count + 1;
 }
 
 static dgm_pair pop(dgm_pair *heap, int count)
 {
     const dgm_pair top = heap[0], last = heap[count - 1];
-    int at = 0;
-    for (int child; (child = 2 * at + 1) < count - 1; at = child) {
-        if (child + 1 < count - 1 && before(&heap[child + 1], &heap[child])) child++;
-        if (!before(&heap[child], &last)) break;
-        heap[at] = heap[child];
-    }
-    heap[at] = last;
+    DGM_HEAP_DOWN(heap, count - 1, 0, last, BEFORE);
     return top;
 }
 

@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/heap.h"
 #include "base/lower_bound.h"
 #include "base/mapfile.h"
 #include "base/mem.h"
@@ -303,6 +304,35 @@ static void test_inserting_sorts(void **state)
                     (cards[k - 1].key == cards[k].key && cards[k - 1].number < cards[k].number));
 }
 
+#define SMALLER(x, y) ((x) < (y))
+
+// Pushes and pops in turn: what comes out is always the smallest of what is inside.
+static void test_heap_gives_the_first(void **state)
+{
+    (void)state;
+    enum { MOST = 200 };
+    dgm_rng rng = {9};
+    uint32_t heap[MOST], inside[MOST];
+    size_t count = 0;
+    for (int round = 0; round < 5000; round++) {
+        if (count == 0 || (count < MOST && dgm_rng_next(&rng) % 2)) {
+            const uint32_t item = (uint32_t)(dgm_rng_next(&rng) % 100); // many equals
+            inside[count] = item;
+            DGM_HEAP_UP(heap, count, item, SMALLER);
+            count++;
+            continue;
+        }
+        size_t least = 0;
+        for (size_t i = 1; i < count; i++)
+            if (inside[i] < inside[least]) least = i;
+        assert_int_equal(heap[0], inside[least]);
+        inside[least] = inside[count - 1];
+        const uint32_t last = heap[--count];
+        DGM_HEAP_DOWN(heap, count, 0, last, SMALLER);
+    }
+    assert_true(count > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +349,7 @@ int main(void)
         cmocka_unit_test(test_rng_is_fixed),
         cmocka_unit_test(test_lower_bound_against_counting),
         cmocka_unit_test(test_inserting_sorts),
+        cmocka_unit_test(test_heap_gives_the_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
