@@ -12,6 +12,7 @@
 #include <regex.h>
 #include <string.h>
 
+#include "base/lower_bound.h"
 #include "base/mem.h"
 #include "engine/constrain.h"
 
@@ -148,8 +149,7 @@ static bool is_never(const dgm_translator *t, int32_t id)
 {
     for (int m = 0; m < t->member_count; m++) {
         const dgm_model_info *info = dgm_model_describe(t->members[m].model);
-        for (int i = 0; i < info->never_count; i++)
-            if (info->never[i] == id) return true;
+        if (dgm_holds_id(info->never, info->never_count, id)) return true;
     }
     return false;
 }

@@ -398,6 +398,20 @@ dgm_status dgm_encode(dgm_state *s, int count, const dgm_source *sources, int32_
     return dgm_exec_status(s->exec, err);
 }
 
+void dgm_encode_in_chunks(dgm_state *s, int count, const dgm_source *sources, const int32_t *slots,
+                          const dgm_encode_chunks *how)
+{
+    for (int begin = 0, end; begin < count; begin = end) {
+        int tokens = 0;
+        for (end = begin; end < count; end++) {
+            const int next = tokens + sources[end].count + how->more;
+            if (end > begin && next > how->most) break;
+            tokens = next;
+        }
+        how->encode(s, end - begin, sources + begin, slots + begin, tokens);
+    }
+}
+
 void dgm_release(dgm_state *s, int count, const int32_t *slots)
 {
     for (int i = 0; i < count; i++) dgm_slot_free(s, slots[i]);

@@ -86,6 +86,16 @@ typedef struct dgm_row_pool {
 int dgm_state_rows(const dgm_model *m, const dgm_limits *limits);
 int dgm_state_sources(const dgm_limits *limits);
 
+// model.c, for architectures: sources in chunks that a device likes.
+typedef struct dgm_encode_chunks {
+    int most; // tokens of a chunk, unless its only source has more
+    int more; // that every source takes beside its own
+    void (*encode)(dgm_state *s, int count, const dgm_source *sources, const int32_t *slots,
+                   int tokens);
+} dgm_encode_chunks;
+void dgm_encode_in_chunks(dgm_state *s, int count, const dgm_source *sources, const int32_t *slots,
+                          const dgm_encode_chunks *how);
+
 // slots.c: a free slot with room for `length` tokens, -1 if there is none; and back.
 int32_t dgm_slot_take(dgm_state *s, int32_t length);
 void dgm_slot_free(dgm_state *s, int32_t slot);

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#include "base/lower_bound.h"
+
 static dgm_length_rule lengths_of(const dgm_search *s, const dgm_search_request *r)
 {
     if (r->lengths) return *r->lengths;
@@ -29,13 +31,6 @@ static int length_limit(const dgm_search *s, const dgm_search_request *r)
         if (most < limit) limit = (int)most;
     }
     return limit;
-}
-
-static bool is_never(const dgm_search *s, int32_t token)
-{
-    for (int i = 0; i < s->never_count; i++)
-        if (s->never[i] == token) return true;
-    return false;
 }
 
 // What the sentence alone asks for. A model that begins at the end of a sentence takes that end as
@@ -82,7 +77,8 @@ static dgm_status check_request(const dgm_search *s, const dgm_search_request *r
     DGM_TRY(check_forced(s, r, limit, err));
     for (int i = 0; i < r->prefix_count; i++)
         DGM_FAIL_IF(r->prefix[i] < 0 || r->prefix[i] >= info->target_vocab ||
-                        r->prefix[i] == s->eos || is_never(s, r->prefix[i]),
+                        r->prefix[i] == s->eos ||
+                        dgm_holds_id(s->never, s->never_count, r->prefix[i]),
                     err, DGM_ERR_ARGUMENT, "token %d cannot be part of a forced prefix",
                     (int)r->prefix[i]);
     for (int i = 0; r->lead && i < info->target_prefix_count; i++)

@@ -252,11 +252,7 @@ static void encode_chunk(dgm_state *s, int count, const dgm_source *sources, con
 
 void dgm_rnn_encode(dgm_state *s, int count, const dgm_source *sources, const int32_t *slots)
 {
-    int most = capacity(s->model, &s->limits);
-    for (int begin = 0, end; begin < count; begin = end) {
-        int tokens = sources[begin].count;
-        for (end = begin + 1; end < count && tokens + sources[end].count <= most; end++)
-            tokens += sources[end].count;
-        encode_chunk(s, end - begin, sources + begin, slots + begin, tokens);
-    }
+    const dgm_encode_chunks chunks = {.most = capacity(s->model, &s->limits),
+                                      .encode = encode_chunk};
+    dgm_encode_in_chunks(s, count, sources, slots, &chunks);
 }

@@ -313,13 +313,10 @@ static void encode_chunk(dgm_state *s, int count, const dgm_source *sources, con
 void dgm_transformer_encode(dgm_state *s, int count, const dgm_source *sources,
                             const int32_t *slots)
 {
-    const int capacity = encode_capacity(s->model, &s->limits), more = ahead(s->model->weights);
-    for (int begin = 0, end; begin < count; begin = end) {
-        int tokens = sources[begin].count + more;
-        for (end = begin + 1; end < count && tokens + sources[end].count + more <= capacity; end++)
-            tokens += sources[end].count + more;
-        encode_chunk(s, end - begin, sources + begin, slots + begin, tokens);
-    }
+    const dgm_encode_chunks chunks = {.most = encode_capacity(s->model, &s->limits),
+                                      .more = ahead(s->model->weights),
+                                      .encode = encode_chunk};
+    dgm_encode_in_chunks(s, count, sources, slots, &chunks);
 }
 
 // ---- decoder ----------------------------------------------------------------------------------
