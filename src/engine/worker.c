@@ -111,7 +111,7 @@ static void close_worker(dgm_worker *w)
     dgm_search_close(&w->search);
     for (int i = DGM_PARTS_MAX - 1; i >= 0; i--)
         if (w->states[i]) dgm_state_close(&w->states[i]);
-    if (w->vocabsel.ops && w->vocabsel.ops->close) w->vocabsel.ops->close(&w->vocabsel);
+    dgm_vocabsel_close(&w->vocabsel);
     dgm_exec_close(&w->exec);
     dgm_free(w->taken);
     dgm_free(w->inside);

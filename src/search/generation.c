@@ -182,7 +182,7 @@ static void prepare(dgm_search *s, dgm_mat seen)
 {
     dgm_rows *r = &s->rows;
     r->subset = false;
-    if (s->vocabsel.ops->look) s->vocabsel.ops->look(&s->vocabsel, seen);
+    dgm_vocabsel_look(&s->vocabsel, seen);
     for (int i = 0; i < r->ranked; i++) {
         const int at = i * s->vectors;
         if (s->ops->terms)

@@ -116,7 +116,7 @@ static dgm_status run(dgm_search *s, const int32_t *places, int count, int token
     dgm_mat hidden;
     DGM_TRY(dgm_refine(s->parts[0].state, count, m->targets, &hidden, err));
     bool subset = false;
-    if (s->vocabsel.ops->look) s->vocabsel.ops->look(&s->vocabsel, hidden);
+    dgm_vocabsel_look(&s->vocabsel, hidden);
     for (int i = 0, row = 0, end; i < count; i = end) {
         int rows = 0;
         for (end = i; end < count && places[end] == places[i]; end++)

@@ -154,13 +154,13 @@ static dgm_status enter_place(dgm_search *s, int place, const dgm_search_request
                                          .evidence_count = r->lmbr ? r->lmbr->at[1] : 0,
                                          .clusters = r->clusters};
     p->lead_tokens = r->lead;
-    DGM_TRY(s->vocabsel.ops->admit(&s->vocabsel, place, &words, err));
+    DGM_TRY(dgm_vocabsel_admit(&s->vocabsel, place, &words, err));
     for (int i = 0; i < s->scorer_count; i++) {
         dgm_scorer *scorer = &s->scorers[i];
         const dgm_status st = scorer->ops->admit(scorer, place, &sentence, &p->now.states[i], err);
         if (st != DGM_OK) {
             while (i-- > 0) dgm_scorer_leave(&s->scorers[i], place);
-            s->vocabsel.ops->leave(&s->vocabsel, place);
+            dgm_vocabsel_leave(&s->vocabsel, place);
             return st;
         }
         if (p->first_states) p->first_states[i] = p->now.states[i];
@@ -171,7 +171,7 @@ static dgm_status enter_place(dgm_search *s, int place, const dgm_search_request
 static void forget_place(dgm_search *s, int place)
 {
     for (int i = 0; i < s->scorer_count; i++) dgm_scorer_leave(&s->scorers[i], place);
-    s->vocabsel.ops->leave(&s->vocabsel, place);
+    dgm_vocabsel_leave(&s->vocabsel, place);
 }
 
 static void reserve(dgm_search *s, const dgm_search_request *requests, int count)

@@ -25,6 +25,7 @@ typedef struct dgm_vocabsel_sentence {
     int clusters; // which of the sets that the selection was opened with: its direction's
 } dgm_vocabsel_sentence;
 
+// All but select may be NULL: nothing to do, or to add.
 typedef struct dgm_vocabsel_ops {
     const char *name;
     // Candidates change with the hidden vectors. Rows that only score a path found before (under
@@ -33,14 +34,13 @@ typedef struct dgm_vocabsel_ops {
     dgm_status (*admit)(dgm_vocabsel *v, int place, const dgm_vocabsel_sentence *sentence,
                         dgm_error *err);
     // Sees the vectors of all rows of a step that will be ranked, before the first select: what has
-    // to be computed with them is computed for all sentences at once. May be NULL.
+    // to be computed with them is computed for all sentences at once.
     void (*look)(dgm_vocabsel *v, dgm_mat hidden);
     // hidden: the sentence's rows of this step, row `first` and those behind it of what look saw.
     // Valid until the next look.
     const dgm_candidates *(*select)(dgm_vocabsel *v, int place, int first, dgm_mat hidden);
     // Further candidates of one row, behind the token it ends with (negative: none yet), valid
-    // until it is asked for the same row of a generation again; NULL: none. The function may be
-    // NULL.
+    // until it is asked for the same row of a generation again; NULL: none.
     const dgm_candidates *(*more)(dgm_vocabsel *v, int place, int row, int32_t last);
     void (*leave)(dgm_vocabsel *v, int place);
     void (*close)(dgm_vocabsel *v);
@@ -51,6 +51,27 @@ struct dgm_vocabsel {
     void *data;
     int part; // of an ensemble: whose hidden vectors look and select want
 };
+
+static inline dgm_status dgm_vocabsel_admit(dgm_vocabsel *v, int place,
+                                            const dgm_vocabsel_sentence *sentence, dgm_error *err)
+{
+    return v->ops->admit ? v->ops->admit(v, place, sentence, err) : DGM_OK;
+}
+
+static inline void dgm_vocabsel_look(dgm_vocabsel *v, dgm_mat hidden)
+{
+    if (v->ops->look) v->ops->look(v, hidden);
+}
+
+static inline void dgm_vocabsel_leave(dgm_vocabsel *v, int place)
+{
+    if (v->ops->leave) v->ops->leave(v, place);
+}
+
+static inline void dgm_vocabsel_close(dgm_vocabsel *v) // accepts one that was never opened
+{
+    if (v->ops && v->ops->close) v->ops->close(v);
+}
 
 // The whole vocabulary, always.
 void dgm_vocabsel_all(dgm_vocabsel *v);
