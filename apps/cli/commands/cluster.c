@@ -188,7 +188,7 @@ static int run(const command *self, int argc, char **argv)
     if (!o.output && !o.measure) return fail_usage(self, "--output or --measure is missing");
     if (o.output && !o.input && !o.remove)
         return fail_usage(self, "a text to learn clusters from is missing");
-    if (o.sizes && !o.measure) return fail_usage(self, "--sizes needs --measure");
+    if (o.sizes && !o.measure) return fail_usage(self, "--sizes requires --measure FILE");
     if (o.any_source && o.source) return fail_usage(self, "--source and --any-source contradict");
     file_list files = {0};
     files_read(&files, "the text", o.input);

@@ -135,7 +135,7 @@ static int run_inspect(const command *self, int argc, char **argv)
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
     if (rest.count > 1) return fail_usage(self, "inspect takes one model, not %d", rest.count);
-    if (o.references && !o.log_z) return fail_usage(self, "--references needs --log-z");
+    if (o.references && !o.log_z) return fail_usage(self, "--references requires --log-z");
     if (o.log_z)
         return inspect_log_z(rest.count ? rest.items[0] : NULL, o.log_z, o.references, o.json);
     dgm_inspect_options options = {
@@ -205,7 +205,7 @@ static int run_import(const command *self, int argc, char **argv)
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
     if (rest.count != 2) return fail_usage(self, "import takes a format and a folder");
-    if (!o.output) return fail_usage(self, "import needs --output FILE");
+    if (!o.output) return fail_usage(self, "import requires --output FILE");
     file_list files = {0};
     files_read(&files, "--card", o.lib.card_file);
     files_write(&files, "--output", o.output); // before a folder that may fill the list

@@ -288,7 +288,7 @@ static int translate(const command *self, const phrase_options *o, const words *
     int code = check_files(self, o, rest);
     if (code >= 0) return code;
     if (!o->nbest && (o->nbest_file || o->distinct || o->alignment))
-        return fail_usage(self, "%s needs --nbest",
+        return fail_usage(self, "%s requires --nbest N",
                           o->nbest_file ? "--nbest-file"
                           : o->distinct ? "--distinct"
                                         : "--alignment");

@@ -213,9 +213,9 @@ static int run(const command *self, int argc, char **argv)
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
     if (rest.count != 1) return fail_usage(self, "quantize takes one model file");
-    if (!o.type) return fail_usage(self, "quantize needs --type f32, f16, bf16, i16 or i8");
+    if (!o.type) return fail_usage(self, "quantize requires --type f32, f16, bf16, i16 or i8");
     if (!o.calibrate && o.saturate != (float)o.lib.saturate)
-        return fail_usage(self, "--saturate goes with --calibrate");
+        return fail_usage(self, "--saturate requires --calibrate FILE");
     file_list files = {0};
     files_read(&files, "--calibrate", o.calibrate);
     files_read(&files, "--card", o.lib.card_file);

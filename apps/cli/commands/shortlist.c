@@ -145,7 +145,7 @@ static int run(const command *self, int argc, char **argv)
     for (int i = 0; i < n; i++)
         files[i] = i < o.input.count ? o.input.items[i] : rest.items[i - o.input.count];
     if (o.frequent_text && !o.lexicon)
-        return fail_usage(self, "--frequent-text goes with --lexicon, which is missing");
+        return fail_usage(self, "--frequent-text requires --lexicon FILE");
     if (o.candidates && o.measure.count == 0)
         return fail_usage(self, "--candidates counts on the text of --measure, which is missing");
     bool writes = o.output || o.write_lexicon || o.write_binary;

@@ -275,7 +275,7 @@ static int check_files(const command *self, const translate_options *o)
     free(beside);
     if (code >= 0) return code;
     if (o->resume && !is_file_name(o->output))
-        return fail_usage(self, "--resume goes on with a file: it needs --output FILE");
+        return fail_usage(self, "--resume requires --output FILE");
     return -1;
 }
 
@@ -333,7 +333,7 @@ static int run(const command *self, int argc, char **argv)
     if (code < 0) code = check_features(self, &o);
     if (code >= 0) return code;
     if (o.rerank.count && !rerank_candidates(&o.engine, o.engine.set.settings.nbest))
-        return fail_usage(self, "--rerank chooses among the hypotheses of a beam: give --beam");
+        return fail_usage(self, "--rerank requires --beam N");
     code = lmbr_weights(&o.lmbr, &o.engine.set);
     if (code < 0) settle(&o);
     if (code < 0 && o.lmbr.tune) code = lmbr_tune(&o.lmbr, &o.engine, o.input, o.output, o.quiet);
