@@ -113,6 +113,7 @@ static void names_are_unique(void **state)
 {
     (void)state;
     assert_null(dgm_setting_at(dgm_setting_row_count));
+    assert_true(dgm_setting_row_count <= 128); // SETTINGS_MAX of the program
     assert_null(dgm_setting_find("nothing"));
     assert_null(dgm_setting_find(NULL));
     int group = 0;
