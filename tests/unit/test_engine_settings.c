@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/mem.h"
 #include "dragoman/settings.h"
 #include "engine/engine_private.h"
 #include "engine/settings_table.h"
@@ -232,6 +233,12 @@ static void there_and_back(void **state)
     assert_int_equal(dgm_settings_get(&s, "device", small, 3, &error), DGM_ERR_ARGUMENT);
     assert_int_equal(dgm_settings_get(&s, "device", small, 4, &error), DGM_OK);
     assert_string_equal(small, "cpu");
+    const uint64_t live = dgm_mem_live();
+    dgm_mem_inject(1, 1);
+    assert_int_equal(dgm_settings_get(&s, "device", small, 4, &error), DGM_ERR_MEMORY);
+    dgm_mem_inject(0, 0);
+    assert_string_equal(small, "");
+    assert_int_equal(dgm_mem_live(), live);
 }
 
 static void bad_texts(void **state)
