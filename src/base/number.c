@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Numbers as text; see number.h and dragoman/common.h.
 //
-// Decimal fractions are rounded by the C library, in the "C" locale whatever the program has set:
-// a correct conversion needs long arithmetic in the worst case. Its syntax is checked here first,
-// since strtod takes more than a decimal number.
+// A decimal number of few digits is one exact product or quotient (Clinger 1990): its digits and the
+// power of ten are both doubles without any rounding, so that the one rounding is that of the result.
+// All other numbers are rounded by the C library, in the "C" locale whatever the program has set: a
+// correct conversion needs long arithmetic in the worst case.
 #define _GNU_SOURCE // strtod_l, strtof_l
 #include "base/number.h"
 
+#include <float.h>
 #include <locale.h>
 #include <math.h>
 #include <pthread.h>
@@ -71,45 +73,105 @@ static void make_locale(void)
     plain_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
-static size_t digits(const char *text)
+// A number taken apart: [-] mantissa * 10^exponent.
+typedef struct decimal {
+    bool negative, exact; // exact: the mantissa has all digits
+    uint64_t mantissa;
+    int exponent;
+} decimal;
+
+enum { EXPONENT_MAX = 100000 }; // far beyond what any type holds
+
+// Digits from p on into the mantissa; behind the point each one lowers the exponent.
+static const char *scan_digits(decimal *d, const char *p, const char *end, bool fraction)
 {
-    size_t n = 0;
-    while (is_digit(text[n])) n++;
-    return n;
+    for (; p < end && is_digit(*p); p++) {
+        if (d->mantissa > (UINT64_MAX - 9) / 10) {
+            d->exact = false;
+            continue;
+        }
+        d->mantissa = d->mantissa * 10 + (uint64_t)(*p - '0');
+        d->exponent -= fraction;
+    }
+    return p;
+}
+
+static const char *scan_exponent(decimal *d, const char *p, const char *end)
+{
+    const bool sign = p < end && (*p == '+' || *p == '-');
+    const bool negative = sign && *p == '-';
+    int e = 0;
+    const char *const begin = p += sign;
+    for (; p < end && is_digit(*p); p++)
+        if (e < EXPONENT_MAX) e = e * 10 + (*p - '0');
+    d->exponent += negative ? -e : e;
+    return p > begin ? p : NULL;
 }
 
 // [+-] DIGITS [. DIGITS] [e [+-] DIGITS], with digits on one side of the point at least.
-static bool is_real(const char *p)
+static bool scan_real(dgm_text t, decimal *d)
 {
+    if (t.size == 0 || t.size > DGM_NUMBER_MAX) return false;
+    const char *p = t.data, *const end = t.data + t.size;
+    *d = (decimal){.negative = *p == '-', .exact = true};
     if (*p == '+' || *p == '-') p++;
-    size_t whole = digits(p), part = 0;
-    p += whole;
-    if (*p == '.') p += (part = digits(p + 1)) + 1;
-    if (whole + part == 0) return false;
-    if (*p == 'e' || *p == 'E') {
-        p++;
-        if (*p == '+' || *p == '-') p++;
-        const size_t exponent = digits(p);
-        if (exponent == 0) return false;
-        p += exponent;
+    const char *const whole = p;
+    p = scan_digits(d, p, end, false);
+    bool any = p > whole;
+    if (p < end && *p == '.') {
+        const char *const part = ++p;
+        p = scan_digits(d, p, end, true);
+        any = any || p > part;
     }
-    return *p == 0;
+    if (!any) return false;
+    if (p < end && (*p == 'e' || *p == 'E')) p = scan_exponent(d, p + 1, end);
+    return p == end;
 }
 
-// The text terminated by NUL if it is a real number.
+// The nearest double where one operation finds it.
+static bool few_digits(const decimal *d, double *value)
+{
+    static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                   1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                   1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    const int e = d->exponent;
+    if (!d->exact || d->mantissa > (uint64_t)1 << 53 || e < -22 || e > 22) return false;
+    const double m = d->negative ? -(double)d->mantissa : (double)d->mantissa;
+    *value = e < 0 ? m / power[-e] : m * power[e];
+    return true;
+}
+
+// The nearest float of a number whose nearest double is v: that of v itself, unless v lies halfway
+// between two floats, where it does not say on which side of them the number was.
+static bool float_of(double v, float *value)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    const uint64_t below = bits & (((uint64_t)1 << 29) - 1); // what a float has no room for
+    const double size = fabs(v);
+    if (below == (uint64_t)1 << 28 || (size < (double)FLT_MIN && size > 0) ||
+        size >= (double)FLT_MAX)
+        return false;
+    *value = (float)v;
+    return true;
+}
+
+// The text terminated by NUL, for the C library.
 static bool copy_real(dgm_text text, char copy[DGM_NUMBER_MAX + 1])
 {
-    if (text.size == 0 || text.size > DGM_NUMBER_MAX || memchr(text.data, 0, text.size))
-        return false;
     memcpy(copy, text.data, text.size);
     copy[text.size] = 0;
     pthread_once(&locale_once, make_locale);
-    return plain_locale && is_real(copy);
+    return plain_locale != (locale_t)0;
 }
 
 bool dgm_number_f32(dgm_text text, float *value)
 {
     char copy[DGM_NUMBER_MAX + 1];
+    decimal d;
+    double near;
+    if (!scan_real(text, &d)) return false;
+    if (few_digits(&d, &near) && float_of(near, value)) return true;
     if (!copy_real(text, copy)) return false;
     const float v = strtof_l(copy, NULL, plain_locale);
     if (!isfinite(v)) return false;
@@ -120,6 +182,9 @@ bool dgm_number_f32(dgm_text text, float *value)
 bool dgm_number_f64(dgm_text text, double *value)
 {
     char copy[DGM_NUMBER_MAX + 1];
+    decimal d;
+    if (!scan_real(text, &d)) return false;
+    if (few_digits(&d, value)) return true;
     if (!copy_real(text, copy)) return false;
     const double v = strtod_l(copy, NULL, plain_locale);
     if (!isfinite(v)) return false;

@@ -132,6 +132,38 @@ static void test_reals(void **state)
     setlocale(LC_NUMERIC, "C");
 }
 
+// Numbers of all lengths and sizes, and those at and beside the middle of two floats.
+static void test_reals_are_rounded_once(void **state)
+{
+    (void)state;
+    uint64_t seed = 1;
+    for (int i = 0; i < 300000; i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        const uint64_t digits = seed >> (seed % 60);
+        const int exponent = (int)(seed >> 40) % 60 - 40;
+        char number[96] = "0";
+        const uint32_t bits = (uint32_t)(seed >> 32) & 0x7fffffff;
+        float f, next, got_f;
+        memcpy(&f, &bits, sizeof f);
+        next = nextafterf(f, INFINITY);
+        const double middle = ((double)f + (double)next) / 2;
+        if (i % 3 == 0)
+            snprintf(number, sizeof number, "%llue%d", (unsigned long long)digits, exponent);
+        else if (i % 3 == 1)
+            snprintf(number, sizeof number, "-%llu.%08u", (unsigned long long)digits % 1000,
+                     (unsigned)(seed >> 33) % 100000000);
+        else if (isfinite(next))
+            snprintf(number, sizeof number, "%.*g", 9 + i % 16, middle);
+        double got_d;
+        const float want_f = strtof(number, NULL);
+        const double want_d = strtod(number, NULL);
+        assert_true(dgm_number_f64(text(number), &got_d) == (isfinite(want_d) != 0));
+        assert_true(dgm_number_f32(text(number), &got_f) == (isfinite(want_f) != 0));
+        if (isfinite(want_d)) assert_memory_equal(&got_d, &want_d, sizeof got_d);
+        if (isfinite(want_f)) assert_memory_equal(&got_f, &want_f, sizeof got_f);
+    }
+}
+
 static void test_integer_with_message(void **state)
 {
     (void)state;
@@ -210,6 +242,7 @@ int main(void)
         cmocka_unit_test(test_taking_digits),
         cmocka_unit_test(test_signed_integers),
         cmocka_unit_test(test_reals),
+        cmocka_unit_test(test_reals_are_rounded_once),
         cmocka_unit_test(test_integer_with_message),
         cmocka_unit_test(test_real_with_message),
         cmocka_unit_test(test_sizes),
