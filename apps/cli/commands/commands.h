@@ -15,4 +15,21 @@ extern const command command_translate, command_inspect, command_eval, command_s
 
 uint64_t peak_rss(void); // bytes
 
+// Rows of a table of options: what a model file says about the model. AT(lib.name) and so on must be
+// the library's options of the command.
+#define CARD_OPTIONS(name_help)                                                                    \
+    {"name", 0, OPTION_TEXT, "TEXT", AT(lib.name), 0, 0, NULL, name_help, NULL, NULL},             \
+        {"description", 0, OPTION_TEXT, "TEXT", AT(lib.description), 0, 0, NULL,                   \
+         "one line for the model card", NULL, NULL},                                               \
+        {"license", 0, OPTION_TEXT, "TEXT", AT(lib.license), 0, 0, NULL, "licence of the weights", \
+         "licence", NULL},                                                                         \
+        {"author", 0, OPTION_TEXT, "TEXT", AT(lib.author), 0, 0, NULL, "who made the model", NULL, \
+         NULL},                                                                                    \
+        {"url", 0, OPTION_TEXT, "TEXT", AT(lib.url), 0, 0, NULL, "where the model came from",      \
+         NULL, NULL},                                                                              \
+    {                                                                                              \
+        "card", 0, OPTION_TEXT, "FILE", AT(lib.card_file), 0, 0, NULL,                             \
+            "model card in Markdown, stored in the model", NULL, NULL                              \
+    }
+
 #endif
