@@ -108,6 +108,8 @@
     OP(void, read, (dgm_exec *x, float *host, dgm_mat in))                                         \
     OP(void, write, (dgm_exec *x, dgm_mat y, const float *host))                                   \
     /* rank.h */                                                                                   \
+    OP(void, set, (dgm_exec *x, dgm_mat tables, int row, const int32_t *ids, const float *values,  \
+                   int count))                                                                     \
     OP(dgm_gathered *, gathered_open, (dgm_exec *x, const dgm_linear *w, int capacity))            \
     OP(dgm_bytes, gathered_bytes, (const dgm_backend *b, const dgm_linear *w, int capacity,        \
                                 int count))                                                        \

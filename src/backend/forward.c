@@ -428,6 +428,19 @@ void dgm_op_write(dgm_exec *x, dgm_mat y, const float *host)
 
 // ---- rank.h -------------------------------------------------------------------------------------
 
+dgm_mat dgm_tables_open(dgm_exec *x, int count, int vocabulary)
+{
+    dgm_mat tables = dgm_exec_mat(x, count, vocabulary);
+    if (tables.data) x->ops->zero(x, tables);
+    return tables;
+}
+
+void dgm_op_set(dgm_exec *x, dgm_mat tables, int row, const int32_t *ids, const float *values,
+                int count)
+{
+    x->ops->set(x, tables, row, ids, values, count);
+}
+
 dgm_gathered *dgm_gathered_open(dgm_exec *x, const dgm_linear *w, int capacity)
 {
     return x->ops->gathered_open(x, w, capacity);

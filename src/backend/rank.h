@@ -28,23 +28,52 @@ typedef struct dgm_candidates {
     dgm_gathered *const *gathered;
 } dgm_candidates;
 
+// A number for every token, in device memory: rows for dgm_terms.table, zeros at first. What a
+// sentence brings for much of the vocabulary is sent once, when it enters.
+dgm_mat dgm_tables_open(dgm_exec *x, int count, int vocabulary); // data NULL: no memory left
+// Sets the numbers of tokens ids[0 .. count) in one row; values NULL: to zero.
+void dgm_op_set(dgm_exec *x, dgm_mat tables, int row, const int32_t *ids, const float *values,
+                int count);
+
+// What is added for a few tokens, ascending.
+typedef struct dgm_addition {
+    const int32_t *ids;
+    const float *values;
+    int count;
+} dgm_addition;
+
+enum { DGM_ADDITIONS_MAX = 4 };
+
 // What scorers add to one row. The score of token v is
-//   base + constant + lambda * log p(v) + table[v] + (value of v in each of the two sparse lists)
+//   base + constant + lambda * log p(v) + table[v] + (value of v in each of the additions)
 // and -inf where v is denied, or where allow is given and does not hold v.
 typedef struct dgm_terms {
     float base, constant, lambda; // lambda = 1 without an evidence model
-    const float *table;           // host, [vocabulary] or NULL
-    const int32_t *add_ids;       // ascending
-    const float *add_values;
+    const void *table;            // device: a row of dgm_tables_open, or NULL
+    dgm_addition add[DGM_ADDITIONS_MAX]; // in the order in which they are added
     int add_count;
-    const int32_t *row_ids; // ascending: what the row of an evidence model adds to its table
-    const float *row_values;
-    int row_count;
     const int32_t *allow; // ascending; NULL: everything
     int allow_count;
+    // 0, or a number that means this very list, always and everywhere: a list of most of the
+    // vocabulary comes with one, so that a device need not be sent it again.
+    uint64_t allow_name;
     const int32_t *deny; // ascending
     int deny_count;
 } dgm_terms;
+
+static inline void dgm_terms_add(dgm_terms *t, const int32_t *ids, const float *values, int count)
+{
+    if (t->add_count < DGM_ADDITIONS_MAX)
+        t->add[t->add_count++] = (dgm_addition){ids, values, count};
+}
+
+// Takes the place of whatever was allowed before.
+static inline void dgm_terms_allow(dgm_terms *t, const int32_t *ids, int count)
+{
+    t->allow = ids;
+    t->allow_count = count;
+    t->allow_name = 0;
+}
 
 typedef enum dgm_mix { DGM_MIX_LOG_LINEAR = 0, DGM_MIX_ARITHMETIC, DGM_MIX_COUNT } dgm_mix;
 

@@ -243,6 +243,12 @@ void dgm_constraint_limits(const dgm_constraint *c, int32_t state, const int32_t
     }
 }
 
+uint64_t dgm_constraint_list_name(const dgm_constraint *c, const int32_t *allow)
+{
+    if (!allow) return 0;
+    return allow == c->surfaces->breaks ? c->surfaces->name : c->surfaces->name + 1;
+}
+
 const int32_t *dgm_constraint_tokens(const dgm_constraint *c, int *count)
 {
     *count = c->token_count;

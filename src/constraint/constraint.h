@@ -76,6 +76,8 @@ int dgm_constraint_offers(const dgm_constraint *c, int32_t state, int32_t *token
 // What may follow at all (allow, ascending; NULL: anything) and what may not (deny, ascending).
 void dgm_constraint_limits(const dgm_constraint *c, int32_t state, const int32_t **allow,
                            int *allow_count, const int32_t **deny, int *deny_count);
+// A number for such a list of allowed tokens, which means it and no other, always; 0 for NULL.
+uint64_t dgm_constraint_list_name(const dgm_constraint *c, const int32_t *allow);
 // Every token of the patterns, ascending, without doubles: they must be candidates.
 const int32_t *dgm_constraint_tokens(const dgm_constraint *c, int *count);
 // The tokens of a suffix, the last one first, where it is all there is: what a model can follow that

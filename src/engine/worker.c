@@ -54,7 +54,8 @@ dgm_bytes dgm_worker_bytes(const dgm_translator *t)
         bytes.device += dgm_kept_bytes(t->members[i].model, vectors);
     bytes = dgm_bytes_add(
         bytes, dgm_search_bytes(t->backend, &t->config, t->member_count, vocabulary));
-    if (t->evidence) bytes.host += dgm_score_lmbr_bytes(t->batch, vocabulary);
+    if (t->evidence)
+        bytes = dgm_bytes_add(bytes, dgm_score_lmbr_bytes(t->backend, t->batch, vocabulary));
     if (t->lattices) bytes.host += dgm_score_walk_bytes(t->batch);
     bytes = dgm_bytes_add(bytes, dgm_restrict_bytes(t));
     return dgm_bytes_add(bytes,
@@ -72,12 +73,11 @@ static dgm_status choose_scorers(dgm_worker *w, dgm_error *err)
 {
     const dgm_translator *t = w->t;
     const int vocabulary = dgm_model_describe(t->members[0].model)->target_vocab;
-    if (t->evidence)
-        DGM_TRY(dgm_score_lmbr(&w->scorers[w->scorer_count++], dgm_exec_host(w->exec), t->batch,
-                               vocabulary, err));
     if (t->lattices)
         DGM_TRY(dgm_score_walk(&w->scorers[w->scorer_count++], dgm_exec_host(w->exec), t->batch,
                                err));
+    if (t->evidence)
+        DGM_TRY(dgm_score_lmbr(&w->scorers[w->scorer_count++], w->exec, t->batch, vocabulary, err));
     return DGM_OK;
 }
 

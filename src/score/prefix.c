@@ -28,8 +28,7 @@ static void terms(dgm_scorer *s, int place, int32_t state, dgm_terms *t)
 {
     const prefix_sentence *p = (const prefix_sentence *)s->data + place;
     if (state >= p->count) return;
-    t->allow = &p->tokens[state];
-    t->allow_count = 1;
+    dgm_terms_allow(t, &p->tokens[state], 1);
     t->deny_count = 0;
 }
 

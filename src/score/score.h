@@ -74,14 +74,12 @@ size_t dgm_score_prefix_bytes(int places);
 dgm_status dgm_score_prefix(dgm_scorer *s, dgm_arena *arena, int places, dgm_error *err);
 
 // LMBR: rows of n-gram posteriors, made of a sentence's evidence (lmbr.h). Memory:
-// dgm_score_lmbr_bytes from the arena, most of it a dense row for every place.
-size_t dgm_score_lmbr_bytes(int places, int vocabulary);
-dgm_status dgm_score_lmbr(dgm_scorer *s, dgm_arena *arena, int places, int vocabulary,
-                          dgm_error *err);
+// dgm_score_lmbr_bytes of the worker, most of it a dense row for every place on the device.
+dgm_bytes dgm_score_lmbr_bytes(const dgm_backend *b, int places, int vocabulary);
+dgm_status dgm_score_lmbr(dgm_scorer *s, dgm_exec *exec, int places, int vocabulary, dgm_error *err);
 
 // Lattices (walk.h): a hypothesis follows a path of its sentence's lattice. Narrows what may come
-// next; with scores it takes the sparse list of additions for itself. Memory:
-// dgm_score_walk_bytes from the arena.
+// next, and adds its scores. Memory: dgm_score_walk_bytes from the arena.
 size_t dgm_score_walk_bytes(int places);
 dgm_status dgm_score_walk(dgm_scorer *s, dgm_arena *arena, int places, dgm_error *err);
 

@@ -125,12 +125,8 @@ static void terms(dgm_scorer *s, int place, int32_t state, dgm_terms *t)
     const dgm_walk *w = ((const dgm_walk **)s->data)[place];
     if (!w) return;
     const int32_t first = state < 0 ? 0 : w->first[state];
-    t->allow = w->ids + first;
-    t->allow_count = state < 0 ? 0 : w->first[state + 1] - first;
-    if (!w->adds) return;
-    t->add_ids = t->allow;
-    t->add_values = w->adds + first;
-    t->add_count = t->allow_count;
+    dgm_terms_allow(t, w->ids + first, state < 0 ? 0 : w->first[state + 1] - first);
+    if (w->adds) dgm_terms_add(t, t->allow, w->adds + first, t->allow_count);
 }
 
 static int32_t advance(dgm_scorer *s, int place, int32_t state, int32_t token)

@@ -114,6 +114,7 @@ void dgm_banks_terms(dgm_search *s, int row, dgm_terms *t)
     const int32_t *deny = NULL;
     int denied = 0;
     dgm_constraint_limits(p->constraint, state, &t->allow, &t->allow_count, &deny, &denied);
+    t->allow_name = dgm_constraint_list_name(p->constraint, t->allow);
     const bool closed = !dgm_constraint_may_end(p->constraint, state);
     if (denied == 0 && !closed) return;
     int32_t *list = s->banks.deny + (size_t)row * (size_t)s->banks.deny_room;

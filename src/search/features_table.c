@@ -305,9 +305,7 @@ const dgm_feature_row dgm_feature_table[DGM_FEATURE_COUNT] = {
     [DGM_FEATURE_LATTICE_WEIGHT] = {.name = "lattice-weight",
                                     .setting = "dgm_settings.lattice_weight",
                                     .asked = asks_lattice_weight,
-                                    .needs = BIT(LATTICE),
-                                    .excludes = BIT(REPETITION),
-                                    .why = "both want the one list of additions to a row's scores"},
+                                    .needs = BIT(LATTICE)},
     // Models.
     [DGM_FEATURE_ENSEMBLE] = {.name = "ensemble",
                               .setting = "dgm_open_ensemble",

@@ -98,9 +98,8 @@ void dgm_history_terms(dgm_search *s, int row, dgm_terms *t)
     if (h->deny) deny_ngrams(s, row, p->tokens, t);
     if (!h->ids) return;
     int32_t *ids = h->ids + (size_t)row * (size_t)s->config.max_length;
-    t->add_ids = ids;
-    t->add_values = h->values;
-    t->add_count = list_said(h->path, p->tokens, ids);
+    const int count = list_said(h->path, p->tokens, ids);
+    if (count > 0) dgm_terms_add(t, ids, h->values, count);
 }
 
 static bool same_lists(const int32_t *const *lists, const int *counts)

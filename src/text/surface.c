@@ -2,6 +2,7 @@
 // Surfaces of tokens; see surface.h.
 #include "text/surface.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -77,6 +78,8 @@ static void write_surface(const dgm_vocab *v, int32_t id, dgm_writer *w, bool *i
     }
 }
 
+static atomic_uint_fast64_t opened = 1;
+
 dgm_status dgm_surfaces_open(dgm_surfaces **out, const dgm_vocab *v, dgm_error *err)
 {
     *out = NULL;
@@ -85,6 +88,7 @@ dgm_status dgm_surfaces_open(dgm_surfaces **out, const dgm_vocab *v, dgm_error *
     dgm_writer w = {0};
     const size_t n = (size_t)dgm_vocab_size(v);
     s->count = (int32_t)n;
+    s->name = 2 * atomic_fetch_add(&opened, 1);
     s->eos = dgm_vocab_eos(v);
     s->at = dgm_malloc((n + 1) * sizeof *s->at);
     s->breaks = dgm_malloc((n + 1) * sizeof *s->breaks);

@@ -23,6 +23,7 @@ typedef struct dgm_surfaces {
     int32_t *breaks;    // [break_count] ascending: the end symbol and tokens that break a word
     int32_t *continues; // [continue_count] ascending: all others
     int break_count, continue_count;
+    uint64_t name; // means `breaks` of these surfaces alone in this process, name + 1 `continues`
     int32_t eos;
 } dgm_surfaces;
 

@@ -21,6 +21,10 @@ typedef struct question {
     const dgm_candidates *of[MOST], *more[MOST];
     dgm_candidates one_more;
     dgm_terms terms[MOST];
+    const float *table; // of rows 0, 3, 6, ...
+    const int32_t *listed;
+    int listed_count;
+    uint64_t name;
     const int32_t *never, *watch;
     int never_count;
     dgm_mix mix;
@@ -43,27 +47,29 @@ static int32_t *some_tokens(cb *c, int vocabulary, int of, const dgm_candidates 
 
 static void make_terms(cb *c, question *q)
 {
-    const float *table = cb_floats(c, (size_t)q->vocabulary, 1);
+    q->table = cb_floats(c, (size_t)q->vocabulary, 1);
+    q->listed = some_tokens(c, q->vocabulary, 5, NULL, &q->listed_count);
     for (int r = 0; r < q->rows; r++) {
         dgm_terms *t = &q->terms[r];
         *t = (dgm_terms){.base = -(float)r, .constant = 0.25f, .lambda = r % 2 ? 1 : 0.6f};
-        if (r % 3 == 0) t->table = table;
-        if (r % 4 == 1) {
-            t->add_ids = some_tokens(c, q->vocabulary, 40, NULL, &t->add_count);
-            t->add_values = cb_floats(c, (size_t)t->add_count, 2);
+        for (int a = 0, n; a < r % (DGM_ADDITIONS_MAX + 1); a++) {
+            const int32_t *ids = some_tokens(c, q->vocabulary, 30 + a, NULL, &n);
+            dgm_terms_add(t, ids, cb_floats(c, (size_t)n, 2), n);
         }
-        if (r % 5 == 2) {
-            t->row_ids = some_tokens(c, q->vocabulary, 30, NULL, &t->row_count);
-            t->row_values = cb_floats(c, (size_t)t->row_count, 2);
+        if (r % 6 == 3) { // under a name, as if it came again
+            t->allow = q->listed;
+            t->allow_count = q->listed_count;
+            t->allow_name = q->name;
         }
-        if (r % 6 == 3) t->allow = some_tokens(c, q->vocabulary, 3, NULL, &t->allow_count);
         if (r % 4 == 2) t->deny = some_tokens(c, q->vocabulary, 10, NULL, &t->deny_count);
     }
 }
 
 static void make_question(cb *c, question *q, dgm_precision p, int round)
 {
+    static uint64_t names;
     memset(q, 0, sizeof *q);
+    q->name = ++names;
     q->rows = round == 0 ? 1 : cb_between(c, 2, MOST);
     q->vocabulary = round == 1 ? WIDEST : cb_between(c, 20, 900);
     q->cols = cb_between(c, 1, 130);
@@ -99,7 +105,19 @@ typedef struct answer {
     int32_t token[MOST * K];
 } answer;
 
-static void ask(cb *c, cb_side *s, const question *q, dgm_precision p, answer *out)
+// The table of every third row; of row 0 without the tokens of the list.
+static void send_tables(cb *c, cb_side *s, question *q)
+{
+    dgm_mat tables = dgm_tables_open(s->x, 2, q->vocabulary);
+    int32_t *all = cb_ints(c, (size_t)q->vocabulary, 1);
+    for (int i = 0; i < q->vocabulary; i++) all[i] = i;
+    for (int row = 0; row < 2; row++)
+        dgm_op_set(s->x, tables, row, all, q->table, q->vocabulary);
+    dgm_op_set(s->x, tables, 0, q->listed, NULL, q->listed_count);
+    for (int r = 0; r < q->rows; r += 3) q->terms[r].table = dgm_mat_rows(tables, r > 0, 1).data;
+}
+
+static void ask(cb *c, cb_side *s, question *q, dgm_precision p, answer *out)
 {
     dgm_linear *layer[PARTS] = {NULL};
     dgm_rank_part parts[PARTS];
@@ -113,6 +131,7 @@ static void ask(cb *c, cb_side *s, const question *q, dgm_precision p, answer *o
                                    1.0f / (float)q->parts};
     }
     if (dgm_rank_bytes(s->backend, q->rows, q->parts, q->vocabulary).device == 0) cb_fail(c, "no scratch");
+    send_tables(c, s, q);
     const dgm_rank r = {.parts = parts, .part_count = q->parts, .mix = q->mix,
                         .normalise = q->normalise, .rows = q->rows, .k = K, .watch_count = WATCH,
                         .candidates = q->of, .more = q->more, .terms = q->terms, .never = q->never,
@@ -188,6 +207,7 @@ static void run_gathered(cb *c, dgm_precision p, int round)
             dgm_op_gather_columns(s->x, g[i], q.lists[i].ids, q.lists[i].count);
             q.lists[i].gathered = &g[i];
         }
+        send_tables(c, s, &q);
         const dgm_rank_part rank = {layer, cb_put(s, q.hidden[0], q.rows, q.cols), 1};
         const dgm_rank r = {.parts = &rank, .part_count = 1, .normalise = q.normalise,
                             .rows = q.rows, .k = K, .watch_count = WATCH, .candidates = q.of,

@@ -70,6 +70,7 @@
 #define check_gathered_bytes check_gathered
 #define check_gather_columns check_gathered
 #define check_rank_bytes check_rank
+#define check_set check_rank
 #define check_centroids_load check_closest
 #define check_centroids_free check_closest
 #define check_centroids_bytes check_closest

@@ -31,6 +31,7 @@ typedef struct world {
     float rows[PARTS][ROWS * WIDTH]; // what is in them
     dgm_terms terms[ROWS];
     float *table;
+    dgm_mat tables; // the same on the device
 } world;
 
 static float uniform(dgm_rng *r, float low, float high)
@@ -54,11 +55,14 @@ static void open_world(world *w, int vocabulary, const char *level)
     w->vocabulary = vocabulary;
     assert_int_equal(dgm_backend_open(&w->backend, "cpu", level, NULL), DGM_OK);
     dgm_bytes bytes = dgm_rank_bytes(w->backend, ROWS, PARTS, vocabulary);
+    bytes.device += dgm_exec_mat_bytes(w->backend, 1, vocabulary);
     bytes.device += PARTS * dgm_exec_mat_bytes(w->backend, ROWS, WIDTH);
     bytes.device += 4 * DGM_MORE_MAX * WIDTH * 64 + (1 << 20); // columns of single rows
     assert_int_equal(dgm_exec_open(w->backend, bytes, &w->exec, NULL), DGM_OK);
     w->table = dgm_malloc((size_t)vocabulary * sizeof(float));
     for (int i = 0; i < vocabulary; i++) w->table[i] = uniform(&w->rng, -1, 1);
+    w->tables = dgm_tables_open(w->exec, 1, vocabulary);
+    dgm_op_write(w->exec, w->tables, w->table);
     for (int p = 0; p < PARTS; p++) {
         size_t n = (size_t)vocabulary * WIDTH;
         w->weight[p] = dgm_malloc(n * sizeof(float));
@@ -136,12 +140,13 @@ static void reference_row(const world *w, const dgm_rank *r, int row, double *lo
     free(logits);
 }
 
-static double full_score(const dgm_terms *t, double logp, int32_t v)
+static double full_score(const world *w, const dgm_terms *t, double logp, int32_t v)
 {
     double s = t->base + t->constant + t->lambda * logp;
-    if (t->table) s += t->table[v];
-    for (int i = 0; i < t->add_count; i++)
-        if (t->add_ids[i] == v) s += t->add_values[i];
+    if (t->table) s += w->table[v];
+    for (int a = 0; a < t->add_count; a++)
+        for (int i = 0; i < t->add[a].count; i++)
+            if (t->add[a].ids[i] == v) s += t->add[a].values[i];
     return s;
 }
 
@@ -167,20 +172,20 @@ static void check(const world *w, const dgm_rank *r)
                 continue;
             }
             assert_true(may_win(r, t, v));
-            assert_true(fabs(s - full_score(t, logp[v], v)) < 2e-5 * (1 + fabs(s)));
+            assert_true(fabs(s - full_score(w, t, logp[v], v)) < 2e-5 * (1 + fabs(s)));
             assert_true(s <= worst);
             worst = s;
         }
         for (int v = 0; v < w->vocabulary; v++) // nothing better was missed
             if (may_win(r, t, v) && !holds(r->token + row * r->k, r->k, v) && logp[v] > -INFINITY)
-                assert_true(full_score(t, logp[v], v) <= worst + 2e-5 * (1 + fabs(worst)));
+                assert_true(full_score(w, t, logp[v], v) <= worst + 2e-5 * (1 + fabs(worst)));
         for (int i = 0; i < r->watch_count; i++) {
             int32_t v = r->watch[row * r->watch_count + i];
             double s = r->watch_score[row * r->watch_count + i];
             if (v < 0 || logp[v] == -INFINITY)
                 assert_true(isinf(s) && s < 0);
             else
-                assert_true(fabs(s - full_score(t, logp[v], v)) < 2e-5 * (1 + fabs(s)));
+                assert_true(fabs(s - full_score(w, t, logp[v], v)) < 2e-5 * (1 + fabs(s)));
         }
     }
     free(logp);
@@ -192,8 +197,8 @@ static void random_terms(world *w, int32_t *ids, int count, float *values)
         dgm_terms *t = &w->terms[r];
         *t = (dgm_terms){.base = uniform(&w->rng, -9, 0), .constant = 0.25f, .lambda = 1};
         if (r % 2) t->lambda = 0.5f;
-        if (r % 3 == 0) t->table = w->table;
-        if (r % 4 == 1) t->add_ids = ids, t->add_values = values, t->add_count = count;
+        if (r % 3 == 0) t->table = w->tables.data;
+        for (int a = 0; r % 4 == 1 && a <= r % 3; a++) dgm_terms_add(t, ids, values, count - a);
         if (r % 5 == 2) t->deny = ids, t->deny_count = count;
         if (r % 7 == 3) t->allow = ids, t->allow_count = count;
         if (r == 66) t->allow = ids, t->allow_count = 2; // fewer than k

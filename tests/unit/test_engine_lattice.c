@@ -319,20 +319,50 @@ static void refused_lines(void **state)
     dgm_close(&t);
 }
 
+// What the only path of a lattice scores with these two.
+static float one_score(float weight, float repetition)
+{
+    static const char lattice[] = "lattice\n0 1 -1.5 House\n1 2 -0.25 House\n2 0\n";
+    dgm_translator *t = NULL;
+    dgm_settings s;
+    dgm_error error;
+    dgm_settings_default(&s);
+    s.precision = "f32";
+    s.beam = 2;
+    s.lattices = 1;
+    s.lattice_weight = weight;
+    s.repetition_penalty = repetition;
+    if (dgm_open(&t, TRANSFORMER, &s, &error) != DGM_OK) fail_msg("%s", error.text);
+    dgm_results *r = translate(t, "Good morning.", lattice);
+    assert_int_equal(r->items[0]->status, DGM_OK);
+    assert_string_equal(dgm_result_text(r->items[0]), "House House");
+    const float sum = r->items[0]->translations[0]->sum;
+    dgm_results_free(&r);
+    dgm_close(&t);
+    return sum;
+}
+
+// Scores of a lattice and a repetition penalty are added up, each as if it were alone.
+static void repetition(void **state)
+{
+    (void)state;
+    const float plain = one_score(0, 0), weighted = one_score(2, 0), punished = one_score(0, 1.5f);
+    assert_float_equal(weighted - plain, 2 * -1.75, 1e-4);
+    assert_true(punished - plain < -0.4f); // at least one token came again: ln 1.5
+    assert_float_equal(one_score(2, 1.5f), plain + (weighted - plain) + (punished - plain), 1e-4);
+}
+
 static void refused_settings(void **state)
 {
     (void)state;
     static const struct {
         const char *search;
         int lattices;
-        float weight, repetition;
+        float weight, penalty;
         const char *message;
     } cases[] = {
         {NULL, 0, 1, 0, "lattice-weight requires lattice"},
         {NULL, 1, NAN, 0, "lattice weight must be -1e+06 to 1e+06, not nan"},
-        {NULL, 1, 1, 1.2f,
-         "lattice-weight cannot be combined with repetition-penalty: both want the one list of "
-         "additions to a row's scores"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         dgm_translator *t = NULL;
@@ -342,7 +372,7 @@ static void refused_settings(void **state)
         s.search = cases[i].search;
         s.lattices = cases[i].lattices;
         s.lattice_weight = cases[i].weight;
-        s.repetition_penalty = cases[i].repetition;
+        s.repetition_penalty = cases[i].penalty;
         assert_int_equal(dgm_open(&t, TRANSFORMER, &s, &error), DGM_ERR_ARGUMENT);
         assert_string_equal(error.text, cases[i].message);
     }
@@ -384,7 +414,7 @@ int main(void)
         cmocka_unit_test(one_sentence),    cmocka_unit_test(nbest_list),
         cmocka_unit_test(random_lattices), cmocka_unit_test(beside),
         cmocka_unit_test(refused_lines),   cmocka_unit_test(refused_settings),
-        cmocka_unit_test(memory),
+        cmocka_unit_test(memory),          cmocka_unit_test(repetition),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -418,9 +418,7 @@ static void bonus_terms(dgm_scorer *s, int place, int32_t state, dgm_terms *t)
     (void)s, (void)place, (void)state;
     static const int32_t ids[] = {3};
     static const float values[] = {0.5f};
-    t->add_ids = ids;
-    t->add_values = values;
-    t->add_count = 1;
+    dgm_terms_add(t, ids, values, 1);
 }
 
 static int32_t bonus_advance(dgm_scorer *s, int place, int32_t state, int32_t token)

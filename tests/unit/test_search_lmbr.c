@@ -49,14 +49,14 @@ static void run(const dgm_search_config *c, const toy *const *models, int parts,
     dgm_scorer scorer;
     dgm_search_part members[DGM_PARTS_MAX];
     dgm_bytes bytes = toy_bytes(c, models, parts);
-    bytes.host += dgm_score_lmbr_bytes(c->places, VOCAB);
+    bytes = dgm_bytes_add(bytes, dgm_score_lmbr_bytes(models[0]->backend, c->places, VOCAB));
     assert_int_equal(dgm_exec_open(models[0]->backend, bytes, &t.exec, &err), DGM_OK);
     for (int i = 0; i < parts; i++) {
         const dgm_limits l = dgm_search_limits(c, dgm_model_describe(models[i]->model));
         assert_int_equal(dgm_state_open(models[i]->model, t.exec, &l, &t.states[i], &err), DGM_OK);
         members[i] = (dgm_search_part){t.states[i], 1.0f / (float)parts};
     }
-    assert_int_equal(dgm_score_lmbr(&scorer, dgm_exec_host(t.exec), c->places, VOCAB, &err),
+    assert_int_equal(dgm_score_lmbr(&scorer, t.exec, c->places, VOCAB, &err),
                      DGM_OK);
     if (dgm_search_open(&t.search, t.exec, c, members, parts, NULL, &scorer, 1, &err) != DGM_OK)
         fail_msg("%s", err.text);

@@ -349,6 +349,13 @@ void cpu_read(dgm_exec *x, float *host, dgm_mat in)
         memcpy(host + (size_t)i * (size_t)in.cols, cpu_row(in, i), (size_t)in.cols * sizeof(float));
 }
 
+void cpu_set(dgm_exec *x, dgm_mat tables, int row, const int32_t *ids, const float *values, int count)
+{
+    (void)x;
+    float *to = cpu_row(tables, row);
+    for (int i = 0; i < count; i++) to[ids[i]] = values ? values[i] : 0.0f;
+}
+
 void cpu_distances(dgm_exec *x, dgm_mat rows, const int32_t *one, const int32_t *two, int count,
                    dgm_distance *out)
 {

@@ -206,25 +206,26 @@ static void mask_list(float *v, const columns *c, const int32_t *list, int count
     }
 }
 
-static void add_list(const columns *c, const int32_t *ids, const float *values, int count, float *v)
+static void add_list(const columns *c, const dgm_addition *a, float *v)
 {
     int32_t last = column_token(c, c->count - 1);
-    for (int i = dgm_lower_id(ids, count, column_token(c, 0)); i < count && ids[i] <= last; i++) {
-        int at = find_column(c, ids[i]);
-        if (at >= 0) v[at] += values[i];
+    for (int i = dgm_lower_id(a->ids, a->count, column_token(c, 0));
+         i < a->count && a->ids[i] <= last; i++) {
+        int at = find_column(c, a->ids[i]);
+        if (at >= 0) v[at] += a->values[i];
     }
 }
 
 // False: nothing was added.
 static bool add_terms(const dgm_kernels *k, const dgm_terms *t, const columns *c, float *v)
 {
-    if (!t->table && t->add_count == 0 && t->row_count == 0) return false;
-    if (t->table && c->ids)
-        for (int i = 0; i < c->count; i++) v[i] += t->table[c->ids[i]];
-    else if (t->table)
-        k->axpy_f32(v, t->table + c->first, c->count, 1.0f);
-    add_list(c, t->add_ids, t->add_values, t->add_count, v);
-    add_list(c, t->row_ids, t->row_values, t->row_count, v);
+    const float *table = t->table;
+    if (!table && t->add_count == 0) return false;
+    if (table && c->ids)
+        for (int i = 0; i < c->count; i++) v[i] += table[c->ids[i]];
+    else if (table)
+        k->axpy_f32(v, table + c->first, c->count, 1.0f);
+    for (int i = 0; i < t->add_count; i++) add_list(c, &t->add[i], v);
     return true;
 }
 
