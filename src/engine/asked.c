@@ -103,8 +103,16 @@ static const char *needed(const dgm_model_info *m)
 dgm_status dgm_search_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err)
 {
     dgm_search_config *c = &t->config;
-    const char *want = needed(dgm_model_describe(t->members[0].model));
-    if (want && (!s->search || is(s->search, "auto"))) c->search = want;
+    const dgm_model_info *m = dgm_model_describe(t->members[0].model);
+    const int asked = dgm_search_find(s->search);
+    const char *search = asked >= 0 ? dgm_search_rows[asked].name : needed(m);
+    c->beam = s->beam                ? s->beam
+              : is(search, "greedy") ? 1
+              : is(search, "sample") ? s->nbest
+                                     : m->defaults.beam;
+    DGM_FAIL_IF(c->beam > DGM_BEAM_MAX, err, DGM_ERR_UNSUPPORTED,
+                "the model file asks for a beam of %d; the most is %d", c->beam, DGM_BEAM_MAX);
+    c->search = search ? search : c->beam == 1 ? "greedy" : "beam";
     DGM_TRY(ask_models(t, s, err));
     c->double_exact = is(c->search, "double") && is(s->pairs, "exact");
     c->iterations = s->iterations ? s->iterations : ITERATIONS;

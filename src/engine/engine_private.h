@@ -115,8 +115,8 @@ dgm_status dgm_settings_check(const dgm_settings *s, int *precision, dgm_error *
 dgm_status dgm_open_ranked(dgm_translator **t, const char *path, const dgm_settings *settings,
                            int ranked, dgm_error *err);
 
-// asked.c: what the settings ask for, before models are loaded. search: when the search is chosen; it
-// may choose another, and the beam; fills t->wanted and has the table of features judge it. decoding:
+// asked.c: what the settings ask for, before models are loaded. search: chooses the search and the
+// beam, fills t->wanted and has the table of features judge it. decoding:
 // the rest of the search's configuration. line: the table's word on a line that has some of prefix,
 // end, constraints and lattice.
 dgm_asked dgm_asked_settings(const dgm_settings *s);

@@ -19,9 +19,6 @@
 
 enum { MAX_TOKENS = 65536 };
 
-enum { SEARCH_AUTO, SEARCH_GREEDY, SEARCH_BEAM, SEARCH_CUBE, SEARCH_SAMPLE };
-static const char *const search_names[] = {"auto",   "greedy", "beam",         "cube",
-                                           "sample", "double", "mask-predict", NULL};
 static const char *const cube_names[] = {"accelerated", "naive", NULL};
 static const char *const softmax_names[] = {"on", "off", "force-off", NULL};
 static const char *const mix_names[] = {"log-linear", "arithmetic", NULL};
@@ -65,12 +62,12 @@ static dgm_status parse_cube_key(const char *text, dgm_cube_key *key, float *dis
     return DGM_OK;
 }
 
-static dgm_status resolve_cube(dgm_translator *t, const dgm_settings *s, bool cube, dgm_error *err)
+static dgm_status resolve_cube(dgm_translator *t, const dgm_settings *s, dgm_error *err)
 {
     dgm_search_config *c = &t->config;
     c->cube_exact = find_name(s->cube, cube_names, 0) == 1;
     DGM_TRY(parse_cube_key(s->cube_key, &c->cube_key, &c->cube_distance, err));
-    t->approximate = cube && !c->cube_exact && c->cube_key != DGM_CUBE_NONE;
+    t->approximate = strcmp(c->search, "cube") == 0 && !c->cube_exact && c->cube_key != DGM_CUBE_NONE;
     c->rescore = t->approximate && s->exact_scores;
     if (c->rescore) t->approximate = false;
     c->hidden = 0;
@@ -190,17 +187,10 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
 {
     const dgm_decode_spec *d = &dgm_model_describe(t->members[0].model)->defaults;
     dgm_search_config *c = &t->config;
-    const int n = find_name(s->search, search_names, SEARCH_AUTO);
     t->threads = s->threads ? s->threads : dgm_cpu_count();
     t->long_lines = (dgm_long)s->long_lines;
     t->alignment = (dgm_alignment)s->alignment;
     t->token_scores = s->token_scores != 0;
-    const bool greedy = n == SEARCH_GREEDY, cube = n == SEARCH_CUBE;
-    const bool sample = n == SEARCH_SAMPLE;
-    c->beam = s->beam ? s->beam : greedy ? 1 : sample ? s->nbest : d->beam;
-    DGM_FAIL_IF(c->beam > DGM_BEAM_MAX, err, DGM_ERR_UNSUPPORTED,
-                "the model file asks for a beam of %d; the most is %d", c->beam, DGM_BEAM_MAX);
-    c->search = n != SEARCH_AUTO ? search_names[n] : c->beam == 1 ? "greedy" : "beam";
     DGM_TRY(dgm_search_resolve(t, s, err));
     c->nbest = s->nbest;
     DGM_FAIL_IF(c->nbest > c->beam, err, DGM_ERR_ARGUMENT,
@@ -209,7 +199,7 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
     c->finish = (dgm_finish)find_name(s->finish, dgm_finish_names, (int)d->finish);
     c->mix = (dgm_mix)find_name(s->mix, mix_names, DGM_MIX_LOG_LINEAR);
     c->normalise = find_name(s->softmax, softmax_names, 0) == 0;
-    DGM_TRY(resolve_cube(t, s, cube, err));
+    DGM_TRY(resolve_cube(t, s, err));
     c->margin = s->margin;
     DGM_TRY(resolve_direction(t, s, err));
     c->allow_unk = s->allow_unk < 0 ? d->allow_unk : s->allow_unk != 0;

@@ -50,8 +50,6 @@ dgm_bytes dgm_worker_bytes(const dgm_translator *t)
     dgm_bytes bytes = dgm_bytes_both(1 << 19);
     for (int i = 0; i < t->member_count; i++)
         bytes = dgm_bytes_add(bytes, dgm_state_bytes(t->members[i].model, &t->limits));
-    for (int i = 0; i < t->member_count && t->clusters && t->config.max_rows; i++)
-        bytes.device += dgm_kept_bytes(t->members[i].model, vectors);
     bytes = dgm_bytes_add(
         bytes, dgm_search_bytes(t->backend, &t->config, t->member_count, vocabulary));
     if (t->evidence)

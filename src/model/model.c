@@ -332,21 +332,6 @@ void dgm_state_clear(dgm_state *s)
     dgm_row_pool_clear(&s->rows);
 }
 
-dgm_mat dgm_kept_open(dgm_state *s, int rows)
-{
-    return dgm_exec_mat(s->exec, rows, s->model->info.hidden);
-}
-
-size_t dgm_kept_bytes(const dgm_model *m, int rows)
-{
-    return dgm_exec_mat_bytes(m->backend, rows, m->info.hidden);
-}
-
-void dgm_kept_put(dgm_state *s, dgm_mat kept, int first, dgm_mat hidden)
-{
-    dgm_op_gather(s->exec, dgm_mat_rows(kept, first, hidden.rows), hidden, NULL);
-}
-
 int dgm_state_free_rows(const dgm_state *s)
 {
     return s->rows.free_count;

@@ -145,12 +145,6 @@ int dgm_state_fits(dgm_state *s, int count, const dgm_source *sources);
 // Decoder rows that can still be made before dgm_retain drops some.
 int dgm_state_free_rows(const dgm_state *s);
 
-// Hidden vectors that outlive the step that made them: room for so many, from the worker's memory
-// (data is NULL: it is full), and copies of a step's, which become rows first, first + 1, ...
-dgm_mat dgm_kept_open(dgm_state *s, int rows);
-size_t dgm_kept_bytes(const dgm_model *m, int rows);
-void dgm_kept_put(dgm_state *s, dgm_mat kept, int first, dgm_mat hidden);
-
 // Fills a free slot per source. DGM_ERR_ARGUMENT when there are too few, a source is too long or an
 // id is none of the vocabulary's.
 dgm_status dgm_encode(dgm_state *s, int count, const dgm_source *sources, int32_t *slots,

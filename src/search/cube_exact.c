@@ -122,7 +122,7 @@ dgm_status dgm_cube_exact(dgm_search *s, dgm_error *err)
     DGM_TRY(dgm_rows_step(s, first, err));
     rank_popped(s, first, count);
     DGM_TRY(dgm_exec_status(s->exec, err));
-    dgm_cube_remember(s, first, count);
+    if (s->kept) dgm_hidden_keep(s, first, count);
     clear_filled(c, count);
     visit_cells(s, read_score, first);
     return DGM_OK;

@@ -103,11 +103,3 @@ int dgm_cube_group(dgm_search *s, int place, bool apart)
     }
     return cubes;
 }
-
-void dgm_cube_remember(dgm_search *s, int first, int count)
-{
-    if (!s->kept) return;
-    for (int part = 0, at = 0; part < s->part_count; at += s->info[part++]->hidden)
-        dgm_op_keep(s->exec, dgm_mat_cols(s->hidden, at, s->info[part]->hidden), first,
-                    dgm_mat_rows(s->rows.hidden[part], 0, count));
-}

@@ -86,8 +86,6 @@ void dgm_cube_measure(dgm_search *s);
 // Sorts the live hypotheses of a sentence into sub-cubes; fills leader, leads, below, behind.
 // Returns how many there are. `apart`: everyone is its own.
 int dgm_cube_group(dgm_search *s, int place, bool apart);
-// Remembers the hidden vectors of generation rows first .. first + count - 1, just made.
-void dgm_cube_remember(dgm_search *s, int first, int count);
 
 // ---- cube_exact.c ------------------------------------------------------------------------------
 

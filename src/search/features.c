@@ -15,9 +15,9 @@ int dgm_feature_find(const char *name)
     return -1;
 }
 
-int dgm_search_number_find(const char *name)
+int dgm_search_find(const char *name)
 {
-    for (int i = 0; name && i < DGM_BY_COUNT; i++)
+    for (int i = 0; name && dgm_search_rows[i].name; i++)
         if (strcmp(dgm_search_rows[i].name, name) == 0) return i;
     return -1;
 }
@@ -121,7 +121,7 @@ static dgm_status say(const char *name, const refusal *r, dgm_error *err)
 static dgm_status say_search(int search, int writing, dgm_error *err)
 {
     char list[128] = "";
-    for (int i = 0; i < DGM_BY_COUNT; i++) {
+    for (int i = 0; dgm_search_rows[i].name; i++) {
         const size_t used = strlen(list);
         if (dgm_search_rows[i].writings >> writing & 1u)
             snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "",
@@ -163,7 +163,7 @@ dgm_status dgm_combination_check(const dgm_combination *c, bool *later, dgm_erro
 
 dgm_combination dgm_combination_of(const dgm_asked *a)
 {
-    dgm_combination c = {.search = dgm_search_number_find(a->search),
+    dgm_combination c = {.search = dgm_search_find(a->search),
                          .writing = a->writing,
                          .facts = a->facts};
     for (int i = 0; i < DGM_FEATURE_COUNT; i++)

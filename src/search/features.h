@@ -19,7 +19,7 @@
 #include "base/status.h"
 #include "model/model.h"
 
-// How a model writes; bits of dgm_feature_place.writings.
+// How a model writes; bits of dgm_feature_place.writings, as those of searches are of the others.
 typedef enum dgm_writing {
     DGM_WRITES_L2R = 0, // one word a step, from left to right
     DGM_WRITES_R2L,
@@ -29,17 +29,6 @@ typedef enum dgm_writing {
     DGM_WRITES_WHOLE,      // whole sentences, filled in
     DGM_WRITES_COUNT
 } dgm_writing;
-
-// The searches in the order of search_table.c; bits of dgm_feature_place.searches.
-typedef enum dgm_search_number {
-    DGM_BY_GREEDY = 0,
-    DGM_BY_BEAM,
-    DGM_BY_CUBE,
-    DGM_BY_SAMPLE,
-    DGM_BY_DOUBLE,
-    DGM_BY_MASK,
-    DGM_BY_COUNT
-} dgm_search_number;
 
 // What some features want of every model; bits of dgm_combination.facts.
 enum {
@@ -114,7 +103,7 @@ typedef struct dgm_asked {
 } dgm_asked;
 
 typedef struct dgm_combination {
-    int search, writing; // dgm_search_number, dgm_writing; -1: not known yet
+    int search, writing; // index of dgm_search_rows, dgm_writing; -1: not known yet
     unsigned facts;
     uint64_t features; // DGM_FEATURE_BIT
 } dgm_combination;
@@ -152,13 +141,13 @@ typedef struct dgm_writing_row {
 } dgm_writing_row;
 
 extern const dgm_feature_row dgm_feature_table[DGM_FEATURE_COUNT];
-extern const dgm_search_row dgm_search_rows[DGM_BY_COUNT];
+extern const dgm_search_row dgm_search_rows[]; // as dgm_search_table; a NULL name at the end
 extern const dgm_writing_row dgm_writing_rows[DGM_WRITES_COUNT];
 
 dgm_writing dgm_writing_of(const dgm_model_info *m);
-int dgm_feature_find(const char *name);       // -1: there is none
-int dgm_search_number_find(const char *name); // likewise; "auto", NULL: -1
-int dgm_writing_find(const char *name);       // likewise
+int dgm_feature_find(const char *name); // -1: there is none
+int dgm_search_find(const char *name);  // likewise; "auto", NULL: -1
+int dgm_writing_find(const char *name); // likewise
 
 dgm_combination dgm_combination_of(const dgm_asked *a);
 // DGM_ERR_UNSUPPORTED where the models are to blame, else DGM_ERR_ARGUMENT. *later (NULL allowed):

@@ -10,13 +10,14 @@
 
 #include <string.h>
 
+// In the order of search_table.c.
 enum {
-    GREEDY = 1 << DGM_BY_GREEDY,
-    BEAM = 1 << DGM_BY_BEAM,
-    CUBE = 1 << DGM_BY_CUBE,
-    SAMPLE = 1 << DGM_BY_SAMPLE,
-    DOUBLE = 1 << DGM_BY_DOUBLE,
-    MASK = 1 << DGM_BY_MASK,
+    GREEDY = 1 << 0,
+    BEAM = 1 << 1,
+    CUBE = 1 << 2,
+    SAMPLE = 1 << 3,
+    DOUBLE = 1 << 4,
+    MASK = 1 << 5,
     ONE_WORD = GREEDY | BEAM | CUBE | SAMPLE, // searches of one word a step
     ALL_SEARCHES = ONE_WORD | DOUBLE | MASK
 };
@@ -34,13 +35,14 @@ enum {
 
 #define BIT(feature) DGM_FEATURE_BIT(DGM_FEATURE_##feature)
 
-const dgm_search_row dgm_search_rows[DGM_BY_COUNT] = {
-    [DGM_BY_GREEDY] = {"greedy", L2R | R2L, "it takes one word a step"},
-    [DGM_BY_BEAM] = {"beam", L2R | R2L, "it takes one word a step"},
-    [DGM_BY_CUBE] = {"cube", L2R | R2L, "it takes one word a step"},
-    [DGM_BY_SAMPLE] = {"sample", L2R | R2L, "it takes one word a step"},
-    [DGM_BY_DOUBLE] = {"double", PAIRS, "it takes two words a step"},
-    [DGM_BY_MASK] = {"mask-predict", WHOLE, "it fills in masked words"},
+const dgm_search_row dgm_search_rows[] = {
+    {"greedy", L2R | R2L, "it takes one word a step"},
+    {"beam", L2R | R2L, "it takes one word a step"},
+    {"cube", L2R | R2L, "it takes one word a step"},
+    {"sample", L2R | R2L, "it takes one word a step"},
+    {"double", PAIRS, "it takes two words a step"},
+    {"mask-predict", WHOLE, "it fills in masked words"},
+    {NULL, 0, NULL},
 };
 
 const dgm_writing_row dgm_writing_rows[DGM_WRITES_COUNT] = {

@@ -235,6 +235,20 @@ void dgm_rows_rank(dgm_search *s)
     if (r->watched > 1) dgm_banks_read(s);
 }
 
+// The columns of s->hidden that belong to a part.
+static dgm_mat columns_of(const dgm_search *s, int part)
+{
+    int at = 0;
+    for (int i = 0; i < part; i++) at += s->info[i]->hidden;
+    return dgm_mat_cols(s->hidden, at, s->info[part]->hidden);
+}
+
+void dgm_hidden_keep(dgm_search *s, int first, int count)
+{
+    for (int i = 0; i < s->part_count; i++)
+        dgm_op_keep(s->exec, columns_of(s, i), first, dgm_mat_rows(s->rows.hidden[i], 0, count));
+}
+
 // A generation in pieces of max_rows rows, where the selection of words wants to see the hidden
 // vectors of all of them first: they are kept.
 static dgm_status step_look_rank(dgm_search *s, int most, dgm_error *err)
@@ -243,15 +257,14 @@ static dgm_status step_look_rank(dgm_search *s, int most, dgm_error *err)
     for (int first = 0, count; first < r->count; first += count) {
         count = r->count - first < most ? r->count - first : most;
         DGM_TRY(step_rows(s, first, count, err));
-        for (int i = 0; i < s->part_count; i++)
-            dgm_kept_put(s->parts[i].state, r->kept[i], first * s->vectors, r->hidden[i]);
+        dgm_hidden_keep(s, first * s->vectors, count * s->vectors);
     }
     if (r->ranked == 0) return DGM_OK;
-    prepare(s, dgm_mat_rows(r->kept[s->vocabsel.part], 0, r->ranked * s->vectors));
+    prepare(s, dgm_mat_rows(columns_of(s, s->vocabsel.part), 0, r->ranked * s->vectors));
     for (int first = 0, count; first < r->ranked; first += count) {
         count = r->ranked - first < most ? r->ranked - first : most;
         for (int i = 0; i < s->part_count; i++)
-            r->hidden[i] = dgm_mat_rows(r->kept[i], first * s->vectors, count * s->vectors);
+            r->hidden[i] = dgm_mat_rows(columns_of(s, i), first * s->vectors, count * s->vectors);
         rank_rows(s, first, count);
     }
     if (r->watched > 1) dgm_banks_read(s);

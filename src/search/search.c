@@ -250,6 +250,8 @@ static void lay_out(dgm_carve *c, dgm_search *s, int vocabulary)
     s->new_slots = DGM_CARVE(c, int32_t, places);
     s->new_rows = DGM_CARVE(c, int32_t, places);
     s->new_places = DGM_CARVE(c, int32_t, places);
+    // Where a generation is made in parts, a selection of words may want to see all of it first.
+    s->kept = s->config.max_rows ? s->config.hidden : 0;
     lay_rows(c, &s->rows, s);
     dgm_history_lay_out(c, s);
     dgm_banks_lay_out(c, s);
@@ -275,7 +277,7 @@ dgm_bytes dgm_search_bytes(const dgm_backend *b, const dgm_search_config *config
     return (dgm_bytes){
         .host = c.bytes + dgm_arena_cost(sizeof s) + dgm_score_prefix_bytes(config->places) +
                 dgm_score_constraint_bytes(config->places),
-        .device = s.kept ? dgm_exec_mat_bytes(b, s.capacity, s.kept) : 0};
+        .device = s.kept ? dgm_exec_mat_bytes(b, s.capacity * s.vectors, s.kept) : 0};
 }
 
 // ---- opening -----------------------------------------------------------------------------------
@@ -323,20 +325,6 @@ static void set_lengths(dgm_search *s)
     }
 }
 
-// A selection that goes by hidden vectors sees those of a whole generation, also where it is made in
-// parts.
-static dgm_status keep_hidden(dgm_search *s, dgm_error *err)
-{
-    for (int i = 0; s->config.max_rows && s->vocabsel.ops->look && i < s->part_count; i++) {
-        s->rows.kept[i] = dgm_kept_open(s->parts[i].state, s->capacity * s->vectors);
-        if (!s->rows.kept[i].data)
-            return dgm_fail(err, DGM_ERR_MEMORY,
-                            "the workspace is too small for the hidden vectors of %d rows",
-                            s->capacity);
-    }
-    return DGM_OK;
-}
-
 static dgm_status set_up(dgm_search *s, dgm_arena *arena, dgm_error *err)
 {
     for (int i = 0; i < s->part_count; i++)
@@ -348,7 +336,8 @@ static dgm_status set_up(dgm_search *s, dgm_arena *arena, dgm_error *err)
     }
     int hidden = 0;
     for (int i = 0; i < s->part_count; i++) hidden += s->info[i]->hidden;
-    DGM_FAIL_IF(s->config.cube_key == DGM_CUBE_STATE && s->config.hidden != hidden, err,
+    const bool parted = s->config.max_rows && s->vocabsel.ops->look;
+    DGM_FAIL_IF((s->config.cube_key == DGM_CUBE_STATE || parted) && s->config.hidden != hidden, err,
                 DGM_ERR_ARGUMENT, "the models' hidden vectors have %d numbers, not %d", hidden,
                 s->config.hidden);
     const dgm_model_info *info = s->info[0];
@@ -370,10 +359,9 @@ static dgm_status set_up(dgm_search *s, dgm_arena *arena, dgm_error *err)
                         "the search needs %zu bytes, more than the workspace has left", c.bytes);
     merge_never(s, s->never);
     dgm_history_start(s);
-    DGM_TRY(keep_hidden(s, err));
     DGM_TRY(dgm_score_constraint(&s->scorers[s->scorer_count - 2], arena, s->config.places, err));
     DGM_TRY(dgm_score_prefix(&s->scorers[s->scorer_count - 1], arena, s->config.places, err));
-    if (s->kept) s->hidden = dgm_exec_mat(s->exec, s->capacity, s->kept);
+    if (s->kept) s->hidden = dgm_exec_mat(s->exec, s->capacity * s->vectors, s->kept);
     DGM_FAIL_IF(s->kept && !s->hidden.data, err, DGM_ERR_MEMORY,
                 "the workspace is too small for the search's hidden vectors");
     return DGM_OK;

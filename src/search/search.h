@@ -159,8 +159,7 @@ dgm_limits dgm_search_limits(const dgm_search_config *config, const dgm_model_in
 // parts: states with at least the limits above; all with the same vocabularies. vocabsel (NULL: the
 // whole vocabulary) and scorers stay owned by the caller and outlive the search. Memory comes from
 // x's memories, dgm_search_bytes of them, and goes back with them; rank's scratch is apart
-// (dgm_rank_bytes for places * beam rows), and so are the hidden vectors of so many rows of every
-// part where max_rows meets a vocabsel that looks at them (dgm_kept_bytes).
+// (dgm_rank_bytes for places * beam rows).
 dgm_status dgm_search_open(dgm_search **s, dgm_exec *x, const dgm_search_config *config,
                            const dgm_search_part *parts, int part_count, dgm_vocabsel *vocabsel,
                            dgm_scorer *scorers, int scorer_count, dgm_error *err);

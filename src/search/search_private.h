@@ -116,7 +116,6 @@ typedef struct dgm_rows {
     dgm_step_row *steps;   // [capacity]
     int32_t *rows;         // [parts, capacity] made by the step
     dgm_mat hidden[DGM_PARTS_MAX];
-    dgm_mat kept[DGM_PARTS_MAX]; // [capacity * vectors, hidden] of a generation in parts, or no data
     int32_t *retain; // [capacity]
     // of every vector: [capacity * vectors]
     float **align;
@@ -184,7 +183,7 @@ struct dgm_search {
     int capacity;                           // rows of a generation
     int vectors;                            // of a row: 2 where a model writes pairs, else 1
     int kept;       // numbers of hidden vectors that a row keeps until the next step, 0: none
-    dgm_mat hidden; // [capacity, kept] on the device
+    dgm_mat hidden; // [capacity * vectors, kept] on the device, part beside part
     int node_capacity, lead_count;
     int source_limit, target_limit; // tokens
     int32_t eos;
@@ -263,6 +262,8 @@ void dgm_rows_collect_leading(dgm_search *s); // sentences that are still being 
 // Feeds rows first .. count - 1; s->rows.hidden is theirs afterwards.
 dgm_status dgm_rows_step(dgm_search *s, int first, dgm_error *err);
 void dgm_rows_rank(dgm_search *s);
+// Copies the first `count` hidden vectors of the last step to s->hidden, from row `first` on.
+void dgm_hidden_keep(dgm_search *s, int first, int count);
 void dgm_terms_fill(dgm_search *s, int row); // what scorers add to a row
 // Ranks the last step's hidden vectors: what all searches have in common (models, weights, words
 // that are never chosen) is filled in here.

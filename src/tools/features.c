@@ -24,8 +24,10 @@ size_t dgm_features(size_t index, dgm_feature_info *out)
 
 size_t dgm_searches(size_t index, dgm_way_info *out)
 {
-    if (out && index < DGM_BY_COUNT) *out = (dgm_way_info){dgm_search_rows[index].name, NULL};
-    return DGM_BY_COUNT;
+    size_t count = 0;
+    while (dgm_search_rows[count].name) count++;
+    if (out && index < count) *out = (dgm_way_info){dgm_search_rows[index].name, NULL};
+    return count;
 }
 
 size_t dgm_writings(size_t index, dgm_way_info *out)
@@ -45,7 +47,7 @@ static dgm_status find(const char *name, uint64_t *features, dgm_error *err)
 
 dgm_status dgm_features_check(const dgm_feature_query *q, int *later, dgm_error *err)
 {
-    dgm_combination c = {.search = dgm_search_number_find(q->search),
+    dgm_combination c = {.search = dgm_search_find(q->search),
                          .writing = dgm_writing_find(q->writing),
                          .facts = facts_of(q->models)};
     bool meaning = false;
