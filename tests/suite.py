@@ -32,9 +32,9 @@ def unit(build):
     programs = sorted(p for p in glob.glob(f"{build}/tests/test_*") if os.access(p, os.X_OK) and not p.endswith(".d"))
     slow = ["test_engine_damage", "test_search_cube_models", "test_engine_constraints"]
     programs.sort(key=lambda p: (Path(p).name not in slow, p))
-    devices = [test("checkbackend", f"{build}/checkbackend", "--levels"),
-               test("checkbackend cpu echo", f"{build}/checkbackend", "cpu", "echo",
-                    env={"DRAGOMAN_PLUGINS": f"{build}/tests/plugins"})]
+    devices = [test("checkbackend", f"{build}/checkbackend", "--levels")]
+    devices += [test(f"checkbackend cpu {name}", f"{build}/checkbackend", "cpu", name,
+                     env={"DRAGOMAN_PLUGINS": f"{build}/tests/plugins"}) for name in ("echo", "fake")]
     return [test("checkkernel", f"{build}/checkkernel")] + devices + [test(Path(p).name, p) for p in programs] + \
         [test("public headers alone", "tests/system/headers")]
 
@@ -54,6 +54,7 @@ def system(build):
     tests += [system_test(program, "terms", EN_DE, TEXT, REFERENCE, lines * 5 // 3, *more.split())
               for more in ("", "--shortlist all --precision f32", "--search cube", "--search cube --cube naive")]
     tests += [system_test(program, "techniques", RECURRENT, TEXT, lines), on("identity", lines // 3)]
+    tests += [test("tests/system/strict_device", "tests/system/strict_device", build, lines // 2)]
     tests += [test("tests/system/install", "tests/system/install", build), test("tests/system/checks", "tests/system/checks")]
     return tests
 

@@ -6,8 +6,10 @@
 // worker is opened, and a device error sticks in the exec until dgm_exec_status is asked.
 //
 // Host arrays are read before an operation returns: whoever calls may change or give back what it
-// passed, the stack's memory included. Results for the host are there when dgm_op_read or dgm_op_rank
-// returns, those of dgm_align_list after dgm_exec_sync; everything else may still be under way.
+// passed, the stack's memory included. Results for the host are there when the operation returns
+// (dgm_op_read, and those of rank.h), alignments (dgm_align_list) after dgm_exec_sync; everything else
+// may still be under way.
+// Rows belong to the worker they were taken on. Others may read them once it was waited for.
 // A row's result depends on that row alone (docs/internals/ARCHITECTURE.md, "Batch invariance").
 #ifndef DGM_BACKEND_OPS_H
 #define DGM_BACKEND_OPS_H

@@ -68,6 +68,7 @@ static dgm_status make_table(dgm_model *m, rnn_table *t, const rnn_words *w, dgm
         for (int i = 0; i < count; i++) t->slot[ids[i]] = i;
         t->start = count;
         fill_table(t, w, ids, count + 1);
+        dgm_exec_sync(t->memory); // other workers read it from now on
         m->info.table_bytes += bytes;
         m->info.table_words[side] = count;
     }
