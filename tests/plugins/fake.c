@@ -482,7 +482,7 @@ static void sync_op(dgm_exec *x)
     sync_now(x);
 }
 
-// Other sizes than the CPU's, too: nobody may count on those.
+// Other properties than the CPU's, too: nobody may count on those. Its memory is not the host's.
 static void fill_table(void)
 {
     table = cpu;
@@ -490,6 +490,7 @@ static void fill_table(void)
     props.encode_tokens = 64;
     props.encode_tokens_recurrent = 96;
     props.gather_max = 300;
+    props.host_memory = false;
     table.properties = properties;
     table.exec_open = exec_open;
     table.exec_close = exec_close;

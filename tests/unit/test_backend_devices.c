@@ -174,6 +174,37 @@ static void test_settings(void **state)
     assert_non_null(strstr(err.text, "f32, i16, i8"));
 }
 
+// The least workspace, in KiB, that a device needs for a batch of so many tokens.
+static int64_t least_workspace(const char *device)
+{
+    int64_t low = 0, high = 1 << 20;
+    while (high - low > 16) {
+        const int64_t middle = (low + high) / 2;
+        dgm_settings s;
+        dgm_translator *t = NULL;
+        dgm_settings_default(&s);
+        s.device = device;
+        s.batch_tokens = 2000;
+        s.workspace = middle << 10;
+        const dgm_status st = dgm_open(&t, "tests/data/models/transformer-pieces.gguf", &s, NULL);
+        assert_true(st == DGM_OK || st == DGM_ERR_ARGUMENT);
+        dgm_close(&t);
+        *(st == DGM_OK ? &high : &low) = middle;
+    }
+    return high;
+}
+
+// A workspace bounds both memories together where they are one, and each by itself where not.
+static void test_two_memories(void **state)
+{
+    (void)state;
+    setenv("DRAGOMAN_PLUGINS", plugins, 1);
+    const int64_t one = least_workspace("cpu"), two = least_workspace("fake");
+    unsetenv("DRAGOMAN_PLUGINS");
+    assert_true(two < one);     // what the other memory holds need not fit
+    assert_true(2 * two > one); // the larger one has to
+}
+
 int main(void)
 {
     char self[PATH_MAX];
@@ -186,6 +217,7 @@ int main(void)
         cmocka_unit_test(test_names),      cmocka_unit_test(test_missing),
         cmocka_unit_test(test_plugins),    cmocka_unit_test(test_list),
         cmocka_unit_test(test_precisions), cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_two_memories),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
