@@ -31,6 +31,7 @@ typedef struct path {
     char text[256];
     double score; // the lattice's
     double total; // what it is ranked by
+    char tokens[512]; // of the text, each behind a line break
 } path;
 
 typedef struct paths {
@@ -38,14 +39,16 @@ typedef struct paths {
     size_t count;
 } paths;
 
-static dgm_translator *open_with(const char *model, const char *second, const char *finish,
-                                 int beam, float weight)
+static dgm_translator *open_search(const char *model, const char *second, const char *search,
+                                   const char *finish, int beam, float weight)
 {
     dgm_translator *t = NULL;
     dgm_settings s;
     dgm_error error;
     dgm_settings_default(&s);
     s.precision = "f32";
+    s.search = search;
+    s.exact_scores = 1;
     s.finish = finish;
     s.beam = s.nbest = beam;
     s.length_penalty = 0.6f;
@@ -56,6 +59,12 @@ static dgm_translator *open_with(const char *model, const char *second, const ch
     if (dgm_open_ensemble(&t, members, second ? 2 : 1, &s, &error) != DGM_OK)
         fail_msg("%s", error.text);
     return t;
+}
+
+static dgm_translator *open_with(const char *model, const char *second, const char *finish,
+                                 int beam, float weight)
+{
+    return open_search(model, second, NULL, finish, beam, weight);
 }
 
 // ---- brute force -------------------------------------------------------------------------------
@@ -72,6 +81,16 @@ static bool take(void *cookie, const dgm_lattice_path *p)
     to->score = p->score;
     dgm_writer_free(&w);
     return true;
+}
+
+static void join_tokens(const dgm_pair_score *p, char *out, size_t size)
+{
+    size_t used = 0;
+    out[0] = 0;
+    for (size_t i = 0; i + 1 < p->token_count; i++) // without the end symbol
+        used += (size_t)snprintf(out + used, size - used, "\n%s", p->tokens[i]);
+    used += (size_t)snprintf(out + used, size - used, "\n");
+    assert_true(used < size);
 }
 
 static int by_total(const void *a, const void *b)
@@ -104,6 +123,7 @@ static void brute_force(dgm_translator *t, const char *source, const char *latti
         const dgm_pair_score *p = &scores->items[i];
         const float sum = p->sum + weight * (float)out->items[i].score;
         out->items[i].total = (double)dgm_length_normalise(sum, (int)p->token_count, 0.6f);
+        join_tokens(p, out->items[i].tokens, sizeof out->items[i].tokens);
     }
     dgm_pair_scores_free(&scores);
     qsort(out->items, out->count, sizeof out->items[0], by_total);
@@ -142,15 +162,74 @@ static void random_text(dgm_rng *rng, char *out)
     assert_true(strlen(out) < TEXT);
 }
 
-static void check_random(const char *model, const char *second, const char *finish, float weight,
-                         uint64_t seed)
+// The first word of the path in the middle, as a prefix; what does not begin so leaves the list.
+static void force_prefix(dgm_translator *t, const char *source, paths *want, char *prefix,
+                         size_t size)
+{
+    const char *text = want->items[want->count / 2].text;
+    snprintf(prefix, size, "%.*s", (int)strcspn(text, " "), text);
+    const dgm_pair pair = {{source, strlen(source)}, {prefix, strlen(prefix)}};
+    dgm_pair_scores *scores = NULL;
+    char tokens[512];
+    size_t kept = 0;
+    assert_int_equal(dgm_score_pairs(t, &pair, 1, &scores, NULL), DGM_OK);
+    join_tokens(&scores->items[0], tokens, sizeof tokens);
+    dgm_pair_scores_free(&scores);
+    for (size_t i = 0; i < want->count; i++)
+        if (strncmp(want->items[i].tokens, tokens, strlen(tokens)) == 0)
+            want->items[kept++] = want->items[i];
+    want->count = kept;
+}
+
+// Beginnings of translations are forced, too.
+static void check_prefixes(const char *model, const char *search, float weight, uint64_t seed)
+{
+    static const char source[] = "The house is good.";
+    char text[TEXT], prefix[256];
+    size_t fewer = 0;
+    dgm_rng rng = {seed};
+    dgm_translator *t = open_search(model, NULL, search, "refill", PATHS, weight);
+    for (int i = 0; i < LATTICES; i++) {
+        paths want;
+        random_text(&rng, text);
+        brute_force(t, source, text, weight, &want);
+        const size_t all = want.count;
+        force_prefix(t, source, &want, prefix, sizeof prefix);
+        fewer += want.count < all;
+        const dgm_lattice_text l = {.text = text, .size = strlen(text)};
+        const dgm_input input = {.size = sizeof(dgm_input),
+                                 .text = source,
+                                 .text_size = strlen(source),
+                                 .prefix = prefix,
+                                 .prefix_size = strlen(prefix),
+                                 .lattice = &l};
+        dgm_results *r = NULL;
+        assert_int_equal(dgm_translate_inputs(t, &input, 1, &r, NULL), DGM_OK);
+        assert_true(want.count > 0);
+        compare(&want, r->items[0]);
+        dgm_results_free(&r);
+    }
+    assert_true(fewer > LATTICES / 3);
+    dgm_close(&t);
+}
+
+static void prefixes(void **state)
+{
+    (void)state;
+    check_prefixes(TRANSFORMER, "beam", 0.0f, 5);
+    check_prefixes(TRANSFORMER, "beam", 0.7f, 6);
+    check_prefixes(RECURRENT, "cube", 0.7f, 7);
+}
+
+static void check_random(const char *model, const char *second, const char *search,
+                         const char *finish, float weight, uint64_t seed)
 {
     static char texts[LATTICES][TEXT];
     static const char *const sources[3] = {"Good morning.", "The house house is good.", "x"};
     dgm_input inputs[LATTICES] = {{0}};
     dgm_lattice_text lattices[LATTICES] = {{0}};
     dgm_rng rng = {seed};
-    dgm_translator *t = open_with(model, second, finish, PATHS, weight);
+    dgm_translator *t = open_search(model, second, search, finish, PATHS, weight);
     for (int i = 0; i < LATTICES; i++) {
         random_text(&rng, texts[i]);
         lattices[i] = (dgm_lattice_text){.text = texts[i], .size = strlen(texts[i])};
@@ -176,12 +255,14 @@ static void random_lattices(void **state)
     (void)state;
     static const char *const policies[] = {"margin", "shrink", "mask", "refill"};
     for (int i = 0; i < 4; i++) {
-        check_random(TRANSFORMER, NULL, policies[i], 0.0f, 10 + (uint64_t)i);
-        check_random(RECURRENT, NULL, policies[i], 0.0f, 20 + (uint64_t)i);
+        check_random(TRANSFORMER, NULL, NULL, policies[i], 0.0f, 10 + (uint64_t)i);
+        check_random(RECURRENT, NULL, NULL, policies[i], 0.0f, 20 + (uint64_t)i);
     }
-    check_random(TRANSFORMER, NULL, "huggingface", 0.0f, 3);
-    check_random(TRANSFORMER, NULL, "margin", 0.7f, 1);
-    check_random(RECURRENT, RECURRENT, "margin", -1.5f, 2);
+    check_random(TRANSFORMER, NULL, NULL, "huggingface", 0.0f, 3);
+    check_random(TRANSFORMER, NULL, NULL, "margin", 0.7f, 1);
+    check_random(RECURRENT, RECURRENT, NULL, "margin", -1.5f, 2);
+    check_random(TRANSFORMER, NULL, "cube", "refill", 0.7f, 31);
+    check_random(RECURRENT, TRANSFORMER, "cube", "shrink", 0.0f, 32);
 }
 
 // ---- a sentence, a list ------------------------------------------------------------------------
@@ -413,6 +494,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_sentence),    cmocka_unit_test(nbest_list),
         cmocka_unit_test(random_lattices), cmocka_unit_test(beside),
+        cmocka_unit_test(prefixes),
         cmocka_unit_test(refused_lines),   cmocka_unit_test(refused_settings),
         cmocka_unit_test(memory),          cmocka_unit_test(repetition),
     };

@@ -477,13 +477,163 @@ static void test_scorer(void **state)
     toy_close(&m);
 }
 
+// ---- rules about repetition ---------------------------------------------------------------------
+
+static bool repeats(const listed *l, int n)
+{
+    for (int i = 0; i + n <= l->count; i++)
+        for (int j = i + 1; j + n <= l->count; j++)
+            if (memcmp(l->tokens + i, l->tokens + j, (size_t)n * sizeof *l->tokens) == 0) return true;
+    return false;
+}
+
+// The list under the rules: what repeats n-grams goes, a token said before costs ln X.
+static void apply_rules(walk *w, int no_repeat, float repetition)
+{
+    int kept = 0;
+    for (int i = 0; i < w->count; i++) {
+        listed l = w->list[i];
+        if (no_repeat && repeats(&l, no_repeat)) continue;
+        for (int t = 0; t < l.count && repetition > 0.0f; t++) {
+            bool said = false;
+            for (int k = 0; k < t; k++) said |= l.tokens[k] == l.tokens[t];
+            if (!said) continue;
+            l.words[t] -= logf(repetition);
+            l.sum -= logf(repetition);
+        }
+        l.score = dgm_length_normalise(l.sum, l.count + 1, w->penalty);
+        w->list[kept++] = l;
+    }
+    w->count = kept;
+    qsort(w->list, (size_t)w->count, sizeof *w->list, by_score);
+}
+
+// Cube pruning shares rows between hypotheses, but never between those that the rules tell apart.
+static void test_repetition(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *search;
+        bool exact, rescore;
+        dgm_cube_key key;
+    } searches[] = {{"beam", false, false, DGM_CUBE_TOKEN},
+                    {"cube", false, false, DGM_CUBE_NONE},
+                    {"cube", true, false, DGM_CUBE_TOKEN},
+                    {"cube", false, true, DGM_CUBE_TOKEN},
+                    {"cube", true, false, DGM_CUBE_STATE}};
+    static const struct {
+        int no_repeat;
+        float repetition;
+    } rules[] = {{1, 0.0f}, {2, 0.0f}, {0, 3.0f}, {2, 0.25f}};
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        toy m;
+        open_random(&m, seed);
+        const toy *models[] = {&m};
+        walk *w = new_walk(models, 1);
+        for (int i = 0; i < 4 * 5; i++) {
+            const int rule = i % 4, how = i / 4;
+            walk_all(w);
+            apply_rules(w, rules[rule].no_repeat, rules[rule].repetition);
+            assert_true(rules[rule].no_repeat == 0 || w->count < ALL);
+            dgm_search_config c = wide_config(DGM_FINISH_REFILL);
+            c.search = searches[how].search;
+            c.cube_exact = searches[how].exact;
+            c.rescore = searches[how].rescore;
+            c.cube_key = searches[how].key;
+            c.cube_distance = 0.5f;
+            c.hidden = 16;
+            c.no_repeat = rules[rule].no_repeat;
+            c.repetition = rules[rule].repetition;
+            const toy_answer a = toy_translate(&m, &c);
+            compare_list(&a, w);
+        }
+        dgm_free(w);
+        toy_close(&m);
+    }
+}
+
+// ---- a selection by hidden vectors, in parts of a step -------------------------------------------
+
+// Word 2 for a row whose first number is negative, word 4 for others; of all rows of a sentence.
+typedef struct looker {
+    toy_search *t;
+    float *seen;
+    int width, rows;
+    dgm_candidates list;
+    int32_t ids[3];
+} looker;
+
+static void looker_look(dgm_vocabsel *v, dgm_mat hidden)
+{
+    looker *l = v->data;
+    l->rows = hidden.rows;
+    l->width = hidden.cols;
+    dgm_op_read(l->t->exec, l->seen, hidden);
+}
+
+static const dgm_candidates *looker_select(dgm_vocabsel *v, int place, int first, dgm_mat hidden)
+{
+    (void)place;
+    looker *l = v->data;
+    bool found[2] = {false, false};
+    assert_true(first + hidden.rows <= l->rows);
+    for (int i = first; i < first + hidden.rows; i++) found[l->seen[i * l->width] >= 0.0f] = true;
+    int count = 0;
+    l->ids[count++] = TOY_EOS;
+    if (found[0]) l->ids[count++] = 2;
+    if (found[1]) l->ids[count++] = 4;
+    l->list = (dgm_candidates){.ids = l->ids, .count = count};
+    return &l->list;
+}
+
+static void test_selection_in_parts(void **state)
+{
+    (void)state;
+    const dgm_vocabsel_ops ops = {.name = "looker",
+                                  .by_step = true,
+                                  .admit = subset_admit,
+                                  .look = looker_look,
+                                  .select = looker_select,
+                                  .leave = subset_leave};
+    toy m[2];
+    open_random(&m[0], 3);
+    open_random(&m[1], 4);
+    const toy *models[] = {&m[0], &m[1]};
+    for (int parts = 1; parts <= 2; parts++) {
+        toy_answer whole = {0};
+        for (int most = 0; most <= 5; most++) {
+            dgm_search_config c = wide_config(DGM_FINISH_REFILL);
+            c.beam = 12;
+            c.nbest = 12;
+            c.hidden = 16 * parts;
+            c.max_rows = most;
+            toy_search t;
+            toy_answer a;
+            looker l = {.t = &t, .seen = dgm_calloc(12 * 16, sizeof(float))};
+            assert_non_null(l.seen);
+            dgm_vocabsel vocabsel = {.ops = &ops, .data = &l, .part = parts - 1};
+            toy_search_open(&t, &c, models, parts, &vocabsel);
+            const dgm_search_request r = {.source = {toy_source, 4}};
+            toy_run(&t, &r, 1, &a);
+            a.steps = 0;
+            if (most == 0) whole = a;
+            assert_memory_equal(&a, &whole, sizeof a);
+            toy_search_close(&t);
+            dgm_free(l.seen);
+        }
+    }
+    toy_close(&m[0]);
+    toy_close(&m[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_policy), cmocka_unit_test(test_margin_is_exact_on_sums),
         cmocka_unit_test(test_prefix),       cmocka_unit_test(test_model_prefix),
         cmocka_unit_test(test_ensembles),    cmocka_unit_test(test_selection),
-        cmocka_unit_test(test_scorer),
+        cmocka_unit_test(test_scorer),       cmocka_unit_test(test_repetition),
+        cmocka_unit_test(test_selection_in_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
