@@ -47,6 +47,7 @@ def system(build):
     tests = [on("cube", lines * 4)]
     tests += [on("invariance", lines, "--beam", 4, "--precision", precision) for precision in ("f32", "i8")]
     tests += [on("resume", lines * 5 // 2), on("invariance", lines, "--beam", 8, "--search", "cube")]
+    tests += [on("invariance", lines // 3, "--beam", 6, "--search", "cube", "--no-repeat-ngram", 2, "--max-length", 60)]
     tests += [test("tests/system/translations", "tests/system/translations", program, EN_DE)]
     tests += [test("tests/cli " + Path(f).stem, "tests/cli/run", "--build", build, Path(f).name)
               for f in sorted(glob.glob("tests/cli/*.cases"))]
@@ -75,6 +76,7 @@ def long(build):
     tests += [test("Arm under qemu", "scripts/check_arm"), test("fuzzing", "scripts/fuzz", 60, limit=6 * 3600)]
     tests += [on("invariance", 1000, "--precision", p) for p in ("f32", "i16", "i8")]
     tests += [on("invariance", 1000, "--search", "cube", "--cube", c) for c in ("naive", "accelerated")]
+    tests += [on("invariance", 1000, "--search", "cube", "--no-repeat-ngram", 2, "--repetition-penalty", 2)]
     tests += [on("cube", 1000), on("lmbr", 400), on("identity", 200)]
     tests += [system_test(program, "techniques", model, TEXT, 1000) for model in recurrent]
     for model in writing:

@@ -117,8 +117,8 @@ DGM_API void dgm_lmbr_default(dgm_lmbr *lmbr);
 enum { DGM_TERMS_MAX = 64 }; // glossaries of one translator
 
 // Fill with dgm_settings_default, then change what you like; dragoman/settings.h describes every
-// setting and sets them by name. docs/manual/DECODING.md says how they act together and what is
-// refused. Strings are borrowed during dgm_open.
+// setting and sets them by name. docs/manual/DECODING.md says how they act together,
+// docs/manual/FEATURES.md what is refused. Strings are borrowed during dgm_open.
 typedef struct dgm_settings {
     size_t size;
 
@@ -462,12 +462,12 @@ typedef struct dgm_input {
     const char *prefix; // the translation must begin so; NULL: nothing is forced
     size_t prefix_size;
     const dgm_evidence *evidence; // NULL: the models alone translate it. Needs settings.evidence
-    // NULL: it may have any translation. Needs settings.lattices; not with a prefix. The
-    // margin ends no search early in a lattice, and the line is not split.
+    // NULL: it may have any translation. Needs settings.lattices; with a prefix, a path must begin
+    // with it. The margin ends no search early in a lattice, and the line is not split.
     const dgm_lattice_text *lattice;
     // What the translation must and must not hold, in the words of a constraints file, e.g.
-    // "house => Haus | Heim\t! Bude" (docs/manual/CONSTRAINTS.md). NULL: nothing. Not with search
-    // "sample".
+    // "house => Haus | Heim\t! Bude" (docs/manual/CONSTRAINTS.md). NULL: nothing. What cannot be
+    // combined with the translator's settings or model is the line's failure (features.h).
     const char *constraints;
     size_t constraints_size;
     // Of a multilingual model, for this line alone; NULL, or what it leaves out: the translator's.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The searches by name. A new one is a file that defines its dgm_search_ops, and a row here.
+// The searches by name, in the order of features_table.c. A new one is a file that defines its
+// dgm_search_ops, and a row here (docs/internals/ADDING_A_SEARCH.md).
 #include "search/search_private.h"
 
 #include <stddef.h>
