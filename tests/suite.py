@@ -23,6 +23,12 @@ def system_test(program, name, model, text, lines, *more):
     return test(label, f"tests/system/{name}", program, model, text, lines, *more)
 
 
+def fingerprint(program, only):
+    """Outputs with scores, compared with recorded ones (tests/system/fingerprint.commands)."""
+    return test(f"tests/system/fingerprint {only}", "tests/system/fingerprint", "--program", program, "--only", only,
+                "--check", "tests/system/fingerprint.sha256")
+
+
 def source(build):
     """What can be said without a compiler."""
     return [test(f"scripts/{s}", f"scripts/{s}") for s in ("check_layers", "check_format", "check_links", "check_names")]
@@ -51,6 +57,11 @@ def system(build):
     tests += [test("tests/system/translations", "tests/system/translations", program, EN_DE)]
     tests += [test("tests/cli " + Path(f).stem, "tests/cli/run", "--build", build, Path(f).name)
               for f in sorted(glob.glob("tests/cli/*.cases"))]
+    # The groups of the fingerprint that take seconds; all of it is in the long tier.
+    groups = ["random", "file", "score", "shortlist", "lattice", "rnn", "phrase", "nbest", "refuse", "eval"]
+    if lines == 24:
+        groups = ["search", "terms", "cpu", "print", "lmbr", "batch", "cluster", "long", "many", *groups]
+    tests += [fingerprint(program, f"{group}/*") for group in groups]
     tests += [on("lmbr", lines * 2 // 3)]
     tests += [system_test(program, "terms", EN_DE, TEXT, REFERENCE, lines * 5 // 3, *more.split())
               for more in ("", "--shortlist all --precision f32", "--search cube", "--search cube --cube naive")]
@@ -74,6 +85,7 @@ def long(build):
     tests = [test("make test", make, "test")]
     tests += [test(f"make test {san}=1", make, "test", f"{san}=1", limit=6 * 3600) for san in ("ASAN", "TSAN")]
     tests += [test("Arm under qemu", "scripts/check_arm"), test("fuzzing", "scripts/fuzz", 60, limit=6 * 3600)]
+    tests += [fingerprint(program, "*")]
     tests += [on("invariance", 1000, "--precision", p) for p in ("f32", "i16", "i8")]
     tests += [on("invariance", 1000, "--search", "cube", "--cube", c) for c in ("naive", "accelerated")]
     tests += [on("invariance", 1000, "--search", "cube", "--no-repeat-ngram", 2, "--repetition-penalty", 2)]
