@@ -254,10 +254,31 @@ static path live[LIVE], next_live[LIVE];
 static scored lefts_all[LIVE * 16], pairs_all[LIVE * 16 * 16];
 static whole done[LIVE * 64];
 
-// One generation of the reference; returns how many live on.
-static int generation(oracle *o, int count, int width, bool exact, int max_length, int *finished)
+// Is the sentence done, by its policy? live: `count` that would go on.
+static bool over(const dgm_search_config *c, int count, int finished)
 {
-    const int vocab = o->m->vocab;
+    const int width = c->beam;
+    float best = -INFINITY;
+    for (int j = 0; j < count; j++)
+        if (live[j].sum > best) best = live[j].sum;
+    if (c->finish == DGM_FINISH_MARGIN) {
+        float sum = -INFINITY;
+        for (int i = 0; i < finished; i++)
+            if (done[i].sum > sum) sum = done[i].sum;
+        return finished >= c->nbest && sum - best >= c->margin;
+    }
+    if (finished < width) return false;
+    if (c->finish != DGM_FINISH_HUGGINGFACE) return true;
+    qsort(done, (size_t)finished, sizeof *done, by_final);
+    return best / (float)(2 * live[0].pairs) <= done[width - 1].score;
+}
+
+// One generation of the reference; returns how many live on.
+static int generation(oracle *o, int count, const dgm_search_config *config, int *finished)
+{
+    const int vocab = o->m->vocab, width = config->beam, max_length = config->max_length;
+    const bool exact = config->double_exact;
+    const int places = config->finish == DGM_FINISH_SHRINK ? width - *finished : INT32_MAX;
     const int32_t eod = o->info->eos;
     static float log_p[LIVE][64];
     int lefts = 0, pairs = 0, kept = 0;
@@ -287,12 +308,13 @@ static int generation(oracle *o, int count, int width, bool exact, int max_lengt
         if (c->left == eod || c->right == eod) {
             const whole w = close_path(o, &live[c->hypo], c->left, c->right, c->score);
             if (w.count > max_length) continue;
+            if (seen == places) break;
             if (seen++ >= width) continue;
             ended[c->hypo] = true;
             done[(*finished)++] = w;
             continue;
         }
-        seen++;
+        if (seen++ == places) break;
         if (closing || kept == width) continue;
         path p = live[c->hypo];
         p.tokens[2 * p.pairs] = c->left;
@@ -311,15 +333,20 @@ static int generation(oracle *o, int count, int width, bool exact, int max_lengt
         done[(*finished)++] = best;
     }
     memcpy(live, next_live, (size_t)kept * sizeof *live);
-    return *finished >= width ? 0 : kept;
+    if (kept == 0 || over(config, kept, *finished)) return 0;
+    if (config->finish != DGM_FINISH_HUGGINGFACE || 2 * live[0].pairs + 2 <= max_length)
+        return kept;
+    for (int j = 0; j < kept; j++) // the end is forced, for nothing
+        done[(*finished)++] = close_path(o, &live[j], eod, eod, live[j].sum);
+    return 0;
 }
 
 // The rule, plainly: finished hypotheses best first into `done`, their number.
-static int reference(oracle *o, int width, bool exact, int max_length)
+static int reference(oracle *o, const dgm_search_config *c)
 {
     int finished = 0, count = 1;
     live[0] = (path){0};
-    while (count > 0) count = generation(o, count, width, exact, max_length, &finished);
+    while (count > 0) count = generation(o, count, c, &finished);
     qsort(done, (size_t)finished, sizeof *done, by_final);
     return finished;
 }
@@ -405,9 +432,15 @@ static void test_against_copy(void **state)
         oracle_open(&o, &m);
         for (int beam = 1; beam <= 7; beam += 3) {
             dgm_search_config c = pairs_config(beam, 3 + round % 5);
+            static const dgm_finish policies[] = {DGM_FINISH_REFILL, DGM_FINISH_SHRINK,
+                                                  DGM_FINISH_MARGIN, DGM_FINISH_HUGGINGFACE};
             c.double_exact = round % 2;
-            snprintf(what, sizeof what, "seed %d, beam %d", round, beam);
-            compare(&m, &c, reference(&o, beam, c.double_exact, c.max_length), what);
+            for (int p = 0; p < 4; p++) {
+                c.finish = policies[p];
+                c.margin = 0.5f;
+                snprintf(what, sizeof what, "seed %d, beam %d, policy %d", round, beam, p);
+                compare(&m, &c, reference(&o, &c), what);
+            }
         }
         oracle_close(&o);
         toy_close(&m);
