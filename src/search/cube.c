@@ -259,10 +259,8 @@ static dgm_status advance(dgm_search *s, dgm_error *err)
 {
     const bool naive = s->config.cube_exact;
     collect(s);
-    DGM_TRY(dgm_rows_step(s, 0, err));
-    dgm_rows_rank(s);
+    DGM_TRY(dgm_rows_run(s, err));
     DGM_TRY(dgm_exec_status(s->exec, err));
-    if (s->kept) dgm_hidden_keep(s, 0, s->rows.count);
     for (int i = 0; i < s->config.places && naive; i++)
         if (searching(s, i)) pop_cells(s, i);
     if (naive) DGM_TRY(dgm_cube_exact(s, err));

@@ -88,19 +88,21 @@ static void clear_filled(dgm_cubes *c, int count)
     for (int i = 0; i < count; i++) c->filled[i] = 0;
 }
 
-static void rank_popped(dgm_search *s, int first, int count)
+// Rows first + at .. first + at + count - 1, the last that were fed.
+static void rank_popped(dgm_search *s, int first, int at, int count)
 {
     dgm_cubes *c = s->cubes;
+    const size_t row = (size_t)(first + at), cell = (size_t)at * (size_t)c->watched;
     dgm_rank_run(s, &(dgm_rank){.rows = count,
-                                .candidates = s->rows.candidates + first,
-                                .more = s->rows.more + first,
-                                .terms = s->rows.terms + first,
+                                .candidates = s->rows.candidates + row,
+                                .more = s->rows.more + row,
+                                .terms = s->rows.terms + row,
                                 .k = 1, // nobody looks at it
                                 .score = c->best,
                                 .token = c->best_token,
                                 .watch_count = c->watched,
-                                .watch = c->watch,
-                                .watch_score = c->watch_score});
+                                .watch = c->watch + cell,
+                                .watch_score = c->watch_score + cell});
     s->stats.exact += (uint64_t)count;
     if (s->config.normalise) s->stats.rank_rows += (uint64_t)count;
 }
@@ -119,10 +121,13 @@ dgm_status dgm_cube_exact(dgm_search *s, dgm_error *err)
     clear_filled(c, count);
     visit_cells(s, add_watch, first);
     if (!s->config.normalise) list_popped(s, first, count);
-    DGM_TRY(dgm_rows_step(s, first, err));
-    rank_popped(s, first, count);
+    const int most = s->config.max_rows ? s->config.max_rows : count;
+    for (int at = 0; at < count; at += most) {
+        const int part = count - at < most ? count - at : most;
+        DGM_TRY(dgm_rows_step(s, first + at, part, err));
+        rank_popped(s, first, at, part);
+    }
     DGM_TRY(dgm_exec_status(s->exec, err));
-    if (s->kept) dgm_hidden_keep(s, first, count);
     clear_filled(c, count);
     visit_cells(s, read_score, first);
     return DGM_OK;

@@ -166,9 +166,9 @@ const dgm_feature_row dgm_feature_table[DGM_FEATURE_COUNT] = {
     [DGM_FEATURE_MAX_ROWS] = {.name = "max-rows",
                               .setting = "dgm_settings.max_rows",
                               .asked = asks_max_rows,
-                              .places = {{GREEDY | BEAM | SAMPLE | DOUBLE, ALL_WRITINGS}},
-                              .why = "it makes its steps for several sentences at once by itself",
-                              .later = {CUBE | MASK, ALL_WRITINGS}},
+                              .places = {{ONE_WORD | DOUBLE, ALL_WRITINGS}},
+                              .why = "mask-predict makes no steps: a row is a whole translation, and "
+                                     "all of a sentence are seen together"},
     [DGM_FEATURE_TOP_K] = {.name = "top-k",
                            .setting = "dgm_settings.top_k",
                            .asked = asks_top_k,

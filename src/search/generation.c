@@ -97,7 +97,22 @@ static void input_pair(const dgm_search *s, int part, int at, int32_t token[2])
     token[1] = start ? s->info[part]->start_second : right->token;
 }
 
-static dgm_status step_rows(dgm_search *s, int first, int count, dgm_error *err)
+// The columns of s->hidden that belong to a part.
+static dgm_mat columns_of(const dgm_search *s, int part)
+{
+    int at = 0;
+    for (int i = 0; i < part; i++) at += s->info[i]->hidden;
+    return dgm_mat_cols(s->hidden, at, s->info[part]->hidden);
+}
+
+// A hidden vector lasts until the next step: copies go to s->hidden, from row `first` on.
+static void keep_hidden(dgm_search *s, int first, int count)
+{
+    for (int i = 0; i < s->part_count; i++)
+        dgm_op_keep(s->exec, columns_of(s, i), first, dgm_mat_rows(s->rows.hidden[i], 0, count));
+}
+
+dgm_status dgm_rows_step(dgm_search *s, int first, int count, dgm_error *err)
 {
     dgm_rows *r = &s->rows;
     if (count == 0) return DGM_OK;
@@ -118,14 +133,10 @@ static dgm_status step_rows(dgm_search *s, int first, int count, dgm_error *err)
         DGM_TRY(dgm_step(s->parts[part].state, count, r->steps + first, &out, err));
         r->hidden[part] = out.hidden;
     }
+    if (s->keeps) keep_hidden(s, first * s->vectors, count * s->vectors);
     s->stats.steps++;
     s->stats.rows += (uint64_t)count;
     return DGM_OK;
-}
-
-dgm_status dgm_rows_step(dgm_search *s, int first, dgm_error *err)
-{
-    return step_rows(s, first, s->rows.count - first, err);
 }
 
 void dgm_terms_fill(dgm_search *s, int row)
@@ -226,29 +237,6 @@ static void rank_rows(dgm_search *s, int first, int count)
     s->stats.leads += (uint64_t)count;
 }
 
-void dgm_rows_rank(dgm_search *s)
-{
-    const dgm_rows *r = &s->rows;
-    if (r->ranked == 0) return;
-    prepare(s, dgm_mat_rows(r->hidden[s->vocabsel.part], 0, r->ranked * s->vectors));
-    rank_rows(s, 0, r->ranked);
-    if (r->watched > 1) dgm_banks_read(s);
-}
-
-// The columns of s->hidden that belong to a part.
-static dgm_mat columns_of(const dgm_search *s, int part)
-{
-    int at = 0;
-    for (int i = 0; i < part; i++) at += s->info[i]->hidden;
-    return dgm_mat_cols(s->hidden, at, s->info[part]->hidden);
-}
-
-void dgm_hidden_keep(dgm_search *s, int first, int count)
-{
-    for (int i = 0; i < s->part_count; i++)
-        dgm_op_keep(s->exec, columns_of(s, i), first, dgm_mat_rows(s->rows.hidden[i], 0, count));
-}
-
 // A generation in pieces of max_rows rows, where the selection of words wants to see the hidden
 // vectors of all of them first: they are kept.
 static dgm_status step_look_rank(dgm_search *s, int most, dgm_error *err)
@@ -256,8 +244,7 @@ static dgm_status step_look_rank(dgm_search *s, int most, dgm_error *err)
     dgm_rows *r = &s->rows;
     for (int first = 0, count; first < r->count; first += count) {
         count = r->count - first < most ? r->count - first : most;
-        DGM_TRY(step_rows(s, first, count, err));
-        dgm_hidden_keep(s, first * s->vectors, count * s->vectors);
+        DGM_TRY(dgm_rows_step(s, first, count, err));
     }
     if (r->ranked == 0) return DGM_OK;
     prepare(s, dgm_mat_rows(columns_of(s, s->vocabsel.part), 0, r->ranked * s->vectors));
@@ -276,15 +263,28 @@ static dgm_status step_look_rank(dgm_search *s, int most, dgm_error *err)
 static dgm_status step_and_rank(dgm_search *s, int most, dgm_error *err)
 {
     const dgm_rows *r = &s->rows;
-    if (s->vocabsel.ops->look) return step_look_rank(s, most, err);
     if (r->ranked) prepare(s, (dgm_mat){0});
     for (int first = 0; first < r->count; first += most) {
         const int left = r->count - first, ranked = r->ranked - first;
         const int count = left < most ? left : most;
-        DGM_TRY(step_rows(s, first, count, err));
+        DGM_TRY(dgm_rows_step(s, first, count, err));
         if (ranked > 0) rank_rows(s, first, ranked < count ? ranked : count);
     }
     if (r->ranked && r->watched > 1) dgm_banks_read(s);
+    return DGM_OK;
+}
+
+dgm_status dgm_rows_run(dgm_search *s, dgm_error *err)
+{
+    const dgm_rows *r = &s->rows;
+    const int most = s->config.max_rows;
+    if (most && s->vocabsel.ops->look) return step_look_rank(s, most, err);
+    if (most) return step_and_rank(s, most, err);
+    DGM_TRY(dgm_rows_step(s, 0, r->count, err));
+    if (r->ranked == 0) return DGM_OK;
+    prepare(s, dgm_mat_rows(r->hidden[s->vocabsel.part], 0, r->ranked * s->vectors));
+    rank_rows(s, 0, r->ranked);
+    if (r->watched > 1) dgm_banks_read(s);
     return DGM_OK;
 }
 
@@ -353,12 +353,7 @@ void dgm_rows_retain(dgm_search *s)
 dgm_status dgm_generation(dgm_search *s, dgm_expand expand, dgm_error *err)
 {
     dgm_rows_collect(s);
-    if (s->config.max_rows) {
-        DGM_TRY(step_and_rank(s, s->config.max_rows, err));
-    } else {
-        DGM_TRY(dgm_rows_step(s, 0, err));
-        dgm_rows_rank(s);
-    }
+    DGM_TRY(dgm_rows_run(s, err));
     DGM_TRY(dgm_exec_status(s->exec, err));
     for (int i = 0; i < s->config.places; i++) {
         dgm_place *p = &s->places[i];

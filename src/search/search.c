@@ -361,6 +361,7 @@ static dgm_status set_up(dgm_search *s, dgm_arena *arena, dgm_error *err)
     dgm_history_start(s);
     DGM_TRY(dgm_score_constraint(&s->scorers[s->scorer_count - 2], arena, s->config.places, err));
     DGM_TRY(dgm_score_prefix(&s->scorers[s->scorer_count - 1], arena, s->config.places, err));
+    s->keeps = s->kept && (s->config.cube_key == DGM_CUBE_STATE || parted);
     if (s->kept) s->hidden = dgm_exec_mat(s->exec, s->capacity * s->vectors, s->kept);
     DGM_FAIL_IF(s->kept && !s->hidden.data, err, DGM_ERR_MEMORY,
                 "the workspace is too small for the search's hidden vectors");

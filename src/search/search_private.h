@@ -16,8 +16,8 @@
 // token. A search may also give a hypothesis another row than its path's own; nothing here assumes
 // that they agree.
 //
-// One generation of any search is: choose hypotheses (dgm_rows_add), feed their last tokens
-// (dgm_rows_step), rank (dgm_rows_rank), merge each sentence's rows, keep or end (dgm_place_keep,
+// One generation of any search is: choose hypotheses (dgm_rows_add), feed their last tokens and
+// rank (dgm_rows_run), merge each sentence's rows, keep or end (dgm_place_keep,
 // dgm_place_end), drop what is no longer named (dgm_rows_retain). Everything lives in arrays made
 // by dgm_search_open.
 #ifndef DGM_SEARCH_SEARCH_PRIVATE_H
@@ -182,7 +182,8 @@ struct dgm_search {
     int k;                                  // candidates of a vector
     int capacity;                           // rows of a generation
     int vectors;                            // of a row: 2 where a model writes pairs, else 1
-    int kept;       // numbers of hidden vectors that a row keeps until the next step, 0: none
+    int kept;       // numbers of hidden vectors that a row may keep until the next step, 0: none
+    bool keeps;     // it does
     dgm_mat hidden; // [capacity * vectors, kept] on the device, part beside part
     int node_capacity, lead_count;
     int source_limit, target_limit; // tokens
@@ -259,11 +260,10 @@ int dgm_rows_append(dgm_search *s, int place, int hypo);
 // Rows of all sentences in their order: those to be ranked first.
 void dgm_rows_collect(dgm_search *s);
 void dgm_rows_collect_leading(dgm_search *s); // sentences that are still being fed their start
-// Feeds rows first .. count - 1; s->rows.hidden is theirs afterwards.
-dgm_status dgm_rows_step(dgm_search *s, int first, dgm_error *err);
-void dgm_rows_rank(dgm_search *s);
-// Copies the first `count` hidden vectors of the last step to s->hidden, from row `first` on.
-void dgm_hidden_keep(dgm_search *s, int first, int count);
+// Feeds the rows of a generation, all at once or max_rows at a time, and ranks those to be ranked.
+dgm_status dgm_rows_run(dgm_search *s, dgm_error *err);
+// Feeds rows first .. first + count - 1; s->rows.hidden is theirs afterwards.
+dgm_status dgm_rows_step(dgm_search *s, int first, int count, dgm_error *err);
 void dgm_terms_fill(dgm_search *s, int row); // what scorers add to a row
 // Ranks the last step's hidden vectors: what all searches have in common (models, weights, words
 // that are never chosen) is filled in here.

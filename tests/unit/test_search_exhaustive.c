@@ -599,10 +599,15 @@ static void test_selection_in_parts(void **state)
     open_random(&m[0], 3);
     open_random(&m[1], 4);
     const toy *models[] = {&m[0], &m[1]};
-    for (int parts = 1; parts <= 2; parts++) {
+    for (int run = 0; run < 8; run++) {
+        const int parts = 1 + run % 2;
         toy_answer whole = {0};
         for (int most = 0; most <= 5; most++) {
             dgm_search_config c = wide_config(DGM_FINISH_REFILL);
+            c.search = run < 2 ? "beam" : "cube";
+            c.cube_exact = run >= 4;
+            c.cube_key = run >= 6 ? DGM_CUBE_STATE : DGM_CUBE_TOKEN;
+            c.cube_distance = 0.5f;
             c.beam = 12;
             c.nbest = 12;
             c.hidden = 16 * parts;
