@@ -217,7 +217,7 @@ endif
 	$(RUN_TESTS) source unit system
 
 # The suite again under sanitizers, Arm under qemu, fuzzing, full-size checks, goldens made again by the programs of others.
-# RECURRENT_MODELS, WRITING_MODELS: further models for tests/system/techniques and tests/system/writing.
+# RECURRENT_MODELS, WRITING_MODELS: further models for tests/system/optimisations and tests/system/writing.
 test-long:
 	$(INSTALL) build test long arm
 	$(AGAIN) WERROR=1 all unit-programs

@@ -65,7 +65,7 @@ def system(build):
     tests += [on("lmbr", lines * 2 // 3)]
     tests += [system_test(program, "terms", EN_DE, TEXT, REFERENCE, lines * 5 // 3, *more.split())
               for more in ("", "--shortlist all --precision f32", "--search cube", "--search cube --cube naive")]
-    tests += [system_test(program, "techniques", RECURRENT, TEXT, lines), on("identity", lines // 3)]
+    tests += [system_test(program, "optimisations", RECURRENT, TEXT, lines), on("identity", lines // 3)]
     tests += [test("tests/system/strict_device", "tests/system/strict_device", build, lines // 2)]
     tests += [test("tests/system/install", "tests/system/install", build), test("tests/system/checks", "tests/system/checks")]
     return tests
@@ -90,7 +90,7 @@ def long(build):
     tests += [on("invariance", 1000, "--search", "cube", "--cube", c) for c in ("naive", "accelerated")]
     tests += [on("invariance", 1000, "--search", "cube", "--no-repeat-ngram", 2, "--repetition-penalty", 2)]
     tests += [on("cube", 1000), on("lmbr", 400), on("identity", 200)]
-    tests += [system_test(program, "techniques", model, TEXT, 1000) for model in recurrent]
+    tests += [system_test(program, "optimisations", model, TEXT, 1000) for model in recurrent]
     for model in writing:
         tests += [system_test(program, "writing", model, TEXT, 200), agree(model, TEXT)]
     tests += [system_test(program, "terms", EN_DE, TEXT, REFERENCE, 500, *more.split())

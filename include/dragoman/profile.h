@@ -12,10 +12,10 @@
 extern "C" {
 #endif
 
-// ---- techniques -------------------------------------------------------------------------------
+// ---- optimisations ------------------------------------------------------------------------------
 
-// What the techniques of Devlin 2017 did since dgm_open: counts of all workers and models.
-typedef struct dgm_techniques {
+// What the optimisations of Devlin 2017 did since dgm_open: counts of all workers and models.
+typedef struct dgm_optimisations {
     uint64_t rows, distinct;             // decoder rows, and distinct parents of each step
     uint64_t state_rows, state_products; // rows of all recurrent layers, products with states made
     uint64_t source_words, source_found; // words of the first encoder layer, of them looked up
@@ -30,9 +30,9 @@ typedef struct dgm_techniques {
     int32_t table_words[2];     // source, target
     int32_t merging, plain_attention;
     const char *activations; // "polynomial", "table", "libm"
-} dgm_techniques;
+} dgm_optimisations;
 
-DGM_API void dgm_techniques_count(const dgm_translator *t, dgm_techniques *counts);
+DGM_API void dgm_optimisations_count(const dgm_translator *t, dgm_optimisations *counts);
 
 // ---- profile ----------------------------------------------------------------------------------
 

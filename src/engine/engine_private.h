@@ -140,9 +140,9 @@ dgm_status dgm_direction_defaults(const dgm_translator *t, const int direction[2
 dgm_status dgm_direction_lengths(const dgm_translator *t, const int direction[2],
                                  dgm_length_rule *out, dgm_error *err);
 
-// techniques.c: the device before models are loaded; the loaded models.
-void dgm_techniques_device(dgm_translator *t, const dgm_settings *s);
-dgm_status dgm_techniques_tune(dgm_translator *t, const dgm_settings *s, dgm_error *err);
+// optimisations.c: the device before models are loaded; the loaded models.
+void dgm_optimisations_device(dgm_translator *t, const dgm_settings *s);
+dgm_status dgm_optimisations_tune(dgm_translator *t, const dgm_settings *s, dgm_error *err);
 
 // evidence.c: settings->lmbr, before models are loaded and after; which weights a checked struct
 // means. lmbr_default and lmbr_set are public.
@@ -354,7 +354,7 @@ dgm_status dgm_workers_start(dgm_translator *t, dgm_error *err);
 void dgm_workers_stop(dgm_translator *t);
 void dgm_workers_count(const dgm_translator *t, dgm_counters *c);
 // Sums over all workers and models; early: sentences that the margin ended. Lock held.
-void dgm_workers_techniques(const dgm_translator *t, dgm_model_counts *sum, uint64_t *early);
+void dgm_workers_optimisations(const dgm_translator *t, dgm_model_counts *sum, uint64_t *early);
 // Starts counters at zero in every worker, or drops them; nothing may be in flight.
 dgm_status dgm_workers_meter(dgm_translator *t, bool on, dgm_error *err);
 // Adds the workers' counters to *sum, their seconds to *busy.

@@ -252,10 +252,10 @@ static dgm_status open_members(dgm_translator **out, const dgm_member *members, 
     }
     DGM_TRY_GOTO(st, open_device(t, settings, precision, err), fail);
     dgm_backend_static(t->backend, settings->static_scales != 0);
-    dgm_techniques_device(t, settings);
+    dgm_optimisations_device(t, settings);
     DGM_TRY_GOTO(st, load_all(t, precision, err), fail);
     DGM_TRY_GOTO(st, choose_alignment(t, settings, err), fail);
-    DGM_TRY_GOTO(st, dgm_techniques_tune(t, settings, err), fail);
+    DGM_TRY_GOTO(st, dgm_optimisations_tune(t, settings, err), fail);
     DGM_TRY_GOTO(st, scale_weights(t, err), fail);
     DGM_TRY_GOTO(st, check_vocabularies(t, err), fail);
     describe(t);

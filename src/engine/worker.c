@@ -451,7 +451,7 @@ void dgm_workers_count(const dgm_translator *t, dgm_counters *c)
     }
 }
 
-void dgm_workers_techniques(const dgm_translator *t, dgm_model_counts *sum, uint64_t *early)
+void dgm_workers_optimisations(const dgm_translator *t, dgm_model_counts *sum, uint64_t *early)
 {
     for (int i = 0; i < t->threads; i++) {
         dgm_model_counts_add(sum, &t->workers[i].counts);

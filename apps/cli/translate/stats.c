@@ -123,11 +123,11 @@ static double percent(uint64_t some, uint64_t whole)
     return whole ? 100.0 * (double)some / (double)whole : 0.0;
 }
 
-// What the techniques of recurrent models saved; nothing for other models.
-static void print_techniques(const dgm_translator *t)
+// What the optimisations of recurrent models saved; nothing for other models.
+static void print_optimisations(const dgm_translator *t)
 {
-    dgm_techniques n;
-    dgm_techniques_count(t, &n);
+    dgm_optimisations n;
+    dgm_optimisations_count(t, &n);
     if (n.early_stops)
         fprintf(stderr, "early stop  %llu sentences\n", (unsigned long long)n.early_stops);
     if (n.unknown_words)
@@ -181,7 +181,7 @@ void stats_run(dgm_translator *t, uint64_t failed, double load, double took)
                 (unsigned long long)c.centroids_used, (unsigned long long)c.centroids,
                 c.rank_rows ? (double)c.dots / (double)c.rank_rows : 0.0);
     print_evidence(&c);
-    print_techniques(t);
+    print_optimisations(t);
     fprintf(stderr, "time        %.3f s to load, %.3f s to translate\n", load, took);
     fprintf(stderr, "speed       %.1f lines/s, %.1f output tokens/s\n", (double)c.lines / took,
             (double)c.target_tokens / took);

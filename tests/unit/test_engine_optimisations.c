@@ -56,7 +56,7 @@ static void make_lines(const char *path, char text[LINES][256])
 
 typedef struct outcome {
     char *text;
-    dgm_techniques counts;
+    dgm_optimisations counts;
 } outcome;
 
 // N-best lists with exact scores, and the counts behind them.
@@ -77,7 +77,7 @@ static outcome decode(const char *path, const dgm_settings *s, char lines[LINES]
             fprintf(f, "%zu %s %a\n", i, r->items[i]->translations[k]->text,
                     (double)r->items[i]->translations[k]->sum);
     fclose(f);
-    dgm_techniques_count(t, &out.counts);
+    dgm_optimisations_count(t, &out.counts);
     dgm_results_free(&r);
     dgm_close(&t);
     return out;
@@ -176,12 +176,12 @@ static void test_ensemble(void **state)
     s.precompute = 20;
     dgm_member twice[2] = {{path, 0}, {path, 0}};
     dgm_results *a = NULL, *b = NULL;
-    dgm_techniques n[2];
+    dgm_optimisations n[2];
     for (int k = 0; k < 2; k++) {
         dgm_translator *t = NULL;
         assert_int_equal(dgm_open_ensemble(&t, twice, (size_t)k + 1, &s, NULL), DGM_OK);
         assert_int_equal(dgm_translate(t, texts, LINES, k ? &b : &a, NULL), DGM_OK);
-        dgm_techniques_count(t, &n[k]);
+        dgm_optimisations_count(t, &n[k]);
         dgm_close(&t);
     }
     for (size_t i = 0; i < LINES; i++) {
@@ -384,8 +384,8 @@ static void test_word_text(void **state)
     dgm_error error = {{0}};
     if (dgm_open(&t, model, &s, &error) != DGM_OK) fail_msg("%s", error.text);
     for (int i = 0; i < 4; i++) check_joined(t, lines[i], tokens[i], &punctuation);
-    dgm_techniques n;
-    dgm_techniques_count(t, &n);
+    dgm_optimisations n;
+    dgm_optimisations_count(t, &n);
     assert_true(n.unknown_words >= 8 && n.unknown_translated <= n.unknown_words);
     assert_true(punctuation > 0);
     dgm_close(&t);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The switches that leave a translation as it is and change what it costs, and what they did:
-// settings become a dgm_tuning of every model, counters of the models become dgm_techniques.
+// settings become a dgm_tuning of every model, counters of the models become dgm_optimisations.
 #include <string.h>
 
 #include "dragoman/tools.h"
@@ -15,13 +15,13 @@ static int find_name(const char *const *names, const char *name)
     return -1;
 }
 
-void dgm_techniques_device(dgm_translator *t, const dgm_settings *s)
+void dgm_optimisations_device(dgm_translator *t, const dgm_settings *s)
 {
     t->activations = find_name(activation_names, s->activations);
     if (t->activations) dgm_backend_activations(t->backend, (dgm_activations)t->activations);
 }
 
-dgm_status dgm_techniques_tune(dgm_translator *t, const dgm_settings *s, dgm_error *err)
+dgm_status dgm_optimisations_tune(dgm_translator *t, const dgm_settings *s, dgm_error *err)
 {
     dgm_tuning tuning = {
         .precompute = s->precompute,
@@ -35,13 +35,13 @@ dgm_status dgm_techniques_tune(dgm_translator *t, const dgm_settings *s, dgm_err
     return DGM_OK;
 }
 
-void dgm_techniques_count(const dgm_translator *t, dgm_techniques *out)
+void dgm_optimisations_count(const dgm_translator *t, dgm_optimisations *out)
 {
     memset(out, 0, sizeof *out);
     dgm_translator *mine = (dgm_translator *)(uintptr_t)t; // the lock is not part of the value
     dgm_model_counts n = {0};
     pthread_mutex_lock(&mine->lock);
-    dgm_workers_techniques(t, &n, &out->early_stops);
+    dgm_workers_optimisations(t, &n, &out->early_stops);
     out->unknown_words = t->unknown_words;
     out->unknown_translated = t->unknown_translated;
     pthread_mutex_unlock(&mine->lock);
