@@ -295,7 +295,7 @@ static void open_bench(bench *b, const char *path, const dgm_tensor *t, dgm_prec
     bytes.device += dgm_exec_mat_bytes(b->backend, b->rows, b->width);
     check(dgm_exec_open(b->backend, bytes, &b->exec, &err), &err);
     const dgm_vocabsel_limits limits = {
-        .places = b->sentences, .max_source = 4, .max_needed = 0, .rows = b->rows};
+        .sentences = b->sentences, .max_source = 4, .max_needed = 0, .rows = b->rows};
     check(dgm_vocabsel_cluster_open(&b->words, &b->set, 1, b->exec, DGM_CLUSTER_ALONE, NULL, &limits,
                                     &err),
           &err);

@@ -244,7 +244,7 @@ static void open_worker(bench *b, const engine *e, worker *w)
         .max_length = LONGEST,
         .max_length_factor = b->random ? 0.6f : 3.0f,
         .allow_unk = info->defaults.allow_unk,
-        .places = 1,
+        .sentences = 1,
         .max_source = LONGEST + 1,
         .hidden = info->hidden * b->models,
     };
@@ -266,7 +266,7 @@ static void open_worker(bench *b, const engine *e, worker *w)
         parts[i] = (dgm_search_part){w->states[i], 1.0f / (float)b->models};
     }
     const dgm_vocabsel_limits bounds = {
-        .places = 1, .max_source = c.max_source, .max_needed = c.max_length};
+        .sentences = 1, .max_source = c.max_source, .max_needed = c.max_length};
     CHECK("candidates", dgm_vocabsel_lexical_open(&w->vocabsel, b->files[0], &bounds, err));
     CHECK("candidates", dgm_vocabsel_lexical_gather(&w->vocabsel, w->exec, out, b->models, err));
     CHECK("search",

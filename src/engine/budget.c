@@ -5,13 +5,12 @@
 // stay within batch_tokens: many short ones, few long ones, always at least one. The worker's
 // memory follows from the same number:
 //
-//     places   batch_tokens / (a short sentence x beam), at most `batch`: sentences, and with the
-//              beam rows
-//     sources  what the encoder leaves of all sentences: twice what the budget admits, because gaps
-//              are left between them, and half a block more for each (model/slots.c)
-//     past     decoder rows with their ancestors: four times the budget. A hypothesis is seldom
-//              more than twice its source and shares most of its past with its neighbours; should
-//              it not suffice, the youngest sentence is put back (worker.c), at no cost but time
+//     sentences  batch_tokens / (a short sentence x beam), at most `batch`, and with the beam rows
+//     sources    what the encoder leaves of all sentences: twice what the budget admits, because gaps
+//                are left between them, and half a block more for each (model/slots.c)
+//     past       decoder rows with their ancestors: four times the budget. A hypothesis is seldom
+//                more than twice its source and shares most of its past with its neighbours; should
+//                it not suffice, the youngest sentence is put back (worker.c), at no cost but time
 //
 // and never less than the longest sentence needs alone. A default that takes more than the
 // workspace (else: than the machine has) is halved until it fits; what the caller asked for is
@@ -27,12 +26,12 @@
 #include "engine/engine_private.h"
 
 enum {
-    TOKENS = 8192, // default budget
-    LONG = 128,    // tokens of a sentence up to which a batch is not cut
-    SHORT = 4,     // tokens of a sentence when places are counted,
-    MEDIUM = 16,   // and when memory is short
-    MAX_PLACES = 128, // more gain nothing and take memory for their candidate lists
-    GENERATIONS = 4 // rows of a beam beside one for every position (model.c)
+    TOKENS = 8192,       // default budget
+    LONG = 128,          // tokens of a sentence up to which a batch is not cut
+    SHORT = 4,           // tokens of a sentence when they are counted,
+    MEDIUM = 16,         // and when memory is short
+    MAX_SENTENCES = 128, // at once; more gain nothing and take memory for their candidate lists
+    GENERATIONS = 4      // rows of a beam beside one for every position (model.c)
 };
 
 static int64_t max64(int64_t a, int64_t b)
@@ -45,15 +44,15 @@ static int clamp(int64_t v, int64_t most)
     return (int)(v < 1 ? 1 : v > most ? most : v);
 }
 
-// Places, limits and configuration for a budget, if sentences have at least `length` tokens.
+// Sentences at once, limits and configuration for a budget, if all have at least `length` tokens.
 static void size_workers(dgm_translator *t, int64_t tokens, int length, int batch)
 {
     dgm_search_config *c = &t->config;
     const dgm_model_info *m = dgm_model_describe(t->members[0].model);
     const int64_t most = 1 << 28;
     t->batch_tokens = tokens;
-    t->batch = clamp(tokens / ((int64_t)length * c->beam), batch ? batch : MAX_PLACES);
-    c->places = t->batch;
+    t->batch = clamp(tokens / ((int64_t)length * c->beam), batch ? batch : MAX_SENTENCES);
+    c->sentences = t->batch;
     t->limits = dgm_search_limits(c, m);
     t->limits.sources = clamp(max64(t->limits.source, 2 * tokens / c->beam + 8 * t->batch), most);
     t->limits.past =

@@ -180,8 +180,8 @@ dgm_status dgm_restrict_line(const dgm_translator *t, const int direction[2], bo
                              int *clusters, dgm_error *err);
 void dgm_restrict_close(dgm_translator *t);
 
-// budget.c: places and memory of the workers, from settings and the resolved configuration: fills
-// batch, batch_tokens, limits and config.places.
+// budget.c: sentences at once and memory of the workers, from settings and the resolved
+// configuration: fills batch, batch_tokens, limits and config.sentences.
 dgm_status dgm_budget_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err);
 
 // vocabulary.c

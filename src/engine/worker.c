@@ -326,7 +326,7 @@ static void advance(dgm_worker *w)
 }
 
 // Fills w->taken with the pieces to admit now and returns their number; lock held. A worker that is
-// busy waits until a quarter of its budget or of its places is free, so that encoder batches do not
+// busy waits until a quarter of its budget or of its sentences is free, so that encoder batches do not
 // shrink to one sentence.
 static size_t take(dgm_worker *w)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // LMBR as a scorer: the state of a hypothesis is a state of its sentence's rows (lmbr.h).
 //
-// The rows come with the sentence and are the caller's. Here is one dense row per place, [places,
+// The rows come with the sentence and are the caller's. Here is one dense row per sentence, [sentences,
 // vocabulary], on the device, which holds the unigrams of the sentence inside: filled when it enters,
 // set to zero again at the same words when it leaves. A sentence without rows is scored by the model alone.
 #include "base/arena.h"
@@ -9,8 +9,8 @@
 
 typedef struct lmbr {
     dgm_exec *exec;
-    const dgm_lmbr_rows **rows; // [places]; NULL: none
-    dgm_mat dense;              // [places, vocabulary]
+    const dgm_lmbr_rows **rows; // [sentences]; NULL: none
+    dgm_mat dense;              // [sentences, vocabulary]
 } lmbr;
 
 static dgm_status admit(dgm_scorer *s, int at, const dgm_score_sentence *sentence, int32_t *state,
@@ -63,23 +63,24 @@ static const dgm_scorer_ops ops = {.name = "lmbr",
                                    .advance = advance,
                                    .leave = leave};
 
-dgm_bytes dgm_score_lmbr_bytes(const dgm_backend *b, int places, int vocabulary)
+dgm_bytes dgm_score_lmbr_bytes(const dgm_backend *b, int sentences, int vocabulary)
 {
     return (dgm_bytes){.host = dgm_arena_cost(sizeof(lmbr)) +
-                               dgm_arena_cost((size_t)places * sizeof(dgm_lmbr_rows *)),
-                       .device = dgm_exec_mat_bytes(b, places, vocabulary)};
+                               dgm_arena_cost((size_t)sentences * sizeof(dgm_lmbr_rows *)),
+                       .device = dgm_exec_mat_bytes(b, sentences, vocabulary)};
 }
 
-dgm_status dgm_score_lmbr(dgm_scorer *s, dgm_exec *exec, int places, int vocabulary, dgm_error *err)
+dgm_status dgm_score_lmbr(dgm_scorer *s, dgm_exec *exec, int sentences, int vocabulary,
+                          dgm_error *err)
 {
     dgm_arena *arena = dgm_exec_host(exec);
     lmbr *x = DGM_ARENA_ARRAY(arena, lmbr, 1);
-    const dgm_lmbr_rows **rows = DGM_ARENA_ARRAY(arena, const dgm_lmbr_rows *, (size_t)places);
-    const dgm_mat dense = dgm_tables_open(exec, places, vocabulary);
+    const dgm_lmbr_rows **rows = DGM_ARENA_ARRAY(arena, const dgm_lmbr_rows *, (size_t)sentences);
+    const dgm_mat dense = dgm_tables_open(exec, sentences, vocabulary);
     if (!x || !rows || !dense.data)
         return dgm_fail(err, DGM_ERR_MEMORY,
-                        "the workspace is too small for the posteriors of %d sentences", places);
-    for (int i = 0; i < places; i++) rows[i] = NULL;
+                        "the workspace is too small for the posteriors of %d sentences", sentences);
+    for (int i = 0; i < sentences; i++) rows[i] = NULL;
     *x = (lmbr){exec, rows, dense};
     *s = (dgm_scorer){.ops = &ops, .data = x};
     return DGM_OK;

@@ -13,35 +13,35 @@ typedef struct prefix_sentence {
     int count;
 } prefix_sentence;
 
-static dgm_status admit(dgm_scorer *s, int place, const dgm_score_sentence *sentence,
+static dgm_status admit(dgm_scorer *s, int active, const dgm_score_sentence *sentence,
                         int32_t *state, dgm_error *err)
 {
     (void)err;
-    prefix_sentence *p = (prefix_sentence *)s->data + place;
+    prefix_sentence *p = (prefix_sentence *)s->data + active;
     p->tokens = sentence->prefix;
     p->count = sentence->prefix_count;
     *state = 0;
     return DGM_OK;
 }
 
-static void terms(dgm_scorer *s, int place, int32_t state, dgm_terms *t)
+static void terms(dgm_scorer *s, int active, int32_t state, dgm_terms *t)
 {
-    const prefix_sentence *p = (const prefix_sentence *)s->data + place;
+    const prefix_sentence *p = (const prefix_sentence *)s->data + active;
     if (state >= p->count) return;
     dgm_terms_allow(t, &p->tokens[state], 1);
     t->deny_count = 0;
 }
 
-static int32_t advance(dgm_scorer *s, int place, int32_t state, int32_t token)
+static int32_t advance(dgm_scorer *s, int active, int32_t state, int32_t token)
 {
     (void)token;
-    const prefix_sentence *p = (const prefix_sentence *)s->data + place;
+    const prefix_sentence *p = (const prefix_sentence *)s->data + active;
     return state < p->count ? state + 1 : state;
 }
 
-static void leave(dgm_scorer *s, int place)
+static void leave(dgm_scorer *s, int active)
 {
-    ((prefix_sentence *)s->data)[place] = (prefix_sentence){0};
+    ((prefix_sentence *)s->data)[active] = (prefix_sentence){0};
 }
 
 static const dgm_scorer_ops ops = {.name = "prefix",
@@ -50,17 +50,18 @@ static const dgm_scorer_ops ops = {.name = "prefix",
                                    .advance = advance,
                                    .leave = leave};
 
-size_t dgm_score_prefix_bytes(int places)
+size_t dgm_score_prefix_bytes(int sentences)
 {
-    return dgm_arena_cost((size_t)places * sizeof(prefix_sentence));
+    return dgm_arena_cost((size_t)sentences * sizeof(prefix_sentence));
 }
 
-dgm_status dgm_score_prefix(dgm_scorer *s, dgm_arena *arena, int places, dgm_error *err)
+dgm_status dgm_score_prefix(dgm_scorer *s, dgm_arena *arena, int sentences, dgm_error *err)
 {
-    prefix_sentence *p = DGM_ARENA_ARRAY(arena, prefix_sentence, (size_t)places);
+    prefix_sentence *p = DGM_ARENA_ARRAY(arena, prefix_sentence, (size_t)sentences);
     if (!p)
-        return dgm_fail(err, DGM_ERR_MEMORY, "the workspace is too small for %d sentences", places);
-    for (int i = 0; i < places; i++) p[i] = (prefix_sentence){0};
+        return dgm_fail(err, DGM_ERR_MEMORY, "the workspace is too small for %d sentences",
+                        sentences);
+    for (int i = 0; i < sentences; i++) p[i] = (prefix_sentence){0};
     *s = (dgm_scorer){.ops = &ops, .data = p};
     return DGM_OK;
 }

@@ -2,7 +2,7 @@
 // What a search adds to model scores, as data for rank (dgm_terms), not as callbacks inside it.
 //
 // A scorer keeps one int32 of state per hypothesis (an automaton state, a position in a prefix) and
-// whatever it needs per sentence (by place, as in vocabsel.h). Per step and row the search calls
+// whatever it needs per sentence (by its number, as in vocabsel.h). Per step and row the search calls
 // `terms` with a zeroed dgm_terms (base and lambda set), ranks, and `advance`s the state by the
 // token chosen. The scorers of a search are asked in their order; each may narrow what the ones
 // before it left (deny holds the unknown word already unless that is allowed). `finish` may change
@@ -31,13 +31,13 @@ typedef struct dgm_score_sentence {
 // arena's: there is nothing to close.
 typedef struct dgm_scorer_ops {
     const char *name;
-    dgm_status (*admit)(dgm_scorer *s, int place, const dgm_score_sentence *sentence,
+    dgm_status (*admit)(dgm_scorer *s, int active, const dgm_score_sentence *sentence,
                         int32_t *state, dgm_error *err); // state of the empty hypothesis
-    // Arrays it points terms at live until the next call of terms for the same place and row.
-    void (*terms)(dgm_scorer *s, int place, int32_t state, dgm_terms *terms);
-    int32_t (*advance)(dgm_scorer *s, int place, int32_t state, int32_t token);
-    float (*finish)(dgm_scorer *s, int place, int32_t state, float score);
-    void (*leave)(dgm_scorer *s, int place);
+    // Arrays it points terms at live until the next call of terms for the same sentence and row.
+    void (*terms)(dgm_scorer *s, int active, int32_t state, dgm_terms *terms);
+    int32_t (*advance)(dgm_scorer *s, int active, int32_t state, int32_t token);
+    float (*finish)(dgm_scorer *s, int active, int32_t state, float score);
+    void (*leave)(dgm_scorer *s, int active);
 } dgm_scorer_ops;
 
 struct dgm_scorer {
@@ -47,46 +47,47 @@ struct dgm_scorer {
 
 enum { DGM_SCORERS_MAX = 4 };
 
-static inline void dgm_scorer_terms(dgm_scorer *s, int place, int32_t state, dgm_terms *terms)
+static inline void dgm_scorer_terms(dgm_scorer *s, int active, int32_t state, dgm_terms *terms)
 {
-    if (s->ops->terms) s->ops->terms(s, place, state, terms);
+    if (s->ops->terms) s->ops->terms(s, active, state, terms);
 }
 
-static inline int32_t dgm_scorer_advance(dgm_scorer *s, int place, int32_t state, int32_t token)
+static inline int32_t dgm_scorer_advance(dgm_scorer *s, int active, int32_t state, int32_t token)
 {
-    return s->ops->advance ? s->ops->advance(s, place, state, token) : state;
+    return s->ops->advance ? s->ops->advance(s, active, state, token) : state;
 }
 
-static inline float dgm_scorer_finish(dgm_scorer *s, int place, int32_t state, float score)
+static inline float dgm_scorer_finish(dgm_scorer *s, int active, int32_t state, float score)
 {
-    return s->ops->finish ? s->ops->finish(s, place, state, score) : score;
+    return s->ops->finish ? s->ops->finish(s, active, state, score) : score;
 }
 
-static inline void dgm_scorer_leave(dgm_scorer *s, int place)
+static inline void dgm_scorer_leave(dgm_scorer *s, int active)
 {
-    if (s->ops->leave) s->ops->leave(s, place);
+    if (s->ops->leave) s->ops->leave(s, active);
 }
 
 // Prefix forcing: a hypothesis follows the sentence's forced tokens, each at its model score, and
 // is free afterwards. A forced token may be one that is otherwise denied (the unknown word). Every
 // search has one, as its last scorer. Memory: dgm_score_prefix_bytes from the arena.
-size_t dgm_score_prefix_bytes(int places);
-dgm_status dgm_score_prefix(dgm_scorer *s, dgm_arena *arena, int places, dgm_error *err);
+size_t dgm_score_prefix_bytes(int sentences);
+dgm_status dgm_score_prefix(dgm_scorer *s, dgm_arena *arena, int sentences, dgm_error *err);
 
 // LMBR: rows of n-gram posteriors, made of a sentence's evidence (lmbr.h). Memory:
-// dgm_score_lmbr_bytes of the worker, most of it a dense row for every place on the device.
-dgm_bytes dgm_score_lmbr_bytes(const dgm_backend *b, int places, int vocabulary);
-dgm_status dgm_score_lmbr(dgm_scorer *s, dgm_exec *exec, int places, int vocabulary, dgm_error *err);
+// dgm_score_lmbr_bytes of the worker, most of it a dense row for every sentence on the device.
+dgm_bytes dgm_score_lmbr_bytes(const dgm_backend *b, int sentences, int vocabulary);
+dgm_status dgm_score_lmbr(dgm_scorer *s, dgm_exec *exec, int sentences, int vocabulary,
+                          dgm_error *err);
 
 // Lattices (walk.h): a hypothesis follows a path of its sentence's lattice. Narrows what may come
 // next, and adds its scores. Memory: dgm_score_walk_bytes from the arena.
-size_t dgm_score_walk_bytes(int places);
-dgm_status dgm_score_walk(dgm_scorer *s, dgm_arena *arena, int places, dgm_error *err);
+size_t dgm_score_walk_bytes(int sentences);
+dgm_status dgm_score_walk(dgm_scorer *s, dgm_arena *arena, int sentences, dgm_error *err);
 
 // Constraints: follows the sentence's automaton (constraint.h). Every search has one, before prefix
 // forcing. Memory: dgm_score_constraint_bytes from the arena.
-size_t dgm_score_constraint_bytes(int places);
-dgm_status dgm_score_constraint(dgm_scorer *s, dgm_arena *arena, int places, dgm_error *err);
+size_t dgm_score_constraint_bytes(int sentences);
+dgm_status dgm_score_constraint(dgm_scorer *s, dgm_arena *arena, int sentences, dgm_error *err);
 
 // Length normalisation of a finished hypothesis: sum / length^penalty, where length counts the real
 // tokens and one end symbol.

@@ -109,37 +109,37 @@ int32_t dgm_walk_find(const dgm_walk *w, int32_t node, int32_t token)
 
 // ---- as a scorer -------------------------------------------------------------------------------
 
-static dgm_status admit(dgm_scorer *s, int place, const dgm_score_sentence *sentence,
+static dgm_status admit(dgm_scorer *s, int active, const dgm_score_sentence *sentence,
                         int32_t *state, dgm_error *err)
 {
     (void)err;
-    ((const dgm_walk **)s->data)[place] = sentence->walk;
+    ((const dgm_walk **)s->data)[active] = sentence->walk;
     *state = 0;
     return DGM_OK;
 }
 
 // A state of -1 is behind the end symbol, or where another scorer forced a token that the lattice
 // does not have: nothing may follow.
-static void terms(dgm_scorer *s, int place, int32_t state, dgm_terms *t)
+static void terms(dgm_scorer *s, int active, int32_t state, dgm_terms *t)
 {
-    const dgm_walk *w = ((const dgm_walk **)s->data)[place];
+    const dgm_walk *w = ((const dgm_walk **)s->data)[active];
     if (!w) return;
     const int32_t first = state < 0 ? 0 : w->first[state];
     dgm_terms_allow(t, w->ids + first, state < 0 ? 0 : w->first[state + 1] - first);
     if (w->adds) dgm_terms_add(t, t->allow, w->adds + first, t->allow_count);
 }
 
-static int32_t advance(dgm_scorer *s, int place, int32_t state, int32_t token)
+static int32_t advance(dgm_scorer *s, int active, int32_t state, int32_t token)
 {
-    const dgm_walk *w = ((const dgm_walk **)s->data)[place];
+    const dgm_walk *w = ((const dgm_walk **)s->data)[active];
     if (!w || state < 0) return state;
     const int32_t at = dgm_walk_find(w, state, token);
     return at < 0 ? -1 : w->next[at];
 }
 
-static void leave(dgm_scorer *s, int place)
+static void leave(dgm_scorer *s, int active)
 {
-    ((const dgm_walk **)s->data)[place] = NULL;
+    ((const dgm_walk **)s->data)[active] = NULL;
 }
 
 static const dgm_scorer_ops ops = {.name = "lattice",
@@ -148,18 +148,18 @@ static const dgm_scorer_ops ops = {.name = "lattice",
                                    .advance = advance,
                                    .leave = leave};
 
-size_t dgm_score_walk_bytes(int places)
+size_t dgm_score_walk_bytes(int sentences)
 {
-    return dgm_arena_cost((size_t)places * sizeof(dgm_walk *));
+    return dgm_arena_cost((size_t)sentences * sizeof(dgm_walk *));
 }
 
-dgm_status dgm_score_walk(dgm_scorer *s, dgm_arena *arena, int places, dgm_error *err)
+dgm_status dgm_score_walk(dgm_scorer *s, dgm_arena *arena, int sentences, dgm_error *err)
 {
-    const dgm_walk **walks = DGM_ARENA_ARRAY(arena, const dgm_walk *, (size_t)places);
+    const dgm_walk **walks = DGM_ARENA_ARRAY(arena, const dgm_walk *, (size_t)sentences);
     if (!walks)
         return dgm_fail(err, DGM_ERR_MEMORY,
-                        "the workspace is too small for the lattices of %d sentences", places);
-    for (int i = 0; i < places; i++) walks[i] = NULL;
+                        "the workspace is too small for the lattices of %d sentences", sentences);
+    for (int i = 0; i < sentences; i++) walks[i] = NULL;
     *s = (dgm_scorer){.ops = &ops, .data = walks};
     return DGM_OK;
 }

@@ -61,17 +61,17 @@ void dgm_banks_lay_out(dgm_carve *c, dgm_search *s)
     b->best = DGM_CARVE(c, int32_t, DGM_CONSTRAINT_PIECES);
     b->needed = DGM_CARVE(c, int32_t, (size_t)s->config.max_length + DGM_CONSTRAINT_PIECES);
     b->pieces = DGM_CARVE(c, int, rows *DGM_OFFERS);
-    b->costs = DGM_CARVE(c, float, (size_t)s->config.places *DGM_CONSTRAINT_PIECES);
+    b->costs = DGM_CARVE(c, float, (size_t)s->config.sentences *DGM_CONSTRAINT_PIECES);
 }
 
-static float *costs_of(const dgm_search *s, const dgm_place *p)
+static float *costs_of(const dgm_search *s, const dgm_active *p)
 {
-    return s->banks.costs + (size_t)(p - s->places) * DGM_CONSTRAINT_PIECES;
+    return s->banks.costs + (size_t)(p - s->active) * DGM_CONSTRAINT_PIECES;
 }
 
-void dgm_banks_enter(dgm_search *s, int place)
+void dgm_banks_enter(dgm_search *s, int active)
 {
-    const dgm_place *p = &s->places[place];
+    const dgm_active *p = &s->active[active];
     float *cost = costs_of(s, p);
     s->banks.constrained++;
     // Negative: nobody has seen the piece's cost yet.
@@ -79,27 +79,27 @@ void dgm_banks_enter(dgm_search *s, int place)
         cost[i] = dgm_constraint_piece_first(p->constraint, i) ? -first_cost : -later_cost;
 }
 
-static float debt_of(const dgm_search *s, const dgm_place *p, int32_t state)
+static float debt_of(const dgm_search *s, const dgm_active *p, int32_t state)
 {
     return dgm_constraint_debt(p->constraint, state, costs_of(s, p));
 }
 
-static int32_t state_of(const dgm_search *s, const dgm_place *p, int hypo)
+static int32_t state_of(const dgm_search *s, const dgm_active *p, int hypo)
 {
     return p->now.states[hypo * s->scorer_count + s->scorer_count - 2];
 }
 
-bool dgm_hypo_complete(const dgm_search *s, const dgm_place *p, int hypo)
+bool dgm_hypo_complete(const dgm_search *s, const dgm_active *p, int hypo)
 {
     return !p->constraint || dgm_constraint_may_end(p->constraint, state_of(s, p, hypo));
 }
 
-int dgm_hypo_bank(const dgm_search *s, const dgm_place *p, int hypo)
+int dgm_hypo_bank(const dgm_search *s, const dgm_active *p, int hypo)
 {
     return p->constraint ? dgm_constraint_bank(p->constraint, state_of(s, p, hypo)) : 0;
 }
 
-float dgm_hypo_debt(const dgm_search *s, const dgm_place *p, int hypo)
+float dgm_hypo_debt(const dgm_search *s, const dgm_active *p, int hypo)
 {
     return p->constraint ? debt_of(s, p, state_of(s, p, hypo)) : 0.0f;
 }
@@ -108,7 +108,7 @@ float dgm_hypo_debt(const dgm_search *s, const dgm_place *p, int hypo)
 
 void dgm_banks_terms(dgm_search *s, int row, dgm_terms *t)
 {
-    const dgm_place *p = &s->places[s->rows.place[row]];
+    const dgm_active *p = &s->active[s->rows.active[row]];
     if (!p->constraint) return;
     const int32_t state = state_of(s, p, s->rows.hypo[row]);
     const int32_t *deny = NULL;
@@ -126,7 +126,7 @@ void dgm_banks_terms(dgm_search *s, int row, dgm_terms *t)
     t->deny_count = count;
 }
 
-static bool searches(const dgm_place *p)
+static bool searches(const dgm_active *p)
 {
     return p->constraint && p->again_count == 0;
 }
@@ -139,7 +139,7 @@ int dgm_banks_watch(dgm_search *s)
     if (b->constrained == 0) return 1;
     int most = 0;
     for (int i = 0; i < r->ranked; i++) {
-        const dgm_place *p = &s->places[r->place[i]];
+        const dgm_active *p = &s->active[r->active[i]];
         int32_t *tokens = b->watch + (size_t)i * (1 + DGM_OFFERS) + 1;
         int *pieces = b->pieces + (size_t)i * DGM_OFFERS, count = 0, kept = 0;
         if (searches(p))
@@ -172,7 +172,7 @@ int dgm_banks_watch(dgm_search *s)
 static void learn(dgm_search *s, int row, int piece, float score)
 {
     enum { MOST = 20 }; // a word that the model excludes says nothing about other places
-    const dgm_place *p = &s->places[s->rows.place[row]];
+    const dgm_active *p = &s->active[s->rows.active[row]];
     float *cost = &costs_of(s, p)[piece];
     const float seen = s->rows.terms[row].base - score;
     if (!(seen < MOST)) return;
@@ -196,7 +196,7 @@ void dgm_banks_read(dgm_search *s)
 // ---- candidates --------------------------------------------------------------------------------
 
 // NULL: it cannot live, or end.
-static dgm_bank_entry *add(dgm_search *s, const dgm_place *p, const dgm_candidate *c)
+static dgm_bank_entry *add(dgm_search *s, const dgm_active *p, const dgm_candidate *c)
 {
     dgm_banks *b = &s->banks;
     const dgm_constraint *x = p->constraint;
@@ -229,14 +229,14 @@ static bool would_end(const dgm_search *s, int row)
 }
 
 // And what is missing has to come now.
-static bool only_offers(const dgm_search *s, const dgm_place *p, int hypo, int row)
+static bool only_offers(const dgm_search *s, const dgm_active *p, int hypo, int row)
 {
     const dgm_banks *b = &s->banks;
     return b->watched > 1 && b->offers[row] > 0 && !dgm_hypo_complete(s, p, hypo) &&
            would_end(s, row);
 }
 
-static void add_ranked(dgm_search *s, const dgm_place *p, const dgm_candidate *c)
+static void add_ranked(dgm_search *s, const dgm_active *p, const dgm_candidate *c)
 {
     if (only_offers(s, p, c->hypo, c->row)) return;
     dgm_bank_entry *e = add(s, p, c);
@@ -245,7 +245,7 @@ static void add_ranked(dgm_search *s, const dgm_place *p, const dgm_candidate *c
 }
 
 // What a row offers beside its best.
-static void add_offers(dgm_search *s, const dgm_place *p, int hypo, int row, float behind)
+static void add_offers(dgm_search *s, const dgm_active *p, int hypo, int row, float behind)
 {
     const dgm_banks *b = &s->banks;
     const int32_t *best = s->rows.token + (size_t)row * (size_t)s->k;
@@ -282,7 +282,7 @@ static void sift(const dgm_bank_entry *pool, int32_t *heap, int count, int at)
 }
 
 // Candidates that cannot say what is missing in the tokens that are left go, unless all would.
-static void drop_hopeless(dgm_banks *b, const dgm_place *p)
+static void drop_hopeless(dgm_banks *b, const dgm_active *p)
 {
     const int left = p->max_length - p->tokens - 1;
     int kept = 0;
@@ -295,7 +295,7 @@ static void drop_hopeless(dgm_banks *b, const dgm_place *p)
 }
 
 // Marks the best candidate of the `places` best banks; returns how many there are.
-static int reserve(dgm_search *s, const dgm_place *p, int places)
+static int reserve(dgm_search *s, const dgm_active *p, int places)
 {
     dgm_banks *b = &s->banks;
     const int banks = dgm_constraint_banks(p->constraint);
@@ -325,7 +325,7 @@ static int reserve(dgm_search *s, const dgm_place *p, int places)
     return count;
 }
 
-static void choose(dgm_search *s, const dgm_place *p, int places)
+static void choose(dgm_search *s, const dgm_active *p, int places)
 {
     dgm_banks *b = &s->banks;
     drop_hopeless(b, p);
@@ -358,7 +358,7 @@ static bool next_chosen(dgm_merge *m, dgm_candidate *c)
     return true;
 }
 
-dgm_merge dgm_banks_filter(dgm_search *s, const dgm_place *p, dgm_merge *m)
+dgm_merge dgm_banks_filter(dgm_search *s, const dgm_active *p, dgm_merge *m)
 {
     if (!p->constraint) return *m;
     dgm_candidate c;

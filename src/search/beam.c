@@ -51,7 +51,7 @@ static bool next_head(dgm_merge *m, dgm_candidate *c)
     return true;
 }
 
-dgm_merge dgm_rows_merge(dgm_search *s, const dgm_place *p)
+dgm_merge dgm_rows_merge(dgm_search *s, const dgm_active *p)
 {
     for (int j = 0; j < p->row_count; j++) {
         s->merge_at[j] = 0;
@@ -61,11 +61,11 @@ dgm_merge dgm_rows_merge(dgm_search *s, const dgm_place *p)
         .next = next_head, .s = s, .p = p, .data = s->merge_at, .lines = s->lines};
 }
 
-static void expand(dgm_search *s, dgm_place *p)
+static void expand(dgm_search *s, dgm_active *p)
 {
     for (int j = 0; j < p->row_count; j++) s->ends[j] = dgm_row_end(s, p->first_row + j);
     dgm_merge rows = dgm_rows_merge(s, p), merge = dgm_banks_filter(s, p, &rows);
-    dgm_place_expand(s, p, &merge);
+    dgm_active_expand(s, p, &merge);
 }
 
 // ---- as a search -------------------------------------------------------------------------------

@@ -15,7 +15,7 @@
 
 #include <math.h>
 
-float dgm_coverage(const dgm_search *s, const dgm_place *p, int32_t node, bool finished)
+float dgm_coverage(const dgm_search *s, const dgm_active *p, int32_t node, bool finished)
 {
     if (s->config.coverage == 0.0f) return 0.0f;
     const size_t source = (size_t)s->config.max_source;

@@ -26,21 +26,21 @@
 
 #include "base/sort.h"
 
-static bool searching(const dgm_search *s, int place)
+static bool searching(const dgm_search *s, int active)
 {
-    const dgm_place *p = &s->places[place];
-    return p->used && p->again_count == 0 && !dgm_place_leading(s, p);
+    const dgm_active *p = &s->active[active];
+    return p->used && p->again_count == 0 && !dgm_active_leading(s, p);
 }
 
-static size_t base(const dgm_search *s, int place)
+static size_t base(const dgm_search *s, int active)
 {
-    return (size_t)place * (size_t)s->width;
+    return (size_t)active * (size_t)s->width;
 }
 
 // ---- leaders -----------------------------------------------------------------------------------
 
 // A last step under naive pruning: every hypothesis for itself.
-static bool apart(const dgm_search *s, const dgm_place *p)
+static bool apart(const dgm_search *s, const dgm_active *p)
 {
     return s->config.cube_exact && p->tokens == p->max_length;
 }
@@ -49,8 +49,8 @@ static void compare_states(dgm_search *s)
 {
     if (s->config.cube_key != DGM_CUBE_STATE) return;
     dgm_cube_forget(s);
-    for (int i = 0; i < s->config.places; i++)
-        if (searching(s, i) && !apart(s, &s->places[i])) dgm_cube_ask(s, i);
+    for (int i = 0; i < s->config.sentences; i++)
+        if (searching(s, i) && !apart(s, &s->active[i])) dgm_cube_ask(s, i);
     dgm_cube_measure(s);
 }
 
@@ -59,10 +59,10 @@ static void collect(dgm_search *s)
     dgm_cubes *c = s->cubes;
     dgm_rows_clear(s);
     compare_states(s);
-    for (int i = 0; i < s->config.places; i++) {
-        const dgm_place *p = &s->places[i];
+    for (int i = 0; i < s->config.sentences; i++) {
+        const dgm_active *p = &s->active[i];
         c->popped_count[i] = 0;
-        if (p->used && p->again_count > 0 && !dgm_place_leading(s, p)) dgm_rescore_collect(s, i);
+        if (p->used && p->again_count > 0 && !dgm_active_leading(s, p)) dgm_rescore_collect(s, i);
         if (!searching(s, i)) continue;
         const size_t at = base(s, i);
         dgm_cube_group(s, i, apart(s, p));
@@ -79,12 +79,12 @@ static void collect(dgm_search *s)
 }
 
 // What the leader looked at is what its followers are taken to look at.
-static void share_attention(dgm_search *s, int place)
+static void share_attention(dgm_search *s, int active)
 {
-    const dgm_place *p = &s->places[place];
+    const dgm_active *p = &s->active[active];
     const size_t source = (size_t)s->config.max_source, count = (size_t)p->source_count;
     for (int j = 0; j < p->now.count; j++) {
-        const int leader = s->cubes->leader[base(s, place) + (size_t)j];
+        const int leader = s->cubes->leader[base(s, active) + (size_t)j];
         if (leader == j) continue;
         memcpy(p->attention + (size_t)p->now.live[j].node * source,
                p->attention + (size_t)p->now.live[leader].node * source, count * sizeof(float));
@@ -93,11 +93,11 @@ static void share_attention(dgm_search *s, int place)
 
 // ---- cells -------------------------------------------------------------------------------------
 
-static dgm_cube_walk walk_of(dgm_search *s, int place)
+static dgm_cube_walk walk_of(dgm_search *s, int active)
 {
     const dgm_cubes *c = s->cubes;
-    const size_t at = base(s, place);
-    return (dgm_cube_walk){.count = s->places[place].now.count,
+    const size_t at = base(s, active);
+    return (dgm_cube_walk){.count = s->active[active].now.count,
                            .k = s->k,
                            .scores = s->rows.score,
                            .line = c->line + at,
@@ -129,11 +129,11 @@ static void count_heap(dgm_search *s, const dgm_cube_walk *w)
 }
 
 // Ends of all hypotheses; of followers only where approximations are good enough.
-static void fill_ends(dgm_search *s, int place)
+static void fill_ends(dgm_search *s, int active)
 {
     const dgm_cubes *c = s->cubes;
-    const size_t at = base(s, place);
-    for (int j = 0; j < s->places[place].now.count; j++) {
+    const size_t at = base(s, active);
+    for (int j = 0; j < s->active[active].now.count; j++) {
         const int row = c->line[at + (size_t)j];
         const bool known = c->leads[at + (size_t)j] || !s->config.cube_exact;
         s->ends[j] = dgm_row_end(s, row);
@@ -167,16 +167,16 @@ static bool next_of_all(dgm_merge *m, dgm_candidate *c)
 
 // Constraints make cells compete by banks, not by score: all of them are candidates, and what rows
 // offer besides (a sub-cube's hypotheses lack the same terms).
-static dgm_merge merge_cells(dgm_search *s, int place, dgm_cube_walk *walk)
+static dgm_merge merge_cells(dgm_search *s, int active, dgm_cube_walk *walk)
 {
-    const dgm_place *p = &s->places[place];
+    const dgm_active *p = &s->active[active];
     dgm_merge cells = {.next = next_cell,
                        .s = s,
                        .p = p,
                        .data = walk,
-                       .lines = s->cubes->line + base(s, place),
-                       .behind = s->cubes->behind + base(s, place)};
-    *walk = walk_of(s, place);
+                       .lines = s->cubes->line + base(s, active),
+                       .behind = s->cubes->behind + base(s, active)};
+    *walk = walk_of(s, active);
     if (p->constraint)
         cells.next = next_of_all;
     else
@@ -186,34 +186,34 @@ static dgm_merge merge_cells(dgm_search *s, int place, dgm_cube_walk *walk)
 
 // ---- accelerated -------------------------------------------------------------------------------
 
-static void expand_accelerated(dgm_search *s, int place)
+static void expand_accelerated(dgm_search *s, int active)
 {
-    dgm_place *p = &s->places[place];
+    dgm_active *p = &s->active[active];
     dgm_cube_walk walk;
-    if (p->attention) share_attention(s, place);
-    fill_ends(s, place);
-    dgm_merge merge = merge_cells(s, place, &walk);
-    dgm_place_expand(s, p, &merge);
+    if (p->attention) share_attention(s, active);
+    fill_ends(s, active);
+    dgm_merge merge = merge_cells(s, active, &walk);
+    dgm_active_expand(s, p, &merge);
     count_heap(s, &walk);
 }
 
 // ---- naive -------------------------------------------------------------------------------------
 
 // Pops what the policy will draw. With constraints it chooses again among those by exact scores.
-static void pop_cells(dgm_search *s, int place)
+static void pop_cells(dgm_search *s, int active)
 {
-    const dgm_place *p = &s->places[place];
+    const dgm_active *p = &s->active[active];
     const dgm_finish_ops *finish = s->finish;
-    dgm_candidate *cells = s->cubes->popped + (size_t)place * (size_t)s->cubes->pops;
+    dgm_candidate *cells = s->cubes->popped + (size_t)active * (size_t)s->cubes->pops;
     const int all = finish->places ? finish->places(s, p) : s->cubes->pops;
     const int lives = finish->places || p->constraint ? s->cubes->pops : s->width;
     dgm_cube_walk walk;
-    dgm_merge merge = merge_cells(s, place, &walk);
+    dgm_merge merge = merge_cells(s, active, &walk);
     int count = 0;
     for (int live = 0; count < all && live < lives && dgm_merge_next(&merge, &cells[count]);
          count++)
         live += !dgm_candidate_ends(s, &cells[count]);
-    s->cubes->popped_count[place] = count;
+    s->cubes->popped_count[active] = count;
     count_heap(s, &walk);
 }
 
@@ -230,28 +230,28 @@ static void sort_cells(dgm_candidate *cells, int count)
 static bool next_popped(dgm_merge *m, dgm_candidate *c)
 {
     const dgm_cubes *cubes = m->s->cubes;
-    const int place = (int)(m->p - m->s->places);
-    if (m->at == cubes->popped_count[place]) return false;
+    const int active = (int)(m->p - m->s->active);
+    if (m->at == cubes->popped_count[active]) return false;
     *c = ((const dgm_candidate *)m->data)[m->at++];
     return c->score > -INFINITY; // not a number: neither
 }
 
-static void expand_naive(dgm_search *s, int place)
+static void expand_naive(dgm_search *s, int active)
 {
-    dgm_place *p = &s->places[place];
-    dgm_candidate *cells = s->cubes->popped + (size_t)place * (size_t)s->cubes->pops;
-    sort_cells(cells, s->cubes->popped_count[place]);
-    fill_ends(s, place);
+    dgm_active *p = &s->active[active];
+    dgm_candidate *cells = s->cubes->popped + (size_t)active * (size_t)s->cubes->pops;
+    sort_cells(cells, s->cubes->popped_count[active]);
+    fill_ends(s, active);
     dgm_merge popped = {.next = next_popped, .s = s, .p = p, .data = cells};
     dgm_merge merge = dgm_banks_filter(s, p, &popped);
-    dgm_place_expand(s, p, &merge);
+    dgm_active_expand(s, p, &merge);
 }
 
 // ---- as a search -------------------------------------------------------------------------------
 
-static void lead(dgm_search *s, dgm_place *p)
+static void lead(dgm_search *s, dgm_active *p)
 {
-    dgm_place_lead(s, p);
+    dgm_active_lead(s, p);
     if (p->again_count > 0) dgm_rescore_lead(s, p);
 }
 
@@ -261,13 +261,13 @@ static dgm_status advance(dgm_search *s, dgm_error *err)
     collect(s);
     DGM_TRY(dgm_rows_run(s, err));
     DGM_TRY(dgm_exec_status(s->exec, err));
-    for (int i = 0; i < s->config.places && naive; i++)
+    for (int i = 0; i < s->config.sentences && naive; i++)
         if (searching(s, i)) pop_cells(s, i);
     if (naive) DGM_TRY(dgm_cube_exact(s, err));
-    for (int i = 0; i < s->config.places; i++) {
-        dgm_place *p = &s->places[i];
+    for (int i = 0; i < s->config.sentences; i++) {
+        dgm_active *p = &s->active[i];
         if (!p->used) continue;
-        if (dgm_place_leading(s, p))
+        if (dgm_active_leading(s, p))
             lead(s, p);
         else if (p->again_count > 0)
             dgm_rescore_take(s, p);
@@ -300,7 +300,7 @@ static int candidates(const dgm_search_config *c)
 
 static void lay_out(dgm_carve *carve, dgm_search *s)
 {
-    const size_t places = (size_t)s->config.places, width = (size_t)s->width;
+    const size_t sentences = (size_t)s->config.sentences, width = (size_t)s->width;
     const size_t rows = (size_t)s->capacity, cells = rows * (size_t)s->k;
     // A policy draws at most `width` that go on, and each hypothesis ends once.
     const int pops = 2 * s->width;
@@ -308,17 +308,17 @@ static void lay_out(dgm_carve *carve, dgm_search *s)
     s->cubes = c;
     if (!c) c = &counted;
     *c = (dgm_cubes){.pops = pops};
-    c->line = DGM_CARVE(carve, int32_t, places * width);
-    c->leader = DGM_CARVE(carve, int32_t, places * width);
-    c->below = DGM_CARVE(carve, int32_t, places * width);
-    c->leads = DGM_CARVE(carve, bool, places *width);
-    c->behind = DGM_CARVE(carve, float, places *width);
-    c->exact = DGM_CARVE(carve, int32_t, places * width);
+    c->line = DGM_CARVE(carve, int32_t, sentences * width);
+    c->leader = DGM_CARVE(carve, int32_t, sentences * width);
+    c->below = DGM_CARVE(carve, int32_t, sentences * width);
+    c->leads = DGM_CARVE(carve, bool, sentences *width);
+    c->behind = DGM_CARVE(carve, float, sentences *width);
+    c->exact = DGM_CARVE(carve, int32_t, sentences * width);
     c->pushed = DGM_CARVE(carve, int32_t, width);
     c->heap = DGM_CARVE(carve, dgm_cube_cell, (size_t)DGM_CUBE_HEAP(s->width, pops));
-    c->popped_count = DGM_CARVE(carve, int, places);
+    c->popped_count = DGM_CARVE(carve, int, sentences);
     if (s->config.cube_exact) {
-        c->popped = DGM_CARVE(carve, dgm_candidate, places * (size_t)pops);
+        c->popped = DGM_CARVE(carve, dgm_candidate, sentences * (size_t)pops);
         c->filled = DGM_CARVE(carve, int32_t, rows);
         c->ids = DGM_CARVE(carve, int32_t, cells);
         c->lists = DGM_CARVE(carve, dgm_candidates, rows);

@@ -19,12 +19,12 @@
 #include "base/sort.h"
 
 // Calls `visit` for every popped cell whose hypothesis does not lead, in a fixed order.
-typedef void (*visitor)(dgm_search *s, int place, dgm_candidate *cell, int first);
+typedef void (*visitor)(dgm_search *s, int active, dgm_candidate *cell, int first);
 
 static void visit_cells(dgm_search *s, visitor visit, int first)
 {
     const dgm_cubes *c = s->cubes;
-    for (int i = 0; i < s->config.places; i++) {
+    for (int i = 0; i < s->config.sentences; i++) {
         const bool *leads = c->leads + (size_t)i * (size_t)s->width;
         dgm_candidate *cells = c->popped + (size_t)i * (size_t)c->pops;
         for (int n = 0; n < c->popped_count[i]; n++)
@@ -32,17 +32,17 @@ static void visit_cells(dgm_search *s, visitor visit, int first)
     }
 }
 
-static int32_t *exact_row(dgm_search *s, int place, int hypo)
+static int32_t *exact_row(dgm_search *s, int active, int hypo)
 {
-    return &s->cubes->exact[(size_t)place * (size_t)s->width + (size_t)hypo];
+    return &s->cubes->exact[(size_t)active * (size_t)s->width + (size_t)hypo];
 }
 
 // A generation row for each hypothesis; how many of its words were popped.
-static void add_row(dgm_search *s, int place, dgm_candidate *cell, int first)
+static void add_row(dgm_search *s, int active, dgm_candidate *cell, int first)
 {
-    int32_t *row = exact_row(s, place, cell->hypo);
+    int32_t *row = exact_row(s, active, cell->hypo);
     if (*row < 0) {
-        *row = dgm_rows_append(s, place, cell->hypo);
+        *row = dgm_rows_append(s, active, cell->hypo);
         // The columns are the leader's, whatever chose them.
         s->rows.candidates[*row] = s->rows.candidates[cell->row];
         s->rows.more[*row] = s->rows.more[cell->row];
@@ -53,17 +53,17 @@ static void add_row(dgm_search *s, int place, dgm_candidate *cell, int first)
     s->cubes->filled[*row - first]++;
 }
 
-static void add_watch(dgm_search *s, int place, dgm_candidate *cell, int first)
+static void add_watch(dgm_search *s, int active, dgm_candidate *cell, int first)
 {
-    (void)place;
+    (void)active;
     dgm_cubes *c = s->cubes;
     const int i = cell->row - first;
     c->watch[(size_t)i * (size_t)c->watched + (size_t)c->filled[i]++] = cell->token;
 }
 
-static void read_score(dgm_search *s, int place, dgm_candidate *cell, int first)
+static void read_score(dgm_search *s, int active, dgm_candidate *cell, int first)
 {
-    (void)place;
+    (void)active;
     dgm_cubes *c = s->cubes;
     const int i = cell->row - first;
     cell->score = c->watch_score[(size_t)i * (size_t)c->watched + (size_t)c->filled[i]++];

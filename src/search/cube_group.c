@@ -15,7 +15,7 @@
 // the leader alone: the result does not depend on anything outside the sentence.
 #include "search/cube_private.h"
 
-static int32_t last_token(const dgm_place *p, int hypo)
+static int32_t last_token(const dgm_active *p, int hypo)
 {
     return p->nodes[p->now.live[hypo].node].token;
 }
@@ -29,7 +29,7 @@ static bool same_states(const dgm_search *s, const dgm_beam *b, int a, int c)
 }
 
 // What can be alike: the same last word and states of scorers.
-static bool comparable(const dgm_search *s, const dgm_place *p, int a, int b)
+static bool comparable(const dgm_search *s, const dgm_active *p, int a, int b)
 {
     return last_token(p, a) == last_token(p, b) && same_states(s, &p->now, a, b);
 }
@@ -41,9 +41,9 @@ void dgm_cube_forget(dgm_search *s)
     s->cubes->pairs = s->cubes->asked = 0;
 }
 
-void dgm_cube_ask(dgm_search *s, int place)
+void dgm_cube_ask(dgm_search *s, int active)
 {
-    const dgm_place *p = &s->places[place];
+    const dgm_active *p = &s->active[active];
     dgm_cubes *c = s->cubes;
     for (int j = 0; j < p->now.count; j++)
         for (int i = 0; i < j; i++) {
@@ -72,17 +72,17 @@ static bool next_is_close(dgm_search *s)
 // ---- sub-cubes ----------------------------------------------------------------------------------
 
 // Pairs are asked for in the order of dgm_cube_ask, whether the answer is needed or not.
-static bool alike(dgm_search *s, const dgm_place *p, int a, int b)
+static bool alike(dgm_search *s, const dgm_active *p, int a, int b)
 {
     return comparable(s, p, a, b) && (s->config.cube_key != DGM_CUBE_STATE || next_is_close(s)) &&
            dgm_history_alike(s, p, a, b);
 }
 
-int dgm_cube_group(dgm_search *s, int place, bool apart)
+int dgm_cube_group(dgm_search *s, int active, bool apart)
 {
-    const dgm_place *p = &s->places[place];
+    const dgm_active *p = &s->active[active];
     dgm_cubes *c = s->cubes;
-    const size_t at = (size_t)place * (size_t)s->width;
+    const size_t at = (size_t)active * (size_t)s->width;
     int32_t *leader = c->leader + at, *below = c->below + at;
     bool *leads = c->leads + at;
     int cubes = 0;

@@ -49,16 +49,16 @@ bool dgm_cube_walk_pop(dgm_cube_walk *w, dgm_cube_cell *cell); // false: no cell
 
 struct dgm_cubes {
     int pops;        // of one sentence at most
-    int32_t *line;   // [places, width] generation row of the leader
-    int32_t *leader; // [places, width] hypothesis that leads
-    int32_t *below;  // [places, width]
-    bool *leads;     // [places, width]
-    float *behind;   // [places, width]
-    int32_t *exact;  // [places, width] generation row of its own; -1: it was not computed
+    int32_t *line;   // [sentences, width] generation row of the leader
+    int32_t *leader; // [sentences, width] hypothesis that leads
+    int32_t *below;  // [sentences, width]
+    bool *leads;     // [sentences, width]
+    float *behind;   // [sentences, width]
+    int32_t *exact;  // [sentences, width] generation row of its own; -1: it was not computed
     int32_t *pushed; // [width]
     dgm_cube_cell *heap;
-    dgm_candidate *popped; // [places, pops]
-    int *popped_count;     // [places]
+    dgm_candidate *popped; // [sentences, pops]
+    int *popped_count;     // [sentences]
     // naive cube pruning
     int watched;           // words watched per row
     int32_t *filled;       // [capacity] words of each row
@@ -80,12 +80,12 @@ struct dgm_cubes {
 // Before any of a step's sentences is grouped: with key `state`, forgets the pairs of the last step;
 // adds those of a sentence; measures all of them at once.
 void dgm_cube_forget(dgm_search *s);
-void dgm_cube_ask(dgm_search *s, int place);
+void dgm_cube_ask(dgm_search *s, int active);
 void dgm_cube_measure(dgm_search *s);
 
 // Sorts the live hypotheses of a sentence into sub-cubes; fills leader, leads, below, behind.
 // Returns how many there are. `apart`: everyone is its own.
-int dgm_cube_group(dgm_search *s, int place, bool apart);
+int dgm_cube_group(dgm_search *s, int active, bool apart);
 
 // ---- cube_exact.c ------------------------------------------------------------------------------
 

@@ -30,7 +30,7 @@
 // ---- a generation -------------------------------------------------------------------------------
 
 // The start pair is two nodes: attention of both sides has a place.
-static void begin(dgm_place *p)
+static void begin(dgm_active *p)
 {
     if (p->node_count > 1) return;
     p->nodes[1] = (dgm_node){.parent = 0, .token = DGM_NO_TOKEN, .score = 0.0f};
@@ -48,8 +48,8 @@ static void deny_end(const dgm_search *s, dgm_terms *t)
 static void fill_terms(dgm_search *s, int row)
 {
     dgm_rows *r = &s->rows;
-    const int place = r->place[row], hypo = r->hypo[row];
-    const dgm_place *p = &s->places[place];
+    const int active = r->active[row], hypo = r->hypo[row];
+    const dgm_active *p = &s->active[active];
     const int last = s->scorer_count - 1; // prefix forcing
     dgm_scorer *prefix = &s->scorers[last];
     const int32_t state = p->now.states[hypo * s->scorer_count + last];
@@ -61,8 +61,8 @@ static void fill_terms(dgm_search *s, int row)
     dgm_terms *left = &r->terms[2 * row], *right = &r->terms[2 * row + 1], next = t;
     *left = *right = t;
     left->base = p->now.live[hypo].score;
-    dgm_scorer_terms(prefix, place, state, left);
-    dgm_scorer_terms(prefix, place, dgm_scorer_advance(prefix, place, state, 0), &next);
+    dgm_scorer_terms(prefix, active, state, left);
+    dgm_scorer_terms(prefix, active, dgm_scorer_advance(prefix, active, state, 0), &next);
     if (s->info[0]->order != DGM_ORDER_BIDIRECTIONAL) {
         right->allow = next.allow;
         right->allow_count = next.allow_count;
@@ -84,7 +84,7 @@ static void fill_terms(dgm_search *s, int row)
 
 // May a hypothesis end with this pair here? (EOD, EOD) may be a word too short where (x, EOD) is
 // not, and (x, EOD) a word too long.
-static bool ending(const dgm_search *s, const dgm_place *p, const dgm_candidate *c)
+static bool ending(const dgm_search *s, const dgm_active *p, const dgm_candidate *c)
 {
     const int length = dgm_whole_length(s, p, c);
     const int least = s->config.min_length < p->max_length ? s->config.min_length : p->max_length;
@@ -101,7 +101,7 @@ static bool may_say(const dgm_terms *t, int32_t token)
 
 // The best way for a row's hypothesis to end here, whatever the lists hold: (EOD, EOD), or the best
 // left word and EOD.
-static dgm_candidate best_end(const dgm_search *s, const dgm_place *p, int row)
+static dgm_candidate best_end(const dgm_search *s, const dgm_active *p, int row)
 {
     const dgm_rows *r = &s->rows;
     const int at = 2 * row;
@@ -148,7 +148,7 @@ static bool next_pair(dgm_merge *m, dgm_candidate *c)
     return false;
 }
 
-static void expand(dgm_search *s, dgm_place *p)
+static void expand(dgm_search *s, dgm_active *p)
 {
     dgm_pairs *d = s->pairs;
     const dgm_pair_lists lists = {s->rows.score, s->k, p->first_row, p->row_count};
@@ -157,12 +157,12 @@ static void expand(dgm_search *s, dgm_place *p)
                          : dgm_double_topk(&lists, s->width, d->lefts, d->found, d->at);
     for (int j = 0; j < p->row_count; j++) s->ends[j] = best_end(s, p, p->first_row + j);
     dgm_merge merge = {.next = next_pair, .s = s, .p = p};
-    dgm_place_expand(s, p, &merge);
+    dgm_active_expand(s, p, &merge);
 }
 
 // ---- results ------------------------------------------------------------------------------------
 
-static void trace(dgm_search *s, const dgm_place *p, const dgm_ended *e, int index)
+static void trace(dgm_search *s, const dgm_active *p, const dgm_ended *e, int index)
 {
     const size_t longest = (size_t)s->config.max_length;
     const size_t source = (size_t)s->config.max_source, cols = (size_t)p->source_count;
@@ -196,8 +196,8 @@ static void trace(dgm_search *s, const dgm_place *p, const dgm_ended *e, int ind
 
 static dgm_status advance(dgm_search *s, dgm_error *err)
 {
-    for (int i = 0; i < s->config.places; i++)
-        if (s->places[i].used) begin(&s->places[i]);
+    for (int i = 0; i < s->config.sentences; i++)
+        if (s->active[i].used) begin(&s->active[i]);
     return dgm_generation(s, expand, err);
 }
 

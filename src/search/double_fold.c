@@ -39,22 +39,22 @@ static int until(const int32_t *tokens, int pairs, int side, int32_t eod)
 }
 
 int dgm_double_unfold(dgm_order order, const int32_t *tokens, int pairs, int32_t eod,
-                      int32_t *places)
+                      int32_t *sentences)
 {
     const int left = until(tokens, pairs, 0, eod), right = until(tokens, pairs, 1, eod);
     int n = 0;
     if (order == DGM_ORDER_BIDIRECTIONAL) {
-        for (int t = 0; t < left; t++) places[n++] = 2 * t;
-        for (int t = right - 1; t >= 0; t--) places[n++] = 2 * t + 1;
+        for (int t = 0; t < left; t++) sentences[n++] = 2 * t;
+        for (int t = right - 1; t >= 0; t--) sentences[n++] = 2 * t + 1;
         return n;
     }
     const int both = left < right ? left : right;
-    for (; n < 2 * both; n++) places[n] = n;
-    if (left > both) places[n++] = 2 * both;
+    for (; n < 2 * both; n++) sentences[n] = n;
+    if (left > both) sentences[n++] = 2 * both;
     for (int i = 0; order == DGM_ORDER_R2L && i < n / 2; i++) {
-        const int32_t swap = places[i];
-        places[i] = places[n - 1 - i];
-        places[n - 1 - i] = swap;
+        const int32_t swap = sentences[i];
+        sentences[i] = sentences[n - 1 - i];
+        sentences[n - 1 - i] = swap;
     }
     return n;
 }

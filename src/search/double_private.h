@@ -48,7 +48,7 @@ int dgm_double_exact(const dgm_pair_lists *l, int width, dgm_pair *heap, dgm_pai
 // their number. EOD ends its side. With both sides at the ends a word beside EOD is in the middle;
 // of (EOD, x) in the other orders x is dropped.
 int dgm_double_unfold(dgm_order order, const int32_t *tokens, int pairs, int32_t eod,
-                      int32_t *places);
+                      int32_t *sentences);
 // The way back: n words as n / 2 + 1 pairs, flat. Returns their number.
 int dgm_double_fold(dgm_order order, const int32_t *words, int n, int32_t eod, int32_t *tokens);
 

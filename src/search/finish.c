@@ -31,53 +31,53 @@
 #include <math.h>
 
 // Draws until the beam is full again; only the first `width` may finish.
-static void take_refill(dgm_search *s, dgm_place *p, dgm_merge *m)
+static void take_refill(dgm_search *s, dgm_active *p, dgm_merge *m)
 {
     dgm_candidate c;
     for (int seen = 0; p->next.count < s->width && dgm_merge_next(m, &c); seen++) {
         if (!dgm_candidate_ends(s, &c))
-            dgm_place_keep(s, p, &c);
+            dgm_active_keep(s, p, &c);
         else if (seen < s->width)
-            dgm_place_end(s, p, &c, true);
+            dgm_active_end(s, p, &c, true);
     }
 }
 
 // Draws exactly `places` candidates, ends and all.
-static void take_places(dgm_search *s, dgm_place *p, dgm_merge *m, int places)
+static void take_places(dgm_search *s, dgm_active *p, dgm_merge *m, int places)
 {
     dgm_candidate c;
     for (int i = 0; i < places && dgm_merge_next(m, &c); i++) {
         if (dgm_candidate_ends(s, &c))
-            dgm_place_end(s, p, &c, true);
+            dgm_active_end(s, p, &c, true);
         else
-            dgm_place_keep(s, p, &c);
+            dgm_active_keep(s, p, &c);
     }
 }
 
-static int places_shrink(const dgm_search *s, const dgm_place *p)
+static int places_shrink(const dgm_search *s, const dgm_active *p)
 {
     return s->width - p->ended;
 }
 
-static int places_mask(const dgm_search *s, const dgm_place *p)
+static int places_mask(const dgm_search *s, const dgm_active *p)
 {
     (void)p;
     return s->width;
 }
 
-static void take_shrink(dgm_search *s, dgm_place *p, dgm_merge *m)
+static void take_shrink(dgm_search *s, dgm_active *p, dgm_merge *m)
 {
     take_places(s, p, m, places_shrink(s, p));
 }
 
-static void take_mask(dgm_search *s, dgm_place *p, dgm_merge *m)
+static void take_mask(dgm_search *s, dgm_active *p, dgm_merge *m)
 {
     take_places(s, p, m, places_mask(s, p));
 }
 
 // The first one, unless a diversity penalty changed the order of drawing. With constraints a
 // hypothesis counts as if it had paid for what it lacks (banks.c).
-static float best_live(const dgm_search *s, const dgm_place *p)
+static float best_live(const dgm_search *s, const dgm_active *p)
 {
     float best = -INFINITY;
     for (int j = 0; j < p->now.count; j++) {
@@ -88,18 +88,18 @@ static float best_live(const dgm_search *s, const dgm_place *p)
 }
 
 // With an n-best list the search goes on until there are n; for n = 1 this is the paper's rule.
-static bool stop_margin(const dgm_search *s, const dgm_place *p)
+static bool stop_margin(const dgm_search *s, const dgm_active *p)
 {
     return !p->bounded && p->ended >= s->config.nbest &&
            p->best_sum - best_live(s, p) >= s->config.margin;
 }
 
-static bool stop_full(const dgm_search *s, const dgm_place *p)
+static bool stop_full(const dgm_search *s, const dgm_active *p)
 {
     return p->ended >= s->width;
 }
 
-static bool stop_never(const dgm_search *s, const dgm_place *p)
+static bool stop_never(const dgm_search *s, const dgm_active *p)
 {
     (void)s, (void)p;
     return false;
@@ -107,7 +107,7 @@ static bool stop_never(const dgm_search *s, const dgm_place *p)
 
 // transformers' early_stopping=False: the best live hypothesis is compared as if it ended now, with
 // the tokens it has so far.
-static bool stop_huggingface(const dgm_search *s, const dgm_place *p)
+static bool stop_huggingface(const dgm_search *s, const dgm_active *p)
 {
     if (p->store.count < s->width) return false;
     const float best = dgm_final_score(p, best_live(s, p), p->tokens);
@@ -116,7 +116,7 @@ static bool stop_huggingface(const dgm_search *s, const dgm_place *p)
 
 // Constrained sentences: banks keep hypotheses alive that no longer have a chance. Over when the
 // best of them, at its present length, is behind what the result will hold.
-static bool stop_behind(const dgm_search *s, const dgm_place *p)
+static bool stop_behind(const dgm_search *s, const dgm_active *p)
 {
     if (p->store.count < s->config.nbest) return false;
     const float best = dgm_final_score(p, best_live(s, p), p->tokens + 1);
@@ -141,30 +141,30 @@ const dgm_finish_ops dgm_finish_table[DGM_FINISH_COUNT] = {
 
 // The step at the maximum length only asks for end symbols. Those that the policy took by their own
 // rank are finished; of the others the hypothesis is cut off.
-static void close_sentence(dgm_search *s, dgm_place *p)
+static void close_sentence(dgm_search *s, dgm_active *p)
 {
     for (int j = 0; s->finish->cut && j < p->now.count; j++)
-        if (!p->now.live[j].ended) dgm_place_end(s, p, &s->ends[j], false);
+        if (!p->now.live[j].ended) dgm_active_end(s, p, &s->ends[j], false);
     p->next.count = p->now.count = 0;
     p->done = true;
 }
 
-void dgm_place_expand(dgm_search *s, dgm_place *p, dgm_merge *m)
+void dgm_active_expand(dgm_search *s, dgm_active *p, dgm_merge *m)
 {
     s->finish->take(s, p, m);
     for (int j = 0; s->finish->spare && j < p->now.count; j++)
-        if (!p->now.live[j].ended) dgm_place_spare(s, p, &s->ends[j]);
-    if (dgm_place_full(s, p)) {
+        if (!p->now.live[j].ended) dgm_active_spare(s, p, &s->ends[j]);
+    if (dgm_active_full(s, p)) {
         close_sentence(s, p);
         return;
     }
-    dgm_place_swap(s, p);
-    dgm_place_prune(s, p);
+    dgm_active_swap(s, p);
+    dgm_active_prune(s, p);
     p->done = p->now.count == 0 || s->finish->stop(s, p) || (p->constraint && stop_behind(s, p));
     if (p->done && p->now.count > 0 && s->config.finish == DGM_FINISH_MARGIN) s->stats.early++;
-    if (!p->done && dgm_place_full(s, p) && s->finish->force_end) {
+    if (!p->done && dgm_active_full(s, p) && s->finish->force_end) {
         for (int j = 0; j < p->now.count; j++)
-            if (dgm_hypo_complete(s, p, j)) dgm_place_force(s, p, j);
+            if (dgm_hypo_complete(s, p, j)) dgm_active_force(s, p, j);
         p->done = true;
     }
     if (p->done) p->now.count = 0;

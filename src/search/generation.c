@@ -19,33 +19,33 @@ void dgm_rows_clear(dgm_search *s)
     s->rows.count = s->rows.ranked = 0;
 }
 
-static bool first_of_sentence(const dgm_rows *r, int row, int place)
+static bool first_of_sentence(const dgm_rows *r, int row, int active)
 {
-    return row == 0 || r->place[row - 1] != place;
+    return row == 0 || r->active[row - 1] != active;
 }
 
-int dgm_rows_append(dgm_search *s, int place, int hypo)
+int dgm_rows_append(dgm_search *s, int active, int hypo)
 {
     dgm_rows *r = &s->rows;
-    const dgm_place *p = &s->places[place];
+    const dgm_active *p = &s->active[active];
     const int at = r->count++;
     const size_t source = (size_t)s->config.max_source;
     int32_t node = p->now.live[hypo].node;
-    r->place[at] = place;
+    r->active[at] = active;
     r->hypo[at] = hypo;
     for (int v = s->vectors - 1; v >= 0; v--) { // each has what its own token's feeding sees
-        const bool seen = p->attention && !dgm_place_leading(s, p);
+        const bool seen = p->attention && !dgm_active_leading(s, p);
         r->align[at * s->vectors + v] = seen ? p->attention + (size_t)node * source : NULL;
         node = p->nodes[node].parent;
     }
     return at;
 }
 
-void dgm_rows_add(dgm_search *s, int place, int hypo)
+void dgm_rows_add(dgm_search *s, int active, int hypo)
 {
-    dgm_place *p = &s->places[place];
-    const int at = dgm_rows_append(s, place, hypo);
-    if (first_of_sentence(&s->rows, at, place)) {
+    dgm_active *p = &s->active[active];
+    const int at = dgm_rows_append(s, active, hypo);
+    if (first_of_sentence(&s->rows, at, active)) {
         p->first_row = at;
         p->row_count = 0;
         p->steps++;
@@ -53,7 +53,7 @@ void dgm_rows_add(dgm_search *s, int place, int hypo)
     p->row_count++;
 }
 
-bool dgm_place_leading(const dgm_search *s, const dgm_place *p)
+bool dgm_active_leading(const dgm_search *s, const dgm_active *p)
 {
     return p->lead + 1 < s->lead_count;
 }
@@ -61,9 +61,9 @@ bool dgm_place_leading(const dgm_search *s, const dgm_place *p)
 void dgm_rows_collect(dgm_search *s)
 {
     dgm_rows_clear(s);
-    for (int i = 0; i < s->config.places; i++)
-        if (s->places[i].used && !dgm_place_leading(s, &s->places[i]))
-            for (int j = 0; j < s->places[i].now.count; j++) dgm_rows_add(s, i, j);
+    for (int i = 0; i < s->config.sentences; i++)
+        if (s->active[i].used && !dgm_active_leading(s, &s->active[i]))
+            for (int j = 0; j < s->active[i].now.count; j++) dgm_rows_add(s, i, j);
     s->stats.live += (uint64_t)s->rows.count;
     dgm_rows_collect_leading(s);
 }
@@ -71,15 +71,15 @@ void dgm_rows_collect(dgm_search *s)
 void dgm_rows_collect_leading(dgm_search *s)
 {
     s->rows.ranked = s->rows.count;
-    for (int i = 0; i < s->config.places; i++)
-        if (s->places[i].used && dgm_place_leading(s, &s->places[i])) dgm_rows_add(s, i, 0);
+    for (int i = 0; i < s->config.sentences; i++)
+        if (s->active[i].used && dgm_active_leading(s, &s->active[i])) dgm_rows_add(s, i, 0);
 }
 
 // What row `at` is fed: the last token of its path; before the first one, the start symbol and the
 // tokens that the model wants before every sentence.
 static int32_t input_token(const dgm_search *s, int part, int at)
 {
-    const dgm_place *p = &s->places[s->rows.place[at]];
+    const dgm_active *p = &s->active[s->rows.active[at]];
     const int32_t node = p->now.live[s->rows.hypo[at]].node;
     if (node != 0) return p->nodes[node].token;
     const dgm_model_info *info = s->info[part];
@@ -90,7 +90,7 @@ static int32_t input_token(const dgm_search *s, int part, int at)
 // The same of pairs: the last one, or the start pair (double.c).
 static void input_pair(const dgm_search *s, int part, int at, int32_t token[2])
 {
-    const dgm_place *p = &s->places[s->rows.place[at]];
+    const dgm_active *p = &s->active[s->rows.active[at]];
     const dgm_node *right = &p->nodes[p->now.live[s->rows.hypo[at]].node];
     const bool start = right->parent == 0;
     token[0] = start ? s->info[part]->start : p->nodes[right->parent].token;
@@ -118,7 +118,7 @@ dgm_status dgm_rows_step(dgm_search *s, int first, int count, dgm_error *err)
     if (count == 0) return DGM_OK;
     for (int part = 0; part < s->part_count; part++) {
         for (int i = first; i < first + count; i++) {
-            const dgm_place *p = &s->places[r->place[i]];
+            const dgm_active *p = &s->active[r->active[i]];
             r->steps[i].parent = p->now.rows[r->hypo[i] * s->part_count + part];
             r->steps[i].token[1] = DGM_NO_TOKEN;
             if (s->pairs)
@@ -142,8 +142,8 @@ dgm_status dgm_rows_step(dgm_search *s, int first, int count, dgm_error *err)
 void dgm_terms_fill(dgm_search *s, int row)
 {
     dgm_rows *r = &s->rows;
-    const int place = r->place[row], hypo = r->hypo[row];
-    const dgm_place *p = &s->places[place];
+    const int active = r->active[row], hypo = r->hypo[row];
+    const dgm_active *p = &s->active[active];
     const dgm_beam *beam = &p->now;
     // A sentence whose own limit is below the minimum ends there.
     const bool early = p->tokens < s->config.min_length && p->tokens < p->max_length;
@@ -155,24 +155,24 @@ void dgm_terms_fill(dgm_search *s, int row)
     dgm_history_terms(s, row, t);
     dgm_banks_terms(s, row, t);
     for (int i = 0; i < s->scorer_count; i++)
-        dgm_scorer_terms(&s->scorers[i], place, beam->states[hypo * s->scorer_count + i], t);
+        dgm_scorer_terms(&s->scorers[i], active, beam->states[hypo * s->scorer_count + i], t);
     r->watch[row] = p->again_count ? dgm_rescore_watch(s, p, hypo) : s->eos;
 }
 
 static const dgm_candidates *more_candidates(dgm_search *s, int row)
 {
     if (!s->vocabsel.ops->more || !s->rows.candidates[row] || s->pairs) return NULL;
-    const int place = s->rows.place[row];
-    const dgm_place *p = &s->places[place];
+    const int active = s->rows.active[row];
+    const dgm_active *p = &s->active[active];
     const int32_t node = p->now.live[s->rows.hypo[row]].node;
-    return s->vocabsel.ops->more(&s->vocabsel, place, row, node ? p->nodes[node].token : -1);
+    return s->vocabsel.ops->more(&s->vocabsel, active, row, node ? p->nodes[node].token : -1);
 }
 
-const dgm_candidates *dgm_words_select(dgm_search *s, int place, dgm_mat seen, int first, int rows,
+const dgm_candidates *dgm_words_select(dgm_search *s, int active, dgm_mat seen, int first, int rows,
                                        bool begins)
 {
-    const dgm_candidates *c = s->vocabsel.ops->select(&s->vocabsel, place, first,
-                                                      dgm_mat_rows(seen, first, rows));
+    const dgm_candidates *c =
+        s->vocabsel.ops->select(&s->vocabsel, active, first, dgm_mat_rows(seen, first, rows));
     if (begins) s->stats.candidates += (uint64_t)(c ? c->count : s->info[0]->target_vocab);
     return c;
 }
@@ -180,10 +180,10 @@ const dgm_candidates *dgm_words_select(dgm_search *s, int place, dgm_mat seen, i
 // For the sentence whose rows begin with `row`.
 static const dgm_candidates *select_candidates(dgm_search *s, int row, dgm_mat seen)
 {
-    const int place = s->rows.place[row];
-    const dgm_place *p = &s->places[place];
+    const int active = s->rows.active[row];
+    const dgm_active *p = &s->active[active];
     if (p->again_count > 0 && s->vocabsel.ops->by_step) return NULL;
-    return dgm_words_select(s, place, seen, row * s->vectors, p->row_count * s->vectors,
+    return dgm_words_select(s, active, seen, row * s->vectors, p->row_count * s->vectors,
                             p->tokens == 0 && p->again_count == 0);
 }
 
@@ -200,8 +200,8 @@ static void prepare(dgm_search *s, dgm_mat seen)
             s->ops->terms(s, i);
         else
             dgm_terms_fill(s, i);
-        r->candidates[at] = first_of_sentence(r, i, r->place[i]) ? select_candidates(s, i, seen)
-                                                                 : r->candidates[at - 1];
+        r->candidates[at] = first_of_sentence(r, i, r->active[i]) ? select_candidates(s, i, seen)
+                                                                  : r->candidates[at - 1];
         r->subset |= r->candidates[at] != NULL;
         r->more[at] = more_candidates(s, at);
         if (r->more[at]) s->stats.more += (uint64_t)r->more[at]->count;
@@ -329,7 +329,7 @@ dgm_candidate dgm_row_end(const dgm_search *s, int row)
                            .score = may ? s->rows.watch_score[row] : -INFINITY};
 }
 
-void dgm_place_lead(dgm_search *s, dgm_place *p)
+void dgm_active_lead(dgm_search *s, dgm_active *p)
 {
     p->lead++;
     for (int i = 0; i < s->part_count; i++)
@@ -340,8 +340,8 @@ void dgm_rows_retain(dgm_search *s)
 {
     for (int part = 0; part < s->part_count; part++) {
         int count = 0;
-        for (int i = 0; i < s->config.places; i++) {
-            const dgm_place *p = &s->places[i];
+        for (int i = 0; i < s->config.sentences; i++) {
+            const dgm_active *p = &s->active[i];
             if (!p->used) continue;
             for (int j = 0; j < p->now.count; j++)
                 s->rows.retain[count++] = p->now.rows[j * s->part_count + part];
@@ -355,11 +355,11 @@ dgm_status dgm_generation(dgm_search *s, dgm_expand expand, dgm_error *err)
     dgm_rows_collect(s);
     DGM_TRY(dgm_rows_run(s, err));
     DGM_TRY(dgm_exec_status(s->exec, err));
-    for (int i = 0; i < s->config.places; i++) {
-        dgm_place *p = &s->places[i];
+    for (int i = 0; i < s->config.sentences; i++) {
+        dgm_active *p = &s->active[i];
         if (!p->used) continue;
-        if (dgm_place_leading(s, p))
-            dgm_place_lead(s, p);
+        if (dgm_active_leading(s, p))
+            dgm_active_lead(s, p);
         else
             expand(s, p);
     }

@@ -7,25 +7,25 @@
 // shrink and refill; mask differs where a sentence never ends, margin where it searches on.
 #include "search/search_private.h"
 
-static void expand(dgm_search *s, dgm_place *p)
+static void expand(dgm_search *s, dgm_active *p)
 {
     dgm_merge rows = dgm_rows_merge(s, p), merge = dgm_banks_filter(s, p, &rows);
     dgm_candidate best;
     const bool any = dgm_merge_next(&merge, &best);
     if (any && dgm_candidate_ends(s, &best)) {
-        dgm_place_end(s, p, &best, true);
+        dgm_active_end(s, p, &best, true);
         p->done = true;
-    } else if (dgm_place_full(s, p)) {
+    } else if (dgm_active_full(s, p)) {
         const dgm_candidate end = dgm_row_end(s, p->first_row);
-        dgm_place_end(s, p, &end, false);
+        dgm_active_end(s, p, &end, false);
         p->done = true;
     } else if (!any) {
         p->done = true;
     } else {
-        dgm_place_keep(s, p, &best);
-        dgm_place_swap(s, p);
-        if (dgm_place_full(s, p) && s->finish->force_end) {
-            if (dgm_hypo_complete(s, p, 0)) dgm_place_force(s, p, 0);
+        dgm_active_keep(s, p, &best);
+        dgm_active_swap(s, p);
+        if (dgm_active_full(s, p) && s->finish->force_end) {
+            if (dgm_hypo_complete(s, p, 0)) dgm_active_force(s, p, 0);
             p->done = true;
         }
     }

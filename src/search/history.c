@@ -57,7 +57,7 @@ void dgm_history_start(dgm_search *s)
 }
 
 // The tokens behind a hypothesis, first one first; p->tokens of them.
-static void read_path(const dgm_place *p, int hypo, int32_t *path)
+static void read_path(const dgm_active *p, int hypo, int32_t *path)
 {
     int32_t node = p->now.live[hypo].node;
     for (int i = p->tokens - 1; i >= 0; i--, node = p->nodes[node].parent)
@@ -93,7 +93,7 @@ void dgm_history_terms(dgm_search *s, int row, dgm_terms *t)
 {
     dgm_history *h = &s->history;
     if (!h->path) return;
-    const dgm_place *p = &s->places[s->rows.place[row]];
+    const dgm_active *p = &s->active[s->rows.active[row]];
     read_path(p, s->rows.hypo[row], h->path);
     if (h->deny) deny_ngrams(s, row, p->tokens, t);
     if (!h->ids) return;
@@ -108,7 +108,7 @@ static bool same_lists(const int32_t *const *lists, const int *counts)
            memcmp(lists[0], lists[1], (size_t)counts[0] * sizeof *lists[0]) == 0;
 }
 
-bool dgm_history_alike(const dgm_search *s, const dgm_place *p, int a, int b)
+bool dgm_history_alike(const dgm_search *s, const dgm_active *p, int a, int b)
 {
     const dgm_history *h = &s->history;
     if (!h->path) return true;

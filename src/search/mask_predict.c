@@ -27,12 +27,12 @@ typedef struct filled {
 } filled;
 
 struct dgm_masks {
-    filled *candidates;         // [places, width]
-    int *count;                 // [places]
-    int *iteration;             // [places]
+    filled *candidates;         // [sentences, width]
+    int *count;                 // [sentences]
+    int *iteration;             // [sentences]
     int tokens;                 // of one refine call at most
-    dgm_refine_target *targets; // [places * width]
-    filled **owner;             // [places * width] of a target
+    dgm_refine_target *targets; // [sentences * width]
+    filled **owner;             // [sentences * width] of a target
     int32_t *wanted;            // [tokens]
     int32_t *lengths;           // [width]
     int *rank;                  // [max_length] positions by probability
@@ -49,22 +49,22 @@ int dgm_mask_tokens(int longest)
     return longest > TOKENS ? longest : TOKENS;
 }
 
-static filled *candidates_of(const dgm_search *s, int place)
+static filled *candidates_of(const dgm_search *s, int active)
 {
-    return s->masks->candidates + (size_t)place * (size_t)s->width;
+    return s->masks->candidates + (size_t)active * (size_t)s->width;
 }
 
 // ---- one iteration ------------------------------------------------------------------------------
 
-static void begin(dgm_search *s, int place)
+static void begin(dgm_search *s, int active)
 {
     dgm_masks *m = s->masks;
-    const dgm_place *p = &s->places[place];
-    filled *c = candidates_of(s, place);
-    m->iteration[place] = 0;
-    m->count[place] =
+    const dgm_active *p = &s->active[active];
+    filled *c = candidates_of(s, active);
+    m->iteration[active] = 0;
+    m->count[active] =
         dgm_lengths(s->parts[0].state, p->slots[0], s->width, p->max_length, m->lengths);
-    for (int i = 0; i < m->count[place]; i++) c[i].length = m->lengths[i];
+    for (int i = 0; i < m->count[active]; i++) c[i].length = m->lengths[i];
 }
 
 // Positions in ascending order that iteration t (from 1) predicts; their number.
@@ -83,12 +83,12 @@ static int choose(dgm_search *s, const filled *c, int t, int32_t *wanted)
     return masked;
 }
 
-static void add_target(dgm_search *s, int at, int place, filled *c, int32_t *wanted)
+static void add_target(dgm_search *s, int at, int active, filled *c, int32_t *wanted)
 {
     dgm_masks *m = s->masks;
-    const int masked = choose(s, c, m->iteration[place] + 1, wanted);
+    const int masked = choose(s, c, m->iteration[active] + 1, wanted);
     for (int i = 0; i < masked; i++) c->words[wanted[i]] = s->info[0]->mask;
-    m->targets[at] = (dgm_refine_target){.slot = s->places[place].slots[0],
+    m->targets[at] = (dgm_refine_target){.slot = s->active[active].slots[0],
                                          .ids = c->words,
                                          .count = c->length,
                                          .wanted = wanted,
@@ -96,12 +96,12 @@ static void add_target(dgm_search *s, int at, int place, filled *c, int32_t *wan
     m->owner[at] = c;
 }
 
-// The words for all masked positions of targets first .. last - 1, which belong to `place`.
-static bool select_words(dgm_search *s, int place, dgm_mat hidden, int first_row, int rows)
+// The words for all masked positions of targets first .. last - 1, which belong to sentence `active`.
+static bool select_words(dgm_search *s, int active, dgm_mat hidden, int first_row, int rows)
 {
     dgm_masks *m = s->masks;
     const dgm_candidates *list =
-        dgm_words_select(s, place, hidden, first_row, rows, m->iteration[place] == 0);
+        dgm_words_select(s, active, hidden, first_row, rows, m->iteration[active] == 0);
     for (int i = first_row; i < first_row + rows; i++) {
         m->selections[i] = list;
         m->terms[i] =
@@ -110,7 +110,7 @@ static bool select_words(dgm_search *s, int place, dgm_mat hidden, int first_row
     return list != NULL;
 }
 
-static dgm_status run(dgm_search *s, const int32_t *places, int count, int tokens, dgm_error *err)
+static dgm_status run(dgm_search *s, const int32_t *active, int count, int tokens, dgm_error *err)
 {
     dgm_masks *m = s->masks;
     dgm_mat hidden;
@@ -119,9 +119,9 @@ static dgm_status run(dgm_search *s, const int32_t *places, int count, int token
     dgm_vocabsel_look(&s->vocabsel, hidden);
     for (int i = 0, row = 0, end; i < count; i = end) {
         int rows = 0;
-        for (end = i; end < count && places[end] == places[i]; end++)
+        for (end = i; end < count && active[end] == active[i]; end++)
             rows += m->targets[end].wanted_count;
-        subset |= select_words(s, places[i], hidden, row, rows);
+        subset |= select_words(s, active[i], hidden, row, rows);
         row += rows;
     }
     s->rows.hidden[0] = hidden;
@@ -149,19 +149,19 @@ static dgm_status run(dgm_search *s, const int32_t *places, int count, int token
 // ---- whole sentences ----------------------------------------------------------------------------
 
 // Tokens of a sentence's living candidates.
-static int tokens_of(const dgm_search *s, int place)
+static int tokens_of(const dgm_search *s, int active)
 {
-    const filled *c = candidates_of(s, place);
+    const filled *c = candidates_of(s, active);
     int tokens = 0;
-    for (int i = 0; i < s->masks->count[place]; i++) tokens += c[i].length;
+    for (int i = 0; i < s->masks->count[active]; i++) tokens += c[i].length;
     return tokens;
 }
 
-static void finish(dgm_search *s, int place)
+static void finish(dgm_search *s, int active)
 {
-    dgm_place *p = &s->places[place];
-    const filled *c = candidates_of(s, place);
-    for (int i = 0; i < s->masks->count[place]; i++) {
+    dgm_active *p = &s->active[active];
+    const filled *c = candidates_of(s, active);
+    for (int i = 0; i < s->masks->count[active]; i++) {
         float sum = 0.0f;
         for (int j = 0; j < c[i].length; j++) sum += c[i].values[j];
         if (c[i].length == 0) continue;
@@ -170,7 +170,7 @@ static void finish(dgm_search *s, int place)
                              .sum = sum,
                              .score = sum / (float)c[i].length,
                              .finished = true};
-        dgm_place_store(s, p, &p->store, &e);
+        dgm_active_store(s, p, &p->store, &e);
     }
     p->done = true;
     p->now.count = 0;
@@ -179,39 +179,39 @@ static void finish(dgm_search *s, int place)
 static dgm_status advance(dgm_search *s, dgm_error *err)
 {
     dgm_masks *m = s->masks;
-    int32_t *places = s->rows.place; // [places * width] of a target
+    int32_t *active = s->rows.active; // [sentences * width] of a target
     int count = 0, tokens = 0, wanted = 0;
-    for (int i = 0; i < s->config.places; i++) {
-        if (!s->places[i].used) continue;
-        if (s->places[i].steps == 0) begin(s, i);
-        s->places[i].steps++;
+    for (int i = 0; i < s->config.sentences; i++) {
+        if (!s->active[i].used) continue;
+        if (s->active[i].steps == 0) begin(s, i);
+        s->active[i].steps++;
         filled *c = candidates_of(s, i);
         bool fresh = true; // a sentence begins a call, unless all of it still fits
         for (int k = 0; k < m->count[i]; k++) {
             if (c[k].length == 0) continue;
             const int need = fresh ? tokens_of(s, i) : c[k].length;
             if (count > 0 && tokens + need > m->tokens) {
-                DGM_TRY(run(s, places, count, tokens, err));
+                DGM_TRY(run(s, active, count, tokens, err));
                 count = tokens = wanted = 0;
             }
             fresh = false;
-            places[count] = i;
+            active[count] = i;
             add_target(s, count, i, &c[k], m->wanted + wanted);
             wanted += m->targets[count].wanted_count;
             tokens += c[k].length;
             count++;
         }
     }
-    if (count > 0) DGM_TRY(run(s, places, count, tokens, err));
-    for (int i = 0; i < s->config.places; i++)
-        if (s->places[i].used && ++m->iteration[i] == s->config.iterations) finish(s, i);
+    if (count > 0) DGM_TRY(run(s, active, count, tokens, err));
+    for (int i = 0; i < s->config.sentences; i++)
+        if (s->active[i].used && ++m->iteration[i] == s->config.iterations) finish(s, i);
     dgm_rows_retain(s);
     return DGM_OK;
 }
 
-static void trace(dgm_search *s, const dgm_place *p, const dgm_ended *e, int index)
+static void trace(dgm_search *s, const dgm_active *p, const dgm_ended *e, int index)
 {
-    const filled *c = candidates_of(s, (int)(p - s->places)) + e->node;
+    const filled *c = candidates_of(s, (int)(p - s->active)) + e->node;
     const size_t count = (size_t)(e->length - 1); // 0: nothing was found, and there is no candidate
     dgm_room room;
     dgm_result_room(s, e, index, &room)->count = (int)count;
@@ -243,7 +243,7 @@ static int nodes(const dgm_search_config *c)
 
 static void lay_out(dgm_carve *c, dgm_search *s)
 {
-    const size_t places = (size_t)s->config.places, all = places * (size_t)s->width;
+    const size_t sentences = (size_t)s->config.sentences, all = sentences * (size_t)s->width;
     const size_t longest = (size_t)s->config.max_length;
     dgm_masks *m = DGM_CARVE(c, dgm_masks, 1), counted;
     s->masks = m;
@@ -256,8 +256,8 @@ static void lay_out(dgm_carve *c, dgm_search *s)
                     .values = DGM_CARVE(c, float, longest)};
         if (c->arena && !c->full) m->candidates[i] = f;
     }
-    m->count = DGM_CARVE(c, int, places);
-    m->iteration = DGM_CARVE(c, int, places);
+    m->count = DGM_CARVE(c, int, sentences);
+    m->iteration = DGM_CARVE(c, int, sentences);
     m->targets = DGM_CARVE(c, dgm_refine_target, all);
     m->owner = DGM_CARVE(c, filled *, all);
     m->wanted = DGM_CARVE(c, int32_t, tokens);

@@ -17,13 +17,13 @@
 
 #include "base/sort.h"
 
-static const int32_t *path_of(const dgm_search *s, const dgm_place *p, int i)
+static const int32_t *path_of(const dgm_search *s, const dgm_active *p, int i)
 {
     return p->path + (size_t)i * (size_t)(s->config.max_length + 1);
 }
 
-// The hypotheses that dgm_place_report would take, in one list.
-static void gather(dgm_search *s, dgm_place *p)
+// The hypotheses that dgm_active_report would take, in one list.
+static void gather(dgm_search *s, dgm_active *p)
 {
     int count = 0;
     for (int i = 0; i < p->store.count && count < s->config.nbest; i++)
@@ -33,7 +33,7 @@ static void gather(dgm_search *s, dgm_place *p)
     p->again_count = count;
 }
 
-dgm_status dgm_rescore_begin(dgm_search *s, dgm_place *p, dgm_error *err)
+dgm_status dgm_rescore_begin(dgm_search *s, dgm_active *p, dgm_error *err)
 {
     gather(s, p);
     if (p->again_count == 0) return DGM_OK; // nothing was found: there is nothing to score
@@ -56,43 +56,43 @@ dgm_status dgm_rescore_begin(dgm_search *s, dgm_place *p, dgm_error *err)
     return DGM_OK;
 }
 
-void dgm_rescore_collect(dgm_search *s, int place)
+void dgm_rescore_collect(dgm_search *s, int active)
 {
-    const dgm_place *p = &s->places[place];
+    const dgm_active *p = &s->active[active];
     for (int i = 0; i < p->now.count; i++)
-        if (!p->now.live[i].ended) dgm_rows_add(s, place, i);
+        if (!p->now.live[i].ended) dgm_rows_add(s, active, i);
 }
 
 // After the model's own start tokens, which one row is fed: they are everybody's.
-void dgm_rescore_lead(dgm_search *s, dgm_place *p)
+void dgm_rescore_lead(dgm_search *s, dgm_active *p)
 {
     for (int i = 1; i < p->now.count; i++)
         for (int part = 0; part < s->part_count; part++)
             p->now.rows[i * s->part_count + part] = p->now.rows[part];
 }
 
-int32_t dgm_rescore_watch(const dgm_search *s, const dgm_place *p, int hypo)
+int32_t dgm_rescore_watch(const dgm_search *s, const dgm_active *p, int hypo)
 {
     const int last = p->again[hypo].length - 1;
     return p->tokens == last ? s->eos : p->nodes[path_of(s, p, hypo)[p->tokens + 1]].token;
 }
 
 // The end symbol's score, or none where the policy forced the end for nothing.
-static void finish(dgm_search *s, dgm_place *p, int i, float sum)
+static void finish(dgm_search *s, dgm_active *p, int i, float sum)
 {
     dgm_ended *e = &p->again[i];
-    const int place = (int)(p - s->places);
+    const int active = (int)(p - s->active);
     float score = e->sum = !e->finished && s->finish->force_end ? p->now.live[i].score : sum;
     for (int k = 0; k < s->scorer_count; k++)
-        score = dgm_scorer_finish(&s->scorers[k], place,
-                                  p->now.states[i * s->scorer_count + k], score);
+        score = dgm_scorer_finish(&s->scorers[k], active, p->now.states[i * s->scorer_count + k],
+                                  score);
     e->score = dgm_final_score(p, score, e->length) + dgm_coverage(s, p, e->node, e->finished);
     p->now.live[i].ended = true;
 }
 
-static void move_on(dgm_search *s, dgm_place *p, int i, int row, float sum)
+static void move_on(dgm_search *s, dgm_active *p, int i, int row, float sum)
 {
-    const int place = (int)(p - s->places), scorers = s->scorer_count;
+    const int active = (int)(p - s->active), scorers = s->scorer_count;
     const int32_t node = path_of(s, p, i)[p->tokens + 1];
     p->nodes[node].score = sum;
     p->now.live[i].node = node;
@@ -101,11 +101,11 @@ static void move_on(dgm_search *s, dgm_place *p, int i, int row, float sum)
         p->now.rows[i * s->part_count + part] = s->rows.rows[part * s->capacity + row];
     for (int k = 0; k < scorers; k++)
         p->now.states[i * scorers + k] = dgm_scorer_advance(
-            &s->scorers[k], place, p->now.states[i * scorers + k], p->nodes[node].token);
+            &s->scorers[k], active, p->now.states[i * scorers + k], p->nodes[node].token);
 }
 
 // The list becomes the store; equal scores stay in the order of the search.
-static void close_list(dgm_place *p)
+static void close_list(dgm_active *p)
 {
     p->store.count = p->again_count;
     p->spare.count = 0;
@@ -118,7 +118,7 @@ static void close_list(dgm_place *p)
     p->done = true;
 }
 
-void dgm_rescore_take(dgm_search *s, dgm_place *p)
+void dgm_rescore_take(dgm_search *s, dgm_active *p)
 {
     bool any = false;
     for (int row = p->first_row; row < p->first_row + p->row_count; row++) {

@@ -31,7 +31,7 @@ uint64_t dgm_sample_fingerprint(const dgm_search_request *r)
     return dgm_rng_next(&rng);
 }
 
-static double uniform(const dgm_search *s, const dgm_place *p, int lane)
+static double uniform(const dgm_search *s, const dgm_active *p, int lane)
 {
     dgm_rng rng = {s->config.seed};
     rng.state = dgm_rng_next(&rng) ^ p->fingerprint;
@@ -59,7 +59,7 @@ static int draw(const dgm_search *s, int row, double unit)
     return last - 1; // rounding
 }
 
-static void take(dgm_search *s, dgm_place *p, int row, int lane)
+static void take(dgm_search *s, dgm_active *p, int row, int lane)
 {
     const int hypo = s->rows.hypo[row], column = draw(s, row, uniform(s, p, lane));
     const size_t at = (size_t)row * (size_t)s->k + (size_t)(column < 0 ? 0 : column);
@@ -69,27 +69,27 @@ static void take(dgm_search *s, dgm_place *p, int row, int lane)
                              .token = s->rows.token[at],
                              .score = s->rows.score[at]};
     if (column >= 0 && dgm_candidate_ends(s, &c)) {
-        dgm_place_end(s, p, &c, true);
-    } else if (dgm_place_full(s, p)) {
+        dgm_active_end(s, p, &c, true);
+    } else if (dgm_active_full(s, p)) {
         const dgm_candidate end = dgm_row_end(s, row);
-        dgm_place_end(s, p, &end, false);
+        dgm_active_end(s, p, &end, false);
     } else if (column >= 0) {
-        dgm_place_keep(s, p, &c);
+        dgm_active_keep(s, p, &c);
         p->next.live[p->next.count - 1].lane = lane;
     }
 }
 
-static void expand(dgm_search *s, dgm_place *p)
+static void expand(dgm_search *s, dgm_active *p)
 {
     const int lanes = p->tokens == 0 ? s->width : p->row_count;
     for (int i = 0; i < lanes; i++) {
         const int row = p->tokens == 0 ? p->first_row : p->first_row + i;
         take(s, p, row, p->tokens == 0 ? i : p->now.live[s->rows.hypo[row]].lane);
     }
-    dgm_place_swap(s, p);
+    dgm_active_swap(s, p);
     p->done = p->now.count == 0;
-    if (!p->done && dgm_place_full(s, p) && s->finish->force_end) {
-        for (int j = 0; j < p->now.count; j++) dgm_place_force(s, p, j);
+    if (!p->done && dgm_active_full(s, p) && s->finish->force_end) {
+        for (int j = 0; j < p->now.count; j++) dgm_active_force(s, p, j);
         p->done = true;
     }
     if (p->done) p->now.count = 0;

@@ -2,7 +2,7 @@
 // Opening a search: checks of the configuration and of the ensemble, and all of its memory.
 //
 // dgm_search_open lays every array out once, from the worker's arena; dgm_search_bytes runs the
-// same layout without an arena to learn the sum. Sizes follow from places, beam, max_length,
+// same layout without an arena to learn the sum. Sizes follow from sentences, beam, max_length,
 // max_source and the number of parts; afterwards nothing is allocated (search_run.c, generation.c).
 #include "search/search_private.h"
 
@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { MAX_PLACES = 1 << 16, MAX_LENGTH = 1 << 20 };
+enum { MAX_SENTENCES = 1 << 16, MAX_LENGTH = 1 << 20 };
 enum { OWN_SCORERS = DGM_SEARCH_SCORERS - DGM_SCORERS_MAX }; // beside the caller's
 
 const char *dgm_search_name(int index)
@@ -77,8 +77,8 @@ static dgm_status check_config(const dgm_search_config *c, dgm_error *err)
                 "word penalty must be a finite number");
     DGM_FAIL_IF(c->finish == DGM_FINISH_MARGIN && !(c->margin >= 0.0f), err, DGM_ERR_ARGUMENT,
                 "margin is %g; it must be 0 or more", (double)c->margin);
-    DGM_FAIL_IF(c->places < 1 || c->places > MAX_PLACES, err, DGM_ERR_ARGUMENT,
-                "%d sentences at once; it must be 1 to %d", c->places, MAX_PLACES);
+    DGM_FAIL_IF(c->sentences < 1 || c->sentences > MAX_SENTENCES, err, DGM_ERR_ARGUMENT,
+                "%d sentences at once; it must be 1 to %d", c->sentences, MAX_SENTENCES);
     DGM_FAIL_IF(c->max_source < 1 || c->max_source > MAX_LENGTH, err, DGM_ERR_ARGUMENT,
                 "longest source is %d tokens; it must be 1 to %d", c->max_source, MAX_LENGTH);
     DGM_FAIL_IF(!(c->beam_width >= 0.0f && c->beam_width <= 1.0f), err, DGM_ERR_ARGUMENT,
@@ -138,9 +138,9 @@ dgm_limits dgm_search_limits(const dgm_search_config *config, const dgm_model_in
     const int tokens = info->tokens_per_step;
     const int target = (config->max_length + tokens - 1) / tokens + 1 + info->target_prefix_count;
     const int source = config->max_source;
-    return (dgm_limits){.slots = config->places,
+    return (dgm_limits){.slots = config->sentences,
                         .rows = info->mask >= 0 ? dgm_mask_tokens(config->max_length)
-                                                : config->places * config->beam,
+                                                : config->sentences * config->beam,
                         .source = source < info->max_source ? source : info->max_source,
                         .target = target < info->max_target ? target : info->max_target};
 }
@@ -182,10 +182,10 @@ static void lay_beam(dgm_carve *c, dgm_beam *b, const dgm_search *s)
     b->origins = DGM_CARVE(c, int32_t, width);
 }
 
-static void lay_place(dgm_carve *c, dgm_place *p, const dgm_search *s)
+static void lay_active(dgm_carve *c, dgm_active *p, const dgm_search *s)
 {
     const size_t nodes = (size_t)s->node_capacity;
-    *p = (dgm_place){0};
+    *p = (dgm_active){0};
     lay_beam(c, &p->now, s);
     lay_beam(c, &p->next, s);
     p->nodes = DGM_CARVE(c, dgm_node, nodes);
@@ -203,7 +203,7 @@ static void lay_place(dgm_carve *c, dgm_place *p, const dgm_search *s)
 static void lay_rows(dgm_carve *c, dgm_rows *r, const dgm_search *s)
 {
     const size_t n = (size_t)s->capacity, all = n * (size_t)s->vectors, k = (size_t)s->k;
-    r->place = DGM_CARVE(c, int32_t, n);
+    r->active = DGM_CARVE(c, int32_t, n);
     r->hypo = DGM_CARVE(c, int32_t, n);
     r->steps = DGM_CARVE(c, dgm_step_row, n);
     r->rows = DGM_CARVE(c, int32_t, n * (size_t)s->part_count);
@@ -232,12 +232,12 @@ static void lay_results(dgm_carve *c, dgm_search *s)
 // scorer_count and never_count.
 static void lay_out(dgm_carve *c, dgm_search *s, int vocabulary)
 {
-    const size_t places = (size_t)s->config.places;
+    const size_t sentences = (size_t)s->config.sentences;
     int k = find(&s->config)->candidates(&s->config);
     if (k < s->config.ranked) k = s->config.ranked;
     s->width = s->config.beam;
     s->k = k < vocabulary ? k : vocabulary;
-    s->capacity = s->config.places * s->width;
+    s->capacity = s->config.sentences * s->width;
     s->vectors = find(&s->config)->tokens > 1 ? find(&s->config)->tokens : 1;
     s->node_capacity = find(&s->config)->nodes ? find(&s->config)->nodes(&s->config)
                                                : 1 + s->width * (s->config.max_length + 1);
@@ -246,10 +246,10 @@ static void lay_out(dgm_carve *c, dgm_search *s, int vocabulary)
     s->lines = DGM_CARVE(c, int32_t, (size_t)s->width);
     s->best = DGM_CARVE(c, float, (size_t)s->width);
     s->ends = DGM_CARVE(c, dgm_candidate, (size_t)s->width);
-    s->sources = DGM_CARVE(c, dgm_source, places);
-    s->new_slots = DGM_CARVE(c, int32_t, places);
-    s->new_rows = DGM_CARVE(c, int32_t, places);
-    s->new_places = DGM_CARVE(c, int32_t, places);
+    s->sources = DGM_CARVE(c, dgm_source, sentences);
+    s->new_slots = DGM_CARVE(c, int32_t, sentences);
+    s->new_rows = DGM_CARVE(c, int32_t, sentences);
+    s->entering = DGM_CARVE(c, int32_t, sentences);
     // Where a generation is made in parts, a selection of words may want to see all of it first.
     s->kept = s->config.max_rows ? s->config.hidden : 0;
     lay_rows(c, &s->rows, s);
@@ -257,10 +257,10 @@ static void lay_out(dgm_carve *c, dgm_search *s, int vocabulary)
     dgm_banks_lay_out(c, s);
     lay_results(c, s);
     if (find(&s->config)->lay_out) find(&s->config)->lay_out(c, s);
-    s->places = DGM_CARVE(c, dgm_place, places);
-    for (size_t i = 0; i < places; i++) {
-        dgm_place counted;
-        lay_place(c, c->arena && s->places ? &s->places[i] : &counted, s);
+    s->active = DGM_CARVE(c, dgm_active, sentences);
+    for (size_t i = 0; i < sentences; i++) {
+        dgm_active counted;
+        lay_active(c, c->arena && s->active ? &s->active[i] : &counted, s);
     }
 }
 
@@ -275,8 +275,8 @@ dgm_bytes dgm_search_bytes(const dgm_backend *b, const dgm_search_config *config
     dgm_carve c = {0};
     lay_out(&c, &s, vocabulary);
     return (dgm_bytes){
-        .host = c.bytes + dgm_arena_cost(sizeof s) + dgm_score_prefix_bytes(config->places) +
-                dgm_score_constraint_bytes(config->places),
+        .host = c.bytes + dgm_arena_cost(sizeof s) + dgm_score_prefix_bytes(config->sentences) +
+                dgm_score_constraint_bytes(config->sentences),
         .device = s.kept ? dgm_exec_mat_bytes(b, s.capacity * s.vectors, s.kept) : 0};
 }
 
@@ -359,8 +359,8 @@ static dgm_status set_up(dgm_search *s, dgm_arena *arena, dgm_error *err)
                         "the search needs %zu bytes, more than the workspace has left", c.bytes);
     merge_never(s, s->never);
     dgm_history_start(s);
-    DGM_TRY(dgm_score_constraint(&s->scorers[s->scorer_count - 2], arena, s->config.places, err));
-    DGM_TRY(dgm_score_prefix(&s->scorers[s->scorer_count - 1], arena, s->config.places, err));
+    DGM_TRY(dgm_score_constraint(&s->scorers[s->scorer_count - 2], arena, s->config.sentences, err));
+    DGM_TRY(dgm_score_prefix(&s->scorers[s->scorer_count - 1], arena, s->config.sentences, err));
     s->keeps = s->kept && (s->config.cube_key == DGM_CUBE_STATE || parted);
     if (s->kept) s->hidden = dgm_exec_mat(s->exec, s->capacity * s->vectors, s->kept);
     DGM_FAIL_IF(s->kept && !s->hidden.data, err, DGM_ERR_MEMORY,
@@ -409,12 +409,12 @@ void dgm_search_close(dgm_search **s)
 
 int dgm_search_free(const dgm_search *s)
 {
-    return s->config.places - s->active;
+    return s->config.sentences - s->active_count;
 }
 
 int dgm_search_active(const dgm_search *s)
 {
-    return s->active;
+    return s->active_count;
 }
 
 const dgm_search_stats *dgm_search_counts(const dgm_search *s)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Searches over the model seam: many sentences at once, each entering and leaving when it likes.
 //
-// One dgm_search per worker. dgm_search_admit gives it sentences while it has free places;
+// One dgm_search per worker. dgm_search_admit gives it sentences while it has room;
 // dgm_search_advance makes one step for all of them (rows of all sentences in one product) and
 // reports those that finished. Nothing is allocated after dgm_search_open.
 //
@@ -77,7 +77,7 @@ typedef struct dgm_search_config {
     bool double_exact;           // search "double": the best pairs of all, not the paper's two stages
     int iterations;              // search "mask-predict"
     bool alignment, word_scores; // keep what the results need
-    int places;                  // sentences at once
+    int sentences;               // at once
     int max_rows; // rows in one step of the models at most, for comparisons; 0: all there are
     int max_source;              // longest source that will be admitted
     // Search "cube".
@@ -159,7 +159,7 @@ dgm_limits dgm_search_limits(const dgm_search_config *config, const dgm_model_in
 // parts: states with at least the limits above; all with the same vocabularies. vocabsel (NULL: the
 // whole vocabulary) and scorers stay owned by the caller and outlive the search. Memory comes from
 // x's memories, dgm_search_bytes of them, and goes back with them; rank's scratch is apart
-// (dgm_rank_bytes for places * beam rows).
+// (dgm_rank_bytes for sentences * beam rows).
 dgm_status dgm_search_open(dgm_search **s, dgm_exec *x, const dgm_search_config *config,
                            const dgm_search_part *parts, int part_count, dgm_vocabsel *vocabsel,
                            dgm_scorer *scorers, int scorer_count, dgm_error *err);
@@ -167,9 +167,9 @@ dgm_bytes dgm_search_bytes(const dgm_backend *b, const dgm_search_config *config
                            int vocabulary); // zeros: dgm_search_open will refuse
 void dgm_search_close(dgm_search **s); // forgets its sentences; sets NULL; accepts NULL inside
 
-int dgm_search_free(const dgm_search *s);   // places left
+int dgm_search_free(const dgm_search *s);   // how many more sentences fit
 int dgm_search_active(const dgm_search *s); // sentences inside
-// How many of the first requests there is room for now, in places and in the models' memory. At
+// How many of the first requests there is room for now, in sentences and in the models' memory. At
 // least one where nothing is inside and the states were opened for the longest sentence.
 int dgm_search_fits(dgm_search *s, const dgm_search_request *requests, int count);
 // Have the models memory for the next step? If not, dgm_search_evict makes some: always for the

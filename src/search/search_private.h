@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Private to search/: places, hypotheses, and the parts every search shares.
+// Private to search/: active sentences, hypotheses, and the parts every search shares.
 //
-// A sentence inside the search has a *place*. Its hypotheses are three separate things:
+// A sentence inside the search is an *active sentence*. Its hypotheses are three separate things:
 //
-//   path    a node of the place's tree of back-pointers: (parent node, token, sum so far)
+//   path    a node of the sentence's tree of back-pointers: (parent node, token, sum so far)
 //   rows    per ensemble part the decoder row that its last token will be fed to
 //   states  per scorer one int32
 //
@@ -17,8 +17,8 @@
 // that they agree.
 //
 // One generation of any search is: choose hypotheses (dgm_rows_add), feed their last tokens and
-// rank (dgm_rows_run), merge each sentence's rows, keep or end (dgm_place_keep,
-// dgm_place_end), drop what is no longer named (dgm_rows_retain). Everything lives in arrays made
+// rank (dgm_rows_run), merge each sentence's rows, keep or end (dgm_active_keep,
+// dgm_active_end), drop what is no longer named (dgm_rows_retain). Everything lives in arrays made
 // by dgm_search_open.
 #ifndef DGM_SEARCH_SEARCH_PRIVATE_H
 #define DGM_SEARCH_SEARCH_PRIVATE_H
@@ -66,7 +66,7 @@ typedef struct dgm_store {
     dgm_ended *items; // [width]
 } dgm_store;
 
-typedef struct dgm_place {
+typedef struct dgm_active {
     bool used;
     bool done; // to be reported by this advance
     uint64_t id;
@@ -97,7 +97,7 @@ typedef struct dgm_place {
     dgm_ended *again;      // [nbest]
     int32_t *path;         // [nbest, max_length + 1]
     int32_t *first_states; // [scorers] of the empty hypothesis
-} dgm_place;
+} dgm_active;
 
 // Where a result's words go.
 typedef struct dgm_room {
@@ -112,7 +112,7 @@ typedef struct dgm_rows {
     int count, ranked;
     int watched; // tokens per row whose scores are wanted
     bool subset; // some row has a list of candidates
-    int32_t *place, *hypo; // [capacity]
+    int32_t *active, *hypo; // [capacity]
     dgm_step_row *steps;   // [capacity]
     int32_t *rows;         // [parts, capacity] made by the step
     dgm_mat hidden[DGM_PARTS_MAX];
@@ -158,7 +158,7 @@ typedef struct dgm_banks {
     int32_t *best;        // [DGM_CONSTRAINT_PIECES] of each bank
     int32_t *needed;      // [max_length + DGM_CONSTRAINT_PIECES] of a sentence that enters
     int *pieces;          // [capacity, DGM_OFFERS] numbers of the offers among a sentence's costs
-    float *costs;         // [places, DGM_CONSTRAINT_PIECES] what pieces are expected to cost
+    float *costs;         // [sentences, DGM_CONSTRAINT_PIECES] what pieces are expected to cost
 } dgm_banks;
 
 typedef struct dgm_search_ops dgm_search_ops;
@@ -191,8 +191,8 @@ struct dgm_search {
     int32_t deny[1], deny_early[2]; // ascending; early: before the minimum length
     int deny_count, deny_early_count, never_count;
     int32_t *never;
-    int active;
-    dgm_place *places;
+    int active_count;
+    dgm_active *active;
     dgm_rows rows;
     dgm_history history;
     dgm_banks banks;
@@ -205,8 +205,8 @@ struct dgm_search {
     dgm_pairs *pairs; // the search of pairs' likewise
     dgm_masks *masks; // mask-predict's
     // admit
-    dgm_source *sources; // [places]
-    int32_t *new_slots, *new_rows, *new_places;
+    dgm_source *sources; // [sentences]
+    int32_t *new_slots, *new_rows, *entering;
     // one result at a time
     dgm_hypothesis *hypotheses; // [nbest]
     int32_t *tokens;            // [nbest, max_length]
@@ -240,7 +240,7 @@ struct dgm_search_ops {
     void (*terms)(dgm_search *s, int row); // of a row's vectors; NULL: dgm_terms_fill
     dgm_status (*advance)(dgm_search *s, dgm_error *err); // one generation
     // Result `index` of a sentence into s->hypotheses; NULL: a path of one token a node.
-    void (*trace)(dgm_search *s, const dgm_place *p, const dgm_ended *e, int index);
+    void (*trace)(dgm_search *s, const dgm_active *p, const dgm_ended *e, int index);
 };
 
 extern const dgm_search_ops *const dgm_search_table[]; // NULL at the end
@@ -249,14 +249,14 @@ extern const dgm_search_ops dgm_search_greedy, dgm_search_beam, dgm_search_cube,
 
 // ---- search_run.c ------------------------------------------------------------------------------
 
-void dgm_place_leave(dgm_search *s, dgm_place *p); // scorers, vocabulary, slots; rows are dropped
+void dgm_active_leave(dgm_search *s, dgm_active *p); // scorers, vocabulary, slots; rows are dropped
 
 // ---- generation.c ------------------------------------------------------------------------------
 
 void dgm_rows_clear(dgm_search *s);
-void dgm_rows_add(dgm_search *s, int place, int hypo);
+void dgm_rows_add(dgm_search *s, int active, int hypo);
 // The same for a second step of a generation: the sentence's first rows stay where they are.
-int dgm_rows_append(dgm_search *s, int place, int hypo);
+int dgm_rows_append(dgm_search *s, int active, int hypo);
 // Rows of all sentences in their order: those to be ranked first.
 void dgm_rows_collect(dgm_search *s);
 void dgm_rows_collect_leading(dgm_search *s); // sentences that are still being fed their start
@@ -270,15 +270,15 @@ void dgm_terms_fill(dgm_search *s, int row); // what scorers add to a row
 void dgm_rank_run(dgm_search *s, const dgm_rank *what);
 // A sentence's candidates: `rows` vectors from `first` on of what the selection has looked at.
 // begins: it is the first time, for the statistics.
-const dgm_candidates *dgm_words_select(dgm_search *s, int place, dgm_mat seen, int first, int rows,
+const dgm_candidates *dgm_words_select(dgm_search *s, int active, dgm_mat seen, int first, int rows,
                                        bool begins);
 void dgm_rows_retain(dgm_search *s); // the rows of all live hypotheses
 // Sentences that are still being fed the start and the model's own prefix move on by one token.
-bool dgm_place_leading(const dgm_search *s, const dgm_place *p);
-void dgm_place_lead(dgm_search *s, dgm_place *p);
+bool dgm_active_leading(const dgm_search *s, const dgm_active *p);
+void dgm_active_lead(dgm_search *s, dgm_active *p);
 // The whole generation of a search that expands every hypothesis by its own row: collect, step,
 // rank, then `expand` for each sentence, which fills p->now anew or sets p->done; retain.
-typedef void (*dgm_expand)(dgm_search *s, dgm_place *p);
+typedef void (*dgm_expand)(dgm_search *s, dgm_active *p);
 dgm_status dgm_generation(dgm_search *s, dgm_expand expand, dgm_error *err);
 // The end symbol behind a row's hypothesis: -inf where the scorers forbid it (a watched score does
 // not say).
@@ -288,7 +288,7 @@ dgm_candidate dgm_row_end(const dgm_search *s, int row);
 
 uint64_t dgm_sample_fingerprint(const dgm_search_request *r);
 // What is added to the score of a completed hypothesis whose last real token is `node`.
-float dgm_coverage(const dgm_search *s, const dgm_place *p, int32_t node, bool finished);
+float dgm_coverage(const dgm_search *s, const dgm_active *p, int32_t node, bool finished);
 
 // ---- mask_predict.c -----------------------------------------------------------------------------
 
@@ -301,22 +301,22 @@ void dgm_history_lay_out(dgm_carve *c, dgm_search *s);
 void dgm_history_start(dgm_search *s);                        // when memory is there
 void dgm_history_terms(dgm_search *s, int row, dgm_terms *t); // adds to t
 // Would two live hypotheses get the same terms?
-bool dgm_history_alike(const dgm_search *s, const dgm_place *p, int a, int b);
+bool dgm_history_alike(const dgm_search *s, const dgm_active *p, int a, int b);
 
 // ---- rescore.c ----------------------------------------------------------------------------------
 
 // A sentence that is done begins to walk its results; nothing to walk: it stays done.
-dgm_status dgm_rescore_begin(dgm_search *s, dgm_place *p, dgm_error *err);
-void dgm_rescore_collect(dgm_search *s, int place); // its rows of a generation
-void dgm_rescore_lead(dgm_search *s, dgm_place *p); // after dgm_place_lead
-int32_t dgm_rescore_watch(const dgm_search *s, const dgm_place *p, int hypo);
-void dgm_rescore_take(dgm_search *s, dgm_place *p); // after rank
+dgm_status dgm_rescore_begin(dgm_search *s, dgm_active *p, dgm_error *err);
+void dgm_rescore_collect(dgm_search *s, int active); // its rows of a generation
+void dgm_rescore_lead(dgm_search *s, dgm_active *p); // after dgm_active_lead
+int32_t dgm_rescore_watch(const dgm_search *s, const dgm_active *p, int hypo);
+void dgm_rescore_take(dgm_search *s, dgm_active *p); // after rank
 
 // ---- tree.c ------------------------------------------------------------------------------------
 
 // What may follow a live hypothesis: a token, or a pair of them.
 struct dgm_candidate {
-    int hypo;   // in place->now: whose path it continues, and whose scorer states
+    int hypo;   // in p->now: whose path it continues, and whose scorer states
     int row;    // of this generation: the decoder row that a hypothesis made from it starts with
     int column; // in the row's list of the best, from 0; k: not one of them
     int32_t token;
@@ -331,7 +331,7 @@ static inline bool dgm_candidate_ends(const dgm_search *s, const dgm_candidate *
 }
 
 // Another step would go beyond the sentence's maximum length: it only asks for ends.
-static inline bool dgm_place_full(const dgm_search *s, const dgm_place *p)
+static inline bool dgm_active_full(const dgm_search *s, const dgm_active *p)
 {
     return p->tokens + s->vectors > p->max_length;
 }
@@ -346,34 +346,34 @@ struct dgm_bank_entry {
 };
 
 void dgm_banks_lay_out(dgm_carve *c, dgm_search *s);
-void dgm_banks_enter(dgm_search *s, int place); // a sentence that has constraints comes in
-bool dgm_hypo_complete(const dgm_search *s, const dgm_place *p, int hypo); // may end
-int dgm_hypo_bank(const dgm_search *s, const dgm_place *p, int hypo);
-float dgm_hypo_debt(const dgm_search *s, const dgm_place *p, int hypo);
+void dgm_banks_enter(dgm_search *s, int active); // a sentence that has constraints comes in
+bool dgm_hypo_complete(const dgm_search *s, const dgm_active *p, int hypo); // may end
+int dgm_hypo_bank(const dgm_search *s, const dgm_active *p, int hypo);
+float dgm_hypo_debt(const dgm_search *s, const dgm_active *p, int hypo);
 void dgm_banks_terms(dgm_search *s, int row, dgm_terms *t); // what a row may not say
 int dgm_banks_watch(dgm_search *s); // before rank: how many tokens it shall watch
 void dgm_banks_read(dgm_search *s); // after rank
 
-void dgm_place_reset(dgm_search *s, dgm_place *p); // one live hypothesis: the empty one
+void dgm_active_reset(dgm_search *s, dgm_active *p); // one live hypothesis: the empty one
 // The candidate becomes the last hypothesis of p->next.
-void dgm_place_keep(dgm_search *s, dgm_place *p, const dgm_candidate *c);
+void dgm_active_keep(dgm_search *s, dgm_active *p, const dgm_candidate *c);
 // A hypothesis of p->now ends with the candidate; into the store.
-void dgm_place_end(dgm_search *s, dgm_place *p, const dgm_candidate *c, bool finished);
+void dgm_active_end(dgm_search *s, dgm_active *p, const dgm_candidate *c, bool finished);
 // The same where the maximum length forces the end, for nothing.
-void dgm_place_force(dgm_search *s, dgm_place *p, int hypo);
+void dgm_active_force(dgm_search *s, dgm_active *p, int hypo);
 // A completed hypothesis into one of the sentence's stores; in `store` it counts as ended.
-void dgm_place_store(dgm_search *s, dgm_place *p, dgm_store *store, const dgm_ended *e);
-void dgm_place_spare(dgm_search *s, dgm_place *p, const dgm_candidate *c); // the second store
-void dgm_place_swap(const dgm_search *s, dgm_place *p);                    // next becomes now
+void dgm_active_store(dgm_search *s, dgm_active *p, dgm_store *store, const dgm_ended *e);
+void dgm_active_spare(dgm_search *s, dgm_active *p, const dgm_candidate *c); // the second store
+void dgm_active_swap(const dgm_search *s, dgm_active *p);                    // next becomes now
 // Drops live hypotheses far behind the best (beam_width).
-void dgm_place_prune(const dgm_search *s, dgm_place *p);
+void dgm_active_prune(const dgm_search *s, dgm_active *p);
 // Real tokens of a hypothesis that ends with the candidate.
-int dgm_whole_length(const dgm_search *s, const dgm_place *p, const dgm_candidate *c);
+int dgm_whole_length(const dgm_search *s, const dgm_active *p, const dgm_candidate *c);
 // Score by which a hypothesis of `length` tokens (end symbol counted) is ranked.
-float dgm_final_score(const dgm_place *p, float sum, int length);
+float dgm_final_score(const dgm_active *p, float sum, int length);
 // Result `index` of a sentence, with room for its words; a search's trace fills that and sets count.
 dgm_hypothesis *dgm_result_room(dgm_search *s, const dgm_ended *e, int index, dgm_room *room);
-void dgm_place_report(dgm_search *s, dgm_place *p, dgm_search_sink sink, void *cookie);
+void dgm_active_report(dgm_search *s, dgm_active *p, dgm_search_sink sink, void *cookie);
 
 // ---- finish.c: the policies, in the order of dgm_finish -----------------------------------------
 
@@ -382,7 +382,7 @@ typedef struct dgm_merge dgm_merge;
 struct dgm_merge {
     bool (*next)(dgm_merge *m, dgm_candidate *c); // false: no finite candidate is left
     dgm_search *s;
-    const dgm_place *p;
+    const dgm_active *p;
     void *data;
     int at;
     // Where it draws from rows' lists: the row of each hypothesis, and what the hypothesis' sum is
@@ -396,18 +396,18 @@ static inline bool dgm_merge_next(dgm_merge *m, dgm_candidate *c)
     return m->next(m, c);
 }
 
-dgm_merge dgm_rows_merge(dgm_search *s, const dgm_place *p); // beam.c: every row's best
+dgm_merge dgm_rows_merge(dgm_search *s, const dgm_active *p); // beam.c: every row's best
 // banks.c: of a sentence with constraints, what the policy shall draw instead of m's candidates, all
 // of which are looked at, in whatever order; else m.
-dgm_merge dgm_banks_filter(dgm_search *s, const dgm_place *p, dgm_merge *m);
+dgm_merge dgm_banks_filter(dgm_search *s, const dgm_active *p, dgm_merge *m);
 
 struct dgm_finish_ops {
     // One step: draws candidates, ends some, keeps some.
-    void (*take)(dgm_search *s, dgm_place *p, dgm_merge *m);
+    void (*take)(dgm_search *s, dgm_active *p, dgm_merge *m);
     // How many it draws, ends and all; NULL: until the beam is full of candidates that go on.
-    int (*places)(const dgm_search *s, const dgm_place *p);
+    int (*places)(const dgm_search *s, const dgm_active *p);
     // After the step: is the search of this sentence over? p->now holds the new live ones.
-    bool (*stop)(const dgm_search *s, const dgm_place *p);
+    bool (*stop)(const dgm_search *s, const dgm_active *p);
     // The end symbol is forced at the maximum length, for nothing; else the model is asked for its
     // score in one more step.
     bool force_end;
@@ -420,6 +420,6 @@ struct dgm_finish_ops {
 extern const dgm_finish_ops dgm_finish_table[DGM_FINISH_COUNT];
 
 // A sentence's step by its policy; s->ends must be filled.
-void dgm_place_expand(dgm_search *s, dgm_place *p, dgm_merge *m);
+void dgm_active_expand(dgm_search *s, dgm_active *p, dgm_merge *m);
 
 #endif

@@ -100,7 +100,7 @@ static dgm_status enter_part(dgm_search *s, int part, int count, dgm_error *err)
         return st;
     }
     for (int i = 0; i < count; i++) {
-        dgm_place *p = &s->places[s->new_places[i]];
+        dgm_active *p = &s->active[s->entering[i]];
         p->slots[part] = s->new_slots[i];
         p->now.rows[part] = s->new_rows[i];
     }
@@ -108,7 +108,7 @@ static dgm_status enter_part(dgm_search *s, int part, int count, dgm_error *err)
 }
 
 // Gives back the slots of the first `parts` parts, whose rows must be dropped already.
-static void leave_parts(dgm_search *s, dgm_place *p, int parts)
+static void leave_parts(dgm_search *s, dgm_active *p, int parts)
 {
     for (int i = 0; i < parts; i++) dgm_release(s->parts[i].state, 1, &p->slots[i]);
 }
@@ -127,9 +127,10 @@ static int list_needed(dgm_search *s, const dgm_search_request *r, const int32_t
 }
 
 // Vocabulary and scorers learn of the sentence; on failure those told already forget it.
-static dgm_status enter_place(dgm_search *s, int place, const dgm_search_request *r, dgm_error *err)
+static dgm_status enter_sentence(dgm_search *s, int active, const dgm_search_request *r,
+                                 dgm_error *err)
 {
-    dgm_place *p = &s->places[place];
+    dgm_active *p = &s->active[active];
     dgm_score_sentence sentence = {.source = r->source.ids,
                                    .source_count = r->source.count,
                                    .prefix = r->prefix,
@@ -154,13 +155,13 @@ static dgm_status enter_place(dgm_search *s, int place, const dgm_search_request
                                          .evidence_count = r->lmbr ? r->lmbr->at[1] : 0,
                                          .clusters = r->clusters};
     p->lead_tokens = r->lead;
-    DGM_TRY(dgm_vocabsel_admit(&s->vocabsel, place, &words, err));
+    DGM_TRY(dgm_vocabsel_admit(&s->vocabsel, active, &words, err));
     for (int i = 0; i < s->scorer_count; i++) {
         dgm_scorer *scorer = &s->scorers[i];
-        const dgm_status st = scorer->ops->admit(scorer, place, &sentence, &p->now.states[i], err);
+        const dgm_status st = scorer->ops->admit(scorer, active, &sentence, &p->now.states[i], err);
         if (st != DGM_OK) {
-            while (i-- > 0) dgm_scorer_leave(&s->scorers[i], place);
-            dgm_vocabsel_leave(&s->vocabsel, place);
+            while (i-- > 0) dgm_scorer_leave(&s->scorers[i], active);
+            dgm_vocabsel_leave(&s->vocabsel, active);
             return st;
         }
         if (p->first_states) p->first_states[i] = p->now.states[i];
@@ -168,18 +169,18 @@ static dgm_status enter_place(dgm_search *s, int place, const dgm_search_request
     return DGM_OK;
 }
 
-static void forget_place(dgm_search *s, int place)
+static void forget_sentence(dgm_search *s, int active)
 {
-    for (int i = 0; i < s->scorer_count; i++) dgm_scorer_leave(&s->scorers[i], place);
-    dgm_vocabsel_leave(&s->vocabsel, place);
+    for (int i = 0; i < s->scorer_count; i++) dgm_scorer_leave(&s->scorers[i], active);
+    dgm_vocabsel_leave(&s->vocabsel, active);
 }
 
 static void reserve(dgm_search *s, const dgm_search_request *requests, int count)
 {
     for (int i = 0, at = 0; i < count; at++) {
-        dgm_place *p = &s->places[at];
+        dgm_active *p = &s->active[at];
         if (p->used) continue;
-        dgm_place_reset(s, p);
+        dgm_active_reset(s, p);
         p->id = requests[i].id;
         p->source_count = requests[i].source.count;
         p->constraint = s->info[0]->order == DGM_ORDER_L2R ? requests[i].constraint : NULL;
@@ -188,7 +189,7 @@ static void reserve(dgm_search *s, const dgm_search_request *requests, int count
         p->max_length = length_limit(s, &requests[i]);
         p->lengths = lengths_of(s, &requests[i]);
         s->sources[i] = requests[i].source;
-        s->new_places[i++] = at;
+        s->entering[i++] = at;
     }
 }
 
@@ -197,7 +198,7 @@ dgm_status dgm_search_admit(dgm_search *s, const dgm_search_request *requests, i
 {
     if (count == 0) return DGM_OK;
     DGM_FAIL_IF(count < 0 || count > dgm_search_free(s), err, DGM_ERR_ARGUMENT,
-                "%d sentences for %d free places", count, dgm_search_free(s));
+                "%d sentences, but room for %d", count, dgm_search_free(s));
     for (int i = 0; i < count; i++) DGM_TRY(check_request(s, &requests[i], err));
     reserve(s, requests, count);
     int parts = 0, entered = 0;
@@ -205,18 +206,18 @@ dgm_status dgm_search_admit(dgm_search *s, const dgm_search_request *requests, i
     for (; st == DGM_OK && parts < s->part_count; parts += st == DGM_OK)
         st = enter_part(s, parts, count, err);
     for (; st == DGM_OK && entered < count; entered += st == DGM_OK)
-        st = enter_place(s, s->new_places[entered], &requests[entered], err);
+        st = enter_sentence(s, s->entering[entered], &requests[entered], err);
     if (st != DGM_OK) {
-        for (int i = 0; i < entered; i++) forget_place(s, s->new_places[i]);
-        dgm_rows_retain(s); // the new places are not in use yet: their start rows go
-        for (int i = 0; i < count; i++) leave_parts(s, &s->places[s->new_places[i]], parts);
+        for (int i = 0; i < entered; i++) forget_sentence(s, s->entering[i]);
+        dgm_rows_retain(s); // the entering sentences are not in use yet: their start rows go
+        for (int i = 0; i < count; i++) leave_parts(s, &s->active[s->entering[i]], parts);
         return st;
     }
     for (int i = 0; i < count; i++) {
-        s->places[s->new_places[i]].used = true;
-        if (s->places[s->new_places[i]].constraint) dgm_banks_enter(s, s->new_places[i]);
+        s->active[s->entering[i]].used = true;
+        if (s->active[s->entering[i]].constraint) dgm_banks_enter(s, s->entering[i]);
     }
-    s->active += count;
+    s->active_count += count;
     return DGM_OK;
 }
 
@@ -224,8 +225,8 @@ dgm_status dgm_search_admit(dgm_search *s, const dgm_search_request *requests, i
 static int step_rows(const dgm_search *s)
 {
     int rows = 0;
-    for (int i = 0; i < s->config.places; i++)
-        if (s->places[i].used) rows += s->cubes ? 2 * s->width : s->places[i].now.count;
+    for (int i = 0; i < s->config.sentences; i++)
+        if (s->active[i].used) rows += s->cubes ? 2 * s->width : s->active[i].now.count;
     return rows;
 }
 
@@ -256,37 +257,37 @@ bool dgm_search_step_fits(const dgm_search *s)
 
 // ---- leaving -----------------------------------------------------------------------------------
 
-void dgm_place_leave(dgm_search *s, dgm_place *p)
+void dgm_active_leave(dgm_search *s, dgm_active *p)
 {
-    forget_place(s, (int)(p - s->places));
+    forget_sentence(s, (int)(p - s->active));
     leave_parts(s, p, s->part_count);
     s->banks.constrained -= p->constraint != NULL;
     p->used = false;
     p->now.count = 0;
-    s->active--;
+    s->active_count--;
 }
 
 dgm_status dgm_search_advance(dgm_search *s, dgm_search_sink sink, void *cookie, dgm_error *err)
 {
-    if (s->active == 0) return DGM_OK;
+    if (s->active_count == 0) return DGM_OK;
     DGM_TRY(s->ops->advance(s, err));
-    for (int i = 0; i < s->config.places; i++) {
-        dgm_place *p = &s->places[i];
+    for (int i = 0; i < s->config.sentences; i++) {
+        dgm_active *p = &s->active[i];
         if (!p->used || !p->done) continue;
         if (s->config.rescore && p->again_count == 0) DGM_TRY(dgm_rescore_begin(s, p, err));
         if (!p->done) continue;
-        dgm_place_leave(s, p);
-        dgm_place_report(s, p, sink, cookie);
+        dgm_active_leave(s, p);
+        dgm_active_report(s, p, sink, cookie);
     }
     return DGM_OK;
 }
 
 void dgm_search_evict(dgm_search *s, uint64_t id)
 {
-    for (int i = 0; i < s->config.places; i++) {
-        dgm_place *p = &s->places[i];
+    for (int i = 0; i < s->config.sentences; i++) {
+        dgm_active *p = &s->active[i];
         if (!p->used || p->id != id) continue;
-        dgm_place_leave(s, p);
+        dgm_active_leave(s, p);
         dgm_rows_retain(s);
         return;
     }
@@ -294,13 +295,13 @@ void dgm_search_evict(dgm_search *s, uint64_t id)
 
 void dgm_search_clear(dgm_search *s)
 {
-    for (int i = 0; i < s->config.places; i++) {
-        dgm_place *p = &s->places[i];
+    for (int i = 0; i < s->config.sentences; i++) {
+        dgm_active *p = &s->active[i];
         if (!p->used) continue;
-        forget_place(s, i);
+        forget_sentence(s, i);
         p->used = false;
         p->now.count = 0;
     }
-    s->active = s->banks.constrained = 0;
+    s->active_count = s->banks.constrained = 0;
     for (int i = 0; i < s->part_count; i++) dgm_state_clear(s->parts[i].state);
 }

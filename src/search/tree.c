@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Hypotheses of one sentence: the tree of back-pointers, the stores of completed ones, the result.
 //
-// Nodes are handed out from the front of the place's array and never given back before the sentence
+// Nodes are handed out from the front of the sentence's array and never given back before the sentence
 // leaves: a generation adds at most `width` of them, so 1 + width * (max_length + 1) suffice. (The
 // last generation only looks for end symbols; what it keeps besides is thrown away.)
 // A completed hypothesis needs no node of its own, only its last real token's. Where a step has two
@@ -18,7 +18,7 @@
 
 #include "base/sort.h"
 
-void dgm_place_reset(dgm_search *s, dgm_place *p)
+void dgm_active_reset(dgm_search *s, dgm_active *p)
 {
     (void)s;
     p->lead = p->tokens = p->steps = 0;
@@ -36,7 +36,7 @@ void dgm_place_reset(dgm_search *s, dgm_place *p)
 }
 
 // The candidate's nodes behind its hypothesis' path; the last one.
-static int32_t add_nodes(const dgm_search *s, dgm_place *p, const dgm_candidate *c)
+static int32_t add_nodes(const dgm_search *s, dgm_active *p, const dgm_candidate *c)
 {
     int32_t parent = p->now.live[c->hypo].node;
     if (s->pairs) {
@@ -49,16 +49,16 @@ static int32_t add_nodes(const dgm_search *s, dgm_place *p, const dgm_candidate 
 }
 
 // Scorers follow the text from its beginning: of a pair from both ends, the left word.
-static int32_t next_state(dgm_search *s, int place, int scorer, int32_t state,
+static int32_t next_state(dgm_search *s, int active, int scorer, int32_t state,
                           const dgm_candidate *c)
 {
-    state = dgm_scorer_advance(&s->scorers[scorer], place, state, c->token);
+    state = dgm_scorer_advance(&s->scorers[scorer], active, state, c->token);
     if (s->pairs && s->info[0]->order != DGM_ORDER_BIDIRECTIONAL)
-        state = dgm_scorer_advance(&s->scorers[scorer], place, state, c->second);
+        state = dgm_scorer_advance(&s->scorers[scorer], active, state, c->second);
     return state;
 }
 
-void dgm_place_keep(dgm_search *s, dgm_place *p, const dgm_candidate *c)
+void dgm_active_keep(dgm_search *s, dgm_active *p, const dgm_candidate *c)
 {
     const int parts = s->part_count, scorers = s->scorer_count, at = p->next.count++;
     const int32_t node = add_nodes(s, p, c);
@@ -67,13 +67,13 @@ void dgm_place_keep(dgm_search *s, dgm_place *p, const dgm_candidate *c)
     p->next.origins[at] = c->row;
     for (int i = 0; i < parts; i++)
         p->next.rows[at * parts + i] = s->rows.rows[i * s->capacity + c->row];
-    const int place = (int)(p - s->places);
+    const int active = (int)(p - s->active);
     for (int i = 0; i < scorers; i++)
         p->next.states[at * scorers + i] =
-            next_state(s, place, i, p->now.states[c->hypo * scorers + i], c);
+            next_state(s, active, i, p->now.states[c->hypo * scorers + i], c);
 }
 
-void dgm_place_swap(const dgm_search *s, dgm_place *p)
+void dgm_active_swap(const dgm_search *s, dgm_active *p)
 {
     dgm_beam old = p->now;
     p->now = p->next;
@@ -82,7 +82,7 @@ void dgm_place_swap(const dgm_search *s, dgm_place *p)
     p->tokens += s->vectors;
 }
 
-void dgm_place_prune(const dgm_search *s, dgm_place *p)
+void dgm_active_prune(const dgm_search *s, dgm_active *p)
 {
     if (s->config.beam_width == 0.0f) return;
     dgm_beam *b = &p->now;
@@ -108,7 +108,7 @@ void dgm_place_prune(const dgm_search *s, dgm_place *p)
     b->count = count;
 }
 
-float dgm_final_score(const dgm_place *p, float sum, int length)
+float dgm_final_score(const dgm_active *p, float sum, int length)
 {
     return dgm_length_normalise(sum - p->lengths.word_penalty * (float)length, length,
                                 p->lengths.length_penalty);
@@ -122,7 +122,7 @@ static void insert(dgm_store *store, int width, const dgm_ended *e)
     DGM_INSERT(store->items, at, *e, e->score > store->items[at - 1].score);
 }
 
-int dgm_whole_length(const dgm_search *s, const dgm_place *p, const dgm_candidate *c)
+int dgm_whole_length(const dgm_search *s, const dgm_active *p, const dgm_candidate *c)
 {
     if (!s->pairs) return p->tokens;
     if (c->token != s->eos) return p->tokens + 1;
@@ -130,12 +130,12 @@ int dgm_whole_length(const dgm_search *s, const dgm_place *p, const dgm_candidat
     return p->tokens + (c->second != s->eos && s->info[0]->order == DGM_ORDER_BIDIRECTIONAL);
 }
 
-static dgm_ended complete(dgm_search *s, dgm_place *p, const dgm_candidate *c, bool finished)
+static dgm_ended complete(dgm_search *s, dgm_active *p, const dgm_candidate *c, bool finished)
 {
-    const int place = (int)(p - s->places), length = dgm_whole_length(s, p, c) + 1;
+    const int active = (int)(p - s->active), length = dgm_whole_length(s, p, c) + 1;
     float score = c->score;
     for (int i = 0; i < s->scorer_count; i++)
-        score = dgm_scorer_finish(&s->scorers[i], place,
+        score = dgm_scorer_finish(&s->scorers[i], active,
                                   p->now.states[c->hypo * s->scorer_count + i], score);
     const int32_t node = s->pairs ? add_nodes(s, p, c) : p->now.live[c->hypo].node;
     return (dgm_ended){.node = node,
@@ -146,7 +146,7 @@ static dgm_ended complete(dgm_search *s, dgm_place *p, const dgm_candidate *c, b
                        .finished = finished};
 }
 
-void dgm_place_store(dgm_search *s, dgm_place *p, dgm_store *store, const dgm_ended *e)
+void dgm_active_store(dgm_search *s, dgm_active *p, dgm_store *store, const dgm_ended *e)
 {
     if (!(e->score > -INFINITY)) return;
     if (store == &p->store) {
@@ -156,27 +156,27 @@ void dgm_place_store(dgm_search *s, dgm_place *p, dgm_store *store, const dgm_en
     insert(store, s->width, e);
 }
 
-void dgm_place_end(dgm_search *s, dgm_place *p, const dgm_candidate *c, bool finished)
+void dgm_active_end(dgm_search *s, dgm_active *p, const dgm_candidate *c, bool finished)
 {
     p->now.live[c->hypo].ended = true;
     if (!(c->score > -INFINITY)) return; // also not a number
     const dgm_ended e = complete(s, p, c, finished);
-    dgm_place_store(s, p, &p->store, &e);
+    dgm_active_store(s, p, &p->store, &e);
 }
 
-void dgm_place_force(dgm_search *s, dgm_place *p, int hypo)
+void dgm_active_force(dgm_search *s, dgm_active *p, int hypo)
 {
     const float sum = p->now.live[hypo].score;
     const dgm_candidate c = {
         .hypo = hypo, .token = s->eos, .second = s->eos, .first = sum, .score = sum};
-    dgm_place_end(s, p, &c, false);
+    dgm_active_end(s, p, &c, false);
 }
 
-void dgm_place_spare(dgm_search *s, dgm_place *p, const dgm_candidate *c)
+void dgm_active_spare(dgm_search *s, dgm_active *p, const dgm_candidate *c)
 {
     if (!(c->score > -INFINITY)) return;
     const dgm_ended e = complete(s, p, c, false);
-    dgm_place_store(s, p, &p->spare, &e);
+    dgm_active_store(s, p, &p->spare, &e);
 }
 
 // ---- results ----------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ dgm_hypothesis *dgm_result_room(dgm_search *s, const dgm_ended *e, int index, dg
 
 // Walks back from the last token and fills what the caller asked for. Token t was chosen by the row
 // that its parent's token was fed to, so its attention is stored with the parent.
-static void trace(dgm_search *s, const dgm_place *p, const dgm_ended *e, int index)
+static void trace(dgm_search *s, const dgm_active *p, const dgm_ended *e, int index)
 {
     const size_t source = (size_t)s->config.max_source, cols = (size_t)p->source_count;
     dgm_room room;
@@ -227,7 +227,7 @@ static void swap_floats(float *a, float *b, size_t count)
 }
 
 // A model that writes from right to left: its results in the order of reading.
-static void turn(dgm_search *s, const dgm_place *p, const dgm_ended *e, int index)
+static void turn(dgm_search *s, const dgm_active *p, const dgm_ended *e, int index)
 {
     const size_t cols = (size_t)p->source_count;
     dgm_room room;
@@ -243,7 +243,7 @@ static void turn(dgm_search *s, const dgm_place *p, const dgm_ended *e, int inde
     }
 }
 
-static void trace_in_order(dgm_search *s, const dgm_place *p, const dgm_ended *e, int index)
+static void trace_in_order(dgm_search *s, const dgm_active *p, const dgm_ended *e, int index)
 {
     if (s->ops->trace) {
         s->ops->trace(s, p, e, index);
@@ -253,7 +253,7 @@ static void trace_in_order(dgm_search *s, const dgm_place *p, const dgm_ended *e
     if (s->info[0]->order == DGM_ORDER_R2L) turn(s, p, e, index);
 }
 
-void dgm_place_report(dgm_search *s, dgm_place *p, dgm_search_sink sink, void *cookie)
+void dgm_active_report(dgm_search *s, dgm_active *p, dgm_search_sink sink, void *cookie)
 {
     int count = 0;
     for (int i = 0; i < p->store.count && count < s->config.nbest; i++)

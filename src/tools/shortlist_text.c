@@ -323,7 +323,7 @@ dgm_status dgm_shortlist_test(const char *model, const char *source, const char 
     if (!x) return dgm_no_memory(err);
     dgm_status st = dgm_shortlist_work_open(&x->w, model, err);
     if (st == DGM_OK) {
-        const dgm_vocabsel_limits limits = {.places = 1, .max_source = LINE_TOKENS, .rows = 1};
+        const dgm_vocabsel_limits limits = {.sentences = 1, .max_source = LINE_TOKENS, .rows = 1};
         st = dgm_vocabsel_lexical_open(&x->select, x->w.file, &limits, err);
         if (st != DGM_OK) dgm_error_prefix(err, "'%s'", model);
     }

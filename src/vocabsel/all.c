@@ -4,9 +4,9 @@
 
 #include <stddef.h>
 
-static const dgm_candidates *select_all(dgm_vocabsel *v, int place, int first, dgm_mat hidden)
+static const dgm_candidates *select_all(dgm_vocabsel *v, int active, int first, dgm_mat hidden)
 {
-    (void)v, (void)place, (void)first, (void)hidden;
+    (void)v, (void)active, (void)first, (void)hidden;
     return NULL;
 }
 

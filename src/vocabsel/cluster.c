@@ -33,7 +33,7 @@ enum { FEW = 256 };
 typedef struct cluster {
     dgm_cluster_set *const *sets; // [set_count]
     int set_count;
-    int *set_of;   // [places]
+    int *set_of;   // [sentences]
     int *first_of; // [set_count + 1]: its first centroid among all
     dgm_exec *exec;
     dgm_cluster_mode mode;
@@ -43,14 +43,14 @@ typedef struct cluster {
     size_t words;
     bool copies; // source tokens are candidates
     uint64_t *always, *never;    // [words]
-    uint64_t *bits;              // [places, words]: candidates of this step
-    uint64_t *needed, *listed;   // [places, words]: by the sentence; by its lexical list
-    uint64_t *allowed;           // [places, words], intersect: what the clusters alone allow
-    int32_t *few;                // [places, FEW]: needed and allowed, ascending, while they are few
-    int *few_count;              // [places]; -1: more than FEW
+    uint64_t *bits;              // [sentences, words]: candidates of this step
+    uint64_t *needed, *listed;   // [sentences, words]: by the sentence; by its lexical list
+    uint64_t *allowed;           // [sentences, words], intersect: what the clusters alone allow
+    int32_t *few;   // [sentences, FEW]: needed and allowed, ascending, while they are few
+    int *few_count; // [sentences]; -1: more than FEW
     int32_t *nearest;            // [rows]: centroids
     uint64_t *used;              // [centroids of all sets]: a bit each
-    dgm_candidates *candidates;  // [places]
+    dgm_candidates *candidates;  // [sentences]
     int32_t *pool;               // lists of a step
     size_t pool_size, pool_used; // in ids
     dgm_candidates *more;        // [rows]
@@ -67,9 +67,9 @@ static bool has_bit(const uint64_t *bits, int32_t id)
     return bits[id >> 6] >> (id & 63) & 1;
 }
 
-static uint64_t *of_place(const cluster *x, uint64_t *bits, int place)
+static uint64_t *of_active(const cluster *x, uint64_t *bits, int active)
 {
-    return bits + (size_t)place * x->words;
+    return bits + (size_t)active * x->words;
 }
 
 // Tokens that a sentence brings along, into its bits.
@@ -84,42 +84,42 @@ static dgm_status bring(const cluster *x, uint64_t *bits, const int32_t *ids, in
     return DGM_OK;
 }
 
-static void list_few(cluster *x, int place)
+static void list_few(cluster *x, int active)
 {
-    const uint64_t *needed = of_place(x, x->needed, place);
-    int32_t *few = x->few + (size_t)place * FEW;
+    const uint64_t *needed = of_active(x, x->needed, active);
+    int32_t *few = x->few + (size_t)active * FEW;
     int n = 0;
     for (size_t w = 0; w < x->words && n >= 0; w++)
         for (uint64_t left = needed[w] & ~x->never[w]; left && n >= 0; left &= left - 1) {
             if (n < FEW) few[n] = (int32_t)(w * 64) + __builtin_ctzll(left);
             n = n < FEW ? n + 1 : -1;
         }
-    x->few_count[place] = n;
+    x->few_count[active] = n;
 }
 
-static dgm_status admit(dgm_vocabsel *v, int place, const dgm_vocabsel_sentence *s, dgm_error *err)
+static dgm_status admit(dgm_vocabsel *v, int active, const dgm_vocabsel_sentence *s, dgm_error *err)
 {
     cluster *x = v->data;
-    DGM_FAIL_IF(place < 0 || place >= x->limits.places || s->needed_count < 0 ||
+    DGM_FAIL_IF(active < 0 || active >= x->limits.sentences || s->needed_count < 0 ||
                     s->needed_count > x->limits.max_needed,
-                err, DGM_ERR_ARGUMENT, "clusters: place %d or %d needed tokens are out of range",
-                place, s->needed_count);
+                err, DGM_ERR_ARGUMENT, "clusters: sentence %d or %d needed tokens are out of range",
+                active, s->needed_count);
     DGM_FAIL_IF(s->clusters < 0 || s->clusters >= x->set_count, err, DGM_ERR_ARGUMENT,
                 "clusters: set %d of %d", s->clusters, x->set_count);
-    x->set_of[place] = s->clusters;
+    x->set_of[active] = s->clusters;
     DGM_FAIL_IF((s->evidence_count > 0 || s->allowed_count > 0) && !x->limits.evidence, err,
                 DGM_ERR_ARGUMENT, "clusters: there is no room for the words of evidence");
-    uint64_t *needed = of_place(x, x->needed, place);
+    uint64_t *needed = of_active(x, x->needed, active);
     memcpy(needed, x->always, x->words * sizeof *needed);
     DGM_TRY(bring(x, needed, s->needed, s->needed_count, err));
     DGM_TRY(bring(x, needed, s->evidence, s->evidence_count, err));
     DGM_TRY(bring(x, needed, s->allowed, s->allowed_count, err));
     if (x->copies) DGM_TRY(bring(x, needed, s->source, s->source_count, err));
-    list_few(x, place);
+    list_few(x, active);
     if (!x->lexical.ops) return DGM_OK;
-    DGM_TRY(x->lexical.ops->admit(&x->lexical, place, s, err));
-    const dgm_candidates *c = x->lexical.ops->select(&x->lexical, place, 0, (dgm_mat){0});
-    uint64_t *listed = of_place(x, x->listed, place);
+    DGM_TRY(x->lexical.ops->admit(&x->lexical, active, s, err));
+    const dgm_candidates *c = x->lexical.ops->select(&x->lexical, active, 0, (dgm_mat){0});
+    uint64_t *listed = of_active(x, x->listed, active);
     memset(listed, 0, x->words * sizeof *listed);
     for (int i = 0; i < c->count; i++) set_bit(listed, c->ids[i]);
     return DGM_OK;
@@ -135,10 +135,10 @@ static void look(dgm_vocabsel *v, dgm_mat hidden)
 
 // The nearest centroids of a sentence's rows, in its own set. A row's answer does not depend on the
 // rows beside it.
-static const int32_t *nearest_of(cluster *x, int place, int first, dgm_mat hidden)
+static const int32_t *nearest_of(cluster *x, int active, int first, dgm_mat hidden)
 {
     if (x->set_count == 1) return x->nearest + first;
-    const dgm_cluster_set *own = x->sets[x->set_of[place]];
+    const dgm_cluster_set *own = x->sets[x->set_of[active]];
     dgm_op_closest(x->exec, dgm_cluster_set_centroids(own), hidden, x->nearest);
     return x->nearest;
 }
@@ -152,12 +152,11 @@ static bool seen_before(const int32_t *nearest, int count)
 
 // The list of one centroid with the few tokens that the sentence needs, without what is never
 // chosen. Returns its length.
-static int merge(const cluster *x, int place, int32_t centroid, int32_t *ids)
+static int merge(const cluster *x, int active, int32_t centroid, int32_t *ids)
 {
-    const int32_t *few = x->few + (size_t)place * FEW;
-    const int few_count = x->few_count[place];
-    const int count =
-        dgm_cluster_set_decode(x->sets[x->set_of[place]], centroid, ids + few_count);
+    const int32_t *few = x->few + (size_t)active * FEW;
+    const int few_count = x->few_count[active];
+    const int count = dgm_cluster_set_decode(x->sets[x->set_of[active]], centroid, ids + few_count);
     const int32_t *from = ids + few_count; // behind what merging writes, or where it writes
     int n = 0, f = 0;
     for (int i = 0; i < count; i++) {
@@ -171,29 +170,29 @@ static int merge(const cluster *x, int place, int32_t centroid, int32_t *ids)
     return n;
 }
 
-static const dgm_candidates *select_cluster(dgm_vocabsel *v, int place, int first, dgm_mat hidden)
+static const dgm_candidates *select_cluster(dgm_vocabsel *v, int active, int first, dgm_mat hidden)
 {
     cluster *x = v->data;
-    const int32_t *nearest = nearest_of(x, place, first, hidden);
-    const int before = x->first_of[x->set_of[place]];
-    if (hidden.rows == 1 && x->mode == DGM_CLUSTER_ALONE && x->few_count[place] >= 0) {
+    const int32_t *nearest = nearest_of(x, active, first, hidden);
+    const int before = x->first_of[x->set_of[active]];
+    if (hidden.rows == 1 && x->mode == DGM_CLUSTER_ALONE && x->few_count[active] >= 0) {
         int32_t *ids = x->pool + x->pool_used;
         set_bit(x->used, before + nearest[0]);
-        x->candidates[place] =
-            (dgm_candidates){.ids = ids, .count = merge(x, place, nearest[0], ids)};
-        x->pool_used += (size_t)x->candidates[place].count;
-        return &x->candidates[place];
+        x->candidates[active] =
+            (dgm_candidates){.ids = ids, .count = merge(x, active, nearest[0], ids)};
+        x->pool_used += (size_t)x->candidates[active].count;
+        return &x->candidates[active];
     }
-    uint64_t *bits = of_place(x, x->bits, place);
-    const uint64_t *listed = x->listed ? of_place(x, x->listed, place) : NULL;
-    const uint64_t *needed = of_place(x, x->needed, place);
+    uint64_t *bits = of_active(x, x->bits, active);
+    const uint64_t *listed = x->listed ? of_active(x, x->listed, active) : NULL;
+    const uint64_t *needed = of_active(x, x->needed, active);
     memset(bits, 0, x->words * sizeof *bits);
     for (int i = 0; i < hidden.rows; i++) {
         if (seen_before(nearest, i)) continue;
-        dgm_cluster_set_mark(x->sets[x->set_of[place]], nearest[i], bits);
+        dgm_cluster_set_mark(x->sets[x->set_of[active]], nearest[i], bits);
         set_bit(x->used, before + nearest[i]);
     }
-    if (x->allowed) memcpy(of_place(x, x->allowed, place), bits, x->words * sizeof *bits);
+    if (x->allowed) memcpy(of_active(x, x->allowed, active), bits, x->words * sizeof *bits);
     int32_t *ids = x->pool + x->pool_used;
     int n = 0;
     for (size_t w = 0; w < x->words; w++) {
@@ -204,20 +203,20 @@ static const dgm_candidates *select_cluster(dgm_vocabsel *v, int place, int firs
             ids[n++] = (int32_t)(w * 64) + __builtin_ctzll(left);
     }
     x->pool_used += (size_t)n;
-    x->candidates[place] = (dgm_candidates){.ids = ids, .count = n};
-    return &x->candidates[place];
+    x->candidates[active] = (dgm_candidates){.ids = ids, .count = n};
+    return &x->candidates[active];
 }
 
 // Continuations of the lexical list that are not candidates yet; with intersect only those that the
 // clusters allow, too.
-static const dgm_candidates *more(dgm_vocabsel *v, int place, int row, int32_t last)
+static const dgm_candidates *more(dgm_vocabsel *v, int active, int row, int32_t last)
 {
     cluster *x = v->data;
     if (!x->lexical.ops || row >= x->limits.rows) return NULL;
-    const dgm_candidates *next = x->lexical.ops->more(&x->lexical, place, row, last);
+    const dgm_candidates *next = x->lexical.ops->more(&x->lexical, active, row, last);
     if (!next) return NULL;
-    const uint64_t *bits = of_place(x, x->bits, place);
-    const uint64_t *allowed = x->allowed ? of_place(x, x->allowed, place) : NULL;
+    const uint64_t *bits = of_active(x, x->bits, active);
+    const uint64_t *allowed = x->allowed ? of_active(x, x->allowed, active) : NULL;
     int32_t *ids = x->more_ids + (size_t)row * DGM_MORE_MAX;
     int n = 0;
     for (int i = 0; i < next->count; i++)
@@ -227,11 +226,11 @@ static const dgm_candidates *more(dgm_vocabsel *v, int place, int row, int32_t l
     return n ? &x->more[row] : NULL;
 }
 
-static void leave(dgm_vocabsel *v, int place)
+static void leave(dgm_vocabsel *v, int active)
 {
     cluster *x = v->data;
-    if (x->lexical.ops) x->lexical.ops->leave(&x->lexical, place);
-    x->candidates[place] = (dgm_candidates){0};
+    if (x->lexical.ops) x->lexical.ops->leave(&x->lexical, active);
+    x->candidates[active] = (dgm_candidates){0};
 }
 
 static void close_cluster(dgm_vocabsel *v)
@@ -272,7 +271,7 @@ static const dgm_vocabsel_ops ops = {.name = "cluster",
 // sentence brings; never more than the vocabulary for every sentence.
 static size_t pool_room(const cluster *x)
 {
-    const uint64_t places = (uint64_t)x->limits.places, targets = (uint64_t)x->targets;
+    const uint64_t sentences = (uint64_t)x->limits.sentences, targets = (uint64_t)x->targets;
     const bool any = x->mode == DGM_CLUSTER_UNION || x->limits.evidence;
     const uint64_t copied = x->copies ? (uint64_t)x->limits.max_source : 0;
     const uint64_t brought = any ? targets : (uint64_t)x->limits.max_needed + copied + 3;
@@ -281,33 +280,33 @@ static size_t pool_room(const cluster *x)
         const int of_set = dgm_cluster_set_longest(x->sets[i]);
         longest = of_set > longest ? of_set : longest;
     }
-    const uint64_t room = (uint64_t)x->limits.rows * (uint64_t)longest + places * brought;
+    const uint64_t room = (uint64_t)x->limits.rows * (uint64_t)longest + sentences * brought;
     // FEW: decoding begins that far behind the end
-    return (size_t)(room < places * targets ? room : places * targets) + FEW;
+    return (size_t)(room < sentences * targets ? room : sentences * targets) + FEW;
 }
 
 static dgm_status allocate(cluster *x, dgm_error *err)
 {
-    const size_t places = (size_t)x->limits.places, rows = (size_t)x->limits.rows;
+    const size_t sentences = (size_t)x->limits.sentences, rows = (size_t)x->limits.rows;
     const bool lexical = x->mode != DGM_CLUSTER_ALONE;
     x->words = ((size_t)x->targets + 63) / 64;
     x->always = dgm_calloc(x->words, sizeof *x->always);
     x->never = dgm_calloc(x->words, sizeof *x->never);
-    x->bits = dgm_calloc(places * x->words, sizeof *x->bits);
-    x->needed = dgm_calloc(places * x->words, sizeof *x->needed);
-    if (lexical) x->listed = dgm_calloc(places * x->words, sizeof *x->listed);
+    x->bits = dgm_calloc(sentences * x->words, sizeof *x->bits);
+    x->needed = dgm_calloc(sentences * x->words, sizeof *x->needed);
+    if (lexical) x->listed = dgm_calloc(sentences * x->words, sizeof *x->listed);
     if (x->mode == DGM_CLUSTER_INTERSECT)
-        x->allowed = dgm_calloc(places * x->words, sizeof *x->allowed);
-    x->set_of = dgm_calloc(places, sizeof *x->set_of);
+        x->allowed = dgm_calloc(sentences * x->words, sizeof *x->allowed);
+    x->set_of = dgm_calloc(sentences, sizeof *x->set_of);
     x->first_of = dgm_calloc((size_t)x->set_count + 1, sizeof *x->first_of);
     for (int i = 0; x->first_of && i < x->set_count; i++)
         x->first_of[i + 1] = x->first_of[i] + dgm_cluster_set_count(x->sets[i]);
     const size_t centroids = x->first_of ? (size_t)x->first_of[x->set_count] : 0;
-    x->few = dgm_malloc(places * FEW * sizeof *x->few);
-    x->few_count = dgm_calloc(places, sizeof *x->few_count);
+    x->few = dgm_malloc(sentences * FEW * sizeof *x->few);
+    x->few_count = dgm_calloc(sentences, sizeof *x->few_count);
     x->nearest = dgm_calloc(rows, sizeof *x->nearest);
     x->used = dgm_calloc(centroids / 64 + 1, sizeof *x->used);
-    x->candidates = dgm_calloc(places, sizeof *x->candidates);
+    x->candidates = dgm_calloc(sentences, sizeof *x->candidates);
     x->more = dgm_calloc(rows, sizeof *x->more);
     x->more_ids = dgm_malloc((lexical ? rows : 1) * DGM_MORE_MAX * sizeof *x->more_ids);
     x->pool_size = pool_room(x);
@@ -339,8 +338,9 @@ dgm_status dgm_vocabsel_cluster_open(dgm_vocabsel *v, dgm_cluster_set *const *se
                                      const dgm_vocabsel_limits *limits, dgm_error *err)
 {
     *v = (dgm_vocabsel){.ops = &ops, .data = NULL};
-    DGM_FAIL_IF(limits->places < 1 || limits->rows < 1 || count < 1, err, DGM_ERR_ARGUMENT,
-                "clusters: %d places with %d rows of %d sets", limits->places, limits->rows, count);
+    DGM_FAIL_IF(limits->sentences < 1 || limits->rows < 1 || count < 1, err, DGM_ERR_ARGUMENT,
+                "clusters: %d sentences with %d rows of %d sets", limits->sentences, limits->rows,
+                count);
     cluster *x = dgm_calloc(1, sizeof *x);
     if (!x) return dgm_no_memory(err);
     v->data = x;

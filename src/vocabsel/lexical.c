@@ -18,17 +18,17 @@
 typedef struct lexical {
     dgm_shortlist_view list;
     uint64_t *always, *never; // [words]
-    uint64_t *bits;           // [places, words]: the candidates
+    uint64_t *bits;           // [sentences, words]: the candidates
     size_t words;
     int32_t *row;               // [longest]
-    dgm_candidates *candidates; // [places]
-    int32_t *ids;               // [places, room]
+    dgm_candidates *candidates; // [sentences]
+    int32_t *ids;               // [sentences, room]
     int room;
     dgm_vocabsel_limits limits;
     dgm_candidates *more;    // [rows]: continuations
     int32_t *more_ids;       // [rows, next_longest]
     dgm_exec *exec;          // NULL: nothing is gathered
-    dgm_gathered **gathered; // [places, parts]
+    dgm_gathered **gathered; // [sentences, parts]
     int parts, gather_room;
 } lexical;
 
@@ -42,13 +42,14 @@ static int lowest_bit(uint64_t v)
     return __builtin_ctzll(v);
 }
 
-static dgm_status check(const lexical *x, int place, const dgm_vocabsel_sentence *s, dgm_error *err)
+static dgm_status check(const lexical *x, int active, const dgm_vocabsel_sentence *s,
+                        dgm_error *err)
 {
-    DGM_FAIL_IF(place < 0 || place >= x->limits.places || s->source_count < 0 ||
+    DGM_FAIL_IF(active < 0 || active >= x->limits.sentences || s->source_count < 0 ||
                     s->source_count > x->limits.max_source || s->needed_count < 0 ||
                     s->needed_count > x->limits.max_needed,
                 err, DGM_ERR_ARGUMENT,
-                "shortlist: place %d, %d source or %d needed tokens are out of range", place,
+                "shortlist: sentence %d, %d source or %d needed tokens are out of range", active,
                 s->source_count, s->needed_count);
     for (int i = 0; i < s->source_count; i++)
         DGM_FAIL_IF(s->source[i] < 0 || s->source[i] >= x->list.sources, err, DGM_ERR_ARGUMENT,
@@ -71,20 +72,20 @@ static dgm_status check(const lexical *x, int place, const dgm_vocabsel_sentence
     return DGM_OK;
 }
 
-static void gather(lexical *x, int place)
+static void gather(lexical *x, int active)
 {
-    dgm_candidates *c = &x->candidates[place];
+    dgm_candidates *c = &x->candidates[active];
     if (!x->exec || c->count > x->gather_room) return;
-    dgm_gathered **blocks = x->gathered + (size_t)place * (size_t)x->parts;
+    dgm_gathered **blocks = x->gathered + (size_t)active * (size_t)x->parts;
     for (int i = 0; i < x->parts; i++) dgm_op_gather_columns(x->exec, blocks[i], c->ids, c->count);
     c->gathered = blocks;
 }
 
-static dgm_status admit(dgm_vocabsel *v, int place, const dgm_vocabsel_sentence *s, dgm_error *err)
+static dgm_status admit(dgm_vocabsel *v, int active, const dgm_vocabsel_sentence *s, dgm_error *err)
 {
     lexical *x = v->data;
-    DGM_TRY(check(x, place, s, err));
-    uint64_t *bits = x->bits + (size_t)place * x->words;
+    DGM_TRY(check(x, active, s, err));
+    uint64_t *bits = x->bits + (size_t)active * x->words;
     memcpy(bits, x->always, x->words * sizeof *bits);
     for (int i = 0; i < s->source_count; i++) {
         int n = dgm_shortlist_view_row(&x->list, s->source[i], x->row);
@@ -94,21 +95,21 @@ static dgm_status admit(dgm_vocabsel *v, int place, const dgm_vocabsel_sentence 
     for (int i = 0; i < s->needed_count; i++) set_bit(bits, s->needed[i]);
     for (int i = 0; i < s->evidence_count; i++) set_bit(bits, s->evidence[i]);
     for (int i = 0; i < s->allowed_count; i++) set_bit(bits, s->allowed[i]);
-    int32_t *ids = x->ids + (size_t)place * (size_t)x->room;
+    int32_t *ids = x->ids + (size_t)active * (size_t)x->room;
     int n = 0;
     for (size_t w = 0; w < x->words; w++)
         for (uint64_t left = bits[w] & ~x->never[w]; left; left &= left - 1)
             ids[n++] = (int32_t)(w * 64) + lowest_bit(left);
-    x->candidates[place] = (dgm_candidates){.ids = ids, .count = n};
-    gather(x, place);
+    x->candidates[active] = (dgm_candidates){.ids = ids, .count = n};
+    gather(x, active);
     return DGM_OK;
 }
 
-static const dgm_candidates *select_lexical(dgm_vocabsel *v, int place, int first, dgm_mat hidden)
+static const dgm_candidates *select_lexical(dgm_vocabsel *v, int active, int first, dgm_mat hidden)
 {
     (void)first, (void)hidden;
     const lexical *x = v->data;
-    return &x->candidates[place];
+    return &x->candidates[active];
 }
 
 static bool has_bit(const uint64_t *bits, int32_t id)
@@ -116,11 +117,11 @@ static bool has_bit(const uint64_t *bits, int32_t id)
     return bits[id >> 6] >> (id & 63) & 1;
 }
 
-static const dgm_candidates *more(dgm_vocabsel *v, int place, int row, int32_t last)
+static const dgm_candidates *more(dgm_vocabsel *v, int active, int row, int32_t last)
 {
     lexical *x = v->data;
     if (!x->list.next || row >= x->limits.rows || last < 0 || last >= x->list.targets) return NULL;
-    const uint64_t *bits = x->bits + (size_t)place * x->words;
+    const uint64_t *bits = x->bits + (size_t)active * x->words;
     int32_t *ids = x->more_ids + (size_t)row * (size_t)x->list.next_longest;
     int n = 0, count = dgm_shortlist_view_next(&x->list, last, ids);
     for (int i = 0; i < count; i++)
@@ -129,10 +130,10 @@ static const dgm_candidates *more(dgm_vocabsel *v, int place, int row, int32_t l
     return n ? &x->more[row] : NULL;
 }
 
-static void leave(dgm_vocabsel *v, int place)
+static void leave(dgm_vocabsel *v, int active)
 {
     lexical *x = v->data;
-    x->candidates[place] = (dgm_candidates){0};
+    x->candidates[active] = (dgm_candidates){0};
 }
 
 static void close_lexical(dgm_vocabsel *v)
@@ -173,10 +174,10 @@ static dgm_status prepare(lexical *x, const dgm_gguf *file, dgm_error *err)
     x->room = room < (uint64_t)list->targets && !x->limits.evidence ? (int)room : list->targets;
     x->always = dgm_calloc(x->words, sizeof *x->always);
     x->never = dgm_calloc(x->words, sizeof *x->never);
-    x->bits = dgm_malloc((size_t)x->limits.places * x->words * sizeof *x->bits);
+    x->bits = dgm_malloc((size_t)x->limits.sentences * x->words * sizeof *x->bits);
     x->row = dgm_malloc((size_t)list->longest * sizeof *x->row);
-    x->candidates = dgm_calloc((size_t)x->limits.places, sizeof *x->candidates);
-    x->ids = dgm_malloc((size_t)x->limits.places * (size_t)x->room * sizeof *x->ids);
+    x->candidates = dgm_calloc((size_t)x->limits.sentences, sizeof *x->candidates);
+    x->ids = dgm_malloc((size_t)x->limits.sentences * (size_t)x->room * sizeof *x->ids);
     const size_t rows = (size_t)x->limits.rows;
     x->more = dgm_calloc(rows, sizeof *x->more);
     x->more_ids = dgm_malloc(rows * (size_t)list->next_longest * sizeof *x->more_ids);
@@ -196,10 +197,10 @@ dgm_status dgm_vocabsel_lexical_open(dgm_vocabsel *v, const dgm_gguf *file,
                                      const dgm_vocabsel_limits *limits, dgm_error *err)
 {
     *v = (dgm_vocabsel){.ops = &ops, .data = NULL};
-    DGM_FAIL_IF(limits->places < 1 || limits->max_source < 1 || limits->max_needed < 0 ||
+    DGM_FAIL_IF(limits->sentences < 1 || limits->max_source < 1 || limits->max_needed < 0 ||
                     limits->rows < 0,
-                err, DGM_ERR_ARGUMENT, "shortlist: %d places of %d and %d tokens", limits->places,
-                limits->max_source, limits->max_needed);
+                err, DGM_ERR_ARGUMENT, "shortlist: %d sentences of %d and %d tokens",
+                limits->sentences, limits->max_source, limits->max_needed);
     DGM_FAIL_IF(!dgm_shortlist_present(file), err, DGM_ERR_UNSUPPORTED,
                 "the model has no shortlist (make one with 'dragoman shortlist')");
     lexical *x = dgm_calloc(1, sizeof *x);
@@ -211,33 +212,33 @@ dgm_status dgm_vocabsel_lexical_open(dgm_vocabsel *v, const dgm_gguf *file,
     return st;
 }
 
-dgm_bytes dgm_vocabsel_lexical_bytes(const dgm_backend *b, const dgm_linear *out, int places)
+dgm_bytes dgm_vocabsel_lexical_bytes(const dgm_backend *b, const dgm_linear *out, int sentences)
 {
     const int most = dgm_backend_properties(b)->gather_max;
-    return dgm_bytes_add(dgm_gathered_bytes(b, out, most, places), dgm_rank_more_bytes(b, out));
+    return dgm_bytes_add(dgm_gathered_bytes(b, out, most, sentences), dgm_rank_more_bytes(b, out));
 }
 
 dgm_status dgm_vocabsel_lexical_gather(dgm_vocabsel *v, dgm_exec *exec,
                                        const dgm_linear *const *out, int count, dgm_error *err)
 {
     lexical *x = v->data;
-    const size_t places = (size_t)x->limits.places, parts = (size_t)count;
+    const size_t sentences = (size_t)x->limits.sentences, parts = (size_t)count;
     DGM_FAIL_IF(count < 1 || x->gathered, err, DGM_ERR_ARGUMENT,
                 "shortlist: %d layers to gather from", count);
     for (int i = 0; i < count; i++)
         DGM_FAIL_IF(dgm_linear_rows(out[i]) != x->list.targets, err, DGM_ERR_ARGUMENT,
                     "shortlist: an output layer of %d tokens for a vocabulary of %d",
                     dgm_linear_rows(out[i]), x->list.targets);
-    x->gathered = dgm_calloc(places * parts, sizeof(dgm_gathered *));
+    x->gathered = dgm_calloc(sentences * parts, sizeof(dgm_gathered *));
     if (!x->gathered) return dgm_no_memory(err);
     x->parts = count;
     const int most = dgm_backend_properties(dgm_exec_backend(exec))->gather_max;
     x->gather_room = x->room < most ? x->room : most;
-    for (size_t i = 0; i < places * parts; i++) {
+    for (size_t i = 0; i < sentences * parts; i++) {
         x->gathered[i] = dgm_gathered_open(exec, out[i % parts], x->gather_room);
         DGM_FAIL_IF(!x->gathered[i], err, DGM_ERR_MEMORY,
                     "the workspace is too small for the candidates of %d sentences",
-                    x->limits.places);
+                    x->limits.sentences);
     }
     x->exec = exec;
     return DGM_OK;

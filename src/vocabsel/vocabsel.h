@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Output-vocabulary selection: which tokens a sentence may produce at a step.
 //
-// One dgm_vocabsel per worker. A sentence is known by a small number that the search chooses
-// (its place, 0 .. capacity - 1). `admit` prepares what depends on the source, `select` answers for
-// one step, `leave` forgets. A NULL answer means the whole vocabulary. EOS is always in the list.
+// One dgm_vocabsel per worker. A sentence is known by its number among the active ones of the
+// search, 0 .. sentences - 1. `admit` prepares what depends on the source, `select` answers for one
+// step, `leave` forgets. A NULL answer means the whole vocabulary. EOS is always in the list.
 // Selection is per sentence, never per batch, so that output does not depend on neighbours.
 #ifndef DGM_VOCABSEL_VOCABSEL_H
 #define DGM_VOCABSEL_VOCABSEL_H
@@ -31,18 +31,18 @@ typedef struct dgm_vocabsel_ops {
     // Candidates change with the hidden vectors. Rows that only score a path found before (under
     // other vectors, perhaps) then get the whole vocabulary.
     bool by_step;
-    dgm_status (*admit)(dgm_vocabsel *v, int place, const dgm_vocabsel_sentence *sentence,
+    dgm_status (*admit)(dgm_vocabsel *v, int active, const dgm_vocabsel_sentence *sentence,
                         dgm_error *err);
     // Sees the vectors of all rows of a step that will be ranked, before the first select: what has
     // to be computed with them is computed for all sentences at once.
     void (*look)(dgm_vocabsel *v, dgm_mat hidden);
     // hidden: the sentence's rows of this step, row `first` and those behind it of what look saw.
     // Valid until the next look.
-    const dgm_candidates *(*select)(dgm_vocabsel *v, int place, int first, dgm_mat hidden);
+    const dgm_candidates *(*select)(dgm_vocabsel *v, int active, int first, dgm_mat hidden);
     // Further candidates of one row, behind the token it ends with (negative: none yet), valid
     // until it is asked for the same row of a generation again; NULL: none.
-    const dgm_candidates *(*more)(dgm_vocabsel *v, int place, int row, int32_t last);
-    void (*leave)(dgm_vocabsel *v, int place);
+    const dgm_candidates *(*more)(dgm_vocabsel *v, int active, int row, int32_t last);
+    void (*leave)(dgm_vocabsel *v, int active);
     void (*close)(dgm_vocabsel *v);
 } dgm_vocabsel_ops;
 
@@ -52,10 +52,10 @@ struct dgm_vocabsel {
     int part; // of an ensemble: whose hidden vectors look and select want
 };
 
-static inline dgm_status dgm_vocabsel_admit(dgm_vocabsel *v, int place,
+static inline dgm_status dgm_vocabsel_admit(dgm_vocabsel *v, int active,
                                             const dgm_vocabsel_sentence *sentence, dgm_error *err)
 {
-    return v->ops->admit ? v->ops->admit(v, place, sentence, err) : DGM_OK;
+    return v->ops->admit ? v->ops->admit(v, active, sentence, err) : DGM_OK;
 }
 
 static inline void dgm_vocabsel_look(dgm_vocabsel *v, dgm_mat hidden)
@@ -63,9 +63,9 @@ static inline void dgm_vocabsel_look(dgm_vocabsel *v, dgm_mat hidden)
     if (v->ops->look) v->ops->look(v, hidden);
 }
 
-static inline void dgm_vocabsel_leave(dgm_vocabsel *v, int place)
+static inline void dgm_vocabsel_leave(dgm_vocabsel *v, int active)
 {
-    if (v->ops->leave) v->ops->leave(v, place);
+    if (v->ops->leave) v->ops->leave(v, active);
 }
 
 static inline void dgm_vocabsel_close(dgm_vocabsel *v) // accepts one that was never opened
@@ -79,7 +79,7 @@ void dgm_vocabsel_all(dgm_vocabsel *v);
 // Bounds of a selection: sentences at once, longest source in tokens (frame included), most tokens
 // that a sentence may need.
 typedef struct dgm_vocabsel_limits {
-    int places, max_source, max_needed;
+    int sentences, max_source, max_needed;
     int rows; // of a generation; 0: nobody will ask for more candidates of a row
     bool evidence; // sentences may come with evidence or lattices: lists of any length up to the vocabulary
 } dgm_vocabsel_limits;
@@ -96,7 +96,7 @@ dgm_status dgm_vocabsel_lexical_open(dgm_vocabsel *v, const dgm_gguf *file,
 // vocabulary as candidates anyway.
 dgm_status dgm_vocabsel_lexical_gather(dgm_vocabsel *v, dgm_exec *x, const dgm_linear *const *out,
                                        int count, dgm_error *err);
-dgm_bytes dgm_vocabsel_lexical_bytes(const dgm_backend *b, const dgm_linear *out, int places);
+dgm_bytes dgm_vocabsel_lexical_bytes(const dgm_backend *b, const dgm_linear *out, int sentences);
 
 // ---- clusters ---------------------------------------------------------------------------------
 

@@ -248,7 +248,7 @@ static inline dgm_search_config toy_config(int beam, dgm_finish finish)
                                .margin = 3.0f,
                                .length_penalty = 1.0f,
                                .max_length = 6,
-                               .places = 4,
+                               .sentences = 4,
                                .max_source = 8};
 }
 
@@ -329,7 +329,7 @@ static inline void toy_sink(void *cookie, const dgm_search_result *r)
     }
 }
 
-// Translates `count` sentences: as many at once as there are places, a new one as soon as one left.
+// Translates `count` sentences: as many at once as there is room for, a new one as soon as one left.
 static inline void toy_run(toy_search *t, const dgm_search_request *requests, int count,
                            toy_answer *a)
 {

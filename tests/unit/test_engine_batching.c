@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Batching by token budget: whatever the budget, the number of places, the workspace and the
+// Batching by token budget: whatever the budget, the number of sentences at once, the workspace and the
 // threads, results are the same to the bit, and memory stays within what was promised. The models
 // are random and seldom end a sentence, so that small budgets make workers run out of room for the
 // past and begin sentences again.

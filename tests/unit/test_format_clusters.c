@@ -414,9 +414,9 @@ static void test_candidates(void **state)
     assert_int_equal(dgm_backend_open(&b, "cpu", NULL, NULL), DGM_OK);
     assert_int_equal(dgm_exec_open(b, dgm_bytes_both(16 << 20), &x, NULL), DGM_OK);
     assert_int_equal(dgm_cluster_set_open(&set, b, g, "en", "de", WIDTH, NULL), DGM_OK);
-    enum { PLACES = 3, ROWS = 12 };
+    enum { SENTENCES = 3, ROWS = 12 };
     const dgm_vocabsel_limits limits = {
-        .places = PLACES, .max_source = 8, .max_needed = 2, .rows = ROWS};
+        .sentences = SENTENCES, .max_source = 8, .max_needed = 2, .rows = ROWS};
     const int32_t source[] = {4, 9, 0}, needed[] = {77};
     const dgm_vocabsel_sentence s = {
         .source = source, .source_count = 3, .needed = needed, .needed_count = 1};
@@ -428,20 +428,20 @@ static void test_candidates(void **state)
         assert_int_equal(dgm_vocabsel_cluster_open(&v, &set, 1, x, (dgm_cluster_mode)mode, g, &limits,
                                                    NULL),
                          DGM_OK);
-        for (int p = 0; p < PLACES; p++) assert_int_equal(v.ops->admit(&v, p, &s, NULL), DGM_OK);
+        for (int p = 0; p < SENTENCES; p++) assert_int_equal(v.ops->admit(&v, p, &s, NULL), DGM_OK);
         const uint64_t before = dgm_mem_allocations();
         for (int trial = 0; trial < 50; trial++) {
             for (int i = 0; i < ROWS * WIDTH; i++) h[i] = (float)(2 * dgm_rng_unit(&rng) - 1);
             dgm_op_write(x, hidden, h);
             v.ops->look(&v, hidden);
-            const dgm_candidates *all[PLACES];
-            const int first[PLACES + 1] = {0, 1, 5, ROWS};
-            for (int p = 0; p < PLACES; p++) // in any order
-                all[PLACES - 1 - p] = v.ops->select(
-                    &v, PLACES - 1 - p, first[PLACES - 1 - p],
-                    dgm_mat_rows(hidden, first[PLACES - 1 - p],
-                                 first[PLACES - p] - first[PLACES - 1 - p]));
-            for (int p = 0; p < PLACES; p++)
+            const dgm_candidates *all[SENTENCES];
+            const int first[SENTENCES + 1] = {0, 1, 5, ROWS};
+            for (int p = 0; p < SENTENCES; p++) // in any order
+                all[SENTENCES - 1 - p] =
+                    v.ops->select(&v, SENTENCES - 1 - p, first[SENTENCES - 1 - p],
+                                  dgm_mat_rows(hidden, first[SENTENCES - 1 - p],
+                                               first[SENTENCES - p] - first[SENTENCES - 1 - p]));
+            for (int p = 0; p < SENTENCES; p++)
                 expect_candidates(all[p], &c, h + first[p] * WIDTH,
                                   first[p + 1] - first[p], (dgm_cluster_mode)mode);
         }
@@ -449,7 +449,7 @@ static void test_candidates(void **state)
         uint64_t used = 0;
         dgm_vocabsel_cluster_used(&v, &used);
         assert_true(used > 0 && used < 1u << COUNT);
-        for (int p = 0; p < PLACES; p++) v.ops->leave(&v, p);
+        for (int p = 0; p < SENTENCES; p++) v.ops->leave(&v, p);
         v.ops->close(&v);
     }
     dgm_cluster_set_close(&set);
@@ -540,7 +540,7 @@ static void test_memory(void **state)
         dgm_vocabsel v = {0};
         const uint64_t live = dgm_mem_live();
         const dgm_vocabsel_limits limits = {
-            .places = 2, .max_source = 4, .max_needed = 1, .rows = 4};
+            .sentences = 2, .max_source = 4, .max_needed = 1, .rows = 4};
         dgm_mem_inject(fail, 1);
         dgm_status st = dgm_backend_open(&b, "cpu", NULL, NULL);
         if (st == DGM_OK) st = dgm_exec_open(b, dgm_bytes_both(1 << 20), &x, NULL);

@@ -412,11 +412,11 @@ static void expect_candidates(const dgm_candidates *c, const dgm_shortlist *l,
     assert_int_equal(c->count, n);
 }
 
-static dgm_status admit(dgm_vocabsel *v, int place, const int32_t *source, int count)
+static dgm_status admit(dgm_vocabsel *v, int active, const int32_t *source, int count)
 {
     const dgm_vocabsel_sentence words = {.source = source, .source_count = count};
     dgm_error err;
-    return v->ops->admit(v, place, &words, &err);
+    return v->ops->admit(v, active, &words, &err);
 }
 
 // Tokens of a forced prefix join the candidates.
@@ -463,7 +463,7 @@ static void test_next(void **state)
     assert_memory_equal(l->next_ids, back->next_ids, l->next_at[SIZE] * sizeof *l->next_ids);
     dgm_shortlist_close(&back);
     static const dgm_vocabsel_limits limits = {
-        .places = 3, .max_source = 5, .max_needed = 2, .rows = 4};
+        .sentences = 3, .max_source = 5, .max_needed = 2, .rows = 4};
     dgm_vocabsel v;
     assert_int_equal(dgm_vocabsel_lexical_open(&v, g, &limits, &err), DGM_OK);
     static const int32_t source[] = {30, 31, 0};
@@ -519,7 +519,7 @@ static void test_candidates(void **state)
 {
     (void)state;
     static const int32_t first[] = {30, 31, 32, 199, 0}, second[] = {2, 0}, wrong[] = {SIZE};
-    static const dgm_vocabsel_limits limits = {.places = 3, .max_source = 5, .max_needed = 2};
+    static const dgm_vocabsel_limits limits = {.sentences = 3, .max_source = 5, .max_needed = 2};
     dgm_error err;
     for (int copy = 0; copy < 2; copy++) {
         dgm_shortlist *l = make_list();
@@ -567,7 +567,7 @@ static void test_memory(void **state)
         dgm_error err;
         dgm_mem_inject(n, 1);
         const dgm_vocabsel_limits limits = {
-            .places = 3, .max_source = 50, .max_needed = 2, .rows = 4};
+            .sentences = 3, .max_source = 50, .max_needed = 2, .rows = 4};
         dgm_status st = dgm_vocabsel_lexical_open(&v, g, &limits, &err);
         if (st == DGM_OK) v.ops->close(&v);
         if (st == DGM_OK) st = dgm_shortlist_load(&back, g, &err);

@@ -34,11 +34,11 @@ static void make_text(text *t)
     }
 }
 
-static dgm_search_config batch_config(int beam, dgm_finish finish, int places)
+static dgm_search_config batch_config(int beam, dgm_finish finish, int sentences)
 {
     dgm_search_config c = toy_config(beam, finish);
     c.nbest = beam < 3 ? beam : 3;
-    c.places = places;
+    c.sentences = sentences;
     c.max_length = 20;
     c.max_length_factor = 1.5f;
     c.word_scores = c.alignment = true;
@@ -78,15 +78,15 @@ static void test_invariance(void **state)
             const int parts = 1 + (finish + beam / 2) % 2;
             dgm_search_config c = batch_config(beam, (dgm_finish)finish, 1);
             run(models, parts, &c, t.requests, alone);
-            static const int places[] = {2, 7, SENTENCES};
+            static const int sentences[] = {2, 7, SENTENCES};
             for (int i = 0; i < 3; i++) {
-                c.places = places[i];
+                c.sentences = sentences[i];
                 run(models, parts, &c, t.requests, together);
                 for (int j = 0; j < SENTENCES; j++) expect_same(&alone[j], &together[j]);
             }
             dgm_search_request reversed[SENTENCES];
             for (int j = 0; j < SENTENCES; j++) reversed[j] = t.requests[SENTENCES - 1 - j];
-            c.places = 5;
+            c.sentences = 5;
             run(models, parts, &c, reversed, together);
             for (int j = 0; j < SENTENCES; j++)
                 expect_same(&alone[j], &together[SENTENCES - 1 - j]);
@@ -206,7 +206,7 @@ static void test_recovery(void **state)
         assert_int_equal(dgm_search_active(s.search), 0);
     }
     assert_int_equal(dgm_search_admit(s.search, t.requests, 4, &err), DGM_ERR_ARGUMENT);
-    assert_string_equal(err.text, "4 sentences for 3 free places");
+    assert_string_equal(err.text, "4 sentences, but room for 3");
     assert_int_equal(dgm_search_admit(s.search, t.requests, 3, &err), DGM_OK);
     assert_int_equal(dgm_search_free(s.search), 0);
     assert_int_equal(dgm_search_advance(s.search, toy_sink, together, &err), DGM_OK);
@@ -280,7 +280,7 @@ static void test_refusals(void **state)
     open_random(&m, 7);
     const toy *models[] = {&m};
     dgm_search_config good = toy_config(4, DGM_FINISH_REFILL);
-    good.places = 2;
+    good.sentences = 2;
     toy_search s;
     toy_search_open(&s, &good, models, 1, NULL);
     REFUSED(search, "cobe", "there is no search 'cobe'");
@@ -294,10 +294,10 @@ static void test_refusals(void **state)
     REFUSED(max_length_factor, -1, "maximum length factor is -1; it must be 0 or more");
     REFUSED(length_penalty, NAN, "length penalty must be a finite number");
     REFUSED(word_penalty, INFINITY, "word penalty must be a finite number");
-    REFUSED(places, 0, "0 sentences at once; it must be 1 to 65536");
+    REFUSED(sentences, 0, "0 sentences at once; it must be 1 to 65536");
     REFUSED(max_source, 0, "longest source is 0 tokens; it must be 1 to 1048576");
     REFUSED(search, "greedy", "beam cannot be combined with search greedy: ");
-    REFUSED(places, 3,
+    REFUSED(sentences, 3,
             "the model's state has room for 2 sentences and 8 rows; the search needs 3 and 12");
     REFUSED(
         max_length, 7,

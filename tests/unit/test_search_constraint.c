@@ -165,9 +165,9 @@ static void every_search_meets_them(void **state)
                 c.search = searches[i].search;
                 c.cube_exact = searches[i].exact;
                 c.max_length = LONGEST;
-                c.places = 1;
+                c.sentences = 1;
                 run(&m, &c, a, SENTENCES, 1, one);
-                c.places = 3;
+                c.sentences = 3;
                 run(&m, &c, a, SENTENCES, 1, many);
                 run(&m, &c, a, SENTENCES, 2, mixed);
                 run(&m, &c, a, SENTENCES, SENTENCES + 1, plain); // the first one has it, still

@@ -264,25 +264,25 @@ static void test_alone_is_beam(void **state)
 static const int32_t some_words[] = {TOY_EOS, 3, 4, 6, 7};
 static const dgm_candidates some = {.ids = some_words, .count = 5};
 
-static dgm_status some_admit(dgm_vocabsel *v, int place, const dgm_vocabsel_sentence *sentence,
+static dgm_status some_admit(dgm_vocabsel *v, int active, const dgm_vocabsel_sentence *sentence,
                              dgm_error *err)
 {
-    (void)v, (void)place, (void)sentence, (void)err;
+    (void)v, (void)active, (void)sentence, (void)err;
     return DGM_OK;
 }
 
 // Every other sentence has a list.
-static const dgm_candidates *some_select(dgm_vocabsel *v, int place, int row, dgm_mat hidden)
+static const dgm_candidates *some_select(dgm_vocabsel *v, int active, int row, dgm_mat hidden)
 {
     (void)row;
     (void)v;
     assert_true(hidden.rows >= 1);
-    return place % 2 ? &some : NULL;
+    return active % 2 ? &some : NULL;
 }
 
-static void some_leave(dgm_vocabsel *v, int place)
+static void some_leave(dgm_vocabsel *v, int active)
 {
-    (void)v, (void)place;
+    (void)v, (void)active;
 }
 
 static const dgm_vocabsel_ops some_ops = {
@@ -297,7 +297,7 @@ static void force(const toy *const *models, int parts, const dgm_search_config *
     c.normalise = like->normalise;
     c.mix = like->mix;
     c.max_length = h->count > 0 ? h->count : 1;
-    c.places = 1;
+    c.sentences = 1;
     toy_search t;
     const dgm_search_request r = {.source = {sources[sentence], source_counts[sentence]},
                                   .prefix = h->tokens,
@@ -416,9 +416,9 @@ static void test_shortlist(void **state)
         c.search = "cube";
         for (int exact = 0; exact < 2; exact++) {
             c.cube_exact = exact;
-            c.places = 4;
+            c.sentences = 4;
             run(models, 1, &c, &all_some, first);
-            for (int i = 1; i < 4; i += 2) // those that entered at odd places
+            for (int i = 1; i < 4; i += 2) // those that have odd numbers
                 for (int n = 0; n < first[i].count; n++)
                     for (int k = 0; k < first[i].h[n].count; k++)
                         assert_true(first[i].h[n].tokens[k] == 3 || first[i].h[n].tokens[k] == 4 ||
@@ -505,9 +505,9 @@ static void test_batches(void **state)
             c.normalise = kind & 2;
             c.cube_key = kind & 4 ? DGM_CUBE_STATE : DGM_CUBE_TOKEN;
             c.cube_distance = 0.4f;
-            c.places = 1;
+            c.sentences = 1;
             run(models, 2, &c, NULL, first);
-            for (c.places = 2; c.places <= SENTENCES; c.places += 5) {
+            for (c.sentences = 2; c.sentences <= SENTENCES; c.sentences += 5) {
                 run(models, 2, &c, NULL, second);
                 same_bits("several at once");
             }

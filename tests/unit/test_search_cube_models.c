@@ -13,13 +13,13 @@ enum { NAMES = 128, LONGEST = 20, BEAM = 5 };
 
 static toy_answer first[FIXTURE_SENTENCES], second[FIXTURE_SENTENCES];
 
-static dgm_search_config config_of(int places)
+static dgm_search_config config_of(int sentences)
 {
     dgm_search_config c = toy_config(BEAM, DGM_FINISH_SHRINK);
     c.nbest = BEAM;
     c.max_length = LONGEST;
     c.max_source = TOY_SOURCE;
-    c.places = places;
+    c.sentences = sentences;
     c.word_scores = c.alignment = true;
     return c;
 }
@@ -81,11 +81,11 @@ static uint64_t check_model(const toy *m, const dgm_search_request *r, int count
         run(&m, 1, &c, r, count, second);
         same_bits(count, name, "key none");
         c.cube_key = DGM_CUBE_TOKEN;
-        c.places = 1;
+        c.sentences = 1;
         const dgm_search_stats stats = run(&m, 1, &c, r, count, first);
         merged += stats.live - stats.leads;
         for (int k = 0; k < count && c.cube_exact; k++) check_forced(m, &c, r, k, name);
-        c.places = 3;
+        c.sentences = 3;
         run(&m, 1, &c, r, count, second);
         same_bits(count, name, "one or many");
     }
@@ -150,7 +150,7 @@ static void test_mixed_ensemble(void **state)
         c.cube_key = DGM_CUBE_TOKEN;
         const dgm_search_stats stats = run(models, 2, &c, r, count, first);
         assert_true(stats.leads < stats.live);
-        c.places = 1;
+        c.sentences = 1;
         run(models, 2, &c, r, count, second);
         same_bits(count, "ensemble", "one or many");
     }

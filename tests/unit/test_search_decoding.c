@@ -305,18 +305,18 @@ static void make_requests(void)
 
 static toy_answer alone[SENTENCES], batch[SENTENCES];
 
-static void run_batch(const dgm_search_config *c, const toy *const *models, int parts, int places,
-                      toy_answer *a)
+static void run_batch(const dgm_search_config *c, const toy *const *models, int parts,
+                      int sentences, toy_answer *a)
 {
     toy_search t;
     dgm_search_config with = *c;
-    with.places = places;
+    with.sentences = sentences;
     toy_search_open(&t, &with, models, parts, NULL);
     toy_run(&t, requests, SENTENCES, a);
     toy_search_close(&t);
 }
 
-// c: places of 1 against 2, 4 and 9, one model and two.
+// c: 1 sentence at once against 2, 4 and 9, one model and two.
 static void check_batches(const dgm_search_config *c)
 {
     toy m[2];
@@ -326,12 +326,12 @@ static void check_batches(const dgm_search_config *c)
     make_requests();
     for (int parts = 1; parts <= 2; parts++) {
         run_batch(c, models, parts, 1, alone);
-        for (int places = 2; places <= 9; places += places == 4 ? 5 : 2) {
-            run_batch(c, models, parts, places, batch);
+        for (int sentences = 2; sentences <= 9; sentences += sentences == 4 ? 5 : 2) {
+            run_batch(c, models, parts, sentences, batch);
             assert_memory_equal(alone, batch, sizeof alone);
             dgm_search_config few = *c;
             for (few.max_rows = 1; few.max_rows < 8; few.max_rows += 2) { // one row, three ...
-                run_batch(&few, models, parts, places, batch);
+                run_batch(&few, models, parts, sentences, batch);
                 assert_memory_equal(alone, batch, sizeof alone);
             }
         }

@@ -410,7 +410,7 @@ static dgm_search_config pairs_config(int beam, int max_length)
     c.max_length = max_length;
     c.nbest = beam < TOY_NBEST ? beam : TOY_NBEST;
     c.word_scores = true;
-    c.places = 2;
+    c.sentences = 2;
     return c;
 }
 
@@ -510,9 +510,9 @@ static void test_prefix(void **state)
                     .prefix = words,
                     .prefix_count = length};
             run_fixture(&f, &c, r, first);
-            c.places = 1;
+            c.sentences = 1;
             run_fixture(&f, &c, r, second);
-            c.places = 2;
+            c.sentences = 2;
             for (int k = 0; k < f.count; k++) {
                 assert_memory_equal(first[k].h, second[k].h,
                                     (size_t)first[k].count * sizeof *first[k].h);

@@ -159,7 +159,7 @@ static dgm_search_config wide_config(dgm_finish finish)
     dgm_search_config c = toy_config(WIDE, finish);
     c.nbest = ALL;
     c.max_length = LONGEST;
-    c.places = 1;
+    c.sentences = 1;
     c.margin = 1e30f;
     c.word_scores = c.alignment = true;
     return c;
@@ -355,25 +355,25 @@ static const int32_t two_words[] = {TOY_EOS, 2, 4};
 static const dgm_candidates subset = {.ids = two_words, .count = 3};
 static int inside; // sentences admitted and not left
 
-static dgm_status subset_admit(dgm_vocabsel *v, int place, const dgm_vocabsel_sentence *sentence,
+static dgm_status subset_admit(dgm_vocabsel *v, int active, const dgm_vocabsel_sentence *sentence,
                                dgm_error *err)
 {
-    (void)v, (void)place, (void)sentence, (void)err;
+    (void)v, (void)active, (void)sentence, (void)err;
     inside++;
     return DGM_OK;
 }
 
-static const dgm_candidates *subset_select(dgm_vocabsel *v, int place, int first, dgm_mat hidden)
+static const dgm_candidates *subset_select(dgm_vocabsel *v, int active, int first, dgm_mat hidden)
 {
     (void)first;
-    (void)v, (void)place;
+    (void)v, (void)active;
     assert_true(hidden.rows >= 1);
     return &subset;
 }
 
-static void subset_leave(dgm_vocabsel *v, int place)
+static void subset_leave(dgm_vocabsel *v, int active)
 {
-    (void)v, (void)place;
+    (void)v, (void)active;
     inside--;
 }
 
@@ -404,32 +404,32 @@ static void test_selection(void **state)
 }
 
 // State: how often word 3 was used. Every use earns 0.5, a finished hypothesis 2 per use more.
-static dgm_status bonus_admit(dgm_scorer *s, int place, const dgm_score_sentence *sentence,
+static dgm_status bonus_admit(dgm_scorer *s, int active, const dgm_score_sentence *sentence,
                               int32_t *state, dgm_error *err)
 {
-    (void)s, (void)place, (void)err;
+    (void)s, (void)active, (void)err;
     assert_int_equal(sentence->source_count, 4);
     *state = 0;
     return DGM_OK;
 }
 
-static void bonus_terms(dgm_scorer *s, int place, int32_t state, dgm_terms *t)
+static void bonus_terms(dgm_scorer *s, int active, int32_t state, dgm_terms *t)
 {
-    (void)s, (void)place, (void)state;
+    (void)s, (void)active, (void)state;
     static const int32_t ids[] = {3};
     static const float values[] = {0.5f};
     dgm_terms_add(t, ids, values, 1);
 }
 
-static int32_t bonus_advance(dgm_scorer *s, int place, int32_t state, int32_t token)
+static int32_t bonus_advance(dgm_scorer *s, int active, int32_t state, int32_t token)
 {
-    (void)s, (void)place;
+    (void)s, (void)active;
     return state + (token == 3);
 }
 
-static float bonus_finish(dgm_scorer *s, int place, int32_t state, float score)
+static float bonus_finish(dgm_scorer *s, int active, int32_t state, float score)
 {
-    (void)s, (void)place;
+    (void)s, (void)active;
     return score + 2.0f * (float)state;
 }
 

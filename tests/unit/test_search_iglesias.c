@@ -143,7 +143,7 @@ static void check_model(const char *path, int *cut)
             const toy *model = &m;
             dgm_search_config config = toy_config(beam, DGM_FINISH_MASK);
             config.max_length = longest;
-            config.places = 3;
+            config.sentences = 3;
             toy_search_open(&t, &config, &model, 1, NULL);
             for (int k = 0; k < SENTENCES; k++)
                 r[k] = (dgm_search_request){.source = {sources[k], lengths[k]}};

@@ -49,15 +49,14 @@ static void run(const dgm_search_config *c, const toy *const *models, int parts,
     dgm_scorer scorer;
     dgm_search_part members[DGM_PARTS_MAX];
     dgm_bytes bytes = toy_bytes(c, models, parts);
-    bytes = dgm_bytes_add(bytes, dgm_score_lmbr_bytes(models[0]->backend, c->places, VOCAB));
+    bytes = dgm_bytes_add(bytes, dgm_score_lmbr_bytes(models[0]->backend, c->sentences, VOCAB));
     assert_int_equal(dgm_exec_open(models[0]->backend, bytes, &t.exec, &err), DGM_OK);
     for (int i = 0; i < parts; i++) {
         const dgm_limits l = dgm_search_limits(c, dgm_model_describe(models[i]->model));
         assert_int_equal(dgm_state_open(models[i]->model, t.exec, &l, &t.states[i], &err), DGM_OK);
         members[i] = (dgm_search_part){t.states[i], 1.0f / (float)parts};
     }
-    assert_int_equal(dgm_score_lmbr(&scorer, t.exec, c->places, VOCAB, &err),
-                     DGM_OK);
+    assert_int_equal(dgm_score_lmbr(&scorer, t.exec, c->sentences, VOCAB, &err), DGM_OK);
     if (dgm_search_open(&t.search, t.exec, c, members, parts, NULL, &scorer, 1, &err) != DGM_OK)
         fail_msg("%s", err.text);
     dgm_search_request requests[SENTENCES];
@@ -243,7 +242,7 @@ static void test_cube_none_is_beam(void **state)
     dgm_lmbr_free(&rows);
 }
 
-// The same answers whoever else is inside, and in any number of places.
+// The same answers whoever else is inside, and in any number at once.
 static void test_company(void **state)
 {
     (void)state;
@@ -255,9 +254,9 @@ static void test_company(void **state)
     for (int k = 0; k < 3; k++) {
         dgm_search_config c = config_of(k ? "cube" : "beam", 4);
         c.cube_exact = k == 1;
-        c.places = 1;
+        c.sentences = 1;
         run(&c, models, 1, rows, true, a);
-        c.places = SENTENCES;
+        c.sentences = SENTENCES;
         run(&c, models, 1, rows, true, b);
         equal_answers(a, b);
         run(&c, models, 1, rows, false, b); // the others' evidence does not matter

@@ -34,7 +34,7 @@ static int read_lines(const dgm_gguf *g, const char *name, line *out)
     return n;
 }
 
-static void translate(const toy *m, int lines, int iterations, int lengths, int places,
+static void translate(const toy *m, int lines, int iterations, int lengths, int sentences,
                       toy_answer *a)
 {
     toy_search t;
@@ -45,7 +45,7 @@ static void translate(const toy *m, int lines, int iterations, int lengths, int 
     c.nbest = lengths;
     c.word_scores = true;
     c.max_length = WORDS - 1;
-    c.places = places;
+    c.sentences = sentences;
     for (int i = 0; i < lines; i++)
         r[i] = (dgm_search_request){.source = {sources[i].words, sources[i].count}};
     toy_search_open(&t, &c, &m, 1, NULL);

@@ -22,14 +22,14 @@ static int requests_of(const fixture *f, dgm_search_request *r)
     return f->count;
 }
 
-static dgm_search_config config_of(int beam, dgm_finish finish, int places)
+static dgm_search_config config_of(int beam, dgm_finish finish, int sentences)
 {
     dgm_search_config c = toy_config(beam, finish);
     c.search = "auto";
     c.nbest = beam;
     c.max_length = LONGEST;
     c.max_source = TOY_SOURCE;
-    c.places = places;
+    c.sentences = sentences;
     c.word_scores = c.alignment = true;
     return c;
 }
@@ -70,7 +70,7 @@ static void check_batches(const toy *const *models, int parts, const dgm_search_
     dgm_search_config c = config_of(4, finish, 1);
     c.mix = mix;
     run(models, parts, &c, r, count, first);
-    c.places = 3;
+    c.sentences = 3;
     run(models, parts, &c, r, count, second);
     for (int k = 0; k < count; k++)
         if (first[k].count != second[k].count ||
