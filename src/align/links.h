@@ -25,7 +25,7 @@ size_t dgm_links_most(const dgm_bitext *b);
 
 typedef dgm_status (*dgm_links_sink)(void *cookie, const char *text, size_t size, dgm_error *err);
 
-// Pharaoh text, "0-0 1-2 ...", one line for every line of the input in its order, in pieces of
+// Pharaoh text, "0-0 1-2 ...", one line for every line of the input in its order, in parts of
 // many lines; empty for lines that are no pair. sink NULL: only counts. counts NULL: only text.
 dgm_status dgm_links_write(const dgm_links *l, dgm_pool *pool, dgm_links_sink sink, void *cookie,
                            dgm_link_counts *counts, dgm_error *err);

@@ -97,7 +97,7 @@ bool dgm_constraint_may_end(const dgm_constraint *c, int32_t state)
 {
     const unsigned flags = c->nodes[at_of(c, state)].flags;
     return met(c, state) == c->all && !(flags & BANS_BOUNDED) &&
-           (c->suffix_pieces == 0 || flags & ENDS_SUFFIX);
+           (c->suffix_subwords == 0 || flags & ENDS_SUFFIX);
 }
 
 // The step that is furthest along a pattern of an unmet term (or of the suffix, when all are met);
@@ -120,11 +120,11 @@ int dgm_constraint_missing(const dgm_constraint *c, int32_t state)
 {
     const uint32_t have = met(c, state);
     const stage *now = under_way(c, state, have);
-    int missing = c->suffix_pieces;
+    int missing = c->suffix_subwords;
     if (have == c->all && c->nodes[at_of(c, state)].flags & ENDS_SUFFIX) return 0;
-    for (int t = 0; t < c->terms; t++) missing += have >> t & 1 ? 0 : c->pieces[t];
+    for (int t = 0; t < c->terms; t++) missing += have >> t & 1 ? 0 : c->subwords[t];
     if (now) {
-        const int whole = now->term < 0 ? c->suffix_pieces : c->pieces[now->term];
+        const int whole = now->term < 0 ? c->suffix_subwords : c->subwords[now->term];
         if (now->left < whole) missing -= whole - now->left;
     }
     return missing;
@@ -132,7 +132,7 @@ int dgm_constraint_missing(const dgm_constraint *c, int32_t state)
 
 int dgm_constraint_banks(const dgm_constraint *c)
 {
-    return 2 * (c->terms + (c->suffix_pieces > 0)) + 1;
+    return 2 * (c->terms + (c->suffix_subwords > 0)) + 1;
 }
 
 int dgm_constraint_bank(const dgm_constraint *c, int32_t state)
@@ -140,20 +140,20 @@ int dgm_constraint_bank(const dgm_constraint *c, int32_t state)
     const uint32_t have = met(c, state);
     int bank = 0;
     for (int t = 0; t < c->terms; t++) bank += 2 * (int)(have >> t & 1);
-    if (c->suffix_pieces && have == c->all && c->nodes[at_of(c, state)].flags & ENDS_SUFFIX)
+    if (c->suffix_subwords && have == c->all && c->nodes[at_of(c, state)].flags & ENDS_SUFFIX)
         return bank + 2;
     return under_way(c, state, have) ? bank + 1 : bank;
 }
 
-int dgm_constraint_pieces(const dgm_constraint *c)
+int dgm_constraint_subwords(const dgm_constraint *c)
 {
-    return c->piece_count;
+    return c->subword_count;
 }
 
-bool dgm_constraint_piece_first(const dgm_constraint *c, int i)
+bool dgm_constraint_subword_first(const dgm_constraint *c, int i)
 {
     for (int k = 0; k < c->first_count; k++)
-        if (c->firsts[k].piece == i) return true;
+        if (c->firsts[k].subword == i) return true;
     return false;
 }
 
@@ -169,17 +169,17 @@ static float sum_costs(const float *cost, int first, int count)
 float dgm_constraint_debt(const dgm_constraint *c, int32_t state, const float *cost)
 {
     const uint32_t have = met(c, state);
-    if (have == c->all && c->suffix_pieces == 0) return 0.0f;
+    if (have == c->all && c->suffix_subwords == 0) return 0.0f;
     const stage *now = under_way(c, state, have);
     float debt = 0.0f;
-    for (int t = c->suffix_pieces ? -1 : 0; t < c->terms; t++) {
+    for (int t = c->suffix_subwords ? -1 : 0; t < c->terms; t++) {
         if (t >= 0 && have >> t & 1) continue;
         if (t < 0 && have == c->all && c->nodes[at_of(c, state)].flags & ENDS_SUFFIX) continue;
         float least = -1.0f;
-        if (now && now->term == t) least = sum_costs(cost, now->piece, now->left);
+        if (now && now->term == t) least = sum_costs(cost, now->subword, now->left);
         for (int i = 0; i < c->first_count && !(now && now->term == t); i++) {
             if (c->firsts[i].term != t) continue;
-            const float sum = sum_costs(cost, c->firsts[i].piece, c->firsts[i].count);
+            const float sum = sum_costs(cost, c->firsts[i].subword, c->firsts[i].count);
             if (least < 0.0f || sum < least) least = sum;
         }
         if (least > 0.0f) debt += least;
@@ -189,39 +189,39 @@ float dgm_constraint_debt(const dgm_constraint *c, int32_t state, const float *c
 
 typedef struct offers {
     int32_t *tokens;
-    int *pieces;
+    int *subwords;
     int count, most;
 } offers;
 
-static void add_offer(offers *o, int32_t token, int piece)
+static void add_offer(offers *o, int32_t token, int subword)
 {
     for (int i = 0; i < o->count; i++)
         if (o->tokens[i] == token) return;
     if (o->count == o->most) return;
     o->tokens[o->count] = token;
-    o->pieces[o->count++] = piece;
+    o->subwords[o->count++] = subword;
 }
 
-int dgm_constraint_offers(const dgm_constraint *c, int32_t state, int32_t *tokens, int *pieces,
+int dgm_constraint_offers(const dgm_constraint *c, int32_t state, int32_t *tokens, int *subwords,
                           int most)
 {
     const uint32_t have = met(c, state);
-    offers o = {.tokens = tokens, .pieces = pieces, .most = most};
+    offers o = {.tokens = tokens, .subwords = subwords, .most = most};
     if (under_way(c, state, have)) {
         for (int32_t n = at_of(c, state); n != ROOT; n = c->nodes[n].fail)
             for (int e = c->nodes[n].first_stage; e >= 0; e = c->stages[e].next) {
                 const stage *x = &c->stages[e];
                 const bool open = x->term < 0 ? have == c->all : !(have >> x->term & 1);
-                if (open && x->done > 0 && x->token >= 0) add_offer(&o, x->token, x->piece);
+                if (open && x->done > 0 && x->token >= 0) add_offer(&o, x->token, x->subword);
             }
         // Behind a term that was just said only what breaks the word may come: perhaps none of
         // these.
         if (o.count > 0 && have == mask_of(c, state)) return o.count;
     }
     for (int i = 0; i < c->first_count; i++) {
-        const first_piece *f = &c->firsts[i];
+        const first_subword *f = &c->firsts[i];
         if (f->term < 0 ? have == c->all : !(have >> f->term & 1))
-            add_offer(&o, f->token, f->piece);
+            add_offer(&o, f->token, f->subword);
     }
     return o.count;
 }
@@ -257,11 +257,11 @@ const int32_t *dgm_constraint_tokens(const dgm_constraint *c, int *count)
 
 const int32_t *dgm_constraint_backwards(const dgm_constraint *c, int *count)
 {
-    *count = c->backwards ? c->suffix_pieces : 0;
+    *count = c->backwards ? c->suffix_subwords : 0;
     return c->backwards;
 }
 
 bool dgm_constraint_forces(const dgm_constraint *c)
 {
-    return c->terms > 0 || c->suffix_pieces > 0;
+    return c->terms > 0 || c->suffix_subwords > 0;
 }

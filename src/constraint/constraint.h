@@ -3,7 +3,7 @@
 //
 // Terms must occur, forbidden texts must not, a suffix must come last. All are whole words: a term
 // that begins or ends inside a word matches only where a word begins or ends. The automaton reads
-// bytes, not tokens, so that a text is recognised however the model spells it in pieces:
+// bytes, not tokens, so that a text is recognised however the model spells it in subwords:
 //
 //     root --(word begins)--> o --H--> o --a--> o --u--> o --s--> [term 0, if the word ends here]
 //                             |--K--> ...
@@ -13,11 +13,11 @@
 // A state is one int32: the node in the low bits, above it one bit per term that is met. What a
 // search needs beside following the state (search/banks.c):
 //
-//   offers   the next pieces of unmet terms, as the vocabulary itself spells them: candidates that
+//   offers   the next subwords of unmet terms, as the vocabulary itself spells them: candidates that
 //            a hypothesis always has, whatever the model thinks of them
-//   missing  pieces still to come before the sentence may end
+//   missing  subwords still to come before the sentence may end
 //   bank     how far a hypothesis has come: terms met, and whether one is under way
-//   debt     what the missing pieces are expected to cost
+//   debt     what the missing subwords are expected to cost
 //
 // An automaton is made when a line is prepared and never changes: workers share it freely.
 #ifndef DGM_CONSTRAINT_CONSTRAINT_H
@@ -31,7 +31,7 @@
 
 enum {
     DGM_CONSTRAINT_BITS = 31,   // of a state
-    DGM_CONSTRAINT_PIECES = 512 // of all forced patterns of a sentence
+    DGM_CONSTRAINT_SUBWORDS = 512 // of all forced patterns of a sentence
 };
 
 typedef struct dgm_constraint dgm_constraint;
@@ -62,16 +62,16 @@ int32_t dgm_constraint_start(const dgm_constraint *c);
 // The state after one more token. *broken: with it a forbidden text occurs.
 int32_t dgm_constraint_advance(const dgm_constraint *c, int32_t state, int32_t token, bool *broken);
 bool dgm_constraint_may_end(const dgm_constraint *c, int32_t state); // everything is met
-int dgm_constraint_missing(const dgm_constraint *c, int32_t state);  // pieces still to come
+int dgm_constraint_missing(const dgm_constraint *c, int32_t state);  // subwords still to come
 int dgm_constraint_banks(const dgm_constraint *c);                  // their number
 int dgm_constraint_bank(const dgm_constraint *c, int32_t state);    // 0 .. banks - 1
-// What the missing pieces cost if piece i of all forced patterns, behind each other, costs cost[i].
+// What the missing subwords cost if subword i of all forced patterns, behind each other, costs cost[i].
 float dgm_constraint_debt(const dgm_constraint *c, int32_t state, const float *cost);
-int dgm_constraint_pieces(const dgm_constraint *c);               // how many costs there are
-bool dgm_constraint_piece_first(const dgm_constraint *c, int i);  // does it begin a pattern?
-// Next pieces of unmet terms, without doubles, at most `most`; returns their number. pieces: their
+int dgm_constraint_subwords(const dgm_constraint *c);               // how many costs there are
+bool dgm_constraint_subword_first(const dgm_constraint *c, int i);  // does it begin a pattern?
+// Next subwords of unmet terms, without doubles, at most `most`; returns their number. subwords: their
 // numbers among the costs.
-int dgm_constraint_offers(const dgm_constraint *c, int32_t state, int32_t *tokens, int *pieces,
+int dgm_constraint_offers(const dgm_constraint *c, int32_t state, int32_t *tokens, int *subwords,
                           int most);
 // What may follow at all (allow, ascending; NULL: anything) and what may not (deny, ascending).
 void dgm_constraint_limits(const dgm_constraint *c, int32_t state, const int32_t **allow,

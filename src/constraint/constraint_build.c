@@ -44,7 +44,7 @@ static dgm_status add_stage(dgm_constraint *c, int32_t at, const dgm_pattern *p,
                                         .done = done,
                                         .left = p->count - done,
                                         .token = done < p->count ? p->tokens[done] : -1,
-                                        .piece = c->piece_count + done,
+                                        .subword = c->subword_count + done,
                                         .next = c->nodes[at].first_stage};
     c->nodes[at].first_stage = (int)c->stage_count++;
     return DGM_OK;
@@ -67,7 +67,7 @@ static dgm_status add_end(dgm_constraint *c, int32_t at, const dgm_pattern *p, b
     return DGM_OK;
 }
 
-// The pattern's whole text, and where each of its pieces ends in it.
+// The pattern's whole text, and where each of its subwords ends in it.
 static void spell(const dgm_constraint *c, const dgm_pattern *p, dgm_writer *w)
 {
     for (int i = 0; i < p->count; i++) {
@@ -91,12 +91,12 @@ static void mark_character(dgm_constraint *c, int32_t at, dgm_text text, size_t 
         c->nodes[at].opens = !dgm_char_in_word(code);
 }
 
-// Adds the text below a node; *last: its end. `skipped` bytes of the pattern's pieces come before
-// it. staged: the ends of pieces become stages.
+// Adds the text below a node; *last: its end. `skipped` bytes of the pattern's subwords come before
+// it. staged: the ends of subwords become stages.
 static dgm_status add_path(dgm_constraint *c, const dgm_pattern *p, dgm_text text, size_t skipped,
                            bool staged, int32_t *last, dgm_error *err)
 {
-    size_t piece_end = dgm_surface(c->surfaces, p->tokens[0]).size;
+    size_t subword_end = dgm_surface(c->surfaces, p->tokens[0]).size;
     int32_t at = *last;
     for (size_t i = 0, done = 0; i < text.size;) {
         uint32_t code = 0;
@@ -105,11 +105,11 @@ static dgm_status add_path(dgm_constraint *c, const dgm_pattern *p, dgm_text tex
             const size_t here = i + k + 1 + skipped;
             DGM_TRY(child_of(c, at, (uint8_t)text.data[i + k], &at, err));
             if (k + 1 == n) mark_character(c, at, text, i, n);
-            while (staged && done < (size_t)p->count && here >= piece_end) {
+            while (staged && done < (size_t)p->count && here >= subword_end) {
                 done++;
-                if (here == piece_end) DGM_TRY(add_stage(c, at, p, (int)done, err));
+                if (here == subword_end) DGM_TRY(add_stage(c, at, p, (int)done, err));
                 if (done < (size_t)p->count)
-                    piece_end += dgm_surface(c->surfaces, p->tokens[done]).size;
+                    subword_end += dgm_surface(c->surfaces, p->tokens[done]).size;
             }
         }
         i += n;
@@ -127,7 +127,7 @@ static dgm_status add_pattern(dgm_constraint *c, const dgm_pattern *p, dgm_write
     const dgm_text text = text_of(w), whole = {(const char *)w->data, w->size};
     DGM_FAIL_IF(text.size == 0, err, DGM_ERR_TEXT, "a constraint without text");
     const bool forced = p->kind != DGM_PATTERN_FORBID;
-    // A first piece that is a space alone is no stage of the text without it: it has a path of its
+    // A first subword that is a space alone is no stage of the text without it: it has a path of its
     // own, whose nodes fail to those of the text.
     const size_t skipped = whole.size - text.size;
     const bool apart = skipped > 0 && dgm_surface(c->surfaces, p->tokens[0]).size <= skipped;
@@ -256,17 +256,17 @@ static dgm_status add_tokens(dgm_constraint *c, const dgm_pattern *p, dgm_error 
     return DGM_OK;
 }
 
-static dgm_status count_pieces(dgm_constraint *c, const dgm_pattern *p, dgm_error *err)
+static dgm_status count_subwords(dgm_constraint *c, const dgm_pattern *p, dgm_error *err)
 {
     if (p->kind == DGM_PATTERN_FORBID) return DGM_OK;
     const bool term = p->kind == DGM_PATTERN_TERM;
     DGM_TRY(dgm_grow(&c->firsts, &c->first_cap, (size_t)c->first_count + 1, sizeof *c->firsts,
                      err));
-    c->firsts[c->first_count++] = (first_piece){
-        .term = term ? p->term : -1, .token = p->tokens[0], .piece = c->piece_count, .count = p->count};
-    c->piece_count += p->count;
-    int *pieces = term ? &c->pieces[p->term] : &c->suffix_pieces;
-    if (*pieces == 0 || p->count < *pieces) *pieces = p->count;
+    c->firsts[c->first_count++] = (first_subword){
+        .term = term ? p->term : -1, .token = p->tokens[0], .subword = c->subword_count, .count = p->count};
+    c->subword_count += p->count;
+    int *subwords = term ? &c->subwords[p->term] : &c->suffix_subwords;
+    if (*subwords == 0 || p->count < *subwords) *subwords = p->count;
     return DGM_OK;
 }
 
@@ -279,7 +279,7 @@ static dgm_status build(dgm_constraint *c, const dgm_pattern *patterns, int coun
     for (int i = 0; i < count; i++) {
         DGM_TRY(add_pattern(c, &patterns[i], w, err));
         DGM_TRY(add_tokens(c, &patterns[i], err));
-        DGM_TRY(count_pieces(c, &patterns[i], err));
+        DGM_TRY(count_subwords(c, &patterns[i], err));
     }
     if (count == 1 && patterns[0].kind == DGM_PATTERN_SUFFIX) {
         const int n = patterns[0].count;
@@ -287,13 +287,13 @@ static dgm_status build(dgm_constraint *c, const dgm_pattern *patterns, int coun
         if (!c->backwards) return dgm_no_memory(err);
         for (int i = 0; i < n; i++) c->backwards[i] = patterns[0].tokens[n - 1 - i];
     }
-    DGM_FAIL_IF(c->piece_count > DGM_CONSTRAINT_PIECES, err, DGM_ERR_UNSUPPORTED,
-                "more than %d pieces in the constraints of one sentence", DGM_CONSTRAINT_PIECES);
+    DGM_FAIL_IF(c->subword_count > DGM_CONSTRAINT_SUBWORDS, err, DGM_ERR_UNSUPPORTED,
+                "more than %d subwords in the constraints of one sentence", DGM_CONSTRAINT_SUBWORDS);
     while ((size_t)1 << c->node_bits < c->node_count) c->node_bits++;
     DGM_FAIL_IF(c->terms + c->node_bits > DGM_CONSTRAINT_BITS, err, DGM_ERR_UNSUPPORTED,
                 "too many constraints in one sentence: %d terms", c->terms);
     for (int t = 0; t < c->terms; t++)
-        DGM_FAIL_IF(c->pieces[t] == 0, err, DGM_ERR_ARGUMENT, "term %d has no text", t);
+        DGM_FAIL_IF(c->subwords[t] == 0, err, DGM_ERR_ARGUMENT, "term %d has no text", t);
     c->all = (uint32_t)(((uint64_t)1 << c->terms) - 1);
     int32_t *order = dgm_malloc(c->node_count * sizeof *order);
     if (!order) return dgm_no_memory(err);
@@ -316,10 +316,10 @@ dgm_status dgm_constraint_compile(dgm_constraint **out, const dgm_surfaces *surf
     if (!c) return dgm_no_memory(err);
     c->surfaces = surfaces;
     c->terms = terms;
-    c->pieces = dgm_calloc((size_t)terms + 1, sizeof *c->pieces);
+    c->subwords = dgm_calloc((size_t)terms + 1, sizeof *c->subwords);
     dgm_writer w = {0};
     bans b = {0};
-    dgm_status st = c->pieces ? build(c, patterns, count, &w, &b, err) : dgm_no_memory(err);
+    dgm_status st = c->subwords ? build(c, patterns, count, &w, &b, err) : dgm_no_memory(err);
     dgm_writer_free(&w);
     dgm_free(b.items);
     if (st != DGM_OK) dgm_constraint_free(&c);
@@ -332,7 +332,7 @@ void dgm_constraint_free(dgm_constraint **at)
     if (!at || !*at) return;
     dgm_constraint *c = *at;
     *at = NULL;
-    dgm_free(c->pieces);
+    dgm_free(c->subwords);
     dgm_free(c->backwards);
     dgm_free(c->nodes);
     dgm_free(c->ends);

@@ -34,37 +34,37 @@ typedef struct end {
     int next;
 } end;
 
-// A pattern whose first `done` pieces end at a node; `token` is the next one, -1: none.
+// A pattern whose first `done` subwords end at a node; `token` is the next one, -1: none.
 typedef struct stage {
     int term; // -1: the suffix
     int done, left;
     int32_t token;
-    int piece; // the next one's number among the costs
+    int subword; // the next one's number among the costs
     int next;
 } stage;
 
 // A forced pattern from its beginning.
-typedef struct first_piece {
+typedef struct first_subword {
     int term; // -1: the suffix
     int32_t token;
-    int piece, count;
-} first_piece;
+    int subword, count;
+} first_subword;
 
 struct dgm_constraint {
     const dgm_surfaces *surfaces;
     int terms, node_bits;
     uint32_t all; // bits of all terms
-    int suffix_pieces;
-    int32_t *backwards; // [suffix_pieces] of a suffix alone; else NULL
-    int *pieces; // [terms] of the shortest pattern
+    int suffix_subwords;
+    int32_t *backwards; // [suffix_subwords] of a suffix alone; else NULL
+    int *subwords; // [terms] of the shortest pattern
     trie_node *nodes;
     end *ends;
     stage *stages;
-    first_piece *firsts;
+    first_subword *firsts;
     int32_t *denied, *tokens;
     size_t node_count, node_cap, end_count, end_cap, stage_count, stage_cap;
     size_t first_cap, denied_count, denied_cap, token_cap;
-    int first_count, token_count, piece_count;
+    int first_count, token_count, subword_count;
 };
 
 int32_t dgm_constraint_go(const dgm_constraint *c, int32_t node, uint8_t byte);

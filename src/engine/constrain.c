@@ -167,7 +167,7 @@ static dgm_status spell(dgm_demander *d, dgm_text text, bool *fits, dgm_error *e
     d->decoded.size = 0;
     DGM_TRY(dgm_vocab_decode(v, d->tokens.ids, d->tokens.count, &d->decoded, NULL, err));
     const dgm_text back = {(const char *)d->decoded.data, d->decoded.size};
-    *fits = d->tokens.count > 0 && d->tokens.count <= DGM_CONSTRAINT_PIECES &&
+    *fits = d->tokens.count > 0 && d->tokens.count <= DGM_CONSTRAINT_SUBWORDS &&
             dgm_text_equal(dgm_text_trim(back), dgm_text_trim(text));
     return DGM_OK;
 }

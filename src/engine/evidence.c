@@ -2,12 +2,12 @@
 // LMBR settings, and the rows that a line's evidence becomes when it is submitted.
 //
 //     guesses: text, score  --softmax of scale * score-->  weights
-//                           --target vocabulary, </s>-->   pieces  --> posteriors --> rows
-//     or a lattice          --target vocabulary-->         lattice of pieces --^
+//                           --target vocabulary, </s>-->   subwords  --> posteriors --> rows
+//     or a lattice          --target vocabulary-->         lattice of subwords --^
 //
-// Other systems speak words, ours pieces: every guess is read with the model's own vocabulary, and
-// n-grams are counted over its pieces. Most of the time goes into that reading, so words that were
-// seen before are looked up. That is right where a text's pieces are those of its words, which
+// Other systems speak words, ours subwords: every guess is read with the model's own vocabulary, and
+// n-grams are counted over its subwords. Most of the time goes into that reading, so words that were
+// seen before are looked up. That is right where a text's subwords are those of its words, which
 // holds for SentencePiece models that never join words; a line's first guess is read in both ways,
 // and where they differ all its guesses are read whole. So a line's rows depend on that line alone.
 #include "engine/evidence.h"
@@ -61,7 +61,7 @@ dgm_status dgm_lmbr_set(dgm_translator *t, const dgm_lmbr *l, dgm_error *err)
     return DGM_OK;
 }
 
-// ---- pieces ------------------------------------------------------------------------------------
+// ---- subwords ----------------------------------------------------------------------------------
 
 static dgm_status append(dgm_evidence_maker *m, const int32_t *ids, size_t count, dgm_error *err)
 {
@@ -75,7 +75,7 @@ static dgm_status append(dgm_evidence_maker *m, const int32_t *ids, size_t count
 // A word that was not seen before.
 static dgm_status learn(dgm_evidence_maker *m, dgm_text word, dgm_error *err)
 {
-    dgm_word_pieces *k = &m->known;
+    dgm_word_subwords *k = &m->known;
     DGM_TRY(dgm_vocab_encode(m->t->target, word, &m->tokens, err));
     DGM_TRY(dgm_grow(&k->ids, &k->ids_cap, k->id_count + m->tokens.count + 1, sizeof *k->ids, err));
     DGM_TRY(dgm_grow(&k->at, &k->at_cap, k->words.count + 2, sizeof *k->at, err));
@@ -90,7 +90,7 @@ static dgm_status learn(dgm_evidence_maker *m, dgm_text word, dgm_error *err)
 
 static dgm_status read_words(dgm_evidence_maker *m, dgm_text text, dgm_error *err)
 {
-    const dgm_word_pieces *k = &m->known;
+    const dgm_word_subwords *k = &m->known;
     m->id_count = 0;
     for (size_t i = 0; i < text.size;) {
         size_t end = i;
@@ -115,7 +115,7 @@ static dgm_status read_whole(dgm_evidence_maker *m, dgm_text text, dgm_error *er
     return append(m, m->tokens.ids, m->tokens.count, err);
 }
 
-// Are the pieces of the text those of its words?
+// Are the subwords of the text those of its words?
 static dgm_status compare(dgm_evidence_maker *m, dgm_text text, bool *same, dgm_error *err)
 {
     *same = false;
@@ -156,21 +156,21 @@ static dgm_status collect(dgm_evidence_maker *m, const dgm_evidence *e, dgm_erro
     return DGM_OK;
 }
 
-// Posteriors of a lattice of pieces; of one that is too large, of its better half, and so on.
-static dgm_status collect_pieces(dgm_evidence_maker *m, dgm_lattice **pieces, dgm_error *err)
+// Posteriors of a lattice of subwords; of one that is too large, of its better half, and so on.
+static dgm_status collect_subwords(dgm_evidence_maker *m, dgm_lattice **subwords, dgm_error *err)
 {
     const int32_t eos = dgm_model_describe(m->t->members[0].model)->eos;
     for (;;) {
         dgm_posteriors_clear(&m->posteriors);
         const dgm_status st =
-            dgm_posteriors_lattice(&m->posteriors, *pieces, m->t->lmbr_scale, eos, err);
-        if (st != DGM_ERR_UNSUPPORTED || (*pieces)->arc_count < 2) return st;
+            dgm_posteriors_lattice(&m->posteriors, *subwords, m->t->lmbr_scale, eos, err);
+        if (st != DGM_ERR_UNSUPPORTED || (*subwords)->arc_count < 2) return st;
         dgm_lattice *half = NULL;
-        const dgm_lattice_pruning how = {.behind = -1, .max_arcs = (*pieces)->arc_count / 2};
-        DGM_TRY(dgm_lattice_prune(*pieces, &how, &half, err));
-        const bool smaller = half->arc_count < (*pieces)->arc_count;
-        dgm_lattice_close(pieces);
-        *pieces = half;
+        const dgm_lattice_pruning how = {.behind = -1, .max_arcs = (*subwords)->arc_count / 2};
+        DGM_TRY(dgm_lattice_prune(*subwords, &how, &half, err));
+        const bool smaller = half->arc_count < (*subwords)->arc_count;
+        dgm_lattice_close(subwords);
+        *subwords = half;
         if (!smaller) return st;
     }
 }
@@ -178,19 +178,19 @@ static dgm_status collect_pieces(dgm_evidence_maker *m, dgm_lattice **pieces, dg
 // A lattice none of whose paths the vocabulary can spell says nothing.
 static dgm_status collect_lattice(dgm_evidence_maker *m, const dgm_evidence *e, dgm_error *err)
 {
-    dgm_lattice *words = NULL, *pieces = NULL;
+    dgm_lattice *words = NULL, *subwords = NULL;
     dgm_posteriors_clear(&m->posteriors);
     const dgm_text text = {e->lattice, e->lattice_size};
     dgm_status st = dgm_lattice_parse(&words, text, 1, NULL, err);
     if (st == DGM_OK) {
-        st = dgm_lattice_pieces(words, m->t->target, &pieces, NULL, err);
+        st = dgm_lattice_subwords(words, m->t->target, &subwords, NULL, err);
         if (st == DGM_OK)
-            st = collect_pieces(m, &pieces, err);
+            st = collect_subwords(m, &subwords, err);
         else if (st == DGM_ERR_TEXT)
             st = DGM_OK;
     }
     dgm_lattice_close(&words);
-    dgm_lattice_close(&pieces);
+    dgm_lattice_close(&subwords);
     if (st != DGM_OK && st != DGM_ERR_MEMORY) dgm_error_prefix(err, "lattice of the evidence");
     return st;
 }

@@ -6,19 +6,19 @@
 #include "engine/engine_private.h"
 #include "base/words.h"
 
-// Pieces of words that were encoded before: n-best lists say the same words again and again.
-typedef struct dgm_word_pieces {
+// Subwords of words that were encoded before: n-best lists say the same words again and again.
+typedef struct dgm_word_subwords {
     dgm_words words;
-    size_t *at; // [words + 1]: pieces of word w are ids[at[w]] .. ids[at[w + 1])
+    size_t *at; // [words + 1]: subwords of word w are ids[at[w]] .. ids[at[w + 1])
     int32_t *ids;
     size_t at_cap, id_count, ids_cap;
-} dgm_word_pieces;
+} dgm_word_subwords;
 
 // Buffers of one submit call. Start with all zero but t.
 typedef struct dgm_evidence_maker {
     const dgm_translator *t;
     dgm_posteriors posteriors;
-    dgm_word_pieces known;
+    dgm_word_subwords known;
     dgm_tokens tokens;
     double *weights;
     int32_t *ids; // one translation, end symbol and all

@@ -16,12 +16,12 @@ enum { NODES_MAX = 1 << 20 }; // of a lattice of tokens with one arc per token
 static dgm_status make_walk(const dgm_translator *t, const dgm_lattice *words, dgm_walk **walk,
                             dgm_error *err)
 {
-    dgm_lattice *pieces = NULL, *one = NULL;
+    dgm_lattice *subwords = NULL, *one = NULL;
     const dgm_model_info *m = dgm_model_describe(t->members[0].model);
-    dgm_status st = dgm_lattice_pieces(words, t->target, &pieces, NULL, err);
+    dgm_status st = dgm_lattice_subwords(words, t->target, &subwords, NULL, err);
     if (st == DGM_OK)
-        st = dgm_lattice_determine(pieces, t->lattice_weight != 0.0f, NODES_MAX, &one, err);
-    dgm_lattice_close(&pieces);
+        st = dgm_lattice_determine(subwords, t->lattice_weight != 0.0f, NODES_MAX, &one, err);
+    dgm_lattice_close(&subwords);
     if (st == DGM_OK) st = dgm_walk_make(walk, one, m->eos, t->lattice_weight, err);
     dgm_lattice_close(&one);
     if (st != DGM_OK) return st;

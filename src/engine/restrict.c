@@ -141,7 +141,7 @@ dgm_status dgm_restrict_open(const dgm_translator *t, dgm_exec *x, dgm_vocabsel 
     }
     const dgm_gguf *list = t->shortlist >= 0 ? t->members[t->shortlist].file : NULL;
     const dgm_vocabsel_limits limits = {t->batch, t->config.max_source,
-                                        t->config.max_length + DGM_CONSTRAINT_PIECES, vectors(t),
+                                        t->config.max_length + DGM_CONSTRAINT_SUBWORDS, vectors(t),
                                         t->evidence || t->lattices};
     dgm_status st;
     if (t->restricted == DGM_RESTRICT_LEXICAL) {

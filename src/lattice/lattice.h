@@ -7,20 +7,20 @@
 // A path's score is the sum over its arcs and of its end; scores are logarithms, higher is better
 // (OpenFst's costs are their negatives). An arc says one or more words, or nothing (word -1). Words
 // stand one space apart unless a mark glues them together, so that a path is text again. In a
-// lattice of tokens (dgm_lattice_pieces) words are ids of a vocabulary and there are no marks.
+// lattice of tokens (dgm_lattice_subwords) words are ids of a vocabulary and there are no marks.
 //
 // Built by adding nodes, arcs and ends; dgm_lattice_seal then checks it, numbers the nodes in
 // topological order from the start, 0, and sorts the arcs by the node they leave. Everything below
 // it wants sealed lattices, which no function changes: threads may share them.
 //
-//   lattice.c         building, sealing, text of a path
-//   lattice_text.c    the text format and OpenFst's (docs/manual/LATTICES.md)
-//   lattice_file.c    files of many lattices
-//   lattice_list.c    n-best lists as lattices
-//   lattice_ops.c     best scores, posteriors, pruning, union
-//   lattice_nbest.c   the n best paths
-//   lattice_pieces.c  words into tokens of a vocabulary
-//   lattice_subsets.c one arc per token and node
+//   lattice.c           building, sealing, text of a path
+//   lattice_text.c      the text format and OpenFst's (docs/manual/LATTICES.md)
+//   lattice_file.c      files of many lattices
+//   lattice_list.c      n-best lists as lattices
+//   lattice_ops.c       best scores, posteriors, pruning, union
+//   lattice_nbest.c     the n best paths
+//   lattice_subwords.c  words into tokens of a vocabulary
+//   lattice_subsets.c   one arc per token and node
 #ifndef DGM_LATTICE_LATTICE_H
 #define DGM_LATTICE_LATTICE_H
 
@@ -164,18 +164,18 @@ typedef bool (*dgm_lattice_take)(void *cookie, const dgm_lattice_path *path);
 dgm_status dgm_lattice_nbest(const dgm_lattice *l, size_t n, bool distinct, dgm_lattice_take take,
                              void *cookie, dgm_error *err);
 
-// ---- tokens (lattice_pieces.c) ------------------------------------------------------------------
+// ---- tokens (lattice_subwords.c) ----------------------------------------------------------------
 
 // Words become tokens of the vocabulary. What stands between two spaces is encoded together, as it
 // would be in the whole sentence, so a path's tokens are those of its text. Paths keep their
 // scores. Arcs that the vocabulary cannot spell are dropped and counted in *dropped (may be NULL);
 // DGM_ERR_TEXT, with the word and its line, when that leaves no path.
-dgm_status dgm_lattice_pieces(const dgm_lattice *words, const dgm_vocab *v, dgm_lattice **pieces,
+dgm_status dgm_lattice_subwords(const dgm_lattice *words, const dgm_vocab *v, dgm_lattice **subwords,
                               size_t *dropped, dgm_error *err);
 // lattice_subsets.c: a lattice of tokens with at most one arc per token leaving a node. The best
 // score of each token sequence is kept; scored false: scores become 0. DGM_ERR_UNSUPPORTED when it
 // would grow beyond most_nodes.
-dgm_status dgm_lattice_determine(const dgm_lattice *pieces, bool scored, size_t most_nodes,
+dgm_status dgm_lattice_determine(const dgm_lattice *subwords, bool scored, size_t most_nodes,
                                  dgm_lattice **out, dgm_error *err);
 
 #endif

@@ -181,13 +181,13 @@ static dgm_status determine(subsets *s, size_t most, dgm_error *err)
     return dgm_lattice_seal(s->out, false, err);
 }
 
-dgm_status dgm_lattice_determine(const dgm_lattice *pieces, bool scored, size_t most_nodes,
+dgm_status dgm_lattice_determine(const dgm_lattice *subwords, bool scored, size_t most_nodes,
                                  dgm_lattice **out, dgm_error *err)
 {
-    subsets s = {.l = pieces, .scored = scored};
+    subsets s = {.l = subwords, .scored = scored};
     *out = NULL;
     dgm_status st = dgm_lattice_open(&s.out, err);
-    if (st == DGM_OK && pieces->name && !(s.out->name = dgm_strdup(pieces->name)))
+    if (st == DGM_OK && subwords->name && !(s.out->name = dgm_strdup(subwords->name)))
         st = dgm_no_memory(err);
     if (st == DGM_OK) st = determine(&s, most_nodes, err);
     dgm_free(s.members);

@@ -103,19 +103,19 @@ static dgm_status set_values(const dgm_mert_set *s, const double *w, dgm_mert_sc
     return DGM_OK;
 }
 
-// What becomes of a sentence along the line: the first piece counts on the far left, the others
+// What becomes of a sentence along the line: the first segment counts on the far left, the others
 // begin at crossings.
-typedef struct sentence_pieces {
+typedef struct sentence_segments {
     const dgm_mert_set *s;
     dgm_mert_scratch *x;
     int64_t *sum;
     uint32_t sentence;
     bool begun;
-} sentence_pieces;
+} sentence_segments;
 
-static dgm_status add_piece(void *cookie, double from, const int32_t *row, dgm_error *err)
+static dgm_status add_segment(void *cookie, double from, const int32_t *row, dgm_error *err)
 {
-    sentence_pieces *p = cookie;
+    sentence_segments *p = cookie;
     dgm_mert_scratch *x = p->x;
     size_t width = (size_t)p->s->width, n = x->row_count;
     DGM_TRY(dgm_grow(&x->rows, &x->rows_cap, (n + 1) * width, sizeof *x->rows, err));
@@ -145,7 +145,7 @@ static size_t leftmost(const double *value, const double *slope, size_t count, d
 
 // Walks along the upper envelope from the left: the next best hypothesis is the steeper one that
 // crosses first. A list has few of them, so this beats sorting all by slope.
-static dgm_status walk(sentence_pieces *p, const dgm_mert_offer *h, const double *value,
+static dgm_status walk(sentence_segments *p, const dgm_mert_offer *h, const double *value,
                        dgm_error *err)
 {
     const double *slope = p->x->slope;
@@ -153,7 +153,7 @@ static dgm_status walk(sentence_pieces *p, const dgm_mert_offer *h, const double
     double at = p->x->low;
     for (;;) {
         size_t next = from;
-        DGM_TRY(add_piece(p, at, h->row + from * width, err));
+        DGM_TRY(add_segment(p, at, h->row + from * width, err));
         at = p->x->high;
         for (size_t k = 0; k < h->count; k++) {
             double steeper = slope[k] - slope[from];
@@ -179,9 +179,9 @@ static dgm_status collect(const dgm_mert_set *s, const double *d, int axis, dgm_
     for (size_t i = 0; i < s->sentences; i++) {
         const dgm_mert_offer *h = &s->offers[i];
         size_t parts = parts_of(h);
-        sentence_pieces p = {.s = s, .x = x, .sum = sum, .sentence = (uint32_t)i};
+        sentence_segments p = {.s = s, .x = x, .sum = sum, .sentence = (uint32_t)i};
         if (h->end_count) {
-            DGM_TRY(dgm_mert_envelope(s, i, value, d, axis, x, add_piece, &p, err));
+            DGM_TRY(dgm_mert_envelope(s, i, value, d, axis, x, add_segment, &p, err));
         } else if (parts) {
             DGM_TRY(dgm_grow(&x->slope, &x->slope_cap, parts, sizeof *x->slope, err));
             for (size_t k = 0; k < parts; k++) {

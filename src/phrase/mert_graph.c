@@ -123,7 +123,7 @@ static dgm_status collect_words(const dgm_mert_offer *h, dgm_mert_scratch *x,
 
 dgm_status dgm_mert_envelope(const dgm_mert_set *s, size_t sentence, const double *value,
                              const double *direction, int axis, dgm_mert_scratch *x,
-                             dgm_mert_piece piece, void *cookie, dgm_error *err)
+                             dgm_mert_segment segment, void *cookie, dgm_error *err)
 {
     const dgm_mert_offer *h = &s->offers[sentence];
     int32_t row[DGM_METRIC_WIDTH_MAX];
@@ -138,7 +138,7 @@ dgm_status dgm_mert_envelope(const dgm_mert_set *s, size_t sentence, const doubl
         size_t words;
         DGM_TRY(collect_words(h, x, &x->rays[x->merged[0][i].back], &words, err));
         DGM_TRY(dgm_mert_row_of(s, sentence, x->words, words, row, err));
-        DGM_TRY(piece(cookie, x->merged[0][i].from, row, err));
+        DGM_TRY(segment(cookie, x->merged[0][i].from, row, err));
     }
     return DGM_OK;
 }

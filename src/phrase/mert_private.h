@@ -82,13 +82,13 @@ dgm_status dgm_mert_row_of(const dgm_mert_set *s, size_t sentence, const uint32_
                            size_t count, int32_t *row, dgm_error *err);
 
 // mert_graph.c: the upper envelope of all paths along the direction, value [edge_count] of the
-// arcs being set; calls piece for every path on it, from the left, with where it begins to be the
+// arcs being set; calls segment for every path on it, from the left, with where it begins to be the
 // best and its counts.
-typedef dgm_status (*dgm_mert_piece)(void *cookie, double from, const int32_t *row,
+typedef dgm_status (*dgm_mert_segment)(void *cookie, double from, const int32_t *row,
                                      dgm_error *err);
 dgm_status dgm_mert_envelope(const dgm_mert_set *s, size_t sentence, const double *value,
                              const double *direction, int axis, dgm_mert_scratch *x,
-                             dgm_mert_piece piece, void *cookie, dgm_error *err);
+                             dgm_mert_segment segment, void *cookie, dgm_error *err);
 // The counts of the best path under weights (ties: the arcs added first).
 dgm_status dgm_mert_best_path(const dgm_mert_set *s, size_t sentence, const double *weights,
                               int32_t *row, dgm_error *err);

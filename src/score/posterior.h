@@ -49,7 +49,7 @@ dgm_status dgm_posteriors_add(dgm_posteriors *p, const int32_t *tokens, size_t c
 // The paths of a lattice of tokens, drawn with probabilities as their exp(scale * score), each with
 // `end` behind it; exact, not expected counts. p must be clear. DGM_ERR_UNSUPPORTED: the lattice is
 // too large.
-dgm_status dgm_posteriors_lattice(dgm_posteriors *p, const dgm_lattice *pieces, double scale,
+dgm_status dgm_posteriors_lattice(dgm_posteriors *p, const dgm_lattice *subwords, double scale,
                                   int32_t end, dgm_error *err);
 // Node of an n-gram, made if it is new; count 1 .. DGM_LMBR_ORDER.
 dgm_status dgm_posteriors_node(dgm_posteriors *p, const int32_t *tokens, int count, uint32_t *node,

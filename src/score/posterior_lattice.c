@@ -215,10 +215,10 @@ static double probability(splitter *s, const uint32_t *arc, size_t count)
     return sum;
 }
 
-dgm_status dgm_posteriors_lattice(dgm_posteriors *p, const dgm_lattice *pieces, double scale,
+dgm_status dgm_posteriors_lattice(dgm_posteriors *p, const dgm_lattice *subwords, double scale,
                                   int32_t end, dgm_error *err)
 {
-    splitter s = {.p = p, .l = pieces, .scale = scale};
+    splitter s = {.p = p, .l = subwords, .scale = scale};
     dgm_status st = split(&s, end, err);
     if (st == DGM_OK) st = sort_events(&s, err);
     for (size_t u = 1; st == DGM_OK && u < p->count; u++) {

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
 // Constrained sentences: what their rows may say next, and who gets the places of the beam.
 //
-// Without help a hypothesis that takes a term's first piece against the model's will falls out of
+// Without help a hypothesis that takes a term's first subword against the model's will falls out of
 // the beam at once. So (dynamic beam allocation, Post and Vilar, 2018)
 //
-//   1. every row also offers the next pieces of the terms it lacks, watched by rank, whether they
+//   1. every row also offers the next subwords of the terms it lacks, watched by rank, whether they
 //      are among its k best or not
 //   2. candidates are sorted into banks by what they have: terms met, and whether one is under
 //      way. A bank's best candidate has a place, unless one with more is better, too
 //   3. the other places, and all where there are more banks than places, go to the best of all,
-//      each compared as if it had already paid for the pieces it lacks. What a piece costs is
+//      each compared as if it had already paid for the subwords it lacks. What a subword costs is
 //      learnt from the offers: the least it has cost in this sentence so far
 //   4. the end symbol counts only where everything is met, and by its rank, never by its bank.
 //      Where the model would end a sentence that lacks something, only that may follow
 //   5. a candidate that could not say the rest before the maximum length is dropped: so a
 //      hypothesis that meets everything always exists where the length allows one
 //
-// Post and Vilar count pieces, not terms: with a beam of 4 and terms of many pieces there are more
+// Post and Vilar count subwords, not terms: with a beam of 4 and terms of many subwords there are more
 // banks than places, and a term begun anew always looks better than one half said. Learnt costs
 // make the two equal, and a beam of 4 enough.
 //
@@ -35,13 +35,13 @@
 #include "base/lower_bound.h"
 #include "base/sort.h"
 
-// What pieces are taken to cost, in nats, before the model was asked (it soon is, so the numbers
-// matter little): the first of a term, the others. And what share of the difference a first piece's
+// What subwords are taken to cost, in nats, before the model was asked (it soon is, so the numbers
+// matter little): the first of a term, the others. And what share of the difference a first subword's
 // expected cost rises by when it would cost more than that now: places pass by.
 // Found on newstest2014 with terms of the references (tests/system/terms); BLEU 21.6 to 21.8 between 0.01
 // and 0.04, 18 to 19 at 0 and 0.1 where 0.02 has 19.5 (first 100 lines).
 static const float first_cost = 4.0f, later_cost = 1.0f, passing = 0.02f;
-// A forced piece stands where the model would have said something else, which is still to come. In a
+// A forced subword stands where the model would have said something else, which is still to come. In a
 // beam those who wait have places of their own; greedy search, which has one, charges this for each.
 static const float displaced = 0.5f;
 
@@ -58,15 +58,15 @@ void dgm_banks_lay_out(dgm_carve *c, dgm_search *s)
     b->pool = DGM_CARVE(c, dgm_bank_entry, width *(size_t)(s->k + DGM_OFFERS + 1));
     b->heap = DGM_CARVE(c, int32_t, width * (size_t)(s->k + DGM_OFFERS + 1));
     b->order = DGM_CARVE(c, dgm_candidate, 3 * width + 2);
-    b->best = DGM_CARVE(c, int32_t, DGM_CONSTRAINT_PIECES);
-    b->needed = DGM_CARVE(c, int32_t, (size_t)s->config.max_length + DGM_CONSTRAINT_PIECES);
-    b->pieces = DGM_CARVE(c, int, rows *DGM_OFFERS);
-    b->costs = DGM_CARVE(c, float, (size_t)s->config.sentences *DGM_CONSTRAINT_PIECES);
+    b->best = DGM_CARVE(c, int32_t, DGM_CONSTRAINT_SUBWORDS);
+    b->needed = DGM_CARVE(c, int32_t, (size_t)s->config.max_length + DGM_CONSTRAINT_SUBWORDS);
+    b->subwords = DGM_CARVE(c, int, rows *DGM_OFFERS);
+    b->costs = DGM_CARVE(c, float, (size_t)s->config.sentences *DGM_CONSTRAINT_SUBWORDS);
 }
 
 static float *costs_of(const dgm_search *s, const dgm_active *p)
 {
-    return s->banks.costs + (size_t)(p - s->active) * DGM_CONSTRAINT_PIECES;
+    return s->banks.costs + (size_t)(p - s->active) * DGM_CONSTRAINT_SUBWORDS;
 }
 
 void dgm_banks_enter(dgm_search *s, int active)
@@ -74,9 +74,9 @@ void dgm_banks_enter(dgm_search *s, int active)
     const dgm_active *p = &s->active[active];
     float *cost = costs_of(s, p);
     s->banks.constrained++;
-    // Negative: nobody has seen the piece's cost yet.
-    for (int i = 0; i < dgm_constraint_pieces(p->constraint); i++)
-        cost[i] = dgm_constraint_piece_first(p->constraint, i) ? -first_cost : -later_cost;
+    // Negative: nobody has seen the subword's cost yet.
+    for (int i = 0; i < dgm_constraint_subwords(p->constraint); i++)
+        cost[i] = dgm_constraint_subword_first(p->constraint, i) ? -first_cost : -later_cost;
 }
 
 static float debt_of(const dgm_search *s, const dgm_active *p, int32_t state)
@@ -141,16 +141,16 @@ int dgm_banks_watch(dgm_search *s)
     for (int i = 0; i < r->ranked; i++) {
         const dgm_active *p = &s->active[r->active[i]];
         int32_t *tokens = b->watch + (size_t)i * (1 + DGM_OFFERS) + 1;
-        int *pieces = b->pieces + (size_t)i * DGM_OFFERS, count = 0, kept = 0;
+        int *subwords = b->subwords + (size_t)i * DGM_OFFERS, count = 0, kept = 0;
         if (searches(p))
             count = dgm_constraint_offers(p->constraint, state_of(s, p, r->hypo[i]), tokens,
-                                          pieces, DGM_OFFERS);
+                                          subwords, DGM_OFFERS);
         for (int k = 0; k < count; k++) {
             if (r->terms[i].allow &&
                 !dgm_holds_id(r->terms[i].allow, r->terms[i].allow_count, tokens[k]))
                 continue;
             tokens[kept] = tokens[k];
-            pieces[kept++] = pieces[k];
+            subwords[kept++] = subwords[k];
         }
         b->offers[i] = kept;
         if (kept > most) most = kept;
@@ -168,17 +168,17 @@ int dgm_banks_watch(dgm_search *s)
     return b->watched;
 }
 
-// What a piece costs behind one row: the least so far is what it is expected to cost elsewhere.
-static void learn(dgm_search *s, int row, int piece, float score)
+// What a subword costs behind one row: the least so far is what it is expected to cost elsewhere.
+static void learn(dgm_search *s, int row, int subword, float score)
 {
     enum { MOST = 20 }; // a word that the model excludes says nothing about other places
     const dgm_active *p = &s->active[s->rows.active[row]];
-    float *cost = &costs_of(s, p)[piece];
+    float *cost = &costs_of(s, p)[subword];
     const float seen = s->rows.terms[row].base - score;
     if (!(seen < MOST)) return;
     if (*cost < 0.0f || seen < *cost)
         *cost = seen > 0.0f ? seen : 0.0f;
-    else if (dgm_constraint_piece_first(p->constraint, piece))
+    else if (dgm_constraint_subword_first(p->constraint, subword))
         *cost += passing * (seen - *cost);
 }
 
@@ -189,7 +189,7 @@ void dgm_banks_read(dgm_search *s)
         const float *score = b->watch_score + (size_t)i * (size_t)b->watched;
         s->rows.watch_score[i] = score[0];
         for (int k = 0; k < b->offers[i]; k++)
-            learn(s, i, b->pieces[(size_t)i * DGM_OFFERS + (size_t)k], score[1 + k]);
+            learn(s, i, b->subwords[(size_t)i * DGM_OFFERS + (size_t)k], score[1 + k]);
     }
 }
 

@@ -237,7 +237,7 @@ static void rank_rows(dgm_search *s, int first, int count)
     s->stats.leads += (uint64_t)count;
 }
 
-// A generation in pieces of max_rows rows, where the selection of words wants to see the hidden
+// A generation in parts of max_rows rows, where the selection of words wants to see the hidden
 // vectors of all of them first: they are kept.
 static dgm_status step_look_rank(dgm_search *s, int most, dgm_error *err)
 {
@@ -258,7 +258,7 @@ static dgm_status step_look_rank(dgm_search *s, int most, dgm_error *err)
     return DGM_OK;
 }
 
-// A generation in pieces of max_rows rows: what batching over hypotheses and sentences saves is
+// A generation in parts of max_rows rows: what batching over hypotheses and sentences saves is
 // what this costs.
 static dgm_status step_and_rank(dgm_search *s, int most, dgm_error *err)
 {

@@ -155,10 +155,10 @@ typedef struct dgm_banks {
     int32_t *heap;        // the same, by key
     dgm_candidate *order; // [3 * width + 2] what the policy draws
     int order_count;
-    int32_t *best;        // [DGM_CONSTRAINT_PIECES] of each bank
-    int32_t *needed;      // [max_length + DGM_CONSTRAINT_PIECES] of a sentence that enters
-    int *pieces;          // [capacity, DGM_OFFERS] numbers of the offers among a sentence's costs
-    float *costs;         // [sentences, DGM_CONSTRAINT_PIECES] what pieces are expected to cost
+    int32_t *best;        // [DGM_CONSTRAINT_SUBWORDS] of each bank
+    int32_t *needed;      // [max_length + DGM_CONSTRAINT_SUBWORDS] of a sentence that enters
+    int *subwords;        // [capacity, DGM_OFFERS] numbers of the offers among a sentence's costs
+    float *costs;         // [sentences, DGM_CONSTRAINT_SUBWORDS] what subwords are expected to cost
 } dgm_banks;
 
 typedef struct dgm_search_ops dgm_search_ops;

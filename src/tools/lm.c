@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // `dragoman lm` behind its command line: training from files, conversion, scores of lines. Words
-// stand between blanks, or are the target pieces of a model file; the model itself is lm/lm.h.
+// stand between blanks, or are the target subwords of a model file; the model itself is lm/lm.h.
 #include <math.h>
 #include <string.h>
 

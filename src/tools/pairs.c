@@ -383,11 +383,11 @@ static dgm_status fill_item(const scoring *s, const pair_state *p, dgm_pair_scor
     double sum = 0;
     for (size_t i = 0; i < n; i++) {
         const size_t at = s->model->order == DGM_ORDER_R2L && i + 1 < n ? n - 2 - i : i;
-        dgm_text piece = dgm_vocab_piece(s->t->target, ids[at]);
+        dgm_text subword = dgm_vocab_piece(s->t->target, ids[at]);
         tokens[i] = text;
-        if (piece.size) memcpy(text, piece.data, piece.size);
-        text[piece.size] = 0;
-        text += piece.size + 1;
+        if (subword.size) memcpy(text, subword.data, subword.size);
+        text[subword.size] = 0;
+        text += subword.size + 1;
         copy[i] = scores[at];
         log_z[i] = s->log_z[p->target_at + at];
         sum += (double)scores[at];

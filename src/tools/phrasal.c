@@ -253,7 +253,7 @@ static uint32_t glue_of(const dgm_phrasal *p, dgm_text word)
     return 0;
 }
 
-// A phrase becomes a chain of arcs of a word each; pieces that begin no word are glued.
+// A phrase becomes a chain of arcs of a word each; subwords that begin no word are glued.
 static dgm_status add_phrase(const dgm_phrasal *p, dgm_lattice *l, const dgm_pb_arc *a,
                              dgm_error *err)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Lines into words and back; see splitter.h. Unknown pieces are <unk>, which the n-gram tools and
+// Lines into words and back; see splitter.h. Unknown subwords are <unk>, which the n-gram tools and
 // phrase tables know as a word like any other.
 #include "tools/splitter.h"
 
@@ -25,7 +25,7 @@ void dgm_splitter_close(dgm_splitter *s)
     dgm_gguf_close(&s->file);
 }
 
-static dgm_status split_pieces(const dgm_splitter *s, dgm_text line, dgm_word_taker take,
+static dgm_status split_subwords(const dgm_splitter *s, dgm_text line, dgm_word_taker take,
                                void *cookie, dgm_error *err)
 {
     dgm_tokens tokens = {0};
@@ -44,7 +44,7 @@ dgm_status dgm_splitter_line(const dgm_splitter *s, dgm_text line, dgm_word_take
 {
     size_t bad = dgm_utf8_first_bad(line);
     DGM_FAIL_IF(bad < line.size, err, DGM_ERR_TEXT, "invalid UTF-8 at byte %zu", bad + 1);
-    if (s->vocab) return split_pieces(s, line, take, cookie, err);
+    if (s->vocab) return split_subwords(s, line, take, cookie, err);
     for (size_t i = 0; i < line.size;) {
         size_t begin = i;
         while (i < line.size && line.data[i] != ' ' && line.data[i] != '\t') i++;

@@ -43,16 +43,16 @@ static dgm_surfaces *bytes_as_tokens(void)
 
 static void follow(const dgm_constraint *c, const uint8_t *data, size_t size)
 {
-    static float costs[DGM_CONSTRAINT_PIECES];
+    static float costs[DGM_CONSTRAINT_SUBWORDS];
     int32_t state = dgm_constraint_start(c), tokens[16];
-    int pieces[16];
+    int subwords[16];
     for (size_t i = 0; i < size; i++) {
         const int32_t *allow, *deny;
         int allowed, denied;
         bool broken;
-        const int n = dgm_constraint_offers(c, state, tokens, pieces, 16);
+        const int n = dgm_constraint_offers(c, state, tokens, subwords, 16);
         for (int k = 0; k < n; k++)
-            require(tokens[k] > 0 && tokens[k] < 256 && pieces[k] < dgm_constraint_pieces(c));
+            require(tokens[k] > 0 && tokens[k] < 256 && subwords[k] < dgm_constraint_subwords(c));
         require(dgm_constraint_missing(c, state) >= 0);
         require(dgm_constraint_bank(c, state) < dgm_constraint_banks(c));
         require(dgm_constraint_debt(c, state, costs) == 0.0f);

@@ -447,18 +447,18 @@ static void as_numbers(paths *p)
     qsort(p->items, p->count, sizeof *p->items, by_score);
 }
 
-static void test_pieces(void **state)
+static void test_subwords(void **state)
 {
     (void)state;
     dgm_vocab *v = model_vocab();
     dgm_tokens tokens = {0};
     dgm_rng rng = {3};
     for (int round = 0; round < 200; round++) {
-        dgm_lattice *l = random_lattice(&rng, true), *pieces = NULL, *one = NULL;
+        dgm_lattice *l = random_lattice(&rng, true), *subwords = NULL, *one = NULL;
         size_t dropped = 1;
         dgm_error err;
         paths words = all_paths(l);
-        if (dgm_lattice_pieces(l, v, &pieces, &dropped, &err) != DGM_OK) fail_msg("%s", err.text);
+        if (dgm_lattice_subwords(l, v, &subwords, &dropped, &err) != DGM_OK) fail_msg("%s", err.text);
         assert_int_equal(dropped, 0);
         keep_distinct(&words);
         for (size_t i = 0; i < words.count; i++) {
@@ -469,12 +469,12 @@ static void test_pieces(void **state)
         }
         as_numbers(&words);
         keep_distinct(&words);
-        paths got = all_paths(pieces);
+        paths got = all_paths(subwords);
         as_numbers(&got);
         keep_distinct(&got);
         same_paths(&words, &got);
         // The same with one arc per token, which needs no search for the distinct ones.
-        assert_int_equal(dgm_lattice_determine(pieces, true, 100000, &one, NULL), DGM_OK);
+        assert_int_equal(dgm_lattice_determine(subwords, true, 100000, &one, NULL), DGM_OK);
         paths single = all_paths(one);
         as_numbers(&single);
         same_paths(&words, &single);
@@ -484,9 +484,9 @@ static void test_pieces(void **state)
         free(words.items), free(got.items), free(single.items);
         const size_t most = (size_t)one->node_count - 1;
         dgm_lattice_close(&one);
-        assert_int_equal(dgm_lattice_determine(pieces, true, most, &one, &err),
+        assert_int_equal(dgm_lattice_determine(subwords, true, most, &one, &err),
                          DGM_ERR_UNSUPPORTED);
-        dgm_lattice_close(&pieces);
+        dgm_lattice_close(&subwords);
         dgm_lattice_close(&l);
     }
     dgm_tokens_free(&tokens);
@@ -500,19 +500,19 @@ static void test_unknown(void **state)
     const dgm_vocab_source source = {
         .kind = DGM_VOCAB_WORDS, .words = spelled, .word_count = 4, .unk = 1, .pad = -1, .bos = -1};
     dgm_vocab *v = NULL;
-    dgm_lattice *l = parse("lattice\n0 1 0 a\n0 1 0 zwei\n1 2 0 Haus\n2 0\n"), *pieces = NULL;
+    dgm_lattice *l = parse("lattice\n0 1 0 a\n0 1 0 zwei\n1 2 0 Haus\n2 0\n"), *subwords = NULL;
     dgm_error err;
     size_t dropped = 0;
     assert_int_equal(dgm_vocab_open(&v, &source, &err), DGM_OK);
-    assert_int_equal(dgm_lattice_pieces(l, v, &pieces, &dropped, &err), DGM_OK);
+    assert_int_equal(dgm_lattice_subwords(l, v, &subwords, &dropped, &err), DGM_OK);
     assert_int_equal(dropped, 1);
-    assert_int_equal(pieces->arc_count, 2);
-    dgm_lattice_close(&pieces);
+    assert_int_equal(subwords->arc_count, 2);
+    dgm_lattice_close(&subwords);
     dgm_lattice_close(&l);
     l = parse("lattice\n0 1 0 a\n1 2 0 Hausboot\n2 0\n");
-    assert_int_equal(dgm_lattice_pieces(l, v, &pieces, &dropped, &err), DGM_ERR_TEXT);
+    assert_int_equal(dgm_lattice_subwords(l, v, &subwords, &dropped, &err), DGM_ERR_TEXT);
     assert_string_equal(err.text, "line 3: the vocabulary cannot spell 'Hausboot'");
-    assert_null(pieces);
+    assert_null(subwords);
     dgm_lattice_close(&l);
     dgm_vocab_close(&v);
 }
@@ -540,7 +540,7 @@ static dgm_status everything(const dgm_vocab *v)
         dgm_lattice_close(&a);
     }
     if (st == DGM_OK) st = dgm_lattice_nbest(b, 10, true, take_none, NULL, &err);
-    if (st == DGM_OK) st = dgm_lattice_pieces(b, v, &a, NULL, &err);
+    if (st == DGM_OK) st = dgm_lattice_subwords(b, v, &a, NULL, &err);
     if (st == DGM_OK) st = dgm_lattice_determine(a, true, 1000, &c, &err);
     if (st == DGM_OK) st = dgm_lattice_posteriors(l, 1.0, posteriors, NULL, &err);
     if (st == DGM_OK) st = dgm_lattice_write(b, DGM_LATTICE_OPENFST, &w, &err);
@@ -578,7 +578,7 @@ int main(void)
         cmocka_unit_test(test_formats),    cmocka_unit_test(test_openfst),
         cmocka_unit_test(test_bad),        cmocka_unit_test(test_files),
         cmocka_unit_test(test_nbest),      cmocka_unit_test(test_operations),
-        cmocka_unit_test(test_posteriors), cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_posteriors), cmocka_unit_test(test_subwords),
         cmocka_unit_test(test_unknown),    cmocka_unit_test(test_memory),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

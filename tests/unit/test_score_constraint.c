@@ -2,7 +2,7 @@
 // The automaton of constraints against a second look at the text it has read.
 //
 // Random tokens spell random texts; whether terms and forbidden texts stand in them as whole words
-// is asked of the finished text by plain comparison. Offers lead to the end in as many pieces as are
+// is asked of the finished text by plain comparison. Offers lead to the end in as many subwords as are
 // missing. What states cannot hold is refused, and every allocation may fail.
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -18,10 +18,10 @@
 
 enum { EOS = 0, MOST = 40 };
 
-// Pieces as a subword model has them; 0 is the end symbol.
-static const char *const pieces[] = {"",   " a", "a",  " b", "b", " ab", "ab", "ba", ".",    " ",
+// Subwords as a subword model has them; 0 is the end symbol.
+static const char *const subwords[] = {"",   " a", "a",  " b", "b", " ab", "ab", "ba", ".",    " ",
                                      ",a", " -", "-b", "é", " é", "€",   "漢", "c",  " c ab", "b."};
-enum { PIECES = sizeof pieces / sizeof *pieces };
+enum { SUBWORDS = sizeof subwords / sizeof *subwords };
 
 static dgm_surfaces *surfaces;
 
@@ -29,13 +29,13 @@ static int set_up(void **state)
 {
     (void)state;
     dgm_surfaces *s = dgm_calloc(1, sizeof *s);
-    s->count = PIECES;
-    s->at = dgm_calloc(PIECES + 1, sizeof *s->at);
+    s->count = SUBWORDS;
+    s->at = dgm_calloc(SUBWORDS + 1, sizeof *s->at);
     s->bytes = dgm_calloc(1, 256);
-    s->breaks = dgm_calloc(PIECES, sizeof *s->breaks);
-    s->continues = dgm_calloc(PIECES, sizeof *s->continues);
-    for (int i = 0; i < PIECES; i++) {
-        const dgm_text t = dgm_text_of(pieces[i]);
+    s->breaks = dgm_calloc(SUBWORDS, sizeof *s->breaks);
+    s->continues = dgm_calloc(SUBWORDS, sizeof *s->continues);
+    for (int i = 0; i < SUBWORDS; i++) {
+        const dgm_text t = dgm_text_of(subwords[i]);
         memcpy(s->bytes + s->at[i], t.data, t.size);
         s->at[i + 1] = s->at[i] + (uint32_t)t.size;
         if (dgm_text_begins_in_word(t))
@@ -57,7 +57,7 @@ static int tear_down(void **state)
 static void spell(const int32_t *tokens, int count, char *out)
 {
     out[0] = 0;
-    for (int i = 0; i < count; i++) strcat(out, pieces[tokens[i]]);
+    for (int i = 0; i < count; i++) strcat(out, subwords[tokens[i]]);
 }
 
 static const char *no_space(const char *t)
@@ -97,7 +97,7 @@ static void add(sample *s, dgm_rng *rng, dgm_pattern_kind kind, int term)
     do {
         n = 1 + (int)(dgm_rng_next(rng) % 3);
         for (int k = 0; k < n; k++)
-            s->tokens[i][k] = 1 + (int32_t)(dgm_rng_next(rng) % (PIECES - 1));
+            s->tokens[i][k] = 1 + (int32_t)(dgm_rng_next(rng) % (SUBWORDS - 1));
         spell(s->tokens[i], n, s->text[i]);
     } while (!*no_space(s->text[i]));
     s->patterns[i] =
@@ -163,7 +163,7 @@ static void reads_as_the_text_says(void **state)
         char text[512];
         bool broken = false;
         for (int n = 0; n < 12; n++) {
-            path[n] = 1 + (int32_t)(dgm_rng_next(&rng) % (PIECES - 1));
+            path[n] = 1 + (int32_t)(dgm_rng_next(&rng) % (SUBWORDS - 1));
             bool now;
             at = dgm_constraint_advance(c, at, path[n], &now);
             broken |= now;
@@ -191,8 +191,8 @@ static bool listed(const int32_t *list, int count, int32_t token)
     return false;
 }
 
-// Among the offers is one that brings the end a piece nearer: following it meets everything in
-// as many pieces as were missing, up to two where a term ends in the beginning of another one and
+// Among the offers is one that brings the end a subword nearer: following it meets everything in
+// as many subwords as were missing, up to two where a term ends in the beginning of another one and
 // must not go on. The other offers meet everything, too, but may take longer.
 static void offers_lead_to_the_end(void **state)
 {
@@ -236,7 +236,7 @@ static void offers_lead_to_the_end(void **state)
         char text[512];
         spell(path, steps, text);
         if (steps > (run % 2 ? missing + 2 : 3 * missing))
-            fail_msg("'%s' took %d pieces, %d were missing", text, steps, missing);
+            fail_msg("'%s' took %d subwords, %d were missing", text, steps, missing);
         assert_int_equal(dgm_constraint_missing(c, at), 0);
         assert_true(dgm_constraint_bank(c, at) < dgm_constraint_banks(c));
         dgm_constraint_free(&c);

@@ -14,9 +14,9 @@
 static dgm_status load(dgm_model *m, rnn *r, dgm_error *err)
 {
     int a = r->attention, g = 3 * r->hidden;
-    const rnn_piece word[] = {{"gru.x", g, true}, {"readout.x", r->readout_rows, true}};
-    const rnn_piece old[] = {{"att.query", a, false}, {"gru.h", g, true}};
-    const rnn_piece value[] = {{"gru.c", g, false}, {"readout.c", r->readout_rows, false}};
+    const rnn_block word[] = {{"gru.x", g, true}, {"readout.x", r->readout_rows, true}};
+    const rnn_block old[] = {{"att.query", a, false}, {"gru.h", g, true}};
+    const rnn_block value[] = {{"gru.c", g, false}, {"readout.c", r->readout_rows, false}};
     DGM_TRY(dgm_rnn_load_stack(m, word, 2, r->embed, &r->word, err));
     DGM_TRY(dgm_rnn_load_stack(m, old, 2, r->hidden, &r->old, err));
     DGM_TRY(dgm_rnn_load_stack(m, value, 2, r->width, &r->value, err));

@@ -12,10 +12,10 @@
 static dgm_status load(dgm_model *m, rnn *r, dgm_error *err)
 {
     int a = r->attention, g = 3 * r->hidden;
-    const rnn_piece word[] = {{"gru1.x", g, true}, {"readout.x", r->readout_rows, true}};
-    const rnn_piece old = {"gru1.h", g, true};
-    const rnn_piece middle[] = {{"att.query", a, false}, {"gru2.h", g, true}};
-    const rnn_piece value[] = {{"gru2.x", g, true}, {"readout.c", r->readout_rows, false}};
+    const rnn_block word[] = {{"gru1.x", g, true}, {"readout.x", r->readout_rows, true}};
+    const rnn_block old = {"gru1.h", g, true};
+    const rnn_block middle[] = {{"att.query", a, false}, {"gru2.h", g, true}};
+    const rnn_block value[] = {{"gru2.x", g, true}, {"readout.c", r->readout_rows, false}};
     DGM_TRY(dgm_rnn_load_stack(m, word, 2, r->embed, &r->word, err));
     DGM_TRY(dgm_rnn_load_stack(m, &old, 1, r->hidden, &r->old, err));
     DGM_TRY(dgm_rnn_load_stack(m, middle, 2, r->hidden, &r->middle, err));

@@ -11,11 +11,11 @@
 static dgm_status load(dgm_model *m, rnn *r, dgm_error *err)
 {
     int a = r->attention, g = r->cell_gates * r->hidden;
-    const rnn_piece word[] = {
+    const rnn_block word[] = {
         {"att.x", a, false}, {"gru.x", g, true}, {"readout.x", r->readout_rows, true}};
-    const rnn_piece old[] = {{"att.h", a, false}, {"gru.h", g, false}};
-    const rnn_piece key = {"att.key", a, false};
-    const rnn_piece value[] = {{"gru.c", g, false}, {"readout.c", r->readout_rows, false}};
+    const rnn_block old[] = {{"att.h", a, false}, {"gru.h", g, false}};
+    const rnn_block key = {"att.key", a, false};
+    const rnn_block value[] = {{"gru.c", g, false}, {"readout.c", r->readout_rows, false}};
     DGM_TRY(dgm_rnn_load_stack(m, word, 3, r->embed, &r->word, err));
     DGM_TRY(dgm_rnn_load_stack(m, old, 2, r->hidden, &r->old, err));
     DGM_TRY(dgm_rnn_load_stack(m, &key, 1, r->width, &r->key, err));

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "model/rnn/rnn_private.h"
 
-enum { MAX_WIDTH = 1 << 16, MAX_LAYERS = 256, MAX_PIECES = 3 };
+enum { MAX_WIDTH = 1 << 16, MAX_LAYERS = 256, MAX_BLOCKS = 3 };
 
 // Values of dragoman.rnn.decoder, and what they mean.
 static const char *const decoder_names[] = {"devlin", "conditional", "bahdanau", NULL};
@@ -123,28 +123,28 @@ static dgm_status load_settings(dgm_model *m, rnn *r, dgm_error *err)
     return dgm_rnn_heads_settings(g, r, err);
 }
 
-// Stacks dec.NAME of every piece that has rows into one product.
-dgm_status dgm_rnn_load_stack(dgm_model *m, const rnn_piece *pieces, int count, int cols,
+// Stacks dec.NAME of every block that has rows into one product.
+dgm_status dgm_rnn_load_stack(dgm_model *m, const rnn_block *blocks, int count, int cols,
                               dgm_linear **out, dgm_error *err)
 {
-    dgm_linear_part parts[MAX_PIECES] = {{0}};
+    dgm_linear_part parts[MAX_BLOCKS] = {{0}};
     char name[96];
     int used = 0;
     for (int i = 0; i < count; i++) {
-        if (pieces[i].rows == 0) continue;
+        if (blocks[i].rows == 0) continue;
         dgm_linear_part *part = &parts[used++];
-        snprintf(name, sizeof name, "dec.%s.weight", pieces[i].name);
-        DGM_TRY(dgm_rnn_matrix(m, name, pieces[i].rows, cols, &part->weight, err));
-        if (!pieces[i].bias) continue;
-        snprintf(name, sizeof name, "dec.%s.bias", pieces[i].name);
-        DGM_TRY(dgm_gguf_vector(m->file, name, pieces[i].rows, DGM_OPTIONAL, &part->bias, err));
+        snprintf(name, sizeof name, "dec.%s.weight", blocks[i].name);
+        DGM_TRY(dgm_rnn_matrix(m, name, blocks[i].rows, cols, &part->weight, err));
+        if (!blocks[i].bias) continue;
+        snprintf(name, sizeof name, "dec.%s.bias", blocks[i].name);
+        DGM_TRY(dgm_gguf_vector(m->file, name, blocks[i].rows, DGM_OPTIONAL, &part->bias, err));
     }
     return dgm_model_linear(m, parts, used, out, err);
 }
 
 dgm_status dgm_rnn_load_additive(dgm_model *m, rnn *r, dgm_error *err)
 {
-    const rnn_piece key = {"att.key", r->attention, true};
+    const rnn_block key = {"att.key", r->attention, true};
     const float *v = NULL;
     DGM_TRY(dgm_rnn_load_stack(m, &key, 1, r->width, &r->key, err));
     DGM_TRY(dgm_gguf_vector(m->file, "dec.att.v", r->attention, DGM_REQUIRED, &v, err));
@@ -206,12 +206,12 @@ dgm_status dgm_rnn_load(dgm_model *m, dgm_error *err)
     if (!r->layers) return dgm_no_memory(err);
     DGM_TRY(load_embeddings(m, r, err));
     for (int i = 0; i < r->encoder_layers; i++) DGM_TRY(load_encoder_layer(m, r, i, err));
-    rnn_piece init = {"init", r->hidden, true};
+    rnn_block init = {"init", r->hidden, true};
     DGM_TRY(dgm_rnn_load_stack(m, &init, 1, r->width, &r->init, err));
     DGM_TRY(r->decoder->load(m, r, err));
     DGM_TRY(dgm_rnn_source_load(m, r, err));
     DGM_TRY(dgm_rnn_stack_load(m, r, err));
-    rnn_piece readout = {"readout.h", r->readout_rows, false};
+    rnn_block readout = {"readout.h", r->readout_rows, false};
     if (r->readout != READOUT_NONE)
         DGM_TRY(dgm_rnn_load_stack(m, &readout, 1, r->stack_width, &r->readout_h, err));
     m->info.hidden = r->readout == READOUT_NONE ? r->stack_width : r->readout_size;

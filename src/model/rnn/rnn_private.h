@@ -127,11 +127,11 @@ typedef struct rnn_step {
 } rnn_step;
 
 // Tensor dec.NAME with its number of rows; 0 rows: the model has none.
-typedef struct rnn_piece {
+typedef struct rnn_block {
     const char *name;
     int rows;
     bool bias; // a `linear` of the format; without it a bias in the file means nothing
-} rnn_piece;
+} rnn_block;
 
 struct rnn_decoder {
     bool product;    // product attention (keys beside values), else additive
@@ -147,7 +147,7 @@ extern const rnn_decoder dgm_rnn_devlin, dgm_rnn_conditional, dgm_rnn_bahdanau, 
 // rnn_load.c
 dgm_status dgm_rnn_load(dgm_model *m, dgm_error *err);
 void dgm_rnn_unload(dgm_model *m);
-dgm_status dgm_rnn_load_stack(dgm_model *m, const rnn_piece *pieces, int count, int cols,
+dgm_status dgm_rnn_load_stack(dgm_model *m, const rnn_block *blocks, int count, int cols,
                               dgm_linear **out, dgm_error *err);
 // What additive attention needs of every source position: key and v.
 dgm_status dgm_rnn_load_additive(dgm_model *m, rnn *r, dgm_error *err);

@@ -104,7 +104,7 @@ static dgm_status load_settings(dgm_model *m, transformer *t, settings *s, dgm_e
     return DGM_OK;
 }
 
-// ---- pieces -----------------------------------------------------------------------------------
+// ---- parts ------------------------------------------------------------------------------------
 
 // Stacks `count` linear layers PREFIX.NAME of [rows, cols] each. Only weights are required.
 static dgm_status load_stack(dgm_model *m, const char *prefix, const char *const *names, int count,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Private to the Transformer and its relatives: weights and settings as loaded from the file, a
-// worker's storage, and the pieces of a layer that transformer.c, transformer_recurrent.c (SSRU and
+// worker's storage, and the parts of a layer that transformer.c, transformer_recurrent.c (SSRU and
 // average attention) and cmlm.c share.
 #ifndef DGM_MODEL_TRANSFORMER_TRANSFORMER_PRIVATE_H
 #define DGM_MODEL_TRANSFORMER_TRANSFORMER_PRIVATE_H

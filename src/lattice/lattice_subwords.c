@@ -187,11 +187,11 @@ static dgm_status finish(expansion *e, dgm_lattice **out, dgm_error *err)
     return DGM_OK;
 }
 
-dgm_status dgm_lattice_pieces(const dgm_lattice *words, const dgm_vocab *v, dgm_lattice **pieces,
+dgm_status dgm_lattice_subwords(const dgm_lattice *words, const dgm_vocab *v, dgm_lattice **subwords,
                               size_t *dropped, dgm_error *err)
 {
     dgm_lattice *full = NULL;
-    *pieces = NULL;
+    *subwords = NULL;
     DGM_TRY(dgm_lattice_without_empty(words, &full, err));
     expansion e = {.l = full, .v = v};
     e.last = dgm_malloc((size_t)full->node_count * sizeof *e.last);
@@ -199,7 +199,7 @@ dgm_status dgm_lattice_pieces(const dgm_lattice *words, const dgm_vocab *v, dgm_
     if (st == DGM_OK && words->name && !(e.out->name = dgm_strdup(words->name)))
         st = dgm_no_memory(err);
     if (st == DGM_OK) st = expand(&e, err);
-    if (st == DGM_OK) st = finish(&e, pieces, err);
+    if (st == DGM_OK) st = finish(&e, subwords, err);
     if (dropped) *dropped = e.dropped;
     dgm_lattice_close(&e.out);
     dgm_lattice_close(&full);
