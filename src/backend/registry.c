@@ -92,7 +92,8 @@ static dgm_status load_plugin(const char *kind, const char *path, const dgm_devi
     dgm_device_entry entry;
     memcpy(&entry, &symbol, sizeof entry); // ISO C has no cast from an object to a function
     const dgm_device_driver *d = entry();
-    DGM_FAIL_IF(!d, err, DGM_ERR_UNSUPPORTED, "device %s: %s offers nothing", kind, path);
+    DGM_FAIL_IF(!d, err, DGM_ERR_UNSUPPORTED, "device %s: %s gave no table of operations", kind,
+                path);
     DGM_FAIL_IF(d->interface != DGM_DEVICE_INTERFACE || d->ops_size != sizeof(dgm_backend_ops), err,
                 DGM_ERR_UNSUPPORTED,
                 "device %s: %s is of another version of dragoman (its interface is %u with %u "
@@ -157,7 +158,8 @@ dgm_status dgm_backend_open(dgm_backend **out, const char *name, const char *uni
     const dgm_device_driver *driver = NULL;
     DGM_TRY(split_name(name, kind, &named, err));
     DGM_FAIL_IF(named && unit && strcmp(named, unit) != 0, err, DGM_ERR_ARGUMENT,
-                "device '%s' already says what to use: '%s' is one too many", name, unit);
+                "device '%s' names a level or number already, so '%s' cannot be given too", name,
+                unit);
     DGM_TRY(find_driver(kind, &driver, err));
     return driver->open(out, named ? named : unit, err);
 }

@@ -23,7 +23,7 @@ dgm_status dgm_compact_map(dgm_compact *c, const char *path, const uint8_t *magi
     }
     dgm_compact_close(c);
     DGM_FAIL_IF(dgm_file_is_special(path), err, DGM_ERR_IO,
-                "%s is not a regular file: only compact %s are read through a pipe", path, what);
+                "%s is not a regular file: through a pipe only compact %s can be read", path, what);
     return DGM_OK;
 }
 

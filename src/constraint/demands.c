@@ -86,11 +86,11 @@ static dgm_status check_once(const parse *p, const dgm_demand *made, dgm_error *
 {
     const char *what = made->kind == DGM_DEMAND_BEGIN ? "beginning" : "end";
     if (made->kind != DGM_DEMAND_BEGIN && made->kind != DGM_DEMAND_END) return DGM_OK;
-    DGM_FAIL_IF(made->count > 1, err, DGM_ERR_TEXT, "constraint %zu: a translation has one %s",
+    DGM_FAIL_IF(made->count > 1, err, DGM_ERR_TEXT, "constraint %zu: a translation has only one %s",
                 p->number, what);
     for (size_t i = 0; i < p->d->count; i++)
         DGM_FAIL_IF(p->d->items[i].kind == made->kind, err, DGM_ERR_TEXT,
-                    "constraint %zu: a second %s of the translation", p->number, what);
+                    "constraint %zu: the %s of the translation is given twice", p->number, what);
     return DGM_OK;
 }
 
@@ -105,11 +105,11 @@ static dgm_status read_entry(parse *p, dgm_error *err)
         DGM_TRY(read_part(p, &mark, &part, err));
         if (mark == '=') {
             DGM_FAIL_IF(made.kind != DGM_DEMAND_TERM, err, DGM_ERR_TEXT,
-                        "constraint %zu: '=>' has no place in '%c' constraints", p->number,
+                        "constraint %zu: '=>' is not allowed in '%c' constraints", p->number,
                         p->entry.data[0]);
             DGM_FAIL_IF(arrow || d->variant_count > made.first, err, DGM_ERR_TEXT,
-                        arrow ? "constraint %zu: '=>' comes twice"
-                              : "constraint %zu: a term has one source, before '=>'",
+                        arrow ? "constraint %zu: '=>' occurs twice"
+                              : "constraint %zu: a term has only one source, before '=>'",
                         p->number);
             DGM_FAIL_IF(part.size == 0, err, DGM_ERR_TEXT,
                         "constraint %zu: no source before '=>'", p->number);

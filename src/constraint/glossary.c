@@ -124,7 +124,7 @@ dgm_status dgm_glossary_add(dgm_glossary *g, dgm_text source, dgm_text word, dgm
 {
     int32_t at = find_source(g, source);
     DGM_FAIL_IF(g->target_count >= INT32_MAX - 1, err, DGM_ERR_UNSUPPORTED,
-                "a glossary of more than %d entries", INT32_MAX - 1);
+                "the glossary has more than %d entries", INT32_MAX - 1);
     if (at < 0) {
         DGM_TRY(dgm_grow(&g->entries, &g->entry_cap, g->entry_count + 1, sizeof *g->entries, err));
         DGM_TRY(make_room(g, err));

@@ -365,9 +365,10 @@ static size_t line_of(dgm_text data, size_t at)
 dgm_status dgm_glossary_tbx(dgm_glossary *g, dgm_text data, const char *source, const char *target,
                             dgm_error *err)
 {
-    DGM_FAIL_IF(!source[0] || !target[0], err, DGM_ERR_UNSUPPORTED,
-                "the model does not say its languages, so nobody knows which terms of a TBX file "
-                "are meant: take a TSV file");
+    DGM_FAIL_IF(
+        !source[0] || !target[0], err, DGM_ERR_UNSUPPORTED,
+        "a TBX glossary requires a model that names its languages, and this one does not: use "
+        "a TSV glossary");
     const size_t bad = dgm_utf8_first_bad(data);
     DGM_FAIL_IF(bad < data.size, err, DGM_ERR_FORMAT, "line %zu: invalid UTF-8",
                 line_of(data, bad));

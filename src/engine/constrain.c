@@ -31,7 +31,8 @@ static dgm_status open_keeper(dgm_keeper **out, const char *pattern, dgm_error *
         char why[128];
         regerror(code, &k->regex, why, sizeof why);
         dgm_free(k);
-        return dgm_fail(err, DGM_ERR_ARGUMENT, "'%s' is no regular expression: %s", pattern, why);
+        return dgm_fail(err, DGM_ERR_ARGUMENT, "'%s' is not a valid regular expression: %s",
+                        pattern, why);
     }
     *out = k;
     return DGM_OK;

@@ -134,7 +134,7 @@ static dgm_status weigh(dgm_evidence_maker *m, const dgm_evidence *e, dgm_error 
     DGM_TRY(dgm_grow(&m->weights, &m->weights_cap, e->count, sizeof *m->weights, err));
     for (size_t i = 0; i < e->count; i++) {
         DGM_FAIL_IF(!isfinite(e->guesses[i].score), err, DGM_ERR_TEXT,
-                    "the score of guess %zu of the evidence is not a finite number", i + 1);
+                    "the score of candidate %zu of the evidence is not a finite number", i + 1);
         m->weights[i] = e->guesses[i].score;
     }
     dgm_evidence_weights(m->weights, e->count, m->t->lmbr_scale);
@@ -203,7 +203,7 @@ dgm_status dgm_evidence_rows(dgm_evidence_maker *m, const dgm_evidence *e, dgm_l
                 "the line has evidence, but the translator was opened without LMBR");
     if (e->count == 0 && !e->lattice) return DGM_OK;
     DGM_FAIL_IF(e->count && e->lattice, err, DGM_ERR_ARGUMENT,
-                "the line has two kinds of evidence, a list and a lattice");
+                "the evidence of a line must be an n-best list or a lattice, not both");
     const double begin = dgm_thread_time();
     if (e->count) DGM_TRY(weigh(m, e, err));
     DGM_TRY(e->count ? collect(m, e, err) : collect_lattice(m, e, err));

@@ -39,7 +39,7 @@ static dgm_status check_prefix(const dgm_walk *w, const int32_t *prefix, int cou
     int32_t node = 0;
     for (int i = 0; i < count; i++) {
         const int32_t at = dgm_walk_find(w, node, prefix[i]);
-        DGM_FAIL_IF(at < 0, err, DGM_ERR_TEXT, "no path of it begins with the forced prefix");
+        DGM_FAIL_IF(at < 0, err, DGM_ERR_TEXT, "no path begins with the forced prefix");
         node = w->next[at];
     }
     return DGM_OK;
@@ -50,7 +50,7 @@ dgm_status dgm_lattice_walk(const dgm_translator *t, const dgm_lattice_text *giv
 {
     dgm_lattice *words = NULL;
     DGM_FAIL_IF(!t->lattices, err, DGM_ERR_ARGUMENT,
-                "a line with a lattice, but the translator was opened without them");
+                "the line has a lattice, but the translator was opened without lattices");
     DGM_FAIL_IF(pieces > 1, err, DGM_ERR_TEXT,
                 "the line is too long for the model, and one that has a lattice cannot be split");
     dgm_status st = dgm_lattice_parse(&words, (dgm_text){given->text, given->size},

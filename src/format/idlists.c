@@ -101,7 +101,7 @@ dgm_status dgm_idlists_index(const dgm_idlists *x, uint32_t *at, int *longest, d
         if ((int)count > *longest) *longest = (int)count;
     }
     at[x->count] = (uint32_t)pos;
-    DGM_FAIL_IF(pos != x->size, err, DGM_ERR_FORMAT, "%s: %zu bytes behind the last list", x->key,
+    DGM_FAIL_IF(pos != x->size, err, DGM_ERR_FORMAT, "%s: %zu bytes after the last list", x->key,
                 x->size - pos);
     return DGM_OK;
 }

@@ -37,8 +37,8 @@ void dgm_lattice_close(dgm_lattice **out)
 dgm_status dgm_lattice_add_node(dgm_lattice *l, uint32_t line, int32_t *node, dgm_error *err)
 {
     const size_t n = (size_t)l->node_count;
-    DGM_FAIL_IF(n >= DGM_LATTICE_MAX, err, DGM_ERR_UNSUPPORTED, "a lattice of more than %zu nodes",
-                DGM_LATTICE_MAX);
+    DGM_FAIL_IF(n >= DGM_LATTICE_MAX, err, DGM_ERR_UNSUPPORTED,
+                "the lattice has more than %zu nodes", DGM_LATTICE_MAX);
     DGM_TRY(dgm_grow(&l->ends, &l->end_cap, n + 1, sizeof *l->ends, err));
     DGM_TRY(dgm_grow(&l->lines, &l->line_cap, n + 1, sizeof *l->lines, err));
     l->ends[n] = -INFINITY;
@@ -51,10 +51,10 @@ dgm_status dgm_lattice_add_arc(dgm_lattice *l, const dgm_lattice_arc *arc, dgm_e
 {
     DGM_FAIL_IF(arc->from < 0 || arc->from >= l->node_count || arc->to < 0 ||
                     arc->to >= l->node_count || !isfinite(arc->score),
-                err, DGM_ERR_ARGUMENT, "an arc of a lattice from %d to %d, score %g",
+                err, DGM_ERR_ARGUMENT, "the lattice has an invalid arc from %d to %d, score %g",
                 (int)arc->from, (int)arc->to, (double)arc->score);
     DGM_FAIL_IF(l->arc_count >= DGM_LATTICE_MAX, err, DGM_ERR_UNSUPPORTED,
-                "a lattice of more than %zu arcs", DGM_LATTICE_MAX);
+                "the lattice has more than %zu arcs", DGM_LATTICE_MAX);
     DGM_TRY(dgm_grow(&l->arcs, &l->arc_cap, l->arc_count + 1, sizeof *l->arcs, err));
     l->arcs[l->arc_count++] = *arc;
     return DGM_OK;
@@ -255,7 +255,7 @@ static dgm_status seal(sealing *s, bool trim, dgm_error *err)
 
 dgm_status dgm_lattice_seal(dgm_lattice *l, bool trim, dgm_error *err)
 {
-    DGM_FAIL_IF(l->node_count == 0, err, DGM_ERR_FORMAT, "a lattice without any node");
+    DGM_FAIL_IF(l->node_count == 0, err, DGM_ERR_FORMAT, "the lattice has no nodes");
     const size_t n = (size_t)l->node_count;
     sealing s = {.l = l};
     s.number = dgm_malloc(n * sizeof *s.number);

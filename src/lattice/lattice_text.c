@@ -80,7 +80,7 @@ static dgm_status unescape(parsing *p, dgm_text t, uint32_t *glue, dgm_error *er
     }
     while (p->text.size && p->text.data[p->text.size - 1] == ' ') p->text.size--;
     if (p->text.failed) return dgm_no_memory(err);
-    DGM_FAIL_IF(t.size && p->text.size == 0, err, DGM_ERR_FORMAT, "a word of blanks");
+    DGM_FAIL_IF(t.size && p->text.size == 0, err, DGM_ERR_FORMAT, "a word has only blanks");
     return DGM_OK;
 }
 
@@ -271,7 +271,7 @@ dgm_status dgm_lattice_parse(dgm_lattice **out, dgm_text block, uint32_t first_l
         if (st != DGM_OK && st != DGM_ERR_MEMORY) dgm_error_prefix(err, "line %u", p.line);
     }
     if (st == DGM_OK && p.l->node_count == 0) {
-        st = dgm_fail(err, DGM_ERR_FORMAT, "a lattice without any node");
+        st = dgm_fail(err, DGM_ERR_FORMAT, "the lattice has no nodes");
         dgm_error_prefix(err, "line %u", (unsigned)first_line);
     } else if (st == DGM_OK) {
         st = sort_nodes(&p, err);

@@ -125,7 +125,7 @@ static dgm_status read_gram(dgm_arpa *a, dgm_text line, dgm_error *err)
         DGM_FAIL_IF(field.size == 0, err, DGM_ERR_FORMAT, "fewer than %d words", n);
         int64_t id = dgm_words_find(&a->words, field);
         if (n == 1) {
-            DGM_FAIL_IF(id >= 0, err, DGM_ERR_FORMAT, "a word that was there before");
+            DGM_FAIL_IF(id >= 0, err, DGM_ERR_FORMAT, "the word occurs twice");
             DGM_TRY(dgm_words_add(&a->words, field, &ids[0], err));
         } else {
             DGM_FAIL_IF(id < 0, err, DGM_ERR_FORMAT, "the word '%.*s' is not a 1-gram",
@@ -136,7 +136,8 @@ static dgm_status read_gram(dgm_arpa *a, dgm_text line, dgm_error *err)
     field = dgm_field_next(&line);
     if (field.size) {
         DGM_FAIL_IF(!dgm_number_f32(field, &backoff), err, DGM_ERR_FORMAT, "more than %d words", n);
-        DGM_FAIL_IF(dgm_field_next(&line).size, err, DGM_ERR_FORMAT, "more than a backoff behind");
+        DGM_FAIL_IF(dgm_field_next(&line).size, err, DGM_ERR_FORMAT,
+                    "more than a back-off weight after the n-gram");
     }
     return push_gram(a, n, ids, prob, backoff, err);
 }

@@ -57,8 +57,9 @@ dgm_status dgm_lm_trainer_open(dgm_lm_trainer **out, const dgm_lm_params *p, dgm
 {
     *out = NULL;
     DGM_FAIL_IF(p->order < 1 || p->order > N_MAX, err, DGM_ERR_ARGUMENT,
-                "the order is from 1 to %d, not %d", N_MAX, p->order);
-    DGM_FAIL_IF(p->prune[0] != 0, err, DGM_ERR_ARGUMENT, "single words are never pruned");
+                "the order must be 1 to %d, not %d", N_MAX, p->order);
+    DGM_FAIL_IF(p->prune[0] != 0, err, DGM_ERR_ARGUMENT,
+                "the pruning threshold of single words must be 0");
     for (int n = 1; n < p->order; n++)
         DGM_FAIL_IF(p->prune[n] < p->prune[n - 1], err, DGM_ERR_ARGUMENT,
                     "a pruning threshold is smaller than that of the order below it");

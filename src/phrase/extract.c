@@ -134,7 +134,7 @@ dgm_status dgm_extract(dgm_extractor *x, const dgm_align_link *links, size_t cou
     *spans = NULL;
     *span_count = 0;
     DGM_FAIL_IF(m < 0 || n < 0 || m > UINT16_MAX || n > UINT16_MAX, err, DGM_ERR_ARGUMENT,
-                "a sentence of %d words", m > n ? m : n);
+                "a sentence of %d words; at most %d are allowed", m > n ? m : n, UINT16_MAX);
     x->m = m;
     x->n = n;
     x->span_count = 0;

@@ -27,7 +27,7 @@ dgm_status dgm_pb_params_check(const dgm_pb_params *p, dgm_error *err)
     DGM_FAIL_IF(p->pops > 10000000 || p->nbest > 1000000 || p->table_limit > 1000000, err,
                 DGM_ERR_ARGUMENT, "pops, table limit or n-best size is too large");
     DGM_FAIL_IF(p->jump < 0 || p->jump > DGM_PB_JUMP_MAX, err, DGM_ERR_ARGUMENT,
-                "the distortion limit is from 0 to %d, not %d", DGM_PB_JUMP_MAX, p->jump);
+                "the distortion limit must be 0 to %d, not %d", DGM_PB_JUMP_MAX, p->jump);
     for (int k = 0; k < DGM_PB_FEATURES; k++)
         DGM_FAIL_IF(!isfinite(p->weights.w[k]) || fabs(p->weights.w[k]) > 1e6, err,
                     DGM_ERR_ARGUMENT, "a weight is too large");
@@ -149,7 +149,7 @@ dgm_status dgm_pb_decode(dgm_pb_decoder *d, const dgm_text *words, int count,
 {
     *list = NULL;
     *list_count = 0;
-    DGM_FAIL_IF(count < 0, err, DGM_ERR_ARGUMENT, "a sentence of %d words", count);
+    DGM_FAIL_IF(count < 0, err, DGM_ERR_ARGUMENT, "a sentence cannot have %d words", count);
     dgm_arena_reset(&d->arena, 0);
     d->source = words;
     d->n = count;

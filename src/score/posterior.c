@@ -78,7 +78,8 @@ static uint32_t child(dgm_posteriors *p, uint32_t parent, int32_t token)
 dgm_status dgm_posteriors_add(dgm_posteriors *p, const int32_t *tokens, size_t count, double weight,
                               dgm_error *err)
 {
-    DGM_FAIL_IF(count > INT32_MAX / 16, err, DGM_ERR_TEXT, "a translation of %zu tokens", count);
+    DGM_FAIL_IF(count > INT32_MAX / 16, err, DGM_ERR_TEXT,
+                "a translation of %zu tokens; at most %d are allowed", count, INT32_MAX / 16);
     DGM_TRY(prepare(p, count * DGM_LMBR_ORDER, err));
     const uint32_t mark = ++p->translations;
     for (size_t i = 0; i < count; i++) {
@@ -97,7 +98,7 @@ dgm_status dgm_posteriors_node(dgm_posteriors *p, const int32_t *tokens, int cou
                                dgm_error *err)
 {
     DGM_FAIL_IF(count < 1 || count > DGM_LMBR_ORDER, err, DGM_ERR_ARGUMENT,
-                "an n-gram of %d tokens", count);
+                "an n-gram of %d tokens; it must have 1 to %d", count, DGM_LMBR_ORDER);
     DGM_TRY(prepare(p, DGM_LMBR_ORDER, err));
     *node = 0;
     for (int i = 0; i < count; i++) *node = child(p, *node, tokens[i]);

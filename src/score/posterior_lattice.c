@@ -125,7 +125,7 @@ static dgm_status add_arc(splitter *s, uint32_t from, uint32_t to, int32_t token
                           dgm_error *err)
 {
     DGM_FAIL_IF(s->arc_count >= ARCS_MAX, err, DGM_ERR_UNSUPPORTED,
-                "a lattice whose n-grams have more than %d places: prune it", ARCS_MAX);
+                "the n-grams of the lattice stand at more than %d positions: prune it", ARCS_MAX);
     DGM_TRY(dgm_grow(&s->arcs, &s->arc_cap, s->arc_count + 1, sizeof *s->arcs, err));
     const uint32_t arc = (uint32_t)s->arc_count++;
     s->arcs[arc] = (walk_arc){from, to, p};

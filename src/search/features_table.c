@@ -297,7 +297,8 @@ const dgm_feature_row dgm_feature_table[DGM_FEATURE_COUNT] = {
                                .needs = BIT(LMBR),
                                .excludes = BIT(PREFIX) | BIT(CONSTRAINTS) | BIT(DIRECTIONS) |
                                            BIT(LATTICE) | BIT(RERANK) | BIT(RESUME),
-                               .why = "it writes settings, found on lines that are searched freely"},
+                               .why =
+                                   "it writes settings, found on lines that are searched freely"},
     [DGM_FEATURE_LATTICE] = {.name = "lattice",
                              .setting = "dgm_settings.lattices",
                              .asked = asks_lattice,
@@ -321,7 +322,7 @@ const dgm_feature_row dgm_feature_table[DGM_FEATURE_COUNT] = {
                                 .setting = "dgm_settings.direction_later",
                                 .asked = asks_directions,
                                 .excludes = BIT(RERANK) | BIT(TERMS),
-                                .why = "a glossary and a model that re-ranks are for one direction"},
+                                .why = "a glossary and a re-ranker are for one direction"},
     [DGM_FEATURE_RERANK] = {.name = "rerank"},
     [DGM_FEATURE_SCORE] = {.name = "score",
                            .setting = "dgm_score_pairs",

@@ -27,7 +27,7 @@ static bool punishes(const dgm_search_config *c)
 dgm_status dgm_history_check(const dgm_search_config *c, dgm_error *err)
 {
     DGM_FAIL_IF(c->no_repeat < 0, err, DGM_ERR_ARGUMENT,
-                "n-grams of %d words cannot be kept from coming again", c->no_repeat);
+                "no-repeat n-gram size must be 0 or more, not %d", c->no_repeat);
     DGM_FAIL_IF(!(c->repetition >= 0.0f) || isinf(c->repetition), err, DGM_ERR_ARGUMENT,
                 "repetition penalty is %g; it must be a positive number, or 0: none",
                 (double)c->repetition);

@@ -402,7 +402,7 @@ static dgm_status store(work *w, const char *output, dgm_error *err)
 
 static dgm_status check_output(const char *output, dgm_error *err)
 {
-    DGM_FAIL_IF(!output, err, DGM_ERR_ARGUMENT, "no output is named");
+    DGM_FAIL_IF(!output, err, DGM_ERR_ARGUMENT, "no output file is given");
     return dgm_outfile_probe(output, err);
 }
 

@@ -220,16 +220,15 @@ static dgm_status check(const dgm_lattice_options *o, size_t count, dgm_lattice_
 {
     const bool native = !o->format || strcmp(o->format, "lattice") == 0;
     DGM_FAIL_IF(count < 1 || count > FILES_MAX, err, DGM_ERR_ARGUMENT,
-                "%zu files of lattices; it must be 1 to %d", count, FILES_MAX);
+                "the number of lattice files must be 1 to %d, not %zu", FILES_MAX, count);
     DGM_FAIL_IF(o->lists && (o->symbols || o->transducer || o->trim), err, DGM_ERR_ARGUMENT,
-                "an n-best list has no symbols, labels or dead ends");
+                "--from-nbest cannot be combined with --symbols, --transducer or --trim");
     DGM_FAIL_IF(!native && strcmp(o->format, "openfst") != 0, err, DGM_ERR_ARGUMENT,
                 "unknown format of lattices '%s': known are lattice, openfst", o->format);
     DGM_FAIL_IF(o->prune != o->prune, err, DGM_ERR_ARGUMENT, "the pruning must be a number");
     DGM_FAIL_IF(o->nbest && o->format, err, DGM_ERR_ARGUMENT,
-                "an n-best list is text: it has no format of lattices");
-    DGM_FAIL_IF(o->repeated && !o->nbest, err, DGM_ERR_ARGUMENT,
-                "repeated texts are a setting of n-best lists");
+                "an n-best list is text: --nbest cannot be combined with --format");
+    DGM_FAIL_IF(o->repeated && !o->nbest, err, DGM_ERR_ARGUMENT, "--repeated requires --nbest N");
     *format = native ? DGM_LATTICE_NATIVE : DGM_LATTICE_OPENFST;
     return DGM_OK;
 }

@@ -147,7 +147,8 @@ static dgm_status decode_line(run_state *r, int worker, size_t i, dgm_error *err
     for (size_t k = 0; k < s.count; k++)
         s.words[k].data = (const char *)s.bytes.data + (uintptr_t)s.words[k].data;
     if (st == DGM_OK && s.count > 100000)
-        st = dgm_fail(err, DGM_ERR_TEXT, "a line of %zu words", s.count);
+        st = dgm_fail(err, DGM_ERR_TEXT, "the line has %zu words; at most 100000 are allowed",
+                      s.count);
     if (st == DGM_OK) st = dgm_pb_decode(d, s.words, (int)s.count, &list, &count, err);
     if (st == DGM_OK) st = r->each(r->cookie, worker, i, list, count, err);
     r->words[worker] += s.count;

@@ -51,8 +51,7 @@ dgm_status dgm_rerank(dgm_translator *t, float weight, const dgm_line *sources,
                       dgm_results *results, dgm_error *err)
 {
     DGM_FAIL_IF(!(weight >= 0.0f && weight <= 1e6f), err, DGM_ERR_ARGUMENT,
-                "the weight of a model that re-ranks must be between 0 and 1e+06, not %g",
-                (double)weight);
+                "the weight of a re-ranker must be between 0 and 1e+06, not %g", (double)weight);
     size_t count = 0, at = 0;
     for (size_t i = 0; i < results->count; i++)
         if (has_choice(results->items[i])) count += results->items[i]->count;

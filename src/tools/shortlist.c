@@ -284,7 +284,7 @@ static dgm_status check_options(const dgm_shortlist_options *o, const char *outp
     DGM_FAIL_IF(o->remove && (inputs || o->write_lexicon || o->write_binary), err, DGM_ERR_ARGUMENT,
                 "a shortlist cannot be removed and made or written at once");
     DGM_FAIL_IF(!output && !o->write_lexicon && !o->write_binary, err, DGM_ERR_ARGUMENT,
-                "no output is named");
+                "no output file is given");
     DGM_FAIL_IF(o->best < 1 || o->best > DGM_SHORTLIST_BEST_MAX, err, DGM_ERR_ARGUMENT,
                 "the number of translations per token must be between 1 and %d, not %d",
                 DGM_SHORTLIST_BEST_MAX, o->best);

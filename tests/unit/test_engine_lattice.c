@@ -375,11 +375,12 @@ static void refused_lines(void **state)
         {"lattice\n0 1 0 a\n1 0 0 b\n1 0\n", NULL, "lattice: line 3: this arc lies on a cycle"},
         {"lattice\n0 1 0 a\n0 2 0 b\n1 0\n", NULL,
          "lattice: line 3: a dead end: no path leads from this node to an end"},
-        {"lattice\n0 1 0 a\n1 0\n", "b",
-         "lattice: no path of it begins with the forced prefix"},
-        {"lattice\n0 1 0 " TEN TEN TEN "a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a\n"
+        {"lattice\n0 1 0 a\n1 0\n", "b", "lattice: no path begins with the forced prefix"},
+        {"lattice\n0 1 0 " TEN TEN TEN
+         "a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a\n"
          "1 0\n",
-         NULL, "lattice: the longest path of the lattice has 156 tokens, the maximum length is 100"},
+         NULL,
+         "lattice: the longest path of the lattice has 156 tokens, the maximum length is 100"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const dgm_lattice_text l = {.text = cases[i].lattice, .size = strlen(cases[i].lattice)};

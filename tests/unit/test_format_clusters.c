@@ -253,7 +253,7 @@ static void test_refusals(void **state)
         {"lists", "dragoman.clusters.0.lists", no_lists},
         {"short", "the list of centroid 2 is damaged", short_lists},
         {"high", "the list of centroid 0 is damaged", high_ids},
-        {"bytes", "1 bytes behind the last list", more_bytes}};
+        {"bytes", "1 bytes after the last list", more_bytes}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         write_model(true);
         dgm_gguf *g = open_file();

@@ -269,7 +269,7 @@ static void test_damage(void **state)
     expect_refused(long_form, "source token 0 is damaged");
     expect_refused(endless, "source token 0 is damaged");
     expect_refused(short_data, "source token 199 is damaged");
-    expect_refused(long_data, "1 bytes behind the last list");
+    expect_refused(long_data, "1 bytes after the last list");
     // Every bit of the data flipped: refused or still a proper list.
     dgm_gguf *g = open_file();
     const uint8_t *data = NULL;

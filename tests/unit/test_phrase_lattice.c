@@ -215,8 +215,8 @@ static void test_bad(void **state)
     static const struct {
         const char *text, *message;
     } cases[] = {
-        {"", "line 1: a lattice without any node"},
-        {"lattice 3\n", "line 1: a lattice without any node"},
+        {"", "line 1: the lattice has no nodes"},
+        {"lattice 3\n", "line 1: the lattice has no nodes"},
         {"lattice\n0 1 0 a\n", "line 1: no path leads from the start to an end"},
         {"lattice\n0 1 0 a\n1 0 0 b\n1 0\n", "line 3: this arc lies on a cycle"},
         {"lattice\n0 1 0 a\n1 1 0 b\n1 0\n", "line 3: this arc lies on a cycle"},
@@ -228,7 +228,7 @@ static void test_bad(void **state)
         {"lattice\n-1 1 0 a\n1 0\n", "line 2: '-1' is not the number of a node"},
         {"lattice\n0 1 0 a\n1 0\nlattice\n", "line 4: a second lattice begins in the same block"},
         {"lattice\n0 1 0 \xff\n1 0\n", "line 2: not valid UTF-8"},
-        {"lattice\n0 1 0 ~\\s~\n1 0\n", "line 2: a word of blanks"},
+        {"lattice\n0 1 0 ~\\s~\n1 0\n", "line 2: a word has only blanks"},
         {"0 1 a b 1 2\n1\n", "line 1: more than five fields"},
         {"0 1 a x\n1\n", "line 1: 'x' is not a cost"},
         {"0 1 a b 1\n1 2 c\n2\n", "line 2: an arc without an output label"},

@@ -711,7 +711,7 @@ static void senseless_settings(void **state)
     refused(c, "diversity is -1; it must be 0 or more");
     c = config_of(4);
     c.no_repeat = -2;
-    refused(c, "n-grams of -2 words cannot be kept from coming again");
+    refused(c, "no-repeat n-gram size must be 0 or more, not -2");
     c = config_of(4);
     c.repetition = -2;
     refused(c, "repetition penalty is -2; it must be a positive number, or 0: none");

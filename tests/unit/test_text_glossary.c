@@ -50,13 +50,13 @@ static void lines_of_demands(void **state)
     static const char *const bad[][2] = {
         {"a => ", "constraint 1: no target after '=>'"},
         {"ok\t=> b", "constraint 2: no source before '=>'"},
-        {"a => b => c", "constraint 1: '=>' comes twice"},
-        {"a | b => c", "constraint 1: a term has one source, before '=>'"},
+        {"a => b => c", "constraint 1: '=>' occurs twice"},
+        {"a | b => c", "constraint 1: a term has only one source, before '=>'"},
         {"a |", "constraint 1: an empty variant"},
         {"x\t\t!", "constraint 3: its text is missing"},
-        {"! a => b", "constraint 1: '=>' has no place in '!' constraints"},
-        {"^ a | b", "constraint 1: a translation has one beginning"},
-        {"$ a\t$ b", "constraint 2: a second end of the translation"},
+        {"! a => b", "constraint 1: '=>' is not allowed in '!' constraints"},
+        {"^ a | b", "constraint 1: a translation has only one beginning"},
+        {"$ a\t$ b", "constraint 2: the end of the translation is given twice"},
         {"a\\", "constraint 1: nothing follows the last backslash"},
     };
     dgm_demands d = {0};

@@ -32,10 +32,11 @@ static int run(const command *self, int argc, char **argv)
     words rest;
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
-    if (!o.output) return fail_usage(self, "--output is missing");
-    if (rest.count < 2) return fail_usage(self, "average takes two models or more");
+    if (!o.output) return fail_usage(self, "average requires --output FILE");
+    if (rest.count < 2) return fail_usage(self, "average takes two or more models");
     if (rest.count > DGM_AVERAGE_MAX)
-        return fail_usage(self, "%d models; at most %d", rest.count, DGM_AVERAGE_MAX);
+        return fail_usage(self, "average takes at most %d models, not %d", DGM_AVERAGE_MAX,
+                          rest.count);
     file_list files = {0};
     files_read_words(&files, &rest, 0);
     files_write(&files, "--output", o.output);

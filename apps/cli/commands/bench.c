@@ -187,7 +187,7 @@ static int run(const command *self, int argc, char **argv)
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
     if (rest.count) return fail_usage(self, "bench reads --input, not '%s'", rest.items[0]);
-    if (o.json && o.csv) return fail_usage(self, "choose one of --json and --csv");
+    if (o.json && o.csv) return fail_usage(self, "--json and --csv cannot be combined");
     file_list files = {0};
     files_read(&files, "--input", o.input);
     files_write(&files, "--output", o.output);

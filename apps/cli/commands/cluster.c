@@ -181,15 +181,17 @@ static int run(const command *self, int argc, char **argv)
     words rest;
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
-    if (!o.model) return fail_usage(self, "--model is missing");
+    if (!o.model) return fail_usage(self, "cluster requires --model FILE");
     if (rest.count > 1 || (rest.count && o.input))
-        return fail_usage(self, "expected one text");
+        return fail_usage(self, "cluster takes one text file");
     if (rest.count) o.input = rest.items[0];
-    if (!o.output && !o.measure) return fail_usage(self, "--output or --measure is missing");
+    if (!o.output && !o.measure)
+        return fail_usage(self, "cluster requires --output FILE or --measure FILE");
     if (o.output && !o.input && !o.remove)
-        return fail_usage(self, "a text to learn clusters from is missing");
+        return fail_usage(self, "--output requires a text file to learn clusters from");
     if (o.sizes && !o.measure) return fail_usage(self, "--sizes requires --measure FILE");
-    if (o.any_source && o.source) return fail_usage(self, "--source and --any-source contradict");
+    if (o.any_source && o.source)
+        return fail_usage(self, "--source and --any-source cannot be combined");
     file_list files = {0};
     files_read(&files, "the text", o.input);
     files_read(&files, "--measure", o.measure);

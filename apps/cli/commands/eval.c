@@ -195,7 +195,8 @@ static int run(const command *self, int argc, char **argv)
     if (code >= 0) return code;
     if (rest.count < 2)
         return fail_usage(self, "eval takes a file of translations and at least one reference");
-    if (rest.count + o.compare.count > FILES_MAX) return fail_usage(self, "too many files");
+    if (rest.count + o.compare.count > FILES_MAX)
+        return fail_usage(self, "eval takes at most %d files", FILES_MAX);
     corpus *c = need(calloc(1, sizeof *c));
     code = run_files(&o, &rest, c);
     free_corpus(c);

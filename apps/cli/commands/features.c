@@ -227,7 +227,7 @@ static int run(const command *self, int argc, char **argv)
     column columns[COLUMNS_MAX];
     const int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
-    if (rest.count) return fail_usage(self, "features takes no words, not '%s'", rest.items[0]);
+    if (rest.count) return fail_usage(self, "features takes no arguments, not '%s'", rest.items[0]);
     const int count = list_columns(columns);
     if (o.json) {
         print_json(columns, count);

@@ -56,7 +56,7 @@ static int run(const command *self, int argc, char **argv)
     words rest;
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
-    if (rest.count < 1) return fail_usage(self, "expected files of lattices");
+    if (rest.count < 1) return fail_usage(self, "lattice takes one or more files of lattices");
     file_list files = {0};
     files_read_words(&files, &rest, 0);
     files_read(&files, "--symbols", o.symbols);

@@ -107,7 +107,7 @@ static int train(const command *self, const lm_options *o, const words *rest)
 {
     dgm_ngram_options t;
     dgm_ngram_default(&t);
-    if (rest->count < 2) return fail_usage(self, "expected the texts to count");
+    if (rest->count < 2) return fail_usage(self, "lm train takes one or more text files");
     int code = check_files(self, o, rest);
     if (code >= 0) return code;
     t.order = o->order;
@@ -144,7 +144,7 @@ static int convert(const command *self, const lm_options *o, const words *rest)
 {
     dgm_error error;
     if (rest->count != 2 || !o->output)
-        return fail_usage(self, "expected a model to read and --output");
+        return fail_usage(self, "lm convert takes one model and requires --output FILE");
     dgm_status st = dgm_ngram_convert(rest->items[1], o->output, o->bits, &error);
     return st == DGM_OK ? EXIT_FINE : fail(exit_code(st), "%s", error.text);
 }
@@ -191,7 +191,8 @@ static int each_line(const lm_options *o, const dgm_ngram *lm, bool query, line_
 
 static int ask(const command *self, const lm_options *o, const words *rest, bool query)
 {
-    if (rest->count != 2) return fail_usage(self, "expected one model");
+    if (rest->count != 2)
+        return fail_usage(self, "lm %s takes one model", query ? "query" : "perplexity");
     int code = check_files(self, o, rest);
     if (code >= 0) return code;
     dgm_ngram *lm = NULL;
@@ -209,7 +210,7 @@ static int ask(const command *self, const lm_options *o, const words *rest, bool
 
 static int check(const command *self, const lm_options *o, const words *rest)
 {
-    if (rest->count != 2) return fail_usage(self, "expected one model");
+    if (rest->count != 2) return fail_usage(self, "lm check takes one model");
     dgm_ngram *lm = NULL;
     dgm_error error;
     dgm_status st = dgm_ngram_open(&lm, rest->items[1], NULL, &error);
@@ -233,7 +234,7 @@ static int run(const command *self, int argc, char **argv)
     if (strcmp(what, "perplexity") == 0) return ask(self, &o, &rest, false);
     if (strcmp(what, "query") == 0) return ask(self, &o, &rest, true);
     if (strcmp(what, "check") == 0) return check(self, &o, &rest);
-    return fail_usage(self, "expected train, convert, perplexity, query or check, not '%s'", what);
+    return fail_usage(self, "lm takes train, convert, perplexity, query or check, not '%s'", what);
 }
 
 const command command_lm = {

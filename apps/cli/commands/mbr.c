@@ -45,8 +45,9 @@ static bool put_line(const mbr_options *o, dgm_mbr *mbr, uint64_t line, dgm_evid
     const double *gains = NULL;
     if (o->size && list->count > (size_t)o->size) list->count = (size_t)o->size;
     if (list->lattice) {
-        fail(EXIT_RUNTIME, "mbr compares the translations of a list: make one of the lattices "
-                           "first");
+        fail(EXIT_RUNTIME,
+             "mbr takes an n-best list, not lattices (make one with 'dragoman lattice "
+             "--nbest N')");
         return false;
     }
     if (list->count && dgm_mbr_choose(mbr, list, &best, &gains, &error) != DGM_OK) {
@@ -79,7 +80,7 @@ static bool walk(const mbr_options *o, dgm_mbr *mbr, dgm_evidence_file *in, line
         if (line >= next && dgm_evidence_any(in, &next, &more, &error) != DGM_OK) break;
         if (line >= next && !more) return true;
         if (next > line && next - line > GAP_MAX) {
-            fail(EXIT_RUNTIME, "the list goes from line %llu to line %llu (counted from 0)",
+            fail(EXIT_RUNTIME, "the n-best list skips from line %llu to line %llu (counted from 0)",
                  (unsigned long long)line - (line > 0), (unsigned long long)next);
             return false;
         }

@@ -106,13 +106,13 @@ static int run(const command *self, int argc, char **argv)
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
     if (o.lists ? rest.count != 0 : rest.count != 2)
-        return fail_usage(self, "expected %s",
-                          o.lists ? "no table with --lists"
+        return fail_usage(self, "mert takes %s",
+                          o.lists ? "no tables with --lists"
                                   : "a phrase table and a language model");
     if (!o.output || !o.references.count || (!o.lists && !o.input))
         return fail_usage(self, "%s",
-                          o.lists ? "--reference and --output are needed"
-                                  : "--input, --reference and --output are needed");
+                          o.lists ? "mert --lists requires --reference FILE and --output FILE"
+                                  : "mert requires --input, --reference and --output FILE");
     file_list files = {0};
     files_read_words(&files, &rest, 0);
     files_read(&files, "--input", o.input);

@@ -139,7 +139,9 @@ static int check_files(const command *self, const phrase_options *o, const words
 static int extract(const command *self, const phrase_options *o, const words *rest)
 {
     if (rest->count != 4 || !o->output)
-        return fail_usage(self, "expected source, target and alignment files and --output");
+        return fail_usage(self,
+                          "phrase extract takes source, target and alignment files and requires "
+                          "--output FILE");
     const int code = check_files(self, o, rest);
     if (code >= 0) return code;
     dgm_phrase_options p;
@@ -176,7 +178,7 @@ static int convert(const command *self, const phrase_options *o, const words *re
 {
     dgm_error error;
     if (rest->count != 2 || !o->output)
-        return fail_usage(self, "expected a table to read and --output");
+        return fail_usage(self, "phrase convert takes one table and requires --output FILE");
     const int code = check_files(self, o, rest);
     if (code >= 0) return code;
     dgm_status st = dgm_phrase_convert(rest->items[1], o->reordering, o->output,
@@ -284,7 +286,8 @@ static void print_decoded(const dgm_phrasal *p, double loaded, double start)
 
 static int translate(const command *self, const phrase_options *o, const words *rest)
 {
-    if (rest->count != 3) return fail_usage(self, "expected a phrase table and a language model");
+    if (rest->count != 3)
+        return fail_usage(self, "phrase translate takes a phrase table and a language model");
     int code = check_files(self, o, rest);
     if (code >= 0) return code;
     if (!o->nbest && (o->nbest_file || o->distinct || o->alignment))
@@ -354,7 +357,7 @@ static int run(const command *self, int argc, char **argv)
     if (strcmp(what, "extract") == 0) return extract(self, &o, &rest);
     if (strcmp(what, "convert") == 0) return convert(self, &o, &rest);
     if (strcmp(what, "translate") == 0) return translate(self, &o, &rest);
-    return fail_usage(self, "expected extract, convert or translate, not '%s'", what);
+    return fail_usage(self, "phrase takes extract, convert or translate, not '%s'", what);
 }
 
 const command command_phrase = {

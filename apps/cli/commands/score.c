@@ -203,14 +203,15 @@ static int check_options(const command *self, const score_options *o, const word
         if (rest->count != 2)
             return fail_usage(self, "score takes a source file and a target file");
         if (o->nbest || o->lattice_weight != 0)
-            return fail_usage(self, "--%s is an option of --lattice",
+            return fail_usage(self, "--%s requires --lattice FILE",
                               o->nbest ? "nbest" : "lattice-weight");
-        if (o->json && o->summary) return fail_usage(self, "choose one of --json and --summary");
+        if (o->json && o->summary)
+            return fail_usage(self, "--json and --summary cannot be combined");
         return -1;
     }
-    if (rest->count != 1) return fail_usage(self, "score --lattice takes a source file alone");
+    if (rest->count != 1) return fail_usage(self, "score --lattice takes one file, the source");
     if (o->word_scores || o->normalised || o->summary || o->json)
-        return fail_usage(self, "--lattice prints lists: leave out --%s",
+        return fail_usage(self, "--lattice prints n-best lists; it cannot be combined with --%s",
                           o->word_scores  ? "word-scores"
                           : o->normalised ? "normalised"
                           : o->summary    ? "summary"

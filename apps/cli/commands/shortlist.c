@@ -136,7 +136,7 @@ static int run(const command *self, int argc, char **argv)
     words rest;
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
-    if (!o.model) return fail_usage(self, "--model is missing");
+    if (!o.model) return fail_usage(self, "shortlist requires --model FILE");
     if (o.measure.count > 2) return fail_usage(self, "--measure may be given twice at most");
     const char *files[2] = {NULL, NULL};
     int n = o.input.count + rest.count;
@@ -147,11 +147,11 @@ static int run(const command *self, int argc, char **argv)
     if (o.frequent_text && !o.lexicon)
         return fail_usage(self, "--frequent-text requires --lexicon FILE");
     if (o.candidates && o.measure.count == 0)
-        return fail_usage(self, "--candidates counts on the text of --measure, which is missing");
+        return fail_usage(self, "--candidates requires --measure FILE");
     bool writes = o.output || o.write_lexicon || o.write_binary;
     if (!writes && o.measure.count == 0)
-        return fail_usage(self, "nothing to do: --output, --write-lexicon, --write-binary or "
-                                "--measure is missing");
+        return fail_usage(self, "shortlist requires --output, --write-lexicon, --write-binary or "
+                                "--measure FILE");
     file_list all = {0};
     for (int i = 0; i < n; i++) files_read(&all, i ? "the target text" : "the source text", files[i]);
     files_read(&all, "--lexicon", o.lexicon);

@@ -54,7 +54,7 @@ static int run(const command *self, int argc, char **argv)
     words rest;
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
-    if (!o.output) return fail_usage(self, "--output is missing");
+    if (!o.output) return fail_usage(self, "shrink requires --output FILE");
     if (rest.count < 1 || rest.count > DGM_SHRINK_MAX)
         return fail_usage(self, "shrink takes 1 to %d models", DGM_SHRINK_MAX);
     file_list files = {0};

@@ -31,7 +31,7 @@ static int run(const command *self, int argc, char **argv)
     words rest;
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
-    if (rest.count != 1) return fail_usage(self, "expected one word, the language");
+    if (rest.count != 1) return fail_usage(self, "tokenize takes one argument, the language");
     file_list files = {0};
     files_read(&files, "--input", o.input);
     files_write(&files, "--output", o.output);

@@ -233,8 +233,7 @@ static bool holds(const journal *j, const char *path, uint64_t bytes, uint32_t c
     file_checksum(path, bytes, &have, &sum);
     if (have < bytes)
         fail(EXIT_RUNTIME,
-             "cannot resume '%s': '%s' has %" PRIu64 " of the %" PRIu64
-             " bytes that '%s' speaks of",
+             "cannot resume '%s': '%s' has %" PRIu64 " of the %" PRIu64 " bytes that '%s' records",
              j->output, path, have, bytes, j->path);
     else if (sum != check)
         fail(EXIT_RUNTIME, "cannot resume '%s': '%s' is not what the interrupted job wrote",

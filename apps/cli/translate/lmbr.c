@@ -89,7 +89,7 @@ static bool any_weight(const setting_values *set)
 int lmbr_weights(const lmbr_options *o, setting_values *set)
 {
     if (!o->file && (o->settings || o->detokenize || o->tune || any_weight(set)))
-        return fail(EXIT_USAGE, "the options of LMBR require --lmbr FILE");
+        return fail(EXIT_USAGE, "the options --lmbr-* require --lmbr FILE");
     dgm_settings read = set->settings;
     int code = o->settings ? read_settings(o->settings, &read.lmbr, &read.length_penalty) : -1;
     if (code >= 0) return code;

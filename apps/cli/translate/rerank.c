@@ -51,7 +51,8 @@ static int open_one(const char *spec, const engine_options *e, const dgm_transla
     int code = split_weight(path, &m);
     *weight = m.weight > 0 ? m.weight : 1;
     if (code < 0 && *weight > 1e6f)
-        code = fail(EXIT_USAGE, "the weight of a model that re-ranks is at most 1e+06: '%s'", spec);
+        code = fail(EXIT_USAGE, "--rerank: the weight of a re-ranker must be at most 1e+06: '%s'",
+                    spec);
     dgm_error error;
     dgm_status st = code < 0 ? open_judge(path, e, search, t, &error) : DGM_OK;
     dgm_pair_scores *nothing = NULL; // can it score at all?

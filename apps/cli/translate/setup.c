@@ -133,7 +133,7 @@ int engine_open(const engine_options *e, dgm_translator **t)
     dgm_settings s = e->set.settings;
     s.workspace -= s.workspace / 8; // the rest is for text (commands/translate.c)
     if (settings_given(&e->set, "allow-unk") && settings_given(&e->set, "no-unk"))
-        return fail(EXIT_USAGE, "--allow-unk and --no-unk are opposites: give one of them");
+        return fail(EXIT_USAGE, "--allow-unk and --no-unk cannot be combined");
     int code = collect_members(e, members, owned, &count);
     if (code < 0) {
         dgm_error error;

@@ -104,7 +104,7 @@ static dgm_status load(dgm_backend *b, dgm_experts *e, const dgm_expert_part *pa
         const dgm_linear *in = &x->layer[0], *out = &x->layer[1], *first = e->list[0].layer;
         DGM_FAIL_IF(in->rows != out->cols || in->cols != out->rows || in->rows != first->rows ||
                         in->cols != first->cols || in->rows > CPU_MAX_WIDTH,
-                    err, DGM_ERR_FORMAT, "tensor '%s' does not fit its neighbours",
+                    err, DGM_ERR_FORMAT, "the shape of tensor '%s' does not fit the other experts'",
                     parts[i].in.weight->name);
         size_t need = layer_bytes(in, parts[i].in.bias) + layer_bytes(out, parts[i].out.bias);
         if (need > e->each) e->each = (need + PAGE - 1) / PAGE * PAGE; // of the largest

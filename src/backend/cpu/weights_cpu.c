@@ -210,7 +210,8 @@ dgm_status cpu_linear_load(dgm_backend *b, const dgm_linear_part *parts, int cou
     *out = NULL;
     int rows, cols;
     DGM_FAIL_IF(!stacked_shape(parts, count, &rows, &cols) || cols > CPU_MAX_WIDTH, err,
-                DGM_ERR_FORMAT, "tensor '%s' does not fit its neighbours", parts[0].weight->name);
+                DGM_ERR_FORMAT, "the shape of tensor '%s' does not fit the tensors stacked with it",
+                parts[0].weight->name);
     dgm_linear *l = dgm_calloc(1, sizeof *l);
     if (!l) return dgm_no_memory(err);
     l->ops = &cpu_ops;
