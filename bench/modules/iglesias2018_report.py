@@ -2,7 +2,7 @@
 """Tables, CSV files and drawings of bench/iglesias2018.
 
 Every table is printed as markdown with the paper's numbers beside ours and written as RESULTS/iglesias2018-PART.csv.
-Rows that were not measured for want of time are left out.
+Rows that were not measured, for lack of time are left out.
 """
 import csv
 import statistics

@@ -136,18 +136,22 @@ def newest(rows):
 
 
 def whole(row):
-    """Against CTranslate2 without lists, where lists were used."""
+    """Over CTranslate2 without a shortlist, where one was used."""
     return f"{float(row['ratio_whole']):.2f}" if row.get("ratio_whole") else "-"
+
+
+def vocabulary(shortlist):
+    return "shortlist" if shortlist == "lexical" else "whole"
 
 
 def detail(rows):
     """All about the cells of real models."""
     if not rows:
         return []
-    out = ["| model | precision | words | beam | batch | tokens/s of both | ms a line | time ratio (quartiles) | to "
-           "CTranslate2 with all words | BLEU of both | start-up, s | peak MiB |", "|" + "---|" * 12]
+    out = ["| model | precision | vocabulary | beam | batch | tokens/s of both | ms a line | speed-up (quartiles) | over "
+           "CTranslate2 with the whole vocabulary | BLEU of both | start-up, s | peak MiB |", "|" + "---|" * 12]
     for r in rows:
-        words = "lists" if r["shortlist"] == "lexical" else "all"
+        words = vocabulary(r["shortlist"])
         out.append(f"| {r['model']} | {r['precision']} | {words} | {r['beam']} | {r['batch']} | "
                    f"{pair(r, 'tokens_s', 0)} | {pair(r, 'p50_ms', 1)} | {float(r['ratio']):.2f} "
                    f"({float(r['ratio_q1']):.2f}-{float(r['ratio_q3']):.2f}) | {whole(r)} | {pair(r, 'bleu', 2)} | "
@@ -156,11 +160,11 @@ def detail(rows):
 
 
 def matrix(rows):
-    """Time ratios of every model, precision and choice of words by beam and batch."""
+    """Speed-ups of every model, precision and vocabulary by beam and batch."""
     batches = sorted({r["batch"] for r in rows}, key=lambda b: {"1": 0, "free": 1 << 30}.get(b) or int(b))
     beams = sorted({int(r["beam"]) for r in rows})
     columns = [(b, k) for k in batches for b in beams if any(int(r["beam"]) == b and r["batch"] == k for r in rows)]
-    out = ["| model | precision | words | " + " | ".join(f"batch {k}, beam {b}" for b, k in columns) +
+    out = ["| model | precision | vocabulary | " + " | ".join(f"batch {k}, beam {b}" for b, k in columns) +
            " |", "|" + "---|" * (3 + len(columns))]
     groups = []
     for r in rows:
@@ -171,7 +175,7 @@ def matrix(rows):
         found = {(int(r["beam"]), r["batch"]): f"{float(r['ratio']):.2f}" +
                  (f" ({whole(r)})" if r.get("ratio_whole") else "") for r in rows
                  if (r["model"], r["precision"], r["shortlist"]) == g}
-        out.append(f"| {g[0]} | {g[1]} | {'lists' if g[2] == 'lexical' else 'all'} | " +
+        out.append(f"| {g[0]} | {g[1]} | {vocabulary(g[2])} | " +
                    " | ".join(found.get(c, "-") for c in columns) + " |")
     return out
 
@@ -181,7 +185,7 @@ def fill(readme, rows, source, chart):
     rows = sorted(newest(rows), key=order)
     real, made = ([r for r in rows if (r["forced"] == "0") == want] for want in (True, False))
     relative = [os.path.relpath(Path(p).resolve(), readme.resolve().parent) for p in (source, chart)]
-    title = "Time ratios of random models, 25 tokens into 25 (in brackets: lists against CTranslate2 with all words):"
+    title = "Speed-ups of random models, 25 tokens into 25 (in brackets: a shortlist over CTranslate2 with the whole vocabulary):"
     parts = [detail(real), [title] if made else [],
              matrix(made) if made else [],
              [f"Pairs are CTranslate2 / Dragoman. [Lines, rounds, settings and commit of every row]({relative[0]}), "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Dragoman tools: candidate lists of a model. Conventions as in tools.h.
+// Dragoman tools: shortlists of models. Conventions as in tools.h.
 #ifndef DRAGOMAN_SHORTLIST_H
 #define DRAGOMAN_SHORTLIST_H
 
@@ -13,8 +13,8 @@
 extern "C" {
 #endif
 
-// Where a list comes from: exactly one of (source and target), lexicon, binary; or none of them to
-// work on the list that the model has.
+// Where a shortlist comes from: exactly one of (source and target), lexicon, binary; or none of them to
+// work on the one that the model has.
 typedef struct dgm_shortlist_options {
     size_t size;
     const char *source, *target; // parallel text, aligned with the model's tokens
@@ -23,7 +23,7 @@ typedef struct dgm_shortlist_options {
     int best;                    // translations kept per source token, 1 to 1000. Default 20
     double threshold;            // those with a smaller probability are left out. Default 0.001
     // Not 0: the threshold is set so that a line of `tune`, a source text, has this many candidates
-    // on average. Lists are then long where a token has many translations and short where it has
+    // on average. A token's list is then long where it has many translations and short where it has
     // few. Default 0
     int candidates;
     const char *tune;
@@ -35,8 +35,8 @@ typedef struct dgm_shortlist_options {
     // probability in the target text (`target`, or `frequent_text`): endings of words, mostly.
     // Default 0
     double next;
-    int remove;   // write the model without a list
-    const char *write_lexicon, *write_binary; // also write the list as text, for Marian
+    int remove;   // write the model without a shortlist
+    const char *write_lexicon, *write_binary; // also write it as text, for Marian
     const dgm_align_options *align; // NULL: defaults. Its files and `subwords` are not used
     dgm_progress progress;
 } dgm_shortlist_options;

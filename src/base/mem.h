@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The only door to the heap. Counts allocations (a test shows that the decode loop makes none)
+// The allocator: nobody else calls malloc. Counts allocations (a test shows that the decode loop makes none)
 // and can be told to fail the n-th one (a test loops over all of them).
 //
 // All functions are thread-safe. dgm_free accepts NULL. Memory is 64-byte aligned.

@@ -58,7 +58,7 @@ struct dgm_translator {
     int threads, batch;             // batch: sentences inside a worker at most
     int64_t batch_tokens;           // and their source tokens x beam
     int restricted;                 // dgm_restrict: which tokens a translation may be made of
-    int shortlist;                  // member whose lexical list restricts the output, -1: none
+    int shortlist;                  // member whose shortlist restricts the output, -1: none
     int clustered;                  // member whose clusters do, -1: none
     dgm_cluster_set **clusters; // [cluster_sets]: of the direction, or of every block of the file
     int cluster_sets;
@@ -277,7 +277,7 @@ struct dgm_job {
     dgm_results_box *box;
 };
 
-// pipeline.c: fills job->lines and pieces from the inputs. Fails only for want of memory; what is
+// pipeline.c: fills job->lines and pieces from the inputs. Fails only when out of memory; what is
 // wrong with a line goes into its status.
 dgm_status dgm_job_prepare(dgm_job *job, const dgm_input *inputs, dgm_error *err);
 // A line as the engine wants it: valid UTF-8 in one line. Appends to out; *repaired says whether
@@ -316,7 +316,7 @@ dgm_status dgm_unknown_spell(const dgm_piece_state *piece, const dgm_raw *h, dgm
                              const dgm_text **spelled, dgm_error *err);
 void dgm_line_assemble(dgm_line_state *line, dgm_scratch *s, dgm_result *out);
 
-// The message of a line that failed for want of memory: the one message that is not on the heap.
+// The message of a line that ran out of memory: the one message that is not on the heap.
 extern const char dgm_memory_message[];
 
 // api.c: what a translation owns, not the struct itself; all translations of a line.

@@ -2,7 +2,7 @@
 // Which tokens a translation may be made of (--shortlist): chosen while a translator opens, opened
 // once per worker.
 //
-// Members of an ensemble have one vocabulary in common, so the lexical list of one serves all, and
+// Members of an ensemble have one vocabulary in common, so the shortlist of one serves all, and
 // so do the clusters of one, which look at that member's hidden vectors: the first that has them.
 // Clusters choose other tokens at every step: the output layers then keep their weights by rows
 // (backend/device.h), and nothing is gathered. They belong to a direction: a translator holds those of its own,
@@ -89,7 +89,7 @@ dgm_status dgm_restrict_resolve(dgm_translator *t, int choice, dgm_error *err)
     t->shortlist = t->clustered = -1;
     // Inside a lattice the whole vocabulary makes scores exact, and few words are left to choose.
     if (t->lattices && choice < 0) choice = DGM_RESTRICT_ALL;
-    // A list holds the words of the text it was made from: of one target language, most likely.
+    // A shortlist holds the words of the text it was made from: of one target language, most likely.
     const dgm_languages *l = dgm_model_describe(t->members[0].model)->languages;
     if (l && l->count[DGM_TARGET] > 1 && choice < 0) choice = DGM_RESTRICT_ALL;
     t->restricted = choice < 0 ? DGM_RESTRICT_LEXICAL : choice;

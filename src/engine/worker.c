@@ -30,7 +30,7 @@ struct dgm_worker {
     dgm_search_request *requests; // [batch]
     int inside_count, back_count;
     int64_t inside_cost; // of the pieces inside, in the tokens of the budget
-    uint64_t restarts;   // pieces put back for want of memory
+    uint64_t restarts;   // pieces put back when out of memory
     dgm_bytes bytes;
     // Totals, guarded by the translator's lock.
     dgm_search_stats stats;

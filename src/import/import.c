@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What importers share: the table, the options, conversion of weights to their storage type, the
-// general keys; see import.h. tools/import.c is the public door.
+// general keys; see import.h. tools/import.c is the public side.
 #include "import/import.h"
 
 #include <string.h>

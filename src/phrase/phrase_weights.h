@@ -8,7 +8,7 @@
 //     WordPenalty0         minus the target words
 //     PhrasePenalty0       the phrases used
 //     TranslationModel0    4: log p(s|t), lex(s|t), p(t|s), lex(t|s)
-//     UnknownWordPenalty0  minus 100 for every source word copied for want of a translation
+//     UnknownWordPenalty0  minus 100 for every source word copied without a translation
 //
 // All logarithms are natural, those of probabilities not below -100. A hypothesis' score is the
 // sum of features times weights. A weights file has a line "NAME= W W ..." for every group, as the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// `dragoman import`: the public door to the importers of format/; see dragoman/tools.h.
+// `dragoman import`: the public side of the importers in import/; see dragoman/tools.h.
 #include "base/sized.h"
 #include "dragoman/tools.h"
 

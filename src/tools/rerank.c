@@ -2,7 +2,7 @@
 // Re-ranking: another model's opinion on finished translations (`dragoman translate --rerank`).
 //
 // The other model is usually one that writes from right to left: it has seen the end of a sentence
-// when it judges its beginning. It reads the texts with its own vocabularies, so it need not share
+// when it scores its beginning. It reads the texts with its own vocabularies, so it need not share
 // any with the models that made them. Per translation
 //
 //     score  =  score + weight * (the other model's log-probability, normalised by length)

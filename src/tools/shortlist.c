@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// `dragoman shortlist` behind its command line: makes the candidate list of a model from a parallel
+// `dragoman shortlist` behind its command line: makes the shortlist of a model from a parallel
 // text or a lexical table, takes and gives Marian's files. Measuring is in tool_shortlist_text.c.
 #include <string.h>
 

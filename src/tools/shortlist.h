@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Private to the shortlist tool: what its two files share. shortlist.c makes, converts and
-// writes lists; tool_shortlist_text.c reads texts, counts on them and measures a list.
+// writes lists; shortlist_text.c reads texts, counts on them and measures a list.
 #ifndef DGM_TOOLS_SHORTLIST_H
 #define DGM_TOOLS_SHORTLIST_H
 
@@ -35,7 +35,7 @@ void dgm_shortlist_work_close(dgm_shortlist_work *w);
 // The best entries of a table row, most probable first; kept [best] are positions in lex->entry.
 int dgm_shortlist_best(const dgm_shortlist_work *w, int32_t row, uint64_t *kept);
 
-// tool_shortlist_text.c
+// shortlist_text.c
 // The most frequent tokens of the caller's target text, not yet sorted; appends to frequent.
 dgm_status dgm_shortlist_frequent(const dgm_shortlist_work *w, int32_t *frequent, int *count,
                                   dgm_error *err);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Candidates from clusters of hidden vectors (paper: vocabulary projection by clustering), alone or
-// together with the lexical list.
+// together with the lexical shortlist.
 //
 //     look      nearest centroid of every row of the step, one product for all sentences; where
 //               they have clusters of different directions, select looks for its sentence alone
 //     select    per sentence: bits of the centroids' sets, united over its rows
 //                   alone      the set
-//                   union      or the bits of the sentence's lexical list
+//                   union      or the bits of the sentence's lexical shortlist
 //                   intersect  and these bits
 //               then what is always allowed (EOS, UNK, what the sentence needs), without what never
 //               is; read off in ascending order. One row alone (beam 1, the usual case where time
@@ -44,7 +44,7 @@ typedef struct cluster {
     bool copies; // source tokens are candidates
     uint64_t *always, *never;    // [words]
     uint64_t *bits;              // [sentences, words]: candidates of this step
-    uint64_t *needed, *listed;   // [sentences, words]: by the sentence; by its lexical list
+    uint64_t *needed, *listed;   // [sentences, words]: by the sentence; by its shortlist
     uint64_t *allowed;           // [sentences, words], intersect: what the clusters alone allow
     int32_t *few;   // [sentences, FEW]: needed and allowed, ascending, while they are few
     int *few_count; // [sentences]; -1: more than FEW
@@ -207,7 +207,7 @@ static const dgm_candidates *select_cluster(dgm_vocabsel *v, int active, int fir
     return &x->candidates[active];
 }
 
-// Continuations of the lexical list that are not candidates yet; with intersect only those that the
+// Continuations of the lexical shortlist that are not candidates yet; with intersect only those that the
 // clusters allow, too.
 static const dgm_candidates *more(dgm_vocabsel *v, int active, int row, int32_t last)
 {

@@ -118,7 +118,7 @@ void dgm_cluster_set_mark(const dgm_cluster_set *s, int centroid, uint64_t *bits
 
 typedef enum dgm_cluster_mode {
     DGM_CLUSTER_ALONE = 0,
-    DGM_CLUSTER_UNION,    // with the lexical list
+    DGM_CLUSTER_UNION,    // with the lexical shortlist
     DGM_CLUSTER_INTERSECT // what both allow
 } dgm_cluster_mode;
 

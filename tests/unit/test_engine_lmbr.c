@@ -366,7 +366,7 @@ static void test_refusals(void **state)
     dgm_close(&t);
 }
 
-// Whatever allocation fails: the call or the line fails for want of memory, and nothing is lost.
+// Whatever allocation fails: the call or the line fails, out of memory, and nothing is lost.
 static void test_out_of_memory(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// `dragoman shortlist`: makes, converts and measures the candidate list of a model.
+// `dragoman shortlist`: makes, converts and measures the shortlist of a model.
 #include <stdio.h>
 #include <string.h>
 
@@ -20,19 +20,19 @@ typedef struct shortlist_options {
 #define AT(field) offsetof(shortlist_options, field)
 
 static const option options[] = {
-    {"model", 'm', OPTION_TEXT, "FILE", AT(model), 0, 0, NULL, "model file that gets the list",
+    {"model", 'm', OPTION_TEXT, "FILE", AT(model), 0, 0, NULL, "model file that gets the shortlist",
      NULL, NULL},
     {"output", 'o', OPTION_TEXT, "FILE", AT(output), 0, 0, NULL,
-     "write the model with its list to FILE, which may be the model itself", NULL, NULL},
+     "write the model with its shortlist to FILE, which may be the model itself", NULL, NULL},
     {"input", 'i', OPTION_LIST, "FILE", AT(input), 0, 0, NULL,
      "parallel text to align, also gzip: --input SOURCE TARGET, plain text as the model gets it",
      NULL, NULL},
     {"lexicon", 0, OPTION_TEXT, "FILE", AT(lexicon), 0, 0, NULL,
-     "take the list from a text table of the model's tokens, lines of TARGET SOURCE PROBABILITY "
+     "take the shortlist from a text table of the model's tokens, lines of TARGET SOURCE PROBABILITY "
      "(Marian's lex.s2t, 'dragoman align -m --lex-s2t'), also gzip",
      "lex", NULL},
     {"binary", 0, OPTION_TEXT, "FILE", AT(binary), 0, 0, NULL,
-     "take the list from Marian's binary shortlist", NULL, NULL},
+     "take it from Marian's binary shortlist", NULL, NULL},
     {"best", 0, OPTION_COUNT, "N", AT(best), 1, 1000, NULL,
      "translations kept per source token (default 20)", NULL, NULL},
     {"threshold", 0, OPTION_REAL, "P", AT(threshold), 0, 1, NULL,
@@ -52,13 +52,13 @@ static const option options[] = {
      "with --lexicon: the target text whose most frequent tokens are always allowed, also gzip",
      NULL, NULL},
     {"write-lexicon", 0, OPTION_TEXT, "FILE", AT(write_lexicon), 0, 0, NULL,
-     "also write the list as a text table", NULL, NULL},
+     "also write the shortlist as a text table", NULL, NULL},
     {"write-binary", 0, OPTION_TEXT, "FILE", AT(write_binary), 0, 0, NULL,
-     "also write the list as Marian's binary shortlist", NULL, NULL},
-    {"remove", 0, OPTION_FLAG, NULL, AT(remove), 0, 0, NULL, "write the model without a list", NULL,
+     "also write it as Marian's binary shortlist", NULL, NULL},
+    {"remove", 0, OPTION_FLAG, NULL, AT(remove), 0, 0, NULL, "write the model without a shortlist", NULL,
      NULL},
     {"measure", 0, OPTION_LIST, "FILE", AT(measure), 0, 0, NULL,
-     "print how many candidates the model's list gives per line of FILE; given twice, the second "
+     "print how many candidates the model's shortlist gives per line of FILE; given twice, the second "
      "is the target text and the share of its tokens among the candidates is printed too",
      NULL, NULL},
     ALIGN_OPTIONS(shortlist_options),
@@ -170,15 +170,15 @@ static int run(const command *self, int argc, char **argv)
 
 const command command_shortlist = {
     .name = "shortlist",
-    .summary = "give a model its candidate list",
+    .summary = "give a model its shortlist",
     .usage = "-m MODEL -o OUTPUT [options] [SOURCE TARGET]",
     .description =
         "A shortlist says which target tokens each source token may become. A decoder "
         "then computes a few hundred candidates per sentence instead of the whole vocabulary "
         "(translate --shortlist lexical, the default where a model of one target language has a "
-        "list). It is made from a parallel text, which is aligned with the model's own tokens, or from a table "
-        "or a binary list of Marian, and is stored in the model file.\n\n"
-        "Without a text, a table or a binary list the model's own list is written or measured.",
+        "shortlist). It is made from a parallel text, which is aligned with the model's own tokens, or from a table "
+        "or a binary shortlist of Marian, and is stored in the model file.\n\n"
+        "Without a text, a table or a binary shortlist the model's own one is written or measured.",
     .example = "dragoman shortlist -m en-de.gguf -o en-de.gguf corpus.en.gz corpus.de.gz\n"
                "dragoman shortlist -m en-de.gguf -o out.gguf --lexicon lex.s2t.gz --frequent 100\n"
                "dragoman shortlist -m en-de.gguf --measure dev.en --measure dev.de",

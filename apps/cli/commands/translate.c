@@ -136,15 +136,15 @@ static void describe_options(session *s, const command *self)
 static bool describe_contents(session *s)
 {
     const translate_options *o = s->o;
-    char judges[64 * LIST_MAX] = "", terms[64 * LIST_MAX] = "", dictionary[64] = "";
-    int code = rerank_files(&o->rerank, NULL, judges, sizeof judges);
+    char rerankers[64 * LIST_MAX] = "", terms[64 * LIST_MAX] = "", dictionary[64] = "";
+    int code = rerank_files(&o->rerank, NULL, rerankers, sizeof rerankers);
     const dgm_settings *set = &o->engine.set.settings;
     for (int i = 0; code < 0 && i < DGM_TERMS_MAX && set->terms[i]; i++)
         if (is_file_name(set->terms[i])) // a pipe has no second reading
             code = file_identity(set->terms[i], 1, terms, sizeof terms);
     if (code < 0 && is_file_name(set->dictionary))
         code = file_identity(set->dictionary, 1, dictionary, sizeof dictionary);
-    journal_describe(s->journal, "content of --rerank", judges);
+    journal_describe(s->journal, "content of --rerank", rerankers);
     journal_describe(s->journal, "content of --terms", terms);
     journal_describe(s->journal, "content of --dictionary", dictionary);
     return code < 0;

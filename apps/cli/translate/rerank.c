@@ -21,8 +21,8 @@ struct rerank_sources {
     char *text;
 };
 
-// A model of many directions judges in that of the search, whatever its default is.
-static dgm_status open_judge(const char *path, const engine_options *e,
+// A re-ranker of many directions scores in that of the search, whatever its default is.
+static dgm_status open_reranker(const char *path, const engine_options *e,
                              const dgm_translator *search, dgm_translator **t, dgm_error *error)
 {
     const dgm_translator_info *i = dgm_describe(search);
@@ -54,7 +54,7 @@ static int open_one(const char *spec, const engine_options *e, const dgm_transla
         code = fail(EXIT_USAGE, "--rerank: the weight of a re-ranker must be at most 1e+06: '%s'",
                     spec);
     dgm_error error;
-    dgm_status st = code < 0 ? open_judge(path, e, search, t, &error) : DGM_OK;
+    dgm_status st = code < 0 ? open_reranker(path, e, search, t, &error) : DGM_OK;
     dgm_pair_scores *nothing = NULL; // can it score at all?
     if (code < 0 && st == DGM_OK) st = dgm_score_pairs(*t, NULL, 0, &nothing, &error);
     dgm_pair_scores_free(&nothing);

@@ -169,7 +169,7 @@ void stats_run(dgm_translator *t, uint64_t failed, double load, double took)
     fprintf(stderr, "steps       %llu, %.2f rows each\n", (unsigned long long)c.steps,
             c.steps ? (double)c.rows / (double)c.steps : 0.0);
     if (c.restarts)
-        fprintf(stderr, "restarts    %llu sentences, for want of workspace\n",
+        fprintf(stderr, "restarts    %llu sentences, out of workspace\n",
                 (unsigned long long)c.restarts);
     print_search(&c);
     fprintf(stderr, "shortlist   %s, %.1f candidates per sentence", i->shortlist,
