@@ -75,16 +75,10 @@ static dgm_status advance(dgm_search *s, dgm_error *err)
     return dgm_generation(s, expand, err);
 }
 
-static dgm_status check(const dgm_search_config *c, dgm_error *err)
-{
-    (void)c, (void)err;
-    return DGM_OK;
-}
-
 static int candidates(const dgm_search_config *c)
 {
     return c->beam + 1; // finish.c says why
 }
 
 const dgm_search_ops dgm_search_beam = {
-    .name = "beam", .tokens = 1, .check = check, .candidates = candidates, .advance = advance};
+    .name = "beam", .tokens = 1, .candidates = candidates, .advance = advance};

@@ -254,34 +254,47 @@ static dgm_status translate(request *r, dgm_error *error)
 
 static long counts[2]; // translated, refused
 
-// Features that come later than the translator: with a line, or when translations are scored.
-static bool comes_later(const char *name)
+// When a feature is known: with the settings, with the models, or later, with a line or when
+// translations are scored.
+enum { WITH_SETTINGS, WITH_MODELS, WITH_LINES };
+
+static int known(const char *name)
 {
     static const char *const names[] = {"prefix", "forced-end", "constraints", "score"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(name, names[i]) == 0) return true;
-    return false;
+        if (strcmp(name, names[i]) == 0) return WITH_LINES;
+    return strcmp(name, "ensemble") == 0 ? WITH_MODELS : WITH_SETTINGS;
 }
 
-static dgm_status ask_table(const request *r, const char *a, const char *b, dgm_error *error)
+static dgm_status ask_table(const request *r, const char *a, const char *b, int when,
+                            dgm_error *error)
 {
     const char *names[4];
     dgm_feature_query q = {.features = names,
                            .search = r->settings.search,
-                           .writing = r->kind->writing,
-                           .models = r->kind->facts | DGM_MODELS_ALIKE};
-    if (a) names[q.count++] = a;
-    if (b) names[q.count++] = b;
-    if (r->kind->other) names[q.count++] = "ensemble";
+                           .writing = when > WITH_SETTINGS ? r->kind->writing : NULL,
+                           .models = when > WITH_SETTINGS ? r->kind->facts | DGM_MODELS_ALIKE
+                                                          : DGM_MODELS_ANY};
+    if (a && known(a) <= when) names[q.count++] = a;
+    if (b && known(b) <= when) names[q.count++] = b;
+    if (r->kind->other && when > WITH_SETTINGS) names[q.count++] = "ensemble";
     return dgm_features_check(&q, NULL, error);
+}
+
+static bool is(const char *name, const char *other)
+{
+    return name && strcmp(name, other) == 0;
 }
 
 // What the table says when the translator is opened, and to what comes later.
 static dgm_status expected(const request *r, const char *a, const char *b, dgm_error *error)
 {
-    const dgm_status st = ask_table(r, a && comes_later(a) ? NULL : a,
-                                    b && comes_later(b) ? NULL : b, error);
-    return st == DGM_OK ? ask_table(r, a, b, error) : st;
+    // An end beside other constraints is one of them.
+    if (is(a, "forced-end") && is(b, "constraints")) a = NULL;
+    dgm_status st = DGM_OK;
+    for (int when = WITH_SETTINGS; when <= WITH_LINES && st == DGM_OK; when++)
+        st = ask_table(r, a, b, when, error);
+    return st;
 }
 
 static void try_pair(const kind *k, const char *search, int a, int b)
