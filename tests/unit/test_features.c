@@ -348,10 +348,10 @@ static int set_up(void **state)
         if (dgm_open_ensemble(&t, r.members, r.member_count, &r.settings, &error) != DGM_OK)
             fail_msg("%s: %s", k->path, error.text);
         assert_int_equal(dgm_translate(t, lines, 1, &results, &error), DGM_OK);
-        snprintf(k->text, sizeof k->text, "%s", dgm_result_text(results->items[0]));
-        snprintf(k->first, sizeof k->first, "%.*s", (int)strcspn(k->text, " "), k->text);
-        const char *space = strrchr(k->text, ' ');
-        snprintf(k->last, sizeof k->last, "%s", space ? space + 1 : k->text);
+        const char *said = dgm_result_text(results->items[0]), *space = strrchr(said, ' ');
+        snprintf(k->text, sizeof k->text, "%s", said);
+        snprintf(k->first, sizeof k->first, "%.*s", (int)strcspn(said, " "), said);
+        snprintf(k->last, sizeof k->last, "%s", space ? space + 1 : said);
         dgm_results_free(&results);
         dgm_close(&t);
         if (!k->other) make_clusters(k, i);
