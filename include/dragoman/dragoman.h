@@ -38,7 +38,7 @@
 //     too (results->items[i] is a pointer), so that these structs can grow without moving anything.
 //     Fields at or behind their `size` are not there: the library is older than your program.
 //   - Small structs without a size never change: dgm_error, dgm_member, dgm_direction, dgm_lmbr,
-//     dgm_link, dgm_guess, dgm_lattice_text.
+//     dgm_link, dgm_evidence_candidate, dgm_lattice_text.
 #ifndef DRAGOMAN_DRAGOMAN_H
 #define DRAGOMAN_DRAGOMAN_H
 
@@ -426,16 +426,16 @@ DGM_API void dgm_results_free(dgm_results **results);
 DGM_API dgm_status dgm_translate(dgm_translator *t, const char *const *texts, size_t count,
                                  dgm_results **results, dgm_error *error);
 
-// What another system thinks that a line means: one of its translations.
-typedef struct dgm_guess {
+// A translation of a line by another system: one entry of its n-best list.
+typedef struct dgm_evidence_candidate {
     const char *text; // UTF-8; need not end with NUL
     size_t size;
     double score; // the logarithm of how probable it is, up to a factor and a constant
-} dgm_guess;
+} dgm_evidence_candidate;
 
 typedef struct dgm_evidence {
     size_t size;
-    const dgm_guess *guesses; // in any order; the same text twice counts twice
+    const dgm_evidence_candidate *candidates; // in any order; the same text twice counts twice
     size_t count;
     // Or a lattice as text, one block of docs/manual/LATTICES.md; count is then 0.
     const char *lattice; // need not end with NUL; NULL: none

@@ -164,7 +164,7 @@ static float sum_costs(const float *cost, int first, int count)
     return sum;
 }
 
-// Costs are taken without their sign (search/banks.c marks guesses by it).
+// Costs are taken without their sign (search/banks.c marks estimates by it).
 // Of an unmet term the cheapest pattern counts, of the one under way what is left of its pattern.
 float dgm_constraint_debt(const dgm_constraint *c, int32_t state, const float *cost)
 {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 // LMBR settings, and the rows that a line's evidence becomes when it is submitted.
 //
-//     guesses: text, score  --softmax of scale * score-->  weights
-//                           --target vocabulary, </s>-->   subwords  --> posteriors --> rows
-//     or a lattice          --target vocabulary-->         lattice of subwords --^
+//     candidates: text, score  --softmax of scale * score-->  weights
+//                              --target vocabulary, </s>-->   subwords  --> posteriors --> rows
+//     or a lattice             --target vocabulary-->         lattice of subwords --^
 //
-// Other systems speak words, ours subwords: every guess is read with the model's own vocabulary, and
-// n-grams are counted over its subwords. Most of the time goes into that reading, so words that were
-// seen before are looked up. That is right where a text's subwords are those of its words, which
-// holds for SentencePiece models that never join words; a line's first guess is read in both ways,
-// and where they differ all its guesses are read whole. So a line's rows depend on that line alone.
+// Other systems speak words, ours subwords: every candidate is read with the model's own vocabulary,
+// and n-grams are counted over its subwords. Most of the time goes into that reading, so words that
+// were seen before are looked up. That is right where a text's subwords are those of its words, which
+// holds for SentencePiece models that never join words; a line's first candidate is read in both ways,
+// and where they differ all its candidates are read whole. So a line's rows depend on that line alone.
 #include "engine/evidence.h"
 
 #include <math.h>
@@ -133,9 +133,9 @@ static dgm_status weigh(dgm_evidence_maker *m, const dgm_evidence *e, dgm_error 
 {
     DGM_TRY(dgm_grow(&m->weights, &m->weights_cap, e->count, sizeof *m->weights, err));
     for (size_t i = 0; i < e->count; i++) {
-        DGM_FAIL_IF(!isfinite(e->guesses[i].score), err, DGM_ERR_TEXT,
+        DGM_FAIL_IF(!isfinite(e->candidates[i].score), err, DGM_ERR_TEXT,
                     "the score of candidate %zu of the evidence is not a finite number", i + 1);
-        m->weights[i] = e->guesses[i].score;
+        m->weights[i] = e->candidates[i].score;
     }
     dgm_evidence_weights(m->weights, e->count, m->t->lmbr_scale);
     return DGM_OK;
@@ -147,7 +147,7 @@ static dgm_status collect(dgm_evidence_maker *m, const dgm_evidence *e, dgm_erro
     bool words = false;
     dgm_posteriors_clear(&m->posteriors);
     for (size_t i = 0; i < e->count; i++) {
-        const dgm_text text = {e->guesses[i].text, e->guesses[i].size};
+        const dgm_text text = {e->candidates[i].text, e->candidates[i].size};
         if (i == 0) DGM_TRY(compare(m, text, &words, err));
         DGM_TRY(words ? read_words(m, text, err) : read_whole(m, text, err));
         DGM_TRY(append(m, &eos, 1, err));

@@ -26,8 +26,8 @@ struct dgm_evidence_file {
     bool ahead, ended; // `next` holds an entry of a later line; nothing is left in the file
     dgm_nbest_entry next;
     uint64_t seen;   // one past the last line that had translations
-    dgm_writer text; // of all guesses of a line
-    dgm_guess *guesses;
+    dgm_writer text; // of all candidates of a line
+    dgm_evidence_candidate *candidates;
     size_t count, cap;
 };
 
@@ -40,7 +40,7 @@ void dgm_evidence_close(dgm_evidence_file **file)
     dgm_lattice_file_close(&f->lattices);
     dgm_lattice_close(&f->lattice);
     dgm_writer_free(&f->text);
-    dgm_free(f->guesses);
+    dgm_free(f->candidates);
     dgm_free(f->path);
     dgm_free(f);
 }
@@ -146,17 +146,18 @@ static dgm_status look_ahead(dgm_evidence_file *f, dgm_error *err)
     return DGM_OK;
 }
 
-// f->next becomes a guess. Texts move while they are collected: an offset stands for the address.
+// f->next becomes a candidate. Texts move while they are collected: an offset stands for the address.
 static dgm_status take(dgm_evidence_file *f, dgm_error *err)
 {
     const size_t begin = f->text.size;
-    DGM_TRY(dgm_grow(&f->guesses, &f->cap, f->count + 1, sizeof *f->guesses, err));
+    DGM_TRY(dgm_grow(&f->candidates, &f->cap, f->count + 1, sizeof *f->candidates, err));
     if (f->detokenize)
         DGM_TRY(dgm_moses_detokenize_line(f->next.text, f->language, true, &f->text, err));
     else
         dgm_write_bytes(&f->text, f->next.text.data, f->next.text.size);
     if (f->text.failed) return dgm_no_memory(err);
-    f->guesses[f->count++] = (dgm_guess){.size = f->text.size - begin, .score = f->next.score};
+    f->candidates[f->count++] =
+        (dgm_evidence_candidate){.size = f->text.size - begin, .score = f->next.score};
     f->seen = f->next.line + 1;
     f->ahead = false;
     return DGM_OK;
@@ -200,8 +201,8 @@ dgm_status dgm_evidence_next_sized(dgm_evidence_file *f, uint64_t line, dgm_evid
         return DGM_OK;
     }
     const char *at = f->text.size ? (const char *)f->text.data : ""; // all of them may be empty
-    for (size_t i = 0; i < f->count; at += f->guesses[i++].size) f->guesses[i].text = at;
-    const dgm_evidence own = {.guesses = f->guesses, .count = f->count};
+    for (size_t i = 0; i < f->count; at += f->candidates[i++].size) f->candidates[i].text = at;
+    const dgm_evidence own = {.candidates = f->candidates, .count = f->count};
     dgm_sized_give(evidence, size, &own, sizeof own);
     return DGM_OK;
 }

@@ -81,7 +81,7 @@ dgm_status dgm_mbr_choose(dgm_mbr *m, const dgm_evidence *given, size_t *best, c
     DGM_TRY(dgm_grow(&m->gains, &m->gains_cap, n, sizeof *m->gains, err));
     dgm_pairwise_clear(m->pairs);
     for (size_t i = 0; i < n; i++) {
-        const dgm_guess *g = &list->guesses[i];
+        const dgm_evidence_candidate *g = &list->candidates[i];
         DGM_FAIL_IF(!isfinite(g->score), err, DGM_ERR_TEXT,
                     "the score of translation %zu is not a finite number", i + 1);
         DGM_TRY(dgm_pairwise_add(m->pairs, (dgm_text){g->text, g->size}, err));

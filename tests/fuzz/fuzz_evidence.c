@@ -61,13 +61,13 @@ static void use(const dgm_evidence *e)
     dgm_posteriors p = {0};
     double *w = calloc(e->count + 1, sizeof *w);
     require(w != NULL);
-    for (size_t i = 0; i < e->count; i++) w[i] = e->guesses[i].score;
+    for (size_t i = 0; i < e->count; i++) w[i] = e->candidates[i].score;
     dgm_evidence_weights(w, e->count, 0.5);
     for (size_t i = 0; i < e->count && e->count < 64; i++) {
         int32_t ids[256];
         size_t n = 0;
-        for (size_t k = 0; k < e->guesses[i].size && n < 256; k++)
-            ids[n++] = (unsigned char)e->guesses[i].text[k];
+        for (size_t k = 0; k < e->candidates[i].size && n < 256; k++)
+            ids[n++] = (unsigned char)e->candidates[i].text[k];
         require(dgm_posteriors_add(&p, ids, n, w[i], NULL) == DGM_OK);
     }
     check_rows(&p);

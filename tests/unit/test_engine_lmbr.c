@@ -29,14 +29,14 @@ static char listed[64], table[64];
 static const char *const texts[] = {"The house is small.", "Good morning.", "house",
                                     "The small house is good, the morning is small.",
                                     "Is the house good?",  "small small small"};
-enum { TEXTS = sizeof texts / sizeof *texts, GUESSES = 4 };
+enum { TEXTS = sizeof texts / sizeof *texts, CANDIDATES = 4 };
 
-static const dgm_guess guesses[GUESSES] = {{"das haus ist klein .", 20, -1.0},
-                                           {"das haus ist gut", 16, -1.5},
-                                           {"ein haus zum quaken", 19, -2.0},
-                                           {"", 0, -6.0}};
+static const dgm_evidence_candidate candidates[CANDIDATES] = {{"das haus ist klein .", 20, -1.0},
+                                                              {"das haus ist gut", 16, -1.5},
+                                                              {"ein haus zum quaken", 19, -2.0},
+                                                              {"", 0, -6.0}};
 static const dgm_evidence evidence = {
-    .size = sizeof(dgm_evidence), .guesses = guesses, .count = GUESSES};
+    .size = sizeof(dgm_evidence), .candidates = candidates, .count = CANDIDATES};
 
 // A list for MODEL, so that there is a shortlist to speak of.
 static int set_up(void **state)
@@ -205,11 +205,11 @@ static void test_lattice(void **state)
     (void)state;
     static const char lattice[] = "lattice\n0 1 -0.5 das haus ist\n1 9 -0.5 klein ~.\n1 9 -1 gut\n"
                                   "0 9 -2 ein haus zum quaken\n0 -6\n9 0\n";
-    static const dgm_guess same[] = {{"das haus ist klein.", 19, -1.0},
-                                     {"das haus ist gut", 16, -1.5},
-                                     {"ein haus zum quaken", 19, -2.0},
-                                     {"", 0, -6.0}};
-    const dgm_evidence list = {.size = sizeof(dgm_evidence), .guesses = same, .count = 4};
+    static const dgm_evidence_candidate same[] = {{"das haus ist klein.", 19, -1.0},
+                                                  {"das haus ist gut", 16, -1.5},
+                                                  {"ein haus zum quaken", 19, -2.0},
+                                                  {"", 0, -6.0}};
+    const dgm_evidence list = {.size = sizeof(dgm_evidence), .candidates = same, .count = 4};
     dgm_evidence paths = {
         .size = sizeof(dgm_evidence), .lattice = lattice, .lattice_size = sizeof lattice - 1};
     dgm_lmbr w;
@@ -239,8 +239,8 @@ static void test_lattice(void **state)
 static void test_candidates(void **state)
 {
     (void)state;
-    static const dgm_guess word = {"zum", 3, 0};
-    const dgm_evidence e = {.size = sizeof(dgm_evidence), .guesses = &word, .count = 1};
+    static const dgm_evidence_candidate word = {"zum", 3, 0};
+    const dgm_evidence e = {.size = sizeof(dgm_evidence), .candidates = &word, .count = 1};
     dgm_lmbr w = {.lambda = 0.01f, .use_thetas = 1, .thetas = {-1, 2, 4, 8, 16}, .scale = 1};
     dgm_settings s;
     dgm_settings_default(&s);
@@ -334,10 +334,10 @@ static void test_refusals(void **state)
     w = (dgm_lmbr){.use_thetas = 1, .thetas = {0, INFINITY}};
     refused(&w, NULL, "thetas of LMBR must be -1e+06 to 1e+06, not inf");
 
-    static const dgm_guess bad = {"haus", 4, INFINITY};
-    const dgm_evidence wrong = {.size = sizeof(dgm_evidence), .guesses = &bad, .count = 1};
+    static const dgm_evidence_candidate bad = {"haus", 4, INFINITY};
+    const dgm_evidence wrong = {.size = sizeof(dgm_evidence), .candidates = &bad, .count = 1};
     const dgm_evidence two = {.size = sizeof(dgm_evidence),
-                              .guesses = guesses,
+                              .candidates = candidates,
                               .count = 1,
                               .lattice = "0",
                               .lattice_size = 1};

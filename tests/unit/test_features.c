@@ -63,7 +63,7 @@ typedef struct request {
     size_t member_count;
     const char *prefix;
     char constraints[160], lattice_words[512];
-    dgm_guess guess;
+    dgm_evidence_candidate candidate;
     dgm_evidence evidence;
     dgm_lattice_text lattice;
     bool with_evidence, with_lattice, score;
@@ -201,8 +201,9 @@ static size_t make_inputs(request *r, dgm_input *inputs)
 {
     snprintf(r->lattice_words, sizeof r->lattice_words, "lattice\n0 1 -1 %s\n0 1 -2 %s\n1 0\n",
              r->kind->text, r->kind->first);
-    r->guess = (dgm_guess){r->kind->text, strlen(r->kind->text), 0.0};
-    r->evidence = (dgm_evidence){.size = sizeof(dgm_evidence), .guesses = &r->guess, .count = 1};
+    r->candidate = (dgm_evidence_candidate){r->kind->text, strlen(r->kind->text), 0.0};
+    r->evidence =
+        (dgm_evidence){.size = sizeof(dgm_evidence), .candidates = &r->candidate, .count = 1};
     r->lattice = (dgm_lattice_text){.text = r->lattice_words, .size = strlen(r->lattice_words)};
     for (int i = 0; i < LINES; i++)
         inputs[i] = (dgm_input){.size = sizeof(dgm_input),

@@ -15,12 +15,12 @@
 #include "base/mem.h"
 #include "score/lmbr.h"
 
-enum { LISTS = 40, LONGEST = 14, GUESSES = 30 };
+enum { LISTS = 40, LONGEST = 14, CANDIDATES = 30 };
 
 typedef struct list {
-    int32_t tokens[GUESSES][LONGEST + 1];
-    int length[GUESSES];
-    double weight[GUESSES];
+    int32_t tokens[CANDIDATES][LONGEST + 1];
+    int length[CANDIDATES];
+    double weight[CANDIDATES];
     int count, vocabulary;
 } list;
 
@@ -28,7 +28,7 @@ typedef struct list {
 static void random_list(list *l, dgm_rng *rng)
 {
     l->vocabulary = 2 + (int)dgm_rng_below(rng, 3) * 40;
-    l->count = 1 + (int)dgm_rng_below(rng, GUESSES);
+    l->count = 1 + (int)dgm_rng_below(rng, CANDIDATES);
     for (int i = 0; i < l->count; i++) {
         l->length[i] = (int)dgm_rng_below(rng, LONGEST);
         for (int k = 0; k < l->length[i]; k++)
@@ -39,10 +39,10 @@ static void random_list(list *l, dgm_rng *rng)
     dgm_evidence_weights(l->weight, (size_t)l->count, 0.7);
 }
 
-static bool contains(const list *l, int guess, const int32_t *ngram, int n)
+static bool contains(const list *l, int candidate, const int32_t *ngram, int n)
 {
-    for (int i = 0; i + n <= l->length[guess]; i++)
-        if (memcmp(l->tokens[guess] + i, ngram, (size_t)n * sizeof *ngram) == 0) return true;
+    for (int i = 0; i + n <= l->length[candidate]; i++)
+        if (memcmp(l->tokens[candidate] + i, ngram, (size_t)n * sizeof *ngram) == 0) return true;
     return false;
 }
 
@@ -148,7 +148,7 @@ static void test_rows(void **state)
         assert_int_equal(dgm_lmbr_compile(&r, &p, &w, &err), DGM_OK);
         check_shape(r);
         for (int walk = 0; walk < 60; walk++) {
-            // Parts of guesses, with strangers between them.
+            // Parts of candidates, with strangers between them.
             int32_t y[2 * LONGEST];
             int count = 0;
             while (count < 2 * LONGEST - 4) {

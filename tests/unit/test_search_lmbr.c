@@ -8,8 +8,8 @@
 
 enum { VOCAB = 9, SENTENCES = 6, NBEST = 6 };
 
-static const int32_t guesses[][6] = {{2, 3, 4, 5, TOY_EOS}, {2, 3, 5, 5, TOY_EOS},
-                                     {4, 2, 3, 4, 6, TOY_EOS}, {7, 2, TOY_EOS}};
+static const int32_t candidates[][6] = {
+    {2, 3, 4, 5, TOY_EOS}, {2, 3, 5, 5, TOY_EOS}, {4, 2, 3, 4, 6, TOY_EOS}, {7, 2, TOY_EOS}};
 static const int lengths[] = {5, 5, 6, 3};
 static const double weights[] = {0.4, 0.3, 0.2, 0.1};
 
@@ -22,8 +22,8 @@ static void evidence(dgm_posteriors *p)
     dgm_error err;
     *p = (dgm_posteriors){0};
     for (int i = 0; i < 4; i++)
-        assert_int_equal(
-            dgm_posteriors_add(p, guesses[i], (size_t)lengths[i], weights[i], &err), DGM_OK);
+        assert_int_equal(dgm_posteriors_add(p, candidates[i], (size_t)lengths[i], weights[i], &err),
+                         DGM_OK);
 }
 
 static dgm_lmbr_rows *rows_of(const dgm_lmbr_weights *w)

@@ -131,8 +131,8 @@ static void test_refusals(void **state)
     o.scale = -1;
     assert_int_equal(dgm_mbr_open(&m, &o, &err), DGM_ERR_ARGUMENT);
     assert_int_equal(dgm_mbr_open(&m, NULL, &err), DGM_OK);
-    const dgm_guess bad = {"a", 1, NAN};
-    dgm_evidence e = {.size = sizeof(dgm_evidence), .guesses = &bad, .count = 0};
+    const dgm_evidence_candidate bad = {"a", 1, NAN};
+    dgm_evidence e = {.size = sizeof(dgm_evidence), .candidates = &bad, .count = 0};
     assert_int_equal(dgm_mbr_choose(m, &e, &best, NULL, &err), DGM_ERR_ARGUMENT);
     e.count = 1;
     assert_int_equal(dgm_mbr_choose(m, &e, &best, NULL, &err), DGM_ERR_TEXT);
@@ -156,8 +156,8 @@ static void test_empty_translations(void **state)
     assert_int_equal(dgm_evidence_next(in, 0, &list, &err), DGM_OK);
     assert_int_equal(list.count, 2);
     for (size_t i = 0; i < 2; i++) {
-        assert_non_null(list.guesses[i].text);
-        assert_int_equal(list.guesses[i].size, 0);
+        assert_non_null(list.candidates[i].text);
+        assert_int_equal(list.candidates[i].size, 0);
     }
     dgm_evidence_close(&in);
     unlink(path);
@@ -167,9 +167,9 @@ static void test_out_of_memory(void **state)
 {
     (void)state;
     dgm_error err;
-    dgm_guess g[TEXTS];
-    for (int i = 0; i < TEXTS; i++) g[i] = (dgm_guess){texts[i], strlen(texts[i]), -i};
-    const dgm_evidence e = {.size = sizeof(dgm_evidence), .guesses = g, .count = TEXTS};
+    dgm_evidence_candidate g[TEXTS];
+    for (int i = 0; i < TEXTS; i++) g[i] = (dgm_evidence_candidate){texts[i], strlen(texts[i]), -i};
+    const dgm_evidence e = {.size = sizeof(dgm_evidence), .candidates = g, .count = TEXTS};
     dgm_status st = DGM_ERR_MEMORY;
     for (uint64_t n = 1; st != DGM_OK; n++) {
         const uint64_t before = dgm_mem_live();

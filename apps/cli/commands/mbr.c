@@ -56,11 +56,11 @@ static bool put_line(const mbr_options *o, dgm_mbr *mbr, uint64_t line, dgm_evid
     }
     for (size_t i = 0; o->nbest && i < list->count; i++) {
         writer_format(out, "%llu ||| ", (unsigned long long)line);
-        writer_put(out, list->guesses[i].text, list->guesses[i].size);
-        writer_format(out, " ||| F0= %.4f ||| %.4f\n", list->guesses[i].score, gains[i]);
+        writer_put(out, list->candidates[i].text, list->candidates[i].size);
+        writer_format(out, " ||| F0= %.4f ||| %.4f\n", list->candidates[i].score, gains[i]);
     }
     if (o->nbest) return true;
-    if (list->count) writer_put(out, list->guesses[best].text, list->guesses[best].size);
+    if (list->count) writer_put(out, list->candidates[best].text, list->candidates[best].size);
     if (o->scores && list->count) writer_format(out, " ||| %.4f", gains[best]);
     writer_put(out, "\n", 1);
     return true;

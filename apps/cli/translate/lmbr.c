@@ -132,14 +132,14 @@ static void add_text(evidence_window *w, const char *text, size_t size)
     w->text_used += size;
 }
 
-static void add_guess(evidence_window *w, const dgm_guess *g)
+static void add_candidate(evidence_window *w, const dgm_evidence_candidate *g)
 {
-    if (w->guess_count == w->guess_cap) {
-        w->guess_cap = w->guess_cap ? w->guess_cap * 2 : 1024;
-        w->guesses = need(realloc(w->guesses, w->guess_cap * sizeof *w->guesses));
+    if (w->candidate_count == w->candidate_cap) {
+        w->candidate_cap = w->candidate_cap ? w->candidate_cap * 2 : 1024;
+        w->candidates = need(realloc(w->candidates, w->candidate_cap * sizeof *w->candidates));
     }
     add_text(w, g->text, g->size);
-    w->guesses[w->guess_count++] = *g;
+    w->candidates[w->candidate_count++] = *g;
 }
 
 bool evidence_add(evidence_window *w, uint64_t number, uint32_t *sum)
@@ -161,8 +161,8 @@ bool evidence_add(evidence_window *w, uint64_t number, uint32_t *sum)
         *sum = checksum(*sum, e.lattice, e.lattice_size);
     }
     for (size_t i = 0; i < e.count; i++) {
-        const dgm_guess *g = &e.guesses[i];
-        add_guess(w, g);
+        const dgm_evidence_candidate *g = &e.candidates[i];
+        add_candidate(w, g);
         *sum = checksum(checksum(*sum, g->text, g->size), &g->score, sizeof g->score);
     }
     return true;
@@ -170,19 +170,19 @@ bool evidence_add(evidence_window *w, uint64_t number, uint32_t *sum)
 
 void evidence_skip(evidence_window *w)
 {
-    w->text_used = w->guess_count = w->count = 0;
+    w->text_used = w->candidate_count = w->count = 0;
 }
 
 void evidence_attach(evidence_window *w, dgm_input *inputs, size_t count)
 {
     const char *at = w->text;
-    dgm_guess *g = w->guesses;
+    dgm_evidence_candidate *g = w->candidates;
     for (size_t i = 0; w->file && i < count; i++) {
         inputs[i].evidence = &w->lines[i];
-        w->lines[i].guesses = g;
+        w->lines[i].candidates = g;
         if (w->lines[i].lattice) w->lines[i].lattice = at;
         at += w->lines[i].lattice_size;
-        for (const dgm_guess *end = g + w->lines[i].count; g < end; g++) {
+        for (const dgm_evidence_candidate *end = g + w->lines[i].count; g < end; g++) {
             g->text = at;
             at += g->size;
         }
@@ -201,6 +201,6 @@ void evidence_free(evidence_window *w)
 {
     dgm_evidence_close(&w->file);
     free(w->text);
-    free(w->guesses);
+    free(w->candidates);
     free(w->lines);
 }

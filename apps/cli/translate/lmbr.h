@@ -25,10 +25,10 @@ dgm_evidence_file *lmbr_open(const lmbr_options *o);
 // Evidence of the lines of a window, kept until it is submitted. Start with all zero but file.
 typedef struct evidence_window {
     dgm_evidence_file *file; // NULL: there is none
-    char *text;              // of all guesses, back to back
+    char *text;              // of all candidates, back to back
     size_t text_used, text_cap;
-    dgm_guess *guesses;
-    size_t guess_count, guess_cap;
+    dgm_evidence_candidate *candidates;
+    size_t candidate_count, candidate_cap;
     dgm_evidence *lines;
     size_t count, cap;
 } evidence_window;

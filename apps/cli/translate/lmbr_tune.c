@@ -178,11 +178,11 @@ static double take_best(tuner *u)
         u->system[i] = (dgm_line){"", 0};
         double best = -INFINITY;
         for (size_t k = 0; k < e->count; k++) {
-            if (e->guesses[k].score <= best) continue;
-            best = e->guesses[k].score;
-            u->system[i] = (dgm_line){e->guesses[k].text, e->guesses[k].size};
+            if (e->candidates[k].score <= best) continue;
+            best = e->candidates[k].score;
+            u->system[i] = (dgm_line){e->candidates[k].text, e->candidates[k].size};
         }
-        for (size_t k = 0; k < e->count; k++) behind += best - e->guesses[k].score;
+        for (size_t k = 0; k < e->count; k++) behind += best - e->candidates[k].score;
         if (e->count) others += (double)e->count - 1;
     }
     return others > 0 ? behind / others : 0;
