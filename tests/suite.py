@@ -31,7 +31,8 @@ def fingerprint(program, only):
 
 def source(build):
     """What can be said without a compiler."""
-    return [test(f"scripts/{s}", f"scripts/{s}") for s in ("check_layers", "check_format", "check_links", "check_names")]
+    return [test(f"scripts/{s}", f"scripts/{s}") for s in ("check_layers", "check_format", "check_links", "check_names",
+                                                              "check_words")]
 
 
 def unit(build):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A worker's memory: one reserved range of address space, handed out from the front, 64-byte
-// aligned, given back in one piece (mark/reset) like a stack. Pages cost memory only once touched,
+// aligned, given back all at once (mark/reset) like a stack. Pages cost memory only once touched,
 // so capacities can be sized for the worst case. Under AddressSanitizer every block has a poisoned
 // red zone behind it and the unused tail is poisoned.
 //

@@ -36,7 +36,7 @@ static inline vf math_exp(vf x)
     return vf_select_lt(x, vf_set(88.72283935546875f), p, vf_mul(x, vf_set(0x1.fffffep+127f)));
 }
 
-// exp(x) for softmax, where x <= 0: one coefficient less, ln 2 in one piece (|n| is largest where
+// exp(x) for softmax, where x <= 0: one coefficient less, ln 2 in one part (|n| is largest where
 // the result no longer counts) and no case for what is too large. A NaN stays one unless its low
 // bits are used.
 static inline vf math_exp_down(vf x)
