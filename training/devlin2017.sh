@@ -6,7 +6,7 @@
 # says how they are made. NAME is one of s1 s4 s4-2 (the second seed, for E1) s2 s3 s4-small (default: these, in this order),
 # s4-source (fully connected layers on the source, too) or words (S1 with 80,000 words a side). Makes the vocabulary and the packed corpus, trains each for SECONDS (default 420) and
 # exports WORK/devlin-NAME.gguf with i8 weights, beam 6 and the early stop as defaults. Where there is a dragoman program, a
-# candidate list of 20 translations a word is added from the corpus, and newstest2013 is translated and scored. What exists is
+# shortlist of 20 translations a word is added from the corpus, and newstest2013 is translated and scored. What exists is
 # not made again, so the same command goes on after a stop.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Models and candidate lists for bench/peers.
+"""Models and shortlists for bench/peers.
 
     peers_models.py random SHAPE DIR     a MarianMT directory with random weights: tiny, base or big
 
@@ -7,10 +7,10 @@ A random model is a Hugging Face directory like any other, so both programs get 
 vocabulary has 32,000 tokens: the end and unknown symbols, 26 letters, made-up words of four letters and <pad>. A text of
 such words has one token a word, so sources have exactly the length that is asked for. Weights are normal with a standard
 deviation of 1/sqrt(inputs), rounded to bfloat16; the same seed gives the same bytes. <unk> and <pad> get a
-bias that keeps them out of outputs: CTranslate2 would allow them, Dragoman never does. The candidate list of a random
+bias that keeps them out of outputs: CTranslate2 would allow them, Dragoman never does. The shortlist of a random
 model has the first 100 tokens for every sentence and 20 tokens out of 3,000 for each source token.
 
-The rest is imported by bench/peers: texts, and the conversion of a candidate list to CTranslate2's vmap.txt, whose lines
+The rest is imported by bench/peers: texts, and the conversion of a shortlist to CTranslate2's vmap.txt, whose lines
 are SOURCE TAB TARGET TARGET ... (no SOURCE: allowed for every sentence). The list comes as Marian's binary file:
 
     u64 magic, checksum, first, best, n = source tokens + 1, size; u64 offsets[n]; u32 targets[size]
@@ -164,7 +164,7 @@ def write_random(shape, directory, seed=1):
     write_weights(shape, directory / "model.safetensors", seed)
 
 
-# ---- candidate lists -----------------------------------------------------------------------------
+# ---- shortlists -----------------------------------------------------------------------------
 
 def read_list(path):
     """Marian's binary shortlist: how many first tokens are always allowed, and the targets of each source token."""

@@ -71,7 +71,7 @@ def legend(left, width):
     out = [f'<rect x="{left}" y="26" width="10" height="10" fill="{SHADES["all"]}"/>',
            text(left + 14, 35, "whole vocabulary"),
            f'<rect x="{left + 120}" y="26" width="10" height="10" fill="{SHADES["lexical"]}"/>',
-           text(left + 134, 35, "candidate lists"), text(left + width, 35, "1 = CTranslate2", "end")]
+           text(left + 134, 35, "shortlists"), text(left + width, 35, "1 = CTranslate2", "end")]
     return out
 
 

@@ -36,7 +36,7 @@ void zipf_close(zipf *z);
 int zipf_draw(const zipf *z, uint64_t *state); // a rank from 0
 uint64_t random_next(uint64_t *state);
 
-// Writes system "S1" .. "S7" with random weights and a random candidate list. 0, or -1 after a
+// Writes system "S1" .. "S7" with random weights and a random shortlist. 0, or -1 after a
 // message.
 int model_make(const char *path, const char *system, int words, uint64_t seed);
 

@@ -268,7 +268,7 @@ static dgm_shortlist *candidates(const zipf *z, uint64_t seed, dgm_error *err)
     return s;
 }
 
-// The file's metadata alone, which a candidate list is made for.
+// The file's metadata alone, which a shortlist is made for.
 static dgm_status add_candidates(dgm_gguf_writer *w, const char *path, const design *d,
                                  char **words, const zipf *z, uint64_t seed, dgm_error *err)
 {
@@ -322,7 +322,7 @@ int model_make(const char *path, const char *system, int words, uint64_t seed)
         int width = decoder(&m, d);
         matrix(&m, "out.weight", words, width, 8.0);
         dgm_gguf_add_tensor(m.w, "out.bias", DGM_TYPE_F32, 1, &words, bias);
-        // candidate lists are the same for every seed: the models of an ensemble share theirs
+        // shortlists are the same for every seed: the models of an ensemble share theirs
         st = add_candidates(m.w, path, d, list, &z, 99, &err);
     }
     if (st == DGM_OK) st = dgm_gguf_write(m.w, path, &err);

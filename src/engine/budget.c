@@ -30,7 +30,7 @@ enum {
     LONG = 128,          // tokens of a sentence up to which a batch is not cut
     SHORT = 4,           // tokens of a sentence when they are counted,
     MEDIUM = 16,         // and when memory is short
-    MAX_SENTENCES = 128, // at once; more gain nothing and take memory for their candidate lists
+    MAX_SENTENCES = 128, // at once; more gain nothing and take memory for their candidates
     GENERATIONS = 4      // rows of a beam beside one for every position (model.c)
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // rank against a plain double-precision statement of its contract (backend/rank.h), on random
-// rows: whole vocabulary and candidate lists, one part and ensembles in both mixes, all terms; and
+// rows: whole vocabulary and lists of candidates, one part and ensembles in both mixes, all terms; and
 // that a row's result does not depend on its neighbours. Also the other operations' bookkeeping.
 #define _GNU_SOURCE
 #include <setjmp.h>

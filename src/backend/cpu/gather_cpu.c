@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // CPU backend: columns of an output layer for one sentence's candidates.
 //
-// A gathered block is a layer of its own, as wide as the candidate list, whose rows are made from
+// A gathered block is a layer of its own, as wide as the list of candidates, whose rows are made from
 // the stored tensors in the very way that loading makes them (weights_cpu.c), so that the packed
 // numbers are the layer's. Rows are read where they lie by rows: taking them out of the packed
 // layer would touch a cache line for every four bytes, sixteen times as many.

@@ -8,7 +8,7 @@
 //         for each block of rows           logits[ROWS, CHUNK]: 128 KiB
 //             product -> running (max, sum of exponentials) -> terms -> top-k list
 //
-// A candidate list is walked in the same way, CHUNK candidates at a time. Its columns were gathered
+// A list of candidates is walked in the same way, CHUNK candidates at a time. Its columns were gathered
 // when the sentence came in (gather_cpu.c): each sentence's rows are multiplied with its own block.
 // Of a list that was not gathered, only the weight panels that hold a candidate are multiplied, and
 // the wanted columns are picked out of them. Chunks are cut by the list, never by the batch, so a
