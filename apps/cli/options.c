@@ -54,7 +54,9 @@ int options_weights(const command *c, const char *list, double *weights, int cou
     int n = 0;
     if (dgm_number_list("--weights", list, weights, count, &n, &error) != DGM_OK)
         return fail_usage(c, "%s", error.text);
-    if (n != count) return fail_usage(c, "--weights has %d numbers for %d models", n, count);
+    if (n != count)
+        return fail_usage(c, "--weights must have %d numbers, one for each model, not %d", count,
+                          n);
     return -1;
 }
 

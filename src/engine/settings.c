@@ -117,24 +117,23 @@ static dgm_status resolve_lengths(dgm_translator *t, const dgm_settings *s,
     int most_length =
         (int)(positions < MAX_TOKENS ? positions : MAX_TOKENS) - m->target_prefix_count;
     DGM_FAIL_IF(s->max_source > most_source, err, DGM_ERR_ARGUMENT,
-                "a maximum source length of %d is more than the model's %d positions",
-                (int)s->max_source, most_source);
+                "maximum source length must be at most the model's %d positions, not %d",
+                most_source, (int)s->max_source);
     DGM_FAIL_IF(s->max_length > most_length, err, DGM_ERR_ARGUMENT,
-                "a maximum length of %d is more than the model's %d positions allow",
-                (int)s->max_length, most_target);
+                "maximum length must be at most %d, which the model's %d positions allow, not %d",
+                most_length, most_target, (int)s->max_length);
     int source = s->max_source ? s->max_source : d->max_source;
     int length = s->max_length ? s->max_length : d->max_length;
     if (source > most_source) source = most_source;
     if (length > most_length) length = most_length;
     int least = DGM_SPLIT_MIN + source_overhead(m);
     DGM_FAIL_IF(source < least || length < 1, err, DGM_ERR_ARGUMENT,
-                "a maximum source length of %d leaves no room for text: this model needs %d",
-                source, least);
+                "maximum source length must be at least %d for this model, not %d", least, source);
     t->config.max_source = source;
     t->config.max_length = length;
     DGM_FAIL_IF(s->min_length > length, err, DGM_ERR_ARGUMENT,
-                "a minimum length of %d is more than the maximum length, %d", (int)s->min_length,
-                length);
+                "minimum length must be at most the maximum length, %d, not %d", length,
+                (int)s->min_length);
     t->config.min_length = s->min_length;
     return DGM_OK;
 }
@@ -194,8 +193,7 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
     DGM_TRY(dgm_search_resolve(t, s, err));
     c->nbest = s->nbest;
     DGM_FAIL_IF(c->nbest > c->beam, err, DGM_ERR_ARGUMENT,
-                "%d translations a line need a beam of at least %d, not %d", c->nbest, c->nbest,
-                c->beam);
+                "n-best size must be at most the beam size, %d, not %d", c->beam, c->nbest);
     c->finish = (dgm_finish)find_name(s->finish, dgm_finish_names, (int)d->finish);
     c->mix = (dgm_mix)find_name(s->mix, mix_names, DGM_MIX_LOG_LINEAR);
     c->normalise = find_name(s->softmax, softmax_names, 0) == 0;

@@ -55,7 +55,9 @@ static int read_weights(const char *list, dgm_member *members, int count)
     if (!positive)
         return fail(EXIT_USAGE, "--weights takes positive numbers separated by commas, not '%s'",
                     list);
-    if (n != count) return fail(EXIT_USAGE, "--weights has %d numbers for %d models", n, count);
+    if (n != count)
+        return fail(EXIT_USAGE, "--weights must have %d numbers, one for each model, not %d", count,
+                    n);
     for (int i = 0; i < count; i++) members[i].weight = (float)weights[i];
     return -1;
 }
