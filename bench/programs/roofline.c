@@ -258,7 +258,7 @@ static frame make_frame(const dgm_translator_info *info, const dgm_profile *p)
     ceilings_measure(&f.c, level);
     double encode = 0, step = 0;
     for (size_t i = 0; i < p->count; i++) {
-        const dgm_profile_row *r = &p->rows[i];
+        const dgm_profile_row *r = p->rows[i];
         *(strcmp(r->phase, "encode") == 0 ? &encode : &step) += (double)r->weight_bytes;
         f.madds[precision_of(r->precision)] += (double)r->multiply_adds;
         f.weight_bytes += r->weight_bytes;
@@ -267,7 +267,7 @@ static frame make_frame(const dgm_translator_info *info, const dgm_profile *p)
     }
     f.encode_set = p->encodes ? encode / (double)p->encodes : 0;
     f.step_set = p->steps ? step / (double)p->steps : 0;
-    for (size_t i = 0; i < p->count; i++) f.bound += row_bound(&f, &p->rows[i]);
+    for (size_t i = 0; i < p->count; i++) f.bound += row_bound(&f, p->rows[i]);
     return f;
 }
 
@@ -324,7 +324,7 @@ static void print_table(const frame *f, const pass *p)
            "of bound");
     double all = p->profile->busy;
     for (size_t i = 0; i < p->profile->count; i++) {
-        const dgm_profile_row *r = &p->profile->rows[i];
+        const dgm_profile_row *r = p->profile->rows[i];
         char shape[32];
         shape_of(r, shape, sizeof shape);
         double bound = row_bound(f, r);
@@ -407,7 +407,7 @@ static void print_csv(const options *o, const dgm_translator_info *info, const f
         dgm_profile_row r = {.phase = "host", .operation = "", .precision = ""};
         double bound = 0;
         if (i < p->profile->count) {
-            r = p->profile->rows[i];
+            r = *p->profile->rows[i];
             bound = row_bound(f, &r);
         } else if (i == p->profile->count) {
             r.operation = "search";
@@ -453,7 +453,7 @@ static void print_json(const dgm_translator_info *info, const frame *f, const pa
         printf("%s{\"bytes\":%zu,\"rate\":%.4g}", i ? "," : "", f->c.size[i], f->c.read[i]);
     printf("],\"rows\":[");
     for (size_t i = 0; i < p->profile->count; i++) {
-        const dgm_profile_row *r = &p->profile->rows[i];
+        const dgm_profile_row *r = p->profile->rows[i];
         printf("%s{\"phase\":\"%s\",\"operation\":\"%s\",\"precision\":\"%s\",\"inputs\":%d,"
                "\"outputs\":%d,\"calls\":%llu,\"rows\":%llu,\"multiply_adds\":%llu,"
                "\"weight_bytes\":%llu,\"other_bytes\":%llu,\"seconds\":%.6f,\"bound\":%.6f}",

@@ -57,6 +57,7 @@ static inline void dgm_align_default(dgm_align_options *options)
 
 // Index 0: the target explained by the source; 1: the other way.
 typedef struct dgm_align_report {
+    size_t size;
     uint64_t lines, pairs, empty, too_long; // lines = pairs + empty + too_long
     uint64_t source_tokens, target_tokens, source_types, target_types;
     uint64_t entries; // word pairs in a translation table

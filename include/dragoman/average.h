@@ -28,6 +28,7 @@ static inline void dgm_average_default(dgm_average_options *options)
 }
 
 typedef struct dgm_average_report {
+    size_t size;
     uint64_t tensors, parameters; // averaged
     uint64_t dropped_scales;      // static scales of activations: they belong to other weights
 } dgm_average_report;

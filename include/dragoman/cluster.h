@@ -48,6 +48,7 @@ static inline void dgm_cluster_default(dgm_cluster_options *options)
 }
 
 typedef struct dgm_cluster_report {
+    size_t size;
     uint64_t lines, vectors; // recorded
     uint64_t sample;         // vectors that k-means saw
     double first_loss, loss; // mean squared distance to the nearest centroid, before and after
@@ -64,6 +65,7 @@ DGM_API dgm_status dgm_cluster_make(const char *model, const char *output,
                                     dgm_error *error);
 
 typedef struct dgm_cluster_measure {
+    size_t size;
     uint64_t lines, vectors;
     double share;             // of the vocabulary in the nearest centroid's list, mean
     double recall;            // share of the vectors whose best token is in it

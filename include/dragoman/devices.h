@@ -13,6 +13,7 @@ extern "C" {
 #endif
 
 typedef struct dgm_device_info {
+    size_t size;
     char name[64];        // for dgm_settings.device: "cpu:avx2", "cuda:0"
     char title[128];      // for people
     uint64_t memory;      // bytes
@@ -22,7 +23,11 @@ typedef struct dgm_device_info {
 } dgm_device_info;
 
 // Fills devices[0 .. room) and returns how many there are, which may be more. The CPU comes first.
-DGM_API size_t dgm_devices(dgm_device_info *devices, size_t room);
+DGM_API size_t dgm_devices_sized(dgm_device_info *devices, size_t room, size_t size);
+static inline size_t dgm_devices(dgm_device_info *devices, size_t room)
+{
+    return dgm_devices_sized(devices, room, sizeof *devices);
+}
 
 #ifdef __cplusplus
 }

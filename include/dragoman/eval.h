@@ -37,6 +37,7 @@ static inline void dgm_eval_default(dgm_eval_options *options)
 }
 
 typedef struct dgm_eval_score {
+    size_t size;
     double score;                   // 0 to 100
     double mean, half;              // with samples: 95 % interval, mean +- half
     double p, wins;                 // against the first system: p-value, share of samples won
@@ -46,7 +47,7 @@ typedef struct dgm_eval_score {
 } dgm_eval_score;
 
 // Scores every system against the references, all of `lines` lines: systems[s][i], refs[r][i].
-// scores [system_count]. sentences: NULL, or [system_count * lines] for the score of each line.
+// scores [system_count], each with its size. sentences: NULL, or [system_count * lines] for the score of each line.
 DGM_API dgm_status dgm_evaluate(const dgm_eval_options *options, const dgm_line *const *systems,
                                 size_t system_count, const dgm_line *const *refs, size_t ref_count,
                                 size_t lines, dgm_eval_score *scores, double *sentences,

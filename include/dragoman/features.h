@@ -18,13 +18,18 @@ extern "C" {
 
 // Something that can be asked for beside a model and a text.
 typedef struct dgm_feature_info {
+    size_t size;
     const char *name;    // that of the program's option, without dashes: "beam-width"
     const char *setting; // "dgm_decoding.beam_width"; NULL: a feature of the program alone
     const char *needs;   // another feature that it requires; NULL: none
 } dgm_feature_info;
 
 // How many features there are, and the one with this index, from 0 (out may be NULL).
-DGM_API size_t dgm_features(size_t index, dgm_feature_info *out);
+DGM_API size_t dgm_features_sized(size_t index, dgm_feature_info *out, size_t size);
+static inline size_t dgm_features(size_t index, dgm_feature_info *out)
+{
+    return dgm_features_sized(index, out, sizeof *out);
+}
 
 // A search, or a way in which models write.
 typedef struct dgm_way_info {
@@ -45,6 +50,7 @@ enum {
 };
 
 typedef struct dgm_feature_query {
+    size_t size;
     const char *const *features; // [count] names
     size_t count;
     const char *search;  // NULL: not chosen yet

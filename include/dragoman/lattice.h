@@ -43,6 +43,7 @@ static inline void dgm_lattice_default(dgm_lattice_options *options)
 }
 
 typedef struct dgm_lattice_report {
+    size_t size;
     uint64_t lattices, nodes, arcs; // written
     uint64_t nodes_read, arcs_read;
 } dgm_lattice_report;
@@ -55,6 +56,7 @@ DGM_API dgm_status dgm_lattice_run(const char *const *inputs, size_t count, cons
 
 // A path of a lattice and what the translator's models think of it.
 typedef struct dgm_scored_path {
+    size_t size;
     const char *text;
     double lattice;     // the lattice's score
     float sum;          // log-probability of the models, with the end symbol
@@ -63,14 +65,16 @@ typedef struct dgm_scored_path {
 } dgm_scored_path;
 
 typedef struct dgm_scored_line {
+    size_t size;
     dgm_status status;
     const char *message; // "" when the status is DGM_OK
-    const dgm_scored_path *paths; // best first
+    const dgm_scored_path *const *paths; // best first
     size_t count;
 } dgm_scored_line;
 
 typedef struct dgm_scored_lines {
-    const dgm_scored_line *items;
+    size_t size;
+    const dgm_scored_line *const *items;
     size_t count, failed;
 } dgm_scored_lines;
 

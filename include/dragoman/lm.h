@@ -38,6 +38,7 @@ static inline void dgm_ngram_default(dgm_ngram_options *options)
 
 // Index n: of order n.
 typedef struct dgm_ngram_report {
+    size_t size;
     uint64_t lines, empty, tokens, types; // tokens without ends of lines; types with <unk>, <s>, </s>
     uint64_t seen[DGM_NGRAM_MAX + 1], kept[DGM_NGRAM_MAX + 1];
     double discount[DGM_NGRAM_MAX + 1][4]; // [1], [2], [3]: for counts of 1, 2, 3 and more
@@ -69,23 +70,25 @@ DGM_API double dgm_ngram_check(const dgm_ngram *lm, uint64_t contexts, uint64_t 
 // One word of a line: log10 p, the length of the n-gram it was found in, and whether the model has
 // it. The last one of a line is "</s>". Borrowed for the call.
 typedef struct dgm_ngram_word {
+    size_t size;
     dgm_line word;
     double log10;
     int matched, unknown;
 } dgm_ngram_word;
 
 typedef struct dgm_ngram_score {
+    size_t size;
     uint64_t lines, empty; // empty ones count for nothing
     uint64_t tokens;       // with ends of lines
     uint64_t unknown;
     double log10, log10_unknown; // sums over all tokens and over unknown ones alone
 } dgm_ngram_score;
 
-// Adds a line to the score. each (NULL: not wanted) hears of every word; other than 0 stops.
+// Adds a line to the score, which begins as {.size = sizeof score}. each (NULL: not wanted) hears of every word; other than 0 stops.
 DGM_API dgm_status dgm_ngram_line(const dgm_ngram *lm, dgm_line line, dgm_ngram_score *score,
                                   int (*each)(void *cookie, const dgm_ngram_word *word),
                                   void *cookie, dgm_error *error);
-// 10^(-log10 / tokens); with `known` over known words alone. 0 if there are none.
+// 10^(-log10 / tokens); with `known` over known words alone. 0 if there are none, or without a size.
 DGM_API double dgm_ngram_perplexity(const dgm_ngram_score *score, int known);
 
 #ifdef __cplusplus

@@ -24,6 +24,7 @@ extern "C" {
 // all others, which follow by name. A file that $DRAGOMAN_MODEL names is the default even if it
 // cannot be used: no other one takes its place silently.
 typedef struct dgm_model_entry {
+    size_t size;
     const char *path, *name;
     const char *source, *target; // languages, "" if the file does not say; several: "en,de"
     uint64_t bytes, parameters;
@@ -32,7 +33,8 @@ typedef struct dgm_model_entry {
 } dgm_model_entry;
 
 typedef struct dgm_model_list {
-    const dgm_model_entry *items;
+    size_t size;
+    const dgm_model_entry *const *items;
     size_t count;
 } dgm_model_list;
 
@@ -90,6 +92,7 @@ DGM_API dgm_status dgm_import(const char *format, const char *dir, const char *o
                               const dgm_import_options *options, dgm_error *err);
 
 typedef struct dgm_import_format {
+    size_t size;
     const char *name;    // "huggingface"
     const char *summary; // for a help text
 } dgm_import_format;

@@ -41,6 +41,7 @@ static inline void dgm_phrase_default(dgm_phrase_options *options)
 
 // Index 0: source, 1: target.
 typedef struct dgm_phrase_report {
+    size_t size;
     uint64_t lines, pairs, empty, too_long; // lines = pairs + empty + too_long
     uint64_t tokens[2], phrases[2];         // phrases: distinct ones
     uint64_t extracted, distinct, kept;     // phrase pairs
@@ -91,6 +92,7 @@ static inline void dgm_phrasal_default(dgm_phrasal_options *options)
 }
 
 typedef struct dgm_phrasal_item {
+    size_t size;
     dgm_line text;
     dgm_line features; // "LexicalReordering0= ... UnknownWordPenalty0= 0"
     dgm_line links;    // "0-0 1-2 ..." with `alignment`
@@ -98,7 +100,8 @@ typedef struct dgm_phrasal_item {
 } dgm_phrasal_item;
 
 typedef struct dgm_phrasal_result {
-    const dgm_phrasal_item *items; // best first, at least one
+    size_t size;
+    const dgm_phrasal_item *const *items; // best first, at least one
     size_t count;
     dgm_line lattice; // with `lattice`: a block of docs/manual/LATTICES.md
 } dgm_phrasal_result;
@@ -116,11 +119,16 @@ DGM_API dgm_status dgm_phrasal_translate(dgm_phrasal *p, const dgm_line *lines, 
                                          void *cookie, dgm_error *error);
 
 typedef struct dgm_phrasal_stats {
+    size_t size;
     uint64_t lines, words, unknown; // source words, copied ones
     uint64_t hypotheses, evaluated, recombined, edges;
 } dgm_phrasal_stats;
 
-DGM_API void dgm_phrasal_count(const dgm_phrasal *p, dgm_phrasal_stats *stats);
+DGM_API void dgm_phrasal_count_sized(const dgm_phrasal *p, dgm_phrasal_stats *stats, size_t size);
+static inline void dgm_phrasal_count(const dgm_phrasal *p, dgm_phrasal_stats *stats)
+{
+    dgm_phrasal_count_sized(p, stats, sizeof *stats);
+}
 
 // ---- tuning -----------------------------------------------------------------------------------
 

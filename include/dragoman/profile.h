@@ -16,6 +16,7 @@ extern "C" {
 
 // What the optimisations of Devlin 2017 did since dgm_open: counts of all workers and models.
 typedef struct dgm_optimisations {
+    size_t size;
     uint64_t rows, distinct;             // decoder rows, and distinct parents of each step
     uint64_t state_rows, state_products; // rows of all recurrent layers, products with states made
     uint64_t source_words, source_found; // words of the first encoder layer, of them looked up
@@ -32,12 +33,18 @@ typedef struct dgm_optimisations {
     const char *activations; // "polynomial", "table", "libm"
 } dgm_optimisations;
 
-DGM_API void dgm_optimisations_count(const dgm_translator *t, dgm_optimisations *counts);
+DGM_API void dgm_optimisations_count_sized(const dgm_translator *t, dgm_optimisations *counts,
+                                           size_t size);
+static inline void dgm_optimisations_count(const dgm_translator *t, dgm_optimisations *counts)
+{
+    dgm_optimisations_count_sized(t, counts, sizeof *counts);
+}
 
 // ---- profile ----------------------------------------------------------------------------------
 
 // Where the time of a translator goes, by kind of operation.
 typedef struct dgm_profile_row {
+    size_t size;
     const char *phase;       // "encode", "step", "readout", "rank"
     const char *operation;   // "linear", "quantise", "encoder attention", "softmax and top-k", ...
     const char *precision;   // of linear and quantise, else ""
@@ -50,7 +57,8 @@ typedef struct dgm_profile_row {
 } dgm_profile_row;
 
 typedef struct dgm_profile {
-    const dgm_profile_row *rows; // phase by phase, longest first
+    size_t size;
+    const dgm_profile_row *const *rows; // phase by phase, longest first
     size_t count;
     double elapsed;  // wall time since dgm_profile_start; the others are CPU time
     double busy;     // workers' time, of all of them together; with the rows and search

@@ -42,6 +42,7 @@ static inline void dgm_quantize_default(dgm_quantize_options *options)
 
 // What became of one matrix. Errors are differences between the real values before and after.
 typedef struct dgm_quantize_tensor {
+    size_t size;
     const char *name, *from, *to; // types; the same two: copied bit by bit
     int32_t rows, cols;
     uint64_t bytes_before, bytes_after; // with scales
@@ -55,6 +56,7 @@ typedef struct dgm_quantize_tensor {
 
 // max |x| of the input rows that one weight met, over the calibration text.
 typedef struct dgm_quantize_input {
+    size_t size;
     const char *name; // of the weight
     uint64_t rows;
     double scale; // stored: 127 of them are the largest input that is not clipped
@@ -63,9 +65,10 @@ typedef struct dgm_quantize_input {
 } dgm_quantize_input;
 
 typedef struct dgm_quantize_report {
-    const dgm_quantize_tensor *tensors; // every matrix, in file order
+    size_t size;
+    const dgm_quantize_tensor *const *tensors; // every matrix, in file order
     size_t tensor_count;
-    const dgm_quantize_input *inputs; // with `calibrate`
+    const dgm_quantize_input *const *inputs; // with `calibrate`
     size_t input_count;
     size_t converted, kept, through_f32;
     uint64_t bytes_before, bytes_after;           // of all tensors

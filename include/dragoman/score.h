@@ -17,6 +17,7 @@ typedef struct dgm_pair {
 } dgm_pair;
 
 typedef struct dgm_pair_score {
+    size_t size;
     dgm_status status;   // DGM_ERR_TEXT: longer than the model can take, ...
     const char *message; // "" when the status is DGM_OK
     float sum;           // log-probability of the target with its end symbol
@@ -28,7 +29,8 @@ typedef struct dgm_pair_score {
 } dgm_pair_score;
 
 typedef struct dgm_pair_scores {
-    const dgm_pair_score *items;
+    size_t size;
+    const dgm_pair_score *const *items;
     size_t count, failed;
 } dgm_pair_scores;
 
@@ -51,6 +53,7 @@ DGM_API void dgm_results_trim(dgm_results *results, size_t most);
 // all tokens of forced translations. A mean other than 0 acts like a reward or a cost per word
 // where the softmax is left out (dgm_settings.softmax).
 typedef struct dgm_log_z {
+    size_t size;
     size_t lines, failed; // failed: longer than the model can take
     size_t tokens;        // end symbols included
     double mean, deviation, mean_absolute;

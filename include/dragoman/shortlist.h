@@ -48,6 +48,7 @@ static inline void dgm_shortlist_default(dgm_shortlist_options *options)
 }
 
 typedef struct dgm_shortlist_report {
+    size_t size;
     uint64_t sources; // tokens with a list
     uint64_t entries, frequent, next; // translations, always allowed tokens, continuations
     uint64_t unknown; // lines of the text table with a token that the model does not have
@@ -62,6 +63,7 @@ DGM_API dgm_status dgm_shortlist_make(const char *model, const char *output,
                                       dgm_shortlist_report *report, dgm_error *error);
 
 typedef struct dgm_shortlist_measure {
+    size_t size;
     uint64_t lines, source_tokens, target_tokens;
     double mean;    // candidates per sentence
     uint64_t most;  // of one sentence

@@ -36,6 +36,7 @@ typedef struct dgm_shrink_widths {
 } dgm_shrink_widths;
 
 typedef struct dgm_shrink_report {
+    size_t size;
     uint64_t members; // parameters of all models together
     dgm_shrink_widths unfolded, shrunk;
 } dgm_shrink_report;

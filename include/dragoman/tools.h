@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Dragoman: everything behind the tool commands, one header per topic. Same conventions as
-// dragoman.h: structs of options begin with their size, which the default function sets. But the ABI is
-// that of a release, not a stable one: the symbol version of these functions (DRAGOMAN_TOOLS_0_1)
-// changes where a report or a function does.
+// Dragoman: everything behind the tool commands, one header per topic. Conventions and growth of
+// structs as in dragoman.h, but the ABI is that of a release, not a stable one: the symbol version of
+// these functions (DRAGOMAN_TOOLS_0_1) changes where a function does.
+//   - Options: the default function beside them sets the size.
+//   - Reports, measures and scores that you hand over to be filled: {.size = sizeof x}, asked for
+//     before the work begins. The library fills the first `size` bytes; if your struct is the larger
+//     one, the rest becomes zero. Where a function has a twin that ends in _sized and takes the size as
+//     an argument, the one without it sets the size itself.
+//   - What the library returns, lists of it included, lies in its own memory: items[i] is a pointer.
+//   - Small structs without a size never change: dgm_line, dgm_pair, dgm_progress, dgm_way_info,
+//     dgm_shrink_widths, and those that dragoman.h names.
 #ifndef DRAGOMAN_TOOLS_H
 #define DRAGOMAN_TOOLS_H
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "dragoman/tools.h"
+#include "base/sized.h"
 #include "engine/engine_private.h"
 
 static const char *const activation_names[] = {"polynomial", "table", "libm", NULL};
@@ -35,9 +36,9 @@ dgm_status dgm_optimisations_tune(dgm_translator *t, const dgm_settings *s, dgm_
     return DGM_OK;
 }
 
-void dgm_optimisations_count(const dgm_translator *t, dgm_optimisations *out)
+void dgm_optimisations_count_sized(const dgm_translator *t, dgm_optimisations *counts, size_t size)
 {
-    memset(out, 0, sizeof *out);
+    dgm_optimisations own = {0}, *const out = &own;
     dgm_translator *mine = (dgm_translator *)(uintptr_t)t; // the lock is not part of the value
     dgm_model_counts n = {0};
     pthread_mutex_lock(&mine->lock);
@@ -64,4 +65,5 @@ void dgm_optimisations_count(const dgm_translator *t, dgm_optimisations *out)
         out->table_words[0] += m->table_words[0];
         out->table_words[1] += m->table_words[1];
     }
+    dgm_sized_give(counts, size, &own, sizeof own);
 }

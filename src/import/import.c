@@ -12,10 +12,12 @@
 #include "format/modelfile.h"
 
 const dgm_importer dgm_importers[] = {
-    {{"huggingface", "MarianMT, M2M100 or NLLB folder: config.json, safetensors, SentencePiece "
-                     "models, vocab.json"},
+    {{.size = sizeof(dgm_import_format),
+      .name = "huggingface",
+      .summary = "MarianMT, M2M100 or NLLB folder: config.json, safetensors, SentencePiece models, "
+                 "vocab.json"},
      dgm_import_huggingface},
-    {{NULL, NULL}, NULL},
+    {{0}, NULL},
 };
 
 // ---- weights ----------------------------------------------------------------------------------

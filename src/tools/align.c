@@ -136,6 +136,7 @@ dgm_status dgm_align(const char *source, const char *target, const char *output,
     dgm_align_default(&own);
     DGM_TRY(
         dgm_sized_take(&own, sizeof own, options, "dgm_align_options", "dgm_align_default", err));
+    DGM_TRY(dgm_sized_room(report, "dgm_align_report", err));
     const char *gold_path = own.gold;
     sink s = {.keep = gold_path != NULL};
     dgm_status st = dgm_textout_probe(output, err);
@@ -149,7 +150,7 @@ dgm_status dgm_align(const char *source, const char *target, const char *output,
         if (st == DGM_OK) st = write_all(&job, &s, output, err);
         if (st == DGM_OK && gold_path) st = compare(&s, &gold, &job.report, gold_path, err);
         if (st == DGM_OK) st = dgm_progress_tick(&job.o.progress, "done", 1, err);
-        if (st == DGM_OK && report) *report = job.report;
+        if (st == DGM_OK) dgm_sized_fill(report, &job.report, sizeof job.report);
         dgm_align_job_close(&job);
     }
     dgm_writer_free(&s.kept);

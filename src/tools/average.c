@@ -182,6 +182,7 @@ dgm_status dgm_average(const char *const *models, size_t count, const char *outp
     dgm_average_default(&own);
     DGM_TRY(dgm_sized_take(&own, sizeof own, options, "dgm_average_options", "dgm_average_default",
                            err));
+    DGM_TRY(dgm_sized_room(report, "dgm_average_report", err));
     average *a = dgm_calloc(1, sizeof *a);
     if (!a) return dgm_no_memory(err);
     a->names = models;
@@ -190,7 +191,7 @@ dgm_status dgm_average(const char *const *models, size_t count, const char *outp
     if (st == DGM_OK) st = dgm_outfile_probe(output, err);
     if (st == DGM_OK) st = run(a, output, err);
     for (size_t i = 0; i < DGM_AVERAGE_MAX; i++) dgm_gguf_close(&a->files[i]);
-    if (report) *report = a->report;
+    dgm_sized_fill(report, &a->report, sizeof a->report);
     dgm_free(a->items);
     dgm_free(a);
     return st;

@@ -96,6 +96,7 @@ static dgm_quantize_input describe(const layer *l, double saturate)
     double n = (double)l->rows, mean = l->sum / unit / n;
     double variance = l->squares / unit / n - mean * mean;
     dgm_quantize_input in = {
+        .size = sizeof in,
         .rows = l->rows,
         .mean = mean,
         .deviation = variance > 0 ? sqrt(variance) : 0,

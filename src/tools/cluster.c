@@ -431,11 +431,12 @@ dgm_status dgm_cluster_make(const char *model, const char *output,
     dgm_cluster_default(&own);
     DGM_TRY(dgm_sized_take(&own, sizeof own, options, "dgm_cluster_options", "dgm_cluster_default",
                            err));
+    DGM_TRY(dgm_sized_room(report, "dgm_cluster_report", err));
     DGM_TRY(check_options(options ? &own : NULL, err));
     DGM_TRY(check_output(output, err));
     work w = {.o = &own};
     dgm_status st = make(&w, model, output, err);
-    if (st == DGM_OK && report) *report = w.report;
+    if (st == DGM_OK) dgm_sized_fill(report, &w.report, sizeof w.report);
     work_close(&w);
     return st;
 }
@@ -510,10 +511,24 @@ static dgm_status test_text(work *w, const char *model, const char *text, gauge 
     return st;
 }
 
+// A caller's struct that ends before them cannot hold the lists.
+#define LISTS_END (offsetof(dgm_cluster_measure, sizes) + sizeof(uint32_t *))
+
+// Those of `m`, which the caller's struct then has no more.
+static void free_lists(dgm_cluster_measure *m, dgm_cluster_measure *given)
+{
+    dgm_free(m->hits);
+    dgm_free(m->sizes);
+    *m = (dgm_cluster_measure){0};
+    dgm_sized_fill(given, m, sizeof *m);
+}
+
 dgm_status dgm_cluster_test(const char *model, const char *text, const dgm_cluster_options *options,
                             dgm_cluster_measure *measure, dgm_error *err)
 {
-    *measure = (dgm_cluster_measure){0};
+    DGM_TRY(dgm_sized_room(measure, "dgm_cluster_measure", err));
+    dgm_cluster_measure m = {0};
+    dgm_sized_fill(measure, &m, sizeof m);
     dgm_cluster_options o;
     dgm_cluster_default(&o);
     DGM_TRY(
@@ -523,16 +538,17 @@ dgm_status dgm_cluster_test(const char *model, const char *text, const dgm_clust
     if (!o.vectors) o.record_best = 1;
     o.lines = 0;
     work w = {.o = &o};
-    gauge g = {.m = measure};
+    gauge g = {.m = &m};
     const dgm_status st = test_text(&w, model, text, &g, err);
     work_close(&w);
-    if (st != DGM_OK) dgm_cluster_free(measure);
+    if (st == DGM_OK) dgm_sized_fill(measure, &m, sizeof m);
+    if (st != DGM_OK || !measure || measure->size < LISTS_END) free_lists(&m, measure);
     return st;
 }
 
-void dgm_cluster_free(dgm_cluster_measure *m)
+void dgm_cluster_free(dgm_cluster_measure *measure)
 {
-    dgm_free(m->hits);
-    dgm_free(m->sizes);
-    *m = (dgm_cluster_measure){0};
+    dgm_cluster_measure m = {0};
+    if (dgm_sized_take(&m, sizeof m, measure, "dgm_cluster_measure", NULL, NULL) == DGM_OK)
+        free_lists(&m, measure);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "backend/device.h"
+#include "base/sized.h"
 
 static void fill(dgm_device_info *d, const dgm_backend_props *p, const char *problem)
 {
@@ -15,13 +16,17 @@ static void fill(dgm_device_info *d, const dgm_backend_props *p, const char *pro
     dgm_precision_list(p->precisions, d->precisions, sizeof d->precisions);
 }
 
-size_t dgm_devices(dgm_device_info *devices, size_t room)
+size_t dgm_devices_sized(dgm_device_info *devices, size_t room, size_t size)
 {
     size_t count = 0;
     dgm_backend_props props;
     dgm_error why;
     bool broken;
-    for (; dgm_backend_probe((int)count, &props, &broken, &why); count++)
-        if (count < room) fill(&devices[count], &props, broken ? why.text : "");
+    for (; dgm_backend_probe((int)count, &props, &broken, &why); count++) {
+        if (count >= room) continue;
+        dgm_device_info own;
+        fill(&own, &props, broken ? why.text : "");
+        dgm_sized_give((char *)devices + count * size, size, &own, sizeof own);
+    }
     return count;
 }

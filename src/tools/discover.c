@@ -111,6 +111,7 @@ typedef struct listing {
     dgm_model_list pub; // first: the caller's pointer is this one's
     dgm_model_entry *items;
     size_t cap;
+    const dgm_model_entry **list; // the items, when there are no more
 } listing;
 
 // "en,de" of a string array of the file.
@@ -174,8 +175,7 @@ static dgm_status add_entry(listing *l, const char *path, dgm_error *err)
         if (strcmp(l->items[i].path, path) == 0) return DGM_OK;
     DGM_TRY(dgm_grow(&l->items, &l->cap, l->pub.count + 1, sizeof *l->items, err));
     dgm_model_entry *e = &l->items[l->pub.count++];
-    memset(e, 0, sizeof *e);
-    l->pub.items = l->items;
+    *e = (dgm_model_entry){.size = sizeof *e};
     return describe_entry(e, path, err);
 }
 
@@ -262,6 +262,7 @@ void dgm_models_free(dgm_model_list **list)
             dgm_free((void *)(uintptr_t)owned[k]);
     }
     dgm_free(l->items);
+    dgm_free(l->list);
     dgm_free(l);
 }
 
@@ -272,6 +273,8 @@ dgm_status dgm_models_find(dgm_model_list **list, dgm_error *err)
     if (!l) return dgm_no_memory(err);
     dgm_status st = visit_all(visit_listing, l, err);
     dgm_model_list *pub = &l->pub;
+    if (st == DGM_OK && !(l->list = dgm_calloc(pub->count + 1, sizeof *l->list)))
+        st = dgm_no_memory(err);
     if (st != DGM_OK) {
         dgm_models_free(&pub);
         return st;
@@ -279,6 +282,9 @@ dgm_status dgm_models_find(dgm_model_list **list, dgm_error *err)
     size_t first = 0, end = named_file() && l->pub.count ? 1 : l->pub.count;
     while (first < end && l->items[first].problem) first++;
     if (first < end) l->items[first].is_default = 1;
+    for (size_t i = 0; i < pub->count; i++) l->list[i] = &l->items[i];
+    pub->size = sizeof *pub;
+    pub->items = l->list;
     *list = pub;
     return DGM_OK;
 }
@@ -301,7 +307,7 @@ static void list_offers(const dgm_model_list *list, char *out, size_t size)
     size_t used = 0;
     out[0] = 0;
     for (size_t i = 0; i < list->count; i++) {
-        const dgm_model_entry *e = &list->items[i];
+        const dgm_model_entry *e = list->items[i];
         if (e->problem || !e->source[0] || !e->target[0]) continue;
         char item[200];
         int n = snprintf(item, sizeof item, "%s%.80s to %.80s", used ? ", " : "", e->source,
@@ -357,7 +363,7 @@ dgm_status dgm_models_choose(const char *source, const char *target, char **path
     DGM_TRY(dgm_models_find(&list, err));
     dgm_status st = DGM_OK;
     for (size_t i = 0; i < list->count && !*path && st == DGM_OK; i++) {
-        const dgm_model_entry *e = &list->items[i];
+        const dgm_model_entry *e = list->items[i];
         if (e->problem || (source && !has_language(e->source, source)) ||
             (target && !has_language(e->target, target)))
             continue;

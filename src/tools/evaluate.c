@@ -120,7 +120,7 @@ static dgm_status score_system(evaluation *e, const dgm_eval_options *o, const d
     dgm_metric_score score;
     dgm_metric_sum(e->metric, rows, e->lines, sum);
     dgm_metric_score_of(e->metric, sum, &score);
-    memset(out, 0, sizeof *out);
+    *out = (dgm_eval_score){0};
     out->score = score.score;
     out->brevity = score.brevity;
     memcpy(out->precisions, score.precisions, sizeof out->precisions);
@@ -141,6 +141,25 @@ static dgm_status score_system(evaluation *e, const dgm_eval_options *o, const d
     return DGM_OK;
 }
 
+// The scores lie as far apart as the first one says.
+static dgm_status check_scores(const dgm_eval_score *scores, size_t count, size_t *stride,
+                               dgm_error *err)
+{
+    *stride = 0;
+    if (!scores || count == 0) return DGM_OK;
+    DGM_TRY(dgm_sized_room(scores, "dgm_eval_score", err));
+    *stride = scores->size;
+    for (size_t i = 1; i < count; i++) {
+        size_t size;
+        memcpy(&size, (const char *)scores + i * *stride, sizeof size);
+        DGM_FAIL_IF(size != *stride, err, DGM_ERR_ARGUMENT,
+                    "dgm_eval_score.size of system %zu is %zu, of the first one %zu: they must be "
+                    "the same",
+                    i + 1, size, *stride);
+    }
+    return DGM_OK;
+}
+
 dgm_status dgm_evaluate(const dgm_eval_options *given, const dgm_line *const *systems,
                         size_t system_count, const dgm_line *const *refs, size_t ref_count,
                         size_t lines, dgm_eval_score *scores, double *sentences, dgm_error *err)
@@ -149,15 +168,21 @@ dgm_status dgm_evaluate(const dgm_eval_options *given, const dgm_line *const *sy
     dgm_eval_default(&own);
     DGM_TRY(dgm_sized_take(&own, sizeof own, given, "dgm_eval_options", "dgm_eval_default", err));
     const dgm_eval_options *options = &own;
+    size_t stride;
+    DGM_TRY(check_scores(scores, system_count, &stride, err));
     DGM_FAIL_IF(ref_count < 1, err, DGM_ERR_ARGUMENT, "there is no reference");
     DGM_FAIL_IF(lines < 1, err, DGM_ERR_TEXT, "there is nothing to score: the files are empty");
     DGM_FAIL_IF(options->samples < 0 || options->samples > 1000000, err, DGM_ERR_ARGUMENT,
                 "the number of samples must be between 0 and 1000000, not %d", options->samples);
     evaluation e = {0};
     dgm_status st = open_evaluation(&e, options, refs, ref_count, lines, sentences != NULL, err);
-    for (size_t s = 0; st == DGM_OK && s < system_count; s++)
-        st = score_system(&e, options, systems[s], s == 0, &scores[s],
+    for (size_t s = 0; st == DGM_OK && s < system_count; s++) {
+        dgm_eval_score score;
+        st = score_system(&e, options, systems[s], s == 0, &score,
                           sentences ? sentences + s * lines : NULL, err);
+        if (st == DGM_OK && scores)
+            dgm_sized_give((char *)scores + s * stride, stride, &score, sizeof score);
+    }
     close_evaluation(&e);
     return st;
 }

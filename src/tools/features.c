@@ -2,6 +2,7 @@
 // The table of features (search/features.h) for programs.
 #include "dragoman/features.h"
 
+#include "base/sized.h"
 #include "engine/engine_private.h"
 
 static unsigned facts_of(uint32_t models)
@@ -12,13 +13,14 @@ static unsigned facts_of(uint32_t models)
            (models & DGM_MODELS_ALIKE ? DGM_FACT_ALIKE : 0u);
 }
 
-size_t dgm_features(size_t index, dgm_feature_info *out)
+size_t dgm_features_sized(size_t index, dgm_feature_info *out, size_t size)
 {
     if (!out || index >= DGM_FEATURE_COUNT) return DGM_FEATURE_COUNT;
     const dgm_feature_row *f = &dgm_feature_table[index];
-    *out = (dgm_feature_info){.name = f->name, .setting = f->setting};
-    for (int i = 0; i < DGM_FEATURE_COUNT && !out->needs; i++)
-        if (f->needs >> i & 1u) out->needs = dgm_feature_table[i].name;
+    dgm_feature_info own = {.name = f->name, .setting = f->setting};
+    for (int i = 0; i < DGM_FEATURE_COUNT && !own.needs; i++)
+        if (f->needs >> i & 1u) own.needs = dgm_feature_table[i].name;
+    dgm_sized_give(out, size, &own, sizeof own);
     return DGM_FEATURE_COUNT;
 }
 
@@ -45,8 +47,10 @@ static dgm_status find(const char *name, uint64_t *features, dgm_error *err)
     return DGM_OK;
 }
 
-dgm_status dgm_features_check(const dgm_feature_query *q, int *later, dgm_error *err)
+dgm_status dgm_features_check(const dgm_feature_query *query, int *later, dgm_error *err)
 {
+    dgm_feature_query own = {0}, *const q = &own;
+    DGM_TRY(dgm_sized_take(q, sizeof *q, query, "dgm_feature_query", NULL, err));
     dgm_combination c = {.search = dgm_search_find(q->search),
                          .writing = dgm_writing_find(q->writing),
                          .facts = facts_of(q->models)};

@@ -241,6 +241,7 @@ dgm_status dgm_lattice_run(const char *const *inputs, size_t count, const char *
     dgm_lattice_default(&own);
     DGM_TRY(dgm_sized_take(&own, sizeof own, options, "dgm_lattice_options", "dgm_lattice_default",
                            err));
+    DGM_TRY(dgm_sized_room(report, "dgm_lattice_report", err));
     work w = {.o = &own, .names = inputs, .count = count};
     DGM_TRY(check(w.o, count, &w.format, err));
     dgm_status st = DGM_OK;
@@ -254,6 +255,6 @@ dgm_status dgm_lattice_run(const char *const *inputs, size_t count, const char *
         dgm_textout_discard(&w.out);
     for (size_t i = 0; i < count; i++) close_source(&w.files[i]);
     dgm_writer_free(&w.text);
-    if (report) *report = w.report;
+    dgm_sized_fill(report, &w.report, sizeof w.report);
     return st;
 }

@@ -120,10 +120,11 @@ dgm_status dgm_ngram_train(const char *const *texts, size_t count, const char *o
     dgm_ngram_default(&own);
     DGM_TRY(
         dgm_sized_take(&own, sizeof own, options, "dgm_ngram_options", "dgm_ngram_default", err));
+    DGM_TRY(dgm_sized_room(report, "dgm_ngram_report", err));
     training t = {.o = &own};
     DGM_FAIL_IF(count == 0, err, DGM_ERR_ARGUMENT, "no text to count");
     dgm_status st = train(&t, texts, count, output, err);
-    if (st == DGM_OK && report) *report = t.report;
+    if (st == DGM_OK) dgm_sized_fill(report, &t.report, sizeof t.report);
     dgm_textout_discard(&t.out);
     dgm_lm_trainer_close(&t.trainer);
     dgm_splitter_close(&t.split);
@@ -203,7 +204,7 @@ typedef struct scoring {
 
 static dgm_status score_id(scoring *s, uint32_t id, dgm_text word, dgm_error *err)
 {
-    dgm_ngram_word w = {.word = {word.data, word.size}, .unknown = id == s->lm->unk};
+    dgm_ngram_word w = {.size = sizeof w, .word = {word.data, word.size}, .unknown = id == s->lm->unk};
     w.log10 = dgm_lm_step(s->lm, &s->state, id, &s->state, &w.matched);
     s->score.tokens++;
     s->score.log10 += w.log10;
@@ -226,25 +227,29 @@ dgm_status dgm_ngram_line(const dgm_ngram *m, dgm_line line, dgm_ngram_score *sc
                           int (*each)(void *cookie, const dgm_ngram_word *word), void *cookie,
                           dgm_error *err)
 {
+    dgm_ngram_score sum = {0};
+    DGM_TRY(dgm_sized_take(&sum, sizeof sum, score, "dgm_ngram_score", NULL, err));
     scoring s = {.lm = m->lm, .each = each, .cookie = cookie};
     dgm_lm_begin(m->lm, &s.state);
     DGM_TRY(dgm_splitter_line(&m->split, (dgm_text){line.data, line.size}, score_word, &s, err));
-    score->lines++;
-    if (s.score.tokens == 0) {
-        score->empty++;
-        return DGM_OK;
-    }
-    DGM_TRY(score_id(&s, m->lm->eos, dgm_text_of("</s>"), err));
-    score->tokens += s.score.tokens;
-    score->unknown += s.score.unknown;
-    score->log10 += s.score.log10;
-    score->log10_unknown += s.score.log10_unknown;
+    sum.lines++;
+    if (s.score.tokens == 0)
+        sum.empty++;
+    else
+        DGM_TRY(score_id(&s, m->lm->eos, dgm_text_of("</s>"), err));
+    sum.tokens += s.score.tokens;
+    sum.unknown += s.score.unknown;
+    sum.log10 += s.score.log10;
+    sum.log10_unknown += s.score.log10_unknown;
+    dgm_sized_fill(score, &sum, sizeof sum);
     return DGM_OK;
 }
 
 double dgm_ngram_perplexity(const dgm_ngram_score *score, int known)
 {
-    double sum = score->log10 - (known ? score->log10_unknown : 0);
-    uint64_t tokens = score->tokens - (known ? score->unknown : 0);
+    dgm_ngram_score s = {0};
+    if (dgm_sized_take(&s, sizeof s, score, "dgm_ngram_score", NULL, NULL) != DGM_OK) return 0;
+    double sum = s.log10 - (known ? s.log10_unknown : 0);
+    uint64_t tokens = s.tokens - (known ? s.unknown : 0);
     return tokens ? pow(10, -sum / (double)tokens) : 0;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sized.h"
 #include "dragoman/tools.h"
 #include "engine/engine_private.h"
 
@@ -26,7 +27,7 @@ static dgm_status add_pairs(dgm_translator *t, const dgm_pair *pairs, size_t cou
     DGM_TRY(dgm_score_pairs(t, pairs, count, &scores, err));
     dgm_status st = DGM_OK;
     for (size_t i = 0; st == DGM_OK && i < count; i++) {
-        const dgm_pair_score *s = &scores->items[i];
+        const dgm_pair_score *s = scores->items[i];
         if (s->status != DGM_OK) {
             out->failed++;
             continue;
@@ -98,9 +99,11 @@ static void summarise(const values *v, dgm_log_z *out)
 }
 
 dgm_status dgm_log_z_measure(dgm_translator *t, const dgm_line *sources, const dgm_line *targets,
-                             size_t count, dgm_log_z *out, dgm_error *err)
+                             size_t count, dgm_log_z *given, dgm_error *err)
 {
-    memset(out, 0, sizeof *out);
+    DGM_TRY(dgm_sized_room(given, "dgm_log_z", err));
+    dgm_log_z own = {0}, *const out = &own;
+    dgm_sized_fill(given, &own, sizeof own);
     DGM_FAIL_IF(!t || !t->config.normalise, err, DGM_ERR_ARGUMENT,
                 "log Z is the sum of a softmax: it must not be switched off");
     dgm_pair *pairs = dgm_calloc(WINDOW, sizeof *pairs);
@@ -119,6 +122,7 @@ dgm_status dgm_log_z_measure(dgm_translator *t, const dgm_line *sources, const d
     if (st == DGM_OK && v.count == 0)
         st = dgm_fail(err, DGM_ERR_TEXT, "there is no line to measure log Z on");
     if (st == DGM_OK) summarise(&v, out);
+    dgm_sized_fill(given, &own, sizeof own);
     dgm_free(v.items);
     dgm_free(pairs);
     return st;

@@ -63,8 +63,9 @@ typedef struct lane {
 } lane;
 
 typedef struct pair_box {
-    dgm_pair_scores pub;
+    dgm_pair_scores pub; // first: what the caller sees
     dgm_pair_score *items;
+    const dgm_pair_score **list; // the items
 } pair_box;
 
 void dgm_pair_scores_free(dgm_pair_scores **scores)
@@ -78,7 +79,27 @@ void dgm_pair_scores_free(dgm_pair_scores **scores)
             dgm_free((void *)(uintptr_t)box->items[i].message);
     }
     dgm_free(box->items);
+    dgm_free(box->list);
     dgm_free(box);
+}
+
+static pair_box *open_box(size_t count)
+{
+    pair_box *box = dgm_calloc(1, sizeof *box);
+    if (!box) return NULL;
+    dgm_pair_scores *pub = &box->pub;
+    box->items = dgm_calloc(count + 1, sizeof *box->items);
+    box->list = dgm_calloc(count + 1, sizeof *box->list);
+    if (!box->items || !box->list) {
+        dgm_pair_scores_free(&pub);
+        return NULL;
+    }
+    for (size_t i = 0; i < count; i++) {
+        box->items[i] = (dgm_pair_score){.size = sizeof box->items[i], .message = ""};
+        box->list[i] = &box->items[i];
+    }
+    *pub = (dgm_pair_scores){.size = sizeof *pub, .items = box->list, .count = count};
+    return box;
 }
 
 // ---- text to tokens ---------------------------------------------------------------------------
@@ -416,18 +437,14 @@ dgm_status dgm_score_pairs(dgm_translator *t, const dgm_pair *pairs, size_t coun
                  .group = t->batch < GROUP ? t->batch : GROUP};
     if ((size_t)s.group > count) s.group = count ? (int)count : 1;
     s.limits = (dgm_limits){.slots = s.group, .rows = s.group, .source = t->config.max_source};
-    pair_box *box = dgm_calloc(1, sizeof *box);
-    if (box) box->items = dgm_calloc(count ? count : 1, sizeof *box->items);
+    pair_box *box = open_box(count);
     s.pairs = dgm_calloc(count ? count : 1, sizeof *s.pairs);
     s.order = dgm_calloc(count ? count : 1, sizeof *s.order);
-    if (!box || !box->items || !s.pairs || !s.order) {
+    if (!box || !s.pairs || !s.order) {
         st = dgm_no_memory(err);
         goto done;
     }
     s.items = box->items;
-    box->pub.items = box->items;
-    box->pub.count = count;
-    for (size_t i = 0; i < count; i++) box->items[i].message = "";
     DGM_TRY_GOTO(st, encode_all(&s, pairs, count, err), done);
     s.scores = dgm_calloc(s.token_count ? s.token_count : 1, sizeof *s.scores);
     s.log_z = dgm_calloc(s.token_count ? s.token_count : 1, sizeof *s.log_z);

@@ -94,8 +94,9 @@ void dgm_phrasal_close(dgm_phrasal **out)
     *out = NULL;
 }
 
-void dgm_phrasal_count(const dgm_phrasal *p, dgm_phrasal_stats *s)
+void dgm_phrasal_count_sized(const dgm_phrasal *p, dgm_phrasal_stats *stats, size_t size)
 {
+    dgm_phrasal_stats own, *const s = &own;
     *s = (dgm_phrasal_stats){.lines = p->lines, .words = p->words};
     for (int i = 0; i < p->threads; i++) {
         const dgm_pb_stats *d = dgm_pb_decoder_stats(p->decoders[i]);
@@ -105,6 +106,7 @@ void dgm_phrasal_count(const dgm_phrasal *p, dgm_phrasal_stats *s)
         s->recombined += d->recombined;
         s->edges += d->edges;
     }
+    dgm_sized_give(stats, size, &own, sizeof own);
 }
 
 // ---- decoding ---------------------------------------------------------------------------------
@@ -210,6 +212,7 @@ dgm_status dgm_phrasal_text(const dgm_phrasal *p, const dgm_text *words, int cou
 typedef struct line_result {
     dgm_writer bytes;
     dgm_phrasal_item *items;
+    const dgm_phrasal_item **list; // the items
     size_t count;
     size_t lattice_at, lattice_size;
 } line_result;
@@ -324,9 +327,12 @@ static dgm_status keep_line(void *cookie, int worker, size_t line, const dgm_pb_
     dgm_phrasal *p = job->p;
     line_result *r = &job->results[line];
     r->items = dgm_calloc((size_t)count, sizeof *r->items);
-    if (!r->items) return dgm_no_memory(err);
+    r->list = dgm_calloc((size_t)count, sizeof *r->list);
+    if (!r->items || !r->list) return dgm_no_memory(err);
     for (int i = 0; i < count; i++) {
-        dgm_phrasal_item *item = &r->items[r->count++];
+        dgm_phrasal_item *item = &r->items[r->count];
+        r->list[r->count++] = item;
+        item->size = sizeof *item;
         size_t at = r->bytes.size;
         DGM_TRY(dgm_phrasal_text(p, list[i].words, list[i].count, &r->bytes, err));
         item->text = since(&r->bytes, at);
@@ -355,7 +361,7 @@ static dgm_status hand_over(line_result *r, int (*take)(void *, const dgm_phrasa
         settle(r, &r->items[i].features);
         settle(r, &r->items[i].links);
     }
-    dgm_phrasal_result out = {.items = r->items, .count = r->count};
+    dgm_phrasal_result out = {.size = sizeof out, .items = r->list, .count = r->count};
     out.lattice = (dgm_line){(const char *)r->bytes.data + r->lattice_at, r->lattice_size};
     DGM_FAIL_IF(take(cookie, &out) != 0, err, DGM_ERR_CANCELLED, "stopped on request");
     return DGM_OK;
@@ -374,6 +380,7 @@ dgm_status dgm_phrasal_translate(dgm_phrasal *p, const dgm_line *lines, size_t c
         if (st == DGM_OK) st = hand_over(r, take, cookie, err);
         dgm_writer_free(&r->bytes);
         dgm_free(r->items);
+        dgm_free(r->list);
     }
     dgm_free(job.results);
     return st;

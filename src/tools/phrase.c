@@ -268,9 +268,10 @@ dgm_status dgm_phrase_extract(const char *source, const char *target, const char
     dgm_phrase_default(&own);
     DGM_TRY(
         dgm_sized_take(&own, sizeof own, options, "dgm_phrase_options", "dgm_phrase_default", err));
+    DGM_TRY(dgm_sized_room(report, "dgm_phrase_report", err));
     extraction x = {.o = &own};
     dgm_status st = extract(&x, source, target, links, output, err);
-    if (st == DGM_OK && report) *report = x.report;
+    if (st == DGM_OK) dgm_sized_fill(report, &x.report, sizeof x.report);
     for (int s = 0; s < 2; s++) {
         dgm_splitter_close(&x.split[s]);
         dgm_free(x.number[s]);

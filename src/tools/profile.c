@@ -41,6 +41,7 @@ static dgm_profile_row named(const dgm_meter_row *r)
 {
     bool product = r->work == DGM_WORK_LINEAR || r->work == DGM_WORK_QUANTIZE;
     dgm_profile_row out = {
+        .size = sizeof out,
         .phase = phase_names[r->phase],
         .operation = work_names[r->work],
         .precision = product ? dgm_precision_names[r->precision] : "",
@@ -87,23 +88,27 @@ dgm_status dgm_profile_read(dgm_translator *t, dgm_profile **out, dgm_error *err
     double busy = 0, operations = 0, counting = 0, cost = clock_cost();
     dgm_workers_read(t, sum, &busy);
     size_t n = (size_t)sum->count;
-    dgm_profile *p = dgm_malloc(sizeof *p + n * sizeof(dgm_profile_row));
+    dgm_profile *p =
+        dgm_malloc(sizeof *p + n * (sizeof(dgm_profile_row) + sizeof(dgm_profile_row *)));
     if (!p) {
         dgm_free(sum);
         return dgm_no_memory(err);
     }
     dgm_profile_row *rows = (dgm_profile_row *)(void *)(p + 1);
+    const dgm_profile_row **list = (const dgm_profile_row **)(void *)(rows + n);
     if (n) qsort(sum->rows, n, sizeof sum->rows[0], by_phase_and_time);
     for (size_t i = 0; i < n; i++) {
         // Every operation reads the clock twice; one reading lies within its time.
         double reading = (double)sum->rows[i].calls * cost;
         rows[i] = named(&sum->rows[i]);
+        list[i] = &rows[i];
         rows[i].seconds = fmax(rows[i].seconds - reading, 0.1 * rows[i].seconds);
         operations += rows[i].seconds;
         counting += 2 * reading;
     }
     *p = (dgm_profile){
-        .rows = rows,
+        .size = sizeof *p,
+        .rows = list,
         .count = n,
         .elapsed = dgm_now() - t->profile_begin,
         .busy = busy,

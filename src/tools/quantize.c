@@ -198,6 +198,8 @@ static dgm_status write_model(work *w, const char *path, dgm_error *err)
 typedef struct report_box {
     dgm_quantize_report pub; // first: what the caller sees
     dgm_quantize_tensor *tensors;
+    const dgm_quantize_tensor **tensor_list; // they, and the calibration's inputs
+    const dgm_quantize_input **input_list;
     char *names;
     dgm_calibration calibration;
 } report_box;
@@ -212,6 +214,7 @@ static dgm_quantize_tensor describe(const item *it)
 {
     const dgm_tensor *t = it->r.t;
     dgm_quantize_tensor d = {
+        .size = sizeof d,
         .from = dgm_tensor_type_name(t->type),
         .to = dgm_tensor_type_name(it->r.type),
         .rows = t->rows,
@@ -240,6 +243,28 @@ static dgm_status measure_copy(item *it, dgm_error *err)
             it->sum.largest = fmax(it->sum.largest, fabs((double)row[c]));
     }
     dgm_free(row);
+    return DGM_OK;
+}
+
+// The report's lists of tensors and, handed over, of the calibration's inputs.
+static dgm_status fill_lists(work *w, report_box *b, dgm_error *err)
+{
+    dgm_quantize_report *r = &b->pub;
+    b->tensor_list = dgm_calloc(w->count + 1, sizeof *b->tensor_list);
+    b->input_list = dgm_calloc(w->calibration.count + 1, sizeof *b->input_list);
+    if (!b->tensor_list || !b->input_list) return dgm_no_memory(err);
+    b->calibration = w->calibration;
+    w->calibration = (dgm_calibration){0};
+    for (size_t i = 0; i < w->count; i++) b->tensor_list[i] = &b->tensors[i];
+    for (size_t i = 0; i < b->calibration.count; i++)
+        b->input_list[i] = &b->calibration.inputs[i];
+    r->tensors = b->tensor_list;
+    r->tensor_count = w->count;
+    r->inputs = b->input_list;
+    r->input_count = b->calibration.count;
+    r->lines = b->calibration.lines;
+    r->source_tokens = b->calibration.source_tokens;
+    r->target_tokens = b->calibration.target_tokens;
     return DGM_OK;
 }
 
@@ -278,16 +303,7 @@ static dgm_status fill_report(work *w, report_box *b, dgm_error *err)
     }
     r->bytes_after += w->calibration.count * sizeof *w->calibration.values;
     r->relative_error = squares > 0 ? sqrt(of_errors / squares) : 0;
-    r->tensors = b->tensors;
-    r->tensor_count = w->count;
-    b->calibration = w->calibration; // handed over
-    w->calibration = (dgm_calibration){0};
-    r->inputs = b->calibration.inputs;
-    r->input_count = b->calibration.count;
-    r->lines = b->calibration.lines;
-    r->source_tokens = b->calibration.source_tokens;
-    r->target_tokens = b->calibration.target_tokens;
-    return DGM_OK;
+    return fill_lists(w, b, err);
 }
 
 static dgm_status make_report(work *w, dgm_quantize_report **out, dgm_error *err)
@@ -295,6 +311,7 @@ static dgm_status make_report(work *w, dgm_quantize_report **out, dgm_error *err
     report_box *b = dgm_calloc(1, sizeof *b);
     if (!b) return dgm_no_memory(err);
     dgm_quantize_report *r = &b->pub;
+    r->size = sizeof *r;
     dgm_status st = fill_report(w, b, err);
     if (st == DGM_OK)
         *out = r;
@@ -309,6 +326,8 @@ void dgm_quantize_report_free(dgm_quantize_report **report)
     report_box *b = (report_box *)(void *)*report;
     dgm_calibration_free(&b->calibration);
     dgm_free(b->tensors);
+    dgm_free(b->tensor_list);
+    dgm_free(b->input_list);
     dgm_free(b->names);
     dgm_free(b);
     *report = NULL;

@@ -38,12 +38,12 @@ static void sort(dgm_translation **list, size_t count)
     }
 }
 
-static void apply(const dgm_result *r, const dgm_pair_score *scores, float weight)
+static void apply(const dgm_result *r, const dgm_pair_score *const *scores, float weight)
 {
     dgm_translation **list = list_of(r);
     for (size_t k = 0; k < r->count; k++)
-        if (scores[k].status != DGM_OK) return;
-    for (size_t k = 0; k < r->count; k++) list[k]->score += weight * scores[k].score;
+        if (scores[k]->status != DGM_OK) return;
+    for (size_t k = 0; k < r->count; k++) list[k]->score += weight * scores[k]->score;
     sort(list, r->count);
 }
 

@@ -14,8 +14,9 @@
 #include "lattice/lattice.h"
 
 typedef struct scored_box {
-    dgm_scored_lines pub;
+    dgm_scored_lines pub; // first: what the caller sees
     dgm_scored_line *items;
+    const dgm_scored_line **list; // the items
 } scored_box;
 
 typedef struct rescoring {
@@ -38,12 +39,29 @@ void dgm_scored_lines_free(dgm_scored_lines **lines)
     *lines = NULL;
     for (size_t i = 0; box->items && i < box->pub.count; i++) {
         const dgm_scored_line *l = &box->items[i];
-        for (size_t k = 0; k < l->count; k++) dgm_free((void *)(uintptr_t)l->paths[k].text);
+        for (size_t k = 0; k < l->count; k++) {
+            dgm_free((void *)(uintptr_t)l->paths[k]->text);
+            dgm_free((void *)(uintptr_t)l->paths[k]);
+        }
         dgm_free((void *)(uintptr_t)l->paths);
         if (l->message && l->message[0]) dgm_free((void *)(uintptr_t)l->message);
     }
     dgm_free(box->items);
+    dgm_free(box->list);
     dgm_free(box);
+}
+
+static dgm_status open_lines(scored_box *box, size_t count, dgm_error *err)
+{
+    box->items = dgm_calloc(count + 1, sizeof *box->items);
+    box->list = dgm_calloc(count + 1, sizeof *box->list);
+    if (!box->items || !box->list) return dgm_no_memory(err);
+    for (size_t i = 0; i < count; i++) {
+        box->items[i] = (dgm_scored_line){.size = sizeof box->items[i], .message = ""};
+        box->list[i] = &box->items[i];
+    }
+    box->pub = (dgm_scored_lines){.size = sizeof box->pub, .items = box->list, .count = count};
+    return DGM_OK;
 }
 
 static dgm_status fail_line(rescoring *r, size_t line, dgm_status st, const char *why,
@@ -100,56 +118,58 @@ static dgm_status collect(rescoring *r, const dgm_lattice_text *lattices, size_t
 
 static int by_score(const void *context, uint32_t a, uint32_t b)
 {
-    const dgm_scored_path *p = context;
-    if (p[a].score != p[b].score) return p[a].score > p[b].score ? -1 : 1;
+    const dgm_scored_path *const *p = context;
+    if (p[a]->score != p[b]->score) return p[a]->score > p[b]->score ? -1 : 1;
     return a < b ? -1 : a > b;
 }
 
-static dgm_status rank(dgm_scored_path **paths, size_t count, dgm_error *err)
+static dgm_status rank(const dgm_scored_path **paths, size_t count, dgm_error *err)
 {
     uint32_t *order = dgm_malloc((count + 1) * sizeof *order);
-    dgm_scored_path *sorted = dgm_malloc((count + 1) * sizeof *sorted);
+    const dgm_scored_path **sorted = dgm_malloc((count + 1) * sizeof *sorted);
     if (!order || !sorted) {
         dgm_free(order);
         dgm_free(sorted);
         return dgm_no_memory(err);
     }
-    dgm_sort_indices(order, count, by_score, *paths);
-    for (size_t i = 0; i < count; i++) sorted[i] = (*paths)[order[i]];
+    dgm_sort_indices(order, count, by_score, paths);
+    for (size_t i = 0; i < count; i++) sorted[i] = paths[order[i]];
+    memcpy(paths, sorted, count * sizeof *paths);
     dgm_free(order);
-    dgm_free(*paths);
-    *paths = sorted;
+    dgm_free(sorted);
     return DGM_OK;
 }
 
 // The paths of one line, pairs first .. first + count - 1. The first failure is the line's.
-static dgm_status fill_line(rescoring *r, const dgm_translator *t, const dgm_pair_score *scores,
-                            size_t first, size_t count, float weight, dgm_error *err)
+static dgm_status fill_line(rescoring *r, const dgm_translator *t,
+                            const dgm_pair_score *const *scores, size_t first, size_t count, float weight, dgm_error *err)
 {
     dgm_scored_line *line = &r->box->items[r->line_of[first]];
     for (size_t i = first; i < first + count; i++)
-        if (scores[i].status != DGM_OK)
-            return fail_line(r, r->line_of[first], scores[i].status, scores[i].message, err);
-    dgm_scored_path *paths = dgm_calloc(count, sizeof *paths);
+        if (scores[i]->status != DGM_OK)
+            return fail_line(r, r->line_of[first], scores[i]->status, scores[i]->message, err);
+    const dgm_scored_path **paths = dgm_calloc(count, sizeof *paths);
     if (!paths) return dgm_no_memory(err);
     line->paths = paths;
-    for (size_t i = 0; i < count; i++, line->count++) {
+    for (size_t i = 0; i < count; i++) {
         const size_t at = first + i, begin = r->text_at[at];
-        const dgm_pair_score *s = &scores[at];
+        const dgm_pair_score *s = scores[at];
         const int length = (int)s->token_count;
         const float sum = s->sum + weight * (float)r->lattice[at];
-        paths[i] = (dgm_scored_path){
+        dgm_scored_path *p = dgm_malloc(sizeof *p);
+        if (!p) return dgm_no_memory(err);
+        paths[line->count++] = p;
+        *p = (dgm_scored_path){
+            .size = sizeof *p,
             .text = dgm_strndup((const char *)r->text.data + begin, r->text_at[at + 1] - begin),
             .lattice = r->lattice[at],
             .sum = s->sum,
             .score = dgm_length_normalise(sum - t->config.word_penalty * (float)length, length,
                                           t->config.length_penalty),
             .token_count = s->token_count};
-        if (!paths[i].text) return dgm_no_memory(err);
+        if (!p->text) return dgm_no_memory(err);
     }
-    const dgm_status st = rank(&paths, count, err);
-    line->paths = paths;
-    return st;
+    return rank(paths, count, err);
 }
 
 static dgm_status score_all(rescoring *r, dgm_translator *t, const dgm_line *sources, float weight,
@@ -183,11 +203,8 @@ dgm_status dgm_score_lattices(dgm_translator *t, const dgm_line *sources,
     DGM_FAIL_IF(nbest < 1, err, DGM_ERR_ARGUMENT, "lists of the 0 best paths");
     rescoring r = {.box = dgm_calloc(1, sizeof *r.box)};
     if (!r.box) return dgm_no_memory(err);
-    r.box->items = dgm_calloc(count + 1, sizeof *r.box->items);
-    r.box->pub.items = r.box->items;
-    for (size_t i = 0; r.box->items && i < count; i++) r.box->items[i].message = "";
-    r.box->pub.count = r.box->items ? count : 0;
-    dgm_status st = r.box->items ? collect(&r, lattices, count, nbest, err) : dgm_no_memory(err);
+    dgm_status st = open_lines(r.box, count, err);
+    if (st == DGM_OK) st = collect(&r, lattices, count, nbest, err);
     if (st == DGM_OK) st = score_all(&r, t, sources, weight, err);
     dgm_writer_free(&r.text);
     dgm_free(r.text_at);

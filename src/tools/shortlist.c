@@ -347,6 +347,7 @@ dgm_status dgm_shortlist_make(const char *model, const char *output,
     dgm_shortlist_default(&own);
     DGM_TRY(dgm_sized_take(&own, sizeof own, given, "dgm_shortlist_options",
                            "dgm_shortlist_default", err));
+    DGM_TRY(dgm_sized_room(report, "dgm_shortlist_report", err));
     const dgm_shortlist_options *options = given ? &own : NULL;
     DGM_TRY(check_options(options, output, err));
     if (output) DGM_TRY(dgm_outfile_probe(output, err));
@@ -354,7 +355,7 @@ dgm_status dgm_shortlist_make(const char *model, const char *output,
     if (options->write_binary) DGM_TRY(dgm_outfile_probe(options->write_binary, err));
     dgm_shortlist_work w = {.o = options, .threshold = options->threshold};
     dgm_status st = make_and_write(&w, model, output, err);
-    if (st == DGM_OK && report) *report = w.report;
+    if (st == DGM_OK) dgm_sized_fill(report, &w.report, sizeof w.report);
     dgm_shortlist_work_close(&w);
     return st;
 }

@@ -5,6 +5,7 @@
 
 #include "base/lower_bound.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "base/sort.h"
 #include "base/textfile.h"
 #include "tools/shortlist.h"
@@ -319,6 +320,7 @@ static dgm_status gauge_files(gauge *x, dgm_error *err)
 dgm_status dgm_shortlist_test(const char *model, const char *source, const char *target,
                               dgm_shortlist_measure *measure, dgm_error *err)
 {
+    DGM_TRY(dgm_sized_room(measure, "dgm_shortlist_measure", err));
     gauge *x = dgm_calloc(1, sizeof *x);
     if (!x) return dgm_no_memory(err);
     dgm_status st = dgm_shortlist_work_open(&x->w, model, err);
@@ -337,7 +339,7 @@ dgm_status dgm_shortlist_test(const char *model, const char *source, const char 
             x->m.recall /= (double)x->m.target_tokens;
             x->m.more = (double)x->more / (double)x->m.target_tokens;
         }
-        *measure = x->m;
+        dgm_sized_fill(measure, &x->m, sizeof x->m);
     }
     reader_close(&x->source);
     reader_close(&x->target);

@@ -79,9 +79,10 @@ static dgm_status run(shrinking *s, const char *output, dgm_shrink_report *repor
     dgm_status st = dgm_shrink(&plan, out, &net, &result, err);
     st = dgm_rewrite_finish(&out, output, st, err);
     dgm_shrink_free(&net);
-    if (report)
-        *report =
-            (dgm_shrink_report){result.members, widths(&result.unfolded), widths(&result.final)};
+    const dgm_shrink_report own = {.members = result.members,
+                                   .unfolded = widths(&result.unfolded),
+                                   .shrunk = widths(&result.final)};
+    dgm_sized_fill(report, &own, sizeof own);
     return st;
 }
 
@@ -99,6 +100,7 @@ dgm_status dgm_shrink_ensemble(const char *const *models, size_t count, const ch
     dgm_shrink_default(&own);
     DGM_TRY(
         dgm_sized_take(&own, sizeof own, options, "dgm_shrink_options", "dgm_shrink_default", err));
+    DGM_TRY(dgm_sized_room(report, "dgm_shrink_report", err));
     shrinking s = {.o = &own, .names = models, .count = count};
     DGM_TRY(check(&s, err));
     DGM_TRY(dgm_outfile_probe(output, err));

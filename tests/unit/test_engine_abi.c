@@ -231,7 +231,7 @@ static void options_of_tools(void **state)
     dgm_mbr *mbr = NULL;
     dgm_evidence_file *file = NULL;
     dgm_phrasal *phrasal = NULL;
-    dgm_eval_score score;
+    dgm_eval_score score = {.size = sizeof score};
     UNFILLED(dgm_align_options, dgm_align("a", "b", NULL, &o, NULL, &error));
     UNFILLED(dgm_average_options, dgm_average(one, 1, "x", &o, NULL, &error));
     UNFILLED(dgm_cluster_options, dgm_cluster_make(MODEL, "x", &o, NULL, &error));

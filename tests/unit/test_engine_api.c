@@ -405,12 +405,12 @@ static void test_pairs(void **state)
     assert_int_equal(dgm_score_pairs(t, pairs, 10, &scores, &error), DGM_OK);
     assert_int_equal(scores->count, 10);
     for (int i = 0; i < 10; i++) {
-        const dgm_pair_score *p = &scores->items[i];
+        const dgm_pair_score *p = scores->items[i];
         double sum = 0;
         assert_int_equal(p->status, DGM_OK);
         for (size_t k = 0; k < p->token_count; k++) sum += (double)p->token_scores[k];
         assert_true(fabs(sum - (double)p->sum) < 1e-3);
-        assert_true(p->sum == scores->items[i % 5].sum); // neighbours do not matter
+        assert_true(p->sum == scores->items[i % 5]->sum); // neighbours do not matter
         assert_string_equal(p->tokens[p->token_count - 1], "</s>");
     }
     dgm_pair_scores_free(&scores);

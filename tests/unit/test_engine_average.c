@@ -91,7 +91,7 @@ static void means(void **state)
     const char *models[3] = {MODEL, changed(MODEL, "b.gguf", 3, NULL, NULL), MODEL};
     const double weights[3] = {1, 2, 1};
     const dgm_average_options o = {.size = sizeof(dgm_average_options), .weights = weights};
-    dgm_average_report r;
+    dgm_average_report r = {.size = sizeof r};
     dgm_error err;
     assert_int_equal(dgm_average(models, 3, out, NULL, &r, &err), DGM_OK);
     check_shift(out, MODEL, 1.0f, 1e-6f);

@@ -159,7 +159,7 @@ static void test_learning(void **state)
 {
     (void)state;
     dgm_cluster_options o = options();
-    dgm_cluster_report r;
+    dgm_cluster_report r = {.size = sizeof r};
     o.threads = 3;
     make(MODEL, spare, &o, &r);
     assert_same_file(clustered, spare);
@@ -188,7 +188,7 @@ static void test_learning(void **state)
     assert_int_equal(r.lines, 700);
     // From the same vectors without translating: other lists.
     o.best = 1;
-    dgm_cluster_report one;
+    dgm_cluster_report one = {.size = sizeof one};
     make(MODEL, spare, &o, &one);
     assert_true(one.share < r.share && one.vectors == r.vectors);
     // Vectors of something else are not mixed in.
@@ -281,7 +281,7 @@ static void test_measure(void **state)
 {
     (void)state;
     dgm_cluster_options o = options();
-    dgm_cluster_measure m;
+    dgm_cluster_measure m = {.size = sizeof m};
     dgm_error error;
     // The text that the lists were learnt from: all its best tokens are in them.
     assert_int_equal(dgm_cluster_test(clustered, corpus, &o, &m, &error), DGM_OK);

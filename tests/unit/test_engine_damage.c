@@ -117,7 +117,7 @@ static dgm_status tools_life(dgm_error *error)
     dgm_line ref[] = {{"Good evening.", 13}, {"a small house", 13}};
     const dgm_line *systems[] = {hyp, ref}, *refs[] = {ref};
     dgm_eval_options eval;
-    dgm_eval_score scores[2];
+    dgm_eval_score scores[2] = {{.size = sizeof scores[0]}, {.size = sizeof scores[1]}};
     double sentences[4];
     dgm_eval_default(&eval);
     eval.samples = 10;

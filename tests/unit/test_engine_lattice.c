@@ -120,7 +120,7 @@ static void brute_force(dgm_translator *t, const char *source, const char *latti
         fail_msg("%s", error.text);
     assert_int_equal(scores->failed, 0);
     for (size_t i = 0; i < out->count; i++) {
-        const dgm_pair_score *p = &scores->items[i];
+        const dgm_pair_score *p = scores->items[i];
         const float sum = p->sum + weight * (float)out->items[i].score;
         out->items[i].total = (double)dgm_length_normalise(sum, (int)p->token_count, 0.6f);
         join_tokens(p, out->items[i].tokens, sizeof out->items[i].tokens);
@@ -173,7 +173,7 @@ static void force_prefix(dgm_translator *t, const char *source, paths *want, cha
     char tokens[512];
     size_t kept = 0;
     assert_int_equal(dgm_score_pairs(t, &pair, 1, &scores, NULL), DGM_OK);
-    join_tokens(&scores->items[0], tokens, sizeof tokens);
+    join_tokens(scores->items[0], tokens, sizeof tokens);
     dgm_pair_scores_free(&scores);
     for (size_t i = 0; i < want->count; i++)
         if (strncmp(want->items[i].tokens, tokens, strlen(tokens)) == 0)
@@ -297,7 +297,7 @@ static void one_sentence(void **state)
             assert_int_equal(r->items[0]->status, DGM_OK);
             assert_int_equal(r->items[0]->count, 1);
             assert_string_equal(dgm_result_text(r->items[0]), said);
-            assert_float_equal(r->items[0]->translations[0]->sum, scores->items[0].sum, 1e-4);
+            assert_float_equal(r->items[0]->translations[0]->sum, scores->items[0]->sum, 1e-4);
             assert_int_equal(r->items[0]->translations[0]->finished, 1);
             dgm_pair_scores_free(&scores);
             dgm_results_free(&r);

@@ -93,7 +93,7 @@ static double bound(const dgm_tensor *t, int row, double value)
 static void check_errors(const dgm_gguf *from, const dgm_gguf *to, const dgm_quantize_report *r)
 {
     for (size_t i = 0; i < r->tensor_count; i++) {
-        const dgm_quantize_tensor *d = &r->tensors[i];
+        const dgm_quantize_tensor *d = r->tensors[i];
         const dgm_tensor *a = dgm_gguf_find_tensor(from, d->name);
         const dgm_tensor *b = dgm_gguf_find_tensor(to, d->name);
         assert_non_null(a);
@@ -236,7 +236,7 @@ static void test_options(void **state)
     assert_int_equal(dgm_quantize(MODEL, path_of("kept.gguf"), &o, &r, &error), DGM_OK);
     dgm_gguf *g = open_file(path_of("kept.gguf"));
     for (size_t i = 0; i < r->tensor_count; i++) {
-        const dgm_quantize_tensor *d = &r->tensors[i];
+        const dgm_quantize_tensor *d = r->tensors[i];
         bool expected = strncmp(d->name, "enc.", 4) == 0 || strcmp(d->name, "src.embed") == 0;
         assert_string_equal(d->to, expected ? d->from : "i8");
     }
@@ -361,7 +361,7 @@ static void check_inputs(const dgm_gguf *g, const dgm_quantize_report *r, double
 {
     assert_true(r->input_count > 4 && r->lines == 306 && r->target_tokens > 0);
     for (size_t i = 0; i < r->input_count; i++) {
-        const dgm_quantize_input *in = &r->inputs[i];
+        const dgm_quantize_input *in = r->inputs[i];
         char name[300];
         const float *v = NULL;
         dgm_error error;
@@ -390,7 +390,7 @@ static void test_calibration(void **state)
         // Neither the threads nor the batches they make show in the result.
         for (size_t i = 0; i < one->input_count; i++) {
             char name[300];
-            snprintf(name, sizeof name, "%s.input_scale", one->inputs[i].name);
+            snprintf(name, sizeof name, "%s.input_scale", one->inputs[i]->name);
             const dgm_tensor *x = dgm_gguf_find_tensor(a, name), *y = dgm_gguf_find_tensor(b, name);
             assert_memory_equal(x->data, y->data, x->bytes);
         }
@@ -566,7 +566,7 @@ static void test_profile(void **state)
         double sum = 0;
         uint64_t projected = 0;
         for (size_t i = 0; i < p->count; i++) {
-            const dgm_profile_row *row = &p->rows[i];
+            const dgm_profile_row *row = p->rows[i];
             sum += row->seconds;
             bool linear = strcmp(row->operation, "linear") == 0;
             assert_true(row->calls > 0 && row->rows > 0);

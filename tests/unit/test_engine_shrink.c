@@ -155,7 +155,7 @@ static void check_unfolded(const char *const *models, const double *weights, int
 {
     const char *out = in_folder("unfolded.gguf");
     const dgm_shrink_options o = {.size = sizeof(dgm_shrink_options), .weights = weights};
-    dgm_shrink_report report;
+    dgm_shrink_report report = {.size = sizeof report};
     dgm_error err;
     if (dgm_shrink_ensemble(models, (size_t)count, out, &o, &report, &err) != DGM_OK)
         fail_msg("%s", err.text);
@@ -278,7 +278,7 @@ static void sizes(void **state)
     for (int i = 0; i < 4; i++) {
         const dgm_shrink_options o = {
             .size = sizeof(dgm_shrink_options), .share = shares[i], .name = "shrunk"};
-        dgm_shrink_report r;
+        dgm_shrink_report r = {.size = sizeof r};
         dgm_error err;
         if (dgm_shrink_ensemble(models, 3, out, &o, &r, &err) != DGM_OK) fail_msg("%s", err.text);
         const double share = (double)r.shrunk.parameters / (double)r.members;

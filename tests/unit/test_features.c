@@ -271,7 +271,8 @@ static dgm_status ask_table(const request *r, const char *a, const char *b, int 
                             dgm_error *error)
 {
     const char *names[4];
-    dgm_feature_query q = {.features = names,
+    dgm_feature_query q = {.size = sizeof q,
+                           .features = names,
                            .search = r->settings.search,
                            .writing = when > WITH_SETTINGS ? r->kind->writing : NULL,
                            .models = when > WITH_SETTINGS ? r->kind->facts | DGM_MODELS_ALIKE
@@ -396,11 +397,11 @@ static void bad_questions(void **state)
     (void)state;
     dgm_error error;
     const char *const nothing[] = {"telepathy"};
-    dgm_feature_query q = {.features = nothing, .count = 1, .models = DGM_MODELS_ANY};
+    dgm_feature_query q = {.size = sizeof q, .features = nothing, .count = 1, .models = DGM_MODELS_ANY};
     assert_int_equal(dgm_features_check(&q, NULL, &error), DGM_ERR_ARGUMENT);
-    q = (dgm_feature_query){.search = "deep"};
+    q = (dgm_feature_query){.size = sizeof(dgm_feature_query), .search = "deep"};
     assert_int_equal(dgm_features_check(&q, NULL, &error), DGM_ERR_ARGUMENT);
-    q = (dgm_feature_query){.writing = "upwards"};
+    q = (dgm_feature_query){.size = sizeof(dgm_feature_query), .writing = "upwards"};
     assert_int_equal(dgm_features_check(&q, NULL, &error), DGM_ERR_ARGUMENT);
     dgm_translator *t = NULL;
     assert_int_equal(dgm_open(&t, kinds[1].path, NULL, NULL), DGM_OK);
@@ -421,7 +422,10 @@ static void ensembles(void **state)
     assert_int_equal(dgm_open_ensemble(&t, members, 2, NULL, &error), DGM_OK);
     dgm_close(&t);
     const char *const names[] = {"ensemble"};
-    const dgm_feature_query q = {.features = names, .count = 1, .models = DGM_MODELS_ANY & ~DGM_MODELS_ALIKE};
+    const dgm_feature_query q = {.size = sizeof q,
+                                 .features = names,
+                                 .count = 1,
+                                 .models = DGM_MODELS_ANY & ~DGM_MODELS_ALIKE};
     assert_int_equal(dgm_features_check(&q, NULL, &error), DGM_ERR_UNSUPPORTED);
 }
 

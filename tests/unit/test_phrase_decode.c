@@ -464,9 +464,9 @@ static int collect(void *cookie, const dgm_phrasal_result *r)
     char *out = c->text[c->count++];
     size_t at = 0;
     for (size_t i = 0; i < r->count && at < 3000; i++)
-        at += (size_t)snprintf(out + at, 4096 - at, "%.*s|%.9g|%.*s\n", (int)r->items[i].text.size,
-                               r->items[i].text.data, r->items[i].score,
-                               (int)r->items[i].links.size, r->items[i].links.data);
+        at += (size_t)snprintf(out + at, 4096 - at, "%.*s|%.9g|%.*s\n", (int)r->items[i]->text.size,
+                               r->items[i]->text.data, r->items[i]->score,
+                               (int)r->items[i]->links.size, r->items[i]->links.data);
     return 0;
 }
 

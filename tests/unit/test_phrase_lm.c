@@ -66,7 +66,7 @@ static dgm_ngram_score score_file(const char *model, const char *text)
     dgm_ngram *lm;
     dgm_error err = {""};
     dgm_mapfile f;
-    dgm_ngram_score s = {0};
+    dgm_ngram_score s = {.size = sizeof s};
     if (dgm_ngram_open(&lm, model, NULL, &err) != DGM_OK) fail_msg("%s", err.text);
     assert_int_equal(dgm_mapfile_open(&f, text, NULL), DGM_OK);
     const char *at = (const char *)f.data, *end = at + f.size;
@@ -86,7 +86,7 @@ static dgm_ngram_score score_file(const char *model, const char *text)
 static void check_golden(const char *line, const char *arpa)
 {
     dgm_ngram_options o;
-    dgm_ngram_report r;
+    dgm_ngram_report r = {.size = sizeof r};
     dgm_error err = {""};
     int n = 0;
     char *at;
@@ -267,7 +267,7 @@ static void test_runs(void **state)
 static void test_disk(void **state)
 {
     (void)state;
-    dgm_ngram_report r;
+    dgm_ngram_report r = {.size = sizeof r};
     const char *a = in_folder("mem.arpa"), *b = in_folder("disk.arpa");
     train(in_folder("train"), a, 5, 0, &r);
     assert_int_equal(r.spilled, 0);
@@ -393,18 +393,18 @@ static void test_by_hand(void **state)
     (void)state;
     dgm_ngram *lm;
     dgm_error err = {""};
-    dgm_ngram_score s = {0};
+    dgm_ngram_score s = {.size = sizeof s};
     const char *path = put_text("hand.arpa", "\\data\\\nngram 1=4\nngram 2=2\n\\1-grams:\n-1 </s>\n"
                                         "-99 <s> -0.3\n-0.5 a -0.2\n-2 <unk>\n\\2-grams:\n"
                                         "-0.125 a </s>\n-0.25 <s> a\n\\end\\\n");
     assert_int_equal(dgm_ngram_open(&lm, path, NULL, &err), DGM_OK);
     assert_int_equal(dgm_ngram_line(lm, (dgm_line){" a\ta ", 5}, &s, NULL, NULL, &err), DGM_OK);
     assert_true(fabs(s.log10 - (-0.25 - 0.2 - 0.5 - 0.125)) < 1e-6 && s.tokens == 3);
-    s = (dgm_ngram_score){0};
+    s = (dgm_ngram_score){.size = sizeof s};
     assert_int_equal(dgm_ngram_line(lm, (dgm_line){"b <s>", 5}, &s, NULL, NULL, &err), DGM_OK);
     assert_true(fabs(s.log10 - (-0.3 - 2 - 2 - 1)) < 1e-6 && s.unknown == 2);
     assert_true(fabs(dgm_ngram_perplexity(&s, 1) - 10) < 1e-4);
-    s = (dgm_ngram_score){0};
+    s = (dgm_ngram_score){.size = sizeof s};
     assert_int_equal(dgm_ngram_line(lm, (dgm_line){"", 0}, &s, NULL, NULL, &err), DGM_OK);
     assert_true(s.empty == 1 && s.tokens == 0 && dgm_ngram_perplexity(&s, 0) == 0);
     assert_int_equal(dgm_ngram_line(lm, (dgm_line){"\xff", 1}, &s, NULL, NULL, &err), DGM_ERR_TEXT);
@@ -417,7 +417,7 @@ static void test_bad_training(void **state)
 {
     (void)state;
     dgm_ngram_options o;
-    dgm_ngram_report r;
+    dgm_ngram_report r = {.size = sizeof r};
     dgm_error err = {""};
     const char *out = in_folder("odd.arpa"), *text = put_text("tiny", "a b\n\nc\n");
     dgm_ngram_default(&o);
@@ -454,7 +454,7 @@ static void test_subwords(void **state)
     dgm_ngram_options o;
     dgm_ngram *lm;
     dgm_error err = {""};
-    dgm_ngram_score s = {0};
+    dgm_ngram_score s = {.size = sizeof s};
     const char *model = "tests/data/models/transformer-pieces.gguf", *arpa = in_folder("sub.arpa");
     const char *text = in_folder("train");
     dgm_ngram_default(&o);

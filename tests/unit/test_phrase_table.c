@@ -177,7 +177,7 @@ static void scores_by_hand(void **state)
     (void)state;
     dgm_error err;
     dgm_phrase_options o;
-    dgm_phrase_report r;
+    dgm_phrase_report r = {.size = sizeof r};
     dgm_phrase_default(&o);
     o.reordering = in_folder("turns.txt");
     const char *s = put_text("s", SOURCE), *t = put_text("t", TARGET), *l = put_text("l", LINKS);
@@ -231,7 +231,7 @@ static void memory_does_not_matter(void **state)
     (void)state;
     dgm_error err;
     dgm_phrase_options o;
-    dgm_phrase_report r;
+    dgm_phrase_report r = {.size = sizeof r};
     dgm_phrase_default(&o);
     o.folder = folder;
     char *text[3] = {calloc(1, 1 << 20), calloc(1, 1 << 20), calloc(1, 1 << 20)};

@@ -286,7 +286,7 @@ static void test_align_files(void **state)
     put_corpus(40);
     put_text("gold", "0-0 1-1\n\n0-0 1-1\n0-0 1-1 2-2\n");
     dgm_align_options o;
-    dgm_align_report r;
+    dgm_align_report r = {.size = sizeof r};
     dgm_error err;
     dgm_align_default(&o);
     o.iterations = 8;
@@ -411,8 +411,8 @@ static void test_shortlist(void **state)
     snprintf(lex, sizeof lex, "%s/list.txt", folder);
     snprintf(bin, sizeof bin, "%s/list.bin", folder);
     dgm_shortlist_options o;
-    dgm_shortlist_report r, again;
-    dgm_shortlist_measure m, m2;
+    dgm_shortlist_report r = {.size = sizeof r}, again = {.size = sizeof again};
+    dgm_shortlist_measure m = {.size = sizeof m}, m2 = {.size = sizeof m2};
     dgm_error err;
     dgm_shortlist_default(&o);
     o.source = en;

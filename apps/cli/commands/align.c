@@ -104,7 +104,7 @@ static int work(const align_options *o, const char *source, const char *target)
     a.write = sink_put;
     a.write_cookie = sink.out;
     double start = seconds();
-    dgm_align_report report;
+    dgm_align_report report = {.size = sizeof report};
     dgm_error error;
     progress_start(&bar, !o->quiet);
     dgm_status st = dgm_align(source, target, sink.file, &a, &report, &error);

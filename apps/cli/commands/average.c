@@ -49,7 +49,7 @@ static int run(const command *self, int argc, char **argv)
         if (code >= 0) return code;
         a.weights = weights;
     }
-    dgm_average_report report;
+    dgm_average_report report = {.size = sizeof report};
     dgm_error error;
     const dgm_status st =
         dgm_average(rest.items, (size_t)rest.count, o.output, &a, &report, &error);

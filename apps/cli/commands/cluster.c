@@ -115,7 +115,7 @@ static int make(const cluster_options *o)
 {
     progress bar;
     const dgm_cluster_options c = settings(o, &bar);
-    dgm_cluster_report r;
+    dgm_cluster_report r = {.size = sizeof r};
     dgm_error error;
     progress_start(&bar, !o->quiet && !o->remove);
     const dgm_status st = dgm_cluster_make(o->model, o->output, &c, &r, &error);
@@ -150,7 +150,7 @@ static int measure(const cluster_options *o, const char *model)
     progress bar;
     dgm_cluster_options c = settings(o, &bar);
     if (o->output) c.vectors = NULL; // they are of the other text
-    dgm_cluster_measure m;
+    dgm_cluster_measure m = {.size = sizeof m};
     dgm_error error;
     progress_start(&bar, !o->quiet);
     const dgm_status st = dgm_cluster_test(model, o->measure, &c, &m, &error);

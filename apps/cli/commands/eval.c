@@ -139,6 +139,7 @@ static int evaluate(const eval_options *o, const char *metric, const corpus *c, 
     e.seed = (uint64_t)o->seed;
     size_t lines = c->files[0].count, refs = (size_t)(c->count - systems);
     dgm_eval_score *scores = need(calloc((size_t)systems, sizeof *scores));
+    for (int i = 0; i < systems; i++) scores[i].size = sizeof scores[i];
     double *sentences =
         o->sentence ? need(calloc(lines * (size_t)systems + 1, sizeof *sentences)) : NULL;
     const dgm_line *const *all = c->lines;

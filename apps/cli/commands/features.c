@@ -43,7 +43,8 @@ static answer ask(const dgm_feature_info *f, const dgm_feature_info *other, cons
     if (f && f->needs) names[count++] = f->needs;
     if (other) names[count++] = other->name;
     if (other && other->needs) names[count++] = other->needs;
-    const dgm_feature_query q = {.features = names,
+    const dgm_feature_query q = {.size = sizeof q,
+                                 .features = names,
                                  .count = count,
                                  .search = c ? c->search : NULL,
                                  .writing = c ? c->writing : NULL,

@@ -78,7 +78,7 @@ static int run(const command *self, int argc, char **argv)
     if (!sink_open(&sink, o.output)) return EXIT_RUNTIME;
     l.write = sink_put;
     l.write_cookie = sink.out;
-    dgm_lattice_report report;
+    dgm_lattice_report report = {.size = sizeof report};
     dgm_error error;
     const dgm_status st =
         dgm_lattice_run(rest.items, (size_t)rest.count, sink.file, &l, &report, &error);

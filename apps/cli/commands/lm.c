@@ -124,7 +124,7 @@ static int train(const command *self, const lm_options *o, const words *rest)
     t.write = sink_put;
     t.write_cookie = sink.out;
     double start = seconds();
-    dgm_ngram_report report;
+    dgm_ngram_report report = {.size = sizeof report};
     dgm_error error;
     progress_start(&bar, !o->quiet);
     dgm_status st = dgm_ngram_train(rest->items + 1, (size_t)rest->count - 1, sink.file, &t,
@@ -159,7 +159,7 @@ static int put_word(void *cookie, const dgm_ngram_word *w)
 static int each_line(const lm_options *o, const dgm_ngram *lm, bool query, line_reader *in,
                      line_writer *out)
 {
-    dgm_ngram_score all = {0};
+    dgm_ngram_score all = {.size = sizeof all};
     dgm_error error;
     const char *line;
     size_t size;

@@ -61,7 +61,7 @@ static int run_models(const command *self, int argc, char **argv)
     if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
     line_writer *w = writer_open(NULL);
     for (size_t i = 0; i < list->count; i++) {
-        const dgm_model_entry *e = &list->items[i];
+        const dgm_model_entry *e = list->items[i];
         if (o.json) {
             put_entry_json(w, e);
             continue;

@@ -159,7 +159,7 @@ static int extract(const command *self, const phrase_options *o, const words *re
     progress bar;
     p.progress = (dgm_progress){progress_tick, &bar};
     double start = seconds();
-    dgm_phrase_report report;
+    dgm_phrase_report report = {.size = sizeof report};
     dgm_error error;
     progress_start(&bar, !o->quiet);
     dgm_status st = dgm_phrase_extract(rest->items[1], rest->items[2], rest->items[3], o->output,
@@ -198,11 +198,11 @@ static int put_result(void *cookie, const dgm_phrasal_result *r)
 {
     outputs *x = cookie;
     if (x->best) {
-        writer_put(x->best, r->items[0].text.data, r->items[0].text.size);
+        writer_put(x->best, r->items[0]->text.data, r->items[0]->text.size);
         writer_text(x->best, "\n");
     }
     for (size_t i = 0; x->list && i < r->count; i++) {
-        const dgm_phrasal_item *t = &r->items[i];
+        const dgm_phrasal_item *t = r->items[i];
         writer_format(x->list, "%llu ||| ", (unsigned long long)x->line);
         writer_put(x->list, t->text.data, t->text.size);
         writer_text(x->list, " ||| ");

@@ -69,7 +69,7 @@ static void print_json(line_writer *w, const dgm_quantize_report *r)
 {
     writer_text(w, "{\"tensors\":[");
     for (size_t i = 0; i < r->tensor_count; i++) {
-        const dgm_quantize_tensor *t = &r->tensors[i];
+        const dgm_quantize_tensor *t = r->tensors[i];
         writer_text(w, i ? ",{" : "{");
         put_name(w, "name", t->name);
         writer_format(w, ",\"from\":\"%s\",\"to\":\"%s\",\"rows\":%d,\"cols\":%d", t->from, t->to,
@@ -83,7 +83,7 @@ static void print_json(line_writer *w, const dgm_quantize_report *r)
     }
     writer_text(w, "],\"inputs\":[");
     for (size_t i = 0; i < r->input_count; i++) {
-        const dgm_quantize_input *t = &r->inputs[i];
+        const dgm_quantize_input *t = r->inputs[i];
         writer_text(w, i ? ",{" : "{");
         put_name(w, "name", t->name);
         writer_format(w, ",\"rows\":%llu", (unsigned long long)t->rows);
@@ -113,7 +113,7 @@ static void print_tensors(line_writer *w, const dgm_quantize_report *r)
     writer_format(w, "%-28s %-12s %13s %10s %10s %10s %6s %8s\n", "matrix", "type", "shape",
                   "max |w|", "max error", "rms error", "clipped", "to zero");
     for (size_t i = 0; i < r->tensor_count; i++) {
-        const dgm_quantize_tensor *t = &r->tensors[i];
+        const dgm_quantize_tensor *t = r->tensors[i];
         char type[32], shape[32];
         if (strcmp(t->from, t->to) == 0)
             snprintf(type, sizeof type, "%s, kept", t->from);
@@ -136,7 +136,7 @@ static void print_inputs(line_writer *w, const dgm_quantize_report *r)
                   (unsigned long long)r->target_tokens, "max |x| of the input of", "rows", "scale",
                   "mean", "deviation", "median", "99 %", "99.9 %", "max", "clipped");
     for (size_t i = 0; i < r->input_count; i++) {
-        const dgm_quantize_input *t = &r->inputs[i];
+        const dgm_quantize_input *t = r->inputs[i];
         writer_format(w, "%-28s %9llu %10.4g %9.4g %9.3g %9.4g %9.4g %9.4g %9.4g %7.3f%%\n",
                       t->name, (unsigned long long)t->rows, t->scale, t->mean, t->deviation,
                       t->median, t->q99, t->q999, t->max, 100 * t->clipped);

@@ -107,7 +107,7 @@ static int score_files(const score_options *o, dgm_translator *t, const text_fil
         dgm_status st = dgm_score_pairs(t, pairs, n, &scores, &error);
         if (st != DGM_OK) code = fail(exit_code(st), "%s", error.text);
         for (size_t i = 0; scores && i < n; i++) {
-            const dgm_pair_score *p = &scores->items[i];
+            const dgm_pair_score *p = scores->items[i];
             unsigned long long number = first + i + 1;
             if (p->status != DGM_OK) {
                 progress_end(&bar);
@@ -133,7 +133,7 @@ static int score_files(const score_options *o, dgm_translator *t, const text_fil
 static void put_paths(line_writer *w, const dgm_scored_line *l, uint64_t number)
 {
     for (size_t i = 0; i < l->count; i++) {
-        const dgm_scored_path *p = &l->paths[i];
+        const dgm_scored_path *p = l->paths[i];
         writer_format(w, "%llu ||| ", (unsigned long long)number);
         writer_text(w, p->text);
         writer_format(w, " ||| Model= %.4f Lattice= %.6g ||| %.4f\n", (double)p->sum, p->lattice,
@@ -157,7 +157,7 @@ static int score_window(const score_options *o, dgm_translator *t, const text_fi
                                              (size_t)o->nbest, o->lattice_weight, &lines, &error);
     if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
     for (size_t i = 0; i < count; i++) {
-        const dgm_scored_line *l = &lines->items[i];
+        const dgm_scored_line *l = lines->items[i];
         if (l->status != DGM_OK) {
             fail(EXIT_RUNTIME, "line %llu: %s", (unsigned long long)(first + i + 1), l->message);
             sum->failed++;

@@ -69,7 +69,7 @@ static const option options[] = {
 
 static int measure(const shortlist_options *o, const char *model)
 {
-    dgm_shortlist_measure m;
+    dgm_shortlist_measure m = {.size = sizeof m};
     dgm_error error;
     const char *target = o->measure.count > 1 ? o->measure.items[1] : NULL;
     dgm_status st = dgm_shortlist_test(model, o->measure.items[0], target, &m, &error);
@@ -110,7 +110,7 @@ static int make(const shortlist_options *o, const char *source, const char *targ
     s.align = &a;
     progress bar;
     s.progress = (dgm_progress){progress_tick, &bar};
-    dgm_shortlist_report r;
+    dgm_shortlist_report r = {.size = sizeof r};
     dgm_error error;
     progress_start(&bar, !o->quiet && source);
     dgm_status st = dgm_shortlist_make(o->model, o->output, &s, &r, &error);

@@ -72,7 +72,7 @@ static int run(const command *self, int argc, char **argv)
     }
     progress_start(&bar, !o.quiet);
     s.progress = (dgm_progress){progress_tick, &bar};
-    dgm_shrink_report report;
+    dgm_shrink_report report = {.size = sizeof report};
     dgm_error error;
     const dgm_status st =
         dgm_shrink_ensemble(rest.items, (size_t)rest.count, o.output, &s, &report, &error);

@@ -297,7 +297,7 @@ static int check_features(const command *self, const translate_options *o)
                     {"resume", o->resume}};
     enum { MOST = sizeof features / sizeof *features };
     const char *names[MOST];
-    dgm_feature_query q = {.features = names, .models = DGM_MODELS_ANY};
+    dgm_feature_query q = {.size = sizeof q, .features = names, .models = DGM_MODELS_ANY};
     dgm_error error;
     for (size_t i = 0; i < MOST; i++)
         if (features[i].given) names[q.count++] = features[i].name;

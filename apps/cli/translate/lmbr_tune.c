@@ -118,7 +118,7 @@ static bool same(const trial *a, const trial *b)
 static void measure(tuner *u, trial *x)
 {
     dgm_error error;
-    dgm_eval_score score;
+    dgm_eval_score score = {.size = sizeof score};
     x->bleu = -1;
     for (int i = 0; i < u->count; i++)
         if (same(&u->trials[i], x)) {
@@ -196,7 +196,7 @@ static bool start(tuner *u, const lmbr_options *o, trial *x)
     if (o->settings) return true;
     const double behind = take_best(u);
     if (!settings_given(u->set, "lmbr-scale") && behind > 1e-4) x->x[SCALE] = 1 / behind;
-    dgm_eval_score score;
+    dgm_eval_score score = {.size = sizeof score};
     if (bleu_of(u, &score) < 0) return false;
     const double p = score.precisions[0] / 100, last = score.precisions[3] / 100;
     if (!u->quiet) fprintf(stderr, "     BLEU %.3f  best of the evidence\n", score.score);

@@ -46,7 +46,7 @@ int inspect_log_z(const char *model, const char *source, const char *references,
     }
     dgm_translator *t = NULL;
     dgm_error error;
-    dgm_log_z z;
+    dgm_log_z z = {.size = sizeof z};
     dgm_settings settings;
     dgm_settings_default(&settings);
     settings.threads = 0;

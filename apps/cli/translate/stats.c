@@ -63,7 +63,7 @@ static void print_products(const dgm_profile *p)
     for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
         uint64_t calls = 0, madds = 0, bytes = 0;
         for (size_t i = 0; i < p->count; i++) {
-            const dgm_profile_row *r = &p->rows[i];
+            const dgm_profile_row *r = p->rows[i];
             if (strcmp(r->operation, "linear") != 0 || strcmp(r->precision, names[k]) != 0)
                 continue;
             calls += r->calls;
@@ -91,12 +91,12 @@ void stats_times(dgm_translator *t)
     if (dgm_profile_read(t, &p, &error) != DGM_OK) return;
     double walked = 0; // by the decoder
     for (size_t i = 0; i < p->count; i++) {
-        if (strcmp(p->rows[i].phase, "encode") != 0)
-            walked += (double)(p->rows[i].weight_bytes + p->rows[i].other_bytes);
-        const int topk = strcmp(p->rows[i].operation, "softmax and top-k") == 0;
+        if (strcmp(p->rows[i]->phase, "encode") != 0)
+            walked += (double)(p->rows[i]->weight_bytes + p->rows[i]->other_bytes);
+        const int topk = strcmp(p->rows[i]->operation, "softmax and top-k") == 0;
         for (size_t k = 0; k < count; k++)
-            if (strcmp(p->rows[i].phase, parts[k].phase) == 0 && parts[k].topk == topk)
-                parts[k].seconds += p->rows[i].seconds;
+            if (strcmp(p->rows[i]->phase, parts[k].phase) == 0 && parts[k].topk == topk)
+                parts[k].seconds += p->rows[i]->seconds;
     }
     const double all = p->busy - p->counting, share = all > 0 ? 100 / all : 0;
     fprintf(stderr, "CPU time    %.3f s of the workers", all);
