@@ -84,7 +84,8 @@ typedef struct dgm_ngram_score {
     double log10, log10_unknown; // sums over all tokens and over unknown ones alone
 } dgm_ngram_score;
 
-// Adds a line to the score, which begins as {.size = sizeof score}. each (NULL: not wanted) hears of every word; other than 0 stops.
+// Adds a line to the score, which begins as {.size = sizeof score}. each (NULL: not wanted) hears of
+// every word; other than 0 stops.
 DGM_API dgm_status dgm_ngram_line(const dgm_ngram *lm, dgm_line line, dgm_ngram_score *score,
                                   int (*each)(void *cookie, const dgm_ngram_word *word),
                                   void *cookie, dgm_error *error);

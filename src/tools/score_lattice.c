@@ -142,7 +142,8 @@ static dgm_status rank(const dgm_scored_path **paths, size_t count, dgm_error *e
 
 // The paths of one line, pairs first .. first + count - 1. The first failure is the line's.
 static dgm_status fill_line(rescoring *r, const dgm_translator *t,
-                            const dgm_pair_score *const *scores, size_t first, size_t count, float weight, dgm_error *err)
+                            const dgm_pair_score *const *scores, size_t first, size_t count,
+                            float weight, dgm_error *err)
 {
     dgm_scored_line *line = &r->box->items[r->line_of[first]];
     for (size_t i = first; i < first + count; i++)

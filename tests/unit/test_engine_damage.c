@@ -135,6 +135,41 @@ static void test_every_allocation_of_tools_fails(void **state)
     fail_each(tools_life, 10);
 }
 
+// What is returned in lists: scored lattices, a profile, a report on matrices.
+static dgm_status lists_life(dgm_error *error)
+{
+    const char *text = "lattice\n0 1 -0.5 a\n0 1 -1 the\n1 2 -0.5 house\n2 0\n";
+    const dgm_lattice_text lattices[] = {{.text = text, .size = strlen(text)},
+                                         {.text = "lattice", .size = 7}};
+    const dgm_line sources[] = {{"Good morning.", 13}, {"Good evening.", 13}};
+    dgm_settings s;
+    dgm_translator *t = NULL;
+    dgm_scored_lines *lines = NULL;
+    dgm_profile *profile = NULL;
+    dgm_quantize_report *report = NULL;
+    dgm_quantize_options quantize;
+    dgm_quantize_default(&quantize);
+    quantize.type = "i8";
+    small(&s);
+    dgm_status st = dgm_open(&t, MODEL, &s, error);
+    if (st == DGM_OK) st = dgm_score_lattices(t, sources, lattices, 2, 5, 1, &lines, error);
+    if (st == DGM_OK) assert_true(lines->items[0]->count == 2 && lines->failed == 1);
+    if (st == DGM_OK) st = dgm_profile_start(t, error);
+    if (st == DGM_OK) st = dgm_profile_read(t, &profile, error);
+    if (st == DGM_OK) st = dgm_quantize(MODEL, NULL, &quantize, &report, error);
+    dgm_scored_lines_free(&lines);
+    dgm_profile_free(&profile);
+    dgm_quantize_report_free(&report);
+    dgm_close(&t);
+    return st;
+}
+
+static void test_every_allocation_of_lists_fails(void **state)
+{
+    (void)state;
+    fail_each(lists_life, 50);
+}
+
 // ---- bit flips --------------------------------------------------------------------------------
 
 // Half of the flips hit the first part of the file, where counts, names and metadata are.
@@ -201,6 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_allocation_fails),
         cmocka_unit_test(test_every_allocation_of_tools_fails),
+        cmocka_unit_test(test_every_allocation_of_lists_fails),
         cmocka_unit_test(test_bit_flips),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
