@@ -88,7 +88,7 @@
     OP(const dgm_paths *, paths, (dgm_exec *x, int rows, const int32_t *first,                     \
                                   const int32_t *length, const int32_t *entries,                   \
                                   int entry_count))                                                \
-    OP(dgm_bytes, paths_bytes, (const dgm_backend *b, int rows, int entry_count))                  \
+    OP(dgm_bytes, paths_bytes, (const dgm_backend *b, int rows, size_t entry_count))               \
     OP(dgm_bytes, attend_bytes, (const dgm_backend *b, int heads, int keys))                       \
     OP(void, attend, (dgm_exec *x, dgm_mat out, dgm_mat q, dgm_mat k, dgm_mat v,                   \
                       const dgm_heads *heads, const dgm_paths *paths, const dgm_align_list *align))     \

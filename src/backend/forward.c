@@ -357,7 +357,7 @@ const dgm_paths *dgm_op_paths(dgm_exec *x, int rows, const int32_t *first, const
     return x->ops->paths(x, rows, first, length, entries, entry_count);
 }
 
-dgm_bytes dgm_paths_bytes(const dgm_backend *b, int rows, int entry_count)
+dgm_bytes dgm_paths_bytes(const dgm_backend *b, int rows, size_t entry_count)
 {
     return ops_of(b)->paths_bytes(b, rows, entry_count);
 }

@@ -78,7 +78,7 @@ void dgm_op_mean(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *first, const
 // keys are computed together.
 const dgm_paths *dgm_op_paths(dgm_exec *x, int rows, const int32_t *first, const int32_t *length,
                               const int32_t *entries, int entry_count);
-dgm_bytes dgm_paths_bytes(const dgm_backend *b, int rows, int entry_count);
+dgm_bytes dgm_paths_bytes(const dgm_backend *b, int rows, size_t entry_count);
 
 // Attention weights that the host wants: those of query row[i] go to to[i] [its n]. Rows ascend; one
 // that is named again is written again. The numbers are there after dgm_exec_sync, not before.

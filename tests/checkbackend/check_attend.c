@@ -72,7 +72,7 @@ static void run_attend(cb *c, dgm_precision p, int round)
         dgm_op_scatter(s->x, vc, cb_put(s, v, keys, width), all);
         dgm_mat out = cb_room(s, rows, heads * dv), queries = cb_put(s, q, rows, heads * dk);
         if (dgm_attend_bytes(s->backend, heads, keys).device == 0 ||
-            dgm_paths_bytes(s->backend, rows, rows * keys).device == 0)
+            dgm_paths_bytes(s->backend, rows, (size_t)(rows * keys)).device == 0)
             cb_fail(c, "no scratch");
         const dgm_paths *paths =
             dgm_op_paths(s->x, rows, first, n, path ? entries : NULL, path ? rows * keys : 0);

@@ -61,12 +61,12 @@ static void count_attention(dgm_exec *x, const dgm_paths *p, int elem, dgm_mat q
 
 // ---- paths --------------------------------------------------------------------------------------
 
-dgm_bytes cpu_paths_bytes(const dgm_backend *b, int rows, int entry_count)
+dgm_bytes cpu_paths_bytes(const dgm_backend *b, int rows, size_t entry_count)
 {
     (void)b;
     return (dgm_bytes){.device = dgm_arena_cost(sizeof(dgm_paths)) +
                                  2 * dgm_arena_cost((size_t)rows * sizeof(int32_t)) +
-                                 dgm_arena_cost((size_t)entry_count * sizeof(int32_t))};
+                                 dgm_arena_cost(entry_count * sizeof(int32_t))};
 }
 
 static const int32_t *keep(dgm_exec *x, const int32_t *from, int count)

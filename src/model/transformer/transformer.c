@@ -71,17 +71,16 @@ static dgm_bytes step_scratch(const dgm_model *m, const dgm_limits *l)
 {
     const transformer *t = m->weights;
     const int rows = l->rows * t->tokens;
-    const size_t n = (size_t)rows;
-    const int64_t paths = t->lengths ? 0 : (int64_t)rows * (l->target + 1);
+    const size_t n = (size_t)rows, paths = t->lengths ? 0 : n * (size_t)(l->target + 1);
     const size_t one_set =
         dgm_transformer_buffers_bytes(m->backend, rows, t->d, dgm_transformer_wide(t));
     dgm_bytes bytes = {
-        .host = dgm_arena_cost((size_t)paths * sizeof(int32_t)) +
+        .host = dgm_arena_cost(paths * sizeof(int32_t)) +
                 12 * dgm_arena_cost(n * sizeof(int32_t)) + dgm_arena_cost(n * sizeof(float *)),
         .device = (t->lengths ? 2 : 1) * one_set + dgm_exec_mat_bytes(m->backend, rows, t->d)};
     for (int i = 0; i < 2; i++) // self and cross, of all and of the wanted
         bytes = dgm_bytes_add(
-            bytes, dgm_bytes_add(dgm_paths_bytes(m->backend, rows, i ? 0 : (int)paths),
+            bytes, dgm_bytes_add(dgm_paths_bytes(m->backend, rows, i ? 0 : paths),
                                  dgm_paths_bytes(m->backend, rows, 0)));
     if (!t->moe.decoder_every) return bytes;
     return dgm_bytes_add(bytes, dgm_experts_bytes(m->backend, rows, t->d, t->moe.experts));
