@@ -78,7 +78,7 @@ static int lowest(uint64_t bits)
 
 static refusal judge_place(const dgm_feature_row *f, const dgm_combination *c)
 {
-    if (works(f, c->search, c->writing)) return (refusal){DGM_OK};
+    if (works(f, c->search, c->writing)) return (refusal){.status = DGM_OK};
     refusal r = {.status = DGM_ERR_UNSUPPORTED,
                  .why = f->why,
                  .later = f->later.searches && inside(&f->later, c->search, c->writing)};
@@ -105,7 +105,7 @@ static refusal judge(const dgm_feature_row *f, const dgm_combination *c)
                          .feature = dgm_feature_table[lowest(clash)].name,
                          .why = f->why_not ? f->why_not : f->why,
                          .later = f->excludes_later >> lowest(clash) & 1u};
-    return (refusal){DGM_OK};
+    return (refusal){.status = DGM_OK};
 }
 
 static dgm_status say(const char *name, const refusal *r, dgm_error *err)
