@@ -195,7 +195,18 @@ demo:
 	@./dragoman translate -i examples/demo.en | paste -d '\n' examples/demo.en -
 	@./dragoman translate -s de -t en -i examples/demo.de | paste -d '\n' examples/demo.de -
 
-unit-programs: $(UNIT) $(BUILD)/checkkernel $(BUILD)/checkbackend
+# Compiled only, so that a change of an interface cannot leave them behind: fuzzers run in test-long, and benchmarks that
+# need none of their rivals' headers by hand.
+FUZZ_OBJ := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%.o,$(wildcard tests/fuzz/*.c))
+BENCH_OBJ := $(addprefix $(BUILD)/bench/programs/,ceilings.o clusters.o devlin2017.o devlin2017_model.o moe.o roofline.o)
+unit-programs: $(UNIT) $(BUILD)/checkkernel $(BUILD)/checkbackend $(FUZZ_OBJ) $(BENCH_OBJ)
+
+$(BUILD)/fuzz/%.o: tests/fuzz/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -Wno-missing-prototypes $(CPPFLAGS_LIB) -Itests -MMD -MP -c $< -o $@
+$(BUILD)/bench/programs/%.o: bench/programs/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -Wno-missing-prototypes $(CPPFLAGS_LIB) -Ibench/programs -MMD -MP -c $< -o $@
 
 check: unit-programs
 	@scripts/run_tests --build $(BUILD) unit

@@ -95,7 +95,8 @@ static void check_candidates(const dgm_gguf *g)
 {
     static const int32_t source[] = {3, 7, 7, SIZE - 1, 0}, needed[] = {9};
     const dgm_vocabsel_limits limits = {.sentences = 2, .max_source = 5, .max_needed = 1};
-    const dgm_vocabsel_sentence s = {source, 5, needed, 1};
+    const dgm_vocabsel_sentence s = {
+        .source = source, .source_count = 5, .needed = needed, .needed_count = 1};
     dgm_vocabsel v;
     if (dgm_vocabsel_lexical_open(&v, g, &limits, NULL) != DGM_OK) return;
     require(v.ops->admit(&v, 1, &s, NULL) == DGM_OK);
