@@ -20,7 +20,7 @@ extern "C" {
 typedef struct dgm_feature_info {
     size_t size;
     const char *name;    // that of the program's option, without dashes: "beam-width"
-    const char *setting; // "dgm_decoding.beam_width"; NULL: a feature of the program alone
+    const char *setting; // "dgm_settings.beam_width"; NULL: a feature of the program alone
     const char *needs;   // another feature that it requires; NULL: none
 } dgm_feature_info;
 
