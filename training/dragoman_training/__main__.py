@@ -11,8 +11,14 @@ def prepare(a):
     from . import corpus
     upsample = {k: int(v) for k, v in (x.split("=") for x in a.upsample)}
     extra = [(folder, names.split(",")) for folder, names in (x.split(":") for x in a.extra)]
-    counts = corpus.prepare(a.folder, a.source, a.target, a.out, upsample, extra, a.seed, a.limit)
+    counts = corpus.prepare(a.folder, a.source, a.target, a.out, upsample, extra, a.seed, a.limit,
+                            {k: int(v) for k, v in (x.split("=") for x in a.take)})
     print(json.dumps(counts, indent=1))
+
+
+def templates(a):
+    from . import templates as figures
+    figures.write(a.out, a.count, a.seed)
 
 
 def vocab(a):
@@ -45,6 +51,9 @@ def pack(a):
         mades = distill.collect(a.made, path, a.made_workers) if a.made else None
         if mades and len(mades) < len(sources):
             mades += [""] * (len(sources) - len(mades))
+        if mades:
+            mades = mix.pick_all(sources, reals, mades, a.processes)
+            distill.write_made(a.made, path, mades)
         part = mix.mix(a.vocab, sources, reals, mades, passes, a.threshold, shares, a.seed, a.longest, a.processes,
                        first, a.source_vocab)
         first += len(sources)
@@ -60,7 +69,7 @@ def pack(a):
 def run_distill(a):
     from . import distill
     distill.distill(a.teacher, a.files, a.out, a.beam, a.budget, a.rows, a.workers, a.device, a.manifest,
-                    a.total_tokens, memory=a.memory)
+                    a.total_tokens, memory=a.memory, nbest=a.nbest)
 
 
 def train(a):
@@ -147,7 +156,13 @@ def parser():
     p.add_argument("--upsample", action="append", default=[], metavar="NAME=N")
     p.add_argument("--extra", action="append", default=[], metavar="FOLDER:NAME,NAME", help="source-only text")
     p.add_argument("--limit", type=int, default=0)
+    p.add_argument("--take", action="append", default=[], metavar="NAME=N", help="at most N pairs of a source, at random")
     p.add_argument("--seed", type=int, default=7)
+
+    p = command("templates", templates, "English-German prices, percentages, dates and times")
+    p.add_argument("--out", required=True, metavar="PREFIX")
+    p.add_argument("--count", type=int, default=6000)
+    p.add_argument("--seed", type=int, default=3)
 
     p = command("vocab", vocab, "train a SentencePiece model with byte fallback")
     p.add_argument("files", nargs="+")
@@ -168,6 +183,7 @@ def parser():
     p.add_argument("--teacher", required=True, help="Hugging Face Marian folder, or one with model.pt and vocab.spm")
     p.add_argument("--out", required=True)
     p.add_argument("--beam", type=int, default=4)
+    p.add_argument("--nbest", type=int, default=1, help="translations kept a line: pack takes the nearest to the real one")
     p.add_argument("--budget", type=float, default=0, help="seconds; greedy where beam search would not fit")
     p.add_argument("--rows", type=int, default=2048)
     p.add_argument("--workers", type=int, default=2)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Parallel text: reading, cleaning, de-duplicating, weighting.
 
-Input is a folder of NAME.LANG.xz (or .gz, or plain) files, line-aligned across languages. Output is a folder with
+Input is a folder of NAME.LANG.xz (or .gz, .bz2, or plain) files, line-aligned across languages. Output is a folder with
   pairs.SRC pairs.TGT   cleaned, de-duplicated, in the order of the sources (it compresses better), one segment a line
   pairs.up              how often one pass sees the pair (upsampling by source name)
   extra.SRC             source-only lines (other pairs' text), for distillation
 The `prepare` command calls prepare(); everything later reads these files or their packed form (packed.py).
 """
+import bz2
 import gzip
 import lzma
 import os
@@ -20,6 +21,8 @@ LETTER = re.compile(r"[^\W\d_]", re.UNICODE)
 def open_text(path):
     if path.endswith(".xz"):
         return lzma.open(path, "rt", encoding="utf-8", newline="\n")
+    if path.endswith(".bz2"):
+        return bz2.open(path, "rt", encoding="utf-8", newline="\n")
     if path.endswith(".gz"):
         return gzip.open(path, "rt", encoding="utf-8", newline="\n")
     return open(path, encoding="utf-8", newline="\n")
@@ -37,15 +40,15 @@ def write_lines(path, lines):
 
 
 def find(folder, name, lang):
-    for suffix in (".xz", ".gz", ""):
+    for suffix in (".xz", ".gz", ".bz2", ""):
         path = os.path.join(folder, f"{name}.{lang}{suffix}")
         if os.path.exists(path):
             return path
-    raise FileNotFoundError(f"{folder}: no {name}.{lang}[.xz|.gz]")
+    raise FileNotFoundError(f"{folder}: no {name}.{lang}[.xz|.gz|.bz2]")
 
 
 def names(folder, lang):
-    pattern = re.compile(rf"(.+)\.{re.escape(lang)}(\.xz|\.gz)?$")
+    pattern = re.compile(rf"(.+)\.{re.escape(lang)}(\.xz|\.gz|\.bz2)?$")
     return sorted(m.group(1) for m in map(pattern.match, os.listdir(folder)) if m)
 
 
@@ -67,12 +70,13 @@ def plausible(source, target, max_words=90):
     return True
 
 
-def prepare(folder, source_lang, target_lang, out, upsample=None, extra=(), seed=7, limit=0):
-    """Writes the files named above; returns counts by source name. extra: (folder, [names]) of source-only text."""
-    upsample = upsample or {}
+def prepare(folder, source_lang, target_lang, out, upsample=None, extra=(), seed=7, limit=0, take=None):
+    """Writes the files named above; returns counts by source name. extra: (folder, [names]) of source-only text; take: {name:
+    most pairs of it}."""
+    upsample, take = upsample or {}, take or {}
     pairs, seen, counts = [], set(), {}
     for name in names(folder, source_lang):
-        kept = 0
+        kept, first = 0, len(pairs)
         with open_text(find(folder, name, source_lang)) as fs, open_text(find(folder, name, target_lang)) as ft:
             for s, t in zip(fs, ft):
                 s, t = clean(s), clean(t)
@@ -81,6 +85,9 @@ def prepare(folder, source_lang, target_lang, out, upsample=None, extra=(), seed
                 seen.add((s, t))
                 pairs.append((s, t, upsample.get(name, 1)))
                 kept += 1
+        if kept > take.get(name, kept):
+            chosen = random.Random(f"{seed} {name}").sample(range(first, len(pairs)), take[name])
+            pairs[first:], kept = [pairs[i] for i in sorted(chosen)], take[name]
         counts[name] = kept
     if limit and limit < len(pairs):
         pairs = [pairs[i] for i in sorted(random.Random(seed).sample(range(len(pairs)), limit))]

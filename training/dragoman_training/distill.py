@@ -74,22 +74,26 @@ def plan(lines, rows, per_token=4):
     return batches
 
 
-def translate(model, ids, width):
-    """One batch; halved if the GPU's memory does not hold it."""
+def translate(model, ids, width, nbest=1):
+    """One batch: a list of translations a line. Halved if the GPU's memory does not hold it."""
     try:
         source = search.pad_rows(ids, model.source_pad, model.embedding.device)
         limit = min(int(1.5 * source.size(1)) + 8, 200)
-        return search.greedy(model, source, limit) if width == 1 else search.beam(model, source, limit, width)
+        if width == 1 or nbest == 1:
+            found = search.greedy(model, source, limit) if width == 1 else search.beam(model, source, limit, width)
+            return [[x] for x in found]
+        return search.beam(model, source, limit, width, nbest=nbest)
     except RuntimeError as e:
         if "out of memory" not in str(e) or len(ids) < 16:
             raise
     torch.cuda.empty_cache()
     half = len(ids) // 2
-    return translate(model, ids[:half], width) + translate(model, ids[half:], width)
+    return translate(model, ids[:half], width, nbest) + translate(model, ids[half:], width, nbest)
 
 
 def worker(rank, count, settings):
-    """Translates its share of every file; writes FILE.made.RANK as `index<TAB>text` lines."""
+    """Translates its share of every file; writes FILE.made.RANK as `index<TAB>text` lines (more texts behind
+    tabs with nbest)."""
     import sentencepiece
     torch.set_num_threads(2)
     if settings["device"] == "cuda":
@@ -114,9 +118,10 @@ def worker(rank, count, settings):
                 ids = [x[:settings["longest"]] for x in spm.encode([lines[i] for i in batch], num_threads=3)]
                 tokens = sum(map(len, ids)) + len(ids)
                 width = pace.choose(tokens, max(total - done, tokens), settings["beam"])
-                found = translate(model, ids, width)
-                for i, text in zip(batch, spm.decode(found, num_threads=1)):
-                    f.write(f"{i}\t{text}\n")
+                found = translate(model, ids, width, settings["nbest"])
+                texts = iter(spm.decode([x for some in found for x in some], num_threads=1))
+                for i, some in zip(batch, found):
+                    f.write(f"{i}\t" + "\t".join(next(texts) for _ in some) + "\n")
                 pace.note(width, tokens, time.time() - began)
                 done += tokens
                 beams += width > 1
@@ -131,11 +136,11 @@ def worker(rank, count, settings):
 
 def name_of(path):
     base = os.path.basename(path)
-    return base[:-3] if base.endswith((".xz", ".gz")) else base
+    return os.path.splitext(base)[0] if base.endswith((".xz", ".gz", ".bz2")) else base
 
 
 def collect(out, path, count, limit=900):
-    """Waits for all workers' parts of one file and returns the translations in order."""
+    """Waits for all workers' parts of one file and returns the translations in order, alternatives behind tabs."""
     found = {}
     for rank in range(count):
         part = os.path.join(out, name_of(path) + f".made.{rank}")
@@ -144,13 +149,16 @@ def collect(out, path, count, limit=900):
             for line in f:
                 index, text = line.rstrip("\n").split("\t", 1)
                 found[int(index)] = text
-    lines = [found.get(i, "") for i in range(max(found, default=-1) + 1)]
+    return [found.get(i, "") for i in range(max(found, default=-1) + 1)]
+
+
+def write_made(out, path, lines):
+    """What `shortlist` reads: one translation a line."""
     corpus.write_lines(os.path.join(out, name_of(path) + ".made"), lines)
-    return lines
 
 
 def distill(teacher, files, out, beam=4, budget=0, rows=2048, workers=2, device="cuda", manifest=None, total_tokens=0,
-            longest=126, memory=0.84):
+            longest=126, memory=0.84, nbest=1):
     """files: paths; manifest: JSON {file name: size in bytes} for files that are still arriving."""
     sizes = {}
     if manifest:
@@ -160,7 +168,7 @@ def distill(teacher, files, out, beam=4, budget=0, rows=2048, workers=2, device=
     settings = {"teacher": teacher, "files": [(p, sizes.get(os.path.basename(p), 0)) for p in files], "out": out,
                 "beam": beam, "deadline": time.time() + budget if budget else None, "rows": rows, "device": device,
                 "dtype": torch.bfloat16 if device == "cuda" else torch.float32, "memory": memory,
-                "total_tokens": total_tokens or 10 ** 9, "longest": longest}
+                "total_tokens": total_tokens or 10 ** 9, "longest": longest, "nbest": nbest}
     if workers <= 1:
         worker(0, 1, settings)
     else:

@@ -44,6 +44,32 @@ def overlap(a, b):
     return 2.0 * common / max(1, sum(x.values()) + sum(y.values()))
 
 
+def nearest(source, real, made):
+    """Of a teacher's alternatives (tabs between them, the best first) the sound one that is nearest to the real target by
+    words and pairs of words; the best without a real one."""
+    found = made.split("\t")
+    if len(found) == 1 or not real:
+        return found[0]
+    good = [x for x in found if sound(source, x) and same_digits(source, x)] or found[:1]
+    return max(good, key=lambda x: overlap(x, real) + overlap(pairs_of(x), pairs_of(real)))
+
+
+def pairs_of(text):
+    words = text.split()
+    return " ".join(f"{a}_{b}" for a, b in zip([""] + words, words + [""]))
+
+
+def pick(lines):
+    return [nearest(*line) for line in lines]
+
+
+def pick_all(sources, reals, mades, processes=2):
+    """nearest() of every line, over processes."""
+    lines = list(zip(sources, reals or [""] * len(sources), mades))
+    with multiprocessing.get_context("fork").Pool(processes) as pool:
+        return [x for part in pool.imap(pick, (lines[i:i + 4000] for i in range(0, len(lines), 4000))) for x in part]
+
+
 def choose(source, real, made, passes, threshold):
     """(target, passes) list for one line; real or made may be empty."""
     faithful = same_digits(source, made) or not (real and same_digits(source, real))

@@ -66,4 +66,54 @@ def train(files, prefix, size, coverage=0.9998, sentences=700_000, threads=2, se
         normalization_rule_tsv=rules_path, split_digits=True, num_threads=threads, required_chars=required,
         max_sentence_length=4192, minloglevel=1, control_symbols=list(control))
     os.remove(rules_path)
+    with open(f"{prefix}.model", "rb") as f:
+        proto = f.read()
+    with open(f"{prefix}.model", "wb") as f:
+        f.write(without_paths(proto))
     return f"{prefix}.model"
+
+
+def fields(proto):
+    """(number, first byte, end, value or None) of a protobuf message's fields; value: the bytes of a length-delimited one."""
+    def varint(at):
+        value = shift = 0
+        while True:
+            value |= (proto[at] & 127) << shift
+            at, shift = at + 1, shift + 7
+            if proto[at - 1] < 128:
+                return value, at
+    at = 0
+    while at < len(proto):
+        first = at
+        key, at = varint(at)
+        value = None
+        if key & 7 == 2:
+            size, at = varint(at)
+            value = proto[at:at + size]
+            at += size
+        elif key & 7 == 0:
+            _, at = varint(at)
+        else:
+            at += 4 if key & 7 == 5 else 8
+        yield key >> 3, first, at, value
+
+
+def varint_bytes(value):
+    found = bytearray()
+    while value > 127:
+        found.append(value & 127 | 128)
+        value >>= 7
+    return bytes(found) + bytes([value])
+
+
+def without_paths(proto):
+    """A SentencePiece model without the names of files on the machine that trained it: input and model_prefix of the
+    trainer's settings, the rules' file of the normaliser's. Pieces, ids and rules stay as they are."""
+    paths, kept = {2: (1, 2), 3: (6,)}, []
+    for number, first, end, value in fields(proto):
+        if number not in paths:
+            kept.append(proto[first:end])
+            continue
+        inner = b"".join(value[a:b] for n, a, b, _ in fields(value) if n not in paths[number])
+        kept.append(varint_bytes(number << 3 | 2) + varint_bytes(len(inner)) + inner)
+    return b"".join(kept)

@@ -105,9 +105,12 @@ class Trainer:
             return
         self.load_corpus()
         self.say(f"new corpus: {self.pairs} pairs")
-        if self.graphs:                                                 # they hold the old corpus' addresses
+        captured = bool(self.graphs)                                    # they hold the old corpus' addresses
+        self.graphs.clear()
+        if self.guide and self.pairs > 2 * self.guide_pairs:
+            self.prepare_guide()
+        if captured:
             kept = {name: tensor.clone() for name, tensor in self.optimizer.state.items()}
-            self.graphs.clear()
             torch.cuda.empty_cache()                                    # no memory can be freed during a capture
             self.capture()
             for name, tensor in kept.items():
@@ -288,6 +291,15 @@ class Trainer:
                 writer.writeheader()
             writer.writerow({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()})
 
+    def new_deadline(self):
+        """A file stop_at in the work folder (seconds since 1970) moves the end of a run that is timed."""
+        path = self.path("stop_at")
+        if self.recipe["budget"]["seconds"] and os.path.exists(path):
+            with open(path, encoding="utf-8") as f:
+                text = f.read().strip()
+            if text:
+                self.recipe["budget"]["seconds"] = max(1.0, self.elapsed + float(text) - time.time())
+
     def fraction(self):
         budget = self.recipe["budget"]
         return self.step / budget["steps"] if budget["steps"] else self.elapsed / budget["seconds"]
@@ -315,6 +327,7 @@ class Trainer:
                                                 int(loss["alignment_batches"]))
         ids, values = align.lexicon(forward)
         np.savez_compressed(os.path.join(self.out, "lexicon.npz"), ids=ids, probabilities=values)
+        self.guide_pairs = self.pairs
         self.say(f"alignment tables: {time.time() - began:.1f} s")
 
     def run(self, stop=0):
@@ -330,6 +343,7 @@ class Trainer:
         by_steps = bool(recipe["budget"]["steps"])
         clock = (lambda: self.step) if by_steps else (lambda: self.elapsed)
         last_valid = last_save = clock()
+        self.new_deadline()
         before, began = self.elapsed, time.time()
         marked = (self.step, self.tokens, self.elapsed)
         jobs = self.batches.plan(self.number + 1)
@@ -347,6 +361,7 @@ class Trainer:
             self.average.update(self.step)
             self.elapsed = before + time.time() - began
             if self.step % recipe["log_every"] == 0:
+                self.new_deadline()
                 extra = {}
                 if recipe["valid_every"] and clock() - last_valid >= recipe["valid_every"]:
                     extra, last_valid = self.validate(), clock()

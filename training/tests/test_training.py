@@ -5,18 +5,21 @@
 
 The whole path, with a vocabulary and a resumed run, is the smoke recipe (training/smoke.sh).
 """
+import bz2
 import math
 import os
 import random
 import tempfile
+import time
 import unittest
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import torch
 
-from dragoman_training import (align, augment, checkpoint, corpus, export, losses, metric, mix, optim, quality, recipe,
-                               search, subword, train, warm, wordlist)
+from dragoman_training import (align, augment, checkpoint, corpus, distill, export, losses, metric, mix, optim, quality, recipe,
+                               search, subword, templates, train, warm, wordlist)
 from dragoman_training.batches import Batches
 from dragoman_training.cmlm import Cmlm, CmlmConfig
 from dragoman_training.packed import Packed
@@ -73,6 +76,47 @@ class Corpora(unittest.TestCase):
         self.assertEqual(mix.choose(source, real, "so so so so so so so so so so so so 15", 1, 0.5), [(real, 1)])
         self.assertEqual(mix.choose(source, "Etwas ganz anderes steht hier 15.", made, 3, 0.5), [(made, 3)])
         self.assertEqual(mix.choose(source, "", made, 1, 0.5), [(made, 1)])
+
+    def test_nearest_of_alternatives(self):
+        made = "Er kam gestern 15.\tGestern kam er um 15 Uhr.\tGestern kam er um 16 Uhr."
+        self.assertEqual(mix.nearest("He came at 15 yesterday.", "Gestern kam er gegen 15 Uhr.", made),
+                         "Gestern kam er um 15 Uhr.")
+        self.assertEqual(mix.nearest("He came at 15 yesterday.", "", made), "Er kam gestern 15.")
+
+    def test_templates(self):
+        rng = random.Random(1)
+        for made in filter(None, (templates.pair(rng) for _ in range(200))):
+            self.assertNotIn("{", "".join(made))
+            self.assertNotRegex(made[1], r"[$€£]|[ap]\.m\.")
+
+    def test_some_pairs_of_a_source(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("large", "small"):
+                for lang, noun in (("en", "House"), ("de", "Haus")):
+                    with bz2.open(os.path.join(folder, f"{name}.{lang}.bz2"), "wt", encoding="utf-8") as f:
+                        f.writelines(f"{noun} {i} {name}.\n" for i in range(20))
+            out = os.path.join(folder, "out")
+            self.assertEqual(corpus.prepare(folder, "en", "de", out, take={"large": 5, "small": 30}), {"large": 5, "small": 20})
+            sides = [corpus.read_lines(os.path.join(out, "pairs." + lang)) for lang in ("en", "de")]
+            self.assertEqual([x.replace("House", "Haus") for x in sides[0]], list(sides[1]))
+            self.assertEqual(len(set(sides[0])), 25)
+
+    def test_alternatives_of_workers(self):
+        with tempfile.TemporaryDirectory() as out:
+            for rank, text in enumerate(("0\ta\tb\n", "2\tc\n")):
+                corpus.write_lines(os.path.join(out, f"x.en.made.{rank}"), text.splitlines())
+            found = distill.collect(out, "x.en.bz2", 2)
+            self.assertEqual(found, ["a\tb", "", "c"])
+            picked = mix.pick_all(["s", "s", "s"], None, found)
+            self.assertEqual(picked, ["a", "", "c"])
+            distill.write_made(out, "x.en.bz2", picked)
+            self.assertEqual(list(corpus.read_lines(os.path.join(out, "x.en.made"))), picked)
+
+    def test_paths_leave_a_vocabulary(self):
+        inner = subword.fields(b"\x08\x05\x12\x03abc")
+        self.assertEqual([(n, v) for n, _, _, v in inner], [(1, None), (2, b"abc")])
+        model = b"\x0a\x01x\x12\x0c\x12\x03w/v\x18\x02\x0a\x03in/" + b"\x1a\x06\x0a\x01n\x32\x01r"
+        self.assertEqual(subword.without_paths(model), b"\x0a\x01x\x12\x02\x18\x02\x1a\x03\x0a\x01n")
 
     def test_variants(self):
         rng = random.Random(3)
@@ -183,10 +227,18 @@ class Steps(unittest.TestCase):
             rows = [search.pad_rows([s], model.source_pad, "cpu") for s in sources]
             padded = search.pad_rows(sources, model.source_pad, "cpu")
             self.assertEqual(search.greedy(model, padded, 12), [search.greedy(model, r, 12)[0] for r in rows])
+            many = search.beam(model, padded, 12, 3, nbest=3)
+            self.assertEqual([some[0] for some in many], search.beam(model, padded, 12, 3))
+            self.assertTrue(all(len({tuple(x) for x in some}) == len(some) for some in many))
             found = search.beam(model, padded, 12, 3)
             self.assertEqual(found, [search.beam(model, r, 12, 3)[0] for r in rows])
             self.assertTrue(all(search.UNK not in ids for ids in found))
             self.assertEqual(len(search.translate_ids(model, sources, 2)), 3)
+
+    def test_top(self):
+        scores = torch.randn(20, 1280)
+        for mine, theirs in zip(search.top(scores, 4), scores.topk(4, -1)):
+            self.assertTrue(torch.equal(mine, theirs))
 
     def test_words(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -257,6 +309,18 @@ class Steps(unittest.TestCase):
                 checkpoint.save_model(path, model, b"v", {"a": 1})
             checkpoint.average(paths[:2], paths[2])
             self.assertAlmostEqual(float(checkpoint.load_model(paths[2]).output_bias[0]), 0.5)
+
+    def test_end_moved_by_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run = SimpleNamespace(path=lambda name: os.path.join(folder, name), elapsed=100.0, recipe={"budget": {"seconds": 600}})
+            train.Trainer.new_deadline(run)
+            self.assertEqual(run.recipe["budget"]["seconds"], 600)
+            corpus.write_lines(run.path("stop_at"), [str(time.time() + 1e6)])
+            train.Trainer.new_deadline(run)
+            self.assertAlmostEqual(run.recipe["budget"]["seconds"] / 1e6, 1.0, delta=0.1)
+            run.recipe["budget"]["seconds"] = 0                         # by steps: no clock
+            train.Trainer.new_deadline(run)
+            self.assertEqual(run.recipe["budget"]["seconds"], 0)
 
     def test_recipe(self):
         with tempfile.TemporaryDirectory() as folder:
