@@ -57,14 +57,19 @@ static const char *language(const dgm_gguf *g, int block, const char *side)
     return text;
 }
 
+// Of a language that nobody says ("") nothing is known, so a lone block, which has no rival, serves it.
+static bool serves(const char *block, const char *asked, bool lone)
+{
+    return !*block || strcmp(block, asked) == 0 || (lone && !*asked);
+}
+
 int dgm_clusters_find(const dgm_gguf *g, const char *source, const char *target)
 {
     const int count = dgm_clusters_blocks(g);
     int found = -1, best = -1;
-    if (count == 1) return 0;
     for (int i = 0; i < count; i++) {
         const char *s = language(g, i, "source"), *t = language(g, i, "target");
-        if ((*s && strcmp(s, source) != 0) || (*t && strcmp(t, target) != 0)) continue;
+        if (!serves(s, source, count == 1) || !serves(t, target, count == 1)) continue;
         const int points = 2 * (*t != 0) + (*s != 0);
         if (points <= best) continue;
         best = points;

@@ -30,7 +30,8 @@ typedef struct dgm_clusters_view {
 
 int dgm_clusters_blocks(const dgm_gguf *g); // 0: the file has no clusters
 // The block for a direction: the one of just this pair, else of this target, else for everything;
-// -1: none. Codes "" match only blocks for any language, unless there is but one block.
+// -1: none. A code "" (the model does not say that language) matches blocks for any language, and a
+// lone block whatever it is for.
 int dgm_clusters_find(const dgm_gguf *g, const char *source, const char *target);
 // Checks everything, the fit to the file's vocabularies too. On failure nothing is kept.
 dgm_status dgm_clusters_view_open(dgm_clusters_view *v, const dgm_gguf *g, int block,

@@ -373,6 +373,39 @@ static void test_clusters(void **state)
     how.threads = 1;
 }
 
+// Clusters of one direction, the only ones of the file, are no clusters of another.
+static void test_clusters_lone(void **state)
+{
+    (void)state;
+    dgm_direction xy = {.source = "xx", .target = "yy"}, yx = {.source = "yy", .target = "xx"};
+    const dgm_direction *const ways[] = {&xy, &yx};
+    dgm_input inputs[2];
+    dgm_translator *t = NULL;
+    dgm_results *r = NULL;
+    dgm_error err = {{0}};
+    write_model(true, false);
+    add_clusters("xx", "yy");
+    for (int i = 0; i < 2; i++)
+        inputs[i] = (dgm_input){.size = sizeof(dgm_input),
+                                .text = texts[i],
+                                .text_size = strlen(texts[i]),
+                                .direction = ways[i]};
+    how.shortlist = "cluster";
+    assert_int_equal(open_with(&t, &yx, &err), DGM_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "the model has no clusters for 'yy' to 'xx'"));
+    assert_int_equal(open_with(&t, &xy, &err), DGM_OK);
+    dgm_close(&t);
+    if (open_with(&t, &each, &err) != DGM_OK) fail_msg("%s", err.text);
+    assert_int_equal(dgm_translate_inputs(t, inputs, 2, &r, &err), DGM_OK);
+    assert_int_equal(r->items[0]->status, DGM_OK);
+    assert_int_equal(r->items[1]->status, DGM_ERR_UNSUPPORTED);
+    dgm_results_free(&r);
+    dgm_close(&t);
+    how.shortlist = NULL;
+    assert_int_equal(open_with(&t, &yx, &err), DGM_OK); // nobody asks for them
+    dgm_close(&t);
+}
+
 // A block for a target serves every source; a direction without clusters fails by itself.
 static void test_clusters_missing(void **state)
 {
@@ -428,6 +461,7 @@ int main(void)
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_own_words),
         cmocka_unit_test(test_clusters),
+        cmocka_unit_test(test_clusters_lone),
         cmocka_unit_test(test_clusters_missing),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -133,8 +133,14 @@ static void test_round_trip(void **state)
     const dgm_clusters first = sample("en", "de", 1);
     expect_block(g, 0, &first);
     assert_int_equal(dgm_clusters_blocks(g), 1);
-    // One block serves whatever is asked for.
+    // One block serves its own direction, and where the languages are not said.
+    assert_int_equal(dgm_clusters_find(g, "en", "de"), 0);
     assert_int_equal(dgm_clusters_find(g, "", ""), 0);
+    assert_int_equal(dgm_clusters_find(g, "", "de"), 0);
+    assert_int_equal(dgm_clusters_find(g, "de", "en"), -1);
+    assert_int_equal(dgm_clusters_find(g, "en", "fr"), -1);
+    assert_int_equal(dgm_clusters_find(g, "es", "de"), -1);
+    assert_int_equal(dgm_clusters_find(g, "", "fr"), -1);
     assert_non_null(dgm_gguf_find_tensor(g, "weights"));
     dgm_gguf_close(&g);
 }
@@ -296,6 +302,9 @@ static void test_refusals(void **state)
     dgm_gguf_close(&g);
     write_model(true);
     g = open_file();
+    assert_int_equal(dgm_cluster_set_open(&set, b, g, "de", "en", WIDTH, &err),
+                     DGM_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "no clusters for 'de' to 'en'"));
     assert_int_equal(dgm_cluster_set_open(&set, b, g, "en", "de", WIDTH + 8, &err), DGM_ERR_FORMAT);
     assert_non_null(strstr(err.text, "have 24 numbers, the model's hidden vectors 32"));
     assert_null(set);
