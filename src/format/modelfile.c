@@ -159,6 +159,12 @@ dgm_status dgm_modelfile_vocab(const dgm_gguf *g, dgm_side side, dgm_vocab_spec 
                              &out->never, &out->never_count, err);
 }
 
+int dgm_modelfile_end(const dgm_vocab_spec *target)
+{
+    if (target->eod >= 0) return target->eod;
+    return target->mask >= 0 ? -1 : target->eos;
+}
+
 // ---- decoding defaults ------------------------------------------------------------------------
 
 static dgm_status get_count(const dgm_gguf *g, const char *key, uint32_t max, int *out,

@@ -67,6 +67,9 @@ extern const char *const dgm_order_names[]; // l2r, r2l, bidirectional
 
 dgm_status dgm_modelfile_vocab(const dgm_gguf *g, dgm_side side, dgm_vocab_spec *out,
                                dgm_error *err);
+// The token of the target that ends a sentence: EOD of a decoder of pairs, else EOS; -1: none, a
+// masked language model is told the length.
+int dgm_modelfile_end(const dgm_vocab_spec *target);
 
 // Order of dragoman.decode.finish; NULL-terminated.
 extern const char *const dgm_finish_names[]; // margin, shrink, mask, refill, huggingface

@@ -318,11 +318,11 @@ static dgm_status weigh_all(work *w, dgm_error *err)
 // The bits as lists; what ends a sentence is in all of them.
 static dgm_status write_lists(work *w, const dgm_vocab_spec *target, dgm_error *err)
 {
+    const int end = dgm_modelfile_end(target);
     uint64_t entries = 0, n = 0;
     for (int c = 0; c < w->o->centroids; c++) {
         uint64_t *bits = w->bits + (size_t)c * w->words;
-        if (target->eos >= 0) bits[target->eos >> 6] |= (uint64_t)1 << (target->eos & 63);
-        if (target->eod >= 0) bits[target->eod >> 6] |= (uint64_t)1 << (target->eod & 63);
+        if (end >= 0) bits[end >> 6] |= (uint64_t)1 << (end & 63);
         for (size_t i = 0; i < w->words; i++) entries += (uint64_t)__builtin_popcountll(bits[i]);
     }
     w->out.ids = dgm_malloc(entries * sizeof *w->out.ids);

@@ -8,7 +8,7 @@
 //                   alone      the set
 //                   union      or the bits of the sentence's lexical shortlist
 //                   intersect  and these bits
-//               then what is always allowed (EOS, UNK, what the sentence needs), without what never
+//               then what is always allowed (the end, UNK, what the sentence needs), without what never
 //               is; read off in ascending order. One row alone (beam 1, the usual case where time
 //               matters) has no use for bits: its list is decoded into place, and the few tokens
 //               that the sentence needs are merged
@@ -325,10 +325,10 @@ static dgm_status prepare(cluster *x, const dgm_gguf *lexical, dgm_error *err)
     x->copies = target.shared && x->mode != DGM_CLUSTER_INTERSECT;
     DGM_TRY(allocate(x, err));
     if (target.unk >= 0) set_bit(x->always, target.unk);
-    if (target.eos >= 0) set_bit(x->always, target.eos);
-    if (target.eod >= 0) set_bit(x->always, target.eod);
+    const int end = dgm_modelfile_end(&target);
+    if (end >= 0) set_bit(x->always, end);
     for (size_t i = 0; i < target.never_count; i++)
-        if (target.never[i] != target.eos) set_bit(x->never, target.never[i]);
+        if (target.never[i] != end) set_bit(x->never, target.never[i]);
     if (x->mode == DGM_CLUSTER_ALONE) return DGM_OK;
     return dgm_vocabsel_lexical_open(&x->lexical, lexical, &x->limits, err);
 }

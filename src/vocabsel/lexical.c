@@ -186,10 +186,10 @@ static dgm_status prepare(lexical *x, const dgm_gguf *file, dgm_error *err)
         return dgm_no_memory(err);
     for (int i = 0; i < list->frequent_count; i++) set_bit(x->always, list->frequent[i]);
     if (target.unk >= 0) set_bit(x->always, target.unk);
-    if (target.eos >= 0) set_bit(x->always, target.eos);
-    if (target.eod >= 0) set_bit(x->always, target.eod);
+    const int end = dgm_modelfile_end(&target);
+    if (end >= 0) set_bit(x->always, end);
     for (size_t i = 0; i < target.never_count; i++)
-        if (target.never[i] != target.eos) set_bit(x->never, target.never[i]);
+        if (target.never[i] != end) set_bit(x->never, target.never[i]);
     return DGM_OK;
 }
 

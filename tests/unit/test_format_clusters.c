@@ -27,6 +27,11 @@ enum { SIZE = 200, COUNT = 7, WIDTH = 24 };
 
 static char path[64];
 
+// Models of one word a step end a sentence with EOS, those of pairs with EOD; masked ones have no end.
+typedef enum model_kind { SINGLE, PAIRS, MASKED } model_kind;
+enum { EOD = 5 };
+static model_kind kind = SINGLE;
+
 // A model file with word vocabularies of SIZE tokens; eos 0, unk 1, pad last (never chosen), and
 // one tensor that stands for the weights.
 static void put_model(dgm_gguf_writer *w, const char *third)
@@ -35,6 +40,10 @@ static void put_model(dgm_gguf_writer *w, const char *third)
     const int shape[1] = {4};
     words_model_put(w, SIZE, third);
     words_model_never_last(w, SIZE);
+    static const int32_t never[2] = {0, SIZE - 1};
+    if (kind != SINGLE) dgm_gguf_set_array(w, "dragoman.target.never", DGM_META_I32, never, 2);
+    if (kind == PAIRS) dgm_gguf_set_i32(w, "dragoman.target.eod", EOD);
+    if (kind == MASKED) dgm_gguf_set_i32(w, "dragoman.target.mask", SIZE - 1);
     dgm_gguf_add_tensor(w, "weights", DGM_TYPE_F32, 1, shape, weights);
 }
 
@@ -393,12 +402,14 @@ static void expect_candidates(const dgm_candidates *got, const dgm_clusters *c, 
     for (int id = 0; id < SIZE; id++) {
         bool in = false;
         for (int i = 0; i < 3; i++) in |= lexical[i] == id;
-        in |= id == 0 || id == 1 || id == 77; // always, and needed
+        in |= id == 0 || id == 1 || id == 77 || (kind == PAIRS && id == EOD); // always, and needed
         if (mode == DGM_CLUSTER_UNION) want[id] |= in;
         if (mode == DGM_CLUSTER_INTERSECT) want[id] &= in;
     }
     want[0] = want[1] = want[77] = true;
     if (mode != DGM_CLUSTER_INTERSECT) want[4] = want[9] = true; // the source's own: one vocabulary
+    if (kind == PAIRS) want[EOD] = true;
+    want[0] = kind == SINGLE;
     want[SIZE - 1] = false; // never
     int n = 0;
     for (int id = 0; id < SIZE; id++) {
@@ -410,9 +421,8 @@ static void expect_candidates(const dgm_candidates *got, const dgm_clusters *c, 
     assert_null(got->gathered);
 }
 
-static void test_candidates(void **state)
+static void check_candidates(void)
 {
-    (void)state;
     write_model(true);
     put_shortlist();
     dgm_gguf *g = open_file();
@@ -465,6 +475,20 @@ static void test_candidates(void **state)
     dgm_exec_close(&x);
     dgm_backend_close(&b);
     dgm_gguf_close(&g);
+}
+
+static void test_candidates(void **state)
+{
+    (void)state;
+    check_candidates();
+}
+
+// What ends a sentence of another kind of model is no candidate.
+static void test_ends(void **state)
+{
+    (void)state;
+    for (kind = PAIRS; kind <= MASKED; kind++) check_candidates();
+    kind = SINGLE;
 }
 
 // ---- k-means -----------------------------------------------------------------------------------
@@ -587,7 +611,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_directions),
         cmocka_unit_test(test_refusals),   cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_candidates), cmocka_unit_test(test_kmeans),
-        cmocka_unit_test(test_memory)};
+        cmocka_unit_test(test_candidates), cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_kmeans),     cmocka_unit_test(test_memory)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
