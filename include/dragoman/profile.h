@@ -29,7 +29,10 @@ typedef struct dgm_optimisations {
     // the dictionary. The others are copies of source words.
     uint64_t unknown_words, unknown_translated;
     int32_t table_words[2];     // source, target
-    int32_t merging, plain_attention;
+    int32_t merging;
+    // Contexts are multiplied one by one (1), products are made once per source position (0), or
+    // some of an ensemble's models do this and some that (2).
+    int32_t plain_attention;
     const char *activations; // "polynomial", "table", "libm"
 } dgm_optimisations;
 

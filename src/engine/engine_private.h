@@ -70,7 +70,7 @@ struct dgm_translator {
     dgm_keeper *keep;                           // settings.keep; NULL: none
     dgm_surfaces *surfaces; // of the target vocabulary; NULL until a line needs them (lock)
     int activations;        // dgm_activations
-    bool merging, plain_attention;
+    bool merging;
     bool evidence;         // lines may have some
     dgm_lmbr_weights lmbr; // what becomes of it
     double lmbr_scale;

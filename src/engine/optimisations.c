@@ -30,7 +30,6 @@ dgm_status dgm_optimisations_tune(dgm_translator *t, const dgm_settings *s, dgm_
         .separate_rows = s->separate_states != 0,
     };
     t->merging = !tuning.separate_rows;
-    t->plain_attention = tuning.plain_attention;
     for (int i = 0; i < t->member_count; i++)
         DGM_TRY(dgm_model_tune(t->members[i].model, &tuning, err));
     return DGM_OK;
@@ -58,12 +57,15 @@ void dgm_optimisations_count_sized(const dgm_translator *t, dgm_optimisations *c
     out->activation_values = n.activations;
     out->activations = activation_names[t->activations];
     out->merging = t->merging;
-    out->plain_attention = t->plain_attention;
+    int recurrent = 0, plain = 0;
     for (int i = 0; i < t->member_count; i++) {
         const dgm_model_info *m = dgm_model_describe(t->members[i].model);
+        recurrent += m->recurrent;
+        plain += m->plain_attention;
         out->table_bytes += m->table_bytes;
         out->table_words[0] += m->table_words[0];
         out->table_words[1] += m->table_words[1];
     }
+    out->plain_attention = plain == 0 ? 0 : plain == recurrent ? 1 : 2;
     dgm_sized_give(counts, size, &own, sizeof own);
 }
