@@ -3,9 +3,9 @@
 # training/multilingual.sh DATA WORK [NAME...]: one model for English and German, French, Spanish, Italian, both ways.
 #
 # DATA holds en-de/, en-fr/, en-es/ and en-it/ with NAME.LANG.xz (training/README.md, "From text to a model file"). NAME is one
-# of dense (16k pieces), small (4k, for models/research), moe (16 experts), en-de and de-en (bilingual, of the same size, to
-# compare); default: all. Makes the corpora, trains by the recipes of the same names, and exports WORK/NAME.gguf with i8 weights.
-# PAIRS (default "en-de en-fr en-es en-it"), SIZE (pieces of dense and moe, 16000), SECONDS_EACH (per model, default: the recipe's),
+# of dense (16k pieces), small (4k, for models/research), moe (16 experts), moe-small (16 experts in the student's shape), en-de and
+# de-en (bilingual, of the same size, to compare); default: all. Makes the corpora, trains by the recipes of the same names, and exports WORK/NAME.gguf with i8 weights.
+# PAIRS (default "en-de en-fr en-es en-it"), SIZE (pieces of all but small, 16000), SECONDS_EACH (per model, default: the recipe's),
 # LIMIT (lines of a pair, default: all) and SET ("a.b=value ...", settings of train) change it: a rehearsal on a CPU is
 #     LIMIT=2000 SIZE=1000 SET="budget.seconds=0 budget.steps=20 ..." training/multilingual.sh DATA WORK small
 # TEST/PAIR/SET.LANG: where TEST is set and there is a dragoman program, every direction is translated in one mixed run and
@@ -16,7 +16,7 @@ data=${1:?usage: training/multilingual.sh DATA WORK [NAME...]}
 work=${2:?usage: training/multilingual.sh DATA WORK [NAME...]}
 shift 2
 models=("$@")
-[ $# -gt 0 ] || models=(dense small moe en-de de-en)
+[ $# -gt 0 ] || models=(dense small moe moe-small en-de de-en)
 read -ra pairs <<< "${PAIRS:-en-de en-fr en-es en-it}"
 export PYTHONPATH=$here
 python=${PYTHON:-python3}
@@ -87,6 +87,8 @@ for name in "${models[@]}"; do
     case $name in
         dense) corpus "$work/large" "${SIZE:-16000}" --pairs "${pairs[@]}"; train_one dense "$work/large" multilingual "en de" ;;
         moe) corpus "$work/large" "${SIZE:-16000}" --pairs "${pairs[@]}"; train_one moe "$work/large" multilingual-moe "en de" ;;
+        moe-small) corpus "$work/large" "${SIZE:-16000}" --pairs "${pairs[@]}"
+                   train_one moe-small "$work/large" multilingual-moe-small "en de" ;;
         small) corpus "$work/small" "${SMALL_SIZE:-4000}" --pairs "${pairs[@]}"
                train_one small "$work/small" multilingual-small "en de" ;;
         en-de) corpus "$work/en-de" "${SIZE:-16000}" --pairs en-de --one-way; train_one en-de "$work/en-de" multilingual "en de"
