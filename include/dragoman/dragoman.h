@@ -304,6 +304,10 @@ typedef struct dgm_settings {
     // How sigmoid and tanh are computed: "polynomial", "table" (look-up, errors up to 2.4e-5) or
     // "libm" (scalar, slow). NULL: "polynomial". Default NULL.
     const char *activations;
+    // Evidence that is a lattice: where its n-grams stand at more than so many positions, half of its
+    // arcs go, the worse ones, and again until it fits (dgm_counters.evidence_pruned). This bounds
+    // time and memory, some hundred bytes a position. Default 4194304.
+    int32_t lmbr_limit;
 } dgm_settings;
 
 // Fills the first `size` bytes: what other languages call. In C and C++ use dgm_settings_default.
@@ -513,6 +517,7 @@ typedef struct dgm_counters {
     uint64_t evidence_values; // numbers in them
     double evidence_seconds;  // CPU time that making them took
     uint64_t centroids, centroids_used; // clusters: how many there are, and were nearest to a row
+    uint64_t evidence_pruned; // lines whose lattice was too large (dgm_settings.lmbr_limit)
 } dgm_counters;
 
 DGM_API void dgm_count_sized(const dgm_translator *t, dgm_counters *counters, size_t size);

@@ -107,6 +107,7 @@ void dgm_count_sized(const dgm_translator *t, dgm_counters *out, size_t size)
     counters->evidence_lines = t->evidence_lines;
     counters->evidence_rows = t->evidence_rows;
     counters->evidence_values = t->evidence_values;
+    counters->evidence_pruned = t->evidence_pruned;
     counters->evidence_seconds = t->evidence_seconds;
     dgm_workers_count(t, counters);
     pthread_mutex_unlock(&mine->lock);

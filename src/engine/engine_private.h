@@ -74,9 +74,11 @@ struct dgm_translator {
     bool evidence;         // lines may have some
     dgm_lmbr_weights lmbr; // what becomes of it
     double lmbr_scale;
+    size_t lmbr_limit;
     bool lattices; // lines may have one
     float lattice_weight;
     uint64_t evidence_lines, evidence_rows, evidence_values; // guarded by lock
+    uint64_t evidence_pruned;
     double evidence_seconds;
 
     dgm_translator_info info;

@@ -160,10 +160,11 @@ static dgm_status collect(dgm_evidence_maker *m, const dgm_evidence *e, dgm_erro
 static dgm_status collect_subwords(dgm_evidence_maker *m, dgm_lattice **subwords, dgm_error *err)
 {
     const int32_t eos = dgm_model_describe(m->t->members[0].model)->eos;
-    for (;;) {
+    for (bool pruned = false;; pruned = true) {
         dgm_posteriors_clear(&m->posteriors);
-        const dgm_status st =
-            dgm_posteriors_lattice(&m->posteriors, *subwords, m->t->lmbr_scale, eos, err);
+        const dgm_status st = dgm_posteriors_lattice(&m->posteriors, *subwords, m->t->lmbr_scale,
+                                                     eos, m->t->lmbr_limit, err);
+        if (st == DGM_OK && pruned) m->pruned++;
         if (st != DGM_ERR_UNSUPPORTED || (*subwords)->arc_count < 2) return st;
         dgm_lattice *half = NULL;
         const dgm_lattice_pruning how = {.behind = -1, .max_arcs = (*subwords)->arc_count / 2};

@@ -24,6 +24,7 @@ typedef struct dgm_evidence_maker {
     int32_t *ids; // one translation, end symbol and all
     size_t weights_cap, ids_cap, id_count;
     uint64_t lines, rows, values; // made so far
+    uint64_t pruned;              // lattices of them that were too large
     double seconds;
 } dgm_evidence_maker;
 

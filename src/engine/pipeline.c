@@ -455,6 +455,7 @@ static void count_evidence(dgm_translator *t, const dgm_evidence_maker *m)
     t->evidence_lines += m->lines;
     t->evidence_rows += m->rows;
     t->evidence_values += m->values;
+    t->evidence_pruned += m->pruned;
     t->evidence_seconds += m->seconds;
     pthread_mutex_unlock(&t->lock);
 }

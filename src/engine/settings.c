@@ -204,6 +204,7 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
     c->alignment = t->alignment != DGM_ALIGN_NONE;
     t->evidence = s->evidence != 0;
     if (t->evidence) dgm_lmbr_resolve(t, &s->lmbr);
+    t->lmbr_limit = (size_t)s->lmbr_limit;
     dgm_decoding_resolve(t, s); // a coverage penalty sets config.alignment
     DGM_TRY(dgm_settings_unknown(t, s, err));
     c->word_scores = t->token_scores;

@@ -3,6 +3,7 @@
 // and a row here.
 #include "engine/settings_table.h"
 
+#include "score/posterior.h"
 #include "search/search.h"
 #include "text/split.h"
 
@@ -228,6 +229,10 @@ const dgm_setting_row dgm_setting_rows[] = {
           "p, r and t"),
      RANGE("X,X,X,X,X", -MILLION, MILLION, 0), .pub.count = 5,
      .switched = offsetof(dgm_settings, lmbr.use_thetas)},
+    {KIND(INT, lmbr_limit, EVIDENCE, "lmbr-limit", "limit of LMBR",
+          "--lmbr: a lattice whose n-grams stand at more than N positions is pruned to half its arcs "
+          "until they do not (default 4194304)"),
+     RANGE("N", 1, DGM_POSITIONS_MAX, 1 << 22), .pub.flags = OUTPUT},
 
     // ---- speed --------------------------------------------------------------------------------
     {KIND(INT, threads, SPEED, "threads", "number of threads",

@@ -22,6 +22,8 @@
 #include "lattice/lattice.h"
 
 enum { DGM_LMBR_ORDER = 4 };
+// Positions of a lattice's n-grams that 32 bits can number, n-gram by n-gram.
+enum { DGM_POSITIONS_MAX = 1 << 28 };
 
 typedef struct dgm_posterior {
     int32_t parent; // node of the n-gram without its last token; 0: the root
@@ -47,10 +49,10 @@ void dgm_posteriors_free(dgm_posteriors *p); // ready for use again
 dgm_status dgm_posteriors_add(dgm_posteriors *p, const int32_t *tokens, size_t count, double weight,
                               dgm_error *err);
 // The paths of a lattice of tokens, drawn with probabilities as their exp(scale * score), each with
-// `end` behind it; exact, not expected counts. p must be clear. DGM_ERR_UNSUPPORTED: the lattice is
-// too large.
+// `end` behind it; exact, not expected counts. p must be clear. DGM_ERR_UNSUPPORTED: its n-grams
+// stand at more than `most` positions (at most DGM_POSITIONS_MAX), the lattice is too large.
 dgm_status dgm_posteriors_lattice(dgm_posteriors *p, const dgm_lattice *subwords, double scale,
-                                  int32_t end, dgm_error *err);
+                                  int32_t end, size_t most, dgm_error *err);
 // Node of an n-gram, made if it is new; count 1 .. DGM_LMBR_ORDER.
 dgm_status dgm_posteriors_node(dgm_posteriors *p, const int32_t *tokens, int count, uint32_t *node,
                                dgm_error *err);

@@ -21,7 +21,7 @@
 #include "base/mem.h"
 #include "score/posterior.h"
 
-enum { HISTORY = DGM_LMBR_ORDER - 1, ARCS_MAX = 1 << 22 };
+enum { HISTORY = DGM_LMBR_ORDER - 1 };
 
 typedef struct point {
     int32_t node, count; // of the lattice; tokens in the history
@@ -44,6 +44,7 @@ typedef struct splitter {
     dgm_posteriors *p;
     const dgm_lattice *l;
     double scale;
+    size_t most;    // arcs
     double *behind; // [nodes] log sums
     uint32_t *head; // [nodes] its last point
     point *points;  // [point_count]; 0 is not used
@@ -124,8 +125,9 @@ static dgm_status add_events(splitter *s, const point *x, int32_t token, uint32_
 static dgm_status add_arc(splitter *s, uint32_t from, uint32_t to, int32_t token, double p,
                           dgm_error *err)
 {
-    DGM_FAIL_IF(s->arc_count >= ARCS_MAX, err, DGM_ERR_UNSUPPORTED,
-                "the n-grams of the lattice stand at more than %d positions: prune it", ARCS_MAX);
+    DGM_FAIL_IF(s->arc_count >= s->most, err, DGM_ERR_UNSUPPORTED,
+                "the n-grams of the lattice stand at more than %zu positions: prune it or "
+                "raise the limit", s->most);
     DGM_TRY(dgm_grow(&s->arcs, &s->arc_cap, s->arc_count + 1, sizeof *s->arcs, err));
     const uint32_t arc = (uint32_t)s->arc_count++;
     s->arcs[arc] = (walk_arc){from, to, p};
@@ -216,9 +218,9 @@ static double probability(splitter *s, const uint32_t *arc, size_t count)
 }
 
 dgm_status dgm_posteriors_lattice(dgm_posteriors *p, const dgm_lattice *subwords, double scale,
-                                  int32_t end, dgm_error *err)
+                                  int32_t end, size_t most, dgm_error *err)
 {
-    splitter s = {.p = p, .l = subwords, .scale = scale};
+    splitter s = {.p = p, .l = subwords, .scale = scale, .most = most};
     dgm_status st = split(&s, end, err);
     if (st == DGM_OK) st = sort_events(&s, err);
     for (size_t u = 1; st == DGM_OK && u < p->count; u++) {

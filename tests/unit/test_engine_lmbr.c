@@ -235,6 +235,44 @@ static void test_lattice(void **state)
     dgm_close(&t);
 }
 
+// A lattice beyond the limit is halved until it fits: what is left is evidence, and it is counted.
+static void test_limit(void **state)
+{
+    (void)state;
+    static const char lattice[] = "lattice\n0 1 -0.5 das haus\n0 1 -4 ein\n0 1 -5 in\n1 0\n",
+                      best[] = "lattice\n0 1 -0.5 das haus\n1 0\n";
+    const dgm_evidence whole = {
+        .size = sizeof(dgm_evidence), .lattice = lattice, .lattice_size = sizeof lattice - 1};
+    const dgm_evidence part = {
+        .size = sizeof(dgm_evidence), .lattice = best, .lattice_size = sizeof best - 1};
+    dgm_settings s;
+    dgm_counters c;
+    dgm_settings_default(&s);
+    assert_int_equal(s.lmbr_limit, 1 << 22);
+    s.evidence = 1;
+    s.max_length = 12;
+    dgm_translator *t = open_with(&s, MODEL);
+    char *all = translate(t, &whole), *want = translate(t, &part);
+    dgm_count(t, &c);
+    assert_true(c.evidence_lines > 0);
+    assert_int_equal(c.evidence_pruned, 0);
+    assert_string_not_equal(all, want);
+    dgm_close(&t);
+    bool same = false;
+    for (s.lmbr_limit = 12; s.lmbr_limit > 1 && !same; s.lmbr_limit--) {
+        t = open_with(&s, MODEL);
+        char *got = translate(t, &whole);
+        dgm_count(t, &c);
+        same = strcmp(got, want) == 0;
+        if (strcmp(got, all) != 0) assert_true(c.evidence_pruned > 0);
+        free(got);
+        dgm_close(&t);
+    }
+    assert_true(same); // the best path alone
+    free(all);
+    free(want);
+}
+
 // The source's letters do not lead to these pieces: they are candidates by the evidence alone.
 static void test_candidates(void **state)
 {
@@ -412,6 +450,7 @@ int main(void)
         cmocka_unit_test(test_batches),
         cmocka_unit_test(test_cube_key_none),
         cmocka_unit_test(test_lattice),
+        cmocka_unit_test(test_limit),
         cmocka_unit_test(test_candidates),
         cmocka_unit_test(test_set),
         cmocka_unit_test(test_refusals),

@@ -247,7 +247,7 @@ static void test_lattices(void **state)
         dgm_evidence_weights(all.weight, (size_t)all.count, scale);
         dgm_posteriors_clear(&p);
         dgm_posteriors_clear(&listed);
-        if (dgm_posteriors_lattice(&p, l, scale, 0, &err) != DGM_OK) fail_msg("%s", err.text);
+        if (dgm_posteriors_lattice(&p, l, scale, 0, DGM_POSITIONS_MAX, &err) != DGM_OK) fail_msg("%s", err.text);
         for (int i = 0; i < all.count; i++)
             assert_int_equal(dgm_posteriors_add(&listed, all.tokens[i], (size_t)all.length[i],
                                                 all.weight[i], &err),
@@ -279,7 +279,7 @@ static void test_lattice_out_of_memory(void **state)
         const uint64_t before = dgm_mem_live();
         dgm_posteriors p = {0};
         dgm_mem_inject(n, 1);
-        st = dgm_posteriors_lattice(&p, l, 1, 0, &err);
+        st = dgm_posteriors_lattice(&p, l, 1, 0, DGM_POSITIONS_MAX, &err);
         dgm_mem_inject(0, 0);
         assert_true(st == DGM_OK || st == DGM_ERR_MEMORY);
         dgm_posteriors_free(&p);

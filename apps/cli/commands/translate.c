@@ -238,6 +238,7 @@ static int translate_files(session *s, const command *self)
         stats_run(s->t, s->failed, s->load, seconds() - s->start);
         if (timed(o)) stats_times(s->t);
     }
+    if (!o->quiet) lmbr_warn(s->t, &o->engine.set);
     if (!fine || !closed) return EXIT_RUNTIME;
     if (s->failed && o->failures && !o->quiet)
         warn("%llu line%s could not be translated: see '%s'", (unsigned long long)s->failed,

@@ -120,6 +120,16 @@ dgm_evidence_file *lmbr_open(const lmbr_options *o)
     return file;
 }
 
+void lmbr_warn(const dgm_translator *t, const setting_values *set)
+{
+    dgm_counters c;
+    dgm_count(t, &c);
+    if (c.evidence_pruned)
+        warn("lattices of the evidence were too large and were pruned: %llu of %llu (--lmbr-limit %d)",
+             (unsigned long long)c.evidence_pruned, (unsigned long long)c.evidence_lines,
+             (int)set->settings.lmbr_limit);
+}
+
 // ---- windows -----------------------------------------------------------------------------------
 
 static void add_text(evidence_window *w, const char *text, size_t size)

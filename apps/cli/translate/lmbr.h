@@ -19,6 +19,8 @@ typedef struct lmbr_options {
 int lmbr_weights(const lmbr_options *o, setting_values *set);
 // "p 0.85 r 0.7 ...": two runs with the same text weigh their evidence alike.
 void lmbr_describe(const dgm_lmbr *weights, char *text, size_t size);
+// One line where lattices were too large for --lmbr-limit.
+void lmbr_warn(const dgm_translator *t, const setting_values *set);
 // NULL after a message.
 dgm_evidence_file *lmbr_open(const lmbr_options *o);
 

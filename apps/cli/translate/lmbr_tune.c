@@ -263,6 +263,7 @@ int lmbr_tune(const lmbr_options *o, const engine_options *engine, const char *i
     code = EXIT_RUNTIME;
     if (!start(u, o, &best)) goto end;
     climb(u, &best);
+    if (!quiet) lmbr_warn(u->t, u->set);
     if (!u->failed) code = write_settings(u, &best, output);
 end:
     dgm_close(&u->t);

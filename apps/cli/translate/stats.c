@@ -116,6 +116,9 @@ static void print_evidence(const dgm_counters *c)
     fprintf(stderr, "evidence    %llu lines, %.1f rows and %.1f values each, made in %.3f s\n",
             (unsigned long long)c->evidence_lines, (double)c->evidence_rows / lines,
             (double)c->evidence_values / lines, c->evidence_seconds);
+    if (c->evidence_pruned)
+        fprintf(stderr, "pruned      %llu lattices of the evidence, too large\n",
+                (unsigned long long)c->evidence_pruned);
 }
 
 static double percent(uint64_t some, uint64_t whole)
