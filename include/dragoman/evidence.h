@@ -17,6 +17,9 @@ typedef struct dgm_evidence_options {
     // Language code: the translations are words as `dragoman tokenize` and Moses write them, and
     // become text first. NULL: they are text.
     const char *detokenize;
+    // A lattice is given as the list of so many texts, its best ones, with their paths' scores.
+    // 0: as a lattice.
+    size_t nbest;
 } dgm_evidence_options;
 
 DGM_API void dgm_evidence_options_init(dgm_evidence_options *options, size_t size);

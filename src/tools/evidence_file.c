@@ -21,6 +21,7 @@ struct dgm_evidence_file {
     dgm_lattice *lattice;       // the next one, if `ahead`
     bool detokenize;
     dgm_language language;
+    size_t nbest; // texts that a lattice becomes; 0: it stays one
     dgm_text first;    // line of a list that was read when it was opened
     bool first_read;   // and not looked at yet
     bool ahead, ended; // `next` holds an entry of a later line; nothing is left in the file
@@ -88,6 +89,7 @@ dgm_status dgm_evidence_open(dgm_evidence_file **file, const char *path,
         f->detokenize = true;
         f->language = dgm_language_of(dgm_text_of(own.detokenize));
     }
+    f->nbest = own.nbest;
     bool list = true;
     f->path = dgm_strdup(path);
     dgm_status st = f->path ? look(f, &list, err) : dgm_no_memory(err);
@@ -163,6 +165,36 @@ static dgm_status take(dgm_evidence_file *f, dgm_error *err)
     return DGM_OK;
 }
 
+typedef struct path_taker {
+    dgm_evidence_file *f;
+    dgm_error *err;
+    dgm_status status;
+} path_taker;
+
+static bool take_path(void *cookie, const dgm_lattice_path *p)
+{
+    path_taker *t = cookie;
+    dgm_evidence_file *f = t->f;
+    const size_t begin = f->text.size;
+    t->status = dgm_grow(&f->candidates, &f->cap, f->count + 1, sizeof *f->candidates, t->err);
+    if (t->status != DGM_OK) return false;
+    dgm_lattice_spell(p->lattice, p->arcs, p->count, &f->text, NULL);
+    if (f->text.failed) t->status = dgm_no_memory(t->err);
+    f->candidates[f->count++] =
+        (dgm_evidence_candidate){.size = f->text.size - begin, .score = p->score};
+    return t->status == DGM_OK;
+}
+
+// The lattice becomes candidates, or text of its own.
+static dgm_status take_lattice(dgm_evidence_file *f, dgm_error *err)
+{
+    path_taker t = {.f = f, .err = err, .status = DGM_OK};
+    f->ahead = false;
+    if (f->nbest == 0) return dgm_lattice_write(f->lattice, DGM_LATTICE_NATIVE, &f->text, err);
+    DGM_TRY(dgm_lattice_nbest(f->lattice, f->nbest, true, take_path, &t, err));
+    return t.status;
+}
+
 // "file:123", or the file alone.
 static const char *place(const dgm_evidence_file *f, char *buffer, size_t size)
 {
@@ -182,8 +214,7 @@ dgm_status dgm_evidence_next_sized(dgm_evidence_file *f, uint64_t line, dgm_evid
         if (!f->ahead && !f->ended) DGM_TRY(look_ahead(f, err));
         if (f->ended || f->next.line > line) break;
         if (f->next.line == line && f->lattices) {
-            DGM_TRY(dgm_lattice_write(f->lattice, DGM_LATTICE_NATIVE, &f->text, err));
-            f->ahead = false;
+            DGM_TRY(take_lattice(f, err));
             break;
         } else if (f->next.line == line)
             DGM_TRY(take(f, err));
@@ -194,7 +225,7 @@ dgm_status dgm_evidence_next_sized(dgm_evidence_file *f, uint64_t line, dgm_evid
                 "%s: the evidence ends before line %llu of the input%s",
                 place(f, where, sizeof where), (unsigned long long)line + 1,
                 f->in ? " (line numbers in it count from 0)" : "");
-    if (f->lattices) {
+    if (f->lattices && f->nbest == 0) {
         const dgm_evidence own = {.lattice = (const char *)f->text.data,
                                   .lattice_size = f->text.size};
         dgm_sized_give(evidence, size, &own, sizeof own);

@@ -163,6 +163,51 @@ static void test_empty_translations(void **state)
     unlink(path);
 }
 
+// Lattices as lists of their best texts, with the scores of the paths; a failed call leaves nothing.
+static void test_lattice_lists(void **state)
+{
+    (void)state;
+    static const char lines[] = "lattice\n0 1 -1 das\n0 1 -3 ein\n0 1 -2 kein\n"
+                                "1 2 0 haus\n2 3 0 ~.\n3 0\n\n"
+                                "lattice\n0 1 -0.5 haus\n1 0\n";
+    static const char *const want[] = {"das haus.", "kein haus.", "haus"};
+    static const double scores[] = {-1, -2, -0.5};
+    const dgm_evidence_options two = {.size = sizeof two, .nbest = 2};
+    char path[] = "/tmp/dragoman-pairwise-XXXXXX";
+    dgm_error err;
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, lines, sizeof lines - 1), sizeof lines - 1);
+    close(fd);
+    dgm_status st = DGM_ERR_MEMORY;
+    for (uint64_t n = 1; st != DGM_OK; n++) {
+        const uint64_t before = dgm_mem_live();
+        dgm_evidence_file *in = NULL;
+        dgm_evidence list;
+        size_t seen = 0;
+        dgm_mem_inject(n, 1);
+        st = dgm_evidence_open(&in, path, &two, &err);
+        for (uint64_t line = 0; line < 2 && st == DGM_OK; line++) {
+            st = dgm_evidence_next(in, line, &list, &err);
+            if (st != DGM_OK) break;
+            assert_null(list.lattice);
+            assert_int_equal(list.count, 2 - line);
+            for (size_t i = 0; i < list.count; i++, seen++) {
+                assert_int_equal(list.candidates[i].size, strlen(want[seen]));
+                assert_memory_equal(list.candidates[i].text, want[seen], strlen(want[seen]));
+                assert_true(list.candidates[i].score == scores[seen]);
+            }
+        }
+        if (st == DGM_OK) st = dgm_evidence_finish(in, 2, &err);
+        dgm_mem_inject(0, 0);
+        assert_true(st == DGM_OK || st == DGM_ERR_MEMORY);
+        dgm_evidence_close(&in);
+        assert_int_equal(dgm_mem_live(), before);
+        assert_true(n < 1000);
+    }
+    unlink(path);
+}
+
 static void test_out_of_memory(void **state)
 {
     (void)state;
@@ -193,6 +238,7 @@ int main(void)
         cmocka_unit_test(test_mbr),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_empty_translations),
+        cmocka_unit_test(test_lattice_lists),
         cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

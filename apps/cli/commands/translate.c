@@ -206,7 +206,7 @@ static bool open_files(session *s, const command *self)
         if (names[i]) s->with[i].in = reader_open(names[i]);
         if (names[i] && !s->with[i].in) return false;
     }
-    if (o->lmbr.file && !(s->evidence.file = lmbr_open(&o->lmbr))) return false;
+    if (o->lmbr.file && !(s->evidence.file = lmbr_open(&o->lmbr, 0))) return false;
     if (o->lattice && !(s->lattices.file = lattices_open(o->lattice))) return false;
     progress_start(&s->bar, !o->quiet);
     if (is_file_name(o->output)) return open_job(s, self);

@@ -6,7 +6,8 @@
 //
 //     start    p: precision of words in the evidence's best translations; r: how much lower it is
 //              from one length of n-grams to the next; scale: a line's translations are e^-1 times
-//              as likely as its best one, in the mean (each unless given)
+//              as likely as its best one, in the mean (each unless given); of a lattice, its best
+//              PATHS texts are taken for its translations
 //     climb    for steps of 4, 2, 1.4 and 1.2: lambda, scale, p, r in turn, up and else down while
 //              BLEU rises by 0.01; the same step again after a round in which something rose
 //
@@ -22,7 +23,7 @@
 #include "translate/lmbr.h"
 
 enum { LAMBDA, SCALE, P, R, COUNT };
-enum { TRIALS_MAX = 160, WINDOW = 256, ROUNDS = 3 };
+enum { TRIALS_MAX = 160, WINDOW = 256, ROUNDS = 3, PATHS = 100 };
 static const double gain = 0.01; // BLEU that a step must bring
 
 typedef struct trial {
@@ -168,24 +169,43 @@ static void climb(tuner *u, trial *best)
     }
 }
 
-// Every line's best translation by the evidence becomes the system's. Returns how much better its
-// score is than that of the others, in the mean.
-static double take_best(tuner *u)
+// How far the translations of all lines are behind the best of their line, and how many they are.
+typedef struct distance {
+    double behind, others;
+} distance;
+
+// The line's best translation by the evidence becomes the system's.
+static void take_best(tuner *u, size_t line, const dgm_evidence *e, distance *d)
 {
-    double behind = 0, others = 0;
-    for (size_t i = 0; i < u->source->count; i++) {
-        const dgm_evidence *e = u->inputs[i].evidence;
-        u->system[i] = (dgm_line){"", 0};
-        double best = -INFINITY;
-        for (size_t k = 0; k < e->count; k++) {
-            if (e->candidates[k].score <= best) continue;
-            best = e->candidates[k].score;
-            u->system[i] = (dgm_line){e->candidates[k].text, e->candidates[k].size};
-        }
-        for (size_t k = 0; k < e->count; k++) behind += best - e->candidates[k].score;
-        if (e->count) others += (double)e->count - 1;
+    const dgm_evidence_candidate *best = NULL;
+    for (size_t k = 0; k < e->count; k++)
+        if (!best || e->candidates[k].score > best->score) best = &e->candidates[k];
+    const size_t size = best ? best->size : 0;
+    free(u->texts[line]);
+    u->texts[line] = need(calloc(size + 1, 1));
+    if (size) memcpy(u->texts[line], best->text, size);
+    u->system[line] = (dgm_line){u->texts[line], size};
+    for (size_t k = 0; k < e->count; k++) d->behind += best->score - e->candidates[k].score;
+    if (e->count) d->others += (double)e->count - 1;
+}
+
+// Every line's. Lattices are read once more, as lists.
+static bool take_all(tuner *u, const lmbr_options *o, distance *d)
+{
+    dgm_evidence_file *lists = NULL;
+    dgm_error error;
+    bool fine = true;
+    if (u->inputs[0].evidence->lattice && !(lists = lmbr_open(o, PATHS))) return false;
+    for (size_t i = 0; i < u->source->count && fine; i++) {
+        dgm_evidence e = *u->inputs[i].evidence;
+        fine = !lists || dgm_evidence_next(lists, i, &e, &error) == DGM_OK;
+        if (fine)
+            take_best(u, i, &e, d);
+        else
+            fail(EXIT_RUNTIME, "%s", error.text);
     }
-    return others > 0 ? behind / others : 0;
+    dgm_evidence_close(&lists);
+    return fine;
 }
 
 // p, r and scale of the evidence itself.
@@ -194,7 +214,9 @@ static bool start(tuner *u, const lmbr_options *o, trial *x)
     const dgm_lmbr *w = &u->weights;
     *x = (trial){.x = {(double)w->lambda, (double)w->scale, (double)w->p, (double)w->r}};
     if (o->settings) return true;
-    const double behind = take_best(u);
+    distance d = {0};
+    if (!take_all(u, o, &d)) return false;
+    const double behind = d.others > 0 ? d.behind / d.others : 0;
     if (!settings_given(u->set, "lmbr-scale") && behind > 1e-4) x->x[SCALE] = 1 / behind;
     dgm_eval_score score = {.size = sizeof score};
     if (bleu_of(u, &score) < 0) return false;
@@ -257,7 +279,7 @@ int lmbr_tune(const lmbr_options *o, const engine_options *engine, const char *i
              source.count);
         goto end;
     }
-    if (!(u->evidence.file = lmbr_open(o)) || !read_all(u)) goto end;
+    if (!(u->evidence.file = lmbr_open(o, 0)) || !read_all(u)) goto end;
     code = engine_open(engine, &u->t);
     if (code >= 0) goto end;
     code = EXIT_RUNTIME;
