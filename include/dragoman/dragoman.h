@@ -149,7 +149,8 @@ typedef struct dgm_settings {
     int32_t beam;
     // Translations returned per line, 1 to beam. Default 1.
     int32_t nbest;
-    // When a sentence is finished: "margin", "shrink", "mask", "refill", "huggingface".
+    // When a sentence is finished: "margin", "shrink", "mask", "refill", "huggingface", "first", or
+    // "first:K" with K of 1 to 256: at K finished hypotheses, at least and by default nbest.
     // NULL: the model's. Default NULL.
     const char *finish;
     // Best finished - best live at which "margin" stops. Default 3.
@@ -349,7 +350,7 @@ typedef struct dgm_translator_info {
     uint64_t parameters;   // of all models
     uint64_t packed_bytes; // memory of their weights
     int32_t models, threads, batch, beam, nbest, max_length, max_source;
-    const char *finish, *precision, *search;
+    const char *finish, *precision, *search; // finish: "first:2" with its number
     float length_penalty, word_penalty, max_length_factor;
     const char *shortlist; // "all", "lexical", "cluster", "union" or "intersect"
     int64_t batch_tokens;

@@ -21,6 +21,7 @@
 #include "backend/device.h"
 #include "backend/meter.h"
 #include "constraint/constraint.h"
+#include "format/modelfile.h"
 #include "search/features.h"
 #include "search/search.h"
 #include "text/split.h"
@@ -51,6 +52,7 @@ struct dgm_translator {
     // Resolved settings.
     dgm_asked wanted; // of all lines; strings in it are not the caller's
     dgm_search_config config;
+    dgm_finish_text finish; // its policy in words
     dgm_limits limits;
     dgm_long long_lines;
     dgm_alignment alignment;

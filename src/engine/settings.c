@@ -149,7 +149,7 @@ static void describe(dgm_translator *t)
     i->nbest = t->config.nbest;
     i->max_length = t->config.max_length;
     i->max_source = t->config.max_source;
-    i->finish = dgm_finish_names[t->config.finish];
+    i->finish = t->finish.text;
     i->precision = dgm_precision_names[t->members[0].precision];
     i->search = t->config.search;
     i->length_penalty = t->config.length_penalty;
@@ -182,6 +182,17 @@ static dgm_status resolve_shortlist(dgm_translator *t, const char *asked, dgm_er
     return dgm_restrict_resolve(t, n, err);
 }
 
+// asked: NULL, or looked at already (dgm_settings_check).
+static void resolve_finish(dgm_translator *t, const char *asked, const dgm_decode_spec *d)
+{
+    int finish = d->finish, first = d->finish_first;
+    if (asked) dgm_finish_parse(asked, &finish, &first);
+    if (first < t->config.nbest) first = t->config.nbest;
+    t->config.finish = (dgm_finish)finish;
+    t->config.first = first;
+    t->finish = dgm_finish_write(finish, first);
+}
+
 dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err)
 {
     const dgm_decode_spec *d = &dgm_model_describe(t->members[0].model)->defaults;
@@ -194,7 +205,7 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
     c->nbest = s->nbest;
     DGM_FAIL_IF(c->nbest > c->beam, err, DGM_ERR_ARGUMENT,
                 "n-best size must be at most the beam size, %d, not %d", c->beam, c->nbest);
-    c->finish = (dgm_finish)find_name(s->finish, dgm_finish_names, (int)d->finish);
+    resolve_finish(t, s->finish, d);
     c->mix = (dgm_mix)find_name(s->mix, mix_names, DGM_MIX_LOG_LINEAR);
     c->normalise = find_name(s->softmax, softmax_names, 0) == 0;
     DGM_TRY(resolve_cube(t, s, err));

@@ -3,6 +3,7 @@
 // and a row here.
 #include "engine/settings_table.h"
 
+#include "format/modelfile.h"
 #include "score/posterior.h"
 #include "search/search.h"
 #include "text/split.h"
@@ -102,8 +103,10 @@ const dgm_setting_row dgm_setting_rows[] = {
           "when a sentence is finished: margin (the best finished leads by --margin; exact on raw "
           "sums only, a heuristic with a length penalty), shrink (the beam gets smaller with every "
           "finished hypothesis), mask (finished ones take a place for one step), refill (as many "
-          "finished as the beam is wide), huggingface (like that library). Default: the model's"),
-     CHOICE("margin|shrink|mask|refill|huggingface"), .pub.flags = OUTPUT},
+          "finished as the beam is wide), huggingface (like that library), first or "
+          "first:K (K finished, at least and by default --nbest). Default: the model's"),
+     CHOICE("margin|shrink|mask|refill|huggingface|first"), .numbered = "first", .pub.min = 1,
+     .pub.max = DGM_FIRST_MAX, .pub.flags = OUTPUT},
     {KIND(FLOAT, margin, SEARCH, "margin", "margin", "lead at which --finish margin stops (default 3)"),
      RANGE("X", 0, MILLION, 3), .pub.flags = OUTPUT},
     {KIND(FLOAT, beam_width, SEARCH, "beam-width", "beam width",

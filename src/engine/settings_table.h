@@ -15,6 +15,8 @@ typedef struct dgm_setting_row {
     dgm_setting pub;
     size_t offset;
     bool coded;       // CHOICE: the field is an int32_t, the number of the value
+    // CHOICE: the value that may carry a number of pub.min to pub.max, NAME:K; NULL: none.
+    const char *numbered;
     bool inverse;     // FLAG: 1 is kept as 0, 0 as 1
     size_t switched;  // FLOATS: offset of the int32_t that says whether they are set
     const char *text; // default of a TEXT; NULL: none

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/fields.h"
 #include "base/mem.h"
 #include "base/number.h"
 #include "dragoman/common.h"
@@ -154,11 +155,25 @@ static void join_values(const char *values, char *list, size_t size)
     }
 }
 
-static dgm_status no_such_value(const dgm_setting *s, const char *what, const char *text,
+// Is it one of the values, with the number that one of them may carry?
+static bool is_value(const dgm_setting_row *r, const char *text)
+{
+    dgm_text number = dgm_text_of(text);
+    int64_t k = 0;
+    if (value_number(r->pub.values, text) >= 0) return true;
+    return r->numbered && dgm_field_skip(&number, r->numbered) && dgm_field_skip(&number, ":") &&
+           dgm_number_i64(number, (int64_t)r->pub.min, (int64_t)r->pub.max, &k);
+}
+
+static dgm_status no_such_value(const dgm_setting_row *r, const char *what, const char *text,
                                 dgm_error *err)
 {
     char list[256];
-    join_values(s->values, list, sizeof list);
+    join_values(r->pub.values, list, sizeof list);
+    if (r->numbered)
+        return dgm_fail(err, DGM_ERR_ARGUMENT,
+                        "%s must be one of %s, or %s:K with K of %g to %g, not '%.80s'", what, list,
+                        r->numbered, r->pub.min, r->pub.max, text);
     return dgm_fail(err, DGM_ERR_ARGUMENT, "%s must be one of %s, not '%.80s'", what, list, text);
 }
 
@@ -201,8 +216,8 @@ static dgm_status check_row(const dgm_setting_row *r, const dgm_settings *all, d
             return check_integer(s, *(const int32_t *)at, 0, last, err);
         }
         const char *text = *(const char *const *)at;
-        if (!text || value_number(s->values, text) >= 0) return DGM_OK;
-        return no_such_value(s, s->title, text, err);
+        if (!text || is_value(r, text)) return DGM_OK;
+        return no_such_value(r, s->title, text, err);
     }
     case DGM_SETTING_WHOLE:
     case DGM_SETTING_TEXT:
@@ -272,10 +287,9 @@ static dgm_status store_numbers(const dgm_setting_row *r, const char *name, cons
 static dgm_status store_choice(const dgm_setting_row *r, const char *name, const char *text,
                                void *at, dgm_error *err)
 {
-    const int number = value_number(r->pub.values, text);
-    if (number < 0) return no_such_value(&r->pub, name, text, err);
+    if (!is_value(r, text)) return no_such_value(r, name, text, err);
     if (r->coded)
-        *(int32_t *)at = number;
+        *(int32_t *)at = value_number(r->pub.values, text);
     else
         *(const char **)at = text;
     return DGM_OK;

@@ -6,13 +6,17 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const dgm_finish_names[] = {"margin", "shrink", "mask", "refill", "huggingface", NULL};
+#include "base/fields.h"
+#include "base/number.h"
+
+const char *const dgm_finish_names[] = {"margin", "shrink", "mask", "refill",
+                                        "huggingface", "first", NULL};
 const char *const dgm_order_names[] = {"l2r", "r2l", "bidirectional", NULL};
 static const char *const kind_names[] = {"sentencepiece", "words", NULL};
 static const char *const tokenizer_names[] = {"none", "moses", NULL};
 static const char *const side_names[] = {"source", "target"};
 
-#define FINISH_REFILL 3
+enum { FINISH_REFILL = 3, FINISH_FIRST = 5 }; // in dgm_finish_names
 #define LENGTH_MAX 65536 // longest source or output, in tokens
 #define LAYERS_MAX 1024
 
@@ -176,6 +180,43 @@ static dgm_status get_count(const dgm_gguf *g, const char *key, uint32_t max, in
     return DGM_OK;
 }
 
+bool dgm_finish_parse(const char *text, int *finish, int *first)
+{
+    dgm_text number = dgm_text_of(text);
+    int64_t k = 0;
+    int found = 0;
+    if (dgm_field_skip(&number, "first:")) {
+        if (!dgm_number_i64(number, 1, DGM_FIRST_MAX, &k)) return false;
+        found = FINISH_FIRST;
+    }
+    while (!k && dgm_finish_names[found] && strcmp(dgm_finish_names[found], text) != 0) found++;
+    if (!dgm_finish_names[found]) return false;
+    *finish = found;
+    *first = (int)k;
+    return true;
+}
+
+dgm_finish_text dgm_finish_write(int finish, int first)
+{
+    dgm_finish_text t;
+    if (finish == FINISH_FIRST && first > 0)
+        snprintf(t.text, sizeof t.text, "%s:%d", dgm_finish_names[finish], first);
+    else
+        snprintf(t.text, sizeof t.text, "%s", dgm_finish_names[finish]);
+    return t;
+}
+
+static dgm_status read_finish(const dgm_gguf *g, dgm_decode_spec *d, dgm_error *err)
+{
+    static const char key[] = "dragoman.decode.finish";
+    const char *text = NULL;
+    DGM_TRY(dgm_gguf_get_string(g, key, DGM_OPTIONAL, &text, err));
+    if (!text || dgm_finish_parse(text, &d->finish, &d->finish_first)) return DGM_OK;
+    DGM_FAIL_IF(strncmp(text, "first:", 6) == 0, err, DGM_ERR_FORMAT,
+                "key '%s' is '%.60s', expected first:1 to first:%d", key, text, DGM_FIRST_MAX);
+    return dgm_gguf_get_enum(g, key, DGM_OPTIONAL, dgm_finish_names, &d->finish, err); // says which
+}
+
 dgm_status dgm_modelfile_decode(const dgm_gguf *g, dgm_decode_spec *out, dgm_error *err)
 {
     const dgm_need opt = DGM_OPTIONAL;
@@ -191,7 +232,7 @@ dgm_status dgm_modelfile_decode(const dgm_gguf *g, dgm_decode_spec *out, dgm_err
     DGM_TRY(get_count(g, "dragoman.decode.beam", 4096, &d.beam, err));
     DGM_TRY(get_count(g, "dragoman.decode.max_length", LENGTH_MAX, &d.max_length, err));
     DGM_TRY(get_count(g, "dragoman.decode.max_source", LENGTH_MAX, &d.max_source, err));
-    DGM_TRY(dgm_gguf_get_enum(g, "dragoman.decode.finish", opt, dgm_finish_names, &d.finish, err));
+    DGM_TRY(read_finish(g, &d, err));
     DGM_TRY(dgm_gguf_get_enum(g, "dragoman.decode.precision", opt, dgm_precision_file_names,
                               &d.precision, err));
     DGM_TRY(dgm_gguf_get_f32(g, "dragoman.decode.length_penalty", opt, -10, 10, &d.length_penalty,

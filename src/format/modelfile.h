@@ -72,12 +72,25 @@ dgm_status dgm_modelfile_vocab(const dgm_gguf *g, dgm_side side, dgm_vocab_spec 
 int dgm_modelfile_end(const dgm_vocab_spec *target);
 
 // Order of dragoman.decode.finish; NULL-terminated.
-extern const char *const dgm_finish_names[]; // margin, shrink, mask, refill, huggingface
+extern const char *const dgm_finish_names[]; // margin, shrink, mask, refill, huggingface, first
+
+enum { DGM_FIRST_MAX = 256 }; // of "first:K"
+
+// One of these names, or "first:K" with K of 1 to DGM_FIRST_MAX. *first: K, 0 where there is none. On
+// false both keep their values.
+bool dgm_finish_parse(const char *text, int *finish, int *first);
+
+typedef struct dgm_finish_text {
+    char text[32];
+} dgm_finish_text;
+
+dgm_finish_text dgm_finish_write(int finish, int first); // what dgm_finish_parse reads
 
 // Section 2.3 with the defaults filled in.
 typedef struct dgm_decode_spec {
     int beam;
-    int finish;    // index into dgm_finish_names
+    int finish;       // index into dgm_finish_names
+    int finish_first; // K of "first:K"; 0: none given
     int precision; // dgm_precision; -1 = the file does not say
     float length_penalty, word_penalty;
     int max_length;

@@ -10,13 +10,15 @@
 //   refill       leaves if among the best B             refilled to B            |H| >= B
 //   huggingface  enters the store if among the best B;  refilled to B            store full and
 //                the store keeps its best B                                      not to be beaten
+//   first:K      leaves if among the best B             refilled to B            |H| >= K
 //
 // T, H: finished so far. 3.0 ahead: best finished - best live, raw sums. Not to be beaten: best
-// live <= worst stored, as if the live one ended now.
+// live <= worst stored, as if the live one ended now. K: at least the size of the n-best list; the
+// step that reaches it is made whole, so there may be more, and the best of them count.
 //
 // All are done when nothing lives, and at the maximum length:
-//   margin, shrink, refill   every live hypothesis ends there with the model's score of the end
-//                            symbol, so that all sums are of whole sentences
+//   margin, shrink, refill,  every live hypothesis ends there with the model's score of the end
+//   first                    symbol, so that all sums are of whole sentences
 //   mask                     only ends among the best B count, as before; a sentence without any
 //                            takes the best end that some live row had at some step (second store)
 //   huggingface              the end symbol is forced at log-probability 0
@@ -99,6 +101,13 @@ static bool stop_full(const dgm_search *s, const dgm_active *p)
     return p->ended >= s->width;
 }
 
+// Algorithm 1 of Imamura and Sumita (2020), whose K is the number of translations asked for.
+static bool stop_first(const dgm_search *s, const dgm_active *p)
+{
+    const int wanted = s->config.first > s->config.nbest ? s->config.first : s->config.nbest;
+    return p->ended >= wanted;
+}
+
 static bool stop_never(const dgm_search *s, const dgm_active *p)
 {
     (void)s, (void)p;
@@ -135,6 +144,7 @@ const dgm_finish_ops dgm_finish_table[DGM_FINISH_COUNT] = {
                          .spare = true},
     [DGM_FINISH_REFILL] = {.take = take_refill, .stop = stop_full, .cut = true},
     [DGM_FINISH_HUGGINGFACE] = {.take = take_refill, .stop = stop_huggingface, .force_end = true},
+    [DGM_FINISH_FIRST] = {.take = take_refill, .stop = stop_first, .cut = true},
 };
 
 // ---- one step of a sentence ---------------------------------------------------------------------

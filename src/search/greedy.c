@@ -4,7 +4,8 @@
 // One row per sentence and one candidate per row. No finishing policy is at work, except that
 // `huggingface` forces the end symbol at the maximum length at log-probability 0, where the others
 // ask the model for its score in one more step. Results are those of beam search at beam 1 under
-// shrink and refill; mask differs where a sentence never ends, margin where it searches on.
+// shrink, refill and first:1; mask differs where a sentence never ends, margin and first:2 (or more)
+// where they search on.
 #include "search/search_private.h"
 
 static void expand(dgm_search *s, dgm_active *p)

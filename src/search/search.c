@@ -77,6 +77,8 @@ static dgm_status check_config(const dgm_search_config *c, dgm_error *err)
                 "word penalty must be a finite number");
     DGM_FAIL_IF(c->finish == DGM_FINISH_MARGIN && !(c->margin >= 0.0f), err, DGM_ERR_ARGUMENT,
                 "margin is %g; it must be 0 or more", (double)c->margin);
+    DGM_FAIL_IF(c->first < 0, err, DGM_ERR_ARGUMENT,
+                "%d finished hypotheses to stop at; it must be 0 or more", c->first);
     DGM_FAIL_IF(c->sentences < 1 || c->sentences > MAX_SENTENCES, err, DGM_ERR_ARGUMENT,
                 "%d sentences at once; it must be 1 to %d", c->sentences, MAX_SENTENCES);
     DGM_FAIL_IF(c->max_source < 1 || c->max_source > MAX_LENGTH, err, DGM_ERR_ARGUMENT,

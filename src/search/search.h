@@ -28,6 +28,7 @@ typedef enum dgm_finish {
     DGM_FINISH_MASK,       // a finished one takes a place in its step, then the beam refills
     DGM_FINISH_REFILL,     // only among the best W; live beam refilled; stop at W finished
     DGM_FINISH_HUGGINGFACE,
+    DGM_FINISH_FIRST, // as refill, but stop at `first` finished
     DGM_FINISH_COUNT
 } dgm_finish;
 
@@ -52,6 +53,7 @@ typedef struct dgm_search_config {
     dgm_mix mix;
     bool normalise; // softmax on; off for self-normalised models
     float margin;   // 3.0, for DGM_FINISH_MARGIN
+    int first;      // for DGM_FINISH_FIRST: stop at so many, at nbest if that is more; 0: at nbest
     float length_penalty, word_penalty;
     float max_length_factor; // and at most this times the source's tokens + 10; 0: no such limit
     // Tokens without the end symbol. (transformers' max_length counts the start and the end symbol:

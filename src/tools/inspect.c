@@ -283,7 +283,7 @@ static dgm_status put_summary(dgm_writer *w, const dgm_gguf *file, dgm_error *er
     DGM_TRY(dgm_precision_choose(file, -1, &precision, err));
     dgm_write_format(w, "  %-13s %s, beam %d, finish %s, length penalty %g, at most %d tokens\n",
                      "decoding", dgm_precision_names[precision], d.beam,
-                     dgm_finish_names[d.finish], (double)d.length_penalty, d.max_length);
+                     dgm_finish_write(d.finish, d.finish_first).text, (double)d.length_penalty, d.max_length);
     DGM_TRY(put_shortlist(w, file, err));
     return put_clusters(w, file, err);
 }

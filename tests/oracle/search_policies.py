@@ -9,7 +9,7 @@ a model that looks its logits up in the tables, and must agree; `make test-long`
 
     POLICY SEED VOCAB BEAM PENALTY MAX_LENGTH NBEST : SCORE TOKENS | SCORE TOKENS ...
 
-Tokens: 0 ends, 1 is the unknown word (never chosen here), the last one starts a sentence.
+POLICY may carry a number (first:2). Tokens: 0 ends, 1 is the unknown word (never chosen here), the last one starts a sentence.
 """
 import argparse
 import math
@@ -119,7 +119,7 @@ def search(case):
                 if row not in ended:
                     s.end(total, s.live[row][1], s.spare)
         if tokens == longest:
-            if policy in ("margin", "shrink", "refill"):
+            if policy in ("margin", "shrink", "refill") or policy.startswith("first"):
                 for row, total in ends.items():
                     if row not in ended:
                         s.end(total, s.live[row][1])
@@ -143,6 +143,8 @@ def stop(s, policy):
         return len(s.finished) >= s.case["nbest"] and max(f[1] for f in s.finished) - best >= 3.0
     if policy in ("shrink", "refill"):
         return len(s.finished) >= beam
+    if policy.startswith("first"):
+        return len(s.finished) >= max(int(policy.partition(":")[2] or 0), s.case["nbest"])
     if policy == "huggingface":
         return len(s.finished) == beam and s.score(best, len(s.live[0][1])) <= s.finished[-1][0]
     return False
@@ -193,6 +195,14 @@ def cases():
                     seed += 1
                     yield dict(policy=policy, seed=seed, vocab=16, beam=beam, penalty=penalty, max_length=longest,
                                nbest=beam)
+    # K by the list's size, less than it (then its size counts), between it and the beam, and more than the beam
+    for policy, nbest in (("first", 1), ("first", 2), ("first:1", 2), ("first:2", 1), ("first:5", 2), ("first:9", 1)):
+        for beam in (2, 4, 6):
+            for penalty in (0.0, 1.0):
+                for longest in (3, 6, 10):
+                    seed += 1
+                    yield dict(policy=policy, seed=seed, vocab=16, beam=beam, penalty=penalty, max_length=longest,
+                               nbest=nbest)
 
 
 def main():

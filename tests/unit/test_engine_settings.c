@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The table of settings: it covers the struct, its names are the engine's, defaults and ranges hold,
 // and text goes in and comes out again.
+#define _GNU_SOURCE
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -16,6 +19,7 @@
 #include "dragoman/settings.h"
 #include "engine/engine_private.h"
 #include "engine/settings_table.h"
+#include "format/rewrite.h"
 
 #define MODEL "tests/data/models/transformer-pieces.gguf"
 
@@ -255,6 +259,12 @@ static void bad_texts(void **state)
     refused("seed", "-1", "seed must be a whole number from 0 to 18446744073709551615, not '-1'");
     refused("workspace", "2X", "workspace must be a size like 512M or 2G, not '2X'");
     refused("precision", "i4", "precision must be one of f32, i16, i8, f16, bf16, not 'i4'");
+    refused("finish", "first:257",
+            "finish must be one of margin, shrink, mask, refill, huggingface, first, or first:K with "
+            "K of 1 to 256, not 'first:257'");
+    refused("finish", "refill:2",
+            "finish must be one of margin, shrink, mask, refill, huggingface, first, or first:K with "
+            "K of 1 to 256, not 'refill:2'");
     refused("long", "short", "long must be one of split, crop, error, not 'short'");
     refused("word-scores", "yes", "word-scores must be 0 or 1, not 'yes'");
     refused("lmbr-thetas", "1,2", "lmbr-thetas must be 5 numbers separated by commas, not '1,2'");
@@ -310,10 +320,57 @@ static void ranges(void **state)
     NOT_OPENED(alignment, 3, "alignment kind must be 0 to 2, not 3");
     NOT_OPENED(unknown, -1, "treatment of unknown words must be 0 to 3, not -1");
     NOT_OPENED(finish, "never",
-               "finishing policy must be one of margin, shrink, mask, refill, huggingface, not "
-               "'never'");
+               "finishing policy must be one of margin, shrink, mask, refill, huggingface, first, or "
+               "first:K with K of 1 to 256, not 'never'");
+    NOT_OPENED(finish, "first:0",
+               "finishing policy must be one of margin, shrink, mask, refill, huggingface, first, or "
+               "first:K with K of 1 to 256, not 'first:0'");
     NOT_OPENED(cube_key, "state:x",
                "cube key must be token, none, or state:EPS with EPS of 0 to 1e+06, not 'state:x'");
+}
+
+static void finishes(const char *model, const char *asked, int nbest, const char *want)
+{
+    dgm_translator *t = NULL;
+    dgm_error error;
+    dgm_settings s;
+    dgm_settings_default(&s);
+    s.finish = asked;
+    s.nbest = nbest;
+    if (dgm_open(&t, model, &s, &error) != DGM_OK) fail_msg("%s", error.text);
+    assert_string_equal(dgm_describe(t)->finish, want);
+    dgm_close(&t);
+}
+
+// The number of "first" is the caller's, else the model file's, and at least the n-best size.
+static void number_of_first(void **state)
+{
+    (void)state;
+    finishes(MODEL, "first", 1, "first:1");
+    finishes(MODEL, "first", 3, "first:3");
+    finishes(MODEL, "first:2", 1, "first:2");
+    finishes(MODEL, "first:2", 3, "first:3");
+    finishes(MODEL, "first:256", 1, "first:256"); // the beam is 4
+    finishes(MODEL, "shrink", 3, "shrink");
+
+    char path[] = "/tmp/dragoman-first-XXXXXX";
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    dgm_gguf *g = NULL;
+    dgm_gguf_writer *w = NULL;
+    dgm_error error;
+    assert_int_equal(dgm_gguf_open(&g, MODEL, &error), DGM_OK);
+    assert_int_equal(dgm_rewrite_open(&w, g, NULL, &error), DGM_OK);
+    dgm_gguf_set_string(w, "dragoman.decode.finish", "first:2");
+    for (int i = 0; i < dgm_gguf_tensor_count(g); i++) dgm_rewrite_copy(w, dgm_gguf_tensor(g, i));
+    assert_int_equal(dgm_rewrite_finish(&w, path, DGM_OK, &error), DGM_OK);
+    dgm_gguf_close(&g);
+    finishes(path, NULL, 1, "first:2");
+    finishes(path, NULL, 3, "first:3");
+    finishes(path, "first", 1, "first:1");
+    finishes(path, "refill", 1, "refill");
+    remove(path);
 }
 
 // Every number at its ends, and one step beyond.
@@ -351,6 +408,7 @@ int main(void)
         cmocka_unit_test(names_are_the_engines), cmocka_unit_test(defaults),
         cmocka_unit_test(there_and_back),    cmocka_unit_test(bad_texts),
         cmocka_unit_test(ranges),            cmocka_unit_test(ends_of_ranges),
+        cmocka_unit_test(number_of_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

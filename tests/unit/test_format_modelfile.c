@@ -153,8 +153,41 @@ static void test_decode_values(void **state)
     assert_int_equal(finish(), DGM_OK);
     assert_int_equal(dgm_modelfile_decode(g, &d, &err), DGM_ERR_FORMAT);
     assert_string_equal(err.text, "key 'dragoman.decode.finish' is 'never', expected one of: "
-                                  "margin, shrink, mask, refill, huggingface");
+                                  "margin, shrink, mask, refill, huggingface, first");
     dgm_gguf_close(&g);
+}
+
+static void test_decode_first(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int number; // -1: refused
+    } cases[] = {{"first", 0},      {"first:1", 1},    {"first:256", 256}, {"first:0", -1},
+                 {"first:257", -1}, {"first:", -1},    {"first:2x", -1},   {"first: 2", -1},
+                 {"first:-1", -1},  {"first:1e1", -1}, {"first:99999999999999999999", -1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        dgm_decode_spec d;
+        begin();
+        dgm_gguf_set_string(w, "dragoman.decode.finish", cases[i].text);
+        assert_int_equal(finish(), DGM_OK);
+        const dgm_status st = dgm_modelfile_decode(g, &d, &err);
+        if (cases[i].number < 0) {
+            char want[160];
+            snprintf(want, sizeof want,
+                     "key 'dragoman.decode.finish' is '%s', expected first:1 to first:256",
+                     cases[i].text);
+            assert_int_equal(st, DGM_ERR_FORMAT);
+            assert_string_equal(err.text, want);
+        } else {
+            assert_int_equal(st, DGM_OK);
+            assert_string_equal(dgm_finish_names[d.finish], "first");
+            assert_int_equal(d.finish_first, cases[i].number);
+            assert_string_equal(dgm_finish_write(d.finish, d.finish_first).text, cases[i].text);
+        }
+        dgm_gguf_close(&g);
+    }
+    assert_string_equal(dgm_finish_write(0, 3).text, "margin"); // a number is of first alone
 }
 
 static void test_shared_vocab(void **state)
@@ -252,7 +285,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_identity),      cmocka_unit_test(test_decode_defaults),
-        cmocka_unit_test(test_decode_values), cmocka_unit_test(test_shared_vocab),
+        cmocka_unit_test(test_decode_values), cmocka_unit_test(test_decode_first), cmocka_unit_test(test_shared_vocab),
         cmocka_unit_test(test_word_vocab),    cmocka_unit_test(test_vocab_errors),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

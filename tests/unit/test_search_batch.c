@@ -104,8 +104,8 @@ static void test_greedy_is_beam_1(void **state)
     const toy *models[] = {&m};
     static text t;
     make_text(&t);
-    static const dgm_finish same[] = {DGM_FINISH_SHRINK, DGM_FINISH_REFILL};
-    for (int i = 0; i < 2; i++) {
+    static const dgm_finish same[] = {DGM_FINISH_SHRINK, DGM_FINISH_REFILL, DGM_FINISH_FIRST};
+    for (int i = 0; i < 3; i++) {
         dgm_search_config c = batch_config(1, same[i], 4);
         c.search = "beam";
         run(models, 1, &c, t.requests, alone);

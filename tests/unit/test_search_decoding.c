@@ -196,12 +196,13 @@ static void no_ngram_twice(void **state)
 {
     (void)state;
     static const dgm_finish policies[] = {DGM_FINISH_MARGIN, DGM_FINISH_SHRINK, DGM_FINISH_MASK,
-                                          DGM_FINISH_REFILL, DGM_FINISH_HUGGINGFACE};
+                                          DGM_FINISH_REFILL, DGM_FINISH_HUGGINGFACE,
+                                          DGM_FINISH_FIRST};
     int repeated = 0;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         toy m;
         open_tables(&m, seed);
-        for (int run = 0; run < 5 * 4; run++) {
+        for (int run = 0; run < 6 * 4; run++) {
             const int n = run % 4;
             dgm_search_config c = config_of(n == 1 ? 1 : 4);
             c.search = "auto";

@@ -267,6 +267,8 @@ static bool over(const dgm_search_config *c, int count, int finished)
             if (done[i].sum > sum) sum = done[i].sum;
         return finished >= c->nbest && sum - best >= c->margin;
     }
+    if (c->finish == DGM_FINISH_FIRST)
+        return finished >= (c->first > c->nbest ? c->first : c->nbest);
     if (finished < width) return false;
     if (c->finish != DGM_FINISH_HUGGINGFACE) return true;
     qsort(done, (size_t)finished, sizeof *done, by_final);
@@ -433,10 +435,15 @@ static void test_against_copy(void **state)
         for (int beam = 1; beam <= 7; beam += 3) {
             dgm_search_config c = pairs_config(beam, 3 + round % 5);
             static const dgm_finish policies[] = {DGM_FINISH_REFILL, DGM_FINISH_SHRINK,
-                                                  DGM_FINISH_MARGIN, DGM_FINISH_HUGGINGFACE};
+                                                  DGM_FINISH_MARGIN, DGM_FINISH_HUGGINGFACE,
+                                                  DGM_FINISH_FIRST,  DGM_FINISH_FIRST,
+                                                  DGM_FINISH_FIRST};
             c.double_exact = round % 2;
-            for (int p = 0; p < 4; p++) {
+            const int list = c.nbest;
+            for (int p = 0; p < 7; p++) {
                 c.finish = policies[p];
+                c.first = p == 5 ? 2 : p == 6 ? beam + 1 : 0;
+                c.nbest = p < 4 ? list : 1; // first: 1, 2, and one more than the beam
                 c.margin = 0.5f;
                 snprintf(what, sizeof what, "seed %d, beam %d, policy %d", round, beam, p);
                 compare(&m, &c, reference(&o, &c), what);

@@ -59,7 +59,7 @@ typedef struct policy_case {
     const char *what;
     chain chain;
     dgm_finish finish;
-    float penalty, margin;
+    float penalty, number; // number: the margin, or K of first:K
     int beam, nbest, max_length, steps;
     wanted list[5];
 } policy_case;
@@ -98,6 +98,21 @@ static const policy_case cases[] = {
      {{"a", .45, true}, {"b", .32, true}}},
     {"huggingface goes on while a live one is better", EARLY, DGM_FINISH_HUGGINGFACE, 1, 0, 2, 2, 4,
      4, {{"abbb", .056784, false}, {"a", .30, true}}},
+    {"first stops at one although refill waits for two", MIXED, DGM_FINISH_FIRST, 0, 0, 2, 1, 6, 2,
+     {{"a", .30, true}}},
+    {"first:2 waits for two", MIXED, DGM_FINISH_FIRST, 0, 2, 2, 1, 3, 4, {{"a", .30, true}}},
+    {"first stops at the size of the list", MIXED, DGM_FINISH_FIRST, 0, 0, 2, 2, 3, 4,
+     {{"a", .30, true}, {"abb", .02184, false}}},
+    {"first:1 waits for a list of two", MIXED, DGM_FINISH_FIRST, 0, 1, 2, 2, 3, 4,
+     {{"a", .30, true}, {"abb", .02184, false}}},
+    {"first stops at the empty translation", EARLY, DGM_FINISH_FIRST, 1, 0, 2, 1, 4, 1,
+     {{"", .30, true}}},
+    {"first makes its last step whole: the better of two", SURE, DGM_FINISH_FIRST, 1, 0, 2, 1, 6, 2,
+     {{"a", .45, true}}},
+    {"first:3 goes on with a beam of two", SURE, DGM_FINISH_FIRST, 1, 3, 2, 2, 6, 3,
+     {{"a", .45, true}, {"b", .32, true}}},
+    {"first cuts off what is alive at the maximum length", LATE, DGM_FINISH_FIRST, 0, 0, 1, 1, 2, 3,
+     {{"bb", .0728, false}}},
 };
 
 static void check_list(const policy_case *c, const toy_answer *a)
@@ -130,7 +145,8 @@ static void test_by_hand(void **state)
         dgm_search_config config = toy_config(c->beam, c->finish);
         config.nbest = c->nbest;
         config.length_penalty = c->penalty;
-        config.margin = c->margin;
+        config.margin = c->number;
+        config.first = (int)c->number;
         config.max_length = c->max_length;
         const toy_answer a = toy_translate(&m, &config);
         check_list(c, &a);
