@@ -43,8 +43,7 @@ static const char *const pieces[] = {"<unk>",
                                      "</s>",
                                      "a",
                                      "b",
-                                     "\xe2\x96\x81"
-                                     "c",
+                                     "\xe2\x96\x81\x63", // U+2581 and c, which would be read as a digit
                                      "d"};
 
 typedef struct folder {
