@@ -97,7 +97,7 @@ def run(work, program="", steps=200):
     english, german = text(3000)
     for lang, lines in (("en", english), ("de", german)):
         corpus.write_lines(os.path.join(work, f"pairs.{lang}"), lines)
-    vocab = subword.train([os.path.join(work, f"pairs.{x}") for x in ("en", "de")], os.path.join(work, "vocab"), 400,
+    vocab = subword.train([os.path.join(work, f"pairs.{x}") for x in ("en", "de")], os.path.join(work, "vocab"), 360,
                           required="")
     packed = mix.mix(vocab, english, german, None, None, shares={}, processes=1)
     packed.save(os.path.join(work, "train.bin"))
