@@ -309,6 +309,13 @@ typedef struct dgm_settings {
     // arcs go, the worse ones, and again until it fits (dgm_counters.evidence_pruned). This bounds
     // time and memory, some hundred bytes a position. Default 4194304.
     int32_t lmbr_limit;
+    // 1: count the union of the candidates of all sentences that a worker decodes together
+    // (dgm_counters.unions). Default 0.
+    int32_t count_unions;
+    // "off": candidates of `shortlist` are those of the list or the clusters alone, without the
+    // tokens of the source that models with one vocabulary for both sides add to them (names and
+    // numbers are copied). NULL: "on". Default NULL.
+    const char *source_tokens;
 } dgm_settings;
 
 // Fills the first `size` bytes: what other languages call. In C and C++ use dgm_settings_default.
@@ -354,6 +361,7 @@ typedef struct dgm_translator_info {
     float length_penalty, word_penalty, max_length_factor;
     const char *shortlist; // "all", "lexical", "cluster", "union" or "intersect"
     int64_t batch_tokens;
+    int32_t vocabulary; // tokens of the target side
 } dgm_translator_info;
 
 DGM_API const dgm_translator_info *dgm_describe(const dgm_translator *t);
@@ -519,6 +527,10 @@ typedef struct dgm_counters {
     double evidence_seconds;  // CPU time that making them took
     uint64_t centroids, centroids_used; // clusters: how many there are, and were nearest to a row
     uint64_t evidence_pruned; // lines whose lattice was too large (dgm_settings.lmbr_limit)
+    // With dgm_settings.count_unions: steps in which sentences chose from candidates, the union of
+    // these over a step's sentences, summed; candidates of single sentences in these steps, how many
+    // such there were and their sizes, summed.
+    uint64_t unions, union_tokens, selections, selection_tokens;
 } dgm_counters;
 
 DGM_API void dgm_count_sized(const dgm_translator *t, dgm_counters *counters, size_t size);

@@ -28,6 +28,8 @@ dgm_asked dgm_asked_settings(const dgm_settings *s)
         .cube_key = s->cube_key != NULL,
         .clusters = is(s->shortlist, "cluster") || is(s->shortlist, "union") ||
                     is(s->shortlist, "intersect"),
+        .shortlist = s->shortlist && !is(s->shortlist, "all"),
+        .source_tokens_off = is(s->source_tokens, "off"),
         .softmax_off = is(s->softmax, "off"),
         .alignment = s->alignment != DGM_ALIGN_NONE,
         .replace_unknown = s->unknown == DGM_UNKNOWN_REPLACE || s->unknown == DGM_UNKNOWN_COPY ||
@@ -134,6 +136,7 @@ void dgm_decoding_resolve(dgm_translator *t, const dgm_settings *s)
     t->config.top_p = s->top_p;
     t->config.top_k = s->top_k;
     t->config.seed = s->seed;
+    t->config.count_unions = s->count_unions != 0;
     t->lattices = s->lattices != 0;
     t->lattice_weight = s->lattice_weight;
 }

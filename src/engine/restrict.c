@@ -140,9 +140,14 @@ dgm_status dgm_restrict_open(const dgm_translator *t, dgm_exec *x, dgm_vocabsel 
         return DGM_OK;
     }
     const dgm_gguf *list = t->shortlist >= 0 ? t->members[t->shortlist].file : NULL;
-    const dgm_vocabsel_limits limits = {t->batch, t->config.max_source,
-                                        t->config.max_length + DGM_CONSTRAINT_SUBWORDS, vectors(t),
-                                        t->evidence || t->lattices};
+    const dgm_vocabsel_limits limits = {
+        .sentences = t->batch,
+        .max_source = t->config.max_source,
+        .max_needed = t->config.max_length + DGM_CONSTRAINT_SUBWORDS,
+        .rows = vectors(t),
+        .evidence = t->evidence || t->lattices,
+        .no_source = t->wanted.source_tokens_off,
+    };
     dgm_status st;
     if (t->restricted == DGM_RESTRICT_LEXICAL) {
         st = dgm_vocabsel_lexical_open(v, list, &limits, err);

@@ -156,6 +156,7 @@ static void describe(dgm_translator *t)
     i->word_penalty = t->config.word_penalty;
     i->max_length_factor = t->config.max_length_factor;
     i->shortlist = dgm_restrict_names[t->restricted];
+    i->vocabulary = dgm_model_describe(t->members[0].model)->target_vocab;
 }
 
 // What the file may say for each direction by itself.

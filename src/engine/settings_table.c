@@ -168,6 +168,14 @@ const dgm_setting_row dgm_setting_rows[] = {
           "language has one, see 'dragoman shortlist'); cluster: those that its clusters give at "
           "every step (see 'dragoman cluster'); union or intersect of both"),
      CHOICE("all|lexical|cluster|union|intersect"), .pub.flags = COMMON | OUTPUT},
+    {KIND(CHOICE, source_tokens, WORDS, "source-tokens", "source tokens",
+          "--shortlist: candidates hold the tokens of the source, too (on, default; where both sides "
+          "have one vocabulary), so that names are copied, or only what the list or the clusters say "
+          "(off)"),
+     CHOICE("on|off"), .pub.flags = OUTPUT},
+    {KIND(FLAG, count_unions, WORDS, "count-unions", "count of unions",
+          "count the union of the candidates of sentences that are decoded together"),
+     .pub.flags = NO_OPTION},
     {KIND(FLAG, allow_unk, WORDS, "allow-unk", "unknown words", "let the unknown word be produced"),
      .pub.standard = -1, .pub.flags = OUTPUT},
     {KIND(FLAG, allow_unk, WORDS, "no-unk", "unknown words",

@@ -445,6 +445,10 @@ void dgm_workers_count(const dgm_translator *t, dgm_counters *c)
         c->restarts += w->restarts_seen;
         c->candidates += w->stats.candidates;
         c->more += w->stats.more;
+        c->unions += w->stats.unions;
+        c->union_tokens += w->stats.union_tokens;
+        c->selections += w->stats.selections;
+        c->selection_tokens += w->stats.selection_tokens;
         c->source_tokens += w->source_tokens;
         c->arena_bytes += w->bytes.host + w->bytes.device;
         c->arena_peak += w->peak;

@@ -58,6 +58,8 @@ typedef enum dgm_feature {
     DGM_FEATURE_ITERATIONS,
     DGM_FEATURE_LENGTHS,
     DGM_FEATURE_CLUSTERS,
+    DGM_FEATURE_SHORTLIST,
+    DGM_FEATURE_SOURCE_TOKENS,
     DGM_FEATURE_SOFTMAX_OFF,
     DGM_FEATURE_ALIGNMENT,
     DGM_FEATURE_UNKNOWN,
@@ -95,6 +97,7 @@ typedef struct dgm_asked {
     float beam_width, diversity, coverage, repetition, temperature, top_p, lattice_weight;
     uint64_t seed;
     bool cube, cube_key, pairs; // they were given
+    bool shortlist, source_tokens_off; // any but the whole vocabulary was chosen; without the source's
     bool clusters, softmax_off, alignment, replace_unknown, plain_attention, separate_states;
     bool lmbr, lattice, terms, keep;
     bool directions; // lines have their own

@@ -91,6 +91,8 @@ ASKS(asks_pairs, a->pairs)
 ASKS(asks_iterations, a->iterations > 0)
 ASKS(asks_lengths, a->lengths > 0)
 ASKS(asks_clusters, a->clusters)
+ASKS(asks_shortlist, a->shortlist)
+ASKS(asks_source_tokens, a->source_tokens_off)
 ASKS(asks_softmax_off, a->softmax_off)
 ASKS(asks_alignment, a->alignment)
 ASKS(asks_unknown, a->replace_unknown)
@@ -218,6 +220,13 @@ const dgm_feature_row dgm_feature_table[DGM_FEATURE_COUNT] = {
     [DGM_FEATURE_CLUSTERS] = {.name = "shortlist-cluster",
                               .setting = "dgm_settings.shortlist",
                               .asked = asks_clusters},
+    [DGM_FEATURE_SHORTLIST] = {.name = "shortlist",
+                               .setting = "dgm_settings.shortlist",
+                               .asked = asks_shortlist},
+    [DGM_FEATURE_SOURCE_TOKENS] = {.name = "source-tokens-off",
+                                   .setting = "dgm_settings.source_tokens",
+                                   .asked = asks_source_tokens,
+                                   .needs = BIT(SHORTLIST)},
     [DGM_FEATURE_SOFTMAX_OFF] = {.name = "softmax-off",
                                  .setting = "dgm_settings.softmax",
                                  .asked = asks_softmax_off,

@@ -11,6 +11,7 @@
 #include "search/search_private.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/lower_bound.h"
 
@@ -177,6 +178,28 @@ const dgm_candidates *dgm_words_select(dgm_search *s, int active, dgm_mat seen, 
     return c;
 }
 
+void dgm_union_count(dgm_search *s, const dgm_candidates *const *lists, int count)
+{
+    const dgm_candidates *last = NULL; // a sentence's vectors are neighbours and have one list
+    uint64_t size = 0;
+    memset(s->in_union, 0, ((size_t)s->info[0]->target_vocab + 63) / 64 * sizeof *s->in_union);
+    for (int i = 0; i < count; i++) {
+        if (!lists[i] || lists[i] == last) continue;
+        last = lists[i];
+        s->stats.selections++;
+        s->stats.selection_tokens += (uint64_t)last->count;
+        for (int k = 0; k < last->count; k++) {
+            uint64_t *word = &s->in_union[last->ids[k] >> 6];
+            const uint64_t bit = (uint64_t)1 << (last->ids[k] & 63);
+            size += !(*word & bit);
+            *word |= bit;
+        }
+    }
+    if (!last) return;
+    s->stats.unions++;
+    s->stats.union_tokens += size;
+}
+
 // For the sentence whose rows begin with `row`.
 static const dgm_candidates *select_candidates(dgm_search *s, int row, dgm_mat seen)
 {
@@ -210,6 +233,7 @@ static void prepare(dgm_search *s, dgm_mat seen)
             r->more[at + v] = NULL;
         }
     }
+    if (s->in_union) dgm_union_count(s, r->candidates, r->ranked * s->vectors);
     r->watched = dgm_banks_watch(s);
 }
 

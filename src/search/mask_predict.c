@@ -124,6 +124,7 @@ static dgm_status run(dgm_search *s, const int32_t *active, int count, int token
         subset |= select_words(s, active[i], hidden, row, rows);
         row += rows;
     }
+    if (s->in_union) dgm_union_count(s, m->selections, hidden.rows);
     s->rows.hidden[0] = hidden;
     dgm_rank_run(s, &(dgm_rank){.rows = hidden.rows,
                                 .candidates = subset ? m->selections : NULL,

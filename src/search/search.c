@@ -258,6 +258,8 @@ static void lay_out(dgm_carve *c, dgm_search *s, int vocabulary)
     dgm_history_lay_out(c, s);
     dgm_banks_lay_out(c, s);
     lay_results(c, s);
+    if (s->config.count_unions)
+        s->in_union = DGM_CARVE(c, uint64_t, ((size_t)vocabulary + 63) / 64);
     if (find(&s->config)->lay_out) find(&s->config)->lay_out(c, s);
     s->active = DGM_CARVE(c, dgm_active, sentences);
     for (size_t i = 0; i < sentences; i++) {

@@ -89,6 +89,7 @@ typedef struct dgm_search_config {
     int hidden;          // DGM_CUBE_STATE: widths of the parts' hidden vectors together
     bool rescore;        // accelerated: results get the model's own scores in the end
     int ranked;          // best tokens of a row that rank finds at least; 0: what the search needs
+    bool count_unions;   // of the candidates of all sentences at a step, for statistics
 } dgm_search_config;
 
 // One ensemble member.
@@ -150,6 +151,9 @@ typedef struct dgm_search_stats {
     uint64_t candidates; // tokens that sentences chose from in their first step, summed
     uint64_t more;       // tokens that ranked rows chose from besides, summed
     uint64_t early;      // sentences that the margin ended
+    // With config.count_unions: steps with candidates, their union over the sentences, summed;
+    // lists of single sentences, their sizes, summed.
+    uint64_t unions, union_tokens, selections, selection_tokens;
 } dgm_search_stats;
 
 // Names of the searches; NULL behind the last.

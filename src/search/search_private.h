@@ -213,6 +213,7 @@ struct dgm_search {
     float *word_scores;         // [nbest, max_length + 1] or NULL
     float *alignment;           // [nbest, max_length, max_source] or NULL
     dgm_search_stats stats;
+    uint64_t *in_union; // a bit per token of the vocabulary; NULL: nobody counts unions
 };
 
 // ---- memory (search.c) -------------------------------------------------------------------------
@@ -272,6 +273,8 @@ void dgm_rank_run(dgm_search *s, const dgm_rank *what);
 // begins: it is the first time, for the statistics.
 const dgm_candidates *dgm_words_select(dgm_search *s, int active, dgm_mat seen, int first, int rows,
                                        bool begins);
+// Adds the lists of a step's vectors, those of a sentence side by side, to the statistics of unions.
+void dgm_union_count(dgm_search *s, const dgm_candidates *const *lists, int count);
 void dgm_rows_retain(dgm_search *s); // the rows of all live hypotheses
 // Sentences that are still being fed the start and the model's own prefix move on by one token.
 bool dgm_active_leading(const dgm_search *s, const dgm_active *p);

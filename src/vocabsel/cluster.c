@@ -322,7 +322,7 @@ static dgm_status prepare(cluster *x, const dgm_gguf *lexical, dgm_error *err)
 {
     dgm_vocab_spec target = {0};
     DGM_TRY(dgm_modelfile_vocab(dgm_cluster_set_file(x->sets[0]), DGM_TARGET, &target, err));
-    x->copies = target.shared && x->mode != DGM_CLUSTER_INTERSECT;
+    x->copies = target.shared && x->mode != DGM_CLUSTER_INTERSECT && !x->limits.no_source;
     DGM_TRY(allocate(x, err));
     if (target.unk >= 0) set_bit(x->always, target.unk);
     const int end = dgm_modelfile_end(&target);

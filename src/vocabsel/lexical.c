@@ -25,6 +25,7 @@ typedef struct lexical {
     int32_t *ids;               // [sentences, room]
     int room;
     dgm_vocabsel_limits limits;
+    bool copies;             // source tokens are candidates
     dgm_candidates *more;    // [rows]: continuations
     int32_t *more_ids;       // [rows, next_longest]
     dgm_exec *exec;          // NULL: nothing is gathered
@@ -90,7 +91,7 @@ static dgm_status admit(dgm_vocabsel *v, int active, const dgm_vocabsel_sentence
     for (int i = 0; i < s->source_count; i++) {
         int n = dgm_shortlist_view_row(&x->list, s->source[i], x->row);
         for (int k = 0; k < n; k++) set_bit(bits, x->row[k]);
-        if (x->list.copy) set_bit(bits, s->source[i]);
+        if (x->copies) set_bit(bits, s->source[i]);
     }
     for (int i = 0; i < s->needed_count; i++) set_bit(bits, s->needed[i]);
     for (int i = 0; i < s->evidence_count; i++) set_bit(bits, s->evidence[i]);
@@ -167,6 +168,7 @@ static dgm_status prepare(lexical *x, const dgm_gguf *file, dgm_error *err)
     dgm_vocab_spec target = {0};
     DGM_TRY(dgm_modelfile_vocab(file, DGM_TARGET, &target, err));
     const dgm_shortlist_view *list = &x->list;
+    x->copies = list->copy && !x->limits.no_source;
     x->words = ((size_t)list->targets + 63) / 64;
     // The longest union there can be; never more than the vocabulary.
     uint64_t room = (uint64_t)x->limits.max_source * (uint64_t)(list->longest + 1) +

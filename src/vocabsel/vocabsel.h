@@ -82,6 +82,7 @@ typedef struct dgm_vocabsel_limits {
     int sentences, max_source, max_needed;
     int rows; // of a generation; 0: nobody will ask for more candidates of a row
     bool evidence; // sentences may come with evidence or lattices: lists of any length up to the vocabulary
+    bool no_source; // tokens of the source are no candidates by themselves
 } dgm_vocabsel_limits;
 
 // The shortlist of a model file (docs/internals/FORMAT.md, section 2.6), which must outlive v. Allocates here

@@ -388,6 +388,86 @@ static void test_counts(void **state)
     assert_true(candidates[4] <= candidates[1] && candidates[4] <= candidates[2]);
 }
 
+// The tokens of the source are candidates beside what the list or the clusters say, unless they are
+// switched off. None of the lists knows those of "ZQ".
+static void test_source_tokens(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"lexical", "cluster", "union", "intersect"};
+    for (int m = 0; m < 4; m++) {
+        uint64_t candidates[3];
+        for (int off = 0; off < 3; off++) {
+            dgm_settings s;
+            dgm_settings_default(&s);
+            s.shortlist = modes[m];
+            s.source_tokens = off == 2 ? "off" : off ? "on" : NULL;
+            dgm_translator *t = open_with(&s, listed);
+            const char *const line[] = {"ZQ QZ the house"};
+            free(translate_texts(t, line, 1, false));
+            dgm_counters c;
+            dgm_count(t, &c);
+            candidates[off] = c.candidates;
+            dgm_close(&t);
+        }
+        assert_int_equal(candidates[0], candidates[1]);
+        assert_true(m == 3 ? candidates[2] <= candidates[1] : candidates[2] < candidates[1]);
+    }
+    dgm_settings s;
+    dgm_settings_default(&s);
+    s.source_tokens = "off";
+    dgm_translator *t = NULL;
+    dgm_error error;
+    assert_int_equal(dgm_open(&t, listed, &s, &error), DGM_ERR_ARGUMENT);
+    assert_non_null(strstr(error.text, "source-tokens-off requires shortlist"));
+}
+
+static dgm_counters count_unions(const char *path, const char *shortlist, int batch, int beam)
+{
+    dgm_settings s;
+    dgm_settings_default(&s);
+    s.shortlist = shortlist;
+    s.batch = batch;
+    s.beam = beam;
+    s.count_unions = 1;
+    dgm_translator *t = open_with(&s, path);
+    assert_int_equal(dgm_describe(t)->vocabulary, 305);
+    free(translate_all(t, false));
+    dgm_counters c;
+    dgm_count(t, &c);
+    dgm_close(&t);
+    return c;
+}
+
+// Of a sentence alone the union is its own list; of several it is larger than the mean list and
+// smaller than all of them; lists of everything give the vocabulary.
+static void test_unions(void **state)
+{
+    (void)state;
+    for (int beam = 1; beam <= 3; beam += 2) {
+        const dgm_counters alone = count_unions(clustered, "cluster", 1, beam);
+        const dgm_counters batch = count_unions(clustered, "cluster", TEXTS, beam);
+        assert_true(alone.unions > 0 && alone.unions == alone.selections);
+        assert_int_equal(alone.union_tokens, alone.selection_tokens);
+        assert_int_equal(batch.selections, alone.selections); // sentences x steps
+        assert_int_equal(batch.selection_tokens, alone.selection_tokens);
+        assert_true(batch.unions < batch.selections);
+        assert_true(batch.union_tokens < batch.selection_tokens);
+        assert_true(batch.union_tokens * batch.selections > batch.selection_tokens * batch.unions);
+        const dgm_counters all = count_unions(full, "cluster", TEXTS, beam);
+        assert_int_equal(all.union_tokens * all.selections, all.selection_tokens * all.unions);
+        assert_int_equal(count_unions(clustered, "all", TEXTS, beam).unions, 0);
+    }
+    dgm_settings s;
+    dgm_settings_default(&s);
+    s.shortlist = "cluster";
+    dgm_translator *t = open_with(&s, clustered);
+    free(translate_all(t, false));
+    dgm_counters c;
+    dgm_count(t, &c);
+    assert_int_equal(c.unions, 0); // nobody asked
+    dgm_close(&t);
+}
+
 // An ensemble takes the clusters of whichever member has them, and that member's vectors.
 static void test_ensemble(void **state)
 {
@@ -510,7 +590,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_learning), cmocka_unit_test(test_lists),   cmocka_unit_test(test_measure),
         cmocka_unit_test(test_full_lists), cmocka_unit_test(test_invariance),
-        cmocka_unit_test(test_counts),     cmocka_unit_test(test_ensemble),
+        cmocka_unit_test(test_counts),     cmocka_unit_test(test_source_tokens),
+        cmocka_unit_test(test_unions),     cmocka_unit_test(test_ensemble),
         cmocka_unit_test(test_needed),     cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_quantized),  cmocka_unit_test(test_memory)};
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -114,6 +114,8 @@ static void set_clusters(request *r)
     r->members[0].path = r->kind->clustered;
 }
 
+SETS(set_source_tokens, r->settings.source_tokens = "off")
+
 static void demand(request *r, const char *mark, const char *words)
 {
     const size_t used = strlen(r->constraints);
@@ -160,6 +162,8 @@ static const struct {
     {"iterations", set_iterations},
     {"lengths", set_lengths},
     {"shortlist-cluster", set_clusters},
+    {"shortlist", set_clusters}, // one of several
+    {"source-tokens-off", set_source_tokens},
     {"softmax-off", set_softmax_off},
     {"alignment", set_alignment},
     {"unknown", set_unknown},
@@ -267,10 +271,16 @@ static int known(const char *name)
     return strcmp(name, "ensemble") == 0 ? WITH_MODELS : WITH_SETTINGS;
 }
 
+static bool is(const char *name, const char *other)
+{
+    return name && strcmp(name, other) == 0;
+}
+
 static dgm_status ask_table(const request *r, const char *a, const char *b, int when,
                             dgm_error *error)
 {
     const char *names[4];
+    const bool clusters = is(a, "shortlist-cluster") || is(b, "shortlist-cluster");
     dgm_feature_query q = {.size = sizeof q,
                            .features = names,
                            .search = r->settings.search,
@@ -279,13 +289,9 @@ static dgm_status ask_table(const request *r, const char *a, const char *b, int 
                                                           : DGM_MODELS_ANY};
     if (a && known(a) <= when) names[q.count++] = a;
     if (b && known(b) <= when) names[q.count++] = b;
+    if (clusters) names[q.count++] = "shortlist"; // they are one
     if (r->kind->other && when > WITH_SETTINGS) names[q.count++] = "ensemble";
     return dgm_features_check(&q, NULL, error);
-}
-
-static bool is(const char *name, const char *other)
-{
-    return name && strcmp(name, other) == 0;
 }
 
 // What the table says when the translator is opened, and to what comes later.

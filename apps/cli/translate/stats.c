@@ -156,6 +156,18 @@ static void print_optimisations(const dgm_translator *t)
             n.activations);
 }
 
+// Candidates of all sentences of a step together and of each, as shares of the vocabulary.
+static void print_union(const dgm_counters *c, int32_t vocabulary)
+{
+    if (c->unions == 0) return;
+    fprintf(stderr,
+            "union       %.2f %% of the vocabulary over the %.1f sentences of a step, %.2f %% per "
+            "sentence\n",
+            percent(c->union_tokens, c->unions * (uint64_t)vocabulary),
+            (double)c->selections / (double)c->unions,
+            percent(c->selection_tokens, c->selections * (uint64_t)vocabulary));
+}
+
 void stats_run(dgm_translator *t, uint64_t failed, double load, double took)
 {
     dgm_counters c;
@@ -180,6 +192,7 @@ void stats_run(dgm_translator *t, uint64_t failed, double load, double took)
             c.sentences ? (double)c.candidates / (double)c.sentences : 0.0);
     if (c.more) fprintf(stderr, " and %.1f per row", (double)c.more / (double)c.rank_rows);
     fprintf(stderr, "\n");
+    print_union(&c, i->vocabulary);
     if (c.centroids)
         fprintf(stderr, "clusters    %llu of %llu centroids used, %.1f candidates per row\n",
                 (unsigned long long)c.centroids_used, (unsigned long long)c.centroids,
