@@ -212,8 +212,8 @@ typedef struct dgm_settings {
     // model's shortlist gives for the sentence, or "cluster": those that the model's clusters give
     // for the decoder's vectors at every step, or the "union" or "intersect"ion of both. All but
     // the first are faster; scores are then normalised over the candidates. Of an ensemble the
-    // first list and the first clusters count. NULL: "lexical" where there is a list and the
-    // model has one target language, else "all". Default NULL.
+    // first list and the first clusters of the direction count. NULL: "lexical" where there is a
+    // list and the model has one target language, else "all". Default NULL.
     const char *shortlist;
     // May the unknown word be produced? -1: as the model says. Default -1.
     int32_t allow_unk;

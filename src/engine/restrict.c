@@ -3,7 +3,8 @@
 // once per worker.
 //
 // Members of an ensemble have one vocabulary in common, so the shortlist of one serves all, and
-// so do the clusters of one, which look at that member's hidden vectors: the first that has them.
+// so do the clusters of one, which look at that member's hidden vectors: the first that has them for the
+// direction, or, where lines say their directions, for most of those that the models have.
 // Clusters choose other tokens at every step: the output layers then keep their weights by rows
 // (backend/device.h), and nothing is gathered. They belong to a direction: a translator holds those of its own,
 // or, where lines say their directions, those of every block of the file, and each line names its.
@@ -63,10 +64,40 @@ dgm_status dgm_restrict_line(const dgm_translator *t, const int direction[2], bo
     return DGM_OK;
 }
 
+// For how many of the directions that may come a file has clusters.
+static int served(const dgm_translator *t, const dgm_gguf *file)
+{
+    const dgm_languages *l = dgm_model_describe(t->members[0].model)->languages;
+    if (!t->every_direction || l->count[0] == 0 || l->count[1] == 0)
+        return dgm_clusters_find(file, t->source_code, t->target_code) >= 0;
+    int count = 0;
+    for (int s = 0; s < l->count[0]; s++)
+        for (int d = 0; d < l->count[1]; d++)
+            count += dgm_languages_offers(l, s, d) &&
+                     dgm_clusters_find(file, l->code[0][s], l->code[1][d]) >= 0;
+    return count;
+}
+
+// -1: no member has clusters.
+static int choose_member(const dgm_translator *t)
+{
+    int best = -1, most = -1;
+    for (int i = 0; i < t->member_count; i++) {
+        const dgm_gguf *file = t->members[i].file;
+        const int count = dgm_clusters_blocks(file) == 0 ? -1
+                          : t->member_count == 1         ? 1
+                                                         : served(t, file);
+        if (count > most) {
+            best = i;
+            most = count;
+        }
+    }
+    return best;
+}
+
 static dgm_status load_clusters(dgm_translator *t, dgm_error *err)
 {
-    for (int i = t->member_count - 1; i >= 0; i--)
-        if (dgm_clusters_blocks(t->members[i].file) > 0) t->clustered = i;
+    t->clustered = choose_member(t);
     DGM_FAIL_IF(t->clustered < 0, err, DGM_ERR_UNSUPPORTED,
                 "%s: the model has no clusters (make them with 'dragoman cluster')",
                 dgm_gguf_path(t->members[0].file));

@@ -453,6 +453,67 @@ static void test_clusters_missing(void **state)
     how.shortlist = NULL;
 }
 
+// The text of the first line in one direction by two models, NULL where they do not open; with
+// clusters. later: the direction is the line's.
+static char *translate_two(const char *first, const char *second, const dgm_direction *d, bool later)
+{
+    static char text[512];
+    dgm_settings s;
+    dgm_settings_default(&s);
+    s.precision = "f32";
+    s.shortlist = "cluster";
+    s.source = later ? NULL : d->source;
+    s.target = later ? NULL : d->target;
+    s.direction_later = later;
+    const dgm_member members[2] = {{first, 0}, {second, 0}};
+    dgm_translator *t = NULL;
+    dgm_results *r = NULL;
+    dgm_error err;
+    if (dgm_open_ensemble(&t, members, 2, &s, &err) != DGM_OK) return NULL;
+    const dgm_input input = {.size = sizeof(dgm_input),
+                             .text = texts[0],
+                             .text_size = strlen(texts[0]),
+                             .direction = later ? d : NULL};
+    assert_int_equal(dgm_translate_inputs(t, &input, 1, &r, &err), DGM_OK);
+    snprintf(text, sizeof text, "%d %s %.9g", r->items[0]->status, dgm_result_text(r->items[0]),
+             r->items[0]->count ? (double)r->items[0]->translations[0]->score : 0.0);
+    dgm_results_free(&r);
+    dgm_close(&t);
+    return text;
+}
+
+// Of an ensemble the first member that has clusters of the direction, not the first with any.
+static void test_clusters_ensemble(void **state)
+{
+    (void)state;
+    char plain[80], one[80];
+    dgm_direction xy = {.source = "xx", .target = "yy"}, yx = {.source = "yy", .target = "xx"},
+                  zx = {.source = "zz", .target = "xx"};
+    snprintf(plain, sizeof plain, "%s.plain", path);
+    snprintf(one, sizeof one, "%s.one", path);
+    write_model(false, false);
+    assert_int_equal(rename(path, plain), 0);
+    write_model(false, false);
+    add_clusters("xx", "yy");
+    assert_int_equal(rename(path, one), 0);
+    write_model(false, false);
+    add_clusters("yy", "xx");
+    add_clusters("zz", "yy");
+    for (int later = 0; later < 2; later++) {
+        char alone[512];
+        snprintf(alone, sizeof alone, "%s", translate_two(plain, path, &yx, later));
+        assert_memory_equal(alone, "0 ", 2);
+        assert_string_equal(translate_two(one, path, &yx, later), alone);
+        assert_string_equal(translate_two(path, one, &yx, later), alone);
+    }
+    char alone[512];
+    snprintf(alone, sizeof alone, "%s", translate_two(plain, one, &xy, false));
+    assert_string_equal(translate_two(one, path, &xy, false), alone);
+    assert_null(translate_two(one, path, &zx, false)); // neither has them
+    unlink(plain);
+    unlink(one);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -463,6 +524,7 @@ int main(void)
         cmocka_unit_test(test_clusters),
         cmocka_unit_test(test_clusters_lone),
         cmocka_unit_test(test_clusters_missing),
+        cmocka_unit_test(test_clusters_ensemble),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
