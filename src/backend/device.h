@@ -25,8 +25,8 @@ typedef struct dgm_backend_props {
     uint64_t memory_free;       // and how much of it is free now
     bool host_memory;           // it is the host's: what workers take of both comes out of one
     unsigned precisions;        // of products: bits 1 << dgm_precision
-    // Tokens that an encoder takes in one go, so that activations stay close: with attention, and
-    // word by word over many sentences at once.
+    // Tokens that an encoder takes in one go, so that activations stay close: with attention (and a
+    // decoder that fills in whole sentences), and word by word over many sentences at once.
     int encode_tokens, encode_tokens_recurrent;
     // Longest list of candidates whose columns are worth gathering (dgm_op_gather_columns); longer
     // ones are picked out of the whole layer, with the same bits.

@@ -118,6 +118,7 @@ dgm_status dgm_search_resolve(dgm_translator *t, const dgm_settings *s, dgm_erro
     DGM_TRY(ask_models(t, s, err));
     c->double_exact = is(c->search, "double") && is(s->pairs, "exact");
     c->iterations = s->iterations ? s->iterations : ITERATIONS;
+    c->refine_tokens = dgm_backend_properties(t->backend)->encode_tokens;
     if (is(c->search, "mask-predict"))
         c->beam = s->lengths ? s->lengths : s->nbest > LENGTHS ? s->nbest : LENGTHS;
     return DGM_OK;

@@ -447,9 +447,10 @@ dgm_align_list dgm_model_alignment(const dgm_state *s, int n, float *const *want
     return align;
 }
 
-int dgm_lengths(dgm_state *s, int32_t slot, int most, int longest, int32_t *lengths)
+void dgm_lengths(dgm_state *s, int count, dgm_length_query *queries, int most)
 {
-    return s->model->ops->lengths ? s->model->ops->lengths(s, slot, most, longest, lengths) : 0;
+    for (int i = 0; i < count; i++) queries[i].found = 0;
+    if (count > 0 && s->model->ops->lengths) s->model->ops->lengths(s, count, queries, most);
 }
 
 static dgm_status check_target(const dgm_state *s, const dgm_refine_target *t, dgm_error *err)

@@ -174,9 +174,16 @@ void dgm_retain(dgm_state *s, int count, const int32_t *rows); // rows may repea
 
 // ---- models that fill in whole sentences -------------------------------------------------------
 
-// The most probable target lengths of a slot, best first (ties: the shorter), none above `longest`:
-// up to `most` of them into lengths, and their number.
-int dgm_lengths(dgm_state *s, int32_t slot, int most, int longest, int32_t *lengths);
+// A sentence whose lengths are asked for.
+typedef struct dgm_length_query {
+    int32_t slot;
+    int longest;      // none above it
+    int32_t *lengths; // [most]: the most probable target lengths, best first (ties: the shorter)
+    int found;        // how many of them there are
+} dgm_length_query;
+
+// Answers all queries, at most limits.slots of them, with one look at the device.
+void dgm_lengths(dgm_state *s, int count, dgm_length_query *queries, int most);
 
 // A whole target, masked words and all, and the positions whose hidden vectors are wanted.
 typedef struct dgm_refine_target {

@@ -24,7 +24,7 @@ typedef struct dgm_model_ops {
     void (*step)(dgm_state *s, int count, const dgm_step_row *steps, const int32_t *rows,
                  dgm_mat *hidden, float *const *align);
     // Models that fill in whole sentences; NULL for the others, whose step is not.
-    int (*lengths)(dgm_state *s, int32_t slot, int most, int longest, int32_t *lengths);
+    void (*lengths)(dgm_state *s, int count, dgm_length_query *queries, int most);
     void (*refine)(dgm_state *s, int count, const dgm_refine_target *targets, dgm_mat *hidden);
     void (*counts)(const dgm_state *s, dgm_model_counts *out); // NULL: it counts nothing
     void (*experts)(const dgm_model *m, dgm_experts_use *out); // adds up; NULL: it never has any

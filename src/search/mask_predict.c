@@ -9,8 +9,8 @@
 //
 //   N = 5, T = 4:   words masked in iterations 1 to 4:  5, 3, 2, 1
 //
-// One call of advance is one iteration of every sentence inside. Candidates of all of them share
-// calls of refine, as many as its limit of tokens allows; a sentence's own are cut apart only where
+// One call of advance is one iteration of every sentence inside. Those that are new learn their lengths
+// together. Candidates of all of them share calls of refine, as many as its limit of tokens allows; a sentence's own are cut apart only where
 // they alone are too many, so that what a selection of words sees of it never depends on others.
 #include "search/search_private.h"
 
@@ -34,7 +34,9 @@ struct dgm_masks {
     dgm_refine_target *targets; // [sentences * width]
     filled **owner;             // [sentences * width] of a target
     int32_t *wanted;            // [tokens]
-    int32_t *lengths;           // [width]
+    dgm_length_query *queries;  // [sentences] of those that are new,
+    int32_t *entering;          // [sentences] which they are,
+    int32_t *lengths;           // [sentences, width] and their lengths
     int *rank;                  // [max_length] positions by probability
     // of the wanted positions of a call
     dgm_terms *terms;                  // [tokens]
@@ -43,10 +45,9 @@ struct dgm_masks {
     int32_t *token;                    // [tokens, k]
 };
 
-int dgm_mask_tokens(int longest)
+int dgm_mask_tokens(const dgm_search_config *c)
 {
-    enum { TOKENS = 512 };
-    return longest > TOKENS ? longest : TOKENS;
+    return c->refine_tokens > c->max_length ? c->refine_tokens : c->max_length;
 }
 
 static filled *candidates_of(const dgm_search *s, int active)
@@ -56,15 +57,27 @@ static filled *candidates_of(const dgm_search *s, int active)
 
 // ---- one iteration ------------------------------------------------------------------------------
 
-static void begin(dgm_search *s, int active)
+// The lengths of all sentences that are new.
+static void begin(dgm_search *s)
 {
     dgm_masks *m = s->masks;
-    const dgm_active *p = &s->active[active];
-    filled *c = candidates_of(s, active);
-    m->iteration[active] = 0;
-    m->count[active] =
-        dgm_lengths(s->parts[0].state, p->slots[0], s->width, p->max_length, m->lengths);
-    for (int i = 0; i < m->count[active]; i++) c[i].length = m->lengths[i];
+    int count = 0;
+    for (int i = 0; i < s->config.sentences; i++) {
+        const dgm_active *p = &s->active[i];
+        if (!p->used || p->steps > 0) continue;
+        m->queries[count] = (dgm_length_query){.slot = p->slots[0],
+                                               .longest = p->max_length,
+                                               .lengths = m->lengths + count * s->width};
+        m->entering[count++] = i;
+    }
+    dgm_lengths(s->parts[0].state, count, m->queries, s->width);
+    for (int k = 0; k < count; k++) {
+        const int active = m->entering[k];
+        filled *c = candidates_of(s, active);
+        m->iteration[active] = 0;
+        m->count[active] = m->queries[k].found;
+        for (int i = 0; i < m->count[active]; i++) c[i].length = m->queries[k].lengths[i];
+    }
 }
 
 // Positions in ascending order that iteration t (from 1) predicts; their number.
@@ -182,9 +195,9 @@ static dgm_status advance(dgm_search *s, dgm_error *err)
     dgm_masks *m = s->masks;
     int32_t *active = s->rows.active; // [sentences * width] of a target
     int count = 0, tokens = 0, wanted = 0;
+    begin(s);
     for (int i = 0; i < s->config.sentences; i++) {
         if (!s->active[i].used) continue;
-        if (s->active[i].steps == 0) begin(s, i);
         s->active[i].steps++;
         filled *c = candidates_of(s, i);
         bool fresh = true; // a sentence begins a call, unless all of it still fits
@@ -249,7 +262,7 @@ static void lay_out(dgm_carve *c, dgm_search *s)
     dgm_masks *m = DGM_CARVE(c, dgm_masks, 1), counted;
     s->masks = m;
     if (!m) m = &counted;
-    m->tokens = dgm_mask_tokens(s->config.max_length);
+    m->tokens = dgm_mask_tokens(&s->config);
     const size_t tokens = (size_t)m->tokens;
     m->candidates = DGM_CARVE(c, filled, all);
     for (size_t i = 0; i < all; i++) {
@@ -262,7 +275,9 @@ static void lay_out(dgm_carve *c, dgm_search *s)
     m->targets = DGM_CARVE(c, dgm_refine_target, all);
     m->owner = DGM_CARVE(c, filled *, all);
     m->wanted = DGM_CARVE(c, int32_t, tokens);
-    m->lengths = DGM_CARVE(c, int32_t, (size_t)s->width);
+    m->queries = DGM_CARVE(c, dgm_length_query, sentences);
+    m->entering = DGM_CARVE(c, int32_t, sentences);
+    m->lengths = DGM_CARVE(c, int32_t, all);
     m->rank = DGM_CARVE(c, int, longest);
     m->terms = DGM_CARVE(c, dgm_terms, tokens);
     m->selections = DGM_CARVE(c, const dgm_candidates *, tokens);

@@ -141,7 +141,7 @@ dgm_limits dgm_search_limits(const dgm_search_config *config, const dgm_model_in
     const int target = (config->max_length + tokens - 1) / tokens + 1 + info->target_prefix_count;
     const int source = config->max_source;
     return (dgm_limits){.slots = config->sentences,
-                        .rows = info->mask >= 0 ? dgm_mask_tokens(config->max_length)
+                        .rows = info->mask >= 0 ? dgm_mask_tokens(config)
                                                 : config->sentences * config->beam,
                         .source = source < info->max_source ? source : info->max_source,
                         .target = target < info->max_target ? target : info->max_target};

@@ -78,6 +78,7 @@ typedef struct dgm_search_config {
     uint64_t seed;
     bool double_exact;           // search "double": the best pairs of all, not the paper's two stages
     int iterations;              // search "mask-predict"
+    int refine_tokens; // likewise: tokens that the model takes in one go, as the device likes it
     bool alignment, word_scores; // keep what the results need
     int sentences;               // at once
     int max_rows; // rows in one step of the models at most, for comparisons; 0: all there are

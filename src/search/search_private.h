@@ -295,7 +295,7 @@ float dgm_coverage(const dgm_search *s, const dgm_active *p, int32_t node, bool 
 
 // ---- mask_predict.c -----------------------------------------------------------------------------
 
-int dgm_mask_tokens(int longest); // of one call of the model, where a sentence has up to `longest`
+int dgm_mask_tokens(const dgm_search_config *c); // of one call of the model, at least one translation
 
 // ---- history.c ----------------------------------------------------------------------------------
 

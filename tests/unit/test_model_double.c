@@ -168,10 +168,21 @@ static void check_refine(const masked *m)
 // The lengths in falling order of PyTorch's logits.
 static void check_lengths(const masked *m)
 {
+    int32_t alone[6], together[SENTENCES][6];
+    dgm_length_query q[SENTENCES];
+    for (int k = 0; k < SENTENCES; k++) { // the last slot first
+        const int of = SENTENCES - 1 - k;
+        q[k] = (dgm_length_query){.slot = m->slots[of], .longest = 15, .lengths = together[of]};
+    }
+    dgm_lengths(m->state, SENTENCES, q, 6);
     for (int k = 0; k < SENTENCES; k++) {
         const float *logit = matrix(m, k, "lengths", -1);
-        int32_t found[6];
-        assert_int_equal(dgm_lengths(m->state, m->slots[k], 6, 15, found), 6);
+        const int32_t *found = together[k];
+        assert_int_equal(q[SENTENCES - 1 - k].found, 6);
+        dgm_length_query single = {.slot = m->slots[k], .longest = 15, .lengths = alone};
+        dgm_lengths(m->state, 1, &single, 6);
+        assert_int_equal(single.found, 6);
+        assert_memory_equal(alone, found, sizeof alone);
         for (int i = 0; i < 6; i++) {
             assert_in_range(found[i], 1, 15);
             if (i > 0) assert_true(logit[found[i - 1] - 1] >= logit[found[i] - 1]);
@@ -179,7 +190,9 @@ static void check_lengths(const masked *m)
         int better = 0;
         for (int i = 0; i < 15; i++) better += logit[i] > logit[found[5] - 1];
         assert_int_equal(better, 5);
-        assert_int_equal(dgm_lengths(m->state, m->slots[k], 6, 4, found), 4);
+        single.longest = 4;
+        dgm_lengths(m->state, 1, &single, 6);
+        assert_int_equal(single.found, 4);
     }
 }
 
@@ -224,7 +237,9 @@ static void test_refused(void **state)
     fixture f;
     fixture_open(&f, "double-l2r", NULL);
     assert_int_equal(dgm_refine(f.state, 0, NULL, &hidden, &why), DGM_ERR_UNSUPPORTED);
-    assert_int_equal(dgm_lengths(f.state, 0, 1, 5, ids), 0);
+    dgm_length_query q = {.longest = 5, .lengths = ids, .found = 7};
+    dgm_lengths(f.state, 1, &q, 1);
+    assert_int_equal(q.found, 0);
     fixture_close(&f);
 }
 

@@ -46,6 +46,7 @@ static void translate(const toy *m, int lines, int iterations, int lengths, int 
     c.word_scores = true;
     c.max_length = WORDS - 1;
     c.sentences = sentences;
+    c.refine_tokens = sentences > 1 ? 512 : 0; // many targets a call, or the longest one
     for (int i = 0; i < lines; i++)
         r[i] = (dgm_search_request){.source = {sources[i].words, sources[i].count}};
     toy_search_open(&t, &c, &m, 1, NULL);

@@ -129,23 +129,33 @@ static void refine(dgm_state *s, int count, const dgm_refine_target *targets, dg
     dgm_exec_reset(e, mark);
 }
 
-static int lengths(dgm_state *s, int32_t slot, int most, int longest, int32_t *out)
+static void best_lengths(dgm_length_query *q, const float *logit, int classes, int most)
+{
+    if (q->longest < classes) classes = q->longest;
+    for (int i = 0; i < classes; i++) { // insertion: few are asked for
+        if (q->found == most && !(logit[i] > logit[q->lengths[most - 1] - 1])) continue;
+        int at = q->found < most ? q->found++ : most - 1;
+        DGM_INSERT(q->lengths, at, i + 1, logit[i] > logit[q->lengths[at - 1] - 1]);
+    }
+}
+
+// The logits of all queries come from the device together.
+static void lengths(dgm_state *s, int count, dgm_length_query *queries, int most)
 {
     const transformer *t = s->model->weights;
     const transformer_state *ts = s->storage;
+    const size_t n = (size_t)count, classes = (size_t)t->lengths;
     dgm_exec *e = s->exec;
     dgm_mark mark = dgm_exec_mark(e);
-    float *logit = DGM_ARENA_ARRAY(dgm_exec_host(e), float, (size_t)t->lengths);
-    dgm_op_read(e, logit, dgm_mat_rows(ts->lengths, slot, 1));
-    const int classes = longest < t->lengths ? longest : t->lengths;
-    int found = 0;
-    for (int i = 0; i < classes; i++) { // insertion: few are asked for
-        if (found == most && !(logit[i] > logit[out[most - 1] - 1])) continue;
-        int at = found < most ? found++ : most - 1;
-        DGM_INSERT(out, at, i + 1, logit[i] > logit[out[at - 1] - 1]);
-    }
+    int32_t *slots = DGM_ARENA_ARRAY(dgm_exec_host(e), int32_t, n);
+    float *logits = DGM_ARENA_ARRAY(dgm_exec_host(e), float, n * classes);
+    dgm_mat rows = dgm_exec_mat(e, count, t->lengths);
+    for (size_t i = 0; i < n; i++) slots[i] = queries[i].slot;
+    dgm_op_gather(e, rows, ts->lengths, slots);
+    dgm_op_read(e, logits, rows);
+    for (size_t i = 0; i < n; i++)
+        best_lengths(&queries[i], logits + i * classes, t->lengths, most);
     dgm_exec_reset(e, mark);
-    return found;
 }
 
 const dgm_model_ops dgm_cmlm_ops = {

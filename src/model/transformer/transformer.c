@@ -86,12 +86,24 @@ static dgm_bytes step_scratch(const dgm_model *m, const dgm_limits *l)
     return dgm_bytes_add(bytes, dgm_experts_bytes(m->backend, rows, t->d, t->moe.experts));
 }
 
-// Both are taken above everything that lives longer.
+// Of the logits of lengths, of all slots at most.
+static dgm_bytes lengths_scratch(const dgm_model *m, const dgm_limits *l)
+{
+    const transformer *t = m->weights;
+    const size_t slots = (size_t)l->slots;
+    if (!t->lengths) return (dgm_bytes){0};
+    return (dgm_bytes){.host = dgm_arena_cost(slots * sizeof(int32_t)) +
+                               dgm_arena_cost(slots * (size_t)t->lengths * sizeof(float)),
+                       .device = dgm_exec_mat_bytes(m->backend, l->slots, t->lengths)};
+}
+
+// One at a time, taken above everything that lives longer.
 static dgm_bytes scratch_bytes(const dgm_model *m, const dgm_limits *l)
 {
     const transformer *t = m->weights;
     const int keys = max_int(l->source + 1, (l->target + 1) * t->tokens);
-    return dgm_bytes_add(dgm_bytes_max(encode_scratch(m, l), step_scratch(m, l)),
+    const dgm_bytes calls = dgm_bytes_max(encode_scratch(m, l), step_scratch(m, l));
+    return dgm_bytes_add(dgm_bytes_max(calls, lengths_scratch(m, l)),
                          dgm_attend_bytes(m->backend, t->heads, keys));
 }
 
@@ -115,8 +127,7 @@ dgm_bytes dgm_transformer_bytes(const dgm_model *m, const dgm_limits *l)
     const dgm_bytes own = {
         .host = dgm_arena_cost(sizeof(transformer_state)) +
                 dgm_arena_cost(layers * sizeof(dgm_mat)) +
-                dgm_arena_cost(layers * sizeof(dgm_blocks)) +
-                (t->lengths ? dgm_arena_cost((size_t)t->lengths * sizeof(float)) : 0),
+                dgm_arena_cost(layers * sizeof(dgm_blocks)),
         .device =
             layers * dgm_exec_blocks_bytes(b, source_blocks(l), t->heads, dk, dk, m->precision) +
             layers * past_bytes(m, l) + dgm_exec_mat_bytes(b, l->rows * t->tokens, t->d) +
