@@ -39,6 +39,8 @@ typedef struct dgm_cluster_options {
     int threads;                 // 0: one per core. Default 1
     int remove;                  // write the model without clusters
     dgm_progress progress;
+    const char *device; // where the text is translated and clusters are learnt, as in dgm_settings;
+                        // NULL: the CPU. Default NULL
 } dgm_cluster_options;
 
 DGM_API void dgm_cluster_init(dgm_cluster_options *options, size_t size);

@@ -57,9 +57,6 @@ DGM_API double dgm_lines_share(const dgm_lines *lines); // of the file that was 
 // Would dgm_lines_next answer without waiting for somebody to type or send?
 DGM_API bool dgm_lines_ready(const dgm_lines *lines);
 
-// "cpu avx2: gemm_f32_avx2 ...", what dgm_open would use. cpu as in dgm_settings.
-DGM_API dgm_status dgm_device(const char *cpu, char *buffer, size_t size, dgm_error *error);
-
 // Called now and then during long work: what is being done ("reading", "training", ...) and the
 // share of the whole that is done, 0 to 1. A result other than 0 stops it: DGM_ERR_CANCELLED.
 typedef struct dgm_progress {

@@ -29,6 +29,9 @@ static inline size_t dgm_devices(dgm_device_info *devices, size_t room)
     return dgm_devices_sized(devices, room, sizeof *devices);
 }
 
+// "cpu avx2: gemm_f32_avx2 ...", what dgm_open would use. device as in dgm_settings; NULL: its default.
+DGM_API dgm_status dgm_device(const char *device, char *buffer, size_t size, dgm_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -45,8 +45,10 @@ const char *dgm_backend_describe(const dgm_backend *b, char *buffer, size_t size
 // Device number `index` of this machine: false behind the last. *broken: there is a shared object
 // for it that cannot be used, `why` says the reason, and of the properties only the name is set.
 bool dgm_backend_probe(int index, dgm_backend_props *props, bool *broken, dgm_error *why);
-// Name of the first device beside the CPU with `need` bytes free; "cpu" if there is none.
-void dgm_backend_choose(uint64_t need, char name[DGM_DEVICE_NAME]);
+// Opens what settings name. device: NULL or "" is the CPU, "auto" the first device beside it with
+// `need` bytes free, else the CPU. level: of the CPU; NULL: DRAGOMAN_CPU, else the best.
+dgm_status dgm_device_open(dgm_backend **b, const char *device, const char *level, uint64_t need,
+                           dgm_error *err);
 
 // ---- weights ----------------------------------------------------------------------------------
 

@@ -186,7 +186,8 @@ bool dgm_backend_probe(int index, dgm_backend_props *props, bool *broken, dgm_er
     return false;
 }
 
-void dgm_backend_choose(uint64_t need, char name[DGM_DEVICE_NAME])
+// Name of the first device beside the CPU with `need` bytes free, else the CPU's.
+static void choose(uint64_t need, char name[DGM_DEVICE_NAME])
 {
     dgm_backend_props p;
     bool broken;
@@ -196,4 +197,19 @@ void dgm_backend_choose(uint64_t need, char name[DGM_DEVICE_NAME])
         return;
     }
     snprintf(name, DGM_DEVICE_NAME, "cpu");
+}
+
+dgm_status dgm_device_open(dgm_backend **b, const char *device, const char *level, uint64_t need,
+                           dgm_error *err)
+{
+    char chosen[DGM_DEVICE_NAME];
+    const char *name = device && device[0] ? device : "cpu";
+    if (strcmp(name, "auto") == 0) {
+        choose(need, chosen);
+        name = chosen;
+    }
+    const bool cpu = strncmp(name, "cpu", 3) == 0;
+    if (cpu && !level && !strchr(name, ':')) level = getenv("DRAGOMAN_CPU");
+    if (!cpu || (level && !level[0])) level = NULL;
+    return dgm_backend_open(b, name, level, err);
 }

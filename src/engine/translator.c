@@ -216,20 +216,11 @@ static uint64_t weight_bytes(const dgm_translator *t, int precision)
     return bytes;
 }
 
-// settings->device; auto asks for half as much again as the weights take, for the workers.
+// auto asks for half as much again as the weights take, for the workers.
 static dgm_status open_device(dgm_translator *t, const dgm_settings *s, int precision,
                               dgm_error *err)
 {
-    char chosen[DGM_DEVICE_NAME];
-    const char *name = s->device && s->device[0] ? s->device : "cpu", *level = s->cpu;
-    if (strcmp(name, "auto") == 0) {
-        dgm_backend_choose(weight_bytes(t, precision) / 2 * 3, chosen);
-        name = chosen;
-    }
-    const bool cpu = strncmp(name, "cpu", 3) == 0;
-    if (cpu && !level && !strchr(name, ':')) level = getenv("DRAGOMAN_CPU");
-    if (!cpu || (level && !level[0])) level = NULL;
-    return dgm_backend_open(&t->backend, name, level, err);
+    return dgm_device_open(&t->backend, s->device, s->cpu, weight_bytes(t, precision) / 2 * 3, err);
 }
 
 static dgm_status open_members(dgm_translator **out, const dgm_member *members, size_t count,

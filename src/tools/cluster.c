@@ -124,7 +124,7 @@ static dgm_status open_devices(work *w, dgm_error *err)
 {
     const int threads = w->o->threads ? w->o->threads : dgm_cpu_count();
     DGM_TRY(dgm_pool_open(&w->pool, threads, err));
-    DGM_TRY(dgm_backend_open(&w->backend, "cpu", NULL, err));
+    DGM_TRY(dgm_backend_open(&w->backend, w->record.device, NULL, err));
     w->k = (dgm_kmeans){.backend = w->backend,
                         .pool = w->pool,
                         .width = w->record.width,

@@ -16,6 +16,15 @@ static void fill(dgm_device_info *d, const dgm_backend_props *p, const char *pro
     dgm_precision_list(p->precisions, d->precisions, sizeof d->precisions);
 }
 
+dgm_status dgm_device(const char *device, char *buffer, size_t size, dgm_error *err)
+{
+    dgm_backend *b = NULL;
+    DGM_TRY(dgm_device_open(&b, device, NULL, 0, err));
+    dgm_backend_describe(b, buffer, size);
+    dgm_backend_close(&b);
+    return DGM_OK;
+}
+
 size_t dgm_devices_sized(dgm_device_info *devices, size_t room, size_t size)
 {
     size_t count = 0;

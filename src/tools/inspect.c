@@ -27,16 +27,6 @@ void dgm_string_free(char **text)
     *text = NULL;
 }
 
-dgm_status dgm_device(const char *cpu, char *buffer, size_t size, dgm_error *err)
-{
-    dgm_backend *b = NULL;
-    if (!cpu) cpu = getenv("DRAGOMAN_CPU");
-    DGM_TRY(dgm_backend_open(&b, "cpu", cpu && cpu[0] ? cpu : NULL, err));
-    dgm_backend_describe(b, buffer, size);
-    dgm_backend_close(&b);
-    return DGM_OK;
-}
-
 // ---- values -----------------------------------------------------------------------------------
 
 static void put_json_string(dgm_writer *w, const char *s, size_t n)

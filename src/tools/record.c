@@ -266,6 +266,7 @@ dgm_status dgm_record_text(dgm_record *r, const char *model, const char *text, c
     *r = (dgm_record){0};
     dgm_settings settings;
     dgm_settings_default(&settings);
+    settings.device = o->device;
     settings.precision = o->precision;
     settings.threads = o->threads;
     settings.beam = o->beam;
@@ -276,6 +277,7 @@ dgm_status dgm_record_text(dgm_record *r, const char *model, const char *text, c
     if (st == DGM_OK) {
         snprintf(r->source, sizeof r->source, "%s", t->source_code);
         snprintf(r->target, sizeof r->target, "%s", t->target_code);
+        snprintf(r->device, sizeof r->device, "%s", dgm_backend_properties(t->backend)->name);
         st = record(r, t, text, path, o, err);
     }
     dgm_close(&t);

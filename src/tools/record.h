@@ -17,6 +17,7 @@ typedef struct dgm_record {
     uint64_t lines, records; // that are in the file
     int64_t left;            // while walking: records of this chunk that were not read yet
     char source[64], target[64]; // the direction that was translated, "" where the model does not say
+    char device[64];             // where
 } dgm_record;
 
 // Opens or makes the file and translates the lines of the text that are not in it yet. path NULL:

@@ -544,6 +544,15 @@ static void test_refusals(void **state)
     s.shortlist = "some";
     assert_int_equal(dgm_open(&t, clustered, &s, &error), DGM_ERR_ARGUMENT);
     assert_non_null(strstr(error.text, "intersect"));
+    dgm_cluster_options o = options();
+    o.device = "abacus";
+    assert_int_not_equal(dgm_cluster_make(MODEL, spare, &o, NULL, &error), DGM_OK);
+    assert_non_null(strstr(error.text, "abacus"));
+    char described[256];
+    assert_int_not_equal(dgm_device("abacus", described, sizeof described, &error), DGM_OK);
+    assert_non_null(strstr(error.text, "abacus"));
+    assert_int_equal(dgm_device("cpu:c", described, sizeof described, &error), DGM_OK);
+    assert_non_null(strstr(described, "cpu c: "));
 }
 
 // A quantised model keeps its clusters; its rows are read from the file.

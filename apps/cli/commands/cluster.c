@@ -11,7 +11,7 @@
 
 typedef struct cluster_options {
     const char *model, *output, *input, *vectors, *measure, *precision, *source, *target, *sizes;
-    const char *from;
+    const char *from, *device;
     float least;
     int lines, centroids, best, near, record_best, iterations, sample, seed, beam, threads, remove, quiet;
     int any_source;
@@ -63,6 +63,8 @@ static const option options[] = {
      NULL},
     {"precision", 0, OPTION_CHOICE, "NAME", AT(precision), 0, 0, "f32|i16|i8|f16|bf16",
      "of the products while translating (default: the model's)", NULL, NULL},
+    {"device", 0, OPTION_TEXT, "NAME", AT(device), 0, 0, NULL,
+     "where to translate and to learn: cpu[:LEVEL], cuda[:NUMBER] or auto (default cpu)", NULL, NULL},
     {"source", 's', OPTION_TEXT, "LANG", AT(source), 0, 0, NULL,
      "source language that is translated and that the clusters are for (default: the model's)", NULL,
      NULL},
@@ -103,6 +105,7 @@ static dgm_cluster_options settings(const cluster_options *o, progress *bar)
     c.seed = (uint64_t)o->seed;
     c.beam = o->beam;
     c.precision = o->precision;
+    c.device = o->device;
     c.source = o->any_source ? "" : o->source;
     c.target = o->target;
     c.threads = o->threads;
