@@ -23,9 +23,10 @@ typedef struct dgm_pair_score {
     float sum;           // log-probability of the target with its end symbol
     float score;         // normalised by length, as in dgm_translation
     size_t token_count;  // with the end symbol
-    const char *const *tokens;
-    const float *token_scores;
-    const float *log_z; // log of the first model's softmax sum at each token; NULL without softmax
+    const char *const *tokens; // in the order of reading
+    const float *token_scores; // where a model of pairs ends with two symbols, the last has both
+    // Log of the first model's softmax sum at each token (of two ends the mean); NULL without softmax.
+    const float *log_z;
 } dgm_pair_score;
 
 typedef struct dgm_pair_scores {
@@ -35,7 +36,7 @@ typedef struct dgm_pair_scores {
 } dgm_pair_scores;
 
 // What the translator's models think of given translations (forced decoding). Long lines are not
-// split: they fail.
+// split: they fail. Models of pairs are given them folded as in training.
 DGM_API dgm_status dgm_score_pairs(dgm_translator *t, const dgm_pair *pairs, size_t count,
                                    dgm_pair_scores **scores, dgm_error *error);
 DGM_API void dgm_pair_scores_free(dgm_pair_scores **scores);

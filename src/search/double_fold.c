@@ -6,28 +6,20 @@
 //   r2l                              ->  (y5, y4) (y3, y2) (y1, EOD)
 //
 // An even number of words ends with (EOD, EOD): there are always n / 2 + 1 pairs. Of an odd number
-// the left side has the word in the middle. Called by double.c for results; folding is what models
-// are trained with, and what tests start from.
-#include "search/double_private.h"
+// the left side has the word in the middle. Called by double.c for results, by tools/pairs.c for
+// given translations.
+#include "search/fold.h"
 
-int dgm_double_fold(dgm_order order, const int32_t *words, int n, int32_t eod, int32_t *tokens)
+int dgm_fold_at(dgm_order order, int n, int pair, int side)
 {
-    const int pairs = n / 2 + 1, half = (n + 1) / 2;
-    for (int t = 0; t < pairs; t++) {
-        int left = t, right = t < n - half ? n - 1 - t : n;
-        if (t >= half) left = n;
-        if (order != DGM_ORDER_BIDIRECTIONAL) {
-            left = 2 * t < n ? 2 * t : n;
-            right = 2 * t + 1 < n ? 2 * t + 1 : n;
-        }
-        if (order == DGM_ORDER_R2L) {
-            left = left < n ? n - 1 - left : n;
-            right = right < n ? n - 1 - right : n;
-        }
-        tokens[2 * t] = left < n ? words[left] : eod;
-        tokens[2 * t + 1] = right < n ? words[right] : eod;
+    const int middle = (n + 1) / 2; // the left words of pairs from both ends
+    if (order != DGM_ORDER_BIDIRECTIONAL) {
+        const int said = 2 * pair + side; // words before it
+        if (said >= n) return n;
+        return order == DGM_ORDER_R2L ? n - 1 - said : said;
     }
-    return pairs;
+    if (side == 0) return pair < middle ? pair : n;
+    return pair < n - middle ? n - 1 - pair : n;
 }
 
 // Pairs before the first EOD of a side.
@@ -38,23 +30,22 @@ static int until(const int32_t *tokens, int pairs, int side, int32_t eod)
     return t;
 }
 
-int dgm_double_unfold(dgm_order order, const int32_t *tokens, int pairs, int32_t eod,
-                      int32_t *sentences)
+int dgm_double_unfold(dgm_order order, const int32_t *tokens, int pairs, int32_t eod, int32_t *places)
 {
     const int left = until(tokens, pairs, 0, eod), right = until(tokens, pairs, 1, eod);
     int n = 0;
     if (order == DGM_ORDER_BIDIRECTIONAL) {
-        for (int t = 0; t < left; t++) sentences[n++] = 2 * t;
-        for (int t = right - 1; t >= 0; t--) sentences[n++] = 2 * t + 1;
+        for (int t = 0; t < left; t++) places[n++] = 2 * t;
+        for (int t = right - 1; t >= 0; t--) places[n++] = 2 * t + 1;
         return n;
     }
     const int both = left < right ? left : right;
-    for (; n < 2 * both; n++) sentences[n] = n;
-    if (left > both) sentences[n++] = 2 * both;
+    for (; n < 2 * both; n++) places[n] = n;
+    if (left > both) places[n++] = 2 * both;
     for (int i = 0; order == DGM_ORDER_R2L && i < n / 2; i++) {
-        const int32_t swap = sentences[i];
-        sentences[i] = sentences[n - 1 - i];
-        sentences[n - 1 - i] = swap;
+        const int32_t swap = places[i];
+        places[i] = places[n - 1 - i];
+        places[n - 1 - i] = swap;
     }
     return n;
 }

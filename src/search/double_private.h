@@ -2,10 +2,11 @@
 // Private to the search of pairs: candidates of a sentence's step and where they come from.
 //
 // double.c says what rows may say, how they may end, and reports; double_topk.c chooses pairs from
-// the ranked lists; double_fold.c turns pairs into words.
+// the ranked lists; double_fold.c (fold.h) turns pairs into words.
 #ifndef DGM_SEARCH_DOUBLE_PRIVATE_H
 #define DGM_SEARCH_DOUBLE_PRIVATE_H
 
+#include "search/fold.h"
 #include "search/search_private.h"
 
 // A pair that may follow a live hypothesis.
@@ -43,13 +44,5 @@ struct dgm_pairs {
 int dgm_double_topk(const dgm_pair_lists *l, int width, dgm_pair *lefts, dgm_pair *found, int *at);
 // The best 3W of all pairs, in the same order. heap has room for rows + 3W.
 int dgm_double_exact(const dgm_pair_lists *l, int width, dgm_pair *heap, dgm_pair *found);
-
-// Words of `pairs` pairs, flat, in the order of reading: their places in the list into `order`, and
-// their number. EOD ends its side. With both sides at the ends a word beside EOD is in the middle;
-// of (EOD, x) in the other orders x is dropped.
-int dgm_double_unfold(dgm_order order, const int32_t *tokens, int pairs, int32_t eod,
-                      int32_t *sentences);
-// The way back: n words as n / 2 + 1 pairs, flat. Returns their number.
-int dgm_double_fold(dgm_order order, const int32_t *words, int n, int32_t eod, int32_t *tokens);
 
 #endif

@@ -9,8 +9,9 @@
 //     watch                  y1  y2   y3  ...  eos
 //
 // Scores are those of a search that happens to choose these tokens: same states, same rank. A model
-// that writes from right to left is fed the words of a target in that order; results are in the
-// order of reading.
+// that writes from right to left is fed the words of a target in that order; a model of pairs is fed
+// the target folded into pairs, as it was trained (search/fold.h), and both words of the next pair
+// are watched. Results are in the order of reading, with one end.
 #include <string.h>
 
 #include "base/mem.h"
@@ -18,18 +19,22 @@
 #include "base/threads.h"
 #include "dragoman/tools.h"
 #include "engine/engine_private.h"
+#include "search/fold.h"
 
 enum { GROUP = 32 };
 
 typedef struct pair_state {
-    size_t source_at, target_at;    // in the token array
-    int source_count, target_count; // target with its end symbol
+    size_t source_at, target_at; // in the token array; the target as it is written, ends and all
+    int source_count;
+    int words; // of the target, without its end
+    int steps; // that write it and its end
 } pair_state;
 
 // Everything of one call.
 typedef struct scoring {
     dgm_translator *t;
     const dgm_model_info *model;
+    int vectors; // words of a step
     pair_state *pairs;
     int32_t *tokens;
     size_t token_count, token_cap;
@@ -53,11 +58,11 @@ typedef struct lane {
     int32_t *next_rows;             // [group]
     dgm_step_row *steps;            // [group]
     uint32_t *active;               // [group] members of the group that still step
-    dgm_terms *terms;               // [group]
-    int32_t *watch;                 // [group]
-    int32_t *top_token;             // [group]
-    float *top_score, *watch_score; // [group]
-    float *log_z;                   // [group, parts]
+    dgm_terms *terms;               // [group, vectors], as all below
+    int32_t *watch;
+    int32_t *top_token;
+    float *top_score, *watch_score;
+    float *log_z; // [group, vectors, parts]
     dgm_status status;
     dgm_error error;
 } lane;
@@ -104,6 +109,49 @@ static pair_box *open_box(size_t count)
 
 // ---- text to tokens ---------------------------------------------------------------------------
 
+// Steps that every member has positions for.
+static int most_steps(const scoring *s)
+{
+    int most = 65536;
+    for (int i = 0; i < s->t->member_count; i++) {
+        const dgm_model_info *m = dgm_model_describe(s->t->members[i].model);
+        if (m->max_target < most) most = m->max_target;
+    }
+    return most - s->model->target_prefix_count;
+}
+
+// Which of n words the model writes at a place, counted over all steps; n: an end.
+static int word_at(const scoring *s, int n, int place)
+{
+    if (s->vectors > 1) return dgm_fold_at(s->model->order, n, place / 2, place % 2);
+    return s->model->order == DGM_ORDER_R2L && place < n ? n - 1 - place : place;
+}
+
+static dgm_status encode_target(scoring *s, dgm_text text, pair_state *out, dgm_writer *clean,
+                                dgm_tokens *scratch, dgm_error *err)
+{
+    bool repaired = false;
+    clean->size = 0;
+    DGM_TRY(dgm_line_clean(text, clean, &repaired, err));
+    text = dgm_text_trim((dgm_text){(const char *)clean->data, clean->size});
+    DGM_TRY(dgm_vocab_encode(s->t->target, text, scratch, err));
+    const size_t vectors = (size_t)s->vectors, steps = scratch->count / vectors + 1;
+    const int most = most_steps(s);
+    DGM_FAIL_IF(most < 0 || steps > (size_t)most, err, DGM_ERR_TEXT,
+                "the target has %zu tokens, the limit is %d", scratch->count + 1,
+                most * s->vectors);
+    out->target_at = s->token_count;
+    out->words = (int)scratch->count;
+    out->steps = (int)steps;
+    DGM_TRY(dgm_grow(&s->tokens, &s->token_cap, s->token_count + steps * vectors, sizeof *s->tokens,
+                     err));
+    for (int i = 0; i < out->steps * s->vectors; i++) {
+        const int word = word_at(s, out->words, i);
+        s->tokens[s->token_count++] = word < out->words ? scratch->ids[word] : s->model->eos;
+    }
+    return DGM_OK;
+}
+
 static dgm_status encode_pair(scoring *s, const dgm_pair *pair, pair_state *out, dgm_writer *clean,
                               dgm_tokens *scratch, dgm_error *err)
 {
@@ -126,29 +174,7 @@ static dgm_status encode_pair(scoring *s, const dgm_pair *pair, pair_state *out,
     DGM_FAIL_IF(count == 0, err, DGM_ERR_TEXT, "the source is empty");
     out->source_count = (int)count;
 
-    clean->size = 0;
-    DGM_TRY(
-        dgm_line_clean((dgm_text){pair->target.data, pair->target.size}, clean, &repaired, err));
-    text = dgm_text_trim((dgm_text){(const char *)clean->data, clean->size});
-    DGM_TRY(dgm_vocab_encode(t->target, text, scratch, err));
-    count = scratch->count + 1;
-    size_t most = 65536;
-    for (int i = 0; i < t->member_count; i++) {
-        const dgm_model_info *m = dgm_model_describe(t->members[i].model);
-        if ((size_t)m->max_target < most) most = (size_t)m->max_target;
-    }
-    DGM_FAIL_IF(count + (size_t)s->model->target_prefix_count > most, err, DGM_ERR_TEXT,
-                "the target has %zu tokens, the limit is %zu", count,
-                most - (size_t)s->model->target_prefix_count);
-    out->target_at = s->token_count;
-    DGM_TRY(dgm_grow(&s->tokens, &s->token_cap, s->token_count + count, sizeof *s->tokens, err));
-    for (size_t i = 0; i < scratch->count; i++)
-        s->tokens[s->token_count + i] =
-            scratch->ids[s->model->order == DGM_ORDER_R2L ? scratch->count - 1 - i : i];
-    s->token_count += count;
-    s->tokens[s->token_count - 1] = s->model->eos;
-    out->target_count = (int)count;
-    return DGM_OK;
+    return encode_target(s, (dgm_text){pair->target.data, pair->target.size}, out, clean, scratch, err);
 }
 
 static dgm_status encode_all(scoring *s, const dgm_pair *pairs, size_t count, dgm_error *err)
@@ -156,7 +182,7 @@ static dgm_status encode_all(scoring *s, const dgm_pair *pairs, size_t count, dg
     dgm_writer clean = {0};
     dgm_tokens scratch = {0};
     dgm_status st = DGM_OK;
-    int target = 1;
+    int steps = 1;
     for (size_t i = 0; st == DGM_OK && i < count; i++) {
         dgm_error why;
         dgm_status one = encode_pair(s, &pairs[i], &s->pairs[i], &clean, &scratch, &why);
@@ -164,7 +190,7 @@ static dgm_status encode_all(scoring *s, const dgm_pair *pairs, size_t count, dg
         item->status = one;
         if (one == DGM_OK) {
             s->order[s->order_count++] = (uint32_t)i;
-            if (s->pairs[i].target_count > target) target = s->pairs[i].target_count;
+            if (s->pairs[i].steps > steps) steps = s->pairs[i].steps;
         } else if (one == DGM_ERR_MEMORY || !(item->message = dgm_strdup(why.text))) {
             st = dgm_no_memory(err);
             item->message = "";
@@ -172,7 +198,7 @@ static dgm_status encode_all(scoring *s, const dgm_pair *pairs, size_t count, dg
     }
     dgm_writer_free(&clean);
     dgm_tokens_free(&scratch);
-    s->limits.target = target + s->model->target_prefix_count;
+    s->limits.target = steps + s->model->target_prefix_count;
     return st;
 }
 
@@ -183,19 +209,26 @@ static const pair_state *member(const scoring *s, size_t first, uint32_t i)
     return &s->pairs[s->order[first + i]];
 }
 
-// What pair p is fed at step i, and what it must then say (-1: nothing yet).
-static int32_t input_at(const scoring *s, const pair_state *p, int i)
+// What pair p is fed at step i: the start, what the model wants before every sentence (pairs have no
+// such prefix), then what it said.
+static void input_at(const scoring *s, const pair_state *p, int i, int32_t token[DGM_STEP_TOKENS])
 {
-    int prefix = s->model->target_prefix_count;
-    if (i == 0) return s->model->start;
-    if (i <= prefix) return s->model->target_prefix[i - 1];
-    return s->tokens[p->target_at + (size_t)(i - prefix - 1)];
+    const dgm_model_info *m = s->model;
+    const int prefix = m->target_prefix_count;
+    const int32_t *said = s->tokens + p->target_at;
+    if (s->vectors > 1) {
+        token[0] = i ? said[2 * i - 2] : m->start;
+        token[1] = i ? said[2 * i - 1] : m->start_second;
+        return;
+    }
+    token[0] = i == 0 ? m->start : i <= prefix ? m->target_prefix[i - 1] : said[i - prefix - 1];
+    token[1] = DGM_NO_TOKEN;
 }
 
-static int32_t wanted_at(const scoring *s, const pair_state *p, int i)
+// Where the tokens of step i stand; only behind the model's prefix.
+static size_t said_at(const scoring *s, const pair_state *p, int i)
 {
-    int k = i - s->model->target_prefix_count;
-    return k >= 0 ? s->tokens[p->target_at + (size_t)k] : -1;
+    return p->target_at + (size_t)((i - s->model->target_prefix_count) * s->vectors);
 }
 
 static dgm_status begin_group(const scoring *s, lane *l, size_t first, int count)
@@ -215,16 +248,17 @@ static dgm_status begin_group(const scoring *s, lane *l, size_t first, int count
     return DGM_OK;
 }
 
-// One step of all active pairs; their scores land in s->scores.
-static dgm_status step_group(scoring *s, lane *l, size_t first, int step, int count)
+// The models' step of all active pairs.
+static dgm_status step_models(const scoring *s, lane *l, size_t first, int step, int count,
+                              dgm_rank_part *parts)
 {
-    dgm_rank_part parts[DGM_PARTS_MAX];
-    size_t group = (size_t)s->group;
+    const size_t group = (size_t)s->group;
     for (int m = 0; m < s->t->member_count; m++) {
         int32_t *rows = l->rows + (size_t)m * group; // of the active pairs, in their order
-        for (int i = 0; i < count; i++)
-            l->steps[i] = (dgm_step_row){
-                rows[i], {input_at(s, member(s, first, l->active[i]), step), DGM_NO_TOKEN}};
+        for (int i = 0; i < count; i++) {
+            l->steps[i].parent = rows[i];
+            input_at(s, member(s, first, l->active[i]), step, l->steps[i].token);
+        }
         dgm_step_result r = {.rows = l->next_rows};
         DGM_TRY(dgm_step(l->states[m], count, l->steps, &r, &l->error));
         dgm_retain(l->states[m], count, l->next_rows);
@@ -232,16 +266,26 @@ static dgm_status step_group(scoring *s, lane *l, size_t first, int step, int co
         parts[m] = (dgm_rank_part){dgm_model_output(s->t->members[m].model), r.hidden,
                                    s->t->members[m].weight};
     }
+    return DGM_OK;
+}
+
+// One step of all active pairs; their scores land in s->scores.
+static dgm_status step_group(scoring *s, lane *l, size_t first, int step, int count)
+{
+    dgm_rank_part parts[DGM_PARTS_MAX];
+    const int vectors = s->vectors, members = s->t->member_count;
+    DGM_TRY(step_models(s, l, first, step, count, parts));
     if (step < s->model->target_prefix_count) return DGM_OK;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count * vectors; i++) {
+        const pair_state *p = member(s, first, l->active[i / vectors]);
         l->terms[i] = (dgm_terms){.lambda = 1};
-        l->watch[i] = wanted_at(s, member(s, first, l->active[i]), step);
+        l->watch[i] = s->tokens[said_at(s, p, step) + (size_t)(i % vectors)];
     }
     dgm_rank r = {.parts = parts,
-                  .part_count = s->t->member_count,
+                  .part_count = members,
                   .mix = s->t->config.mix,
                   .normalise = s->t->config.normalise,
-                  .rows = count,
+                  .rows = count * vectors,
                   .k = 1,
                   .watch_count = 1,
                   .terms = l->terms,
@@ -252,11 +296,11 @@ static dgm_status step_group(scoring *s, lane *l, size_t first, int step, int co
                   .log_z = l->log_z};
     dgm_op_rank(l->exec, &r);
     DGM_TRY(dgm_exec_status(l->exec, &l->error));
-    for (int i = 0; i < count; i++) {
-        const pair_state *p = member(s, first, l->active[i]);
-        const size_t at = p->target_at + (size_t)(step - s->model->target_prefix_count);
+    for (int i = 0; i < count * vectors; i++) {
+        const pair_state *p = member(s, first, l->active[i / vectors]);
+        const size_t at = said_at(s, p, step) + (size_t)(i % vectors);
         s->scores[at] = l->watch_score[i];
-        s->log_z[at] = l->log_z[i * s->t->member_count];
+        s->log_z[at] = l->log_z[i * members];
     }
     return DGM_OK;
 }
@@ -268,7 +312,7 @@ static int drop_finished(const scoring *s, lane *l, size_t first, int step, int 
     size_t group = (size_t)s->group;
     for (int i = 0; i < count; i++) {
         const pair_state *p = member(s, first, l->active[i]);
-        if (step + 1 >= p->target_count + s->model->target_prefix_count) continue;
+        if (step + 1 >= p->steps + s->model->target_prefix_count) continue;
         l->active[kept] = l->active[i];
         for (int m = 0; m < s->t->member_count; m++)
             l->rows[(size_t)m * group + (size_t)kept] = l->rows[(size_t)m * group + (size_t)i];
@@ -307,20 +351,21 @@ static void close_lane(const scoring *s, lane *l)
 
 static dgm_status open_lane(const scoring *s, lane *l, dgm_error *err)
 {
-    size_t group = (size_t)s->group, parts = (size_t)s->t->member_count;
-    int vocabulary = s->model->target_vocab;
+    const size_t group = (size_t)s->group, parts = (size_t)s->t->member_count;
+    const size_t all = group * (size_t)s->vectors;
+    const int vocabulary = s->model->target_vocab;
     l->sources = dgm_calloc(group, sizeof *l->sources);
     l->slots = dgm_calloc(group * parts, sizeof *l->slots);
     l->rows = dgm_calloc(group * parts, sizeof *l->rows);
     l->next_rows = dgm_calloc(group, sizeof *l->next_rows);
     l->steps = dgm_calloc(group, sizeof *l->steps);
     l->active = dgm_calloc(group, sizeof *l->active);
-    l->terms = dgm_calloc(group, sizeof *l->terms);
-    l->watch = dgm_calloc(group, sizeof *l->watch);
-    l->top_token = dgm_calloc(group, sizeof *l->top_token);
-    l->top_score = dgm_calloc(group, sizeof *l->top_score);
-    l->watch_score = dgm_calloc(group, sizeof *l->watch_score);
-    l->log_z = dgm_calloc(group * parts, sizeof *l->log_z);
+    l->terms = dgm_calloc(all, sizeof *l->terms);
+    l->watch = dgm_calloc(all, sizeof *l->watch);
+    l->top_token = dgm_calloc(all, sizeof *l->top_token);
+    l->top_score = dgm_calloc(all, sizeof *l->top_score);
+    l->watch_score = dgm_calloc(all, sizeof *l->watch_score);
+    l->log_z = dgm_calloc(all * parts, sizeof *l->log_z);
     if (!l->sources || !l->slots || !l->rows || !l->next_rows || !l->steps || !l->active ||
         !l->terms || !l->watch || !l->top_token || !l->top_score || !l->watch_score || !l->log_z)
         return dgm_no_memory(err);
@@ -328,7 +373,7 @@ static dgm_status open_lane(const scoring *s, lane *l, dgm_error *err)
     for (int m = 0; m < s->t->member_count; m++)
         bytes = dgm_bytes_add(bytes, dgm_state_bytes(s->t->members[m].model, &s->limits));
     bytes = dgm_bytes_add(
-        bytes, dgm_rank_bytes(s->t->backend, s->group, s->t->member_count, vocabulary));
+        bytes, dgm_rank_bytes(s->t->backend, (int)all, s->t->member_count, vocabulary));
     DGM_TRY(dgm_exec_open(s->t->backend, bytes, &l->exec, err));
     for (int m = 0; m < s->t->member_count; m++)
         DGM_TRY(dgm_state_open(s->t->members[m].model, l->exec, &s->limits, &l->states[m], err));
@@ -339,7 +384,7 @@ static int by_length(const void *context, uint32_t a, uint32_t b)
 {
     const scoring *s = context;
     uint32_t x = s->order[a], y = s->order[b];
-    int nx = s->pairs[x].target_count, ny = s->pairs[y].target_count;
+    int nx = s->pairs[x].steps, ny = s->pairs[y].steps;
     if (nx != ny) return nx < ny ? -1 : 1;
     return x < y ? -1 : x > y;
 }
@@ -388,33 +433,40 @@ static dgm_status run_groups(scoring *s, dgm_error *err)
 
 // ---- results ----------------------------------------------------------------------------------
 
+// The end is called what translations call it, whatever the model's own symbol is.
+static dgm_text spelling(const scoring *s, const pair_state *p, int place)
+{
+    const bool end = word_at(s, p->words, place) == p->words;
+    return dgm_vocab_piece(s->t->target, end ? dgm_vocab_eos(s->t->target)
+                                             : s->tokens[p->target_at + (size_t)place]);
+}
+
+// Words in the order of reading, and one end: where a pair of ends was written, it has both scores.
 static dgm_status fill_item(const scoring *s, const pair_state *p, dgm_pair_score *out,
                             dgm_error *err)
 {
-    size_t n = (size_t)p->target_count, bytes = 0;
-    const int32_t *ids = s->tokens + p->target_at;
-    const float *scores = s->scores + p->target_at;
-    for (size_t i = 0; i < n; i++) bytes += dgm_vocab_piece(s->t->target, ids[i]).size + 1;
-    char *block = dgm_malloc(n * (sizeof(char *) + 2 * sizeof(float)) + bytes);
+    const size_t n = (size_t)p->words + 1, written = (size_t)(p->steps * s->vectors);
+    size_t bytes = 0;
+    for (size_t i = 0; i < written; i++) bytes += spelling(s, p, (int)i).size + 1;
+    char *block = dgm_calloc(1, n * (sizeof(char *) + 2 * sizeof(float)) + bytes);
     if (!block) return dgm_no_memory(err);
     const char **tokens = (const char **)(void *)block;
-    float *copy = (float *)(void *)(block + n * sizeof(char *));
-    float *log_z = copy + n;
+    float *scores = (float *)(void *)(block + n * sizeof(char *)), *log_z = scores + n;
     char *text = block + n * (sizeof(char *) + 2 * sizeof(float));
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        const size_t at = s->model->order == DGM_ORDER_R2L && i + 1 < n ? n - 2 - i : i;
-        dgm_text subword = dgm_vocab_piece(s->t->target, ids[at]);
-        tokens[i] = text;
+    for (size_t i = 0; i < written; i++) {
+        const int word = word_at(s, p->words, (int)i);
+        const dgm_text subword = spelling(s, p, (int)i);
+        tokens[word] = text;
         if (subword.size) memcpy(text, subword.data, subword.size);
-        text[subword.size] = 0;
         text += subword.size + 1;
-        copy[i] = scores[at];
-        log_z[i] = s->log_z[p->target_at + at];
-        sum += (double)scores[at];
+        scores[word] += s->scores[p->target_at + i];
+        log_z[word] += s->log_z[p->target_at + i];
     }
+    log_z[n - 1] /= (float)(written - n + 1);
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += (double)scores[i];
     out->tokens = tokens;
-    out->token_scores = copy;
+    out->token_scores = scores;
     out->log_z = s->t->config.normalise ? log_z : NULL;
     out->token_count = n;
     out->sum = (float)sum;
@@ -434,6 +486,7 @@ dgm_status dgm_score_pairs(dgm_translator *t, const dgm_pair *pairs, size_t coun
     if (st != DGM_OK) return st;
     scoring s = {.t = t,
                  .model = dgm_model_describe(t->members[0].model),
+                 .vectors = dgm_model_describe(t->members[0].model)->tokens_per_step,
                  .group = t->batch < GROUP ? t->batch : GROUP};
     if ((size_t)s.group > count) s.group = count ? (int)count : 1;
     s.limits = (dgm_limits){.slots = s.group, .rows = s.group, .source = t->config.max_source};

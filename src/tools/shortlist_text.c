@@ -185,6 +185,7 @@ enum { BUCKET_SHIFT = 14, BUCKETS = 1 << 17 };
 
 typedef struct tuner {
     float *best;       // [targets] of the line; 2: a candidate whatever the threshold
+    bool *never;       // [targets] no candidate whatever the line (vocabsel/lexical.c)
     int32_t *touched;  // [targets]
     uint64_t *buckets; // [BUCKETS]
     uint64_t lines, always;
@@ -192,6 +193,7 @@ typedef struct tuner {
 
 static void offer(tuner *x, int *n, int32_t id, float prob)
 {
+    if (x->never[id]) return;
     if (x->best[id] == 0) x->touched[(*n)++] = id;
     if (prob > x->best[id]) x->best[id] = prob;
 }
@@ -201,7 +203,8 @@ static void tune_line(const dgm_shortlist_work *w, tuner *x, const line_reader *
 {
     int n = 0;
     for (int i = 0; i < count; i++) offer(x, &n, frequent[i], 2);
-    if (w->spec[1].eos >= 0) offer(x, &n, w->spec[1].eos, 2);
+    const int end = dgm_modelfile_end(&w->spec[1]);
+    if (end >= 0) offer(x, &n, end, 2);
     if (w->spec[1].unk >= 0) offer(x, &n, w->spec[1].unk, 2);
     for (int i = 0; i < r->count; i++) {
         uint64_t kept[DGM_SHORTLIST_BEST_MAX];
@@ -225,6 +228,13 @@ static void tune_line(const dgm_shortlist_work *w, tuner *x, const line_reader *
     }
 }
 
+// What ends a sentence is always a candidate.
+static void mark_never(tuner *x, const dgm_vocab_spec *target)
+{
+    for (size_t i = 0; i < target->never_count; i++)
+        x->never[target->never[i]] = target->never[i] != dgm_modelfile_end(target);
+}
+
 // The smallest threshold whose candidates are still within the number that was asked for.
 static void choose_threshold(dgm_shortlist_work *w, const tuner *x)
 {
@@ -242,10 +252,13 @@ dgm_status dgm_shortlist_tune(dgm_shortlist_work *w, const int32_t *frequent, in
 {
     size_t size = (size_t)w->spec[1].size;
     tuner x = {.best = dgm_calloc(size, sizeof *x.best),
+               .never = dgm_calloc(size, sizeof *x.never),
                .touched = dgm_malloc(size * sizeof *x.touched),
                .buckets = dgm_calloc(BUCKETS, sizeof *x.buckets)};
     line_reader *r = NULL;
-    dgm_status st = x.best && x.touched && x.buckets ? DGM_OK : dgm_no_memory(err);
+    const bool room = x.best && x.never && x.touched && x.buckets;
+    dgm_status st = room ? DGM_OK : dgm_no_memory(err);
+    if (room) mark_never(&x, &w->spec[1]);
     if (st == DGM_OK) st = reader_open(&r, w->o->tune, w->vocab[0], err);
     w->threshold = 0;
     for (bool more = true; st == DGM_OK && more;) {
@@ -258,6 +271,7 @@ dgm_status dgm_shortlist_tune(dgm_shortlist_work *w, const int32_t *frequent, in
     if (st == DGM_OK) choose_threshold(w, &x);
     reader_close(&r);
     dgm_free(x.best);
+    dgm_free(x.never);
     dgm_free(x.touched);
     dgm_free(x.buckets);
     return st;

@@ -491,6 +491,37 @@ static void test_shortlist(void **state)
     assert_int_equal(dgm_shortlist_make(model, other, NULL, NULL, &err), DGM_ERR_ARGUMENT);
 }
 
+// A threshold for a number of candidates counts what the search will see: what ends a sentence of
+// that model, and nothing that it never says. (EOS is neither of pairs and masked sentences.)
+static void test_candidates_of_kinds(void **state)
+{
+    (void)state;
+    static const char *const models[] = {PIECES, "tests/data/models/double-pieces.gguf",
+                                         "tests/data/models/cmlm-pieces.gguf"};
+    const char *text = put_text("line", "abc def\n"), *model = in_folder("kind.gguf");
+    const char *lex = in_folder("letters");
+    FILE *f = fopen(lex, "w");
+    assert_non_null(f);
+    for (int i = 0; i < 26; i++)
+        for (int k = 1; k < 9; k++)
+            fprintf(f, "%c %c 0.%d%02d\n", 'a' + (i + 3 * k) % 26, 'a' + i, 9 - k, i);
+    fclose(f);
+    for (int kind = 0; kind < 3; kind++)
+        for (int n = 20; n <= 22; n++) {
+            dgm_shortlist_options o;
+            dgm_shortlist_measure m = {.size = sizeof m};
+            dgm_error err;
+            dgm_shortlist_default(&o);
+            o.lexicon = lex;
+            o.frequent = 1;
+            o.candidates = n;
+            o.tune = text;
+            assert_int_equal(dgm_shortlist_make(models[kind], model, &o, NULL, &err), DGM_OK);
+            assert_int_equal(dgm_shortlist_test(model, text, NULL, &m, &err), DGM_OK);
+            if (m.mean != n) fail_msg("%s: %g candidates, not %d", models[kind], m.mean, n);
+        }
+}
+
 static void test_memory(void **state)
 {
     (void)state;
@@ -533,7 +564,8 @@ int main(void)
         cmocka_unit_test(test_special_files),   cmocka_unit_test(test_table_text),
         cmocka_unit_test(test_table_counts),    cmocka_unit_test(test_align_files),
         cmocka_unit_test(test_align_bad_input), cmocka_unit_test(test_gold_file),
-        cmocka_unit_test(test_shortlist),       cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_shortlist),       cmocka_unit_test(test_candidates_of_kinds),
+        cmocka_unit_test(test_memory),
     };
     return scratch_close(cmocka_run_group_tests(tests, NULL, NULL));
 }
