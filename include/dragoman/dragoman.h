@@ -316,6 +316,10 @@ typedef struct dgm_settings {
     // tokens of the source that models with one vocabulary for both sides add to them (names and
     // numbers are copied). NULL: "on". Default NULL.
     const char *source_tokens;
+    // 1: scores and links of accelerated cube pruning stay as the search has them, whatever
+    // exact_scores says; dgm_translation.approximate is then set. (For programs whose output decides
+    // about exact_scores.) Default 0.
+    int32_t approximate_scores;
 } dgm_settings;
 
 // Fills the first `size` bytes: what other languages call. In C and C++ use dgm_settings_default.

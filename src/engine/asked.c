@@ -26,6 +26,7 @@ dgm_asked dgm_asked_settings(const dgm_settings *s)
         .precompute = s->precompute,
         .cube = s->cube != NULL,
         .cube_key = s->cube_key != NULL,
+        .approximate = s->approximate_scores != 0,
         .clusters = is(s->shortlist, "cluster") || is(s->shortlist, "union") ||
                     is(s->shortlist, "intersect"),
         .shortlist = s->shortlist && !is(s->shortlist, "all"),

@@ -68,7 +68,7 @@ static dgm_status resolve_cube(dgm_translator *t, const dgm_settings *s, dgm_err
     c->cube_exact = find_name(s->cube, cube_names, 0) == 1;
     DGM_TRY(parse_cube_key(s->cube_key, &c->cube_key, &c->cube_distance, err));
     t->approximate = strcmp(c->search, "cube") == 0 && !c->cube_exact && c->cube_key != DGM_CUBE_NONE;
-    c->rescore = t->approximate && s->exact_scores;
+    c->rescore = t->approximate && s->exact_scores && !s->approximate_scores;
     if (c->rescore) t->approximate = false;
     c->hidden = 0;
     for (int i = 0; i < t->member_count; i++)

@@ -134,6 +134,10 @@ const dgm_setting_row dgm_setting_rows[] = {
     {KIND(FLAG, exact_scores, SEARCH, "exact-scores", "exact scores",
           "translations of accelerated cube pruning are scored again by the model in the end"),
      .pub.flags = OUTPUT | NO_OPTION},
+    {KIND(FLAG, approximate_scores, SEARCH, "approximate-scores", "approximate scores",
+          "--search cube, accelerated: scores and alignments as the search has them, marked with ~; "
+          "translations are not scored once more"),
+     .pub.flags = OUTPUT},
     {KIND(FLOAT, temperature, SEARCH, "temperature", "temperature",
           "--search sample: probabilities to the power of 1/X; below 1 likely tokens are drawn more "
           "often (default 1)"),

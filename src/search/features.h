@@ -54,6 +54,7 @@ typedef enum dgm_feature {
     DGM_FEATURE_SEED,
     DGM_FEATURE_CUBE,
     DGM_FEATURE_CUBE_KEY,
+    DGM_FEATURE_APPROXIMATE,
     DGM_FEATURE_PAIRS,
     DGM_FEATURE_ITERATIONS,
     DGM_FEATURE_LENGTHS,
@@ -98,6 +99,7 @@ typedef struct dgm_asked {
     uint64_t seed;
     bool cube, cube_key, pairs; // they were given
     bool shortlist, source_tokens_off; // any but the whole vocabulary was chosen; without the source's
+    bool approximate;           // scores as accelerated cube pruning has them
     bool clusters, softmax_off, alignment, replace_unknown, plain_attention, separate_states;
     bool lmbr, lattice, terms, keep;
     bool directions; // lines have their own

@@ -87,6 +87,7 @@ ASKS(asks_temperature, a->temperature > 0.0f)
 ASKS(asks_seed, a->seed != 0)
 ASKS(asks_cube, a->cube)
 ASKS(asks_cube_key, a->cube_key)
+ASKS(asks_approximate, a->approximate)
 ASKS(asks_pairs, a->pairs)
 ASKS(asks_iterations, a->iterations > 0)
 ASKS(asks_lengths, a->lengths > 0)
@@ -201,6 +202,11 @@ const dgm_feature_row dgm_feature_table[DGM_FEATURE_COUNT] = {
                               .asked = asks_cube_key,
                               .places = {{CUBE, ALL_WRITINGS}},
                               .why = "it is a setting of search cube"},
+    [DGM_FEATURE_APPROXIMATE] = {.name = "approximate-scores",
+                                 .setting = "dgm_settings.approximate_scores",
+                                 .asked = asks_approximate,
+                                 .places = {{CUBE, ALL_WRITINGS}},
+                                 .why = "other searches have the model's own scores"},
     [DGM_FEATURE_PAIRS] = {.name = "pairs",
                            .setting = "dgm_settings.pairs",
                            .asked = asks_pairs,

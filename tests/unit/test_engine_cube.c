@@ -104,6 +104,46 @@ static void test_exact_scores(void **state)
     }
 }
 
+// Scores as the search has them: its own order, nothing is scored again, and exact scores are only
+// exact where states were the hypothesis' own.
+static void test_approximate_scores(void **state)
+{
+    (void)state;
+    dgm_settings s = cube_settings(NULL, NULL, NULL);
+    dgm_counters plain = {.size = sizeof plain}, rescored = {.size = sizeof rescored},
+                 kept = {.size = sizeof kept};
+    s.nbest = 4;
+    dgm_results *as_searched = translate(NORMALISED, &s, &plain);
+    s.exact_scores = 1;
+    dgm_results *exact = translate(NORMALISED, &s, &rescored);
+    s.approximate_scores = 1;
+    dgm_results *approximate = translate(NORMALISED, &s, &kept);
+    int differ = 0;
+    for (int n = 0; n < TEXTS; n++) {
+        assert_int_equal(approximate->items[n]->count, as_searched->items[n]->count);
+        for (size_t k = 0; k < approximate->items[n]->count; k++) {
+            const dgm_translation *a = approximate->items[n]->translations[k];
+            const dgm_translation *b = as_searched->items[n]->translations[k];
+            assert_true(a->approximate == 1 && b->approximate == 1);
+            assert_string_equal(a->text, b->text);
+            assert_true(a->sum == b->sum && a->score == b->score);
+            const dgm_translation *x = exact->items[n]->translations[k];
+            assert_int_equal(x->approximate, 0);
+            differ += x->sum != a->sum;
+        }
+    }
+    assert_true(differ > 0);
+    assert_true(kept.rows == plain.rows && kept.rows < rescored.rows);
+    dgm_results_free(&as_searched);
+    dgm_results_free(&exact);
+    dgm_results_free(&approximate);
+    // Naive cube pruning has the model's own.
+    s.cube = "naive";
+    dgm_results *naive = translate(NORMALISED, &s, NULL);
+    assert_int_equal(naive->items[0]->translations[0]->approximate, 0);
+    dgm_results_free(&naive);
+}
+
 static void test_counters(void **state)
 {
     (void)state;
@@ -159,6 +199,10 @@ static void test_refusals(void **state)
     s = cube_settings(NULL, NULL, NULL);
     s.exact_scores = 2;
     refuse(NORMALISED, &s, DGM_ERR_ARGUMENT, "exact scores");
+    s.exact_scores = 0;
+    s.approximate_scores = 1;
+    s.search = "beam";
+    refuse(NORMALISED, &s, DGM_ERR_ARGUMENT, "approximate-scores cannot be combined with search beam: ");
 }
 
 static void lines_of(const char *const *from, dgm_line *to)
@@ -221,6 +265,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_translations), cmocka_unit_test(test_exact_scores),
+        cmocka_unit_test(test_approximate_scores),
         cmocka_unit_test(test_counters),     cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_log_z),        cmocka_unit_test(test_no_memory),
     };

@@ -92,6 +92,7 @@ SETS(set_temperature, r->settings.temperature = 1.5f)
 SETS(set_seed, r->settings.seed = 7)
 SETS(set_cube, r->settings.cube = "naive")
 SETS(set_cube_key, r->settings.cube_key = "state:0.1")
+SETS(set_approximate, r->settings.approximate_scores = 1)
 SETS(set_pairs, r->settings.pairs = "exact")
 SETS(set_iterations, r->settings.iterations = 3)
 SETS(set_lengths, r->settings.lengths = 2)
@@ -158,6 +159,7 @@ static const struct {
     {"seed", set_seed},
     {"cube", set_cube},
     {"cube-key", set_cube_key},
+    {"approximate-scores", set_approximate},
     {"pairs", set_pairs},
     {"iterations", set_iterations},
     {"lengths", set_lengths},
