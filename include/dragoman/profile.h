@@ -30,9 +30,7 @@ typedef struct dgm_optimisations {
     uint64_t unknown_words, unknown_translated;
     int32_t table_words[2];     // source, target
     int32_t merging;
-    // Contexts are multiplied one by one (1), products are made once per source position (0), or
-    // some of an ensemble's models do this and some that (2).
-    int32_t plain_attention;
+    int32_t plain_attention; // contexts are multiplied one by one, not once per source position
     const char *activations; // "polynomial", "table", "libm"
 } dgm_optimisations;
 

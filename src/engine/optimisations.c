@@ -57,15 +57,12 @@ void dgm_optimisations_count_sized(const dgm_translator *t, dgm_optimisations *c
     out->activation_values = n.activations;
     out->activations = activation_names[t->activations];
     out->merging = t->merging;
-    int recurrent = 0, plain = 0;
     for (int i = 0; i < t->member_count; i++) {
         const dgm_model_info *m = dgm_model_describe(t->members[i].model);
-        recurrent += m->recurrent;
-        plain += m->plain_attention;
+        out->plain_attention |= m->plain_attention;
         out->table_bytes += m->table_bytes;
         out->table_words[0] += m->table_words[0];
         out->table_words[1] += m->table_words[1];
     }
-    out->plain_attention = plain == 0 ? 0 : plain == recurrent ? 1 : 2;
     dgm_sized_give(counts, size, &own, sizeof own);
 }

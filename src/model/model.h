@@ -67,7 +67,7 @@ typedef struct dgm_model_info {
     uint64_t parameters, packed_bytes;
     uint64_t table_bytes;     // of pre-computed products (dgm_tuning.precompute)
     int table_words[2];       // words of each side in them
-    bool plain_attention;     // contexts are multiplied at every step: asked for, or no other way
+    bool plain_attention;     // contexts are multiplied at every step (dgm_tuning)
     dgm_decode_spec defaults; // section 2.3 of docs/internals/FORMAT.md
 } dgm_model_info;
 

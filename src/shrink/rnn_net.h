@@ -68,6 +68,9 @@ typedef struct rnn_net {
     int size[DIM_COUNT];
     int directions, heads;
     int part[DIM_COUNT][DGM_SHRINK_MEMBERS]; // units of each head; sum size[]
+    // Reduced to a lower rank over all heads: embeddings and a linear read-out no longer have units of
+    // heads then.
+    bool joint_embed, joint_readout;
     net_readout readout;
 } rnn_net;
 
@@ -88,8 +91,6 @@ dgm_status dgm_net_unfold(rnn_net *out, const rnn_net *members, const double *we
 // keep [NET_COUNT]: NULLs at first; memory that must live until the writer has written, to be freed.
 dgm_status dgm_net_write(const rnn_net *n, dgm_gguf_writer *out, float **keep, dgm_error *err);
 uint64_t dgm_net_parameters(const rnn_net *n);
-// Is a matrix zero outside one block for each head?
-bool dgm_net_blocks(const rnn_net *n, const net_shape *s);
 uint64_t dgm_net_weights(const rnn_net *n, int id); // of a matrix with the network's sizes
 int dgm_net_extent(const rnn_net *n, net_dim dim, int parts); // rows or columns of a matrix
 

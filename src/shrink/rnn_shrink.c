@@ -476,6 +476,7 @@ static dgm_status shrink_readout(rnn_net *n, const rnn_net *to, dgm_error *err)
         add_reader(n, &r, NET_READ_X);
         add_reader(n, &r, NET_READ_H);
         add_reader(n, &r, NET_READ_C);
+        n->joint_readout = to->joint_readout;
         DGM_TRY(reduce(n, NET_OUT, &r, to->size[DIM_READOUT], err));
     } else {
         layer l = {.count = 0};
@@ -496,6 +497,7 @@ static dgm_status shrink_embeddings(rnn_net *n, const rnn_net *to, dgm_error *er
     add_reader(n, &source, NET_BWD_W);
     add_reader(n, behind, NET_X);
     add_reader(n, behind, NET_READ_X);
+    n->joint_embed = to->joint_embed;
     DGM_TRY(reduce(n, NET_SOURCE, &source, to->size[DIM_EMBED], err));
     if (n->m[NET_TARGET].w) DGM_TRY(reduce(n, NET_TARGET, &target, to->size[DIM_EMBED], err));
     n->size[DIM_EMBED] = to->size[DIM_EMBED];

@@ -266,16 +266,12 @@ dgm_status dgm_net_unfold(rnn_net *out, const rnn_net *members, const double *we
 
 // ---- writing -----------------------------------------------------------------------------------
 
-// Units of heads, except those of a linear read-out, which is reduced as a whole.
+// Are the units of a dimension divided among heads?
 static bool is_headed(const rnn_net *n, net_dim d)
 {
+    if (n->heads < 2) return false;
     return d == DIM_ENCODER || d == DIM_CONTEXT || d == DIM_HIDDEN || d == DIM_ATTENTION ||
-           (d == DIM_ROWS && n->readout != NET_READ_LINEAR);
-}
-
-bool dgm_net_blocks(const rnn_net *n, const net_shape *s)
-{
-    return n->heads > 1 && is_headed(n, s->row) && is_headed(n, s->col);
+           (d == DIM_EMBED && !n->joint_embed) || (d == DIM_ROWS && !n->joint_readout);
 }
 
 uint64_t dgm_net_weights(const rnn_net *n, int id)
@@ -283,7 +279,7 @@ uint64_t dgm_net_weights(const rnn_net *n, int id)
     const net_shape *s = &dgm_net_shapes[id];
     const uint64_t rows = (uint64_t)dgm_net_extent(n, s->row, s->row_parts);
     const uint64_t cols = (uint64_t)dgm_net_extent(n, s->col, s->col_parts);
-    if (!dgm_net_blocks(n, s)) return rows * cols;
+    if (!is_headed(n, s->row) || !is_headed(n, s->col)) return rows * cols; // else one block a head
     const int parts = (s->row_parts ? s->row_parts : n->directions) *
                       (s->col_parts ? s->col_parts : n->directions);
     uint64_t sum = 0;
@@ -315,67 +311,78 @@ static void set_heads(const rnn_net *n, net_dim dim, const char *key, int rows,
     dgm_gguf_set_array(out, key, DGM_META_U32, units, (size_t)n->heads);
 }
 
-// Copies block `head` of a matrix: rows and columns of the head, part by part.
-static void cut_block(const rnn_net *n, int id, int head, float *to)
+// Units of a head, or of all where they are not divided, and the first of them.
+static void head_units(const rnn_net *n, net_dim dim, int head, int *units, int *first)
+{
+    *first = 0;
+    *units = n->size[dim];
+    if (!is_headed(n, dim)) return;
+    *units = n->part[dim][head];
+    for (int h = 0; h < head; h++) *first += n->part[dim][h];
+}
+
+// Copies block `head` of a matrix: rows and columns of the head, part by part; returns its shape.
+static void cut_block(const rnn_net *n, int id, int head, float *to, int *shape)
 {
     const net_shape *s = &dgm_net_shapes[id];
     const net_matrix *m = &n->m[id];
-    const int rows = n->part[s->row][head], cols = n->part[s->col][head];
-    const int row_parts = m->rows / n->size[s->row], col_parts = m->cols / n->size[s->col];
-    int first_row = 0, first_col = 0;
-    for (int h = 0; h < head; h++) {
-        first_row += n->part[s->row][h];
-        first_col += n->part[s->col][h];
-    }
-    for (int r = 0; r < row_parts * rows; r++) {
+    int rows, cols, first_row, first_col;
+    head_units(n, s->row, head, &rows, &first_row);
+    head_units(n, s->col, head, &cols, &first_col);
+    shape[0] = m->rows / n->size[s->row] * rows;
+    shape[1] = m->cols / n->size[s->col] * cols;
+    for (int r = 0; r < shape[0]; r++) {
         const int row = place(r, rows, n->size[s->row], first_row);
-        for (int c = 0; c < col_parts * cols; c++)
+        for (int c = 0; c < shape[1]; c++)
             *to++ = m->w[(size_t)row * (size_t)m->cols +
                          (size_t)place(c, cols, n->size[s->col], first_col)];
     }
 }
 
-// NAME.0, NAME.1, ...: the zeros between heads are not stored. keep[id] owns the copies.
+// NAME.0, NAME.1, ...: rows of the heads. Zeros between heads are not stored. keep[id] owns the copies.
 static dgm_status add_blocks(const rnn_net *n, int id, dgm_gguf_writer *out, float **keep,
                              dgm_error *err)
 {
     const net_shape *s = &dgm_net_shapes[id];
-    const net_matrix *m = &n->m[id];
-    const int row_parts = m->rows / n->size[s->row], col_parts = m->cols / n->size[s->col];
     float *at = keep[id] = dgm_malloc((size_t)dgm_net_weights(n, id) * sizeof *at);
     if (!at) return dgm_no_memory(err);
     for (int h = 0; h < n->heads; h++) {
         char name[96];
-        const int shape[2] = {row_parts * n->part[s->row][h], col_parts * n->part[s->col][h]};
+        int shape[2];
         snprintf(name, sizeof name, "%s.%d", s->weight, h);
-        cut_block(n, id, h, at);
+        cut_block(n, id, h, at, shape);
         dgm_gguf_add_tensor(out, name, DGM_TYPE_F32, 2, shape, at);
         at += (size_t)shape[0] * (size_t)shape[1];
     }
     return DGM_OK;
 }
 
-dgm_status dgm_net_write(const rnn_net *n, dgm_gguf_writer *out, float **keep, dgm_error *err)
+static void write_sizes(const rnn_net *n, dgm_gguf_writer *out)
 {
     set(out, "embed", n->size[DIM_EMBED]);
     set(out, "encoder_hidden", n->size[DIM_ENCODER]);
     set(out, "decoder_hidden", n->size[DIM_HIDDEN]);
     set(out, "attention", n->size[DIM_ATTENTION]);
     if (n->readout != NET_READ_NONE) set(out, "readout_size", n->size[DIM_READOUT]);
-    if (n->heads > 1) {
-        set_heads(n, DIM_ATTENTION, "dragoman.rnn.head_attention", 1, out);
-        set_heads(n, DIM_ENCODER, "dragoman.rnn.head_encoder", 1, out);
-        set_heads(n, DIM_HIDDEN, "dragoman.rnn.head_hidden", 1, out);
-        const int rows = n->readout == NET_READ_MAXOUT ? 2 : 1;
-        if (is_headed(n, DIM_ROWS) && n->readout != NET_READ_NONE)
-            set_heads(n, DIM_ROWS, "dragoman.rnn.head_readout", rows, out);
-    }
+    if (n->heads < 2) return;
+    set_heads(n, DIM_ATTENTION, "dragoman.rnn.head_attention", 1, out);
+    set_heads(n, DIM_ENCODER, "dragoman.rnn.head_encoder", 1, out);
+    set_heads(n, DIM_HIDDEN, "dragoman.rnn.head_hidden", 1, out);
+    if (is_headed(n, DIM_EMBED)) set_heads(n, DIM_EMBED, "dragoman.rnn.head_embed", 1, out);
+    const int rows = n->readout == NET_READ_MAXOUT ? 2 : 1;
+    if (is_headed(n, DIM_ROWS) && n->readout != NET_READ_NONE)
+        set_heads(n, DIM_ROWS, "dragoman.rnn.head_readout", rows, out);
+}
+
+dgm_status dgm_net_write(const rnn_net *n, dgm_gguf_writer *out, float **keep, dgm_error *err)
+{
+    write_sizes(n, out);
     for (int i = 0; i < NET_COUNT; i++) {
         const net_matrix *m = &n->m[i];
         const net_shape *s = &dgm_net_shapes[i];
         if (!m->w) continue;
         const int shape[2] = {m->rows, m->cols};
-        if (dgm_net_blocks(n, s))
+        if (is_headed(n, s->row))
             DGM_TRY(add_blocks(n, i, out, keep, err));
         else if (i == NET_V)
             dgm_gguf_add_tensor(out, s->weight, DGM_TYPE_F32, 1, &shape[1], m->w);

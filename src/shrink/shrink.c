@@ -58,6 +58,7 @@ static void scale(const rnn_net *n, double at, rnn_net *to)
     *to = (rnn_net){.directions = n->directions, .heads = n->heads, .readout = n->readout};
     memcpy(to->size, n->size, sizeof to->size);
     to->size[DIM_EMBED] = scaled(n->size[DIM_EMBED], f.embed);
+    memcpy(to->part[DIM_EMBED], n->part[DIM_EMBED], sizeof to->part[DIM_EMBED]); // unless reduced
     const net_dim dims[] = {DIM_ENCODER, DIM_HIDDEN, DIM_ATTENTION, DIM_READOUT};
     for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
         const bool is_linear = dims[i] == DIM_READOUT && n->readout == NET_READ_LINEAR;
@@ -66,6 +67,9 @@ static void scale(const rnn_net *n, double at, rnn_net *to)
             to->size[dims[i]] += to->part[dims[i]][m] =
                 scaled(n->part[dims[i]][m], is_linear ? f.readout : f.units);
     }
+    to->joint_embed = to->size[DIM_EMBED] < n->size[DIM_EMBED];
+    to->joint_readout =
+        n->readout == NET_READ_LINEAR && to->size[DIM_READOUT] < n->size[DIM_READOUT];
     const int rows = n->readout == NET_READ_MAXOUT ? 2 : 1;
     to->size[DIM_CONTEXT] = to->directions * to->size[DIM_ENCODER];
     to->size[DIM_ROWS] = rows * to->size[DIM_READOUT];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Unfolding and shrinking: the unfolded network's distribution is the log-linear mixture of the
-// members' at every step, for every read-out, weights and members of different width; neurons and
-// ranks that repeat others are taken out without a trace; shrunk files have the size asked for, load
-// and translate; what cannot be unfolded is refused.
+// members' at every step, for every read-out, weights and members of different width, with contexts
+// multiplied once per source position or at every step; a file with whole matrices says the same as
+// one with blocks; neurons and ranks that repeat others are taken out without a trace; shrunk files
+// have the size asked for, load and translate; what cannot be unfolded is refused.
 #define _GNU_SOURCE
 #include <math.h>
 #include <setjmp.h>
@@ -52,6 +53,40 @@ static const char *noisy(const char *model, const char *name, uint64_t seed, flo
     return path;
 }
 
+// The fixture with a tanh above its read-out as a model with a linear one.
+static const char *linear(void)
+{
+    const char *path = in_folder("linear.gguf");
+    dgm_gguf *g = NULL;
+    dgm_gguf_writer *w = NULL;
+    assert_int_equal(dgm_gguf_open(&g, MODELS "rnn-bahdanau-pieces.gguf", NULL), DGM_OK);
+    assert_int_equal(dgm_gguf_writer_open(&w, NULL), DGM_OK);
+    for (int i = 0; i < dgm_gguf_meta_count(g); i++) {
+        const dgm_meta *meta = dgm_gguf_meta(g, i);
+        if (strcmp(meta->key, "dragoman.rnn.readout") != 0) dgm_gguf_set_copy(w, meta);
+    }
+    dgm_gguf_set_string(w, "dragoman.rnn.readout", "linear");
+    for (int i = 0; i < dgm_gguf_tensor_count(g); i++) {
+        const dgm_tensor *t = dgm_gguf_tensor(g, i);
+        dgm_gguf_add_tensor(w, t->name, t->type, t->n_dims, t->shape, t->data);
+    }
+    assert_int_equal(dgm_gguf_write(w, path, NULL), DGM_OK);
+    dgm_gguf_writer_close(&w);
+    dgm_gguf_close(&g);
+    return path;
+}
+
+enum { KINDS = 4 };
+
+// A model of every kind of read-out: none, tanh, maxout, linear.
+static const char *kind(int i)
+{
+    static const char *const names[] = {MODELS "rnn-bahdanau.gguf",
+                                        MODELS "rnn-bahdanau-pieces.gguf",
+                                        MODELS "rnn-bahdanau-maxout.gguf"};
+    return i < 3 ? names[i] : linear();
+}
+
 // ---- distributions -----------------------------------------------------------------------------
 
 typedef struct walk {
@@ -65,7 +100,7 @@ static int32_t token_at(int step, int row, int vocabulary)
 }
 
 // Log-probabilities of two sentences with two different continuations each, step by step.
-static walk *run(const char *path)
+static walk *run_as(const char *path, dgm_precision precision, bool plain)
 {
     walk *w = calloc(1, sizeof *w);
     dgm_backend *b = NULL;
@@ -76,14 +111,19 @@ static walk *run(const char *path)
     dgm_error err;
     if (dgm_gguf_open(&g, path, &err) != DGM_OK ||
         dgm_backend_open(&b, "cpu", NULL, &err) != DGM_OK ||
-        dgm_model_load(&m, b, g, DGM_PRECISION_F32, &err) != DGM_OK)
+        dgm_model_load(&m, b, g, precision, &err) != DGM_OK)
         fail_msg("%s", err.text);
     const dgm_model_info *info = dgm_model_describe(m);
+    const dgm_tuning tuning = {.plain_attention = plain};
+    assert_int_equal(dgm_model_tune(m, &tuning, &err), DGM_OK);
+    assert_true(info->plain_attention == plain);
     const dgm_limits limits = {.slots = SENTENCES, .rows = ROWS, .source = 9, .target = STEPS + 1};
     assert_true(info->target_vocab <= VOCABULARY);
     w->vocabulary = info->target_vocab;
-    assert_int_equal(dgm_exec_open(b, dgm_bytes_add(dgm_state_bytes(m, &limits), dgm_bytes_both(8u << 20)), &x, &err),
-                     DGM_OK);
+    assert_int_equal(
+        dgm_exec_open(b, dgm_bytes_add(dgm_state_bytes(m, &limits), dgm_bytes_both(8u << 20)), &x,
+                      &err),
+        DGM_OK);
     assert_int_equal(dgm_state_open(m, x, &limits, &s, &err), DGM_OK);
     static const int32_t ids[9] = {5, 9, 2, 17, 30, 4, 8, 3, 0};
     const dgm_source sources[SENTENCES] = {{ids, 9}, {ids + 4, 5}};
@@ -120,6 +160,11 @@ static walk *run(const char *path)
     dgm_gguf_close(&g);
     dgm_backend_close(&b);
     return w;
+}
+
+static walk *run(const char *path)
+{
+    return run_as(path, DGM_PRECISION_F32, false);
 }
 
 // The log-linear mixture, normalised, in place of the first walk.
@@ -164,21 +209,20 @@ static void check_unfolded(const char *const *models, const double *weights, int
     for (int i = 0; i < count; i++) members[i] = run(models[i]);
     if (count > 1) assert_true(distance(members[0], members[1]) > 0.05); // they do differ
     mix(members, weights, count);
+    walk *plain = run_as(out, DGM_PRECISION_F32, true);
     assert_true(distance(members[0], unfolded) < 1e-4);
+    assert_true(distance(members[0], plain) < 1e-4);
     for (int i = 0; i < count; i++) free(members[i]);
-    free(unfolded);
+    free(unfolded), free(plain);
 }
 
 static void unfolded(void **state)
 {
     (void)state;
-    static const char *const names[] = {"rnn-bahdanau-pieces", "rnn-bahdanau-maxout",
-                                        "rnn-bahdanau"};
     static const double even[3] = {1 / 3.0, 1 / 3.0, 1 / 3.0}, one[1] = {1},
                         uneven[2] = {0.75, 0.25};
-    for (int i = 0; i < 3; i++) {
-        char path[128];
-        snprintf(path, sizeof path, MODELS "%s.gguf", names[i]);
+    for (int i = 0; i < KINDS; i++) {
+        const char *path = kind(i);
         const char *small = in_folder("small.gguf"); // another width
         const dgm_shrink_options o = {.size = sizeof(dgm_shrink_options), .share = 0.6};
         dgm_error err;
@@ -187,6 +231,92 @@ static void unfolded(void **state)
         check_unfolded((const char *const[]){path, b, small}, even, 3);
         check_unfolded((const char *const[]){b, c}, uneven, 2);
         check_unfolded((const char *const[]){b}, one, 1);
+    }
+}
+
+// Writes network n of several heads with whole matrices, as they were once stored: `outside` in place
+// of the zeros between heads. The embeddings are not divided among the heads then.
+static void write_whole(const rnn_net *n, const dgm_gguf *unfolded, float outside, const char *path)
+{
+    dgm_gguf_writer *w = NULL;
+    assert_int_equal(dgm_gguf_writer_open(&w, NULL), DGM_OK);
+    for (int i = 0; i < dgm_gguf_meta_count(unfolded); i++) {
+        const dgm_meta *meta = dgm_gguf_meta(unfolded, i);
+        if (strcmp(meta->key, "dragoman.rnn.head_embed") != 0) dgm_gguf_set_copy(w, meta);
+    }
+    for (int i = 0; i < NET_COUNT; i++) {
+        const net_matrix *m = &n->m[i];
+        const net_shape *s = &dgm_net_shapes[i];
+        const int shape[2] = {m->rows, m->cols};
+        if (!m->w) continue;
+        const bool blocks = s->row != DIM_SOURCE && s->row != DIM_TARGET && i != NET_V;
+        for (size_t k = 0; blocks && k < (size_t)m->rows * (size_t)m->cols; k++)
+            if (m->w[k] == 0.0f) m->w[k] = outside;
+        if (i == NET_V)
+            dgm_gguf_add_tensor(w, s->weight, DGM_TYPE_F32, 1, &shape[1], m->w);
+        else
+            dgm_gguf_add_tensor(w, s->weight, DGM_TYPE_F32, 2, shape, m->w);
+        if (m->bias) dgm_gguf_add_tensor(w, s->bias, DGM_TYPE_F32, 1, shape, m->bias);
+    }
+    assert_int_equal(dgm_gguf_write(w, path, NULL), DGM_OK);
+    dgm_gguf_writer_close(&w);
+}
+
+// The network that the models unfold into, in memory.
+static void unfold(const char *const *models, const double *weights, int count, rnn_net *out)
+{
+    rnn_net members[3];
+    for (int i = 0; i < count; i++) {
+        dgm_gguf *g = NULL;
+        assert_int_equal(dgm_gguf_open(&g, models[i], NULL), DGM_OK);
+        assert_int_equal(dgm_net_read(&members[i], g, NULL), DGM_OK);
+        dgm_gguf_close(&g);
+    }
+    assert_int_equal(dgm_net_unfold(out, members, weights, count, NULL), DGM_OK);
+    for (int i = 0; i < count; i++) dgm_net_free(&members[i]);
+}
+
+static double mean_distance(const walk *a, const walk *b)
+{
+    double sum = 0;
+    for (int t = 0; t < STEPS; t++)
+        for (int r = 0; r < ROWS; r++)
+            for (int v = 0; v < a->vocabulary; v++)
+                sum += fabs(a->logp[t][r][v] - b->logp[t][r][v]);
+    return sum / (STEPS * ROWS * a->vocabulary);
+}
+
+// A file with whole matrices: blocks are found in it where there are zeros between them, and numbers
+// between them are multiplied where there are such. Blocks in 8 bits are no coarser than the whole.
+static void whole_matrices(void **state)
+{
+    (void)state;
+    static const double even[2] = {0.5, 0.5};
+    for (int k = 0; k < KINDS; k++) {
+        const char *path = kind(k);
+        const char *models[2] = {path, noisy(path, "b.gguf", 7, 0.2f)};
+        const char *out = in_folder("unfolded.gguf"), *zeros = in_folder("zeros.gguf"),
+                   *dense = in_folder("dense.gguf");
+        dgm_gguf *g = NULL;
+        rnn_net n;
+        assert_int_equal(dgm_shrink_ensemble(models, 2, out, NULL, NULL, NULL), DGM_OK);
+        unfold(models, even, 2, &n);
+        assert_int_equal(dgm_gguf_open(&g, out, NULL), DGM_OK);
+        write_whole(&n, g, 0.0f, zeros);
+        write_whole(&n, g, 1e-12f, dense);
+        dgm_net_free(&n);
+        dgm_gguf_close(&g);
+        for (int plain = 0; plain < 2; plain++) {
+            walk *a = run_as(out, DGM_PRECISION_F32, plain),
+                 *b = run_as(zeros, DGM_PRECISION_F32, plain),
+                 *c = run_as(dense, DGM_PRECISION_F32, plain);
+            assert_true(distance(a, b) == 0);
+            assert_true(distance(a, c) < 1e-4);
+            walk *d = run_as(out, DGM_PRECISION_I8, plain),
+                 *e = run_as(dense, DGM_PRECISION_I8, plain);
+            assert_true(mean_distance(a, d) < 1.05 * mean_distance(a, e));
+            free(a), free(b), free(c), free(d), free(e);
+        }
     }
 }
 
@@ -365,6 +495,20 @@ static void refused(void **state)
     refuse(&again, 1, NULL, "the model is an unfolded ensemble already");
 }
 
+static dgm_status load(const char *path)
+{
+    dgm_backend *b = NULL;
+    dgm_gguf *g = NULL;
+    dgm_model *m = NULL;
+    dgm_status st = dgm_gguf_open(&g, path, NULL);
+    if (st == DGM_OK) st = dgm_backend_open(&b, "cpu", NULL, NULL);
+    if (st == DGM_OK) st = dgm_model_load(&m, b, g, DGM_PRECISION_F32, NULL);
+    dgm_model_free(&m);
+    dgm_gguf_close(&g);
+    dgm_backend_close(&b);
+    return st;
+}
+
 static void memory(void **state)
 {
     (void)state;
@@ -372,14 +516,28 @@ static void memory(void **state)
     const dgm_shrink_options o = {.size = sizeof(dgm_shrink_options), .share = 0.8};
     const char *out = in_folder("x.gguf");
     ALLOCATIONS_FAIL(dgm_shrink_ensemble(models, 2, out, &o, NULL, NULL));
+    static const double even[2] = {0.5, 0.5};
+    const char *whole = in_folder("whole.gguf");
+    dgm_gguf *g = NULL;
+    rnn_net n;
+    assert_int_equal(dgm_shrink_ensemble(models, 2, out, NULL, NULL, NULL), DGM_OK);
+    assert_int_equal(dgm_gguf_open(&g, out, NULL), DGM_OK);
+    unfold(models, even, 2, &n);
+    write_whole(&n, g, 0.0f, whole);
+    dgm_net_free(&n);
+    dgm_gguf_close(&g);
+    ALLOCATIONS_FAIL(load(out));
+    ALLOCATIONS_FAIL(load(whole));
 }
 
 int main(void)
 {
     if (!scratch_open()) return 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unfolded),     cmocka_unit_test(repeated), cmocka_unit_test(sizes),
-        cmocka_unit_test(translations), cmocka_unit_test(refused),  cmocka_unit_test(memory),
+        cmocka_unit_test(unfolded), cmocka_unit_test(whole_matrices),
+        cmocka_unit_test(repeated), cmocka_unit_test(sizes),
+          cmocka_unit_test(translations),
+        cmocka_unit_test(refused),  cmocka_unit_test(memory),
     };
     return scratch_close(cmocka_run_group_tests(tests, NULL, NULL));
 }

@@ -148,10 +148,9 @@ static void print_optimisations(const dgm_translator *t)
             percent(n.source_found, n.source_words), (unsigned long long)n.source_words,
             percent(n.target_found, n.target_words), (unsigned long long)n.target_words,
             (int)n.table_words[0], (int)n.table_words[1], (double)n.table_bytes / 1048576);
-    static const char *const attention[] = {"once per source position", "one by one",
-                                            "once per source position or one by one"};
     fprintf(stderr, "attention   %llu rows multiplied for contexts, %s\n",
-            (unsigned long long)n.context_products, attention[n.plain_attention]);
+            (unsigned long long)n.context_products,
+            n.plain_attention ? "one by one" : "once per source position");
     fprintf(stderr, "activations %llu values by %s\n", (unsigned long long)n.activation_values,
             n.activations);
 }

@@ -21,12 +21,6 @@ int dgm_rnn_value_width(const rnn *r)
     return r->cell_gates * r->hidden + r->readout_rows;
 }
 
-int dgm_rnn_memory_width(const rnn *r)
-{
-    bool itself = r->plain || r->upper_context;
-    return (r->plain ? 0 : dgm_rnn_value_width(r)) + (itself ? r->width : 0);
-}
-
 static dgm_bytes step_scratch(const dgm_model *m, const dgm_limits *l)
 {
     const rnn *r = m->weights;
@@ -34,16 +28,16 @@ static dgm_bytes step_scratch(const dgm_model *m, const dgm_limits *l)
     const size_t rows = (size_t)l->rows;
     const dgm_bytes own = {
         .host = 9 * dgm_arena_cost(rows * sizeof(int32_t)) + dgm_arena_cost(rows * sizeof(float *)),
-        .device = dgm_exec_mat_bytes(b, l->rows, dgm_linear_rows(r->word)) +
-                  dgm_exec_mat_bytes(b, l->rows, dgm_linear_rows(r->old)) +
+        .device = dgm_exec_mat_bytes(b, l->rows, r->word.rows) +
+                  dgm_exec_mat_bytes(b, l->rows, r->old.rows) +
                   dgm_exec_mat_bytes(b, l->rows, r->bottom_width) +
                   2 * dgm_exec_mat_bytes(b, l->rows, r->state_width) +
                   dgm_exec_mat_bytes(b, l->rows, dgm_rnn_value_width(r)) +
-                  dgm_exec_mat_bytes(b, l->rows, dgm_rnn_memory_width(r)) +
+                  dgm_exec_mat_bytes(b, l->rows, dgm_rnn_memory_width(r, 0)) +
                   dgm_exec_mat_bytes(b, l->rows, r->readout_rows) +
                   dgm_rnn_stack_scratch(m, l->rows)};
     const dgm_bytes paths = dgm_paths_bytes(b, l->rows, 0);
-    const dgm_bytes words = dgm_rnn_words_scratch(b, l->rows, r->embed, dgm_linear_rows(r->word));
+    const dgm_bytes words = dgm_rnn_words_scratch(b, l->rows, r->embed, r->word.rows);
     return dgm_bytes_add(dgm_bytes_add(own, paths),
                          dgm_bytes_add(words, r->decoder->scratch(m, l->rows)));
 }
@@ -52,36 +46,14 @@ static dgm_bytes state_bytes(const dgm_model *m, const dgm_limits *l)
 {
     const rnn *r = m->weights;
     const dgm_backend *b = m->backend;
-    int places = dgm_state_sources(l), rows = dgm_state_rows(m, l),
-        values = dgm_rnn_memory_width(r);
-    size_t memory = r->decoder->product ? dgm_exec_mat_bytes(b, places, r->attention + values)
-                                        : dgm_exec_mat_bytes(b, places, r->attention) +
-                                              dgm_exec_mat_bytes(b, places, values);
-    if (r->heads) memory = dgm_rnn_heads_bytes(b, r, places);
+    const int rows = dgm_state_rows(m, l);
     const dgm_bytes own = {
         .host = dgm_arena_cost(sizeof(rnn_state)) + dgm_arena_cost((size_t)rows * sizeof(int32_t)),
-        .device = memory + dgm_exec_mat_bytes(b, l->slots, r->hidden) +
+        .device = dgm_rnn_memory_bytes(m, dgm_state_sources(l)) +
+                  dgm_exec_mat_bytes(b, l->slots, r->hidden) +
                   dgm_exec_mat_bytes(b, rows, r->state_width) +
                   dgm_exec_mat_bytes(b, l->rows, m->info.hidden)};
     return dgm_bytes_add(own, dgm_bytes_max(dgm_rnn_encode_scratch(m, l), step_scratch(m, l)));
-}
-
-// Product attention strides over keys and values alike, so they lie side by side; additive
-// attention reads both without gaps.
-static void take_memory(dgm_state *s, const rnn *r, rnn_state *rs)
-{
-    int places = dgm_state_sources(&s->limits), values = dgm_rnn_memory_width(r);
-    if (r->decoder->product) {
-        dgm_mat both = dgm_exec_mat(s->exec, places, r->attention + values);
-        rs->keys = dgm_mat_cols(both, 0, r->attention);
-        rs->values = dgm_mat_cols(both, r->attention, values);
-        if (!both.data) rs->keys.data = rs->values.data = NULL;
-        return;
-    }
-    rs->keys = dgm_exec_mat(s->exec, places, r->attention);
-    rs->keys.stride = rs->keys.cols;
-    rs->values = dgm_exec_mat(s->exec, places, values);
-    rs->values.stride = rs->values.cols;
 }
 
 static dgm_status state_open(dgm_state *s, dgm_error *err)
@@ -91,17 +63,13 @@ static dgm_status state_open(dgm_state *s, dgm_error *err)
     rnn_state *rs = dgm_arena_alloc(a, sizeof *rs);
     DGM_FAIL_IF(!rs, err, DGM_ERR_MEMORY, "the worker's memory is too small for the model");
     memset(rs, 0, sizeof *rs);
-    if (r->heads)
-        dgm_rnn_heads_memory(s, r, rs);
-    else
-        take_memory(s, r, rs);
+    const bool fits = dgm_rnn_memory_take(s, rs);
     rs->initial = dgm_exec_mat(s->exec, s->limits.slots, r->hidden);
     rs->states = dgm_exec_mat(s->exec, s->step_rows, r->state_width);
     rs->hidden = dgm_exec_mat(s->exec, s->limits.rows, s->model->info.hidden);
     rs->mark = DGM_ARENA_ARRAY(a, int32_t, (size_t)s->step_rows);
-    DGM_FAIL_IF(!rs->keys.data || !rs->values.data || !rs->initial.data || !rs->states.data ||
-                    !rs->hidden.data || !rs->mark,
-                err, DGM_ERR_MEMORY, "the worker's memory is too small for the model");
+    DGM_FAIL_IF(!fits || !rs->initial.data || !rs->states.data || !rs->hidden.data || !rs->mark, err,
+                 DGM_ERR_MEMORY, "the worker's memory is too small for the model");
     for (int i = 0; i < s->step_rows; i++) rs->mark[i] = -1;
     s->storage = rs;
     return DGM_OK;
@@ -155,13 +123,14 @@ const dgm_paths *dgm_rnn_sources(rnn_step *c, const int32_t *rows, int n)
     return dgm_op_paths(s->exec, n, c->first, c->length, NULL, 0);
 }
 
-void dgm_rnn_context(const rnn_step *c, dgm_mat context, dgm_mat summed)
+void dgm_rnn_context(const rnn_step *c, const rnn_head *h, dgm_mat products, dgm_mat summed)
 {
     const rnn *r = c->r;
     if (!r->plain) return;
-    dgm_mat source = dgm_mat_cols(summed, summed.cols - r->width, r->width);
-    dgm_op_linear(c->s->exec, context, source, r->value, DGM_ACT_NONE, NULL);
-    c->rs->counts.context_products += (uint64_t)context.rows;
+    const int width = h->units.width;
+    dgm_mat source = dgm_mat_cols(summed, summed.cols - width, width);
+    dgm_op_linear(c->s->exec, products, source, h->value, DGM_ACT_NONE, NULL);
+    if (h == r->head) c->rs->counts.context_products += (uint64_t)products.rows;
 }
 
 void dgm_rnn_cell(const rnn_step *c, bool lstm, dgm_mat next, dgm_mat state, dgm_mat gx, dgm_mat gh)
@@ -176,12 +145,13 @@ void dgm_rnn_cell(const rnn_step *c, bool lstm, dgm_mat next, dgm_mat state, dgm
     c->rs->counts.activations += (uint64_t)next.rows * (uint64_t)h * (lstm ? 5 : 3);
 }
 
-// Rooms for attention's sum and for the products with the context: one unless the path is plain.
+// Rooms for attention's sum and for the products with the context: one unless the path is plain or
+// several heads put their products together.
 static void take_context(rnn_step *c)
 {
     const rnn *r = c->r;
-    c->summed = dgm_exec_mat(c->s->exec, c->count, dgm_rnn_memory_width(r));
-    if (r->plain)
+    if (r->heads == 1) c->summed = dgm_exec_mat(c->s->exec, c->count, dgm_rnn_memory_width(r, 0));
+    if (r->plain || r->heads > 1)
         c->context = dgm_exec_mat(c->s->exec, c->count, dgm_rnn_value_width(r));
     else
         c->context = dgm_mat_cols(c->summed, 0, dgm_rnn_value_width(r));
@@ -204,15 +174,15 @@ static rnn_step begin_step(dgm_state *s, int count, const dgm_step_row *steps, c
     find_distinct(&c, steps);
     for (int i = 0; i < count; i++) ids[i] = steps[i].token[0];
 
-    rnn_words words = {r->target, r->word, &r->target_table};
-    c.word = dgm_exec_mat(e, count, dgm_linear_rows(r->word));
+    rnn_words words = {r->target, &r->word, &r->target_table};
+    c.word = dgm_exec_mat(e, count, r->word.rows);
     rs->counts.target_words += (uint64_t)count;
     rs->counts.target_found += (uint64_t)dgm_rnn_word_products(e, &words, c.word, ids);
 
     c.parent = dgm_exec_mat(e, c.distinct, r->state_width);
-    c.old = dgm_exec_mat(e, c.distinct, dgm_linear_rows(r->old));
+    c.old = dgm_exec_mat(e, c.distinct, r->old.rows);
     dgm_op_gather(e, c.parent, rs->states, c.unique);
-    dgm_op_linear(e, c.old, dgm_mat_cols(c.parent, 0, r->hidden), r->old, DGM_ACT_NONE, NULL);
+    dgm_rnn_multiply(e, c.old, dgm_mat_cols(c.parent, 0, r->hidden), &r->old, DGM_ACT_NONE, NULL);
 
     c.state = dgm_exec_mat(e, count, r->bottom_width);
     c.next = dgm_exec_mat(e, count, r->state_width);
@@ -235,7 +205,7 @@ static void read_out(const rnn_step *c, dgm_mat hidden, dgm_mat h)
     dgm_mat word = dgm_mat_cols(c->word, c->word.cols - n, n);
     dgm_mat context = dgm_mat_cols(c->context, r->cell_gates * r->hidden, n);
     dgm_mat sum = r->readout == READOUT_MAXOUT ? dgm_exec_mat(e, c->count, n) : hidden;
-    dgm_op_linear(e, sum, h, r->readout_h, DGM_ACT_NONE, &word);
+    dgm_rnn_multiply(e, sum, h, &r->readout_h, DGM_ACT_NONE, &word);
     dgm_op_add(e, sum, sum, context);
     if (r->readout == READOUT_TANH) {
         dgm_op_act(e, hidden, hidden, DGM_ACT_TANH);

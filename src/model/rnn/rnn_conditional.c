@@ -12,23 +12,24 @@
 static dgm_status load(dgm_model *m, rnn *r, dgm_error *err)
 {
     int a = r->attention, g = 3 * r->hidden;
-    const rnn_block word[] = {{"gru1.x", g, true}, {"readout.x", r->readout_rows, true}};
-    const rnn_block old = {"gru1.h", g, true};
-    const rnn_block middle[] = {{"att.query", a, false}, {"gru2.h", g, true}};
-    const rnn_block value[] = {{"gru2.x", g, true}, {"readout.c", r->readout_rows, false}};
-    DGM_TRY(dgm_rnn_load_stack(m, word, 2, r->embed, &r->word, err));
-    DGM_TRY(dgm_rnn_load_stack(m, &old, 1, r->hidden, &r->old, err));
-    DGM_TRY(dgm_rnn_load_stack(m, middle, 2, r->hidden, &r->middle, err));
-    DGM_TRY(dgm_rnn_load_stack(m, value, 2, r->width, &r->value, err));
+    const rnn_matrix word[] = {{"dec.gru1.x", g, true}, {"dec.readout.x", r->readout_rows, true}};
+    const rnn_matrix old = {"dec.gru1.h", g, true};
+    const rnn_matrix middle[] = {{"dec.att.query", a, false}, {"dec.gru2.h", g, true}};
+    const rnn_matrix gates = {"dec.gru2.x", g, true};
+    const rnn_matrix readout = {"dec.readout.c", r->readout_rows, false};
+    DGM_TRY(dgm_rnn_load_product(m, word, 2, r->embed, &r->word, err));
+    DGM_TRY(dgm_rnn_load_product(m, &old, 1, r->hidden, &r->old, err));
+    DGM_TRY(dgm_rnn_load_product(m, middle, 2, r->hidden, &r->middle, err));
+    DGM_TRY(dgm_rnn_load_values(m, &gates, &readout, err));
     return dgm_rnn_load_additive(m, r, err);
 }
 
 static dgm_bytes scratch(const dgm_model *m, int rows)
 {
     const rnn *r = m->weights;
-    return (dgm_bytes){
-        .device = dgm_exec_mat_bytes(m->backend, rows, 3 * r->hidden) +
-                  dgm_exec_mat_bytes(m->backend, rows, r->attention + 3 * r->hidden)};
+    return (dgm_bytes){.device =
+                           dgm_exec_mat_bytes(m->backend, rows, 3 * r->hidden) +
+                           dgm_exec_mat_bytes(m->backend, rows, r->attention + 3 * r->hidden)};
 }
 
 static void step(rnn_step *c)
@@ -40,11 +41,11 @@ static void step(rnn_step *c)
     dgm_op_gather(e, gh, c->old, c->which);
     dgm_rnn_cell(c, false, c->state, c->state, dgm_mat_cols(c->word, 0, g), gh); // h~
 
-    dgm_op_linear(e, middle, c->state, r->middle, DGM_ACT_NONE, NULL);
+    dgm_rnn_multiply(e, middle, c->state, &r->middle, DGM_ACT_NONE, NULL);
     const dgm_align_list align = dgm_model_alignment(c->s, c->count, c->align);
-    dgm_op_attend_add(e, c->summed, dgm_mat_cols(middle, 0, a), r->v, c->rs->keys, c->rs->values,
-                      dgm_rnn_sources(c, c->rows, c->count), &align);
-    dgm_rnn_context(c, c->context, c->summed);
+    dgm_op_attend_add(e, c->summed, dgm_mat_cols(middle, 0, a), r->head[0].v, c->rs->keys[0],
+                      c->rs->values[0], dgm_rnn_sources(c, c->rows, c->count), &align);
+    dgm_rnn_context(c, r->head, c->context, c->summed);
     dgm_mat gx = dgm_mat_cols(c->context, 0, g);
     dgm_rnn_cell(c, false, c->next, c->state, gx, dgm_mat_cols(middle, a, g));
 }

@@ -11,15 +11,16 @@
 static dgm_status load(dgm_model *m, rnn *r, dgm_error *err)
 {
     int a = r->attention, g = r->cell_gates * r->hidden;
-    const rnn_block word[] = {
-        {"att.x", a, false}, {"gru.x", g, true}, {"readout.x", r->readout_rows, true}};
-    const rnn_block old[] = {{"att.h", a, false}, {"gru.h", g, false}};
-    const rnn_block key = {"att.key", a, false};
-    const rnn_block value[] = {{"gru.c", g, false}, {"readout.c", r->readout_rows, false}};
-    DGM_TRY(dgm_rnn_load_stack(m, word, 3, r->embed, &r->word, err));
-    DGM_TRY(dgm_rnn_load_stack(m, old, 2, r->hidden, &r->old, err));
-    DGM_TRY(dgm_rnn_load_stack(m, &key, 1, r->width, &r->key, err));
-    return dgm_rnn_load_stack(m, value, 2, r->width, &r->value, err);
+    const rnn_matrix word[] = {
+        {"dec.att.x", a, false}, {"dec.gru.x", g, true}, {"dec.readout.x", r->readout_rows, true}};
+    const rnn_matrix old[] = {{"dec.att.h", a, false}, {"dec.gru.h", g, false}};
+    const rnn_matrix key = {"dec.att.key", a, false};
+    const rnn_matrix gates = {"dec.gru.c", g, false};
+    const rnn_matrix readout = {"dec.readout.c", r->readout_rows, false};
+    DGM_TRY(dgm_rnn_load_product(m, word, 3, r->embed, &r->word, err));
+    DGM_TRY(dgm_rnn_load_product(m, old, 2, r->hidden, &r->old, err));
+    DGM_TRY(dgm_rnn_load_product(m, &key, 1, r->width, &r->key, err));
+    return dgm_rnn_load_values(m, &gates, &readout, err);
 }
 
 static dgm_bytes scratch(const dgm_model *m, int rows)
@@ -42,9 +43,9 @@ static void step(rnn_step *c)
     dgm_op_act(e, query, query, DGM_ACT_TANH);
     const dgm_heads one = {1, a, c->summed.cols, 1.0f};
     const dgm_align_list align = dgm_model_alignment(c->s, c->count, c->align);
-    dgm_op_attend(e, c->summed, query, c->rs->keys, c->rs->values, &one,
+    dgm_op_attend(e, c->summed, query, c->rs->keys[0], c->rs->values[0], &one,
                   dgm_rnn_sources(c, c->rows, c->count), &align);
-    dgm_rnn_context(c, c->context, c->summed);
+    dgm_rnn_context(c, r->head, c->context, c->summed);
     c->rs->counts.activations += (uint64_t)c->count * (uint64_t)a;
 
     dgm_mat gx = dgm_mat_cols(c->word, a, g);

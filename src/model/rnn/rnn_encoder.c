@@ -46,17 +46,15 @@ dgm_bytes dgm_rnn_encode_scratch(const dgm_model *m, const dgm_limits *l)
     const dgm_backend *b = m->backend;
     int n = capacity(m, l), gates = r->gates * r->encoder_hidden, he = r->encoder_hidden;
     int most = l->slots < n ? l->slots : n; // sentences of a chunk
-    int values = dgm_rnn_value_width(r) > r->width ? dgm_rnn_value_width(r) : r->width;
     size_t list = dgm_arena_cost(((size_t)n + 1) * sizeof(int32_t));
     const dgm_bytes own = {
         .host = 9 * list,
         .device = 2 * dgm_exec_mat_bytes(b, n, 2 * he) + 2 * dgm_exec_mat_bytes(b, n, r->width) +
                   dgm_exec_mat_bytes(b, n, 2 * gates) + dgm_exec_mat_bytes(b, n, gates) +
                   dgm_exec_mat_bytes(b, n, he) + dgm_exec_mat_bytes(b, most, gates) +
-                  2 * dgm_exec_mat_bytes(b, most, he) +
-                  dgm_rnn_fc_scratch(b, &r->source_fc, n, 0) +
+                  2 * dgm_exec_mat_bytes(b, most, he) + dgm_rnn_fc_scratch(b, &r->source_fc, n, 0) +
                   dgm_exec_mat_bytes(b, most, r->width) + dgm_exec_mat_bytes(b, most, r->hidden) +
-                  dgm_exec_mat_bytes(b, n, r->attention) + dgm_exec_mat_bytes(b, n, values)};
+                  dgm_rnn_keep_scratch(m, n)};
     return dgm_bytes_add(own, dgm_rnn_words_scratch(b, n, r->embed, 2 * gates));
 }
 
@@ -129,9 +127,19 @@ typedef struct walk {
     dgm_mat back;       // [tokens, He]: output of the backward direction, in its own order
 } walk;
 
+// The cells of all heads, side by side.
+static void run_grus(dgm_exec *e, const rnn *r, dgm_mat next, dgm_mat state, dgm_mat gx, dgm_mat gh)
+{
+    for (int m = 0; m < r->heads; m++) {
+        const int first = r->head[m].first.encoder, n = r->head[m].units.encoder;
+        dgm_op_gru(e, dgm_mat_cols(next, first, n), dgm_mat_cols(state, first, n),
+                   dgm_mat_cols(gx, 3 * first, 3 * n), dgm_mat_cols(gh, 3 * first, 3 * n));
+    }
+}
+
 // out [tokens, He] from the inputs' gates gx [tokens, gates * He], both in the order of the walk.
 static void run_direction(dgm_exec *e, const rnn *r, const chunk *c, const walk *w,
-                          const dgm_linear *h, dgm_mat gx, dgm_mat out)
+                          const rnn_product *h, dgm_mat gx, dgm_mat out)
 {
     if (r->lstm) dgm_op_zero(e, w->cell);
     for (int t = 0; t < c->longest; t++) {
@@ -139,12 +147,12 @@ static void run_direction(dgm_exec *e, const rnn *r, const chunk *c, const walk 
         dgm_mat state = dgm_mat_rows(w->zero, 0, n), next = dgm_mat_rows(out, c->offset[t], n);
         if (t > 0) state = dgm_mat_rows(out, c->offset[t - 1], n);
         dgm_mat x = dgm_mat_rows(gx, c->offset[t], n), gh = dgm_mat_rows(w->gates, 0, n);
-        dgm_op_linear(e, gh, state, h, DGM_ACT_NONE, NULL);
+        dgm_rnn_multiply(e, gh, state, h, DGM_ACT_NONE, NULL);
         if (r->lstm) {
             dgm_mat cell = dgm_mat_rows(w->cell, 0, n);
             dgm_op_lstm(e, next, cell, cell, x, gh);
         } else {
-            dgm_op_gru(e, next, state, x, gh);
+            run_grus(e, r, next, state, x, gh);
         }
     }
 }
@@ -154,10 +162,10 @@ static void run_layer(dgm_exec *e, const rnn *r, const chunk *c, const walk *w, 
                       dgm_mat gx, dgm_mat out)
 {
     int he = r->encoder_hidden, gates = r->gates * he;
-    run_direction(e, r, c, w, l->h[0], dgm_mat_cols(gx, 0, gates), dgm_mat_cols(out, 0, he));
+    run_direction(e, r, c, w, &l->h[0], dgm_mat_cols(gx, 0, gates), dgm_mat_cols(out, 0, he));
     if (l->directions < 2) return;
     dgm_op_gather(e, w->mirrored, dgm_mat_cols(gx, gates, gates), c->mirror);
-    run_direction(e, r, c, w, l->h[1], w->mirrored, w->back);
+    run_direction(e, r, c, w, &l->h[1], w->mirrored, w->back);
     dgm_op_scatter(e, dgm_mat_cols(out, he, he), w->back, c->mirror);
 }
 
@@ -180,11 +188,11 @@ static dgm_mat run_layers(dgm_exec *e, const rnn *r, const chunk *c, dgm_model_c
         dgm_mat out = dgm_mat_cols(turns[i % 2], 0, l->directions * he);
         dgm_mat gx = dgm_mat_cols(both, 0, l->directions * gates);
         if (i == 0) {
-            rnn_words words = {r->source, l->x, &r->source_table};
+            rnn_words words = {r->source, &l->x, &r->source_table};
             counts->source_words += (uint64_t)n;
             counts->source_found += (uint64_t)dgm_rnn_word_products(e, &words, gx, c->ids);
         } else {
-            dgm_op_linear(e, gx, in, l->x, DGM_ACT_NONE, NULL);
+            dgm_rnn_multiply(e, gx, in, &l->x, DGM_ACT_NONE, NULL);
         }
         run_layer(e, r, c, &w, l, gx, out);
         if (r->encoder_residual && i >= 2) dgm_op_add(e, out, out, in);
@@ -203,23 +211,6 @@ static void run_source_fc(dgm_exec *e, const rnn *r, dgm_mat memory)
     dgm_exec_reset(e, mark);
 }
 
-// What attention adds up for each position: products with s_j, and s_j itself where it is needed.
-static void keep_values(dgm_state *s, const chunk *c, dgm_mat memory)
-{
-    const rnn *r = s->model->weights;
-    rnn_state *rs = s->storage;
-    dgm_exec *e = s->exec;
-    int products = r->plain ? 0 : dgm_rnn_value_width(r);
-    if (products) {
-        dgm_mat values = dgm_exec_mat(e, memory.rows, products);
-        dgm_op_linear(e, values, memory, r->value, DGM_ACT_NONE, NULL);
-        dgm_op_scatter(e, dgm_mat_cols(rs->values, 0, products), values, c->place);
-        rs->counts.context_products += (uint64_t)memory.rows;
-    }
-    if (dgm_rnn_memory_width(r) > products)
-        dgm_op_scatter(e, dgm_mat_cols(rs->values, products, r->width), memory, c->place);
-}
-
 static void encode_chunk(dgm_state *s, int count, const dgm_source *sources, const int32_t *slots,
                          int tokens)
 {
@@ -231,21 +222,13 @@ static void encode_chunk(dgm_state *s, int count, const dgm_source *sources, con
     lay_out(&c, s, sources, slots);
     dgm_mat by_time = run_layers(e, r, &c, &rs->counts);
     dgm_mat memory = dgm_exec_mat(e, tokens, r->width); // sentence after sentence
-    dgm_op_gather(e, memory, by_time, c.row);
+    dgm_rnn_heads_order(e, r, memory, by_time, c.row);
     run_source_fc(e, r, memory);
-
-    dgm_mat keys = dgm_exec_mat(e, tokens, r->attention);
-    dgm_op_linear(e, keys, memory, r->key, r->decoder->key_act, NULL);
-    if (r->heads) {
-        dgm_rnn_heads_keep(s, keys, memory, c.place);
-    } else {
-        dgm_op_scatter(e, rs->keys, keys, c.place);
-        keep_values(s, &c, memory);
-    }
+    dgm_rnn_heads_keep(s, memory, c.place);
 
     dgm_mat mean = dgm_exec_mat(e, count, r->width), h0 = dgm_exec_mat(e, count, r->hidden);
     dgm_op_mean(e, mean, memory, c.first, c.length);
-    dgm_op_linear(e, h0, mean, r->init, DGM_ACT_TANH, NULL);
+    dgm_rnn_multiply(e, h0, mean, &r->init, DGM_ACT_TANH, NULL);
     dgm_op_scatter(e, rs->initial, h0, slots);
     dgm_exec_reset(e, mark);
 }

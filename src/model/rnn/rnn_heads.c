@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: MIT
-// Decoder `bahdanau` with several heads of additive attention: what an ensemble of such models
-// becomes when it is unfolded into one network (`dragoman shrink`). Every head has its own units of
-// attention, its own distribution over the source and its own part of the encoder's states:
+// Heads of attention: their sizes, their keys and values.
+//
+// An ensemble of models with the decoder `bahdanau` that was unfolded into one network (`dragoman
+// shrink`) has one head for each member. Every head has its own units of attention, its own
+// distribution over the source and its own part of the encoder's states:
 //
 //   e_mj = v_m . tanh(Wq_m h + Uk_m s_j + b_m);  c_m = sum_j softmax(e_m)_j [f_mj ; b_mj]
 //   h' = GRU([x; c_1; c_2; ...], h)
 //
-// where f_m and b_m are the units of head m of the two directions. Products with c are made for
-// every distinct parent (dgm_tuning's plain attention): products made once per source position
-// would be as many as there are heads.
+// where f_m and b_m are the units of head m of the two directions. All other models have one head,
+// which is the whole network.
 //
-//   keys   head m: [places, A_m]      values  head m: [places, directions * He_m]
+//   keys   head m: [places, A_m]      values  head m: [places, products with [f_mj ; b_mj]]
 //
-// Alignments are those of the first head. Matrices between units of heads may be stored as one
-// block for each head, without the zeros between them; they are put together when a model is loaded.
-#include <stdio.h>
-#include <string.h>
-
+// Products with c_m are made once per source position, as in every model (rnn_private.h): gates of
+// head m's units, which are the only ones that see c_m, and the read-out's. A read-out that is not
+// divided among the heads sees all contexts, so every head has values for all of its rows, which are
+// added up.
 #include "base/arena.h"
-#include "base/mem.h"
 #include "model/rnn/rnn_private.h"
-#include "shrink/rnn_net.h"
 
 // ---- settings ----------------------------------------------------------------------------------
 
+// Units of each head of one dimension; NULL: it is not divided.
 static dgm_status get_sizes(const dgm_gguf *g, const char *key, int sum, const uint32_t **out,
                             size_t *count, dgm_error *err)
 {
@@ -36,234 +35,193 @@ static dgm_status get_sizes(const dgm_gguf *g, const char *key, int sum, const u
     return DGM_OK;
 }
 
+// The one head of a model that has no others.
+static void whole_network(rnn *r)
+{
+    r->heads = 1;
+    r->head[0].units = (rnn_units){.attention = r->attention,
+                                   .encoder = r->encoder_hidden,
+                                   .width = r->width,
+                                   .hidden = r->hidden,
+                                   .readout = r->readout_rows};
+}
+
+// Each head begins where the one before it ends.
+static void place_heads(rnn *r)
+{
+    for (int m = 1; m < r->heads; m++) {
+        const rnn_units *u = &r->head[m - 1].units, *f = &r->head[m - 1].first;
+        r->head[m].first = (rnn_units){.embed = f->embed + u->embed,
+                                       .attention = f->attention + u->attention,
+                                       .encoder = f->encoder + u->encoder,
+                                       .width = f->width + u->width,
+                                       .hidden = f->hidden + u->hidden,
+                                       .readout = f->readout + u->readout};
+    }
+}
+
+static dgm_status check_network(const rnn *r, dgm_error *err)
+{
+    const bool more = r->upper_layers || r->fc.count || r->source_fc.count || r->top != TOP_NONE;
+    DGM_FAIL_IF(r->decoder != &dgm_rnn_bahdanau || r->encoder_layers != 1 || r->lstm || more, err,
+                DGM_ERR_UNSUPPORTED,
+                "only the decoder 'bahdanau' may have several heads of attention, with one encoder "
+                "layer of GRUs and nothing above its cell");
+    return DGM_OK;
+}
+
 dgm_status dgm_rnn_heads_settings(const dgm_gguf *g, rnn *r, dgm_error *err)
 {
-    const uint32_t *attention = NULL, *encoder = NULL, *hidden = NULL, *readout = NULL;
-    size_t a = 0, e = 0, h = 0, o = 0;
+    const uint32_t *attention = NULL, *encoder = NULL, *hidden = NULL, *readout = NULL,
+                   *embed = NULL;
+    size_t a = 0, e = 0, h = 0, o = 0, x = 0;
     DGM_TRY(get_sizes(g, "dragoman.rnn.head_attention", r->attention, &attention, &a, err));
     DGM_TRY(get_sizes(g, "dragoman.rnn.head_encoder", r->encoder_hidden, &encoder, &e, err));
     DGM_TRY(get_sizes(g, "dragoman.rnn.head_hidden", r->hidden, &hidden, &h, err));
+    DGM_TRY(get_sizes(g, "dragoman.rnn.head_embed", r->embed, &embed, &x, err));
     if (r->readout_size)
         DGM_TRY(get_sizes(g, "dragoman.rnn.head_readout", r->readout_size, &readout, &o, err));
-    DGM_FAIL_IF(a != e || a != h || (o && o != a) || a > DGM_RNN_HEADS_MAX, err, DGM_ERR_FORMAT,
+    DGM_FAIL_IF(a != e || a != h || (o && o != a) || (x && x != a) || a > DGM_RNN_HEADS_MAX, err,
+                DGM_ERR_FORMAT,
                 "attention of %zu heads, over the encoder's units of %zu and the decoder's of %zu; "
                 "at most %d",
                 a, e, h, DGM_RNN_HEADS_MAX);
+    whole_network(r);
     if (a == 0) return DGM_OK;
-    DGM_FAIL_IF(r->decoder != &dgm_rnn_bahdanau || r->upper_context, err, DGM_ERR_UNSUPPORTED,
-                "only the decoder 'bahdanau' may have several heads of attention, and no upper "
-                "layer that sees the context");
+    DGM_TRY(check_network(r, err));
     const int directions = r->width / r->encoder_hidden;
     r->heads = (int)a;
+    r->divided = true;
     for (int m = 0; m < r->heads; m++)
-        r->head[m] = (rnn_head){
+        r->head[m].units = (rnn_units){
+            .embed = embed ? (int)embed[m] : 0,
             .attention = (int)attention[m],
             .encoder = (int)encoder[m],
             .width = directions * (int)encoder[m],
             .hidden = (int)hidden[m],
             .readout = readout ? (int)readout[m] * (r->readout_rows / r->readout_size) : 0,
         };
-    r->decoder = &dgm_rnn_heads;
-    r->plain = true;
-    return DGM_OK;
-}
-
-// ---- matrices in blocks ------------------------------------------------------------------------
-
-struct rnn_joined {
-    rnn_joined *next;
-    dgm_tensor tensor;
-    float *data;
-};
-
-void dgm_rnn_heads_unload(dgm_model *m, rnn *r)
-{
-    for (int i = 0; i < r->heads; i++) dgm_vector_free(m->backend, &r->head[i].v);
-    while (r->joined) {
-        rnn_joined *j = r->joined;
-        r->joined = j->next;
-        dgm_free(j->data);
-        dgm_free(j);
-    }
-}
-
-static int head_units(const rnn *r, net_dim dim, int head)
-{
-    const rnn_head *h = &r->head[head];
-    switch (dim) {
-    case DIM_ENCODER:
-        return h->encoder;
-    case DIM_CONTEXT:
-        return h->width;
-    case DIM_HIDDEN:
-        return h->hidden;
-    case DIM_ATTENTION:
-        return h->attention;
-    case DIM_ROWS:
-        return h->readout;
-    default:
-        return 0;
-    }
-}
-
-// Index i of a head's `mine` units in parts, in a dimension of `all` units.
-static size_t place(int i, int mine, int all, int first)
-{
-    return (size_t)(i / mine * all + first + i % mine);
-}
-
-static dgm_status join_blocks(const dgm_model *m, const net_shape *s, const char *name, int rows,
-                              int cols, float *to, dgm_error *err)
-{
-    const rnn *r = m->weights;
-    const int directions = r->width / r->encoder_hidden;
-    const int row_parts = s->row_parts ? s->row_parts : directions;
-    const int col_parts = s->col_parts ? s->col_parts : directions;
-    for (int h = 0, row = 0, col = 0; h < r->heads; h++) {
-        const int nr = head_units(r, s->row, h), nc = head_units(r, s->col, h);
-        const dgm_tensor *t = NULL;
-        char block[96];
-        snprintf(block, sizeof block, "%.80s.%d", name, h);
-        DGM_FAIL_IF(nr == 0 || nc == 0, err, DGM_ERR_FORMAT,
-                    "tensor '%s' is a block of a matrix that is not divided into heads", block);
-        DGM_TRY(
-            dgm_gguf_matrix(m->file, block, row_parts * nr, col_parts * nc, DGM_REQUIRED, &t, err));
-        float *line = dgm_malloc((size_t)t->cols * sizeof *line);
-        if (!line) return dgm_no_memory(err);
-        for (int i = 0; i < t->rows; i++) {
-            float *out = to + place(i, nr, rows / row_parts, row) * (size_t)cols;
-            dgm_tensor_row_f32(t, i, line);
-            for (int k = 0; k < t->cols; k++) out[place(k, nc, cols / col_parts, col)] = line[k];
-        }
-        dgm_free(line);
-        row += nr;
-        col += nc;
-    }
-    return DGM_OK;
-}
-
-dgm_status dgm_rnn_matrix(dgm_model *m, const char *name, int rows, int cols,
-                          const dgm_tensor **out, dgm_error *err)
-{
-    rnn *r = m->weights;
-    const net_shape *s = NULL;
-    for (int i = 0; i < NET_COUNT && !s; i++)
-        if (strcmp(dgm_net_shapes[i].weight, name) == 0) s = &dgm_net_shapes[i];
-    char block[96];
-    snprintf(block, sizeof block, "%.80s.0", name);
-    if (r->heads == 0 || !s || !dgm_gguf_find_tensor(m->file, block))
-        return dgm_gguf_matrix(m->file, name, rows, cols, DGM_REQUIRED, out, err);
-    rnn_joined *j = dgm_calloc(1, sizeof *j);
-    if (!j) return dgm_no_memory(err);
-    j->next = r->joined;
-    r->joined = j;
-    j->data = dgm_calloc((size_t)rows * (size_t)cols, sizeof *j->data);
-    if (!j->data) return dgm_no_memory(err);
-    DGM_TRY(join_blocks(m, s, name, rows, cols, j->data, err));
-    j->tensor = (dgm_tensor){.name = s->weight,
-                             .type = DGM_TYPE_F32,
-                             .n_dims = 2,
-                             .shape = {rows, cols},
-                             .rows = rows,
-                             .cols = cols,
-                             .data = j->data,
-                             .bytes = (size_t)rows * (size_t)cols * sizeof *j->data};
-    *out = &j->tensor;
+    place_heads(r);
     return DGM_OK;
 }
 
 // ---- memory ------------------------------------------------------------------------------------
 
-size_t dgm_rnn_heads_bytes(const dgm_backend *b, const rnn *r, int places)
+int dgm_rnn_value_rows(const rnn_head *h)
 {
+    return h->value_gates + h->value_readout;
+}
+
+int dgm_rnn_memory_width(const rnn *r, int head)
+{
+    const rnn_head *h = &r->head[head];
+    const bool itself = r->plain || r->upper_context;
+    return (r->plain ? 0 : dgm_rnn_value_rows(h)) + (itself ? h->units.width : 0);
+}
+
+size_t dgm_rnn_memory_bytes(const dgm_model *m, int places)
+{
+    const rnn *r = m->weights;
     size_t bytes = 0;
-    for (int m = 0; m < r->heads; m++)
-        bytes += dgm_exec_mat_bytes(b, places, r->head[m].attention) +
-                 dgm_exec_mat_bytes(b, places, r->head[m].width);
+    for (int h = 0; h < r->heads; h++) {
+        const int keys = r->head[h].units.attention, values = dgm_rnn_memory_width(r, h);
+        bytes += r->decoder->product ? dgm_exec_mat_bytes(m->backend, places, keys + values)
+                                     : dgm_exec_mat_bytes(m->backend, places, keys) +
+                                           dgm_exec_mat_bytes(m->backend, places, values);
+    }
     return bytes;
 }
 
-static dgm_mat take(dgm_exec *x, int places, int cols)
+static dgm_mat take_packed(dgm_exec *x, int places, int cols)
 {
     dgm_mat m = dgm_exec_mat(x, places, cols);
-    m.stride = m.cols; // additive attention reads without gaps
+    m.stride = m.cols;
     return m;
 }
 
-void dgm_rnn_heads_memory(dgm_state *s, const rnn *r, rnn_state *rs)
+// Product attention strides over keys and values alike, so they lie side by side; additive
+// attention reads both without gaps.
+bool dgm_rnn_memory_take(dgm_state *s, rnn_state *rs)
 {
+    const rnn *r = s->model->weights;
     const int places = dgm_state_sources(&s->limits);
-    rs->keys.data = rs->values.data = rs; // not used; not NULL: there is memory
-    for (int m = 0; m < r->heads; m++) {
-        rs->head_keys[m] = take(s->exec, places, r->head[m].attention);
-        rs->head_values[m] = take(s->exec, places, r->head[m].width);
-        if (!rs->head_keys[m].data || !rs->head_values[m].data) rs->keys.data = NULL;
+    for (int h = 0; h < r->heads; h++) {
+        const int keys = r->head[h].units.attention, values = dgm_rnn_memory_width(r, h);
+        if (r->decoder->product) {
+            const dgm_mat both = dgm_exec_mat(s->exec, places, keys + values);
+            if (!both.data) return false;
+            rs->keys[h] = dgm_mat_cols(both, 0, keys);
+            rs->values[h] = dgm_mat_cols(both, keys, values);
+        } else {
+            rs->keys[h] = take_packed(s->exec, places, keys);
+            rs->values[h] = take_packed(s->exec, places, values);
+        }
+        if (!rs->keys[h].data || !rs->values[h].data) return false;
+    }
+    return true;
+}
+
+// ---- what the encoder leaves -------------------------------------------------------------------
+
+void dgm_rnn_heads_order(dgm_exec *e, const rnn *r, dgm_mat memory, dgm_mat out,
+                         const int32_t *index)
+{
+    if (r->heads == 1) {
+        dgm_op_gather(e, memory, out, index);
+        return;
+    }
+    const int directions = r->width / r->encoder_hidden;
+    for (int h = 0; h < r->heads; h++) {
+        const rnn_units *u = &r->head[h].units, *first = &r->head[h].first;
+        for (int d = 0; d < directions; d++)
+            dgm_op_gather(e, dgm_mat_cols(memory, first->width + d * u->encoder, u->encoder),
+                          dgm_mat_cols(out, d * r->encoder_hidden + first->encoder, u->encoder),
+                          index);
     }
 }
 
-void dgm_rnn_heads_keep(dgm_state *s, dgm_mat keys, dgm_mat memory, const int32_t *place)
+// What attention adds up for each position: products with s_j, and s_j itself where it is needed.
+static void keep_values(dgm_state *s, int head, dgm_mat memory, const int32_t *place)
+{
+    const rnn *r = s->model->weights;
+    const rnn_head *h = &r->head[head];
+    const dgm_mat to = ((rnn_state *)s->storage)->values[head];
+    dgm_exec *e = s->exec;
+    const int products = r->plain ? 0 : dgm_rnn_value_rows(h);
+    const dgm_mat own = dgm_mat_cols(memory, h->first.width, h->units.width);
+    if (products) {
+        const dgm_mark mark = dgm_exec_mark(e);
+        dgm_mat values = dgm_exec_mat(e, memory.rows, products);
+        dgm_op_linear(e, values, own, h->value, DGM_ACT_NONE, NULL);
+        dgm_op_scatter(e, dgm_mat_cols(to, 0, products), values, place);
+        dgm_exec_reset(e, mark);
+    }
+    if (dgm_rnn_memory_width(r, head) > products)
+        dgm_op_scatter(e, dgm_mat_cols(to, products, own.cols), own, place);
+}
+
+size_t dgm_rnn_keep_scratch(const dgm_model *m, int rows)
+{
+    const rnn *r = m->weights;
+    size_t most = 0;
+    for (int h = 0; h < r->heads; h++) {
+        const size_t bytes = dgm_exec_mat_bytes(m->backend, rows, dgm_rnn_value_rows(&r->head[h]));
+        if (bytes > most) most = bytes;
+    }
+    return most + dgm_exec_mat_bytes(m->backend, rows, r->attention);
+}
+
+void dgm_rnn_heads_keep(dgm_state *s, dgm_mat memory, const int32_t *place)
 {
     const rnn *r = s->model->weights;
     rnn_state *rs = s->storage;
-    const int directions = r->width / r->encoder_hidden;
-    for (int m = 0, a = 0, e = 0; m < r->heads; m++) {
-        const int na = r->head[m].attention, ne = r->head[m].encoder;
-        dgm_op_scatter(s->exec, rs->head_keys[m], dgm_mat_cols(keys, a, na), place);
-        for (int d = 0; d < directions; d++)
-            dgm_op_scatter(s->exec, dgm_mat_cols(rs->head_values[m], d * ne, ne),
-                           dgm_mat_cols(memory, d * r->encoder_hidden + e, ne), place);
-        a += na;
-        e += ne;
+    dgm_mat keys = dgm_exec_mat(s->exec, memory.rows, r->attention);
+    dgm_rnn_multiply(s->exec, keys, memory, &r->key, r->decoder->key_act, NULL);
+    for (int h = 0; h < r->heads; h++) {
+        const dgm_mat own =
+            dgm_mat_cols(keys, r->head[h].first.attention, r->head[h].units.attention);
+        dgm_op_scatter(s->exec, rs->keys[h], own, place);
+        keep_values(s, h, memory, place);
     }
+    if (!r->plain) rs->counts.context_products += (uint64_t)memory.rows;
 }
-
-// ---- decoder -----------------------------------------------------------------------------------
-
-static dgm_status load(dgm_model *m, rnn *r, dgm_error *err)
-{
-    DGM_TRY(dgm_rnn_bahdanau.load(m, r, err));
-    const float *v = NULL;
-    DGM_TRY(dgm_gguf_vector(m->file, "dec.att.v", r->attention, DGM_REQUIRED, &v, err));
-    for (int i = 0; i < r->heads; v += r->head[i++].attention)
-        DGM_TRY(dgm_vector_from(m->backend, v, 1, r->head[i].attention, &r->head[i].v, err));
-    return DGM_OK;
-}
-
-static dgm_bytes scratch(const dgm_model *m, int rows)
-{
-    return dgm_rnn_bahdanau.scratch(m, rows);
-}
-
-static void step(rnn_step *c)
-{
-    const rnn *r = c->r;
-    dgm_exec *e = c->s->exec;
-    const int g = 3 * r->hidden;
-    const dgm_align_list align = dgm_rnn_shared_alignment(c);
-    const dgm_paths *sources = dgm_rnn_sources(c, c->unique, c->distinct);
-    dgm_mat shared = dgm_exec_mat(e, c->distinct, r->width);
-    for (int m = 0, a = 0, w = 0; m < r->heads; m++) {
-        const rnn_head *h = &r->head[m];
-        dgm_op_attend_add(e, dgm_mat_cols(shared, w, h->width),
-                          dgm_mat_cols(c->old, a, h->attention), h->v, c->rs->head_keys[m],
-                          c->rs->head_values[m], sources, m == 0 ? &align : NULL);
-        a += h->attention;
-        w += h->width;
-    }
-    dgm_mat products = dgm_exec_mat(e, c->distinct, c->context.cols);
-    dgm_rnn_context(c, products, shared);
-    dgm_op_gather(e, c->context, products, c->which);
-
-    dgm_mat gx = dgm_mat_cols(c->word, 0, g), gh = dgm_exec_mat(e, c->count, g);
-    dgm_op_add(e, gx, gx, dgm_mat_cols(c->context, 0, g));
-    dgm_op_gather(e, gh, dgm_mat_cols(c->old, r->attention, g), c->which);
-    dgm_rnn_cell(c, false, c->next, c->state, gx, gh);
-}
-
-const rnn_decoder dgm_rnn_heads = {
-    .product = false,
-    .key_act = DGM_ACT_NONE,
-    .load = load,
-    .scratch = scratch,
-    .step = step,
-};

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "model/rnn/rnn_private.h"
 
-enum { MAX_WIDTH = 1 << 16, MAX_LAYERS = 256, MAX_BLOCKS = 3 };
+enum { MAX_WIDTH = 1 << 16, MAX_LAYERS = 256 };
 
 // Values of dragoman.rnn.decoder, and what they mean.
 static const char *const decoder_names[] = {"devlin", "conditional", "bahdanau", NULL};
@@ -123,61 +123,35 @@ static dgm_status load_settings(dgm_model *m, rnn *r, dgm_error *err)
     return dgm_rnn_heads_settings(g, r, err);
 }
 
-// Stacks dec.NAME of every block that has rows into one product.
-dgm_status dgm_rnn_load_stack(dgm_model *m, const rnn_block *blocks, int count, int cols,
-                              dgm_linear **out, dgm_error *err)
-{
-    dgm_linear_part parts[MAX_BLOCKS] = {{0}};
-    char name[96];
-    int used = 0;
-    for (int i = 0; i < count; i++) {
-        if (blocks[i].rows == 0) continue;
-        dgm_linear_part *part = &parts[used++];
-        snprintf(name, sizeof name, "dec.%s.weight", blocks[i].name);
-        DGM_TRY(dgm_rnn_matrix(m, name, blocks[i].rows, cols, &part->weight, err));
-        if (!blocks[i].bias) continue;
-        snprintf(name, sizeof name, "dec.%s.bias", blocks[i].name);
-        DGM_TRY(dgm_gguf_vector(m->file, name, blocks[i].rows, DGM_OPTIONAL, &part->bias, err));
-    }
-    return dgm_model_linear(m, parts, used, out, err);
-}
-
 dgm_status dgm_rnn_load_additive(dgm_model *m, rnn *r, dgm_error *err)
 {
-    const rnn_block key = {"att.key", r->attention, true};
+    const rnn_matrix key = {"dec.att.key", r->attention, true};
     const float *v = NULL;
-    DGM_TRY(dgm_rnn_load_stack(m, &key, 1, r->width, &r->key, err));
+    DGM_TRY(dgm_rnn_load_product(m, &key, 1, r->width, &r->key, err));
     DGM_TRY(dgm_gguf_vector(m->file, "dec.att.v", r->attention, DGM_REQUIRED, &v, err));
-    return dgm_vector_from(m->backend, v, 1, r->attention, &r->v, err);
-}
-
-static const char *const direction_names[] = {"fwd", "bwd"};
-
-static dgm_status encoder_part(dgm_model *m, int layer, int direction, const char *side, int rows,
-                               int cols, dgm_linear_part *part, dgm_error *err)
-{
-    char name[96];
-    const char *way = direction_names[direction];
-    snprintf(name, sizeof name, "enc.%d.%s.%s.weight", layer, way, side);
-    DGM_TRY(dgm_rnn_matrix(m, name, rows, cols, &part->weight, err));
-    snprintf(name, sizeof name, "enc.%d.%s.%s.bias", layer, way, side);
-    return dgm_gguf_vector(m->file, name, rows, DGM_OPTIONAL, &part->bias, err);
+    for (int i = 0; i < r->heads; v += r->head[i++].units.attention)
+        DGM_TRY(dgm_vector_from(m->backend, v, 1, r->head[i].units.attention, &r->head[i].v, err));
+    return DGM_OK;
 }
 
 static dgm_status load_encoder_layer(dgm_model *m, rnn *r, int i, dgm_error *err)
 {
+    static const char *const ways[] = {"fwd", "bwd"};
     rnn_layer *l = &r->layers[i];
-    int rows = r->gates * r->encoder_hidden;
-    int input = i == 0 ? r->embed : l[-1].directions * r->encoder_hidden;
-    dgm_linear_part x[2] = {{0}};
+    char names[2][32];
+    const int rows = r->gates * r->encoder_hidden;
+    const int input = i == 0 ? r->embed : l[-1].directions * r->encoder_hidden;
+    rnn_matrix x[2];
     l->directions = i < r->both_layers ? 2 : 1;
     for (int d = 0; d < l->directions; d++) {
-        dgm_linear_part h = {0};
-        DGM_TRY(encoder_part(m, i, d, "w", rows, input, &x[d], err));
-        DGM_TRY(encoder_part(m, i, d, "h", rows, r->encoder_hidden, &h, err));
-        DGM_TRY(dgm_model_linear(m, &h, 1, &l->h[d], err));
+        char name[32];
+        snprintf(name, sizeof name, "enc.%d.%s.h", i, ways[d]);
+        const rnn_matrix h = {name, rows, true};
+        DGM_TRY(dgm_rnn_load_product(m, &h, 1, r->encoder_hidden, &l->h[d], err));
+        snprintf(names[d], sizeof names[d], "enc.%d.%s.w", i, ways[d]);
+        x[d] = (rnn_matrix){names[d], rows, true};
     }
-    return dgm_model_linear(m, x, l->directions, &l->x, err);
+    return dgm_rnn_load_product(m, x, l->directions, input, &l->x, err);
 }
 
 static dgm_status load_embeddings(dgm_model *m, rnn *r, dgm_error *err)
@@ -206,14 +180,14 @@ dgm_status dgm_rnn_load(dgm_model *m, dgm_error *err)
     if (!r->layers) return dgm_no_memory(err);
     DGM_TRY(load_embeddings(m, r, err));
     for (int i = 0; i < r->encoder_layers; i++) DGM_TRY(load_encoder_layer(m, r, i, err));
-    rnn_block init = {"init", r->hidden, true};
-    DGM_TRY(dgm_rnn_load_stack(m, &init, 1, r->width, &r->init, err));
+    const rnn_matrix init = {"dec.init", r->hidden, true};
+    DGM_TRY(dgm_rnn_load_product(m, &init, 1, r->width, &r->init, err));
     DGM_TRY(r->decoder->load(m, r, err));
     DGM_TRY(dgm_rnn_source_load(m, r, err));
     DGM_TRY(dgm_rnn_stack_load(m, r, err));
-    rnn_block readout = {"readout.h", r->readout_rows, false};
+    const rnn_matrix readout = {"dec.readout.h", r->readout_rows, false};
     if (r->readout != READOUT_NONE)
-        DGM_TRY(dgm_rnn_load_stack(m, &readout, 1, r->stack_width, &r->readout_h, err));
+        DGM_TRY(dgm_rnn_load_product(m, &readout, 1, r->stack_width, &r->readout_h, err));
     m->info.hidden = r->readout == READOUT_NONE ? r->stack_width : r->readout_size;
     m->info.layers = m->info.heads = 1;
     m->keep_ancestors = false; // a state holds all of its past
@@ -226,20 +200,22 @@ void dgm_rnn_unload(dgm_model *m)
     if (!r) return;
     dgm_backend *b = m->backend;
     for (int i = 0; r->layers && i < r->encoder_layers; i++) {
-        dgm_linear_free(b, &r->layers[i].x);
-        dgm_linear_free(b, &r->layers[i].h[0]);
-        dgm_linear_free(b, &r->layers[i].h[1]);
+        dgm_rnn_product_free(b, &r->layers[i].x);
+        dgm_rnn_product_free(b, &r->layers[i].h[0]);
+        dgm_rnn_product_free(b, &r->layers[i].h[1]);
     }
-    dgm_linear **all[] = {&r->init, &r->word,  &r->old,      &r->middle,
-                          &r->key,  &r->value, &r->readout_h};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) dgm_linear_free(b, all[i]);
+    rnn_product *all[] = {&r->init, &r->word, &r->old, &r->middle, &r->key, &r->readout_h};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) dgm_rnn_product_free(b, all[i]);
+    for (int i = 0; i < r->heads; i++) {
+        dgm_linear_free(b, &r->head[i].value);
+        dgm_vector_free(b, &r->head[i].v);
+    }
     dgm_rnn_stack_unload(m, r);
     dgm_rnn_table_free(&r->source_table);
     dgm_rnn_table_free(&r->target_table);
     dgm_embedding_free(b, &r->source);
     dgm_embedding_free(b, &r->target);
-    dgm_vector_free(b, &r->v);
-    dgm_rnn_heads_unload(m, r);
+    dgm_rnn_cuts_free(r);
     dgm_free(r->layers);
     dgm_free(r);
     m->weights = NULL;

@@ -28,9 +28,9 @@ static void fill_table(rnn_table *t, const rnn_words *w, const int32_t *ids, int
     for (int first = 0; first < count; first += CHUNK) {
         int n = count - first < CHUNK ? count - first : CHUNK;
         dgm_mark mark = dgm_exec_mark(e);
-        dgm_mat x = dgm_exec_mat(e, n, dgm_linear_cols(w->layer));
+        dgm_mat x = dgm_exec_mat(e, n, w->layer->cols);
         dgm_op_embed(e, x, w->table, ids + first, 1.0f, NULL, NULL, NULL);
-        dgm_op_linear(e, dgm_mat_rows(t->products, first, n), x, w->layer, DGM_ACT_NONE, NULL);
+        dgm_rnn_multiply(e, dgm_mat_rows(t->products, first, n), x, w->layer, DGM_ACT_NONE, NULL);
         dgm_exec_reset(e, mark);
     }
 }
@@ -54,14 +54,14 @@ static dgm_status make_table(dgm_model *m, rnn_table *t, const rnn_words *w, dgm
 {
     dgm_vocab_spec v;
     int32_t *ids = NULL;
-    int count = 0, outputs = dgm_linear_rows(w->layer);
+    int count = 0, outputs = w->layer->rows;
     DGM_TRY(dgm_modelfile_vocab(m->file, side, &v, err));
     t->slot = dgm_malloc((size_t)v.size * sizeof *t->slot);
     if (!t->slot) return dgm_no_memory(err);
     for (int i = 0; i < v.size; i++) t->slot[i] = -1;
     DGM_TRY(choose_words(&v, k, &ids, &count, err));
     size_t bytes = dgm_exec_mat_bytes(m->backend, count + 1, outputs);
-    size_t scratch = dgm_exec_mat_bytes(m->backend, CHUNK, dgm_linear_cols(w->layer));
+    size_t scratch = dgm_exec_mat_bytes(m->backend, CHUNK, w->layer->cols);
     dgm_status st = dgm_exec_open(m->backend, (dgm_bytes){.device = bytes + scratch}, &t->memory, err);
     if (st == DGM_OK) {
         t->products = dgm_exec_mat(t->memory, count + 1, outputs);
@@ -79,14 +79,14 @@ static dgm_status make_table(dgm_model *m, rnn_table *t, const rnn_words *w, dgm
 dgm_status dgm_rnn_tune(dgm_model *m, const dgm_tuning *t, dgm_error *err)
 {
     rnn *r = m->weights;
-    m->info.plain_attention = r->plain = t->plain_attention || r->heads > 0;
+    m->info.plain_attention = r->plain = t->plain_attention;
     r->separate = t->separate_rows;
     dgm_rnn_table_free(&r->source_table);
     dgm_rnn_table_free(&r->target_table);
     m->info.table_bytes = 0;
     m->info.table_words[DGM_SOURCE] = m->info.table_words[DGM_TARGET] = 0;
     if (t->precompute == 0) return DGM_OK;
-    rnn_words source = {r->source, r->layers[0].x, NULL}, target = {r->target, r->word, NULL};
+    rnn_words source = {r->source, &r->layers[0].x, NULL}, target = {r->target, &r->word, NULL};
     dgm_status st = make_table(m, &r->source_table, &source, DGM_SOURCE, t->precompute, err);
     if (st == DGM_OK) st = make_table(m, &r->target_table, &target, DGM_TARGET, t->precompute, err);
     dgm_gguf_forget(m->file);
@@ -122,13 +122,13 @@ int dgm_rnn_word_products(dgm_exec *e, const rnn_words *w, dgm_mat y, const int3
     if (missing < n)
         dgm_op_copy(e, y, rows + missing, t->products, list + missing, n - missing);
     if (missing) {
-        dgm_mat x = dgm_exec_mat(e, missing, dgm_linear_cols(w->layer));
+        dgm_mat x = dgm_exec_mat(e, missing, w->layer->cols);
         dgm_op_embed(e, x, w->table, list, 1.0f, NULL, NULL, NULL);
         if (missing == n) {
-            dgm_op_linear(e, y, x, w->layer, DGM_ACT_NONE, NULL);
+            dgm_rnn_multiply(e, y, x, w->layer, DGM_ACT_NONE, NULL);
         } else {
             dgm_mat made = dgm_exec_mat(e, missing, y.cols);
-            dgm_op_linear(e, made, x, w->layer, DGM_ACT_NONE, NULL);
+            dgm_rnn_multiply(e, made, x, w->layer, DGM_ACT_NONE, NULL);
             dgm_op_scatter(e, y, made, rows);
         }
     }

@@ -14,16 +14,31 @@
 //   value  s_j    -> [gates G | read-out R']                      per source position (plain: row)
 //   middle h~_i   -> [att A | gates G] (conditional)              per row
 //
+// With several heads (an unfolded ensemble) units of one head are neighbours everywhere, gates too: G
+// = [r z g of head 0 | r z g of head 1 | ...]. Keys, values and recurrent cells are the heads' own.
+//
 // A decoder row's state is one vector: [h | cell (LSTM) | states of upper layers | top's (GRU)].
 #ifndef DGM_MODEL_RNN_RNN_PRIVATE_H
 #define DGM_MODEL_RNN_RNN_PRIVATE_H
 
 #include "model/model_private.h"
 
+enum { DGM_RNN_HEADS_MAX = 8, DGM_RNN_BLOCKS_MAX = 2 * DGM_RNN_HEADS_MAX };
+
+// A product, whole or in blocks with zeros between them that are never multiplied (rnn_blocks.c).
+typedef struct rnn_product {
+    int rows, cols; // of the whole
+    int count;
+    struct {
+        dgm_linear *w;
+        int row, col; // its first output and its first input
+    } block[DGM_RNN_BLOCKS_MAX];
+} rnn_product;
+
 typedef struct rnn_layer {
     int directions;
-    dgm_linear *x;    // both directions' gates of the input: [directions * gates * He, input]
-    dgm_linear *h[2]; // gates of the state, forward and backward: [gates * He, He]
+    rnn_product x;    // both directions' gates of the input: [directions * gates * He, input]
+    rnn_product h[2]; // gates of the state, forward and backward: [gates * He, He]
 } rnn_layer;
 
 // A recurrent layer above the attentional one.
@@ -46,17 +61,24 @@ typedef struct rnn_table {
     dgm_mat products; // [words + 1, outputs]
 } rnn_table;
 
-enum { DGM_RNN_HEADS_MAX = 8 };
+// Units of one head, or the first of them in the whole network.
+typedef struct rnn_units {
+    int embed;                     // columns of the embeddings (0: not divided)
+    int attention, encoder, width; // of attention, of each direction of the encoder, of both
+    int hidden, readout;           // of the decoder; rows below its read-out (0: not divided)
+} rnn_units;
 
-// One head of additive attention (rnn_heads.c).
+// One head of attention with what reads its context. Most models have one, which is all of them;
+// an unfolded ensemble has one for each of its members (rnn_heads.c).
 typedef struct rnn_head {
-    int attention, encoder, width; // units of attention, of each direction of the encoder, of both
-    int hidden, readout;           // units of the decoder; rows below its read-out (0: not divided)
-    dgm_vector *v;                 // [attention]
+    rnn_units units, first;
+    dgm_vector *v;     // [attention], additive attention
+    dgm_linear *value; // [value_gates + value_readout, width]
+    int value_gates, value_readout;
 } rnn_head;
 
-// A matrix put together from the heads' blocks; lives as long as the model.
-typedef struct rnn_joined rnn_joined;
+// A matrix cut from one of the file, or in another order; lives as long as the model.
+typedef struct rnn_cut rnn_cut;
 
 typedef enum rnn_readout { READOUT_NONE, READOUT_LINEAR, READOUT_TANH, READOUT_MAXOUT } rnn_readout;
 typedef enum rnn_top { TOP_NONE, TOP_TANH, TOP_GRU } rnn_top;
@@ -85,19 +107,19 @@ typedef struct rnn {
     rnn_cell *upper; // [upper_layers]
     rnn_cell top_cell;
     dgm_linear *top_tanh;
-    dgm_linear *init; // [H, W]
-    dgm_linear *word, *old, *middle, *key, *value;
-    dgm_linear *readout_h; // [R', stack width]
-    dgm_vector *v;         // [A], additive attention
-    int heads;             // of it; 0: one, without any of this
+    rnn_product init; // [H, W]
+    rnn_product word, old, middle, key;
+    rnn_product readout_h; // [R', stack width]
+    int heads;             // at least 1
+    bool divided;          // the file says which units belong to which head
     rnn_head head[DGM_RNN_HEADS_MAX];
-    rnn_joined *joined; // list
+    rnn_cut *cuts; // list
     rnn_table source_table, target_table;
 } rnn;
 
 typedef struct rnn_state {
-    dgm_mat keys, values; // [slots * source, A], [slots * source, memory width]
-    dgm_mat head_keys[DGM_RNN_HEADS_MAX], head_values[DGM_RNN_HEADS_MAX]; // instead, with heads
+    // Of each head: [slots * source, A], [slots * source, memory width].
+    dgm_mat keys[DGM_RNN_HEADS_MAX], values[DGM_RNN_HEADS_MAX];
     dgm_mat initial;      // [slots, H]: h_0
     dgm_mat states;       // [pool rows, state width]
     dgm_mat hidden;       // [rows, R or stack width]: the last step's
@@ -121,17 +143,17 @@ typedef struct rnn_step {
     dgm_mat parent;         // [distinct, state width]: the parents' states
     dgm_mat old;            // [distinct, ...]: products with their h
     dgm_mat state;          // [count, H]: the parents' h
-    dgm_mat summed;         // [count, memory width]: out, attention's sum of values
+    dgm_mat summed;         // [count, memory width]: out, attention's sum of values; of one head
     dgm_mat context;        // [count, G + R']: out, products with the context
     dgm_mat next;           // [count, state width]: out, the new states
 } rnn_step;
 
-// Tensor dec.NAME with its number of rows; 0 rows: the model has none.
-typedef struct rnn_block {
+// Tensor NAME.weight with its number of rows; 0 rows: the model has none.
+typedef struct rnn_matrix {
     const char *name;
     int rows;
     bool bias; // a `linear` of the format; without it a bias in the file means nothing
-} rnn_block;
+} rnn_matrix;
 
 struct rnn_decoder {
     bool product;    // product attention (keys beside values), else additive
@@ -142,15 +164,25 @@ struct rnn_decoder {
     void (*step)(rnn_step *c);
 };
 
-extern const rnn_decoder dgm_rnn_devlin, dgm_rnn_conditional, dgm_rnn_bahdanau, dgm_rnn_heads;
+extern const rnn_decoder dgm_rnn_devlin, dgm_rnn_conditional, dgm_rnn_bahdanau;
 
 // rnn_load.c
 dgm_status dgm_rnn_load(dgm_model *m, dgm_error *err);
 void dgm_rnn_unload(dgm_model *m);
-dgm_status dgm_rnn_load_stack(dgm_model *m, const rnn_block *blocks, int count, int cols,
-                              dgm_linear **out, dgm_error *err);
 // What additive attention needs of every source position: key and v.
 dgm_status dgm_rnn_load_additive(dgm_model *m, rnn *r, dgm_error *err);
+
+// rnn_blocks.c: matrices below each other as one product, and what is made of every context, head by
+// head: gates, then read-out.
+dgm_status dgm_rnn_load_product(dgm_model *m, const rnn_matrix *matrices, int count, int cols,
+                                rnn_product *out, dgm_error *err);
+dgm_status dgm_rnn_load_values(dgm_model *m, const rnn_matrix *gates, const rnn_matrix *readout,
+                               dgm_error *err);
+void dgm_rnn_product_free(dgm_backend *b, rnn_product *p);
+void dgm_rnn_cuts_free(rnn *r);
+// As dgm_op_linear.
+void dgm_rnn_multiply(dgm_exec *e, dgm_mat y, dgm_mat x, const rnn_product *p, dgm_act act,
+                      const dgm_mat *residual);
 
 // rnn_encoder.c
 dgm_bytes dgm_rnn_encode_scratch(const dgm_model *m, const dgm_limits *l);
@@ -167,23 +199,23 @@ size_t dgm_rnn_fc_scratch(const dgm_backend *b, const rnn_fc *fc, int rows, int 
 // All layers of fc on x [n, ...]; with a tanh layer on top the result goes to out [n, output].
 dgm_mat dgm_rnn_fc(dgm_exec *e, const rnn_fc *fc, dgm_mat x, dgm_mat out);
 
-// rnn_bahdanau.c: what the rows want of attentions that the distinct parents share.
-dgm_align_list dgm_rnn_shared_alignment(const rnn_step *c);
-
 // rnn_heads.c: settings, memory of a state and what the encoder leaves in it.
 dgm_status dgm_rnn_heads_settings(const dgm_gguf *g, rnn *r, dgm_error *err);
-// A weight matrix of the file, or of its blocks NAME.0, NAME.1, ... where a model with heads has those.
-dgm_status dgm_rnn_matrix(dgm_model *m, const char *name, int rows, int cols,
-                          const dgm_tensor **out, dgm_error *err);
-void dgm_rnn_heads_unload(dgm_model *m, rnn *r);
-size_t dgm_rnn_heads_bytes(const dgm_backend *b, const rnn *r, int places);
-void dgm_rnn_heads_memory(dgm_state *s, const rnn *r, rnn_state *rs); // keys.data NULL: none left
-void dgm_rnn_heads_keep(dgm_state *s, dgm_mat keys, dgm_mat memory, const int32_t *place);
+int dgm_rnn_value_rows(const rnn_head *h);
+int dgm_rnn_memory_width(const rnn *r, int head); // what attention adds up: products, s_j, or both
+size_t dgm_rnn_memory_bytes(const dgm_model *m, int places);
+bool dgm_rnn_memory_take(dgm_state *s, rnn_state *rs); // false: there is not enough
+// Encoder output in the order of layers [rows, W], direction by direction, to one head by head.
+void dgm_rnn_heads_order(dgm_exec *e, const rnn *r, dgm_mat memory, dgm_mat out,
+                         const int32_t *index);
+// Keys and values of rows of the encoder's output, in that order.
+void dgm_rnn_heads_keep(dgm_state *s, dgm_mat memory, const int32_t *place);
+size_t dgm_rnn_keep_scratch(const dgm_model *m, int rows);
 
 // rnn_precompute.c
 typedef struct rnn_words {
     const dgm_embedding *table;
-    const dgm_linear *layer;
+    const rnn_product *layer;
     const rnn_table *made; // may be empty
 } rnn_words;
 
@@ -194,12 +226,12 @@ dgm_bytes dgm_rnn_words_scratch(const dgm_backend *b, int rows, int embed, int o
 int dgm_rnn_word_products(dgm_exec *e, const rnn_words *w, dgm_mat y, const int32_t *ids);
 
 // rnn.c
-int dgm_rnn_value_width(const rnn *r);  // outputs of `value`
-int dgm_rnn_memory_width(const rnn *r); // what attention adds up: products, s_j itself, or both
+int dgm_rnn_value_width(const rnn *r); // all products with the context: gates and read-out
 // The source positions of rows[0 .. n).
 const dgm_paths *dgm_rnn_sources(rnn_step *c, const int32_t *rows, int n);
-// context [n, G + R'] from what attention added up; both may be views of the same rows.
-void dgm_rnn_context(const rnn_step *c, dgm_mat context, dgm_mat summed);
+// What a head makes of a context: products [n, value rows] from what attention added up; both may be
+// views of the same rows.
+void dgm_rnn_context(const rnn_step *c, const rnn_head *h, dgm_mat products, dgm_mat summed);
 // One recurrent cell: next from state (both with the LSTM's cell behind them) and gates.
 void dgm_rnn_cell(const rnn_step *c, bool lstm, dgm_mat next, dgm_mat state, dgm_mat gx,
                   dgm_mat gh);
