@@ -17,11 +17,16 @@ enum { DGM_SHRINK_MAX = 8 };
 typedef struct dgm_shrink_options {
     size_t size;
     const double *weights; // [count] of the members, positive; NULL: equal
-    // Parameters of the result as a share of those of all models together, above 0. Default 0: the
-    // models become one network, and nothing is taken from it.
+    // Parameters of the result as a share of those of all models together, above 0. Default 0: what
+    // the widths below leave.
     double share;
     const char *name; // of the new model. NULL: the first one's
     dgm_progress progress;
+    // Widths of the result as shares of those of all models together, above 0 and at most 1: units of
+    // encoder, decoder and attention; columns of the embeddings; units of the read-out. 0, the default:
+    // found so that there are no more parameters than `share` says (embeddings first, then a linear
+    // read-out, then all of them); all of them without a share. A share needs one that is 0.
+    double units, embeddings, readout;
 } dgm_shrink_options;
 
 DGM_API void dgm_shrink_init(dgm_shrink_options *options, size_t size);

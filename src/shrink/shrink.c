@@ -4,8 +4,9 @@
 //
 // Widths are scaled so that the parameters are just below the share that was asked for: first that
 // of embeddings, then that of a linear read-out, which lose little, down to a member's, and only
-// then all of them together; the factors are found by bisection. Widths from 64 on are multiples of
-// 8, which products like.
+// then all of them together; the factors are found by bisection. Factors that were asked for are as
+// they are: what is left to be found is found with the others. Widths from 64 on are multiples of 8,
+// which products like.
 #include "shrink/shrink.h"
 
 #include <math.h>
@@ -42,30 +43,35 @@ typedef struct factors {
     double embed, readout, units;
 } factors;
 
-static factors factors_of(const rnn_net *n, double at)
+static factors factors_of(const rnn_net *n, const dgm_shrink_plan *p, double at)
 {
     const double least = n->heads > 1 ? 1.0 / n->heads : 0.5; // of linear layers alone
     const double below = least * fmin(at, 1);
-    return (factors){.embed = at < 2 ? below : least + (at - 2) * (1 - least),
-                     .readout = at < 1 ? below : fmin(least + (at - 1) * (1 - least), 1),
-                     .units = fmin(at, 1)};
+    factors f = {.embed = at < 2 ? below : least + (at - 2) * (1 - least),
+                 .readout = at < 1 ? below : fmin(least + (at - 1) * (1 - least), 1),
+                 .units = fmin(at, 1)};
+    if (n->readout != NET_READ_LINEAR) f.readout = f.units; // its units are neurons
+    if (p->units > 0) f.units = p->units;
+    if (p->embeddings > 0) f.embed = p->embeddings;
+    if (p->readout > 0) f.readout = p->readout;
+    if (n->readout == NET_READ_NONE) f.readout = f.units; // the same units
+    return f;
 }
 
 // Sizes of the network at such a position, head by head; `to` has no matrices.
-static void scale(const rnn_net *n, double at, rnn_net *to)
+static void scale(const rnn_net *n, const dgm_shrink_plan *p, double at, rnn_net *to)
 {
-    const factors f = factors_of(n, at);
+    const factors f = factors_of(n, p, at);
     *to = (rnn_net){.directions = n->directions, .heads = n->heads, .readout = n->readout};
     memcpy(to->size, n->size, sizeof to->size);
     to->size[DIM_EMBED] = scaled(n->size[DIM_EMBED], f.embed);
     memcpy(to->part[DIM_EMBED], n->part[DIM_EMBED], sizeof to->part[DIM_EMBED]); // unless reduced
     const net_dim dims[] = {DIM_ENCODER, DIM_HIDDEN, DIM_ATTENTION, DIM_READOUT};
     for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
-        const bool is_linear = dims[i] == DIM_READOUT && n->readout == NET_READ_LINEAR;
         to->size[dims[i]] = 0;
         for (int m = 0; m < n->heads; m++)
             to->size[dims[i]] += to->part[dims[i]][m] =
-                scaled(n->part[dims[i]][m], is_linear ? f.readout : f.units);
+                scaled(n->part[dims[i]][m], dims[i] == DIM_READOUT ? f.readout : f.units);
     }
     to->joint_embed = to->size[DIM_EMBED] < n->size[DIM_EMBED];
     to->joint_readout =
@@ -92,20 +98,24 @@ static uint64_t parameters(const rnn_net *n, const rnn_net *to)
     return sum;
 }
 
-static dgm_status choose_sizes(const rnn_net *n, uint64_t most, rnn_net *to, dgm_error *err)
+static dgm_status choose_sizes(const rnn_net *n, const dgm_shrink_plan *p, uint64_t members,
+                               rnn_net *to, dgm_error *err)
 {
     double low = 0, high = 3;
-    scale(n, 3.0, to);
+    DGM_FAIL_IF(p->readout > 0 && n->readout == NET_READ_NONE, err, DGM_ERR_ARGUMENT,
+                "the models have no read-out that could be made smaller");
+    scale(n, p, 3.0, to);
+    const uint64_t most = p->share > 0 ? (uint64_t)(p->share * (double)members) : UINT64_MAX;
     if (parameters(n, to) <= most) return DGM_OK;
     for (int i = 0; i < 50; i++) {
         const double mid = (low + high) / 2;
-        scale(n, mid, to);
+        scale(n, p, mid, to);
         if (parameters(n, to) <= most)
             low = mid;
         else
             high = mid;
     }
-    scale(n, low, to);
+    scale(n, p, low, to);
     DGM_FAIL_IF(parameters(n, to) > most, err, DGM_ERR_ARGUMENT,
                 "no network of this shape has only %llu parameters", (unsigned long long)most);
     return DGM_OK;
@@ -163,9 +173,9 @@ dgm_status dgm_shrink(const dgm_shrink_plan *p, dgm_gguf_writer *out, dgm_shrunk
     for (int i = 0; members && i < p->count; i++) dgm_net_free(&members[i]);
     dgm_free(members);
     if (st == DGM_OK) result->unfolded = sizes_of(&k->net);
-    if (st == DGM_OK && p->share > 0) {
+    if (st == DGM_OK && (p->share > 0 || p->units > 0 || p->embeddings > 0 || p->readout > 0)) {
         rnn_net to;
-        st = choose_sizes(&k->net, (uint64_t)(p->share * (double)result->members), &to, err);
+        st = choose_sizes(&k->net, p, result->members, &to, err);
         if (st == DGM_OK) st = dgm_net_shrink(&k->net, &to, p, err);
     }
     if (st == DGM_OK) {

@@ -16,7 +16,11 @@ typedef struct dgm_shrink_plan {
     const dgm_gguf *const *files; // [count] model files with the same vocabularies
     const double *weights;        // [count] positive, sum 1
     int count;                    // 1 to DGM_SHRINK_MEMBERS
-    double share;                 // parameters of the result : sum of the members'; 0: only unfold
+    double share;                 // parameters of the result : sum of the members'; 0: as many as are left
+    // Widths : all members' together, above 0 and at most 1: units of encoder, decoder and attention,
+    // columns of the embeddings, units of the read-out. 0: not fixed, so that `share` is reached by them;
+    // without a share as they are.
+    double units, embeddings, readout;
     // Called between steps with the share of the work that is done; false stops it. May be NULL.
     bool (*tick)(void *cookie, double share);
     void *cookie;

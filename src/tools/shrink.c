@@ -21,12 +21,28 @@ typedef struct shrinking {
     size_t count;
 } shrinking;
 
+static dgm_status check_width(const char *what, double share, dgm_error *err)
+{
+    DGM_FAIL_IF(!(share >= 0 && share <= 1), err, DGM_ERR_ARGUMENT,
+                "the share of %s must be above 0 and at most 1, not %g", what, share);
+    return DGM_OK;
+}
+
 static dgm_status check(shrinking *s, dgm_error *err)
 {
     DGM_FAIL_IF(s->count < 1 || s->count > DGM_SHRINK_MAX, err, DGM_ERR_ARGUMENT,
                 "an ensemble of %zu models; it must be 1 to %d", s->count, DGM_SHRINK_MAX);
     DGM_FAIL_IF(!(s->o->share >= 0) || isinf(s->o->share), err, DGM_ERR_ARGUMENT,
                 "the size must be a positive share of the models', not %g", s->o->share);
+    DGM_TRY(check_width("units", s->o->units, err));
+    DGM_TRY(check_width("the embeddings", s->o->embeddings, err));
+    DGM_TRY(check_width("the read-out", s->o->readout, err));
+    DGM_FAIL_IF(
+        s->o->share > 0 && s->o->units > 0 && s->o->embeddings > 0 && s->o->readout > 0, err,
+        DGM_ERR_ARGUMENT,
+        "units, embeddings and read-out have their shares: none is left to be chosen for the "
+        "size %g",
+        s->o->share);
     return dgm_members_weigh(s->names, s->o->weights, s->count, s->weights, err);
 }
 
@@ -70,6 +86,9 @@ static dgm_status run(shrinking *s, const char *output, dgm_shrink_report *repor
                                   .weights = s->weights,
                                   .count = (int)s->count,
                                   .share = s->o->share,
+                                  .units = s->o->units,
+                                  .embeddings = s->o->embeddings,
+                                  .readout = s->o->readout,
                                   .tick = tick,
                                   .cookie = &progress};
     DGM_TRY(open_files(s, err));

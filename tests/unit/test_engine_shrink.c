@@ -3,7 +3,7 @@
 // members' at every step, for every read-out, weights and members of different width, with contexts
 // multiplied once per source position or at every step; a file with whole matrices says the same as
 // one with blocks; neurons and ranks that repeat others are taken out without a trace; shrunk files
-// have the size asked for, load and translate; what cannot be unfolded is refused.
+// have the size and the widths asked for, load and translate; what cannot be unfolded is refused.
 #define _GNU_SOURCE
 #include <math.h>
 #include <setjmp.h>
@@ -425,6 +425,48 @@ static void sizes(void **state)
     }
 }
 
+static dgm_shrink_widths widths_of(const char *const *models, size_t count, dgm_shrink_options o)
+{
+    dgm_shrink_report r = {.size = sizeof r};
+    dgm_error err;
+    o.size = sizeof o;
+    if (dgm_shrink_ensemble(models, count, in_folder("widths.gguf"), &o, &r, &err) != DGM_OK)
+        fail_msg("%s", err.text);
+    free(run(in_folder("widths.gguf"))); // it loads and runs
+    if (o.share > 0) assert_true((double)r.shrunk.parameters <= o.share * (double)r.members);
+    return r.shrunk;
+}
+
+static void assert_half(int width, int all)
+{
+    assert_true(abs(2 * width - all) <= 2); // each member's are rounded
+}
+
+// What shrinks is chosen: pure removal of neurons, embeddings or the read-out alone, and with a size
+// what was left open.
+static void chosen(void **state)
+{
+    (void)state;
+    for (int k = 1; k < KINDS; k++) {
+        const char *path = kind(k), *models[2] = {path, noisy(path, "b.gguf", 1, 0.1f)};
+        const dgm_shrink_widths all = widths_of(models, 2, (dgm_shrink_options){0});
+        dgm_shrink_widths w = widths_of(models, 2, (dgm_shrink_options){.units = 0.5});
+        assert_half(w.encoder, all.encoder);
+        assert_half(w.hidden, all.hidden);
+        assert_half(w.attention, all.attention);
+        assert_true(w.embed == all.embed && w.readout == all.readout);
+        w = widths_of(models, 2, (dgm_shrink_options){.embeddings = 0.5});
+        assert_half(w.embed, all.embed);
+        assert_true(w.encoder == all.encoder && w.hidden == all.hidden && w.readout == all.readout);
+        w = widths_of(models, 2, (dgm_shrink_options){.readout = 0.5});
+        assert_half(w.readout, all.readout);
+        assert_true(w.embed == all.embed && w.encoder == all.encoder && w.hidden == all.hidden);
+        w = widths_of(models, 2,
+                      (dgm_shrink_options){.share = 0.95, .embeddings = 1, .readout = 1});
+        assert_true(w.embed == all.embed && w.readout == all.readout && w.hidden < all.hidden);
+    }
+}
+
 // An ensemble by search and its unfolded network choose the same translations.
 static void translations(void **state)
 {
@@ -482,7 +524,16 @@ static void refused(void **state)
                *upper = MODELS "rnn-bahdanau-upper.gguf";
     const char *twice[2] = {good, good}, *again = in_folder("again.gguf");
     const dgm_shrink_options tiny = {.size = sizeof(dgm_shrink_options), .share = 1e-5},
-                             weight = {.size = sizeof weight, .weights = (const double[]){1, 0}};
+                             weight = {.size = sizeof weight, .weights = (const double[]){1, 0}},
+                             many = {.size = sizeof many, .units = 1.5},
+                             none = {.size = sizeof none, .embeddings = NAN},
+                             below = {.size = sizeof below, .readout = -0.5},
+                             fixed = {.size = sizeof fixed,
+                                      .share = 0.5,
+                                      .units = 1,
+                                      .embeddings = 1,
+                                      .readout = 1},
+                             units = {.size = sizeof units, .share = 0.001, .units = 1};
     refuse(both, 2, NULL, "cannot become one network: they differ in '");
     refuse(&other, 1, NULL,
            "only models with the decoder 'bahdanau' can be unfolded, not 'conditional'");
@@ -491,6 +542,11 @@ static void refused(void **state)
     refuse(&upper, 1, NULL, "only models with one encoder layer");
     refuse(twice, 2, &tiny, "no network of this shape has only");
     refuse(twice, 2, &weight, "must be a positive number");
+    refuse(twice, 2, &many, "the share of units must be above 0 and at most 1, not 1.5");
+    refuse(twice, 2, &none, "the share of the embeddings must be above 0 and at most 1");
+    refuse(twice, 2, &below, "the share of the read-out must be above 0 and at most 1, not -0.5");
+    refuse(twice, 2, &fixed, "none is left to be chosen for the size 0.5");
+    refuse(twice, 2, &units, "no network of this shape has only");
     assert_int_equal(dgm_shrink_ensemble(twice, 2, again, NULL, NULL, NULL), DGM_OK);
     refuse(&again, 1, NULL, "the model is an unfolded ensemble already");
 }
@@ -536,7 +592,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unfolded), cmocka_unit_test(whole_matrices),
         cmocka_unit_test(repeated), cmocka_unit_test(sizes),
-          cmocka_unit_test(translations),
+        cmocka_unit_test(chosen),   cmocka_unit_test(translations),
         cmocka_unit_test(refused),  cmocka_unit_test(memory),
     };
     return scratch_close(cmocka_run_group_tests(tests, NULL, NULL));

@@ -11,7 +11,7 @@
 
 typedef struct shrink_options {
     const char *output, *weights, *name;
-    float size;
+    float size, units, embeddings, readout;
     int quiet;
 } shrink_options;
 
@@ -23,6 +23,15 @@ static const option options[] = {
      "parameters of the new network as a share of those of all models together, e.g. 0.78 "
      "(default: the models are only made one network)",
      NULL, NULL},
+    {"units", 0, OPTION_REAL, "X", AT(units), 0.000001, 1, NULL,
+     "share of the units of encoder, decoder and attention that stay (default: all, or as --size "
+     "needs it)",
+     NULL, NULL},
+    {"embeddings", 0, OPTION_REAL, "X", AT(embeddings), 0.000001, 1, NULL,
+     "share of the embeddings' columns that stay, of all models together (default: likewise)", NULL,
+     NULL},
+    {"readout", 0, OPTION_REAL, "X", AT(readout), 0.000001, 1, NULL,
+     "share of the read-out's units that stay (default: likewise)", NULL, NULL},
     {"weights", 0, OPTION_TEXT, "W,W,...", AT(weights), 0, 0, NULL,
      "weights of the models in the mixture, in their order (default: equal)", NULL, NULL},
     {"name", 0, OPTION_TEXT, "TEXT", AT(name), 0, 0, NULL,
@@ -64,7 +73,12 @@ static int run(const command *self, int argc, char **argv)
     if (code >= 0) return code;
     double weights[DGM_SHRINK_MAX];
     progress bar;
-    dgm_shrink_options s = {.size = sizeof s, .share = (double)o.size, .name = o.name};
+    dgm_shrink_options s = {.size = sizeof s,
+                            .share = (double)o.size,
+                            .name = o.name,
+                            .units = (double)o.units,
+                            .embeddings = (double)o.embeddings,
+                            .readout = (double)o.readout};
     if (o.weights) {
         code = options_weights(self, o.weights, weights, rest.count);
         if (code >= 0) return code;
@@ -90,7 +104,8 @@ const command command_shrink = {
         "Puts recurrent models (GRU, decoder 'bahdanau', the same vocabularies) side by side in "
         "one network whose distribution is the log-linear mixture of theirs, then removes neurons "
         "that others can stand in for, and ranks of linear layers, without any data, until the "
-        "network has the size asked for. The result is an ordinary model file in f32 (see "
+        "network has the size or the widths asked for: widths that are given stay as they are, the "
+        "others are chosen for --size. The result is an ordinary model file in f32 (see "
         "'dragoman quantize').",
     .example = "dragoman shrink a.gguf b.gguf c.gguf --size 0.78 -o small.gguf",
     .options = options,
