@@ -83,6 +83,7 @@ typedef struct dgm_phrasal_options {
     // weights (their absolute values, without that of unknown words) are left out. Default 0.5
     double lattice_beam;
     int threads; // 0: one per core. Default 1
+    const char *tokenize; // language: lines are text, not words between blanks. NULL: words
 } dgm_phrasal_options;
 
 DGM_API void dgm_phrasal_init(dgm_phrasal_options *options, size_t size);

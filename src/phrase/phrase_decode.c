@@ -114,7 +114,7 @@ const dgm_pb_stats *dgm_pb_decoder_stats(const dgm_pb_decoder *d)
 
 dgm_status dgm_pb_full(dgm_error *err)
 {
-    return dgm_fail(err, DGM_ERR_MEMORY,
+    return dgm_fail(err, DGM_ERR_TEXT,
                     "this sentence needs more memory than a decoder may use; fewer pops would do");
 }
 

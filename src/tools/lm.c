@@ -70,7 +70,7 @@ static dgm_status read_text(training *t, const char *path, double done, double s
         st = dgm_lines_next(in, &line, &size, &more, err);
         if (st != DGM_OK || !more) break;
         uint64_t before = t->report.tokens;
-        st = dgm_splitter_line(&t->split, (dgm_text){line, size}, take_word, t, err);
+        st = dgm_wording_split(&t->split.wording, (dgm_text){line, size}, take_word, t, err);
         if (st == DGM_OK) st = dgm_lm_trainer_line(t->trainer, err);
         if (st == DGM_ERR_TEXT) dgm_lines_blame(in, err);
         t->report.empty += t->report.tokens == before;
@@ -231,7 +231,8 @@ dgm_status dgm_ngram_line(const dgm_ngram *m, dgm_line line, dgm_ngram_score *sc
     DGM_TRY(dgm_sized_take(&sum, sizeof sum, score, "dgm_ngram_score", NULL, err));
     scoring s = {.lm = m->lm, .each = each, .cookie = cookie};
     dgm_lm_begin(m->lm, &s.state);
-    DGM_TRY(dgm_splitter_line(&m->split, (dgm_text){line.data, line.size}, score_word, &s, err));
+    DGM_TRY(dgm_wording_split(&m->split.wording, (dgm_text){line.data, line.size}, score_word, &s,
+                              err));
     sum.lines++;
     if (s.score.tokens == 0)
         sum.empty++;

@@ -215,7 +215,7 @@ static void graph_prune(graph_job *g, dgm_pb_decoder *d, const dgm_pb_arc *arcs,
 
 static dgm_status add_graph(tuning *t, int worker, size_t line, dgm_error *err)
 {
-    dgm_pb_decoder *d = t->system->decoders[worker];
+    dgm_pb_decoder *d = t->system->workers[worker]->decoder;
     const dgm_pb_arc *arcs;
     size_t count;
     int nodes;
@@ -276,7 +276,7 @@ static dgm_status search(tuning *t, int round, double *promised, dgm_error *err)
 {
     bool fixed[DGM_PB_FEATURES] = {false}, negative[DGM_PB_FEATURES] = {false};
     fixed[DGM_PB_UNKNOWN] = true; // the number of words to copy is seldom a choice
-    if (t->system && t->system->table->features == DGM_PHRASE_SCORES)
+    if (t->system && t->system->system->table->features == DGM_PHRASE_SCORES)
         for (int k = 0; k < DGM_PHRASE_ORIENTATIONS; k++) fixed[DGM_PB_REORDERING + k] = true;
     negative[DGM_PB_WORDS] = negative[DGM_PB_PHRASES] = true;
     dgm_mert_params p = {.fixed = fixed,
@@ -319,10 +319,10 @@ static dgm_status decode_rounds(tuning *t, const char *output, dgm_error *err)
     t->best_bleu = -1;
     t->radius = t->o->radius >= 0 ? t->o->radius : t->o->lattice ? RADIUS : 0;
     for (int round = 0;; round++) {
-        dgm_pb_params p = t->system->params;
+        dgm_pb_params p = t->system->system->params;
         p.weights = t->weights;
         if (t->o->lattice) p.nbest = 1;
-        DGM_TRY(dgm_pb_model_set(t->system->model, &p, err));
+        DGM_TRY(dgm_pb_model_set(t->system->system->model, &p, err));
         DGM_TRY(dgm_phrasal_run(t->system, t->source.line, t->source.count, add_line, t, err));
         double bleu = decoded_score(t), promised = 0;
         DGM_TRY(judge(t, round, bleu, output, err));
@@ -383,7 +383,7 @@ static dgm_status tune(tuning *t, const char *source, const char *const *refs, c
         if (t->how.weights) DGM_TRY(dgm_pb_weights_read(&t->weights, t->how.weights, err));
     } else {
         DGM_TRY(dgm_phrasal_open(&t->system, &t->how, err));
-        t->weights = t->system->params.weights;
+        t->weights = t->system->system->params.weights;
     }
     DGM_TRY(dgm_pool_open(&t->pool, o->threads ? o->threads : dgm_cpu_count(), err));
     DGM_TRY(open_metrics(t, err));

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT
 // `dragoman phrase translate` behind its command line: models, threads, texts around the decoder
 // (phrase/phrase_decode.h). Lines are independent, so results do not depend on the threads.
-#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/sized.h"
 #include "tools/phrasal.h"
-#include "lattice/lattice.h"
 
 void dgm_phrasal_init(dgm_phrasal_options *out, size_t size)
 {
@@ -26,38 +24,20 @@ void dgm_phrasal_init(dgm_phrasal_options *out, size_t size)
 
 static dgm_status open_models(dgm_phrasal *p, dgm_error *err)
 {
-    const dgm_phrasal_options *o = &p->o;
-    DGM_FAIL_IF(!o->table || !o->lm, err, DGM_ERR_ARGUMENT,
-                "a phrase table and a language model are needed");
-    dgm_pb_params_default(&p->params);
-    if (o->uniform) dgm_pb_weights_uniform(&p->params.weights);
-    if (o->weights) DGM_TRY(dgm_pb_weights_read(&p->params.weights, o->weights, err));
-    p->params.pops = o->pops;
-    p->params.stack = o->stack;
-    p->params.jump = o->jump;
-    p->params.table_limit = o->table_limit;
-    p->params.nbest = o->nbest;
-    p->params.distinct = o->distinct != 0;
-    DGM_TRY(dgm_pb_params_check(&p->params, err));
-    DGM_TRY(dgm_splitter_open(&p->split[0], o->subwords, DGM_SOURCE, err));
-    DGM_TRY(dgm_splitter_open(&p->split[1], o->subwords, DGM_TARGET, err));
-    DGM_FAIL_IF(o->subwords && o->detokenize, err, DGM_ERR_ARGUMENT,
-                "tokens of a model become text by themselves; no language is needed");
-    p->detokenize = o->detokenize != NULL;
-    if (p->detokenize) p->language = dgm_language_of(dgm_text_of(o->detokenize));
-    DGM_TRY(dgm_phrase_table_open(&p->table, o->table, o->reordering, err));
-    DGM_TRY(dgm_lm_open(&p->lm, o->lm, err));
-    return dgm_pb_model_open(&p->model, p->table, p->lm, &p->params, err);
+    DGM_TRY(dgm_splitter_open(&p->split[0], p->o.subwords, DGM_SOURCE, err));
+    DGM_TRY(dgm_splitter_open(&p->split[1], p->o.subwords, DGM_TARGET, err));
+    const dgm_vocab *const subwords[2] = {p->split[0].vocab, p->split[1].vocab};
+    return dgm_phrase_system_open(&p->system, &p->o, subwords, err);
 }
 
 static dgm_status open_threads(dgm_phrasal *p, dgm_error *err)
 {
     p->threads = p->o.threads ? p->o.threads : dgm_cpu_count();
     DGM_TRY(dgm_pool_open(&p->pool, p->threads, err));
-    p->decoders = dgm_calloc((size_t)p->threads, sizeof *p->decoders);
-    if (!p->decoders) return dgm_no_memory(err);
+    p->workers = dgm_calloc((size_t)p->threads, sizeof *p->workers);
+    if (!p->workers) return dgm_no_memory(err);
     for (int i = 0; i < p->threads; i++)
-        DGM_TRY(dgm_pb_decoder_open(&p->decoders[i], p->model, err));
+        DGM_TRY(dgm_phrase_worker_open(&p->workers[i], p->system, err));
     return DGM_OK;
 }
 
@@ -82,12 +62,10 @@ void dgm_phrasal_close(dgm_phrasal **out)
 {
     dgm_phrasal *p = *out;
     if (!p) return;
-    for (int i = 0; p->decoders && i < p->threads; i++) dgm_pb_decoder_close(&p->decoders[i]);
-    dgm_free(p->decoders);
+    for (int i = 0; p->workers && i < p->threads; i++) dgm_phrase_worker_close(&p->workers[i]);
+    dgm_free(p->workers);
     dgm_pool_close(&p->pool);
-    dgm_pb_model_close(&p->model);
-    dgm_lm_close(&p->lm);
-    dgm_phrase_table_close(&p->table);
+    dgm_phrase_system_close(&p->system);
     dgm_splitter_close(&p->split[0]);
     dgm_splitter_close(&p->split[1]);
     dgm_free(p);
@@ -99,7 +77,7 @@ void dgm_phrasal_count_sized(const dgm_phrasal *p, dgm_phrasal_stats *stats, siz
     dgm_phrasal_stats own, *const s = &own;
     *s = (dgm_phrasal_stats){.lines = p->lines, .words = p->words};
     for (int i = 0; i < p->threads; i++) {
-        const dgm_pb_stats *d = dgm_pb_decoder_stats(p->decoders[i]);
+        const dgm_pb_stats *d = dgm_pb_decoder_stats(p->workers[i]->decoder);
         s->unknown += d->unknown;
         s->hypotheses += d->hypotheses;
         s->evaluated += d->evaluated;
@@ -110,22 +88,6 @@ void dgm_phrasal_count_sized(const dgm_phrasal *p, dgm_phrasal_stats *stats, siz
 }
 
 // ---- decoding ---------------------------------------------------------------------------------
-
-// Source words of a line: spellings in `bytes`, which must not move while they are used.
-typedef struct source_words {
-    dgm_text *words;
-    size_t count, cap;
-    dgm_writer bytes;
-} source_words;
-
-static dgm_status keep_word(void *cookie, dgm_text word, dgm_error *err)
-{
-    source_words *s = cookie;
-    DGM_TRY(dgm_grow(&s->words, &s->cap, s->count + 1, sizeof *s->words, err));
-    s->words[s->count++] = (dgm_text){(const char *)(uintptr_t)s->bytes.size, word.size};
-    dgm_write_bytes(&s->bytes, word.data, word.size);
-    return s->bytes.failed ? dgm_no_memory(err) : DGM_OK;
-}
 
 typedef struct run_state {
     dgm_phrasal *p;
@@ -140,22 +102,13 @@ typedef struct run_state {
 
 static dgm_status decode_line(run_state *r, int worker, size_t i, dgm_error *err)
 {
-    source_words s = {0};
     const dgm_pb_translation *list;
     int count = 0;
-    dgm_pb_decoder *d = r->p->decoders[worker];
-    dgm_text line = {r->lines[i].data, r->lines[i].size};
-    dgm_status st = dgm_splitter_line(&r->p->split[0], line, keep_word, &s, err);
-    for (size_t k = 0; k < s.count; k++)
-        s.words[k].data = (const char *)s.bytes.data + (uintptr_t)s.words[k].data;
-    if (st == DGM_OK && s.count > 100000)
-        st = dgm_fail(err, DGM_ERR_TEXT, "the line has %zu words; at most 100000 are allowed",
-                      s.count);
-    if (st == DGM_OK) st = dgm_pb_decode(d, s.words, (int)s.count, &list, &count, err);
+    dgm_phrase_worker *w = r->p->workers[worker];
+    const dgm_text line = {r->lines[i].data, r->lines[i].size};
+    dgm_status st = dgm_phrase_worker_decode(w, line, &list, &count, err);
     if (st == DGM_OK) st = r->each(r->cookie, worker, i, list, count, err);
-    r->words[worker] += s.count;
-    dgm_free(s.words);
-    dgm_writer_free(&s.bytes);
+    r->words[worker] += w->count;
     return st;
 }
 
@@ -203,9 +156,7 @@ dgm_status dgm_phrasal_run(dgm_phrasal *p, const dgm_line *lines, size_t count,
 dgm_status dgm_phrasal_text(const dgm_phrasal *p, const dgm_text *words, int count, dgm_writer *out,
                             dgm_error *err)
 {
-    if (p->detokenize)
-        return dgm_moses_detokenize(words, (size_t)count, p->language, false, out, NULL, err);
-    return dgm_splitter_join(&p->split[1], words, (size_t)count, out, err);
+    return dgm_wording_join(&p->system->wording[1], words, (size_t)count, out, err);
 }
 
 // A line's result, built by the worker: offsets into one buffer until all is written.
@@ -243,79 +194,18 @@ static dgm_line since(const dgm_writer *w, size_t begin)
     return (dgm_line){(const char *)(uintptr_t)begin, w->size - begin};
 }
 
-// Words that stand close to their neighbours, so that a path of the lattice is text.
-static uint32_t glue_of(const dgm_phrasal *p, dgm_text word)
+static dgm_status write_lattice(dgm_phrase_worker *w, uint64_t number, line_result *r, dgm_error *err)
 {
-    static const char *const left[] = {",", ".", ";", ":",   "!",     "?",
-                                       ")", "]", "%", "...", "\u201c"};
-    static const char *const right[] = {"(", "[", "\u201e"};
-    if (!p->detokenize) return 0;
-    for (size_t i = 0; i < sizeof left / sizeof *left; i++)
-        if (dgm_text_equal(word, dgm_text_of(left[i]))) return DGM_GLUE_LEFT;
-    for (size_t i = 0; i < sizeof right / sizeof *right; i++)
-        if (dgm_text_equal(word, dgm_text_of(right[i]))) return DGM_GLUE_RIGHT;
-    return 0;
-}
-
-// A phrase becomes a chain of arcs of a word each; subwords that begin no word are glued.
-static dgm_status add_phrase(const dgm_phrasal *p, dgm_lattice *l, const dgm_pb_arc *a,
-                             dgm_error *err)
-{
-    static const char mark[] = "\u2581";
-    const dgm_vocab *v = p->split[1].vocab;
-    if (a->count == 0)
-        return dgm_lattice_add_text(l, a->from, a->to, dgm_text_of(""), 0, (float)a->score, err);
-    int32_t from = a->from;
-    for (int i = 0; i < a->count; i++) {
-        int32_t to = a->to;
-        if (i + 1 < a->count) DGM_TRY(dgm_lattice_add_node(l, 0, &to, err));
-        dgm_text word = a->words[i];
-        uint32_t glue = glue_of(p, word);
-        bool marked = word.size >= 3 && memcmp(word.data, mark, 3) == 0;
-        if (v && !marked) glue = DGM_GLUE_LEFT;
-        if (v && marked) word = (dgm_text){word.data + 3, word.size - 3};
-        DGM_TRY(dgm_lattice_add_text(l, from, to, word, glue, i ? 0 : (float)a->score, err));
-        from = to;
-    }
-    return DGM_OK;
-}
-
-static dgm_status build_lattice(const dgm_phrasal *p, dgm_pb_decoder *d, dgm_lattice *l,
-                                dgm_error *err)
-{
-    const dgm_pb_arc *arcs;
-    size_t count;
-    int nodes;
-    DGM_TRY(dgm_pb_graph(d, &arcs, &count, &nodes, err));
-    for (int i = 0; i < nodes; i++) {
-        int32_t number;
-        DGM_TRY(dgm_lattice_add_node(l, 0, &number, err));
-    }
-    for (size_t i = 0; i < count; i++) DGM_TRY(add_phrase(p, l, &arcs[i], err));
-    dgm_lattice_add_end(l, nodes - 1, 0);
-    return dgm_lattice_seal(l, true, err);
-}
-
-static dgm_status write_lattice(const dgm_phrasal *p, dgm_pb_decoder *d, uint64_t number,
-                                line_result *r, dgm_error *err)
-{
-    dgm_lattice *l = NULL, *pruned = NULL;
-    double weights = 0; // scores scale with them
-    for (int k = 0; k < DGM_PB_UNKNOWN; k++) weights += fabs(p->params.weights.w[k]);
-    dgm_lattice_pruning how = {.behind = p->o.lattice_beam * weights};
-    DGM_TRY(dgm_lattice_open(&l, err));
-    dgm_status st = build_lattice(p, d, l, err);
-    if (st == DGM_OK) st = dgm_lattice_prune(l, &how, &pruned, err);
-    if (st == DGM_OK) {
-        dgm_writer w = {0};
-        dgm_write_format(&w, "%llu", (unsigned long long)number);
-        dgm_free(pruned->name);
-        pruned->name = dgm_writer_take(&w, NULL);
-        r->lattice_at = r->bytes.size;
-        st = dgm_lattice_write(pruned, DGM_LATTICE_NATIVE, &r->bytes, err);
-        r->lattice_size = r->bytes.size - r->lattice_at;
-    }
-    dgm_lattice_close(&pruned);
+    dgm_lattice *l = NULL;
+    DGM_TRY(dgm_phrase_worker_lattice(w, &l, err));
+    dgm_writer name = {0};
+    dgm_write_format(&name, "%llu", (unsigned long long)number);
+    dgm_free(l->name);
+    l->name = dgm_writer_take(&name, NULL);
+    r->lattice_at = r->bytes.size;
+    const dgm_status st =
+        l->name ? dgm_lattice_write(l, DGM_LATTICE_NATIVE, &r->bytes, err) : dgm_no_memory(err);
+    r->lattice_size = r->bytes.size - r->lattice_at;
     dgm_lattice_close(&l);
     return st;
 }
@@ -344,7 +234,7 @@ static dgm_status keep_line(void *cookie, int worker, size_t line, const dgm_pb_
         item->links = since(&r->bytes, at);
         item->score = list[i].score;
     }
-    if (p->o.lattice) DGM_TRY(write_lattice(p, p->decoders[worker], job->first + line, r, err));
+    if (p->o.lattice) DGM_TRY(write_lattice(p->workers[worker], job->first + line, r, err));
     return r->bytes.failed ? dgm_no_memory(err) : DGM_OK;
 }
 

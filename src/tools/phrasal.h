@@ -6,21 +6,15 @@
 
 #include "base/threads.h"
 #include "dragoman/tools.h"
+#include "phrase/phrase_system.h"
 #include "tools/splitter.h"
-#include "phrase/phrase_decode.h"
-#include "text/tokenize.h"
 
 struct dgm_phrasal {
     dgm_phrasal_options o;
-    dgm_phrase_table *table;
-    dgm_lm *lm;
-    dgm_pb_params params;
-    dgm_pb_model *model;
     dgm_splitter split[2];
-    bool detokenize;
-    dgm_language language;
+    dgm_phrase_system *system;
     dgm_pool *pool;
-    dgm_pb_decoder **decoders; // [threads]
+    dgm_phrase_worker **workers; // [threads]
     int threads;
     uint64_t lines, words;
 };

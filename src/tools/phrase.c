@@ -70,7 +70,7 @@ static dgm_status keep_word(void *cookie, dgm_text word, dgm_error *err)
 
 static dgm_status split_line(extraction *x, int side, dgm_text line, dgm_error *err)
 {
-    return dgm_splitter_line(&x->split[side], line, keep_word, x, err);
+    return dgm_wording_split(&x->split[side].wording, line, keep_word, x, err);
 }
 
 static void settle_words(extraction *x)
