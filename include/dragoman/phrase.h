@@ -84,6 +84,8 @@ typedef struct dgm_phrasal_options {
     double lattice_beam;
     int threads; // 0: one per core. Default 1
     const char *tokenize; // language: lines are text, not words between blanks. NULL: words
+    // Languages that it translates between, for who compares them with a model's. NULL: not said
+    const char *source, *target;
 } dgm_phrasal_options;
 
 DGM_API void dgm_phrasal_init(dgm_phrasal_options *options, size_t size);
@@ -91,6 +93,21 @@ static inline void dgm_phrasal_default(dgm_phrasal_options *options)
 {
     dgm_phrasal_init(options, sizeof *options);
 }
+
+// A system in one file: lines of `name = value` (docs/manual/PHRASES.md), names of files in it being
+// relative to its folder.
+typedef struct dgm_phrasal_file dgm_phrasal_file;
+DGM_API dgm_status dgm_phrasal_file_open(dgm_phrasal_file **file, const char *path,
+                                         dgm_error *error);
+// The defaults with what the file says; strings are the file's.
+DGM_API void dgm_phrasal_file_options_sized(const dgm_phrasal_file *file,
+                                            dgm_phrasal_options *options, size_t size);
+static inline void dgm_phrasal_file_options(const dgm_phrasal_file *file,
+                                            dgm_phrasal_options *options)
+{
+    dgm_phrasal_file_options_sized(file, options, sizeof *options);
+}
+DGM_API void dgm_phrasal_file_close(dgm_phrasal_file **file);
 
 typedef struct dgm_phrasal_item {
     size_t size;

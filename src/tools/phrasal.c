@@ -7,21 +7,6 @@
 #include "base/sized.h"
 #include "tools/phrasal.h"
 
-void dgm_phrasal_init(dgm_phrasal_options *out, size_t size)
-{
-    dgm_phrasal_options own, *const o = &own;
-    dgm_pb_params p;
-    dgm_pb_params_default(&p);
-    *o = (dgm_phrasal_options){.pops = p.pops,
-                               .stack = p.stack,
-                               .jump = p.jump,
-                               .table_limit = p.table_limit,
-                               .nbest = 1,
-                               .lattice_beam = 0.5,
-                               .threads = 1};
-    dgm_sized_give(out, size, &own, sizeof own);
-}
-
 static dgm_status open_models(dgm_phrasal *p, dgm_error *err)
 {
     DGM_TRY(dgm_splitter_open(&p->split[0], p->o.subwords, DGM_SOURCE, err));

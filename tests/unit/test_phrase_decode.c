@@ -16,6 +16,7 @@
 #include "base/mapfile.h"
 #include "base/mem.h"
 #include "dragoman/tools.h"
+#include "failures.h"
 #include "phrase/mert.h"
 #include "phrase/phrase_decode.h"
 
@@ -525,6 +526,50 @@ static void decoder_allocations_fail(void **state)
     }
 }
 
+static dgm_status open_and_close(const char *path)
+{
+    dgm_phrasal_file *f = NULL;
+    const dgm_status st = dgm_phrasal_file_open(&f, path, NULL);
+    assert_int_equal(f != NULL, st == DGM_OK);
+    dgm_phrasal_file_close(&f);
+    return st;
+}
+
+// A system from its file: what the file says, and the folder of its files.
+static void system_file(void **state)
+{
+    (void)state;
+    dgm_error err;
+    dgm_phrasal_file *f = NULL;
+    dgm_phrasal_options o;
+    char path[] = "/tmp/dgm-system-XXXXXX", text[512];
+    const int file = mkstemp(path);
+    assert_true(file >= 0);
+    char *here = realpath(DATA "fifty.txt", NULL);
+    assert_non_null(here);
+    const int size = snprintf(text, sizeof text,
+                              "table = %s\r\n\n  # a comment\nlm = fifty.arpa\nsource = de # no\n"
+                              "pops=7\nstack = 5\ndistortion-limit = 0\ntable-limit = 3\n"
+                              "lattice-beam = 0.3\nuniform = 1\n",
+                              here);
+    assert_int_equal(write(file, text, (size_t)size), size);
+    close(file);
+    assert_int_equal(dgm_phrasal_file_open(&f, path, &err), DGM_OK);
+    dgm_phrasal_file_options(f, &o);
+    assert_int_equal(o.size, sizeof o);
+    assert_string_equal(o.table, here);
+    assert_string_equal(o.lm, "/tmp/fifty.arpa");
+    assert_string_equal(o.source, "de");
+    assert_null(o.target);
+    assert_null(o.weights);
+    assert_true(o.pops == 7 && o.stack == 5 && o.jump == 0 && o.table_limit == 3 && o.uniform == 1);
+    assert_true(o.lattice_beam == 0.3 && o.nbest == 1 && o.threads == 1);
+    dgm_phrasal_file_close(&f);
+    ALLOCATIONS_FAIL(open_and_close(path));
+    unlink(path);
+    free(here);
+}
+
 // ---- weights ----------------------------------------------------------------------------------
 
 static void weights_there_and_back(void **state)
@@ -656,7 +701,7 @@ int main(void)
         cmocka_unit_test(lists_are_complete),     cmocka_unit_test(odd_sentences),
         cmocka_unit_test(threads_do_not_matter),  cmocka_unit_test(decoder_allocations_fail),
         cmocka_unit_test(weights_there_and_back), cmocka_unit_test(a_line_is_searched_exactly),
-        cmocka_unit_test(the_search_gains),
+        cmocka_unit_test(the_search_gains),       cmocka_unit_test(system_file),
     };
     return cmocka_run_group_tests(tests, load, unload);
 }

@@ -14,7 +14,7 @@ enum { BATCH = 512 }; // lines decoded between two writes
 
 typedef struct phrase_options {
     const char *output, *input, *reordering, *write_reordering, *subwords, *temp, *filter;
-    const char *weights, *detokenize, *nbest_file, *lattice;
+    const char *weights, *system, *tokenize, *detokenize, *nbest_file, *lattice;
     int max_length, max_sentence, prune, limit, bits;
     int pops, stack, jump, table_limit, nbest, distinct, alignment, uniform, threads;
     int stats, quiet;
@@ -64,8 +64,14 @@ static const option options[] = {
      "translate: read the text from FILE, also gzip (default: standard input)", NULL, NULL},
     {"weights", 'w', OPTION_TEXT, "FILE", AT(weights), 0, 0, NULL,
      "translate: weights file, e.g. of 'dragoman mert' (default: usual ones)", NULL, NULL},
+    {"system", 0, OPTION_TEXT, "FILE", AT(system), 0, 0, NULL,
+     "translate: the system described in FILE, lines of 'table = en-de.pt', 'lm = de.lm' and so on "
+     "(docs/manual/PHRASES.md), instead of TABLE and LM; options win",
+     NULL, NULL},
     {"uniform", 0, OPTION_FLAG, NULL, AT(uniform), 0, 0, NULL,
      "translate: all weights are 1 where --weights says nothing", NULL, NULL},
+    {"tokenize", 0, OPTION_TEXT, "LANG", AT(tokenize), 0, 0, NULL,
+     "translate: read text of this language, not words between spaces", NULL, NULL},
     {"detokenize", 0, OPTION_TEXT, "LANG", AT(detokenize), 0, 0, NULL,
      "translate: write text of this language, not words between spaces", NULL, NULL},
     {"pops", 0, OPTION_COUNT, "N", AT(pops), 1, 10000000, NULL,
@@ -126,6 +132,7 @@ static int check_files(const command *self, const phrase_options *o, const words
     files_read_words(&files, rest, 1);
     files_read(&files, "--input", o->input);
     files_read(&files, "--weights", o->weights);
+    files_read_system(&files, "--system", "a file of --system", o->system);
     files_read(&files, "--reordering", o->reordering);
     files_read(&files, "--subwords", o->subwords);
     files_read(&files, "--filter", o->filter);
@@ -284,10 +291,50 @@ static void print_decoded(const dgm_phrasal *p, double loaded, double start)
             (unsigned long long)s.recombined, (unsigned long long)s.edges);
 }
 
+// What the command line says, over what p has already.
+static void set_options(const phrase_options *o, const words *rest, dgm_phrasal_options *p)
+{
+    if (!o->system) {
+        p->table = rest->items[1];
+        p->lm = rest->items[2];
+    }
+    if (o->reordering) p->reordering = o->reordering;
+    if (o->weights) p->weights = o->weights;
+    if (o->uniform) p->uniform = 1;
+    if (o->subwords) p->subwords = o->subwords;
+    if (o->tokenize) p->tokenize = o->tokenize;
+    if (o->detokenize) p->detokenize = o->detokenize;
+    if (o->pops) p->pops = o->pops;
+    if (o->stack) p->stack = o->stack;
+    if (o->jump >= 0) p->jump = o->jump;
+    if (o->table_limit) p->table_limit = o->table_limit;
+    if (o->lattice_beam >= 0) p->lattice_beam = (double)o->lattice_beam;
+    p->nbest = o->nbest ? o->nbest : 1;
+    p->distinct = o->distinct;
+    p->alignment = o->alignment;
+    p->lattice = o->lattice != NULL;
+    p->threads = o->threads;
+}
+
+static dgm_status open_system(const phrase_options *o, const words *rest, dgm_phrasal **system,
+                              dgm_error *error)
+{
+    dgm_phrasal_options p;
+    dgm_phrasal_file *file = NULL;
+    dgm_phrasal_default(&p);
+    dgm_status st = o->system ? dgm_phrasal_file_open(&file, o->system, error) : DGM_OK;
+    if (file) dgm_phrasal_file_options(file, &p);
+    set_options(o, rest, &p);
+    if (st == DGM_OK) st = dgm_phrasal_open(system, &p, error);
+    dgm_phrasal_file_close(&file);
+    return st;
+}
+
 static int translate(const command *self, const phrase_options *o, const words *rest)
 {
-    if (rest->count != 3)
-        return fail_usage(self, "phrase translate takes a phrase table and a language model");
+    if (rest->count != (o->system ? 1 : 3))
+        return fail_usage(self, "phrase translate takes a phrase table and a language model, or "
+                                "--system FILE");
     int code = check_files(self, o, rest);
     if (code >= 0) return code;
     if (!o->nbest && (o->nbest_file || o->distinct || o->alignment))
@@ -295,29 +342,10 @@ static int translate(const command *self, const phrase_options *o, const words *
                           o->nbest_file ? "--nbest-file"
                           : o->distinct ? "--distinct"
                                         : "--alignment");
-    dgm_phrasal_options p;
-    dgm_phrasal_default(&p);
-    p.table = rest->items[1];
-    p.lm = rest->items[2];
-    p.reordering = o->reordering;
-    p.weights = o->weights;
-    p.uniform = o->uniform;
-    p.subwords = o->subwords;
-    p.detokenize = o->detokenize;
-    p.pops = o->pops;
-    p.stack = o->stack;
-    p.jump = o->jump;
-    p.table_limit = o->table_limit;
-    p.nbest = o->nbest ? o->nbest : 1;
-    p.distinct = o->distinct;
-    p.alignment = o->alignment;
-    p.lattice = o->lattice != NULL;
-    p.lattice_beam = (double)o->lattice_beam;
-    p.threads = o->threads;
     double start = seconds();
     dgm_phrasal *system = NULL;
     dgm_error error;
-    dgm_status st = dgm_phrasal_open(&system, &p, &error);
+    dgm_status st = open_system(o, rest, &system, &error);
     if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
     double loaded = seconds();
     outputs x = {.o = o};
@@ -344,11 +372,8 @@ static int run(const command *self, int argc, char **argv)
                         .max_sentence = 100,
                         .limit = 50,
                         .memory = (int64_t)1 << 30,
-                        .pops = 400,
-                        .stack = 200,
-                        .jump = 6,
-                        .table_limit = 20,
-                        .lattice_beam = 0.5f,
+                        .jump = -1, // not given, as 0 of the others
+                        .lattice_beam = -1,
                         .threads = 1};
     words rest;
     int code = options_parse(self, argc, argv, &o, &rest);
@@ -372,7 +397,8 @@ const command command_phrase = {
         "limit on jumps, lexicalised reordering, an n-gram language model ('dragoman lm'). It "
         "writes the best translations, lists with the scores of all features, and lattices. "
         "'dragoman mert' tunes its weights.\n\n"
-        "Words are what spaces separate (tokenise first), or the tokens of a model (--subwords).",
+        "Words are what spaces separate (tokenise first, or --tokenize), or the tokens of a model "
+        "(--subwords).",
     .example = "dragoman phrase extract corpus.tok.en corpus.tok.de corpus.align -o en-de.pt\n"
                "dragoman phrase translate en-de.pt de.lm --detokenize de < test.tok.en\n"
                "dragoman phrase translate en-de.pt de.lm -w tuned.weights --nbest 200 --distinct "

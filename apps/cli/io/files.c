@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "dragoman/tools.h"
 #include "io/lineio.h"
 
 static void add(file_list *f, const char *what, const char *path, bool written)
@@ -62,6 +63,24 @@ void files_read_folder(file_list *f, const char *what, const char *folder, const
         free(path);
     }
     if (d) closedir(d);
+}
+
+void files_read_system(file_list *f, const char *what, const char *part, const char *path)
+{
+    dgm_phrasal_file *file = NULL;
+    dgm_phrasal_options o;
+    const int already = f->count;
+    add(f, what, path, false);
+    if (f->count == already) return; // a pipe is read once, by who opens the system
+    if (dgm_phrasal_file_open(&file, path, NULL) != DGM_OK) return; // and what is wrong, said there
+    dgm_phrasal_file_options(file, &o);
+    const char *const parts[] = {o.table, o.reordering, o.lm, o.weights, o.subwords};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const int before = f->count;
+        add(f, part, parts[i], false);
+        if (f->count > before) f->items[before].path = NULL; // it goes with `file`
+    }
+    dgm_phrasal_file_close(&file);
 }
 
 // Two names of files that are not there yet.

@@ -13,7 +13,7 @@ enum { FILE_LIST_MAX = 2 * WORDS_MAX };
 
 typedef struct file_list {
     struct {
-        const char *what, *path; // path NULL: one of a folder
+        const char *what, *path; // path NULL: one of a folder, or of a system
         bool written, there;     // there: a regular file with this number
         dev_t device;
         ino_t number;
@@ -32,6 +32,8 @@ void files_read_list(file_list *f, const char *what, const option_list *list);
 void files_read_words(file_list *f, const words *rest, int from); // called by their names
 // All files of a folder but those whose names end so.
 void files_read_folder(file_list *f, const char *what, const char *folder, const char *but);
+// A file that describes a phrase-based system, and those that it names, which are called `part`.
+void files_read_system(file_list *f, const char *what, const char *part, const char *path);
 // Returns -1, or the exit code after a message.
 int files_check(const command *self, const file_list *f);
 
