@@ -98,7 +98,8 @@ typedef struct dgm_direction {
 typedef struct dgm_lmbr {
     // Precision of single tokens in the evidence, above 0, and how much lower it is from one length
     // of n-grams to the next, above 0: what a token earns that ends an n-gram of n tokens is
-    // 1 / (4 t p r^(n-1)) times the n-gram's posterior, summed over n = 1 to 4. Defaults 0.5, 0.55.
+    // 1 / (4 t p r^(n-1)) times the n-gram's posterior, summed over n = 1 to 4 (or another order than
+    // 4: dgm_settings.lmbr_order). Defaults 0.5, 0.55.
     float p, r;
     // Weighs all of it against lambda, above 0: every token costs 1 / t. Default 10.
     float t;
@@ -320,6 +321,8 @@ typedef struct dgm_settings {
     // exact_scores says; dgm_translation.approximate is then set. (For programs whose output decides
     // about exact_scores.) Default 0.
     int32_t approximate_scores;
+    // N-grams of the evidence that count: those of up to so many tokens, 1 to 4. Default 4.
+    int32_t lmbr_order;
 } dgm_settings;
 
 // Fills the first `size` bytes: what other languages call. In C and C++ use dgm_settings_default.

@@ -75,6 +75,7 @@ struct dgm_translator {
     bool merging;
     bool evidence;         // lines may have some
     dgm_lmbr_weights lmbr; // what becomes of it
+    int lmbr_order;
     double lmbr_scale;
     size_t lmbr_limit;
     bool lattices; // lines may have one

@@ -27,12 +27,12 @@ void dgm_lmbr_default(dgm_lmbr *l)
     *l = dgm_settings_usual().lmbr;
 }
 
-static dgm_status check_lmbr(const dgm_lmbr *l, dgm_error *err)
+static dgm_status check_lmbr(const dgm_lmbr *l, int order, dgm_error *err)
 {
     DGM_TRY(dgm_lmbr_check_values(l, err));
     if (l->use_thetas) return DGM_OK;
     dgm_lmbr_weights w;
-    dgm_lmbr_thetas((double)l->p, (double)l->r, (double)l->t, w.theta);
+    dgm_lmbr_thetas((double)l->p, (double)l->r, (double)l->t, order, w.theta);
     for (int n = 0; n <= DGM_LMBR_ORDER; n++)
         DGM_FAIL_IF(!(fabsf(w.theta[n]) <= 1e6f), err, DGM_ERR_ARGUMENT,
                     "theta %d of LMBR is %g; it must be between -1e+06 and 1e+06", n,
@@ -42,13 +42,15 @@ static dgm_status check_lmbr(const dgm_lmbr *l, dgm_error *err)
 
 dgm_status dgm_lmbr_check(const dgm_settings *s, dgm_error *err)
 {
-    return s->evidence ? check_lmbr(&s->lmbr, err) : DGM_OK;
+    return s->evidence ? check_lmbr(&s->lmbr, s->lmbr_order, err) : DGM_OK;
 }
 
 void dgm_lmbr_resolve(dgm_translator *t, const dgm_lmbr *l)
 {
-    memcpy(t->lmbr.theta, l->thetas, sizeof t->lmbr.theta);
-    if (!l->use_thetas) dgm_lmbr_thetas((double)l->p, (double)l->r, (double)l->t, t->lmbr.theta);
+    for (int n = 0; n <= DGM_LMBR_ORDER; n++)
+        t->lmbr.theta[n] = n <= t->lmbr_order ? l->thetas[n] : 0.0f;
+    if (!l->use_thetas)
+        dgm_lmbr_thetas((double)l->p, (double)l->r, (double)l->t, t->lmbr_order, t->lmbr.theta);
     t->lmbr.lambda = l->lambda;
     t->lmbr_scale = (double)l->scale;
 }
@@ -56,7 +58,7 @@ void dgm_lmbr_resolve(dgm_translator *t, const dgm_lmbr *l)
 dgm_status dgm_lmbr_set(dgm_translator *t, const dgm_lmbr *l, dgm_error *err)
 {
     DGM_FAIL_IF(!t->evidence, err, DGM_ERR_ARGUMENT, "the translator was opened without LMBR");
-    DGM_TRY(check_lmbr(l, err));
+    DGM_TRY(check_lmbr(l, t->lmbr_order, err));
     dgm_lmbr_resolve(t, l);
     return DGM_OK;
 }
@@ -206,6 +208,7 @@ dgm_status dgm_evidence_rows(dgm_evidence_maker *m, const dgm_evidence *e, dgm_l
     DGM_FAIL_IF(e->count && e->lattice, err, DGM_ERR_ARGUMENT,
                 "the evidence of a line must be an n-best list or a lattice, not both");
     const double begin = dgm_thread_time();
+    m->posteriors.order = m->t->lmbr_order;
     if (e->count) DGM_TRY(weigh(m, e, err));
     DGM_TRY(e->count ? collect(m, e, err) : collect_lattice(m, e, err));
     if (m->posteriors.count == 0) return DGM_OK;

@@ -215,6 +215,7 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
     c->allow_unk = s->allow_unk < 0 ? d->allow_unk : s->allow_unk != 0;
     c->alignment = t->alignment != DGM_ALIGN_NONE;
     t->evidence = s->evidence != 0;
+    t->lmbr_order = s->lmbr_order;
     if (t->evidence) dgm_lmbr_resolve(t, &s->lmbr);
     t->lmbr_limit = (size_t)s->lmbr_limit;
     dgm_decoding_resolve(t, s); // a coverage penalty sets config.alignment

@@ -19,11 +19,11 @@
 #include "base/mem.h"
 #include "base/sort.h"
 
-void dgm_lmbr_thetas(double p, double r, double t, float theta[1 + DGM_LMBR_ORDER])
+void dgm_lmbr_thetas(double p, double r, double t, int order, float theta[1 + DGM_LMBR_ORDER])
 {
     theta[0] = (float)(-1.0 / t);
     for (int n = 1; n <= DGM_LMBR_ORDER; n++)
-        theta[n] = (float)(1.0 / (4.0 * t * p * pow(r, n - 1)));
+        theta[n] = n > order ? 0.0f : (float)(1.0 / (order * t * p * pow(r, n - 1)));
 }
 
 typedef struct compiler {

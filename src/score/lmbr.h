@@ -29,9 +29,9 @@ typedef struct dgm_lmbr_weights {
     float lambda; // of the model
 } dgm_lmbr_weights;
 
-// theta[0] = -1 / t, theta[n] = 1 / (4 t p r^(n-1)): p the precision of unigrams, r the ratio from
-// one order to the next, t only weighs them against lambda.
-void dgm_lmbr_thetas(double p, double r, double t, float theta[1 + DGM_LMBR_ORDER]);
+// theta[0] = -1 / t, theta[n] = 1 / (order t p r^(n-1)) up to n = order, 0 beyond: p the precision of
+// unigrams, r the ratio from one length to the next, t only weighs them against lambda.
+void dgm_lmbr_thetas(double p, double r, double t, int order, float theta[1 + DGM_LMBR_ORDER]);
 
 typedef struct dgm_lmbr_rows {
     dgm_lmbr_weights weights;

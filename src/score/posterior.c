@@ -2,7 +2,7 @@
 // Posteriors of n-grams in a trie; see posterior.h.
 //
 // Children are found in one hash table over (parent, token), which is never more than half full.
-// A translation of n tokens touches at most 4 n nodes; each is counted once, because a node
+// A translation of n tokens touches at most 4 n nodes (of order 4); each is counted once, because a node
 // remembers the number of the translation that touched it last.
 #include "score/posterior.h"
 
@@ -80,11 +80,12 @@ dgm_status dgm_posteriors_add(dgm_posteriors *p, const int32_t *tokens, size_t c
 {
     DGM_FAIL_IF(count > INT32_MAX / 16, err, DGM_ERR_TEXT,
                 "a translation of %zu tokens; at most %d are allowed", count, INT32_MAX / 16);
-    DGM_TRY(prepare(p, count * DGM_LMBR_ORDER, err));
+    const size_t order = (size_t)dgm_posteriors_order(p);
+    DGM_TRY(prepare(p, count * order, err));
     const uint32_t mark = ++p->translations;
     for (size_t i = 0; i < count; i++) {
         uint32_t node = 0;
-        for (size_t n = 0; n < DGM_LMBR_ORDER && i + n < count; n++) {
+        for (size_t n = 0; n < order && i + n < count; n++) {
             node = child(p, node, tokens[i + n]);
             if (p->nodes[node].seen == mark) continue;
             p->nodes[node].seen = mark;

@@ -2,7 +2,7 @@
 // Posteriors of n-grams: how probable it is that a translation drawn from some evidence contains
 // the n-gram at least once.
 //
-// A trie holds all n-grams of up to DGM_LMBR_ORDER tokens that were seen. Evidence is a list of
+// A trie holds all n-grams of up to `order` tokens that were seen. Evidence is a list of
 // whole translations with weights that sum to 1, or a lattice of them; P(u) is the sum of the
 // weights of those that contain u, however often.
 //
@@ -33,14 +33,20 @@ typedef struct dgm_posterior {
     double p;
 } dgm_posterior;
 
-// Start with all zero. Capacity is kept by dgm_posteriors_clear for the next sentence.
+// Start with all zero. Capacity and order are kept by dgm_posteriors_clear for the next sentence.
 typedef struct dgm_posteriors {
     dgm_posterior *nodes; // [count]; node 0 is the empty n-gram
     size_t count, cap;
     uint32_t *table; // open addressing over (parent, token): node, 0: free
     size_t table_size;
     uint32_t translations;
+    int order; // longest n-grams that are counted, up to DGM_LMBR_ORDER; 0: that
 } dgm_posteriors;
+
+static inline int dgm_posteriors_order(const dgm_posteriors *p)
+{
+    return p->order ? p->order : DGM_LMBR_ORDER;
+}
 
 void dgm_posteriors_clear(dgm_posteriors *p);
 void dgm_posteriors_free(dgm_posteriors *p); // ready for use again

@@ -6,8 +6,9 @@
 //
 //   1. by the sums of what lies behind each node, scores become probabilities of going on:
 //      P(arc | node). A path is then a walk, and alpha(point) the probability to come by
-//   2. nodes are split into points (node, last three tokens), so that an arc of a point completes
-//      one n-gram of each length, known by itself; the end is an arc with the end symbol
+//   2. nodes are split into points (node, last three tokens; of a lower order fewer), so that an arc
+//      of a point completes one n-gram of each length, known by itself; the end is an arc with the
+//      end symbol
 //   3. u is completed by some arcs. With one, P(u) = alpha P(arc). With several, walks that have
 //      completed u already must not count again: m(point), their share of alpha, is carried along
 //      the arcs between the first and the last that complete u, and
@@ -21,11 +22,11 @@
 #include "base/mem.h"
 #include "score/posterior.h"
 
-enum { HISTORY = DGM_LMBR_ORDER - 1 };
+enum { HISTORY_MAX = DGM_LMBR_ORDER - 1 };
 
 typedef struct point {
     int32_t node, count; // of the lattice; tokens in the history
-    int32_t token[HISTORY];
+    int32_t token[HISTORY_MAX];
     uint32_t next; // point of the same node; 0: none
     double alpha;
 } point;
@@ -44,6 +45,7 @@ typedef struct splitter {
     dgm_posteriors *p;
     const dgm_lattice *l;
     double scale;
+    int history;    // tokens of a point, at most
     size_t most;    // arcs
     double *behind; // [nodes] log sums
     uint32_t *head; // [nodes] its last point
@@ -146,9 +148,9 @@ static dgm_status leave_point(splitter *s, uint32_t from, int32_t end, dgm_error
         point y = x;
         uint32_t to = 0;
         y.node = a->to;
-        if (a->word >= 0) { // else it says nothing
-            if (y.count == HISTORY)
-                memmove(y.token, y.token + 1, (HISTORY - 1) * sizeof *y.token);
+        if (a->word >= 0 && s->history > 0) { // else it says nothing, or nobody will ask
+            if (y.count == s->history)
+                memmove(y.token, y.token + 1, (size_t)(y.count - 1) * sizeof *y.token);
             else
                 y.count++;
             y.token[y.count - 1] = a->word;
@@ -220,7 +222,11 @@ static double probability(splitter *s, const uint32_t *arc, size_t count)
 dgm_status dgm_posteriors_lattice(dgm_posteriors *p, const dgm_lattice *subwords, double scale,
                                   int32_t end, size_t most, dgm_error *err)
 {
-    splitter s = {.p = p, .l = subwords, .scale = scale, .most = most};
+    splitter s = {.p = p,
+                  .l = subwords,
+                  .scale = scale,
+                  .history = dgm_posteriors_order(p) - 1,
+                  .most = most};
     dgm_status st = split(&s, end, err);
     if (st == DGM_OK) st = sort_events(&s, err);
     for (size_t u = 1; st == DGM_OK && u < p->count; u++) {

@@ -338,6 +338,60 @@ static void test_set(void **state)
     dgm_close(&t);
 }
 
+// N-grams beyond the order count for nothing, and the others share what all would earn.
+static void test_order(void **state)
+{
+    (void)state;
+    static const char lattice[] = "lattice\n0 1 -0.5 das haus ist\n1 9 -0.5 klein ~.\n1 9 -1 gut\n9 0\n";
+    const dgm_evidence paths = {
+        .size = sizeof(dgm_evidence), .lattice = lattice, .lattice_size = sizeof lattice - 1};
+    const dgm_evidence *const both[] = {&evidence, &paths};
+    char *before[2] = {NULL, NULL};
+    dgm_settings s;
+    dgm_translator *t = NULL;
+    dgm_error error;
+    dgm_settings_default(&s);
+    assert_int_equal(s.lmbr_order, 4);
+    s.evidence = 1;
+    s.max_length = 12;
+    for (int order = 1; order <= 4; order++)
+        for (int k = 0; k < 2; k++) {
+            const double t0 = (double)s.lmbr.t, p = (double)s.lmbr.p, r = (double)s.lmbr.r;
+            dgm_settings by_hand = s;
+            s.lmbr_order = order;
+            t = open_with(&s, MODEL);
+            char *got = translate(t, both[k]);
+            dgm_close(&t);
+            by_hand.lmbr_order = 4;
+            by_hand.lmbr.use_thetas = 1;
+            for (int n = 0; n <= 4; n++)
+                by_hand.lmbr.thetas[n] =
+                    n == 0      ? (float)(-1 / t0)
+                    : n > order ? 0.0f
+                                : (float)(1 / (order * t0 * p * pow(r, n - 1)));
+            t = open_with(&by_hand, MODEL);
+            char *want = translate(t, both[k]);
+            dgm_close(&t);
+            assert_string_equal(got, want);
+            by_hand.lmbr_order = order; // of given thetas, too, the longer ones are left out
+            for (int n = order + 1; n <= 4; n++) by_hand.lmbr.thetas[n] = 5;
+            t = open_with(&by_hand, MODEL);
+            char *cut = translate(t, both[k]);
+            dgm_close(&t);
+            assert_string_equal(cut, want);
+            if (before[k]) assert_string_not_equal(got, before[k]);
+            free(before[k]);
+            before[k] = got;
+            free(want);
+            free(cut);
+        }
+    free(before[0]);
+    free(before[1]);
+    s.lmbr_order = 5;
+    assert_int_equal(dgm_open(&t, MODEL, &s, &error), DGM_ERR_ARGUMENT);
+    assert_string_equal(error.text, "order of LMBR must be 1 to 4, not 5");
+}
+
 static void refused(const dgm_lmbr *w, const char *search, const char *word)
 {
     dgm_settings s;
@@ -451,6 +505,7 @@ int main(void)
         cmocka_unit_test(test_cube_key_none),
         cmocka_unit_test(test_lattice),
         cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_order),
         cmocka_unit_test(test_candidates),
         cmocka_unit_test(test_set),
         cmocka_unit_test(test_refusals),

@@ -73,9 +73,12 @@ static void test_weights(void **state)
     dgm_evidence_weights(flat, 2, 0);
     assert_true(flat[0] == 0.5 && flat[1] == 0.5);
     float theta[5];
-    dgm_lmbr_thetas(0.8, 0.5, 2, theta);
+    dgm_lmbr_thetas(0.8, 0.5, 2, 4, theta);
     const float want[] = {-0.5f, 0.15625f, 0.3125f, 0.625f, 1.25f};
     for (int n = 0; n < 5; n++) assert_true(fabsf(theta[n] - want[n]) < 1e-6f);
+    dgm_lmbr_thetas(0.8, 0.5, 2, 2, theta); // shared by two lengths instead of four
+    const float two[] = {-0.5f, 0.3125f, 0.625f, 0, 0};
+    for (int n = 0; n < 5; n++) assert_true(fabsf(theta[n] - two[n]) < 1e-6f);
 }
 
 static void test_posteriors(void **state)
@@ -247,6 +250,7 @@ static void test_lattices(void **state)
         dgm_evidence_weights(all.weight, (size_t)all.count, scale);
         dgm_posteriors_clear(&p);
         dgm_posteriors_clear(&listed);
+        p.order = listed.order = round / 4 % 5; // 0: the usual one
         if (dgm_posteriors_lattice(&p, l, scale, 0, DGM_POSITIONS_MAX, &err) != DGM_OK) fail_msg("%s", err.text);
         for (int i = 0; i < all.count; i++)
             assert_int_equal(dgm_posteriors_add(&listed, all.tokens[i], (size_t)all.length[i],
@@ -258,6 +262,7 @@ static void test_lattices(void **state)
                 for (int n = 1; n <= DGM_LMBR_ORDER && k + n <= all.length[i]; n++) {
                     const int32_t *u = all.tokens[i] + k;
                     const double a = dgm_posteriors_get(&p, u, n);
+                    assert_true(n <= dgm_posteriors_order(&p) ? a > 0 : a == 0);
                     assert_true(fabs(a - dgm_posteriors_get(&listed, u, n)) < 1e-9);
                     twice |= n == 2 && k >= 2 && memcmp(u, u - 2, 2 * sizeof *u) == 0;
                 }

@@ -6,7 +6,8 @@
 //
 //     lambda = 0.4
 //     p = 0.8
-//     length_penalty = 1     optional: what the settings were found with
+//     order = 4              optional, as all of them
+//     length_penalty = 1     what the settings were found with
 #include "translate/lmbr.h"
 
 #include <float.h>
@@ -18,20 +19,22 @@
 
 enum { LINE_LONGEST = 1024 }; // what is behind it is a comment, or no setting
 
-static float *field_of(dgm_lmbr *w, float *penalty, const char *name)
+static float *field_of(dgm_settings *s, const char *name)
 {
+    dgm_lmbr *w = &s->lmbr;
     const struct {
         const char *name;
         float *at;
-    } fields[] = {{"p", &w->p},         {"r", &w->r},           {"t", &w->t},
-                  {"scale", &w->scale}, {"lambda", &w->lambda}, {"length_penalty", penalty}};
+    } fields[] = {{"p", &w->p},           {"r", &w->r},
+                  {"t", &w->t},           {"scale", &w->scale},
+                  {"lambda", &w->lambda}, {"length_penalty", &s->length_penalty}};
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
         if (strcmp(fields[i].name, name) == 0) return fields[i].at;
     return NULL;
 }
 
 // One line of a settings file; NULL, or what is wrong with it.
-static const char *read_setting(const char *text, dgm_lmbr *w, float *penalty)
+static const char *read_setting(const char *text, dgm_settings *s)
 {
     static const char blanks[] = " \t\r";
     char copy[LINE_LONGEST], *line = copy;
@@ -45,7 +48,9 @@ static const char *read_setting(const char *text, dgm_lmbr *w, float *penalty)
     line[strcspn(line, blanks)] = 0;
     value += strspn(value, blanks);
     for (char *end = value + strlen(value); end > value && strchr(blanks, end[-1]);) *--end = 0;
-    float *field = field_of(w, penalty, line);
+    if (strcmp(line, "order") == 0)
+        return dgm_settings_set(s, "lmbr-order", value, NULL) == DGM_OK ? NULL : "not an order of 1 to 4";
+    float *field = field_of(s, line);
     if (!field) return "an unknown setting";
     double v;
     if (dgm_number_real(line, value, -FLT_MAX, FLT_MAX, &v, NULL) != DGM_OK) return "not a number";
@@ -53,13 +58,13 @@ static const char *read_setting(const char *text, dgm_lmbr *w, float *penalty)
     return NULL;
 }
 
-static int read_settings(const char *path, dgm_lmbr *w, float *penalty)
+static int read_settings(const char *path, dgm_settings *s)
 {
     text_file f = {0};
     int code = -1;
     if (!text_file_read(&f, path)) return EXIT_RUNTIME;
     for (size_t i = 0; i < f.count && code < 0; i++) {
-        const char *wrong = read_setting(f.lines[i].data, w, penalty);
+        const char *wrong = read_setting(f.lines[i].data, s);
         if (wrong)
             code = fail(EXIT_RUNTIME, "%s:%zu: %s: '%.47s'", path, i + 1, wrong, f.lines[i].data);
     }
@@ -76,6 +81,7 @@ static void keep_given(const setting_values *set, dgm_settings *from_file)
     if (settings_given(set, "lmbr-t")) from_file->lmbr.t = s->lmbr.t;
     if (settings_given(set, "lmbr-scale")) from_file->lmbr.scale = s->lmbr.scale;
     if (settings_given(set, "lmbr-lambda")) from_file->lmbr.lambda = s->lmbr.lambda;
+    if (settings_given(set, "lmbr-order")) from_file->lmbr_order = s->lmbr_order;
     if (settings_given(set, "length-penalty")) from_file->length_penalty = s->length_penalty;
 }
 
@@ -91,7 +97,7 @@ int lmbr_weights(const lmbr_options *o, setting_values *set)
     if (!o->file && (o->settings || o->detokenize || o->tune || any_weight(set)))
         return fail(EXIT_USAGE, "the options --lmbr-* require --lmbr FILE");
     dgm_settings read = set->settings;
-    int code = o->settings ? read_settings(o->settings, &read.lmbr, &read.length_penalty) : -1;
+    int code = o->settings ? read_settings(o->settings, &read) : -1;
     if (code >= 0) return code;
     keep_given(set, &read);
     set->settings = read;

@@ -257,6 +257,7 @@ static int write_settings(const tuner *u, const trial *best, const char *output)
                   u->source->count, u->count);
     writer_format(out, "lambda = %.6g\nscale = %.6g\np = %.6g\nr = %.6g\nt = %.6g\n",
                   (double)w.lambda, (double)w.scale, (double)w.p, (double)w.r, (double)w.t);
+    writer_format(out, "order = %d\n", (int)u->set->settings.lmbr_order);
     writer_format(out, "length_penalty = %.6g\n", (double)dgm_describe(u->t)->length_penalty);
     return writer_close(out) ? EXIT_FINE : EXIT_RUNTIME;
 }
