@@ -38,7 +38,7 @@
 //     too (results->items[i] is a pointer), so that these structs can grow without moving anything.
 //     Fields at or behind their `size` are not there: the library is older than your program.
 //   - Small structs without a size never change: dgm_error, dgm_member, dgm_direction, dgm_lmbr,
-//     dgm_link, dgm_evidence_candidate, dgm_lattice_text.
+//     dgm_link, dgm_evidence_candidate, dgm_evidence_ngram, dgm_lattice_text.
 #ifndef DRAGOMAN_DRAGOMAN_H
 #define DRAGOMAN_DRAGOMAN_H
 
@@ -323,6 +323,8 @@ typedef struct dgm_settings {
     int32_t approximate_scores;
     // N-grams of the evidence that count: those of up to so many tokens, 1 to 4. Default 4.
     int32_t lmbr_order;
+    // 1: results hold the n-grams of the lines' evidence (dgm_result.ngrams). Default 0.
+    int32_t lmbr_ngrams;
 } dgm_settings;
 
 // Fills the first `size` bytes: what other languages call. In C and C++ use dgm_settings_default.
@@ -402,6 +404,15 @@ typedef struct dgm_translation {
     int32_t approximate; // 1: scores are those of accelerated cube pruning, not the model's
 } dgm_translation;
 
+// An n-gram of a line's evidence, an entry of the matrix of LMBR (docs/manual/LMBR.md): the row is that of all
+// its tokens but the last, the column that one's.
+typedef struct dgm_evidence_ngram {
+    const char *tokens; // as the vocabulary spells them, one space apart
+    int32_t length;     // tokens
+    double posterior;   // probability that a translation drawn from the evidence contains it
+    double gain;        // what the search adds to the last token behind the others, but for thetas[0]
+} dgm_evidence_ngram;
+
 // What happened to a line, combined.
 enum {
     DGM_LINE_REPAIRED = 1, // it was not valid UTF-8
@@ -426,6 +437,10 @@ typedef struct dgm_result {
     size_t count; // 1 to nbest; 0 when the status is an error
     // What became of constraints that were left out (DGM_LINE_UNMET), in one line; else NULL.
     const char *notice;
+    // With settings.lmbr_ngrams: its evidence, short n-grams first, the most probable of each length
+    // first. Otherwise NULL and 0.
+    const dgm_evidence_ngram *ngrams;
+    size_t ngram_count;
 } dgm_result;
 
 typedef struct dgm_results {

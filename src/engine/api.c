@@ -78,6 +78,7 @@ void dgm_results_free(dgm_results **results)
         dgm_result *r = &box->items[i];
         dgm_translations_free(r);
         dgm_free((void *)(uintptr_t)r->notice);
+        dgm_free((void *)(uintptr_t)r->ngrams);
         if (r->message && r->message[0] && r->message != dgm_memory_message)
             dgm_free((void *)(uintptr_t)r->message);
     }

@@ -357,7 +357,12 @@ void dgm_line_assemble(dgm_line_state *line, dgm_scratch *s, dgm_result *out)
     } else {
         out->status = make_all(line, s, out, &error);
     }
-    if (out->status == DGM_OK) take_notice(line, out);
+    if (out->status == DGM_OK) {
+        take_notice(line, out);
+        out->ngrams = line->ngrams;
+        out->ngram_count = line->ngram_count;
+        line->ngrams = NULL;
+    }
     out->flags = line->flags;
     if (out->status == DGM_OK || line->status != DGM_OK) return;
     char *message = out->status == DGM_ERR_MEMORY ? NULL : dgm_strdup(error.text);

@@ -20,6 +20,7 @@ void dgm_job_free(dgm_job *job)
         dgm_free(job->lines[i].notice);
         dgm_pieces_free(&job->lines[i].pieces);
         dgm_lmbr_free(&job->lines[i].lmbr);
+        dgm_free(job->lines[i].ngrams);
         dgm_walk_free(&job->lines[i].walk);
     }
     dgm_encoded_free(&job->encoded);

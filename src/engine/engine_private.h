@@ -76,6 +76,7 @@ struct dgm_translator {
     bool evidence;         // lines may have some
     dgm_lmbr_weights lmbr; // what becomes of it
     int lmbr_order;
+    bool lmbr_ngrams; // results hold them
     double lmbr_scale;
     size_t lmbr_limit;
     bool lattices; // lines may have one
@@ -246,6 +247,8 @@ struct dgm_line_state {
     dgm_length_rule lengths;
     int clusters;                        // which of the translator's
     dgm_lmbr_rows *lmbr;                 // of its evidence, for all its pieces; NULL: none
+    dgm_evidence_ngram *ngrams;          // the same for the result; NULL: not wanted
+    size_t ngram_count;
     dgm_walk *walk;                      // its lattice; NULL: none
     size_t source_tokens, target_tokens; // target: of the best translation, end symbols included
 };

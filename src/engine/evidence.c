@@ -198,10 +198,49 @@ static dgm_status collect_lattice(dgm_evidence_maker *m, const dgm_evidence *e, 
     return st;
 }
 
-dgm_status dgm_evidence_rows(dgm_evidence_maker *m, const dgm_evidence *e, dgm_lmbr_rows **rows,
+// ---- n-grams -----------------------------------------------------------------------------------
+
+static void write_tokens(const dgm_vocab *v, const dgm_lmbr_entry *e, dgm_writer *out)
+{
+    for (int i = 0; i < e->length; i++) {
+        const dgm_text piece = dgm_vocab_piece(v, e->tokens[i]);
+        if (i) dgm_write_u8(out, ' ');
+        dgm_write_bytes(out, piece.data, piece.size);
+    }
+    dgm_write_u8(out, 0);
+}
+
+// One block: the n-grams, and behind them their spellings.
+static dgm_status make_ngrams(const dgm_evidence_maker *m, dgm_line_state *line, dgm_error *err)
+{
+    dgm_lmbr_entry *entries = NULL;
+    size_t count = 0;
+    dgm_writer text = {0};
+    DGM_TRY(dgm_lmbr_entries(&m->posteriors, line->lmbr, &entries, &count, err));
+    for (size_t i = 0; i < count; i++) write_tokens(m->t->target, &entries[i], &text);
+    dgm_evidence_ngram *all =
+        text.failed ? NULL : dgm_malloc((count + 1) * sizeof *all + text.size);
+    if (all) {
+        char *at = (char *)(all + count);
+        if (text.size) memcpy(at, text.data, text.size);
+        for (size_t i = 0; i < count; i++, at += strlen(at) + 1)
+            all[i] = (dgm_evidence_ngram){.tokens = at,
+                                          .length = entries[i].length,
+                                          .posterior = entries[i].p,
+                                          .gain = (double)entries[i].gain};
+        line->ngrams = all;
+        line->ngram_count = count;
+    }
+    dgm_writer_free(&text);
+    dgm_free(entries);
+    return all ? DGM_OK : dgm_no_memory(err);
+}
+
+// ---- lines -------------------------------------------------------------------------------------
+
+dgm_status dgm_evidence_line(dgm_evidence_maker *m, const dgm_evidence *e, dgm_line_state *line,
                              dgm_error *err)
 {
-    *rows = NULL;
     DGM_FAIL_IF(!m->t->evidence, err, DGM_ERR_ARGUMENT,
                 "the line has evidence, but the translator was opened without LMBR");
     if (e->count == 0 && !e->lattice) return DGM_OK;
@@ -212,12 +251,12 @@ dgm_status dgm_evidence_rows(dgm_evidence_maker *m, const dgm_evidence *e, dgm_l
     if (e->count) DGM_TRY(weigh(m, e, err));
     DGM_TRY(e->count ? collect(m, e, err) : collect_lattice(m, e, err));
     if (m->posteriors.count == 0) return DGM_OK;
-    DGM_TRY(dgm_lmbr_compile(rows, &m->posteriors, &m->t->lmbr, err));
+    DGM_TRY(dgm_lmbr_compile(&line->lmbr, &m->posteriors, &m->t->lmbr, err));
     m->lines++;
-    m->rows += (uint64_t)(*rows)->states;
-    m->values += (uint64_t)(*rows)->at[(*rows)->states];
+    m->rows += (uint64_t)line->lmbr->states;
+    m->values += (uint64_t)line->lmbr->at[line->lmbr->states];
     m->seconds += dgm_thread_time() - begin;
-    return DGM_OK;
+    return m->t->lmbr_ngrams ? make_ngrams(m, line, err) : DGM_OK;
 }
 
 void dgm_evidence_maker_free(dgm_evidence_maker *m)

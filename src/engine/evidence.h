@@ -28,9 +28,9 @@ typedef struct dgm_evidence_maker {
     double seconds;
 } dgm_evidence_maker;
 
-// Rows of one line; NULL where the evidence is empty. DGM_ERR_TEXT, DGM_ERR_ARGUMENT: the line's
-// evidence cannot be used.
-dgm_status dgm_evidence_rows(dgm_evidence_maker *m, const dgm_evidence *e, dgm_lmbr_rows **rows,
+// Fills line->lmbr and, where they are wanted, ngrams; nothing where the evidence is empty.
+// DGM_ERR_TEXT, DGM_ERR_ARGUMENT: the line's evidence cannot be used.
+dgm_status dgm_evidence_line(dgm_evidence_maker *m, const dgm_evidence *e, dgm_line_state *line,
                              dgm_error *err);
 void dgm_evidence_maker_free(dgm_evidence_maker *m);
 

@@ -287,7 +287,7 @@ static dgm_status prepare_line(prepare *p, dgm_line_state *line, const dgm_input
     DGM_TRY(dgm_demander_begin(&p->demander, p->t, &with, &line->flags, err));
     dgm_status st = encode_line(p, line, &with, &why);
     if (st == DGM_OK && input->evidence && line->left)
-        st = dgm_evidence_rows(&p->evidence, &evidence, &line->lmbr, &why);
+        st = dgm_evidence_line(&p->evidence, &evidence, line, &why);
     if (st == DGM_OK && input->lattice && line->left)
         st = follow_lattice(p, line, input, &why);
     if (st == DGM_OK)

@@ -216,6 +216,7 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
     c->alignment = t->alignment != DGM_ALIGN_NONE;
     t->evidence = s->evidence != 0;
     t->lmbr_order = s->lmbr_order;
+    t->lmbr_ngrams = s->lmbr_ngrams != 0;
     if (t->evidence) dgm_lmbr_resolve(t, &s->lmbr);
     t->lmbr_limit = (size_t)s->lmbr_limit;
     dgm_decoding_resolve(t, s); // a coverage penalty sets config.alignment

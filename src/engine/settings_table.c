@@ -247,6 +247,9 @@ const dgm_setting_row dgm_setting_rows[] = {
     {KIND(INT, lmbr_order, EVIDENCE, "lmbr-order", "order of LMBR",
           "--lmbr: look at n-grams of up to N tokens (default 4)"),
      RANGE("N", 1, DGM_LMBR_ORDER, DGM_LMBR_ORDER), .pub.flags = OUTPUT},
+    {KIND(FLAG, lmbr_ngrams, EVIDENCE, "lmbr-ngrams", "n-grams of LMBR",
+          "results hold the n-grams of the lines' evidence"),
+     .pub.flags = NO_OPTION},
     {KIND(INT, lmbr_limit, EVIDENCE, "lmbr-limit", "limit of LMBR",
           "--lmbr: a lattice whose n-grams stand at more than N positions is pruned to half its arcs "
           "until they do not (default 4194304)"),

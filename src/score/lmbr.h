@@ -55,4 +55,17 @@ int32_t dgm_lmbr_next(const dgm_lmbr_rows *r, int32_t state, int32_t token);
 // What the sum over n is for a word behind a state: theta[0] and the model's score not included.
 float dgm_lmbr_gain(const dgm_lmbr_rows *r, int32_t state, int32_t token);
 
+// lmbr_entries.c: an n-gram of the evidence, and the gain of its last token behind the others.
+typedef struct dgm_lmbr_entry {
+    int32_t tokens[DGM_LMBR_ORDER];
+    int length;
+    double p;
+    float gain;
+} dgm_lmbr_entry;
+
+// Every n-gram of p, of which r was made: short ones first, then by falling p, then by their tokens.
+// *entries is the caller's to free; NULL on failure.
+dgm_status dgm_lmbr_entries(const dgm_posteriors *p, const dgm_lmbr_rows *r,
+                            dgm_lmbr_entry **entries, size_t *count, dgm_error *err);
+
 #endif

@@ -314,6 +314,11 @@ const dgm_feature_row dgm_feature_table[DGM_FEATURE_COUNT] = {
                                            BIT(LATTICE) | BIT(RERANK) | BIT(RESUME),
                                .why =
                                    "it writes settings, found on lines that are searched freely"},
+    [DGM_FEATURE_LMBR_DUMP] = {.name = "lmbr-dump",
+                               .needs = BIT(LMBR),
+                               .excludes = BIT(LMBR_TUNE) | BIT(RESUME),
+                               .why = "it writes the evidence of all lines beside their "
+                                      "translations, from the first on"},
     [DGM_FEATURE_LATTICE] = {.name = "lattice",
                              .setting = "dgm_settings.lattices",
                              .asked = asks_lattice,

@@ -392,6 +392,45 @@ static void test_order(void **state)
     assert_string_equal(error.text, "order of LMBR must be 1 to 4, not 5");
 }
 
+// The n-grams of a line's evidence in its result; nothing of lines without.
+static void test_ngrams(void **state)
+{
+    (void)state;
+    static const dgm_evidence_candidate two[] = {{"haus", 4, 0}, {"zum haus", 8, 0}};
+    const dgm_evidence e = {.size = sizeof(dgm_evidence), .candidates = two, .count = 2};
+    const dgm_input in[] = {{.size = sizeof(dgm_input), .text = "house", .text_size = 5, .evidence = &e},
+                            {.size = sizeof(dgm_input), .text = "house", .text_size = 5}};
+    dgm_settings s;
+    dgm_results *r = NULL;
+    dgm_settings_default(&s);
+    s.evidence = 1;
+    s.max_length = 6;
+    s.lmbr_ngrams = 1;
+    s.lmbr = (dgm_lmbr){.lambda = 1, .scale = 1, .use_thetas = 1, .thetas = {-1, 1, 10, 100, 1000}};
+    dgm_translator *t = open_with(&s, MODEL);
+    assert_int_equal(dgm_translate_inputs(t, in, 2, &r, NULL), DGM_OK);
+    const dgm_result *line = r->items[0];
+    assert_null(r->items[1]->ngrams);
+    assert_int_equal(r->items[1]->ngram_count, 0);
+    assert_true(line->ngram_count > 4);
+    double longest = 0;
+    for (size_t i = 0; i < line->ngram_count; i++) {
+        const dgm_evidence_ngram *n = &line->ngrams[i];
+        int spaces = 0;
+        for (const char *c = n->tokens; *c; c++) spaces += *c == ' ';
+        assert_int_equal(n->length, spaces + 1);
+        assert_true(n->posterior == 0.5 || n->posterior == 1.0);
+        // The longest n-gram with this end, and all the shorter ones.
+        assert_true(n->gain >= n->posterior * pow(10, n->length - 1));
+        if (strcmp(n->tokens, "</s>") == 0) assert_true(n->posterior == 1 && n->gain == 1);
+        if (n->gain > longest) longest = n->gain;
+        if (i) assert_true(line->ngrams[i - 1].length <= n->length);
+    }
+    assert_true(longest > 500);
+    dgm_results_free(&r);
+    dgm_close(&t);
+}
+
 static void refused(const dgm_lmbr *w, const char *search, const char *word)
 {
     dgm_settings s;
@@ -474,6 +513,7 @@ static void test_out_of_memory(void **state)
     dgm_settings_default(&s);
     s.evidence = 1;
     s.lmbr = w;
+    s.lmbr_ngrams = 1;
     s.max_length = 6;
     dgm_translator *t = open_with(&s, MODEL);
     bool done = false;
@@ -506,6 +546,7 @@ int main(void)
         cmocka_unit_test(test_lattice),
         cmocka_unit_test(test_limit),
         cmocka_unit_test(test_order),
+        cmocka_unit_test(test_ngrams),
         cmocka_unit_test(test_candidates),
         cmocka_unit_test(test_set),
         cmocka_unit_test(test_refusals),

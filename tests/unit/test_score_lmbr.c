@@ -293,14 +293,54 @@ static void test_lattice_out_of_memory(void **state)
     dgm_lattice_close(&l);
 }
 
+// Every n-gram once, with its posterior and what the formula gives it; in order.
+static void test_entries(void **state)
+{
+    (void)state;
+    dgm_rng rng = {9};
+    dgm_error err;
+    dgm_posteriors p = {0};
+    list l;
+    const dgm_lmbr_weights w = {.theta = {-1, 0.5f, 1, 2, 3}, .lambda = 1};
+    for (int round = 0; round < 50; round++) {
+        dgm_lmbr_rows *r = NULL;
+        dgm_lmbr_entry *e = NULL;
+        size_t count = 0;
+        random_list(&l, &rng);
+        dgm_posteriors_clear(&p);
+        fill(&p, &l);
+        assert_int_equal(dgm_lmbr_compile(&r, &p, &w, &err), DGM_OK);
+        assert_int_equal(dgm_lmbr_entries(&p, r, &e, &count, &err), DGM_OK);
+        assert_int_equal(count, p.count - 1);
+        for (size_t i = 0; i < count; i++) {
+            assert_true(e[i].p == dgm_posteriors_get(&p, e[i].tokens, e[i].length));
+            assert_true(fabs((double)e[i].gain -
+                             by_formula(&l, w.theta, e[i].tokens, e[i].length - 1)) < 1e-5);
+            if (i == 0) continue;
+            assert_true(e[i - 1].length <= e[i].length);
+            if (e[i - 1].length < e[i].length) continue;
+            assert_true(e[i - 1].p >= e[i].p);
+            assert_memory_not_equal(e[i - 1].tokens, e[i].tokens, sizeof e[i].tokens);
+        }
+        dgm_free(e);
+        dgm_lmbr_free(&r);
+    }
+    dgm_posteriors_free(&p);
+}
+
 static void test_nothing(void **state)
 {
     (void)state;
     dgm_posteriors p = {0};
     dgm_lmbr_rows *r = NULL;
+    dgm_lmbr_entry *e = NULL;
+    size_t count = 1;
     dgm_error err;
     dgm_lmbr_weights w = {.theta = {-1}, .lambda = 1};
     assert_int_equal(dgm_lmbr_compile(&r, &p, &w, &err), DGM_OK); // no evidence at all
+    assert_int_equal(dgm_lmbr_entries(&p, r, &e, &count, &err), DGM_OK);
+    assert_int_equal(count, 0);
+    dgm_free(e);
     assert_int_equal(r->states, 1);
     assert_int_equal(r->at[1], 0);
     assert_true(dgm_lmbr_gain(r, 0, 5) == 0 && dgm_lmbr_next(r, 0, 5) == 0);
@@ -339,12 +379,18 @@ static void test_out_of_memory(void **state)
         for (int i = 0; i < l.count && st == DGM_OK; i++)
             st = dgm_posteriors_add(&p, l.tokens[i], (size_t)l.length[i], l.weight[i], &err);
         if (st == DGM_OK) st = dgm_lmbr_compile(&r, &p, &w, &err);
+        const bool compiled = st == DGM_OK;
+        dgm_lmbr_entry *e = NULL;
+        size_t count = 0;
+        if (compiled) st = dgm_lmbr_entries(&p, r, &e, &count, &err);
         dgm_mem_inject(0, 0);
         done = st == DGM_OK;
         if (!done) {
             assert_int_equal(st, DGM_ERR_MEMORY);
-            assert_null(r);
+            assert_int_equal(r != NULL, compiled);
+            assert_null(e);
         }
+        dgm_free(e);
         dgm_lmbr_free(&r);
         dgm_posteriors_free(&p);
         assert_int_equal(dgm_mem_live(), before);
@@ -358,7 +404,7 @@ int main(void)
         cmocka_unit_test(test_weights),     cmocka_unit_test(test_posteriors),
         cmocka_unit_test(test_rows),        cmocka_unit_test(test_nothing),
         cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_lattices),
-        cmocka_unit_test(test_lattice_out_of_memory),
+        cmocka_unit_test(test_lattice_out_of_memory), cmocka_unit_test(test_entries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -208,6 +208,7 @@ static bool open_files(session *s, const command *self)
     }
     if (o->lmbr.file && !(s->evidence.file = lmbr_open(&o->lmbr, 0))) return false;
     if (o->lattice && !(s->lattices.file = lattices_open(o->lattice))) return false;
+    if (o->lmbr.dump && !(s->dump = writer_open(o->lmbr.dump))) return false;
     progress_start(&s->bar, !o->quiet);
     if (is_file_name(o->output)) return open_job(s, self);
     s->out = writer_open(o->output);
@@ -233,6 +234,7 @@ static int translate_files(session *s, const command *self)
     }
     bool closed = writer_close(s->out);
     closed = writer_close(s->report) && closed;
+    closed = writer_close(s->dump) && closed;
     journal_close(s->journal, done && closed);
     if (done && o->stats) {
         stats_run(s->t, s->failed, s->load, seconds() - s->start);
@@ -269,6 +271,7 @@ static int check_files(const command *self, const translate_options *o)
     files_write(&files, "--output", o->output);
     files_write(&files, "the journal of --output", beside);
     files_write(&files, "--failures", o->failures);
+    files_write(&files, "--lmbr-dump", o->lmbr.dump);
     int code = rerank_files(&o->rerank, &files, NULL, 0);
     if (code < 0) code = files_check(self, &files);
     if (code < 0 && (o->output || o->failures)) code = engine_files(&o->engine, &files);
@@ -289,6 +292,7 @@ static int check_features(const command *self, const translate_options *o)
     } features[] = {{"lmbr", o->lmbr.file},
                     {"lmbr-thetas", settings_given(&o->engine.set, "lmbr-thetas")},
                     {"lmbr-tune", o->lmbr.tune},
+                    {"lmbr-dump", o->lmbr.dump},
                     {"prefix", o->prefix},
                     {"constraints", o->lmbr.tune && o->constraints}, // else lines say what they want
                     {"directions", o->directions},

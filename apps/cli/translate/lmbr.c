@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/lineio.h"
-
 enum { LINE_LONGEST = 1024 }; // what is behind it is a comment, or no setting
 
 static float *field_of(dgm_settings *s, const char *name)
@@ -94,7 +92,7 @@ static bool any_weight(const setting_values *set)
 
 int lmbr_weights(const lmbr_options *o, setting_values *set)
 {
-    if (!o->file && (o->settings || o->detokenize || o->tune || any_weight(set)))
+    if (!o->file && (o->settings || o->detokenize || o->tune || o->dump || any_weight(set)))
         return fail(EXIT_USAGE, "the options --lmbr-* require --lmbr FILE");
     dgm_settings read = set->settings;
     int code = o->settings ? read_settings(o->settings, &read) : -1;
@@ -102,6 +100,7 @@ int lmbr_weights(const lmbr_options *o, setting_values *set)
     keep_given(set, &read);
     set->settings = read;
     set->settings.evidence = o->file != NULL;
+    set->settings.lmbr_ngrams = o->dump != NULL;
     return -1;
 }
 
@@ -135,6 +134,16 @@ void lmbr_warn(const dgm_translator *t, const setting_values *set)
         warn("lattices of the evidence were too large and were pruned: %llu of %llu (--lmbr-limit %d)",
              (unsigned long long)c.evidence_pruned, (unsigned long long)c.evidence_lines,
              (int)set->settings.lmbr_limit);
+}
+
+void lmbr_write(line_writer *out, uint64_t line, const dgm_result *r)
+{
+    for (size_t i = 0; i < r->ngram_count; i++) {
+        const dgm_evidence_ngram *n = &r->ngrams[i];
+        writer_format(out, "%llu ||| ", (unsigned long long)line);
+        writer_text(out, n->tokens);
+        writer_format(out, " ||| %.6g ||| %.6g\n", n->posterior, n->gain);
+    }
 }
 
 // ---- windows -----------------------------------------------------------------------------------

@@ -7,16 +7,19 @@
 #include <stdint.h>
 
 #include "dragoman/tools.h"
+#include "io/lineio.h"
 #include "translate/setup.h"
 
 typedef struct lmbr_options {
-    const char *file, *settings, *detokenize, *tune;
+    const char *file, *settings, *detokenize, *tune, *dump;
 } lmbr_options;
 
 // Settings of evidence from the defaults, --lmbr-settings and the other options, in this order; a
 // length penalty of the file is set, too, unless it is given. Returns -1, or the exit code after a
 // message.
 int lmbr_weights(const lmbr_options *o, setting_values *set);
+// --lmbr-dump: the n-grams of a line, from 0.
+void lmbr_write(line_writer *out, uint64_t line, const dgm_result *r);
 // "p 0.85 r 0.7 ...": two runs with the same text weigh their evidence alike.
 void lmbr_describe(const dgm_lmbr *weights, char *text, size_t size);
 // One line where lattices were too large for --lmbr-limit.
@@ -84,6 +87,18 @@ int lmbr_tune(const lmbr_options *o, const engine_options *engine, const char *i
          0,                                                                                        \
          NULL,                                                                                     \
          "--lmbr: the translations are Moses tokens of this language and become text first",       \
+         NULL,                                                                                     \
+         NULL},                                                                                    \
+        {"lmbr-dump",                                                                              \
+         0,                                                                                        \
+         OPTION_TEXT | OPTION_EVIDENCE,                                                            \
+         "FILE",                                                                                   \
+         offsetof(S, E.dump),                                                                      \
+         0,                                                                                        \
+         0,                                                                                        \
+         NULL,                                                                                     \
+         "--lmbr: write what the search knows of every line's evidence to FILE: LINE ||| tokens "  \
+         "||| posterior ||| gain, an n-gram a line (docs/manual/LMBR.md)",                         \
          NULL,                                                                                     \
          NULL},                                                                                    \
     {                                                                                              \

@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/lineio.h"
 #include "translate/lmbr.h"
 
 enum { LAMBDA, SCALE, P, R, COUNT };

@@ -52,6 +52,7 @@ static void put_result(session *s, const dgm_result *r)
     }
     if (r->status != DGM_OK) report_failure(s, shown, r->message);
     if (r->notice) report_notice(s, shown, r);
+    if (s->dump) lmbr_write(s->dump, number, r);
     present_result(&s->o->show, s->out, number, r);
 }
 
@@ -111,7 +112,8 @@ static void collect(session *s)
     s->first = (s->first + 1) % JOBS_MAX;
     s->count--;
     show_progress(s, s->written);
-    if (writer_failed(s->out) || (s->report && writer_failed(s->report)))
+    if (writer_failed(s->out) || (s->report && writer_failed(s->report)) ||
+        (s->dump && writer_failed(s->dump)))
         s->broken = true; // nobody will see the rest
 }
 

@@ -51,7 +51,7 @@ typedef struct session {
     direction_window directions;
     evidence_window evidence;
     lattice_window lattices;
-    line_writer *out, *report; // report: NULL without --failures
+    line_writer *out, *report, *dump; // NULL without --failures, --lmbr-dump
     journal *journal;          // NULL: the output is not a file
     progress bar;
     // The window being filled: each line and its companions behind each other.
