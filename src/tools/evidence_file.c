@@ -10,7 +10,7 @@
 #include "base/sized.h"
 #include "base/textfile.h"
 #include "dragoman/tools.h"
-#include "lattice/lattice.h"
+#include "lattice/candidate_list.h"
 #include "lattice/nbest.h"
 #include "text/tokenize.h"
 
@@ -27,9 +27,7 @@ struct dgm_evidence_file {
     bool ahead, ended; // `next` holds an entry of a later line; nothing is left in the file
     dgm_nbest_entry next;
     uint64_t seen;   // one past the last line that had translations
-    dgm_writer text; // of all candidates of a line
-    dgm_evidence_candidate *candidates;
-    size_t count, cap;
+    dgm_candidate_list list; // of a line; of a lattice that stays one, its text
 };
 
 void dgm_evidence_close(dgm_evidence_file **file)
@@ -40,8 +38,7 @@ void dgm_evidence_close(dgm_evidence_file **file)
     dgm_lines_close(&f->in);
     dgm_lattice_file_close(&f->lattices);
     dgm_lattice_close(&f->lattice);
-    dgm_writer_free(&f->text);
-    dgm_free(f->candidates);
+    dgm_candidate_list_free(&f->list);
     dgm_free(f->path);
     dgm_free(f);
 }
@@ -148,51 +145,26 @@ static dgm_status look_ahead(dgm_evidence_file *f, dgm_error *err)
     return DGM_OK;
 }
 
-// f->next becomes a candidate. Texts move while they are collected: an offset stands for the address.
+// f->next becomes a candidate.
 static dgm_status take(dgm_evidence_file *f, dgm_error *err)
 {
-    const size_t begin = f->text.size;
-    DGM_TRY(dgm_grow(&f->candidates, &f->cap, f->count + 1, sizeof *f->candidates, err));
+    dgm_writer *text = &f->list.text;
     if (f->detokenize)
-        DGM_TRY(dgm_moses_detokenize_line(f->next.text, f->language, true, &f->text, err));
+        DGM_TRY(dgm_moses_detokenize_line(f->next.text, f->language, true, text, err));
     else
-        dgm_write_bytes(&f->text, f->next.text.data, f->next.text.size);
-    if (f->text.failed) return dgm_no_memory(err);
-    f->candidates[f->count++] =
-        (dgm_evidence_candidate){.size = f->text.size - begin, .score = f->next.score};
+        dgm_write_bytes(text, f->next.text.data, f->next.text.size);
+    DGM_TRY(dgm_candidate_list_add(&f->list, f->next.score, err));
     f->seen = f->next.line + 1;
     f->ahead = false;
     return DGM_OK;
 }
 
-typedef struct path_taker {
-    dgm_evidence_file *f;
-    dgm_error *err;
-    dgm_status status;
-} path_taker;
-
-static bool take_path(void *cookie, const dgm_lattice_path *p)
-{
-    path_taker *t = cookie;
-    dgm_evidence_file *f = t->f;
-    const size_t begin = f->text.size;
-    t->status = dgm_grow(&f->candidates, &f->cap, f->count + 1, sizeof *f->candidates, t->err);
-    if (t->status != DGM_OK) return false;
-    dgm_lattice_spell(p->lattice, p->arcs, p->count, &f->text, NULL);
-    if (f->text.failed) t->status = dgm_no_memory(t->err);
-    f->candidates[f->count++] =
-        (dgm_evidence_candidate){.size = f->text.size - begin, .score = p->score};
-    return t->status == DGM_OK;
-}
-
 // The lattice becomes candidates, or text of its own.
 static dgm_status take_lattice(dgm_evidence_file *f, dgm_error *err)
 {
-    path_taker t = {.f = f, .err = err, .status = DGM_OK};
     f->ahead = false;
-    if (f->nbest == 0) return dgm_lattice_write(f->lattice, DGM_LATTICE_NATIVE, &f->text, err);
-    DGM_TRY(dgm_lattice_nbest(f->lattice, f->nbest, true, take_path, &t, err));
-    return t.status;
+    if (f->nbest) return dgm_candidate_list_paths(&f->list, f->lattice, f->nbest, err);
+    return dgm_lattice_write(f->lattice, DGM_LATTICE_NATIVE, &f->list.text, err);
 }
 
 // "file:123", or the file alone.
@@ -209,7 +181,7 @@ dgm_status dgm_evidence_next_sized(dgm_evidence_file *f, uint64_t line, dgm_evid
                                    size_t size, dgm_error *err)
 {
     char where[256];
-    f->count = f->text.size = 0;
+    dgm_candidate_list_clear(&f->list);
     for (;;) {
         if (!f->ahead && !f->ended) DGM_TRY(look_ahead(f, err));
         if (f->ended || f->next.line > line) break;
@@ -221,19 +193,14 @@ dgm_status dgm_evidence_next_sized(dgm_evidence_file *f, uint64_t line, dgm_evid
         else
             f->ahead = false; // of a line that nobody asked for
     }
-    DGM_FAIL_IF(f->ended && f->count == 0 && !f->text.size, err, DGM_ERR_FORMAT,
+    DGM_FAIL_IF(f->ended && f->list.count == 0 && !f->list.text.size, err, DGM_ERR_FORMAT,
                 "%s: the evidence ends before line %llu of the input%s",
                 place(f, where, sizeof where), (unsigned long long)line + 1,
                 f->in ? " (line numbers in it count from 0)" : "");
-    if (f->lattices && f->nbest == 0) {
-        const dgm_evidence own = {.lattice = (const char *)f->text.data,
-                                  .lattice_size = f->text.size};
-        dgm_sized_give(evidence, size, &own, sizeof own);
-        return DGM_OK;
-    }
-    const char *at = f->text.size ? (const char *)f->text.data : ""; // all of them may be empty
-    for (size_t i = 0; i < f->count; at += f->candidates[i++].size) f->candidates[i].text = at;
-    const dgm_evidence own = {.candidates = f->candidates, .count = f->count};
+    dgm_evidence own = dgm_candidate_list_evidence(&f->list);
+    if (f->lattices && f->nbest == 0)
+        own = (dgm_evidence){.lattice = (const char *)f->list.text.data,
+                             .lattice_size = f->list.text.size};
     dgm_sized_give(evidence, size, &own, sizeof own);
     return DGM_OK;
 }
