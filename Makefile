@@ -148,7 +148,7 @@ $(BUILD)/.bench-packages: scripts/packages
 	@mkdir -p $(@D)
 	@touch $@
 
-$(BUILD)/bench/gemm: bench/programs/gemm.c bench/programs/gemm_int.c bench/programs/gemm.h $(BUILD)/libdragoman.a | $(BUILD)/.bench-packages
+$(BUILD)/bench/gemm: bench/programs/gemm.c bench/programs/gemm_int.c bench/programs/gemm.h bench/programs/rivals.h $(BUILD)/libdragoman.a | $(BUILD)/.bench-packages
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Ibench/programs -o $@ bench/programs/gemm.c bench/programs/gemm_int.c $(BUILD)/libdragoman.a -lopenblas -ldnnl $(LIBS)
 
@@ -161,7 +161,7 @@ $(BUILD)/bench/moe: bench/programs/moe.c $(BUILD)/libdragoman.a
 	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Ibench/programs -o $@ bench/programs/moe.c $(BUILD)/libdragoman.a $(LIBS)
 
 DEVLIN := bench/programs/devlin2017.c bench/programs/devlin2017_blas.c bench/programs/devlin2017_model.c
-$(BUILD)/bench/devlin2017: $(DEVLIN) bench/programs/devlin2017.h $(BUILD)/libdragoman.a | $(BUILD)/.bench-packages
+$(BUILD)/bench/devlin2017: $(DEVLIN) bench/programs/devlin2017.h bench/programs/rivals.h $(BUILD)/libdragoman.a | $(BUILD)/.bench-packages
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Ibench/programs -o $@ $(DEVLIN) $(BUILD)/libdragoman.a -lopenblas -ldnnl $(LIBS)
 

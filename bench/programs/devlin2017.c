@@ -36,6 +36,7 @@
 #include "devlin2017.h"
 #include "engine/engine_private.h"
 #include "format/modelfile.h"
+#include "rivals.h"
 #include "search/search.h"
 #include "text/vocab.h"
 
@@ -424,22 +425,12 @@ static void parse(bench *b, int argc, char **argv)
     if (!b->models || !b->config_count || !b->text) die("decode", "needs -m, --config and --text");
 }
 
-// The libraries read their environment when they are loaded: start again with it set. One thread,
-// and with --cpu the rivals get no better instructions than ours.
-static void set_environment(int argc, char **argv)
+// The level of --cpu, or NULL.
+static const char *level_of(int argc, char **argv)
 {
-    if (getenv("DRAGOMAN_BENCH_STARTED")) return;
-    setenv("DRAGOMAN_BENCH_STARTED", "1", 1);
-    setenv("OMP_NUM_THREADS", "1", 1);
-    for (int i = 2; i + 1 < argc; i++) {
-        const bool avx2 = strcmp(argv[i + 1], "avx2") == 0;
-        if (strcmp(argv[i], "--cpu") != 0 || (!avx2 && strcmp(argv[i + 1], "avx512") != 0))
-            continue;
-        setenv("ONEDNN_MAX_CPU_ISA", avx2 ? "AVX2" : "AVX512_CORE", 1);
-        setenv("OPENBLAS_CORETYPE", avx2 ? "Haswell" : "SkylakeX", 1);
-    }
-    execv("/proc/self/exe", argv);
-    die("devlin2017", "cannot start again");
+    for (int i = 2; i + 1 < argc; i++)
+        if (strcmp(argv[i], "--cpu") == 0) return argv[i + 1];
+    return NULL;
 }
 
 int main(int argc, char **argv)
@@ -453,7 +444,7 @@ int main(int argc, char **argv)
                 "       devlin2017 decode -m FILE --text FILE --config ... (see the source)\n");
         return 2;
     }
-    set_environment(argc, argv);
+    rivals_start(level_of(argc, argv), argv, blas_core(), NULL);
     parse(&b, argc, argv);
     for (int i = 0; i < b.models; i++)
         CHECK(b.paths[i], dgm_modelfile_open(&b.files[i], b.paths[i], err));

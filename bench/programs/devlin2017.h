@@ -21,6 +21,7 @@ void blas_install(dgm_backend *b);
 void blas_learn(const dgm_model *m);
 // "onednn_nn 12, openblas_nt 3": how often each is the choice, over matrices and numbers of rows.
 const char *blas_choices(char *buffer, size_t size);
+const char *blas_core(void); // the processor that OpenBLAS takes this one for
 
 // ---- devlin2017_model.c -----------------------------------------------------------------------
 

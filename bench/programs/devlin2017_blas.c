@@ -213,3 +213,8 @@ const char *blas_choices(char *buffer, size_t size)
                                      names[i], count[i]);
     return buffer;
 }
+
+const char *blas_core(void)
+{
+    return openblas_get_corename();
+}

@@ -29,6 +29,7 @@
 
 #include "base/clock.h"
 #include "gemm.h"
+#include "rivals.h"
 
 enum { MAX_CONTENDERS = 6 };
 
@@ -264,8 +265,10 @@ static void describe(FILE *f, const char *prefix, const dgm_kernels *k)
     fprintf(f, "%skernels: %s\n", prefix, dgm_kernels_describe(k, text, sizeof text));
     commit_id(text, sizeof text);
     fprintf(f, "%sdragoman: %s, commit %s\n", prefix, DGM_VERSION, text);
-    fprintf(f, "%srivals: %s [%s]; oneDNN %d.%d.%d; one thread each\n", prefix,
-            openblas_get_config(), openblas_get_corename(), v->major, v->minor, v->patch);
+    const char *limit = getenv("ONEDNN_MAX_CPU_ISA");
+    fprintf(f, "%srivals: %s [%s]; oneDNN %d.%d.%d%s%s; one thread each\n", prefix,
+            openblas_get_config(), openblas_get_corename(), v->major, v->minor, v->patch,
+            limit ? " at most " : "", limit ? limit : "");
 }
 
 static void print_row(const options *o, const type *t, const cell *c, const result *r, FILE *csv)
@@ -373,23 +376,6 @@ static options parse(int argc, char **argv)
     return o;
 }
 
-// The libraries read their environment when they are loaded: start again with it set. One thread,
-// and with --cpu the rivals get no better instructions than ours.
-static void set_environment(const char *cpu, char **argv)
-{
-    const bool avx2 = cpu && strcmp(cpu, "avx2") == 0, avx512 = cpu && strcmp(cpu, "avx512") == 0;
-    if (getenv("DRAGOMAN_BENCH_STARTED")) return;
-    setenv("DRAGOMAN_BENCH_STARTED", "1", 1);
-    setenv("OMP_NUM_THREADS", "1", 1);
-    if (avx2 || avx512) {
-        setenv("ONEDNN_MAX_CPU_ISA", avx2 ? "AVX2" : "AVX512_CORE", 1);
-        setenv("OPENBLAS_CORETYPE", avx2 ? "Haswell" : "SkylakeX", 1);
-    }
-    execv("/proc/self/exe", argv);
-    fprintf(stderr, "gemm: cannot start again\n");
-    exit(1);
-}
-
 static void run_f32(const options *o, const dgm_kernels *k, FILE *csv)
 {
     double lowest = 1e9;
@@ -420,7 +406,7 @@ int main(int argc, char **argv)
     unsigned flags;
     dgm_error err;
     dgm_kernels k;
-    set_environment(cpu, argv);
+    rivals_start(cpu, argv, openblas_get_corename(), gemm_int_rival);
     openblas_set_num_threads(1);
     if (dgm_cpu_limit(cpu, &flags, &err) != DGM_OK) {
         fprintf(stderr, "gemm: %s\n", err.text);

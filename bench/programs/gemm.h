@@ -34,6 +34,8 @@ typedef struct options {
 // The integer types "u8i8" and "i16"; true if every cell has what it must have.
 bool gemm_int_run(const char *type, const options *o, const dgm_kernels *k, FILE *csv);
 void gemm_int_csv_head(FILE *csv);
+// One small product by oneDNN's u8s8.
+void gemm_int_rival(void);
 
 static inline double cpu_time(void)
 {

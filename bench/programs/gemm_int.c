@@ -563,6 +563,20 @@ static result one_cell(cell *c, const options *o)
     return r;
 }
 
+void gemm_int_rival(void)
+{
+    static uint8_t q[64 * 64];
+    static int8_t wq[64 * 64];
+    static float y[64 * 64], scale[64], bias[64];
+    cell c = {.m = 64, .k = 64, .n = 64, .copies = 1};
+    c.q = q, c.wq = wq, c.c = y, c.w_scale = scale, c.dnn_bias = bias;
+    need(dnnl_engine_create(&c.engine, dnnl_cpu, 0), "engine");
+    need(dnnl_stream_create(&c.stream, c.engine, dnnl_stream_default_flags), "stream");
+    make_matmul(&c, &c.u8s8, true);
+    execute(&c, &c.u8s8);
+    need(dnnl_stream_wait(c.stream), "matmul");
+}
+
 // ---- output ----------------------------------------------------------------------------------
 
 void gemm_int_csv_head(FILE *csv)
