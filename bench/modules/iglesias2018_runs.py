@@ -18,6 +18,8 @@ import sys
 import time
 from pathlib import Path
 
+import entry
+
 ROOT = Path(__file__).resolve().parents[2]
 FIELDS = ("key date commit cpu what system precision beam rows order evidence text lines words tokens seconds wall "
           "encoder states readout products selection search walked evidence_seconds evidence_rows evidence_values "
@@ -31,11 +33,6 @@ def cpu_name():
         if line.startswith("model name"):
             return line.split(":", 1)[1].strip()
     return "unknown"
-
-
-def commit():
-    done = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    return done.stdout.strip() or "unknown"
 
 
 def cpu_seconds():
@@ -153,7 +150,7 @@ class Runner:
         else:
             with open(self.log, "w", newline="", encoding="utf-8") as f:
                 csv.writer(f).writerow(FIELDS)
-        self.commit, self.cpu, self.began = commit(), cpu_name(), time.time()
+        self.commit, self.cpu, self.began = entry.commit(), cpu_name(), time.time()
 
     def late(self, share=1):
         """Whether a share of the time is over."""
@@ -162,8 +159,11 @@ class Runner:
     def identity(self, *paths):
         for path in paths:
             if path not in self.digests:
+                digest = hashlib.sha256()
                 with open(path, "rb") as f:
-                    self.digests[path] = hashlib.file_digest(f, "sha256").hexdigest()[:8]
+                    while block := f.read(1 << 20):
+                        digest.update(block)
+                self.digests[path] = digest.hexdigest()[:8]
         return "-".join(self.digests[path] for path in paths)
 
     def program(self, *words, output=None, some_failed=False):

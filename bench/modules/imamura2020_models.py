@@ -12,10 +12,14 @@ import random
 import sys
 from pathlib import Path
 
-import numpy as np
+import entry
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training"))
-from dragoman_training.gguf_writer import Writer  # noqa: E402
+try:
+    import numpy as np
+    from dragoman_training.gguf_writer import Writer
+except ModuleNotFoundError:                             # write() says so
+    np = Writer = None
 
 # width, inner width, encoder layers, decoder layers, heads
 SHAPES = {"tiny": (256, 1536, 6, 2, 8), "base": (512, 2048, 6, 6, 8), "big": (1024, 4096, 6, 6, 16)}
@@ -110,6 +114,7 @@ def tensors(out, kind, shape, size):
 
 
 def write(kind, shape, vocabulary, path):
+    entry.need("numpy")
     words = ["</s>", "<unk>", *(word(i) for i in range(2, vocabulary)), *EXTRA[kind]]
     out = Writer()
     metadata(out, kind, shape, words)

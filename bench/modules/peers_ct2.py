@@ -24,6 +24,8 @@ import statistics
 import sys
 import time
 
+import entry
+
 
 def convert(directory, output, quantization):
     from ctranslate2.converters import TransformersConverter
@@ -115,8 +117,8 @@ def serve(model, spm, kind, line):
 
 if __name__ == "__main__":
     if len(sys.argv) == 5 and sys.argv[1] == "convert":
-        convert(*sys.argv[2:])
+        entry.run(lambda: convert(*sys.argv[2:]))
     elif len(sys.argv) == 6 and sys.argv[1] == "serve":
-        serve(*sys.argv[2:])
+        entry.run(lambda: serve(*sys.argv[2:]))
     else:
         sys.exit(__doc__)

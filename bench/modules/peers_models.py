@@ -24,6 +24,8 @@ import sys
 from array import array
 from pathlib import Path
 
+import entry
+
 # width, inner width, encoder layers, decoder layers, heads
 SHAPES = {"tiny": (256, 1536, 6, 2, 8), "base": (512, 2048, 6, 6, 8), "big": (1024, 4096, 6, 6, 16)}
 VOCABULARY = 32000
@@ -201,4 +203,4 @@ def write_vmap(binary, directory, path):
 if __name__ == "__main__":
     if len(sys.argv) != 4 or sys.argv[1] != "random" or sys.argv[2] not in SHAPES:
         sys.exit(__doc__)
-    write_random(sys.argv[2], Path(sys.argv[3]))
+    entry.run(lambda: write_random(sys.argv[2], Path(sys.argv[3])))

@@ -45,7 +45,8 @@ static inline void rivals_start(const char *level, char **argv, const char *core
         if (strcmp(core, "Prescott") == 0 && (cpu & DGM_CPU_AVX2))
             setenv("OPENBLAS_CORETYPE", cpu & DGM_CPU_AVX512 ? "SkylakeX" : "Haswell", 0);
         if (tiles && !rival_survives(tiles)) {
-            fprintf(stderr, "oneDNN dies of its AMX product on this machine: it is kept to AVX-512\n");
+            fprintf(stderr,
+                    "oneDNN dies of its AMX product on this machine: it is kept to AVX-512\n");
             setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16", 0);
         }
     }
