@@ -10,8 +10,9 @@
 //   N = 5, T = 4:   words masked in iterations 1 to 4:  5, 3, 2, 1
 //
 // One call of advance is one iteration of every sentence inside. Those that are new learn their lengths
-// together. Candidates of all of them share calls of refine, as many as its limit of tokens allows; a sentence's own are cut apart only where
-// they alone are too many, so that what a selection of words sees of it never depends on others.
+// together. Candidates of all of them share calls of refine, as many as its limit of tokens allows; a
+// sentence's own are cut apart only where they alone are too many, so that what a selection of words
+// sees of it never depends on others.
 #include "search/search_private.h"
 
 #include <math.h>
