@@ -59,12 +59,31 @@ typedef struct dgm_cluster_report {
     double share;            // of the vocabulary in a centroid's list, mean over the vectors,
     double least, most;      // and its extremes over the centroids
     uint64_t bytes;          // in the model file
+    char source[64], target[64]; // languages that the block is for, "": any
 } dgm_cluster_report;
 
 // Learns clusters and writes the model with them. options NULL is an error; report NULL: not wanted.
 DGM_API dgm_status dgm_cluster_make(const char *model, const char *output,
                                     const dgm_cluster_options *options, dgm_cluster_report *report,
                                     dgm_error *error);
+
+// Of every direction that a text has.
+typedef struct dgm_cluster_reports {
+    size_t size, count;
+    const dgm_cluster_report *const *items; // in the order in which the text has the directions
+} dgm_cluster_reports;
+
+// Learns the clusters of every direction of a text whose lines have different ones and writes the model
+// with all of them, one block a direction: what dgm_cluster_make gives for the lines of each by
+// themselves, one after the other. directions: a file with the direction of every line, "SOURCE TARGET",
+// "TARGET" or nothing. options->source and target: what lines do not say; "": the blocks are for any
+// language of that side. options->lines counts lines of the whole text; options->vectors names files,
+// with ".SOURCE-TARGET" behind it ("any" for any). reports NULL: not wanted.
+DGM_API dgm_status dgm_cluster_make_directions(const char *model, const char *output,
+                                               const char *directions,
+                                               const dgm_cluster_options *options,
+                                               dgm_cluster_reports **reports, dgm_error *error);
+DGM_API void dgm_cluster_reports_free(dgm_cluster_reports **reports); // sets NULL
 
 typedef struct dgm_cluster_measure {
     size_t size;

@@ -192,47 +192,40 @@ static void drop(dgm_gguf_writer *w, int blocks)
             dgm_gguf_unset(w, key(i, fields[f]).text);
 }
 
-// The block for the same languages, or a new one.
+// The place of the file's block for the same languages; -1: it has none.
 static int place(const dgm_clusters *c, const dgm_gguf *g)
 {
-    const int blocks = dgm_clusters_blocks(g);
-    int i = 0;
-    while (i < blocks && (strcmp(language(g, i, "source"), c->source) != 0 ||
-                          strcmp(language(g, i, "target"), c->target) != 0))
-        i++;
-    return i;
+    for (int i = 0; i < dgm_clusters_blocks(g); i++)
+        if (strcmp(language(g, i, "source"), c->source) == 0 &&
+            strcmp(language(g, i, "target"), c->target) == 0)
+            return i;
+    return -1;
 }
 
-// Every tensor but the centroids of block `left` (-1: of all blocks).
-static dgm_status copy_tensors(const dgm_gguf *g, int left, dgm_gguf_writer *w, dgm_error *err)
+// Is this tensor the centroids of a block that is replaced (count 0: of any block)?
+static bool replaced(const dgm_tensor *t, const dgm_clusters *const *c, int count, const dgm_gguf *g)
 {
     const int blocks = dgm_clusters_blocks(g);
+    int block = 0;
+    while (block < blocks && strcmp(t->name, tensor_name(block).text) != 0) block++;
+    bool any = block < blocks && count == 0;
+    for (int i = 0; block < blocks && i < count && !any; i++) any = place(c[i], g) == block;
+    return any;
+}
+
+static dgm_status copy_tensors(const dgm_clusters *const *c, int count, const dgm_gguf *g,
+                               dgm_gguf_writer *w, dgm_error *err)
+{
     DGM_TRY(dgm_rewrite_check(g, err));
-    for (int i = 0; i < dgm_gguf_tensor_count(g); i++) {
-        const dgm_tensor *t = dgm_gguf_tensor(g, i);
-        bool skip = false;
-        for (int b = 0; b < blocks && !skip; b++)
-            skip = (left < 0 || b == left) && strcmp(t->name, tensor_name(b).text) == 0;
-        if (skip) continue;
-        dgm_rewrite_copy(w, t);
-    }
+    for (int i = 0; i < dgm_gguf_tensor_count(g); i++)
+        if (!replaced(dgm_gguf_tensor(g, i), c, count, g)) dgm_rewrite_copy(w, dgm_gguf_tensor(g, i));
     return DGM_OK;
 }
 
-dgm_status dgm_clusters_store(const dgm_clusters *c, const dgm_gguf *g, dgm_gguf_writer *w,
-                              dgm_error *err)
+// As block n of the file.
+static dgm_status put_block(const dgm_clusters *c, int n, const char *hash, dgm_gguf_writer *w,
+                            dgm_error *err)
 {
-    const int blocks = dgm_clusters_blocks(g);
-    if (!c) {
-        drop(w, blocks);
-        return copy_tensors(g, -1, w, err);
-    }
-    char hash[17];
-    DGM_TRY(check(c, g, hash, err));
-    const int n = place(c, g);
-    DGM_FAIL_IF(n >= DGM_CLUSTERS_BLOCKS_MAX, err, DGM_ERR_ARGUMENT,
-                "a model file holds clusters of at most %d directions", DGM_CLUSTERS_BLOCKS_MAX);
-    DGM_TRY(copy_tensors(g, n, w, err));
     dgm_writer lists = {0};
     for (int i = 0; i < c->count; i++)
         dgm_idlists_put(&lists, c->ids + c->at[i], c->at[i + 1] - c->at[i]);
@@ -240,8 +233,6 @@ dgm_status dgm_clusters_store(const dgm_clusters *c, const dgm_gguf *g, dgm_gguf
         dgm_writer_free(&lists);
         return dgm_no_memory(err);
     }
-    dgm_gguf_set_u32(w, KEY "version", VERSION);
-    dgm_gguf_set_u32(w, KEY "blocks", (uint32_t)(n < blocks ? blocks : n + 1));
     dgm_gguf_set_string(w, key(n, "source").text, c->source);
     dgm_gguf_set_string(w, key(n, "target").text, c->target);
     dgm_gguf_set_u32(w, key(n, "count").text, (uint32_t)c->count);
@@ -253,5 +244,28 @@ dgm_status dgm_clusters_store(const dgm_clusters *c, const dgm_gguf *g, dgm_gguf
     const int shape[2] = {c->count, c->width};
     dgm_gguf_add_tensor(w, tensor_name(n).text, DGM_TYPE_F16, 2, shape, c->centroids);
     dgm_writer_free(&lists);
+    return DGM_OK;
+}
+
+dgm_status dgm_clusters_store(const dgm_clusters *const *c, int count, const dgm_gguf *g,
+                              dgm_gguf_writer *w, dgm_error *err)
+{
+    int blocks = dgm_clusters_blocks(g);
+    char hash[17] = "";
+    if (count == 0) drop(w, blocks);
+    for (int i = 0; i < count; i++) {
+        DGM_TRY(check(c[i], g, hash, err));
+        blocks += place(c[i], g) < 0;
+    }
+    DGM_FAIL_IF(blocks > DGM_CLUSTERS_BLOCKS_MAX, err, DGM_ERR_ARGUMENT,
+                "a model file holds clusters of at most %d directions", DGM_CLUSTERS_BLOCKS_MAX);
+    DGM_TRY(copy_tensors(c, count, g, w, err));
+    if (count == 0) return DGM_OK;
+    dgm_gguf_set_u32(w, KEY "version", VERSION);
+    dgm_gguf_set_u32(w, KEY "blocks", (uint32_t)blocks);
+    for (int i = 0, next = dgm_clusters_blocks(g); i < count; i++) {
+        const int own = place(c[i], g);
+        DGM_TRY(put_block(c[i], own < 0 ? next++ : own, hash, w, err));
+    }
     return DGM_OK;
 }

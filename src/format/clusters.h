@@ -47,10 +47,11 @@ typedef struct dgm_clusters {
     int32_t *ids;        // [at[count]]
 } dgm_clusters;
 
-// Puts the block into a model file that is being written as a copy of g, all its keys and tensors
-// (dgm_gguf_set_copies was called; tensors are added here): instead of the block for the same
-// languages, or as a new one. c must live until the file is written. NULL: all blocks are left out.
-dgm_status dgm_clusters_store(const dgm_clusters *c, const dgm_gguf *g, dgm_gguf_writer *w,
-                              dgm_error *err);
+// Puts blocks into a model file that is being written as a copy of g, all its keys and tensors
+// (dgm_gguf_set_copies was called; tensors are added here): each instead of the block for the same
+// languages, or as a new one, as if they were stored one after the other. They must live until the
+// file is written. count 0: all blocks are left out.
+dgm_status dgm_clusters_store(const dgm_clusters *const *c, int count, const dgm_gguf *g,
+                              dgm_gguf_writer *w, dgm_error *err);
 
 #endif

@@ -16,11 +16,13 @@ typedef struct chunk {
     uint64_t lines; // translated so far
 } chunk;
 
-static dgm_status add_line(chunk *k, const char *line, size_t size, dgm_error *err)
+static dgm_status add_line(chunk *k, const char *line, size_t size, const dgm_direction *direction,
+                           dgm_error *err)
 {
     DGM_TRY(dgm_grow(&k->text, &k->cap, k->size + size + 1, 1, err));
     if (size) memcpy(k->text + k->size, line, size);
-    k->inputs[k->count++] = (dgm_input){.size = sizeof(dgm_input), .text_size = size};
+    k->inputs[k->count++] = (dgm_input){
+        .size = sizeof(dgm_input), .text_size = size, .direction = direction};
     k->size += size;
     return DGM_OK;
 }
@@ -38,23 +40,32 @@ static dgm_status translate(chunk *k, const dgm_chunks *c, dgm_translator *t, dg
     return st;
 }
 
+static double share_done(const chunk *k, const dgm_chunks *c, const dgm_lines *in)
+{
+    const uint64_t all = c->skip + c->lines;
+    return c->lines ? (double)(c->skip + k->lines) / (double)all : dgm_lines_share(in);
+}
+
 static dgm_status translate_lines(chunk *k, const dgm_chunks *c, dgm_translator *t, dgm_lines *in,
                                   dgm_error *err)
 {
-    uint64_t skip = c->skip;
+    uint64_t skip = c->skip, number = 0;
     for (bool more = true; more;) {
         const char *line;
         size_t size;
+        const dgm_direction *direction = NULL;
         DGM_TRY(dgm_lines_next(in, &line, &size, &more, err));
+        if (more && c->directions) {
+            if (number == c->directions->lines) more = false;
+            else if (!(direction = dgm_text_directions_line(c->directions, number++, c->block)))
+                continue;
+        }
         if (more && skip && skip--) continue;
         if (more && c->lines && k->lines + k->count >= c->lines) more = false;
-        if (more) DGM_TRY(add_line(k, line, size, err));
+        if (more) DGM_TRY(add_line(k, line, size, direction, err));
         const bool full = k->count == DGM_CHUNK_LINES || k->size >= DGM_CHUNK_BYTES;
         if (k->count && (full || !more)) DGM_TRY(translate(k, c, t, err));
-        const uint64_t all = c->skip + c->lines;
-        const double share =
-            c->lines ? (double)(c->skip + k->lines) / (double)all : dgm_lines_share(in);
-        if (full) DGM_TRY(dgm_progress_tick(&c->progress, c->stage, share, err));
+        if (full) DGM_TRY(dgm_progress_tick(&c->progress, c->stage, share_done(k, c, in), err));
     }
     return DGM_OK;
 }

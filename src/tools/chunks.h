@@ -8,12 +8,15 @@
 #include <stdint.h>
 
 #include "dragoman/tools.h"
+#include "tools/directions.h"
 
 enum { DGM_CHUNK_LINES = 256, DGM_CHUNK_BYTES = 1 << 20 }; // a chunk is full with either
 
 typedef struct dgm_chunks {
     const char *text;     // the file
     uint64_t skip, lines; // first lines that are left out; lines to translate, 0: all
+    const dgm_text_directions *directions; // only the lines of `block`, each in its direction, skip and
+    int block;                             // lines counted among them; NULL: all, in the translator's
     // After every chunk; NULL: not wanted.
     dgm_status (*done)(void *cookie, const dgm_results *results, dgm_error *err);
     void *cookie;

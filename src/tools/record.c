@@ -125,14 +125,17 @@ static dgm_status write_chunk(void *cookie, const dgm_results *results, dgm_erro
 }
 
 // The lines that are not in the file yet.
-static dgm_status translate_text(recorder *k, dgm_translator *t, const char *text,
+static dgm_status translate_text(recorder *k, dgm_translator *t, const dgm_record_text *text,
                                  const dgm_cluster_options *o, dgm_error *err)
 {
     const uint64_t had = k->r->lines;
-    if (o->lines && had >= o->lines) return DGM_OK;
-    const dgm_chunks chunks = {.text = text,
+    const uint64_t lines = text->directions ? 0 : o->lines; // directions know the lines that count
+    if (lines && had >= lines) return DGM_OK;
+    const dgm_chunks chunks = {.text = text->path,
                                .skip = had,
-                               .lines = o->lines ? o->lines - had : 0,
+                               .lines = lines ? lines - had : 0,
+                               .directions = text->directions,
+                               .block = text->block,
                                .done = write_chunk,
                                .cookie = k,
                                .stage = "translating",
@@ -142,10 +145,10 @@ static dgm_status translate_text(recorder *k, dgm_translator *t, const char *tex
 
 // ---- the file -----------------------------------------------------------------------------------
 
-static uint64_t fingerprint(const char *text, const dgm_translator *t)
+static uint64_t fingerprint(const dgm_record_text *text, const dgm_translator *t)
 {
     struct stat s = {0};
-    if (stat(text, &s) != 0) s.st_size = 0;
+    if (stat(text->path, &s) != 0) s.st_size = 0;
     const uint64_t parts[4] = {(uint64_t)s.st_size, (uint64_t)t->members[0].precision,
                                (uint64_t)t->config.beam, (uint64_t)DGM_CHUNK_LINES};
     uint64_t h = dgm_hash_bytes(DGM_HASH_START, parts, sizeof parts);
@@ -153,11 +156,13 @@ static uint64_t fingerprint(const char *text, const dgm_translator *t)
     for (int i = 0; l->tags[0] + l->tags[1] > 0 && i < 2;
          i++) // the direction, where there are many
         h = dgm_hash_number(h, (uint64_t)(t->direction[i] + 1));
+    if (text->directions)
+        h = dgm_hash_number(h, dgm_text_directions_hash(text->directions, text->block));
     return h;
 }
 
-static dgm_status make_header(const dgm_record *r, const dgm_translator *t, const char *text,
-                              char header[HEADER], dgm_error *err)
+static dgm_status make_header(const dgm_record *r, const dgm_translator *t,
+                              const dgm_record_text *text, char header[HEADER], dgm_error *err)
 {
     int sources = 0, targets = 0;
     char hash[17];
@@ -217,8 +222,8 @@ static dgm_status open_file(dgm_record *r, const char *path, const char header[H
     return find_end(r, err);
 }
 
-static dgm_status record(dgm_record *r, dgm_translator *t, const char *text, const char *path,
-                         const dgm_cluster_options *o, dgm_error *err)
+static dgm_status record(dgm_record *r, dgm_translator *t, const dgm_record_text *text,
+                         const char *path, const dgm_cluster_options *o, dgm_error *err)
 {
     char header[HEADER];
     r->width = dgm_model_describe(t->members[0].model)->hidden;
@@ -260,10 +265,9 @@ static void fit_settings(dgm_settings *s, const dgm_cluster_options *o, const ch
     dgm_gguf_close(&g);
 }
 
-dgm_status dgm_record_text(dgm_record *r, const char *model, const char *text, const char *path,
+dgm_status dgm_record_open(dgm_translator **t, const char *model, bool later,
                            const dgm_cluster_options *o, dgm_error *err)
 {
-    *r = (dgm_record){0};
     dgm_settings settings;
     dgm_settings_default(&settings);
     settings.device = o->device;
@@ -271,16 +275,20 @@ dgm_status dgm_record_text(dgm_record *r, const char *model, const char *text, c
     settings.threads = o->threads;
     settings.beam = o->beam;
     settings.shortlist = "all";
+    settings.direction_later = later;
     fit_settings(&settings, o, model);
-    dgm_translator *t = NULL;
-    dgm_status st = dgm_open_ranked(&t, model, &settings, o->record_best, err);
-    if (st == DGM_OK) {
-        snprintf(r->source, sizeof r->source, "%s", t->source_code);
-        snprintf(r->target, sizeof r->target, "%s", t->target_code);
-        snprintf(r->device, sizeof r->device, "%s", dgm_backend_properties(t->backend)->name);
-        st = record(r, t, text, path, o, err);
-    }
-    dgm_close(&t);
+    return dgm_open_ranked(t, model, &settings, o->record_best, err);
+}
+
+dgm_status dgm_record_make(dgm_record *r, dgm_translator *t, const dgm_record_text *text,
+                           const char *path, const dgm_cluster_options *o, dgm_error *err)
+{
+    const dgm_text_directions *d = text->directions;
+    *r = (dgm_record){0};
+    snprintf(r->source, sizeof r->source, "%s", d ? d->blocks[text->block].source : t->source_code);
+    snprintf(r->target, sizeof r->target, "%s", d ? d->blocks[text->block].target : t->target_code);
+    snprintf(r->device, sizeof r->device, "%s", dgm_backend_properties(t->backend)->name);
+    const dgm_status st = record(r, t, text, path, o, err);
     if (st != DGM_OK) dgm_record_close(r);
     return st;
 }

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "dragoman/tools.h"
+#include "tools/directions.h"
 
 typedef struct dgm_record {
     FILE *file;
@@ -20,11 +21,22 @@ typedef struct dgm_record {
     char device[64];             // where
 } dgm_record;
 
+// The translator whose vectors are recorded: the whole vocabulary, o's beam, precision and device. later:
+// lines say their directions.
+dgm_status dgm_record_open(dgm_translator **t, const char *model, bool later,
+                           const dgm_cluster_options *o, dgm_error *err);
+// What is translated: a text, or the lines of one block of it (directions NULL: all).
+typedef struct dgm_record_text {
+    const char *path;
+    const dgm_text_directions *directions;
+    int block;
+} dgm_record_text;
+
 // Opens or makes the file and translates the lines of the text that are not in it yet. path NULL:
 // a file without a name that vanishes in the end. The same model, text and settings continue a file
 // that was left unfinished; others are an error.
-dgm_status dgm_record_text(dgm_record *r, const char *model, const char *text, const char *path,
-                           const dgm_cluster_options *o, dgm_error *err);
+dgm_status dgm_record_make(dgm_record *r, dgm_translator *t, const dgm_record_text *text,
+                           const char *path, const dgm_cluster_options *o, dgm_error *err);
 void dgm_record_close(dgm_record *r); // accepts all zero
 
 // Walks all records from the first, up to `most` at a time: vectors f16 [most, width], predictions

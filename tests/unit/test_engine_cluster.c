@@ -83,7 +83,7 @@ static void make_full(void)
                               .ids = ids};
     assert_int_equal(dgm_gguf_writer_open(&w, NULL), DGM_OK);
     dgm_gguf_set_copies(w, g);
-    assert_int_equal(dgm_clusters_store(&all, g, w, NULL), DGM_OK);
+    assert_int_equal(dgm_clusters_store(&(const dgm_clusters *){&all}, 1, g, w, NULL), DGM_OK);
     assert_int_equal(dgm_gguf_write(w, full, NULL), DGM_OK);
     dgm_gguf_writer_close(&w);
     dgm_clusters_view_close(&v);

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "base/mem.h"
 #include "dragoman/dragoman.h"
 #include "dragoman/tools.h"
 #include "format/clusters.h"
@@ -453,6 +454,244 @@ static void test_clusters_missing(void **state)
     how.shortlist = NULL;
 }
 
+// ---- clusters of all directions in one run -----------------------------------------------------
+
+enum { MIXED = 90 };
+
+static char mixed_text[80], mixed_ways[80], split_text[80], whole[80];
+
+// The i-th line's direction; the first three say what the order of the blocks is.
+static dgm_direction way_of(int i)
+{
+    static const char *const ways[][2] = {{"yy", "zz"}, {"xx", "yy"}, {"zz", "yy"}};
+    const int k = i < 3 ? i : (i * i + i / 7) % 3;
+    return (dgm_direction){ways[k][0], ways[k][1]};
+}
+
+static void write_text(const char *file, const dgm_direction *only)
+{
+    FILE *f = fopen(file, "w");
+    assert_non_null(f);
+    for (int i = 0; i < MIXED; i++) {
+        const dgm_direction d = way_of(i);
+        if (!only || (strcmp(d.source, only->source) == 0 && strcmp(d.target, only->target) == 0))
+            fprintf(f, "%s\n", texts[(i + i / 5) % 4]);
+    }
+    fclose(f);
+}
+
+// yy zz is the model's default: nothing needs to be said; a target alone will do where it means one.
+static void write_ways(int lines, const char *instead)
+{
+    FILE *f = fopen(mixed_ways, "w");
+    assert_non_null(f);
+    for (int i = 0; i < lines; i++) {
+        const dgm_direction d = way_of(i);
+        if (instead && i == lines / 2) fprintf(f, "%s\n", instead);
+        else if (strcmp(d.target, "zz") == 0) fputs(i % 2 ? "\n" : " zz \n", f);
+        else fprintf(f, "%s%s%s\n", d.source, i % 2 ? "\t" : "  ", d.target);
+    }
+    fclose(f);
+}
+
+static dgm_cluster_options mixed_options(const char *text)
+{
+    dgm_cluster_options o;
+    dgm_cluster_default(&o);
+    o.text = text;
+    o.centroids = 4;
+    o.best = o.record_best = 3;
+    return o;
+}
+
+static void assert_same_file(const char *a, const char *b)
+{
+    FILE *f = fopen(a, "rb"), *g = fopen(b, "rb");
+    assert_true(f && g);
+    int x, y;
+    long at = 0;
+    do {
+        x = getc(f);
+        y = getc(g);
+        if (x != y) fail_msg("%s and %s differ at byte %ld", a, b, at);
+        at++;
+    } while (x != EOF);
+    fclose(f);
+    fclose(g);
+}
+
+static void name_mixed(void)
+{
+    snprintf(mixed_text, sizeof mixed_text, "%s.text", path);
+    snprintf(mixed_ways, sizeof mixed_ways, "%s.ways", path);
+    snprintf(split_text, sizeof split_text, "%s.split", path);
+    snprintf(whole, sizeof whole, "%s.whole", path);
+    write_text(mixed_text, NULL);
+    write_ways(MIXED, NULL);
+}
+
+static int seen_stages;
+
+static int count_stages(void *cookie, const char *stage, double share)
+{
+    (void)share;
+    seen_stages += strstr(stage, " xx to yy") != NULL;
+    return *(int *)cookie && strcmp(stage, "clustering zz to yy") == 0;
+}
+
+// One run gives the bytes of a run for each direction, in the order in which the text has them; the
+// second time, where one block is there, one is replaced and one new, too.
+static void test_clusters_directions(void **state)
+{
+    (void)state;
+    dgm_error err = {{0}};
+    name_mixed();
+    write_model(true, false);
+    for (int threads = 1; threads <= 2; threads++) {
+        dgm_cluster_options o = mixed_options(mixed_text);
+        dgm_cluster_reports *r = NULL;
+        int stop = 0;
+        o.threads = threads;
+        o.progress = (dgm_progress){count_stages, &stop};
+        if (dgm_cluster_make_directions(path, whole, mixed_ways, &o, &r, &err) != DGM_OK)
+            fail_msg("%s", err.text);
+        assert_int_equal(r->count, 3);
+        assert_true(seen_stages > 0);
+        for (int i = 0; i < 3; i++) {
+            const dgm_direction d = way_of(i);
+            dgm_cluster_report one = {.size = sizeof one};
+            dgm_cluster_options each_way = mixed_options(split_text);
+            each_way.source = d.source;
+            each_way.target = d.target;
+            write_text(split_text, &d);
+            if (dgm_cluster_make(path, path, &each_way, &one, &err) != DGM_OK)
+                fail_msg("%s", err.text);
+            assert_string_equal(r->items[i]->source, d.source);
+            assert_string_equal(r->items[i]->target, d.target);
+            assert_int_equal(r->items[i]->lines, one.lines);
+            assert_int_equal(r->items[i]->vectors, one.vectors);
+            assert_int_equal(r->items[i]->bytes, one.bytes);
+            assert_true(r->items[i]->loss == one.loss && r->items[i]->share == one.share);
+        }
+        assert_same_file(path, whole);
+        dgm_cluster_reports_free(&r);
+        dgm_cluster_reports_free(&r);
+        write_model(true, false); // for the second time: other clusters, two of these directions
+        add_clusters("zz", "yy");
+        add_clusters("xx", "zz");
+        add_clusters("yy", "zz");
+    }
+    int stop = 1;
+    dgm_cluster_options o = mixed_options(mixed_text);
+    o.progress = (dgm_progress){count_stages, &stop};
+    assert_int_equal(dgm_cluster_make_directions(path, whole, mixed_ways, &o, NULL, &err),
+                     DGM_ERR_CANCELLED);
+}
+
+// Blocks for targets, from lines of any source; and recorded vectors, a file for each.
+static void test_clusters_targets(void **state)
+{
+    (void)state;
+    static const char *const blocks[][2] = {{"", "zz"}, {"", "yy"}};
+    dgm_error err = {{0}};
+    name_mixed();
+    write_model(true, false);
+    dgm_cluster_options o = mixed_options(mixed_text);
+    char vectors[80], file[2][100];
+    snprintf(vectors, sizeof vectors, "%s.vectors", path);
+    for (int i = 0; i < 2; i++) snprintf(file[i], sizeof file[i], "%s.any-%s", vectors, blocks[i][1]);
+    o.source = "";
+    o.vectors = vectors;
+    for (int again = 0; again < 2; again++) {
+        dgm_cluster_reports *r = NULL;
+        if (dgm_cluster_make_directions(path, again ? whole : path, mixed_ways, &o, &r, &err))
+            fail_msg("%s", err.text);
+        assert_int_equal(r->items[0]->lines + r->items[1]->lines, MIXED);
+        dgm_cluster_reports_free(&r);
+    }
+    check_blocks(blocks, 2);
+    assert_same_file(path, whole);
+    write_ways(MIXED, "xx zz"); // other lines: not those of the file
+    assert_int_equal(dgm_cluster_make_directions(path, whole, mixed_ways, &o, NULL, &err),
+                     DGM_ERR_ARGUMENT);
+    assert_non_null(strstr(err.text, "was begun with another model"));
+    for (int i = 0; i < 2; i++) assert_int_equal(unlink(file[i]), 0);
+}
+
+static void refuse_directions(const char *model, const dgm_cluster_options *o, dgm_status status,
+                              const char *words)
+{
+    dgm_error err = {{0}};
+    dgm_cluster_reports *r = NULL;
+    const dgm_status st = dgm_cluster_make_directions(model, whole, mixed_ways, o, &r, &err);
+    if (st != status || !strstr(err.text, words)) fail_msg("%d: '%s', not '%s'", st, err.text, words);
+    assert_null(r);
+}
+
+// A model that does not say its languages.
+static void write_silent(void)
+{
+    dgm_gguf *g = NULL;
+    dgm_gguf_writer *w = NULL;
+    assert_int_equal(dgm_gguf_open(&g, "tests/data/models/transformer-offset-prefix.gguf", NULL), DGM_OK);
+    assert_int_equal(dgm_gguf_writer_open(&w, NULL), DGM_OK);
+    dgm_gguf_set_copies(w, g);
+    dgm_gguf_unset(w, "dragoman.languages.source");
+    dgm_gguf_unset(w, "dragoman.languages.target");
+    for (int i = 0; i < dgm_gguf_tensor_count(g); i++) {
+        const dgm_tensor *t = dgm_gguf_tensor(g, i);
+        dgm_gguf_add_tensor(w, t->name, (dgm_tensor_type)t->type, t->n_dims, t->shape, t->data);
+    }
+    assert_int_equal(dgm_gguf_write(w, path, NULL), DGM_OK);
+    dgm_gguf_writer_close(&w);
+    dgm_gguf_close(&g);
+}
+
+static void test_directions_refused(void **state)
+{
+    (void)state;
+    name_mixed();
+    write_model(true, false);
+    dgm_cluster_options o = mixed_options(mixed_text);
+    refuse_directions(path, NULL, DGM_ERR_ARGUMENT, "options");
+    write_ways(MIXED, "xx qq");
+    refuse_directions(path, &o, DGM_ERR_ARGUMENT, ".ways:46: ");
+    refuse_directions(path, &o, DGM_ERR_ARGUMENT, "'qq'");
+    write_ways(MIXED, "xx yy zz");
+    refuse_directions(path, &o, DGM_ERR_ARGUMENT, "'xx yy zz'");
+    write_ways(MIXED - 1, NULL);
+    refuse_directions(path, &o, DGM_ERR_TEXT, "fewer lines");
+    o.lines = MIXED - 1; // of the text no more is looked at
+    dgm_error err = {{0}};
+    if (dgm_cluster_make_directions(path, whole, mixed_ways, &o, NULL, &err)) fail_msg("%s", err.text);
+    o.lines = 0;
+    write_ways(MIXED + 1, NULL);
+    refuse_directions(path, &o, DGM_ERR_TEXT, "more lines");
+    write_ways(MIXED, NULL);
+    write_silent();
+    refuse_directions(path, &o, DGM_ERR_UNSUPPORTED, "does not say its languages");
+    write_model(true, false);
+    o.centroids = 5000;
+    refuse_directions(path, &o, DGM_ERR_TEXT, "yy to zz: the text gives");
+    o = mixed_options(mixed_text);
+    for (uint64_t fail = 1;; fail += 1 + fail / 6) {
+        const uint64_t live = dgm_mem_live();
+        dgm_cluster_reports *r = NULL;
+        dgm_mem_inject(fail, 1);
+        const dgm_status st = dgm_cluster_make_directions(path, whole, mixed_ways, &o, &r, NULL);
+        dgm_mem_inject(0, 0);
+        dgm_cluster_reports_free(&r);
+        assert_int_equal(dgm_mem_live(), live);
+        if (st == DGM_OK) break;
+    }
+    unlink(mixed_text);
+    unlink(mixed_ways);
+    unlink(split_text);
+    unlink(whole);
+}
+
+// ---- ensembles ---------------------------------------------------------------------------------
+
 // The text of the first line in one direction by two models, NULL where they do not open; with
 // clusters. later: the direction is the line's.
 static char *translate_two(const char *first, const char *second, const dgm_direction *d, bool later)
@@ -525,6 +764,9 @@ int main(void)
         cmocka_unit_test(test_clusters_lone),
         cmocka_unit_test(test_clusters_missing),
         cmocka_unit_test(test_clusters_ensemble),
+        cmocka_unit_test(test_clusters_directions),
+        cmocka_unit_test(test_clusters_targets),
+        cmocka_unit_test(test_directions_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -14,6 +14,7 @@
 #include "backend/ops.h"
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/mapfile.h"
 #include "base/mem.h"
 #include "format/clusters.h"
 #include "format/idlists.h"
@@ -99,7 +100,7 @@ static void store(const dgm_clusters *c)
     dgm_gguf *g = open_file();
     dgm_gguf_writer *w = new_writer();
     dgm_gguf_set_copies(w, g);
-    assert_int_equal(dgm_clusters_store(c, g, w, NULL), DGM_OK);
+    assert_int_equal(dgm_clusters_store(&c, c ? 1 : 0, g, w, NULL), DGM_OK);
     write_file(w);
     dgm_gguf_close(&g);
 }
@@ -180,6 +181,46 @@ static void test_directions(void **state)
     assert_null(dgm_gguf_find_tensor(g, "clusters.2.centroids"));
     assert_null(dgm_gguf_find(g, "dragoman.clusters.1.lists"));
     assert_non_null(dgm_gguf_find_tensor(g, "weights"));
+    dgm_gguf_close(&g);
+}
+
+// Several at once are what they are one after the other.
+static void test_many(void **state)
+{
+    (void)state;
+    static const char *const languages[][2] = {{"en", "fr"}, {"en", "de"}, {"", "de"}};
+    uint16_t centroids[3][COUNT * WIDTH];
+    dgm_clusters blocks[3];
+    for (int i = 0; i < 3; i++) {
+        blocks[i] = sample(languages[i][0], languages[i][1], (uint64_t)i + 4);
+        memcpy(centroids[i], blocks[i].centroids, sizeof centroids[i]);
+        blocks[i].centroids = centroids[i];
+    }
+    const dgm_clusters *const all[] = {&blocks[0], &blocks[1], &blocks[2]};
+    write_model(true); // with one of en de
+    dgm_gguf *g = open_file();
+    dgm_gguf_writer *w = new_writer();
+    dgm_gguf_set_copies(w, g);
+    assert_int_equal(dgm_clusters_store(all, 3, g, w, NULL), DGM_OK);
+    write_file(w);
+    dgm_gguf_close(&g);
+    dgm_mapfile together = {0}, one = {0};
+    assert_int_equal(dgm_mapfile_open(&together, path, NULL), DGM_OK);
+    uint8_t *kept = malloc(together.size);
+    const size_t size = together.size;
+    memcpy(kept, together.data, size);
+    dgm_mapfile_close(&together);
+    write_model(true);
+    for (int i = 0; i < 3; i++) store(&blocks[i]);
+    assert_int_equal(dgm_mapfile_open(&one, path, NULL), DGM_OK);
+    assert_int_equal(one.size, size);
+    assert_memory_equal(one.data, kept, size);
+    dgm_mapfile_close(&one);
+    free(kept);
+    g = open_file();
+    for (int i = 0; i < 3; i++)
+        expect_block(g, dgm_clusters_find(g, blocks[i].source, blocks[i].target), &blocks[i]);
+    assert_int_equal(dgm_clusters_blocks(g), 3);
     dgm_gguf_close(&g);
 }
 
@@ -609,7 +650,7 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_directions),
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_directions), cmocka_unit_test(test_many),
         cmocka_unit_test(test_refusals),   cmocka_unit_test(test_damage),
         cmocka_unit_test(test_candidates), cmocka_unit_test(test_ends),
         cmocka_unit_test(test_kmeans),     cmocka_unit_test(test_memory)};

@@ -11,7 +11,7 @@
 
 typedef struct cluster_options {
     const char *model, *output, *input, *vectors, *measure, *precision, *source, *target, *sizes;
-    const char *from, *device;
+    const char *from, *device, *directions;
     float least;
     int lines, centroids, best, near, record_best, iterations, sample, seed, beam, threads, remove, quiet;
     int any_source;
@@ -73,6 +73,10 @@ static const option options[] = {
      NULL, NULL},
     {"any-source", 0, OPTION_FLAG, NULL, AT(any_source), 0, 0, NULL,
      "clusters for the target language, whatever the source", NULL, NULL},
+    {"directions", 0, OPTION_TEXT, "FILE", AT(directions), 0, 0, NULL,
+     "the direction of every line of the text, 'SOURCE TARGET', 'TARGET' or nothing a line, as translate "
+     "reads it: clusters of all of them, one block each, in one run",
+     NULL, NULL},
     {"measure", 0, OPTION_TEXT, "FILE", AT(measure), 0, 0, NULL,
      "print for a source text how large the lists are and how many of the best tokens they hold; "
      "without --output, --vectors keeps this text's",
@@ -114,6 +118,20 @@ static dgm_cluster_options settings(const cluster_options *o, progress *bar)
     return c;
 }
 
+static void print_report(const dgm_cluster_report *r)
+{
+    fprintf(stderr,
+            "%llu vectors of %llu lines, k-means on %llu: mean squared distance %.4g, at first "
+            "%.4g\n",
+            (unsigned long long)r->vectors, (unsigned long long)r->lines,
+            (unsigned long long)r->sample, r->loss, r->first_loss);
+    fprintf(stderr,
+            "%d centroids (%d empty), lists of %.2f %% of %d tokens on average (%.2f to %.2f), "
+            "%llu bytes\n",
+            r->centroids, r->empty, 100 * r->share, r->targets, 100 * r->least, 100 * r->most,
+            (unsigned long long)r->bytes);
+}
+
 static int make(const cluster_options *o)
 {
     progress bar;
@@ -124,17 +142,27 @@ static int make(const cluster_options *o)
     const dgm_status st = dgm_cluster_make(o->model, o->output, &c, &r, &error);
     progress_end(&bar);
     if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
-    if (o->quiet || o->remove) return EXIT_FINE;
-    fprintf(stderr,
-            "%llu vectors of %llu lines, k-means on %llu: mean squared distance %.4g, at first "
-            "%.4g\n",
-            (unsigned long long)r.vectors, (unsigned long long)r.lines,
-            (unsigned long long)r.sample, r.loss, r.first_loss);
-    fprintf(stderr,
-            "%d centroids (%d empty), lists of %.2f %% of %d tokens on average (%.2f to %.2f), "
-            "%llu bytes\n",
-            r.centroids, r.empty, 100 * r.share, r.targets, 100 * r.least, 100 * r.most,
-            (unsigned long long)r.bytes);
+    if (!o->quiet && !o->remove) print_report(&r);
+    return EXIT_FINE;
+}
+
+static int make_directions(const cluster_options *o)
+{
+    progress bar;
+    const dgm_cluster_options c = settings(o, &bar);
+    dgm_cluster_reports *r = NULL;
+    dgm_error error;
+    progress_start(&bar, !o->quiet);
+    const dgm_status st =
+        dgm_cluster_make_directions(o->model, o->output, o->directions, &c, &r, &error);
+    progress_end(&bar);
+    if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
+    for (size_t i = 0; i < r->count && !o->quiet; i++) {
+        const dgm_cluster_report *one = r->items[i];
+        fprintf(stderr, "%s to %s: ", one->source[0] ? one->source : "any", one->target);
+        print_report(one);
+    }
+    dgm_cluster_reports_free(&r);
     return EXIT_FINE;
 }
 
@@ -195,15 +223,21 @@ static int run(const command *self, int argc, char **argv)
     if (o.sizes && !o.measure) return fail_usage(self, "--sizes requires --measure FILE");
     if (o.any_source && o.source)
         return fail_usage(self, "--source and --any-source cannot be combined");
+    if (o.directions && (!o.output || o.remove))
+        return fail_usage(self, "--directions requires --output FILE and a text");
+    if (o.directions && o.measure)
+        return fail_usage(self, "--directions and --measure cannot be combined: measure one direction "
+                                "at a time, with --source and --target");
     file_list files = {0};
     files_read(&files, "the text", o.input);
+    files_read(&files, "--directions", o.directions);
     files_read(&files, "--measure", o.measure);
     files_replace(&files, "--output", o.output, "--model", o.model);
     files_write(&files, "--vectors", o.vectors);
     files_write(&files, "--sizes", o.sizes);
     code = files_check(self, &files);
     if (code >= 0) return code;
-    code = o.output ? make(&o) : EXIT_FINE;
+    code = o.directions ? make_directions(&o) : o.output ? make(&o) : EXIT_FINE;
     if (code > 0) return code;
     return o.measure ? measure(&o, o.output ? o.output : o.model) : EXIT_FINE;
 }
@@ -220,6 +254,7 @@ const command command_cluster = {
         "listed at the nearest centroids.",
     .example = "dragoman cluster -m en-de.gguf -o clustered.gguf --lines 100000 corpus.en.gz\n"
                "dragoman cluster -m en-de.gguf -o k1.gguf --vectors v.bin --best 1 corpus.en.gz\n"
+               "dragoman cluster -m m2m.gguf -o clustered.gguf --directions mixed.dir mixed.txt\n"
                "dragoman cluster -m clustered.gguf --measure dev.en",
     .options = options,
     .run = run,
