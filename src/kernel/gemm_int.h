@@ -13,7 +13,8 @@
 // i16. Fixed point: a row is q = round(x * 2^sa), the weights w = round(x * 2^sw); the scales 2^-sa
 // (of the row) and 2^-sw (of the matrix) multiply acc as above. acc fits because packing returns
 // the largest |q| that no row of weights can push over: (2^31 - 1) / max_j sum_k |w[j, k]|, which
-// is never stricter than K max|q| max|w| < 2^31. quantize_i16 chooses sa for that limit.
+// is never stricter than K max|q| max|w| < 2^31. quantize_i16 chooses sa for that limit;
+// quantize_i16_static is given it, and saturates at the limit.
 //
 // Rows of A are padded to whole DGM_GEMM_I8_DEPTH or DGM_GEMM_I16_DEPTH elements (quantisation
 // writes the padding: it stands for zero), so lda is at least that.

@@ -140,6 +140,9 @@ typedef struct dgm_kernels {
     // |q| <= limit (1 .. 32767, from gemm_i16.pack). Otherwise as quantize_i8; a row of zeros has
     // s = 0. Writes depth(n) elements.
     void (*quantize_i16)(int16_t *q, float *scale, const float *x, int n, int limit);
+    // The same with a scale that is given, a power of two between 2^-110 and 2^110: what exceeds
+    // limit scales saturates, so that sums fit whatever the row is.
+    void (*quantize_i16_static)(int16_t *q, const float *x, int n, float scale, int limit);
 
     // y = (x - mean) / sqrt(var + eps) * gamma + beta; beta may be NULL; y may be x. n >= 1
     void (*layer_norm_f32)(float *y, const float *x, const float *gamma, const float *beta, int n,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Quantisation of one row, the text of quantize_<isa>.c; kernels.h has the contract.
 //
-// Included after a vec_<isa>.h with QUANTIZE_I8, QUANTIZE_I8_STATIC and QUANTIZE_I16 defined as the
-// functions' names.
+// Included after a vec_<isa>.h with QUANTIZE_I8, QUANTIZE_I8_STATIC, QUANTIZE_I16 and
+// QUANTIZE_I16_STATIC defined as the functions' names.
 // Storing rounds to nearest even on every ISA. The order of the bounds makes a NaN the lower one.
 #include <math.h>
 #include <stdbool.h>
@@ -68,6 +68,20 @@ static inline float quantize_power(float range, int limit)
     return ldexpf(1.0f, s);
 }
 
+static inline void quantize_words(int16_t *q, const float *x, int n, float by, int limit)
+{
+    const vf factor = vf_set(by), low = vf_set(-(float)limit), high = vf_set((float)limit);
+    int i = 0;
+    for (; n - i >= 16; i += 16)
+        vf_store_i16(q + i, quantize_scale(vf_load(x + i), factor, low, high));
+    if (i < n) {
+        vf_store_i16(q + i, quantize_scale(vf_load_n(x + i, n - i), factor, low, high));
+        i += 16;
+    }
+    const int depth = dgm_gemm_i16_depth(n);
+    if (i < depth) memset(q + i, 0, (size_t)(depth - i) * sizeof *q);
+}
+
 static void QUANTIZE_I16(int16_t *q, float *scale, const float *x, int n, int limit)
 {
     const float range = quantize_range(x, n);
@@ -82,14 +96,10 @@ static void QUANTIZE_I16(int16_t *q, float *scale, const float *x, int n, int li
     } else {
         power = 0.0f;
     }
-    const vf factor = vf_set(power), low = vf_set(-(float)limit), high = vf_set((float)limit);
-    int i = 0;
-    for (; n - i >= 16; i += 16)
-        vf_store_i16(q + i, quantize_scale(vf_load(x + i), factor, low, high));
-    if (i < n) {
-        vf_store_i16(q + i, quantize_scale(vf_load_n(x + i, n - i), factor, low, high));
-        i += 16;
-    }
-    const int depth = dgm_gemm_i16_depth(n);
-    if (i < depth) memset(q + i, 0, (size_t)(depth - i) * sizeof *q);
+    quantize_words(q, x, n, power, limit);
+}
+
+static void QUANTIZE_I16_STATIC(int16_t *q, const float *x, int n, float scale, int limit)
+{
+    quantize_words(q, x, n, 1.0f / scale, limit);
 }

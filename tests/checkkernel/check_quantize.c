@@ -124,6 +124,52 @@ void check_quantize_i8_static(ck *c)
         c->now->quantize_i8_static(q, x, 512, 0.01f);
 }
 
+static void oracle_i16_static(ck *c, const int16_t *q, float scale, const float *x, int n, int limit)
+{
+    for (int i = 0; i < n && !c->failed; i++) {
+        const double most = (double)limit * (double)scale;
+        const double want = fmax(-most, fmin(most, (double)x[i]));
+        ck_near(c, "value", (double)q[i] * (double)scale, want, 0.5001 * (double)scale, 1e-6);
+        if (q[i] > limit || q[i] < -limit) ck_fail(c, "q[%d] is %d, the limit %d", i, q[i], limit);
+    }
+    for (int i = n; i < dgm_gemm_i16_depth(n) && !c->failed; i++)
+        if (q[i] != 0) ck_fail(c, "padding q[%d] is %d", i, q[i]);
+}
+
+// Scales at which rows just fit, saturate, and use a few of the bits; all kinds of numbers.
+void check_quantize_i16_static(ck *c)
+{
+    static const int shifts[] = {0, -3, 4};
+    for (int s = 0; ck_sizes[s] && !c->failed; s++)
+        for (int kind = 0; kind < CK_KINDS + 2 && !c->failed; kind++) {
+            const int n = ck_sizes[s], limit = 1 + ck_below(c, 32767);
+            const size_t bytes = (size_t)dgm_gemm_i16_depth(n) * sizeof(int16_t);
+            ck_begin(c, "n %d kind %d limit %d", n, kind, limit);
+            float *x = ck_floats(c, X, (size_t)n);
+            int16_t *q = ck_bytes(c, Q, bytes, 2), *p = ck_bytes(c, WANT, bytes, 2);
+            fill(c, x, n, kind);
+            const bool plain = kind != CK_SPECIAL && kind != CK_MASKED && kind != CK_DENORMAL;
+            const double own = plain ? largest(x, n) / limit : 0;
+            int exponent = 0;
+            frexp(own >= 1e-20 ? own : 0.01, &exponent);
+            const float scale = ldexpf(1.0f, exponent + shifts[(s + kind) % 3]);
+            c->now->quantize_i16_static(q, x, n, scale, limit);
+            c->ref->quantize_i16_static(p, x, n, scale, limit);
+            if (!ck_guards(c)) return;
+            for (size_t i = 0; i < bytes / sizeof *q; i++)
+                if (q[i] != p[i]) {
+                    ck_fail(c, "q[%zu] is %d, expected %d", i, q[i], p[i]);
+                    return;
+                }
+            if (c->is_reference && plain) oracle_i16_static(c, q, scale, x, n, limit);
+        }
+    ck_begin(c, "benchmark");
+    float *x = ck_aligned(c, X, 512);
+    int16_t *q = ck_bytes(c, Q, 1024, 64);
+    for (ck_bench_begin(c, "n = 512"); ck_bench_next(c);)
+        c->now->quantize_i16_static(q, x, 512, 0x1p-9f, 4000);
+}
+
 void check_quantize_i16(ck *c)
 {
     for (int s = 0; ck_sizes[s] && !c->failed; s++)

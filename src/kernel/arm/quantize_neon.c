@@ -6,6 +6,7 @@
 #define QUANTIZE_I8 quantize_i8_neon
 #define QUANTIZE_I8_STATIC quantize_i8_static_neon
 #define QUANTIZE_I16 quantize_i16_neon
+#define QUANTIZE_I16_STATIC quantize_i16_static_neon
 #include "kernel/quantize_tmpl.h"
 
 void dgm_quantize_init_neon(dgm_kernels *k)
@@ -14,4 +15,5 @@ void dgm_quantize_init_neon(dgm_kernels *k)
     k->quantize_i8 = quantize_i8_neon;
     k->quantize_i8_static = quantize_i8_static_neon;
     k->quantize_i16 = quantize_i16_neon;
+    k->quantize_i16_static = quantize_i16_static_neon;
 }
