@@ -291,8 +291,9 @@ typedef struct dgm_settings {
     // How products are computed: "f32", "i16" or "i8", on some devices "f16" or "bf16", whatever the
     // file stores. NULL: what the model recommends, else "i8". Default NULL.
     const char *precision;
-    // 8-bit products round their input by the scales that `dragoman quantize --calibrate` stored
-    // in the model, where it has them, instead of by every row's maximum. Default 0.
+    // Products in i8 and i16 round their input by the scales that `dragoman quantize --calibrate`
+    // stored in the model, in the layers that have one, instead of by every row's maximum; refused
+    // where the model has none. Default 0.
     int32_t static_scales;
     // Choices of recurrent models that leave a translation as it is (the second up to rounding).
     // Products with the embeddings of so many most frequent words of each side are made when the

@@ -45,8 +45,9 @@ enum {
     DGM_MODELS_RECURRENT = 1,
     DGM_MODELS_OF_WORDS = 2, // vocabularies of words, not of subwords
     DGM_MODELS_SELF_NORMALISED = 4,
-    DGM_MODELS_ALIKE = 8, // they write in the same way
-    DGM_MODELS_ANY = 15   // nothing is known of them: nothing is refused
+    DGM_MODELS_ALIKE = 8,   // they write in the same way
+    DGM_MODELS_SCALED = 16, // they hold static scales, and products are in i8 or i16
+    DGM_MODELS_ANY = 31     // nothing is known of them: nothing is refused
 };
 
 typedef struct dgm_feature_query {

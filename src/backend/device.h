@@ -56,11 +56,11 @@ dgm_status dgm_device_open(dgm_backend **b, const char *device, const char *leve
 typedef struct dgm_linear_part {
     const dgm_tensor *weight; // [rows, cols]
     const float *bias;        // [rows] or NULL
-    float input_scale;        // i8 with dgm_backend_static: scale of the input rows; 0: none known
+    float input_scale; // with dgm_backend_static: scale of the input rows in 127 steps; 0: none known
 } dgm_linear_part;
 
-// From now on layers are loaded with the static scales of their parts, where all have one: i8
-// products then round their input by it instead of by each row's maximum. Off at first.
+// From now on layers are loaded with the static scales of their parts, where all have one: i8 and
+// i16 products then round their input by it instead of by each row's maximum. Off at first.
 void dgm_backend_static(dgm_backend *b, bool on);
 
 // How sigmoid and tanh of gates and of dgm_op_act are computed; products' own activations stay

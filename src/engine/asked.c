@@ -37,6 +37,7 @@ dgm_asked dgm_asked_settings(const dgm_settings *s)
                            (s->unknown == DGM_UNKNOWN_MODEL && s->dictionary),
         .plain_attention = s->plain_attention != 0,
         .separate_states = s->separate_states != 0,
+        .static_scales = s->static_scales != 0,
         .beam_width = s->beam_width,
         .diversity = s->diversity,
         .coverage = s->coverage_penalty,
@@ -76,6 +77,9 @@ static dgm_status ask_models(dgm_translator *t, const dgm_settings *s, dgm_error
         if ((int)dgm_writing_of(m) != a->writing) a->facts &= ~(unsigned)DGM_FACT_ALIKE;
         if (!m->recurrent) a->facts &= ~(unsigned)DGM_FACT_RECURRENT;
         if (!m->self_normalised) a->facts &= ~(unsigned)DGM_FACT_SELF_NORMALISED;
+        const dgm_precision p = t->members[i].precision;
+        if (!m->scaled || (p != DGM_PRECISION_I8 && p != DGM_PRECISION_I16))
+            a->facts &= ~(unsigned)DGM_FACT_SCALED;
     }
     return dgm_asked_check(a, err);
 }

@@ -286,8 +286,8 @@ const dgm_setting_row dgm_setting_rows[] = {
           "how products are computed (default: the model's, else i8); whatever the file stores"),
      CHOICE("f32|i16|i8|f16|bf16"), .pub.flags = COMMON | OUTPUT | SCORING},
     {KIND(FLAG, static_scales, SPEED, "static-scales", "static scales",
-          "i8: round activations by the scales stored by 'dragoman quantize --calibrate', not by "
-          "every row's maximum"),
+          "i8 and i16: round activations by the scales stored by 'dragoman quantize --calibrate', "
+          "not by every row's maximum"),
      .pub.flags = OUTPUT | SCORING},
     {KIND(INT, precompute, SPEED, "precompute", "number of pre-computed words",
           "recurrent models: make the first layers' products of the K most frequent words of each "

@@ -119,7 +119,7 @@ static dgm_status load_common(dgm_model *m, const char *architecture, dgm_error 
 }
 
 // NAME.input_scale of a weight (docs/internals/FORMAT.md, 1.2); 0 if the file has none.
-dgm_status dgm_model_input_scale(const dgm_model *m, dgm_linear_part *part, dgm_error *err)
+dgm_status dgm_model_input_scale(dgm_model *m, dgm_linear_part *part, dgm_error *err)
 {
     char name[DGM_GGUF_MAX_NAME + 16];
     const float *values = NULL;
@@ -127,9 +127,10 @@ dgm_status dgm_model_input_scale(const dgm_model *m, dgm_linear_part *part, dgm_
     const dgm_tensor *t = dgm_gguf_find_tensor(m->file, name);
     if (!t) return DGM_OK;
     DGM_TRY(dgm_gguf_vector(m->file, name, -1, DGM_REQUIRED, &values, err));
-    DGM_FAIL_IF(!(values[0] > 0 && values[0] < 1e30f), err, DGM_ERR_FORMAT,
+    DGM_FAIL_IF(!(values[0] >= 1e-30f && values[0] < 1e30f), err, DGM_ERR_FORMAT,
                 "tensor '%s' does not begin with a positive scale", name);
     part->input_scale = values[0];
+    m->info.scaled = true;
     return DGM_OK;
 }
 

@@ -63,6 +63,7 @@ typedef struct dgm_model_info {
     int source_suffix_count;
     bool self_normalised;
     bool recurrent; // it has the choices of dgm_tuning
+    bool scaled;    // its file holds static scales of activations
     int align_layer, align_head; // resolved: layer from 0, head -1 = mean
     uint64_t parameters, packed_bytes;
     uint64_t table_bytes;     // of pre-computed products (dgm_tuning.precompute)

@@ -48,7 +48,7 @@ dgm_status dgm_model_linear(dgm_model *m, dgm_linear_part *parts, int count, dgm
                             dgm_error *err);
 
 // The static scale of a part's weight, where the file has one.
-dgm_status dgm_model_input_scale(const dgm_model *m, dgm_linear_part *part, dgm_error *err);
+dgm_status dgm_model_input_scale(dgm_model *m, dgm_linear_part *part, dgm_error *err);
 
 struct dgm_model {
     const dgm_model_ops *ops;

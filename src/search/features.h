@@ -36,7 +36,8 @@ enum {
     DGM_FACT_WORDS = 2, // vocabularies of words, not of subwords
     DGM_FACT_SELF_NORMALISED = 4,
     DGM_FACT_ALIKE = 8, // all models write in the same way
-    DGM_FACTS_ALL = 15
+    DGM_FACT_SCALED = 16, // static scales are stored, and products are in i8 or i16
+    DGM_FACTS_ALL = 31
 };
 
 typedef enum dgm_feature {
@@ -82,6 +83,7 @@ typedef enum dgm_feature {
     DGM_FEATURE_PRECOMPUTE,
     DGM_FEATURE_PLAIN_ATTENTION,
     DGM_FEATURE_SEPARATE_STATES,
+    DGM_FEATURE_STATIC_SCALES,
     DGM_FEATURE_RESUME,
     DGM_FEATURE_COUNT
 } dgm_feature;
@@ -102,6 +104,7 @@ typedef struct dgm_asked {
     bool shortlist, source_tokens_off; // any but the whole vocabulary was chosen; without the source's
     bool approximate;           // scores as accelerated cube pruning has them
     bool clusters, softmax_off, alignment, replace_unknown, plain_attention, separate_states;
+    bool static_scales;
     bool lmbr, lattice, terms, keep;
     bool directions; // lines have their own
     bool prefix, end, constraints; // of a line: its beginning, its end alone, anything else

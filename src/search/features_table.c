@@ -111,6 +111,7 @@ ASKS(asks_score, a->score)
 ASKS(asks_precompute, a->precompute > 0)
 ASKS(asks_plain_attention, a->plain_attention)
 ASKS(asks_separate_states, a->separate_states)
+ASKS(asks_static_scales, a->static_scales)
 
 // ---- the table ---------------------------------------------------------------------------------
 
@@ -367,6 +368,12 @@ const dgm_feature_row dgm_feature_table[DGM_FEATURE_COUNT] = {
                                      .places = {{ONE_WORD, L2R | R2L}},
                                      .facts = DGM_FACT_RECURRENT,
                                      .why = only_recurrent},
+    [DGM_FEATURE_STATIC_SCALES] = {.name = "static-scales",
+                                   .setting = "dgm_settings.static_scales",
+                                   .asked = asks_static_scales,
+                                   .facts = DGM_FACT_SCALED,
+                                   .why = "it takes scales of activations, which 'dragoman quantize "
+                                          "--calibrate TEXT' stores, and products in i8 or i16"},
     // Jobs of the program.
     [DGM_FEATURE_RESUME] = {.name = "resume"},
 };

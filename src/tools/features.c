@@ -10,7 +10,8 @@ static unsigned facts_of(uint32_t models)
     return (models & DGM_MODELS_RECURRENT ? DGM_FACT_RECURRENT : 0u) |
            (models & DGM_MODELS_OF_WORDS ? DGM_FACT_WORDS : 0u) |
            (models & DGM_MODELS_SELF_NORMALISED ? DGM_FACT_SELF_NORMALISED : 0u) |
-           (models & DGM_MODELS_ALIKE ? DGM_FACT_ALIKE : 0u);
+           (models & DGM_MODELS_ALIKE ? DGM_FACT_ALIKE : 0u) |
+           (models & DGM_MODELS_SCALED ? DGM_FACT_SCALED : 0u);
 }
 
 size_t dgm_features_sized(size_t index, dgm_feature_info *out, size_t size)

@@ -65,7 +65,7 @@ static void run_linear(cb *c, dgm_precision p, int round)
     cb_matrix(c, &v, stored[cb_below(c, 2)], 7, k);
     const float *b = cb_floats(c, (size_t)n, 1), *x = cb_floats(c, (size_t)rows * (size_t)k, 1);
     const float *r = cb_floats(c, (size_t)rows * (size_t)(n + 7), 1);
-    const dgm_linear_part parts[] = {{&w.t, bias ? b : NULL, 1.1f}, {&v.t, NULL, 0.9f}};
+    const dgm_linear_part parts[] = {{&w.t, bias ? b : NULL, 0.011f}, {&v.t, NULL, 0.009f}};
     CB_BOTH(c, s)
     {
         dgm_linear *l = NULL;

@@ -46,6 +46,7 @@ static kind kinds[] = {
      .facts = DGM_MODELS_RECURRENT | DGM_MODELS_OF_WORDS | DGM_MODELS_SELF_NORMALISED},
     {.name = "mixed architectures", .path = FOLDER "transformer-pieces.gguf",
      .other = FOLDER "rnn-bahdanau-pieces.gguf", .writing = "l2r", .facts = 0},
+    {.name = "calibrated", .writing = "l2r", .facts = DGM_MODELS_SCALED}, // path: make_calibrated
     {.name = "multilingual", .path = "models/research/multilingual-small.gguf", .writing = "l2r", .facts = 0},
 };
 
@@ -108,6 +109,7 @@ SETS(set_score, r->score = true)
 SETS(set_precompute, r->settings.precompute = 10)
 SETS(set_plain_attention, r->settings.plain_attention = 1)
 SETS(set_separate_states, r->settings.separate_states = 1)
+SETS(set_static_scales, r->settings.static_scales = 1)
 
 static void set_clusters(request *r)
 {
@@ -183,6 +185,7 @@ static const struct {
     {"precompute", set_precompute},
     {"plain-attention", set_plain_attention},
     {"separate-states", set_separate_states},
+    {"static-scales", set_static_scales},
 };
 
 enum { SETTERS = sizeof setters / sizeof setters[0] };
@@ -326,16 +329,40 @@ static void try_pair(const kind *k, const char *search, int a, int b)
 
 // ---- tests -------------------------------------------------------------------------------------
 
+static void put_corpus(char path[64])
+{
+    snprintf(path, 64, "/tmp/dgm_features_%d.txt", (int)getpid());
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    for (int i = 0; i < 4; i++) fprintf(f, "%s\n%s\n", lines[0], lines[1]);
+    fclose(f);
+}
+
+static char calibrated[64];
+
+static void make_calibrated(void)
+{
+    char corpus[64];
+    dgm_error error = {{0}};
+    dgm_quantize_options o;
+    snprintf(calibrated, sizeof calibrated, "/tmp/dgm_features_%d.gguf", (int)getpid());
+    put_corpus(corpus);
+    dgm_quantize_default(&o);
+    o.type = "i8";
+    o.calibrate = corpus;
+    if (dgm_quantize(kinds[0].path, calibrated, &o, NULL, &error) != DGM_OK)
+        fail_msg("%s", error.text);
+    unlink(corpus);
+    for (int i = 0; i < KINDS; i++)
+        if (!kinds[i].path) kinds[i].path = calibrated;
+}
+
 static void make_clusters(kind *k, int number)
 {
     char corpus[64];
     dgm_error error = {{0}};
-    snprintf(corpus, sizeof corpus, "/tmp/dgm_features_%d.txt", (int)getpid());
+    put_corpus(corpus);
     snprintf(k->clustered, sizeof k->clustered, "/tmp/dgm_features_%d_%d.gguf", (int)getpid(), number);
-    FILE *f = fopen(corpus, "w");
-    assert_non_null(f);
-    for (int i = 0; i < 4; i++) fprintf(f, "%s\n%s\n", lines[0], lines[1]);
-    fclose(f);
     dgm_cluster_options o;
     dgm_cluster_default(&o);
     o.text = corpus;
@@ -347,6 +374,7 @@ static void make_clusters(kind *k, int number)
 static int set_up(void **state)
 {
     (void)state;
+    make_calibrated();
     for (int i = 0; i < KINDS; i++) {
         kind *k = &kinds[i];
         request r;
@@ -380,6 +408,7 @@ static int tear_down(void **state)
     for (int i = 0; i < KINDS; i++)
         if (kinds[i].clustered[0]) unlink(kinds[i].clustered);
     unlink(glossary);
+    unlink(calibrated);
     return 0;
 }
 

@@ -33,7 +33,8 @@ struct dgm_linear {
     float *scales;   // i8: [rows]
     float scale;     // i16: of the whole matrix
     int input_limit; // i16: largest |q| of an input row
-    float input_scale; // i8: of every input row; 0: each row has its own
+    float stored_scale; // of the input rows, in 127 steps; 0: none, each row has its own
+    float input_scale;  // what is made of it when the layer is packed; i16: a power of two
     const dgm_tensor **tensors; // of the parts, NULL at the end
     // cpu_linear_by_rows: [rows, cols] in the layer's precision; copy is what was allocated for it,
     // NULL where it lies in the file. packed is NULL with a copy.

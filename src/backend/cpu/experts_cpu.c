@@ -87,8 +87,7 @@ static void describe_expert(const dgm_backend *b, expert *x, const dgm_expert_pa
         l->cols = x->part[i].weight->cols;
         l->packed_bytes = cpu_packed_size(b, precision, l->rows, l->cols);
         l->tensors = x->tensors[i];
-        if (b->static_scales && precision == DGM_PRECISION_I8)
-            l->input_scale = x->part[i].input_scale;
+        if (b->static_scales) l->stored_scale = x->part[i].input_scale;
     }
 }
 

@@ -36,9 +36,16 @@ static cpu_input prepare_i16(dgm_exec *x, const dgm_linear *w, dgm_mat in)
     int depth = dgm_gemm_i16_depth(w->cols);
     int16_t *q = DGM_ARENA_ARRAY(&x->device, int16_t, (size_t)in.rows * (size_t)depth);
     float *scale = DGM_ARENA_ARRAY(&x->device, float, (size_t)in.rows);
-    for (int i = 0; i < in.rows; i++)
-        x->backend->k.quantize_i16(q + (size_t)i * (size_t)depth, &scale[i], cpu_row(in, i),
-                                   w->cols, w->input_limit);
+    const dgm_kernels *k = &x->backend->k;
+    for (int i = 0; i < in.rows; i++) {
+        int16_t *to = q + (size_t)i * (size_t)depth;
+        if (w->input_scale > 0) {
+            k->quantize_i16_static(to, cpu_row(in, i), w->cols, w->input_scale, w->input_limit);
+            scale[i] = w->input_scale;
+        } else {
+            k->quantize_i16(to, &scale[i], cpu_row(in, i), w->cols, w->input_limit);
+        }
+    }
     return (cpu_input){q, depth, scale, in.rows};
 }
 

@@ -135,6 +135,16 @@ static bool choose_scale_i16(dgm_linear *l, const dgm_linear_part *parts, float 
     return true;
 }
 
+// The scale of all input rows: 8 bits take the stored one as it is; in 16 bits it is the power of two
+// whose steps, as many as the packed weights' sums allow, just hold the same range.
+static float static_scale(const dgm_linear *l)
+{
+    if (l->precision != DGM_PRECISION_I16 || !(l->stored_scale > 0)) return l->stored_scale;
+    int exponent = 0;
+    frexpf((float)l->input_limit / (127 * l->stored_scale), &exponent);
+    return ldexpf(1, 1 - exponent);
+}
+
 dgm_status cpu_pack_layer(const dgm_backend *b, dgm_linear *l, const dgm_linear_part *parts,
                           int count, const cpu_panel *buffers, dgm_error *err)
 {
@@ -153,6 +163,7 @@ dgm_status cpu_pack_layer(const dgm_backend *b, dgm_linear *l, const dgm_linear_
                 parts[0].weight->name);
     DGM_FAIL_IF(l->precision == DGM_PRECISION_I16 && l->input_limit < 1, err, DGM_ERR_UNSUPPORTED,
                 "tensor '%s' is too wide for 16-bit sums", parts[0].weight->name);
+    l->input_scale = static_scale(l);
     return DGM_OK;
 }
 
@@ -181,8 +192,7 @@ static dgm_status load_layer(dgm_backend *b, dgm_linear *l, const dgm_linear_par
     l->tensors = dgm_calloc((size_t)count + 1, sizeof *l->tensors);
     if (!l->tensors) return dgm_no_memory(err);
     for (int i = 0; i < count; i++) l->tensors[i] = parts[i].weight;
-    if (b->static_scales && l->precision == DGM_PRECISION_I8)
-        l->input_scale = stacked_input_scale(parts, count);
+    if (b->static_scales) l->stored_scale = stacked_input_scale(parts, count);
     l->packed_bytes = cpu_packed_size(b, l->precision, l->rows, l->cols);
     l->packed = dgm_malloc(l->packed_bytes);
     if (!l->packed) return dgm_no_memory(err);
