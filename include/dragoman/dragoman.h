@@ -247,7 +247,8 @@ typedef struct dgm_settings {
     // The score of a path is added with this weight to the models'. Default 0: the lattice only
     // says what is allowed.
     float lattice_weight;
-    // 1: lines may come with evidence (dgm_input.evidence), weighed by `lmbr`. Default 0.
+    // 1: lines may come with evidence (dgm_input.evidence), weighed by `lmbr`. Default 0. See also
+    // phrase_system.
     int32_t evidence;
     dgm_lmbr lmbr;
 
@@ -326,6 +327,15 @@ typedef struct dgm_settings {
     int32_t lmbr_order;
     // 1: results hold the n-grams of the lines' evidence (dgm_result.ngrams). Default 0.
     int32_t lmbr_ngrams;
+    // A phrase-based system (the path of a file as docs/manual/PHRASES.md describes it) that decodes every
+    // line which comes without evidence, and steers its search, weighed by `lmbr`. It must translate
+    // between the model's languages. Default NULL: none.
+    const char *phrase_system;
+    // What it gives: "nbest", the list of its evidence_nbest best translations, no two the same, or
+    // "lattice", its search graph. NULL: "nbest". Default NULL.
+    const char *evidence_kind;
+    // 1 to 1000000. Default 200.
+    int32_t evidence_nbest;
 } dgm_settings;
 
 // Fills the first `size` bytes: what other languages call. In C and C++ use dgm_settings_default.
@@ -498,7 +508,9 @@ typedef struct dgm_input {
     size_t text_size;   // bytes
     const char *prefix; // the translation must begin so; NULL: nothing is forced
     size_t prefix_size;
-    const dgm_evidence *evidence; // NULL: the models alone translate it. Needs settings.evidence
+    // NULL or empty: what settings.phrase_system says, or the models alone translate it. Needs
+    // settings.evidence or phrase_system.
+    const dgm_evidence *evidence;
     // NULL: it may have any translation. Needs settings.lattices; with a prefix, a path must begin
     // with it. The margin ends no search early in a lattice, and the line is not split.
     const dgm_lattice_text *lattice;
@@ -554,6 +566,8 @@ typedef struct dgm_counters {
     // these over a step's sentences, summed; candidates of single sentences in these steps, how many
     // such there were and their sizes, summed.
     uint64_t unions, union_tokens, selections, selection_tokens;
+    uint64_t evidence_decoded;      // lines that the phrase-based system decoded
+    double evidence_decode_seconds; // CPU time that this took
 } dgm_counters;
 
 DGM_API void dgm_count_sized(const dgm_translator *t, dgm_counters *counters, size_t size);

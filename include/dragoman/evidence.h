@@ -52,6 +52,14 @@ DGM_API dgm_status dgm_evidence_any(dgm_evidence_file *file, uint64_t *line, int
 DGM_API dgm_status dgm_evidence_finish(dgm_evidence_file *file, uint64_t lines, dgm_error *error);
 DGM_API void dgm_evidence_close(dgm_evidence_file **file);
 
+// What the translator's phrase-based system (dgm_settings.phrase_system) says about lines, handed over in
+// their order and borrowed during each call; other than 0 stops. Given to the lines as their evidence it
+// steers them as the system itself does. nbest: as in dgm_evidence_options.
+DGM_API dgm_status dgm_evidence_decode(dgm_translator *t, const dgm_line *lines, size_t count,
+                                       size_t nbest,
+                                       int (*take)(void *cookie, const dgm_evidence *evidence),
+                                       void *cookie, dgm_error *error);
+
 // Other weights for the lines submitted from now on; no call may be under way.
 DGM_API dgm_status dgm_lmbr_set(dgm_translator *t, const dgm_lmbr *lmbr, dgm_error *error);
 

@@ -110,6 +110,8 @@ void dgm_count_sized(const dgm_translator *t, dgm_counters *out, size_t size)
     counters->evidence_values = t->evidence_values;
     counters->evidence_pruned = t->evidence_pruned;
     counters->evidence_seconds = t->evidence_seconds;
+    counters->evidence_decoded = t->evidence_decoded;
+    counters->evidence_decode_seconds = t->evidence_decode_seconds;
     dgm_workers_count(t, counters);
     pthread_mutex_unlock(&mine->lock);
     dgm_sized_give(out, size, &own, sizeof own);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/engine_private.h"
+#include "engine/settings_table.h"
 
 static bool is(const char *value, const char *name)
 {
@@ -52,6 +53,7 @@ dgm_asked dgm_asked_settings(const dgm_settings *s)
         .iterations = s->iterations,
         .lengths = s->lengths,
         .lmbr = s->evidence != 0,
+        .phrases = dgm_wants_phrases(s),
         .lattice = s->lattices != 0,
         .lattice_weight = s->lattice_weight,
         .terms = s->terms[0] != NULL,

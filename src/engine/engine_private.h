@@ -74,6 +74,9 @@ struct dgm_translator {
     int activations;        // dgm_activations
     bool merging;
     bool evidence;         // lines may have some
+    struct dgm_phrases *phrases;   // who gives it to the others; NULL: nobody
+    dgm_gguf *phrase_file;         // whose subwords these phrases are made of; NULL: of words
+    dgm_vocab *phrase_subwords[2]; // of source and target
     dgm_lmbr_weights lmbr; // what becomes of it
     int lmbr_order;
     bool lmbr_ngrams; // results hold them
@@ -82,8 +85,8 @@ struct dgm_translator {
     bool lattices; // lines may have one
     float lattice_weight;
     uint64_t evidence_lines, evidence_rows, evidence_values; // guarded by lock
-    uint64_t evidence_pruned;
-    double evidence_seconds;
+    uint64_t evidence_pruned, evidence_decoded;
+    double evidence_seconds, evidence_decode_seconds;
 
     dgm_translator_info info;
     char device[512], source_code[64], target_code[64];
@@ -154,6 +157,8 @@ dgm_status dgm_optimisations_tune(dgm_translator *t, const dgm_settings *s, dgm_
 // means. lmbr_default and lmbr_set are public.
 dgm_status dgm_lmbr_check(const dgm_settings *s, dgm_error *err);
 void dgm_lmbr_resolve(dgm_translator *t, const dgm_lmbr *l);
+// The phrase-based system that gives evidence, when the languages are known.
+dgm_status dgm_phrases_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err);
 
 // lattice_input.c: what the search of a line of `pieces` pieces follows, with the forced tokens that
 // it must begin with. DGM_ERR_TEXT or DGM_ERR_ARGUMENT for what the line is to blame for.

@@ -5,6 +5,9 @@
 //                              --target vocabulary, </s>-->   subwords  --> posteriors --> rows
 //     or a lattice             --target vocabulary-->         lattice of subwords --^
 //
+// They come with the line, or from a phrase-based system that decodes it first: on the threads that
+// prepare lines, never on those of the search.
+//
 // Other systems speak words, ours subwords: every candidate is read with the model's own vocabulary,
 // and n-grams are counted over its subwords. Most of the time goes into that reading, so words that
 // were seen before are looked up. That is right where a text's subwords are those of its words, which
@@ -42,7 +45,7 @@ static dgm_status check_lmbr(const dgm_lmbr *l, int order, dgm_error *err)
 
 dgm_status dgm_lmbr_check(const dgm_settings *s, dgm_error *err)
 {
-    return s->evidence ? check_lmbr(&s->lmbr, s->lmbr_order, err) : DGM_OK;
+    return dgm_wants_evidence(s) ? check_lmbr(&s->lmbr, s->lmbr_order, err) : DGM_OK;
 }
 
 void dgm_lmbr_resolve(dgm_translator *t, const dgm_lmbr *l)
@@ -61,6 +64,51 @@ dgm_status dgm_lmbr_set(dgm_translator *t, const dgm_lmbr *l, dgm_error *err)
     DGM_TRY(check_lmbr(l, t->lmbr_order, err));
     dgm_lmbr_resolve(t, l);
     return DGM_OK;
+}
+
+// ---- the phrase-based system -------------------------------------------------------------------
+
+// Languages that either side does not name fit.
+static dgm_status check_languages(const dgm_translator *t, const dgm_phrasal_options *o,
+                                  dgm_error *err)
+{
+    const char *const theirs[2] = {o->source, o->target};
+    const char *const ours[2] = {t->source_code, t->target_code};
+    for (int side = 0; side < 2; side++)
+        DGM_FAIL_IF(theirs[side] && ours[side][0] && !dgm_language_matches(theirs[side], ours[side]),
+                    err, DGM_ERR_ARGUMENT, "the phrase-based system translates %s '%s', the model %s '%s'",
+                    side ? "into" : "from", theirs[side], side ? "into" : "from", ours[side]);
+    return DGM_OK;
+}
+
+static dgm_status open_phrases(dgm_translator *t, const dgm_settings *s, dgm_phrasal_options *o,
+                               dgm_error *err)
+{
+    o->lattice = s->evidence_kind && strcmp(s->evidence_kind, "lattice") == 0;
+    o->nbest = o->lattice ? 1 : s->evidence_nbest;
+    o->distinct = 1;
+    DGM_TRY(check_languages(t, o, err));
+    if (o->subwords) {
+        DGM_TRY(dgm_modelfile_open(&t->phrase_file, o->subwords, err));
+        for (int side = 0; side < 2; side++)
+            DGM_TRY(dgm_vocabulary_load(t->phrase_file, side ? DGM_TARGET : DGM_SOURCE,
+                                        &t->phrase_subwords[side], NULL, err));
+    }
+    const dgm_vocab *const subwords[2] = {t->phrase_subwords[0], t->phrase_subwords[1]};
+    return dgm_phrases_open(&t->phrases, o, subwords, err);
+}
+
+dgm_status dgm_phrases_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err)
+{
+    dgm_phrasal_file *file = NULL;
+    dgm_phrasal_options o;
+    if (!dgm_wants_phrases(s)) return DGM_OK;
+    DGM_TRY(dgm_phrasal_file_open(&file, s->phrase_system, err));
+    dgm_phrasal_file_options(file, &o);
+    const dgm_status st = open_phrases(t, s, &o, err);
+    if (st != DGM_OK && st != DGM_ERR_MEMORY) dgm_error_prefix(err, "%s", s->phrase_system);
+    dgm_phrasal_file_close(&file);
+    return st;
 }
 
 // ---- subwords ----------------------------------------------------------------------------------
@@ -179,22 +227,16 @@ static dgm_status collect_subwords(dgm_evidence_maker *m, dgm_lattice **subwords
 }
 
 // A lattice none of whose paths the vocabulary can spell says nothing.
-static dgm_status collect_lattice(dgm_evidence_maker *m, const dgm_evidence *e, dgm_error *err)
+static dgm_status collect_lattice(dgm_evidence_maker *m, const dgm_lattice *words, dgm_error *err)
 {
-    dgm_lattice *words = NULL, *subwords = NULL;
+    dgm_lattice *subwords = NULL;
     dgm_posteriors_clear(&m->posteriors);
-    const dgm_text text = {e->lattice, e->lattice_size};
-    dgm_status st = dgm_lattice_parse(&words, text, 1, NULL, err);
-    if (st == DGM_OK) {
-        st = dgm_lattice_subwords(words, m->t->target, &subwords, NULL, err);
-        if (st == DGM_OK)
-            st = collect_subwords(m, &subwords, err);
-        else if (st == DGM_ERR_TEXT)
-            st = DGM_OK;
-    }
-    dgm_lattice_close(&words);
+    dgm_status st = dgm_lattice_subwords(words, m->t->target, &subwords, NULL, err);
+    if (st == DGM_OK)
+        st = collect_subwords(m, &subwords, err);
+    else if (st == DGM_ERR_TEXT)
+        st = DGM_OK;
     dgm_lattice_close(&subwords);
-    if (st != DGM_OK && st != DGM_ERR_MEMORY) dgm_error_prefix(err, "lattice of the evidence");
     return st;
 }
 
@@ -238,18 +280,29 @@ static dgm_status make_ngrams(const dgm_evidence_maker *m, dgm_line_state *line,
 
 // ---- lines -------------------------------------------------------------------------------------
 
-dgm_status dgm_evidence_line(dgm_evidence_maker *m, const dgm_evidence *e, dgm_line_state *line,
-                             dgm_error *err)
+// The phrase-based system's word on a line, without a language's token before its text.
+static dgm_status ask_phrases(dgm_evidence_maker *m, const dgm_line_state *line, dgm_evidence *e,
+                              dgm_lattice **words, dgm_error *err)
 {
-    DGM_FAIL_IF(!m->t->evidence, err, DGM_ERR_ARGUMENT,
-                "the line has evidence, but the translator was opened without LMBR");
-    if (e->count == 0 && !e->lattice) return DGM_OK;
-    DGM_FAIL_IF(e->count && e->lattice, err, DGM_ERR_ARGUMENT,
-                "the evidence of a line must be an n-best list or a lattice, not both");
+    const size_t skip = line->pieces.items[0].begin;
+    const dgm_text text = {line->text + skip, line->size - skip};
+    const double begin = dgm_thread_time();
+    const dgm_status st = dgm_phrases_say(m->t->phrases, text, &m->said, words, err);
+    m->decoded++;
+    m->decode_seconds += dgm_thread_time() - begin;
+    *e = dgm_candidate_list_evidence(&m->said);
+    if (st != DGM_OK && st != DGM_ERR_MEMORY) dgm_error_prefix(err, "phrase-based system");
+    return st;
+}
+
+// Rows of a list, or of a lattice of words.
+static dgm_status make_rows(dgm_evidence_maker *m, const dgm_evidence *e, const dgm_lattice *words,
+                            dgm_line_state *line, dgm_error *err)
+{
     const double begin = dgm_thread_time();
     m->posteriors.order = m->t->lmbr_order;
-    if (e->count) DGM_TRY(weigh(m, e, err));
-    DGM_TRY(e->count ? collect(m, e, err) : collect_lattice(m, e, err));
+    if (!words) DGM_TRY(weigh(m, e, err));
+    DGM_TRY(words ? collect_lattice(m, words, err) : collect(m, e, err));
     if (m->posteriors.count == 0) return DGM_OK;
     DGM_TRY(dgm_lmbr_compile(&line->lmbr, &m->posteriors, &m->t->lmbr, err));
     m->lines++;
@@ -259,9 +312,31 @@ dgm_status dgm_evidence_line(dgm_evidence_maker *m, const dgm_evidence *e, dgm_l
     return m->t->lmbr_ngrams ? make_ngrams(m, line, err) : DGM_OK;
 }
 
+dgm_status dgm_evidence_line(dgm_evidence_maker *m, const dgm_evidence *e, dgm_line_state *line,
+                             dgm_error *err)
+{
+    DGM_FAIL_IF(!m->t->evidence, err, DGM_ERR_ARGUMENT,
+                "the line has evidence, but the translator was opened without LMBR");
+    DGM_FAIL_IF(e->count && e->lattice, err, DGM_ERR_ARGUMENT,
+                "the evidence of a line must be an n-best list or a lattice, not both");
+    dgm_lattice *words = NULL;
+    dgm_evidence own = *e;
+    dgm_status st = DGM_OK;
+    if (e->lattice)
+        st = dgm_lattice_parse(&words, (dgm_text){e->lattice, e->lattice_size}, 1, NULL, err);
+    else if (e->count == 0 && m->t->phrases)
+        st = ask_phrases(m, line, &own, &words, err);
+    if (st == DGM_OK && (words || own.count)) st = make_rows(m, &own, words, line, err);
+    if (st != DGM_OK && st != DGM_ERR_MEMORY && (e->lattice || words))
+        dgm_error_prefix(err, "lattice of the evidence");
+    dgm_lattice_close(&words);
+    return st;
+}
+
 void dgm_evidence_maker_free(dgm_evidence_maker *m)
 {
     dgm_posteriors_free(&m->posteriors);
+    dgm_candidate_list_free(&m->said);
     dgm_words_free(&m->known.words);
     dgm_free(m->known.at);
     dgm_free(m->known.ids);

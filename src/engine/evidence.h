@@ -5,6 +5,7 @@
 
 #include "engine/engine_private.h"
 #include "base/words.h"
+#include "phrase/phrase_evidence.h"
 
 // Subwords of words that were encoded before: n-best lists say the same words again and again.
 typedef struct dgm_word_subwords {
@@ -26,9 +27,13 @@ typedef struct dgm_evidence_maker {
     uint64_t lines, rows, values; // made so far
     uint64_t pruned;              // lattices of them that were too large
     double seconds;
+    dgm_candidate_list said; // by the phrase-based system
+    uint64_t decoded;    // lines that it was asked about
+    double decode_seconds;
 } dgm_evidence_maker;
 
-// Fills line->lmbr and, where they are wanted, ngrams; nothing where the evidence is empty.
+// Fills line->lmbr and, where they are wanted, ngrams. Where e is empty the phrase-based system is asked
+// about the line, whose pieces are there; without one nothing is done.
 // DGM_ERR_TEXT, DGM_ERR_ARGUMENT: the line's evidence cannot be used.
 dgm_status dgm_evidence_line(dgm_evidence_maker *m, const dgm_evidence *e, dgm_line_state *line,
                              dgm_error *err);

@@ -286,7 +286,7 @@ static dgm_status prepare_line(prepare *p, dgm_line_state *line, const dgm_input
                                "dgm_evidence_default", err));
     DGM_TRY(dgm_demander_begin(&p->demander, p->t, &with, &line->flags, err));
     dgm_status st = encode_line(p, line, &with, &why);
-    if (st == DGM_OK && input->evidence && line->left)
+    if (st == DGM_OK && line->left && (input->evidence || p->t->phrases))
         st = dgm_evidence_line(&p->evidence, &evidence, line, &why);
     if (st == DGM_OK && input->lattice && line->left)
         st = follow_lattice(p, line, input, &why);
@@ -336,8 +336,8 @@ void dgm_encoded_free(dgm_encoded *e)
     memset(e, 0, sizeof *e);
 }
 
-// Lines of a job that one thread encodes without a break.
-enum { PART_LINES = 64 };
+// Lines of a job that one thread encodes without a break, and those that are decoded by phrases first.
+enum { PART_LINES = 64, PHRASE_LINES = 4 };
 
 typedef struct part {
     dgm_encoded encoded;
@@ -450,13 +450,15 @@ static void prepare_free(prepare *p)
 
 static void count_evidence(dgm_translator *t, const dgm_evidence_maker *m)
 {
-    if (m->lines == 0) return;
+    if (m->lines == 0 && m->decoded == 0) return;
     pthread_mutex_lock(&t->lock);
     t->evidence_lines += m->lines;
     t->evidence_rows += m->rows;
     t->evidence_values += m->values;
     t->evidence_pruned += m->pruned;
     t->evidence_seconds += m->seconds;
+    t->evidence_decoded += m->decoded;
+    t->evidence_decode_seconds += m->decode_seconds;
     pthread_mutex_unlock(&t->lock);
 }
 
@@ -464,8 +466,11 @@ dgm_status dgm_job_prepare(dgm_job *job, const dgm_input *inputs, dgm_error *err
 {
     dgm_translator *t = job->translator;
     const size_t threads = 1 + (size_t)dgm_text_threads(t);
-    // Evidence is read with the help of words that lines before it had: in one thread.
-    const size_t lines = t->evidence && job->line_count ? job->line_count : PART_LINES;
+    // Evidence is read with the help of words that lines before it had: in one thread, unless making
+    // it takes longer by far.
+    const size_t lines = t->phrases                      ? PHRASE_LINES
+                         : t->evidence && job->line_count ? job->line_count
+                                                         : PART_LINES;
     preparing all = {.job = job,
                      .inputs = inputs,
                      .part_count = (job->line_count + lines - 1) / lines,

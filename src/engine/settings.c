@@ -214,7 +214,7 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
     DGM_TRY(resolve_direction(t, s, err));
     c->allow_unk = s->allow_unk < 0 ? d->allow_unk : s->allow_unk != 0;
     c->alignment = t->alignment != DGM_ALIGN_NONE;
-    t->evidence = s->evidence != 0;
+    t->evidence = dgm_wants_evidence(s);
     t->lmbr_order = s->lmbr_order;
     t->lmbr_ngrams = s->lmbr_ngrams != 0;
     if (t->evidence) dgm_lmbr_resolve(t, &s->lmbr);

@@ -219,39 +219,50 @@ const dgm_setting_row dgm_setting_rows[] = {
           "--lattice: add X times a path's own score to the models' (default 0: the lattice only "
           "says what is allowed)"),
      RANGE("X", -MILLION, MILLION, 0), .pub.flags = OUTPUT},
-    {KIND(FLAG, evidence, EVIDENCE, "evidence", "evidence", "lines may come with evidence"),
+    {KIND(FLAG, evidence, EVIDENCE, "evidence-later", "evidence", "lines may come with evidence"),
      .pub.flags = NO_OPTION},
+    {KIND(TEXT, phrase_system, EVIDENCE, "evidence", "phrase-based system",
+          "let a phrase-based system decode every line and steer the search by what it says, as "
+          "--lmbr does; FILE describes the system: lines of 'table = en-de.pt', 'lm = de.lm' and so "
+          "on (docs/manual/PHRASES.md)"),
+     .pub.value = "FILE", .pub.flags = OUTPUT},
+    {KIND(CHOICE, evidence_kind, EVIDENCE, "evidence-kind", "kind of evidence",
+          "--evidence: take the system's n-best list (default) or the lattice of its search"),
+     CHOICE("nbest|lattice"), .pub.flags = OUTPUT},
+    {KIND(INT, evidence_nbest, EVIDENCE, "evidence-nbest", "n-best size of the evidence",
+          "--evidence: size of the system's n-best list (default 200)"),
+     RANGE("N", 1, 1000000, 200), .pub.flags = OUTPUT},
     {KIND(FLOAT, lmbr.lambda, EVIDENCE, "lmbr-lambda", "lambda of LMBR",
-          "--lmbr: weight of the models' log-probability (default 1)"),
+          "LMBR: weight of the models' log-probability (default 1)"),
      RANGE("X", 0, MILLION, 1)},
     {KIND(FLOAT, lmbr.p, EVIDENCE, "lmbr-p", "p of LMBR",
-          "--lmbr: precision of single tokens in the evidence; the lower, the more its n-grams "
+          "LMBR: precision of single tokens in the evidence; the lower, the more its n-grams "
           "weigh (default 0.5)"),
      RANGE("X", TINY, MILLION, 0.5)},
     {KIND(FLOAT, lmbr.r, EVIDENCE, "lmbr-r", "r of LMBR",
-          "--lmbr: ratio of precisions from one length of n-grams to the next; the lower, the more "
+          "LMBR: ratio of precisions from one length of n-grams to the next; the lower, the more "
           "long ones weigh (default 0.55)"),
      RANGE("X", TINY, MILLION, 0.55)},
     {KIND(FLOAT, lmbr.t, EVIDENCE, "lmbr-t", "t of LMBR",
-          "--lmbr: divides all that evidence adds; every token costs 1/X (default 10)"),
+          "LMBR: divides all that evidence adds; every token costs 1/X (default 10)"),
      RANGE("X", TINY, MILLION, 10)},
     {KIND(FLOAT, lmbr.scale, EVIDENCE, "lmbr-scale", "scale of LMBR",
-          "--lmbr: factor of the evidence's scores; 0 makes all of a line's translations equally "
+          "LMBR: factor of the evidence's scores; 0 makes all of a line's translations equally "
           "likely (default 1)"),
      RANGE("X", 0, MILLION, 1)},
     {KIND(FLOATS, lmbr.thetas, EVIDENCE, "lmbr-thetas", "thetas of LMBR",
-          "--lmbr: what every token gets, and the weights of n-grams of 1 to 4 tokens, instead of "
+          "LMBR: what every token gets, and the weights of n-grams of 1 to 4 tokens, instead of "
           "p, r and t"),
      RANGE("X,X,X,X,X", -MILLION, MILLION, 0), .pub.count = 5,
      .switched = offsetof(dgm_settings, lmbr.use_thetas)},
     {KIND(INT, lmbr_order, EVIDENCE, "lmbr-order", "order of LMBR",
-          "--lmbr: look at n-grams of up to N tokens (default 4)"),
+          "LMBR: look at n-grams of up to N tokens (default 4)"),
      RANGE("N", 1, DGM_LMBR_ORDER, DGM_LMBR_ORDER), .pub.flags = OUTPUT},
     {KIND(FLAG, lmbr_ngrams, EVIDENCE, "lmbr-ngrams", "n-grams of LMBR",
           "results hold the n-grams of the lines' evidence"),
      .pub.flags = NO_OPTION},
     {KIND(INT, lmbr_limit, EVIDENCE, "lmbr-limit", "limit of LMBR",
-          "--lmbr: a lattice whose n-grams stand at more than N positions is pruned to half its arcs "
+          "LMBR: a lattice whose n-grams stand at more than N positions is pruned to half its arcs "
           "until they do not (default 4194304)"),
      RANGE("N", 1, DGM_POSITIONS_MAX, 1 << 22), .pub.flags = OUTPUT},
 

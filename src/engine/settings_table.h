@@ -32,4 +32,13 @@ dgm_settings dgm_settings_usual(void);
 dgm_status dgm_settings_check_values(const dgm_settings *s, dgm_error *err);
 dgm_status dgm_lmbr_check_values(const dgm_lmbr *l, dgm_error *err);
 
+static inline bool dgm_wants_phrases(const dgm_settings *s)
+{
+    return s->phrase_system && s->phrase_system[0];
+}
+static inline bool dgm_wants_evidence(const dgm_settings *s)
+{
+    return s->evidence || dgm_wants_phrases(s);
+}
+
 #endif

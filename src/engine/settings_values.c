@@ -251,7 +251,7 @@ dgm_status dgm_settings_check_values(const dgm_settings *s, dgm_error *err)
 {
     for (size_t i = 0; i < dgm_setting_row_count; i++)
         if (!of_lmbr(&dgm_setting_rows[i])) DGM_TRY(check_row(&dgm_setting_rows[i], s, err));
-    return s->evidence ? dgm_lmbr_check_values(&s->lmbr, err) : DGM_OK;
+    return dgm_wants_evidence(s) ? dgm_lmbr_check_values(&s->lmbr, err) : DGM_OK;
 }
 
 // ---- from text --------------------------------------------------------------------------------

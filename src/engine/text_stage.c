@@ -11,7 +11,8 @@
 // that callers have in flight, whose memory they are.
 //
 // One text thread for every four workers: on the CPU text is a few per cent of the work, and with a
-// device each worker stands for less. They sleep while there is nothing to do.
+// device each worker stands for less. Where a phrase-based system decodes every line first, which takes
+// about as long as the search, there is one for every worker. They sleep while there is nothing to do.
 #include <string.h>
 
 #include "base/clock.h"
@@ -44,7 +45,7 @@ struct dgm_text_stage {
 
 int dgm_text_threads(const dgm_translator *t)
 {
-    return (t->threads + 3) / 4;
+    return t->phrases ? t->threads : (t->threads + 3) / 4;
 }
 
 void dgm_text_take(dgm_translator *t, dgm_line_state *line)

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "engine/engine_private.h"
 #include "format/modelfile.h"
+#include "phrase/phrase_evidence.h"
 
 // First element of a string array of the file, or "".
 static void first_string(const dgm_gguf *file, const char *key, char *out, size_t size)
@@ -254,6 +255,7 @@ static dgm_status open_members(dgm_translator **out, const dgm_member *members, 
     t->source_language = dgm_language_of(dgm_text_of(t->source_code));
     DGM_TRY_GOTO(st, dgm_settings_resolve(t, settings, err), fail);
     DGM_TRY_GOTO(st, dgm_constrain_open(t, settings, err), fail);
+    DGM_TRY_GOTO(st, dgm_phrases_resolve(t, settings, err), fail);
     DGM_TRY_GOTO(st, dgm_workers_start(t, err), fail);
     *out = t;
     return DGM_OK;
@@ -293,6 +295,9 @@ void dgm_close(dgm_translator **t)
     dgm_dictionary_close(&p->dictionary);
     dgm_constrain_close(p);
     dgm_restrict_close(p);
+    dgm_phrases_close(&p->phrases);
+    for (int side = 0; side < 2; side++) dgm_vocab_close(&p->phrase_subwords[side]);
+    dgm_gguf_close(&p->phrase_file);
     for (int i = 0; i < p->member_count; i++) {
         dgm_model_free(&p->members[i].model);
         dgm_gguf_close(&p->members[i].file);

@@ -71,6 +71,7 @@ typedef enum dgm_feature {
     DGM_FEATURE_TERMS,
     DGM_FEATURE_KEEP,
     DGM_FEATURE_LMBR,
+    DGM_FEATURE_EVIDENCE,
     DGM_FEATURE_LMBR_THETAS,
     DGM_FEATURE_LMBR_TUNE,
     DGM_FEATURE_LMBR_DUMP,
@@ -105,7 +106,7 @@ typedef struct dgm_asked {
     bool approximate;           // scores as accelerated cube pruning has them
     bool clusters, softmax_off, alignment, replace_unknown, plain_attention, separate_states;
     bool static_scales;
-    bool lmbr, lattice, terms, keep;
+    bool lmbr, phrases, lattice, terms, keep;
     bool directions; // lines have their own
     bool prefix, end, constraints; // of a line: its beginning, its end alone, anything else
     bool score;                    // given translations are scored

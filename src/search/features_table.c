@@ -103,6 +103,7 @@ ASKS(asks_constraints, a->constraints)
 ASKS(asks_terms, a->terms)
 ASKS(asks_keep, a->keep)
 ASKS(asks_lmbr, a->lmbr)
+ASKS(asks_evidence, a->phrases)
 ASKS(asks_lattice, a->lattice)
 ASKS(asks_lattice_weight, a->lattice_weight != 0.0f)
 ASKS(asks_ensemble, a->models > 1)
@@ -120,6 +121,8 @@ static const char only_draws[] = "it says how random words are drawn";
 static const char in_a_beam[] =
     "words anywhere in a translation can be forced where a search takes the best word a step, from "
     "left to right";
+static const char added_to_scores[] =
+    "evidence is added to the scores of a search that takes the best word a step, from left to right";
 static const char inside_lattice[] = "the lattice says already what a translation may hold";
 
 const dgm_feature_row dgm_feature_table[DGM_FEATURE_COUNT] = {
@@ -302,9 +305,16 @@ const dgm_feature_row dgm_feature_table[DGM_FEATURE_COUNT] = {
                           .setting = "dgm_settings.evidence",
                           .asked = asks_lmbr,
                           .places = {{GREEDY | BEAM | CUBE, L2R}},
-                          .why = "evidence is added to the scores of a search that takes the best "
-                                 "word a step, from left to right",
+                          .why = added_to_scores,
                           .later = {GREEDY | BEAM | CUBE | DOUBLE, R2L | PAIRS}},
+    [DGM_FEATURE_EVIDENCE] = {.name = "evidence",
+                              .setting = "dgm_settings.phrase_system",
+                              .asked = asks_evidence,
+                              .places = {{GREEDY | BEAM | CUBE, L2R}},
+                              .excludes = BIT(DIRECTIONS),
+                              .why = added_to_scores,
+                              .why_not = "a phrase-based system is for one direction",
+                              .later = {GREEDY | BEAM | CUBE | DOUBLE, R2L | PAIRS}},
     [DGM_FEATURE_LMBR_THETAS] = {.name = "lmbr-thetas",
                                  .needs = BIT(LMBR),
                                  .excludes = BIT(LMBR_TUNE),

@@ -70,7 +70,7 @@ typedef struct request {
     bool with_evidence, with_lattice, score;
 } request;
 
-static char glossary[64];
+static char glossary[64], phrases[64];
 
 typedef void (*setter)(request *r);
 
@@ -135,6 +135,8 @@ static void set_lmbr(request *r)
     r->with_evidence = true;
 }
 
+SETS(set_evidence, r->settings.phrase_system = phrases)
+
 static void set_ensemble(request *r)
 {
     if (r->member_count == 1) r->members[r->member_count++] = r->members[0];
@@ -177,6 +179,7 @@ static const struct {
     {"terms", set_terms},
     {"keep", set_keep},
     {"lmbr", set_lmbr},
+    {"evidence", set_evidence},
     {"lattice", set_lattice},
     {"lattice-weight", set_lattice_weight},
     {"ensemble", set_ensemble},
@@ -399,6 +402,13 @@ static int set_up(void **state)
     assert_non_null(f);
     fprintf(f, "house\thaus\n");
     fclose(f);
+    snprintf(phrases, sizeof phrases, "/tmp/dgm_features_%d.phrases", (int)getpid());
+    f = fopen(phrases, "w");
+    char *data = realpath("tests/data/phrase", NULL);
+    assert_true(f && data);
+    fprintf(f, "table = %s/fifty.txt\nlm = %s/fifty.arpa\n", data, data);
+    fclose(f);
+    free(data);
     return 0;
 }
 
@@ -409,6 +419,7 @@ static int tear_down(void **state)
         if (kinds[i].clustered[0]) unlink(kinds[i].clustered);
     unlink(glossary);
     unlink(calibrated);
+    unlink(phrases);
     return 0;
 }
 

@@ -137,6 +137,7 @@ static bool describe_contents(session *s)
 {
     const translate_options *o = s->o;
     char rerankers[64 * LIST_MAX] = "", terms[64 * LIST_MAX] = "", dictionary[64] = "";
+    char system[64 * 6] = "";
     int code = rerank_files(&o->rerank, NULL, rerankers, sizeof rerankers);
     const dgm_settings *set = &o->engine.set.settings;
     for (int i = 0; code < 0 && i < DGM_TERMS_MAX && set->terms[i]; i++)
@@ -144,6 +145,8 @@ static bool describe_contents(session *s)
             code = file_identity(set->terms[i], 1, terms, sizeof terms);
     if (code < 0 && is_file_name(set->dictionary))
         code = file_identity(set->dictionary, 1, dictionary, sizeof dictionary);
+    if (code < 0) code = system_identity(set->phrase_system, system, sizeof system);
+    journal_describe(s->journal, "content of --evidence", system);
     journal_describe(s->journal, "content of --rerank", rerankers);
     journal_describe(s->journal, "content of --terms", terms);
     journal_describe(s->journal, "content of --dictionary", dictionary);
@@ -161,7 +164,8 @@ static bool describe_job(session *s, const command *self)
     if (strcmp(i->precision, "f32") == 0 || strncmp(i->device, "cpu ", 4) != 0)
         journal_describe(s->journal, "kernels", i->device);
     char weights[256] = "";
-    if (s->evidence.file) lmbr_describe(&s->o->engine.set.settings.lmbr, weights, sizeof weights);
+    if (s->evidence.file || s->o->engine.set.settings.phrase_system)
+        lmbr_describe(&s->o->engine.set.settings.lmbr, weights, sizeof weights);
     journal_describe(s->journal, "--lmbr", weights);
     journal_describe(s->journal, "--prefix", s->with[0].in ? "given" : "");
     journal_describe(s->journal, "--constraints", s->with[1].in ? "given" : "");
@@ -263,6 +267,8 @@ static int check_files(const command *self, const translate_options *o)
     files_read(&files, "--lmbr", o->lmbr.file);
     files_read(&files, "--lmbr-settings", o->lmbr.settings);
     files_read(&files, "--lmbr-tune", o->lmbr.tune);
+    files_read_system(&files, "--evidence", "a file of --evidence",
+                      o->engine.set.settings.phrase_system);
     files_read(&files, "--lattice", o->lattice);
     files_read(&files, "--constraints", o->constraints);
     files_read(&files, "--directions", o->directions);
@@ -289,7 +295,8 @@ static int check_features(const command *self, const translate_options *o)
     const struct {
         const char *name;
         bool given;
-    } features[] = {{"lmbr", o->lmbr.file},
+    } features[] = {{"lmbr", o->lmbr.file || o->engine.set.settings.phrase_system},
+                    {"evidence", o->engine.set.settings.phrase_system},
                     {"lmbr-thetas", settings_given(&o->engine.set, "lmbr-thetas")},
                     {"lmbr-tune", o->lmbr.tune},
                     {"lmbr-dump", o->lmbr.dump},

@@ -92,8 +92,13 @@ static bool any_weight(const setting_values *set)
 
 int lmbr_weights(const lmbr_options *o, setting_values *set)
 {
-    if (!o->file && (o->settings || o->detokenize || o->tune || o->dump || any_weight(set)))
-        return fail(EXIT_USAGE, "the options --lmbr-* require --lmbr FILE");
+    const bool phrases = set->settings.phrase_system != NULL;
+    if (!o->file && !phrases && (o->settings || o->tune || o->dump || any_weight(set)))
+        return fail(EXIT_USAGE, "the options --lmbr-* require --lmbr FILE or --evidence FILE");
+    if (!o->file && o->detokenize)
+        return fail(EXIT_USAGE, "--lmbr-detokenize requires --lmbr FILE");
+    if (!phrases && (settings_given(set, "evidence-kind") || settings_given(set, "evidence-nbest")))
+        return fail(EXIT_USAGE, "the options --evidence-* require --evidence FILE");
     dgm_settings read = set->settings;
     int code = o->settings ? read_settings(o->settings, &read) : -1;
     if (code >= 0) return code;
@@ -168,6 +173,24 @@ static void add_candidate(evidence_window *w, const dgm_evidence_candidate *g)
     w->candidates[w->candidate_count++] = *g;
 }
 
+void evidence_put(evidence_window *w, const dgm_evidence *e, uint32_t *sum)
+{
+    if (w->count == w->cap) {
+        w->cap = w->cap ? w->cap * 2 : 256;
+        w->lines = need(realloc(w->lines, w->cap * sizeof *w->lines));
+    }
+    w->lines[w->count++] = *e; // where its texts will lie is not known yet
+    if (e->lattice) {
+        add_text(w, e->lattice, e->lattice_size);
+        *sum = checksum(*sum, e->lattice, e->lattice_size);
+    }
+    for (size_t i = 0; i < e->count; i++) {
+        const dgm_evidence_candidate *g = &e->candidates[i];
+        add_candidate(w, g);
+        *sum = checksum(checksum(*sum, g->text, g->size), &g->score, sizeof g->score);
+    }
+}
+
 bool evidence_add(evidence_window *w, uint64_t number, uint32_t *sum)
 {
     dgm_evidence e;
@@ -177,20 +200,7 @@ bool evidence_add(evidence_window *w, uint64_t number, uint32_t *sum)
         fail(EXIT_RUNTIME, "%s", error.text);
         return false;
     }
-    if (w->count == w->cap) {
-        w->cap = w->cap ? w->cap * 2 : 256;
-        w->lines = need(realloc(w->lines, w->cap * sizeof *w->lines));
-    }
-    w->lines[w->count++] = e; // where its texts will lie is not known yet
-    if (e.lattice) {
-        add_text(w, e.lattice, e.lattice_size);
-        *sum = checksum(*sum, e.lattice, e.lattice_size);
-    }
-    for (size_t i = 0; i < e.count; i++) {
-        const dgm_evidence_candidate *g = &e.candidates[i];
-        add_candidate(w, g);
-        *sum = checksum(checksum(*sum, g->text, g->size), &g->score, sizeof g->score);
-    }
+    evidence_put(w, &e, sum);
     return true;
 }
 
@@ -203,7 +213,7 @@ void evidence_attach(evidence_window *w, dgm_input *inputs, size_t count)
 {
     const char *at = w->text;
     dgm_evidence_candidate *g = w->candidates;
-    for (size_t i = 0; w->file && i < count; i++) {
+    for (size_t i = 0; i < w->count && i < count; i++) {
         inputs[i].evidence = &w->lines[i];
         w->lines[i].candidates = g;
         if (w->lines[i].lattice) w->lines[i].lattice = at;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// `translate --lmbr`: options, settings files, and the search for good settings.
+// `translate --lmbr` and `--evidence`: options, settings files, and the search for good settings.
 #ifndef DGM_APPS_CLI_TRANSLATE_LMBR_H
 #define DGM_APPS_CLI_TRANSLATE_LMBR_H
 
@@ -29,7 +29,7 @@ dgm_evidence_file *lmbr_open(const lmbr_options *o, size_t nbest);
 
 // Evidence of the lines of a window, kept until it is submitted. Start with all zero but file.
 typedef struct evidence_window {
-    dgm_evidence_file *file; // NULL: there is none
+    dgm_evidence_file *file; // NULL: evidence_put says what there is
     char *text;              // of all candidates, back to back
     size_t text_used, text_cap;
     dgm_evidence_candidate *candidates;
@@ -41,6 +41,8 @@ typedef struct evidence_window {
 // What the file says about line `number`, from 0, which is the window's next one. Adds it to the
 // checksum. False after a message.
 bool evidence_add(evidence_window *w, uint64_t number, uint32_t *sum);
+// The same of what is known already.
+void evidence_put(evidence_window *w, const dgm_evidence *e, uint32_t *sum);
 void evidence_skip(evidence_window *w); // forgets the lines added
 // Points inputs[i] at the evidence of the window's i-th line, until the next evidence_add.
 void evidence_attach(evidence_window *w, dgm_input *inputs, size_t count);
@@ -75,7 +77,7 @@ int lmbr_tune(const lmbr_options *o, const engine_options *engine, const char *i
          0,                                                                                        \
          0,                                                                                        \
          NULL,                                                                                     \
-         "--lmbr: read its settings from FILE, as --lmbr-tune writes it; options win",             \
+         "LMBR: read its settings from FILE, as --lmbr-tune writes it; options win",               \
          NULL,                                                                                     \
          NULL},                                                                                    \
         {"lmbr-detokenize",                                                                        \
@@ -97,15 +99,14 @@ int lmbr_tune(const lmbr_options *o, const engine_options *engine, const char *i
          0,                                                                                        \
          0,                                                                                        \
          NULL,                                                                                     \
-         "--lmbr: write what the search knows of every line's evidence to FILE: LINE ||| tokens "  \
+         "LMBR: write what the search knows of every line's evidence to FILE: LINE ||| tokens "    \
          "||| posterior ||| gain, an n-gram a line (docs/manual/LMBR.md)",                         \
          NULL,                                                                                     \
          NULL},                                                                                    \
     {                                                                                              \
         "lmbr-tune", 0, OPTION_TEXT | OPTION_EVIDENCE, "FILE", offsetof(S, E.tune), 0, 0, NULL,    \
-            "--lmbr: do not translate, but find the settings with which the input's translations " \
-            "have "                                                                                \
-            "the highest BLEU against FILE, and write them to --output",                           \
+            "LMBR: do not translate, but find the settings with which the input's translations "   \
+            "have the highest BLEU against FILE, and write them to --output",                      \
             NULL, NULL                                                                             \
     }
 

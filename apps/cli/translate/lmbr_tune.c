@@ -7,7 +7,8 @@
 //     start    p: precision of words in the evidence's best translations; r: how much lower it is
 //              from one length of n-grams to the next; scale: a line's translations are e^-1 times
 //              as likely as its best one, in the mean (each unless given); of a lattice, its best
-//              PATHS texts are taken for its translations
+//              PATHS texts are taken for its translations. A phrase-based system is asked
+//              about every line before the first trial
 //     climb    for steps of 4, 2, 1.4 and 1.2: lambda, scale, p, r in turn, up and else down while
 //              BLEU rises by 0.01; the same step again after a round in which something rose
 //
@@ -188,13 +189,53 @@ static void take_best(tuner *u, size_t line, const dgm_evidence *e, distance *d)
     if (e->count) d->others += (double)e->count - 1;
 }
 
-// Every line's. Lattices are read once more, as lists.
+typedef struct best_taker {
+    tuner *u;
+    distance *d;
+    size_t line;
+} best_taker;
+
+static int take_next(void *cookie, const dgm_evidence *e)
+{
+    best_taker *b = cookie;
+    take_best(b->u, b->line++, e, b->d);
+    return 0;
+}
+
+static int put_next(void *cookie, const dgm_evidence *e)
+{
+    uint32_t sum = 0;
+    evidence_put(cookie, e, &sum);
+    return 0;
+}
+
+// What the phrase-based system says of all lines, window by window.
+static bool ask_phrases(tuner *u, size_t nbest, int (*take)(void *, const dgm_evidence *),
+                        void *cookie)
+{
+    const size_t lines = u->source->count;
+    dgm_error error;
+    for (size_t at = 0; at < lines; at += WINDOW) {
+        const size_t count = lines - at < WINDOW ? lines - at : WINDOW;
+        if (dgm_evidence_decode(u->t, u->source->lines + at, count, nbest, take, cookie, &error) ==
+            DGM_OK)
+            continue;
+        fail(EXIT_RUNTIME, "after line %zu: %s", at, error.text);
+        return false;
+    }
+    return true;
+}
+
+// Every line's. Lattices are asked for once more, as lists.
 static bool take_all(tuner *u, const lmbr_options *o, distance *d)
 {
+    best_taker best = {u, d, 0};
     dgm_evidence_file *lists = NULL;
     dgm_error error;
-    bool fine = true;
-    if (u->inputs[0].evidence->lattice && !(lists = lmbr_open(o, PATHS))) return false;
+    bool fine = true, lattices = false;
+    for (size_t i = 0; i < u->source->count; i++) lattices |= u->inputs[i].evidence->lattice != NULL;
+    if (lattices && !o->file) return ask_phrases(u, PATHS, take_next, &best);
+    if (lattices && !(lists = lmbr_open(o, PATHS))) return false;
     for (size_t i = 0; i < u->source->count && fine; i++) {
         dgm_evidence e = *u->inputs[i].evidence;
         fine = !lists || dgm_evidence_next(lists, i, &e, &error) == DGM_OK;
@@ -242,6 +283,7 @@ static bool read_all(tuner *u)
         u->inputs[i].text_size = u->source->lines[i].size;
         if (!evidence_add(&u->evidence, i, &sum)) return false;
     }
+    if (!u->evidence.file && !ask_phrases(u, 0, put_next, &u->evidence)) return false;
     evidence_attach(&u->evidence, u->inputs, lines);
     return evidence_complete(&u->evidence, lines);
 }
@@ -279,11 +321,11 @@ int lmbr_tune(const lmbr_options *o, const engine_options *engine, const char *i
              source.count);
         goto end;
     }
-    if (!(u->evidence.file = lmbr_open(o, 0)) || !read_all(u)) goto end;
+    if (o->file && !(u->evidence.file = lmbr_open(o, 0))) goto end;
     code = engine_open(engine, &u->t);
     if (code >= 0) goto end;
     code = EXIT_RUNTIME;
-    if (!start(u, o, &best)) goto end;
+    if (!read_all(u) || !start(u, o, &best)) goto end;
     climb(u, &best);
     if (!quiet) lmbr_warn(u->t, u->set);
     if (!u->failed) code = write_settings(u, &best, output);

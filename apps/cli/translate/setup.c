@@ -114,6 +114,23 @@ int file_identity(const char *path, float weight, char *text, size_t size)
     return -1;
 }
 
+int system_identity(const char *path, char *text, size_t size)
+{
+    dgm_phrasal_file *file = NULL;
+    dgm_phrasal_options o;
+    dgm_error error;
+    if (!is_file_name(path)) return -1; // none, or a pipe, which has no second reading
+    if (dgm_phrasal_file_open(&file, path, &error) != DGM_OK)
+        return fail(EXIT_RUNTIME, "%s", error.text);
+    dgm_phrasal_file_options(file, &o);
+    const char *const parts[] = {path, o.table, o.reordering, o.lm, o.weights, o.subwords};
+    int code = -1;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && code < 0; i++)
+        if (is_file_name(parts[i])) code = file_identity(parts[i], 1, text, size);
+    dgm_phrasal_file_close(&file);
+    return code;
+}
+
 int engine_identity(const engine_options *e, char *text, size_t size)
 {
     dgm_member members[MEMBERS_MAX] = {{0}};

@@ -30,6 +30,8 @@ int engine_files(const engine_options *e, file_list *f);
 int engine_identity(const engine_options *e, char *text, size_t size);
 // Adds the same of one file, whatever it holds.
 int file_identity(const char *path, float weight, char *text, size_t size);
+// And of the files of a phrase-based system, with the one that describes it; path NULL: nothing.
+int system_identity(const char *path, char *text, size_t size);
 // Exit code for a status of the library.
 int exit_code(dgm_status status);
 

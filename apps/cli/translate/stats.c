@@ -111,6 +111,9 @@ void stats_times(dgm_translator *t)
 
 static void print_evidence(const dgm_counters *c)
 {
+    if (c->evidence_decoded)
+        fprintf(stderr, "phrases     %llu lines decoded for evidence, in %.3f s\n",
+                (unsigned long long)c->evidence_decoded, c->evidence_decode_seconds);
     if (c->evidence_lines == 0) return;
     const double lines = (double)c->evidence_lines;
     fprintf(stderr, "evidence    %llu lines, %.1f rows and %.1f values each, made in %.3f s\n",
