@@ -127,19 +127,24 @@ typedef struct walk {
     dgm_mat back;       // [tokens, He]: output of the backward direction, in its own order
 } walk;
 
-// The cells of all heads, side by side.
-static void run_grus(dgm_exec *e, const rnn *r, dgm_mat next, dgm_mat state, dgm_mat gx, dgm_mat gh)
+// Heads from .. to - 1, and the products of their states.
+typedef struct lane {
+    const rnn_product *h;
+    int from, to;
+} lane;
+
+static void run_grus(dgm_exec *e, const rnn *r, const lane *l, dgm_mat next, dgm_mat state,
+                     dgm_mat gx, dgm_mat gh)
 {
-    for (int m = 0; m < r->heads; m++) {
+    for (int m = l->from; m < l->to; m++) {
         const int first = r->head[m].first.encoder, n = r->head[m].units.encoder;
         dgm_op_gru(e, dgm_mat_cols(next, first, n), dgm_mat_cols(state, first, n),
                    dgm_mat_cols(gx, 3 * first, 3 * n), dgm_mat_cols(gh, 3 * first, 3 * n));
     }
 }
 
-// out [tokens, He] from the inputs' gates gx [tokens, gates * He], both in the order of the walk.
-static void run_direction(dgm_exec *e, const rnn *r, const chunk *c, const walk *w,
-                          const rnn_product *h, dgm_mat gx, dgm_mat out)
+static void run_lane(dgm_exec *e, const rnn *r, const chunk *c, const walk *w, const lane *l,
+                     dgm_mat gx, dgm_mat out)
 {
     if (r->lstm) dgm_op_zero(e, w->cell);
     for (int t = 0; t < c->longest; t++) {
@@ -147,13 +152,31 @@ static void run_direction(dgm_exec *e, const rnn *r, const chunk *c, const walk 
         dgm_mat state = dgm_mat_rows(w->zero, 0, n), next = dgm_mat_rows(out, c->offset[t], n);
         if (t > 0) state = dgm_mat_rows(out, c->offset[t - 1], n);
         dgm_mat x = dgm_mat_rows(gx, c->offset[t], n), gh = dgm_mat_rows(w->gates, 0, n);
-        dgm_rnn_multiply(e, gh, state, h, DGM_ACT_NONE, NULL);
+        dgm_rnn_multiply(e, gh, state, l->h, DGM_ACT_NONE, NULL);
         if (r->lstm) {
             dgm_mat cell = dgm_mat_rows(w->cell, 0, n);
             dgm_op_lstm(e, next, cell, cell, x, gh);
         } else {
-            run_grus(e, r, next, state, x, gh);
+            run_grus(e, r, l, next, state, x, gh);
         }
+    }
+}
+
+// out [tokens, He] from the inputs' gates gx [tokens, gates * He], both in the order of the walk. Heads
+// that do not see each other are walked one after the other: a head's weights stay in the cache.
+static void run_direction(dgm_exec *e, const rnn *r, const chunk *c, const walk *w,
+                          const rnn_product *h, dgm_mat gx, dgm_mat out)
+{
+    if (h->count < r->heads) {
+        const lane all = {h, 0, r->heads};
+        run_lane(e, r, c, w, &all, gx, out);
+        return;
+    }
+    for (int m = 0; m < r->heads; m++) {
+        const rnn_product own = {
+            .rows = h->rows, .cols = h->cols, .count = 1, .block = {h->block[m]}};
+        const lane one = {&own, m, m + 1};
+        run_lane(e, r, c, w, &one, gx, out);
     }
 }
 
