@@ -265,7 +265,8 @@ typedef struct dgm_settings {
     // -- speed --
 
     // Worker threads over one copy of the weights, 1 to 1024. 0: one per core. Default 1. For every
-    // four there is one more, for text: it sleeps most of the time.
+    // four there is one more, for text: it sleeps most of the time. With phrase_system there is one
+    // more for each, which decodes.
     int32_t threads;
     // Sentences that each worker decodes at once, at most, 1 to 4096. 0: as many as batch_tokens
     // admits. Default 0.

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "dragoman/tools.h"
 #include "lattice/nbest.h"
 #include "score/lmbr.h"
@@ -53,6 +54,13 @@ static void check_rows(const dgm_posteriors *p)
         require(s >= 0 && s < r->states);
     }
     for (int32_t i = 1; i < r->at[r->states]; i++) require(isfinite(r->values[i]));
+    dgm_lmbr_entry *entries = NULL;
+    size_t count = 0;
+    require(dgm_lmbr_entries(p, r, &entries, &count, NULL) == DGM_OK);
+    require(count + 1 == p->count || (count == 0 && p->count == 0));
+    for (size_t i = 0; i < count; i++)
+        require(entries[i].length >= 1 && entries[i].length <= DGM_LMBR_ORDER && isfinite(entries[i].gain));
+    dgm_free(entries);
     dgm_lmbr_free(&r);
 }
 

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: MIT
 // Fuzz target: phrase tables as text, with reordering tables, and as compact files. An accepted
 // text must make a table that gives every row back; a compact file whose header is accepted must
-// stay inside its bytes whatever its sections say. The first byte chooses the kind and the bits.
+// stay inside its bytes whatever its sections say. Descriptions of systems: what is accepted names a
+// table and a language model. The first byte chooses the kind and the bits.
+#define _GNU_SOURCE
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/mem.h"
+#include "dragoman/phrase.h"
 #include "phrase/phrase_table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -88,11 +94,34 @@ static void compact(const uint8_t *data, size_t size)
     dgm_free(copy);
 }
 
+static void description(const uint8_t *data, size_t size)
+{
+    char path[64];
+    dgm_phrasal_file *f = NULL;
+    dgm_phrasal_options o;
+    dgm_error err;
+    const int fd = memfd_create("system", 0);
+    if (fd < 0) return;
+    require(write(fd, data, size) == (ssize_t)size);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (dgm_phrasal_file_open(&f, path, &err) == DGM_OK) {
+        dgm_phrasal_file_options(f, &o);
+        require(o.table && o.lm && o.pops > 0 && o.stack > 0 && o.table_limit > 0);
+        require(o.jump >= 0 && o.jump <= 56 && o.lattice_beam >= 0);
+    } else {
+        require(!f && strlen(err.text) > 0 && !strchr(err.text, '\n'));
+    }
+    dgm_phrasal_file_close(&f);
+    close(fd);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const int bits[] = {0, 8, 16, 0};
     if (size == 0) return 0;
-    if (data[0] & 1)
+    if (data[0] & 16)
+        description(data + 1, size - 1);
+    else if (data[0] & 1)
         compact(data + 1, size - 1);
     else
         text(data + 1, size - 1, bits[data[0] >> 2 & 3], data[0] & 2);
