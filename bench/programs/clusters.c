@@ -115,7 +115,7 @@ static void add_clusters(const char *path, const dgm_clusters *c)
     check(dgm_modelfile_open(&g, path, &err), &err);
     check(dgm_gguf_writer_open(&w, &err), &err);
     dgm_gguf_set_copies(w, g);
-    check(dgm_clusters_store(c, g, w, &err), &err);
+    check(dgm_clusters_store(&c, 1, g, w, &err), &err);
     check(dgm_gguf_write(w, path, &err), &err);
     dgm_gguf_writer_close(&w);
     dgm_gguf_close(&g);
