@@ -8,8 +8,8 @@
 //     one, the rest becomes zero. Where a function has a twin that ends in _sized and takes the size as
 //     an argument, the one without it sets the size itself.
 //   - What the library returns, lists of it included, lies in its own memory: items[i] is a pointer.
-//   - Small structs without a size never change: dgm_line, dgm_pair, dgm_progress, dgm_way_info,
-//     dgm_shrink_widths, and those that dragoman.h names.
+//   - Small structs without a size never change: dgm_line, dgm_pair, dgm_progress, dgm_sentence,
+//     dgm_shrink_widths, dgm_way_info, and those that dragoman.h names.
 #ifndef DRAGOMAN_TOOLS_H
 #define DRAGOMAN_TOOLS_H
 
@@ -30,5 +30,6 @@
 #include "dragoman/score.h"
 #include "dragoman/shortlist.h"
 #include "dragoman/shrink.h"
+#include "dragoman/text.h"
 
 #endif

@@ -2,18 +2,21 @@
 // The sentence splitter; see split.h. One pass over the text, no allocation but for the result.
 //
 // A sentence may end after . ! ? or ellipsis, with the quotes and brackets that close behind it,
-// when white space follows and the next word does not begin in lower case; CJK stops end it
-// without white space. A single dot does not end it after
+// when white space follows and the next word does not begin in lower case (an item "b) ..." and names
+// like "eBay" may); CJK stops end it without white space. A single dot does not end it after
 //
-//   an abbreviation or initial ("Dr. Who", "J. Smith", "No. 5")
-//   a word of short parts ("U.S. Army", "z.B. Wien")
-//   the number of an enumeration at the beginning ("1. Open the door")
+//   a title ("Dr. Who") or what a number or name belongs to ("No. 5", "Art. 1")
+//   an initial, a word of short parts ("U.S. Army", "z.B. Wien") or another abbreviation ("Inc."),
+//   unless a word follows that begins sentences and is no name ("in the U.S. The ...")
+//   the number of an enumeration at the beginning ("1. Open the door") or of a heading
 //   a German ordinal ("am 3. Oktober")
 //
-// An empty line always ends a sentence.
+// An empty line always ends a sentence. sentence_words.c has the words; tests/data/sentences what is
+// expected of five languages.
 #include <string.h>
 
 #include "base/mem.h"
+#include "text/sentence_words.h"
 #include "text/split.h"
 
 void dgm_pieces_free(dgm_pieces *p)
@@ -176,41 +179,160 @@ static dgm_text word_before(const scan *s, size_t end)
     return (dgm_text){s->text.data + begin, end - begin};
 }
 
-// English words that often begin a sentence and seldom follow an abbreviation: they tell "in the
-// U.S. The ..." from "the U.S. Army".
-static bool opens_sentence(const scan *s, size_t pos)
+// The word at `pos`, behind quotes and brackets; of an elided one the beginning ("L'" of "L'eau").
+static dgm_text word_after(const scan *s, size_t pos)
 {
-    static const char *const words[] = {
-        "The",  "A",    "He",    "She",   "It",  "We",  "They", "You", "In", "But", "And",
-        "This", "That", "There", "These", "His", "Her", "If",   "As",  "At", "For", "When"};
-    size_t end = pos;
-    while (end < s->text.size && (unsigned char)s->text.data[end] > ' ') end++;
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (dgm_text_equal((dgm_text){s->text.data + pos, end - pos}, dgm_text_of(words[i])))
-            return true;
-    return false;
+    size_t n, end;
+    while (pos < s->text.size) {
+        uint32_t code = code_at(s, pos, &n);
+        if (!is_opener(code) && !dgm_char_is_space(code)) break;
+        pos += n;
+    }
+    for (end = pos; end < s->text.size; end += n) {
+        uint32_t code = code_at(s, end, &n);
+        bool elided = (code == '\'' || code == 0x2019) && s->lang != DGM_LANG_EN;
+        if (elided && end - pos <= 4) return (dgm_text){s->text.data + pos, end + 1 - pos};
+        if (!(dgm_char_class(code) & DGM_CHAR_LETTER)) break;
+    }
+    return (dgm_text){s->text.data + pos, end - pos};
 }
 
-// Does the single dot at `dot` belong to its word, given the next word and its first character?
-static bool dot_is_inner(const scan *s, size_t dot, size_t next_pos, uint32_t next)
+static bool is_roman(dgm_text word)
 {
-    dgm_text word = word_before(s, dot);
+    for (size_t i = 0; i < word.size; i++)
+        if (!strchr("IVXLC", word.data[i])) return false;
+    return word.size > 1;
+}
+
+static bool is_upper(uint32_t code)
+{
+    return dgm_char_class(code) & DGM_CHAR_UPPER;
+}
+
+// The word before `word`, which does not begin the sentence; empty where there is none.
+static dgm_text previous_word(const scan *s, dgm_text word)
+{
+    size_t at = (size_t)(word.data - s->text.data);
+    while (at > s->start) {
+        size_t prev = dgm_utf8_prev(s->text.data, at), n;
+        if (!dgm_char_is_space(code_at(s, prev, &n))) break;
+        at = prev;
+    }
+    return at > s->start ? word_before(s, at) : (dgm_text){s->text.data + s->start, 0};
+}
+
+// "z. B.", "d. h.", "p. ej.", and of a list of Latin letters in front of what they abbreviate.
+static bool introduces(const scan *s, dgm_text word)
+{
+    static const char *const whole[] = {"e.g", "i.e",  "z.B",  "d.h",  "u.a",
+                                        "v.a", "p.ex", "p.ej", "p.es", "P.S"};
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+        if (dgm_text_equal(word, dgm_text_of(whole[i]))) return true;
+    dgm_text before = previous_word(s, word);
+    return s->lang == DGM_LANG_DE && word.size == 1 && before.size == 2 && before.data[1] == '.' &&
+           strchr("BhHaU", word.data[0]) && strchr("zZdDuUvV", before.data[0]);
+}
+
+// "44 a. C.", "1500 d. C.": letters of an era, not of a name.
+static bool is_era(const scan *s, dgm_text word)
+{
+    dgm_text before = previous_word(s, word);
+    return word.size == 1 && word.data[0] == 'C' && before.size == 2 && before.data[1] == '.' &&
+           (before.data[0] == 'a' || before.data[0] == 'd');
+}
+
+// German words before a number that is no ordinal: "Nr. 7", "auf S. 80", "um 9".
+static bool counts(dgm_text before)
+{
+    static const char words[] =
+        " Nr. S. Bd. Kap. Abs. Art. Tel. ca. vs. um Nr Seite Nummer Kapitel Zimmer Gleis ";
+    return dgm_in_words(words, before);
+}
+
+static bool is_ordinal(dgm_text word)
+{
+    return word.size > 1 && word.size <= 3 && word.data[word.size - 1] == '.' &&
+           all_digits((dgm_text){word.data, word.size - 1});
+}
+
+// "8. 1982": one or two digits and a dot.
+static bool begins_date(const scan *s, size_t pos)
+{
+    size_t digits = 0;
+    while (pos < s->text.size && is_digit((unsigned char)s->text.data[pos])) pos++, digits++;
+    return digits && digits <= 2 && pos < s->text.size && s->text.data[pos] == '.';
+}
+
+// A number before a dot: of an item, of a heading ("Chapter 1. The End"), or a German ordinal.
+static bool number_is_inner(const scan *s, dgm_text word, bool opens, dgm_text next)
+{
+    if (opens) return word.size <= 3;
+    dgm_text before = previous_word(s, word);
+    bool second = before.size && before.data == s->text.data + s->start;
+    if (second && word.size <= 3 && dgm_is_caption(before)) return true;
+    if (s->lang != DGM_LANG_DE || word.size > 2 || counts(before)) return false;
+    if (next.size == 0) // "7. 8. 1982": the first dot, the second one
+        return begins_date(s, (size_t)(next.data - s->text.data)) || is_ordinal(before);
+    return !dgm_opens_sentence(s->lang, next, true);
+}
+
+static bool ends_in_digit(dgm_text word)
+{
+    return word.size && is_digit((unsigned char)word.data[word.size - 1]);
+}
+
+// A capital letter with a dot, as in names: "J. R. R. Tolkien".
+static bool is_initial(const scan *s, dgm_text word)
+{
+    uint32_t code;
+    const char *end = word.data + word.size;
+    return word.size && dgm_utf8_next(word.data, word.size, &code) == word.size && is_upper(code) &&
+           end < s->text.data + s->text.size && *end == '.';
+}
+
+// The sentence so far is made of letters with dots, as a label is: "N. B. This is important."
+static bool all_initials(const scan *s, dgm_text word)
+{
+    const char *start = s->text.data + s->start;
+    for (; word.data > start; word = (dgm_text){word.data, word.size - 1}) {
+        word = previous_word(s, word);
+        if (word.size != 2 || word.data[1] != '.') return false;
+    }
+    return true;
+}
+
+// Does the single dot at `dot` belong to its word, given where the next word begins and its first
+// character? A word that begins sentences tells "in the U.S. The ..." from "the U.S. Army".
+static bool dot_is_inner(const scan *s, size_t dot, size_t next_pos, uint32_t first)
+{
+    dgm_text word = word_before(s, dot), next = word_after(s, next_pos);
     if (word.size == 0) return false;
     bool opens = word.data == s->text.data + s->start; // the sentence so far is this word
-    if (all_digits(word)) {
-        if (opens && word.size <= 3) return true;
-        return s->lang == DGM_LANG_DE && word.size <= 2 && !is_digit(next);
+    bool fresh = dgm_opens_sentence(s->lang, next, true);
+    if (all_digits(word)) return number_is_inner(s, word, opens, next);
+    if (introduces(s, word)) return true;
+    if (has_short_parts(word) || is_era(s, word)) return opens || !fresh;
+    if (dgm_is_unit(word) && ends_in_digit(previous_word(s, word))) return !fresh;
+    uint32_t letter;
+    if (dgm_utf8_next(word.data, word.size, &letter) == word.size &&
+        (dgm_char_class(letter) & DGM_CHAR_LETTER)) {
+        // "as tall as I. But ..." against "I. Newton" at the beginning of a name.
+        if (s->lang == DGM_LANG_EN && letter == 'I' && !opens) return false;
+        if (dgm_dot_of(s->lang, word) == DGM_DOT_TITLE) return true; // "M. Le Pen"
+        if (is_initial(s, next) || all_initials(s, word)) return true;
+        return opens || !dgm_opens_sentence(s->lang, next, !is_upper(letter));
     }
-    if (has_short_parts(word)) {
-        bool may_end = (word.data[0] >= 'A' && word.data[0] <= 'Z') || // U.S., not e.g.
-                       dgm_text_equal(word, dgm_text_of("a.m")) ||
-                       dgm_text_equal(word, dgm_text_of("p.m"));
-        return !(s->lang == DGM_LANG_EN && may_end && opens_sentence(s, next_pos));
+    if (s->lang != DGM_LANG_EN && is_roman(word)) return !fresh;
+    switch (dgm_dot_of(s->lang, word)) {
+    case DGM_DOT_TITLE:
+        return true;
+    case DGM_DOT_MAY_END:
+        return !fresh;
+    case DGM_DOT_NUMBER:
+        return is_digit(first);
+    default:
+        return false;
     }
-    // "as tall as I. But ..." against "I. Newton" at the beginning of a name.
-    if (s->lang == DGM_LANG_EN && word.size == 1 && word.data[0] == 'I' && !opens) return false;
-    int kind = dgm_abbreviation(s->lang, word);
-    return kind == 1 || (kind == 2 && is_digit(next));
 }
 
 // After white space at pos: position of the next word's text, and whether an empty line lies
@@ -239,6 +361,21 @@ static uint32_t first_letter(const scan *s, size_t pos)
         pos += n;
     }
     return 0;
+}
+
+// "iPhone", "eBay": names that begin in lower case also where a sentence begins.
+static bool has_inner_capital(const scan *s, size_t pos)
+{
+    dgm_text word = word_after(s, pos);
+    return word.size > 2 && word.data[0] >= 'a' && word.data[0] <= 'z' && word.data[1] >= 'A' &&
+           word.data[1] <= 'Z';
+}
+
+// "b) Peel them."
+static bool is_item(const scan *s, size_t pos)
+{
+    return pos + 2 < s->text.size && s->text.data[pos] >= 'a' && s->text.data[pos] <= 'z' &&
+           s->text.data[pos + 1] == ')' && s->text.data[pos + 2] == ' ';
 }
 
 // French sets a space before the closing quote: "... fin. \u00BB". German closes with the other
@@ -284,7 +421,11 @@ static size_t judge_stop(const scan *s, size_t pos, bool *ends)
     if (next_pos >= s->text.size) return pos;
     uint32_t next = first_letter(s, next_pos);
     // Nothing but quotes or dots left ("fine. \"", "fine . .") is no sentence.
-    if (next == 0 || is_stop(next) || (dgm_char_class(next) & DGM_CHAR_LOWER)) return pos;
+    if (next == 0 || is_stop(next) || next == ',' || next == ';' || next == ':') return pos;
+    if ((dgm_char_class(next) & DGM_CHAR_LOWER) && !has_inner_capital(s, next_pos) &&
+        !is_item(s, next_pos))
+        return pos;
+    if (stops > 1 && only_dot && is_digit(next)) return pos; // "since ... 1987"
     *ends = !(only_dot && stops == 1 && dot_is_inner(s, first, next_pos, next));
     return pos;
 }

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// Text before and after translation.
+#ifndef DRAGOMAN_TEXT_H
+#define DRAGOMAN_TEXT_H
+
+#include "dragoman/common.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Where a sentence stands in a text: bytes from begin to end, without white space at either end.
+typedef struct dgm_sentence {
+    size_t begin, end;
+} dgm_sentence;
+
+// Finds the sentences of a text of any length, which may have line breaks; an empty line ends a
+// sentence. Knows abbreviations, ordinals, numbers, initials, quotes and brackets of en, de, fr, es
+// and it (`language`: a code such as "de" or "de-AT"; NULL or another one: what holds everywhere), and
+// the stops of other scripts. This is what settings.split does with a line.
+DGM_API dgm_status dgm_sentences(const char *text, size_t size, const char *language,
+                                 dgm_sentence **sentences, size_t *count, dgm_error *error);
+DGM_API void dgm_sentences_free(dgm_sentence **sentences);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
