@@ -337,6 +337,15 @@ typedef struct dgm_settings {
     const char *evidence_kind;
     // 1 to 1000000. Default 200.
     int32_t evidence_nbest;
+    // Where a line is cut into parts that are translated by themselves and joined again, with the
+    // white space that stood between them: "sentences": at the end of every sentence; "long": only
+    // where it is longer than the model takes (see long_lines); "none": nowhere, and a line that is too
+    // long fails or is cropped; "auto": "sentences", but "long" for models whose file says that they
+    // take paragraphs or whose words are tokens between spaces. A line with a prefix, constraints of its
+    // own, evidence or a lattice is one sentence. NULL: "auto". Default NULL.
+    const char *split;
+    // 1: nothing is done to the text before or after the model: `split` is "long". Default 0.
+    int32_t raw;
 } dgm_settings;
 
 // Fills the first `size` bytes: what other languages call. In C and C++ use dgm_settings_default.

@@ -41,6 +41,13 @@ typedef struct dgm_text_stage dgm_text_stage;
 typedef struct dgm_dictionary dgm_dictionary;
 typedef struct dgm_keeper dgm_keeper;
 
+// Where lines are cut: settings.split, resolved.
+typedef enum dgm_split_at {
+    DGM_SPLIT_NONE,
+    DGM_SPLIT_LONG,
+    DGM_SPLIT_SENTENCES,
+} dgm_split_at;
+
 struct dgm_translator {
     dgm_backend *backend;
     dgm_loaded members[DGM_PARTS_MAX];
@@ -55,6 +62,7 @@ struct dgm_translator {
     dgm_finish_text finish; // its policy in words
     dgm_limits limits;
     dgm_long long_lines;
+    dgm_split_at split;
     dgm_alignment alignment;
     bool token_scores, approximate; // approximate: scores of accelerated cube pruning
     int threads, batch;             // batch: sentences inside a worker at most

@@ -21,6 +21,7 @@ typedef struct prepare {
     dgm_writer clean;
     dgm_tokens tokens;
     dgm_vocab_counter counter;
+    dgm_pieces sentences;
     dgm_evidence_maker evidence;
     dgm_demander demander;
     int direction[2]; // of the line
@@ -162,15 +163,30 @@ static dgm_status one_piece(dgm_line_state *line, size_t begin, size_t end, dgm_
     return DGM_OK;
 }
 
-// Whole line in p->tokens is too long: cut it, and encode every part.
-static dgm_status split_long(prepare *p, dgm_line_state *line, const dgm_input *input, size_t skip,
-                             int32_t language, size_t room, dgm_error *err)
+// The language whose rules the line's sentences follow.
+static dgm_language rules_of(const prepare *p)
+{
+    if (!p->other) return p->t->source_language;
+    return dgm_language_of(dgm_text_of(p->model->languages->code[0][p->direction[0]]));
+}
+
+// What is longer than the model takes and may not be cut is cropped, or the line fails.
+static dgm_status check_length(const prepare *p, size_t room, dgm_error *err)
+{
+    const bool crop = p->t->long_lines == DGM_LONG_CROP;
+    DGM_FAIL_IF(p->tokens.count > room && !crop, err, DGM_ERR_TEXT,
+                "the line has %zu tokens, the limit is %zu", p->tokens.count, room);
+    return DGM_OK;
+}
+
+// Cuts a line that is too long, or one of several sentences, and encodes every part.
+static dgm_status split_line(prepare *p, dgm_line_state *line, const dgm_input *input, size_t skip,
+                             int32_t language, size_t room, bool sentences, dgm_error *err)
 {
     dgm_text text = {line->text + skip, line->size - skip};
-    dgm_language rules = p->t->source_language;
-    if (p->other)
-        rules = dgm_language_of(dgm_text_of(p->model->languages->code[0][p->direction[0]]));
-    dgm_split_limits limits = {room, rules, dgm_vocab_count, &p->counter};
+    const bool cut = p->t->long_lines == DGM_LONG_SPLIT; // what is left too long, too
+    const size_t most = cut ? room : SIZE_MAX;
+    dgm_split_limits limits = {most, rules_of(p), dgm_vocab_count, &p->counter, sentences};
     DGM_TRY(dgm_split_line(text, &limits, &line->pieces, err));
     size_t kept = 0;
     for (size_t i = 0; i < line->pieces.count; i++) {
@@ -178,6 +194,7 @@ static dgm_status split_long(prepare *p, dgm_line_state *line, const dgm_input *
         dgm_text part = {text.data + piece.begin, piece.end - piece.begin};
         DGM_TRY(dgm_vocab_encode(p->t->source, part, &p->tokens, err));
         if (p->tokens.count == 0) continue; // nothing in it that the model can see
+        DGM_TRY(check_length(p, room, err));
         piece.begin += skip;
         piece.end += skip;
         line->pieces.items[kept++] = piece;
@@ -187,6 +204,20 @@ static dgm_status split_long(prepare *p, dgm_line_state *line, const dgm_input *
     line->pieces.count = kept;
     if (kept) line->pieces.items[kept - 1].cut = DGM_CUT_END;
     if (kept > 1) line->flags |= DGM_LINE_SPLIT;
+    return DGM_OK;
+}
+
+// Is the line to be cut at sentence ends, and does it have some? What comes with a line and says how
+// the whole of its translation must look leaves it whole.
+static dgm_status has_sentences(prepare *p, dgm_text text, const dgm_input *input, bool *several,
+                                dgm_error *err)
+{
+    *several = false;
+    if (p->t->split != DGM_SPLIT_SENTENCES || input->evidence || p->t->phrases || input->lattice ||
+        (input->prefix && input->prefix_size) || (input->constraints && input->constraints_size))
+        return DGM_OK;
+    DGM_TRY(dgm_split_sentences(text, rules_of(p), &p->sentences, err));
+    *several = p->sentences.count > 1;
     return DGM_OK;
 }
 
@@ -211,17 +242,19 @@ static dgm_status encode_line(prepare *p, dgm_line_state *line, const dgm_input 
     trimmed = dgm_text_trim(text);
     if (trimmed.size == 0) return DGM_OK;
     size_t begin = (size_t)(trimmed.data - line->text);
-    DGM_TRY(dgm_vocab_encode(p->t->source, trimmed, &p->tokens, err));
-    if (p->tokens.count == 0) return DGM_OK;
-
     int frame = p->model->source_prefix_count + p->model->source_suffix_count + (language >= 0) +
                 (p->model->append_eos ? 1 : 0);
     size_t room = (size_t)(p->t->config.max_source - frame);
+    bool several;
+    DGM_TRY(has_sentences(p, trimmed, input, &several, err));
+    if (several) return split_line(p, line, input, skip, language, room, true, err);
+    DGM_TRY(dgm_vocab_encode(p->t->source, trimmed, &p->tokens, err));
+    if (p->tokens.count == 0) return DGM_OK;
+
     if (p->tokens.count > room) {
-        DGM_FAIL_IF(p->t->long_lines == DGM_LONG_ERROR, err, DGM_ERR_TEXT,
-                    "the line has %zu tokens, the limit is %zu", p->tokens.count, room);
-        if (p->t->long_lines == DGM_LONG_SPLIT)
-            return split_long(p, line, input, skip, language, room, err);
+        bool cut = p->t->long_lines == DGM_LONG_SPLIT && p->t->split != DGM_SPLIT_NONE;
+        if (cut) return split_line(p, line, input, skip, language, room, false, err);
+        DGM_TRY(check_length(p, room, err));
     }
     DGM_TRY(one_piece(line, begin, begin + trimmed.size, err));
     DGM_TRY(add_piece(p, line, language, begin, room, err));
@@ -317,8 +350,7 @@ static dgm_status sort_pieces(dgm_job *job, dgm_error *err)
     }
     for (size_t i = 0; i < count; i++) start[longest - pieces[i].count + 1]++;
     for (int k = 1; k <= longest; k++) start[k] += start[k - 1];
-    for (size_t i = 0; i < count; i++)
-        job->order[start[longest - pieces[i].count]++] = (uint32_t)i;
+    for (size_t i = 0; i < count; i++) job->order[start[longest - pieces[i].count]++] = (uint32_t)i;
     dgm_free(start);
     return DGM_OK;
 }
@@ -382,8 +414,7 @@ static void prepare_part(void *arg, int who, size_t index)
         dgm_input own;
         job->lines[i].job = job;
         out->status = take_input(all->inputs, i, &own, &out->error);
-        if (out->status == DGM_OK)
-            out->status = prepare_line(p, &job->lines[i], &own, &out->error);
+        if (out->status == DGM_OK) out->status = prepare_line(p, &job->lines[i], &own, &out->error);
     }
 }
 
@@ -398,13 +429,13 @@ static dgm_status join_part(dgm_job *job, dgm_encoded *from, dgm_error *err)
         memset(from, 0, sizeof *from);
         return DGM_OK;
     }
-    DGM_TRY(dgm_grow(&to->pieces, &to->piece_cap, pieces + from->piece_count, sizeof *to->pieces,
-                     err));
+    DGM_TRY(
+        dgm_grow(&to->pieces, &to->piece_cap, pieces + from->piece_count, sizeof *to->pieces, err));
     DGM_TRY(append_ids(&to->tokens, &to->token_count, &to->token_cap, from->tokens,
                        from->token_count, err));
     if (from->span_count) {
-        DGM_TRY(dgm_grow(&to->spans, &to->span_cap, spans + from->span_count, sizeof *to->spans,
-                         err));
+        DGM_TRY(
+            dgm_grow(&to->spans, &to->span_cap, spans + from->span_count, sizeof *to->spans, err));
         memcpy(to->spans + spans, from->spans, from->span_count * sizeof *to->spans);
         to->span_count += from->span_count;
     }
@@ -445,6 +476,7 @@ static void prepare_free(prepare *p)
     dgm_demander_free(&p->demander);
     dgm_tokens_free(&p->tokens);
     dgm_tokens_free(&p->counter.tokens);
+    dgm_pieces_free(&p->sentences);
     dgm_evidence_maker_free(&p->evidence);
 }
 

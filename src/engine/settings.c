@@ -194,12 +194,24 @@ static void resolve_finish(dgm_translator *t, const char *asked, const dgm_decod
     t->finish = dgm_finish_write(finish, first);
 }
 
+// Text that is tokenised already has dots of its own, which the rules for sentences do not know.
+static dgm_split_at resolve_split(const dgm_translator *t, const dgm_settings *s,
+                                  const dgm_decode_spec *d)
+{
+    const char *asked = s->split ? s->split : "auto";
+    if (s->raw || strcmp(asked, "long") == 0) return DGM_SPLIT_LONG;
+    if (strcmp(asked, "none") == 0) return DGM_SPLIT_NONE;
+    bool whole = d->paragraphs || dgm_vocab_get_kind(t->source) == DGM_VOCAB_WORDS;
+    return strcmp(asked, "auto") == 0 && whole ? DGM_SPLIT_LONG : DGM_SPLIT_SENTENCES;
+}
+
 dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err)
 {
     const dgm_decode_spec *d = &dgm_model_describe(t->members[0].model)->defaults;
     dgm_search_config *c = &t->config;
     t->threads = s->threads ? s->threads : dgm_cpu_count();
     t->long_lines = (dgm_long)s->long_lines;
+    t->split = resolve_split(t, s, d);
     t->alignment = (dgm_alignment)s->alignment;
     t->token_scores = s->token_scores != 0;
     DGM_TRY(dgm_search_resolve(t, s, err));

@@ -44,6 +44,14 @@ const dgm_setting_row dgm_setting_rows[] = {
           "head of attention that alignments are read from; -1: the mean of all (default: the "
           "model's)"),
      RANGE("N", -1, 4095, DGM_ALIGN_MODEL), .pub.flags = OUTPUT},
+    {KIND(CHOICE, split, FILES, "split", "cutting of lines",
+          "where a line is cut into parts that are translated by themselves: at the end of every sentence; only "
+          "where it is too long for the model (long); nowhere (none). Default: auto, which is sentences, "
+          "but long for models that take paragraphs and for text that is tokenised already"),
+     CHOICE("auto|sentences|long|none"), .pub.flags = OUTPUT},
+    {KIND(FLAG, raw, FILES, "raw", "raw text",
+          "give every line to the model as it is, without the care that ordinary text needs; for comparisons"),
+     .pub.flags = OUTPUT},
     {KIND(CHOICE, long_lines, FILES, "long", "treatment of long lines",
           "a line too long for the model: split it at sentence and clause ends and join the "
           "translations (default), crop it, or treat it as an error"),

@@ -245,6 +245,7 @@ dgm_status dgm_modelfile_decode(const dgm_gguf *g, dgm_decode_spec *out, dgm_err
     DGM_TRY(dgm_gguf_get_i32(g, "dragoman.align.layer", opt, -LAYERS_MAX, LAYERS_MAX, &layer, err));
     DGM_TRY(dgm_gguf_get_i32(g, "dragoman.align.head", opt, -1, LAYERS_MAX, &head, err));
     DGM_TRY(dgm_gguf_get_bool(g, "dragoman.softmax.self_normalised", opt, &d.self_normalised, err));
+    DGM_TRY(dgm_gguf_get_bool(g, "dragoman.decode.paragraphs", opt, &d.paragraphs, err));
     d.align_layer = layer;
     d.align_head = head;
     *out = d;

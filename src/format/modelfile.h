@@ -99,6 +99,7 @@ typedef struct dgm_decode_spec {
     bool allow_unk;
     int align_layer, align_head;
     bool self_normalised;
+    bool paragraphs; // trained on several sentences at once
 } dgm_decode_spec;
 
 dgm_status dgm_modelfile_decode(const dgm_gguf *g, dgm_decode_spec *out, dgm_error *err);

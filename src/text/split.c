@@ -139,6 +139,8 @@ static dgm_status cut_range(cutter *c, size_t begin, size_t end, dgm_cut after)
     size_t max = c->limits->max_tokens, tokens = 0;
     DGM_TRY(measure(c, begin, end, &tokens));
     if (tokens <= max) return emit(c, begin, end, after);
+    DGM_FAIL_IF(max < DGM_SPLIT_MIN, c->err, DGM_ERR_ARGUMENT,
+                "cannot split lines to %zu tokens; at least %d are needed", max, DGM_SPLIT_MIN);
     // Cut off a whole number of pieces, as near to the middle as that goes.
     size_t parts = tokens / max + (tokens % max != 0);
     double share = (double)(parts / 2) / (double)parts;
@@ -157,15 +159,13 @@ dgm_status dgm_split_line(dgm_text line, const dgm_split_limits *limits, dgm_pie
 {
     cutter c = {.line = line, .limits = limits, .out = out, .err = err};
     out->count = 0;
-    DGM_FAIL_IF(limits->max_tokens < DGM_SPLIT_MIN, err, DGM_ERR_ARGUMENT,
-                "cannot split lines to %zu tokens; at least %d are needed", limits->max_tokens,
-                DGM_SPLIT_MIN);
     dgm_text inner = dgm_text_trim(line);
     if (inner.size == 0) return DGM_OK;
     size_t begin = (size_t)(inner.data - line.data), end = begin + inner.size, tokens = 0;
-    DGM_TRY(measure(&c, begin, end, &tokens));
-    if (tokens <= limits->max_tokens) return emit(&c, begin, end, DGM_CUT_END);
-
+    if (!limits->sentences) {
+        DGM_TRY(measure(&c, begin, end, &tokens));
+        if (tokens <= limits->max_tokens) return emit(&c, begin, end, DGM_CUT_END);
+    }
     dgm_pieces sentences = {0};
     dgm_status st = dgm_split_sentences(inner, limits->lang, &sentences, err);
     for (size_t i = 0; st == DGM_OK && i < sentences.count; i++) {

@@ -6,6 +6,8 @@
 // between characters. Every sentence is a piece of its own, because models are trained on
 // sentences; clauses and words are packed evenly into as few pieces as fit.
 //
+// Where a line is cut although it fits, it is at sentence ends alone.
+//
 //     text  |  piece 0  | sep |  piece 1  | sep |  piece 2  |
 //     items   begin..end       begin..end
 //
@@ -54,15 +56,16 @@ typedef dgm_status (*dgm_count_fn)(void *arg, dgm_text text, size_t *tokens, dgm
 #define DGM_SPLIT_MIN 8 // smallest limit
 
 typedef struct dgm_split_limits {
-    size_t max_tokens; // of a piece, eos not counted; at least DGM_SPLIT_MIN
+    size_t max_tokens; // of a piece, eos not counted; at least DGM_SPLIT_MIN where a line is longer
     dgm_language lang; // of the text
     dgm_count_fn count;
     void *count_arg;
+    bool sentences; // cut at all sentence ends, also where the line fits
 } dgm_split_limits;
 
-// A line that fits is one piece (trimmed); a line of white space alone has no piece. No piece has
-// more than 64 bytes for each of max_tokens. A single character that takes more than max_tokens is
-// left as a piece of its own.
+// A line that fits is one piece (trimmed) unless `sentences` asks for more; a line of white space alone
+// has no piece. No piece has more than 64 bytes for each of max_tokens. A single character that takes
+// more than max_tokens is left as a piece of its own.
 dgm_status dgm_split_line(dgm_text line, const dgm_split_limits *limits, dgm_pieces *out,
                           dgm_error *err);
 

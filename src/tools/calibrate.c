@@ -179,6 +179,7 @@ dgm_status dgm_calibrate(dgm_calibration *c, const char *model, const dgm_quanti
     if (pthread_mutex_init(&w.lock, NULL) != 0) return dgm_no_memory(err);
     dgm_settings settings;
     dgm_settings_default(&settings);
+    settings.raw = 1;
     settings.precision = "f32";
     settings.threads = o->threads;
     dgm_translator *t = NULL;

@@ -270,6 +270,7 @@ dgm_status dgm_record_open(dgm_translator **t, const char *model, bool later,
 {
     dgm_settings settings;
     dgm_settings_default(&settings);
+    settings.raw = 1; // what the model makes of lines as they are
     settings.device = o->device;
     settings.precision = o->precision;
     settings.threads = o->threads;

@@ -14,7 +14,7 @@ dgm_status dgm_sentences(const char *text, size_t size, const char *language,
     dgm_text in = {text, size};
     size_t bad = dgm_utf8_first_bad(in);
     DGM_FAIL_IF(bad < size, err, DGM_ERR_TEXT, "invalid UTF-8 at byte %zu", bad + 1);
-    dgm_found found = {0};
+    dgm_pieces found = {0};
     dgm_status st = dgm_split_sentences(in, dgm_language_of(dgm_text_of(language ? language : "")),
                                         &found, err);
     if (st == DGM_OK) {
@@ -24,7 +24,7 @@ dgm_status dgm_sentences(const char *text, size_t size, const char *language,
     for (size_t i = 0; st == DGM_OK && i < found.count; i++)
         (*sentences)[i] = (dgm_sentence){found.items[i].begin, found.items[i].end};
     if (st == DGM_OK) *count = found.count;
-    dgm_found_free(&found);
+    dgm_pieces_free(&found);
     return st;
 }
 

@@ -187,6 +187,7 @@ static void test_crop(void **state)
     dgm_settings_default(&s);
     s.max_source = 16;
     s.long_lines = DGM_LONG_CROP;
+    s.split = "none";
     dgm_translator *t = open_with(&s, MODEL);
     const char *text = "Good morning. The house is small. Good morning, my house.";
     dgm_results *r = NULL;

@@ -178,10 +178,13 @@ static void test_limits(void **state)
     dgm_pieces_free(&p);
     p = split(dgm_text_of(" \t \xC2\xA0 "), "en", 10);
     assert_int_equal(p.count, 0);
-    dgm_split_limits limits = {.max_tokens = 7, .count = dgm_vocab_count};
+    dgm_vocab_counter counter = {.vocab = vocab};
+    dgm_split_limits limits = {.max_tokens = 7, .count = dgm_vocab_count, .count_arg = &counter};
+    dgm_text line = dgm_text_of("A line of more than seven tokens, which has to be cut somewhere");
     dgm_error err;
-    assert_int_equal(dgm_split_line(dgm_text_of("a"), &limits, &p, &err), DGM_ERR_ARGUMENT);
+    assert_int_equal(dgm_split_line(line, &limits, &p, &err), DGM_ERR_ARGUMENT);
     assert_string_equal(err.text, "cannot split lines to 7 tokens; at least 8 are needed");
+    dgm_tokens_free(&counter.tokens);
     dgm_pieces_free(&p);
     dgm_pieces_free(NULL);
 }

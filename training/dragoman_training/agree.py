@@ -98,7 +98,7 @@ def compare(model, text, lines, program, least=0.99):
     else:
         runs.append((model, search.translate_ids(module.fuse_for_decoding(), ids), ["--beam", "1"]))
     for name, found, options in runs:
-        run = subprocess.run([program, "translate", "-m", model, "--precision", "f32", "--shortlist", "all", *options],
+        run = subprocess.run([program, "translate", "-m", model, "--raw", "--precision", "f32", "--shortlist", "all", *options],
                              input="".join(s + "\n" for s in sources).encode(), stdout=subprocess.PIPE, check=True)
         ours, theirs = [pieces.decode(x) for x in found], run.stdout.decode().split("\n")[:-1]
         if len(theirs) != len(ours):

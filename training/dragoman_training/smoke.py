@@ -84,7 +84,7 @@ def compare(program, model, work, lines, expected):
     export(path, module_from(held), Pieces(held["vocab"]), source_languages=["en"], target_languages=["de"])
     if not program:
         return 0
-    done = subprocess.run([program, "translate", "-m", path, "-b", "1", "--precision", "f32"],
+    done = subprocess.run([program, "translate", "-m", path, "--raw", "-b", "1", "--precision", "f32"],
                           input="".join(line + "\n" for line in lines), capture_output=True, text=True, check=True)
     return sum(a != b for a, b in zip(done.stdout.split("\n"), expected))
 
