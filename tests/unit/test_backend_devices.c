@@ -86,7 +86,6 @@ static void test_plugins(void **state)
     unsetenv("DRAGOMAN_PLUGINS");
 }
 
-// A device that is there but cannot be used is listed with its reason.
 // Which device "auto" opens for a model of so many bytes.
 static void expect_chosen(uint64_t need, const char *name)
 {
@@ -100,6 +99,7 @@ static void expect_chosen(uint64_t need, const char *name)
     dgm_backend_close(&b);
 }
 
+// A device that is there but cannot be used is listed with its reason.
 static void test_list(void **state)
 {
     (void)state;
@@ -138,6 +138,40 @@ static void test_list(void **state)
     unlink(to);
     rmdir(other);
     unsetenv("DRAGOMAN_PLUGINS");
+}
+
+static void expect_opened(const char *device, const char *level, const char *name)
+{
+    dgm_backend *b = NULL;
+    dgm_error err = {{0}};
+    if (dgm_device_open(&b, device, level, 0, &err) != DGM_OK) fail_msg("%s", err.text);
+    assert_string_equal(dgm_backend_properties(b)->name, name);
+    dgm_backend_close(&b);
+}
+
+// What settings mean: the CPU unless they say otherwise, at the level of the name, of the setting or of the
+// environment, in this order.
+static void test_named(void **state)
+{
+    (void)state;
+    const char *level = getenv("DRAGOMAN_CPU");
+    char kept[64] = "";
+    if (level) snprintf(kept, sizeof kept, "%s", level);
+    setenv("DRAGOMAN_CPU", "c", 1);
+    expect_opened(NULL, NULL, "cpu:c");
+    expect_opened("", NULL, "cpu:c");
+    setenv("DRAGOMAN_CPU", "sse9", 1); // looked at only where nothing else says it
+    expect_opened("cpu:c", NULL, "cpu:c");
+    expect_opened("cpu", "c", "cpu:c");
+    setenv("DRAGOMAN_PLUGINS", plugins, 1);
+    expect_opened("echo", "c", "echo"); // has no levels
+    unsetenv("DRAGOMAN_PLUGINS");
+    dgm_backend *b = NULL;
+    dgm_error err = {{0}};
+    assert_int_equal(dgm_device_open(&b, NULL, NULL, 0, &err), DGM_ERR_ARGUMENT);
+    assert_non_null(strstr(err.text, "sse9"));
+    unsetenv("DRAGOMAN_CPU");
+    if (level) setenv("DRAGOMAN_CPU", kept, 1);
 }
 
 static void test_precisions(void **state)
@@ -224,7 +258,7 @@ int main(void)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),      cmocka_unit_test(test_missing),
-        cmocka_unit_test(test_plugins),    cmocka_unit_test(test_list),
+        cmocka_unit_test(test_plugins),    cmocka_unit_test(test_list),       cmocka_unit_test(test_named),
         cmocka_unit_test(test_precisions), cmocka_unit_test(test_settings),
         cmocka_unit_test(test_two_memories),
     };
