@@ -112,7 +112,33 @@ static dgm_quantize_input describe(const layer *l, double saturate)
     return in;
 }
 
-// One entry per weight: the parts of a layer, which see the same input, get the same numbers.
+// The entry of a weight, a new one if it has none yet.
+static dgm_quantize_input *entry(dgm_calibration *c, const char *name)
+{
+    for (size_t i = 0; i < c->count; i++)
+        if (strcmp(c->inputs[i].name, name) == 0) return &c->inputs[i];
+    return &c->inputs[c->count];
+}
+
+static dgm_status add_entry(dgm_calibration *c, const char *weight, dgm_quantize_input in,
+                            dgm_error *err)
+{
+    dgm_quantize_input *to = entry(c, weight);
+    const size_t at = (size_t)(to - c->inputs);
+    if (at < c->count && to->scale >= in.scale) return DGM_OK;
+    in.name = at < c->count ? to->name : dgm_strdup(weight);
+    if (!in.name) return dgm_no_memory(err);
+    *to = in;
+    const float values[DGM_INPUT_SCALE_SIZE] = {
+        (float)in.scale, (float)in.mean, (float)in.deviation, (float)in.median,
+        (float)in.q90,   (float)in.q99,  (float)in.q999,      (float)in.max};
+    memcpy(c->values[at], values, sizeof values);
+    if (at == c->count) c->count++;
+    return DGM_OK;
+}
+
+// One entry per weight: the parts of a layer, which see the same input, get the same numbers. A weight
+// that was cut into several products, each for other columns, gets those of the largest scale.
 static dgm_status collect(dgm_calibration *c, const watch *w, double saturate, dgm_error *err)
 {
     size_t n = 0;
@@ -126,16 +152,8 @@ static dgm_status collect(dgm_calibration *c, const watch *w, double saturate, d
         if (l->rows == 0) continue;
         const dgm_quantize_input in = describe(l, saturate);
         const dgm_tensor *t;
-        for (int p = 0; (t = dgm_linear_tensor(l->linear, p)) != NULL; p++) {
-            dgm_quantize_input *to = &c->inputs[c->count];
-            *to = in;
-            to->name = dgm_strdup(t->name);
-            if (!to->name) return dgm_no_memory(err);
-            const float values[DGM_INPUT_SCALE_SIZE] = {
-                (float)in.scale, (float)in.mean, (float)in.deviation, (float)in.median,
-                (float)in.q90,   (float)in.q99,  (float)in.q999,      (float)in.max};
-            memcpy(c->values[c->count++], values, sizeof values);
-        }
+        for (int p = 0; (t = dgm_linear_tensor(l->linear, p)) != NULL; p++)
+            DGM_TRY(add_entry(c, t->name, in, err));
     }
     return DGM_OK;
 }

@@ -467,6 +467,30 @@ static void chosen(void **state)
     }
 }
 
+// Static scales of a network with blocks, and with a read-out that was cut into heads.
+static void calibrated(void **state)
+{
+    (void)state;
+    const char *path = linear(), *models[2] = {path, noisy(path, "b.gguf", 3, 0.1f)};
+    const char *out = in_folder("readout.gguf"), *i8 = in_folder("i8.gguf");
+    const dgm_shrink_options o = {.size = sizeof o, .readout = 0.5};
+    const char *text = in_folder("text");
+    dgm_quantize_options q;
+    dgm_error err;
+    dgm_gguf *g = NULL;
+    dgm_quantize_default(&q);
+    q.calibrate = text;
+    q.type = "i8";
+    assert_int_equal(dgm_file_write(text, "Good morning.\n", 14, NULL), DGM_OK);
+    assert_int_equal(dgm_shrink_ensemble(models, 2, out, &o, NULL, NULL), DGM_OK);
+    if (dgm_quantize(out, i8, &q, NULL, &err) != DGM_OK) fail_msg("%s", err.text);
+    assert_int_equal(dgm_gguf_open(&g, i8, NULL), DGM_OK);
+    assert_non_null(dgm_gguf_find_tensor(g, "dec.gru.h.weight.1.input_scale"));
+    assert_non_null(dgm_gguf_find_tensor(g, "dec.readout.c.weight.input_scale"));
+    dgm_gguf_close(&g);
+    free(run_as(i8, DGM_PRECISION_I8, false)); // it loads and runs
+}
+
 // An ensemble by search and its unfolded network choose the same translations.
 static void translations(void **state)
 {
@@ -590,10 +614,11 @@ int main(void)
 {
     if (!scratch_open()) return 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unfolded), cmocka_unit_test(whole_matrices),
-        cmocka_unit_test(repeated), cmocka_unit_test(sizes),
-        cmocka_unit_test(chosen),   cmocka_unit_test(translations),
-        cmocka_unit_test(refused),  cmocka_unit_test(memory),
+        cmocka_unit_test(unfolded),     cmocka_unit_test(whole_matrices),
+        cmocka_unit_test(repeated),     cmocka_unit_test(sizes),
+        cmocka_unit_test(chosen),       cmocka_unit_test(calibrated),
+        cmocka_unit_test(translations), cmocka_unit_test(refused),
+        cmocka_unit_test(memory),
     };
     return scratch_close(cmocka_run_group_tests(tests, NULL, NULL));
 }
