@@ -476,7 +476,24 @@ static void test_odd_lines(void **state)
     free(many);
 }
 
-// Opening: the call fails, out of memory. Translating: the call or the line.
+static void open_without_memory(const dgm_settings *s)
+{
+    bool done = false;
+    for (uint64_t n = 1; !done; n++) {
+        dgm_translator *t = NULL;
+        const uint64_t closed = dgm_mem_live();
+        dgm_mem_inject(n, 1);
+        const dgm_status st = dgm_open(&t, MODEL, s, NULL);
+        dgm_mem_inject(0, 0);
+        done = st == DGM_OK;
+        assert_true(done || st == DGM_ERR_MEMORY);
+        dgm_close(&t);
+        assert_int_equal(dgm_mem_live(), closed);
+    }
+}
+
+// Opening: the call fails, out of memory. Translating: the call or the line. (test_phrase_decode has the
+// system by itself.)
 static void test_out_of_memory(void **state)
 {
     (void)state;
@@ -486,27 +503,15 @@ static void test_out_of_memory(void **state)
     s.max_length = 4;
     s.phrase_system = piece_system;
     s.evidence_nbest = 3;
+    open_without_memory(&s);
     for (int lattice = 0; lattice < 2; lattice++) {
         bool done = false;
-        dgm_translator *t = NULL;
+        dgm_results *r = NULL;
         s.evidence_kind = lattice ? "lattice" : NULL;
-        const uint64_t closed = dgm_mem_live();
-        for (uint64_t n = 1; !done; n++) {
-            dgm_mem_inject(n, 1);
-            const dgm_status st = dgm_open(&t, MODEL, &s, NULL);
-            dgm_mem_inject(0, 0);
-            done = st == DGM_OK;
-            assert_true(done || st == DGM_ERR_MEMORY);
-            if (!done) assert_int_equal(dgm_mem_live(), closed);
-        }
-        dgm_results *r = NULL; // buffers that are kept: the decoder's, the worker's
-        assert_int_equal(dgm_translate(t, two, 2, &r, NULL), DGM_OK);
+        dgm_translator *t = open_with(&s, MODEL);
+        assert_int_equal(dgm_translate(t, two, 2, &r, NULL), DGM_OK); // buffers that are kept
         dgm_results_free(&r);
-        dgm_close(&t);
-        assert_int_equal(dgm_mem_live(), closed);
-        done = false;
         for (uint64_t n = 1; !done; n++) {
-            t = open_with(&s, MODEL);
             dgm_mem_inject(n, 1);
             const dgm_status st = dgm_translate(t, two, 2, &r, NULL);
             dgm_mem_inject(0, 0);
@@ -515,9 +520,8 @@ static void test_out_of_memory(void **state)
             for (size_t i = 0; st == DGM_OK && i < 2; i++)
                 assert_true(r->items[i]->status == DGM_OK || r->items[i]->status == DGM_ERR_MEMORY);
             dgm_results_free(&r);
-            dgm_close(&t);
-            assert_int_equal(dgm_mem_live(), closed);
         }
+        dgm_close(&t);
     }
 }
 

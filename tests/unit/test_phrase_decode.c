@@ -19,6 +19,7 @@
 #include "failures.h"
 #include "phrase/mert.h"
 #include "phrase/phrase_decode.h"
+#include "phrase/phrase_evidence.h"
 
 #define DATA "tests/data/phrase/"
 enum { ENTRIES = 50, GRAMS = 128, WORDS = 16, PATHS = 40000 };
@@ -526,6 +527,48 @@ static void decoder_allocations_fail(void **state)
     }
 }
 
+// As evidence, to anyone who asks: a list or a lattice, whatever allocation fails.
+static dgm_status ask_system(bool lattice, dgm_error *err)
+{
+    dgm_phrasal_options o;
+    dgm_phrases *p = NULL;
+    dgm_candidate_list list = {0};
+    dgm_lattice *graph = NULL;
+    const dgm_vocab *const none[2] = {NULL, NULL};
+    dgm_phrasal_default(&o);
+    o.table = DATA "fifty.txt";
+    o.lm = DATA "fifty.arpa";
+    o.nbest = 3;
+    o.distinct = 1;
+    o.lattice = lattice;
+    dgm_status st = dgm_phrases_open(&p, &o, none, err);
+    for (int round = 0; round < 2 && st == DGM_OK; round++) { // with a new decoder, with a used one
+        dgm_lattice_close(&graph);
+        st = dgm_phrases_say(p, dgm_text_of(SENTENCES[round]), &list, &graph, err);
+    }
+    if (st == DGM_OK) {
+        const dgm_evidence e = dgm_candidate_list_evidence(&list);
+        assert_int_equal(e.count, lattice ? 0 : 3);
+        assert_int_equal(graph != NULL, lattice);
+        for (size_t i = 1; i < e.count; i++) {
+            assert_true(e.candidates[i].score <= e.candidates[i - 1].score);
+            assert_ptr_equal(e.candidates[i].text, e.candidates[i - 1].text + e.candidates[i - 1].size);
+        }
+    }
+    dgm_lattice_close(&graph);
+    dgm_candidate_list_free(&list);
+    dgm_phrases_close(&p);
+    return st;
+}
+
+static void asked_allocations_fail(void **state)
+{
+    (void)state;
+    dgm_error err;
+    ALLOCATIONS_FAIL(ask_system(false, &err));
+    ALLOCATIONS_FAIL(ask_system(true, &err));
+}
+
 static dgm_status open_and_close(const char *path)
 {
     dgm_phrasal_file *f = NULL;
@@ -702,6 +745,7 @@ int main(void)
         cmocka_unit_test(threads_do_not_matter),  cmocka_unit_test(decoder_allocations_fail),
         cmocka_unit_test(weights_there_and_back), cmocka_unit_test(a_line_is_searched_exactly),
         cmocka_unit_test(the_search_gains),       cmocka_unit_test(system_file),
+        cmocka_unit_test(asked_allocations_fail),
     };
     return cmocka_run_group_tests(tests, load, unload);
 }
