@@ -101,6 +101,10 @@ def long(build):
     small, pair = "tests/data/models/self-normalised.gguf", "tests/data/translate/self-normalised"
     tests += [test("bench/zhang2018 --quick", "bench/zhang2018", "--plain", small, "--self-normalised", small, "--quick",
                    "--input", pair + ".en", "--reference", pair + ".de", "--out", f"{build}/zhang2018", "--program", program)]
+    for script in ("iglesias2018", "vocab-clusters", "imamura2020"):                 # what begins in two minutes
+        place = "--work" if script == "iglesias2018" else "--out"
+        tests += [test(f"bench/{script} --quick", "/usr/bin/python3", f"bench/{script}", "--quick", "--budget", 120, place,
+                       f"{build}/{script}", "--program", program)]
     tests += [test("training modules", "/usr/bin/python3", "-m", "unittest", "discover", "-s", "training/tests", env=training),
               test("training smoke test", "training/smoke.sh")]
     tests += [agree(EN_DE, TEXT), agree("models/de-en.gguf", REFERENCE)]

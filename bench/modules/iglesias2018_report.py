@@ -228,8 +228,11 @@ def table1(bench, system, rows):
     for name, outputs, base in rows:
         if any(o is None for o in outputs):
             continue
+        whole = bench.run.bleu(outputs, bench.tests, base)
+        if not whole:                                   # the system alone is not there to compare with
+            continue
         each = [bench.run.bleu([o], [t]) for o, t in zip(outputs, bench.tests)]
-        bleu, difference, p = bench.run.bleu(outputs, bench.tests, base)
+        bleu, difference, p = whole
         short = name if name.startswith("phrase") else kind + (" lists" if "lists" in name else
                                                                " lattices" if "LMBR, lattices" in name else "")
         paper = PAPER_TABLE_1.get(short) if "MBR of" not in name and "in the" not in name else None
@@ -320,7 +323,7 @@ def phrase(bench, rows):
         if found:
             made.append([" ".join(o for o in options if o != "FILE") or "defaults", threads,
                          f"{statistics.median(speed(r) for r in found):.0f}",
-                         f"{statistics.median(60 * number(r, 'words') / number(r, 'wall') for r in found):.0f}",
+                         f"{statistics.median(60 * number(r, 'words') / max(0.01, number(r, 'wall')) for r in found):.0f}",
                          len(found), found[0]["rss"]])
     table(bench, "phrase", f"The phrase-based decoder ({bench.texts[0].name}; paper: 20,000 words a minute)",
           ["options", "threads", "words per CPU minute, loading included", "words a minute, after loading", "rounds",
