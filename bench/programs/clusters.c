@@ -3,7 +3,9 @@
 // random weights for timing; bench/vocab-clusters calls both.
 //
 //     clusters projection VOCABULARY WIDTH CENTROIDS SHARE PRECISION SENTENCES BEAM SECONDS
-//     clusters model FILE VOCABULARY WIDTH FFN ENCODER DECODER HEADS TYPE CENTROIDS SHARE
+//     clusters model FILE VOCABULARY WIDTH FFN ENCODER DECODER HEADS TYPE CENTROIDS SHARE [EXPERTS]
+//
+// EXPERTS (default 0) stand in every second layer of both sides, one of them for a row.
 //
 // Random weights have no clusters: lists are drawn instead, so that a list holds SHARE of the
 // vocabulary on average. Token i is in a list with probability min(1, a / (i + 1)^0.8): frequent
@@ -186,7 +188,30 @@ static void put_norm(dgm_gguf_writer *w, const char *prefix, int layer, const ch
     dgm_gguf_add_produced(w, full, DGM_TYPE_F32, 1, shape, produce_same, &zero);
 }
 
-static void put_layers(dgm_gguf_writer *w, const char *prefix, int layers, int width, int ffn)
+// The feed-forward networks of a layer: one, or a gate and as many as there are experts.
+static void put_feed_forward(dgm_gguf_writer *w, const char *prefix, int layer, int width, int ffn,
+                             int experts)
+{
+    static filler gate = {DGM_TYPE_F32, 1};
+    char name[64];
+    const int shape[2] = {experts, width};
+    if (!experts) {
+        put_matrix(w, prefix, layer, "ffn.in", ffn, width);
+        put_matrix(w, prefix, layer, "ffn.out", width, ffn);
+        return;
+    }
+    snprintf(name, sizeof name, "%s.%d.moe.gate.weight", prefix, layer);
+    dgm_gguf_add_produced(w, name, DGM_TYPE_F32, 2, shape, produce, &gate);
+    for (int j = 0; j < experts; j++) {
+        snprintf(name, sizeof name, "moe.%d.in", j);
+        put_matrix(w, prefix, layer, name, ffn, width);
+        snprintf(name, sizeof name, "moe.%d.out", j);
+        put_matrix(w, prefix, layer, name, width, ffn);
+    }
+}
+
+static void put_layers(dgm_gguf_writer *w, const char *prefix, int layers, int width, int ffn,
+                       int experts)
 {
     static const char *const attention[] = {"self.q", "self.k", "self.v", "self.o"};
     static const char *const cross[] = {"cross.q", "cross.k", "cross.v", "cross.o"};
@@ -196,14 +221,13 @@ static void put_layers(dgm_gguf_writer *w, const char *prefix, int layers, int w
         for (int i = 0; decoder && i < 4; i++) put_matrix(w, prefix, l, cross[i], width, width);
         put_norm(w, prefix, l, "self.norm", width);
         if (decoder) put_norm(w, prefix, l, "cross.norm", width);
-        put_matrix(w, prefix, l, "ffn.in", ffn, width);
-        put_matrix(w, prefix, l, "ffn.out", width, ffn);
+        put_feed_forward(w, prefix, l, width, ffn, l % 2 ? experts : 0);
         put_norm(w, prefix, l, "ffn.norm", width);
     }
     put_norm(w, prefix, -1, "norm", width);
 }
 
-static int write_model(char **a)
+static int write_model(char **a, int experts)
 {
     const char *path = a[0];
     const int vocabulary = atoi(a[1]), width = atoi(a[2]), ffn = atoi(a[3]);
@@ -224,13 +248,18 @@ static int write_model(char **a)
         snprintf(key, sizeof key, "dragoman.transformer.%s", numbers[i].key);
         dgm_gguf_set_u32(w, key, (uint32_t)numbers[i].value);
     }
+    if (experts) {
+        dgm_gguf_set_u32(w, "dragoman.transformer.moe.experts", (uint32_t)experts);
+        dgm_gguf_set_u32(w, "dragoman.transformer.moe.encoder_every", 2);
+        dgm_gguf_set_u32(w, "dragoman.transformer.moe.decoder_every", 2);
+    }
     dgm_gguf_set_string(w, "dragoman.transformer.norm", "pre");
     dgm_gguf_set_string(w, "dragoman.transformer.activation", "relu");
     dgm_gguf_set_string(w, "dragoman.transformer.positions", "sinusoid");
     dgm_gguf_set_string(w, "dragoman.decode.precision", a[7]);
     put_matrix(w, "", -1, "src.embed", vocabulary, width);
-    put_layers(w, "enc", atoi(a[4]), width, ffn);
-    put_layers(w, "dec", atoi(a[5]), width, ffn);
+    put_layers(w, "enc", atoi(a[4]), width, ffn, experts);
+    put_layers(w, "dec", atoi(a[5]), width, ffn, experts);
     check(dgm_gguf_write(w, path, &err), &err);
     dgm_gguf_writer_close(&w);
     const dgm_clusters c = draw_clusters(vocabulary, width, atoi(a[8]), atof(a[9]));
@@ -440,10 +469,11 @@ static int project(char **a)
 int main(int argc, char **argv)
 {
     if (argc == 10 && strcmp(argv[1], "projection") == 0) return project(argv + 2);
-    if (argc == 12 && strcmp(argv[1], "model") == 0) return write_model(argv + 2);
+    if ((argc == 12 || argc == 13) && strcmp(argv[1], "model") == 0)
+        return write_model(argv + 2, argc == 13 ? atoi(argv[12]) : 0);
     fprintf(stderr,
             "usage: clusters projection VOCABULARY WIDTH CENTROIDS SHARE PRECISION SENTENCES BEAM "
             "SECONDS\n       clusters model FILE VOCABULARY WIDTH FFN ENCODER DECODER HEADS TYPE "
-            "CENTROIDS SHARE\n");
+            "CENTROIDS SHARE [EXPERTS]\n");
     return 2;
 }
