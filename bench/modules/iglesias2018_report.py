@@ -134,7 +134,7 @@ def draw_bars(path, title, bars):
 
 def figure2(bench, rows):
     made, curves = [], []
-    for i, (system, precision, beam, cells) in enumerate(rows):
+    for system, precision, beam, finish, cells in rows:
         pairs = [(a, b) for a, b in cells if a and b]
         if not pairs:
             continue
@@ -145,16 +145,17 @@ def figure2(bench, rows):
         made.append([system, precision, beam, f"{one:.0f}", f"{all_rows:.0f}", f"{ratio[0]:.2f}",
                      f"{ratio[1]:.2f}-{ratio[2]:.2f}", shown(PAPER_BEAM.get(beam), "{:.0f}"), f"{walked[0]:.0f}",
                      f"{walked[1]:.0f}", f"{walked[0] / walked[1]:.2f}", f"{rate:.1f}",
-                     pairs[0][1]["rss"]])
-    for i, (system, precision) in enumerate(dict.fromkeys((m[0], m[1]) for m in made)):
-        mine = [m for m in made if (m[0], m[1]) == (system, precision)]
+                     pairs[0][1]["rss"], finish, pairs[0][1].get("steps", "")])
+    for i, (system, precision, finish) in enumerate(dict.fromkeys((m[0], m[1], m[-2]) for m in made)):
+        mine = [m for m in made if (m[0], m[1], m[-2]) == (system, precision, finish)]
         colour = COLOURS[i % len(COLOURS)]
+        precision += f", {finish}"
         curves.append((f"{system} {precision}", colour, False, [(m[2], float(m[4])) for m in mine]))
         curves.append((f"{system} {precision}, one row", colour, True, [(m[2], float(m[3])) for m in mine]))
     table(bench, "figure2", f"Figure 2: source words a minute against the beam, one sentence at a time "
           f"({bench.few.lines} lines of {bench.texts[0].name}, one thread)",
           ["system", "precision", "beam", "one row", "all rows", "ratio", "spread", "paper (GPU)", "MiB a token, one row",
-           "all rows", "bound by bytes", "GB/s, one row", "peak RSS MiB"], made,
+           "all rows", "bound by bytes", "GB/s, one row", "peak RSS MiB", "finish", "state steps"], made,
           "MiB a token: weights that the decoder walks through. A CPU gains by batching what it saves in walking: where one "
           "row waits for memory the ratio of the two is the bound of the speed-up, less what rows do by themselves.")
     draw(results(bench, "iglesias2018-figure2", "svg"), "Words a minute against the beam, one sentence at a time", "beam",
@@ -163,7 +164,7 @@ def figure2(bench, rows):
 
 def figure3(bench, rows):
     made, curves = [], []
-    for system, precision, beam, cells in rows:
+    for system, precision, beam, finish, cells in rows:
         for sentences in dict.fromkeys(c[0] for c in cells):
             for order in "sorted", "unsorted":
                 pairs = [(c[2], c[3]) for c in cells if c[:2] == (sentences, order) and c[2] and c[3]]
@@ -174,16 +175,17 @@ def figure3(bench, rows):
                 made.append([system, precision, beam, sentences, order,
                              f"{statistics.median(speed(a) for a, _ in pairs):.0f}",
                              f"{statistics.median(speed(b) for _, b in pairs):.0f}", f"{ratio[0]:.2f}",
-                             f"{ratio[1]:.2f}-{ratio[2]:.2f}", shown(paper), pairs[0][1]["workspace"], pairs[0][1]["rss"]])
-    for i, (system, precision) in enumerate(dict.fromkeys((m[0], m[1]) for m in made)):
+                             f"{ratio[1]:.2f}-{ratio[2]:.2f}", shown(paper), pairs[0][1]["workspace"], pairs[0][1]["rss"],
+                             finish, pairs[0][1].get("steps", "")])
+    for i, (system, precision, finish) in enumerate(dict.fromkeys((m[0], m[1], m[-2]) for m in made)):
         for order in "sorted", "unsorted":
-            mine = [m for m in made if (m[0], m[1], m[2], m[4]) == (system, precision, 4, order)]
-            curves.append((f"{system} {precision}, {order}", COLOURS[i % len(COLOURS)], order == "unsorted",
+            mine = [m for m in made if (m[0], m[1], m[-2], m[2], m[4]) == (system, precision, finish, 4, order)]
+            curves.append((f"{system} {precision}, {finish}, {order}", COLOURS[i % len(COLOURS)], order == "unsorted",
                            ([(1, float(mine[0][5]))] if mine else []) + [(m[3], float(m[6])) for m in mine]))
     table(bench, "figure3", f"Figure 3: source words a minute against the sentences at once "
           f"({bench.many.lines} lines of {bench.texts[0].name}, one thread)",
           ["system", "precision", "beam", "sentences", "order", "one sentence", "all", "ratio", "spread", "paper (GPU)",
-           "workspace MiB", "peak RSS MiB"], made,
+           "workspace MiB", "peak RSS MiB", "finish", "state steps"], made,
           "unsorted: lines are sorted within their batch alone; as sentences enter when others leave, little is lost.")
     draw(results(bench, "iglesias2018-figure3", "svg"), "Words a minute against the sentences at once, beam 4", "sentences",
          "words a minute", curves)
@@ -222,6 +224,14 @@ def together(rows):
     return 60 * sum(number(r, "words") for r in timed) / sum(number(r, "seconds") for r in timed)
 
 
+def cost(rows):
+    """Policy and state steps of several texts together; of minimum Bayes risk and other systems nothing."""
+    timed = [r for r in rows if isinstance(r, dict) and r.get("finish")]
+    if not timed or len(timed) != len(rows):
+        return ["", ""]
+    return [timed[0]["finish"], f"{sum(number(r, 'steps') or 0 for r in timed):.0f}"]
+
+
 def table1(bench, system, rows):
     made = []
     kind = "Transformer" if system is bench.transformer else "GRU"
@@ -237,8 +247,9 @@ def table1(bench, system, rows):
                                                                " lattices" if "LMBR, lattices" in name else "")
         paper = PAPER_TABLE_1.get(short) if "MBR of" not in name and "in the" not in name else None
         made.append([name, *(f"{e[0]:.2f}" for e in each), f"{bleu:.2f}", shown(difference, "{:+.2f}", ""),
-                     shown(p, "{:.4f}", ""), shown(together(outputs), "{:.0f}", ""), shown(paper, "{:.1f}")])
-    head = ["system", *(t.name for t in bench.tests), "together", "difference", "p", "words a minute", "paper, en-de 2017"]
+                     shown(p, "{:.4f}", ""), shown(together(outputs), "{:.0f}", ""), *cost(outputs), shown(paper, "{:.1f}")])
+    head = ["system", *(t.name for t in bench.tests), "together", "difference", "p", "words a minute", "finish", "state steps",
+            "paper, en-de 2017"]
     if bench.args.languages != ["en", "de"]:  # the paper's numbers are of another pair
         head, made = head[:-1], [row[:-1] for row in made]
     table(bench, f"table1-{kind.lower()}", f"Table 1: {system.name}, beam {bench.args.beam}, settings of "
@@ -262,10 +273,10 @@ def table2(bench, rows):
         paper = PAPER_TABLE_2[name, bool(kind)]
         made.append([name, system.name, kind or "none", timed["beam"] if timed else "", shown(bleu and bleu[0]),
                      shown(speed(timed), "{:.0f}"), shown(whole, "{:.0f}", ""), timed["rss"] if timed else "",
-                     paper[0], paper[1]])
+                     *cost([timed]), paper[0], paper[1]])
     table(bench, "table2", "Table 2: research against accelerated, one sentence at a time, one thread",
           ["setting", "system", "evidence", "beam", "BLEU", "words a minute", "with making the evidence", "peak RSS MiB",
-           "paper BLEU", "paper words a minute (GPU)"], made)
+           "finish", "state steps", "paper BLEU", "paper words a minute (GPU)"], made)
 
 
 def ablation(bench, rows):
@@ -275,10 +286,32 @@ def ablation(bench, rows):
         if not bleu:
             continue
         made.append([name, system.name, f"{bleu[0]:.2f}", shown(bleu[1], "{:+.2f}", ""), shown(bleu[2], "{:.4f}", ""),
-                     shown(together(outputs), "{:.0f}"), shown(PAPER_ABLATION.get(name), "{:+.1f}")])
+                     shown(together(outputs), "{:.0f}"), *cost(outputs), *values(outputs),
+                     shown(PAPER_ABLATION.get(name), "{:+.1f}")])
         before = outputs
     table(bench, "ablation", "Section 4.3, step by step", ["step", "system", "BLEU", "against the step before", "p",
-                                                           "words a minute", "paper"], made)
+                                                           "words a minute", "finish", "state steps", "rows a line",
+                                                           "values a line", "paper"], made)
+
+
+def values(rows):
+    """Rows and values of the evidence of a line."""
+    lines = sum(number(r, "lines") for r in rows)
+    return [f"{sum((number(r, f) or 0) * number(r, 'lines') for r in rows) / lines:.0f}"
+            for f in ("evidence_rows", "evidence_values")]
+
+
+def limits(bench, rows, options, outputs):
+    """rows: (option, value, BLEU on the development text, CPU seconds); outputs: with the defaults and with the best."""
+    made = [[option, value, f"{bleu:.2f}", f"{60 * bench.whole_dev.words / seconds:.0f}", "", ""]
+            for option, value, bleu, seconds in rows]
+    if all(path for group in outputs for path in group):
+        bleu = bench.run.bleu(outputs[0], bench.texts)
+        made.append(["defaults, " + " and ".join(t.name for t in bench.texts), "", f"{bleu[0]:.2f}", "", "", ""])
+        bleu = bench.run.bleu(outputs[1], bench.texts, outputs[0])
+        made.append([" ".join(map(str, options)), "", f"{bleu[0]:.2f}", "", f"{bleu[1]:+.2f}", shown(bleu[2], "{:.4f}")])
+    table(bench, "limits", f"Limits of the phrase-based decoder, {bench.whole_dev.name}",
+          ["option", "value", "BLEU", "words per CPU minute", "difference", "p"], made)
 
 
 def size(bench, rows, base):

@@ -21,10 +21,11 @@ from pathlib import Path
 import entry
 
 ROOT = Path(__file__).resolve().parents[2]
-FIELDS = ("key date commit cpu what system precision beam rows order evidence text lines words tokens seconds wall "
+FIELDS = ("key date commit cpu what system precision beam rows order evidence finish text lines words tokens steps seconds wall "
           "encoder states readout products selection search walked evidence_seconds evidence_rows evidence_values "
           "workspace rss kernels").split()
 PENALTIES = [0, 0.6, 1, 1.4]
+WEIGHTS = [0, 0.01, 0.03, 0.1, 0.3]
 RISKS = [(utility, scale) for utility in ("bleu", "chrf") for scale in (0, 1, 3, 10, 30, 100)]
 
 
@@ -143,10 +144,12 @@ class Runner:
         self.args, self.work = args, Path(args.work)
         self.work.mkdir(parents=True, exist_ok=True)
         self.log, self.runs, self.digests = self.work / "runs.csv", {}, {}
-        self.finish = ["--finish", args.finish]
         if self.log.exists() and not args.fresh:
             with open(self.log, newline="", encoding="utf-8") as f:
-                self.runs = {row["key"]: row for row in csv.DictReader(f)}
+                known = csv.DictReader(f)
+                if known.fieldnames != FIELDS:
+                    sys.exit(f"{self.log} was written by another version of this script: --fresh, or another --work")
+                self.runs = {row["key"]: row for row in known}
         else:
             with open(self.log, "w", newline="", encoding="utf-8") as f:
                 csv.writer(f).writerow(FIELDS)
@@ -181,11 +184,13 @@ class Runner:
         return self.work / ("out-" + hashlib.sha256(key.encode()).hexdigest()[:16])
 
     def translate(self, what, system, text, beam, options=(), evidence="", rows="beam", order="", precision=None,
-                  threads=1, again=0, instead=None):
+                  threads=1, again=0, instead=None, finish=None):
         """One timed translation, from earlier if there is one, whatever it was made for; None when there is no time for
-        it. again: a round. instead: the row of a translation whose lines stand in for those that fail."""
+        it. again: a round. instead: the row of a translation whose lines stand in for those that fail. finish: the policy,
+        the first of --finish unless said."""
         precision = precision or self.args.precisions[0]
-        options = [*options, *self.finish]
+        finish = finish or self.args.finish[0]
+        options = [*options, "--finish", finish]
         named = [Path(o) for o in options if isinstance(o, Path)]
         files = [*system.models, text.source, *named]
         shown = " ".join(str(o.name if isinstance(o, Path) else o) for o in options)
@@ -204,7 +209,7 @@ class Runner:
         part.rename(self.output_of(key))
         row = self.row_of(said)
         row.update(key=key, what=what, system=system.name, precision=precision, beam=beam, rows=rows, order=order,
-                   evidence=evidence, text=text.name, lines=text.lines, words=text.words)
+                   evidence=evidence, finish=finish, text=text.name, lines=text.lines, words=text.words)
         self.keep(row)
         print(f"  {key}: {row['seconds']:.2f} s, {time.time() - before:.0f} s in all", file=sys.stderr, flush=True)
         return self.runs[key]
@@ -225,7 +230,8 @@ class Runner:
         share = {name: float(value) for name, value in re.findall(r", ([\w-]+) ([\d.]+) s", parts)}
         made = re.search(r"^evidence .*, ([\d.]+) rows and ([\d.]+) values each, made in ([\d.]+) s", said, re.M)
         return dict(seconds=max(1e-3, find(parts, r"^([\d.]+) s") or 0), wall=find(said, r"([\d.]+) s to translate"),
-                    tokens=find(said, r"in, (\d+) out", int), encoder=share.get("encoder"), states=share.get("states"),
+                    tokens=find(said, r"in, (\d+) out", int), steps=find(said, r"^state steps +(\d+)", int),
+                    encoder=share.get("encoder"), states=share.get("states"),
                     readout=share.get("read-out"), products=share.get("products"), selection=share.get("selection"),
                     search=share.get("search"), walked=find(parts, r"([\d.]+) MiB walked"),
                     evidence_rows=made and float(made.group(1)), evidence_values=made and float(made.group(2)),
@@ -302,8 +308,21 @@ class Runner:
         name = f"lmbr-{kind}-{self.identity(*system.models, evidence)}-beam{beam}-{penalty}-{self.args.precisions[0]}.conf"
         return self.once(name, lambda path: self.program(
             "translate", *system.options(), "-i", dev.source, "-b", beam, "--precision", self.args.precisions[0],
-            "--shortlist", "all", "--threads", self.args.threads, *self.batch(beam), *self.finish, "--length-penalty",
-            penalty, "--lmbr", evidence, "--lmbr-tune", dev.reference, "-q", "-o", path), 0.5)
+            "--shortlist", "all", "--threads", self.args.threads, *self.batch(beam), "--finish", self.args.finish[0],
+            "--length-penalty", penalty, "--lmbr", evidence, "--lmbr-tune", dev.reference, "-q", "-o", path), 0.5)
+
+    def weight(self, system, dev, plain, instead):
+        """The --lattice-weight with the best BLEU of search inside dev's lattices; None without time."""
+        tried = {}
+        for x in WEIGHTS:
+            row = self.translate("tuning", system, dev, 12, [*plain, "--lattice", dev.lattices, "--lattice-weight", x,
+                                                             *self.batch(12)], rows=32, order="sorted",
+                                 threads=self.args.threads, instead=instead)
+            if not row:
+                return None
+            tried[x] = self.evaluate(dev.reference, self.output_of(row["key"]))[0][0]
+        print(f"{system.name}: lattice weight on {dev.name}: " + ", ".join(f"{x}: {b:.2f}" for x, b in tried.items()))
+        return max(tried, key=tried.get)
 
     def risk(self, system, dev, plain):
         """Utility and scale with the best BLEU of minimum Bayes risk over the system's own list; None without time."""
@@ -345,6 +364,22 @@ class Runner:
                     best.setdefault(int(at), words.strip())
             path.write_text("".join(best.get(i, "") + "\n" for i in range(text.lines)), encoding="utf-8")
         return self.once(f"best-{text.name}-{self.identity(text.lists)}", write) if text.lists else None
+
+    def phrase_text(self, text, options):
+        """The phrase-based decoder's translation of a text, its CPU seconds in a file beside it."""
+        table, lm, weights = (Path(p) for p in self.args.phrase)
+        source, target = self.args.languages
+        shown = "-".join(map(str, options)).replace("--", "") or "defaults"
+
+        def write(path):
+            tokens = self.work / f"tokens-{text.name}"
+            self.program("tokenize", source, "-i", text.source, "-o", tokens)
+            before = cpu_seconds()
+            self.program("phrase", "translate", table, lm, "-w", weights, "--detokenize", target, "-i", tokens, "-q", "--threads",
+                         self.args.threads, *options, "-o", path)
+            (self.work / f"seconds-{shown}-{text.name}").write_text(f"{cpu_seconds() - before:.1f}")
+        path = self.once(f"phrase-{shown}-{text.name}-{self.identity(table, lm, weights, text.source)}", write)
+        return path, float((self.work / f"seconds-{shown}-{text.name}").read_text()) if path else None
 
     def phrase_speed(self, text, options, again=0, threads=1):
         """CPU seconds of the phrase-based decoder for a text, and those that passed after loading."""
