@@ -20,8 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from . import checkpoint
-from . import wordlist
+from . import checkpoint, subword, wordlist
 from .cmlm import Cmlm, CmlmConfig
 from .gguf_writer import Writer
 from .packed import Packed
@@ -36,7 +35,7 @@ POSITION_NAMES = {"sinusoidal": "sinusoid", "sinusoidal_marian": "sinusoid_maria
 
 @dataclass
 class Pieces:
-    """A SentencePiece vocabulary: the bytes of its model file."""
+    """A SentencePiece vocabulary: the bytes of its model file, less the paths that it remembers."""
     model: bytes
     size: int = 0                      # ids; 0: the number of pieces (asks the sentencepiece package)
     eos: int = 0
@@ -48,6 +47,7 @@ class Pieces:
     extra: list = field(default_factory=list)    # spellings of the last ids, which the model does not hold
 
     def __post_init__(self):
+        self.model = subword.without_paths(self.model)
         if not self.size:
             import sentencepiece
             pieces = sentencepiece.SentencePieceProcessor()
