@@ -32,7 +32,7 @@ def fingerprint(program, only):
 def source(build):
     """What can be said without a compiler."""
     return [test(f"scripts/{s}", f"scripts/{s}") for s in ("check_layers", "check_format", "check_links", "check_names",
-                                                              "check_papers", "check_words")]
+                                                              "check_papers", "check_words", "check_models")]
 
 
 def unit(build):
