@@ -66,6 +66,19 @@ def pack(a):
     print(f"pack: {len(whole)} pairs, {len(whole.target) / 1e6:.1f}M target tokens", flush=True)
 
 
+def turn(a):
+    """Pairs for a teacher of the other direction: what was distilled, turned round."""
+    from . import corpus, mix
+    sources, mades = corpus.read_lines(a.source), corpus.read_lines(a.made)
+    reals = corpus.read_lines(a.real) if a.real else [""] * len(sources)
+    if not len(sources) == len(mades) == len(reals):
+        raise ValueError(f"{a.source}, {a.made} and {a.real or '-'} have different numbers of lines")
+    found = [pair for pair in map(mix.turned, sources, reals, mades) if pair]
+    corpus.write_lines(a.out[0], (pair[0] for pair in found))
+    corpus.write_lines(a.out[1], (pair[1] for pair in found))
+    print(f"turn: {len(found)} of {len(sources)} pairs")
+
+
 def run_distill(a):
     from . import distill
     distill.distill(a.teacher, a.files, a.out, a.beam, a.budget, a.rows, a.workers, a.device, a.manifest,
@@ -207,6 +220,12 @@ def parser():
     p.add_argument("--processes", type=int, default=2)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--out", required=True)
+
+    p = command("turn", turn, "distilled pairs turned round: synthetic sources, real targets, for the other direction")
+    p.add_argument("source", help="the text that was translated")
+    p.add_argument("made", help="its translations, one a line")
+    p.add_argument("--real", help="its real translations: equal ones are left out")
+    p.add_argument("--out", nargs=2, required=True, metavar=("SOURCE", "TARGET"))
 
     p = command("train", train, "run a recipe")
     p.add_argument("recipe")

@@ -85,6 +85,14 @@ def choose(source, real, made, passes, threshold):
     return [(made, passes)]
 
 
+def turned(source, real, made):
+    """A pair for the other direction: the teacher's translation as its source, the text that it was made from as its target.
+    None where the translation is unsound, has other digits or is the real one, whose pair is there already."""
+    if made == real or not sound(source, made) or not same_digits(source, made):
+        return None
+    return made, source
+
+
 def start(model, settings):
     WORKER["spm"] = wordlist.load(model)
     WORKER["source_spm"] = wordlist.load(settings["source_model"]) if settings.get("source_model") else WORKER["spm"]

@@ -83,6 +83,14 @@ class Corpora(unittest.TestCase):
                          "Gestern kam er um 15 Uhr.")
         self.assertEqual(mix.nearest("He came at 15 yesterday.", "", made), "Er kam gestern 15.")
 
+    def test_pairs_turned_round(self):
+        source = "It costs 15 euros in the little shop at the corner."
+        made = "Es kostet 15 Euro im kleinen Laden an der Ecke."
+        self.assertEqual(mix.turned(source, "Es kostet 15 Euro.", made), (made, source))
+        self.assertIsNone(mix.turned(source, made, made))               # the real pair is there already
+        self.assertIsNone(mix.turned(source, "", made.replace("15", "50")))
+        self.assertIsNone(mix.turned(source, "", ""))
+
     def test_templates(self):
         rng = random.Random(1)
         for made in filter(None, (templates.pair(rng) for _ in range(200))):
