@@ -8,7 +8,7 @@ never emitted. Scores are compared after division by length ** penalty, </s> cou
 import numpy as np
 import torch
 
-from . import fold
+from . import fold, row_summary
 
 EOS, UNK = 0, 1
 
@@ -30,18 +30,24 @@ def finish(table):
 
 
 class CachedDecoder:
-    """A Transformer's decoder for `width` hypotheses a sentence: keys and values of what each has read."""
+    """A Transformer's decoder for `width` hypotheses a sentence: keys and values of what each has read.
+
+    A hypothesis that goes on with another's history takes over the numbers of the rows that hold it, not the keys and values:
+    those of six layers, copied at every step, were most of the time of a beam."""
 
     def __init__(self, model, source, width, limit, room=32):
         memory, self.mask = model.encode(source)
         self.cross = [tuple(x.contiguous() for x in layer.cross_attn.keys_values(memory)) for layer in model.decoder]
-        self.model, self.limit, self.room = model, limit, min(limit, room)
-        self.states = model.start_states(source.size(0) * width, self.room, source.device, model.embedding.dtype)
+        self.model, self.width, self.limit, self.room = model, width, limit, min(limit, room)
+        count = source.size(0) * width
+        self.states = model.start_states(count, self.room, source.device, model.embedding.dtype)
+        self.own = torch.arange(count, device=source.device, dtype=torch.int32)
+        self.rows = self.own[:, None].repeat(1, limit) if width > 1 and "k" in self.states[0] else None
 
     def step(self, last, t):
         if (t + 1) * self.model.config.tokens_per_step > self.room:
             self.grow(min(self.limit, 2 * self.room))
-        return self.model.step(last, t, self.states, self.cross, self.mask)
+        return self.model.step(last, t, self.states, self.cross, self.mask, self.rows)
 
     def grow(self, room):
         self.room = room
@@ -53,18 +59,22 @@ class CachedDecoder:
 
     def reorder(self, rows, t):
         """Row i goes on with the history of row rows[i], up to position t."""
+        if self.rows is not None:
+            self.rows = self.rows[rows]
+            self.rows[:, t + 1:t + 2] = self.own[:, None]               # the next position is written into its own row
         for state in self.states:
-            for name, cache in state.items():
-                if name == "cell":
-                    state[name] = cache[rows]
-                else:
-                    cache[:, :, :t + 1] = cache[rows, :, :t + 1]
+            if "cell" in state:
+                state["cell"] = state["cell"][rows]
 
     def keep(self, sentences, rows):
         """Only these sentences, whose hypotheses are these rows, go on."""
         self.mask = self.mask[sentences]
         self.cross = [(k[sentences], v[sentences]) for k, v in self.cross]
         self.states = [{name: value[rows] for name, value in state.items()} for state in self.states]
+        self.own = self.own[:len(rows)]
+        if self.rows is not None:                                       # histories stay within a sentence's rows
+            first = self.own - self.own % self.width
+            self.rows = self.rows[rows] % self.width + first[:, None]
 
 
 class RecurrentDecoder:
@@ -143,22 +153,37 @@ def greedy_pairs(model, source, max_length, every=8):
     return [fold.unfold(row, model.config.order, model.eod) for row in out.flatten(1).tolist()]
 
 
-def top(scores, count, chunk=128):
-    """topk along the rows of [N, V] for a small count: the best are in the chunks with the best maxima. Several times as fast."""
+def top(scores, count, chunk=row_summary.CHUNK, highest=None):
+    """topk along the rows of [N, V] for a small count: the best are in the chunks with the best maxima, `highest` where they
+    are known. Several times as fast."""
     n, size = scores.shape
     if size % chunk or size // chunk < count:
         return scores.topk(count, -1)
     parts = scores.view(n, -1, chunk)
-    where = parts.amax(-1).topk(count, -1).indices                      # [N, count]
+    highest = parts.amax(-1) if highest is None else highest
+    where = highest.topk(count, -1).indices                             # [N, count]
     few = parts.gather(1, where[..., None].expand(-1, -1, chunk)).view(n, -1)
     value, at = few.topk(count, -1)
     return value, where.gather(1, torch.div(at, chunk, rounding_mode="floor")) * chunk + at % chunk
 
 
+def candidates(logits, count):
+    """Of each row of [N, V] logits (which change): log p of </s>, and the best `count` others with their log p."""
+    highest, end = None, logits[:, EOS].clone()
+    if row_summary.usable(logits, count):
+        norm, highest = row_summary.summary(logits, 2)
+    else:
+        norm = end - torch.log_softmax(logits, -1)[:, EOS]              # one pass; logsumexp takes six
+    logits[:, :2] = -1e9
+    value, token = top(logits, count, highest=highest)
+    return end - norm, value - norm[:, None], token
+
+
 @torch.no_grad()
-def beam(model, source, max_length, width=4, penalty=1.0, every=4, nbest=1):
+def beam(model, source, max_length, width=4, penalty=1.0, every=4, nbest=1, leave=0.0):
     """Best hypothesis of each sentence; a sentence leaves when its best live beam can no longer win soon. With nbest > 1, lists
-    of what had ended by then, the best first: one to nbest of them."""
+    of what had ended by then, the best first: one to nbest of them. The last sentences, a share `leave` of all, are not
+    waited for: what has ended of them counts, or nothing."""
     device, total = source.device, source.size(0)
     network = decoder(model, source, width, max_length)
     alive = torch.arange(total, device=device)
@@ -172,13 +197,9 @@ def beam(model, source, max_length, width=4, penalty=1.0, every=4, nbest=1):
     for t in range(max_length):
         n = alive.numel()
         logits = logits_f32(model, network.step(last, t))               # [n * width, V]
-        first = logits[:, EOS].clone()
-        norm = first - torch.log_softmax(logits, -1)[:, EOS]            # one pass; logsumexp takes six
-        ended = (first - norm).view(n, width)
-        logits[:, :2] = -1e9
-        value, token = top(logits, width)                               # a row can give at most `width` survivors
-        joint = score.view(n, width, 1) + (value - norm[:, None]).view(n, width, width)
-        raw = score + ended
+        ended, value, token = candidates(logits, width)                 # a row can give at most `width` survivors
+        joint = score.view(n, width, 1) + value.view(n, width, width)
+        raw = score + ended.view(n, width)
         score, pick = joint.view(n, -1).topk(width, -1)
         # an end counts only if it ranks among the best `width` continuations: else an improbable </s> could win by
         # being short, and the translation would be cut
@@ -194,7 +215,7 @@ def beam(model, source, max_length, width=4, penalty=1.0, every=4, nbest=1):
         network.reorder(rows, t)
         if t % every == every - 1:
             keep = (score[:, 0] / (t + 2) ** penalty >= best[:, 0]).nonzero()[:, 0]
-            if keep.numel() == 0:
+            if keep.numel() <= leave * total:
                 break
             if keep.numel() < 0.9 * n:
                 out[alive, :, :max_length] = ended_path

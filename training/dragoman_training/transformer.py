@@ -136,9 +136,14 @@ def attention(q, k, v, mask=None, causal=False):
     return scores.softmax(-1) @ v
 
 
-def attention_step(q, k, v, mask=None):
-    """The same for the few queries of one decoder position."""
-    return step_attention.attend(q, k, v, mask) if step_attention.usable(q) else attention(q, k, v, mask)
+def attention_step(q, k, v, mask=None, rows=None):
+    """The same for the few queries of one decoder position; rows [B, T]: where position t of row b is kept."""
+    if step_attention.usable(q):
+        return step_attention.attend(q, k, v, mask, rows)
+    if rows is not None:
+        at = torch.arange(k.size(2), device=k.device)
+        k, v = (x.transpose(1, 2)[rows.long(), at].transpose(1, 2) for x in (k, v))
+    return attention(q, k, v, mask)
 
 
 class Rows(torch.autograd.Function):
@@ -353,8 +358,9 @@ class DecoderLayer(Sublayers):
         x = self.feed_forward(self.after(x, self.cross_attn.cross(inner, k, v, mask), self.cross_norm), real)
         return (x, weights) if align else x
 
-    def step(self, x, state, t, cross_k, cross_v, mask):
-        """Step t for every row of x [N, tokens, D]. state: {k, v} [N, H, room, K], in place, or {cell} [N, D].
+    def step(self, x, state, t, cross_k, cross_v, mask, rows=None):
+        """Step t for every row of x [N, tokens, D]. state: {k, v} [N, H, room, K], in place, or {cell} [N, D]. rows [N, room]:
+        the row of k and v that holds each position of a hypothesis; None: its own.
 
         The memory may have fewer rows than x: row n then belongs to sentence n // (N / rows), as in a beam, and a
         sentence's hypotheses are queries of one product.
@@ -369,7 +375,8 @@ class DecoderLayer(Sublayers):
             first, end = t * x.size(1), (t + 1) * x.size(1)
             state["k"][:, :, first:end] = k
             state["v"][:, :, first:end] = v
-            update = self.self_attn.merge(attention_step(q, state["k"][:, :, :end], state["v"][:, :, :end]))
+            held = rows[:, :end] if rows is not None else None
+            update = self.self_attn.merge(attention_step(q, state["k"][:, :, :end], state["v"][:, :, :end], rows=held))
         x = self.after(x, update, self.self_norm)
         inner = self.before(x, self.cross_norm).view(cross_k.size(0), -1, x.size(-1))
         update = self.cross_attn.cross(inner, cross_k, cross_v, mask, attention_step).view(x.shape)
@@ -511,12 +518,12 @@ class Transformer(nn.Module):
         shape = (rows, c.heads, room, c.d_model // c.heads)
         return [{name: torch.zeros(shape, device=device, dtype=dtype) for name in "kv"} for _ in self.decoder]
 
-    def step(self, tokens, t, states, cross, mask):
+    def step(self, tokens, t, states, cross, mask, rows=None):
         """tokens [B] (pairs: [B, 2]) of step t -> hidden [B, D] ([B, 2, D]); states change in place. cross =
-        [layer](k, v) of the memory."""
+        [layer](k, v) of the memory; rows as in a layer's step."""
         single = tokens.dim() == 1
         x = self.embed(tokens[:, None] if single else tokens, "target", t * (1 if single else tokens.size(1)))
         for layer, state, (k, v) in zip(self.decoder, states, cross):
-            x = layer.step(x, state, t, k, v, mask)
+            x = layer.step(x, state, t, k, v, mask, rows)
         x = self.decoder_norm(x) if self.config.norm == "pre" else x
         return x[:, 0] if single else x

@@ -36,8 +36,29 @@ for b, h, w, t, k, masked in ((3, 2, 1, 5, 64, 0), (3, 2, 4, 37, 64, 1), (2, 8, 
         assert step_attention.usable(q)
         found = step_attention.attend(q, keys, values, mask)
         assert (found - transformer.attention(q, keys, values, mask)).abs().max() < 1e-5
+        rows = torch.randint(0, b, (b, t + 3), dtype=torch.int32)[:, :t]
+        found = step_attention.attend(q, keys, values, mask, rows)
+        step_attention.WANTED = False
+        assert (found - transformer.attention_step(q, keys, values, mask, rows)).abs().max() < 1e-5
+        moved = torch.stack([torch.stack([keys[rows[i, j], :, j] for j in range(t)], 1) for i in range(b)])
+        assert torch.equal(moved, keys.transpose(1, 2)[rows.long(), torch.arange(t)].transpose(1, 2))
+        step_attention.WANTED = True
 """
 
+SUMMARY = """
+import torch
+from dragoman_training import row_summary, search
+torch.manual_seed(1)
+for n, size in ((3, 1280), (5, 2176), (2, 16000)):
+    logits = torch.randn(n, size + 7)[:, :size] * 4
+    logits[0, 0] = 30.0
+    assert row_summary.usable(logits, 4) and not row_summary.usable(logits, size)
+    found, wanted = search.candidates(logits.clone(), 4), logits.log_softmax(-1)
+    assert (found[0] - wanted[:, 0]).abs().max() < 1e-4
+    wanted[:, :2] = -1e9
+    values, tokens = wanted.topk(4)
+    assert torch.equal(found[2], tokens) and (found[1] - values).abs().max() < 1e-4
+"""
 
 SCAN = """
 import torch
@@ -294,6 +315,11 @@ class StepAttention(unittest.TestCase):
     def test_kernel_in_the_interpreter(self):
         environment = {**os.environ, "TRITON_INTERPRET": "1", "DRAGOMAN_STEP_KERNEL": "1"}
         run = subprocess.run([sys.executable, "-c", STEP], env=environment, stderr=subprocess.PIPE)
+        self.assertEqual(run.returncode, 0, run.stderr.decode())
+
+    def test_summary_in_the_interpreter(self):
+        environment = {**os.environ, "TRITON_INTERPRET": "1", "DRAGOMAN_STEP_KERNEL": "1"}
+        run = subprocess.run([sys.executable, "-c", SUMMARY], env=environment, stderr=subprocess.PIPE)
         self.assertEqual(run.returncode, 0, run.stderr.decode())
 
     def test_decoder_kernels_in_the_interpreter(self):

@@ -244,6 +244,8 @@ class Steps(unittest.TestCase):
             self.assertEqual(found, [search.beam(model, r, 12, 3)[0] for r in rows])
             self.assertTrue(all(search.UNK not in ids for ids in found))
             self.assertEqual(len(search.translate_ids(model, sources, 2)), 3)
+            left = search.beam(model, padded, 12, 3, leave=0.9)         # the first check ends it
+            self.assertTrue(all(mine == whole or len(mine) < 4 for mine, whole in zip(left, found)))
 
     def test_top(self):
         scores = torch.randn(20, 1280)
