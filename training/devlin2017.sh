@@ -72,7 +72,7 @@ for name in "${names[@]}"; do
         *) echo "devlin2017.sh: no system '$name'" >&2; exit 2 ;;
     esac
     [ -x "$dragoman" ] || continue
-    "$dragoman" translate -m "$work/devlin-$name.gguf" --threads 0 --quiet --input "$work/newstest2013.en" \
+    "$dragoman" translate --raw -m "$work/devlin-$name.gguf" --threads 0 --quiet --input "$work/newstest2013.en" \
         --output "$work/devlin-$name.newstest2013"
     echo "$name: $("$dragoman" eval "$work/devlin-$name.newstest2013" "$work/newstest2013.de" --metric bleu)"
 done

@@ -35,7 +35,7 @@ score() {
     local name=$1 models=()
     shift
     for model in "$@"; do models+=(-m "$model"); done
-    [ -s "$work/$name.newstest2013" ] || "$dragoman" translate "${models[@]}" --beam 5 --threads 0 --quiet \
+    [ -s "$work/$name.newstest2013" ] || "$dragoman" translate --raw "${models[@]}" --beam 5 --threads 0 --quiet \
         --input "$work/newstest2013.en" --output "$work/$name.newstest2013"
     echo "$name: $("$dragoman" eval "$work/$name.newstest2013" "$work/newstest2013.de" --metric bleu)"
 }

@@ -77,7 +77,7 @@ for name in "${names[@]}"; do
         *) echo "imamura2020.sh: no model '$name'" >&2; exit 2 ;;
     esac
     [ -x "$dragoman" ] || continue
-    "$dragoman" translate -m "$work/imamura-$name.gguf" --threads 0 --quiet --input "$work/newstest2009.$source" \
+    "$dragoman" translate --raw -m "$work/imamura-$name.gguf" --threads 0 --quiet --input "$work/newstest2009.$source" \
         --output "$work/imamura-$name.newstest2009"
     echo "$name: $("$dragoman" eval "$work/imamura-$name.newstest2009" "$work/newstest2009.$target" --metric bleu)"
 done

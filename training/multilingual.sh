@@ -66,7 +66,7 @@ score() {
             sed "s/.*/$way/" "$TEST/$pair/$set.$source" >> "$work/$1.directions"
         done
     done
-    "$dragoman" translate -m "$work/$1.gguf" --threads 0 --quiet --input "$work/$1.in" --directions "$work/$1.directions" \
+    "$dragoman" translate --raw -m "$work/$1.gguf" --threads 0 --quiet --input "$work/$1.in" --directions "$work/$1.directions" \
         --output "$work/$1.out"
     lines=0
     for pair in "${pairs[@]}"; do

@@ -39,7 +39,7 @@ for alpha in "${alphas[@]}"; do
     [ -x "$dragoman" ] || continue
     echo "== alpha $alpha"
     "$dragoman" inspect "$work/$name.gguf" --log-z "$work/newstest2013.en" --references "$work/newstest2013.de"
-    "$dragoman" translate -m "$work/$name.gguf" --beam 10 --finish shrink --threads 0 --quiet \
+    "$dragoman" translate --raw -m "$work/$name.gguf" --beam 10 --finish shrink --threads 0 --quiet \
         --input "$work/newstest2013.en" --output "$work/$name.newstest2013"
     "$dragoman" eval "$work/$name.newstest2013" "$work/newstest2013.de" --metric bleu --lowercase
 done

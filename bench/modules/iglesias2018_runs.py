@@ -201,7 +201,7 @@ class Runner:
             return None
         part, failures = self.work / "part", self.work / "failures"
         before = time.time()
-        said = self.program("translate", *system.options(), "-i", text.source, "-b", beam, "--precision", precision,
+        said = self.program("translate", "--raw", *system.options(), "-i", text.source, "-b", beam, "--precision", precision,
                             "--shortlist", "all", "--threads", threads, "-q", "--stats=time", *options,
                             *(["--failures", failures] if instead else []), output=part, some_failed=instead)
         if instead:
@@ -307,7 +307,7 @@ class Runner:
             return None
         name = f"lmbr-{kind}-{self.identity(*system.models, evidence)}-beam{beam}-{penalty}-{self.args.precisions[0]}.conf"
         return self.once(name, lambda path: self.program(
-            "translate", *system.options(), "-i", dev.source, "-b", beam, "--precision", self.args.precisions[0],
+            "translate", "--raw", *system.options(), "-i", dev.source, "-b", beam, "--precision", self.args.precisions[0],
             "--shortlist", "all", "--threads", self.args.threads, *self.batch(beam), "--finish", self.args.finish[0],
             "--length-penalty", penalty, "--lmbr", evidence, "--lmbr-tune", dev.reference, "-q", "-o", path), 0.5)
 
