@@ -344,7 +344,8 @@ typedef struct dgm_settings {
     // take paragraphs or whose words are tokens between spaces. A line with a prefix, constraints of its
     // own, evidence or a lattice is one sentence. NULL: "auto". Default NULL.
     const char *split;
-    // 1: nothing is done to the text before or after the model: `split` is "long". Default 0.
+    // 1: nothing is done to the text before or after the model (docs/manual/TEXT.md); `split` is "long".
+    // Default 0.
     int32_t raw;
 } dgm_settings;
 
@@ -442,7 +443,9 @@ enum {
     DGM_LINE_TRUNCATED = 8, // a translation reached the maximum length
     // A constraint could not be met and was left out: see notice.
     DGM_LINE_UNMET = 16,
-    DGM_LINE_MALFORMED = 32 // dgm_input.constraints cannot be read: all of them were left out
+    DGM_LINE_MALFORMED = 32, // dgm_input.constraints cannot be read: all of them were left out
+    DGM_LINE_COPIED = 64,    // it, or a part of it, is no language and passed through as it is
+    DGM_LINE_REPEATED = 128  // a translation began to repeat itself and was cut there
 };
 
 typedef struct dgm_result {
@@ -578,6 +581,7 @@ typedef struct dgm_counters {
     uint64_t unions, union_tokens, selections, selection_tokens;
     uint64_t evidence_decoded;      // lines that the phrase-based system decoded
     double evidence_decode_seconds; // CPU time that this took
+    uint64_t copied, repeated; // lines with DGM_LINE_COPIED, DGM_LINE_REPEATED
 } dgm_counters;
 
 DGM_API void dgm_count_sized(const dgm_translator *t, dgm_counters *counters, size_t size);

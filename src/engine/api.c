@@ -105,6 +105,8 @@ void dgm_count_sized(const dgm_translator *t, dgm_counters *out, size_t size)
     dgm_translator *mine = (dgm_translator *)(uintptr_t)t; // the lock is not part of the value
     pthread_mutex_lock(&mine->lock);
     counters->lines = t->lines;
+    counters->copied = t->copied;
+    counters->repeated = t->repeated;
     counters->evidence_lines = t->evidence_lines;
     counters->evidence_rows = t->evidence_rows;
     counters->evidence_values = t->evidence_values;

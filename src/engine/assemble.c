@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "engine/engine_private.h"
+#include "text/capitals.h"
 
 const char dgm_memory_message[] = "out of memory";
 
@@ -98,8 +99,16 @@ static const dgm_piece_state *piece_of(const dgm_line_state *line, size_t i)
 
 static const dgm_raw *hypothesis(const dgm_piece_state *piece, size_t k)
 {
+    static const dgm_raw nothing = {.finished = true}; // of a piece that is copied
+    if (piece->copied) return &nothing;
     size_t last = (size_t)piece->hyp_count - 1;
     return &piece->hyps[k < last ? k : last];
+}
+
+// With the end symbol; a piece that is copied has none.
+static int tokens_of(const dgm_piece_state *piece, const dgm_raw *h)
+{
+    return piece->copied ? 0 : h->count + 1;
 }
 
 // Word numbers of all source tokens (line's text) and target tokens (joined text).
@@ -155,7 +164,7 @@ static dgm_status make_links(const dgm_line_state *line, size_t k, dgm_scratch *
             s->links[s->link_count++] = link;
         }
         source_base += piece->text_count;
-        target_base += h->count + 1; // its end symbol
+        target_base += tokens_of(piece, h);
     }
     sort_links(s);
     return DGM_OK;
@@ -189,21 +198,30 @@ static dgm_status make_text(const dgm_line_state *line, size_t k, dgm_scratch *s
         const dgm_text *spelled = NULL;
         DGM_TRY(dgm_grow(&s->spans, &s->span_cap, b + (size_t)h->count + 1, sizeof *s->spans, err));
         s->starts[i] = s->text.size;
+        if (piece_of(line, i)->copied) {
+            const dgm_piece *p = &line->pieces.items[i];
+            dgm_write_bytes(&s->text, line->text + p->begin, p->end - p->begin);
+            continue;
+        }
         DGM_TRY(dgm_unknown_spell(piece_of(line, i), h, s, &spelled, err));
         DGM_TRY(dgm_vocab_decode_spelled(t->target, h->tokens, spelled, (size_t)h->count, &s->text,
                                          s->spans + b, err));
+        if (piece_of(line, i)->raised && s->text.data)
+            dgm_capitals_raise((char *)s->text.data + s->starts[i], s->text.size - s->starts[i]);
         b += (size_t)h->count;
     }
     s->starts[n] = s->text.size;
     for (size_t i = 0; i < n; i++)
         s->outputs[i] = (dgm_text){s->text.data ? (const char *)s->text.data + s->starts[i] : "",
                                    s->starts[i + 1] - s->starts[i]};
-    if (n == 1) {
+    dgm_text whole = {line->text, line->size}, inner = dgm_text_trim(whole);
+    const size_t lead = (size_t)(inner.data - whole.data);
+    if (t->careful) dgm_write_bytes(&s->joined, whole.data, lead);
+    if (n == 1)
         dgm_write_bytes(&s->joined, s->outputs[0].data, s->outputs[0].size);
-    } else {
-        dgm_text whole = {line->text, line->size};
+    else
         DGM_TRY(dgm_split_join(whole, &line->pieces, s->outputs, &s->joined, err));
-    }
+    if (t->careful) dgm_write_bytes(&s->joined, inner.data + inner.size, whole.size - lead - inner.size);
     if (s->joined.failed) return dgm_no_memory(err);
     locate_outputs(s, n);
     for (size_t i = 0; i < s->joined.size; i++) // a byte token may have made a line break
@@ -224,8 +242,9 @@ static dgm_status make_tokens(const dgm_line_state *line, size_t k, dgm_translat
     size_t count = 0, bytes = 0;
     for (size_t i = 0; i < line->pieces.count; i++) {
         const dgm_raw *h = hypothesis(piece_of(line, i), k);
-        count += (size_t)h->count + 1;
-        for (int j = 0; j <= h->count; j++) bytes += token_spelling(t, h, j).size + 1;
+        const int own = tokens_of(piece_of(line, i), h);
+        count += (size_t)own;
+        for (int j = 0; j < own; j++) bytes += token_spelling(t, h, j).size + 1;
     }
     char *block = dgm_malloc(count * (sizeof(char *) + sizeof(float)) + bytes);
     if (!block) return dgm_no_memory(err);
@@ -235,7 +254,8 @@ static dgm_status make_tokens(const dgm_line_state *line, size_t k, dgm_translat
     size_t n = 0;
     for (size_t i = 0; i < line->pieces.count; i++) {
         const dgm_raw *h = hypothesis(piece_of(line, i), k);
-        for (int j = 0; j <= h->count; j++, n++) {
+        const int own = tokens_of(piece_of(line, i), h);
+        for (int j = 0; j < own; j++, n++) {
             dgm_text piece = token_spelling(t, h, j);
             tokens[n] = text;
             scores[n] = h->scores ? h->scores[j] : 0;
@@ -267,7 +287,7 @@ static dgm_status make_translation(dgm_line_state *line, size_t k, dgm_scratch *
         out->sum += h->sum;
         out->score = h->score;
         out->finished &= h->finished;
-        length += (size_t)h->count + 1;
+        length += (size_t)tokens_of(piece_of(line, i), h);
     }
     if (line->pieces.count > 1)
         out->score = dgm_length_normalise(out->sum, (int)length,
@@ -286,6 +306,41 @@ static dgm_status make_translation(dgm_line_state *line, size_t k, dgm_scratch *
     out->links = links;
     out->link_count = s->link_count;
     return DGM_OK;
+}
+
+// Where tokens begin to repeat an n-gram of 1 to 8, four times and more, and, to_end, do so until they
+// end (but for what is left of it): behind its first time. -1: nowhere. A stutter in the middle, behind which the
+// sentence goes on, is left alone.
+static int runaway(const int32_t *tokens, int count, bool to_end)
+{
+    enum { LONGEST = 8, TIMES = 4 };
+    for (int at = 0; at < count; at++)
+        for (int n = 1; n <= LONGEST && at + n * TIMES <= count; n++) {
+            int same = 0;
+            while (at + same + n < count && tokens[at + same] == tokens[at + same + n]) same++;
+            if (same < n * (TIMES - 1)) continue;
+            if (!to_end || count - (at + same + n) <= n) return at + n;
+        }
+    return -1;
+}
+
+// Ends translations where they begin to repeat themselves, unless the source does.
+static void cut_runaways(dgm_line_state *line)
+{
+    const dgm_encoded *e = &line->job->encoded;
+    for (size_t i = 0; i < line->pieces.count; i++) {
+        const dgm_piece_state *piece = piece_of(line, i);
+        for (int k = 0; k < piece->hyp_count; k++) {
+            dgm_raw *h = &piece->hyps[k];
+            const int end = runaway(h->tokens, h->count, true);
+            const int32_t *source = e->tokens + piece->ids_at + piece->text_first;
+            if (end < 0 || runaway(source, piece->text_count, false) >= 0) continue;
+            if (h->scores) ((float *)(uintptr_t)h->scores)[end] = h->scores[h->count];
+            h->count = end;
+            h->finished = true;
+            if (k == 0) line->flags |= DGM_LINE_REPEATED;
+        }
+    }
 }
 
 static dgm_status make_empty(dgm_translation *out, dgm_error *err)
@@ -308,6 +363,7 @@ static dgm_status make_all(dgm_line_state *line, dgm_scratch *s, dgm_result *out
         }
         if ((size_t)piece->hyp_count > n) n = (size_t)piece->hyp_count;
     }
+    if (line->job->translator->careful) cut_runaways(line);
     // One block: where each translation is, and behind that the translations.
     const dgm_translation **list = dgm_calloc(n, sizeof *list + sizeof **list);
     if (!list) return dgm_no_memory(err);
@@ -343,6 +399,13 @@ static void take_notice(dgm_line_state *line, dgm_result *out)
     if (!text) return;
     dgm_free((void *)(uintptr_t)out->notice);
     out->notice = text;
+}
+
+void dgm_line_count(dgm_translator *t, const dgm_line_state *line)
+{
+    t->lines++;
+    t->copied += (line->flags & DGM_LINE_COPIED) != 0;
+    t->repeated += (line->flags & DGM_LINE_REPEATED) != 0;
 }
 
 void dgm_line_assemble(dgm_line_state *line, dgm_scratch *s, dgm_result *out)

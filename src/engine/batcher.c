@@ -89,15 +89,16 @@ dgm_status dgm_submit(dgm_translator *t, const dgm_input *inputs, size_t count, 
     }
     finish_trivial(job);
     pthread_mutex_lock(&t->lock);
-    t->lines += count - job->left;
+    for (size_t i = 0; i < count; i++)
+        if (job->lines[i].left == 0) dgm_line_count(t, &job->lines[i]);
     if (t->profiling) t->text_seconds += dgm_thread_time() - begin;
-    if (job->encoded.piece_count) {
+    if (job->order_count) {
         if (t->last)
             t->last->next = job;
         else
             t->first = job;
         t->last = job;
-        t->queued += job->encoded.piece_count;
+        t->queued += job->order_count;
         pthread_cond_broadcast(&t->wake);
     }
     pthread_mutex_unlock(&t->lock);
@@ -120,7 +121,7 @@ size_t dgm_queue_take(dgm_translator *t, dgm_piece_state **out, size_t room, int
         out[n++] = piece;
         job->taken++;
         t->queued--;
-        if (job->taken == job->encoded.piece_count) {
+        if (job->taken == job->order_count) {
             t->first = job->next;
             job->next = NULL;
             if (!t->first) t->last = NULL;

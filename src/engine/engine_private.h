@@ -63,6 +63,7 @@ struct dgm_translator {
     dgm_limits limits;
     dgm_long long_lines;
     dgm_split_at split;
+    bool careful; // text that is not ordinary is looked after (settings.raw)
     dgm_alignment alignment;
     bool token_scores, approximate; // approximate: scores of accelerated cube pruning
     int threads, batch;             // batch: sentences inside a worker at most
@@ -109,6 +110,7 @@ struct dgm_translator {
     size_t queued; // pieces in the queue
     bool quit;
     uint64_t lines;      // finished
+    uint64_t copied, repeated; // of these, with parts that passed through, cut
     dgm_worker *workers; // [threads]
     int started;
     dgm_text_stage *text;
@@ -236,6 +238,8 @@ typedef struct dgm_piece_state {
     int text_first, text_count; // ids[text_first .. + text_count) stand for text
     dgm_constraint *constraint; // the job's; NULL: none
     bool relaxed;               // it could not be met: decoded without
+    bool copied;                // it passes through: nothing is decoded
+    bool raised;                // it was in capitals, and so will be its translation
     // written by the worker
     dgm_status status;
     char *error; // message, or NULL
@@ -290,7 +294,8 @@ struct dgm_job {
     dgm_line_state *lines;
     size_t line_count;
     dgm_encoded encoded;
-    uint32_t *order; // pieces, longest first
+    uint32_t *order; // pieces, longest first; those that are copied last
+    size_t order_count; // to decode
     size_t taken;
     size_t left; // lines not finished
     pthread_cond_t done;
@@ -336,6 +341,7 @@ void dgm_scratch_free(dgm_scratch *s);
 dgm_status dgm_unknown_spell(const dgm_piece_state *piece, const dgm_raw *h, dgm_scratch *s,
                              const dgm_text **spelled, dgm_error *err);
 void dgm_line_assemble(dgm_line_state *line, dgm_scratch *s, dgm_result *out);
+void dgm_line_count(dgm_translator *t, const dgm_line_state *line); // it is finished; lock held
 
 // The message of a line that ran out of memory: the one message that is not on the heap.
 extern const char dgm_memory_message[];

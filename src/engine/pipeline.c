@@ -12,6 +12,8 @@
 #include "base/sized.h"
 #include "engine/constrain.h"
 #include "engine/evidence.h"
+#include "text/capitals.h"
+#include "text/language_like.h"
 
 // Buffers of one thread in one submit call, used again for every line.
 typedef struct prepare {
@@ -22,6 +24,9 @@ typedef struct prepare {
     dgm_tokens tokens;
     dgm_vocab_counter counter;
     dgm_pieces sentences;
+    dgm_writer ordinary; // a part in ordinary case
+    bool careful;        // with this line
+    bool raised;         // the part encoded last was in capitals
     dgm_evidence_maker evidence;
     dgm_demander demander;
     int direction[2]; // of the line
@@ -179,6 +184,44 @@ static dgm_status check_length(const prepare *p, size_t room, dgm_error *err)
     return DGM_OK;
 }
 
+// A part that passes through as it is: nobody decodes it, and its translation is its text.
+static dgm_status add_copy(prepare *p, dgm_line_state *line, dgm_error *err)
+{
+    dgm_encoded *out = p->out;
+    DGM_TRY(
+        dgm_grow(&out->pieces, &out->piece_cap, out->piece_count + 1, sizeof *out->pieces, err));
+    line->flags |= DGM_LINE_COPIED;
+    out->pieces[out->piece_count++] = (dgm_piece_state){
+        .line = line, .copied = true, .spans_at = out->span_count, .prefix_at = out->token_count};
+    return DGM_OK;
+}
+
+// Encodes a part of the line into p->tokens, in ordinary case where it is in capitals. *copied: it is no
+// language, and nothing was encoded.
+static dgm_status encode_part(prepare *p, dgm_text part, bool *copied, dgm_error *err)
+{
+    bool lowered = false;
+    p->raised = false;
+    *copied = p->careful && !dgm_is_language(part);
+    if (*copied) return DGM_OK;
+    p->ordinary.size = 0;
+    if (p->careful)
+        DGM_TRY(dgm_capitals_lower(p->t->source, part, &p->counter.tokens, &p->ordinary, &lowered, err));
+    if (lowered) part.data = (const char *)p->ordinary.data;
+    p->raised = lowered;
+    return dgm_vocab_encode(p->t->source, part, &p->tokens, err);
+}
+
+// Adds what encode_part has made; first: of its line.
+static dgm_status add_part(prepare *p, dgm_line_state *line, const dgm_input *input, int32_t language,
+                           size_t begin, size_t room, bool first, dgm_error *err)
+{
+    DGM_TRY(check_length(p, room, err));
+    DGM_TRY(add_piece(p, line, language, begin, room, err));
+    p->out->pieces[p->out->piece_count - 1].raised = p->raised;
+    return add_prefix(p, input, first, err);
+}
+
 // Cuts a line that is too long, or one of several sentences, and encodes every part.
 static dgm_status split_line(prepare *p, dgm_line_state *line, const dgm_input *input, size_t skip,
                              int32_t language, size_t room, bool sentences, dgm_error *err)
@@ -192,14 +235,14 @@ static dgm_status split_line(prepare *p, dgm_line_state *line, const dgm_input *
     for (size_t i = 0; i < line->pieces.count; i++) {
         dgm_piece piece = line->pieces.items[i];
         dgm_text part = {text.data + piece.begin, piece.end - piece.begin};
-        DGM_TRY(dgm_vocab_encode(p->t->source, part, &p->tokens, err));
-        if (p->tokens.count == 0) continue; // nothing in it that the model can see
-        DGM_TRY(check_length(p, room, err));
+        bool copied;
+        DGM_TRY(encode_part(p, part, &copied, err));
+        if (p->tokens.count == 0 && !copied) continue; // nothing in it that the model can see
         piece.begin += skip;
         piece.end += skip;
         line->pieces.items[kept++] = piece;
-        DGM_TRY(add_piece(p, line, language, piece.begin, room, err));
-        DGM_TRY(add_prefix(p, input, kept == 1, err));
+        DGM_TRY(copied ? add_copy(p, line, err)
+                       : add_part(p, line, input, language, piece.begin, room, kept == 1, err));
     }
     line->pieces.count = kept;
     if (kept) line->pieces.items[kept - 1].cut = DGM_CUT_END;
@@ -207,15 +250,19 @@ static dgm_status split_line(prepare *p, dgm_line_state *line, const dgm_input *
     return DGM_OK;
 }
 
-// Is the line to be cut at sentence ends, and does it have some? What comes with a line and says how
-// the whole of its translation must look leaves it whole.
+// What comes with a line and says how the whole of its translation must look leaves it as it is.
+static bool is_free(const prepare *p, const dgm_input *input)
+{
+    return !input->evidence && !p->t->phrases && !input->lattice && !(input->prefix && input->prefix_size) &&
+           !(input->constraints && input->constraints_size);
+}
+
+// Is the line to be cut at sentence ends, and does it have some?
 static dgm_status has_sentences(prepare *p, dgm_text text, const dgm_input *input, bool *several,
                                 dgm_error *err)
 {
     *several = false;
-    if (p->t->split != DGM_SPLIT_SENTENCES || input->evidence || p->t->phrases || input->lattice ||
-        (input->prefix && input->prefix_size) || (input->constraints && input->constraints_size))
-        return DGM_OK;
+    if (p->t->split != DGM_SPLIT_SENTENCES || !is_free(p, input)) return DGM_OK;
     DGM_TRY(dgm_split_sentences(text, rules_of(p), &p->sentences, err));
     *several = p->sentences.count > 1;
     return DGM_OK;
@@ -245,20 +292,19 @@ static dgm_status encode_line(prepare *p, dgm_line_state *line, const dgm_input 
     int frame = p->model->source_prefix_count + p->model->source_suffix_count + (language >= 0) +
                 (p->model->append_eos ? 1 : 0);
     size_t room = (size_t)(p->t->config.max_source - frame);
-    bool several;
+    bool several, copied;
+    p->careful = p->t->careful && is_free(p, input);
     DGM_TRY(has_sentences(p, trimmed, input, &several, err));
     if (several) return split_line(p, line, input, skip, language, room, true, err);
-    DGM_TRY(dgm_vocab_encode(p->t->source, trimmed, &p->tokens, err));
-    if (p->tokens.count == 0) return DGM_OK;
+    DGM_TRY(encode_part(p, trimmed, &copied, err));
+    if (p->tokens.count == 0 && !copied) return DGM_OK;
 
-    if (p->tokens.count > room) {
-        bool cut = p->t->long_lines == DGM_LONG_SPLIT && p->t->split != DGM_SPLIT_NONE;
-        if (cut) return split_line(p, line, input, skip, language, room, false, err);
-        DGM_TRY(check_length(p, room, err));
-    }
+    bool cut = p->t->long_lines == DGM_LONG_SPLIT && p->t->split != DGM_SPLIT_NONE;
+    if (!copied && p->tokens.count > room && cut)
+        return split_line(p, line, input, skip, language, room, false, err);
     DGM_TRY(one_piece(line, begin, begin + trimmed.size, err));
-    DGM_TRY(add_piece(p, line, language, begin, room, err));
-    return add_prefix(p, input, true, err);
+    if (copied) return add_copy(p, line, err);
+    return add_part(p, line, input, language, begin, room, true, err);
 }
 
 // Takes back the pieces of a line that failed half way.
@@ -339,7 +385,7 @@ static dgm_status sort_pieces(dgm_job *job, dgm_error *err)
     const dgm_piece_state *pieces = job->encoded.pieces;
     const size_t count = job->encoded.piece_count;
     if (count == 0) return DGM_OK;
-    int longest = 0;
+    int longest = 0; // copies have no tokens, and come last
     for (size_t i = 0; i < count; i++)
         if (pieces[i].count > longest) longest = pieces[i].count;
     size_t *start = dgm_calloc((size_t)longest + 2, sizeof *start);
@@ -352,6 +398,8 @@ static dgm_status sort_pieces(dgm_job *job, dgm_error *err)
     for (int k = 1; k <= longest; k++) start[k] += start[k - 1];
     for (size_t i = 0; i < count; i++) job->order[start[longest - pieces[i].count]++] = (uint32_t)i;
     dgm_free(start);
+    job->order_count = count;
+    while (job->order_count && pieces[job->order[job->order_count - 1]].copied) job->order_count--;
     return DGM_OK;
 }
 
@@ -477,6 +525,7 @@ static void prepare_free(prepare *p)
     dgm_tokens_free(&p->tokens);
     dgm_tokens_free(&p->counter.tokens);
     dgm_pieces_free(&p->sentences);
+    dgm_writer_free(&p->ordinary);
     dgm_evidence_maker_free(&p->evidence);
 }
 

@@ -212,6 +212,7 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
     t->threads = s->threads ? s->threads : dgm_cpu_count();
     t->long_lines = (dgm_long)s->long_lines;
     t->split = resolve_split(t, s, d);
+    t->careful = !s->raw && dgm_vocab_get_kind(t->source) == DGM_VOCAB_SENTENCEPIECE;
     t->alignment = (dgm_alignment)s->alignment;
     t->token_scores = s->token_scores != 0;
     DGM_TRY(dgm_search_resolve(t, s, err));

@@ -81,7 +81,7 @@ static void assemble_line(dgm_translator *t, dgm_scratch *scratch)
     dgm_line_assemble(line, scratch, &job->box->items[line - job->lines]);
     pthread_mutex_lock(&t->lock);
     if (t->profiling) t->text_seconds += dgm_thread_time() - begin;
-    t->lines++;
+    dgm_line_count(t, line);
     if (--job->left == 0) pthread_cond_broadcast(&job->done);
 }
 

@@ -125,6 +125,11 @@ extern "C" bool dgm_spm_is_byte(const dgm_spm *spm, int32_t id)
     return spm->processor.IsByte(id);
 }
 
+extern "C" float dgm_spm_score(const dgm_spm *spm, int32_t id)
+{
+    return spm->processor.GetScore(id);
+}
+
 extern "C" dgm_status dgm_spm_encode(const dgm_spm *spm, const char *text, size_t size,
                                      dgm_spm_token_fn fn, void *arg, dgm_error *err)
 {

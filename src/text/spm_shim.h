@@ -31,6 +31,7 @@ int32_t dgm_spm_id(const dgm_spm *spm, const char *piece, size_t size);  // -1: 
 int32_t dgm_spm_unk(const dgm_spm *spm);
 bool dgm_spm_is_control(const dgm_spm *spm, int32_t id);
 bool dgm_spm_is_byte(const dgm_spm *spm, int32_t id);
+float dgm_spm_score(const dgm_spm *spm, int32_t id); // of a unigram model: its log-probability
 
 dgm_status dgm_spm_encode(const dgm_spm *spm, const char *text, size_t size, dgm_spm_token_fn fn,
                           void *arg, dgm_error *err);

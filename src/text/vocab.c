@@ -269,6 +269,12 @@ bool dgm_vocab_is_control(const dgm_vocab *v, int32_t id)
     return v->to_piece[id] < 0 || dgm_spm_is_control(v->spm, v->to_piece[id]);
 }
 
+float dgm_vocab_score(const dgm_vocab *v, int32_t id)
+{
+    if (!v->spm || id < 0 || id >= v->size || v->to_piece[id] < 0) return 0;
+    return dgm_spm_score(v->spm, v->to_piece[id]);
+}
+
 bool dgm_vocab_begins_word(const dgm_vocab *v, int32_t id)
 {
     if (dgm_vocab_is_control(v, id)) return false;

@@ -107,6 +107,10 @@ bool dgm_vocab_is_control(const dgm_vocab *v, int32_t id);
 // Does this token begin a word (its piece starts with the space mark; every word of `words`)?
 bool dgm_vocab_begins_word(const dgm_vocab *v, int32_t id);
 
+// How usual a token is: the score of its SentencePiece model, higher for what is more frequent; 0 for
+// ids that have none.
+float dgm_vocab_score(const dgm_vocab *v, int32_t id);
+
 // OPUS-MT's way to name the target language: ">>deu<< text". When text begins so and the spelling
 // is an extra token, gives its id and the number of bytes to skip; otherwise -1 and 0.
 int32_t dgm_vocab_language_prefix(const dgm_vocab *v, dgm_text text, size_t *skip);
