@@ -69,6 +69,10 @@ class Writer:
         data = np.asarray(list(values), dtype="<i4").tobytes()
         self._put(key, ARRAY, struct.pack("<IQ", I32, len(data) // 4) + data)
 
+    def u32s(self, key, values):
+        data = np.asarray(list(values), dtype="<u4").tobytes()
+        self._put(key, ARRAY, struct.pack("<IQ", U32, len(data) // 4) + data)
+
     def u8s(self, key, data):
         self._put(key, ARRAY, struct.pack("<IQ", U8, len(data)) + bytes(data))
 
