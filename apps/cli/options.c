@@ -332,7 +332,9 @@ static int parse_long(const command *c, int argc, char **argv, int *i, void *val
     const char *value = name[n] == '=' ? name + n + 1 : NULL;
     const option_kind kind = option_kind_of(o);
     if (kind == OPTION_FLAG && value) return fail_usage(c, "--%s takes no value", o->name);
-    if (kind == OPTION_MAYBE && !value) value = o->bare;
+    if (kind == OPTION_MAYBE && !value) // the next word, if it is a value and not a file
+        value = *i + 1 < argc && among(o->choices, argv[*i + 1], strlen(argv[*i + 1])) ? argv[++*i]
+                                                                                        : o->bare;
     if (kind != OPTION_FLAG && !value) {
         if (*i + 1 >= argc) return fail_usage(c, "--%s needs a value", o->name);
         value = argv[++*i];

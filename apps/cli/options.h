@@ -5,8 +5,8 @@
 // An option of its own stores its value at `offset` of the command's own struct, in the type of its kind:
 //     FLAG int   COUNT int   REAL float   SIZE int64_t, bytes   TEXT, CHOICE, MAYBE const char *
 //     LIST option_list
-// MAYBE is a CHOICE that may stand without a value (--alignment, --alignment=tokens): `bare` is
-// then meant. Words that are not options are collected in order.
+// MAYBE is a CHOICE that may stand without a value (--alignment, --alignment tokens): `bare` is
+// meant unless one of the choices follows. Words that are not options are collected in order.
 #ifndef DGM_APPS_CLI_OPTIONS_H
 #define DGM_APPS_CLI_OPTIONS_H
 

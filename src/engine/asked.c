@@ -119,6 +119,8 @@ dgm_status dgm_search_resolve(dgm_translator *t, const dgm_settings *s, dgm_erro
               : is(search, "greedy") ? 1
               : is(search, "sample") ? s->nbest
                                      : m->defaults.beam;
+    // So many results need so many hypotheses; a beam that was asked for stays as it is.
+    if (!s->beam && !is(search, "greedy") && c->beam < s->nbest) c->beam = s->nbest;
     DGM_FAIL_IF(c->beam > DGM_BEAM_MAX, err, DGM_ERR_UNSUPPORTED,
                 "the model file asks for a beam of %d; the most is %d", c->beam, DGM_BEAM_MAX);
     c->search = search ? search : c->beam == 1 ? "greedy" : "beam";

@@ -26,7 +26,8 @@ const dgm_setting_row dgm_setting_rows[] = {
     // ---- input and output ---------------------------------------------------------------------
     {KIND(INT, nbest, FILES, "nbest", "n-best size",
           "print the N best translations of every line; one per line of output: "
-          "LINE ||| text ||| F0= sum ||| score, lines counted from 0"),
+          "LINE ||| text ||| F0= sum ||| score, lines counted from 0. The beam is at least as wide unless "
+          "--beam says otherwise"),
      RANGE("N", 1, DGM_BEAM_MAX, 1), .pub.flags = COMMON | OUTPUT, .pub.synonyms = "n-best"},
     {KIND(FLAG, token_scores, FILES, "word-scores", "word scores",
           "print the log-probability of every token and of the end symbol"),

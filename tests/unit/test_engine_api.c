@@ -84,7 +84,7 @@ static void test_refusals(void **state)
     REFUSED(beam, -1, DGM_ERR_ARGUMENT);
     REFUSED(beam, 257, DGM_ERR_ARGUMENT);
     REFUSED(nbest, 0, DGM_ERR_ARGUMENT);
-    REFUSED(nbest, 9, DGM_ERR_ARGUMENT);
+    REFUSED(nbest, 257, DGM_ERR_ARGUMENT);
     REFUSED(batch, -1, DGM_ERR_ARGUMENT);
     REFUSED(batch_tokens, -1, DGM_ERR_ARGUMENT);
     REFUSED(workspace, -1, DGM_ERR_ARGUMENT);
@@ -230,6 +230,29 @@ static void test_nbest_and_prefix(void **state)
     free(long_prefix);
     dgm_results_free(&r);
     dgm_close(&t);
+}
+
+// As many hypotheses as results are wanted, unless a beam was asked for.
+static void test_nbest_widens_the_beam(void **state)
+{
+    (void)state;
+    dgm_settings s;
+    dgm_error error;
+    dgm_settings_default(&s);
+    s.nbest = 9;
+    dgm_translator *t = open_with(&s, MODEL);
+    assert_int_equal(dgm_describe(t)->beam, 9);
+    dgm_close(&t);
+    s.nbest = 2;
+    t = open_with(&s, MODEL);
+    assert_int_equal(dgm_describe(t)->beam, 4); // the model's
+    dgm_close(&t);
+    s.nbest = 9;
+    s.beam = 4;
+    assert_int_equal(dgm_open(&t, MODEL, &s, &error), DGM_ERR_ARGUMENT);
+    s.beam = 0;
+    s.search = "greedy";
+    assert_int_equal(dgm_open(&t, MODEL, &s, &error), DGM_ERR_ARGUMENT);
 }
 
 static void test_jobs(void **state)
@@ -428,6 +451,7 @@ int main(void)
         cmocka_unit_test(test_splitting),
         cmocka_unit_test(test_crop),
         cmocka_unit_test(test_nbest_and_prefix),
+        cmocka_unit_test(test_nbest_widens_the_beam),
         cmocka_unit_test(test_jobs),
         cmocka_unit_test(test_ensembles),
         cmocka_unit_test(test_decode_loop_allocates_nothing),

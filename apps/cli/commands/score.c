@@ -30,7 +30,7 @@ static const option options[] = {
      "print the log-probability of every token and of the end symbol", NULL, NULL},
     {"summary", 0, OPTION_FLAG, NULL, AT(summary), 0, 0, NULL,
      "print only the sum over all lines, and the cross-entropy per token", NULL, NULL},
-    {"json", 0, OPTION_FLAG, NULL, AT(json), 0, 0, NULL, "print one JSON object per line", NULL,
+    {"json", 0, OPTION_FLAG, NULL, AT(json), 0, 0, NULL, "print one JSON object per line; lines counted from 0", NULL,
      NULL},
     {"lattice", 0, OPTION_TEXT, "FILE", AT(lattice), 0, 0, NULL,
      "score the best paths of lattices, one for each line of SOURCE, instead of TARGET, and print "
@@ -118,7 +118,7 @@ static int score_files(const score_options *o, dgm_translator *t, const text_fil
                 sum->tokens += p->token_count;
                 sum->lines++;
             }
-            if (!o->summary) put_score(w, o, p, number);
+            if (!o->summary) put_score(w, o, p, first + i);
         }
         dgm_pair_scores_free(&scores);
         progress_show(&bar, first + n, (double)(first + n) / (double)from->count);

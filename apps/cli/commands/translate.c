@@ -38,7 +38,7 @@ static const option options[] = {
     {"scores", 0, OPTION_FLAG | COMMON_FILE | OPTION_OUTPUT, NULL, AT(show.scores), 0, 0, NULL,
      "print the score behind every translation", NULL, NULL},
     {"json", 0, OPTION_FLAG | COMMON_FILE | OPTION_OUTPUT, NULL, AT(show.json), 0, 0, NULL,
-     "print one JSON object per line of input", NULL, NULL},
+     "print one JSON object per line of input; lines counted from 0, as with --nbest", NULL, NULL},
     {"stats", 0, OPTION_MAYBE | OPTION_FILES, "counts|time", AT(stats), 0, 0, "counts|time",
      "print counts, speed and memory on standard error at the end; time: also where the time went "
      "(measuring it takes some)",

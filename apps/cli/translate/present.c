@@ -101,7 +101,7 @@ void present_result(const presentation *p, line_writer *w, uint64_t number, cons
 {
     static const dgm_translation empty = {.text = ""};
     if (p->json) {
-        put_json(p, w, number + 1, r);
+        put_json(p, w, number, r);
         return;
     }
     if (r->count == 0) put_plain(p, w, number, &empty);
