@@ -56,6 +56,9 @@ DGM_API const char *dgm_lines_name(const dgm_lines *lines); // path or "standard
 DGM_API double dgm_lines_share(const dgm_lines *lines); // of the file that was read, 0: not known
 // Would dgm_lines_next answer without waiting for somebody to type or send?
 DGM_API bool dgm_lines_ready(const dgm_lines *lines);
+// From now on, once *stop is not 0 (a signal handler may set it), the text ends where waiting for
+// more of it would begin, even in the middle of a line, which is left out. NULL: never.
+DGM_API void dgm_lines_stop(dgm_lines *lines, const volatile int *stop);
 
 // Called now and then during long work: what is being done ("reading", "training", ...) and the
 // share of the whole that is done, 0 to 1. A result other than 0 stops it: DGM_ERR_CANCELLED.

@@ -552,6 +552,9 @@ typedef struct dgm_job dgm_job;
 DGM_API dgm_status dgm_submit(dgm_translator *t, const dgm_input *inputs, size_t count,
                               dgm_job **job, dgm_error *error);
 DGM_API size_t dgm_job_done(const dgm_job *job); // lines finished so far
+// How much of its work is done, 0 to 1, for estimates: by tokens of the source, as long lines come
+// first and lines that are being decoded count, too.
+DGM_API double dgm_job_share(const dgm_job *job);
 DGM_API dgm_status dgm_wait(dgm_job **job, dgm_results **results, dgm_error *error);
 
 // Work done since dgm_open, for statistics and benchmarks.

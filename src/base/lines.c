@@ -27,6 +27,7 @@ struct dgm_lines {
     size_t scanned;         // no line break in buffer[begin, scanned)
     uint64_t number;        // of lines that were read
     bool eof;
+    const volatile int *stop; // NULL: nobody ends the waiting
     uint64_t size, taken; // of the file, 0: unknown; bytes read from it
     // gzip
     bool known, gz; // known: the first two bytes were looked at
@@ -111,6 +112,16 @@ bool dgm_lines_ready(const dgm_lines *r)
     return poll(&p, 1, 0) > 0;
 }
 
+void dgm_lines_stop(dgm_lines *r, const volatile int *stop)
+{
+    r->stop = stop;
+}
+
+static bool stopped(const dgm_lines *r)
+{
+    return r->stop && *r->stop;
+}
+
 // ---- bytes -------------------------------------------------------------------------------------
 
 static dgm_status reading_fails(const dgm_lines *r, dgm_status code, const char *why,
@@ -120,12 +131,22 @@ static dgm_status reading_fails(const dgm_lines *r, dgm_status code, const char 
                     (unsigned long long)r->number, why);
 }
 
+// Until there is something to read, or nobody wants it any more. A signal may come to another
+// thread or just before we wait, so we look up now and then.
+static void await(const dgm_lines *r)
+{
+    enum { LOOK_UP = 200 }; // milliseconds
+    struct pollfd p = {r->fd, POLLIN, 0};
+    while (!stopped(r) && poll(&p, 1, LOOK_UP) == 0) continue;
+}
+
 // As many bytes as are there; *n is 0 at the end.
 static dgm_status read_some(dgm_lines *r, void *to, size_t room, size_t *n, dgm_error *err)
 {
-    ssize_t got;
+    ssize_t got = 0;
     do {
-        got = read(r->fd, to, room);
+        if (r->stop && !r->size) await(r);
+        if (!stopped(r)) got = read(r->fd, to, room);
     } while (got < 0 && errno == EINTR);
     if (got < 0) return reading_fails(r, DGM_ERR_IO, strerror(errno), err);
     *n = (size_t)got;
@@ -198,8 +219,11 @@ static dgm_status inflate_some(dgm_lines *r, size_t room, dgm_error *err)
             continue;
         }
         if (r->z.avail_in == 0) DGM_TRY(refill_raw(r, err));
-        if (r->z.avail_in == 0)
+        if (r->z.avail_in == 0 && stopped(r))
+            r->eof = true;
+        else if (r->z.avail_in == 0)
             return reading_fails(r, DGM_ERR_FORMAT, "the compressed file is cut short", err);
+        if (r->eof) break;
         r->z.next_out = (unsigned char *)r->buffer + r->end;
         r->z.avail_out = (uInt)room;
         const int code = inflate(&r->z, Z_NO_FLUSH);
@@ -255,7 +279,7 @@ dgm_status dgm_lines_next(dgm_lines *r, const char **line, size_t *size, bool *m
         r->scanned = r->end;
         DGM_TRY(fill(r, err));
     }
-    if (!stop && r->begin == r->end) return DGM_OK;
+    if (!stop && (r->begin == r->end || stopped(r))) return DGM_OK;
     size_t end = stop ? (size_t)(stop - r->buffer) : r->end;
     if (end - r->begin > DGM_LINE_MAX) return too_long(r, err);
     if (r->number++ == 0) skip_mark(r, end);

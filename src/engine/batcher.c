@@ -88,6 +88,8 @@ dgm_status dgm_submit(dgm_translator *t, const dgm_input *inputs, size_t count, 
         return st;
     }
     finish_trivial(job);
+    for (size_t i = 0; i < job->encoded.piece_count; i++)
+        job->tokens += (uint64_t)job->encoded.pieces[i].count;
     pthread_mutex_lock(&t->lock);
     for (size_t i = 0; i < count; i++)
         if (job->lines[i].left == 0) dgm_line_count(t, &job->lines[i]);
@@ -119,6 +121,7 @@ size_t dgm_queue_take(dgm_translator *t, dgm_piece_state **out, size_t room, int
         tokens -= dgm_piece_cost(t, piece);
         if (tokens < 0 && !(any && n == 0)) break;
         out[n++] = piece;
+        job->begun += (uint64_t)piece->count;
         job->taken++;
         t->queued--;
         if (job->taken == job->order_count) {
@@ -137,6 +140,16 @@ size_t dgm_job_done(const dgm_job *job)
     size_t done = job->line_count - job->left;
     pthread_mutex_unlock(&t->lock);
     return done;
+}
+
+double dgm_job_share(const dgm_job *job)
+{
+    dgm_translator *t = job->translator;
+    pthread_mutex_lock(&t->lock);
+    const double done = (double)(job->ended + job->begun) / 2; // those inside: half, on average
+    const double share = job->left ? done / (double)job->tokens : 1;
+    pthread_mutex_unlock(&t->lock);
+    return share;
 }
 
 dgm_status dgm_wait(dgm_job **job_at, dgm_results **results, dgm_error *err)

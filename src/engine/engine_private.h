@@ -298,6 +298,7 @@ struct dgm_job {
     size_t order_count; // to decode
     size_t taken;
     size_t left; // lines not finished
+    uint64_t tokens, begun, ended; // of its pieces; of those that workers took, and that are decoded
     pthread_cond_t done;
     bool done_ready;
     dgm_results_box *box;

@@ -203,6 +203,7 @@ static void finish_piece(dgm_worker *w, dgm_piece_state *piece)
     dgm_line_state *line = piece->line;
     pthread_mutex_lock(&t->lock);
     w->source_tokens += (uint64_t)piece->count;
+    line->job->ended += (uint64_t)piece->count;
     if (--line->left == 0) {
         clock_work(w); // whoever waits for the line may ask for these
         take_counts(w);

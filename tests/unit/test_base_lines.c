@@ -279,6 +279,38 @@ static void test_each_line(void **state)
     dgm_writer_free(&w);
 }
 
+// Whoever waits for a line can be told to stop: what was read stays, half a line does not count.
+static void test_a_reader_is_stopped(void **state)
+{
+    (void)state;
+    unsigned char packed[256];
+    const size_t size = squeeze("one\ntwo\nhal", 11, packed, sizeof packed);
+    for (int gz = 0; gz < 2; gz++) {
+        int ends[2];
+        volatile int stop = 0;
+        dgm_lines *in = NULL;
+        const char *line;
+        size_t length;
+        bool more;
+        assert_int_equal(pipe(ends), 0);
+        snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+        assert_int_equal(dgm_lines_open(&in, path, NULL), DGM_OK);
+        dgm_lines_stop(in, &stop);
+        const size_t sent = gz ? size - 8 : 11; // the end of the member is missing
+        assert_int_equal(write(ends[1], gz ? (const char *)packed : "one\ntwo\nhal", sent), sent);
+        assert_int_equal(dgm_lines_next(in, &line, &length, &more, NULL), DGM_OK);
+        assert_true(more && strcmp(line, "one") == 0);
+        stop = 1;
+        assert_int_equal(dgm_lines_next(in, &line, &length, &more, NULL), DGM_OK);
+        assert_true(more && strcmp(line, "two") == 0);
+        assert_int_equal(dgm_lines_next(in, &line, &length, &more, NULL), DGM_OK);
+        assert_false(more); // and did not wait: the pipe is open
+        close(ends[1]);
+        close(ends[0]);
+        dgm_lines_close(&in);
+    }
+}
+
 static void test_lines_in_memory(void **state)
 {
     (void)state;
@@ -338,6 +370,7 @@ int main(void)
         cmocka_unit_test_teardown(test_gzip_members, remove_file),
         cmocka_unit_test(test_files_that_cannot_be_read),
         cmocka_unit_test(test_a_pipe_answers_at_once),
+        cmocka_unit_test(test_a_reader_is_stopped),
         cmocka_unit_test_teardown(test_out_of_memory, remove_file),
         cmocka_unit_test_teardown(test_each_line, remove_file),
         cmocka_unit_test(test_lines_in_memory),

@@ -273,6 +273,13 @@ static void test_jobs(void **state)
     }
     for (int i = 2; i >= 0; i--) { // in any order
         dgm_results *r = NULL;
+        double share = 0; // grows to 1, and is 1 with the last line
+        while (dgm_job_done(jobs[i]) < 5) {
+            const double now = dgm_job_share(jobs[i]);
+            assert_true(now >= share && now <= 1);
+            share = now;
+        }
+        assert_true(dgm_job_share(jobs[i]) >= 1);
         assert_int_equal(dgm_wait(&jobs[i], &r, &error), DGM_OK);
         assert_null(jobs[i]);
         for (size_t k = 0; k < r->count; k++)
