@@ -23,6 +23,8 @@
 //     exits or aborts.
 //   - One translator may be used by any number of threads at once: sentences of all of them share
 //     the batch. A sentence's translation never depends on its neighbours, the batch or threads.
+//   - A NULL where something is needed is DGM_ERR_ARGUMENT; functions without a status then return
+//     NULL, "" or 0.
 //   - What a function returns through a ** belongs to the caller, who gives it back with the free
 //     or close function named beside it; that sets the pointer to NULL and accepts NULL.
 //
@@ -477,6 +479,8 @@ typedef struct dgm_results {
 
 // The best translation of a line; "" when there is none.
 DGM_API const char *dgm_result_text(const dgm_result *result);
+// results->items[index], for languages that do not follow pointers; NULL: there is no such line.
+DGM_API const dgm_result *dgm_results_item(const dgm_results *results, size_t index);
 DGM_API void dgm_results_free(dgm_results **results);
 
 // ---- translating ------------------------------------------------------------------------------
@@ -556,6 +560,14 @@ DGM_API size_t dgm_job_done(const dgm_job *job); // lines finished so far
 // first and lines that are being decoded count, too.
 DGM_API double dgm_job_share(const dgm_job *job);
 DGM_API dgm_status dgm_wait(dgm_job **job, dgm_results **results, dgm_error *error);
+// Waits no longer than so many milliseconds (0: not at all; negative: as long as it takes) and says
+// whether all lines are done: 1 or 0, DGM_ERR_ARGUMENT where job is NULL. It does not end the job:
+// dgm_wait does, and then returns at once.
+DGM_API int dgm_wait_for(dgm_job *job, int64_t milliseconds);
+// Any thread may give a job up, at any time before dgm_wait returns. Lines that are finished stay as
+// they are, all others get DGM_ERR_CANCELLED: those in the queue at once, those being translated
+// before their next word. The job still has to be ended with dgm_wait, which soon returns.
+DGM_API void dgm_cancel(dgm_job *job);
 
 // Work done since dgm_open, for statistics and benchmarks.
 typedef struct dgm_counters {

@@ -26,6 +26,7 @@ const char *dgm_status_name(dgm_status status)
 dgm_status dgm_translate_inputs(dgm_translator *t, const dgm_input *inputs, size_t count,
                                 dgm_results **results, dgm_error *err)
 {
+    DGM_FAIL_IF(!results, err, DGM_ERR_ARGUMENT, "there is no place for the results: NULL");
     *results = NULL;
     dgm_job *job = NULL;
     DGM_TRY(dgm_submit(t, inputs, count, &job, err));
@@ -35,7 +36,10 @@ dgm_status dgm_translate_inputs(dgm_translator *t, const dgm_input *inputs, size
 dgm_status dgm_translate(dgm_translator *t, const char *const *texts, size_t count,
                          dgm_results **results, dgm_error *err)
 {
+    DGM_FAIL_IF(!results, err, DGM_ERR_ARGUMENT, "there is no place for the results: NULL");
     *results = NULL;
+    DGM_FAIL_IF(!t, err, DGM_ERR_ARGUMENT, "there is no translator: NULL");
+    DGM_FAIL_IF(!texts && count, err, DGM_ERR_ARGUMENT, "there are no texts: NULL");
     dgm_input *inputs = dgm_calloc(count ? count : 1, sizeof *inputs);
     if (!inputs) return dgm_no_memory(err);
     for (size_t i = 0; i < count; i++) {
@@ -51,6 +55,11 @@ dgm_status dgm_translate(dgm_translator *t, const char *const *texts, size_t cou
 const char *dgm_result_text(const dgm_result *result)
 {
     return result && result->count ? result->translations[0]->text : "";
+}
+
+const dgm_result *dgm_results_item(const dgm_results *results, size_t index)
+{
+    return results && index < results->count ? results->items[index] : NULL;
 }
 
 void dgm_translation_free(const dgm_translation *t)
@@ -90,19 +99,24 @@ void dgm_results_free(dgm_results **results)
 void dgm_input_init(dgm_input *input, size_t size)
 {
     const dgm_input own = {0};
-    dgm_sized_give(input, size, &own, sizeof own);
+    if (input) dgm_sized_give(input, size, &own, sizeof own);
 }
 
 void dgm_evidence_init(dgm_evidence *evidence, size_t size)
 {
     const dgm_evidence own = {0};
-    dgm_sized_give(evidence, size, &own, sizeof own);
+    if (evidence) dgm_sized_give(evidence, size, &own, sizeof own);
 }
 
 void dgm_count_sized(const dgm_translator *t, dgm_counters *out, size_t size)
 {
     dgm_counters own = {0}, *const counters = &own;
     dgm_translator *mine = (dgm_translator *)(uintptr_t)t; // the lock is not part of the value
+    if (!out) return;
+    if (!t) {
+        dgm_sized_give(out, size, &own, sizeof own);
+        return;
+    }
     pthread_mutex_lock(&mine->lock);
     counters->lines = t->lines;
     counters->copied = t->copied;

@@ -5,7 +5,9 @@
 // that the sentences that share a step are of similar length and the last ones to finish are short.
 // Workers take pieces whenever they have room (continuous batching), also from the next job while
 // the last sentences of the one before are still being decoded.
+#define _POSIX_C_SOURCE 200809L
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -34,6 +36,17 @@ void dgm_job_free(dgm_job *job)
     dgm_free(job);
 }
 
+// The time of waits that end by themselves does not jump when the machine's date is set.
+static bool init_done(pthread_cond_t *done)
+{
+    pthread_condattr_t how;
+    if (pthread_condattr_init(&how) != 0) return false;
+    const bool made = pthread_condattr_setclock(&how, CLOCK_MONOTONIC) == 0 &&
+                      pthread_cond_init(done, &how) == 0;
+    pthread_condattr_destroy(&how);
+    return made;
+}
+
 static dgm_status new_job(dgm_translator *t, size_t count, dgm_job **out, dgm_error *err)
 {
     dgm_job *job = dgm_calloc(1, sizeof *job);
@@ -41,8 +54,8 @@ static dgm_status new_job(dgm_translator *t, size_t count, dgm_job **out, dgm_er
     *out = job;
     job->translator = t;
     job->line_count = count;
-    if (pthread_cond_init(&job->done, NULL) != 0) return dgm_no_memory(err);
-    job->done_ready = true;
+    job->done_ready = init_done(&job->done);
+    if (!job->done_ready) return dgm_no_memory(err);
     job->lines = dgm_calloc(count ? count : 1, sizeof *job->lines);
     job->box = dgm_calloc(1, sizeof *job->box);
     if (!job->lines || !job->box) return dgm_no_memory(err);
@@ -77,7 +90,10 @@ static void finish_trivial(dgm_job *job)
 dgm_status dgm_submit(dgm_translator *t, const dgm_input *inputs, size_t count, dgm_job **out,
                       dgm_error *err)
 {
+    DGM_FAIL_IF(!out, err, DGM_ERR_ARGUMENT, "there is no place for the job: NULL");
     *out = NULL;
+    DGM_FAIL_IF(!t, err, DGM_ERR_ARGUMENT, "there is no translator: NULL");
+    DGM_FAIL_IF(!inputs && count, err, DGM_ERR_ARGUMENT, "there are no lines: NULL");
     DGM_FAIL_IF(count > UINT32_MAX / 2, err, DGM_ERR_ARGUMENT, "too many lines in one call");
     double begin = t->profiling ? dgm_thread_time() : 0;
     dgm_job *job = NULL;
@@ -133,8 +149,11 @@ size_t dgm_queue_take(dgm_translator *t, dgm_piece_state **out, size_t room, int
     return n;
 }
 
+// ---- waiting and giving up ----------------------------------------------------------------------
+
 size_t dgm_job_done(const dgm_job *job)
 {
+    if (!job) return 0;
     dgm_translator *t = job->translator;
     pthread_mutex_lock(&t->lock);
     size_t done = job->line_count - job->left;
@@ -152,15 +171,77 @@ double dgm_job_share(const dgm_job *job)
     return share;
 }
 
+int dgm_wait_for(dgm_job *job, int64_t milliseconds)
+{
+    if (!job) return DGM_ERR_ARGUMENT;
+    const int64_t longest = (int64_t)1000 * 3600 * 24 * 3650; // beyond that the sum might not fit
+    dgm_translator *t = job->translator;
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    if (milliseconds > longest) milliseconds = longest;
+    if (milliseconds > 0) {
+        until.tv_sec += (time_t)(milliseconds / 1000);
+        until.tv_nsec += (long)(milliseconds % 1000) * 1000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+    }
+    pthread_mutex_lock(&t->lock);
+    int late = milliseconds == 0;
+    while (job->left && !late)
+        late = milliseconds < 0 ? pthread_cond_wait(&job->done, &t->lock)
+                                : pthread_cond_timedwait(&job->done, &t->lock, &until);
+    const int done = job->left == 0;
+    pthread_mutex_unlock(&t->lock);
+    return done;
+}
+
+void dgm_piece_drop(dgm_translator *t, dgm_piece_state *piece)
+{
+    piece->status = DGM_ERR_CANCELLED;
+    if (--piece->line->left == 0) dgm_text_take(t, piece->line);
+}
+
+// Out of the queue, where it is in it; lock held.
+static void unlink_job(dgm_translator *t, dgm_job *job)
+{
+    dgm_job *before = NULL, *at = t->first;
+    while (at && at != job) {
+        before = at;
+        at = at->next;
+    }
+    if (!at) return;
+    if (before)
+        before->next = job->next;
+    else
+        t->first = job->next;
+    if (t->last == job) t->last = before;
+    job->next = NULL;
+}
+
+void dgm_cancel(dgm_job *job)
+{
+    if (!job) return;
+    dgm_translator *t = job->translator;
+    pthread_mutex_lock(&t->lock);
+    if (!job->cancelled && job->left) {
+        job->cancelled = true;
+        t->cancels++;
+        t->queued -= job->order_count - job->taken;
+        while (job->taken < job->order_count)
+            dgm_piece_drop(t, &job->encoded.pieces[job->order[job->taken++]]);
+        unlink_job(t, job);
+        dgm_text_wake(t);
+    }
+    pthread_mutex_unlock(&t->lock);
+}
+
 dgm_status dgm_wait(dgm_job **job_at, dgm_results **results, dgm_error *err)
 {
+    DGM_FAIL_IF(!results, err, DGM_ERR_ARGUMENT, "there is no place for the results: NULL");
     *results = NULL;
     DGM_FAIL_IF(!job_at || !*job_at, err, DGM_ERR_ARGUMENT, "there is no job to wait for");
     dgm_job *job = *job_at;
-    dgm_translator *t = job->translator;
-    pthread_mutex_lock(&t->lock);
-    while (job->left) pthread_cond_wait(&job->done, &t->lock);
-    pthread_mutex_unlock(&t->lock);
+    dgm_wait_for(job, -1);
 
     dgm_results *r = &job->box->pub;
     for (size_t i = 0; i < r->count; i++) {

@@ -145,9 +145,10 @@ bool dgm_direction_of_token(const dgm_translator *t, int32_t token, int directio
 
 size_t dgm_directions(const dgm_translator *t, size_t index, dgm_direction *out)
 {
+    if (out) memset(out, 0, sizeof *out);
+    if (!t) return 0;
     const dgm_languages *l = languages_of(t, 0);
     size_t n = 0;
-    if (out) memset(out, 0, sizeof *out);
     for (int s = 0; s < l->count[0]; s++)
         for (int d = 0; d < l->count[1]; d++) {
             if (!dgm_languages_offers(l, s, d)) continue;

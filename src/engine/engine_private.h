@@ -108,6 +108,7 @@ struct dgm_translator {
     bool lock_ready;
     dgm_job *first, *last;
     size_t queued; // pieces in the queue
+    uint64_t cancels; // of jobs so far: workers look for their sentences when it changes
     bool quit;
     uint64_t lines;      // finished
     uint64_t copied, repeated; // of these, with parts that passed through, cut
@@ -299,6 +300,7 @@ struct dgm_job {
     size_t taken;
     size_t left; // lines not finished
     uint64_t tokens, begun, ended; // of its pieces; of those that workers took, and that are decoded
+    bool cancelled; // guarded by the translator's lock
     pthread_cond_t done;
     bool done_ready;
     dgm_results_box *box;
@@ -357,6 +359,8 @@ void dgm_job_free(dgm_job *job);
 // larger if `any`); lock held.
 size_t dgm_queue_take(dgm_translator *t, dgm_piece_state **out, size_t room, int64_t tokens,
                       bool any);
+// A piece whose job was cancelled will not be decoded; lock held.
+void dgm_piece_drop(dgm_translator *t, dgm_piece_state *piece);
 // What a piece takes of the workers' budget (budget.c).
 static inline int64_t dgm_piece_cost(const dgm_translator *t, const dgm_piece_state *piece)
 {

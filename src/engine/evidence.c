@@ -27,7 +27,7 @@
 
 void dgm_lmbr_default(dgm_lmbr *l)
 {
-    *l = dgm_settings_usual().lmbr;
+    if (l) *l = dgm_settings_usual().lmbr;
 }
 
 static dgm_status check_lmbr(const dgm_lmbr *l, int order, dgm_error *err)

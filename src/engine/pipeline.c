@@ -443,7 +443,10 @@ static dgm_status take_input(const dgm_input *inputs, size_t index, dgm_input *o
                 "dgm_input_default",
                 index + 1, at->size, inputs->size);
     *own = (dgm_input){0};
-    return dgm_sized_take(own, sizeof *own, at, "dgm_input", "dgm_input_default", err);
+    DGM_TRY(dgm_sized_take(own, sizeof *own, at, "dgm_input", "dgm_input_default", err));
+    DGM_FAIL_IF(!own->text && own->text_size, err, DGM_ERR_ARGUMENT,
+                "line %zu has %zu bytes of text, but text is NULL", index + 1, own->text_size);
+    return DGM_OK;
 }
 
 static void prepare_part(void *arg, int who, size_t index)

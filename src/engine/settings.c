@@ -26,7 +26,7 @@ static const char *const mix_names[] = {"log-linear", "arithmetic", NULL};
 void dgm_settings_init(dgm_settings *s, size_t size)
 {
     const dgm_settings own = dgm_settings_usual();
-    dgm_sized_give(s, size, &own, sizeof own);
+    if (s) dgm_sized_give(s, size, &own, sizeof own);
 }
 
 dgm_status dgm_settings_take(const dgm_settings *given, dgm_settings *own, dgm_error *err)

@@ -86,6 +86,7 @@ static size_t width_of(const dgm_setting_row *r)
 static dgm_status row_of(const dgm_settings *s, const char *name, const dgm_setting_row **row,
                          dgm_error *err)
 {
+    DGM_FAIL_IF(!s, err, DGM_ERR_ARGUMENT, "there are no settings: NULL");
     DGM_FAIL_IF(s->size == 0, err, DGM_ERR_ARGUMENT,
                 "dgm_settings.size is 0: fill the struct with dgm_settings_default first");
     *row = find_row(name);
@@ -422,7 +423,7 @@ dgm_status dgm_settings_get(const dgm_settings *s, const char *name, char *value
 {
     const dgm_setting_row *r = NULL;
     DGM_TRY(row_of(s, name, &r, err));
-    DGM_FAIL_IF(size == 0, err, DGM_ERR_ARGUMENT, "%s needs room for its value", name);
+    DGM_FAIL_IF(!value || size == 0, err, DGM_ERR_ARGUMENT, "%s needs room for its value", name);
     dgm_writer w = {0};
     put_value(r, s, &w);
     dgm_status st = DGM_OK;

@@ -227,11 +227,13 @@ static dgm_status open_device(dgm_translator *t, const dgm_settings *s, int prec
 static dgm_status open_members(dgm_translator **out, const dgm_member *members, size_t count,
                                const dgm_settings *given, int ranked, dgm_error *err)
 {
+    DGM_FAIL_IF(!out, err, DGM_ERR_ARGUMENT, "there is no place for the translator: NULL");
     *out = NULL;
     dgm_settings own, *const settings = &own;
     DGM_TRY(dgm_settings_take(given, settings, err));
     DGM_FAIL_IF(count < 1 || count > DGM_PARTS_MAX, err, DGM_ERR_ARGUMENT,
                 "a translator has between 1 and %d models, not %zu", DGM_PARTS_MAX, count);
+    DGM_FAIL_IF(!members, err, DGM_ERR_ARGUMENT, "there are no models: NULL");
     int precision = -1;
     DGM_TRY(dgm_settings_check(settings, &precision, err));
     dgm_translator *t = dgm_calloc(1, sizeof *t);
@@ -308,5 +310,5 @@ void dgm_close(dgm_translator **t)
 
 const dgm_translator_info *dgm_describe(const dgm_translator *t)
 {
-    return &t->info;
+    return t ? &t->info : NULL;
 }

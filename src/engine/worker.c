@@ -31,6 +31,7 @@ struct dgm_worker {
     int inside_count, back_count;
     int64_t inside_cost; // of the pieces inside, in the tokens of the budget
     uint64_t restarts;   // pieces put back when out of memory
+    uint64_t cancels;    // of the translator's, those that were looked into
     dgm_bytes bytes;
     // Totals, guarded by the translator's lock.
     dgm_search_stats stats;
@@ -326,6 +327,29 @@ static void advance(dgm_worker *w)
     while (w->inside_count) fail_piece(w, w->inside[--w->inside_count], st, &error);
 }
 
+// Sentences of jobs that were given up since the last look go; lock held.
+static void drop_cancelled(dgm_worker *w)
+{
+    dgm_translator *t = w->t;
+    if (w->cancels == t->cancels) return;
+    w->cancels = t->cancels;
+    for (int i = w->inside_count - 1; i >= 0; i--) {
+        dgm_piece_state *piece = w->inside[i];
+        if (!piece->line->job->cancelled) continue;
+        leave(w, piece);
+        dgm_search_evict(w->search, (uint64_t)(uintptr_t)piece);
+        dgm_piece_drop(t, piece);
+    }
+    int kept = 0;
+    for (int i = 0; i < w->back_count; i++)
+        if (w->back[i]->line->job->cancelled)
+            dgm_piece_drop(t, w->back[i]);
+        else
+            w->back[kept++] = w->back[i];
+    w->back_count = kept;
+    dgm_text_wake(t);
+}
+
 // Fills w->taken with the pieces to admit now and returns their number; lock held. A worker that is
 // busy waits until a quarter of its budget or of its sentences is free, so that encoder batches do not
 // shrink to one sentence.
@@ -356,6 +380,7 @@ static void *worker_main(void *arg)
     dgm_translator *t = w->t;
     pthread_mutex_lock(&t->lock);
     for (;;) {
+        drop_cancelled(w);
         while (!t->quit && t->queued == 0 && w->inside_count == 0 && w->back_count == 0)
             pthread_cond_wait(&t->wake, &t->lock);
         if (t->queued == 0 && w->inside_count == 0 && w->back_count == 0) break;
