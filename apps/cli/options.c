@@ -235,9 +235,20 @@ static int store_setting(const command *c, const option *o, const char *text, vo
 {
     setting_values *v = (setting_values *)(void *)((char *)values + c->settings_at);
     dgm_error error;
+    if (v->given[o->offset] && option_kind_of(o) == OPTION_TEXT && strncmp(o->value, "FILE", 4) == 0)
+        return fail_usage(c, "--%s takes one file and was given twice, now '%s'", o->name, text);
     if (dgm_settings_set(&v->settings, o->name, text ? text : "1", &error) != DGM_OK)
         return fail_usage(c, "--%s", error.text);
     v->given[o->offset] = true;
+    return -1;
+}
+
+// Of a file the last one named would silently be the only one.
+static int store_text(const command *c, const option *o, const char *text, const char **at)
+{
+    if (*at && (strncmp(o->value, "FILE", 4) == 0 || strncmp(o->value, "FOLDER", 6) == 0))
+        return fail_usage(c, "--%s takes one file, not '%s' and '%s'", o->name, *at, text);
+    *at = text;
     return -1;
 }
 
@@ -254,8 +265,7 @@ static int store(const command *c, const option *o, const char *text, void *valu
     case OPTION_MAYBE:
         return store_choice(c, o, text, at);
     case OPTION_TEXT:
-        *(const char **)at = text;
-        return -1;
+        return store_text(c, o, text, at);
     case OPTION_LIST: {
         option_list *list = at;
         if (list->count == LIST_MAX)

@@ -22,6 +22,11 @@ DGM_API dgm_status dgm_sentences(const char *text, size_t size, const char *lang
                                  dgm_sentence **sentences, size_t *count, dgm_error *error);
 DGM_API void dgm_sentences_free(dgm_sentence **sentences);
 
+// Does this line of constraints (dgm_input.constraints) look like a row of a glossary, which would be a
+// mistake: two entries without any mark, the first of which stands in the text to translate? 1 or 0.
+DGM_API int dgm_constraints_like_terms(const char *constraints, size_t constraints_size,
+                                       const char *text, size_t text_size);
+
 #ifdef __cplusplus
 }
 #endif

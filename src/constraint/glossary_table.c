@@ -150,6 +150,20 @@ static bool empty_row(const table *t)
     return true;
 }
 
+// Most likely the columns are separated by something else.
+static dgm_status one_column(const table *t, dgm_error *err)
+{
+    const dgm_text cell = field_text(t, 0);
+    const char *hint = "";
+    if (t->comma == '\t' && memchr(cell.data, ' ', cell.size))
+        hint = ": columns are separated by tabs, not spaces";
+    if (t->comma == ',' && memchr(cell.data, ';', cell.size))
+        hint = ": columns are separated by commas, not semicolons";
+    return dgm_fail(err, DGM_ERR_FORMAT,
+                    "line %zu: one column, where a source term and its target were expected%s",
+                    t->row_line, hint);
+}
+
 static dgm_status add_row(table *t, dgm_error *err)
 {
     int added = 0;
@@ -157,9 +171,7 @@ static dgm_status add_row(table *t, dgm_error *err)
     for (size_t i = 0; i < t->count; i++)
         DGM_FAIL_IF(!dgm_utf8_valid(field_text(t, i)), err, DGM_ERR_FORMAT,
                     "line %zu: invalid UTF-8", t->row_line);
-    DGM_FAIL_IF(t->count < 2, err, DGM_ERR_FORMAT,
-                "line %zu: one column, where a source term and its target were expected",
-                t->row_line);
+    if (t->count < 2) return one_column(t, err);
     DGM_FAIL_IF((size_t)t->source_column >= t->count, err, DGM_ERR_FORMAT,
                 "line %zu: %zu columns, the source is in column %d", t->row_line, t->count,
                 t->source_column + 1);

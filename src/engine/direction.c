@@ -23,6 +23,53 @@ static const dgm_languages *languages_of(const dgm_translator *t, int member)
     return dgm_model_describe(t->members[member].model)->languages;
 }
 
+// Do the languages of one side of two files have one in common? A file that does not say may have any.
+static bool share_language(const dgm_gguf *a, const dgm_gguf *b, const char *key)
+{
+    dgm_gguf_strings first = {0}, second = {0};
+    if (dgm_gguf_get_strings(a, key, DGM_OPTIONAL, &first, NULL) != DGM_OK ||
+        dgm_gguf_get_strings(b, key, DGM_OPTIONAL, &second, NULL) != DGM_OK || first.count == 0 ||
+        second.count == 0)
+        return true;
+    for (dgm_gguf_text x, y; dgm_gguf_strings_next(&first, &x);)
+        for (dgm_gguf_strings rest = second; dgm_gguf_strings_next(&rest, &y);) {
+            char one[64], other[64];
+            snprintf(one, sizeof one, "%.*s", (int)(x.size < sizeof one ? x.size : 63), x.data);
+            snprintf(other, sizeof other, "%.*s", (int)(y.size < sizeof other ? y.size : 63), y.data);
+            if (dgm_language_matches(one, other) || dgm_language_matches(other, one)) return true;
+        }
+    return false;
+}
+
+static void first_language(const dgm_gguf *file, const char *key, char out[64])
+{
+    dgm_gguf_strings it = {0};
+    dgm_gguf_text s = {"", 0};
+    if (dgm_gguf_get_strings(file, key, DGM_OPTIONAL, &it, NULL) == DGM_OK)
+        dgm_gguf_strings_next(&it, &s);
+    snprintf(out, 64, "%.*s%s", (int)(s.size < 56 ? s.size : 56), s.data, it.count ? ",..." : ""); // what is left
+}
+
+dgm_status dgm_direction_ensemble(const dgm_translator *t, dgm_error *err)
+{
+    static const char *const keys[] = {"dragoman.languages.source", "dragoman.languages.target"};
+    const dgm_gguf *first = t->members[0].file;
+    for (int i = 1; i < t->member_count; i++) {
+        const dgm_gguf *file = t->members[i].file;
+        if (share_language(first, file, keys[0]) && share_language(first, file, keys[1])) continue;
+        char a[2][64], b[2][64];
+        for (int side = 0; side < 2; side++) {
+            first_language(first, keys[side], a[side]);
+            first_language(file, keys[side], b[side]);
+        }
+        return dgm_fail(err, DGM_ERR_ARGUMENT,
+                        "%.200s translates from %s to %s, the first model from %s to %s: the models of an "
+                        "ensemble must translate in the same direction",
+                        dgm_gguf_path(file), b[0], b[1], a[0], a[1]);
+    }
+    return DGM_OK;
+}
+
 // The same direction, by its codes, in every model.
 static dgm_status direct_members(dgm_translator *t, dgm_error *err)
 {

@@ -150,6 +150,8 @@ void dgm_constrain_close(dgm_translator *t);
 
 // direction.c: the translator's direction, before settings are resolved; a line's (*other: not the
 // translator's); the one that a token before a source means, false if none.
+// Do the opened files of an ensemble translate in the same direction, as far as they say?
+dgm_status dgm_direction_ensemble(const dgm_translator *t, dgm_error *err);
 dgm_status dgm_direction_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err);
 dgm_status dgm_direction_line(const dgm_translator *t, const dgm_direction *asked, int direction[2],
                               bool *other, dgm_error *err);

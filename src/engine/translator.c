@@ -244,6 +244,7 @@ static dgm_status open_members(dgm_translator **out, const dgm_member *members, 
         t->member_count = (int)i + 1;
         DGM_TRY_GOTO(st, open_member(t, (int)i, &members[i], err), fail);
     }
+    DGM_TRY_GOTO(st, dgm_direction_ensemble(t, err), fail);
     DGM_TRY_GOTO(st, open_device(t, settings, precision, err), fail);
     dgm_backend_static(t->backend, settings->static_scales != 0);
     dgm_optimisations_device(t, settings);

@@ -8,6 +8,7 @@
 
 #include "base/fields.h"
 #include "base/number.h"
+#include "format/foreign.h"
 
 const char *const dgm_finish_names[] = {"margin", "shrink", "mask", "refill",
                                         "huggingface", "first", NULL};
@@ -39,8 +40,12 @@ dgm_status dgm_modelfile_check(const dgm_gguf *g, dgm_error *err)
 
 dgm_status dgm_modelfile_open(dgm_gguf **g, const char *path, dgm_error *err)
 {
-    DGM_TRY(dgm_gguf_open(g, path, err));
-    dgm_status st = dgm_modelfile_check(*g, err);
+    dgm_status st = dgm_gguf_open(g, path, err);
+    if (st != DGM_OK) {
+        if (st != DGM_ERR_MEMORY) dgm_foreign_explain(path, err);
+        return st;
+    }
+    st = dgm_modelfile_check(*g, err);
     if (st != DGM_OK) {
         dgm_error_prefix(err, "'%s'", path);
         dgm_gguf_close(g);

@@ -753,6 +753,22 @@ static void test_clusters_ensemble(void **state)
     unlink(one);
 }
 
+// Models of opposite directions are no ensemble, whatever their vocabularies.
+static void test_ensemble_directions(void **state)
+{
+    (void)state;
+    dgm_error err = {{0}};
+    dgm_translator *t = NULL;
+    const dgm_member opposite[] = {{"models/en-de.gguf", 0}, {"models/de-en.gguf", 0}};
+    const dgm_member same[] = {{"models/de-en.gguf", 0}, {"models/de-en.gguf", 0}};
+    assert_int_equal(dgm_open_ensemble(&t, opposite, 2, NULL, &err), DGM_ERR_ARGUMENT);
+    assert_string_equal(err.text, "models/de-en.gguf translates from de to en, the first model from en to de: the "
+                                  "models of an ensemble must translate in the same direction");
+    assert_null(t);
+    assert_int_equal(dgm_open_ensemble(&t, same, 2, NULL, &err), DGM_OK);
+    dgm_close(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -767,6 +783,7 @@ int main(void)
         cmocka_unit_test(test_clusters_directions),
         cmocka_unit_test(test_clusters_targets),
         cmocka_unit_test(test_directions_refused),
+        cmocka_unit_test(test_ensemble_directions),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -4,10 +4,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "format/foreign.h"
 #include "format/modelfile.h"
 
 static char path[64];
@@ -281,12 +283,90 @@ static void test_vocab_errors(void **state)
                                    "of: none, moses");
 }
 
+// ---- what is no model file ----------------------------------------------------------------------
+
+static void put_file(const char *folder, const char *name, const char *data, size_t size)
+{
+    char at[192];
+    snprintf(at, sizeof at, "%s/%s", folder, name);
+    FILE *f = fopen(at, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, size, f), size);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void test_foreign(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *files[3];
+        dgm_foreign kind;
+        const char *says;
+    } folders[] = {
+        {{"config.json", "model.safetensors", NULL}, DGM_FOREIGN_HUGGINGFACE, "import huggingface"},
+        {{"config.json", "pytorch_model.bin", NULL}, DGM_FOREIGN_PICKLES, "safetensors"},
+        {{"config.json", "model.bin", NULL}, DGM_FOREIGN_CTRANSLATE2, "CTranslate2"},
+        {{"decoder.yml", "vocab.spm", NULL}, DGM_FOREIGN_MARIAN, "Marian"},
+        {{"en-de.gguf", NULL, NULL}, DGM_FOREIGN_MODELS, "name one of them"},
+        {{"readme.txt", NULL, NULL}, DGM_FOREIGN_NONE, "it is a folder"},
+        {{NULL, NULL, NULL}, DGM_FOREIGN_NONE, "it is a folder"},
+    };
+    char folder[128], at[192];
+    snprintf(folder, sizeof folder, "%s.d", path);
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        assert_int_equal(mkdir(folder, 0700), 0);
+        for (int k = 0; k < 3 && folders[i].files[k]; k++) put_file(folder, folders[i].files[k], "x", 1);
+        assert_int_equal(dgm_foreign_kind(folder), folders[i].kind);
+        assert_int_not_equal(dgm_modelfile_open(&g, folder, &err), DGM_OK);
+        assert_non_null(strstr(err.text, folder));
+        assert_non_null(strstr(err.text, folders[i].says));
+        for (int k = 0; k < 3 && folders[i].files[k]; k++) {
+            snprintf(at, sizeof at, "%s/%s", folder, folders[i].files[k]);
+            unlink(at);
+        }
+        assert_int_equal(rmdir(folder), 0);
+    }
+    assert_int_equal(dgm_foreign_kind("Helsinki-NLP/opus-mt-en-de"), DGM_FOREIGN_NAME);
+    static const char *const paths[] = {"Helsinki-NLP", "a/b/c",      "./model", "/tmp/none",
+                                        "x/y.gguf",     "tests/none", "a/",      ""};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        assert_int_equal(dgm_foreign_kind(paths[i]), DGM_FOREIGN_NONE);
+}
+
+static void test_foreign_files(void **state)
+{
+    (void)state;
+    static const char safetensors[] = "\x10\0\0\0\0\0\0\0{\"a\": {}}      ";
+    static const char zip[] = "PK\3\4........", text[] = "A line of text, no more than that.\n";
+    char spec[128] = "\6\0\0\0\017\0TransformerSpec";
+    const struct {
+        const char *name, *data;
+        size_t size;
+        dgm_foreign kind;
+    } files[] = {{"a.safetensors", safetensors, sizeof safetensors, DGM_FOREIGN_SAFETENSORS},
+                 {"a.bin", spec, sizeof spec, DGM_FOREIGN_CTRANSLATE2},
+                 {"a.bin", spec, 12, DGM_FOREIGN_NONE},
+                 {"a.npz", zip, sizeof zip, DGM_FOREIGN_MARIAN},
+                 {"a.bin", zip, sizeof zip, DGM_FOREIGN_PICKLES},
+                 {"a.gguf", text, sizeof text, DGM_FOREIGN_NONE},
+                 {"a.gguf", text, 0, DGM_FOREIGN_NONE}};
+    char at[192];
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        snprintf(at, sizeof at, "/tmp/dgm-foreign-%ld-%s", (long)getpid(), files[i].name);
+        put_file("/tmp", at + 5, files[i].data, files[i].size);
+        const dgm_foreign kind = dgm_foreign_kind(at);
+        unlink(at);
+        assert_int_equal(kind, files[i].kind);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_identity),      cmocka_unit_test(test_decode_defaults),
         cmocka_unit_test(test_decode_values), cmocka_unit_test(test_decode_first), cmocka_unit_test(test_shared_vocab),
         cmocka_unit_test(test_word_vocab),    cmocka_unit_test(test_vocab_errors),
+        cmocka_unit_test(test_foreign),       cmocka_unit_test(test_foreign_files),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

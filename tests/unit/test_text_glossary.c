@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "constraint/demands.h"
 #include "constraint/glossary.h"
+#include "dragoman/text.h"
 
 // ---- demands -----------------------------------------------------------------------------------
 
@@ -126,6 +127,13 @@ static const glossary_case cases[] = {
      "line 2: one column, where a source term and its target were expected", DGM_ERR_FORMAT},
     {dgm_glossary_tsv, "target\tnote\tsource\nx\ty\n",
      "line 2: 2 columns, the source is in column 3", DGM_ERR_FORMAT},
+    {dgm_glossary_tsv, "house    Haus\n",
+     "line 1: one column, where a source term and its target were expected: columns are separated by tabs, not spaces",
+     DGM_ERR_FORMAT},
+    {dgm_glossary_csv, "house;Haus\n",
+     "line 1: one column, where a source term and its target were expected: columns are separated by commas, not "
+     "semicolons",
+     DGM_ERR_FORMAT},
     {dgm_glossary_csv, "Source,Target\nhouse,Haus\n", "house=Haus;", DGM_OK},
     {dgm_glossary_csv, "\"a, b\",\"say \"\"x\"\"\"\r\nc,\"two\nlines\"\n#x,y\n",
      "a, b=say \"x\";c=two lines;#x=y;", DGM_OK},
@@ -247,12 +255,37 @@ static void allocations_may_fail(void **state)
     }
 }
 
+static void rows_given_as_constraints(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *constraints, *text;
+        int like;
+    } rows[] = {{"house\tHaus", "The house is small.", 1},
+                 {"house\tHaus", "House prices", 1},
+                 {"house\tHaus", "The mouse is small.", 0},
+                 {"Haus\tklein", "The house is small.", 0},
+                 {"house => Haus\tsmall => klein", "The house is small.", 0},
+                 {"house", "The house is small.", 0},
+                 {"house\tHaus\tHeim", "The house is small.", 0},
+                 {"house\t! Haus", "The house is small.", 0},
+                 {"house | houses\tHaus", "The house is small.", 0},
+                 {"", "The house is small.", 0},
+                 {"house\\", "The house is small.", 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(dgm_constraints_like_terms(rows[i].constraints, strlen(rows[i].constraints),
+                                                    rows[i].text, strlen(rows[i].text)),
+                         rows[i].like);
+    assert_int_equal(dgm_constraints_like_terms(NULL, 0, NULL, 0), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_of_demands),
         cmocka_unit_test(files_are_read),
         cmocka_unit_test(terms_are_found),
+        cmocka_unit_test(rows_given_as_constraints),
         cmocka_unit_test(allocations_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

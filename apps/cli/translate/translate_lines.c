@@ -117,6 +117,20 @@ static void collect(session *s)
         s->broken = true; // nobody will see the rest
 }
 
+// Of a line whose constraints are most likely a glossary's; once.
+static void warn_of_terms(session *s, const dgm_input *inputs)
+{
+    for (size_t i = 0; i < s->pending && !s->warned_terms && !s->o->quiet; i++) {
+        const dgm_input *in = &inputs[i];
+        if (!dgm_constraints_like_terms(in->constraints, in->constraints_size, in->text, in->text_size))
+            continue;
+        s->warned_terms = true;
+        warn("--constraints: '%.*s' looks like a row of a glossary, both of whose columns are forced "
+             "into the translation: a glossary is given with --terms",
+             (int)(in->constraints_size < 60 ? in->constraints_size : 60), in->constraints);
+    }
+}
+
 // Hands the window that was filled to the workers.
 static void submit(session *s)
 {
@@ -137,6 +151,7 @@ static void submit(session *s)
         directions_add(&s->directions, i, at, s->with[2].sizes[i], &inputs[i]);
         at += s->with[2].sizes[i];
     }
+    warn_of_terms(s, inputs);
     evidence_attach(&s->evidence, inputs, s->pending);
     lattices_attach(&s->lattices, inputs, s->pending);
     if (s->count == JOBS_MAX) collect(s);

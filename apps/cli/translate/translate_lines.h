@@ -65,7 +65,7 @@ typedef struct session {
     size_t window_bytes;            // a window with more text is full
     uint64_t read, written, failed; // lines; with those of the interrupted job
     uint32_t input;                 // CRC-32 of the lines read
-    bool warned, broken, input_failed, malformed;
+    bool warned, warned_terms, broken, input_failed, malformed;
     bool cut; // the evidence ended before the input or is wrong: what comes behind is left out
     double load, start;
 } session;
