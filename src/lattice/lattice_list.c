@@ -55,11 +55,23 @@ static dgm_status step(dgm_lattice_list *t, dgm_text word, int32_t *node, dgm_er
     return DGM_OK;
 }
 
+// What stands between blanks; a carriage return is one, as in the text form of a lattice.
+static dgm_text next_word(dgm_text *text)
+{
+    size_t begin = 0, end;
+    while (begin < text->size && (dgm_is_blank(text->data[begin]) || text->data[begin] == '\r')) begin++;
+    end = begin;
+    while (end < text->size && !dgm_is_blank(text->data[end]) && text->data[end] != '\r') end++;
+    const dgm_text word = {text->data + begin, end - begin};
+    *text = (dgm_text){text->data + end, text->size - end};
+    return word;
+}
+
 dgm_status dgm_lattice_list_add(dgm_lattice_list *t, dgm_text text, float score, dgm_error *err)
 {
     int32_t node = 0;
     for (;;) {
-        const dgm_text word = dgm_field_next(&text);
+        const dgm_text word = next_word(&text);
         if (word.size == 0) break;
         DGM_TRY(step(t, word, &node, err));
     }

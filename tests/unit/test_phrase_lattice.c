@@ -183,6 +183,22 @@ static void test_formats(void **state)
     dgm_lattice_close(&l);
 }
 
+// Words of a list are those that the text form can hold: a carriage return separates them.
+static void test_list_words(void **state)
+{
+    (void)state;
+    dgm_lattice_list *list = NULL;
+    dgm_lattice *l = NULL;
+    assert_int_equal(dgm_lattice_list_open(&list, NULL), DGM_OK);
+    assert_int_equal(dgm_lattice_list_add(list, dgm_text_of("a\r b\r\rc \r"), -1.0f, NULL), DGM_OK);
+    assert_int_equal(dgm_lattice_list_finish(&list, &l, NULL), DGM_OK);
+    paths p = all_paths(l);
+    assert_int_equal(p.count, 1);
+    assert_string_equal(p.items[0].text, "a b c");
+    free(p.items);
+    dgm_lattice_close(&l);
+}
+
 static void expect_best(const char *text, const char *best, double score)
 {
     dgm_lattice *l = parse(text);
@@ -579,6 +595,7 @@ int main(void)
         cmocka_unit_test(test_bad),        cmocka_unit_test(test_files),
         cmocka_unit_test(test_nbest),      cmocka_unit_test(test_operations),
         cmocka_unit_test(test_posteriors), cmocka_unit_test(test_subwords),
+        cmocka_unit_test(test_list_words),
         cmocka_unit_test(test_unknown),    cmocka_unit_test(test_memory),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
