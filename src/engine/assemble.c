@@ -216,12 +216,12 @@ static dgm_status make_text(const dgm_line_state *line, size_t k, dgm_scratch *s
                                    s->starts[i + 1] - s->starts[i]};
     dgm_text whole = {line->text, line->size}, inner = dgm_text_trim(whole);
     const size_t lead = (size_t)(inner.data - whole.data);
-    if (t->careful) dgm_write_bytes(&s->joined, whole.data, lead);
+    if (line->careful) dgm_write_bytes(&s->joined, whole.data, lead);
     if (n == 1)
         dgm_write_bytes(&s->joined, s->outputs[0].data, s->outputs[0].size);
     else
         DGM_TRY(dgm_split_join(whole, &line->pieces, s->outputs, &s->joined, err));
-    if (t->careful) dgm_write_bytes(&s->joined, inner.data + inner.size, whole.size - lead - inner.size);
+    if (line->careful) dgm_write_bytes(&s->joined, inner.data + inner.size, whole.size - lead - inner.size);
     if (s->joined.failed) return dgm_no_memory(err);
     locate_outputs(s, n);
     for (size_t i = 0; i < s->joined.size; i++) // a byte token may have made a line break
@@ -363,7 +363,7 @@ static dgm_status make_all(dgm_line_state *line, dgm_scratch *s, dgm_result *out
         }
         if ((size_t)piece->hyp_count > n) n = (size_t)piece->hyp_count;
     }
-    if (line->job->translator->careful) cut_runaways(line);
+    if (line->careful) cut_runaways(line);
     // One block: where each translation is, and behind that the translations.
     const dgm_translation **list = dgm_calloc(n, sizeof *list + sizeof **list);
     if (!list) return dgm_no_memory(err);

@@ -263,6 +263,7 @@ struct dgm_line_state {
     char *message;
     char *notice; // constraints left out; NULL: none
     uint32_t flags;
+    bool careful; // its text is looked after (dgm_translator.careful)
     bool other; // its direction is not the translator's: these are its lengths
     dgm_length_rule lengths;
     int clusters;                        // which of the translator's

@@ -293,7 +293,7 @@ static dgm_status encode_line(prepare *p, dgm_line_state *line, const dgm_input 
                 (p->model->append_eos ? 1 : 0);
     size_t room = (size_t)(p->t->config.max_source - frame);
     bool several, copied;
-    p->careful = p->t->careful && is_free(p, input);
+    line->careful = p->careful = p->t->careful && is_free(p, input);
     DGM_TRY(has_sentences(p, trimmed, input, &several, err));
     if (several) return split_line(p, line, input, skip, language, room, true, err);
     DGM_TRY(encode_part(p, trimmed, &copied, err));

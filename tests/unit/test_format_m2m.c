@@ -411,6 +411,7 @@ static void check_text(const json_t *run, const char *target)
     const char *text = json_string_value(json_object_get(run, "text"));
     snprintf(path, sizeof path, "%s/out.gguf", folder);
     dgm_settings_default(&s);
+    s.raw = 1; // as transformers does
     s.precision = "f32";
     s.beam = 1;
     s.target = target;
