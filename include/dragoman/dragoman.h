@@ -555,6 +555,27 @@ DGM_API dgm_status dgm_translate_inputs(dgm_translator *t, const dgm_input *inpu
 typedef struct dgm_job dgm_job;
 DGM_API dgm_status dgm_submit(dgm_translator *t, const dgm_input *inputs, size_t count,
                               dgm_job **job, dgm_error *error);
+
+// What a job says while it runs, by functions of yours; NULL: nothing.
+//   - They are called from threads of the library: of one job never two at once, of several jobs at
+//     the same time. *job is set before the first call; dgm_wait returns after the last.
+//   - They should be short: lines and sentences behind them wait. They may call dgm_cancel,
+//     dgm_job_done and dgm_submit, and must not wait for translations (dgm_wait, dgm_wait_for,
+//     dgm_translate), close the translator, throw or jump out.
+typedef struct dgm_watch {
+    size_t size; // sizeof(dgm_watch)
+    void *user;  // what the functions get first
+    // A line is ready, failed and cancelled ones included: once for every line, in the order in which
+    // they are. The result is the one that dgm_wait will return, and lives as long as that.
+    void (*line)(void *user, size_t index, const dgm_result *result);
+    // After every line: how many are ready, of how many.
+    void (*progress)(void *user, size_t done, size_t all);
+} dgm_watch;
+
+// dgm_submit with somebody who watches; watch is copied.
+DGM_API dgm_status dgm_submit_watched(dgm_translator *t, const dgm_input *inputs, size_t count,
+                                      const dgm_watch *watch, dgm_job **job, dgm_error *error);
+
 DGM_API size_t dgm_job_done(const dgm_job *job); // lines finished so far
 // How much of its work is done, 0 to 1, for estimates: by tokens of the source, as long lines come
 // first and lines that are being decoded count, too.

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "engine/engine_private.h"
 
 void dgm_job_free(dgm_job *job)
@@ -29,6 +30,7 @@ void dgm_job_free(dgm_job *job)
     dgm_free(job->lines);
     dgm_free(job->order);
     if (job->done_ready) pthread_cond_destroy(&job->done);
+    if (job->telling_ready) pthread_mutex_destroy(&job->telling);
     if (job->box) {
         dgm_results *r = &job->box->pub;
         dgm_results_free(&r);
@@ -55,7 +57,8 @@ static dgm_status new_job(dgm_translator *t, size_t count, dgm_job **out, dgm_er
     job->translator = t;
     job->line_count = count;
     job->done_ready = init_done(&job->done);
-    if (!job->done_ready) return dgm_no_memory(err);
+    job->telling_ready = pthread_mutex_init(&job->telling, NULL) == 0;
+    if (!job->done_ready || !job->telling_ready) return dgm_no_memory(err);
     job->lines = dgm_calloc(count ? count : 1, sizeof *job->lines);
     job->box = dgm_calloc(1, sizeof *job->box);
     if (!job->lines || !job->box) return dgm_no_memory(err);
@@ -74,12 +77,13 @@ static dgm_status new_job(dgm_translator *t, size_t count, dgm_job **out, dgm_er
     return DGM_OK;
 }
 
-// Lines that need no decoding (empty, or wrong) get their results here.
+// Lines that need no decoding (empty, or wrong) get their results here, unless somebody watches, who
+// hears of them from a text thread as of all others.
 static void finish_trivial(dgm_job *job)
 {
     dgm_scratch scratch = {0};
     for (size_t i = 0; i < job->line_count; i++) {
-        if (job->lines[i].left == 0)
+        if (job->lines[i].left == 0 && !job->watch.size)
             dgm_line_assemble(&job->lines[i], &scratch, &job->box->items[i]);
         else
             job->left++;
@@ -87,8 +91,30 @@ static void finish_trivial(dgm_job *job)
     dgm_scratch_free(&scratch);
 }
 
+// A prepared job's lines and pieces go where they are taken from; lock held.
+static void enqueue(dgm_translator *t, dgm_job *job)
+{
+    for (size_t i = 0; job->watch.size && i < job->line_count; i++)
+        if (job->lines[i].left == 0) dgm_text_take(t, &job->lines[i]);
+    dgm_text_wake(t);
+    if (job->order_count == 0) return;
+    if (t->last)
+        t->last->next = job;
+    else
+        t->first = job;
+    t->last = job;
+    t->queued += job->order_count;
+    pthread_cond_broadcast(&t->wake);
+}
+
 dgm_status dgm_submit(dgm_translator *t, const dgm_input *inputs, size_t count, dgm_job **out,
                       dgm_error *err)
+{
+    return dgm_submit_watched(t, inputs, count, NULL, out, err);
+}
+
+dgm_status dgm_submit_watched(dgm_translator *t, const dgm_input *inputs, size_t count,
+                              const dgm_watch *watch, dgm_job **out, dgm_error *err)
 {
     DGM_FAIL_IF(!out, err, DGM_ERR_ARGUMENT, "there is no place for the job: NULL");
     *out = NULL;
@@ -98,6 +124,8 @@ dgm_status dgm_submit(dgm_translator *t, const dgm_input *inputs, size_t count, 
     double begin = t->profiling ? dgm_thread_time() : 0;
     dgm_job *job = NULL;
     dgm_status st = new_job(t, count, &job, err);
+    if (st == DGM_OK)
+        st = dgm_sized_take(&job->watch, sizeof job->watch, watch, "dgm_watch", NULL, err);
     if (st == DGM_OK) st = dgm_job_prepare(job, inputs, err);
     if (st != DGM_OK) {
         dgm_job_free(job);
@@ -106,21 +134,13 @@ dgm_status dgm_submit(dgm_translator *t, const dgm_input *inputs, size_t count, 
     finish_trivial(job);
     for (size_t i = 0; i < job->encoded.piece_count; i++)
         job->tokens += (uint64_t)job->encoded.pieces[i].count;
+    *out = job; // before anybody can be told of it
     pthread_mutex_lock(&t->lock);
     for (size_t i = 0; i < count; i++)
-        if (job->lines[i].left == 0) dgm_line_count(t, &job->lines[i]);
+        if (!job->watch.size && job->lines[i].left == 0) dgm_line_count(t, &job->lines[i]);
     if (t->profiling) t->text_seconds += dgm_thread_time() - begin;
-    if (job->order_count) {
-        if (t->last)
-            t->last->next = job;
-        else
-            t->first = job;
-        t->last = job;
-        t->queued += job->order_count;
-        pthread_cond_broadcast(&t->wake);
-    }
+    enqueue(t, job);
     pthread_mutex_unlock(&t->lock);
-    *out = job;
     return DGM_OK;
 }
 

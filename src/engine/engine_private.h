@@ -306,6 +306,11 @@ struct dgm_job {
     bool cancelled; // guarded by the translator's lock
     pthread_cond_t done;
     bool done_ready;
+    // Who is told of it (size 0: nobody), one call at a time; told: lines.
+    dgm_watch watch;
+    pthread_mutex_t telling;
+    bool telling_ready;
+    size_t told;
     dgm_results_box *box;
 };
 

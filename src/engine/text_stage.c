@@ -67,6 +67,17 @@ void dgm_text_wake(dgm_translator *t)
 
 // ---- the threads -------------------------------------------------------------------------------
 
+// Whoever watches the job hears of a line that is ready.
+static void tell_line(dgm_job *job, size_t index)
+{
+    const dgm_watch *w = &job->watch;
+    pthread_mutex_lock(&job->telling);
+    job->told++;
+    if (w->line) w->line(w->user, index, &job->box->items[index]);
+    if (w->progress) w->progress(w->user, job->told, job->line_count);
+    pthread_mutex_unlock(&job->telling);
+}
+
 // Lock held before and after, not in between.
 static void assemble_line(dgm_translator *t, dgm_scratch *scratch)
 {
@@ -79,8 +90,10 @@ static void assemble_line(dgm_translator *t, dgm_scratch *scratch)
     dgm_text_wake(t); // another one, for the next
     pthread_mutex_unlock(&t->lock);
     dgm_line_assemble(line, scratch, &job->box->items[line - job->lines]);
+    const double end = t->profiling ? dgm_thread_time() : 0;
+    if (job->watch.size) tell_line(job, (size_t)(line - job->lines));
     pthread_mutex_lock(&t->lock);
-    if (t->profiling) t->text_seconds += dgm_thread_time() - begin;
+    if (t->profiling) t->text_seconds += end - begin;
     dgm_line_count(t, line);
     if (--job->left == 0) pthread_cond_broadcast(&job->done);
 }
