@@ -577,8 +577,8 @@ DGM_API dgm_status dgm_submit_watched(dgm_translator *t, const dgm_input *inputs
                                       const dgm_watch *watch, dgm_job **job, dgm_error *error);
 
 DGM_API size_t dgm_job_done(const dgm_job *job); // lines finished so far
-// How much of its work is done, 0 to 1, for estimates: by tokens of the source, as long lines come
-// first and lines that are being decoded count, too.
+// How much of its work is done, 0 to 1, for estimates of the time that is left: long lines count for
+// more, and come first; of lines that are being decoded a part counts.
 DGM_API double dgm_job_share(const dgm_job *job);
 DGM_API dgm_status dgm_wait(dgm_job **job, dgm_results **results, dgm_error *error);
 // Waits no longer than so many milliseconds (0: not at all; negative: as long as it takes) and says

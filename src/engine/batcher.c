@@ -133,7 +133,7 @@ dgm_status dgm_submit_watched(dgm_translator *t, const dgm_input *inputs, size_t
     }
     finish_trivial(job);
     for (size_t i = 0; i < job->encoded.piece_count; i++)
-        job->tokens += (uint64_t)job->encoded.pieces[i].count;
+        job->work += (double)dgm_piece_work(&job->encoded.pieces[i]);
     *out = job; // before anybody can be told of it
     pthread_mutex_lock(&t->lock);
     for (size_t i = 0; i < count; i++)
@@ -157,7 +157,6 @@ size_t dgm_queue_take(dgm_translator *t, dgm_piece_state **out, size_t room, int
         tokens -= dgm_piece_cost(t, piece);
         if (tokens < 0 && !(any && n == 0)) break;
         out[n++] = piece;
-        job->begun += (uint64_t)piece->count;
         job->taken++;
         t->queued--;
         if (job->taken == job->order_count) {
@@ -185,10 +184,9 @@ double dgm_job_share(const dgm_job *job)
 {
     dgm_translator *t = job->translator;
     pthread_mutex_lock(&t->lock);
-    const double done = (double)(job->ended + job->begun) / 2; // those inside: half, on average
-    const double share = job->left ? done / (double)job->tokens : 1;
+    const double share = job->left ? job->worked / job->work : 1;
     pthread_mutex_unlock(&t->lock);
-    return share;
+    return share < 1 ? share : 1; // sums round
 }
 
 int dgm_wait_for(dgm_job *job, int64_t milliseconds)

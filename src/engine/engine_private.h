@@ -243,6 +243,7 @@ typedef struct dgm_piece_state {
     bool relaxed;               // it could not be met: decoded without
     bool copied;                // it passes through: nothing is decoded
     bool raised;                // it was in capitals, and so will be its translation
+    float worked;               // what the job was told of its work so far
     // written by the worker
     dgm_status status;
     char *error; // message, or NULL
@@ -302,8 +303,8 @@ struct dgm_job {
     size_t order_count; // to decode
     size_t taken;
     size_t left; // lines not finished
-    uint64_t tokens, begun, ended; // of its pieces; of those that workers took, and that are decoded
     bool cancelled; // guarded by the translator's lock
+    double work, worked; // of all pieces (dgm_piece_work), and what is done of it
     pthread_cond_t done;
     bool done_ready;
     // Who is told of it (size 0: nobody), one call at a time; told: lines.
@@ -313,6 +314,14 @@ struct dgm_job {
     size_t told;
     dgm_results_box *box;
 };
+
+// What a piece costs, for estimates: a step has costs of its own besides those of its rows, and the longer
+// sentences are, the fewer of them share a step.
+static inline float dgm_piece_work(const dgm_piece_state *piece)
+{
+    enum { SHARED = 64 };
+    return (float)piece->count * (1 + (float)piece->count / SHARED);
+}
 
 // pipeline.c: fills job->lines and pieces from the inputs. Fails only when out of memory; what is
 // wrong with a line goes into its status.

@@ -204,7 +204,7 @@ static void finish_piece(dgm_worker *w, dgm_piece_state *piece)
     dgm_line_state *line = piece->line;
     pthread_mutex_lock(&t->lock);
     w->source_tokens += (uint64_t)piece->count;
-    line->job->ended += (uint64_t)piece->count;
+    line->job->worked += (double)(dgm_piece_work(piece) - piece->worked);
     if (--line->left == 0) {
         clock_work(w); // whoever waits for the line may ask for these
         take_counts(w);
@@ -374,6 +374,19 @@ static size_t take(dgm_worker *w)
     return n;
 }
 
+// One more step of every sentence inside: their jobs have come further. About as many steps as the source has
+// tokens; where it takes more, the rest is counted at the end. Lock held.
+static void count_work(dgm_worker *w)
+{
+    for (int i = 0; i < w->inside_count; i++) {
+        dgm_piece_state *piece = w->inside[i];
+        const float work = dgm_piece_work(piece), step = work / (float)(piece->count + 1);
+        if (piece->worked + step > work) continue;
+        piece->worked += step;
+        piece->line->job->worked += (double)step;
+    }
+}
+
 static void *worker_main(void *arg)
 {
     dgm_worker *w = arg;
@@ -390,6 +403,7 @@ static void *worker_main(void *arg)
         if (count) admit(w, (int)count);
         if (w->inside_count) advance(w);
         pthread_mutex_lock(&t->lock);
+        count_work(w);
         dgm_text_wake(t);
         clock_work(w);
         take_counts(w);
