@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The program: finds the subcommand and runs it. Everything else is in cmd_*.c.
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,6 +8,8 @@
 
 #include "commands/commands.h"
 #include "dragoman/tools.h"
+#include "io/interrupt.h"
+#include "io/lineio.h"
 #include "translate/setup.h"
 
 const command *const commands[] = {
@@ -114,7 +117,8 @@ int main(int argc, char **argv)
         if (!c) return fail(EXIT_USAGE, "unknown command '%s' (see 'dragoman --help')", name);
         code = c->run(c, argc - 1, argv + 1);
     }
-    if (fflush(stdout) != 0 && code == EXIT_FINE)
-        code = fail(EXIT_RUNTIME, "cannot write 'standard output'");
+    const bool wrote = fflush(stdout) == 0;
+    if (output_closed() || (!wrote && errno == EPIPE)) end_by_signal(SIGPIPE); // as `| head` expects
+    if (!wrote && code == EXIT_FINE) code = fail(EXIT_RUNTIME, "cannot write 'standard output'");
     return code;
 }

@@ -7,6 +7,7 @@
 #include "dragoman/tools.h"
 #include "io/files.h"
 #include "io/lineio.h"
+#include "io/progress.h"
 #include "translate/setup.h"
 
 typedef struct cluster_options {

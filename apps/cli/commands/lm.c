@@ -9,6 +9,7 @@
 #include "dragoman/tools.h"
 #include "io/files.h"
 #include "io/lineio.h"
+#include "io/progress.h"
 #include "io/sink.h"
 #include "translate/setup.h"
 

@@ -8,6 +8,7 @@
 #include "dragoman/tools.h"
 #include "io/files.h"
 #include "io/lineio.h"
+#include "io/progress.h"
 #include "translate/setup.h"
 
 enum { BATCH = 512 }; // lines decoded between two writes

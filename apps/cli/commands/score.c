@@ -8,6 +8,7 @@
 #include "dragoman/tools.h"
 #include "translate/lattices.h"
 #include "io/lineio.h"
+#include "io/progress.h"
 #include "translate/setup.h"
 
 enum { WINDOW = 4096 };

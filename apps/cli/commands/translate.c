@@ -2,12 +2,15 @@
 // `dragoman translate`: lines in, translations out, in order.
 //
 // Options, files and the journal of a job are here; translate_lines.c moves the lines.
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "commands/commands.h"
 #include "dragoman/tools.h"
+#include "io/interrupt.h"
+#include "translate/job.h"
 #include "translate/stats.h"
 #include "translate/translate_lines.h"
 
@@ -27,9 +30,15 @@ static const option options[] = {
      "how "
      "far it has come",
      NULL, NULL},
+    {"text", 0, OPTION_LIST | COMMON_FILE, "TEXT", AT(text), 0, 0, NULL,
+     "translate TEXT; may be given several times", NULL, NULL},
     {"resume", 0, OPTION_FLAG | COMMON_FILE, NULL, AT(resume), 0, 0, NULL,
      "go on with a job that was interrupted; with the same input, model and options: what --output "
-     "has is kept",
+     "has is kept. A job that is complete stays as it is",
+     NULL, NULL},
+    {"overwrite", 0, OPTION_FLAG | OPTION_FILES, NULL, AT(overwrite), 0, 0, NULL,
+     "begin anew where --output has an interrupted job; without it or --resume such a job is left "
+     "alone, with a message",
      NULL, NULL},
     {"failures", 0, OPTION_TEXT | OPTION_FILES, "FILE", AT(failures), 0, 0, NULL,
      "write the number of every line that could not be translated and the reason to FILE, instead "
@@ -43,8 +52,13 @@ static const option options[] = {
      "print counts, speed and memory on standard error at the end; time: also where the time went "
      "(measuring it takes some)",
      NULL, "counts"},
+    {"progress", 0, OPTION_TEXT | OPTION_FILES, "KIND[:SECONDS]", AT(progress), 0, 0, NULL,
+     "how progress is shown on standard error; bar, log (a line a minute), json (an object a "
+     "second), off, or auto: a bar on a terminal unless lines are typed or printed there, else a "
+     "log; SECONDS: how often (docs/manual/JOBS.md)",
+     NULL, NULL},
     {"quiet", 'q', OPTION_FLAG | COMMON_FILE, NULL, AT(quiet), 0, 0, NULL,
-     "no progress bar and no warnings", NULL, NULL},
+     "no progress and no warnings", NULL, NULL},
     MODEL_OPTIONS(translate_options, engine),
     {"directions", 0, OPTION_TEXT | OPTION_MODEL, "FILE", AT(directions), 0, 0, NULL,
      "multilingual models: file with the languages of each line, 'SOURCE TARGET' or 'TARGET', one "
@@ -126,7 +140,7 @@ static void describe_options(session *s, const command *self)
         char name[64];
         char *value = option_value(self, &o, s->o), *usual = option_value(self, &o, &standard);
         snprintf(name, sizeof name, "--%s", o.name);
-        journal_describe(s->journal, name, strcmp(value, usual) == 0 ? "" : value);
+        journal_describe(s->journal, name, strcmp(value, usual) == 0 ? "" : value, NULL);
         free(value);
         free(usual);
     }
@@ -137,44 +151,47 @@ static bool describe_contents(session *s)
 {
     const translate_options *o = s->o;
     char rerankers[64 * LIST_MAX] = "", terms[64 * LIST_MAX] = "", dictionary[64] = "";
-    char system[64 * 6] = "";
+    char system[64 * 6] = "", models[512] = "", glossaries[512] = "";
     int code = rerank_files(&o->rerank, NULL, rerankers, sizeof rerankers);
     const dgm_settings *set = &o->engine.set.settings;
     for (int i = 0; code < 0 && i < DGM_TERMS_MAX && set->terms[i]; i++)
-        if (is_file_name(set->terms[i])) // a pipe has no second reading
+        if (is_file_name(set->terms[i])) { // a pipe has no second reading
+            names_add(set->terms[i], glossaries, sizeof glossaries);
             code = file_identity(set->terms[i], 1, terms, sizeof terms);
+        }
     if (code < 0 && is_file_name(set->dictionary))
         code = file_identity(set->dictionary, 1, dictionary, sizeof dictionary);
     if (code < 0) code = system_identity(set->phrase_system, system, sizeof system);
-    journal_describe(s->journal, "content of --evidence", system);
-    journal_describe(s->journal, "content of --rerank", rerankers);
-    journal_describe(s->journal, "content of --terms", terms);
-    journal_describe(s->journal, "content of --dictionary", dictionary);
+    for (int i = 0; i < o->rerank.count; i++) names_add(o->rerank.items[i], models, sizeof models);
+    journal_describe(s->journal, "content of --evidence", system, set->phrase_system);
+    journal_describe(s->journal, "content of --rerank", rerankers, models);
+    journal_describe(s->journal, "content of --terms", terms, glossaries);
+    journal_describe(s->journal, "content of --dictionary", dictionary, set->dictionary);
     return code < 0;
 }
 
 static bool describe_job(session *s, const command *self)
 {
-    char models[512];
+    char models[512], names[512];
     const dgm_translator_info *i = dgm_describe(s->t);
-    if (engine_identity(&s->o->engine, models, sizeof models) >= 0) return false;
-    journal_describe(s->journal, "version", dgm_version());
-    journal_describe(s->journal, "model", models);
+    if (engine_identity(&s->o->engine, models, sizeof models, names, sizeof names) >= 0) return false;
+    journal_describe(s->journal, "version", dgm_version(), NULL);
+    journal_describe(s->journal, "model", models, names);
     // f32 is the one precision whose sums depend on the instruction set; other devices round their way.
     if (strcmp(i->precision, "f32") == 0 || strncmp(i->device, "cpu ", 4) != 0)
-        journal_describe(s->journal, "kernels", i->device);
+        journal_describe(s->journal, "kernels", i->device, NULL);
     char weights[256] = "";
     if (s->evidence.file || s->o->engine.set.settings.phrase_system)
         lmbr_describe(&s->o->engine.set.settings.lmbr, weights, sizeof weights);
-    journal_describe(s->journal, "--lmbr", weights);
-    journal_describe(s->journal, "--prefix", s->with[0].in ? "given" : "");
-    journal_describe(s->journal, "--constraints", s->with[1].in ? "given" : "");
-    journal_describe(s->journal, "--directions", s->with[2].in ? "given" : "");
+    journal_describe(s->journal, "--lmbr", weights, NULL);
+    journal_describe(s->journal, "--prefix", s->with[0].in ? "given" : "", NULL);
+    journal_describe(s->journal, "--constraints", s->with[1].in ? "given" : "", NULL);
+    journal_describe(s->journal, "--directions", s->with[2].in ? "given" : "", NULL);
     bool many = dgm_directions(s->t, 0, NULL) > 1;
-    journal_describe(s->journal, "--source", many ? dgm_describe(s->t)->source_language : "");
-    journal_describe(s->journal, "--target", many ? dgm_describe(s->t)->target_language : "");
-    journal_describe(s->journal, "--lattice", s->lattices.file ? "given" : "");
-    journal_describe(s->journal, "--failures", s->o->failures ? "given" : "");
+    journal_describe(s->journal, "--source", many ? dgm_describe(s->t)->source_language : "", NULL);
+    journal_describe(s->journal, "--target", many ? dgm_describe(s->t)->target_language : "", NULL);
+    journal_describe(s->journal, "--lattice", s->lattices.file ? "given" : "", NULL);
+    journal_describe(s->journal, "--failures", s->o->failures ? "given" : "", NULL);
     describe_options(s, self);
     return describe_contents(s);
 }
@@ -191,7 +208,8 @@ static bool open_job(session *s, const command *self)
     s->written = m.lines;
     s->failed = m.failed;
     if (!skip_lines(s, &m)) return false;
-    s->bar.begin = reader_share(s->in);
+    const double share = reader_share(s->in);
+    s->bar.begin = share > 0 ? share : 0;
     s->bar.before = m.lines;
     s->out = writer_open_at(o->output, m.bytes, m.output);
     if (o->failures) s->report = writer_open_at(o->failures, m.failures, m.reasons);
@@ -201,7 +219,7 @@ static bool open_job(session *s, const command *self)
 static bool open_files(session *s, const command *self)
 {
     const translate_options *o = s->o;
-    s->in = reader_open(o->input);
+    s->in = open_input(o);
     const char *const names[COMPANIONS] = {o->prefix, o->constraints, o->directions};
     static const char *const what[COMPANIONS] = {"prefix", "constraints", "directions"};
     if (!s->in) return false;
@@ -213,29 +231,52 @@ static bool open_files(session *s, const command *self)
     if (o->lmbr.file && !(s->evidence.file = lmbr_open(&o->lmbr, 0))) return false;
     if (o->lattice && !(s->lattices.file = lattices_open(o->lattice))) return false;
     if (o->lmbr.dump && !(s->dump = writer_open(o->lmbr.dump))) return false;
-    progress_start(&s->bar, !o->quiet);
+    progress_choose(&s->bar, o->progress, is_conversation(o), o->quiet);
+    if (input_is_typed(o) && !o->quiet)
+        fprintf(stderr, "dragoman: reading from the terminal: type lines to translate, Ctrl-D ends\n");
     if (is_file_name(o->output)) return open_job(s, self);
     s->out = writer_open(o->output);
     if (s->out && o->failures) s->report = writer_open(o->failures);
     return s->out && (!o->failures || s->report);
 }
 
+// Translates the lines. False: not all of them, for whatever reason.
+static bool translate_lines(session *s)
+{
+    if (s->journal) interrupt_catch();
+    reader_stop(s->in, &interrupted);
+    s->start = seconds();
+    translate_all(s);
+    progress_end(&s->bar);
+    if (interrupted || output_closed()) return false;
+    for (int i = 0; i < COMPANIONS; i++) check_rest(s, &s->with[i]);
+    if (s->broken || s->cut || reader_failed(s->in)) return false;
+    if (!evidence_complete(&s->evidence, s->read)) s->input_failed = true;
+    if (!lattices_complete(&s->lattices, s->o->quiet)) s->input_failed = true;
+    return true;
+}
+
+// What is said at the end: of a job always, else where progress was seen. A program that is interrupted
+// or that nobody listens to ends here, without waiting for its workers.
+static void say_end(session *s, bool job, bool done)
+{
+    const progress_state now = {
+        .lines = s->written, .failed = s->failed, .total = -1, .share = done ? 1 : -1};
+    if (s->bar.kind == PROGRESS_JSON || (done && (job || s->bar.said)))
+        progress_close(&s->bar, &now, done ? "complete" : interrupted ? "interrupted" : "failed");
+    if (interrupted && !done) {
+        if (job) job_how_to_continue(s->o, s->written);
+        end_by_signal(interrupted);
+    }
+    if (output_closed()) end_by_signal(SIGPIPE);
+}
+
 // Reads, translates and writes everything; returns the exit code.
 static int translate_files(session *s, const command *self)
 {
     const translate_options *o = s->o;
-    bool fine = open_files(s, self), done = fine;
-    if (fine) {
-        s->start = seconds();
-        translate_all(s);
-        progress_end(&s->bar);
-        for (int i = 0; i < COMPANIONS; i++) check_rest(s, &s->with[i]);
-        bool whole = !s->broken && !s->cut && !reader_failed(s->in);
-        if (whole && !evidence_complete(&s->evidence, s->read)) s->input_failed = true;
-        if (whole && !lattices_complete(&s->lattices, s->o->quiet)) s->input_failed = true;
-        done = whole;
-        fine = done && !s->input_failed;
-    }
+    const bool ready = open_files(s, self), done = ready && translate_lines(s);
+    const bool job = s->journal != NULL;
     bool closed = writer_close(s->out);
     closed = writer_close(s->report) && closed;
     closed = writer_close(s->dump) && closed;
@@ -245,7 +286,8 @@ static int translate_files(session *s, const command *self)
         if (timed(o)) stats_times(s->t);
     }
     if (!o->quiet) lmbr_warn(s->t, &o->engine.set);
-    if (!fine || !closed) return EXIT_RUNTIME;
+    if (ready) say_end(s, job, done && closed);
+    if (!done || s->input_failed || !closed) return EXIT_RUNTIME;
     if (s->failed && o->failures && !o->quiet)
         warn("%llu line%s could not be translated: see '%s'", (unsigned long long)s->failed,
              s->failed == 1 ? "" : "s", o->failures);
@@ -263,6 +305,7 @@ static int check_files(const command *self, const translate_options *o)
         snprintf(beside, room, "%s.progress", o->output);
     }
     files_read(&files, "--input", o->input);
+    files_read_words(&files, &o->files, 0);
     files_read(&files, "--prefix", o->prefix);
     files_read(&files, "--lmbr", o->lmbr.file);
     files_read(&files, "--lmbr-settings", o->lmbr.settings);
@@ -284,8 +327,40 @@ static int check_files(const command *self, const translate_options *o)
     if (code < 0) code = files_check(self, &files);
     free(beside);
     if (code >= 0) return code;
-    if (o->resume && !is_file_name(o->output))
-        return fail_usage(self, "--resume requires --output FILE");
+    return -1;
+}
+
+// What is read: one of FILE..., --input and --text; and what goes with a job alone.
+static int check_input(const command *self, translate_options *o)
+{
+    const words *f = &o->files;
+    progress bar;
+    for (int i = 0; i < f->count; i++) {
+        const size_t n = strlen(f->items[i]);
+        if (n > 5 && strcmp(f->items[i] + n - 5, ".gguf") == 0)
+            return fail_usage(self, "'%s' is a model, not a text: give it with -m", f->items[i]);
+    }
+    if (f->count && o->input)
+        return fail_usage(self, "--input and '%s' cannot be combined", f->items[0]);
+    if (o->text.count && (o->input || f->count))
+        return fail_usage(self, "--text and %s%s%s cannot be combined", f->count ? "'" : "",
+                          f->count ? f->items[0] : "--input", f->count ? "'" : "");
+    if (o->text.count && o->resume) return fail_usage(self, "--text and --resume cannot be combined");
+    if (o->resume && o->overwrite)
+        return fail_usage(self, "--resume and --overwrite cannot be combined");
+    if ((o->resume || o->overwrite) && !is_file_name(o->output))
+        return fail_usage(self, "--%s requires --output FILE", o->resume ? "resume" : "overwrite");
+    if (o->lmbr.tune && (o->text.count || f->count > 1))
+        return fail_usage(self, "--lmbr-tune reads one file, of --input");
+    if (!progress_choose(&bar, o->progress, false, false))
+        return fail_usage(self,
+                          "--progress must be one of auto, bar, log, json, off, alone or with "
+                          ":SECONDS, not '%s'",
+                          o->progress);
+    if (f->count == 1) {
+        o->input = f->items[0];
+        o->files.count = 0;
+    }
     return -1;
 }
 
@@ -331,18 +406,20 @@ static void settle(translate_options *o)
     s->lattices = o->lattice != NULL;
     s->direction_later = o->directions != NULL;
     s->count_unions = o->stats && !timed(o); // counting costs time
+    // A corpus takes what the machine has; who talks to us gets answers by one thread. Memory that was
+    // measured out, and other devices, are not divided unasked.
+    const bool plain = !s->workspace && (!s->device || strncmp(s->device, "cpu", 3) == 0);
+    if (!settings_given(&o->engine.set, "threads") && plain && input_is_files(o)) s->threads = 0;
 }
 
 static int run(const command *self, int argc, char **argv)
 {
     translate_options o = usual_options();
-    words rest;
-    int code = options_parse(self, argc, argv, &o, &rest);
-    if (code >= 0) return code;
-    if (rest.count)
-        return fail_usage(self, "translate reads standard input or --input, not '%s'",
-                          rest.items[0]);
-    code = check_files(self, &o);
+    int code = options_parse(self, argc, argv, &o, &o.files);
+    o.argc = argc;
+    o.argv = argv;
+    if (code < 0) code = check_files(self, &o);
+    if (code < 0) code = check_input(self, &o);
     if (code < 0) code = check_features(self, &o);
     if (code >= 0) return code;
     if (o.rerank.count && !rerank_candidates(&o.engine, o.engine.set.settings.nbest))
@@ -350,6 +427,7 @@ static int run(const command *self, int argc, char **argv)
     code = lmbr_weights(&o.lmbr, &o.engine.set);
     if (code < 0) settle(&o);
     if (code < 0 && o.lmbr.tune) code = lmbr_tune(&o.lmbr, &o.engine, o.input, o.output, o.quiet);
+    if (code < 0) code = job_check(&o);
     if (code >= 0) return code;
     session *s = need(calloc(1, sizeof *s));
     s->o = &o;
@@ -371,21 +449,22 @@ static int run(const command *self, int argc, char **argv)
 const command command_translate = {
     .name = "translate",
     .summary = "translate text, one line each",
-    .usage = "[-m MODEL]... [options] < input > output",
+    .usage = "[-m MODEL]... [options] [FILE...]",
     .description =
         "Reads lines of UTF-8 text and writes their translations, one line each and in order; an "
-        "empty line stays empty. Without options the default model translates standard input to "
-        "standard output.\n\n"
+        "empty line stays empty. The lines are those of FILE..., of --text or of standard input. "
+        "Without options the default model translates them to standard output.\n\n"
         "A translation does not depend on the lines around it, on --batch or on --threads. A line "
         "that cannot be translated becomes an empty line and a message on standard error (or an "
         "entry of --failures), and the exit status is 3; all other lines are translated.\n\n"
         "A job with --output that was interrupted, by whatever, is continued by the same command "
-        "with --resume: no line that was written is lost, and at most one window is translated "
-        "again. The file is the same in the end, byte for byte.",
-    .example = "echo 'Good morning.' | dragoman translate\n"
-               "dragoman translate -m models/en-de.gguf --threads 2 -i news.en.gz -o news.de.gz\n"
-               "dragoman translate -i corpus.en.gz -o corpus.de.gz --failures bad.tsv --resume\n"
-               "dragoman translate --nbest 4 --json < questions.txt",
+        "with --resume: no line that was written is lost, and at most two windows are translated "
+        "again. The file is the same in the end, byte for byte. Until then the output is left alone "
+        "unless --overwrite says otherwise.\n\n"
+        "Without --threads files are translated by all cores, pipes and the terminal by one.",
+    .example = "dragoman translate --text 'Good morning.'\n"
+               "dragoman translate -m models/en-de.gguf chapter1.txt chapter2.txt > book.de\n"
+               "dragoman translate -i corpus.en.gz -o corpus.de.gz --failures bad.tsv --resume",
     .options = options,
     .settings = SETTINGS_ALL,
     .settings_at = AT(engine.set),

@@ -21,7 +21,7 @@
 #include "io/lineio.h"
 #include "options.h"
 
-#define MAGIC "dragoman progress 2\n"
+#define MAGIC "dragoman progress 3\n"
 #define BEGIN "begin\n"
 enum { MARK_MAX = 256, MARK_NUMBERS = 8 };
 
@@ -62,11 +62,13 @@ static void add(journal *j, const char *text, bool plain)
     j->head_size += n;
 }
 
-void journal_describe(journal *j, const char *name, const char *value)
+void journal_describe(journal *j, const char *name, const char *value, const char *shown)
 {
     add(j, name, false);
     add(j, "\t", true);
     add(j, value, false);
+    if (shown) add(j, "\t", true);
+    if (shown) add(j, shown, false);
     add(j, "\n", true);
 }
 
@@ -95,13 +97,20 @@ static bool take_lock(journal *j)
     return false;
 }
 
+journal_state journal_look(const char *output)
+{
+    char *path = join(output, ".progress");
+    const int old = open(path, O_RDONLY | O_CLOEXEC);
+    // Whoever holds the lock of an existing journal is still at work.
+    const bool busy = old >= 0 && flock(old, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (old >= 0) close(old);
+    free(path);
+    return busy ? JOURNAL_BUSY : old >= 0 ? JOURNAL_LEFT : JOURNAL_NONE;
+}
+
 bool journal_begin(journal *j)
 {
-    // Whoever holds the lock of an existing journal is still at work.
-    int old = open(j->path, O_RDONLY | O_CLOEXEC);
-    bool busy = old >= 0 && flock(old, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    if (old >= 0) close(old);
-    if (busy) {
+    if (journal_look(j->output) == JOURNAL_BUSY) {
         fail(EXIT_RUNTIME, "another program is writing '%s'", j->output);
         return false;
     }
@@ -170,19 +179,33 @@ static const char *value_of(const char *head, const char *name, size_t n)
     return NULL;
 }
 
+// How a message calls the value at the beginning of a line's rest: what is shown for it, or itself.
+static void call(const char *value, char *text, size_t size)
+{
+    const size_t n = strcspn(value, "\t\n");
+    const bool named = value[n] == '\t';
+    const char *shown = named ? value + n + 1 : value;
+    const size_t length = named ? strcspn(shown, "\n") : n;
+    snprintf(text, size, length ? "'%.*s'" : "not given", (int)length, shown);
+}
+
 // Says how the first line of `now` that differs reads in the journal.
 static bool differs(const journal *j, const char *old)
 {
     for (const char *p = strchr(j->head, '\n') + 1; *p; p = strchr(p, '\n') + 1) {
-        size_t name = strcspn(p, "\t\n"), value = strcspn(p + name + 1, "\n");
-        const char *was = value_of(old, p, name);
-        size_t length = was ? strcspn(was, "\n") : 0;
-        if (was && length == value && strncmp(was, p + name + 1, value) == 0) continue;
-        char now[256] = "not given", then[256] = "not given";
-        if (value) snprintf(now, sizeof now, "'%.*s'", (int)value, p + name + 1);
-        if (length) snprintf(then, sizeof then, "'%.*s'", (int)length, was);
-        fail(EXIT_RUNTIME, "cannot resume '%s': %.*s is %s, in the interrupted job it was %s",
-             j->output, (int)name, p, now, then);
+        const size_t name = strcspn(p, "\t\n");
+        const char *is = p + name + 1, *was = value_of(old, p, name);
+        const size_t size = strcspn(is, "\t\n");
+        if (was && strcspn(was, "\t\n") == size && strncmp(was, is, size) == 0) continue;
+        char now[512], then[512] = "not given";
+        call(is, now, sizeof now);
+        if (was) call(was, then, sizeof then);
+        if (strcmp(now, then) == 0)
+            fail(EXIT_RUNTIME, "cannot resume '%s': %.*s %s has changed since the job was interrupted",
+                 j->output, (int)name, p, now);
+        else
+            fail(EXIT_RUNTIME, "cannot resume '%s': %.*s is %s, in the interrupted job it was %s",
+                 j->output, (int)name, p, now, then);
         return true;
     }
     return false;
@@ -241,24 +264,11 @@ static bool holds(const journal *j, const char *path, uint64_t bytes, uint32_t c
     return have == bytes && sum == check;
 }
 
-// No journal: there is nothing to go on with, or nothing is known about what is there.
-static bool start_over(journal *j)
-{
-    struct stat st;
-    if (errno != ENOENT) return complain(j, "read");
-    if (stat(j->output, &st) != 0 || st.st_size == 0) return journal_begin(j);
-    fail(EXIT_RUNTIME,
-         "cannot resume '%s': there is no '%s', so the job is complete or was not "
-         "begun with --output",
-         j->output, j->path);
-    return false;
-}
-
 bool journal_resume(journal *j, const char *report, journal_mark *mark)
 {
     memset(mark, 0, sizeof *mark); // checksums of nothing, too
     j->fd = open(j->path, O_RDWR | O_APPEND | O_CLOEXEC);
-    if (j->fd < 0) return start_over(j);
+    if (j->fd < 0) return errno == ENOENT ? journal_begin(j) : complain(j, "read");
     if (!take_lock(j)) return false;
     size_t size = 0;
     char *text = read_file(j->fd, &size);

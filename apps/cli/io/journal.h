@@ -6,8 +6,8 @@
 // job is done. A job that was killed is continued by journal_resume: the output is cut where the
 // last line of the journal says, and the input is read from there on.
 //
-//     dragoman progress 2
-//     NAME<TAB>VALUE                      what the output depends on: version, model, options
+//     dragoman progress 3
+//     NAME<TAB>VALUE[<TAB>SHOWN]          what the output depends on: version, model, options
 //     begin
 //     LINES INPUT BYTES OUTPUT FAILURES FAILED REASONS CHECK     one line per window
 //
@@ -30,13 +30,17 @@ typedef struct journal_mark {
 
 // A journal for this output; it is not on the disk yet. NULL after a message.
 journal *journal_open(const char *output);
-// One line of the description. The text is copied; line breaks and tabs become spaces.
-void journal_describe(journal *j, const char *name, const char *value);
+// Is there a journal of an interrupted job beside the output, or is a program writing them?
+typedef enum journal_state { JOURNAL_NONE, JOURNAL_LEFT, JOURNAL_BUSY } journal_state;
+journal_state journal_look(const char *output);
+// One line of the description. The text is copied; line breaks and tabs become spaces. shown: what
+// messages say for the value, e.g. the names of files whose content it is; NULL: the value.
+void journal_describe(journal *j, const char *name, const char *value, const char *shown);
 // Begins a new job: writes the description in place of an older journal. False after a message.
 bool journal_begin(journal *j);
 // Goes on with an interrupted job: compares the descriptions and the output, and the report
 // (NULL: none), with what the journal says. *mark is all zero if nothing was written yet. False
-// after a message that says what differs. Where there is neither a journal nor output, begins.
+// after a message that says what differs. Where there is no journal, begins.
 bool journal_resume(journal *j, const char *report, journal_mark *mark);
 // One more window. False after a message.
 bool journal_record(journal *j, const journal_mark *mark);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Lines with messages, whole files, and progress; see lineio.h.
+// Lines with messages, and whole files; see lineio.h.
 #define _GNU_SOURCE
 #include "io/lineio.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,27 +53,85 @@ void *need(void *memory)
 
 // ---- reading ----------------------------------------------------------------------------------
 
+// Files one after the other, or texts; all files are open from the beginning, so that one that is
+// missing is known before anything is done with the others.
 struct line_reader {
-    dgm_lines *lines;
+    dgm_lines **files;
+    double *sizes; // of the files, 0: not known
+    const char *const *texts;
+    const char *rest; // of the text at `at`, NULL: it was not begun
+    char *line;       // a line of it
+    int count, at;
     bool failed;
 };
 
-line_reader *reader_open(const char *path)
+bool is_regular(const char *name)
+{
+    struct stat st;
+    const bool in = !name || strcmp(name, "-") == 0;
+    return (in ? fstat(0, &st) : stat(name, &st)) == 0 && S_ISREG(st.st_mode);
+}
+
+static double size_of(const char *path)
+{
+    struct stat st;
+    if (!is_regular(path)) return 0;
+    return (path && strcmp(path, "-") != 0 ? stat(path, &st) : fstat(0, &st)) == 0
+               ? (double)st.st_size
+               : 0;
+}
+
+line_reader *reader_open_files(const char *const *paths, int count)
 {
     line_reader *r = need(calloc(1, sizeof *r));
-    dgm_error e;
-    if (path && strcmp(path, "-") == 0) path = NULL;
-    if (dgm_lines_open(&r->lines, path, &e) == DGM_OK) return r;
-    fail(EXIT_RUNTIME, "%s", e.text);
-    free(r);
-    return NULL;
+    r->files = need(calloc((size_t)count + 1, sizeof(dgm_lines *)));
+    r->sizes = need(calloc((size_t)count + 1, sizeof *r->sizes));
+    for (; r->count < count; r->count++) {
+        const char *path = paths[r->count];
+        dgm_error e;
+        if (path && strcmp(path, "-") == 0) path = NULL;
+        if (dgm_lines_open(&r->files[r->count], path, &e) != DGM_OK) {
+            fail(EXIT_RUNTIME, "%s", e.text);
+            reader_close(r);
+            return NULL;
+        }
+        r->sizes[r->count] = size_of(path);
+    }
+    return r;
+}
+
+line_reader *reader_open(const char *path)
+{
+    return reader_open_files(&path, 1);
+}
+
+line_reader *reader_open_texts(const char *const *texts, int count)
+{
+    line_reader *r = need(calloc(1, sizeof *r));
+    r->texts = texts;
+    r->count = count;
+    return r;
 }
 
 void reader_close(line_reader *r)
 {
     if (!r) return;
-    dgm_lines_close(&r->lines);
+    for (int i = 0; r->files && i < r->count; i++) dgm_lines_close(&r->files[i]);
+    free(r->files);
+    free(r->sizes);
+    free(r->line);
     free(r);
+}
+
+const char *reader_name(const line_reader *r)
+{
+    if (r->texts) return "--text";
+    return dgm_lines_name(r->files[r->at < r->count ? r->at : r->count - 1]);
+}
+
+void reader_stop(line_reader *r, const volatile int *stop)
+{
+    for (int i = 0; r->files && i < r->count; i++) dgm_lines_stop(r->files[i], stop);
 }
 
 bool reader_failed(const line_reader *r)
@@ -84,22 +141,48 @@ bool reader_failed(const line_reader *r)
 
 double reader_share(const line_reader *r)
 {
-    const double share = dgm_lines_share(r->lines);
-    return share > 0 ? share : -1;
+    double all = 0, done = 0;
+    if (r->texts) return (double)r->at / r->count;
+    for (int i = 0; i < r->count; i++) {
+        if (r->sizes[i] <= 0 && r->at <= i) return -1;
+        all += r->sizes[i];
+        done += i < r->at ? r->sizes[i] : r->sizes[i] * dgm_lines_share(r->files[i]);
+    }
+    return done > 0 ? done / all : -1;
 }
 
 bool reader_ready(const line_reader *r)
 {
-    return r->failed || dgm_lines_ready(r->lines);
+    return r->failed || r->texts || r->at == r->count || dgm_lines_ready(r->files[r->at]);
+}
+
+static bool next_of_texts(line_reader *r, const char **line, size_t *size)
+{
+    if (r->at == r->count) return false;
+    const char *from = r->rest ? r->rest : r->texts[r->at];
+    const size_t n = strcspn(from, "\n");
+    r->line = need(realloc(r->line, n + 1));
+    memcpy(r->line, from, n);
+    *size = n && r->line[n - 1] == '\r' ? n - 1 : n;
+    r->line[*size] = 0;
+    *line = r->line;
+    r->rest = from[n] && from[n + 1] ? from + n + 1 : NULL;
+    if (!r->rest) r->at++;
+    return true;
 }
 
 bool reader_next(line_reader *r, const char **line, size_t *size)
 {
     dgm_error e;
     bool more = false;
-    if (!r->failed && dgm_lines_next(r->lines, line, size, &more, &e) != DGM_OK) {
-        fail(EXIT_RUNTIME, "%s", e.text);
-        r->failed = true;
+    if (r->texts) return next_of_texts(r, line, size);
+    while (!r->failed && !more && r->at < r->count) {
+        if (dgm_lines_next(r->files[r->at], line, size, &more, &e) != DGM_OK) {
+            fail(EXIT_RUNTIME, "%s", e.text);
+            r->failed = true;
+        } else if (!more) {
+            r->at++;
+        }
     }
     return more;
 }
@@ -144,58 +227,7 @@ void text_file_free(text_file *f)
     memset(f, 0, sizeof *f);
 }
 
-// ---- progress ---------------------------------------------------------------------------------
-
-void progress_start(progress *p, bool wanted)
-{
-    memset(p, 0, sizeof *p);
-    p->on = wanted && isatty(2);
-    p->start = p->last = seconds();
-}
-
-void progress_show(progress *p, uint64_t lines, double share)
-{
-    enum { BAR = 24 };
-    double now = seconds();
-    if (!p->on || now - p->last < 0.1) return;
-    p->last = now;
-    p->shown = true;
-    double rate = (double)(lines - p->before) / (now - p->start + 1e-9);
-    fprintf(stderr, "\r%llu lines, %.1f lines/s", (unsigned long long)lines, rate);
-    if (p->tokens) fprintf(stderr, ", %.0f tokens/s", (double)p->tokens / (now - p->start + 1e-9));
-    if (share >= 0 && share <= 1) {
-        int full = (int)(share * BAR);
-        double made = share - p->begin;
-        double left = made > 0 ? (now - p->start) * (1 - share) / made : 0;
-        fprintf(stderr, " [%.*s%*s] %3.0f %%, ", full, "########################", BAR - full, "",
-                share * 100);
-        if (left < 120)
-            fprintf(stderr, "%.0f s left ", left);
-        else
-            fprintf(stderr, "%.0f:%02.0f h left ", floor(left / 3600),
-                    floor(fmod(left, 3600) / 60));
-    }
-    fprintf(stderr, "\033[K");
-}
-
-int progress_tick(void *p, const char *stage, double share)
-{
-    (void)stage;
-    progress_show(p, 0, share);
-    return 0;
-}
-
-void progress_nap(void)
-{
-    struct timespec t = {0, 10 * 1000 * 1000};
-    nanosleep(&t, NULL);
-}
-
-void progress_end(progress *p)
-{
-    if (p->shown) fprintf(stderr, "\r\033[K");
-    p->shown = false;
-}
+// ---- names ------------------------------------------------------------------------------------
 
 bool is_file_name(const char *name)
 {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Lines in and out: files, standard input and output, gzip by name or magic, progress on a
-// terminal.
+// Lines in and out: files, standard input and output, gzip by name or magic.
 #ifndef DGM_APPS_CLI_IO_LINEIO_H
 #define DGM_APPS_CLI_IO_LINEIO_H
 
@@ -14,7 +13,14 @@ typedef struct line_reader line_reader;
 
 // path NULL or "-": standard input. On failure prints the message and returns NULL.
 line_reader *reader_open(const char *path);
+// The lines of several files, in order, or of texts (as if each were a file); the arrays must outlive
+// the reader.
+line_reader *reader_open_files(const char *const *paths, int count);
+line_reader *reader_open_texts(const char *const *texts, int count);
 void reader_close(line_reader *r);
+const char *reader_name(const line_reader *r); // of the file that is read
+// See dgm_lines_stop.
+void reader_stop(line_reader *r, const volatile int *stop);
 // Next line as dgm_lines_next gives it. False at the end or after an error (reader_failed tells, and
 // the message is printed).
 bool reader_next(line_reader *r, const char **line, size_t *size);
@@ -47,6 +53,8 @@ uint64_t writer_bytes(const line_writer *w, uint32_t *check); // in the file, af
 bool writer_failed(const line_writer *w);                     // so far
 // Flushes and closes; false after a message when anything could not be written.
 bool writer_close(line_writer *w);
+// Has whoever read our standard output gone? Then writing failed, and closing says nothing.
+bool output_closed(void);
 
 // A whole file as lines. On failure prints the message and returns false.
 typedef struct text_file {
@@ -57,21 +65,6 @@ typedef struct text_file {
 
 bool text_file_read(text_file *f, const char *path);
 void text_file_free(text_file *f);
-
-// A bar on standard error if it is a terminal; silent otherwise.
-typedef struct progress {
-    bool on, shown;
-    double start, last;
-    double begin; // share that was done before the start, and lines
-    uint64_t before;
-    uint64_t tokens; // made since the start, 0: not shown
-} progress;
-
-void progress_start(progress *p, bool wanted);
-void progress_show(progress *p, uint64_t lines, double share); // at most ten times a second
-int progress_tick(void *p, const char *stage, double share);   // dgm_progress: goes on
-void progress_nap(void);                                       // a hundredth of a second
-void progress_end(progress *p);
 
 double seconds(void);
 uint32_t checksum(uint32_t sum, const void *data, size_t size); // CRC-32; begins with 0
@@ -84,5 +77,6 @@ void *need(void *memory); // ends the program when memory is NULL
 // be there yet.
 bool is_file_name(const char *name);
 bool names_gz(const char *name);
+bool is_regular(const char *name); // NULL or "-": standard input
 
 #endif

@@ -37,11 +37,19 @@ struct line_writer {
     uint32_t check; // CRC-32 of them
 };
 
+static bool reader_gone; // of standard output
+
+bool output_closed(void)
+{
+    return reader_gone;
+}
+
 static void note(line_writer *w, bool failed)
 {
     if (!failed || w->failed) return;
     w->failed = true;
     w->why = errno;
+    if (w->fd == 1 && w->why == EPIPE) reader_gone = true;
 }
 
 static line_writer *new_writer(int fd, const char *name, bool gz)
@@ -227,7 +235,7 @@ bool writer_close(line_writer *w)
         note(w, close(w->fd) != 0);
     }
     bool fine = !w->failed;
-    if (!fine)
+    if (!fine && !(w->fd == 1 && reader_gone))
         fail(EXIT_RUNTIME, "cannot write '%s': %s", w->name,
              w->why ? strerror(w->why) : "write error");
     free(w->staged);

@@ -131,15 +131,23 @@ int system_identity(const char *path, char *text, size_t size)
     return code;
 }
 
-int engine_identity(const engine_options *e, char *text, size_t size)
+void names_add(const char *name, char *names, size_t size)
+{
+    const size_t used = strlen(names);
+    snprintf(names + used, size - used, "%s%s", used ? " " : "", name);
+}
+
+int engine_identity(const engine_options *e, char *text, size_t size, char *names, size_t room)
 {
     dgm_member members[MEMBERS_MAX] = {{0}};
     char *owned[MEMBERS_MAX + 1] = {0};
     int count = 0;
     int code = collect_members(e, members, owned, &count);
-    text[0] = 0;
-    for (int i = 0; code < 0 && i < count; i++)
+    text[0] = names[0] = 0;
+    for (int i = 0; code < 0 && i < count; i++) {
+        names_add(members[i].path, names, room);
         code = file_identity(members[i].path, members[i].weight, text, size);
+    }
     free_members(owned);
     return code;
 }

@@ -26,8 +26,9 @@ int engine_open(const engine_options *e, dgm_translator **t);
 // the exit code after a message.
 int engine_files(const engine_options *e, file_list *f);
 // "SIZE:CRC-32*WEIGHT ..." of the model files: two jobs with the same text use the same models.
-// Returns -1, or the exit code after a message.
-int engine_identity(const engine_options *e, char *text, size_t size);
+// names: their paths, for messages. Returns -1, or the exit code after a message.
+int engine_identity(const engine_options *e, char *text, size_t size, char *names, size_t room);
+void names_add(const char *name, char *names, size_t size); // behind a space
 // Adds the same of one file, whatever it holds.
 int file_identity(const char *path, float weight, char *text, size_t size);
 // And of the files of a phrase-based system, with the one that describes it; path NULL: nothing.

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/interrupt.h"
 #include "translate/translate_lines.h"
 
 // ---- output -----------------------------------------------------------------------------------
@@ -75,26 +76,53 @@ static void mark_window(session *s, uint32_t input)
 
 // ---- jobs -------------------------------------------------------------------------------------
 
-// Lines that are done, as a share of the input: what was read is known, what is left is guessed
-// from the bytes.
-static void show_progress(session *s, uint64_t done)
+// Lines that are finished, of how many, and the share of the work that they are. What is left of the
+// input is guessed from what was read of it; jobs know how far they are themselves.
+progress_state progress_of(session *s)
 {
-    double read = reader_share(s->in), lines = (double)s->read;
+    progress_state now = {.lines = s->written, .failed = s->failed, .total = -1, .share = -1};
+    double done = (double)s->source_done;
+    const double read = s->ended ? 1 : reader_share(s->in);
+    for (int i = 0; i < s->count; i++) {
+        const window *w = &s->jobs[(s->first + i) % JOBS_MAX];
+        now.lines += dgm_job_done(w->job);
+        done += dgm_job_share(w->job) * (double)w->source;
+    }
+    if (read > 0) {
+        now.total = (double)s->read / read;
+        now.share = s->source_read ? read * done / (double)s->source_read : read;
+    }
     dgm_counters c;
-    if (!s->bar.on) return;
     dgm_count(s->t, &c);
-    s->bar.tokens = c.target_tokens;
-    progress_show(&s->bar, done, read < 0 || lines == 0 ? -1 : read * (double)done / lines);
+    now.tokens = c.target_tokens;
+    return now;
+}
+
+static void show_progress(session *s)
+{
+    if (s->bar.kind == PROGRESS_OFF) return;
+    const progress_state now = progress_of(s);
+    progress_report(&s->bar, &now);
+}
+
+// A large window takes its time: shows how it gets on, and gives up at once when interrupted. Small ones
+// come from somebody who waits for the answer.
+static bool watch(session *s, const window *w)
+{
+    enum { LARGE = 64 };
+    if (s->bar.kind == PROGRESS_OFF && !s->journal) return true;
+    while (w->lines >= LARGE && !interrupted && dgm_job_done(w->job) < w->lines) {
+        show_progress(s);
+        progress_nap();
+    }
+    return !interrupted;
 }
 
 // Waits for the oldest job and writes its lines.
 static void collect(session *s)
 {
     window *w = &s->jobs[s->first];
-    while (s->bar.on && dgm_job_done(w->job) < w->lines) {
-        show_progress(s, s->written + dgm_job_done(w->job));
-        progress_nap();
-    }
+    if (!watch(s, w)) return;
     dgm_results *results = NULL;
     dgm_error error;
     if (dgm_wait(&w->job, &results, &error) != DGM_OK) {
@@ -103,15 +131,18 @@ static void collect(session *s)
     }
     if (results && !rerank_apply(s->rerank, w->sources, results, s->o->show.nbest))
         s->broken = true;
+    interrupt_hold(true);
     for (size_t i = 0; results && !s->broken && i < results->count; i++)
         put_result(s, results->items[i]);
     dgm_results_free(&results);
     if (!s->broken) mark_window(s, w->input);
+    interrupt_hold(false);
+    s->source_done += w->source;
     s->in_flight -= w->lines;
     s->in_flight_bytes -= w->bytes;
     s->first = (s->first + 1) % JOBS_MAX;
     s->count--;
-    show_progress(s, s->written);
+    show_progress(s);
     if (writer_failed(s->out) || (s->report && writer_failed(s->report)) ||
         (s->dump && writer_failed(s->dump)))
         s->broken = true; // nobody will see the rest
@@ -154,7 +185,6 @@ static void submit(session *s)
     warn_of_terms(s, inputs);
     evidence_attach(&s->evidence, inputs, s->pending);
     lattices_attach(&s->lattices, inputs, s->pending);
-    if (s->count == JOBS_MAX) collect(s);
     window *w = &s->jobs[(s->first + s->count) % JOBS_MAX];
     dgm_error error;
     if (dgm_submit(s->t, inputs, s->pending, &w->job, &error) != DGM_OK) {
@@ -162,6 +192,7 @@ static void submit(session *s)
         s->broken = true;
     } else {
         w->lines = s->pending;
+        w->source = s->source;
         w->bytes = s->text_used + s->evidence.text_used + s->lattices.text_used;
         s->in_flight_bytes += w->bytes;
         w->input = s->input;
@@ -171,6 +202,7 @@ static void submit(session *s)
     }
     free(inputs);
     s->pending = s->text_used = 0;
+    s->source = 0;
     evidence_skip(&s->evidence);
     lattices_skip(&s->lattices);
 }
@@ -218,6 +250,8 @@ static bool read_one(session *s)
     }
     s->sizes[s->pending] = size;
     append(s, line, size);
+    s->source += size + 1;
+    s->source_read += size + 1;
     sum_line(s, line, size);
     for (companion *c = s->with; c < s->with + COMPANIONS; c++) {
         next_of(s, c, &line, &size);
@@ -240,6 +274,7 @@ bool skip_lines(session *s, const journal_mark *m)
         evidence_skip(&s->evidence);
         if (!lattices_add(&s->lattices, &s->input)) return false;
         lattices_skip(&s->lattices);
+        s->source_read += size + 1;
         sum_line(s, line, size);
         for (companion *c = s->with; c < s->with + COMPANIONS; c++) {
             next_of(s, c, &line, &size);
@@ -247,12 +282,13 @@ bool skip_lines(session *s, const journal_mark *m)
         }
         s->read++;
     }
+    s->source_done = s->source_read;
     if (reader_failed(s->in)) return false;
     if (s->read == m->lines && s->input == m->input) return true;
     fail(EXIT_RUNTIME,
-         "cannot resume '%s': the input is not that of the interrupted job, whose first %llu lines "
+         "cannot resume '%s': '%s' is not the input of the interrupted job, whose first %llu lines "
          "were others",
-         s->o->output, (unsigned long long)m->lines);
+         s->o->output, reader_name(s->in), (unsigned long long)m->lines);
     return false;
 }
 
@@ -260,19 +296,20 @@ void translate_all(session *s)
 {
     const uint64_t most = (uint64_t)s->o->window;
     bool more = true;
-    while (!s->broken && (more || s->pending || s->count)) {
+    while (!s->broken && !interrupted && (more || s->pending || s->count)) {
         bool idle = !more || !reader_ready(s->in);
         bool full = (s->pending && s->read % most == 0) ||
                     s->text_used + s->evidence.text_used + s->lattices.text_used >= s->window_bytes;
-        if (s->pending && (full || idle)) submit(s);
+        if (s->pending && s->count < JOBS_MAX && (full || idle)) submit(s);
         // Two windows at work keep the batches full; a third would only take memory.
         else if (s->count &&
-                 (idle || s->in_flight >= 2 * most || s->in_flight_bytes >= 2 * s->window_bytes))
+                 (idle || s->count == JOBS_MAX || s->in_flight >= 2 * most || s->in_flight_bytes >= 2 * s->window_bytes))
             collect(s);
         else if (more)
-            more = read_one(s);
+            s->ended = !(more = read_one(s));
     }
-    while (s->count) collect(s);
+    // Nobody waits for the rest of what is interrupted, or reads it.
+    while (s->count && !interrupted && !output_closed()) collect(s);
 }
 
 // Lines of a companion that no line of input asked for: most likely it is another text's.

@@ -7,6 +7,7 @@
 #include "io/journal.h"
 #include "translate/lattices.h"
 #include "io/lineio.h"
+#include "io/progress.h"
 #include "translate/lmbr.h"
 #include "translate/present.h"
 #include "translate/rerank.h"
@@ -19,15 +20,19 @@ typedef struct translate_options {
     lmbr_options lmbr;
     presentation show;
     const char *input, *output, *prefix, *failures, *lattice, *constraints, *directions;
-    option_list rerank;
-    const char *stats;
-    int window, quiet, resume;
+    option_list rerank, text;
+    words files; // FILE...; of one alone, input is the name
+    const char *stats, *progress;
+    int window, quiet, resume, overwrite;
+    int argc; // the command line, for the one that goes on with an interrupted job
+    char **argv;
 } translate_options;
 
 // One window on its way.
 typedef struct window {
     dgm_job *job;
     size_t lines, bytes;
+    uint64_t source; // bytes of the lines
     uint32_t input; // checksum of the input up to its end
     rerank_sources *sources; // NULL: nothing is re-ranked
 } window;
@@ -57,6 +62,7 @@ typedef struct session {
     // The window being filled: each line and its companions behind each other.
     char *text;
     size_t text_used, text_cap;
+    uint64_t source; // bytes of its lines
     size_t *sizes;
     size_t pending, lines_cap;
     window jobs[JOBS_MAX]; // a ring
@@ -64,16 +70,19 @@ typedef struct session {
     size_t in_flight, in_flight_bytes;
     size_t window_bytes;            // a window with more text is full
     uint64_t read, written, failed; // lines; with those of the interrupted job
+    uint64_t source_read, source_done; // bytes of the lines, for estimates
     uint32_t input;                 // CRC-32 of the lines read
     bool warned, warned_terms, broken, input_failed, malformed;
+    bool ended; // all of the input was read
     bool cut; // the evidence ended before the input or is wrong: what comes behind is left out
     double load, start;
 } session;
 
 // Reads over the lines that an interrupted job has written; false: the input is another one.
 bool skip_lines(session *s, const journal_mark *m);
-// Translates everything that is left of the input.
+// Translates everything that is left of the input, or what comes before an interruption.
 void translate_all(session *s);
+progress_state progress_of(session *s);
 // Says so if a companion has more lines than the input.
 void check_rest(session *s, companion *c);
 

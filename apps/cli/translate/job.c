@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+// Corpus jobs: what was there before, and what comes after an interruption; see job.h.
+//
+// A complete job leaves no journal. What is known of it is its output: with a result for every line of
+// the input there is nothing left to do.
+#define _GNU_SOURCE
+#include "translate/job.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "io/progress.h"
+
+// ---- input ------------------------------------------------------------------------------------
+
+line_reader *open_input(const translate_options *o)
+{
+    if (o->text.count) return reader_open_texts(o->text.items, o->text.count);
+    if (o->files.count) return reader_open_files(o->files.items, o->files.count);
+    return reader_open(o->input);
+}
+
+bool input_is_files(const translate_options *o)
+{
+    if (o->text.count) return false;
+    if (!o->files.count) return is_regular(o->input);
+    for (int i = 0; i < o->files.count; i++)
+        if (!is_regular(o->files.items[i])) return false;
+    return true;
+}
+
+static bool is_standard(const char *name)
+{
+    return !name || strcmp(name, "-") == 0;
+}
+
+bool input_is_typed(const translate_options *o)
+{
+    return !o->text.count && !o->files.count && is_standard(o->input) && isatty(0);
+}
+
+bool is_conversation(const translate_options *o)
+{
+    return input_is_typed(o) || (is_standard(o->output) && isatty(1));
+}
+
+// ---- an earlier job ---------------------------------------------------------------------------
+
+// Lines of a text, or of an n-best list: of the input that it is of.
+static uint64_t count_lines(line_reader *r, bool list)
+{
+    uint64_t count = 0;
+    char last[32] = "";
+    const char *line = NULL;
+    size_t size = 0;
+    while (reader_next(r, &line, &size)) {
+        char number[32];
+        snprintf(number, sizeof number, "%.*s", (int)strcspn(line, " "), line);
+        count += !list || strcmp(number, last) != 0;
+        memcpy(last, number, sizeof last);
+    }
+    return count;
+}
+
+// There is no journal, but output.
+static int check_complete(const translate_options *o)
+{
+    line_reader *in = open_input(o), *out = in ? reader_open(o->output) : NULL;
+    int code = EXIT_RUNTIME;
+    if (out) {
+        const uint64_t want = count_lines(in, false);
+        const uint64_t have = count_lines(out, o->engine.set.settings.nbest > 1 && !o->show.json);
+        const bool fine = !reader_failed(in) && !reader_failed(out);
+        if (fine && have == want) {
+            code = EXIT_FINE;
+            if (!o->quiet)
+                fprintf(stderr, "dragoman: '%s' is already complete: %s line%s\n", o->output,
+                        grouped(have).text, have == 1 ? "" : "s");
+        } else if (fine) {
+            fail(code,
+                 "cannot resume '%s': there is no '%s.progress', and it has %s line%s for the %s "
+                 "of the input (--overwrite starts anew)",
+                 o->output, o->output, grouped(have).text, have == 1 ? "" : "s",
+                 grouped(want).text);
+        }
+    }
+    reader_close(in);
+    reader_close(out);
+    return code;
+}
+
+int job_check(const translate_options *o)
+{
+    struct stat st;
+    if (!is_file_name(o->output)) return -1;
+    const journal_state state = journal_look(o->output);
+    if (state == JOURNAL_BUSY)
+        return fail(EXIT_RUNTIME, "another program is writing '%s'", o->output);
+    if (state == JOURNAL_LEFT && !o->resume && !o->overwrite)
+        return fail(EXIT_RUNTIME,
+                    "'%s': an interrupted job is here: add --resume, or --overwrite", o->output);
+    const bool there = stat(o->output, &st) == 0 && st.st_size > 0;
+    return state == JOURNAL_NONE && o->resume && there ? check_complete(o) : -1;
+}
+
+// ---- an interruption --------------------------------------------------------------------------
+
+// A word as a shell reads it.
+static void put_word(const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-+=./:,@%";
+    fputc(' ', stderr);
+    if (*word && word[strspn(word, plain)] == 0) {
+        fputs(word, stderr);
+        return;
+    }
+    fputc('\'', stderr);
+    for (const char *p = word; *p; p++) fputs(*p == '\'' ? "'\\''" : (char[]){*p, 0}, stderr);
+    fputc('\'', stderr);
+}
+
+void job_how_to_continue(const translate_options *o, uint64_t lines)
+{
+    bool resume = false;
+    fprintf(stderr, "dragoman: interrupted: %s line%s of '%s' are kept; to continue%s:\ndragoman",
+            grouped(lines).text, lines == 1 ? "" : "s", o->output,
+            !o->files.count && is_standard(o->input) ? ", with the same input" : "");
+    for (int i = 0; i < o->argc; i++) {
+        if (strcmp(o->argv[i], "--overwrite") == 0) continue;
+        resume = resume || strcmp(o->argv[i], "--resume") == 0;
+        put_word(o->argv[i]);
+    }
+    fputs(resume ? "\n" : " --resume\n", stderr);
+}
