@@ -320,7 +320,7 @@ static void zsh_option(const option *o)
         print_choices(o->choices, ' ');
         putchar(')');
     } else if (kind != OPTION_FLAG) {
-        int file = strncmp(o->value, "FILE", 4) == 0;
+        int file = strncmp(o->value, "FILE", 4) == 0 || strncmp(o->value, "MODEL", 5) == 0;
         printf(":%s:%s", o->value, file ? "_files" : "");
     }
     printf("' \\\n");

@@ -44,6 +44,11 @@ DGM_API void dgm_models_free(dgm_model_list **list);
 DGM_API dgm_status dgm_models_choose(const char *source, const char *target, char **path,
                                      dgm_error *error);
 
+// Path of the model that a name means: a path that exists, or that has a folder or ".gguf" in it, is taken
+// as it is; else the first model of dgm_models_find whose file ("en-de" for en-de.gguf), name or direction
+// ("en-de", "eng-deu", "English-German") it is. DGM_ERR_IO with what there is where none is.
+DGM_API dgm_status dgm_models_named(const char *name, char **path, dgm_error *error);
+
 typedef struct dgm_inspect_options {
     size_t size;
     int json;

@@ -34,7 +34,8 @@ bool dgm_languages_offers(const dgm_languages *l, int source, int target);
 size_t dgm_languages_directions(const dgm_languages *l); // how many it offers
 
 // The direction that names mean; NULL or "": not said. A name is a code of the file in any case, "-"
-// or "_" between its parts; its first part alone; or the two letters of ISO 639-1 for one of three.
+// or "_" between its parts; its first part alone; the letters of ISO 639-1 for those of 639-3 and back; one
+// with a region that the file does not tell apart ("en-US"); or the language's English or native name.
 dgm_status dgm_languages_choose(const dgm_languages *l, const char *source, const char *target,
                                 int direction[2], dgm_error *err);
 

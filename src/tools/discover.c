@@ -380,3 +380,69 @@ dgm_status dgm_models_choose(const char *source, const char *target, char **path
                       offers[0] ? offers : "nothing to nothing");
     return st;
 }
+
+// ---- by name ----------------------------------------------------------------------------------
+
+// "en-de" of ".../en-de.gguf", with or without its end.
+static bool is_file_name(const char *path, const char *name)
+{
+    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+    const size_t n = strlen(name);
+    return strncmp(file, name, n) == 0 && strcmp(file + n, ".gguf") == 0;
+}
+
+// "en-de", wherever it is cut: languages may have a "-" in their names, too.
+static bool is_direction(const dgm_model_entry *e, const char *name)
+{
+    for (const char *cut = name; (cut = strpbrk(cut, "-_")) != NULL; cut++) {
+        char source[64];
+        const size_t n = (size_t)(cut - name);
+        if (n == 0 || n >= sizeof source || !cut[1]) continue;
+        memcpy(source, name, n);
+        source[n] = 0;
+        if (has_language(e->source, source) && has_language(e->target, cut + 1)) return true;
+    }
+    return false;
+}
+
+static const dgm_model_entry *find_named(const dgm_model_list *list, const char *name)
+{
+    for (int way = 0; way < 3; way++)
+        for (size_t i = 0; i < list->count; i++) {
+            const dgm_model_entry *e = list->items[i];
+            if (e->problem) continue;
+            if (way == 0 ? is_file_name(e->path, name)
+                         : way == 1 ? strcmp(e->name, name) == 0 : is_direction(e, name))
+                return e;
+        }
+    return NULL;
+}
+
+static bool is_path(const char *name)
+{
+    const size_t n = strlen(name);
+    return strchr(name, '/') || access(name, F_OK) == 0 || !name[0] ||
+           (n > 5 && strcmp(name + n - 5, ".gguf") == 0);
+}
+
+dgm_status dgm_models_named(const char *name, char **path, dgm_error *err)
+{
+    DGM_FAIL_IF(!name || !path, err, DGM_ERR_ARGUMENT, "dgm_models_named needs a name and where to put a path");
+    *path = NULL;
+    if (is_path(name)) {
+        *path = dgm_strdup(name);
+        return *path ? DGM_OK : dgm_no_memory(err);
+    }
+    dgm_model_list *list = NULL;
+    DGM_TRY(dgm_models_find(&list, err));
+    const dgm_model_entry *e = find_named(list, name);
+    char offers[320];
+    list_offers(list, offers, sizeof offers);
+    if (e) *path = dgm_strdup(e->path);
+    const bool found = e != NULL;
+    dgm_models_free(&list);
+    DGM_FAIL_IF(!found, err, DGM_ERR_IO,
+                "'%.80s' is neither a file nor the name of a model; 'dragoman models' lists models from %s", name,
+                offers[0] ? offers : "nothing to nothing");
+    return *path ? DGM_OK : dgm_no_memory(err);
+}

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "format/foreign.h"
+#include "format/languages.h"
 #include "format/modelfile.h"
 
 static char path[64];
@@ -360,6 +361,72 @@ static void test_foreign_files(void **state)
     }
 }
 
+// ---- names of languages -------------------------------------------------------------------------
+
+static void test_language_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *code;
+        int match;
+    } rows[] = {
+        {"en", "en", 2},           {"EN", "en", 2},          {"zh-cn", "zh_CN", 2},
+        {"eng", "en", 1},          {"en", "eng", 1},         {"en-US", "en", 1},
+        {"en_GB", "eng_Latn", 1},  {"English", "en", 1},     {"english", "eng_Latn", 1},
+        {"Deutsch", "de", 1},      {"DEUTSCH", "deu", 1},    {"German", "de_DE", 1},
+        {"ger", "de", 1},          {"ger", "deu_Latn", 1},   {"de-AT", "de", 1},
+        {"français", "fr", 1},     {"FRANÇAIS", "fr", 1},    {"русский", "ru", 1},
+        {"Русский", "rus_Cyrl", 1}, {"ΕΛΛΗΝΙΚΆ", "xx", 0},   {"Ελληνικά", "el", 1},
+        {"Čeština", "cs", 1},      {"日本語", "ja", 1},      {"Haitian Creole", "ht", 1},
+        {"haitian-creole", "ht", 1}, {"zh-CN", "zho_Hans", 1}, {"zh-TW", "zho_Hant", 1},
+        {"zh-TW", "zho_Hans", 0},  {"zh", "zho_Hans", 1},    {"Simplified Chinese", "zho_Hans", 1},
+        {"Simplified Chinese", "zho_Hant", 0}, {"Chinese", "zh", 1}, {"pt-BR", "pt", 1},
+        {"pt-BR", "pt_PT", 0},     {"pt-BR", "pt_XX", 1},    {"de", "en", 0},
+        {"English", "de", 0},      {"Engl", "en", 0},        {"e", "en", 0},
+        {"", "en", 0},             {"enx", "en", 0},         {"sr-Cyrl", "sr-Latn", 0},
+        {"iw", "he", 1},           {"fil", "tl", 1},         {"no", "nob_Latn", 1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (dgm_language_matches(rows[i].name, rows[i].code) != rows[i].match)
+            fail_msg("'%s' for '%s' is not %d", rows[i].name, rows[i].code, rows[i].match);
+}
+
+// The languages of M2M100, each by the English name.
+static void test_language_count(void **state)
+{
+    (void)state;
+    static const char codes[] =
+        "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr ht "
+        "hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps "
+        "pt ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu";
+    static const char *const names[] = {
+        "Afrikaans",  "Amharic",    "Arabic",     "Asturian",  "Azerbaijani", "Bashkir",    "Belarusian", "Bulgarian",
+        "Bengali",    "Breton",     "Bosnian",    "Catalan",   "Cebuano",     "Czech",      "Welsh",      "Danish",
+        "German",     "Greek",      "English",    "Spanish",   "Estonian",    "Persian",    "Fulah",      "Finnish",
+        "French",     "Frisian",    "Irish",      "Gaelic",    "Galician",    "Gujarati",   "Hausa",      "Hebrew",
+        "Hindi",      "Croatian",   "Haitian",    "Hungarian", "Armenian",    "Indonesian", "Igbo",       "Iloko",
+        "Icelandic",  "Italian",    "Japanese",   "Javanese",  "Georgian",    "Kazakh",     "Khmer",      "Kannada",
+        "Korean",     "Luxembourgish", "Ganda",   "Lingala",   "Lao",         "Lithuanian", "Latvian",    "Malagasy",
+        "Macedonian", "Malayalam",  "Mongolian",  "Marathi",   "Malay",       "Burmese",    "Nepali",     "Dutch",
+        "Norwegian",  "Sepedi",     "Occitan",    "Odia",      "Panjabi",     "Polish",     "Pashto",     "Portuguese",
+        "Romanian",   "Russian",    "Sindhi",     "Sinhala",   "Slovak",      "Slovenian",  "Somali",     "Albanian",
+        "Serbian",    "Swati",      "Sundanese",  "Swedish",   "Swahili",     "Tamil",      "Thai",       "Tagalog",
+        "Tswana",     "Turkish",    "Ukrainian",  "Urdu",      "Uzbek",       "Vietnamese", "Wolof",      "Xhosa",
+        "Yiddish",    "Yoruba",     "Chinese",    "Zulu"};
+    size_t count = 0;
+    for (const char *at = codes; *at; count++) {
+        char code[8];
+        const size_t n = strcspn(at, " ");
+        snprintf(code, sizeof code, "%.*s", (int)n, at);
+        at += n + (at[n] == ' ');
+        if (dgm_language_matches(names[count], code) != 1) fail_msg("'%s' is not '%s'", names[count], code);
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+            if (k != count && dgm_language_matches(names[k], code)) fail_msg("'%s' is '%s'", names[k], code);
+    }
+    assert_int_equal(count, 100);
+    assert_int_equal(count, sizeof names / sizeof *names);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -367,6 +434,7 @@ int main(void)
         cmocka_unit_test(test_decode_values), cmocka_unit_test(test_decode_first), cmocka_unit_test(test_shared_vocab),
         cmocka_unit_test(test_word_vocab),    cmocka_unit_test(test_vocab_errors),
         cmocka_unit_test(test_foreign),       cmocka_unit_test(test_foreign_files),
+        cmocka_unit_test(test_language_names), cmocka_unit_test(test_language_count),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

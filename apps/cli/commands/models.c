@@ -128,6 +128,20 @@ static const option inspect_table[] = {
     {0},
 };
 
+static int inspect(const char *path, const inspect_options *o)
+{
+    dgm_inspect_options options = {
+        .size = sizeof options, .json = o->json, .tensors = o->tensors, .card = o->card};
+    char *text = NULL;
+    dgm_error error;
+    dgm_status st = dgm_inspect(path, &options, &text, &error);
+    if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
+    line_writer *w = writer_open(NULL);
+    writer_text(w, text);
+    dgm_string_free(&text);
+    return writer_close(w) ? EXIT_FINE : EXIT_RUNTIME;
+}
+
 static int run_inspect(const command *self, int argc, char **argv)
 {
     inspect_options o = {0};
@@ -136,27 +150,20 @@ static int run_inspect(const command *self, int argc, char **argv)
     if (code >= 0) return code;
     if (rest.count > 1) return fail_usage(self, "inspect takes one model, not %d", rest.count);
     if (o.references && !o.log_z) return fail_usage(self, "--references requires --log-z");
-    if (o.log_z)
-        return inspect_log_z(rest.count ? rest.items[0] : NULL, o.log_z, o.references, o.json);
-    dgm_inspect_options options = {
-        .size = sizeof options, .json = o.json, .tensors = o.tensors, .card = o.card};
-    char *text = NULL;
-    dgm_error error;
-    dgm_status st = dgm_inspect(rest.count ? rest.items[0] : NULL, &options, &text, &error);
-    if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
-    line_writer *w = writer_open(NULL);
-    writer_text(w, text);
-    dgm_string_free(&text);
-    return writer_close(w) ? EXIT_FINE : EXIT_RUNTIME;
+    char *path = NULL;
+    if (rest.count) code = model_path(rest.items[0], &path);
+    if (code < 0) code = o.log_z ? inspect_log_z(path, o.log_z, o.references, o.json) : inspect(path, &o);
+    dgm_string_free(&path);
+    return code;
 }
 
 const command command_inspect = {
     .name = "inspect",
     .summary = "show what is in a model file",
     .usage = "[MODEL] [--tensors] [--card] [--log-z FILE] [--json]",
-    .description = "Prints a summary of a model file and its metadata; without a name, of the "
-                   "default model.",
-    .example = "dragoman inspect models/en-de.gguf --tensors",
+    .description = "Prints a summary of a model file and its metadata; MODEL is a file, or a name that "
+                   "'dragoman models' lists; without one, of the default model.",
+    .example = "dragoman inspect en-de\ndragoman inspect models/en-de.gguf --tensors",
     .options = inspect_table,
     .run = run_inspect,
 };

@@ -62,6 +62,25 @@ static int read_weights(const char *list, dgm_member *members, int count)
     return -1;
 }
 
+int model_path(const char *name, char **path)
+{
+    dgm_error error;
+    const dgm_status st = dgm_models_named(name, path, &error);
+    return st == DGM_OK ? -1 : fail(exit_code(st), "%s", error.text);
+}
+
+// A name instead of a path; *owned is what the path is freed by.
+static int find_member(dgm_member *m, char **owned)
+{
+    char *path = NULL;
+    const int code = model_path(m->path, &path);
+    if (code >= 0) return code;
+    free(*owned);
+    m->path = *owned = need(strdup(path));
+    dgm_string_free(&path);
+    return -1;
+}
+
 static int collect_members(const engine_options *e, dgm_member *members, char **owned, int *count)
 {
     dgm_error error;
@@ -72,6 +91,7 @@ static int collect_members(const engine_options *e, dgm_member *members, char **
     for (int i = 0; i < e->models.count; i++) {
         owned[i] = need(strdup(e->models.items[i]));
         int code = split_weight(owned[i], &members[i]);
+        if (code < 0) code = find_member(&members[i], &owned[i]);
         if (code >= 0) return code;
     }
     if (*count == 0) {

@@ -20,6 +20,9 @@ void engine_options_default(engine_options *e);
 // "file:0.7" -> file and weight, unless a file of the whole name exists; no weight: 0. Returns -1, or
 // the exit code after a message.
 int split_weight(char *spec, dgm_member *m);
+// The file of a model that is given by its name or path (dgm_models_named); the library's to free. Returns
+// -1, or the exit code after a message.
+int model_path(const char *name, char **path);
 // Loads the models. Returns -1, or the exit code after a message.
 int engine_open(const engine_options *e, dgm_translator **t);
 // Adds what it reads to the list: models, the default one too, and the dictionary. Returns -1, or
@@ -40,13 +43,13 @@ int exit_code(dgm_status status);
     {"model",                                                                                      \
      'm',                                                                                          \
      OPTION_LIST | OPTION_MODEL | OPTION_COMMON,                                                   \
-     "FILE[:WEIGHT]",                                                                              \
+     "MODEL[:WEIGHT]",                                                                             \
      offsetof(S, E.models),                                                                        \
      0,                                                                                            \
      0,                                                                                            \
      NULL,                                                                                         \
-     "model file (default: see 'dragoman models'); several make an ensemble, each with its "       \
-     "weight",                                                                                     \
+     "model file, or a name that 'dragoman models' lists, e.g. en-de; several make an ensemble, "  \
+     "each with its weight",                                                                       \
      "models",                                                                                     \
      NULL},                                                                                        \
     {                                                                                              \
