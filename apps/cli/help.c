@@ -68,12 +68,28 @@ static void help_line(const char *left, const char *text)
     wrap(text, INDENT, INDENT);
 }
 
+// The whole text of an option, with its other names.
+static void whole_help(const option *o, char *out, size_t size)
+{
+    const char *name = NULL;
+    int used = snprintf(out, size, "%s", o->help);
+    for (const char *at = o->alias; at;) {
+        const int n = (int)next_choice(&at, &name);
+        if ((size_t)used >= size) return;
+        used += snprintf(out + used, size - (size_t)used, "%s--%.*s",
+                         name == o->alias ? "; also called " : ", ", n, name);
+    }
+}
+
 static void help_option(const option *o, bool all)
 {
-    char left[160], summary[200];
+    char left[160], text[1500];
     spell(o, left, sizeof left);
-    snprintf(summary, sizeof summary, "%.*s", (int)strcspn(o->help, ";"), o->help);
-    help_line(left, all ? o->help : summary);
+    if (all)
+        whole_help(o, text, sizeof text);
+    else
+        snprintf(text, sizeof text, "%.*s", (int)strcspn(o->help, ";"), o->help);
+    help_line(left, text);
 }
 
 static bool is_shown(const option *o, bool all)
@@ -208,14 +224,9 @@ static void man_option(const option *o)
     printf(".TP\n.B ");
     roff(left + strspn(left, " "));
     putchar('\n');
-    roff(o->help);
-    const char *name = NULL;
-    for (const char *at = o->alias; at;) {
-        const size_t n = next_choice(&at, &name);
-        printf("%s", name == o->alias ? "; also called " : ", ");
-        roff("--");
-        for (size_t i = 0; i < n; i++) roff((char[]){name[i], 0});
-    }
+    char text[1500];
+    whole_help(o, text, sizeof text);
+    roff(text);
     putchar('\n');
 }
 

@@ -2,6 +2,7 @@
 // The program: finds the subcommand and runs it. Everything else is in cmd_*.c.
 #include <errno.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -31,6 +32,18 @@ static const command *find(const char *name)
     for (int i = 0; commands[i]; i++)
         if (strcmp(commands[i]->name, name) == 0) return commands[i];
     return strcmp(name, "help") == 0 ? &command_help : NULL;
+}
+
+static int unknown_command(const char *name)
+{
+    size_t least = SIZE_MAX;
+    const char *near = NULL;
+    for (int i = 0; commands[i]; i++)
+        if (is_nearer(commands[i]->name, strlen(commands[i]->name), name, &least)) near = commands[i]->name;
+    if (is_nearer("help", 4, name, &least)) near = "help";
+    if (near)
+        return fail(EXIT_USAGE, "unknown command '%s': did you mean '%s'? (see 'dragoman --help')", name, near);
+    return fail(EXIT_USAGE, "unknown command '%s' (see 'dragoman --help')", name);
 }
 
 static int print_version(void)
@@ -70,7 +83,7 @@ static int run_help(const command *self, int argc, char **argv)
     const char *name = o.man ? o.man : rest.count ? rest.items[0] : NULL;
     const command *c = name && strcmp(name, "dragoman") != 0 ? find(name) : NULL;
     if (name && !c && strcmp(name, "dragoman") != 0)
-        return fail(EXIT_USAGE, "unknown command '%s' (see 'dragoman --help')", name);
+        return unknown_command(name);
     if (o.completion && strcmp(o.completion, "bash") == 0)
         help_completion_bash();
     else if (o.completion)
@@ -114,7 +127,7 @@ int main(int argc, char **argv)
         const command *c = find(name);
         if (!c && name[0] == '-')
             return fail(EXIT_USAGE, "unknown option '%s' (see 'dragoman --help')", name);
-        if (!c) return fail(EXIT_USAGE, "unknown command '%s' (see 'dragoman --help')", name);
+        if (!c) return unknown_command(name);
         code = c->run(c, argc - 1, argv + 1);
     }
     const bool wrote = fflush(stdout) == 0;

@@ -138,12 +138,15 @@ static bool among(const char *list, const char *text, size_t size)
     return false;
 }
 
+// The option of a name of n bytes, with "_" as good as "-": other programs have --beam_size.
 static bool find_long(const command *c, const char *name, size_t n, option *out)
 {
+    char dashed[64];
+    if (n >= sizeof dashed) return false;
+    for (size_t i = 0; i < n; i++) dashed[i] = (char)(name[i] == '_' ? '-' : name[i]);
+    dashed[n] = 0;
     for (size_t at = 0; option_next(c, &at, out);)
-        if ((strlen(out->name) == n && strncmp(out->name, name, n) == 0) ||
-            among(out->alias, name, n))
-            return true;
+        if (strcmp(out->name, dashed) == 0 || among(out->alias, dashed, n)) return true;
     return false;
 }
 
@@ -154,18 +157,19 @@ static bool find_letter(const command *c, char letter, option *out)
     return false;
 }
 
-// Edits between two names, for "did you mean"; long names count as far apart.
-static size_t distance(const char *a, const char *b)
+// Edits between two names, for "did you mean"; long names count as far apart. "_" is "-".
+static size_t distance(const char *a, size_t n, const char *b)
 {
     enum { LONGEST = 32 };
-    size_t n = strlen(a), m = strlen(b), row[LONGEST + 1];
+    size_t m = strlen(b), row[LONGEST + 1];
     if (n > LONGEST || m > LONGEST) return LONGEST;
     for (size_t j = 0; j <= m; j++) row[j] = j;
     for (size_t i = 1; i <= n; i++) {
         size_t diagonal = row[0];
         row[0] = i;
         for (size_t j = 1; j <= m; j++) {
-            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+            const char typed = (char)(b[j - 1] == '_' ? '-' : b[j - 1]);
+            size_t best = diagonal + (a[i - 1] != typed);
             diagonal = row[j];
             if (row[j] + 1 < best) best = row[j] + 1;
             if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
@@ -175,21 +179,30 @@ static size_t distance(const char *a, const char *b)
     return row[m];
 }
 
+bool is_nearer(const char *name, size_t size, const char *typed, size_t *least)
+{
+    const size_t d = distance(name, size, typed), length = strlen(typed);
+    const size_t most = length < 3 ? 0 : length < 6 ? 1 : length < 12 ? 2 : 3;
+    if (d > most || d >= *least) return false;
+    *least = d;
+    return true;
+}
+
 // ---- parsing ----------------------------------------------------------------------------------
 
 static int unknown_option(const command *c, const char *shown, const char *name)
 {
-    const char *near = NULL;
-    size_t least = 3;
+    const char *near = NULL, *alias = NULL;
+    size_t least = SIZE_MAX, size = 0;
     option o;
     for (size_t at = 0; name && option_next(c, &at, &o);) {
-        size_t d = distance(o.name, name);
-        if (d < least) {
-            least = d;
-            near = o.name;
+        if (is_nearer(o.name, strlen(o.name), name, &least)) near = o.name, size = strlen(o.name);
+        for (const char *rest = o.alias; rest;) {
+            const size_t n = next_choice(&rest, &alias);
+            if (is_nearer(alias, n, name, &least)) near = alias, size = n;
         }
     }
-    if (near) return fail_usage(c, "unknown option '%s': did you mean '--%s'?", shown, near);
+    if (near) return fail_usage(c, "unknown option '%s': did you mean '--%.*s'?", shown, (int)size, near);
     return fail_usage(c, "unknown option '%s'", shown);
 }
 

@@ -51,7 +51,7 @@ typedef struct option {
     double min, max;     // COUNT, REAL and SIZE
     const char *choices; // CHOICE and MAYBE: "a|b|c"
     const char *help;    // the part before the first semicolon is a summary
-    const char *alias;   // other long names, "a|b", not shown in the help
+    const char *alias;   // other long names, "a|b"; `--help all` shows them
     const char *bare;  // MAYBE
 } option;
 
@@ -115,6 +115,9 @@ int options_parse(const command *c, int argc, char **argv, void *values, words *
 int options_weights(const command *c, const char *list, double *weights, int count);
 // The value of an option as text, "" where it has none; the caller's to free.
 char *option_value(const command *c, const option *o, const void *values);
+// Is `name` (of `size` bytes) so close to what was typed that it may be meant, and closer than *least,
+// which starts with SIZE_MAX? Then *least becomes its distance.
+bool is_nearer(const char *name, size_t size, const char *typed, size_t *least);
 // Prints "dragoman: ..." in one line on standard error and returns the code.
 int fail(int code, const char *fmt, ...);
 void warn(const char *fmt, ...);

@@ -72,7 +72,7 @@ typedef struct dgm_setting {
 
 // Row `index`, from 0; NULL behind the last. Rows of one group follow each other.
 DGM_API const dgm_setting *dgm_setting_at(size_t index);
-// By name or synonym; NULL: there is none.
+// By name or synonym, with "_" as good as "-" (beam_size); NULL: there is none.
 DGM_API const dgm_setting *dgm_setting_find(const char *name);
 // "input and output", "model", ...; "" for a number that is no group.
 DGM_API const char *dgm_setting_group_name(dgm_setting_group group);

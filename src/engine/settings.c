@@ -33,7 +33,9 @@ dgm_status dgm_settings_take(const dgm_settings *given, dgm_settings *own, dgm_e
 {
     *own = dgm_settings_usual();
     if (!given) return DGM_OK;
-    return dgm_sized_take(own, sizeof *own, given, "dgm_settings", "dgm_settings_default", err);
+    DGM_TRY(dgm_sized_take(own, sizeof *own, given, "dgm_settings", "dgm_settings_default", err));
+    dgm_settings_canonical(own);
+    return DGM_OK;
 }
 
 // Index of value in names; NULL, or what is not there: `absent`.

@@ -28,7 +28,8 @@ const dgm_setting_row dgm_setting_rows[] = {
           "print the N best translations of every line; one per line of output: "
           "LINE ||| text ||| F0= sum ||| score, lines counted from 0. The beam is at least as wide unless "
           "--beam says otherwise"),
-     RANGE("N", 1, DGM_BEAM_MAX, 1), .pub.flags = COMMON | OUTPUT, .pub.synonyms = "n-best"},
+     RANGE("N", 1, DGM_BEAM_MAX, 1), .pub.flags = COMMON | OUTPUT,
+     .pub.synonyms = "n-best|num-hypotheses|nbest-size|num-return-sequences"},
     {KIND(FLAG, token_scores, FILES, "word-scores", "word scores",
           "print the log-probability of every token and of the end symbol"),
      .pub.flags = OUTPUT},
@@ -36,7 +37,8 @@ const dgm_setting_row dgm_setting_rows[] = {
           "print word alignments; source-target in Pharaoh format, between words (default) or "
           "between the model's tokens"),
      CHOICE("none|words|tokens"), .coded = true, .pub.bare = "words",
-     .pub.flags = COMMON | OUTPUT},
+     .pub.flags = COMMON | OUTPUT,
+     .pub.synonyms = "print-alignment"},
     {KIND(INT, align_layer, FILES, "align-layer", "layer of alignments",
           "decoder layer that alignments are read from; negative: from the end (default: the "
           "model's)"),
@@ -62,9 +64,11 @@ const dgm_setting_row dgm_setting_rows[] = {
     {KIND(TEXT, source, MODEL, "source", "source language",
           "language of the text, e.g. en; without --model, the first model that reads it is taken; "
           "'dragoman inspect' lists what a model has"),
-     .pub.value = "LANG", .pub.letter = 's', .pub.flags = COMMON | SCORING},
+     .pub.value = "LANG", .pub.letter = 's', .pub.flags = COMMON | SCORING,
+     .pub.synonyms = "source-lang"},
     {KIND(TEXT, target, MODEL, "target", "target language", "language to translate into, e.g. de"),
-     .pub.value = "LANG", .pub.letter = 't', .pub.flags = COMMON | SCORING},
+     .pub.value = "LANG", .pub.letter = 't', .pub.flags = COMMON | SCORING,
+     .pub.synonyms = "target-lang"},
     {KIND(FLAG, direction_later, MODEL, "direction-later", "directions of lines",
           "every line says its direction"),
      .pub.flags = NO_OPTION},
@@ -84,7 +88,7 @@ const dgm_setting_row dgm_setting_rows[] = {
     {KIND(INT, beam, SEARCH, "beam", "beam size",
           "hypotheses kept per sentence (default: the model's, else 4)"),
      RANGE("N", 1, DGM_BEAM_MAX, 0), .pub.letter = 'b', .pub.flags = COMMON | OUTPUT,
-     .pub.synonyms = "beam-size"},
+     .pub.synonyms = "beam-size|num-beams"},
     {KIND(CHOICE, search, SEARCH, "search", "search",
           "search algorithm (default: auto); auto: what the model needs, else greedy with a beam of "
           "1, else beam; sample draws --nbest translations at random, token by token; double is for "
@@ -94,20 +98,22 @@ const dgm_setting_row dgm_setting_rows[] = {
     {KIND(FLOAT, length_penalty, SEARCH, "length-penalty", "length penalty",
           "score = log-probability / length^X (default: the model's)"),
      RANGE("X", -100, 100, DGM_FROM_MODEL), .pub.flags = COMMON | OUTPUT | SCORING,
-     .pub.synonyms = "normalize"},
+     .pub.synonyms = "normalize|lenpen"},
     {KIND(FLOAT, word_penalty, SEARCH, "word-penalty", "word penalty",
           "subtracted once per output token (default: the model's, else 0)"),
      RANGE("X", -100, 100, DGM_FROM_MODEL), .pub.flags = OUTPUT},
     {KIND(INT, max_length, SEARCH, "max-length", "maximum length",
           "longest output in tokens (default: the model's)"),
-     RANGE("N", 1, MAX_TOKENS, 0), .pub.flags = COMMON | OUTPUT},
+     RANGE("N", 1, MAX_TOKENS, 0), .pub.flags = COMMON | OUTPUT,
+     .pub.synonyms = "max-decoding-length|max-output-length"},
     {KIND(FLOAT, max_length_factor, SEARCH, "max-length-factor", "maximum length factor",
           "and at most X times the source length + 10; 0: no such limit (default: the model's)"),
      RANGE("X", 0, MILLION, DGM_FROM_MODEL), .pub.flags = OUTPUT},
     {KIND(INT, min_length, SEARCH, "min-length", "minimum length",
           "shortest output in tokens (default 0); with an equal --max-length every translation has "
           "this length"),
-     RANGE("N", 0, MAX_TOKENS, 0), .pub.flags = OUTPUT},
+     RANGE("N", 0, MAX_TOKENS, 0), .pub.flags = OUTPUT,
+     .pub.synonyms = "min-decoding-length|min-len"},
     {KIND(CHOICE, finish, SEARCH, "finish", "finishing policy",
           "when a sentence is finished: margin (the best finished leads by --margin; exact on raw "
           "sums only, a heuristic with a length penalty), shrink (the beam gets smaller with every "
@@ -125,7 +131,8 @@ const dgm_setting_row dgm_setting_rows[] = {
     {KIND(FLOAT, diversity, SEARCH, "diversity", "diversity",
           "more different --nbest lists: a hypothesis' second, third ... best continuation counts "
           "as X, 2 X ... worse when the beam is filled; scores are not changed (default 0)"),
-     RANGE("X", 0, MILLION, 0), .pub.flags = OUTPUT},
+     RANGE("X", 0, MILLION, 0), .pub.flags = OUTPUT,
+     .pub.synonyms = "diversity-rate"},
     {KIND(FLOAT, coverage_penalty, SEARCH, "coverage-penalty", "coverage penalty",
           "rank finished hypotheses by score + X times the sum over source tokens of "
           "ln min(1, attention the token got), e.g. 0.2 (default 0)"),
@@ -172,7 +179,8 @@ const dgm_setting_row dgm_setting_rows[] = {
      RANGE("N", 1, 1000, 0), .pub.flags = OUTPUT},
     {KIND(INT, lengths, SEARCH, "lengths", "number of lengths",
           "--search mask-predict: try the N most probable lengths of a translation (default 5)"),
-     RANGE("N", 1, DGM_BEAM_MAX, 0), .pub.flags = OUTPUT},
+     RANGE("N", 1, DGM_BEAM_MAX, 0), .pub.flags = OUTPUT,
+     .pub.synonyms = "iter-decode-with-beam"},
 
     // ---- words --------------------------------------------------------------------------------
     {KIND(CHOICE, shortlist, WORDS, "shortlist", "shortlist",
@@ -278,14 +286,14 @@ const dgm_setting_row dgm_setting_rows[] = {
     // ---- speed --------------------------------------------------------------------------------
     {KIND(INT, threads, SPEED, "threads", "number of threads",
           "worker threads (default 1); over one copy of the weights; 0: one per core"),
-     RANGE("N", 0, 1024, 1), .pub.flags = COMMON | SCORING, .pub.synonyms = "cpu-threads"},
+     RANGE("N", 0, 1024, 1), .pub.flags = COMMON | SCORING, .pub.synonyms = "cpu-threads|inter-threads"},
     {KIND(INT, batch, SPEED, "batch", "batch",
           "sentences that each thread decodes at once, at most; default: by --batch-tokens alone"),
-     RANGE("N", 1, 4096, 0), .pub.flags = COMMON | SCORING, .pub.synonyms = "mini-batch"},
+     RANGE("N", 1, 4096, 0), .pub.flags = COMMON | SCORING, .pub.synonyms = "mini-batch|max-batch-size|batch-size"},
     {KIND(INT, batch_tokens, SPEED, "batch-tokens", "batch in tokens",
           "what each thread decodes at once: the sum of source tokens x beam over its sentences "
           "(default 8192, or enough for --batch, or what --workspace allows)"),
-     RANGE("N", 1, MAX_BATCH_TOKENS, 0), .pub.flags = SCORING, .pub.synonyms = "mini-batch-words"},
+     RANGE("N", 1, MAX_BATCH_TOKENS, 0), .pub.flags = SCORING, .pub.synonyms = "mini-batch-words|max-tokens"},
     {KIND(INT, max_rows, SPEED, "max-rows", "number of rows at once",
           "send at most N hypotheses through the models at once, e.g. 1 to see what batching saves; "
           "the same translations (default 0: all there are)"),
@@ -303,8 +311,13 @@ const dgm_setting_row dgm_setting_rows[] = {
           "(default: DRAGOMAN_CPU, else the best)"),
      .pub.value = "LEVEL", .pub.flags = SCORING},
     {KIND(CHOICE, precision, SPEED, "precision", "precision",
-          "how products are computed (default: the model's, else i8); whatever the file stores"),
-     CHOICE("f32|i16|i8|f16|bf16"), .pub.flags = COMMON | OUTPUT | SCORING},
+          "how products are computed (default: the model's, else i8); whatever the file stores; int8, "
+          "int16, float32, float16 and bfloat16 mean the same"),
+     CHOICE("f32|i16|i8|f16|bf16"), .pub.flags = COMMON | OUTPUT | SCORING,
+     .pub.synonyms = "compute-type|gemm-precision|gemm-type|dtype",
+     .alike = "int8=i8|int16=i16|float32=f32|float16=f16|bfloat16=bf16|fp32=f32|fp16=f16|"
+              "int8_float32=i8|int8_float16=i8|int8_bfloat16=i8|intgemm8=i8|intgemm16=i16|"
+              "int8shift=i8|int8shiftAll=i8|int8shiftAlphaAll=i8"},
     {KIND(FLAG, static_scales, SPEED, "static-scales", "static scales",
           "i8 and i16: round activations by the scales stored by 'dragoman quantize --calibrate', "
           "not by every row's maximum"),

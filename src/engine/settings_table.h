@@ -17,6 +17,8 @@ typedef struct dgm_setting_row {
     bool coded;       // CHOICE: the field is an int32_t, the number of the value
     // CHOICE: the value that may carry a number of pub.min to pub.max, NAME:K; NULL: none.
     const char *numbered;
+    // CHOICE of precisions: what other programs call them, "int8=i8|float32=f32"; NULL: nothing.
+    const char *alike;
     bool inverse;     // FLAG: 1 is kept as 0, 0 as 1
     size_t switched;  // FLOATS: offset of the int32_t that says whether they are set
     const char *text; // default of a TEXT; NULL: none
@@ -25,6 +27,8 @@ typedef struct dgm_setting_row {
 extern const dgm_setting_row dgm_setting_rows[];
 extern const size_t dgm_setting_row_count;
 
+// Values by their other names become the table's own.
+void dgm_settings_canonical(dgm_settings *s);
 // A whole struct with every default.
 dgm_settings dgm_settings_usual(void);
 // Is every number in its range, every choice one of its values? What settings mean together is not

@@ -6,6 +6,7 @@
 #include "base/fields.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/precision.h"
 #include "dragoman/common.h"
 #include "engine/settings_table.h"
 
@@ -36,14 +37,37 @@ static int value_number(const char *values, const char *text)
     return -1;
 }
 
+// Of settings "_" is "-": beam_size is beam-size.
+static bool same_name(dgm_text a, const char *b)
+{
+    size_t i = 0;
+    while (i < a.size && b[i] && (a.data[i] == b[i] || (a.data[i] == '-' && b[i] == '_'))) i++;
+    return i == a.size && !b[i];
+}
+
 static const dgm_setting_row *find_row(const char *name)
 {
     for (size_t i = 0; name && i < dgm_setting_row_count; i++) {
         const dgm_setting_row *r = &dgm_setting_rows[i];
-        if (strcmp(r->pub.name, name) == 0) return r;
-        if (r->pub.synonyms && value_number(r->pub.synonyms, name) >= 0) return r;
+        if (same_name(dgm_text_of(r->pub.name), name)) return r;
+        for (const char *at = r->pub.synonyms; at;)
+            if (same_name(next_value(&at), name)) return r;
     }
     return NULL;
+}
+
+// What another program calls a value, as the table does; what is known by no other name stays.
+static const char *canonical(const dgm_setting_row *r, const char *text)
+{
+    for (const char *at = r->alike; at;) {
+        const dgm_text pair = next_value(&at);
+        const char *is = memchr(pair.data, '=', pair.size);
+        if (!dgm_text_equal((dgm_text){pair.data, (size_t)(is - pair.data)}, dgm_text_of(text))) continue;
+        const dgm_text meant = {is + 1, (size_t)(pair.data + pair.size - is - 1)};
+        for (int i = 0; dgm_precision_names[i]; i++)
+            if (dgm_text_equal(meant, dgm_text_of(dgm_precision_names[i]))) return dgm_precision_names[i];
+    }
+    return text;
 }
 
 const dgm_setting *dgm_setting_find(const char *name)
@@ -143,6 +167,15 @@ dgm_settings dgm_settings_usual(void)
     return s;
 }
 
+void dgm_settings_canonical(dgm_settings *s)
+{
+    for (size_t i = 0; i < dgm_setting_row_count; i++) {
+        const dgm_setting_row *r = &dgm_setting_rows[i];
+        const char **at = r->alike ? field_of(s, r->offset) : NULL;
+        if (at && *at) *at = canonical(r, *at);
+    }
+}
+
 // ---- ranges -----------------------------------------------------------------------------------
 
 static void join_values(const char *values, char *list, size_t size)
@@ -161,7 +194,7 @@ static bool is_value(const dgm_setting_row *r, const char *text)
 {
     dgm_text number = dgm_text_of(text);
     int64_t k = 0;
-    if (value_number(r->pub.values, text) >= 0) return true;
+    if (value_number(r->pub.values, canonical(r, text)) >= 0) return true;
     return r->numbered && dgm_field_skip(&number, r->numbered) && dgm_field_skip(&number, ":") &&
            dgm_number_i64(number, (int64_t)r->pub.min, (int64_t)r->pub.max, &k);
 }
@@ -292,7 +325,7 @@ static dgm_status store_choice(const dgm_setting_row *r, const char *name, const
     if (r->coded)
         *(int32_t *)at = value_number(r->pub.values, text);
     else
-        *(const char **)at = text;
+        *(const char **)at = canonical(r, text);
     return DGM_OK;
 }
 

@@ -401,9 +401,106 @@ static void ends_of_ranges(void **state)
     }
 }
 
+// Names of CTranslate2, Marian, fairseq and Sockeye, and of the library of transformers.
+static void test_synonyms(void **state)
+{
+    (void)state;
+    static const char *const rows[][3] = {
+        {"beam_size", "beam", "3"},
+        {"beam-size", "beam", "3"},
+        {"num_beams", "beam", "3"},
+        {"num_hypotheses", "nbest", "2"},
+        {"n-best", "nbest", "2"},
+        {"n_best", "nbest", "2"},
+        {"nbest-size", "nbest", "2"},
+        {"num_return_sequences", "nbest", "2"},
+        {"compute_type", "precision", "i16"},
+        {"gemm-precision", "precision", "i16"},
+        {"gemm-type", "precision", "i16"},
+        {"dtype", "precision", "i16"},
+        {"length_penalty", "length-penalty", "0.5"},
+        {"normalize", "length-penalty", "0.5"},
+        {"lenpen", "length-penalty", "0.5"},
+        {"coverage_penalty", "coverage-penalty", "0.5"},
+        {"repetition_penalty", "repetition-penalty", "2"},
+        {"no_repeat_ngram_size", "no-repeat-ngram", "3"},
+        {"disable_unk", "no-unk", "1"},
+        {"allow-unk", "allow-unk", "1"},
+        {"max_input_length", "max-source", "100"},
+        {"max_decoding_length", "max-length", "100"},
+        {"max-output-length", "max-length", "100"},
+        {"min_decoding_length", "min-length", "5"},
+        {"min-len", "min-length", "5"},
+        {"max-length-factor", "max-length-factor", "3"},
+        {"word-penalty", "word-penalty", "1"},
+        {"sampling_topk", "top-k", "5"},
+        {"sampling_topp", "top-p", "0.5"},
+        {"sampling_temperature", "temperature", "0.5"},
+        {"cpu-threads", "threads", "2"},
+        {"inter_threads", "threads", "2"},
+        {"mini-batch", "batch", "8"},
+        {"max_batch_size", "batch", "8"},
+        {"batch_size", "batch", "8"},
+        {"mini-batch-words", "batch-tokens", "500"},
+        {"max-tokens", "batch-tokens", "500"},
+        {"diversity_rate", "diversity", "0.5"},
+        {"iter-decode-with-beam", "lengths", "2"},
+        {"source_lang", "source", "en"},
+        {"target-lang", "target", "de"},
+        {"print-alignment", "alignment", "tokens"},
+        {"word_scores", "word-scores", "1"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char value[64];
+        dgm_settings s;
+        dgm_error err = {{0}};
+        dgm_settings_default(&s);
+        const dgm_setting *found = dgm_setting_find(rows[i][0]);
+        if (!found || strcmp(found->name, rows[i][1]) != 0) fail_msg("%s is not %s", rows[i][0], rows[i][1]);
+        if (dgm_settings_set(&s, rows[i][0], rows[i][2], &err) != DGM_OK) fail_msg("%s", err.text);
+        assert_int_equal(dgm_settings_get(&s, rows[i][1], value, sizeof value, NULL), DGM_OK);
+        assert_string_equal(value, rows[i][2]);
+    }
+    assert_null(dgm_setting_find("beam_sizes"));
+    assert_null(dgm_setting_find("beam-"));
+    assert_null(dgm_setting_find(""));
+}
+
+// Precisions by the names of others, set by name and in the struct.
+static void test_precision_names(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"int8", "i8"},          {"int16", "i16"},        {"float32", "f32"},      {"float16", "f16"},
+        {"bfloat16", "bf16"},    {"fp32", "f32"},         {"int8_float32", "i8"},  {"intgemm8", "i8"},
+        {"intgemm16", "i16"},    {"int8shiftAll", "i8"},  {"int8shiftAlphaAll", "i8"}, {"i8", "i8"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char value[64];
+        dgm_settings s;
+        dgm_settings_default(&s);
+        assert_int_equal(dgm_settings_set(&s, "precision", rows[i][0], NULL), DGM_OK);
+        assert_int_equal(dgm_settings_get(&s, "precision", value, sizeof value, NULL), DGM_OK);
+        assert_string_equal(value, rows[i][1]);
+    }
+    dgm_settings s;
+    dgm_error err = {{0}};
+    dgm_translator *t = NULL;
+    dgm_settings_default(&s);
+    s.precision = "int16";
+    if (dgm_open(&t, "tests/data/models/transformer-pieces.gguf", &s, &err) != DGM_OK) fail_msg("%s", err.text);
+    assert_string_equal(dgm_describe(t)->precision, "i16");
+    dgm_close(&t);
+    s.precision = "int4";
+    assert_int_equal(dgm_open(&t, "tests/data/models/transformer-pieces.gguf", &s, &err), DGM_ERR_ARGUMENT);
+    assert_string_equal(err.text, "precision must be one of f32, i16, i8, f16, bf16, not 'int4'");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_synonyms),
+        cmocka_unit_test(test_precision_names),
         cmocka_unit_test(covers_the_struct), cmocka_unit_test(names_are_unique),
         cmocka_unit_test(names_are_the_engines), cmocka_unit_test(defaults),
         cmocka_unit_test(there_and_back),    cmocka_unit_test(bad_texts),

@@ -29,7 +29,7 @@ static const option options[] = {
      "write to FILE, also .gz (default: standard output); while the job runs, FILE.progress says "
      "how "
      "far it has come",
-     NULL, NULL},
+     "out", NULL},
     {"text", 0, OPTION_LIST | COMMON_FILE, "TEXT", AT(text), 0, 0, NULL,
      "translate TEXT; may be given several times", NULL, NULL},
     {"resume", 0, OPTION_FLAG | COMMON_FILE, NULL, AT(resume), 0, 0, NULL,
@@ -45,7 +45,7 @@ static const option options[] = {
      "of messages on standard error",
      NULL, NULL},
     {"scores", 0, OPTION_FLAG | COMMON_FILE | OPTION_OUTPUT, NULL, AT(show.scores), 0, 0, NULL,
-     "print the score behind every translation", NULL, NULL},
+     "print the score behind every translation", "return-scores|with-score", NULL},
     {"json", 0, OPTION_FLAG | COMMON_FILE | OPTION_OUTPUT, NULL, AT(show.json), 0, 0, NULL,
      "print one JSON object per line of input; lines counted from 0, as with --nbest", NULL, NULL},
     {"stats", 0, OPTION_MAYBE | OPTION_FILES, "counts|time", AT(stats), 0, 0, "counts|time",
@@ -58,7 +58,7 @@ static const option options[] = {
      "log; SECONDS: how often (docs/manual/JOBS.md)",
      NULL, NULL},
     {"quiet", 'q', OPTION_FLAG | COMMON_FILE, NULL, AT(quiet), 0, 0, NULL,
-     "no progress and no warnings", NULL, NULL},
+     "no progress and no warnings", "quiet-translation", NULL},
     MODEL_OPTIONS(translate_options, engine),
     {"directions", 0, OPTION_TEXT | OPTION_MODEL, "FILE", AT(directions), 0, 0, NULL,
      "multilingual models: file with the languages of each line, 'SOURCE TARGET' or 'TARGET', one "
@@ -68,7 +68,7 @@ static const option options[] = {
      "file with the beginning that each translation must have; one line per line of input, an "
      "empty "
      "line forces nothing",
-     "force-decode", NULL},
+     "force-decode|target-prefix", NULL},
     {"constraints", 0, OPTION_TEXT | COMMON_CONSTRAINT, "FILE", AT(constraints), 0, 0, NULL,
      "file with what each translation must and must not hold; one line per line of input, entries "
      "between tabs: 'SOURCE => TARGET | VARIANT' a term, 'WORDS' forced, '! WORDS' forbidden, "
