@@ -250,6 +250,9 @@ static int store_setting(const command *c, const option *o, const char *text, vo
     dgm_error error;
     if (v->given[o->offset] && option_kind_of(o) == OPTION_TEXT && strncmp(o->value, "FILE", 4) == 0)
         return fail_usage(c, "--%s takes one file and was given twice, now '%s'", o->name, text);
+    const dgm_setting_kind kind = dgm_setting_at(o->offset)->kind;
+    if (text && !text[0] && (kind == DGM_SETTING_TEXT || kind == DGM_SETTING_LIST))
+        return fail_usage(c, "--%s must be %s, not empty", o->name, o->value);
     if (dgm_settings_set(&v->settings, o->name, text ? text : "1", &error) != DGM_OK)
         return fail_usage(c, "--%s", error.text);
     v->given[o->offset] = true;

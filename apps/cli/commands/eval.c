@@ -51,7 +51,7 @@ static const option options[] = {
     {"seed", 0, OPTION_COUNT, "N", AT(seed), 0, 2147483647, NULL,
      "seed of the resampling (default 12345)", NULL, NULL},
     {"sentence", 0, OPTION_FLAG, NULL, AT(sentence), 0, 0, NULL,
-     "print the score of every line before the score of the whole", "sentence-level", NULL},
+     "print the score of every line before the score of the whole; --json: in it, as \"sentences\"", "sentence-level", NULL},
     {"score-only", 'b', OPTION_FLAG, NULL, AT(score_only), 0, 0, NULL, "print the number alone",
      NULL, NULL},
     {"json", 0, OPTION_FLAG, NULL, AT(json), 0, 0, NULL, "print one JSON object per score", NULL,
@@ -89,9 +89,20 @@ static void print_bleu(line_writer *w, const dgm_eval_score *s, int order)
                   (long long)s->hyp_length, (long long)s->ref_length);
 }
 
-static void print_score(line_writer *w, const eval_options *o, const dgm_eval_score *s, bool bleu,
-                        const char *name, const char *signature, const char *system, bool first)
+// sentences: a score for each line, or NULL; in JSON a part of the object, else lines before the score.
+static void print_sentences(line_writer *w, bool json, const double *sentences, size_t lines)
 {
+    if (json) writer_text(w, ",\"sentences\":[");
+    for (size_t i = 0; i < lines; i++)
+        writer_format(w, json ? "%s%.4f" : "%s%.2f\n", json && i ? "," : "", sentences[i]);
+    if (json) writer_text(w, "]");
+}
+
+static void print_score(line_writer *w, const eval_options *o, const dgm_eval_score *s, bool bleu,
+                        const char *name, const char *signature, const char *system, bool first,
+                        const double *sentences, size_t lines)
+{
+    if (sentences && !o->json) print_sentences(w, false, sentences, lines);
     if (o->json) {
         writer_text(w, "{\"system\":");
         writer_json(w, system, strlen(system));
@@ -103,6 +114,7 @@ static void print_score(line_writer *w, const eval_options *o, const dgm_eval_sc
         if (bleu)
             writer_format(w, ",\"brevity\":%.4f,\"hyp_length\":%lld,\"ref_length\":%lld",
                           s->brevity, (long long)s->hyp_length, (long long)s->ref_length);
+        if (sentences) print_sentences(w, true, sentences, lines);
         writer_text(w, "}\n");
         return;
     }
@@ -152,11 +164,9 @@ static int evaluate(const eval_options *o, const char *metric, const corpus *c, 
                           &error);
     int code = st == DGM_OK ? EXIT_FINE : fail(exit_code(st), "%s", error.text);
     bool bleu = strcmp(metric, "bleu") == 0;
-    for (int s = 0; st == DGM_OK && s < systems; s++) {
-        for (size_t i = 0; sentences && i < lines; i++)
-            writer_format(w, "%.2f\n", sentences[(size_t)s * lines + i]);
-        print_score(w, o, &scores[s], bleu, name, signature, c->names[s], s == 0);
-    }
+    for (int s = 0; st == DGM_OK && s < systems; s++)
+        print_score(w, o, &scores[s], bleu, name, signature, c->names[s], s == 0,
+                    sentences ? sentences + (size_t)s * lines : NULL, lines);
     free(scores);
     free(sentences);
     return code;
@@ -213,7 +223,9 @@ const command command_eval = {
         "Compares a file of translations with one or more reference files, line by line, and "
         "prints BLEU and chrF with the numbers and signatures of sacreBLEU. With --compare the "
         "other systems are tested against HYP: p is the probability of so large a difference "
-        "if there were none, wins the share of samples in which the other system is better.",
+        "if there were none, wins the share of samples in which the other system is better.\n\n"
+        "A byte order mark before the first line of a file is not part of its text. sacreBLEU keeps it, "
+        "as a letter of the first word: its numbers of such a file differ by that word.",
     .example = "dragoman eval output.de reference.de\n"
                "dragoman eval baseline.de reference.de --compare new.de --metric bleu",
     .options = options,

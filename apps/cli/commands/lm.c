@@ -33,7 +33,7 @@ static const option options[] = {
     {"discount-fallback", 0, OPTION_FLAG, NULL, AT(fallback), 0, 0, NULL,
      "train: discounts of 0.5, 1 and 1.5 where the text is too small to estimate them", NULL, NULL},
     {"memory", 'S', OPTION_SIZE, "SIZE", AT(memory), 1 << 20, 1e15, NULL,
-     "train: memory for sorting beside the vocabulary, e.g. 256M; what does not fit goes to disk "
+     "train: memory for sorting beside the vocabulary, e.g. 256M (no unit: MiB); what does not fit goes to disk "
      "and the result is the same (default 1G)",
      NULL, NULL},
     {"temp", 'T', OPTION_TEXT, "FOLDER", AT(temp), 0, 0, NULL,

@@ -52,7 +52,7 @@ static const option options[] = {
     {"filter", 0, OPTION_TEXT, "TEXT", AT(filter), 0, 0, NULL,
      "extract: keep only source phrases that occur in TEXT", NULL, NULL},
     {"memory", 'S', OPTION_SIZE, "SIZE", AT(memory), 1 << 20, 1e15, NULL,
-     "extract: memory for sorting beside words and phrases, e.g. 256M; what does not fit goes to "
+     "extract: memory for sorting beside words and phrases, e.g. 256M (no unit: MiB); what does not fit goes to "
      "disk and the result is the same (default 1G)",
      NULL, NULL},
     {"temp", 'T', OPTION_TEXT, "FOLDER", AT(temp), 0, 0, NULL,
