@@ -38,6 +38,14 @@ void warn(const char *fmt, ...)
     va_end(args);
 }
 
+void inform(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    complain("", fmt, args);
+    va_end(args);
+}
+
 int fail_usage(const command *c, const char *fmt, ...)
 {
     char text[1000];

@@ -121,6 +121,7 @@ bool is_nearer(const char *name, size_t size, const char *typed, size_t *least);
 // Prints "dragoman: ..." in one line on standard error and returns the code.
 int fail(int code, const char *fmt, ...);
 void warn(const char *fmt, ...);
+void inform(const char *fmt, ...); // what was done without being asked for
 // The same for the wrong number of words; names the command's help.
 int fail_usage(const command *c, const char *fmt, ...);
 

@@ -49,6 +49,11 @@ DGM_API dgm_status dgm_models_choose(const char *source, const char *target, cha
 // ("en-de", "eng-deu", "English-German") it is. DGM_ERR_IO with what there is where none is.
 DGM_API dgm_status dgm_models_named(const char *name, char **path, dgm_error *error);
 
+// The model file of a path that may be the folder of a Hugging Face model: such a folder is imported, with
+// the defaults of dgm_import, into $XDG_CACHE_HOME/dragoman (else ~/.cache/dragoman), once for its content;
+// any other path is given back as it is. *made (may be NULL): 1 where a file was made now, else 0.
+DGM_API dgm_status dgm_models_cached(const char *path, char **file, int *made, dgm_error *error);
+
 typedef struct dgm_inspect_options {
     size_t size;
     int json;

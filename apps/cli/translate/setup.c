@@ -65,7 +65,12 @@ static int read_weights(const char *list, dgm_member *members, int count)
 int model_path(const char *name, char **path)
 {
     dgm_error error;
-    const dgm_status st = dgm_models_named(name, path, &error);
+    char *found = NULL;
+    int made = 0;
+    dgm_status st = dgm_models_named(name, &found, &error);
+    if (st == DGM_OK) st = dgm_models_cached(found, path, &made, &error);
+    if (made) inform("the folder '%s' was imported as '%s'", name, *path);
+    dgm_string_free(&found);
     return st == DGM_OK ? -1 : fail(exit_code(st), "%s", error.text);
 }
 

@@ -20,8 +20,8 @@ void engine_options_default(engine_options *e);
 // "file:0.7" -> file and weight, unless a file of the whole name exists; no weight: 0. Returns -1, or
 // the exit code after a message.
 int split_weight(char *spec, dgm_member *m);
-// The file of a model that is given by its name or path (dgm_models_named); the library's to free. Returns
-// -1, or the exit code after a message.
+// The file of a model that is given by its name or path (dgm_models_named), or as a folder that is imported
+// (dgm_models_cached), which is said; the library's to free. Returns -1, or the exit code after a message.
 int model_path(const char *name, char **path);
 // Loads the models. Returns -1, or the exit code after a message.
 int engine_open(const engine_options *e, dgm_translator **t);
@@ -48,7 +48,8 @@ int exit_code(dgm_status status);
      0,                                                                                            \
      0,                                                                                            \
      NULL,                                                                                         \
-     "model file, or a name that 'dragoman models' lists, e.g. en-de; several make an ensemble, "  \
+     "model file, or a name that 'dragoman models' lists, e.g. en-de; or the folder of a "         \
+     "Hugging Face model, which is imported into ~/.cache/dragoman; several make an ensemble, "    \
      "each with its weight",                                                                       \
      "models",                                                                                     \
      NULL},                                                                                        \
