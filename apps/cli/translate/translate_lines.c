@@ -303,7 +303,8 @@ void translate_all(session *s)
         if (s->pending && s->count < JOBS_MAX && (full || idle)) submit(s);
         // Two windows at work keep the batches full; a third would only take memory.
         else if (s->count &&
-                 (idle || s->count == JOBS_MAX || s->in_flight >= 2 * most || s->in_flight_bytes >= 2 * s->window_bytes))
+                 (idle || s->count == JOBS_MAX || s->in_flight >= 2 * most ||
+                  s->in_flight_bytes >= 2 * s->window_bytes))
             collect(s);
         else if (more)
             s->ended = !(more = read_one(s));
