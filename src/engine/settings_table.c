@@ -299,7 +299,7 @@ const dgm_setting_row dgm_setting_rows[] = {
           "the same translations (default 0: all there are)"),
      RANGE("N", 0, MILLION, 0)},
     {KIND(SIZE, workspace, SPEED, "workspace", "workspace",
-          "memory for the work of all threads, e.g. 512M or 2G, in MiB where there is no unit; and for "
+          "memory for the work of all threads, e.g. 512M or 2G; in MiB where there is no unit; and for "
           "the text in flight, beside the weights (default: what the batch needs)"),
      RANGE("SIZE", 1, 1e15, 0), .pub.flags = COMMON | SCORING},
     {KIND(TEXT, device, SPEED, "device", "device",
