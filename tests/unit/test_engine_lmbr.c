@@ -121,6 +121,7 @@ static void test_nothing_changes_nothing(void **state)
         for (int k = 0; k < 3; k++) {
             dgm_settings s;
             dgm_settings_default(&s);
+            s.raw = 1; // as lines with evidence are
             s.precision = precisions[p];
             s.search = searches[k];
             s.nbest = k ? 3 : 1;
