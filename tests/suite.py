@@ -54,7 +54,7 @@ def system(build):
     on = lambda name, count, *more: system_test(program, name, EN_DE, TEXT, count, *more)
     tests = [on("cube", lines * 4)]
     tests += [on("invariance", lines, "--beam", 4, "--precision", precision) for precision in ("f32", "i8")]
-    tests += [on("resume", lines * 5 // 2), on("invariance", lines, "--beam", 8, "--search", "cube")]
+    tests += [on("resume", lines * 5 // 2), on("terminal", 48), on("invariance", lines, "--beam", 8, "--search", "cube")]
     tests += [on("invariance", lines // 3, "--beam", 6, "--search", "cube", "--no-repeat-ngram", 2, "--max-length", 60)]
     tests += [test("tests/system/translations", "tests/system/translations", program, EN_DE)]
     tests += [test("tests/cli " + Path(f).stem, "tests/cli/run", "--build", build, Path(f).name)

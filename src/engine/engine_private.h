@@ -319,7 +319,7 @@ struct dgm_job {
 // sentences are, the fewer of them share a step.
 static inline float dgm_piece_work(const dgm_piece_state *piece)
 {
-    enum { SHARED = 64 };
+    enum { SHARED = 32 };
     return (float)piece->count * (1 + (float)piece->count / SHARED);
 }
 

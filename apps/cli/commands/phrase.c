@@ -357,7 +357,7 @@ static int translate(const command *self, const phrase_options *o, const words *
     *(list_only ? &x.list : &x.best) = out;
     if (good && o->nbest_file) good = (x.list = writer_open(o->nbest_file)) != NULL;
     if (good && o->lattice) good = (x.lattice = writer_open(o->lattice)) != NULL;
-    code = good ? decode_all(system, in, &x, !o->quiet) : EXIT_RUNTIME;
+    code = good ? decode_all(system, in, &x, !o->quiet && !shown_at_once(o->output)) : EXIT_RUNTIME;
     if (in) reader_close(in);
     line_writer *all[] = {x.best, x.list, x.lattice};
     for (int i = 0; i < 3; i++)

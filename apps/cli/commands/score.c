@@ -96,7 +96,7 @@ static int score_files(const score_options *o, dgm_translator *t, const text_fil
                        const text_file *to, line_writer *w, totals *sum)
 {
     progress bar;
-    progress_start(&bar, !o->quiet);
+    progress_start(&bar, !o->quiet && !shown_at_once(NULL));
     dgm_pair *pairs = need(calloc(WINDOW, sizeof *pairs));
     int code = EXIT_FINE;
     for (size_t first = 0; first < from->count && code == EXIT_FINE; first += WINDOW) {
@@ -179,7 +179,7 @@ static int score_lattices(const score_options *o, dgm_translator *t, const text_
     uint32_t unused = 0;
     int code = window.file ? EXIT_FINE : EXIT_RUNTIME;
     progress bar;
-    progress_start(&bar, !o->quiet);
+    progress_start(&bar, !o->quiet && !shown_at_once(NULL));
     for (size_t i = 0; code == EXIT_FINE && i < from->count && !window.ended;) {
         const size_t first = i;
         while (code == EXIT_FINE && i < from->count && i - first < ROWS && !window.ended) {

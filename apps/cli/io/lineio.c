@@ -72,6 +72,11 @@ bool is_regular(const char *name)
     return (in ? fstat(0, &st) : stat(name, &st)) == 0 && S_ISREG(st.st_mode);
 }
 
+bool shown_at_once(const char *name)
+{
+    return (!name || strcmp(name, "-") == 0) && isatty(1);
+}
+
 static double size_of(const char *path)
 {
     struct stat st;

@@ -77,6 +77,7 @@ void *need(void *memory); // ends the program when memory is NULL
 // be there yet.
 bool is_file_name(const char *name);
 bool names_gz(const char *name);
-bool is_regular(const char *name); // NULL or "-": standard input
+bool is_regular(const char *name);    // NULL or "-": standard input
+bool shown_at_once(const char *name); // output (NULL or "-": standard) on a terminal
 
 #endif

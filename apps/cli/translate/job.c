@@ -43,7 +43,7 @@ bool input_is_typed(const translate_options *o)
 
 bool is_conversation(const translate_options *o)
 {
-    return input_is_typed(o) || (is_standard(o->output) && isatty(1));
+    return input_is_typed(o) || shown_at_once(o->output);
 }
 
 // ---- an earlier job ---------------------------------------------------------------------------
