@@ -98,7 +98,8 @@ const command command_models = {
         "folder), the user's data folder (~/.local/share/dragoman), the share folder of the "
         "installation, models/ in a checkout. The one marked * is used when no model is named; in "
         "a folder that is default.gguf, else the first by name. A file marked ! cannot be used; if "
-        "DRAGOMAN_MODEL names it, no other model is taken instead.",
+        "DRAGOMAN_MODEL names it, no other model is taken instead. Commands that translate find a model "
+        "of the list by its file's name without .gguf, its own name or its direction: -m en-de.",
     .example = "dragoman models\nDRAGOMAN_MODEL=my.gguf dragoman models",
     .options = models_table,
     .run = run_models,
@@ -221,7 +222,8 @@ const command command_import = {
         "Reads a model in the format of another program and writes it as a Dragoman model file. "
         "Formats: huggingface (a MarianMT folder with config.json, safetensors, source.spm, "
         "target.spm and vocab.json; an M2M100 or NLLB folder, also with experts, with "
-        "sentencepiece.bpe.model).",
+        "sentencepiece.bpe.model). 'dragoman translate -m FOLDER' imports such a folder by itself, into "
+        "XDG_CACHE_HOME/dragoman or ~/.cache/dragoman.",
     .example = "dragoman import huggingface opus-mt-en-de -o en-de.gguf --type i8",
     .options = import_table,
     .run = run_import,
