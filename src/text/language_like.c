@@ -145,29 +145,30 @@ static bool is_word(dgm_text token)
     return !is_identifier(t);
 }
 
-// Signs of code in a line; language has few of them.
+// Signs of code in a line; language has few of them. Braces alone say nothing: "Dear {name}".
 static bool is_code(dgm_text t)
 {
-    static const char *const signs[] = {
-        "==", "!=",  "&&", "||",  "->", "::", "+=", "-=",  "++",      "=>", "</",
-        "/>", "();", ");", " = ", "<<", "{",  "}",  "[0]", "* FROM ", "=\""};
+    static const char *const signs[] = {"==", "!=", "&&", "||", "->", "::",  "+=", "-=", "++",
+                                        "=>", "</", "/>", "();", ");", " = ", "<<", "=\""};
     size_t found = 0;
+    bool called = false;
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) found += has(t, signs[i]);
-    for (size_t i = 1; i < t.size; i++) // a call: a name right before its bracket
-        if (t.data[i] == '(' && (is_ascii_letter(t.data[i - 1]) || t.data[i - 1] == '_')) {
-            found++;
-            break;
-        }
+    for (size_t i = 1; i < t.size; i++) { // a call or an element: a name right before its bracket
+        const bool name = is_ascii_letter(t.data[i - 1]) || t.data[i - 1] == '_';
+        called |= name && (t.data[i] == '(' || t.data[i] == '[');
+    }
+    found += called;
     const char last = t.data[t.size - 1];
     if (begins(t, "#include") || begins(t, "//") || begins(t, "/*")) return true;
     if (begins(t, "<") && last == '>' && found) return true;
-    return found >= 3 || (found >= 1 && (last == ';' || last == '{' || last == '}'));
+    return found >= 3 || (found >= 1 && (last == ';' || last == '{' || (last == '}' && has(t, ";"))));
 }
 
 bool dgm_is_language(dgm_text text)
 {
     const dgm_text t = dgm_text_trim(text);
-    if (t.size == 0 || is_code(t)) return false;
+    const bool one = begins(t, "{{") && ends(t, "}}") && !has((dgm_text){t.data, t.size - 1}, "}}");
+    if (t.size == 0 || one || is_code(t)) return false; // one: "{{ name }}", with blanks inside
     for (size_t pos = 0; pos < t.size;) {
         uint32_t code;
         size_t n = dgm_utf8_next(t.data + pos, t.size - pos, &code);
