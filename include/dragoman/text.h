@@ -22,6 +22,14 @@ DGM_API dgm_status dgm_sentences(const char *text, size_t size, const char *lang
                                  dgm_sentence **sentences, size_t *count, dgm_error *error);
 DGM_API void dgm_sentences_free(dgm_sentence **sentences);
 
+// Text as models have seen it, valid UTF-8 of any length: what looks the same and is written in other bytes.
+// Letters and their marks are composed (NFC), full-width letters and ligatures become plain ones, soft
+// hyphens, zero-width characters and control characters are left out (docs/manual/TEXT.md says which). A
+// translator does this with every line unless settings.raw is set. *tidy ends with NUL; dgm_string_free
+// releases it.
+DGM_API dgm_status dgm_tidy(const char *text, size_t size, char **tidy, size_t *tidy_size,
+                            dgm_error *error);
+
 // Does this line of constraints (dgm_input.constraints) look like a row of a glossary, which would be a
 // mistake: two entries without any mark, the first of which stands in the text to translate? 1 or 0.
 DGM_API int dgm_constraints_like_terms(const char *constraints, size_t constraints_size,

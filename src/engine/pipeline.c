@@ -14,6 +14,7 @@
 #include "engine/evidence.h"
 #include "text/capitals.h"
 #include "text/language_like.h"
+#include "text/tidy.h"
 
 // Buffers of one thread in one submit call, used again for every line.
 typedef struct prepare {
@@ -24,6 +25,9 @@ typedef struct prepare {
     dgm_tokens tokens;
     dgm_vocab_counter counter;
     dgm_pieces sentences;
+    dgm_tidied tidied;
+    size_t start; // what is encoded of the line: tidied text, or the line's from here on
+    bool tidy;
     dgm_writer ordinary; // a part in ordinary case
     bool careful;        // with this line
     bool raised;         // the part encoded last was in capitals
@@ -104,7 +108,13 @@ static dgm_status line_fails(dgm_line_state *line, dgm_status st, const dgm_erro
     return line->message ? DGM_OK : dgm_no_memory(err);
 }
 
-// Adds the piece whose tokens are in p->tokens; `begin` is where its text stands in the line.
+// Where something in the text that is encoded stands in the line.
+static size_t in_line(const prepare *p, size_t at)
+{
+    return p->start + (p->tidy ? p->tidied.from[at] : at);
+}
+
+// Adds the piece whose tokens are in p->tokens; `begin` is where its text stands in what is encoded.
 static dgm_status add_piece(prepare *p, dgm_line_state *line, int32_t language, size_t begin,
                             size_t room, dgm_error *err)
 {
@@ -133,8 +143,8 @@ static dgm_status add_piece(prepare *p, dgm_line_state *line, int32_t language, 
         DGM_TRY(dgm_grow(&out->spans, &out->span_cap, out->span_count + count, sizeof *out->spans,
                          err));
         for (size_t i = 0; i < count; i++)
-            out->spans[out->span_count++] = (dgm_span){(uint32_t)(p->tokens.spans[i].begin + begin),
-                                                       (uint32_t)(p->tokens.spans[i].end + begin)};
+            out->spans[out->span_count++] = (dgm_span){(uint32_t)in_line(p, p->tokens.spans[i].begin + begin),
+                                                       (uint32_t)in_line(p, p->tokens.spans[i].end + begin)};
     }
     line->source_tokens += (size_t)piece->count;
     line->left++;
@@ -223,10 +233,9 @@ static dgm_status add_part(prepare *p, dgm_line_state *line, const dgm_input *in
 }
 
 // Cuts a line that is too long, or one of several sentences, and encodes every part.
-static dgm_status split_line(prepare *p, dgm_line_state *line, const dgm_input *input, size_t skip,
+static dgm_status split_line(prepare *p, dgm_line_state *line, const dgm_input *input, dgm_text text,
                              int32_t language, size_t room, bool sentences, dgm_error *err)
 {
-    dgm_text text = {line->text + skip, line->size - skip};
     const bool cut = p->t->long_lines == DGM_LONG_SPLIT; // what is left too long, too
     const size_t most = cut ? room : SIZE_MAX;
     dgm_split_limits limits = {most, rules_of(p), dgm_vocab_count, &p->counter, sentences};
@@ -238,11 +247,12 @@ static dgm_status split_line(prepare *p, dgm_line_state *line, const dgm_input *
         bool copied;
         DGM_TRY(encode_part(p, part, &copied, err));
         if (p->tokens.count == 0 && !copied) continue; // nothing in it that the model can see
-        piece.begin += skip;
-        piece.end += skip;
+        const size_t begin = piece.begin;
+        piece.begin = in_line(p, piece.begin);
+        piece.end = in_line(p, piece.end);
         line->pieces.items[kept++] = piece;
         DGM_TRY(copied ? add_copy(p, line, err)
-                       : add_part(p, line, input, language, piece.begin, room, kept == 1, err));
+                       : add_part(p, line, input, language, begin, room, kept == 1, err));
     }
     line->pieces.count = kept;
     if (kept) line->pieces.items[kept - 1].cut = DGM_CUT_END;
@@ -288,23 +298,26 @@ static dgm_status encode_line(prepare *p, dgm_line_state *line, const dgm_input 
     text = (dgm_text){line->text + skip, line->size - skip};
     trimmed = dgm_text_trim(text);
     if (trimmed.size == 0) return DGM_OK;
-    size_t begin = (size_t)(trimmed.data - line->text);
+    p->start = (size_t)(trimmed.data - line->text);
     int frame = p->model->source_prefix_count + p->model->source_suffix_count + (language >= 0) +
                 (p->model->append_eos ? 1 : 0);
     size_t room = (size_t)(p->t->config.max_source - frame);
     bool several, copied;
     line->careful = p->careful = p->t->careful && is_free(p, input);
+    p->tidy = false;
+    if (p->careful) DGM_TRY(dgm_tidy_text(trimmed, &p->tidied, &p->tidy, err));
+    if (p->tidy) trimmed = (dgm_text){(const char *)p->tidied.text.data, p->tidied.text.size};
     DGM_TRY(has_sentences(p, trimmed, input, &several, err));
-    if (several) return split_line(p, line, input, skip, language, room, true, err);
+    if (several) return split_line(p, line, input, trimmed, language, room, true, err);
     DGM_TRY(encode_part(p, trimmed, &copied, err));
     if (p->tokens.count == 0 && !copied) return DGM_OK;
 
     bool cut = p->t->long_lines == DGM_LONG_SPLIT && p->t->split != DGM_SPLIT_NONE;
     if (!copied && p->tokens.count > room && cut)
-        return split_line(p, line, input, skip, language, room, false, err);
-    DGM_TRY(one_piece(line, begin, begin + trimmed.size, err));
+        return split_line(p, line, input, trimmed, language, room, false, err);
+    DGM_TRY(one_piece(line, p->start, in_line(p, trimmed.size), err));
     if (copied) return add_copy(p, line, err);
-    return add_part(p, line, input, language, begin, room, true, err);
+    return add_part(p, line, input, language, 0, room, true, err);
 }
 
 // Takes back the pieces of a line that failed half way.
@@ -529,6 +542,7 @@ static void prepare_free(prepare *p)
     dgm_tokens_free(&p->counter.tokens);
     dgm_pieces_free(&p->sentences);
     dgm_writer_free(&p->ordinary);
+    dgm_tidied_free(&p->tidied);
     dgm_evidence_maker_free(&p->evidence);
 }
 

@@ -310,6 +310,20 @@ uint32_t dgm_char_upper(uint32_t code)
     return code > 0x10FFFF ? code : (uint32_t)utf8proc_toupper((utf8proc_int32_t)code);
 }
 
+size_t dgm_char_plain(uint32_t code, uint32_t *out, size_t most)
+{
+    enum { LONGEST = 18 }; // of all of Unicode
+    utf8proc_int32_t codes[LONGEST];
+    int boundary = 0;
+    const utf8proc_ssize_t n =
+        utf8proc_decompose_char((utf8proc_int32_t)code, codes, LONGEST,
+                                UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT, &boundary);
+    const bool fits = n > 0 && (size_t)n <= most;
+    for (utf8proc_ssize_t i = 0; fits && i < n; i++) out[i] = (uint32_t)codes[i];
+    if (!fits) out[0] = code;
+    return fits ? (size_t)n : 1;
+}
+
 // Unicode's Other_Lowercase and Other_Uppercase: cased although their category does not say so.
 static const code_range other_cased[] = {
     {0xAA, 0xAA},       {0xBA, 0xBA},       {0x2B0, 0x2B8},     {0x2C0, 0x2C1},

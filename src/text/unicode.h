@@ -58,6 +58,9 @@ unsigned dgm_char_class(uint32_t code); // the flags above, combined
 bool dgm_char_is_space(uint32_t code);
 uint32_t dgm_char_lower(uint32_t code); // one to one mappings
 uint32_t dgm_char_upper(uint32_t code);
+// The characters that a compatibility form stands for (full-width letters, ligatures), or itself. Returns
+// how many of them; one that has more than `most` stands for itself.
+size_t dgm_char_plain(uint32_t code, uint32_t *out, size_t most);
 // May text be cut between these two without tearing a character apart (combining marks, joined
 // emoji, Hangul syllables, flags)?
 bool dgm_char_break_between(uint32_t left, uint32_t right);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// libFuzzer target: UTF-8 repair, NFC, lower case, tokeniser and detokeniser on any bytes.
+// libFuzzer target: UTF-8 repair, NFC, tidying, lower case, tokeniser and detokeniser on any bytes.
 // The first byte chooses the language.
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "text/tidy.h"
 #include "text/tokenize.h"
 #include "text/unicode.h"
 
@@ -40,6 +41,20 @@ static void check_tokens(dgm_text text, dgm_language lang)
     dgm_writer_free(&back);
 }
 
+// Tidy text is valid, and its bytes have origins in order.
+static void check_tidy(dgm_text text)
+{
+    dgm_tidied made = {0};
+    bool changed;
+    REQUIRE(dgm_tidy_text(text, &made, &changed, NULL) == DGM_OK);
+    if (changed) {
+        REQUIRE(dgm_utf8_valid(view(&made.text)));
+        REQUIRE(made.from[made.text.size] == text.size);
+        for (size_t i = 0; i < made.text.size; i++) REQUIRE(made.from[i] <= made.from[i + 1]);
+    }
+    dgm_tidied_free(&made);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -62,6 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     REQUIRE(dgm_utf8_valid(view(&other)));
     REQUIRE(dgm_text_trim(raw).size <= raw.size);
     check_tokens(view(&clean), lang);
+    check_tidy(view(&clean));
     check_tokens(raw, lang);
     dgm_writer_free(&clean);
     dgm_writer_free(&other);
