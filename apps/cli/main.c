@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "commands/commands.h"
 #include "dragoman/tools.h"
@@ -41,6 +42,12 @@ static int unknown_command(const char *name)
     for (int i = 0; commands[i]; i++)
         if (is_nearer(commands[i]->name, strlen(commands[i]->name), name, &least)) near = commands[i]->name;
     if (is_nearer("help", 4, name, &least)) near = "help";
+    if (access(name, F_OK) == 0)
+        return fail(EXIT_USAGE, "unknown command '%s': to translate this file: dragoman translate '%s'", name,
+                    name);
+    if (strchr(name, ' '))
+        return fail(EXIT_USAGE, "unknown command '%s': to translate this text: dragoman translate --text '%s'",
+                    name, name);
     if (near)
         return fail(EXIT_USAGE, "unknown command '%s': did you mean '%s'? (see 'dragoman --help')", name, near);
     return fail(EXIT_USAGE, "unknown command '%s' (see 'dragoman --help')", name);

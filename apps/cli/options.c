@@ -237,8 +237,26 @@ static int store_number(const command *c, const option *o, const char *text, voi
     return st == DGM_OK ? -1 : fail_usage(c, "%s", error.text);
 }
 
+// Of a precision that other programs call otherwise (int8, float32) our name; NULL: there is none.
+static const char *precision_alike(const char *text)
+{
+    static const char *const names[] = {"f32", "f16", "bf16", "i16", "i8"};
+    dgm_settings s;
+    char name[16];
+    dgm_settings_default(&s);
+    if (dgm_settings_set(&s, "precision", text, NULL) != DGM_OK ||
+        dgm_settings_get(&s, "precision", name, sizeof name, NULL) != DGM_OK)
+        return NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0) return names[i];
+    return NULL;
+}
+
 static int store_choice(const command *c, const option *o, const char *text, const char **at)
 {
+    const bool precisions = among(o->choices, "i8", 2) && among(o->choices, "f32", 3);
+    *at = precisions ? precision_alike(text) : NULL;
+    if (*at && among(o->choices, *at, strlen(*at))) return -1;
     if (among(o->choices, text, strlen(text))) {
         *at = text;
         return -1;

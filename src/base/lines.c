@@ -163,12 +163,23 @@ static dgm_status read_plain(dgm_lines *r, size_t room, dgm_error *err)
     return DGM_OK;
 }
 
+// Documents that people take for text.
+static dgm_status refuse_documents(const dgm_lines *r, dgm_error *err)
+{
+    const bool zip = r->end >= 4 && memcmp(r->buffer, "PK\3\4", 4) == 0;
+    const bool pdf = r->end >= 5 && memcmp(r->buffer, "%PDF-", 5) == 0;
+    DGM_FAIL_IF(zip || pdf, err, DGM_ERR_FORMAT, "'%s' is no text but %s: save it as plain text first",
+                r->name, pdf ? "a PDF document" : "a ZIP archive, as .docx, .odt and .epub files are");
+    return DGM_OK;
+}
+
 // Two bytes tell: what was read of a compressed file goes to raw.
 static dgm_status find_format(dgm_lines *r, dgm_error *err)
 {
     while (r->end < 2 && !r->eof) DGM_TRY(read_plain(r, RAW - r->end - 1, err));
     r->known = true;
     const unsigned char *magic = (const unsigned char *)r->buffer;
+    DGM_TRY(refuse_documents(r, err));
     if (r->end < 2 || magic[0] != 0x1f || magic[1] != 0x8b) return DGM_OK;
     r->raw = dgm_malloc(RAW);
     if (!r->raw) return dgm_no_memory(err);

@@ -65,10 +65,10 @@ const dgm_setting_row dgm_setting_rows[] = {
           "language of the text, e.g. en; without --model, the first model that reads it is taken; "
           "'dragoman inspect' lists what a model has"),
      .pub.value = "LANG", .pub.letter = 's', .pub.flags = COMMON | SCORING,
-     .pub.synonyms = "source-lang"},
+     .pub.synonyms = "source-lang|src-lang|from"},
     {KIND(TEXT, target, MODEL, "target", "target language", "language to translate into, e.g. de"),
      .pub.value = "LANG", .pub.letter = 't', .pub.flags = COMMON | SCORING,
-     .pub.synonyms = "target-lang"},
+     .pub.synonyms = "target-lang|tgt-lang|to"},
     {KIND(FLAG, direction_later, MODEL, "direction-later", "directions of lines",
           "every line says its direction"),
      .pub.flags = NO_OPTION},

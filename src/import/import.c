@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "format/card.h"
 #include "format/convert.h"
+#include "format/foreign.h"
 #include "format/gguf_private.h"
 #include "format/modelfile.h"
 
@@ -196,6 +197,11 @@ dgm_status dgm_import_run(const char *format, const char *dir, const char *outpu
                           const dgm_import_options *options, dgm_import_opens opens, dgm_error *err)
 {
     const dgm_importer *importer = dgm_importers;
+    const dgm_foreign kind = dgm_foreign_kind(dir);
+    if (kind == DGM_FOREIGN_CTRANSLATE2 || kind == DGM_FOREIGN_MARIAN || kind == DGM_FOREIGN_NAME) {
+        dgm_foreign_explain(dir, err);
+        return DGM_ERR_FORMAT;
+    }
     while (importer->run && strcmp(importer->info.name, format) != 0) importer++;
     if (!importer->run) return unknown_format(format, err);
     dgm_import_job job = {.dir = dir, .output = output, .opens = opens};

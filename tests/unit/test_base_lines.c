@@ -158,6 +158,20 @@ static void test_long_lines(void **state)
     free(text);
 }
 
+// Documents that people take for text are named, not read; a text may begin almost like them.
+static void test_documents(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"PK\3\4rest\n", "%PDF-1.7\n", "PK is two letters\n", "%PDF\n"};
+    char out[256];
+    dgm_error e;
+    for (int i = 0; i < 4; i++) {
+        put_file(texts[i], strlen(texts[i]));
+        assert_int_equal(read_all(out, sizeof out, &e), i < 2 ? DGM_ERR_FORMAT : DGM_OK);
+        if (i < 2) assert_non_null(strstr(e.text, i ? "a PDF document" : "a ZIP archive"));
+    }
+}
+
 static void test_gzip_members(void **state)
 {
     (void)state;
@@ -367,6 +381,7 @@ int main(void)
         cmocka_unit_test_teardown(test_line_ends, remove_file),
         cmocka_unit_test_teardown(test_nul_bytes, remove_file),
         cmocka_unit_test_teardown(test_long_lines, remove_file),
+        cmocka_unit_test_teardown(test_documents, remove_file),
         cmocka_unit_test_teardown(test_gzip_members, remove_file),
         cmocka_unit_test(test_files_that_cannot_be_read),
         cmocka_unit_test(test_a_pipe_answers_at_once),

@@ -447,6 +447,10 @@ static void test_synonyms(void **state)
         {"iter-decode-with-beam", "lengths", "2"},
         {"source_lang", "source", "en"},
         {"target-lang", "target", "de"},
+        {"src_lang", "source", "en"},
+        {"tgt-lang", "target", "de"},
+        {"from", "source", "en"},
+        {"to", "target", "de"},
         {"print-alignment", "alignment", "tokens"},
         {"word_scores", "word-scores", "1"},
     };

@@ -646,6 +646,29 @@ static void test_damaged_pieces(void **state)
     remove_folder(&f);
 }
 
+// Models of other programs are named, whatever format was asked for.
+static void test_other_programs(void **state)
+{
+    (void)state;
+    char folder_path[] = "/tmp/dgm_import_XXXXXX", file[64];
+    dgm_error err;
+    assert_non_null(mkdtemp(folder_path));
+    snprintf(file, sizeof file, "%s/model.bin", folder_path);
+    FILE *f = fopen(file, "wb");
+    assert_non_null(f);
+    assert_int_equal(fclose(f), 0);
+    static const char *const formats[] = {"huggingface", "ctranslate2"};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(dgm_import(formats[i], folder_path, "/tmp/none.gguf", NULL, &err), DGM_ERR_FORMAT);
+        assert_non_null(strstr(err.text, "is a model of CTranslate2, which cannot be read"));
+    }
+    assert_int_equal(unlink(file), 0);
+    assert_int_equal(rmdir(folder_path), 0);
+    assert_int_equal(dgm_import("huggingface", "Some-One/opus-mt-en-de", "/tmp/none.gguf", NULL, &err),
+                     DGM_ERR_FORMAT);
+    assert_non_null(strstr(err.text, "nothing is fetched from the Hugging Face hub"));
+}
+
 // ---- the cache ----------------------------------------------------------------------------------
 
 // A new folder for the cache, and no more files in it than `files` when it is removed.
@@ -826,6 +849,7 @@ int main(void)
         cmocka_unit_test(test_appended_pieces), cmocka_unit_test(test_weight_errors),
         cmocka_unit_test(test_config_errors),   cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_safetensors),     cmocka_unit_test(test_damaged_pieces),
+        cmocka_unit_test(test_other_programs),
         cmocka_unit_test(test_cache),           cmocka_unit_test(test_cache_errors),
         cmocka_unit_test(test_cache_memory),
     };

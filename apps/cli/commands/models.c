@@ -201,26 +201,29 @@ static int run_import(const command *self, int argc, char **argv)
     words rest;
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
-    if (rest.count != 2) return fail_usage(self, "import takes a format and a folder");
+    if (rest.count < 1 || rest.count > 2)
+        return fail_usage(self, "import takes a folder, or a format and a folder");
+    const char *format = rest.count == 2 ? rest.items[0] : dgm_import_format_at(0)->name;
+    const char *folder = rest.items[rest.count - 1];
     if (!o.output) return fail_usage(self, "import requires --output FILE");
     file_list files = {0};
     files_read(&files, "--card", o.lib.card_file);
     files_write(&files, "--output", o.output); // before a folder that may fill the list
-    files_read_folder(&files, "a file of the folder", rest.items[1], ".gguf");
+    files_read_folder(&files, "a file of the folder", folder, ".gguf");
     code = files_check(self, &files);
     if (code >= 0) return code;
     dgm_error error;
-    dgm_status st = dgm_import(rest.items[0], rest.items[1], o.output, &o.lib, &error);
+    dgm_status st = dgm_import(format, folder, o.output, &o.lib, &error);
     return st == DGM_OK ? EXIT_FINE : fail(exit_code(st), "%s", error.text);
 }
 
 const command command_import = {
     .name = "import",
     .summary = "make a model file of another program's model",
-    .usage = "FORMAT FOLDER -o FILE [options]",
+    .usage = "[FORMAT] FOLDER -o FILE [options]",
     .description =
         "Reads a model in the format of another program and writes it as a Dragoman model file. "
-        "Formats: huggingface (a MarianMT folder with config.json, safetensors, source.spm, "
+        "Formats: huggingface, the default (a MarianMT folder with config.json, safetensors, source.spm, "
         "target.spm and vocab.json; an M2M100 or NLLB folder, also with experts, with "
         "sentencepiece.bpe.model). 'dragoman translate -m FOLDER' imports such a folder by itself, into "
         "XDG_CACHE_HOME/dragoman or ~/.cache/dragoman.",

@@ -261,7 +261,7 @@ static bool translate_lines(session *s)
 static void say_end(session *s, bool job, bool done)
 {
     const progress_state now = {
-        .lines = s->written, .failed = s->failed, .total = -1, .share = done ? 1 : -1};
+        .lines = s->written, .failed = s->failed, .total = done ? (double)s->written : -1, .share = done ? 1 : -1};
     if (s->bar.kind == PROGRESS_JSON || (done && (job || s->bar.said)))
         progress_close(&s->bar, &now, done ? "complete" : interrupted ? "interrupted" : "failed");
     if (interrupted && !done) {

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "translate/job.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,10 +16,31 @@
 
 // ---- input ------------------------------------------------------------------------------------
 
+static bool is_standard(const char *name)
+{
+    return !name || strcmp(name, "-") == 0;
+}
+
+// Says what people may have meant by a name that is no file's: a text, or where the translation should go.
+static bool is_mistaken(const char *name, bool last_of_several)
+{
+    if (is_standard(name) || access(name, F_OK) == 0 || errno != ENOENT) return false;
+    if (strchr(name, ' '))
+        fail(EXIT_RUNTIME, "there is no file '%s'; to translate this text: --text '%s'", name, name);
+    else if (last_of_several)
+        fail(EXIT_RUNTIME, "cannot open '%s': %s; all names are read, to write to it: -o %s", name,
+             strerror(ENOENT), name);
+    return strchr(name, ' ') || last_of_several;
+}
+
 line_reader *open_input(const translate_options *o)
 {
+    const int count = o->files.count;
     if (o->text.count) return reader_open_texts(o->text.items, o->text.count);
-    if (o->files.count) return reader_open_files(o->files.items, o->files.count);
+    for (int i = 0; i < count; i++)
+        if (is_mistaken(o->files.items[i], i > 0 && i == count - 1 && !o->output)) return NULL;
+    if (count) return reader_open_files(o->files.items, count);
+    if (is_mistaken(o->input, false)) return NULL;
     return reader_open(o->input);
 }
 
@@ -29,11 +51,6 @@ bool input_is_files(const translate_options *o)
     for (int i = 0; i < o->files.count; i++)
         if (!is_regular(o->files.items[i])) return false;
     return true;
-}
-
-static bool is_standard(const char *name)
-{
-    return !name || strcmp(name, "-") == 0;
 }
 
 bool input_is_typed(const translate_options *o)
