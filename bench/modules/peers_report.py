@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Results of bench/peers: the CSV that a run adds to, the bar chart of its ratios, the tables of README.md.
+"""Results of bench/peers: the CSV that a run adds to, the bar chart of its ratios, tables in pages.
 
 A row belongs to one cell; KEY says which. The file is written whole and renamed after every cell, so an interrupted run
-leaves the cells that were measured. The tables stand between MARKERS in the README and are made from the CSV alone.
+leaves the cells that were measured. Tables stand between markers and are made from the CSV alone: everything between WHOLE
+(docs/results/PEERS.md), real models with the whole vocabulary and in batches between SHORT (README.md).
 """
 import csv
 import os
@@ -12,8 +13,9 @@ KEY = ["cpu", "model", "text", "lines", "precision", "shortlist", "beam", "batch
 COLUMNS = ["date", "commit", "ctranslate2", *KEY, "max_length", "rounds", "rival", "rival_tokens_s",
            "dragoman_tokens_s", "ratio", "ratio_q1", "ratio_q3", "rival_p50_ms", "dragoman_p50_ms", "rival_startup_s",
            "dragoman_startup_s", "rival_mib", "dragoman_mib", "rival_bleu", "dragoman_bleu", "equal_lines",
-           "ratio_whole"]
-MARKERS = "<!-- bench/peers --table: begin -->", "<!-- bench/peers --table: end -->"
+           "ratio_whole", "rival_lines_s", "dragoman_lines_s"]
+WHOLE = "<!-- bench/peers --table: begin -->", "<!-- bench/peers --table: end -->"
+SHORT = "<!-- bench/peers --table, short: begin -->", "<!-- bench/peers --table, short: end -->"
 SHADES = {"all": "#4878a8", "lexical": "#d08a3c"}
 
 
@@ -180,20 +182,37 @@ def matrix(rows):
     return out
 
 
-def fill(readme, rows, source, chart):
-    """Puts the tables between the markers."""
-    rows = sorted(newest(rows), key=order)
+def everything(rows, source, chart):
     real, made = ([r for r in rows if (r["forced"] == "0") == want] for want in (True, False))
-    relative = [os.path.relpath(Path(p).resolve(), readme.resolve().parent) for p in (source, chart)]
     title = "Speed-ups of random models, 25 tokens into 25 (in brackets: a shortlist over CTranslate2 with the whole vocabulary):"
     parts = [detail(real), [title] if made else [],
              matrix(made) if made else [],
-             [f"Pairs are CTranslate2 / Dragoman. [Lines, rounds, settings and commit of every row]({relative[0]}), "
-              f"[chart]({relative[1]})."]]
-    body = "\n\n".join("\n".join(p) for p in parts if p)
-    content = readme.read_text(encoding="utf8")
-    if any(content.count(m) != 1 for m in MARKERS):
-        raise SystemExit(f"bench/peers: {readme} needs the lines '{MARKERS[0]}' and '{MARKERS[1]}' once each")
-    before, rest = content.split(MARKERS[0])
-    after = rest.split(MARKERS[1])[1]
-    readme.write_text(f"{before}{MARKERS[0]}\n{body}\n{MARKERS[1]}{after}", encoding="utf8")
+             [f"Pairs are CTranslate2 / Dragoman. [Lines, rounds, settings and commit of every row]({source}), "
+              f"[chart]({chart})."]]
+    return "\n\n".join("\n".join(p) for p in parts if p)
+
+
+def few(rows):
+    """Speed in lines and quality of both, for readers in a hurry: i8, the whole vocabulary, batches of 32."""
+    out = ["| model | beam | CTranslate2, lines/s | Dragoman, lines/s | speed-up | BLEU of CTranslate2 | of Dragoman |",
+           "|---|---:|---:|---:|---:|---:|---:|"]
+    for r in rows:
+        if r["forced"] == "0" and (r["precision"], r["shortlist"], r["batch"]) == ("i8", "all", "32"):
+            out.append(f"| {r['model']} | {r['beam']} | {float(r['rival_lines_s']):.1f} | {float(r['dragoman_lines_s']):.1f} | "
+                       f"{float(r['ratio']):.2f} | {float(r['rival_bleu']):.2f} | {float(r['dragoman_bleu']):.2f} |")
+    return "\n".join(out)
+
+
+def fill(page, rows, source, chart):
+    """Puts the tables between the markers that the page has."""
+    rows = sorted(newest(rows), key=order)
+    relative = [os.path.relpath(Path(p).resolve(), page.resolve().parent) for p in (source, chart)]
+    content, found = page.read_text(encoding="utf8"), False
+    for (begin, end), body in ((WHOLE, lambda: everything(rows, *relative)), (SHORT, lambda: few(rows))):
+        if content.count(begin) == content.count(end) == 1:
+            before, rest = content.split(begin)
+            content, found = f"{before}{begin}\n{body()}\n{end}{rest.split(end)[1]}", True
+    if not found:
+        raise SystemExit(f"bench/peers: {page} needs the lines '{WHOLE[0]}' and '{WHOLE[1]}' once each, or '{SHORT[0]}' and "
+                         f"'{SHORT[1]}'")
+    page.write_text(content, encoding="utf8")
