@@ -4,6 +4,7 @@
 #include "base/outfile.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -17,12 +18,13 @@ static dgm_status cannot_write(const char *path, int code, dgm_error *err)
 
 dgm_status dgm_outfile_open(dgm_outfile *f, const char *path, bool direct, dgm_error *err)
 {
-    const size_t n = strlen(path);
+    static atomic_uint opened; // files of one name that are written at the same time do not meet
+    const size_t n = strlen(path), room = n + 48;
     *f = (dgm_outfile){.direct = dgm_file_is_special(path)};
     DGM_FAIL_IF(f->direct && !direct, err, DGM_ERR_IO, "cannot write '%s': not a regular file",
                 path);
     f->path = dgm_strdup(path);
-    f->temporary = dgm_malloc(n + 32);
+    f->temporary = dgm_malloc(room);
     if (!f->path || !f->temporary) {
         dgm_outfile_discard(f);
         return dgm_no_memory(err);
@@ -30,7 +32,8 @@ dgm_status dgm_outfile_open(dgm_outfile *f, const char *path, bool direct, dgm_e
     if (f->direct)
         memcpy(f->temporary, path, n + 1);
     else
-        snprintf(f->temporary, n + 32, "%s.tmp-%ld", path, (long)getpid());
+        snprintf(f->temporary, room, "%s.tmp-%ld-%u", path, (long)getpid(),
+                 atomic_fetch_add_explicit(&opened, 1, memory_order_relaxed));
     f->file = fopen(f->temporary, "wbe");
     if (f->file) return DGM_OK;
     const dgm_status st = cannot_write(path, dgm_errno(), err);

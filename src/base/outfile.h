@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Files that are written whole or not at all: a temporary neighbour takes the file's name when
 // everything is on it, so that a reader never sees half a file. What text files (textfile.h), model
-// files (format/gguf.h) and dgm_file_write (mapfile.h) are written with.
+// files (format/gguf.h) and dgm_file_write (mapfile.h) are written with. Of several that are written to
+// one name at the same time, also by one process, the one that is committed last stays.
 #ifndef DGM_BASE_OUTFILE_H
 #define DGM_BASE_OUTFILE_H
 

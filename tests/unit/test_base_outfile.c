@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // base/outfile.h and base/protobuf.h: files written whole or not at all; fields of messages.
 #define _GNU_SOURCE
+#include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,13 +16,12 @@
 #include "base/outfile.h"
 #include "base/protobuf.h"
 
-static char path[64], temporary[96];
+static char path[64];
 
 static int set_up(void **state)
 {
     (void)state;
     snprintf(path, sizeof path, "/tmp/dgm_outfile_%ld", (long)getpid());
-    snprintf(temporary, sizeof temporary, "%s.tmp-%ld", path, (long)getpid());
     return dgm_file_write(path, "old", 3, NULL) == DGM_OK ? 0 : -1;
 }
 
@@ -32,6 +32,17 @@ static int tear_down(void **state)
     return 0;
 }
 
+static size_t count_temporary(void)
+{
+    char pattern[96];
+    glob_t found = {0};
+    snprintf(pattern, sizeof pattern, "%s.tmp-*", path);
+    glob(pattern, 0, NULL, &found);
+    const size_t count = found.gl_pathc;
+    globfree(&found);
+    return count;
+}
+
 static void expect_text(const char *text)
 {
     dgm_mapfile f;
@@ -39,7 +50,7 @@ static void expect_text(const char *text)
     assert_int_equal(f.size, strlen(text));
     assert_memory_equal(f.data, text, f.size);
     dgm_mapfile_close(&f);
-    assert_false(dgm_file_exists(temporary));
+    assert_int_equal(count_temporary(), 0);
 }
 
 static void test_whole_or_not_at_all(void **state)
@@ -48,7 +59,7 @@ static void test_whole_or_not_at_all(void **state)
     dgm_outfile f;
     dgm_error e;
     assert_int_equal(dgm_outfile_open(&f, path, false, &e), DGM_OK);
-    assert_true(dgm_file_exists(temporary));
+    assert_int_equal(count_temporary(), 1);
     fputs("new", f.file);
     dgm_outfile_discard(&f);
     expect_text("old");
@@ -64,6 +75,27 @@ static void test_whole_or_not_at_all(void **state)
     expect_text("new");
     assert_int_equal(dgm_outfile_probe(path, &e), DGM_OK);
     expect_text("new");
+}
+
+// Two writers of one name, as two jobs of a process are: neither touches what the other writes.
+static void test_at_the_same_time(void **state)
+{
+    (void)state;
+    dgm_outfile a, b;
+    assert_int_equal(dgm_outfile_open(&a, path, false, NULL), DGM_OK);
+    assert_int_equal(dgm_outfile_open(&b, path, false, NULL), DGM_OK);
+    assert_int_equal(count_temporary(), 2);
+    fputs("a longer text", a.file);
+    fputs("short", b.file);
+    assert_int_equal(dgm_outfile_commit(&b, 0, NULL), DGM_OK);
+    assert_int_equal(dgm_outfile_commit(&a, 0, NULL), DGM_OK);
+    expect_text("a longer text");
+    assert_int_equal(dgm_outfile_open(&a, path, false, NULL), DGM_OK);
+    assert_int_equal(dgm_outfile_open(&b, path, false, NULL), DGM_OK);
+    fputs("whole", b.file);
+    dgm_outfile_discard(&a);
+    assert_int_equal(dgm_outfile_commit(&b, 0, NULL), DGM_OK);
+    expect_text("whole");
 }
 
 static void test_names_that_cannot_be_written(void **state)
@@ -149,6 +181,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_whole_or_not_at_all, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_at_the_same_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_names_that_cannot_be_written, set_up, tear_down),
         cmocka_unit_test(test_full_disk),
         cmocka_unit_test_setup_teardown(test_out_of_memory, set_up, tear_down),
