@@ -26,7 +26,9 @@ dgm_asked dgm_asked_settings(const dgm_settings *s)
         .min_length = s->min_length,
         .precompute = s->precompute,
         .cube = s->cube != NULL,
+        .cube_naive = is(s->cube, "naive"),
         .cube_key = s->cube_key != NULL,
+        .cube_key_none = is(s->cube_key, "none"),
         .approximate = s->approximate_scores != 0,
         .clusters = is(s->shortlist, "cluster") || is(s->shortlist, "union") ||
                     is(s->shortlist, "intersect"),

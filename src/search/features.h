@@ -54,7 +54,9 @@ typedef enum dgm_feature {
     DGM_FEATURE_TEMPERATURE,
     DGM_FEATURE_SEED,
     DGM_FEATURE_CUBE,
+    DGM_FEATURE_CUBE_NAIVE,
     DGM_FEATURE_CUBE_KEY,
+    DGM_FEATURE_CUBE_KEY_NONE,
     DGM_FEATURE_APPROXIMATE,
     DGM_FEATURE_PAIRS,
     DGM_FEATURE_ITERATIONS,
@@ -102,6 +104,7 @@ typedef struct dgm_asked {
     float beam_width, diversity, coverage, repetition, temperature, top_p, lattice_weight;
     uint64_t seed;
     bool cube, cube_key, pairs; // they were given
+    bool cube_naive, cube_key_none; // with these values
     bool shortlist, source_tokens_off; // any but the whole vocabulary was chosen; without the source's
     bool approximate;           // scores as accelerated cube pruning has them
     bool clusters, softmax_off, alignment, replace_unknown, plain_attention, separate_states;

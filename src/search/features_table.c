@@ -86,7 +86,9 @@ ASKS(asks_top_p, a->top_p > 0.0f)
 ASKS(asks_temperature, a->temperature > 0.0f)
 ASKS(asks_seed, a->seed != 0)
 ASKS(asks_cube, a->cube)
+ASKS(asks_cube_naive, a->cube_naive)
 ASKS(asks_cube_key, a->cube_key)
+ASKS(asks_cube_key_none, a->cube_key_none)
 ASKS(asks_approximate, a->approximate)
 ASKS(asks_pairs, a->pairs)
 ASKS(asks_iterations, a->iterations > 0)
@@ -201,16 +203,28 @@ const dgm_feature_row dgm_feature_table[DGM_FEATURE_COUNT] = {
                           .asked = asks_cube,
                           .places = {{CUBE, ALL_WRITINGS}},
                           .why = "it is a setting of search cube"},
+    [DGM_FEATURE_CUBE_NAIVE] = {.name = "cube-naive",
+                                .setting = "dgm_settings.cube",
+                                .asked = asks_cube_naive,
+                                .places = {{CUBE, ALL_WRITINGS}},
+                                .why = "it is a setting of search cube"},
     [DGM_FEATURE_CUBE_KEY] = {.name = "cube-key",
                               .setting = "dgm_settings.cube_key",
                               .asked = asks_cube_key,
                               .places = {{CUBE, ALL_WRITINGS}},
                               .why = "it is a setting of search cube"},
+    [DGM_FEATURE_CUBE_KEY_NONE] = {.name = "cube-key-none",
+                                   .setting = "dgm_settings.cube_key",
+                                   .asked = asks_cube_key_none,
+                                   .places = {{CUBE, ALL_WRITINGS}},
+                                   .why = "it is a setting of search cube"},
     [DGM_FEATURE_APPROXIMATE] = {.name = "approximate-scores",
                                  .setting = "dgm_settings.approximate_scores",
                                  .asked = asks_approximate,
                                  .places = {{CUBE, ALL_WRITINGS}},
-                                 .why = "other searches have the model's own scores"},
+                                 .excludes = BIT(CUBE_NAIVE) | BIT(CUBE_KEY_NONE),
+                                 .why = "other searches have the model's own scores",
+                                 .why_not = "its scores are the model's own"},
     [DGM_FEATURE_PAIRS] = {.name = "pairs",
                            .setting = "dgm_settings.pairs",
                            .asked = asks_pairs,

@@ -91,8 +91,10 @@ SETS(set_top_k, r->settings.top_k = 5)
 SETS(set_top_p, r->settings.top_p = 0.9f)
 SETS(set_temperature, r->settings.temperature = 1.5f)
 SETS(set_seed, r->settings.seed = 7)
-SETS(set_cube, r->settings.cube = "naive")
+SETS(set_cube, r->settings.cube = "accelerated")
+SETS(set_cube_naive, r->settings.cube = "naive")
 SETS(set_cube_key, r->settings.cube_key = "state:0.1")
+SETS(set_cube_key_none, r->settings.cube_key = "none")
 SETS(set_approximate, r->settings.approximate_scores = 1)
 SETS(set_pairs, r->settings.pairs = "exact")
 SETS(set_iterations, r->settings.iterations = 3)
@@ -162,7 +164,9 @@ static const struct {
     {"temperature", set_temperature},
     {"seed", set_seed},
     {"cube", set_cube},
+    {"cube-naive", set_cube_naive},
     {"cube-key", set_cube_key},
+    {"cube-key-none", set_cube_key_none},
     {"approximate-scores", set_approximate},
     {"pairs", set_pairs},
     {"iterations", set_iterations},
@@ -287,7 +291,7 @@ static bool is(const char *name, const char *other)
 static dgm_status ask_table(const request *r, const char *a, const char *b, int when,
                             dgm_error *error)
 {
-    const char *names[4];
+    const char *names[6];
     const bool clusters = is(a, "shortlist-cluster") || is(b, "shortlist-cluster");
     dgm_feature_query q = {.size = sizeof q,
                            .features = names,
@@ -298,6 +302,8 @@ static dgm_status ask_table(const request *r, const char *a, const char *b, int 
     if (a && known(a) <= when) names[q.count++] = a;
     if (b && known(b) <= when) names[q.count++] = b;
     if (clusters) names[q.count++] = "shortlist"; // they are one
+    if (r->settings.cube) names[q.count++] = "cube";
+    if (r->settings.cube_key) names[q.count++] = "cube-key";
     if (r->kind->other && when > WITH_SETTINGS) names[q.count++] = "ensemble";
     return dgm_features_check(&q, NULL, error);
 }
