@@ -491,3 +491,33 @@ void dgm_op_keep(dgm_exec *x, dgm_mat kept, int first, dgm_mat in)
 {
     x->ops->gather(x, dgm_mat_rows(kept, first, in.rows), in, NULL);
 }
+
+// ---- meters -------------------------------------------------------------------------------------
+
+static void add_row(dgm_meter *sum, const dgm_meter_row *r)
+{
+    int i = 0;
+    while (i < sum->count && (sum->rows[i].phase != r->phase || sum->rows[i].work != r->work ||
+                              sum->rows[i].precision != r->precision || sum->rows[i].n != r->n ||
+                              sum->rows[i].k != r->k))
+        i++;
+    if (i == DGM_METER_ROWS) i--;
+    dgm_meter_row *to = &sum->rows[i];
+    if (i == sum->count) {
+        *to = *r;
+        sum->count++;
+        return;
+    }
+    to->calls += r->calls;
+    to->rows += r->rows;
+    to->madds += r->madds;
+    to->weight_bytes += r->weight_bytes;
+    to->other_bytes += r->other_bytes;
+    to->seconds += r->seconds;
+}
+
+void dgm_meter_add(dgm_meter *sum, const dgm_meter *m)
+{
+    for (int k = 0; k < m->count; k++) add_row(sum, &m->rows[k]);
+    for (int k = 0; k < DGM_PHASE_COUNT; k++) sum->phases[k] += m->phases[k];
+}

@@ -51,6 +51,7 @@ typedef struct dgm_meter {
     uint64_t phases[DGM_PHASE_COUNT]; // calls of each
 } dgm_meter;
 
+void dgm_meter_add(dgm_meter *sum, const dgm_meter *m); // rows of the same work become one
 void dgm_exec_meter(dgm_exec *x, dgm_meter *meter);
 void dgm_exec_phase(dgm_exec *x, dgm_phase phase);
 

@@ -526,36 +526,13 @@ dgm_status dgm_workers_meter(dgm_translator *t, bool on, dgm_error *err)
     return st;
 }
 
-static void add_row(dgm_meter *sum, const dgm_meter_row *r)
-{
-    int i = 0;
-    while (i < sum->count && (sum->rows[i].phase != r->phase || sum->rows[i].work != r->work ||
-                              sum->rows[i].precision != r->precision || sum->rows[i].n != r->n ||
-                              sum->rows[i].k != r->k))
-        i++;
-    if (i == DGM_METER_ROWS) i--;
-    dgm_meter_row *to = &sum->rows[i];
-    if (i == sum->count) {
-        *to = *r;
-        sum->count++;
-        return;
-    }
-    to->calls += r->calls;
-    to->rows += r->rows;
-    to->madds += r->madds;
-    to->weight_bytes += r->weight_bytes;
-    to->other_bytes += r->other_bytes;
-    to->seconds += r->seconds;
-}
-
 void dgm_workers_read(dgm_translator *t, dgm_meter *sum, double *busy)
 {
     pthread_mutex_lock(&t->lock);
     for (int i = 0; i < t->threads; i++) {
         const dgm_worker *w = &t->workers[i];
         if (!w->meter) continue;
-        for (int k = 0; k < w->meter->count; k++) add_row(sum, &w->meter->rows[k]);
-        for (int k = 0; k < DGM_PHASE_COUNT; k++) sum->phases[k] += w->meter->phases[k];
+        dgm_meter_add(sum, w->meter);
         *busy += w->busy;
     }
     pthread_mutex_unlock(&t->lock);
