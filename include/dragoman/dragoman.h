@@ -424,7 +424,7 @@ typedef struct dgm_translation {
     // With settings.alignment, sorted by target, then source. Otherwise NULL and 0.
     const dgm_link *links;
     size_t link_count;
-    int32_t finished;    // 0: cut off at the maximum length
+    int32_t finished;    // 0: cut off at the maximum length or by the line's deadline
     int32_t approximate; // 1: scores are those of accelerated cube pruning, not the model's
 } dgm_translation;
 
@@ -447,7 +447,8 @@ enum {
     DGM_LINE_UNMET = 16,
     DGM_LINE_MALFORMED = 32, // dgm_input.constraints cannot be read: all of them were left out
     DGM_LINE_COPIED = 64,    // it, or a part of it, is no language and passed through as it is
-    DGM_LINE_REPEATED = 128  // a translation began to repeat itself and was cut there
+    DGM_LINE_REPEATED = 128, // a translation began to repeat itself and was cut there
+    DGM_LINE_DEADLINE = 256  // dgm_input.deadline_ms passed: it holds what was ready by then
 };
 
 typedef struct dgm_result {
@@ -538,6 +539,13 @@ typedef struct dgm_input {
     size_t constraints_size;
     // Of a multilingual model, for this line alone; NULL, or what it leaves out: the translator's.
     const dgm_direction *direction;
+    // Milliseconds from the call on, after which the line gets what is ready, marked
+    // DGM_LINE_DEADLINE: of a sentence whose search has finished hypotheses the best of these, else its
+    // best unfinished one as it is (scores are those of the search; a model that writes from right to
+    // left has the end of it), of a sentence without a word yet nothing. A line of which nothing is
+    // ready fails with DGM_ERR_CANCELLED. Looked at between two steps of a search; mask-predict, whose
+    // steps are few, goes on to its end. Other lines are not touched. 0: none.
+    int64_t deadline_ms;
 } dgm_input;
 
 DGM_API void dgm_input_init(dgm_input *input, size_t size);

@@ -99,16 +99,17 @@ static const dgm_piece_state *piece_of(const dgm_line_state *line, size_t i)
 
 static const dgm_raw *hypothesis(const dgm_piece_state *piece, size_t k)
 {
-    static const dgm_raw nothing = {.finished = true}; // of a piece that is copied
-    if (piece->copied) return &nothing;
+    static const dgm_raw copy = {.finished = true}, nothing = {0};
+    if (piece->copied) return &copy;
+    if (piece->missed) return &nothing;
     size_t last = (size_t)piece->hyp_count - 1;
     return &piece->hyps[k < last ? k : last];
 }
 
-// With the end symbol; a piece that is copied has none.
+// With the end symbol; a piece that was not decoded has none.
 static int tokens_of(const dgm_piece_state *piece, const dgm_raw *h)
 {
-    return piece->copied ? 0 : h->count + 1;
+    return piece->copied || piece->missed ? 0 : h->count + 1;
 }
 
 // Word numbers of all source tokens (line's text) and target tokens (joined text).
@@ -295,7 +296,7 @@ static dgm_status make_translation(dgm_line_state *line, size_t k, dgm_scratch *
                                                       : t->config.length_penalty);
     if (k == 0) {
         line->target_tokens = length;
-        if (!out->finished) line->flags |= DGM_LINE_TRUNCATED;
+        if (!out->finished && !(line->flags & DGM_LINE_DEADLINE)) line->flags |= DGM_LINE_TRUNCATED;
     }
     if (t->token_scores) DGM_TRY(make_tokens(line, k, out, err));
     if (t->alignment == DGM_ALIGN_NONE) return DGM_OK;
@@ -354,15 +355,19 @@ static dgm_status make_empty(dgm_translation *out, dgm_error *err)
 
 static dgm_status make_all(dgm_line_state *line, dgm_scratch *s, dgm_result *out, dgm_error *err)
 {
-    size_t n = 1;
+    size_t n = 1, missed = 0;
     for (size_t i = 0; i < line->pieces.count; i++) {
         const dgm_piece_state *piece = piece_of(line, i);
+        if (piece->late) line->flags |= DGM_LINE_DEADLINE;
+        missed += piece->missed;
         if (piece->status != DGM_OK) {
             const char *why = piece->error ? piece->error : dgm_status_name(piece->status);
             return dgm_fail(err, piece->status, "%s", why);
         }
         if ((size_t)piece->hyp_count > n) n = (size_t)piece->hyp_count;
     }
+    DGM_FAIL_IF(missed && missed == line->pieces.count, err, DGM_ERR_CANCELLED,
+                "its deadline passed before there was a word of its translation");
     if (line->careful) cut_runaways(line);
     // One block: where each translation is, and behind that the translations.
     const dgm_translation **list = dgm_calloc(n, sizeof *list + sizeof **list);

@@ -55,6 +55,7 @@ static dgm_status new_job(dgm_translator *t, size_t count, dgm_job **out, dgm_er
     if (!job) return dgm_no_memory(err);
     *out = job;
     job->translator = t;
+    job->begin = dgm_now();
     job->line_count = count;
     job->done_ready = init_done(&job->done);
     job->telling_ready = pthread_mutex_init(&job->telling, NULL) == 0;
@@ -91,6 +92,12 @@ static void finish_trivial(dgm_job *job)
     dgm_scratch_free(&scratch);
 }
 
+// The earlier one of two deadlines, 0 being none.
+static void earliest(double *a, double b)
+{
+    if (b > 0 && (*a == 0 || b < *a)) *a = b;
+}
+
 // A prepared job's lines and pieces go where they are taken from; lock held.
 static void enqueue(dgm_translator *t, dgm_job *job)
 {
@@ -98,6 +105,10 @@ static void enqueue(dgm_translator *t, dgm_job *job)
         if (job->lines[i].left == 0) dgm_text_take(t, &job->lines[i]);
     dgm_text_wake(t);
     if (job->order_count == 0) return;
+    for (size_t i = 0; i < job->line_count; i++)
+        if (job->lines[i].left) earliest(&job->deadline, job->lines[i].deadline);
+    job->timed = job->deadline > 0;
+    t->timed += job->timed;
     if (t->last)
         t->last->next = job;
     else
@@ -234,6 +245,41 @@ static void unlink_job(dgm_translator *t, dgm_job *job)
         t->first = job->next;
     if (t->last == job) t->last = before;
     job->next = NULL;
+}
+
+void dgm_piece_miss(dgm_translator *t, dgm_piece_state *piece)
+{
+    dgm_line_state *line = piece->line;
+    piece->late = piece->missed = true;
+    line->job->worked += (double)(dgm_piece_work(piece) - piece->worked);
+    if (--line->left == 0) dgm_text_take(t, line);
+}
+
+// The pieces that stay keep their order and move to the end.
+static void expire_job(dgm_translator *t, dgm_job *job, double now)
+{
+    size_t to = job->order_count;
+    job->deadline = 0;
+    for (size_t i = to; i-- > job->taken;) {
+        dgm_piece_state *piece = &job->encoded.pieces[job->order[i]];
+        if (dgm_piece_is_late(piece, now)) {
+            dgm_piece_miss(t, piece);
+            t->queued--;
+            continue;
+        }
+        earliest(&job->deadline, piece->line->deadline);
+        job->order[--to] = job->order[i];
+    }
+    job->taken = to;
+    if (to == job->order_count) unlink_job(t, job);
+}
+
+void dgm_queue_expire(dgm_translator *t, double now)
+{
+    for (dgm_job *job = t->first, *next; job; job = next) {
+        next = job->next;
+        if (job->deadline > 0 && job->deadline <= now) expire_job(t, job, now);
+    }
 }
 
 void dgm_cancel(dgm_job *job)

@@ -108,6 +108,7 @@ struct dgm_translator {
     bool lock_ready;
     dgm_job *first, *last;
     size_t queued; // pieces in the queue
+    size_t timed;  // jobs not finished that have lines with a deadline
     uint64_t cancels; // of jobs so far: workers look for their sentences when it changes
     bool quit;
     uint64_t lines;      // finished
@@ -243,6 +244,7 @@ typedef struct dgm_piece_state {
     bool relaxed;               // it could not be met: decoded without
     bool copied;                // it passes through: nothing is decoded
     bool raised;                // it was in capitals, and so will be its translation
+    bool late, missed;          // its line's deadline cut it short; before there was a word of it
     float worked;               // what the job was told of its work so far
     // written by the worker
     dgm_status status;
@@ -265,6 +267,7 @@ struct dgm_line_state {
     char *notice; // constraints left out; NULL: none
     uint32_t flags;
     bool careful; // its text is looked after (dgm_translator.careful)
+    double deadline; // by dgm_now; 0: none
     bool other; // its direction is not the translator's: these are its lengths
     dgm_length_rule lengths;
     int clusters;                        // which of the translator's
@@ -304,6 +307,9 @@ struct dgm_job {
     size_t taken;
     size_t left; // lines not finished
     bool cancelled; // guarded by the translator's lock
+    bool timed;     // a line has a deadline
+    double begin;   // what deadlines are counted from
+    double deadline; // no piece in the queue has an earlier one; 0: none has one
     double work, worked; // of all pieces (dgm_piece_work), and what is done of it
     pthread_cond_t done;
     bool done_ready;
@@ -378,6 +384,13 @@ size_t dgm_queue_take(dgm_translator *t, dgm_piece_state **out, size_t room, int
                       bool any);
 // A piece whose job was cancelled will not be decoded; lock held.
 void dgm_piece_drop(dgm_translator *t, dgm_piece_state *piece);
+// A piece whose line's deadline passed before it was begun, likewise; all such pieces in the queue.
+void dgm_piece_miss(dgm_translator *t, dgm_piece_state *piece);
+void dgm_queue_expire(dgm_translator *t, double now);
+static inline bool dgm_piece_is_late(const dgm_piece_state *piece, double now)
+{
+    return piece->line->deadline > 0 && piece->line->deadline <= now;
+}
 // What a piece takes of the workers' budget (budget.c).
 static inline int64_t dgm_piece_cost(const dgm_translator *t, const dgm_piece_state *piece)
 {

@@ -459,6 +459,9 @@ static dgm_status take_input(const dgm_input *inputs, size_t index, dgm_input *o
     DGM_TRY(dgm_sized_take(own, sizeof *own, at, "dgm_input", "dgm_input_default", err));
     DGM_FAIL_IF(!own->text && own->text_size, err, DGM_ERR_ARGUMENT,
                 "line %zu has %zu bytes of text, but text is NULL", index + 1, own->text_size);
+    DGM_FAIL_IF(own->deadline_ms < 0, err, DGM_ERR_ARGUMENT,
+                "deadline_ms of line %zu is %lld: it must be 0 or more", index + 1,
+                (long long)own->deadline_ms);
     return DGM_OK;
 }
 
@@ -478,6 +481,8 @@ static void prepare_part(void *arg, int who, size_t index)
         dgm_input own;
         job->lines[i].job = job;
         out->status = take_input(all->inputs, i, &own, &out->error);
+        if (out->status == DGM_OK && own.deadline_ms)
+            job->lines[i].deadline = job->begin + 1e-3 * (double)own.deadline_ms;
         if (out->status == DGM_OK) out->status = prepare_line(p, &job->lines[i], &own, &out->error);
     }
 }

@@ -95,7 +95,9 @@ static void assemble_line(dgm_translator *t, dgm_scratch *scratch)
     pthread_mutex_lock(&t->lock);
     if (t->profiling) t->text_seconds += end - begin;
     dgm_line_count(t, line);
-    if (--job->left == 0) pthread_cond_broadcast(&job->done);
+    if (--job->left > 0) return;
+    t->timed -= job->timed;
+    pthread_cond_broadcast(&job->done);
 }
 
 // The next part of a share, likewise.

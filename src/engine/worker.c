@@ -237,7 +237,13 @@ static void on_result(void *cookie, const dgm_search_result *r)
     dgm_worker *w = cookie;
     dgm_piece_state *piece = (dgm_piece_state *)(uintptr_t)r->id;
     leave(w, piece);
-    if (piece->constraint && !piece->relaxed && !(r->hypotheses[0].sum > -INFINITY)) {
+    const dgm_hypothesis *best = &r->hypotheses[0];
+    piece->missed = piece->late && !best->finished && (best->count == 0 || !(best->sum > -INFINITY));
+    if (piece->missed) {
+        finish_piece(w, piece);
+        return;
+    }
+    if (piece->constraint && !piece->relaxed && !(best->sum > -INFINITY)) {
         piece->relaxed = true; // nothing meets them: once more without
         put_back(w, piece);
         return;
@@ -327,7 +333,23 @@ static void advance(dgm_worker *w)
     while (w->inside_count) fail_piece(w, w->inside[--w->inside_count], st, &error);
 }
 
-// Sentences of jobs that were given up since the last look go; lock held.
+// Pieces that wait here and are not to be decoded any more go; lock held.
+static void sweep_back(dgm_worker *w, double now)
+{
+    int kept = 0;
+    for (int i = 0; i < w->back_count; i++) {
+        dgm_piece_state *piece = w->back[i];
+        if (piece->line->job->cancelled)
+            dgm_piece_drop(w->t, piece);
+        else if (dgm_piece_is_late(piece, now))
+            dgm_piece_miss(w->t, piece);
+        else
+            w->back[kept++] = piece;
+    }
+    w->back_count = kept;
+}
+
+// Sentences of jobs that were given up since the last look, likewise.
 static void drop_cancelled(dgm_worker *w)
 {
     dgm_translator *t = w->t;
@@ -340,14 +362,19 @@ static void drop_cancelled(dgm_worker *w)
         dgm_search_evict(w->search, (uint64_t)(uintptr_t)piece);
         dgm_piece_drop(t, piece);
     }
-    int kept = 0;
-    for (int i = 0; i < w->back_count; i++)
-        if (w->back[i]->line->job->cancelled)
-            dgm_piece_drop(t, w->back[i]);
-        else
-            w->back[kept++] = w->back[i];
-    w->back_count = kept;
+    sweep_back(w, 0);
     dgm_text_wake(t);
+}
+
+// Sentences whose lines' deadlines have passed end as they are, unless they only end by themselves.
+static void stop_late(dgm_worker *w, double now)
+{
+    for (int i = w->inside_count - 1; i >= 0; i--) {
+        dgm_piece_state *piece = w->inside[i];
+        if (!dgm_piece_is_late(piece, now)) continue;
+        piece->late = true;
+        if (!dgm_search_stop(w->search, (uint64_t)(uintptr_t)piece, on_result, w)) piece->late = false;
+    }
 }
 
 // Fills w->taken with the pieces to admit now and returns their number; lock held. A worker that is
@@ -397,10 +424,16 @@ static void *worker_main(void *arg)
         while (!t->quit && t->queued == 0 && w->inside_count == 0 && w->back_count == 0)
             pthread_cond_wait(&t->wake, &t->lock);
         if (t->queued == 0 && w->inside_count == 0 && w->back_count == 0) break;
+        const double now = t->timed ? dgm_now() : 0; // 0: before any deadline
+        if (t->timed) {
+            sweep_back(w, now);
+            dgm_queue_expire(t, now);
+        }
         size_t count = take(w);
         if (w->meter) w->since = dgm_thread_time();
         pthread_mutex_unlock(&t->lock);
         if (count) admit(w, (int)count);
+        if (now > 0) stop_late(w, now);
         if (w->inside_count) advance(w);
         pthread_mutex_lock(&t->lock);
         count_work(w);

@@ -184,6 +184,9 @@ int dgm_search_fits(dgm_search *s, const dgm_search_request *requests, int count
 bool dgm_search_step_fits(const dgm_search *s);
 // Throws a sentence out, unreported, as if it had never been admitted.
 void dgm_search_evict(dgm_search *s, uint64_t id);
+// Reports a sentence as it is now: the finished hypotheses that it has, or the live ones, unfinished.
+// false: this search has nothing to show before its end, and the sentence stays.
+bool dgm_search_stop(dgm_search *s, uint64_t id, dgm_search_sink sink, void *cookie);
 // count <= dgm_search_fits. All are encoded in one batch. On failure none of them is inside.
 dgm_status dgm_search_admit(dgm_search *s, const dgm_search_request *requests, int count,
                             dgm_error *err);

@@ -282,15 +282,44 @@ dgm_status dgm_search_advance(dgm_search *s, dgm_search_sink sink, void *cookie,
     return DGM_OK;
 }
 
+// NULL: it is not inside.
+static dgm_active *find_active(dgm_search *s, uint64_t id)
+{
+    for (int i = 0; i < s->config.sentences; i++)
+        if (s->active[i].used && s->active[i].id == id) return &s->active[i];
+    return NULL;
+}
+
 void dgm_search_evict(dgm_search *s, uint64_t id)
 {
-    for (int i = 0; i < s->config.sentences; i++) {
-        dgm_active *p = &s->active[i];
-        if (!p->used || p->id != id) continue;
-        dgm_active_leave(s, p);
-        dgm_rows_retain(s);
-        return;
+    dgm_active *p = find_active(s, id);
+    if (!p) return;
+    dgm_active_leave(s, p);
+    dgm_rows_retain(s);
+}
+
+// Live hypotheses end where they are. What their last tokens attend to is not known: these were not
+// fed yet.
+static void end_live(dgm_search *s, dgm_active *p)
+{
+    const size_t source = (size_t)s->config.max_source;
+    for (int j = 0; j < p->now.count; j++) {
+        if (p->attention)
+            memset(p->attention + (size_t)p->now.live[j].node * source, 0,
+                   source * sizeof *p->attention);
+        dgm_active_force(s, p, j);
     }
+}
+
+bool dgm_search_stop(dgm_search *s, uint64_t id, dgm_search_sink sink, void *cookie)
+{
+    dgm_active *p = find_active(s, id);
+    if (!p || s->masks) return false;
+    if (p->store.count == 0 && p->again_count == 0) end_live(s, p);
+    dgm_active_leave(s, p);
+    dgm_rows_retain(s);
+    dgm_active_report(s, p, sink, cookie);
+    return true;
 }
 
 void dgm_search_clear(dgm_search *s)
