@@ -377,6 +377,13 @@ typedef struct dgm_member {
 DGM_API dgm_status dgm_open_ensemble(dgm_translator **t, const dgm_member *members, size_t count,
                                      const dgm_settings *settings, dgm_error *error);
 
+// Loads a model from memory: the bytes of a model file, of any kind. They must stay where they are,
+// unchanged, until dgm_close: embeddings are read from them. (Where their address is not a multiple of
+// 64 a copy is made, and they are free when the call returns.) Bytes that are no model are
+// DGM_ERR_FORMAT.
+DGM_API dgm_status dgm_open_memory(dgm_translator **t, const void *data, size_t size,
+                                   const dgm_settings *settings, dgm_error *error);
+
 // After every call on the translator has returned and every job was waited for.
 DGM_API void dgm_close(dgm_translator **t);
 

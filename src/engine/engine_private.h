@@ -31,6 +31,7 @@
 
 typedef struct dgm_loaded {
     dgm_gguf *file;
+    void *copy; // of a model in memory whose address did not suit; NULL: none
     dgm_model *model;
     float weight; // sum 1 over the members
     dgm_precision precision;

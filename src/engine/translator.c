@@ -45,6 +45,23 @@ static dgm_status open_member(dgm_translator *t, int index, const dgm_member *me
     return dgm_modelfile_open(&t->members[index].file, path, err);
 }
 
+// The caller's bytes, or a copy that lies as a mapped file does.
+static dgm_status open_buffer(dgm_loaded *m, const void *data, size_t size, dgm_error *err)
+{
+    enum { ALIGNMENT = 64 }; // what a mapped file has, and kernels may count on
+    DGM_FAIL_IF(!data, err, DGM_ERR_ARGUMENT, "there is no model: NULL");
+    if ((uintptr_t)data % ALIGNMENT) {
+        m->copy = dgm_malloc(size ? size : 1);
+        if (!m->copy) return dgm_no_memory(err);
+        memcpy(m->copy, data, size);
+        data = m->copy;
+    }
+    dgm_status st = dgm_gguf_open_memory(&m->file, data, size, err);
+    if (st == DGM_OK) st = dgm_modelfile_check(m->file, err);
+    if (st != DGM_OK && st != DGM_ERR_MEMORY) dgm_error_prefix(err, "the model in memory");
+    return st;
+}
+
 static dgm_status load_member(dgm_translator *t, int index, int precision, dgm_error *err)
 {
     dgm_loaded *m = &t->members[index];
@@ -224,26 +241,43 @@ static dgm_status open_device(dgm_translator *t, const dgm_settings *s, int prec
     return dgm_device_open(&t->backend, s->device, s->cpu, weight_bytes(t, precision) / 2 * 3, err);
 }
 
-static dgm_status open_members(dgm_translator **out, const dgm_member *members, size_t count,
+// The models of a translator: files, or one in memory.
+typedef struct dgm_origin {
+    const dgm_member *members;
+    size_t count;
+    bool memory;
+    const void *data;
+    size_t size;
+} dgm_origin;
+
+static dgm_status open_files(dgm_translator *t, const dgm_origin *from, dgm_error *err)
+{
+    t->member_count = 1;
+    if (from->memory) return open_buffer(&t->members[0], from->data, from->size, err);
+    for (size_t i = 0; i < from->count; i++) {
+        t->member_count = (int)i + 1;
+        DGM_TRY(open_member(t, (int)i, &from->members[i], err));
+    }
+    return DGM_OK;
+}
+
+static dgm_status open_members(dgm_translator **out, const dgm_origin *from,
                                const dgm_settings *given, int ranked, dgm_error *err)
 {
     DGM_FAIL_IF(!out, err, DGM_ERR_ARGUMENT, "there is no place for the translator: NULL");
     *out = NULL;
     dgm_settings own, *const settings = &own;
     DGM_TRY(dgm_settings_take(given, settings, err));
-    DGM_FAIL_IF(count < 1 || count > DGM_PARTS_MAX, err, DGM_ERR_ARGUMENT,
-                "a translator has between 1 and %d models, not %zu", DGM_PARTS_MAX, count);
-    DGM_FAIL_IF(!members, err, DGM_ERR_ARGUMENT, "there are no models: NULL");
+    DGM_FAIL_IF(from->count < 1 || from->count > DGM_PARTS_MAX, err, DGM_ERR_ARGUMENT,
+                "a translator has between 1 and %d models, not %zu", DGM_PARTS_MAX, from->count);
+    DGM_FAIL_IF(!from->members && !from->memory, err, DGM_ERR_ARGUMENT, "there are no models: NULL");
     int precision = -1;
     DGM_TRY(dgm_settings_check(settings, &precision, err));
     dgm_translator *t = dgm_calloc(1, sizeof *t);
     if (!t) return dgm_no_memory(err);
     t->config.ranked = ranked;
     dgm_status st = DGM_OK;
-    for (size_t i = 0; i < count; i++) {
-        t->member_count = (int)i + 1;
-        DGM_TRY_GOTO(st, open_member(t, (int)i, &members[i], err), fail);
-    }
+    DGM_TRY_GOTO(st, open_files(t, from, err), fail);
     DGM_TRY_GOTO(st, dgm_direction_ensemble(t, err), fail);
     DGM_TRY_GOTO(st, open_device(t, settings, precision, err), fail);
     dgm_backend_static(t->backend, settings->static_scales != 0);
@@ -270,14 +304,23 @@ fail:
 dgm_status dgm_open_ensemble(dgm_translator **t, const dgm_member *members, size_t count,
                              const dgm_settings *settings, dgm_error *err)
 {
-    return open_members(t, members, count, settings, 0, err);
+    const dgm_origin from = {.members = members, .count = count};
+    return open_members(t, &from, settings, 0, err);
 }
 
 dgm_status dgm_open_ranked(dgm_translator **t, const char *path, const dgm_settings *settings,
                            int ranked, dgm_error *err)
 {
     const dgm_member member = {path, 0};
-    return open_members(t, &member, 1, settings, ranked, err);
+    const dgm_origin from = {.members = &member, .count = 1};
+    return open_members(t, &from, settings, ranked, err);
+}
+
+dgm_status dgm_open_memory(dgm_translator **t, const void *data, size_t size,
+                           const dgm_settings *settings, dgm_error *err)
+{
+    const dgm_origin from = {.count = 1, .memory = true, .data = data, .size = size};
+    return open_members(t, &from, settings, 0, err);
 }
 
 dgm_status dgm_open(dgm_translator **t, const char *path, const dgm_settings *settings,
@@ -304,6 +347,7 @@ void dgm_close(dgm_translator **t)
     for (int i = 0; i < p->member_count; i++) {
         dgm_model_free(&p->members[i].model);
         dgm_gguf_close(&p->members[i].file);
+        dgm_free(p->members[i].copy);
     }
     dgm_backend_close(&p->backend);
     dgm_free(p);

@@ -113,7 +113,7 @@ void dgm_gguf_close(dgm_gguf **g); // sets *g to NULL; accepts NULL inside
 void dgm_gguf_forget(const dgm_gguf *g);
 void dgm_gguf_forget_tensor(const dgm_gguf *g, const dgm_tensor *t); // the pages of t alone
 
-const char *dgm_gguf_path(const dgm_gguf *g); // "" for memory
+const char *dgm_gguf_path(const dgm_gguf *g); // or words for messages
 size_t dgm_gguf_size(const dgm_gguf *g);      // bytes of the file
 uint32_t dgm_gguf_alignment(const dgm_gguf *g);
 

@@ -21,7 +21,7 @@ void dgm_gguf_forget_tensor(const dgm_gguf *g, const dgm_tensor *t)
 
 const char *dgm_gguf_path(const dgm_gguf *g)
 {
-    return g->path ? g->path : "";
+    return g->path ? g->path : "the model in memory";
 }
 
 size_t dgm_gguf_size(const dgm_gguf *g)
