@@ -585,6 +585,16 @@ typedef struct dgm_watch {
     void (*line)(void *user, size_t index, const dgm_result *result);
     // After every line: how many are ready, of how many.
     void (*progress)(void *user, size_t done, size_t all);
+    // The beginning of a line's best translation while it is searched for: whole words that will not
+    // change any more, since all hypotheses that can still win begin with them; of a line in parts the
+    // parts that are finished, with the line's own white space between them, and the beginning of the
+    // next. Every call has more than the one before and begins with it; the last one, just before
+    // `line`, has the whole translation. (A line that fails has no such last one.) Searches "greedy",
+    // "beam" and "cube" of models that write from left to right say single words; with others, and
+    // where the text of a part is changed when it is whole (it was in capitals, has constraints or a
+    // lattice), a part is told when it is finished; where unknown words are replaced, the line. text
+    // ends with NUL and is valid during the call.
+    void (*partial)(void *user, size_t index, const char *text, size_t size);
 } dgm_watch;
 
 // dgm_submit with somebody who watches; watch is copied.

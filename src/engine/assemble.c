@@ -187,15 +187,18 @@ static void locate_outputs(dgm_scratch *s, size_t count)
     }
 }
 
-static dgm_status make_text(const dgm_line_state *line, size_t k, dgm_scratch *s, dgm_error *err)
+// The texts of the first n pieces, and the line that they begin with its own white space around and
+// between them; begun: in place of the last one's.
+static dgm_status join_texts(const dgm_line_state *line, size_t k, size_t n, const dgm_raw *begun,
+                             dgm_scratch *s, dgm_error *err)
 {
     const dgm_translator *t = line->job->translator;
-    size_t n = line->pieces.count, b = 0;
+    size_t b = 0;
     DGM_TRY(dgm_grow(&s->outputs, &s->output_cap, n, sizeof *s->outputs, err));
     DGM_TRY(dgm_grow(&s->starts, &s->start_cap, n + 1, sizeof *s->starts, err));
     s->text.size = s->joined.size = 0;
     for (size_t i = 0; i < n; i++) {
-        const dgm_raw *h = hypothesis(piece_of(line, i), k);
+        const dgm_raw *h = begun && i + 1 == n ? begun : hypothesis(piece_of(line, i), k);
         const dgm_text *spelled = NULL;
         DGM_TRY(dgm_grow(&s->spans, &s->span_cap, b + (size_t)h->count + 1, sizeof *s->spans, err));
         s->starts[i] = s->text.size;
@@ -217,16 +220,37 @@ static dgm_status make_text(const dgm_line_state *line, size_t k, dgm_scratch *s
                                    s->starts[i + 1] - s->starts[i]};
     dgm_text whole = {line->text, line->size}, inner = dgm_text_trim(whole);
     const size_t lead = (size_t)(inner.data - whole.data);
+    const dgm_pieces first = {line->pieces.items, n, n};
     if (line->careful) dgm_write_bytes(&s->joined, whole.data, lead);
-    if (n == 1)
+    if (line->pieces.count == 1)
         dgm_write_bytes(&s->joined, s->outputs[0].data, s->outputs[0].size);
     else
-        DGM_TRY(dgm_split_join(whole, &line->pieces, s->outputs, &s->joined, err));
-    if (line->careful) dgm_write_bytes(&s->joined, inner.data + inner.size, whole.size - lead - inner.size);
-    if (s->joined.failed) return dgm_no_memory(err);
-    locate_outputs(s, n);
-    for (size_t i = 0; i < s->joined.size; i++) // a byte token may have made a line break
+        DGM_TRY(dgm_split_join(whole, &first, s->outputs, &s->joined, err));
+    if (line->careful && !begun && n == line->pieces.count)
+        dgm_write_bytes(&s->joined, inner.data + inner.size, whole.size - lead - inner.size);
+    return s->joined.failed ? dgm_no_memory(err) : DGM_OK;
+}
+
+// A byte token may have made a line break.
+static void clear_breaks(dgm_scratch *s)
+{
+    for (size_t i = 0; i < s->joined.size; i++)
         if (s->joined.data[i] < 0x20 && s->joined.data[i] != '\t') s->joined.data[i] = ' ';
+}
+
+static dgm_status make_text(const dgm_line_state *line, size_t k, dgm_scratch *s, dgm_error *err)
+{
+    DGM_TRY(join_texts(line, k, line->pieces.count, NULL, s, err));
+    locate_outputs(s, line->pieces.count);
+    clear_breaks(s);
+    return DGM_OK;
+}
+
+dgm_status dgm_line_begin(const dgm_line_state *line, size_t count, const dgm_raw *begun,
+                          dgm_scratch *s, dgm_error *err)
+{
+    DGM_TRY(join_texts(line, 0, count, begun, s, err));
+    clear_breaks(s);
     return DGM_OK;
 }
 
@@ -309,12 +333,15 @@ static dgm_status make_translation(dgm_line_state *line, size_t k, dgm_scratch *
     return DGM_OK;
 }
 
+// ---- runaway repetition -------------------------------------------------------------------------
+
+enum { LONGEST = 8, TIMES = 4 };
+
 // Where tokens begin to repeat an n-gram of 1 to 8, four times and more, and, to_end, do so until they
 // end (but for what is left of it): behind its first time. -1: nowhere. A stutter in the middle, behind which the
 // sentence goes on, is left alone.
 static int runaway(const int32_t *tokens, int count, bool to_end)
 {
-    enum { LONGEST = 8, TIMES = 4 };
     for (int at = 0; at < count; at++)
         for (int n = 1; n <= LONGEST && at + n * TIMES <= count; n++) {
             int same = 0;
@@ -325,23 +352,35 @@ static int runaway(const int32_t *tokens, int count, bool to_end)
     return -1;
 }
 
-// Ends translations where they begin to repeat themselves, unless the source does.
-static void cut_runaways(dgm_line_state *line)
+void dgm_piece_cut(dgm_piece_state *piece)
 {
-    const dgm_encoded *e = &line->job->encoded;
-    for (size_t i = 0; i < line->pieces.count; i++) {
-        const dgm_piece_state *piece = piece_of(line, i);
-        for (int k = 0; k < piece->hyp_count; k++) {
-            dgm_raw *h = &piece->hyps[k];
-            const int end = runaway(h->tokens, h->count, true);
-            const int32_t *source = e->tokens + piece->ids_at + piece->text_first;
-            if (end < 0 || runaway(source, piece->text_count, false) >= 0) continue;
-            if (h->scores) ((float *)(uintptr_t)h->scores)[end] = h->scores[h->count];
-            h->count = end;
-            h->finished = true;
-            if (k == 0) line->flags |= DGM_LINE_REPEATED;
-        }
+    const dgm_encoded *e = &piece->line->job->encoded;
+    for (int k = 0; k < piece->hyp_count; k++) {
+        dgm_raw *h = &piece->hyps[k];
+        const int end = runaway(h->tokens, h->count, true);
+        const int32_t *source = e->tokens + piece->ids_at + piece->text_first;
+        if (end < 0 || runaway(source, piece->text_count, false) >= 0) continue;
+        if (h->scores) ((float *)(uintptr_t)h->scores)[end] = h->scores[h->count];
+        h->count = end;
+        h->finished = true;
+        if (k == 0) piece->repeated = true;
     }
+}
+
+// The cut may come behind the first time of any n-gram that is being repeated now, or of one that was
+// repeated often enough and that no more than what is left of it follows.
+int dgm_runaway_settled(const int32_t *tokens, int count)
+{
+    int least = count;
+    for (int n = 1; n <= LONGEST; n++)
+        for (int left = 0; left <= n && left < count; left++) {
+            int same = 0;
+            const int end = count - left;
+            while (end - same > n && tokens[end - same - 1] == tokens[end - same - 1 - n]) same++;
+            if (left && same < n * (TIMES - 1)) continue;
+            if (end - same < least) least = end - same;
+        }
+    return least;
 }
 
 static dgm_status make_empty(dgm_translation *out, dgm_error *err)
@@ -359,6 +398,7 @@ static dgm_status make_all(dgm_line_state *line, dgm_scratch *s, dgm_result *out
     for (size_t i = 0; i < line->pieces.count; i++) {
         const dgm_piece_state *piece = piece_of(line, i);
         if (piece->late) line->flags |= DGM_LINE_DEADLINE;
+        if (piece->repeated) line->flags |= DGM_LINE_REPEATED;
         missed += piece->missed;
         if (piece->status != DGM_OK) {
             const char *why = piece->error ? piece->error : dgm_status_name(piece->status);
@@ -368,7 +408,6 @@ static dgm_status make_all(dgm_line_state *line, dgm_scratch *s, dgm_result *out
     }
     DGM_FAIL_IF(missed && missed == line->pieces.count, err, DGM_ERR_CANCELLED,
                 "its deadline passed before there was a word of its translation");
-    if (line->careful) cut_runaways(line);
     // One block: where each translation is, and behind that the translations.
     const dgm_translation **list = dgm_calloc(n, sizeof *list + sizeof **list);
     if (!list) return dgm_no_memory(err);

@@ -21,6 +21,7 @@ void dgm_job_free(dgm_job *job)
         dgm_free(job->lines[i].text);
         dgm_free(job->lines[i].message);
         dgm_free(job->lines[i].notice);
+        dgm_writer_free(&job->lines[i].said);
         dgm_pieces_free(&job->lines[i].pieces);
         dgm_lmbr_free(&job->lines[i].lmbr);
         dgm_free(job->lines[i].ngrams);
@@ -109,6 +110,7 @@ static void enqueue(dgm_translator *t, dgm_job *job)
         if (job->lines[i].left) earliest(&job->deadline, job->lines[i].deadline);
     job->timed = job->deadline > 0;
     t->timed += job->timed;
+    t->streams += job->streamed;
     if (t->last)
         t->last->next = job;
     else
@@ -142,6 +144,7 @@ dgm_status dgm_submit_watched(dgm_translator *t, const dgm_input *inputs, size_t
         dgm_job_free(job);
         return st;
     }
+    job->streamed = job->watch.partial && job->order_count && !t->replace_unknown;
     finish_trivial(job);
     for (size_t i = 0; i < job->encoded.piece_count; i++)
         job->work += (double)dgm_piece_work(&job->encoded.pieces[i]);
@@ -250,7 +253,7 @@ static void unlink_job(dgm_translator *t, dgm_job *job)
 void dgm_piece_miss(dgm_translator *t, dgm_piece_state *piece)
 {
     dgm_line_state *line = piece->line;
-    piece->late = piece->missed = true;
+    piece->late = piece->missed = piece->decoded = true;
     line->job->worked += (double)(dgm_piece_work(piece) - piece->worked);
     if (--line->left == 0) dgm_text_take(t, line);
 }

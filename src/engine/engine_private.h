@@ -110,6 +110,7 @@ struct dgm_translator {
     dgm_job *first, *last;
     size_t queued; // pieces in the queue
     size_t timed;  // jobs not finished that have lines with a deadline
+    size_t streams; // jobs not finished that say how translations begin
     uint64_t cancels; // of jobs so far: workers look for their sentences when it changes
     bool quit;
     uint64_t lines;      // finished
@@ -247,7 +248,10 @@ typedef struct dgm_piece_state {
     bool raised;                // it was in capitals, and so will be its translation
     bool late, missed;          // its line's deadline cut it short; before there was a word of it
     float worked;               // what the job was told of its work so far
+    bool repeated;              // its best translation was cut where it began to repeat itself
     // written by the worker
+    int shared;   // tokens that were told
+    bool decoded; // its hypotheses are there; guarded by the translator's lock
     dgm_status status;
     char *error; // message, or NULL
     void *block; // holds hyps and their arrays
@@ -269,6 +273,7 @@ struct dgm_line_state {
     uint32_t flags;
     bool careful; // its text is looked after (dgm_translator.careful)
     double deadline; // by dgm_now; 0: none
+    dgm_writer said; // what was told of it; guarded by job->telling
     bool other; // its direction is not the translator's: these are its lengths
     dgm_length_rule lengths;
     int clusters;                        // which of the translator's
@@ -309,6 +314,7 @@ struct dgm_job {
     size_t left; // lines not finished
     bool cancelled; // guarded by the translator's lock
     bool timed;     // a line has a deadline
+    bool streamed;  // watch.partial is there, and is told more than whole lines
     double begin;   // what deadlines are counted from
     double deadline; // no piece in the queue has an earlier one; 0: none has one
     double work, worked; // of all pieces (dgm_piece_work), and what is done of it
@@ -321,6 +327,22 @@ struct dgm_job {
     size_t told;
     dgm_results_box *box;
 };
+
+// Is the beginning of what a piece becomes known from its first tokens, while its search runs? Not where
+// the text is changed when it is whole, nor where it may be begun again, or end in nothing. Whoever
+// changes the text of a piece behind its search adds a condition here.
+static inline bool dgm_piece_streams(const dgm_piece_state *piece)
+{
+    return !piece->raised && !piece->constraint && !piece->line->walk;
+}
+
+// Is the beginning of a line known from its first pieces? Not of unknown words, which are replaced, and
+// counted, when the line is assembled (dgm_job.streamed). Whoever changes a line as a whole adds a
+// condition here.
+static inline bool dgm_line_streams(const dgm_line_state *line)
+{
+    return line->job->streamed;
+}
 
 // What a piece costs, for estimates: a step has costs of its own besides those of its rows, and the longer
 // sentences are, the fewer of them share a step.
@@ -368,6 +390,14 @@ void dgm_scratch_free(dgm_scratch *s);
 dgm_status dgm_unknown_spell(const dgm_piece_state *piece, const dgm_raw *h, dgm_scratch *s,
                              const dgm_text **spelled, dgm_error *err);
 void dgm_line_assemble(dgm_line_state *line, dgm_scratch *s, dgm_result *out);
+// Into s->joined: the text of a line's first `count` pieces, which are decoded; the last one may be
+// replaced by what is known of it (begun; NULL: it is not).
+dgm_status dgm_line_begin(const dgm_line_state *line, size_t count, const dgm_raw *begun,
+                          dgm_scratch *s, dgm_error *err);
+// Ends the hypotheses of a piece of careful lines where they begin to repeat themselves, unless the source does.
+void dgm_piece_cut(dgm_piece_state *piece);
+// Of a hypothesis that begins with these tokens: how many are left, whatever follows, when it is cut so.
+int dgm_runaway_settled(const int32_t *tokens, int count);
 void dgm_line_count(dgm_translator *t, const dgm_line_state *line); // it is finished; lock held
 
 // The message of a line that ran out of memory: the one message that is not on the heap.
@@ -407,6 +437,9 @@ int dgm_text_threads(const dgm_translator *t);
 // handed over what it had, likewise.
 void dgm_text_take(dgm_translator *t, dgm_line_state *line);
 void dgm_text_wake(dgm_translator *t);
+// Tells whoever watches that the text of a piece begins with these tokens (NULL: it is decoded), where
+// that of the pieces before it is known; false: it is not. Not with the lock held.
+bool dgm_text_say(dgm_piece_state *piece, const int32_t *tokens, int count);
 // run(arg, who, part) for every part, in this thread and in idle text threads; who: 0 for this one,
 // up to dgm_text_threads for the others, none of them twice at once. Returns when all are done.
 typedef void (*dgm_text_fn)(void *arg, int who, size_t part);

@@ -65,15 +65,93 @@ void dgm_text_wake(dgm_translator *t)
     if (x->idle > 0 && (x->first || x->shares)) pthread_cond_signal(&t->text->wake);
 }
 
+// ---- telling while a search runs ----------------------------------------------------------------
+
+// Cuts the end of a text off that is not a whole word yet: characters that are written without spaces
+// are words by themselves.
+static void keep_words(dgm_writer *text)
+{
+    const char *data = (const char *)text->data;
+    while (text->size && data[text->size - 1] != ' ' && data[text->size - 1] != '\t') {
+        const size_t last = dgm_utf8_prev(data, text->size);
+        uint32_t code = 0;
+        dgm_utf8_next(data + last, text->size - last, &code);
+        if (dgm_char_class(code) & DGM_CHAR_SPACELESS) return;
+        text->size = last;
+    }
+}
+
+static void trim_end(dgm_writer *text)
+{
+    while (text->size && (text->data[text->size - 1] == ' ' || text->data[text->size - 1] == '\t'))
+        text->size--;
+}
+
+// Every call has more than the one before: a sentence that was begun again repeats itself.
+static void tell_more(dgm_line_state *line, dgm_writer *text)
+{
+    const dgm_watch *w = &line->job->watch;
+    const size_t size = text->size;
+    dgm_write_u8(text, 0);
+    pthread_mutex_lock(&line->job->telling);
+    dgm_writer *said = &line->said;
+    if (!text->failed && size > said->size &&
+        (said->size == 0 || memcmp(said->data, text->data, said->size) == 0)) {
+        said->size = 0;
+        dgm_write_bytes(said, text->data, size);
+        if (!said->failed)
+            w->partial(w->user, (size_t)(line - line->job->lines), (const char *)text->data, size);
+    }
+    pthread_mutex_unlock(&line->job->telling);
+}
+
+// The pieces of a line up to the first one that is not there yet.
+static size_t count_ready(dgm_translator *t, dgm_piece_state *piece, bool decoded)
+{
+    const dgm_line_state *line = piece->line;
+    const dgm_piece_state *first = &line->job->encoded.pieces[line->first];
+    size_t ready = 0;
+    pthread_mutex_lock(&t->lock);
+    if (decoded) piece->decoded = true;
+    while (ready < line->pieces.count && (first[ready].decoded || first[ready].copied)) ready++;
+    pthread_mutex_unlock(&t->lock);
+    return ready;
+}
+
+bool dgm_text_say(dgm_piece_state *piece, const int32_t *tokens, int count)
+{
+    dgm_line_state *line = piece->line;
+    const dgm_vocab *target = line->job->translator->target;
+    const size_t index = (size_t)(piece - &line->job->encoded.pieces[line->first]);
+    const size_t ready = count_ready(line->job->translator, piece, tokens == NULL);
+    if (ready < index + (tokens == NULL)) return false;
+    dgm_raw begun = {.tokens = tokens};
+    if (tokens) {
+        if (line->careful) count = dgm_runaway_settled(tokens, count);
+        begun.count = (int)dgm_vocab_settled(target, tokens, (size_t)count);
+    }
+    dgm_scratch s = {0};
+    if (dgm_line_begin(line, tokens ? index + 1 : ready, tokens ? &begun : NULL, &s, NULL) == DGM_OK) {
+        if (tokens) keep_words(&s.joined);
+        trim_end(&s.joined);
+        tell_more(line, &s.joined);
+    }
+    dgm_scratch_free(&s); // without memory nothing is told until the line is ready
+    return true;
+}
+
 // ---- the threads -------------------------------------------------------------------------------
 
 // Whoever watches the job hears of a line that is ready.
 static void tell_line(dgm_job *job, size_t index)
 {
     const dgm_watch *w = &job->watch;
+    const dgm_result *result = &job->box->items[index];
     pthread_mutex_lock(&job->telling);
     job->told++;
-    if (w->line) w->line(w->user, index, &job->box->items[index]);
+    if (w->partial && result->status == DGM_OK)
+        w->partial(w->user, index, dgm_result_text(result), result->translations[0]->text_size);
+    if (w->line) w->line(w->user, index, result);
     if (w->progress) w->progress(w->user, job->told, job->line_count);
     pthread_mutex_unlock(&job->telling);
 }
@@ -97,6 +175,7 @@ static void assemble_line(dgm_translator *t, dgm_scratch *scratch)
     dgm_line_count(t, line);
     if (--job->left > 0) return;
     t->timed -= job->timed;
+    t->streams -= job->streamed;
     pthread_cond_broadcast(&job->done);
 }
 

@@ -205,6 +205,7 @@ static void finish_piece(dgm_worker *w, dgm_piece_state *piece)
     pthread_mutex_lock(&t->lock);
     w->source_tokens += (uint64_t)piece->count;
     line->job->worked += (double)(dgm_piece_work(piece) - piece->worked);
+    piece->decoded = piece->status == DGM_OK;
     if (--line->left == 0) {
         clock_work(w); // whoever waits for the line may ask for these
         take_counts(w);
@@ -232,6 +233,18 @@ static void put_back(dgm_worker *w, dgm_piece_state *piece)
     w->back[w->back_count++] = piece;
 }
 
+// Tells what the hypotheses of every sentence agree on by now.
+static void say_shared(dgm_worker *w)
+{
+    for (int i = 0; i < w->inside_count; i++) {
+        dgm_piece_state *piece = w->inside[i];
+        const int32_t *tokens;
+        if (!dgm_line_streams(piece->line) || !dgm_piece_streams(piece)) continue;
+        const int count = dgm_search_shared(w->search, (uint64_t)(uintptr_t)piece, &tokens);
+        if (count > piece->shared && dgm_text_say(piece, tokens, count)) piece->shared = count;
+    }
+}
+
 static void on_result(void *cookie, const dgm_search_result *r)
 {
     dgm_worker *w = cookie;
@@ -249,6 +262,9 @@ static void on_result(void *cookie, const dgm_search_result *r)
         return;
     }
     piece->status = copy_hypotheses(piece, r); // at least one: a search always answers
+    if (piece->status == DGM_OK && piece->line->careful) dgm_piece_cut(piece);
+    if (piece->status == DGM_OK && piece->line->pieces.count > 1 && dgm_line_streams(piece->line))
+        dgm_text_say(piece, NULL, 0);
     finish_piece(w, piece);
 }
 
@@ -430,11 +446,13 @@ static void *worker_main(void *arg)
             dgm_queue_expire(t, now);
         }
         size_t count = take(w);
+        const bool streams = t->streams > 0;
         if (w->meter) w->since = dgm_thread_time();
         pthread_mutex_unlock(&t->lock);
         if (count) admit(w, (int)count);
         if (now > 0) stop_late(w, now);
         if (w->inside_count) advance(w);
+        if (streams) say_shared(w);
         pthread_mutex_lock(&t->lock);
         count_work(w);
         dgm_text_wake(t);

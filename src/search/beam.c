@@ -81,4 +81,4 @@ static int candidates(const dgm_search_config *c)
 }
 
 const dgm_search_ops dgm_search_beam = {
-    .name = "beam", .tokens = 1, .candidates = candidates, .advance = advance};
+    .name = "beam", .tokens = 1, .grows = true, .candidates = candidates, .advance = advance};

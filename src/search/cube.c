@@ -336,7 +336,8 @@ static void lay_out(dgm_carve *carve, dgm_search *s)
 }
 
 const dgm_search_ops dgm_search_cube = {.name = "cube",
-    .tokens = 1,
+                                        .tokens = 1,
+                                        .grows = true,
                                         .check = check,
                                         .candidates = candidates,
                                         .lay_out = lay_out,

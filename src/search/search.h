@@ -187,6 +187,10 @@ void dgm_search_evict(dgm_search *s, uint64_t id);
 // Reports a sentence as it is now: the finished hypotheses that it has, or the live ones, unfinished.
 // false: this search has nothing to show before its end, and the sentence stays.
 bool dgm_search_stop(dgm_search *s, uint64_t id, dgm_search_sink sink, void *cookie);
+// The first tokens of a sentence's best translation, which all hypotheses that can become it share; they
+// grow from step to step. 0: none yet, or this search or model does not know before the end. *tokens
+// is valid until the next call of the search.
+int dgm_search_shared(dgm_search *s, uint64_t id, const int32_t **tokens);
 // count <= dgm_search_fits. All are encoded in one batch. On failure none of them is inside.
 dgm_status dgm_search_admit(dgm_search *s, const dgm_search_request *requests, int count,
                             dgm_error *err);

@@ -233,6 +233,7 @@ void *dgm_carve_take(dgm_carve *c, size_t count, size_t size);
 struct dgm_search_ops {
     const char *name;
     int tokens; // of a model's step; 0: the model fills in whole sentences
+    bool grows; // a hypothesis is that of the step before and one token more
     dgm_status (*check)(const dgm_search_config *c, dgm_error *err); // its own numbers, or NULL
     int (*candidates)(const dgm_search_config *c);                   // k of rank
     int (*nodes)(const dgm_search_config *c); // of a sentence's tree; NULL: one a token
@@ -376,6 +377,8 @@ int dgm_whole_length(const dgm_search *s, const dgm_active *p, const dgm_candida
 float dgm_final_score(const dgm_active *p, float sum, int length);
 // Result `index` of a sentence, with room for its words; a search's trace fills that and sets count.
 dgm_hypothesis *dgm_result_room(dgm_search *s, const dgm_ended *e, int index, dgm_room *room);
+// Into s->tokens: how the best result will begin (dgm_search_shared).
+int dgm_active_shared(dgm_search *s, const dgm_active *p);
 void dgm_active_report(dgm_search *s, dgm_active *p, dgm_search_sink sink, void *cookie);
 
 // ---- finish.c: the policies, in the order of dgm_finish -----------------------------------------

@@ -298,6 +298,13 @@ void dgm_search_evict(dgm_search *s, uint64_t id)
     dgm_rows_retain(s);
 }
 
+int dgm_search_shared(dgm_search *s, uint64_t id, const int32_t **tokens)
+{
+    const dgm_active *p = find_active(s, id);
+    *tokens = s->tokens;
+    return p ? dgm_active_shared(s, p) : 0;
+}
+
 // Live hypotheses end where they are. What their last tokens attend to is not known: these were not
 // fed yet.
 static void end_live(dgm_search *s, dgm_active *p)

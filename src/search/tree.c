@@ -253,6 +253,36 @@ static void trace_in_order(dgm_search *s, const dgm_active *p, const dgm_ended *
     if (s->info[0]->order == DGM_ORDER_R2L) turn(s, p, e, index);
 }
 
+// The deepest node that two paths have in common; their tokens are counted, *depth becomes its.
+static int32_t meet(const dgm_node *nodes, int32_t a, int *depth, int32_t b, int other)
+{
+    for (; *depth > other; (*depth)--) a = nodes[a].parent;
+    for (; other > *depth; other--) b = nodes[b].parent;
+    for (; a != b; (*depth)--) {
+        a = nodes[a].parent;
+        b = nodes[b].parent;
+    }
+    return a;
+}
+
+// Live hypotheses, and of the finished ones the best: the others cannot become it, unless they are
+// scored again. Where there are too few, the result may be one that the policy spared.
+int dgm_active_shared(dgm_search *s, const dgm_active *p)
+{
+    if (!s->ops->grows || s->info[0]->order != DGM_ORDER_L2R || p->again_count) return 0;
+    const int most = s->config.rescore ? s->config.nbest : 1;
+    if (p->now.count == 0 || (s->finish->spare && p->store.count < most)) return 0;
+    int32_t node = p->now.live[0].node;
+    int depth = p->tokens;
+    for (int i = 1; i < p->now.count; i++)
+        node = meet(p->nodes, node, &depth, p->now.live[i].node, p->tokens);
+    for (int i = 0; i < p->store.count && i < most; i++)
+        node = meet(p->nodes, node, &depth, p->store.items[i].node, p->store.items[i].length - 1);
+    for (int t = depth - 1; t >= 0; t--, node = p->nodes[node].parent)
+        s->tokens[t] = p->nodes[node].token;
+    return depth;
+}
+
 void dgm_active_report(dgm_search *s, dgm_active *p, dgm_search_sink sink, void *cookie)
 {
     int count = 0;

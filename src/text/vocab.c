@@ -545,6 +545,14 @@ static dgm_status decode_words(const dgm_vocab *v, const int32_t *ids, const dgm
     return st;
 }
 
+size_t dgm_vocab_settled(const dgm_vocab *v, const int32_t *ids, size_t count)
+{
+    if (v->spm || v->tokenizer != DGM_TOKENIZER_MOSES) return count;
+    for (size_t i = 0; i < count; i++)
+        if (dgm_text_equal(v->words.items[ids[i]], dgm_text_of("\""))) return i;
+    return count;
+}
+
 dgm_status dgm_vocab_decode(const dgm_vocab *v, const int32_t *ids, size_t count, dgm_writer *out,
                             dgm_span *spans, dgm_error *err)
 {

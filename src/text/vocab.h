@@ -93,6 +93,9 @@ dgm_status dgm_vocab_encode(const dgm_vocab *v, dgm_text text, dgm_tokens *out, 
 // not NULL, that is written in place of the vocabulary's spelling.
 dgm_status dgm_vocab_decode_spelled(const dgm_vocab *v, const int32_t *ids, const dgm_text *spelled,
                                     size_t count, dgm_writer *out, dgm_span *spans, dgm_error *err);
+// How many of the first ids make a text that, but for its last word, is the beginning of any text whose
+// ids begin so: where a quotation mark stands depends on those behind it.
+size_t dgm_vocab_settled(const dgm_vocab *v, const int32_t *ids, size_t count);
 dgm_status dgm_vocab_decode(const dgm_vocab *v, const int32_t *ids, size_t count, dgm_writer *out,
                             dgm_span *spans, dgm_error *err);
 

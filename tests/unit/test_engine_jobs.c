@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Jobs from outside: arguments that are not there, waiting for a while, giving up, and eight threads
-// that do all of it at once.
+// that do all of it at once, with deadlines.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <setjmp.h>
@@ -17,49 +17,7 @@
 #include "base/mem.h"
 #include "dragoman/dragoman.h"
 #include "dragoman/settings.h"
-#include "engine.h"
-
-#define MODEL "tests/data/models/transformer-pieces.gguf"
-
-static const char *const sentences[] = {"Good morning.", "The house is small.", "a", "",
-                                        "My house is your house, he said.",
-                                        "one two three four five six seven", "w",
-                                        "Good. Morning. House."};
-enum { TEXTS = sizeof sentences / sizeof sentences[0] };
-
-static dgm_input input_of(const char *text)
-{
-    dgm_input in;
-    dgm_input_default(&in);
-    in.text = text;
-    in.text_size = strlen(text);
-    return in;
-}
-
-// So many lines, the texts in turn; the caller frees it.
-static dgm_input *make_inputs(size_t count)
-{
-    dgm_input *in = calloc(count, sizeof *in);
-    assert_non_null(in);
-    for (size_t i = 0; i < count; i++) in[i] = input_of(sentences[i % TEXTS]);
-    return in;
-}
-
-// What each of the texts becomes by itself; free_wanted gives it back.
-static void make_wanted(dgm_translator *t, char **wanted)
-{
-    for (int i = 0; i < TEXTS; i++) {
-        dgm_results *r = NULL;
-        assert_int_equal(dgm_translate(t, &sentences[i], 1, &r, NULL), DGM_OK);
-        wanted[i] = strdup(dgm_result_text(dgm_results_item(r, 0)));
-        dgm_results_free(&r);
-    }
-}
-
-static void free_wanted(char **wanted)
-{
-    for (int i = 0; i < TEXTS; i++) free(wanted[i]);
-}
+#include "jobs.h"
 
 // ---- what is not there ---------------------------------------------------------------------------
 
@@ -206,111 +164,6 @@ static void cancelling(void **state)
     dgm_close(&t);
 }
 
-// ---- watching ------------------------------------------------------------------------------------
-
-typedef struct watcher {
-    dgm_job *job;
-    char *const *wanted;
-    int calls[64]; // of each line
-    size_t done, lines, inside;
-    int wrong;
-    size_t cancel_at; // lines after which it gives up; 0: never
-    pthread_mutex_t *gate;
-} watcher;
-
-static void hear_line(void *user, size_t index, const dgm_result *result)
-{
-    watcher *w = user;
-    w->wrong += w->inside++ != 0 || index >= w->lines;
-    if (w->gate) {
-        pthread_mutex_lock(w->gate);
-        pthread_mutex_unlock(w->gate);
-    }
-    w->calls[index]++;
-    if (result->status == DGM_OK)
-        w->wrong += strcmp(dgm_result_text(result), w->wanted[index % TEXTS]) != 0;
-    else
-        w->wrong += result->status != DGM_ERR_CANCELLED || !w->cancel_at;
-    w->inside--;
-}
-
-static void hear_progress(void *user, size_t done, size_t all)
-{
-    watcher *w = user;
-    w->wrong += w->inside++ != 0 || all != w->lines || done != w->done + 1;
-    w->done = done;
-    if (w->done == w->cancel_at) dgm_cancel(w->job);
-    w->inside--;
-}
-
-static void check_watcher(const watcher *w, const dgm_results *r)
-{
-    assert_int_equal(w->wrong, 0);
-    assert_int_equal(w->done, w->lines);
-    for (size_t i = 0; i < w->lines; i++) assert_int_equal(w->calls[i], 1);
-    for (size_t i = 0; i < w->lines && !w->cancel_at; i++)
-        assert_string_equal(dgm_result_text(dgm_results_item(r, i)), w->wanted[i % TEXTS]);
-}
-
-static void watching(void **state)
-{
-    (void)state;
-    char *wanted[TEXTS];
-    dgm_settings s;
-    dgm_settings_default(&s);
-    s.threads = 5; // two text threads
-    s.batch = 2;
-    dgm_translator *t = open_with(&s, MODEL);
-    make_wanted(t, wanted);
-    for (size_t cancel_at = 0; cancel_at < 20; cancel_at += 9) {
-        watcher w = {.wanted = wanted, .lines = 40, .cancel_at = cancel_at};
-        const dgm_watch watch = {sizeof watch, &w, hear_line, hear_progress};
-        dgm_input *in = make_inputs(40);
-        dgm_results *r = NULL;
-        assert_int_equal(dgm_submit_watched(t, in, 40, &watch, &w.job, NULL), DGM_OK);
-        dgm_job *job = w.job;
-        assert_int_equal(dgm_wait(&job, &r, NULL), DGM_OK);
-        check_watcher(&w, r);
-        dgm_results_free(&r);
-        free(in);
-    }
-    const dgm_watch unfilled = {.line = hear_line};
-    dgm_error error;
-    dgm_job *job = NULL;
-    dgm_input in = input_of("a");
-    assert_int_equal(dgm_submit_watched(t, &in, 1, &unfilled, &job, &error), DGM_ERR_ARGUMENT);
-    assert_non_null(strstr(error.text, "dgm_watch"));
-    free_wanted(wanted);
-    dgm_close(&t);
-}
-
-// A line is heard of while the job goes on: the job cannot end before the function returns.
-static void waiting_for_a_watcher(void **state)
-{
-    (void)state;
-    char *wanted[TEXTS];
-    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-    dgm_translator *t = open_with(NULL, MODEL);
-    make_wanted(t, wanted);
-    watcher w = {.wanted = wanted, .lines = 8, .gate = &gate};
-    const dgm_watch watch = {sizeof watch, &w, hear_line, hear_progress};
-    dgm_input *in = make_inputs(8);
-    dgm_results *r = NULL;
-    pthread_mutex_lock(&gate);
-    assert_int_equal(dgm_submit_watched(t, in, 8, &watch, &w.job, NULL), DGM_OK);
-    assert_int_equal(dgm_wait_for(w.job, 0), 0);
-    assert_int_equal(dgm_wait_for(w.job, 20), 0);
-    assert_int_equal(dgm_job_done(w.job), 0);
-    pthread_mutex_unlock(&gate);
-    assert_int_equal(dgm_wait_for(w.job, -1), 1);
-    assert_int_equal(dgm_wait(&w.job, &r, NULL), DGM_OK);
-    check_watcher(&w, r);
-    dgm_results_free(&r);
-    free(in);
-    free_wanted(wanted);
-    dgm_close(&t);
-}
-
 // ---- all at once ---------------------------------------------------------------------------------
 
 enum { CLIENTS = 8, ROUNDS = 12, MOST = 24 };
@@ -327,12 +180,16 @@ static void one_round(client *c)
 {
     dgm_input in[MOST];
     const size_t count = 1 + (size_t)dgm_rng_below(&c->rng, MOST);
-    for (size_t i = 0; i < count; i++) in[i] = input_of(sentences[i % TEXTS]);
+    const bool timed = dgm_rng_below(&c->rng, 3) == 0;
+    for (size_t i = 0; i < count; i++) {
+        in[i] = input_of(sentences[i % TEXTS]);
+        if (timed) in[i].deadline_ms = (int64_t)dgm_rng_below(&c->rng, 6);
+    }
     dgm_job *job = NULL;
     dgm_results *r = NULL;
     const uint64_t what = dgm_rng_below(&c->rng, 4);
     watcher w = {.wanted = c->wanted, .lines = count, .cancel_at = what > 1 ? MOST + 1 : 0};
-    const dgm_watch watch = {sizeof watch, &w, hear_line, hear_progress};
+    const dgm_watch watch = watch_of(&w);
     const bool watched = dgm_rng_below(&c->rng, 2);
     if (dgm_submit_watched(c->t, in, count, watched ? &watch : NULL, &job, NULL) != DGM_OK) {
         c->wrong++;
@@ -343,12 +200,15 @@ static void one_round(client *c)
     c->wrong += dgm_wait(&job, &r, NULL) != DGM_OK;
     c->wrong += watched && (w.wrong || w.done != count);
     for (size_t i = 0; watched && i < count; i++) c->wrong += w.calls[i] != 1;
+    free_said(&w);
     for (size_t i = 0; i < count; i++) {
         const dgm_result *line = dgm_results_item(r, i);
+        const bool late = line->flags & DGM_LINE_DEADLINE;
+        c->wrong += late && in[i].deadline_ms == 0;
         if (line->status == DGM_OK)
-            c->wrong += strcmp(dgm_result_text(line), c->wanted[i % TEXTS]) != 0;
+            c->wrong += !late && strcmp(dgm_result_text(line), c->wanted[i % TEXTS]) != 0;
         else
-            c->wrong += line->status != DGM_ERR_CANCELLED || what < 2;
+            c->wrong += line->status != DGM_ERR_CANCELLED || (what < 2 && !late);
     }
     dgm_results_free(&r);
 }
@@ -363,6 +223,7 @@ static void *client_main(void *arg)
 static void many_clients(void **state)
 {
     (void)state;
+    const uint64_t blocks = dgm_mem_live();
     char *wanted[TEXTS];
     dgm_settings s;
     dgm_settings_default(&s);
@@ -381,6 +242,7 @@ static void many_clients(void **state)
     }
     free_wanted(wanted);
     dgm_close(&t);
+    assert_int_equal(dgm_mem_live(), blocks);
 }
 
 int main(void)
@@ -389,8 +251,6 @@ int main(void)
         cmocka_unit_test(nothing_there),
         cmocka_unit_test(waiting_for),
         cmocka_unit_test(cancelling),
-        cmocka_unit_test(watching),
-        cmocka_unit_test(waiting_for_a_watcher),
         cmocka_unit_test(many_clients),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -424,6 +424,49 @@ static void test_words(void **state)
     dgm_vocab_close(&v);
 }
 
+// Whatever ids follow, settled ones make the same words, but for the last.
+static void test_settled(void **state)
+{
+    (void)state;
+    enum { WORDS = 16, LONGEST = 12 };
+    static const char *const list[WORDS] = {"<unk>", "</s>", "\"", "\"", ",", ".",  "'", "a",
+                                            "s",     "/",    "5",  "$",  "(", ")", "#", "\xE6\xBC\xA2"};
+    static const char *const languages[] = {"en", "de", "fr", "zh"};
+    dgm_text words[WORDS];
+    dgm_rng rng = {5};
+    for (int i = 0; i < WORDS; i++) words[i] = dgm_text_of(list[i]);
+    for (int round = 0; round < 4000; round++) {
+        const dgm_vocab_source s = {.kind = DGM_VOCAB_WORDS,
+                                    .words = words,
+                                    .word_count = WORDS,
+                                    .tokenizer = round % 5 ? DGM_TOKENIZER_MOSES : DGM_TOKENIZER_NONE,
+                                    .language = dgm_text_of(languages[round % 4]),
+                                    .eos = 1,
+                                    .unk = 0,
+                                    .pad = -1,
+                                    .bos = -1};
+        dgm_vocab *v = open_source(&s);
+        dgm_writer whole = {0}, part = {0};
+        int32_t ids[LONGEST];
+        for (int i = 0; i < LONGEST; i++) ids[i] = (int32_t)(2 + dgm_rng_below(&rng, WORDS - 2));
+        assert_int_equal(dgm_vocab_decode(v, ids, LONGEST, &whole, NULL, NULL), DGM_OK);
+        for (size_t n = 1; n <= LONGEST; n++) {
+            const size_t count = dgm_vocab_settled(v, ids, n);
+            part.size = 0;
+            assert_true(count <= n);
+            if (round % 5 == 0) assert_int_equal(count, n);
+            assert_int_equal(dgm_vocab_decode(v, ids, count, &part, NULL, NULL), DGM_OK);
+            while (part.size && part.data[part.size - 1] != ' ') part.size--;
+            while (part.size && part.data[part.size - 1] == ' ') part.size--;
+            assert_true(part.size <= whole.size);
+            if (part.size) assert_memory_equal(part.data, whole.data, part.size);
+        }
+        dgm_writer_free(&whole);
+        dgm_writer_free(&part);
+        dgm_vocab_close(&v);
+    }
+}
+
 // Long texts in linear time: libsentencepiece alone is quadratic in runs of unknown characters.
 static void test_long_text(void **state)
 {
@@ -547,7 +590,8 @@ int main(void)
         cmocka_unit_test(test_spans),          cmocka_unit_test(test_map_and_extra),
         cmocka_unit_test(test_bad_sources),    cmocka_unit_test(test_drop_unknown),
         cmocka_unit_test(test_damaged_models), cmocka_unit_test(test_hostile_maps),
-        cmocka_unit_test(test_words),          cmocka_unit_test(test_long_text),
+        cmocka_unit_test(test_words),          cmocka_unit_test(test_settled),
+        cmocka_unit_test(test_long_text),
         cmocka_unit_test(test_threads),        cmocka_unit_test(test_allocation_failures),
     };
     return cmocka_run_group_tests(tests, open_data, close_data);
