@@ -30,6 +30,12 @@ DGM_API void dgm_sentences_free(dgm_sentence **sentences);
 DGM_API dgm_status dgm_tidy(const char *text, size_t size, char **tidy, size_t *tidy_size,
                             dgm_error *error);
 
+// A sentence in capitals, or a headline in Title Case, in ordinary case, as the translator's model gets it;
+// names and acronyms keep their capitals as far as its vocabulary knows them. Other text comes back as it is, and
+// so does all text where the vocabulary is no SentencePiece model. As long as before; released as above.
+DGM_API dgm_status dgm_ordinary_case(const dgm_translator *translator, const char *text, size_t size,
+                                     char **ordinary, size_t *ordinary_size, dgm_error *error);
+
 // Does this line of constraints (dgm_input.constraints) look like a row of a glossary, which would be a
 // mistake: two entries without any mark, the first of which stands in the text to translate? 1 or 0.
 DGM_API int dgm_constraints_like_terms(const char *constraints, size_t constraints_size,

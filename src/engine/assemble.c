@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "engine/engine_private.h"
 #include "text/capitals.h"
+#include "text/titles.h"
 
 const char dgm_memory_message[] = "out of memory";
 
@@ -212,6 +213,8 @@ static dgm_status join_texts(const dgm_line_state *line, size_t k, size_t n, con
                                          s->spans + b, err));
         if (piece_of(line, i)->raised && s->text.data)
             dgm_capitals_raise((char *)s->text.data + s->starts[i], s->text.size - s->starts[i]);
+        if (piece_of(line, i)->titled && s->text.data)
+            dgm_titles_raise((char *)s->text.data + s->starts[i], s->text.size - s->starts[i]);
         b += (size_t)h->count;
     }
     s->starts[n] = s->text.size;

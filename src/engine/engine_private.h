@@ -245,7 +245,7 @@ typedef struct dgm_piece_state {
     dgm_constraint *constraint; // the job's; NULL: none
     bool relaxed;               // it could not be met: decoded without
     bool copied;                // it passes through: nothing is decoded
-    bool raised;                // it was in capitals, and so will be its translation
+    bool raised, titled;        // its translation will be in capitals, in Title Case
     bool late, missed;          // its line's deadline cut it short; before there was a word of it
     float worked;               // what the job was told of its work so far
     bool repeated;              // its best translation was cut where it began to repeat itself
@@ -333,7 +333,7 @@ struct dgm_job {
 // changes the text of a piece behind its search adds a condition here.
 static inline bool dgm_piece_streams(const dgm_piece_state *piece)
 {
-    return !piece->raised && !piece->constraint && !piece->line->walk;
+    return !piece->raised && !piece->titled && !piece->constraint && !piece->line->walk;
 }
 
 // Is the beginning of a line known from its first pieces? Not of unknown words, which are replaced, and
@@ -355,9 +355,6 @@ static inline float dgm_piece_work(const dgm_piece_state *piece)
 // pipeline.c: fills job->lines and pieces from the inputs. Fails only when out of memory; what is
 // wrong with a line goes into its status.
 dgm_status dgm_job_prepare(dgm_job *job, const dgm_input *inputs, dgm_error *err);
-// A line as the engine wants it: valid UTF-8 in one line. Appends to out; *repaired says whether
-// anything was invalid.
-dgm_status dgm_line_clean(dgm_text in, dgm_writer *out, bool *repaired, dgm_error *err);
 // Appends the frame of a source to the growing array: prefix ids, `language` unless -1, the text's
 // ids, eos, tokens that stand last. direction: NULL, or the one whose tokens they are.
 dgm_status dgm_source_frame(const dgm_translator *t, const int *direction, int32_t language,

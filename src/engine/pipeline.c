@@ -15,6 +15,7 @@
 #include "text/capitals.h"
 #include "text/language_like.h"
 #include "text/tidy.h"
+#include "text/titles.h"
 
 // Buffers of one thread in one submit call, used again for every line.
 typedef struct prepare {
@@ -30,27 +31,12 @@ typedef struct prepare {
     bool tidy;
     dgm_writer ordinary; // a part in ordinary case
     bool careful;        // with this line
-    bool raised;         // the part encoded last was in capitals
+    bool raised, titled; // the part encoded last was in capitals, will be in Title Case
     dgm_evidence_maker evidence;
     dgm_demander demander;
     int direction[2]; // of the line
     bool other;       // it is not the translator's
 } prepare;
-
-static bool is_break(unsigned char c)
-{
-    return c == '\n' || c == '\r' || c == '\0' || c == '\v' || c == '\f';
-}
-
-dgm_status dgm_line_clean(dgm_text in, dgm_writer *out, bool *repaired, dgm_error *err)
-{
-    size_t bad = 0, start = out->size;
-    DGM_TRY(dgm_utf8_repair(in, out, &bad, err));
-    *repaired = bad > 0;
-    for (size_t i = start; i < out->size; i++)
-        if (is_break(out->data[i])) out->data[i] = ' ';
-    return DGM_OK;
-}
 
 static dgm_status append_ids(int32_t **array, size_t *used, size_t *cap, const int32_t *ids,
                              size_t count, dgm_error *err)
@@ -178,11 +164,17 @@ static dgm_status one_piece(dgm_line_state *line, size_t begin, size_t end, dgm_
     return DGM_OK;
 }
 
+static dgm_language language_of(const prepare *p, dgm_side side)
+{
+    const char *code = side == DGM_SOURCE ? p->t->source_code : p->t->target_code;
+    if (p->other) code = p->model->languages->code[side][p->direction[side]];
+    return dgm_language_of(dgm_text_of(code));
+}
+
 // The language whose rules the line's sentences follow.
 static dgm_language rules_of(const prepare *p)
 {
-    if (!p->other) return p->t->source_language;
-    return dgm_language_of(dgm_text_of(p->model->languages->code[0][p->direction[0]]));
+    return p->other ? language_of(p, DGM_SOURCE) : p->t->source_language;
 }
 
 // What is longer than the model takes and may not be cut is cropped, or the line fails.
@@ -206,19 +198,23 @@ static dgm_status add_copy(prepare *p, dgm_line_state *line, dgm_error *err)
     return DGM_OK;
 }
 
-// Encodes a part of the line into p->tokens, in ordinary case where it is in capitals. *copied: it is no
-// language, and nothing was encoded.
+// Encodes a part of the line into p->tokens, in ordinary case where it is in capitals or a headline. *copied: it
+// is no language, and nothing was encoded.
 static dgm_status encode_part(prepare *p, dgm_text part, bool *copied, dgm_error *err)
 {
     bool lowered = false;
-    p->raised = false;
+    p->raised = p->titled = false;
     *copied = p->careful && !dgm_is_language(part);
     if (*copied) return DGM_OK;
     p->ordinary.size = 0;
     if (p->careful)
         DGM_TRY(dgm_capitals_lower(p->t->source, part, &p->counter.tokens, &p->ordinary, &lowered, err));
-    if (lowered) part.data = (const char *)p->ordinary.data;
     p->raised = lowered;
+    if (p->careful && !lowered) {
+        DGM_TRY(dgm_titles_lower(p->t->source, part, rules_of(p), &p->ordinary, &lowered, err));
+        p->titled = lowered && language_of(p, DGM_TARGET) == DGM_LANG_EN; // other languages have no such case
+    }
+    if (lowered) part.data = (const char *)p->ordinary.data;
     return dgm_vocab_encode(p->t->source, part, &p->tokens, err);
 }
 
@@ -229,6 +225,7 @@ static dgm_status add_part(prepare *p, dgm_line_state *line, const dgm_input *in
     DGM_TRY(check_length(p, room, err));
     DGM_TRY(add_piece(p, line, language, begin, room, err));
     p->out->pieces[p->out->piece_count - 1].raised = p->raised;
+    p->out->pieces[p->out->piece_count - 1].titled = p->titled;
     return add_prefix(p, input, first, err);
 }
 

@@ -181,6 +181,21 @@ dgm_status dgm_utf8_repair(dgm_text t, dgm_writer *out, size_t *replaced, dgm_er
     return written(out, err);
 }
 
+static bool is_break(unsigned char c)
+{
+    return c == '\n' || c == '\r' || c == '\0' || c == '\v' || c == '\f';
+}
+
+dgm_status dgm_line_clean(dgm_text in, dgm_writer *out, bool *repaired, dgm_error *err)
+{
+    size_t bad = 0, start = out->size;
+    DGM_TRY(dgm_utf8_repair(in, out, &bad, err));
+    *repaired = bad > 0;
+    for (size_t i = start; i < out->size; i++)
+        if (is_break(out->data[i])) out->data[i] = ' ';
+    return DGM_OK;
+}
+
 dgm_status dgm_utf8_nfc(dgm_text t, dgm_writer *out, dgm_error *err)
 {
     const utf8proc_option_t options = UTF8PROC_STABLE | UTF8PROC_COMPOSE;

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "text/tidy.h"
+#include "text/titles.h"
 #include "text/tokenize.h"
 #include "text/unicode.h"
 
@@ -78,6 +79,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     REQUIRE(dgm_text_trim(raw).size <= raw.size);
     check_tokens(view(&clean), lang);
     check_tidy(view(&clean));
+    (void)dgm_is_title(view(&clean), lang);
+    if (clean.data) dgm_titles_raise((char *)clean.data, clean.size);
+    REQUIRE(dgm_utf8_valid(view(&clean)));
     check_tokens(raw, lang);
     dgm_writer_free(&clean);
     dgm_writer_free(&other);

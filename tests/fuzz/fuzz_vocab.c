@@ -9,6 +9,7 @@
 
 #include "base/mapfile.h"
 #include "base/mem.h"
+#include "text/titles.h"
 #include "text/vocab.h"
 
 #define REQUIRE(cond)                                                                              \
@@ -54,6 +55,10 @@ static void use(const dgm_vocab *v, dgm_text text, bool strict)
             REQUIRE(dgm_utf8_valid((dgm_text){(char *)out.data, out.size}) || !strict);
         dgm_free(spans);
     }
+    bool lowered = false;
+    out.size = 0;
+    st = dgm_titles_lower(v, text, DGM_LANG_EN, &out, &lowered, &err);
+    REQUIRE(st == DGM_OK && out.size == (lowered ? text.size : 0));
     dgm_writer_free(&out);
     dgm_tokens_free(&t);
 }
