@@ -92,9 +92,15 @@ static void help_option(const option *o, bool all)
     help_line(left, text);
 }
 
-static bool is_shown(const option *o, bool all)
+static bool is_everyday(const command *c, const option *o)
 {
-    return all || option_group(o) == 0 || o->kind & OPTION_COMMON;
+    return c->everyday && option_rank(o) > 0;
+}
+
+static bool is_shown(const command *c, const option *o, bool all)
+{
+    const bool common = option_group(o) ? o->kind & OPTION_COMMON : !(o->kind & OPTION_SELDOM);
+    return all || common || is_everyday(c, o);
 }
 
 enum { GROUPS = DGM_GROUP_SPEED + 1 };
@@ -104,7 +110,19 @@ static const char *group_title(int group)
     return group ? dgm_setting_group_name((dgm_setting_group)group) : "options";
 }
 
-// The options of a group: common ones first, and the command's own before the library's.
+// What most people use, in the order of ranks.
+static void help_everyday(const command *c)
+{
+    enum { EVERYDAY = 15 };
+    option o;
+    printf("\neveryday options:\n");
+    for (int rank = 1; rank <= EVERYDAY; rank++)
+        for (size_t at = 0; option_next(c, &at, &o);)
+            if (option_rank(&o) == rank) help_option(&o, false);
+}
+
+// The options of a group: common ones first, and the command's own before the library's. In the short
+// help the everyday options have their place already.
 static void help_group(const command *c, int group, bool all)
 {
     option o;
@@ -112,7 +130,8 @@ static void help_group(const command *c, int group, bool all)
     for (int pass = 0; pass < 4; pass++)
         for (size_t at = 0; option_next(c, &at, &o);) {
             const int place = (o.kind & OPTION_COMMON ? 0 : 2) + (o.kind & OPTION_SETTING ? 1 : 0);
-            if (option_group(&o) != group || place != pass || !is_shown(&o, all)) continue;
+            if (option_group(&o) != group || place != pass || !is_shown(c, &o, all)) continue;
+            if (!all && is_everyday(c, &o)) continue;
             if (!any) printf("\n%s:\n", group_title(group));
             any = true;
             help_option(&o, all);
@@ -124,7 +143,7 @@ static bool leaves_out(const command *c)
 {
     option o;
     for (size_t at = 0; option_next(c, &at, &o);)
-        if (!is_shown(&o, false)) return true;
+        if (!is_shown(c, &o, false)) return true;
     return false;
 }
 
@@ -141,6 +160,7 @@ void help_command(const command *c, bool all)
     } else {
         wrap(c->description, 0, 0);
     }
+    if (cut && c->everyday) help_everyday(c);
     for (int group = 0; group < GROUPS; group++) help_group(c, group, !cut);
     if (more) putchar('\n');
     help_line(more ? "-h, --help [all]" : "-h, --help",
@@ -332,7 +352,9 @@ static void zsh_option(const option *o)
         putchar(')');
     } else if (kind != OPTION_FLAG) {
         int file = strncmp(o->value, "FILE", 4) == 0 || strncmp(o->value, "MODEL", 5) == 0;
-        printf(":%s:%s", o->value, file ? "_files" : "");
+        putchar(':');
+        zsh_text(o->value);
+        printf(":%s", file ? "_files" : "");
     }
     printf("' \\\n");
 }

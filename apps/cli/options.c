@@ -101,7 +101,7 @@ static option from_setting(const dgm_setting *s, size_t index)
     if (s->kind == DGM_SETTING_FLAG) kind = OPTION_FLAG;
     if (s->kind == DGM_SETTING_LIST) kind = OPTION_LIST;
     if (s->kind == DGM_SETTING_CHOICE) kind = s->bare ? OPTION_MAYBE : OPTION_CHOICE;
-    kind |= OPTION_SETTING | (int)s->group << 8;
+    kind |= OPTION_SETTING | (int)s->group << 8 | OPTION_EVERYDAY((int)s->everyday);
     if (s->flags & DGM_SETTING_COMMON) kind |= OPTION_COMMON;
     if (s->flags & DGM_SETTING_OUTPUT) kind |= OPTION_OUTPUT;
     return (option){s->name, s->letter, kind,    s->value,    index,  s->min,

@@ -30,17 +30,20 @@ typedef enum option_kind {
     OPTION_KIND = 15 // mask
 } option_kind;
 
-// Marks beside the kind. The group is a dgm_setting_group, 0: none.
+// Marks beside the kind. The group is a dgm_setting_group, 0: none. The rank is the place among the everyday
+// options, from 1 on, 0: it is none of them (command.everyday).
 enum {
-    OPTION_COMMON = 16,  // --help shows it; options without a group are always shown
+    OPTION_COMMON = 16,  // --help shows it, as it does those without a group
     OPTION_OUTPUT = 32,  // what a job writes depends on it (journal.h)
     OPTION_SETTING = 64, // a row of the library's settings: dgm_setting_at(offset)
+    OPTION_SELDOM = 128, // --help leaves it out, though it has no group
     OPTION_FILES = DGM_GROUP_FILES << 8,
     OPTION_MODEL = DGM_GROUP_MODEL << 8,
     OPTION_CONSTRAINTS = DGM_GROUP_CONSTRAINTS << 8,
     OPTION_EVIDENCE = DGM_GROUP_EVIDENCE << 8,
     OPTION_SPEED = DGM_GROUP_SPEED << 8
 };
+#define OPTION_EVERYDAY(rank) ((rank) << 16)
 
 typedef struct option {
     const char *name; // long name without dashes; NULL ends the table
@@ -90,6 +93,7 @@ typedef struct command {
     const option *options;
     command_settings settings;
     size_t settings_at; // of its setting_values among its values
+    bool everyday;      // --help begins with the everyday options, in the order of their ranks
     int (*run)(const struct command *self, int argc, char **argv); // argv[0] is the name
 } command;
 
@@ -103,7 +107,11 @@ static inline option_kind option_kind_of(const option *o)
 }
 static inline int option_group(const option *o)
 {
-    return o->kind >> 8;
+    return o->kind >> 8 & 255;
+}
+static inline int option_rank(const option *o)
+{
+    return o->kind >> 16;
 }
 void settings_default(setting_values *v);
 // Does the command line set the setting of this name?

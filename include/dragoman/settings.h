@@ -68,6 +68,9 @@ typedef struct dgm_setting {
     const char *bare;     // value of an option that may stand without one; NULL: it may not
     const char *synonyms; // other names, "beam-size|beams"; NULL: none
     const char *help;     // what it does; the part before the first semicolon is a summary
+    // Place among the settings that most people use, from 1 on: help of `translate` begins with them.
+    // The numbers that are left out are options of the program. 0: it is none of them.
+    int32_t everyday;
 } dgm_setting;
 
 // Row `index`, from 0; NULL behind the last. Rows of one group follow each other.

@@ -28,7 +28,7 @@ const dgm_setting_row dgm_setting_rows[] = {
           "print the N best translations of every line; one per line of output: "
           "LINE ||| text ||| F0= sum ||| score, lines counted from 0. The beam is at least as wide unless "
           "--beam says otherwise"),
-     RANGE("N", 1, DGM_BEAM_MAX, 1), .pub.flags = COMMON | OUTPUT,
+     RANGE("N", 1, DGM_BEAM_MAX, 1), .pub.flags = COMMON | OUTPUT, .pub.everyday = 8,
      .pub.synonyms = "n-best|num-hypotheses|nbest-size|num-return-sequences"},
     {KIND(FLAG, token_scores, FILES, "word-scores", "word scores",
           "print the log-probability of every token and of the end symbol"),
@@ -48,10 +48,10 @@ const dgm_setting_row dgm_setting_rows[] = {
           "model's)"),
      RANGE("N", -1, 4095, DGM_ALIGN_MODEL), .pub.flags = OUTPUT},
     {KIND(CHOICE, split, FILES, "split", "cutting of lines",
-          "where a line is cut into parts that are translated by themselves: at the end of every sentence; only "
-          "where it is too long for the model (long); nowhere (none). Default: auto, which is sentences, "
-          "but long for models that take paragraphs and for text that is tokenised already"),
-     CHOICE("auto|sentences|long|none"), .pub.flags = OUTPUT},
+          "where a line is cut into parts that are translated by themselves; sentences: at the end of every "
+          "one; long: only where it is too long for the model; none: nowhere. Default: auto, which is "
+          "sentences, but long for models that take paragraphs and for text that is tokenised already"),
+     CHOICE("auto|sentences|long|none"), .pub.flags = OUTPUT, .pub.everyday = 9},
     {KIND(FLAG, raw, FILES, "raw", "raw text",
           "give every line to the model as it is, without the care that ordinary text needs; for comparisons"),
      .pub.flags = OUTPUT},
@@ -64,10 +64,10 @@ const dgm_setting_row dgm_setting_rows[] = {
     {KIND(TEXT, source, MODEL, "source", "source language",
           "language of the text, e.g. en; without --model, the first model that reads it is taken; "
           "'dragoman inspect' lists what a model has"),
-     .pub.value = "LANG", .pub.letter = 's', .pub.flags = COMMON | SCORING,
+     .pub.value = "LANG", .pub.letter = 's', .pub.flags = COMMON | SCORING, .pub.everyday = 2,
      .pub.synonyms = "source-lang|src-lang|from"},
     {KIND(TEXT, target, MODEL, "target", "target language", "language to translate into, e.g. de"),
-     .pub.value = "LANG", .pub.letter = 't', .pub.flags = COMMON | SCORING,
+     .pub.value = "LANG", .pub.letter = 't', .pub.flags = COMMON | SCORING, .pub.everyday = 3,
      .pub.synonyms = "target-lang|tgt-lang|to"},
     {KIND(FLAG, direction_later, MODEL, "direction-later", "directions of lines",
           "every line says its direction"),
@@ -87,7 +87,7 @@ const dgm_setting_row dgm_setting_rows[] = {
     // ---- search -------------------------------------------------------------------------------
     {KIND(INT, beam, SEARCH, "beam", "beam size",
           "hypotheses kept per sentence (default: the model's, else 4)"),
-     RANGE("N", 1, DGM_BEAM_MAX, 0), .pub.letter = 'b', .pub.flags = COMMON | OUTPUT,
+     RANGE("N", 1, DGM_BEAM_MAX, 0), .pub.letter = 'b', .pub.flags = COMMON | OUTPUT, .pub.everyday = 7,
      .pub.synonyms = "beam-size|num-beams"},
     {KIND(CHOICE, search, SEARCH, "search", "search",
           "search algorithm (default: auto); auto: what the model needs, else greedy with a beam of "
@@ -146,7 +146,7 @@ const dgm_setting_row dgm_setting_rows[] = {
           "--search cube: hypotheses are alike if their last token is the same (token, default), if "
           "their states are also closer than EPS as a share of their length (state:EPS), or never "
           "(none: beam search)"),
-     .pub.value = "KEY", .pub.flags = OUTPUT},
+     .pub.value = "{token,none,state:EPS}", .pub.flags = OUTPUT},
     {KIND(FLAG, exact_scores, SEARCH, "exact-scores", "exact scores",
           "translations of accelerated cube pruning are scored again by the model in the end"),
      .pub.flags = OUTPUT | NO_OPTION},
@@ -216,6 +216,7 @@ const dgm_setting_row dgm_setting_rows[] = {
           "glossary for every line; where a source term stands, one of its targets must stand in "
           "the translation, as written; TSV, .csv or .tbx, also gzip; may be given several times"),
      .pub.value = "FILE", .pub.count = DGM_TERMS_MAX, .pub.flags = COMMON | OUTPUT,
+     .pub.everyday = 10,
      .pub.synonyms = "glossary"},
     {KIND(TEXT, keep, CONSTRAINTS, "keep", "kept text",
           "what this regular expression finds comes through as written; POSIX extended, e.g. "
@@ -287,7 +288,8 @@ const dgm_setting_row dgm_setting_rows[] = {
     {KIND(INT, threads, SPEED, "threads", "number of threads",
           "worker threads (default 1, of translate with files all cores); over one copy of the weights; 0: "
           "one per core"),
-     RANGE("N", 0, 1024, 1), .pub.flags = COMMON | SCORING, .pub.synonyms = "cpu-threads|inter-threads"},
+     RANGE("N", 0, 1024, 1), .pub.flags = COMMON | SCORING, .pub.everyday = 12,
+     .pub.synonyms = "cpu-threads|inter-threads"},
     {KIND(INT, batch, SPEED, "batch", "batch",
           "sentences that each thread decodes at once, at most; default: by --batch-tokens alone"),
      RANGE("N", 1, 4096, 0), .pub.flags = COMMON | SCORING, .pub.synonyms = "mini-batch|max-batch-size|batch-size"},
@@ -304,13 +306,13 @@ const dgm_setting_row dgm_setting_rows[] = {
           "the text in flight, beside the weights (default: what the batch needs)"),
      RANGE("SIZE", 1, 1e15, 0), .pub.flags = COMMON | SCORING},
     {KIND(TEXT, device, SPEED, "device", "device",
-          "where to compute: cpu[:LEVEL], cuda[:NUMBER] or auto (default cpu); auto is the first GPU "
+          "where to compute (default cpu); auto is the first GPU "
           "that the model fits on, else cpu; 'dragoman devices' lists what there is"),
-     .pub.value = "NAME", .text = "cpu", .pub.flags = COMMON | SCORING},
+     .pub.value = "{cpu[:LEVEL],cuda[:NUMBER],auto}", .text = "cpu", .pub.flags = COMMON | SCORING},
     {KIND(TEXT, cpu, SPEED, "cpu", "instruction set",
-          "highest instruction set to use: c; avx2, avx512, vnni, amx; neon, dotprod, i8mm "
-          "(default: DRAGOMAN_CPU, else the best)"),
-     .pub.value = "LEVEL", .pub.flags = SCORING},
+          "highest instruction set to use (default: DRAGOMAN_CPU, else the best); neon and what follows on "
+          "Arm, c everywhere, the others on x86"),
+     .pub.value = "{c,avx2,avx512,vnni,amx,neon,dotprod,i8mm}", .pub.flags = SCORING},
     {KIND(CHOICE, precision, SPEED, "precision", "precision",
           "how products are computed (default: the model's, else i8); whatever the file stores; int8, "
           "int16, float32, float16 and bfloat16 mean the same"),

@@ -500,6 +500,24 @@ static void test_precision_names(void **state)
     assert_string_equal(err.text, "precision must be one of f32, i16, i8, f16, bf16, not 'int4'");
 }
 
+// Help of translate has fifteen places; those that no setting takes are options of the program.
+static void everyday_settings_have_a_place(void **state)
+{
+    (void)state;
+    int taken[16] = {0}, count = 0;
+    for (size_t i = 0; dgm_setting_at(i); i++) {
+        const dgm_setting *r = dgm_setting_at(i);
+        assert_in_range(r->everyday, 0, 15);
+        if (r->everyday == 0) continue;
+        if (taken[r->everyday]++) fail_msg("%s has a place that another has, too", r->name);
+        if (r->flags & DGM_SETTING_NO_OPTION) fail_msg("%s is no option", r->name);
+        count++;
+    }
+    assert_int_equal(count, 7);
+    assert_int_equal(dgm_setting_find("source")->everyday, 2);
+    assert_int_equal(dgm_setting_find("beam")->everyday, 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -510,6 +528,7 @@ int main(void)
         cmocka_unit_test(there_and_back),    cmocka_unit_test(bad_texts),
         cmocka_unit_test(ranges),            cmocka_unit_test(ends_of_ranges),
         cmocka_unit_test(number_of_first),
+        cmocka_unit_test(everyday_settings_have_a_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

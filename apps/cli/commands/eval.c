@@ -23,8 +23,8 @@ typedef struct eval_options {
 #define AT(field) offsetof(eval_options, field)
 
 static const option options[] = {
-    {"metric", 'm', OPTION_LIST, "NAME", AT(metrics), 0, 0, NULL,
-     "bleu, chrf or chrf++; may be given several times (default: bleu and chrf)", "metrics", NULL},
+    {"metric", 'm', OPTION_LIST, "{bleu,chrf,chrf++}", AT(metrics), 0, 0, NULL,
+     "what to print (default: bleu and chrf); may be given several times", "metrics", NULL},
     {"compare", 'c', OPTION_LIST, "FILE", AT(compare), 0, 0, NULL,
      "another system's translations, compared with HYP by paired bootstrap resampling; may be "
      "given several times",

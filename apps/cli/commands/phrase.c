@@ -40,7 +40,7 @@ static const option options[] = {
      "model-file", NULL},
     {"max-length", 'l', OPTION_COUNT, "N", AT(max_length), 1, DGM_PHRASE_WORDS_MAX, NULL,
      "extract: longest phrase (default 5)", NULL, NULL},
-    {"max-sentence", 0, OPTION_COUNT, "N", AT(max_sentence), 1, 65535, NULL,
+    {"max-sentence", 0, OPTION_COUNT | OPTION_SELDOM, "N", AT(max_sentence), 1, 65535, NULL,
      "extract: leave out pairs with more words on a side (default 100)", NULL, NULL},
     {"prune", 0, OPTION_COUNT, "K", AT(prune), 0, 1 << 30, NULL,
      "extract: leave out phrase pairs seen K times or less, but no translation of a single word "
@@ -55,10 +55,10 @@ static const option options[] = {
      "extract: memory for sorting beside words and phrases, e.g. 256M (no unit: MiB); what does not fit goes to "
      "disk and the result is the same (default 1G)",
      NULL, NULL},
-    {"temp", 'T', OPTION_TEXT, "FOLDER", AT(temp), 0, 0, NULL,
+    {"temp", 'T', OPTION_TEXT | OPTION_SELDOM, "FOLDER", AT(temp), 0, 0, NULL,
      "extract: where that goes (default: $TMPDIR, else /tmp)", NULL, NULL},
-    {"bits", 0, OPTION_COUNT, "N", AT(bits), 0, 16, NULL,
-     "extract, convert: bits of a number of a compact table, 8 or 16; 0: keep the numbers "
+    {"bits", 0, OPTION_COUNT | OPTION_SELDOM, "{0,8,16}", AT(bits), 0, 16, NULL,
+     "extract, convert: bits of a number of a compact table; 0: keep the numbers "
      "(default 0)",
      NULL, NULL},
     {"input", 'i', OPTION_TEXT, "FILE", AT(input), 0, 0, NULL,
@@ -69,7 +69,7 @@ static const option options[] = {
      "translate: the system described in FILE, lines of 'table = en-de.pt', 'lm = de.lm' and so on "
      "(docs/manual/PHRASES.md), instead of TABLE and LM; options win",
      NULL, NULL},
-    {"uniform", 0, OPTION_FLAG, NULL, AT(uniform), 0, 0, NULL,
+    {"uniform", 0, OPTION_FLAG | OPTION_SELDOM, NULL, AT(uniform), 0, 0, NULL,
      "translate: all weights are 1 where --weights says nothing", NULL, NULL},
     {"tokenize", 0, OPTION_TEXT, "LANG", AT(tokenize), 0, 0, NULL,
      "translate: read text of this language, not words between spaces", NULL, NULL},
@@ -82,7 +82,7 @@ static const option options[] = {
      "translate: of them kept (default 200)", NULL, NULL},
     {"distortion-limit", 0, OPTION_COUNT, "N", AT(jump), 0, 56, NULL,
      "translate: longest jump between phrases; 0: none (default 6)", NULL, NULL},
-    {"table-limit", 0, OPTION_COUNT, "N", AT(table_limit), 1, 1000000, NULL,
+    {"table-limit", 0, OPTION_COUNT | OPTION_SELDOM, "N", AT(table_limit), 1, 1000000, NULL,
      "translate: translations looked at per source phrase (default 20)", "ttable-limit", NULL},
     {"nbest", 'n', OPTION_COUNT, "N", AT(nbest), 1, 1000000, NULL,
      "translate: write the N best translations of a line in Moses' format: NUMBER ||| TEXT ||| "
@@ -96,7 +96,7 @@ static const option options[] = {
      "translate: the words' links as a last column of the N best", NULL, NULL},
     {"lattice", 0, OPTION_TEXT, "FILE", AT(lattice), 0, 0, NULL,
      "translate: write the search graph of every line to FILE, also gzip", NULL, NULL},
-    {"lattice-beam", 0, OPTION_REAL, "X", AT(lattice_beam), 0, 1e9, NULL,
+    {"lattice-beam", 0, OPTION_REAL | OPTION_SELDOM, "X", AT(lattice_beam), 0, 1e9, NULL,
      "translate: leave out what is further behind the best path than X times the sum of all "
      "weights (default 0.5)",
      NULL, NULL},
@@ -391,10 +391,12 @@ const command command_phrase = {
     .summary = "make phrase tables and translate with them",
     .usage = "extract SOURCE TARGET LINKS | convert TABLE | translate TABLE LM [options]",
     .description =
-        "extract takes the phrase pairs out of an aligned text ('dragoman align'), scores them in "
-        "both directions, by phrase and by word, with orientations, and writes a table: Moses' "
-        "text, or compact, to be mapped. convert turns one kind into the other.\n\n"
-        "translate is a phrase-based decoder: stacks filled by cube pruning, future costs, a "
+        "extract takes the phrase pairs out of an aligned text ('dragoman align') and writes a "
+        "table; convert turns one kind of table into the other; translate is a phrase-based "
+        "decoder.\n\n"
+        "extract scores pairs in both directions, by phrase and by word, with orientations. A table "
+        "is Moses' text, or compact, to be mapped.\n\n"
+        "The decoder has stacks filled by cube pruning, future costs, a "
         "limit on jumps, lexicalised reordering, an n-gram language model ('dragoman lm'). It "
         "writes the best translations, lists with the scores of all features, and lattices. "
         "'dragoman mert' tunes its weights.\n\n"

@@ -18,21 +18,20 @@
 
 enum {
     COMMON_FILE = OPTION_FILES | OPTION_COMMON,
-    COMMON_CONSTRAINT = OPTION_CONSTRAINTS | OPTION_COMMON,
-    COMMON_EVIDENCE = OPTION_EVIDENCE | OPTION_COMMON
+    COMMON_CONSTRAINT = OPTION_CONSTRAINTS | OPTION_COMMON
 };
 
 static const option options[] = {
-    {"input", 'i', OPTION_TEXT | COMMON_FILE, "FILE", AT(input), 0, 0, NULL,
+    {"input", 'i', OPTION_TEXT | OPTION_FILES | OPTION_EVERYDAY(4), "FILE", AT(input), 0, 0, NULL,
      "read from FILE, also gzip (default: standard input)", NULL, NULL},
-    {"output", 'o', OPTION_TEXT | COMMON_FILE, "FILE", AT(output), 0, 0, NULL,
+    {"output", 'o', OPTION_TEXT | OPTION_FILES | OPTION_EVERYDAY(5), "FILE", AT(output), 0, 0, NULL,
      "write to FILE, also .gz (default: standard output); while the job runs, FILE.progress says "
      "how "
      "far it has come",
      "out", NULL},
-    {"text", 0, OPTION_LIST | COMMON_FILE, "TEXT", AT(text), 0, 0, NULL,
+    {"text", 0, OPTION_LIST | OPTION_FILES | OPTION_EVERYDAY(6), "TEXT", AT(text), 0, 0, NULL,
      "translate TEXT; may be given several times", NULL, NULL},
-    {"resume", 0, OPTION_FLAG | COMMON_FILE, NULL, AT(resume), 0, 0, NULL,
+    {"resume", 0, OPTION_FLAG | OPTION_FILES | OPTION_EVERYDAY(13), NULL, AT(resume), 0, 0, NULL,
      "go on with a job that was interrupted; with the same input, model and options: what --output "
      "has is kept. A job that is complete stays as it is",
      NULL, NULL},
@@ -46,18 +45,19 @@ static const option options[] = {
      NULL, NULL},
     {"scores", 0, OPTION_FLAG | COMMON_FILE | OPTION_OUTPUT, NULL, AT(show.scores), 0, 0, NULL,
      "print the score behind every translation", "return-scores|with-score", NULL},
-    {"json", 0, OPTION_FLAG | COMMON_FILE | OPTION_OUTPUT, NULL, AT(show.json), 0, 0, NULL,
+    {"json", 0, OPTION_FLAG | OPTION_FILES | OPTION_EVERYDAY(11) | OPTION_OUTPUT, NULL, AT(show.json), 0, 0, NULL,
      "print one JSON object per line of input; lines counted from 0, as with --nbest", NULL, NULL},
     {"stats", 0, OPTION_MAYBE | OPTION_FILES, "counts|time", AT(stats), 0, 0, "counts|time",
      "print counts, speed and memory on standard error at the end; time: also where the time went "
      "(measuring it takes some)",
      NULL, "counts"},
-    {"progress", 0, OPTION_TEXT | OPTION_FILES, "KIND[:SECONDS]", AT(progress), 0, 0, NULL,
-     "how progress is shown on standard error; bar, log (a line a minute), json (an object a "
-     "second), off, or auto: a bar on a terminal unless lines are typed or printed there, else a "
-     "log; SECONDS: how often (docs/manual/JOBS.md)",
+    {"progress", 0, OPTION_TEXT | OPTION_FILES | OPTION_EVERYDAY(14),
+     "{auto,bar,log,json,off}[:SECONDS]", AT(progress), 0, 0, NULL,
+     "how progress is shown on standard error; log: a line a minute; json: an object a second; "
+     "auto: a bar on a terminal unless lines are typed or printed there, else a log; SECONDS: how "
+     "often (docs/manual/JOBS.md)",
      NULL, NULL},
-    {"quiet", 'q', OPTION_FLAG | COMMON_FILE, NULL, AT(quiet), 0, 0, NULL,
+    {"quiet", 'q', OPTION_FLAG | OPTION_FILES | OPTION_EVERYDAY(15), NULL, AT(quiet), 0, 0, NULL,
      "no progress and no warnings", "quiet-translation", NULL},
     MODEL_OPTIONS(translate_options, engine),
     {"directions", 0, OPTION_TEXT | OPTION_MODEL, "FILE", AT(directions), 0, 0, NULL,
@@ -74,12 +74,12 @@ static const option options[] = {
      "between tabs: 'SOURCE => TARGET | VARIANT' a term, 'WORDS' forced, '! WORDS' forbidden, "
      "'^ WORDS' its beginning, '$ WORDS' its end (docs/manual/CONSTRAINTS.md)",
      NULL, NULL},
-    {"lattice", 0, OPTION_TEXT | COMMON_EVIDENCE, "FILE", AT(lattice), 0, 0, NULL,
+    {"lattice", 0, OPTION_TEXT | OPTION_EVIDENCE, "FILE", AT(lattice), 0, 0, NULL,
      "file with one lattice per line of input; a translation is one of its paths; also gzip. "
      "Shortlists are off unless --shortlist asks for one",
      NULL, NULL},
     LMBR_OPTIONS(translate_options, lmbr),
-    {"rerank", 0, OPTION_LIST | COMMON_EVIDENCE | OPTION_OUTPUT, "MODEL[:WEIGHT]", AT(rerank), 0, 0,
+    {"rerank", 0, OPTION_LIST | OPTION_EVIDENCE | OPTION_OUTPUT, "MODEL[:WEIGHT]", AT(rerank), 0, 0,
      NULL,
      "choose among all hypotheses of the beam by another model, too; by their score plus WEIGHT "
      "times "
@@ -470,3 +470,4 @@ const command command_translate = {
     .settings_at = AT(engine.set),
     .run = run,
 };
+    .everyday = true,

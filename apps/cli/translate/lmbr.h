@@ -58,7 +58,7 @@ int lmbr_tune(const lmbr_options *o, const engine_options *engine, const char *i
 #define LMBR_OPTIONS(S, E)                                                                         \
     {"lmbr",                                                                                       \
      0,                                                                                            \
-     OPTION_TEXT | OPTION_EVIDENCE | OPTION_COMMON,                                                \
+     OPTION_TEXT | OPTION_EVIDENCE,                                                                \
      "FILE",                                                                                       \
      offsetof(S, E.file),                                                                          \
      0,                                                                                            \

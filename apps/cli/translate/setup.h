@@ -42,7 +42,7 @@ int exit_code(dgm_status status);
 #define MODEL_OPTIONS(S, E)                                                                        \
     {"model",                                                                                      \
      'm',                                                                                          \
-     OPTION_LIST | OPTION_MODEL | OPTION_COMMON,                                                   \
+     OPTION_LIST | OPTION_MODEL | OPTION_COMMON | OPTION_EVERYDAY(1),                              \
      "MODEL[:WEIGHT]",                                                                             \
      offsetof(S, E.models),                                                                        \
      0,                                                                                            \
