@@ -76,6 +76,31 @@ DGM_API dgm_status dgm_profile_read(dgm_translator *t, dgm_profile **profile, dg
 DGM_API void dgm_profile_stop(dgm_translator *t);
 DGM_API void dgm_profile_free(dgm_profile **profile);
 
+// ---- statistics ---------------------------------------------------------------------------------
+
+// Something that is known of a translator and its work since dgm_open: a number or a text.
+typedef struct dgm_statistic {
+    size_t size;
+    const char *name; // "target_tokens"; it stays from release to release
+    const char *text; // the value; NULL: it is a number
+    double number;    // of counts exact below 2^53
+    int32_t whole;    // it has no fraction
+    const char *help; // what it says, in a few words
+} dgm_statistic;
+
+typedef struct dgm_statistics {
+    size_t size;
+    const dgm_statistic *const *items; // always the same ones in the same order, later releases may add some
+    size_t count;
+} dgm_statistics;
+
+// All of dgm_describe, dgm_count and dgm_optimisations_count by name, for programs that hand it on: as
+// JSON (`translate --stats=json`), to a page of metrics. While a profile is on (dgm_profile_start),
+// items of the time follow; then no translation may be under way.
+DGM_API dgm_status dgm_statistics_read(dgm_translator *t, dgm_statistics **statistics,
+                                       dgm_error *error);
+DGM_API void dgm_statistics_free(dgm_statistics **statistics);
+
 #ifdef __cplusplus
 }
 #endif

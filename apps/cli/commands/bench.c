@@ -3,20 +3,22 @@
 //
 // Throughput: all lines in one call, repeated; the median over the repetitions is reported with
 // the fastest and slowest. Latency: one line per call, one thread's view; percentiles over all
-// lines of all repetitions. The first, uncounted pass warms caches up.
+// lines of all repetitions. The first, uncounted pass warms caches up. Quality: of the translations of
+// the last pass, by the same functions as `dragoman eval`.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "commands/commands.h"
+#include "dragoman/tools.h"
 #include "io/files.h"
 #include "io/lineio.h"
 #include "translate/setup.h"
 
 typedef struct bench_options {
     engine_options engine;
-    const char *input, *output;
+    const char *input, *output, *reference;
     int repeat, latency, cold, json, csv, lines;
 } bench_options;
 
@@ -28,6 +30,8 @@ static const option options[] = {
      "text to translate, also gzip (default: standard input)", NULL, NULL},
     {"output", 'o', OPTION_TEXT, "FILE", AT(output), 0, 0, NULL,
      "write the translations of the last pass", NULL, NULL},
+    {"reference", 0, OPTION_TEXT, "FILE", AT(reference), 0, 0, NULL,
+     "also print BLEU and chrF of what was translated, against FILE", "ref", NULL},
     {"lines", 0, OPTION_COUNT, "N", AT(lines), 1, 100000000, NULL, "use the first N lines only",
      NULL, NULL},
     {"repeat", 'r', OPTION_COUNT, "N", AT(repeat), 1, 1000, NULL, "counted repetitions (default 3)",
@@ -40,6 +44,11 @@ static const option options[] = {
     {0},
 };
 
+typedef struct quality {
+    bool known;
+    double bleu, chrf;
+} quality;
+
 typedef struct measure {
     double load;
     double *times; // of repetitions, or of single lines with --latency
@@ -47,8 +56,10 @@ typedef struct measure {
     uint64_t lines, source_tokens, target_tokens; // of one pass
     double total;                                 // of all counted passes
     int passes;
-    size_t failed;       // lines of the last pass
-    line_writer *output; // translations go here, or NULL
+    size_t failed;      // lines of the last pass
+    dgm_results **kept; // of the calls of the last pass, NULL: nobody wants them
+    size_t kept_count;
+    quality quality;
 } measure;
 
 static int by_value(const void *a, const void *b)
@@ -64,6 +75,8 @@ static double percentile(const measure *m, double p)
     return m->times[i ? i - 1 : 0];
 }
 
+// ---- passes -------------------------------------------------------------------------------------
+
 static bool one_call(dgm_translator *t, const dgm_input *lines, size_t count, measure *m)
 {
     dgm_results *r = NULL;
@@ -75,11 +88,10 @@ static bool one_call(dgm_translator *t, const dgm_input *lines, size_t count, me
     m->source_tokens += r->source_tokens;
     m->target_tokens += r->target_tokens;
     m->failed += r->failed;
-    for (size_t i = 0; m->output && i < r->count; i++) {
-        writer_text(m->output, dgm_result_text(r->items[i]));
-        writer_put(m->output, "\n", 1);
-    }
-    dgm_results_free(&r);
+    if (m->kept)
+        m->kept[m->kept_count++] = r;
+    else
+        dgm_results_free(&r);
     return true;
 }
 
@@ -101,43 +113,112 @@ static bool one_pass(const bench_options *o, dgm_translator *t, const dgm_input 
     return true;
 }
 
+// The translations of the last pass as lines; the caller's to free, the texts are the results'.
+static dgm_line *translations(const measure *m)
+{
+    dgm_line *lines = need(calloc((size_t)m->lines + 1, sizeof *lines));
+    size_t n = 0;
+    for (size_t k = 0; k < m->kept_count; k++)
+        for (size_t i = 0; i < m->kept[k]->count; i++) {
+            const char *text = dgm_result_text(m->kept[k]->items[i]);
+            lines[n++] = (dgm_line){text, strlen(text)};
+        }
+    return lines;
+}
+
+static bool write_lines(const char *path, const dgm_line *lines, uint64_t count)
+{
+    line_writer *w = writer_open(path);
+    for (uint64_t i = 0; w && i < count; i++) {
+        writer_put(w, lines[i].data, lines[i].size);
+        writer_put(w, "\n", 1);
+    }
+    return w && writer_close(w);
+}
+
+static int evaluate(const dgm_line *lines, const dgm_line *reference, measure *m)
+{
+    const struct {
+        const char *metric;
+        double *score;
+    } wanted[] = {{"bleu", &m->quality.bleu}, {"chrf", &m->quality.chrf}};
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        dgm_eval_options e;
+        dgm_eval_score score = {.size = sizeof score};
+        dgm_error error;
+        dgm_eval_default(&e);
+        e.metric = wanted[i].metric;
+        const dgm_status st =
+            dgm_evaluate(&e, &lines, 1, &reference, 1, (size_t)m->lines, &score, NULL, &error);
+        if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
+        *wanted[i].score = score.score;
+    }
+    m->quality.known = true;
+    return -1;
+}
+
+// ---- what is printed ----------------------------------------------------------------------------
+
+typedef struct figures {
+    double pass, rss, tokens, lines; // a pass in s, MiB, tokens and lines a second
+    double p50, p95, p99;            // ms of a line, s of a pass
+    const char *unit, *mode;
+} figures;
+
+static figures figures_of(const bench_options *o, const measure *m)
+{
+    const double pass = o->latency ? m->total / m->passes : percentile(m, 50);
+    const double unit = o->latency ? 1000 : 1;
+    return (figures){.pass = pass,
+                     .rss = (double)peak_rss() / 1048576,
+                     .tokens = (double)m->target_tokens / pass,
+                     .lines = (double)m->lines / pass,
+                     .p50 = percentile(m, 50) * unit,
+                     .p95 = percentile(m, 95) * unit,
+                     .p99 = percentile(m, 99) * unit,
+                     .unit = o->latency ? "ms" : "s",
+                     .mode = o->latency ? "latency" : "throughput"};
+}
+
 // The kernels' names hold commas and spaces but no quotes.
-static void print_all(const bench_options *o, dgm_translator *t, const measure *m)
+static void print_json(const dgm_translator_info *i, const measure *m, const figures *f)
+{
+    printf("{\"version\":\"%s\",\"device\":\"%s\",\"precision\":\"%s\",\"mode\":\"%s\","
+           "\"beam\":%d,\"batch\":%d,\"threads\":%d,\"lines\":%llu,\"source_tokens\":%llu,"
+           "\"target_tokens\":%llu,\"load_s\":%.4f,\"pass_s\":%.4f,\"tokens_per_s\":%.1f,"
+           "\"lines_per_s\":%.2f,\"p50_%s\":%.3f,\"p95_%s\":%.3f,\"p99_%s\":%.3f,"
+           "\"peak_rss_mib\":%.1f",
+           dgm_version(), i->device, i->precision, f->mode, (int)i->beam, (int)i->batch,
+           (int)i->threads, (unsigned long long)m->lines, (unsigned long long)m->source_tokens,
+           (unsigned long long)m->target_tokens, m->load, f->pass, f->tokens, f->lines, f->unit,
+           f->p50, f->unit, f->p95, f->unit, f->p99, f->rss);
+    if (m->quality.known)
+        printf(",\"bleu\":%.4f,\"chrf\":%.4f", m->quality.bleu, m->quality.chrf);
+    printf("}\n");
+}
+
+static void print_csv(const dgm_translator_info *i, const measure *m, const figures *f)
+{
+    printf("version,device,precision,mode,beam,batch,threads,lines,source_tokens,"
+           "target_tokens,load_s,pass_s,tokens_per_s,lines_per_s,p50_%s,p95_%s,p99_%s,"
+           "peak_rss_mib%s\n",
+           f->unit, f->unit, f->unit, m->quality.known ? ",bleu,chrf" : "");
+    printf("%s,\"%s\",%s,%s,%d,%d,%d,%llu,%llu,%llu,%.4f,%.4f,%.1f,%.2f,%.3f,%.3f,%.3f,%.1f",
+           dgm_version(), i->device, i->precision, f->mode, (int)i->beam, (int)i->batch,
+           (int)i->threads, (unsigned long long)m->lines, (unsigned long long)m->source_tokens,
+           (unsigned long long)m->target_tokens, m->load, f->pass, f->tokens, f->lines, f->p50,
+           f->p95, f->p99, f->rss);
+    if (m->quality.known) printf(",%.2f,%.2f", m->quality.bleu, m->quality.chrf);
+    printf("\n");
+}
+
+static void print_text(dgm_translator *t, const measure *m, const figures *f)
 {
     const dgm_translator_info *i = dgm_describe(t);
     dgm_counters c;
     dgm_count(t, &c);
-    double pass = o->latency ? m->total / m->passes : percentile(m, 50);
-    double rss = (double)peak_rss() / 1048576;
-    double per_line = o->latency ? 1000 : 1; // ms of a line, s of a pass
-    const char *unit = o->latency ? "ms" : "s";
-    double p50 = percentile(m, 50) * per_line, p95 = percentile(m, 95) * per_line,
-           p99 = percentile(m, 99) * per_line;
-    double tokens = (double)m->target_tokens / pass, lines = (double)m->lines / pass;
-    if (o->json) {
-        printf("{\"version\":\"%s\",\"device\":\"%s\",\"precision\":\"%s\",\"mode\":\"%s\","
-               "\"beam\":%d,\"batch\":%d,\"threads\":%d,\"lines\":%llu,\"source_tokens\":%llu,"
-               "\"target_tokens\":%llu,\"load_s\":%.4f,\"pass_s\":%.4f,\"tokens_per_s\":%.1f,"
-               "\"lines_per_s\":%.2f,\"p50_%s\":%.3f,\"p95_%s\":%.3f,\"p99_%s\":%.3f,"
-               "\"peak_rss_mib\":%.1f}\n",
-               dgm_version(), i->device, i->precision, o->latency ? "latency" : "throughput",
-               (int)i->beam, (int)i->batch, (int)i->threads, (unsigned long long)m->lines,
-               (unsigned long long)m->source_tokens, (unsigned long long)m->target_tokens, m->load,
-               pass, tokens, lines, unit, p50, unit, p95, unit, p99, rss);
-        return;
-    }
-    if (o->csv) {
-        printf("version,device,precision,mode,beam,batch,threads,lines,source_tokens,"
-               "target_tokens,load_s,pass_s,tokens_per_s,lines_per_s,p50_%s,p95_%s,p99_%s,"
-               "peak_rss_mib\n",
-               unit, unit, unit);
-        printf("%s,\"%s\",%s,%s,%d,%d,%d,%llu,%llu,%llu,%.4f,%.4f,%.1f,%.2f,%.3f,%.3f,%.3f,%.1f\n",
-               dgm_version(), i->device, i->precision, o->latency ? "latency" : "throughput",
-               (int)i->beam, (int)i->batch, (int)i->threads, (unsigned long long)m->lines,
-               (unsigned long long)m->source_tokens, (unsigned long long)m->target_tokens, m->load,
-               pass, tokens, lines, p50, p95, p99, rss);
-        return;
-    }
+    const bool latency = strcmp(f->mode, "latency") == 0;
+    const double unit = latency ? 1000 : 1;
     printf("dragoman    %s, %s, %s\n", dgm_version(), i->precision, i->device);
     printf("search      %s, beam %d, finish %s, batch %d (%lld tokens), threads %d\n", i->search,
            (int)i->beam, i->finish, (int)i->batch, (long long)i->batch_tokens, (int)i->threads);
@@ -145,38 +226,99 @@ static void print_all(const bench_options *o, dgm_translator *t, const measure *
            (unsigned long long)m->lines, (unsigned long long)m->source_tokens,
            (unsigned long long)m->target_tokens, m->passes);
     printf("load        %.3f s\n", m->load);
-    printf("speed       %.1f tokens/s, %.2f sentences/s\n", tokens, lines);
+    printf("speed       %.1f tokens/s, %.2f sentences/s\n", f->tokens, f->lines);
     printf("%s %.3f / %.3f / %.3f %s (p50 / p95 / p99), fastest %.3f, slowest %.3f\n",
-           o->latency ? "latency    " : "pass       ", p50, p95, p99, unit, m->times[0] * per_line,
-           m->times[m->count - 1] * per_line);
+           latency ? "latency    " : "pass       ", f->p50, f->p95, f->p99, f->unit,
+           m->times[0] * unit, m->times[m->count - 1] * unit);
+    if (m->quality.known)
+        printf("quality     BLEU %.2f, chrF %.2f\n", m->quality.bleu, m->quality.chrf);
     printf("steps       %llu, %.2f rows each\n", (unsigned long long)c.steps,
            c.steps ? (double)c.rows / (double)c.steps : 0.0);
     printf("memory      %.1f MiB weights, %.1f MiB workspace, %.1f MiB peak RSS\n",
-           (double)i->packed_bytes / 1048576, (double)c.arena_peak / 1048576, rss);
+           (double)i->packed_bytes / 1048576, (double)c.arena_peak / 1048576, f->rss);
 }
 
-static int measure_all(const bench_options *o, const dgm_input *lines, size_t count,
+static void print_all(const bench_options *o, dgm_translator *t, const measure *m)
+{
+    const figures f = figures_of(o, m);
+    if (o->json)
+        print_json(dgm_describe(t), m, &f);
+    else if (o->csv)
+        print_csv(dgm_describe(t), m, &f);
+    else
+        print_text(t, m, &f);
+}
+
+// ---- the command --------------------------------------------------------------------------------
+
+// What was timed: written, compared with the reference.
+static int use_results(const bench_options *o, const text_file *reference, measure *m)
+{
+    if (!m->kept) return -1;
+    dgm_line *lines = translations(m);
+    int code = -1;
+    if (o->output && !write_lines(o->output, lines, m->lines)) code = EXIT_RUNTIME;
+    if (code < 0 && o->reference) code = evaluate(lines, reference->lines, m);
+    free(lines);
+    return code;
+}
+
+static int measure_all(const bench_options *o, const dgm_input *lines, const text_file *reference,
                        dgm_translator *t, measure *m)
 {
-    if (o->lines && (size_t)o->lines < count) count = (size_t)o->lines;
-    if (count == 0) return fail(EXIT_RUNTIME, "there is nothing to translate: the input is empty");
-    m->lines = count;
+    const size_t count = (size_t)m->lines;
     m->passes = o->repeat;
     m->times = need(calloc((size_t)o->repeat * (o->latency ? count : 1), sizeof *m->times));
     bool fine = o->cold || one_pass(o, t, lines, count, m, false);
     for (int i = 0; fine && i < o->repeat; i++) {
-        if (o->output && i == o->repeat - 1) {
-            m->output = writer_open(o->output);
-            if (!m->output) return EXIT_RUNTIME;
-        }
+        if (i == o->repeat - 1 && (o->output || o->reference))
+            m->kept = need(calloc(o->latency ? count : 1, sizeof(dgm_results *)));
         fine = one_pass(o, t, lines, count, m, true);
     }
-    if (m->output && !writer_close(m->output)) return EXIT_RUNTIME;
-    if (!fine) return EXIT_RUNTIME;
+    int code = fine ? use_results(o, reference, m) : EXIT_RUNTIME;
+    for (size_t i = 0; i < m->kept_count; i++) dgm_results_free(&m->kept[i]);
+    free(m->kept);
+    m->kept = NULL;
+    if (code >= 0) return code;
     qsort(m->times, m->count, sizeof *m->times, by_value);
     print_all(o, t, m);
     if (!m->failed) return EXIT_FINE;
     return fail(EXIT_LINES, "%zu of %zu lines could not be translated", m->failed, count);
+}
+
+// How many lines are translated: all, or the first ones; the reference has to have them, too.
+static int count_lines(const bench_options *o, const text_file *text, const text_file *reference,
+                       uint64_t *count)
+{
+    const char *input = o->input ? o->input : "standard input";
+    *count = o->lines && (size_t)o->lines < text->count ? (size_t)o->lines : text->count;
+    if (*count == 0)
+        return fail(EXIT_RUNTIME, "there is nothing to translate: the input is empty");
+    if (o->reference && reference->count != text->count && reference->count != *count)
+        return fail(EXIT_RUNTIME, "'%s' has %zu lines, --reference '%s' has %zu", input, text->count,
+                    o->reference, reference->count);
+    return -1;
+}
+
+static int run_files(const bench_options *o, const text_file *text, const text_file *reference)
+{
+    dgm_translator *t = NULL;
+    measure m = {0};
+    int code = count_lines(o, text, reference, &m.lines);
+    if (code >= 0) return code;
+    double start = seconds();
+    code = engine_open(&o->engine, &t);
+    m.load = seconds() - start;
+    dgm_input *inputs = need(calloc(text->count, sizeof *inputs));
+    for (size_t i = 0; i < text->count; i++)
+        inputs[i] = (dgm_input){.size = sizeof(dgm_input),
+                                .text = text->lines[i].data,
+                                .text_size = text->lines[i].size};
+    if (code < 0) code = measure_all(o, inputs, reference, t, &m);
+    dgm_close(&t);
+    free(inputs);
+    free(m.times);
+    return code;
 }
 
 static int run(const command *self, int argc, char **argv)
@@ -190,38 +332,31 @@ static int run(const command *self, int argc, char **argv)
     if (o.json && o.csv) return fail_usage(self, "--json and --csv cannot be combined");
     file_list files = {0};
     files_read(&files, "--input", o.input);
+    files_read(&files, "--reference", o.reference);
     files_write(&files, "--output", o.output);
     if (o.output) code = engine_files(&o.engine, &files);
     if (code < 0) code = files_check(self, &files);
     if (code >= 0) return code;
-    dgm_translator *t = NULL;
-    text_file f = {0};
-    measure m = {0};
-    if (!text_file_read(&f, o.input)) return EXIT_RUNTIME;
-    double start = seconds();
-    code = engine_open(&o.engine, &t);
-    m.load = seconds() - start;
-    dgm_input *inputs = need(calloc(f.count + 1, sizeof *inputs));
-    for (size_t i = 0; i < f.count; i++)
-        inputs[i] = (dgm_input){
-            .size = sizeof(dgm_input), .text = f.lines[i].data, .text_size = f.lines[i].size};
-    if (code < 0) code = measure_all(&o, inputs, f.count, t, &m);
-    dgm_close(&t);
-    free(inputs);
-    text_file_free(&f);
-    free(m.times);
+    text_file text = {0}, reference = {0};
+    if (!text_file_read(&text, o.input)) return EXIT_RUNTIME;
+    code = o.reference && !text_file_read(&reference, o.reference) ? EXIT_RUNTIME
+                                                                   : run_files(&o, &text, &reference);
+    text_file_free(&text);
+    text_file_free(&reference);
     return code;
 }
 
 const command command_bench = {
     .name = "bench",
-    .summary = "measure speed, latency and memory",
+    .summary = "measure speed, latency, memory and quality",
     .usage = "-i FILE [-m MODEL]... [options]",
     .description =
         "Translates a file several times after one pass to warm up and prints output tokens and "
-        "sentences per second, percentiles of the time, memory and the chosen kernels. Times are "
-        "of this machine at this moment: compare them only with others of the same run.",
-    .example = "dragoman bench -i news.en -b 4 --batch 32\n"
+        "sentences per second, percentiles of the time, memory and the chosen kernels; with "
+        "--reference BLEU and chrF, too, as 'dragoman eval' gives them. Times are of this machine at "
+        "this moment: compare them only with others of the same run.",
+    .example = "dragoman bench -i news.en --reference news.de -b 4\n"
+               "dragoman bench -i news.en -b 4 --batch 32\n"
                "dragoman bench -i news.en --latency --batch 1 --csv",
     .options = options,
     .settings = SETTINGS_PLAIN,

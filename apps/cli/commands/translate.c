@@ -47,9 +47,10 @@ static const option options[] = {
      "print the score behind every translation", "return-scores|with-score", NULL},
     {"json", 0, OPTION_FLAG | OPTION_FILES | OPTION_EVERYDAY(11) | OPTION_OUTPUT, NULL, AT(show.json), 0, 0, NULL,
      "print one JSON object per line of input; lines counted from 0, as with --nbest", NULL, NULL},
-    {"stats", 0, OPTION_MAYBE | OPTION_FILES, "counts|time", AT(stats), 0, 0, "counts|time",
+    {"stats", 0, OPTION_MAYBE | OPTION_FILES, "KIND", AT(stats), 0, 0,
+     "counts|time|json|json-time",
      "print counts, speed and memory on standard error at the end; time: also where the time went "
-     "(measuring it takes some)",
+     "(measuring it takes some); json, json-time: as one JSON object (docs/manual/STATISTICS.md)",
      NULL, "counts"},
     {"progress", 0, OPTION_TEXT | OPTION_FILES | OPTION_EVERYDAY(14),
      "{auto,bar,log,json,off}[:SECONDS]", AT(progress), 0, 0, NULL,
@@ -94,7 +95,18 @@ static const option options[] = {
 
 static bool timed(const translate_options *o)
 {
-    return o->stats && strcmp(o->stats, "time") == 0;
+    return o->stats && (strcmp(o->stats, "time") == 0 || strcmp(o->stats, "json-time") == 0);
+}
+
+static void print_stats(const session *s)
+{
+    const double took = seconds() - s->start;
+    if (strncmp(s->o->stats, "json", 4) == 0) {
+        stats_json(s->t, s->failed, s->load, took);
+        return;
+    }
+    stats_run(s->t, s->failed, s->load, took);
+    if (timed(s->o)) stats_times(s->t);
 }
 
 // Of --workspace an eighth is for text: three windows at a time, of which every byte takes about
@@ -281,10 +293,7 @@ static int translate_files(session *s, const command *self)
     closed = writer_close(s->report) && closed;
     closed = writer_close(s->dump) && closed;
     journal_close(s->journal, done && closed);
-    if (done && o->stats) {
-        stats_run(s->t, s->failed, s->load, seconds() - s->start);
-        if (timed(o)) stats_times(s->t);
-    }
+    if (done && o->stats) print_stats(s);
     if (!o->quiet) lmbr_warn(s->t, &o->engine.set);
     if (ready) say_end(s, job, done && closed);
     if (!done || s->input_failed || !closed) return EXIT_RUNTIME;
@@ -468,6 +477,6 @@ const command command_translate = {
     .options = options,
     .settings = SETTINGS_ALL,
     .settings_at = AT(engine.set),
+    .everyday = true,
     .run = run,
 };
-    .everyday = true,

@@ -34,6 +34,7 @@ typedef struct line_writer line_writer;
 
 // path NULL or "-": standard output; a name ending in .gz is compressed. NULL after a message.
 line_writer *writer_open(const char *path);
+line_writer *writer_open_errors(void); // standard error
 // The same for a file that has `bytes` bytes of an earlier run with the CRC-32 `check`: what
 // follows them is cut off, and writing goes on there.
 bool writer_possible(const char *path); // makes an empty file if there is none; or a message

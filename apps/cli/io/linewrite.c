@@ -76,6 +76,11 @@ line_writer *writer_open(const char *path)
     return NULL;
 }
 
+line_writer *writer_open_errors(void)
+{
+    return new_writer(2, "standard error", false);
+}
+
 bool writer_possible(const char *path)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
@@ -230,7 +235,7 @@ bool writer_close(line_writer *w)
     if (w->gz && w->bytes == 0) w->member = true; // an empty gzip file has a member, too
     writer_cut(w);
     if (w->gz) deflateEnd(&w->z);
-    if (w->fd != 1) {
+    if (w->fd > 2) {
         errno = 0;
         note(w, close(w->fd) != 0);
     }

@@ -14,6 +14,7 @@
 
 #include "commands/commands.h"
 #include "dragoman/tools.h"
+#include "io/lineio.h"
 #include "options.h"
 
 // What the search computed, in all and per output token; merging: live hypotheses per row that was
@@ -210,4 +211,49 @@ void stats_run(dgm_translator *t, uint64_t failed, double load, double took)
     fprintf(stderr, "memory      %.1f MiB weights, %.1f MiB workspace, %.1f MiB peak RSS\n",
             (double)i->packed_bytes / 1048576, (double)c.arena_peak / 1048576,
             (double)peak_rss() / 1048576);
+}
+
+static void json_number(line_writer *w, const char *name, double value)
+{
+    writer_format(w, ",\"%s\":%.6f", name, value);
+}
+
+static void json_count(line_writer *w, const char *name, double value)
+{
+    writer_format(w, ",\"%s\":%.0f", name, value);
+}
+
+// The object has one key, so that it is known among those of `--progress json`.
+void stats_json(dgm_translator *t, uint64_t failed, double load, double took)
+{
+    dgm_statistics *s = NULL;
+    dgm_error error;
+    dgm_counters c;
+    if (dgm_statistics_read(t, &s, &error) != DGM_OK) {
+        warn("no statistics: %s", error.text);
+        return;
+    }
+    dgm_count(t, &c);
+    line_writer *w = writer_open_errors();
+    writer_format(w, "{\"stats\":{\"version\":\"%s\"", dgm_version());
+    for (size_t i = 0; i < s->count; i++) {
+        const dgm_statistic *x = s->items[i];
+        if (x->text) {
+            writer_format(w, ",\"%s\":", x->name);
+            writer_json(w, x->text, strlen(x->text));
+        } else if (x->whole) {
+            json_count(w, x->name, x->number);
+        } else {
+            json_number(w, x->name, x->number);
+        }
+    }
+    json_count(w, "failed", (double)failed);
+    json_number(w, "load_seconds", load);
+    json_number(w, "seconds", took);
+    json_number(w, "lines_per_second", (double)c.lines / took);
+    json_number(w, "tokens_per_second", (double)c.target_tokens / took);
+    json_count(w, "peak_rss_bytes", (double)peak_rss());
+    writer_text(w, "}}\n");
+    writer_close(w);
+    dgm_statistics_free(&s);
 }
