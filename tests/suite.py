@@ -69,6 +69,7 @@ def system(build):
               for more in ("", "--shortlist all --precision f32", "--search cube", "--search cube --cube naive")]
     tests += [system_test(program, "optimisations", RECURRENT, TEXT, lines), on("identity", lines // 3)]
     tests += [test("tests/system/strict_device", "tests/system/strict_device", build, lines // 2)]
+    tests += [test(f"tests/system/{name}", f"tests/system/{name}", build) for name in ("first_hour", "readme")]
     tests += [test("tests/system/install", "tests/system/install", build), test("tests/system/checks", "tests/system/checks"),
               test("tests/system/measurements", "tests/system/measurements", build)]
     return tests
