@@ -36,6 +36,45 @@ DGM_API dgm_status dgm_tidy(const char *text, size_t size, char **tidy, size_t *
 DGM_API dgm_status dgm_ordinary_case(const dgm_translator *translator, const char *text, size_t size,
                                      char **ordinary, size_t *ordinary_size, dgm_error *error);
 
+// What a translation must not damage, in a sentence: settings.protect.
+typedef enum dgm_protected_kind {
+    DGM_PROTECTED_NUMBER = 0,      // above 12, or with decimals
+    DGM_PROTECTED_PRICE = 1,       // a number with the sign of a currency
+    DGM_PROTECTED_TIME = 2,        // of the day
+    DGM_PROTECTED_DATE = 3,        // in digits
+    DGM_PROTECTED_ADDRESS = 4,     // e-mail addresses, URLs, names of hosts and accounts
+    DGM_PROTECTED_PLACEHOLDER = 5, // {name} {{x}} ${x} %s %1$s %(name)s <tag> &nbsp;
+    DGM_PROTECTED_CODE = 6,        // identifiers, paths, file names, versions, telephone numbers
+    DGM_PROTECTED_NAME = 7         // of people, with letters that are rare in the source language
+} dgm_protected_kind;
+
+// Where it stands: bytes from begin to end.
+typedef struct dgm_protected {
+    size_t begin, end;
+    int32_t kind; // dgm_protected_kind
+} dgm_protected;
+
+// Finds what is to be protected in a sentence that is translated from `source` to `target` (codes such
+// as "de" or "de-AT"; NULL or "": unknown). Numbers, prices, times and dates are found where
+// both languages are known to write them; addresses, placeholders and code always.
+DGM_API dgm_status dgm_protected_find(const char *text, size_t size, const char *source,
+                                      const char *target, dgm_protected **found, size_t *count,
+                                      dgm_error *error);
+DGM_API void dgm_protected_free(dgm_protected **found);
+
+// Which of these does a translation hold, in a form that the target language has for it? "1,299.99" may
+// have become "1.299,99", "4:30 p.m." "16.30 Uhr"; addresses, placeholders and code stay to the
+// byte. kept (NULL or [count]) gets 1 or 0 for each; returns how many are kept.
+DGM_API size_t dgm_protected_check(const char *text, size_t size, const dgm_protected *found,
+                                   size_t count, const char *source, const char *target,
+                                   const char *translation, size_t translation_size,
+                                   unsigned char *kept);
+
+// Writes one of them in the target language: at most `room` bytes with the final NUL. Returns how many
+// bytes there are without it, also where they do not fit; 0 without memory.
+DGM_API size_t dgm_protected_write(const char *text, size_t size, const dgm_protected *one,
+                                   const char *source, const char *target, char *out, size_t room);
+
 // Does this line of constraints (dgm_input.constraints) look like a row of a glossary, which would be a
 // mistake: two entries without any mark, the first of which stands in the text to translate? 1 or 0.
 DGM_API int dgm_constraints_like_terms(const char *constraints, size_t constraints_size,

@@ -78,7 +78,7 @@ static bool is_placeholder(dgm_text t)
     return i + 1 == t.size && strchr("sdifuxXcgGeEop%@", t.data[i]) != NULL;
 }
 
-static bool is_file_name(dgm_text t)
+bool dgm_is_file_name(dgm_text t)
 {
     static const char known[] = " c h cc cpp hpp py txt md pdf png jpg jpeg gif svg html htm css "
                                 "js ts json xml yaml yml toml csv tsv zip gz xz tar "
@@ -97,8 +97,7 @@ static bool is_file_name(dgm_text t)
     return strstr(known, word) != NULL;
 }
 
-// "550e8400-e29b-...": hexadecimal digits and dashes, several of them digits.
-static bool is_hexadecimal(dgm_text t)
+bool dgm_is_hexadecimal(dgm_text t)
 {
     size_t digits = 0;
     for (size_t i = 0; i < t.size; i++) {
@@ -136,8 +135,8 @@ static bool is_word(dgm_text token)
     const letters found = count_letters(t);
     if (found.all == 0) return false;
     if (found.spaceless) return true;
-    if (found.all == 1 || is_placeholder(t) || is_address(t) || is_file_name(t) ||
-        is_hexadecimal(t))
+    if (found.all == 1 || is_placeholder(t) || is_address(t) || dgm_is_file_name(t) ||
+        dgm_is_hexadecimal(t))
         return false;
     if (t.data[0] == '<' || t.data[0] == '#') return false;
     if ((is_digit(t.data[0]) || t.data[0] == '+') && found.all <= SUFFIX) return false;

@@ -11,4 +11,9 @@
 // letters, an identifier or a single letter; or where the whole looks like a line of code.
 bool dgm_is_language(dgm_text text);
 
+// Of single words: a file's name with a known extension; hexadecimal digits and dashes, several of
+// them digits ("550e8400-e29b-...").
+bool dgm_is_file_name(dgm_text word);
+bool dgm_is_hexadecimal(dgm_text word);
+
 #endif
