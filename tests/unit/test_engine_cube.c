@@ -137,8 +137,9 @@ static void test_approximate_scores(void **state)
     dgm_results_free(&as_searched);
     dgm_results_free(&exact);
     dgm_results_free(&approximate);
-    // Naive cube pruning has the model's own.
+    // Naive cube pruning has the model's own, and says so where others are asked for (test_refusals).
     s.cube = "naive";
+    s.approximate_scores = 0;
     dgm_results *naive = translate(NORMALISED, &s, NULL);
     assert_int_equal(naive->items[0]->translations[0]->approximate, 0);
     dgm_results_free(&naive);
@@ -203,6 +204,9 @@ static void test_refusals(void **state)
     s.approximate_scores = 1;
     s.search = "beam";
     refuse(NORMALISED, &s, DGM_ERR_ARGUMENT, "approximate-scores cannot be combined with search beam: ");
+    s = cube_settings("naive", NULL, NULL);
+    s.approximate_scores = 1;
+    refuse(NORMALISED, &s, DGM_ERR_ARGUMENT, "approximate-scores cannot be combined with cube-naive: ");
 }
 
 static void lines_of(const char *const *from, dgm_line *to)
