@@ -22,6 +22,13 @@
 //   mask                     only ends among the best B count, as before; a sentence without any
 //                            takes the best end that some live row had at some step (second store)
 //   huggingface              the end symbol is forced at log-probability 0
+// Constrained sentences, whatever the policy, are also done when the best live hypothesis, at its present
+// length, is behind what the result will hold. With a length penalty that is a guess, and margin's rule is,
+// too: so they are asked when as many are finished as the beam has places, not as many as the n-best
+// list. The first translation then does not depend on the size of the list, and is better where it
+// was another one. Measured on newstest2014 with a term of the reference in every line: 4 to 5 % more
+// rows, 8 to 10 % of the lines with a better score (docs/manual/CONSTRAINTS.md).
+//
 // The margin is exact only for sums of log-probabilities without a length penalty; with one, or
 // with scorers that reward, it is a heuristic. Inside a lattice it is not asked: its paths end soon.
 //
@@ -89,10 +96,25 @@ static float best_live(const dgm_search *s, const dgm_active *p)
     return best;
 }
 
+// Can a live hypothesis no longer rise? Without a length penalty that divides, and without rewards of
+// other scorers than constraints and prefixes, its score only falls.
+static bool only_falls(const dgm_search *s, const dgm_active *p)
+{
+    enum { PLAIN_SCORERS = 2 };
+    return p->lengths.length_penalty <= 0.0f && p->lengths.word_penalty >= 0.0f &&
+           s->scorer_count == PLAIN_SCORERS;
+}
+
+// How many have to be finished before those that live are compared with them.
+static int wanted(const dgm_search *s, const dgm_active *p)
+{
+    return p->constraint && !only_falls(s, p) ? s->width : s->config.nbest;
+}
+
 // With an n-best list the search goes on until there are n; for n = 1 this is the paper's rule.
 static bool stop_margin(const dgm_search *s, const dgm_active *p)
 {
-    return !p->bounded && p->ended >= s->config.nbest &&
+    return !p->bounded && p->ended >= wanted(s, p) &&
            p->best_sum - best_live(s, p) >= s->config.margin;
 }
 
@@ -104,8 +126,8 @@ static bool stop_full(const dgm_search *s, const dgm_active *p)
 // Algorithm 1 of Imamura and Sumita (2020), whose K is the number of translations asked for.
 static bool stop_first(const dgm_search *s, const dgm_active *p)
 {
-    const int wanted = s->config.first > s->config.nbest ? s->config.first : s->config.nbest;
-    return p->ended >= wanted;
+    const int most = s->config.first > s->config.nbest ? s->config.first : s->config.nbest;
+    return p->ended >= most;
 }
 
 static bool stop_never(const dgm_search *s, const dgm_active *p)
@@ -127,9 +149,10 @@ static bool stop_huggingface(const dgm_search *s, const dgm_active *p)
 // best of them, at its present length, is behind what the result will hold.
 static bool stop_behind(const dgm_search *s, const dgm_active *p)
 {
-    if (p->store.count < s->config.nbest) return false;
+    const int count = wanted(s, p);
+    if (p->store.count < count) return false;
     const float best = dgm_final_score(p, best_live(s, p), p->tokens + 1);
-    return best <= p->store.items[s->config.nbest - 1].score;
+    return best <= p->store.items[count - 1].score;
 }
 
 const dgm_finish_ops dgm_finish_table[DGM_FINISH_COUNT] = {

@@ -43,14 +43,24 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void open_tables(toy *m, uint64_t seed)
+static void fill_tables(uint64_t seed)
 {
     dgm_rng rng = {seed};
     for (int i = 0; i < VOCAB * VOCAB; i++) last[i] = 8.0f * (float)dgm_rng_unit(&rng) - 4.0f;
     for (int i = 0; i < POSITIONS * VOCAB; i++) table_time[i] = (float)dgm_rng_unit(&rng);
+}
+
+static void open_filled(toy *m)
+{
     const toy_spec spec = {
         .vocab = VOCAB, .positions = POSITIONS, .heads = 1, .last = last, .time = table_time};
     toy_open(m, &spec);
+}
+
+static void open_tables(toy *m, uint64_t seed)
+{
+    fill_tables(seed);
+    open_filled(m);
 }
 
 // What one sentence is asked for: terms of one to three words, a forbidden pair, an end.
@@ -209,6 +219,123 @@ static void with_other_settings(void **state)
     toy_close(&m);
 }
 
+// ---- when a sentence is over ---------------------------------------------------------------------
+
+// Of equal beams, the first translation is the same however many are asked for. (first:K is not among
+// the policies: K is the size of the list.)
+static void the_first_does_not_depend_on_the_list(void **state)
+{
+    (void)state;
+    asked a[SENTENCES];
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        toy m;
+        dgm_rng rng = {seed * 31};
+        open_tables(&m, seed);
+        for (int k = 0; k < SENTENCES; k++) ask(&a[k], &rng);
+        for (int finish = 0; finish < DGM_FINISH_FIRST; finish++)
+            for (int penalty = -1; penalty <= 1; penalty++) {
+                dgm_search_config c = toy_config(4, (dgm_finish)finish);
+                c.max_length = LONGEST;
+                c.length_penalty = (float)penalty;
+                run(&m, &c, a, SENTENCES, 1, one);
+                for (c.nbest = 2; c.nbest <= c.beam; c.nbest++) {
+                    run(&m, &c, a, SENTENCES, 1, many);
+                    for (int k = 0; k < SENTENCES; k++)
+                        if (memcmp(&one[k].h[0], &many[k].h[0], sizeof one[k].h[0]) != 0)
+                            fail_msg("policy %d, penalty %d, seed %d: %g alone, %g as the first of %d",
+                                     finish, penalty, (int)seed, (double)one[k].h[0].score,
+                                     (double)many[k].h[0].score, c.nbest);
+                }
+            }
+        for (int k = 0; k < SENTENCES; k++) dgm_constraint_free(&a[k].constraint);
+        toy_close(&m);
+    }
+}
+
+// Sentences of two words, all of them: the best that holds "w2 w3" and nothing else but w2 and w3.
+enum { SHORTEST = 2, TWO_WORDS = 5 };
+
+static double best_of_all(toy_hypothesis *best)
+{
+    double found = -INFINITY;
+    for (int count = SHORTEST; count <= TWO_WORDS; count++)
+        for (int bits = 0; bits < 1 << count; bits++) {
+            static const int32_t pair[] = {2, 3};
+            toy_hypothesis h = {.count = count};
+            double sum = 0;
+            for (int i = 0; i < count; i++) h.tokens[i] = 2 + (bits >> i & 1);
+            if (!stands(&h, pair, 2)) continue;
+            for (int i = 0; i <= count; i++) {
+                const int u = i ? h.tokens[i - 1] : START, v = i < count ? h.tokens[i] : TOY_EOS;
+                double z = 0;
+                for (int k = 0; k < VOCAB; k++)
+                    z += exp((double)last[u * VOCAB + k] + (double)table_time[i * VOCAB + k]);
+                sum += (double)last[u * VOCAB + v] + (double)table_time[i * VOCAB + v] - log(z);
+            }
+            if (sum / (count + 1) <= found) continue;
+            found = sum / (count + 1);
+            *best = h;
+        }
+    return found;
+}
+
+// "w2 w3" is dear, ends cheaply, and may go on: at a price, and then for next to nothing, so that the
+// longest sentence is the best by its length. While the price has just been paid it is behind.
+static void fill_tempting(uint64_t seed)
+{
+    dgm_rng rng = {seed};
+    for (int i = 0; i < VOCAB * VOCAB; i++) last[i] = 0.2f * (float)dgm_rng_unit(&rng);
+    for (int i = 0; i < POSITIONS * VOCAB; i++) table_time[i] = 0.0f;
+    for (int u = 0; u < VOCAB; u++) last[u * VOCAB + TOY_EOS] = -6.0f;
+    for (int v = 2; v <= 3; v++) {
+        last[START * VOCAB + v] += v == 2 ? 1.0f : -6.0f;
+        last[2 * VOCAB + v] += v == 3 ? 1.0f : -6.0f;
+        last[3 * VOCAB + v] += 6.0f;
+        table_time[2 * VOCAB + v] = -6.0f;
+    }
+    last[START * VOCAB + 4] = last[2 * VOCAB + 4] = last[3 * VOCAB + TOY_EOS] = 6.0f;
+    table_time[3 * VOCAB + TOY_EOS] = table_time[4 * VOCAB + TOY_EOS] = -8.0f;
+}
+
+// A beam with room for every sentence there is must find the best of them: it may not stop because
+// those that live are behind at their present length.
+static void a_beam_for_all_finds_the_best(void **state)
+{
+    (void)state;
+    static const int32_t pair[] = {2, 3};
+    static const dgm_finish policies[] = {DGM_FINISH_MARGIN, DGM_FINISH_MASK, DGM_FINISH_REFILL};
+    dgm_pattern p[VOCAB] = {{.tokens = pair, .count = 2}};
+    int32_t others[VOCAB];
+    int count = 1;
+    for (int32_t v = 1; v < START; v++) {
+        others[v] = v;
+        if (v != 2 && v != 3)
+            p[count++] = (dgm_pattern){.kind = DGM_PATTERN_FORBID, .tokens = &others[v], .count = 1};
+    }
+    asked a = {0};
+    dgm_error err;
+    assert_int_equal(dgm_constraint_compile(&a.constraint, surfaces, p, count, 1, &err), DGM_OK);
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        toy m;
+        toy_hypothesis best = {0};
+        fill_tempting(seed);
+        open_filled(&m);
+        const double score = best_of_all(&best);
+        for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+            dgm_search_config c = toy_config(1 << (TWO_WORDS + 2), policies[i]);
+            c.max_length = TWO_WORDS;
+            run(&m, &c, &a, 1, 1, one);
+            if (fabs((double)one[0].h[0].score - score) > 1e-4)
+                fail_msg("policy %d, seed %d: %g found, %g is best", (int)policies[i], (int)seed,
+                         (double)one[0].h[0].score, score);
+            assert_int_equal(one[0].h[0].count, TWO_WORDS);
+            assert_memory_equal(one[0].h[0].tokens, best.tokens, sizeof best.tokens);
+        }
+        toy_close(&m);
+    }
+    dgm_constraint_free(&a.constraint);
+}
+
 static void impossible_ones_give_nothing(void **state)
 {
     (void)state;
@@ -282,6 +409,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_search_meets_them),
         cmocka_unit_test(with_other_settings),
+        cmocka_unit_test(the_first_does_not_depend_on_the_list),
+        cmocka_unit_test(a_beam_for_all_finds_the_best),
         cmocka_unit_test(impossible_ones_give_nothing),
         cmocka_unit_test(nothing_is_allocated),
         cmocka_unit_test(sampling_refuses),
