@@ -71,7 +71,8 @@ def system(build):
     tests += [test("tests/system/strict_device", "tests/system/strict_device", build, lines // 2)]
     tests += [test(f"tests/system/{name}", f"tests/system/{name}", build) for name in ("first_hour", "readme")]
     tests += [test("tests/system/install", "tests/system/install", build), test("tests/system/checks", "tests/system/checks"),
-              test("tests/system/measurements", "tests/system/measurements", build)]
+              test("tests/system/measurements", "tests/system/measurements", build),
+              test("tests/system/compare", "tests/system/compare", build)]
     return tests
 
 
