@@ -23,8 +23,8 @@
 //                            takes the best end that some live row had at some step (second store)
 //   huggingface              the end symbol is forced at log-probability 0
 // Constrained sentences, whatever the policy, are also done when the best live hypothesis, at its present
-// length, is behind what the result will hold. With a length penalty that is a guess, and margin's rule is,
-// too: so they are asked when as many are finished as the beam has places, not as many as the n-best
+// length, is behind what the result will hold. With a length penalty that is a heuristic, as margin's rule
+// is: so they are asked when as many are finished as the beam has places, not as many as the n-best
 // list. The first translation then does not depend on the size of the list, and is better where it
 // was another one. Measured on newstest2014 with a term of the reference in every line: 4 to 5 % more
 // rows, 8 to 10 % of the lines with a better score (docs/manual/CONSTRAINTS.md).
