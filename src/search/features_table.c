@@ -119,7 +119,7 @@ ASKS(asks_static_scales, a->static_scales)
 // ---- the table ---------------------------------------------------------------------------------
 
 static const char only_recurrent[] = "only recurrent models have products with states to save";
-static const char only_draws[] = "it says how random words are drawn";
+static const char only_draws[] = "it says how search sample draws words";
 static const char in_a_beam[] =
     "words anywhere in a translation can be forced where a search takes the best word a step, from "
     "left to right";

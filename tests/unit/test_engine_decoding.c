@@ -89,7 +89,7 @@ static void bad_numbers(void **state)
     REFUSED("beam", diversity, -1, "diversity must be 0 to 1e+06, not -1");
     REFUSED("beam", coverage_penalty, -1, "coverage penalty must be 0 to 1e+06, not -1");
     REFUSED("beam", seed, 1,
-            "seed cannot be combined with search beam: it says how random words are drawn");
+            "seed cannot be combined with search beam: it says how search sample draws words");
     REFUSED("sample", top_k, 1025, "top-k must be 1 to 1024, not 1025");
     REFUSED("sample", top_p, 2, "top-p must be 0 to 1, not 2");
     REFUSED("sample", temperature, -1, "temperature must be 0 to 1e+06, not -1");
