@@ -235,6 +235,7 @@ static bool open_files(session *s, const command *self)
     const char *const names[COMPANIONS] = {o->prefix, o->constraints, o->directions};
     static const char *const what[COMPANIONS] = {"prefix", "constraints", "directions"};
     if (!s->in) return false;
+    input_warn(o);
     for (int i = 0; i < COMPANIONS; i++) {
         s->with[i].what = what[i];
         if (names[i]) s->with[i].in = reader_open(names[i]);

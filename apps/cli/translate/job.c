@@ -44,6 +44,23 @@ line_reader *open_input(const translate_options *o)
     return reader_open(o->input);
 }
 
+static void warn_of_markup(const char *name)
+{
+    static const char *const ends[] = {".html", ".htm",   ".xhtml", ".xml", ".md",   ".tex",
+                                       ".tmx",  ".xliff", ".xlf",   ".po",  ".json", ".srt"};
+    const char *end = name ? strrchr(name, '.') : NULL;
+    for (size_t i = 0; end && i < sizeof ends / sizeof *ends; i++)
+        if (strcmp(end, ends[i]) == 0)
+            warn("'%s' is read as plain text, line by line: its markup is not understood", name);
+}
+
+void input_warn(const translate_options *o)
+{
+    if (o->quiet || o->text.count) return;
+    for (int i = 0; i < o->files.count; i++) warn_of_markup(o->files.items[i]);
+    if (!o->files.count) warn_of_markup(o->input);
+}
+
 bool input_is_files(const translate_options *o)
 {
     if (o->text.count) return false;
