@@ -15,8 +15,9 @@ COLUMNS = ["date", "version", "commit", "machine", "device", "model", "settings"
 # Tell series apart on white and on black, and for colour-blind readers.
 SHADES = ["#0a7cc1", "#d55e00", "#0a9e73", "#c66aa0", "#b98a00", "#4f9fd0", "#8c6bb1", "#808080"]
 SHAPES = ["circle", "square", "diamond", "triangle"]
-STYLE = (".word{fill:#333}.line{stroke:#888;fill:none}.grid{stroke:#8884;fill:none}"
-         "@media (prefers-color-scheme:dark){.word{fill:#ddd}.line{stroke:#999}}")
+# Grey can be read on both, too, where a viewer does not say which it has.
+STYLE = (".word{fill:#7a7a7a}.line{stroke:#888;fill:none}.grid{stroke:#8884;fill:none}"
+         "@media (prefers-color-scheme:light){.word{fill:#333}}@media (prefers-color-scheme:dark){.word{fill:#ddd}}")
 PAGE_STYLE = ("body{font:15px/1.45 sans-serif;max-width:1000px;margin:2em auto;padding:0 1em;color:#222;background:#fff}"
               "table{border-collapse:collapse;margin:1em 0;font-size:14px}th,td{padding:.3em .6em;border-bottom:1px solid #8886;"
               "text-align:right}th{border-bottom:2px solid #888}th.l,td.l{text-align:left}.scroll{overflow-x:auto}"
@@ -141,7 +142,8 @@ def panel(name, rows, styles, top):
             word(16, middle, "BLEU", "middle", 12, f' transform="rotate(-90 16 {middle:.1f})"')]
     places = [(x_axis.at(number(r, "lines_per_s")), y_axis.at(number(r, "bleu"))) for r in rows]
     taken = [(x - 7, y - 7, x + 7, y + 7) for x, y in places]
-    beams = len({row["beam"] for row in rows}) > 1
+    beams = len(styles) < len(rows)  # lines over beams; else a point stands for its model and settings
+    kinds = [len({series_of(row)[i] for row in rows}) > 1 for i in (0, 1)]
     for key, (shade, _) in styles.items():
         path = [p for p, row in zip(places, rows) if series_of(row) == key]
         if len(path) > 1:
@@ -154,7 +156,8 @@ def panel(name, rows, styles, top):
         lines = f"M{x:.1f} {low:.1f}V{high:.1f}M{x - 3:.1f} {low:.1f}h6M{x - 3:.1f} {high:.1f}h6M{left:.1f} {y:.1f}H{right:.1f}"
         out += [f'<path fill="none" stroke="{shade}" d="{lines}"/>', mark(shape, x, y, shade)]
     for (x, y), row in zip(places, rows):
-        content = f"beam {row['beam']}" if beams else ", ".join(series_of(row))
+        differs = [part for part, several in zip(series_of(row), kinds) if several]
+        content = f"beam {row['beam']}" if beams or not differs else ", ".join(differs)
         out.append(place(x, y, content if len(content) <= 40 else content[:39] + "\u2026", taken,
                          styles[series_of(row)][0]))
     return out
