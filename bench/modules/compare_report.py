@@ -229,8 +229,8 @@ def page(rows, commands, command, title, figure):
     out = ['<!DOCTYPE html>', '<html xmlns="http://www.w3.org/1999/xhtml" lang="en">', '<head><meta charset="utf-8"/>',
            '<meta name="viewport" content="width=device-width"/>', f"<title>{escape(title)}</title>",
            f"<style>{PAGE_STYLE}</style></head>", "<body>", f"<h1>{escape(title)}</h1>",
-           f"<p>{escape(first['date'])}, Dragoman {escape(first['version'])} ({escape(first['commit'])}), {escape(first['machine'])}; "
-           f"{escape(first['device'])}. {first['rounds']} rounds, in which rows take turns; medians. p: how probable so large a "
+           f"<p>{escape(first['date'])}, Dragoman {escape(first['version'])} ({escape(first['commit'])}), "
+           f"{escape(first['machine'])}; {escape(first['device'])}. {first['rounds']} rounds, in which rows take turns; medians. p: how probable so large a "
            "difference to the first row is if there is none, by paired bootstrap resampling; bold below 0.05.</p>", figure]
     for (name, some), shown in zip(by_test(rows).items(), commands):
         failed = sum(int(row["failed"]) for row in some)
