@@ -58,6 +58,15 @@ typedef struct option {
     const char *bare;  // MAYBE
 } option;
 
+// Of commands that read text by lineio.h; their struct has a field `encoding` for reader_encoding.
+#define ENCODING_OPTION(type, marks)                                                               \
+    {                                                                                              \
+        "encoding", 0, OPTION_CHOICE | (marks), "NAME", offsetof(type, encoding), 0, 0,            \
+            "utf-8|utf-16|utf-16le|utf-16be|latin-1|windows-1252",                                 \
+            "encoding of the text files that are read (default utf-8); what is written is UTF-8",  \
+            NULL, NULL                                                                             \
+    }
+
 enum { LIST_MAX = 64, WORDS_MAX = 256 };
 
 typedef struct option_list {

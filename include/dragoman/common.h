@@ -37,15 +37,34 @@ DGM_API dgm_status dgm_number_size(const char *what, const char *text, int64_t m
 DGM_API dgm_status dgm_number_list(const char *what, const char *text, double *values, int most,
                                    int *count, dgm_error *error);
 
+// How the bytes of a text stand for characters. UTF16: in the byte order that its mark or its zero bytes show.
+typedef enum dgm_encoding {
+    DGM_ENCODING_UTF8 = 0,
+    DGM_ENCODING_UTF16,
+    DGM_ENCODING_UTF16LE,
+    DGM_ENCODING_UTF16BE,
+    DGM_ENCODING_LATIN1,
+    DGM_ENCODING_WINDOWS1252
+} dgm_encoding;
+
+// From a name: utf-8, utf-16, utf-16le, utf-16be, latin-1, windows-1252, and what else these are called.
+DGM_API dgm_status dgm_encoding_named(const char *name, dgm_encoding *encoding, dgm_error *error);
+// UTF16LE or UTF16BE where the beginning of a text has their byte order mark, or the zero bytes of European text in
+// UTF-16; else UTF8.
+DGM_API dgm_encoding dgm_encoding_guess(const char *text, size_t size);
+
 // Lines of a text, plain or gzip (known by its first bytes): a file, a pipe or standard input. A
 // line ends with "\n" or "\r\n", the last one with the text if need be; NUL bytes are bytes like
-// others, and a byte order mark before the first line is left out. Messages name the file and,
-// from the first line on, the line.
+// others, and a byte order mark before the first line is left out. Text in UTF-16 is refused unless it is
+// asked for; lines are always UTF-8. Messages name the file and, from the first line on, the line.
 typedef struct dgm_lines dgm_lines;
 #define DGM_LINE_MAX ((size_t)16 << 20) // bytes; longer lines are an error
 
 DGM_API dgm_status dgm_lines_open(dgm_lines **lines, const char *path, // NULL: standard input
                                   dgm_error *error);
+// Of a text in another encoding; what it cannot mean is an error that names the line.
+DGM_API dgm_status dgm_lines_open_as(dgm_lines **lines, const char *path, dgm_encoding encoding,
+                                     dgm_error *error);
 DGM_API void dgm_lines_close(dgm_lines **lines); // sets *lines to NULL; accepts NULL inside
 // The next line without its line break, borrowed until the next call; a NUL follows it. *more is
 // false, and nothing else set, at the end.
@@ -53,6 +72,8 @@ DGM_API dgm_status dgm_lines_next(dgm_lines *lines, const char **line, size_t *s
                                   dgm_error *error);
 DGM_API uint64_t dgm_lines_number(const dgm_lines *lines);  // of the line last read, from 1
 DGM_API const char *dgm_lines_name(const dgm_lines *lines); // path or "standard input"
+DGM_API bool dgm_lines_crlf(const dgm_lines *lines);   // did the line last read end with "\r\n"?
+DGM_API bool dgm_lines_marked(const dgm_lines *lines); // did a byte order mark in UTF-8 stand before the first?
 DGM_API double dgm_lines_share(const dgm_lines *lines); // of the file that was read, 0: not known
 // Would dgm_lines_next answer without waiting for somebody to type or send?
 DGM_API bool dgm_lines_ready(const dgm_lines *lines);

@@ -22,11 +22,15 @@ DGM_API dgm_status dgm_sentences(const char *text, size_t size, const char *lang
                                  dgm_sentence **sentences, size_t *count, dgm_error *error);
 DGM_API void dgm_sentences_free(dgm_sentence **sentences);
 
+// A whole text in another encoding, in UTF-8, without a byte order mark; DGM_ERR_TEXT, with the line, where bytes
+// stand for nothing. *out ends with NUL; dgm_string_free releases it. dgm_lines_open_as reads files so.
+DGM_API dgm_status dgm_decode(const char *text, size_t size, dgm_encoding encoding, char **out,
+                              size_t *out_size, dgm_error *error);
+
 // Text as models have seen it, valid UTF-8 of any length: what looks the same and is written in other bytes.
 // Letters and their marks are composed (NFC), full-width letters and ligatures become plain ones, soft
 // hyphens, zero-width characters and control characters are left out (docs/manual/TEXT.md says which). A
-// translator does this with every line unless settings.raw is set. *tidy ends with NUL; dgm_string_free
-// releases it.
+// translator does this with every line unless settings.raw is set. Released as above.
 DGM_API dgm_status dgm_tidy(const char *text, size_t size, char **tidy, size_t *tidy_size,
                             dgm_error *error);
 

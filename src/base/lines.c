@@ -5,6 +5,8 @@
 // to us through pipes gets its answer before it sends more. gzip is known by its first bytes, from
 // a file or through a pipe, and decompressed on the way. The buffer is a window over the text,
 // |read|line ...|rest|; what is left of an unfinished line moves to the front before more is read.
+//
+//     file --read--> [raw --inflate-->] [foreign --convert-->] buffer
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +16,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/encoding.h"
 #include "base/mem.h"
 #include "base/textfile.h"
 
@@ -27,6 +30,8 @@ struct dgm_lines {
     size_t scanned;         // no line break in buffer[begin, scanned)
     uint64_t number;        // of lines that were read
     bool eof;
+    bool looked;        // at the beginning of the text
+    bool crlf, marked;  // of the line last read, of the text
     const volatile int *stop; // NULL: nobody ends the waiting
     uint64_t size, taken; // of the file, 0: unknown; bytes read from it
     // gzip
@@ -34,6 +39,11 @@ struct dgm_lines {
     bool member;    // inside one; a file may have several
     z_stream z;     // next_in: compressed bytes in raw
     unsigned char *raw;
+    // other encodings than UTF-8
+    dgm_encoding asked, encoding; // encoding: with the byte order that was found
+    char *foreign; // bytes that are not converted yet
+    size_t foreign_size;
+    const char *wrong; // with what follows what was converted; NULL: nothing
 };
 
 static voidpf allocate(voidpf cookie, uInt count, uInt size)
@@ -61,14 +71,24 @@ static dgm_status open_file(dgm_lines *r, const char *path, dgm_error *err)
 
 dgm_status dgm_lines_open(dgm_lines **out, const char *path, dgm_error *err)
 {
+    return dgm_lines_open_as(out, path, DGM_ENCODING_UTF8, err);
+}
+
+dgm_status dgm_lines_open_as(dgm_lines **out, const char *path, dgm_encoding encoding, dgm_error *err)
+{
     *out = NULL;
+    DGM_FAIL_IF((unsigned)encoding > DGM_ENCODING_WINDOWS1252, err, DGM_ERR_ARGUMENT, "%d is no encoding",
+                (int)encoding);
     dgm_lines *r = dgm_calloc(1, sizeof *r);
     if (!r) return dgm_no_memory(err);
     r->fd = -1;
     r->cap = BUFFER;
     r->buffer = dgm_malloc(r->cap);
+    r->asked = r->encoding = encoding;
+    if (encoding != DGM_ENCODING_UTF8) r->foreign = dgm_malloc(RAW);
     r->name = dgm_strdup(path ? path : "standard input");
-    dgm_status st = r->buffer && r->name ? open_file(r, path, err) : dgm_no_memory(err);
+    const bool ready = r->buffer && r->name && (r->foreign || encoding == DGM_ENCODING_UTF8);
+    dgm_status st = ready ? open_file(r, path, err) : dgm_no_memory(err);
     if (st != DGM_OK) dgm_lines_close(&r);
     *out = r;
     return st;
@@ -81,6 +101,7 @@ void dgm_lines_close(dgm_lines **lines)
     if (r->gz) inflateEnd(&r->z);
     if (r->fd >= 0) close(r->fd);
     dgm_free(r->raw);
+    dgm_free(r->foreign);
     dgm_free(r->buffer);
     dgm_free(r->name);
     dgm_free(r);
@@ -95,6 +116,16 @@ uint64_t dgm_lines_number(const dgm_lines *r)
 const char *dgm_lines_name(const dgm_lines *r)
 {
     return r->name;
+}
+
+bool dgm_lines_crlf(const dgm_lines *r)
+{
+    return r->crlf;
+}
+
+bool dgm_lines_marked(const dgm_lines *r)
+{
+    return r->marked;
 }
 
 double dgm_lines_share(const dgm_lines *r)
@@ -154,12 +185,10 @@ static dgm_status read_some(dgm_lines *r, void *to, size_t room, size_t *n, dgm_
     return DGM_OK;
 }
 
-static dgm_status read_plain(dgm_lines *r, size_t room, dgm_error *err)
+static dgm_status read_plain(dgm_lines *r, char *to, size_t room, size_t *n, dgm_error *err)
 {
-    size_t n = 0;
-    DGM_TRY(read_some(r, r->buffer + r->end, room, &n, err));
-    r->end += n;
-    r->eof = n == 0;
+    DGM_TRY(read_some(r, to, room, n, err));
+    r->eof = *n == 0;
     return DGM_OK;
 }
 
@@ -176,7 +205,9 @@ static dgm_status refuse_documents(const dgm_lines *r, dgm_error *err)
 // Two bytes tell: what was read of a compressed file goes to raw.
 static dgm_status find_format(dgm_lines *r, dgm_error *err)
 {
-    while (r->end < 2 && !r->eof) DGM_TRY(read_plain(r, RAW - r->end - 1, err));
+    const size_t room = r->encoding == DGM_ENCODING_UTF8 ? RAW : RAW / (DGM_ENCODING_GROWTH + 1);
+    for (size_t n = 0; r->end < 2 && !r->eof; r->end += n)
+        DGM_TRY(read_plain(r, r->buffer + r->end, room - r->end - 1, &n, err));
     r->known = true;
     const unsigned char *magic = (const unsigned char *)r->buffer;
     DGM_TRY(refuse_documents(r, err));
@@ -220,11 +251,11 @@ static dgm_status next_member(dgm_lines *r, dgm_error *err)
     return DGM_OK;
 }
 
-// Decompresses into the buffer until there is something new in it.
-static dgm_status inflate_some(dgm_lines *r, size_t room, dgm_error *err)
+// Decompresses until there is something new.
+static dgm_status inflate_some(dgm_lines *r, char *to, size_t room, size_t *n, dgm_error *err)
 {
-    const size_t before = r->end;
-    while (r->end == before && !r->eof) {
+    *n = 0;
+    while (*n == 0 && !r->eof) {
         if (!r->member) {
             DGM_TRY(next_member(r, err));
             continue;
@@ -235,18 +266,67 @@ static dgm_status inflate_some(dgm_lines *r, size_t room, dgm_error *err)
         else if (r->z.avail_in == 0)
             return reading_fails(r, DGM_ERR_FORMAT, "the compressed file is cut short", err);
         if (r->eof) break;
-        r->z.next_out = (unsigned char *)r->buffer + r->end;
+        r->z.next_out = (unsigned char *)to;
         r->z.avail_out = (uInt)room;
         const int code = inflate(&r->z, Z_NO_FLUSH);
-        r->end += room - r->z.avail_out;
+        *n = room - r->z.avail_out;
         if (code == Z_STREAM_END)
             r->member = false;
         else if (code == Z_MEM_ERROR)
             return dgm_no_memory(err);
-        else if (code != Z_OK && code != Z_BUF_ERROR && r->end == before)
+        else if (code != Z_OK && code != Z_BUF_ERROR && *n == 0)
             return reading_fails(r, DGM_ERR_FORMAT,
                                  r->z.msg ? r->z.msg : "the compressed data is damaged", err);
     }
+    return DGM_OK;
+}
+
+static dgm_status read_bytes(dgm_lines *r, char *to, size_t room, size_t *n, dgm_error *err)
+{
+    return r->gz ? inflate_some(r, to, room, n, err) : read_plain(r, to, room, n, err);
+}
+
+// ---- encodings ---------------------------------------------------------------------------------
+
+// Converts what is in `foreign` into the buffer. What cannot be converted ends the text, but lines before it come
+// first: it is an error of the next call.
+static dgm_status convert(dgm_lines *r, dgm_error *err)
+{
+    if (!r->looked && r->foreign_size)
+        r->encoding = dgm_encoding_order(r->asked, r->foreign, r->foreign_size, &r->wrong);
+    r->looked |= r->foreign_size > 0;
+    dgm_converted c = {.wrong = r->wrong};
+    if (!c.wrong)
+        c = dgm_encoding_convert(r->encoding, r->foreign, r->foreign_size, r->eof, r->buffer + r->end);
+    r->end += c.made;
+    r->foreign_size -= c.used;
+    memmove(r->foreign, r->foreign + c.used, r->foreign_size);
+    r->wrong = c.wrong;
+    if (!r->wrong) return DGM_OK;
+    r->eof = false;
+    if (c.made) return DGM_OK;
+    return dgm_fail(err, DGM_ERR_TEXT, "%s:%llu: not %s: %s", r->name, (unsigned long long)r->number + 1,
+                    dgm_encoding_name(r->asked), r->wrong);
+}
+
+static dgm_status read_foreign(dgm_lines *r, size_t room, dgm_error *err)
+{
+    size_t n = 0, most = room / DGM_ENCODING_GROWTH;
+    if (most > RAW) most = RAW;
+    if (!r->wrong && !r->eof) DGM_TRY(read_bytes(r, r->foreign + r->foreign_size, most - r->foreign_size, &n, err));
+    r->foreign_size += n;
+    return convert(r, err);
+}
+
+// Text in UTF-16 would be read as nonsense.
+static dgm_status look(dgm_lines *r, dgm_error *err)
+{
+    if (r->looked || r->end == 0 || r->encoding != DGM_ENCODING_UTF8) return DGM_OK;
+    r->looked = true;
+    DGM_FAIL_IF(dgm_encoding_guess(r->buffer, r->end) != DGM_ENCODING_UTF8, err, DGM_ERR_FORMAT,
+                "'%s' is UTF-16, not UTF-8: read it with --encoding utf-16 (translate, score, eval, "
+                "tokenize), or convert it",
+                r->name);
     return DGM_OK;
 }
 
@@ -261,7 +341,14 @@ static dgm_status too_long(const dgm_lines *r, dgm_error *err)
 // More bytes behind `end`, or eof.
 static dgm_status fill(dgm_lines *r, dgm_error *err)
 {
-    if (!r->known) return find_format(r, err);
+    if (!r->known) {
+        DGM_TRY(find_format(r, err));
+        if (r->encoding == DGM_ENCODING_UTF8) return look(r, err);
+        memcpy(r->foreign, r->buffer, r->end);
+        r->foreign_size = r->end;
+        r->end = 0;
+        return convert(r, err);
+    }
     if (r->begin > 0) {
         memmove(r->buffer, r->buffer + r->begin, r->end - r->begin);
         r->end -= r->begin;
@@ -273,13 +360,19 @@ static dgm_status fill(dgm_lines *r, dgm_error *err)
         DGM_TRY(dgm_grow(&r->buffer, &r->cap, r->cap + BUFFER, 1, err));
     size_t room = r->cap - r->end - 1; // a NUL must fit behind the last line
     if (room > READ_MAX) room = READ_MAX;
-    return r->gz ? inflate_some(r, room, err) : read_plain(r, room, err);
+    if (r->encoding != DGM_ENCODING_UTF8) return read_foreign(r, room, err);
+    size_t n = 0;
+    DGM_TRY(read_bytes(r, r->buffer + r->end, room, &n, err));
+    r->end += n;
+    return look(r, err);
 }
 
 // A byte order mark at the beginning of a file is no part of its text.
 static void skip_mark(dgm_lines *r, size_t end)
 {
-    if (end - r->begin >= 3 && memcmp(r->buffer + r->begin, "\xef\xbb\xbf", 3) == 0) r->begin += 3;
+    if (end - r->begin < 3 || memcmp(r->buffer + r->begin, "\xef\xbb\xbf", 3) != 0) return;
+    r->begin += 3;
+    r->marked = r->encoding == DGM_ENCODING_UTF8; // that of UTF-16 says the byte order and no more
 }
 
 dgm_status dgm_lines_next(dgm_lines *r, const char **line, size_t *size, bool *more, dgm_error *err)
@@ -296,6 +389,7 @@ dgm_status dgm_lines_next(dgm_lines *r, const char **line, size_t *size, bool *m
     if (r->number++ == 0) skip_mark(r, end);
     *line = r->buffer + r->begin;
     r->begin = r->scanned = stop ? end + 1 : end;
+    r->crlf = stop && r->buffer + end > *line && r->buffer[end - 1] == '\r';
     if (r->buffer + end > *line && r->buffer[end - 1] == '\r') end--;
     r->buffer[end] = 0;
     *size = (size_t)(r->buffer + end - *line);

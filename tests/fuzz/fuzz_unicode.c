@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// libFuzzer target: UTF-8 repair, NFC, tidying, lower case, tokeniser and detokeniser on any bytes.
+// libFuzzer target: UTF-8 repair, other encodings, NFC, tidying, lower case, tokeniser and detokeniser on any bytes.
 // The first byte chooses the language.
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "dragoman/text.h"
 #include "text/tidy.h"
 #include "text/titles.h"
 #include "text/tokenize.h"
@@ -42,6 +43,19 @@ static void check_tokens(dgm_text text, dgm_language lang)
     dgm_writer_free(&back);
 }
 
+// What can be decoded is valid.
+static void check_decoding(dgm_text text)
+{
+    for (int e = DGM_ENCODING_UTF8; e <= DGM_ENCODING_WINDOWS1252; e++) {
+        char *out = NULL;
+        size_t size = 0;
+        const dgm_status st = dgm_decode(text.data, text.size, (dgm_encoding)e, &out, &size, NULL);
+        REQUIRE(st == DGM_OK || st == DGM_ERR_TEXT);
+        REQUIRE((st == DGM_OK) == (out != NULL) && dgm_utf8_valid((dgm_text){out, size}));
+        dgm_string_free(&out);
+    }
+}
+
 // Tidy text is valid, and its bytes have origins in order.
 static void check_tidy(dgm_text text)
 {
@@ -77,6 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     REQUIRE(dgm_utf8_lower(view(&clean), &other, NULL) == DGM_OK);
     REQUIRE(dgm_utf8_valid(view(&other)));
     REQUIRE(dgm_text_trim(raw).size <= raw.size);
+    check_decoding(raw);
     check_tokens(view(&clean), lang);
     check_tidy(view(&clean));
     (void)dgm_is_title(view(&clean), lang);

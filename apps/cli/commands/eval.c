@@ -13,6 +13,7 @@
 enum { FILES_MAX = 64, METRICS_MAX = 8 };
 
 typedef struct eval_options {
+    const char *encoding;
     option_list metrics, compare;
     const char *tokenize, *smooth;
     int lowercase, json, confidence, samples, seed, sentence, score_only;
@@ -57,6 +58,7 @@ static const option options[] = {
      NULL, NULL},
     {"json", 0, OPTION_FLAG, NULL, AT(json), 0, 0, NULL, "print one JSON object per score", NULL,
      NULL},
+    ENCODING_OPTION(eval_options, 0),
     {0},
 };
 
@@ -205,6 +207,7 @@ static int run(const command *self, int argc, char **argv)
     words rest;
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
+    reader_encoding(o.encoding);
     if (rest.count < 2)
         return fail_usage(self, "eval takes a file of translations and at least one reference");
     if (rest.count + o.compare.count > FILES_MAX)

@@ -14,6 +14,7 @@
 enum { WINDOW = 4096 };
 
 typedef struct score_options {
+    const char *encoding;
     engine_options engine;
     const char *lattice;
     int word_scores, normalised, summary, json, quiet, nbest;
@@ -42,6 +43,7 @@ static const option options[] = {
     {"lattice-weight", 0, OPTION_REAL, "X", AT(lattice_weight), -1e6, 1e6, NULL,
      "--lattice: add X times a path's own score to the model's (default 0)", NULL, NULL},
     {"quiet", 'q', OPTION_FLAG, NULL, AT(quiet), 0, 0, NULL, "no progress bar", NULL, NULL},
+    ENCODING_OPTION(score_options, 0),
     {0},
 };
 
@@ -227,6 +229,7 @@ static int run(const command *self, int argc, char **argv)
     engine_options_default(&o.engine);
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
+    reader_encoding(o.encoding);
     code = check_options(self, &o, &rest);
     if (code >= 0) return code;
     if (o.nbest == 0) o.nbest = 100;

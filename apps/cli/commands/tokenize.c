@@ -9,6 +9,7 @@
 #include "translate/setup.h"
 
 typedef struct tokenize_options {
+    const char *encoding;
     const char *input, *output;
     int undo;
 } tokenize_options;
@@ -22,6 +23,7 @@ static const option options[] = {
      "read from FILE, also gzip (default: standard input)", NULL, NULL},
     {"output", 'o', OPTION_TEXT, "FILE", AT(output), 0, 0, NULL,
      "write to FILE, compressed if its name ends in .gz (default: standard output)", NULL, NULL},
+    ENCODING_OPTION(tokenize_options, 0),
     {0},
 };
 
@@ -31,6 +33,7 @@ static int run(const command *self, int argc, char **argv)
     words rest;
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
+    reader_encoding(o.encoding);
     if (rest.count != 1) return fail_usage(self, "tokenize takes one argument, the language");
     file_list files = {0};
     files_read(&files, "--input", o.input);

@@ -31,6 +31,7 @@ static const option options[] = {
      "out", NULL},
     {"text", 0, OPTION_LIST | OPTION_FILES | OPTION_EVERYDAY(6), "TEXT", AT(text), 0, 0, NULL,
      "translate TEXT; may be given several times", NULL, NULL},
+    ENCODING_OPTION(translate_options, OPTION_FILES | OPTION_OUTPUT),
     {"resume", 0, OPTION_FLAG | OPTION_FILES | OPTION_EVERYDAY(13), NULL, AT(resume), 0, 0, NULL,
      "go on with a job that was interrupted; with the same input, model and options: what --output "
      "has is kept. A job that is complete stays as it is",
@@ -131,6 +132,7 @@ static void close_session(session *s)
     }
     free(s->text);
     free(s->sizes);
+    free(s->crlf);
 }
 
 static translate_options usual_options(void)
@@ -428,6 +430,7 @@ static int run(const command *self, int argc, char **argv)
     int code = options_parse(self, argc, argv, &o, &o.files);
     o.argc = argc;
     o.argv = argv;
+    reader_encoding(o.encoding);
     if (code < 0) code = check_files(self, &o);
     if (code < 0) code = check_input(self, &o);
     if (code < 0) code = check_features(self, &o);
@@ -442,6 +445,7 @@ static int run(const command *self, int argc, char **argv)
     session *s = need(calloc(1, sizeof *s));
     s->o = &o;
     s->window_bytes = text_share(&o.engine);
+    s->plain = !o.engine.set.settings.raw && !o.show.json && o.show.nbest == 1;
     s->start = seconds();
     code = engine_open(&o.engine, &s->t);
     dgm_error error;
@@ -461,8 +465,8 @@ const command command_translate = {
     .summary = "translate text, one line each",
     .usage = "[-m MODEL]... [options] [FILE...]",
     .description =
-        "Reads lines of UTF-8 text and writes their translations, one line each and in order; an "
-        "empty line stays empty. The lines are those of FILE..., of --text or of standard input. "
+        "Reads lines of UTF-8 text (--encoding: others) and writes their translations in UTF-8, one line each "
+        "and in order; an empty line stays empty. The lines are those of FILE..., of --text or of standard input. "
         "Without options the default model translates them to standard output.\n\n"
         "A translation does not depend on the lines around it, on --batch or on --threads. A line "
         "that cannot be translated becomes an empty line and a message on standard error (or an "

@@ -62,8 +62,17 @@ struct line_reader {
     const char *rest; // of the text at `at`, NULL: it was not begun
     char *line;       // a line of it
     int count, at;
+    bool crlf; // of a line of the texts
     bool failed;
 };
+
+static dgm_encoding encoding; // of what is read
+
+void reader_encoding(const char *name)
+{
+    encoding = DGM_ENCODING_UTF8;
+    if (name) dgm_encoding_named(name, &encoding, NULL); // options take no other names
+}
 
 bool is_regular(const char *name)
 {
@@ -86,7 +95,7 @@ static double size_of(const char *path)
                : 0;
 }
 
-line_reader *reader_open_files(const char *const *paths, int count)
+static line_reader *open_files(const char *const *paths, int count, dgm_encoding as)
 {
     line_reader *r = need(calloc(1, sizeof *r));
     r->files = need(calloc((size_t)count + 1, sizeof(dgm_lines *)));
@@ -95,7 +104,7 @@ line_reader *reader_open_files(const char *const *paths, int count)
         const char *path = paths[r->count];
         dgm_error e;
         if (path && strcmp(path, "-") == 0) path = NULL;
-        if (dgm_lines_open(&r->files[r->count], path, &e) != DGM_OK) {
+        if (dgm_lines_open_as(&r->files[r->count], path, as, &e) != DGM_OK) {
             fail(EXIT_RUNTIME, "%s", e.text);
             reader_close(r);
             return NULL;
@@ -105,9 +114,19 @@ line_reader *reader_open_files(const char *const *paths, int count)
     return r;
 }
 
+line_reader *reader_open_files(const char *const *paths, int count)
+{
+    return open_files(paths, count, encoding);
+}
+
 line_reader *reader_open(const char *path)
 {
-    return reader_open_files(&path, 1);
+    return open_files(&path, 1, encoding);
+}
+
+line_reader *reader_open_output(const char *path)
+{
+    return open_files(&path, 1, DGM_ENCODING_UTF8);
 }
 
 line_reader *reader_open_texts(const char *const *texts, int count)
@@ -144,6 +163,17 @@ bool reader_failed(const line_reader *r)
     return r->failed;
 }
 
+bool reader_crlf(const line_reader *r)
+{
+    if (r->texts) return r->crlf;
+    return r->at < r->count && dgm_lines_crlf(r->files[r->at]);
+}
+
+bool reader_marked(const line_reader *r)
+{
+    return !r->texts && r->count && dgm_lines_marked(r->files[0]);
+}
+
 double reader_share(const line_reader *r)
 {
     double all = 0, done = 0;
@@ -168,6 +198,7 @@ static bool next_of_texts(line_reader *r, const char **line, size_t *size)
     const size_t n = strcspn(from, "\n");
     r->line = need(realloc(r->line, n + 1));
     memcpy(r->line, from, n);
+    r->crlf = n && r->line[n - 1] == '\r' && from[n];
     *size = n && r->line[n - 1] == '\r' ? n - 1 : n;
     r->line[*size] = 0;
     *line = r->line;

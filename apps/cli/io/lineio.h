@@ -11,12 +11,15 @@
 
 typedef struct line_reader line_reader;
 
+// The encoding of all that is opened from now on: a name that dgm_encoding_named knows; NULL: UTF-8.
+void reader_encoding(const char *name);
 // path NULL or "-": standard input. On failure prints the message and returns NULL.
 line_reader *reader_open(const char *path);
 // The lines of several files, in order, or of texts (as if each were a file); the arrays must outlive
 // the reader.
 line_reader *reader_open_files(const char *const *paths, int count);
 line_reader *reader_open_texts(const char *const *texts, int count);
+line_reader *reader_open_output(const char *path); // what we wrote ourselves: UTF-8 always
 void reader_close(line_reader *r);
 const char *reader_name(const line_reader *r); // of the file that is read
 // See dgm_lines_stop.
@@ -25,6 +28,8 @@ void reader_stop(line_reader *r, const volatile int *stop);
 // the message is printed).
 bool reader_next(line_reader *r, const char **line, size_t *size);
 bool reader_failed(const line_reader *r);
+bool reader_crlf(const line_reader *r);   // did the line last read end with "\r\n"?
+bool reader_marked(const line_reader *r); // does the text begin with a byte order mark, in UTF-8?
 // Would reader_next answer without waiting for somebody to type or send?
 bool reader_ready(const line_reader *r);
 // Share of the input that was read, 0 to 1; negative if the size is not known.

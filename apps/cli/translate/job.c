@@ -101,7 +101,7 @@ static uint64_t count_lines(line_reader *r, bool list)
 // There is no journal, but output.
 static int check_complete(const translate_options *o)
 {
-    line_reader *in = open_input(o), *out = in ? reader_open(o->output) : NULL;
+    line_reader *in = open_input(o), *out = in ? reader_open_output(o->output) : NULL;
     int code = EXIT_RUNTIME;
     if (out) {
         const uint64_t want = count_lines(in, false);

@@ -11,7 +11,7 @@ static void put_links(line_writer *w, const dgm_translation *x)
 }
 
 static void put_plain(const presentation *p, line_writer *w, uint64_t number,
-                      const dgm_translation *x)
+                      const dgm_translation *x, bool crlf)
 {
     if (p->nbest > 1) writer_format(w, "%llu ||| ", (unsigned long long)number);
     writer_put(w, x->text, x->text_size);
@@ -27,7 +27,7 @@ static void put_plain(const presentation *p, line_writer *w, uint64_t number,
     const char *mark = x->approximate ? "~" : "";
     if (p->nbest > 1) writer_format(w, " ||| F0= %s%.4f", mark, (double)x->sum);
     if (p->nbest > 1 || p->scores) writer_format(w, " ||| %s%.4f", mark, (double)x->score);
-    writer_put(w, "\n", 1);
+    writer_text(w, crlf ? "\r\n" : "\n");
 }
 
 static void put_translation_json(const presentation *p, line_writer *w, const dgm_translation *x)
@@ -97,13 +97,13 @@ static void put_json(const presentation *p, line_writer *w, uint64_t number, con
     writer_text(w, "}\n");
 }
 
-void present_result(const presentation *p, line_writer *w, uint64_t number, const dgm_result *r)
+void present_result(const presentation *p, line_writer *w, uint64_t number, const dgm_result *r, bool crlf)
 {
     static const dgm_translation empty = {.text = ""};
     if (p->json) {
         put_json(p, w, number, r);
         return;
     }
-    if (r->count == 0) put_plain(p, w, number, &empty);
-    for (size_t k = 0; k < r->count; k++) put_plain(p, w, number, r->translations[k]);
+    if (r->count == 0) put_plain(p, w, number, &empty, crlf);
+    for (size_t k = 0; k < r->count; k++) put_plain(p, w, number, r->translations[k], crlf);
 }

@@ -13,7 +13,8 @@ typedef struct presentation {
     int nbest, scores, word_scores, json, alignment;
 } presentation;
 
-// number: of the line, from 0. A line that failed is printed as an empty translation.
-void present_result(const presentation *p, line_writer *w, uint64_t number, const dgm_result *r);
+// number: of the line, from 0. A line that failed is printed as an empty translation. crlf: plain translations
+// end with "\r\n".
+void present_result(const presentation *p, line_writer *w, uint64_t number, const dgm_result *r, bool crlf);
 
 #endif

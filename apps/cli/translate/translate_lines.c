@@ -40,9 +40,10 @@ static void report_notice(session *s, unsigned long long line, const dgm_result 
     }
 }
 
-static void put_result(session *s, const dgm_result *r)
+static void put_result(session *s, const dgm_result *r, bool crlf)
 {
     uint64_t number = s->written++;
+    if (number == 0 && s->plain && reader_marked(s->in)) writer_text(s->out, "\xef\xbb\xbf");
     unsigned long long shown = (unsigned long long)number + 1; // people count from 1
     if (r->flags & DGM_LINE_REPAIRED && !s->warned && !s->o->quiet) {
         progress_end(&s->bar);
@@ -54,7 +55,7 @@ static void put_result(session *s, const dgm_result *r)
     if (r->status != DGM_OK) report_failure(s, shown, r->message);
     if (r->notice) report_notice(s, shown, r);
     if (s->dump) lmbr_write(s->dump, number, r);
-    present_result(&s->o->show, s->out, number, r);
+    present_result(&s->o->show, s->out, number, r, crlf);
 }
 
 // The lines up to the end of a window are written: makes sure that they stay, and says so. Members
@@ -133,7 +134,9 @@ static void collect(session *s)
         s->broken = true;
     interrupt_hold(true);
     for (size_t i = 0; results && !s->broken && i < results->count; i++)
-        put_result(s, results->items[i]);
+        put_result(s, results->items[i], w->crlf && w->crlf[i]);
+    free(w->crlf);
+    w->crlf = NULL;
     dgm_results_free(&results);
     if (!s->broken) mark_window(s, w->input);
     interrupt_hold(false);
@@ -197,11 +200,14 @@ static void submit(session *s)
         s->in_flight_bytes += w->bytes;
         w->input = s->input;
         w->sources = rerank_keep(s->rerank, inputs, s->pending);
+        w->crlf = NULL;
+        if (s->any_crlf && s->plain) w->crlf = memcpy(need(malloc(s->pending)), s->crlf, s->pending);
         s->in_flight += s->pending;
         s->count++;
     }
     free(inputs);
     s->pending = s->text_used = 0;
+    s->any_crlf = false;
     s->source = 0;
     evidence_skip(&s->evidence);
     lattices_skip(&s->lattices);
@@ -229,9 +235,11 @@ static void next_of(session *s, companion *c, const char **line, size_t *size)
     *size = 0;
 }
 
-static void sum_line(session *s, const char *line, size_t size)
+// The line as it stood in its file.
+static void sum_line(session *s, const line_reader *in, const char *line, size_t size)
 {
-    s->input = checksum(checksum(s->input, line, size), "\n", 1);
+    s->input = checksum(s->input, line, size);
+    s->input = in && reader_crlf(in) ? checksum(s->input, "\r\n", 2) : checksum(s->input, "\n", 1);
 }
 
 // One more line of input (and its companions) for the window. False at the end.
@@ -245,19 +253,22 @@ static bool read_one(session *s)
     if (s->pending == s->lines_cap) {
         s->lines_cap = s->lines_cap ? s->lines_cap * 2 : 256;
         s->sizes = need(realloc(s->sizes, s->lines_cap * sizeof *s->sizes));
+        s->crlf = need(realloc(s->crlf, s->lines_cap * sizeof *s->crlf));
         for (companion *c = s->with; c < s->with + COMPANIONS; c++)
             c->sizes = need(realloc(c->sizes, s->lines_cap * sizeof *c->sizes));
     }
     s->sizes[s->pending] = size;
+    s->crlf[s->pending] = reader_crlf(s->in);
+    s->any_crlf |= s->crlf[s->pending];
     append(s, line, size);
     s->source += size + 1;
     s->source_read += size + 1;
-    sum_line(s, line, size);
+    sum_line(s, s->in, line, size);
     for (companion *c = s->with; c < s->with + COMPANIONS; c++) {
         next_of(s, c, &line, &size);
         c->sizes[s->pending] = size;
         append(s, line, size);
-        if (c->in || c == s->with) sum_line(s, line, size);
+        if (c->in || c == s->with) sum_line(s, c->in, line, size);
     }
     s->pending++;
     s->read++;
@@ -275,10 +286,10 @@ bool skip_lines(session *s, const journal_mark *m)
         if (!lattices_add(&s->lattices, &s->input)) return false;
         lattices_skip(&s->lattices);
         s->source_read += size + 1;
-        sum_line(s, line, size);
+        sum_line(s, s->in, line, size);
         for (companion *c = s->with; c < s->with + COMPANIONS; c++) {
             next_of(s, c, &line, &size);
-            if (c->in || c == s->with) sum_line(s, line, size);
+            if (c->in || c == s->with) sum_line(s, c->in, line, size);
         }
         s->read++;
     }

@@ -22,7 +22,7 @@ typedef struct translate_options {
     const char *input, *output, *prefix, *failures, *lattice, *constraints, *directions;
     option_list rerank, text;
     words files; // FILE...; of one alone, input is the name
-    const char *stats, *progress;
+    const char *stats, *progress, *encoding;
     int window, quiet, resume, overwrite;
     int argc; // the command line, for the one that goes on with an interrupted job
     char **argv;
@@ -35,6 +35,7 @@ typedef struct window {
     uint64_t source; // bytes of the lines
     uint32_t input; // checksum of the input up to its end
     rerank_sources *sources; // NULL: nothing is re-ranked
+    bool *crlf;              // of each line; NULL: none ended so
 } window;
 
 // A file whose lines go with those of the input.
@@ -64,6 +65,7 @@ typedef struct session {
     size_t text_used, text_cap;
     uint64_t source; // bytes of its lines
     size_t *sizes;
+    bool *crlf, any_crlf; // how lines ended
     size_t pending, lines_cap;
     window jobs[JOBS_MAX]; // a ring
     int first, count;
@@ -73,6 +75,7 @@ typedef struct session {
     uint64_t source_read, source_done; // bytes of the lines, for estimates
     uint32_t input;                 // CRC-32 of the lines read
     bool warned, warned_terms, broken, input_failed, malformed;
+    bool plain; // the output is a text like the input: with its line ends and its byte order mark
     bool ended; // all of the input was read
     bool cut; // the evidence ended before the input or is wrong: what comes behind is left out
     double load, start;
