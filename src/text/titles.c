@@ -25,7 +25,8 @@ static const char *const function_words[] = {
 // Parts of names before a name ("New York", "Will Smith"), and behind one ("Gordon Brown").
 static const char before_names[] = " New North South East West Northern Southern Eastern Western Great Saint Fort "
                                    "Mount Lake Cape Port United Prince Princess Queen King President Lady Sir "
-                                   "Will Bill Mark Rose Grace Jack Frank Black White Red ";
+                                   "Will Bill Mark Rose Grace Jack Frank Black White Red Real ";
+static const char forms_of_address[] = " Mr Mrs Ms Miss Dr Prof Sir Lady Lord Saint St "; // a name follows
 static const char behind_names[] = " Bush Brown White Black Green King Rose Cook Jobs Gates Woods Young Rice Page "
                                    "Stone Ford Bell Banks Wood Hill Lake May Street Park University City ";
 
@@ -35,7 +36,7 @@ static const char *const known_names[] = {
     "World War",    "World Health",   "Daily Mail",     "Nobel Prize",      "Black Sea",       "Red Cross",
     "Middle East",  "Premier League", "Super Bowl",     "Security Council", "Red Sea",         "Dead Sea",
     "Big Ben",      "Champions League", "Foreign Office", "Home Office",    "European Union",  "Green Party",
-    "Labour Party", "Nobel Peace Prize", "Star Wars",   "Financial Times",  "New York Times",  "Social Democrats",
+    "Labour Party", "Nobel Peace Prize", "Star Wars",   "Financial Times",  "New York Times",  "New Year",
 };
 
 enum { LONGEST = 64, WORDS_MAX = 64 }; // bytes of a word, words of a headline
@@ -212,10 +213,12 @@ static bool lower_words(const dgm_vocab *v, dgm_language lang, dgm_text text, co
     for (size_t i = 1; i < count; i++) {
         const word *w = &words[i];
         const dgm_text t = {text.data + w->begin, w->end - w->begin};
+        const dgm_text before = {text.data + w[-1].begin, w[-1].end - w[-1].begin};
         const bool joined = i + 1 < count && words[i + 1].follows;
         if (!w->capital || names[i]) continue;
         if (joined && names[i + 1] && dgm_in_words(before_names, t)) continue;
         if (w->follows && names[i - 1] && dgm_in_words(behind_names, t)) continue;
+        if (dgm_in_words(forms_of_address, before)) continue;
         if (write_small(t, out + w->begin)) outside |= !w->quoted;
     }
     return outside;

@@ -136,6 +136,8 @@ static void test_public(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {{"Angela Merkel Visits New York", "Angela Merkel visits New York"},
+                                           {"Will Smith Meets Mr. Black", "Will Smith meets Mr. Black"},
+                                           {"Happy New Year!", "Happy New Year!"},
                                            {"I LIKE APPLES", "I like apples"},
                                            {"I like apples.", "I like apples."},
                                            {"", ""}};
