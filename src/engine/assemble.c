@@ -188,6 +188,13 @@ static void locate_outputs(dgm_scratch *s, size_t count)
     }
 }
 
+// A byte token may have made a line break.
+static void clear_breaks(dgm_writer *text, size_t from)
+{
+    for (size_t i = from; i < text->size; i++)
+        if (text->data[i] < 0x20 && text->data[i] != '\t') text->data[i] = ' ';
+}
+
 // The texts of the first n pieces, and the line that they begin with its own white space around and
 // between them; begun: in place of the last one's.
 static dgm_status join_texts(const dgm_line_state *line, size_t k, size_t n, const dgm_raw *begun,
@@ -211,6 +218,7 @@ static dgm_status join_texts(const dgm_line_state *line, size_t k, size_t n, con
         DGM_TRY(dgm_unknown_spell(piece_of(line, i), h, s, &spelled, err));
         DGM_TRY(dgm_vocab_decode_spelled(t->target, h->tokens, spelled, (size_t)h->count, &s->text,
                                          s->spans + b, err));
+        clear_breaks(&s->text, s->starts[i]);
         if (piece_of(line, i)->raised && s->text.data)
             dgm_capitals_raise((char *)s->text.data + s->starts[i], s->text.size - s->starts[i]);
         if (piece_of(line, i)->titled && s->text.data)
@@ -234,27 +242,17 @@ static dgm_status join_texts(const dgm_line_state *line, size_t k, size_t n, con
     return s->joined.failed ? dgm_no_memory(err) : DGM_OK;
 }
 
-// A byte token may have made a line break.
-static void clear_breaks(dgm_scratch *s)
-{
-    for (size_t i = 0; i < s->joined.size; i++)
-        if (s->joined.data[i] < 0x20 && s->joined.data[i] != '\t') s->joined.data[i] = ' ';
-}
-
 static dgm_status make_text(const dgm_line_state *line, size_t k, dgm_scratch *s, dgm_error *err)
 {
     DGM_TRY(join_texts(line, k, line->pieces.count, NULL, s, err));
     locate_outputs(s, line->pieces.count);
-    clear_breaks(s);
     return DGM_OK;
 }
 
 dgm_status dgm_line_begin(const dgm_line_state *line, size_t count, const dgm_raw *begun,
                           dgm_scratch *s, dgm_error *err)
 {
-    DGM_TRY(join_texts(line, 0, count, begun, s, err));
-    clear_breaks(s);
-    return DGM_OK;
+    return join_texts(line, 0, count, begun, s, err);
 }
 
 static dgm_text token_spelling(const dgm_translator *t, const dgm_raw *h, int j)

@@ -65,7 +65,8 @@ static void test_copies(void **state)
 {
     (void)state;
     static const char *const lines[] = {"u\u0308ber@ko\u0308ln.de", "https://example.org/\u200bpath/\u00adto",
-                                        "\uff11\uff12\uff13", "\U0001f468\u200d\U0001f469", "\u200d\u200d"};
+                                        "\uff11\uff12\uff13", "\U0001f468\u200d\U0001f469", "\u200d\u200d",
+                                        "\x1b[31m 12:30 \x1b[0m", "--\x01--"};
     dgm_translator *t = open_model(0);
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         dgm_results *r = translate(t, lines[i]);
