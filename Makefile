@@ -169,6 +169,10 @@ $(BUILD)/bench/clusters: bench/programs/clusters.c $(BUILD)/libdragoman.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -o $@ $< $(BUILD)/libdragoman.a $(LIBS)
 
+$(BUILD)/bench/headlines: bench/programs/headlines.c $(BUILD)/libdragoman.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -o $@ $< $(BUILD)/libdragoman.a $(LIBS)
+
 BENCH := $(BUILD)/bench/gemm
 
 bench: $(BENCH)
@@ -198,7 +202,7 @@ demo:
 # Compiled only, so that a change of an interface cannot leave them behind: fuzzers run in test-long, and benchmarks that
 # need none of their rivals' headers by hand.
 FUZZ_OBJ := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%.o,$(wildcard tests/fuzz/*.c))
-BENCH_OBJ := $(addprefix $(BUILD)/bench/programs/,ceilings.o clusters.o devlin2017.o devlin2017_model.o moe.o roofline.o)
+BENCH_OBJ := $(addprefix $(BUILD)/bench/programs/,ceilings.o clusters.o devlin2017.o devlin2017_model.o headlines.o moe.o roofline.o)
 unit-programs: $(UNIT) $(BUILD)/checkkernel $(BUILD)/checkbackend $(FUZZ_OBJ) $(BENCH_OBJ)
 
 $(BUILD)/fuzz/%.o: tests/fuzz/%.c

@@ -148,12 +148,13 @@ static const knowledge words[] = {
 
 bool dgm_in_words(const char *list, dgm_text word)
 {
-    if (word.size == 0) return false;
-    for (const char *at = list; (at = strchr(at, ' ')) != NULL && at[1];) {
-        at++;
-        if (strncmp(at, word.data, word.size) == 0 && at[word.size] == ' ') return true;
-    }
-    return false;
+    enum { LONGEST = 60 };
+    char between[LONGEST + 3];
+    if (word.size == 0 || word.size > LONGEST) return false;
+    between[0] = between[word.size + 1] = ' ';
+    memcpy(between + 1, word.data, word.size);
+    between[word.size + 2] = '\0';
+    return strstr(list, between) != NULL;
 }
 
 static const knowledge *of(dgm_language lang)

@@ -11,11 +11,13 @@
 //   the number of an enumeration at the beginning ("1. Open the door") or of a heading
 //   a German ordinal ("am 3. Oktober")
 //
-// An empty line always ends a sentence. sentence_words.c has the words; tests/data/sentences what is
+// An empty line always ends a sentence. Of a text with several sentences headlines without a final mark are
+// cut off, too (headlines.c). sentence_words.c has the words; tests/data/sentences what is
 // expected of five languages.
 #include <string.h>
 
 #include "base/mem.h"
+#include "text/headlines.h"
 #include "text/sentence_words.h"
 #include "text/split.h"
 
@@ -441,7 +443,7 @@ static dgm_status push_sentence(dgm_pieces *out, dgm_text text, size_t begin, si
     return DGM_OK;
 }
 
-dgm_status dgm_split_sentences(dgm_text text, dgm_language lang, dgm_pieces *out, dgm_error *err)
+dgm_status dgm_split_at_marks(dgm_text text, dgm_language lang, dgm_pieces *out, dgm_error *err)
 {
     scan s = {.text = text, .lang = lang};
     out->count = 0;
@@ -466,5 +468,30 @@ dgm_status dgm_split_sentences(dgm_text text, dgm_language lang, dgm_pieces *out
     }
     DGM_TRY(push_sentence(out, text, s.start, text.size, err));
     if (out->count) out->items[out->count - 1].cut = DGM_CUT_END;
+    return DGM_OK;
+}
+
+// Cuts sentence i in two if it begins with a headline.
+static dgm_status cut_headline(dgm_text text, dgm_language lang, size_t i, dgm_pieces *out,
+                               dgm_error *err)
+{
+    const dgm_piece whole = out->items[i];
+    const dgm_text sentence = {text.data + whole.begin, whole.end - whole.begin};
+    const size_t cut = dgm_headline_end(sentence, lang);
+    if (cut == 0) return DGM_OK;
+    DGM_TRY(dgm_grow(&out->items, &out->cap, out->count + 1, sizeof *out->items, err));
+    memmove(out->items + i + 1, out->items + i, (out->count - i) * sizeof *out->items);
+    out->count++;
+    const dgm_text headline = dgm_text_trim((dgm_text){sentence.data, cut});
+    out->items[i] = (dgm_piece){whole.begin, whole.begin + headline.size, DGM_CUT_SENTENCE};
+    out->items[i + 1].begin = whole.begin + cut;
+    return DGM_OK;
+}
+
+dgm_status dgm_split_sentences(dgm_text text, dgm_language lang, dgm_pieces *out, dgm_error *err)
+{
+    DGM_TRY(dgm_split_at_marks(text, lang, out, err));
+    if (out->count < 2) return DGM_OK; // one sentence by its marks stays one
+    for (size_t i = 0; i < out->count; i++) DGM_TRY(cut_headline(text, lang, i, out, err));
     return DGM_OK;
 }

@@ -45,9 +45,12 @@ void dgm_pieces_free(dgm_pieces *p);
 
 // Sentences of a text (which may hold line breaks; an empty line always ends a sentence). Knows
 // abbreviations, initials, numbers, ordinals, quotes and brackets of lang; works on any language
-// that ends sentences with . ! ? or their CJK, Arabic, Devanagari forms. A text of white space
-// alone has no sentence.
+// that ends sentences with . ! ? or their CJK, Arabic, Devanagari forms. Where a text has several
+// sentences by their final marks, headlines without one are cut off, too (headlines.h). A text of white
+// space alone has no sentence.
 dgm_status dgm_split_sentences(dgm_text text, dgm_language lang, dgm_pieces *out, dgm_error *err);
+// The same by final marks alone.
+dgm_status dgm_split_at_marks(dgm_text text, dgm_language lang, dgm_pieces *out, dgm_error *err);
 
 // How many tokens a text makes (eos not counted). Called on ranges of the line whose lengths add
 // up to a small multiple of the line's.

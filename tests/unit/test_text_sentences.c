@@ -121,6 +121,28 @@ static void test_scripts(void **state)
     check("de-AT", "Am 3. Oktober war Dr. Huber da. Er blieb.", 2);
 }
 
+// Headlines without a final mark, in front of a sentence and in paragraphs; what looks like one and is none.
+static void test_headlines(void **state)
+{
+    (void)state;
+    check("en", "Refugees arrive in Weimar The first of them reached the town on Tuesday. They were tired.", 3);
+    check("en", "Pit bull dies of snake bites A man in Florida says his dog died. He is sad.", 3);
+    check("en", "He came late. Council rejects new bridge The council has rejected plans for a bridge.", 3);
+    check("de", "Betrunkener Autofahrer verletzt Ein Autofahrer ist am Dienstag verletzt worden. Er lebt.", 3);
+    check("de", "Er kam. Bananen müssen lang sein Der Apparat entscheidet oft unter Druck.", 3);
+    check("fr", "Le maire quitte la mairie Le conseil a annoncé son départ hier soir. Il part.", 3);
+    check("es", "El alcalde deja la ciudad El consejo ha anunciado su salida hoy. Se va.", 3);
+    check("it", "Il sindaco lascia il municipio Il consiglio ha annunciato la sua partenza ieri. Parte.", 3);
+    // One sentence by its marks stays one, whatever it looks like.
+    check("en", "Refugees arrive in Weimar The first of them reached the town on Tuesday.", 1);
+    check("en", "He moved to The Hague in May. She writes for The Guardian every week.", 2);
+    check("en", "Peek told The Times on Wednesday that he was ill. He stayed at home.", 2);
+    check("en", "Choose (File > Save As) in the menu. People infected with hepatitis A are treated.", 2);
+    check("de", "Wählen Sie im Feld Von Datum einen Tag aus der Liste. Dann speichern Sie.", 2);
+    check("de", "Das deutsche Magazin hat Die Zeit zitiert. Danach fragen Sie Ihre Bank nach Ihren Karten.", 2);
+    check("pl", "Burmistrz odchodzi Rada miasta ogłosiła wczoraj jego odejście. Odchodzi.", 2);
+}
+
 static void test_misuse(void **state)
 {
     (void)state;
@@ -150,6 +172,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gold),
         cmocka_unit_test(test_scripts),
+        cmocka_unit_test(test_headlines),
         cmocka_unit_test(test_misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
