@@ -349,6 +349,10 @@ typedef struct dgm_settings {
     // 1: nothing is done to the text before or after the model (docs/manual/TEXT.md); `split` is "long".
     // Default 0.
     int32_t raw;
+    // 1: numbers, prices, times, dates, addresses, placeholders, code and names that a translation lost or
+    // changed are saved: the sentence is translated again with stand-ins for them (docs/manual/TEXT.md).
+    // Nothing changes where all of them are there. Default 1.
+    int32_t protect;
 } dgm_settings;
 
 // Fills the first `size` bytes: what other languages call. In C and C++ use dgm_settings_default.
@@ -455,7 +459,8 @@ enum {
     DGM_LINE_MALFORMED = 32, // dgm_input.constraints cannot be read: all of them were left out
     DGM_LINE_COPIED = 64,    // it, or a part of it, is no language and passed through as it is
     DGM_LINE_REPEATED = 128, // a translation began to repeat itself and was cut there
-    DGM_LINE_DEADLINE = 256  // dgm_input.deadline_ms passed: it holds what was ready by then
+    DGM_LINE_DEADLINE = 256, // dgm_input.deadline_ms passed: it holds what was ready by then
+    DGM_LINE_MENDED = 512    // it, or a part of it, was translated again to save what it had lost (settings.protect)
 };
 
 typedef struct dgm_result {
@@ -592,8 +597,8 @@ typedef struct dgm_watch {
     // `line`, has the whole translation. (A line that fails has no such last one.) Searches "greedy",
     // "beam" and "cube" of models that write from left to right say single words; with others, and
     // where the text of a part is changed when it is whole (it was in capitals, has constraints or a
-    // lattice), a part is told when it is finished; where unknown words are replaced, the line. text
-    // ends with NUL and is valid during the call.
+    // lattice), a part is told when it is finished; where unknown words are replaced or something is
+    // protected (settings.protect), the line. text ends with NUL and is valid during the call.
     void (*partial)(void *user, size_t index, const char *text, size_t size);
 } dgm_watch;
 
@@ -643,6 +648,7 @@ typedef struct dgm_counters {
     uint64_t evidence_decoded;      // lines that the phrase-based system decoded
     double evidence_decode_seconds; // CPU time that this took
     uint64_t copied, repeated; // lines with DGM_LINE_COPIED, DGM_LINE_REPEATED
+    uint64_t mended;           // lines with DGM_LINE_MENDED
 } dgm_counters;
 
 DGM_API void dgm_count_sized(const dgm_translator *t, dgm_counters *counters, size_t size);

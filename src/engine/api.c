@@ -121,6 +121,7 @@ void dgm_count_sized(const dgm_translator *t, dgm_counters *out, size_t size)
     counters->lines = t->lines;
     counters->copied = t->copied;
     counters->repeated = t->repeated;
+    counters->mended = t->mended;
     counters->evidence_lines = t->evidence_lines;
     counters->evidence_rows = t->evidence_rows;
     counters->evidence_values = t->evidence_values;

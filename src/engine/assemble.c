@@ -30,6 +30,8 @@ void dgm_scratch_free(dgm_scratch *s)
     dgm_free(s->links);
     dgm_free(s->source_word);
     dgm_free(s->target_word);
+    dgm_free(s->protected.items);
+    dgm_free(s->kept);
     memset(s, 0, sizeof *s);
 }
 
@@ -93,9 +95,24 @@ static void sort_links(dgm_scratch *s)
     s->link_count = kept;
 }
 
-static const dgm_piece_state *piece_of(const dgm_line_state *line, size_t i)
+// A piece, or the attempt that is taken instead.
+static dgm_piece_state *piece_of(const dgm_line_state *line, size_t i)
 {
-    return &line->job->encoded.pieces[line->first + i];
+    dgm_piece_state *own = &line->job->encoded.pieces[line->first + i];
+    return own->better ? own->better : own;
+}
+
+static const dgm_standins *standins_of(const dgm_line_state *line, size_t i)
+{
+    return line->job->encoded.pieces[line->first + i].standins;
+}
+
+// Where a place of the text that was translated stands in the line.
+static size_t place_in_line(const dgm_line_state *line, size_t i, size_t pos)
+{
+    const bool again = line->job->encoded.pieces[line->first + i].better != NULL;
+    const dgm_standins *s = standins_of(line, i);
+    return again ? line->pieces.items[i].begin + dgm_standins_place(s, pos) : pos;
 }
 
 static const dgm_raw *hypothesis(const dgm_piece_state *piece, size_t k)
@@ -123,13 +140,13 @@ static dgm_status find_words(const dgm_line_state *line, size_t k, dgm_scratch *
     for (size_t i = 0; i < line->pieces.count; i++) {
         const dgm_piece_state *piece = piece_of(line, i);
         const dgm_raw *h = hypothesis(piece, k);
-        const dgm_span *spans = line->job->encoded.spans + piece->spans_at;
+        const dgm_span *spans = piece->line->job->encoded.spans + piece->spans_at;
         DGM_TRY(dgm_grow(&s->source_word, &s->source_cap, a + (size_t)piece->text_count,
                          sizeof *s->source_word, err));
         DGM_TRY(dgm_grow(&s->target_word, &s->target_cap, b + (size_t)h->count,
                          sizeof *s->target_word, err));
         for (int j = 0; j < piece->text_count; j++) {
-            int32_t w = word_at(&from, spans[j].begin, spans[j].end);
+            int32_t w = word_at(&from, place_in_line(line, i, spans[j].begin), place_in_line(line, i, spans[j].end));
             s->source_word[a++] = w < source_words ? w : source_words - 1;
         }
         for (int j = 0; j < h->count; j++) {
@@ -195,19 +212,38 @@ static void clear_breaks(dgm_writer *text, size_t from)
         if (text->data[i] < 0x20 && text->data[i] != '\t') text->data[i] = ' ';
 }
 
+// Appends what a hypothesis says to s->text; spans: of its tokens, or NULL.
+static dgm_status write_piece(const dgm_piece_state *piece, const dgm_raw *h, dgm_scratch *s, dgm_span *spans,
+                              dgm_error *err)
+{
+    const dgm_translator *t = piece->line->job->translator;
+    const dgm_text *spelled = NULL;
+    const size_t begin = s->text.size;
+    DGM_TRY(dgm_unknown_spell(piece, h, s, &spelled, err));
+    DGM_TRY(dgm_vocab_decode_spelled(t->target, h->tokens, spelled, (size_t)h->count, &s->text, spans, err));
+    clear_breaks(&s->text, begin);
+    if (piece->raised && s->text.data) dgm_capitals_raise((char *)s->text.data + begin, s->text.size - begin);
+    if (piece->titled && s->text.data) dgm_titles_raise((char *)s->text.data + begin, s->text.size - begin);
+    return DGM_OK;
+}
+
+dgm_status dgm_piece_text(const dgm_piece_state *piece, dgm_scratch *s, dgm_error *err)
+{
+    return write_piece(piece, hypothesis(piece, 0), s, NULL, err);
+}
+
 // The texts of the first n pieces, and the line that they begin with its own white space around and
 // between them; begun: in place of the last one's.
 static dgm_status join_texts(const dgm_line_state *line, size_t k, size_t n, const dgm_raw *begun,
                              dgm_scratch *s, dgm_error *err)
 {
-    const dgm_translator *t = line->job->translator;
     size_t b = 0;
     DGM_TRY(dgm_grow(&s->outputs, &s->output_cap, n, sizeof *s->outputs, err));
     DGM_TRY(dgm_grow(&s->starts, &s->start_cap, n + 1, sizeof *s->starts, err));
     s->text.size = s->joined.size = 0;
     for (size_t i = 0; i < n; i++) {
         const dgm_raw *h = begun && i + 1 == n ? begun : hypothesis(piece_of(line, i), k);
-        const dgm_text *spelled = NULL;
+        const dgm_standins *standins = standins_of(line, i);
         DGM_TRY(dgm_grow(&s->spans, &s->span_cap, b + (size_t)h->count + 1, sizeof *s->spans, err));
         s->starts[i] = s->text.size;
         if (piece_of(line, i)->copied) {
@@ -215,14 +251,9 @@ static dgm_status join_texts(const dgm_line_state *line, size_t k, size_t n, con
             dgm_write_bytes(&s->text, line->text + p->begin, p->end - p->begin);
             continue;
         }
-        DGM_TRY(dgm_unknown_spell(piece_of(line, i), h, s, &spelled, err));
-        DGM_TRY(dgm_vocab_decode_spelled(t->target, h->tokens, spelled, (size_t)h->count, &s->text,
-                                         s->spans + b, err));
-        clear_breaks(&s->text, s->starts[i]);
-        if (piece_of(line, i)->raised && s->text.data)
-            dgm_capitals_raise((char *)s->text.data + s->starts[i], s->text.size - s->starts[i]);
-        if (piece_of(line, i)->titled && s->text.data)
-            dgm_titles_raise((char *)s->text.data + s->starts[i], s->text.size - s->starts[i]);
+        DGM_TRY(write_piece(piece_of(line, i), h, s, s->spans + b, err));
+        if (standins)
+            DGM_TRY(dgm_standins_restore(standins, &s->text, s->starts[i], s->spans + b, (size_t)h->count, err));
         b += (size_t)h->count;
     }
     s->starts[n] = s->text.size;
@@ -409,6 +440,8 @@ static dgm_status make_all(dgm_line_state *line, dgm_scratch *s, dgm_result *out
     }
     DGM_FAIL_IF(missed && missed == line->pieces.count, err, DGM_ERR_CANCELLED,
                 "its deadline passed before there was a word of its translation");
+    for (size_t i = 0; i < line->pieces.count; i++)
+        if (standins_of(line, i)) line->flags |= DGM_LINE_MENDED;
     // One block: where each translation is, and behind that the translations.
     const dgm_translation **list = dgm_calloc(n, sizeof *list + sizeof **list);
     if (!list) return dgm_no_memory(err);
@@ -451,6 +484,7 @@ void dgm_line_count(dgm_translator *t, const dgm_line_state *line)
     t->lines++;
     t->copied += (line->flags & DGM_LINE_COPIED) != 0;
     t->repeated += (line->flags & DGM_LINE_REPEATED) != 0;
+    t->mended += (line->flags & DGM_LINE_MENDED) != 0;
 }
 
 void dgm_line_assemble(dgm_line_state *line, dgm_scratch *s, dgm_result *out)

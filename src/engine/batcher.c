@@ -99,6 +99,15 @@ static void earliest(double *a, double b)
     if (b > 0 && (*a == 0 || b < *a)) *a = b;
 }
 
+// Deadlines of a job that enters the queue; lock held.
+static void time_job(dgm_translator *t, dgm_job *job)
+{
+    for (size_t i = 0; i < job->line_count; i++)
+        if (job->lines[i].left) earliest(&job->deadline, job->lines[i].deadline);
+    job->timed = job->deadline > 0;
+    t->timed += job->timed;
+}
+
 // A prepared job's lines and pieces go where they are taken from; lock held.
 static void enqueue(dgm_translator *t, dgm_job *job)
 {
@@ -106,10 +115,7 @@ static void enqueue(dgm_translator *t, dgm_job *job)
         if (job->lines[i].left == 0) dgm_text_take(t, &job->lines[i]);
     dgm_text_wake(t);
     if (job->order_count == 0) return;
-    for (size_t i = 0; i < job->line_count; i++)
-        if (job->lines[i].left) earliest(&job->deadline, job->lines[i].deadline);
-    job->timed = job->deadline > 0;
-    t->timed += job->timed;
+    time_job(t, job);
     t->streams += job->streamed;
     if (t->last)
         t->last->next = job;
@@ -145,6 +151,7 @@ dgm_status dgm_submit_watched(dgm_translator *t, const dgm_input *inputs, size_t
         return st;
     }
     job->streamed = job->watch.partial && job->order_count && !t->replace_unknown;
+    if (job->streamed) dgm_text_guard(job);
     finish_trivial(job);
     for (size_t i = 0; i < job->encoded.piece_count; i++)
         job->work += (double)dgm_piece_work(&job->encoded.pieces[i]);
@@ -154,6 +161,33 @@ dgm_status dgm_submit_watched(dgm_translator *t, const dgm_input *inputs, size_t
         if (!job->watch.size && job->lines[i].left == 0) dgm_line_count(t, &job->lines[i]);
     if (t->profiling) t->text_seconds += dgm_thread_time() - begin;
     enqueue(t, job);
+    pthread_mutex_unlock(&t->lock);
+    return DGM_OK;
+}
+
+dgm_status dgm_submit_again(dgm_line_state *line, const dgm_input *inputs, size_t count, dgm_job **out,
+                            bool *queued, dgm_error *err)
+{
+    dgm_translator *t = line->job->translator;
+    *queued = false;
+    DGM_TRY(new_job(t, count, out, err));
+    dgm_job *job = *out;
+    job->parent = line;
+    DGM_TRY(dgm_job_prepare(job, inputs, err));
+    for (size_t i = 0; i < count; i++) {
+        job->left += job->lines[i].left > 0;
+        job->lines[i].deadline = line->deadline;
+    }
+    pthread_mutex_lock(&t->lock);
+    if (job->left && !t->quit && !line->job->cancelled) { // the line waits for it: before all others
+        *queued = true;
+        time_job(t, job);
+        job->next = t->first;
+        t->first = job;
+        if (!t->last) t->last = job;
+        t->queued += job->order_count;
+        pthread_cond_broadcast(&t->wake);
+    }
     pthread_mutex_unlock(&t->lock);
     return DGM_OK;
 }

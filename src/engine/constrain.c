@@ -357,6 +357,20 @@ static dgm_status want_kept(dgm_demander *d, dgm_text text, dgm_error *err)
     return DGM_OK;
 }
 
+bool dgm_constrain_claims(const dgm_translator *t, dgm_text text, size_t begin, size_t end)
+{
+    dgm_glossary_hit hit = {0};
+    while (t->glossary && dgm_glossary_find(t->glossary, text, &hit))
+        if (hit.begin < end && hit.end > begin) return true;
+    for (size_t from = 0; t->keep && from < text.size;) {
+        regmatch_t m = {(regoff_t)from, (regoff_t)text.size};
+        if (regexec(&t->keep->regex, text.data, 1, &m, REG_STARTEND) != 0) break;
+        if ((size_t)m.rm_so < end && (size_t)m.rm_eo > begin) return true;
+        from = (size_t)m.rm_eo + (m.rm_eo == m.rm_so);
+    }
+    return false;
+}
+
 // The last forced text goes first when there are too many for one sentence.
 static bool drop_want(dgm_demander *d)
 {

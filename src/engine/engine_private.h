@@ -25,6 +25,7 @@
 #include "search/features.h"
 #include "search/search.h"
 #include "text/split.h"
+#include "text/standin.h"
 #include "text/vocab.h"
 
 // ---- translator -------------------------------------------------------------------------------
@@ -65,6 +66,8 @@ struct dgm_translator {
     dgm_long long_lines;
     dgm_split_at split;
     bool careful; // text that is not ordinary is looked after (settings.raw)
+    bool protect; // and what a translation must not damage
+    dgm_protector protector; // of the translator's direction
     dgm_alignment alignment;
     bool token_scores, approximate; // approximate: scores of accelerated cube pruning
     int threads, batch;             // batch: sentences inside a worker at most
@@ -114,7 +117,7 @@ struct dgm_translator {
     uint64_t cancels; // of jobs so far: workers look for their sentences when it changes
     bool quit;
     uint64_t lines;      // finished
-    uint64_t copied, repeated; // of these, with parts that passed through, cut
+    uint64_t copied, repeated, mended; // of these, with parts that passed through, cut, translated again
     dgm_worker *workers; // [threads]
     int started;
     dgm_text_stage *text;
@@ -147,9 +150,11 @@ dgm_status dgm_search_resolve(dgm_translator *t, const dgm_settings *s, dgm_erro
 void dgm_decoding_resolve(dgm_translator *t, const dgm_settings *s);
 dgm_status dgm_asked_line(const dgm_translator *t, const dgm_asked *line, dgm_error *err);
 
-// constrain.c: glossaries and what is kept; needs the languages.
+// constrain.c: glossaries and what is kept; needs the languages. claims: does one of them speak of this part
+// of a text?
 dgm_status dgm_constrain_open(dgm_translator *t, const dgm_settings *s, dgm_error *err);
 void dgm_constrain_close(dgm_translator *t);
+bool dgm_constrain_claims(const dgm_translator *t, dgm_text text, size_t begin, size_t end);
 
 // direction.c: the translator's direction, before settings are resolved; a line's (*other: not the
 // translator's); the one that a token before a source means, false if none.
@@ -235,7 +240,8 @@ typedef struct dgm_raw {
 
 typedef struct dgm_line_state dgm_line_state;
 
-typedef struct dgm_piece_state {
+typedef struct dgm_piece_state dgm_piece_state;
+struct dgm_piece_state {
     dgm_line_state *line;
     size_t ids_at, spans_at, prefix_at; // in the arrays of its job, which move while they grow
     int count, prefix_count;            // ids the encoder reads, forced target tokens
@@ -257,7 +263,10 @@ typedef struct dgm_piece_state {
     void *block; // holds hyps and their arrays
     dgm_raw *hyps;
     int hyp_count;
-} dgm_piece_state;
+    // written by a text thread: the attempt that is taken instead, NULL: none, and what it has stand-ins for
+    dgm_piece_state *better;
+    const dgm_standins *standins;
+};
 
 struct dgm_line_state {
     dgm_job *job;
@@ -274,13 +283,16 @@ struct dgm_line_state {
     bool careful; // its text is looked after (dgm_translator.careful)
     double deadline; // by dgm_now; 0: none
     dgm_writer said; // what was told of it; guarded by job->telling
-    bool other; // its direction is not the translator's: these are its lengths
+    bool other; // its direction is not the translator's: this is it, and these are its lengths
+    int direction[2];
+    bool guarded; // something in it is protected: it may be translated again, and is not told before
     dgm_length_rule lengths;
     int clusters;                        // which of the translator's
     dgm_lmbr_rows *lmbr;                 // of its evidence, for all its pieces; NULL: none
     dgm_evidence_ngram *ngrams;          // the same for the result; NULL: not wanted
     size_t ngram_count;
     dgm_walk *walk;                      // its lattice; NULL: none
+    struct dgm_retry *retry;             // attempts to save what its translation lost; NULL: none
     size_t source_tokens, target_tokens; // target: of the best translation, end symbols included
 };
 
@@ -305,6 +317,7 @@ typedef struct dgm_results_box {
 struct dgm_job {
     dgm_translator *translator;
     dgm_job *next;
+    dgm_line_state *parent; // its lines are attempts at parts of that one; NULL: they are a caller's
     dgm_line_state *lines;
     size_t line_count;
     dgm_encoded encoded;
@@ -341,7 +354,7 @@ static inline bool dgm_piece_streams(const dgm_piece_state *piece)
 // condition here.
 static inline bool dgm_line_streams(const dgm_line_state *line)
 {
-    return line->job->streamed;
+    return line->job->streamed && !line->guarded;
 }
 
 // What a piece costs, for estimates: a step has costs of its own besides those of its rows, and the longer
@@ -379,6 +392,9 @@ typedef struct dgm_scratch {
     dgm_writer lower;
     int32_t *source_word, *target_word; // of each token
     size_t source_cap, target_cap;
+    dgm_protected_list protected; // in a part of the source
+    unsigned char *kept;          // [its count]: 1 where the translation has it
+    size_t kept_cap;
 } dgm_scratch;
 
 void dgm_scratch_free(dgm_scratch *s);
@@ -395,6 +411,8 @@ dgm_status dgm_line_begin(const dgm_line_state *line, size_t count, const dgm_ra
 void dgm_piece_cut(dgm_piece_state *piece);
 // Of a hypothesis that begins with these tokens: how many are left, whatever follows, when it is cut so.
 int dgm_runaway_settled(const int32_t *tokens, int count);
+// The text of a piece's best translation, appended to s->text.
+dgm_status dgm_piece_text(const dgm_piece_state *piece, dgm_scratch *s, dgm_error *err);
 void dgm_line_count(dgm_translator *t, const dgm_line_state *line); // it is finished; lock held
 
 // The message of a line that ran out of memory: the one message that is not on the heap.
@@ -406,6 +424,15 @@ void dgm_translations_free(dgm_result *r);
 
 // batcher.c
 void dgm_job_free(dgm_job *job);
+// A job whose lines are attempts at parts of a line, the next that is taken from the queue; in *out, which the caller
+// frees whatever happens. When all are decoded a text thread takes the line. *queued: they will be, and the line is not
+// to be touched meanwhile; else there is nothing to decode, or it is too late.
+dgm_status dgm_submit_again(dgm_line_state *line, const dgm_input *inputs, size_t count, dgm_job **out,
+                            bool *queued, dgm_error *err);
+static inline bool dgm_job_is_cancelled(const dgm_job *job)
+{
+    return job->cancelled || (job->parent && job->parent->job->cancelled);
+}
 // Takes up to `room` pieces for a worker whose costs fit `tokens` together (the first one may be
 // larger if `any`); lock held.
 size_t dgm_queue_take(dgm_translator *t, dgm_piece_state **out, size_t room, int64_t tokens,
@@ -430,6 +457,8 @@ static inline int64_t dgm_piece_cost(const dgm_translator *t, const dgm_piece_st
 dgm_status dgm_text_start(dgm_translator *t, dgm_error *err);
 void dgm_text_stop(dgm_translator *t);
 int dgm_text_threads(const dgm_translator *t);
+// Finds the lines of a job that may be translated again (dgm_line_state.guarded).
+void dgm_text_guard(dgm_job *job);
 // A line whose pieces are all decoded or have failed; lock held. dgm_text_wake when a worker has
 // handed over what it had, likewise.
 void dgm_text_take(dgm_translator *t, dgm_line_state *line);

@@ -31,6 +31,7 @@ typedef struct prepare {
     bool tidy;
     dgm_writer ordinary; // a part in ordinary case
     bool careful;        // with this line
+    bool whole;          // lines are parts of one already
     bool raised, titled; // the part encoded last was in capitals, will be in Title Case
     dgm_evidence_maker evidence;
     dgm_demander demander;
@@ -269,7 +270,7 @@ static dgm_status has_sentences(prepare *p, dgm_text text, const dgm_input *inpu
                                 dgm_error *err)
 {
     *several = false;
-    if (p->t->split != DGM_SPLIT_SENTENCES || !is_free(p, input)) return DGM_OK;
+    if (p->t->split != DGM_SPLIT_SENTENCES || p->whole || !is_free(p, input)) return DGM_OK;
     DGM_TRY(dgm_split_sentences(text, rules_of(p), &p->sentences, err));
     *several = p->sentences.count > 1;
     return DGM_OK;
@@ -290,6 +291,7 @@ static dgm_status encode_line(prepare *p, dgm_line_state *line, const dgm_input 
         language = -1; // the frame has it
     }
     line->other = p->other;
+    memcpy(line->direction, p->direction, sizeof line->direction);
     DGM_TRY(dgm_restrict_line(p->t, p->direction, p->other, &line->clusters, err));
     if (p->other) DGM_TRY(dgm_direction_lengths(p->t, p->direction, &line->lengths, err));
     text = (dgm_text){line->text + skip, line->size - skip};
@@ -474,6 +476,7 @@ static void prepare_part(void *arg, int who, size_t index)
     p->model = dgm_model_describe(p->t->members[0].model);
     p->counter.vocab = p->t->source;
     p->out = &out->encoded;
+    p->whole = job->parent != NULL;
     for (size_t i = first; i < end && out->status == DGM_OK; i++) {
         dgm_input own;
         job->lines[i].job = job;

@@ -215,6 +215,8 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
     t->long_lines = (dgm_long)s->long_lines;
     t->split = resolve_split(t, s, d);
     t->careful = !s->raw && dgm_vocab_get_kind(t->source) == DGM_VOCAB_SENTENCEPIECE;
+    t->protect = t->careful && s->protect;
+    t->protector = dgm_protector_for(dgm_text_of(t->source_code), dgm_text_of(t->target_code));
     t->alignment = (dgm_alignment)s->alignment;
     t->token_scores = s->token_scores != 0;
     DGM_TRY(dgm_search_resolve(t, s, err));

@@ -55,6 +55,10 @@ const dgm_setting_row dgm_setting_rows[] = {
     {KIND(FLAG, raw, FILES, "raw", "raw text",
           "give every line to the model as it is, without the care that ordinary text needs; for comparisons"),
      .pub.flags = OUTPUT},
+    {KIND(FLAG, protect, FILES, "no-protect", "protection",
+          "leave numbers, prices, times, addresses, placeholders, code and names as the model translates them; "
+          "otherwise a sentence that loses one of them is translated again with stand-ins"),
+     .inverse = true, .pub.standard = 1, .pub.flags = OUTPUT},
     {KIND(CHOICE, long_lines, FILES, "long", "treatment of long lines",
           "a line too long for the model: split it at sentence and clause ends and join the "
           "translations (default), crop it, or treat it as an error"),

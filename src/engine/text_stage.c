@@ -156,6 +156,252 @@ static void tell_line(dgm_job *job, size_t index)
     pthread_mutex_unlock(&job->telling);
 }
 
+// ---- second attempts ---------------------------------------------------------------------------
+//
+// A piece whose translation lost something that is protected is translated again with stand-ins, as a line of a
+// job of its own; the line waits for it, and takes what keeps the most. Translations do not depend on
+// company, so this does not either.
+
+typedef struct attempt {
+    size_t piece; // of the line
+    dgm_standins standins;
+} attempt;
+
+struct dgm_retry {
+    int rounds; // begun so far
+    dgm_standins *respelt; // [pieces of the line]: numbers that need no attempt
+    struct {
+        dgm_job *job; // a line for every attempt
+        attempt *attempts;
+        size_t count;
+    } round[DGM_STANDIN_ROUNDS];
+};
+
+static void free_retry(dgm_line_state *line)
+{
+    struct dgm_retry *r = line->retry;
+    for (int i = 0; r && i < r->rounds; i++) {
+        dgm_job_free(r->round[i].job);
+        for (size_t k = 0; k < r->round[i].count; k++) dgm_standins_free(&r->round[i].attempts[k].standins);
+        dgm_free(r->round[i].attempts);
+    }
+    for (size_t i = 0; r && r->respelt && i < line->pieces.count; i++) dgm_standins_free(&r->respelt[i]);
+    if (r) dgm_free(r->respelt);
+    dgm_free(r);
+    line->retry = NULL;
+}
+
+static dgm_protector protector_of(const dgm_line_state *line)
+{
+    const dgm_translator *t = line->job->translator;
+    if (!line->other) return t->protector;
+    const dgm_languages *l = dgm_model_describe(t->members[0].model)->languages;
+    return dgm_protector_for(dgm_text_of(l->code[0][line->direction[0]]), dgm_text_of(l->code[1][line->direction[1]]));
+}
+
+static dgm_text source_of(const dgm_line_state *line, size_t i)
+{
+    const dgm_piece *p = &line->pieces.items[i];
+    return (dgm_text){line->text + p->begin, p->end - p->begin};
+}
+
+// What is protected in a piece of the line, to s->protected: all that no glossary speaks of.
+static dgm_status find_protected(const dgm_line_state *line, size_t i, const dgm_protector *p, dgm_scratch *s,
+                                 dgm_error *err)
+{
+    const dgm_translator *t = line->job->translator;
+    dgm_protected_list *found = &s->protected;
+    const dgm_text text = source_of(line, i);
+    DGM_TRY(dgm_protect_find(p, text, found, err));
+    size_t kept = 0;
+    for (size_t k = 0; (t->glossary || t->keep) && k < found->count; k++)
+        if (!dgm_constrain_claims(t, text, found->items[k].begin, found->items[k].end))
+            found->items[kept++] = found->items[k];
+    if (t->glossary || t->keep) found->count = kept;
+    return dgm_grow(&s->kept, &s->kept_cap, found->count, sizeof *s->kept, err);
+}
+
+// How good a piece's translation is: how much of what is protected it keeps (and which, in s->kept), and what is
+// wrong with its stand-ins.
+typedef struct quality {
+    size_t kept, faults;
+} quality;
+
+static dgm_status judge(const dgm_line_state *line, size_t i, const dgm_protector *p, dgm_piece_state *piece,
+                        const dgm_standins *standins, dgm_scratch *s, quality *out, dgm_error *err)
+{
+    s->text.size = 0;
+    DGM_TRY(dgm_piece_text(piece, s, err));
+    dgm_text said = {s->text.data ? (const char *)s->text.data : "", s->text.size};
+    out->faults = standins ? dgm_standins_faults(standins, said) : 0;
+    if (standins) DGM_TRY(dgm_standins_restore(standins, &s->text, 0, NULL, 0, err));
+    said = (dgm_text){s->text.data ? (const char *)s->text.data : "", s->text.size};
+    out->kept = dgm_protect_check(p, source_of(line, i), s->protected.items, s->protected.count, said, s->kept);
+    return DGM_OK;
+}
+
+// Takes an attempt that was decoded where it is better than what there is.
+static dgm_status choose(dgm_line_state *line, const dgm_protector *p, const attempt *a, const dgm_line_state *tried,
+                         dgm_scratch *s, dgm_error *err)
+{
+    dgm_piece_state *own = &line->job->encoded.pieces[line->first + a->piece];
+    dgm_piece_state *piece = &tried->job->encoded.pieces[tried->first];
+    quality before, after;
+    if (tried->status != DGM_OK || tried->pieces.count != 1 || piece->copied || piece->status != DGM_OK ||
+        piece->late || piece->hyp_count == 0 || piece->relaxed != own->relaxed)
+        return DGM_OK;
+    DGM_TRY(find_protected(line, a->piece, p, s, err));
+    DGM_TRY(judge(line, a->piece, p, own->better ? own->better : own, own->standins, s, &before, err));
+    DGM_TRY(judge(line, a->piece, p, piece, &a->standins, s, &after, err));
+    if (piece->repeated && !own->repeated) return DGM_OK;
+    const bool cleaner = own->better && after.kept == before.kept && after.faults < before.faults;
+    if (after.kept <= before.kept && !cleaner) return DGM_OK;
+    own->better = piece;
+    own->standins = &a->standins;
+    return DGM_OK;
+}
+
+// Writes numbers right that are there in the wrong form; s->text is the translation, s->kept what it has.
+static dgm_status respell(dgm_line_state *line, size_t i, const dgm_protector *p, dgm_scratch *s, quality *now,
+                          dgm_error *err)
+{
+    dgm_piece_state *own = &line->job->encoded.pieces[line->first + i];
+    const dgm_text said = {s->text.data ? (const char *)s->text.data : "", s->text.size};
+    dgm_standins made = {0};
+    quality after;
+    dgm_status st = dgm_standins_respell(&made, p, source_of(line, i), s->protected.items, s->protected.count, s->kept,
+                                         said, err);
+    if (st == DGM_OK && made.count) st = judge(line, i, p, own, &made, s, &after, err);
+    if (st != DGM_OK || made.count == 0 || after.kept <= now->kept) {
+        dgm_standins_free(&made);
+        return st;
+    }
+    if (!line->retry) line->retry = dgm_calloc(1, sizeof *line->retry);
+    if (line->retry && !line->retry->respelt)
+        line->retry->respelt = dgm_calloc(line->pieces.count, sizeof *line->retry->respelt);
+    if (!line->retry || !line->retry->respelt) {
+        dgm_standins_free(&made);
+        return dgm_no_memory(err);
+    }
+    line->retry->respelt[i] = made;
+    own->standins = &line->retry->respelt[i];
+    *now = after;
+    return DGM_OK;
+}
+
+// An attempt at a piece that has lost something, or whose stand-ins did not fit; none (*made false) at others.
+static dgm_status plan(dgm_line_state *line, size_t i, const dgm_protector *p, int round, dgm_scratch *s,
+                       attempt *a, bool *made, dgm_error *err)
+{
+    dgm_piece_state *own = &line->job->encoded.pieces[line->first + i];
+    quality now = {0};
+    *made = false;
+    if (own->copied) return DGM_OK;
+    DGM_TRY(find_protected(line, i, p, s, err));
+    if (s->protected.count == 0) return DGM_OK;
+    if (own->better) DGM_TRY(judge(line, i, p, own->better, own->standins, s, &now, err));
+    if (own->better && now.kept == s->protected.count && now.faults == 0) return DGM_OK;
+    const dgm_standins *respelt = line->retry && line->retry->respelt ? &line->retry->respelt[i] : NULL;
+    DGM_TRY(judge(line, i, p, own, respelt, s, &now, err)); // what it lost by itself
+    if (now.kept < s->protected.count && round == 0) DGM_TRY(respell(line, i, p, s, &now, err));
+    if (now.kept == s->protected.count) return DGM_OK;
+    a->piece = i;
+    DGM_TRY(dgm_standins_make(&a->standins, p, source_of(line, i), s->protected.items, s->protected.count, s->kept,
+                              round, err));
+    *made = a->standins.count > 0;
+    return DGM_OK;
+}
+
+// Queues a round's attempts; *waits: there are some, and the line may be gone by now.
+static dgm_status queue_round(dgm_line_state *line, attempt *attempts, size_t count, bool *waits, dgm_error *err)
+{
+    const dgm_languages *l = dgm_model_describe(line->job->translator->members[0].model)->languages;
+    dgm_direction direction = {0};
+    if (line->other) direction = (dgm_direction){l->code[0][line->direction[0]], l->code[1][line->direction[1]]};
+    dgm_input *inputs = dgm_calloc(count, sizeof *inputs);
+    if (!inputs) return dgm_no_memory(err);
+    for (size_t i = 0; i < count; i++) {
+        dgm_input_default(&inputs[i]);
+        inputs[i].text = (const char *)attempts[i].standins.text.data;
+        inputs[i].text_size = attempts[i].standins.text.size;
+        if (line->other) inputs[i].direction = &direction;
+    }
+    dgm_job **job = &line->retry->round[line->retry->rounds - 1].job;
+    const dgm_status st = dgm_submit_again(line, inputs, count, job, waits, err);
+    dgm_free(inputs);
+    return st;
+}
+
+// The next round of attempts at what the line lost.
+static dgm_status next_round(dgm_line_state *line, const dgm_protector *p, dgm_scratch *s, bool *waits, dgm_error *err)
+{
+    const int round = line->retry ? line->retry->rounds : 0;
+    attempt *attempts = NULL;
+    size_t count = 0, cap = 0;
+    dgm_status st = DGM_OK;
+    for (size_t i = 0; i < line->pieces.count && st == DGM_OK; i++) {
+        attempt a = {0};
+        bool made = false;
+        st = plan(line, i, p, round, s, &a, &made, err);
+        if (st == DGM_OK && made) st = dgm_grow(&attempts, &cap, count + 1, sizeof *attempts, err);
+        if (st == DGM_OK && made)
+            attempts[count++] = a;
+        else
+            dgm_standins_free(&a.standins);
+    }
+    if (st == DGM_OK && count && !line->retry) line->retry = dgm_calloc(1, sizeof *line->retry);
+    if (st == DGM_OK && count && !line->retry) st = dgm_no_memory(err);
+    if (st != DGM_OK || count == 0) {
+        for (size_t i = 0; i < count; i++) dgm_standins_free(&attempts[i].standins);
+        dgm_free(attempts);
+        return st;
+    }
+    line->retry->rounds++;
+    line->retry->round[round].attempts = attempts;
+    line->retry->round[round].count = count;
+    return queue_round(line, attempts, count, waits, err);
+}
+
+// Looks at what the line's translation lost, and at what came of the attempts to save it. True: there are new ones,
+// and the line is not to be touched before they are decoded.
+static bool try_again(dgm_line_state *line, dgm_scratch *s)
+{
+    const dgm_translator *t = line->job->translator;
+    const struct dgm_retry *r = line->retry;
+    dgm_error err;
+    size_t skip;
+    bool waits = false;
+    dgm_status st = DGM_OK;
+    if (!t->protect || !line->careful || line->status != DGM_OK) return false;
+    for (size_t i = 0; i < line->pieces.count; i++) {
+        const dgm_piece_state *piece = &line->job->encoded.pieces[line->first + i];
+        if (piece->status != DGM_OK || piece->late) return false;
+    }
+    const dgm_text text = dgm_text_trim((dgm_text){line->text, line->size});
+    if (!line->other && dgm_vocab_language_prefix(t->source, text, &skip) >= 0) return false;
+    const dgm_protector p = protector_of(line);
+    const int last = r ? r->rounds - 1 : -1;
+    for (size_t i = 0; last >= 0 && r->round[last].job && i < r->round[last].count && st == DGM_OK; i++)
+        st = choose(line, &p, &r->round[last].attempts[i], &r->round[last].job->lines[i], s, &err);
+    if (st == DGM_OK && last + 1 < DGM_STANDIN_ROUNDS) st = next_round(line, &p, s, &waits, &err);
+    if (st != DGM_OK) line->job->encoded.pieces[line->first].status = st; // no memory: the line fails
+    return waits;
+}
+
+void dgm_text_guard(dgm_job *job)
+{
+    dgm_scratch s = {0};
+    for (size_t i = 0; job->translator->protect && i < job->line_count; i++) {
+        dgm_line_state *line = &job->lines[i];
+        const dgm_protector p = protector_of(line);
+        for (size_t k = 0; line->careful && k < line->pieces.count && !line->guarded; k++)
+            line->guarded = find_protected(line, k, &p, &s, NULL) != DGM_OK || s.protected.count > 0;
+    }
+    dgm_scratch_free(&s);
+}
+
+// ---- lines -------------------------------------------------------------------------------------
+
 // Lock held before and after, not in between.
 static void assemble_line(dgm_translator *t, dgm_scratch *scratch)
 {
@@ -165,9 +411,22 @@ static void assemble_line(dgm_translator *t, dgm_scratch *scratch)
     const double begin = t->profiling ? dgm_thread_time() : 0;
     x->first = line->next;
     if (!x->first) x->last = NULL;
+    if (job->parent) { // an attempt: the last one sends its line on
+        if (--job->left > 0) return;
+        t->timed -= job->timed;
+        dgm_text_take(t, job->parent);
+        return;
+    }
     dgm_text_wake(t); // another one, for the next
     pthread_mutex_unlock(&t->lock);
+    if (try_again(line, scratch)) {
+        const double looked = t->profiling ? dgm_thread_time() - begin : 0;
+        pthread_mutex_lock(&t->lock);
+        t->text_seconds += looked;
+        return;
+    }
     dgm_line_assemble(line, scratch, &job->box->items[line - job->lines]);
+    free_retry(line);
     const double end = t->profiling ? dgm_thread_time() : 0;
     if (job->watch.size) tell_line(job, (size_t)(line - job->lines));
     pthread_mutex_lock(&t->lock);

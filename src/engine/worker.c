@@ -355,7 +355,7 @@ static void sweep_back(dgm_worker *w, double now)
     int kept = 0;
     for (int i = 0; i < w->back_count; i++) {
         dgm_piece_state *piece = w->back[i];
-        if (piece->line->job->cancelled)
+        if (dgm_job_is_cancelled(piece->line->job))
             dgm_piece_drop(w->t, piece);
         else if (dgm_piece_is_late(piece, now))
             dgm_piece_miss(w->t, piece);
@@ -373,7 +373,7 @@ static void drop_cancelled(dgm_worker *w)
     w->cancels = t->cancels;
     for (int i = w->inside_count - 1; i >= 0; i--) {
         dgm_piece_state *piece = w->inside[i];
-        if (!piece->line->job->cancelled) continue;
+        if (!dgm_job_is_cancelled(piece->line->job)) continue;
         leave(w, piece);
         dgm_search_evict(w->search, (uint64_t)(uintptr_t)piece);
         dgm_piece_drop(t, piece);

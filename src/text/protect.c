@@ -184,12 +184,13 @@ static size_t address_at(dgm_text t)
     return mail ? mail : host_at(t);
 }
 
-static size_t path_at(dgm_text t)
+// free: nothing stands right before it.
+static size_t path_at(dgm_text t, bool free)
 {
     if (t.size > 2 && is_ascii_letter(t.data[0]) && t.data[1] == ':' && t.data[2] == '\\') return t.size;
     size_t skip = 0;
     while (skip < 3 && skip < t.size && strchr(".~", t.data[skip])) skip++;
-    if (char_at(t, skip) == '/' && (is_plain(char_at(t, skip + 1)) || t.data[0] == '~') && t.size > 2) return t.size;
+    if (free && char_at(t, skip) == '/' && (is_plain(char_at(t, skip + 1)) || t.data[0] == '~') && t.size > 2) return t.size;
     size_t slash = t.size;
     while (slash > 0 && t.data[slash - 1] != '/') slash--;
     return dgm_is_file_name((dgm_text){t.data + slash, t.size - slash}) ? t.size : 0;
@@ -215,12 +216,12 @@ static size_t identifier_at(dgm_text t)
     return inner ? end : 0;
 }
 
-static size_t code_at(dgm_text t)
+static size_t code_at(dgm_text t, bool free)
 {
     bool letters = false;
     for (size_t i = 0; i < t.size; i++) letters |= is_ascii_letter(t.data[i]);
     if (letters && dgm_is_hexadecimal(t)) return t.size;
-    const size_t path = path_at(t);
+    const size_t path = path_at(t, free);
     return path ? path : identifier_at(t);
 }
 
@@ -328,7 +329,7 @@ static dgm_protected thing_at(const dgm_protector *p, dgm_text t, size_t pos)
         n = odd ? address_at(token) : 0;
         if (odd && n == 0) {
             found.kind = DGM_PROTECTED_CODE;
-            n = code_at(token);
+            n = code_at(token, pos == 0 || strchr(" (\"'", t.data[pos - 1]));
         }
     }
     if (n == 0) {

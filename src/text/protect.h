@@ -42,6 +42,11 @@ size_t dgm_protect_check(const dgm_protector *p, dgm_text text, const dgm_protec
 void dgm_protect_write(const dgm_protector *p, dgm_text text, const dgm_protected *one,
                        dgm_writer *out);
 
+// Is a number or a time that the translation has lost there after all, but not as the target language writes it?
+// Where.
+bool dgm_protect_misspelt(const dgm_protector *p, dgm_text text, const dgm_protected *one,
+                          dgm_text translation, size_t *begin, size_t *end);
+
 // ---- digits (protect_digits.c) ------------------------------------------------------------------
 
 // A number as its digits, without what groups them: "1299.99" is {"129999", 2 decimals}.

@@ -314,6 +314,73 @@ static void write_time(const dgm_protector *p, dgm_text text, const dgm_protecte
     if (p->to == DGM_LANG_DE && time.certain) dgm_write_text(out, " Uhr");
 }
 
+// ---- there, but wrong --------------------------------------------------------------------------
+
+static bool misspelt_number(const dgm_protector *p, dgm_text text, const dgm_protected *one, dgm_text translation,
+                            size_t *begin, size_t *end)
+{
+    const dgm_text part = text_of(text, one);
+    const dgm_numerals how[2] = {p->source, {p->target.decimal, ' '}};
+    dgm_text sign = {0};
+    dgm_number n, said;
+    int which = 0;
+    const size_t at = one->kind == DGM_PROTECTED_PRICE ? number_of_price(part, &which, &sign) : 0;
+    if ((which && !has_currency(translation, which)) || !dgm_number_read(part, at, p->source, &n)) return false;
+    trim_number(&n);
+    for (size_t pos = 0; pos < translation.size; pos++) {
+        if (!begins_number(translation, pos)) continue;
+        for (int i = 0; i < 2; i++) {
+            if (!dgm_number_read(translation, pos, how[i], &said) || said.count == 0) continue;
+            *begin = pos;
+            *end = said.end;
+            trim_number(&said);
+            if (same_number(&n, &said)) return true;
+        }
+    }
+    return false;
+}
+
+// "19.30 p.m.", or a time before noon that was said to be after it.
+static bool misspelt_time(const dgm_protector *p, dgm_text text, const dgm_protected *one, dgm_text translation,
+                          size_t *begin, size_t *end)
+{
+    dgm_time_of_day time;
+    if (p->to != DGM_LANG_EN || !dgm_time_read(text, one->begin, p->from, &time)) return false;
+    for (size_t pos = 0; pos < translation.size; pos++) {
+        if (!begins_number(translation, pos)) continue;
+        size_t at = pos;
+        int hour = 0, minute = 0;
+        for (; at < pos + 2 && is_digit(char_at(translation, at)); at++) hour = hour * 10 + translation.data[at] - '0';
+        if (strchr(":.", char_at(translation, at)) && is_digit(char_at(translation, at + 1)) &&
+            is_digit(char_at(translation, at + 2))) {
+            minute = (translation.data[at + 1] - '0') * 10 + translation.data[at + 2] - '0';
+            at += 3;
+        }
+        at += char_at(translation, at) == ' ';
+        const char half = char_at(translation, at);
+        const size_t n = half != 'a' && half != 'p' ? 0 : char_at(translation, at + 1) == 'm' ? 2 : 4;
+        if (n == 0 || memcmp(n == 2 ? "m" : ".m.", translation.data + at + 1, at + n <= translation.size ? n - 1 : 0) != 0 ||
+            at + n > translation.size || hour != time.hour || minute != (time.minute > 0 ? time.minute : 0))
+            continue;
+        const bool stop = n == 4 && time.hour <= 12 && at + n == translation.size; // it ends the sentence, too
+        *begin = pos;
+        *end = at + n - stop;
+        return true;
+    }
+    return false;
+}
+
+bool dgm_protect_misspelt(const dgm_protector *p, dgm_text text, const dgm_protected *one, dgm_text translation,
+                          size_t *begin, size_t *end)
+{
+    switch (one->kind) {
+    case DGM_PROTECTED_NUMBER:
+    case DGM_PROTECTED_PRICE: return misspelt_number(p, text, one, translation, begin, end);
+    case DGM_PROTECTED_TIME: return misspelt_time(p, text, one, translation, begin, end);
+    default: return false;
+    }
+}
+
 // ---- dates -------------------------------------------------------------------------------------
 
 static const char *const months[2][12] = {

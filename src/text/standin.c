@@ -103,8 +103,9 @@ static dgm_status add_one(dgm_standins *s, const dgm_protector *p, dgm_text text
     dgm_protected part;
     plan(text, one, round, &x, &part);
     const bool year = is_year((dgm_text){text.data + part.begin, part.end - part.begin});
-    x.word = choose(s, text, !x.number ? letters : year ? years : numbers, round);
-    if (!x.word) return DGM_OK;
+    const char *word = choose(s, text, !x.number ? letters : year ? years : numbers, round);
+    if (!word) return DGM_OK;
+    memcpy(x.word, word, strlen(word));
     x.form = s->forms.size;
     dgm_protect_write(p, text, &part, &s->forms);
     x.form_size = s->forms.size - x.form;
@@ -138,6 +139,28 @@ dgm_status dgm_standins_make(dgm_standins *s, const dgm_protector *p, dgm_text t
     }
     dgm_write_bytes(&s->text, text.data + done, text.size - done);
     return s->text.failed ? dgm_no_memory(err) : DGM_OK;
+}
+
+dgm_status dgm_standins_respell(dgm_standins *s, const dgm_protector *p, dgm_text text, const dgm_protected *found,
+                                size_t count, const unsigned char *kept, dgm_text translation, dgm_error *err)
+{
+    s->count = s->text.size = s->forms.size = 0;
+    for (size_t i = 0; i < count && s->count < DGM_STANDINS_MAX; i++) {
+        dgm_standin x = {.number = true};
+        dgm_protected part;
+        size_t begin, end;
+        if (kept[i] || !dgm_protect_misspelt(p, text, &found[i], translation, &begin, &end)) continue;
+        if (end - begin >= sizeof x.word) continue;
+        plan(text, &found[i], 0, &x, &part);
+        memcpy(x.word, translation.data + begin, end - begin);
+        x.begin = x.from = part.begin;
+        x.end = x.to = part.end;
+        x.form = s->forms.size;
+        dgm_protect_write(p, text, &part, &s->forms);
+        x.form_size = s->forms.size - x.form;
+        s->items[s->count++] = x;
+    }
+    return s->forms.failed ? dgm_no_memory(err) : DGM_OK;
 }
 
 // ---- finding -----------------------------------------------------------------------------------

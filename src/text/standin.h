@@ -18,7 +18,7 @@
 enum { DGM_STANDINS_MAX = 8, DGM_STANDIN_ROUNDS = 2 };
 
 typedef struct dgm_standin {
-    const char *word;
+    char word[24];
     size_t begin, end;      // in the sentence with the stand-ins
     size_t from, to;        // in the sentence: what it stands for
     size_t form, form_size; // what is written in its place, in dgm_standins.forms
@@ -42,6 +42,12 @@ void dgm_standins_free(dgm_standins *s);
 dgm_status dgm_standins_make(dgm_standins *s, const dgm_protector *p, dgm_text text,
                              const dgm_protected *found, size_t count, const unsigned char *kept,
                              int round, dgm_error *err);
+
+// For numbers that are lost in a translation because they are there as the source or nobody writes them ("1.852 people", "5 000
+// people" in English): items that write them right, in the translation as it is.
+dgm_status dgm_standins_respell(dgm_standins *s, const dgm_protector *p, dgm_text text,
+                                const dgm_protected *found, size_t count, const unsigned char *kept,
+                                dgm_text translation, dgm_error *err);
 
 // How many stand-ins did not arrive in a translation, came more than once, or are part of a new
 // compound.

@@ -50,7 +50,7 @@ static void test_find(void **state)
         {"en", "de", "50% sure, 50 %s, a < b and c > d, 100%.", "n:50 n:50 n:100"},
         {"en", "de", "Call get_name() or std::move, `a b`, --no-protect.", "c:get_name() c:std::move c:`a b` c:--no-protect"},
         {"en", "de", "Open /etc/fstab, ~/x, C:\\a, src/main.c and notes.txt.", "c:/etc/fstab c:~/x c:C:\\a c:src/main.c c:notes.txt"},
-        {"en", "de", "and/or he/she e.g. this U.S. thing", ""},
+        {"en", "de", "and/or he/she e.g. this U.S. thing Misch-/Abc", ""},
         {"en", "de", "192.168.0.1, v. 3.10.12.4, +49 30 1234567, 555-1234, 0800 123 456, 4711-0815",
          "c:192.168.0.1 c:3.10.12.4 c:+49 30 1234567 c:555-1234 c:0800 123 456 c:4711-0815"},
         {"en", "de", "From 1990-1995 and 2000-3000 people.", "n:1990 n:1995 n:2000 n:3000"},
@@ -218,6 +218,37 @@ static void test_standins(void **state)
     dgm_standins_free(&s);
 }
 
+// Numbers that arrived in a form of another language are written right without a second translation.
+static void test_respell(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *from, *to, *source, *translation, *want;
+    } rows[] = {
+        {"de", "en", "1.852 Leute, 5.000 Tiere.", "1.852 people, 5 000 animals.", "1,852 people, 5,000 animals."},
+        {"de", "en", "Das kostet 1.299,99 €.", "It costs EUR 1.299,99.", "It costs EUR 1,299.99."},
+        {"en", "de", "Some 1,234,567 people.", "Etwa 1,234,567 Leute.", "Etwa 1.234.567 Leute."},
+        {"de", "en", "Um 19.30 Uhr oder 9.15 Uhr.", "At 19.30 p.m. or 9:15 p.m.", "At 7:30 p.m. or 9:15."},
+        {"de", "en", "Um 19 Uhr.", "At 19pm.", "At 7 p.m."},
+        {"de", "en", "Um 19 Uhr.", "At 19 pages.", NULL},
+        {"de", "en", "Das kostet 1.299,99 €.", "It costs 1.299,99.", NULL},
+        {"de", "en", "Etwa 300 Leute.", "About 30 people.", NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const dgm_protector p = dgm_protector_for(dgm_text_of(rows[i].from), dgm_text_of(rows[i].to));
+        const dgm_text source = dgm_text_of(rows[i].source), said = dgm_text_of(rows[i].translation);
+        dgm_protected_list found = {0};
+        dgm_standins s = {0};
+        unsigned char kept[4] = {0};
+        assert_int_equal(dgm_protect_find(&p, source, &found, NULL), DGM_OK);
+        assert_int_equal(dgm_standins_respell(&s, &p, source, found.items, found.count, kept, said, NULL), DGM_OK);
+        assert_int_equal(s.count, rows[i].want ? found.count : 0);
+        if (rows[i].want) expect_restored(&s, rows[i].translation, rows[i].want, 0);
+        dgm_standins_free(&s);
+        dgm_free(found.items);
+    }
+}
+
 // Tokens and places move with what is put back.
 static void test_places(void **state)
 {
@@ -276,6 +307,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_find),     cmocka_unit_test(test_check),  cmocka_unit_test(test_write),
         cmocka_unit_test(test_standins), cmocka_unit_test(test_places), cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_respell),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

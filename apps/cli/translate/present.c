@@ -71,7 +71,8 @@ static void put_json(const presentation *p, line_writer *w, uint64_t number, con
                  {DGM_LINE_CROPPED, "cropped"},
                  {DGM_LINE_TRUNCATED, "truncated"},
                  {DGM_LINE_COPIED, "copied"},
-                 {DGM_LINE_REPEATED, "repeated"}};
+                 {DGM_LINE_REPEATED, "repeated"},
+                 {DGM_LINE_MENDED, "mended"}};
     writer_format(w, "{\"line\":%llu,", (unsigned long long)number);
     if (r->status != DGM_OK) {
         writer_text(w, "\"text\":\"\",\"error\":");

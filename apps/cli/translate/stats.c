@@ -200,9 +200,9 @@ void stats_run(dgm_translator *t, uint64_t failed, double load, double took)
         fprintf(stderr, "clusters    %llu of %llu centroids used, %.1f candidates per row\n",
                 (unsigned long long)c.centroids_used, (unsigned long long)c.centroids,
                 c.rank_rows ? (double)c.dots / (double)c.rank_rows : 0.0);
-    if (c.copied || c.repeated)
-        fprintf(stderr, "text        %llu lines with parts that are no language, %llu cut where they repeat\n",
-                (unsigned long long)c.copied, (unsigned long long)c.repeated);
+    if (c.copied || c.repeated || c.mended)
+        fprintf(stderr, "text        %llu lines with parts that are no language, %llu cut where they repeat, %llu mended\n",
+                (unsigned long long)c.copied, (unsigned long long)c.repeated, (unsigned long long)c.mended);
     print_evidence(&c);
     print_optimisations(t);
     fprintf(stderr, "time        %.3f s to load, %.3f s to translate\n", load, took);
