@@ -289,6 +289,16 @@ static dgm_status respell(dgm_line_state *line, size_t i, const dgm_protector *p
     return DGM_OK;
 }
 
+// Is it worth a second attempt? Numbers and names alone are not: what the first did not bring the next seldom does.
+static bool is_worth(const dgm_scratch *s, int round)
+{
+    for (size_t k = 0; k < s->protected.count; k++) {
+        const int32_t kind = s->protected.items[k].kind;
+        if (!s->kept[k] && kind != DGM_PROTECTED_NUMBER && kind != DGM_PROTECTED_NAME) return true;
+    }
+    return round == 0;
+}
+
 // An attempt at a piece that has lost something, or whose stand-ins did not fit; none (*made false) at others.
 static dgm_status plan(dgm_line_state *line, size_t i, const dgm_protector *p, int round, dgm_scratch *s,
                        attempt *a, bool *made, dgm_error *err)
@@ -304,7 +314,7 @@ static dgm_status plan(dgm_line_state *line, size_t i, const dgm_protector *p, i
     const dgm_standins *respelt = line->retry && line->retry->respelt ? &line->retry->respelt[i] : NULL;
     DGM_TRY(judge(line, i, p, own, respelt, s, &now, err)); // what it lost by itself
     if (now.kept < s->protected.count && round == 0) DGM_TRY(respell(line, i, p, s, &now, err));
-    if (now.kept == s->protected.count) return DGM_OK;
+    if (now.kept == s->protected.count || !is_worth(s, round)) return DGM_OK;
     a->piece = i;
     DGM_TRY(dgm_standins_make(&a->standins, p, source_of(line, i), s->protected.items, s->protected.count, s->kept,
                               round, err));

@@ -47,9 +47,11 @@ dgm_protector dgm_protector_for(dgm_text source, dgm_text target)
         const char *codes; // between spaces
         dgm_numerals how;
     } known[] = {{" en eng ", {'.', ','}},
-                 {" de deu ger es spa it ita nl nld pt por da dan id ind ro ron tr tur hr hrv sl slv el ell ", {',', '.'}},
-                 {" fr fra fre pl pol cs ces sk slk ru rus uk ukr bg bul fi fin sv swe no nb nn nob hu hun et est lv lav lt "
-                  "lit ", {',', ' '}}};
+                 {" de deu ger es spa it ita nl nld pt por da dan id ind ro ron tr tur hr hrv sl slv el ell ",
+                  {',', '.'}},
+                 {" fr fra fre pl pol cs ces sk slk ru rus uk ukr bg bul fi fin sv swe no nb nn nob hu hun et est lv "
+                  "lav lt lit ",
+                  {',', ' '}}};
     dgm_protector p = {.from = dgm_language_of(source), .to = dgm_language_of(target)};
     for (int side = 0; side < 2; side++) {
         const dgm_text code = side ? target : source;
@@ -140,8 +142,8 @@ static dgm_text token_at(dgm_text t, size_t pos)
 {
     size_t end = pos;
     while (end < t.size && (unsigned char)t.data[end] > ' ' && !strchr("\"<>`|", t.data[end])) {
-        if (holds(t, end, "\xC2\xA0") || holds(t, end, "\xC2\xAB") || holds(t, end, "\xC2\xBB") || holds(t, end, "\xE2\x80"))
-            break;
+        const bool space = holds(t, end, "\xC2\xA0"), dash_or_quote = holds(t, end, "\xE2\x80");
+        if (space || dash_or_quote || holds(t, end, "«") || holds(t, end, "»")) break;
         end++;
     }
     const bool opened = memchr(t.data + pos, '(', end - pos) != NULL;
@@ -190,7 +192,8 @@ static size_t path_at(dgm_text t, bool free)
     if (t.size > 2 && is_ascii_letter(t.data[0]) && t.data[1] == ':' && t.data[2] == '\\') return t.size;
     size_t skip = 0;
     while (skip < 3 && skip < t.size && strchr(".~", t.data[skip])) skip++;
-    if (free && char_at(t, skip) == '/' && (is_plain(char_at(t, skip + 1)) || t.data[0] == '~') && t.size > 2) return t.size;
+    const bool named = is_plain(char_at(t, skip + 1)) || t.data[0] == '~';
+    if (free && char_at(t, skip) == '/' && named && t.size > 2) return t.size;
     size_t slash = t.size;
     while (slash > 0 && t.data[slash - 1] != '/') slash--;
     return dgm_is_file_name((dgm_text){t.data + slash, t.size - slash}) ? t.size : 0;
@@ -258,7 +261,8 @@ static bool is_among(dgm_text word, const char *words)
 // Where letters beyond ASCII do not say that a word is a name, these do.
 static bool is_first_name(dgm_text word)
 {
-    static const char german[] = "Jürgen Jörg Jörn Günter Günther Björn Sören Rüdiger Götz Käthe Bärbel René André Zoë Lüder Jürg "
+    static const char german[] = "Jürgen Jörg Jörn Günter Günther Björn Sören Rüdiger Götz Käthe Bärbel "
+                                 "René André Zoë Lüder Jürg "
                                  "Daniël François José Jesús Raúl Léon Noël Noëlle "
                                  "Chloé Hélène Bjørn Søren Jørgen Änne Gül Özlem";
     return is_among(word, german);

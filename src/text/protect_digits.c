@@ -288,7 +288,8 @@ static bool number_at(const dgm_protector *p, dgm_text t, size_t pos, dgm_protec
         out->kind = DGM_PROTECTED_PRICE;
         return true;
     }
-    return !is_small(&n);
+    const bool mistyped = n.decimals > 3 && memchr(t.data + begin, p->source.group, n.end - begin); // "60.0000"
+    return !mistyped && !is_small(&n);
 }
 
 bool dgm_protect_digits(const dgm_protector *p, dgm_text t, size_t pos, dgm_protected *out, size_t *end)

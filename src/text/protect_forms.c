@@ -26,6 +26,12 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
 }
 
+static bool holds(dgm_text t, size_t pos, const char *part)
+{
+    const size_t n = strlen(part);
+    return pos + n <= t.size && memcmp(t.data + pos, part, n) == 0;
+}
+
 // Does the text hold the lower-case words, in any case, anywhere?
 static bool mentions(dgm_text t, const char *words)
 {
@@ -59,7 +65,8 @@ static size_t count_of(dgm_text t, dgm_text part, bool joined)
         if (memcmp(t.data + i, part.data, part.size) != 0) continue;
         const size_t end = i + part.size;
         const char next = char_at(t, end), first = part.data[0], last = part.data[part.size - 1];
-        const bool more = is_plain(last) && (is_plain(next) || (!joined && next && strchr(".@/", next) && is_plain(char_at(t, end + 1))));
+        const bool goes_on = !joined && next && strchr(".@/", next) && is_plain(char_at(t, end + 1));
+        const bool more = is_plain(last) && (is_plain(next) || goes_on);
         const bool less = is_plain(first) && i && is_plain(t.data[i - 1]);
         if (more || less) continue;
         found++;
@@ -144,8 +151,8 @@ static bool has_word(dgm_text t, int value, dgm_language language)
         int value;
         const char *en, *de;
     } words[] = {{1, "one", "ein"}, {2, "two", "zwei"}, {3, "three", "drei"}, {4, "four", "vier"}, {5, "five", "fünf"},
-                 {6, "six", "sechs"}, {7, "seven", "sieben"}, {8, "eight", "acht"}, {9, "nine", "neun"}, {10, "ten", "zehn"},
-                 {11, "eleven", "elf"}, {12, "twel", "zwölf"}, {13, "thirteen", "dreizehn"},
+                 {6, "six", "sechs"}, {7, "seven", "sieben"}, {8, "eight", "acht"}, {9, "nine", "neun"},
+                 {10, "ten", "zehn"}, {11, "eleven", "elf"}, {12, "twel", "zwölf"}, {13, "thirteen", "dreizehn"},
                  {14, "fourteen", "vierzehn"}, {15, "fifteen", "fünfzehn"}, {16, "sixteen", "sechzehn"},
                  {17, "seventeen", "siebzehn"}, {18, "eighteen", "achtzehn"}, {19, "nineteen", "neunzehn"},
                  {20, "twent", "zwanzig"}, {30, "thirt", "dreißig"}, {40, "fort", "vierzig"},
@@ -183,14 +190,15 @@ static size_t number_of_price(dgm_text price, int *which, dgm_text *sign)
     return at;
 }
 
-// "1980s" may be said "80er".
+// "1980s" may be said "80er", and the other way round.
 static bool has_decade(dgm_text text, size_t end, const dgm_number *n, dgm_text translation)
 {
-    if (n->count != 4 || n->decimals || !(char_at(text, end) == 's' || char_at(text, end) == 'e')) return false;
-    dgm_number shorter = {.count = 2};
-    memcpy(shorter.digits, n->digits + 2, 2);
-    return has_number(translation, &shorter, (dgm_numerals){'.', ','}) || mentions(translation, "ziger") ||
-           mentions(translation, "ties");
+    const dgm_numerals how = {'.', ','};
+    if (n->decimals || (n->count != 4 && n->count != 2)) return false;
+    if (char_at(text, end) != 's' && !holds(text, end, "er")) return false;
+    dgm_number other = {.digits = "19", .count = n->count == 4 ? 2 : 4};
+    memcpy(other.digits + (n->count == 4 ? 0 : 2), n->digits + n->count - 2, 2);
+    return has_number(translation, &other, how) || mentions(translation, "ziger") || mentions(translation, "ties");
 }
 
 static bool number_kept(const dgm_protector *p, dgm_text text, const dgm_protected *one, dgm_text translation)
@@ -357,11 +365,10 @@ static bool misspelt_time(const dgm_protector *p, dgm_text text, const dgm_prote
             at += 3;
         }
         at += char_at(translation, at) == ' ';
-        const char half = char_at(translation, at);
-        const size_t n = half != 'a' && half != 'p' ? 0 : char_at(translation, at + 1) == 'm' ? 2 : 4;
-        if (n == 0 || memcmp(n == 2 ? "m" : ".m.", translation.data + at + 1, at + n <= translation.size ? n - 1 : 0) != 0 ||
-            at + n > translation.size || hour != time.hour || minute != (time.minute > 0 ? time.minute : 0))
-            continue;
+        const size_t n = holds(translation, at, "a.m.") || holds(translation, at, "p.m.") ? 4
+                         : holds(translation, at, "am") || holds(translation, at, "pm")   ? 2
+                                                                                          : 0;
+        if (n == 0 || hour != time.hour || minute != (time.minute > 0 ? time.minute : 0)) continue;
         const bool stop = n == 4 && time.hour <= 12 && at + n == translation.size; // it ends the sentence, too
         *begin = pos;
         *end = at + n - stop;
@@ -384,7 +391,8 @@ bool dgm_protect_misspelt(const dgm_protector *p, dgm_text text, const dgm_prote
 // ---- dates -------------------------------------------------------------------------------------
 
 static const char *const months[2][12] = {
-    {"January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"},
+    {"January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+     "December"},
     {"Januar", "Februar", "März", "April", "Mai", "Juni", "Juli", "August", "September", "Oktober", "November",
      "Dezember"}};
 
@@ -422,8 +430,8 @@ static bool date_kept(const dgm_protector *p, dgm_text text, const dgm_protected
     }
     if (!has_integer(translation, want.year)) return false;
     const bool there = has_integer(translation, want.day) && has_name_of(translation, want.month, p->to);
-    const bool turned = want.unsure && has_integer(translation, want.month) && has_name_of(translation, want.day, p->to);
-    return there || turned;
+    if (there || !want.unsure) return there;
+    return has_integer(translation, want.month) && has_name_of(translation, want.day, p->to);
 }
 
 static void write_date(const dgm_protector *p, dgm_text text, const dgm_protected *one, dgm_writer *out)

@@ -116,6 +116,7 @@ static dgm_status add_one(dgm_standins *s, const dgm_protector *p, dgm_text text
     x.before = !x.number && x.from > 0 && in_word(text.data[x.from - 1]);
     x.behind = !x.number && in_word(char_at(text, x.to));
     x.hyphen = char_at(text, x.to) == '-';
+    x.stop = char_at(text, x.to) == '.';
     if (x.before) dgm_write_u8(&s->text, ' ');
     x.begin = s->text.size;
     dgm_write_text(&s->text, x.word);
@@ -188,7 +189,8 @@ size_t dgm_standins_faults(const dgm_standins *s, dgm_text translation)
             if (!stands_at(translation, pos, x)) continue;
             const size_t end = pos + strlen(x->word);
             times++;
-            glued |= !x->number && !x->hyphen && char_at(translation, end) == '-' && in_word(char_at(translation, end + 1));
+            const bool compound = char_at(translation, end) == '-' && in_word(char_at(translation, end + 1));
+            glued |= compound && !x->number && !x->hyphen;
         }
         faults += times != 1 || glued;
     }
@@ -202,10 +204,12 @@ typedef struct moved {
     size_t new_begin, new_end; // after
 } moved;
 
-// What follows in the translation and is part of the form as well: " Uhr", a stop.
-static size_t said_twice(dgm_text form, dgm_text t, size_t end)
+// What follows in the translation and is part of the form as well: " Uhr", a stop. Or a stop that made an ordinal
+// of the stand-in: "am X1. Juli".
+static size_t said_twice(const dgm_standin *x, dgm_text form, dgm_text t, size_t end)
 {
     static const char *const ends[] = {" Uhr", "."};
+    if (!x->number && !x->stop && char_at(t, end) == '.' && char_at(t, end + 1) == ' ') return 1;
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         const size_t n = strlen(ends[i]);
         if (form.size > n && memcmp(form.data + form.size - n, ends[i], n) == 0 && end + n <= t.size &&
@@ -252,7 +256,7 @@ dgm_status dgm_standins_restore(const dgm_standins *s, dgm_writer *out, size_t f
         const dgm_text form = {(const char *)s->forms.data + x->form, x->form_size};
         size_t begin = pos, end = pos + strlen(x->word);
         if (x->before && begin > done && t.data[begin - 1] == ' ') begin--;
-        end += x->behind && char_at(t, end) == ' ' ? 1 : said_twice(form, t, end);
+        end += x->behind && char_at(t, end) == ' ' ? 1 : said_twice(x, form, t, end);
         dgm_write_bytes(&made, t.data + done, begin - done);
         list[moves] = (moved){from + begin, from + end, from + made.size, from + made.size + form.size};
         dgm_write_bytes(&made, form.data, form.size);

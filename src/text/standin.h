@@ -24,7 +24,7 @@ typedef struct dgm_standin {
     size_t form, form_size; // what is written in its place, in dgm_standins.forms
     bool number;
     bool before, behind; // a space was put there that the sentence has not
-    bool hyphen;         // the sentence has one behind it
+    bool hyphen, stop;   // the sentence has one behind it
 } dgm_standin;
 
 // Start with all zero.
@@ -43,8 +43,8 @@ dgm_status dgm_standins_make(dgm_standins *s, const dgm_protector *p, dgm_text t
                              const dgm_protected *found, size_t count, const unsigned char *kept,
                              int round, dgm_error *err);
 
-// For numbers that are lost in a translation because they are there as the source or nobody writes them ("1.852 people", "5 000
-// people" in English): items that write them right, in the translation as it is.
+// For numbers and times that a translation lost only because it has them in a form of another language ("1.852
+// people", "5 000 people", "19.30 p.m." in English): items that write them right, in the translation as it is.
 dgm_status dgm_standins_respell(dgm_standins *s, const dgm_protector *p, dgm_text text,
                                 const dgm_protected *found, size_t count, const unsigned char *kept,
                                 dgm_text translation, dgm_error *err);

@@ -49,7 +49,8 @@ static const char *const english[] = {
     "Good morning. You have {count} new messages. See you tomorrow.",
     "The distance is 1,852 metres.",
 };
-static const char *const kept[] = {"{name}", "20:45 Uhr", "", "https://www.example.com/help?id=42&lang=en", "{count}", ""};
+static const char *const kept[] = {"{name}", "20:45 Uhr", "",
+                                   "https://www.example.com/help?id=42&lang=en", "{count}", ""};
 enum { LINES = 6 };
 
 static void test_saved(void **state)

@@ -201,7 +201,8 @@ void stats_run(dgm_translator *t, uint64_t failed, double load, double took)
                 (unsigned long long)c.centroids_used, (unsigned long long)c.centroids,
                 c.rank_rows ? (double)c.dots / (double)c.rank_rows : 0.0);
     if (c.copied || c.repeated || c.mended)
-        fprintf(stderr, "text        %llu lines with parts that are no language, %llu cut where they repeat, %llu mended\n",
+        fprintf(stderr, "text        %llu lines with parts that are no language, %llu cut where they repeat, "
+                        "%llu mended\n",
                 (unsigned long long)c.copied, (unsigned long long)c.repeated, (unsigned long long)c.mended);
     print_evidence(&c);
     print_optimisations(t);
