@@ -14,7 +14,7 @@
 
 #define MODEL "tests/data/models/transformer-pieces.gguf"
 
-// One sentence, several, none; capitals and what is no language, alone and among others.
+// One sentence, several, none; capitals, a headline and what is no language, alone and among others.
 static const char *const sentences[] = {"Good morning.",
                                         "The house is small.",
                                         "a",
@@ -26,6 +26,7 @@ static const char *const sentences[] = {"Good morning.",
                                         "  My house.  Your house is small.\tGood morning. ",
                                         "MY HOUSE IS SMALL.",
                                         "MY HOUSE IS SMALL. Your house is not.",
+                                        "My Small House Is Your House",
                                         "Good morning. %s The house is small. 12:30"};
 enum { TEXTS = sizeof sentences / sizeof sentences[0], WATCHED_MOST = 64 };
 
