@@ -5,8 +5,8 @@
 //     headlines test LANGUAGE:FILE...                 ends of headlines in the texts, found ones, false cuts
 //
 // A FILE has a sentence or a headline on every line, as the test sets of WMT have. Lines are joined by threes.
-// Every place in front of a capital is an example, up to the first end of a line that final marks do not show: is it such an
-// end? Logistic regression (Newton's method, squared weights times PENALTY added) says
+// Every place in front of a capital is an example, up to the first end of a line that final marks do not show: is
+// it such an end? Logistic regression (Newton's method, squared weights times PENALTY added) says
 // how much each sign counts: one table for German, whose nouns have capitals, one for the other languages.
 #include <math.h>
 #include <stdio.h>

@@ -93,6 +93,7 @@ static const field count_fields[] = {
     CPU_TIME("evidence_decode_seconds", evidence_decode_seconds, "CPU time that this took"),
     COUNT("copied_lines", copied, "lines with parts that are no language"),
     COUNT("repeated_lines", repeated, "lines cut where they repeat"),
+    COUNT("mended_lines", mended, "lines translated again to save what they had lost"),
 };
 // All fields of the struct have eight bytes; the first one is its size.
 _Static_assert(sizeof count_fields / sizeof count_fields[0] == sizeof(dgm_counters) / 8 - 1,

@@ -110,8 +110,8 @@ static void test_files(void **state)
             assert_int_equal(st, refused ? DGM_ERR_FORMAT : DGM_ERR_TEXT);
             if (refused)
                 snprintf(want, sizeof want,
-                         "'%s' is UTF-16, not UTF-8: read it with --encoding utf-16 (translate, score, eval, tokenize), "
-                         "or convert it",
+                         "'%s' is UTF-16, not UTF-8: read it with --encoding utf-16 (translate, score, eval, "
+                         "tokenize), or convert it",
                          path);
             else
                 snprintf(want, sizeof want, "%s%s", path, cases[i].wrong);
