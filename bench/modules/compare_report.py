@@ -231,7 +231,8 @@ def page(rows, commands, command, title, figure):
            f"<style>{PAGE_STYLE}</style></head>", "<body>", f"<h1>{escape(title)}</h1>",
            f"<p>{escape(first['date'])}, Dragoman {escape(first['version'])} ({escape(first['commit'])}), "
            f"{escape(first['machine'])}; {escape(first['device'])}. {first['rounds']} rounds, in which rows take turns; "
-           "medians. p: how probable so large a difference to the first row is if there is none, by paired bootstrap resampling; bold below 0.05.</p>", figure]
+           "medians. p: how probable so large a difference to "
+           "the first row is if there is none, by paired bootstrap resampling; bold below 0.05.</p>", figure]
     for (name, some), shown in zip(by_test(rows).items(), commands):
         failed = sum(int(row["failed"]) for row in some)
         out += [f"<h2>{escape(name)}, {some[0]['lines']} lines</h2>", *table(some)]

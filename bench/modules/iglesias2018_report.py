@@ -303,7 +303,7 @@ def values(rows):
 
 def limits(bench, rows, options, outputs):
     """rows: (option, value, BLEU on the development text, CPU seconds); outputs: with the defaults and with the best."""
-    made = [[option, value, f"{bleu:.2f}", f"{60 * bench.whole_dev.words / seconds:.0f}", "", ""]
+    made = [[option, value, f"{bleu:.2f}", f"{60 * bench.whole_dev.words / seconds:.0f}" if seconds else "", "", ""]
             for option, value, bleu, seconds in rows]
     if all(path for group in outputs for path in group):
         bleu = bench.run.bleu(outputs[0], bench.texts)
