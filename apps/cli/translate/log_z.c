@@ -50,6 +50,7 @@ int inspect_log_z(const char *model, const char *source, const char *references,
     dgm_settings settings;
     dgm_settings_default(&settings);
     settings.threads = 0;
+    settings.raw = 1; // what the model itself writes is measured
     if (code == EXIT_FINE) {
         dgm_status st = dgm_open(&t, model, &settings, &error);
         if (st == DGM_OK) st = dgm_log_z_measure(t, from.lines, to.lines, from.count, &z, &error);
