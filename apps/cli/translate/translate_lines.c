@@ -48,7 +48,7 @@ static void put_result(session *s, const dgm_result *r, bool crlf)
     if (r->flags & DGM_LINE_REPAIRED && !s->warned && !s->o->quiet) {
         progress_end(&s->bar);
         warn("line %llu is not valid UTF-8: invalid bytes were replaced by U+FFFD (later lines are "
-             "not reported)",
+             "not reported); text of another kind is read with --encoding",
              shown);
         s->warned = true;
     }
