@@ -179,17 +179,23 @@ static void learn_gathered(const dgm_linear *out)
     free(c);
 }
 
+static void learn_product(const rnn_product *p)
+{
+    for (int i = 0; i < p->count; i++) learn_layer(p->block[i].w);
+}
+
 void blas_learn(const dgm_model *m)
 {
     const rnn *r = m->weights;
-    const dgm_linear *const all[] = {r->init,       r->word,       r->old,          r->middle,
-                                     r->key,        r->value,      r->readout_h,    r->top_tanh,
-                                     r->top_cell.x, r->top_cell.h, r->source_fc.top};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) learn_layer(all[i]);
+    const rnn_product *const products[] = {&r->init, &r->word, &r->old, &r->middle, &r->key, &r->readout_h};
+    for (size_t i = 0; i < sizeof products / sizeof products[0]; i++) learn_product(products[i]);
+    for (int i = 0; i < r->heads; i++) learn_layer(r->head[i].value);
+    const dgm_linear *const layers[] = {r->top_tanh, r->top_cell.x, r->top_cell.h, r->source_fc.top};
+    for (size_t i = 0; i < sizeof layers / sizeof layers[0]; i++) learn_layer(layers[i]);
     for (int i = 0; i < r->encoder_layers; i++) {
-        learn_layer(r->layers[i].x);
-        learn_layer(r->layers[i].h[0]);
-        learn_layer(r->layers[i].h[1]);
+        learn_product(&r->layers[i].x);
+        learn_product(&r->layers[i].h[0]);
+        learn_product(&r->layers[i].h[1]);
     }
     for (int i = 0; i < r->upper_layers; i++) {
         learn_layer(r->upper[i].x);
