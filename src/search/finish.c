@@ -26,8 +26,7 @@
 // length, is behind what the result will hold. With a length penalty that is a heuristic, as margin's rule
 // is: so they are asked when as many are finished as the beam has places, not as many as the n-best
 // list. The first translation then does not depend on the size of the list, and is better where it
-// was another one. Measured on newstest2014 with a term of the reference in every line: 4 to 5 % more
-// rows, 8 to 10 % of the lines with a better score (docs/manual/CONSTRAINTS.md).
+// was another one (docs/manual/CONSTRAINTS.md).
 //
 // The margin is exact only for sums of log-probabilities without a length penalty; with one, or
 // with scorers that reward, it is a heuristic. Inside a lattice it is not asked: its paths end soon.
