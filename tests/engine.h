@@ -20,6 +20,28 @@ static inline dgm_translator *open_with(const dgm_settings *s, const char *path)
     return t;
 }
 
+// With default settings but for these; details: scores of tokens and links between words, too.
+static inline dgm_translator *open_usual(const char *path, int beam, int raw, bool details)
+{
+    dgm_settings s;
+    dgm_settings_default(&s);
+    s.beam = beam;
+    s.raw = raw;
+    s.token_scores = details;
+    s.alignment = details ? DGM_ALIGN_WORDS : DGM_ALIGN_NONE;
+    return open_with(&s, path);
+}
+
+// The result of one text, which does not fail.
+static inline dgm_results *translate_one(dgm_translator *t, const char *text)
+{
+    dgm_results *r = NULL;
+    dgm_error error;
+    if (dgm_translate(t, &text, 1, &r, &error) != DGM_OK) fail_msg("%s", error.text);
+    assert_int_equal(r->items[0]->status, DGM_OK);
+    return r;
+}
+
 // A line behind a growing text, which begins as NULL.
 static inline void append_line(char **out, const char *text)
 {

@@ -8,38 +8,16 @@
 #include <stdlib.h>
 
 #include "dragoman/dragoman.h"
+#include "engine.h"
 #include "text/capitals.h"
 #include "text/language_like.h"
 
 #define MODEL "models/en-de.gguf"
 #define RANDOM "tests/data/models/transformer-pieces.gguf"
 
-static dgm_translator *open_model(const char *path, int raw)
-{
-    dgm_translator *t = NULL;
-    dgm_settings s;
-    dgm_error error;
-    dgm_settings_default(&s);
-    s.beam = 2;
-    s.raw = raw;
-    s.token_scores = 1;
-    s.alignment = DGM_ALIGN_WORDS;
-    if (dgm_open(&t, path, &s, &error) != DGM_OK) fail_msg("%s", error.text);
-    return t;
-}
-
-static dgm_results *translate(dgm_translator *t, const char *text)
-{
-    dgm_results *r = NULL;
-    dgm_error error;
-    if (dgm_translate(t, &text, 1, &r, &error) != DGM_OK) fail_msg("%s", error.text);
-    assert_int_equal(r->items[0]->status, DGM_OK);
-    return r;
-}
-
 static void expect(dgm_translator *t, const char *text, const char *want, uint32_t flags)
 {
-    dgm_results *r = translate(t, text);
+    dgm_results *r = translate_one(t, text);
     assert_string_equal(dgm_result_text(r->items[0]), want);
     assert_int_equal(r->items[0]->flags, flags);
     dgm_results_free(&r);
@@ -65,11 +43,11 @@ static void test_language_like(void **state)
 static void test_copied(void **state)
 {
     (void)state;
-    dgm_translator *t = open_model(MODEL, 0);
+    dgm_translator *t = open_usual(MODEL, 2, 0, true);
     text_lines lines = text_lines_open("../everyday/copied.txt");
     for (size_t i = 0; i < lines.count; i++) {
         char *text = strndup(lines.lines[i].data, lines.lines[i].size);
-        dgm_results *r = translate(t, text);
+        dgm_results *r = translate_one(t, text);
         const dgm_result *line = r->items[0];
         assert_string_equal(dgm_result_text(line), text);
         assert_true(line->flags & DGM_LINE_COPIED);
@@ -84,8 +62,8 @@ static void test_copied(void **state)
     assert_int_equal(c.copied, lines.count);
     text_lines_close(&lines);
     // A part of a line, between others.
-    dgm_results *whole = translate(t, "Good morning! %s? Thank you!"),
-                *first = translate(t, "Good morning!"), *last = translate(t, "Thank you!");
+    dgm_results *whole = translate_one(t, "Good morning! %s? Thank you!"),
+                *first = translate_one(t, "Good morning!"), *last = translate_one(t, "Thank you!");
     char want[256];
     snprintf(want, sizeof want, "%s %%s? %s", dgm_result_text(first->items[0]),
              dgm_result_text(last->items[0]));
@@ -102,12 +80,12 @@ static void test_copied(void **state)
 static void test_capitals(void **state)
 {
     (void)state;
-    dgm_translator *t = open_model(MODEL, 0), *raw = open_model(MODEL, 1);
+    dgm_translator *t = open_usual(MODEL, 2, 0, true), *raw = open_usual(MODEL, 2, 1, true);
     expect(t, "I LIKE APPLES", "ICH MAG ÄPFEL", 0);
     expect(t, "GOOD MORNING", "GUTEN MORGEN", 0);
     expect(t, "USA", "USA", 0);
-    dgm_results *a = translate(t, "I like apples"), *b = translate(t, "I LIKE APPLES"),
-                *c = translate(raw, "I LIKE APPLES");
+    dgm_results *a = translate_one(t, "I like apples"), *b = translate_one(t, "I LIKE APPLES"),
+                *c = translate_one(raw, "I LIKE APPLES");
     assert_string_not_equal(dgm_result_text(b->items[0]), dgm_result_text(c->items[0]));
     assert_true(a->items[0]->translations[0]->sum == b->items[0]->translations[0]->sum);
     assert_int_equal(a->items[0]->translations[0]->link_count,
@@ -125,7 +103,7 @@ static void test_capitals(void **state)
 static void test_white_space(void **state)
 {
     (void)state;
-    dgm_translator *t = open_model(MODEL, 0), *raw = open_model(MODEL, 1);
+    dgm_translator *t = open_usual(MODEL, 2, 0, true), *raw = open_usual(MODEL, 2, 1, true);
     expect(t, "  Good morning.\t", "  Guten Morgen!\t", 0);
     expect(t, "\t%s ", "\t%s ", DGM_LINE_COPIED);
     expect(t, "   ", "", 0);
@@ -139,13 +117,13 @@ static void test_repetition(void **state)
 {
     (void)state;
     static const char text[] = "Good morning";
-    dgm_translator *t = open_model(RANDOM, 0), *raw = open_model(RANDOM, 1);
+    dgm_translator *t = open_usual(RANDOM, 2, 0, true), *raw = open_usual(RANDOM, 2, 1, true);
     int cut = 0;
     text_lines lines = text_lines_open("news.en");
     for (size_t i = 0; i < 40; i++) {
         char *line =
             strndup(lines.lines[i].data, lines.lines[i].size < 60 ? lines.lines[i].size : 60);
-        dgm_results *a = translate(t, line), *b = translate(raw, line);
+        dgm_results *a = translate_one(t, line), *b = translate_one(raw, line);
         const dgm_translation *x = a->items[0]->translations[0], *y = b->items[0]->translations[0];
         if (a->items[0]->flags & DGM_LINE_REPEATED) {
             cut++;
@@ -162,7 +140,7 @@ static void test_repetition(void **state)
     }
     assert_true(cut > 0);
     text_lines_close(&lines);
-    dgm_results *r = translate(raw, text);
+    dgm_results *r = translate_one(raw, text);
     assert_false(r->items[0]->flags & DGM_LINE_REPEATED);
     dgm_results_free(&r);
     dgm_close(&t);

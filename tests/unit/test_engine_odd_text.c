@@ -6,34 +6,13 @@
 #include <stdlib.h>
 
 #include "dragoman/dragoman.h"
+#include "engine.h"
 
 #define MODEL "models/en-de.gguf"
 
-static dgm_translator *open_model(int raw)
-{
-    dgm_translator *t = NULL;
-    dgm_settings s;
-    dgm_error error;
-    dgm_settings_default(&s);
-    s.beam = 1;
-    s.raw = raw;
-    s.alignment = DGM_ALIGN_WORDS;
-    if (dgm_open(&t, MODEL, &s, &error) != DGM_OK) fail_msg("%s", error.text);
-    return t;
-}
-
-static dgm_results *translate(dgm_translator *t, const char *text)
-{
-    dgm_results *r = NULL;
-    dgm_error error;
-    if (dgm_translate(t, &text, 1, &r, &error) != DGM_OK) fail_msg("%s", error.text);
-    assert_int_equal(r->items[0]->status, DGM_OK);
-    return r;
-}
-
 static void expect_same(dgm_translator *t, const char *odd, const char *usual)
 {
-    dgm_results *a = translate(t, odd), *b = translate(t, usual);
+    dgm_results *a = translate_one(t, odd), *b = translate_one(t, usual);
     const dgm_translation *x = a->items[0]->translations[0], *y = b->items[0]->translations[0];
     assert_string_equal(x->text, y->text);
     assert_true(x->sum == y->sum);
@@ -49,7 +28,7 @@ static void expect_same(dgm_translator *t, const char *odd, const char *usual)
 static void test_same(void **state)
 {
     (void)state;
-    dgm_translator *t = open_model(0);
+    dgm_translator *t = open_usual(MODEL, 1, 0, true);
     expect_same(t, "The cafe\u0301 of Mr. Mu\u0308ller is closed.", "The caf\u00e9 of Mr. M\u00fcller is closed.");
     expect_same(t, "The in\u00adter\u00adna\u00adtional agree\u00adment is good.",
                 "The international agreement is good.");
@@ -67,15 +46,15 @@ static void test_copies(void **state)
     static const char *const lines[] = {"u\u0308ber@ko\u0308ln.de", "https://example.org/\u200bpath/\u00adto",
                                         "\uff11\uff12\uff13", "\U0001f468\u200d\U0001f469", "\u200d\u200d",
                                         "\x1b[31m 12:30 \x1b[0m", "--\x01--"};
-    dgm_translator *t = open_model(0);
+    dgm_translator *t = open_usual(MODEL, 1, 0, true);
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        dgm_results *r = translate(t, lines[i]);
+        dgm_results *r = translate_one(t, lines[i]);
         assert_string_equal(dgm_result_text(r->items[0]), lines[i]);
         assert_int_equal(r->items[0]->flags, DGM_LINE_COPIED);
         dgm_results_free(&r);
     }
     // One of several sentences.
-    dgm_results *r = translate(t, "Good mor\u00adning! %\u00ads? Thank you!");
+    dgm_results *r = translate_one(t, "Good mor\u00adning! %\u00ads? Thank you!");
     assert_non_null(strstr(dgm_result_text(r->items[0]), " %\u00ads? "));
     assert_int_equal(r->items[0]->flags, DGM_LINE_COPIED | DGM_LINE_SPLIT);
     dgm_results_free(&r);
@@ -87,7 +66,7 @@ static void test_floods(void **state)
 {
     (void)state;
     static const char *const marks[] = {"\u200d", "\u0301", "\u064b"};
-    dgm_translator *t = open_model(0), *raw = open_model(1);
+    dgm_translator *t = open_usual(MODEL, 1, 0, true), *raw = open_usual(MODEL, 1, 1, true);
     for (size_t k = 0; k < sizeof marks / sizeof *marks; k++)
         for (int several = 0; several < 2; several++) {
             dgm_writer w = {0};
@@ -96,12 +75,12 @@ static void test_floods(void **state)
             dgm_write_text(&w, " today?");
             char *flood = dgm_writer_take(&w, NULL);
             expect_same(t, flood, several ? "Good morning. How are you today?" : "How are you today?");
-            dgm_results *r = translate(t, flood);
+            dgm_results *r = translate_one(t, flood);
             assert_true(r->items[0]->source_tokens < 20);
             dgm_results_free(&r);
             dgm_free(flood);
         }
-    dgm_results *r = translate(raw, "Hello\u200d\u200d\u200d\u200d\u200d\u200d\u200d\u200d");
+    dgm_results *r = translate_one(raw, "Hello\u200d\u200d\u200d\u200d\u200d\u200d\u200d\u200d");
     assert_true(r->items[0]->source_tokens > 8); // as it is
     dgm_results_free(&r);
     dgm_close(&t);

@@ -4,22 +4,11 @@
 #include "unit/text_data.h"
 
 #include "dragoman/dragoman.h"
+#include "engine.h"
 #include "dragoman/text.h"
 #include "engine/engine_private.h"
 #include "failures.h"
 #include "text/titles.h"
-
-static dgm_translator *open_model(const char *path, int raw)
-{
-    dgm_translator *t = NULL;
-    dgm_settings s;
-    dgm_error error;
-    dgm_settings_default(&s);
-    s.beam = 1;
-    s.raw = raw;
-    if (dgm_open(&t, path, &s, &error) != DGM_OK) fail_msg("%s", error.text);
-    return t;
-}
 
 static void test_detection(void **state)
 {
@@ -68,7 +57,7 @@ static void compare_words(dgm_text made, dgm_text want, dgm_text title, int coun
 static void test_names_stay(void **state)
 {
     (void)state;
-    dgm_translator *t = open_model("models/en-de.gguf", 0);
+    dgm_translator *t = open_usual("models/en-de.gguf", 1, 0, false);
     text_lines lines = text_lines_open("../everyday/titles.tsv");
     int counts[3] = {0};
     dgm_writer out = {0};
@@ -119,8 +108,9 @@ static void test_translations(void **state)
 {
     (void)state;
     static const char title[] = "Development of Trip Prices Since 1989";
-    dgm_translator *t = open_model("models/en-de.gguf", 0), *raw = open_model("models/en-de.gguf", 1),
-                   *back = open_model("models/de-en.gguf", 0);
+    dgm_translator *t = open_usual("models/en-de.gguf", 1, 0, false),
+                   *raw = open_usual("models/en-de.gguf", 1, 1, false),
+                   *back = open_usual("models/de-en.gguf", 1, 0, false);
     char *ordinary = translate(t, "Development of Trip prices since 1989"), *as_it_is = translate(raw, title);
     expect(t, title, ordinary);
     assert_string_not_equal(as_it_is, ordinary);
@@ -141,7 +131,7 @@ static void test_public(void **state)
                                            {"I LIKE APPLES", "I like apples"},
                                            {"I like apples.", "I like apples."},
                                            {"", ""}};
-    dgm_translator *t = open_model("models/en-de.gguf", 0);
+    dgm_translator *t = open_usual("models/en-de.gguf", 1, 0, false);
     char *made = NULL;
     size_t size = 0;
     dgm_error e;
@@ -171,7 +161,7 @@ static dgm_status lower_once(const dgm_vocab *v)
 static void test_memory(void **state)
 {
     (void)state;
-    dgm_translator *t = open_model("models/en-de.gguf", 0);
+    dgm_translator *t = open_usual("models/en-de.gguf", 1, 0, false);
     ALLOCATIONS_FAIL(lower_once(t->source));
     dgm_close(&t);
 }
