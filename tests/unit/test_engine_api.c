@@ -24,7 +24,7 @@
 #define WORDS "tests/data/models/rnn-devlin.gguf"
 
 // The best translation of one text, copied.
-static char *translate_one(dgm_translator *t, const char *text)
+static char *best_of(dgm_translator *t, const char *text)
 {
     dgm_results *r = NULL;
     assert_int_equal(dgm_translate(t, &text, 1, &r, NULL), DGM_OK);
@@ -259,7 +259,7 @@ static void test_jobs(void **state)
 {
     (void)state;
     dgm_translator *t = open_with(NULL, MODEL);
-    char *want = translate_one(t, "The house is small.");
+    char *want = best_of(t, "The house is small.");
     dgm_job *jobs[3] = {0};
     dgm_error error;
     for (int i = 0; i < 3; i++) {
@@ -297,10 +297,10 @@ static void test_ensembles(void **state)
     (void)state;
     dgm_translator *one = open_with(NULL, MODEL), *t = NULL;
     dgm_error error;
-    char *want = translate_one(one, "Good morning.");
+    char *want = best_of(one, "Good morning.");
     const dgm_member same[] = {{MODEL, 0}, {MODEL, 0}};
     assert_int_equal(dgm_open_ensemble(&t, same, 2, NULL, &error), DGM_OK);
-    char *got = translate_one(t, "Good morning.");
+    char *got = best_of(t, "Good morning.");
     assert_string_equal(got, want);
     dgm_close(&t);
     const dgm_member mixed[] = {{MODEL, 2}, {OTHER, 1}};
@@ -332,11 +332,11 @@ static void test_decode_loop_allocates_nothing(void **state)
         s.finish = "huggingface";
         s.length_penalty = 3; // long outputs
         dgm_translator *t = open_with(&s, MODEL);
-        char *first = translate_one(t, "The house is small."); // scratch buffers grow once
+        char *first = best_of(t, "The house is small."); // scratch buffers grow once
         dgm_counters before, after;
         dgm_count(t, &before);
         uint64_t start = dgm_mem_allocations();
-        char *again = translate_one(t, "The house is small.");
+        char *again = best_of(t, "The house is small.");
         counts[i] = dgm_mem_allocations() - start;
         dgm_count(t, &after);
         steps[i] = after.steps - before.steps;
@@ -395,7 +395,7 @@ static void test_many_threads(void **state)
                                              "w"};
     char *want[TEXTS];
     dgm_translator *t = open_with(NULL, MODEL);
-    for (int i = 0; i < TEXTS; i++) want[i] = translate_one(t, texts[i]);
+    for (int i = 0; i < TEXTS; i++) want[i] = best_of(t, texts[i]);
     dgm_close(&t);
     for (int workers = 1; workers <= 3; workers++) {
         dgm_settings s;
