@@ -218,6 +218,11 @@ void dgm_gguf_add_tensor(dgm_gguf_writer *w, const char *name, dgm_tensor_type t
 typedef dgm_status (*dgm_gguf_produce)(void *arg, void *out, size_t bytes, dgm_error *err);
 void dgm_gguf_add_produced(dgm_gguf_writer *w, const char *name, dgm_tensor_type type, int n_dims,
                            const int *shape, dgm_gguf_produce produce, void *arg);
+// The same a few rows at a time: a row is the last dimension. out: rows [first, first + rows).
+typedef dgm_status (*dgm_gguf_produce_rows)(void *arg, int first, int rows, void *out,
+                                            dgm_error *err);
+void dgm_gguf_add_rows(dgm_gguf_writer *w, const char *name, dgm_tensor_type type, int n_dims,
+                       const int *shape, dgm_gguf_produce_rows produce, void *arg);
 
 // Writes through a temporary neighbour and rename: a reader never sees half a file. Reports the
 // first failed setter, too. The same calls give the same bytes.

@@ -4,7 +4,8 @@
 // Metadata is kept as ready bytes (type and value) in the order it was first set, tensors as
 // descriptions; dgm_gguf_write lays the tensors out in the order they were added, each at a
 // multiple of 64 bytes, and pads behind the last one too (some readers want whole blocks). One
-// tensor at a time is in memory when a producer is used, so a model larger than memory can pass.
+// tensor at a time is in memory when a producer is used, or a few of its rows, so a model larger than
+// memory can pass.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "format/gguf_private.h"
 
 #define ALIGNMENT 64
+#define ROWS_BYTES ((size_t)2 << 20) // of rows that are made in one call
 
 typedef struct entry {
     char *key;
@@ -27,6 +29,7 @@ typedef struct item {
     int shape[DGM_GGUF_MAX_DIMS];
     const void *data;
     dgm_gguf_produce produce;
+    dgm_gguf_produce_rows produce_rows;
     void *arg;
     uint64_t bytes;
 } item;
@@ -255,6 +258,13 @@ void dgm_gguf_add_produced(dgm_gguf_writer *w, const char *name, dgm_tensor_type
     add_item(w, name, t, shape);
 }
 
+void dgm_gguf_add_rows(dgm_gguf_writer *w, const char *name, dgm_tensor_type type, int n_dims,
+                       const int *shape, dgm_gguf_produce_rows produce, void *arg)
+{
+    item t = {.type = type, .n_dims = n_dims, .produce_rows = produce, .arg = arg};
+    add_item(w, name, t, shape);
+}
+
 // ---- the file ---------------------------------------------------------------------------------
 
 static void write_header(const dgm_gguf_writer *w, dgm_writer *out)
@@ -285,21 +295,45 @@ static bool put(FILE *f, const void *data, size_t size)
     return size == 0 || fwrite(data, 1, size, f) == size;
 }
 
+static dgm_status write_rows(const item *t, FILE *f, bool *io, dgm_error *err)
+{
+    const size_t row = dgm_tensor_type_size(t->type) * (size_t)t->shape[t->n_dims - 1];
+    const size_t rows = (size_t)t->bytes / row;
+    size_t step = row < ROWS_BYTES ? ROWS_BYTES / row : 1;
+    if (step > rows) step = rows;
+    void *out = dgm_malloc(step * row);
+    dgm_status st = out ? DGM_OK : dgm_no_memory(err);
+    for (size_t at = 0; at < rows && st == DGM_OK && !*io; at += step) {
+        if (step > rows - at) step = rows - at;
+        st = t->produce_rows(t->arg, (int)at, (int)step, out, err);
+        if (st == DGM_OK) *io = !put(f, out, step * row);
+    }
+    dgm_free(out);
+    return st;
+}
+
+static dgm_status write_whole(const item *t, FILE *f, bool *io, dgm_error *err)
+{
+    const size_t bytes = (size_t)t->bytes;
+    void *made = dgm_malloc(bytes);
+    const dgm_status st = made ? t->produce(t->arg, made, bytes, err) : dgm_no_memory(err);
+    if (st == DGM_OK) *io = !put(f, made, bytes);
+    dgm_free(made);
+    return st;
+}
+
 // io: set when the file itself is the trouble; the message is then made by the caller.
 static dgm_status write_tensor(const item *t, FILE *f, bool *io, dgm_error *err)
 {
     static const uint8_t zeros[ALIGNMENT];
-    size_t bytes = (size_t)t->bytes;
-    const void *data = t->data;
-    void *made = NULL;
     dgm_status st = DGM_OK;
-    if (t->produce) {
-        made = dgm_malloc(bytes);
-        st = made ? t->produce(t->arg, made, bytes, err) : dgm_no_memory(err);
-        data = made;
-    }
-    if (st == DGM_OK) *io = !put(f, data, bytes) || !put(f, zeros, (size_t)(padded(bytes) - bytes));
-    dgm_free(made);
+    if (t->produce_rows)
+        st = write_rows(t, f, io, err);
+    else if (t->produce)
+        st = write_whole(t, f, io, err);
+    else
+        *io = !put(f, t->data, (size_t)t->bytes);
+    if (st == DGM_OK && !*io) *io = !put(f, zeros, (size_t)(padded(t->bytes) - t->bytes));
     return st;
 }
 

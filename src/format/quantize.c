@@ -37,15 +37,26 @@ bool dgm_quantize_i8(const float *w, int rows, int cols, int8_t *q, float *scale
     return true;
 }
 
+int dgm_quantize_i16_bits(float max, int max_bits)
+{
+    int bits = max_bits;
+    while (bits > -120 && ldexp((double)max, bits) > 32767) bits--;
+    return bits;
+}
+
+void dgm_quantize_i16_by(const float *w, size_t n, int bits, int16_t *q)
+{
+    const float factor = ldexpf(1, bits);
+    for (size_t i = 0; i < n; i++) q[i] = (int16_t)clip(w[i] * factor, 32767);
+}
+
 bool dgm_quantize_i16(const float *w, int rows, int cols, int max_bits, int16_t *q, float *scale)
 {
     size_t n = (size_t)rows * (size_t)cols;
     float max = largest(w, n);
     if (max < 0) return false;
-    int bits = max_bits;
-    while (bits > -120 && ldexp((double)max, bits) > 32767) bits--;
-    float factor = ldexpf(1, bits);
-    for (size_t i = 0; i < n; i++) q[i] = (int16_t)clip(w[i] * factor, 32767);
+    const int bits = dgm_quantize_i16_bits(max, max_bits);
+    dgm_quantize_i16_by(w, n, bits, q);
     *scale = ldexpf(1, -bits);
     return true;
 }

@@ -19,5 +19,8 @@ bool dgm_quantize_i8(const float *w, int rows, int cols, int8_t *q, float *scale
 // w [rows, cols] -> q [rows, cols], one scale, a power of two. max_bits limits b (15 is usual for
 // weights in [-1, 1]; pass 30 for no limit).
 bool dgm_quantize_i16(const float *w, int rows, int cols, int max_bits, int16_t *q, float *scale);
+// The two halves of that, for matrices that come in parts: b for the largest |w|, and values with a given b.
+int dgm_quantize_i16_bits(float largest, int max_bits);
+void dgm_quantize_i16_by(const float *w, size_t n, int bits, int16_t *q);
 
 #endif

@@ -77,7 +77,7 @@ static dgm_status open_files(reading *in, dgm_error *err)
     in->shared_vocab = !separate && in->config.vocab_size == in->config.decoder_vocab_size &&
                        in->spm[0].size == in->spm[1].size && in->spm[0].size > 0 &&
                        memcmp(in->spm[0].data, in->spm[1].data, in->spm[0].size) == 0;
-    return dgm_checkpoint_open(&in->weights, in->job, err);
+    return dgm_checkpoint_open_folder(&in->weights, in->job, err);
 }
 
 static void close_files(reading *in)
@@ -335,16 +335,11 @@ static dgm_status add_embeddings(reading *in, dgm_error *err)
     return DGM_OK;
 }
 
-static bool all_zero(const dgm_safe_tensor *t)
+static bool all_zero(const uint8_t *data, size_t bytes)
 {
-    for (size_t i = 0; i < t->bytes; i++)
-        if (t->data[i]) return false;
+    for (size_t i = 0; i < bytes; i++)
+        if (data[i]) return false;
     return true;
-}
-
-static void fetch(const void *source, float *out)
-{
-    dgm_safe_to_f32(source, out);
 }
 
 // [1, V]; usually nothing but zeros.
@@ -352,10 +347,14 @@ static dgm_status add_output_bias(reading *in, dgm_error *err)
 {
     static const char name[] = "final_logits_bias";
     const int size = in->config.decoder_vocab_size;
-    const dgm_safe_tensor *t;
-    if (!dgm_checkpoint_has(&in->weights, name)) return DGM_OK;
-    DGM_TRY(dgm_checkpoint_get(&in->weights, name, 1, size, &t, err));
-    return all_zero(t) ? DGM_OK : dgm_import_vector(in->job, "out.bias", size, fetch, t, err);
+    dgm_checkpoint *c = &in->weights;
+    const dgm_stored *t;
+    const uint8_t *data;
+    if (!dgm_checkpoint_has(c, name)) return DGM_OK;
+    DGM_TRY(dgm_checkpoint_get(c, name, 1, size, &t, err));
+    DGM_TRY(dgm_store_data(c->tensors, t, &data, err));
+    if (all_zero(data, t->bytes)) return DGM_OK;
+    return dgm_checkpoint_view(c, "out.bias", dgm_view_whole(c->tensors, t), true, err);
 }
 
 static dgm_status add_weights(reading *in, dgm_error *err)

@@ -3,6 +3,7 @@
 // general keys; see import.h. tools/import.c is the public side.
 #include "import/import.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -11,6 +12,7 @@
 #include "format/foreign.h"
 #include "format/gguf_private.h"
 #include "format/modelfile.h"
+#include "format/quantize.h"
 
 const dgm_importer dgm_importers[] = {
     {{.size = sizeof(dgm_import_format),
@@ -23,39 +25,106 @@ const dgm_importer dgm_importers[] = {
 
 // ---- weights ----------------------------------------------------------------------------------
 
-typedef enum part { PART_DATA, PART_SCALE } part;
-
-// One tensor of the output. The data and the scale of an integer matrix are two of them that
-// quantise the same input twice, so that only one tensor is in memory at a time.
+// One tensor of the output. The data and the scale of an integer matrix are two of them that read the
+// same input, a few rows at a time each.
 struct dgm_import_weight {
     dgm_import_weight *next;
     char name[DGM_GGUF_MAX_NAME + 1]; // of the matrix, for messages
     int rows, cols, type;
-    part part;
+    int bits; // i16: of the fraction; MORE_BITS until all rows were seen
     dgm_import_fetch fetch;
+    dgm_import_fetch_i8 fetch_i8; // instead of fetch: kept as stored
+    dgm_import_scales scales;
     const void *source;
 };
 
-// Data and scales of an integer matrix come from the same conversion: the other one is thrown away.
-static dgm_status produce(void *arg, void *out, size_t bytes, dgm_error *err)
+enum { READ_BYTES = 2 << 20, I16_BITS_MAX = 30, MORE_BITS = I16_BITS_MAX + 1 };
+
+static int rows_at_once(const dgm_import_weight *t)
 {
-    (void)bytes;
-    const dgm_import_weight *t = arg;
-    size_t n = (size_t)t->rows * (size_t)t->cols;
-    size_t scales = (size_t)dgm_convert_scales(t->type, t->rows);
-    bool data = t->part == PART_DATA;
+    const size_t row = (size_t)t->cols * sizeof(float);
+    const size_t n = row < READ_BYTES ? READ_BYTES / row : 1;
+    return n < (size_t)t->rows ? (int)n : t->rows;
+}
+
+// The position of the point in an i16 matrix depends on all of its rows.
+static dgm_status find_bits(dgm_import_weight *t, dgm_error *err)
+{
+    if (t->type != DGM_TYPE_I16 || t->bits != MORE_BITS) return DGM_OK;
+    const int step = rows_at_once(t);
+    float largest = 0, *real = dgm_malloc((size_t)step * (size_t)t->cols * sizeof *real);
+    dgm_status st = real ? DGM_OK : dgm_no_memory(err);
+    for (int at = 0; at < t->rows && st == DGM_OK; at += step) {
+        const int n = t->rows - at < step ? t->rows - at : step;
+        st = t->fetch(t->source, at, n, real, err);
+        for (size_t i = 0; st == DGM_OK && i < (size_t)n * (size_t)t->cols; i++)
+            largest = fmaxf(largest, fabsf(real[i])); // what is not finite is refused by converting
+    }
+    dgm_free(real);
+    if (st == DGM_OK) t->bits = dgm_quantize_i16_bits(largest, I16_BITS_MAX);
+    return st;
+}
+
+// Rows in their storage type. scales [rows]: of i8.
+static dgm_status convert_rows(const dgm_import_weight *t, const float *real, int rows, void *out,
+                               float *scales, dgm_error *err)
+{
+    const size_t n = (size_t)rows * (size_t)t->cols;
+    if (t->type != DGM_TYPE_I16)
+        return dgm_convert(t->name, real, rows, t->cols, t->type, out, scales, NULL, err);
+    for (size_t i = 0; i < n; i++)
+        DGM_FAIL_IF(!isfinite(real[i]), err, DGM_ERR_FORMAT,
+                    "tensor '%s' has values that are not finite", t->name);
+    dgm_quantize_i16_by(real, n, t->bits, out);
+    return DGM_OK;
+}
+
+static dgm_status produce_rows(void *arg, int first, int rows, void *out, dgm_error *err)
+{
+    dgm_import_weight *t = arg;
+    if (t->fetch_i8) return t->fetch_i8(t->source, first, rows, out, err);
+    DGM_TRY(find_bits(t, err));
+    float *real = dgm_malloc((size_t)rows * (size_t)t->cols * sizeof *real);
+    float *scales = dgm_malloc((size_t)rows * sizeof *scales);
+    dgm_status st = real && scales ? DGM_OK : dgm_no_memory(err);
+    if (st == DGM_OK) st = t->fetch(t->source, first, rows, real, err);
+    if (st == DGM_OK) st = convert_rows(t, real, rows, out, scales, err);
+    dgm_free(real);
+    dgm_free(scales);
+    return st;
+}
+
+// All scales of an i8 matrix: its rows are converted for their sake and thrown away.
+static dgm_status scales_of_rows(const dgm_import_weight *t, float *out, dgm_error *err)
+{
+    const int step = rows_at_once(t);
+    const size_t n = (size_t)step * (size_t)t->cols;
     float *real = dgm_malloc(n * sizeof *real);
-    size_t spare_size = data ? scales * sizeof(float) : n * dgm_tensor_type_size(t->type);
-    void *spare = dgm_malloc(spare_size ? spare_size : 1);
+    int8_t *spare = dgm_malloc(n);
     dgm_status st = real && spare ? DGM_OK : dgm_no_memory(err);
-    if (st == DGM_OK) {
-        t->fetch(t->source, real);
-        st = dgm_convert(t->name, real, t->rows, t->cols, t->type, data ? out : spare,
-                         data ? spare : out, NULL, err);
+    for (int at = 0; at < t->rows && st == DGM_OK; at += step) {
+        const int rows = t->rows - at < step ? t->rows - at : step;
+        st = t->fetch(t->source, at, rows, real, err);
+        if (st == DGM_OK) st = convert_rows(t, real, rows, spare, out + at, err);
     }
     dgm_free(real);
     dgm_free(spare);
     return st;
+}
+
+static dgm_status produce_scales(void *arg, void *out, size_t bytes, dgm_error *err)
+{
+    (void)bytes;
+    dgm_import_weight *t = arg;
+    float *const scales = out;
+    if (t->scales) {
+        t->scales(t->source, t->rows, scales);
+        return DGM_OK;
+    }
+    if (t->type == DGM_TYPE_I8) return scales_of_rows(t, scales, err);
+    DGM_TRY(find_bits(t, err));
+    *scales = ldexpf(1, -t->bits);
+    return DGM_OK;
 }
 
 static dgm_status add_weight(dgm_import_job *job, const dgm_import_weight *proto, const char *name,
@@ -65,6 +134,7 @@ static dgm_status add_weight(dgm_import_job *job, const dgm_import_weight *proto
     dgm_import_weight *t = dgm_malloc(sizeof *t);
     if (!t) return dgm_no_memory(err);
     *t = *proto;
+    t->bits = MORE_BITS;
     strcpy(t->name, name);
     t->next = job->weights;
     job->weights = t;
@@ -72,24 +142,44 @@ static dgm_status add_weight(dgm_import_job *job, const dgm_import_weight *proto
     return DGM_OK;
 }
 
+// A matrix and, for integers, its scales.
+static dgm_status add_matrix(dgm_import_job *job, const dgm_import_weight *proto, const char *name,
+                             dgm_error *err)
+{
+    dgm_import_weight *t;
+    DGM_TRY(add_weight(job, proto, name, &t, err));
+    const int shape[2] = {t->rows, t->cols}, scales = dgm_convert_scales(t->type, t->rows);
+    dgm_gguf_add_rows(job->w, name, (dgm_tensor_type)t->type, 2, shape, produce_rows, t);
+    if (!scales) return DGM_OK;
+    char scale[DGM_GGUF_MAX_NAME + 8];
+    dgm_scale_name(scale, name);
+    dgm_gguf_add_produced(job->w, scale, DGM_TYPE_F32, 1, &scales, produce_scales, t);
+    return DGM_OK;
+}
+
 dgm_status dgm_import_matrix(dgm_import_job *job, const char *name, int rows, int cols,
                              int input_type, dgm_import_fetch fetch, const void *source,
                              dgm_error *err)
 {
-    dgm_import_weight proto = {.rows = rows, .cols = cols, .fetch = fetch, .source = source};
-    proto.type = job->storage < 0 ? input_type : job->storage;
-    dgm_import_weight *t;
-    DGM_TRY(add_weight(job, &proto, name, &t, err));
-    const int shape[2] = {rows, cols};
-    dgm_gguf_add_produced(job->w, name, (dgm_tensor_type)proto.type, 2, shape, produce, t);
-    if (proto.type != DGM_TYPE_I8 && proto.type != DGM_TYPE_I16) return DGM_OK;
-    char scale[DGM_GGUF_MAX_NAME + 8];
-    dgm_scale_name(scale, name);
-    const int size = proto.type == DGM_TYPE_I8 ? rows : 1;
-    proto.part = PART_SCALE;
-    DGM_TRY(add_weight(job, &proto, name, &t, err));
-    dgm_gguf_add_produced(job->w, scale, DGM_TYPE_F32, 1, &size, produce, t);
-    return DGM_OK;
+    const dgm_import_weight proto = {.rows = rows,
+                                     .cols = cols,
+                                     .type = job->storage < 0 ? input_type : job->storage,
+                                     .fetch = fetch,
+                                     .source = source};
+    return add_matrix(job, &proto, name, err);
+}
+
+dgm_status dgm_import_matrix_i8(dgm_import_job *job, const char *name, int rows, int cols,
+                                dgm_import_fetch_i8 fetch, dgm_import_scales scales,
+                                const void *source, dgm_error *err)
+{
+    const dgm_import_weight proto = {.rows = rows,
+                                     .cols = cols,
+                                     .type = DGM_TYPE_I8,
+                                     .fetch_i8 = fetch,
+                                     .scales = scales,
+                                     .source = source};
+    return add_matrix(job, &proto, name, err);
 }
 
 dgm_status dgm_import_vector(dgm_import_job *job, const char *name, int size,
@@ -99,8 +189,17 @@ dgm_status dgm_import_vector(dgm_import_job *job, const char *name, int size,
         .rows = 1, .cols = size, .type = DGM_TYPE_F32, .fetch = fetch, .source = source};
     dgm_import_weight *t;
     DGM_TRY(add_weight(job, &proto, name, &t, err));
-    dgm_gguf_add_produced(job->w, name, DGM_TYPE_F32, 1, &size, produce, t);
+    dgm_gguf_add_rows(job->w, name, DGM_TYPE_F32, 1, &size, produce_rows, t);
     return DGM_OK;
+}
+
+void dgm_import_free_weights(dgm_import_job *job)
+{
+    while (job->weights) {
+        dgm_import_weight *next = job->weights->next;
+        dgm_free(job->weights);
+        job->weights = next;
+    }
 }
 
 // ---- general keys -----------------------------------------------------------------------------
@@ -214,10 +313,6 @@ dgm_status dgm_import_run(const char *format, const char *dir, const char *outpu
     if (st == DGM_OK) st = importer->run(&job, err);
     dgm_gguf_writer_close(&job.w);
     dgm_free(card);
-    while (job.weights) {
-        dgm_import_weight *next = job.weights->next;
-        dgm_free(job.weights);
-        job.weights = next;
-    }
+    dgm_import_free_weights(&job);
     return st;
 }

@@ -39,21 +39,32 @@ dgm_status dgm_import_run(const char *format, const char *dir, const char *outpu
 
 // ---- for importers ----------------------------------------------------------------------------
 
-// Fills out [rows, cols] with the real values of an input tensor.
-typedef void (*dgm_import_fetch)(const void *source, float *out);
+// Fills out [rows, cols] with the real values of an input matrix from row `first` on. Called for all rows,
+// a few at a time and in order, perhaps more than once.
+typedef dgm_status (*dgm_import_fetch)(const void *source, int first, int rows, float *out,
+                                       dgm_error *err);
 
 // Adds a matrix [rows, cols] in the job's storage type (input_type where it is -1), with its scale
 // companion where the type has one. source is borrowed until the file is written.
 dgm_status dgm_import_matrix(dgm_import_job *job, const char *name, int rows, int cols,
                              int input_type, dgm_import_fetch fetch, const void *source,
                              dgm_error *err);
-// Adds an f32 vector [size].
+// Adds an i8 matrix [rows, cols] as it is stored: real = q * scale of its row. fetch fills in q, scales
+// all of them.
+typedef dgm_status (*dgm_import_fetch_i8)(const void *source, int first, int rows, int8_t *out,
+                                          dgm_error *err);
+typedef void (*dgm_import_scales)(const void *source, int rows, float *out);
+dgm_status dgm_import_matrix_i8(dgm_import_job *job, const char *name, int rows, int cols,
+                                dgm_import_fetch_i8 fetch, dgm_import_scales scales,
+                                const void *source, dgm_error *err);
+// Adds an f32 vector [size]: fetch is called once, with row 0 of 1.
 dgm_status dgm_import_vector(dgm_import_job *job, const char *name, int size,
                              dgm_import_fetch fetch, const void *source, dgm_error *err);
 // Sets the keys of docs/internals/FORMAT.md section 2.1; languages: NULL where unknown (options come first).
 void dgm_import_general(dgm_import_job *job, const char *architecture, const char *source_language,
                         const char *target_language);
 dgm_status dgm_import_write(dgm_import_job *job, dgm_error *err);
+void dgm_import_free_weights(dgm_import_job *job); // what was added, after writing
 
 // ISO 639-3 to the shorter code that BCP 47 wants ("deu" -> "de"); other text is returned as it is.
 const char *dgm_import_language(const char *code);

@@ -121,7 +121,7 @@ static dgm_status open_files(reading *in, dgm_error *err)
         dgm_error_prefix(err, "'%s'", in->job->dir);
         return st;
     }
-    return dgm_checkpoint_open(&in->weights, in->job, err);
+    return dgm_checkpoint_open_folder(&in->weights, in->job, err);
 }
 
 static void close_files(reading *in)

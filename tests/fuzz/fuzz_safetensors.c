@@ -12,15 +12,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static volatile uint64_t sink;
 
-static void read_tensors(const dgm_safetensors *s)
+static void read_tensors(dgm_store *s)
 {
-    for (size_t i = 0; i < dgm_safetensors_count(s); i++) {
-        const dgm_safe_tensor *t = dgm_safetensors_get(s, i);
-        sink += (uint64_t)dgm_safetensors_find(s, t->name);
+    for (size_t i = 0; i < dgm_store_count(s); i++) {
+        const dgm_stored *t = dgm_store_get(s, i);
+        sink += (uint64_t)dgm_store_find(s, t->name);
         for (size_t b = 0; b < t->bytes; b++) sink += t->data[b];
-        if (t->type == DGM_SAFE_OTHER) continue;
-        float *real = dgm_malloc((size_t)t->rows * (size_t)t->cols * sizeof *real);
-        if (real) dgm_safe_to_f32(t, real);
+        const dgm_view v = dgm_view_whole(s, t);
+        float *real = dgm_malloc((size_t)t->rows * (size_t)t->cols * sizeof *real + 1);
+        if (real) (void)dgm_view_read(&v, 0, v.rows, real, NULL);
         dgm_free(real);
     }
 }
@@ -28,10 +28,10 @@ static void read_tensors(const dgm_safetensors *s)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     dgm_error err;
-    dgm_safetensors *s;
+    dgm_store *s;
     dgm_spm_list list;
     if (dgm_safetensors_open_memory(&s, data, size, &err) == DGM_OK) read_tensors(s);
-    dgm_safetensors_close(&s);
+    dgm_store_close(&s);
     if (dgm_spm_list_read(&list, data, size, &err) == DGM_OK)
         for (size_t i = 0; i < list.count; i++)
             for (size_t b = 0; b < list.items[i].size; b++) sink += (uint8_t)list.items[i].piece[b];
