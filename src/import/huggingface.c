@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/json.h"
 #include "base/mapfile.h"
 #include "base/mem.h"
@@ -26,7 +25,7 @@
 #include "import/import.h"
 #include "import/m2m.h"
 #include "import/marian_config.h"
-#include "import/spm_list.h"
+#include "import/spm_vocab.h"
 
 typedef struct reading {
     dgm_import_job *job;
@@ -94,121 +93,6 @@ static void close_files(reading *in)
 
 // ---- vocabulary -------------------------------------------------------------------------------
 
-// spelling [size]: of each id, NULL where vocab.json has none. Views into the JSON.
-static dgm_status list_spellings(json_t *vocab, const char **spelling, int size, dgm_error *err)
-{
-    const char *piece;
-    json_t *value;
-    json_object_foreach(vocab, piece, value)
-    {
-        int64_t id = json_is_integer(value) ? json_integer_value(value) : -1;
-        DGM_FAIL_IF(id < 0 || id >= size, err, DGM_ERR_FORMAT,
-                    "piece '%.60s' has no id from 0 to %d", piece, size - 1);
-        DGM_FAIL_IF(spelling[id], err, DGM_ERR_FORMAT, "pieces '%.60s' and '%.60s' have one id",
-                    spelling[id], piece);
-        spelling[id] = piece;
-    }
-    return DGM_OK;
-}
-
-// Numbers the pieces of the SentencePiece model. covered [size]: ids that got a piece.
-// True when every piece has its own number as id.
-static bool number_pieces(const dgm_spm_list *pieces, json_t *vocab, int32_t *map, bool *covered)
-{
-    bool identity = true;
-    for (size_t i = 0; i < pieces->count; i++) {
-        const json_t *id = json_object_getn(vocab, pieces->items[i].piece, pieces->items[i].size);
-        map[i] = id ? (int32_t)json_integer_value(id) : -1;
-        if (map[i] >= 0) covered[map[i]] = true;
-        identity = identity && map[i] == (int32_t)i;
-    }
-    return identity;
-}
-
-// What the SentencePiece model of one side lacks, found by looking at every id.
-typedef struct numbering {
-    const char **spelling; // [size] of each id, NULL or "" where there is none
-    bool *covered;         // [size] ids that some piece has
-    int32_t *map;          // [pieces, then room for size more]
-    size_t pieces;
-    dgm_writer model; // the SentencePiece model, as it is stored
-} numbering;
-
-static void write_varint(dgm_writer *w, size_t v)
-{
-    for (; v >= 0x80; v >>= 7) dgm_write_u8(w, (uint8_t)((v & 0x7f) | 0x80));
-    dgm_write_u8(w, (uint8_t)v);
-}
-
-// Appends a piece of kind "unused": never made from text, but spelled when it comes out. Messages
-// of this format may be continued at their end.
-static void append_piece(numbering *n, int id)
-{
-    dgm_writer piece = {0};
-    dgm_write_u8(&piece, 1 << 3 | 2);
-    write_varint(&piece, strlen(n->spelling[id]));
-    dgm_write_text(&piece, n->spelling[id]);
-    dgm_write_u8(&piece, 2 << 3 | 5);
-    dgm_write_f32(&piece, 0);
-    dgm_write_u8(&piece, 3 << 3 | 0);
-    dgm_write_u8(&piece, DGM_SPM_UNUSED);
-    dgm_write_u8(&n->model, 1 << 3 | 2);
-    write_varint(&n->model, piece.size);
-    dgm_write_bytes(&n->model, piece.data, piece.size);
-    if (piece.failed) n->model.failed = true;
-    dgm_writer_free(&piece);
-    n->map[n->pieces++] = id;
-}
-
-// Ids that the SentencePiece model does not know. The last ones (<pad>) are "extra": they stand
-// for no text. Those in between are pieces of the other side's model, which a decoder may copy,
-// and language tokens (">>deu<<"), which a source may begin with.
-static void add_missing(const reading *in, int side, numbering *n, int size)
-{
-    int first = size;
-    while (first > 0 && !n->covered[first - 1]) first--;
-    bool decoded = side == 1 || in->shared_vocab;
-    for (int i = 0; i < first; i++) {
-        const char *text = n->spelling[i];
-        if (n->covered[i] || !text || !text[0]) continue;
-        if (decoded || strncmp(text, ">>", 2) == 0) append_piece(n, i);
-    }
-    for (int i = first; i < size; i++)
-        if (!n->spelling[i]) n->spelling[i] = "";
-    if (first < size)
-        dgm_gguf_set_strings(in->job->w, dgm_side_key((dgm_side)side, "vocab.extra").text,
-                             n->spelling + first, (size_t)(size - first));
-}
-
-static dgm_status set_pieces(reading *in, int side, const dgm_spm_list *pieces, int size,
-                             dgm_error *err)
-{
-    dgm_gguf_writer *w = in->job->w;
-    numbering n = {.pieces = pieces->count};
-    n.spelling = dgm_calloc((size_t)size, sizeof *n.spelling);
-    n.covered = dgm_calloc((size_t)size, sizeof *n.covered);
-    n.map = dgm_calloc(pieces->count + (size_t)size, sizeof *n.map);
-    dgm_write_bytes(&n.model, in->spm[side].data, in->spm[side].size);
-    dgm_status st = DGM_OK;
-    if (!n.spelling || !n.covered || !n.map) st = dgm_no_memory(err);
-    if (st == DGM_OK) st = list_spellings(in->vocab[side], n.spelling, size, err);
-    if (st == DGM_OK) {
-        bool identity = number_pieces(pieces, in->vocab[side], n.map, n.covered);
-        add_missing(in, side, &n, size);
-        if (n.model.failed) st = dgm_no_memory(err);
-        dgm_gguf_set_array(w, dgm_side_key((dgm_side)side, "vocab.sentencepiece").text, DGM_META_U8,
-                           n.model.data, n.model.size);
-        if (!identity || n.pieces > pieces->count)
-            dgm_gguf_set_array(w, dgm_side_key((dgm_side)side, "vocab.map").text, DGM_META_I32,
-                               n.map, n.pieces);
-    }
-    dgm_writer_free(&n.model);
-    dgm_free(n.map);
-    dgm_free(n.covered);
-    dgm_free(n.spelling);
-    return st;
-}
-
 static dgm_status set_vocab(reading *in, int side, dgm_error *err)
 {
     dgm_gguf_writer *w = in->job->w;
@@ -216,18 +100,16 @@ static dgm_status set_vocab(reading *in, int side, dgm_error *err)
     int size = side == 0 ? c->vocab_size : c->decoder_vocab_size;
     const json_t *unk = json_object_get(in->vocab[side], "<unk>");
     DGM_FAIL_IF(!unk, err, DGM_ERR_FORMAT, "'%s': vocab.json has no <unk>", in->job->dir);
-    dgm_spm_list pieces;
-    dgm_status st = dgm_spm_list_read(&pieces, in->spm[side].data, in->spm[side].size, err);
-    if (st != DGM_OK) {
-        dgm_error_prefix(err, "'%s/%s.spm'", in->job->dir, sides[side]);
-        return st;
-    }
-    dgm_gguf_set_string(w, dgm_side_key((dgm_side)side, "vocab.kind").text, "sentencepiece");
-    dgm_gguf_set_u32(w, dgm_side_key((dgm_side)side, "vocab.size").text, (uint32_t)size);
-    st = set_pieces(in, side, &pieces, size, err);
-    if (st != DGM_OK)
-        dgm_error_prefix(err, "'%s': vocabulary of the %s", in->job->dir, sides[side]);
-    dgm_spm_list_free(&pieces);
+    char path[64];
+    snprintf(path, sizeof path, "%s.spm", sides[side]);
+    const dgm_spm_vocab vocab = {.path = path,
+                                 .model = in->spm[side].data,
+                                 .model_size = in->spm[side].size,
+                                 .ids = in->vocab[side],
+                                 .size = size,
+                                 .decoded = side == 1 || in->shared_vocab};
+    const dgm_status st = dgm_spm_vocab_set(w, (dgm_side)side, &vocab, err);
+    if (st != DGM_OK) dgm_error_prefix(err, "'%s'", in->job->dir);
     dgm_gguf_set_i32(w, dgm_side_key((dgm_side)side, "eos").text, c->eos);
     dgm_gguf_set_i32(w, dgm_side_key((dgm_side)side, "unk").text, (int32_t)json_integer_value(unk));
     if (c->pad < size) dgm_gguf_set_i32(w, dgm_side_key((dgm_side)side, "pad").text, c->pad);

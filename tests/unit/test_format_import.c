@@ -390,7 +390,7 @@ static void test_config_errors(void **state)
          "'': vocabulary of the source: pieces 'a' and 'b' have one id"},
         {"vocab.json", "\"<unk>\"", "\"unk\"", DGM_ERR_FORMAT, "'': vocab.json has no <unk>"},
         {"source.spm", NULL, "nonsense", DGM_ERR_FORMAT,
-         "'/source.spm': not a SentencePiece model"},
+         "'': 'source.spm': not a SentencePiece model"},
         {"model.safetensors", NULL, "\xff\xff\xff\xff\xff\xff\xff\x7f{}", DGM_ERR_FORMAT,
          "'/model.safetensors': a header of 9223372036854775807 bytes: not a safetensors file"},
     };
