@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// Fuzz target: Marian's binary models. Every accepted matrix is read as Marian's, both ways round.
+#include <stdint.h>
+
+#include "base/mem.h"
+#include "import/marian_bin.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static volatile float sink;
+
+static void read_view(dgm_view v)
+{
+    const size_t n = (size_t)v.rows * (size_t)v.cols;
+    float *real = dgm_malloc(n * sizeof *real + 1);
+    if (real && dgm_view_read(&v, 0, v.rows, real, NULL) == DGM_OK && n > 0) sink += real[n - 1];
+    dgm_free(real);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    dgm_error err;
+    dgm_store *s;
+    if (dgm_marian_bin_open_memory(&s, data, size, &err) != DGM_OK) return 0;
+    for (size_t i = 0; i < dgm_store_count(s); i++) {
+        read_view(dgm_marian_weight(s, dgm_store_get(s, i)));
+        read_view(dgm_marian_rows(s, dgm_store_get(s, i)));
+    }
+    dgm_store_close(&s);
+    return 0;
+}
