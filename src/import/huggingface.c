@@ -6,7 +6,7 @@
 //     source.spm, target.spm                                        SentencePiece models
 //     vocab.json (and target_vocab.json)                            piece -> id
 //
-// The model: post-norm Transformer, sinusoidal positions 10000^(-2i/D), biases everywhere. The
+// The model: post-norm Transformer, sinusoidal positions 10000^(-2i/D), biases everywhere (bart.c). The
 // decoder starts from the embedding of decoder_start_token_id (<pad>), scaled like any token: in
 // OPUS-MT that row is zero, elsewhere it may be learned, so it is always kept. All weights are
 // [out, in], as ours. Every tensor must have the expected shape and none may be left over.
@@ -21,6 +21,7 @@
 #include "base/mapfile.h"
 #include "base/mem.h"
 #include "format/modelfile.h"
+#include "import/bart.h"
 #include "import/checkpoint.h"
 #include "import/import.h"
 #include "import/m2m.h"
@@ -131,91 +132,17 @@ static dgm_status set_vocabularies(reading *in, dgm_error *err)
         dgm_gguf_set_array(w, "dragoman.source.prefix", DGM_META_I32, &value, 1);
     }
     dgm_gguf_set_i32(w, "dragoman.target.start", c->start);
+    if (c->forced >= 0) {
+        const int32_t forced = c->forced;
+        dgm_gguf_set_array(w, "dragoman.target.prefix", DGM_META_I32, &forced, 1);
+    }
     if (c->never_count)
         dgm_gguf_set_array(w, "dragoman.target.never", DGM_META_I32, c->never,
                            (size_t)c->never_count);
     return DGM_OK;
 }
 
-// ---- settings ---------------------------------------------------------------------------------
-
-void dgm_import_decoding(dgm_gguf_writer *w, const dgm_marian_config *c)
-{
-    dgm_gguf_set_u32(w, "dragoman.decode.beam", (uint32_t)c->beam);
-    // With early stopping a full store ends the search, which is what "refill" does.
-    dgm_gguf_set_string(w, "dragoman.decode.finish", c->early_stopping ? "refill" : "huggingface");
-    dgm_gguf_set_f32(w, "dragoman.decode.length_penalty", (float)c->length_penalty);
-    dgm_gguf_set_u32(w, "dragoman.decode.max_length", (uint32_t)c->max_length);
-    dgm_gguf_set_u32(w, "dragoman.decode.max_source", (uint32_t)c->max_positions);
-    dgm_gguf_set_bool(w, "dragoman.decode.allow_unk", true);
-    dgm_gguf_set_bool(w, "dragoman.decode.drop_unk", true); // as skip_special_tokens does
-}
-
-void dgm_import_transformer(dgm_gguf_writer *w, const dgm_marian_config *c)
-{
-    dgm_gguf_set_u32(w, "dragoman.transformer.d_model", (uint32_t)c->d_model);
-    dgm_gguf_set_u32(w, "dragoman.transformer.heads", (uint32_t)c->heads);
-    dgm_gguf_set_u32(w, "dragoman.transformer.ffn", (uint32_t)c->encoder_ffn);
-    if (c->decoder_ffn != c->encoder_ffn)
-        dgm_gguf_set_u32(w, "dragoman.transformer.decoder_ffn", (uint32_t)c->decoder_ffn);
-    dgm_gguf_set_u32(w, "dragoman.transformer.encoder_layers", (uint32_t)c->encoder_layers);
-    dgm_gguf_set_u32(w, "dragoman.transformer.decoder_layers", (uint32_t)c->decoder_layers);
-    dgm_gguf_set_string(w, "dragoman.transformer.norm", "post");
-    dgm_gguf_set_f32(w, "dragoman.transformer.norm_eps", 1e-5f);
-    dgm_gguf_set_string(w, "dragoman.transformer.activation", c->activation);
-    dgm_gguf_set_string(w, "dragoman.transformer.positions", "sinusoid");
-    dgm_gguf_set_bool(w, "dragoman.transformer.scale_embedding", c->scale_embedding);
-}
-
 // ---- weights ----------------------------------------------------------------------------------
-
-static dgm_status add_block(reading *in, bool decoder, int layer, dgm_error *err)
-{
-    int d = in->config.d_model, f = decoder ? in->config.decoder_ffn : in->config.encoder_ffn;
-    char ours[32], theirs[64], a[96], b[96];
-    snprintf(ours, sizeof ours, "%s.%d", decoder ? "dec" : "enc", layer);
-    snprintf(theirs, sizeof theirs, "model.%s.layers.%d", decoder ? "decoder" : "encoder", layer);
-    static const char *const attentions[2][2] = {{"self", "self_attn"}, {"cross", "encoder_attn"}};
-    for (int i = 0; i < (decoder ? 2 : 1); i++) {
-        snprintf(a, sizeof a, "%s.%s", ours, attentions[i][0]);
-        snprintf(b, sizeof b, "%s.%s", theirs, attentions[i][1]);
-        DGM_TRY(dgm_checkpoint_attention(&in->weights, a, b, d, err));
-    }
-    snprintf(a, sizeof a, "%s.ffn", ours);
-    DGM_TRY(dgm_checkpoint_ffn(&in->weights, a, theirs, d, f, err));
-    snprintf(a, sizeof a, "%s.ffn.norm", ours);
-    snprintf(b, sizeof b, "%s.final_layer_norm", theirs);
-    return dgm_checkpoint_layer(&in->weights, a, b, 0, d, err);
-}
-
-// Tied tensors are stored once, under any one of their names.
-static dgm_status add_embeddings(reading *in, dgm_error *err)
-{
-    static const char shared[] = "model.shared.weight", head[] = "lm_head.weight",
-                      encoder[] = "model.encoder.embed_tokens.weight",
-                      decoder[] = "model.decoder.embed_tokens.weight";
-    const dgm_marian_config *c = &in->config;
-    dgm_checkpoint *w = &in->weights;
-    const char *src = dgm_checkpoint_has(w, shared) ? shared : encoder, *tgt = decoder;
-    if (c->shared_embedding) {
-        if (!dgm_checkpoint_has(w, src)) src = decoder;
-        if (!dgm_checkpoint_has(w, src) && c->tied_output) src = head;
-        dgm_checkpoint_take(w, encoder);
-        dgm_checkpoint_take(w, decoder);
-    } else if (!dgm_checkpoint_has(w, decoder) && c->tied_output) {
-        tgt = head;
-    }
-    if (c->tied_output) dgm_checkpoint_take(w, head);
-    DGM_TRY(dgm_checkpoint_add(w, "src.embed", src, c->vocab_size, c->d_model, err));
-    if (!c->shared_embedding)
-        DGM_TRY(dgm_checkpoint_add(w, "tgt.embed", tgt, c->decoder_vocab_size, c->d_model, err));
-    if (!c->tied_output)
-        DGM_TRY(dgm_checkpoint_add(w, "out.weight", head, c->decoder_vocab_size, c->d_model, err));
-    dgm_checkpoint_take(
-        w, "model.encoder.embed_positions.weight"); // sinusoids, computed by the reader
-    dgm_checkpoint_take(w, "model.decoder.embed_positions.weight");
-    return DGM_OK;
-}
 
 static bool all_zero(const uint8_t *data, size_t bytes)
 {
@@ -239,37 +166,35 @@ static dgm_status add_output_bias(reading *in, dgm_error *err)
     return dgm_checkpoint_view(c, "out.bias", dgm_view_whole(c->tensors, t), true, err);
 }
 
+// The rows that a learned table has beyond "max_position_embeddings" come before position 0.
+static void find_offset(reading *in, const dgm_bart *b)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%sencoder.embed_positions.weight", b->prefix);
+    const int at = dgm_store_find(in->weights.tensors, name);
+    if (!in->config.learned || at < 0) return;
+    const int more =
+        dgm_store_get(in->weights.tensors, (size_t)at)->rows - in->config.max_positions;
+    if (more == 2) in->config.position_offset = 2; // BART's tables
+}
+
 static dgm_status add_weights(reading *in, dgm_error *err)
 {
-    const dgm_marian_config *c = &in->config;
-    DGM_TRY(add_embeddings(in, err));
+    const dgm_bart b = dgm_bart_of(&in->weights, &in->config);
+    find_offset(in, &b);
+    DGM_TRY(dgm_bart_embeddings(&b, err));
+    DGM_TRY(dgm_bart_positions(&b, err));
+    DGM_TRY(dgm_bart_norms(&b, err));
+    DGM_TRY(dgm_bart_layers(&b, err));
     DGM_TRY(add_output_bias(in, err));
-    for (int i = 0; i < c->encoder_layers; i++) DGM_TRY(add_block(in, false, i, err));
-    for (int i = 0; i < c->decoder_layers; i++) DGM_TRY(add_block(in, true, i, err));
     return dgm_checkpoint_end(&in->weights, "a MarianMT model", err);
 }
 
-// M2M100 and NLLB have an importer of their own.
-static dgm_status is_m2m(const reading *in, bool *yes, dgm_error *err)
-{
-    json_t *config = NULL;
-    const char *type = "";
-    *yes = false;
-    DGM_TRY(dgm_checkpoint_json(in->job->dir, "config.json", DGM_REQUIRED, &config, err));
-    if (dgm_json_string(config, "model_type", &type, NULL) == DGM_OK)
-        *yes = strcmp(type, "m2m_100") == 0 || strcmp(type, "nllb-moe") == 0;
-    json_decref(config);
-    return DGM_OK;
-}
-
-dgm_status dgm_import_huggingface(dgm_import_job *job, dgm_error *err)
+static dgm_status import_marian(dgm_import_job *job, dgm_error *err)
 {
     reading in = {.job = job};
     const char *source = NULL, *target = NULL;
-    bool m2m = false;
     dgm_status st;
-    DGM_TRY(is_m2m(&in, &m2m, err));
-    if (m2m) return dgm_import_m2m(job, err);
     DGM_TRY_GOTO(st, open_files(&in, err), done);
     st = dgm_json_string(in.tokenizer_json, "source_lang", &source, err);
     if (st == DGM_OK) st = dgm_json_string(in.tokenizer_json, "target_lang", &target, err);
@@ -279,11 +204,51 @@ dgm_status dgm_import_huggingface(dgm_import_job *job, dgm_error *err)
     DGM_TRY_GOTO(st, set_vocabularies(&in, err), done);
     if (!job->options.source_prefix) // which settles the direction
         DGM_TRY_GOTO(st, dgm_marian_languages(job, in.vocab[0], source, err), done);
-    dgm_import_decoding(job->w, &in.config);
-    dgm_import_transformer(job->w, &in.config);
+    dgm_bart_decoding(job->w, &in.config);
+    dgm_bart_keys(job->w, &in.config);
     DGM_TRY_GOTO(st, add_weights(&in, err), done);
     st = dgm_import_write(job, err);
 done:
     close_files(&in);
     return st;
+}
+
+// ---- families of models -----------------------------------------------------------------------
+
+static const struct {
+    const char *type;
+    dgm_import_fn run;
+} families[] = {
+    {"marian", import_marian},
+    {"m2m_100", dgm_import_m2m},
+    {"nllb-moe", dgm_import_m2m},
+};
+
+static dgm_status unknown_family(const char *dir, const char *type, dgm_error *err)
+{
+    char list[160] = "";
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+        const size_t n = strlen(list);
+        snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", families[i].type);
+    }
+    return dgm_fail(err, DGM_ERR_UNSUPPORTED,
+                    "'%s': \"model_type\" '%.60s' is not supported, expected one of: %s", dir, type,
+                    list);
+}
+
+dgm_status dgm_import_huggingface(dgm_import_job *job, dgm_error *err)
+{
+    json_t *config = NULL;
+    const char *type = "";
+    DGM_TRY(dgm_checkpoint_json(job->dir, "config.json", DGM_REQUIRED, &config, err));
+    dgm_status st = dgm_json_string(config, "model_type", &type, err);
+    dgm_import_fn run = NULL;
+    for (size_t i = 0; i < sizeof families / sizeof *families && st == DGM_OK; i++)
+        if (strcmp(families[i].type, type) == 0) run = families[i].run;
+    if (st != DGM_OK)
+        dgm_error_prefix(err, "'%s/config.json'", job->dir);
+    else if (!run)
+        st = unknown_family(job->dir, type, err);
+    json_decref(config);
+    return st == DGM_OK ? run(job, err) : st;
 }

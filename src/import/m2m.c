@@ -23,6 +23,7 @@
 #include "base/json.h"
 #include "base/mapfile.h"
 #include "base/mem.h"
+#include "import/bart.h"
 #include "import/checkpoint.h"
 #include "import/import.h"
 #include "import/m2m.h"
@@ -223,10 +224,7 @@ static void set_model(reading *in)
 {
     const dgm_marian_config *c = &in->c;
     dgm_gguf_writer *w = in->job->w;
-    dgm_import_transformer(w, c);
-    dgm_gguf_set_string(w, "dragoman.transformer.norm", "pre");
-    dgm_gguf_set_string(w, "dragoman.transformer.positions", "sinusoid_marian");
-    dgm_gguf_set_u32(w, "dragoman.transformer.position_offset", (uint32_t)c->pad + 1);
+    dgm_bart_keys(w, c);
     if (!in->moe) return;
     dgm_gguf_set_u32(w, "dragoman.transformer.moe.experts", (uint32_t)in->experts);
     dgm_gguf_set_u32(w, "dragoman.transformer.moe.top", 2);
@@ -261,14 +259,16 @@ static dgm_status add_experts(reading *in, const char *ours, const char *theirs,
     return DGM_OK;
 }
 
-static dgm_status add_block(reading *in, bool decoder, int layer, dgm_error *err)
+static dgm_status add_block(reading *in, const dgm_bart *bart, bool decoder, int layer,
+                            dgm_error *err)
 {
     int d = in->c.d_model, f = decoder ? in->c.decoder_ffn : in->c.encoder_ffn;
     int every = decoder ? in->decoder_every : in->encoder_every;
     bool sparse = in->moe && every > 0 && (layer + 1) % every == 0;
     char ours[32], theirs[64], a[96], b[96];
     snprintf(ours, sizeof ours, "%s.%d", decoder ? "dec" : "enc", layer);
-    snprintf(theirs, sizeof theirs, "model.%s.layers.%d", decoder ? "decoder" : "encoder", layer);
+    snprintf(theirs, sizeof theirs, "%s%s.layers.%d", bart->prefix, decoder ? "decoder" : "encoder",
+             layer);
     snprintf(a, sizeof a, "%s.self", ours);
     snprintf(b, sizeof b, "%s.self_attn", theirs);
     DGM_TRY(dgm_checkpoint_attention(&in->weights, a, b, d, err));
@@ -288,25 +288,24 @@ static dgm_status add_block(reading *in, bool decoder, int layer, dgm_error *err
 
 static dgm_status add_weights(reading *in, dgm_error *err)
 {
-    static const char *const same[] = {"model.shared.weight", "model.encoder.embed_tokens.weight",
-                                       "model.decoder.embed_tokens.weight", "lm_head.weight"};
-    static const char *const computed[] = {"model.encoder.embed_positions.weights",
-                                           "model.decoder.embed_positions.weights",
-                                           "final_logits_bias"};
+    static const char *const computed[] = {"encoder.embed_positions.weights",
+                                           "decoder.embed_positions.weights",
+                                           "encoder.embed_positions._float_tensor",
+                                           "decoder.embed_positions._float_tensor"};
     const dgm_marian_config *c = &in->c;
     dgm_checkpoint *w = &in->weights;
-    int embed = -1;
-    for (int i = 0; i < 4; i++)
-        if (dgm_checkpoint_take(w, same[i]) && embed < 0 && (i < 3 || c->tied_output)) embed = i;
-    for (int i = 0; i < 3; i++) dgm_checkpoint_take(w, computed[i]);
-    DGM_TRY(dgm_checkpoint_add(w, "src.embed", same[embed < 0 ? 0 : embed], c->vocab_size,
-                               c->d_model, err));
-    if (!c->tied_output)
-        DGM_TRY(dgm_checkpoint_add(w, "out.weight", same[3], c->vocab_size, c->d_model, err));
-    for (int i = 0; i < c->encoder_layers; i++) DGM_TRY(add_block(in, false, i, err));
-    for (int i = 0; i < c->decoder_layers; i++) DGM_TRY(add_block(in, true, i, err));
-    DGM_TRY(dgm_checkpoint_layer(w, "enc.norm", "model.encoder.layer_norm", 0, c->d_model, err));
-    DGM_TRY(dgm_checkpoint_layer(w, "dec.norm", "model.decoder.layer_norm", 0, c->d_model, err));
+    const dgm_bart b = dgm_bart_of(w, c);
+    DGM_TRY(dgm_bart_embeddings(&b, err));
+    for (int i = 0; i < 4; i++) { // which transformers computes again
+        char name[NAME];
+        snprintf(name, sizeof name, "%s%s", b.prefix, computed[i]);
+        dgm_checkpoint_take(w, name);
+    }
+    dgm_checkpoint_take(w, "final_logits_bias"); // of their BART, which this model lacks
+    DGM_TRY(dgm_bart_positions(&b, err));
+    for (int i = 0; i < c->encoder_layers; i++) DGM_TRY(add_block(in, &b, false, i, err));
+    for (int i = 0; i < c->decoder_layers; i++) DGM_TRY(add_block(in, &b, true, i, err));
+    DGM_TRY(dgm_bart_norms(&b, err));
     return dgm_checkpoint_end(w, "an M2M100 or NLLB model", err);
 }
 
@@ -318,7 +317,7 @@ dgm_status dgm_import_m2m(dgm_import_job *job, dgm_error *err)
     dgm_import_general(job, "transformer", NULL, NULL);
     DGM_TRY_GOTO(st, set_vocabulary(&in, err), done);
     set_languages(&in);
-    dgm_import_decoding(job->w, &in.c);
+    dgm_bart_decoding(job->w, &in.c);
     set_model(&in);
     DGM_TRY_GOTO(st, add_weights(&in, err), done);
     st = dgm_import_write(job, err);

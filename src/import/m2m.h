@@ -30,8 +30,4 @@ void dgm_m2m_languages_free(dgm_m2m_languages *l); // accepts a zeroed struct
 
 dgm_status dgm_import_m2m(dgm_import_job *job, dgm_error *err);
 
-// huggingface.c: the keys that a Marian model has, too.
-void dgm_import_decoding(dgm_gguf_writer *w, const dgm_marian_config *c);
-void dgm_import_transformer(dgm_gguf_writer *w, const dgm_marian_config *c);
-
 #endif

@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: MIT
-// The settings of a Hugging Face MarianMT model: config.json and generation_config.json.
+// The settings of a Hugging Face model of BART's kind (MarianMT, M2M100, mBART, FSMT): config.json and
+// generation_config.json.
 #ifndef DGM_IMPORT_MARIAN_CONFIG_H
 #define DGM_IMPORT_MARIAN_CONFIG_H
 
 #include "base/json.h"
 #include "import/import.h"
 
-#define DGM_MARIAN_NEVER_MAX 64
+#define DGM_MARIAN_NEVER_MAX 1024
 
 typedef struct dgm_marian_config {
-    int d_model, heads, encoder_layers, decoder_layers, encoder_ffn, decoder_ffn;
+    int d_model, heads, decoder_heads, encoder_layers, decoder_layers, encoder_ffn, decoder_ffn;
     const char *activation; // our name of it; static
     bool scale_embedding, shared_embedding, tied_output;
+    bool pre_norm, final_norm, embed_norm; // norms before sublayers, behind the last, of embeddings
+    bool learned;                          // positions: a table of the file
+    bool sinusoid_marian;                  // else: frequencies 10000^(-i/(D/2-1))
+    int position_offset;                   // what the first token's position is
     int vocab_size, decoder_vocab_size; // equal when embeddings are shared
     int max_positions;
     int eos, pad, start;
+    int forced; // first token of every translation; -1: none
     // generation
     int beam, max_length; // max_length: our meaning, tokens without start and end
     double length_penalty;
@@ -27,6 +33,11 @@ typedef struct dgm_marian_config {
 // A setting that this program cannot follow is DGM_ERR_UNSUPPORTED. Messages name the key.
 dgm_status dgm_marian_config_read(dgm_marian_config *out, const json_t *config,
                                   const json_t *generation, dgm_error *err);
+
+// generation_config.c: all that `generate` reads, from generation_config.json where the folder has one. The
+// vocabulary's size and max_positions are set. lead: tokens of theirs before the translation.
+dgm_status dgm_generation_read(dgm_marian_config *c, const json_t *config, const json_t *generation,
+                               int lead, dgm_error *err);
 
 // The same for M2M100 and NLLB (their experts apart).
 dgm_status dgm_m2m_config_read(dgm_marian_config *out, const json_t *config,
