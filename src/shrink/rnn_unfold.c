@@ -82,12 +82,14 @@ static dgm_status get(const dgm_gguf *g, const char *name, int *out, dgm_error *
 // Keys of parts that an unfolded network cannot have, with the value that means they are not there.
 static dgm_status refuse_others(const dgm_gguf *g, dgm_error *err)
 {
-    static const char *const numbers[] = {"upper_layers", "fc_layers", "encoder_fc_layers"};
-    const char *cell = "gru", *decoder = "", *top = "none", *upper = "gru";
+    static const char *const numbers[] = {"upper_layers", "fc_layers", "encoder_fc_layers",
+                                          "encoder_transitions"};
+    const char *cell = "gru", *decoder = "", *top = "none", *upper = "gru", *norm = "none";
     DGM_TRY(dgm_gguf_get_string(g, "dragoman.rnn.encoder_cell", DGM_OPTIONAL, &cell, err));
     DGM_TRY(dgm_gguf_get_string(g, "dragoman.rnn.decoder_cell", DGM_OPTIONAL, &upper, err));
     DGM_TRY(dgm_gguf_get_string(g, "dragoman.rnn.decoder", DGM_OPTIONAL, &decoder, err));
     DGM_TRY(dgm_gguf_get_string(g, "dragoman.rnn.top", DGM_OPTIONAL, &top, err));
+    DGM_TRY(dgm_gguf_get_string(g, "dragoman.rnn.encoder_norm", DGM_OPTIONAL, &norm, err));
     DGM_FAIL_IF(strcmp(decoder, "bahdanau") != 0, err, DGM_ERR_UNSUPPORTED,
                 "only models with the decoder 'bahdanau' can be unfolded, not '%.40s'",
                 decoder[0] ? decoder : "another architecture");
@@ -96,7 +98,7 @@ static dgm_status refuse_others(const dgm_gguf *g, dgm_error *err)
     uint32_t layers = 1;
     DGM_TRY(
         dgm_gguf_get_u32(g, "dragoman.rnn.encoder_layers", DGM_OPTIONAL, 1, 1 << 16, &layers, err));
-    bool more = layers != 1 || strcmp(top, "none") != 0;
+    bool more = layers != 1 || strcmp(top, "none") != 0 || strcmp(norm, "none") != 0;
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         char key[64];
         uint32_t v = 0;

@@ -13,7 +13,7 @@
 static void test_logits(void **state)
 {
     (void)state;
-    fixture_check_family("rnn-", 21);
+    fixture_check_family("rnn-", 26);
 }
 
 // Three rows, two parents: products with the parents' states are counted once each.
@@ -68,6 +68,7 @@ static void test_siblings(void **state)
     check_sharing("rnn-conditional-tanh-start");
     check_sharing("rnn-bahdanau-maxout");
     check_sharing("rnn-devlin-s7");
+    check_sharing("rnn-conditional-lstm");
 }
 
 // An operation may take a little device memory of its own, beside what a state was said to need.
@@ -165,6 +166,8 @@ static void test_sizes(void **state)
     check_size("rnn-devlin-s7");
     check_size("rnn-conditional-upper");
     check_size("rnn-bahdanau-upper");
+    check_size("rnn-conditional-separate");
+    check_size("rnn-conditional-lstm");
 }
 
 static void test_memory(void **state)
@@ -175,6 +178,7 @@ static void test_memory(void **state)
     fixture_check_memory("rnn-bahdanau-tanh-deep");
     fixture_check_memory("rnn-devlin-s3");
     fixture_check_memory("rnn-devlin-s7");
+    fixture_check_memory("rnn-conditional-gates");
 }
 
 // Required: weights. Not: biases, and in tied models the matrices that another stands in for.
@@ -187,6 +191,8 @@ static void test_missing_tensors(void **state)
     fixture_check_missing("rnn-devlin-s3", 2 + 4 + 1 + 6 + 4 + 4);
     fixture_check_missing("rnn-devlin-s5", 2 + 12 + 1 + 6 + 7 + 2);
     fixture_check_missing("rnn-devlin-s7", 2 + 10 + 1 + 6 + 6);
+    // every product with its norm: encoder, start, attention, cells, read-out, upper layer
+    fixture_check_missing("rnn-conditional-gates", 2 + 36 + 3 + 7 + 15 + 9 + 6);
 }
 
 int main(void)

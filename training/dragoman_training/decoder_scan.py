@@ -172,7 +172,8 @@ if triton is not None:
 
 def usable(x, cell):
     """For a batch like x: a GPU (or the interpreter), Triton, and a GRU cell with one attention."""
-    return triton is not None and WANTED and (x.is_cuda or INTERPRETED) and not getattr(cell, "lstm", False)
+    return triton is not None and WANTED and (x.is_cuda or INTERPRETED) and not getattr(cell, "lstm", False) \
+        and not getattr(cell, "deep", False)
 
 
 def gru(y, x, u, state, out):

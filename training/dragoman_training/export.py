@@ -99,10 +99,12 @@ def write_vocabulary(out, side, vocabulary):
 
 
 def layer_tensors(name, layer):
-    """weight and bias of an nn.Linear or nn.LayerNorm."""
+    """weight and bias of an nn.Linear or nn.LayerNorm, and the norm of a product (rnn_deep.py)."""
     yield f"{name}.weight", layer.weight
     if layer.bias is not None:
         yield f"{name}.bias", layer.bias
+    if getattr(layer, "norm", None) is not None:
+        yield from layer_tensors(f"{name}.norm", layer.norm)
 
 
 def embedding_tensors(module):
@@ -220,15 +222,25 @@ def rnn_settings(out, module):
     out.bool(f"{key}.encoder_bidirectional", c.encoder_bidirectional_layers > 0)
     if 0 < c.encoder_bidirectional_layers < c.encoder_layers:
         out.u32(f"{key}.encoder_bidirectional_layers", c.encoder_bidirectional_layers)
-    for name in ("encoder_residual", "upper_context", "upper_residual"):
+    for name in ("encoder_residual", "upper_context", "upper_residual", "norm"):
         if getattr(c, name):
             out.bool(f"{key}.{name}", True)
     for name in ("encoder_fc_layers", "encoder_fc_size", "upper_layers", "fc_layers", "fc_size", "top_size"):
         if getattr(c, name):
             out.u32(f"{key}.{name}", getattr(c, name))
-    for name, default in (("decoder_cell", "gru"), ("top", "none")):
+    for name in ("encoder_transitions", "decoder_transitions", "upper_transitions"):
+        if getattr(c, name):
+            out.u32(f"{key}.{name}", getattr(c, name))
+    for name, default in (("encoder_residual_from", 2), ("upper_residual_from", 1)):
+        if getattr(c, name) != default:
+            out.u32(f"{key}.{name}", getattr(c, name))
+    for name, default in (("decoder_cell", "gru"), ("top", "none"), ("encoder_stacks", "joined"),
+                          ("encoder_norm", "none"), ("decoder_norm", "none"), ("decoder_start", "first")):
         if getattr(c, name) != default:
             out.string(f"{key}.{name}", getattr(c, name))
+    for name in ("norm_eps", "gate_norm_eps"):
+        if getattr(c, name) != 1e-5:
+            out.f32(f"{key}.{name}", getattr(c, name))
     if c.readout != "none":
         out.u32(f"{key}.readout_size", c.readout_size)
 
@@ -238,6 +250,19 @@ def recurrent_tensors(name, layer, end, sides=("w", "h")):
     for ours, theirs in zip(sides, ("ih", "hh")):
         yield f"{name}.{ours}.weight", getattr(layer, f"weight_{theirs}_{end}")
         yield f"{name}.{ours}.bias", getattr(layer, f"bias_{theirs}_{end}")
+
+
+def transition_tensors(name, transitions):
+    for number, t in enumerate(transitions):
+        yield from layer_tensors(f"{name}.t{number}.h", t.h)
+        yield f"{name}.t{number}.x", t.x
+
+
+def cell_tensors(name, cell, sides="xh"):
+    """A cell of rnn_deep.py."""
+    yield from layer_tensors(f"{name}.{sides[0]}", cell.x)
+    yield from layer_tensors(f"{name}.{sides[1]}", cell.h)
+    yield from transition_tensors(name, cell.next)
 
 
 def stack_tensors(module):
@@ -250,6 +275,9 @@ def stack_tensors(module):
     if stack is None:
         return
     for number, layer in enumerate(stack.upper):
+        if module.config.deep_decoder:
+            yield from cell_tensors(f"dec.upper.{number}", layer)
+            continue
         yield from recurrent_tensors(f"dec.upper.{number}", layer, "l0", "xh")
     if hasattr(stack, "fc"):
         for number, layer in enumerate(stack.fc.layers):
@@ -265,6 +293,10 @@ def rnn_tensors(module):
     yield from embedding_tensors(module)
     for number in range(c.encoder_layers):
         layer, index = module.encoder, number
+        if c.deep_encoder:
+            for direction, cell in zip(("fwd", "bwd"), layer.layers[number]):
+                yield from cell_tensors(f"enc.{number}.{direction}", cell, "wh")
+            continue
         if hasattr(layer, "layers"):
             layer, index = layer.layers[number], 0
         for direction in ("fwd", "bwd")[:1 + (number < c.encoder_bidirectional_layers)]:
@@ -273,6 +305,9 @@ def rnn_tensors(module):
     yield from stack_tensors(module)
     yield from layer_tensors("dec.init", module.init)
     for name, layer in module.cell.named_children():        # att_h -> dec.att.h, gru1_x -> dec.gru1.x
+        if name == "gru2_next":
+            yield from transition_tensors("dec.gru2", layer)
+            continue
         yield from layer_tensors("dec." + name.replace("_", "."), layer)
     if hasattr(module.cell, "att_v"):
         yield "dec.att.v", module.cell.att_v

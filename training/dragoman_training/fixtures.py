@@ -150,6 +150,23 @@ VARIANTS = (
     C("cmlm-pieces", "f16", vocabulary="pieces", **{**TINY, "lengths": 30}),
     T("transformer-moe-ssru", "f16", **{**SPARSE, "moe_experts": 4, "moe_top": 1, "moe_encoder_every": 1, "bias": False,
                                         "moe_decoder_every": 1, "decoder_cell": "ssru", "moe_normalise": True}),
+    R("rnn-conditional-separate", "f16", embed=11, encoder_hidden=9, encoder_layers=3, encoder_stacks="separate",
+      encoder_residual=True, encoder_residual_from=1, encoder_transitions=1, decoder="conditional", decoder_hidden=13,
+      attention=10, readout="tanh", readout_size=11, decoder_transitions=2, decoder_start="all", upper_layers=2,
+      upper_transitions=1, upper_residual=True, upper_residual_from=0),
+    R("rnn-conditional-whole", "f16", embed=12, encoder_hidden=7, encoder_norm="whole", decoder="conditional",
+      decoder_hidden=13, attention=14, norm=True, norm_eps=1e-9, decoder_norm="whole", readout="tanh", readout_size=12,
+      tied="all"),
+    R("rnn-conditional-gates", "f16", embed=12, encoder_hidden=9, encoder_layers=2, encoder_stacks="crossed",
+      encoder_residual=True, encoder_residual_from=1, encoder_norm="gates", encoder_transitions=1, decoder="conditional",
+      decoder_hidden=12, attention=11, norm=True, decoder_norm="gates", gate_norm_eps=1e-4, decoder_transitions=1,
+      readout="tanh", readout_size=12, upper_layers=1, upper_context=True, decoder_start="all", tied="target"),
+    R("rnn-conditional-lstm", "f16", embed=10, encoder_hidden=8, encoder_layers=3, encoder_cell="lstm",
+      encoder_bidirectional_layers=1, encoder_norm="whole", encoder_transitions=1, decoder="conditional",
+      decoder_cell="lstm", decoder_hidden=11, attention=9, norm=True, decoder_norm="whole", decoder_transitions=1,
+      decoder_start="all", upper_layers=1, readout="maxout", readout_size=9),
+    R("rnn-bahdanau-stacks", "f16", embed=12, encoder_hidden=8, encoder_layers=2, encoder_stacks="separate",
+      encoder_norm="gates", decoder="bahdanau", decoder_hidden=13, attention=9, readout="none"),
 )
 
 # Seeds follow the row's number: of rows that others came to stand before, the one they were made with.
@@ -505,8 +522,8 @@ def write_all(folder, only=""):
                 total += size
                 dumps += dump
     print(f"{total / 2 ** 20:.2f} MiB of models, {dumps / 2 ** 20:.2f} MiB of activations")
-    if total > 2 << 20:
-        raise RuntimeError("test models exceed 2 MiB together")
+    if total > 5 << 19:
+        raise RuntimeError("test models exceed 2.5 MiB together")
 
 
 def differences(old, new):

@@ -9,11 +9,12 @@ three decoders reads them. x = embedding of the previous target word, h = state,
   bahdanau     e_j = v . tanh(Wq h + Uk s_j + b);  c;  h' = GRU([x; c], h)
 
   stack        recurrent and fully connected layers above the cell: h' becomes what they make of it (rnn_stack.py)
+  depth        normalised products, transitions behind cells and encoders of two stacks, on conditional (rnn_deep.py)
   read-out     t = act(Rx x + Rh h' + Rc c + b), act = identity, tanh or maxout over neighbours; without one t = h'
   start        h_0 = tanh(W mean(s) + b); the first x is a zero vector, or the row of start_token
 
 Every GRU applies its reset gate after the product, as PyTorch's does: g = tanh(x_g + r * h_g), h' = z h + (1 - z) g.
-devlin may have an LSTM instead (decoder_cell), whose cell starts as zeros. The models of Devlin 2017, all with three
+devlin and conditional may have LSTMs instead (decoder_cell), whose cell starts as zeros or as h_0 (decoder_start). The models of Devlin 2017, all with three
 bidirectional encoder layers of 512 except S7:
   S1  decoder_hidden 1024           S2  top gru 1024                  S3, S4, S6  fc 3, 7, 15 of 768, top tanh 1024
   S5  fc 7 of 768, top gru 1024     S7  LSTMs, 8 encoder layers (the first bidirectional, residuals), 7 upper layers
@@ -31,11 +32,14 @@ import torch.nn.functional as F
 
 from . import decoder_scan
 from .recurrence import cell as fused_gru
+from .rnn_deep import DeepConditional, DeepEncoder, DeepStack, Product
 from .rnn_stack import LayeredEncoder, SourceStack, Stack, run_encoder, split_state
 from .transformer import Rows
 
 CHOICES = {"encoder_cell": ("gru", "lstm"), "decoder": ("devlin", "conditional", "bahdanau"),
-           "decoder_cell": ("gru", "lstm"), "top": ("none", "tanh", "gru"),
+           "decoder_cell": ("gru", "lstm"), "encoder_stacks": ("joined", "separate", "crossed"),
+           "encoder_norm": ("none", "whole", "gates"), "decoder_norm": ("none", "whole", "gates"),
+           "decoder_start": ("first", "all"), "top": ("none", "tanh", "gru"),
            "readout": ("none", "linear", "tanh", "maxout"), "tied": ("all", "target", "none")}
 
 
@@ -49,16 +53,28 @@ class RNNConfig:
     encoder_cell: str = "gru"          # gru | lstm
     encoder_bidirectional: bool = True
     encoder_bidirectional_layers: int = -1   # the first so many; -1: all or none, as encoder_bidirectional says
-    encoder_residual: bool = False     # from the third layer on, a layer's input is added to its output
+    encoder_residual: bool = False     # from some layer on, a layer's input is added to its output
+    encoder_residual_from: int = 2     # that layer, from 0
+    encoder_stacks: str = "joined"     # a direction sees both of the layer below, its own (separate) or the other (crossed)
+    encoder_norm: str = "none"         # of cells: none | whole | gates
+    encoder_transitions: int = 0       # cells without input behind every cell
     encoder_fc_layers: int = 0         # odd: fully connected layers on the encoder's output, then a tanh layer
     encoder_fc_size: int = 0
     decoder: str = "conditional"       # devlin | conditional | bahdanau
-    decoder_cell: str = "gru"          # gru | lstm (devlin only); upper layers have the same
+    decoder_cell: str = "gru"          # gru | lstm (not bahdanau); upper layers have the same
+    decoder_norm: str = "none"         # of its cells (conditional only): none | whole | gates
+    norm: bool = False                 # of attention, start and read-out (conditional only)
+    norm_eps: float = 1e-5             # of whole products
+    gate_norm_eps: float = 1e-5        # of gates
+    decoder_transitions: int = 0       # behind the second cell of conditional
+    decoder_start: str = "first"       # h_0 is the first state of the attentional cell, or of all layers and LSTM cells
     decoder_hidden: int = 512
     attention: int = 512
     upper_layers: int = 0              # recurrent layers above the attentional one
     upper_context: bool = False        # they see the context too
     upper_residual: bool = False
+    upper_residual_from: int = 1       # the first upper layer with one, from 0
+    upper_transitions: int = 0
     fc_layers: int = 0                 # odd: fully connected relu layers above them
     fc_size: int = 0
     top: str = "none"                  # none | tanh | gru
@@ -93,16 +109,31 @@ class RNNConfig:
             self.encoder_bidirectional_layers = self.encoder_layers if self.encoder_bidirectional else 0
         if self.encoder_bidirectional_layers > self.encoder_layers:
             raise ValueError("encoder_bidirectional_layers: there are fewer layers")
-        if self.encoder_residual and 2 <= self.encoder_bidirectional_layers < self.encoder_layers:
-            raise ValueError("encoder_residual needs layers of one width from the second on")
-        if self.decoder_cell == "lstm" and self.decoder != "devlin":
-            raise ValueError("decoder_cell lstm is devlin's")
+        narrows = 0 < self.encoder_bidirectional_layers < self.encoder_layers
+        if self.encoder_residual and narrows and self.encoder_residual_from <= self.encoder_bidirectional_layers:
+            raise ValueError("encoder_residual needs layers of one width")
+        if self.decoder_cell == "lstm" and self.decoder == "bahdanau":
+            raise ValueError("bahdanau has no LSTM")
+        if self.deep_decoder and self.decoder != "conditional":
+            raise ValueError("norms and transitions of the decoder are conditional's")
         for name in ("fc", "encoder_fc"):
             count, size = getattr(self, f"{name}_layers"), getattr(self, f"{name}_size")
             if (count and count % 2 == 0) or (count > 0) != (size > 0):
                 raise ValueError(f"{name}_layers: an odd number, together with {name}_size")
         if (self.top == "none") != (self.top_size == 0):
             raise ValueError("top and top_size belong together")
+
+    @property
+    def deep_encoder(self):
+        """Is the encoder one of rnn_deep.py?"""
+        return bool(self.encoder_stacks != "joined" or self.encoder_norm != "none" or self.encoder_transitions
+                    or (self.encoder_residual and self.encoder_residual_from != 2))
+
+    @property
+    def deep_decoder(self):
+        lstm = self.decoder_cell == "lstm" and self.decoder == "conditional"
+        return bool(lstm or self.decoder_norm != "none" or self.norm or self.decoder_transitions
+                    or self.upper_transitions or self.upper_residual_from != 1 or self.decoder_start != "first")
 
     @property
     def encoder_width(self):
@@ -255,6 +286,10 @@ class Readout(nn.Module):
         super().__init__()
         self.kind = config.readout
         rows = config.readout_size * (2 if config.readout == "maxout" else 1)
+        if config.norm:
+            self.x, self.h, self.c = (Product(config, width, rows, True, "whole")
+                                      for width in (config.embed, config.stack_width, config.encoder_width))
+            return
         self.x = linear(config.embed, rows)
         self.h = linear(config.stack_width, rows, False)
         self.c = linear(config.encoder_width, rows, False)
@@ -282,16 +317,21 @@ class RNN(nn.Module):
         if config.output_bias:
             self.output_bias = nn.Parameter(torch.zeros(config.vocab_size))
         kind = nn.GRU if config.encoder_cell == "gru" else nn.LSTM
-        if config.encoder_residual or 0 < config.encoder_bidirectional_layers < config.encoder_layers:
+        if config.deep_encoder:
+            self.encoder = DeepEncoder(config)
+        elif config.encoder_residual or 0 < config.encoder_bidirectional_layers < config.encoder_layers:
             self.encoder = LayeredEncoder(config, kind)
         else:
             self.encoder = kind(config.embed, config.encoder_hidden, config.encoder_layers, batch_first=True,
                                 bidirectional=config.encoder_bidirectional_layers > 0)
         if config.encoder_fc_layers:
             self.source_stack = SourceStack(config)
-        self.init = linear(config.encoder_width, config.decoder_hidden)
-        self.cell = CELLS[config.decoder](config)
-        if config.upper_layers or config.fc_layers or config.top != "none":
+        self.init = Product(config, config.encoder_width, config.decoder_hidden, True, "whole") if config.norm \
+            else linear(config.encoder_width, config.decoder_hidden)
+        self.cell = DeepConditional(config) if config.deep_decoder else CELLS[config.decoder](config)
+        if config.deep_decoder and config.upper_layers:
+            self.stack = DeepStack(config)
+        elif config.upper_layers or config.fc_layers or config.top != "none":
             self.stack = Stack(config)
         if config.readout != "none":
             self.readout = Readout(config)
@@ -329,38 +369,44 @@ class RNN(nn.Module):
     def encode(self, source):
         """source [B, S] -> memory [B, S, W] (zero where padded) and its mask [B, S] (True = a token)."""
         mask = source != self.source_pad
-        memory = run_encoder(self.encoder, self.config, self.embed(source, "source"), mask, self.drop)
+        x = self.embed(source, "source")
+        memory = self.encoder(x, mask, self.drop) if self.config.deep_encoder \
+            else run_encoder(self.encoder, self.config, x, mask, self.drop)
         if self.config.encoder_fc_layers:
             memory = self.source_stack(memory)                                   # zeros stay zeros: no bias
         return self.drop(memory), mask
 
     def start(self, memory, mask):
-        """[B, state width]: h_0 from the mean of the memory over real positions; all other states are zeros."""
+        """[B, state width]: h_0 from the mean of the memory over real positions; all other states are zeros, or h_0
+        (decoder_start)."""
         real = mask[..., None].to(memory.dtype)
         h = torch.tanh(self.init((memory * real).sum(1) / real.sum(1)))
+        if self.config.decoder_start == "all":
+            h = h.repeat(1, (self.config.state_width - self.config.top_state) // h.size(1))
         return F.pad(h, (0, self.config.state_width - h.size(1)))
 
     def forward(self, source, target_in, align=False):
         """Teacher forcing: hidden vectors [B, T, output width] that logits() projects; with align also [B, T, S] log
         attention weights."""
         memory, mask = self.encode(source)
-        keys, h = self.cell.keys(memory), self.start(memory, mask)[:, :self.config.bottom_width]
+        keys, first = self.cell.keys(memory), self.start(memory, mask)
+        h = first[:, :self.config.bottom_width]
         x = self.embed(target_in, "target")                                      # [B, T, E]
         if not align and decoder_scan.usable(x, self.cell):
             states, contexts = decoder_scan.run(self.cell, self.cell.inputs(x), h, keys, memory, mask)
-            return self.stacked(x, states, contexts)
+            return self.stacked(x, states, contexts, first)
         inputs = [part.unbind(1) for part in self.cell.inputs(x)]
         steps = []
         for t in range(target_in.size(1)):
             h, c, weights = self.cell.step([part[t] for part in inputs], h, keys, memory, mask)
             steps.append((h[:, :self.config.decoder_hidden], c, weights))
         states, contexts, weights = (torch.stack(part, 1) for part in zip(*steps))
-        hidden = self.stacked(x, states, contexts)
+        hidden = self.stacked(x, states, contexts, first)
         return (hidden, weights.clamp_min(1e-9).log()) if align else hidden
 
-    def stacked(self, x, states, contexts):
+    def stacked(self, x, states, contexts, first):
         if hasattr(self, "stack"):
-            states, _ = self.stack(self.drop(states), contexts)
+            states, _ = self.stack(self.drop(states), contexts, first)
         return self.output_vectors(x, states, contexts)
 
     def output_vectors(self, x, h, c):

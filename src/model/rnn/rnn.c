@@ -83,8 +83,13 @@ static void start(dgm_state *s, int count, const int32_t *slots, const int32_t *
     rnn_state *rs = s->storage;
     const dgm_mat h = dgm_mat_cols(rs->states, 0, r->hidden);
     dgm_op_copy(s->exec, h, rows, rs->initial, slots, count);
-    const dgm_mat rest = dgm_mat_cols(rs->states, r->hidden, r->state_width - r->hidden);
-    if (rest.cols) dgm_op_zero_rows(s->exec, &rest, 1, rows, count); // every state but h
+    int begun = r->hidden;
+    for (const int all = r->bottom_width * (1 + r->upper_layers); r->start_all && begun < all;
+         begun += r->hidden)
+        dgm_op_copy(s->exec, dgm_mat_cols(rs->states, begun, r->hidden), rows, rs->initial, slots,
+                    count);
+    const dgm_mat rest = dgm_mat_cols(rs->states, begun, r->state_width - begun);
+    if (rest.cols) dgm_op_zero_rows(s->exec, &rest, 1, rows, count); // every other state
 }
 
 // Rows with one parent share everything that depends on its state alone. Parents are told apart by
@@ -130,6 +135,7 @@ void dgm_rnn_context(const rnn_step *c, const rnn_head *h, dgm_mat products, dgm
     const int width = h->units.width;
     dgm_mat source = dgm_mat_cols(summed, summed.cols - width, width);
     dgm_op_linear(c->s->exec, products, source, h->value, DGM_ACT_NONE, NULL);
+    dgm_rnn_norms_apply(c->s->exec, &r->value_norms, products);
     if (h == r->head) c->rs->counts.context_products += (uint64_t)products.rows;
 }
 

@@ -15,10 +15,12 @@
 static dgm_status load(dgm_model *m, rnn *r, dgm_error *err)
 {
     int a = r->attention, g = 3 * r->hidden;
-    const rnn_matrix word[] = {{"dec.gru.x", g, true}, {"dec.readout.x", r->readout_rows, true}};
-    const rnn_matrix old[] = {{"dec.att.query", a, false}, {"dec.gru.h", g, true}};
-    const rnn_matrix gates = {"dec.gru.c", g, false};
-    const rnn_matrix readout = {"dec.readout.c", r->readout_rows, false};
+    const rnn_matrix word[] = {{"dec.gru.x", g, true, NORM_NONE},
+                               {"dec.readout.x", r->readout_rows, true, NORM_NONE}};
+    const rnn_matrix old[] = {{"dec.att.query", a, false, NORM_NONE},
+                              {"dec.gru.h", g, true, NORM_NONE}};
+    const rnn_matrix gates = {"dec.gru.c", g, false, NORM_NONE};
+    const rnn_matrix readout = {"dec.readout.c", r->readout_rows, false, NORM_NONE};
     DGM_TRY(dgm_rnn_load_product(m, word, 2, r->embed, &r->word, err));
     DGM_TRY(dgm_rnn_load_product(m, old, 2, r->hidden, &r->old, err));
     DGM_TRY(dgm_rnn_load_values(m, &gates, &readout, err));

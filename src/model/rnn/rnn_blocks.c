@@ -21,8 +21,8 @@
 
 enum { ALL = -1, MATRICES_MAX = 3, PARTS_MAX = MATRICES_MAX * DGM_RNN_HEADS_MAX };
 
-void dgm_rnn_multiply(dgm_exec *e, dgm_mat y, dgm_mat x, const rnn_product *p, dgm_act act,
-                      const dgm_mat *residual)
+static void multiply(dgm_exec *e, dgm_mat y, dgm_mat x, const rnn_product *p, dgm_act act,
+                     const dgm_mat *residual)
 {
     for (int i = 0; i < p->count; i++) {
         const dgm_linear *w = p->block[i].w;
@@ -35,8 +35,22 @@ void dgm_rnn_multiply(dgm_exec *e, dgm_mat y, dgm_mat x, const rnn_product *p, d
     }
 }
 
+void dgm_rnn_multiply(dgm_exec *e, dgm_mat y, dgm_mat x, const rnn_product *p, dgm_act act,
+                      const dgm_mat *residual)
+{
+    if (p->norms.count == 0) {
+        multiply(e, y, x, p, act, residual);
+        return;
+    }
+    multiply(e, y, x, p, DGM_ACT_NONE, NULL);
+    dgm_rnn_norms_apply(e, &p->norms, y);
+    if (act != DGM_ACT_NONE) dgm_op_act(e, y, y, act);
+    if (residual) dgm_op_add(e, y, y, *residual);
+}
+
 void dgm_rnn_product_free(dgm_backend *b, rnn_product *p)
 {
+    dgm_rnn_norms_free(b, &p->norms);
     for (int i = 0; i < p->count; i++) dgm_linear_free(b, &p->block[i].w);
     p->count = 0;
 }
@@ -377,7 +391,8 @@ dgm_status dgm_rnn_load_product(dgm_model *m, const rnn_matrix *matrices, int co
     for (int i = 0; i < count; i++) out->rows += matrices[i].rows;
     if (!r->divided) {
         out->count = 1;
-        return load_plain(m, matrices, count, cols, &out->block[0].w, err);
+        DGM_TRY(load_plain(m, matrices, count, cols, &out->block[0].w, err));
+        return dgm_rnn_norms_load(m, matrices, count, &out->norms, err);
     }
     dgm_status st = DGM_OK;
     for (int i = 0; st == DGM_OK && i < count; i++)
@@ -385,6 +400,18 @@ dgm_status dgm_rnn_load_product(dgm_model *m, const rnn_matrix *matrices, int co
     if (st == DGM_OK) st = join(m, all, used, out, err);
     for (int i = 0; i < used; i++) dgm_free(all[i].bias);
     return st;
+}
+
+dgm_status dgm_rnn_load_pair(dgm_model *m, const rnn_matrix matrices[2], int cols, bool crossed,
+                             rnn_product *out, dgm_error *err)
+{
+    *out = (rnn_product){.rows = matrices[0].rows + matrices[1].rows, .cols = 2 * cols, .count = 2};
+    for (int i = 0; i < 2; i++) {
+        out->block[i].row = i * matrices[0].rows;
+        out->block[i].col = (i == 1) != crossed ? cols : 0;
+        DGM_TRY(load_plain(m, &matrices[i], 1, cols, &out->block[i].w, err));
+    }
+    return dgm_rnn_norms_load(m, matrices, 2, &out->norms, err);
 }
 
 // ---- values ------------------------------------------------------------------------------------
@@ -429,7 +456,8 @@ dgm_status dgm_rnn_load_values(dgm_model *m, const rnn_matrix *gates, const rnn_
         const rnn_matrix both[2] = {*gates, *readout};
         r->head[0].value_gates = gates->rows;
         r->head[0].value_readout = readout->rows;
-        return load_plain(m, both, 2, r->width, &r->head[0].value, err);
+        DGM_TRY(load_plain(m, both, 2, r->width, &r->head[0].value, err));
+        return dgm_rnn_norms_load(m, both, 2, &r->value_norms, err);
     }
     for (int h = 0; h < r->heads; h++) DGM_TRY(load_head_values(m, gates, readout, h, err));
     return DGM_OK;

@@ -11,12 +11,14 @@
 static dgm_status load(dgm_model *m, rnn *r, dgm_error *err)
 {
     int a = r->attention, g = r->cell_gates * r->hidden;
-    const rnn_matrix word[] = {
-        {"dec.att.x", a, false}, {"dec.gru.x", g, true}, {"dec.readout.x", r->readout_rows, true}};
-    const rnn_matrix old[] = {{"dec.att.h", a, false}, {"dec.gru.h", g, false}};
-    const rnn_matrix key = {"dec.att.key", a, false};
-    const rnn_matrix gates = {"dec.gru.c", g, false};
-    const rnn_matrix readout = {"dec.readout.c", r->readout_rows, false};
+    const rnn_matrix word[] = {{"dec.att.x", a, false, NORM_NONE},
+                               {"dec.gru.x", g, true, NORM_NONE},
+                               {"dec.readout.x", r->readout_rows, true, NORM_NONE}};
+    const rnn_matrix old[] = {{"dec.att.h", a, false, NORM_NONE},
+                              {"dec.gru.h", g, false, NORM_NONE}};
+    const rnn_matrix key = {"dec.att.key", a, false, NORM_NONE};
+    const rnn_matrix gates = {"dec.gru.c", g, false, NORM_NONE};
+    const rnn_matrix readout = {"dec.readout.c", r->readout_rows, false, NORM_NONE};
     DGM_TRY(dgm_rnn_load_product(m, word, 3, r->embed, &r->word, err));
     DGM_TRY(dgm_rnn_load_product(m, old, 2, r->hidden, &r->old, err));
     DGM_TRY(dgm_rnn_load_product(m, &key, 1, r->width, &r->key, err));

@@ -12,8 +12,9 @@
 // before. The backward direction is the same walk over mirrored sentences: mirror[row of (t, i)] =
 // row of (length_i - 1 - t, i). The gates' products with the inputs of all times are one product.
 //
-// Layers may differ in their directions; with residuals, a layer's input is added to its output
-// from the third layer on, behind the walk (a state is what the cell made). Fully connected layers
+// Layers may differ in their directions, and a direction may see both of the layer below, its own or the
+// other; with residuals, what it sees is added to its output from some layer on, behind the walk (a
+// state is what the cell made, and the transitions behind it). Fully connected layers
 // on the source come last. What the decoder needs is made here too, once per sentence: keys, values
 // (rnn_private.h) and h_0.
 #include "model/rnn/rnn_private.h"
@@ -52,6 +53,7 @@ dgm_bytes dgm_rnn_encode_scratch(const dgm_model *m, const dgm_limits *l)
         .device = 2 * dgm_exec_mat_bytes(b, n, 2 * he) + 2 * dgm_exec_mat_bytes(b, n, r->width) +
                   dgm_exec_mat_bytes(b, n, 2 * gates) + dgm_exec_mat_bytes(b, n, gates) +
                   dgm_exec_mat_bytes(b, n, he) + dgm_exec_mat_bytes(b, most, gates) +
+                  dgm_exec_mat_bytes(b, most * r->encoder_transitions, gates) +
                   2 * dgm_exec_mat_bytes(b, most, he) + dgm_rnn_fc_scratch(b, &r->source_fc, n, 0) +
                   dgm_exec_mat_bytes(b, most, r->width) + dgm_exec_mat_bytes(b, most, r->hidden) +
                   dgm_rnn_keep_scratch(m, n)};
@@ -123,13 +125,15 @@ static chunk take_chunk(dgm_arena *a, int count, int tokens)
 typedef struct walk {
     dgm_mat gates;      // [count, gates * He]: products with the state
     dgm_mat zero, cell; // [count, He]: first state; LSTM's cells
+    dgm_mat steady;     // [transitions * count, gates * He]: what they have in place of inputs
     dgm_mat mirrored;   // [tokens, gates * He]: gates of the inputs, backwards
     dgm_mat back;       // [tokens, He]: output of the backward direction, in its own order
 } walk;
 
-// Heads from .. to - 1, and the products of their states.
+// Heads from .. to - 1, the products of their states and what is behind their cells.
 typedef struct lane {
     const rnn_product *h;
+    const rnn_transitions *next;
     int from, to;
 } lane;
 
@@ -147,35 +151,38 @@ static void run_lane(dgm_exec *e, const rnn *r, const chunk *c, const walk *w, c
                      dgm_mat gx, dgm_mat out)
 {
     if (r->lstm) dgm_op_zero(e, w->cell);
+    if (l->next->count) dgm_rnn_transitions_inputs(e, l->next, w->steady);
     for (int t = 0; t < c->longest; t++) {
         int n = c->live[t];
         dgm_mat state = dgm_mat_rows(w->zero, 0, n), next = dgm_mat_rows(out, c->offset[t], n);
         if (t > 0) state = dgm_mat_rows(out, c->offset[t - 1], n);
         dgm_mat x = dgm_mat_rows(gx, c->offset[t], n), gh = dgm_mat_rows(w->gates, 0, n);
+        dgm_mat cell = dgm_mat_rows(w->cell, 0, n);
         dgm_rnn_multiply(e, gh, state, l->h, DGM_ACT_NONE, NULL);
-        if (r->lstm) {
-            dgm_mat cell = dgm_mat_rows(w->cell, 0, n);
+        if (r->lstm)
             dgm_op_lstm(e, next, cell, cell, x, gh);
-        } else {
+        else
             run_grus(e, r, l, next, state, x, gh);
-        }
+        dgm_rnn_transitions_run(e, l->next, next, cell, w->steady, gh);
     }
 }
 
 // out [tokens, He] from the inputs' gates gx [tokens, gates * He], both in the order of the walk. Heads
 // that do not see each other are walked one after the other: a head's weights stay in the cache.
 static void run_direction(dgm_exec *e, const rnn *r, const chunk *c, const walk *w,
-                          const rnn_product *h, dgm_mat gx, dgm_mat out)
+                          const rnn_layer *l, int direction, dgm_mat gx, dgm_mat out)
 {
-    if (h->count < r->heads) {
-        const lane all = {h, 0, r->heads};
+    const rnn_product *h = &l->h[direction];
+    const rnn_transitions *next = &l->next[direction];
+    if (r->heads == 1 || h->count < r->heads) {
+        const lane all = {h, next, 0, r->heads};
         run_lane(e, r, c, w, &all, gx, out);
         return;
     }
     for (int m = 0; m < r->heads; m++) {
         const rnn_product own = {
             .rows = h->rows, .cols = h->cols, .count = 1, .block = {h->block[m]}};
-        const lane one = {&own, m, m + 1};
+        const lane one = {&own, next, m, m + 1};
         run_lane(e, r, c, w, &one, gx, out);
     }
 }
@@ -185,11 +192,25 @@ static void run_layer(dgm_exec *e, const rnn *r, const chunk *c, const walk *w, 
                       dgm_mat gx, dgm_mat out)
 {
     int he = r->encoder_hidden, gates = r->gates * he;
-    run_direction(e, r, c, w, &l->h[0], dgm_mat_cols(gx, 0, gates), dgm_mat_cols(out, 0, he));
+    run_direction(e, r, c, w, l, 0, dgm_mat_cols(gx, 0, gates), dgm_mat_cols(out, 0, he));
     if (l->directions < 2) return;
     dgm_op_gather(e, w->mirrored, dgm_mat_cols(gx, gates, gates), c->mirror);
-    run_direction(e, r, c, w, &l->h[1], w->mirrored, w->back);
+    run_direction(e, r, c, w, l, 1, w->mirrored, w->back);
     dgm_op_scatter(e, dgm_mat_cols(out, he, he), w->back, c->mirror);
+}
+
+// Adds what each direction of a layer saw to what it made of it.
+static void add_residual(dgm_exec *e, const rnn *r, dgm_mat out, dgm_mat in)
+{
+    const int he = r->encoder_hidden;
+    if (r->stacks != STACKS_CROSSED || out.cols == he) {
+        dgm_op_add(e, out, out, in);
+        return;
+    }
+    for (int d = 0; d < 2; d++) {
+        const dgm_mat own = dgm_mat_cols(out, d * he, he);
+        dgm_op_add(e, own, own, dgm_mat_cols(in, (1 - d) * he, he));
+    }
 }
 
 // All layers; returns the output [tokens, W] in the order of rows.
@@ -202,6 +223,7 @@ static dgm_mat run_layers(dgm_exec *e, const rnn *r, const chunk *c, dgm_model_c
         .gates = dgm_exec_mat(e, c->count, gates),
         .zero = dgm_exec_mat(e, c->count, he),
         .cell = dgm_exec_mat(e, c->count, he),
+        .steady = dgm_exec_mat(e, c->count * r->encoder_transitions, gates),
         .mirrored = dgm_exec_mat(e, n, gates),
         .back = dgm_exec_mat(e, n, he),
     };
@@ -218,8 +240,9 @@ static dgm_mat run_layers(dgm_exec *e, const rnn *r, const chunk *c, dgm_model_c
             dgm_rnn_multiply(e, gx, in, &l->x, DGM_ACT_NONE, NULL);
         }
         run_layer(e, r, c, &w, l, gx, out);
-        if (r->encoder_residual && i >= 2) dgm_op_add(e, out, out, in);
-        counts->activations += (uint64_t)n * (uint64_t)(l->directions * he) * (r->lstm ? 5 : 3);
+        if (r->encoder_residual && i >= r->encoder_residual_from) add_residual(e, r, out, in);
+        counts->activations += (uint64_t)n * (uint64_t)(l->directions * he) * (r->lstm ? 5 : 3) *
+                               (uint64_t)(1 + r->encoder_transitions);
         in = out;
     }
     return in;

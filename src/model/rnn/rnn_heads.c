@@ -62,7 +62,8 @@ static void place_heads(rnn *r)
 
 static dgm_status check_network(const rnn *r, dgm_error *err)
 {
-    const bool more = r->upper_layers || r->fc.count || r->source_fc.count || r->top != TOP_NONE;
+    const bool more = r->upper_layers || r->fc.count || r->source_fc.count || r->top != TOP_NONE ||
+                      r->encoder_norm != NORM_NONE || r->encoder_transitions;
     DGM_FAIL_IF(r->decoder != &dgm_rnn_bahdanau || r->encoder_layers != 1 || r->lstm || more, err,
                 DGM_ERR_UNSUPPORTED,
                 "only the decoder 'bahdanau' may have several heads of attention, with one encoder "

@@ -79,7 +79,7 @@ static dgm_status make_table(dgm_model *m, rnn_table *t, const rnn_words *w, dgm
 dgm_status dgm_rnn_tune(dgm_model *m, const dgm_tuning *t, dgm_error *err)
 {
     rnn *r = m->weights;
-    m->info.plain_attention = r->plain = t->plain_attention;
+    m->info.plain_attention = r->plain = t->plain_attention || r->value_norms.count > 0;
     r->separate = t->separate_rows;
     dgm_rnn_table_free(&r->source_table);
     dgm_rnn_table_free(&r->target_table);

@@ -14,6 +14,10 @@
 //   value  s_j    -> [gates G | read-out R']                      per source position (plain: row)
 //   middle h~_i   -> [att A | gates G] (conditional)              per row
 //
+// A product may be normalised, whole or gate by gate (rnn_norm.c). Of a context this is no longer linear:
+// such a model always takes the plain path. Behind a cell there may be others without an input
+// (rnn_transition.c), which turn its state over again.
+//
 // With several heads (an unfolded ensemble) units of one head are neighbours everywhere, gates too: G
 // = [r z g of head 0 | r z g of head 1 | ...]. Keys, values and recurrent cells are the heads' own.
 //
@@ -25,6 +29,22 @@
 
 enum { DGM_RNN_HEADS_MAX = 8, DGM_RNN_BLOCKS_MAX = 2 * DGM_RNN_HEADS_MAX };
 
+// How a product is normalised: not at all, over all of its outputs, or over the two gates and the
+// candidate of a GRU apart.
+typedef enum rnn_norm { NORM_NONE, NORM_WHOLE, NORM_GATES } rnn_norm;
+
+enum { DGM_RNN_NORMS_MAX = 6 };
+
+// Layer norms of columns of a product's output.
+typedef struct rnn_norms {
+    int count;
+    struct {
+        int first, cols;
+        dgm_vector *gamma, *beta;
+        float eps;
+    } part[DGM_RNN_NORMS_MAX];
+} rnn_norms;
+
 // A product, whole or in blocks with zeros between them that are never multiplied (rnn_blocks.c).
 typedef struct rnn_product {
     int rows, cols; // of the whole
@@ -33,17 +53,32 @@ typedef struct rnn_product {
         dgm_linear *w;
         int row, col; // its first output and its first input
     } block[DGM_RNN_BLOCKS_MAX];
+    rnn_norms norms;
 } rnn_product;
+
+// A cell without an input behind another one.
+typedef struct rnn_transition {
+    rnn_product h;
+    dgm_vector *x; // [gates]: what stands in for the gates of an input; NULL: zeros
+} rnn_transition;
+
+typedef struct rnn_transitions {
+    int count;
+    bool lstm;
+    rnn_transition *cell; // [count]
+} rnn_transitions;
 
 typedef struct rnn_layer {
     int directions;
     rnn_product x;    // both directions' gates of the input: [directions * gates * He, input]
     rnn_product h[2]; // gates of the state, forward and backward: [gates * He, He]
+    rnn_transitions next[2];
 } rnn_layer;
 
-// A recurrent layer above the attentional one.
+// A recurrent layer above the attentional one: gates of the input and of the state.
 typedef struct rnn_cell {
-    dgm_linear *x, *h; // gates of the input and of the state
+    rnn_product x, h;
+    rnn_transitions next;
 } rnn_cell;
 
 // Fully connected layers with skips: [width, input], [width, width], ...
@@ -82,6 +117,8 @@ typedef struct rnn_cut rnn_cut;
 
 typedef enum rnn_readout { READOUT_NONE, READOUT_LINEAR, READOUT_TANH, READOUT_MAXOUT } rnn_readout;
 typedef enum rnn_top { TOP_NONE, TOP_TANH, TOP_GRU } rnn_top;
+// What a direction of the encoder sees of the layer below: both directions, its own or the other.
+typedef enum rnn_stacks { STACKS_JOINED, STACKS_SEPARATE, STACKS_CROSSED } rnn_stacks;
 
 typedef struct rnn_decoder rnn_decoder;
 
@@ -97,6 +134,12 @@ typedef struct rnn {
     int readout_size, readout_rows; // R and R': 2R with maxout; 0 without read-out
     bool lstm, cell_lstm;           // encoder, decoder
     bool encoder_residual, upper_context, upper_residual;
+    int encoder_residual_from, upper_residual_from; // the first layer with one
+    rnn_stacks stacks;
+    rnn_norm encoder_norm, cell_norm, norm; // of the cells of both sides, of all other products
+    float norm_eps, gate_norm_eps;          // of NORM_WHOLE and of NORM_GATES
+    int encoder_transitions, cell_transitions, upper_transitions;
+    bool start_all;       // h_0 is every layer's first state and cell
     bool plain, separate; // dgm_tuning: contexts before products; no sharing of parents
     rnn_readout readout;
     rnn_top top;
@@ -109,6 +152,8 @@ typedef struct rnn {
     dgm_linear *top_tanh;
     rnn_product init; // [H, W]
     rnn_product word, old, middle, key;
+    rnn_norms value_norms; // of products with the context
+    rnn_transitions next;  // behind the decoder's second cell
     rnn_product readout_h; // [R', stack width]
     int heads;             // at least 1
     bool divided;          // the file says which units belong to which head
@@ -153,6 +198,7 @@ typedef struct rnn_matrix {
     const char *name;
     int rows;
     bool bias; // a `linear` of the format; without it a bias in the file means nothing
+    rnn_norm norm;
 } rnn_matrix;
 
 struct rnn_decoder {
@@ -178,11 +224,40 @@ dgm_status dgm_rnn_load_product(dgm_model *m, const rnn_matrix *matrices, int co
                                 rnn_product *out, dgm_error *err);
 dgm_status dgm_rnn_load_values(dgm_model *m, const rnn_matrix *gates, const rnn_matrix *readout,
                                dgm_error *err);
+// Two matrices below each other, each of its own columns: the first ones of the other, or the reverse.
+dgm_status dgm_rnn_load_pair(dgm_model *m, const rnn_matrix matrices[2], int cols, bool crossed,
+                             rnn_product *out, dgm_error *err);
 void dgm_rnn_product_free(dgm_backend *b, rnn_product *p);
 void dgm_rnn_cuts_free(rnn *r);
 // As dgm_op_linear.
 void dgm_rnn_multiply(dgm_exec *e, dgm_mat y, dgm_mat x, const rnn_product *p, dgm_act act,
                       const dgm_mat *residual);
+
+// rnn_norm.c: the norms of matrices that lie below each other. Those of a model with heads are none.
+dgm_status dgm_rnn_norms_load(dgm_model *m, const rnn_matrix *matrices, int count, rnn_norms *out,
+                              dgm_error *err);
+void dgm_rnn_norms_free(dgm_backend *b, rnn_norms *n);
+void dgm_rnn_norms_apply(dgm_exec *e, const rnn_norms *n, dgm_mat y); // in place
+
+// rnn_transition.c
+typedef struct rnn_chain {
+    int gates, hidden;
+    rnn_norm norm;
+    bool lstm;
+} rnn_chain;
+// NAME.t0.h, NAME.t0.x, NAME.t1.h, ...
+dgm_status dgm_rnn_transitions_load(dgm_model *m, const char *name, const rnn_chain *how, int count,
+                                    rnn_transitions *out, dgm_error *err);
+void dgm_rnn_transitions_free(dgm_backend *b, rnn_transitions *t);
+// What stands in for inputs: gx [count * rows, gates], rows of the first, of the second, ...
+void dgm_rnn_transitions_inputs(dgm_exec *e, const rnn_transitions *t, dgm_mat gx);
+// Turns states h [n, hidden] (and cells) over. gx as above with gx.rows / count >= n rows of each;
+// gh [n, gates] is scratch.
+void dgm_rnn_transitions_run(dgm_exec *e, const rnn_transitions *t, dgm_mat h, dgm_mat cell,
+                             dgm_mat gx, dgm_mat gh);
+
+// rnn_settings.c: the model's keys.
+dgm_status dgm_rnn_settings(dgm_model *m, rnn *r, dgm_error *err);
 
 // rnn_encoder.c
 dgm_bytes dgm_rnn_encode_scratch(const dgm_model *m, const dgm_limits *l);
@@ -235,5 +310,8 @@ void dgm_rnn_context(const rnn_step *c, const rnn_head *h, dgm_mat products, dgm
 // One recurrent cell: next from state (both with the LSTM's cell behind them) and gates.
 void dgm_rnn_cell(const rnn_step *c, bool lstm, dgm_mat next, dgm_mat state, dgm_mat gx,
                   dgm_mat gh);
+// The cells behind one, in place on its new state. room, gh [count, gates]: scratch.
+void dgm_rnn_turn_over(const rnn_step *c, const rnn_transitions *t, dgm_mat next, dgm_mat room,
+                       dgm_mat gh);
 
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Layers above the attentional cell, fully connected layers on the source (docs/internals/FORMAT.md, 2.5).
 //
-//   upper   x_l = cell_l([x_{l-1}; c], state_l); residual: + x_{l-1} from the second one on
+//   upper   x_l = cell_l([x_{l-1}; c], state_l), transitions behind it; residual: + x_{l-1} from some
+//           layer on
 //   fc      h1 = relu(W1 x); h2 = relu(W2 h1); h3 = relu(W3 h2 + h1); h4 = relu(W4 h3); ...
 //   top     tanh(WT h_n), or GRU(its state, h_n)
 //
@@ -15,26 +16,44 @@
 
 // ---- loading ----------------------------------------------------------------------------------
 
-static dgm_status load_linear(dgm_model *m, const char *name, int rows, int cols, bool bias,
-                              dgm_linear **out, dgm_error *err)
+// A matrix without a bias.
+static dgm_status load_linear(dgm_model *m, const char *name, int rows, int cols, dgm_linear **out,
+                              dgm_error *err)
 {
     dgm_linear_part part = {0};
     char full[96];
     snprintf(full, sizeof full, "%s.weight", name);
     DGM_TRY(dgm_gguf_matrix(m->file, full, rows, cols, DGM_REQUIRED, &part.weight, err));
-    snprintf(full, sizeof full, "%s.bias", name);
-    if (bias) DGM_TRY(dgm_gguf_vector(m->file, full, rows, DGM_OPTIONAL, &part.bias, err));
     return dgm_model_linear(m, &part, 1, out, err);
 }
 
-static dgm_status load_cell(dgm_model *m, const char *name, int rows, int input, int hidden,
+static dgm_status load_cell(dgm_model *m, const char *name, int input, const rnn_chain *how,
                             rnn_cell *c, dgm_error *err)
 {
     char full[64];
     snprintf(full, sizeof full, "%s.x", name);
-    DGM_TRY(load_linear(m, full, rows, input, true, &c->x, err));
+    const rnn_matrix x = {full, how->gates, true, how->norm};
+    DGM_TRY(dgm_rnn_load_product(m, &x, 1, input, &c->x, err));
     snprintf(full, sizeof full, "%s.h", name);
-    return load_linear(m, full, rows, hidden, true, &c->h, err);
+    const rnn_matrix h = {full, how->gates, true, how->norm};
+    return dgm_rnn_load_product(m, &h, 1, how->hidden, &c->h, err);
+}
+
+static dgm_status load_upper(dgm_model *m, rnn *r, dgm_error *err)
+{
+    if (r->upper_layers == 0) return DGM_OK;
+    r->upper = dgm_calloc((size_t)r->upper_layers, sizeof *r->upper);
+    if (!r->upper) return dgm_no_memory(err);
+    const int input = r->hidden + (r->upper_context ? r->width : 0);
+    const rnn_chain how = {r->cell_gates * r->hidden, r->hidden, r->cell_norm, r->cell_lstm};
+    for (int i = 0; i < r->upper_layers; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "dec.upper.%d", i);
+        DGM_TRY(load_cell(m, name, input, &how, &r->upper[i], err));
+        DGM_TRY(
+            dgm_rnn_transitions_load(m, name, &how, r->upper_transitions, &r->upper[i].next, err));
+    }
+    return DGM_OK;
 }
 
 static dgm_status load_fc(dgm_model *m, const char *side, int input, rnn_fc *fc, dgm_error *err)
@@ -45,8 +64,7 @@ static dgm_status load_fc(dgm_model *m, const char *side, int input, rnn_fc *fc,
     for (int i = 0; i < fc->count; i++) {
         char name[64];
         snprintf(name, sizeof name, "%s.fc.%d", side, i);
-        DGM_TRY(load_linear(m, name, fc->width, i == 0 ? input : fc->width, false, &fc->layers[i],
-                            err));
+        DGM_TRY(load_linear(m, name, fc->width, i == 0 ? input : fc->width, &fc->layers[i], err));
     }
     return DGM_OK;
 }
@@ -55,29 +73,26 @@ dgm_status dgm_rnn_source_load(dgm_model *m, rnn *r, dgm_error *err)
 {
     if (r->source_fc.count == 0) return DGM_OK;
     DGM_TRY(load_fc(m, "enc", r->width, &r->source_fc, err));
-    return load_linear(m, "enc.fc.top", r->width, r->source_fc.width, false, &r->source_fc.top,
-                       err);
+    return load_linear(m, "enc.fc.top", r->width, r->source_fc.width, &r->source_fc.top, err);
 }
 
 dgm_status dgm_rnn_stack_load(dgm_model *m, rnn *r, dgm_error *err)
 {
-    if (r->upper_layers) {
-        r->upper = dgm_calloc((size_t)r->upper_layers, sizeof *r->upper);
-        if (!r->upper) return dgm_no_memory(err);
-    }
-    int input = r->hidden + (r->upper_context ? r->width : 0);
-    for (int i = 0; i < r->upper_layers; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "dec.upper.%d", i);
-        DGM_TRY(load_cell(m, name, r->cell_gates * r->hidden, input, r->hidden, &r->upper[i], err));
-    }
+    DGM_TRY(load_upper(m, r, err));
     DGM_TRY(load_fc(m, "dec", r->hidden, &r->fc, err));
     int below = r->fc.count ? r->fc.width : r->hidden;
     if (r->top == TOP_TANH)
-        DGM_TRY(load_linear(m, "dec.top", r->top_size, below, false, &r->top_tanh, err));
-    if (r->top == TOP_GRU)
-        DGM_TRY(load_cell(m, "dec.top", 3 * r->top_size, below, r->top_size, &r->top_cell, err));
+        DGM_TRY(load_linear(m, "dec.top", r->top_size, below, &r->top_tanh, err));
+    const rnn_chain top = {3 * r->top_size, r->top_size, NORM_NONE, false};
+    if (r->top == TOP_GRU) DGM_TRY(load_cell(m, "dec.top", below, &top, &r->top_cell, err));
     return DGM_OK;
+}
+
+static void free_cell(dgm_backend *b, rnn_cell *c)
+{
+    dgm_rnn_product_free(b, &c->x);
+    dgm_rnn_product_free(b, &c->h);
+    dgm_rnn_transitions_free(b, &c->next);
 }
 
 static void free_fc(dgm_backend *b, rnn_fc *fc)
@@ -91,14 +106,10 @@ static void free_fc(dgm_backend *b, rnn_fc *fc)
 void dgm_rnn_stack_unload(dgm_model *m, rnn *r)
 {
     dgm_backend *b = m->backend;
-    for (int i = 0; r->upper && i < r->upper_layers; i++) {
-        dgm_linear_free(b, &r->upper[i].x);
-        dgm_linear_free(b, &r->upper[i].h);
-    }
+    for (int i = 0; r->upper && i < r->upper_layers; i++) free_cell(b, &r->upper[i]);
     dgm_free(r->upper);
     r->upper = NULL;
-    dgm_linear_free(b, &r->top_cell.x);
-    dgm_linear_free(b, &r->top_cell.h);
+    free_cell(b, &r->top_cell);
     dgm_linear_free(b, &r->top_tanh);
     free_fc(b, &r->fc);
     free_fc(b, &r->source_fc);
@@ -149,11 +160,11 @@ size_t dgm_rnn_stack_scratch(const dgm_model *m, int rows)
 }
 
 // Gates of the parents' states in columns first .. of a row's state, row by row.
-static void parent_gates(rnn_step *c, const dgm_linear *w, int first, dgm_mat made, dgm_mat out)
+static void parent_gates(rnn_step *c, const rnn_product *w, int first, dgm_mat made, dgm_mat out)
 {
     dgm_exec *e = c->s->exec;
-    dgm_mat states = dgm_mat_cols(c->parent, first, dgm_linear_cols(w));
-    dgm_op_linear(e, made, states, w, DGM_ACT_NONE, NULL);
+    dgm_mat states = dgm_mat_cols(c->parent, first, w->cols);
+    dgm_rnn_multiply(e, made, states, w, DGM_ACT_NONE, NULL);
     dgm_op_gather(e, out, made, c->which);
     c->rs->counts.state_rows += (uint64_t)c->count;
     c->rs->counts.state_products += (uint64_t)c->distinct;
@@ -186,11 +197,12 @@ static dgm_mat run_upper(rnn_step *c, dgm_mat below)
             dgm_op_gather(e, dgm_mat_cols(joined, 0, h), below, NULL);
             in = joined;
         }
-        dgm_op_linear(e, gx, in, r->upper[i].x, DGM_ACT_NONE, NULL);
-        parent_gates(c, r->upper[i].h, first, made, gh);
+        dgm_rnn_multiply(e, gx, in, &r->upper[i].x, DGM_ACT_NONE, NULL);
+        parent_gates(c, &r->upper[i].h, first, made, gh);
         dgm_rnn_cell(c, r->cell_lstm, next, next, gx, gh);
+        dgm_rnn_turn_over(c, &r->upper[i].next, next, gx, gh);
         dgm_mat out = dgm_mat_cols(next, 0, h);
-        if (r->upper_residual && i > 0) {
+        if (r->upper_residual && i >= r->upper_residual_from) {
             dgm_op_add(e, turns[i % 2], out, below);
             out = turns[i % 2];
         }
@@ -213,8 +225,8 @@ static dgm_mat run_top(rnn_step *c, dgm_mat below)
     }
     dgm_mat gx = dgm_exec_mat(e, c->count, 3 * t), gh = dgm_exec_mat(e, c->count, 3 * t);
     dgm_mat made = dgm_exec_mat(e, c->distinct, 3 * t), next = own_state(c, first, t);
-    dgm_op_linear(e, gx, below, r->top_cell.x, DGM_ACT_NONE, NULL);
-    parent_gates(c, r->top_cell.h, first, made, gh);
+    dgm_rnn_multiply(e, gx, below, &r->top_cell.x, DGM_ACT_NONE, NULL);
+    parent_gates(c, &r->top_cell.h, first, made, gh);
     dgm_rnn_cell(c, false, next, next, gx, gh);
     return next;
 }
