@@ -321,6 +321,16 @@ static int run_files(const bench_options *o, const text_file *text, const text_f
     return code;
 }
 
+// A file without --input, as translate takes it; passes are over one text.
+static int one_input(const command *self, const words *rest, bench_options *o)
+{
+    if (rest->count > 1 || (rest->count && o->input))
+        return fail_usage(self, "bench takes one file, not '%s' and '%s'", o->input ? o->input : rest->items[0],
+                          rest->items[o->input ? 0 : 1]);
+    if (rest->count) o->input = rest->items[0];
+    return -1;
+}
+
 static int run(const command *self, int argc, char **argv)
 {
     bench_options o = {.repeat = 3};
@@ -328,7 +338,8 @@ static int run(const command *self, int argc, char **argv)
     engine_options_default(&o.engine);
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
-    if (rest.count) return fail_usage(self, "bench reads --input, not '%s'", rest.items[0]);
+    code = one_input(self, &rest, &o);
+    if (code >= 0) return code;
     if (o.json && o.csv) return fail_usage(self, "--json and --csv cannot be combined");
     file_list files = {0};
     files_read(&files, "--input", o.input);
@@ -349,14 +360,14 @@ static int run(const command *self, int argc, char **argv)
 const command command_bench = {
     .name = "bench",
     .summary = "measure speed, latency, memory and quality",
-    .usage = "-i FILE [-m MODEL]... [options]",
+    .usage = "[FILE] [-m MODEL]... [options]",
     .description =
         "Translates a file several times after one pass to warm up and prints output tokens and "
         "sentences per second, percentiles of the time, memory and the chosen kernels; with "
         "--reference BLEU and chrF, too, as 'dragoman eval' gives them. Times are of this machine at "
         "this moment: compare them only with others of the same run.",
-    .example = "dragoman bench -i news.en --reference news.de -b 4\n"
-               "dragoman bench -i news.en -b 4 --batch 32\n"
+    .example = "dragoman bench news.en --reference news.de -b 4\n"
+               "dragoman bench news.en -b 4 --batch 32\n"
                "dragoman bench -i news.en --latency --batch 1 --csv",
     .options = options,
     .settings = SETTINGS_PLAIN,
