@@ -39,7 +39,8 @@ static void wrap(const char *text, int margin, int at)
 // What stands for a value: "N", "{f32,i16,i8}"
 static int spell_value(const option *o, char *out, size_t size)
 {
-    if (!o->choices) return snprintf(out, size, "%s", o->value);
+    const option_kind kind = option_kind_of(o);
+    if (kind != OPTION_CHOICE && kind != OPTION_MAYBE) return snprintf(out, size, "%s", o->value);
     int used = snprintf(out, size, "{%s}", o->choices);
     for (char *p = out; *p; p++)
         if (*p == '|') *p = ',';

@@ -224,8 +224,12 @@ static int store_number(const command *c, const option *o, const char *text, voi
     snprintf(what, sizeof what, "--%s", o->name);
     switch (option_kind_of(o)) {
     case OPTION_COUNT:
-        st = dgm_number_integer(what, text, (int64_t)o->min, (int64_t)o->max, &whole, &error);
+        if (!among(o->choices, text, strlen(text)))
+            st = dgm_number_integer(what, text, (int64_t)o->min, (int64_t)o->max, &whole, &error);
         if (st == DGM_OK) *(int *)at = (int)whole;
+        else if (o->choices)
+            return fail_usage(c, "%s must be %s or a whole number from %.0f to %.0f, not '%.80s'", what, o->choices,
+                              o->min, o->max, text);
         break;
     case OPTION_SIZE:
         st = dgm_number_size(what, text, (int64_t)o->min, (int64_t)o->max, at, &error);
@@ -252,13 +256,31 @@ static const char *precision_alike(const char *text)
     return NULL;
 }
 
+// The same of encodings ("latin1", "UTF8", "cp1252").
+static const char *encoding_alike(const char *text)
+{
+    static const char *const names[] = {"utf-8", "utf-16", "utf-16le", "utf-16be", "latin-1", "windows-1252"};
+    dgm_encoding meant, named;
+    if (dgm_encoding_named(text, &meant, NULL) != DGM_OK) return NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (dgm_encoding_named(names[i], &named, NULL) == DGM_OK && named == meant) return names[i];
+    return NULL;
+}
+
+// Our name of a choice that goes by others, too; NULL: it is no such choice.
+static const char *alike(const option *o, const char *text)
+{
+    if (among(o->choices, "i8", 2) && among(o->choices, "f32", 3)) return precision_alike(text);
+    if (among(o->choices, "utf-8", 5)) return encoding_alike(text);
+    return NULL;
+}
+
 static int store_choice(const command *c, const option *o, const char *text, const char **at)
 {
-    const bool precisions = among(o->choices, "i8", 2) && among(o->choices, "f32", 3);
-    *at = precisions ? precision_alike(text) : NULL;
-    if (*at && among(o->choices, *at, strlen(*at))) return -1;
-    if (among(o->choices, text, strlen(text))) {
-        *at = text;
+    const char *const ours = alike(o, text);
+    const char *const given = ours ? ours : text;
+    if (among(o->choices, given, strlen(given))) {
+        *at = given;
         return -1;
     }
     char list[256] = "";

@@ -52,7 +52,7 @@ typedef struct option {
     const char *value; // "N", "FILE", ...: what the value is called; NULL for FLAG
     size_t offset;
     double min, max;     // COUNT, REAL and SIZE
-    const char *choices; // CHOICE and MAYBE: "a|b|c"
+    const char *choices; // CHOICE and MAYBE: "a|b|c"; COUNT: words that mean 0
     const char *help;    // the part before the first semicolon is a summary
     const char *alias;   // other long names, "a|b"; `--help all` shows them
     const char *bare;  // MAYBE

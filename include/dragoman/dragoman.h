@@ -266,7 +266,7 @@ typedef struct dgm_settings {
 
     // -- speed --
 
-    // Worker threads over one copy of the weights, 1 to 1024. 0: one per core. Default 1. For every
+    // Worker threads over one copy of the weights, 1 to 1024. 0 ("all" by name): one per core. Default 1. For every
     // four there is one more, for text: it sleeps most of the time. With phrase_system there is one
     // more for each, which decodes.
     int32_t threads;

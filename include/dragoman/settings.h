@@ -23,7 +23,7 @@ extern "C" {
 // What the text of a value is.
 typedef enum dgm_setting_kind {
     DGM_SETTING_FLAG = 0,   // "0" or "1"
-    DGM_SETTING_INT = 1,    // a whole number, min to max
+    DGM_SETTING_INT = 1,    // a whole number, min to max, or one of `values`, which means 0
     DGM_SETTING_WHOLE = 2,  // a whole number of 64 bits without a sign
     DGM_SETTING_SIZE = 3,   // bytes: "512M", "2G", "64K"; without a unit MiB are meant
     DGM_SETTING_FLOAT = 4,  // a number, min to max
@@ -64,7 +64,7 @@ typedef struct dgm_setting {
     double standard;
     int32_t count;
     const char *value;    // what help calls the value: "N", "FILE"
-    const char *values;   // "f32|i16|i8"; NULL where there is no choice
+    const char *values;   // "f32|i16|i8"; of an INT words for 0 ("all" threads); NULL where there are none
     const char *bare;     // value of an option that may stand without one; NULL: it may not
     const char *synonyms; // other names, "beam-size|beams"; NULL: none
     const char *help;     // what it does; the part before the first semicolon is a summary

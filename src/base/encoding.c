@@ -8,17 +8,19 @@
 
 #include "base/status.h"
 
+// By number; the first names are dgm_encoding_name's. What people write beside them ("latin1", "UTF16-LE", "iso_8859-1") is
+// the same without marks and case, or has a row of its own.
 static const struct {
     const char *name;
     dgm_encoding encoding;
 } names[] = {
-    {"utf-8", DGM_ENCODING_UTF8},          {"utf-16", DGM_ENCODING_UTF16},
-    {"utf-16le", DGM_ENCODING_UTF16LE},    {"utf-16be", DGM_ENCODING_UTF16BE},
-    {"latin-1", DGM_ENCODING_LATIN1},      {"windows-1252", DGM_ENCODING_WINDOWS1252},
-    {"utf8", DGM_ENCODING_UTF8},           {"utf16", DGM_ENCODING_UTF16},
-    {"utf-16-le", DGM_ENCODING_UTF16LE},   {"utf-16-be", DGM_ENCODING_UTF16BE},
-    {"latin1", DGM_ENCODING_LATIN1},       {"iso-8859-1", DGM_ENCODING_LATIN1},
-    {"cp1252", DGM_ENCODING_WINDOWS1252},
+    {"utf-8", DGM_ENCODING_UTF8},       {"utf-16", DGM_ENCODING_UTF16},
+    {"utf-16le", DGM_ENCODING_UTF16LE}, {"utf-16be", DGM_ENCODING_UTF16BE},
+    {"latin-1", DGM_ENCODING_LATIN1},   {"windows-1252", DGM_ENCODING_WINDOWS1252},
+    {"utf-8-sig", DGM_ENCODING_UTF8},   {"us-ascii", DGM_ENCODING_UTF8},
+    {"ascii", DGM_ENCODING_UTF8},       {"iso-8859-1", DGM_ENCODING_LATIN1},
+    {"l1", DGM_ENCODING_LATIN1},        {"cp-1252", DGM_ENCODING_WINDOWS1252},
+    {"win-1252", DGM_ENCODING_WINDOWS1252},
 };
 
 const char *dgm_encoding_name(dgm_encoding encoding)
@@ -28,18 +30,30 @@ const char *dgm_encoding_name(dgm_encoding encoding)
     return names[i].name;
 }
 
-static bool same_letters(const char *a, const char *b)
+// The next letter or digit, in lower case; 0 at the end.
+static char next_sign(const char **at)
 {
-    for (; *a && *b; a++, b++)
-        if ((*a >= 'A' && *a <= 'Z' ? *a + 32 : *a) != *b) return false;
-    return *a == *b;
+    while (**at == '-' || **at == '_' || **at == ' ') ++*at;
+    const char c = **at;
+    if (c) ++*at;
+    return (char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
+}
+
+static bool same_name(const char *a, const char *b)
+{
+    char x, y;
+    do {
+        x = next_sign(&a);
+        y = next_sign(&b);
+    } while (x && x == y);
+    return x == y;
 }
 
 dgm_status dgm_encoding_named(const char *name, dgm_encoding *encoding, dgm_error *err)
 {
     DGM_FAIL_IF(!name || !encoding, err, DGM_ERR_ARGUMENT, "dgm_encoding_named needs a name");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (same_letters(name, names[i].name)) {
+        if (same_name(name, names[i].name)) {
             *encoding = names[i].encoding;
             return DGM_OK;
         }

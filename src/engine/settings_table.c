@@ -290,9 +290,9 @@ const dgm_setting_row dgm_setting_rows[] = {
 
     // ---- speed --------------------------------------------------------------------------------
     {KIND(INT, threads, SPEED, "threads", "number of threads",
-          "worker threads (default 1, of translate with files all cores); over one copy of the weights; 0: "
+          "worker threads (default 1, of translate with files all cores); over one copy of the weights; all, or 0: "
           "one per core"),
-     RANGE("N", 0, 1024, 1), .pub.flags = COMMON | SCORING, .pub.everyday = 12,
+     RANGE("{N,all}", 0, 1024, 1), .pub.values = "all", .pub.flags = COMMON | SCORING, .pub.everyday = 12,
      .pub.synonyms = "cpu-threads|inter-threads"},
     {KIND(INT, batch, SPEED, "batch", "batch",
           "sentences that each thread decodes at once, at most; default: by --batch-tokens alone"),

@@ -300,6 +300,22 @@ static dgm_status store_flag(const dgm_setting_row *r, const char *name, const c
     return DGM_OK;
 }
 
+static dgm_status store_integer(const dgm_setting *s, const char *name, const char *text, int32_t *at, dgm_error *err)
+{
+    const int64_t min = (int64_t)s->min, max = (int64_t)s->max;
+    int64_t whole = 0;
+    if (s->values && value_number(s->values, text) >= 0) {
+        *at = 0;
+        return DGM_OK;
+    }
+    const dgm_status st = dgm_number_integer(name, text, min, max, &whole, err);
+    DGM_FAIL_IF(st != DGM_OK && s->values, err, DGM_ERR_ARGUMENT,
+                "%s must be %s or a whole number from %lld to %lld, not '%.80s'", name, s->values, (long long)min,
+                (long long)max, text);
+    if (st == DGM_OK) *at = (int32_t)whole;
+    return st;
+}
+
 static dgm_status store_numbers(const dgm_setting_row *r, const char *name, const char *text,
                                 dgm_settings *all, dgm_error *err)
 {
@@ -345,15 +361,12 @@ static dgm_status store(const dgm_setting_row *r, const char *name, const char *
 {
     const dgm_setting *s = &r->pub;
     void *at = field_of(all, r->offset);
-    int64_t whole = 0;
     double real = 0;
     switch (s->kind) {
     case DGM_SETTING_FLAG:
         return store_flag(r, name, text, at, err);
     case DGM_SETTING_INT:
-        DGM_TRY(dgm_number_integer(name, text, (int64_t)s->min, (int64_t)s->max, &whole, err));
-        *(int32_t *)at = (int32_t)whole;
-        return DGM_OK;
+        return store_integer(s, name, text, at, err);
     case DGM_SETTING_WHOLE:
         DGM_FAIL_IF(!dgm_number_u64(dgm_text_of(text), UINT64_MAX, at), err, DGM_ERR_ARGUMENT,
                     "%s must be a whole number from 0 to %llu, not '%.80s'", name,

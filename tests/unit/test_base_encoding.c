@@ -205,8 +205,22 @@ static void test_names(void **state)
         assert_int_equal(dgm_encoding_named(names[i], &found, &e), DGM_OK);
         assert_int_equal(found, i);
     }
-    assert_int_equal(dgm_encoding_named("ISO-8859-1", &found, &e), DGM_OK);
-    assert_int_equal(found, DGM_ENCODING_LATIN1);
+    static const struct {
+        const char *name;
+        dgm_encoding meant;
+    } others[] = {{"UTF8", DGM_ENCODING_UTF8},          {"utf-8-sig", DGM_ENCODING_UTF8},
+                  {"US-ASCII", DGM_ENCODING_UTF8},      {"utf_16", DGM_ENCODING_UTF16},
+                  {"UTF16LE", DGM_ENCODING_UTF16LE},    {"utf-16-be", DGM_ENCODING_UTF16BE},
+                  {"latin1", DGM_ENCODING_LATIN1},      {"Latin 1", DGM_ENCODING_LATIN1},
+                  {"ISO-8859-1", DGM_ENCODING_LATIN1},  {"iso8859_1", DGM_ENCODING_LATIN1},
+                  {"cp1252", DGM_ENCODING_WINDOWS1252}, {"Windows1252", DGM_ENCODING_WINDOWS1252}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_int_equal(dgm_encoding_named(others[i].name, &found, &e), DGM_OK);
+        assert_int_equal(found, others[i].meant);
+    }
+    static const char *const none[] = {"", "-", "utf", "latin-2", "iso-8859-15", "utf-16le-x"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        assert_int_equal(dgm_encoding_named(none[i], &found, &e), DGM_ERR_ARGUMENT);
     assert_int_equal(dgm_encoding_named("utf-17", &found, &e), DGM_ERR_ARGUMENT);
     assert_string_equal(e.text, "the encoding must be one of utf-8, utf-16, utf-16le, utf-16be, latin-1, "
                                 "windows-1252, not 'utf-17'");

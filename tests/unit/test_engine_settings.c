@@ -131,7 +131,8 @@ static void names_are_unique(void **state)
         assert_true((int)r->group >= group); // rows of a group follow each other
         group = (int)r->group;
         assert_true(r->kind == DGM_SETTING_FLAG || r->value);
-        assert_int_equal(r->values != NULL, r->kind == DGM_SETTING_CHOICE);
+        assert_true(r->kind == DGM_SETTING_CHOICE ? r->values != NULL : !r->values || r->kind == DGM_SETTING_INT);
+        assert_true(r->kind != DGM_SETTING_INT || !r->values || r->min <= 0); // words for 0
         for (size_t k = 0; k < i; k++) {
             assert_string_not_equal(r->name, dgm_setting_at(k)->name);
             if (r->letter) assert_int_not_equal(r->letter, dgm_setting_at(k)->letter);
@@ -176,6 +177,11 @@ static void defaults(void **state)
     dgm_settings_default(&s);
     assert_int_equal(s.size, sizeof s);
     assert_int_equal(s.threads, 1);
+    set_ok(&s, "threads", "all"); // one per core
+    assert_int_equal(s.threads, 0);
+    assert_string_equal(get(&s, "threads"), "0");
+    set_ok(&s, "threads", NULL);
+    refused("threads", "most", "threads must be all or a whole number from 0 to 1024, not 'most'");
     assert_int_equal(s.nbest, 1);
     assert_int_equal(s.beam, 0);
     assert_int_equal(s.allow_unk, -1);

@@ -86,8 +86,8 @@ static const option options[] = {
      "with --measure: write CENTROID TAB HITS TAB TOKENS for every cluster", NULL, NULL},
     {"remove", 0, OPTION_FLAG, NULL, AT(remove), 0, 0, NULL, "write the model without clusters",
      NULL, NULL},
-    {"threads", 'j', OPTION_COUNT, "N", AT(threads), 0, 1024, NULL,
-     "worker threads, 0: one per core (default 1)", NULL, NULL},
+    {"threads", 'j', OPTION_COUNT, "{N,all}", AT(threads), 0, 1024, "all",
+     "worker threads, all, or 0: one per core (default 1)", NULL, NULL},
     {"quiet", 'q', OPTION_FLAG, NULL, AT(quiet), 0, 0, NULL, "no report and no progress", NULL,
      NULL},
     {NULL, 0, OPTION_FLAG, NULL, 0, 0, 0, NULL, NULL, NULL, NULL}};

@@ -67,8 +67,8 @@ static const option options[] = {
      "longest jump between phrases; 0: none (default 6)", NULL, NULL},
     {"table-limit", 0, OPTION_COUNT, "N", AT(table_limit), 1, 1000000, NULL,
      "translations looked at per source phrase (default 20)", "ttable-limit", NULL},
-    {"threads", 0, OPTION_COUNT, "N", AT(threads), 0, 1024, NULL,
-     "threads; 0: one per core. The result does not depend on it (default 1)", "cpu-threads", NULL},
+    {"threads", 0, OPTION_COUNT, "{N,all}", AT(threads), 0, 1024, "all",
+     "threads; all, or 0: one per core. The result does not depend on it (default 1)", "cpu-threads", NULL},
     {"quiet", 'q', OPTION_FLAG, NULL, AT(quiet), 0, 0, NULL, "no line for every round", NULL, NULL},
     {0},
 };

@@ -100,8 +100,8 @@ static const option options[] = {
      "translate: leave out what is further behind the best path than X times the sum of all "
      "weights (default 0.5)",
      NULL, NULL},
-    {"threads", 0, OPTION_COUNT, "N", AT(threads), 0, 1024, NULL,
-     "translate: threads; 0: one per core. The result does not depend on it (default 1)",
+    {"threads", 0, OPTION_COUNT, "{N,all}", AT(threads), 0, 1024, "all",
+     "translate: threads; all, or 0: one per core. The result does not depend on it (default 1)",
      "cpu-threads", NULL},
     {"stats", 0, OPTION_FLAG, NULL, AT(stats), 0, 0, NULL,
      "print counts, time and memory on standard error", NULL, NULL},

@@ -65,7 +65,7 @@ int exit_code(dgm_status status);
     {"max-length", 0, OPTION_COUNT, "N", offsetof(S, max_length), 1, 1000, NULL,                   \
      "leave out pairs with more tokens on a side; their alignment is empty (default 200)", NULL,   \
      NULL},                                                                                        \
-    {"threads", 0, OPTION_COUNT, "N", offsetof(S, threads), 0, 1024, NULL,                         \
-     "worker threads; 0: one per core (default 0). The result does not depend on it", NULL, NULL}
+    {"threads", 0, OPTION_COUNT, "{N,all}", offsetof(S, threads), 0, 1024, "all",                         \
+     "worker threads; all, or 0: one per core (default 0). The result does not depend on it", NULL, NULL}
 
 #endif
