@@ -8,8 +8,8 @@
 
 #include "base/status.h"
 
-// By number; the first names are dgm_encoding_name's. What people write beside them ("latin1", "UTF16-LE", "iso_8859-1") is
-// the same without marks and case, or has a row of its own.
+// By number; the first names are dgm_encoding_name's. What people write beside them ("latin1", "UTF16-LE",
+// "iso_8859-1") is the same without marks and case, or has a row of its own.
 static const struct {
     const char *name;
     dgm_encoding encoding;
