@@ -366,13 +366,15 @@ static inline void dgm_settings_default(dgm_settings *settings)
 
 typedef struct dgm_translator dgm_translator;
 
-// Loads a model. path NULL: the default model (see `dragoman models`). settings NULL: defaults.
+// Loads a model: a path, or what else -m of the program takes: a name that `dragoman models` lists ("en-de"), a
+// folder of a Hugging Face model, which is imported into a cache first (models.h). path NULL: the default
+// model. settings NULL: defaults.
 DGM_API dgm_status dgm_open(dgm_translator **t, const char *path, const dgm_settings *settings,
                             dgm_error *error);
 
 // One model of an ensemble.
 typedef struct dgm_member {
-    const char *path; // NULL: the default model
+    const char *path; // as dgm_open takes it; NULL: the default model
     float weight;     // 0: equal weights (then all must be 0)
 } dgm_member;
 

@@ -20,9 +20,11 @@ extern "C" {
 //     $XDG_DATA_HOME/dragoman    (else ~/.local/share/dragoman)
 //     the share folder of the installation, share/dragoman/models
 //     models/                    of the checkout that the program lies in
-// The default model is the first one found that can be used; in a folder, default.gguf comes before
-// all others, which follow by name. A file that $DRAGOMAN_MODEL names is the default even if it
-// cannot be used: no other one takes its place silently.
+// In a folder, default.gguf comes before all others, which follow by name; a file that is found in two ways
+// is listed once. The default model is the first that can be used of $DRAGOMAN_MODEL, else the first default.gguf,
+// else the first of all: a model that is kept in ~/.local/share/dragoman is found by its name and its
+// languages, and becomes the default as default.gguf. A file that $DRAGOMAN_MODEL names is the default even
+// if it cannot be used: no other one takes its place silently.
 typedef struct dgm_model_entry {
     size_t size;
     const char *path, *name;
@@ -40,13 +42,15 @@ typedef struct dgm_model_list {
 
 DGM_API dgm_status dgm_models_find(dgm_model_list **list, dgm_error *error);
 DGM_API void dgm_models_free(dgm_model_list **list);
-// Path of the first model for this pair; NULL: any language. Both NULL: the default model.
+// Path of the model for this pair; NULL: any language. Both NULL: the default model. Of several it is one of
+// $DRAGOMAN_MODEL, else the one with the fewest languages, else the first.
 DGM_API dgm_status dgm_models_choose(const char *source, const char *target, char **path,
                                      dgm_error *error);
 
 // Path of the model that a name means: a path that exists, or that has a folder or ".gguf" in it, is taken
-// as it is; else the first model of dgm_models_find whose file ("en-de" for en-de.gguf), name or direction
-// ("en-de", "eng-deu", "English-German") it is. DGM_ERR_IO with what there is where none is.
+// as it is; else the first model of dgm_models_find whose file ("en-de" for en-de.gguf) or own name it is,
+// the default model ("default"), or the model for a direction ("en-de", "eng-deu", "English-German"). DGM_ERR_IO
+// with what there is where none is. dgm_open takes such names itself.
 DGM_API dgm_status dgm_models_named(const char *name, char **path, dgm_error *error);
 
 // The model file of a path that may be the folder of a Hugging Face model: such a folder is imported, with
@@ -67,7 +71,7 @@ static inline void dgm_inspect_default(dgm_inspect_options *options)
     dgm_inspect_init(options, sizeof *options);
 }
 
-// A model file described for people, or as a JSON object. options NULL: none of them.
+// A model file described for people, or as a JSON object; path as dgm_open takes it. options NULL: none of them.
 DGM_API dgm_status dgm_inspect(const char *path, const dgm_inspect_options *options, char **text,
                                dgm_error *error);
 

@@ -223,8 +223,9 @@ dgm_status dgm_vocabulary_load(const dgm_gguf *file, dgm_side side, dgm_vocab **
 dgm_status dgm_vocabulary_same(const dgm_vocab *a, const dgm_vocab *b, const char *what,
                                dgm_error *err);
 
-// discover.c: the path of the default model, in a caller's buffer.
-dgm_status dgm_default_model(char *path, size_t size, dgm_error *err);
+// discover.c: the file of a model as people give it, a path, a name or a folder (dgm_models_named,
+// dgm_models_cached); NULL: of the default model. The caller's to free (dgm_free).
+dgm_status dgm_model_file(const char *given, char **path, dgm_error *err);
 
 // ---- jobs -------------------------------------------------------------------------------------
 

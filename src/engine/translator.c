@@ -35,14 +35,12 @@ dgm_status dgm_precision_choose(const dgm_gguf *file, int asked, dgm_precision *
 static dgm_status open_member(dgm_translator *t, int index, const dgm_member *member,
                               dgm_error *err)
 {
-    char found[4096];
-    const char *path = member->path;
-    if (!path) {
-        DGM_TRY(dgm_default_model(found, sizeof found, err));
-        path = found;
-    }
+    char *path = NULL;
+    DGM_TRY(dgm_model_file(member->path, &path, err));
     t->members[index].weight = member->weight;
-    return dgm_modelfile_open(&t->members[index].file, path, err);
+    const dgm_status st = dgm_modelfile_open(&t->members[index].file, path, err);
+    dgm_free(path);
+    return st;
 }
 
 // The caller's bytes, or a copy that lies as a mapped file does.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Where models are: the search path of tools.h, the default model, the choice by language.
+// Where models are: the search path of models.h, the default model, the choice by language and by name.
 //
 // Folders are read in name order, default.gguf first. A file that is no model is listed with its
-// problem and never chosen. The share folder is found from where the program or the shared library
+// problem and never chosen. A file that is found in two ways (default.gguf is mostly a link) is listed once,
+// by the name that says more. The share folder is found from where the program or the shared library
 // lies, so that an installed tree can be moved; DGM_SHARE_DIR is where the build expects it.
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -29,6 +30,7 @@ enum { PATH_SIZE = PATH_MAX, PLACES_MAX = 12 };
 typedef struct places {
     char path[PLACES_MAX][PATH_SIZE];
     int count;
+    int named; // how many of them, 0 or 1, DRAGOMAN_MODEL names
 } places;
 
 static bool is_folder(const char *path)
@@ -85,6 +87,7 @@ static void collect_places(places *p)
     add_place(p, getenv("DRAGOMAN_MODEL"), "");
     if (p->count == 0 && named_file() && strlen(named_file()) < PATH_SIZE)
         strcpy(p->path[p->count++], named_file()); // missing: listed with its problem
+    p->named = p->count;
     const char *data = getenv("XDG_DATA_HOME");
     if (data && data[0])
         add_place(p, data, "dragoman");
@@ -107,12 +110,30 @@ static void collect_places(places *p)
 
 // ---- listing ----------------------------------------------------------------------------------
 
+typedef struct file_id { // of a file, whatever it is called
+    dev_t device;
+    ino_t number; // 0: there is none
+} file_id;
+
 typedef struct listing {
     dgm_model_list pub; // first: the caller's pointer is this one's
     dgm_model_entry *items;
-    size_t cap;
+    file_id *ids; // of the items
+    size_t cap, ids_cap;
+    size_t named;                 // the first items are of DRAGOMAN_MODEL
     const dgm_model_entry **list; // the items, when there are no more
 } listing;
+
+static file_id id_of(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? (file_id){st.st_dev, st.st_ino} : (file_id){0, 0};
+}
+
+static bool same_file(file_id a, file_id b)
+{
+    return a.number && a.number == b.number && a.device == b.device;
+}
 
 // "en,de" of a string array of the file.
 static char *languages(const dgm_gguf *file, const char *key)
@@ -169,11 +190,35 @@ static dgm_status describe_entry(dgm_model_entry *e, const char *path, dgm_error
     return whole ? DGM_OK : dgm_no_memory(err);
 }
 
+// "en-de" of ".../en-de.gguf", with or without its end.
+static bool is_file_name(const char *path, const char *name)
+{
+    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+    const size_t n = strlen(name);
+    return strncmp(file, name, n) == 0 && strcmp(file + n, ".gguf") == 0;
+}
+
+// One more way to an item: en-de.gguf says more than default.gguf.
+static dgm_status found_again(dgm_model_entry *e, const char *path, dgm_error *err)
+{
+    if (!is_file_name(e->path, "default") || is_file_name(path, "default")) return DGM_OK;
+    char *better = dgm_strdup(path);
+    if (!better) return dgm_no_memory(err);
+    dgm_free((void *)(uintptr_t)e->path);
+    e->path = better;
+    return DGM_OK;
+}
+
 static dgm_status add_entry(listing *l, const char *path, dgm_error *err)
 {
-    for (size_t i = 0; i < l->pub.count; i++)
+    const file_id id = id_of(path);
+    for (size_t i = 0; i < l->pub.count; i++) {
+        if (same_file(l->ids[i], id)) return found_again(&l->items[i], path, err);
         if (strcmp(l->items[i].path, path) == 0) return DGM_OK;
+    }
+    DGM_TRY(dgm_grow(&l->ids, &l->ids_cap, l->pub.count + 1, sizeof *l->ids, err));
     DGM_TRY(dgm_grow(&l->items, &l->cap, l->pub.count + 1, sizeof *l->items, err));
+    l->ids[l->pub.count] = id;
     dgm_model_entry *e = &l->items[l->pub.count++];
     *e = (dgm_model_entry){.size = sizeof *e};
     return describe_entry(e, path, err);
@@ -230,20 +275,70 @@ static dgm_status visit_folder(const char *folder, visit_fn fn, void *arg, dgm_e
     return st;
 }
 
-static dgm_status visit_all(visit_fn fn, void *arg, dgm_error *err)
+// All files of the places from `first` to before `end`.
+static dgm_status visit_places(const places *p, int first, int end, visit_fn fn, void *arg, dgm_error *err)
+{
+    dgm_status st = DGM_OK;
+    for (int i = first; st == DGM_OK && i < end; i++)
+        st = is_folder(p->path[i]) ? visit_folder(p->path[i], fn, arg, err)
+                                   : fn(arg, p->path[i], err);
+    return st;
+}
+
+// ---- the default ------------------------------------------------------------------------------
+
+// The first file that can be used.
+typedef struct first_model {
+    char *path;
+    size_t size;
+} first_model;
+
+static dgm_status visit_first(void *arg, const char *path, dgm_error *err)
+{
+    first_model *f = arg;
+    dgm_gguf *file = NULL;
+    if (f->path[0] || !dgm_file_exists(path)) return DGM_OK;
+    const dgm_status st = dgm_modelfile_open(&file, path, NULL);
+    if (st == DGM_ERR_MEMORY) return dgm_no_memory(err);
+    if (st == DGM_OK) snprintf(f->path, f->size, "%s", path);
+    dgm_gguf_close(&file);
+    return DGM_OK;
+}
+
+// What DRAGOMAN_MODEL names; else the first default.gguf, so that a model that somebody keeps beside it does
+// not take the place of the one that came with the program; else whatever comes first. "" where there is none.
+static dgm_status find_default(const places *p, char *path, size_t size, dgm_error *err)
+{
+    first_model first = {path, size};
+    path[0] = 0;
+    if (named_file()) {
+        snprintf(path, size, "%s", named_file());
+        return DGM_OK;
+    }
+    DGM_TRY(visit_places(p, 0, p->named, visit_first, &first, err));
+    for (int i = p->named; i < p->count; i++) {
+        char usual[PATH_SIZE + 16];
+        snprintf(usual, sizeof usual, "%s/default.gguf", p->path[i]);
+        DGM_TRY(visit_first(&first, usual, err));
+    }
+    return visit_places(p, p->named, p->count, visit_first, &first, err);
+}
+
+static dgm_status default_model(char *path, size_t size, dgm_error *err)
 {
     places *p = dgm_malloc(sizeof *p);
     if (!p) return dgm_no_memory(err);
     collect_places(p);
-    dgm_status st = DGM_OK;
-    for (int i = 0; st == DGM_OK && i < p->count; i++)
-        st = is_folder(p->path[i]) ? visit_folder(p->path[i], fn, arg, err)
-                                   : fn(arg, p->path[i], err);
+    const dgm_status st = find_default(p, path, size, err);
     dgm_free(p);
-    return st;
+    DGM_TRY(st);
+    DGM_FAIL_IF(!path[0], err, DGM_ERR_IO,
+                "no model found: give a model file, set DRAGOMAN_MODEL, or put one into "
+                "~/.local/share/dragoman");
+    return DGM_OK;
 }
 
-// ---- public -----------------------------------------------------------------------------------
+// ---- lists ------------------------------------------------------------------------------------
 
 static dgm_status visit_listing(void *arg, const char *path, dgm_error *err)
 {
@@ -262,26 +357,42 @@ void dgm_models_free(dgm_model_list **list)
             dgm_free((void *)(uintptr_t)owned[k]);
     }
     dgm_free(l->items);
+    dgm_free(l->ids);
     dgm_free(l->list);
     dgm_free(l);
+}
+
+static dgm_status fill_list(listing *l, const places *p, dgm_error *err)
+{
+    char usual[PATH_SIZE];
+    DGM_TRY(visit_places(p, 0, p->named, visit_listing, l, err));
+    l->named = l->pub.count;
+    DGM_TRY(visit_places(p, p->named, p->count, visit_listing, l, err));
+    DGM_TRY(find_default(p, usual, sizeof usual, err));
+    const file_id id = id_of(usual);
+    for (size_t i = 0; i < l->pub.count; i++)
+        l->items[i].is_default = !l->items[i].problem && same_file(l->ids[i], id);
+    l->list = dgm_calloc(l->pub.count + 1, sizeof *l->list);
+    return l->list ? DGM_OK : dgm_no_memory(err);
 }
 
 dgm_status dgm_models_find(dgm_model_list **list, dgm_error *err)
 {
     *list = NULL;
-    listing *l = dgm_calloc(1, sizeof *l);
-    if (!l) return dgm_no_memory(err);
-    dgm_status st = visit_all(visit_listing, l, err);
+    places *p = dgm_malloc(sizeof *p);
+    listing *l = p ? dgm_calloc(1, sizeof *l) : NULL;
+    if (!l) {
+        dgm_free(p);
+        return dgm_no_memory(err);
+    }
+    collect_places(p);
+    const dgm_status st = fill_list(l, p, err);
     dgm_model_list *pub = &l->pub;
-    if (st == DGM_OK && !(l->list = dgm_calloc(pub->count + 1, sizeof *l->list)))
-        st = dgm_no_memory(err);
+    dgm_free(p);
     if (st != DGM_OK) {
         dgm_models_free(&pub);
         return st;
     }
-    size_t first = 0, end = named_file() && l->pub.count ? 1 : l->pub.count;
-    while (first < end && l->items[first].problem) first++;
-    if (first < end) l->items[first].is_default = 1;
     for (size_t i = 0; i < pub->count; i++) l->list[i] = &l->items[i];
     pub->size = sizeof *pub;
     pub->items = l->list;
@@ -318,58 +429,51 @@ static void list_offers(const dgm_model_list *list, char *out, size_t size)
     }
 }
 
-// The first file is enough for the default: no need to describe the others.
-typedef struct first_model {
-    char *path;
-    size_t size;
-} first_model;
-
-static dgm_status visit_first(void *arg, const char *path, dgm_error *err)
+static size_t count_languages(const char *list)
 {
-    first_model *f = arg;
-    dgm_gguf *file = NULL;
-    (void)err;
-    if (f->path[0] || dgm_modelfile_open(&file, path, NULL) != DGM_OK) return DGM_OK;
-    dgm_gguf_close(&file);
-    snprintf(f->path, f->size, "%s", path);
-    return DGM_OK;
+    size_t n = list[0] != 0;
+    for (; *list; list++) n += *list == ',';
+    return n;
 }
 
-dgm_status dgm_default_model(char *path, size_t size, dgm_error *err)
+// Of the models that `fits` accepts the one for the fewest directions: who asks for one is served better by a
+// model of that one than by one of a hundred languages. What DRAGOMAN_MODEL names goes before all others, and
+// among equals the first.
+typedef bool (*fits_fn)(const dgm_model_entry *e, const void *wanted);
+
+static const dgm_model_entry *best_fit(const dgm_model_list *list, fits_fn fits, const void *wanted)
 {
-    path[0] = 0;
-    if (named_file()) {
-        snprintf(path, size, "%s", named_file());
-        return DGM_OK;
+    const listing *l = (const listing *)(const void *)list;
+    const dgm_model_entry *best = NULL;
+    size_t least = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        const dgm_model_entry *e = list->items[i];
+        if (e->problem || !fits(e, wanted)) continue;
+        const size_t directions = i < l->named ? 0 : count_languages(e->source) * count_languages(e->target);
+        if (!best || directions < least) best = e, least = directions;
     }
-    first_model first = {path, size};
-    DGM_TRY(visit_all(visit_first, &first, err));
-    DGM_FAIL_IF(!path[0], err, DGM_ERR_IO,
-                "no model found: give a model file, set DRAGOMAN_MODEL, or put one into "
-                "~/.local/share/dragoman");
-    return DGM_OK;
+    return best;
+}
+
+typedef struct direction {
+    const char *source, *target; // NULL: any
+} direction;
+
+static bool has_direction(const dgm_model_entry *e, const void *wanted)
+{
+    const direction *d = wanted;
+    return (!d->source || has_language(e->source, d->source)) && (!d->target || has_language(e->target, d->target));
 }
 
 dgm_status dgm_models_choose(const char *source, const char *target, char **path, dgm_error *err)
 {
     *path = NULL;
-    if (!source && !target) {
-        char found[PATH_SIZE];
-        DGM_TRY(dgm_default_model(found, sizeof found, err));
-        *path = dgm_strdup(found);
-        return *path ? DGM_OK : dgm_no_memory(err);
-    }
+    if (!source && !target) return dgm_model_file(NULL, path, err);
     dgm_model_list *list = NULL;
     DGM_TRY(dgm_models_find(&list, err));
     dgm_status st = DGM_OK;
-    for (size_t i = 0; i < list->count && !*path && st == DGM_OK; i++) {
-        const dgm_model_entry *e = list->items[i];
-        if (e->problem || (source && !has_language(e->source, source)) ||
-            (target && !has_language(e->target, target)))
-            continue;
-        *path = dgm_strdup(e->path);
-        if (!*path) st = dgm_no_memory(err);
-    }
+    const dgm_model_entry *e = best_fit(list, has_direction, &(direction){source, target});
+    if (e && !(*path = dgm_strdup(e->path))) st = dgm_no_memory(err);
     char offers[320];
     list_offers(list, offers, sizeof offers);
     dgm_models_free(&list);
@@ -383,17 +487,10 @@ dgm_status dgm_models_choose(const char *source, const char *target, char **path
 
 // ---- by name ----------------------------------------------------------------------------------
 
-// "en-de" of ".../en-de.gguf", with or without its end.
-static bool is_file_name(const char *path, const char *name)
-{
-    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
-    const size_t n = strlen(name);
-    return strncmp(file, name, n) == 0 && strcmp(file + n, ".gguf") == 0;
-}
-
 // "en-de", wherever it is cut: languages may have a "-" in their names, too.
-static bool is_direction(const dgm_model_entry *e, const char *name)
+static bool is_direction(const dgm_model_entry *e, const void *wanted)
 {
+    const char *name = wanted;
     for (const char *cut = name; (cut = strpbrk(cut, "-_")) != NULL; cut++) {
         char source[64];
         const size_t n = (size_t)(cut - name);
@@ -411,11 +508,12 @@ static const dgm_model_entry *find_named(const dgm_model_list *list, const char 
         for (size_t i = 0; i < list->count; i++) {
             const dgm_model_entry *e = list->items[i];
             if (e->problem) continue;
-            if (way == 0 ? is_file_name(e->path, name)
-                         : way == 1 ? strcmp(e->name, name) == 0 : is_direction(e, name))
+            if (way == 0   ? is_file_name(e->path, name)
+                : way == 1 ? strcmp(e->name, name) == 0
+                           : e->is_default && strcmp(name, "default") == 0)
                 return e;
         }
-    return NULL;
+    return best_fit(list, is_direction, name);
 }
 
 static bool is_path(const char *name)
@@ -445,4 +543,24 @@ dgm_status dgm_models_named(const char *name, char **path, dgm_error *err)
                 "'%.80s' is neither a file nor the name of a model; 'dragoman models' lists models from %s", name,
                 offers[0] ? offers : "nothing to nothing");
     return *path ? DGM_OK : dgm_no_memory(err);
+}
+
+dgm_status dgm_model_file(const char *given, char **path, dgm_error *err)
+{
+    char found[PATH_SIZE];
+    struct stat st;
+    *path = NULL;
+    if (!given) {
+        DGM_TRY(default_model(found, sizeof found, err));
+        given = found;
+    }
+    if (stat(given, &st) == 0 && !S_ISDIR(st.st_mode)) { // by far the most
+        *path = dgm_strdup(given);
+        return *path ? DGM_OK : dgm_no_memory(err);
+    }
+    char *named = NULL;
+    DGM_TRY(dgm_models_named(given, &named, err));
+    const dgm_status got = dgm_models_cached(named, path, NULL, err);
+    dgm_free(named);
+    return got;
 }

@@ -358,23 +358,20 @@ dgm_status dgm_inspect(const char *path, const dgm_inspect_options *options, cha
     const dgm_inspect_options *o = &own;
     dgm_gguf *file = NULL;
     dgm_writer w = {0};
-    char found[4096];
-    if (!path) {
-        DGM_TRY(dgm_default_model(found, sizeof found, err));
-        path = found;
-    }
-    DGM_TRY(dgm_modelfile_open(&file, path, err));
-    dgm_status st = DGM_OK;
-    if (o->json)
+    char *found = NULL;
+    DGM_TRY(dgm_model_file(path, &found, err));
+    dgm_status st = dgm_modelfile_open(&file, found, err);
+    if (st == DGM_OK && o->json)
         put_json(&w, file);
-    else
+    else if (st == DGM_OK)
         st = put_people(&w, file, o, err);
+    if (st != DGM_OK && st != DGM_ERR_MEMORY && err && !strstr(err->text, found)) dgm_error_prefix(err, "%s", found);
     dgm_gguf_close(&file);
+    dgm_free(found);
     if (st == DGM_OK) {
         *text = dgm_writer_take(&w, NULL);
         return *text ? DGM_OK : dgm_no_memory(err);
     }
     dgm_writer_free(&w);
-    if (st != DGM_ERR_MEMORY && err && !strstr(err->text, path)) dgm_error_prefix(err, "%s", path);
     return st;
 }

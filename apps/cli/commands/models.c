@@ -96,10 +96,13 @@ const command command_models = {
     .description =
         "Lists model files in the order in which they are searched: DRAGOMAN_MODEL (a file or a "
         "folder), the user's data folder (~/.local/share/dragoman), the share folder of the "
-        "installation, models/ in a checkout. The one marked * is used when no model is named; in "
-        "a folder that is default.gguf, else the first by name. A file marked ! cannot be used; if "
-        "DRAGOMAN_MODEL names it, no other model is taken instead. Commands that translate find a model "
-        "of the list by its file's name without .gguf, its own name or its direction: -m en-de.",
+        "installation, models/ in a checkout; in a folder default.gguf is the first, the others follow by name. "
+        "The one marked * is used when neither a model nor a language is given: what DRAGOMAN_MODEL names, "
+        "else the first default.gguf, else the first of all. A file marked ! cannot be used; if "
+        "DRAGOMAN_MODEL names it, no other model is taken instead.\n\n"
+        "Commands that translate find a model of the list by its file's name without .gguf, its own name or its "
+        "direction (-m en-de), or by languages (--source, --target): of several that know them the one with the "
+        "fewest languages, then the first.",
     .example = "dragoman models\nDRAGOMAN_MODEL=my.gguf dragoman models",
     .options = models_table,
     .run = run_models,
