@@ -207,7 +207,9 @@ static bool describe_job(session *s, const command *self)
     journal_describe(s->journal, "--lattice", s->lattices.file ? "given" : "", NULL);
     journal_describe(s->journal, "--failures", s->o->failures ? "given" : "", NULL);
     describe_options(s, self);
-    return describe_contents(s);
+    if (!describe_contents(s)) return false;
+    job_describe_input(s->journal, s->o);
+    return true;
 }
 
 // Output to a file, with a journal; the input is read up to where the output ends.

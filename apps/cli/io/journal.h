@@ -7,7 +7,7 @@
 // last line of the journal says, and the input is read from there on.
 //
 //     dragoman progress 3
-//     NAME<TAB>VALUE[<TAB>SHOWN]          what the output depends on: version, model, options
+//     NAME<TAB>VALUE[<TAB>SHOWN]          what the output depends on: version, model, options; the input
 //     begin
 //     LINES INPUT BYTES OUTPUT FAILURES FAILED REASONS CHECK     one line per window
 //
@@ -36,6 +36,10 @@ journal_state journal_look(const char *output);
 // One line of the description. The text is copied; line breaks and tabs become spaces. shown: what
 // messages say for the value, e.g. the names of files whose content it is; NULL: the value.
 void journal_describe(journal *j, const char *name, const char *value, const char *shown);
+// The same of file number `index`, from 0, that the job reads (NULL or "-": standard input), by its content: another
+// one is noticed even where its beginning is the same. One that has grown is not another, nor is what was or
+// is read through a pipe: of these the lines tell that were translated (journal_mark.input).
+void journal_describe_input(journal *j, int index, const char *path);
 // Begins a new job: writes the description in place of an older journal. False after a message.
 bool journal_begin(journal *j);
 // Goes on with an interrupted job: compares the descriptions and the output, and the report

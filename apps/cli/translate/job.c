@@ -80,6 +80,15 @@ bool is_conversation(const translate_options *o)
     return input_is_typed(o) || shown_at_once(o->output);
 }
 
+void job_describe_input(journal *j, const translate_options *o)
+{
+    char number[16];
+    const int count = o->text.count ? 0 : o->files.count ? o->files.count : 1;
+    snprintf(number, sizeof number, "%d", count);
+    journal_describe(j, "number of files", number, NULL);
+    for (int i = 0; i < count; i++) journal_describe_input(j, i, o->files.count ? o->files.items[i] : o->input);
+}
+
 // ---- an earlier job ---------------------------------------------------------------------------
 
 // Lines of a text, or of an n-best list: of the input that it is of.

@@ -17,6 +17,8 @@ bool input_is_files(const translate_options *o);
 bool input_is_typed(const translate_options *o);
 bool is_conversation(const translate_options *o);
 
+// What is read, for the journal.
+void job_describe_input(journal *j, const translate_options *o);
 // Looks for an earlier job with this output, before anything is loaded or touched. Returns -1 to
 // begin or go on with one, or the exit code after a message: an interrupted job is there and nobody
 // said what to do with it, or the one to be resumed is complete.
