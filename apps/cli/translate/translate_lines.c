@@ -4,11 +4,14 @@
 // Lines are read into windows; a window is one job of the library, which sorts its pieces by
 // length. While workers decode one window, the next is read, and the oldest is written as soon as
 // it is done. When no input is waiting, what is there is translated and written at once, so that
-// the program can be talked to through a pipe or a terminal.
+// the program can be talked to through a pipe or a terminal. A pipe that always has more to read begins with
+// small windows, each twice as long as the one before: its first translations do not wait for two thousand
+// lines, and workers have enough to do.
 #include <stdlib.h>
 #include <string.h>
 
 #include "io/interrupt.h"
+#include "translate/job.h"
 #include "translate/translate_lines.h"
 
 // ---- output -----------------------------------------------------------------------------------
@@ -303,22 +306,48 @@ bool skip_lines(session *s, const journal_mark *m)
     return false;
 }
 
-void translate_all(session *s)
+// Of lines, those of whole windows of the file too: members of a gzip file end there (mark_window).
+static bool window_is_full(const session *s)
+{
+    return s->pending >= s->window_lines || (s->pending && s->read % (uint64_t)s->o->window == 0) ||
+           s->text_used + s->evidence.text_used + s->lattices.text_used >= s->window_bytes;
+}
+
+static void grow_window(session *s)
 {
     const uint64_t most = (uint64_t)s->o->window;
+    s->window_lines = s->window_lines < most / 2 ? s->window_lines * 2 : most;
+}
+
+// Two windows at work keep the batches full; a third would only take memory.
+static bool enough_at_work(const session *s)
+{
+    return s->count == JOBS_MAX || s->in_flight >= 2 * (uint64_t)s->o->window ||
+           s->in_flight_bytes >= 2 * s->window_bytes;
+}
+
+static bool oldest_is_done(const session *s)
+{
+    const window *w = &s->jobs[s->first];
+    return dgm_job_done(w->job) == w->lines;
+}
+
+void translate_all(session *s)
+{
+    enum { FIRST = 32 }; // lines of a pipe
+    const uint64_t most = (uint64_t)s->o->window;
     bool more = true;
+    s->window_lines = most < FIRST || input_is_files(s->o) ? most : FIRST;
     while (!s->broken && !interrupted && (more || s->pending || s->count)) {
         bool idle = !more || !reader_ready(s->in);
-        bool full = (s->pending && s->read % most == 0) ||
-                    s->text_used + s->evidence.text_used + s->lattices.text_used >= s->window_bytes;
-        if (s->pending && s->count < JOBS_MAX && (full || idle)) submit(s);
-        // Two windows at work keep the batches full; a third would only take memory.
-        else if (s->count &&
-                 (idle || s->count == JOBS_MAX || s->in_flight >= 2 * most ||
-                  s->in_flight_bytes >= 2 * s->window_bytes))
+        if (s->pending && s->count < JOBS_MAX && (window_is_full(s) || idle)) {
+            submit(s);
+            grow_window(s);
+        } else if (s->count && (idle || enough_at_work(s) || oldest_is_done(s))) {
             collect(s);
-        else if (more)
+        } else if (more) {
             s->ended = !(more = read_one(s));
+        }
     }
     // Nobody waits for the rest of what is interrupted, or reads it.
     while (s->count && !interrupted && !output_closed()) collect(s);

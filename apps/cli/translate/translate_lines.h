@@ -71,6 +71,7 @@ typedef struct session {
     int first, count;
     size_t in_flight, in_flight_bytes;
     size_t window_bytes;            // a window with more text is full
+    uint64_t window_lines;          // and one with more lines: less than --window at the beginning of a pipe
     uint64_t read, written, failed; // lines; with those of the interrupted job
     uint64_t source_read, source_done; // bytes of the lines, for estimates
     uint32_t input;                 // CRC-32 of the lines read
