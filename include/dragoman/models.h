@@ -53,9 +53,9 @@ DGM_API dgm_status dgm_models_choose(const char *source, const char *target, cha
 // with what there is where none is. dgm_open takes such names itself.
 DGM_API dgm_status dgm_models_named(const char *name, char **path, dgm_error *error);
 
-// The model file of a path that may be the folder of a Hugging Face model: such a folder is imported, with
-// the defaults of dgm_import, into $XDG_CACHE_HOME/dragoman (else ~/.cache/dragoman), once for its content;
-// any other path is given back as it is. *made (may be NULL): 1 where a file was made now, else 0.
+// The model file of a path that may hold a model of another program (dgm_import_recognise): such a folder or file
+// is imported, with the defaults of dgm_import, into $XDG_CACHE_HOME/dragoman (else ~/.cache/dragoman), once for
+// its content; any other path is given back as it is. *made (may be NULL): 1 where a file was made now, else 0.
 DGM_API dgm_status dgm_models_cached(const char *path, char **file, int *made, dgm_error *error);
 
 typedef struct dgm_inspect_options {
@@ -91,6 +91,13 @@ typedef struct dgm_import_options {
     const char *name, *description, *license, *author, *url;
     const char *card;      // Markdown
     const char *card_file; // or a file that holds it
+    // Tokenisers of a model that comes without any (CTranslate2): SentencePiece models (target_spm NULL: the
+    // source's), or codes of byte-pair encoding (subword-nmt). NULL: what lies beside the model.
+    const char *source_spm, *target_spm, *bpe;
+    dgm_progress progress;
+    // Hears remarks for people, e.g. what "auto" found or that text has to be tokenised first. NULL: nobody.
+    void (*note)(void *cookie, const char *text);
+    void *note_cookie;
 } dgm_import_options;
 
 DGM_API void dgm_import_init(dgm_import_options *options, size_t size);
@@ -99,11 +106,15 @@ static inline void dgm_import_default(dgm_import_options *options)
     dgm_import_init(options, sizeof *options);
 }
 
-// Reads a model of another program from folder `dir` and writes it as a Dragoman model file.
-// format: a name from dgm_import_format_at. options NULL: defaults. An existing output is replaced
-// at the end, in one step, and left alone on failure.
-DGM_API dgm_status dgm_import(const char *format, const char *dir, const char *output,
+// Reads a model of another program, a folder or file, and writes it as a Dragoman model file. format: a name
+// from dgm_import_format_at; NULL or "auto": whatever lies there. options NULL: defaults. An existing output
+// is replaced at the end, in one step, and left alone on failure.
+DGM_API dgm_status dgm_import(const char *format, const char *path, const char *output,
                               const dgm_import_options *options, dgm_error *err);
+
+// The format of what lies at a path, by its files: a name from dgm_import_format_at, or NULL where nothing is
+// recognised. *what (may be NULL): in words, "a model of CTranslate2". Static memory.
+DGM_API const char *dgm_import_recognise(const char *path, const char **what);
 
 typedef struct dgm_import_format {
     size_t size;

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -25,6 +26,7 @@ static dgm_status read_all(dgm_mapfile *f, int fd, const char *path, dgm_error *
         }
         ssize_t n = read(fd, data + size, cap - size);
         if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EAGAIN && fcntl(fd, F_SETFL, 0) == 0) continue; // slow: from now on wait
         if (n < 0) {
             int code = errno;
             dgm_free(data);
@@ -39,10 +41,25 @@ static dgm_status read_all(dgm_mapfile *f, int fd, const char *path, dgm_error *
     return DGM_OK;
 }
 
+enum { PIPE_WAIT_MS = 500 };
+
+// What is no plain file is read to its end. Who is just about to open a pipe for writing gets a moment; one
+// that nobody writes to has its end at once, and is not waited for.
+static dgm_status read_special(dgm_mapfile *f, int fd, const struct stat *info, const char *path,
+                               dgm_error *err)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    if (S_ISFIFO(info->st_mode)) poll(&p, 1, PIPE_WAIT_MS);
+    DGM_TRY(read_all(f, fd, path, err));
+    if (f->size > 0 || !S_ISFIFO(info->st_mode)) return DGM_OK;
+    dgm_mapfile_close(f);
+    return dgm_fail(err, DGM_ERR_IO, "cannot read '%s': it is a pipe that nobody writes to", path);
+}
+
 dgm_status dgm_mapfile_open(dgm_mapfile *f, const char *path, dgm_error *err)
 {
     memset(f, 0, sizeof *f);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // opening a pipe must not wait
     if (fd < 0) return dgm_fail(err, DGM_ERR_IO, "cannot open '%s': %s", path, strerror(errno));
     struct stat info;
     dgm_status st = DGM_OK;
@@ -60,7 +77,7 @@ dgm_status dgm_mapfile_open(dgm_mapfile *f, const char *path, dgm_error *err)
             f->mapped = true;
         }
     } else if (!S_ISREG(info.st_mode)) {
-        st = read_all(f, fd, path, err);
+        st = read_special(f, fd, &info, path, err);
     }
     close(fd);
     return st;

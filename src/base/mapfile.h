@@ -15,7 +15,8 @@ typedef struct dgm_mapfile {
     bool mapped;
 } dgm_mapfile;
 
-// The message names the path. An empty file has size 0 and data NULL.
+// The message names the path. An empty file has size 0 and data NULL. A pipe is read to its end; one that
+// nobody writes to is an error, not waited for.
 dgm_status dgm_mapfile_open(dgm_mapfile *f, const char *path, dgm_error *err);
 void dgm_mapfile_close(dgm_mapfile *f); // accepts a zeroed or closed file
 // Gives the pages that were read so far back to the system; they come again when touched. Nothing

@@ -224,6 +224,10 @@ typedef dgm_status (*dgm_gguf_produce_rows)(void *arg, int first, int rows, void
 void dgm_gguf_add_rows(dgm_gguf_writer *w, const char *name, dgm_tensor_type type, int n_dims,
                        const int *shape, dgm_gguf_produce_rows produce, void *arg);
 
+// Called while the file is written, with the share of it that is done; a failure ends the writing.
+typedef dgm_status (*dgm_gguf_watch)(void *arg, double share, dgm_error *err);
+void dgm_gguf_watch_writing(dgm_gguf_writer *w, dgm_gguf_watch watch, void *arg);
+
 // Writes through a temporary neighbour and rename: a reader never sees half a file. Reports the
 // first failed setter, too. The same calls give the same bytes.
 dgm_status dgm_gguf_write(dgm_gguf_writer *w, const char *path, dgm_error *err);

@@ -40,6 +40,8 @@ struct dgm_gguf_writer {
     size_t n_entries, entries_cap, n_items, items_cap;
     dgm_status status; // of the first setter that failed
     dgm_error error;
+    dgm_gguf_watch watch; // NULL: nobody
+    void *watch_arg;
 };
 
 static uint64_t padded(uint64_t n)
@@ -265,7 +267,28 @@ void dgm_gguf_add_rows(dgm_gguf_writer *w, const char *name, dgm_tensor_type typ
     add_item(w, name, t, shape);
 }
 
+void dgm_gguf_watch_writing(dgm_gguf_writer *w, dgm_gguf_watch watch, void *arg)
+{
+    w->watch = watch;
+    w->watch_arg = arg;
+}
+
 // ---- the file ---------------------------------------------------------------------------------
+
+// How far the writing has come, for who watches it.
+typedef struct writing {
+    const dgm_gguf_writer *w;
+    FILE *file;
+    uint64_t done, total;
+    bool io; // the file itself is the trouble; the message is then made at the end
+} writing;
+
+static dgm_status advance(writing *to, uint64_t bytes, dgm_error *err)
+{
+    to->done += bytes;
+    if (!to->w->watch || to->io) return DGM_OK;
+    return to->w->watch(to->w->watch_arg, (double)to->done / (double)(to->total ? to->total : 1), err);
+}
 
 static void write_header(const dgm_gguf_writer *w, dgm_writer *out)
 {
@@ -290,12 +313,12 @@ static void write_header(const dgm_gguf_writer *w, dgm_writer *out)
     dgm_write_zeros(out, (size_t)(padded(out->size) - out->size));
 }
 
-static bool put(FILE *f, const void *data, size_t size)
+static void put(writing *to, const void *data, size_t size)
 {
-    return size == 0 || fwrite(data, 1, size, f) == size;
+    if (!to->io && size) to->io = fwrite(data, 1, size, to->file) != size;
 }
 
-static dgm_status write_rows(const item *t, FILE *f, bool *io, dgm_error *err)
+static dgm_status write_rows(const item *t, writing *to, dgm_error *err)
 {
     const size_t row = dgm_tensor_type_size(t->type) * (size_t)t->shape[t->n_dims - 1];
     const size_t rows = (size_t)t->bytes / row;
@@ -303,49 +326,52 @@ static dgm_status write_rows(const item *t, FILE *f, bool *io, dgm_error *err)
     if (step > rows) step = rows;
     void *out = dgm_malloc(step * row);
     dgm_status st = out ? DGM_OK : dgm_no_memory(err);
-    for (size_t at = 0; at < rows && st == DGM_OK && !*io; at += step) {
+    for (size_t at = 0; at < rows && st == DGM_OK && !to->io; at += step) {
         if (step > rows - at) step = rows - at;
         st = t->produce_rows(t->arg, (int)at, (int)step, out, err);
-        if (st == DGM_OK) *io = !put(f, out, step * row);
+        if (st == DGM_OK) put(to, out, step * row);
+        if (st == DGM_OK) st = advance(to, step * row, err);
     }
     dgm_free(out);
     return st;
 }
 
-static dgm_status write_whole(const item *t, FILE *f, bool *io, dgm_error *err)
+static dgm_status write_whole(const item *t, writing *to, dgm_error *err)
 {
     const size_t bytes = (size_t)t->bytes;
     void *made = dgm_malloc(bytes);
     const dgm_status st = made ? t->produce(t->arg, made, bytes, err) : dgm_no_memory(err);
-    if (st == DGM_OK) *io = !put(f, made, bytes);
+    if (st == DGM_OK) put(to, made, bytes);
     dgm_free(made);
-    return st;
+    return st == DGM_OK ? advance(to, bytes, err) : st;
 }
 
-// io: set when the file itself is the trouble; the message is then made by the caller.
-static dgm_status write_tensor(const item *t, FILE *f, bool *io, dgm_error *err)
+static dgm_status write_data(const item *t, writing *to, dgm_error *err)
+{
+    put(to, t->data, (size_t)t->bytes);
+    return advance(to, t->bytes, err);
+}
+
+static dgm_status write_tensor(const item *t, writing *to, dgm_error *err)
 {
     static const uint8_t zeros[ALIGNMENT];
-    dgm_status st = DGM_OK;
-    if (t->produce_rows)
-        st = write_rows(t, f, io, err);
-    else if (t->produce)
-        st = write_whole(t, f, io, err);
-    else
-        *io = !put(f, t->data, (size_t)t->bytes);
-    if (st == DGM_OK && !*io) *io = !put(f, zeros, (size_t)(padded(t->bytes) - t->bytes));
+    const dgm_status st = t->produce_rows ? write_rows(t, to, err)
+                          : t->produce    ? write_whole(t, to, err)
+                                          : write_data(t, to, err);
+    if (st == DGM_OK) put(to, zeros, (size_t)(padded(t->bytes) - t->bytes));
     return st;
 }
 
-static dgm_status write_body(const dgm_gguf_writer *w, FILE *f, bool *io, dgm_error *err)
+static dgm_status write_body(const dgm_gguf_writer *w, writing *to, dgm_error *err)
 {
     dgm_writer head = {0};
     write_header(w, &head);
     dgm_status st = head.failed ? dgm_no_memory(err) : DGM_OK;
-    if (st == DGM_OK) *io = !put(f, head.data, head.size);
+    if (st == DGM_OK) put(to, head.data, head.size);
     dgm_writer_free(&head);
-    for (size_t i = 0; i < w->n_items && st == DGM_OK && !*io; i++)
-        st = write_tensor(&w->items[i], f, io, err);
+    for (size_t i = 0; i < w->n_items; i++) to->total += w->items[i].bytes;
+    for (size_t i = 0; i < w->n_items && st == DGM_OK && !to->io; i++)
+        st = write_tensor(&w->items[i], to, err);
     return st;
 }
 
@@ -356,9 +382,9 @@ dgm_status dgm_gguf_write(dgm_gguf_writer *w, const char *path, dgm_error *err)
                 DGM_ERR_ARGUMENT, "more than %d tensors or metadata entries", DGM_GGUF_MAX_ENTRIES);
     dgm_outfile out;
     DGM_TRY(dgm_outfile_open(&out, path, false, err));
-    bool io = false;
-    const dgm_status st = write_body(w, out.file, &io, err);
-    if (st == DGM_OK) return dgm_outfile_commit(&out, io ? dgm_errno() : 0, err);
+    writing to = {.w = w, .file = out.file};
+    const dgm_status st = write_body(w, &to, err);
+    if (st == DGM_OK) return dgm_outfile_commit(&out, to.io ? dgm_errno() : 0, err);
     dgm_outfile_discard(&out);
     return st;
 }

@@ -3,9 +3,13 @@
 // general keys; see import.h. tools/import.c is the public side.
 #include "import/import.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/mapfile.h"
 #include "base/mem.h"
 #include "format/card.h"
 #include "format/convert.h"
@@ -265,16 +269,36 @@ void dgm_import_general(dgm_import_job *job, const char *architecture, const cha
     set_language(job, "dragoman.languages.target", o->target_language, target_language);
 }
 
+static dgm_status watch(void *arg, double share, dgm_error *err)
+{
+    const dgm_progress *p = arg;
+    DGM_FAIL_IF(p->tick && p->tick(p->cookie, "importing", share) != 0, err, DGM_ERR_CANCELLED,
+                "stopped on request");
+    return DGM_OK;
+}
+
 dgm_status dgm_import_write(dgm_import_job *job, dgm_error *err)
 {
+    dgm_gguf_watch_writing(job->w, watch, &job->options.progress);
     return dgm_gguf_write(job->w, job->output, err);
+}
+
+void dgm_import_note(const dgm_import_job *job, const char *fmt, ...)
+{
+    char text[1024];
+    if (!job->options.note) return;
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    job->options.note(job->options.note_cookie, text);
 }
 
 // ---- the import -------------------------------------------------------------------------------
 
 static dgm_status unknown_format(const char *format, dgm_error *err)
 {
-    char list[256] = "";
+    char list[256] = "auto";
     for (const dgm_importer *i = dgm_importers; i->run; i++) {
         if (strlen(list) + strlen(i->info.name) + 3 > sizeof list) break;
         if (list[0]) strcat(list, ", ");
@@ -292,25 +316,67 @@ static dgm_status choose_storage(const char *type, int *out, dgm_error *err)
                     "unknown storage type '%.60s', expected one of: f32, f16, bf16, i16, i8", type);
 }
 
-dgm_status dgm_import_run(const char *format, const char *dir, const char *output,
+const dgm_importer *dgm_importer_named(const char *name)
+{
+    for (const dgm_importer *i = dgm_importers; name && i->run; i++)
+        if (strcmp(i->info.name, name) == 0) return i;
+    return NULL;
+}
+
+static bool is_auto(const char *format)
+{
+    return !format || strcmp(format, "auto") == 0;
+}
+
+static dgm_status choose_importer(const dgm_import_job *job, const char *format, dgm_foreign kind,
+                                  const dgm_importer **out, dgm_error *err)
+{
+    *out = dgm_importer_named(is_auto(format) ? dgm_foreign_importer(kind) : format);
+    if (*out) {
+        if (is_auto(format)) dgm_import_note(job, "'%s' is %s", job->dir, dgm_foreign_what(kind));
+        return DGM_OK;
+    }
+    if (!is_auto(format)) return unknown_format(format, err);
+    if (dgm_foreign_explain(job->dir, err)) return DGM_ERR_FORMAT;
+    DGM_FAIL_IF(!dgm_file_exists(job->dir), err, DGM_ERR_IO, "cannot open '%s': %s", job->dir,
+                strerror(errno));
+    return dgm_fail(err, DGM_ERR_FORMAT,
+                    "'%s' holds no model that is known by its files; name its format: 'dragoman import "
+                    "FORMAT PATH' ('dragoman import --help' lists them)",
+                    job->dir);
+}
+
+// What was asked for failed, and the files look like another kind: the message says so, too.
+static void mention_kind(const dgm_import_job *job, const dgm_importer *asked, dgm_foreign kind,
+                         dgm_error *err)
+{
+    const char *name = dgm_foreign_importer(kind);
+    if (!err || !name || strcmp(name, asked->info.name) == 0) return;
+    char text[sizeof err->text];
+    memcpy(text, err->text, sizeof text);
+    dgm_fail(err, DGM_ERR_FORMAT, "%s ('%.200s' looks like %s: 'dragoman import %s')", text, job->dir,
+             dgm_foreign_what(kind), name);
+}
+
+dgm_status dgm_import_run(const char *format, const char *path, const char *output,
                           const dgm_import_options *options, dgm_import_opens opens, dgm_error *err)
 {
-    const dgm_importer *importer = dgm_importers;
-    const dgm_foreign kind = dgm_foreign_kind(dir);
-    if (kind == DGM_FOREIGN_CTRANSLATE2 || kind == DGM_FOREIGN_MARIAN || kind == DGM_FOREIGN_NAME) {
-        dgm_foreign_explain(dir, err);
+    const dgm_foreign kind = dgm_foreign_kind(path);
+    if (kind == DGM_FOREIGN_NAME) {
+        dgm_foreign_explain(path, err);
         return DGM_ERR_FORMAT;
     }
-    while (importer->run && strcmp(importer->info.name, format) != 0) importer++;
-    if (!importer->run) return unknown_format(format, err);
-    dgm_import_job job = {.dir = dir, .output = output, .opens = opens};
+    dgm_import_job job = {.dir = path, .output = output, .opens = opens};
     if (options) job.options = *options;
+    const dgm_importer *importer;
+    DGM_TRY(choose_importer(&job, format, kind, &importer, err));
     DGM_TRY(choose_storage(job.options.type, &job.storage, err));
     char *card;
     DGM_TRY(dgm_card_read(job.options.card_file, &card, err));
     if (card) job.options.card = card;
     dgm_status st = dgm_gguf_writer_open(&job.w, err);
     if (st == DGM_OK) st = importer->run(&job, err);
+    if (st == DGM_ERR_FORMAT || st == DGM_ERR_IO) mention_kind(&job, importer, kind, err);
     dgm_gguf_writer_close(&job.w);
     dgm_free(card);
     dgm_import_free_weights(&job);

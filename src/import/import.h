@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Importers: models of other programs to our model file.
 //
-// An importer is one file NAME.c with one function and one row in the table of import.c.
-// It reads the folder, sets keys and adds weights through the job, and calls dgm_import_write
-// while its input is still open. Weights are converted one at a time while the file is written.
+// An importer is one file NAME.c with one function and one row in the table of import.c; format/foreign.c says
+// by which files `import auto` knows its kind. It reads the folder, sets keys and adds weights through the job,
+// and calls dgm_import_write while its input is still open. Weights are converted a few rows at a
+// time while the file is written.
 #ifndef DGM_IMPORT_IMPORT_H
 #define DGM_IMPORT_IMPORT_H
 
@@ -15,7 +16,7 @@ typedef struct dgm_import_weight dgm_import_weight;
 typedef dgm_status (*dgm_import_opens)(const void *model, size_t size, dgm_error *err);
 
 typedef struct dgm_import_job {
-    const char *dir, *output;
+    const char *dir, *output; // dir: what the user named, also a file where an importer reads files
     dgm_import_options options;
     int storage;            // dgm_tensor_type of matrices; -1: as in the input
     dgm_import_opens opens; // NULL: not asked
@@ -31,9 +32,10 @@ typedef struct dgm_importer {
 } dgm_importer;
 
 extern const dgm_importer dgm_importers[]; // ends with a row of zeros
+const dgm_importer *dgm_importer_named(const char *name); // NULL: there is none, or no name
 
-// The whole import: what dgm_import of tools.h does.
-dgm_status dgm_import_run(const char *format, const char *dir, const char *output,
+// The whole import: what dgm_import of models.h does.
+dgm_status dgm_import_run(const char *format, const char *path, const char *output,
                           const dgm_import_options *options, dgm_import_opens opens,
                           dgm_error *err);
 
@@ -64,6 +66,7 @@ dgm_status dgm_import_vector(dgm_import_job *job, const char *name, int size,
 void dgm_import_general(dgm_import_job *job, const char *architecture, const char *source_language,
                         const char *target_language);
 dgm_status dgm_import_write(dgm_import_job *job, dgm_error *err);
+void dgm_import_note(const dgm_import_job *job, const char *fmt, ...) DGM_PRINTF(2, 3); // for people
 void dgm_import_free_weights(dgm_import_job *job); // what was added, after writing
 
 // ISO 639-3 to the shorter code that BCP 47 wants ("deu" -> "de"); other text is returned as it is.

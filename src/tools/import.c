@@ -3,6 +3,7 @@
 #include "base/sized.h"
 #include "dragoman/tools.h"
 
+#include "format/foreign.h"
 #include "import/import.h"
 #include "text/spm_shim.h"
 
@@ -20,16 +21,23 @@ void dgm_import_init(dgm_import_options *out, size_t size)
     dgm_sized_give(out, size, &own, sizeof own);
 }
 
-dgm_status dgm_import(const char *format, const char *dir, const char *output,
+dgm_status dgm_import(const char *format, const char *path, const char *output,
                       const dgm_import_options *options, dgm_error *err)
 {
-    DGM_FAIL_IF(!format || !dir || !output, err, DGM_ERR_ARGUMENT,
-                "import needs a format, a folder and an output file");
+    DGM_FAIL_IF(!path || !output, err, DGM_ERR_ARGUMENT, "import needs a folder and an output file");
     dgm_import_options own;
     dgm_import_default(&own);
     DGM_TRY(
         dgm_sized_take(&own, sizeof own, options, "dgm_import_options", "dgm_import_default", err));
-    return dgm_import_run(format, dir, output, &own, opens, err);
+    return dgm_import_run(format, path, output, &own, opens, err);
+}
+
+const char *dgm_import_recognise(const char *path, const char **what)
+{
+    const dgm_foreign kind = path ? dgm_foreign_kind(path) : DGM_FOREIGN_NONE;
+    if (what) *what = dgm_foreign_what(kind);
+    const dgm_importer *importer = dgm_importer_named(dgm_foreign_importer(kind));
+    return importer ? importer->info.name : NULL;
 }
 
 const dgm_import_format *dgm_import_format_at(size_t i)

@@ -8,7 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
 #include <math.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -199,6 +202,22 @@ static void test_files(void **state)
     assert_non_null(strstr(e.text, path));
     assert_int_equal(dgm_mapfile_open(&f, "/", &e), DGM_ERR_IO);
     assert_non_null(strstr(e.text, "folder"));
+    // a pipe that nobody writes to is refused, one with a writer read to its end
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(dgm_mapfile_open(&f, path, &e), DGM_ERR_IO);
+    assert_non_null(strstr(e.text, "a pipe that nobody writes to"));
+    const pid_t writer = fork();
+    if (writer == 0) {
+        const int to = open(path, O_WRONLY); // waits for a reader
+        _exit(to >= 0 && write(to, "hello", 5) == 5 ? 0 : 1);
+    }
+    assert_int_equal(dgm_mapfile_open(&f, path, &e), DGM_OK);
+    assert_int_equal(f.size, 5);
+    dgm_mapfile_close(&f);
+    int status = -1;
+    assert_int_equal(waitpid(writer, &status, 0), writer);
+    assert_int_equal(status, 0);
+    unlink(path);
     assert_int_equal(dgm_file_write("/nonexistent/x", "a", 1, &e), DGM_ERR_IO);
     // and no file takes its place
     assert_int_equal(dgm_file_write("/dev/null", "a", 1, &e), DGM_ERR_IO);

@@ -192,7 +192,7 @@ static void test_options(void **state)
     assert_string_equal(err.text,
                         "unknown storage type 'q4', expected one of: f32, f16, bf16, i16, i8");
     assert_int_equal(dgm_import_run("opennmt", f.path, "x", NULL, NULL, &err), DGM_ERR_ARGUMENT);
-    assert_string_equal(err.text, "unknown import format 'opennmt', expected one of: huggingface");
+    assert_non_null(strstr(err.text, "unknown import format 'opennmt', expected one of: auto, huggingface"));
     remove_folder(&f);
 }
 
@@ -445,13 +445,18 @@ static void test_other_programs(void **state)
     FILE *f = fopen(file, "wb");
     assert_non_null(f);
     assert_int_equal(fclose(f), 0);
-    static const char *const formats[] = {"huggingface", "ctranslate2"};
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(dgm_import(formats[i], folder_path, "/tmp/none.gguf", NULL, &err), DGM_ERR_FORMAT);
-        assert_non_null(strstr(err.text, "is a model of CTranslate2, which cannot be read"));
-    }
+    assert_int_not_equal(dgm_import("huggingface", folder_path, "/tmp/none.gguf", NULL, &err), DGM_OK);
+    assert_non_null(strstr(err.text, "looks like a model of CTranslate2: 'dragoman import ctranslate2'"));
+    const char *what = NULL;
+    dgm_import_recognise(folder_path, &what);
+    assert_string_equal(what, "a model of CTranslate2");
     assert_int_equal(unlink(file), 0);
+    assert_int_equal(dgm_import("auto", folder_path, "/tmp/none.gguf", NULL, &err), DGM_ERR_FORMAT);
+    assert_non_null(strstr(err.text, "holds no model that is known"));
+    assert_null(dgm_import_recognise(folder_path, &what));
+    assert_null(what);
     assert_int_equal(rmdir(folder_path), 0);
+    assert_int_equal(dgm_import(NULL, folder_path, "/tmp/none.gguf", NULL, &err), DGM_ERR_IO);
     assert_int_equal(dgm_import("huggingface", "Some-One/opus-mt-en-de", "/tmp/none.gguf", NULL, &err),
                      DGM_ERR_FORMAT);
     assert_non_null(strstr(err.text, "nothing is fetched from the Hugging Face hub"));

@@ -305,9 +305,16 @@ static void test_foreign(void **state)
         const char *says;
     } folders[] = {
         {{"config.json", "model.safetensors", NULL}, DGM_FOREIGN_HUGGINGFACE, "import huggingface"},
-        {{"config.json", "pytorch_model.bin", NULL}, DGM_FOREIGN_PICKLES, "safetensors"},
-        {{"config.json", "model.bin", NULL}, DGM_FOREIGN_CTRANSLATE2, "CTranslate2"},
-        {{"decoder.yml", "vocab.spm", NULL}, DGM_FOREIGN_MARIAN, "Marian"},
+        {{"config.json", "pytorch_model.bin", NULL}, DGM_FOREIGN_HUGGINGFACE, "import huggingface"},
+        {{"config.json", "model.bin", NULL}, DGM_FOREIGN_CTRANSLATE2, "import ctranslate2"},
+        {{"metadata.json", "model", NULL}, DGM_FOREIGN_ARGOS, "import argos"},
+        {{"decoder.yml", "vocab.spm", NULL}, DGM_FOREIGN_MARIAN, "import marian"},
+        {{"model.npz", "vocab.yml", NULL}, DGM_FOREIGN_MARIAN, "import marian"},
+        {{"model.ende.intgemm.alphas.bin", "vocab.ende.spm", NULL}, DGM_FOREIGN_BERGAMOT, "import bergamot"},
+        {{"model.npz", "model.npz.json", NULL}, DGM_FOREIGN_NEMATUS, "import nematus"},
+        {{"model.npz", "model.npz.json", "decoder.yml"}, DGM_FOREIGN_MARIAN, "import marian"},
+        {{"model.pt", "dict.en.txt", NULL}, DGM_FOREIGN_FAIRSEQ, "import fairseq"},
+        {{"model.pt", NULL, NULL}, DGM_FOREIGN_OPENNMT, "import opennmt-py"},
         {{"en-de.gguf", NULL, NULL}, DGM_FOREIGN_MODELS, "name one of them"},
         {{"readme.txt", NULL, NULL}, DGM_FOREIGN_NONE, "it is a folder"},
         {{NULL, NULL, NULL}, DGM_FOREIGN_NONE, "it is a folder"},
@@ -339,16 +346,27 @@ static void test_foreign_files(void **state)
     (void)state;
     static const char safetensors[] = "\x10\0\0\0\0\0\0\0{\"a\": {}}      ";
     static const char zip[] = "PK\3\4........", text[] = "A line of text, no more than that.\n";
+    static const char package[] = "PK\3\4....PK\1\2....translate-en_de-1_0/metadata.json";
+    static const char opus[] = "PK\3\4....PK\1\2....decoder.yml";
     char spec[128] = "\6\0\0\0\017\0TransformerSpec";
+    char marian[128] = "\1\0\0\0\0\0\0\0\7";
+    char first[128] = "\1\0\0\0\3\0\0\0\020\0transformer/decoder/w_embs";
     const struct {
         const char *name, *data;
         size_t size;
         dgm_foreign kind;
-    } files[] = {{"a.safetensors", safetensors, sizeof safetensors, DGM_FOREIGN_SAFETENSORS},
+    } files[] = {{"a.safetensors", safetensors, sizeof safetensors, DGM_FOREIGN_PART},
+                 {"a.bin", marian, sizeof marian, DGM_FOREIGN_MARIAN},
+                 {"a.intgemm.alphas.bin", marian, sizeof marian, DGM_FOREIGN_BERGAMOT},
+                 {"b.bin", first, sizeof first, DGM_FOREIGN_CTRANSLATE2},
+                 {"a.argosmodel", zip, sizeof zip, DGM_FOREIGN_ARGOS},
+                 {"a.zip", package, sizeof package, DGM_FOREIGN_ARGOS},
+                 {"b.zip", opus, sizeof opus, DGM_FOREIGN_OPUS},
+                 {"a.pt", zip, sizeof zip, DGM_FOREIGN_OPENNMT},
                  {"a.bin", spec, sizeof spec, DGM_FOREIGN_CTRANSLATE2},
                  {"a.bin", spec, 12, DGM_FOREIGN_NONE},
                  {"a.npz", zip, sizeof zip, DGM_FOREIGN_MARIAN},
-                 {"a.bin", zip, sizeof zip, DGM_FOREIGN_PICKLES},
+                 {"a.bin", zip, sizeof zip, DGM_FOREIGN_PART},
                  {"a.gguf", text, sizeof text, DGM_FOREIGN_NONE},
                  {"a.gguf", text, 0, DGM_FOREIGN_NONE}};
     char at[192];

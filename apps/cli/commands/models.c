@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// `dragoman models`, `dragoman inspect` and `dragoman import`: what deals with model files.
+// `dragoman models` and `dragoman inspect`: which model files there are, and what is in them.
 #include <stdio.h>
 #include <string.h>
 
@@ -170,67 +170,4 @@ const command command_inspect = {
     .example = "dragoman inspect en-de\ndragoman inspect models/en-de.gguf --tensors",
     .options = inspect_table,
     .run = run_inspect,
-};
-
-// ---- import -----------------------------------------------------------------------------------
-
-typedef struct import_options {
-    const char *output;
-    dgm_import_options lib;
-} import_options;
-
-#define AT(field) offsetof(import_options, field)
-
-static const option import_table[] = {
-    {"output", 'o', OPTION_TEXT, "FILE", AT(output), 0, 0, NULL, "model file to write", NULL, NULL},
-    {"type", 0, OPTION_CHOICE, "TYPE", AT(lib.type), 0, 0, "f32|f16|bf16|i16|i8",
-     "storage of the weights (default: as in the input)", NULL, NULL},
-    {"source", 's', OPTION_TEXT, "LANG", AT(lib.source_language), 0, 0, NULL,
-     "language the model reads, e.g. en (default: what the model says)", NULL, NULL},
-    {"target", 't', OPTION_TEXT, "LANG", AT(lib.target_language), 0, 0, NULL,
-     "language the model writes (default: what the model says); of many: the default one", NULL,
-     NULL},
-    {"source-prefix", 0, OPTION_TEXT, "TOKEN", AT(lib.source_prefix), 0, 0, NULL,
-     "token put before every sentence, e.g. >>deu<<: the model then has that one direction", NULL,
-     NULL},
-    CARD_OPTIONS("name of the model (default: the folder's)"),
-    {0},
-};
-
-static int run_import(const command *self, int argc, char **argv)
-{
-    import_options o = {0};
-    dgm_import_default(&o.lib);
-    words rest;
-    int code = options_parse(self, argc, argv, &o, &rest);
-    if (code >= 0) return code;
-    if (rest.count < 1 || rest.count > 2)
-        return fail_usage(self, "import takes a folder, or a format and a folder");
-    const char *format = rest.count == 2 ? rest.items[0] : dgm_import_format_at(0)->name;
-    const char *folder = rest.items[rest.count - 1];
-    if (!o.output) return fail_usage(self, "import requires --output FILE");
-    file_list files = {0};
-    files_read(&files, "--card", o.lib.card_file);
-    files_write(&files, "--output", o.output); // before a folder that may fill the list
-    files_read_folder(&files, "a file of the folder", folder, ".gguf");
-    code = files_check(self, &files);
-    if (code >= 0) return code;
-    dgm_error error;
-    dgm_status st = dgm_import(format, folder, o.output, &o.lib, &error);
-    return st == DGM_OK ? EXIT_FINE : fail(exit_code(st), "%s", error.text);
-}
-
-const command command_import = {
-    .name = "import",
-    .summary = "make a model file of another program's model",
-    .usage = "[FORMAT] FOLDER -o FILE [options]",
-    .description =
-        "Reads a model in the format of another program and writes it as a Dragoman model file. "
-        "Formats: huggingface, the default (a MarianMT folder with config.json, safetensors, source.spm, "
-        "target.spm and vocab.json; an M2M100 or NLLB folder, also with experts, with "
-        "sentencepiece.bpe.model). 'dragoman translate -m FOLDER' imports such a folder by itself, into "
-        "XDG_CACHE_HOME/dragoman or ~/.cache/dragoman.",
-    .example = "dragoman import huggingface opus-mt-en-de -o en-de.gguf --type i8",
-    .options = import_table,
-    .run = run_import,
 };

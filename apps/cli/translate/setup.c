@@ -69,7 +69,7 @@ int model_path(const char *name, char **path)
     int made = 0;
     dgm_status st = dgm_models_named(name, &found, &error);
     if (st == DGM_OK) st = dgm_models_cached(found, path, &made, &error);
-    if (made) inform("the folder '%s' was imported as '%s'", name, *path);
+    if (made) inform("'%s' was imported as '%s'", name, *path);
     dgm_string_free(&found);
     return st == DGM_OK ? -1 : fail(exit_code(st), "%s", error.text);
 }

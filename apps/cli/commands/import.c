@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// `dragoman import`: model files of other programs' models.
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "commands/commands.h"
+#include "dragoman/tools.h"
+#include "io/files.h"
+#include "io/lineio.h"
+#include "io/progress.h"
+#include "translate/setup.h"
+
+typedef struct import_options {
+    const char *output;
+    int quiet, stats;
+    dgm_import_options lib;
+} import_options;
+
+#define AT(field) offsetof(import_options, field)
+
+static const option import_table[] = {
+    {"output", 'o', OPTION_TEXT, "FILE", AT(output), 0, 0, NULL, "model file to write", NULL, NULL},
+    {"type", 0, OPTION_CHOICE, "TYPE", AT(lib.type), 0, 0, "f32|f16|bf16|i16|i8",
+     "storage of the weights (default: as in the input)", NULL, NULL},
+    {"source", 's', OPTION_TEXT, "LANG", AT(lib.source_language), 0, 0, NULL,
+     "language the model reads, e.g. en (default: what the model says)", NULL, NULL},
+    {"target", 't', OPTION_TEXT, "LANG", AT(lib.target_language), 0, 0, NULL,
+     "language the model writes (default: what the model says); of many: the default one", NULL,
+     NULL},
+    {"source-prefix", 0, OPTION_TEXT, "TOKEN", AT(lib.source_prefix), 0, 0, NULL,
+     "token put before every sentence, e.g. >>deu<<: the model then has that one direction", NULL,
+     NULL},
+    {"source-spm", 0, OPTION_TEXT, "FILE", AT(lib.source_spm), 0, 0, NULL,
+     "SentencePiece model of a model that comes without one (default: what lies beside it)", NULL, NULL},
+    {"target-spm", 0, OPTION_TEXT, "FILE", AT(lib.target_spm), 0, 0, NULL,
+     "the same of the target (default: the source's)", NULL, NULL},
+    {"bpe", 0, OPTION_TEXT, "FILE", AT(lib.bpe), 0, 0, NULL,
+     "codes of subword-nmt, in place of SentencePiece", NULL, NULL},
+    CARD_OPTIONS("name of the model (default: the folder's)"),
+    {"stats", 0, OPTION_FLAG, NULL, AT(stats), 0, 0, NULL,
+     "print size, time, time per GB and peak memory on standard error (a terminal shows them anyhow)", NULL,
+     NULL},
+    {"quiet", 'q', OPTION_FLAG, NULL, AT(quiet), 0, 0, NULL, "no progress bar and no notes", NULL,
+     NULL},
+    {0},
+};
+
+static void note(void *cookie, const char *text)
+{
+    (void)cookie;
+    inform("%s", text);
+}
+
+static void print_stats(const char *output, double took)
+{
+    struct stat st;
+    struct rusage used;
+    const double gb = stat(output, &st) == 0 ? 1e-9 * (double)st.st_size : 0;
+    getrusage(RUSAGE_SELF, &used);
+    inform("%.1f MB in %.2f s, %.2f s per GB, peak memory %.0f MiB with mapped files", 1e3 * gb, took,
+           gb > 0 ? took / gb : 0.0, (double)used.ru_maxrss / 1024);
+}
+
+static int import(const char *format, const char *path, import_options *o)
+{
+    progress bar;
+    dgm_error error;
+    progress_start(&bar, !o->quiet);
+    o->lib.progress = (dgm_progress){progress_tick, &bar};
+    if (!o->quiet) o->lib.note = note;
+    const double start = seconds();
+    const dgm_status st = dgm_import(format, path, o->output, &o->lib, &error);
+    progress_end(&bar);
+    if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
+    if (o->stats || bar.kind == PROGRESS_BAR) print_stats(o->output, seconds() - start);
+    return EXIT_FINE;
+}
+
+static int run_import(const command *self, int argc, char **argv)
+{
+    import_options o = {0};
+    dgm_import_default(&o.lib);
+    words rest;
+    int code = options_parse(self, argc, argv, &o, &rest);
+    if (code >= 0) return code;
+    if (rest.count < 1 || rest.count > 2)
+        return fail_usage(self, "import takes a folder, or a format and a folder");
+    const char *path = rest.items[rest.count - 1];
+    if (!o.output) return fail_usage(self, "import requires --output FILE");
+    file_list files = {0};
+    files_read(&files, "--card", o.lib.card_file);
+    files_read(&files, "--source-spm", o.lib.source_spm);
+    files_read(&files, "--target-spm", o.lib.target_spm);
+    files_read(&files, "--bpe", o.lib.bpe);
+    files_write(&files, "--output", o.output); // before a folder that may fill the list
+    files_read(&files, "the model", path);
+    files_read_folder(&files, "a file of the folder", path, ".gguf");
+    code = files_check(self, &files);
+    return code >= 0 ? code : import(rest.count == 2 ? rest.items[0] : "auto", path, &o);
+}
+
+const command command_import = {
+    .name = "import",
+    .summary = "make a model file of another program's model",
+    .usage = "[FORMAT] PATH -o FILE [options]",
+    .description =
+        "Reads a model in the format of another program, a folder or file, and writes it as a Dragoman model "
+        "file. Without a format, or with auto, it is recognised by its files. 'dragoman translate -m PATH' imports "
+        "by itself, into XDG_CACHE_HOME/dragoman or ~/.cache/dragoman. docs/manual/IMPORT.md has a section "
+        "on each format.",
+    .example = "dragoman import opus-mt-en-de -o en-de.gguf --type i8\n"
+               "dragoman import ctranslate2 folder -o en-de.gguf --source-spm source.spm --target-spm target.spm",
+    .options = import_table,
+    .run = run_import,
+};
