@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "import/safetensors.h"
+#include "import/torch_file.h"
 
 static char *join_path(const char *dir, const char *name)
 {
@@ -65,7 +66,9 @@ dgm_status dgm_checkpoint_open_folder(dgm_checkpoint *c, dgm_import_job *job, dg
 {
     dgm_store *tensors;
     *c = (dgm_checkpoint){0};
-    DGM_TRY(dgm_safetensors_open(&tensors, job->dir, err));
+    DGM_TRY(dgm_safetensors_is_there(job->dir) || !dgm_pytorch_is_there(job->dir)
+                ? dgm_safetensors_open(&tensors, job->dir, err)
+                : dgm_pytorch_open(&tensors, job->dir, err));
     return dgm_checkpoint_open(c, job, tensors, err);
 }
 

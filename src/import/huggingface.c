@@ -144,13 +144,6 @@ static dgm_status set_vocabularies(reading *in, dgm_error *err)
 
 // ---- weights ----------------------------------------------------------------------------------
 
-static bool all_zero(const uint8_t *data, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++)
-        if (data[i]) return false;
-    return true;
-}
-
 // [1, V]; usually nothing but zeros.
 static dgm_status add_output_bias(reading *in, dgm_error *err)
 {
@@ -158,12 +151,17 @@ static dgm_status add_output_bias(reading *in, dgm_error *err)
     const int size = in->config.decoder_vocab_size;
     dgm_checkpoint *c = &in->weights;
     const dgm_stored *t;
-    const uint8_t *data;
     if (!dgm_checkpoint_has(c, name)) return DGM_OK;
     DGM_TRY(dgm_checkpoint_get(c, name, 1, size, &t, err));
-    DGM_TRY(dgm_store_data(c->tensors, t, &data, err));
-    if (all_zero(data, t->bytes)) return DGM_OK;
-    return dgm_checkpoint_view(c, "out.bias", dgm_view_whole(c->tensors, t), true, err);
+    const dgm_view v = dgm_view_whole(c->tensors, t);
+    float *bias = dgm_malloc((size_t)size * sizeof *bias);
+    if (!bias) return dgm_no_memory(err);
+    dgm_status st = dgm_view_read(&v, 0, 1, bias, err);
+    bool zero = true;
+    for (int i = 0; i < size && st == DGM_OK; i++) zero = zero && bias[i] == 0;
+    dgm_free(bias);
+    if (st != DGM_OK || zero) return st;
+    return dgm_checkpoint_view(c, "out.bias", v, true, err);
 }
 
 // The rows that a learned table has beyond "max_position_embeddings" come before position 0.

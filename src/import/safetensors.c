@@ -9,10 +9,10 @@
 #include "base/json.h"
 #include "base/mapfile.h"
 #include "base/mem.h"
+#include "import/shards.h"
 #include "base/sort.h"
 
 #define HEADER_MAX 100000000 // the limit of the reference implementation
-#define SHARDS_MAX 4096
 
 // The mapped files of a store.
 typedef struct shards {
@@ -208,97 +208,64 @@ static dgm_status open_file(dgm_store *s, shards *in, const char *dir, const cha
     return st;
 }
 
-static bool plain_name(const char *name)
-{
-    return name[0] && name[0] != '.' && !strchr(name, '/') && !strchr(name, '\\');
-}
-
-// Names of the shards, each once, as keys of an object.
-static dgm_status list_shards(const json_t *map, json_t *names, dgm_error *err)
-{
-    DGM_FAIL_IF(!json_is_object(map), err, DGM_ERR_FORMAT, "no \"weight_map\"");
-    const char *tensor;
-    json_t *value;
-    json_object_foreach((json_t *)map, tensor, value)
-    {
-        const char *file = json_string_value(value);
-        DGM_FAIL_IF(!file || !plain_name(file), err, DGM_ERR_FORMAT,
-                    "tensor '%s' names no plain file", tensor);
-        if (json_object_get(names, file)) continue;
-        if (json_object_set_new(names, file, json_true()) != 0) return dgm_no_memory(err);
-        DGM_FAIL_IF(json_object_size(names) > SHARDS_MAX, err, DGM_ERR_FORMAT,
-                    "more than %d shards", SHARDS_MAX);
-    }
-    DGM_FAIL_IF(json_object_size(names) == 0, err, DGM_ERR_FORMAT, "\"weight_map\" is empty");
-    return DGM_OK;
-}
-
-// Every tensor of the index must be in some shard.
-static dgm_status check_index(const dgm_store *s, const json_t *map, dgm_error *err)
-{
-    const char *tensor;
-    json_t *value;
-    json_object_foreach((json_t *)map, tensor, value)
-    {
-        DGM_FAIL_IF(dgm_store_find(s, tensor) < 0, err, DGM_ERR_FORMAT,
-                    "tensor '%s' is in the index but in no shard", tensor);
-    }
-    return DGM_OK;
-}
-
 static dgm_status open_shards(dgm_store **s, const char *dir, const char *index_path,
                               dgm_error *err)
 {
-    json_t *index = NULL, *names = NULL;
-    dgm_status st = dgm_json_read(&index, index_path, err);
-    if (st == DGM_OK) {
-        names = json_object();
-        const json_t *map = json_object_get(index, "weight_map");
-        shards *in = NULL;
-        st = names ? list_shards(map, names, err) : dgm_no_memory(err);
-        if (st != DGM_OK) dgm_error_prefix(err, "'%s'", index_path);
-        if (st == DGM_OK) st = make_store(s, &in, json_object_size(names), err);
-        const char *file;
-        json_t *value;
-        if (st == DGM_OK) json_object_foreach(names, file, value)
-            {
-                st = open_file(*s, in, dir, file, err);
-                if (st != DGM_OK) break;
-            }
-        if (st == DGM_OK) st = check_index(*s, map, err);
-    }
-    json_decref(names);
-    json_decref(index);
+    dgm_shards list;
+    shards *in = NULL;
+    DGM_TRY(dgm_shards_read(&list, index_path, err));
+    dgm_status st = make_store(s, &in, json_object_size(list.names), err);
+    const char *file;
+    json_t *value;
+    if (st == DGM_OK) json_object_foreach(list.names, file, value)
+        {
+            st = open_file(*s, in, dir, file, err);
+            if (st != DGM_OK) break;
+        }
+    if (st == DGM_OK) st = dgm_shards_check(&list, *s, err);
+    dgm_shards_free(&list);
     return st;
 }
 
-static bool exists_in(const char *dir, const char *name, char *path, size_t room)
+static const char whole[] = "model.safetensors", indexed[] = "model.safetensors.index.json";
+
+static bool exists_in(const char *dir, const char *name, char **path)
 {
-    snprintf(path, room, "%s/%s", dir, name);
-    return dgm_file_exists(path);
+    const size_t room = strlen(dir) + strlen(name) + 2;
+    *path = dgm_malloc(room);
+    if (*path) snprintf(*path, room, "%s/%s", dir, name);
+    return *path && dgm_file_exists(*path);
+}
+
+bool dgm_safetensors_is_there(const char *dir)
+{
+    char *path;
+    bool yes = exists_in(dir, whole, &path);
+    dgm_free(path);
+    if (yes) return true;
+    yes = exists_in(dir, indexed, &path);
+    dgm_free(path);
+    return yes;
 }
 
 dgm_status dgm_safetensors_open(dgm_store **s, const char *dir, dgm_error *err)
 {
     *s = NULL;
-    size_t room = strlen(dir) + 64;
-    char *path = dgm_malloc(room);
-    if (!path) return dgm_no_memory(err);
-    dgm_status st;
-    if (exists_in(dir, "model.safetensors.index.json", path, room)) {
-        st = open_shards(s, dir, path, err);
-    } else if (exists_in(dir, "model.safetensors", path, room)) {
+    char *index;
+    dgm_status st = DGM_OK;
+    if (exists_in(dir, indexed, &index)) {
+        st = open_shards(s, dir, index, err);
+    } else if (!index) {
+        st = dgm_no_memory(err);
+    } else if (dgm_safetensors_is_there(dir)) {
         shards *in = NULL;
         st = make_store(s, &in, 1, err);
-        if (st == DGM_OK) st = open_file(*s, in, dir, "model.safetensors", err);
-    } else if (exists_in(dir, "pytorch_model.bin", path, room) ||
-               exists_in(dir, "pytorch_model.bin.index.json", path, room)) {
-        st = dgm_fail(err, DGM_ERR_UNSUPPORTED,
-                      "'%s' has only pytorch_model.bin; save it as safetensors first", dir);
+        if (st == DGM_OK) st = open_file(*s, in, dir, whole, err);
     } else {
-        st = dgm_fail(err, DGM_ERR_IO, "'%s' has no model.safetensors", dir);
+        st = dgm_fail(err, DGM_ERR_IO, "'%s' has no model.safetensors and no pytorch_model.bin",
+                      dir);
     }
-    dgm_free(path);
+    dgm_free(index);
     if (st != DGM_OK) dgm_store_close(s);
     return st;
 }

@@ -13,6 +13,7 @@
 #include "import/store.h"
 
 // Folder with model.safetensors, or with model.safetensors.index.json and the shards it names.
+bool dgm_safetensors_is_there(const char *dir);
 dgm_status dgm_safetensors_open(dgm_store **s, const char *dir, dgm_error *err);
 // One whole file in memory, which stays the caller's and must outlive *s.
 dgm_status dgm_safetensors_open_memory(dgm_store **s, const void *data, size_t size,

@@ -65,6 +65,10 @@ static dgm_status measure(dgm_stored *t, size_t element, dgm_error *err)
     DGM_FAIL_IF(!dgm_mul_size(rows * (uint64_t)t->cols, element, &bytes) || bytes > SIZE_MAX / 4,
                 err, DGM_ERR_FORMAT, "the shape is too large");
     t->bytes = (size_t)bytes;
+    if (t->row_step == 0 && t->col_step == 0) {
+        t->row_step = (size_t)t->cols;
+        t->col_step = 1;
+    }
     return DGM_OK;
 }
 
@@ -129,8 +133,8 @@ dgm_view dgm_view_whole(dgm_store *s, const dgm_stored *t)
                       .t = t,
                       .rows = t->rows,
                       .cols = t->cols,
-                      .row_step = (size_t)t->cols,
-                      .col_step = 1};
+                      .row_step = t->row_step,
+                      .col_step = t->col_step};
 }
 
 dgm_view dgm_view_transposed(dgm_view v)

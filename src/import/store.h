@@ -33,8 +33,11 @@ typedef struct dgm_stored {
     int n_dims;
     int shape[DGM_STORE_MAX_DIMS];
     int rows, cols;      // cols: last dimension; rows: product of the others (1 without any)
+    // From one row or column to the next, in elements; what lies in order has (cols, 1). When it is added: both 0
+    // for that.
+    size_t row_step, col_step;
     const uint8_t *data; // unaligned; NULL: dgm_store_data asks the container for it
-    size_t bytes;
+    size_t bytes;        // of all elements
     uint64_t where; // for the container
 } dgm_stored;
 
