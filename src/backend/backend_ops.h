@@ -72,6 +72,7 @@
                      const int32_t *pos))                                                          \
     OP(void, norm, (dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma,                   \
                     const dgm_vector *beta, float eps))                                            \
+    OP(void, rms_norm, (dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma, float eps))   \
     OP(void, act, (dgm_exec *x, dgm_mat y, dgm_mat in, dgm_act act))                               \
     OP(void, add, (dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b))                                  \
     OP(void, add_vector, (dgm_exec *x, dgm_mat y, dgm_mat a, const dgm_vector *v))                 \
@@ -105,6 +106,7 @@
                     dgm_mat f))                                                                    \
     OP(void, scale, (dgm_exec *x, dgm_mat y, dgm_mat in, const float *factor))                     \
     OP(void, gated_sum, (dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b, dgm_mat g))                 \
+    OP(void, gated, (dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b, dgm_act act))                   \
     OP(void, read, (dgm_exec *x, float *host, dgm_mat in))                                         \
     OP(void, write, (dgm_exec *x, dgm_mat y, const float *host))                                   \
     /* rank.h */                                                                                   \
@@ -145,7 +147,7 @@ struct dgm_exec {
 // ---- finding devices ----------------------------------------------------------------------------
 
 // Changes whenever a row of the table, its meaning or a structure in it does.
-enum { DGM_DEVICE_INTERFACE = 1 };
+enum { DGM_DEVICE_INTERFACE = 2 };
 
 typedef struct dgm_device_driver {
     uint32_t interface; // DGM_DEVICE_INTERFACE

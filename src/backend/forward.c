@@ -300,6 +300,11 @@ void dgm_op_norm(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma,
     x->ops->norm(x, y, in, gamma, beta, eps);
 }
 
+void dgm_op_rms_norm(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma, float eps)
+{
+    x->ops->rms_norm(x, y, in, gamma, eps);
+}
+
 void dgm_op_act(dgm_exec *x, dgm_mat y, dgm_mat in, dgm_act act)
 {
     x->ops->act(x, y, in, act);
@@ -414,6 +419,11 @@ void dgm_op_scale(dgm_exec *x, dgm_mat y, dgm_mat in, const float *factor)
 void dgm_op_gated_sum(dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b, dgm_mat g)
 {
     x->ops->gated_sum(x, y, a, b, g);
+}
+
+void dgm_op_gated(dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b, dgm_act act)
+{
+    x->ops->gated(x, y, a, b, act);
 }
 
 void dgm_op_read(dgm_exec *x, float *host, dgm_mat in)

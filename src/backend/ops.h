@@ -52,6 +52,8 @@ void dgm_op_embed(dgm_exec *x, dgm_mat y, const dgm_embedding *table, const int3
 // Layer norm of every row; y may be in.
 void dgm_op_norm(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma,
                  const dgm_vector *beta, float eps);
+// RMS norm of every row, without mean and beta: in / sqrt(mean(in^2) + eps) * gamma; y may be in.
+void dgm_op_rms_norm(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma, float eps);
 void dgm_op_act(dgm_exec *x, dgm_mat y, dgm_mat in, dgm_act act);
 void dgm_op_add(dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b);          // y may be a or b
 void dgm_op_add_vector(dgm_exec *x, dgm_mat y, dgm_mat a, const dgm_vector *v); // to every row
@@ -89,14 +91,19 @@ typedef struct dgm_align_list {
     int head; // -1: the mean of the heads
 } dgm_align_list;
 
+// bias: NULL, or [count, 2 * reach - 1], which is added to the scores by how far apart query and key
+// are: bias[h][reach - 1 + j - p] for key j of a path and the query that is its place p. With entries
+// that is the last one; without, query i is row i of the keys itself. No path is longer than reach.
 typedef struct dgm_heads {
     int count, dk, dv;
     float scale;
+    const dgm_vector *bias;
+    int reach;
 } dgm_heads;
 
 // Scratch that attentions over heads need for rows of up to `keys` keys: part of a state's size.
 dgm_bytes dgm_attend_bytes(const dgm_backend *b, int heads, int keys);
-// out[i] = softmax(scale * q[i] . k) v, per head, over the path of i. k and v have the same stride and
+// out[i] = softmax(scale * q[i] . k + bias) v, per head, over the path of i. k and v have the same stride and
 // may be caches. One head and scale 1 is the product attention. align: NULL for none.
 void dgm_op_attend(dgm_exec *x, dgm_mat out, dgm_mat q, dgm_mat k, dgm_mat v, const dgm_heads *heads,
                    const dgm_paths *paths, const dgm_align_list *align);
@@ -130,6 +137,8 @@ void dgm_op_ssru(dgm_exec *x, dgm_mat out, dgm_mat cell_out, dgm_mat cell, dgm_m
 void dgm_op_scale(dgm_exec *x, dgm_mat y, dgm_mat in, const float *factor);
 // y = sigmoid(g[0 .. n)) * a + sigmoid(g[n .. 2n)) * b, row by row; g is used up.
 void dgm_op_gated_sum(dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b, dgm_mat g);
+// y = act(a) * b, row by row; y may be a.
+void dgm_op_gated(dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b, dgm_act act);
 
 // y = host [rows, cols], row by row without gaps: the one way to put numbers of the host into rows.
 void dgm_op_write(dgm_exec *x, dgm_mat y, const float *host);

@@ -12,6 +12,7 @@ typedef enum dgm_act {
     DGM_ACT_GELU_TANH,
     DGM_ACT_TANH,
     DGM_ACT_SIGMOID,
+    DGM_ACT_GELU_SIGMOID, // x * sigmoid(1.702 x)
     DGM_ACT_COUNT
 } dgm_act;
 

@@ -4,7 +4,8 @@
 // attend_<isa>.c includes a vec_<isa>.h, names ATTEND and ATTEND_ADD_F32 and includes this;
 // attend_f16_<isa>.c names ATTEND alone and defines ATTEND_HALF: keys and values are then half
 // precision, converted exactly when they are loaded.
-// Per head: e_j = fold(lanes of q . k_j) * scale; p = softmax(e) (reduce_tmpl.h);
+// Per head: e_j = fold(lanes of q . k_j) * scale, or with a bias fma(fold, scale, bias_j); p =
+// softmax(e) (reduce_tmpl.h);
 // out = chain of fma over j = 0..n-1. The lane sums of 16 keys are folded together by a tree of
 // transposing adds, which has the fold order of the contract without one reduction per key.
 // The keys that all queries share are loaded once for all of them, the rest query by query; the
@@ -75,9 +76,9 @@ ATTEND_FN void attend_lanes(vf lanes[][ATTEND_GROUP], const attend_walk *w, cons
         for (int t = 0; t < width; t++) lanes[r][at + t] = sum[r * width + t];
 }
 
-// Scores of a walk, 16 keys after 16 keys and head by head. dk is given again so that the usual
-// sizes can be constants.
-ATTEND_FN void attend_scores(const attend_walk *w, const int count, const int dk)
+// Scores of a walk, 16 keys after 16 keys and head by head. dk is given again, and whether there is a
+// bias, so that the usual cases can be constants.
+ATTEND_FN void attend_scores(const attend_walk *w, const int count, const int dk, const bool biased)
 {
     enum { SPAN = VF_SUMS < 8 ? VF_SUMS : 8 };
     const dgm_attend_args *a = w->a;
@@ -103,7 +104,13 @@ ATTEND_FN void attend_scores(const attend_walk *w, const int count, const int dk
                         for (int i = 0; i < width; i++) lanes[r][t + i] = vf_set(0.0f);
             }
             for (int r = 0; r < count; r++) {
-                const vf e = vf_mul(vf_fold_add_16(lanes[r]), scale);
+                vf e = vf_fold_add_16(lanes[r]);
+                if (biased) {
+                    const float *add = a->bias[w->first + r] + (size_t)h * a->bias_stride + j;
+                    e = vf_fma(e, scale, n == ATTEND_GROUP ? vf_load(add) : vf_load_n(add, n));
+                } else {
+                    e = vf_mul(e, scale);
+                }
                 const size_t row = (size_t)h * (size_t)a->n[w->first + r];
                 float *score = a->weights[w->first + r] + row + j;
                 if (n == ATTEND_GROUP)
@@ -195,12 +202,14 @@ ATTEND_FN void attend_values_all(const attend_walk *w, const int count)
 
 ATTEND_FN void attend_scores_of(const attend_walk *w, const int count)
 {
-    if (w->a->dk == 64)
-        attend_scores(w, count, 64);
+    if (w->a->bias_stride)
+        attend_scores(w, count, w->a->dk, true);
+    else if (w->a->dk == 64)
+        attend_scores(w, count, 64, false);
     else if (w->a->dk == 32)
-        attend_scores(w, count, 32);
+        attend_scores(w, count, 32, false);
     else
-        attend_scores(w, count, w->a->dk);
+        attend_scores(w, count, w->a->dk, false);
 }
 
 // `count` queries: what they share together, the rest one by one.

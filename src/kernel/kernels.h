@@ -68,6 +68,10 @@ typedef struct dgm_attend_args {
     size_t stride;     // elements between rows
     int heads, dk, dv;
     float scale;         // multiplies q.k (multi-head); 1 for the product form
+    // Added to the scores: bias[r][h * bias_stride + j] to that of key j and head h. bias_stride 0:
+    // nothing is.
+    const float *bias[DGM_ATTEND_QUERIES];
+    size_t bias_stride;
     const int32_t *next; // rows of the next call, to be fetched meanwhile; NULL with next_n = 0
     int next_n;
 } dgm_attend_args;

@@ -10,7 +10,8 @@
 //   tanh     at most 5 ulp;     |x| >= 9.02 gives +-1
 //   sigmoid  at most 3 ulp where the result is normal
 //   gelu     absolute error at most 1.5e-7 * max(1, |x|), swish the same
-// A NaN gives a NaN. swish (to 2e-36), gelu and gelu_tanh tend to 0 at -inf and to +inf at +inf.
+// A NaN gives a NaN. swish, gelu_sigmoid (both to 2e-36), gelu and gelu_tanh tend to 0 at -inf and to
+// +inf at +inf.
 #ifndef DGM_KERNEL_MATH_TMPL_H
 #define DGM_KERNEL_MATH_TMPL_H
 
@@ -126,6 +127,13 @@ static inline vf math_gelu_tanh(vf x)
     return vf_mul(y, math_sigmoid(t));
 }
 
+// x sigmoid(1.702 x); bounded where it has become 0
+static inline vf math_gelu_sigmoid(vf x)
+{
+    vf y = vf_max(vf_set(-51.0f), x);
+    return vf_mul(y, math_sigmoid(vf_mul(y, vf_set(1.702f))));
+}
+
 static inline vf math_relu(vf x)
 {
     return vf_max(vf_set(0.0f), x);
@@ -154,6 +162,8 @@ static inline vf math_act(vf x, dgm_act act)
         return math_tanh(x);
     case DGM_ACT_SIGMOID:
         return math_sigmoid(x);
+    case DGM_ACT_GELU_SIGMOID:
+        return math_gelu_sigmoid(x);
     case DGM_ACT_NONE:
     case DGM_ACT_COUNT:
         break;

@@ -115,6 +115,9 @@ static void ACT_F32(float *y, const float *x, int n, dgm_act act)
     case DGM_ACT_SIGMOID:
         rows_map(y, x, n, math_sigmoid);
         return;
+    case DGM_ACT_GELU_SIGMOID:
+        rows_map(y, x, n, math_gelu_sigmoid);
+        return;
     case DGM_ACT_NONE:
     case DGM_ACT_COUNT:
         break;

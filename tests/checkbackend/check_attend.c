@@ -62,7 +62,9 @@ static void run_attend(cb *c, dgm_precision p, int round)
         for (int j = 0; i > 0 && j < n[i] / 2; j++) entries[first[i] + j] = entries[first[i - 1] + j];
         if (i % 5 == 4) first[i] = first[i - 1], n[i] = n[i - 1];
     }
-    const dgm_heads how = {heads, dk, dv, 1 / sqrtf((float)dk)};
+    const dgm_heads how = {.count = heads, .dk = dk, .dv = dv, .scale = 1 / sqrtf((float)dk)};
+    const int reach = 2 * keys + MOST, distances = 2 * reach - 1;
+    const float *bias = cb_floats(c, (size_t)heads * (size_t)distances, 2);
     CB_BOTH(c, s)
     {
         wanted w;
@@ -81,6 +83,11 @@ static void run_attend(cb *c, dgm_precision p, int round)
         keep_wanted(c, s, &w, n);
         dgm_op_attend(s->x, out, queries, kc, vc, &how, paths, NULL); // they last
         cb_keep(c, s, out);
+        dgm_vector *table = cb_vector(c, s, bias, heads, distances);
+        const dgm_heads biased = {heads, dk, dv, 1, table, reach};
+        dgm_op_attend(s->x, out, queries, kc, vc, &biased, paths, NULL);
+        cb_keep(c, s, out);
+        dgm_vector_free(s->backend, &table);
     }
     cb_compare(c, CB_ROUNDED, attend_bound(p));
 }

@@ -135,6 +135,8 @@ void check_sums(cb *c)
             cb_keep(c, s, z);
             dgm_op_scale(s->x, x, x, factor);
             cb_keep(c, s, x);
+            dgm_op_gated(s->x, z, x, y, DGM_ACT_RELU);
+            cb_keep(c, s, z);
             dgm_vector_free(s->backend, &vector);
         }
         cb_compare(c, CB_EXACT, 0);
@@ -173,6 +175,10 @@ void check_norm(cb *c)
             dgm_op_norm(s->x, y, in, gamma, beta, 1e-5f);
             cb_keep(c, s, y);
             dgm_op_norm(s->x, in, in, gamma, NULL, 1e-6f); // in place, without beta
+            cb_keep(c, s, in);
+            dgm_op_rms_norm(s->x, y, in, gamma, 1e-6f);
+            cb_keep(c, s, y);
+            dgm_op_rms_norm(s->x, in, in, gamma, 1e-5f);
             cb_keep(c, s, in);
             dgm_vector_free(s->backend, &gamma);
             dgm_vector_free(s->backend, &beta);

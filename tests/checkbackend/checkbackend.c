@@ -66,6 +66,8 @@
 #define check_lstm check_gates
 #define check_ssru check_gates
 #define check_gated_sum check_gates
+#define check_gated check_sums
+#define check_rms_norm check_norm
 #define check_gathered_open check_gathered
 #define check_gathered_bytes check_gathered
 #define check_gather_columns check_gathered

@@ -6,7 +6,7 @@
 
 #include "checkkernel/checkkernel.h"
 
-enum { Q, K, V, OUT, WANT, WEIGHTS, WANT_WEIGHTS, INDEX, W };
+enum { Q, K, V, OUT, WANT, WEIGHTS, WANT_WEIGHTS, INDEX, W, BIAS };
 
 typedef struct shape {
     int n, heads, dk, dv;
@@ -31,6 +31,7 @@ static void multi_oracle(ck *c, const dgm_attend_args *a, int r)
                 p[j] +=
                     (double)a->q[r][h * a->dk + d] * k[row_of(a, r, j) + (size_t)(h * a->dk + d)];
             p[j] *= a->scale;
+            if (a->bias_stride) p[j] += a->bias[r][(size_t)h * a->bias_stride + (size_t)j];
             max = p[j] > max ? p[j] : max;
         }
         for (int j = 0; j < n; j++) sum += p[j] = exp(p[j] - max);
@@ -75,6 +76,17 @@ static void point(dgm_attend_args *a, float *out, float *weights)
     }
 }
 
+// Every third shape: numbers that are added to scores, of heads that lie apart.
+static void fill_bias(ck *c, const shape *s, dgm_attend_args *a)
+{
+    if (ck_below(c, 3)) return;
+    a->bias_stride = (size_t)(s->n + s->queries + ck_below(c, 5));
+    const size_t size = (size_t)s->heads * a->bias_stride;
+    float *bias = ck_floats(c, BIAS, (size_t)s->queries * size);
+    ck_fill(c, bias, (size_t)s->queries * size, CK_UNIT);
+    for (int r = 0; r < s->queries; r++) a->bias[r] = bias + (size_t)r * size;
+}
+
 static void one_shape(ck *c, const shape *s, ck_kind kind)
 {
     const size_t dk = (size_t)(s->heads * s->dk), dv = (size_t)(s->heads * s->dv);
@@ -92,6 +104,7 @@ static void one_shape(ck *c, const shape *s, ck_kind kind)
         .k = k, .v = v, .stride = stride, .heads = s->heads, .dk = s->dk, .dv = s->dv};
     a.scale = ck_uniform(c, 0.05f, 1.0f);
     fill_lists(c, s, &a, pool);
+    fill_bias(c, s, &a);
     size_t weights = 0, outs = (size_t)queries * dv;
     for (int r = 0; r < queries; r++) {
         a.q[r] = q + (size_t)r * dk;

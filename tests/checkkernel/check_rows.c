@@ -251,6 +251,8 @@ static double act_exact(double x, dgm_act act)
         return tanh(x);
     case DGM_ACT_SIGMOID:
         return 1 / (1 + exp(-x));
+    case DGM_ACT_GELU_SIGMOID:
+        return x / (1 + exp(-1.702 * x));
     case DGM_ACT_NONE:
     case DGM_ACT_COUNT:
         break;
@@ -289,7 +291,9 @@ static void act_limits(ck *c)
                 {DGM_ACT_GELU_TANH, -1e30f, 0},  {DGM_ACT_GELU_TANH, 1e30f, 1e30f},
                 {DGM_ACT_TANH, -INFINITY, -1},   {DGM_ACT_TANH, 1e30f, 1},
                 {DGM_ACT_SIGMOID, -INFINITY, 0}, {DGM_ACT_SIGMOID, INFINITY, 1},
-                {DGM_ACT_TANH, 1e-30f, 1e-30f},  {DGM_ACT_SIGMOID, 0, 0.5f}};
+                {DGM_ACT_TANH, 1e-30f, 1e-30f},  {DGM_ACT_SIGMOID, 0, 0.5f},
+                {DGM_ACT_GELU_SIGMOID, -INFINITY, 0},
+                {DGM_ACT_GELU_SIGMOID, INFINITY, INFINITY}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         float y;
         ck_begin(c, "act %d of %g", (int)rows[i].act, (double)rows[i].x);
@@ -308,7 +312,8 @@ void check_act_f32(ck *c)
 {
     static const char *const names[] = {"none, n = 512",  "relu, n = 512",   "relu10, n = 512",
                                         "swish, n = 512", "gelu, n = 512",   "gelu_tanh, n = 512",
-                                        "tanh, n = 512",  "sigmoid, n = 512"};
+                                        "tanh, n = 512",  "sigmoid, n = 512",
+                                        "gelu_sigmoid, n = 512"};
     walk(c, act_case);
     if (!c->failed) act_limits(c);
     ck_begin(c, "benchmark");

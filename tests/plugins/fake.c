@@ -203,6 +203,9 @@ PLAIN(lstm, (dgm_exec *x, dgm_mat out, dgm_mat cell_out, dgm_mat cell, dgm_mat g
 PLAIN(ssru, (dgm_exec *x, dgm_mat out, dgm_mat cell_out, dgm_mat cell, dgm_mat in, dgm_mat f),
       (x, out, cell_out, cell, in, f))
 PLAIN(gated_sum, (dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b, dgm_mat g), (x, y, a, b, g))
+PLAIN(gated, (dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b, dgm_act act), (x, y, a, b, act))
+PLAIN(rms_norm, (dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma, float eps),
+      (x, y, in, gamma, eps))
 PLAIN(closest, (dgm_exec *x, const dgm_centroids *c, dgm_mat rows, int32_t *found),
       (x, c, rows, found))
 
@@ -496,8 +499,8 @@ static void fill_table(void)
     table.exec_close = exec_close;
     table.sync = sync_op;
 #define USE(name) table.name = name##_op;
-    USE(linear) USE(feed_forward) USE(experts) USE(norm) USE(act) USE(add) USE(add_vector)
-    USE(maxout) USE(zero) USE(gru) USE(lstm) USE(ssru) USE(gated_sum) USE(closest) USE(read)
+    USE(linear) USE(feed_forward) USE(experts) USE(norm) USE(rms_norm) USE(gated) USE(act) USE(add)
+    USE(add_vector) USE(maxout) USE(zero) USE(gru) USE(lstm) USE(ssru) USE(gated_sum) USE(closest) USE(read)
     USE(embed) USE(gather) USE(scatter) USE(copy) USE(zero_rows) USE(mean) USE(scale) USE(write)
     USE(set) USE(distances) USE(gathered_open) USE(gather_columns) USE(paths) USE(attend)
     USE(attend_add) USE(blocks_put) USE(attend_blocks) USE(rank)

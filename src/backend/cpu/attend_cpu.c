@@ -119,6 +119,13 @@ dgm_bytes cpu_attend_bytes(const dgm_backend *b, int heads, int keys)
     return (dgm_bytes){.device = dgm_arena_cost(weights * sizeof(float))};
 }
 
+// The bias of query i against the first key of its path, head 0.
+static const float *bias_of(const dgm_heads *heads, const dgm_paths *p, int i)
+{
+    const int place = p->entries ? p->length[i] - 1 : i - p->first[i];
+    return heads->bias->data + (heads->reach - 1 - place);
+}
+
 void cpu_attend(dgm_exec *x, dgm_mat out, dgm_mat q, dgm_mat k, dgm_mat v, const dgm_heads *heads,
                 const dgm_paths *p, const dgm_align_list *align)
 {
@@ -128,7 +135,8 @@ void cpu_attend(dgm_exec *x, dgm_mat out, dgm_mat q, dgm_mat k, dgm_mat v, const
     float *weights = dgm_arena_array(&x->device, DGM_ATTEND_QUERIES * room, sizeof(float));
     wanted w = {align, heads->count, 0};
     dgm_attend_args args = {.stride = (size_t)k.stride, .heads = heads->count, .dk = heads->dk,
-                            .dv = heads->dv, .scale = heads->scale};
+                            .dv = heads->dv, .scale = heads->scale,
+                            .bias_stride = heads->bias ? (size_t)heads->bias->cols : 0};
     for (int i = 0; i < q.rows; i += args.queries) {
         args.queries = take_group(p, i, q.rows, &args.shared);
         args.k = p->entries ? k.data : dgm_mat_rows(k, p->first[i], 1).data;
@@ -143,6 +151,7 @@ void cpu_attend(dgm_exec *x, dgm_mat out, dgm_mat q, dgm_mat k, dgm_mat v, const
             args.index[r] = p->entries ? p->entries + p->first[i + r] : NULL;
             args.n[r] = p->length[i + r];
             args.weights[r] = weights + (size_t)r * room;
+            if (heads->bias) args.bias[r] = bias_of(heads, p, i + r);
         }
         if (k.elem == sizeof(uint16_t))
             x->backend->k.attend_f16(&args);

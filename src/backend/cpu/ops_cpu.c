@@ -195,6 +195,14 @@ void cpu_norm(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma,
     cpu_moved(x, begin, DGM_WORK_NORM, y, 1);
 }
 
+void cpu_rms_norm(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma, float eps)
+{
+    double begin = cpu_begin(x);
+    for (int i = 0; i < y.rows; i++)
+        x->backend->k.rms_norm_f32(cpu_row(y, i), cpu_row(in, i), gamma->data, y.cols, eps);
+    cpu_moved(x, begin, DGM_WORK_NORM, y, 1);
+}
+
 void cpu_act(dgm_exec *x, dgm_mat y, dgm_mat in, dgm_act act)
 {
     double begin = cpu_begin(x);
@@ -340,6 +348,18 @@ void cpu_gated_sum(dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b, dgm_mat g)
             to[j] = gate[j] * first[j] + gate[y.cols + j] * second[j];
     }
     cpu_moved(x, begin, DGM_WORK_GATES, y, 4);
+}
+
+void cpu_gated(dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b, dgm_act act)
+{
+    double begin = cpu_begin(x);
+    for (int i = 0; i < y.rows; i++) {
+        const float *factor = cpu_row(b, i);
+        float *to = cpu_row(y, i);
+        x->backend->k.act_f32(to, cpu_row(a, i), y.cols, act);
+        for (int j = 0; j < y.cols; j++) to[j] *= factor[j];
+    }
+    cpu_moved(x, begin, DGM_WORK_GATES, y, 2);
 }
 
 void cpu_read(dgm_exec *x, float *host, dgm_mat in)

@@ -62,6 +62,8 @@ static float activate(float x, dgm_act act)
         return tanhf(x);
     case DGM_ACT_SIGMOID:
         return sigmoid(x);
+    case DGM_ACT_GELU_SIGMOID:
+        return x * sigmoid(1.702f * x);
     default:
         return x;
     }

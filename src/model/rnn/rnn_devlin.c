@@ -43,7 +43,7 @@ static void step(rnn_step *c)
     dgm_mat query = dgm_mat_cols(own, 0, a);
     dgm_op_add(e, query, query, dgm_mat_cols(c->word, 0, a));
     dgm_op_act(e, query, query, DGM_ACT_TANH);
-    const dgm_heads one = {1, a, c->summed.cols, 1.0f};
+    const dgm_heads one = {.count = 1, .dk = a, .dv = c->summed.cols, .scale = 1.0f};
     const dgm_align_list align = dgm_model_alignment(c->s, c->count, c->align);
     dgm_op_attend(e, c->summed, query, c->rs->keys[0], c->rs->values[0], &one,
                   dgm_rnn_sources(c, c->rows, c->count), &align);
