@@ -69,11 +69,17 @@ static dgm_status check_options(const dgm_quantize_options *o, int *type, dgm_er
 
 // ---- which tensors ------------------------------------------------------------------------------
 
-// Gates choose experts: they are few numbers, computed in f32, and a rounded one sends rows elsewhere.
-static bool is_gate(const char *name)
+static bool ends_with(const char *name, const char *end)
 {
-    const char *end = strstr(name, ".moe.gate.weight");
-    return end && strcmp(end, ".moe.gate.weight") == 0;
+    const size_t n = strlen(name), m = strlen(end);
+    return n > m && strcmp(name + n - m, end) == 0;
+}
+
+// Few numbers that are computed in f32: gates choose experts, and a rounded one sends rows elsewhere;
+// biases of relative positions are added to scores.
+static bool stays(const char *name)
+{
+    return ends_with(name, ".moe.gate.weight") || ends_with(name, ".self.rel");
 }
 
 static bool is_matrix(const dgm_tensor *t)
@@ -104,7 +110,7 @@ static dgm_status list_matrices(work *w, dgm_error *err)
     for (int i = 0; st == DGM_OK && i < n; i++) {
         const dgm_tensor *t = dgm_gguf_tensor(w->file, i);
         if (!is_matrix(t)) continue;
-        int type = kept(w->o, t->name, used) || is_gate(t->name) ? t->type : w->type;
+        int type = kept(w->o, t->name, used) || stays(t->name) ? t->type : w->type;
         item *it = &w->items[w->count++];
         it->r = (dgm_rewrite_item){.t = t, .type = type, .errors = &it->sum};
     }

@@ -8,11 +8,12 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "model/transformer/transformer_private.h"
 
 static void test_logits(void **state)
 {
     (void)state;
-    fixture_check_family("transformer-", 16);
+    fixture_check_family("transformer-", 31);
 }
 
 static void test_memory(void **state)
@@ -20,6 +21,7 @@ static void test_memory(void **state)
     (void)state;
     fixture_check_memory("transformer-pre-learned");
     fixture_check_memory("transformer-post-marian-ssru");
+    fixture_check_memory("transformer-t5");
 }
 
 // Weights are required, biases are not; in a tied model only the source embedding must be there.
@@ -28,6 +30,23 @@ static void test_missing_tensors(void **state)
     (void)state;
     fixture_check_missing("transformer-pre-gelu-untied", 3 + 4 + 4 + 4 + 2 + 2);
     fixture_check_missing("transformer-post-marian-ssru", 2 + 4 + 2 * 2 + 2 * 4 + 3 * 2);
+}
+
+// Buckets of relative positions as T5 has them: 32 of them, 128 positions; from the oracle's torch.
+static void test_buckets(void **state)
+{
+    (void)state;
+    static const struct {
+        int ahead, both_ways, one_way;
+    } rows[] = {{-1000, 15, 31}, {-128, 15, 31}, {-127, 15, 31}, {-91, 15, 29}, {-90, 14, 29},
+                {-64, 14, 26},   {-45, 12, 23},  {-32, 12, 21},  {-31, 11, 21}, {-17, 10, 16},
+                {-16, 10, 16},   {-15, 9, 15},   {-12, 9, 12},   {-11, 8, 11},  {-8, 8, 8},
+                {-7, 7, 7},      {-1, 1, 1},     {0, 0, 0},      {1, 17, 0},    {7, 23, 0},
+                {8, 24, 0},      {16, 26, 0},    {100, 31, 0},   {5000, 31, 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_int_equal(dgm_transformer_bucket(rows[i].ahead, true, 32, 128), rows[i].both_ways);
+        assert_int_equal(dgm_transformer_bucket(rows[i].ahead, false, 32, 128), rows[i].one_way);
+    }
 }
 
 // Learned positions end somewhere: the step after the last is refused, not read past the table.
@@ -107,6 +126,7 @@ int main(void)
         cmocka_unit_test(test_logits),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_missing_tensors),
+        cmocka_unit_test(test_buckets),
         cmocka_unit_test(test_position_limit),
         cmocka_unit_test(test_token_limits),
     };

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from . import checkpoint, subword, wordlist
+from . import checkpoint, subword, variants, wordlist
 from .cmlm import Cmlm, CmlmConfig
 from .gguf_writer import Writer
 from .packed import Packed
@@ -318,6 +318,7 @@ def rnn_tensors(module):
 
 # module class -> (name in the file, settings, tensors, config class)
 FAMILIES = {Transformer: ("transformer", transformer_settings, transformer_tensors, TransformerConfig),
+            variants.Variant: ("transformer", variants.settings, variants.tensors, variants.VariantConfig),
             Cmlm: ("cmlm", cmlm_settings, cmlm_tensors, CmlmConfig),
             RNN: ("rnn", rnn_settings, rnn_tensors, RNNConfig)}
 
@@ -351,7 +352,7 @@ def quantise_rows(matrix):
 
 def write_tensor(out, name, parameter, storage):
     array = parameter.detach().cpu().numpy().astype(np.float32)
-    if array.ndim < 2 or name in ("enc.pos", "dec.pos") or name.endswith(".gate.weight") or storage == "f32":
+    if array.ndim < 2 or name in ("enc.pos", "dec.pos") or name.endswith((".gate.weight", ".self.rel")) or storage == "f32":
         out.tensor(name, array)
     elif storage == "f16":
         out.tensor(name, array.astype(np.float16))

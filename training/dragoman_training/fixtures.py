@@ -35,6 +35,7 @@ from .export import Card, Pieces, Words, export, extra_words, never_chosen, quan
 from .gguf_writer import Reader, Writer
 from .rnn import RNN, RNNConfig
 from .transformer import Transformer, TransformerConfig, attention
+from .variants import Variant, VariantConfig
 
 MAX_GREEDY = 20
 LINES = 500                              # of mask-predict
@@ -44,6 +45,10 @@ TARGET_LENGTHS = (7, 3, 5, 2, 9)         # forced steps
 
 def T(name, storage="f32", card=None, vocabulary="words", **config):
     return name, Transformer, TransformerConfig, storage, card or {}, vocabulary, config
+
+
+def V(name, storage="f32", card=None, vocabulary="words", **config):
+    return name, Variant, VariantConfig, storage, card or {}, vocabulary, config
 
 
 def C(name, storage="f32", card=None, vocabulary="words", **config):
@@ -167,10 +172,31 @@ VARIANTS = (
       decoder_start="all", upper_layers=1, readout="maxout", readout_size=9),
     R("rnn-bahdanau-stacks", "f16", embed=12, encoder_hidden=8, encoder_layers=2, encoder_stacks="separate",
       encoder_norm="gates", decoder="bahdanau", decoder_hidden=13, attention=9, readout="none"),
+    V("transformer-t5", "f16", card=dict(start=2, never=[2]), d_model=14, heads=3, head_width=6, query_scale=1.0, norm="pre",
+      norm_kind="rms", encoder_final_norm=True, decoder_final_norm=True, activation="gelu_tanh", gated=True, bias=False,
+      output_bias=True, positions="relative", encoder_layers=2, decoder_layers=2, tied="none"),
+    V("transformer-umt5", "i8", card=dict(start=2, never=[2]), d_model=24, heads=2, head_width=8, query_scale=0.5, norm="pre",
+      norm_kind="rms", encoder_final_norm=True, decoder_final_norm=True, activation="swish", gated=True, bias=False,
+      positions="relative", encoder_layers=2, decoder_layers=2, relative_per_layer=True),
+    V("transformer-t5-relu-pieces", vocabulary="pieces", d_model=12, heads=2, head_width=8, query_scale=1.0, norm="pre",
+      norm_kind="rms", encoder_final_norm=True, decoder_final_norm=True, bias=False, positions="relative"),
+    V("transformer-heads-tanh", "f16", heads=4, decoder_heads=2, activation="tanh", positions="learned", position_offset=3,
+      decoder_position_offset=1, scale_embedding=True, tied="target", encoder_final_norm=True),
+    V("transformer-both-norms", "f16", norm="both", decoder_norm="both", activation="gelu_sigmoid", attention_output=False,
+      decoder_final_norm=True),
+    V("transformer-norm-apart", "f16", residual="apart", norm_kind="rms", decoder_norm="both", encoder_layers=3,
+      encoder_tied=[0, 1, 0], encoder_final_norm=True, decoder_final_norm=True),
+    V("transformer-ssru-output", "f16", decoder_cell="ssru", rnn_output=True),
+    V("transformer-no-residual", "f16", residual="none", activation="swish", d_model=24, heads=4, tied="none",
+      positions="learned"),
+    V("transformer-norm-none-aan", "f16", norm="none", decoder_norm="post", decoder_layers=2, decoder_tied=[0, 0],
+      decoder_cell="aan", aan_ffn_dim=9, aan_activation="swish", encoder_final_norm=True, decoder_final_norm=True),
+    V("transformer-aan-nogate", "f16", decoder_cell="aan", aan_gate=False, gated=True, aan_ffn_dim=50),
 )
 
 # Seeds follow the row's number: of rows that others came to stand before, the one they were made with.
-NUMBERS = {"transformer-moe-ssru": 41}
+NUMBERS = {"transformer-moe-ssru": 41,
+           **{row[0]: 52 + i for i, row in enumerate(row for row in VARIANTS if row[1] is Variant)}}
 
 
 def words(count, seed, special=()):
@@ -251,7 +277,7 @@ def fill(module, rng, storage):
         else:
             value = gain(name) * noise / np.sqrt(p.shape[-1])
         value = value.astype(np.float32)
-        if p.dim() >= 2 and not name.endswith(("positions", "gate.weight", ".b1", ".b2")):
+        if p.dim() >= 2 and not name.endswith(("positions", "gate.weight", ".b1", ".b2", "relative.weight")):
             if storage == "f16":
                 value = value.astype(np.float16).astype(np.float32)
             elif storage == "i8":
@@ -284,7 +310,7 @@ def calibrate(module, rng, sources, card, banned, rare):
 
 def shares_positions(module):
     """Post-norm models with learned positions share one table here, so that both forms of the file are tested."""
-    return getattr(module.config, "positions", "") == "learned" and module.config.norm == "post"
+    return not isinstance(module, Variant) and getattr(module.config, "positions", "") == "learned" and module.config.norm == "post"
 
 
 def pairs_of(module):
@@ -312,7 +338,7 @@ class Recorder:
         self.inner.cross = self.record
 
     def record(self, x, k, v, mask):
-        q = self.inner.split(self.inner.q(x))
+        q = self.inner.queries(x)
         eye = torch.eye(k.size(2), dtype=k.dtype).expand(k.size(0), k.size(1), -1, -1)
         weights = attention(q, k, eye, mask)                            # [B, H, T, S]: identity as values
         self.weights = weights.mean(1) if self.head < 0 else weights[:, self.head]

@@ -197,6 +197,9 @@ class Attention(nn.Module):
     def split(self, x):                                                 # [B, T, D] -> [B, H, T, K]
         return x.view(x.size(0), x.size(1), self.heads, -1).transpose(1, 2)
 
+    def queries(self, x):
+        return self.split(self.q(x))
+
     def project(self, x, *layers):
         weight, bias = self.fused.get(len(layers)) or self.join(layers)
         return [self.split(part) for part in F.linear(x, weight, bias).chunk(len(layers), -1)]

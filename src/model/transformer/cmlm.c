@@ -44,7 +44,7 @@ static void lay_out(refine_call *c, int count, const dgm_refine_target *targets)
         for (int j = 0; j < target->wanted_count; j++) c->pick[at++] = row + target->wanted[j];
         for (int j = 0, first = row; j < target->count; j++, row++) {
             c->ids[row] = target->ids[j];
-            c->pos[row] = j + c->t->position_offset;
+            c->pos[row] = j + c->t->dec.position_offset;
             c->first[row] = first;
             c->length[row] = target->count;
             c->block[row] = dgm_transformer_block(c->s, target->slot);
@@ -71,38 +71,43 @@ static void find_paths(refine_call *c)
 }
 
 // Queries, keys and values of all rows.
-static void project(refine_call *c, const buffers *b, int layer)
+static dgm_mat project(refine_call *c, const buffers *b, int layer)
 {
     const decoder_layer *l = &c->t->decoder[layer];
     dgm_exec *e = c->s->exec;
-    dgm_op_linear(e, b->qkv, dgm_transformer_input(e, c->t, b, &l->norm), l->qkv, DGM_ACT_NONE,
-                  NULL);
+    dgm_mat qkv = dgm_mat_cols(b->qkv, 0, 3 * c->t->dec.inner);
+    dgm_op_linear(e, qkv, dgm_transformer_input(e, c->t, b, &l->norms), l->qkv, DGM_ACT_NONE, NULL);
+    return qkv;
 }
 
 static void whole_layer(refine_call *c, const buffers *b, int layer)
 {
+    const stack *side = &c->t->dec;
     const decoder_layer *l = &c->t->decoder[layer];
-    project(c, b, layer);
-    dgm_transformer_attend(c->s->exec, c->t, b->att, dgm_mat_cols(b->qkv, 0, c->t->d), b->qkv,
-                           c->self);
-    dgm_transformer_close(c->s->exec, c->t, b, b->att, l->o, &l->norm);
+    dgm_exec *e = c->s->exec;
+    const int n = side->inner;
+    dgm_mat qkv = project(c, b, layer), att = dgm_mat_cols(b->att, 0, n);
+    dgm_transformer_attend(e, c->t, side, att, dgm_mat_cols(qkv, 0, n), qkv, NULL, c->self);
+    dgm_transformer_close(e, c->t, side, b, att, l->o, &l->norms);
     dgm_transformer_cross(c->s, b, layer, c->cross, NULL);
-    dgm_transformer_feed_forward(c->s->exec, c->t, b, &l->ffn);
+    dgm_transformer_feed_forward(e, c->t, side, b, &l->ffn);
 }
 
 // The last layer, for the wanted rows: b has all rows, w becomes theirs.
 static void last_layer(refine_call *c, const buffers *b, const buffers *w, int layer)
 {
+    const stack *side = &c->t->dec;
     const decoder_layer *l = &c->t->decoder[layer];
     dgm_exec *e = c->s->exec;
-    project(c, b, layer);
+    const int n = side->inner;
+    dgm_mat qkv = project(c, b, layer);
     dgm_op_gather(e, w->x, b->x, c->pick);
-    dgm_mat q = dgm_mat_cols(w->qkv, 0, c->t->d);
-    dgm_op_gather(e, q, dgm_mat_cols(b->qkv, 0, c->t->d), c->pick);
-    dgm_transformer_attend(e, c->t, w->att, q, b->qkv, c->self_wanted);
-    dgm_transformer_close(e, c->t, w, w->att, l->o, &l->norm);
+    dgm_mat q = dgm_mat_cols(w->qkv, 0, n), att = dgm_mat_cols(w->att, 0, n);
+    dgm_op_gather(e, q, dgm_mat_cols(qkv, 0, n), c->pick);
+    dgm_transformer_attend(e, c->t, side, att, q, qkv, NULL, c->self_wanted);
+    dgm_transformer_close(e, c->t, side, w, att, l->o, &l->norms);
     dgm_transformer_cross(c->s, w, layer, c->cross_wanted, NULL);
-    dgm_transformer_feed_forward(e, c->t, w, &l->ffn);
+    dgm_transformer_feed_forward(e, c->t, side, w, &l->ffn);
 }
 
 static void refine(dgm_state *s, int count, const dgm_refine_target *targets, dgm_mat *hidden)
@@ -116,15 +121,12 @@ static void refine(dgm_state *s, int count, const dgm_refine_target *targets, dg
     *hidden = dgm_mat_rows(ts->hidden, 0, c.wanted);
     if (c.wanted > 0) {
         find_paths(&c);
-        buffers b = dgm_transformer_buffers(e, c.tokens, t->d, t->decoder_ffn);
-        buffers w = dgm_transformer_buffers(e, c.wanted, t->d, t->decoder_ffn);
+        buffers b = dgm_transformer_buffers(e, t, c.tokens, dgm_transformer_wide(t));
+        buffers w = dgm_transformer_buffers(e, t, c.wanted, dgm_transformer_wide(t));
         dgm_transformer_embed(s, &b, c.ids, c.pos);
-        for (int i = 0; i + 1 < t->decoder_layers; i++) whole_layer(&c, &b, i);
-        last_layer(&c, &b, &w, t->decoder_layers - 1);
-        if (t->pre_norm)
-            dgm_transformer_norm(e, t, *hidden, w.x, &t->decoder_norm);
-        else
-            dgm_op_gather(e, *hidden, w.x, NULL);
+        for (int i = 0; i + 1 < t->dec.layers; i++) whole_layer(&c, &b, i);
+        last_layer(&c, &b, &w, t->dec.layers - 1);
+        dgm_transformer_final(e, t, *hidden, w.x);
     }
     dgm_exec_reset(e, mark);
 }

@@ -14,7 +14,7 @@
 // A decoder of pairs (architecture "double") is the same with two vectors and two entries a row:
 // both of a pair see each other and every entry of the pairs before, and positions count tokens.
 //
-//   post-norm  x = norm(x + sublayer(x))        pre-norm  x = x + sublayer(norm(x)), final norm
+// The parts of a layer are in transformer_layer.c.
 #include <math.h>
 #include <string.h>
 
@@ -43,13 +43,8 @@ static int max_int(int a, int b)
 // Width of the encoder's widest buffer: inner layer, keys and values, logits of lengths.
 static int encoder_wide(const transformer *t)
 {
-    return max_int(max_int(t->ffn, 2 * t->d * t->decoder_layers), t->lengths);
-}
-
-size_t dgm_transformer_buffers_bytes(const dgm_backend *b, int rows, int d, int wide)
-{
-    return 3 * dgm_exec_mat_bytes(b, rows, d) + dgm_exec_mat_bytes(b, rows, 3 * d) +
-           dgm_exec_mat_bytes(b, rows, wide);
+    const int ffn = t->gated ? 2 * t->enc.ffn : t->enc.ffn;
+    return max_int(max_int(ffn, 2 * t->dec.inner * t->dec.layers), t->lengths);
 }
 
 static dgm_bytes encode_scratch(const dgm_model *m, const dgm_limits *l)
@@ -59,7 +54,7 @@ static dgm_bytes encode_scratch(const dgm_model *m, const dgm_limits *l)
     dgm_bytes bytes = {
         .host = 4 * dgm_arena_cost(tokens * sizeof(int32_t)) +
                 dgm_arena_cost(tokens * sizeof(dgm_block_span)),
-        .device = dgm_transformer_buffers_bytes(m->backend, (int)tokens, t->d, encoder_wide(t))};
+        .device = dgm_transformer_buffers_bytes(m->backend, t, (int)tokens, encoder_wide(t))};
     bytes = dgm_bytes_add(bytes, dgm_paths_bytes(m->backend, (int)tokens, 0));
     if (!t->moe.encoder_every) return bytes;
     return dgm_bytes_add(
@@ -73,7 +68,7 @@ static dgm_bytes step_scratch(const dgm_model *m, const dgm_limits *l)
     const int rows = l->rows * t->tokens;
     const size_t n = (size_t)rows, paths = t->lengths ? 0 : n * (size_t)(l->target + 1);
     const size_t one_set =
-        dgm_transformer_buffers_bytes(m->backend, rows, t->d, dgm_transformer_wide(t));
+        dgm_transformer_buffers_bytes(m->backend, t, rows, dgm_transformer_wide(t));
     dgm_bytes bytes = {
         .host = dgm_arena_cost(paths * sizeof(int32_t)) +
                 12 * dgm_arena_cost(n * sizeof(int32_t)) + dgm_arena_cost(n * sizeof(float *)),
@@ -104,7 +99,7 @@ static dgm_bytes scratch_bytes(const dgm_model *m, const dgm_limits *l)
     const int keys = max_int(l->source + 1, (l->target + 1) * t->tokens);
     const dgm_bytes calls = dgm_bytes_max(encode_scratch(m, l), step_scratch(m, l));
     return dgm_bytes_add(dgm_bytes_max(calls, lengths_scratch(m, l)),
-                         dgm_attend_bytes(m->backend, t->heads, keys));
+                         dgm_attend_bytes(m->backend, max_int(t->enc.heads, t->dec.heads), keys));
 }
 
 // One layer's memory of the target side: keys and values, or cells (never rounded).
@@ -115,21 +110,21 @@ static size_t past_bytes(const dgm_model *m, const dgm_limits *l)
     if (t->lengths) return 0;
     return t->cell != DECODER_ATTENTION
                ? dgm_exec_mat_bytes(m->backend, rows, t->d)
-               : dgm_exec_cache_bytes(m->backend, rows * t->tokens, 2 * t->d, m->precision);
+               : dgm_exec_cache_bytes(m->backend, rows * t->tokens, 2 * t->dec.inner, m->precision);
 }
 
 dgm_bytes dgm_transformer_bytes(const dgm_model *m, const dgm_limits *l)
 {
     const transformer *t = m->weights;
     const dgm_backend *b = m->backend;
-    const size_t layers = (size_t)t->decoder_layers;
-    const int dk = t->d / t->heads;
+    const size_t layers = (size_t)t->dec.layers;
+    const int heads = t->dec.heads, dk = t->dec.dk;
     const dgm_bytes own = {
         .host = dgm_arena_cost(sizeof(transformer_state)) +
                 dgm_arena_cost(layers * sizeof(dgm_mat)) +
                 dgm_arena_cost(layers * sizeof(dgm_blocks)),
         .device =
-            layers * dgm_exec_blocks_bytes(b, source_blocks(l), t->heads, dk, dk, m->precision) +
+            layers * dgm_exec_blocks_bytes(b, source_blocks(l), heads, dk, dk, m->precision) +
             layers * past_bytes(m, l) + dgm_exec_mat_bytes(b, l->rows * t->tokens, t->d) +
             (t->lengths ? dgm_exec_mat_bytes(b, l->slots, t->lengths) : 0)};
     return dgm_bytes_add(own, scratch_bytes(m, l));
@@ -140,14 +135,13 @@ static bool open_layer(dgm_state *s, transformer_state *ts, int i)
 {
     const transformer *t = s->model->weights;
     const dgm_precision precision = s->model->precision;
-    const int dk = t->d / t->heads;
-    ts->cross[i] =
-        dgm_exec_blocks(s->exec, source_blocks(&s->limits), t->heads, dk, dk, precision);
+    const int heads = t->dec.heads, dk = t->dec.dk;
+    ts->cross[i] = dgm_exec_blocks(s->exec, source_blocks(&s->limits), heads, dk, dk, precision);
     if (!ts->cross[i].data) return false;
     if (t->lengths) return true;
     ts->kv[i] = t->cell != DECODER_ATTENTION
                     ? dgm_exec_mat(s->exec, s->step_rows, t->d)
-                    : dgm_exec_cache(s->exec, s->step_rows * t->tokens, 2 * t->d, precision);
+                    : dgm_exec_cache(s->exec, s->step_rows * t->tokens, 2 * t->dec.inner, precision);
     return ts->kv[i].data != NULL;
 }
 
@@ -158,10 +152,10 @@ dgm_status dgm_transformer_open(dgm_state *s, dgm_error *err)
     transformer_state *ts = dgm_arena_alloc(a, sizeof *ts);
     DGM_FAIL_IF(!ts, err, DGM_ERR_MEMORY, "the worker's memory is too small for the model");
     memset(ts, 0, sizeof *ts);
-    ts->cross = DGM_ARENA_ARRAY(a, dgm_blocks, (size_t)t->decoder_layers);
-    ts->kv = DGM_ARENA_ARRAY(a, dgm_mat, (size_t)t->decoder_layers);
+    ts->cross = DGM_ARENA_ARRAY(a, dgm_blocks, (size_t)t->dec.layers);
+    ts->kv = DGM_ARENA_ARRAY(a, dgm_mat, (size_t)t->dec.layers);
     bool full = !ts->cross || !ts->kv;
-    for (int i = 0; i < t->decoder_layers && !full; i++) full = !open_layer(s, ts, i);
+    for (int i = 0; i < t->dec.layers && !full; i++) full = !open_layer(s, ts, i);
     if (!full && t->lengths) {
         ts->lengths = dgm_exec_mat(s->exec, s->limits.slots, t->lengths);
         full = !ts->lengths.data;
@@ -171,67 +165,6 @@ dgm_status dgm_transformer_open(dgm_state *s, dgm_error *err)
                 "the worker's memory is too small for the model");
     s->storage = ts;
     return DGM_OK;
-}
-
-// ---- shared by encoder and decoder --------------------------------------------------------------
-
-buffers dgm_transformer_buffers(dgm_exec *e, int rows, int d, int wide)
-{
-    buffers b = {
-        .x = dgm_exec_mat(e, rows, d),
-        .normed = dgm_exec_mat(e, rows, d),
-        .att = dgm_exec_mat(e, rows, d),
-        .qkv = dgm_exec_mat(e, rows, 3 * d),
-        .wide = dgm_exec_mat(e, rows, wide),
-    };
-    return b;
-}
-
-void dgm_transformer_norm(dgm_exec *e, const transformer *t, dgm_mat y, dgm_mat x, const norm *n)
-{
-    dgm_op_norm(e, y, x, n->gamma, n->beta, t->eps);
-}
-
-dgm_mat dgm_transformer_input(dgm_exec *e, const transformer *t, const buffers *b, const norm *n)
-{
-    if (!t->pre_norm) return b->x;
-    dgm_transformer_norm(e, t, b->normed, b->x, n);
-    return b->normed;
-}
-
-void dgm_transformer_close(dgm_exec *e, const transformer *t, const buffers *b, dgm_mat in,
-                           const dgm_linear *w, const norm *n)
-{
-    dgm_op_linear(e, b->x, in, w, DGM_ACT_NONE, &b->x);
-    if (!t->pre_norm) dgm_transformer_norm(e, t, b->x, b->x, n);
-}
-
-void dgm_transformer_feed_forward(dgm_exec *e, const transformer *t, const buffers *b,
-                               const feed_forward *f)
-{
-    dgm_mat in = dgm_transformer_input(e, t, b, &f->norm);
-    if (f->experts) {
-        dgm_transformer_moe_run(e, t, f, b->att, in, b->wide);
-        dgm_op_add(e, b->x, b->x, b->att);
-    } else {
-        dgm_mat inner = dgm_mat_cols(b->wide, 0, dgm_linear_rows(f->in));
-        dgm_op_feed_forward(e, b->x, in, f->in, t->act, inner, f->out, &b->x);
-    }
-    if (!t->pre_norm) dgm_transformer_norm(e, t, b->x, b->x, &f->norm);
-}
-
-static float head_scale(const transformer *t)
-{
-    return 1.0f / sqrtf((float)(t->d / t->heads));
-}
-
-void dgm_transformer_attend(dgm_exec *e, const transformer *t, dgm_mat att, dgm_mat q, dgm_mat kv,
-                            const dgm_paths *paths)
-{
-    const int d = t->d, dk = d / t->heads;
-    const dgm_heads heads = {t->heads, dk, dk, head_scale(t)};
-    dgm_op_attend(e, att, q, dgm_mat_cols(kv, kv.cols - 2 * d, d), dgm_mat_cols(kv, kv.cols - d, d),
-                  &heads, paths, NULL);
 }
 
 static float embedding_scale(const transformer *t)
@@ -244,14 +177,17 @@ static float embedding_scale(const transformer *t)
 static void encoder_layers(dgm_exec *e, const transformer *t, const buffers *b,
                            const dgm_paths *paths)
 {
-    for (int i = 0; i < t->encoder_layers; i++) {
+    const stack *side = &t->enc;
+    const int n = side->inner;
+    dgm_mat qkv = dgm_mat_cols(b->qkv, 0, 3 * n), att = dgm_mat_cols(b->att, 0, n);
+    for (int i = 0; i < side->layers; i++) {
         const encoder_layer *l = &t->encoder[i];
-        dgm_op_linear(e, b->qkv, dgm_transformer_input(e, t, b, &l->norm), l->qkv, DGM_ACT_NONE, NULL);
-        dgm_transformer_attend(e, t, b->att, dgm_mat_cols(b->qkv, 0, t->d), b->qkv, paths);
-        dgm_transformer_close(e, t, b, b->att, l->o, &l->norm);
-        dgm_transformer_feed_forward(e, t, b, &l->ffn);
+        dgm_op_linear(e, qkv, dgm_transformer_input(e, t, b, &l->norms), l->qkv, DGM_ACT_NONE, NULL);
+        dgm_transformer_attend(e, t, side, att, dgm_mat_cols(qkv, 0, n), qkv, l->bias, paths);
+        dgm_transformer_close(e, t, side, b, att, l->o, &l->norms);
+        dgm_transformer_feed_forward(e, t, side, b, &l->ffn);
     }
-    if (t->pre_norm) dgm_transformer_norm(e, t, b->x, b->x, &t->encoder_norm);
+    if (side->final_norm.gamma) dgm_transformer_norm(e, t, b->x, b->x, &side->final_norm);
 }
 
 int dgm_transformer_block(const dgm_state *s, int32_t slot)
@@ -287,7 +223,7 @@ static void encode_chunk(dgm_state *s, int count, const dgm_source *sources, con
     dgm_exec *e = s->exec;
     dgm_mark mark = dgm_exec_mark(e);
     dgm_arena *a = dgm_exec_host(e);
-    buffers b = dgm_transformer_buffers(e, tokens, t->d, encoder_wide(t));
+    buffers b = dgm_transformer_buffers(e, t, tokens, encoder_wide(t));
     dgm_block_span *spans = DGM_ARENA_ARRAY(a, dgm_block_span, (size_t)count);
     int32_t *ids = DGM_ARENA_ARRAY(a, int32_t, (size_t)tokens);   // token of each row
     int32_t *pos = DGM_ARENA_ARRAY(a, int32_t, (size_t)tokens);   // its position
@@ -297,17 +233,16 @@ static void encode_chunk(dgm_state *s, int count, const dgm_source *sources, con
         int start = r, inputs = sources[i].count + ahead(t);
         for (int j = 0; j < inputs; j++, r++) {
             ids[r] = j < ahead(t) ? -1 : sources[i].ids[j - ahead(t)];
-            pos[r] = j + t->position_offset;
+            pos[r] = j + t->enc.position_offset;
             first[r] = start;
             length[r] = inputs;
         }
     }
-    dgm_op_embed(e, b.x, t->source, ids, embedding_scale(t), t->length_input, t->encoder_positions,
-                 pos);
-    if (t->encoder_embed_norm.gamma) dgm_transformer_norm(e, t, b.x, b.x, &t->encoder_embed_norm);
+    dgm_op_embed(e, b.x, t->source, ids, embedding_scale(t), t->length_input, t->enc.positions, pos);
+    if (t->enc.embed_norm.gamma) dgm_transformer_norm(e, t, b.x, b.x, &t->enc.embed_norm);
     encoder_layers(e, t, &b, dgm_op_paths(e, tokens, first, length, NULL, 0));
 
-    dgm_mat kv = dgm_mat_cols(b.wide, 0, 2 * t->d * t->decoder_layers);
+    dgm_mat kv = dgm_mat_cols(b.wide, 0, 2 * t->dec.inner * t->dec.layers);
     dgm_op_linear(e, kv, b.x, t->cross_kv, DGM_ACT_NONE, NULL);
     for (int i = 0, r = 0; i < count; i++) {
         spans[i] = (dgm_block_span){r + ahead(t), sources[i].count,
@@ -315,7 +250,7 @@ static void encode_chunk(dgm_state *s, int count, const dgm_source *sources, con
         pos[i] = r; // for the lengths
         r += sources[i].count + ahead(t);
     }
-    dgm_op_blocks_put(e, ts->cross, t->decoder_layers, kv, spans, count);
+    dgm_op_blocks_put(e, ts->cross, t->dec.layers, kv, spans, count);
     if (t->lengths) predict_lengths(s, &b, count, pos, slots);
     dgm_exec_reset(e, mark);
 }
@@ -333,7 +268,8 @@ void dgm_transformer_encode(dgm_state *s, int count, const dgm_source *sources,
 
 int dgm_transformer_wide(const transformer *t)
 {
-    return t->cell == DECODER_AAN ? max_int(t->decoder_ffn, 2 * t->d) : t->decoder_ffn;
+    const int ffn = t->gated ? 2 * t->dec.ffn : t->dec.ffn;
+    return t->cell == DECODER_AAN ? max_int(max_int(ffn, t->aan_ffn), 2 * t->d) : ffn;
 }
 
 static void start(dgm_state *s, int count, const int32_t *slots, const int32_t *rows)
@@ -342,7 +278,7 @@ static void start(dgm_state *s, int count, const int32_t *slots, const int32_t *
     transformer_state *ts = s->storage;
     (void)slots;
     if (t->cell != DECODER_ATTENTION)
-        dgm_op_zero_rows(s->exec, ts->kv, t->decoder_layers, rows, count);
+        dgm_op_zero_rows(s->exec, ts->kv, t->dec.layers, rows, count);
 }
 
 // The entries of a row and its ancestors, oldest first; returns their number.
@@ -407,40 +343,25 @@ static void prepare_attention(step_call *c, int count)
 static void self_attention(const step_call *c, int layer)
 {
     const transformer *t = c->t;
+    const stack *side = &t->dec;
     const decoder_layer *l = &t->decoder[layer];
+    const int n = side->inner;
     dgm_exec *e = c->s->exec;
     dgm_mat kv = c->ts->kv[layer];
-    dgm_op_linear(e, c->b.qkv, dgm_transformer_input(e, t, &c->b, &l->norm), l->qkv, DGM_ACT_NONE,
-                  NULL);
-    dgm_op_scatter(e, kv, dgm_mat_cols(c->b.qkv, t->d, 2 * t->d), c->entries);
-    dgm_transformer_attend(e, t, c->b.att, dgm_mat_cols(c->b.qkv, 0, t->d), kv, c->self);
-    dgm_transformer_close(e, t, &c->b, c->b.att, l->o, &l->norm);
-}
-
-void dgm_transformer_cross(dgm_state *s, const buffers *b, int layer, const dgm_paths *paths,
-                           const dgm_align_list *align)
-{
-    const transformer *t = s->model->weights;
-    const transformer_state *ts = s->storage;
-    const decoder_layer *l = &t->decoder[layer];
-    dgm_exec *e = s->exec;
-    dgm_mat q = dgm_mat_cols(b->qkv, 0, t->d);
-    dgm_op_linear(e, q, dgm_transformer_input(e, t, b, &l->cross_norm), l->cross_q, DGM_ACT_NONE,
-                  NULL);
-    dgm_op_attend_blocks(e, b->att, q, &ts->cross[layer], head_scale(t), paths,
-                         layer == s->model->info.align_layer ? align : NULL);
-    dgm_transformer_close(e, t, b, b->att, l->cross_o, &l->cross_norm);
+    dgm_mat qkv = dgm_mat_cols(c->b.qkv, 0, 3 * n), att = dgm_mat_cols(c->b.att, 0, n);
+    dgm_op_linear(e, qkv, dgm_transformer_input(e, t, &c->b, &l->norms), l->qkv, DGM_ACT_NONE, NULL);
+    dgm_op_scatter(e, kv, dgm_mat_cols(qkv, n, 2 * n), c->entries);
+    dgm_transformer_attend(e, t, side, att, dgm_mat_cols(qkv, 0, n), kv, l->bias, c->self);
+    dgm_transformer_close(e, t, side, &c->b, att, l->o, &l->norms);
 }
 
 void dgm_transformer_embed(dgm_state *s, const buffers *b, const int32_t *ids, const int32_t *pos)
 {
     const transformer *t = s->model->weights;
     dgm_exec *e = s->exec;
-    const dgm_vector *positions =
-        t->decoder_positions ? t->decoder_positions : t->encoder_positions;
+    const dgm_vector *positions = t->dec.positions ? t->dec.positions : t->enc.positions;
     dgm_op_embed(e, b->x, t->target, ids, embedding_scale(t), t->start, positions, pos);
-    if (t->decoder_embed_norm.gamma)
-        dgm_transformer_norm(e, t, b->x, b->x, &t->decoder_embed_norm);
+    if (t->dec.embed_norm.gamma) dgm_transformer_norm(e, t, b->x, b->x, &t->dec.embed_norm);
 }
 
 static void embed_tokens(const step_call *c, int count, const dgm_step_row *steps)
@@ -453,7 +374,7 @@ static void embed_tokens(const step_call *c, int count, const dgm_step_row *step
         const int step = c->s->rows.nodes[steps[i].parent].position;
         for (int k = 0; k < tokens; k++) {
             ids[i * tokens + k] = steps[i].token[k];
-            pos[i * tokens + k] = step * tokens + k + c->t->position_offset;
+            pos[i * tokens + k] = step * tokens + k + c->t->dec.position_offset;
         }
         c->parents[i] = steps[i].parent;
     }
@@ -463,7 +384,7 @@ static void embed_tokens(const step_call *c, int count, const dgm_step_row *step
 static void decoder_layers(const step_call *c)
 {
     const transformer *t = c->t;
-    for (int i = 0; i < t->decoder_layers; i++) {
+    for (int i = 0; i < t->dec.layers; i++) {
         if (t->cell == DECODER_SSRU)
             dgm_transformer_ssru(c, i);
         else if (t->cell == DECODER_AAN)
@@ -471,7 +392,7 @@ static void decoder_layers(const step_call *c)
         else
             self_attention(c, i);
         dgm_transformer_cross(c->s, &c->b, i, c->cross, c->align);
-        dgm_transformer_feed_forward(c->s->exec, t, &c->b, &t->decoder[i].ffn);
+        dgm_transformer_feed_forward(c->s->exec, t, &t->dec, &c->b, &t->decoder[i].ffn);
     }
 }
 
@@ -486,7 +407,7 @@ static void step(dgm_state *s, int count, const dgm_step_row *steps, const int32
     const int vectors = count * t->tokens;
     const dgm_align_list align = dgm_model_alignment(s, vectors, wanted);
     step_call c = {.s = s, .t = t, .ts = ts, .rows = rows, .align = wanted ? &align : NULL};
-    c.b = dgm_transformer_buffers(e, vectors, t->d, dgm_transformer_wide(t));
+    c.b = dgm_transformer_buffers(e, t, vectors, dgm_transformer_wide(t));
     c.parents = DGM_ARENA_ARRAY(a, int32_t, (size_t)count);
     c.owner = DGM_ARENA_ARRAY(a, int32_t, (size_t)vectors);
     c.entries = DGM_ARENA_ARRAY(a, int32_t, (size_t)vectors);
@@ -494,10 +415,7 @@ static void step(dgm_state *s, int count, const dgm_step_row *steps, const int32
     embed_tokens(&c, count, steps);
     decoder_layers(&c);
     *hidden = dgm_mat_rows(ts->hidden, 0, vectors);
-    if (t->pre_norm)
-        dgm_transformer_norm(e, t, *hidden, c.b.x, &t->decoder_norm);
-    else
-        dgm_op_gather(e, *hidden, c.b.x, NULL);
+    dgm_transformer_final(e, t, *hidden, c.b.x);
     dgm_exec_reset(e, mark);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The Transformer's metadata and tensors (docs/internals/FORMAT.md, 2.4).
+// The Transformer's tensors (docs/internals/FORMAT.md, 2.4).
 //
 // Layers that share an input are stacked into one product: q, k and v of self-attention, the two
 // SSRU layers, and the keys and values of all decoder layers, which see the same encoder output.
@@ -11,27 +11,7 @@
 #include "base/mem.h"
 #include "model/transformer/transformer_private.h"
 
-// Sinusoids are computed for this many positions, or more if the model's defaults ask for it.
-enum { SINUSOID_POSITIONS = 1024, MAX_WIDTH = 1 << 16, MAX_LAYERS = 1024 };
-
-static const char *const norm_names[] = {"post", "pre", NULL};
-static const char *const decoder_names[] = {"self_attention", "ssru", "aan", NULL}; // decoder_kind
-static const char *const start_names[] = {"zero", "learned", NULL};
-static const char *const activation_names[] = {"relu", "relu10",    "swish",
-                                               "gelu", "gelu_tanh", NULL};
-static const dgm_act activations[] = {DGM_ACT_RELU, DGM_ACT_RELU10, DGM_ACT_SWISH, DGM_ACT_GELU,
-                                      DGM_ACT_GELU_TANH};
-typedef enum positions { SINUSOID, SINUSOID_MARIAN, LEARNED, NO_POSITIONS } positions;
-static const char *const position_names[] = {"sinusoid", "sinusoid_marian", "learned", "none",
-                                             NULL};
-
-// Tensor names are short and made from a pattern and a layer number.
-typedef struct tensor_name {
-    char text[96];
-} tensor_name;
-
-static tensor_name name_of(const char *fmt, ...) DGM_PRINTF(1, 2);
-static tensor_name name_of(const char *fmt, ...)
+tensor_name dgm_transformer_name(const char *fmt, ...)
 {
     tensor_name n;
     va_list args;
@@ -39,69 +19,6 @@ static tensor_name name_of(const char *fmt, ...)
     vsnprintf(n.text, sizeof n.text, fmt, args);
     va_end(args);
     return n;
-}
-
-// ---- metadata ---------------------------------------------------------------------------------
-
-typedef struct settings {
-    positions positions;
-    int start;
-} settings;
-
-static dgm_status get_size(const dgm_gguf *g, const char *key, dgm_need need, int max, int *out,
-                           dgm_error *err)
-{
-    uint32_t v = (uint32_t)*out;
-    DGM_TRY(dgm_gguf_get_u32(g, key, need, 1, (uint32_t)max, &v, err));
-    *out = (int)v;
-    return DGM_OK;
-}
-
-static dgm_status load_settings(dgm_model *m, transformer *t, settings *s, dgm_error *err)
-{
-    const dgm_gguf *g = m->file;
-    int norm_kind = 0, act = 0, pos = 0, decoder = 0, start = 0;
-    uint32_t offset = 0;
-    t->eps = 1e-5f;
-    t->scale_embedding = true;
-    DGM_TRY(get_size(g, "dragoman.transformer.d_model", DGM_REQUIRED, MAX_WIDTH, &t->d, err));
-    DGM_TRY(get_size(g, "dragoman.transformer.heads", DGM_REQUIRED, MAX_WIDTH, &t->heads, err));
-    DGM_TRY(get_size(g, "dragoman.transformer.ffn", DGM_REQUIRED, MAX_WIDTH, &t->ffn, err));
-    t->decoder_ffn = t->ffn;
-    DGM_TRY(get_size(g, "dragoman.transformer.decoder_ffn", DGM_OPTIONAL, MAX_WIDTH,
-                     &t->decoder_ffn, err));
-    DGM_TRY(get_size(g, "dragoman.transformer.encoder_layers", DGM_REQUIRED, MAX_LAYERS,
-                     &t->encoder_layers, err));
-    DGM_TRY(get_size(g, "dragoman.transformer.decoder_layers", DGM_REQUIRED, MAX_LAYERS,
-                     &t->decoder_layers, err));
-    DGM_TRY(dgm_gguf_get_enum(g, "dragoman.transformer.norm", DGM_REQUIRED, norm_names, &norm_kind,
-                              err));
-    DGM_TRY(dgm_gguf_get_f32(g, "dragoman.transformer.norm_eps", DGM_OPTIONAL, 0, 1, &t->eps, err));
-    DGM_TRY(dgm_gguf_get_enum(g, "dragoman.transformer.activation", DGM_REQUIRED, activation_names,
-                              &act, err));
-    DGM_TRY(dgm_gguf_get_enum(g, "dragoman.transformer.positions", DGM_REQUIRED, position_names,
-                              &pos, err));
-    DGM_TRY(dgm_gguf_get_u32(g, "dragoman.transformer.position_offset", DGM_OPTIONAL, 0, 1024,
-                             &offset, err));
-    DGM_TRY(dgm_gguf_get_bool(g, "dragoman.transformer.scale_embedding", DGM_OPTIONAL,
-                              &t->scale_embedding, err));
-    DGM_TRY(
-        dgm_gguf_get_enum(g, "dragoman.transformer.start", DGM_OPTIONAL, start_names, &start, err));
-    DGM_TRY(dgm_gguf_get_enum(g, "dragoman.transformer.decoder", DGM_OPTIONAL, decoder_names,
-                              &decoder, err));
-    DGM_FAIL_IF(t->d % t->heads != 0, err, DGM_ERR_FORMAT,
-                "dragoman.transformer.heads is %d, which does not divide d_model %d", t->heads,
-                t->d);
-    DGM_FAIL_IF(t->d % 2 != 0, err, DGM_ERR_FORMAT, "dragoman.transformer.d_model is odd: %d",
-                t->d);
-    DGM_TRY(dgm_transformer_moe_settings(g, &t->moe, err));
-    t->pre_norm = norm_kind == 1;
-    t->cell = (decoder_kind)decoder;
-    t->act = activations[act];
-    t->position_offset = (int)offset;
-    s->positions = (positions)pos;
-    s->start = start;
-    return DGM_OK;
 }
 
 // ---- parts ------------------------------------------------------------------------------------
@@ -112,8 +29,8 @@ static dgm_status load_stack(dgm_model *m, const char *prefix, const char *const
 {
     dgm_linear_part parts[3] = {{0}};
     for (int i = 0; i < count; i++) {
-        tensor_name weight = name_of("%s.%s.weight", prefix, names[i]);
-        tensor_name bias = name_of("%s.%s.bias", prefix, names[i]);
+        tensor_name weight = dgm_transformer_name("%s.%s.weight", prefix, names[i]);
+        tensor_name bias = dgm_transformer_name("%s.%s.bias", prefix, names[i]);
         DGM_TRY(
             dgm_gguf_matrix(m->file, weight.text, rows, cols, DGM_REQUIRED, &parts[i].weight, err));
         DGM_TRY(dgm_gguf_vector(m->file, bias.text, rows, DGM_OPTIONAL, &parts[i].bias, err));
@@ -131,84 +48,133 @@ static dgm_status load_norm(dgm_model *m, const char *prefix, int d, dgm_need ne
                             dgm_error *err)
 {
     const float *gamma = NULL, *beta = NULL;
-    DGM_TRY(dgm_gguf_vector(m->file, name_of("%s.weight", prefix).text, d, need, &gamma, err));
-    DGM_TRY(dgm_gguf_vector(m->file, name_of("%s.bias", prefix).text, d, DGM_OPTIONAL, &beta, err));
+    DGM_TRY(dgm_gguf_vector(m->file, dgm_transformer_name("%s.weight", prefix).text, d, need, &gamma, err));
+    DGM_TRY(dgm_gguf_vector(m->file, dgm_transformer_name("%s.bias", prefix).text, d, DGM_OPTIONAL, &beta, err));
     if (gamma) DGM_TRY(dgm_vector_from(m->backend, gamma, 1, d, &out->gamma, err));
     if (gamma && beta) DGM_TRY(dgm_vector_from(m->backend, beta, 1, d, &out->beta, err));
     return DGM_OK;
 }
 
+// PREFIX.norm before the sub-layer or behind it; with both, PREFIX.post_norm is the second.
+static dgm_status load_norms(dgm_model *m, const char *prefix, norm_place place, norms *out,
+                             dgm_error *err)
+{
+    const int d = ((const transformer *)m->weights)->d;
+    const tensor_name one = dgm_transformer_name("%s.norm", prefix);
+    const tensor_name other = dgm_transformer_name("%s.post_norm", prefix);
+    if (place == NORM_PRE || place == NORM_BOTH)
+        DGM_TRY(load_norm(m, one.text, d, DGM_REQUIRED, &out->before, err));
+    if (place == NORM_POST || place == NORM_BOTH)
+        DGM_TRY(load_norm(m, place == NORM_POST ? one.text : other.text, d, DGM_REQUIRED,
+                          &out->behind, err));
+    return DGM_OK;
+}
+
+static const char *const gated_names[] = {"ffn.in", "ffn.factor"};
+
 // `every`: of this side, for layer number i.
-static dgm_status load_ffn(dgm_model *m, const char *prefix, int every, int i, int f,
+static dgm_status load_ffn(dgm_model *m, const char *prefix, const stack *side, int every, int i,
                            feed_forward *out, dgm_error *err)
 {
     const transformer *t = m->weights;
-    int d = t->d;
+    const int d = t->d, f = side->ffn;
     if (dgm_transformer_moe_at(every, i)) {
         DGM_TRY(dgm_transformer_moe_load(m, &t->moe, prefix, d, f, out, err));
     } else {
-        DGM_TRY(load_linear(m, prefix, "ffn.in", f, d, &out->in, err));
+        DGM_TRY(load_stack(m, prefix, gated_names, t->gated ? 2 : 1, f, d, &out->in, err));
         DGM_TRY(load_linear(m, prefix, "ffn.out", d, f, &out->out, err));
     }
-    return load_norm(m, name_of("%s.ffn.norm", prefix).text, d, DGM_REQUIRED, &out->norm, err);
+    const tensor_name name = dgm_transformer_name("%s.ffn", prefix);
+    return load_norms(m, name.text, side->place, &out->norms, err);
+}
+
+// The number in the names of a layer's tensors.
+static int number_of(const stack *side, int layer)
+{
+    return side->tensors_of ? (int)side->tensors_of[layer] : layer;
 }
 
 static const char *const qkv_names[] = {"self.q", "self.k", "self.v"};
 static const char *const ssru_names[] = {"rnn.w", "rnn.f"};
 
+static dgm_status load_self_attention(dgm_model *m, const char *prefix, const stack *side,
+                                      dgm_linear **qkv, dgm_linear **o, dgm_error *err)
+{
+    const transformer *t = m->weights;
+    DGM_TRY(load_stack(m, prefix, qkv_names, 3, side->inner, t->d, qkv, err));
+    return t->no_output ? DGM_OK : load_linear(m, prefix, "self.o", t->d, side->inner, o, err);
+}
+
 static dgm_status load_encoder_layer(dgm_model *m, transformer *t, int i, dgm_error *err)
 {
     encoder_layer *l = &t->encoder[i];
-    tensor_name p = name_of("enc.%d", i);
-    DGM_TRY(load_stack(m, p.text, qkv_names, 3, t->d, t->d, &l->qkv, err));
-    DGM_TRY(load_linear(m, p.text, "self.o", t->d, t->d, &l->o, err));
-    DGM_TRY(load_norm(m, name_of("enc.%d.self.norm", i).text, t->d, DGM_REQUIRED, &l->norm, err));
-    return load_ffn(m, p.text, t->moe.encoder_every, i, t->ffn, &l->ffn, err);
+    const tensor_name p = dgm_transformer_name("enc.%d", number_of(&t->enc, i));
+    DGM_TRY(load_self_attention(m, p.text, &t->enc, &l->qkv, &l->o, err));
+    if (i > 0) l->bias = t->encoder[i - 1].bias;
+    if (t->buckets)
+        DGM_TRY(dgm_transformer_relative(m, p.text, true, i ? DGM_OPTIONAL : DGM_REQUIRED, &l->bias,
+                                         err));
+    const tensor_name self = dgm_transformer_name("%s.self", p.text);
+    DGM_TRY(load_norms(m, self.text, t->enc.place, &l->norms, err));
+    return load_ffn(m, p.text, &t->enc, t->moe.encoder_every, i, &l->ffn, err);
+}
+
+// What stands in the place of self-attention, or it.
+static dgm_status load_first(dgm_model *m, transformer *t, const char *prefix, decoder_layer *l,
+                             dgm_error *err)
+{
+    if (t->cell == DECODER_SSRU) {
+        DGM_TRY(load_stack(m, prefix, ssru_names, 2, t->d, t->d, &l->qkv, err));
+        return t->rnn_output ? load_linear(m, prefix, "rnn.o", t->d, t->d, &l->o, err) : DGM_OK;
+    }
+    if (t->cell == DECODER_ATTENTION)
+        return load_self_attention(m, prefix, &t->dec, &l->qkv, &l->o, err);
+    DGM_TRY(load_linear(m, prefix, "aan.in", t->aan_ffn, t->d, &l->aan_in, err));
+    DGM_TRY(load_linear(m, prefix, "aan.out", t->d, t->aan_ffn, &l->aan_out, err));
+    if (!t->aan_gate) return DGM_OK;
+    return load_linear(m, prefix, "aan.gate", 2 * t->d, 2 * t->d, &l->gate, err);
 }
 
 static dgm_status load_decoder_layer(dgm_model *m, transformer *t, int i, dgm_error *err)
 {
-    decoder_layer *l = &t->decoder[i];
-    tensor_name p = name_of("dec.%d", i);
-    if (t->cell == DECODER_SSRU) {
-        DGM_TRY(load_stack(m, p.text, ssru_names, 2, t->d, t->d, &l->qkv, err));
-    } else if (t->cell == DECODER_AAN) {
-        DGM_TRY(load_linear(m, p.text, "aan.in", t->decoder_ffn, t->d, &l->aan_in, err));
-        DGM_TRY(load_linear(m, p.text, "aan.out", t->d, t->decoder_ffn, &l->aan_out, err));
-        DGM_TRY(load_linear(m, p.text, "aan.gate", 2 * t->d, 2 * t->d, &l->gate, err));
-    } else {
-        DGM_TRY(load_stack(m, p.text, qkv_names, 3, t->d, t->d, &l->qkv, err));
-        DGM_TRY(load_linear(m, p.text, "self.o", t->d, t->d, &l->o, err));
-    }
     static const char *const cells[] = {"self", "rnn", "aan"};
-    tensor_name first_norm = name_of("dec.%d.%s.norm", i, cells[t->cell]);
-    DGM_TRY(load_norm(m, first_norm.text, t->d, DGM_REQUIRED, &l->norm, err));
-    DGM_TRY(load_linear(m, p.text, "cross.q", t->d, t->d, &l->cross_q, err));
-    DGM_TRY(load_linear(m, p.text, "cross.o", t->d, t->d, &l->cross_o, err));
-    DGM_TRY(load_norm(m, name_of("dec.%d.cross.norm", i).text, t->d, DGM_REQUIRED, &l->cross_norm,
-                      err));
-    return load_ffn(m, p.text, t->moe.decoder_every, i, t->decoder_ffn, &l->ffn, err);
+    decoder_layer *l = &t->decoder[i];
+    const tensor_name p = dgm_transformer_name("dec.%d", number_of(&t->dec, i));
+    DGM_TRY(load_first(m, t, p.text, l, err));
+    if (i > 0) l->bias = t->decoder[i - 1].bias;
+    if (t->buckets)
+        DGM_TRY(dgm_transformer_relative(m, p.text, false, i ? DGM_OPTIONAL : DGM_REQUIRED, &l->bias,
+                                         err));
+    const tensor_name self = dgm_transformer_name("%s.%s", p.text, cells[t->cell]);
+    DGM_TRY(load_norms(m, self.text, t->dec.place, &l->norms, err));
+    DGM_TRY(load_linear(m, p.text, "cross.q", t->dec.inner, t->d, &l->cross_q, err));
+    if (!t->no_output)
+        DGM_TRY(load_linear(m, p.text, "cross.o", t->d, t->dec.inner, &l->cross_o, err));
+    const tensor_name cross = dgm_transformer_name("%s.cross", p.text);
+    DGM_TRY(load_norms(m, cross.text, t->dec.place, &l->cross_norms, err));
+    return load_ffn(m, p.text, &t->dec, t->moe.decoder_every, i, &l->ffn, err);
 }
 
 static dgm_status load_cross_kv(dgm_model *m, transformer *t, dgm_error *err)
 {
-    dgm_linear_part *parts = dgm_calloc((size_t)t->decoder_layers * 2, sizeof *parts);
+    const int parts_count = 2 * t->dec.layers, rows = t->dec.inner;
+    dgm_linear_part *parts = dgm_calloc((size_t)parts_count, sizeof *parts);
     if (!parts) return dgm_no_memory(err);
     dgm_status st = DGM_OK;
-    for (int i = 0; i < 2 * t->decoder_layers && st == DGM_OK; i++) {
-        char which = i % 2 ? 'v' : 'k';
-        tensor_name weight = name_of("dec.%d.cross.%c.weight", i / 2, which);
-        tensor_name bias = name_of("dec.%d.cross.%c.bias", i / 2, which);
-        st = dgm_gguf_matrix(m->file, weight.text, t->d, t->d, DGM_REQUIRED, &parts[i].weight, err);
+    for (int i = 0; i < parts_count && st == DGM_OK; i++) {
+        const int layer = number_of(&t->dec, i / 2), which = i % 2 ? 'v' : 'k';
+        tensor_name weight = dgm_transformer_name("dec.%d.cross.%c.weight", layer, which);
+        tensor_name bias = dgm_transformer_name("dec.%d.cross.%c.bias", layer, which);
+        st = dgm_gguf_matrix(m->file, weight.text, rows, t->d, DGM_REQUIRED, &parts[i].weight, err);
         if (st != DGM_OK) break;
-        st = dgm_gguf_vector(m->file, bias.text, t->d, DGM_OPTIONAL, &parts[i].bias, err);
+        st = dgm_gguf_vector(m->file, bias.text, rows, DGM_OPTIONAL, &parts[i].bias, err);
     }
-    if (st == DGM_OK) st = dgm_model_linear(m, parts, 2 * t->decoder_layers, &t->cross_kv, err);
+    if (st == DGM_OK) st = dgm_model_linear(m, parts, parts_count, &t->cross_kv, err);
     dgm_free(parts);
     return st;
 }
 
-// ---- embeddings and positions -------------------------------------------------------------------
+// ---- embeddings ---------------------------------------------------------------------------------
 
 static dgm_status load_embeddings(dgm_model *m, transformer *t, const settings *s, dgm_error *err)
 {
@@ -225,57 +191,6 @@ static dgm_status load_embeddings(dgm_model *m, transformer *t, const settings *
     const float *start = NULL;
     DGM_TRY(dgm_gguf_vector(m->file, "dec.start", t->d, DGM_REQUIRED, &start, err));
     return dgm_vector_from(m->backend, start, 1, t->d, &t->start, err);
-}
-
-static dgm_status make_sinusoids(dgm_model *m, transformer *t, bool marian, dgm_error *err)
-{
-    int rows = SINUSOID_POSITIONS, half = t->d / 2;
-    if (m->info.defaults.max_source > rows) rows = m->info.defaults.max_source;
-    if (m->info.defaults.max_length + 2 > rows) rows = m->info.defaults.max_length + 2;
-    rows += t->position_offset;
-    float *table = dgm_malloc((size_t)rows * (size_t)t->d * sizeof(float));
-    if (!table) return dgm_no_memory(err);
-    for (int i = 0; i < half; i++) {
-        double rate = marian ? exp(-log(10000.0) * i / (half > 1 ? half - 1 : 1))
-                             : pow(10000.0, -2.0 * i / t->d);
-        for (int p = 0; p < rows; p++) {
-            table[(size_t)p * (size_t)t->d + (size_t)i] = (float)sin(p * rate);
-            table[(size_t)p * (size_t)t->d + (size_t)(half + i)] = (float)cos(p * rate);
-        }
-    }
-    dgm_status st = dgm_vector_from(m->backend, table, rows, t->d, &t->encoder_positions, err);
-    dgm_free(table);
-    m->info.max_source = m->info.max_target = rows - t->position_offset;
-    return st;
-}
-
-static dgm_status load_table(dgm_model *m, const char *name, int d, dgm_need need, dgm_vector **out,
-                             int *rows, dgm_error *err)
-{
-    const dgm_tensor *tensor = NULL;
-    DGM_TRY(dgm_gguf_matrix(m->file, name, -1, d, need, &tensor, err));
-    if (!tensor) return DGM_OK;
-    float *table = dgm_malloc((size_t)tensor->rows * (size_t)d * sizeof(float));
-    if (!table) return dgm_no_memory(err);
-    dgm_tensor_to_f32(tensor, table);
-    dgm_status st = dgm_vector_from(m->backend, table, tensor->rows, d, out, err);
-    *rows = tensor->rows;
-    dgm_free(table);
-    return st;
-}
-
-static dgm_status load_positions(dgm_model *m, transformer *t, const settings *s, dgm_error *err)
-{
-    if (s->positions == NO_POSITIONS) return DGM_OK;
-    if (s->positions != LEARNED) return make_sinusoids(m, t, s->positions == SINUSOID_MARIAN, err);
-    int rows = 0;
-    DGM_TRY(load_table(m, "enc.pos", t->d, DGM_REQUIRED, &t->encoder_positions, &rows, err));
-    m->info.max_source = m->info.max_target = rows - t->position_offset;
-    DGM_TRY(load_table(m, "dec.pos", t->d, DGM_OPTIONAL, &t->decoder_positions, &rows, err));
-    m->info.max_target = rows - t->position_offset;
-    DGM_FAIL_IF(m->info.max_source < 1 || m->info.max_target < 2, err, DGM_ERR_FORMAT,
-                "the tables of positions are too short");
-    return DGM_OK;
 }
 
 // ---- what the architectures have of their own ---------------------------------------------------
@@ -295,6 +210,7 @@ static dgm_status load_double(dgm_model *m, transformer *t, const dgm_vocab_spec
                               dgm_error *err)
 {
     dgm_model_info *info = &m->info;
+    DGM_FAIL_IF(t->buckets, err, DGM_ERR_FORMAT, "a decoder of pairs has no relative positions");
     DGM_FAIL_IF(target->eod < 0 || target->bos < 0, err, DGM_ERR_FORMAT,
                 "a decoder of pairs needs the keys dragoman.target.eod and dragoman.target.bos");
     DGM_FAIL_IF(target->eod == target->eos || target->eod == target->bos ||
@@ -317,6 +233,8 @@ static dgm_status load_cmlm(dgm_model *m, transformer *t, const dgm_vocab_spec *
                             dgm_error *err)
 {
     dgm_model_info *info = &m->info;
+    DGM_FAIL_IF(t->buckets, err, DGM_ERR_FORMAT,
+                "a masked language model has no relative positions");
     DGM_FAIL_IF(target->mask < 0, err, DGM_ERR_FORMAT,
                 "a masked language model needs the key dragoman.target.mask");
     DGM_FAIL_IF(t->cell != DECODER_ATTENTION || info->order != DGM_ORDER_L2R ||
@@ -363,25 +281,25 @@ static dgm_status load_all(dgm_model *m, load_own own, dgm_error *err)
     dgm_vocab_spec target;
     DGM_TRY(dgm_modelfile_vocab(m->file, DGM_TARGET, &target, err));
     settings s = {0};
-    DGM_TRY(load_settings(m, t, &s, err));
-    t->encoder = dgm_calloc((size_t)t->encoder_layers, sizeof *t->encoder);
-    t->decoder = dgm_calloc((size_t)t->decoder_layers, sizeof *t->decoder);
+    DGM_TRY(dgm_transformer_settings(m, t, &s, err));
+    t->encoder = dgm_calloc((size_t)t->enc.layers, sizeof *t->encoder);
+    t->decoder = dgm_calloc((size_t)t->dec.layers, sizeof *t->decoder);
     if (!t->encoder || !t->decoder) return dgm_no_memory(err);
     DGM_TRY(load_embeddings(m, t, &s, err));
-    DGM_TRY(load_positions(m, t, &s, err));
-    DGM_TRY(load_norm(m, "enc.embed_norm", t->d, DGM_OPTIONAL, &t->encoder_embed_norm, err));
-    DGM_TRY(load_norm(m, "dec.embed_norm", t->d, DGM_OPTIONAL, &t->decoder_embed_norm, err));
-    for (int i = 0; i < t->encoder_layers; i++) DGM_TRY(load_encoder_layer(m, t, i, err));
-    for (int i = 0; i < t->decoder_layers; i++) DGM_TRY(load_decoder_layer(m, t, i, err));
+    DGM_TRY(dgm_transformer_positions(m, t, &s, err));
+    DGM_TRY(load_norm(m, "enc.embed_norm", t->d, DGM_OPTIONAL, &t->enc.embed_norm, err));
+    DGM_TRY(load_norm(m, "dec.embed_norm", t->d, DGM_OPTIONAL, &t->dec.embed_norm, err));
+    for (int i = 0; i < t->enc.layers; i++) DGM_TRY(load_encoder_layer(m, t, i, err));
+    for (int i = 0; i < t->dec.layers; i++) DGM_TRY(load_decoder_layer(m, t, i, err));
     DGM_TRY(load_cross_kv(m, t, err));
-    if (t->pre_norm) {
-        DGM_TRY(load_norm(m, "enc.norm", t->d, DGM_REQUIRED, &t->encoder_norm, err));
-        DGM_TRY(load_norm(m, "dec.norm", t->d, DGM_REQUIRED, &t->decoder_norm, err));
-    }
+    if (t->enc.final)
+        DGM_TRY(load_norm(m, "enc.norm", t->d, DGM_REQUIRED, &t->enc.final_norm, err));
+    if (t->dec.final)
+        DGM_TRY(load_norm(m, "dec.norm", t->d, DGM_REQUIRED, &t->dec.final_norm, err));
     DGM_TRY(own(m, t, &target, err));
     m->info.hidden = t->d;
-    m->info.layers = t->decoder_layers;
-    m->info.heads = t->heads;
+    m->info.layers = t->dec.layers;
+    m->info.heads = t->dec.heads;
     m->keep_ancestors = t->cell == DECODER_ATTENTION && !t->lengths;
     return DGM_OK;
 }
@@ -407,25 +325,39 @@ static void free_norm(dgm_backend *b, norm *n)
     dgm_vector_free(b, &n->beta);
 }
 
+static void free_norms(dgm_backend *b, norms *n)
+{
+    free_norm(b, &n->before);
+    free_norm(b, &n->behind);
+}
+
+// Layers that share a table lie one behind the other.
+static void free_bias(dgm_backend *b, dgm_vector **bias, const dgm_vector *next)
+{
+    if (*bias != next) dgm_vector_free(b, bias);
+}
+
 static void free_ffn(dgm_backend *b, feed_forward *f)
 {
     dgm_linear_free(b, &f->in);
     dgm_linear_free(b, &f->out);
     dgm_transformer_moe_free(b, f);
-    free_norm(b, &f->norm);
+    free_norms(b, &f->norms);
 }
 
 static void free_layers(dgm_backend *b, transformer *t)
 {
-    for (int i = 0; t->encoder && i < t->encoder_layers; i++) {
+    for (int i = 0; t->encoder && i < t->enc.layers; i++) {
         encoder_layer *l = &t->encoder[i];
+        free_bias(b, &l->bias, i + 1 < t->enc.layers ? l[1].bias : NULL);
         dgm_linear_free(b, &l->qkv);
         dgm_linear_free(b, &l->o);
-        free_norm(b, &l->norm);
+        free_norms(b, &l->norms);
         free_ffn(b, &l->ffn);
     }
-    for (int i = 0; t->decoder && i < t->decoder_layers; i++) {
+    for (int i = 0; t->decoder && i < t->dec.layers; i++) {
         decoder_layer *l = &t->decoder[i];
+        free_bias(b, &l->bias, i + 1 < t->dec.layers ? l[1].bias : NULL);
         dgm_linear_free(b, &l->qkv);
         dgm_linear_free(b, &l->o);
         dgm_linear_free(b, &l->aan_in);
@@ -433,10 +365,17 @@ static void free_layers(dgm_backend *b, transformer *t)
         dgm_linear_free(b, &l->gate);
         dgm_linear_free(b, &l->cross_q);
         dgm_linear_free(b, &l->cross_o);
-        free_norm(b, &l->norm);
-        free_norm(b, &l->cross_norm);
+        free_norms(b, &l->norms);
+        free_norms(b, &l->cross_norms);
         free_ffn(b, &l->ffn);
     }
+}
+
+static void free_side(dgm_backend *b, stack *side)
+{
+    dgm_vector_free(b, &side->positions);
+    free_norm(b, &side->embed_norm);
+    free_norm(b, &side->final_norm);
 }
 
 void dgm_transformer_unload(dgm_model *m)
@@ -450,13 +389,9 @@ void dgm_transformer_unload(dgm_model *m)
     dgm_vector_free(b, &t->length_input);
     dgm_embedding_free(b, &t->source);
     dgm_embedding_free(b, &t->target);
-    dgm_vector_free(b, &t->encoder_positions);
-    dgm_vector_free(b, &t->decoder_positions);
     dgm_vector_free(b, &t->start);
-    free_norm(b, &t->encoder_embed_norm);
-    free_norm(b, &t->decoder_embed_norm);
-    free_norm(b, &t->encoder_norm);
-    free_norm(b, &t->decoder_norm);
+    free_side(b, &t->enc);
+    free_side(b, &t->dec);
     dgm_free(t->encoder);
     dgm_free(t->decoder);
     dgm_free(t);

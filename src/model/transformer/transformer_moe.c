@@ -122,8 +122,8 @@ void dgm_transformer_moe_run(dgm_exec *e, const transformer *t, const feed_forwa
 void dgm_transformer_experts(const dgm_model *m, dgm_experts_use *out)
 {
     const transformer *t = m->weights;
-    for (int i = 0; i < t->encoder_layers; i++)
+    for (int i = 0; i < t->enc.layers; i++)
         if (t->encoder[i].ffn.experts) dgm_experts_count(t->encoder[i].ffn.experts, out);
-    for (int i = 0; i < t->decoder_layers; i++)
+    for (int i = 0; i < t->dec.layers; i++)
         if (t->decoder[i].ffn.experts) dgm_experts_count(t->decoder[i].ffn.experts, out);
 }

@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: MIT
 // Private to the Transformer and its relatives: weights and settings as loaded from the file, a
-// worker's storage, and the parts of a layer that transformer.c, transformer_recurrent.c (SSRU and
-// average attention) and cmlm.c share.
+// worker's storage, and the parts of a layer (transformer_layer.c) that transformer.c,
+// transformer_recurrent.c (SSRU and average attention) and cmlm.c share.
 #ifndef DGM_MODEL_TRANSFORMER_TRANSFORMER_PRIVATE_H
 #define DGM_MODEL_TRANSFORMER_TRANSFORMER_PRIVATE_H
 
 #include "model/model_private.h"
 
 typedef struct norm {
-    dgm_vector *gamma, *beta;
+    dgm_vector *gamma, *beta; // gamma NULL: there is none
 } norm;
+
+// Of a sub-layer: of what it reads, and behind it (`residual`). Most models have one of the two.
+typedef struct norms {
+    norm before, behind;
+} norms;
 
 // A feed-forward layer is one network, or a gate and experts (transformer_moe.c).
 typedef struct feed_forward {
-    dgm_linear *in, *out;         // [F, D], [D, F]; NULL with experts
+    dgm_linear *in, *out;         // [F, D], gated [2F, D]; [D, F]; NULL with experts
     dgm_experts *experts;         // NULL: a plain layer
     dgm_vector *gate, *gate_bias; // [experts, D], [1, experts]; the bias may be NULL
-    norm norm;
+    norms norms;
 } feed_forward;
 
 // Which layers have experts and how rows choose among them (docs/internals/FORMAT.md, 2.4).
@@ -29,8 +34,9 @@ typedef struct mixture {
 } mixture;
 
 typedef struct encoder_layer {
-    dgm_linear *qkv, *o; // [3D, D], [D, D]
-    norm norm;
+    dgm_linear *qkv, *o; // [3 inner, D], [D, inner] or NULL
+    dgm_vector *bias;    // of relative positions, or NULL; may be the layer's before
+    norms norms;
     feed_forward ffn;
 } encoder_layer;
 
@@ -38,31 +44,60 @@ typedef enum decoder_kind { DECODER_ATTENTION = 0, DECODER_SSRU, DECODER_AAN } d
 
 typedef struct decoder_layer {
     dgm_linear *qkv, *o; // self-attention; with SSRU qkv is [2D, D]: W and the forget gate
-    dgm_linear *aan_in, *aan_out, *gate; // average attention: [F, D], [D, F], [2D, 2D]
-    norm norm;
+    dgm_linear *aan_in, *aan_out, *gate; // average attention: [F, D], [D, F], [2D, 2D] or NULL
+    dgm_vector *bias;
+    norms norms;
     dgm_linear *cross_q, *cross_o;
-    norm cross_norm;
+    norms cross_norms;
     feed_forward ffn;
 } decoder_layer;
 
+typedef enum norm_place { NORM_POST = 0, NORM_PRE, NORM_BOTH, NORM_NONE } norm_place;
+
+// What a layer makes of x and a sub-layer's result u, where there is a norm behind it.
+typedef enum residual_kind {
+    RESIDUAL_SUM = 0, // norm(x + u)
+    RESIDUAL_APART,   // x + norm(u)
+    RESIDUAL_NONE     // norm(u)
+} residual_kind;
+
+// One side: encoder or decoder.
+typedef struct stack {
+    int layers, ffn;
+    int heads, dk, inner; // of attention: heads, their width, and both multiplied
+    float query_scale;
+    norm_place place;
+    residual_kind residual;
+    bool final;              // it has a norm behind the last layer
+    norm embed_norm, final_norm;
+    dgm_vector *positions; // the decoder's may be NULL: the encoder's
+    int position_offset;
+    const int32_t *tensors_of; // [layers] whose tensors a layer has; NULL: its own
+} stack;
+
 typedef struct transformer {
-    int d, heads, encoder_layers, decoder_layers, ffn, decoder_ffn;
+    int d;
+    int widest; // of D and the inner widths of attention
+    stack enc, dec;
     int tokens; // of a step: 2 in a decoder of pairs
     decoder_kind cell;
-    bool pre_norm, scale_embedding;
+    bool scale_embedding;
+    bool rms;   // norms are RMS norms
+    bool gated; // feed-forward layers are gated
+    bool no_output; // attention has no output layer
     float eps;
     dgm_act act;
+    int aan_ffn; // average attention's own
+    dgm_act aan_act;
+    bool aan_gate, rnn_output;
+    int buckets, distance; // of relative positions; 0: there are none
+    int reach;             // positions that their tables have
     mixture moe;
-    int position_offset;
     dgm_embedding *source, *target; // target may be source
-    dgm_vector *encoder_positions,
-        *decoder_positions; // decoder's may be the encoder's; may be NULL
     dgm_vector *start;
-    norm encoder_embed_norm, decoder_embed_norm; // optional
-    norm encoder_norm, decoder_norm;             // pre-norm
     encoder_layer *encoder;
     decoder_layer *decoder;
-    dgm_linear *cross_kv; // all decoder layers' keys and values: [layers * 2D, D]
+    dgm_linear *cross_kv; // all decoder layers' keys and values: [layers * 2 inner, D]
     // A masked language model's: the encoder's first input, and the classifier of lengths on its
     // output [lengths, D].
     dgm_vector *length_input;
@@ -72,7 +107,7 @@ typedef struct transformer {
 
 typedef struct transformer_state {
     dgm_blocks *cross; // [layers]
-    // [layers] of the pool's rows: with attention [tokens * rows, 2D], else one cell [rows, D].
+    // [layers] of the pool's rows: with attention [tokens * rows, 2 inner], else one cell [rows, D].
     // NULL in a masked language model.
     dgm_mat *kv;
     dgm_mat hidden;  // [tokens * rows, D]
@@ -81,9 +116,10 @@ typedef struct transformer_state {
 
 // Buffers of one call, all with the call's number of rows.
 typedef struct buffers {
-    dgm_mat x, normed, att; // [rows, D]
-    dgm_mat qkv;            // [rows, 3D]
-    dgm_mat wide;           // [rows, F], or all layers' keys and values
+    dgm_mat x, normed; // [rows, D]
+    dgm_mat att;       // [rows, widest]
+    dgm_mat qkv;       // [rows, 3 widest]
+    dgm_mat wide;      // [rows, F], or all layers' keys and values
 } buffers;
 
 // Everything one step call looks up once and every layer uses. n rows make n * tokens vectors:
@@ -101,6 +137,37 @@ typedef struct step_call {
     const dgm_paths *cross; // and the blocks of their slots
     const dgm_align_list *align; // NULL: nobody wants any
 } step_call;
+
+// Tensor names are short and made from a pattern and a layer number.
+typedef struct tensor_name {
+    char text[96];
+} tensor_name;
+
+tensor_name dgm_transformer_name(const char *fmt, ...) DGM_PRINTF(1, 2);
+
+// transformer_settings.c: the metadata.
+typedef enum position_kind {
+    SINUSOID,
+    SINUSOID_MARIAN,
+    LEARNED,
+    NO_POSITIONS,
+    RELATIVE
+} position_kind;
+
+typedef struct settings {
+    position_kind positions;
+    int start;
+} settings;
+
+dgm_status dgm_transformer_settings(dgm_model *m, transformer *t, settings *s, dgm_error *err);
+
+// transformer_positions.c: tables of positions, and those of how far apart two positions are.
+dgm_status dgm_transformer_positions(dgm_model *m, transformer *t, const settings *s, dgm_error *err);
+// The bucket of a key `ahead` places behind (negative: before) its query.
+int dgm_transformer_bucket(int ahead, bool both_ways, int buckets, int distance);
+// Tensor PREFIX.self.rel [buckets, heads] as a table of biases; *out stays where it is absent.
+dgm_status dgm_transformer_relative(dgm_model *m, const char *prefix, bool both_ways, dgm_need need,
+                                    dgm_vector **out, dgm_error *err);
 
 // transformer_moe.c: settings; whether layer number `i` has experts; its tensors PREFIX.moe.*; and y,
 // the sum of the chosen experts' results for the rows of in.
@@ -123,21 +190,26 @@ dgm_status dgm_transformer_open(dgm_state *s, dgm_error *err);
 void dgm_transformer_encode(dgm_state *s, int count, const dgm_source *sources,
                             const int32_t *slots);
 
-buffers dgm_transformer_buffers(dgm_exec *e, int rows, int d, int wide);
-size_t dgm_transformer_buffers_bytes(const dgm_backend *b, int rows, int d, int wide);
+buffers dgm_transformer_buffers(dgm_exec *e, const transformer *t, int rows, int wide);
+size_t dgm_transformer_buffers_bytes(const dgm_backend *b, const transformer *t, int rows, int wide);
 void dgm_transformer_norm(dgm_exec *e, const transformer *t, dgm_mat y, dgm_mat x, const norm *n);
 // What a sub-layer reads: x itself, or its norm.
-dgm_mat dgm_transformer_input(dgm_exec *e, const transformer *t, const buffers *b, const norm *n);
-// x = x + W in, and the norm behind it (post-norm).
-void dgm_transformer_close(dgm_exec *e, const transformer *t, const buffers *b, dgm_mat in,
-                           const dgm_linear *w, const norm *n);
-void dgm_transformer_feed_forward(dgm_exec *e, const transformer *t, const buffers *b,
-                                  const feed_forward *f);
-// att = attention of the queries q over keys and values, the last 2D columns of kv.
-void dgm_transformer_attend(dgm_exec *e, const transformer *t, dgm_mat att, dgm_mat q, dgm_mat kv,
-                            const dgm_paths *paths);
+dgm_mat dgm_transformer_input(dgm_exec *e, const transformer *t, const buffers *b, const norms *n);
+// x becomes what the side makes of x and a sub-layer's result u [rows, D], which is used up.
+void dgm_transformer_settle(dgm_exec *e, const transformer *t, const stack *side, const buffers *b,
+                            dgm_mat u, const norms *n);
+// The same for u = W in; without W, u = in.
+void dgm_transformer_close(dgm_exec *e, const transformer *t, const stack *side, const buffers *b,
+                           dgm_mat in, const dgm_linear *w, const norms *n);
+void dgm_transformer_feed_forward(dgm_exec *e, const transformer *t, const stack *side,
+                                  const buffers *b, const feed_forward *f);
+// att = attention of the queries q over keys and values, the last 2 inner columns of kv.
+void dgm_transformer_attend(dgm_exec *e, const transformer *t, const stack *side, dgm_mat att,
+                            dgm_mat q, dgm_mat kv, const dgm_vector *bias, const dgm_paths *paths);
 void dgm_transformer_cross(dgm_state *s, const buffers *b, int layer, const dgm_paths *paths,
                            const dgm_align_list *align);
+// y = the decoder's output: x, or its norm.
+void dgm_transformer_final(dgm_exec *e, const transformer *t, dgm_mat y, dgm_mat x);
 void dgm_transformer_embed(dgm_state *s, const buffers *b, const int32_t *ids, const int32_t *pos);
 int dgm_transformer_block(const dgm_state *s, int32_t slot); // first of a slot's
 

@@ -2,9 +2,9 @@
 // Decoder sub-layers that carry one vector a row from step to step in place of keys and values of
 // the whole past; called by transformer.c for every layer of a step.
 //
-//   SSRU   x = W in, f = sigmoid(Wf in + bf), c' = f * c + (1 - f) * x, out = relu(c')
+//   SSRU   x = W in, f = sigmoid(Wf in + bf), c' = f * c + (1 - f) * x, out = relu(c'), or O relu(c')
 //   AAN    s' = s + in, m = s' / steps, y = V act(U m), [i; f] = sigmoid(G [in; y]),
-//          out = i * in + f * y                                     (average attention)
+//          out = i * in + f * y, or y without a gate               (average attention)
 //
 // The unit of recurrence is the step. In a decoder of pairs both tokens make their own c' from the
 // cell of the pair before, the pair's cell is the mean of the two, and both put out relu of it; s
@@ -48,11 +48,16 @@ static void mean_of_tokens(const step_call *c, dgm_mat y, dgm_mat in)
     dgm_exec_reset(e, mark);
 }
 
-// x = x + out, and the norm behind it.
-static void close(const step_call *c, dgm_mat out, const norm *n)
+static void close(const step_call *c, dgm_mat out, int layer)
 {
-    dgm_op_add(c->s->exec, c->b.x, c->b.x, out);
-    if (!c->t->pre_norm) dgm_transformer_norm(c->s->exec, c->t, c->b.x, c->b.x, n);
+    const decoder_layer *l = &c->t->decoder[layer];
+    dgm_transformer_close(c->s->exec, c->t, &c->t->dec, &c->b, out, l->o, &l->norms);
+}
+
+// What the sub-layer puts out goes here.
+static dgm_mat result(const step_call *c)
+{
+    return dgm_mat_cols(c->b.att, 0, c->t->d);
 }
 
 static void ssru_pairs(const step_call *c, int layer, dgm_mat in, dgm_mat forget)
@@ -65,13 +70,13 @@ static void ssru_pairs(const step_call *c, int layer, dgm_mat in, dgm_mat forget
     for (int i = 0; i < c->b.x.rows; i++) parents[i] = c->parents[c->owner[i]];
     dgm_op_gather(e, cells, c->ts->kv[layer], parents);
     dgm_exec_reset(e, mark);
-    dgm_op_ssru(e, c->b.att, cells, cells, in, forget);
-    dgm_mat cell = dgm_mat_rows(c->b.att, 0, n), out = dgm_mat_rows(c->b.normed, 0, n);
+    dgm_op_ssru(e, result(c), cells, cells, in, forget);
+    dgm_mat cell = dgm_mat_rows(result(c), 0, n), out = dgm_mat_rows(c->b.normed, 0, n);
     mean_of_tokens(c, cell, cells);
     dgm_op_scatter(e, c->ts->kv[layer], cell, c->rows);
     dgm_op_act(e, out, cell, DGM_ACT_RELU);
     dgm_op_gather(e, cells, out, c->owner);
-    close(c, cells, &c->t->decoder[layer].norm);
+    close(c, cells, layer);
 }
 
 void dgm_transformer_ssru(const step_call *c, int layer)
@@ -80,16 +85,16 @@ void dgm_transformer_ssru(const step_call *c, int layer)
     const decoder_layer *l = &t->decoder[layer];
     dgm_exec *e = c->s->exec;
     dgm_mat two = dgm_mat_cols(c->b.qkv, 0, 2 * t->d);
-    dgm_op_linear(e, two, dgm_transformer_input(e, t, &c->b, &l->norm), l->qkv, DGM_ACT_NONE, NULL);
+    dgm_op_linear(e, two, dgm_transformer_input(e, t, &c->b, &l->norms), l->qkv, DGM_ACT_NONE, NULL);
     dgm_mat in = dgm_mat_cols(two, 0, t->d), forget = dgm_mat_cols(two, t->d, t->d);
     if (t->tokens > 1) {
         ssru_pairs(c, layer, in, forget);
         return;
     }
     dgm_mat cell = old_cells(c, layer, rows_of(c));
-    dgm_op_ssru(e, c->b.att, cell, cell, in, forget);
+    dgm_op_ssru(e, result(c), cell, cell, in, forget);
     dgm_op_scatter(e, c->ts->kv[layer], cell, c->rows);
-    close(c, c->b.att, &l->norm);
+    close(c, result(c), layer);
 }
 
 // 1 / steps so far, of every row.
@@ -107,8 +112,8 @@ void dgm_transformer_aan(const step_call *c, int layer)
     const int n = rows_of(c), d = t->d;
     dgm_exec *e = c->s->exec;
     dgm_mat own = dgm_mat_cols(c->b.qkv, 0, d), y = dgm_mat_cols(c->b.qkv, d, d);
-    dgm_mat step = dgm_mat_rows(c->b.att, 0, n);
-    dgm_op_gather(e, own, dgm_transformer_input(e, t, &c->b, &l->norm), NULL);
+    dgm_mat step = dgm_mat_rows(result(c), 0, n);
+    dgm_op_gather(e, own, dgm_transformer_input(e, t, &c->b, &l->norms), NULL);
     mean_of_tokens(c, step, own);
     dgm_mat sum = old_cells(c, layer, n);
     dgm_op_add(e, sum, sum, step);
@@ -117,10 +122,14 @@ void dgm_transformer_aan(const step_call *c, int layer)
     dgm_op_scale(e, step, sum, shares(c, n));
     dgm_exec_reset(e, mark);
     dgm_op_gather(e, c->b.normed, step, c->owner);
-    dgm_mat inner = dgm_mat_cols(c->b.wide, 0, t->decoder_ffn);
-    dgm_op_feed_forward(e, y, c->b.normed, l->aan_in, t->act, inner, l->aan_out, NULL);
+    dgm_mat inner = dgm_mat_cols(c->b.wide, 0, t->aan_ffn);
+    dgm_op_feed_forward(e, y, c->b.normed, l->aan_in, t->aan_act, inner, l->aan_out, NULL);
+    if (!l->gate) {
+        close(c, y, layer);
+        return;
+    }
     dgm_mat gates = dgm_mat_cols(c->b.wide, 0, 2 * d);
     dgm_op_linear(e, gates, dgm_mat_cols(c->b.qkv, 0, 2 * d), l->gate, DGM_ACT_NONE, NULL);
-    dgm_op_gated_sum(e, c->b.att, own, y, gates);
-    close(c, c->b.att, &l->norm);
+    dgm_op_gated_sum(e, result(c), own, y, gates);
+    close(c, result(c), layer);
 }
