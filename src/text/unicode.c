@@ -302,6 +302,16 @@ unsigned dgm_char_class(uint32_t code)
     return flags;
 }
 
+bool dgm_char_is_digit(uint32_t code)
+{
+    return code <= 0x10FFFF && utf8proc_category((utf8proc_int32_t)code) == UTF8PROC_CATEGORY_ND;
+}
+
+bool dgm_char_is_currency(uint32_t code)
+{
+    return code <= 0x10FFFF && utf8proc_category((utf8proc_int32_t)code) == UTF8PROC_CATEGORY_SC;
+}
+
 bool dgm_char_break_between(uint32_t left, uint32_t right)
 {
     if (left < 0x80 && right < 0x80) return !(left == '\r' && right == '\n');

@@ -59,6 +59,8 @@ enum {
 };
 unsigned dgm_char_class(uint32_t code); // the flags above, combined
 bool dgm_char_is_space(uint32_t code);
+bool dgm_char_is_digit(uint32_t code);    // general category Nd
+bool dgm_char_is_currency(uint32_t code); // Sc
 uint32_t dgm_char_lower(uint32_t code); // one to one mappings
 uint32_t dgm_char_upper(uint32_t code);
 // The characters that a compatibility form stands for (full-width letters, ligatures), or itself. Returns
