@@ -18,8 +18,11 @@ static bool is_ascii_letter(char c)
 static bool has(dgm_text t, const char *part)
 {
     const size_t size = strlen(part);
-    for (size_t i = 0; i + size <= t.size; i++)
-        if (memcmp(t.data + i, part, size) == 0) return true;
+    const char *at = t.data, *const end = t.data + t.size;
+    while ((size_t)(end - at) >= size && (at = memchr(at, part[0], (size_t)(end - at) - size + 1))) {
+        if (memcmp(at, part, size) == 0) return true;
+        at++;
+    }
     return false;
 }
 
@@ -144,19 +147,22 @@ static bool is_word(dgm_text token)
     return !is_identifier(t);
 }
 
+// A call or an element: a name right before its bracket.
+static bool is_called(dgm_text t, char bracket)
+{
+    const char *const end = t.data + t.size;
+    for (const char *at = t.data; (at = memchr(at, bracket, (size_t)(end - at))); at++)
+        if (at > t.data && (is_ascii_letter(at[-1]) || at[-1] == '_')) return true;
+    return false;
+}
+
 // Signs of code in a line; language has few of them. Braces alone say nothing: "Dear {name}".
 static bool is_code(dgm_text t)
 {
     static const char *const signs[] = {"==", "!=", "&&", "||", "->", "::",  "+=", "-=", "++",
                                         "=>", "</", "/>", "();", ");", " = ", "<<", "=\""};
-    size_t found = 0;
-    bool called = false;
+    size_t found = is_called(t, '(') || is_called(t, '[');
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) found += has(t, signs[i]);
-    for (size_t i = 1; i < t.size; i++) { // a call or an element: a name right before its bracket
-        const bool name = is_ascii_letter(t.data[i - 1]) || t.data[i - 1] == '_';
-        called |= name && (t.data[i] == '(' || t.data[i] == '[');
-    }
-    found += called;
     const char last = t.data[t.size - 1];
     if (begins(t, "#include") || begins(t, "//") || begins(t, "/*")) return true;
     if (begins(t, "<") && last == '>' && found) return true;
