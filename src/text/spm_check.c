@@ -5,9 +5,9 @@
 //
 //     ModelProto     1 pieces*  2 trainer_spec  3 normalizer_spec  4 self_test  5 denormalizer_spec
 //     SentencePiece  1 piece (string)   2 score (f32)   3 type (enum)
-//     TrainerSpec    44 unk_surface (string)
+//     TrainerSpec    24 treat_whitespace_as_suffix (bool)   44 unk_surface (string)
 //     NormalizerSpec 2 precompiled_charsmap: u32 trie bytes | trie units (u32) | texts, each ends
-//     in NUL
+//     in NUL         3 add_dummy_prefix (bool)
 //
 // What a hostile model could do, and what is refused here for it:
 //   - the trie of the character map is walked without bounds: every unit must stay inside the
@@ -35,6 +35,7 @@ enum {
     MAP_MATCHES_MAX = 32,        // Normalizer's result array
     TRIE_DEPTH_MAX = 512,
     TYPE_USER_DEFINED = 4,
+    TYPE_BYTE = 6,
 };
 
 static dgm_status damaged(dgm_error *err, const char *what)
@@ -141,28 +142,34 @@ static dgm_status check_map(dgm_text map, dgm_error *err)
     return st;
 }
 
-static dgm_status check_normalizer(dgm_text message, dgm_error *err)
+static dgm_status check_normalizer(dgm_text message, bool output, dgm_spm_traits *traits, dgm_error *err)
 {
     dgm_reader r = dgm_reader_over(message.data, message.size);
     dgm_proto_field f;
-    while (dgm_proto_next(&r, &f))
-        if (f.number == 2 && f.wire == DGM_WIRE_BYTES) DGM_TRY(check_map(f.payload, err));
+    while (dgm_proto_next(&r, &f)) {
+        const bool map = f.number == 2 && f.wire == DGM_WIRE_BYTES;
+        if (map) DGM_TRY(check_map(f.payload, err));
+        if (output ? map && f.payload.size : f.number == 3 && f.wire == DGM_WIRE_VARINT && !f.value)
+            traits->joins = false;
+    }
     return r.bad ? damaged(err, "normalizer settings are cut off") : DGM_OK;
 }
 
 // ---- pieces and settings -------------------------------------------------------------------
 
-static dgm_status check_trainer(dgm_text message, dgm_error *err)
+static dgm_status check_trainer(dgm_text message, dgm_spm_traits *traits, dgm_error *err)
 {
     dgm_reader r = dgm_reader_over(message.data, message.size);
     dgm_proto_field f;
-    while (dgm_proto_next(&r, &f))
+    while (dgm_proto_next(&r, &f)) {
         if (f.number == 44 && f.wire == DGM_WIRE_BYTES && !dgm_utf8_valid(f.payload))
             return damaged(err, "spelling of the unknown token is not UTF-8");
+        if (f.number == 24 && f.wire == DGM_WIRE_VARINT && f.value) traits->joins = false;
+    }
     return r.bad ? damaged(err, "trainer settings are cut off") : DGM_OK;
 }
 
-static dgm_status check_piece(dgm_text message, dgm_error *err)
+static dgm_status check_piece(dgm_text message, dgm_spm_traits *traits, dgm_error *err)
 {
     dgm_reader r = dgm_reader_over(message.data, message.size);
     dgm_proto_field f;
@@ -187,11 +194,13 @@ static dgm_status check_piece(dgm_text message, dgm_error *err)
         return damaged(err, "piece is not UTF-8");
     if (type == TYPE_USER_DEFINED && piece.size > USER_DEFINED_BYTES_MAX)
         return damaged(err, "user-defined symbol is longer than 64 bytes");
+    traits->bytes |= type == TYPE_BYTE;
     return DGM_OK;
 }
 
-dgm_status dgm_spm_check(const void *model, size_t size, dgm_error *err)
+dgm_status dgm_spm_check(const void *model, size_t size, dgm_spm_traits *traits, dgm_error *err)
 {
+    *traits = (dgm_spm_traits){.joins = true};
     if (size == 0 || size > INT32_MAX) return damaged(err, "wrong size");
     dgm_reader r = dgm_reader_over(model, size);
     dgm_proto_field f;
@@ -200,11 +209,11 @@ dgm_status dgm_spm_check(const void *model, size_t size, dgm_error *err)
         if (f.wire != DGM_WIRE_BYTES) continue;
         if (f.number == 1) {
             if (++pieces > PIECES_MAX) return damaged(err, "too many pieces");
-            DGM_TRY(check_piece(f.payload, err));
+            DGM_TRY(check_piece(f.payload, traits, err));
         } else if (f.number == 2) {
-            DGM_TRY(check_trainer(f.payload, err));
+            DGM_TRY(check_trainer(f.payload, traits, err));
         } else if (f.number == 3 || f.number == 5) {
-            DGM_TRY(check_normalizer(f.payload, err));
+            DGM_TRY(check_normalizer(f.payload, f.number == 5, traits, err));
         }
     }
     if (r.bad) return damaged(err, "cut off or not a SentencePiece model");

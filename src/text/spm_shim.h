@@ -35,8 +35,8 @@ float dgm_spm_score(const dgm_spm *spm, int32_t id); // of a unigram model: its 
 
 dgm_status dgm_spm_encode(const dgm_spm *spm, const char *text, size_t size, dgm_spm_token_fn fn,
                           void *arg, dgm_error *err);
-// *text is the decoded text, valid during the calls to `text_fn` and `fn` only: text_fn gets it
-// first, then fn every token.
+// No piece is a control token. *text is the decoded text, valid during the calls to `text_fn` and `fn` only:
+// text_fn gets it first, then fn every token.
 typedef dgm_status (*dgm_spm_text_fn)(void *arg, const char *text, size_t size);
 dgm_status dgm_spm_decode(const dgm_spm *spm, const int32_t *pieces, size_t count,
                           dgm_spm_text_fn text_fn, dgm_spm_token_fn fn, void *arg, dgm_error *err);

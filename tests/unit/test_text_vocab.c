@@ -145,6 +145,41 @@ static void test_spans(void **state)
     dgm_vocab_close(&v);
 }
 
+// Ordinary pieces are joined here, all others by libsentencepiece: an unknown one at the end, which is one of
+// those, changes nothing of what stands before it.
+static void test_joined(void **state)
+{
+    (void)state;
+    enum { LONGEST = 24, ROUNDS = 20000 };
+    const dgm_text unknown = dgm_text_of(" \xE2\x81\x87 ");
+    dgm_vocab *v = open_tiny();
+    dgm_writer joined = {0}, decoded = {0};
+    dgm_span spans[2][LONGEST + 1];
+    int32_t ids[LONGEST + 1];
+    uint32_t random = 1;
+    size_t written = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        const size_t count = 1 + (size_t)round % LONGEST;
+        for (size_t i = 0; i < count; i++) {
+            random = random * 1664525u + 1013904223u;
+            ids[i] = (int32_t)((random >> 8) % (uint32_t)dgm_vocab_size(v));
+        }
+        ids[count] = dgm_vocab_unk(v);
+        joined.size = decoded.size = 0;
+        assert_int_equal(dgm_vocab_decode(v, ids, count, &joined, spans[0], NULL), DGM_OK);
+        assert_int_equal(dgm_vocab_decode(v, ids, count + 1, &decoded, spans[1], NULL), DGM_OK);
+        assert_int_equal(decoded.size, joined.size + unknown.size);
+        if (joined.size) assert_memory_equal(decoded.data, joined.data, joined.size);
+        assert_memory_equal(decoded.data + joined.size, unknown.data, unknown.size);
+        assert_memory_equal(spans[0], spans[1], count * sizeof spans[0][0]);
+        written += joined.size;
+    }
+    assert_true(written > ROUNDS);
+    dgm_writer_free(&joined);
+    dgm_writer_free(&decoded);
+    dgm_vocab_close(&v);
+}
+
 // Pieces numbered anew, as Marian's vocab.json does, and tokens that SentencePiece does not know.
 static void test_map_and_extra(void **state)
 {
@@ -324,7 +359,8 @@ static dgm_status check_map(const void *map, size_t size, dgm_error *err)
     dgm_write_u8(&w, 0x12);
     for (int i = 0; i < 3; i++) dgm_write_u8(&w, (uint8_t)((size >> 7 * i & 127) | (i < 2) << 7));
     dgm_write_bytes(&w, map, size);
-    dgm_status st = dgm_spm_check(w.data, w.size, err);
+    dgm_spm_traits traits;
+    dgm_status st = dgm_spm_check(w.data, w.size, &traits, err);
     dgm_writer_free(&w);
     return st;
 }
@@ -588,6 +624,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equals_python),  cmocka_unit_test(test_properties),
         cmocka_unit_test(test_spans),          cmocka_unit_test(test_map_and_extra),
+        cmocka_unit_test(test_joined),
         cmocka_unit_test(test_bad_sources),    cmocka_unit_test(test_drop_unknown),
         cmocka_unit_test(test_damaged_models), cmocka_unit_test(test_hostile_maps),
         cmocka_unit_test(test_words),          cmocka_unit_test(test_settled),
