@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "dragoman/dragoman.h"
 #include "dragoman/models.h"
 #include "format/modelfile.h"
 #include "marian_folder.h"
@@ -54,6 +55,10 @@ static void test_cache(void **state)
     dgm_gguf *g = NULL;
     assert_int_equal(dgm_modelfile_open(&g, file[3], NULL), DGM_OK);
     dgm_gguf_close(&g);
+    dgm_translator *t = NULL; // dgm_open takes the folder, too
+    dgm_error err = {{0}};
+    if (dgm_open(&t, f.path, NULL, &err) != DGM_OK) fail_msg("%s", err.text);
+    dgm_close(&t);
     char *both[] = {file[0], file[3]};
     end_cache(cache, both, 2);
     for (int i = 0; i < 4; i++) dgm_string_free(&file[i]);
