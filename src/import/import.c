@@ -24,6 +24,10 @@ const dgm_importer dgm_importers[] = {
       .summary = "MarianMT, M2M100 or NLLB folder: config.json, safetensors, SentencePiece models, "
                  "vocab.json"},
      dgm_import_huggingface},
+    {{.size = sizeof(dgm_import_format),
+      .name = "ctranslate2",
+      .summary = "CTranslate2 folder: model.bin of versions 1 to 6, vocabularies, a SentencePiece model beside"},
+     dgm_import_ctranslate2},
     {{0}, NULL},
 };
 

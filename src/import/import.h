@@ -73,5 +73,6 @@ void dgm_import_free_weights(dgm_import_job *job); // what was added, after writ
 const char *dgm_import_language(const char *code);
 
 dgm_status dgm_import_huggingface(dgm_import_job *job, dgm_error *err);
+dgm_status dgm_import_ctranslate2(dgm_import_job *job, dgm_error *err);
 
 #endif

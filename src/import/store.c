@@ -217,7 +217,11 @@ dgm_status dgm_view_read_i8(const dgm_view *v, int first, int rows, int8_t *out,
     DGM_TRY(dgm_store_data(v->store, v->t, &data, err));
     for (int r = 0; r < rows; r++) {
         const uint8_t *row = data + v->first + (size_t)(first + r) * v->row_step;
-        for (int c = 0; c < v->cols; c++, row += v->col_step) *out++ = (int8_t)*row;
+        for (int c = 0; c < v->cols; c++, row += v->col_step) {
+            DGM_FAIL_IF(*row == 0x80, err, DGM_ERR_FORMAT, "tensor '%.100s' has -128 in row %d, expected -127 to 127",
+                        v->t->name, first + r);
+            *out++ = (int8_t)*row;
+        }
     }
     return DGM_OK;
 }
