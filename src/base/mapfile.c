@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -81,6 +82,40 @@ dgm_status dgm_mapfile_open(dgm_mapfile *f, const char *path, dgm_error *err)
     }
     close(fd);
     return st;
+}
+
+// A file beside `near` that has lost its name.
+static dgm_status unnamed_file(const char *near, int *fd, dgm_error *err)
+{
+    const char *slash = strrchr(near, '/');
+    const int folder = slash ? (int)(slash - near) + 1 : 0;
+    const size_t room = (size_t)folder + 32;
+    char *path = dgm_malloc(room);
+    if (!path) return dgm_no_memory(err);
+    snprintf(path, room, "%.*s.dragoman-XXXXXX", folder, near);
+    *fd = mkostemp(path, O_CLOEXEC);
+    const int code = errno;
+    if (*fd >= 0) unlink(path);
+    dgm_free(path);
+    DGM_FAIL_IF(*fd < 0, err, DGM_ERR_IO, "cannot write beside '%s': %s", near, strerror(code));
+    return DGM_OK;
+}
+
+dgm_status dgm_mapfile_scratch(dgm_mapfile *f, const char *near, size_t size, uint8_t **data, dgm_error *err)
+{
+    memset(f, 0, sizeof *f);
+    int fd = -1;
+    DGM_TRY(unnamed_file(near, &fd, err));
+    const size_t room = size ? size : 1;
+    const int full = posix_fallocate(fd, 0, (off_t)room); // so that a full disk is noticed here
+    void *map = full ? MAP_FAILED : mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    const int code = full ? full : errno;
+    close(fd);
+    DGM_FAIL_IF(map == MAP_FAILED, err, DGM_ERR_IO, "cannot write %zu bytes beside '%s': %s", size, near,
+                strerror(code));
+    *f = (dgm_mapfile){.data = map, .size = room, .mapped = true};
+    *data = map;
+    return DGM_OK;
 }
 
 void dgm_mapfile_close(dgm_mapfile *f)

@@ -18,6 +18,9 @@ typedef struct dgm_mapfile {
 // The message names the path. An empty file has size 0 and data NULL. A pipe is read to its end; one that
 // nobody writes to is an error, not waited for.
 dgm_status dgm_mapfile_open(dgm_mapfile *f, const char *path, dgm_error *err);
+// Memory on disk: a file without a name in the folder of `near`, of zeros at first, that is gone when it is closed.
+// *data: to write to; f->data is the same memory.
+dgm_status dgm_mapfile_scratch(dgm_mapfile *f, const char *near, size_t size, uint8_t **data, dgm_error *err);
 void dgm_mapfile_close(dgm_mapfile *f); // accepts a zeroed or closed file
 // Gives the pages that were read so far back to the system; they come again when touched. Nothing
 // happens to a file that was read into memory.

@@ -33,9 +33,12 @@ typedef struct dgm_ct2_side {
     int buckets, distance;
 } dgm_ct2_side;
 
+typedef struct dgm_ct2_about dgm_ct2_about;
+
 typedef struct dgm_ct2 {
     dgm_import_job *job;
     const dgm_ct2_files *files;
+    const dgm_ct2_about *about;
     dgm_ct2_head head;
     json_t *config;
     dgm_checkpoint weights;
@@ -60,9 +63,17 @@ typedef struct dgm_ct2 {
 
 // ---- ctranslate2.c -------------------------------------------------------------------------------
 
-// A model whose files come from anywhere. Languages: NULL where unknown.
-dgm_status dgm_ct2_import(dgm_import_job *job, const dgm_ct2_files *files, const char *source,
-                          const char *target, dgm_error *err);
+// What is known about a model from elsewhere.
+struct dgm_ct2_about {
+    const char *source, *target; // languages; NULL: unknown
+    const char *target_prefix;   // token that every translation begins with; NULL: none
+    int beam;                    // how its own program decodes
+    double length_penalty;
+};
+
+// A model whose files come from anywhere.
+dgm_status dgm_ct2_import(dgm_import_job *job, const dgm_ct2_files *files, const dgm_ct2_about *about,
+                          dgm_error *err);
 
 // ---- ct2_settings.c ------------------------------------------------------------------------------
 

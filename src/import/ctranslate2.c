@@ -108,6 +108,14 @@ static dgm_status set_frame(dgm_ct2 *in, dgm_error *err)
                               (in->zero_start && in->head.version < 6);
     dgm_gguf_set_bool(w, "dragoman.source.append_eos", in->source_eos || transformers);
     if (!in->zero_start && in->start) dgm_gguf_set_i32(w, "dragoman.target.start", dgm_ct2_id(in, 1, in->start));
+    const char *begin = in->about->target_prefix;
+    if (begin) {
+        const int32_t id = dgm_ct2_id(in, 1, begin);
+        DGM_FAIL_IF(id < 0, err, DGM_ERR_FORMAT, "'%s': '%.60s', with which translations begin, is not in the vocabulary",
+                    in->files->label, begin);
+        dgm_gguf_set_array(w, "dragoman.target.prefix", DGM_META_I32, &id, 1);
+        return DGM_OK;
+    }
     bool many = false;
     if (!prefix) DGM_TRY(dgm_ct2_set_languages(in, &many, err)); // a prefix settles the direction
     DGM_FAIL_IF(!in->start && !in->zero_start && !many, err, DGM_ERR_UNSUPPORTED,
@@ -116,22 +124,21 @@ static dgm_status set_frame(dgm_ct2 *in, dgm_error *err)
     return DGM_OK;
 }
 
-// What CTranslate2 does unless it is told otherwise.
-static void set_decoding(dgm_gguf_writer *w)
+static void set_decoding(dgm_gguf_writer *w, const dgm_ct2_about *about)
 {
-    dgm_gguf_set_u32(w, "dragoman.decode.beam", 2);
+    dgm_gguf_set_u32(w, "dragoman.decode.beam", (uint32_t)about->beam);
     dgm_gguf_set_string(w, "dragoman.decode.finish", "refill");
-    dgm_gguf_set_f32(w, "dragoman.decode.length_penalty", 1);
+    dgm_gguf_set_f32(w, "dragoman.decode.length_penalty", (float)about->length_penalty);
     dgm_gguf_set_bool(w, "dragoman.decode.allow_unk", true);
 }
 
-static dgm_status import_all(dgm_ct2 *in, const char *source, const char *target, dgm_error *err)
+static dgm_status import_all(dgm_ct2 *in, dgm_error *err)
 {
     DGM_TRY(open_model(in, err));
     DGM_TRY(read_config(in, err));
     DGM_TRY(dgm_ct2_read_settings(in, err));
     DGM_TRY(dgm_ct2_read_vocabularies(in, err));
-    dgm_import_general(in->job, "transformer", source, target);
+    dgm_import_general(in->job, "transformer", in->about->source, in->about->target);
     DGM_TRY(dgm_ct2_set_vocabularies(in, err));
     DGM_TRY(set_frame(in, err));
     const dgm_status st = dgm_ct2_set_network(in, err);
@@ -141,12 +148,12 @@ static dgm_status import_all(dgm_ct2 *in, const char *source, const char *target
     return DGM_OK;
 }
 
-dgm_status dgm_ct2_import(dgm_import_job *job, const dgm_ct2_files *files, const char *source,
-                          const char *target, dgm_error *err)
+dgm_status dgm_ct2_import(dgm_import_job *job, const dgm_ct2_files *files, const dgm_ct2_about *about,
+                          dgm_error *err)
 {
-    dgm_ct2 in = {.job = job, .files = files};
-    set_decoding(job->w);
-    dgm_status st = import_all(&in, source, target, err);
+    dgm_ct2 in = {.job = job, .files = files, .about = about};
+    set_decoding(job->w, about);
+    dgm_status st = import_all(&in, err);
     if (st == DGM_OK) st = dgm_import_write(job, err);
     close_files(&in);
     return st;
@@ -184,7 +191,8 @@ dgm_status dgm_import_ctranslate2(dgm_import_job *job, dgm_error *err)
     const char *named = job->dir;
     job->dir = folder;
     const dgm_ct2_files files = {.self = folder, .label = folder, .open = open_in_folder};
-    const dgm_status st = dgm_ct2_import(job, &files, NULL, NULL, err);
+    const dgm_ct2_about usual = {.beam = 2, .length_penalty = 1}; // what CTranslate2 does unless it is told otherwise
+    const dgm_status st = dgm_ct2_import(job, &files, &usual, err);
     job->dir = named;
     dgm_free(folder);
     return st;

@@ -28,6 +28,10 @@ const dgm_importer dgm_importers[] = {
       .name = "ctranslate2",
       .summary = "CTranslate2 folder: model.bin of versions 1 to 6, vocabularies, a SentencePiece model beside"},
      dgm_import_ctranslate2},
+    {{.size = sizeof(dgm_import_format),
+      .name = "argos",
+      .summary = "package of Argos Translate and LibreTranslate: .argosmodel, or the folder it was unpacked into"},
+     dgm_import_argos},
     {{0}, NULL},
 };
 
