@@ -52,7 +52,7 @@ MISSING := $(shell command -v $(PKG_CONFIG) >/dev/null || echo pkg-config; \
 
 # ---- library -------------------------------------------------------------------------------
 # Every .c file of these folders belongs to the library: a new file needs no line here.
-LIB_DIRS := base kernel kernel/ref format import text metrics backend backend/cpu model model/transformer model/rnn shrink \
+LIB_DIRS := base kernel kernel/ref format import export text metrics backend backend/cpu model model/transformer model/rnn shrink \
             lattice align lm phrase vocabsel constraint score search engine tools
 LIB_SRC := $(sort $(foreach dir,$(LIB_DIRS),$(wildcard src/$(dir)/*.c)))
 CXX_SRC := src/text/spm_shim.cc

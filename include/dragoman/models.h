@@ -125,6 +125,29 @@ typedef struct dgm_import_format {
 // The formats that dgm_import knows, one after the other; NULL behind the last. Static memory.
 DGM_API const dgm_import_format *dgm_import_format_at(size_t i);
 
+// ---- export -----------------------------------------------------------------------------------
+
+// Zero is the default of every field.
+typedef struct dgm_export_options {
+    size_t size;
+    dgm_progress progress;
+} dgm_export_options;
+
+DGM_API void dgm_export_init(dgm_export_options *options, size_t size);
+static inline void dgm_export_default(dgm_export_options *options)
+{
+    dgm_export_init(options, sizeof *options);
+}
+
+// Writes a model file as a folder of another program, which must not be there or be empty, and appears whole at the
+// end. format: a name from dgm_export_format_at. A model that the other program cannot hold is DGM_ERR_UNSUPPORTED with
+// what it lacks. Weights keep their bits where it has their type: importing the folder again gives the same tensors.
+DGM_API dgm_status dgm_export(const char *format, const char *model, const char *folder,
+                              const dgm_export_options *options, dgm_error *err);
+
+// The formats that dgm_export knows; NULL behind the last. Static memory.
+DGM_API const dgm_import_format *dgm_export_format_at(size_t i);
+
 #ifdef __cplusplus
 }
 #endif

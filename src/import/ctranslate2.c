@@ -111,8 +111,8 @@ static dgm_status set_frame(dgm_ct2 *in, dgm_error *err)
     const char *begin = in->about->target_prefix;
     if (begin) {
         const int32_t id = dgm_ct2_id(in, 1, begin);
-        DGM_FAIL_IF(id < 0, err, DGM_ERR_FORMAT, "'%s': '%.60s', with which translations begin, is not in the vocabulary",
-                    in->files->label, begin);
+        DGM_FAIL_IF(id < 0, err, DGM_ERR_FORMAT,
+                    "'%s': '%.60s', with which translations begin, is not in the vocabulary", in->files->label, begin);
         dgm_gguf_set_array(w, "dragoman.target.prefix", DGM_META_I32, &id, 1);
         return DGM_OK;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A tiny CTranslate2 folder that a test makes itself, in every binary version and storage type: one layer each, width
-// 8, two heads (8 where no variable says it), vocabulary of 8. Weights are multiples of 1/8. Functions fail the running cmocka test on errors.
-// Include cmocka.h first.
+// 8, two heads (8 where no variable says it), vocabulary of 8. Weights are multiples of 1/8. Functions fail the running
+// cmocka test on errors. Include cmocka.h first.
 #ifndef DGM_TESTS_UNIT_CT2_FOLDER_H
 #define DGM_TESTS_UNIT_CT2_FOLDER_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// `dragoman import`: model files of other programs' models.
+// `dragoman import` and `dragoman export`: model files of other programs' models, and the way back.
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -114,4 +114,56 @@ const command command_import = {
                "dragoman import ctranslate2 folder -o en-de.gguf --source-spm source.spm --target-spm target.spm",
     .options = import_table,
     .run = run_import,
+};
+
+// ---- export -----------------------------------------------------------------------------------
+
+typedef struct export_options {
+    const char *output;
+    int quiet;
+} export_options;
+
+static const option export_table[] = {
+    {"output", 'o', OPTION_TEXT, "FOLDER", offsetof(export_options, output), 0, 0, NULL,
+     "folder to write; it must not be there, or be empty", NULL, NULL},
+    {"quiet", 'q', OPTION_FLAG, NULL, offsetof(export_options, quiet), 0, 0, NULL, "no progress bar", NULL, NULL},
+    {0},
+};
+
+static int run_export(const command *self, int argc, char **argv)
+{
+    export_options o = {0};
+    words rest;
+    int code = options_parse(self, argc, argv, &o, &rest);
+    if (code >= 0) return code;
+    if (rest.count != 2) return fail_usage(self, "export takes a format and a model");
+    if (!o.output) return fail_usage(self, "export requires --output FOLDER");
+    char *path = NULL;
+    code = model_path(rest.items[1], &path);
+    if (code >= 0) return code;
+    progress bar;
+    dgm_error error;
+    dgm_export_options lib;
+    dgm_export_default(&lib);
+    progress_start(&bar, !o.quiet);
+    lib.progress = (dgm_progress){progress_tick, &bar};
+    const dgm_status st = dgm_export(rest.items[0], path, o.output, &lib, &error);
+    progress_end(&bar);
+    dgm_string_free(&path);
+    return st == DGM_OK ? EXIT_FINE : fail(exit_code(st), "%s", error.text);
+}
+
+const command command_export = {
+    .name = "export",
+    .summary = "write a model as a folder of another program",
+    .usage = "FORMAT MODEL -o FOLDER",
+    .description =
+        "Writes a Transformer as a folder of Hugging Face transformers (huggingface: MarianMT) or of CTranslate2 "
+        "(ctranslate2), with its vocabulary and SentencePiece models. Weights keep their bits where the other program "
+        "has their type: imported again they are the same. What it cannot hold is refused with a sentence that says "
+        "what that is.",
+    .example = "dragoman export ctranslate2 en-de.gguf -o en-de-ct2\n"
+               "dragoman export huggingface en-de.gguf -o en-de-hf",
+    .options = export_table,
+    .run = run_export,
 };

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT
+// The way back: model files as folders of transformers and CTranslate2, imported again weight for weight.
+#define _GNU_SOURCE
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "dragoman/tools.h"
+#include "format/gguf.h"
+#include "marian_folder.h"
+
+typedef struct places {
+    char base[64], model[80], exported[80], again[80];
+} places;
+
+static places make_places(void)
+{
+    places p = {.base = "/tmp/dgm-export-XXXXXX"};
+    assert_non_null(mkdtemp(p.base));
+    snprintf(p.model, sizeof p.model, "%s/model.gguf", p.base);
+    snprintf(p.exported, sizeof p.exported, "%s/exported", p.base);
+    snprintf(p.again, sizeof p.again, "%s/again.gguf", p.base);
+    return p;
+}
+
+static void clear(const char *exported)
+{
+    static const char *const names[] = {"config.json",       "generation_config.json", "tokenizer_config.json",
+                                        "model.safetensors", "source.spm",             "target.spm",
+                                        "vocab.json",        "target_vocab.json",      "model.bin",
+                                        "shared_vocabulary.json", "source_vocabulary.json", "target_vocabulary.json"};
+    char path[160];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, "%s/%s", exported, names[i]);
+        unlink(path);
+    }
+    rmdir(exported);
+}
+
+static void remove_places(const places *p)
+{
+    clear(p->exported);
+    unlink(p->model);
+    unlink(p->again);
+    assert_int_equal(rmdir(p->base), 0); // nothing else was left
+}
+
+static void import(const char *format, const char *from, const char *to, const char *type)
+{
+    dgm_import_options o;
+    dgm_error err = {""};
+    dgm_import_default(&o);
+    o.type = type;
+    if (dgm_import(format, from, to, &o, &err) != DGM_OK) fail_msg("import: %s", err.text);
+}
+
+// Same names, types, shapes and bytes. Scales of 8 bits are 1 over CTranslate2's, and then may be off by the last bit.
+static void expect_same(const dgm_tensor *x, const dgm_tensor *y)
+{
+    assert_int_equal(x->type, y->type);
+    assert_int_equal(x->bytes, y->bytes);
+    const bool scale = strstr(x->name, ".scale") != NULL;
+    for (int i = 0; scale && i < x->cols; i++) {
+        const float a = ((const float *)x->data)[i], b = ((const float *)y->data)[i];
+        assert_true(a == b || nextafterf(a, b) == b);
+    }
+    if (!scale && memcmp(x->data, y->data, x->bytes) != 0) fail_msg("%s differs", x->name);
+}
+
+static void expect_same_tensors(const char *one, const char *other)
+{
+    dgm_gguf *a = NULL, *b = NULL;
+    assert_int_equal(dgm_gguf_open(&a, one, NULL), DGM_OK);
+    assert_int_equal(dgm_gguf_open(&b, other, NULL), DGM_OK);
+    assert_int_equal(dgm_gguf_tensor_count(a), dgm_gguf_tensor_count(b));
+    for (int i = 0; i < dgm_gguf_tensor_count(a); i++) {
+        const dgm_tensor *x = dgm_gguf_tensor(a, i), *y = dgm_gguf_find_tensor(b, x->name);
+        if (!y) fail_msg("%s is gone", x->name);
+        expect_same(x, y);
+    }
+    dgm_gguf_close(&a);
+    dgm_gguf_close(&b);
+}
+
+// Keys that both importers set, by their bytes.
+static void expect_same_key(const char *one, const char *other, const char *key)
+{
+    dgm_gguf *a = NULL, *b = NULL;
+    assert_int_equal(dgm_gguf_open(&a, one, NULL), DGM_OK);
+    assert_int_equal(dgm_gguf_open(&b, other, NULL), DGM_OK);
+    const dgm_meta *x = dgm_gguf_find(a, key), *y = dgm_gguf_find(b, key);
+    if (!x != !y) fail_msg("'%s' is in one of them only", key);
+    if (x && (x->raw_size != y->raw_size || memcmp(x->raw, y->raw, x->raw_size) != 0)) fail_msg("'%s' differs", key);
+    dgm_gguf_close(&a);
+    dgm_gguf_close(&b);
+}
+
+static void round_trip(const folder *f, const char *format, const char *type, const char *back)
+{
+    static const char *const keys[] = {
+        "dragoman.source.vocab.size",        "dragoman.source.vocab.map",       "dragoman.source.vocab.sentencepiece",
+        "dragoman.source.vocab.extra",       "dragoman.target.vocab.map",       "dragoman.target.vocab.kind",
+        "dragoman.source.eos",               "dragoman.source.unk",             "dragoman.target.start",
+        "dragoman.transformer.heads",        "dragoman.transformer.activation", "dragoman.transformer.positions",
+        "dragoman.transformer.scale_embedding", "dragoman.transformer.norm",    "dragoman.transformer.ffn",
+    };
+    places p = make_places();
+    dgm_error err = {""};
+    import("huggingface", f->path, p.model, type);
+    if (dgm_export(format, p.model, p.exported, NULL, &err) != DGM_OK) fail_msg("%s: %s", format, err.text);
+    import(format, p.exported, p.again, back);
+    expect_same_tensors(p.model, p.again);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) expect_same_key(p.model, p.again, keys[i]);
+    assert_int_equal(dgm_export(format, p.model, p.exported, NULL, &err), DGM_ERR_IO); // it is there now
+    assert_non_null(strstr(err.text, "is not empty"));
+    remove_places(&p);
+}
+
+static void test_round_trips(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"f32", "f16", "bf16"};
+    folder f = make_folder();
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        round_trip(&f, "huggingface", types[i], NULL);
+        round_trip(&f, "ctranslate2", types[i], NULL);
+    }
+    round_trip(&f, "ctranslate2", "i8", NULL); // as it is stored
+    round_trip(&f, "huggingface", "i8", "i8"); // rounded again, to the same
+    remove_folder(&f);
+}
+
+static void test_two_sides(void **state)
+{
+    (void)state;
+    folder f = make_folder();
+    f.separate = true;
+    write_text(&f, "config.json",
+               "{\"model_type\": \"marian\", \"d_model\": 4, \"encoder_layers\": 1, \"decoder_layers\": 1,"
+               " \"encoder_attention_heads\": 2, \"decoder_attention_heads\": 2, \"encoder_ffn_dim\": 6,"
+               " \"decoder_ffn_dim\": 6, \"activation_function\": \"swish\", \"vocab_size\": 7,"
+               " \"decoder_vocab_size\": 5, \"share_encoder_decoder_embeddings\": false,"
+               " \"tie_word_embeddings\": false,"
+               " \"max_position_embeddings\": 32, \"eos_token_id\": 0, \"pad_token_id\": 4,"
+               " \"decoder_start_token_id\": 4}");
+    write_text(&f, "tokenizer_config.json", "{\"separate_vocabs\": true}");
+    write_text(&f, "target_vocab.json", "{\"</s>\": 0, \"<unk>\": 1, \"a\": 2, \"b\": 3, \"<pad>\": 4}");
+    write_text(&f, "generation_config.json", "{\"num_beams\": 2}");
+    make_weights(&f);
+    round_trip(&f, "huggingface", "f32", NULL);
+    round_trip(&f, "ctranslate2", "f32", NULL);
+    remove_folder(&f);
+}
+
+// A decoder that starts from zeros gets a <pad> whose row is zero in transformers.
+static void test_zero_start(void **state)
+{
+    (void)state;
+    folder f = make_folder();
+    places p = make_places();
+    dgm_error err = {""};
+    dgm_gguf *g = NULL;
+    dgm_gguf_writer *w = NULL;
+    import("huggingface", f.path, p.again, "f32");
+    assert_int_equal(dgm_gguf_open(&g, p.again, NULL), DGM_OK);
+    assert_int_equal(dgm_gguf_writer_open(&w, NULL), DGM_OK);
+    dgm_gguf_set_copies(w, g);
+    dgm_gguf_unset(w, "dragoman.target.start");
+    for (int i = 0; i < dgm_gguf_tensor_count(g); i++) {
+        const dgm_tensor *t = dgm_gguf_tensor(g, i);
+        dgm_gguf_add_tensor(w, t->name, (dgm_tensor_type)t->type, t->n_dims, t->shape, t->data);
+    }
+    assert_int_equal(dgm_gguf_write(w, p.model, NULL), DGM_OK);
+    dgm_gguf_writer_close(&w);
+    dgm_gguf_close(&g);
+    if (dgm_export("huggingface", p.model, p.exported, NULL, &err) != DGM_OK) fail_msg("%s", err.text);
+    import("huggingface", p.exported, p.again, NULL);
+    assert_int_equal(dgm_gguf_open(&g, p.again, NULL), DGM_OK);
+    const dgm_tensor *t = dgm_gguf_find_tensor(g, "src.embed");
+    assert_int_equal(t->rows, V + 1);
+    for (int c = 0; c < D; c++) assert_true(((const float *)t->data)[V * D + c] == 0);
+    dgm_gguf_close(&g);
+    clear(p.exported);
+    if (dgm_export("ctranslate2", p.model, p.exported, NULL, &err) != DGM_OK) fail_msg("%s", err.text);
+    import("ctranslate2", p.exported, p.again, NULL);
+    expect_same_tensors(p.model, p.again);
+    remove_places(&p);
+    remove_folder(&f);
+}
+
+// Models of many shapes through CTranslate2: norms before and behind, learned and computed positions, words.
+static void test_shapes(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"transformer-post-sinusoid",
+                                         "transformer-post-learned-shared",
+                                         "transformer-i8",            "transformer-f16",
+                                         "transformer-pieces",        "transformer-oddheads"};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        places p = make_places();
+        dgm_error err = {""};
+        char model[128];
+        snprintf(model, sizeof model, "tests/data/models/%s.gguf", models[i]);
+        if (dgm_export("ctranslate2", model, p.exported, NULL, &err) != DGM_OK) fail_msg("%s", err.text);
+        import("ctranslate2", p.exported, p.again, NULL);
+        expect_same_tensors(model, p.again);
+        expect_same_key(model, p.again, "dragoman.transformer.positions");
+        expect_same_key(model, p.again, "dragoman.transformer.activation");
+        remove_places(&p);
+    }
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *format, *model, *says;
+    } cases[] = {
+        {"onnx", "transformer-pieces", "unknown export format 'onnx'"},
+        {"huggingface", "rnn-bahdanau-pieces", "dragoman.architecture"},
+        {"ctranslate2", "transformer-post-marian-ssru", "dragoman.transformer.decoder"},
+        {"ctranslate2", "transformer-moe-ssru", "dragoman.transformer."},
+        {"ctranslate2", "transformer-pre-gelu-untied", "dragoman.transformer.start"},
+        {"ctranslate2", "transformer-nopos-nobias", "no positions 'none'"},
+        {"huggingface", "transformer-pre-learned", "norms before its layers"},
+        {"huggingface", "none", "cannot open"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        places p = make_places();
+        dgm_error err = {""};
+        char model[128];
+        snprintf(model, sizeof model, "tests/data/models/%s.gguf", cases[i].model);
+        assert_int_not_equal(dgm_export(cases[i].format, model, p.exported, NULL, &err), DGM_OK);
+        if (!strstr(err.text, cases[i].says)) fail_msg("'%s' instead of '%s'", err.text, cases[i].says);
+        remove_places(&p);
+    }
+    assert_non_null(dgm_export_format_at(1));
+    assert_null(dgm_export_format_at(2));
+}
+
+static void test_no_memory(void **state)
+{
+    (void)state;
+    static const char *const formats[] = {"huggingface", "ctranslate2"};
+    folder f = make_folder();
+    places p = make_places();
+    import("huggingface", f.path, p.model, "i8");
+    for (int i = 0; i < 2; i++) {
+        const uint64_t live = dgm_mem_live();
+        dgm_status st = DGM_ERR_MEMORY;
+        for (uint64_t at = 1; st != DGM_OK && at < 5000; at++) {
+            dgm_mem_inject(at, 1);
+            st = dgm_export(formats[i], p.model, p.exported, NULL, NULL);
+            dgm_mem_inject(0, 0);
+            assert_int_equal(dgm_mem_live(), live);
+        }
+        assert_int_equal(st, DGM_OK);
+        clear(p.exported);
+    }
+    remove_places(&p);
+    remove_folder(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trips), cmocka_unit_test(test_two_sides), cmocka_unit_test(test_zero_start),
+        cmocka_unit_test(test_shapes),      cmocka_unit_test(test_refused),   cmocka_unit_test(test_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
