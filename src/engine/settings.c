@@ -203,7 +203,7 @@ static dgm_split_at resolve_split(const dgm_translator *t, const dgm_settings *s
     const char *asked = s->split ? s->split : "auto";
     if (s->raw || strcmp(asked, "long") == 0) return DGM_SPLIT_LONG;
     if (strcmp(asked, "none") == 0) return DGM_SPLIT_NONE;
-    bool whole = d->paragraphs || dgm_vocab_get_kind(t->source) == DGM_VOCAB_WORDS;
+    bool whole = d->paragraphs || !dgm_vocab_takes_text(t->source);
     return strcmp(asked, "auto") == 0 && whole ? DGM_SPLIT_LONG : DGM_SPLIT_SENTENCES;
 }
 
@@ -214,7 +214,7 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
     t->threads = s->threads ? s->threads : dgm_cpu_count();
     t->long_lines = (dgm_long)s->long_lines;
     t->split = resolve_split(t, s, d);
-    t->careful = !s->raw && dgm_vocab_get_kind(t->source) == DGM_VOCAB_SENTENCEPIECE;
+    t->careful = !s->raw && dgm_vocab_takes_text(t->source);
     t->protect = t->careful && s->protect;
     t->protector = dgm_protector_for(dgm_text_of(t->source_code), dgm_text_of(t->target_code));
     t->alignment = (dgm_alignment)s->alignment;

@@ -25,6 +25,42 @@ static dgm_status collect(dgm_gguf_strings strings, dgm_text **out, size_t *coun
     return DGM_OK;
 }
 
+// The lists of a bpe vocabulary, borrowed from the file.
+typedef struct bpe_lists {
+    dgm_bpe_options options;
+    dgm_text *merges, *protect, *normalizer;
+} bpe_lists;
+
+static dgm_status collect_bpe(const dgm_bpe_spec *spec, bpe_lists *l, dgm_error *err)
+{
+    const unsigned flags = spec->flags;
+    static const dgm_bpe_style styles[] = {[DGM_SPEC_BPE_SUBWORD_NMT] = DGM_BPE_SUBWORD_NMT,
+                                           [DGM_SPEC_BPE_BYTE_LEVEL] = DGM_BPE_BYTE_LEVEL,
+                                           [DGM_SPEC_BPE_METASPACE] = DGM_BPE_METASPACE,
+                                           [DGM_SPEC_BPE_JOINER] = DGM_BPE_JOINER};
+    l->options = (dgm_bpe_options){
+        .style = styles[spec->style],
+        .separator = dgm_text_of(spec->separator),
+        .charsmap = spec->charsmap,
+        .charsmap_size = spec->charsmap_size,
+        .end_apart = flags & DGM_SPEC_BPE_END_APART,
+        .restricted = flags & DGM_SPEC_BPE_RESTRICTED,
+        .prefix_space = flags & DGM_SPEC_BPE_PREFIX_SPACE,
+        .space_always = flags & DGM_SPEC_BPE_SPACE_ALWAYS,
+        .whole_text = flags & DGM_SPEC_BPE_WHOLE_TEXT,
+        .byte_fallback = flags & DGM_SPEC_BPE_BYTE_FALLBACK,
+        .fuse_unknown = flags & DGM_SPEC_BPE_FUSE_UNKNOWN,
+        .whole_words = flags & DGM_SPEC_BPE_WHOLE_WORDS,
+    };
+    DGM_TRY(collect(spec->merges, &l->merges, &l->options.merge_count, err));
+    DGM_TRY(collect(spec->protect, &l->protect, &l->options.protect_count, err));
+    DGM_TRY(collect(spec->normalizer, &l->normalizer, &l->options.normalize_count, err));
+    l->options.merges = l->merges;
+    l->options.protect = l->protect;
+    l->options.normalize = l->normalizer;
+    return DGM_OK;
+}
+
 dgm_status dgm_vocabulary_load(const dgm_gguf *file, dgm_side side, dgm_vocab **vocab, bool *shared,
                                dgm_error *err)
 {
@@ -36,16 +72,27 @@ dgm_status dgm_vocabulary_load(const dgm_gguf *file, dgm_side side, dgm_vocab **
         if (spec.shared) return DGM_OK;
     }
     dgm_text *words = NULL, *extra = NULL;
+    static const dgm_vocab_kind kinds[] = {[DGM_SPEC_SENTENCEPIECE] = DGM_VOCAB_SENTENCEPIECE,
+                                           [DGM_SPEC_WORDS] = DGM_VOCAB_WORDS,
+                                           [DGM_SPEC_BPE] = DGM_VOCAB_BPE};
+    static const dgm_vocab_tokenizer tokenizers[] = {
+        [DGM_SPEC_TOKENIZER_NONE] = DGM_TOKENIZER_NONE,
+        [DGM_SPEC_TOKENIZER_MOSES] = DGM_TOKENIZER_MOSES,
+        [DGM_SPEC_TOKENIZER_SACREMOSES] = DGM_TOKENIZER_SACREMOSES};
+    bpe_lists lists = {0};
     dgm_vocab_source v = {
-        .kind = spec.kind == DGM_SPEC_WORDS ? DGM_VOCAB_WORDS : DGM_VOCAB_SENTENCEPIECE,
+        .kind = kinds[spec.kind],
         .size = spec.size,
         .spm = spec.model,
         .spm_size = spec.model_size,
         .map = spec.map,
         .map_count = spec.map_count,
-        .tokenizer =
-            spec.tokenizer == DGM_SPEC_TOKENIZER_MOSES ? DGM_TOKENIZER_MOSES : DGM_TOKENIZER_NONE,
+        .tokenizer = tokenizers[spec.tokenizer],
         .language = dgm_text_of(spec.language),
+        .moses_options = spec.moses,
+        .bpe = &lists.options,
+        .control = spec.bpe.control,
+        .control_count = spec.bpe.control_count,
         .eos = spec.eos,
         .unk = spec.unk,
         .pad = spec.pad,
@@ -54,11 +101,15 @@ dgm_status dgm_vocabulary_load(const dgm_gguf *file, dgm_side side, dgm_vocab **
     };
     dgm_status st = collect(spec.words, &words, &v.word_count, err);
     if (st == DGM_OK) st = collect(spec.extra, &extra, &v.extra_count, err);
+    if (st == DGM_OK && spec.kind == DGM_SPEC_BPE) st = collect_bpe(&spec.bpe, &lists, err);
     v.words = words;
     v.extra = extra;
     if (st == DGM_OK) st = dgm_vocab_open(vocab, &v, err);
     dgm_free(words);
     dgm_free(extra);
+    dgm_free(lists.merges);
+    dgm_free(lists.protect);
+    dgm_free(lists.normalizer);
     if (st != DGM_OK && st != DGM_ERR_MEMORY)
         dgm_error_prefix(err, "%s vocabulary", side == DGM_SOURCE ? "source" : "target");
     return st;

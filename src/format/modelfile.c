@@ -13,8 +13,12 @@
 const char *const dgm_finish_names[] = {"margin", "shrink", "mask", "refill",
                                         "huggingface", "first", NULL};
 const char *const dgm_order_names[] = {"l2r", "r2l", "bidirectional", NULL};
-static const char *const kind_names[] = {"sentencepiece", "words", NULL};
-static const char *const tokenizer_names[] = {"none", "moses", NULL};
+const char *const dgm_vocab_kind_names[] = {"sentencepiece", "words", "bpe", NULL};
+static const char *const tokenizer_names[] = {"none", "moses", "sacremoses", NULL};
+const char *const dgm_moses_flag_names[] = {"aggressive", "escape", "punctuation", "unicode", NULL};
+const char *const dgm_bpe_style_names[] = {"subword-nmt", "byte-level", "metaspace", "joiner", NULL};
+const char *const dgm_bpe_flag_names[] = {"end_apart",     "restricted",   "prefix_space", "whole_text",
+                                          "byte_fallback", "fuse_unknown", "whole_words",  "space_always", NULL};
 static const char *const side_names[] = {"source", "target"};
 
 enum { FINISH_REFILL = 3, FINISH_FIRST = 5 }; // in dgm_finish_names
@@ -100,6 +104,22 @@ static dgm_status read_pieces(const dgm_gguf *g, dgm_side side, dgm_vocab_spec *
     return DGM_OK;
 }
 
+// A list of names out of a table, as bits.
+static dgm_status read_flags(const dgm_gguf *g, dgm_key_name key, const char *const *names, unsigned *flags,
+                             dgm_error *err)
+{
+    dgm_gguf_strings list = {0};
+    DGM_TRY(dgm_gguf_get_strings(g, key.text, DGM_OPTIONAL, &list, err));
+    for (dgm_gguf_text t; dgm_gguf_strings_next(&list, &t);) {
+        unsigned i = 0;
+        while (names[i] && (strlen(names[i]) != t.size || memcmp(names[i], t.data, t.size) != 0)) i++;
+        DGM_FAIL_IF(!names[i], err, DGM_ERR_FORMAT, "key '%s' has the unknown value '%.*s'", key.text,
+                    (int)(t.size < 60 ? t.size : 60), t.data);
+        *flags |= 1u << i;
+    }
+    return DGM_OK;
+}
+
 static dgm_status read_words(const dgm_gguf *g, dgm_side side, dgm_vocab_spec *v, dgm_error *err)
 {
     dgm_key_name words = dgm_side_key(side, "vocab.words");
@@ -107,12 +127,38 @@ static dgm_status read_words(const dgm_gguf *g, dgm_side side, dgm_vocab_spec *v
     DGM_FAIL_IF(v->words.count != (uint64_t)v->size, err, DGM_ERR_FORMAT,
                 "key '%s' has %llu elements for %d ids", words.text,
                 (unsigned long long)v->words.count, v->size);
+    const dgm_key_name key = dgm_side_key(side, "vocab.tokenizer");
     int tokenizer = DGM_SPEC_TOKENIZER_NONE;
-    DGM_TRY(dgm_gguf_get_enum(g, dgm_side_key(side, "vocab.tokenizer").text, DGM_REQUIRED,
+    DGM_TRY(dgm_gguf_get_enum(g, key.text, v->kind == DGM_SPEC_WORDS ? DGM_REQUIRED : DGM_OPTIONAL,
                               tokenizer_names, &tokenizer, err));
+    DGM_FAIL_IF(v->kind == DGM_SPEC_BPE && tokenizer == DGM_SPEC_TOKENIZER_MOSES, err, DGM_ERR_FORMAT,
+                "key '%s' is 'moses'; of a bpe vocabulary it is none or sacremoses", key.text);
     v->tokenizer = (dgm_spec_tokenizer)tokenizer;
+    DGM_TRY(read_flags(g, dgm_side_key(side, "vocab.moses"), dgm_moses_flag_names, &v->moses, err));
     return dgm_gguf_get_string(g, dgm_side_key(side, "vocab.language").text, DGM_OPTIONAL,
                                &v->language, err);
+}
+
+static dgm_status read_bpe(const dgm_gguf *g, dgm_side side, dgm_vocab_spec *v, dgm_error *err)
+{
+    dgm_bpe_spec *b = &v->bpe;
+    int style = 0;
+    DGM_TRY(read_words(g, side, v, err));
+    DGM_TRY(dgm_gguf_get_enum(g, dgm_side_key(side, "vocab.bpe.style").text, DGM_REQUIRED, dgm_bpe_style_names,
+                              &style, err));
+    b->style = (dgm_spec_bpe_style)style;
+    b->separator = "";
+    DGM_TRY(read_flags(g, dgm_side_key(side, "vocab.bpe.flags"), dgm_bpe_flag_names, &b->flags, err));
+    DGM_TRY(dgm_gguf_get_strings(g, dgm_side_key(side, "vocab.bpe.merges").text, DGM_OPTIONAL, &b->merges, err));
+    DGM_TRY(dgm_gguf_get_strings(g, dgm_side_key(side, "vocab.bpe.protect").text, DGM_OPTIONAL, &b->protect, err));
+    DGM_TRY(dgm_gguf_get_string(g, dgm_side_key(side, "vocab.bpe.separator").text, DGM_OPTIONAL, &b->separator,
+                                err));
+    DGM_TRY(dgm_gguf_get_strings(g, dgm_side_key(side, "vocab.normalizer").text, DGM_OPTIONAL, &b->normalizer,
+                                 err));
+    DGM_TRY(dgm_gguf_get_bytes(g, dgm_side_key(side, "vocab.charsmap").text, DGM_OPTIONAL, &b->charsmap,
+                               &b->charsmap_size, err));
+    return dgm_gguf_get_i32s(g, dgm_side_key(side, "vocab.control").text, DGM_OPTIONAL, 0, v->size - 1,
+                             &b->control, &b->control_count, err);
 }
 
 // What a side may say whether or not it shares the other side's vocabulary.
@@ -131,14 +177,16 @@ static dgm_status read_ids(const dgm_gguf *g, dgm_side side, dgm_need need, dgm_
 static dgm_status read_vocab(const dgm_gguf *g, dgm_side side, dgm_vocab_spec *v, dgm_error *err)
 {
     int kind = 0;
-    DGM_TRY(dgm_gguf_get_enum(g, dgm_side_key(side, "vocab.kind").text, DGM_REQUIRED, kind_names,
+    DGM_TRY(dgm_gguf_get_enum(g, dgm_side_key(side, "vocab.kind").text, DGM_REQUIRED, dgm_vocab_kind_names,
                               &kind, err));
     v->kind = (dgm_spec_kind)kind;
     uint32_t size = 0;
     DGM_TRY(dgm_gguf_get_u32(g, dgm_side_key(side, "vocab.size").text, DGM_REQUIRED, 2,
                              DGM_SPEC_VOCAB_MAX, &size, err));
     v->size = (int)size;
-    DGM_TRY(v->kind == DGM_SPEC_WORDS ? read_words(g, side, v, err) : read_pieces(g, side, v, err));
+    DGM_TRY(v->kind == DGM_SPEC_BPE     ? read_bpe(g, side, v, err)
+            : v->kind == DGM_SPEC_WORDS ? read_words(g, side, v, err)
+                                        : read_pieces(g, side, v, err));
     return read_ids(g, side, DGM_REQUIRED, v, err);
 }
 

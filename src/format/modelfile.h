@@ -28,12 +28,52 @@ typedef struct dgm_key_name {
 
 dgm_key_name dgm_side_key(dgm_side side, const char *rest); // "dragoman.source.REST"
 
-typedef enum dgm_spec_kind { DGM_SPEC_SENTENCEPIECE = 0, DGM_SPEC_WORDS = 1 } dgm_spec_kind;
+typedef enum dgm_spec_kind {
+    DGM_SPEC_SENTENCEPIECE = 0,
+    DGM_SPEC_WORDS = 1,
+    DGM_SPEC_BPE = 2
+} dgm_spec_kind;
+
+extern const char *const dgm_vocab_kind_names[]; // in that order; NULL-terminated
 
 typedef enum dgm_spec_tokenizer {
     DGM_SPEC_TOKENIZER_NONE = 0, // text is split at spaces
-    DGM_SPEC_TOKENIZER_MOSES = 1
+    DGM_SPEC_TOKENIZER_MOSES = 1,
+    DGM_SPEC_TOKENIZER_SACREMOSES = 2
 } dgm_spec_tokenizer;
+
+// Of `vocab.moses` and `vocab.bpe.flags`: bit i is name i. NULL-terminated.
+extern const char *const dgm_moses_flag_names[]; // aggressive, escape, punctuation, unicode
+extern const char *const dgm_bpe_flag_names[];   // see dgm_spec_bpe_flag
+typedef enum dgm_spec_bpe_flag {
+    DGM_SPEC_BPE_END_APART = 1,
+    DGM_SPEC_BPE_RESTRICTED = 2,
+    DGM_SPEC_BPE_PREFIX_SPACE = 4,
+    DGM_SPEC_BPE_WHOLE_TEXT = 8,
+    DGM_SPEC_BPE_BYTE_FALLBACK = 16,
+    DGM_SPEC_BPE_FUSE_UNKNOWN = 32,
+    DGM_SPEC_BPE_WHOLE_WORDS = 64,
+    DGM_SPEC_BPE_SPACE_ALWAYS = 128
+} dgm_spec_bpe_flag;
+extern const char *const dgm_bpe_style_names[]; // subword-nmt, byte-level, metaspace, joiner
+typedef enum dgm_spec_bpe_style {
+    DGM_SPEC_BPE_SUBWORD_NMT = 0,
+    DGM_SPEC_BPE_BYTE_LEVEL = 1,
+    DGM_SPEC_BPE_METASPACE = 2,
+    DGM_SPEC_BPE_JOINER = 3
+} dgm_spec_bpe_style;
+
+// kind `bpe`
+typedef struct dgm_bpe_spec {
+    dgm_spec_bpe_style style;
+    unsigned flags; // dgm_spec_bpe_flag
+    dgm_gguf_strings merges, protect, normalizer;
+    const char *separator; // "" if absent
+    const uint8_t *charsmap;
+    size_t charsmap_size;
+    const int32_t *control; // ids that stand for no text
+    size_t control_count;
+} dgm_bpe_spec;
 
 // Section 2.2 for one side. All ids are in [0, size), lists too; absent ids are -1.
 typedef struct dgm_vocab_spec {
@@ -44,8 +84,10 @@ typedef struct dgm_vocab_spec {
     size_t model_size;
     const int32_t *map; // sentencepiece: id of piece i, or -1; NULL = identity
     size_t map_count;
-    dgm_gguf_strings words; // words: spelling of each id, `size` of them
+    dgm_gguf_strings words; // words, bpe: spelling of each id, `size` of them
     dgm_spec_tokenizer tokenizer;
+    unsigned moses; // of sacremoses: bits of dgm_moses_flag_names
+    dgm_bpe_spec bpe;
     const char *language;    // of the tokeniser's rules; "" if absent
     dgm_gguf_strings extra;  // spellings of the last extra.count ids
     const int32_t *frequent; // most frequent ids first; NULL: the ids are in that order

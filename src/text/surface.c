@@ -59,6 +59,8 @@ static void write_surface(const dgm_vocab *v, int32_t id, dgm_writer *w, bool *i
         dgm_write_text(w, unknown);
     } else if (dgm_vocab_is_control(v, id)) {
         return;
+    } else if (dgm_vocab_get_kind(v) == DGM_VOCAB_BPE) {
+        dgm_vocab_surface(v, id, w, inside);
     } else if (words) {
         dgm_write_u8(w, ' ');
         dgm_write_bytes(w, piece.data, piece.size);

@@ -4,6 +4,7 @@
 //   sentencepiece   to_id[piece]   -> id, or -1 when the vocabulary lacks the piece
 //                   to_piece[id]   -> piece, or -1 for extra tokens and holes
 //   words, extra    a list of spellings in one block of memory with a hash table over it
+//   bpe             the same list, under subwords.h
 //
 // After open everything is read-only. Scratch memory of a call lives on its stack or is allocated
 // for the call, so threads share nothing.
@@ -13,94 +14,13 @@
 
 #include "base/mem.h"
 #include "text/spm_shim.h"
-#include "text/tokenize.h"
+#include "text/vocab_private.h"
 
 // Longest run without white space that goes to libsentencepiece in one piece. It merges unknown
 // characters one by one by copying, which is quadratic in the length of such a run.
 #define RUN_BYTES_MAX 16384
 #define SPACE_MARK "\xE2\x96\x81" // U+2581
 #define STACK_IDS 256
-
-typedef struct spellings {
-    dgm_text *items; // [count] into storage
-    size_t count;
-    char *storage;
-    uint32_t *slots; // [mask + 1] index + 1, 0 = free
-    uint32_t mask;
-} spellings;
-
-struct dgm_vocab {
-    dgm_vocab_kind kind;
-    int32_t size, eos, unk, pad, bos;
-    bool drop_unk;
-    dgm_spm *spm;
-    int32_t *to_id;    // [pieces]
-    int32_t *to_piece; // [size]
-    spellings words;   // words: all ids; sentencepiece: the extra tokens from id `extra_first` on
-    int32_t extra_first;
-    dgm_vocab_tokenizer tokenizer;
-    dgm_language language;
-};
-
-// ---- spellings -----------------------------------------------------------------------------
-
-static uint32_t hash_of(dgm_text t)
-{
-    uint64_t h = 14695981039346656037u;
-    for (size_t i = 0; i < t.size; i++) h = (h ^ (unsigned char)t.data[i]) * 1099511628211u;
-    return (uint32_t)(h ^ h >> 32);
-}
-
-static int32_t spelling_find(const spellings *s, dgm_text t)
-{
-    if (s->count == 0) return -1;
-    for (uint32_t at = hash_of(t) & s->mask; s->slots[at]; at = (at + 1) & s->mask) {
-        uint32_t i = s->slots[at] - 1;
-        if (dgm_text_equal(s->items[i], t)) return (int32_t)i;
-    }
-    return -1;
-}
-
-static void spellings_free(spellings *s)
-{
-    dgm_free(s->items);
-    dgm_free(s->storage);
-    dgm_free(s->slots);
-    *s = (spellings){0};
-}
-
-// Copies the list. The first of equal spellings is the one that is found.
-static dgm_status spellings_init(spellings *s, const dgm_text *from, size_t count, dgm_error *err)
-{
-    if (count == 0) return DGM_OK;
-    size_t bytes = 0, slots = 4;
-    for (size_t i = 0; i < count; i++) {
-        DGM_FAIL_IF(!dgm_utf8_valid(from[i]), err, DGM_ERR_FORMAT, "word %zu is not valid UTF-8",
-                    i);
-        bytes += from[i].size;
-    }
-    while (slots < count * 2) slots *= 2;
-    s->items = dgm_calloc(count, sizeof *s->items);
-    s->storage = dgm_malloc(bytes);
-    s->slots = dgm_calloc(slots, sizeof *s->slots);
-    if (!s->items || !s->storage || !s->slots) return dgm_no_memory(err);
-    s->mask = (uint32_t)(slots - 1);
-    char *end = s->storage;
-    for (size_t i = 0; i < count; i++) {
-        s->items[i] = (dgm_text){end, from[i].size};
-        if (from[i].size) memcpy(end, from[i].data, from[i].size);
-        end += from[i].size;
-        if (spelling_find(s, s->items[i]) >= 0) {
-            s->count = i + 1;
-            continue;
-        }
-        uint32_t at = hash_of(s->items[i]) & s->mask;
-        while (s->slots[at]) at = (at + 1) & s->mask;
-        s->slots[at] = (uint32_t)i + 1;
-        s->count = i + 1;
-    }
-    return DGM_OK;
-}
 
 // ---- open ----------------------------------------------------------------------------------
 
@@ -135,7 +55,7 @@ static dgm_status open_spm(dgm_vocab *v, const dgm_vocab_source *src, dgm_error 
         if (id >= 0 && v->to_piece[id] < 0) v->to_piece[id] = i;
     }
     v->extra_first = v->size - (int32_t)src->extra_count;
-    return spellings_init(&v->words, src->extra, src->extra_count, err);
+    return dgm_spelling_list_init(&v->words, src->extra, src->extra_count, err);
 }
 
 static dgm_status open_words(dgm_vocab *v, const dgm_vocab_source *src, dgm_error *err)
@@ -145,12 +65,28 @@ static dgm_status open_words(dgm_vocab *v, const dgm_vocab_source *src, dgm_erro
     if (v->size == 0) v->size = (int32_t)src->word_count;
     DGM_FAIL_IF((size_t)v->size != src->word_count, err, DGM_ERR_FORMAT,
                 "%d ids do not match %zu words", (int)v->size, src->word_count);
-    DGM_FAIL_IF(src->tokenizer != DGM_TOKENIZER_NONE && src->tokenizer != DGM_TOKENIZER_MOSES, err,
-                DGM_ERR_FORMAT, "unknown tokenizer %d", (int)src->tokenizer);
+    DGM_FAIL_IF((unsigned)src->tokenizer > DGM_TOKENIZER_SACREMOSES, err, DGM_ERR_FORMAT,
+                "unknown tokenizer %d", (int)src->tokenizer);
     v->tokenizer = src->tokenizer;
     v->language = dgm_language_of(src->language);
     v->extra_first = v->size;
-    return spellings_init(&v->words, src->words, src->word_count, err);
+    DGM_TRY(dgm_spelling_list_init(&v->words, src->words, src->word_count, err));
+    if (src->kind == DGM_VOCAB_WORDS && src->tokenizer != DGM_TOKENIZER_SACREMOSES) return DGM_OK;
+    DGM_FAIL_IF(src->kind == DGM_VOCAB_BPE && (!src->bpe || src->tokenizer == DGM_TOKENIZER_MOSES), err,
+                DGM_ERR_FORMAT, "a bpe vocabulary has merges, and the tokenizer none or sacremoses");
+    dgm_bpe_options options = {.style = DGM_BPE_WORDS};
+    if (src->kind == DGM_VOCAB_BPE) options = *src->bpe;
+    options.moses = src->tokenizer == DGM_TOKENIZER_SACREMOSES;
+    options.moses_options = src->moses_options;
+    options.language = src->language;
+    DGM_TRY(dgm_subwords_open(&v->subwords, &options, &v->words, src->unk, err));
+    v->control = dgm_calloc((size_t)v->size, sizeof *v->control);
+    if (!v->control) return dgm_no_memory(err);
+    for (size_t i = 0; i < src->control_count; i++) {
+        DGM_TRY(check_id(src->control[i], v->size, "control", err));
+        if (src->control[i] >= 0) v->control[src->control[i]] = true;
+    }
+    return DGM_OK;
 }
 
 static dgm_status open_parts(dgm_vocab *v, const dgm_vocab_source *src, dgm_error *err)
@@ -161,7 +97,7 @@ static dgm_status open_parts(dgm_vocab *v, const dgm_vocab_source *src, dgm_erro
                 "size %d is outside 1 .. %d", (int)v->size, DGM_VOCAB_MAX);
     if (v->kind == DGM_VOCAB_SENTENCEPIECE)
         DGM_TRY(open_spm(v, src, err));
-    else if (v->kind == DGM_VOCAB_WORDS)
+    else if (v->kind == DGM_VOCAB_WORDS || v->kind == DGM_VOCAB_BPE)
         DGM_TRY(open_words(v, src, err));
     else
         return dgm_fail(err, DGM_ERR_FORMAT, "unknown kind %d", (int)v->kind);
@@ -199,7 +135,9 @@ void dgm_vocab_close(dgm_vocab **vocab)
     dgm_spm_close(&v->spm);
     dgm_free(v->to_id);
     dgm_free(v->to_piece);
-    spellings_free(&v->words);
+    dgm_subwords_close(&v->subwords);
+    dgm_free(v->control);
+    dgm_spelling_list_free(&v->words);
     dgm_free(v);
     *vocab = NULL;
 }
@@ -209,6 +147,12 @@ void dgm_vocab_close(dgm_vocab **vocab)
 dgm_vocab_kind dgm_vocab_get_kind(const dgm_vocab *v)
 {
     return v->kind;
+}
+
+bool dgm_vocab_takes_text(const dgm_vocab *v)
+{
+    if (v->kind == DGM_VOCAB_BPE) return dgm_subwords_takes_text(v->subwords);
+    return v->kind == DGM_VOCAB_SENTENCEPIECE;
 }
 
 int32_t dgm_vocab_size(const dgm_vocab *v)
@@ -250,10 +194,10 @@ dgm_text dgm_vocab_piece(const dgm_vocab *v, int32_t id)
 
 int32_t dgm_vocab_id(const dgm_vocab *v, dgm_text piece)
 {
-    if (!v->spm) return spelling_find(&v->words, piece);
+    if (!v->spm) return dgm_spelling_find(&v->words, piece);
     int32_t found = dgm_spm_id(v->spm, piece.data ? piece.data : "", piece.size);
     if (found >= 0 && v->to_id[found] >= 0) return v->to_id[found];
-    int32_t extra = spelling_find(&v->words, piece);
+    int32_t extra = dgm_spelling_find(&v->words, piece);
     return extra < 0 ? -1 : v->extra_first + extra;
 }
 
@@ -265,7 +209,7 @@ bool dgm_vocab_is_unknown(const dgm_vocab *v, int32_t id)
 bool dgm_vocab_is_control(const dgm_vocab *v, int32_t id)
 {
     if (id < 0 || id >= v->size || id == v->eos || id == v->pad || id == v->bos) return true;
-    if (!v->spm) return false;
+    if (!v->spm) return v->control && v->control[id];
     return v->to_piece[id] < 0 || dgm_spm_is_control(v->spm, v->to_piece[id]);
 }
 
@@ -278,8 +222,9 @@ float dgm_vocab_score(const dgm_vocab *v, int32_t id)
 bool dgm_vocab_begins_word(const dgm_vocab *v, int32_t id)
 {
     if (dgm_vocab_is_control(v, id)) return false;
-    if (!v->spm) return true;
     dgm_text piece = dgm_vocab_piece(v, id);
+    if (v->subwords) return dgm_subwords_begins_word(v->subwords, piece);
+    if (!v->spm) return true;
     return piece.size >= 3 && memcmp(piece.data, SPACE_MARK, 3) == 0;
 }
 
@@ -309,7 +254,7 @@ void dgm_tokens_free(dgm_tokens *t)
     *t = (dgm_tokens){0};
 }
 
-static dgm_status push(dgm_tokens *t, int32_t id, dgm_span span, dgm_error *err)
+dgm_status dgm_tokens_push(dgm_tokens *t, int32_t id, dgm_span span, dgm_error *err)
 {
     DGM_TRY(dgm_grow(&t->ids, &t->ids_cap, t->count + 1, sizeof *t->ids, err));
     DGM_TRY(dgm_grow(&t->spans, &t->spans_cap, t->count + 1, sizeof *t->spans, err));
@@ -345,7 +290,7 @@ static dgm_status take_token(void *arg, int32_t piece, uint32_t begin, uint32_t 
     span.end = span.begin + (uint32_t)part.size;
     int32_t id = v->to_id[piece];
     dgm_tokens *out = job->out;
-    DGM_TRY(push(out, id < 0 ? v->unk : id, span, job->err));
+    DGM_TRY(dgm_tokens_push(out, id < 0 ? v->unk : id, span, job->err));
     // Byte fallback: only the last byte of a character carries its span; give it to all of them.
     if (!dgm_spm_is_byte(v->spm, piece)) {
         job->bytes_from = out->count;
@@ -414,9 +359,9 @@ static dgm_status encode_words(const dgm_vocab *v, dgm_text text, dgm_tokens *ou
                         : split_at_spaces(text, &words, err);
     for (size_t i = 0; st == DGM_OK && i < words.count; i++) {
         dgm_range r = words.items[i];
-        int32_t id = spelling_find(&v->words, (dgm_text){text.data + r.begin, r.end - r.begin});
+        int32_t id = dgm_spelling_find(&v->words, (dgm_text){text.data + r.begin, r.end - r.begin});
         if (id < 0 || dgm_vocab_is_control(v, id)) id = v->unk;
-        st = push(out, id, (dgm_span){(uint32_t)r.begin, (uint32_t)r.end}, err);
+        st = dgm_tokens_push(out, id, (dgm_span){(uint32_t)r.begin, (uint32_t)r.end}, err);
     }
     dgm_ranges_free(&words);
     return st;
@@ -427,7 +372,9 @@ dgm_status dgm_vocab_encode(const dgm_vocab *v, dgm_text text, dgm_tokens *out, 
     out->count = 0;
     DGM_FAIL_IF(text.size > INT32_MAX, err, DGM_ERR_TEXT, "text is longer than 2 GiB");
     if (text.size == 0) return DGM_OK;
-    dgm_status st = v->spm ? encode_spm(v, text, out, err) : encode_words(v, text, out, err);
+    dgm_status st = v->spm        ? encode_spm(v, text, out, err)
+                    : v->subwords ? dgm_vocab_encode_subwords(v, text, out, err)
+                                  : encode_words(v, text, out, err);
     if (st != DGM_OK) out->count = 0;
     return st;
 }
@@ -441,7 +388,7 @@ static bool is_silent(const dgm_vocab *v, int32_t id)
 }
 
 // An id whose text comes from elsewhere is never silent.
-static bool is_left_out(const dgm_vocab *v, int32_t id, const dgm_text *spelled, size_t i)
+bool dgm_vocab_left_out(const dgm_vocab *v, int32_t id, const dgm_text *spelled, size_t i)
 {
     return !(spelled && spelled[i].data) && is_silent(v, id);
 }
@@ -475,7 +422,7 @@ static void place_controls(const dgm_vocab *v, const int32_t *ids, const dgm_tex
 {
     uint32_t end = 0;
     for (size_t i = 0; i < count; i++) {
-        if (is_left_out(v, ids[i], spelled, i)) spans[i] = (dgm_span){end, end};
+        if (dgm_vocab_left_out(v, ids[i], spelled, i)) spans[i] = (dgm_span){end, end};
         end = spans[i].end;
     }
 }
@@ -494,7 +441,7 @@ static dgm_status decode_spm(const dgm_vocab *v, const int32_t *ids, size_t coun
     dgm_status st = pieces && from ? DGM_OK : dgm_no_memory(err);
     size_t used = 0;
     for (size_t i = 0; st == DGM_OK && i < count; i++) {
-        if (is_silent(v, ids[i])) continue;
+        if (dgm_vocab_left_out(v, ids[i], NULL, i)) continue;
         pieces[used] = v->to_piece[ids[i]];
         from[used++] = i;
     }
@@ -525,7 +472,7 @@ static dgm_status decode_words(const dgm_vocab *v, const int32_t *ids, const dgm
     dgm_status st = words && where ? DGM_OK : dgm_no_memory(err);
     size_t used = 0;
     for (size_t i = 0; st == DGM_OK && i < count; i++)
-        if (!is_left_out(v, ids[i], spelled, i))
+        if (!dgm_vocab_left_out(v, ids[i], spelled, i))
             words[used++] = spelled && spelled[i].data ? spelled[i] : v->words.items[ids[i]];
     if (st == DGM_OK) {
         if (v->tokenizer == DGM_TOKENIZER_MOSES)
@@ -536,7 +483,7 @@ static dgm_status decode_words(const dgm_vocab *v, const int32_t *ids, const dgm
     }
     if (st == DGM_OK && spans)
         for (size_t i = 0, k = 0; i < count; i++)
-            if (!is_left_out(v, ids[i], spelled, i)) {
+            if (!dgm_vocab_left_out(v, ids[i], spelled, i)) {
                 spans[i] = (dgm_span){(uint32_t)where[k].begin, (uint32_t)where[k].end};
                 k++;
             }
@@ -547,6 +494,7 @@ static dgm_status decode_words(const dgm_vocab *v, const int32_t *ids, const dgm
 
 size_t dgm_vocab_settled(const dgm_vocab *v, const int32_t *ids, size_t count)
 {
+    if (v->subwords) return dgm_vocab_settled_subwords(v, ids, count);
     if (v->spm || v->tokenizer != DGM_TOKENIZER_MOSES) return count;
     for (size_t i = 0; i < count; i++)
         if (dgm_text_equal(v->words.items[ids[i]], dgm_text_of("\""))) return i;
@@ -567,8 +515,9 @@ dgm_status dgm_vocab_decode_spelled(const dgm_vocab *v, const int32_t *ids, cons
         DGM_FAIL_IF(ids[i] < 0 || ids[i] >= v->size, err, DGM_ERR_ARGUMENT,
                     "token id %d is outside the vocabulary of %d", (int)ids[i], (int)v->size);
     if (count == 0) return DGM_OK;
-    dgm_status st = v->spm ? decode_spm(v, ids, count, out, spans, err)
-                           : decode_words(v, ids, spelled, count, out, spans, err);
+    dgm_status st = v->spm        ? decode_spm(v, ids, count, out, spans, err)
+                    : v->subwords ? dgm_vocab_decode_subwords(v, ids, spelled, count, out, spans, err)
+                                  : decode_words(v, ids, spelled, count, out, spans, err);
     if (st != DGM_OK) {
         out->size = start;
         return st;

@@ -4,6 +4,7 @@
 //
 //   sentencepiece   text -> pieces (libsentencepiece) -> map -> ids    (Marian numbers pieces anew)
 //   words           text -> Moses tokeniser or split at spaces -> ids  (tokenize.h)
+//   bpe             text -> words -> merged symbols -> ids             (subwords.h)
 //
 // Ids that the SentencePiece model does not hold (<pad>, language tokens) have a spelling in
 // `extra`: they are found by dgm_vocab_id, never come out of dgm_vocab_encode and decode to
@@ -19,6 +20,7 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
+#include "text/subwords.h"
 #include "text/unicode.h"
 
 #define DGM_VOCAB_MAX (1 << 24) // ids
@@ -26,11 +28,13 @@
 typedef enum dgm_vocab_kind {
     DGM_VOCAB_SENTENCEPIECE = 1,
     DGM_VOCAB_WORDS = 2,
+    DGM_VOCAB_BPE = 3,
 } dgm_vocab_kind;
 
 typedef enum dgm_vocab_tokenizer {
     DGM_TOKENIZER_NONE = 0,  // words stand between spaces, text is words joined by one space
     DGM_TOKENIZER_MOSES = 1, // tokenize.h with the rules of `language`
+    DGM_TOKENIZER_SACREMOSES = 2, // sacremoses.h: text is rewritten, as models of other systems want it
 } dgm_vocab_tokenizer;
 
 // Everything is borrowed for the call to open only.
@@ -43,10 +47,14 @@ typedef struct dgm_vocab_source {
     size_t map_count;      // must be the number of pieces
     const dgm_text *extra; // [extra_count] spellings of the ids size - extra_count .. size - 1
     size_t extra_count;
-    const dgm_text *words; // words: [word_count] spelling of id i
+    const dgm_text *words; // words, bpe: [word_count] spelling of id i
     size_t word_count;
     dgm_vocab_tokenizer tokenizer;
-    dgm_text language;          // words: code such as "de"; empty or unknown: generic rules
+    dgm_text language; // words, bpe: code such as "de"; empty or unknown: generic rules
+    unsigned moses_options;      // of sacremoses: dgm_moses_option
+    const dgm_bpe_options *bpe;  // bpe: all but tokeniser and language, which stand here
+    const int32_t *control;      // bpe: [control_count] ids that stand for no text beside eos, pad and bos
+    size_t control_count;
     int32_t eos, unk, pad, bos; // ids; -1 = none. unk is required
     bool drop_unk;              // the unknown id decodes to nothing
 } dgm_vocab_source;
@@ -74,6 +82,8 @@ dgm_status dgm_vocab_open(dgm_vocab **vocab, const dgm_vocab_source *source, dgm
 void dgm_vocab_close(dgm_vocab **vocab); // sets *vocab to NULL; accepts NULL and NULL inside
 
 dgm_vocab_kind dgm_vocab_get_kind(const dgm_vocab *v);
+// Is text what it takes, or words that a tokeniser set apart already?
+bool dgm_vocab_takes_text(const dgm_vocab *v);
 int32_t dgm_vocab_size(const dgm_vocab *v);
 int32_t dgm_vocab_eos(const dgm_vocab *v); // these four: -1 = none
 int32_t dgm_vocab_unk(const dgm_vocab *v);
@@ -89,7 +99,7 @@ dgm_status dgm_vocab_encode(const dgm_vocab *v, dgm_text text, dgm_tokens *out, 
 // id made, counted from its beginning. The unknown id decodes to what SentencePiece writes
 // (" \u2047 ") or to the word stored for it, or to nothing (drop_unk). An id outside the
 // vocabulary is an error.
-// dgm_vocab_decode_spelled: spelled (NULL or [count], word vocabularies only): where its data is
+// dgm_vocab_decode_spelled: spelled (NULL or [count], word and bpe vocabularies only): where its data is
 // not NULL, that is written in place of the vocabulary's spelling.
 dgm_status dgm_vocab_decode_spelled(const dgm_vocab *v, const int32_t *ids, const dgm_text *spelled,
                                     size_t count, dgm_writer *out, dgm_span *spans, dgm_error *err);
@@ -107,8 +117,11 @@ int32_t dgm_vocab_id(const dgm_vocab *v, dgm_text piece);
 bool dgm_vocab_is_unknown(const dgm_vocab *v, int32_t id);
 // eos, pad, bos, extra and SentencePiece control tokens: nothing of the text.
 bool dgm_vocab_is_control(const dgm_vocab *v, int32_t id);
-// Does this token begin a word (its piece starts with the space mark; every word of `words`)?
+// Does this token begin a word (its piece starts with the space mark; every word of `words`)? Of bpe,
+// where only the token before could tell (@@): yes.
 bool dgm_vocab_begins_word(const dgm_vocab *v, int32_t id);
+// What a token of a bpe vocabulary writes wherever it stands, for surface.h; *inside: it continues a word.
+void dgm_vocab_surface(const dgm_vocab *v, int32_t id, dgm_writer *out, bool *inside);
 
 // How usual a token is: the score of its SentencePiece model, higher for what is more frequent; 0 for
 // ids that have none.

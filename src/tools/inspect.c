@@ -206,8 +206,7 @@ static dgm_status put_vocabulary(dgm_writer *w, const dgm_gguf *file, dgm_side s
     if (v.shared && side == DGM_TARGET)
         dgm_write_text(w, "the source's");
     else
-        dgm_write_format(w, "%s, %d ids", v.kind == DGM_SPEC_WORDS ? "words" : "sentencepiece",
-                         v.size);
+        dgm_write_format(w, "%s, %d ids", dgm_vocab_kind_names[v.kind], v.size);
     dgm_write_text(w, "\n");
     return DGM_OK;
 }

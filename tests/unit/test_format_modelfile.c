@@ -281,7 +281,7 @@ static void test_vocab_errors(void **state)
     put_words();
     dgm_gguf_set_string(w, "dragoman.target.vocab.tokenizer", "best");
     expect_vocab_error(DGM_TARGET, "key 'dragoman.target.vocab.tokenizer' is 'best', expected one "
-                                   "of: none, moses");
+                                   "of: none, moses, sacremoses");
 }
 
 // ---- what is no model file ----------------------------------------------------------------------
