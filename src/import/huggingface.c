@@ -27,6 +27,7 @@
 #include "import/m2m.h"
 #include "import/marian_config.h"
 #include "import/spm_vocab.h"
+#include "import/t5.h"
 
 typedef struct reading {
     dgm_import_job *job;
@@ -220,6 +221,9 @@ static const struct {
     {"marian", import_marian},
     {"m2m_100", dgm_import_m2m},
     {"nllb-moe", dgm_import_m2m},
+    {"t5", dgm_import_t5},
+    {"mt5", dgm_import_t5},
+    {"umt5", dgm_import_t5},
 };
 
 static dgm_status unknown_family(const char *dir, const char *type, dgm_error *err)

@@ -43,7 +43,21 @@ dgm_status dgm_generation_read(dgm_marian_config *c, const json_t *config, const
 dgm_status dgm_m2m_config_read(dgm_marian_config *out, const json_t *config,
                                const json_t *generation, dgm_error *err);
 
-// marian_languages.c: keys of the directions of a model to many languages, from the tokens (">>deu<<") of
+// marian_languages.c: languages that a model is told by a token before the source.
+typedef struct dgm_target_languages {
+    char **code; // "deu"
+    int32_t *id; // ascending, of ">>deu<<" or "<2de>"
+    int count;
+} dgm_target_languages;
+
+dgm_status dgm_target_languages_add(dgm_target_languages *l, const char *code, size_t size,
+                                    int32_t id, dgm_error *err);
+// Their keys. source: NULL where it is any. What options ask for comes first, and must be there.
+dgm_status dgm_target_languages_set(dgm_import_job *job, const dgm_target_languages *l,
+                                    const char *source, dgm_error *err);
+void dgm_target_languages_free(dgm_target_languages *l); // accepts a zeroed struct
+
+// Keys of the directions of a model to many languages, from the tokens (">>deu<<") of
 // its source's vocabulary; nothing where there are none. source: tokenizer_config's, NULL: not said.
 dgm_status dgm_marian_languages(dgm_import_job *job, json_t *vocab, const char *source,
                                 dgm_error *err);

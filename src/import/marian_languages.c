@@ -15,12 +15,6 @@
 
 enum { MOST = 4096, LONGEST = 63 };
 
-typedef struct targets {
-    char **code;  // [MOST] "deu"
-    int32_t *id;  // [MOST] of ">>deu<<"
-    int count;
-} targets;
-
 // ">>deu<<" -> 3; 0: no language.
 static size_t code_size(const char *piece)
 {
@@ -30,8 +24,14 @@ static size_t code_size(const char *piece)
 }
 
 // In the order of ids, by insertion: vocab.json has them in that order as a rule.
-static dgm_status add(targets *t, const char *code, size_t size, int32_t id, dgm_error *err)
+dgm_status dgm_target_languages_add(dgm_target_languages *t, const char *code, size_t size,
+                                    int32_t id, dgm_error *err)
 {
+    if (!t->code) {
+        t->code = dgm_calloc(MOST, sizeof *t->code);
+        t->id = dgm_calloc(MOST, sizeof *t->id);
+        if (!t->code || !t->id) return dgm_no_memory(err);
+    }
     int at = t->count;
     DGM_FAIL_IF(t->count >= MOST, err, DGM_ERR_FORMAT, "more than %d target languages", MOST);
     char *copy = dgm_strndup(code, size);
@@ -46,23 +46,29 @@ static dgm_status add(targets *t, const char *code, size_t size, int32_t id, dgm
     return DGM_OK;
 }
 
-static dgm_status collect(targets *t, json_t *vocab, dgm_error *err)
+void dgm_target_languages_free(dgm_target_languages *t)
+{
+    for (int i = 0; i < t->count; i++) dgm_free(t->code[i]);
+    dgm_free(t->code);
+    dgm_free(t->id);
+    *t = (dgm_target_languages){0};
+}
+
+static dgm_status collect(dgm_target_languages *t, json_t *vocab, dgm_error *err)
 {
     const char *piece;
     json_t *value;
-    t->code = dgm_calloc(MOST, sizeof *t->code);
-    t->id = dgm_calloc(MOST, sizeof *t->id);
-    if (!t->code || !t->id) return dgm_no_memory(err);
     json_object_foreach(vocab, piece, value)
     {
-        size_t size = code_size(piece);
-        if (size) DGM_TRY(add(t, piece + 2, size, (int32_t)json_integer_value(value), err));
+        const size_t size = code_size(piece);
+        const int32_t id = (int32_t)json_integer_value(value);
+        if (size) DGM_TRY(dgm_target_languages_add(t, piece + 2, size, id, err));
     }
     return DGM_OK;
 }
 
 // --target of the import is the direction when none is asked for.
-static dgm_status set_default(dgm_gguf_writer *w, const targets *t, const char *source,
+static dgm_status set_default(dgm_gguf_writer *w, const dgm_target_languages *t, const char *source,
                               const char *asked, dgm_error *err)
 {
     int best = 0, found = -1;
@@ -92,8 +98,8 @@ static dgm_status set_default(dgm_gguf_writer *w, const targets *t, const char *
     return failed ? dgm_no_memory(err) : DGM_OK;
 }
 
-static dgm_status set_keys(dgm_import_job *job, const targets *t, const char *source,
-                           dgm_error *err)
+dgm_status dgm_target_languages_set(dgm_import_job *job, const dgm_target_languages *t,
+                                    const char *source, dgm_error *err)
 {
     static const char *const tags[] = {"target"};
     const char *asked = job->options.source_language ? job->options.source_language : source;
@@ -109,11 +115,9 @@ static dgm_status set_keys(dgm_import_job *job, const targets *t, const char *so
 dgm_status dgm_marian_languages(dgm_import_job *job, json_t *vocab, const char *source,
                                 dgm_error *err)
 {
-    targets t = {0};
+    dgm_target_languages t = {0};
     dgm_status st = collect(&t, vocab, err);
-    if (st == DGM_OK && t.count) st = set_keys(job, &t, source, err);
-    for (int i = 0; i < t.count; i++) dgm_free(t.code[i]);
-    dgm_free(t.code);
-    dgm_free(t.id);
+    if (st == DGM_OK && t.count) st = dgm_target_languages_set(job, &t, source, err);
+    dgm_target_languages_free(&t);
     return st;
 }
