@@ -52,8 +52,7 @@ static dgm_status equal(const dgm_bart *b, const dgm_stored *one, const dgm_stor
 }
 
 // What "tied" means: all names that are stored hold one matrix.
-static dgm_status check_tied(const dgm_bart *b, const char *const *names, int count,
-                             dgm_error *err)
+static dgm_status check_tied(const dgm_bart *b, const char *const *names, int count, dgm_error *err)
 {
     const char *first = NULL;
     for (int i = 0; i < count; i++) {
@@ -115,13 +114,31 @@ dgm_status dgm_bart_embeddings(const dgm_bart *b, dgm_error *err)
         snprintf(own[s], sizeof own[s], "%s%s.embed_tokens.weight", b->prefix, sides[s]);
     const char *all[4] = {b->shared, own[0], own[1], b->head};
     if (c->tied_output)
-        DGM_TRY(check_tied(b, c->shared_embedding ? all : all + 2, c->shared_embedding ? 4 : 2,
-                           err));
+        DGM_TRY(
+            check_tied(b, c->shared_embedding ? all : all + 2, c->shared_embedding ? 4 : 2, err));
     for (int i = 0; i < 4; i++) dgm_checkpoint_take(b->w, all[i]);
     const uses u = find_uses(b, own[0], own[1]);
     DGM_TRY(dgm_checkpoint_add(b->w, "src.embed", u.source, c->vocab_size, c->d_model, err));
     DGM_TRY(add_unless(b, "tgt.embed", u.target, u.source, err));
     return add_unless(b, "out.weight", u.output, u.target, err);
+}
+
+dgm_status dgm_bart_output_bias(const dgm_bart *b, dgm_error *err)
+{
+    static const char name[] = "final_logits_bias";
+    const int size = b->c->decoder_vocab_size;
+    const dgm_stored *t;
+    if (!dgm_checkpoint_has(b->w, name)) return DGM_OK;
+    DGM_TRY(dgm_checkpoint_get(b->w, name, 1, size, &t, err));
+    const dgm_view v = dgm_view_whole(b->w->tensors, t);
+    float *bias = dgm_malloc((size_t)size * sizeof *bias);
+    if (!bias) return dgm_no_memory(err);
+    const dgm_status st = dgm_view_read(&v, 0, 1, bias, err);
+    bool zero = true;
+    for (int i = 0; i < size && st == DGM_OK; i++) zero = zero && bias[i] == 0;
+    dgm_free(bias);
+    if (st != DGM_OK || zero) return st;
+    return dgm_checkpoint_view(b->w, "out.bias", v, true, err);
 }
 
 // ---- positions ---------------------------------------------------------------------------------
@@ -235,12 +252,10 @@ dgm_status dgm_bart_norms(const dgm_bart *b, dgm_error *err)
     for (int s = 0; s < 2; s++) {
         snprintf(to, sizeof to, "%s.embed_norm", ours[s]);
         snprintf(from, sizeof from, "%s%s.layernorm_embedding", b->prefix, sides[s]);
-        if (b->c->embed_norm)
-            DGM_TRY(dgm_checkpoint_layer(b->w, to, from, 0, b->c->d_model, err));
+        if (b->c->embed_norm) DGM_TRY(dgm_checkpoint_layer(b->w, to, from, 0, b->c->d_model, err));
         snprintf(to, sizeof to, "%s.norm", ours[s]);
         snprintf(from, sizeof from, "%s%s.layer_norm", b->prefix, sides[s]);
-        if (b->c->final_norm)
-            DGM_TRY(dgm_checkpoint_layer(b->w, to, from, 0, b->c->d_model, err));
+        if (b->c->final_norm) DGM_TRY(dgm_checkpoint_layer(b->w, to, from, 0, b->c->d_model, err));
     }
     return DGM_OK;
 }
@@ -297,6 +312,10 @@ void dgm_bart_keys(dgm_gguf_writer *w, const dgm_marian_config *c)
     dgm_gguf_set_u32(w, "dragoman.transformer.encoder_layers", (uint32_t)c->encoder_layers);
     dgm_gguf_set_u32(w, "dragoman.transformer.decoder_layers", (uint32_t)c->decoder_layers);
     dgm_gguf_set_string(w, "dragoman.transformer.norm", c->pre_norm ? "pre" : "post");
+    if (c->final_norm != c->pre_norm) {
+        dgm_gguf_set_bool(w, "dragoman.transformer.encoder_final_norm", c->final_norm);
+        dgm_gguf_set_bool(w, "dragoman.transformer.decoder_final_norm", c->final_norm);
+    }
     dgm_gguf_set_f32(w, "dragoman.transformer.norm_eps", 1e-5f);
     dgm_gguf_set_string(w, "dragoman.transformer.activation", c->activation);
     dgm_gguf_set_bool(w, "dragoman.transformer.scale_embedding", c->scale_embedding);

@@ -29,6 +29,9 @@ dgm_status dgm_bart_positions(const dgm_bart *b, dgm_error *err);
 // Normalisations that the configuration says: of embeddings, behind the last layer.
 dgm_status dgm_bart_norms(const dgm_bart *b, dgm_error *err);
 
+// out.bias from final_logits_bias [1, V], which is usually there and nothing but zeros.
+dgm_status dgm_bart_output_bias(const dgm_bart *b, dgm_error *err);
+
 // All layers of both sides.
 dgm_status dgm_bart_layers(const dgm_bart *b, dgm_error *err);
 

@@ -145,26 +145,6 @@ static dgm_status set_vocabularies(reading *in, dgm_error *err)
 
 // ---- weights ----------------------------------------------------------------------------------
 
-// [1, V]; usually nothing but zeros.
-static dgm_status add_output_bias(reading *in, dgm_error *err)
-{
-    static const char name[] = "final_logits_bias";
-    const int size = in->config.decoder_vocab_size;
-    dgm_checkpoint *c = &in->weights;
-    const dgm_stored *t;
-    if (!dgm_checkpoint_has(c, name)) return DGM_OK;
-    DGM_TRY(dgm_checkpoint_get(c, name, 1, size, &t, err));
-    const dgm_view v = dgm_view_whole(c->tensors, t);
-    float *bias = dgm_malloc((size_t)size * sizeof *bias);
-    if (!bias) return dgm_no_memory(err);
-    dgm_status st = dgm_view_read(&v, 0, 1, bias, err);
-    bool zero = true;
-    for (int i = 0; i < size && st == DGM_OK; i++) zero = zero && bias[i] == 0;
-    dgm_free(bias);
-    if (st != DGM_OK || zero) return st;
-    return dgm_checkpoint_view(c, "out.bias", v, true, err);
-}
-
 // The rows that a learned table has beyond "max_position_embeddings" come before position 0.
 static void find_offset(reading *in, const dgm_bart *b)
 {
@@ -185,7 +165,7 @@ static dgm_status add_weights(reading *in, dgm_error *err)
     DGM_TRY(dgm_bart_positions(&b, err));
     DGM_TRY(dgm_bart_norms(&b, err));
     DGM_TRY(dgm_bart_layers(&b, err));
-    DGM_TRY(add_output_bias(in, err));
+    DGM_TRY(dgm_bart_output_bias(&b, err));
     return dgm_checkpoint_end(&in->weights, "a MarianMT model", err);
 }
 
@@ -221,6 +201,7 @@ static const struct {
     {"marian", import_marian},
     {"m2m_100", dgm_import_m2m},
     {"nllb-moe", dgm_import_m2m},
+    {"mbart", dgm_import_m2m},
     {"t5", dgm_import_t5},
     {"mt5", dgm_import_t5},
     {"umt5", dgm_import_t5},

@@ -21,8 +21,9 @@
 const dgm_importer dgm_importers[] = {
     {{.size = sizeof(dgm_import_format),
       .name = "huggingface",
-      .summary = "MarianMT, M2M100 or NLLB folder: config.json, safetensors, SentencePiece models, "
-                 "vocab.json"},
+      .summary =
+          "MarianMT, M2M100, NLLB or mBART folder: config.json, safetensors or pytorch_model.bin, "
+          "SentencePiece models, vocab.json"},
      dgm_import_huggingface},
     {{.size = sizeof(dgm_import_format),
       .name = "ctranslate2",

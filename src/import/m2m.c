@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Imports M2M100 and NLLB folders of Hugging Face transformers, dense and with experts. Called by
+// Imports M2M100, NLLB and mBART folders of Hugging Face transformers, dense and with experts. Called by
 // huggingface.c, which looks at "model_type".
 //
 //     config.json, generation_config.json, tokenizer_config.json, special_tokens_map.json
@@ -7,12 +7,14 @@
 //     sentencepiece.bpe.model, and for M2M100 vocab.json (piece -> id)
 //
 // The model: pre-norm Transformer with final norms, positions from padding + 1 = 2 on with frequencies
-// 10000^(-i/(D/2-1)), one embedding for both sides and the output, biases everywhere.
+// 10000^(-i/(D/2-1)), one embedding for both sides and the output, biases everywhere. mBART has learned positions
+// and a norm of embeddings.
 //
 // Ids. M2M100: what vocab.json says, then the languages in the order of their list, "__de__". NLLB:
 // <s> 0, <pad> 1, </s> 2, <unk> 3, pieces at their number + 1, then the languages, "deu_Latn". Source:
 // [language] text </s> (tokenisers with "legacy_behaviour": text </s> [language]); the decoder begins
-// with </s> and the target's language.
+// with </s> and the target's language. mBART-50 is the same as NLLB, with "de_DE"; mBART's source is
+// text </s> [language], and its decoder begins with the language itself: config.json has the target's.
 //
 // Experts as NllbMoeSparseMLP defines them: the two largest of softmax(W x), weights over their sum,
 // results times 1 - moe_token_dropout. At evaluation an expert has room for moe_eval_capacity_token_
@@ -35,7 +37,8 @@ enum { MAX_LANGUAGES = 4096, MAX_EXPERTS = 1024, NAME = 160 };
 typedef struct reading {
     dgm_import_job *job;
     dgm_marian_config c; // what both families share
-    bool moe, nllb, legacy;
+    bool moe, legacy;    // legacy: the language stands behind the source
+    dgm_m2m_style style;
     int experts, encoder_every, decoder_every;
     double dropout;
     json_t *config, *generation, *tokenizer, *special, *vocab;
@@ -91,8 +94,15 @@ static dgm_status read_settings(reading *in, dgm_error *err)
     DGM_TRY(dgm_json_string(in->config, "model_type", &type, err));
     DGM_TRY(dgm_json_string(in->tokenizer, "tokenizer_class", &class, err));
     in->moe = strcmp(type, "nllb-moe") == 0;
+    if (strcmp(type, "mbart") == 0) {
+        in->style = DGM_STYLE_MBART;
+        DGM_TRY(dgm_mbart_config_read(&in->c, in->config, in->generation, err));
+        in->legacy = class[0] ? strncmp(class, "MBart50", 7) != 0 : in->c.start != in->c.eos;
+        return DGM_OK;
+    }
     // M2M100 has a vocabulary file; NLLB models have the same type and none.
-    in->nllb = in->moe || strncmp(class, "Nllb", 4) == 0 || !in->vocab;
+    const bool nllb = in->moe || strncmp(class, "Nllb", 4) == 0 || !in->vocab;
+    in->style = nllb ? DGM_STYLE_NLLB : DGM_STYLE_M2M100;
     DGM_TRY(dgm_m2m_config_read(&in->c, in->config, in->generation, err));
     DGM_TRY(dgm_json_bool(in->tokenizer, "legacy_behaviour", &in->legacy, err));
     return in->moe ? read_experts(in, err) : DGM_OK;
@@ -114,8 +124,9 @@ static dgm_status open_files(reading *in, dgm_error *err)
         return st;
     }
     DGM_TRY(open_spm(in, err));
-    dgm_m2m_names names = {in->nllb, in->tokenizer, in->special,
-                           in->nllb ? (int)in->pieces.count + 1 : (int)json_object_size(in->vocab),
+    const bool listed = in->style == DGM_STYLE_M2M100;
+    dgm_m2m_names names = {in->style, in->tokenizer, in->special,
+                           listed ? (int)json_object_size(in->vocab) : (int)in->pieces.count + 1,
                            in->c.vocab_size};
     st = dgm_m2m_languages_read(&in->languages, &names, err);
     if (st != DGM_OK) {
@@ -144,7 +155,7 @@ static void close_files(reading *in)
 static int32_t piece_id(const reading *in, size_t i)
 {
     const dgm_spm_item *p = &in->pieces.items[i];
-    if (!in->nllb) {
+    if (in->style == DGM_STYLE_M2M100) {
         const json_t *id = json_object_getn(in->vocab, p->piece, p->size);
         return id && json_is_integer(id) ? (int32_t)json_integer_value(id) : -1;
     }
@@ -205,18 +216,30 @@ static dgm_status set_vocabulary(reading *in, dgm_error *err)
     return DGM_OK;
 }
 
+// The language that all translations are in; -1: any.
+static int only_target(const reading *in)
+{
+    const int32_t id = in->c.forced >= 0 ? in->c.forced : in->c.start;
+    for (int i = 0; i < in->languages.count; i++)
+        if (in->style == DGM_STYLE_MBART && in->languages.id[i] == id) return i;
+    return -1;
+}
+
 static void set_languages(reading *in)
 {
     static const char *const source[] = {"source"}, *const target[] = {"target"};
     dgm_gguf_writer *w = in->job->w;
     const dgm_m2m_languages *l = &in->languages;
-    size_t n = (size_t)l->count;
+    const int only = only_target(in), first = only < 0 ? 0 : only;
+    const size_t n = (size_t)l->count, targets = only < 0 ? n : 1;
     dgm_gguf_set_strings(w, "dragoman.languages.source", (const char *const *)l->code, n);
-    dgm_gguf_set_strings(w, "dragoman.languages.target", (const char *const *)l->code, n);
+    dgm_gguf_set_strings(w, "dragoman.languages.target", (const char *const *)l->code + first,
+                         targets);
     dgm_gguf_set_array(w, "dragoman.languages.source_tokens", DGM_META_I32, l->id, n);
-    dgm_gguf_set_array(w, "dragoman.languages.target_tokens", DGM_META_I32, l->id, n);
+    dgm_gguf_set_array(w, "dragoman.languages.target_tokens", DGM_META_I32, l->id + first, targets);
     dgm_gguf_set_strings(w, "dragoman.source.tags", source, 1);
-    dgm_gguf_set_strings(w, "dragoman.target.tags", target, 1);
+    if (only < 0 || in->c.start != l->id[only]) // else the decoder begins with it
+        dgm_gguf_set_strings(w, "dragoman.target.tags", target, 1);
     if (in->legacy) dgm_gguf_set_bool(w, "dragoman.source.tags_last", true);
 }
 
@@ -288,10 +311,9 @@ static dgm_status add_block(reading *in, const dgm_bart *bart, bool decoder, int
 
 static dgm_status add_weights(reading *in, dgm_error *err)
 {
-    static const char *const computed[] = {"encoder.embed_positions.weights",
-                                           "decoder.embed_positions.weights",
-                                           "encoder.embed_positions._float_tensor",
-                                           "decoder.embed_positions._float_tensor"};
+    static const char *const computed[] = {
+        "encoder.embed_positions.weights", "decoder.embed_positions.weights",
+        "encoder.embed_positions._float_tensor", "decoder.embed_positions._float_tensor"};
     const dgm_marian_config *c = &in->c;
     dgm_checkpoint *w = &in->weights;
     const dgm_bart b = dgm_bart_of(w, c);
@@ -301,12 +323,16 @@ static dgm_status add_weights(reading *in, dgm_error *err)
         snprintf(name, sizeof name, "%s%s", b.prefix, computed[i]);
         dgm_checkpoint_take(w, name);
     }
-    dgm_checkpoint_take(w, "final_logits_bias"); // of their BART, which this model lacks
+    if (in->style == DGM_STYLE_MBART)
+        DGM_TRY(dgm_bart_output_bias(&b, err));
+    else
+        dgm_checkpoint_take(w, "final_logits_bias"); // of their BART, which these models lack
     DGM_TRY(dgm_bart_positions(&b, err));
     for (int i = 0; i < c->encoder_layers; i++) DGM_TRY(add_block(in, &b, false, i, err));
     for (int i = 0; i < c->decoder_layers; i++) DGM_TRY(add_block(in, &b, true, i, err));
     DGM_TRY(dgm_bart_norms(&b, err));
-    return dgm_checkpoint_end(w, "an M2M100 or NLLB model", err);
+    return dgm_checkpoint_end(
+        w, in->style == DGM_STYLE_MBART ? "an mBART model" : "an M2M100 or NLLB model", err);
 }
 
 dgm_status dgm_import_m2m(dgm_import_job *job, dgm_error *err)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Private to the importer of M2M100 and NLLB: the languages of a folder, and their ids.
+// Private to the importer of M2M100, NLLB and mBART: the languages of a folder, and their ids.
 #ifndef DGM_IMPORT_M2M_H
 #define DGM_IMPORT_M2M_H
 
@@ -7,17 +7,20 @@
 #include "import/import.h"
 #include "import/marian_config.h"
 
+// How languages are spelled: "__de__", "deu_Latn", "de_DE".
+typedef enum dgm_m2m_style { DGM_STYLE_M2M100, DGM_STYLE_NLLB, DGM_STYLE_MBART } dgm_m2m_style;
+
 typedef struct dgm_m2m_languages {
     int count;
-    char **code;        // "de", "deu_Latn"
-    const char **token; // as the vocabulary spells it: "__de__", "deu_Latn"
+    char **code;        // "de", "deu_Latn", "de_DE"
+    const char **token; // as the vocabulary spells it: "__de__", "deu_Latn", "de_DE"
     char **owned;       // the tokens' memory
     int32_t *id;
 } dgm_m2m_languages;
 
 // Where the names are and how ids go on without any that are said.
 typedef struct dgm_m2m_names {
-    bool nllb;
+    dgm_m2m_style style;
     const json_t *tokenizer,
         *special; // tokenizer_config.json, special_tokens_map.json; may be NULL
     int first;    // id of the first language of a list

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Languages of an M2M100 or NLLB folder; see m2m.h.
+// Languages of an M2M100, NLLB or mBART folder; see m2m.h.
 //
 // transformers keeps them in one of several places, depending on its version:
 //   tokenizer_config.json  "added_tokens_decoder": {"256047": {"content": "eng_Latn"}, ...}   with ids
 //   tokenizer_config.json  "extra_special_tokens" or "additional_special_tokens": [...]       in order
 //   special_tokens_map.json "additional_special_tokens": [...]                                in order
-//   M2M100 without any: the list that its tokeniser has built in.
-// A language of M2M100 is "__de__", one of NLLB "deu_Latn": three letters, "_", a script. Everything
-// else in these lists ("<mask>") is something else.
+//   M2M100 and mBART without any: the list that its tokeniser has built in.
+// A language of M2M100 is "__de__", one of NLLB "deu_Latn": three letters, "_", a script, one of mBART "de_DE".
+// Everything else in these lists ("<mask>") is something else.
 #include <stdio.h>
 #include <string.h>
 
@@ -28,24 +28,36 @@ static const char *const m2m100[] = {
     "uk", "ur", "uz", "vi",  "wo", "xh", "yi", "yo", "zh", "zu",
 };
 
+// The languages of mBART-50, of which the first 25 are mBART's.
+static const char *const mbart[] = {
+    "ar_AR", "cs_CZ", "de_DE", "en_XX", "es_XX", "et_EE", "fi_FI", "fr_XX", "gu_IN",
+    "hi_IN", "it_IT", "ja_XX", "kk_KZ", "ko_KR", "lt_LT", "lv_LV", "my_MM", "ne_NP",
+    "nl_XX", "ro_RO", "ru_RU", "si_LK", "tr_TR", "vi_VN", "zh_CN", "af_ZA", "az_AZ",
+    "bn_IN", "fa_IR", "he_IL", "hr_HR", "id_ID", "ka_GE", "km_KH", "mk_MK", "ml_IN",
+    "mn_MN", "mr_IN", "pl_PL", "ps_AF", "pt_XX", "sv_SE", "sw_KE", "ta_IN", "te_IN",
+    "th_TH", "tl_XX", "uk_UA", "ur_PK", "xh_ZA", "gl_ES", "sl_SI",
+};
+enum { MBART_FIRST = 25 };
+
 static bool is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// "__de__" -> 2 and *at 2; "deu_Latn" -> 8 and *at 0; 0: no language.
-static size_t code_in(bool nllb, const char *token, size_t *at)
+// "__de__" -> 2 and *at 2; "deu_Latn" -> 8, "de_DE" -> 5 and *at 0; 0: no language.
+static size_t code_in(dgm_m2m_style style, const char *token, size_t *at)
 {
     size_t n = strlen(token);
     *at = 0;
     if (n > LONGEST) return 0;
-    if (!nllb) {
+    if (style == DGM_STYLE_M2M100) {
         if (n < 6 || strncmp(token, "__", 2) != 0 || strcmp(token + n - 2, "__") != 0) return 0;
         *at = 2;
         return n - 4;
     }
-    bool letters = n == 8 && token[3] == '_';
-    for (size_t i = 0; letters && i < n; i++) letters = i == 3 || is_letter(token[i]);
+    const size_t line = style == DGM_STYLE_NLLB ? 3 : 2;
+    bool letters = n == (style == DGM_STYLE_NLLB ? 8 : 5) && token[line] == '_';
+    for (size_t i = 0; letters && i < n; i++) letters = i == line || is_letter(token[i]);
     return letters ? n : 0;
 }
 
@@ -53,7 +65,7 @@ static size_t code_in(bool nllb, const char *token, size_t *at)
 static dgm_status add(dgm_m2m_languages *l, const dgm_m2m_names *names, const char *token,
                       int64_t id, dgm_error *err)
 {
-    size_t at, size = code_in(names->nllb, token, &at);
+    size_t at, size = code_in(names->style, token, &at);
     if (size == 0) return DGM_OK;
     DGM_FAIL_IF(l->count >= MOST, err, DGM_ERR_FORMAT, "more than %d languages", MOST);
     DGM_FAIL_IF(id < 0 || id >= names->vocabulary, err, DGM_ERR_FORMAT,
@@ -97,7 +109,7 @@ static dgm_status read_list(dgm_m2m_languages *l, const dgm_m2m_names *names, co
     for (size_t i = 0; i < json_array_size(list); i++) {
         size_t at;
         const char *token = text_of(json_array_get(list, i));
-        if (code_in(names->nllb, token, &at)) DGM_TRY(add(l, names, token, id++, err));
+        if (code_in(names->style, token, &at)) DGM_TRY(add(l, names, token, id++, err));
     }
     return DGM_OK;
 }
@@ -105,12 +117,22 @@ static dgm_status read_list(dgm_m2m_languages *l, const dgm_m2m_names *names, co
 static dgm_status read_built_in(dgm_m2m_languages *l, const dgm_m2m_names *names, dgm_error *err)
 {
     const char *which = "m2m100";
+    const bool is_mbart = names->style == DGM_STYLE_MBART;
     DGM_TRY(dgm_json_string(names->tokenizer, "language_codes", &which, err));
-    DGM_FAIL_IF(names->nllb || strcmp(which, "m2m100") != 0, err, DGM_ERR_UNSUPPORTED,
+    DGM_FAIL_IF(names->style == DGM_STYLE_NLLB || (!is_mbart && strcmp(which, "m2m100") != 0), err,
+                DGM_ERR_UNSUPPORTED,
                 "neither tokenizer_config.json nor special_tokens_map.json lists the languages");
-    for (size_t i = 0; i < sizeof m2m100 / sizeof m2m100[0]; i++) {
+    const size_t all = sizeof mbart / sizeof mbart[0];
+    // Behind the languages comes <mask>.
+    const size_t fitting =
+        (size_t)names->first + all < (size_t)names->vocabulary ? all : MBART_FIRST;
+    const size_t count = is_mbart ? fitting : sizeof m2m100 / sizeof m2m100[0];
+    for (size_t i = 0; i < count; i++) {
         char token[16];
-        snprintf(token, sizeof token, "__%s__", m2m100[i]);
+        if (is_mbart)
+            snprintf(token, sizeof token, "%s", mbart[i]);
+        else
+            snprintf(token, sizeof token, "__%s__", m2m100[i]);
         DGM_TRY(add(l, names, token, names->first + (int64_t)i, err));
     }
     return DGM_OK;

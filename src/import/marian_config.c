@@ -17,6 +17,7 @@ static const struct {
 } activations[] = {
     {"relu", "relu"}, {"swish", "swish"},        {"silu", "swish"},
     {"gelu", "gelu"}, {"gelu_new", "gelu_tanh"}, {"gelu_pytorch_tanh", "gelu_tanh"},
+    {"tanh", "tanh"}, {"sigmoid", "sigmoid"},    {"quick_gelu", "gelu_sigmoid"},
 };
 
 static dgm_status get_int(const json_t *o, const char *key, int64_t min, int64_t max, int *out,
@@ -72,9 +73,6 @@ static dgm_status read_shape(dgm_marian_config *c, const json_t *o, dgm_error *e
     DGM_TRY(get_int(o, "encoder_attention_heads", 1, DIM_MAX, &c->heads, err));
     DGM_TRY(get_int(o, "decoder_attention_heads", 1, DIM_MAX, &c->decoder_heads, err));
     DGM_TRY(get_int(o, "max_position_embeddings", 4, DIM_MAX, &c->max_positions, err));
-    DGM_FAIL_IF(c->decoder_heads != c->heads, err, DGM_ERR_UNSUPPORTED,
-                "%d encoder heads and %d decoder heads: they must be equal", c->heads,
-                c->decoder_heads);
     for (int side = 0; side < 2; side++) {
         const int heads = side ? c->decoder_heads : c->heads;
         DGM_FAIL_IF(c->d_model % heads, err, DGM_ERR_FORMAT,
@@ -122,27 +120,54 @@ dgm_status dgm_marian_config_read(dgm_marian_config *out, const json_t *config,
     return DGM_OK;
 }
 
-dgm_status dgm_m2m_config_read(dgm_marian_config *out, const json_t *config,
-                               const json_t *generation, dgm_error *err)
+// What M2M100 and mBART have in common, once the defaults of the class are set: pad, eos and start.
+static dgm_status read_many(dgm_marian_config *out, const json_t *config, dgm_error *err)
 {
-    memset(out, 0, sizeof *out);
-    DGM_FAIL_IF(!json_is_object(config) || (generation && !json_is_object(generation)), err,
-                DGM_ERR_FORMAT, "not a JSON object");
+    out->pre_norm = out->final_norm = out->shared_embedding = out->tied_output = true;
     DGM_TRY(read_shape(out, config, err));
-    DGM_TRY(read_activation(out, config, "relu", err));
-    out->pre_norm = out->final_norm = out->sinusoid_marian = true;
-    out->vocab_size = 128112;
-    out->pad = 1;
-    out->eos = out->start = 2;
-    out->shared_embedding = out->tied_output = out->scale_embedding = true;
     DGM_TRY(get_int(config, "vocab_size", 8, VOCAB_MAX, &out->vocab_size, err));
-    int last = out->vocab_size - 1;
+    const int last = out->vocab_size - 1;
     out->decoder_vocab_size = out->vocab_size;
     DGM_TRY(dgm_json_bool(config, "tie_word_embeddings", &out->tied_output, err));
     DGM_TRY(dgm_json_bool(config, "scale_embedding", &out->scale_embedding, err));
     DGM_TRY(get_int(config, "eos_token_id", 0, last, &out->eos, err));
     DGM_TRY(get_int(config, "pad_token_id", 0, 1000, &out->pad, err));
-    DGM_TRY(get_int(config, "decoder_start_token_id", 0, last, &out->start, err));
+    return get_int(config, "decoder_start_token_id", 0, last, &out->start, err);
+}
+
+dgm_status dgm_m2m_config_read(dgm_marian_config *out, const json_t *config,
+                               const json_t *generation, dgm_error *err)
+{
+    *out = (dgm_marian_config){.vocab_size = 128112,
+                               .pad = 1,
+                               .eos = 2,
+                               .start = 2,
+                               .scale_embedding = true,
+                               .sinusoid_marian = true};
+    DGM_FAIL_IF(!json_is_object(config) || (generation && !json_is_object(generation)), err,
+                DGM_ERR_FORMAT, "not a JSON object");
+    DGM_TRY(read_many(out, config, err));
+    DGM_TRY(read_activation(out, config, "relu", err));
     out->position_offset = out->pad + 1;
     return dgm_generation_read(out, config, generation, 2, err); // start and language
+}
+
+dgm_status dgm_mbart_config_read(dgm_marian_config *out, const json_t *config,
+                                 const json_t *generation, dgm_error *err)
+{
+    *out = (dgm_marian_config){.vocab_size = 50265,
+                               .pad = 1,
+                               .eos = 2,
+                               .start = 2,
+                               .learned = true,
+                               .embed_norm = true,
+                               .position_offset = 2};
+    DGM_FAIL_IF(!json_is_object(config) || (generation && !json_is_object(generation)), err,
+                DGM_ERR_FORMAT, "not a JSON object");
+    DGM_TRY(read_many(out, config, err));
+    DGM_TRY(read_activation(out, config, "gelu", err));
+    DGM_TRY(dgm_generation_read(out, config, generation, 1, err));
+    // mBART-50's decoder begins with the end symbol and the language, mBART's with the language.
+    if (out->start == out->eos && out->max_length > 1) out->max_length--;
+    return DGM_OK;
 }

@@ -43,6 +43,10 @@ dgm_status dgm_generation_read(dgm_marian_config *c, const json_t *config, const
 dgm_status dgm_m2m_config_read(dgm_marian_config *out, const json_t *config,
                                const json_t *generation, dgm_error *err);
 
+// The same for mBART and mBART-50.
+dgm_status dgm_mbart_config_read(dgm_marian_config *out, const json_t *config,
+                                 const json_t *generation, dgm_error *err);
+
 // marian_languages.c: languages that a model is told by a token before the source.
 typedef struct dgm_target_languages {
     char **code; // "deu"

@@ -366,7 +366,7 @@ static void test_refused(void **state)
         {"moe_eval_capacity_token_fraction", "0.5", "experts would drop tokens"},
         {"second_expert_policy", "\"sampling\"", "it is random"},
         {"router_dtype", "\"bfloat16\"", "float32 is"},
-        {"encoder_attention_heads", "4", "they must be equal"},
+        {"encoder_attention_heads", "5", "not a multiple of 5 heads"},
         {"num_experts", "1", "\"num_experts\""},
     };
     json_t *model = json_array_get(json_object_get(golden, "models"), 2);
