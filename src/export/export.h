@@ -37,7 +37,7 @@ dgm_status dgm_export_look(dgm_export_model *m, const dgm_gguf *g, dgm_error *er
 // Spelling of every id of a side, made up where there is none ("<unused_7>"). Freed by dgm_export_spellings_free.
 dgm_status dgm_export_spellings(const dgm_export_model *m, int side, char ***out, dgm_error *err);
 void dgm_export_spellings_free(const dgm_export_model *m, int side, char ***list);
-// The SentencePiece model of a side as it was before import appended pieces to it: its first bytes. 0: none.
+// The SentencePiece model of a side as it was before import appended subwords to it: its first bytes. 0: none.
 size_t dgm_export_spm_size(const dgm_export_model *m, int side);
 
 // ---- weights (export_tensor.c) -----------------------------------------------------------------

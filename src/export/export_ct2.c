@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Exports to CTranslate2: model.bin of binary version 6, TransformerSpec of revision 7 (import/ct2_model.h has the
-// layout). int8 stays int8, with 1 / scale as CTranslate2 has it; 16 bits become f32, which it multiplies in fewer bits.
+// Exports to CTranslate2: model.bin of binary version 6, TransformerSpec of revision 7 (import/ct2_model.h
+// has the layout). int8 stays int8, with 1 / scale as CTranslate2 has it; 16 bits become f32, which it
+// multiplies in fewer bits.
 #include <math.h>
 #include <string.h>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Exports to Hugging Face transformers, as MarianMT: norms behind the layers, sinusoids 10000^(-2i/D) or learned
-// positions, biases everywhere. transformers starts the decoder with the row of <pad>: a model that starts from zeros gets one more id
-// whose row is zero, as OPUS-MT's models have it. Weights of 8 and 16 bits become f32.
+// Exports to Hugging Face transformers, as MarianMT: norms behind the layers, sinusoids 10000^(-2i/D) or
+// learned positions, biases everywhere. transformers starts the decoder with the row of <pad>: a model that
+// starts from zeros gets one more id whose row is zero, as OPUS-MT's models have it. Weights of 8 and 16
+// bits become f32.
 #include <math.h>
 #include <string.h>
 

@@ -16,16 +16,16 @@ static dgm_status spell(char **list, int size, int id, const char *text, size_t 
     return list[id] ? DGM_OK : dgm_no_memory(err);
 }
 
-static dgm_status spell_pieces(const dgm_vocab_spec *v, char **list, dgm_error *err)
+static dgm_status spell_subwords(const dgm_vocab_spec *v, char **list, dgm_error *err)
 {
-    dgm_spm_list pieces;
-    DGM_TRY(dgm_spm_list_read(&pieces, v->model, v->model_size, err));
+    dgm_spm_list subwords;
+    DGM_TRY(dgm_spm_list_read(&subwords, v->model, v->model_size, err));
     dgm_status st = DGM_OK;
-    for (size_t i = 0; i < pieces.count && st == DGM_OK; i++) {
+    for (size_t i = 0; i < subwords.count && st == DGM_OK; i++) {
         if (v->map && i >= v->map_count) break;
-        st = spell(list, v->size, v->map ? v->map[i] : (int)i, pieces.items[i].piece, pieces.items[i].size, err);
+        st = spell(list, v->size, v->map ? v->map[i] : (int)i, subwords.items[i].piece, subwords.items[i].size, err);
     }
-    dgm_spm_list_free(&pieces);
+    dgm_spm_list_free(&subwords);
     return st;
 }
 
@@ -40,7 +40,7 @@ static dgm_status spell_list(dgm_gguf_strings it, int first, int size, char **li
 static dgm_status spell_all(const dgm_vocab_spec *v, char **list, dgm_error *err)
 {
     if (v->kind == DGM_SPEC_SENTENCEPIECE) {
-        DGM_TRY(spell_pieces(v, list, err));
+        DGM_TRY(spell_subwords(v, list, err));
         DGM_TRY(spell_list(v->extra, v->size - (int)v->extra.count, v->size, list, err));
     } else {
         DGM_FAIL_IF(v->kind != DGM_SPEC_WORDS, err, DGM_ERR_UNSUPPORTED,
@@ -72,7 +72,7 @@ void dgm_export_spellings_free(const dgm_export_model *m, int side, char ***list
     *list = NULL;
 }
 
-// Pieces stand before all other parts of such a file; what import appended stands behind them.
+// Subwords stand before all other parts of such a file; what import appended stands behind them.
 size_t dgm_export_spm_size(const dgm_export_model *m, int side)
 {
     const dgm_vocab_spec *v = &m->vocab[side];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Imported models against the programs they come from: 200 real lines at beams 1 and 6 in f32, by tiny models with random
-// weights (tests/data/import, made by tests/oracle/make_imports.py). At least 99 of 100 lines are identical, and of
-// those every log-probability is the same to 1e-3.
+// Imported models against the programs they come from: 200 real lines at beams 1 and 6 in f32, by tiny
+// models with random weights (tests/data/import, made by tests/oracle/make_imports.py). At least 99 of 100
+// lines are identical, and of those every log-probability is the same to 1e-3.
 #define _GNU_SOURCE
 #include <math.h>
 #include <setjmp.h>
