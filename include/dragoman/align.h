@@ -20,6 +20,18 @@ extern "C" {
 DGM_API dgm_status dgm_tokenize(const char *language, int undo, dgm_line line, char **text,
                                 dgm_error *error);
 
+// The same with the tokens that sacremoses writes, the Python port of Moses' scripts: what models of
+// other systems were trained on. language: en, de, fr, es, it, nl, pt, pl, cs, ru have abbreviations of
+// their own, others those of English. options: any of these, combined; with undo none of them matters.
+enum {
+    DGM_MOSES_TOKENS_AGGRESSIVE = 1,  // hyphens between letters or digits become "@-@"
+    DGM_MOSES_TOKENS_ESCAPE = 2,      // & | < > ' " [ ] as entities
+    DGM_MOSES_TOKENS_PUNCTUATION = 4, // quotes, dashes and spaces in few forms first
+    DGM_MOSES_TOKENS_UNICODE = 8      // with it, full-width punctuation and control characters too
+};
+DGM_API dgm_status dgm_tokenize_moses(const char *language, unsigned options, int undo, dgm_line line,
+                                      char **text, dgm_error *error);
+
 // ---- word alignment ---------------------------------------------------------------------------
 
 enum { DGM_ALIGN_ITERATIONS_MAX = 100 };

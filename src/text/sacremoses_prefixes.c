@@ -148,7 +148,7 @@ dgm_moses_prefix dgm_moses_find_prefix(const dgm_moses_rules *rules, dgm_text wo
         if (capital ? rules->capitals : strstr(rules->initials, numeric + 1) != NULL)
             return DGM_MOSES_ABBREVIATION;
     }
-    bool number = rules->numbers && word.size <= 2;
+    bool number = rules->numbers && word.size <= 2 && word.data[0] != '0';
     for (size_t i = 0; i < word.size; i++) number &= word.data[i] >= '0' && word.data[i] <= '9';
     return number || is_in(rules->prefixes, word) ? DGM_MOSES_ABBREVIATION : DGM_MOSES_WORD;
 }

@@ -62,7 +62,7 @@ def check(program, language, path):
     back = [MosesDetokenizer(language).detokenize(line.split()) for line in there]
     failed = False
     for what, given, wanted, more in (("tokens", lines, there, []), ("text", there, back, ["--undo"])):
-        command = [program, "tokenize", "--language", language, "--rules", "sacremoses", *more]
+        command = [program, "tokenize", language, "--sacremoses", "--aggressive", *more]
         got = subprocess.run(command, input="".join(x + "\n" for x in given), capture_output=True, text=True,
                              check=True).stdout.split("\n")[:-1]
         differ = sum(a != b for a, b in zip(got, wanted)) + abs(len(got) - len(wanted))

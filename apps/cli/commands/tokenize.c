@@ -12,6 +12,7 @@ typedef struct tokenize_options {
     const char *encoding;
     const char *input, *output;
     int undo;
+    int sacremoses, aggressive, plain, normalize;
 } tokenize_options;
 
 #define AT(field) offsetof(tokenize_options, field)
@@ -19,6 +20,14 @@ typedef struct tokenize_options {
 static const option options[] = {
     {"undo", 'u', OPTION_FLAG, NULL, AT(undo), 0, 0, NULL, "join tokens to text again",
      "detokenize", NULL},
+    {"sacremoses", 0, OPTION_FLAG, NULL, AT(sacremoses), 0, 0, NULL,
+     "the tokens that sacremoses writes, for models of other systems", NULL, NULL},
+    {"aggressive", 'a', OPTION_FLAG, NULL, AT(aggressive), 0, 0, NULL,
+     "with --sacremoses: hyphens inside words become @-@", NULL, NULL},
+    {"no-escape", 0, OPTION_FLAG, NULL, AT(plain), 0, 0, NULL,
+     "with --sacremoses: no entities such as &apos;", NULL, NULL},
+    {"normalize-punctuation", 0, OPTION_FLAG, NULL, AT(normalize), 0, 0, NULL,
+     "with --sacremoses: quotes, dashes and spaces in few forms first", NULL, NULL},
     {"input", 'i', OPTION_TEXT, "FILE", AT(input), 0, 0, NULL,
      "read from FILE, also gzip (default: standard input)", NULL, NULL},
     {"output", 'o', OPTION_TEXT, "FILE", AT(output), 0, 0, NULL,
@@ -26,6 +35,19 @@ static const option options[] = {
     ENCODING_OPTION(tokenize_options, 0),
     {0},
 };
+
+static unsigned moses_options(const tokenize_options *o)
+{
+    return (o->aggressive ? DGM_MOSES_TOKENS_AGGRESSIVE : 0u) | (o->plain ? 0u : DGM_MOSES_TOKENS_ESCAPE) |
+           (o->normalize ? DGM_MOSES_TOKENS_PUNCTUATION : 0u);
+}
+
+static dgm_status tokenize(const tokenize_options *o, const char *language, dgm_line line, char **text,
+                           dgm_error *error)
+{
+    if (!o->sacremoses) return dgm_tokenize(language, o->undo, line, text, error);
+    return dgm_tokenize_moses(language, moses_options(o), o->undo, line, text, error);
+}
 
 static int run(const command *self, int argc, char **argv)
 {
@@ -35,6 +57,8 @@ static int run(const command *self, int argc, char **argv)
     if (code >= 0) return code;
     reader_encoding(o.encoding);
     if (rest.count != 1) return fail_usage(self, "tokenize takes one argument, the language");
+    if (!o.sacremoses && (o.aggressive || o.plain || o.normalize))
+        return fail_usage(self, "--aggressive, --no-escape and --normalize-punctuation require --sacremoses");
     file_list files = {0};
     files_read(&files, "--input", o.input);
     files_write(&files, "--output", o.output);
@@ -51,7 +75,7 @@ static int run(const command *self, int argc, char **argv)
     while (code == EXIT_FINE && reader_next(in, &line, &size)) {
         dgm_error error;
         number++;
-        dgm_status st = dgm_tokenize(rest.items[0], o.undo, (dgm_line){line, size}, &text, &error);
+        dgm_status st = tokenize(&o, rest.items[0], (dgm_line){line, size}, &text, &error);
         if (st != DGM_OK) {
             code = fail(exit_code(st), "%s:%llu: %s", o.input ? o.input : "standard input", number,
                         error.text);
@@ -73,7 +97,8 @@ const command command_tokenize = {
     .usage = "LANGUAGE [options]",
     .description = "Puts spaces around words and punctuation by the conventions of Moses, without "
                    "its escapes. Rules for en, de, fr, es and it; generic rules otherwise. What "
-                   "'dragoman align' reads.",
+                   "'dragoman align' reads. With --sacremoses the tokens that Moses' scripts and their "
+                   "Python port write, escapes included.",
     .example = "dragoman tokenize en < corpus.en > corpus.tok.en\n"
                "dragoman tokenize de --undo < output.tok.de",
     .options = options,
