@@ -112,10 +112,12 @@ def tokenizers():
 
 def tokenizer_cases(lines, stored):
     """stored: tokenizers of an earlier run; training them again need not give the same ones."""
-    for name, t in ((c["name"], Tokenizer.from_str(json.dumps(c["file"]))) for c in stored) if stored else tokenizers():
+    for name, file in ((c["name"], c["file"]) for c in stored) if stored else tokenizers():
+        file = file if stored else json.loads(file.to_str())
+        t = Tokenizer.from_str(json.dumps(file))
         ids = [t.encode(line, add_special_tokens=False).ids for line in lines]
         around = t.encode("", add_special_tokens=True).ids
-        yield {"name": name, "file": json.loads(t.to_str()), "around": around, "ids": ids,
+        yield {"name": name, "file": file, "around": around, "ids": ids,
                "text": [t.decode(i, skip_special_tokens=True) for i in ids]}
 
 
