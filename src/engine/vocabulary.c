@@ -37,7 +37,8 @@ static dgm_status collect_bpe(const dgm_bpe_spec *spec, bpe_lists *l, dgm_error 
     static const dgm_bpe_style styles[] = {[DGM_SPEC_BPE_SUBWORD_NMT] = DGM_BPE_SUBWORD_NMT,
                                            [DGM_SPEC_BPE_BYTE_LEVEL] = DGM_BPE_BYTE_LEVEL,
                                            [DGM_SPEC_BPE_METASPACE] = DGM_BPE_METASPACE,
-                                           [DGM_SPEC_BPE_JOINER] = DGM_BPE_JOINER};
+                                           [DGM_SPEC_BPE_JOINER] = DGM_BPE_JOINER,
+                                           [DGM_SPEC_BPE_SPACER] = DGM_BPE_SPACER};
     l->options = (dgm_bpe_options){
         .style = styles[spec->style],
         .separator = dgm_text_of(spec->separator),
@@ -78,7 +79,9 @@ dgm_status dgm_vocabulary_load(const dgm_gguf *file, dgm_side side, dgm_vocab **
     static const dgm_vocab_tokenizer tokenizers[] = {
         [DGM_SPEC_TOKENIZER_NONE] = DGM_TOKENIZER_NONE,
         [DGM_SPEC_TOKENIZER_MOSES] = DGM_TOKENIZER_MOSES,
-        [DGM_SPEC_TOKENIZER_SACREMOSES] = DGM_TOKENIZER_SACREMOSES};
+        [DGM_SPEC_TOKENIZER_SACREMOSES] = DGM_TOKENIZER_SACREMOSES,
+        [DGM_SPEC_TOKENIZER_CONSERVATIVE] = DGM_TOKENIZER_CONSERVATIVE,
+        [DGM_SPEC_TOKENIZER_AGGRESSIVE] = DGM_TOKENIZER_AGGRESSIVE};
     bpe_lists lists = {0};
     dgm_vocab_source v = {
         .kind = kinds[spec.kind],

@@ -14,9 +14,9 @@ const char *const dgm_finish_names[] = {"margin", "shrink", "mask", "refill",
                                         "huggingface", "first", NULL};
 const char *const dgm_order_names[] = {"l2r", "r2l", "bidirectional", NULL};
 const char *const dgm_vocab_kind_names[] = {"sentencepiece", "words", "bpe", NULL};
-static const char *const tokenizer_names[] = {"none", "moses", "sacremoses", NULL};
+const char *const dgm_tokenizer_names[] = {"none", "moses", "sacremoses", "conservative", "aggressive", NULL};
 const char *const dgm_moses_flag_names[] = {"aggressive", "escape", "punctuation", "unicode", NULL};
-const char *const dgm_bpe_style_names[] = {"subword-nmt", "byte-level", "metaspace", "joiner", NULL};
+const char *const dgm_bpe_style_names[] = {"subword-nmt", "byte-level", "metaspace", "joiner", "spacer", NULL};
 const char *const dgm_bpe_flag_names[] = {"end_apart",     "restricted",   "prefix_space", "whole_text",
                                           "byte_fallback", "fuse_unknown", "whole_words",  "space_always", NULL};
 static const char *const side_names[] = {"source", "target"};
@@ -130,9 +130,9 @@ static dgm_status read_words(const dgm_gguf *g, dgm_side side, dgm_vocab_spec *v
     const dgm_key_name key = dgm_side_key(side, "vocab.tokenizer");
     int tokenizer = DGM_SPEC_TOKENIZER_NONE;
     DGM_TRY(dgm_gguf_get_enum(g, key.text, v->kind == DGM_SPEC_WORDS ? DGM_REQUIRED : DGM_OPTIONAL,
-                              tokenizer_names, &tokenizer, err));
+                              dgm_tokenizer_names, &tokenizer, err));
     DGM_FAIL_IF(v->kind == DGM_SPEC_BPE && tokenizer == DGM_SPEC_TOKENIZER_MOSES, err, DGM_ERR_FORMAT,
-                "key '%s' is 'moses'; of a bpe vocabulary it is none or sacremoses", key.text);
+                "key '%s' is 'moses'; of a bpe vocabulary it is another", key.text);
     v->tokenizer = (dgm_spec_tokenizer)tokenizer;
     DGM_TRY(read_flags(g, dgm_side_key(side, "vocab.moses"), dgm_moses_flag_names, &v->moses, err));
     return dgm_gguf_get_string(g, dgm_side_key(side, "vocab.language").text, DGM_OPTIONAL,

@@ -39,8 +39,12 @@ extern const char *const dgm_vocab_kind_names[]; // in that order; NULL-terminat
 typedef enum dgm_spec_tokenizer {
     DGM_SPEC_TOKENIZER_NONE = 0, // text is split at spaces
     DGM_SPEC_TOKENIZER_MOSES = 1,
-    DGM_SPEC_TOKENIZER_SACREMOSES = 2
+    DGM_SPEC_TOKENIZER_SACREMOSES = 2,
+    DGM_SPEC_TOKENIZER_CONSERVATIVE = 3,
+    DGM_SPEC_TOKENIZER_AGGRESSIVE = 4
 } dgm_spec_tokenizer;
+
+extern const char *const dgm_tokenizer_names[]; // in that order; NULL-terminated
 
 // Of `vocab.moses` and `vocab.bpe.flags`: bit i is name i. NULL-terminated.
 extern const char *const dgm_moses_flag_names[]; // aggressive, escape, punctuation, unicode
@@ -55,12 +59,13 @@ typedef enum dgm_spec_bpe_flag {
     DGM_SPEC_BPE_WHOLE_WORDS = 64,
     DGM_SPEC_BPE_SPACE_ALWAYS = 128
 } dgm_spec_bpe_flag;
-extern const char *const dgm_bpe_style_names[]; // subword-nmt, byte-level, metaspace, joiner
+extern const char *const dgm_bpe_style_names[]; // subword-nmt, byte-level, metaspace, joiner, spacer
 typedef enum dgm_spec_bpe_style {
     DGM_SPEC_BPE_SUBWORD_NMT = 0,
     DGM_SPEC_BPE_BYTE_LEVEL = 1,
     DGM_SPEC_BPE_METASPACE = 2,
-    DGM_SPEC_BPE_JOINER = 3
+    DGM_SPEC_BPE_JOINER = 3,
+    DGM_SPEC_BPE_SPACER = 4
 } dgm_spec_bpe_style;
 
 // kind `bpe`

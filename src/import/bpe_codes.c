@@ -202,7 +202,7 @@ void dgm_bpe_keys_set(dgm_gguf_writer *w, dgm_side side, const dgm_bpe_keys *k)
     dgm_gguf_set_string(w, KEY("vocab.kind").text, dgm_vocab_kind_names[DGM_SPEC_BPE]);
     dgm_gguf_set_u32(w, KEY("vocab.size").text, (uint32_t)k->size);
     dgm_gguf_set_strings(w, KEY("vocab.words").text, k->tokens, (size_t)k->size);
-    dgm_gguf_set_string(w, KEY("vocab.tokenizer").text, k->sacremoses ? "sacremoses" : "none");
+    dgm_gguf_set_string(w, KEY("vocab.tokenizer").text, dgm_tokenizer_names[k->tokenizer]);
     if (k->language) dgm_gguf_set_string(w, KEY("vocab.language").text, k->language);
     set_flags(w, KEY("vocab.moses"), dgm_moses_flag_names, k->moses);
     dgm_gguf_set_string(w, KEY("vocab.bpe.style").text, dgm_bpe_style_names[k->style]);

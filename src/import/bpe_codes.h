@@ -55,7 +55,7 @@ typedef struct dgm_bpe_keys {
     size_t charsmap_size;
     const int32_t *control; // ids that stand for no text beside eos, pad, bos
     size_t control_count;
-    bool sacremoses;
+    dgm_spec_tokenizer tokenizer;
     unsigned moses;       // bits of dgm_moses_flag_names
     const char *language; // of sacremoses; NULL: none
 } dgm_bpe_keys;

@@ -27,7 +27,9 @@ typedef struct encoding {
     size_t letter_count, letter_cap;
     dgm_bpe_piece *parts; // stack of pieces that are taken apart
     size_t part_cap;
-    dgm_writer spelled; // a piece with its separator
+    dgm_opennmt_tokens marked;
+    bool left, right;   // has the word marks at its sides?
+    dgm_writer spelled; // a piece with its marks
     dgm_subword_fn fn;
     void *arg;
     bool unknown; // was the token before one of unknown characters?
@@ -36,14 +38,16 @@ typedef struct encoding {
 
 // ---- pieces to ids ----------------------------------------------------------------------------
 
-// Id of a piece; `more`: another piece of the word follows.
+// Id of a piece; `more`: another piece of the word follows. e->left: it is the first of a word with a mark.
 static int32_t find_piece(encoding *e, dgm_text piece, bool more)
 {
     const dgm_subwords *s = e->s;
-    if (!more || s->separator_size == 0) return dgm_spelling_find(s->spellings, piece);
+    const bool behind = s->style != DGM_BPE_SPACER && (more || e->right);
+    if ((!behind && !e->left) || s->separator_size == 0) return dgm_spelling_find(s->spellings, piece);
     e->spelled.size = 0;
+    if (e->left) dgm_write_bytes(&e->spelled, s->separator, s->separator_size);
     dgm_write_bytes(&e->spelled, piece.data, piece.size);
-    dgm_write_bytes(&e->spelled, s->separator, s->separator_size);
+    if (behind) dgm_write_bytes(&e->spelled, s->separator, s->separator_size);
     return dgm_spelling_find(s->spellings, (dgm_text){(const char *)e->spelled.data, e->spelled.size});
 }
 
@@ -52,6 +56,7 @@ static dgm_status emit(encoding *e, int32_t id, uint32_t from, uint32_t to)
     const bool unknown = id < 0;
     if (unknown && e->unknown && e->s->fuse_unknown) return DGM_OK;
     e->unknown = unknown;
+    e->left = false; // the next one is not the first
     return e->fn(e->arg, unknown ? e->s->unk : id, from, to);
 }
 
@@ -156,9 +161,9 @@ static dgm_status encode_word(encoding *e, bool more)
     const int32_t id = more ? -1 : dgm_spelling_find(s->spellings, text);
     const int known = id < 0 ? HAS_PARTS : atomic_load_explicit(&s->whole[id], memory_order_relaxed);
     if (s->style == DGM_BPE_WORDS || known == IS_WHOLE || (id >= 0 && s->whole_words))
-        return emit(e, id, from, to);
+        return emit(e, e->left || e->right ? find_piece(e, text, false) : id, from, to);
     if (s->restricted) DGM_TRY(keep_letters(e));
-    if (s->style == DGM_BPE_SUBWORD_NMT || s->style == DGM_BPE_JOINER)
+    if (s->style == DGM_BPE_SUBWORD_NMT || s->style == DGM_BPE_JOINER || s->style == DGM_BPE_SPACER)
         DGM_TRY(merge_marked(e));
     else
         DGM_TRY(dgm_bpe_merge(s->bpe, &e->word, e->err));
@@ -243,6 +248,20 @@ static dgm_status encode_words(encoding *e)
         const dgm_range w = e->words.items[i];
         e->unknown = false;
         DGM_TRY(encode_guarded(e, e->line.items + w.begin, w.end - w.begin, 0, false));
+    }
+    return DGM_OK;
+}
+
+static dgm_status encode_opennmt(encoding *e)
+{
+    const bool spacer = e->s->style == DGM_BPE_SPACER;
+    DGM_TRY(dgm_opennmt_split(e->s->opennmt, &e->line, &e->marked, e->err));
+    for (size_t i = 0; i < e->marked.count; i++) {
+        const dgm_opennmt_token t = e->marked.items[i];
+        e->unknown = false;
+        e->left = spacer ? t.spaced : t.join_left;
+        e->right = !spacer && t.join_right;
+        DGM_TRY(encode_guarded(e, e->line.items + t.begin, t.end - t.begin, 0, false));
     }
     return DGM_OK;
 }
@@ -335,11 +354,14 @@ dgm_status dgm_subwords_encode(const dgm_subwords *s, dgm_text text, dgm_subword
             st = encode_bytes(&e);
         else if (s->style == DGM_BPE_METASPACE)
             st = encode_marked(&e);
+        else if (s->style == DGM_BPE_JOINER || s->style == DGM_BPE_SPACER)
+            st = encode_opennmt(&e);
         else
             st = encode_words(&e);
     }
     dgm_glyphs_free(&e.line);
     dgm_ranges_free(&e.words);
+    dgm_opennmt_tokens_free(&e.marked);
     dgm_bpe_word_free(&e.word);
     dgm_free(e.letters);
     dgm_free(e.parts);
@@ -351,7 +373,8 @@ dgm_status dgm_subwords_encode(const dgm_subwords *s, dgm_text text, dgm_subword
 
 static dgm_status open_parts(dgm_subwords *s, const dgm_bpe_options *o, dgm_error *err)
 {
-    const bool by_words = s->style == DGM_BPE_SUBWORD_NMT || s->style == DGM_BPE_JOINER;
+    const bool by_words =
+        s->style == DGM_BPE_SUBWORD_NMT || s->style == DGM_BPE_JOINER || s->style == DGM_BPE_SPACER;
     DGM_TRY(dgm_bpe_open(&s->bpe, o->merges, o->merge_count, by_words, err));
     DGM_TRY(dgm_spelling_list_init(&s->protect, o->protect, o->protect_count, err));
     DGM_FAIL_IF(o->protect_count > PROTECT_MOST, err, DGM_ERR_FORMAT,
@@ -361,7 +384,10 @@ static dgm_status open_parts(dgm_subwords *s, const dgm_bpe_options *o, dgm_erro
     if (o->normalize_count)
         DGM_TRY(dgm_normalizer_open(&s->normalizer, o->normalize, o->normalize_count, o->charsmap,
                                     o->charsmap_size, err));
-    const dgm_text usual = dgm_text_of(s->style == DGM_BPE_JOINER ? "\xef\xbf\xad" : "@@");
+    const char *usual_mark = s->style == DGM_BPE_JOINER   ? "\xef\xbf\xad"  // U+FFED
+                             : s->style == DGM_BPE_SPACER ? "\xe2\x96\x81" // U+2581
+                                                          : "@@";
+    const dgm_text usual = dgm_text_of(usual_mark);
     const dgm_text separator = o->separator.size ? o->separator : usual;
     s->separator = dgm_strndup(separator.data, separator.size);
     s->separator_size = by_words ? separator.size : 0;
@@ -396,6 +422,7 @@ dgm_status dgm_subwords_open(dgm_subwords **out, const dgm_bpe_options *o, const
     s->fuse_unknown = o->fuse_unknown;
     s->whole_words = o->whole_words;
     s->moses = o->moses;
+    s->opennmt = o->opennmt;
     dgm_moses_rules_init(&s->rules, o->language, o->moses_options);
     const dgm_status st = open_parts(s, o, err);
     if (st != DGM_OK) dgm_subwords_close(&s);
@@ -418,5 +445,6 @@ void dgm_subwords_close(dgm_subwords **at)
 
 bool dgm_subwords_takes_text(const dgm_subwords *s)
 {
-    return s->moses || s->style == DGM_BPE_BYTE_LEVEL || s->style == DGM_BPE_METASPACE;
+    return s->moses || s->opennmt != DGM_OPENNMT_SPACE || s->style == DGM_BPE_BYTE_LEVEL ||
+           s->style == DGM_BPE_METASPACE;
 }

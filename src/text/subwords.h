@@ -5,7 +5,8 @@
 //   subword-nmt   words of a tokeniser, "low@@ er": a token that ends in the separator goes on
 //   byte-level    GPT-2's: words by its pattern with their space before them, bytes spelled as letters
 //   metaspace     "▁low er": a space is a character; bytes of unknown characters as <0xE2>
-//   joiner        OpenNMT's: a joiner mark at the side of a token where no space stands
+//   joiner        OpenNMT's: a mark at the side of a token where no space stands ("low￭ er ￭,")
+//   spacer        OpenNMT's: "low er ▁and", a mark where a space stands
 //   words         no merging: every word is one token (words of a tokeniser that rewrites text)
 //
 // From text to ids: normaliser, words, symbols of a word, merges, ids. Everything works on glyphs.h, so
@@ -15,6 +16,7 @@
 #define DGM_TEXT_SUBWORDS_H
 
 #include "text/glyphs.h"
+#include "text/opennmt.h"
 #include "text/sacremoses.h"
 #include "text/spellings.h"
 
@@ -23,6 +25,7 @@ typedef enum dgm_bpe_style {
     DGM_BPE_BYTE_LEVEL,
     DGM_BPE_METASPACE,
     DGM_BPE_JOINER,
+    DGM_BPE_SPACER,
     DGM_BPE_WORDS,
 } dgm_bpe_style;
 
@@ -48,6 +51,7 @@ typedef struct dgm_bpe_options {
     bool whole_words;   // a word that is a token is not looked at further
     bool moses;         // words by sacremoses.h, else what stands between white space
     unsigned moses_options;
+    dgm_opennmt_mode opennmt; // joiner, spacer
     dgm_text language;
 } dgm_bpe_options;
 

@@ -17,6 +17,7 @@ struct dgm_subwords {
     int32_t unk;
     bool end_apart, restricted, prefix_space, space_always, whole_text, byte_fallback, fuse_unknown, whole_words, moses;
     dgm_moses_rules rules;
+    dgm_opennmt_mode opennmt;
     dgm_bpe *bpe;
     dgm_normalizer *normalizer; // NULL: none
     dgm_spelling_list protect;

@@ -110,7 +110,11 @@ static void join_words(const dgm_subwords *s, const dgm_subword *tokens, size_t 
             t.size -= s->separator_size;
             glued = true;
         }
-        if (!tokens[i].plain && ends_with(t, s->separator, s->separator_size)) {
+        if (s->style == DGM_BPE_SPACER) {
+            const bool spaced = starts_with(t, s->separator, s->separator_size);
+            glued = i == 0 || !(spaced || tokens[i].plain);
+            if (spaced && !tokens[i].plain) t = (dgm_text){t.data + s->separator_size, t.size - s->separator_size};
+        } else if (!tokens[i].plain && ends_with(t, s->separator, s->separator_size)) {
             t.size -= s->separator_size;
             more = true;
         }
@@ -223,6 +227,14 @@ void dgm_subwords_surface(const dgm_subwords *s, dgm_text token, dgm_writer *out
         *inside = glued && dgm_text_begins_in_word(token);
         return;
     }
+    if (s->style == DGM_BPE_SPACER) {
+        const bool spaced = starts_with(token, s->separator, s->separator_size);
+        if (spaced) token = (dgm_text){token.data + s->separator_size, token.size - s->separator_size};
+        if (spaced) dgm_write_u8(out, ' ');
+        dgm_write_bytes(out, token.data, token.size);
+        *inside = !spaced && dgm_text_begins_in_word(token);
+        return;
+    }
     const size_t start = out->size;
     byte_line b = {0};
     put_token(s, token, 0, &b);
@@ -242,5 +254,6 @@ bool dgm_subwords_begins_word(const dgm_subwords *s, dgm_text token)
     if (token.size) dgm_utf8_next(token.data, token.size, &code);
     if (s->style == DGM_BPE_BYTE_LEVEL) return code == dgm_byte_letter(' ');
     if (s->style == DGM_BPE_METASPACE) return code == DGM_SPACE_MARK;
+    if (s->style == DGM_BPE_SPACER) return starts_with(token, s->separator, s->separator_size);
     return s->style != DGM_BPE_JOINER || !starts_with(token, s->separator, s->separator_size);
 }

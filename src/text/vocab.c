@@ -65,17 +65,23 @@ static dgm_status open_words(dgm_vocab *v, const dgm_vocab_source *src, dgm_erro
     if (v->size == 0) v->size = (int32_t)src->word_count;
     DGM_FAIL_IF((size_t)v->size != src->word_count, err, DGM_ERR_FORMAT,
                 "%d ids do not match %zu words", (int)v->size, src->word_count);
-    DGM_FAIL_IF((unsigned)src->tokenizer > DGM_TOKENIZER_SACREMOSES, err, DGM_ERR_FORMAT,
+    DGM_FAIL_IF((unsigned)src->tokenizer > DGM_TOKENIZER_AGGRESSIVE, err, DGM_ERR_FORMAT,
                 "unknown tokenizer %d", (int)src->tokenizer);
     v->tokenizer = src->tokenizer;
     v->language = dgm_language_of(src->language);
     v->extra_first = v->size;
     DGM_TRY(dgm_spelling_list_init(&v->words, src->words, src->word_count, err));
-    if (src->kind == DGM_VOCAB_WORDS && src->tokenizer != DGM_TOKENIZER_SACREMOSES) return DGM_OK;
+    const bool opennmt = src->tokenizer >= DGM_TOKENIZER_CONSERVATIVE;
+    if (src->kind == DGM_VOCAB_WORDS && src->tokenizer <= DGM_TOKENIZER_MOSES) return DGM_OK;
     DGM_FAIL_IF(src->kind == DGM_VOCAB_BPE && (!src->bpe || src->tokenizer == DGM_TOKENIZER_MOSES), err,
-                DGM_ERR_FORMAT, "a bpe vocabulary has merges, and the tokenizer none or sacremoses");
+                DGM_ERR_FORMAT, "a bpe vocabulary has merges, and another tokenizer than moses");
     dgm_bpe_options options = {.style = DGM_BPE_WORDS};
     if (src->kind == DGM_VOCAB_BPE) options = *src->bpe;
+    DGM_FAIL_IF(opennmt && options.style != DGM_BPE_JOINER && options.style != DGM_BPE_SPACER, err, DGM_ERR_FORMAT,
+                "OpenNMT's tokenizer belongs to a bpe vocabulary of style joiner or spacer");
+    if (opennmt)
+        options.opennmt = src->tokenizer == DGM_TOKENIZER_AGGRESSIVE ? DGM_OPENNMT_AGGRESSIVE
+                                                                     : DGM_OPENNMT_CONSERVATIVE;
     options.moses = src->tokenizer == DGM_TOKENIZER_SACREMOSES;
     options.moses_options = src->moses_options;
     options.language = src->language;

@@ -35,6 +35,8 @@ typedef enum dgm_vocab_tokenizer {
     DGM_TOKENIZER_NONE = 0,  // words stand between spaces, text is words joined by one space
     DGM_TOKENIZER_MOSES = 1, // tokenize.h with the rules of `language`
     DGM_TOKENIZER_SACREMOSES = 2, // sacremoses.h: text is rewritten, as models of other systems want it
+    DGM_TOKENIZER_CONSERVATIVE = 3, // opennmt.h, bpe in the styles joiner and spacer
+    DGM_TOKENIZER_AGGRESSIVE = 4,
 } dgm_vocab_tokenizer;
 
 // Everything is borrowed for the call to open only.

@@ -51,7 +51,7 @@ static void use_codes(dgm_gguf_writer *w, dgm_text text)
     dgm_bpe_keys k = {.tokens = tokens, .size = 9, .eos = 2, .unk = 3, .pad = 1, .bos = 0,
                       .merges = c.merges.items, .merge_count = c.merges.count,
                       .flags = DGM_SPEC_BPE_RESTRICTED | (c.end_apart ? DGM_SPEC_BPE_END_APART : 0u),
-                      .sacremoses = true, .moses = 15, .language = "en"};
+                      .tokenizer = DGM_SPEC_TOKENIZER_SACREMOSES, .moses = 15, .language = "en"};
     dgm_bpe_keys_set(w, DGM_SOURCE, &k);
     use(w);
     dgm_bpe_codes_free(&c);

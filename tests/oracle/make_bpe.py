@@ -1,23 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Byte-pair encodings of other programs: subword-nmt, and tokenizers of Hugging Face (tokenizer.json).
+"""Byte-pair encodings of other programs: subword-nmt, OpenNMT, and tokenizers of Hugging Face (tokenizer.json).
 
-    pip install subword-nmt tokenizers sentencepiece
+    pip install subword-nmt pyonmttok tokenizers sentencepiece protobuf
     python3 tests/oracle/make_bpe.py --train > bpe.json      learns tokenizers anew
     python3 tests/oracle/make_bpe.py > bpe.json              takes those of tests/data/text/bpe.json
     python3 tests/oracle/make_bpe.py FILE ... > more.json    the same on the lines of files
     build/tests/test_format_tokenizer more.json
 
 Codes and tokenizers are learnt on news.en and news.de of tests/data/text. "lines" are the texts; every case of
-"subword_nmt" holds codes, a list of tokens and the segmented lines; every case of "tokenizers" holds the file, and
-for every line its ids and the text that the ids decode to.
+"subword_nmt" holds codes, a list of tokens and the segmented lines (those of OpenNMT also the text again); every case
+of "tokenizers" holds the file, and for every line its ids and the text that the ids decode to.
 """
 import collections
 import io
 import json
 import sys
+import tempfile
 from pathlib import Path
 
+import pyonmttok
 import sentencepiece as spm
 from subword_nmt.apply_bpe import BPE, read_vocabulary
 from subword_nmt.learn_bpe import learn_bpe
@@ -25,7 +27,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "text"
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
-LINES = ["Hello world", "  two  spaces  ", "naïve café — 5 €", "漢字とかな", "emoji 😀 👩‍👩‍👧 done", "“quoted” it’s…", "x" * 200,
+LINES = ["Hello world", "  two  spaces  ", "naïve café — 5 €", "漢字とかな", "emoji 😀 👩‍👩‍👧 done", "“quoted” it’s…", "x" * 60,
          "aaaa ababab", "I'm we'll they've don't IT'S", "tab\there nbsp\u00a0there", "Ａ full width ﬁ", "e\u0301 A\u030a"]
 
 
@@ -57,6 +59,17 @@ def subword_cases(lines):
         tokens = sorted(kept) if known else sorted({t for line in made for t in line.split(" ") if t})
         yield {"name": name, "codes": ours, "restricted": bool(known), "protect": guarded or [],
                "tokens": SPECIAL + tokens, "lines": made}
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
+        file.write(codes)
+        file.flush()
+        for mode in ("space", "conservative", "aggressive"):
+            for style in ("joiner", "spacer"):
+                t = pyonmttok.Tokenizer(mode, bpe_model_path=file.name, **{style + "_annotate": True})
+                made = [t(line) for line in text]
+                yield {"name": f"OpenNMT {mode} {style}", "codes": codes, "restricted": False, "protect": [],
+                       "style": style, "mode": mode, "text": [t.detokenize(x) for x in made],
+                       "tokens": SPECIAL + sorted({x for line in made for x in line}),
+                       "lines": [" ".join(x) for x in made]}
 
 
 def charsmap():
@@ -127,7 +140,7 @@ def main():
     if sys.argv[1:] and not train:
         lines = [line for path in sys.argv[1:] for line in Path(path).read_text(encoding="utf-8").split("\n")[:-1]]
     else:
-        lines = LINES + read("news.en")[:25] + read("news.de")[:15] + read("flores.fr")[:8] + read("flores.zh")[:3]
+        lines = LINES + read("news.en")[:12] + read("news.de")[:8] + read("flores.fr")[:4] + read("flores.zh")[:2]
 
     def dump(value):
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -90,7 +90,7 @@ static const char *make_model(dgm_spec_bpe_style style)
                       .style = style, .merges = merges[style], .merge_count = 8, .flags = DGM_SPEC_BPE_PREFIX_SPACE};
     if (style == DGM_SPEC_BPE_SUBWORD_NMT) {
         k.flags = 0;
-        k.sacremoses = true;
+        k.tokenizer = DGM_SPEC_TOKENIZER_SACREMOSES;
         k.moses = 15;
         k.language = "en";
     }

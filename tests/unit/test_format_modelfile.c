@@ -281,7 +281,7 @@ static void test_vocab_errors(void **state)
     put_words();
     dgm_gguf_set_string(w, "dragoman.target.vocab.tokenizer", "best");
     expect_vocab_error(DGM_TARGET, "key 'dragoman.target.vocab.tokenizer' is 'best', expected one "
-                                   "of: none, moses, sacremoses");
+                                   "of: none, moses, sacremoses, conservative, aggressive");
 }
 
 // ---- what is no model file ----------------------------------------------------------------------

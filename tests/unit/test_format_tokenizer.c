@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Vocabularies of other systems: codes of subword-nmt and fastBPE, tokenizer.json, through a model file to
-// ids and back (tests/data/text/bpe.json, made by tests/oracle/make_bpe.py; another file of that kind may be
-// named as argument), files that are damaged or say what is not supported, allocation failures.
+// Vocabularies of other systems: codes of subword-nmt and fastBPE, OpenNMT's marks, tokenizer.json, through a
+// model file to ids and back (tests/data/text/bpe.json, made by tests/oracle/make_bpe.py; another file of that kind
+// may be named as argument), files that are damaged or say what is not supported, allocation failures.
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -82,6 +82,11 @@ static dgm_vocab *open_codes(const json_t *c)
                       .merge_count = codes.merges.count,
                       .protect = words,
                       .protect_count = guarded};
+    const char *style = json_string_value(json_object_get(c, "style"));
+    const char *mode = json_string_value(json_object_get(c, "mode"));
+    if (style) k.style = style[0] == 'j' ? DGM_SPEC_BPE_JOINER : DGM_SPEC_BPE_SPACER;
+    if (mode && mode[0] != 's')
+        k.tokenizer = mode[0] == 'a' ? DGM_SPEC_TOKENIZER_AGGRESSIVE : DGM_SPEC_TOKENIZER_CONSERVATIVE;
     if (codes.end_apart) k.flags |= DGM_SPEC_BPE_END_APART;
     if (json_is_true(json_object_get(c, "restricted"))) k.flags |= DGM_SPEC_BPE_RESTRICTED;
     dgm_gguf_writer *w = begin();
@@ -91,7 +96,8 @@ static dgm_vocab *open_codes(const json_t *c)
     return load(&w);
 }
 
-static void check_segmented(const dgm_vocab *v, const char *name, const char *line, const char *wanted)
+static void check_segmented(const dgm_vocab *v, const char *name, const char *line, const char *wanted,
+                            const char *text)
 {
     dgm_tokens t = {0};
     dgm_writer out = {0}, back = {0}, plain = {0};
@@ -106,8 +112,10 @@ static void check_segmented(const dgm_vocab *v, const char *name, const char *li
     }
     if (!unknown && !dgm_text_equal(text_of_writer(&out), dgm_text_of(wanted)))
         fail_msg("%s: '%s' became '%.*s', not '%s'", name, line, (int)out.size, (const char *)out.data, wanted);
-    if (!unknown) {
-        assert_int_equal(dgm_vocab_decode(v, t.ids, t.count, &back, NULL, &err), DGM_OK);
+    assert_int_equal(dgm_vocab_decode(v, t.ids, t.count, &back, NULL, &err), DGM_OK);
+    if (!unknown && text) {
+        assert_text_equal(text_of_writer(&back), dgm_text_of(text));
+    } else if (!unknown) {
         for (size_t pos = 0, n, left = strlen(line); left > 0; pos += n, left -= n) { // words, one space apart
             uint32_t code;
             n = dgm_utf8_next(line + pos, left, &code);
@@ -133,15 +141,18 @@ static void test_subword_nmt(void **state)
     {
         dgm_vocab *v = open_codes(c);
         assert_int_equal(dgm_vocab_get_kind(v), DGM_VOCAB_BPE);
-        assert_false(dgm_vocab_takes_text(v));
+        const char *mode = json_string_value(json_object_get(c, "mode"));
+        const json_t *text = json_object_get(c, "text"); // none: words between spaces come back
+        assert_int_equal(dgm_vocab_takes_text(v), mode && mode[0] != 's');
         for (n = 0; n < json_array_size(lines); n++) {
             const char *wanted = text_at(json_object_get(c, "lines"), n);
             for (int again = 0; again < 2; again++) // the second time whole words are known
-                check_segmented(v, json_string_value(json_object_get(c, "name")), text_at(lines, n), wanted);
+                check_segmented(v, json_string_value(json_object_get(c, "name")), text_at(lines, n), wanted,
+                                text ? text_at(text, n) : NULL);
         }
         dgm_vocab_close(&v);
     }
-    assert_int_equal(i, 5);
+    assert_int_equal(i, 11);
 }
 
 // ---- tokenizer.json -------------------------------------------------------------------------
