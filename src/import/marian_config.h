@@ -56,9 +56,10 @@ typedef struct dgm_target_languages {
 
 dgm_status dgm_target_languages_add(dgm_target_languages *l, const char *code, size_t size,
                                     int32_t id, dgm_error *err);
-// Their keys. source: NULL where it is any. What options ask for comes first, and must be there.
+// Their keys. source: NULL where it is any; both_ways: the model also reads all that it writes. What options ask for
+// comes first, and must be there.
 dgm_status dgm_target_languages_set(dgm_import_job *job, const dgm_target_languages *l,
-                                    const char *source, dgm_error *err);
+                                    const char *source, bool both_ways, dgm_error *err);
 void dgm_target_languages_free(dgm_target_languages *l); // accepts a zeroed struct
 
 // Keys of the directions of a model to many languages, from the tokens (">>deu<<") of

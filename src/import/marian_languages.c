@@ -98,14 +98,30 @@ static dgm_status set_default(dgm_gguf_writer *w, const dgm_target_languages *t,
     return failed ? dgm_no_memory(err) : DGM_OK;
 }
 
+// `first`, then those of the list that are another.
+static dgm_status set_sources(dgm_import_job *job, const dgm_target_languages *t, const char *first,
+                              dgm_error *err)
+{
+    const char **codes = dgm_malloc(((size_t)t->count + 1) * sizeof *codes);
+    size_t n = 0;
+    if (!codes) return dgm_no_memory(err);
+    codes[n++] = first;
+    for (int i = 0; i < t->count; i++)
+        if (strcmp(t->code[i], first) != 0) codes[n++] = t->code[i];
+    dgm_gguf_set_strings(job->w, "dragoman.languages.source", codes, n);
+    dgm_free(codes);
+    return DGM_OK;
+}
+
 dgm_status dgm_target_languages_set(dgm_import_job *job, const dgm_target_languages *t,
-                                    const char *source, dgm_error *err)
+                                    const char *source, bool both_ways, dgm_error *err)
 {
     static const char *const tags[] = {"target"};
     const char *asked = job->options.source_language ? job->options.source_language : source;
     const char *code = dgm_import_language(asked && asked[0] ? asked : "mul");
     size_t n = (size_t)t->count;
     dgm_gguf_set_strings(job->w, "dragoman.languages.source", &code, 1);
+    if (both_ways) DGM_TRY(set_sources(job, t, code, err));
     dgm_gguf_set_strings(job->w, "dragoman.languages.target", (const char *const *)t->code, n);
     dgm_gguf_set_array(job->w, "dragoman.languages.target_tokens", DGM_META_I32, t->id, n);
     dgm_gguf_set_strings(job->w, "dragoman.source.tags", tags, 1);
@@ -117,7 +133,7 @@ dgm_status dgm_marian_languages(dgm_import_job *job, json_t *vocab, const char *
 {
     dgm_target_languages t = {0};
     dgm_status st = collect(&t, vocab, err);
-    if (st == DGM_OK && t.count) st = dgm_target_languages_set(job, &t, source, err);
+    if (st == DGM_OK && t.count) st = dgm_target_languages_set(job, &t, source, false, err);
     dgm_target_languages_free(&t);
     return st;
 }

@@ -199,7 +199,7 @@ static dgm_status set_languages(reading *in, dgm_error *err)
         const int32_t id = find_piece(in, space, strlen(space));
         if (id >= 0 && has_dummy_prefix(&in->spm))
             dgm_gguf_set_array(in->job->w, "dragoman.source.prefix", DGM_META_I32, &id, 1);
-        st = dgm_target_languages_set(in->job, &l, NULL, err);
+        st = dgm_target_languages_set(in->job, &l, NULL, true, err);
     }
     dgm_target_languages_free(&l);
     return st;

@@ -93,10 +93,11 @@ static void test_budgets(void **state)
 {
     (void)state;
     static const char *const models[] = {FOLDER "transformer-pieces.gguf",
-                                         FOLDER "rnn-bahdanau-pieces.gguf"};
+                                         FOLDER "rnn-bahdanau-pieces.gguf",
+                                         FOLDER "transformer-t5-relu-pieces.gguf"};
     static const int budgets[] = {1, 30, 100, 1000, 100000};
     uint64_t restarts = 0;
-    for (int m = 0; m < 2; m++)
+    for (int m = 0; m < 3; m++)
         for (int beam = 1; beam <= 4; beam += 3) {
             dgm_settings s = settings_of(beam);
             s.batch = 1;

@@ -46,6 +46,7 @@ static kind kinds[] = {
      .facts = DGM_MODELS_RECURRENT | DGM_MODELS_OF_WORDS | DGM_MODELS_SELF_NORMALISED},
     {.name = "mixed architectures", .path = FOLDER "transformer-pieces.gguf",
      .other = FOLDER "rnn-bahdanau-pieces.gguf", .writing = "l2r", .facts = 0},
+    {.name = "T5", .path = FOLDER "transformer-t5-relu-pieces.gguf", .writing = "l2r", .facts = 0},
     {.name = "calibrated", .writing = "l2r", .facts = DGM_MODELS_SCALED}, // path: make_calibrated
     {.name = "multilingual", .path = "models/research/multilingual-small.gguf", .writing = "l2r", .facts = 0},
 };
