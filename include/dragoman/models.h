@@ -94,6 +94,8 @@ typedef struct dgm_import_options {
     // Tokenisers of a model that comes without any (CTranslate2): SentencePiece models (target_spm NULL: the
     // source's), or codes of byte-pair encoding (subword-nmt). NULL: what lies beside the model.
     const char *source_spm, *target_spm, *bpe;
+    // Settings and vocabularies of a model that has none beside it. vocabs: "SOURCE,TARGET", or one for both.
+    const char *config, *vocabs;
     dgm_progress progress;
     // Hears remarks for people, e.g. what "auto" found or that text has to be tokenised first. NULL: nobody.
     void (*note)(void *cookie, const char *text);

@@ -71,6 +71,8 @@ static const struct {
     {MODEL_FOLDER, "model", "model"},
     {INTGEMM, "", ".intgemm.alphas.bin"},
     {INTGEMM, "", ".intgemm8.bin"},
+    {INTGEMM, "", ".intgemm.alphas.bin.gz"},
+    {INTGEMM, "", ".intgemm8.bin.gz"},
     {NPZ, "", ".npz"},
     {NPZ_JSON, "", ".npz.json"},
     {MARIAN_YML, "decoder.yml", "decoder.yml"},

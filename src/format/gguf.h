@@ -26,6 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
 #include "base/status.h"
 
 #define DGM_GGUF_MAX_ENTRIES 65536 // metadata entries, and tensors
@@ -231,5 +232,7 @@ void dgm_gguf_watch_writing(dgm_gguf_writer *w, dgm_gguf_watch watch, void *arg)
 // Writes through a temporary neighbour and rename: a reader never sees half a file. Reports the
 // first failed setter, too. The same calls give the same bytes.
 dgm_status dgm_gguf_write(dgm_gguf_writer *w, const char *path, dgm_error *err);
+// What was set so far, without tensors: bytes of a file that dgm_gguf_open_memory reads.
+dgm_status dgm_gguf_metadata(const dgm_gguf_writer *w, dgm_writer *out, dgm_error *err);
 
 #endif

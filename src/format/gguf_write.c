@@ -313,6 +313,14 @@ static void write_header(const dgm_gguf_writer *w, dgm_writer *out)
     dgm_write_zeros(out, (size_t)(padded(out->size) - out->size));
 }
 
+dgm_status dgm_gguf_metadata(const dgm_gguf_writer *w, dgm_writer *out, dgm_error *err)
+{
+    dgm_gguf_writer bare = *w;
+    bare.n_items = 0;
+    write_header(&bare, out);
+    return out->failed ? dgm_no_memory(err) : DGM_OK;
+}
+
 static void put(writing *to, const void *data, size_t size)
 {
     if (!to->io && size) to->io = fwrite(data, 1, size, to->file) != size;

@@ -33,6 +33,18 @@ const dgm_importer dgm_importers[] = {
       .name = "argos",
       .summary = "package of Argos Translate and LibreTranslate: .argosmodel, or the folder it was unpacked into"},
      dgm_import_argos},
+    {{.size = sizeof(dgm_import_format),
+      .name = "marian",
+      .summary = "Marian: a folder, .npz, .bin or decoder.yml, with its vocabularies"},
+     dgm_import_marian},
+    {{.size = sizeof(dgm_import_format),
+      .name = "opus-mt",
+      .summary = "release of OPUS-MT: a zip archive of Marian's files, or the folder made of it"},
+     dgm_import_marian},
+    {{.size = sizeof(dgm_import_format),
+      .name = "bergamot",
+      .summary = "student of Bergamot or Firefox: *.intgemm.alphas.bin, vocabularies, shortlist"},
+     dgm_import_bergamot},
     {{0}, NULL},
 };
 

@@ -75,5 +75,7 @@ const char *dgm_import_language(const char *code);
 dgm_status dgm_import_huggingface(dgm_import_job *job, dgm_error *err);
 dgm_status dgm_import_ctranslate2(dgm_import_job *job, dgm_error *err);
 dgm_status dgm_import_argos(dgm_import_job *job, dgm_error *err);
+dgm_status dgm_import_marian(dgm_import_job *job, dgm_error *err);
+dgm_status dgm_import_bergamot(dgm_import_job *job, dgm_error *err);
 
 #endif

@@ -33,15 +33,23 @@ static const option import_table[] = {
      "token put before every sentence, e.g. >>deu<<: the model then has that one direction", NULL,
      NULL},
     {"source-spm", 0, OPTION_TEXT, "FILE", AT(lib.source_spm), 0, 0, NULL,
-     "SentencePiece model of a model that comes without one (default: what lies beside it)", NULL, NULL},
+     "SentencePiece model of a model that comes without one (default: what lies beside it)", NULL,
+     NULL},
     {"target-spm", 0, OPTION_TEXT, "FILE", AT(lib.target_spm), 0, 0, NULL,
      "the same of the target (default: the source's)", NULL, NULL},
     {"bpe", 0, OPTION_TEXT, "FILE", AT(lib.bpe), 0, 0, NULL,
      "codes of subword-nmt, in place of SentencePiece", NULL, NULL},
+    {"config", 0, OPTION_TEXT, "FILE", AT(lib.config), 0, 0, NULL,
+     "settings of a model of Marian or Nematus (default: those beside it)", NULL, NULL},
+    {"vocabs", 0, OPTION_TEXT, "FILE,FILE", AT(lib.vocabs), 0, 0, NULL,
+     "vocabularies of a model of Marian, one for both sides or two (default: what its settings "
+     "name)",
+     NULL, NULL},
     CARD_OPTIONS("name of the model (default: the folder's)"),
     {"stats", 0, OPTION_FLAG, NULL, AT(stats), 0, 0, NULL,
-     "print size, time, time per GB and peak memory on standard error (a terminal shows them anyhow)", NULL,
-     NULL},
+     "print size, time, time per GB and peak memory on standard error (a terminal shows them "
+     "anyhow)",
+     NULL, NULL},
     {"quiet", 'q', OPTION_FLAG, NULL, AT(quiet), 0, 0, NULL, "no progress bar and no notes", NULL,
      NULL},
     {0},
@@ -59,8 +67,8 @@ static void print_stats(const char *output, double took)
     struct rusage used;
     const double gb = stat(output, &st) == 0 ? 1e-9 * (double)st.st_size : 0;
     getrusage(RUSAGE_SELF, &used);
-    inform("%.1f MB in %.2f s, %.2f s per GB, peak memory %.0f MiB with mapped files", 1e3 * gb, took,
-           gb > 0 ? took / gb : 0.0, (double)used.ru_maxrss / 1024);
+    inform("%.1f MB in %.2f s, %.2f s per GB, peak memory %.0f MiB with mapped files", 1e3 * gb,
+           took, gb > 0 ? took / gb : 0.0, (double)used.ru_maxrss / 1024);
 }
 
 static int import(const char *format, const char *path, import_options *o)
@@ -105,13 +113,16 @@ const command command_import = {
     .name = "import",
     .summary = "make a model file of another program's model",
     .usage = "[FORMAT] PATH -o FILE [options]",
-    .description =
-        "Reads a model in the format of another program, a folder or file, and writes it as a Dragoman model "
-        "file. Without a format, or with auto, it is recognised by its files. 'dragoman translate -m PATH' imports "
-        "by itself, into XDG_CACHE_HOME/dragoman or ~/.cache/dragoman. docs/manual/IMPORT.md has a section "
-        "on each format.",
+    .description = "Reads a model in the format of another program, a folder or file, and writes "
+                   "it as a Dragoman model "
+                   "file. Without a format, or with auto, it is recognised by its files. 'dragoman "
+                   "translate -m PATH' imports "
+                   "by itself, into XDG_CACHE_HOME/dragoman or ~/.cache/dragoman. "
+                   "docs/manual/IMPORT.md has a section "
+                   "on each format.",
     .example = "dragoman import opus-mt-en-de -o en-de.gguf --type i8\n"
-               "dragoman import ctranslate2 folder -o en-de.gguf --source-spm source.spm --target-spm target.spm",
+               "dragoman import ctranslate2 folder -o en-de.gguf --source-spm source.spm "
+               "--target-spm target.spm",
     .options = import_table,
     .run = run_import,
 };

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: MIT
+// Where the files of a model of Marian are; see marian_model.h.
+//
+//     decoder.yml, config.yml, NAME.decoder.yml   settings of the decoder, which name all others
+//     *.npz, *.bin                                the model, if no settings say
+//     vocab*.spm, srcvocab*, trgvocab*, ...       vocabularies, if no settings say
+//     source.spm, target.spm                      beside a list of pieces (OPUS-MT)
+//     lex*.bin                                    shortlist
+//
+// Names in settings are relative to their folder with "relative-paths". Without, they belonged to the
+// training's machine: what is not there is looked up by its last part in the same folder.
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/mapfile.h"
+#include "base/mem.h"
+#include "import/marian_model.h"
+#include "import/yaml.h"
+#include "import/zip.h"
+
+static bool begins(const char *text, const char *begin)
+{
+    return strncmp(text, begin, strlen(begin)) == 0;
+}
+
+static bool ends(const char *text, const char *end)
+{
+    const size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+static bool is_kind(const char *path, mode_t kind)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && (s.st_mode & S_IFMT) == kind;
+}
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static char *join(const char *dir, const char *name)
+{
+    const size_t room = strlen(dir) + strlen(name) + 2;
+    char *path = dgm_malloc(room);
+    if (path) snprintf(path, room, "%s/%s", dir, name);
+    return path;
+}
+
+void dgm_marian_files_close(dgm_marian_files *f)
+{
+    dgm_unpack_remove(&f->unpacked);
+    dgm_free(f->root);
+    dgm_free(f->model);
+    for (int side = 0; side < 2; side++) {
+        dgm_free(f->vocab[side]);
+        dgm_free(f->spm[side]);
+    }
+    dgm_free(f->shortlist);
+    dgm_free(f->settings_path);
+    json_decref(f->settings);
+    *f = (dgm_marian_files){0};
+}
+
+// ---- looking around in the folder ----------------------------------------------------------------
+
+typedef bool (*name_test)(const char *name);
+
+// The only file of the folder whose name passes; *out stays NULL where there is none.
+static dgm_status find_only(const dgm_marian_files *f, name_test passes, const char *what,
+                            char **out, dgm_error *err)
+{
+    char found[NAME_MAX + 1] = "";
+    DIR *dir = opendir(f->root);
+    dgm_status st = DGM_OK;
+    if (!dir) return DGM_OK;
+    for (struct dirent *d; st == DGM_OK && (d = readdir(dir)) != NULL;) {
+        if (!passes(d->d_name)) continue;
+        if (found[0])
+            st = dgm_fail(err, DGM_ERR_FORMAT, "'%s' has more than one %s: '%s' and '%s'", f->root,
+                          what, found, d->d_name);
+        snprintf(found, sizeof found, "%s", d->d_name);
+    }
+    closedir(dir);
+    if (st != DGM_OK || !found[0]) return st;
+    *out = join(f->root, found);
+    return *out ? DGM_OK : dgm_no_memory(err);
+}
+
+static bool is_model(const char *n)
+{
+    return (ends(n, ".npz") && !ends(n, ".optimizer.npz")) ||
+           (ends(n, ".bin") && !begins(n, "lex"));
+}
+
+static bool is_shortlist(const char *n)
+{
+    return begins(n, "lex") && ends(n, ".bin");
+}
+
+static bool is_vocabulary(const char *n)
+{
+    return strstr(n, "vocab") && (ends(n, ".spm") || ends(n, ".yml") || ends(n, ".yaml") ||
+                                  ends(n, ".json") || ends(n, ".txt") || ends(n, ".fsv"));
+}
+
+static bool is_source_vocabulary(const char *n)
+{
+    return is_vocabulary(n) && (begins(n, "src") || strstr(n, ".src."));
+}
+
+static bool is_target_vocabulary(const char *n)
+{
+    return is_vocabulary(n) && (begins(n, "trg") || begins(n, "tgt") || strstr(n, ".trg."));
+}
+
+static bool is_shared_vocabulary(const char *n)
+{
+    return is_vocabulary(n) && !is_source_vocabulary(n) && !is_target_vocabulary(n);
+}
+
+static bool is_decoder_yml(const char *n)
+{
+    return ends(n, ".decoder.yml");
+}
+
+// A file that must be there, or NULL.
+static dgm_status find_named(const dgm_marian_files *f, const char *name, char **out,
+                             dgm_error *err)
+{
+    char *path = join(f->root, name);
+    if (!path) return dgm_no_memory(err);
+    if (dgm_file_exists(path))
+        *out = path;
+    else
+        dgm_free(path);
+    return DGM_OK;
+}
+
+// ---- settings ------------------------------------------------------------------------------------
+
+static dgm_status find_settings(dgm_marian_files *f, const dgm_import_job *job, dgm_error *err)
+{
+    static const char *const names[] = {"decoder.yml", "config.yml", "config.yaml",
+                                        "config.intgemm8bitalpha.yml", "config.bergamot.yml"};
+    if (job->options.config) {
+        f->settings_path = dgm_strdup(job->options.config);
+        return f->settings_path ? DGM_OK : dgm_no_memory(err);
+    }
+    if (f->model) DGM_TRY(find_named(f, last_part(f->model), &f->settings_path, err));
+    if (f->settings_path) { // NAME.npz.decoder.yml
+        const size_t room = strlen(f->settings_path) + 16;
+        char *path = dgm_malloc(room);
+        if (!path) return dgm_no_memory(err);
+        snprintf(path, room, "%s.decoder.yml", f->settings_path);
+        dgm_free(f->settings_path);
+        f->settings_path = dgm_file_exists(path) ? path : NULL;
+        if (!f->settings_path) dgm_free(path);
+    }
+    for (size_t i = 0; !f->settings_path && i < sizeof names / sizeof *names; i++)
+        DGM_TRY(find_named(f, names[i], &f->settings_path, err));
+    if (f->settings_path || f->model) return DGM_OK;
+    return find_only(f, is_decoder_yml, "file of decoder settings", &f->settings_path, err);
+}
+
+static dgm_status read_settings(dgm_marian_files *f, dgm_error *err)
+{
+    dgm_json_init();
+    if (f->settings_path) DGM_TRY(dgm_yaml_read(&f->settings, f->settings_path, err));
+    if (!f->settings || json_is_null(f->settings)) f->settings = json_object(); // an empty file
+    if (!f->settings) return dgm_no_memory(err);
+    DGM_FAIL_IF(!json_is_object(f->settings), err, DGM_ERR_FORMAT, "'%s' holds no settings",
+                f->settings_path);
+    return DGM_OK;
+}
+
+// A name that the settings give, as a path.
+static dgm_status resolve(const dgm_marian_files *f, const json_t *name, const char *key,
+                          char **out, dgm_error *err)
+{
+    const char *text = json_string_value(name);
+    bool relative = false;
+    DGM_FAIL_IF(!text || !text[0], err, DGM_ERR_FORMAT, "'%s': \"%s\" holds no name of a file",
+                f->settings_path, key);
+    DGM_TRY(dgm_json_bool(f->settings, "relative-paths", &relative, err));
+    char *beside = join(f->root, text), *last = join(f->root, last_part(text));
+    char *as_is = dgm_strdup(text);
+    char **choices[] = {&beside, &as_is, &last}, **chosen = NULL;
+    for (int i = relative && text[0] != '/' ? 0 : 1; i < 3 && !chosen; i++)
+        if (*choices[i] && dgm_file_exists(*choices[i])) chosen = choices[i];
+    const bool memory = beside && last && as_is;
+    if (chosen) {
+        *out = *chosen;
+        *chosen = NULL;
+    }
+    for (int i = 0; i < 3; i++) dgm_free(*choices[i]);
+    if (!memory) return dgm_no_memory(err);
+    DGM_FAIL_IF(!*out, err, DGM_ERR_IO, "'%s': \"%s\" names '%s', which is not there",
+                f->settings_path, key, text);
+    return DGM_OK;
+}
+
+// ---- the files -----------------------------------------------------------------------------------
+
+static dgm_status find_model(dgm_marian_files *f, dgm_error *err)
+{
+    const json_t *list = json_object_get(f->settings, "models");
+    if (!f->model && json_array_size(list) > 0) {
+        DGM_FAIL_IF(
+            json_array_size(list) > 1, err, DGM_ERR_UNSUPPORTED,
+            "'%s' names %zu models that translate together: import each by its own path and "
+            "translate with several -m",
+            f->settings_path, json_array_size(list));
+        return resolve(f, json_array_get(list, 0), "models", &f->model, err);
+    }
+    if (!f->model) DGM_TRY(find_only(f, is_model, "model; name one of them", &f->model, err));
+    DGM_FAIL_IF(!f->model, err, DGM_ERR_IO, "'%s' has no .npz or .bin file", f->root);
+    return DGM_OK;
+}
+
+// FILE or FILE,FILE
+static dgm_status vocabularies_asked(dgm_marian_files *f, const char *text, dgm_error *err)
+{
+    const char *comma = strchr(text, ',');
+    f->vocab[0] = dgm_strndup(text, comma ? (size_t)(comma - text) : strlen(text));
+    f->vocab[1] = dgm_strdup(comma ? comma + 1 : text);
+    return f->vocab[0] && f->vocab[1] ? DGM_OK : dgm_no_memory(err);
+}
+
+static dgm_status find_vocabularies(dgm_marian_files *f, const dgm_import_job *job, dgm_error *err)
+{
+    const json_t *list = json_object_get(f->settings, "vocabs");
+    const size_t n = json_array_size(list);
+    if (job->options.vocabs) return vocabularies_asked(f, job->options.vocabs, err);
+    DGM_FAIL_IF(n > 2, err, DGM_ERR_UNSUPPORTED,
+                "'%s' names %zu vocabularies: models with several sources are not supported",
+                f->settings_path, n);
+    for (size_t side = 0; n > 0 && side < 2; side++)
+        DGM_TRY(
+            resolve(f, json_array_get(list, n == 2 ? side : 0), "vocabs", &f->vocab[side], err));
+    if (n > 0) return DGM_OK;
+    DGM_TRY(find_only(f, is_source_vocabulary, "vocabulary of the source", &f->vocab[0], err));
+    DGM_TRY(find_only(f, is_target_vocabulary, "vocabulary of the target", &f->vocab[1], err));
+    if (f->vocab[0] && f->vocab[1]) return DGM_OK;
+    for (int side = 0; side < 2; side++)
+        if (!f->vocab[side])
+            DGM_TRY(find_only(f, is_shared_vocabulary, "vocabulary; --vocabs names them",
+                              &f->vocab[side], err));
+    DGM_FAIL_IF(!f->vocab[0] || !f->vocab[1], err, DGM_ERR_IO,
+                "'%s' has no vocabulary; --vocabs FILE,FILE names those of source and target",
+                f->root);
+    return DGM_OK;
+}
+
+static dgm_status find_spm(dgm_marian_files *f, dgm_error *err)
+{
+    if (ends(f->vocab[0], ".spm") && ends(f->vocab[1], ".spm")) return DGM_OK;
+    DGM_TRY(find_named(f, "source.spm", &f->spm[0], err));
+    return find_named(f, "target.spm", &f->spm[1], err);
+}
+
+static dgm_status find_shortlist(dgm_marian_files *f, dgm_error *err)
+{
+    const json_t *v = json_object_get(f->settings, "shortlist");
+    const json_t *name = json_is_array(v) ? json_array_get(v, 0) : v;
+    if (name && json_is_string(name)) return resolve(f, name, "shortlist", &f->shortlist, err);
+    return find_only(f, is_shortlist, "shortlist", &f->shortlist, err);
+}
+
+// ---- the path ------------------------------------------------------------------------------------
+
+static bool has_gz(const char *root)
+{
+    bool found = false;
+    DIR *dir = opendir(root);
+    for (struct dirent *d; dir && (d = readdir(dir)) != NULL;)
+        found = found || ends(d->d_name, ".gz");
+    if (dir) closedir(dir);
+    return found;
+}
+
+static dgm_status set_root(dgm_marian_files *f, const dgm_import_job *job, dgm_error *err)
+{
+    const char *path = job->dir;
+    const bool folder = is_kind(path, S_IFDIR);
+    if (folder && has_gz(path)) DGM_TRY(dgm_unpack_gz(path, job->output, &f->unpacked, err));
+    if (!folder && !ends(path, ".npz") && dgm_zip_is(path))
+        DGM_TRY(dgm_unpack_zip(path, job->output, &f->unpacked, err));
+    if (f->unpacked || folder) {
+        f->root = dgm_strdup(f->unpacked ? f->unpacked : path);
+        return f->root ? DGM_OK : dgm_no_memory(err);
+    }
+    DGM_FAIL_IF(!is_kind(path, S_IFREG), err, DGM_ERR_IO, "cannot open '%s': no file or folder",
+                path);
+    const char *last = last_part(path);
+    f->root = last == path ? dgm_strdup(".")
+                           : dgm_strndup(path, (size_t)(last - path - 1) + (last - path == 1));
+    char **own = ends(path, ".yml") || ends(path, ".yaml") ? &f->settings_path : &f->model;
+    *own = dgm_strdup(path);
+    return f->root && *own ? DGM_OK : dgm_no_memory(err);
+}
+
+dgm_status dgm_marian_files_find(dgm_marian_files *f, const dgm_import_job *job, dgm_error *err)
+{
+    DGM_TRY(set_root(f, job, err));
+    if (!f->settings_path) DGM_TRY(find_settings(f, job, err));
+    DGM_TRY(read_settings(f, err));
+    DGM_TRY(find_model(f, err));
+    DGM_TRY(find_vocabularies(f, job, err));
+    DGM_TRY(find_spm(f, err));
+    return find_shortlist(f, err);
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT
+// Vocabularies of Marian; see marian_model.h.
+//
+//     .spm                 a SentencePiece model; ids are its own
+//     .yml, .yaml, .json   a mapping of words to ids
+//     anything else        a word a line, ids from 0 on
+//
+// Lists of words that are pieces of SentencePiece models (source.spm, target.spm of OPUS-MT) number those; other
+// words are split at spaces, as Marian does. Files that end in .fsv are factored and refused.
+#include <string.h>
+
+#include "base/mapfile.h"
+#include "base/mem.h"
+#include "format/modelfile.h"
+#include "import/marian_config.h"
+#include "import/marian_model.h"
+#include "import/spm_list.h"
+#include "import/spm_vocab.h"
+#include "import/yaml.h"
+
+enum { NEVER_MAX = 4096 };
+
+// One side: its file, as a mapping and, with SentencePiece, the model.
+typedef struct vocabulary {
+    dgm_side side;
+    const char *path, *model_path; // model_path NULL: words
+    json_t *ids;
+    dgm_mapfile model;
+    int size;
+    int eos, unk;
+    int32_t never[NEVER_MAX]; // control pieces
+    int never_count;
+} vocabulary;
+
+static bool ends(const char *text, const char *end)
+{
+    const size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+static void close_vocabulary(vocabulary *v)
+{
+    json_decref(v->ids);
+    dgm_mapfile_close(&v->model);
+}
+
+// ---- files -------------------------------------------------------------------------------------
+
+static dgm_status open_model(vocabulary *v, const dgm_import_job *job, dgm_error *err)
+{
+    DGM_TRY(dgm_mapfile_open(&v->model, v->model_path, err));
+    const dgm_status st = job->opens ? job->opens(v->model.data, v->model.size, err) : DGM_OK;
+    if (st != DGM_OK) dgm_error_prefix(err, "'%s'", v->model_path);
+    return st;
+}
+
+// Text that is not UTF-8 is found when the model is opened, as in every model file.
+static dgm_status add_id(vocabulary *v, const char *word, size_t size, int id, dgm_error *err)
+{
+    if (json_object_setn_new_nocheck(v->ids, word, size, json_integer(id)) != 0)
+        return dgm_no_memory(err);
+    return DGM_OK;
+}
+
+// The pieces of a model under their own numbers. Those behind the embeddings' rows are unknown.
+static dgm_status ids_of_model(vocabulary *v, dgm_error *err)
+{
+    dgm_spm_list list;
+    dgm_status st = dgm_spm_list_read(&list, v->model.data, v->model.size, err);
+    if (st != DGM_OK) {
+        dgm_error_prefix(err, "'%s'", v->model_path);
+        return st;
+    }
+    for (size_t i = 0; i < list.count && i < (size_t)v->size && st == DGM_OK; i++) {
+        const dgm_spm_item *p = &list.items[i];
+        st = add_id(v, p->piece, p->size, (int)i, err);
+        if (p->kind == DGM_SPM_UNKNOWN) v->unk = (int)i;
+        if (p->kind == DGM_SPM_CONTROL && p->size == 4 && memcmp(p->piece, "</s>", 4) == 0)
+            v->eos = (int)i;
+        else if (p->kind == DGM_SPM_CONTROL && v->never_count < NEVER_MAX)
+            v->never[v->never_count++] = (int32_t)i;
+    }
+    dgm_spm_list_free(&list);
+    return st;
+}
+
+static dgm_status ids_of_lines(vocabulary *v, dgm_error *err)
+{
+    dgm_mapfile f;
+    DGM_TRY(dgm_mapfile_open(&f, v->path, err));
+    const char *at = (const char *)f.data, *end = at + f.size;
+    dgm_status st = DGM_OK;
+    for (int id = 0; at < end && st == DGM_OK; id++) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at)), *stop = newline ? newline : end;
+        size_t n = (size_t)(stop - at);
+        if (n > 0 && at[n - 1] == '\r') n--;
+        if (n > 0) st = add_id(v, at, n, id, err);
+        at = stop + 1;
+    }
+    dgm_mapfile_close(&f);
+    return st;
+}
+
+static dgm_status ids_of_file(vocabulary *v, dgm_error *err)
+{
+    DGM_FAIL_IF(ends(v->path, ".fsv"), err, DGM_ERR_UNSUPPORTED,
+                "'%s' is a factored vocabulary, which is not supported", v->path);
+    if (!ends(v->path, ".yml") && !ends(v->path, ".yaml") && !ends(v->path, ".json"))
+        return ids_of_lines(v, err);
+    json_decref(v->ids);
+    v->ids = NULL;
+    DGM_TRY(dgm_yaml_read(&v->ids, v->path, err)); // JSON is YAML
+    DGM_FAIL_IF(!json_is_object(v->ids), err, DGM_ERR_FORMAT,
+                "'%s' is no mapping of words to numbers", v->path);
+    return DGM_OK;
+}
+
+static int id_of(const vocabulary *v, const char *word, const char *other, int usual)
+{
+    const json_t *id = json_object_get(v->ids, word);
+    if (!json_is_integer(id)) id = json_object_get(v->ids, other);
+    return json_is_integer(id) ? (int)json_integer_value(id) : usual;
+}
+
+static dgm_status open_vocabulary(vocabulary *v, const dgm_import_job *job,
+                                  const dgm_marian_files *f, int side, dgm_error *err)
+{
+    v->side = (dgm_side)side;
+    v->path = f->vocab[side];
+    v->model_path = ends(v->path, ".spm") ? v->path : f->spm[side];
+    v->ids = json_object();
+    if (!v->ids) return dgm_no_memory(err);
+    if (v->model_path) DGM_TRY(open_model(v, job, err));
+    v->eos = 0;
+    v->unk = 1;
+    if (v->model_path == v->path) return ids_of_model(v, err);
+    DGM_TRY(ids_of_file(v, err));
+    v->eos = id_of(v, "</s>", "eos", 0);
+    v->unk = id_of(v, "<unk>", "UNK", 1);
+    return DGM_OK;
+}
+
+// ---- keys --------------------------------------------------------------------------------------
+
+static dgm_status set_words(dgm_gguf_writer *w, const vocabulary *v, dgm_error *err)
+{
+    const char **words = dgm_calloc((size_t)v->size, sizeof *words), *word;
+    json_t *value;
+    dgm_status st = DGM_OK;
+    if (!words) return dgm_no_memory(err);
+    for (int i = 0; i < v->size; i++) words[i] = "";
+    json_object_foreach(v->ids, word, value)
+    {
+        const int64_t id = json_is_integer(value) ? json_integer_value(value) : -1;
+        if (id < 0) {
+            st = dgm_fail(err, DGM_ERR_FORMAT, "word '%.60s' has no number", word);
+            break;
+        }
+        if (id < v->size) words[id] = word; // others are unknown to the model
+    }
+    dgm_gguf_set_string(w, dgm_side_key(v->side, "vocab.kind").text, "words");
+    dgm_gguf_set_u32(w, dgm_side_key(v->side, "vocab.size").text, (uint32_t)v->size);
+    dgm_gguf_set_strings(w, dgm_side_key(v->side, "vocab.words").text, words, (size_t)v->size);
+    dgm_gguf_set_string(w, dgm_side_key(v->side, "vocab.tokenizer").text, "none");
+    dgm_free(words);
+    return st;
+}
+
+static dgm_status set_vocabulary(dgm_gguf_writer *w, const vocabulary *v, bool decoded,
+                                 dgm_error *err)
+{
+    DGM_FAIL_IF(v->eos >= v->size || v->unk >= v->size || v->eos < 0 || v->unk < 0, err,
+                DGM_ERR_FORMAT,
+                "'%s': the numbers %d and %d of end and unknown symbol are not below %d", v->path,
+                v->eos, v->unk, v->size);
+    const dgm_spm_vocab pieces = {.path = v->model_path,
+                                  .model = v->model.data,
+                                  .model_size = v->model.size,
+                                  .ids = v->ids,
+                                  .size = v->size,
+                                  .decoded = decoded};
+    const dgm_status st =
+        v->model_path ? dgm_spm_vocab_set(w, v->side, &pieces, err) : set_words(w, v, err);
+    if (st != DGM_OK) dgm_error_prefix(err, "'%s'", v->path);
+    dgm_gguf_set_i32(w, dgm_side_key(v->side, "eos").text, v->eos);
+    dgm_gguf_set_i32(w, dgm_side_key(v->side, "unk").text, v->unk);
+    return st;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return (!a && !b) || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_vocabulary(const vocabulary *a, const vocabulary *b)
+{
+    if (a->size != b->size || !same_text(a->path, b->path)) return false;
+    if (same_text(a->model_path, b->model_path)) return true;
+    return a->model.size == b->model.size && a->model.size > 0 &&
+           memcmp(a->model.data, b->model.data, a->model.size) == 0;
+}
+
+static dgm_status set_prefix(dgm_import_job *job, const vocabulary *source, dgm_error *err)
+{
+    const char *prefix = job->options.source_prefix;
+    if (!prefix && source->model_path && source->model_path != source->path)
+        return dgm_marian_languages(job, source->ids, NULL, err);
+    if (!prefix) return DGM_OK;
+    const json_t *id = json_object_get(source->ids, prefix);
+    DGM_FAIL_IF(!json_is_integer(id), err, DGM_ERR_ARGUMENT,
+                "source prefix '%.60s' is not in the vocabulary", prefix);
+    const int32_t value = (int32_t)json_integer_value(id);
+    dgm_gguf_set_array(job->w, "dragoman.source.prefix", DGM_META_I32, &value, 1);
+    return DGM_OK;
+}
+
+dgm_status dgm_marian_vocabularies(dgm_import_job *job, const dgm_marian_files *f, int source_size,
+                                   int target_size, dgm_error *err)
+{
+    vocabulary *v = dgm_calloc(2, sizeof *v);
+    if (!v) return dgm_no_memory(err);
+    v[0].size = source_size;
+    v[1].size = target_size;
+    dgm_status st = DGM_OK;
+    for (int side = 0; side < 2 && st == DGM_OK; side++)
+        st = open_vocabulary(&v[side], job, f, side, err);
+    const bool shared = st == DGM_OK && same_vocabulary(&v[0], &v[1]);
+    if (st == DGM_OK) st = set_vocabulary(job->w, &v[0], shared, err);
+    if (st == DGM_OK && !shared) st = set_vocabulary(job->w, &v[1], true, err);
+    if (st == DGM_OK && v[1].never_count)
+        dgm_gguf_set_array(job->w, "dragoman.target.never", DGM_META_I32, v[1].never,
+                           (size_t)v[1].never_count);
+    if (st == DGM_OK) st = set_prefix(job, &v[0], err);
+    for (int side = 0; side < 2; side++) close_vocabulary(&v[side]);
+    dgm_free(v);
+    return st;
+}

@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Trains small models with the real Marian and records how it translates with them.
+
+    make_marian.py SOURCE TARGET OUT [NAME...]
+
+SOURCE and TARGET: text files of a corpus, line by line (plain or .xz). OUT gets
+
+    train.*, align         text for training, and made-up alignments along the diagonal (for "guided")
+    joint.spm              vocabulary of 260 subwords, trained by Marian
+    input.txt              200 lines that were not trained on
+    NAME.npz, NAME.yml     the model; its decoder settings
+    NAME.beam1.tsv         score and translation of every line, as Marian gives them
+    NAME.beam6.tsv         the same with beam 6, normalize 0.6, word penalty 0.1
+    NAME.nbest.txt         n-best lists of the first 20 lines, in Marian's format
+    NAME.align.txt         "guided" alone: soft alignment of the first 20 lines
+    NAME.score.tsv         "pre" and "variants" in place of translations: Marian's scores of those of "post". Marian's
+                           decoder does not normalise the keys and values of earlier words before self-attention, as its
+                           training and its scorer do, and so translates badly with "pre"; "variants" hardly learns
+    student.*.bin          a model for intgemm, which learned the 200 lines by heart so that rounding hardly matters
+
+tests/data/marian holds those that tests read (tests/unit/test_import_marian*.c). Needs `pip install pymarian
+sentencepiece`; about a minute a model on one core. pymarian's decoder wants more than one process only for its
+own log, so each step runs in one of its own.
+"""
+import lzma
+import os
+import struct
+import subprocess
+import sys
+
+MODELS = {
+    # name: (options, batches)
+    "post": ("--label-smoothing 0.1", 1000),
+    "pre": ("--tied-embeddings --transformer-preprocess n --transformer-postprocess da --transformer-postprocess-top n "
+            "--transformer-ffn-activation relu --transformer-decoder-dim-ffn 24 --transformer-depth-scaling", 1000),
+    "ssru": ("--tied-embeddings-all --transformer-decoder-autoreg rnn --dec-cell ssru --transformer-ffn-activation relu",
+             1500),
+    "aan": ("--tied-embeddings-all --transformer-decoder-autoreg average-attention --transformer-dim-aan 24 "
+            "--transformer-aan-activation relu", 400),
+    # Marian 1.12 takes the option for learned positions and has sinusoids all the same
+    "embed": ("--tied-embeddings-src --tied-embeddings --output-omit-bias --transformer-train-position-embeddings "
+                "--transformer-postprocess-emb nd", 400),
+    "guided": ("--tied-embeddings-all --guided-alignment align --transformer-guided-alignment-layer 1 "
+               "--transformer-decoder-autoreg rnn --dec-cell ssru --transformer-rnn-projection", 400),
+    "both": ("--tied-embeddings-all --transformer-preprocess n --transformer-postprocess dan --transformer-postprocess-top n "
+             "--transformer-tied-layers 1 1 2 --transformer-no-projection --transformer-decoder-autoreg rnn "
+             "--dec-cell ssru --transformer-ffn-activation gelu", 400),
+    "variants": ("--tied-embeddings-all --transformer-postprocess dar --transformer-decoder-autoreg average-attention "
+                 "--transformer-aan-nogate --transformer-dim-aan 24 --lr-warmup 200", 1200),
+}
+# intgemm multiplies matrices of multiples of 64: this one is converted and recorded in 8 bits
+STUDENT = ("--tied-embeddings-all --transformer-decoder-autoreg rnn --dec-cell ssru --transformer-ffn-activation relu "
+           "--dim-emb 64 --transformer-heads 4 --transformer-dim-ffn 128 --transformer-dropout 0.1 --lr-warmup 100 "
+           "--lr-decay-inv-sqrt 400 --exponential-smoothing 0.005", 2500)
+DEPTHS = {"student": "--enc-depth 2 --dec-depth 1", "ssru": "--enc-depth 3 --dec-depth 2", "both": "--enc-depth 3 --dec-depth 3"}
+COMMON = ("--type transformer --vocabs joint.spm joint.spm --dim-vocabs 260 260 "
+          "--mini-batch 64 --maxi-batch 50 --cpu-threads 1 "
+          "--workspace 500 --seed 1 --disp-freq 500 --save-freq 1000000 --valid-freq 1000000 --learn-rate 0.005 "
+          "--optimizer adam --clip-norm 1 --sync-sgd --overwrite --max-length 60 "
+          "--sentencepiece-options --normalization_rule_name=identity")
+SMALL = "--dim-emb 16 --transformer-heads 2 --transformer-dim-ffn 32"
+DECODE = "--cpu-threads 1 --quiet --max-length-factor 3 --mini-batch 1 --maxi-batch 1 --workspace 300"
+TRAIN_LINES, TEST_LINES, LONGEST, NBEST_LINES = 11000, 200, 60, 20
+
+
+def lines(path):
+    with (lzma.open(path, "rt", encoding="utf-8") if path.endswith(".xz") else open(path, encoding="utf-8")) as f:
+        for line in f:
+            yield line.rstrip("\n")
+
+
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as f:
+        f.writelines(line + "\n" for line in text)
+
+
+def make_data(source, target):
+    pairs = [(s, t) for s, t in zip(lines(source), lines(target)) if 10 < len(s) < LONGEST and 10 < len(t) < LONGEST]
+    step = len(pairs) // (TRAIN_LINES + TEST_LINES)
+    pairs = pairs[:: max(step, 1)][: TRAIN_LINES + TEST_LINES]
+    write("train.src", [s for s, _ in pairs[:TRAIN_LINES]])
+    write("train.trg", [t for _, t in pairs[:TRAIN_LINES]])
+    write("input.txt", [s for s, _ in pairs[TRAIN_LINES:]])
+    write("input.trg", [t for _, t in pairs[TRAIN_LINES:]])
+
+
+def make_alignments():
+    import sentencepiece
+    model = sentencepiece.SentencePieceProcessor(model_file="joint.spm")
+    size = lambda text: len(model.encode(text)) + 1
+    with open("align", "w") as f:
+        for s, t in zip(lines("train.src"), lines("train.trg")):
+            n, m = size(s), size(t)
+            f.write(" ".join("%d-%d" % (j * n // m, j) for j in range(m)) + "\n")
+
+
+def marian(command, options, **more):
+    return subprocess.run([sys.executable, "-c", "import sys, _pymarian; sys.exit(_pymarian.main(sys.argv[1:]))", command]
+                          + options.split(), check=True, **more)
+
+
+def train(name):
+    options, batches = MODELS[name] if name != "student" else STUDENT
+    if name == "student":
+        options += " --train-sets input.txt input.trg"
+    else:
+        options += " --train-sets train.src train.trg " + SMALL
+    with open(name + ".log", "w") as log:
+        marian("train", "%s --model %s.npz --after-batches %d %s %s" %
+               (COMMON, name, batches, options, DEPTHS.get(name, "--enc-depth 2 --dec-depth 2")), stderr=log)
+    for extra in ".optimizer.npz", ".progress.yml", ".yml", ".decoder.yml":
+        if os.path.exists(name + ".npz" + extra):
+            os.remove(name + ".npz" + extra)
+
+
+def decode(model, options, count=TEST_LINES):
+    text = "".join(line + "\n" for line in list(lines("input.txt"))[:count])
+    done = marian("decode", "--models %s --vocabs joint.spm joint.spm %s %s" % (model, DECODE, options),
+                  input=text.encode(), stdout=subprocess.PIPE)
+    return done.stdout.decode().splitlines()
+
+
+def best_with_score(model, options):
+    """The first of every n-best list, as "score TAB text"."""
+    best = {}
+    for line in decode(model, options + " --n-best"):
+        number, text, _, score = line.split(" ||| ")[:4]
+        best.setdefault(int(number), score + "\t" + text)
+    return [best[i] for i in sorted(best)]
+
+
+def write_bin(path, items):
+    """Marian's binary format; items: name, type, shape, bytes."""
+    padded = [(name.encode() + b"\0", kind, shape, data + bytes(-len(data) % 256)) for name, kind, shape, data in items]
+    head = struct.pack("<QQ", 1, len(padded))
+    head += b"".join(struct.pack("<QQQQ", len(n), kind, len(shape), len(data)) for n, kind, shape, data in padded)
+    head += b"".join(n for n, _, _, _ in padded)
+    head += b"".join(struct.pack("<%di" % len(shape), *shape) for _, _, shape, _ in padded)
+    padding = ((len(head) + 8) // 256 + 1) * 256 - len(head) - 8
+    with open(path, "wb") as f:
+        f.write(head + struct.pack("<Q", padding) + bytes(padding) + b"".join(data for _, _, _, data in padded))
+
+
+def make_alphas(name, path):
+    """The same model as Bergamot stores its students: embeddings in 8 bits too, a multiplier of activations for every
+    weight, the fork's codes of types. (A real one measures the multipliers; these allow inputs up to 12.)"""
+    import numpy
+    items = []
+    for key, value in sorted(numpy.load(name + ".npz").items()):
+        ending = key.rsplit("_", 1)[-1]
+        embedding = "Wemb" in key
+        if embedding or (ending.startswith("W") and len(ending) <= 2 and value.shape[0] > 1):
+            multiplier = 127 / numpy.abs(value).max()
+            q = numpy.rint(value * multiplier).astype(numpy.int8)
+            data = (q if embedding else numpy.ascontiguousarray(q.T)).tobytes() + struct.pack("<f", multiplier)
+            items.append((key, 0x4101, value.shape, data))
+            items.append((key + "_QuantMultA", 0x404, (1,), struct.pack("<f", 127 / 12)))
+        else:
+            items.append((key, 0x101 if value.dtype == numpy.int8 else 0x404, value.shape, value.tobytes()))
+    items.append(("none_QuantMultA", 0x404, (1,), struct.pack("<f", 127 / 12)))
+    write_bin(path, items)
+
+
+def record_scores(name):
+    texts = [line.split("\t", 1)[1] for line in lines("post.beam6.tsv")]
+    write("texts", texts)
+    done = marian("score", "--model %s.npz --vocabs joint.spm joint.spm --train-sets input.txt texts --cpu-threads 1 --quiet "
+                  "--mini-batch 1 --maxi-batch 1 --workspace 300" % name, stdout=subprocess.PIPE)
+    write(name + ".score.tsv", ["%s\t%s" % pair for pair in zip(done.stdout.decode().split(), texts)])
+
+
+def record(name, model=None, more=""):
+    model = model or name + ".npz"
+    if name in ("pre", "variants"):
+        return record_scores(name)
+    six = "--beam-size 6 --normalize 0.6 --word-penalty 0.1"
+    write(name + ".beam1.tsv", best_with_score(model, "--beam-size 1" + more))
+    write(name + ".beam6.tsv", best_with_score(model, six + more))
+    write(name + ".nbest.txt", decode(model, six + " --n-best" + more, NBEST_LINES))
+    if name == "guided":
+        write(name + ".align.txt", decode(model, six + " --alignment soft", NBEST_LINES))
+
+
+def main():
+    source, target, out = (os.path.abspath(path) for path in sys.argv[1:4])
+    os.makedirs(out, exist_ok=True)
+    os.chdir(out)
+    if not os.path.exists("input.txt"):
+        make_data(source, target)
+    for name in sys.argv[4:] or list(MODELS) + ["student"]: # "post" before "pre"
+        if name == "guided" and not os.path.exists("align"):
+            make_alignments()
+        if not os.path.exists(name + ".npz"):
+            train(name)
+        if name == "student":
+            for kind in "intgemm8", "intgemm16":
+                model = "student.%s.bin" % kind
+                marian("convert", "--from student.npz --to %s --gemm-type %s" % (model, kind), stderr=subprocess.DEVNULL)
+                record("student." + kind, model)
+            make_alphas("student", "model.ende.intgemm.alphas.bin")
+        record(name)
+        print(name, "done", flush=True)
+
+
+if __name__ == "__main__":
+    main()
