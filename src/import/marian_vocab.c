@@ -231,6 +231,11 @@ dgm_status dgm_marian_vocabularies(dgm_import_job *job, const dgm_marian_files *
         dgm_gguf_set_array(job->w, "dragoman.target.never", DGM_META_I32, v[1].never,
                            (size_t)v[1].never_count);
     if (st == DGM_OK) st = set_prefix(job, &v[0], err);
+    if (st == DGM_OK && !v[0].model_path)
+        dgm_import_note(
+            job,
+            "the model reads words of '%s', split at spaces: tokenise text as for its training",
+            v[0].path);
     for (int side = 0; side < 2; side++) close_vocabulary(&v[side]);
     dgm_free(v);
     return st;

@@ -447,6 +447,41 @@ static void test_opus(void **state)
     compare_best(file, "aan", &settings[1], "f32", 1e-3, NEEDED);
 }
 
+// The message of an import that fails; its output is not made.
+static void expect(const char *path, const char *vocabs, const char *message)
+{
+    dgm_import_options o;
+    dgm_error err = {""};
+    dgm_import_default(&o);
+    o.vocabs = vocabs;
+    const char *out = in_folder("none.gguf");
+    assert_int_not_equal(dgm_import("marian", path, out, &o, &err), DGM_OK);
+    if (!strstr(err.text, message)) fail_msg("'%s' instead of '%s'", err.text, message);
+    assert_false(dgm_file_exists(out));
+}
+
+// Names of an archive never lead out of the folder that it is unpacked to.
+static void test_names_of_archives(void **state)
+{
+    (void)state;
+    const char *path = in_folder("names.zip");
+    put_text("content", "x");
+    zip_t *z = zip_open(path, ZIP_CREATE | ZIP_TRUNCATE, NULL);
+    add_to_zip(z, "../../escaped.txt", in_folder("content"));
+    add_to_zip(z, "/escaped.yml", in_folder("content"));
+    add_to_zip(z, "a/..", in_folder("content"));
+    assert_int_equal(zip_close(z), 0);
+    expect(path, NULL, "has no .npz or .bin file");
+    assert_false(dgm_file_exists(in_folder("escaped.txt")) || dgm_file_exists("/escaped.yml"));
+    z = zip_open(path, 0, NULL);
+    add_to_zip(z, "b/escaped.txt", in_folder("content"));
+    assert_int_equal(zip_close(z), 0);
+    expect(path, NULL, "two files are called 'escaped.txt'");
+    char command[200];
+    snprintf(command, sizeof command, "ls -d %s/*unpacked* 2>/dev/null", folder);
+    assert_int_not_equal(system(command), 0); // nothing stays
+}
+
 // The same by the settings, whose paths are those of another machine, and by the folder.
 static void test_paths(void **state)
 {
@@ -495,19 +530,6 @@ static void test_words(void **state)
 }
 
 // ---- what is refused -----------------------------------------------------------------------------
-
-// The message of an import that fails; its output is not made.
-static void expect(const char *path, const char *vocabs, const char *message)
-{
-    dgm_import_options o;
-    dgm_error err = {""};
-    dgm_import_default(&o);
-    o.vocabs = vocabs;
-    const char *out = in_folder("none.gguf");
-    assert_int_not_equal(dgm_import("marian", path, out, &o, &err), DGM_OK);
-    if (!strstr(err.text, message)) fail_msg("'%s' instead of '%s'", err.text, message);
-    assert_false(dgm_file_exists(out));
-}
 
 // The bytes of aan.npz with other settings of the same length.
 static const char *with_setting(const char *from, const char *to)
@@ -598,8 +620,9 @@ int main(void)
         cmocka_unit_test(test_parity),    cmocka_unit_test(test_scores),
         cmocka_unit_test(test_alignment), cmocka_unit_test(test_intgemm),
         cmocka_unit_test(test_bergamot),  cmocka_unit_test(test_opus),
-        cmocka_unit_test(test_paths),     cmocka_unit_test(test_words),
-        cmocka_unit_test(test_refused),   cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_paths),     cmocka_unit_test(test_names_of_archives),
+        cmocka_unit_test(test_words),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_memory),
     };
     if (!scratch_open()) return 1;
     return scratch_close(cmocka_run_group_tests(tests, NULL, NULL));
