@@ -19,6 +19,7 @@
 #include "base/mapfile.h"
 #include "base/mem.h"
 #include "import/marian_model.h"
+#include "import/unpack.h"
 #include "import/yaml.h"
 #include "import/zip.h"
 

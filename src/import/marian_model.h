@@ -24,14 +24,6 @@ typedef struct dgm_marian_files {
 dgm_status dgm_marian_files_find(dgm_marian_files *f, const dgm_import_job *job, dgm_error *err);
 void dgm_marian_files_close(dgm_marian_files *f); // accepts all zero
 
-// ---- unpacking (unpack.c) ----------------------------------------------------------------------
-
-// Makes a folder beside `output` and unpacks the files of a zip archive into it, without their folders.
-dgm_status dgm_unpack_zip(const char *path, const char *output, char **folder, dgm_error *err);
-// The same for a folder with .gz files: those are unpacked, links lead to the others.
-dgm_status dgm_unpack_gz(const char *path, const char *output, char **folder, dgm_error *err);
-void dgm_unpack_remove(char **folder); // with everything in it; sets NULL, accepts NULL inside
-
 // ---- vocabularies (marian_vocab.c) -------------------------------------------------------------
 
 // Sets the vocabularies of both sides; sizes: rows of the embeddings.

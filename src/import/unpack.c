@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Packages into a folder of our own; see marian_model.h. The folder lies beside the output, where there is room
+// Packages into a folder of our own; see unpack.h. The folder lies beside the output, where there is room
 // for a model, and everything in it is a plain file of a plain name: no path of an archive is followed.
 #define _GNU_SOURCE
+#include "import/unpack.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -14,7 +16,6 @@
 
 #include "base/mapfile.h"
 #include "base/mem.h"
-#include "import/marian_model.h"
 #include "import/zip.h"
 
 #define TOTAL_MAX ((uint64_t)32 << 30) // bytes that a package may unpack to
@@ -64,21 +65,27 @@ static dgm_status inside(char path[PATH_MAX], const char *folder, const char *na
 
 // ---- zip -----------------------------------------------------------------------------------------
 
+static dgm_status write_part(void *file, const void *data, size_t size, dgm_error *err)
+{
+    DGM_FAIL_IF(fwrite(data, 1, size, file) != size, err, DGM_ERR_IO, "cannot write: %s",
+                strerror(errno));
+    return DGM_OK;
+}
+
 static dgm_status unpack_member(dgm_zip *zip, size_t i, const char *folder, dgm_error *err)
 {
     char path[PATH_MAX];
     const char *name = dgm_zip_name(zip, i), *slash = strrchr(name, '/');
-    const uint64_t size = dgm_zip_size(zip, i);
     if (slash && !slash[1]) return DGM_OK; // a folder
     if (slash && slash[1] == '.') return DGM_OK;
     DGM_TRY(inside(path, folder, slash ? slash + 1 : name, err));
     DGM_FAIL_IF(dgm_file_exists(path), err, DGM_ERR_UNSUPPORTED, "two files are called '%.100s'",
                 slash ? slash + 1 : name);
-    uint8_t *data = dgm_malloc(size ? size : 1);
-    if (!data) return dgm_no_memory(err);
-    dgm_status st = dgm_zip_read(zip, i, 0, data, size, err);
-    if (st == DGM_OK) st = dgm_file_write(path, data, size, err);
-    dgm_free(data);
+    FILE *f = fopen(path, "wbe");
+    DGM_FAIL_IF(!f, err, DGM_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
+    dgm_status st = dgm_zip_stream(zip, i, write_part, f, err);
+    if (fclose(f) != 0 && st == DGM_OK)
+        st = dgm_fail(err, DGM_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
     return st;
 }
 
@@ -177,7 +184,8 @@ dgm_status dgm_unpack_gz(const char *path, const char *output, char **folder, dg
 {
     char root[PATH_MAX];
     *folder = NULL;
-    DGM_FAIL_IF(!realpath(path, root), err, DGM_ERR_IO, "cannot open '%s': %s", path, strerror(errno));
+    DGM_FAIL_IF(!realpath(path, root), err, DGM_ERR_IO, "cannot open '%s': %s", path,
+                strerror(errno));
     dgm_status st = make_folder(output, folder, err);
     if (st == DGM_OK) st = take_files(root, *folder, err);
     if (st != DGM_OK) dgm_unpack_remove(folder);

@@ -12,7 +12,8 @@
 enum {
     MEMBERS_MAX = 1000000,
     RATIO_MAX = 1040, // deflate cannot shrink anything to less than 1/1032
-    SKIP_STEP = 4096
+    SKIP_STEP = 4096,
+    STREAM_STEP = 1 << 16
 };
 
 struct dgm_zip {
@@ -210,6 +211,29 @@ dgm_status dgm_zip_read(dgm_zip *z, size_t i, uint64_t skip, void *out, size_t s
     dgm_status st = skip_bytes(z, i, f, skip, err);
     if (st == DGM_OK) st = read_exactly(z, i, f, out, size, err);
     if (st == DGM_OK) st = expect_end(z, i, f, err);
+    zip_fclose(f);
+    return st;
+}
+
+static dgm_status stream(const dgm_zip *z, size_t i, zip_file_t *f, dgm_zip_sink sink, void *arg,
+                         dgm_error *err)
+{
+    uint8_t part[STREAM_STEP];
+    uint64_t left = z->members[i].size;
+    while (left > 0) {
+        const size_t now = left < sizeof part ? (size_t)left : sizeof part;
+        DGM_TRY(read_exactly(z, i, f, part, now, err));
+        DGM_TRY(sink(arg, part, now, err));
+        left -= now;
+    }
+    return expect_end(z, i, f, err);
+}
+
+dgm_status dgm_zip_stream(dgm_zip *z, size_t i, dgm_zip_sink sink, void *arg, dgm_error *err)
+{
+    zip_file_t *f = zip_fopen_index(z->archive, i, 0);
+    if (!f) return failed(z, i, zip_get_error(z->archive), err);
+    const dgm_status st = stream(z, i, f, sink, arg, err);
     zip_fclose(f);
     return st;
 }

@@ -31,5 +31,8 @@ dgm_status dgm_zip_begin(dgm_zip *z, size_t i, void *out, size_t size, dgm_error
 // Bytes from `skip` on to the member's end: exactly `size` of them, checksum and all.
 dgm_status dgm_zip_read(dgm_zip *z, size_t i, uint64_t skip, void *out, size_t size,
                         dgm_error *err);
+// A whole member in parts, checksum and all.
+typedef dgm_status (*dgm_zip_sink)(void *arg, const void *data, size_t size, dgm_error *err);
+dgm_status dgm_zip_stream(dgm_zip *z, size_t i, dgm_zip_sink sink, void *arg, dgm_error *err);
 
 #endif
