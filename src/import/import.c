@@ -45,6 +45,10 @@ const dgm_importer dgm_importers[] = {
       .name = "bergamot",
       .summary = "student of Bergamot or Firefox: *.intgemm.alphas.bin, vocabularies, shortlist"},
      dgm_import_bergamot},
+    {{.size = sizeof(dgm_import_format),
+      .name = "nematus",
+      .summary = "Nematus, Amun or dl4mt: model.npz, model.npz.json, dictionaries"},
+     dgm_import_nematus},
     {{0}, NULL},
 };
 

@@ -77,5 +77,6 @@ dgm_status dgm_import_ctranslate2(dgm_import_job *job, dgm_error *err);
 dgm_status dgm_import_argos(dgm_import_job *job, dgm_error *err);
 dgm_status dgm_import_marian(dgm_import_job *job, dgm_error *err);
 dgm_status dgm_import_bergamot(dgm_import_job *job, dgm_error *err);
+dgm_status dgm_import_nematus(dgm_import_job *job, dgm_error *err);
 
 #endif

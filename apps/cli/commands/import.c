@@ -42,8 +42,8 @@ static const option import_table[] = {
     {"config", 0, OPTION_TEXT, "FILE", AT(lib.config), 0, 0, NULL,
      "settings of a model of Marian or Nematus (default: those beside it)", NULL, NULL},
     {"vocabs", 0, OPTION_TEXT, "FILE,FILE", AT(lib.vocabs), 0, 0, NULL,
-     "vocabularies of a model of Marian, one for both sides or two (default: what its settings "
-     "name)",
+     "vocabularies of a model of Marian or Nematus, one for both sides or two (default: what its "
+     "settings name)",
      NULL, NULL},
     CARD_OPTIONS("name of the model (default: the folder's)"),
     {"stats", 0, OPTION_FLAG, NULL, AT(stats), 0, 0, NULL,
