@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The recurrent models against PyTorch, and what only they have: products shared by siblings.
+#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,7 @@
 
 #include "fixture.h"
 #include "model/rnn/rnn_private.h"
+#include "scratch.h"
 
 static void test_logits(void **state)
 {
@@ -195,12 +197,70 @@ static void test_missing_tensors(void **state)
     fixture_check_missing("rnn-conditional-gates", 2 + 36 + 3 + 7 + 15 + 9 + 6);
 }
 
+// A fixture with one more key, or another value of one that it has: loading says what does not go together.
+static void expect_refused(const char *name, const char *key, const char *text, int number,
+                           const char *message)
+{
+    const char *copy = in_folder("odd.gguf");
+    char path[96];
+    dgm_gguf *g = NULL;
+    dgm_gguf_writer *w = NULL;
+    dgm_error err = {""};
+    snprintf(path, sizeof path, "tests/data/models/%s.gguf", name);
+    assert_int_equal(dgm_gguf_open(&g, path, NULL), DGM_OK);
+    assert_int_equal(dgm_gguf_writer_open(&w, NULL), DGM_OK);
+    for (int i = 0; i < dgm_gguf_meta_count(g); i++)
+        if (strcmp(dgm_gguf_meta(g, i)->key, key) != 0) dgm_gguf_set_copy(w, dgm_gguf_meta(g, i));
+    if (text)
+        dgm_gguf_set_string(w, key, text);
+    else
+        dgm_gguf_set_u32(w, key, (uint32_t)number);
+    for (int i = 0; i < dgm_gguf_tensor_count(g); i++) {
+        const dgm_tensor *t = dgm_gguf_tensor(g, i);
+        dgm_gguf_add_tensor(w, t->name, t->type, t->n_dims, t->shape, t->data);
+    }
+    assert_int_equal(dgm_gguf_write(w, copy, NULL), DGM_OK);
+    dgm_gguf_writer_close(&w);
+    dgm_gguf_close(&g);
+    dgm_backend *backend = NULL;
+    dgm_model *model = NULL;
+    assert_int_equal(dgm_backend_open(&backend, "cpu", NULL, &err), DGM_OK);
+    assert_int_equal(dgm_gguf_open(&g, copy, &err), DGM_OK);
+    assert_int_not_equal(dgm_model_load(&model, backend, g, DGM_PRECISION_F32, &err), DGM_OK);
+    if (!strstr(err.text, message)) fail_msg("'%s' does not say '%s'", err.text, message);
+    dgm_model_free(&model);
+    dgm_gguf_close(&g);
+    dgm_backend_close(&backend);
+}
+
+static void test_refused_keys(void **state)
+{
+    (void)state;
+    expect_refused("rnn-devlin", "dragoman.rnn.decoder_norm", "whole", 0,
+                   "only the decoder 'conditional' may have normalised products or transitions");
+    expect_refused("rnn-bahdanau", "dragoman.rnn.decoder_transitions", NULL, 1,
+                   "only the decoder 'conditional'");
+    expect_refused("rnn-bahdanau", "dragoman.rnn.decoder_cell", "lstm", 0,
+                   "the decoder 'bahdanau' has no LSTM cells");
+    expect_refused("rnn-conditional-lstm", "dragoman.rnn.decoder_norm", "gates", 0,
+                   "key 'dragoman.rnn.decoder_norm' is 'gates', which LSTM cells do not have");
+    expect_refused("rnn-conditional-lstm", "dragoman.rnn.encoder_norm", "gates", 0,
+                   "key 'dragoman.rnn.encoder_norm' is 'gates'");
+    expect_refused("rnn-conditional-separate", "dragoman.rnn.encoder_residual_from", NULL, 0,
+                   "'dragoman.rnn.encoder_residual_from' is 0");
+    expect_refused("rnn-devlin-s7", "dragoman.rnn.encoder_residual_from", NULL, 1,
+                   "encoder layers with residuals must be of one width");
+    expect_refused("rnn-conditional-gates", "dragoman.rnn.encoder_stacks", "piled", 0, "piled");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_logits), cmocka_unit_test(test_siblings),
-        cmocka_unit_test(test_chunks), cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_memory), cmocka_unit_test(test_missing_tensors),
+        cmocka_unit_test(test_logits),       cmocka_unit_test(test_siblings),
+        cmocka_unit_test(test_chunks),       cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_memory),       cmocka_unit_test(test_missing_tensors),
+        cmocka_unit_test(test_refused_keys),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    if (!scratch_open()) return 1;
+    return scratch_close(cmocka_run_group_tests(tests, NULL, NULL));
 }
