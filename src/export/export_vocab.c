@@ -16,6 +16,11 @@ static dgm_status spell(char **list, int size, int id, const char *text, size_t 
     return list[id] ? DGM_OK : dgm_no_memory(err);
 }
 
+static dgm_status spell_item(char **list, const dgm_vocab_spec *v, size_t i, const dgm_spm_item *item, dgm_error *err)
+{
+    return spell(list, v->size, v->map ? v->map[i] : (int)i, item->piece, item->size, err);
+}
+
 static dgm_status spell_subwords(const dgm_vocab_spec *v, char **list, dgm_error *err)
 {
     dgm_spm_list subwords;
@@ -23,7 +28,7 @@ static dgm_status spell_subwords(const dgm_vocab_spec *v, char **list, dgm_error
     dgm_status st = DGM_OK;
     for (size_t i = 0; i < subwords.count && st == DGM_OK; i++) {
         if (v->map && i >= v->map_count) break;
-        st = spell(list, v->size, v->map ? v->map[i] : (int)i, subwords.items[i].piece, subwords.items[i].size, err);
+        st = spell_item(list, v, i, &subwords.items[i], err);
     }
     dgm_spm_list_free(&subwords);
     return st;

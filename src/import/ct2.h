@@ -24,6 +24,7 @@ typedef enum dgm_ct2_style { DGM_CT2_LAYER_NORM, DGM_CT2_RMS_NORM } dgm_ct2_styl
 typedef struct dgm_ct2_side {
     const char *scope; // "encoder"
     int layers, heads, ffn;
+    int inner; // width of queries, keys and values
     bool pre_norm, embedding_norm, final_norm, gated;
     int activation;
     bool scale; // embeddings times sqrt(d)
@@ -47,7 +48,9 @@ typedef struct dgm_ct2 {
     double eps;
     dgm_ct2_style style;
     bool zero_start;    // the decoder's first input is a vector of zeros
-    double output_scale; // of what the projection multiplies; 1: none
+    float output_scale; // of what the projection multiplies; 1: none. Stored in the last norm
+    double query_scale; // 0: as usual, 1 / sqrt(width of a head)
+    dgm_view last_norm;
     // vocabularies
     json_t *tokens[2]; // arrays; both the same if shared
     json_t *ids[2];    // spelling -> id

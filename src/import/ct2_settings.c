@@ -155,6 +155,11 @@ static dgm_status count_layers(dgm_ct2 *in, int side, dgm_error *err)
     }
     DGM_FAIL_IF(s->layers == 0, err, DGM_ERR_FORMAT, "variable '%s' is missing", name);
     s->ffn = ffn->rows;
+    snprintf(name, sizeof name, "%s/layer_0/self_attention/linear_0/weight", s->scope);
+    const dgm_stored *attention = find(in, name);
+    DGM_FAIL_IF(!attention || attention->rows % 3 || attention->rows / 3 % s->heads, err, DGM_ERR_FORMAT,
+                "variable '%s' is missing, or its rows are not those of three times %d heads", name, s->heads);
+    s->inner = attention->rows / 3;
     s->gated = has(in, side, "layer_0/ffn/linear_0_noact/weight");
     s->embedding_norm = has(in, side, "layernorm_embedding/gamma");
     s->final_norm = has(in, side, "layer_norm/gamma");
@@ -184,6 +189,24 @@ static dgm_status read_relative(dgm_ct2 *in, int side, dgm_error *err)
     return DGM_OK;
 }
 
+// One number for all attentions, or none.
+static dgm_status read_query_scale(dgm_ct2 *in, int side, dgm_error *err)
+{
+    static const char *const kinds[2] = {"self_attention", "attention"};
+    for (int i = 0; i < in->side[side].layers; i++)
+        for (int kind = 0; kind <= side; kind++) {
+            char name[NAME];
+            double scale = in->query_scale;
+            snprintf(name, sizeof name, "%s/layer_%d/%s/queries_scale", in->side[side].scope, i, kinds[kind]);
+            DGM_TRY(dgm_ct2_number(in, name, &scale, NULL, err));
+            const bool first = i == 0 && kind == 0 && side == 0;
+            DGM_FAIL_IF(scale < 0 || scale > 1000 || (!first && scale != in->query_scale), err, DGM_ERR_UNSUPPORTED,
+                        "variable '%s' is %g, and another attention has %g", name, scale, in->query_scale);
+            in->query_scale = scale;
+        }
+    return DGM_OK;
+}
+
 static dgm_status read_network(dgm_ct2 *in, dgm_error *err)
 {
     const dgm_stored *embed = find(in, "decoder/embeddings/weight");
@@ -197,19 +220,21 @@ static dgm_status read_network(dgm_ct2 *in, dgm_error *err)
         DGM_TRY(read_scale(in, side, err));
         DGM_TRY(count_layers(in, side, err));
         DGM_TRY(read_relative(in, side, err));
-        DGM_FAIL_IF(in->d % in->side[side].heads && !in->side[side].relative, err, DGM_ERR_FORMAT,
-                    "the width %d is not a multiple of %d heads", in->d, in->side[side].heads);
+        DGM_TRY(read_query_scale(in, side, err));
     }
     const dgm_ct2_side *e = &in->side[0], *d = &in->side[1];
-    DGM_FAIL_IF(e->scale != d->scale || e->pre_norm != d->pre_norm || e->activation != d->activation ||
-                    e->gated != d->gated || e->relative != d->relative,
+    DGM_FAIL_IF(e->scale != d->scale || e->activation != d->activation || e->gated != d->gated ||
+                    e->relative != d->relative || e->buckets != d->buckets || e->distance != d->distance,
                 err, DGM_ERR_UNSUPPORTED,
-                "encoder and decoder differ in scale_embeddings, pre_norm, activation, gates or positions");
-    bool zero = false;
-    DGM_TRY(side_flag(in, 1, "start_from_zero_embedding", &zero, err));
-    in->zero_start = zero;
-    in->output_scale = 1;
-    DGM_TRY(side_number(in, 1, "scale_outputs", 1e-6, 1e6, &in->output_scale, err));
+                "encoder and decoder differ in scale_embeddings, activation, gates or relative positions");
+    DGM_FAIL_IF(e->inner / e->heads != d->inner / d->heads && (e->inner != in->d || d->inner != in->d), err,
+                DGM_ERR_UNSUPPORTED, "heads of encoder and decoder are %d and %d wide", e->inner / e->heads,
+                d->inner / d->heads);
+    double scale = 1;
+    DGM_TRY(side_flag(in, 1, "start_from_zero_embedding", &in->zero_start, err));
+    DGM_TRY(side_number(in, 1, "scale_outputs", 1e-6, 1e6, &scale, err));
+    in->output_scale = (float)scale;
+    DGM_FAIL_IF(scale != 1 && !d->final_norm, err, DGM_ERR_UNSUPPORTED, "scaled outputs without a last norm");
     in->style = has(in, 0, "layer_0/ffn/layer_norm/beta") ? DGM_CT2_LAYER_NORM : DGM_CT2_RMS_NORM;
     return DGM_OK;
 }
@@ -297,19 +322,34 @@ static void set_alignment(dgm_ct2 *in, double layer, double heads)
     if (heads == 1) dgm_gguf_set_i32(in->job->w, "dragoman.align.head", 0); // else the mean of all
 }
 
+// What T5 and its kin have: keys that are left out where they say the usual.
+static void set_variants(dgm_ct2 *in)
+{
+    dgm_gguf_writer *w = in->job->w;
+    const dgm_ct2_side *e = &in->side[0], *d = &in->side[1];
+    if (d->heads != e->heads) dgm_gguf_set_u32(w, "dragoman.transformer.decoder_heads", (uint32_t)d->heads);
+    if (e->inner != in->d || d->inner != in->d)
+        dgm_gguf_set_u32(w, "dragoman.transformer.head_width", (uint32_t)(e->inner / e->heads));
+    if (in->query_scale > 0) dgm_gguf_set_f32(w, "dragoman.transformer.query_scale", (float)in->query_scale);
+    if (in->style == DGM_CT2_RMS_NORM) dgm_gguf_set_string(w, "dragoman.transformer.norm_kind", "rms");
+    if (e->gated) dgm_gguf_set_bool(w, "dragoman.transformer.gated", true);
+    if (d->pre_norm != e->pre_norm)
+        dgm_gguf_set_string(w, "dragoman.transformer.decoder_norm", d->pre_norm ? "pre" : "post");
+    if (e->final_norm != e->pre_norm)
+        dgm_gguf_set_bool(w, "dragoman.transformer.encoder_final_norm", e->final_norm);
+    if (d->final_norm != d->pre_norm)
+        dgm_gguf_set_bool(w, "dragoman.transformer.decoder_final_norm", d->final_norm);
+    if (!e->relative) return;
+    dgm_gguf_set_string(w, "dragoman.transformer.positions", "relative");
+    dgm_gguf_set_u32(w, "dragoman.transformer.relative_buckets", (uint32_t)e->buckets);
+    dgm_gguf_set_u32(w, "dragoman.transformer.relative_distance", (uint32_t)e->distance);
+}
+
 dgm_status dgm_ct2_set_network(dgm_ct2 *in, dgm_error *err)
 {
     dgm_gguf_writer *w = in->job->w;
     const dgm_ct2_side *e = &in->side[0], *d = &in->side[1];
     double layer = -1, heads = 1;
-    DGM_FAIL_IF(e->heads != d->heads, err, DGM_ERR_UNSUPPORTED, "%d encoder heads and %d decoder heads", e->heads,
-                d->heads);
-    DGM_FAIL_IF(e->activation > 3, err, DGM_ERR_UNSUPPORTED, "activation %s is not supported",
-                activations[e->activation]);
-    DGM_FAIL_IF(in->style == DGM_CT2_RMS_NORM || e->gated || e->relative, err, DGM_ERR_UNSUPPORTED,
-                "models of T5's kind are not supported");
-    DGM_FAIL_IF(e->pre_norm != e->final_norm || d->pre_norm != d->final_norm, err, DGM_ERR_UNSUPPORTED,
-                "a final norm goes with norms before the layers, and only with them");
     dgm_gguf_set_u32(w, "dragoman.transformer.d_model", (uint32_t)in->d);
     dgm_gguf_set_u32(w, "dragoman.transformer.heads", (uint32_t)e->heads);
     dgm_gguf_set_u32(w, "dragoman.transformer.ffn", (uint32_t)e->ffn);
@@ -320,6 +360,7 @@ dgm_status dgm_ct2_set_network(dgm_ct2 *in, dgm_error *err)
     dgm_gguf_set_f32(w, "dragoman.transformer.norm_eps", (float)in->eps);
     dgm_gguf_set_string(w, "dragoman.transformer.activation", activations[e->activation]);
     dgm_gguf_set_bool(w, "dragoman.transformer.scale_embedding", e->scale);
+    set_variants(in);
     DGM_TRY(side_number(in, 1, "alignment_layer", -1024, 1023, &layer, err));
     DGM_TRY(side_number(in, 1, "alignment_heads", 0, 4096, &heads, err));
     if (layer >= -d->layers && layer < d->layers) set_alignment(in, layer, heads);

@@ -83,6 +83,23 @@ static dgm_status get_vector(dgm_ct2 *in, const char *text, int size, dgm_view *
 
 // ---- layers --------------------------------------------------------------------------------------
 
+static dgm_status fetch_last_norm(const void *source, int first, int rows, float *out, dgm_error *err)
+{
+    const dgm_ct2 *in = source;
+    DGM_TRY(dgm_view_read(&in->last_norm, first, rows, out, err));
+    for (int i = 0; i < in->d; i++) out[i] *= in->output_scale;
+    return DGM_OK;
+}
+
+// The decoder's last norm without bias, times the scale of what it gives to the projection.
+static dgm_status add_last_norm(dgm_ct2 *in, dgm_error *err)
+{
+    DGM_TRY(get_vector(in, "decoder/layer_norm/gamma", in->d, &in->last_norm, err));
+    DGM_FAIL_IF(find(in, "decoder/layer_norm/beta"), err, DGM_ERR_UNSUPPORTED,
+                "variable 'decoder/scale_outputs' goes with norms without bias");
+    return dgm_import_vector(in->job, "dec.norm.weight", in->d, fetch_last_norm, in, err);
+}
+
 static dgm_status add_norm(dgm_ct2 *in, const char *ours, const char *theirs, dgm_error *err)
 {
     dgm_view v;
@@ -121,18 +138,54 @@ static dgm_status add_linear(dgm_ct2 *in, const char *ours, const char *theirs, 
     return add_linears(in, &one, 1, theirs, rows, cols, err);
 }
 
-static dgm_status add_attention(dgm_ct2 *in, const char *ours, const char *theirs, bool self, dgm_error *err)
+static dgm_status add_attention(dgm_ct2 *in, const char *ours, const char *theirs, int n, bool self, dgm_error *err)
 {
     const name parts[3] = {join(ours, ".q"), join(ours, ".k"), join(ours, ".v")};
     const int d = in->d;
     if (self) {
-        DGM_TRY(add_linears(in, parts, 3, join(theirs, "/linear_0").text, d, d, err));
+        DGM_TRY(add_linears(in, parts, 3, join(theirs, "/linear_0").text, n, d, err));
     } else {
-        DGM_TRY(add_linears(in, parts, 1, join(theirs, "/linear_0").text, d, d, err));
-        DGM_TRY(add_linears(in, parts + 1, 2, join(theirs, "/linear_1").text, d, d, err));
+        DGM_TRY(add_linears(in, parts, 1, join(theirs, "/linear_0").text, n, d, err));
+        DGM_TRY(add_linears(in, parts + 1, 2, join(theirs, "/linear_1").text, n, d, err));
     }
-    DGM_TRY(add_linear(in, join(ours, ".o").text, join(theirs, self ? "/linear_1" : "/linear_2").text, d, d, err));
+    DGM_TRY(add_linear(in, join(ours, ".o").text, join(theirs, self ? "/linear_1" : "/linear_2").text, d, n, err));
     return add_norm(in, join(ours, ".norm").text, join(theirs, "/layer_norm").text, err);
+}
+
+// A table of f32 whatever the storage: it is added to f32 numbers, and small.
+static dgm_status add_f32(dgm_ct2 *in, const char *ours, dgm_view v, dgm_error *err)
+{
+    const int storage = in->job->storage;
+    in->job->storage = DGM_TYPE_F32;
+    const dgm_status st = dgm_checkpoint_view(&in->weights, ours, v, false, err);
+    in->job->storage = storage;
+    return st;
+}
+
+static bool same_tensor(const dgm_stored *a, const dgm_stored *b)
+{
+    return a->type == b->type && a->rows == b->rows && a->cols == b->cols &&
+           (a->data == b->data || memcmp(a->data, b->data, a->bytes) == 0);
+}
+
+// Biases of relative positions; a layer that has those of the one before needs none.
+static dgm_status add_relative(dgm_ct2 *in, const char *ours, int side, int layer, dgm_error *err)
+{
+    const dgm_ct2_side *s = &in->side[side];
+    const dgm_stored *t[2] = {NULL, NULL}; // this layer, the one before
+    for (int i = 0; i < 2 && i <= layer; i++) {
+        char text[NAME];
+        snprintf(text, sizeof text, "%s/layer_%d/self_attention/relative_attention_bias", s->scope, layer - i);
+        t[i] = find(in, text);
+        DGM_FAIL_IF(!t[i], err, DGM_ERR_FORMAT, "variable '%s' is missing", text);
+        dgm_checkpoint_take(&in->weights, text);
+        DGM_FAIL_IF(t[i]->n_dims != 2 || t[i]->rows != s->buckets || t[i]->cols != s->heads ||
+                        !dgm_stored_is_real(t[i]->type),
+                    err, DGM_ERR_FORMAT, "variable '%s' has %d rows and %d columns, expected [%d, %d]", text,
+                    t[i]->rows, t[i]->cols, s->buckets, s->heads);
+    }
+    if (t[1] && same_tensor(t[0], t[1])) return DGM_OK;
+    return add_f32(in, ours, dgm_view_whole(in->weights.tensors, t[0]), err);
 }
 
 static dgm_status add_layer(dgm_ct2 *in, int side, int layer, dgm_error *err)
@@ -141,20 +194,18 @@ static dgm_status add_layer(dgm_ct2 *in, int side, int layer, dgm_error *err)
     char ours[32], theirs[64];
     snprintf(ours, sizeof ours, "%s.%d", side ? "dec" : "enc", layer);
     snprintf(theirs, sizeof theirs, "%s/layer_%d", s->scope, layer);
-    DGM_TRY(add_attention(in, join(ours, ".self").text, join(theirs, "/self_attention").text, true, err));
-    if (side) DGM_TRY(add_attention(in, join(ours, ".cross").text, join(theirs, "/attention").text, false, err));
+    const name self = join(theirs, "/self_attention"), cross = join(theirs, "/attention");
+    DGM_TRY(add_attention(in, join(ours, ".self").text, self.text, s->inner, true, err));
+    if (side) DGM_TRY(add_attention(in, join(ours, ".cross").text, cross.text, s->inner, false, err));
+    if (s->relative) DGM_TRY(add_relative(in, join(ours, ".self.rel").text, side, layer, err));
     DGM_TRY(add_linear(in, join(ours, ".ffn.in").text, join(theirs, "/ffn/linear_0").text, s->ffn, in->d, err));
+    const name factor = join(theirs, "/ffn/linear_0_noact");
+    if (s->gated) DGM_TRY(add_linear(in, join(ours, ".ffn.factor").text, factor.text, s->ffn, in->d, err));
     DGM_TRY(add_linear(in, join(ours, ".ffn.out").text, join(theirs, "/ffn/linear_1").text, in->d, s->ffn, err));
     return add_norm(in, join(ours, ".ffn.norm").text, join(theirs, "/ffn/layer_norm").text, err);
 }
 
 // ---- embeddings ----------------------------------------------------------------------------------
-
-static bool same_tensor(const dgm_stored *a, const dgm_stored *b)
-{
-    return a->type == b->type && a->rows == b->rows && a->cols == b->cols &&
-           (a->data == b->data || memcmp(a->data, b->data, a->bytes) == 0);
-}
 
 static bool same_matrix(const dgm_view *a, const dgm_view *b)
 {
@@ -221,25 +272,20 @@ static dgm_status find_formula(const dgm_view *v, bool *marian, int *offset, dgm
     return DGM_OK;
 }
 
-static dgm_status add_learned(dgm_ct2 *in, const char *ours, dgm_view v, dgm_error *err)
-{
-    const int storage = in->job->storage;
-    in->job->storage = DGM_TYPE_F32; // added to f32 vectors, and small
-    const dgm_status st = dgm_checkpoint_view(&in->weights, ours, v, false, err);
-    in->job->storage = storage;
-    return st;
-}
-
 static dgm_status add_tables(dgm_ct2 *in, const dgm_view v[2], dgm_error *err)
 {
-    DGM_TRY(add_learned(in, "enc.pos", v[0], err));
-    return same_tensor(v[0].t, v[1].t) ? DGM_OK : add_learned(in, "dec.pos", v[1], err);
+    DGM_TRY(add_f32(in, "enc.pos", v[0], err));
+    return same_tensor(v[0].t, v[1].t) ? DGM_OK : add_f32(in, "dec.pos", v[1], err);
 }
 
 // Without tables CTranslate2 computes the sinusoid from position 1 on.
 static dgm_status add_positions(dgm_ct2 *in, dgm_error *err)
 {
     dgm_gguf_writer *w = in->job->w;
+    if (in->side[0].relative) {
+        dgm_gguf_set_u32(w, "dragoman.decode.max_source", 1024);
+        return DGM_OK;
+    }
     dgm_view v[2];
     bool marian[2] = {true, true};
     int offset[2] = {1, 1}, rows = 1024;
@@ -277,7 +323,9 @@ static dgm_status add_all(dgm_ct2 *in, dgm_error *err)
             DGM_TRY(add_norm(in, join(ours[side], ".embed_norm").text, join(s->scope, "/layernorm_embedding").text,
                              err));
         for (int i = 0; i < s->layers; i++) DGM_TRY(add_layer(in, side, i, err));
-        if (s->final_norm)
+        if (s->final_norm && side && in->output_scale != 1)
+            DGM_TRY(add_last_norm(in, err));
+        else if (s->final_norm)
             DGM_TRY(add_norm(in, join(ours[side], ".norm").text, join(s->scope, "/layer_norm").text, err));
     }
     return DGM_OK;
