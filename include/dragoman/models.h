@@ -127,6 +127,46 @@ typedef struct dgm_import_format {
 // The formats that dgm_import knows, one after the other; NULL behind the last. Static memory.
 DGM_API const dgm_import_format *dgm_import_format_at(size_t i);
 
+// ---- check ------------------------------------------------------------------------------------
+
+typedef struct dgm_check_options {
+    size_t size;
+    int32_t beam;          // 0: the model's
+    int32_t threads;       // 0: one for each core
+    const char *precision; // "f32" by default, so that nothing but the two programs differs
+    const char *source_language, *target_language; // of a model of many; NULL: its own
+    size_t differences;    // how many of them are reported, 5 by default
+    // Hears every translation, in order; NULL: nobody.
+    void (*write)(void *cookie, const char *translation);
+    void *write_cookie;
+    dgm_progress progress;
+} dgm_check_options;
+
+DGM_API void dgm_check_init(dgm_check_options *options, size_t size);
+static inline void dgm_check_default(dgm_check_options *options)
+{
+    dgm_check_init(options, sizeof *options);
+}
+
+typedef struct dgm_check_difference {
+    size_t size;
+    uint64_t line; // from 1
+    const char *source, *ours, *theirs;
+} dgm_check_difference;
+
+typedef struct dgm_check_report {
+    size_t size;
+    uint64_t lines, same, failed; // same: as the other program wrote them, 0 without its text
+    const dgm_check_difference *const *items; // the first differences
+    size_t count;
+} dgm_check_report;
+
+// Translates a text with a model, each line as it is, and compares with what the model's own program made of it
+// (against, line by line; NULL: nothing). Texts may be gzip.
+DGM_API dgm_status dgm_import_check(const char *model, const char *text, const char *against,
+                                    const dgm_check_options *options, dgm_check_report **report, dgm_error *error);
+DGM_API void dgm_check_report_free(dgm_check_report **report); // sets NULL; accepts NULL inside
+
 // ---- export -----------------------------------------------------------------------------------
 
 // Zero is the default of every field.

@@ -13,8 +13,8 @@
 #include "translate/setup.h"
 
 typedef struct import_options {
-    const char *output;
-    int quiet, stats;
+    const char *output, *check, *against;
+    int quiet, stats, beam;
     dgm_import_options lib;
 } import_options;
 
@@ -46,6 +46,13 @@ static const option import_table[] = {
      "settings name)",
      NULL, NULL},
     CARD_OPTIONS("name of the model (default: the folder's)"),
+    {"check", 0, OPTION_TEXT, "TEXT", AT(check), 0, 0, NULL,
+     "then translate this text in f32, each line as it is, and print the translations or, with --against, compare",
+     NULL, NULL},
+    {"against", 0, OPTION_TEXT, "FILE", AT(against), 0, 0, NULL,
+     "--check: what the model's own program made of the text, line by line; exit status 3 where lines differ", NULL,
+     NULL},
+    {"beam", 'b', OPTION_COUNT, "N", AT(beam), 1, 512, NULL, "--check: beam (default: the model's)", NULL, NULL},
     {"stats", 0, OPTION_FLAG, NULL, AT(stats), 0, 0, NULL,
      "print size, time, time per GB and peak memory on standard error (a terminal shows them "
      "anyhow)",
@@ -71,6 +78,50 @@ static void print_stats(const char *output, double took)
            took, gb > 0 ? took / gb : 0.0, (double)used.ru_maxrss / 1024);
 }
 
+static void print_line(void *cookie, const char *text)
+{
+    writer_text(cookie, text);
+    writer_text(cookie, "\n");
+}
+
+static void print_report(line_writer *w, const dgm_check_report *r)
+{
+    writer_format(w, "%llu of %llu lines are alike (%.1f %%)\n", (unsigned long long)r->same,
+                  (unsigned long long)r->lines, r->lines ? 100.0 * (double)r->same / (double)r->lines : 100.0);
+    for (size_t i = 0; i < r->count; i++) {
+        writer_format(w, "line %llu\n  source ", (unsigned long long)r->items[i]->line);
+        print_line(w, r->items[i]->source);
+        writer_text(w, "  ours   ");
+        print_line(w, r->items[i]->ours);
+        writer_text(w, "  theirs ");
+        print_line(w, r->items[i]->theirs);
+    }
+}
+
+static int check(const import_options *o)
+{
+    progress bar;
+    dgm_error error;
+    dgm_check_report *report = NULL;
+    dgm_check_options c;
+    line_writer *w = writer_open(NULL);
+    dgm_check_default(&c);
+    c.beam = o->beam;
+    c.source_language = o->lib.source_language;
+    c.target_language = o->lib.target_language;
+    if (!o->against) c.write = print_line;
+    c.write_cookie = w;
+    progress_start(&bar, !o->quiet);
+    c.progress = (dgm_progress){progress_tick, &bar};
+    const dgm_status st = dgm_import_check(o->output, o->check, o->against, &c, &report, &error);
+    progress_end(&bar);
+    int code = st == DGM_OK ? EXIT_FINE : fail(exit_code(st), "%s", error.text);
+    if (st == DGM_OK && o->against) print_report(w, report);
+    if (st == DGM_OK && (report->failed || (o->against && report->same < report->lines))) code = EXIT_LINES;
+    dgm_check_report_free(&report);
+    return writer_close(w) ? code : EXIT_RUNTIME;
+}
+
 static int import(const char *format, const char *path, import_options *o)
 {
     progress bar;
@@ -83,7 +134,7 @@ static int import(const char *format, const char *path, import_options *o)
     progress_end(&bar);
     if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
     if (o->stats || bar.kind == PROGRESS_BAR) print_stats(o->output, seconds() - start);
-    return EXIT_FINE;
+    return o->check ? check(o) : EXIT_FINE;
 }
 
 static int run_import(const command *self, int argc, char **argv)
@@ -97,11 +148,15 @@ static int run_import(const command *self, int argc, char **argv)
         return fail_usage(self, "import takes a folder, or a format and a folder");
     const char *path = rest.items[rest.count - 1];
     if (!o.output) return fail_usage(self, "import requires --output FILE");
+    if (o.against && !o.check) return fail_usage(self, "--against requires --check TEXT");
+    if (o.beam && !o.check) return fail_usage(self, "--beam requires --check TEXT");
     file_list files = {0};
     files_read(&files, "--card", o.lib.card_file);
     files_read(&files, "--source-spm", o.lib.source_spm);
     files_read(&files, "--target-spm", o.lib.target_spm);
     files_read(&files, "--bpe", o.lib.bpe);
+    files_read(&files, "--check", o.check);
+    files_read(&files, "--against", o.against);
     files_write(&files, "--output", o.output); // before a folder that may fill the list
     files_read(&files, "the model", path);
     files_read_folder(&files, "a file of the folder", path, ".gguf");
@@ -121,8 +176,8 @@ const command command_import = {
                    "docs/manual/IMPORT.md has a section "
                    "on each format.",
     .example = "dragoman import opus-mt-en-de -o en-de.gguf --type i8\n"
-               "dragoman import ctranslate2 folder -o en-de.gguf --source-spm source.spm "
-               "--target-spm target.spm",
+               "dragoman import ctranslate2 folder -o en-de.gguf --source-spm source.spm --target-spm target.spm\n"
+               "dragoman import folder -o en-de.gguf --check news.en --against news.de",
     .options = import_table,
     .run = run_import,
 };
