@@ -4,7 +4,7 @@
 //
 //     NAME/metadata.json            "from_code", "to_code", "type", "target_prefix"
 //     NAME/model/                   a CTranslate2 folder (ctranslate2.c)
-//     NAME/sentencepiece.model
+//     NAME/sentencepiece.model, or NAME/bpe.model: codes of subword-nmt behind sacremoses
 //     NAME/stanza/                  for splitting sentences; not needed here
 //
 // Members are looked up by name and unpacked into files without a name beside the output, so nothing of a package is
@@ -137,7 +137,7 @@ static dgm_status read_metadata(package *p, dgm_ct2_about *about, dgm_error *err
 dgm_status dgm_import_argos(dgm_import_job *job, dgm_error *err)
 {
     package p = {.job = job};
-    dgm_ct2_about about = {.beam = 4, .length_penalty = 0.2};
+    dgm_ct2_about about = {.beam = 4, .length_penalty = 0.2, .moses = true};
     const dgm_ct2_files files = {.self = &p, .label = job->dir, .open = open_file};
     dgm_json_init();
     dgm_status st = open_package(&p, err);

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/mapfile.h"
 #include "format/modelfile.h"
+#include "import/bpe_codes.h"
 #include "import/checkpoint.h"
 #include "import/ct2_model.h"
 #include "import/import.h"
@@ -62,6 +63,8 @@ typedef struct dgm_ct2 {
     // tokenisers
     dgm_mapfile spm[2];
     char *spm_name[2];
+    dgm_bpe_codes codes;
+    json_t *tokenizer; // tokenizer.json; NULL: none
 } dgm_ct2;
 
 // ---- ctranslate2.c -------------------------------------------------------------------------------
@@ -70,6 +73,7 @@ typedef struct dgm_ct2 {
 struct dgm_ct2_about {
     const char *source, *target; // languages; NULL: unknown
     const char *target_prefix;   // token that every translation begins with; NULL: none
+    bool moses;                  // codes of byte-pair encoding follow sacremoses
     int beam;                    // how its own program decodes
     double length_penalty;
 };
@@ -95,6 +99,16 @@ dgm_status dgm_ct2_add_weights(dgm_ct2 *in, dgm_error *err);
 dgm_status dgm_ct2_read_vocabularies(dgm_ct2 *in, dgm_error *err);
 dgm_status dgm_ct2_set_vocabularies(dgm_ct2 *in, dgm_error *err);
 int dgm_ct2_id(const dgm_ct2 *in, int side, const char *token); // -1: none
+
+// ---- ct2_tokenizer.c -----------------------------------------------------------------------------
+
+// What is found; nothing: the user is told. *alike: one for both sides.
+dgm_status dgm_ct2_open_tokenisers(dgm_ct2 *in, bool *alike, dgm_error *err);
+
+// ---- ct2_vmap.c ----------------------------------------------------------------------------------
+
+// vmap.txt as a shortlist, where the folder has one.
+dgm_status dgm_ct2_add_vmap(dgm_ct2 *in, dgm_error *err);
 
 // ---- ct2_languages.c -----------------------------------------------------------------------------
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Vocabularies of a CTranslate2 model (ct2.h): lists of tokens, in JSON or one a line; and the tokeniser, which
-// such a folder does not have: it is looked for beside the model under the names that people give it.
+// Vocabularies of a CTranslate2 model (ct2.h): lists of tokens, in JSON or one a line, and what they become with the
+// tokeniser that was found (ct2_tokenizer.c).
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "import/ct2.h"
 #include "import/spm_vocab.h"
+#include "import/tokenizer_json.h"
 
 enum { VOCAB_MAX = 1 << 24 };
 
@@ -147,49 +148,6 @@ dgm_status dgm_ct2_read_vocabularies(dgm_ct2 *in, dgm_error *err)
     return DGM_OK;
 }
 
-// ---- tokenisers ----------------------------------------------------------------------------------
-
-static dgm_status take_spm(dgm_ct2 *in, int side, const char *name, dgm_error *err)
-{
-    in->spm_name[side] = dgm_strdup(name);
-    if (!in->spm_name[side]) return dgm_no_memory(err);
-    if (!in->job->opens) return DGM_OK;
-    const dgm_status st = in->job->opens(in->spm[side].data, in->spm[side].size, err);
-    if (st != DGM_OK) dgm_error_prefix(err, "'%s'", name);
-    return st;
-}
-
-// A SentencePiece model among the files, in the model's folder first.
-static dgm_status look_for_spm(dgm_ct2 *in, int side, dgm_error *err)
-{
-    static const char *const own[2] = {"source.spm", "target.spm"};
-    static const char *const both[] = {"sentencepiece.model", "sentencepiece.bpe.model", "spiece.model", "spm.model",
-                                       "tokenizer.model",     "source.spm"};
-    for (int beside = 0; beside < 2; beside++)
-        for (size_t i = 0; i <= sizeof both / sizeof *both; i++) {
-            const char *name = i == 0 ? own[side] : both[i - 1];
-            DGM_TRY(in->files->open(in->files->self, name, beside, &in->spm[side], err));
-            if (in->spm[side].data) return take_spm(in, side, name, err);
-        }
-    return DGM_OK;
-}
-
-static dgm_status open_spm(dgm_ct2 *in, int side, dgm_error *err)
-{
-    const dgm_import_options *o = &in->job->options;
-    const char *named = side && o->target_spm ? o->target_spm : o->source_spm;
-    if (!named) return look_for_spm(in, side, err);
-    DGM_TRY(dgm_mapfile_open(&in->spm[side], named, err));
-    DGM_FAIL_IF(!in->spm[side].data, err, DGM_ERR_FORMAT, "'%s' is empty", named);
-    return take_spm(in, side, named, err);
-}
-
-static bool same_spm(const dgm_ct2 *in)
-{
-    return in->spm[0].size == in->spm[1].size &&
-           (!in->spm[0].data || memcmp(in->spm[0].data, in->spm[1].data, in->spm[0].size) == 0);
-}
-
 // ---- keys ----------------------------------------------------------------------------------------
 
 // Tokens are words of a text that was tokenised before.
@@ -211,16 +169,57 @@ static dgm_status set_words(dgm_ct2 *in, int side, dgm_error *err)
     return DGM_OK;
 }
 
+static dgm_status set_bpe(dgm_ct2 *in, int side, dgm_error *err)
+{
+    const size_t size = (size_t)in->size[side], count = json_array_size(in->tokens[side]);
+    const char **tokens = dgm_calloc(size, sizeof *tokens);
+    if (!tokens) return dgm_no_memory(err);
+    for (size_t i = 0; i < size; i++)
+        tokens[i] = i < count ? json_string_value(json_array_get(in->tokens[side], i)) : "";
+    const int unk = dgm_ct2_id(in, side, in->unk);
+    if ((size_t)unk >= count) tokens[unk] = in->unk;
+    enum { ESCAPE = 1 << 1, PUNCTUATION = 1 << 2 }; // of dgm_moses_flag_names
+    const bool moses = in->about->moses;
+    const dgm_bpe_keys k = {.tokens = tokens,
+                            .size = (int)size,
+                            .eos = dgm_ct2_id(in, side, in->eos),
+                            .unk = unk,
+                            .pad = -1,
+                            .bos = dgm_ct2_id(in, side, in->bos),
+                            .style = DGM_SPEC_BPE_SUBWORD_NMT,
+                            .flags = in->codes.end_apart ? DGM_SPEC_BPE_END_APART : 0,
+                            .merges = in->codes.merges.items,
+                            .merge_count = in->codes.merges.count,
+                            .sacremoses = moses,
+                            .moses = moses ? ESCAPE | PUNCTUATION : 0,
+                            .language = side ? in->about->target : in->about->source};
+    dgm_bpe_keys_set(in->job->w, (dgm_side)side, &k);
+    dgm_free(tokens);
+    return DGM_OK;
+}
+
+static dgm_status set_json(dgm_ct2 *in, int side, dgm_error *err)
+{
+    dgm_tokenizer_info info;
+    const dgm_status st =
+        dgm_vocab_from_tokenizer_json(in->job->w, (dgm_side)side, in->tokenizer, in->size[side], &info, err);
+    if (st != DGM_OK) dgm_error_prefix(err, "'%s': tokenizer.json", in->files->label);
+    return st;
+}
+
 static dgm_status set_vocabulary(dgm_ct2 *in, int side, dgm_error *err)
 {
+    dgm_gguf_writer *w = in->job->w;
     const dgm_spm_vocab v = {.path = in->spm_name[side],
                              .model = in->spm[side].data,
                              .model_size = in->spm[side].size,
                              .ids = in->ids[side],
                              .size = in->size[side],
                              .decoded = side == 1 || in->shared};
-    DGM_TRY(v.model ? dgm_spm_vocab_set(in->job->w, (dgm_side)side, &v, err) : set_words(in, side, err));
-    dgm_gguf_writer *w = in->job->w;
+    DGM_TRY(v.model                   ? dgm_spm_vocab_set(w, (dgm_side)side, &v, err)
+            : in->codes.merges.count  ? set_bpe(in, side, err)
+            : in->tokenizer           ? set_json(in, side, err)
+                                      : set_words(in, side, err));
     dgm_gguf_set_i32(w, dgm_side_key((dgm_side)side, "eos").text, dgm_ct2_id(in, side, in->eos));
     dgm_gguf_set_i32(w, dgm_side_key((dgm_side)side, "unk").text, dgm_ct2_id(in, side, in->unk));
     const int bos = dgm_ct2_id(in, side, in->bos);
@@ -230,17 +229,9 @@ static dgm_status set_vocabulary(dgm_ct2 *in, int side, dgm_error *err)
 
 dgm_status dgm_ct2_set_vocabularies(dgm_ct2 *in, dgm_error *err)
 {
-    DGM_TRY(open_spm(in, 0, err));
-    DGM_TRY(open_spm(in, 1, err));
-    DGM_FAIL_IF(!in->spm[0].data != !in->spm[1].data, err, DGM_ERR_ARGUMENT,
-                "'%s': a SentencePiece model for one side only; --source-spm and --target-spm name both",
-                in->files->label);
-    if (!in->spm[0].data)
-        dgm_import_note(in->job,
-                        "'%s' has no tokeniser (source.spm and target.spm, sentencepiece.model): text must be given as "
-                        "tokens with spaces between them; --source-spm and --target-spm name one",
-                        in->files->label);
+    bool alike = false;
+    DGM_TRY(dgm_ct2_open_tokenisers(in, &alike, err));
     DGM_TRY(set_vocabulary(in, 0, err));
-    if (!in->shared || in->size[0] != in->size[1] || !same_spm(in)) DGM_TRY(set_vocabulary(in, 1, err));
+    if (!in->shared || in->size[0] != in->size[1] || !alike) DGM_TRY(set_vocabulary(in, 1, err));
     return DGM_OK;
 }

@@ -78,6 +78,8 @@ static dgm_status open_model(dgm_ct2 *in, dgm_error *err)
 static void close_files(dgm_ct2 *in)
 {
     json_decref(in->config);
+    json_decref(in->tokenizer);
+    dgm_bpe_codes_free(&in->codes);
     for (int side = 0; side < 2; side++) {
         json_decref(in->tokens[side]);
         json_decref(in->ids[side]);
@@ -145,7 +147,7 @@ static dgm_status import_all(dgm_ct2 *in, dgm_error *err)
     if (st != DGM_OK) dgm_error_prefix(err, "'%s/model.bin'", in->files->label);
     if (st != DGM_OK) return st;
     DGM_TRY(dgm_ct2_add_weights(in, err));
-    return DGM_OK;
+    return dgm_ct2_add_vmap(in, err);
 }
 
 dgm_status dgm_ct2_import(dgm_import_job *job, const dgm_ct2_files *files, const dgm_ct2_about *about,

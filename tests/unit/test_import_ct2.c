@@ -14,6 +14,7 @@
 #include "ct2_folder.h"
 #include "dragoman/tools.h"
 #include "format/gguf.h"
+#include "format/shortlist.h"
 
 typedef struct heard {
     char text[512];
@@ -160,6 +161,74 @@ static void test_positions(void **state)
     ct2_remove(&f);
 }
 
+// N-grams count for their first token; unknown tokens are left out; what is always allowed has no source.
+static void test_vmap(void **state)
+{
+    (void)state;
+    static const char vmap[] = "a\tb d nowhere\n\td\na b\te\r\nnowhere\ta\nno tab\n";
+    ct2_folder f = {0};
+    heard h = {""};
+    dgm_error err = {""};
+    dgm_shortlist *list = NULL;
+    ct2_make(&f);
+    ct2_write(&f, "vmap.txt", vmap, sizeof vmap - 1);
+    if (import(&f, NULL, &h, &err) != DGM_OK) fail_msg("%s", err.text);
+    assert_non_null(strstr(h.text, "was taken as shortlist"));
+    dgm_gguf *g = open_output();
+    assert_int_equal(dgm_shortlist_load(&list, g, &err), DGM_OK);
+    assert_int_equal(list->frequent_count, 4); // <unk>, <s>, </s>, d
+    assert_int_equal(list->frequent[3], 6);
+    assert_int_equal(list->at[3], 0);
+    assert_int_equal(list->at[4], 3);
+    assert_true(list->ids[0] == 4 && list->ids[1] == 6 && list->ids[2] == 7);
+    dgm_shortlist_close(&list);
+    dgm_gguf_close(&g);
+    ct2_remove(&f);
+}
+
+static void expect_kind(const char *kind)
+{
+    const char *text = NULL;
+    dgm_gguf *g = open_output();
+    assert_int_equal(dgm_gguf_get_string(g, "dragoman.source.vocab.kind", DGM_REQUIRED, &text, NULL), DGM_OK);
+    assert_string_equal(text, kind);
+    dgm_gguf_close(&g);
+}
+
+// A tokeniser beside the model, in the folder around it, or named.
+static void test_tokenisers(void **state)
+{
+    (void)state;
+    static const char codes[] = "#version: 0.2\na b</w>\n";
+    static const char spm[] = "\n\xe\n\5<unk>\x15\0\0\0\0\x18\2\n\xa\n\1a\x15\0\0\0\xbf\x18\1";
+    ct2_folder f = {0};
+    heard h = {""};
+    dgm_error err = {""};
+    char path[96];
+    ct2_make(&f);
+    assert_int_equal(import(&f, NULL, &h, &err), DGM_OK);
+    assert_non_null(strstr(h.text, "has no tokeniser"));
+    expect_kind("words");
+    ct2_write(&f, "vmap.txt", codes, sizeof codes - 1); // under a name that nobody looks for
+    dgm_import_options o;
+    dgm_import_default(&o);
+    snprintf(path, sizeof path, "%s/vmap.txt", f.path);
+    o.bpe = path;
+    assert_int_equal(dgm_import("ctranslate2", f.path, output, &o, &err), DGM_OK);
+    expect_kind("bpe");
+    o.source_spm = path;
+    assert_int_equal(dgm_import("ctranslate2", f.path, output, &o, &err), DGM_ERR_ARGUMENT);
+    o = (dgm_import_options){.size = sizeof o, .target_spm = path};
+    assert_int_equal(dgm_import("ctranslate2", f.path, output, &o, &err), DGM_ERR_ARGUMENT);
+    ct2_write(&f, "sentencepiece.model", spm, sizeof spm - 1);
+    if (import(&f, NULL, NULL, &err) != DGM_OK) fail_msg("%s", err.text);
+    expect_kind("sentencepiece");
+    ct2_write(&f, "sentencepiece.model", "nonsense", 8);
+    assert_int_not_equal(import(&f, NULL, NULL, &err), DGM_OK);
+    assert_non_null(strstr(err.text, "sentencepiece.model"));
+    ct2_remove(&f);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -250,7 +319,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types),   cmocka_unit_test(test_versions), cmocka_unit_test(test_positions),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_damage),   cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_vmap),    cmocka_unit_test(test_tokenisers), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_damage),  cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
