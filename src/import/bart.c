@@ -206,11 +206,11 @@ static dgm_status add_learned(const dgm_bart *b, char names[2][NAME], dgm_error 
     for (int s = 0; s < 2; s++) {
         char to[16];
         const dgm_stored *t = find(b, names[s]);
-        const int rows = t ? t->rows : c->max_positions + c->position_offset;
-        DGM_FAIL_IF(rows < c->max_positions + c->position_offset, err, DGM_ERR_FORMAT,
-                    "'%s': tensor '%s' has %d rows, expected %d for \"max_position_embeddings\" %d",
-                    b->w->job->dir, names[s], rows, c->max_positions + c->position_offset,
-                    c->max_positions);
+        const int positions = s && c->decoder_positions ? c->decoder_positions : c->max_positions;
+        const int rows = t ? t->rows : positions + c->position_offset;
+        DGM_FAIL_IF(rows < positions + c->position_offset, err, DGM_ERR_FORMAT,
+                    "'%s': tensor '%s' has %d rows, expected %d for %d positions", b->w->job->dir,
+                    names[s], rows, positions + c->position_offset, positions);
         snprintf(to, sizeof to, "%s.pos", ours[s]);
         if (!t && !c->learned) // computed, beside a table of the other side
             DGM_TRY(dgm_import_matrix(b->w->job, to, rows, c->d_model, DGM_TYPE_F32, compute_rows,
@@ -260,23 +260,76 @@ dgm_status dgm_bart_norms(const dgm_bart *b, dgm_error *err)
     return DGM_OK;
 }
 
+// Queries, keys and values in one matrix [3D, D], as fairseq had them once.
+static dgm_status add_stacked(const dgm_bart *b, const char *to, const char *from, dgm_error *err)
+{
+    static const char *const parts[] = {"q", "k", "v"}, *const kinds[] = {"weight", "bias"};
+    const int d = b->c->d_model;
+    char name[NAME], ours_name[NAME];
+    for (int kind = 0; kind < 2; kind++) {
+        const dgm_stored *t;
+        snprintf(name, sizeof name, "%s.in_proj_%s", from, kinds[kind]);
+        DGM_TRY(dgm_checkpoint_get(b->w, name, kind ? 0 : 3 * d, kind ? 3 * d : d, &t, err));
+        for (int i = 0; i < 3; i++) {
+            dgm_view v = dgm_view_whole(b->w->tensors, t);
+            v = kind ? dgm_view_transposed(dgm_view_rows(dgm_view_transposed(v), i * d, d))
+                     : dgm_view_rows(v, i * d, d);
+            snprintf(ours_name, sizeof ours_name, "%s.%s.%s", to, parts[i], kinds[kind]);
+            DGM_TRY(dgm_checkpoint_view(b->w, ours_name, v, kind == 1, err));
+        }
+    }
+    snprintf(name, sizeof name, "%s.out_proj", from);
+    snprintf(ours_name, sizeof ours_name, "%s.o", to);
+    return dgm_checkpoint_layer(b->w, ours_name, name, d, d, err);
+}
+
+// A norm by its name, or by its number in old fairseq.
+static dgm_status add_norm(const dgm_bart *b, const char *to, const char *layer, const char *name,
+                           int number, dgm_error *err)
+{
+    char from[NAME], weight[NAME];
+    snprintf(from, sizeof from, "%s.%s", layer, name);
+    snprintf(weight, sizeof weight, "%s.layer_norms.%d.weight", layer, number);
+    if (dgm_checkpoint_has(b->w, weight))
+        snprintf(from, sizeof from, "%s.layer_norms.%d", layer, number);
+    return dgm_checkpoint_layer(b->w, to, from, 0, b->c->d_model, err);
+}
+
+static dgm_status add_attention(const dgm_bart *b, const char *to, const char *from, dgm_error *err)
+{
+    static const char *const names[4][2] = {
+        {"q", "q_proj"}, {"k", "k_proj"}, {"v", "v_proj"}, {"o", "out_proj"}};
+    const int d = b->c->d_model;
+    char ours_name[NAME], name[NAME];
+    snprintf(name, sizeof name, "%s.in_proj_weight", from);
+    if (dgm_checkpoint_has(b->w, name)) return add_stacked(b, to, from, err);
+    for (int i = 0; i < 4; i++) {
+        snprintf(ours_name, sizeof ours_name, "%s.%s", to, names[i][0]);
+        snprintf(name, sizeof name, "%s.%s", from, names[i][1]);
+        DGM_TRY(dgm_checkpoint_layer(b->w, ours_name, name, d, d, err));
+    }
+    return DGM_OK;
+}
+
 static dgm_status add_layer(const dgm_bart *b, int side, int layer, dgm_error *err)
 {
-    static const char *const attentions[2][2] = {{"self", "self_attn"}, {"cross", "encoder_attn"}};
+    static const char *const attentions[2][3] = {
+        {"self", "self_attn", "self_attn_layer_norm"},
+        {"cross", "encoder_attn", "encoder_attn_layer_norm"}};
     const int d = b->c->d_model, f = side ? b->c->decoder_ffn : b->c->encoder_ffn;
-    char to[NAME], from[NAME];
+    char to[48], from[112], theirs[64];
+    snprintf(theirs, sizeof theirs, "%s%s.layers.%d", b->prefix, sides[side], layer);
     for (int i = 0; i < 1 + side; i++) {
         snprintf(to, sizeof to, "%s.%d.%s", ours[side], layer, attentions[i][0]);
-        snprintf(from, sizeof from, "%s%s.layers.%d.%s", b->prefix, sides[side], layer,
-                 attentions[i][1]);
-        DGM_TRY(dgm_checkpoint_attention(b->w, to, from, d, err));
+        snprintf(from, sizeof from, "%s.%s", theirs, attentions[i][1]);
+        DGM_TRY(add_attention(b, to, from, err));
+        snprintf(to, sizeof to, "%s.%d.%s.norm", ours[side], layer, attentions[i][0]);
+        DGM_TRY(add_norm(b, to, theirs, attentions[i][2], i, err));
     }
     snprintf(to, sizeof to, "%s.%d.ffn", ours[side], layer);
-    snprintf(from, sizeof from, "%s%s.layers.%d", b->prefix, sides[side], layer);
-    DGM_TRY(dgm_checkpoint_ffn(b->w, to, from, d, f, err));
+    DGM_TRY(dgm_checkpoint_ffn(b->w, to, theirs, d, f, err));
     snprintf(to, sizeof to, "%s.%d.ffn.norm", ours[side], layer);
-    snprintf(from, sizeof from, "%s%s.layers.%d.final_layer_norm", b->prefix, sides[side], layer);
-    return dgm_checkpoint_layer(b->w, to, from, 0, d, err);
+    return add_norm(b, to, theirs, "final_layer_norm", 1 + side, err);
 }
 
 dgm_status dgm_bart_layers(const dgm_bart *b, dgm_error *err)

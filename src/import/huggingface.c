@@ -23,6 +23,7 @@
 #include "format/modelfile.h"
 #include "import/bart.h"
 #include "import/checkpoint.h"
+#include "import/fsmt.h"
 #include "import/import.h"
 #include "import/m2m.h"
 #include "import/marian_config.h"
@@ -205,6 +206,7 @@ static const struct {
     {"t5", dgm_import_t5},
     {"mt5", dgm_import_t5},
     {"umt5", dgm_import_t5},
+    {"fsmt", dgm_import_fsmt},
 };
 
 static dgm_status unknown_family(const char *dir, const char *type, dgm_error *err)

@@ -49,6 +49,16 @@ const dgm_importer dgm_importers[] = {
       .name = "nematus",
       .summary = "Nematus, Amun or dl4mt: model.npz, model.npz.json, dictionaries"},
      dgm_import_nematus},
+    {{.size = sizeof(dgm_import_format),
+      .name = "fairseq",
+      .summary = "checkpoint of a Transformer, or its folder: NAME.pt, dict.LANGUAGE.txt, SentencePiece models "
+                 "or codes of byte-pair encoding"},
+     dgm_import_fairseq},
+    {{.size = sizeof(dgm_import_format),
+      .name = "opennmt-py",
+      .summary = "checkpoint of a Transformer, NAME.pt; SentencePiece models or codes of byte-pair encoding "
+                 "beside it"},
+     dgm_import_opennmt_py},
     {{0}, NULL},
 };
 

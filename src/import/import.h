@@ -78,5 +78,7 @@ dgm_status dgm_import_argos(dgm_import_job *job, dgm_error *err);
 dgm_status dgm_import_marian(dgm_import_job *job, dgm_error *err);
 dgm_status dgm_import_bergamot(dgm_import_job *job, dgm_error *err);
 dgm_status dgm_import_nematus(dgm_import_job *job, dgm_error *err);
+dgm_status dgm_import_fairseq(dgm_import_job *job, dgm_error *err);
+dgm_status dgm_import_opennmt_py(dgm_import_job *job, dgm_error *err);
 
 #endif

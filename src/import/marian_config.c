@@ -171,3 +171,32 @@ dgm_status dgm_mbart_config_read(dgm_marian_config *out, const json_t *config,
     if (out->start == out->eos && out->max_length > 1) out->max_length--;
     return DGM_OK;
 }
+
+dgm_status dgm_fsmt_config_read(dgm_marian_config *out, const json_t *config,
+                                const json_t *generation, dgm_error *err)
+{
+    *out = (dgm_marian_config){.vocab_size = 42024,
+                               .decoder_vocab_size = 42024,
+                               .pad = 1,
+                               .eos = 2,
+                               .start = 2,
+                               .scale_embedding = true,
+                               .sinusoid_marian = true};
+    DGM_FAIL_IF(!json_is_object(config) || (generation && !json_is_object(generation)), err,
+                DGM_ERR_FORMAT, "not a JSON object");
+    DGM_TRY(read_shape(out, config, err));
+    DGM_TRY(read_activation(out, config, "relu", err));
+    DGM_TRY(get_int(config, "src_vocab_size", 8, VOCAB_MAX, &out->vocab_size, err));
+    DGM_TRY(get_int(config, "tgt_vocab_size", 8, VOCAB_MAX, &out->decoder_vocab_size, err));
+    const int smaller =
+        out->vocab_size < out->decoder_vocab_size ? out->vocab_size : out->decoder_vocab_size;
+    DGM_TRY(dgm_json_bool(config, "tie_word_embeddings", &out->tied_output, err));
+    out->shared_embedding = out->tied_output;
+    DGM_TRY(dgm_json_bool(config, "scale_embedding", &out->scale_embedding, err));
+    DGM_TRY(get_int(config, "eos_token_id", 0, smaller - 1, &out->eos, err));
+    DGM_TRY(get_int(config, "pad_token_id", 0, smaller - 1 < 1000 ? smaller - 1 : 1000, &out->pad,
+                    err));
+    DGM_TRY(get_int(config, "decoder_start_token_id", 0, smaller - 1, &out->start, err));
+    out->position_offset = out->pad + 1;
+    return dgm_generation_read(out, config, generation, 1, err);
+}

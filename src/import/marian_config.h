@@ -18,7 +18,7 @@ typedef struct dgm_marian_config {
     bool sinusoid_marian;                  // else: frequencies 10000^(-i/(D/2-1))
     int position_offset;                   // what the first token's position is
     int vocab_size, decoder_vocab_size; // equal when embeddings are shared
-    int max_positions;
+    int max_positions, decoder_positions; // decoder_positions 0: the same
     int eos, pad, start;
     int forced; // first token of every translation; -1: none
     // generation
@@ -46,6 +46,10 @@ dgm_status dgm_m2m_config_read(dgm_marian_config *out, const json_t *config,
 // The same for mBART and mBART-50.
 dgm_status dgm_mbart_config_read(dgm_marian_config *out, const json_t *config,
                                  const json_t *generation, dgm_error *err);
+
+// The same for FSMT.
+dgm_status dgm_fsmt_config_read(dgm_marian_config *out, const json_t *config,
+                                const json_t *generation, dgm_error *err);
 
 // marian_languages.c: languages that a model is told by a token before the source.
 typedef struct dgm_target_languages {

@@ -354,7 +354,7 @@ static void test_config_errors(void **state)
     } rows[] = {
         {"config.json", "\"marian\"", "\"bart\"", DGM_ERR_UNSUPPORTED,
          "'': \"model_type\" 'bart' is not supported, expected one of: marian, m2m_100, nllb-moe, "
-         "mbart, t5, mt5, umt5"},
+         "mbart, t5, mt5, umt5, fsmt"},
         {"config.json", "\"swish\"", "\"tanhshrink\"", DGM_ERR_UNSUPPORTED,
          "'': \"activation_function\" 'tanhshrink' is not supported"},
         {"config.json", "{", "{\"normalize_before\": true, ", DGM_ERR_FORMAT,

@@ -129,6 +129,11 @@ int main(void)
         {"huggingface", "marian-odd", "marian-odd", NULL, NULL, NULL},
         {"huggingface", "mbart-50", "mbart-50", "en", "de", NULL},
         {"huggingface", "mbart", "mbart", "en", "de", NULL},
+        {"huggingface", "fsmt", "fsmt", NULL, NULL, NULL},
+        {"fairseq", "fairseq-new", "fairseq-new", NULL, NULL, NULL},
+        {"fairseq", "fairseq-old/model.pt", "fairseq-old", NULL, NULL, NULL},
+        {"opennmt-py", "opennmt-3/model_step_10.pt", "opennmt-3", NULL, NULL, NULL},
+        {"opennmt-py", "opennmt-1/model_step_10.pt", "opennmt-1", NULL, NULL, NULL},
     };
     enum { COUNT = sizeof rows / sizeof *rows };
     struct CMUnitTest tests[COUNT];

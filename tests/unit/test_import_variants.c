@@ -198,7 +198,7 @@ static void test_stored_positions(void **state)
     make_file(&f, &x);
     expect_refusal(&f, DGM_ERR_FORMAT,
                    "'': tensor 'model.decoder.embed_positions.weight' has 31 rows, expected 32 for "
-                   "\"max_position_embeddings\" 32");
+                   "32 positions");
     // A table that the configuration calls learned, as BART has them: two rows before position 0.
     x.rows[1] = x.rows[2] = 34;
     make_file(&f, &x);
