@@ -95,7 +95,7 @@ dgm_status dgm_t5_config_read(dgm_t5_config *out, const json_t *config, const js
 {
     const char *type = "", *network = NULL;
     dgm_marian_config *c = &out->c;
-    *out = (dgm_t5_config){.eps = 1e-6, .c = {.shared_embedding = true, .pre_norm = true}};
+    *out = (dgm_t5_config){.eps = 1e-6, .c = {.shared_embedding = true, .pre_norm = true, .final_norm = true}};
     DGM_TRY(dgm_json_string(config, "model_type", &type, err));
     network = strcmp(type, "t5") == 0 ? "relu" : "gated-gelu";
     DGM_TRY(dgm_json_string(config, "feed_forward_proj", &network, err));
