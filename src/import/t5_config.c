@@ -70,6 +70,9 @@ static dgm_status read_sizes(dgm_t5_config *t, const json_t *o, dgm_error *err)
                 DGM_ERR_UNSUPPORTED,
                 "\"relative_attention_num_buckets\": %d up to a distance of %d is not supported",
                 t->buckets, t->distance);
+    DGM_FAIL_IF((int64_t)c->heads * t->head_width > MAX_WIDTH, err, DGM_ERR_UNSUPPORTED,
+                "\"num_heads\" %d times \"d_kv\" %d is more than %d", c->heads, t->head_width,
+                MAX_WIDTH);
     DGM_FAIL_IF(c->d_model % 2 != 0, err, DGM_ERR_UNSUPPORTED, "\"d_model\" is odd: %d", c->d_model);
     c->decoder_heads = c->heads;
     c->decoder_ffn = c->encoder_ffn;

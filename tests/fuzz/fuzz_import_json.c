@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "import/marian_config.h"
+#include "import/t5.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -15,10 +16,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t first = nul ? (size_t)(nul - data) : size;
     json_t *config = NULL, *generation = NULL;
     dgm_marian_config c;
+    dgm_t5_config t;
     dgm_error err;
     if (dgm_json_parse(&config, data, first, &err) == DGM_OK) {
         if (nul) dgm_json_parse(&generation, nul + 1, size - first - 1, &err);
         dgm_marian_config_read(&c, config, generation, &err);
+        dgm_t5_config_read(&t, config, generation, &err);
     }
     json_decref(config);
     json_decref(generation);

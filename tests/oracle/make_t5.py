@@ -6,11 +6,11 @@
     make_t5.py --folders FOLDER              writes the folders themselves
 
 Weights are no random numbers but a formula of the tensor's name and the element's place (weight() below), so that the
-golden holds none (--parity: random ones): tests/unit/test_format_t5.c writes the same folders, imports them and compares. For each model: config,
+golden holds none: tests/unit/test_format_t5.c writes the same folders, imports them and compares. For each model: config,
 names and shapes of its tensors, for some sources logits of a few ids at every forced step, and for real lines the text that
-beams 1 and 6 find, with scores. Goldens are computed in double precision, --parity in single. Text is encoded by the
-sentencepiece package, as T5's tokeniser was made; SentencePiece models are trained here on the lines themselves, with bytes for
-what they lack. Needs torch, transformers and sentencepiece (PyPI).
+beams 1 and 6 find, with scores. Goldens are computed in double precision; --parity in single, with random weights. Text is
+encoded by the sentencepiece package, as T5's tokeniser was made; SentencePiece models are trained here on the lines themselves,
+with bytes for what they lack. Needs torch, transformers and sentencepiece (PyPI).
 """
 import argparse
 import io

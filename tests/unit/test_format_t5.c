@@ -390,6 +390,7 @@ static void test_settings(void **state)
         {"d_model", "17", "\"d_model\" is odd"},
         {"d_model", "0", "\"d_model\""},
         {"d_kv", "-1", "\"d_kv\""},
+        {"d_kv", "60000", "\"num_heads\" 3 times \"d_kv\" 60000 is more than 65536"},
         {"d_kv", "8", "SelfAttention.q.weight"},
         {"num_heads", "4", "SelfAttention.q.weight"},
         {"num_layers", "3", "tensor 'encoder.block.2.layer.0.SelfAttention.q.weight' is missing"},
