@@ -5,6 +5,7 @@
 //     config.json, generation_config.json
 //     model.safetensors, or shards with an index
 //     spiece.model                                  SentencePiece, ids are its numbers
+//     tokenizer.json                                where there is none: its Unigram model
 //
 // The model: pre-norm Transformer with RMS norms and without any bias, queries that are not scaled, heads of
 // any width, relative positions in self-attention (one table a side, umT5 one a layer), embeddings that
@@ -27,10 +28,11 @@
 #include "import/bart.h"
 #include "import/checkpoint.h"
 #include "import/spm_list.h"
+#include "import/tokenizer_json.h"
 
 enum { NAME = 160, SHORTEST_CODE = 2, LONGEST_CODE = 3, LONGEST_PART = 4 };
 
-static const char file_name[] = "spiece.model";
+static const char file_name[] = "spiece.model", other_name[] = "tokenizer.json";
 
 // A vector, each of its numbers times a factor.
 typedef struct scaled {
@@ -42,13 +44,61 @@ typedef struct reading {
     dgm_import_job *job;
     dgm_t5_config t;
     json_t *config, *generation;
+    json_t *tokens; // tokenizer.json, where the folder has no SentencePiece model; else NULL
     dgm_mapfile spm;
-    dgm_spm_list pieces;
+    dgm_spm_list pieces; // of either
     dgm_checkpoint weights;
     scaled last_norm;
 } reading;
 
 // ---- files --------------------------------------------------------------------------------------
+
+// The pieces of tokenizer.json: model.vocab [[spelling, score], ...], numbered from 0.
+static dgm_status list_tokens(reading *in, dgm_error *err)
+{
+    const json_t *vocab = json_object_get(json_object_get(in->tokens, "model"), "vocab");
+    const size_t count = json_array_size(vocab);
+    DGM_FAIL_IF(count == 0, err, DGM_ERR_UNSUPPORTED,
+                "'%s/%s': a T5 model has a Unigram vocabulary, model.vocab is no list", in->job->dir,
+                other_name);
+    in->pieces.items = dgm_calloc(count, sizeof *in->pieces.items);
+    if (!in->pieces.items) return dgm_no_memory(err);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *text = json_array_get(json_array_get(vocab, i), 0);
+        DGM_FAIL_IF(!json_is_string(text), err, DGM_ERR_FORMAT,
+                    "'%s/%s': entry %zu of model.vocab has no spelling", in->job->dir, other_name, i);
+        in->pieces.items[i] = (dgm_spm_item){json_string_value(text), json_string_length(text),
+                                             DGM_SPM_NORMAL};
+        in->pieces.count = in->pieces.cap = i + 1;
+    }
+    return DGM_OK;
+}
+
+static bool has_file(const char *dir, const char *name, dgm_error *err, dgm_status *st)
+{
+    const size_t room = strlen(dir) + strlen(name) + 2;
+    char *path = dgm_malloc(room);
+    *st = path ? DGM_OK : dgm_no_memory(err);
+    if (!path) return false;
+    snprintf(path, room, "%s/%s", dir, name);
+    const bool there = dgm_file_exists(path);
+    dgm_free(path);
+    return there;
+}
+
+static dgm_status open_vocabulary(reading *in, dgm_error *err)
+{
+    const char *dir = in->job->dir;
+    dgm_status st;
+    if (!has_file(dir, file_name, err, &st) && st == DGM_OK)
+        st = dgm_checkpoint_json(dir, other_name, DGM_OPTIONAL, &in->tokens, err);
+    if (st == DGM_OK && in->tokens) return list_tokens(in, err);
+    if (st == DGM_OK) st = dgm_checkpoint_spm(in->job, file_name, &in->spm, err);
+    if (st != DGM_OK) return st;
+    st = dgm_spm_list_read(&in->pieces, in->spm.data, in->spm.size, err);
+    if (st != DGM_OK) dgm_error_prefix(err, "'%s/%s'", dir, file_name);
+    return st;
+}
 
 static dgm_status open_files(reading *in, dgm_error *err)
 {
@@ -60,15 +110,10 @@ static dgm_status open_files(reading *in, dgm_error *err)
         dgm_error_prefix(err, "'%s'", dir);
         return st;
     }
-    DGM_TRY(dgm_checkpoint_spm(in->job, file_name, &in->spm, err));
-    st = dgm_spm_list_read(&in->pieces, in->spm.data, in->spm.size, err);
-    if (st != DGM_OK) {
-        dgm_error_prefix(err, "'%s/%s'", dir, file_name);
-        return st;
-    }
+    DGM_TRY(open_vocabulary(in, err));
     DGM_FAIL_IF(in->pieces.count > (size_t)in->t.c.vocab_size, err, DGM_ERR_FORMAT,
-                "'%s': %s has %zu pieces, \"vocab_size\" is %d", dir, file_name, in->pieces.count,
-                in->t.c.vocab_size);
+                "'%s': %s has %zu pieces, \"vocab_size\" is %d", dir,
+                in->tokens ? other_name : file_name, in->pieces.count, in->t.c.vocab_size);
     return dgm_checkpoint_open_folder(&in->weights, in->job, err);
 }
 
@@ -76,6 +121,7 @@ static void close_files(reading *in)
 {
     json_decref(in->config);
     json_decref(in->generation);
+    json_decref(in->tokens);
     dgm_spm_list_free(&in->pieces);
     dgm_mapfile_close(&in->spm);
     dgm_checkpoint_close(&in->weights);
@@ -110,7 +156,7 @@ static dgm_status set_never(reading *in, dgm_error *err)
         if (!seen[id] && id != (size_t)c->eos) never[count++] = (int32_t)id;
         seen[id] = true;
     }
-    if (room && rest)
+    if (room && rest && !in->tokens)
         dgm_gguf_set_strings(in->job->w, "dragoman.source.vocab.extra", spelling, rest);
     if (room && count)
         dgm_gguf_set_array(in->job->w, "dragoman.target.never", DGM_META_I32, never, count);
@@ -120,19 +166,36 @@ static dgm_status set_never(reading *in, dgm_error *err)
     return room ? DGM_OK : dgm_no_memory(err);
 }
 
+// The keys of the SentencePiece model, or of what tokenizer.json has in its place.
+static dgm_status set_pieces(reading *in, int *unk, dgm_error *err)
+{
+    dgm_gguf_writer *w = in->job->w;
+    const int size = in->t.c.vocab_size;
+    if (in->tokens) {
+        dgm_tokenizer_info info = {0};
+        const dgm_status st =
+            dgm_vocab_from_tokenizer_json(w, DGM_SOURCE, in->tokens, size, &info, err);
+        if (st != DGM_OK) dgm_error_prefix(err, "'%s/%s'", in->job->dir, other_name);
+        *unk = info.unk;
+        return st;
+    }
+    for (size_t i = 0; i < in->pieces.count && *unk < 0; i++)
+        if (in->pieces.items[i].kind == DGM_SPM_UNKNOWN) *unk = (int)i;
+    dgm_gguf_set_string(w, "dragoman.source.vocab.kind", "sentencepiece");
+    dgm_gguf_set_u32(w, "dragoman.source.vocab.size", (uint32_t)size);
+    dgm_gguf_set_array(w, "dragoman.source.vocab.sentencepiece", DGM_META_U8, in->spm.data,
+                       in->spm.size);
+    return DGM_OK;
+}
+
 static dgm_status set_vocabulary(reading *in, dgm_error *err)
 {
     dgm_gguf_writer *w = in->job->w;
     const dgm_marian_config *c = &in->t.c;
     int unk = -1;
-    for (size_t i = 0; i < in->pieces.count && unk < 0; i++)
-        if (in->pieces.items[i].kind == DGM_SPM_UNKNOWN) unk = (int)i;
-    DGM_FAIL_IF(unk < 0, err, DGM_ERR_FORMAT, "'%s/%s': there is no unknown piece", in->job->dir,
-                file_name);
-    dgm_gguf_set_string(w, "dragoman.source.vocab.kind", "sentencepiece");
-    dgm_gguf_set_u32(w, "dragoman.source.vocab.size", (uint32_t)c->vocab_size);
-    dgm_gguf_set_array(w, "dragoman.source.vocab.sentencepiece", DGM_META_U8, in->spm.data,
-                       in->spm.size);
+    DGM_TRY(set_pieces(in, &unk, err));
+    DGM_FAIL_IF(unk < 0, err, DGM_ERR_FORMAT, "'%s': the vocabulary has no unknown piece",
+                in->job->dir);
     dgm_gguf_set_i32(w, "dragoman.source.eos", c->eos);
     dgm_gguf_set_i32(w, "dragoman.source.unk", unk);
     dgm_gguf_set_i32(w, "dragoman.source.pad", c->pad);
@@ -197,7 +260,7 @@ static dgm_status set_languages(reading *in, dgm_error *err)
     }
     if (st == DGM_OK && l.count) {
         const int32_t id = find_piece(in, space, strlen(space));
-        if (id >= 0 && has_dummy_prefix(&in->spm))
+        if (id >= 0 && (in->tokens || has_dummy_prefix(&in->spm)))
             dgm_gguf_set_array(in->job->w, "dragoman.source.prefix", DGM_META_I32, &id, 1);
         st = dgm_target_languages_set(in->job, &l, NULL, true, err);
     }

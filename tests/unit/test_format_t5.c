@@ -24,6 +24,7 @@
 #include "dragoman/tools.h"
 #include "failures.h"
 #include "import/import.h"
+#include "import/spm_list.h"
 #include "model/model.h"
 
 static json_t *golden;
@@ -47,7 +48,7 @@ static int tear_down(void **state)
 {
     (void)state;
     static const char *const names[] = {"config.json", "generation_config.json", "spiece.model",
-                                        "model.safetensors", "out.gguf"};
+                                        "model.safetensors", "out.gguf", "tokenizer.json"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) unlink(path_of(names[i]));
     rmdir(folder);
     json_decref(golden);
@@ -367,6 +368,48 @@ static void test_task(void **state)
     assert_string_equal(err.text, "source prefix: 'translate' is not in the vocabulary");
 }
 
+// Newer folders have tokenizer.json alone.
+static void test_tokenizer_json(void **state)
+{
+    (void)state;
+    const json_t *model = model_named("madlad");
+    const char *text = "The house is old.";
+    dgm_error err = {{0}};
+    dgm_spm_list list = {0};
+    dgm_mapfile spm;
+    import_well(model, NULL);
+    assert_int_equal(dgm_mapfile_open(&spm, "tests/data/format/madlad.spm", NULL), DGM_OK);
+    assert_int_equal(dgm_spm_list_read(&list, spm.data, spm.size, &err), DGM_OK);
+    json_t *vocab = json_array();
+    for (size_t i = 0; i < list.count; i++)
+        json_array_append_new(vocab, json_pack("[s#,f]", list.items[i].piece, (int)list.items[i].size,
+                                               i < 8 ? 0.0 : -2.0 - (double)i / 100));
+    json_t *tokens = json_pack("{s:[{s:i,s:s,s:b},{s:i,s:s,s:b}],s:{s:s,s:s},s:{s:s,s:i,s:b,s:o}}",
+                               "added_tokens", "id", 0, "content", "<unk>", "special", 1, "id", 2,
+                               "content", "</s>", "special", 1, "pre_tokenizer", "type", "Metaspace",
+                               "prepend_scheme", "always", "model", "type", "Unigram", "unk_id", 0,
+                               "byte_fallback", 1, "vocab", vocab);
+    assert_non_null(tokens);
+    unlink(path_of("spiece.model"));
+    write_json("tokenizer.json", tokens);
+    if (import(NULL, &err) != DGM_OK) fail_msg("%s", err.text);
+    dgm_translator *t = NULL;
+    dgm_results *r = NULL;
+    open_translator(&t, 2, "i8", "zh_Hant");
+    assert_int_equal(dgm_translate(t, &text, 1, &r, &err), DGM_OK);
+    assert_int_equal(r->items[0]->status, DGM_OK);
+    dgm_results_free(&r);
+    dgm_close(&t);
+    json_object_set_new(json_object_get(tokens, "model"), "vocab", json_object());
+    write_json("tokenizer.json", tokens);
+    assert_int_equal(import(NULL, &err), DGM_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "a T5 model has a Unigram vocabulary"));
+    unlink(path_of("tokenizer.json"));
+    json_decref(tokens);
+    dgm_spm_list_free(&list);
+    dgm_mapfile_close(&spm);
+}
+
 // ---- damage -------------------------------------------------------------------------------------
 
 static void refused(const char *message)
@@ -469,6 +512,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_logits),   cmocka_unit_test(test_text),
         cmocka_unit_test(test_directions), cmocka_unit_test(test_task),
+        cmocka_unit_test(test_tokenizer_json),
         cmocka_unit_test(test_settings), cmocka_unit_test(test_tensors),
         cmocka_unit_test(test_files),    cmocka_unit_test(test_memory),
     };
