@@ -234,20 +234,29 @@ bool dgm_vocab_begins_word(const dgm_vocab *v, int32_t id)
     return piece.size >= 3 && memcmp(piece.data, SPACE_MARK, 3) == 0;
 }
 
-int32_t dgm_vocab_language_prefix(const dgm_vocab *v, dgm_text text, size_t *skip)
+// Bytes of a language's token at the beginning of text, ">>deu<<" or "<2de>"; 0: there is none.
+static size_t language_size(dgm_text text)
 {
     enum { LONGEST = 40 };
-    *skip = 0;
-    if (text.size < 5 || memcmp(text.data, ">>", 2) != 0) return -1;
-    for (size_t end = 3; end + 2 <= text.size && end < LONGEST; end++) {
-        if (text.data[end] != '<' || text.data[end + 1] != '<') continue;
-        int32_t id = dgm_vocab_id(v, (dgm_text){text.data, end + 2});
-        if (id < 0) return -1;
-        *skip = end + 2;
-        while (*skip < text.size && text.data[*skip] == ' ') ++*skip;
-        return id;
+    static const char *const forms[][2] = {{">>", "<<"}, {"<2", ">"}};
+    for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
+        const size_t n = strlen(forms[f][1]);
+        if (text.size < 5 || memcmp(text.data, forms[f][0], 2) != 0) continue;
+        for (size_t end = 3; end + n <= text.size && end < LONGEST; end++)
+            if (memcmp(text.data + end, forms[f][1], n) == 0) return end + n;
     }
-    return -1;
+    return 0;
+}
+
+int32_t dgm_vocab_language_prefix(const dgm_vocab *v, dgm_text text, size_t *skip)
+{
+    const size_t size = language_size(text);
+    const int32_t id = size ? dgm_vocab_id(v, (dgm_text){text.data, size}) : -1;
+    *skip = 0;
+    if (id < 0) return -1;
+    *skip = size;
+    while (*skip < text.size && text.data[*skip] == ' ') ++*skip;
+    return id;
 }
 
 // ---- encode --------------------------------------------------------------------------------

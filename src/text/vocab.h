@@ -129,8 +129,8 @@ void dgm_vocab_surface(const dgm_vocab *v, int32_t id, dgm_writer *out, bool *in
 // ids that have none.
 float dgm_vocab_score(const dgm_vocab *v, int32_t id);
 
-// OPUS-MT's way to name the target language: ">>deu<< text". When text begins so and the spelling
-// is an extra token, gives its id and the number of bytes to skip; otherwise -1 and 0.
+// The ways of OPUS-MT and MADLAD-400 to name the target language: ">>deu<< text", "<2de> text". When text
+// begins so and the spelling is a token, gives its id and the number of bytes to skip; otherwise -1 and 0.
 int32_t dgm_vocab_language_prefix(const dgm_vocab *v, dgm_text text, size_t *skip);
 
 #endif

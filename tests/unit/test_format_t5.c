@@ -346,7 +346,14 @@ static void test_directions(void **state)
     o.target_language = "fr";
     import_well(model_named("madlad"), &o);
     dgm_translator *t = NULL;
+    dgm_results *r = NULL;
     open_translator(&t, 1, "f32", NULL); // the direction when none is asked for
+    const char *const lines[] = {"Good morning.", "<2fr> Good morning.", "<2de> Good morning."};
+    assert_int_equal(dgm_translate(t, lines, 3, &r, &err), DGM_OK);
+    const float score = r->items[0]->translations[0]->score;
+    assert_true(r->items[1]->translations[0]->score == score);
+    assert_true(r->items[2]->translations[0]->score != score);
+    dgm_results_free(&r);
     dgm_close(&t);
 }
 
