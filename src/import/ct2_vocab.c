@@ -190,7 +190,7 @@ static dgm_status set_bpe(dgm_ct2 *in, int side, dgm_error *err)
                             .flags = in->codes.end_apart ? DGM_SPEC_BPE_END_APART : 0,
                             .merges = in->codes.merges.items,
                             .merge_count = in->codes.merges.count,
-                            .sacremoses = moses,
+                            .tokenizer = moses ? DGM_SPEC_TOKENIZER_SACREMOSES : DGM_SPEC_TOKENIZER_NONE,
                             .moses = moses ? ESCAPE | PUNCTUATION : 0,
                             .language = side ? in->about->target : in->about->source};
     dgm_bpe_keys_set(in->job->w, (dgm_side)side, &k);

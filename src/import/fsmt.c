@@ -113,7 +113,7 @@ static dgm_status set_side(reading *in, int side, const char **tokens, bool *spe
                                .style = DGM_SPEC_BPE_SUBWORD_NMT,
                                .merges = in->codes.merges.items,
                                .merge_count = in->codes.merges.count,
-                               .sacremoses = true,
+                               .tokenizer = DGM_SPEC_TOKENIZER_SACREMOSES,
                                .moses = MOSES,
                                .language = in->language[side]};
     dgm_bpe_keys_set(in->job->w, (dgm_side)side, &keys);

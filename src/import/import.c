@@ -22,8 +22,8 @@ const dgm_importer dgm_importers[] = {
     {{.size = sizeof(dgm_import_format),
       .name = "huggingface",
       .summary =
-          "MarianMT, M2M100, NLLB or mBART folder: config.json, safetensors or pytorch_model.bin, "
-          "SentencePiece models, vocab.json"},
+          "MarianMT, M2M100, NLLB, mBART, FSMT or T5 folder: config.json, safetensors or "
+          "pytorch_model.bin, SentencePiece models, vocab.json"},
      dgm_import_huggingface},
     {{.size = sizeof(dgm_import_format),
       .name = "ctranslate2",

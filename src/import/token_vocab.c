@@ -136,7 +136,7 @@ static dgm_status set_tokens(const dgm_token_vocab *v, const tokeniser *t, int s
                                 .flags = t->codes.end_apart ? DGM_SPEC_BPE_END_APART : 0,
                                 .merges = t->codes.merges.items,
                                 .merge_count = t->codes.merges.count,
-                                .sacremoses = v->moses,
+                                .tokenizer = v->moses ? DGM_SPEC_TOKENIZER_SACREMOSES : DGM_SPEC_TOKENIZER_NONE,
                                 .moses = v->moses ? MOSES : 0,
                                 .language = v->language[side]};
         dgm_bpe_keys_set(w, (dgm_side)side, &k);
