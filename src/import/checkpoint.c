@@ -17,6 +17,14 @@ static char *join_path(const char *dir, const char *name)
     return path;
 }
 
+bool dgm_checkpoint_has_file(const char *dir, const char *name)
+{
+    char *path = join_path(dir, name);
+    const bool yes = path && dgm_file_exists(path);
+    dgm_free(path);
+    return yes;
+}
+
 dgm_status dgm_checkpoint_spm(const dgm_import_job *job, const char *name, dgm_mapfile *f,
                               dgm_error *err)
 {

@@ -5,6 +5,7 @@
 //     model.safetensors, or shards with an index                    weights (safetensors.c)
 //     source.spm, target.spm                                        SentencePiece models
 //     vocab.json (and target_vocab.json)                            piece -> id
+//     tokenizer.json                                                instead of these and the models
 //
 // The model: post-norm Transformer, sinusoidal positions 10000^(-2i/D), biases everywhere (bart.c). The
 // decoder starts from the embedding of decoder_start_token_id (<pad>), scaled like any token: in
@@ -28,6 +29,7 @@
 #include "import/m2m.h"
 #include "import/marian_config.h"
 #include "import/spm_vocab.h"
+#include "import/tokenizer_json.h"
 #include "import/t5.h"
 
 typedef struct reading {
@@ -35,6 +37,7 @@ typedef struct reading {
     dgm_marian_config config;
     json_t *model_json, *generation_json, *tokenizer_json, *vocab[2];
     dgm_mapfile spm[2];
+    json_t *fast;      // tokenizer.json, instead of SentencePiece models
     bool shared_vocab; // one vocabulary and one SentencePiece model for both sides
     dgm_checkpoint weights;
 } reading;
@@ -48,6 +51,44 @@ static dgm_status open_spm(reading *in, int side, dgm_error *err)
     char name[32];
     snprintf(name, sizeof name, "%s.spm", sides[side]);
     return dgm_checkpoint_spm(in->job, name, &in->spm[side], err);
+}
+
+// The pieces of tokenizer.json with their ids, as vocab.json would have them.
+static dgm_status list_pieces(reading *in, dgm_error *err)
+{
+    const json_t *list = json_object_get(json_object_get(in->fast, "model"), "vocab");
+    in->vocab[0] = json_is_object(list) ? json_copy((json_t *)list) : json_object();
+    if (!in->vocab[0]) return dgm_no_memory(err);
+    in->vocab[1] = json_incref(in->vocab[0]);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *piece = json_string_value(json_array_get(json_array_get(list, i), 0));
+        if (piece && json_object_set_new(in->vocab[0], piece, json_integer((json_int_t)i)) != 0)
+            return dgm_no_memory(err);
+    }
+    return DGM_OK;
+}
+
+// SentencePiece models and vocab.json, or where source.spm is missing tokenizer.json.
+static dgm_status open_vocabularies(reading *in, bool separate, dgm_error *err)
+{
+    const char *dir = in->job->dir;
+    if (!dgm_checkpoint_has_file(dir, "source.spm"))
+        DGM_TRY(dgm_checkpoint_json(dir, "tokenizer.json", DGM_OPTIONAL, &in->fast, err));
+    if (in->fast) {
+        in->shared_vocab = in->config.vocab_size == in->config.decoder_vocab_size;
+        return list_pieces(in, err);
+    }
+    DGM_TRY(dgm_checkpoint_json(dir, "vocab.json", DGM_REQUIRED, &in->vocab[0], err));
+    if (separate)
+        DGM_TRY(dgm_checkpoint_json(dir, "target_vocab.json", DGM_REQUIRED, &in->vocab[1], err));
+    else
+        in->vocab[1] = json_incref(in->vocab[0]);
+    DGM_TRY(open_spm(in, 0, err));
+    DGM_TRY(open_spm(in, 1, err));
+    in->shared_vocab = !separate && in->config.vocab_size == in->config.decoder_vocab_size &&
+                       in->spm[0].size == in->spm[1].size && in->spm[0].size > 0 &&
+                       memcmp(in->spm[0].data, in->spm[1].data, in->spm[0].size) == 0;
+    return DGM_OK;
 }
 
 static dgm_status open_files(reading *in, dgm_error *err)
@@ -68,17 +109,7 @@ static dgm_status open_files(reading *in, dgm_error *err)
     if (st != DGM_OK) return st;
     DGM_FAIL_IF(in->config.shared_embedding && separate, err, DGM_ERR_UNSUPPORTED,
                 "'%s': separate vocabularies over shared embeddings", in->job->dir);
-    DGM_TRY(dgm_checkpoint_json(in->job->dir, "vocab.json", DGM_REQUIRED, &in->vocab[0], err));
-    if (separate)
-        DGM_TRY(dgm_checkpoint_json(in->job->dir, "target_vocab.json", DGM_REQUIRED, &in->vocab[1],
-                                    err));
-    else
-        in->vocab[1] = json_incref(in->vocab[0]);
-    DGM_TRY(open_spm(in, 0, err));
-    DGM_TRY(open_spm(in, 1, err));
-    in->shared_vocab = !separate && in->config.vocab_size == in->config.decoder_vocab_size &&
-                       in->spm[0].size == in->spm[1].size && in->spm[0].size > 0 &&
-                       memcmp(in->spm[0].data, in->spm[1].data, in->spm[0].size) == 0;
+    DGM_TRY(open_vocabularies(in, separate, err));
     return dgm_checkpoint_open_folder(&in->weights, in->job, err);
 }
 
@@ -87,6 +118,7 @@ static void close_files(reading *in)
     json_decref(in->model_json);
     json_decref(in->generation_json);
     json_decref(in->tokenizer_json);
+    json_decref(in->fast);
     for (int side = 0; side < 2; side++) {
         json_decref(in->vocab[side]);
         dgm_mapfile_close(&in->spm[side]);
@@ -102,7 +134,8 @@ static dgm_status set_vocab(reading *in, int side, dgm_error *err)
     const dgm_marian_config *c = &in->config;
     int size = side == 0 ? c->vocab_size : c->decoder_vocab_size;
     const json_t *unk = json_object_get(in->vocab[side], "<unk>");
-    DGM_FAIL_IF(!unk, err, DGM_ERR_FORMAT, "'%s': vocab.json has no <unk>", in->job->dir);
+    DGM_FAIL_IF(!unk, err, DGM_ERR_FORMAT, "'%s': %s has no <unk>", in->job->dir,
+                in->fast ? "tokenizer.json" : "vocab.json");
     char path[64];
     snprintf(path, sizeof path, "%s.spm", sides[side]);
     const dgm_spm_vocab vocab = {.path = path,
@@ -111,7 +144,10 @@ static dgm_status set_vocab(reading *in, int side, dgm_error *err)
                                  .ids = in->vocab[side],
                                  .size = size,
                                  .decoded = side == 1 || in->shared_vocab};
-    const dgm_status st = dgm_spm_vocab_set(w, (dgm_side)side, &vocab, err);
+    const dgm_status st =
+        in->fast ? dgm_vocab_from_tokenizer_json(w, (dgm_side)side, in->fast, size, NULL, err)
+                 : dgm_spm_vocab_set(w, (dgm_side)side, &vocab, err);
+    if (st != DGM_OK && in->fast) dgm_error_prefix(err, "tokenizer.json");
     if (st != DGM_OK) dgm_error_prefix(err, "'%s'", in->job->dir);
     dgm_gguf_set_i32(w, dgm_side_key((dgm_side)side, "eos").text, c->eos);
     dgm_gguf_set_i32(w, dgm_side_key((dgm_side)side, "unk").text, (int32_t)json_integer_value(unk));
@@ -199,14 +235,9 @@ static const struct {
     const char *type;
     dgm_import_fn run;
 } families[] = {
-    {"marian", import_marian},
-    {"m2m_100", dgm_import_m2m},
-    {"nllb-moe", dgm_import_m2m},
-    {"mbart", dgm_import_m2m},
-    {"t5", dgm_import_t5},
-    {"mt5", dgm_import_t5},
-    {"umt5", dgm_import_t5},
-    {"fsmt", dgm_import_fsmt},
+    {"marian", import_marian}, {"m2m_100", dgm_import_m2m}, {"nllb-moe", dgm_import_m2m},
+    {"mbart", dgm_import_m2m}, {"t5", dgm_import_t5},       {"mt5", dgm_import_t5},
+    {"umt5", dgm_import_t5},   {"fsmt", dgm_import_fsmt},
 };
 
 static dgm_status unknown_family(const char *dir, const char *type, dgm_error *err)

@@ -80,7 +80,24 @@ def translate(folder, case, lines, encode, decode, model, forced=0, **settings):
 
 # ---- MarianMT ------------------------------------------------------------------------------------------------------------
 
-def marian(folder, case, lines, seed, pickled=None, **changes):
+def fast_tokenizer(where, pieces, vocab):
+    """The SentencePiece model and vocab.json of a folder as tokenizer.json, as OPUS-MT's conversions for browsers have it."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+    spelled = {pieces.id_to_piece(i): pieces.get_score(i) for i in range(pieces.get_piece_size())}
+    lowest = min(spelled.values()) - 10
+    fast = Tokenizer(models.Unigram([(piece, spelled.get(piece, lowest) if piece not in ("</s>", "<unk>") else 0.0)
+                                     for piece in vocab], unk_id=1))
+    fast.pre_tokenizer = pre_tokenizers.Metaspace()
+    fast.decoder = decoders.Metaspace()
+    fast.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 0)])
+    fast.add_special_tokens(["</s>", "<unk>", "<pad>"])
+    fast.save(os.path.join(where, "tokenizer.json"))
+    for name in ("source.spm", "target.spm", "vocab.json"):
+        os.remove(os.path.join(where, name))
+    return fast
+
+
+def marian(folder, case, lines, seed, pickled=None, fast=False, **changes):
     from transformers import GenerationConfig, MarianConfig, MarianMTModel
     where = os.path.join(folder, case)
     os.makedirs(where)
@@ -108,6 +125,10 @@ def marian(folder, case, lines, seed, pickled=None, **changes):
     model.generation_config = GenerationConfig(pad_token_id=pad, eos_token_id=0, decoder_start_token_id=pad,
                                                forced_eos_token_id=0, num_beams=6, **settings)
     save(model, where, pickled)
+    if fast:
+        tokenizer = fast_tokenizer(where, pieces, vocab)
+        translate(folder, case, lines, lambda line: tokenizer.encode(line).ids, tokenizer.decode, model, **settings)
+        return
     inverse = {number: piece for piece, number in vocab.items()}
     translate(folder, case, lines, lambda line: [vocab.get(p, 1) for p in pieces.encode(line, out_type=str)] + [0],
               lambda ids: pieces.decode([inverse[i] for i in ids if i not in (0, 1, pad)]), model, **settings)
@@ -568,6 +589,7 @@ CASES = {
     "marian-untied": lambda f, c, l: marian(f, c, l, 1, tie_word_embeddings=False),
     "marian-positions": lambda f, c, l: marian(f, c, l, 2, pickled=False),
     "marian-odd": lambda f, c, l: marian(f, c, l, 9, pickled="odd", decoder_attention_heads=2, activation_function="tanh"),
+    "marian-fast": lambda f, c, l: marian(f, c, l, 15, fast=True),
     "mbart-50": lambda f, c, l: mbart(f, c, l, 8, True),
     "mbart": lambda f, c, l: mbart(f, c, l, 4, False),
     "fsmt": lambda f, c, l: fsmt(f, c, l, 10),

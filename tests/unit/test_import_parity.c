@@ -127,6 +127,7 @@ int main(void)
         {"huggingface", "marian-untied", "marian-untied", NULL, NULL, NULL},
         {"huggingface", "marian-positions", "marian-positions", NULL, NULL, NULL},
         {"huggingface", "marian-odd", "marian-odd", NULL, NULL, NULL},
+        {"huggingface", "marian-fast", "marian-fast", NULL, NULL, NULL},
         {"huggingface", "mbart-50", "mbart-50", "en", "de", NULL},
         {"huggingface", "mbart", "mbart", "en", "de", NULL},
         {"huggingface", "fsmt", "fsmt", NULL, NULL, NULL},
