@@ -57,6 +57,7 @@ def system(build):
     tests += [on("resume", lines * 5 // 2), on("terminal", 48), on("invariance", lines, "--beam", 8, "--search", "cube")]
     tests += [on("invariance", lines // 3, "--beam", 6, "--search", "cube", "--no-repeat-ngram", 2, "--max-length", 60)]
     tests += [test("tests/system/translations", "tests/system/translations", program, EN_DE)]
+    tests += [test("tests/system/ctranslate2", "tests/system/ctranslate2", program)]
     tests += [test("tests/cli " + Path(f).stem, "tests/cli/run", "--build", build, Path(f).name)
               for f in sorted(glob.glob("tests/cli/*.cases"))]
     # The groups of the fingerprint that take seconds; all of it is in the long tier.

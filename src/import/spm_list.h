@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
 #include "base/status.h"
 
 typedef enum dgm_spm_kind {
@@ -26,6 +27,11 @@ typedef struct dgm_spm_item {
     size_t size;
     int kind;
 } dgm_spm_item;
+
+static inline dgm_text dgm_spm_spelling(const dgm_spm_item *item)
+{
+    return (dgm_text){item->piece, item->size};
+}
 
 typedef struct dgm_spm_list {
     dgm_spm_item *items; // [count] item i is piece id i
