@@ -69,7 +69,24 @@ static dgm_status read_version(dgm_text line, bool *is_version, bool *end_apart,
     return DGM_OK;
 }
 
-static dgm_status add_code(growing *g, dgm_text line, dgm_writer *pair, bool *counted, dgm_error *err)
+// How the codes of a file without a version mark the end of a word.
+typedef struct end_marks {
+    bool counted;       // fastBPE
+    bool alone, joined; // "</w>" is a symbol; it ends one
+} end_marks;
+
+static void look_for_end(dgm_text symbol, end_marks *m)
+{
+    static const char end[] = "</w>";
+    const size_t size = sizeof end - 1;
+    if (symbol.size < size || memcmp(symbol.data + symbol.size - size, end, size) != 0) return;
+    if (symbol.size == size)
+        m->alone = true;
+    else
+        m->joined = true;
+}
+
+static dgm_status add_code(growing *g, dgm_text line, dgm_writer *pair, end_marks *marks, dgm_error *err)
 {
     const dgm_text whole = line;
     const dgm_text left = dgm_field_next(&line), right = dgm_field_next(&line), count = dgm_field_next(&line);
@@ -78,7 +95,9 @@ static dgm_status add_code(growing *g, dgm_text line, dgm_writer *pair, bool *co
                       (count.size == 0 || dgm_number_u64(count, UINT64_MAX, &number));
     DGM_FAIL_IF(!good, err, DGM_ERR_FORMAT, "'%.*s' is no pair of symbols with or without a count",
                 DGM_SHOWN(whole));
-    *counted = count.size > 0;
+    marks->counted = count.size > 0;
+    look_for_end(left, marks);
+    look_for_end(right, marks);
     pair->size = 0;
     dgm_write_bytes(pair, left.data, left.size);
     dgm_write_u8(pair, ' ');
@@ -93,17 +112,19 @@ dgm_status dgm_bpe_codes_parse(dgm_bpe_codes *c, dgm_text text, dgm_error *err)
     growing g = {0};
     dgm_writer pair = {0};
     dgm_status st = DGM_OK;
-    bool apart = true, counted = false, versioned = false;
+    bool apart = true, versioned = false;
+    end_marks marks = {0};
     for (size_t n = 1; st == DGM_OK && text.size > 0; n++) {
         const dgm_text line = dgm_field_trim(dgm_line_cut(&text));
         if (n == 1) st = read_version(line, &versioned, &apart, err);
-        if (st == DGM_OK && line.size > 0 && !(n == 1 && versioned)) st = add_code(&g, line, &pair, &counted, err);
+        if (st == DGM_OK && line.size > 0 && !(n == 1 && versioned)) st = add_code(&g, line, &pair, &marks, err);
         if (st != DGM_OK && st != DGM_ERR_MEMORY) dgm_error_prefix(err, "line %zu", n);
     }
     dgm_writer_free(&pair);
     if (st == DGM_OK && g.count == 0) st = dgm_fail(err, DGM_ERR_FORMAT, "no merges in it");
-    // fastBPE writes counts and no version; it marks the last letter, as 0.2 does.
-    c->end_apart = apart && !(counted && !versioned);
+    // Without a version it is 0.1, unless the file tells otherwise: fastBPE writes counts, and of codes that
+    // lost their first line (FSMT's merges.txt) no merge makes the end of a word, it is there from the start.
+    c->end_apart = versioned ? apart : marks.alone || !(marks.counted || marks.joined);
     return finish(&g, st, &c->merges, err);
 }
 

@@ -3,7 +3,7 @@
 // section 2.2) in a model file under construction.
 //
 //   codes   subword-nmt: "#version: 0.2", then "left right" a line, first learnt first; without a
-//           version it is 0.1. fastBPE: "left right count" a line
+//           version it is 0.1, unless its symbols say that it cannot be. fastBPE: "left right count" a line
 //   dict    fairseq: "token count" a line, behind <s> <pad> </s> <unk>
 //
 // Everything that was read belongs to the object; messages name file and line.

@@ -42,7 +42,7 @@ def subword_cases(lines):
     codes = io.StringIO()
     learn_bpe(io.StringIO("\n".join(TRAINING) + "\n"), codes, 500)
     codes = codes.getvalue()
-    old = codes.split("\n", 1)[1]
+    old = "#version: 0.1\n" + codes.split("\n", 1)[1]
     text = [" ".join(line.split()) for line in lines]
     plain = [BPE(io.StringIO(codes)).process_line(line) for line in TRAINING]
     counts = collections.Counter(t for line in plain for t in line.split(" ") if t)

@@ -270,6 +270,12 @@ static void test_files(void **state)
     assert_int_equal(dgm_bpe_codes_parse(&c, dgm_text_of("a b\n"), &err), DGM_OK);
     assert_true(c.merges.count == 1 && c.end_apart);
     dgm_bpe_codes_free(&c);
+    assert_int_equal(dgm_bpe_codes_parse(&c, dgm_text_of("a b</w>\n"), &err), DGM_OK); // no merge makes b</w>
+    assert_false(c.end_apart);
+    dgm_bpe_codes_free(&c);
+    assert_int_equal(dgm_bpe_codes_parse(&c, dgm_text_of("b </w>\na b</w>\n"), &err), DGM_OK);
+    assert_true(c.end_apart);
+    dgm_bpe_codes_free(&c);
     dgm_string_list dict;
     assert_int_equal(dgm_fairseq_dict_parse(&dict, dgm_text_of("the 12\nlow@@ 3\nx 0 #fairseq:overwrite\n"), &err),
                      DGM_OK);
