@@ -336,7 +336,7 @@ def compare(name, program, folder, lines, beams, how):
         ended = [i for i in range(len(lines)) if b[i][2] < LONGEST and a[i][0].strip()]
         same = [i for i in ended if a[i][0].strip() == b[i][0].strip()]
         off = max([abs(float(a[i][1]) - b[i][1]) / max(1, abs(b[i][1])) for i in same], default=0)
-        good = len(same) >= 0.99 * len(ended) and off < 1e-3
+        good = len(same) >= 0.99 * len(ended) and len(ended) >= 0.05 * len(lines) and off < 1e-3
         words = sum(b[i][2] for i in ended) / max(1, len(ended))
         print(f"{name:24} beam {beam}: {len(same)} of {len(ended)} lines alike ({len(set(b[i][0] for i in ended))} "
               f"different ones, {words:.1f} tokens, {len(lines) - len(ended)} empty or without an end), scores within {off:.1e}"
@@ -367,7 +367,10 @@ def save(make, folder, lines, variant):
         return sum(0 < n < LONGEST for _, _, n in theirs(folder, lines[:12], 1, write(end)))
 
     if make not in ENDS:
-        ENDS[make] = max(range(-20, 13, 4), key=ending)
+        found = {end: ending(end) for end in range(-20, 13, 4)}
+        if max(found.values()) < 4:
+            found.update({end / 2: ending(end / 2) for end in range(-4, 20)})
+        ENDS[make] = max(found, key=found.get)
     how = write(ENDS[make])
     shutil.copy(SPM, folder / "sentencepiece.model")
     if isinstance(variant, int):
