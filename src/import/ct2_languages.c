@@ -65,7 +65,7 @@ static size_t code_of(family kind, const char *token, const char **code)
                    ? n
                    : 0;
     case MBART:
-        return n == 5 && token[2] == '_' && has_case(token, 2, islower) && has_case(token + 3, 2, isupper) ? 2 : 0;
+        return n == 5 && token[2] == '_' && has_case(token, 2, islower) && has_case(token + 3, 2, isupper) ? n : 0;
     case T5:
         return between(token, "<2", ">", code);
     case MARIAN:
