@@ -20,8 +20,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     dgm_error err;
     if (dgm_json_parse(&config, data, first, &err) == DGM_OK) {
         if (nul) dgm_json_parse(&generation, nul + 1, size - first - 1, &err);
-        dgm_marian_config_read(&c, config, generation, &err);
-        dgm_t5_config_read(&t, config, generation, &err);
+        (void)dgm_marian_config_read(&c, config, generation, &err);
+        (void)dgm_m2m_config_read(&c, config, generation, &err);
+        (void)dgm_mbart_config_read(&c, config, generation, &err);
+        (void)dgm_fsmt_config_read(&c, config, generation, &err);
+        (void)dgm_t5_config_read(&t, config, generation, &err);
     }
     json_decref(config);
     json_decref(generation);
