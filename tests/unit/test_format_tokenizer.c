@@ -294,6 +294,71 @@ static void test_files(void **state)
     dgm_string_list_free(&dict);
 }
 
+// Bytes changed, cut off, put in: what cannot be read is answered with one line, that of a file with its name.
+static char *damage(const char *text, size_t *size, unsigned n)
+{
+    const size_t length = strlen(text), at = (n * 2654435761u) % length;
+    char *copy = malloc(length + 2);
+    memcpy(copy, text, length + 1);
+    *size = length;
+    if (n % 3 == 0) {
+        copy[at] = (char)(copy[at] ^ (1 << n % 8));
+    } else if (n % 3 == 1) {
+        *size = at;
+    } else {
+        memmove(copy + at + 1, copy + at, length - at);
+        copy[at] = "\n {}[],:\"0-x"[n % 12];
+        *size = length + 1;
+    }
+    return copy;
+}
+
+static void check_message(dgm_status st)
+{
+    if (st == DGM_OK) return;
+    assert_true(err.text[0] != 0 && strchr(err.text, '\n') == NULL);
+}
+
+static void test_damaged(void **state)
+{
+    (void)state;
+    enum { TRIES = 200 };
+    unsigned refused = 0;
+    size_t size, i;
+    json_t *c;
+    const char *codes =
+        json_string_value(json_object_get(json_array_get(json_object_get(golden, "subword_nmt"), 0), "codes"));
+    for (unsigned n = 0; n < TRIES; n++) {
+        char *bad = damage(codes, &size, n);
+        dgm_bpe_codes b;
+        const dgm_status st = dgm_bpe_codes_read(&b, put("codes.bpe", bad, size), &err);
+        check_message(st);
+        if (st != DGM_OK) assert_non_null(strstr(err.text, "codes.bpe': line "));
+        refused += st != DGM_OK;
+        dgm_bpe_codes_free(&b);
+        free(bad);
+    }
+    assert_true(refused > 20);
+    json_array_foreach(json_object_get(golden, "tokenizers"), i, c)
+    {
+        char *text = json_dumps(json_object_get(c, "file"), JSON_COMPACT);
+        for (unsigned n = 0; n < TRIES; n++) {
+            char *bad = damage(text, &size, n);
+            json_t *json = NULL;
+            dgm_status st = dgm_json_parse(&json, bad, size, &err);
+            dgm_gguf_writer *w = begin();
+            if (st == DGM_OK) st = dgm_vocab_from_tokenizer_json(w, DGM_SOURCE, json, 0, NULL, &err);
+            check_message(st);
+            refused += st != DGM_OK;
+            dgm_gguf_writer_close(&w);
+            json_decref(json);
+            free(bad);
+        }
+        dgm_free(text); // of jansson, whose memory is ours
+    }
+    assert_true(refused > 500);
+}
+
 // ---- memory ---------------------------------------------------------------------------------
 
 static dgm_status parse_codes(void)
@@ -362,7 +427,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_subword_nmt), cmocka_unit_test(test_tokenizer_json),
         cmocka_unit_test(test_refused),     cmocka_unit_test(test_files),
-        cmocka_unit_test(test_memory),      cmocka_unit_test(test_long_word),
+        cmocka_unit_test(test_damaged),     cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_long_word),
     };
     if (argc > 1) golden_path = argv[1];
     dgm_json_init();
