@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Imports models of Marian: folders, .npz and .bin files, releases of OPUS-MT, and the students of Bergamot and
-// Firefox. marian_files.c finds the files, marian_vocab.c reads vocabularies, marian_transformer.c the model.
+// Firefox. marian_files.c finds the files, marian_vocab.c reads vocabularies, marian_transformer.c and
+// marian_rnn.c the model.
 //
 // Decoding is Marian's: a hypothesis that ends gives up its place in the beam, scores are divided by
 // length^normalize, and a translation has at most three tokens for one of the source unless settings say.
@@ -12,6 +13,7 @@
 #include "format/shortlist.h"
 #include "import/marian_bin.h"
 #include "import/marian_model.h"
+#include "import/marian_rnn.h"
 #include "import/npz.h"
 #include "import/yaml.h"
 
@@ -21,6 +23,7 @@ typedef struct reading {
     json_t *config; // of the model
     dgm_checkpoint tensors;
     dgm_marian_weights weights;
+    dgm_composer parts; // of a recurrent model
     int sizes[2]; // of the vocabularies
     bool student; // of Bergamot
 } reading;
@@ -78,18 +81,33 @@ static dgm_status add_transformer(reading *in, dgm_error *err)
     return dgm_marian_transformer_add(&in->weights, &t, in->sizes, err);
 }
 
+static dgm_status add_recurrent(reading *in, dgm_error *err)
+{
+    dgm_recurrent m;
+    in->parts.weights = &in->tensors;
+    const dgm_status st = dgm_marian_recurrent(&in->parts, in->config, &m, err);
+    if (st != DGM_OK) {
+        if (st != DGM_ERR_MEMORY) dgm_error_prefix(err, "'%s'", in->files.model);
+        return st;
+    }
+    in->sizes[0] = m.source_vocab;
+    in->sizes[1] = m.target_vocab;
+    return dgm_checkpoint_end(&in->tensors, "a recurrent model of Marian", err);
+}
+
 static dgm_status add_model(reading *in, const char **architecture, dgm_error *err)
 {
     const char *type = "amun"; // Marian's default
     DGM_TRY(dgm_json_string(in->config, "type", &type, err));
-    *architecture = "transformer";
+    *architecture = dgm_marian_is_recurrent(type) ? "rnn" : "transformer";
+    if (dgm_marian_is_recurrent(type)) return add_recurrent(in, err);
     if (strcmp(type, "transformer") == 0) return add_transformer(in, err);
     DGM_FAIL_IF(strncmp(type, "multi-", 6) == 0 || strncmp(type, "shared-multi-", 13) == 0, err,
                 DGM_ERR_UNSUPPORTED,
                 "'%s' is of type '%.40s': models with several sources are not supported",
                 in->files.model, type);
     return dgm_fail(err, DGM_ERR_UNSUPPORTED,
-                    "'%s' is of type '%.40s'; models of type transformer can be imported",
+                    "'%s' is of type '%.40s'; types transformer, s2s, amun and nematus can be imported",
                     in->files.model, type);
 }
 
@@ -215,6 +233,7 @@ static dgm_status import_model(dgm_import_job *job, bool student, dgm_error *err
     reading in = {.job = job, .student = student};
     const dgm_status st = import_all(&in, err);
     dgm_marian_weights_close(&in.weights);
+    dgm_composer_close(&in.parts);
     dgm_checkpoint_close(&in.tensors);
     dgm_marian_files_close(&in.files);
     json_decref(in.config);

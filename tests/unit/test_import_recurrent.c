@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Models of Nematus and dl4mt against what Nematus' formulas translate with them: tests/data/nematus
-// (tests/oracle/make_nematus.py). Damaged and odd files end in a sentence.
+// Recurrent models of Marian, Nematus and dl4mt against what the originals translate with them:
+// tests/data/marian_rnn holds Marian's own translations (tests/oracle/make_marian_rnn.py), tests/data/nematus
+// those of Nematus' formulas (make_nematus.py). Damaged and odd files end in a sentence.
 #define _GNU_SOURCE
 #include <math.h>
 #include <setjmp.h>
@@ -14,13 +15,41 @@
 #include "dragoman/tools.h"
 #include "engine.h"
 #include "failures.h"
+#include "import/marian_rnn.h"
+#include "import/npz.h"
 #include "scratch.h"
 
+#define MARIAN "tests/data/marian_rnn/"
 #define NEMATUS "tests/data/nematus/"
 
-enum { LINES = 200 };
+enum { LINES = 270 };
 
 // ---- translations to compare with ---------------------------------------------------------------
+
+typedef struct golden {
+    char *file, *setting;
+    int line;
+    double score;
+    const char *text;
+} golden;
+
+// The next row of setting, line, score, text; false at the end.
+static bool next_row(char **at, golden *g)
+{
+    char *fields[4];
+    if (!**at) return false;
+    for (int i = 0; i < 4; i++) {
+        fields[i] = *at;
+        *at += strcspn(*at, "\t\n");
+        assert_int_equal(**at, i < 3 ? '\t' : '\n');
+        *(*at)++ = 0;
+    }
+    g->setting = fields[0];
+    g->line = atoi(fields[1]);
+    g->score = atof(fields[2]);
+    g->text = fields[3];
+    return true;
+}
 
 static char **read_lines(const char *path, int *count)
 {
@@ -61,6 +90,73 @@ static dgm_translator *open_model(const char *path, int beam, float length, floa
     s.length_penalty = length;
     s.word_penalty = word;
     return open_with(&s, path);
+}
+
+// ---- Marian -------------------------------------------------------------------------------------
+
+typedef struct setting {
+    const char *name;
+    int beam;
+    float length, word;
+    int rows; // at least
+} setting;
+
+static const setting settings[] = {
+    {"beam1", 1, 0.0f, 0.0f, 190}, {"beam6", 6, 0.6f, 0.0f, 190}, {"penalty", 6, 0.0f, 0.4f, 60}};
+
+// How many of Marian's translations under a setting are ours, and that their scores are.
+static void compare(const char *name, const char *model, const setting *how, char **lines,
+                    int count)
+{
+    char path[96];
+    snprintf(path, sizeof path, MARIAN "%s.tsv", name);
+    dgm_translator *t = open_model(model, how->beam, how->length, how->word);
+    dgm_results *r = NULL;
+    dgm_error err;
+    assert_int_equal(dgm_translate(t, (const char *const *)lines, (size_t)count, &r, &err), DGM_OK);
+    char *text = get(path), *at = text;
+    int rows = 0, same = 0, rank = 0, last = -1;
+    for (golden g; next_row(&at, &g);) {
+        if (strcmp(g.setting, how->name) != 0) continue;
+        rank = g.line == last ? rank + 1 : 0;
+        last = g.line;
+        if (strlen(g.text) > 2 * strlen(lines[g.line]))
+            continue; // a runaway: Marian cuts elsewhere
+        rows++;
+        const dgm_result *found = r->items[g.line];
+        if ((size_t)rank >= found->count) continue;
+        const dgm_translation *best = found->translations[rank];
+        if (strcmp(best->text, g.text) != 0) continue;
+        same++;
+        if (fabs((double)best->score - g.score) > 1e-3)
+            fail_msg("%s, %s, line %d: %g, Marian has %g", name, how->name, g.line,
+                     (double)best->score, g.score);
+    }
+    assert_true(rows >= how->rows);
+    if (same * 100 < rows * 99)
+        fail_msg("%s, %s: %d of %d are Marian's", name, how->name, same, rows);
+    free(text);
+    dgm_results_free(&r);
+    dgm_close(&t);
+}
+
+static void test_marian(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "s2s-gru",   "s2s-norm", "s2s-lstm",  "s2s-deep",     "s2s-alternating", "s2s-uni-lstm",
+        "s2s-mixed", "amun",     "amun-norm", "nematus-norm", "nematus-deep"};
+    int count;
+    char **lines = read_lines(MARIAN "text.en", &count);
+    assert_true(count >= 200);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char path[96];
+        snprintf(path, sizeof path, MARIAN "%s.npz", names[i]);
+        const char *model = import_as("marian", path, MARIAN "joint.spm");
+        for (size_t k = 0; k < sizeof settings / sizeof settings[0]; k++)
+            compare(names[i], model, &settings[k], lines, settings[k].rows < 100 ? 40 : count);
+    }
+    free_lines(lines);
 }
 
 // ---- Nematus ------------------------------------------------------------------------------------
@@ -182,6 +278,60 @@ static void test_dictionaries(void **state)
     refused(model, put_text("v.json", "[]"), "not a list of words");
 }
 
+// Settings of Marian that are none of ours; weights are not looked at before.
+static void test_marian_settings(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"{\"type\": \"multi-s2s\"}", "type 'multi-s2s' is none of s2s, amun and nematus"},
+        {"{\"type\": \"s2s\", \"enc-cell\": \"mlstm\"}",
+         "enc-cell is 'mlstm'; gru, gru-nematus and lstm can be imported"},
+        {"{\"type\": \"s2s\", \"dec-cell\": \"sru\"}",
+         "dec-cell is 'sru'; gru, gru-nematus and lstm can be imported"},
+        {"{\"type\": \"s2s\", \"enc-type\": \"sideways\"}",
+         "enc-type is 'sideways'; bidirectional, bi-unidirectional and alternating can be "
+         "imported"},
+        {"{\"type\": \"s2s\", \"dec-cell-base-depth\": 1}",
+         "dec-cell-base-depth is 1; 2 and more can be imported"},
+        {"{\"type\": \"s2s\", \"lemma-dim-emb\": 5}",
+         "lemma-dim-emb is 5: models with factors cannot be imported"},
+        {"{\"type\": \"s2s\", \"ulr\": true}",
+         "ulr is true: models with universal embeddings cannot be imported"},
+        {"{\"type\": \"s2s\", \"dec-cell\": \"gru-nematus\", \"dec-depth\": 2, "
+         "\"dec-cell-high-depth\": 2}",
+         "dec-cell gru-nematus has no dec-cell-high-depth above 1"},
+        {"{\"type\": \"s2s\", \"enc-type\": \"bi-unidirectional\", \"enc-cell\": \"gru-nematus\", "
+         "\"enc-depth\": 2, \"enc-cell-depth\": 2}",
+         "enc-cell gru-nematus has no enc-cell-depth above 1 in a bi-unidirectional encoder"},
+        // weights of another model than the settings say
+        {"{\"type\": \"s2s\", \"enc-cell\": \"lstm\"}",
+         "tensor 'encoder_W' has 6 rows and 14 columns, expected 6 and 28"},
+        {"{\"type\": \"s2s\", \"enc-depth\": 2}", "tensor 'encoder_2_W' is missing"},
+        {"{\"type\": \"s2s\", \"layer-normalization\": true}",
+         "tensor 'encoder_gamma1' is missing"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        dgm_import_job job = {.dir = "x", .storage = -1};
+        dgm_checkpoint weights;
+        dgm_store *store;
+        dgm_recurrent m;
+        json_t *config;
+        dgm_error err = {""};
+        assert_int_equal(dgm_gguf_writer_open(&job.w, &err), DGM_OK);
+        assert_int_equal(dgm_npz_open(&store, NEMATUS "dl4mt.npz", &err), DGM_OK);
+        assert_int_equal(dgm_checkpoint_open(&weights, &job, store, &err), DGM_OK);
+        assert_int_equal(dgm_json_parse(&config, cases[i][0], strlen(cases[i][0]), &err), DGM_OK);
+        dgm_composer c = {.weights = &weights};
+        assert_int_not_equal(dgm_marian_recurrent(&c, config, &m, &err), DGM_OK);
+        assert_string_equal(err.text, cases[i][1]);
+        json_decref(config);
+        dgm_composer_close(&c);
+        dgm_checkpoint_close(&weights);
+        dgm_gguf_writer_close(&job.w);
+        dgm_import_free_weights(&job);
+    }
+}
+
 // ---- damage -------------------------------------------------------------------------------------
 
 // Bytes changed or cut off: an error that names the file, or, where nobody can tell, a model.
@@ -228,9 +378,10 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nematus),      cmocka_unit_test(test_without_settings),
-        cmocka_unit_test(test_folder),       cmocka_unit_test(test_settings),
-        cmocka_unit_test(test_dictionaries), cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_marian),           cmocka_unit_test(test_nematus),
+        cmocka_unit_test(test_without_settings), cmocka_unit_test(test_folder),
+        cmocka_unit_test(test_settings),         cmocka_unit_test(test_dictionaries),
+        cmocka_unit_test(test_marian_settings),  cmocka_unit_test(test_damage),
         cmocka_unit_test(test_memory),
     };
     if (!scratch_open()) return 1;
