@@ -6,7 +6,7 @@
 //     dictionaries                             JSON, word -> id; paths are in the settings, or --vocabs
 //
 // Depths, norms and ties follow from the tensors, and settings that say something else are refused: so a
-// file of dl4mt needs no more than its dictionaries. Text is split at spaces: these programs
+// file of dl4mt needs no more than its dictionaries. Text is split at spaces unless --bpe has the codes: these programs
 // read words or subwords that others made.
 #include <limits.h>
 #include <stdio.h>
@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "format/modelfile.h"
+#include "import/bpe_codes.h"
 #include "import/npz.h"
 #include "import/recurrent.h"
 
@@ -25,6 +26,7 @@ typedef struct reading {
     json_t *config;      // an empty object: there is none
     char config_path[PATH_MAX];
     json_t *words[2];
+    dgm_bpe_codes codes; // of subword-nmt, where the user has them
     dgm_checkpoint weights;
     dgm_composer parts;
     dgm_recurrent model;
@@ -87,8 +89,7 @@ static dgm_status open_files(reading *in, dgm_error *err)
     in->parts.weights = &in->weights;
     DGM_FAIL_IF(dgm_checkpoint_has(&in->weights, "special:model.yml"), err, DGM_ERR_UNSUPPORTED,
                 "'%s' is a model of Marian, which 'import marian' reads", in->path);
-    DGM_FAIL_IF(in->job->options.bpe, err, DGM_ERR_UNSUPPORTED,
-                "--bpe: models of Nematus read text that was split into subwords before");
+    if (in->job->options.bpe) DGM_TRY(dgm_bpe_codes_read(&in->codes, in->job->options.bpe, err));
     DGM_TRY(find_config(in, err));
     if (!in->config_path[0]) {
         in->config = json_object();
@@ -105,6 +106,7 @@ static void close_files(reading *in)
     json_decref(in->config);
     json_decref(in->words[0]);
     json_decref(in->words[1]);
+    dgm_bpe_codes_free(&in->codes);
     dgm_composer_close(&in->parts);
     dgm_checkpoint_close(&in->weights);
 }
@@ -314,9 +316,33 @@ static dgm_status list_words(json_t *words, const char **list, int size, char (*
     return DGM_OK;
 }
 
-static dgm_status set_words(reading *in, int side, int size, dgm_error *err)
+// Words between spaces, or subwords that text is split into here.
+static void set_list(const reading *in, dgm_side side, const char *const *list, int size, int unk)
 {
     dgm_gguf_writer *w = in->job->w;
+    if (in->job->options.bpe) {
+        const dgm_bpe_keys keys = {.tokens = list,
+                                   .size = size,
+                                   .unk = unk,
+                                   .pad = -1,
+                                   .bos = -1,
+                                   .style = DGM_SPEC_BPE_SUBWORD_NMT,
+                                   .flags = in->codes.end_apart ? DGM_SPEC_BPE_END_APART : 0,
+                                   .merges = in->codes.merges.items,
+                                   .merge_count = in->codes.merges.count};
+        dgm_bpe_keys_set(w, side, &keys);
+        return;
+    }
+    dgm_gguf_set_string(w, dgm_side_key(side, "vocab.kind").text, "words");
+    dgm_gguf_set_string(w, dgm_side_key(side, "vocab.tokenizer").text, "none");
+    dgm_gguf_set_u32(w, dgm_side_key(side, "vocab.size").text, (uint32_t)size);
+    dgm_gguf_set_strings(w, dgm_side_key(side, "vocab.words").text, list, (size_t)size);
+    dgm_gguf_set_i32(w, dgm_side_key(side, "eos").text, 0);
+    dgm_gguf_set_i32(w, dgm_side_key(side, "unk").text, unk);
+}
+
+static dgm_status set_words(reading *in, int side, int size, dgm_error *err)
+{
     const char **list = dgm_calloc((size_t)size, sizeof *list);
     char(*spare)[16] = dgm_calloc((size_t)size, sizeof *spare);
     dgm_status st = list && spare ? DGM_OK : dgm_no_memory(err);
@@ -324,13 +350,7 @@ static dgm_status set_words(reading *in, int side, int size, dgm_error *err)
     if (st == DGM_OK) {
         const json_t *unknown = json_object_get(in->words[side], "<UNK>");
         const bool new_ids = json_is_integer(unknown) && json_integer_value(unknown) == 2;
-        dgm_gguf_set_string(w, dgm_side_key((dgm_side)side, "vocab.kind").text, "words");
-        dgm_gguf_set_string(w, dgm_side_key((dgm_side)side, "vocab.tokenizer").text, "none");
-        dgm_gguf_set_u32(w, dgm_side_key((dgm_side)side, "vocab.size").text, (uint32_t)size);
-        dgm_gguf_set_strings(w, dgm_side_key((dgm_side)side, "vocab.words").text, list,
-                             (size_t)size);
-        dgm_gguf_set_i32(w, dgm_side_key((dgm_side)side, "eos").text, 0);
-        dgm_gguf_set_i32(w, dgm_side_key((dgm_side)side, "unk").text, new_ids ? 2 : 1);
+        set_list(in, (dgm_side)side, list, size, new_ids ? 2 : 1);
     }
     dgm_free(list);
     dgm_free(spare);
@@ -411,8 +431,11 @@ dgm_status dgm_import_nematus(dgm_import_job *job, dgm_error *err)
     for (int side = 0; side < 2; side++) DGM_TRY_GOTO(st, set_dictionary(in, side, err), done);
     DGM_TRY_GOTO(st, dgm_checkpoint_end(&in->weights, "a model of Nematus", err), done);
     dgm_import_note(job,
-                    "text is split at spaces: give it the tokens and subwords that the model was "
-                    "trained with");
+                    job->options.bpe
+                        ? "words are split by the codes of --bpe; give text the tokens that the "
+                          "model was trained with"
+                        : "text is split at spaces: give it the tokens and subwords that the model "
+                          "was trained with, or --bpe its codes");
     st = dgm_import_write(job, err);
 done:
     job->dir = dir;

@@ -219,6 +219,28 @@ static void test_folder(void **state)
     compare_nematus("tf", import_as("nematus", folder, NULL));
 }
 
+// With codes words are split here: "w7" and "w8" are merged, "w9" is left in pieces, which are unknown.
+static void test_codes(void **state)
+{
+    (void)state;
+    dgm_import_options o;
+    dgm_error err = {""};
+    dgm_import_default(&o);
+    o.vocabs = NEMATUS "dl4mt.vocab.json";
+    o.bpe = put_text("codes", "#version: 0.2\nw 7</w>\nw 8</w>\n");
+    const char *model = in_folder("codes.gguf");
+    if (dgm_import("nematus", NEMATUS "dl4mt.npz", model, &o, &err) != DGM_OK)
+        fail_msg("%s", err.text);
+    dgm_translator *t = open_model(model, 1, 0.0f, 0.0f);
+    dgm_results *r = translate_one(t, "w7 w8 w9");
+    assert_int_equal(r->items[0]->source_tokens, 2 + 2 + 1); // w@@, 9 and the end
+    dgm_results_free(&r);
+    dgm_close(&t);
+    o.bpe = put_text("codes", "#version: 7\n");
+    assert_int_not_equal(dgm_import("nematus", NEMATUS "dl4mt.npz", model, &o, &err), DGM_OK);
+    if (!strstr(err.text, "codes")) fail_msg("'%s' does not name the codes", err.text);
+}
+
 // ---- what is refused ----------------------------------------------------------------------------
 
 static void refused(const char *path, const char *vocabs, const char *text)
@@ -378,10 +400,15 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_marian),           cmocka_unit_test(test_nematus),
-        cmocka_unit_test(test_without_settings), cmocka_unit_test(test_folder),
-        cmocka_unit_test(test_settings),         cmocka_unit_test(test_dictionaries),
-        cmocka_unit_test(test_marian_settings),  cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_marian),
+        cmocka_unit_test(test_nematus),
+        cmocka_unit_test(test_without_settings),
+        cmocka_unit_test(test_folder),
+        cmocka_unit_test(test_codes),
+        cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_dictionaries),
+        cmocka_unit_test(test_marian_settings),
+        cmocka_unit_test(test_damage),
         cmocka_unit_test(test_memory),
     };
     if (!scratch_open()) return 1;
