@@ -3,6 +3,7 @@
 """Trains small models with the real Marian and records how it translates with them.
 
     make_marian.py SOURCE TARGET OUT [NAME...]
+    make_marian.py --check DATA
 
 SOURCE and TARGET: text files of a corpus, line by line (plain or .xz). OUT gets
 
@@ -19,15 +20,16 @@ SOURCE and TARGET: text files of a corpus, line by line (plain or .xz). OUT gets
                            training and its scorer do, and so translates badly with "pre"; "variants" hardly learns
     student.*.bin          a model for intgemm, which learned the 200 lines by heart so that rounding hardly matters
 
-tests/data/marian holds those that tests read (tests/unit/test_import_marian*.c). Needs `pip install pymarian
-sentencepiece`; about a minute a model on one core. pymarian's decoder wants more than one process only for its
-own log, so each step runs in one of its own.
+tests/data/marian holds those that tests read (tests/unit/test_import_marian.c). --check lets Marian translate again
+with the models in there and compares. Needs `pip install pymarian sentencepiece`; a few minutes a model on one core.
 """
 import lzma
 import os
+import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 
 MODELS = {
     # name: (options, batches)
@@ -182,7 +184,29 @@ def record(name, model=None, more=""):
         write(name + ".align.txt", decode(model, six + " --alignment soft", NBEST_LINES))
 
 
+def check(data):
+    """Records everything again for the models of a folder; the number of files that differ."""
+    different = 0
+    with tempfile.TemporaryDirectory() as work:
+        for name in os.listdir(data):
+            if not name.endswith((".tsv", ".txt")) or name == "input.txt":
+                shutil.copy(os.path.join(data, name), work)
+        shutil.copy(os.path.join(data, "input.txt"), work)
+        os.chdir(work)
+        names = [name for name in MODELS if os.path.exists(name + ".npz")] # "post" before "pre"
+        for name in names:
+            record(name)
+        record("student.intgemm8", "student.intgemm8.bin")
+        for name in sorted(os.listdir(data)):
+            if name.endswith((".tsv", ".txt")) and list(lines(os.path.join(data, name))) != list(lines(name)):
+                print("%s is another one now" % name, file=sys.stderr)
+                different += 1
+    return different
+
+
 def main():
+    if sys.argv[1:2] == ["--check"]:
+        sys.exit(check(os.path.abspath(sys.argv[2])) > 0)
     source, target, out = (os.path.abspath(path) for path in sys.argv[1:4])
     os.makedirs(out, exist_ok=True)
     os.chdir(out)
