@@ -23,7 +23,8 @@ NAME = f"bench/{Path(sys.argv[0]).name}"
 DATA = ROOT / "tests/data/translate"
 # module: its name on PyPI, and the package of Debian or "" where Debian has none
 PACKAGES = {"numpy": ("numpy", "python3-numpy"), "sentencepiece": ("sentencepiece", "python3-sentencepiece"),
-            "torch": ("torch", "python3-torch"), "ctranslate2": ("ctranslate2", ""), "transformers": ("transformers", "")}
+            "torch": ("torch", "python3-torch"), "ctranslate2": ("ctranslate2", ""), "transformers": ("transformers", ""),
+            "pymarian": ("pymarian", "")}
 
 
 def stop(message, status=1):
