@@ -157,6 +157,7 @@ typedef struct npz {
     dgm_zip *zip;
     char **names; // [members of the archive], of the tensors
     dgm_npy *arrays;
+    char *path; // NULL: from memory
 } npz;
 
 static void close_npz(void *self)
@@ -165,6 +166,7 @@ static void close_npz(void *self)
     for (size_t i = 0; in->names && i < dgm_zip_count(in->zip); i++) dgm_free(in->names[i]);
     dgm_free(in->names);
     dgm_free(in->arrays);
+    dgm_free(in->path);
     dgm_zip_close(&in->zip);
     dgm_free(in);
 }
@@ -172,7 +174,10 @@ static void close_npz(void *self)
 static dgm_status load(void *self, const dgm_stored *t, void *out, dgm_error *err)
 {
     const npz *in = self;
-    return dgm_zip_read(in->zip, t->where, in->arrays[t->where].data, out, t->bytes, err);
+    const dgm_status st =
+        dgm_zip_read(in->zip, t->where, in->arrays[t->where].data, out, t->bytes, err);
+    if (st != DGM_OK && in->path) dgm_error_prefix(err, "'%s'", in->path);
+    return st;
 }
 
 static dgm_status read_header(dgm_zip *zip, size_t i, dgm_npy *out, dgm_error *err)
@@ -227,7 +232,7 @@ static char *tensor_name(const char *member)
 }
 
 // The store takes over the archive.
-static dgm_status open_zip(dgm_store **s, dgm_zip *zip, dgm_error *err)
+static dgm_status open_zip(dgm_store **s, dgm_zip *zip, const char *path, dgm_error *err)
 {
     const size_t n = dgm_zip_count(zip);
     npz *in = dgm_calloc(1, sizeof *in);
@@ -238,7 +243,8 @@ static dgm_status open_zip(dgm_store **s, dgm_zip *zip, dgm_error *err)
     in->zip = zip;
     in->names = dgm_calloc(n + 1, sizeof *in->names);
     in->arrays = dgm_calloc(n + 1, sizeof *in->arrays);
-    if (!in->names || !in->arrays) {
+    in->path = path ? dgm_strdup(path) : NULL;
+    if (!in->names || !in->arrays || (path && !in->path)) {
         close_npz(in);
         return dgm_no_memory(err);
     }
@@ -260,7 +266,7 @@ dgm_status dgm_npz_open(dgm_store **s, const char *path, dgm_error *err)
     dgm_zip *zip;
     *s = NULL;
     DGM_TRY(dgm_zip_open(&zip, path, err));
-    const dgm_status st = open_zip(s, zip, err);
+    const dgm_status st = open_zip(s, zip, path, err);
     if (st != DGM_OK) dgm_error_prefix(err, "'%s'", path);
     return st;
 }
@@ -270,5 +276,5 @@ dgm_status dgm_npz_open_memory(dgm_store **s, const void *data, size_t size, dgm
     dgm_zip *zip;
     *s = NULL;
     DGM_TRY(dgm_zip_open_memory(&zip, data, size, err));
-    return open_zip(s, zip, err);
+    return open_zip(s, zip, NULL, err);
 }

@@ -594,6 +594,45 @@ static void test_refused(void **state)
     expect(in_folder("empty"), NULL, "\"models\" names 'a.npz', which is not there");
 }
 
+// 200 damaged copies of a file, the first `part` bytes of it: each is imported or refused in one line that names it.
+static void import_damaged(const char *from, const char *name, size_t part, int refused)
+{
+    dgm_mapfile f;
+    dgm_import_options o;
+    uint32_t random = 15;
+    int bad = 0;
+    assert_int_equal(dgm_mapfile_open(&f, from, NULL), DGM_OK);
+    uint8_t *copy = malloc(f.size);
+    dgm_import_default(&o);
+    o.vocabs = DATA "joint.spm";
+    for (int i = 0; i < 200; i++) {
+        memcpy(copy, f.data, f.size);
+        for (int k = 0; k < 1 + i % 5; k++) {
+            random = random * 1664525u + 1013904223u;
+            copy[(uint64_t)random * (part ? part : f.size) >> 32] = (uint8_t)(random >> 7);
+        }
+        const char *path = put(name, copy, f.size), *out = in_folder("damaged.gguf");
+        dgm_error err = {""};
+        if (dgm_import("marian", path, out, &o, &err) == DGM_OK) {
+            assert_int_equal(unlink(out), 0);
+            continue;
+        }
+        bad++;
+        if (!strstr(err.text, path) || strchr(err.text, '\n')) fail_msg("%s", err.text);
+        assert_false(dgm_file_exists(out));
+    }
+    assert_true(bad >= refused);
+    free(copy);
+    dgm_mapfile_close(&f);
+}
+
+static void test_damaged(void **state)
+{
+    (void)state;
+    import_damaged(DATA "student.intgemm8.bin", "damaged.bin", 4096, 150);
+    import_damaged(model_of("guided"), "damaged.npz", 0, 150);
+}
+
 // Allocations fail, a few hundred of the many: nothing is left behind, no output comes into being.
 static void test_memory(void **state)
 {
@@ -624,7 +663,7 @@ int main(void)
         cmocka_unit_test(test_bergamot),  cmocka_unit_test(test_opus),
         cmocka_unit_test(test_paths),     cmocka_unit_test(test_names_of_archives),
         cmocka_unit_test(test_words),     cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_damaged),   cmocka_unit_test(test_memory),
     };
     if (!scratch_open()) return 1;
     return scratch_close(cmocka_run_group_tests(tests, NULL, NULL));
