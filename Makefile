@@ -121,6 +121,29 @@ $(BUILD)/tests/test_%: tests/unit/test_%.c tests/fixture.c tests/fixture.h $(BUI
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -Wno-missing-prototypes $(CPPFLAGS_LIB) -Itests -MMD -MP -o $@ $< $(TEST_EXTRA) $(BUILD)/libdragoman.a $(CMOCKA) $(LIBS)
 
+# ---- a GPU as a device: `make cuda`, where the CUDA toolkit is -------------------------------
+# The runtime is linked in; the driver is found when the device is opened. Kernels for every
+# architecture, and code that later ones translate for themselves.
+NVCC ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
+CUDA_HOME ?= $(abspath $(dir $(NVCC))..)
+CUDA_ARCHS ?= 75 80 86 89 90 120
+CUDA_LAST = $(lastword $(CUDA_ARCHS))
+CUDA_CODE = $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$a$(COMMA)code=sm_$a) \
+            -gencode arch=compute_$(CUDA_LAST),code=compute_$(CUDA_LAST)
+CUDA_OBJ := $(patsubst %,$(BUILD)/%.o,$(wildcard src/backend/cuda/*.c src/backend/cuda/*.cu))
+
+cuda: $(BUILD)/libdragoman-cuda.so
+$(BUILD)/src/backend/cuda/%.cu.o: src/backend/cuda/%.cu | libraries
+	@mkdir -p $(@D)
+	$(NVCC) -std=c++17 -O3 $(CUDA_CODE) -Xcompiler -fPIC,-fvisibility=hidden $(if $(WERROR),-Werror all-warnings) \
+	    -Iinclude -Isrc -MMD -MP -c $< -o $@
+$(BUILD)/src/backend/cuda/%.c.o: src/backend/cuda/%.c | libraries
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -isystem $(CUDA_HOME)/include -MMD -MP -c $< -o $@
+$(BUILD)/libdragoman-cuda.so: $(CUDA_OBJ) $(BUILD)/libdragoman.a
+	$(CXX) -shared $(FLAGS) -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $^ \
+	    -L$(CUDA_HOME)/lib64 -lcudart_static -lm -lpthread -ldl -lrt
+
 # Devices as shared objects, for tests: each carries what it needs of the library.
 PLUGINS := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/libdragoman-%.so,$(wildcard tests/plugins/*.c))
 $(BUILD)/tests/plugins/libdragoman-%.so: tests/plugins/%.c $(BUILD)/libdragoman.a
@@ -245,6 +268,7 @@ test-long:
 help:
 	@echo 'make             library and program: build/libdragoman.a, build/libdragoman.so, ./dragoman'
 	@echo 'make deps        install what building and testing need (Debian), name the packages elsewhere'
+	@echo 'make cuda        the GPU as a device: build/libdragoman-cuda.so (needs the CUDA toolkit)'
 	@echo 'make demo        deps, build, translate a few lines'
 	@echo 'make test        deps, source checks, builds with two compilers, unit and system tests'
 	@echo 'make test-long   test, sanitizers, Arm under qemu, fuzzing, goldens made again: hours'
@@ -296,4 +320,4 @@ clean:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
-.PHONY: all dragoman libraries deps demo unit-programs check test test-long help bench install uninstall clean
+.PHONY: all cuda dragoman libraries deps demo unit-programs check test test-long help bench install uninstall clean

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+// Attention: a block per query and head.
+//
+// Keys are walked KEYS at a time: a warp makes the score of a key, the block the softmax of the
+// chunk, its threads the columns of the sum; what came before is rescaled (a running softmax). The
+// order depends on the query's own keys alone.
+#include <cuda_fp16.h>
+
+#include "backend/cuda/device_math.cuh"
+#include "backend/cuda/kernels_cuda.h"
+
+enum { THREADS = 128, WARPS = THREADS / 32, KEYS = 128 };
+
+static __device__ float load(const void *data, int half, size_t at)
+{
+    return half ? __half2float(((const __half *)data)[at]) : ((const float *)data)[at];
+}
+
+static __device__ size_t key_row(const cuda_attention &a, int first, int j)
+{
+    return a.entries ? (size_t)a.entries[first + j] : (size_t)first * a.unit + j;
+}
+
+// Of one key, by a whole warp; every lane has it.
+static __device__ float score(const cuda_attention &a, const float *q, int head, size_t row)
+{
+    const int lane = threadIdx.x % 32;
+    const size_t at = row * a.k_stride + (size_t)head * a.dk;
+    float sum = 0;
+    for (int d = lane; d < a.dk; d += 32) {
+        const float k = load(a.k, a.half, at + d);
+        sum = a.additive ? fmaf(a.additive[d], tanhf(q[d] + k), sum) : fmaf(q[d], k, sum);
+    }
+    for (int n = 16; n; n /= 2) sum += __shfl_xor_sync(~0u, sum, n);
+    return a.additive ? sum : sum * a.scale;
+}
+
+// Scores of keys from .. from + n - 1 into shared memory; returns their maximum.
+static __device__ float score_chunk(const cuda_attention &a, const float *q, int head, int first, int from,
+                                    int n, float *scores, float *scratch)
+{
+    float most = -INFINITY;
+    for (int j = threadIdx.x / 32; j < n; j += WARPS) {
+        const float s = score(a, q, head, key_row(a, first, from + j));
+        if (threadIdx.x % 32 == 0) scores[j] = s;
+        most = fmaxf(most, s);
+    }
+    return block_max<THREADS>(most, scratch); // and all scores are there
+}
+
+template <int columns> static __global__ void __launch_bounds__(THREADS) attend(cuda_attention a)
+{
+    __shared__ float scores[KEYS], scratch[32];
+    const int i = blockIdx.x, head = blockIdx.y, first = a.first[i], n = a.length[i];
+    const float *q = a.q.data + (size_t)i * a.q.stride + (size_t)head * a.dk;
+    float sum[columns] = {}, total = 0, most = -INFINITY;
+    for (int from = 0; from < n; from += KEYS) {
+        const int count = n - from < KEYS ? n - from : KEYS;
+        const float now = fmaxf(most, score_chunk(a, q, head, first, from, count, scores, scratch));
+        const float keep = most == -INFINITY ? 0.0f : expf(most - now);
+        float part = 0;
+        for (int j = threadIdx.x; j < count; j += THREADS) part += scores[j] = expf(scores[j] - now);
+        total = fmaf(total, keep, block_sum<THREADS>(part, scratch));
+        for (int c = 0; c < columns; c++) sum[c] *= keep;
+        for (int j = 0; j < count; j++) {
+            const size_t at = key_row(a, first, from + j) * a.v_stride + (size_t)head * a.dv;
+            for (int c = 0; c < columns; c++) {
+                const int d = threadIdx.x + c * THREADS;
+                if (d < a.dv) sum[c] = fmaf(scores[j], load(a.v, a.half, at + d), sum[c]);
+            }
+        }
+        most = now;
+        __syncthreads();
+    }
+    float *out = a.out.data + (size_t)i * a.out.stride + (size_t)head * a.dv;
+    for (int c = 0; c < columns; c++) {
+        const int d = threadIdx.x + c * THREADS;
+        if (d < a.dv) out[d] = sum[c] / total;
+    }
+}
+
+void cuda_run_attend(cudaStream_t s, const cuda_attention *a)
+{
+    if (a->q.rows <= 0) return;
+    const dim3 grid((unsigned)a->q.rows, (unsigned)a->heads);
+    if (a->dv <= THREADS)
+        attend<1><<<grid, THREADS, 0, s>>>(*a);
+    else if (a->dv <= 8 * THREADS)
+        attend<8><<<grid, THREADS, 0, s>>>(*a);
+    else
+        attend<64><<<grid, THREADS, 0, s>>>(*a);
+}
+
+// ---- alignments ---------------------------------------------------------------------------------
+
+// Adds the weights of one head to out [n].
+static __device__ void add_weights(const cuda_attention &a, const float *q, int head, int first, int n,
+                                   float *out, float *scores, float *scratch)
+{
+    float total = 0, most = -INFINITY;
+    for (int pass = 0; pass < 2; pass++)
+        for (int from = 0; from < n; from += KEYS) {
+            const int count = n - from < KEYS ? n - from : KEYS;
+            const float now = score_chunk(a, q, head, first, from, count, scores, scratch);
+            if (pass == 0) {
+                const float higher = fmaxf(most, now);
+                float part = 0;
+                for (int j = threadIdx.x; j < count; j += THREADS) part += expf(scores[j] - higher);
+                const float keep = most == -INFINITY ? 0.0f : expf(most - higher);
+                total = fmaf(total, keep, block_sum<THREADS>(part, scratch));
+                most = higher;
+            } else {
+                for (int j = threadIdx.x; j < count; j += THREADS)
+                    out[from + j] += expf(scores[j] - most) / total;
+            }
+            __syncthreads();
+        }
+}
+
+static __global__ void __launch_bounds__(THREADS)
+    weights(cuda_attention a, const int32_t *rows, const int32_t *at, int head, float *out)
+{
+    __shared__ float scores[KEYS], scratch[32];
+    const int i = rows[blockIdx.x], n = a.length[i];
+    const float *q = a.q.data + (size_t)i * a.q.stride;
+    const int begin = head < 0 ? 0 : head, end = head < 0 ? a.heads : head + 1;
+    out += at[blockIdx.x];
+    for (int j = threadIdx.x; j < n; j += THREADS) out[j] = 0.0f;
+    for (int h = begin; h < end; h++)
+        add_weights(a, q + (size_t)h * a.dk, h, a.first[i], n, out, scores, scratch);
+    for (int j = threadIdx.x; j < n; j += THREADS) out[j] /= (float)(end - begin);
+}
+
+void cuda_run_weights(cudaStream_t s, const cuda_attention *a, const int32_t *rows, const int32_t *at,
+                      int count, int head, float *out)
+{
+    if (count > 0) weights<<<(unsigned)count, THREADS, 0, s>>>(*a, rows, at, head, out);
+}
+
+// ---- memory of sources --------------------------------------------------------------------------
+
+static __global__ void put_span(void *memory, int half, int width, int unit, cuda_rows kv,
+                                const cuda_span *spans)
+{
+    const cuda_span span = spans[blockIdx.x];
+    for (int r = blockIdx.y; r < span.rows; r += gridDim.y) {
+        const float *from = kv.data + (size_t)(span.row + r) * kv.stride;
+        const size_t to = ((size_t)span.first * unit + r) * width;
+        for (int j = threadIdx.x; j < width; j += THREADS)
+            if (half)
+                ((__half *)memory)[to + j] = __float2half_rn(from[j]);
+            else
+                ((float *)memory)[to + j] = from[j];
+    }
+}
+
+void cuda_run_put(cudaStream_t s, void *memory, int half, int width, int unit, cuda_rows kv,
+                  const cuda_span *spans, int count)
+{
+    const dim3 grid((unsigned)count, 16);
+    if (count > 0) put_span<<<grid, THREADS, 0, s>>>(memory, half, width, unit, kv, spans);
+}

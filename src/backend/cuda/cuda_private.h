@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+// Private to backend/cuda: the structures behind the opaque types of backend/types.h, and how
+// operations send what the host gives them.
+//
+// Activations are f32 rows in device memory, whatever the precision: tensor products round them as
+// they are loaded. Caches of keys and values are halves except in f32.
+#ifndef DGM_BACKEND_CUDA_CUDA_PRIVATE_H
+#define DGM_BACKEND_CUDA_CUDA_PRIVATE_H
+
+#include "backend/backend_ops.h"
+#include "backend/cuda/kernels_cuda.h"
+
+// device_cuda.c: the table, and a declaration of every function in it.
+#define CUDA_OP(result, name, parameters) result cuda_##name parameters;
+DGM_BACKEND_OPS(CUDA_OP)
+#undef CUDA_OP
+extern const dgm_backend_ops cuda_ops;
+
+struct dgm_backend {
+    const dgm_backend_ops *ops;
+    dgm_backend_props props;
+    int device; // CUDA's number
+    bool static_scales;
+};
+
+struct dgm_linear {
+    const dgm_backend_ops *ops;
+    dgm_precision precision;
+    cuda_type type;
+    int rows, cols, stride; // [rows, stride] = [out, in], zeros behind cols
+    void *data;             // device
+    size_t bytes;
+    float *bias;       // device, [rows] or NULL
+    float *scales;     // device, i8: [rows]
+    float input_scale; // i8: of all input rows; 0: each row has its own
+    const dgm_tensor **tensors;
+};
+
+// The tokens of a list, resident: products read the layer's own rows.
+struct dgm_gathered {
+    const dgm_backend_ops *ops;
+    int32_t *ids; // device
+    int capacity, count;
+};
+
+struct dgm_paths {
+    const dgm_backend_ops *ops;
+    const int32_t *first, *length, *entries; // device; entries NULL: rows themselves
+    int rows;
+    const int32_t *host_length; // for the sizes of alignments
+};
+
+struct dgm_embedding {
+    const dgm_backend_ops *ops;
+    cuda_table table;
+    void *owned[2]; // device
+};
+
+struct dgm_vector {
+    const dgm_backend_ops *ops;
+    int rows, cols;
+    float *data; // device
+};
+
+struct dgm_centroids {
+    const dgm_backend_ops *ops;
+    void *rows;         // device: halves [count, width]
+    float *half_square; // device: |C|^2 / 2
+    int count, width;
+};
+
+// Alignments that were asked for and are delivered by sync.
+typedef struct cuda_wanted {
+    float *to;
+    int at, count; // in cuda_exec.weights
+} cuda_wanted;
+
+// A worker's own: its stream, and rings of page-locked memory by which numbers travel.
+typedef struct cuda_exec_own {
+    cudaStream_t stream;
+    char *ring, *mirror; // host, device: `at` bytes of the ring are in use, `sent` of them under way
+    size_t size, at, sent;
+    char *back, *device_back; // host, device: results
+    size_t back_size;
+    float *weights, *device_weights; // host, device: alignments
+    size_t weights_size, weights_used;
+    cuda_wanted *wanted;
+    int wanted_count, wanted_room;
+    int32_t *starts; // host scratch of alignments
+} cuda_exec_own;
+
+static inline cuda_exec_own *cuda_own(dgm_exec *x)
+{
+    return x->own;
+}
+
+static inline cudaStream_t cuda_stream(dgm_exec *x)
+{
+    return cuda_own(x)->stream;
+}
+
+static inline cuda_rows cuda_view(dgm_mat m)
+{
+    return (cuda_rows){m.data, m.rows, m.cols, m.stride};
+}
+
+// device_cuda.c. False, with the reason in err (its status) or in the worker.
+dgm_status cuda_status(cudaError_t e, const char *what, dgm_error *err);
+bool cuda_fine(dgm_exec *x, cudaError_t e, const char *what);
+void cuda_launched(dgm_exec *x, const char *what); // after launches
+
+// exec_cuda.c. A copy of host numbers in device memory that lasts for the operations that are asked
+// for until the ring comes round again: of one call at least. NULL: too large, the worker has failed.
+void *cuda_send(dgm_exec *x, const void *host, size_t bytes);
+// Room in the same memory, for results.
+void *cuda_room(dgm_exec *x, size_t bytes);
+// As cuda_send, into memory of the caller's; any size.
+bool cuda_send_to(dgm_exec *x, void *device, const void *host, size_t bytes);
+// Sends what cuda_send has gathered: before a kernel that reads it.
+void cuda_flush(dgm_exec *x);
+// Device numbers to the host, now.
+bool cuda_fetch(dgm_exec *x, void *host, const void *device, size_t bytes);
+
+#define CUDA_SEND(x, type, host, count)                                                            \
+    ((const type *)cuda_send((x), (host), (size_t)(count) * sizeof(type)))
+
+// weights_cuda.c
+dgm_status cuda_upload(void **device, const void *host, size_t bytes, dgm_error *err);
+cuda_type cuda_type_of(dgm_precision p);
+int cuda_stride_of(int cols);
+// The stack of parts as products read them, into host memory: data [rows, stride], scales [rows].
+dgm_status cuda_make_rows(const dgm_linear_part *parts, int count, dgm_precision precision, int cols,
+                          void *data, float *scales, dgm_error *err);
+
+// Device memory that operations may take above what was asked for when the worker was opened.
+enum { CUDA_SCRATCH = 64 << 20 };
+
+// products_cuda.c. Fills in a, a_scale and the types: quantises rows where the layer asks for it, into
+// device memory that the caller gives back.
+cuda_product cuda_prepare(dgm_exec *x, const dgm_linear *w, dgm_mat in);
+// Rows that fit the scratch at a time.
+int cuda_prepare_most(const dgm_linear *w);
+
+#endif

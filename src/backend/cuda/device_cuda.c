@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+// CUDA backend: the driver, a device, its properties and its table of functions.
+//
+// The runtime is linked into the shared object and finds the driver by itself, so that what is
+// missing on a machine is an error of the first call, with a sentence that says what to do.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/cuda/cuda_private.h"
+#include "base/mem.h"
+
+#define CUDA_OP(result, name, parameters) .name = cuda_##name,
+const dgm_backend_ops cuda_ops = {DGM_BACKEND_OPS(CUDA_OP)};
+#undef CUDA_OP
+
+enum { OLDEST = 75 }; // compute capability 7.5
+
+// ---- errors -------------------------------------------------------------------------------------
+
+dgm_status cuda_status(cudaError_t e, const char *what, dgm_error *err)
+{
+    switch (e) {
+    case cudaSuccess: return DGM_OK;
+    case cudaErrorInsufficientDriver: {
+        int has = 0, needs = 0;
+        cudaDriverGetVersion(&has);
+        cudaRuntimeGetVersion(&needs);
+        if (has == 0)
+            return dgm_fail(err, DGM_ERR_UNSUPPORTED,
+                            "device cuda: there is no NVIDIA driver on this machine");
+        return dgm_fail(err, DGM_ERR_UNSUPPORTED,
+                        "device cuda: the NVIDIA driver is too old: it knows CUDA %d.%d, %d.%d is "
+                        "needed",
+                        has / 1000, has % 1000 / 10, needs / 1000, needs % 1000 / 10);
+    }
+    case cudaErrorNoDevice:
+        return dgm_fail(err, DGM_ERR_UNSUPPORTED, "device cuda: there is no GPU on this machine");
+    case cudaErrorNoKernelImageForDevice:
+        return dgm_fail(err, DGM_ERR_UNSUPPORTED,
+                        "device cuda: this GPU is older than those that dragoman was built for");
+    case cudaErrorMemoryAllocation:
+        return dgm_fail(err, DGM_ERR_MEMORY, "device cuda: out of memory: %s", what);
+    default:
+        return dgm_fail(err, DGM_ERR_UNSUPPORTED, "device cuda: %s: %s", what,
+                        cudaGetErrorString(e));
+    }
+}
+
+bool cuda_fine(dgm_exec *x, cudaError_t e, const char *what)
+{
+    if (e == cudaSuccess) return true;
+    if (x->failed == DGM_OK) x->failed = cuda_status(e, what, &x->why);
+    return false;
+}
+
+void cuda_launched(dgm_exec *x, const char *what)
+{
+    cuda_fine(x, cudaGetLastError(), what);
+}
+
+// ---- devices ------------------------------------------------------------------------------------
+
+static dgm_status describe_props(int device, dgm_backend_props *p, int *capability, dgm_error *err)
+{
+    struct cudaDeviceProp d;
+    DGM_TRY(cuda_status(cudaGetDeviceProperties(&d, device), "its properties", err));
+    *p = (dgm_backend_props){
+        .memory = d.totalGlobalMem,
+        .memory_free = d.totalGlobalMem,
+        .precisions = 1u << DGM_PRECISION_F32 | 1u << DGM_PRECISION_I8 | 1u << DGM_PRECISION_F16,
+        .encode_tokens = 8192,
+        .encode_tokens_recurrent = 8192,
+        .gather_max = INT32_MAX, // a list costs its numbers alone
+    };
+    *capability = d.major * 10 + d.minor;
+    if (d.major >= 8) p->precisions |= 1u << DGM_PRECISION_BF16;
+    snprintf(p->name, sizeof p->name, "cuda:%d", device);
+    snprintf(p->title, sizeof p->title, "%.127s", d.name);
+    return DGM_OK;
+}
+
+// Free memory is known of a device that is in use: asking opens it.
+static dgm_status ask_memory(int device, dgm_backend_props *p, dgm_error *err)
+{
+    size_t available = 0, all = 0;
+    DGM_TRY(cuda_status(cudaSetDevice(device), "opening it", err));
+    DGM_TRY(cuda_status(cudaMemGetInfo(&available, &all), "its memory", err));
+    p->memory_free = available;
+    return DGM_OK;
+}
+
+static bool probe(int index, dgm_backend_props *props)
+{
+    int count = 0, capability;
+    if (cudaGetDeviceCount(&count) != cudaSuccess || index >= count) {
+        cudaGetLastError(); // forgotten: nobody asked for this device
+        return false;
+    }
+    return describe_props(index, props, &capability, NULL) == DGM_OK &&
+           ask_memory(index, props, NULL) == DGM_OK;
+}
+
+static dgm_status parse_unit(const char *unit, int count, int *device, dgm_error *err)
+{
+    char *end = NULL;
+    const long n = unit ? strtol(unit, &end, 10) : 0;
+    const bool number = !unit || (unit[0] >= '0' && unit[0] <= '9' && !*end);
+    DGM_FAIL_IF(!number, err, DGM_ERR_ARGUMENT,
+                "device cuda: '%s' is no number of a GPU: it must be cuda or cuda:0 to cuda:%d", unit,
+                count - 1);
+    DGM_FAIL_IF(n >= count, err, DGM_ERR_ARGUMENT,
+                "device cuda:%s: this machine has %d GPU%s, numbered from 0", unit, count,
+                count == 1 ? "" : "s");
+    *device = (int)n;
+    return DGM_OK;
+}
+
+static dgm_status open_device(dgm_backend **out, const char *unit, dgm_error *err)
+{
+    int count = 0, device = 0, capability = 0;
+    dgm_backend_props props;
+    *out = NULL;
+    DGM_TRY(cuda_status(cudaGetDeviceCount(&count), "counting GPUs", err));
+    DGM_TRY(parse_unit(unit, count, &device, err));
+    DGM_TRY(describe_props(device, &props, &capability, err));
+    DGM_FAIL_IF(capability < OLDEST, err, DGM_ERR_UNSUPPORTED,
+                "device cuda:%d: %s has compute capability %d.%d, at least %d.%d is needed", device,
+                props.title, capability / 10, capability % 10, OLDEST / 10, OLDEST % 10);
+    DGM_TRY(ask_memory(device, &props, err));
+    dgm_backend *b = dgm_calloc(1, sizeof *b);
+    if (!b) return dgm_no_memory(err);
+    b->ops = &cuda_ops;
+    b->props = props;
+    b->device = device;
+    *out = b;
+    return DGM_OK;
+}
+
+__attribute__((visibility("default"))) const dgm_device_driver *dragoman_device(void);
+
+const dgm_device_driver *dragoman_device(void)
+{
+    static const dgm_device_driver driver = {.interface = DGM_DEVICE_INTERFACE,
+                                             .ops_size = sizeof(dgm_backend_ops),
+                                             .name = "cuda",
+                                             .probe = probe,
+                                             .open = open_device};
+    return &driver;
+}
+
+void cuda_close(dgm_backend **b)
+{
+    dgm_free(*b);
+    *b = NULL;
+}
+
+const dgm_backend_props *cuda_properties(const dgm_backend *b)
+{
+    return &b->props;
+}
+
+const char *cuda_describe(const dgm_backend *b, char *buffer, size_t size)
+{
+    snprintf(buffer, size, "%s: %s", b->props.name, b->props.title);
+    return buffer;
+}
+
+void cuda_static_scales(dgm_backend *b, bool on)
+{
+    b->static_scales = on;
+}
+
+// The device's own functions are as fast as a table and more exact.
+void cuda_activations(dgm_backend *b, dgm_activations how)
+{
+    (void)b;
+    (void)how;
+}

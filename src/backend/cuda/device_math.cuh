@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// Functions that kernels share: activations, and sums over a block in one fixed order.
+#ifndef DGM_BACKEND_CUDA_DEVICE_MATH_CUH
+#define DGM_BACKEND_CUDA_DEVICE_MATH_CUH
+
+#include <math.h>
+
+#include "kernel/act.h"
+
+static __device__ __forceinline__ float sigmoid(float x)
+{
+    return 1.0f / (1.0f + expf(-x));
+}
+
+static __device__ __forceinline__ float activate(float x, int act)
+{
+    switch (act) {
+    case DGM_ACT_RELU: return x > 0.0f ? x : 0.0f;
+    case DGM_ACT_RELU10: return fminf(fmaxf(x, 0.0f), 10.0f);
+    case DGM_ACT_SWISH: return x * sigmoid(x);
+    case DGM_ACT_GELU: return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f));
+    case DGM_ACT_GELU_TANH:
+        return 0.5f * x * (1.0f + tanhf(0.79788456080286536f * fmaf(0.044715f * x, x * x, x)));
+    case DGM_ACT_TANH: return tanhf(x);
+    case DGM_ACT_SIGMOID: return sigmoid(x);
+    default: return x;
+    }
+}
+
+// Every thread of the block gets the result; scratch holds a number a warp.
+template <int threads, typename Fold>
+static __device__ __forceinline__ float block_fold(float x, float *scratch, Fold fold)
+{
+    for (int n = 16; n; n /= 2) x = fold(x, __shfl_xor_sync(~0u, x, n));
+    __syncthreads(); // scratch may still be read
+    if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = x;
+    __syncthreads();
+    x = scratch[0];
+    for (int w = 1; w < threads / 32; w++) x = fold(x, scratch[w]);
+    return x;
+}
+
+template <int threads> static __device__ __forceinline__ float block_sum(float x, float *scratch)
+{
+    return block_fold<threads>(x, scratch, [](float a, float b) { return a + b; });
+}
+
+template <int threads> static __device__ __forceinline__ float block_max(float x, float *scratch)
+{
+    return block_fold<threads>(x, scratch, [](float a, float b) { return fmaxf(a, b); });
+}
+
+#endif

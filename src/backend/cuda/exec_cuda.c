@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT
+// CUDA backend: a worker, its memory, and the ways of numbers between host and device.
+//
+//     host arrays  ->  ring (page-locked)  ->  mirror (device)      one copy for all arrays of a call
+//     results      <-  back (page-locked)  <-  device
+//
+// The ring is filled from the front. When it is full the worker waits until the device has caught
+// up and begins again: a step uses little of it, and every step waits once anyway.
+#include <string.h>
+
+#include "backend/cuda/cuda_private.h"
+#include "base/mem.h"
+
+// SCRATCH: quantised rows, above everything else.
+enum { SCRATCH = CUDA_SCRATCH };
+enum { RING = 32 << 20, BACK = 4 << 20, WEIGHTS = 4 << 20, WANTED = 4096, ALIGN = 64 };
+
+static cudaError_t open_own(cuda_exec_own *o)
+{
+    cudaError_t e = cudaStreamCreateWithFlags(&o->stream, cudaStreamNonBlocking);
+    if (e == cudaSuccess) e = cudaHostAlloc((void **)&o->ring, RING, cudaHostAllocDefault);
+    if (e == cudaSuccess) e = cudaMalloc((void **)&o->mirror, RING);
+    if (e == cudaSuccess) e = cudaHostAlloc((void **)&o->back, BACK, cudaHostAllocDefault);
+    if (e == cudaSuccess) e = cudaMalloc((void **)&o->device_back, BACK);
+    if (e == cudaSuccess) e = cudaHostAlloc((void **)&o->weights, WEIGHTS, cudaHostAllocDefault);
+    if (e == cudaSuccess) e = cudaMalloc((void **)&o->device_weights, WEIGHTS);
+    o->size = RING;
+    o->back_size = BACK;
+    o->weights_size = WEIGHTS / sizeof(float);
+    return e;
+}
+
+dgm_status cuda_exec_open(dgm_exec *x, size_t device_bytes, dgm_error *err)
+{
+    device_bytes += SCRATCH;
+    cuda_exec_own *o = x->own = dgm_calloc(1, sizeof *o);
+    if (!o) return dgm_no_memory(err);
+    o->wanted = dgm_malloc(WANTED * sizeof *o->wanted);
+    o->starts = dgm_malloc(WANTED * sizeof *o->starts);
+    o->wanted_room = WANTED;
+    if (!o->wanted || !o->starts) return dgm_no_memory(err);
+    DGM_TRY(cuda_status(cudaSetDevice(x->backend->device), "opening it", err));
+    DGM_TRY(cuda_status(open_own(o), "page-locked memory of a worker", err));
+    void *base = NULL;
+    size_t available = 0, all = 0;
+    cudaMemGetInfo(&available, &all);
+    DGM_FAIL_IF(device_bytes > available, err, DGM_ERR_MEMORY,
+                "device %s: a worker needs %.1f MiB of its memory, %.1f MiB are free: lower the batch, "
+                "the beam or the length limits",
+                x->backend->props.name, (double)device_bytes / 1048576, (double)available / 1048576);
+    DGM_TRY(cuda_status(cudaMalloc(&base, device_bytes + ALIGN), "a worker's memory", err));
+    x->device = (dgm_arena){.base = base, .size = device_bytes};
+    return cuda_status(cudaMemset(base, 0, device_bytes), "a worker's memory", err);
+}
+
+void cuda_exec_close(dgm_exec *x)
+{
+    cuda_exec_own *o = x->own;
+    if (!o) return;
+    if (o->stream) {
+        cudaStreamSynchronize(o->stream);
+        cudaStreamDestroy(o->stream);
+    }
+    cudaFree(x->device.base);
+    cudaFreeHost(o->ring);
+    cudaFree(o->mirror);
+    cudaFreeHost(o->back);
+    cudaFree(o->device_back);
+    cudaFreeHost(o->weights);
+    cudaFree(o->device_weights);
+    dgm_free(o->wanted);
+    dgm_free(o->starts);
+    dgm_free(o);
+    x->own = NULL;
+    memset(&x->device, 0, sizeof x->device);
+}
+
+// ---- to the device ------------------------------------------------------------------------------
+
+void cuda_flush(dgm_exec *x)
+{
+    cuda_exec_own *o = x->own;
+    if (o->sent == o->at) return;
+    cuda_fine(x,
+              cudaMemcpyAsync(o->mirror + o->sent, o->ring + o->sent, o->at - o->sent,
+                              cudaMemcpyHostToDevice, o->stream),
+              "sending numbers");
+    o->sent = o->at;
+}
+
+// Room for so many bytes in the ring, or NULL.
+static char *take(dgm_exec *x, size_t bytes)
+{
+    cuda_exec_own *o = x->own;
+    bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    if (bytes > o->size) return NULL;
+    if (bytes > o->size - o->at) {
+        cuda_flush(x);
+        cuda_fine(x, cudaStreamSynchronize(o->stream), "waiting");
+        o->at = o->sent = 0;
+    }
+    char *place = o->ring + o->at;
+    o->at += bytes;
+    return place;
+}
+
+static void *too_long(dgm_exec *x, size_t bytes)
+{
+    if (x->failed == DGM_OK)
+        x->failed = dgm_fail(&x->why, DGM_ERR_MEMORY,
+                             "device %s: a list of %zu bytes is too long for it",
+                             x->backend->props.name, bytes);
+    return NULL;
+}
+
+void *cuda_send(dgm_exec *x, const void *host, size_t bytes)
+{
+    cuda_exec_own *o = x->own;
+    char *place = take(x, bytes ? bytes : 1);
+    if (!place) return too_long(x, bytes);
+    if (bytes) memcpy(place, host, bytes);
+    return o->mirror + (place - o->ring);
+}
+
+void *cuda_room(dgm_exec *x, size_t bytes)
+{
+    cuda_exec_own *o = x->own;
+    cuda_flush(x);
+    char *place = take(x, bytes ? bytes : 1);
+    if (!place) return too_long(x, bytes);
+    o->sent = o->at;
+    return o->mirror + (place - o->ring);
+}
+
+bool cuda_send_to(dgm_exec *x, void *device, const void *host, size_t bytes)
+{
+    cuda_exec_own *o = x->own;
+    const char *from = host;
+    char *to = device;
+    while (bytes) {
+        const size_t n = bytes < o->size / 4 ? bytes : o->size / 4;
+        cuda_flush(x); // what lies before it in the ring is sent by itself
+        char *place = take(x, n);
+        memcpy(place, from, n);
+        o->sent = o->at;
+        if (!cuda_fine(x, cudaMemcpyAsync(to, place, n, cudaMemcpyHostToDevice, o->stream),
+                       "sending numbers"))
+            return false;
+        from += n;
+        to += n;
+        bytes -= n;
+    }
+    return true;
+}
+
+// ---- to the host --------------------------------------------------------------------------------
+
+bool cuda_fetch(dgm_exec *x, void *host, const void *device, size_t bytes)
+{
+    cuda_exec_own *o = x->own;
+    char *to = host;
+    const char *from = device;
+    cuda_flush(x);
+    while (bytes) {
+        const size_t n = bytes < o->back_size ? bytes : o->back_size;
+        if (!cuda_fine(x, cudaMemcpyAsync(o->back, from, n, cudaMemcpyDeviceToHost, o->stream),
+                       "fetching results") ||
+            !cuda_fine(x, cudaStreamSynchronize(o->stream), "waiting for results"))
+            return false;
+        memcpy(to, o->back, n);
+        to += n;
+        from += n;
+        bytes -= n;
+    }
+    return true;
+}
+
+void cuda_sync(dgm_exec *x)
+{
+    cuda_exec_own *o = x->own;
+    cuda_flush(x);
+    if (o->weights_used)
+        cuda_fine(x,
+                  cudaMemcpyAsync(o->weights, o->device_weights, o->weights_used * sizeof(float),
+                                  cudaMemcpyDeviceToHost, o->stream),
+                  "fetching alignments");
+    cuda_fine(x, cudaStreamSynchronize(o->stream), "waiting");
+    for (int i = 0; i < o->wanted_count; i++) {
+        const cuda_wanted *w = &o->wanted[i];
+        memcpy(w->to, o->weights + w->at, (size_t)w->count * sizeof(float));
+    }
+    o->wanted_count = 0;
+    o->weights_used = 0;
+}
+
+void cuda_read(dgm_exec *x, float *host, dgm_mat in)
+{
+    cuda_exec_own *o = x->own;
+    const size_t row = (size_t)in.cols * sizeof(float);
+    const int most = row ? (int)(o->back_size / row) : in.rows;
+    cuda_flush(x);
+    for (int at = 0; at < in.rows; at += most) {
+        const int n = in.rows - at < most ? in.rows - at : most;
+        const dgm_mat part = dgm_mat_rows(in, at, n);
+        if (!cuda_fine(x,
+                       cudaMemcpy2DAsync(o->back, row, part.data, (size_t)in.stride * sizeof(float),
+                                         row, (size_t)n, cudaMemcpyDeviceToHost, o->stream),
+                       "reading rows") ||
+            !cuda_fine(x, cudaStreamSynchronize(o->stream), "waiting for rows"))
+            return;
+        memcpy(host + (size_t)at * (size_t)in.cols, o->back, row * (size_t)n);
+    }
+}
+
+void cuda_write(dgm_exec *x, dgm_mat y, const float *host)
+{
+    cuda_exec_own *o = x->own;
+    const size_t row = (size_t)y.cols * sizeof(float);
+    const int most = (int)(o->size / 4 / row);
+    for (int at = 0; at < y.rows; at += most) {
+        const int n = y.rows - at < most ? y.rows - at : most;
+        cuda_flush(x);
+        char *place = take(x, row * (size_t)n);
+        memcpy(place, host + (size_t)at * (size_t)y.cols, row * (size_t)n);
+        o->sent = o->at;
+        const dgm_mat part = dgm_mat_rows(y, at, n);
+        if (!cuda_fine(x,
+                       cudaMemcpy2DAsync(part.data, (size_t)y.stride * sizeof(float), place, row, row,
+                                         (size_t)n, cudaMemcpyHostToDevice, o->stream),
+                       "writing rows"))
+            return;
+    }
+}
+
+// ---- rows and caches ----------------------------------------------------------------------------
+
+// Rows begin at multiples of 32 bytes.
+static int row_stride(int cols)
+{
+    return (cols + 7) / 8 * 8;
+}
+
+static int cache_elem(dgm_precision precision)
+{
+    return precision == DGM_PRECISION_F32 ? sizeof(float) : sizeof(uint16_t);
+}
+
+size_t cuda_mat_bytes(const dgm_backend *b, int rows, int cols)
+{
+    (void)b;
+    return dgm_arena_cost((size_t)rows * (size_t)row_stride(cols) * sizeof(float));
+}
+
+dgm_mat cuda_mat(dgm_exec *x, int rows, int cols)
+{
+    dgm_mat m = {NULL, rows, cols, row_stride(cols), sizeof(float)};
+    m.data = dgm_arena_array(&x->device, (size_t)rows * (size_t)m.stride, sizeof(float));
+    return m;
+}
+
+size_t cuda_cache_bytes(const dgm_backend *b, int rows, int cols, dgm_precision precision)
+{
+    (void)b;
+    return dgm_arena_cost((size_t)rows * (size_t)row_stride(cols) * (size_t)cache_elem(precision));
+}
+
+dgm_mat cuda_cache(dgm_exec *x, int rows, int cols, dgm_precision precision)
+{
+    dgm_mat m = {NULL, rows, cols, row_stride(cols), cache_elem(precision)};
+    m.data = dgm_arena_array(&x->device, (size_t)rows * (size_t)m.stride, (size_t)m.elem);
+    return m;
+}
+
+// A block is 16 rows of keys and values, one behind the other.
+static size_t block_elements(int heads, int dk, int dv)
+{
+    return (size_t)heads * (size_t)(dk + dv) * DGM_BLOCK_POSITIONS;
+}
+
+size_t cuda_blocks_bytes(const dgm_backend *b, int count, int heads, int dk, int dv,
+                         dgm_precision precision)
+{
+    (void)b;
+    return dgm_arena_cost((size_t)count * block_elements(heads, dk, dv) *
+                          (size_t)cache_elem(precision));
+}
+
+dgm_blocks cuda_blocks(dgm_exec *x, int count, int heads, int dk, int dv, dgm_precision precision)
+{
+    dgm_blocks b = {NULL, block_elements(heads, dk, dv), cache_elem(precision), heads, dk, dv};
+    b.data = dgm_arena_array(&x->device, (size_t)count * b.block, (size_t)b.elem);
+    return b;
+}

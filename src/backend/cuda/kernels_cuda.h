@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+// What the .cu files offer to the C files beside them: one function per kernel, on plain pointers.
+//
+// All pointers are device memory unless a name says host. Functions launch on the stream and return;
+// the caller asks cudaGetLastError once an operation is under way (cuda_launched).
+#ifndef DGM_BACKEND_CUDA_KERNELS_CUDA_H
+#define DGM_BACKEND_CUDA_KERNELS_CUDA_H
+
+#include <cuda_runtime_api.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Rows of numbers: element (i, j) at data[i * stride + j].
+typedef struct cuda_rows {
+    float *data;
+    int rows, cols, stride;
+} cuda_rows;
+
+// ---- rows.cu ------------------------------------------------------------------------------------
+
+// Stored types of an embedding table, as dgm_tensor has them; i8 has a scale a row, i16 one for all.
+typedef struct cuda_table {
+    const void *data;
+    const float *scale;
+    int type, cols;
+} cuda_table;
+
+void cuda_run_embed(cudaStream_t s, cuda_rows y, cuda_table table, const int32_t *ids, float scale,
+                    const float *start, const float *positions, int position_cols,
+                    const int32_t *pos);
+void cuda_run_norm(cudaStream_t s, cuda_rows y, cuda_rows in, const float *gamma, const float *beta,
+                   float eps);
+void cuda_run_act(cudaStream_t s, cuda_rows y, cuda_rows in, int act);
+void cuda_run_add(cudaStream_t s, cuda_rows y, cuda_rows a, cuda_rows b);
+void cuda_run_add_vector(cudaStream_t s, cuda_rows y, cuda_rows a, const float *v);
+void cuda_run_maxout(cudaStream_t s, cuda_rows y, cuda_rows in);
+// y[to[i]] = in[from[i]]; NULL: i. half: y holds IEEE halves.
+void cuda_run_copy(cudaStream_t s, cuda_rows y, const int32_t *to, cuda_rows in,
+                   const int32_t *from, int count, int half);
+void cuda_run_zero_rows(cudaStream_t s, cuda_rows y, const int32_t *rows, int count);
+void cuda_run_mean(cudaStream_t s, cuda_rows y, cuda_rows in, const int32_t *first,
+                   const int32_t *count);
+void cuda_run_scale(cudaStream_t s, cuda_rows y, cuda_rows in, const float *factor);
+void cuda_run_gru(cudaStream_t s, cuda_rows out, cuda_rows state, cuda_rows gx, cuda_rows gh);
+void cuda_run_lstm(cudaStream_t s, cuda_rows out, cuda_rows cell_out, cuda_rows cell, cuda_rows gx,
+                   cuda_rows gh);
+void cuda_run_ssru(cudaStream_t s, cuda_rows out, cuda_rows cell_out, cuda_rows cell, cuda_rows in,
+                   cuda_rows f);
+void cuda_run_gated_sum(cudaStream_t s, cuda_rows y, cuda_rows a, cuda_rows b, cuda_rows g);
+void cuda_run_set(cudaStream_t s, float *row, const int32_t *ids, const float *values, int count);
+// apart and length of pairs of rows, side by side.
+void cuda_run_distances(cudaStream_t s, cuda_rows rows, const int32_t *one, const int32_t *two,
+                        int count, double *out);
+
+// ---- products.cu --------------------------------------------------------------------------------
+
+typedef enum cuda_type { CUDA_F32 = 0, CUDA_F16, CUDA_BF16, CUDA_I8 } cuda_type;
+
+// c = act(a w^T + bias) + residual. Sums run over k from the front, k by k (f32) or in the steps of
+// one tensor instruction, whatever the tile: a row's bits depend on that row alone.
+typedef struct cuda_product {
+    cuda_type type;    // of w; a is f32, for i8 quantised rows
+    const void *a;     // [m, k]
+    int lda;
+    const int32_t *a_rows; // NULL, or row of a for each row of the product
+    const float *a_scale;  // i8: [m] by row of a
+    const void *w;         // [n, ldw], zeros behind k
+    int ldw;
+    const int32_t *w_rows; // NULL, or row of w for each column of c
+    const float *w_scale;  // i8: [n] by row of w
+    const float *bias;     // by row of w, or NULL
+    float *c;
+    int ldc;
+    const float *residual; // or NULL
+    int ldr;
+    int m, n, k, act;
+    int scatter; // column j of the product goes to column w_rows[j] of c
+    // Groups of rows with matrices of their own: rows first[g] .. first[g + 1] - 1 are multiplied with
+    // w + g * w_group (elements; bias, scales by bias_group). groups 0: one matrix.
+    const int32_t *first;
+    int groups;
+    size_t w_group;
+    int bias_group;
+} cuda_product;
+
+void cuda_run_product(cudaStream_t s, const cuda_product *p);
+// q = rows for an i8 product, zeros behind k; scale [rows], or fixed > 0 for all.
+void cuda_run_quantize(cudaStream_t s, int8_t *q, int ldq, float *scale, cuda_rows in, float fixed);
+// Largest |x| of each row.
+void cuda_run_largest(cudaStream_t s, float *out, cuda_rows in);
+
+// ---- attend.cu ----------------------------------------------------------------------------------
+
+typedef struct cuda_attention {
+    cuda_rows out, q;
+    const void *k, *v; // rows of f32 or halves
+    int k_stride, v_stride, half;
+    int heads, dk, dv;
+    float scale;
+    const int32_t *first, *length, *entries; // entries NULL: rows first * unit ..
+    int unit;                                // rows that a step of `first` means
+    const float *additive;                   // w of additive attention; NULL: products
+} cuda_attention;
+
+void cuda_run_attend(cudaStream_t s, const cuda_attention *a);
+// Attention weights of queries rows[0 .. count): head, or -1 the mean; those of i go to out + at[i].
+void cuda_run_weights(cudaStream_t s, const cuda_attention *a, const int32_t *rows, const int32_t *at,
+                      int count, int head, float *out);
+// Rows of kv into blocks: span i has rows row .. of kv and begins at memory row first * unit.
+typedef struct cuda_span {
+    int row, rows, first;
+} cuda_span;
+
+void cuda_run_put(cudaStream_t s, void *memory, int half, int width, int unit, cuda_rows kv,
+                  const cuda_span *spans, int count);
+
+// ---- rank.cu ------------------------------------------------------------------------------------
+
+typedef struct cuda_list {
+    const int32_t *ids;
+    const float *values;
+    int count;
+} cuda_list;
+
+enum { CUDA_ADDITIONS = 4 };
+
+// What one row asks of rank; lists are in device memory.
+typedef struct cuda_row_terms {
+    float base, constant, lambda;
+    int add_count, allowed; // allowed: there is a list of what may win
+    const float *table;
+    cuda_list add[CUDA_ADDITIONS], allow, deny, list, more;
+    int listed; // there is a list of candidates
+} cuda_row_terms;
+
+enum { CUDA_PARTS = 16 };
+
+typedef struct cuda_ranking {
+    float *logits[CUDA_PARTS]; // [rows, vocabulary]; the first holds the values afterwards
+    float weight[CUDA_PARTS];
+    int parts, arithmetic, normalise;
+    int rows, vocabulary, stride, k, watch_count;
+    const cuda_row_terms *terms; // [rows]
+    cuda_list never;
+    const int32_t *watch; // [rows, watch_count]
+    float *score;         // [rows, k]
+    int32_t *token;
+    float *watch_score, *log_z; // log_z [rows, parts]
+} cuda_ranking;
+
+void cuda_run_rank(cudaStream_t s, const cuda_ranking *r);
+
+// ---- choose.cu ----------------------------------------------------------------------------------
+
+// found[i]: nearest of `count` centroids, halves [count, cols of rows].
+void cuda_run_closest(cudaStream_t s, cuda_rows rows, const void *centroids, const float *half_square,
+                      int count, int32_t *found);
+
+// Which experts rows go to. place p of the sorted list is row order[p] with weight share[p]; expert j
+// owns places first[j] .. first[j + 1] - 1.
+typedef struct cuda_routing {
+    int32_t *chosen; // [rows * top]
+    float *weight;   // [rows * top]
+    int32_t *first;  // [experts + 1]
+    int32_t *order;  // [rows * top]
+    int32_t *place;  // [rows * top]: where a row's choice went
+} cuda_routing;
+
+void cuda_run_route(cudaStream_t s, cuda_rows in, const float *gate, const float *bias, int experts,
+                    int top, int normalise, float scale, cuda_routing r);
+// y[i] = sum over its choices, in the order of experts, of weight * result[place].
+void cuda_run_combine(cudaStream_t s, cuda_rows y, cuda_rows result, int top, cuda_routing r);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT
+// rank: softmax sums, terms and the k best of a row's logits. A block a row.
+//
+// The logits of all tokens lie in memory; a row looks at all of them, or at those of its lists. Its
+// values v = lambda * sum of weight * logit + terms replace the logits of the first part.
+//
+// The k best: every thread finds the best of its own tokens; the k-th of these is a bound that at
+// least k values reach, so whatever is among the k best reaches it too. Those few are collected and
+// sorted: higher first, of equals the lower token. If there are too many (ties), or k is large, the
+// best are found one after the other.
+#include "backend/cuda/device_math.cuh"
+#include "backend/cuda/kernels_cuda.h"
+
+enum { THREADS = 512, COLLECT = 1024, MOST_K = 256 };
+
+struct tokens {
+    const int32_t *list, *more;
+    int listed, count, all; // of the list, of everything
+};
+
+static __device__ tokens tokens_of(const cuda_row_terms &t, int vocabulary)
+{
+    tokens s = {t.list.ids, t.more.ids, t.listed, t.list.count, vocabulary};
+    if (t.listed) s.all = t.list.count + t.more.count;
+    return s;
+}
+
+static __device__ int token_at(const tokens &s, int i)
+{
+    if (!s.listed) return i;
+    return i < s.count ? s.list[i] : s.more[i - s.count];
+}
+
+static __device__ bool has(const int32_t *ids, int n, int32_t token)
+{
+    int low = 0, high = n;
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        if (ids[middle] < token)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < n && ids[low] == token;
+}
+
+static __device__ bool may_choose(const tokens &s, int32_t token)
+{
+    return !s.listed || has(s.list, s.count, token) || has(s.more, s.all - s.count, token);
+}
+
+#define EACH(i, n) for (int i = threadIdx.x; i < (n); i += THREADS)
+
+static __device__ float log_sum(const tokens &s, const float *logits, float *scratch)
+{
+    float most = -INFINITY, sum = 0;
+    EACH(i, s.all) most = fmaxf(most, logits[token_at(s, i)]);
+    most = block_max<THREADS>(most, scratch);
+    if (most == -INFINITY) return most;
+    EACH(i, s.all) sum += expf(logits[token_at(s, i)] - most);
+    return most + logf(block_sum<THREADS>(sum, scratch));
+}
+
+// Values of the row's tokens into the logits of the first part.
+static __device__ void mix(const cuda_ranking &r, const cuda_row_terms &t, const tokens &s, int row,
+                           const float *z)
+{
+    float *v = r.logits[0] + (size_t)row * r.stride;
+    EACH(i, s.all)
+    {
+        const int token = token_at(s, i);
+        float value = 0;
+        for (int p = 0; p < r.parts; p++) {
+            const float logit = r.logits[p][(size_t)row * r.stride + token];
+            if (r.arithmetic)
+                value += r.weight[p] * expf(fminf(logit - z[p], 88.0f));
+            else
+                value = fmaf(t.lambda * r.weight[p], logit, value);
+        }
+        if (r.arithmetic) value = t.lambda * logf(value);
+        v[token] = t.table ? value + t.table[token] : value;
+    }
+    __syncthreads();
+    for (int a = 0; a < t.add_count; a++) {
+        EACH(i, t.add[a].count) v[t.add[a].ids[i]] += t.add[a].values[i];
+        __syncthreads();
+    }
+}
+
+// ---- the best -----------------------------------------------------------------------------------
+
+static __device__ bool better(float a, int32_t one, float b, int32_t other)
+{
+    return a > b || (a == b && one < other);
+}
+
+// What may win, one by one: all tokens, or the allowed ones.
+struct choices {
+    tokens s;
+    cuda_list allow;
+    bool limited;
+    int count;
+};
+
+static __device__ int32_t choice(const choices &c, int i)
+{
+    if (!c.limited) return token_at(c.s, i);
+    const int32_t token = c.allow.ids[i];
+    return may_choose(c.s, token) ? token : -1;
+}
+
+// Sorts n pairs, a power of two, best first.
+static __device__ void sort(float *value, int32_t *token, int n)
+{
+    for (int size = 2; size <= n; size *= 2)
+        for (int apart = size / 2; apart; apart /= 2) {
+            __syncthreads();
+            EACH(i, n)
+            {
+                const int j = i ^ apart;
+                if (j < i) continue;
+                const bool down = (i & size) == 0;
+                if (better(value[j], token[j], value[i], token[i]) == down) {
+                    const float f = value[i];
+                    const int32_t t = token[i];
+                    value[i] = value[j];
+                    token[i] = token[j];
+                    value[j] = f;
+                    token[j] = t;
+                }
+            }
+        }
+    __syncthreads();
+}
+
+static __device__ void one_by_one(const choices &c, const float *v, int k, float *value, int32_t *token,
+                                  float *score, int32_t *out)
+{
+    float last = INFINITY;
+    int32_t last_token = -1;
+    for (int n = 0; n < k; n++) {
+        float best = -INFINITY;
+        int32_t best_token = INT32_MAX;
+        EACH(i, c.count)
+        {
+            const int32_t t = choice(c, i);
+            if (t < 0 || !(v[t] > -INFINITY) || !better(last, last_token, v[t], t)) continue;
+            if (better(v[t], t, best, best_token)) {
+                best = v[t];
+                best_token = t;
+            }
+        }
+        __syncthreads();
+        value[threadIdx.x] = best;
+        token[threadIdx.x] = best_token;
+        for (int h = THREADS / 2; h; h /= 2) {
+            __syncthreads();
+            const int j = threadIdx.x + h;
+            if (threadIdx.x < h && better(value[j], token[j], value[threadIdx.x], token[threadIdx.x])) {
+                value[threadIdx.x] = value[j];
+                token[threadIdx.x] = token[j];
+            }
+        }
+        __syncthreads();
+        last = value[0];
+        last_token = token[0];
+        if (threadIdx.x == 0) {
+            score[n] = last;
+            out[n] = last > -INFINITY ? last_token : -1;
+        }
+        if (!(last > -INFINITY)) last_token = -1, last = -INFINITY;
+    }
+}
+
+static __device__ void best_of(const choices &c, const float *v, int k, float *value, int32_t *token,
+                               int *collected, float *score, int32_t *out)
+{
+    float most = -INFINITY;
+    EACH(i, c.count)
+    {
+        const int32_t t = choice(c, i);
+        if (t >= 0) most = fmaxf(most, v[t]);
+    }
+    value[threadIdx.x] = most;
+    token[threadIdx.x] = threadIdx.x;
+    if (threadIdx.x == 0) *collected = 0;
+    if (k > MOST_K) {
+        one_by_one(c, v, k, value, token, score, out);
+        return;
+    }
+    sort(value, token, THREADS);
+    const float bound = value[k - 1];
+    __syncthreads();
+    EACH(i, c.count)
+    {
+        const int32_t t = choice(c, i);
+        if (t < 0 || !(v[t] >= bound) || !(v[t] > -INFINITY)) continue;
+        const int at = atomicAdd(collected, 1);
+        if (at < COLLECT) {
+            value[at] = v[t];
+            token[at] = t;
+        }
+    }
+    __syncthreads();
+    const int n = *collected;
+    if (n > COLLECT) {
+        one_by_one(c, v, k, value, token, score, out);
+        return;
+    }
+    int room = 2;
+    while (room < n || room < k) room *= 2;
+    EACH(i, room)
+        if (i >= n) {
+            value[i] = -INFINITY;
+            token[i] = INT32_MAX;
+        }
+    sort(value, token, room);
+    EACH(i, k)
+    {
+        score[i] = value[i];
+        out[i] = value[i] > -INFINITY ? token[i] : -1;
+    }
+}
+
+static __global__ void __launch_bounds__(THREADS) rank_rows(cuda_ranking r)
+{
+    __shared__ float value[COLLECT], scratch[32], z[CUDA_PARTS];
+    __shared__ int32_t token[COLLECT];
+    __shared__ int collected;
+    const int row = blockIdx.x;
+    const cuda_row_terms t = r.terms[row];
+    const tokens s = tokens_of(t, r.vocabulary);
+    float shift = t.base + t.constant;
+    for (int p = 0; p < r.parts; p++) {
+        const float *logits = r.logits[p] + (size_t)row * r.stride;
+        const float sum = r.normalise ? log_sum(s, logits, scratch) : 0.0f;
+        if (r.log_z && threadIdx.x == 0) r.log_z[row * r.parts + p] = sum;
+        if (threadIdx.x == 0) z[p] = sum;
+        if (!r.arithmetic && r.normalise) shift -= t.lambda * r.weight[p] * sum;
+    }
+    __syncthreads();
+    mix(r, t, s, row, z);
+    float *v = r.logits[0] + (size_t)row * r.stride;
+    EACH(i, r.watch_count)
+    {
+        const int32_t w = r.watch[row * r.watch_count + i];
+        const bool there = w >= 0 && may_choose(s, w);
+        r.watch_score[row * r.watch_count + i] = there ? v[w] + shift : -INFINITY;
+    }
+    __syncthreads();
+    EACH(i, r.never.count) v[r.never.ids[i]] = -INFINITY;
+    EACH(i, t.deny.count) v[t.deny.ids[i]] = -INFINITY;
+    __syncthreads();
+    const choices c = {s, t.allow, t.allowed != 0, t.allowed ? t.allow.count : s.all};
+    float *score = r.score + (size_t)row * r.k;
+    int32_t *out = r.token + (size_t)row * r.k;
+    best_of(c, v, r.k, value, token, &collected, score, out);
+    __syncthreads();
+    EACH(i, r.k)
+    {
+        const float sum = score[i] + shift;
+        score[i] = sum > -INFINITY ? sum : -INFINITY;
+        if (!(sum > -INFINITY)) out[i] = -1;
+    }
+}
+
+void cuda_run_rank(cudaStream_t s, const cuda_ranking *r)
+{
+    if (r->rows > 0) rank_rows<<<(unsigned)r->rows, THREADS, 0, s>>>(*r);
+}

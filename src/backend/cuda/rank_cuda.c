@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: MIT
+// CUDA backend: rank. Projection into logits, then one kernel for everything else.
+//
+// Rows are taken ROWS at a time, so that their logits fit a memory of fixed size. Where few sentences
+// are inside, the columns of their lists alone are multiplied; else the whole layer is, which costs
+// less than many small products, and lists are read off it. The bits are the same either way.
+#include <math.h>
+#include <string.h>
+
+#include "backend/cuda/cuda_private.h"
+
+enum { ROWS = 512, FEW = 4, KNOWN = 64 };
+
+// ---- gathered columns: the list alone -------------------------------------------------------------
+
+dgm_bytes cuda_gathered_bytes(const dgm_backend *b, const dgm_linear *w, int capacity, int count)
+{
+    (void)b;
+    (void)w;
+    const size_t n = (size_t)count;
+    return (dgm_bytes){
+        .host = n * dgm_arena_cost(sizeof(dgm_gathered)),
+        .device = n * dgm_arena_cost((size_t)capacity * sizeof(int32_t))};
+}
+
+dgm_gathered *cuda_gathered_open(dgm_exec *x, const dgm_linear *w, int capacity)
+{
+    (void)w;
+    dgm_gathered *g = dgm_arena_alloc(&x->host, sizeof *g);
+    int32_t *ids = DGM_ARENA_ARRAY(&x->device, int32_t, (size_t)capacity);
+    if (!g || !ids) return NULL;
+    *g = (dgm_gathered){.ops = &cuda_ops, .ids = ids, .capacity = capacity};
+    return g;
+}
+
+void cuda_gather_columns(dgm_exec *x, dgm_gathered *g, const int32_t *ids, int count)
+{
+    g->count = count;
+    cuda_send_to(x, g->ids, ids, (size_t)count * sizeof *ids);
+}
+
+// ---- lists --------------------------------------------------------------------------------------
+
+// Lists that were sent already in this call, by their address.
+typedef struct sent_lists {
+    const int32_t *host[KNOWN];
+    cuda_list list[KNOWN];
+    int count;
+} sent_lists;
+
+static cuda_list send_list(dgm_exec *x, const int32_t *ids, const float *values, int count)
+{
+    cuda_list list = {.count = count};
+    if (count == 0) return list;
+    list.ids = cuda_send(x, ids, (size_t)count * sizeof *ids);
+    if (values) list.values = cuda_send(x, values, (size_t)count * sizeof *values);
+    return list;
+}
+
+static cuda_list send_once(dgm_exec *x, sent_lists *s, const int32_t *ids, int count)
+{
+    for (int i = 0; i < s->count; i++)
+        if (s->host[i] == ids && s->list[i].count == count) return s->list[i];
+    const cuda_list list = send_list(x, ids, NULL, count);
+    const int at = s->count < KNOWN ? s->count++ : KNOWN - 1;
+    s->host[at] = ids;
+    s->list[at] = list;
+    return list;
+}
+
+static cuda_list candidates_of(dgm_exec *x, sent_lists *s, const dgm_candidates *c)
+{
+    if (!c) return (cuda_list){0};
+    if (c->gathered) return (cuda_list){c->gathered[0]->ids, NULL, c->count};
+    return send_once(x, s, c->ids, c->count);
+}
+
+static void fill_terms(dgm_exec *x, sent_lists *s, const dgm_rank *r, int row, cuda_row_terms *out)
+{
+    const dgm_terms *t = &r->terms[row];
+    const dgm_candidates *list = r->candidates ? r->candidates[row] : NULL;
+    const dgm_candidates *more = list && r->more ? r->more[row] : NULL;
+    *out = (cuda_row_terms){.base = t->base,
+                            .constant = t->constant,
+                            .lambda = t->lambda,
+                            .add_count = t->add_count,
+                            .table = t->table,
+                            .allowed = t->allow != NULL,
+                            .listed = list != NULL};
+    for (int i = 0; i < t->add_count; i++)
+        out->add[i] = send_list(x, t->add[i].ids, t->add[i].values, t->add[i].count);
+    if (t->allow) out->allow = send_once(x, s, t->allow, t->allow_count);
+    out->deny = send_list(x, t->deny, NULL, t->deny_count);
+    out->list = candidates_of(x, s, list);
+    out->more = candidates_of(x, s, more);
+}
+
+// ---- projection ---------------------------------------------------------------------------------
+
+static int row_stride(int vocabulary)
+{
+    return (vocabulary + 31) / 32 * 32;
+}
+
+static int chunk_rows(int rows)
+{
+    return rows < ROWS ? rows : ROWS;
+}
+
+dgm_bytes cuda_rank_bytes(const dgm_backend *b, int rows, int parts, int vocabulary)
+{
+    (void)b;
+    const size_t n = (size_t)chunk_rows(rows) * (size_t)row_stride(vocabulary);
+    return (dgm_bytes){.host = dgm_arena_cost(ROWS * sizeof(cuda_row_terms)) + 4096,
+                       .device = (size_t)parts * dgm_arena_cost(n * sizeof(float)) + 4096};
+}
+
+dgm_bytes cuda_rank_more_bytes(const dgm_backend *b, const dgm_linear *out)
+{
+    (void)b;
+    (void)out;
+    return (dgm_bytes){.device = 64};
+}
+
+// Rows from `row` on with the same list as it.
+static int same_list(const dgm_rank *r, int row, int end)
+{
+    int n = 1;
+    while (row + n < end && r->candidates[row + n] == r->candidates[row]) n++;
+    return n;
+}
+
+static bool few_lists(const dgm_rank *r, int row, int rows)
+{
+    if (!r->candidates) return false;
+    int groups = 0;
+    for (int i = row; i < row + rows; i += same_list(r, i, row + rows))
+        if (!r->candidates[i] || ++groups > FEW) return false;
+    return true;
+}
+
+static void project_rows(dgm_exec *x, cuda_product p, int first, int rows, cuda_list list)
+{
+    if (list.count == 0) return;
+    const size_t elem = p.type == CUDA_I8 ? 1 : sizeof(float); // of a: rounded later
+    p.a = (const char *)p.a + (size_t)first * (size_t)p.lda * elem;
+    if (p.a_scale) p.a_scale += first;
+    p.c += (size_t)first * (size_t)p.ldc;
+    p.m = rows;
+    p.w_rows = list.ids;
+    p.n = list.count;
+    p.scatter = 1;
+    cuda_run_product(cuda_stream(x), &p);
+}
+
+static void project(dgm_exec *x, const dgm_rank *r, int part, int row, int rows, float *logits,
+                    const cuda_row_terms *terms)
+{
+    const dgm_linear *w = r->parts[part].out;
+    cuda_product p = cuda_prepare(x, w, dgm_mat_rows(r->parts[part].hidden, row, rows));
+    p.c = logits;
+    p.ldc = row_stride(w->rows);
+    cuda_flush(x);
+    if (!few_lists(r, row, rows)) {
+        cuda_run_product(cuda_stream(x), &p);
+        return;
+    }
+    for (int i = 0, n; i < rows; i += n) {
+        n = same_list(r, row + i, row + rows);
+        project_rows(x, p, i, n, terms[i].list);
+        for (int j = i; j < i + n; j++) project_rows(x, p, j, 1, terms[j].more);
+    }
+}
+
+// ---- the operation ------------------------------------------------------------------------------
+
+// Results of rows first .. first + rows - 1, one array behind the other, in memory that the device and
+// the host have alike.
+typedef struct results {
+    int first, rows;
+    char *base; // device
+    size_t token, watch, log_z, bytes; // offsets; scores come first
+} results;
+
+static size_t result_bytes(const dgm_rank *r)
+{
+    return (2 * (size_t)r->k + (size_t)r->watch_count + (size_t)r->part_count) * sizeof(float);
+}
+
+static results lay_out(dgm_exec *x, const dgm_rank *r, int first, int rows)
+{
+    const size_t n = (size_t)rows, best = n * (size_t)r->k * sizeof(float);
+    results out = {.first = first, .rows = rows, .base = cuda_own(x)->device_back, .token = best};
+    out.watch = 2 * best;
+    out.log_z = out.watch + n * (size_t)r->watch_count * sizeof(float);
+    out.bytes = n * result_bytes(r);
+    return out;
+}
+
+static void take_results(dgm_exec *x, const dgm_rank *r, const results *in)
+{
+    cuda_exec_own *o = x->own;
+    const size_t first = (size_t)in->first, n = (size_t)in->rows;
+    if (!cuda_fine(x, cudaMemcpyAsync(o->back, in->base, in->bytes, cudaMemcpyDeviceToHost, o->stream),
+                   "fetching results") ||
+        !cuda_fine(x, cudaStreamSynchronize(o->stream), "waiting for results"))
+        return;
+    const size_t k = (size_t)r->k, watch = (size_t)r->watch_count, parts = (size_t)r->part_count;
+    memcpy(r->score + first * k, o->back, n * k * sizeof(float));
+    memcpy(r->token + first * k, o->back + in->token, n * k * sizeof(int32_t));
+    if (watch)
+        memcpy(r->watch_score + first * watch, o->back + in->watch, n * watch * sizeof(float));
+    if (r->log_z) memcpy(r->log_z + first * parts, o->back + in->log_z, n * parts * sizeof(float));
+}
+
+static void rank_chunk(dgm_exec *x, const dgm_rank *r, int row, int rows, const results *out,
+                       float *const *logits, cuda_row_terms *terms, cuda_list never)
+{
+    sent_lists sent = {.count = 0};
+    const int vocabulary = r->parts[0].out->rows;
+    for (int i = 0; i < rows; i++) fill_terms(x, &sent, r, row + i, &terms[i]);
+    const size_t first = (size_t)(row - out->first);
+    cuda_ranking k = {.parts = r->part_count,
+                      .arithmetic = r->mix == DGM_MIX_ARITHMETIC && r->part_count > 1,
+                      .normalise = r->normalise,
+                      .rows = rows,
+                      .vocabulary = vocabulary,
+                      .stride = row_stride(vocabulary),
+                      .k = r->k,
+                      .watch_count = r->watch_count,
+                      .terms = CUDA_SEND(x, cuda_row_terms, terms, rows),
+                      .never = never};
+    if (r->watch_count)
+        k.watch = CUDA_SEND(x, int32_t, r->watch + (size_t)row * (size_t)r->watch_count,
+                            rows * r->watch_count);
+    k.score = (float *)(void *)out->base + first * (size_t)r->k;
+    k.token = (int32_t *)(void *)(out->base + out->token) + first * (size_t)r->k;
+    k.watch_score = (float *)(void *)(out->base + out->watch) + first * (size_t)r->watch_count;
+    k.log_z = (float *)(void *)(out->base + out->log_z) + first * (size_t)r->part_count;
+    if (x->failed != DGM_OK) return;
+    for (int p = 0; p < r->part_count; p++) {
+        const size_t mark = dgm_arena_mark(&x->device);
+        k.logits[p] = logits[p];
+        k.weight[p] = r->parts[p].weight;
+        project(x, r, p, row, rows, logits[p], terms);
+        dgm_arena_reset(&x->device, mark);
+    }
+    cuda_flush(x);
+    cuda_run_rank(cuda_stream(x), &k);
+    cuda_launched(x, "rank");
+}
+
+static void no_results(const dgm_rank *r)
+{
+    for (int i = 0; i < r->rows * r->k; i++) {
+        r->score[i] = -INFINITY;
+        r->token[i] = -1;
+    }
+    for (int i = 0; i < r->rows * r->watch_count; i++) r->watch_score[i] = -INFINITY;
+}
+
+void cuda_rank(dgm_exec *x, const dgm_rank *r)
+{
+    dgm_exec_phase(x, DGM_PHASE_RANK);
+    no_results(r); // what a failed device leaves
+    if (r->part_count > CUDA_PARTS) {
+        x->failed = dgm_fail(&x->why, DGM_ERR_UNSUPPORTED,
+                             "device %s: at most %d models can be combined", x->backend->props.name,
+                             CUDA_PARTS);
+        return;
+    }
+    const dgm_mark mark = {dgm_arena_mark(&x->host), dgm_arena_mark(&x->device)};
+    const int most = chunk_rows(r->rows);
+    const size_t numbers = (size_t)most * (size_t)row_stride(r->parts[0].out->rows);
+    float *logits[CUDA_PARTS];
+    for (int p = 0; p < r->part_count; p++) logits[p] = DGM_ARENA_ARRAY(&x->device, float, numbers);
+    cuda_row_terms *terms = DGM_ARENA_ARRAY(&x->host, cuda_row_terms, (size_t)most);
+    const cuda_list never = send_list(x, r->never, NULL, r->never_count);
+    const int fit = (int)(cuda_own(x)->back_size / result_bytes(r));
+    for (int first = 0, n; first < r->rows && x->failed == DGM_OK; first += n) {
+        n = r->rows - first < fit ? r->rows - first : fit;
+        const results out = lay_out(x, r, first, n);
+        for (int row = first; row < first + n; row += most)
+            rank_chunk(x, r, row, first + n - row < most ? first + n - row : most, &out, logits, terms,
+                       never);
+        if (x->failed == DGM_OK) take_results(x, r, &out);
+    }
+    dgm_arena_reset(&x->host, mark.host);
+    dgm_arena_reset(&x->device, mark.device);
+    if (x->observer && x->observer->ranked) x->observer->ranked(x->observer->cookie, x, r);
+}

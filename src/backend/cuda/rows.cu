@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: MIT
+// Kernels of operations on rows: a block or a warp per row, sums in a fixed order.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "backend/cuda/device_math.cuh"
+#include "backend/cuda/kernels_cuda.h"
+
+enum { THREADS = 128 };
+
+// Numbers of the enumeration dgm_tensor_type.
+enum { TYPE_F32 = 0, TYPE_F16 = 1, TYPE_I8 = 24, TYPE_I16 = 25, TYPE_BF16 = 30 };
+
+static __device__ float *row_of(cuda_rows m, int i)
+{
+    return m.data + (size_t)i * m.stride;
+}
+
+// One block a row; element j by thread j modulo its size.
+#define ROW_KERNEL(name, ...) static __global__ void __launch_bounds__(THREADS) name(__VA_ARGS__)
+#define EACH(j, n) for (int j = threadIdx.x; j < (n); j += THREADS)
+#define LAUNCH(kernel, rows, stream, ...)                                                          \
+    do {                                                                                           \
+        if ((rows) > 0) kernel<<<(unsigned)(rows), THREADS, 0, stream>>>(__VA_ARGS__);             \
+    } while (0)
+
+static __device__ float table_value(cuda_table t, int id, int j)
+{
+    const size_t at = (size_t)id * t.cols + j;
+    switch (t.type) {
+    case TYPE_F32: return ((const float *)t.data)[at];
+    case TYPE_F16: return __half2float(((const __half *)t.data)[at]);
+    case TYPE_BF16: return __bfloat162float(((const __nv_bfloat16 *)t.data)[at]);
+    case TYPE_I8: return (float)((const int8_t *)t.data)[at] * t.scale[id];
+    default: return (float)((const int16_t *)t.data)[at] * t.scale[0];
+    }
+}
+
+ROW_KERNEL(embed_rows, cuda_rows y, cuda_table table, const int32_t *ids, float scale,
+           const float *start, const float *positions, int position_cols, const int32_t *pos)
+{
+    const int i = blockIdx.x, id = ids[i];
+    float *to = row_of(y, i);
+    EACH(j, y.cols)
+    {
+        const float add = positions ? positions[(size_t)pos[i] * position_cols + j] : 0.0f;
+        if (id < 0)
+            to[j] = (start ? start[j] : 0.0f) + add;
+        else
+            to[j] = fmaf(scale, table_value(table, id, j), add);
+    }
+}
+
+void cuda_run_embed(cudaStream_t s, cuda_rows y, cuda_table table, const int32_t *ids, float scale,
+                    const float *start, const float *positions, int position_cols, const int32_t *pos)
+{
+    LAUNCH(embed_rows, y.rows, s, y, table, ids, scale, start, positions, position_cols, pos);
+}
+
+ROW_KERNEL(norm_rows, cuda_rows y, cuda_rows in, const float *gamma, const float *beta, float eps)
+{
+    __shared__ float scratch[32];
+    const float *from = row_of(in, blockIdx.x);
+    float *to = row_of(y, blockIdx.x);
+    float sum = 0, square = 0;
+    EACH(j, y.cols) sum += from[j];
+    const float mean = block_sum<THREADS>(sum, scratch) / (float)y.cols;
+    EACH(j, y.cols)
+    {
+        const float d = from[j] - mean;
+        square = fmaf(d, d, square);
+    }
+    const float inverse = 1.0f / sqrtf(block_sum<THREADS>(square, scratch) / (float)y.cols + eps);
+    EACH(j, y.cols) to[j] = fmaf((from[j] - mean) * inverse, gamma[j], beta ? beta[j] : 0.0f);
+}
+
+void cuda_run_norm(cudaStream_t s, cuda_rows y, cuda_rows in, const float *gamma, const float *beta,
+                   float eps)
+{
+    LAUNCH(norm_rows, y.rows, s, y, in, gamma, beta, eps);
+}
+
+ROW_KERNEL(act_rows, cuda_rows y, cuda_rows in, int act)
+{
+    EACH(j, y.cols) row_of(y, blockIdx.x)[j] = activate(row_of(in, blockIdx.x)[j], act);
+}
+
+void cuda_run_act(cudaStream_t s, cuda_rows y, cuda_rows in, int act)
+{
+    LAUNCH(act_rows, y.rows, s, y, in, act);
+}
+
+ROW_KERNEL(add_rows, cuda_rows y, cuda_rows a, cuda_rows b)
+{
+    const int i = blockIdx.x;
+    EACH(j, y.cols) row_of(y, i)[j] = row_of(a, i)[j] + row_of(b, i)[j];
+}
+
+void cuda_run_add(cudaStream_t s, cuda_rows y, cuda_rows a, cuda_rows b)
+{
+    LAUNCH(add_rows, y.rows, s, y, a, b);
+}
+
+ROW_KERNEL(add_vector_rows, cuda_rows y, cuda_rows a, const float *v)
+{
+    EACH(j, y.cols) row_of(y, blockIdx.x)[j] = row_of(a, blockIdx.x)[j] + v[j];
+}
+
+void cuda_run_add_vector(cudaStream_t s, cuda_rows y, cuda_rows a, const float *v)
+{
+    LAUNCH(add_vector_rows, y.rows, s, y, a, v);
+}
+
+ROW_KERNEL(maxout_rows, cuda_rows y, cuda_rows in)
+{
+    const float *from = row_of(in, blockIdx.x);
+    EACH(j, y.cols)
+        row_of(y, blockIdx.x)[j] = from[2 * j] > from[2 * j + 1] ? from[2 * j] : from[2 * j + 1];
+}
+
+void cuda_run_maxout(cudaStream_t s, cuda_rows y, cuda_rows in)
+{
+    LAUNCH(maxout_rows, y.rows, s, y, in);
+}
+
+ROW_KERNEL(copy_rows, cuda_rows y, const int32_t *to, cuda_rows in, const int32_t *from, int half)
+{
+    const int i = blockIdx.x;
+    const float *source = row_of(in, from ? from[i] : i);
+    const size_t target = (size_t)(to ? to[i] : i) * y.stride;
+    if (half) {
+        __half *out = (__half *)y.data + target;
+        EACH(j, y.cols) out[j] = __float2half_rn(source[j]);
+    } else {
+        EACH(j, y.cols) y.data[target + j] = source[j];
+    }
+}
+
+void cuda_run_copy(cudaStream_t s, cuda_rows y, const int32_t *to, cuda_rows in, const int32_t *from,
+                   int count, int half)
+{
+    LAUNCH(copy_rows, count, s, y, to, in, from, half);
+}
+
+ROW_KERNEL(zero_rows, cuda_rows y, const int32_t *rows)
+{
+    EACH(j, y.cols) row_of(y, rows[blockIdx.x])[j] = 0.0f;
+}
+
+void cuda_run_zero_rows(cudaStream_t s, cuda_rows y, const int32_t *rows, int count)
+{
+    LAUNCH(zero_rows, count, s, y, rows);
+}
+
+ROW_KERNEL(mean_rows, cuda_rows y, cuda_rows in, const int32_t *first, const int32_t *count)
+{
+    const int i = blockIdx.x, n = count[i];
+    const float part = 1.0f / (float)(n > 0 ? n : 1);
+    EACH(j, y.cols)
+    {
+        float sum = 0;
+        for (int r = 0; r < n; r++) sum += row_of(in, first[i] + r)[j];
+        row_of(y, i)[j] = sum * part;
+    }
+}
+
+void cuda_run_mean(cudaStream_t s, cuda_rows y, cuda_rows in, const int32_t *first,
+                   const int32_t *count)
+{
+    LAUNCH(mean_rows, y.rows, s, y, in, first, count);
+}
+
+ROW_KERNEL(scale_rows, cuda_rows y, cuda_rows in, const float *factor)
+{
+    const float by = factor[blockIdx.x];
+    EACH(j, y.cols) row_of(y, blockIdx.x)[j] = by * row_of(in, blockIdx.x)[j];
+}
+
+void cuda_run_scale(cudaStream_t s, cuda_rows y, cuda_rows in, const float *factor)
+{
+    LAUNCH(scale_rows, y.rows, s, y, in, factor);
+}
+
+// ---- gates --------------------------------------------------------------------------------------
+
+ROW_KERNEL(gru_rows, cuda_rows out, cuda_rows state, cuda_rows gx, cuda_rows gh)
+{
+    const int i = blockIdx.x, n = out.cols;
+    const float *x = row_of(gx, i), *h = row_of(gh, i), *old = row_of(state, i);
+    EACH(j, n)
+    {
+        const float r = sigmoid(x[j] + h[j]), z = sigmoid(x[n + j] + h[n + j]);
+        const float g = tanhf(fmaf(r, h[2 * n + j], x[2 * n + j]));
+        row_of(out, i)[j] = z * old[j] + (1.0f - z) * g;
+    }
+}
+
+void cuda_run_gru(cudaStream_t s, cuda_rows out, cuda_rows state, cuda_rows gx, cuda_rows gh)
+{
+    LAUNCH(gru_rows, out.rows, s, out, state, gx, gh);
+}
+
+ROW_KERNEL(lstm_rows, cuda_rows out, cuda_rows cell_out, cuda_rows cell, cuda_rows gx, cuda_rows gh)
+{
+    const int i = blockIdx.x, n = out.cols;
+    const float *x = row_of(gx, i), *h = row_of(gh, i);
+    EACH(j, n)
+    {
+        const float in = sigmoid(x[j] + h[j]), forget = sigmoid(x[n + j] + h[n + j]);
+        const float g = tanhf(x[2 * n + j] + h[2 * n + j]), o = sigmoid(x[3 * n + j] + h[3 * n + j]);
+        const float c = forget * row_of(cell, i)[j] + in * g;
+        row_of(cell_out, i)[j] = c;
+        row_of(out, i)[j] = o * tanhf(c);
+    }
+}
+
+void cuda_run_lstm(cudaStream_t s, cuda_rows out, cuda_rows cell_out, cuda_rows cell, cuda_rows gx,
+                   cuda_rows gh)
+{
+    LAUNCH(lstm_rows, out.rows, s, out, cell_out, cell, gx, gh);
+}
+
+ROW_KERNEL(ssru_rows, cuda_rows out, cuda_rows cell_out, cuda_rows cell, cuda_rows in, cuda_rows f)
+{
+    const int i = blockIdx.x;
+    EACH(j, out.cols)
+    {
+        const float gate = sigmoid(row_of(f, i)[j]);
+        const float c = gate * row_of(cell, i)[j] + (1.0f - gate) * row_of(in, i)[j];
+        row_of(cell_out, i)[j] = c;
+        row_of(out, i)[j] = c > 0.0f ? c : 0.0f;
+    }
+}
+
+void cuda_run_ssru(cudaStream_t s, cuda_rows out, cuda_rows cell_out, cuda_rows cell, cuda_rows in,
+                   cuda_rows f)
+{
+    LAUNCH(ssru_rows, out.rows, s, out, cell_out, cell, in, f);
+}
+
+ROW_KERNEL(gated_sum_rows, cuda_rows y, cuda_rows a, cuda_rows b, cuda_rows g)
+{
+    const int i = blockIdx.x;
+    const float *gate = row_of(g, i);
+    EACH(j, y.cols)
+        row_of(y, i)[j] = sigmoid(gate[j]) * row_of(a, i)[j] +
+                          sigmoid(gate[y.cols + j]) * row_of(b, i)[j];
+}
+
+void cuda_run_gated_sum(cudaStream_t s, cuda_rows y, cuda_rows a, cuda_rows b, cuda_rows g)
+{
+    LAUNCH(gated_sum_rows, y.rows, s, y, a, b, g);
+}
+
+// ---- tables and distances -----------------------------------------------------------------------
+
+static __global__ void set_tokens(float *row, const int32_t *ids, const float *values, int count)
+{
+    const int i = blockIdx.x * THREADS + threadIdx.x;
+    if (i < count) row[ids[i]] = values ? values[i] : 0.0f;
+}
+
+void cuda_run_set(cudaStream_t s, float *row, const int32_t *ids, const float *values, int count)
+{
+    LAUNCH(set_tokens, (count + THREADS - 1) / THREADS, s, row, ids, values, count);
+}
+
+ROW_KERNEL(distance_pairs, cuda_rows rows, const int32_t *one, const int32_t *two, double *out)
+{
+    __shared__ double sums[2][THREADS];
+    const float *a = row_of(rows, one[blockIdx.x]), *b = row_of(rows, two[blockIdx.x]);
+    double apart = 0, length = 0;
+    EACH(j, rows.cols)
+    {
+        const double d = (double)a[j] - (double)b[j];
+        apart += d * d;
+        length += (double)a[j] * (double)a[j] + (double)b[j] * (double)b[j];
+    }
+    sums[0][threadIdx.x] = apart;
+    sums[1][threadIdx.x] = length;
+    for (int n = THREADS / 2; n; n /= 2) {
+        __syncthreads();
+        if (threadIdx.x < n)
+            for (int k = 0; k < 2; k++) sums[k][threadIdx.x] += sums[k][threadIdx.x + n];
+    }
+    if (threadIdx.x == 0)
+        for (int k = 0; k < 2; k++) out[2 * blockIdx.x + k] = sums[k][0];
+}
+
+void cuda_run_distances(cudaStream_t s, cuda_rows rows, const int32_t *one, const int32_t *two,
+                        int count, double *out)
+{
+    LAUNCH(distance_pairs, count, s, rows, one, two, out);
+}
