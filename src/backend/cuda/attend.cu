@@ -4,8 +4,6 @@
 // Keys are walked KEYS at a time: a warp makes the score of a key, the block the softmax of the
 // chunk, its threads the columns of the sum; what came before is rescaled (a running softmax). The
 // order depends on the query's own keys alone.
-#include <cuda_fp16.h>
-
 #include "backend/cuda/device_math.cuh"
 #include "backend/cuda/kernels_cuda.h"
 
@@ -84,11 +82,11 @@ void cuda_run_attend(cudaStream_t s, const cuda_attention *a)
     if (a->q.rows <= 0) return;
     const dim3 grid((unsigned)a->q.rows, (unsigned)a->heads);
     if (a->dv <= THREADS)
-        attend<1><<<grid, THREADS, 0, s>>>(*a);
+        CUDA_LAUNCH(attend<1>, grid, THREADS, 0, s, *a);
     else if (a->dv <= 8 * THREADS)
-        attend<8><<<grid, THREADS, 0, s>>>(*a);
+        CUDA_LAUNCH(attend<8>, grid, THREADS, 0, s, *a);
     else
-        attend<64><<<grid, THREADS, 0, s>>>(*a);
+        CUDA_LAUNCH(attend<64>, grid, THREADS, 0, s, *a);
 }
 
 // ---- alignments ---------------------------------------------------------------------------------
@@ -134,7 +132,7 @@ static __global__ void __launch_bounds__(THREADS)
 void cuda_run_weights(cudaStream_t s, const cuda_attention *a, const int32_t *rows, const int32_t *at,
                       int count, int head, float *out)
 {
-    if (count > 0) weights<<<(unsigned)count, THREADS, 0, s>>>(*a, rows, at, head, out);
+    if (count > 0) CUDA_LAUNCH(weights, (unsigned)count, THREADS, 0, s, *a, rows, at, head, out);
 }
 
 // ---- memory of sources --------------------------------------------------------------------------
@@ -158,5 +156,5 @@ void cuda_run_put(cudaStream_t s, void *memory, int half, int width, int unit, c
                   const cuda_span *spans, int count)
 {
     const dim3 grid((unsigned)count, 16);
-    if (count > 0) put_span<<<grid, THREADS, 0, s>>>(memory, half, width, unit, kv, spans);
+    if (count > 0) CUDA_LAUNCH(put_span, grid, THREADS, 0, s, memory, half, width, unit, kv, spans);
 }

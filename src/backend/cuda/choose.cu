@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Kernels that choose by hidden vectors: the nearest centroid, the experts of a mixture.
-#include <cuda_fp16.h>
 #include <float.h>
 
 #include "backend/cuda/device_math.cuh"
@@ -54,8 +53,8 @@ void cuda_run_closest(cudaStream_t s, cuda_rows rows, const void *centroids, con
                       int count, int32_t *found)
 {
     if (rows.rows > 0)
-        closest<<<(unsigned)rows.rows, THREADS, 0, s>>>(rows, (const __half *)centroids, half_square,
-                                                        count, found);
+        CUDA_LAUNCH(closest, (unsigned)rows.rows, THREADS, 0, s, rows, (const __half *)centroids,
+                    half_square, count, found);
 }
 
 // ---- experts ------------------------------------------------------------------------------------
@@ -64,7 +63,7 @@ void cuda_run_closest(cudaStream_t s, cuda_rows rows, const void *centroids, con
 static __global__ void choose_experts(cuda_rows in, const float *gate, const float *bias, int experts,
                                       int top, int normalise, float scale, cuda_routing r)
 {
-    extern __shared__ float logits[];
+    CUDA_DYNAMIC_SHARED(float, logits);
     __shared__ float scratch[32];
     const int lane = threadIdx.x % 32, row = blockIdx.x;
     const float *x = row_of(in, row);
@@ -118,9 +117,10 @@ void cuda_run_route(cudaStream_t s, cuda_rows in, const float *gate, const float
                     int top, int normalise, float scale, cuda_routing r)
 {
     if (in.rows <= 0) return;
-    choose_experts<<<(unsigned)in.rows, THREADS, (size_t)experts * sizeof(float), s>>>(
-        in, gate, bias, experts, top, normalise, scale, r);
-    sort_rows<<<(unsigned)(experts / THREADS + 1), THREADS, 0, s>>>(in.rows * top, top, experts, r);
+    CUDA_LAUNCH(choose_experts, (unsigned)in.rows, THREADS, (size_t)experts * sizeof(float), s, in,
+                gate, bias, experts, top, normalise, scale, r);
+    CUDA_LAUNCH(sort_rows, (unsigned)(experts / THREADS + 1), THREADS, 0, s, in.rows * top, top,
+                experts, r);
 }
 
 static __global__ void combine_rows(cuda_rows y, cuda_rows result, int top, cuda_routing r)
@@ -140,5 +140,5 @@ static __global__ void combine_rows(cuda_rows y, cuda_rows result, int top, cuda
 
 void cuda_run_combine(cudaStream_t s, cuda_rows y, cuda_rows result, int top, cuda_routing r)
 {
-    if (y.rows > 0) combine_rows<<<(unsigned)y.rows, THREADS, 0, s>>>(y, result, top, r);
+    if (y.rows > 0) CUDA_LAUNCH(combine_rows, (unsigned)y.rows, THREADS, 0, s, y, result, top, r);
 }

@@ -14,7 +14,7 @@ dgm_status cuda_centroids_load(dgm_backend *b, const dgm_tensor *centroids, dgm_
                                dgm_error *err)
 {
     *out = NULL;
-    DGM_TRY(cuda_status(cudaSetDevice(b->device), "opening it", err));
+    DGM_TRY(cuda_status(cuda_use(b), "opening it", err));
     dgm_centroids *c = dgm_calloc(1, sizeof *c);
     float *row = dgm_malloc((size_t)centroids->cols * sizeof *row);
     float *half = dgm_malloc((size_t)centroids->rows * sizeof *half);

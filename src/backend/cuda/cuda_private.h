@@ -94,8 +94,12 @@ static inline cuda_exec_own *cuda_own(dgm_exec *x)
     return x->own;
 }
 
+// device_cuda.c. Makes the device the calling thread's: CUDA keeps one for each thread.
+cudaError_t cuda_use(const dgm_backend *b);
+
 static inline cudaStream_t cuda_stream(dgm_exec *x)
 {
+    cuda_use(x->backend);
     return cuda_own(x)->stream;
 }
 

@@ -59,6 +59,22 @@ void cuda_launched(dgm_exec *x, const char *what)
     cuda_fine(x, cudaGetLastError(), what);
 }
 
+// A call of the runtime for every operation would cost as much as launching one.
+static _Thread_local int current;
+
+static cudaError_t use(int device)
+{
+    if (device == current) return cudaSuccess;
+    const cudaError_t e = cudaSetDevice(device);
+    if (e == cudaSuccess) current = device;
+    return e;
+}
+
+cudaError_t cuda_use(const dgm_backend *b)
+{
+    return use(b->device);
+}
+
 // ---- devices ------------------------------------------------------------------------------------
 
 static dgm_status describe_props(int device, dgm_backend_props *p, int *capability, dgm_error *err)
@@ -84,7 +100,7 @@ static dgm_status describe_props(int device, dgm_backend_props *p, int *capabili
 static dgm_status ask_memory(int device, dgm_backend_props *p, dgm_error *err)
 {
     size_t available = 0, all = 0;
-    DGM_TRY(cuda_status(cudaSetDevice(device), "opening it", err));
+    DGM_TRY(cuda_status(use(device), "opening it", err));
     DGM_TRY(cuda_status(cudaMemGetInfo(&available, &all), "its memory", err));
     p->memory_free = available;
     return DGM_OK;

@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "backend/cuda/ptx.cuh"
 #include "kernel/act.h"
 
 static __device__ __forceinline__ float sigmoid(float x)

@@ -39,7 +39,7 @@ dgm_status cuda_exec_open(dgm_exec *x, size_t device_bytes, dgm_error *err)
     o->starts = dgm_malloc(WANTED * sizeof *o->starts);
     o->wanted_room = WANTED;
     if (!o->wanted || !o->starts) return dgm_no_memory(err);
-    DGM_TRY(cuda_status(cudaSetDevice(x->backend->device), "opening it", err));
+    DGM_TRY(cuda_status(cuda_use(x->backend), "opening it", err));
     DGM_TRY(cuda_status(open_own(o), "page-locked memory of a worker", err));
     void *base = NULL;
     size_t available = 0, all = 0;
@@ -50,13 +50,14 @@ dgm_status cuda_exec_open(dgm_exec *x, size_t device_bytes, dgm_error *err)
                 x->backend->props.name, (double)device_bytes / 1048576, (double)available / 1048576);
     DGM_TRY(cuda_status(cudaMalloc(&base, device_bytes + ALIGN), "a worker's memory", err));
     x->device = (dgm_arena){.base = base, .size = device_bytes};
-    return cuda_status(cudaMemset(base, 0, device_bytes), "a worker's memory", err);
+    return cuda_status(cudaMemsetAsync(base, 0, device_bytes, o->stream), "a worker's memory", err);
 }
 
 void cuda_exec_close(dgm_exec *x)
 {
     cuda_exec_own *o = x->own;
     if (!o) return;
+    cuda_use(x->backend);
     if (o->stream) {
         cudaStreamSynchronize(o->stream);
         cudaStreamDestroy(o->stream);
@@ -83,7 +84,7 @@ void cuda_flush(dgm_exec *x)
     if (o->sent == o->at) return;
     cuda_fine(x,
               cudaMemcpyAsync(o->mirror + o->sent, o->ring + o->sent, o->at - o->sent,
-                              cudaMemcpyHostToDevice, o->stream),
+                              cudaMemcpyHostToDevice, cuda_stream(x)),
               "sending numbers");
     o->sent = o->at;
 }
@@ -96,7 +97,7 @@ static char *take(dgm_exec *x, size_t bytes)
     if (bytes > o->size) return NULL;
     if (bytes > o->size - o->at) {
         cuda_flush(x);
-        cuda_fine(x, cudaStreamSynchronize(o->stream), "waiting");
+        cuda_fine(x, cudaStreamSynchronize(cuda_stream(x)), "waiting");
         o->at = o->sent = 0;
     }
     char *place = o->ring + o->at;
@@ -143,7 +144,7 @@ bool cuda_send_to(dgm_exec *x, void *device, const void *host, size_t bytes)
         char *place = take(x, n);
         memcpy(place, from, n);
         o->sent = o->at;
-        if (!cuda_fine(x, cudaMemcpyAsync(to, place, n, cudaMemcpyHostToDevice, o->stream),
+        if (!cuda_fine(x, cudaMemcpyAsync(to, place, n, cudaMemcpyHostToDevice, cuda_stream(x)),
                        "sending numbers"))
             return false;
         from += n;
@@ -163,9 +164,9 @@ bool cuda_fetch(dgm_exec *x, void *host, const void *device, size_t bytes)
     cuda_flush(x);
     while (bytes) {
         const size_t n = bytes < o->back_size ? bytes : o->back_size;
-        if (!cuda_fine(x, cudaMemcpyAsync(o->back, from, n, cudaMemcpyDeviceToHost, o->stream),
+        if (!cuda_fine(x, cudaMemcpyAsync(o->back, from, n, cudaMemcpyDeviceToHost, cuda_stream(x)),
                        "fetching results") ||
-            !cuda_fine(x, cudaStreamSynchronize(o->stream), "waiting for results"))
+            !cuda_fine(x, cudaStreamSynchronize(cuda_stream(x)), "waiting for results"))
             return false;
         memcpy(to, o->back, n);
         to += n;
@@ -182,9 +183,9 @@ void cuda_sync(dgm_exec *x)
     if (o->weights_used)
         cuda_fine(x,
                   cudaMemcpyAsync(o->weights, o->device_weights, o->weights_used * sizeof(float),
-                                  cudaMemcpyDeviceToHost, o->stream),
+                                  cudaMemcpyDeviceToHost, cuda_stream(x)),
                   "fetching alignments");
-    cuda_fine(x, cudaStreamSynchronize(o->stream), "waiting");
+    cuda_fine(x, cudaStreamSynchronize(cuda_stream(x)), "waiting");
     for (int i = 0; i < o->wanted_count; i++) {
         const cuda_wanted *w = &o->wanted[i];
         memcpy(w->to, o->weights + w->at, (size_t)w->count * sizeof(float));
@@ -204,9 +205,9 @@ void cuda_read(dgm_exec *x, float *host, dgm_mat in)
         const dgm_mat part = dgm_mat_rows(in, at, n);
         if (!cuda_fine(x,
                        cudaMemcpy2DAsync(o->back, row, part.data, (size_t)in.stride * sizeof(float),
-                                         row, (size_t)n, cudaMemcpyDeviceToHost, o->stream),
+                                         row, (size_t)n, cudaMemcpyDeviceToHost, cuda_stream(x)),
                        "reading rows") ||
-            !cuda_fine(x, cudaStreamSynchronize(o->stream), "waiting for rows"))
+            !cuda_fine(x, cudaStreamSynchronize(cuda_stream(x)), "waiting for rows"))
             return;
         memcpy(host + (size_t)at * (size_t)in.cols, o->back, row * (size_t)n);
     }
@@ -226,7 +227,7 @@ void cuda_write(dgm_exec *x, dgm_mat y, const float *host)
         const dgm_mat part = dgm_mat_rows(y, at, n);
         if (!cuda_fine(x,
                        cudaMemcpy2DAsync(part.data, (size_t)y.stride * sizeof(float), place, row, row,
-                                         (size_t)n, cudaMemcpyHostToDevice, o->stream),
+                                         (size_t)n, cudaMemcpyHostToDevice, cuda_stream(x)),
                        "writing rows"))
             return;
     }

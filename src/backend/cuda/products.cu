@@ -10,9 +10,6 @@
 //     w [n, ldw], zeros behind k        ->  shared  |  registers  ->  bias, act, residual  ->  c
 //
 // The next tiles are on their way from memory while the present ones are multiplied.
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include "backend/cuda/device_math.cuh"
 #include "backend/cuda/kernels_cuda.h"
 
@@ -154,18 +151,7 @@ struct sums_f16 {
     }
     static __device__ void mma(float c[4], const uint32_t a[4], const uint32_t b[2])
     {
-#if __CUDA_ARCH__ >= 800
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, "
-                     "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-#else
-        for (int h = 0; h < 2; h++)
-            asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, "
-                         "{%4,%5}, {%6}, {%0,%1,%2,%3};"
-                         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                         : "r"(a[2 * h]), "r"(a[2 * h + 1]), "r"(b[h]));
-#endif
+        mma_f16(c, a, b);
     }
 };
 
@@ -177,12 +163,7 @@ struct sums_bf16 {
     }
     static __device__ void mma(float c[4], const uint32_t a[4], const uint32_t b[2])
     {
-#if __CUDA_ARCH__ >= 800 // older devices do not offer bf16
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, "
-                     "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-#endif
+        mma_bf16(c, a, b);
     }
 };
 
@@ -216,7 +197,8 @@ static __device__ void store(uint32_t *as, uint32_t *ws, const load &l)
 
 template <typename S> static __global__ void __launch_bounds__(128) multiply_half(cuda_product p)
 {
-    __shared__ alignas(16) uint32_t as[TILE * PITCH / 2], ws[TILE * PITCH / 2];
+    __shared__ uint4 as4[TILE * PITCH / 8], ws4[TILE * PITCH / 8]; // aligned for loads of 16 bytes
+    uint32_t *as = (uint32_t *)as4, *ws = (uint32_t *)ws4;
     place t;
     if (!find_place(p, 2, &t)) return;
     const int lane = threadIdx.x % 32, g = lane / 4, q = lane % 4;
@@ -264,10 +246,10 @@ void cuda_run_product(cudaStream_t s, const cuda_product *p)
     const dim3 grid((unsigned)((p->n + TILE - 1) / TILE),
                     (unsigned)((p->m + TILE - 1) / TILE + p->groups));
     switch (p->type) {
-    case CUDA_F32: multiply<sums_f32><<<grid, 256, 0, s>>>(*p); break;
-    case CUDA_I8: multiply<sums_i8><<<grid, 256, 0, s>>>(*p); break;
-    case CUDA_F16: multiply_half<sums_f16><<<grid, 128, 0, s>>>(*p); break;
-    case CUDA_BF16: multiply_half<sums_bf16><<<grid, 128, 0, s>>>(*p); break;
+    case CUDA_F32: CUDA_LAUNCH(multiply<sums_f32>, grid, 256, 0, s, *p); break;
+    case CUDA_I8: CUDA_LAUNCH(multiply<sums_i8>, grid, 256, 0, s, *p); break;
+    case CUDA_F16: CUDA_LAUNCH(multiply_half<sums_f16>, grid, 128, 0, s, *p); break;
+    case CUDA_BF16: CUDA_LAUNCH(multiply_half<sums_bf16>, grid, 128, 0, s, *p); break;
     }
 }
 
@@ -303,7 +285,8 @@ static __global__ void quantize_rows(int8_t *q, int ldq, float *scale, cuda_rows
 
 void cuda_run_quantize(cudaStream_t s, int8_t *q, int ldq, float *scale, cuda_rows in, float fixed)
 {
-    if (in.rows > 0) quantize_rows<<<(unsigned)in.rows, THREADS, 0, s>>>(q, ldq, scale, in, fixed);
+    if (in.rows > 0)
+        CUDA_LAUNCH(quantize_rows, (unsigned)in.rows, THREADS, 0, s, q, ldq, scale, in, fixed);
 }
 
 static __global__ void largest_rows(float *out, cuda_rows in)
@@ -315,5 +298,5 @@ static __global__ void largest_rows(float *out, cuda_rows in)
 
 void cuda_run_largest(cudaStream_t s, float *out, cuda_rows in)
 {
-    if (in.rows > 0) largest_rows<<<(unsigned)in.rows, THREADS, 0, s>>>(out, in);
+    if (in.rows > 0) CUDA_LAUNCH(largest_rows, (unsigned)in.rows, THREADS, 0, s, out, in);
 }

@@ -156,7 +156,7 @@ static __device__ void one_by_one(const choices &c, const float *v, int k, float
         for (int h = THREADS / 2; h; h /= 2) {
             __syncthreads();
             const int j = threadIdx.x + h;
-            if (threadIdx.x < h && better(value[j], token[j], value[threadIdx.x], token[threadIdx.x])) {
+            if ((int)threadIdx.x < h && better(value[j], token[j], value[threadIdx.x], token[threadIdx.x])) {
                 value[threadIdx.x] = value[j];
                 token[threadIdx.x] = token[j];
             }
@@ -266,5 +266,5 @@ static __global__ void __launch_bounds__(THREADS) rank_rows(cuda_ranking r)
 
 void cuda_run_rank(cudaStream_t s, const cuda_ranking *r)
 {
-    if (r->rows > 0) rank_rows<<<(unsigned)r->rows, THREADS, 0, s>>>(*r);
+    if (r->rows > 0) CUDA_LAUNCH(rank_rows, (unsigned)r->rows, THREADS, 0, s, *r);
 }

@@ -201,9 +201,9 @@ static void take_results(dgm_exec *x, const dgm_rank *r, const results *in)
 {
     cuda_exec_own *o = x->own;
     const size_t first = (size_t)in->first, n = (size_t)in->rows;
-    if (!cuda_fine(x, cudaMemcpyAsync(o->back, in->base, in->bytes, cudaMemcpyDeviceToHost, o->stream),
+    if (!cuda_fine(x, cudaMemcpyAsync(o->back, in->base, in->bytes, cudaMemcpyDeviceToHost, cuda_stream(x)),
                    "fetching results") ||
-        !cuda_fine(x, cudaStreamSynchronize(o->stream), "waiting for results"))
+        !cuda_fine(x, cudaStreamSynchronize(cuda_stream(x)), "waiting for results"))
         return;
     const size_t k = (size_t)r->k, watch = (size_t)r->watch_count, parts = (size_t)r->part_count;
     memcpy(r->score + first * k, o->back, n * k * sizeof(float));

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Kernels of operations on rows: a block or a warp per row, sums in a fixed order.
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include "backend/cuda/device_math.cuh"
 #include "backend/cuda/kernels_cuda.h"
 
@@ -21,7 +18,7 @@ static __device__ float *row_of(cuda_rows m, int i)
 #define EACH(j, n) for (int j = threadIdx.x; j < (n); j += THREADS)
 #define LAUNCH(kernel, rows, stream, ...)                                                          \
     do {                                                                                           \
-        if ((rows) > 0) kernel<<<(unsigned)(rows), THREADS, 0, stream>>>(__VA_ARGS__);             \
+        if ((rows) > 0) CUDA_LAUNCH(kernel, (unsigned)(rows), THREADS, 0, stream, __VA_ARGS__);    \
     } while (0)
 
 static __device__ float table_value(cuda_table t, int id, int j)
@@ -280,7 +277,7 @@ ROW_KERNEL(distance_pairs, cuda_rows rows, const int32_t *one, const int32_t *tw
     sums[1][threadIdx.x] = length;
     for (int n = THREADS / 2; n; n /= 2) {
         __syncthreads();
-        if (threadIdx.x < n)
+        if ((int)threadIdx.x < n)
             for (int k = 0; k < 2; k++) sums[k][threadIdx.x] += sums[k][threadIdx.x + n];
     }
     if (threadIdx.x == 0)

@@ -17,7 +17,9 @@ dgm_status cuda_upload(void **device, const void *host, size_t bytes, dgm_error 
 {
     *device = NULL;
     DGM_TRY(cuda_status(cudaMalloc(device, bytes ? bytes : 1), "weights", err));
-    return cuda_status(cudaMemcpy(*device, host, bytes, cudaMemcpyHostToDevice), "weights", err);
+    DGM_TRY(cuda_status(cudaMemcpy(*device, host, bytes, cudaMemcpyHostToDevice), "weights", err));
+    // The copy may still be under way, and workers' streams do not wait for it.
+    return cuda_status(cudaStreamSynchronize(0), "weights", err);
 }
 
 cuda_type cuda_type_of(dgm_precision p)
@@ -180,7 +182,7 @@ dgm_status cuda_linear_load(dgm_backend *b, const dgm_linear_part *parts, int co
     DGM_FAIL_IF(!stacked_shape(parts, count, &rows, &cols), err, DGM_ERR_FORMAT,
                 "the shape of tensor '%s' does not fit the tensors stacked with it",
                 parts[0].weight->name);
-    DGM_TRY(cuda_status(cudaSetDevice(b->device), "opening it", err));
+    DGM_TRY(cuda_status(cuda_use(b), "opening it", err));
     dgm_linear *l = dgm_calloc(1, sizeof *l);
     if (!l) return dgm_no_memory(err);
     l->ops = &cuda_ops;
@@ -247,7 +249,7 @@ dgm_status cuda_embedding_load(dgm_backend *b, const dgm_tensor *table, dgm_embe
                                dgm_error *err)
 {
     *out = NULL;
-    DGM_TRY(cuda_status(cudaSetDevice(b->device), "opening it", err));
+    DGM_TRY(cuda_status(cuda_use(b), "opening it", err));
     dgm_embedding *e = dgm_calloc(1, sizeof *e);
     if (!e) return dgm_no_memory(err);
     e->ops = &cuda_ops;
@@ -278,7 +280,7 @@ dgm_status cuda_vector_from(dgm_backend *b, const float *data, int rows, int col
                             dgm_error *err)
 {
     *out = NULL;
-    DGM_TRY(cuda_status(cudaSetDevice(b->device), "opening it", err));
+    DGM_TRY(cuda_status(cuda_use(b), "opening it", err));
     dgm_vector *v = dgm_calloc(1, sizeof *v);
     if (!v) return dgm_no_memory(err);
     v->ops = &cuda_ops;

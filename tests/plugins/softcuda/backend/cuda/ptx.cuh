@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+// Stands in for src/backend/cuda/ptx.cuh where there is no GPU: launches, and instructions of a whole warp
+// with the layout of their operands as NVIDIA's manual of PTX has it (m16n8k16, fragments by lane).
+#ifndef SOFTCUDA_PTX_CUH
+#define SOFTCUDA_PTX_CUH
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#define CUDA_LAUNCH(kernel, grid, block, shared, stream, ...) \
+    softcuda_queue(#kernel, kernel, grid, block, shared, stream, __VA_ARGS__)
+#define CUDA_DYNAMIC_SHARED(type, name) type *name = (type *)softcuda_dynamic_shared()
+
+struct softcuda_mma {
+    float c[4];
+    uint32_t a[4], b[2];
+};
+
+inline float softcuda_half_of(uint32_t pair, int which)
+{
+    return __half2float({(uint16_t)(pair >> 16 * which)});
+}
+
+inline float softcuda_bfloat_of(uint32_t pair, int which)
+{
+    return __bfloat162float({(uint16_t)(pair >> 16 * which)});
+}
+
+template <float (*number)(uint32_t, int)> void softcuda_multiply(const char *all, char *results)
+{
+    float a[16][16], b[16][8];
+    softcuda_mma lanes[32];
+    for (int lane = 0; lane < 32; lane++) {
+        softcuda_mma &m = lanes[lane];
+        memcpy(&m, all + 64 * lane, sizeof m);
+        const int group = lane >> 2, in_group = lane % 4;
+        for (int i = 0; i < 8; i++) {
+            const int row = i < 2 || (i >= 4 && i < 6) ? group : group + 8;
+            const int col = in_group * 2 + (i & 1) + (i >= 4 ? 8 : 0);
+            a[row][col] = number(m.a[i / 2], i % 2);
+        }
+        for (int i = 0; i < 4; i++)
+            b[in_group * 2 + (i & 1) + (i >= 2 ? 8 : 0)][group] = number(m.b[i / 2], i % 2);
+    }
+    for (int lane = 0; lane < 32; lane++)
+        for (int i = 0; i < 4; i++) {
+            const int row = (lane >> 2) + (i >= 2 ? 8 : 0), col = lane % 4 * 2 + (i & 1);
+            double sum = lanes[lane].c[i];
+            for (int k = 0; k < 16; k++) sum += (double)a[row][k] * (double)b[k][col];
+            ((float *)(results + 64 * lane))[i] = (float)sum;
+        }
+}
+
+template <float (*number)(uint32_t, int)>
+void softcuda_mma_run(float c[4], const uint32_t a[4], const uint32_t b[2], int line)
+{
+    softcuda_mma m;
+    memcpy(m.c, c, sizeof m.c);
+    memcpy(m.a, a, sizeof m.a);
+    memcpy(m.b, b, sizeof m.b);
+    softcuda_together(&m, sizeof m, softcuda_multiply<number>, c, 4 * sizeof *c, "mma", line);
+}
+
+inline void mma_f16(float c[4], const uint32_t a[4], const uint32_t b[2])
+{
+    softcuda_mma_run<softcuda_half_of>(c, a, b, __LINE__);
+}
+
+inline void mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2])
+{
+    softcuda_mma_run<softcuda_bfloat_of>(c, a, b, __LINE__);
+}
+
+#endif

@@ -1,0 +1,613 @@
+// SPDX-License-Identifier: MIT
+// A GPU that is none: CUDA's runtime and the execution of kernels on this machine's processor, as strict as
+// the real one and stricter where that finds mistakes.
+//
+//   - Device memory is separate: between operations it cannot be touched, behind each allocation lies a page
+//     that never can, and a kernel sees the memory of its own device alone.
+//   - Work waits in its stream until somebody waits for the stream: what the host changes too early, or
+//     reads too early, is wrong.
+//   - Threads of a block are fibers that run until they meet a barrier, in an order that the seed decides;
+//     shared memory is rubbish when a block begins. A barrier that threads reach in different lines,
+//     or that not all of a warp reach, is an error.
+//
+// Environment: SOFTCUDA_SEED; SOFTCUDA_DEVICES, SOFTCUDA_MEMORY (MiB of each), SOFTCUDA_CAPABILITY (90: 9.0);
+// SOFTCUDA_DRIVER (0: none, 12000: one of CUDA 12.0); SOFTCUDA_FAIL (number of a kernel that fails).
+#include "softcuda.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+enum { THREADS = 1024, STACK = 128 << 10, PAGE = 4096, ALIGN = 64, DYNAMIC = 48 << 10, SLOT = 64 };
+
+softcuda_thread softcuda_now;
+dim3 softcuda_block_size, softcuda_grid_size;
+
+static std::recursive_mutex gate; // one operation at a time, whoever asks
+static const char *running = "no kernel";
+
+static long setting(const char *name, long otherwise)
+{
+    const char *value = getenv(name);
+    return value && *value ? atol(value) : otherwise;
+}
+
+void softcuda_stop(const char *why)
+{
+    fprintf(stderr, "softcuda: %s: block %u,%u thread %u: %s\n", running, softcuda_now.block.x,
+            softcuda_now.block.y, softcuda_now.thread.x, why);
+    abort();
+}
+
+static uint64_t random_number()
+{
+    static uint64_t state = (uint64_t)setting("SOFTCUDA_SEED", 1) * 0x9e3779b97f4a7c15u + 1;
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state;
+}
+
+// ---- memory -----------------------------------------------------------------------------------------
+
+struct allocation {
+    char *map, *base; // base .. base + size ends where the guard page begins
+    size_t mapped, size;
+    int device; // -1: the host's, page-locked
+};
+
+static std::vector<allocation> allocations;
+static thread_local int current_device;
+static thread_local cudaError_t last_error;
+
+static cudaError_t answer(cudaError_t e)
+{
+    if (e != cudaSuccess) last_error = e;
+    return e;
+}
+
+static void on_fault(int, siginfo_t *info, void *)
+{
+    const char *at = (const char *)info->si_addr, *whose = "memory that is nobody's";
+    for (const allocation &a : allocations)
+        if (at >= a.map && at < a.map + a.mapped)
+            whose = at < a.base || at >= a.base + a.size ? "what lies beside an allocation"
+                    : a.device < 0                       ? "page-locked memory"
+                                                         : "device memory";
+    fprintf(stderr, "softcuda: %s: block %u,%u thread %u touches %s at %p\n", running,
+            softcuda_now.block.x, softcuda_now.block.y, softcuda_now.thread.x, whose,
+            (const void *)at);
+    signal(SIGSEGV, SIG_DFL);
+}
+
+static void *reserve(size_t bytes, int device)
+{
+    static bool once = [] {
+        struct sigaction action = {};
+        action.sa_sigaction = on_fault;
+        action.sa_flags = SA_SIGINFO;
+        return sigaction(SIGSEGV, &action, nullptr) == 0;
+    }();
+    (void)once;
+    const size_t size = (bytes + ALIGN - 1) / ALIGN * ALIGN, pages = (size + PAGE - 1) / PAGE * PAGE;
+    allocation a = {nullptr, nullptr, pages + 2 * PAGE, size, device};
+    a.map = (char *)mmap(nullptr, a.mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (a.map == MAP_FAILED) return nullptr;
+    a.base = a.map + PAGE + pages - size;
+    mprotect(a.map + PAGE, pages, PROT_READ | PROT_WRITE);
+    if (size <= 1 << 20) memset(a.base, 0xff, size); // no numbers; larger ones stay untouched pages
+    if (device >= 0) mprotect(a.map + PAGE, pages, PROT_NONE);
+    allocations.push_back(a);
+    return a.base;
+}
+
+static cudaError_t give_back(void *p, bool host)
+{
+    if (!p) return cudaSuccess;
+    std::lock_guard<std::recursive_mutex> lock(gate);
+    for (size_t i = 0; i < allocations.size(); i++) {
+        if (allocations[i].base != p || (allocations[i].device < 0) != host) continue;
+        munmap(allocations[i].map, allocations[i].mapped);
+        allocations.erase(allocations.begin() + (long)i);
+        return cudaSuccess;
+    }
+    softcuda_stop("memory is given back that nobody has");
+    return cudaErrorInvalidValue;
+}
+
+static size_t memory_of_device()
+{
+    return (size_t)setting("SOFTCUDA_MEMORY", 4096) << 20;
+}
+
+static size_t used_on(int device)
+{
+    size_t sum = 0;
+    for (const allocation &a : allocations) sum += a.device == device ? a.size : 0;
+    return sum;
+}
+
+static void open_memory(int device, int how)
+{
+    for (const allocation &a : allocations)
+        if (a.device == device) mprotect(a.map + PAGE, a.mapped - 2 * PAGE, how);
+}
+
+// Where bytes from p on lie: the device's number, -1 page-locked, -2 ordinary memory.
+static int home_of(const void *p, size_t bytes)
+{
+    const char *from = (const char *)p, *end = from + bytes;
+    for (const allocation &a : allocations) {
+        if (end <= a.map || from >= a.map + a.mapped) continue;
+        if (from < a.base || end > a.base + a.size) softcuda_stop("a copy beyond an allocation");
+        return a.device;
+    }
+    return -2;
+}
+
+extern "C" cudaError_t cudaMalloc(void **p, size_t bytes)
+{
+    std::lock_guard<std::recursive_mutex> lock(gate);
+    *p = nullptr;
+    if (bytes + used_on(current_device) > memory_of_device()) return answer(cudaErrorMemoryAllocation);
+    *p = reserve(bytes, current_device);
+    return answer(*p ? cudaSuccess : cudaErrorMemoryAllocation);
+}
+
+extern "C" cudaError_t cudaFree(void *p)
+{
+    return give_back(p, false);
+}
+
+extern "C" cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned)
+{
+    std::lock_guard<std::recursive_mutex> lock(gate);
+    *p = reserve(bytes, -1);
+    return answer(*p ? cudaSuccess : cudaErrorMemoryAllocation);
+}
+
+extern "C" cudaError_t cudaFreeHost(void *p)
+{
+    return give_back(p, true);
+}
+
+extern "C" cudaError_t cudaMemGetInfo(size_t *available, size_t *all)
+{
+    std::lock_guard<std::recursive_mutex> lock(gate);
+    *all = memory_of_device();
+    *available = *all - std::min(*all, used_on(current_device));
+    return cudaSuccess;
+}
+
+// ---- devices ----------------------------------------------------------------------------------------
+
+enum { RUNTIME = 13000 };
+
+extern "C" cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = (int)setting("SOFTCUDA_DRIVER", RUNTIME);
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    *version = RUNTIME;
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaGetDeviceCount(int *count)
+{
+    *count = 0;
+    if (setting("SOFTCUDA_DRIVER", RUNTIME) < RUNTIME) return answer(cudaErrorInsufficientDriver);
+    *count = (int)setting("SOFTCUDA_DEVICES", 1);
+    return answer(*count ? cudaSuccess : cudaErrorNoDevice);
+}
+
+extern "C" cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
+{
+    if (device < 0 || device >= setting("SOFTCUDA_DEVICES", 1)) return answer(cudaErrorInvalidDevice);
+    const int capability = (int)setting("SOFTCUDA_CAPABILITY", 90);
+    *p = {};
+    snprintf(p->name, sizeof p->name, "Software GPU");
+    p->totalGlobalMem = memory_of_device();
+    p->major = capability / 10;
+    p->minor = capability % 10;
+    p->multiProcessorCount = 4;
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaSetDevice(int device)
+{
+    if (device < 0 || device >= setting("SOFTCUDA_DEVICES", 1)) return answer(cudaErrorInvalidDevice);
+    current_device = device;
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaGetLastError(void)
+{
+    const cudaError_t e = last_error;
+    last_error = cudaSuccess;
+    return e;
+}
+
+extern "C" const char *cudaGetErrorString(cudaError_t e)
+{
+    switch (e) {
+    case cudaSuccess: return "no error";
+    case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorInvalidConfiguration: return "invalid configuration argument";
+    case cudaErrorInvalidDevice: return "invalid device ordinal";
+    case cudaErrorLaunchFailure: return "unspecified launch failure";
+    default: return "invalid argument";
+    }
+}
+
+// ---- fibers -----------------------------------------------------------------------------------------
+
+enum state { READY, AT_BARRIER, IN_WARP, DONE };
+
+struct fiber {
+    jmp_buf where;
+    bool begun;
+    state now;
+    const char *file; // of the barrier
+    int line;
+};
+
+struct warp {
+    char slots[2][32 * SLOT], results[2][32 * SLOT];
+    int arrived, turn;
+    const char *file;
+    int line;
+};
+
+static fiber fibers[THREADS];
+static warp warps[THREADS / 32];
+static ucontext_t contexts[THREADS];
+static jmp_buf scheduler;
+static int self, live, waiting;
+static const std::function<void()> *body;
+alignas(16) static char dynamic_shared[DYNAMIC];
+
+extern char __start_softcuda_shared[] __attribute__((weak));
+extern char __stop_softcuda_shared[] __attribute__((weak));
+
+void *softcuda_dynamic_shared()
+{
+    return dynamic_shared;
+}
+
+static void leave(state how)
+{
+    fiber *f = &fibers[self];
+    f->now = how;
+    if (!_setjmp(f->where)) _longjmp(scheduler, 1);
+}
+
+// A fiber lives as long as the program: it runs one thread after the other.
+static void fiber_main()
+{
+    for (;;) {
+        (*body)();
+        live--;
+        leave(DONE);
+    }
+}
+
+static void resume(int t)
+{
+    self = t;
+    fiber *f = &fibers[t];
+    if (f->begun) {
+        if (!_setjmp(scheduler)) _longjmp(f->where, 1);
+        return;
+    }
+    static char *stacks = (char *)mmap(nullptr, (size_t)THREADS * STACK, PROT_READ | PROT_WRITE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    f->begun = true;
+    getcontext(&contexts[t]);
+    contexts[t].uc_stack.ss_sp = stacks + (size_t)t * STACK;
+    contexts[t].uc_stack.ss_size = STACK;
+    contexts[t].uc_link = nullptr;
+    makecontext(&contexts[t], fiber_main, 0);
+    if (!_setjmp(scheduler)) setcontext(&contexts[t]);
+}
+
+void softcuda_barrier(const char *file, int line)
+{
+    fiber *f = &fibers[self];
+    f->file = file;
+    f->line = line;
+    waiting++;
+    leave(AT_BARRIER);
+}
+
+// True for the lane that came last.
+static bool arrive(warp *w, const void *mine, size_t bytes, const char *file, int line)
+{
+    if (bytes > SLOT) softcuda_stop("too much for a meeting of a warp");
+    if (w->arrived == 0) {
+        w->file = file;
+        w->line = line;
+    } else if (w->line != line || strcmp(w->file, file) != 0) {
+        fprintf(stderr, "softcuda: lanes of a warp are in %s:%d and %s:%d\n", w->file, w->line, file, line);
+        softcuda_stop("a warp that went apart");
+    }
+    if (bytes) memcpy(w->slots[w->turn] + self % 32 * SLOT, mine, bytes);
+    return ++w->arrived == 32;
+}
+
+static void release(warp *w)
+{
+    w->arrived = 0;
+    w->turn ^= 1;
+    for (int i = self / 32 * 32; i < self / 32 * 32 + 32; i++)
+        if (fibers[i].now == IN_WARP) fibers[i].now = READY;
+}
+
+const char *softcuda_meet(const void *mine, size_t bytes, const char *file, int line)
+{
+    warp *w = &warps[self / 32];
+    const int turn = w->turn;
+    if (arrive(w, mine, bytes, file, line))
+        release(w);
+    else
+        leave(IN_WARP);
+    return w->slots[turn];
+}
+
+void softcuda_together(const void *mine, size_t bytes, void (*work)(const char *all, char *results),
+                       void *result, size_t result_bytes, const char *file, int line)
+{
+    warp *w = &warps[self / 32];
+    const int turn = w->turn;
+    if (arrive(w, mine, bytes, file, line)) {
+        work(w->slots[turn], w->results[turn]);
+        release(w);
+    } else {
+        leave(IN_WARP);
+    }
+    memcpy(result, w->results[turn] + self % 32 * SLOT, result_bytes);
+}
+
+// ---- a block ----------------------------------------------------------------------------------------
+
+// Every thread of a warp until all of them wait for the block or are done.
+static void run_warp(int first, int lanes, bool backwards)
+{
+    for (bool any = true; any;) {
+        any = false;
+        for (int i = 0; i < lanes; i++) {
+            const int t = first + (backwards ? lanes - 1 - i : i);
+            if (fibers[t].now != READY) continue;
+            any = true;
+            softcuda_now.thread.x = (unsigned)t;
+            resume(t);
+        }
+    }
+}
+
+static void cross_barrier(int threads)
+{
+    if (waiting != live) softcuda_stop("threads wait for others that never come");
+    const fiber *first = nullptr;
+    for (int t = 0; t < threads; t++) {
+        fiber *f = &fibers[t];
+        if (f->now == DONE) continue;
+        if (first && (first->line != f->line || strcmp(first->file, f->file) != 0)) {
+            fprintf(stderr, "softcuda: threads of a block are in %s:%d and %s:%d\n", first->file, first->line,
+                    f->file, f->line);
+            softcuda_stop("a barrier that threads reach in two places");
+        }
+        first = f;
+        f->now = READY;
+    }
+    waiting = 0;
+}
+
+static void run_block(int threads)
+{
+    if (__start_softcuda_shared)
+        memset(__start_softcuda_shared, 0xff, (size_t)(__stop_softcuda_shared - __start_softcuda_shared));
+    for (int t = 0; t < threads; t++) fibers[t].now = READY;
+    live = threads;
+    waiting = 0;
+    const int count = (threads + 31) / 32;
+    while (live) {
+        const uint64_t random = random_number();
+        for (int w = 0; w < count; w++) {
+            const int which = (int)((unsigned)(random % 61) + (random & 64 ? (unsigned)w : (unsigned)(count - 1 - w))) % count;
+            run_warp(32 * which, std::min(32, threads - 32 * which), random & 128);
+        }
+        if (live) cross_barrier(threads);
+    }
+}
+
+static void run_kernel(const char *name, dim3 grid, dim3 block, size_t shared,
+                       const std::function<void()> &f)
+{
+    running = name;
+    body = &f;
+    softcuda_block_size = block;
+    softcuda_grid_size = grid;
+    for (warp &w : warps) w.arrived = w.turn = 0;
+    const size_t all = (size_t)grid.x * grid.y * grid.z;
+    const size_t start = random_number() % all;
+    const bool backwards = random_number() & 1;
+    for (size_t i = 0; i < all; i++) {
+        const size_t b = (start + (backwards ? all - i : i)) % all;
+        memset(dynamic_shared, 0xff, shared);
+        softcuda_now.block = dim3((unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y),
+                                  (unsigned)(b / grid.x / grid.y));
+        run_block((int)block.x);
+    }
+    running = "no kernel";
+}
+
+// ---- streams ----------------------------------------------------------------------------------------
+
+struct CUstream_st {
+    int device;
+    bool failed;
+    std::deque<std::function<void()>> work;
+};
+
+static CUstream_st *default_stream()
+{
+    static CUstream_st streams[16];
+    CUstream_st *s = &streams[current_device % 16];
+    s->device = current_device;
+    return s;
+}
+
+static CUstream_st *stream_of(cudaStream_t s)
+{
+    if (s && s->device != current_device) softcuda_stop("a stream of another device than the current one");
+    return s ? s : default_stream();
+}
+
+static void run_all(CUstream_st *s)
+{
+    if (s->work.empty()) return;
+    open_memory(s->device, PROT_READ | PROT_WRITE);
+    while (!s->work.empty()) {
+        s->work.front()();
+        s->work.pop_front();
+    }
+    open_memory(s->device, PROT_NONE);
+}
+
+void softcuda_launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
+                     size_t argument_bytes, std::function<void()> f)
+{
+    std::lock_guard<std::recursive_mutex> lock(gate);
+    static long launches;
+    CUstream_st *s = stream_of(stream);
+    const size_t threads = (size_t)block.x * block.y * block.z;
+    if (threads == 0 || threads > THREADS || block.y != 1 || block.z != 1 || grid.x == 0 || grid.y == 0 ||
+        grid.z == 0 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 || shared > DYNAMIC ||
+        argument_bytes > 4096) {
+        last_error = cudaErrorInvalidConfiguration;
+        return;
+    }
+    if (++launches == setting("SOFTCUDA_FAIL", -1)) s->failed = true;
+    s->work.push_back([=] { run_kernel(name, grid, block, shared, f); });
+}
+
+extern "C" cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned)
+{
+    *s = new CUstream_st{current_device, false, {}};
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    std::lock_guard<std::recursive_mutex> lock(gate);
+    CUstream_st *s = stream_of(stream);
+    run_all(s);
+    return answer(s->failed ? cudaErrorLaunchFailure : cudaSuccess);
+}
+
+extern "C" cudaError_t cudaStreamDestroy(cudaStream_t s)
+{
+    const cudaError_t e = cudaStreamSynchronize(s);
+    delete s;
+    return e;
+}
+
+// ---- copies -----------------------------------------------------------------------------------------
+
+static void check_copy(const void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, int device,
+                       bool pinned)
+{
+    const int target = home_of(to, bytes), source = home_of(from, bytes);
+    const bool down = kind == cudaMemcpyDeviceToHost, up = kind == cudaMemcpyHostToDevice;
+    if ((!down && target != device) || (!up && source != device))
+        softcuda_stop("a copy with a side that is not on the stream's device");
+    if ((down && target >= 0) || (up && source >= 0)) softcuda_stop("a copy in another direction than it says");
+    if (pinned && ((down && target != -1) || (up && source != -1)))
+        softcuda_stop("a copy that should not wait, with memory that is not page-locked");
+}
+
+extern "C" cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                                         size_t width, size_t height, enum cudaMemcpyKind kind,
+                                         cudaStream_t stream)
+{
+    std::lock_guard<std::recursive_mutex> lock(gate);
+    if (width == 0 || height == 0) return cudaSuccess;
+    if (width > to_pitch || width > from_pitch) return answer(cudaErrorInvalidValue);
+    CUstream_st *s = stream_of(stream);
+    check_copy(to, from, width, kind, s->device, true);
+    check_copy((char *)to + (height - 1) * to_pitch, (const char *)from + (height - 1) * from_pitch, width,
+               kind, s->device, true);
+    s->work.push_back([=] {
+        for (size_t i = 0; i < height; i++)
+            memcpy((char *)to + i * to_pitch, (const char *)from + i * from_pitch, width);
+    });
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                                       cudaStream_t s)
+{
+    return cudaMemcpy2DAsync(to, bytes, from, bytes, bytes, 1, kind, s);
+}
+
+// To the device: the host's memory is read at once, the copy comes in the default stream's turn.
+extern "C" cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
+{
+    std::lock_guard<std::recursive_mutex> lock(gate);
+    if (bytes == 0) return cudaSuccess;
+    CUstream_st *s = default_stream();
+    check_copy(to, from, bytes, kind, s->device, false);
+    if (kind == cudaMemcpyHostToDevice) {
+        const std::vector<char> kept((const char *)from, (const char *)from + bytes);
+        s->work.push_back([=] { memcpy(to, kept.data(), kept.size()); });
+        return cudaSuccess;
+    }
+    s->work.push_back([=] { memcpy(to, from, bytes); });
+    run_all(s);
+    return cudaSuccess;
+}
+
+// Whole pages of zeros are fresh ones.
+static void fill(char *to, int value, size_t bytes)
+{
+    char *first = (char *)(((uintptr_t)to + PAGE - 1) / PAGE * PAGE);
+    char *last = (char *)((uintptr_t)(to + bytes) / PAGE * PAGE);
+    if (value || first + (1 << 20) > last) {
+        memset(to, value, bytes);
+        return;
+    }
+    memset(to, 0, (size_t)(first - to));
+    madvise(first, (size_t)(last - first), MADV_DONTNEED);
+    memset(last, 0, (size_t)(to + bytes - last));
+}
+
+extern "C" cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height,
+                                         cudaStream_t stream)
+{
+    std::lock_guard<std::recursive_mutex> lock(gate);
+    if (width == 0 || height == 0) return cudaSuccess;
+    CUstream_st *s = stream_of(stream);
+    if (width > pitch) return answer(cudaErrorInvalidValue);
+    if (home_of(to, (height - 1) * pitch + width) != s->device) softcuda_stop("zeros on another device");
+    s->work.push_back([=] {
+        for (size_t i = 0; i < height; i++) fill((char *)to + i * pitch, value, width);
+    });
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t s)
+{
+    return cudaMemset2DAsync(to, bytes, value, bytes, 1, s);
+}
