@@ -216,8 +216,9 @@ dgm_status dgm_vocabsel_lexical_open(dgm_vocabsel *v, const dgm_gguf *file,
 
 dgm_bytes dgm_vocabsel_lexical_bytes(const dgm_backend *b, const dgm_linear *out, int sentences)
 {
-    const int most = dgm_backend_properties(b)->gather_max;
-    return dgm_bytes_add(dgm_gathered_bytes(b, out, most, sentences), dgm_rank_more_bytes(b, out));
+    const int most = dgm_backend_properties(b)->gather_max, all = dgm_linear_rows(out);
+    return dgm_bytes_add(dgm_gathered_bytes(b, out, most < all ? most : all, sentences),
+                         dgm_rank_more_bytes(b, out));
 }
 
 dgm_status dgm_vocabsel_lexical_gather(dgm_vocabsel *v, dgm_exec *exec,
