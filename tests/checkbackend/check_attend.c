@@ -69,7 +69,8 @@ static void run_attend(cb *c, dgm_precision p, int round)
     {
         wanted w;
         want(c, &w, n, rows, round % 3 == 0 ? -1 : heads - 1);
-        dgm_mat kc = dgm_exec_cache(s->x, keys, width, p), vc = dgm_exec_cache(s->x, keys, width, p);
+        const dgm_precision own = cb_side_precision(s, p);
+        dgm_mat kc = dgm_exec_cache(s->x, keys, width, own), vc = dgm_exec_cache(s->x, keys, width, own);
         dgm_op_scatter(s->x, kc, cb_put(s, k, keys, width), all);
         dgm_op_scatter(s->x, vc, cb_put(s, v, keys, width), all);
         dgm_mat out = cb_room(s, rows, heads * dv), queries = cb_put(s, q, rows, heads * dk);
@@ -156,7 +157,8 @@ static void run_blocks(cb *c, dgm_precision p, int round)
     CB_BOTH(c, s)
     {
         dgm_blocks b[LAYERS];
-        for (int l = 0; l < LAYERS; l++) b[l] = dgm_exec_blocks(s->x, BLOCKS, heads, dk, dv, p);
+        for (int l = 0; l < LAYERS; l++)
+            b[l] = dgm_exec_blocks(s->x, BLOCKS, heads, dk, dv, cb_side_precision(s, p));
         dgm_op_blocks_put(s->x, b, LAYERS, cb_put(s, kv, total, width * LAYERS), spans, SOURCES);
         dgm_mat out = cb_room(s, rows, heads * dv), queries = cb_put(s, q, rows, heads * dk);
         const dgm_paths *paths = dgm_op_paths(s->x, rows, first, n, NULL, 0);

@@ -76,6 +76,9 @@ static void run_linear(cb *c, dgm_precision p, int round)
         dgm_mat add = cb_put(s, r, rows, n + 7);
         dgm_op_linear(s->x, y, in, l, act, residual ? &add : NULL);
         cb_keep(c, s, y);
+        dgm_mat last = dgm_mat_rows(add, rows - 1, 1), alone = cb_room(s, 1, n + 7);
+        dgm_op_linear(s->x, alone, dgm_mat_rows(in, rows - 1, 1), l, act, residual ? &last : NULL);
+        cb_same_row(c, s, dgm_mat_rows(y, rows - 1, 1), alone);
         dgm_op_linear(s->x, add, in, l, DGM_ACT_NONE, &add); // onto the residual itself
         cb_keep(c, s, add);
         dgm_linear_free(s->backend, &l);
@@ -112,6 +115,10 @@ static void run_feed_forward(cb *c, dgm_precision p, int round)
         dgm_op_feed_forward(s->x, y, rows_in, in, DGM_ACT_RELU, cb_room(s, rows, f), out,
                             residual ? &rows_in : NULL);
         cb_keep(c, s, y);
+        dgm_mat last = dgm_mat_rows(rows_in, rows - 1, 1), alone = cb_room(s, 1, d);
+        dgm_op_feed_forward(s->x, alone, last, in, DGM_ACT_RELU, cb_room(s, 1, f), out,
+                            residual ? &last : NULL);
+        cb_same_row(c, s, dgm_mat_rows(y, rows - 1, 1), alone);
         dgm_linear_free(s->backend, &in);
         dgm_linear_free(s->backend, &out);
     }
@@ -145,7 +152,7 @@ static void run_experts(cb *c, dgm_precision p, int round)
     {
         dgm_experts *e = NULL;
         dgm_error err;
-        if (dgm_experts_load(s->backend, NULL, parts, EXPERTS, p, &e, &err) != DGM_OK) {
+        if (dgm_experts_load(s->backend, NULL, parts, EXPERTS, cb_side_precision(s, p), &e, &err) != DGM_OK) {
             cb_fail(c, "%s", err.text);
             return;
         }
@@ -158,6 +165,9 @@ static void run_experts(cb *c, dgm_precision p, int round)
         if (dgm_experts_bytes(s->backend, rows, d, EXPERTS).device == 0) cb_fail(c, "no scratch");
         dgm_op_experts(s->x, y, in, e, &how, cb_room(s, rows, f));
         cb_keep(c, s, y);
+        dgm_mat alone = cb_room(s, 1, d);
+        dgm_op_experts(s->x, alone, dgm_mat_rows(in, rows - 1, 1), e, &how, cb_room(s, 1, f));
+        cb_same_row(c, s, dgm_mat_rows(y, rows - 1, 1), alone);
         dgm_experts_use use = {0};
         dgm_experts_count(e, &use);
         if (use.experts != EXPERTS || use.packed < 1 || use.packed > EXPERTS || !use.bytes)

@@ -117,6 +117,36 @@ static void send_tables(cb *c, cb_side *s, question *q)
     for (int r = 0; r < q->rows; r += 3) q->terms[r].table = dgm_mat_rows(tables, r > 0, 1).data;
 }
 
+// The last row by itself gets the numbers that it has among others.
+static void ask_alone(cb *c, cb_side *s, const dgm_rank *all)
+{
+    const size_t row = (size_t)all->rows - 1;
+    dgm_rank_part parts[PARTS];
+    answer out;
+    for (int i = 0; i < all->part_count; i++) {
+        parts[i] = all->parts[i];
+        parts[i].hidden = dgm_mat_rows(parts[i].hidden, (int)row, 1);
+    }
+    dgm_rank r = *all;
+    r.parts = parts;
+    r.rows = 1;
+    r.candidates += row;
+    r.more += row;
+    r.terms += row;
+    r.watch += row * WATCH;
+    r.score = out.score;
+    r.token = out.token;
+    r.watch_score = out.watch;
+    r.log_z = out.log_z;
+    dgm_op_rank(s->x, &r);
+    const size_t n = (size_t)all->part_count;
+    if (memcmp(out.score, all->score + row * K, K * sizeof *out.score) != 0 ||
+        memcmp(out.token, all->token + row * K, K * sizeof *out.token) != 0 ||
+        memcmp(out.watch, all->watch_score + row * WATCH, WATCH * sizeof *out.watch) != 0 ||
+        memcmp(out.log_z, all->log_z + row * n, n * sizeof *out.log_z) != 0)
+        cb_fail(c, "side %d: the last row alone gives other bits", (int)(s - c->sides));
+}
+
 static void ask(cb *c, cb_side *s, question *q, dgm_precision p, answer *out)
 {
     dgm_linear *layer[PARTS] = {NULL};
@@ -138,6 +168,7 @@ static void ask(cb *c, cb_side *s, question *q, dgm_precision p, answer *out)
                         .never_count = q->never_count, .watch = q->watch, .score = out->score,
                         .token = out->token, .watch_score = out->watch, .log_z = out->log_z};
     dgm_op_rank(s->x, &r);
+    ask_alone(c, s, &r);
     const size_t rows = (size_t)q->rows;
     cb_keep_floats(c, s, out->score, rows * K);
     cb_keep_floats(c, s, out->watch, rows * WATCH);

@@ -202,6 +202,18 @@ static bool same_bits(float a, float b)
     return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b));
 }
 
+void cb_same_row(cb *c, cb_side *s, dgm_mat among, dgm_mat alone)
+{
+    const size_t n = (size_t)among.cols;
+    float *a = take(n * sizeof *a), *b = take(n * sizeof *b);
+    dgm_op_read(s->x, a, among);
+    dgm_op_read(s->x, b, alone);
+    for (size_t i = 0; i < n; i++)
+        if (!same_bits(a[i], b[i]))
+            cb_fail(c, "side %d: column %zu of a row is %.9g among others and %.9g alone",
+                    (int)(s - c->sides), i, (double)a[i], (double)b[i]);
+}
+
 void cb_compare(cb *c, cb_class of, double bound)
 {
     const cb_side *a = &c->sides[0], *b = &c->sides[1];
@@ -227,6 +239,11 @@ double cb_product_bound(dgm_precision p, int k)
 {
     const double unit = p == DGM_PRECISION_BF16 ? 1.0 / 128 : p == DGM_PRECISION_F16 ? 1.0 / 1024 : 0;
     return ldexp(4 + sqrt(k), -22) + 2 * unit + unit * sqrt(k);
+}
+
+dgm_precision cb_side_precision(const cb_side *s, dgm_precision p)
+{
+    return dgm_backend_properties(s->backend)->precisions & 1u << p ? p : DGM_PRECISION_F32;
 }
 
 cb_class cb_product_class(dgm_precision p)
@@ -259,7 +276,7 @@ void cb_load(cb *c, cb_side *s, const dgm_linear_part *parts, int count, dgm_pre
              dgm_linear **out)
 {
     dgm_error err;
-    if (dgm_linear_load(s->backend, parts, count, p, out, &err) == DGM_OK) return;
+    if (dgm_linear_load(s->backend, parts, count, cb_side_precision(s, p), out, &err) == DGM_OK) return;
     cb_fail(c, "%s", err.text);
     fprintf(stderr, "checkbackend: %s: %s\n", c->what, err.text);
     exit(1);
@@ -311,7 +328,8 @@ static void compare_devices(const char *a, const char *b, uint64_t seed, const c
     for (int i = 0; i < 2; i++) of[i] = dgm_backend_properties(c.sides[i].backend);
     const size_t kind = strcspn(of[0]->name, ":");
     c.one_kind = kind == strcspn(of[1]->name, ":") && strncmp(of[0]->name, of[1]->name, kind) == 0;
-    c.precisions = of[0]->precisions & of[1]->precisions;
+    const unsigned halves = 1u << DGM_PRECISION_F16 | 1u << DGM_PRECISION_BF16;
+    c.precisions = (of[0]->precisions & of[1]->precisions) | (of[1]->precisions & halves);
     for (int i = 0; i < ROWS; i++) {
         if (seen_before(i) || (only && fnmatch(only, rows[i].name, 0) != 0)) continue;
         c.what = rows[i].name;

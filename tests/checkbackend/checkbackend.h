@@ -29,7 +29,7 @@ typedef struct cb_side {
 typedef struct cb {
     cb_side sides[2];
     bool one_kind; // of device
-    unsigned precisions; // that both have
+    unsigned precisions; // that both have, and those of the second that are floating point: see cb_side_precision
     const char *what;    // the check under way
     char where[160];     // sizes, for messages
     dgm_rng rng;
@@ -52,9 +52,14 @@ dgm_mat cb_put(cb_side *s, const float *numbers, int rows, int cols);
 dgm_mat cb_room(cb_side *s, int rows, int cols); // filled with something else
 void cb_keep(cb *c, cb_side *s, dgm_mat m);
 void cb_keep_floats(cb *c, cb_side *s, const float *numbers, size_t n);
+// Fails unless two rows of a side have the same bits: a row by itself, and among others.
+void cb_same_row(cb *c, cb_side *s, dgm_mat among, dgm_mat alone);
 void cb_compare(cb *c, cb_class of, double bound);
 void cb_fail(cb *c, const char *fmt, ...) DGM_PRINTF(2, 3);
 
+// What a side computes where the check says p: p, or f32 where it lacks that. So halves of a device are held
+// against a CPU's f32, within the bound that p has.
+dgm_precision cb_side_precision(const cb_side *s, dgm_precision p);
 // Bound of a product of k numbers within [-1, 1] each, and its class: integers are exact.
 double cb_product_bound(dgm_precision p, int k);
 cb_class cb_product_class(dgm_precision p);
