@@ -146,17 +146,18 @@ $(BUILD)/libdragoman-cuda.so: $(CUDA_OBJ) $(BUILD)/libdragoman.a
 
 # The same device on this machine's processor, for tests: no CUDA, no GPU (tests/plugins/softcuda).
 SOFT := tests/plugins/softcuda
+SOFT_FLAGS := -I$(SOFT) -DCUDA_RING=0x100000
 SOFT_ISA := $(if $(filter x86_64,$(ARCH)),-march=native) # products are emulated: built and run in one place
 SOFT_OBJ := $(patsubst %,$(BUILD)/soft/%.o,$(wildcard src/backend/cuda/*.c src/backend/cuda/*.cu $(SOFT)/*.cc))
 $(BUILD)/soft/%.cu.o: %.cu | libraries
 	@mkdir -p $(@D)
-	$(CXX) $(CXXFLAGS_ALL) -fno-strict-aliasing $(SOFT_ISA) -I$(SOFT) $(CPPFLAGS_LIB) -include softcuda.h -MMD -MP -x c++ -c $< -o $@
+	$(CXX) $(CXXFLAGS_ALL) -fno-strict-aliasing $(SOFT_ISA) $(SOFT_FLAGS) $(CPPFLAGS_LIB) -include softcuda.h -MMD -MP -x c++ -c $< -o $@
 $(BUILD)/soft/%.cc.o: %.cc | libraries
 	@mkdir -p $(@D)
-	$(CXX) $(CXXFLAGS_ALL) -I$(SOFT) $(CPPFLAGS_LIB) -MMD -MP -c $< -o $@
+	$(CXX) $(CXXFLAGS_ALL) $(SOFT_FLAGS) $(CPPFLAGS_LIB) -MMD -MP -c $< -o $@
 $(BUILD)/soft/%.c.o: %.c | libraries
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -I$(SOFT) $(CPPFLAGS_LIB) -MMD -MP -c $< -o $@
+	$(CC) $(CFLAGS_ALL) $(SOFT_FLAGS) $(CPPFLAGS_LIB) -MMD -MP -c $< -o $@
 $(BUILD)/tests/softcuda/libdragoman-cuda.so: $(SOFT_OBJ) $(BUILD)/libdragoman.a
 	@mkdir -p $(@D)
 	$(CXX) -shared $(FLAGS) -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $^ -lm -lpthread -ldl

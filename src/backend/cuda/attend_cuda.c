@@ -73,9 +73,10 @@ static void want_weights(dgm_exec *x, const cuda_attention *a, const dgm_paths *
                                      x->backend->props.name);
                 return;
             }
-            cuda_sync(x);
+            cuda_wait(x, "waiting for alignments");
             continue;
         }
+        cuda_begin(x);
         const int32_t *rows = CUDA_SEND(x, int32_t, align->row + from, n);
         const int32_t *at = CUDA_SEND(x, int32_t, o->starts, n);
         if (!rows || !at) return;
@@ -143,6 +144,7 @@ void cuda_blocks_put(dgm_exec *x, const dgm_blocks *memories, int layers, dgm_ma
                      const dgm_block_span *spans, int count)
 {
     _Static_assert(sizeof(dgm_block_span) == sizeof(cuda_span), "the same three numbers");
+    cuda_begin(x);
     const cuda_span *sent = cuda_send(x, spans, (size_t)count * sizeof *spans);
     const int width = memories->heads * (memories->dk + memories->dv);
     if (!sent) return;

@@ -113,8 +113,10 @@ dgm_status cuda_status(cudaError_t e, const char *what, dgm_error *err);
 bool cuda_fine(dgm_exec *x, cudaError_t e, const char *what);
 void cuda_launched(dgm_exec *x, const char *what); // after launches
 
-// exec_cuda.c. A copy of host numbers in device memory that lasts for the operations that are asked
-// for until the ring comes round again: of one call at least. NULL: too large, the worker has failed.
+// exec_cuda.c. Operations that send begin with cuda_begin: from then on half of the ring is theirs.
+void cuda_begin(dgm_exec *x);
+// A copy of host numbers in device memory, for the kernels of this operation. NULL: too large, the worker has
+// failed.
 void *cuda_send(dgm_exec *x, const void *host, size_t bytes);
 // Room in the same memory, for results.
 void *cuda_room(dgm_exec *x, size_t bytes);
@@ -122,6 +124,8 @@ void *cuda_room(dgm_exec *x, size_t bytes);
 bool cuda_send_to(dgm_exec *x, void *device, const void *host, size_t bytes);
 // Sends what cuda_send has gathered: before a kernel that reads it.
 void cuda_flush(dgm_exec *x);
+// Until the device has done everything; alignments that were asked for are there then.
+bool cuda_wait(dgm_exec *x, const char *what);
 // Device numbers to the host, now.
 bool cuda_fetch(dgm_exec *x, void *host, const void *device, size_t bytes);
 

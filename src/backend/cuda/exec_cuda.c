@@ -4,8 +4,9 @@
 //     host arrays  ->  ring (page-locked)  ->  mirror (device)      one copy for all arrays of a call
 //     results      <-  back (page-locked)  <-  device
 //
-// The ring is filled from the front. When it is full the worker waits until the device has caught
-// up and begins again: a step uses little of it, and every step waits once anyway.
+// The ring is filled from the front, and begins again whenever the worker has waited at the end of an
+// operation: every step does, in rank. An operation that finds less than half of it free waits first, so
+// that what it sends stays where it is until its kernels have read it.
 #include <string.h>
 
 #include "backend/cuda/cuda_private.h"
@@ -13,7 +14,10 @@
 
 // SCRATCH: quantised rows, above everything else.
 enum { SCRATCH = CUDA_SCRATCH };
-enum { RING = 32 << 20, BACK = 4 << 20, WEIGHTS = 4 << 20, WANTED = 4096, ALIGN = 64 };
+#ifndef CUDA_RING // a test makes it small
+#define CUDA_RING (32 << 20)
+#endif
+enum { RING = CUDA_RING, BACK = 4 << 20, WEIGHTS = 4 << 20, WANTED = 4096, ALIGN = 64 };
 
 static cudaError_t open_own(cuda_exec_own *o)
 {
@@ -94,15 +98,18 @@ static char *take(dgm_exec *x, size_t bytes)
 {
     cuda_exec_own *o = x->own;
     bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
-    if (bytes > o->size) return NULL;
-    if (bytes > o->size - o->at) {
-        cuda_flush(x);
-        cuda_fine(x, cudaStreamSynchronize(cuda_stream(x)), "waiting");
-        o->at = o->sent = 0;
-    }
+    if (bytes > o->size - o->at) return NULL;
     char *place = o->ring + o->at;
     o->at += bytes;
     return place;
+}
+
+void cuda_begin(dgm_exec *x)
+{
+    cuda_exec_own *o = x->own;
+    if (o->at <= o->size / 2) return;
+    cuda_wait(x, "waiting");
+    o->at = o->sent = 0;
 }
 
 static void *too_long(dgm_exec *x, size_t bytes)
@@ -140,6 +147,7 @@ bool cuda_send_to(dgm_exec *x, void *device, const void *host, size_t bytes)
     char *to = device;
     while (bytes) {
         const size_t n = bytes < o->size / 4 ? bytes : o->size / 4;
+        cuda_begin(x);
         cuda_flush(x); // what lies before it in the ring is sent by itself
         char *place = take(x, n);
         memcpy(place, from, n);
@@ -156,6 +164,31 @@ bool cuda_send_to(dgm_exec *x, void *device, const void *host, size_t bytes)
 
 // ---- to the host --------------------------------------------------------------------------------
 
+bool cuda_wait(dgm_exec *x, const char *what)
+{
+    cuda_exec_own *o = x->own;
+    cuda_flush(x);
+    if (o->weights_used)
+        cuda_fine(x,
+                  cudaMemcpyAsync(o->weights, o->device_weights, o->weights_used * sizeof(float),
+                                  cudaMemcpyDeviceToHost, cuda_stream(x)),
+                  "fetching alignments");
+    if (!cuda_fine(x, cudaStreamSynchronize(cuda_stream(x)), what)) return false;
+    for (int i = 0; i < o->wanted_count; i++) {
+        const cuda_wanted *w = &o->wanted[i];
+        memcpy(w->to, o->weights + w->at, (size_t)w->count * sizeof(float));
+    }
+    o->wanted_count = 0;
+    o->weights_used = 0;
+    return true;
+}
+
+void cuda_sync(dgm_exec *x)
+{
+    cuda_exec_own *o = x->own;
+    if (cuda_wait(x, "waiting")) o->at = o->sent = 0;
+}
+
 bool cuda_fetch(dgm_exec *x, void *host, const void *device, size_t bytes)
 {
     cuda_exec_own *o = x->own;
@@ -166,7 +199,7 @@ bool cuda_fetch(dgm_exec *x, void *host, const void *device, size_t bytes)
         const size_t n = bytes < o->back_size ? bytes : o->back_size;
         if (!cuda_fine(x, cudaMemcpyAsync(o->back, from, n, cudaMemcpyDeviceToHost, cuda_stream(x)),
                        "fetching results") ||
-            !cuda_fine(x, cudaStreamSynchronize(cuda_stream(x)), "waiting for results"))
+            !cuda_wait(x, "waiting for results"))
             return false;
         memcpy(to, o->back, n);
         to += n;
@@ -174,24 +207,6 @@ bool cuda_fetch(dgm_exec *x, void *host, const void *device, size_t bytes)
         bytes -= n;
     }
     return true;
-}
-
-void cuda_sync(dgm_exec *x)
-{
-    cuda_exec_own *o = x->own;
-    cuda_flush(x);
-    if (o->weights_used)
-        cuda_fine(x,
-                  cudaMemcpyAsync(o->weights, o->device_weights, o->weights_used * sizeof(float),
-                                  cudaMemcpyDeviceToHost, cuda_stream(x)),
-                  "fetching alignments");
-    cuda_fine(x, cudaStreamSynchronize(cuda_stream(x)), "waiting");
-    for (int i = 0; i < o->wanted_count; i++) {
-        const cuda_wanted *w = &o->wanted[i];
-        memcpy(w->to, o->weights + w->at, (size_t)w->count * sizeof(float));
-    }
-    o->wanted_count = 0;
-    o->weights_used = 0;
 }
 
 void cuda_read(dgm_exec *x, float *host, dgm_mat in)
@@ -207,7 +222,7 @@ void cuda_read(dgm_exec *x, float *host, dgm_mat in)
                        cudaMemcpy2DAsync(o->back, row, part.data, (size_t)in.stride * sizeof(float),
                                          row, (size_t)n, cudaMemcpyDeviceToHost, cuda_stream(x)),
                        "reading rows") ||
-            !cuda_fine(x, cudaStreamSynchronize(cuda_stream(x)), "waiting for rows"))
+            !cuda_wait(x, "waiting for rows"))
             return;
         memcpy(host + (size_t)at * (size_t)in.cols, o->back, row * (size_t)n);
     }
@@ -220,6 +235,7 @@ void cuda_write(dgm_exec *x, dgm_mat y, const float *host)
     const int most = (int)(o->size / 4 / row);
     for (int at = 0; at < y.rows; at += most) {
         const int n = y.rows - at < most ? y.rows - at : most;
+        cuda_begin(x);
         cuda_flush(x);
         char *place = take(x, row * (size_t)n);
         memcpy(place, host + (size_t)at * (size_t)y.cols, row * (size_t)n);

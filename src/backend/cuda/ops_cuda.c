@@ -5,6 +5,7 @@
 void cuda_embed(dgm_exec *x, dgm_mat y, const dgm_embedding *table, const int32_t *ids, float scale,
                 const dgm_vector *start, const dgm_vector *positions, const int32_t *pos)
 {
+    cuda_begin(x);
     const int32_t *tokens = CUDA_SEND(x, int32_t, ids, y.rows);
     const int32_t *at = positions ? CUDA_SEND(x, int32_t, pos, y.rows) : NULL;
     if (!tokens || (positions && !at)) return;
@@ -57,6 +58,7 @@ void cuda_zero(dgm_exec *x, dgm_mat y)
 
 void cuda_gather(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index)
 {
+    cuda_begin(x);
     const int32_t *from = index ? CUDA_SEND(x, int32_t, index, y.rows) : NULL;
     if (index && !from) return;
     cuda_flush(x);
@@ -66,6 +68,7 @@ void cuda_gather(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index)
 
 void cuda_scatter(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index)
 {
+    cuda_begin(x);
     const int32_t *to = CUDA_SEND(x, int32_t, index, in.rows);
     if (!to) return;
     cuda_flush(x);
@@ -77,6 +80,7 @@ void cuda_scatter(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index)
 
 void cuda_copy(dgm_exec *x, dgm_mat y, const int32_t *to, dgm_mat in, const int32_t *from, int count)
 {
+    cuda_begin(x);
     const int32_t *targets = CUDA_SEND(x, int32_t, to, count);
     const int32_t *sources = CUDA_SEND(x, int32_t, from, count);
     if (!targets || !sources) return;
@@ -87,6 +91,7 @@ void cuda_copy(dgm_exec *x, dgm_mat y, const int32_t *to, dgm_mat in, const int3
 
 void cuda_zero_rows(dgm_exec *x, const dgm_mat *y, int matrices, const int32_t *rows, int count)
 {
+    cuda_begin(x);
     const int32_t *which = CUDA_SEND(x, int32_t, rows, count);
     if (!which) return;
     cuda_flush(x);
@@ -97,6 +102,7 @@ void cuda_zero_rows(dgm_exec *x, const dgm_mat *y, int matrices, const int32_t *
 
 void cuda_mean(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *first, const int32_t *count)
 {
+    cuda_begin(x);
     const int32_t *begin = CUDA_SEND(x, int32_t, first, y.rows);
     const int32_t *n = CUDA_SEND(x, int32_t, count, y.rows);
     if (!begin || !n) return;
@@ -107,6 +113,7 @@ void cuda_mean(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *first, const i
 
 void cuda_scale(dgm_exec *x, dgm_mat y, dgm_mat in, const float *factor)
 {
+    cuda_begin(x);
     const float *by = CUDA_SEND(x, float, factor, y.rows);
     if (!by) return;
     cuda_flush(x);
@@ -142,6 +149,7 @@ void cuda_gated_sum(dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b, dgm_mat g)
 
 void cuda_set(dgm_exec *x, dgm_mat tables, int row, const int32_t *ids, const float *values, int count)
 {
+    cuda_begin(x);
     const int32_t *tokens = CUDA_SEND(x, int32_t, ids, count);
     const float *numbers = values ? CUDA_SEND(x, float, values, count) : NULL;
     if (!tokens || (values && !numbers)) return;
@@ -155,9 +163,10 @@ void cuda_distances(dgm_exec *x, dgm_mat rows, const int32_t *one, const int32_t
 {
     _Static_assert(sizeof(dgm_distance) == 2 * sizeof(double), "two numbers side by side");
     cuda_exec_own *o = x->own;
-    const int most = (int)(o->back_size / sizeof *out);
+    const int most = (int)((o->back_size < o->size / 4 ? o->back_size : o->size / 4) / sizeof *out);
     for (int at = 0; at < count; at += most) {
         const int n = count - at < most ? count - at : most;
+        cuda_begin(x);
         const int32_t *a = CUDA_SEND(x, int32_t, one + at, n), *b = CUDA_SEND(x, int32_t, two + at, n);
         dgm_distance *found = cuda_room(x, (size_t)n * sizeof *out);
         if (!a || !b || !found) return;

@@ -12,16 +12,16 @@ int cuda_prepare_most(const dgm_linear *w)
 static void show_inputs(dgm_exec *x, const dgm_linear *w, dgm_mat in)
 {
     float largest[256];
+    const size_t mark = dgm_arena_mark(&x->device);
+    float *found = DGM_ARENA_ARRAY(&x->device, float, 256);
     for (int at = 0; at < in.rows; at += 256) {
         const int n = in.rows - at < 256 ? in.rows - at : 256;
-        float *found = cuda_room(x, sizeof largest);
-        if (!found) return;
-        cuda_flush(x);
         cuda_run_largest(cuda_stream(x), found, cuda_view(dgm_mat_rows(in, at, n)));
         cuda_launched(x, "largest");
-        if (!cuda_fetch(x, largest, found, (size_t)n * sizeof *largest)) return;
+        if (!cuda_fetch(x, largest, found, (size_t)n * sizeof *largest)) break;
         x->observer->inputs(x->observer->cookie, w, largest, n);
     }
+    dgm_arena_reset(&x->device, mark);
 }
 
 cuda_product cuda_prepare(dgm_exec *x, const dgm_linear *w, dgm_mat in)

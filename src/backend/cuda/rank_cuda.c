@@ -203,8 +203,9 @@ static void take_results(dgm_exec *x, const dgm_rank *r, const results *in)
     const size_t first = (size_t)in->first, n = (size_t)in->rows;
     if (!cuda_fine(x, cudaMemcpyAsync(o->back, in->base, in->bytes, cudaMemcpyDeviceToHost, cuda_stream(x)),
                    "fetching results") ||
-        !cuda_fine(x, cudaStreamSynchronize(cuda_stream(x)), "waiting for results"))
+        !cuda_wait(x, "waiting for results"))
         return;
+    o->at = o->sent = 0; // everything was read
     const size_t k = (size_t)r->k, watch = (size_t)r->watch_count, parts = (size_t)r->part_count;
     memcpy(r->score + first * k, o->back, n * k * sizeof(float));
     memcpy(r->token + first * k, o->back + in->token, n * k * sizeof(int32_t));
@@ -213,12 +214,43 @@ static void take_results(dgm_exec *x, const dgm_rank *r, const results *in)
     if (r->log_z) memcpy(r->log_z + first * parts, o->back + in->log_z, n * parts * sizeof(float));
 }
 
-static void rank_chunk(dgm_exec *x, const dgm_rank *r, int row, int rows, const results *out,
-                       float *const *logits, cuda_row_terms *terms, cuda_list never)
+// Bytes that the row's lists take on their way, at most.
+static size_t lists_bytes(const dgm_rank *r, int row)
 {
+    const dgm_terms *t = &r->terms[row];
+    size_t tokens = (size_t)t->allow_count + (size_t)t->deny_count, lists = 4;
+    for (int i = 0; i < t->add_count; i++, lists += 2) tokens += 2 * (size_t)t->add[i].count;
+    const dgm_candidates *c = r->candidates ? r->candidates[row] : NULL;
+    const dgm_candidates *more = c && r->more ? r->more[row] : NULL;
+    if (c && !c->gathered) tokens += (size_t)c->count;
+    if (more) tokens += (size_t)more->count;
+    return tokens * sizeof(int32_t) + lists * 64 + sizeof(cuda_row_terms) +
+           (size_t)r->watch_count * sizeof(int32_t);
+}
+
+// Sends the lists of up to `most` rows, as many as there is room for; returns how many, at least one.
+static int send_rows(dgm_exec *x, const dgm_rank *r, int row, int most, cuda_row_terms *terms)
+{
+    const cuda_exec_own *o = x->own;
     sent_lists sent = {.count = 0};
-    const int vocabulary = r->parts[0].out->rows;
-    for (int i = 0; i < rows; i++) fill_terms(x, &sent, r, row + i, &terms[i]);
+    const size_t each = sizeof *terms + (size_t)r->watch_count * sizeof(int32_t);
+    int n = 0;
+    while (n < most) {
+        const size_t rest = 256 + (size_t)n * each; // what follows the lists
+        if (n > 0 && o->at + rest + lists_bytes(r, row + n) > o->size) break;
+        fill_terms(x, &sent, r, row + n, &terms[n]);
+        n++;
+    }
+    return n;
+}
+
+// Ranks up to `most` rows from `row` on and returns how many.
+static int rank_chunk(dgm_exec *x, const dgm_rank *r, int row, int most, const results *out,
+                      float *const *logits, cuda_row_terms *terms)
+{
+    cuda_begin(x);
+    const cuda_list never = send_list(x, r->never, NULL, r->never_count);
+    const int rows = send_rows(x, r, row, most, terms), vocabulary = r->parts[0].out->rows;
     const size_t first = (size_t)(row - out->first);
     cuda_ranking k = {.parts = r->part_count,
                       .arithmetic = r->mix == DGM_MIX_ARITHMETIC && r->part_count > 1,
@@ -237,7 +269,7 @@ static void rank_chunk(dgm_exec *x, const dgm_rank *r, int row, int rows, const 
     k.token = (int32_t *)(void *)(out->base + out->token) + first * (size_t)r->k;
     k.watch_score = (float *)(void *)(out->base + out->watch) + first * (size_t)r->watch_count;
     k.log_z = (float *)(void *)(out->base + out->log_z) + first * (size_t)r->part_count;
-    if (x->failed != DGM_OK) return;
+    if (x->failed != DGM_OK) return rows;
     for (int p = 0; p < r->part_count; p++) {
         const size_t mark = dgm_arena_mark(&x->device);
         k.logits[p] = logits[p];
@@ -248,6 +280,7 @@ static void rank_chunk(dgm_exec *x, const dgm_rank *r, int row, int rows, const 
     cuda_flush(x);
     cuda_run_rank(cuda_stream(x), &k);
     cuda_launched(x, "rank");
+    return rows;
 }
 
 static void no_results(const dgm_rank *r)
@@ -275,14 +308,13 @@ void cuda_rank(dgm_exec *x, const dgm_rank *r)
     float *logits[CUDA_PARTS];
     for (int p = 0; p < r->part_count; p++) logits[p] = DGM_ARENA_ARRAY(&x->device, float, numbers);
     cuda_row_terms *terms = DGM_ARENA_ARRAY(&x->host, cuda_row_terms, (size_t)most);
-    const cuda_list never = send_list(x, r->never, NULL, r->never_count);
     const int fit = (int)(cuda_own(x)->back_size / result_bytes(r));
     for (int first = 0, n; first < r->rows && x->failed == DGM_OK; first += n) {
         n = r->rows - first < fit ? r->rows - first : fit;
         const results out = lay_out(x, r, first, n);
-        for (int row = first; row < first + n; row += most)
-            rank_chunk(x, r, row, first + n - row < most ? first + n - row : most, &out, logits, terms,
-                       never);
+        for (int row = first; row < first + n && x->failed == DGM_OK;)
+            row += rank_chunk(x, r, row, first + n - row < most ? first + n - row : most, &out, logits,
+                              terms);
         if (x->failed == DGM_OK) take_results(x, r, &out);
     }
     dgm_arena_reset(&x->host, mark.host);
