@@ -31,6 +31,11 @@ typedef struct dgm_backend_props {
     // Longest list of candidates whose columns are worth gathering (dgm_op_gather_columns); longer
     // ones are picked out of the whole layer, with the same bits.
     int gather_max;
+    // What suits the device where nobody asks for anything.
+    dgm_precision usual; // of products; DGM_PRECISION_COUNT: what the model's file recommends
+    int workers;         // that keep it busy; 0: one for each core
+    int batch_tokens, batch_sentences; // of each of them (engine/budget.c)
+    uint64_t worker_bytes; // of its memory that a worker takes beside what it is opened with
 } dgm_backend_props;
 
 // unit: what may also stand behind the colon of the name; NULL: that, else the best.

@@ -180,8 +180,15 @@ bool dgm_backend_probe(int index, dgm_backend_props *props, bool *broken, dgm_er
             *broken = true;
             return true;
         }
-        for (int n = 0; d->probe(n, props); n++)
+        int n = 0;
+        for (; d->probe(n, props); n++)
             if (index-- == 0) return true;
+        if (n > 0 || index-- > 0) continue;
+        dgm_backend *none = NULL; // it is installed, and there is nothing it can use: opening says why
+        if (d->open(&none, NULL, why) == DGM_OK) dgm_backend_close(&none);
+        snprintf(props->name, sizeof props->name, "%s", rows[i].name);
+        *broken = true;
+        return true;
     }
     return false;
 }

@@ -10,28 +10,26 @@
 //                are left between them, and half a block more for each (model/slots.c)
 //     past       decoder rows with their ancestors: four times the budget. A hypothesis is seldom
 //                more than twice its source and shares most of its past with its neighbours; should
-//                it not suffice, the youngest sentence is put back (worker.c), at no cost but time
+//                it not suffice, the youngest sentence is put back (worker.c), at no cost but time.
+//                Memory of a device is taken whether it is touched or not: there it is once the budget
 //
 // and never less than the longest sentence needs alone. A default that takes more than the
 // workspace (else: than the machine has) is halved until it fits; what the caller asked for is
 // refused. A device with memory of its own has a budget in each: the workspace bounds both.
 //
-// The default was measured with newstest2014 at one thread, i8, on a core with 1 MiB of L2
-// (docs/results/THROUGHPUT.md): a small model is on its plateau from some 20 rows on, a larger one reads
-// its weights from memory every step and still gains from 64 rows to 128. Who gives a number of
-// sentences gets them, unless they are very long.
+// The default is the device's (dgm_backend_props). Who gives a number of sentences gets them, unless they are
+// very long.
 #include <string.h>
 
 #include "base/mem.h"
 #include "engine/engine_private.h"
 
 enum {
-    TOKENS = 8192,       // default budget
-    LONG = 128,          // tokens of a sentence up to which a batch is not cut
-    SHORT = 4,           // tokens of a sentence when they are counted,
-    MEDIUM = 16,         // and when memory is short
-    MAX_SENTENCES = 128, // at once; more gain nothing and take memory for their candidates
-    GENERATIONS = 4      // rows of a beam beside one for every position (model.c)
+    LONG = 128,       // tokens of a sentence up to which a batch is not cut,
+    LONG_THERE = 32,  // and on a device with memory of its own
+    SHORT = 4,        // tokens of a sentence when they are counted,
+    MEDIUM = 16,      // and when memory is short
+    GENERATIONS = 4   // rows of a beam beside one for every position (model.c)
 };
 
 static int64_t max64(int64_t a, int64_t b)
@@ -49,23 +47,28 @@ static void size_workers(dgm_translator *t, int64_t tokens, int length, int batc
 {
     dgm_search_config *c = &t->config;
     const dgm_model_info *m = dgm_model_describe(t->members[0].model);
+    const dgm_backend_props *device = dgm_backend_properties(t->backend);
     const int64_t most = 1 << 28;
     t->batch_tokens = tokens;
-    t->batch = clamp(tokens / ((int64_t)length * c->beam), batch ? batch : MAX_SENTENCES);
+    t->batch = clamp(tokens / ((int64_t)length * c->beam), batch ? batch : device->batch_sentences);
     c->sentences = t->batch;
     t->limits = dgm_search_limits(c, m);
     t->limits.sources = clamp(max64(t->limits.source, 2 * tokens / c->beam + 8 * t->batch), most);
     t->limits.past =
-        clamp(max64((int64_t)c->beam * (t->limits.target + GENERATIONS), 4 * tokens), most);
+        clamp(max64((int64_t)c->beam * (t->limits.target + GENERATIONS),
+                    device->host_memory ? 4 * tokens : tokens),
+              most);
 }
 
 // What all workers take of the memory that is scarcest: of both together where the device computes
 // in the host's.
 static uint64_t all_workers(const dgm_translator *t)
 {
+    const dgm_backend_props *device = dgm_backend_properties(t->backend);
     const dgm_bytes one = dgm_worker_bytes(t);
-    uint64_t bytes = one.host > one.device ? one.host : one.device;
-    if (dgm_backend_properties(t->backend)->host_memory) bytes = (uint64_t)one.host + one.device;
+    const uint64_t there = one.device + device->worker_bytes;
+    uint64_t bytes = one.host > there ? one.host : there;
+    if (device->host_memory) bytes = (uint64_t)one.host + one.device;
     return bytes > UINT64_MAX / 4 / (uint64_t)t->threads ? UINT64_MAX / 4
                                                          : bytes * (uint64_t)t->threads;
 }
@@ -87,25 +90,27 @@ static dgm_status refuse(const dgm_translator *t, const dgm_settings *s, uint64_
                         "%d, lengths %d and %d)",
                         mib(most), what, mib(all_workers(t)), t->threads, t->config.beam,
                         t->limits.source, t->limits.target);
-    return dgm_fail(
-        err, DGM_ERR_ARGUMENT,
-        "%s takes %.1f MiB, this machine has %.1f MiB of memory: lower the threads (%d), "
-        "the beam (%d) or the length limits (%d and %d)",
-        what, mib(all_workers(t)), mib(most), t->threads, t->config.beam, t->limits.source,
-        t->limits.target);
+    const dgm_backend_props *device = dgm_backend_properties(t->backend);
+    const bool there = !device->host_memory && most == device->memory_free;
+    return dgm_fail(err, there ? DGM_ERR_MEMORY : DGM_ERR_ARGUMENT,
+                    "%s takes %.1f MiB, %s has %.1f MiB of memory%s: lower the threads (%d), "
+                    "the beam (%d) or the length limits (%d and %d)",
+                    what, mib(all_workers(t)), there ? device->name : "this machine", mib(most),
+                    there ? " free" : "", t->threads, t->config.beam, t->limits.source, t->limits.target);
 }
 
 dgm_status dgm_budget_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err)
 {
-    // The least that both memories have: a workspace bounds each of them.
+    // The least that both memories have: a workspace bounds each of them. The device's has weights in it.
     const dgm_backend_props *device = dgm_backend_properties(t->backend);
     uint64_t physical = dgm_memory_physical();
-    if (!device->host_memory && device->memory < physical) physical = device->memory;
+    if (!device->host_memory && device->memory_free < physical) physical = device->memory_free;
     uint64_t most = s->workspace ? (uint64_t)s->workspace : physical;
     DGM_FAIL_IF(s->workspace && most > physical, err, DGM_ERR_ARGUMENT,
                 "a workspace of %.1f MiB is more than the %.1f MiB of memory that this machine has",
                 mib(most), mib(physical));
-    int64_t tokens = max64(TOKENS, (int64_t)s->batch * LONG * t->config.beam);
+    const int whole = device->host_memory ? LONG : LONG_THERE;
+    int64_t tokens = max64(device->batch_tokens, (int64_t)s->batch * whole * t->config.beam);
     if (s->batch_tokens) tokens = s->batch_tokens;
     for (;; tokens /= 2) {
         for (int length = SHORT; length <= MEDIUM; length *= 2) {

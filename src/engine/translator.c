@@ -64,6 +64,8 @@ static dgm_status load_member(dgm_translator *t, int index, int precision, dgm_e
 {
     dgm_loaded *m = &t->members[index];
     const char *path = dgm_gguf_path(m->file);
+    const dgm_precision usual = dgm_backend_properties(t->backend)->usual;
+    if (precision < 0 && usual != DGM_PRECISION_COUNT) precision = (int)usual;
     dgm_status st = dgm_precision_choose(m->file, precision, &m->precision, err);
     if (st == DGM_OK) st = dgm_model_load(&m->model, t->backend, m->file, m->precision, err);
     if (st != DGM_OK && st != DGM_ERR_MEMORY && err && !strstr(err->text, path))

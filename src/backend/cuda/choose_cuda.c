@@ -27,10 +27,10 @@ dgm_status cuda_centroids_load(dgm_backend *b, const dgm_tensor *centroids, dgm_
     }
     if (st == DGM_OK) {
         *c = (dgm_centroids){.ops = &cuda_ops, .count = centroids->rows, .width = centroids->cols};
-        st = cuda_upload(&c->rows, centroids->data, centroids->bytes, err);
+        st = cuda_upload(b, &c->rows, centroids->data, centroids->bytes, err);
     }
     if (st == DGM_OK)
-        st = cuda_upload((void **)&c->half_square, half, (size_t)c->count * sizeof *half, err);
+        st = cuda_upload(b, (void **)&c->half_square, half, (size_t)c->count * sizeof *half, err);
     dgm_free(row);
     dgm_free(half);
     if (st != DGM_OK)

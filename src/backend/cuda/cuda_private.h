@@ -110,6 +110,9 @@ static inline cuda_rows cuda_view(dgm_mat m)
 
 // device_cuda.c. False, with the reason in err (its status) or in the worker.
 dgm_status cuda_status(cudaError_t e, const char *what, dgm_error *err);
+// Memory of the device; where it does not suffice the message says how much there is, and what helps.
+dgm_status cuda_take(dgm_backend *b, void **p, size_t bytes, const char *what, const char *helps,
+                     dgm_error *err);
 bool cuda_fine(dgm_exec *x, cudaError_t e, const char *what);
 void cuda_launched(dgm_exec *x, const char *what); // after launches
 
@@ -133,15 +136,24 @@ bool cuda_fetch(dgm_exec *x, void *host, const void *device, size_t bytes);
     ((const type *)cuda_send((x), (host), (size_t)(count) * sizeof(type)))
 
 // weights_cuda.c
-dgm_status cuda_upload(void **device, const void *host, size_t bytes, dgm_error *err);
+dgm_status cuda_upload(dgm_backend *b, void **device, const void *host, size_t bytes, dgm_error *err);
 cuda_type cuda_type_of(dgm_precision p);
 int cuda_stride_of(int cols);
 // The stack of parts as products read them, into host memory: data [rows, stride], scales [rows].
 dgm_status cuda_make_rows(const dgm_linear_part *parts, int count, dgm_precision precision, int cols,
                           void *data, float *scales, dgm_error *err);
 
-// Device memory that operations may take above what was asked for when the worker was opened.
-enum { CUDA_SCRATCH = 64 << 20 };
+#ifndef CUDA_RING // a test makes it small
+#define CUDA_RING (16 << 20)
+#endif
+// Device memory of a worker: what operations may take above what was asked for when it was opened, and the ways of
+// numbers (exec_cuda.c).
+enum {
+    CUDA_SCRATCH = 32 << 20,
+    CUDA_BACK = 4 << 20,
+    CUDA_WEIGHTS = 4 << 20,
+    CUDA_WORKER = CUDA_SCRATCH + CUDA_RING + CUDA_BACK + CUDA_WEIGHTS
+};
 
 // products_cuda.c. Fills in a, a_scale and the types: quantises rows where the layer asks for it, into
 // device memory that the caller gives back.

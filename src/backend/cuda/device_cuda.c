@@ -59,6 +59,21 @@ void cuda_launched(dgm_exec *x, const char *what)
     cuda_fine(x, cudaGetLastError(), what);
 }
 
+dgm_status cuda_take(dgm_backend *b, void **p, size_t bytes, const char *what, const char *helps,
+                     dgm_error *err)
+{
+    size_t available = 0, all = 0;
+    const cudaError_t e = cudaMalloc(p, bytes);
+    cudaMemGetInfo(&available, &all);
+    b->props.memory_free = available;
+    if (e != cudaErrorMemoryAllocation) return cuda_status(e, what, err);
+    cudaGetLastError(); // it was said
+    return dgm_fail(err, DGM_ERR_MEMORY,
+                    "device %s: out of memory: %s take%s %.1f MiB more, %.1f of %.1f MiB are free: use %s",
+                    b->props.name, what, strcmp(what, "weights") == 0 ? "" : "s", (double)bytes / 1048576,
+                    (double)available / 1048576, (double)all / 1048576, helps);
+}
+
 // A call of the runtime for every operation would cost as much as launching one.
 static _Thread_local int current;
 
@@ -88,6 +103,11 @@ static dgm_status describe_props(int device, dgm_backend_props *p, int *capabili
         .encode_tokens = 8192,
         .encode_tokens_recurrent = 8192,
         .gather_max = INT32_MAX, // a list costs its numbers alone
+        .usual = DGM_PRECISION_F16,
+        .workers = 2, // one's host work beside the other's kernels
+        .batch_tokens = 65536,
+        .batch_sentences = 1024,
+        .worker_bytes = CUDA_WORKER,
     };
     *capability = d.major * 10 + d.minor;
     if (d.major >= 8) p->precisions |= 1u << DGM_PRECISION_BF16;

@@ -12,47 +12,42 @@
 #include "backend/cuda/cuda_private.h"
 #include "base/mem.h"
 
-// SCRATCH: quantised rows, above everything else.
-enum { SCRATCH = CUDA_SCRATCH };
-#ifndef CUDA_RING // a test makes it small
-#define CUDA_RING (32 << 20)
-#endif
-enum { RING = CUDA_RING, BACK = 4 << 20, WEIGHTS = 4 << 20, WANTED = 4096, ALIGN = 64 };
+enum { WANTED = 4096, ALIGN = 64 };
 
-static cudaError_t open_own(cuda_exec_own *o)
+static dgm_status page_lock(void *p, size_t bytes, dgm_error *err)
 {
-    cudaError_t e = cudaStreamCreateWithFlags(&o->stream, cudaStreamNonBlocking);
-    if (e == cudaSuccess) e = cudaHostAlloc((void **)&o->ring, RING, cudaHostAllocDefault);
-    if (e == cudaSuccess) e = cudaMalloc((void **)&o->mirror, RING);
-    if (e == cudaSuccess) e = cudaHostAlloc((void **)&o->back, BACK, cudaHostAllocDefault);
-    if (e == cudaSuccess) e = cudaMalloc((void **)&o->device_back, BACK);
-    if (e == cudaSuccess) e = cudaHostAlloc((void **)&o->weights, WEIGHTS, cudaHostAllocDefault);
-    if (e == cudaSuccess) e = cudaMalloc((void **)&o->device_weights, WEIGHTS);
-    o->size = RING;
-    o->back_size = BACK;
-    o->weights_size = WEIGHTS / sizeof(float);
-    return e;
+    return cuda_status(cudaHostAlloc(p, bytes, cudaHostAllocDefault), "page-locked memory of a worker", err);
+}
+
+static dgm_status open_own(dgm_backend *b, cuda_exec_own *o, dgm_error *err)
+{
+    static const char *const ring = "the ring of a worker", *const less = "fewer --threads";
+    o->size = CUDA_RING;
+    o->back_size = CUDA_BACK;
+    o->weights_size = CUDA_WEIGHTS / sizeof(float);
+    o->wanted_room = WANTED;
+    o->wanted = dgm_malloc(WANTED * sizeof *o->wanted);
+    o->starts = dgm_malloc(WANTED * sizeof *o->starts);
+    if (!o->wanted || !o->starts) return dgm_no_memory(err);
+    DGM_TRY(cuda_status(cudaStreamCreateWithFlags(&o->stream, cudaStreamNonBlocking), "a stream", err));
+    DGM_TRY(page_lock(&o->ring, CUDA_RING, err));
+    DGM_TRY(page_lock(&o->back, CUDA_BACK, err));
+    DGM_TRY(page_lock(&o->weights, CUDA_WEIGHTS, err));
+    DGM_TRY(cuda_take(b, (void **)&o->mirror, CUDA_RING, ring, less, err));
+    DGM_TRY(cuda_take(b, (void **)&o->device_back, CUDA_BACK, ring, less, err));
+    return cuda_take(b, (void **)&o->device_weights, CUDA_WEIGHTS, ring, less, err);
 }
 
 dgm_status cuda_exec_open(dgm_exec *x, size_t device_bytes, dgm_error *err)
 {
-    device_bytes += SCRATCH;
     cuda_exec_own *o = x->own = dgm_calloc(1, sizeof *o);
     if (!o) return dgm_no_memory(err);
-    o->wanted = dgm_malloc(WANTED * sizeof *o->wanted);
-    o->starts = dgm_malloc(WANTED * sizeof *o->starts);
-    o->wanted_room = WANTED;
-    if (!o->wanted || !o->starts) return dgm_no_memory(err);
     DGM_TRY(cuda_status(cuda_use(x->backend), "opening it", err));
-    DGM_TRY(cuda_status(open_own(o), "page-locked memory of a worker", err));
+    DGM_TRY(open_own(x->backend, o, err));
     void *base = NULL;
-    size_t available = 0, all = 0;
-    cudaMemGetInfo(&available, &all);
-    DGM_FAIL_IF(device_bytes > available, err, DGM_ERR_MEMORY,
-                "device %s: a worker needs %.1f MiB of its memory, %.1f MiB are free: lower the batch, "
-                "the beam or the length limits",
-                x->backend->props.name, (double)device_bytes / 1048576, (double)available / 1048576);
-    DGM_TRY(cuda_status(cudaMalloc(&base, device_bytes + ALIGN), "a worker's memory", err));
+    device_bytes += CUDA_SCRATCH;
+    DGM_TRY(cuda_take(x->backend, &base, device_bytes, "a worker",
+                      "a smaller --workspace, --batch or --beam, or fewer --threads", err));
     x->device = (dgm_arena){.base = base, .size = device_bytes};
     return cuda_status(cudaMemsetAsync(base, 0, device_bytes, o->stream), "a worker's memory", err);
 }

@@ -13,10 +13,10 @@
 
 enum { WIDEST = 1 << 16, STEP = 64 };
 
-dgm_status cuda_upload(void **device, const void *host, size_t bytes, dgm_error *err)
+dgm_status cuda_upload(dgm_backend *b, void **device, const void *host, size_t bytes, dgm_error *err)
 {
     *device = NULL;
-    DGM_TRY(cuda_status(cudaMalloc(device, bytes ? bytes : 1), "weights", err));
+    DGM_TRY(cuda_take(b, device, bytes ? bytes : 1, "weights", "a smaller precision", err));
     DGM_TRY(cuda_status(cudaMemcpy(*device, host, bytes, cudaMemcpyHostToDevice), "weights", err));
     // The copy may still be under way, and workers' streams do not wait for it.
     return cuda_status(cudaStreamSynchronize(0), "weights", err);
@@ -138,7 +138,7 @@ static float stacked_input_scale(const dgm_linear_part *parts, int count)
     return scale;
 }
 
-static dgm_status load_bias(dgm_linear *l, const dgm_linear_part *parts, int count, dgm_error *err)
+static dgm_status load_bias(dgm_backend *b, dgm_linear *l, const dgm_linear_part *parts, int count, dgm_error *err)
 {
     bool any = false;
     for (int i = 0; i < count; i++) any = any || parts[i].bias;
@@ -149,7 +149,7 @@ static dgm_status load_bias(dgm_linear *l, const dgm_linear_part *parts, int cou
         if (parts[i].bias)
             memcpy(to, parts[i].bias, (size_t)parts[i].weight->rows * sizeof *to);
     const dgm_status st =
-        cuda_upload((void **)&l->bias, bias, (size_t)l->rows * sizeof *bias, err);
+        cuda_upload(b, (void **)&l->bias, bias, (size_t)l->rows * sizeof *bias, err);
     dgm_free(bias);
     return st;
 }
@@ -164,10 +164,10 @@ static dgm_status load_layer(dgm_backend *b, dgm_linear *l, const dgm_linear_par
     dgm_status st = l->tensors && data && (scales || l->type != CUDA_I8) ? DGM_OK : dgm_no_memory(err);
     for (int i = 0; st == DGM_OK && i < count; i++) l->tensors[i] = parts[i].weight;
     if (st == DGM_OK) st = cuda_make_rows(parts, count, l->precision, l->cols, data, scales, err);
-    if (st == DGM_OK) st = cuda_upload(&l->data, data, l->bytes, err);
+    if (st == DGM_OK) st = cuda_upload(b, &l->data, data, l->bytes, err);
     if (st == DGM_OK && scales)
-        st = cuda_upload((void **)&l->scales, scales, (size_t)l->rows * sizeof *scales, err);
-    if (st == DGM_OK) st = load_bias(l, parts, count, err);
+        st = cuda_upload(b, (void **)&l->scales, scales, (size_t)l->rows * sizeof *scales, err);
+    if (st == DGM_OK) st = load_bias(b, l, parts, count, err);
     if (b->static_scales) l->input_scale = stacked_input_scale(parts, count);
     dgm_free(data);
     dgm_free(scales);
@@ -254,9 +254,9 @@ dgm_status cuda_embedding_load(dgm_backend *b, const dgm_tensor *table, dgm_embe
     if (!e) return dgm_no_memory(err);
     e->ops = &cuda_ops;
     e->table = (cuda_table){.type = table->type, .cols = table->cols};
-    dgm_status st = cuda_upload(&e->owned[0], table->data, table->bytes, err);
+    dgm_status st = cuda_upload(b, &e->owned[0], table->data, table->bytes, err);
     if (st == DGM_OK && table->scale)
-        st = cuda_upload(&e->owned[1], table->scale->data, table->scale->bytes, err);
+        st = cuda_upload(b, &e->owned[1], table->scale->data, table->scale->bytes, err);
     e->table.data = e->owned[0];
     e->table.scale = e->owned[1];
     if (st != DGM_OK)
@@ -286,7 +286,7 @@ dgm_status cuda_vector_from(dgm_backend *b, const float *data, int rows, int col
     v->ops = &cuda_ops;
     v->rows = rows;
     v->cols = cols;
-    const dgm_status st = cuda_upload((void **)&v->data, data,
+    const dgm_status st = cuda_upload(b, (void **)&v->data, data,
                                       (size_t)rows * (size_t)cols * sizeof(float), err);
     if (st != DGM_OK)
         cuda_vector_free(b, &v);
