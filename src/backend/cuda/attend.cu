@@ -77,16 +77,16 @@ template <int columns> static __global__ void __launch_bounds__(THREADS) attend(
     }
 }
 
-void cuda_run_attend(cudaStream_t s, const cuda_attention *a)
+void cuda_run_attend(cuda_tape *tape, const cuda_attention *a)
 {
     if (a->q.rows <= 0) return;
     const dim3 grid((unsigned)a->q.rows, (unsigned)a->heads);
     if (a->dv <= THREADS)
-        CUDA_LAUNCH(attend<1>, grid, THREADS, 0, s, *a);
+        CUDA_LAUNCH(attend<1>, grid, THREADS, 0, tape, *a);
     else if (a->dv <= 8 * THREADS)
-        CUDA_LAUNCH(attend<8>, grid, THREADS, 0, s, *a);
+        CUDA_LAUNCH(attend<8>, grid, THREADS, 0, tape, *a);
     else
-        CUDA_LAUNCH(attend<64>, grid, THREADS, 0, s, *a);
+        CUDA_LAUNCH(attend<64>, grid, THREADS, 0, tape, *a);
 }
 
 // ---- alignments ---------------------------------------------------------------------------------
@@ -129,10 +129,10 @@ static __global__ void __launch_bounds__(THREADS)
     for (int j = threadIdx.x; j < n; j += THREADS) out[j] /= (float)(end - begin);
 }
 
-void cuda_run_weights(cudaStream_t s, const cuda_attention *a, const int32_t *rows, const int32_t *at,
+void cuda_run_weights(cuda_tape *tape, const cuda_attention *a, const int32_t *rows, const int32_t *at,
                       int count, int head, float *out)
 {
-    if (count > 0) CUDA_LAUNCH(weights, (unsigned)count, THREADS, 0, s, *a, rows, at, head, out);
+    if (count > 0) CUDA_LAUNCH(weights, (unsigned)count, THREADS, 0, tape, *a, rows, at, head, out);
 }
 
 // ---- memory of sources --------------------------------------------------------------------------
@@ -152,9 +152,9 @@ static __global__ void put_span(void *memory, int half, int width, int unit, cud
     }
 }
 
-void cuda_run_put(cudaStream_t s, void *memory, int half, int width, int unit, cuda_rows kv,
+void cuda_run_put(cuda_tape *tape, void *memory, int half, int width, int unit, cuda_rows kv,
                   const cuda_span *spans, int count)
 {
     const dim3 grid((unsigned)count, 16);
-    if (count > 0) CUDA_LAUNCH(put_span, grid, THREADS, 0, s, memory, half, width, unit, kv, spans);
+    if (count > 0) CUDA_LAUNCH(put_span, grid, THREADS, 0, tape, memory, half, width, unit, kv, spans);
 }

@@ -9,33 +9,31 @@
 
 // ---- paths --------------------------------------------------------------------------------------
 
+// first, length and entries lie one behind the other, and are sent together.
 dgm_bytes cuda_paths_bytes(const dgm_backend *b, int rows, size_t entry_count)
 {
     (void)b;
-    const size_t numbers = dgm_arena_cost((size_t)rows * sizeof(int32_t));
-    return (dgm_bytes){.host = dgm_arena_cost(sizeof(dgm_paths)) + numbers,
-                       .device = 2 * numbers + dgm_arena_cost(entry_count * sizeof(int32_t))};
-}
-
-static const int32_t *keep(dgm_exec *x, const int32_t *from, int count)
-{
-    int32_t *to = DGM_ARENA_ARRAY(&x->device, int32_t, (size_t)count);
-    if (to) cuda_send_to(x, to, from, (size_t)count * sizeof *to);
-    return to;
+    const size_t numbers = (size_t)rows * sizeof(int32_t);
+    return (dgm_bytes){.host = dgm_arena_cost(sizeof(dgm_paths)) + dgm_arena_cost(numbers),
+                       .device = dgm_arena_cost(2 * numbers + entry_count * sizeof(int32_t))};
 }
 
 const dgm_paths *cuda_paths(dgm_exec *x, int rows, const int32_t *first, const int32_t *length,
                             const int32_t *entries, int entry_count)
 {
+    const size_t n = (size_t)rows, more = entries ? (size_t)entry_count : 0, size = sizeof(int32_t);
     dgm_paths *p = dgm_arena_alloc(&x->host, sizeof *p);
-    int32_t *lengths = DGM_ARENA_ARRAY(&x->host, int32_t, (size_t)rows);
-    memcpy(lengths, length, (size_t)rows * sizeof *lengths);
+    int32_t *lengths = DGM_ARENA_ARRAY(&x->host, int32_t, n);
+    int32_t *there = DGM_ARENA_ARRAY(&x->device, int32_t, 2 * n + more);
+    memcpy(lengths, length, n * size);
     *p = (dgm_paths){.ops = &cuda_ops,
-                     .first = keep(x, first, rows),
-                     .length = keep(x, length, rows),
-                     .entries = entries ? keep(x, entries, entry_count) : NULL,
+                     .first = there,
+                     .length = there + n,
+                     .entries = entries ? there + 2 * n : NULL,
                      .rows = rows,
                      .host_length = lengths};
+    const cuda_piece pieces[] = {{first, n * size}, {length, n * size}, {entries, more * size}};
+    cuda_send_pieces(x, there, pieces, entries ? 3 : 2);
     return p;
 }
 
@@ -80,20 +78,16 @@ static void want_weights(dgm_exec *x, const cuda_attention *a, const dgm_paths *
         const int32_t *rows = CUDA_SEND(x, int32_t, align->row + from, n);
         const int32_t *at = CUDA_SEND(x, int32_t, o->starts, n);
         if (!rows || !at) return;
-        cuda_flush(x);
-        cuda_run_weights(cuda_stream(x), a, rows, at, n, align->head, o->device_weights);
+        cuda_run_weights(cuda_tape_of(x), a, rows, at, n, align->head, o->device_weights);
         o->wanted_count += n;
         o->weights_used += used;
     }
 }
 
-static void run(dgm_exec *x, const cuda_attention *a, const dgm_paths *p, const dgm_align_list *align,
-                const char *what)
+static void run(dgm_exec *x, const cuda_attention *a, const dgm_paths *p, const dgm_align_list *align)
 {
-    cuda_flush(x);
-    cuda_run_attend(cuda_stream(x), a);
+    cuda_run_attend(cuda_tape_of(x), a);
     if (align) want_weights(x, a, p, align);
-    cuda_launched(x, what);
 }
 
 static cuda_attention args_of(dgm_mat out, dgm_mat q, const dgm_paths *p)
@@ -121,7 +115,7 @@ void cuda_attend(dgm_exec *x, dgm_mat out, dgm_mat q, dgm_mat k, dgm_mat v, cons
     a.dk = heads->dk;
     a.dv = heads->dv;
     a.scale = heads->scale;
-    run(x, &a, p, align, "attend");
+    run(x, &a, p, align);
 }
 
 void cuda_attend_add(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_vector *w, dgm_mat k, dgm_mat v,
@@ -135,7 +129,7 @@ void cuda_attend_add(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_vector *w, d
     a.dk = q.cols;
     a.dv = out.cols;
     a.additive = w->data;
-    run(x, &a, p, align, "attend_add");
+    run(x, &a, p, align);
 }
 
 // ---- blocks -------------------------------------------------------------------------------------
@@ -148,11 +142,9 @@ void cuda_blocks_put(dgm_exec *x, const dgm_blocks *memories, int layers, dgm_ma
     const cuda_span *sent = cuda_send(x, spans, (size_t)count * sizeof *spans);
     const int width = memories->heads * (memories->dk + memories->dv);
     if (!sent) return;
-    cuda_flush(x);
     for (int l = 0; l < layers; l++)
-        cuda_run_put(cuda_stream(x), memories[l].data, memories[l].elem == sizeof(uint16_t), width,
+        cuda_run_put(cuda_tape_of(x), memories[l].data, memories[l].elem == sizeof(uint16_t), width,
                      DGM_BLOCK_POSITIONS, cuda_view(dgm_mat_cols(kv, l * width, width)), sent, count);
-    cuda_launched(x, "blocks_put");
 }
 
 void cuda_attend_blocks(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_blocks *b, float scale,
@@ -169,5 +161,5 @@ void cuda_attend_blocks(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_blocks *b
     a.dv = b->dv;
     a.scale = scale;
     a.unit = DGM_BLOCK_POSITIONS;
-    run(x, &a, p, align, "attend_blocks");
+    run(x, &a, p, align);
 }

@@ -49,11 +49,11 @@ static __global__ void closest(cuda_rows rows, const __half *centroids, const fl
     found[blockIdx.x] = most > -INFINITY ? which : 0;
 }
 
-void cuda_run_closest(cudaStream_t s, cuda_rows rows, const void *centroids, const float *half_square,
+void cuda_run_closest(cuda_tape *tape, cuda_rows rows, const void *centroids, const float *half_square,
                       int count, int32_t *found)
 {
     if (rows.rows > 0)
-        CUDA_LAUNCH(closest, (unsigned)rows.rows, THREADS, 0, s, rows, (const __half *)centroids,
+        CUDA_LAUNCH(closest, (unsigned)rows.rows, THREADS, 0, tape, rows, (const __half *)centroids,
                     half_square, count, found);
 }
 
@@ -113,13 +113,13 @@ static __global__ void sort_rows(int places, int top, int experts, cuda_routing 
         }
 }
 
-void cuda_run_route(cudaStream_t s, cuda_rows in, const float *gate, const float *bias, int experts,
+void cuda_run_route(cuda_tape *tape, cuda_rows in, const float *gate, const float *bias, int experts,
                     int top, int normalise, float scale, cuda_routing r)
 {
     if (in.rows <= 0) return;
-    CUDA_LAUNCH(choose_experts, (unsigned)in.rows, THREADS, (size_t)experts * sizeof(float), s, in,
+    CUDA_LAUNCH(choose_experts, (unsigned)in.rows, THREADS, (size_t)experts * sizeof(float), tape, in,
                 gate, bias, experts, top, normalise, scale, r);
-    CUDA_LAUNCH(sort_rows, (unsigned)(experts / THREADS + 1), THREADS, 0, s, in.rows * top, top,
+    CUDA_LAUNCH(sort_rows, (unsigned)(experts / THREADS + 1), THREADS, 0, tape, in.rows * top, top,
                 experts, r);
 }
 
@@ -138,7 +138,7 @@ static __global__ void combine_rows(cuda_rows y, cuda_rows result, int top, cuda
     }
 }
 
-void cuda_run_combine(cudaStream_t s, cuda_rows y, cuda_rows result, int top, cuda_routing r)
+void cuda_run_combine(cuda_tape *tape, cuda_rows y, cuda_rows result, int top, cuda_routing r)
 {
-    if (y.rows > 0) CUDA_LAUNCH(combine_rows, (unsigned)y.rows, THREADS, 0, s, y, result, top, r);
+    if (y.rows > 0) CUDA_LAUNCH(combine_rows, (unsigned)y.rows, THREADS, 0, tape, y, result, top, r);
 }

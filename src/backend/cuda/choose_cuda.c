@@ -67,8 +67,7 @@ void cuda_closest(dgm_exec *x, const dgm_centroids *c, dgm_mat rows, int32_t *fo
     const size_t mark = dgm_arena_mark(&x->device), n = (size_t)rows.rows;
     int32_t *numbers = DGM_ARENA_ARRAY(&x->device, int32_t, n);
     memset(found, 0, n * sizeof *found);
-    cuda_run_closest(cuda_stream(x), cuda_view(rows), c->rows, c->half_square, c->count, numbers);
-    cuda_launched(x, "closest");
+    cuda_run_closest(cuda_tape_of(x), cuda_view(rows), c->rows, c->half_square, c->count, numbers);
     cuda_fetch(x, found, numbers, n * sizeof *found);
     dgm_arena_reset(&x->device, mark);
 }
@@ -195,7 +194,7 @@ static void multiply(dgm_exec *x, const dgm_experts *e, int layer, dgm_mat in, c
     p.groups = e->count;
     p.w_group = e->group[layer];
     p.bias_group = l->rows;
-    cuda_run_product(cuda_stream(x), &p);
+    cuda_run_product(cuda_tape_of(x), &p);
 }
 
 void cuda_experts(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_experts *e, const dgm_mixture *how,
@@ -216,15 +215,13 @@ void cuda_experts(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_experts *e, cons
                           DGM_ARENA_ARRAY(&x->device, int32_t, (size_t)places),
                           DGM_ARENA_ARRAY(&x->device, int32_t, (size_t)places)};
         const dgm_mat result = cuda_mat(x, places, y.cols), middle = cuda_mat(x, places, first->rows);
-        cuda_flush(x);
-        cuda_run_route(cuda_stream(x), cuda_view(from), how->gate->data,
+        cuda_run_route(cuda_tape_of(x), cuda_view(from), how->gate->data,
                        how->gate_bias ? how->gate_bias->data : NULL, e->count, how->top,
                        how->normalise, how->scale, r);
         multiply(x, e, IN, from, r.order, middle, places, how->act, r.first);
         multiply(x, e, OUT, middle, NULL, result, places, DGM_ACT_NONE, r.first);
-        cuda_run_combine(cuda_stream(x), cuda_view(dgm_mat_rows(y, at, n)), cuda_view(result),
+        cuda_run_combine(cuda_tape_of(x), cuda_view(dgm_mat_rows(y, at, n)), cuda_view(result),
                          how->top, r);
-        cuda_launched(x, "experts");
         dgm_arena_reset(&x->device, mark);
     }
 }

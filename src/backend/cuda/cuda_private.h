@@ -75,11 +75,17 @@ typedef struct cuda_wanted {
     int at, count; // in cuda_exec.weights
 } cuda_wanted;
 
-// A worker's own: its stream, and rings of page-locked memory by which numbers travel.
+// Page-locked memory of the host and its copy on the device: `at` bytes are in use, `sent` of them under way.
+typedef struct cuda_ring {
+    char *host, *device;
+    size_t size, at, sent;
+} cuda_ring;
+
+// A worker's own: its stream, what is to be played on it, and the memory by which numbers travel.
 typedef struct cuda_exec_own {
     cudaStream_t stream;
-    char *ring, *mirror; // host, device: `at` bytes of the ring are in use, `sent` of them under way
-    size_t size, at, sent;
+    cuda_tape *tape;
+    cuda_ring ring;
     char *back, *device_back; // host, device: results
     size_t back_size;
     float *weights, *device_weights; // host, device: alignments
@@ -97,10 +103,9 @@ static inline cuda_exec_own *cuda_own(dgm_exec *x)
 // device_cuda.c. Makes the device the calling thread's: CUDA keeps one for each thread.
 cudaError_t cuda_use(const dgm_backend *b);
 
-static inline cudaStream_t cuda_stream(dgm_exec *x)
+static inline cuda_tape *cuda_tape_of(dgm_exec *x)
 {
-    cuda_use(x->backend);
-    return cuda_own(x)->stream;
+    return cuda_own(x)->tape;
 }
 
 static inline cuda_rows cuda_view(dgm_mat m)
@@ -114,7 +119,14 @@ dgm_status cuda_status(cudaError_t e, const char *what, dgm_error *err);
 dgm_status cuda_take(dgm_backend *b, void **p, size_t bytes, const char *what, const char *helps,
                      dgm_error *err);
 bool cuda_fine(dgm_exec *x, cudaError_t e, const char *what);
-void cuda_launched(dgm_exec *x, const char *what); // after launches
+
+// tape_cuda.c. What the ring holds is sent before everything else.
+dgm_status cuda_tape_open(cuda_tape **t, const dgm_backend *b, cudaStream_t stream, cuda_ring *ring,
+                          dgm_error *err);
+void cuda_tape_close(cuda_tape **t); // accepts NULL inside
+void cuda_tape_copy(cuda_tape *t, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind);
+// Starts what was written.
+cudaError_t cuda_tape_play(cuda_tape *t);
 
 // exec_cuda.c. Operations that send begin with cuda_begin: from then on half of the ring is theirs.
 void cuda_begin(dgm_exec *x);
@@ -123,10 +135,13 @@ void cuda_begin(dgm_exec *x);
 void *cuda_send(dgm_exec *x, const void *host, size_t bytes);
 // Room in the same memory, for results.
 void *cuda_room(dgm_exec *x, size_t bytes);
-// As cuda_send, into memory of the caller's; any size.
-bool cuda_send_to(dgm_exec *x, void *device, const void *host, size_t bytes);
-// Sends what cuda_send has gathered: before a kernel that reads it.
-void cuda_flush(dgm_exec *x);
+// Into memory of the caller's, any size: pieces one behind the other.
+typedef struct cuda_piece {
+    const void *from;
+    size_t bytes;
+} cuda_piece;
+
+void cuda_send_pieces(dgm_exec *x, void *device, const cuda_piece *pieces, int count);
 // Until the device has done everything; alignments that were asked for are there then.
 bool cuda_wait(dgm_exec *x, const char *what);
 // Device numbers to the host, now.

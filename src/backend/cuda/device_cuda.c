@@ -54,11 +54,6 @@ bool cuda_fine(dgm_exec *x, cudaError_t e, const char *what)
     return false;
 }
 
-void cuda_launched(dgm_exec *x, const char *what)
-{
-    cuda_fine(x, cudaGetLastError(), what);
-}
-
 dgm_status cuda_take(dgm_backend *b, void **p, size_t bytes, const char *what, const char *helps,
                      dgm_error *err)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // CUDA backend: a worker, its memory, and the ways of numbers between host and device.
 //
-//     host arrays  ->  ring (page-locked)  ->  mirror (device)      one copy for all arrays of a call
+//     host arrays  ->  ring (page-locked)  ->  its copy (device)    one for all arrays since the last wait
 //     results      <-  back (page-locked)  <-  device
 //
 // The ring is filled from the front, and begins again whenever the worker has waited at the end of an
@@ -22,7 +22,7 @@ static dgm_status page_lock(void *p, size_t bytes, dgm_error *err)
 static dgm_status open_own(dgm_backend *b, cuda_exec_own *o, dgm_error *err)
 {
     static const char *const ring = "the ring of a worker", *const less = "fewer --threads";
-    o->size = CUDA_RING;
+    o->ring.size = CUDA_RING;
     o->back_size = CUDA_BACK;
     o->weights_size = CUDA_WEIGHTS / sizeof(float);
     o->wanted_room = WANTED;
@@ -30,10 +30,11 @@ static dgm_status open_own(dgm_backend *b, cuda_exec_own *o, dgm_error *err)
     o->starts = dgm_malloc(WANTED * sizeof *o->starts);
     if (!o->wanted || !o->starts) return dgm_no_memory(err);
     DGM_TRY(cuda_status(cudaStreamCreateWithFlags(&o->stream, cudaStreamNonBlocking), "a stream", err));
-    DGM_TRY(page_lock(&o->ring, CUDA_RING, err));
+    DGM_TRY(cuda_tape_open(&o->tape, b, o->stream, &o->ring, err));
+    DGM_TRY(page_lock(&o->ring.host, CUDA_RING, err));
     DGM_TRY(page_lock(&o->back, CUDA_BACK, err));
     DGM_TRY(page_lock(&o->weights, CUDA_WEIGHTS, err));
-    DGM_TRY(cuda_take(b, (void **)&o->mirror, CUDA_RING, ring, less, err));
+    DGM_TRY(cuda_take(b, (void **)&o->ring.device, CUDA_RING, ring, less, err));
     DGM_TRY(cuda_take(b, (void **)&o->device_back, CUDA_BACK, ring, less, err));
     return cuda_take(b, (void **)&o->device_weights, CUDA_WEIGHTS, ring, less, err);
 }
@@ -57,13 +58,12 @@ void cuda_exec_close(dgm_exec *x)
     cuda_exec_own *o = x->own;
     if (!o) return;
     cuda_use(x->backend);
-    if (o->stream) {
-        cudaStreamSynchronize(o->stream);
-        cudaStreamDestroy(o->stream);
-    }
+    if (o->stream) cudaStreamSynchronize(o->stream);
+    cuda_tape_close(&o->tape);
+    if (o->stream) cudaStreamDestroy(o->stream);
     cudaFree(x->device.base);
-    cudaFreeHost(o->ring);
-    cudaFree(o->mirror);
+    cudaFreeHost(o->ring.host);
+    cudaFree(o->ring.device);
     cudaFreeHost(o->back);
     cudaFree(o->device_back);
     cudaFreeHost(o->weights);
@@ -77,34 +77,29 @@ void cuda_exec_close(dgm_exec *x)
 
 // ---- to the device ------------------------------------------------------------------------------
 
-void cuda_flush(dgm_exec *x)
-{
-    cuda_exec_own *o = x->own;
-    if (o->sent == o->at) return;
-    cuda_fine(x,
-              cudaMemcpyAsync(o->mirror + o->sent, o->ring + o->sent, o->at - o->sent,
-                              cudaMemcpyHostToDevice, cuda_stream(x)),
-              "sending numbers");
-    o->sent = o->at;
-}
-
 // Room for so many bytes in the ring, or NULL.
 static char *take(dgm_exec *x, size_t bytes)
 {
-    cuda_exec_own *o = x->own;
+    cuda_ring *r = &cuda_own(x)->ring;
     bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
-    if (bytes > o->size - o->at) return NULL;
-    char *place = o->ring + o->at;
-    o->at += bytes;
+    if (bytes > r->size - r->at) return NULL;
+    char *place = r->host + r->at;
+    r->at += bytes;
     return place;
+}
+
+static void *there(dgm_exec *x, const char *place)
+{
+    const cuda_ring *r = &cuda_own(x)->ring;
+    return r->device + (place - r->host);
 }
 
 void cuda_begin(dgm_exec *x)
 {
-    cuda_exec_own *o = x->own;
-    if (o->at <= o->size / 2) return;
+    cuda_ring *r = &cuda_own(x)->ring;
+    if (r->at <= r->size / 2) return;
     cuda_wait(x, "waiting");
-    o->at = o->sent = 0;
+    r->at = r->sent = 0;
 }
 
 static void *too_long(dgm_exec *x, size_t bytes)
@@ -118,43 +113,60 @@ static void *too_long(dgm_exec *x, size_t bytes)
 
 void *cuda_send(dgm_exec *x, const void *host, size_t bytes)
 {
-    cuda_exec_own *o = x->own;
     char *place = take(x, bytes ? bytes : 1);
     if (!place) return too_long(x, bytes);
     if (bytes) memcpy(place, host, bytes);
-    return o->mirror + (place - o->ring);
+    return there(x, place);
 }
 
 void *cuda_room(dgm_exec *x, size_t bytes)
 {
-    cuda_exec_own *o = x->own;
-    cuda_flush(x);
     char *place = take(x, bytes ? bytes : 1);
-    if (!place) return too_long(x, bytes);
-    o->sent = o->at;
-    return o->mirror + (place - o->ring);
+    return place ? there(x, place) : too_long(x, bytes);
 }
 
-bool cuda_send_to(dgm_exec *x, void *device, const void *host, size_t bytes)
+// Fills `to` with what comes next of the pieces.
+static void fill(char *to, size_t bytes, const cuda_piece **piece, size_t *done)
 {
-    cuda_exec_own *o = x->own;
-    const char *from = host;
-    char *to = device;
     while (bytes) {
-        const size_t n = bytes < o->size / 4 ? bytes : o->size / 4;
-        cuda_begin(x);
-        cuda_flush(x); // what lies before it in the ring is sent by itself
-        char *place = take(x, n);
-        memcpy(place, from, n);
-        o->sent = o->at;
-        if (!cuda_fine(x, cudaMemcpyAsync(to, place, n, cudaMemcpyHostToDevice, cuda_stream(x)),
-                       "sending numbers"))
-            return false;
-        from += n;
+        const size_t left = (*piece)->bytes - *done, n = left < bytes ? left : bytes;
+        if (n) memcpy(to, (const char *)(*piece)->from + *done, n);
         to += n;
         bytes -= n;
+        *done += n;
+        if (*done == (*piece)->bytes) {
+            (*piece)++;
+            *done = 0;
+        }
     }
-    return true;
+}
+
+void cuda_send_pieces(dgm_exec *x, void *device, const cuda_piece *pieces, int count)
+{
+    const size_t most = cuda_own(x)->ring.size / 4;
+    size_t all = 0, done = 0;
+    for (int i = 0; i < count; i++) all += pieces[i].bytes;
+    for (size_t at = 0; at < all; at += most) {
+        const size_t n = all - at < most ? all - at : most;
+        cuda_begin(x);
+        char *place = take(x, n);
+        fill(place, n, &pieces, &done);
+        cuda_tape_copy(cuda_tape_of(x), (char *)device + at, place, n, cudaMemcpyHostToDevice);
+    }
+}
+
+void cuda_write(dgm_exec *x, dgm_mat y, const float *host)
+{
+    const size_t row = (size_t)y.cols * sizeof(float);
+    const int most = row ? (int)(cuda_own(x)->ring.size / 4 / row) : y.rows;
+    for (int at = 0; at < y.rows; at += most) {
+        const int n = y.rows - at < most ? y.rows - at : most;
+        cuda_begin(x);
+        float *sent = cuda_send(x, host + (size_t)at * (size_t)y.cols, row * (size_t)n);
+        if (!sent) return;
+        cuda_run_copy(cuda_tape_of(x), cuda_view(dgm_mat_rows(y, at, n)), NULL,
+                      (cuda_rows){sent, n, y.cols, y.cols}, NULL, n, 0);
+    }
 }
 
 // ---- to the host --------------------------------------------------------------------------------
@@ -162,13 +174,11 @@ bool cuda_send_to(dgm_exec *x, void *device, const void *host, size_t bytes)
 bool cuda_wait(dgm_exec *x, const char *what)
 {
     cuda_exec_own *o = x->own;
-    cuda_flush(x);
-    if (o->weights_used)
-        cuda_fine(x,
-                  cudaMemcpyAsync(o->weights, o->device_weights, o->weights_used * sizeof(float),
-                                  cudaMemcpyDeviceToHost, cuda_stream(x)),
-                  "fetching alignments");
-    if (!cuda_fine(x, cudaStreamSynchronize(cuda_stream(x)), what)) return false;
+    cuda_tape_copy(o->tape, o->weights, o->device_weights, o->weights_used * sizeof(float),
+                   cudaMemcpyDeviceToHost);
+    if (!cuda_fine(x, cuda_tape_play(o->tape), what) ||
+        !cuda_fine(x, cudaStreamSynchronize(o->stream), what))
+        return false;
     for (int i = 0; i < o->wanted_count; i++) {
         const cuda_wanted *w = &o->wanted[i];
         memcpy(w->to, o->weights + w->at, (size_t)w->count * sizeof(float));
@@ -180,8 +190,8 @@ bool cuda_wait(dgm_exec *x, const char *what)
 
 void cuda_sync(dgm_exec *x)
 {
-    cuda_exec_own *o = x->own;
-    if (cuda_wait(x, "waiting")) o->at = o->sent = 0;
+    cuda_ring *r = &cuda_own(x)->ring;
+    if (cuda_wait(x, "waiting")) r->at = r->sent = 0;
 }
 
 bool cuda_fetch(dgm_exec *x, void *host, const void *device, size_t bytes)
@@ -189,13 +199,10 @@ bool cuda_fetch(dgm_exec *x, void *host, const void *device, size_t bytes)
     cuda_exec_own *o = x->own;
     char *to = host;
     const char *from = device;
-    cuda_flush(x);
     while (bytes) {
         const size_t n = bytes < o->back_size ? bytes : o->back_size;
-        if (!cuda_fine(x, cudaMemcpyAsync(o->back, from, n, cudaMemcpyDeviceToHost, cuda_stream(x)),
-                       "fetching results") ||
-            !cuda_wait(x, "waiting for results"))
-            return false;
+        cuda_tape_copy(o->tape, o->back, from, n, cudaMemcpyDeviceToHost);
+        if (!cuda_wait(x, "fetching results")) return false;
         memcpy(to, o->back, n);
         to += n;
         from += n;
@@ -209,38 +216,11 @@ void cuda_read(dgm_exec *x, float *host, dgm_mat in)
     cuda_exec_own *o = x->own;
     const size_t row = (size_t)in.cols * sizeof(float);
     const int most = row ? (int)(o->back_size / row) : in.rows;
-    cuda_flush(x);
-    for (int at = 0; at < in.rows; at += most) {
+    for (int at = 0; at < in.rows && row; at += most) {
         const int n = in.rows - at < most ? in.rows - at : most;
-        const dgm_mat part = dgm_mat_rows(in, at, n);
-        if (!cuda_fine(x,
-                       cudaMemcpy2DAsync(o->back, row, part.data, (size_t)in.stride * sizeof(float),
-                                         row, (size_t)n, cudaMemcpyDeviceToHost, cuda_stream(x)),
-                       "reading rows") ||
-            !cuda_wait(x, "waiting for rows"))
-            return;
-        memcpy(host + (size_t)at * (size_t)in.cols, o->back, row * (size_t)n);
-    }
-}
-
-void cuda_write(dgm_exec *x, dgm_mat y, const float *host)
-{
-    cuda_exec_own *o = x->own;
-    const size_t row = (size_t)y.cols * sizeof(float);
-    const int most = (int)(o->size / 4 / row);
-    for (int at = 0; at < y.rows; at += most) {
-        const int n = y.rows - at < most ? y.rows - at : most;
-        cuda_begin(x);
-        cuda_flush(x);
-        char *place = take(x, row * (size_t)n);
-        memcpy(place, host + (size_t)at * (size_t)y.cols, row * (size_t)n);
-        o->sent = o->at;
-        const dgm_mat part = dgm_mat_rows(y, at, n);
-        if (!cuda_fine(x,
-                       cudaMemcpy2DAsync(part.data, (size_t)y.stride * sizeof(float), place, row, row,
-                                         (size_t)n, cudaMemcpyHostToDevice, cuda_stream(x)),
-                       "writing rows"))
-            return;
+        const cuda_rows packed = {(float *)(void *)o->device_back, n, in.cols, in.cols};
+        cuda_run_copy(o->tape, packed, NULL, cuda_view(dgm_mat_rows(in, at, n)), NULL, n, 0);
+        if (!cuda_fetch(x, host + (size_t)at * (size_t)in.cols, packed.data, row * (size_t)n)) return;
     }
 }
 

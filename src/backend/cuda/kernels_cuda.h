@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What the .cu files offer to the C files beside them: one function per kernel, on plain pointers.
 //
-// All pointers are device memory unless a name says host. Functions launch on the stream and return;
-// the caller asks cudaGetLastError once an operation is under way (cuda_launched).
+// All pointers are device memory unless a name says host. Functions write their launches onto the tape of the worker
+// (tape_cuda.c) and return.
 #ifndef DGM_BACKEND_CUDA_KERNELS_CUDA_H
 #define DGM_BACKEND_CUDA_KERNELS_CUDA_H
 
@@ -19,6 +19,14 @@ typedef struct cuda_rows {
     int rows, cols, stride;
 } cuda_rows;
 
+// ---- tape_cuda.c --------------------------------------------------------------------------------
+
+typedef struct cuda_tape cuda_tape;
+
+// arguments [count] of the kernel are copied.
+void cuda_tape_launch(cuda_tape *t, const void *kernel, unsigned x, unsigned y, unsigned block,
+                      size_t shared, const void *const *arguments, const size_t *sizes, int count);
+
 // ---- rows.cu ------------------------------------------------------------------------------------
 
 // Stored types of an embedding table, as dgm_tensor has them; i8 has a scale a row, i16 one for all.
@@ -28,31 +36,31 @@ typedef struct cuda_table {
     int type, cols;
 } cuda_table;
 
-void cuda_run_embed(cudaStream_t s, cuda_rows y, cuda_table table, const int32_t *ids, float scale,
+void cuda_run_embed(cuda_tape *tape, cuda_rows y, cuda_table table, const int32_t *ids, float scale,
                     const float *start, const float *positions, int position_cols,
                     const int32_t *pos);
-void cuda_run_norm(cudaStream_t s, cuda_rows y, cuda_rows in, const float *gamma, const float *beta,
+void cuda_run_norm(cuda_tape *tape, cuda_rows y, cuda_rows in, const float *gamma, const float *beta,
                    float eps);
-void cuda_run_act(cudaStream_t s, cuda_rows y, cuda_rows in, int act);
-void cuda_run_add(cudaStream_t s, cuda_rows y, cuda_rows a, cuda_rows b);
-void cuda_run_add_vector(cudaStream_t s, cuda_rows y, cuda_rows a, const float *v);
-void cuda_run_maxout(cudaStream_t s, cuda_rows y, cuda_rows in);
+void cuda_run_act(cuda_tape *tape, cuda_rows y, cuda_rows in, int act);
+void cuda_run_add(cuda_tape *tape, cuda_rows y, cuda_rows a, cuda_rows b);
+void cuda_run_add_vector(cuda_tape *tape, cuda_rows y, cuda_rows a, const float *v);
+void cuda_run_maxout(cuda_tape *tape, cuda_rows y, cuda_rows in);
 // y[to[i]] = in[from[i]]; NULL: i. half: y holds IEEE halves.
-void cuda_run_copy(cudaStream_t s, cuda_rows y, const int32_t *to, cuda_rows in,
+void cuda_run_copy(cuda_tape *tape, cuda_rows y, const int32_t *to, cuda_rows in,
                    const int32_t *from, int count, int half);
-void cuda_run_zero_rows(cudaStream_t s, cuda_rows y, const int32_t *rows, int count);
-void cuda_run_mean(cudaStream_t s, cuda_rows y, cuda_rows in, const int32_t *first,
+void cuda_run_zero_rows(cuda_tape *tape, cuda_rows y, const int32_t *rows, int count); // NULL: the first
+void cuda_run_mean(cuda_tape *tape, cuda_rows y, cuda_rows in, const int32_t *first,
                    const int32_t *count);
-void cuda_run_scale(cudaStream_t s, cuda_rows y, cuda_rows in, const float *factor);
-void cuda_run_gru(cudaStream_t s, cuda_rows out, cuda_rows state, cuda_rows gx, cuda_rows gh);
-void cuda_run_lstm(cudaStream_t s, cuda_rows out, cuda_rows cell_out, cuda_rows cell, cuda_rows gx,
+void cuda_run_scale(cuda_tape *tape, cuda_rows y, cuda_rows in, const float *factor);
+void cuda_run_gru(cuda_tape *tape, cuda_rows out, cuda_rows state, cuda_rows gx, cuda_rows gh);
+void cuda_run_lstm(cuda_tape *tape, cuda_rows out, cuda_rows cell_out, cuda_rows cell, cuda_rows gx,
                    cuda_rows gh);
-void cuda_run_ssru(cudaStream_t s, cuda_rows out, cuda_rows cell_out, cuda_rows cell, cuda_rows in,
+void cuda_run_ssru(cuda_tape *tape, cuda_rows out, cuda_rows cell_out, cuda_rows cell, cuda_rows in,
                    cuda_rows f);
-void cuda_run_gated_sum(cudaStream_t s, cuda_rows y, cuda_rows a, cuda_rows b, cuda_rows g);
-void cuda_run_set(cudaStream_t s, float *row, const int32_t *ids, const float *values, int count);
+void cuda_run_gated_sum(cuda_tape *tape, cuda_rows y, cuda_rows a, cuda_rows b, cuda_rows g);
+void cuda_run_set(cuda_tape *tape, float *row, const int32_t *ids, const float *values, int count);
 // apart and length of pairs of rows, side by side.
-void cuda_run_distances(cudaStream_t s, cuda_rows rows, const int32_t *one, const int32_t *two,
+void cuda_run_distances(cuda_tape *tape, cuda_rows rows, const int32_t *one, const int32_t *two,
                         int count, double *out);
 
 // ---- products.cu --------------------------------------------------------------------------------
@@ -86,11 +94,11 @@ typedef struct cuda_product {
     int bias_group;
 } cuda_product;
 
-void cuda_run_product(cudaStream_t s, const cuda_product *p);
+void cuda_run_product(cuda_tape *tape, const cuda_product *p);
 // q = rows for an i8 product, zeros behind k; scale [rows], or fixed > 0 for all.
-void cuda_run_quantize(cudaStream_t s, int8_t *q, int ldq, float *scale, cuda_rows in, float fixed);
+void cuda_run_quantize(cuda_tape *tape, int8_t *q, int ldq, float *scale, cuda_rows in, float fixed);
 // Largest |x| of each row.
-void cuda_run_largest(cudaStream_t s, float *out, cuda_rows in);
+void cuda_run_largest(cuda_tape *tape, float *out, cuda_rows in);
 
 // ---- attend.cu ----------------------------------------------------------------------------------
 
@@ -105,16 +113,16 @@ typedef struct cuda_attention {
     const float *additive;                   // w of additive attention; NULL: products
 } cuda_attention;
 
-void cuda_run_attend(cudaStream_t s, const cuda_attention *a);
+void cuda_run_attend(cuda_tape *tape, const cuda_attention *a);
 // Attention weights of queries rows[0 .. count): head, or -1 the mean; those of i go to out + at[i].
-void cuda_run_weights(cudaStream_t s, const cuda_attention *a, const int32_t *rows, const int32_t *at,
+void cuda_run_weights(cuda_tape *tape, const cuda_attention *a, const int32_t *rows, const int32_t *at,
                       int count, int head, float *out);
 // Rows of kv into blocks: span i has rows row .. of kv and begins at memory row first * unit.
 typedef struct cuda_span {
     int row, rows, first;
 } cuda_span;
 
-void cuda_run_put(cudaStream_t s, void *memory, int half, int width, int unit, cuda_rows kv,
+void cuda_run_put(cuda_tape *tape, void *memory, int half, int width, int unit, cuda_rows kv,
                   const cuda_span *spans, int count);
 
 // ---- rank.cu ------------------------------------------------------------------------------------
@@ -151,12 +159,12 @@ typedef struct cuda_ranking {
     float *watch_score, *log_z; // log_z [rows, parts]
 } cuda_ranking;
 
-void cuda_run_rank(cudaStream_t s, const cuda_ranking *r);
+void cuda_run_rank(cuda_tape *tape, const cuda_ranking *r);
 
 // ---- choose.cu ----------------------------------------------------------------------------------
 
 // found[i]: nearest of `count` centroids, halves [count, cols of rows].
-void cuda_run_closest(cudaStream_t s, cuda_rows rows, const void *centroids, const float *half_square,
+void cuda_run_closest(cuda_tape *tape, cuda_rows rows, const void *centroids, const float *half_square,
                       int count, int32_t *found);
 
 // Which experts rows go to. place p of the sorted list is row order[p] with weight share[p]; expert j
@@ -169,10 +177,10 @@ typedef struct cuda_routing {
     int32_t *place;  // [rows * top]: where a row's choice went
 } cuda_routing;
 
-void cuda_run_route(cudaStream_t s, cuda_rows in, const float *gate, const float *bias, int experts,
+void cuda_run_route(cuda_tape *tape, cuda_rows in, const float *gate, const float *bias, int experts,
                     int top, int normalise, float scale, cuda_routing r);
 // y[i] = sum over its choices, in the order of experts, of weight * result[place].
-void cuda_run_combine(cudaStream_t s, cuda_rows y, cuda_rows result, int top, cuda_routing r);
+void cuda_run_combine(cuda_tape *tape, cuda_rows y, cuda_rows result, int top, cuda_routing r);
 
 #ifdef __cplusplus
 }

@@ -9,51 +9,41 @@ void cuda_embed(dgm_exec *x, dgm_mat y, const dgm_embedding *table, const int32_
     const int32_t *tokens = CUDA_SEND(x, int32_t, ids, y.rows);
     const int32_t *at = positions ? CUDA_SEND(x, int32_t, pos, y.rows) : NULL;
     if (!tokens || (positions && !at)) return;
-    cuda_flush(x);
-    cuda_run_embed(cuda_stream(x), cuda_view(y), table->table, tokens, scale,
+    cuda_run_embed(cuda_tape_of(x), cuda_view(y), table->table, tokens, scale,
                    start ? start->data : NULL, positions ? positions->data : NULL,
                    positions ? positions->cols : 0, at);
-    cuda_launched(x, "embed");
 }
 
 void cuda_norm(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma, const dgm_vector *beta,
                float eps)
 {
-    cuda_run_norm(cuda_stream(x), cuda_view(y), cuda_view(in), gamma->data, beta ? beta->data : NULL,
+    cuda_run_norm(cuda_tape_of(x), cuda_view(y), cuda_view(in), gamma->data, beta ? beta->data : NULL,
                   eps);
-    cuda_launched(x, "norm");
 }
 
 void cuda_act(dgm_exec *x, dgm_mat y, dgm_mat in, dgm_act act)
 {
-    cuda_run_act(cuda_stream(x), cuda_view(y), cuda_view(in), (int)act);
-    cuda_launched(x, "act");
+    cuda_run_act(cuda_tape_of(x), cuda_view(y), cuda_view(in), (int)act);
 }
 
 void cuda_add(dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b)
 {
-    cuda_run_add(cuda_stream(x), cuda_view(y), cuda_view(a), cuda_view(b));
-    cuda_launched(x, "add");
+    cuda_run_add(cuda_tape_of(x), cuda_view(y), cuda_view(a), cuda_view(b));
 }
 
 void cuda_add_vector(dgm_exec *x, dgm_mat y, dgm_mat a, const dgm_vector *v)
 {
-    cuda_run_add_vector(cuda_stream(x), cuda_view(y), cuda_view(a), v->data);
-    cuda_launched(x, "add_vector");
+    cuda_run_add_vector(cuda_tape_of(x), cuda_view(y), cuda_view(a), v->data);
 }
 
 void cuda_maxout(dgm_exec *x, dgm_mat y, dgm_mat in)
 {
-    cuda_run_maxout(cuda_stream(x), cuda_view(y), cuda_view(in));
-    cuda_launched(x, "maxout");
+    cuda_run_maxout(cuda_tape_of(x), cuda_view(y), cuda_view(in));
 }
 
 void cuda_zero(dgm_exec *x, dgm_mat y)
 {
-    cuda_fine(x,
-              cudaMemset2DAsync(y.data, (size_t)y.stride * sizeof(float), 0,
-                                (size_t)y.cols * sizeof(float), (size_t)y.rows, cuda_stream(x)),
-              "zero");
+    cuda_run_zero_rows(cuda_tape_of(x), cuda_view(y), NULL, y.rows);
 }
 
 void cuda_gather(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index)
@@ -61,9 +51,7 @@ void cuda_gather(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index)
     cuda_begin(x);
     const int32_t *from = index ? CUDA_SEND(x, int32_t, index, y.rows) : NULL;
     if (index && !from) return;
-    cuda_flush(x);
-    cuda_run_copy(cuda_stream(x), cuda_view(y), NULL, cuda_view(in), from, y.rows, 0);
-    cuda_launched(x, "gather");
+    cuda_run_copy(cuda_tape_of(x), cuda_view(y), NULL, cuda_view(in), from, y.rows, 0);
 }
 
 void cuda_scatter(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index)
@@ -71,11 +59,9 @@ void cuda_scatter(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index)
     cuda_begin(x);
     const int32_t *to = CUDA_SEND(x, int32_t, index, in.rows);
     if (!to) return;
-    cuda_flush(x);
     y.cols = in.cols;
-    cuda_run_copy(cuda_stream(x), cuda_view(y), to, cuda_view(in), NULL, in.rows,
+    cuda_run_copy(cuda_tape_of(x), cuda_view(y), to, cuda_view(in), NULL, in.rows,
                   y.elem == sizeof(uint16_t));
-    cuda_launched(x, "scatter");
 }
 
 void cuda_copy(dgm_exec *x, dgm_mat y, const int32_t *to, dgm_mat in, const int32_t *from, int count)
@@ -84,9 +70,7 @@ void cuda_copy(dgm_exec *x, dgm_mat y, const int32_t *to, dgm_mat in, const int3
     const int32_t *targets = CUDA_SEND(x, int32_t, to, count);
     const int32_t *sources = CUDA_SEND(x, int32_t, from, count);
     if (!targets || !sources) return;
-    cuda_flush(x);
-    cuda_run_copy(cuda_stream(x), cuda_view(y), targets, cuda_view(in), sources, count, 0);
-    cuda_launched(x, "copy");
+    cuda_run_copy(cuda_tape_of(x), cuda_view(y), targets, cuda_view(in), sources, count, 0);
 }
 
 void cuda_zero_rows(dgm_exec *x, const dgm_mat *y, int matrices, const int32_t *rows, int count)
@@ -94,10 +78,8 @@ void cuda_zero_rows(dgm_exec *x, const dgm_mat *y, int matrices, const int32_t *
     cuda_begin(x);
     const int32_t *which = CUDA_SEND(x, int32_t, rows, count);
     if (!which) return;
-    cuda_flush(x);
     for (int m = 0; m < matrices; m++)
-        cuda_run_zero_rows(cuda_stream(x), cuda_view(y[m]), which, count);
-    cuda_launched(x, "zero_rows");
+        cuda_run_zero_rows(cuda_tape_of(x), cuda_view(y[m]), which, count);
 }
 
 void cuda_mean(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *first, const int32_t *count)
@@ -106,9 +88,7 @@ void cuda_mean(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *first, const i
     const int32_t *begin = CUDA_SEND(x, int32_t, first, y.rows);
     const int32_t *n = CUDA_SEND(x, int32_t, count, y.rows);
     if (!begin || !n) return;
-    cuda_flush(x);
-    cuda_run_mean(cuda_stream(x), cuda_view(y), cuda_view(in), begin, n);
-    cuda_launched(x, "mean");
+    cuda_run_mean(cuda_tape_of(x), cuda_view(y), cuda_view(in), begin, n);
 }
 
 void cuda_scale(dgm_exec *x, dgm_mat y, dgm_mat in, const float *factor)
@@ -116,35 +96,29 @@ void cuda_scale(dgm_exec *x, dgm_mat y, dgm_mat in, const float *factor)
     cuda_begin(x);
     const float *by = CUDA_SEND(x, float, factor, y.rows);
     if (!by) return;
-    cuda_flush(x);
-    cuda_run_scale(cuda_stream(x), cuda_view(y), cuda_view(in), by);
-    cuda_launched(x, "scale");
+    cuda_run_scale(cuda_tape_of(x), cuda_view(y), cuda_view(in), by);
 }
 
 void cuda_gru(dgm_exec *x, dgm_mat out, dgm_mat state, dgm_mat gx, dgm_mat gh)
 {
-    cuda_run_gru(cuda_stream(x), cuda_view(out), cuda_view(state), cuda_view(gx), cuda_view(gh));
-    cuda_launched(x, "gru");
+    cuda_run_gru(cuda_tape_of(x), cuda_view(out), cuda_view(state), cuda_view(gx), cuda_view(gh));
 }
 
 void cuda_lstm(dgm_exec *x, dgm_mat out, dgm_mat cell_out, dgm_mat cell, dgm_mat gx, dgm_mat gh)
 {
-    cuda_run_lstm(cuda_stream(x), cuda_view(out), cuda_view(cell_out), cuda_view(cell),
+    cuda_run_lstm(cuda_tape_of(x), cuda_view(out), cuda_view(cell_out), cuda_view(cell),
                   cuda_view(gx), cuda_view(gh));
-    cuda_launched(x, "lstm");
 }
 
 void cuda_ssru(dgm_exec *x, dgm_mat out, dgm_mat cell_out, dgm_mat cell, dgm_mat in, dgm_mat f)
 {
-    cuda_run_ssru(cuda_stream(x), cuda_view(out), cuda_view(cell_out), cuda_view(cell),
+    cuda_run_ssru(cuda_tape_of(x), cuda_view(out), cuda_view(cell_out), cuda_view(cell),
                   cuda_view(in), cuda_view(f));
-    cuda_launched(x, "ssru");
 }
 
 void cuda_gated_sum(dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b, dgm_mat g)
 {
-    cuda_run_gated_sum(cuda_stream(x), cuda_view(y), cuda_view(a), cuda_view(b), cuda_view(g));
-    cuda_launched(x, "gated_sum");
+    cuda_run_gated_sum(cuda_tape_of(x), cuda_view(y), cuda_view(a), cuda_view(b), cuda_view(g));
 }
 
 void cuda_set(dgm_exec *x, dgm_mat tables, int row, const int32_t *ids, const float *values, int count)
@@ -153,9 +127,7 @@ void cuda_set(dgm_exec *x, dgm_mat tables, int row, const int32_t *ids, const fl
     const int32_t *tokens = CUDA_SEND(x, int32_t, ids, count);
     const float *numbers = values ? CUDA_SEND(x, float, values, count) : NULL;
     if (!tokens || (values && !numbers)) return;
-    cuda_flush(x);
-    cuda_run_set(cuda_stream(x), dgm_mat_rows(tables, row, 1).data, tokens, numbers, count);
-    cuda_launched(x, "set");
+    cuda_run_set(cuda_tape_of(x), dgm_mat_rows(tables, row, 1).data, tokens, numbers, count);
 }
 
 void cuda_distances(dgm_exec *x, dgm_mat rows, const int32_t *one, const int32_t *two, int count,
@@ -163,16 +135,14 @@ void cuda_distances(dgm_exec *x, dgm_mat rows, const int32_t *one, const int32_t
 {
     _Static_assert(sizeof(dgm_distance) == 2 * sizeof(double), "two numbers side by side");
     cuda_exec_own *o = x->own;
-    const int most = (int)((o->back_size < o->size / 4 ? o->back_size : o->size / 4) / sizeof *out);
+    const int most = (int)((o->back_size < o->ring.size / 4 ? o->back_size : o->ring.size / 4) / sizeof *out);
     for (int at = 0; at < count; at += most) {
         const int n = count - at < most ? count - at : most;
         cuda_begin(x);
         const int32_t *a = CUDA_SEND(x, int32_t, one + at, n), *b = CUDA_SEND(x, int32_t, two + at, n);
         dgm_distance *found = cuda_room(x, (size_t)n * sizeof *out);
         if (!a || !b || !found) return;
-        cuda_flush(x);
-        cuda_run_distances(cuda_stream(x), cuda_view(rows), a, b, n, (double *)(void *)found);
-        cuda_launched(x, "distances");
+        cuda_run_distances(cuda_tape_of(x), cuda_view(rows), a, b, n, (double *)(void *)found);
         if (!cuda_fetch(x, out + at, found, (size_t)n * sizeof *out)) return;
     }
 }

@@ -240,16 +240,16 @@ template <typename S> static __global__ void __launch_bounds__(128) multiply_hal
             }
 }
 
-void cuda_run_product(cudaStream_t s, const cuda_product *p)
+void cuda_run_product(cuda_tape *tape, const cuda_product *p)
 {
     if (p->m <= 0 || p->n <= 0) return;
     const dim3 grid((unsigned)((p->n + TILE - 1) / TILE),
                     (unsigned)((p->m + TILE - 1) / TILE + p->groups));
     switch (p->type) {
-    case CUDA_F32: CUDA_LAUNCH(multiply<sums_f32>, grid, 256, 0, s, *p); break;
-    case CUDA_I8: CUDA_LAUNCH(multiply<sums_i8>, grid, 256, 0, s, *p); break;
-    case CUDA_F16: CUDA_LAUNCH(multiply_half<sums_f16>, grid, 128, 0, s, *p); break;
-    case CUDA_BF16: CUDA_LAUNCH(multiply_half<sums_bf16>, grid, 128, 0, s, *p); break;
+    case CUDA_F32: CUDA_LAUNCH(multiply<sums_f32>, grid, 256, 0, tape, *p); break;
+    case CUDA_I8: CUDA_LAUNCH(multiply<sums_i8>, grid, 256, 0, tape, *p); break;
+    case CUDA_F16: CUDA_LAUNCH(multiply_half<sums_f16>, grid, 128, 0, tape, *p); break;
+    case CUDA_BF16: CUDA_LAUNCH(multiply_half<sums_bf16>, grid, 128, 0, tape, *p); break;
     }
 }
 
@@ -283,10 +283,10 @@ static __global__ void quantize_rows(int8_t *q, int ldq, float *scale, cuda_rows
     if (threadIdx.x == 0) scale[blockIdx.x] = fixed > 0 ? fixed : zero ? 1.0f : __fdiv_rn(range, 127.0f);
 }
 
-void cuda_run_quantize(cudaStream_t s, int8_t *q, int ldq, float *scale, cuda_rows in, float fixed)
+void cuda_run_quantize(cuda_tape *tape, int8_t *q, int ldq, float *scale, cuda_rows in, float fixed)
 {
     if (in.rows > 0)
-        CUDA_LAUNCH(quantize_rows, (unsigned)in.rows, THREADS, 0, s, q, ldq, scale, in, fixed);
+        CUDA_LAUNCH(quantize_rows, (unsigned)in.rows, THREADS, 0, tape, q, ldq, scale, in, fixed);
 }
 
 static __global__ void largest_rows(float *out, cuda_rows in)
@@ -296,7 +296,7 @@ static __global__ void largest_rows(float *out, cuda_rows in)
     if (threadIdx.x == 0) out[blockIdx.x] = most;
 }
 
-void cuda_run_largest(cudaStream_t s, float *out, cuda_rows in)
+void cuda_run_largest(cuda_tape *tape, float *out, cuda_rows in)
 {
-    if (in.rows > 0) CUDA_LAUNCH(largest_rows, (unsigned)in.rows, THREADS, 0, s, out, in);
+    if (in.rows > 0) CUDA_LAUNCH(largest_rows, (unsigned)in.rows, THREADS, 0, tape, out, in);
 }

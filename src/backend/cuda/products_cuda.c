@@ -16,8 +16,7 @@ static void show_inputs(dgm_exec *x, const dgm_linear *w, dgm_mat in)
     float *found = DGM_ARENA_ARRAY(&x->device, float, 256);
     for (int at = 0; at < in.rows; at += 256) {
         const int n = in.rows - at < 256 ? in.rows - at : 256;
-        cuda_run_largest(cuda_stream(x), found, cuda_view(dgm_mat_rows(in, at, n)));
-        cuda_launched(x, "largest");
+        cuda_run_largest(cuda_tape_of(x), found, cuda_view(dgm_mat_rows(in, at, n)));
         if (!cuda_fetch(x, largest, found, (size_t)n * sizeof *largest)) break;
         x->observer->inputs(x->observer->cookie, w, largest, n);
     }
@@ -42,7 +41,7 @@ cuda_product cuda_prepare(dgm_exec *x, const dgm_linear *w, dgm_mat in)
     int8_t *q = dgm_arena_array(&x->device, (size_t)in.rows, (size_t)depth);
     float *scale = DGM_ARENA_ARRAY(&x->device, float, (size_t)in.rows);
     in.cols = w->cols;
-    cuda_run_quantize(cuda_stream(x), q, depth, scale, cuda_view(in), w->input_scale);
+    cuda_run_quantize(cuda_tape_of(x), q, depth, scale, cuda_view(in), w->input_scale);
     p.a = q;
     p.lda = depth;
     p.a_scale = scale;
@@ -64,9 +63,7 @@ void cuda_linear(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *w, dgm_ac
             p.residual = dgm_mat_rows(*residual, at, n).data;
             p.ldr = residual->stride;
         }
-        cuda_flush(x);
-        cuda_run_product(cuda_stream(x), &p);
-        cuda_launched(x, "linear");
+        cuda_run_product(cuda_tape_of(x), &p);
         dgm_arena_reset(&x->device, mark);
     }
 }

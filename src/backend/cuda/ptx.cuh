@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What only a compiler of CUDA understands: launches and instructions of the machine. Everything else is C++,
+// What only a compiler of CUDA understands: instructions of the machine. Everything else is C++,
 // so that tests/plugins/softcuda can run it where there is no GPU, with a file of its own in place of this one.
 #ifndef DGM_BACKEND_CUDA_PTX_CUH
 #define DGM_BACKEND_CUDA_PTX_CUH
@@ -8,8 +8,10 @@
 #include <cuda_fp16.h>
 #include <stdint.h>
 
-#define CUDA_LAUNCH(kernel, grid, block, shared, stream, ...) \
-    kernel<<<grid, block, shared, stream>>>(__VA_ARGS__)
+#include "backend/cuda/launch.cuh"
+
+#define CUDA_LAUNCH(kernel, grid, block, shared, tape, ...) \
+    cuda_launch(tape, kernel, grid, block, shared, __VA_ARGS__)
 // Shared memory whose size the launch gives.
 #define CUDA_DYNAMIC_SHARED(type, name) extern __shared__ type name[]
 

@@ -264,7 +264,7 @@ static __global__ void __launch_bounds__(THREADS) rank_rows(cuda_ranking r)
     }
 }
 
-void cuda_run_rank(cudaStream_t s, const cuda_ranking *r)
+void cuda_run_rank(cuda_tape *tape, const cuda_ranking *r)
 {
-    if (r->rows > 0) CUDA_LAUNCH(rank_rows, (unsigned)r->rows, THREADS, 0, s, *r);
+    if (r->rows > 0) CUDA_LAUNCH(rank_rows, (unsigned)r->rows, THREADS, 0, tape, *r);
 }

@@ -36,7 +36,8 @@ dgm_gathered *cuda_gathered_open(dgm_exec *x, const dgm_linear *w, int capacity)
 void cuda_gather_columns(dgm_exec *x, dgm_gathered *g, const int32_t *ids, int count)
 {
     g->count = count;
-    cuda_send_to(x, g->ids, ids, (size_t)count * sizeof *ids);
+    const cuda_piece piece = {ids, (size_t)count * sizeof *ids};
+    cuda_send_pieces(x, g->ids, &piece, 1);
 }
 
 // ---- lists --------------------------------------------------------------------------------------
@@ -150,7 +151,7 @@ static void project_rows(dgm_exec *x, cuda_product p, int first, int rows, cuda_
     p.w_rows = list.ids;
     p.n = list.count;
     p.scatter = 1;
-    cuda_run_product(cuda_stream(x), &p);
+    cuda_run_product(cuda_tape_of(x), &p);
 }
 
 static void project(dgm_exec *x, const dgm_rank *r, int part, int row, int rows, float *logits,
@@ -160,9 +161,8 @@ static void project(dgm_exec *x, const dgm_rank *r, int part, int row, int rows,
     cuda_product p = cuda_prepare(x, w, dgm_mat_rows(r->parts[part].hidden, row, rows));
     p.c = logits;
     p.ldc = row_stride(w->rows);
-    cuda_flush(x);
     if (!few_lists(r, row, rows)) {
-        cuda_run_product(cuda_stream(x), &p);
+        cuda_run_product(cuda_tape_of(x), &p);
         return;
     }
     for (int i = 0, n; i < rows; i += n) {
@@ -201,11 +201,9 @@ static void take_results(dgm_exec *x, const dgm_rank *r, const results *in)
 {
     cuda_exec_own *o = x->own;
     const size_t first = (size_t)in->first, n = (size_t)in->rows;
-    if (!cuda_fine(x, cudaMemcpyAsync(o->back, in->base, in->bytes, cudaMemcpyDeviceToHost, cuda_stream(x)),
-                   "fetching results") ||
-        !cuda_wait(x, "waiting for results"))
-        return;
-    o->at = o->sent = 0; // everything was read
+    cuda_tape_copy(cuda_tape_of(x), o->back, in->base, in->bytes, cudaMemcpyDeviceToHost);
+    if (!cuda_wait(x, "rank")) return;
+    o->ring.at = o->ring.sent = 0; // everything was read
     const size_t k = (size_t)r->k, watch = (size_t)r->watch_count, parts = (size_t)r->part_count;
     memcpy(r->score + first * k, o->back, n * k * sizeof(float));
     memcpy(r->token + first * k, o->back + in->token, n * k * sizeof(int32_t));
@@ -237,7 +235,7 @@ static int send_rows(dgm_exec *x, const dgm_rank *r, int row, int most, cuda_row
     int n = 0;
     while (n < most) {
         const size_t rest = 256 + (size_t)n * each; // what follows the lists
-        if (n > 0 && o->at + rest + lists_bytes(r, row + n) > o->size) break;
+        if (n > 0 && o->ring.at + rest + lists_bytes(r, row + n) > o->ring.size) break;
         fill_terms(x, &sent, r, row + n, &terms[n]);
         n++;
     }
@@ -277,9 +275,7 @@ static int rank_chunk(dgm_exec *x, const dgm_rank *r, int row, int most, const r
         project(x, r, p, row, rows, logits[p], terms);
         dgm_arena_reset(&x->device, mark);
     }
-    cuda_flush(x);
-    cuda_run_rank(cuda_stream(x), &k);
-    cuda_launched(x, "rank");
+    cuda_run_rank(cuda_tape_of(x), &k);
     return rows;
 }
 

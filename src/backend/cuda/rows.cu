@@ -48,10 +48,10 @@ ROW_KERNEL(embed_rows, cuda_rows y, cuda_table table, const int32_t *ids, float 
     }
 }
 
-void cuda_run_embed(cudaStream_t s, cuda_rows y, cuda_table table, const int32_t *ids, float scale,
+void cuda_run_embed(cuda_tape *tape, cuda_rows y, cuda_table table, const int32_t *ids, float scale,
                     const float *start, const float *positions, int position_cols, const int32_t *pos)
 {
-    LAUNCH(embed_rows, y.rows, s, y, table, ids, scale, start, positions, position_cols, pos);
+    LAUNCH(embed_rows, y.rows, tape, y, table, ids, scale, start, positions, position_cols, pos);
 }
 
 ROW_KERNEL(norm_rows, cuda_rows y, cuda_rows in, const float *gamma, const float *beta, float eps)
@@ -71,10 +71,10 @@ ROW_KERNEL(norm_rows, cuda_rows y, cuda_rows in, const float *gamma, const float
     EACH(j, y.cols) to[j] = fmaf((from[j] - mean) * inverse, gamma[j], beta ? beta[j] : 0.0f);
 }
 
-void cuda_run_norm(cudaStream_t s, cuda_rows y, cuda_rows in, const float *gamma, const float *beta,
+void cuda_run_norm(cuda_tape *tape, cuda_rows y, cuda_rows in, const float *gamma, const float *beta,
                    float eps)
 {
-    LAUNCH(norm_rows, y.rows, s, y, in, gamma, beta, eps);
+    LAUNCH(norm_rows, y.rows, tape, y, in, gamma, beta, eps);
 }
 
 ROW_KERNEL(act_rows, cuda_rows y, cuda_rows in, int act)
@@ -82,9 +82,9 @@ ROW_KERNEL(act_rows, cuda_rows y, cuda_rows in, int act)
     EACH(j, y.cols) row_of(y, blockIdx.x)[j] = activate(row_of(in, blockIdx.x)[j], act);
 }
 
-void cuda_run_act(cudaStream_t s, cuda_rows y, cuda_rows in, int act)
+void cuda_run_act(cuda_tape *tape, cuda_rows y, cuda_rows in, int act)
 {
-    LAUNCH(act_rows, y.rows, s, y, in, act);
+    LAUNCH(act_rows, y.rows, tape, y, in, act);
 }
 
 ROW_KERNEL(add_rows, cuda_rows y, cuda_rows a, cuda_rows b)
@@ -93,9 +93,9 @@ ROW_KERNEL(add_rows, cuda_rows y, cuda_rows a, cuda_rows b)
     EACH(j, y.cols) row_of(y, i)[j] = row_of(a, i)[j] + row_of(b, i)[j];
 }
 
-void cuda_run_add(cudaStream_t s, cuda_rows y, cuda_rows a, cuda_rows b)
+void cuda_run_add(cuda_tape *tape, cuda_rows y, cuda_rows a, cuda_rows b)
 {
-    LAUNCH(add_rows, y.rows, s, y, a, b);
+    LAUNCH(add_rows, y.rows, tape, y, a, b);
 }
 
 ROW_KERNEL(add_vector_rows, cuda_rows y, cuda_rows a, const float *v)
@@ -103,9 +103,9 @@ ROW_KERNEL(add_vector_rows, cuda_rows y, cuda_rows a, const float *v)
     EACH(j, y.cols) row_of(y, blockIdx.x)[j] = row_of(a, blockIdx.x)[j] + v[j];
 }
 
-void cuda_run_add_vector(cudaStream_t s, cuda_rows y, cuda_rows a, const float *v)
+void cuda_run_add_vector(cuda_tape *tape, cuda_rows y, cuda_rows a, const float *v)
 {
-    LAUNCH(add_vector_rows, y.rows, s, y, a, v);
+    LAUNCH(add_vector_rows, y.rows, tape, y, a, v);
 }
 
 ROW_KERNEL(maxout_rows, cuda_rows y, cuda_rows in)
@@ -115,9 +115,9 @@ ROW_KERNEL(maxout_rows, cuda_rows y, cuda_rows in)
         row_of(y, blockIdx.x)[j] = from[2 * j] > from[2 * j + 1] ? from[2 * j] : from[2 * j + 1];
 }
 
-void cuda_run_maxout(cudaStream_t s, cuda_rows y, cuda_rows in)
+void cuda_run_maxout(cuda_tape *tape, cuda_rows y, cuda_rows in)
 {
-    LAUNCH(maxout_rows, y.rows, s, y, in);
+    LAUNCH(maxout_rows, y.rows, tape, y, in);
 }
 
 ROW_KERNEL(copy_rows, cuda_rows y, const int32_t *to, cuda_rows in, const int32_t *from, int half)
@@ -133,20 +133,21 @@ ROW_KERNEL(copy_rows, cuda_rows y, const int32_t *to, cuda_rows in, const int32_
     }
 }
 
-void cuda_run_copy(cudaStream_t s, cuda_rows y, const int32_t *to, cuda_rows in, const int32_t *from,
+void cuda_run_copy(cuda_tape *tape, cuda_rows y, const int32_t *to, cuda_rows in, const int32_t *from,
                    int count, int half)
 {
-    LAUNCH(copy_rows, count, s, y, to, in, from, half);
+    LAUNCH(copy_rows, count, tape, y, to, in, from, half);
 }
 
 ROW_KERNEL(zero_rows, cuda_rows y, const int32_t *rows)
 {
-    EACH(j, y.cols) row_of(y, rows[blockIdx.x])[j] = 0.0f;
+    const int i = blockIdx.x;
+    EACH(j, y.cols) row_of(y, rows ? rows[i] : i)[j] = 0.0f;
 }
 
-void cuda_run_zero_rows(cudaStream_t s, cuda_rows y, const int32_t *rows, int count)
+void cuda_run_zero_rows(cuda_tape *tape, cuda_rows y, const int32_t *rows, int count)
 {
-    LAUNCH(zero_rows, count, s, y, rows);
+    LAUNCH(zero_rows, count, tape, y, rows);
 }
 
 ROW_KERNEL(mean_rows, cuda_rows y, cuda_rows in, const int32_t *first, const int32_t *count)
@@ -161,10 +162,10 @@ ROW_KERNEL(mean_rows, cuda_rows y, cuda_rows in, const int32_t *first, const int
     }
 }
 
-void cuda_run_mean(cudaStream_t s, cuda_rows y, cuda_rows in, const int32_t *first,
+void cuda_run_mean(cuda_tape *tape, cuda_rows y, cuda_rows in, const int32_t *first,
                    const int32_t *count)
 {
-    LAUNCH(mean_rows, y.rows, s, y, in, first, count);
+    LAUNCH(mean_rows, y.rows, tape, y, in, first, count);
 }
 
 ROW_KERNEL(scale_rows, cuda_rows y, cuda_rows in, const float *factor)
@@ -173,9 +174,9 @@ ROW_KERNEL(scale_rows, cuda_rows y, cuda_rows in, const float *factor)
     EACH(j, y.cols) row_of(y, blockIdx.x)[j] = by * row_of(in, blockIdx.x)[j];
 }
 
-void cuda_run_scale(cudaStream_t s, cuda_rows y, cuda_rows in, const float *factor)
+void cuda_run_scale(cuda_tape *tape, cuda_rows y, cuda_rows in, const float *factor)
 {
-    LAUNCH(scale_rows, y.rows, s, y, in, factor);
+    LAUNCH(scale_rows, y.rows, tape, y, in, factor);
 }
 
 // ---- gates --------------------------------------------------------------------------------------
@@ -192,9 +193,9 @@ ROW_KERNEL(gru_rows, cuda_rows out, cuda_rows state, cuda_rows gx, cuda_rows gh)
     }
 }
 
-void cuda_run_gru(cudaStream_t s, cuda_rows out, cuda_rows state, cuda_rows gx, cuda_rows gh)
+void cuda_run_gru(cuda_tape *tape, cuda_rows out, cuda_rows state, cuda_rows gx, cuda_rows gh)
 {
-    LAUNCH(gru_rows, out.rows, s, out, state, gx, gh);
+    LAUNCH(gru_rows, out.rows, tape, out, state, gx, gh);
 }
 
 ROW_KERNEL(lstm_rows, cuda_rows out, cuda_rows cell_out, cuda_rows cell, cuda_rows gx, cuda_rows gh)
@@ -211,10 +212,10 @@ ROW_KERNEL(lstm_rows, cuda_rows out, cuda_rows cell_out, cuda_rows cell, cuda_ro
     }
 }
 
-void cuda_run_lstm(cudaStream_t s, cuda_rows out, cuda_rows cell_out, cuda_rows cell, cuda_rows gx,
+void cuda_run_lstm(cuda_tape *tape, cuda_rows out, cuda_rows cell_out, cuda_rows cell, cuda_rows gx,
                    cuda_rows gh)
 {
-    LAUNCH(lstm_rows, out.rows, s, out, cell_out, cell, gx, gh);
+    LAUNCH(lstm_rows, out.rows, tape, out, cell_out, cell, gx, gh);
 }
 
 ROW_KERNEL(ssru_rows, cuda_rows out, cuda_rows cell_out, cuda_rows cell, cuda_rows in, cuda_rows f)
@@ -229,10 +230,10 @@ ROW_KERNEL(ssru_rows, cuda_rows out, cuda_rows cell_out, cuda_rows cell, cuda_ro
     }
 }
 
-void cuda_run_ssru(cudaStream_t s, cuda_rows out, cuda_rows cell_out, cuda_rows cell, cuda_rows in,
+void cuda_run_ssru(cuda_tape *tape, cuda_rows out, cuda_rows cell_out, cuda_rows cell, cuda_rows in,
                    cuda_rows f)
 {
-    LAUNCH(ssru_rows, out.rows, s, out, cell_out, cell, in, f);
+    LAUNCH(ssru_rows, out.rows, tape, out, cell_out, cell, in, f);
 }
 
 ROW_KERNEL(gated_sum_rows, cuda_rows y, cuda_rows a, cuda_rows b, cuda_rows g)
@@ -244,9 +245,9 @@ ROW_KERNEL(gated_sum_rows, cuda_rows y, cuda_rows a, cuda_rows b, cuda_rows g)
                           sigmoid(gate[y.cols + j]) * row_of(b, i)[j];
 }
 
-void cuda_run_gated_sum(cudaStream_t s, cuda_rows y, cuda_rows a, cuda_rows b, cuda_rows g)
+void cuda_run_gated_sum(cuda_tape *tape, cuda_rows y, cuda_rows a, cuda_rows b, cuda_rows g)
 {
-    LAUNCH(gated_sum_rows, y.rows, s, y, a, b, g);
+    LAUNCH(gated_sum_rows, y.rows, tape, y, a, b, g);
 }
 
 // ---- tables and distances -----------------------------------------------------------------------
@@ -257,9 +258,9 @@ static __global__ void set_tokens(float *row, const int32_t *ids, const float *v
     if (i < count) row[ids[i]] = values ? values[i] : 0.0f;
 }
 
-void cuda_run_set(cudaStream_t s, float *row, const int32_t *ids, const float *values, int count)
+void cuda_run_set(cuda_tape *tape, float *row, const int32_t *ids, const float *values, int count)
 {
-    LAUNCH(set_tokens, (count + THREADS - 1) / THREADS, s, row, ids, values, count);
+    LAUNCH(set_tokens, (count + THREADS - 1) / THREADS, tape, row, ids, values, count);
 }
 
 ROW_KERNEL(distance_pairs, cuda_rows rows, const int32_t *one, const int32_t *two, double *out)
@@ -284,8 +285,8 @@ ROW_KERNEL(distance_pairs, cuda_rows rows, const int32_t *one, const int32_t *tw
         for (int k = 0; k < 2; k++) out[2 * blockIdx.x + k] = sums[k][0];
 }
 
-void cuda_run_distances(cudaStream_t s, cuda_rows rows, const int32_t *one, const int32_t *two,
+void cuda_run_distances(cuda_tape *tape, cuda_rows rows, const int32_t *one, const int32_t *two,
                         int count, double *out)
 {
-    LAUNCH(distance_pairs, count, s, rows, one, two, out);
+    LAUNCH(distance_pairs, count, tape, rows, one, two, out);
 }

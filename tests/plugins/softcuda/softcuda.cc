@@ -24,8 +24,13 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <mutex>
+#include <string>
 #include <vector>
+
+#undef gridDim // members of CUDA's structures here
+#undef blockDim
 
 enum { THREADS = 1024, STACK = 128 << 10, PAGE = 4096, ALIGN = 64, DYNAMIC = 48 << 10, SLOT = 64 };
 
@@ -486,21 +491,57 @@ static void run_all(CUstream_st *s)
     open_memory(s->device, PROT_NONE);
 }
 
-void softcuda_launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
-                     size_t argument_bytes, std::function<void()> f)
+struct known {
+    std::string name;
+    size_t argument_bytes;
+    softcuda_caller caller;
+};
+
+static std::map<const void *, known> &kernels()
+{
+    static std::map<const void *, known> all;
+    return all;
+}
+
+void softcuda_know(const char *name, const void *kernel, size_t argument_bytes, const softcuda_caller &caller)
 {
     std::lock_guard<std::recursive_mutex> lock(gate);
-    static long launches;
-    CUstream_st *s = stream_of(stream);
-    const size_t threads = (size_t)block.x * block.y * block.z;
+    if (!kernels().count(kernel)) kernels()[kernel] = {name, argument_bytes, caller};
+}
+
+// What a launch does, or nothing where its sizes are wrong.
+static std::function<void()> work_of(const struct cudaKernelNodeParams &p)
+{
+    const auto found = kernels().find(p.func);
+    if (found == kernels().end()) softcuda_stop("a kernel that nobody knows");
+    const known &k = found->second;
+    const dim3 grid = p.gridDim, block = p.blockDim;
+    const size_t threads = (size_t)block.x * block.y * block.z, shared = p.sharedMemBytes;
     if (threads == 0 || threads > THREADS || block.y != 1 || block.z != 1 || grid.x == 0 || grid.y == 0 ||
         grid.z == 0 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 || shared > DYNAMIC ||
-        argument_bytes > 4096) {
-        last_error = cudaErrorInvalidConfiguration;
-        return;
-    }
+        k.argument_bytes > 4096)
+        return nullptr;
+    const std::function<void()> f = k.caller(p.kernelParams);
+    const char *name = k.name.c_str();
+    return [=] { run_kernel(name, grid, block, shared, f); };
+}
+
+static void count_launch(CUstream_st *s)
+{
+    static long launches;
     if (++launches == setting("SOFTCUDA_FAIL", -1)) s->failed = true;
-    s->work.push_back([=] { run_kernel(name, grid, block, shared, f); });
+}
+
+extern "C" cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments,
+                                        size_t shared, cudaStream_t stream)
+{
+    std::lock_guard<std::recursive_mutex> lock(gate);
+    CUstream_st *s = stream_of(stream);
+    std::function<void()> f = work_of({(void *)kernel, grid, block, (unsigned)shared, arguments, nullptr});
+    if (!f) return answer(cudaErrorInvalidConfiguration);
+    count_launch(s);
+    s->work.push_back(f);
+    return cudaSuccess;
 }
 
 extern "C" cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned)
@@ -538,28 +579,21 @@ static void check_copy(const void *to, const void *from, size_t bytes, enum cuda
         softcuda_stop("a copy that should not wait, with memory that is not page-locked");
 }
 
-extern "C" cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
-                                         size_t width, size_t height, enum cudaMemcpyKind kind,
-                                         cudaStream_t stream)
+static std::function<void()> copy_of(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                                     int device)
 {
-    std::lock_guard<std::recursive_mutex> lock(gate);
-    if (width == 0 || height == 0) return cudaSuccess;
-    if (width > to_pitch || width > from_pitch) return answer(cudaErrorInvalidValue);
-    CUstream_st *s = stream_of(stream);
-    check_copy(to, from, width, kind, s->device, true);
-    check_copy((char *)to + (height - 1) * to_pitch, (const char *)from + (height - 1) * from_pitch, width,
-               kind, s->device, true);
-    s->work.push_back([=] {
-        for (size_t i = 0; i < height; i++)
-            memcpy((char *)to + i * to_pitch, (const char *)from + i * from_pitch, width);
-    });
-    return cudaSuccess;
+    check_copy(to, from, bytes, kind, device, true);
+    return [=] { memcpy(to, from, bytes); };
 }
 
 extern "C" cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
-                                       cudaStream_t s)
+                                       cudaStream_t stream)
 {
-    return cudaMemcpy2DAsync(to, bytes, from, bytes, bytes, 1, kind, s);
+    std::lock_guard<std::recursive_mutex> lock(gate);
+    if (bytes == 0) return cudaSuccess;
+    CUstream_st *s = stream_of(stream);
+    s->work.push_back(copy_of(to, from, bytes, kind, s->device));
+    return cudaSuccess;
 }
 
 // To the device: the host's memory is read at once, the copy comes in the default stream's turn.
@@ -593,21 +627,115 @@ static void fill(char *to, int value, size_t bytes)
     memset(last, 0, (size_t)(to + bytes - last));
 }
 
-extern "C" cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height,
-                                         cudaStream_t stream)
+extern "C" cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
 {
     std::lock_guard<std::recursive_mutex> lock(gate);
-    if (width == 0 || height == 0) return cudaSuccess;
     CUstream_st *s = stream_of(stream);
-    if (width > pitch) return answer(cudaErrorInvalidValue);
-    if (home_of(to, (height - 1) * pitch + width) != s->device) softcuda_stop("zeros on another device");
-    s->work.push_back([=] {
-        for (size_t i = 0; i < height; i++) fill((char *)to + i * pitch, value, width);
-    });
+    if (home_of(to, bytes) != s->device) softcuda_stop("zeros on another device");
+    s->work.push_back([=] { fill((char *)to, value, bytes); });
     return cudaSuccess;
 }
 
-extern "C" cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t s)
+// ---- graphs -----------------------------------------------------------------------------------------
+
+struct CUgraphNode_st {
+    size_t index;
+    const void *kernel; // NULL: a copy
+    std::function<void()> work;
+};
+
+struct CUgraph_st {
+    std::deque<CUgraphNode_st> nodes;
+    int device;
+};
+
+// A copy of the graph as it was: later changes of one are none of the other's.
+struct CUgraphExec_st {
+    std::deque<CUgraphNode_st> nodes;
+    int device;
+};
+
+extern "C" cudaError_t cudaGraphCreate(cudaGraph_t *g, unsigned)
 {
-    return cudaMemset2DAsync(to, bytes, value, bytes, 1, s);
+    *g = new CUgraph_st{{}, current_device};
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaGraphDestroy(cudaGraph_t g)
+{
+    delete g;
+    return cudaSuccess;
+}
+
+// Graphs of this device are chains: every node waits for the one before.
+static cudaError_t add(cudaGraphNode_t *n, cudaGraph_t g, const cudaGraphNode_t *before, size_t befores,
+                       const void *kernel, std::function<void()> work)
+{
+    if (befores != (g->nodes.empty() ? 0 : 1) || (befores && *before != &g->nodes.back()))
+        softcuda_stop("a node of a graph that does not wait for the one before it");
+    if (!work) return answer(cudaErrorInvalidValue);
+    g->nodes.push_back({g->nodes.size(), kernel, work});
+    *n = &g->nodes.back();
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *n, cudaGraph_t g, const cudaGraphNode_t *before,
+                                              size_t befores, const struct cudaKernelNodeParams *p)
+{
+    std::lock_guard<std::recursive_mutex> lock(gate);
+    return add(n, g, before, befores, p->func, work_of(*p));
+}
+
+extern "C" cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *n, cudaGraph_t g,
+                                                const cudaGraphNode_t *before, size_t befores, void *to,
+                                                const void *from, size_t bytes, enum cudaMemcpyKind kind)
+{
+    std::lock_guard<std::recursive_mutex> lock(gate);
+    return add(n, g, before, befores, nullptr, copy_of(to, from, bytes, kind, g->device));
+}
+
+extern "C" cudaError_t cudaGraphInstantiate(cudaGraphExec_t *e, cudaGraph_t g, unsigned long long)
+{
+    *e = new CUgraphExec_st{g->nodes, g->device};
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaGraphExecDestroy(cudaGraphExec_t e)
+{
+    delete e;
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t e, cudaGraphNode_t n,
+                                                        const struct cudaKernelNodeParams *p)
+{
+    std::lock_guard<std::recursive_mutex> lock(gate);
+    CUgraphNode_st &own = e->nodes[n->index];
+    std::function<void()> work = work_of(*p);
+    if (own.kernel != p->func || !work) return answer(cudaErrorInvalidValue);
+    own.work = work;
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t e, cudaGraphNode_t n, void *to,
+                                                          const void *from, size_t bytes,
+                                                          enum cudaMemcpyKind kind)
+{
+    std::lock_guard<std::recursive_mutex> lock(gate);
+    CUgraphNode_st &own = e->nodes[n->index];
+    if (own.kernel || bytes == 0) return answer(cudaErrorInvalidValue);
+    own.work = copy_of(to, from, bytes, kind, e->device);
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaGraphLaunch(cudaGraphExec_t e, cudaStream_t stream)
+{
+    std::lock_guard<std::recursive_mutex> lock(gate);
+    CUstream_st *s = stream_of(stream);
+    if (s->device != e->device) softcuda_stop("a graph of another device");
+    for (const CUgraphNode_st &n : e->nodes) {
+        if (n.kernel) count_launch(s);
+        s->work.push_back(n.work);
+    }
+    return cudaSuccess;
 }

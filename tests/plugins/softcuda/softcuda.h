@@ -21,11 +21,6 @@
 // One block runs at a time; all of these variables hold rubbish when it begins.
 #define __shared__ static __attribute__((section("softcuda_shared")))
 
-struct dim3 {
-    unsigned x, y, z;
-    dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {}
-};
-
 struct alignas(16) uint4 {
     unsigned x, y, z, w;
 };
@@ -169,19 +164,25 @@ inline int __dp4a(int a, int b, int sum)
     return sum;
 }
 
-// ---- launches -------------------------------------------------------------------------------------
+// ---- kernels --------------------------------------------------------------------------------------
 
-void softcuda_launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t s,
-                     size_t argument_bytes, std::function<void()> body);
+// A call of the kernel with copies of the arguments that are at these addresses.
+typedef std::function<std::function<void()>(void **arguments)> softcuda_caller;
+void softcuda_know(const char *name, const void *kernel, size_t argument_bytes, const softcuda_caller &caller);
 
-// Arguments are copied now, the kernel runs when somebody waits for the stream.
-template <typename... P, typename... A>
-void softcuda_queue(const char *name, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
-                    cudaStream_t s, A &&...arguments)
+template <typename... P, size_t... I>
+std::function<void()> softcuda_call(void (*kernel)(P...), void **arguments, std::index_sequence<I...>)
 {
-    std::tuple<typename std::decay<P>::type...> kept(static_cast<P>(arguments)...);
-    softcuda_launch(name, grid, block, shared, s, sizeof kept,
-                    [kernel, kept] { std::apply(kernel, kept); });
+    const std::tuple<P...> own(*(P *)arguments[I]...);
+    return [kernel, own] { std::apply(kernel, own); };
+}
+
+// The runtime is given kernels as addresses: their types have to be known before.
+template <typename... P> void softcuda_register(const char *name, void (*kernel)(P...))
+{
+    softcuda_know(name, (const void *)kernel, sizeof(std::tuple<P...>), [kernel](void **arguments) {
+        return softcuda_call(kernel, arguments, std::make_index_sequence<sizeof...(P)>());
+    });
 }
 
 #endif

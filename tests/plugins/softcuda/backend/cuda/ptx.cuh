@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Stands in for src/backend/cuda/ptx.cuh where there is no GPU: launches, and instructions of a whole warp
+// Stands in for src/backend/cuda/ptx.cuh where there is no GPU: instructions of a whole warp
 // with the layout of their operands as NVIDIA's manual of PTX has it (m16n8k16, fragments by lane).
 #ifndef SOFTCUDA_PTX_CUH
 #define SOFTCUDA_PTX_CUH
@@ -7,8 +7,10 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#define CUDA_LAUNCH(kernel, grid, block, shared, stream, ...) \
-    softcuda_queue(#kernel, kernel, grid, block, shared, stream, __VA_ARGS__)
+#include "backend/cuda/launch.cuh"
+
+#define CUDA_LAUNCH(kernel, grid, block, shared, tape, ...) \
+    (softcuda_register(#kernel, kernel), cuda_launch(tape, kernel, grid, block, shared, __VA_ARGS__))
 #define CUDA_DYNAMIC_SHARED(type, name) type *name = (type *)softcuda_dynamic_shared()
 
 struct softcuda_mma {

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: MIT
+// CUDA backend: what a worker asks of its device, gathered and played at once.
+//
+// A launch costs the host about four microseconds, a graph of a hundred of them about as much as one. So launches and
+// copies are written onto a tape, and the tape is played when somebody waits for results: once a step. A
+// tape of the same kernels in the same order as one before becomes a graph; from then on only arguments that
+// changed are replaced in it. The order is that of the tape, whichever way it is played.
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/cuda/cuda_private.h"
+#include "base/mem.h"
+
+enum {
+    NODES = 512,        // of a tape; a longer one is played in parts
+    BYTES = 128 << 10,  // of their arguments
+    ARGUMENTS = 12,     // of a kernel
+    GRAPHS = 12,        // kept
+    SEEN = 64,          // tapes that were played once
+    SMALL = 6           // shorter tapes are not worth a graph
+};
+
+typedef struct node {
+    const void *kernel; // NULL: a copy
+    unsigned x, y, block, shared;
+    uint32_t at[ARGUMENTS]; // where in `bytes` arguments are
+    int count;
+    uint32_t end; // of the arguments
+    void *to;
+    const void *from;
+    size_t size;
+    enum cudaMemcpyKind kind;
+} node;
+
+// Nodes with their arguments.
+typedef struct list {
+    node *nodes;
+    char *bytes;
+    int count;
+    size_t used;
+} list;
+
+typedef struct kept {
+    uint64_t signature, last_use; // signature 0: none
+    list as;                      // what the graph holds now
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    cudaGraphNode_t *handles;
+} kept;
+
+struct cuda_tape {
+    const dgm_backend *backend;
+    cudaStream_t stream;
+    cuda_ring *ring;
+    list now; // its first node is the copy of the ring
+    kept graphs[GRAPHS];
+    uint64_t seen[SEEN], plays;
+    bool plain;         // no graphs
+    cudaError_t failed; // since it was last asked
+};
+
+static bool open_list(list *l)
+{
+    l->nodes = dgm_calloc(NODES, sizeof *l->nodes);
+    l->bytes = dgm_malloc(BYTES);
+    return l->nodes && l->bytes;
+}
+
+dgm_status cuda_tape_open(cuda_tape **out, const dgm_backend *b, cudaStream_t stream, cuda_ring *ring,
+                          dgm_error *err)
+{
+    cuda_tape *t = *out = dgm_calloc(1, sizeof *t);
+    if (!t) return dgm_no_memory(err);
+    const char *graphs = getenv("DRAGOMAN_CUDA_GRAPHS");
+    t->plain = graphs && strcmp(graphs, "0") == 0;
+    t->backend = b;
+    t->stream = stream;
+    t->ring = ring;
+    bool fine = open_list(&t->now);
+    for (int i = 0; i < GRAPHS && fine; i++) {
+        t->graphs[i].handles = dgm_calloc(NODES, sizeof *t->graphs[i].handles);
+        fine = t->graphs[i].handles && open_list(&t->graphs[i].as);
+    }
+    return fine ? DGM_OK : dgm_no_memory(err);
+}
+
+static void forget(kept *g)
+{
+    if (g->exec) cudaGraphExecDestroy(g->exec);
+    if (g->graph) cudaGraphDestroy(g->graph);
+    g->exec = NULL;
+    g->graph = NULL;
+    g->signature = 0;
+    g->as.count = 0;
+    g->as.used = 0;
+}
+
+void cuda_tape_close(cuda_tape **tape)
+{
+    cuda_tape *t = *tape;
+    if (!t) return;
+    for (int i = 0; i < GRAPHS; i++) {
+        forget(&t->graphs[i]);
+        dgm_free(t->graphs[i].handles);
+        dgm_free(t->graphs[i].as.nodes);
+        dgm_free(t->graphs[i].as.bytes);
+    }
+    dgm_free(t->now.nodes);
+    dgm_free(t->now.bytes);
+    dgm_free(t);
+    *tape = NULL;
+}
+
+// ---- writing ------------------------------------------------------------------------------------
+
+static void note(cuda_tape *t, cudaError_t e)
+{
+    if (t->failed == cudaSuccess) t->failed = e;
+}
+
+static node *next_node(cuda_tape *t, size_t bytes)
+{
+    if (t->now.count == NODES || t->now.used + bytes > BYTES) note(t, cuda_tape_play(t));
+    if (t->now.count == 0) t->now.count = 1; // send_ring fills it in
+    node *n = &t->now.nodes[t->now.count++];
+    memset(n, 0, sizeof *n);
+    return n;
+}
+
+void cuda_tape_launch(cuda_tape *t, const void *kernel, unsigned x, unsigned y, unsigned block,
+                      size_t shared, const void *const *arguments, const size_t *sizes, int count)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < count; i++) bytes += (sizes[i] + 15) / 16 * 16;
+    if (count > ARGUMENTS || bytes > BYTES) {
+        note(t, cudaErrorInvalidValue);
+        return;
+    }
+    node *n = next_node(t, bytes);
+    n->kernel = kernel;
+    n->x = x;
+    n->y = y;
+    n->block = block;
+    n->shared = (unsigned)shared;
+    n->count = count;
+    for (int i = 0; i < count; i++) {
+        n->at[i] = (uint32_t)t->now.used;
+        memcpy(t->now.bytes + t->now.used, arguments[i], sizes[i]);
+        const size_t whole = (sizes[i] + 15) / 16 * 16;
+        memset(t->now.bytes + t->now.used + sizes[i], 0, whole - sizes[i]);
+        t->now.used += whole;
+    }
+    n->end = (uint32_t)t->now.used;
+}
+
+void cuda_tape_copy(cuda_tape *t, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
+{
+    if (bytes == 0) return;
+    node *n = next_node(t, 0);
+    n->to = to;
+    n->from = from;
+    n->size = bytes;
+    n->kind = kind;
+    n->end = (uint32_t)t->now.used;
+}
+
+// ---- playing ------------------------------------------------------------------------------------
+
+static void arguments_of(const list *l, const node *n, void *out[ARGUMENTS])
+{
+    for (int i = 0; i < n->count; i++) out[i] = l->bytes + n->at[i];
+}
+
+static cudaError_t play_plain(cuda_tape *t)
+{
+    for (int i = 0; i < t->now.count; i++) {
+        const node *n = &t->now.nodes[i];
+        void *arguments[ARGUMENTS];
+        arguments_of(&t->now, n, arguments);
+        const dim3 grid = {n->x, n->y, 1}, block = {n->block, 1, 1};
+        const cudaError_t e =
+            n->kernel ? cudaLaunchKernel(n->kernel, grid, block, arguments, n->shared, t->stream)
+                      : cudaMemcpyAsync(n->to, n->from, n->size, n->kind, t->stream);
+        if (e != cudaSuccess) return e;
+    }
+    return cudaSuccess;
+}
+
+// Never 0.
+static uint64_t signature_of(const list *l)
+{
+    uint64_t h = 0xcbf29ce484222325u + (uint64_t)l->count;
+    for (int i = 0; i < l->count; i++) {
+        const node *n = &l->nodes[i];
+        h = (h ^ (n->kernel ? (uint64_t)(uintptr_t)n->kernel : (uint64_t)n->kind)) * 0x100000001b3u;
+    }
+    return h | 1;
+}
+
+static struct cudaKernelNodeParams launch_of(const list *l, const node *n, void *arguments[ARGUMENTS])
+{
+    arguments_of(l, n, arguments);
+    void *kernel;
+    memcpy(&kernel, &n->kernel, sizeof kernel); // CUDA takes it without const
+    return (struct cudaKernelNodeParams){.func = kernel,
+                                         .gridDim = {n->x, n->y, 1},
+                                         .blockDim = {n->block, 1, 1},
+                                         .sharedMemBytes = n->shared,
+                                         .kernelParams = arguments};
+}
+
+static cudaError_t add_node(kept *g, int i)
+{
+    const node *n = &g->as.nodes[i];
+    const cudaGraphNode_t *before = i > 0 ? &g->handles[i - 1] : NULL;
+    const size_t befores = i > 0;
+    if (!n->kernel)
+        return cudaGraphAddMemcpyNode1D(&g->handles[i], g->graph, before, befores, n->to, n->from, n->size,
+                                        n->kind);
+    void *arguments[ARGUMENTS];
+    const struct cudaKernelNodeParams p = launch_of(&g->as, n, arguments);
+    return cudaGraphAddKernelNode(&g->handles[i], g->graph, before, befores, &p);
+}
+
+static void copy_list(list *to, const list *from)
+{
+    memcpy(to->nodes, from->nodes, (size_t)from->count * sizeof *to->nodes);
+    memcpy(to->bytes, from->bytes, from->used);
+    to->count = from->count;
+    to->used = from->used;
+}
+
+static cudaError_t build(kept *g, const list *from, uint64_t signature)
+{
+    forget(g);
+    copy_list(&g->as, from);
+    cudaError_t e = cudaGraphCreate(&g->graph, 0);
+    for (int i = 0; i < from->count && e == cudaSuccess; i++) e = add_node(g, i);
+    if (e == cudaSuccess) e = cudaGraphInstantiate(&g->exec, g->graph, 0);
+    if (e == cudaSuccess)
+        g->signature = signature;
+    else
+        forget(g);
+    return e;
+}
+
+static bool same_node(const list *a, const list *b, int i)
+{
+    const node *n = &a->nodes[i], *m = &b->nodes[i];
+    const size_t begin = i > 0 ? a->nodes[i - 1].end : 0;
+    // Kernels of one order have arguments of one layout.
+    return memcmp(n, m, sizeof *n) == 0 && memcmp(a->bytes + begin, b->bytes + begin, n->end - begin) == 0;
+}
+
+static cudaError_t change(kept *g, const list *to)
+{
+    for (int i = 0; i < to->count; i++) {
+        const node *n = &to->nodes[i];
+        if (same_node(&g->as, to, i)) continue;
+        cudaError_t e;
+        if (n->kernel) {
+            void *arguments[ARGUMENTS];
+            const struct cudaKernelNodeParams p = launch_of(to, n, arguments);
+            e = cudaGraphExecKernelNodeSetParams(g->exec, g->handles[i], &p);
+        } else {
+            e = cudaGraphExecMemcpyNodeSetParams1D(g->exec, g->handles[i], n->to, n->from, n->size, n->kind);
+        }
+        if (e != cudaSuccess) return e;
+    }
+    copy_list(&g->as, to);
+    return cudaSuccess;
+}
+
+static kept *find(cuda_tape *t, uint64_t signature)
+{
+    for (int i = 0; i < GRAPHS; i++)
+        if (t->graphs[i].signature == signature && t->graphs[i].as.count == t->now.count)
+            return &t->graphs[i];
+    return NULL;
+}
+
+static kept *oldest(cuda_tape *t)
+{
+    kept *g = &t->graphs[0];
+    for (int i = 1; i < GRAPHS; i++)
+        if (t->graphs[i].signature == 0 || (g->signature && t->graphs[i].last_use < g->last_use))
+            g = &t->graphs[i];
+    return g;
+}
+
+// True if such a tape was played before; else it is remembered.
+static bool seen_before(cuda_tape *t, uint64_t signature)
+{
+    for (int i = 0; i < SEEN; i++)
+        if (t->seen[i] == signature) return true;
+    t->seen[t->plays % SEEN] = signature;
+    return false;
+}
+
+// There is always such a copy, so that tapes look alike.
+static void send_ring(cuda_tape *t)
+{
+    cuda_ring *r = t->ring;
+    const size_t least = 64, from = r->sent < r->at ? r->sent : 0;
+    node *n = &t->now.nodes[0];
+    memset(n, 0, sizeof *n);
+    n->to = r->device + from;
+    n->from = r->host + from;
+    n->size = r->sent < r->at ? r->at - r->sent : least;
+    n->kind = cudaMemcpyHostToDevice;
+    r->sent = r->at;
+}
+
+static cudaError_t play_graph(cuda_tape *t)
+{
+    const uint64_t signature = signature_of(&t->now);
+    kept *g = find(t, signature);
+    if (!g && !seen_before(t, signature)) return play_plain(t);
+    cudaError_t e;
+    if (g) {
+        e = change(g, &t->now);
+        if (e != cudaSuccess) forget(g);
+    } else {
+        g = oldest(t);
+        e = build(g, &t->now, signature);
+    }
+    if (e != cudaSuccess) return e;
+    g->last_use = t->plays;
+    return cudaGraphLaunch(g->exec, t->stream);
+}
+
+cudaError_t cuda_tape_play(cuda_tape *t)
+{
+    const cudaError_t before = t->failed;
+    t->failed = cudaSuccess;
+    cudaError_t e = before;
+    t->plays++;
+    if (e == cudaSuccess) e = cuda_use(t->backend);
+    if (t->now.count) send_ring(t);
+    if (e == cudaSuccess && t->now.count)
+        e = t->plain || t->now.count < SMALL ? play_plain(t) : play_graph(t);
+    t->now.count = 0;
+    t->now.used = 0;
+    return e;
+}
