@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A GPU that is none: CUDA's runtime and the execution of kernels on this machine's processor, as strict as
-// the real one and stricter where that finds mistakes.
+// A GPU that is none: CUDA's runtime on this machine's processor, as strict as the real one and stricter where
+// that finds mistakes. Kernels run in blocks.cc.
 //
 //   - Device memory is separate: between operations it cannot be touched, behind each allocation lies a page
 //     that never can, and a kernel sees the memory of its own device alone.
@@ -11,15 +11,14 @@
 //     or that not all of a warp reach, is an error.
 //
 // Environment: SOFTCUDA_SEED; SOFTCUDA_DEVICES, SOFTCUDA_MEMORY (MiB of each), SOFTCUDA_CAPABILITY (90: 9.0);
-// SOFTCUDA_DRIVER (0: none, 12000: one of CUDA 12.0); SOFTCUDA_FAIL (number of a kernel that fails).
+// SOFTCUDA_DRIVER (0: none, 12000: one of CUDA 12.0); SOFTCUDA_FAIL (number of a launch that fails); SOFTCUDA_COUNT
+// (1: says at the end what was asked of it).
 #include "softcuda.h"
 
-#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,35 +31,20 @@
 #undef gridDim // members of CUDA's structures here
 #undef blockDim
 
-enum { THREADS = 1024, STACK = 128 << 10, PAGE = 4096, ALIGN = 64, DYNAMIC = 48 << 10, SLOT = 64 };
-
-softcuda_thread softcuda_now;
-dim3 softcuda_block_size, softcuda_grid_size;
+enum { PAGE = 4096, ALIGN = 64 };
 
 static std::recursive_mutex gate; // one operation at a time, whoever asks
-static const char *running = "no kernel";
 
-static long setting(const char *name, long otherwise)
-{
-    const char *value = getenv(name);
-    return value && *value ? atol(value) : otherwise;
-}
-
-void softcuda_stop(const char *why)
-{
-    fprintf(stderr, "softcuda: %s: block %u,%u thread %u: %s\n", running, softcuda_now.block.x,
-            softcuda_now.block.y, softcuda_now.thread.x, why);
-    abort();
-}
-
-static uint64_t random_number()
-{
-    static uint64_t state = (uint64_t)setting("SOFTCUDA_SEED", 1) * 0x9e3779b97f4a7c15u + 1;
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state;
-}
+// What SOFTCUDA_COUNT prints at the end.
+static struct counters {
+    long launches, graphs, changes, copies, waits;
+    ~counters()
+    {
+        if (softcuda_setting("SOFTCUDA_COUNT", 0))
+            fprintf(stderr, "softcuda: %ld launches, %ld graphs, %ld changes, %ld copies, %ld waits\n", launches,
+                    graphs, changes, copies, waits);
+    }
+} counted;
 
 // ---- memory -----------------------------------------------------------------------------------------
 
@@ -88,9 +72,7 @@ static void on_fault(int, siginfo_t *info, void *)
             whose = at < a.base || at >= a.base + a.size ? "what lies beside an allocation"
                     : a.device < 0                       ? "page-locked memory"
                                                          : "device memory";
-    fprintf(stderr, "softcuda: %s: block %u,%u thread %u touches %s at %p\n", running,
-            softcuda_now.block.x, softcuda_now.block.y, softcuda_now.thread.x, whose,
-            (const void *)at);
+    softcuda_say("touches %s at %p", whose, (const void *)at);
     signal(SIGSEGV, SIG_DFL);
 }
 
@@ -131,7 +113,7 @@ static cudaError_t give_back(void *p, bool host)
 
 static size_t memory_of_device()
 {
-    return (size_t)setting("SOFTCUDA_MEMORY", 4096) << 20;
+    return (size_t)softcuda_setting("SOFTCUDA_MEMORY", 4096) << 20;
 }
 
 static size_t used_on(int device)
@@ -199,7 +181,7 @@ enum { RUNTIME = 13000 };
 
 extern "C" cudaError_t cudaDriverGetVersion(int *version)
 {
-    *version = (int)setting("SOFTCUDA_DRIVER", RUNTIME);
+    *version = (int)softcuda_setting("SOFTCUDA_DRIVER", RUNTIME);
     return cudaSuccess;
 }
 
@@ -212,15 +194,15 @@ extern "C" cudaError_t cudaRuntimeGetVersion(int *version)
 extern "C" cudaError_t cudaGetDeviceCount(int *count)
 {
     *count = 0;
-    if (setting("SOFTCUDA_DRIVER", RUNTIME) < RUNTIME) return answer(cudaErrorInsufficientDriver);
-    *count = (int)setting("SOFTCUDA_DEVICES", 1);
+    if (softcuda_setting("SOFTCUDA_DRIVER", RUNTIME) < RUNTIME) return answer(cudaErrorInsufficientDriver);
+    *count = (int)softcuda_setting("SOFTCUDA_DEVICES", 1);
     return answer(*count ? cudaSuccess : cudaErrorNoDevice);
 }
 
 extern "C" cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
 {
-    if (device < 0 || device >= setting("SOFTCUDA_DEVICES", 1)) return answer(cudaErrorInvalidDevice);
-    const int capability = (int)setting("SOFTCUDA_CAPABILITY", 90);
+    if (device < 0 || device >= softcuda_setting("SOFTCUDA_DEVICES", 1)) return answer(cudaErrorInvalidDevice);
+    const int capability = (int)softcuda_setting("SOFTCUDA_CAPABILITY", 90);
     *p = {};
     snprintf(p->name, sizeof p->name, "Software GPU");
     p->totalGlobalMem = memory_of_device();
@@ -232,7 +214,7 @@ extern "C" cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int dev
 
 extern "C" cudaError_t cudaSetDevice(int device)
 {
-    if (device < 0 || device >= setting("SOFTCUDA_DEVICES", 1)) return answer(cudaErrorInvalidDevice);
+    if (device < 0 || device >= softcuda_setting("SOFTCUDA_DEVICES", 1)) return answer(cudaErrorInvalidDevice);
     current_device = device;
     return cudaSuccess;
 }
@@ -254,208 +236,6 @@ extern "C" const char *cudaGetErrorString(cudaError_t e)
     case cudaErrorLaunchFailure: return "unspecified launch failure";
     default: return "invalid argument";
     }
-}
-
-// ---- fibers -----------------------------------------------------------------------------------------
-
-enum state { READY, AT_BARRIER, IN_WARP, DONE };
-
-struct fiber {
-    jmp_buf where;
-    bool begun;
-    state now;
-    const char *file; // of the barrier
-    int line;
-};
-
-struct warp {
-    char slots[2][32 * SLOT], results[2][32 * SLOT];
-    int arrived, turn;
-    const char *file;
-    int line;
-};
-
-static fiber fibers[THREADS];
-static warp warps[THREADS / 32];
-static ucontext_t contexts[THREADS];
-static jmp_buf scheduler;
-static int self, live, waiting;
-static const std::function<void()> *body;
-alignas(16) static char dynamic_shared[DYNAMIC];
-
-extern char __start_softcuda_shared[] __attribute__((weak));
-extern char __stop_softcuda_shared[] __attribute__((weak));
-
-void *softcuda_dynamic_shared()
-{
-    return dynamic_shared;
-}
-
-static void leave(state how)
-{
-    fiber *f = &fibers[self];
-    f->now = how;
-    if (!_setjmp(f->where)) _longjmp(scheduler, 1);
-}
-
-// A fiber lives as long as the program: it runs one thread after the other.
-static void fiber_main()
-{
-    for (;;) {
-        (*body)();
-        live--;
-        leave(DONE);
-    }
-}
-
-static void resume(int t)
-{
-    self = t;
-    fiber *f = &fibers[t];
-    if (f->begun) {
-        if (!_setjmp(scheduler)) _longjmp(f->where, 1);
-        return;
-    }
-    static char *stacks = (char *)mmap(nullptr, (size_t)THREADS * STACK, PROT_READ | PROT_WRITE,
-                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    f->begun = true;
-    getcontext(&contexts[t]);
-    contexts[t].uc_stack.ss_sp = stacks + (size_t)t * STACK;
-    contexts[t].uc_stack.ss_size = STACK;
-    contexts[t].uc_link = nullptr;
-    makecontext(&contexts[t], fiber_main, 0);
-    if (!_setjmp(scheduler)) setcontext(&contexts[t]);
-}
-
-void softcuda_barrier(const char *file, int line)
-{
-    fiber *f = &fibers[self];
-    f->file = file;
-    f->line = line;
-    waiting++;
-    leave(AT_BARRIER);
-}
-
-// True for the lane that came last.
-static bool arrive(warp *w, const void *mine, size_t bytes, const char *file, int line)
-{
-    if (bytes > SLOT) softcuda_stop("too much for a meeting of a warp");
-    if (w->arrived == 0) {
-        w->file = file;
-        w->line = line;
-    } else if (w->line != line || strcmp(w->file, file) != 0) {
-        fprintf(stderr, "softcuda: lanes of a warp are in %s:%d and %s:%d\n", w->file, w->line, file, line);
-        softcuda_stop("a warp that went apart");
-    }
-    if (bytes) memcpy(w->slots[w->turn] + self % 32 * SLOT, mine, bytes);
-    return ++w->arrived == 32;
-}
-
-static void release(warp *w)
-{
-    w->arrived = 0;
-    w->turn ^= 1;
-    for (int i = self / 32 * 32; i < self / 32 * 32 + 32; i++)
-        if (fibers[i].now == IN_WARP) fibers[i].now = READY;
-}
-
-const char *softcuda_meet(const void *mine, size_t bytes, const char *file, int line)
-{
-    warp *w = &warps[self / 32];
-    const int turn = w->turn;
-    if (arrive(w, mine, bytes, file, line))
-        release(w);
-    else
-        leave(IN_WARP);
-    return w->slots[turn];
-}
-
-void softcuda_together(const void *mine, size_t bytes, void (*work)(const char *all, char *results),
-                       void *result, size_t result_bytes, const char *file, int line)
-{
-    warp *w = &warps[self / 32];
-    const int turn = w->turn;
-    if (arrive(w, mine, bytes, file, line)) {
-        work(w->slots[turn], w->results[turn]);
-        release(w);
-    } else {
-        leave(IN_WARP);
-    }
-    memcpy(result, w->results[turn] + self % 32 * SLOT, result_bytes);
-}
-
-// ---- a block ----------------------------------------------------------------------------------------
-
-// Every thread of a warp until all of them wait for the block or are done.
-static void run_warp(int first, int lanes, bool backwards)
-{
-    for (bool any = true; any;) {
-        any = false;
-        for (int i = 0; i < lanes; i++) {
-            const int t = first + (backwards ? lanes - 1 - i : i);
-            if (fibers[t].now != READY) continue;
-            any = true;
-            softcuda_now.thread.x = (unsigned)t;
-            resume(t);
-        }
-    }
-}
-
-static void cross_barrier(int threads)
-{
-    if (waiting != live) softcuda_stop("threads wait for others that never come");
-    const fiber *first = nullptr;
-    for (int t = 0; t < threads; t++) {
-        fiber *f = &fibers[t];
-        if (f->now == DONE) continue;
-        if (first && (first->line != f->line || strcmp(first->file, f->file) != 0)) {
-            fprintf(stderr, "softcuda: threads of a block are in %s:%d and %s:%d\n", first->file, first->line,
-                    f->file, f->line);
-            softcuda_stop("a barrier that threads reach in two places");
-        }
-        first = f;
-        f->now = READY;
-    }
-    waiting = 0;
-}
-
-static void run_block(int threads)
-{
-    if (__start_softcuda_shared)
-        memset(__start_softcuda_shared, 0xff, (size_t)(__stop_softcuda_shared - __start_softcuda_shared));
-    for (int t = 0; t < threads; t++) fibers[t].now = READY;
-    live = threads;
-    waiting = 0;
-    const int count = (threads + 31) / 32;
-    while (live) {
-        const uint64_t random = random_number();
-        for (int w = 0; w < count; w++) {
-            const int which = (int)((unsigned)(random % 61) + (random & 64 ? (unsigned)w : (unsigned)(count - 1 - w))) % count;
-            run_warp(32 * which, std::min(32, threads - 32 * which), random & 128);
-        }
-        if (live) cross_barrier(threads);
-    }
-}
-
-static void run_kernel(const char *name, dim3 grid, dim3 block, size_t shared,
-                       const std::function<void()> &f)
-{
-    running = name;
-    body = &f;
-    softcuda_block_size = block;
-    softcuda_grid_size = grid;
-    for (warp &w : warps) w.arrived = w.turn = 0;
-    const size_t all = (size_t)grid.x * grid.y * grid.z;
-    const size_t start = random_number() % all;
-    const bool backwards = random_number() & 1;
-    for (size_t i = 0; i < all; i++) {
-        const size_t b = (start + (backwards ? all - i : i)) % all;
-        memset(dynamic_shared, 0xff, shared);
-        softcuda_now.block = dim3((unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y),
-                                  (unsigned)(b / grid.x / grid.y));
-        run_block((int)block.x);
-    }
-    running = "no kernel";
 }
 
 // ---- streams ----------------------------------------------------------------------------------------
@@ -482,6 +262,7 @@ static CUstream_st *stream_of(cudaStream_t s)
 
 static void run_all(CUstream_st *s)
 {
+    counted.waits++;
     if (s->work.empty()) return;
     open_memory(s->device, PROT_READ | PROT_WRITE);
     while (!s->work.empty()) {
@@ -517,19 +298,18 @@ static std::function<void()> work_of(const struct cudaKernelNodeParams &p)
     const known &k = found->second;
     const dim3 grid = p.gridDim, block = p.blockDim;
     const size_t threads = (size_t)block.x * block.y * block.z, shared = p.sharedMemBytes;
-    if (threads == 0 || threads > THREADS || block.y != 1 || block.z != 1 || grid.x == 0 || grid.y == 0 ||
-        grid.z == 0 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 || shared > DYNAMIC ||
+    if (threads == 0 || threads > SOFTCUDA_THREADS || block.y != 1 || block.z != 1 || grid.x == 0 || grid.y == 0 ||
+        grid.z == 0 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 || shared > SOFTCUDA_DYNAMIC ||
         k.argument_bytes > 4096)
         return nullptr;
     const std::function<void()> f = k.caller(p.kernelParams);
     const char *name = k.name.c_str();
-    return [=] { run_kernel(name, grid, block, shared, f); };
+    return [=] { softcuda_run(name, grid, block, shared, f); };
 }
 
 static void count_launch(CUstream_st *s)
 {
-    static long launches;
-    if (++launches == setting("SOFTCUDA_FAIL", -1)) s->failed = true;
+    if (++counted.launches == softcuda_setting("SOFTCUDA_FAIL", -1)) s->failed = true;
 }
 
 extern "C" cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments,
@@ -592,6 +372,7 @@ extern "C" cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
     std::lock_guard<std::recursive_mutex> lock(gate);
     if (bytes == 0) return cudaSuccess;
     CUstream_st *s = stream_of(stream);
+    counted.copies++;
     s->work.push_back(copy_of(to, from, bytes, kind, s->device));
     return cudaSuccess;
 }
@@ -711,6 +492,7 @@ extern "C" cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t e, cudaG
 {
     std::lock_guard<std::recursive_mutex> lock(gate);
     CUgraphNode_st &own = e->nodes[n->index];
+    counted.changes++;
     std::function<void()> work = work_of(*p);
     if (own.kernel != p->func || !work) return answer(cudaErrorInvalidValue);
     own.work = work;
@@ -723,6 +505,7 @@ extern "C" cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t e, cud
 {
     std::lock_guard<std::recursive_mutex> lock(gate);
     CUgraphNode_st &own = e->nodes[n->index];
+    counted.changes++;
     if (own.kernel || bytes == 0) return answer(cudaErrorInvalidValue);
     own.work = copy_of(to, from, bytes, kind, e->device);
     return cudaSuccess;
@@ -733,8 +516,12 @@ extern "C" cudaError_t cudaGraphLaunch(cudaGraphExec_t e, cudaStream_t stream)
     std::lock_guard<std::recursive_mutex> lock(gate);
     CUstream_st *s = stream_of(stream);
     if (s->device != e->device) softcuda_stop("a graph of another device");
+    counted.graphs++;
     for (const CUgraphNode_st &n : e->nodes) {
-        if (n.kernel) count_launch(s);
+        if (n.kernel)
+            count_launch(s);
+        else
+            counted.copies++;
         s->work.push_back(n.work);
     }
     return cudaSuccess;

@@ -51,7 +51,12 @@ extern dim3 softcuda_block_size, softcuda_grid_size;
 #define blockDim (softcuda_block_size)
 #define gridDim (softcuda_grid_size)
 
+enum { SOFTCUDA_THREADS = 1024, SOFTCUDA_DYNAMIC = 48 << 10 };
+
+long softcuda_setting(const char *name, long otherwise); // a number of the environment
+void softcuda_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void softcuda_stop(const char *why); // does not return
+void softcuda_run(const char *name, dim3 grid, dim3 block, size_t shared, const std::function<void()> &f);
 void softcuda_barrier(const char *file, int line);
 // Waits for all lanes of the warp; `mine` of lane i is then at the address that is returned + 64 i.
 const char *softcuda_meet(const void *mine, size_t bytes, const char *file, int line);
