@@ -19,7 +19,9 @@ extern const dgm_backend_ops cuda_ops;
 struct dgm_backend {
     const dgm_backend_ops *ops;
     dgm_backend_props props;
-    int device; // CUDA's number
+    int device;     // CUDA's number
+    int capability; // 90: 9.0
+    int processors;
     bool static_scales;
 };
 

@@ -87,7 +87,8 @@ cudaError_t cuda_use(const dgm_backend *b)
 
 // ---- devices ------------------------------------------------------------------------------------
 
-static dgm_status describe_props(int device, dgm_backend_props *p, int *capability, dgm_error *err)
+static dgm_status describe_props(int device, dgm_backend_props *p, int *capability, int *processors,
+                                 dgm_error *err)
 {
     struct cudaDeviceProp d;
     DGM_TRY(cuda_status(cudaGetDeviceProperties(&d, device), "its properties", err));
@@ -105,6 +106,7 @@ static dgm_status describe_props(int device, dgm_backend_props *p, int *capabili
         .worker_bytes = CUDA_WORKER,
     };
     *capability = d.major * 10 + d.minor;
+    *processors = d.multiProcessorCount;
     if (d.major >= 8) p->precisions |= 1u << DGM_PRECISION_BF16;
     snprintf(p->name, sizeof p->name, "cuda:%d", device);
     snprintf(p->title, sizeof p->title, "%.127s", d.name);
@@ -123,12 +125,12 @@ static dgm_status ask_memory(int device, dgm_backend_props *p, dgm_error *err)
 
 static bool probe(int index, dgm_backend_props *props)
 {
-    int count = 0, capability;
+    int count = 0, capability, processors;
     if (cudaGetDeviceCount(&count) != cudaSuccess || index >= count) {
         cudaGetLastError(); // forgotten: nobody asked for this device
         return false;
     }
-    return describe_props(index, props, &capability, NULL) == DGM_OK &&
+    return describe_props(index, props, &capability, &processors, NULL) == DGM_OK &&
            ask_memory(index, props, NULL) == DGM_OK;
 }
 
@@ -149,12 +151,12 @@ static dgm_status parse_unit(const char *unit, int count, int *device, dgm_error
 
 static dgm_status open_device(dgm_backend **out, const char *unit, dgm_error *err)
 {
-    int count = 0, device = 0, capability = 0;
+    int count = 0, device = 0, capability = 0, processors = 0;
     dgm_backend_props props;
     *out = NULL;
     DGM_TRY(cuda_status(cudaGetDeviceCount(&count), "counting GPUs", err));
     DGM_TRY(parse_unit(unit, count, &device, err));
-    DGM_TRY(describe_props(device, &props, &capability, err));
+    DGM_TRY(describe_props(device, &props, &capability, &processors, err));
     DGM_FAIL_IF(capability < OLDEST, err, DGM_ERR_UNSUPPORTED,
                 "device cuda:%d: %s has compute capability %d.%d, at least %d.%d is needed", device,
                 props.title, capability / 10, capability % 10, OLDEST / 10, OLDEST % 10);
@@ -164,6 +166,8 @@ static dgm_status open_device(dgm_backend **out, const char *unit, dgm_error *er
     b->ops = &cuda_ops;
     b->props = props;
     b->device = device;
+    b->capability = capability;
+    b->processors = processors;
     *out = b;
     return DGM_OK;
 }

@@ -27,6 +27,9 @@ typedef struct cuda_tape cuda_tape;
 void cuda_tape_launch(cuda_tape *t, const void *kernel, unsigned x, unsigned y, unsigned block,
                       size_t shared, const void *const *arguments, const size_t *sizes, int count);
 
+// Before a launch that asks for so much shared memory.
+void cuda_allow_shared(cuda_tape *t, const void *kernel, size_t bytes);
+
 // ---- rows.cu ------------------------------------------------------------------------------------
 
 // Stored types of an embedding table, as dgm_tensor has them; i8 has a scale a row, i16 one for all.
@@ -85,6 +88,9 @@ typedef struct cuda_product {
     const float *residual; // or NULL
     int ldr;
     int m, n, k, act;
+    int tensor;  // i8: the device has tensor instructions for it,
+    int large;   // tiles of 128 x 128 from so many on; 0: never
+    int aligned; // rows of a begin at multiples of 16 bytes
     int scatter; // column j of the product goes to column w_rows[j] of c
     // Groups of rows with matrices of their own: rows first[g] .. first[g + 1] - 1 are multiplied with
     // w + g * w_group (elements; bias, scales by bias_group). groups 0: one matrix.

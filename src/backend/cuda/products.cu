@@ -1,66 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Products: c = act(a w^T + bias) + residual in f32, f16, bf16 and i8.
+// Products: c = act(a w^T + bias) + residual. Here those without tensor cores, f32 and i8 of older devices; the others
+// are in tensor.cu.
 //
-// A block computes a tile of 64 rows and 64 columns, walking over k from the front: a number of c is
-// the sum of its k products in that order (f32: one by one; f16, bf16: by the tensor instruction of
-// 16; i8: exact), whatever the tile and the number of rows. So a row has the same bits in every
-// batch, and a listed column (w_rows) those of the whole layer.
-//
-//     a [m, k] f32, rounded on the way  ->  shared  |
-//     w [n, ldw], zeros behind k        ->  shared  |  registers  ->  bias, act, residual  ->  c
-//
-// The next tiles are on their way from memory while the present ones are multiplied.
-#include "backend/cuda/device_math.cuh"
-#include "backend/cuda/kernels_cuda.h"
+// A block computes a tile of 64 rows and 64 columns, walking over k from the front: a number of c is the sum of
+// its k products in that order, one by one (i8: exact), whatever the tile and the number of rows. So a row has the
+// same bits in every batch, and a listed column (w_rows) those of the whole layer.
+#include "backend/cuda/products.cuh"
 
 enum { TILE = 64 };
-
-// Where a block works: rows row .. row + rows - 1 of the product, columns from col on.
-struct place {
-    int row, rows, col;
-    const char *w; // of its group
-    const float *bias, *scale;
-};
-
-// Tiles of rows are counted group by group; false: there are fewer.
-static __device__ bool find_place(const cuda_product &p, int elem, place *out)
-{
-    int tile = blockIdx.y, begin = 0, end = p.m, group = 0;
-    for (; group < p.groups; group++) {
-        begin = p.first[group];
-        end = p.first[group + 1];
-        const int tiles = (end - begin + TILE - 1) / TILE;
-        if (tile < tiles) break;
-        tile -= tiles;
-    }
-    if (p.groups && group == p.groups) return false;
-    out->row = begin + tile * TILE;
-    out->rows = end - out->row < TILE ? end - out->row : TILE;
-    out->col = blockIdx.x * TILE;
-    out->w = (const char *)p.w + (size_t)group * p.w_group * elem;
-    out->bias = p.bias ? p.bias + (size_t)group * p.bias_group : nullptr;
-    out->scale = p.w_scale ? p.w_scale + (size_t)group * p.bias_group : nullptr;
-    return out->rows > 0;
-}
-
-static __device__ int a_row(const cuda_product &p, int row)
-{
-    return p.a_rows ? p.a_rows[row] : row;
-}
-
-static __device__ int w_row(const cuda_product &p, int col)
-{
-    return p.w_rows ? p.w_rows[col] : col;
-}
-
-// One number of c from its sum, the bias already in it.
-static __device__ void put(const cuda_product &p, int row, int col, int w, float y)
-{
-    if (p.scatter) col = w;
-    y = activate(y, p.act);
-    if (p.residual) y += p.residual[(size_t)row * p.ldr + col];
-    p.c[(size_t)row * p.ldc + col] = y;
-}
 
 // ---- f32 and i8: 256 threads, 4 x 4 numbers each --------------------------------------------------
 
@@ -107,7 +54,7 @@ template <typename S> static __global__ void __launch_bounds__(256) multiply(cud
     typedef typename S::word word;
     __shared__ word as[DEPTH][TILE + 1], ws[DEPTH][TILE + 1];
     place t;
-    if (!find_place(p, S::elem, &t)) return;
+    if (!find_place<TILE, TILE>(p, S::elem, &t)) return;
     const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
     const int words = S::elem == 1 ? p.ldw / 4 : p.ldw;
     word sum[4][4] = {};
@@ -139,118 +86,16 @@ template <typename S> static __global__ void __launch_bounds__(256) multiply(cud
         }
 }
 
-// ---- f16 and bf16: 128 threads, four warps of 32 x 32 numbers --------------------------------------
-
-enum { HALVES = 32, PITCH = HALVES + 8 }; // of k in a tile; 40: no two rows of a fragment share a bank
-
-struct sums_f16 {
-    static __device__ uint32_t pack(float a, float b)
-    {
-        const __half2 h = __floats2half2_rn(a, b);
-        return *(const uint32_t *)&h;
-    }
-    static __device__ void mma(float c[4], const uint32_t a[4], const uint32_t b[2])
-    {
-        mma_f16(c, a, b);
-    }
-};
-
-struct sums_bf16 {
-    static __device__ uint32_t pack(float a, float b)
-    {
-        const __nv_bfloat162 h = __floats2bfloat162_rn(a, b);
-        return *(const uint32_t *)&h;
-    }
-    static __device__ void mma(float c[4], const uint32_t a[4], const uint32_t b[2])
-    {
-        mma_bf16(c, a, b);
-    }
-};
-
-// What a thread brings from memory for the next tiles: 16 numbers of a, 16 halves of w, of one row each
-// half a row wide.
-struct load {
-    uint32_t a[8];
-    uint4 w[2];
-};
-
-template <typename S>
-static __device__ void fetch(const cuda_product &p, const float *a, const uint4 *w, int k0, load *l)
-{
-    const int at = k0 + threadIdx.x % 2 * 16;
-    for (int i = 0; i < 8; i++) {
-        const int k = at + 2 * i;
-        const float x = a && k < p.k ? a[k] : 0.0f, y = a && k + 1 < p.k ? a[k + 1] : 0.0f;
-        l->a[i] = S::pack(x, y);
-    }
-    const uint4 none = {0, 0, 0, 0};
-    for (int i = 0; i < 2; i++) l->w[i] = w ? w[at / 8 + i] : none;
-}
-
-static __device__ void store(uint32_t *as, uint32_t *ws, const load &l)
-{
-    const int at = threadIdx.x / 2 * (PITCH / 2) + threadIdx.x % 2 * 8;
-    for (int i = 0; i < 8; i++) as[at + i] = l.a[i];
-    ((uint4 *)(ws + at))[0] = l.w[0];
-    ((uint4 *)(ws + at))[1] = l.w[1];
-}
-
-template <typename S> static __global__ void __launch_bounds__(128) multiply_half(cuda_product p)
-{
-    __shared__ uint4 as4[TILE * PITCH / 8], ws4[TILE * PITCH / 8]; // aligned for loads of 16 bytes
-    uint32_t *as = (uint32_t *)as4, *ws = (uint32_t *)ws4;
-    place t;
-    if (!find_place(p, 2, &t)) return;
-    const int lane = threadIdx.x % 32, g = lane / 4, q = lane % 4;
-    const int warp = threadIdx.x / 32, r0 = warp / 2 * 32, c0 = warp % 2 * 32;
-    const int mine = threadIdx.x / 2; // the row of both tiles that this thread brings half of
-    const float *a =
-        mine < t.rows ? (const float *)p.a + (size_t)a_row(p, t.row + mine) * p.lda : nullptr;
-    const uint4 *wr = t.col + mine < p.n
-                         ? (const uint4 *)(t.w + (size_t)w_row(p, t.col + mine) * p.ldw * 2)
-                         : nullptr;
-    float sum[2][4][4] = {};
-    load next;
-    fetch<S>(p, a, wr, 0, &next);
-    for (int k0 = 0; k0 < p.ldw; k0 += HALVES) {
-        __syncthreads();
-        store(as, ws, next);
-        __syncthreads();
-        if (k0 + HALVES < p.ldw) fetch<S>(p, a, wr, k0 + HALVES, &next);
-        for (int k = 0; k < HALVES; k += 16) {
-            uint32_t fa[2][4], fb[4][2];
-            for (int i = 0; i < 2; i++)
-                for (int h = 0; h < 4; h++)
-                    fa[i][h] = as[(r0 + 16 * i + g + h % 2 * 8) * (PITCH / 2) + k / 2 + q + h / 2 * 4];
-            for (int j = 0; j < 4; j++)
-                for (int h = 0; h < 2; h++)
-                    fb[j][h] = ws[(c0 + 8 * j + g) * (PITCH / 2) + k / 2 + q + h * 4];
-            for (int i = 0; i < 2; i++)
-                for (int j = 0; j < 4; j++) S::mma(sum[i][j], fa[i], fb[j]);
-        }
-    }
-    for (int i = 0; i < 2; i++)
-        for (int j = 0; j < 4; j++)
-            for (int h = 0; h < 4; h++) {
-                const int r = r0 + 16 * i + g + h / 2 * 8, col = t.col + c0 + 8 * j + 2 * q + h % 2;
-                if (r >= t.rows || col >= p.n) continue;
-                const float y = sum[i][j][h];
-                const int w = w_row(p, col);
-                put(p, t.row + r, col, w, t.bias ? y + t.bias[w] : y);
-            }
-}
-
 void cuda_run_product(cuda_tape *tape, const cuda_product *p)
 {
     if (p->m <= 0 || p->n <= 0) return;
-    const dim3 grid((unsigned)((p->n + TILE - 1) / TILE),
-                    (unsigned)((p->m + TILE - 1) / TILE + p->groups));
-    switch (p->type) {
-    case CUDA_F32: CUDA_LAUNCH(multiply<sums_f32>, grid, 256, 0, tape, *p); break;
-    case CUDA_I8: CUDA_LAUNCH(multiply<sums_i8>, grid, 256, 0, tape, *p); break;
-    case CUDA_F16: CUDA_LAUNCH(multiply_half<sums_f16>, grid, 128, 0, tape, *p); break;
-    case CUDA_BF16: CUDA_LAUNCH(multiply_half<sums_bf16>, grid, 128, 0, tape, *p); break;
-    }
+    const dim3 grid = tiles_of(p, TILE, TILE);
+    if (p->type == CUDA_F32)
+        CUDA_LAUNCH(multiply<sums_f32>, grid, 256, 0, tape, *p);
+    else if (p->type == CUDA_I8 && !p->tensor)
+        CUDA_LAUNCH(multiply<sums_i8>, grid, 256, 0, tape, *p);
+    else
+        cuda_run_tensor(tape, p);
 }
 
 // ---- rows of 8 bits -----------------------------------------------------------------------------

@@ -34,7 +34,10 @@ cuda_product cuda_prepare(dgm_exec *x, const dgm_linear *w, dgm_mat in)
                       .bias = w->bias,
                       .m = in.rows,
                       .n = w->rows,
-                      .k = w->cols};
+                      .k = w->cols,
+                      .tensor = x->backend->capability >= 80,
+                      .large = x->backend->capability >= 80 ? x->backend->processors : 0,
+                      .aligned = in.stride % 4 == 0 && (uintptr_t)in.data % 16 == 0};
     if (x->observer && x->observer->inputs) show_inputs(x, w, in);
     if (w->type != CUDA_I8) return p;
     const int depth = w->stride;
@@ -42,6 +45,7 @@ cuda_product cuda_prepare(dgm_exec *x, const dgm_linear *w, dgm_mat in)
     float *scale = DGM_ARENA_ARRAY(&x->device, float, (size_t)in.rows);
     in.cols = w->cols;
     cuda_run_quantize(cuda_tape_of(x), q, depth, scale, cuda_view(in), w->input_scale);
+    p.aligned = 1;
     p.a = q;
     p.lda = depth;
     p.a_scale = scale;

@@ -12,6 +12,8 @@
 
 #define CUDA_LAUNCH(kernel, grid, block, shared, tape, ...) \
     cuda_launch(tape, kernel, grid, block, shared, __VA_ARGS__)
+// Before loops over arrays that are to live in registers.
+#define CUDA_UNROLL _Pragma("unroll")
 // Shared memory whose size the launch gives.
 #define CUDA_DYNAMIC_SHARED(type, name) extern __shared__ type name[]
 
@@ -40,6 +42,56 @@ static __device__ __forceinline__ void mma_bf16(float c[4], const uint32_t a[4],
                  "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+
+// The same of 8-bit integers: a [16, 32], b [32, 8], exact.
+static __device__ __forceinline__ void mma_i8(int c[4], const uint32_t a[4], const uint32_t b[2])
+{
+#if __CUDA_ARCH__ >= 800 // older devices multiply without
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, "
+                 "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+
+// Copies into shared memory that go on while the thread computes: `valid` bytes of `from`, then zeros; `from` is an
+// address of global memory even where none are. They come in groups; waiting is for all but the last `others`
+// groups, and for this thread's copies alone.
+static __device__ __forceinline__ void copy_async_16(void *to, const void *from, int valid)
+{
+#if __CUDA_ARCH__ >= 800
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(valid)
+                 : "memory");
+#else
+    for (int i = 0; i < 4; i++) ((uint32_t *)to)[i] = 4 * i < valid ? ((const uint32_t *)from)[i] : 0;
+#endif
+}
+
+static __device__ __forceinline__ void copy_async_4(void *to, const void *from, int valid)
+{
+#if __CUDA_ARCH__ >= 800
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at), "l"(from), "r"(valid)
+                 : "memory");
+#else
+    *(uint32_t *)to = valid ? *(const uint32_t *)from : 0;
+#endif
+}
+
+static __device__ __forceinline__ void copy_async_commit()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+template <int others> static __device__ __forceinline__ void copy_async_wait()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(others) : "memory");
 #endif
 }
 

@@ -2,7 +2,8 @@
 // rank: softmax sums, terms and the k best of a row's logits. A block a row.
 //
 // The logits of all tokens lie in memory; a row looks at all of them, or at those of its lists. Its
-// values v = lambda * sum of weight * logit + terms replace the logits of the first part.
+// values v = lambda * sum of weight * logit + terms replace the logits of the first part; where that
+// changes nothing, logits are values.
 //
 // The k best: every thread finds the best of its own tokens; the k-th of these is a bound that at
 // least k values reach, so whatever is among the k best reaches it too. Those few are collected and
@@ -51,14 +52,28 @@ static __device__ bool may_choose(const tokens &s, int32_t token)
 
 #define EACH(i, n) for (int i = threadIdx.x; i < (n); i += THREADS)
 
+// In one pass: a thread's sum is of exp(x - its largest so far).
 static __device__ float log_sum(const tokens &s, const float *logits, float *scratch)
 {
     float most = -INFINITY, sum = 0;
-    EACH(i, s.all) most = fmaxf(most, logits[token_at(s, i)]);
-    most = block_max<THREADS>(most, scratch);
-    if (most == -INFINITY) return most;
-    EACH(i, s.all) sum += expf(logits[token_at(s, i)] - most);
-    return most + logf(block_sum<THREADS>(sum, scratch));
+    EACH(i, s.all)
+    {
+        const float x = logits[token_at(s, i)];
+        if (x > most) {
+            sum = fmaf(sum, expf(most - x), 1.0f);
+            most = x;
+        } else if (most > -INFINITY) {
+            sum += expf(x - most);
+        }
+    }
+    const float top = block_max<THREADS>(most, scratch);
+    if (top == -INFINITY) return top;
+    return top + logf(block_sum<THREADS>(most > -INFINITY ? sum * expf(most - top) : 0.0f, scratch));
+}
+
+static __device__ bool are_values(const cuda_ranking &r, const cuda_row_terms &t)
+{
+    return r.parts == 1 && t.lambda * r.weight[0] == 1.0f && !t.table && t.add_count == 0;
 }
 
 // Values of the row's tokens into the logits of the first part.
@@ -239,7 +254,7 @@ static __global__ void __launch_bounds__(THREADS) rank_rows(cuda_ranking r)
         if (!r.arithmetic && r.normalise) shift -= t.lambda * r.weight[p] * sum;
     }
     __syncthreads();
-    mix(r, t, s, row, z);
+    if (!are_values(r, t)) mix(r, t, s, row, z);
     float *v = r.logits[0] + (size_t)row * r.stride;
     EACH(i, r.watch_count)
     {

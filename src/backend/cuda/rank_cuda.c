@@ -9,7 +9,8 @@
 
 #include "backend/cuda/cuda_private.h"
 
-enum { ROWS = 512, FEW = 4, KNOWN = 64 };
+// ROWS: logits of so many rows and 32,000 tokens fit a large device's cache.
+enum { ROWS = 256, FEW = 4, KNOWN = 64 };
 
 // ---- gathered columns: the list alone -------------------------------------------------------------
 

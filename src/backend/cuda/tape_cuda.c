@@ -17,7 +17,9 @@ enum {
     ARGUMENTS = 12,     // of a kernel
     GRAPHS = 12,        // kept
     SEEN = 64,          // tapes that were played once
-    SMALL = 6           // shorter tapes are not worth a graph
+    SMALL = 6,          // shorter tapes are not worth a graph
+    ALLOWED = 16,
+    PLENTY = 48 << 10   // shared memory that every kernel may have
 };
 
 typedef struct node {
@@ -57,6 +59,7 @@ struct cuda_tape {
     uint64_t seen[SEEN], plays;
     bool plain;         // no graphs
     cudaError_t failed; // since it was last asked
+    const void *allowed[ALLOWED]; // kernels that may have more shared memory than others
 };
 
 static bool open_list(list *l)
@@ -125,6 +128,17 @@ static node *next_node(cuda_tape *t, size_t bytes)
     node *n = &t->now.nodes[t->now.count++];
     memset(n, 0, sizeof *n);
     return n;
+}
+
+void cuda_allow_shared(cuda_tape *t, const void *kernel, size_t bytes)
+{
+    if (bytes <= PLENTY) return;
+    int i = 0;
+    while (i < ALLOWED && t->allowed[i] && t->allowed[i] != kernel) i++;
+    if (i < ALLOWED && t->allowed[i]) return;
+    note(t, cuda_use(t->backend));
+    note(t, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+    if (i < ALLOWED) t->allowed[i] = kernel;
 }
 
 void cuda_tape_launch(cuda_tape *t, const void *kernel, unsigned x, unsigned y, unsigned block,

@@ -13,6 +13,8 @@
 #include <ucontext.h>
 
 #include <algorithm>
+#include <deque>
+#include <vector>
 
 enum { STACK = 128 << 10, SLOT = 64 };
 
@@ -56,8 +58,15 @@ static uint64_t random_number()
 
 enum state { READY, AT_BARRIER, IN_WARP, DONE };
 
+struct later {
+    void *to;
+    const void *from;
+    int bytes, valid;
+};
+
 struct fiber {
     jmp_buf where;
+    std::deque<std::vector<later>> copies; // groups, the open one last
     bool begun;
     state now;
     const char *file; // of the barrier
@@ -99,6 +108,9 @@ static void fiber_main()
 {
     for (;;) {
         (*body)();
+        for (const std::vector<later> &group : fibers[self].copies)
+            if (!group.empty()) softcuda_stop("a thread ends with copies under way");
+        fibers[self].copies.clear();
         live--;
         leave(DONE);
     }
@@ -121,6 +133,34 @@ static void resume(int t)
     contexts[t].uc_link = nullptr;
     makecontext(&contexts[t], fiber_main, 0);
     if (!_setjmp(scheduler)) setcontext(&contexts[t]);
+}
+
+void softcuda_copy_later(void *to, const void *from, int bytes, int valid)
+{
+    fiber *f = &fibers[self];
+    if ((uintptr_t)to % bytes || (uintptr_t)from % bytes || valid < 0 || valid > bytes)
+        softcuda_stop("a copy that is not aligned");
+    if (f->copies.empty()) f->copies.emplace_back();
+    f->copies.back().push_back({to, from, bytes, valid});
+}
+
+void softcuda_copies_commit()
+{
+    fiber *f = &fibers[self];
+    if (f->copies.empty()) f->copies.emplace_back();
+    f->copies.emplace_back();
+}
+
+void softcuda_copies_wait(int others)
+{
+    fiber *f = &fibers[self];
+    while ((int)f->copies.size() - 1 > others) {
+        for (const later &c : f->copies.front()) {
+            memset(c.to, 0, (size_t)c.bytes);
+            memcpy(c.to, c.from, (size_t)c.valid);
+        }
+        f->copies.pop_front();
+    }
 }
 
 void softcuda_barrier(const char *file, int line)

@@ -278,6 +278,8 @@ struct known {
     softcuda_caller caller;
 };
 
+static std::map<const void *, size_t> most_shared; // beyond 48 KiB
+
 static std::map<const void *, known> &kernels()
 {
     static std::map<const void *, known> all;
@@ -299,7 +301,7 @@ static std::function<void()> work_of(const struct cudaKernelNodeParams &p)
     const dim3 grid = p.gridDim, block = p.blockDim;
     const size_t threads = (size_t)block.x * block.y * block.z, shared = p.sharedMemBytes;
     if (threads == 0 || threads > SOFTCUDA_THREADS || block.y != 1 || block.z != 1 || grid.x == 0 || grid.y == 0 ||
-        grid.z == 0 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 || shared > SOFTCUDA_DYNAMIC ||
+        grid.z == 0 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 || shared > std::max((size_t)48 << 10, most_shared[p.func]) ||
         k.argument_bytes > 4096)
         return nullptr;
     const std::function<void()> f = k.caller(p.kernelParams);
@@ -310,6 +312,14 @@ static std::function<void()> work_of(const struct cudaKernelNodeParams &p)
 static void count_launch(CUstream_st *s)
 {
     if (++counted.launches == softcuda_setting("SOFTCUDA_FAIL", -1)) s->failed = true;
+}
+
+extern "C" cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute, int value)
+{
+    std::lock_guard<std::recursive_mutex> lock(gate);
+    if (value > SOFTCUDA_DYNAMIC) return answer(cudaErrorInvalidValue);
+    most_shared[kernel] = (size_t)value;
+    return cudaSuccess;
 }
 
 extern "C" cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments,

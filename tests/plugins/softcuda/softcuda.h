@@ -51,7 +51,7 @@ extern dim3 softcuda_block_size, softcuda_grid_size;
 #define blockDim (softcuda_block_size)
 #define gridDim (softcuda_grid_size)
 
-enum { SOFTCUDA_THREADS = 1024, SOFTCUDA_DYNAMIC = 48 << 10 };
+enum { SOFTCUDA_THREADS = 1024, SOFTCUDA_DYNAMIC = 99 << 10 };
 
 long softcuda_setting(const char *name, long otherwise); // a number of the environment
 void softcuda_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -64,6 +64,10 @@ const char *softcuda_meet(const void *mine, size_t bytes, const char *file, int 
 void softcuda_together(const void *mine, size_t bytes, void (*work)(const char *all, char *results),
                        void *result, size_t result_bytes, const char *file, int line);
 void *softcuda_dynamic_shared();
+// Copies of a thread that come late: a copy is made when its group is waited for.
+void softcuda_copy_later(void *to, const void *from, int bytes, int valid);
+void softcuda_copies_commit();
+void softcuda_copies_wait(int others);
 
 #define __syncthreads() softcuda_barrier(__FILE__, __LINE__)
 #define __syncwarp() ((void)softcuda_meet(nullptr, 0, __FILE__, __LINE__))

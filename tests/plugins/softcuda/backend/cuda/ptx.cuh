@@ -11,6 +11,7 @@
 
 #define CUDA_LAUNCH(kernel, grid, block, shared, tape, ...) \
     (softcuda_register(#kernel, kernel), cuda_launch(tape, kernel, grid, block, shared, __VA_ARGS__))
+#define CUDA_UNROLL
 #define CUDA_DYNAMIC_SHARED(type, name) type *name = (type *)softcuda_dynamic_shared()
 
 struct softcuda_mma {
@@ -66,6 +67,65 @@ void softcuda_mma_run(float c[4], const uint32_t a[4], const uint32_t b[2], int 
 inline void mma_f16(float c[4], const uint32_t a[4], const uint32_t b[2])
 {
     softcuda_mma_run<softcuda_half_of>(c, a, b, __LINE__);
+}
+
+struct softcuda_mma_i8 {
+    int c[4];
+    uint32_t a[4], b[2];
+};
+
+inline void softcuda_multiply_i8(const char *all, char *results)
+{
+    int8_t a[16][32], b[32][8];
+    softcuda_mma_i8 lanes[32];
+    for (int lane = 0; lane < 32; lane++) {
+        softcuda_mma_i8 &m = lanes[lane];
+        memcpy(&m, all + 64 * lane, sizeof m);
+        const int group = lane >> 2, in_group = lane % 4;
+        for (int i = 0; i < 16; i++) {
+            const int row = i < 4 || (i >= 8 && i < 12) ? group : group + 8;
+            const int col = in_group * 4 + (i & 3) + (i >= 8 ? 16 : 0);
+            a[row][col] = (int8_t)(m.a[i / 4] >> 8 * (i % 4));
+        }
+        for (int i = 0; i < 8; i++)
+            b[in_group * 4 + (i & 3) + (i >= 4 ? 16 : 0)][group] = (int8_t)(m.b[i / 4] >> 8 * (i % 4));
+    }
+    for (int lane = 0; lane < 32; lane++)
+        for (int i = 0; i < 4; i++) {
+            const int row = (lane >> 2) + (i >= 2 ? 8 : 0), col = lane % 4 * 2 + (i & 1);
+            int sum = lanes[lane].c[i];
+            for (int k = 0; k < 32; k++) sum += a[row][k] * b[k][col];
+            ((int *)(results + 64 * lane))[i] = sum;
+        }
+}
+
+inline void mma_i8(int c[4], const uint32_t a[4], const uint32_t b[2])
+{
+    softcuda_mma_i8 m;
+    memcpy(m.c, c, sizeof m.c);
+    memcpy(m.a, a, sizeof m.a);
+    memcpy(m.b, b, sizeof m.b);
+    softcuda_together(&m, sizeof m, softcuda_multiply_i8, c, 4 * sizeof *c, "mma", __LINE__);
+}
+
+inline void copy_async_16(void *to, const void *from, int valid)
+{
+    softcuda_copy_later(to, from, 16, valid);
+}
+
+inline void copy_async_4(void *to, const void *from, int valid)
+{
+    softcuda_copy_later(to, from, 4, valid);
+}
+
+inline void copy_async_commit()
+{
+    softcuda_copies_commit();
+}
+
+template <int others> void copy_async_wait()
+{
+    softcuda_copies_wait(others);
 }
 
 inline void mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2])
