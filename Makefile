@@ -130,19 +130,28 @@ CUDA_ARCHS ?= 75 80 86 89 90 120
 CUDA_LAST = $(lastword $(CUDA_ARCHS))
 CUDA_CODE = $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$a$(COMMA)code=sm_$a) \
             -gencode arch=compute_$(CUDA_LAST),code=compute_$(CUDA_LAST)
-CUDA_OBJ := $(patsubst %,$(BUILD)/%.o,$(wildcard src/backend/cuda/*.c src/backend/cuda/*.cu))
+EMPTY :=
+CUDA_DIR = $(BUILD)/cuda-$(subst $(EMPTY) $(EMPTY),-,$(strip $(CUDA_ARCHS)))
+CUDA_OBJ = $(patsubst %,$(CUDA_DIR)/%.o,$(wildcard src/backend/cuda/*.c src/backend/cuda/*.cu))
 
 cuda: $(BUILD)/libdragoman-cuda.so
-$(BUILD)/src/backend/cuda/%.cu.o: src/backend/cuda/%.cu | libraries
+cuda-objects: $(CUDA_OBJ)
+nvcc-found:
+	@test -n "$(NVCC)" || { echo "make cuda needs NVIDIA's CUDA toolkit: nvcc is neither in PATH nor in /usr/local/cuda/bin"; exit 1; }
+$(CUDA_DIR)/%.cu.o: %.cu | libraries nvcc-found
 	@mkdir -p $(@D)
 	$(NVCC) -std=c++17 -O3 $(CUDA_CODE) -Xcompiler -fPIC,-fvisibility=hidden $(if $(WERROR),-Werror all-warnings) \
 	    -Iinclude -Isrc -MMD -MP -c $< -o $@
-$(BUILD)/src/backend/cuda/%.c.o: src/backend/cuda/%.c | libraries
+$(CUDA_DIR)/%.c.o: %.c | libraries nvcc-found
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -isystem $(CUDA_HOME)/include -MMD -MP -c $< -o $@
 $(BUILD)/libdragoman-cuda.so: $(CUDA_OBJ) $(BUILD)/libdragoman.a
 	$(CXX) -shared $(FLAGS) -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $^ \
 	    -L$(CUDA_HOME)/lib64 -lcudart_static -lm -lpthread -ldl -lrt
+
+# Program, device and what they need in one archive.
+cuda-kit: cuda $(BUILD)/dragoman $(BUILD)/checkbackend
+	scripts/cuda_kit $(BUILD)
 
 # The same device on this machine's processor, for tests: no CUDA, no GPU (tests/plugins/softcuda).
 SOFT := tests/plugins/softcuda
@@ -244,7 +253,9 @@ demo:
 # need none of their rivals' headers by hand.
 FUZZ_OBJ := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%.o,$(wildcard tests/fuzz/*.c))
 BENCH_OBJ := $(addprefix $(BUILD)/bench/programs/,ceilings.o clusters.o devlin2017.o devlin2017_model.o headlines.o moe.o roofline.o)
-unit-programs: $(UNIT) $(BUILD)/checkkernel $(BUILD)/checkbackend $(FUZZ_OBJ) $(BENCH_OBJ)
+# The software GPU is made of fibers, which sanitizers do not know.
+SOFTCUDA := $(if $(ASAN)$(TSAN),,$(BUILD)/tests/softcuda/libdragoman-cuda.so)
+unit-programs: $(UNIT) $(BUILD)/checkkernel $(BUILD)/checkbackend $(FUZZ_OBJ) $(BENCH_OBJ) $(SOFTCUDA)
 
 $(BUILD)/fuzz/%.o: tests/fuzz/%.c
 	@mkdir -p $(@D)
@@ -273,6 +284,7 @@ ifeq ($(ASAN)$(TSAN),)
 	@echo "building with $(OTHER), warnings are errors"
 	$(AGAIN) CC=$(OTHER) CXX=$(if $(filter gcc,$(OTHER)),g++,clang++) BUILD=build-$(OTHER) OPT=-O0 WERROR=1 build-$(OTHER)/dragoman
 endif
+	@$(if $(NVCC),echo "building the GPU device for one kind"; $(AGAIN) $(STRICT) CUDA_ARCHS=90 cuda-objects,echo "no nvcc: the GPU device is not built")
 	$(RUN_TESTS) source unit system
 
 # The suite again under sanitizers, Arm under qemu, fuzzing, full-size checks, goldens made again by the programs of others.
@@ -287,6 +299,7 @@ help:
 	@echo 'make             library and program: build/libdragoman.a, build/libdragoman.so, ./dragoman'
 	@echo 'make deps        install what building and testing need (Debian), name the packages elsewhere'
 	@echo 'make cuda        the GPU as a device: build/libdragoman-cuda.so (needs the CUDA toolkit)'
+	@echo 'make cuda-kit    the same with the program and its libraries in one archive, for a machine without them'
 	@echo 'make demo        deps, build, translate a few lines'
 	@echo 'make test        deps, source checks, builds with two compilers, unit and system tests'
 	@echo 'make test-long   test, sanitizers, Arm under qemu, fuzzing, goldens made again: hours'
@@ -338,4 +351,4 @@ clean:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
-.PHONY: all cuda dragoman libraries deps demo unit-programs check test test-long help bench install uninstall clean
+.PHONY: all cuda cuda-kit cuda-objects nvcc-found dragoman libraries deps demo unit-programs check test test-long help bench install uninstall clean

@@ -43,6 +43,9 @@ def unit(build):
     devices = [test("checkbackend", f"{build}/checkbackend", "--levels")]
     devices += [test(f"checkbackend cpu {name}", f"{build}/checkbackend", "cpu", name,
                      env={"DRAGOMAN_PLUGINS": f"{build}/tests/plugins"}) for name in ("echo", "fake")]
+    if not os.environ.get("SANFLAGS"):
+        devices += [test("checkbackend cpu cuda (software)", f"{build}/checkbackend", "cpu", "cuda",
+                         env={"DRAGOMAN_PLUGINS": f"{build}/tests/softcuda"})]
     return [test("checkkernel", f"{build}/checkkernel")] + devices + [test(Path(p).name, p) for p in programs] + \
         [test("public headers alone", "tests/system/headers")]
 
@@ -70,6 +73,8 @@ def system(build):
               for more in ("", "--shortlist all --precision f32", "--search cube", "--search cube --cube naive")]
     tests += [system_test(program, "optimisations", RECURRENT, TEXT, lines), on("identity", lines // 3)]
     tests += [test("tests/system/strict_device", "tests/system/strict_device", build, lines // 2)]
+    if not os.environ.get("SANFLAGS"):
+        tests += [test("tests/system/software_gpu", "tests/system/software_gpu", build)]
     tests += [test(f"tests/system/{name}", f"tests/system/{name}", build) for name in ("first_hour", "readme")]
     tests += [test("tests/system/install", "tests/system/install", build), test("tests/system/checks", "tests/system/checks"),
               test("tests/system/measurements", "tests/system/measurements", build),
@@ -96,6 +101,9 @@ def long(build):
     tests += [on("invariance", 1000, "--search", "cube", "--cube", c) for c in ("naive", "accelerated")]
     tests += [on("invariance", 1000, "--search", "cube", "--no-repeat-ngram", 2, "--repetition-penalty", 2)]
     tests += [on("cube", 1000), on("lmbr", 400), on("identity", 200)]
+    tests += [test(f"checkbackend cpu cuda (software), seed {seed}", f"{build}/checkbackend", "cpu", "cuda", "--seed", seed,
+                   env={"DRAGOMAN_PLUGINS": f"{build}/tests/softcuda", "SOFTCUDA_SEED": str(seed)}) for seed in range(2, 12)]
+    tests += [test("tests/system/software_gpu all", "tests/system/software_gpu", build, "all")]
     tests += [system_test(program, "optimisations", model, TEXT, 1000) for model in recurrent]
     for model in writing:
         tests += [system_test(program, "writing", model, TEXT, 200), agree(model, TEXT)]
