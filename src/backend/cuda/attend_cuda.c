@@ -32,8 +32,8 @@ const dgm_paths *cuda_paths(dgm_exec *x, int rows, const int32_t *first, const i
                      .entries = entries ? there + 2 * n : NULL,
                      .rows = rows,
                      .host_length = lengths};
-    const cuda_piece pieces[] = {{first, n * size}, {length, n * size}, {entries, more * size}};
-    cuda_send_pieces(x, there, pieces, entries ? 3 : 2);
+    const cuda_part parts[] = {{first, n * size}, {length, n * size}, {entries, more * size}};
+    cuda_send_parts(x, there, parts, entries ? 3 : 2);
     return p;
 }
 

@@ -137,13 +137,13 @@ void cuda_begin(dgm_exec *x);
 void *cuda_send(dgm_exec *x, const void *host, size_t bytes);
 // Room in the same memory, for results.
 void *cuda_room(dgm_exec *x, size_t bytes);
-// Into memory of the caller's, any size: pieces one behind the other.
-typedef struct cuda_piece {
+// Into memory of the caller's, any size: parts one behind the other.
+typedef struct cuda_part {
     const void *from;
     size_t bytes;
-} cuda_piece;
+} cuda_part;
 
-void cuda_send_pieces(dgm_exec *x, void *device, const cuda_piece *pieces, int count);
+void cuda_send_parts(dgm_exec *x, void *device, const cuda_part *parts, int count);
 // Until the device has done everything; alignments that were asked for are there then.
 bool cuda_wait(dgm_exec *x, const char *what);
 // Device numbers to the host, now.

@@ -125,32 +125,32 @@ void *cuda_room(dgm_exec *x, size_t bytes)
     return place ? there(x, place) : too_long(x, bytes);
 }
 
-// Fills `to` with what comes next of the pieces.
-static void fill(char *to, size_t bytes, const cuda_piece **piece, size_t *done)
+// Fills `to` with what comes next of the parts.
+static void fill(char *to, size_t bytes, const cuda_part **part, size_t *done)
 {
     while (bytes) {
-        const size_t left = (*piece)->bytes - *done, n = left < bytes ? left : bytes;
-        if (n) memcpy(to, (const char *)(*piece)->from + *done, n);
+        const size_t left = (*part)->bytes - *done, n = left < bytes ? left : bytes;
+        if (n) memcpy(to, (const char *)(*part)->from + *done, n);
         to += n;
         bytes -= n;
         *done += n;
-        if (*done == (*piece)->bytes) {
-            (*piece)++;
+        if (*done == (*part)->bytes) {
+            (*part)++;
             *done = 0;
         }
     }
 }
 
-void cuda_send_pieces(dgm_exec *x, void *device, const cuda_piece *pieces, int count)
+void cuda_send_parts(dgm_exec *x, void *device, const cuda_part *parts, int count)
 {
     const size_t most = cuda_own(x)->ring.size / 4;
     size_t all = 0, done = 0;
-    for (int i = 0; i < count; i++) all += pieces[i].bytes;
+    for (int i = 0; i < count; i++) all += parts[i].bytes;
     for (size_t at = 0; at < all; at += most) {
         const size_t n = all - at < most ? all - at : most;
         cuda_begin(x);
         char *place = take(x, n);
-        fill(place, n, &pieces, &done);
+        fill(place, n, &parts, &done);
         cuda_tape_copy(cuda_tape_of(x), (char *)device + at, place, n, cudaMemcpyHostToDevice);
     }
 }

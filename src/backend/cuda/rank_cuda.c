@@ -37,8 +37,8 @@ dgm_gathered *cuda_gathered_open(dgm_exec *x, const dgm_linear *w, int capacity)
 void cuda_gather_columns(dgm_exec *x, dgm_gathered *g, const int32_t *ids, int count)
 {
     g->count = count;
-    const cuda_piece piece = {ids, (size_t)count * sizeof *ids};
-    cuda_send_pieces(x, g->ids, &piece, 1);
+    const cuda_part part = {ids, (size_t)count * sizeof *ids};
+    cuda_send_parts(x, g->ids, &part, 1);
 }
 
 // ---- lists --------------------------------------------------------------------------------------

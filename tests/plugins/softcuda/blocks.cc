@@ -266,7 +266,8 @@ static void run_block(int threads)
     while (live) {
         const uint64_t random = random_number();
         for (int w = 0; w < count; w++) {
-            const int which = (int)((unsigned)(random % 61) + (random & 64 ? (unsigned)w : (unsigned)(count - 1 - w))) % count;
+            const int turn = random & 64 ? w : count - 1 - w;
+            const int which = ((int)(random % 61) + turn) % count;
             run_warp(32 * which, std::min(32, threads - 32 * which), random & 128);
         }
         if (live) cross_barrier(threads);

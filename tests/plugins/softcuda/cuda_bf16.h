@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Halves with the exponent of a float: the few functions of CUDA's header that src/backend/cuda uses.
-#ifndef SOFTCUDA_CUDA_BF16_H
-#define SOFTCUDA_CUDA_BF16_H
+#ifndef DGM_TESTS_PLUGINS_SOFTCUDA_CUDA_BF16_H
+#define DGM_TESTS_PLUGINS_SOFTCUDA_CUDA_BF16_H
 
 #include "softcuda.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Halves of IEEE 754: the few functions of CUDA's header that src/backend/cuda uses.
-#ifndef SOFTCUDA_CUDA_FP16_H
-#define SOFTCUDA_CUDA_FP16_H
+#ifndef DGM_TESTS_PLUGINS_SOFTCUDA_CUDA_FP16_H
+#define DGM_TESTS_PLUGINS_SOFTCUDA_CUDA_FP16_H
 
 #include "softcuda.h"
 

@@ -2,8 +2,8 @@
 // The part of the CUDA runtime's interface that src/backend/cuda uses, on this machine's processor
 // (softcuda.cc): the device's files compile against it unchanged, so that they can be tested where there is
 // no GPU.
-#ifndef SOFTCUDA_CUDA_RUNTIME_API_H
-#define SOFTCUDA_CUDA_RUNTIME_API_H
+#ifndef DGM_TESTS_PLUGINS_SOFTCUDA_CUDA_RUNTIME_API_H
+#define DGM_TESTS_PLUGINS_SOFTCUDA_CUDA_RUNTIME_API_H
 
 #include <stddef.h>
 

@@ -300,9 +300,10 @@ static std::function<void()> work_of(const struct cudaKernelNodeParams &p)
     const known &k = found->second;
     const dim3 grid = p.gridDim, block = p.blockDim;
     const size_t threads = (size_t)block.x * block.y * block.z, shared = p.sharedMemBytes;
-    if (threads == 0 || threads > SOFTCUDA_THREADS || block.y != 1 || block.z != 1 || grid.x == 0 || grid.y == 0 ||
-        grid.z == 0 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 || shared > std::max((size_t)48 << 10, most_shared[p.func]) ||
-        k.argument_bytes > 4096)
+    const bool fits = threads > 0 && threads <= SOFTCUDA_THREADS && block.y == 1 && block.z == 1 &&
+                      shared <= std::max((size_t)48 << 10, most_shared[p.func]) && k.argument_bytes <= 4096;
+    if (!fits || grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7fffffffu || grid.y > 65535 ||
+        grid.z > 65535)
         return nullptr;
     const std::function<void()> f = k.caller(p.kernelParams);
     const char *name = k.name.c_str();

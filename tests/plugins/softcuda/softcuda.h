@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What a compiler of CUDA knows without being told, for a compiler that does not: included before every .cu
 // file. Threads of a block are fibers (softcuda.cc), so that barriers and warps work as on a GPU.
-#ifndef SOFTCUDA_SOFTCUDA_H
-#define SOFTCUDA_SOFTCUDA_H
+#ifndef DGM_TESTS_PLUGINS_SOFTCUDA_SOFTCUDA_H
+#define DGM_TESTS_PLUGINS_SOFTCUDA_SOFTCUDA_H
 
 #include <math.h>
 #include <stdint.h>
