@@ -61,7 +61,7 @@ static void size_workers(dgm_translator *t, int64_t tokens, int length, int batc
 }
 
 // What all workers take of the memory that is scarcest: of both together where the device computes
-// in the host's.
+// in the host's. Several devices share the workers.
 static uint64_t all_workers(const dgm_translator *t)
 {
     const dgm_backend_props *device = dgm_backend_properties(t->backend);
@@ -69,8 +69,8 @@ static uint64_t all_workers(const dgm_translator *t)
     const uint64_t there = one.device + device->worker_bytes;
     uint64_t bytes = one.host > there ? one.host : there;
     if (device->host_memory) bytes = (uint64_t)one.host + one.device;
-    return bytes > UINT64_MAX / 4 / (uint64_t)t->threads ? UINT64_MAX / 4
-                                                         : bytes * (uint64_t)t->threads;
+    const uint64_t count = (uint64_t)(device->host_memory ? t->threads : (t->threads + t->devices - 1) / t->devices);
+    return bytes > UINT64_MAX / 4 / count ? UINT64_MAX / 4 : bytes * count;
 }
 
 static double mib(uint64_t bytes)

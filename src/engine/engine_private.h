@@ -50,8 +50,14 @@ typedef enum dgm_split_at {
     DGM_SPLIT_SENTENCES,
 } dgm_split_at;
 
+// With several devices (settings.device is a list) a translator has a twin for each of the others: models and
+// vocabulary selection there, no workers. Workers take turns with them.
+enum { DGM_DEVICES_MAX = 16 };
+
 struct dgm_translator {
     dgm_backend *backend;
+    struct dgm_translator *twins[DGM_DEVICES_MAX - 1];
+    int devices; // 1 and twins
     dgm_loaded members[DGM_PARTS_MAX];
     int member_count;
     dgm_vocab *source, *target; // target may be source
@@ -127,6 +133,8 @@ struct dgm_translator {
 };
 
 // translator.c: the precision asked for (-1: none), else what the model recommends, else 8 bits.
+// translator.c: whose models and device the worker uses.
+const dgm_translator *dgm_home(const dgm_translator *t, int worker);
 dgm_status dgm_precision_choose(const dgm_gguf *file, int asked, dgm_precision *out,
                                 dgm_error *err);
 // settings.c: the caller's settings as a whole struct of this version; NULL: the usual ones.

@@ -212,7 +212,8 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
     const dgm_decode_spec *d = &dgm_model_describe(t->members[0].model)->defaults;
     dgm_search_config *c = &t->config;
     const int workers = dgm_backend_properties(t->backend)->workers;
-    t->threads = s->threads ? s->threads : workers ? workers : dgm_cpu_count();
+    t->threads = s->threads ? s->threads : workers ? workers * t->devices : dgm_cpu_count();
+    if (t->threads < t->devices) t->threads = t->devices; // each has one
     t->long_lines = (dgm_long)s->long_lines;
     t->split = resolve_split(t, s, d);
     t->careful = !s->raw && dgm_vocab_takes_text(t->source);

@@ -311,7 +311,8 @@ const dgm_setting_row dgm_setting_rows[] = {
      RANGE("SIZE", 1, 1e15, 0), .pub.flags = COMMON | SCORING},
     {KIND(TEXT, device, SPEED, "device", "device",
           "where to compute (default cpu); auto is the first GPU "
-          "that the model fits on, else cpu; 'dragoman devices' lists what there is"),
+          "that the model fits on, else cpu; several share the work, e.g. cuda:0,cuda:1; 'dragoman devices' lists "
+          "what there is"),
      .pub.value = "{cpu[:LEVEL],cuda[:NUMBER],auto}", .text = "cpu", .pub.flags = COMMON | SCORING},
     {KIND(TEXT, cpu, SPEED, "cpu", "instruction set",
           "highest instruction set to use (default: DRAGOMAN_CPU, else the best); neon and what follows on "

@@ -261,6 +261,71 @@ static dgm_status open_files(dgm_translator *t, const dgm_origin *from, dgm_erro
     return DGM_OK;
 }
 
+// Everything but the workers.
+static dgm_status open_place(dgm_translator *t, const dgm_origin *from, const dgm_settings *settings,
+                             int precision, dgm_error *err)
+{
+    DGM_TRY(open_files(t, from, err));
+    DGM_TRY(dgm_direction_ensemble(t, err));
+    DGM_TRY(open_device(t, settings, precision, err));
+    dgm_backend_static(t->backend, settings->static_scales != 0);
+    dgm_optimisations_device(t, settings);
+    DGM_TRY(load_all(t, precision, err));
+    DGM_TRY(choose_alignment(t, settings, err));
+    DGM_TRY(dgm_optimisations_tune(t, settings, err));
+    DGM_TRY(scale_weights(t, err));
+    DGM_TRY(check_vocabularies(t, err));
+    describe(t);
+    DGM_TRY(dgm_direction_resolve(t, settings, err));
+    t->source_language = dgm_language_of(dgm_text_of(t->source_code));
+    return dgm_settings_resolve(t, settings, err);
+}
+
+// The names in a list with commas between them; a name alone is one.
+typedef struct device_list {
+    char names[DGM_DEVICES_MAX][DGM_DEVICE_NAME];
+    int count;
+} device_list;
+
+static dgm_status split_devices(const char *text, device_list *out, dgm_error *err)
+{
+    out->count = 0;
+    for (const char *p = text ? text : "";; p++) {
+        const size_t n = strcspn(p, ",");
+        DGM_FAIL_IF(out->count == DGM_DEVICES_MAX, err, DGM_ERR_ARGUMENT,
+                    "device '%s': there may be at most %d of them", text, DGM_DEVICES_MAX);
+        DGM_FAIL_IF(n >= DGM_DEVICE_NAME || (n == 0 && (out->count > 0 || *p)), err, DGM_ERR_ARGUMENT,
+                    "device '%s' is no list of names with commas between them", text);
+        snprintf(out->names[out->count++], DGM_DEVICE_NAME, "%.*s", (int)n, p);
+        p += n;
+        if (!*p) return DGM_OK;
+    }
+}
+
+const dgm_translator *dgm_home(const dgm_translator *t, int worker)
+{
+    const int place = worker % t->devices;
+    return place == 0 ? t : t->twins[place - 1];
+}
+
+// What the first device was given memory for is what every worker takes.
+static dgm_status open_twin(dgm_translator *t, int number, const dgm_origin *from,
+                            const dgm_settings *settings, int precision, dgm_error *err)
+{
+    dgm_translator *twin = t->twins[number] = dgm_calloc(1, sizeof *twin);
+    if (!twin) return dgm_no_memory(err);
+    twin->config.ranked = t->config.ranked;
+    twin->devices = t->devices;
+    DGM_TRY(open_place(twin, from, settings, precision, err));
+    twin->batch = t->batch;
+    twin->batch_tokens = t->batch_tokens;
+    twin->limits = t->limits;
+    twin->config = t->config;
+    const size_t used = strlen(t->device);
+    snprintf(t->device + used, sizeof t->device - used, "; %s", twin->device);
+    return DGM_OK;
+}
+
 static dgm_status open_members(dgm_translator **out, const dgm_origin *from,
                                const dgm_settings *given, int ranked, dgm_error *err)
 {
@@ -272,25 +337,20 @@ static dgm_status open_members(dgm_translator **out, const dgm_origin *from,
                 "a translator has between 1 and %d models, not %zu", DGM_PARTS_MAX, from->count);
     DGM_FAIL_IF(!from->members && !from->memory, err, DGM_ERR_ARGUMENT, "there are no models: NULL");
     int precision = -1;
+    device_list devices;
     DGM_TRY(dgm_settings_check(settings, &precision, err));
+    DGM_TRY(split_devices(settings->device, &devices, err));
     dgm_translator *t = dgm_calloc(1, sizeof *t);
     if (!t) return dgm_no_memory(err);
     t->config.ranked = ranked;
+    t->devices = devices.count;
+    settings->device = devices.names[0];
     dgm_status st = DGM_OK;
-    DGM_TRY_GOTO(st, open_files(t, from, err), fail);
-    DGM_TRY_GOTO(st, dgm_direction_ensemble(t, err), fail);
-    DGM_TRY_GOTO(st, open_device(t, settings, precision, err), fail);
-    dgm_backend_static(t->backend, settings->static_scales != 0);
-    dgm_optimisations_device(t, settings);
-    DGM_TRY_GOTO(st, load_all(t, precision, err), fail);
-    DGM_TRY_GOTO(st, choose_alignment(t, settings, err), fail);
-    DGM_TRY_GOTO(st, dgm_optimisations_tune(t, settings, err), fail);
-    DGM_TRY_GOTO(st, scale_weights(t, err), fail);
-    DGM_TRY_GOTO(st, check_vocabularies(t, err), fail);
-    describe(t);
-    DGM_TRY_GOTO(st, dgm_direction_resolve(t, settings, err), fail);
-    t->source_language = dgm_language_of(dgm_text_of(t->source_code));
-    DGM_TRY_GOTO(st, dgm_settings_resolve(t, settings, err), fail);
+    DGM_TRY_GOTO(st, open_place(t, from, settings, precision, err), fail);
+    for (int i = 1; i < devices.count; i++) {
+        settings->device = devices.names[i];
+        DGM_TRY_GOTO(st, open_twin(t, i - 1, from, settings, precision, err), fail);
+    }
     DGM_TRY_GOTO(st, dgm_constrain_open(t, settings, err), fail);
     DGM_TRY_GOTO(st, dgm_phrases_resolve(t, settings, err), fail);
     DGM_TRY_GOTO(st, dgm_workers_start(t, err), fail);
@@ -336,6 +396,7 @@ void dgm_close(dgm_translator **t)
     dgm_translator *p = *t;
     *t = NULL;
     dgm_workers_stop(p);
+    for (int i = 0; i < DGM_DEVICES_MAX - 1; i++) dgm_close(&p->twins[i]);
     if (!p->shared_vocab) dgm_vocab_close(&p->target);
     dgm_vocab_close(&p->source);
     dgm_dictionary_close(&p->dictionary);

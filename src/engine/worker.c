@@ -93,13 +93,14 @@ static dgm_status open_worker(dgm_worker *w, dgm_translator *t, dgm_error *err)
     const size_t centroids = dgm_restrict_centroids(t);
     if (centroids) w->centroids = dgm_calloc(centroids / 64 + 1, sizeof *w->centroids);
     if (centroids && !w->centroids) return dgm_no_memory(err);
-    DGM_TRY(dgm_exec_open(t->backend, w->bytes, &w->exec, err));
+    const dgm_translator *home = dgm_home(t, (int)(w - t->workers));
+    DGM_TRY(dgm_exec_open(home->backend, w->bytes, &w->exec, err));
     dgm_search_part parts[DGM_PARTS_MAX];
     for (int i = 0; i < t->member_count; i++) {
-        DGM_TRY(dgm_state_open(t->members[i].model, w->exec, &t->limits, &w->states[i], err));
+        DGM_TRY(dgm_state_open(home->members[i].model, w->exec, &t->limits, &w->states[i], err));
         parts[i] = (dgm_search_part){w->states[i], t->members[i].weight};
     }
-    DGM_TRY(dgm_restrict_open(t, w->exec, &w->vocabsel, err));
+    DGM_TRY(dgm_restrict_open(home, w->exec, &w->vocabsel, err));
     DGM_TRY(choose_scorers(w, err));
     return dgm_search_open(&w->search, w->exec, &t->config, parts, t->member_count, &w->vocabsel,
                            w->scorers, w->scorer_count, err);
