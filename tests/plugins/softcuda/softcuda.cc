@@ -38,11 +38,12 @@ static std::recursive_mutex gate; // one operation at a time, whoever asks
 // What SOFTCUDA_COUNT prints at the end.
 static struct counters {
     long launches, graphs, changes, copies, waits;
+    size_t bytes; // of device memory at most
     ~counters()
     {
         if (softcuda_setting("SOFTCUDA_COUNT", 0))
-            fprintf(stderr, "softcuda: %ld launches, %ld graphs, %ld changes, %ld copies, %ld waits\n", launches,
-                    graphs, changes, copies, waits);
+            fprintf(stderr, "softcuda: %ld launches, %ld graphs, %ld changes, %ld copies, %ld waits; %.1f MiB\n",
+                    launches, graphs, changes, copies, waits, (double)bytes / 1048576);
     }
 } counted;
 
@@ -147,6 +148,7 @@ extern "C" cudaError_t cudaMalloc(void **p, size_t bytes)
     *p = nullptr;
     if (bytes + used_on(current_device) > memory_of_device()) return answer(cudaErrorMemoryAllocation);
     *p = reserve(bytes, current_device);
+    counted.bytes = std::max(counted.bytes, used_on(current_device));
     return answer(*p ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 
