@@ -147,7 +147,7 @@ struct dgm_exec {
 // ---- finding devices ----------------------------------------------------------------------------
 
 // Changes whenever a row of the table, its meaning or a structure in it does.
-enum { DGM_DEVICE_INTERFACE = 2 };
+enum { DGM_DEVICE_INTERFACE = 3 };
 
 typedef struct dgm_device_driver {
     uint32_t interface; // DGM_DEVICE_INTERFACE

@@ -217,6 +217,42 @@ static void test_settings(void **state)
     assert_non_null(strstr(err.text, "f32, i16, i8"));
 }
 
+// Lists of devices: every one gets a worker, and translations are those of one.
+static void test_several(void **state)
+{
+    (void)state;
+    static const char *const lists[] = {"cpu", "fake,fake", "echo,fake,cpu"}, *const bad[] = {",", "cpu,", "cpu,,cpu"};
+    const char *lines[] = {"the house", "a small house is old", "Hello"};
+    char first[3][512];
+    dgm_settings s;
+    dgm_error err = {{0}};
+    dgm_translator *t = NULL;
+    setenv("DRAGOMAN_PLUGINS", plugins, 1);
+    dgm_settings_default(&s);
+    for (int i = 0; i < 3; i++) {
+        dgm_results *r = NULL;
+        s.device = lists[i];
+        if (dgm_open(&t, "tests/data/models/transformer-pieces.gguf", &s, &err) != DGM_OK) fail_msg("%s", err.text);
+        assert_int_equal(dgm_describe(t)->threads, i + 1);
+        assert_int_equal(dgm_translate(t, lines, 3, &r, &err), DGM_OK);
+        for (size_t k = 0; k < 3; k++) {
+            if (i == 0) snprintf(first[k], sizeof first[k], "%s", dgm_result_text(dgm_results_item(r, k)));
+            assert_string_equal(dgm_result_text(dgm_results_item(r, k)), first[k]);
+        }
+        dgm_results_free(&r);
+        dgm_close(&t);
+    }
+    unsetenv("DRAGOMAN_PLUGINS");
+    for (int i = 0; i < 3; i++) {
+        s.device = bad[i];
+        assert_int_equal(dgm_open(&t, "tests/data/models/transformer-pieces.gguf", &s, &err), DGM_ERR_ARGUMENT);
+        assert_non_null(strstr(err.text, "commas"));
+    }
+    s.device = "cpu,abacus";
+    assert_int_equal(dgm_open(&t, "tests/data/models/transformer-pieces.gguf", &s, &err), DGM_ERR_UNSUPPORTED);
+    assert_null(t);
+}
+
 // The least workspace, in KiB, that a device needs for a batch of so many tokens.
 static int64_t least_workspace(const char *device)
 {
@@ -259,7 +295,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),      cmocka_unit_test(test_missing),
         cmocka_unit_test(test_plugins),    cmocka_unit_test(test_list),       cmocka_unit_test(test_named),
-        cmocka_unit_test(test_precisions), cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_precisions), cmocka_unit_test(test_settings),   cmocka_unit_test(test_several),
         cmocka_unit_test(test_two_memories),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

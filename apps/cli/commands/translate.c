@@ -420,10 +420,9 @@ static void settle(translate_options *o)
     s->lattices = o->lattice != NULL;
     s->direction_later = o->directions != NULL;
     s->count_unions = o->stats && !timed(o); // counting costs time
-    // A corpus takes what the machine has; who talks to us gets answers by one thread. Memory that was
-    // measured out, and other devices, are not divided unasked.
-    const bool plain = !s->workspace && (!s->device || strncmp(s->device, "cpu", 3) == 0);
-    if (!settings_given(&o->engine.set, "threads") && plain && input_is_files(o)) s->threads = 0;
+    // A corpus takes what the machine has, or as many threads as keep its device busy; who talks to us gets answers
+    // by one. Memory that was measured out is not divided unasked.
+    if (!settings_given(&o->engine.set, "threads") && !s->workspace && input_is_files(o)) s->threads = 0;
 }
 
 static int run(const command *self, int argc, char **argv)

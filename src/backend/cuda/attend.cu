@@ -33,13 +33,22 @@ static __device__ float score(const cuda_attention &a, const float *q, int head,
     return a.additive ? sum : sum * a.scale;
 }
 
+// What is added to the scores of query i: that of key j at [j].
+static __device__ const float *bias_of(const cuda_attention &a, int i, int head)
+{
+    if (!a.bias) return nullptr;
+    const int place = a.entries ? a.length[i] - 1 : i - a.first[i];
+    return a.bias + (size_t)head * (2 * a.reach - 1) + (a.reach - 1 - place);
+}
+
 // Scores of keys from .. from + n - 1 into shared memory; returns their maximum.
 static __device__ float score_chunk(const cuda_attention &a, const float *q, int head, int first, int from,
-                                    int n, float *scores, float *scratch)
+                                    int n, const float *bias, float *scores, float *scratch)
 {
     float most = -INFINITY;
     for (int j = threadIdx.x / 32; j < n; j += WARPS) {
-        const float s = score(a, q, head, key_row(a, first, from + j));
+        float s = score(a, q, head, key_row(a, first, from + j));
+        if (bias) s += bias[from + j];
         if (threadIdx.x % 32 == 0) scores[j] = s;
         most = fmaxf(most, s);
     }
@@ -51,10 +60,11 @@ template <int columns> static __global__ void __launch_bounds__(THREADS) attend(
     __shared__ float scores[KEYS], scratch[32];
     const int i = blockIdx.x, head = blockIdx.y, first = a.first[i], n = a.length[i];
     const float *q = a.q.data + (size_t)i * a.q.stride + (size_t)head * a.dk;
+    const float *bias = bias_of(a, i, head);
     float sum[columns] = {}, total = 0, most = -INFINITY;
     for (int from = 0; from < n; from += KEYS) {
         const int count = n - from < KEYS ? n - from : KEYS;
-        const float now = fmaxf(most, score_chunk(a, q, head, first, from, count, scores, scratch));
+        const float now = fmaxf(most, score_chunk(a, q, head, first, from, count, bias, scores, scratch));
         const float keep = most == -INFINITY ? 0.0f : expf(most - now);
         float part = 0;
         for (int j = threadIdx.x; j < count; j += THREADS) part += scores[j] = expf(scores[j] - now);
@@ -92,14 +102,15 @@ void cuda_run_attend(cuda_tape *tape, const cuda_attention *a)
 // ---- alignments ---------------------------------------------------------------------------------
 
 // Adds the weights of one head to out [n].
-static __device__ void add_weights(const cuda_attention &a, const float *q, int head, int first, int n,
+static __device__ void add_weights(const cuda_attention &a, int i, const float *q, int head, int first, int n,
                                    float *out, float *scores, float *scratch)
 {
+    const float *bias = bias_of(a, i, head);
     float total = 0, most = -INFINITY;
     for (int pass = 0; pass < 2; pass++)
         for (int from = 0; from < n; from += KEYS) {
             const int count = n - from < KEYS ? n - from : KEYS;
-            const float now = score_chunk(a, q, head, first, from, count, scores, scratch);
+            const float now = score_chunk(a, q, head, first, from, count, bias, scores, scratch);
             if (pass == 0) {
                 const float higher = fmaxf(most, now);
                 float part = 0;
@@ -125,7 +136,7 @@ static __global__ void __launch_bounds__(THREADS)
     out += at[blockIdx.x];
     for (int j = threadIdx.x; j < n; j += THREADS) out[j] = 0.0f;
     for (int h = begin; h < end; h++)
-        add_weights(a, q + (size_t)h * a.dk, h, a.first[i], n, out, scores, scratch);
+        add_weights(a, i, q + (size_t)h * a.dk, h, a.first[i], n, out, scores, scratch);
     for (int j = threadIdx.x; j < n; j += THREADS) out[j] /= (float)(end - begin);
 }
 

@@ -115,6 +115,8 @@ void cuda_attend(dgm_exec *x, dgm_mat out, dgm_mat q, dgm_mat k, dgm_mat v, cons
     a.dk = heads->dk;
     a.dv = heads->dv;
     a.scale = heads->scale;
+    a.bias = heads->bias ? heads->bias->data : NULL;
+    a.reach = heads->reach;
     run(x, &a, p, align);
 }
 

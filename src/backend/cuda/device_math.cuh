@@ -22,6 +22,7 @@ static __device__ __forceinline__ float activate(float x, int act)
     case DGM_ACT_GELU: return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f));
     case DGM_ACT_GELU_TANH:
         return 0.5f * x * (1.0f + tanhf(0.79788456080286536f * fmaf(0.044715f * x, x * x, x)));
+    case DGM_ACT_GELU_SIGMOID: return fmaxf(x, -51.0f) * sigmoid(1.702f * fmaxf(x, -51.0f));
     case DGM_ACT_TANH: return tanhf(x);
     case DGM_ACT_SIGMOID: return sigmoid(x);
     default: return x;

@@ -44,6 +44,8 @@ void cuda_run_embed(cuda_tape *tape, cuda_rows y, cuda_table table, const int32_
                     const int32_t *pos);
 void cuda_run_norm(cuda_tape *tape, cuda_rows y, cuda_rows in, const float *gamma, const float *beta,
                    float eps);
+void cuda_run_rms_norm(cuda_tape *tape, cuda_rows y, cuda_rows in, const float *gamma, float eps);
+void cuda_run_gated(cuda_tape *tape, cuda_rows y, cuda_rows a, cuda_rows b, int act);
 void cuda_run_act(cuda_tape *tape, cuda_rows y, cuda_rows in, int act);
 void cuda_run_add(cuda_tape *tape, cuda_rows y, cuda_rows a, cuda_rows b);
 void cuda_run_add_vector(cuda_tape *tape, cuda_rows y, cuda_rows a, const float *v);
@@ -117,6 +119,8 @@ typedef struct cuda_attention {
     const int32_t *first, *length, *entries; // entries NULL: rows first * unit ..
     int unit;                                // rows that a step of `first` means
     const float *additive;                   // w of additive attention; NULL: products
+    const float *bias; // [heads, 2 * reach - 1] by distance (backend/ops.h), or NULL
+    int reach;
 } cuda_attention;
 
 void cuda_run_attend(cuda_tape *tape, const cuda_attention *a);

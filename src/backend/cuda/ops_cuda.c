@@ -21,6 +21,16 @@ void cuda_norm(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma, cons
                   eps);
 }
 
+void cuda_rms_norm(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma, float eps)
+{
+    cuda_run_rms_norm(cuda_tape_of(x), cuda_view(y), cuda_view(in), gamma->data, eps);
+}
+
+void cuda_gated(dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b, dgm_act act)
+{
+    cuda_run_gated(cuda_tape_of(x), cuda_view(y), cuda_view(a), cuda_view(b), (int)act);
+}
+
 void cuda_act(dgm_exec *x, dgm_mat y, dgm_mat in, dgm_act act)
 {
     cuda_run_act(cuda_tape_of(x), cuda_view(y), cuda_view(in), (int)act);

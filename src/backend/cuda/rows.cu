@@ -77,6 +77,33 @@ void cuda_run_norm(cuda_tape *tape, cuda_rows y, cuda_rows in, const float *gamm
     LAUNCH(norm_rows, y.rows, tape, y, in, gamma, beta, eps);
 }
 
+ROW_KERNEL(rms_norm_rows, cuda_rows y, cuda_rows in, const float *gamma, float eps)
+{
+    __shared__ float scratch[32];
+    const float *from = row_of(in, blockIdx.x);
+    float *to = row_of(y, blockIdx.x);
+    float square = 0;
+    EACH(j, y.cols) square = fmaf(from[j], from[j], square);
+    const float inverse = 1.0f / sqrtf(block_sum<THREADS>(square, scratch) / (float)y.cols + eps);
+    EACH(j, y.cols) to[j] = from[j] * inverse * gamma[j];
+}
+
+void cuda_run_rms_norm(cuda_tape *tape, cuda_rows y, cuda_rows in, const float *gamma, float eps)
+{
+    LAUNCH(rms_norm_rows, y.rows, tape, y, in, gamma, eps);
+}
+
+ROW_KERNEL(gated_rows, cuda_rows y, cuda_rows a, cuda_rows b, int act)
+{
+    const int i = blockIdx.x;
+    EACH(j, y.cols) row_of(y, i)[j] = activate(row_of(a, i)[j], act) * row_of(b, i)[j];
+}
+
+void cuda_run_gated(cuda_tape *tape, cuda_rows y, cuda_rows a, cuda_rows b, int act)
+{
+    LAUNCH(gated_rows, y.rows, tape, y, a, b, act);
+}
+
 ROW_KERNEL(act_rows, cuda_rows y, cuda_rows in, int act)
 {
     EACH(j, y.cols) row_of(y, blockIdx.x)[j] = activate(row_of(in, blockIdx.x)[j], act);
