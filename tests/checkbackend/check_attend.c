@@ -44,7 +44,9 @@ static void keep_wanted(cb *c, cb_side *s, const wanted *w, const int32_t *n)
 static void run_attend(cb *c, dgm_precision p, int round)
 {
     const int rows = round == 0 ? 1 : cb_between(c, 2, MOST), heads = cb_between(c, 1, 8);
-    const int dk = cb_between(c, 1, 40), dv = cb_between(c, 1, 40), keys = cb_between(c, 1, 90);
+    const bool broad = round >= 6; // heads as wide as a small model
+    const int dk = cb_between(c, 1, 40) + 150 * broad, dv = cb_between(c, 1, 40) + 150 * broad;
+    const int keys = cb_between(c, 1, 90);
     const bool path = round % 2;
     cb_begin(c, "%s, %d rows, %d heads of %d and %d, %d keys, path %d", dgm_precision_names[p], rows,
              heads, dk, dv, keys, path);
@@ -84,6 +86,12 @@ static void run_attend(cb *c, dgm_precision p, int round)
         keep_wanted(c, s, &w, n);
         dgm_op_attend(s->x, out, queries, kc, vc, &how, paths, NULL); // they last
         cb_keep(c, s, out);
+        const int last = rows - 1;
+        dgm_mat alone = cb_room(s, 1, heads * dv);
+        const dgm_paths *one = dgm_op_paths(s->x, 1, first + last, n + last, path ? entries : NULL,
+                                            path ? rows * keys : 0);
+        dgm_op_attend(s->x, alone, dgm_mat_rows(queries, last, 1), kc, vc, &how, one, NULL);
+        cb_same_row(c, s, dgm_mat_rows(out, last, 1), alone);
         dgm_vector *table = cb_vector(c, s, bias, heads, distances);
         const dgm_heads biased = {heads, dk, dv, 1, table, reach};
         dgm_op_attend(s->x, out, queries, kc, vc, &biased, paths, NULL);

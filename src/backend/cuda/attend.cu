@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Attention: a block per query and head.
+// Attention: a warp per query and head where heads are narrow (attend_narrow), else a block.
 //
-// Keys are walked KEYS at a time: a warp makes the score of a key, the block the softmax of the
+// A block walks over keys KEYS at a time: a warp makes the score of a key, the block the softmax of the
 // chunk, its threads the columns of the sum; what came before is rescaled (a running softmax). The
 // order depends on the query's own keys alone.
 #include "backend/cuda/device_math.cuh"
@@ -87,9 +87,105 @@ template <int columns> static __global__ void __launch_bounds__(THREADS) attend(
     }
 }
 
+// ---- narrow heads -------------------------------------------------------------------------------
+
+enum { NARROW = 128 }; // numbers of a key and of a value
+
+// Of one key, by one thread.
+static __device__ float narrow_score(const cuda_attention &a, const float *q, size_t at)
+{
+    float sum = 0;
+    if (!a.wide) {
+        for (int d = 0; d < a.dk; d++) sum = fmaf(q[d], load(a.k, a.half, at + d), sum);
+    } else if (a.half) {
+        for (int d = 0; d < a.dk; d += 8) {
+            const uint4 x = *(const uint4 *)((const __half *)a.k + at + d);
+            const uint32_t pairs[4] = {x.x, x.y, x.z, x.w};
+            CUDA_UNROLL
+            for (int h = 0; h < 4; h++) {
+                const float2 k = __half22float2(*(const __half2 *)&pairs[h]);
+                sum = fmaf(q[d + 2 * h], k.x, sum);
+                sum = fmaf(q[d + 2 * h + 1], k.y, sum);
+            }
+        }
+    } else {
+        for (int d = 0; d < a.dk; d += 4) {
+            const float4 k = *(const float4 *)((const float *)a.k + at + d);
+            sum = fmaf(q[d], k.x, sum);
+            sum = fmaf(q[d + 1], k.y, sum);
+            sum = fmaf(q[d + 2], k.z, sum);
+            sum = fmaf(q[d + 3], k.w, sum);
+        }
+    }
+    return sum * a.scale;
+}
+
+// A lane makes the score of every 32nd key, then all go over the values of the 32 together, a lane for every 32nd
+// column. Warps do not wait for each other.
+template <int columns> static __global__ void __launch_bounds__(THREADS) attend_narrow(cuda_attention a)
+{
+    __shared__ float queries[WARPS][NARROW];
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, which = blockIdx.x * WARPS + warp;
+    if (which >= a.q.rows * a.heads) return;
+    const int i = which / a.heads, head = which % a.heads, first = a.first[i], n = a.length[i];
+    const float *q = a.q.data + (size_t)i * a.q.stride + (size_t)head * a.dk, *bias = bias_of(a, i, head);
+    for (int d = lane; d < a.dk; d += 32) queries[warp][d] = q[d];
+    __syncwarp();
+    float sum[columns] = {}, total = 0, most = -INFINITY;
+    for (int from = 0; from < n; from += 32) {
+        const int count = n - from < 32 ? n - from : 32;
+        int row = 0;
+        float s = -INFINITY;
+        if (lane < count) {
+            row = (int)key_row(a, first, from + lane);
+            s = narrow_score(a, queries[warp], (size_t)row * a.k_stride + (size_t)head * a.dk);
+            if (bias) s += bias[from + lane];
+        }
+        float now = s;
+        for (int h = 16; h; h /= 2) now = fmaxf(now, __shfl_xor_sync(~0u, now, h));
+        now = fmaxf(now, most);
+        const float keep = most == -INFINITY ? 0.0f : expf(most - now), part = lane < count ? expf(s - now) : 0.0f;
+        float parts = part;
+        for (int h = 16; h; h /= 2) parts += __shfl_xor_sync(~0u, parts, h);
+        total = fmaf(total, keep, parts);
+        for (int c = 0; c < columns; c++) sum[c] *= keep;
+        for (int j = 0; j < count; j++) {
+            const float weight = __shfl_sync(~0u, part, j);
+            const int value = __shfl_sync(~0u, row, j);
+            const size_t at = (size_t)value * a.v_stride + (size_t)head * a.dv;
+            CUDA_UNROLL
+            for (int c = 0; c < columns; c++) {
+                const int d = lane + 32 * c;
+                if (d < a.dv) sum[c] = fmaf(weight, load(a.v, a.half, at + d), sum[c]);
+            }
+        }
+        most = now;
+    }
+    float *out = a.out.data + (size_t)i * a.out.stride + (size_t)head * a.dv;
+    CUDA_UNROLL
+    for (int c = 0; c < columns; c++)
+        if (lane + 32 * c < a.dv) out[lane + 32 * c] = sum[c] / total;
+}
+
+static void run_narrow(cuda_tape *tape, cuda_attention a)
+{
+    const unsigned grid = (unsigned)((a.q.rows * a.heads + WARPS - 1) / WARPS);
+    a.wide = a.dk % 8 == 0 && a.k_stride % 8 == 0 && (uintptr_t)a.k % 16 == 0;
+    if (a.dv <= 32)
+        CUDA_LAUNCH(attend_narrow<1>, grid, THREADS, 0, tape, a);
+    else if (a.dv <= 64)
+        CUDA_LAUNCH(attend_narrow<2>, grid, THREADS, 0, tape, a);
+    else
+        CUDA_LAUNCH(attend_narrow<4>, grid, THREADS, 0, tape, a);
+}
+
 void cuda_run_attend(cuda_tape *tape, const cuda_attention *a)
 {
     if (a->q.rows <= 0) return;
+    if (!a->additive && a->dk <= NARROW && a->dv <= NARROW) {
+        run_narrow(tape, *a);
+        return;
+    }
     const dim3 grid((unsigned)a->q.rows, (unsigned)a->heads);
     if (a->dv <= THREADS)
         CUDA_LAUNCH(attend<1>, grid, THREADS, 0, tape, *a);

@@ -121,6 +121,7 @@ typedef struct cuda_attention {
     const float *additive;                   // w of additive attention; NULL: products
     const float *bias; // [heads, 2 * reach - 1] by distance (backend/ops.h), or NULL
     int reach;
+    int wide; // rows of keys can be read 16 bytes at a time: cuda_run_attend finds out
 } cuda_attention;
 
 void cuda_run_attend(cuda_tape *tape, const cuda_attention *a);
