@@ -126,7 +126,6 @@ dgm_status dgm_opennmt_split(dgm_opennmt_mode mode, dgm_glyphs *line, dgm_opennm
 {
     const cutting c = {.mode = mode, .line = line};
     tokens->count = 0;
-    if (mode == DGM_OPENNMT_SPACE) return split_spaces(line, tokens, err);
     clean(line);
-    return split_modes(&c, tokens, err);
+    return mode == DGM_OPENNMT_SPACE ? split_spaces(line, tokens, err) : split_modes(&c, tokens, err);
 }

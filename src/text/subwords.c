@@ -178,10 +178,26 @@ static dgm_status add_letter(encoding *e, const dgm_glyph *g)
     return dgm_bpe_word_add(&e->word, bytes, dgm_utf8_put(g->code, bytes), g->begin, g->end, e->err);
 }
 
+// A mark as part of the letter before it.
+static dgm_status add_mark(encoding *e, const dgm_glyph *g)
+{
+    dgm_bpe_piece *last = &e->word.pieces[e->word.count - 1];
+    char bytes[4];
+    dgm_write_bytes(&e->word.text, bytes, dgm_utf8_put(g->code, bytes));
+    if (e->word.text.failed) return dgm_no_memory(e->err);
+    last->end = (uint32_t)e->word.text.size;
+    last->to = g->end;
+    return DGM_OK;
+}
+
 static dgm_status add_letters(encoding *e, const dgm_glyph *g, size_t count)
 {
+    const bool opennmt = e->s->style == DGM_BPE_JOINER || e->s->style == DGM_BPE_SPACER;
     dgm_bpe_word_clear(&e->word);
-    for (size_t i = 0; i < count; i++) DGM_TRY(add_letter(e, &g[i]));
+    for (size_t i = 0; i < count; i++) {
+        const bool mark = opennmt && i > 0 && (dgm_char_class(g[i].code) & DGM_CHAR_MARK);
+        DGM_TRY(mark ? add_mark(e, &g[i]) : add_letter(e, &g[i]));
+    }
     return DGM_OK;
 }
 
