@@ -531,6 +531,44 @@ static void test_words(void **state)
     }
 }
 
+// A tensor Wpos, of older Marians: learned positions, and embeddings that are not scaled.
+static void test_learned_positions(void **state)
+{
+    (void)state;
+    static const char header[] = "{'descr': '<f4', 'fortran_order': False, 'shape': (100, 16)}";
+    enum { PREFIX = 10, HEADER = sizeof header - 1, BYTES = 100 * 16 * 4 };
+    static uint8_t npy[PREFIX + HEADER + BYTES] = "\x93NUMPY\1\0";
+    npy[8] = HEADER;
+    memcpy(npy + PREFIX, header, HEADER);
+    for (int i = 0; i < 100 * 16; i++) {
+        const float x = (float)(i % 7) / 8;
+        memcpy(npy + PREFIX + HEADER + 4 * i, &x, sizeof x);
+    }
+    copy_file("positions.npz", model_of("aan"));
+    zip_t *z = zip_open(in_folder("positions.npz"), 0, NULL);
+    assert_true(zip_file_add(z, "Wpos.npy", zip_source_buffer(z, npy, sizeof npy, 0), 0) >= 0);
+    assert_int_equal(zip_close(z), 0);
+    const char *file = import_it("marian", in_folder("positions.npz"), DATA "joint.spm", NULL),
+               *kind = NULL;
+    const dgm_tensor *table;
+    bool scaled = true;
+    dgm_gguf *g;
+    assert_int_equal(dgm_gguf_open(&g, file, NULL), DGM_OK);
+    dgm_gguf_get_string(g, "dragoman.transformer.positions", DGM_REQUIRED, &kind, NULL);
+    assert_string_equal(kind, "learned");
+    dgm_gguf_get_bool(g, "dragoman.transformer.scale_embedding", DGM_REQUIRED, &scaled, NULL);
+    assert_false(scaled);
+    assert_int_equal(dgm_gguf_matrix(g, "enc.pos", 100, 16, DGM_REQUIRED, &table, NULL), DGM_OK);
+    float row[16];
+    dgm_tensor_row_f32(table, 1, row);
+    assert_float_equal(row[0], 2 / 8.f, 0); // 16 mod 7
+    dgm_gguf_close(&g);
+    dgm_translator *t = open_model(file, &settings[0], "f32", 1);
+    dgm_results *r = translate_one(t, "Good morning.");
+    dgm_results_free(&r);
+    dgm_close(&t);
+}
+
 // ---- what is refused -----------------------------------------------------------------------------
 
 // The bytes of aan.npz with other settings of the same length.
@@ -662,8 +700,9 @@ int main(void)
         cmocka_unit_test(test_alignment), cmocka_unit_test(test_intgemm),
         cmocka_unit_test(test_bergamot),  cmocka_unit_test(test_opus),
         cmocka_unit_test(test_paths),     cmocka_unit_test(test_names_of_archives),
-        cmocka_unit_test(test_words),     cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_damaged),   cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_words),     cmocka_unit_test(test_learned_positions),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_memory),
     };
     if (!scratch_open()) return 1;
     return scratch_close(cmocka_run_group_tests(tests, NULL, NULL));
