@@ -300,6 +300,14 @@ static bool seen_before(int row)
     return false;
 }
 
+// Whether the pattern names a function that the row's check covers.
+static bool named(const char *pattern, int row)
+{
+    for (int i = 0; i < ROWS; i++)
+        if (rows[i].check == rows[row].check && fnmatch(pattern, rows[i].name, 0) == 0) return true;
+    return false;
+}
+
 // How many functions the row's check covers.
 static int covers(int row)
 {
@@ -331,7 +339,7 @@ static void compare_devices(const char *a, const char *b, uint64_t seed, const c
     const unsigned halves = 1u << DGM_PRECISION_F16 | 1u << DGM_PRECISION_BF16;
     c.precisions = (of[0]->precisions & of[1]->precisions) | (of[1]->precisions & halves);
     for (int i = 0; i < ROWS; i++) {
-        if (seen_before(i) || (only && fnmatch(only, rows[i].name, 0) != 0)) continue;
+        if (seen_before(i) || (only && !named(only, i))) continue;
         c.what = rows[i].name;
         c.failed = false;
         c.rng = (dgm_rng){seed};
