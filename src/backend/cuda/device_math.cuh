@@ -13,10 +13,10 @@ static __device__ __forceinline__ float sigmoid(float x)
     return 1.0f / (1.0f + expf(-x));
 }
 
-static __device__ __forceinline__ float activate(float x, int act)
+// Once for all kernels of a file: products have it behind every number of a tile.
+static __device__ CUDA_NOINLINE float activate_other(float x, int act)
 {
     switch (act) {
-    case DGM_ACT_RELU: return x > 0.0f ? x : 0.0f;
     case DGM_ACT_RELU10: return fminf(fmaxf(x, 0.0f), 10.0f);
     case DGM_ACT_SWISH: return x * sigmoid(x);
     case DGM_ACT_GELU: return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f));
@@ -27,6 +27,13 @@ static __device__ __forceinline__ float activate(float x, int act)
     case DGM_ACT_SIGMOID: return sigmoid(x);
     default: return x;
     }
+}
+
+static __device__ __forceinline__ float activate(float x, int act)
+{
+    if (act == DGM_ACT_NONE) return x;
+    if (act == DGM_ACT_RELU) return x > 0.0f ? x : 0.0f;
+    return activate_other(x, act);
 }
 
 // Every thread of the block gets the result; scratch holds a number a warp.

@@ -12,6 +12,7 @@
 
 #define CUDA_LAUNCH(kernel, grid, block, shared, tape, ...) \
     cuda_launch(tape, kernel, grid, block, shared, __VA_ARGS__)
+#define CUDA_NOINLINE __noinline__
 // Before loops over arrays that are to live in registers.
 #define CUDA_UNROLL _Pragma("unroll")
 // Shared memory whose size the launch gives.

@@ -11,6 +11,7 @@
 
 #define CUDA_LAUNCH(kernel, grid, block, shared, tape, ...) \
     (softcuda_register(#kernel, kernel), cuda_launch(tape, kernel, grid, block, shared, __VA_ARGS__))
+#define CUDA_NOINLINE
 #define CUDA_UNROLL
 #define CUDA_DYNAMIC_SHARED(type, name) type *name = (type *)softcuda_dynamic_shared()
 
