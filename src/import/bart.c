@@ -143,6 +143,12 @@ dgm_status dgm_bart_output_bias(const dgm_bart *b, dgm_error *err)
 
 // ---- positions ---------------------------------------------------------------------------------
 
+static void set_positions(dgm_gguf_writer *w, const dgm_marian_config *c, bool learned)
+{
+    const char *computed = c->sinusoid_marian ? "sinusoid_marian" : "sinusoid";
+    dgm_gguf_set_string(w, "dragoman.transformer.positions", learned ? "learned" : computed);
+}
+
 // How far a stored sinusoid may be from ours: what its type rounds, and other people's powers.
 static double tolerance(dgm_stored_type type)
 {
@@ -202,7 +208,6 @@ static dgm_status add_table(dgm_checkpoint *w, const char *to, const char *from,
 static dgm_status add_learned(const dgm_bart *b, char names[2][NAME], dgm_error *err)
 {
     const dgm_marian_config *c = b->c;
-    dgm_gguf_set_string(b->w->job->w, "dragoman.transformer.positions", "learned");
     for (int s = 0; s < 2; s++) {
         char to[16];
         const dgm_stored *t = find(b, names[s]);
@@ -238,10 +243,8 @@ dgm_status dgm_bart_positions(const dgm_bart *b, dgm_error *err)
     }
     if (c->position_offset)
         dgm_gguf_set_u32(w, "dragoman.transformer.position_offset", (uint32_t)c->position_offset);
-    if (learned) return add_learned(b, names, err);
-    dgm_gguf_set_string(w, "dragoman.transformer.positions",
-                        c->sinusoid_marian ? "sinusoid_marian" : "sinusoid");
-    return DGM_OK;
+    set_positions(w, c, learned);
+    return learned ? add_learned(b, names, err) : DGM_OK;
 }
 
 // ---- layers ------------------------------------------------------------------------------------
@@ -371,5 +374,8 @@ void dgm_bart_keys(dgm_gguf_writer *w, const dgm_marian_config *c)
     }
     dgm_gguf_set_f32(w, "dragoman.transformer.norm_eps", 1e-5f);
     dgm_gguf_set_string(w, "dragoman.transformer.activation", c->activation);
+    set_positions(w, c, c->learned);
     dgm_gguf_set_bool(w, "dragoman.transformer.scale_embedding", c->scale_embedding);
+    if (c->position_offset)
+        dgm_gguf_set_u32(w, "dragoman.transformer.position_offset", (uint32_t)c->position_offset);
 }

@@ -22,8 +22,8 @@ dgm_bart dgm_bart_of(dgm_checkpoint *w, const dgm_marian_config *c);
 // same numbers where several are stored; otherwise each side has its own. What equals another is stored once.
 dgm_status dgm_bart_embeddings(const dgm_bart *b, dgm_error *err);
 
-// Positions and their keys: a sinusoid that is computed, or a learned table. A stored table that is not the
-// sinusoid the configuration means is a learned one.
+// Positions and their keys, behind dgm_bart_keys: a sinusoid that is computed, or a learned table. A stored
+// table that is not the sinusoid the configuration means is a learned one.
 dgm_status dgm_bart_positions(const dgm_bart *b, dgm_error *err);
 
 // Normalisations that the configuration says: of embeddings, behind the last layer.
@@ -35,7 +35,7 @@ dgm_status dgm_bart_output_bias(const dgm_bart *b, dgm_error *err);
 // All layers of both sides.
 dgm_status dgm_bart_layers(const dgm_bart *b, dgm_error *err);
 
-// The keys "dragoman.transformer.*" but positions.
+// The keys "dragoman.transformer.*", positions as the configuration has them.
 void dgm_bart_keys(dgm_gguf_writer *w, const dgm_marian_config *c);
 // The keys "dragoman.decode.*" of what generate would do.
 void dgm_bart_decoding(dgm_gguf_writer *w, const dgm_marian_config *c);

@@ -199,10 +199,10 @@ static dgm_status add_weights(reading *in, dgm_error *err)
     const dgm_bart b = dgm_bart_of(&in->weights, &in->config);
     find_offset(in, &b);
     DGM_TRY(dgm_bart_embeddings(&b, err));
+    DGM_TRY(dgm_bart_output_bias(&b, err));
     DGM_TRY(dgm_bart_positions(&b, err));
     DGM_TRY(dgm_bart_norms(&b, err));
     DGM_TRY(dgm_bart_layers(&b, err));
-    DGM_TRY(dgm_bart_output_bias(&b, err));
     return dgm_checkpoint_end(&in->weights, "a MarianMT model", err);
 }
 
