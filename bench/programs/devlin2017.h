@@ -40,5 +40,7 @@ uint64_t random_next(uint64_t *state);
 // Writes system "S1" .. "S7" with random weights and a random shortlist. 0, or -1 after a
 // message.
 int model_make(const char *path, const char *system, int words, uint64_t seed);
+// Every layer of a recurrent model's weights but the output.
+void model_each_layer(const dgm_model *m, void (*each)(const dgm_linear *w));
 
 #endif

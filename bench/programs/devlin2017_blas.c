@@ -17,7 +17,6 @@
 #include "backend/cpu/cpu_private.h"
 #include "base/clock.h"
 #include "devlin2017.h"
-#include "model/rnn/rnn_private.h"
 
 enum { OPENBLAS_NT, OPENBLAS_NN, ONEDNN_NT, ONEDNN_NN, WAYS };
 enum { LAYERS = 128, SIZES = 6 };
@@ -151,7 +150,7 @@ static int fastest(const layer *l, int m, bool turned, float *a, float *c)
 
 static void learn_layer(const dgm_linear *w)
 {
-    if (!w || blas.count == LAYERS) return;
+    if (blas.count == LAYERS) return;
     layer *l = &blas.layers[blas.count++];
     *l = (layer){.w = w->packed, .n = w->rows, .k = w->cols};
     l->wt = take((size_t)l->n * (size_t)l->k);
@@ -179,30 +178,9 @@ static void learn_gathered(const dgm_linear *out)
     free(c);
 }
 
-static void learn_product(const rnn_product *p)
-{
-    for (int i = 0; i < p->count; i++) learn_layer(p->block[i].w);
-}
-
 void blas_learn(const dgm_model *m)
 {
-    const rnn *r = m->weights;
-    const rnn_product *const products[] = {&r->init, &r->word, &r->old, &r->middle, &r->key, &r->readout_h};
-    for (size_t i = 0; i < sizeof products / sizeof products[0]; i++) learn_product(products[i]);
-    for (int i = 0; i < r->heads; i++) learn_layer(r->head[i].value);
-    const dgm_linear *const layers[] = {r->top_tanh, r->top_cell.x, r->top_cell.h, r->source_fc.top};
-    for (size_t i = 0; i < sizeof layers / sizeof layers[0]; i++) learn_layer(layers[i]);
-    for (int i = 0; i < r->encoder_layers; i++) {
-        learn_product(&r->layers[i].x);
-        learn_product(&r->layers[i].h[0]);
-        learn_product(&r->layers[i].h[1]);
-    }
-    for (int i = 0; i < r->upper_layers; i++) {
-        learn_layer(r->upper[i].x);
-        learn_layer(r->upper[i].h);
-    }
-    for (int i = 0; i < r->fc.count; i++) learn_layer(r->fc.layers[i]);
-    for (int i = 0; i < r->source_fc.count; i++) learn_layer(r->source_fc.layers[i]);
+    model_each_layer(m, learn_layer);
     learn_gathered(dgm_model_output(m));
 }
 

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "format/shortlist.h"
+#include "model/rnn/rnn_private.h"
 
 enum { BEST = 20, FREQUENT = 100, EMBED = 512 };
 
@@ -334,4 +335,41 @@ int model_make(const char *path, const char *system, int words, uint64_t seed)
     free(bias);
     zipf_close(&z);
     return st == DGM_OK ? 0 : -1;
+}
+
+// ---- its layers ---------------------------------------------------------------------------------
+
+typedef void (*layer_function)(const dgm_linear *w);
+
+static void each_block(const rnn_product *p, layer_function each)
+{
+    for (int i = 0; i < p->count; i++) each(p->block[i].w);
+}
+
+static void each_layer(dgm_linear *const *layers, int count, layer_function each)
+{
+    for (int i = 0; i < count; i++)
+        if (layers[i]) each(layers[i]);
+}
+
+void model_each_layer(const dgm_model *m, layer_function each)
+{
+    const rnn *r = m->weights;
+    const rnn_product *const products[] = {&r->init, &r->word, &r->old, &r->middle, &r->key, &r->readout_h,
+                                           &r->top_cell.x, &r->top_cell.h};
+    for (size_t i = 0; i < sizeof products / sizeof products[0]; i++) each_block(products[i], each);
+    for (int i = 0; i < r->heads; i++) each_layer(&r->head[i].value, 1, each);
+    each_layer(&r->top_tanh, 1, each);
+    each_layer(&r->source_fc.top, 1, each);
+    for (int i = 0; i < r->encoder_layers; i++) {
+        each_block(&r->layers[i].x, each);
+        each_block(&r->layers[i].h[0], each);
+        each_block(&r->layers[i].h[1], each);
+    }
+    for (int i = 0; i < r->upper_layers; i++) {
+        each_block(&r->upper[i].x, each);
+        each_block(&r->upper[i].h, each);
+    }
+    each_layer(r->fc.layers, r->fc.count, each);
+    each_layer(r->source_fc.layers, r->source_fc.count, each);
 }
