@@ -91,6 +91,21 @@ dgm_status dgm_json_read(json_t **out, const char *path, dgm_error *err)
     return st;
 }
 
+// json_dumps would go on after a key for which its buffer could not grow, and give a text without it. Here
+// the size is counted first.
+char *dgm_json_text(const json_t *value, size_t flags)
+{
+    const size_t size = value ? json_dumpb(value, NULL, 0, flags) : 0;
+    char *text = size ? dgm_malloc(size + 1) : NULL;
+    if (!text) return NULL;
+    if (json_dumpb(value, text, size, flags) != size) {
+        dgm_free(text);
+        return NULL;
+    }
+    text[size] = 0;
+    return text;
+}
+
 bool dgm_json_has(const json_t *object, const char *key)
 {
     const json_t *v = json_object_get(object, key);

@@ -23,6 +23,9 @@ dgm_status dgm_json_parse(json_t **out, const void *data, size_t size, dgm_error
 // The same from a file; messages name the path.
 dgm_status dgm_json_read(json_t **out, const char *path, dgm_error *err);
 
+// As text that ends with NUL, to be freed with dgm_free; NULL: no memory, or value NULL. Flags are those of jansson.
+char *dgm_json_text(const json_t *value, size_t flags);
+
 // Values of an object. Absent or null: *out keeps its value and the result is DGM_OK; callers that
 // need the key test dgm_json_has first. Wrong type or out of range: DGM_ERR_FORMAT, key named.
 bool dgm_json_has(const json_t *object, const char *key);

@@ -144,6 +144,23 @@ bool dgm_file_exists(const char *path)
     return access(path, R_OK) == 0;
 }
 
+// Without a path that would need memory: what is not there is told from what could not be looked for.
+bool dgm_file_exists_in(const char *folder, const char *name)
+{
+    const int at = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const bool yes = at >= 0 && faccessat(at, name, R_OK, 0) == 0;
+    if (at >= 0) close(at);
+    return yes;
+}
+
+char *dgm_path_in(const char *folder, const char *name)
+{
+    const size_t room = strlen(folder) + strlen(name) + 2;
+    char *path = dgm_malloc(room);
+    if (path) snprintf(path, room, "%s/%s", folder, name);
+    return path;
+}
+
 bool dgm_file_is_special(const char *path)
 {
     struct stat info;

@@ -32,6 +32,9 @@ void dgm_mapfile_forget_part(const dgm_mapfile *f, const void *data, size_t size
 dgm_status dgm_file_write(const char *path, const void *data, size_t size, dgm_error *err);
 
 bool dgm_file_exists(const char *path);
+bool dgm_file_exists_in(const char *folder, const char *name);
+// FOLDER/NAME, to be freed with dgm_free; NULL: no memory.
+char *dgm_path_in(const char *folder, const char *name);
 // A device, pipe or folder: a file must never be renamed onto one.
 bool dgm_file_is_special(const char *path);
 

@@ -29,17 +29,9 @@ const dgm_exporter dgm_exporters[] = {
 
 // ---- files ---------------------------------------------------------------------------------------
 
-static char *join_path(const char *folder, const char *name)
-{
-    const size_t room = strlen(folder) + strlen(name) + 2;
-    char *path = dgm_malloc(room);
-    if (path) snprintf(path, room, "%s/%s", folder, name);
-    return path;
-}
-
 dgm_status dgm_export_file(const dgm_export_job *job, const char *name, const void *data, size_t size, dgm_error *err)
 {
-    char *path = join_path(job->folder, name);
+    char *path = dgm_path_in(job->folder, name);
     if (!path) return dgm_no_memory(err);
     const dgm_status st = dgm_file_write(path, data, size, err);
     dgm_free(path);
@@ -48,7 +40,7 @@ dgm_status dgm_export_file(const dgm_export_job *job, const char *name, const vo
 
 dgm_status dgm_export_json(const dgm_export_job *job, const char *name, json_t *value, dgm_error *err)
 {
-    char *text = value ? json_dumps(value, JSON_INDENT(2)) : NULL;
+    char *text = dgm_json_text(value, JSON_INDENT(2));
     json_decref(value);
     if (!text) return dgm_no_memory(err);
     const dgm_status st = dgm_export_file(job, name, text, strlen(text), err);
@@ -58,7 +50,7 @@ dgm_status dgm_export_json(const dgm_export_job *job, const char *name, json_t *
 
 dgm_status dgm_export_open(const dgm_export_job *job, const char *name, FILE **f, dgm_error *err)
 {
-    char *path = join_path(job->folder, name);
+    char *path = dgm_path_in(job->folder, name);
     if (!path) return dgm_no_memory(err);
     *f = fopen(path, "wbe");
     const int code = errno;
@@ -92,7 +84,7 @@ static void remove_folder(const char *folder)
 {
     DIR *dir = opendir(folder);
     for (struct dirent *d; dir && (d = readdir(dir)) != NULL;) {
-        char *path = d->d_name[0] == '.' ? NULL : join_path(folder, d->d_name);
+        char *path = d->d_name[0] == '.' ? NULL : dgm_path_in(folder, d->d_name);
         if (path) unlink(path);
         dgm_free(path);
     }

@@ -336,16 +336,11 @@ static dgm_status write_config(const dgm_export_job *job, char **source, char **
     const bool bos = s->bos >= 0 && s->prefix_count == 1 && s->prefix[0] == s->bos;
     DGM_FAIL_IF((s->prefix_count && !bos) || t->prefix_count, err, DGM_ERR_UNSUPPORTED,
                 "CTranslate2 has no tokens before every sentence (dragoman.SIDE.prefix)");
-    json_t *c = json_object();
-    const char *start = t->start >= 0 ? target[t->start] : target[t->eos];
-    json_object_set_new(c, "add_source_bos", json_boolean(bos));
-    json_object_set_new(c, "add_source_eos", json_boolean(s->append_eos));
-    json_object_set_new(c, "bos_token", json_string(t->bos >= 0 ? target[t->bos] : target[t->eos]));
-    json_object_set_new(c, "decoder_start_token", json_string(start));
-    json_object_set_new(c, "eos_token", json_string(target[t->eos]));
-    json_object_set_new(c, "layer_norm_epsilon", json_real((double)m->eps));
-    json_object_set_new(c, "multi_query_attention", json_false());
-    json_object_set_new(c, "unk_token", json_string(target[t->unk]));
+    json_t *c = json_pack("{s:b,s:b,s:s,s:s,s:s,s:f,s:b,s:s}", "add_source_bos", (int)bos, "add_source_eos",
+                          (int)s->append_eos, "bos_token", target[t->bos >= 0 ? t->bos : t->eos],
+                          "decoder_start_token", target[t->start >= 0 ? t->start : t->eos], "eos_token",
+                          target[t->eos], "layer_norm_epsilon", (double)m->eps, "multi_query_attention", 0,
+                          "unk_token", target[t->unk]);
     return dgm_export_json(job, "config.json", c, err);
 }
 

@@ -140,7 +140,7 @@ static dgm_status write_safetensors(const dgm_export_job *job, const dgm_export_
         }
         at += dgm_export_bytes(&l->items[i]);
     }
-    char *text = head ? json_dumps(head, JSON_COMPACT) : NULL;
+    char *text = dgm_json_text(head, JSON_COMPACT);
     json_decref(head);
     if (!text) return dgm_no_memory(err);
     const uint64_t size = strlen(text), padded = (size + 7) / 8 * 8;
@@ -167,7 +167,7 @@ static dgm_status write_config(const folder *x, dgm_error *err)
     const dgm_export_model *m = x->m;
     const dgm_vocab_spec *t = &m->vocab[1];
     json_t *c = json_pack(
-        "{s:s,s:[s],s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:s,s:b,s:b,s:b,s:i,s:i,s:i,s:i,s:i,s:i,s:b,s:b,s:b}", "model_type",
+        "{s:s,s:[s],s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:s,s:b,s:b,s:b,s:i,s:i,s:i,s:i,s:i,s:i,s:b,s:b,s:b,s:i,s:s}", "model_type",
         "marian", "architectures", "MarianMTModel", "d_model", m->d, "encoder_layers", m->layers[0], "decoder_layers",
         m->layers[1], "encoder_attention_heads", m->heads, "decoder_attention_heads", m->heads, "encoder_ffn_dim",
         m->ffn[0], "decoder_ffn_dim", m->ffn[1], "activation_function", their_activation(m->activation),
@@ -175,9 +175,7 @@ static dgm_status write_config(const folder *x, dgm_error *err)
         "tie_word_embeddings", m->output == m->target, "vocab_size", x->size[0], "decoder_vocab_size", x->size[1],
         "eos_token_id", t->eos, "pad_token_id", x->pad, "decoder_start_token_id", x->zero_start ? x->pad : t->start,
         "max_position_embeddings", positions(m), "static_position_embeddings", 1, "is_encoder_decoder", 1,
-        "normalize_before", 0);
-    if (c) json_object_set_new(c, "bos_token_id", json_integer(t->bos >= 0 ? t->bos : t->eos));
-    if (c) json_object_set_new(c, "torch_dtype", json_string("float32"));
+        "normalize_before", 0, "bos_token_id", t->bos >= 0 ? t->bos : t->eos, "torch_dtype", "float32");
     return dgm_export_json(x->job, "config.json", c, err);
 }
 
@@ -186,8 +184,14 @@ static dgm_status write_generation(const folder *x, dgm_error *err)
     const dgm_export_model *m = x->m;
     const dgm_vocab_spec *t = &m->vocab[1];
     json_t *never = json_array();
-    for (size_t i = 0; i < t->never_count; i++) json_array_append_new(never, json_pack("[i]", t->never[i]));
-    if (x->zero_start) json_array_append_new(never, json_pack("[i]", x->pad));
+    bool fine = never != NULL;
+    for (size_t i = 0; i < t->never_count && fine; i++)
+        fine = json_array_append_new(never, json_pack("[i]", t->never[i])) == 0;
+    if (x->zero_start && fine) fine = json_array_append_new(never, json_pack("[i]", x->pad)) == 0;
+    if (!fine) {
+        json_decref(never);
+        return dgm_no_memory(err);
+    }
     const int first = strcmp(dgm_finish_names[m->decode.finish], "huggingface");
     json_t *g = json_pack("{s:i,s:i,s:f,s:b,s:i,s:i,s:i,s:i,s:i,s:o}", "num_beams", m->decode.beam, "max_length",
                           m->decode.max_length + 2, "length_penalty", (double)m->decode.length_penalty,
@@ -240,8 +244,11 @@ static dgm_status write_tokenizer(const folder *x, dgm_error *err)
         dgm_gguf_strings it = {0};
         dgm_gguf_text text;
         if (dgm_gguf_get_strings(x->m->g, keys[side][0], DGM_OPTIONAL, &it, NULL) != DGM_OK || it.count != 1) continue;
-        if (dgm_gguf_strings_next(&it, &text))
-            json_object_set_new(t, keys[side][1], json_stringn(text.data, text.size));
+        if (!dgm_gguf_strings_next(&it, &text) ||
+            json_object_set_new(t, keys[side][1], json_stringn(text.data, text.size)) == 0)
+            continue;
+        json_decref(t);
+        return dgm_no_memory(err);
     }
     return dgm_export_json(x->job, "tokenizer_config.json", t, err);
 }

@@ -9,26 +9,10 @@
 #include "import/safetensors.h"
 #include "import/torch_file.h"
 
-static char *join_path(const char *dir, const char *name)
-{
-    const size_t room = strlen(dir) + strlen(name) + 2;
-    char *path = dgm_malloc(room);
-    if (path) snprintf(path, room, "%s/%s", dir, name);
-    return path;
-}
-
-bool dgm_checkpoint_has_file(const char *dir, const char *name)
-{
-    char *path = join_path(dir, name);
-    const bool yes = path && dgm_file_exists(path);
-    dgm_free(path);
-    return yes;
-}
-
 dgm_status dgm_checkpoint_spm(const dgm_import_job *job, const char *name, dgm_mapfile *f,
                               dgm_error *err)
 {
-    char *path = join_path(job->dir, name);
+    char *path = dgm_path_in(job->dir, name);
     if (!path) return dgm_no_memory(err);
     dgm_status st = dgm_mapfile_open(f, path, err);
     if (st == DGM_OK && job->opens && (st = job->opens(f->data, f->size, err)) != DGM_OK)
@@ -40,7 +24,7 @@ dgm_status dgm_checkpoint_spm(const dgm_import_job *job, const char *name, dgm_m
 dgm_status dgm_checkpoint_json(const char *dir, const char *name, dgm_need need, json_t **out,
                                dgm_error *err)
 {
-    char *path = join_path(dir, name);
+    char *path = dgm_path_in(dir, name);
     if (!path) return dgm_no_memory(err);
     dgm_status st = DGM_OK;
     if (need == DGM_REQUIRED || dgm_file_exists(path)) st = dgm_json_read(out, path, err);

@@ -10,7 +10,6 @@
 #include "import/import.h"
 #include "import/store.h"
 
-bool dgm_checkpoint_has_file(const char *dir, const char *name);
 
 // An object from a file of the folder. Optional and not there: *out keeps its value.
 dgm_status dgm_checkpoint_json(const char *dir, const char *name, dgm_need need, json_t **out,

@@ -39,14 +39,6 @@ static bool is_folder(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static char *join(const char *folder, const char *name)
-{
-    const size_t room = strlen(folder) + strlen(name) + 2;
-    char *path = dgm_malloc(room);
-    if (path) snprintf(path, room, "%s/%s", folder, name);
-    return path;
-}
-
 // The only checkpoint of a folder.
 static dgm_status find_checkpoint(reading *in, dgm_error *err)
 {
@@ -61,15 +53,12 @@ static dgm_status find_checkpoint(reading *in, dgm_error *err)
         if (count++ == 0) strcpy(name, d->d_name);
     }
     closedir(dir);
-    for (size_t i = 0; i < 3 && count > 1 && !in->path; i++) {
-        in->path = join(in->folder, usual[i]);
-        if (in->path && dgm_file_exists(in->path)) return DGM_OK;
-        dgm_free(in->path);
-        in->path = NULL;
-    }
-    DGM_FAIL_IF(count != 1, err, DGM_ERR_ARGUMENT, "'%s' has %d files that end in .pt: name one",
+    const char *chosen = name;
+    for (size_t i = 3; count > 1 && i-- > 0;)
+        if (dgm_file_exists_in(in->folder, usual[i])) chosen = usual[i];
+    DGM_FAIL_IF(count != 1 && chosen == name, err, DGM_ERR_ARGUMENT, "'%s' has %d files that end in .pt: name one",
                 in->folder, count);
-    in->path = join(in->folder, name);
+    in->path = dgm_path_in(in->folder, chosen);
     return in->path ? DGM_OK : dgm_no_memory(err);
 }
 
@@ -116,7 +105,7 @@ static dgm_status read_dict(reading *in, int side, dgm_error *err)
         "'%s': \"source_lang\" and \"target_lang\" are not said, so dict.*.txt cannot be found",
         in->path);
     snprintf(name, sizeof name, "dict.%s.txt", language);
-    char *path = join(in->folder, name);
+    char *path = dgm_path_in(in->folder, name);
     if (!path) return dgm_no_memory(err);
     dgm_status st = dgm_fairseq_dict_read(&in->dict[side], path, err);
     if (st == DGM_OK && in->dict[side].count != (size_t)rows)

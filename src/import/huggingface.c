@@ -72,7 +72,7 @@ static dgm_status list_pieces(reading *in, dgm_error *err)
 static dgm_status open_vocabularies(reading *in, bool separate, dgm_error *err)
 {
     const char *dir = in->job->dir;
-    if (!dgm_checkpoint_has_file(dir, "source.spm"))
+    if (!dgm_file_exists_in(dir, "source.spm"))
         DGM_TRY(dgm_checkpoint_json(dir, "tokenizer.json", DGM_OPTIONAL, &in->fast, err));
     if (in->fast) {
         in->shared_vocab = in->config.vocab_size == in->config.decoder_vocab_size;

@@ -46,14 +46,6 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static char *join(const char *dir, const char *name)
-{
-    const size_t room = strlen(dir) + strlen(name) + 2;
-    char *path = dgm_malloc(room);
-    if (path) snprintf(path, room, "%s/%s", dir, name);
-    return path;
-}
-
 void dgm_marian_files_close(dgm_marian_files *f)
 {
     dgm_unpack_remove(&f->unpacked);
@@ -90,7 +82,7 @@ static dgm_status find_only(const dgm_marian_files *f, name_test passes, const c
     }
     closedir(dir);
     if (st != DGM_OK || !found[0]) return st;
-    *out = join(f->root, found);
+    *out = dgm_path_in(f->root, found);
     return *out ? DGM_OK : dgm_no_memory(err);
 }
 
@@ -135,7 +127,7 @@ static bool is_decoder_yml(const char *n)
 static dgm_status find_named(const dgm_marian_files *f, const char *name, char **out,
                              dgm_error *err)
 {
-    char *path = join(f->root, name);
+    char *path = dgm_path_in(f->root, name);
     if (!path) return dgm_no_memory(err);
     if (dgm_file_exists(path))
         *out = path;
@@ -190,7 +182,7 @@ static dgm_status resolve(const dgm_marian_files *f, const json_t *name, const c
     DGM_FAIL_IF(!text || !text[0], err, DGM_ERR_FORMAT, "'%s': \"%s\" holds no name of a file",
                 f->settings_path, key);
     DGM_TRY(dgm_json_bool(f->settings, "relative-paths", &relative, err));
-    char *beside = join(f->root, text), *last = join(f->root, last_part(text));
+    char *beside = dgm_path_in(f->root, text), *last = dgm_path_in(f->root, last_part(text));
     char *as_is = dgm_strdup(text);
     char **choices[] = {&beside, &as_is, &last}, **chosen = NULL;
     for (int i = relative && text[0] != '/' ? 0 : 1; i < 3 && !chosen; i++)

@@ -2,7 +2,6 @@
 // Reading safetensors; see safetensors.h. The JSON headers are parsed by jansson and own the names.
 #include "import/safetensors.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -193,10 +192,8 @@ static dgm_status make_store(dgm_store **s, shards **out, size_t n, dgm_error *e
 static dgm_status open_file(dgm_store *s, shards *in, const char *dir, const char *name,
                             dgm_error *err)
 {
-    size_t room = strlen(dir) + strlen(name) + 2;
-    char *path = dgm_malloc(room);
+    char *path = dgm_path_in(dir, name);
     if (!path) return dgm_no_memory(err);
-    snprintf(path, room, "%s/%s", dir, name);
     dgm_mapfile *f = &in->files[in->n_files];
     dgm_status st = dgm_mapfile_open(f, path, err);
     if (st == DGM_OK) {
@@ -229,35 +226,20 @@ static dgm_status open_shards(dgm_store **s, const char *dir, const char *index_
 
 static const char whole[] = "model.safetensors", indexed[] = "model.safetensors.index.json";
 
-static bool exists_in(const char *dir, const char *name, char **path)
-{
-    const size_t room = strlen(dir) + strlen(name) + 2;
-    *path = dgm_malloc(room);
-    if (*path) snprintf(*path, room, "%s/%s", dir, name);
-    return *path && dgm_file_exists(*path);
-}
-
 bool dgm_safetensors_is_there(const char *dir)
 {
-    char *path;
-    bool yes = exists_in(dir, whole, &path);
-    dgm_free(path);
-    if (yes) return true;
-    yes = exists_in(dir, indexed, &path);
-    dgm_free(path);
-    return yes;
+    return dgm_file_exists_in(dir, whole) || dgm_file_exists_in(dir, indexed);
 }
 
 dgm_status dgm_safetensors_open(dgm_store **s, const char *dir, dgm_error *err)
 {
     *s = NULL;
-    char *index;
-    dgm_status st = DGM_OK;
-    if (exists_in(dir, indexed, &index)) {
-        st = open_shards(s, dir, index, err);
-    } else if (!index) {
-        st = dgm_no_memory(err);
-    } else if (dgm_safetensors_is_there(dir)) {
+    dgm_status st;
+    if (dgm_file_exists_in(dir, indexed)) {
+        char *index = dgm_path_in(dir, indexed);
+        st = index ? open_shards(s, dir, index, err) : dgm_no_memory(err);
+        dgm_free(index);
+    } else if (dgm_file_exists_in(dir, whole)) {
         shards *in = NULL;
         st = make_store(s, &in, 1, err);
         if (st == DGM_OK) st = open_file(*s, in, dir, whole, err);
@@ -265,7 +247,6 @@ dgm_status dgm_safetensors_open(dgm_store **s, const char *dir, dgm_error *err)
         st = dgm_fail(err, DGM_ERR_IO, "'%s' has no model.safetensors and no pytorch_model.bin",
                       dir);
     }
-    dgm_free(index);
     if (st != DGM_OK) dgm_store_close(s);
     return st;
 }

@@ -74,23 +74,11 @@ static dgm_status list_tokens(reading *in, dgm_error *err)
     return DGM_OK;
 }
 
-static bool has_file(const char *dir, const char *name, dgm_error *err, dgm_status *st)
-{
-    const size_t room = strlen(dir) + strlen(name) + 2;
-    char *path = dgm_malloc(room);
-    *st = path ? DGM_OK : dgm_no_memory(err);
-    if (!path) return false;
-    snprintf(path, room, "%s/%s", dir, name);
-    const bool there = dgm_file_exists(path);
-    dgm_free(path);
-    return there;
-}
-
 static dgm_status open_vocabulary(reading *in, dgm_error *err)
 {
     const char *dir = in->job->dir;
-    dgm_status st;
-    if (!has_file(dir, file_name, err, &st) && st == DGM_OK)
+    dgm_status st = DGM_OK;
+    if (!dgm_file_exists_in(dir, file_name))
         st = dgm_checkpoint_json(dir, other_name, DGM_OPTIONAL, &in->tokens, err);
     if (st == DGM_OK && in->tokens) return list_tokens(in, err);
     if (st == DGM_OK) st = dgm_checkpoint_spm(in->job, file_name, &in->spm, err);

@@ -2,7 +2,6 @@
 // Lists of tokens and their tokenisers; see token_vocab.h.
 #include "import/token_vocab.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -28,15 +27,9 @@ typedef struct tokeniser {
 static dgm_status look_for(const char *folder, const char *const *names, char **path,
                            dgm_error *err)
 {
-    for (*path = NULL; *names; names++) {
-        const size_t room = strlen(folder) + strlen(*names) + 2;
-        *path = dgm_malloc(room);
-        if (!*path) return dgm_no_memory(err);
-        snprintf(*path, room, "%s/%s", folder, *names);
-        if (dgm_file_exists(*path)) return DGM_OK;
-        dgm_free(*path);
-        *path = NULL;
-    }
+    *path = NULL;
+    while (*names && !dgm_file_exists_in(folder, *names)) names++;
+    if (*names && !(*path = dgm_path_in(folder, *names))) return dgm_no_memory(err);
     return DGM_OK;
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // pytorch_model.bin of a Hugging Face folder, whole or in shards; see torch_file.h.
-#include <stdio.h>
 #include <string.h>
 
 #include "base/mapfile.h"
@@ -36,20 +35,11 @@ static dgm_status make_store(dgm_store **s, files **out, size_t n, dgm_error *er
     return dgm_store_open(s, (dgm_store_container){.self = f, .close = close_files}, err);
 }
 
-static dgm_status path_in(const char *dir, const char *name, char **path, dgm_error *err)
-{
-    const size_t room = strlen(dir) + strlen(name) + 2;
-    *path = dgm_malloc(room);
-    if (!*path) return dgm_no_memory(err);
-    snprintf(*path, room, "%s/%s", dir, name);
-    return DGM_OK;
-}
-
 static dgm_status add_file(dgm_store *s, files *f, const char *dir, const char *name,
                            dgm_error *err)
 {
-    char *path;
-    DGM_TRY(path_in(dir, name, &path, err));
+    char *path = dgm_path_in(dir, name);
+    if (!path) return dgm_no_memory(err);
     dgm_status st = dgm_torch_open(&f->list[f->count], path, err);
     dgm_free(path);
     if (st != DGM_OK) return st;
@@ -75,26 +65,18 @@ static dgm_status open_shards(dgm_store **s, const char *dir, const char *path, 
     return st;
 }
 
-static bool exists(const char *dir, const char *name)
-{
-    char *path = NULL;
-    const bool yes = path_in(dir, name, &path, NULL) == DGM_OK && dgm_file_exists(path);
-    dgm_free(path);
-    return yes;
-}
-
 bool dgm_pytorch_is_there(const char *dir)
 {
-    return exists(dir, whole) || exists(dir, indexed);
+    return dgm_file_exists_in(dir, whole) || dgm_file_exists_in(dir, indexed);
 }
 
 dgm_status dgm_pytorch_open(dgm_store **s, const char *dir, dgm_error *err)
 {
     *s = NULL;
     dgm_status st;
-    if (exists(dir, indexed)) {
-        char *path;
-        DGM_TRY(path_in(dir, indexed, &path, err));
+    if (dgm_file_exists_in(dir, indexed)) {
+        char *path = dgm_path_in(dir, indexed);
+        if (!path) return dgm_no_memory(err);
         st = open_shards(s, dir, path, err);
         dgm_free(path);
     } else {

@@ -196,6 +196,16 @@ static void test_files(void **state)
     dgm_mapfile_close(&f);
     dgm_mapfile_close(&f);
     assert_true(dgm_file_exists(path));
+    char folder[sizeof path];
+    strcpy(folder, path);
+    char *slash = strrchr(folder, '/');
+    *slash = 0;
+    assert_true(dgm_file_exists_in(folder, slash + 1));
+    assert_false(dgm_file_exists_in(folder, "no file of this name"));
+    assert_false(dgm_file_exists_in(path, "."));
+    char *same = dgm_path_in(folder, slash + 1);
+    assert_string_equal(same, path);
+    dgm_free(same);
     unlink(path);
     dgm_error e;
     assert_int_equal(dgm_mapfile_open(&f, path, &e), DGM_ERR_IO);
