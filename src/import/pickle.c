@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The stack machine of pickles; see pickle.h. pickle_values.c looks at what it leaves.
 //
-// Limits, all far above what models have: 1 GiB of values, 10,000 open marks, memory slots no more than the pickle has
-// bytes. Instructions of protocols 0 and 1 that torch never writes are refused by their number.
+// Limits, all far above what models have: 1 GiB of values, 10,000 open marks, memory slots no more than bytes were
+// read before them. Instructions of protocols 0 and 1 that torch never writes are refused by their number.
 #include "import/pickle.h"
 
 #include <string.h>
@@ -305,7 +305,8 @@ static dgm_status remember(machine *m, uint64_t slot)
 {
     dgm_py *v = NULL;
     DGM_TRY(top(m, &v));
-    if (slot > m->in.size) return spoilt(m, "a memory slot beyond the file's size");
+    // Slots are numbered one after the other, each by an instruction: a larger number would only take memory.
+    if (slot > m->in.pos) return spoilt(m, "a memory slot far beyond those in use");
     const size_t old = m->memo_count;
     DGM_TRY(dgm_grow(&m->memo, &m->memo_cap, (size_t)slot + 1, sizeof *m->memo, m->err));
     if (slot >= old) {

@@ -83,7 +83,7 @@ dgm_status dgm_store_add(dgm_store *s, dgm_stored t, size_t element, dgm_error *
         return st;
     }
     DGM_TRY(dgm_grow(&s->tensors, &s->cap, s->count + 1, sizeof *s->tensors, err));
-    if (json_object_set_new(s->index, t.name, json_integer((json_int_t)s->count)) != 0)
+    if (json_object_set_new_nocheck(s->index, t.name, json_integer((json_int_t)s->count)) != 0)
         return dgm_no_memory(err);
     s->tensors[s->count++] = t;
     return DGM_OK;

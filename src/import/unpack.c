@@ -171,8 +171,9 @@ static dgm_status take_files(const char *root, const char *folder, dgm_error *er
     DIR *dir = opendir(root);
     DGM_FAIL_IF(!dir, err, DGM_ERR_IO, "cannot open '%s': %s", root, strerror(errno));
     for (struct dirent *d; st == DGM_OK && (d = readdir(dir)) != NULL;) {
-        if (d->d_name[0] == '.' || count++ > FILES_MAX) continue;
-        st = inside(path, root, d->d_name, err);
+        if (d->d_name[0] == '.') continue;
+        st = count++ < FILES_MAX ? inside(path, root, d->d_name, err)
+                                 : dgm_fail(err, DGM_ERR_FORMAT, "'%s' has more than %d files", root, FILES_MAX);
         if (st == DGM_OK && stat(path, &info) == 0 && S_ISREG(info.st_mode))
             st = take_file(path, d->d_name, folder, &total, err);
     }

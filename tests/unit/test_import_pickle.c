@@ -138,7 +138,7 @@ static void test_hostile(void **state)
         ROW("\x80\2\x86.", "byte 3: an instruction finds no value"),
         ROW("\x80\2}K\1s.", "byte 6: items for nothing"),
         ROW("\x80\2h\5.", "byte 4: an empty memory slot"),
-        ROW("\x80\2Nr\xff\xff\xff\x7f.", "byte 8: a memory slot beyond the file's size"),
+        ROW("\x80\2Nr\xff\xff\xff\x7f.", "byte 8: a memory slot far beyond those in use"),
         ROW("\x80\2X\xff\xff\xff\xff", "byte 7: the file ends inside a text"),
         ROW("\x80\2N", "byte 3: the pickle has no end (truncated?)"),
         ROW("\x80\2(t0e.", "byte 6: an instruction finds no mark"),
@@ -167,6 +167,11 @@ static void test_hostile(void **state)
     memset(deep + 2, '(', 20000);
     assert_int_equal(dgm_pickle_read(&p, deep, sizeof deep, &used, &root, &err), DGM_ERR_FORMAT);
     assert_string_equal(err.text, "byte 10003: nested too deeply");
+    // The file is large enough, but nothing was put into the slots before it.
+    static const char far[] = "\x80\2Nr\x20\x4e\0\0";
+    memcpy(deep, far, sizeof far - 1);
+    assert_int_equal(dgm_pickle_read(&p, deep, sizeof deep, &used, &root, &err), DGM_ERR_FORMAT);
+    assert_string_equal(err.text, "byte 8: a memory slot far beyond those in use");
     static const char circle[] = "\x80\2]q\0h\0a.";
     assert_int_equal(dgm_pickle_read(&p, circle, sizeof circle - 1, &used, &root, &err), DGM_OK);
     assert_ptr_equal(dgm_py_item(root, 0), root);

@@ -100,6 +100,9 @@ static void test_bad_shapes(void **state)
     t = (dgm_stored){.name = "n", .n_dims = 2, .shape = {INT32_MAX, INT32_MAX}};
     assert_int_equal(dgm_store_add(s, t, 8, &err), DGM_ERR_FORMAT);
     assert_int_equal(dgm_store_count(s), 1);
+    // Whatever bytes a damaged file has for a name: it is a name, and not a lack of memory.
+    add(s, (dgm_stored){.name = "W\xff\xc3", .type = DGM_STORED_F32}, 4);
+    assert_int_equal(dgm_store_find(s, "W\xff\xc3"), 1);
     dgm_store_close(&s);
 }
 
