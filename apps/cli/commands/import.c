@@ -42,9 +42,8 @@ static const option import_table[] = {
     {"config", 0, OPTION_TEXT, "FILE", AT(lib.config), 0, 0, NULL,
      "settings of a model of Marian or Nematus (default: those beside it)", NULL, NULL},
     {"vocabs", 0, OPTION_TEXT, "FILE,FILE", AT(lib.vocabs), 0, 0, NULL,
-     "vocabularies of a model of Marian or Nematus, one for both sides or two (default: what its "
-     "settings name)",
-     NULL, NULL},
+     "vocabularies of a model of Marian or Nematus, one for both sides or two (default: what its settings name)", NULL,
+     NULL},
     CARD_OPTIONS("name of the model (default: the folder's)"),
     {"check", 0, OPTION_TEXT, "TEXT", AT(check), 0, 0, NULL,
      "then translate this text in f32, each line as it is, and print the translations or, with --against, compare",
@@ -54,9 +53,7 @@ static const option import_table[] = {
      NULL},
     {"beam", 'b', OPTION_COUNT, "N", AT(beam), 1, 512, NULL, "--check: beam (default: the model's)", NULL, NULL},
     {"stats", 0, OPTION_FLAG, NULL, AT(stats), 0, 0, NULL,
-     "print size, time, time per GB and peak memory on standard error (a terminal shows them "
-     "anyhow)",
-     NULL, NULL},
+     "print size, time, time per GB and peak memory on standard error (a terminal shows them anyhow)", NULL, NULL},
     {"quiet", 'q', OPTION_FLAG, NULL, AT(quiet), 0, 0, NULL, "no progress bar and no notes", NULL,
      NULL},
     {0},
@@ -145,7 +142,7 @@ static int run_import(const command *self, int argc, char **argv)
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
     if (rest.count < 1 || rest.count > 2)
-        return fail_usage(self, "import takes a folder, or a format and a folder");
+        return fail_usage(self, "import takes a path, or a format and a path");
     const char *path = rest.items[rest.count - 1];
     if (!o.output) return fail_usage(self, "import requires --output FILE");
     if (o.against && !o.check) return fail_usage(self, "--against requires --check TEXT");
@@ -155,6 +152,7 @@ static int run_import(const command *self, int argc, char **argv)
     files_read(&files, "--source-spm", o.lib.source_spm);
     files_read(&files, "--target-spm", o.lib.target_spm);
     files_read(&files, "--bpe", o.lib.bpe);
+    files_read(&files, "--config", o.lib.config);
     files_read(&files, "--check", o.check);
     files_read(&files, "--against", o.against);
     files_write(&files, "--output", o.output); // before a folder that may fill the list
@@ -168,13 +166,12 @@ const command command_import = {
     .name = "import",
     .summary = "make a model file of another program's model",
     .usage = "[FORMAT] PATH -o FILE [options]",
-    .description = "Reads a model in the format of another program, a folder or file, and writes "
-                   "it as a Dragoman model "
-                   "file. Without a format, or with auto, it is recognised by its files. 'dragoman "
-                   "translate -m PATH' imports "
-                   "by itself, into XDG_CACHE_HOME/dragoman or ~/.cache/dragoman. "
-                   "docs/manual/IMPORT.md has a section "
-                   "on each format.",
+    .description =
+        "Reads a model of another program, a folder or a file, and writes it as a Dragoman model file. Without a format, "
+        "or with auto, it is recognised by its files. 'dragoman translate -m PATH' imports by itself, into "
+        "XDG_CACHE_HOME/dragoman or ~/.cache/dragoman.\n\n"
+        "Formats: huggingface, ctranslate2, argos, marian, opus-mt, bergamot, nematus, fairseq, opennmt-py. "
+        "docs/manual/IMPORT.md says what is read of each.",
     .example = "dragoman import opus-mt-en-de -o en-de.gguf --type i8\n"
                "dragoman import ctranslate2 folder -o en-de.gguf --source-spm source.spm --target-spm target.spm\n"
                "dragoman import folder -o en-de.gguf --check news.en --against news.de",

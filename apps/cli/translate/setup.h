@@ -48,9 +48,9 @@ int exit_code(dgm_status status);
      0,                                                                                            \
      0,                                                                                            \
      NULL,                                                                                         \
-     "model file, or a name that 'dragoman models' lists, e.g. en-de; or the folder of a "         \
-     "Hugging Face model, which is imported into ~/.cache/dragoman; several make an ensemble, "    \
-     "each with its weight",                                                                       \
+     "model file, or a name that 'dragoman models' lists, e.g. en-de; or a folder or file of "     \
+     "another program's model, which is imported into ~/.cache/dragoman; several make an "         \
+     "ensemble, each with its weight",                                                             \
      "models",                                                                                     \
      NULL},                                                                                        \
     {                                                                                              \
