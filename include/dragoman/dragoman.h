@@ -367,8 +367,8 @@ static inline void dgm_settings_default(dgm_settings *settings)
 typedef struct dgm_translator dgm_translator;
 
 // Loads a model: a path, or what else -m of the program takes: a name that `dragoman models` lists ("en-de"), a
-// folder of a Hugging Face model, which is imported into a cache first (models.h). path NULL: the default
-// model. settings NULL: defaults.
+// folder or file of another program's model, which is imported into a cache first (models.h). path NULL: the
+// default model. settings NULL: defaults.
 DGM_API dgm_status dgm_open(dgm_translator **t, const char *path, const dgm_settings *settings,
                             dgm_error *error);
 
