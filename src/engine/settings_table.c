@@ -122,9 +122,11 @@ const dgm_setting_row dgm_setting_rows[] = {
           "when a sentence is finished: margin (the best finished leads by --margin; exact on raw "
           "sums only, a heuristic with a length penalty), shrink (the beam gets smaller with every "
           "finished hypothesis), mask (finished ones take a place for one step), refill (as many "
-          "finished as the beam is wide), huggingface (like that library), first or "
+          "finished as the beam is wide), huggingface (like that library; -early: with its "
+          "early_stopping, -cut: without a forced end), first or "
           "first:K (K finished, at least and by default --nbest). Default: the model's"),
-     CHOICE("margin|shrink|mask|refill|huggingface|first"), .numbered = "first", .pub.min = 1,
+     CHOICE("margin|shrink|mask|refill|huggingface|first|huggingface-cut|huggingface-early|huggingface-early-cut"),
+     .numbered = "first", .pub.min = 1,
      .pub.max = DGM_FIRST_MAX, .pub.flags = OUTPUT},
     {KIND(FLOAT, margin, SEARCH, "margin", "margin", "lead at which --finish margin stops (default 3)"),
      RANGE("X", 0, MILLION, 3), .pub.flags = OUTPUT},

@@ -11,7 +11,8 @@
 #include "format/foreign.h"
 
 const char *const dgm_finish_names[] = {"margin", "shrink", "mask", "refill",
-                                        "huggingface", "first", NULL};
+                                        "huggingface", "first", "huggingface-cut",
+                                        "huggingface-early", "huggingface-early-cut", NULL};
 const char *const dgm_order_names[] = {"l2r", "r2l", "bidirectional", NULL};
 const char *const dgm_vocab_kind_names[] = {"sentencepiece", "words", "bpe", NULL};
 const char *const dgm_tokenizer_names[] = {"none", "moses", "sacremoses", "conservative", "aggressive", NULL};

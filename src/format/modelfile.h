@@ -119,7 +119,7 @@ dgm_status dgm_modelfile_vocab(const dgm_gguf *g, dgm_side side, dgm_vocab_spec 
 int dgm_modelfile_end(const dgm_vocab_spec *target);
 
 // Order of dragoman.decode.finish; NULL-terminated.
-extern const char *const dgm_finish_names[]; // margin, shrink, mask, refill, huggingface, first
+extern const char *const dgm_finish_names[]; // as dgm_finish of search/search.h
 
 enum { DGM_FIRST_MAX = 256 }; // of "first:K"
 

@@ -347,8 +347,7 @@ dgm_status dgm_bart_layers(const dgm_bart *b, dgm_error *err)
 void dgm_bart_decoding(dgm_gguf_writer *w, const dgm_marian_config *c)
 {
     dgm_gguf_set_u32(w, "dragoman.decode.beam", (uint32_t)c->beam);
-    // With early stopping a full store ends the search, which is what "refill" does.
-    dgm_gguf_set_string(w, "dragoman.decode.finish", c->early_stopping ? "refill" : "huggingface");
+    dgm_gguf_set_string(w, "dragoman.decode.finish", c->finish);
     dgm_gguf_set_f32(w, "dragoman.decode.length_penalty", (float)c->length_penalty);
     dgm_gguf_set_u32(w, "dragoman.decode.max_length", (uint32_t)c->max_length);
     dgm_gguf_set_u32(w, "dragoman.decode.max_source", (uint32_t)c->max_positions);

@@ -230,7 +230,7 @@ dgm_status dgm_fairseq_settings_read(dgm_fairseq_settings *s, const dgm_py *root
     c->eos = c->start = EOS;
     c->beam = BEAM;
     c->length_penalty = 1;
-    c->early_stopping = true;
+    c->finish = "refill";
     c->max_length = c->decoder_positions - 2 < LONGEST ? c->decoder_positions - 2 : LONGEST;
     c->never[c->never_count++] = PAD;
     return DGM_OK;

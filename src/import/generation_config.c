@@ -126,10 +126,20 @@ static dgm_status read_ids(dgm_marian_config *c, const json_t *o, dgm_error *err
     return DGM_OK;
 }
 
+// The finishing policy that searches as `generate` does.
+static const char *policy(bool early, bool forced_end)
+{
+    static const char *const names[2][2] = {{"huggingface-cut", "huggingface"},
+                                            {"huggingface-early-cut", "huggingface-early"}};
+    return names[early][forced_end];
+}
+
 dgm_status dgm_generation_read(dgm_marian_config *c, const json_t *config, const json_t *generation,
                                int lead, dgm_error *err)
 {
     const json_t *o = generation ? generation : config;
+    const bool forced_end = dgm_json_has(o, "forced_eos_token_id");
+    bool early = false;
     int64_t length = c->max_positions, beam = 1;
     c->length_penalty = 1;
     DGM_TRY(refuse_generation(o, err));
@@ -137,10 +147,11 @@ dgm_status dgm_generation_read(dgm_marian_config *c, const json_t *config, const
     DGM_TRY(dgm_json_int(o, "num_beams", 1, 256, &beam, err));
     DGM_TRY(dgm_json_int(o, "max_length", 3, 1 << 30, &length, err));
     DGM_TRY(dgm_json_real(o, "length_penalty", -10, 10, &c->length_penalty, err));
-    DGM_TRY(dgm_json_bool(o, "early_stopping", &c->early_stopping, err));
+    DGM_TRY(dgm_json_bool(o, "early_stopping", &early, err));
     if (length > c->max_positions) length = c->max_positions;
     c->beam = (int)beam;
-    c->max_length = (int)length - lead - (dgm_json_has(o, "forced_eos_token_id") ? 1 : 0);
+    c->finish = policy(early, forced_end);
+    c->max_length = (int)length - lead - (forced_end ? 1 : 0);
     if (c->max_length < 1) c->max_length = 1;
     return read_never(c, o, err);
 }

@@ -24,7 +24,7 @@ typedef struct dgm_marian_config {
     // generation
     int beam, max_length; // max_length: our meaning, tokens without start and end
     double length_penalty;
-    bool early_stopping;
+    const char *finish; // of dgm_finish_names
     int32_t never[DGM_MARIAN_NEVER_MAX];
     int never_count;
 } dgm_marian_config;

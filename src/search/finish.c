@@ -10,6 +10,7 @@
 //   refill       leaves if among the best B             refilled to B            |H| >= B
 //   huggingface  enters the store if among the best B;  refilled to B            store full and
 //                the store keeps its best B                                      not to be beaten
+//     -early     the same                               the same                 store full
 //   first:K      leaves if among the best B             refilled to B            |H| >= K
 //
 // T, H: finished so far. 3.0 ahead: best finished - best live, raw sums. Not to be beaten: best
@@ -21,7 +22,9 @@
 //   first                    symbol, so that all sums are of whole sentences
 //   mask                     only ends among the best B count, as before; a sentence without any
 //                            takes the best end that some live row had at some step (second store)
-//   huggingface              the end symbol is forced at log-probability 0
+//   huggingface, -early      the end symbol is forced at log-probability 0
+//     -cut, -early-cut       nothing is forced: the last words compete as they are with the ends of
+//                            their own step, and their length counts no end symbol
 // Constrained sentences, whatever the policy, are also done when the best live hypothesis, at its present
 // length, is behind what the result will hold. With a length penalty that is a heuristic, as margin's rule
 // is: so they are asked when as many are finished as the beam has places, not as many as the n-best
@@ -167,6 +170,15 @@ const dgm_finish_ops dgm_finish_table[DGM_FINISH_COUNT] = {
     [DGM_FINISH_REFILL] = {.take = take_refill, .stop = stop_full, .cut = true},
     [DGM_FINISH_HUGGINGFACE] = {.take = take_refill, .stop = stop_huggingface, .force_end = true},
     [DGM_FINISH_FIRST] = {.take = take_refill, .stop = stop_first, .cut = true},
+    [DGM_FINISH_HUGGINGFACE_CUT] = {.take = take_refill,
+                                    .stop = stop_huggingface,
+                                    .force_end = true,
+                                    .endless = true},
+    [DGM_FINISH_HUGGINGFACE_EARLY] = {.take = take_refill, .stop = stop_full, .force_end = true},
+    [DGM_FINISH_HUGGINGFACE_EARLY_CUT] = {.take = take_refill,
+                                          .stop = stop_full,
+                                          .force_end = true,
+                                          .endless = true},
 };
 
 // ---- one step of a sentence ---------------------------------------------------------------------
@@ -194,7 +206,9 @@ void dgm_active_expand(dgm_search *s, dgm_active *p, dgm_merge *m)
     dgm_active_prune(s, p);
     p->done = p->now.count == 0 || s->finish->stop(s, p) || (p->constraint && stop_behind(s, p));
     if (p->done && p->now.count > 0 && s->config.finish == DGM_FINISH_MARGIN) s->stats.early++;
-    if (!p->done && dgm_active_full(s, p) && s->finish->force_end) {
+    // A forced end is a step of its own, after the policy was asked; a hypothesis that is cut off completes
+    // in this one, with those that ended.
+    if ((!p->done || s->finish->endless) && dgm_active_full(s, p) && s->finish->force_end) {
         for (int j = 0; j < p->now.count; j++)
             if (dgm_hypo_complete(s, p, j)) dgm_active_force(s, p, j);
         p->done = true;

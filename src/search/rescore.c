@@ -86,7 +86,8 @@ static void finish(dgm_search *s, dgm_active *p, int i, float sum)
     for (int k = 0; k < s->scorer_count; k++)
         score = dgm_scorer_finish(&s->scorers[k], active, p->now.states[i * s->scorer_count + k],
                                   score);
-    e->score = dgm_final_score(p, score, e->length) + dgm_coverage(s, p, e->node, e->finished);
+    e->score = dgm_final_score(p, score, dgm_counted_length(s, e->length, e->finished)) +
+               dgm_coverage(s, p, e->node, e->finished);
     p->now.live[i].ended = true;
 }
 

@@ -29,6 +29,11 @@ typedef enum dgm_finish {
     DGM_FINISH_REFILL,     // only among the best W; live beam refilled; stop at W finished
     DGM_FINISH_HUGGINGFACE,
     DGM_FINISH_FIRST, // as refill, but stop at `first` finished
+    // HUGGINGFACE is a search with early_stopping=false and a forced end at the maximum length. CUT: none is
+    // forced. EARLY: early_stopping=true.
+    DGM_FINISH_HUGGINGFACE_CUT,
+    DGM_FINISH_HUGGINGFACE_EARLY,
+    DGM_FINISH_HUGGINGFACE_EARLY_CUT,
     DGM_FINISH_COUNT
 } dgm_finish;
 

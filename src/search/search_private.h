@@ -375,6 +375,8 @@ void dgm_active_prune(const dgm_search *s, dgm_active *p);
 int dgm_whole_length(const dgm_search *s, const dgm_active *p, const dgm_candidate *c);
 // Score by which a hypothesis of `length` tokens (end symbol counted) is ranked.
 float dgm_final_score(const dgm_active *p, float sum, int length);
+// What a completed hypothesis is divided by; `length` counts its end symbol.
+int dgm_counted_length(const dgm_search *s, int length, bool finished);
 // Result `index` of a sentence, with room for its words; a search's trace fills that and sets count.
 dgm_hypothesis *dgm_result_room(dgm_search *s, const dgm_ended *e, int index, dgm_room *room);
 // Into s->tokens: how the best result will begin (dgm_search_shared).
@@ -417,6 +419,9 @@ struct dgm_finish_ops {
     // The end symbol is forced at the maximum length, for nothing; else the model is asked for its
     // score in one more step.
     bool force_end;
+    // Of that end only: it is none. The hypothesis is cut off in the step that chose its last word, and its
+    // length counts that word last.
+    bool endless;
     // Live rows that did not end themselves are ended at the maximum length.
     bool cut;
     // The end score of every live row is remembered, for a sentence that never finished.

@@ -9,7 +9,7 @@
 // ends a hypothesis has nodes, too: it may hold a word.
 //
 // Length normalisation happens here and nowhere else: score = (sum - word_penalty * n) / n^penalty
-// with n = real tokens + 1 for the end symbol. (Marian subtracts its word penalty in the same
+// with n = real tokens + 1 for the end symbol, unless the policy cuts off without one. (Marian subtracts its word penalty in the same
 // place, from finished hypotheses, end symbol counted.)
 #include "search/search_private.h"
 
@@ -114,6 +114,11 @@ float dgm_final_score(const dgm_active *p, float sum, int length)
                                 p->lengths.length_penalty);
 }
 
+int dgm_counted_length(const dgm_search *s, int length, bool finished)
+{
+    return !finished && s->finish->endless && length > 1 ? length - 1 : length;
+}
+
 // The store keeps its best `width`; an equal newcomer ranks behind.
 static void insert(dgm_store *store, int width, const dgm_ended *e)
 {
@@ -141,7 +146,7 @@ static dgm_ended complete(dgm_search *s, dgm_active *p, const dgm_candidate *c, 
     return (dgm_ended){.node = node,
                        .length = length,
                        .sum = c->score,
-                       .score = dgm_final_score(p, score, length) +
+                       .score = dgm_final_score(p, score, dgm_counted_length(s, length, finished)) +
                                 dgm_coverage(s, p, node, finished),
                        .finished = finished};
 }

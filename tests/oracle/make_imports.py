@@ -58,10 +58,11 @@ def padded(rows, pad):
     return torch.tensor([r + [pad] * (width - len(r)) for r in rows])
 
 
-def translate(folder, case, lines, encode, decode, model, forced=0, **settings):
+def translate(folder, case, lines, encode, decode, model, forced=0, beams=(1, 6), **settings):
     """By transformers' generate; `forced`: tokens behind the start symbol that no translation may choose."""
     eos, pad = model.config.eos_token_id, model.config.pad_token_id
-    for beam in (1, 6):
+    cut_off_ends = model.generation_config.forced_eos_token_id is not None
+    for beam in beams:
         with open(os.path.join(folder, f"{case}.beam{beam}"), "w", encoding="utf8") as out:
             for at in range(0, len(lines), 50):
                 sources = [encode(line) for line in lines[at:at + 50]]
@@ -73,8 +74,8 @@ def translate(folder, case, lines, encode, decode, model, forced=0, **settings):
                 scores = logits.double().log_softmax(-1).gather(2, y[:, 1:, None])[:, :, 0]
                 for row, score in zip(y.tolist(), scores):
                     end = row.index(eos, 1 + forced) if eos in row[1 + forced:] else len(row) - 1
-                    # An end symbol at the maximum length was forced and counts nothing; our search that stops early counts it.
-                    counted = end - 1 if end == settings["max_length"] - 1 and not settings["early_stopping"] else end
+                    # An end symbol at the maximum length was forced and counts nothing.
+                    counted = end - 1 if end == settings["max_length"] - 1 and cut_off_ends else end
                     out.write(f"{score[forced:counted].sum().item():.5f}\t{decode(row[1:end + 1])}\n")
 
 
@@ -163,7 +164,7 @@ def save(model, where, pickled):
 
 # ---- mBART ---------------------------------------------------------------------------------------------------------------
 
-def mbart(folder, case, lines, seed, fifty):
+def mbart(folder, case, lines, seed, fifty, early=None, forced_end=2, more_ends=2, beams=(1, 6)):
     from transformers import GenerationConfig, MBartConfig, MBartForConditionalGeneration
     where = os.path.join(folder, case)
     os.makedirs(where)
@@ -177,12 +178,12 @@ def mbart(folder, case, lines, seed, fifty):
     start = 2 if fifty else number["de_DE"]
     config = MBartConfig(vocab_size=size, scale_embedding=fifty, activation_function="gelu" if fifty else "relu",
                          pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=start,
-                         forced_eos_token_id=2, **SHAPE)
+                         forced_eos_token_id=forced_end, **SHAPE)
     model = randomise(MBartForConditionalGeneration(config), seed)
-    model.final_logits_bias[0, 2] = 2                # most translations end before the limit, where searches differ
-    settings = dict(max_length=LENGTH, length_penalty=1.0, early_stopping=not fifty)
+    model.final_logits_bias[0, 2] = more_ends        # most translations end before the limit
+    settings = dict(max_length=LENGTH, length_penalty=1.0, early_stopping=not fifty if early is None else early)
     model.generation_config = GenerationConfig(pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=start,
-                                               forced_eos_token_id=2, num_beams=5, **settings)
+                                               forced_eos_token_id=forced_end, num_beams=5, **settings)
     save(model, where, True)
     text = [2 if i == 2 else 3 if i == 0 else 0 if i == 1 else i + 1 for i in range(count)]
 
@@ -192,7 +193,7 @@ def mbart(folder, case, lines, seed, fifty):
 
     more = {"forced_bos_token_id": number["de_DE"]} if fifty else {}
     translate(folder, case, lines, encode, lambda ids: pieces.decode([i - 1 for i in ids if 4 <= i <= count]), model,
-              1 if fifty else 0, **settings, **more)
+              1 if fifty else 0, beams, **settings, **more)
 
 
 # ---- FSMT ----------------------------------------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ def make(name, pieces, noise=None):
     bytes_out = {*range(first, first + 256)} - {*range(first + 33, first + 127)}
     generation = dict(ids, suppress_tokens=sorted({*special, *bytes_out, *range(pieces, size)}),
                       max_length=LENGTH, num_beams=4, length_penalty=1.0, early_stopping=False,
-                      forced_eos_token_id=ids["eos_token_id"])         # what is cut off has another length there
+                      forced_eos_token_id=ids["eos_token_id"])
     return model, config, generation, shapes
 
 
@@ -133,7 +133,8 @@ def search(model, pieces, name, generation, lines, beams):
             row = row[1:]
             length = row.index(pieces.eos_id()) + 1 if pieces.eos_id() in row else len(row)
             score = float(totals[i][:length].sum()) / length if beams == 1 else float(out.sequences_scores[i])
-            found.append([pieces.decode(row[:length - 1]), round(score, 5)])
+            words = [i for i in row[:length] if i not in (pieces.eos_id(), pad)]
+            found.append([pieces.decode(words), round(score, 5)])
     return found
 
 
@@ -153,10 +154,13 @@ def describe(name, models, lines):
     return entry
 
 
-def write_folder(folder, name, models, noise=None):
+def write_folder(folder, name, models, noise=None, early_stopping=False, forced=True):
     os.makedirs(folder, exist_ok=True)
     pieces = sentencepiece.SentencePieceProcessor(model_proto=models[name == "madlad"])
     model, config, generation, shapes = make(name, pieces.get_piece_size(), noise)
+    generation["early_stopping"] = early_stopping
+    if not forced:
+        del generation["forced_eos_token_id"]
     for file, value in (("config.json", config), ("generation_config.json", generation)):
         with open(os.path.join(folder, file), "w", encoding="utf-8") as f:
             json.dump(value, f)

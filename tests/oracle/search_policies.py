@@ -4,8 +4,9 @@
 
 Each case is a chain logit[v | last token u, position t] = last[u][v] + time[t][v] drawn from a seed (the generator of
 src/base/clock.h), small enough for a plain list of all candidates of every step: nothing here knows of rows, top-k
-lists or back-pointers. With --transformers the huggingface cases are also run through transformers' own generate() on
-a model that looks its logits up in the tables, and must agree; `make test-long` does that. Output (standard output):
+lists or back-pointers. With --transformers the huggingface cases (all four: with early_stopping or not, with a forced
+end or not) are also run through transformers' own generate() on a model that looks its logits up in the tables, and must
+agree; `make test-long` does that. Output (standard output):
 
     POLICY SEED VOCAB BEAM PENALTY MAX_LENGTH NBEST : SCORE TOKENS | SCORE TOKENS ...
 
@@ -62,8 +63,9 @@ class Sentence:
     def score(self, total, n):
         return total / n ** self.case["penalty"]
 
-    def end(self, total, tokens, store=None):
-        (self.finished if store is None else store).append((self.score(total, len(tokens) + 1), total, tokens))
+    def end(self, total, tokens, store=None, end_symbol=1):
+        score = self.score(total, len(tokens) + end_symbol)
+        (self.finished if store is None else store).append((score, total, tokens))
 
     def candidates(self):
         """(sum, row, token) of everything that may follow, in falling order."""
@@ -107,7 +109,7 @@ def search(case):
     policy, beam, longest = case["policy"], case["beam"], case["max_length"]
     s = Sentence(case)
     while True:
-        found, ends, tokens = s.candidates(), s.ends(), len(s.live[0][1])
+        found, ends, tokens, before = s.candidates(), s.ends(), len(s.live[0][1]), s.live
         if policy == "shrink":
             live, ended = places_step(s, found, beam - len(s.finished))
         elif policy == "mask":
@@ -125,11 +127,17 @@ def search(case):
                         s.end(total, s.live[row][1])
             break
         s.live = live
-        if policy == "huggingface":
+        last = policy.startswith("huggingface") and tokens + 1 == longest
+        if last and policy.endswith("cut"):          # what is among the best B of this step is whole, ended or not
+            for total, row, v in found[:beam]:
+                if v != EOS:
+                    s.end(total, before[row][1] + (v,), end_symbol=0)
+            break
+        if policy.startswith("huggingface"):
             s.finished = sorted(s.finished, key=lambda f: -f[0])[:beam]
         if not live or stop(s, policy):
             break
-        if policy == "huggingface" and tokens + 1 == longest:
+        if last:                                     # one more step, in which only the end is possible, for nothing
             for total, path in live:
                 s.end(total, path)
             break
@@ -141,11 +149,11 @@ def stop(s, policy):
     beam, best = s.case["beam"], s.live[0][0]
     if policy == "margin":
         return len(s.finished) >= s.case["nbest"] and max(f[1] for f in s.finished) - best >= 3.0
-    if policy in ("shrink", "refill"):
+    if policy in ("shrink", "refill") or "early" in policy:
         return len(s.finished) >= beam
     if policy.startswith("first"):
         return len(s.finished) >= max(int(policy.partition(":")[2] or 0), s.case["nbest"])
-    if policy == "huggingface":
+    if policy.startswith("huggingface"):
         return len(s.finished) == beam and s.score(best, len(s.live[0][1])) <= s.finished[-1][0]
     return False
 
@@ -156,7 +164,7 @@ def transformers_search(case):
     from transformers import GenerationMixin, PretrainedConfig, PreTrainedModel
     from transformers.modeling_outputs import CausalLMOutput
 
-    vocab, longest = case["vocab"], case["max_length"]
+    vocab, longest, forced = case["vocab"], case["max_length"], not case["policy"].endswith("cut")
     last, time = (torch.tensor(x, dtype=torch.float32) for x in tables(case["seed"], vocab, longest + 2))
 
     class TableConfig(PretrainedConfig):
@@ -177,12 +185,12 @@ def transformers_search(case):
     start = torch.tensor([[vocab - 1]])
     out = model.generate(
         start, attention_mask=torch.ones_like(start), num_beams=case["beam"], num_return_sequences=case["nbest"],
-        max_length=longest + 2, length_penalty=case["penalty"], early_stopping=False, do_sample=False,
-        forced_eos_token_id=EOS, eos_token_id=EOS, pad_token_id=vocab - 1, suppress_tokens=[UNK, vocab - 1],
+        max_length=longest + 1 + forced, length_penalty=case["penalty"], early_stopping="early" in case["policy"],
+        do_sample=False, forced_eos_token_id=EOS if forced else None, eos_token_id=EOS, pad_token_id=vocab - 1, suppress_tokens=[UNK, vocab - 1],
         use_cache=False, output_scores=True, return_dict_in_generate=True)
     found = []
     for row, score in zip(out.sequences.tolist(), out.sequences_scores.tolist()):
-        found.append((score, tuple(row[1:row.index(EOS, 1)])))
+        found.append((score, tuple(row[1:row.index(EOS, 1) if EOS in row[1:] else len(row)])))
     return found
 
 
@@ -203,6 +211,14 @@ def cases():
                     seed += 1
                     yield dict(policy=policy, seed=seed, vocab=16, beam=beam, penalty=penalty, max_length=longest,
                                nbest=nbest)
+    # Where many hypotheses are cut off: most lengths are short
+    for policy in ("huggingface-cut", "huggingface-early", "huggingface-early-cut"):
+        for beam in (2, 3, 4, 6):
+            for penalty in (0.0, 0.6, 1.0, 1.4):
+                for longest in (2, 3, 4, 6, 10):
+                    seed += 1
+                    yield dict(policy=policy, seed=seed, vocab=16, beam=beam, penalty=penalty, max_length=longest,
+                               nbest=beam)
 
 
 def main():
@@ -212,7 +228,7 @@ def main():
     bad = 0
     for case in cases():
         found = search(case)
-        if options.transformers and case["policy"] == "huggingface":
+        if options.transformers and case["policy"].startswith("huggingface"):
             theirs = transformers_search(case)
             if [t for _, t in theirs] != [t for _, t in found] or \
                     any(abs(a - b) > 1e-5 for (a, _), (b, _) in zip(theirs, found)):

@@ -238,6 +238,17 @@ typedef struct toy_search {
     dgm_search *search;
 } toy_search;
 
+// Does the policy complete hypotheses at the maximum length for nothing, and without an end symbol?
+static inline bool toy_forces_end(int finish)
+{
+    return finish == DGM_FINISH_HUGGINGFACE || finish >= DGM_FINISH_HUGGINGFACE_CUT;
+}
+
+static inline bool toy_endless(int finish)
+{
+    return finish == DGM_FINISH_HUGGINGFACE_CUT || finish == DGM_FINISH_HUGGINGFACE_EARLY_CUT;
+}
+
 static inline dgm_search_config toy_config(int beam, dgm_finish finish)
 {
     return (dgm_search_config){.search = "beam",

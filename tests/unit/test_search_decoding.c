@@ -670,8 +670,9 @@ static void coverage_of_every_search(void **state)
                 const toy_hypothesis *h = &alone[i].h[k];
                 toy_hypothesis seen = *h;
                 // A forced end has no step of its own.
-                seen.count -= !h->finished && c.finish == DGM_FINISH_HUGGINGFACE;
-                const double want = (double)h->sum / (h->count + 1) +
+                seen.count -= !h->finished && toy_forces_end((int)c.finish);
+                const int counted = h->count + (h->finished || !toy_endless((int)c.finish));
+                const double want = (double)h->sum / counted +
                                     0.3 * coverage_of(&m, &requests[i], &seen);
                 if (fabs((double)h->score - want) > 1e-3)
                     fail_msg("%s, policy %d: %g, not %g", c.search, run % DGM_FINISH_COUNT,

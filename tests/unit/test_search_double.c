@@ -273,7 +273,7 @@ static bool over(const dgm_search_config *c, int count, int finished)
     if (c->finish == DGM_FINISH_FIRST)
         return finished >= (c->first > c->nbest ? c->first : c->nbest);
     if (finished < width) return false;
-    if (c->finish != DGM_FINISH_HUGGINGFACE) return true;
+    if (c->finish != DGM_FINISH_HUGGINGFACE && c->finish != DGM_FINISH_HUGGINGFACE_CUT) return true;
     qsort(done, (size_t)finished, sizeof *done, by_final);
     return best / (float)(2 * live[0].pairs) <= done[width - 1].score;
 }
@@ -338,11 +338,14 @@ static int generation(oracle *o, int count, const dgm_search_config *config, int
         done[(*finished)++] = best;
     }
     memcpy(live, next_live, (size_t)kept * sizeof *live);
-    if (kept == 0 || over(config, kept, *finished)) return 0;
-    if (config->finish != DGM_FINISH_HUGGINGFACE || 2 * live[0].pairs + 2 <= max_length)
-        return kept;
-    for (int j = 0; j < kept; j++) // the end is forced, for nothing
-        done[(*finished)++] = close_path(o, &live[j], eod, eod, live[j].sum);
+    const bool full = kept > 0 && 2 * live[0].pairs + 2 > max_length, endless = toy_endless((int)config->finish);
+    if (kept == 0 || (!(full && endless) && over(config, kept, *finished))) return 0;
+    if (!toy_forces_end((int)config->finish) || !full) return kept;
+    for (int j = 0; j < kept; j++) { // the end is forced, for nothing, or there is none
+        whole *w = &done[(*finished)++];
+        *w = close_path(o, &live[j], eod, eod, live[j].sum);
+        if (endless) w->score = w->sum / (float)w->count;
+    }
     return 0;
 }
 
@@ -439,14 +442,17 @@ static void test_against_copy(void **state)
             dgm_search_config c = pairs_config(beam, 3 + round % 5);
             static const dgm_finish policies[] = {DGM_FINISH_REFILL, DGM_FINISH_SHRINK,
                                                   DGM_FINISH_MARGIN, DGM_FINISH_HUGGINGFACE,
+                                                  DGM_FINISH_HUGGINGFACE_CUT,
+                                                  DGM_FINISH_HUGGINGFACE_EARLY,
+                                                  DGM_FINISH_HUGGINGFACE_EARLY_CUT,
                                                   DGM_FINISH_FIRST,  DGM_FINISH_FIRST,
                                                   DGM_FINISH_FIRST};
             c.double_exact = round % 2;
             const int list = c.nbest;
-            for (int p = 0; p < 7; p++) {
+            for (int p = 0; p < 10; p++) {
                 c.finish = policies[p];
-                c.first = p == 5 ? 2 : p == 6 ? beam + 1 : 0;
-                c.nbest = p < 4 ? list : 1; // first: 1, 2, and one more than the beam
+                c.first = p == 8 ? 2 : p == 9 ? beam + 1 : 0;
+                c.nbest = p < 7 ? list : 1; // first: 1, 2, and one more than the beam
                 c.margin = 0.5f;
                 snprintf(what, sizeof what, "seed %d, beam %d, policy %d", round, beam, p);
                 compare(&m, &c, reference(&o, &c), what);
@@ -600,7 +606,7 @@ static void test_lengths(void **state)
             for (int k = 0; k < f.count; k++)
                 for (int i = 0; i < first[k].count; i++) {
                     const toy_hypothesis *h = &first[k].h[i];
-                    if (h->score > -INFINITY && finish != DGM_FINISH_HUGGINGFACE)
+                    if (h->score > -INFINITY && !toy_forces_end(finish))
                         assert_int_equal(h->count, length);
                     assert_true(h->count <= length);
                 }

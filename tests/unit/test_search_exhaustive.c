@@ -27,7 +27,7 @@ typedef struct walk {
     dgm_exec *exec;
     dgm_state *states[DGM_PARTS_MAX];
     const dgm_candidates *candidates;
-    bool force_end, allow_unk;
+    bool force_end, endless, allow_unk;
     float penalty;
     int longest;
     listed list[ALL * 8];
@@ -85,7 +85,8 @@ static void walk_from(walk *w, const int32_t *rows, int32_t token, listed *path)
     *done = *path;
     done->sum = w->force_end && path->count == w->longest ? base : score[TOY_EOS];
     done->words[path->count] = done->sum - base;
-    done->score = dgm_length_normalise(done->sum, path->count + 1, w->penalty);
+    const bool ends = !w->endless || path->count < w->longest;
+    done->score = dgm_length_normalise(done->sum, path->count + (ends ? 1 : 0), w->penalty);
     if (path->count == w->longest) return;
     for (int v = w->allow_unk ? TOY_UNK : TOY_UNK + 1; v < SPARE; v++) {
         if (score[v] == -INFINITY) continue;
@@ -210,7 +211,8 @@ static void test_every_policy(void **state)
         for (int finish = 0; finish < DGM_FINISH_COUNT; finish++) {
             dgm_search_config c = wide_config((dgm_finish)finish);
             c.length_penalty = w->penalty = (float)(seed % 3) * 0.5f;
-            w->force_end = finish == DGM_FINISH_HUGGINGFACE;
+            w->force_end = toy_forces_end(finish);
+            w->endless = toy_endless(finish);
             walk_all(w);
             assert_int_equal(w->count, ALL);
             const toy_answer a = toy_translate(&m, &c);
@@ -261,7 +263,8 @@ static void test_prefix(void **state)
     for (int i = 0; i < 4; i++) {
         for (int finish = 0; finish < DGM_FINISH_COUNT; finish++) {
             w->allow_unk = prefixes[i][0] == TOY_UNK;
-            w->force_end = finish == DGM_FINISH_HUGGINGFACE;
+            w->force_end = toy_forces_end(finish);
+            w->endless = toy_endless(finish);
             walk_all(w);
             dgm_search_config c = wide_config((dgm_finish)finish);
             toy_search t;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The five finishing policies on chains small enough to follow by hand: two words a and b, and the
+// The finishing policies on chains small enough to follow by hand: two words a and b, and the
 // probability of the next token given the last one.
 //
 //   MIXED    start: end .1 a .6 b .3     a: end .5 a .15 b .35     b: end .2 a .28 b .52
@@ -98,6 +98,20 @@ static const policy_case cases[] = {
      {{"a", .45, true}, {"b", .32, true}}},
     {"huggingface goes on while a live one is better", EARLY, DGM_FINISH_HUGGINGFACE, 1, 0, 2, 2, 4,
      4, {{"abbb", .056784, false}, {"a", .30, true}}},
+    {"huggingface-cut, not normalised: as with the forced end", MIXED, DGM_FINISH_HUGGINGFACE_CUT, 0, 0, 2,
+     2, 3, 3, {{"a", .30, true}, {"abb", .1092, false}}},
+    {"huggingface-cut divides by three words: -.738 against -.602 of a", MIXED, DGM_FINISH_HUGGINGFACE_CUT, 1,
+     0, 2, 2, 3, 3, {{"a", .30, true}, {"abb", .1092, false}}},
+    {"huggingface-early stops at a full store before the maximum length", SURE, DGM_FINISH_HUGGINGFACE_EARLY,
+     1, 0, 2, 2, 6, 2, {{"a", .45, true}, {"b", .32, true}}},
+    {"huggingface-early stops although a live one is better", EARLY, DGM_FINISH_HUGGINGFACE_EARLY, 1, 0, 2,
+     2, 4, 2, {{"a", .30, true}, {"", .30, true}}},
+    {"huggingface-early forces the end for nothing", MIXED, DGM_FINISH_HUGGINGFACE_EARLY, 1, 0, 2, 2, 3, 3,
+     {{"abb", .1092, false}, {"a", .30, true}}},
+    {"huggingface-early forces nothing in the step that fills the store", EARLY,
+     DGM_FINISH_HUGGINGFACE_EARLY, 1, 0, 2, 2, 2, 2, {{"a", .30, true}, {"", .30, true}}},
+    {"huggingface-early-cut: the store is filled in the step that cuts off, and ab (-.780) beats '' (-1.204)",
+     EARLY, DGM_FINISH_HUGGINGFACE_EARLY_CUT, 1, 0, 2, 2, 2, 2, {{"a", .30, true}, {"ab", .21, false}}},
     {"first stops at one although refill waits for two", MIXED, DGM_FINISH_FIRST, 0, 0, 2, 1, 6, 2,
      {{"a", .30, true}}},
     {"first:2 waits for two", MIXED, DGM_FINISH_FIRST, 0, 2, 2, 1, 3, 4, {{"a", .30, true}}},
@@ -126,7 +140,8 @@ static void check_list(const policy_case *c, const toy_answer *a)
         char text[TOY_TOKENS + 1] = {0};
         for (int j = 0; j < h->count; j++) text[j] = (char)('a' + h->tokens[j] - A);
         const double sum = log(c->list[i].probability);
-        const double score = sum / pow(h->count + 1, c->penalty);
+        const bool ends = h->finished || !toy_endless((int)c->finish);
+        const double score = sum / pow(h->count + (ends ? 1 : 0), c->penalty);
         if (strcmp(text, c->list[i].text) != 0 || h->finished != c->list[i].finished ||
             fabs(h->sum - sum) > 1e-4 || fabs(h->score - score) > 1e-4)
             fail_msg("%s: %d is '%s' %g (%g) %d, not '%s' %g (%g) %d", c->what, i, text,
