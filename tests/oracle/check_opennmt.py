@@ -3,9 +3,10 @@
 
 Puts the weights of FOLDER/opennmt-3 into the modules of OpenNMT-py 3.5 (PyPI; `pip install --no-deps OpenNMT-py configargparse
 pyonmttok`, on top of torch and sentencepiece), compares their names with the file's, and the greedy translations and
-log-probabilities with FOLDER/opennmt-3.beam1. Packages that OpenNMT-py imports but these modules do not use are replaced
+log-probabilities with FOLDER/opennmt-3.beam1.gz. Packages that OpenNMT-py imports but these modules do not use are replaced
 by empty ones.
 """
+import gzip
 import importlib.abc
 import importlib.machinery
 import os
@@ -94,7 +95,7 @@ def main(folder, most="25"):
     wrong, worst = 0, 0.0
     with open(os.path.join(folder, "lines.en"), encoding="utf8") as f:
         lines = f.read().split("\n")[:int(most)]
-    with open(os.path.join(folder, "opennmt-3.beam1"), encoding="utf8") as f:
+    with gzip.open(os.path.join(folder, "opennmt-3.beam1.gz"), "rt", encoding="utf8") as f:
         golden = f.read().split("\n")
     with torch.inference_mode():
         for line, expected in zip(lines, golden):

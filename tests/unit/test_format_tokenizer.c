@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Vocabularies of other systems: codes of subword-nmt and fastBPE, OpenNMT's marks, tokenizer.json, through a
-// model file to ids and back (tests/data/text/bpe.json, made by tests/oracle/make_bpe.py; another file of that kind
+// model file to ids and back (tests/data/text/bpe.json.gz, made by tests/oracle/make_bpe.py; another file of that kind
 // may be named as argument), files that are damaged or say what is not supported, allocation failures.
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -16,9 +16,10 @@
 #include "import/bpe_codes.h"
 #include "import/tokenizer_json.h"
 #include "scratch.h"
+#include "unit/packed.h"
 #include "unit/text_data.h"
 
-static const char *golden_path = "tests/data/text/bpe.json";
+static const char *golden_path = "tests/data/text/bpe.json.gz";
 static json_t *golden;
 static dgm_error err;
 
@@ -438,7 +439,9 @@ int main(int argc, char **argv)
     };
     if (argc > 1) golden_path = argv[1];
     dgm_json_init();
-    golden = json_load_file(golden_path, 0, NULL);
+    dgm_mapfile f = packed_file(golden_path);
+    golden = json_loadb((const char *)f.data, f.size, 0, NULL);
+    dgm_mapfile_close(&f);
     if (!golden || !scratch_open()) return 1;
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     json_decref(golden);

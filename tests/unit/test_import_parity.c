@@ -17,6 +17,7 @@
 
 #include "dragoman/dragoman.h"
 #include "dragoman/tools.h"
+#include "unit/packed.h"
 
 #define DATA "tests/data/import/"
 enum { LINES = 200 };
@@ -29,20 +30,10 @@ typedef struct parity {
 
 static char out[] = "/tmp/dragoman-parity-XXXXXX";
 
-static char *read_all(const char *path)
-{
-    FILE *f = fopen(path, "rb");
-    if (!f) fail_msg("%s is missing", path);
-    char *text = NULL;
-    size_t room = 0;
-    assert_true(getdelim(&text, &room, 0, f) > 0);
-    fclose(f);
-    return text;
-}
-
 // Cuts a text into lines in place.
-static void cut(char *text, char *lines[LINES])
+static void cut(dgm_mapfile file, char *lines[LINES])
 {
+    char *text = (char *)(uintptr_t)file.data; // no mapped one
     for (int i = 0; i < LINES; i++) {
         lines[i] = text;
         text = strchr(text, '\n');
@@ -55,8 +46,8 @@ static void compare(const parity *p, int beam, char *const lines[LINES])
 {
     char path[160];
     char *expected[LINES];
-    snprintf(path, sizeof path, DATA "%s.beam%d", p->golden, beam);
-    char *golden = read_all(path);
+    snprintf(path, sizeof path, DATA "%s.beam%d.gz", p->golden, beam);
+    dgm_mapfile golden = packed_file(path);
     cut(golden, expected);
     dgm_settings s;
     dgm_error err = {""};
@@ -89,7 +80,7 @@ static void compare(const parity *p, int beam, char *const lines[LINES])
     }
     dgm_results_free(&r);
     dgm_close(&t);
-    free(golden);
+    dgm_mapfile_close(&golden);
     if (same < LINES * 99 / 100 || off) fail_msg("%s, beam %d: %d the same, %d scores off", p->path, beam, same, off);
 }
 
@@ -98,14 +89,14 @@ static void check(void **state)
     const parity *p = *state;
     char path[160];
     char *lines[LINES];
-    char *text = read_all(DATA "lines.en");
+    dgm_mapfile text = packed_file(DATA "lines.en");
     dgm_error err = {""};
     cut(text, lines);
     snprintf(path, sizeof path, DATA "%s", p->path);
     if (dgm_import(p->format, path, out, NULL, &err) != DGM_OK) fail_msg("%s", err.text);
     compare(p, 1, lines);
     compare(p, 6, lines);
-    free(text);
+    dgm_mapfile_close(&text);
 }
 
 static int make_file(void **state)
