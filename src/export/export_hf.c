@@ -167,9 +167,9 @@ static dgm_status write_config(const folder *x, dgm_error *err)
     const dgm_export_model *m = x->m;
     const dgm_vocab_spec *t = &m->vocab[1];
     json_t *c = json_pack(
-        "{s:s,s:[s],s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:s,s:b,s:b,s:b,s:i,s:i,s:i,s:i,s:i,s:i,s:b,s:b,s:b,s:i,s:s}", "model_type",
-        "marian", "architectures", "MarianMTModel", "d_model", m->d, "encoder_layers", m->layers[0], "decoder_layers",
-        m->layers[1], "encoder_attention_heads", m->heads, "decoder_attention_heads", m->heads, "encoder_ffn_dim",
+        "{s:s,s:[s],s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:s,s:b,s:b,s:b,s:i,s:i,s:i,s:i,s:i,s:i,s:b,s:b,s:b,s:i,s:s}",
+        "model_type", "marian", "architectures", "MarianMTModel", "d_model", m->d, "encoder_layers", m->layers[0],
+        "decoder_layers", m->layers[1], "encoder_attention_heads", m->heads, "decoder_attention_heads", m->heads, "encoder_ffn_dim",
         m->ffn[0], "decoder_ffn_dim", m->ffn[1], "activation_function", their_activation(m->activation),
         "scale_embedding", m->scale_embedding, "share_encoder_decoder_embeddings", m->source == m->target,
         "tie_word_embeddings", m->output == m->target, "vocab_size", x->size[0], "decoder_vocab_size", x->size[1],

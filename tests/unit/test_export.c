@@ -279,7 +279,7 @@ static void test_no_memory(void **state)
             assert_int_equal(dgm_mem_live(), live);
         }
         assert_int_equal(st, DGM_OK);
-        assert_true(bytes_in(p.exported) == whole); // no key was left out for want of memory
+        assert_true(bytes_in(p.exported) == whole); // no key was left out
         clear(p.exported);
     }
     remove_places(&p);

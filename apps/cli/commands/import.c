@@ -167,8 +167,8 @@ const command command_import = {
     .summary = "make a model file of another program's model",
     .usage = "[FORMAT] PATH -o FILE [options]",
     .description =
-        "Reads a model of another program, a folder or a file, and writes it as a Dragoman model file. Without a format, "
-        "or with auto, it is recognised by its files. 'dragoman translate -m PATH' imports by itself, into "
+        "Reads a model of another program, a folder or a file, and writes it as a Dragoman model file. Without a "
+        "format, or with auto, it is recognised by its files. 'dragoman translate -m PATH' imports by itself, into "
         "XDG_CACHE_HOME/dragoman or ~/.cache/dragoman.\n\n"
         "Formats: huggingface, ctranslate2, argos, marian, opus-mt, bergamot, nematus, fairseq, opennmt-py. "
         "docs/manual/IMPORT.md says what is read of each.",
