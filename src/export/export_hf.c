@@ -169,13 +169,14 @@ static dgm_status write_config(const folder *x, dgm_error *err)
     json_t *c = json_pack(
         "{s:s,s:[s],s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:s,s:b,s:b,s:b,s:i,s:i,s:i,s:i,s:i,s:i,s:b,s:b,s:b,s:i,s:s}",
         "model_type", "marian", "architectures", "MarianMTModel", "d_model", m->d, "encoder_layers", m->layers[0],
-        "decoder_layers", m->layers[1], "encoder_attention_heads", m->heads, "decoder_attention_heads", m->heads, "encoder_ffn_dim",
-        m->ffn[0], "decoder_ffn_dim", m->ffn[1], "activation_function", their_activation(m->activation),
-        "scale_embedding", m->scale_embedding, "share_encoder_decoder_embeddings", m->source == m->target,
-        "tie_word_embeddings", m->output == m->target, "vocab_size", x->size[0], "decoder_vocab_size", x->size[1],
-        "eos_token_id", t->eos, "pad_token_id", x->pad, "decoder_start_token_id", x->zero_start ? x->pad : t->start,
-        "max_position_embeddings", positions(m), "static_position_embeddings", 1, "is_encoder_decoder", 1,
-        "normalize_before", 0, "bos_token_id", t->bos >= 0 ? t->bos : t->eos, "torch_dtype", "float32");
+        "decoder_layers", m->layers[1], "encoder_attention_heads", m->heads, "decoder_attention_heads", m->heads,
+        "encoder_ffn_dim", m->ffn[0], "decoder_ffn_dim", m->ffn[1], "activation_function",
+        their_activation(m->activation), "scale_embedding", m->scale_embedding, "share_encoder_decoder_embeddings",
+        m->source == m->target, "tie_word_embeddings", m->output == m->target, "vocab_size", x->size[0],
+        "decoder_vocab_size", x->size[1], "eos_token_id", t->eos, "pad_token_id", x->pad, "decoder_start_token_id",
+        x->zero_start ? x->pad : t->start, "max_position_embeddings", positions(m), "static_position_embeddings", 1,
+        "is_encoder_decoder", 1, "normalize_before", 0, "bos_token_id", t->bos >= 0 ? t->bos : t->eos, "torch_dtype",
+        "float32");
     return dgm_export_json(x->job, "config.json", c, err);
 }
 
