@@ -157,7 +157,9 @@ static int32_t piece_id(const reading *in, size_t i)
     const dgm_spm_item *p = &in->pieces.items[i];
     if (in->style == DGM_STYLE_M2M100) {
         const json_t *id = json_object_getn(in->vocab, p->piece, p->size);
-        return id && json_is_integer(id) ? (int32_t)json_integer_value(id) : -1;
+        if (!json_is_integer(id)) return -1;
+        const json_int_t n = json_integer_value(id);
+        return n >= 0 && n < INT32_MAX ? (int32_t)n : INT32_MAX; // too large for any vocabulary
     }
     static const int32_t first[] = {3, 0, 2}; // <unk>, <s>, </s>
     return i < 3 ? first[i] : (int32_t)i + 1;

@@ -115,11 +115,18 @@ static dgm_status ids_of_file(vocabulary *v, dgm_error *err)
     return DGM_OK;
 }
 
+// -1: not one of the model's.
+static int number_of(const vocabulary *v, const json_t *id)
+{
+    const json_int_t n = json_is_integer(id) ? json_integer_value(id) : -1;
+    return n >= 0 && n < v->size ? (int)n : -1;
+}
+
 static int id_of(const vocabulary *v, const char *word, const char *other, int usual)
 {
     const json_t *id = json_object_get(v->ids, word);
     if (!json_is_integer(id)) id = json_object_get(v->ids, other);
-    return json_is_integer(id) ? (int)json_integer_value(id) : usual;
+    return json_is_integer(id) ? number_of(v, id) : usual;
 }
 
 static dgm_status open_vocabulary(vocabulary *v, const dgm_import_job *job,
@@ -171,8 +178,7 @@ static dgm_status set_vocabulary(dgm_gguf_writer *w, const vocabulary *v, bool d
 {
     DGM_FAIL_IF(v->eos >= v->size || v->unk >= v->size || v->eos < 0 || v->unk < 0, err,
                 DGM_ERR_FORMAT,
-                "'%s': the numbers %d and %d of end and unknown symbol are not below %d", v->path,
-                v->eos, v->unk, v->size);
+                "'%s': end and unknown symbol have no numbers from 0 to %d", v->path, v->size - 1);
     const dgm_spm_vocab pieces = {.path = v->model_path,
                                   .model = v->model.data,
                                   .model_size = v->model.size,
@@ -206,10 +212,8 @@ static dgm_status set_prefix(dgm_import_job *job, const vocabulary *source, dgm_
     if (!prefix && source->model_path && source->model_path != source->path)
         return dgm_marian_languages(job, source->ids, NULL, err);
     if (!prefix) return DGM_OK;
-    const json_t *id = json_object_get(source->ids, prefix);
-    DGM_FAIL_IF(!json_is_integer(id), err, DGM_ERR_ARGUMENT,
-                "source prefix '%.60s' is not in the vocabulary", prefix);
-    const int32_t value = (int32_t)json_integer_value(id);
+    const int32_t value = number_of(source, json_object_get(source->ids, prefix));
+    DGM_FAIL_IF(value < 0, err, DGM_ERR_ARGUMENT, "source prefix '%.60s' is not in the vocabulary", prefix);
     dgm_gguf_set_array(job->w, "dragoman.source.prefix", DGM_META_I32, &value, 1);
     return DGM_OK;
 }

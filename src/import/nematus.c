@@ -64,7 +64,7 @@ static dgm_status find_config(reading *in, dgm_error *err)
         return join_path(path, sizeof in->config_path, in->job->options.config, "", "", err);
     DGM_TRY(join_path(path, sizeof in->config_path, in->path, ".json", "", err));
     if (is_file(path)) return DGM_OK;
-    const size_t stem = strlen(in->path) - strlen(".npz");
+    const size_t size = strlen(in->path), end = strlen(".npz"), stem = size > end ? size - end : 0;
     if (strcmp(in->path + stem, ".npz") == 0) {
         snprintf(path, sizeof in->config_path, "%.*s.json", (int)stem, in->path);
         if (is_file(path)) return DGM_OK;

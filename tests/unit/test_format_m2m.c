@@ -384,6 +384,25 @@ static void test_refused(void **state)
     }
 }
 
+// An id that is no id of the vocabulary is none of another piece by being cut to 32 bits.
+static void test_far_ids(void **state)
+{
+    (void)state;
+    char path[128];
+    write_folder(json_array_get(json_object_get(golden, "models"), 0));
+    json_t *vocab = json_copy(json_object_get(golden, "vocab"));
+    const char *piece = json_object_iter_key(json_object_iter(vocab));
+    snprintf(path, sizeof path, "%s/out.gguf", folder);
+    for (int negative = 0; negative < 2; negative++) {
+        dgm_error err = {{0}};
+        json_object_set_new(vocab, piece, json_integer(negative ? -4 : ((json_int_t)1 << 32) + 4));
+        write_json("vocab.json", vocab);
+        assert_int_not_equal(dgm_import_run("huggingface", folder, path, NULL, NULL, &err), DGM_OK);
+        if (!strstr(err.text, "has id")) fail_msg("%s", err.text);
+    }
+    json_decref(vocab);
+}
+
 // ---- MarianMT to many languages -----------------------------------------------------------------
 
 static void write_opus(const json_t *model, const char *source)
@@ -500,6 +519,7 @@ int main(void)
         cmocka_unit_test(test_opus_options),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_far_ids),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -623,6 +623,16 @@ static void test_refused(void **state)
     expect(model_of("aan"), put_text("a.fsv", "x"), "factored vocabulary");
     expect(model_of("aan"), put_text("bad.spm", "x"), "bad.spm");
     expect(model_of("aan"), put_text("bad.yml", "a: b\n"), "word 'a' has no number");
+    expect(model_of("aan"), put_text("end.yml", "</s>: 4294967296\n<unk>: 1\n"),
+           "end and unknown symbol have no numbers from 0 to 259");
+    expect(model_of("aan"), put_text("end.yml", "</s>: 260\n<unk>: 1\n"), "no numbers from 0 to 259");
+    dgm_import_options o;
+    dgm_error err = {""};
+    dgm_import_default(&o);
+    o.vocabs = put_text("far.yml", "</s>: 0\n<unk>: 1\n\">>deu<<\": 260\n");
+    o.source_prefix = ">>deu<<"; // in the list, but the model has no row for it
+    assert_int_not_equal(dgm_import("marian", model_of("aan"), in_folder("none.gguf"), &o, &err), DGM_OK);
+    if (!strstr(err.text, "source prefix '>>deu<<' is not in the vocabulary")) fail_msg("%s", err.text);
     expect(in_folder("absent"), NULL, "absent");
     make_folder("empty");
     expect(in_folder("empty"), NULL, "has no .npz or .bin file");
