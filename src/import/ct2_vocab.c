@@ -113,6 +113,10 @@ static dgm_status check_vocabulary(dgm_ct2 *in, int side, dgm_error *err)
                                   side == 0 && in->source_bos ? in->bos : NULL};
     DGM_FAIL_IF(in->size[side] < 2, err, DGM_ERR_FORMAT, "'%s/model.bin': the %s's embeddings are missing",
                 in->files->label, sides[side]);
+    // Rows without a column take no bytes, so the file's size does not bound them.
+    DGM_FAIL_IF(in->size[side] > DGM_SPEC_VOCAB_MAX, err, DGM_ERR_FORMAT,
+                "'%s/model.bin': the %s's embeddings have %d rows, at most %d", in->files->label, sides[side],
+                in->size[side], DGM_SPEC_VOCAB_MAX);
     DGM_FAIL_IF(count > in->size[side], err, DGM_ERR_FORMAT,
                 "'%s': the %s's vocabulary has %d tokens, its embeddings have %d rows", in->files->label, sides[side],
                 count, in->size[side]);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "format/modelfile.h"
 
 enum { LAYERS_MAX = 1024 };
 
@@ -118,6 +119,11 @@ static dgm_status read_sizes(dgm_onmt_settings *s, const dgm_store *tensors, dgm
     s->source_size = t[0]->rows;
     s->target_size = t[1]->rows;
     s->d_model = t[0]->cols;
+    // Of a tensor that repeats one row, or whose rows are empty, the file's size does not bound them.
+    for (int i = 0; i < 2; i++)
+        DGM_FAIL_IF(t[i]->cols < 1 || t[i]->rows > DGM_SPEC_VOCAB_MAX, err, DGM_ERR_FORMAT,
+                    "tensor '%s' is %d x %d, at most %d rows are read", needed[i], t[i]->rows, t[i]->cols,
+                    DGM_SPEC_VOCAB_MAX);
     s->ffn = t[2]->rows;
     s->encoder_layers = count_layers(tensors, "encoder.transformer");
     s->decoder_layers = count_layers(tensors, "decoder.transformer_layers");

@@ -260,6 +260,38 @@ static void test_refused(void **state)
     }
 }
 
+// Two thousand million rows of no numbers take no room in the file; they must take none in memory.
+static void test_empty_rows(void **state)
+{
+    (void)state;
+    static const char name[] = "encoder/embeddings_0/weight";
+    ct2_folder f = {.version = 6};
+    dgm_mapfile m;
+    char path[96];
+    dgm_error err = {""};
+    ct2_make(&f);
+    snprintf(path, sizeof path, "%s/model.bin", f.path);
+    assert_int_equal(dgm_mapfile_open(&m, path, NULL), DGM_OK);
+    uint8_t *data = malloc(m.size), *at;
+    memcpy(data, m.data, m.size);
+    at = memmem(data, m.size, name, sizeof name);
+    assert_non_null(at);
+    at += sizeof name + 1; // behind the number of dimensions
+    const uint32_t shape[2] = {INT32_MAX, 0}, none = 0;
+    uint32_t bytes;
+    memcpy(&bytes, at + 9, sizeof bytes);
+    memcpy(at, shape, sizeof shape);
+    memcpy(at + 9, &none, sizeof none);
+    const size_t head = (size_t)(at - data) + 13;
+    memmove(data + head, data + head + bytes, m.size - head - bytes);
+    ct2_write(&f, "model.bin", data, m.size - bytes);
+    dgm_mapfile_close(&m);
+    free(data);
+    assert_int_equal(import(&f, NULL, NULL, &err), DGM_ERR_FORMAT);
+    if (!strstr(err.text, "the source's embeddings have 2147483647 rows")) fail_msg("%s", err.text);
+    ct2_remove(&f);
+}
+
 // 200 files with a few bytes changed, cut or put in: an import works or ends in a message that names the file.
 static void test_damage(void **state)
 {
@@ -320,7 +352,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types),   cmocka_unit_test(test_versions), cmocka_unit_test(test_positions),
         cmocka_unit_test(test_vmap),    cmocka_unit_test(test_tokenisers), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_damage),  cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_damage),  cmocka_unit_test(test_no_memory), cmocka_unit_test(test_empty_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
