@@ -143,7 +143,7 @@ static bool stop_never(const dgm_search *s, const dgm_active *p)
 static bool stop_huggingface(const dgm_search *s, const dgm_active *p)
 {
     if (p->store.count < s->width) return false;
-    const float best = dgm_final_score(p, best_live(s, p), p->tokens);
+    const float best = dgm_final_score(p, best_live(s, p), p->tokens + dgm_counted_lead(s));
     return best <= p->store.items[s->width - 1].score;
 }
 
@@ -153,7 +153,7 @@ static bool stop_behind(const dgm_search *s, const dgm_active *p)
 {
     const int count = wanted(s, p);
     if (p->store.count < count) return false;
-    const float best = dgm_final_score(p, best_live(s, p), p->tokens + 1);
+    const float best = dgm_final_score(p, best_live(s, p), dgm_counted_length(s, p->tokens + 1, true));
     return best <= p->store.items[count - 1].score;
 }
 
@@ -168,17 +168,25 @@ const dgm_finish_ops dgm_finish_table[DGM_FINISH_COUNT] = {
                          .stop = stop_never,
                          .spare = true},
     [DGM_FINISH_REFILL] = {.take = take_refill, .stop = stop_full, .cut = true},
-    [DGM_FINISH_HUGGINGFACE] = {.take = take_refill, .stop = stop_huggingface, .force_end = true},
+    [DGM_FINISH_HUGGINGFACE] = {.take = take_refill,
+                                .stop = stop_huggingface,
+                                .force_end = true,
+                                .counts_lead = true},
     [DGM_FINISH_FIRST] = {.take = take_refill, .stop = stop_first, .cut = true},
     [DGM_FINISH_HUGGINGFACE_CUT] = {.take = take_refill,
                                     .stop = stop_huggingface,
                                     .force_end = true,
-                                    .endless = true},
-    [DGM_FINISH_HUGGINGFACE_EARLY] = {.take = take_refill, .stop = stop_full, .force_end = true},
+                                    .endless = true,
+                                    .counts_lead = true},
+    [DGM_FINISH_HUGGINGFACE_EARLY] = {.take = take_refill,
+                                      .stop = stop_full,
+                                      .force_end = true,
+                                      .counts_lead = true},
     [DGM_FINISH_HUGGINGFACE_EARLY_CUT] = {.take = take_refill,
                                           .stop = stop_full,
                                           .force_end = true,
-                                          .endless = true},
+                                          .endless = true,
+                                          .counts_lead = true},
 };
 
 // ---- one step of a sentence ---------------------------------------------------------------------

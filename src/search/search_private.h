@@ -377,6 +377,8 @@ int dgm_whole_length(const dgm_search *s, const dgm_active *p, const dgm_candida
 float dgm_final_score(const dgm_active *p, float sum, int length);
 // What a completed hypothesis is divided by; `length` counts its end symbol.
 int dgm_counted_length(const dgm_search *s, int length, bool finished);
+// Of the model's first tokens behind the start symbol, those that the policy counts.
+int dgm_counted_lead(const dgm_search *s);
 // Result `index` of a sentence, with room for its words; a search's trace fills that and sets count.
 dgm_hypothesis *dgm_result_room(dgm_search *s, const dgm_ended *e, int index, dgm_room *room);
 // Into s->tokens: how the best result will begin (dgm_search_shared).
@@ -422,6 +424,9 @@ struct dgm_finish_ops {
     // Of that end only: it is none. The hypothesis is cut off in the step that chose its last word, and its
     // length counts that word last.
     bool endless;
+    // Lengths count the model's own first tokens (the language of a translation), as those of transformers do,
+    // for which they are chosen tokens like others.
+    bool counts_lead;
     // Live rows that did not end themselves are ended at the maximum length.
     bool cut;
     // The end score of every live row is remembered, for a sentence that never finished.

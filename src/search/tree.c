@@ -9,7 +9,8 @@
 // ends a hypothesis has nodes, too: it may hold a word.
 //
 // Length normalisation happens here and nowhere else: score = (sum - word_penalty * n) / n^penalty
-// with n = real tokens + 1 for the end symbol, unless the policy cuts off without one. (Marian subtracts its word penalty in the same
+// with n = real tokens + 1 for the end symbol. Policies of transformers count the model's own first
+// tokens, too, and no end symbol where they cut off without one. (Marian subtracts its word penalty in the same
 // place, from finished hypotheses, end symbol counted.)
 #include "search/search_private.h"
 
@@ -114,9 +115,15 @@ float dgm_final_score(const dgm_active *p, float sum, int length)
                                 p->lengths.length_penalty);
 }
 
+int dgm_counted_lead(const dgm_search *s)
+{
+    return s->finish->counts_lead ? s->lead_count - 1 : 0;
+}
+
 int dgm_counted_length(const dgm_search *s, int length, bool finished)
 {
-    return !finished && s->finish->endless && length > 1 ? length - 1 : length;
+    const bool endless = !finished && s->finish->endless && length > 1;
+    return length + dgm_counted_lead(s) - (endless ? 1 : 0);
 }
 
 // The store keeps its best `width`; an equal newcomer ranks behind.

@@ -591,7 +591,7 @@ CASES = {
     "marian-positions": lambda f, c, l: marian(f, c, l, 2, pickled=False),
     "marian-odd": lambda f, c, l: marian(f, c, l, 9, pickled="odd", decoder_attention_heads=2, activation_function="tanh"),
     "marian-fast": lambda f, c, l: marian(f, c, l, 15, fast=True),
-    "mbart-50": lambda f, c, l: mbart(f, c, l, 8, True),
+    "mbart-50": lambda f, c, l: mbart(f, c, l, 11, True),
     "mbart": lambda f, c, l: mbart(f, c, l, 4, False),
     "fsmt": lambda f, c, l: fsmt(f, c, l, 10),
     "fairseq-new": lambda f, c, l: fairseq_new(f, c, l, 11),

@@ -310,6 +310,7 @@ static void force(const toy *const *models, int parts, const dgm_search_config *
 static void check_exact(const toy *const *models, int parts, const dgm_search_config *c,
                         dgm_vocabsel *vocabsel)
 {
+    const int lead = dgm_model_describe(models[0]->model)->target_prefix_count;
     const dgm_search_stats stats = run(models, parts, c, vocabsel, first);
     assert_true(stats.leads < stats.live);
     assert_true(c->cube_exact ? stats.exact > 0 : stats.rescored > 0);
@@ -323,8 +324,10 @@ static void check_exact(const toy *const *models, int parts, const dgm_search_co
             assert_memory_equal(f->words, h->words, (size_t)h->count * sizeof *h->words);
             assert_memory_equal(f->align, h->align,
                                 (size_t)(h->count * source_counts[i]) * sizeof *h->align);
-            if (h->finished || !toy_forces_end((int)c->finish))
-                assert_true(f->sum == h->sum && f->score == h->score);
+            if (!h->finished && toy_forces_end((int)c->finish)) continue;
+            const int counted = h->count + 1 + (toy_forces_end((int)c->finish) ? lead : 0);
+            assert_true(f->sum == h->sum);
+            assert_true(h->score == dgm_length_normalise(h->sum, counted, c->length_penalty));
         }
     }
 }

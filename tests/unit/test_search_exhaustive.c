@@ -30,6 +30,7 @@ typedef struct walk {
     bool force_end, endless, allow_unk;
     float penalty;
     int longest;
+    int lead; // of the model's first tokens, those that count
     listed list[ALL * 8];
     int count;
 } walk;
@@ -86,7 +87,7 @@ static void walk_from(walk *w, const int32_t *rows, int32_t token, listed *path)
     done->sum = w->force_end && path->count == w->longest ? base : score[TOY_EOS];
     done->words[path->count] = done->sum - base;
     const bool ends = !w->endless || path->count < w->longest;
-    done->score = dgm_length_normalise(done->sum, path->count + (ends ? 1 : 0), w->penalty);
+    done->score = dgm_length_normalise(done->sum, path->count + w->lead + (ends ? 1 : 0), w->penalty);
     if (path->count == w->longest) return;
     for (int v = w->allow_unk ? TOY_UNK : TOY_UNK + 1; v < SPARE; v++) {
         if (score[v] == -INFINITY) continue;
@@ -290,7 +291,8 @@ static void test_prefix(void **state)
     toy_close(&m);
 }
 
-// Tokens that the model wants before every sentence are fed, not scored and not shown.
+// Tokens that the model wants before every sentence are fed, not scored and not shown. Their number counts as
+// length under the policies of transformers.
 static void test_model_prefix(void **state)
 {
     (void)state;
@@ -306,10 +308,15 @@ static void test_model_prefix(void **state)
     toy_open(&m, &spec);
     const toy *models[] = {&m};
     walk *w = new_walk(models, 1);
-    walk_all(w);
-    const dgm_search_config c = wide_config(DGM_FINISH_REFILL);
-    const toy_answer a = toy_translate(&m, &c);
-    compare_list(&a, w);
+    for (int finish = 0; finish < DGM_FINISH_COUNT; finish++) {
+        w->force_end = toy_forces_end(finish);
+        w->endless = toy_endless(finish);
+        w->lead = toy_forces_end(finish) ? spec.prefix_count : 0;
+        walk_all(w);
+        const dgm_search_config c = wide_config((dgm_finish)finish);
+        const toy_answer a = toy_translate(&m, &c);
+        compare_list(&a, w);
+    }
     dgm_free(w);
     toy_close(&m);
 }
