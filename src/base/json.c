@@ -59,6 +59,10 @@ dgm_status dgm_json_parse(json_t **out, const void *data, size_t size, dgm_error
 {
     dgm_json_init();
     *out = NULL;
+    if (size >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0) { // the mark that editors of Windows put first
+        data = (const char *)data + 3;
+        size -= 3;
+    }
     DGM_FAIL_IF(size > FILE_MAX, err, DGM_ERR_FORMAT, "more than 128 MiB of JSON");
     memset(&reserve, 0, sizeof reserve);
     reserve.size = size * RESERVE_PER_BYTE + RESERVE_MIN;

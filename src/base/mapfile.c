@@ -44,12 +44,21 @@ static dgm_status read_all(dgm_mapfile *f, int fd, const char *path, dgm_error *
 
 enum { PIPE_WAIT_MS = 500 };
 
+// /dev/zero never ends; /dev/null does.
+static dgm_status check_device(int fd, const char *path, dgm_error *err)
+{
+    char first;
+    DGM_FAIL_IF(read(fd, &first, 1) != 0, err, DGM_ERR_IO, "cannot read '%s': it is a device", path);
+    return DGM_OK;
+}
+
 // What is no plain file is read to its end. Who is just about to open a pipe for writing gets a moment; one
 // that nobody writes to has its end at once, and is not waited for.
 static dgm_status read_special(dgm_mapfile *f, int fd, const struct stat *info, const char *path,
                                dgm_error *err)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
+    if (S_ISCHR(info->st_mode) || S_ISBLK(info->st_mode)) return check_device(fd, path, err);
     if (S_ISFIFO(info->st_mode)) poll(&p, 1, PIPE_WAIT_MS);
     DGM_TRY(read_all(f, fd, path, err));
     if (f->size > 0 || !S_ISFIFO(info->st_mode)) return DGM_OK;

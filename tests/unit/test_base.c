@@ -212,6 +212,11 @@ static void test_files(void **state)
     assert_non_null(strstr(e.text, path));
     assert_int_equal(dgm_mapfile_open(&f, "/", &e), DGM_ERR_IO);
     assert_non_null(strstr(e.text, "folder"));
+    assert_int_equal(dgm_mapfile_open(&f, "/dev/zero", &e), DGM_ERR_IO);
+    assert_string_equal(e.text, "cannot read '/dev/zero': it is a device");
+    assert_int_equal(dgm_mapfile_open(&f, "/dev/null", &e), DGM_OK);
+    assert_int_equal(f.size, 0);
+    dgm_mapfile_close(&f);
     // a pipe that nobody writes to is refused, one with a writer read to its end
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_int_equal(dgm_mapfile_open(&f, path, &e), DGM_ERR_IO);
