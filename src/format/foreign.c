@@ -66,7 +66,9 @@ static const struct {
 } signs[] = {
     {CONFIG, "config.json", "config.json"},
     {SAFETENSORS, "", ".safetensors"},
+    {SAFETENSORS, "", ".safetensors.index.json"}, // its parts may be missing: the importer says which
     {PICKLE, "pytorch_model", ".bin"},
+    {PICKLE, "pytorch_model", ".bin.index.json"},
     {METADATA, "metadata.json", "metadata.json"},
     {MODEL_FOLDER, "model", "model"},
     {INTGEMM, "", ".intgemm.alphas.bin"},
