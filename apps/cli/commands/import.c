@@ -8,6 +8,7 @@
 #include "commands/commands.h"
 #include "dragoman/tools.h"
 #include "io/files.h"
+#include "io/interrupt.h"
 #include "io/lineio.h"
 #include "io/progress.h"
 #include "translate/setup.h"
@@ -112,6 +113,7 @@ static int check(const import_options *o)
     c.progress = (dgm_progress){progress_tick, &bar};
     const dgm_status st = dgm_import_check(o->output, o->check, o->against, &c, &report, &error);
     progress_end(&bar);
+    if (interrupted) end_by_signal(interrupted);
     int code = st == DGM_OK ? EXIT_FINE : fail(exit_code(st), "%s", error.text);
     if (st == DGM_OK && o->against) print_report(w, report);
     if (st == DGM_OK && (report->failed || (o->against && report->same < report->lines))) code = EXIT_LINES;
@@ -126,9 +128,11 @@ static int import(const char *format, const char *path, import_options *o)
     progress_start(&bar, !o->quiet);
     o->lib.progress = (dgm_progress){progress_tick, &bar};
     if (!o->quiet) o->lib.note = note;
+    interrupt_catch(); // so that no part of a file stays behind
     const double start = seconds();
     const dgm_status st = dgm_import(format, path, o->output, &o->lib, &error);
     progress_end(&bar);
+    if (interrupted) end_by_signal(interrupted);
     if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
     if (o->stats || bar.kind == PROGRESS_BAR) print_stats(o->output, seconds() - start);
     return o->check ? check(o) : EXIT_FINE;
@@ -210,9 +214,11 @@ static int run_export(const command *self, int argc, char **argv)
     dgm_export_default(&lib);
     progress_start(&bar, !o.quiet);
     lib.progress = (dgm_progress){progress_tick, &bar};
+    interrupt_catch();
     const dgm_status st = dgm_export(rest.items[0], path, o.output, &lib, &error);
     progress_end(&bar);
     dgm_string_free(&path);
+    if (interrupted) end_by_signal(interrupted);
     return st == DGM_OK ? EXIT_FINE : fail(exit_code(st), "%s", error.text);
 }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "dragoman/common.h"
+#include "io/interrupt.h"
 #include "io/lineio.h"
 
 static void begin(progress *p, progress_kind kind)
@@ -166,7 +167,7 @@ int progress_tick(void *p, const char *stage, double share)
 {
     (void)stage;
     progress_show(p, 0, share);
-    return 0;
+    return interrupted; // where a command has called interrupt_catch
 }
 
 void progress_nap(void)
