@@ -193,12 +193,18 @@ static dgm_status write_generation(const folder *x, dgm_error *err)
         json_decref(never);
         return dgm_no_memory(err);
     }
-    const int first = strcmp(dgm_finish_names[m->decode.finish], "huggingface");
-    json_t *g = json_pack("{s:i,s:i,s:f,s:b,s:i,s:i,s:i,s:i,s:i,s:o}", "num_beams", m->decode.beam, "max_length",
-                          m->decode.max_length + 2, "length_penalty", (double)m->decode.length_penalty,
-                          "early_stopping", first != 0, "forced_eos_token_id", t->eos, "eos_token_id", t->eos,
+    const char *finish = dgm_finish_names[m->decode.finish];
+    const bool late = strcmp(finish, "huggingface") == 0 || strcmp(finish, "huggingface-cut") == 0;
+    const bool cut = strcmp(finish, "huggingface-cut") == 0 || strcmp(finish, "huggingface-early-cut") == 0;
+    json_t *g = json_pack("{s:i,s:i,s:f,s:b,s:i,s:i,s:i,s:i,s:o}", "num_beams", m->decode.beam, "max_length",
+                          m->decode.max_length + (cut ? 1 : 2), "length_penalty", (double)m->decode.length_penalty,
+                          "early_stopping", !late, "eos_token_id", t->eos,
                           "pad_token_id", x->pad, "decoder_start_token_id", x->zero_start ? x->pad : t->start,
                           "bos_token_id", t->bos >= 0 ? t->bos : t->eos, "bad_words_ids", never);
+    if (g && !cut && json_object_set_new(g, "forced_eos_token_id", json_integer(t->eos)) != 0) {
+        json_decref(g);
+        return dgm_no_memory(err);
+    }
     return dgm_export_json(x->job, "generation_config.json", g, err);
 }
 

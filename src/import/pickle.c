@@ -138,7 +138,7 @@ static dgm_status gather(machine *m, dgm_py_kind kind, size_t first)
     dgm_py *v = make(m, kind);
     if (!v) return too_much(m);
     if (kind == DGM_PY_DICT && (m->count - first) % 2) return spoilt(m, "a key without a value");
-    DGM_TRY(append(m, v, m->stack + first, m->count - first));
+    if (m->count > first) DGM_TRY(append(m, v, m->stack + first, m->count - first)); // the stack may be NULL
     m->count = first;
     return push(m, v);
 }

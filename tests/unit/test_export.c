@@ -159,6 +159,29 @@ static void test_two_sides(void **state)
     remove_folder(&f);
 }
 
+// early_stopping and forced_eos_token_id come back as they were.
+static void test_policies(void **state)
+{
+    (void)state;
+    static const char *const settings[] = {
+        "{\"max_length\": 20}", "{\"max_length\": 20, \"forced_eos_token_id\": 0}",
+        "{\"max_length\": 20, \"early_stopping\": true}",
+        "{\"max_length\": 20, \"early_stopping\": true, \"forced_eos_token_id\": 0}"};
+    folder f = make_folder();
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        places p = make_places();
+        dgm_error err = {""};
+        write_text(&f, "generation_config.json", settings[i]);
+        import("huggingface", f.path, p.model, "f32");
+        if (dgm_export("huggingface", p.model, p.exported, NULL, &err) != DGM_OK) fail_msg("%s", err.text);
+        import("huggingface", p.exported, p.again, NULL);
+        expect_same_key(p.model, p.again, "dragoman.decode.finish");
+        expect_same_key(p.model, p.again, "dragoman.decode.max_length");
+        remove_places(&p);
+    }
+    remove_folder(&f);
+}
+
 // A decoder that starts from zeros gets a <pad> whose row is zero in transformers.
 static void test_zero_start(void **state)
 {
@@ -291,6 +314,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trips), cmocka_unit_test(test_two_sides), cmocka_unit_test(test_zero_start),
         cmocka_unit_test(test_shapes),      cmocka_unit_test(test_refused),   cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_policies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

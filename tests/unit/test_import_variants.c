@@ -298,6 +298,33 @@ static void test_ids(void **state)
     remove_folder(&f);
 }
 
+// Each pair of early_stopping and forced_eos_token_id is a policy of its own.
+static void test_policies(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *policy;
+        int max_length;
+    } rows[] = {
+        {"{\"max_length\": 20, \"forced_eos_token_id\": 0}", "huggingface", 18},
+        {"{\"max_length\": 20, \"early_stopping\": false}", "huggingface-cut", 19},
+        {"{\"max_length\": 20, \"early_stopping\": true, \"forced_eos_token_id\": 0}", "huggingface-early", 18},
+        {"{\"max_length\": 20, \"early_stopping\": true, \"forced_eos_token_id\": null}", "huggingface-early-cut", 19},
+    };
+    folder f = make_folder();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        dgm_error err;
+        dgm_decode_spec d;
+        write_text(&f, "generation_config.json", rows[i].text);
+        dgm_gguf *g = import_well(&f);
+        assert_int_equal(dgm_modelfile_decode(g, &d, &err), DGM_OK);
+        assert_string_equal(dgm_finish_names[d.finish], rows[i].policy);
+        assert_int_equal(d.max_length, rows[i].max_length);
+        dgm_gguf_close(&g);
+    }
+    remove_folder(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,6 +332,7 @@ int main(void)
         cmocka_unit_test(test_stored_positions),
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_policies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
