@@ -3,11 +3,13 @@
 // general keys; see import.h. tools/import.c is the public side.
 #include "import/import.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/mapfile.h"
 #include "base/mem.h"
@@ -363,6 +365,20 @@ static bool is_auto(const char *format)
     return !format || strcmp(format, "auto") == 0;
 }
 
+// The first bytes of a file, or none.
+static bool begins_as(const char *path, const char *begin)
+{
+    char head[64] = {0};
+    const size_t n = strlen(begin);
+    struct stat info;
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) return false;
+    FILE *f = fopen(path, "rbe");
+    if (!f) return false;
+    const bool yes = n <= sizeof head && fread(head, 1, n, f) == n && memcmp(head, begin, n) == 0;
+    fclose(f);
+    return yes;
+}
+
 static dgm_status choose_importer(const dgm_import_job *job, const char *format, dgm_foreign kind,
                                   const dgm_importer **out, dgm_error *err)
 {
@@ -375,6 +391,8 @@ static dgm_status choose_importer(const dgm_import_job *job, const char *format,
     if (dgm_foreign_explain(job->dir, err)) return DGM_ERR_FORMAT;
     DGM_FAIL_IF(!dgm_file_exists(job->dir), err, DGM_ERR_IO, "cannot open '%s': %s", job->dir,
                 strerror(errno));
+    DGM_FAIL_IF(begins_as(job->dir, "GGUF"), err, DGM_ERR_FORMAT,
+                "'%s' is a model file already: 'dragoman translate -m %s'", job->dir, job->dir);
     return dgm_fail(err, DGM_ERR_FORMAT,
                     "'%s' holds no model that is known by its files; name its format: 'dragoman import "
                     "FORMAT PATH' ('dragoman import --help' lists them)",
@@ -391,6 +409,22 @@ static void mention_kind(const dgm_import_job *job, const dgm_importer *asked, d
     memcpy(text, err->text, sizeof text);
     dgm_fail(err, DGM_ERR_FORMAT, "%s ('%.200s' looks like %s: 'dragoman import %s')", text, job->dir,
              dgm_foreign_what(kind), name);
+}
+
+// A folder that git fetched without its large files has small texts in their place.
+static void mention_pointers(const dgm_import_job *job, dgm_error *err)
+{
+    char path[4096];
+    DIR *dir = err ? opendir(job->dir) : NULL;
+    if (!dir) return;
+    for (struct dirent *d; (d = readdir(dir)) != NULL;) {
+        if (snprintf(path, sizeof path, "%s/%s", job->dir, d->d_name) >= (int)sizeof path) continue;
+        if (!begins_as(path, "version https://git-lfs.github.com/spec/")) continue;
+        dgm_fail(err, DGM_ERR_FORMAT,
+                 "'%s' is a pointer of Git LFS in place of the file: 'git lfs pull' in that folder fetches it", path);
+        break;
+    }
+    closedir(dir);
 }
 
 dgm_status dgm_import_run(const char *format, const char *path, const char *output,
@@ -412,6 +446,7 @@ dgm_status dgm_import_run(const char *format, const char *path, const char *outp
     dgm_status st = dgm_gguf_writer_open(&job.w, err);
     if (st == DGM_OK) st = importer->run(&job, err);
     if (st == DGM_ERR_FORMAT || st == DGM_ERR_IO) mention_kind(&job, importer, kind, err);
+    if (st == DGM_ERR_FORMAT) mention_pointers(&job, err);
     dgm_gguf_writer_close(&job.w);
     dgm_free(card);
     dgm_import_free_weights(&job);

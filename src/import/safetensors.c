@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Reading safetensors; see safetensors.h. The JSON headers are parsed by jansson and own the names.
+#define _GNU_SOURCE
 #include "import/safetensors.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/bytes.h"
 #include "base/json.h"
@@ -226,20 +228,30 @@ static dgm_status open_shards(dgm_store **s, const char *dir, const char *index_
 
 static const char whole[] = "model.safetensors", indexed[] = "model.safetensors.index.json";
 
+// Also a file that may not be read and a link to nothing: opening it says so.
+static bool listed(const char *dir, const char *name)
+{
+    struct stat info;
+    char *path = dgm_path_in(dir, name);
+    const bool yes = path && lstat(path, &info) == 0;
+    dgm_free(path);
+    return yes;
+}
+
 bool dgm_safetensors_is_there(const char *dir)
 {
-    return dgm_file_exists_in(dir, whole) || dgm_file_exists_in(dir, indexed);
+    return listed(dir, whole) || listed(dir, indexed);
 }
 
 dgm_status dgm_safetensors_open(dgm_store **s, const char *dir, dgm_error *err)
 {
     *s = NULL;
     dgm_status st;
-    if (dgm_file_exists_in(dir, indexed)) {
+    if (listed(dir, indexed)) {
         char *index = dgm_path_in(dir, indexed);
         st = index ? open_shards(s, dir, index, err) : dgm_no_memory(err);
         dgm_free(index);
-    } else if (dgm_file_exists_in(dir, whole)) {
+    } else if (listed(dir, whole)) {
         shards *in = NULL;
         st = make_store(s, &in, 1, err);
         if (st == DGM_OK) st = open_file(*s, in, dir, whole, err);
