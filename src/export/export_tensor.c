@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Weights of an exported folder; see export.h. What has the right type is copied as it lies in the model file.
+#include <errno.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -77,8 +78,9 @@ dgm_status dgm_export_write(const dgm_export_tensor *t, FILE *f, dgm_error *err)
     for (int i = 0; i < t->count && fine; i++)
         fine = t->parts[i]->type == t->type ? put(f, t->parts[i]->data, t->parts[i]->bytes)
                                             : put_rows(t->parts[i], row, f);
-    dgm_free(row);
     fine = fine && put_zeros(zeros, f);
-    DGM_FAIL_IF(!fine, err, DGM_ERR_IO, "cannot write tensor '%s'", t->name);
+    const int code = errno;
+    dgm_free(row);
+    DGM_FAIL_IF(!fine, err, DGM_ERR_IO, "cannot write tensor '%s': %s", t->name, strerror(code));
     return DGM_OK;
 }

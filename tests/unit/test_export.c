@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "dragoman/tools.h"
+#include "export/export.h"
 #include "format/gguf.h"
 #include "marian_folder.h"
 
@@ -281,6 +282,20 @@ static long long bytes_in(const char *path)
     return total;
 }
 
+static void test_full_disk(void **state)
+{
+    (void)state;
+    const float values[2] = {1, 2};
+    const dgm_export_tensor t = {.name = "w", .values = values, .n_dims = 1, .rows = 1, .cols = 2};
+    FILE *f = fopen("/dev/full", "wb");
+    if (!f) skip();
+    setvbuf(f, NULL, _IONBF, 0);
+    dgm_error e;
+    assert_int_equal(dgm_export_write(&t, f, &e), DGM_ERR_IO);
+    assert_string_equal(e.text, "cannot write tensor 'w': No space left on device");
+    fclose(f);
+}
+
 static void test_no_memory(void **state)
 {
     (void)state;
@@ -315,6 +330,7 @@ int main(void)
         cmocka_unit_test(test_round_trips), cmocka_unit_test(test_two_sides), cmocka_unit_test(test_zero_start),
         cmocka_unit_test(test_shapes),      cmocka_unit_test(test_refused),   cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_policies),
+        cmocka_unit_test(test_full_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
