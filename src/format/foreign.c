@@ -76,6 +76,7 @@ static const struct {
     {INTGEMM, "", ".intgemm.alphas.bin.gz"},
     {INTGEMM, "", ".intgemm8.bin.gz"},
     {NPZ, "", ".npz"},
+    {NPZ, "", ".npz.gz"},
     {NPZ_JSON, "", ".npz.json"},
     {MARIAN_YML, "decoder.yml", "decoder.yml"},
     {MARIAN_YML, "", ".decoder.yml"},

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // `dragoman import` and `dragoman export`: model files of other programs' models, and the way back.
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "commands/commands.h"
 #include "dragoman/tools.h"
@@ -138,6 +140,13 @@ static int import(const char *format, const char *path, import_options *o)
     return o->check ? check(o) : EXIT_FINE;
 }
 
+// Found missing before the import, which may take minutes, not after it.
+static const char *missing_text(const import_options *o)
+{
+    if (o->check && access(o->check, R_OK) != 0) return o->check;
+    return o->against && access(o->against, R_OK) != 0 ? o->against : NULL;
+}
+
 static int run_import(const command *self, int argc, char **argv)
 {
     import_options o = {0};
@@ -151,6 +160,8 @@ static int run_import(const command *self, int argc, char **argv)
     if (!o.output) return fail_usage(self, "import requires --output FILE");
     if (o.against && !o.check) return fail_usage(self, "--against requires --check TEXT");
     if (o.beam && !o.check) return fail_usage(self, "--beam requires --check TEXT");
+    const char *missing = missing_text(&o);
+    if (missing) return fail(EXIT_RUNTIME, "cannot open '%s': %s", missing, strerror(errno));
     file_list files = {0};
     files_read(&files, "--card", o.lib.card_file);
     files_read(&files, "--source-spm", o.lib.source_spm);
