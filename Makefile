@@ -284,7 +284,8 @@ ifeq ($(ASAN)$(TSAN),)
 	@echo "building with $(OTHER), warnings are errors"
 	$(AGAIN) CC=$(OTHER) CXX=$(if $(filter gcc,$(OTHER)),g++,clang++) BUILD=build-$(OTHER) OPT=-O0 WERROR=1 build-$(OTHER)/dragoman
 endif
-	@$(if $(NVCC),echo "building the GPU device for one kind"; $(AGAIN) $(STRICT) CUDA_ARCHS=90 cuda-objects,echo "no nvcc: the GPU device is not built")
+	@echo "$(if $(NVCC),building the GPU device for one kind of GPU,no nvcc: the GPU device is not built)"
+	$(if $(NVCC),$(AGAIN) $(STRICT) CUDA_ARCHS=90 cuda-objects)
 	$(RUN_TESTS) source unit system
 
 # The suite again under sanitizers, Arm under qemu, fuzzing, full-size checks, goldens made again by the programs of others.
