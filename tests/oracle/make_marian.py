@@ -14,7 +14,7 @@ SOURCE and TARGET: text files of a corpus, line by line (plain or .xz). OUT gets
     NAME.beam1.tsv         score and translation of every line, as Marian gives them
     NAME.beam6.tsv         the same with beam 6, normalize 0.6, word penalty 0.1
     NAME.nbest.txt         n-best lists of the first 20 lines, in Marian's format
-    NAME.align.txt         "guided" alone: soft alignment of the first 20 lines
+    NAME.align.txt.gz      "guided" alone: soft alignment of the first 20 lines
     NAME.score.tsv         "pre" and "variants" in place of translations: Marian's scores of those of "post". Marian's
                            decoder does not normalise the keys and values of earlier words before self-attention, as its
                            training and its scorer do, and so translates badly with "pre"; "variants" hardly learns
@@ -23,6 +23,7 @@ SOURCE and TARGET: text files of a corpus, line by line (plain or .xz). OUT gets
 tests/data/marian holds those that tests read (tests/unit/test_import_marian.c). --check lets Marian translate again
 with the models in there and compares. Needs `pip install pymarian sentencepiece`; a few minutes a model on one core.
 """
+import gzip
 import lzma
 import os
 import shutil
@@ -67,13 +68,14 @@ TRAIN_LINES, TEST_LINES, LONGEST, NBEST_LINES = 11000, 200, 60, 20
 
 
 def lines(path):
-    with (lzma.open(path, "rt", encoding="utf-8") if path.endswith(".xz") else open(path, encoding="utf-8")) as f:
+    opening = lzma.open if path.endswith(".xz") else gzip.open if path.endswith(".gz") else open
+    with opening(path, "rt", encoding="utf-8") as f:
         for line in f:
             yield line.rstrip("\n")
 
 
 def write(path, text):
-    with open(path, "w", encoding="utf-8") as f:
+    with (gzip.open if path.endswith(".gz") else open)(path, "wt", encoding="utf-8") as f:
         f.writelines(line + "\n" for line in text)
 
 
@@ -181,7 +183,7 @@ def record(name, model=None, more=""):
     write(name + ".beam6.tsv", best_with_score(model, six + more))
     write(name + ".nbest.txt", decode(model, six + " --n-best" + more, NBEST_LINES))
     if name == "guided":
-        write(name + ".align.txt", decode(model, six + " --alignment soft", NBEST_LINES))
+        write(name + ".align.txt.gz", decode(model, six + " --alignment soft", NBEST_LINES))
 
 
 def check(data):
@@ -189,7 +191,7 @@ def check(data):
     different = 0
     with tempfile.TemporaryDirectory() as work:
         for name in os.listdir(data):
-            if not name.endswith((".tsv", ".txt")) or name == "input.txt":
+            if not name.endswith((".tsv", ".txt", ".txt.gz")) or name == "input.txt":
                 shutil.copy(os.path.join(data, name), work)
         shutil.copy(os.path.join(data, "input.txt"), work)
         os.chdir(work)
@@ -198,7 +200,7 @@ def check(data):
             record(name)
         record("student.intgemm8", "student.intgemm8.bin")
         for name in sorted(os.listdir(data)):
-            if name.endswith((".tsv", ".txt")) and list(lines(os.path.join(data, name))) != list(lines(name)):
+            if name.endswith((".tsv", ".txt", ".txt.gz")) and list(lines(os.path.join(data, name))) != list(lines(name)):
                 print("%s is another one now" % name, file=sys.stderr)
                 different += 1
     return different

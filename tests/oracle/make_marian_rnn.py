@@ -3,19 +3,20 @@
 """Makes the recurrent models of tests/data/marian_rnn and what Marian itself translates with them.
 
     make_marian_rnn.py train WORK PAIRS.tsv     trains every variant for minutes: WORK/NAME.npz
-    make_marian_rnn.py write WORK PAIRS.tsv OUT makes OUT/NAME.npz, OUT/NAME.tsv, OUT/text.en, OUT/joint.spm
+    make_marian_rnn.py write WORK PAIRS.tsv OUT makes OUT/NAME.npz, OUT/NAME.tsv.gz, OUT/text.en, OUT/joint.spm
 
 Needs pymarian (PyPI), which has the real Marian; a CPU is enough. PAIRS.tsv: source, tab, target; the first 11,000 lines are
 trained on (Tatoeba en-de, short lines), test lines are those behind them. A model's file
 has the first 200 that it does not make more than twice as long: Marian cuts runaways at 3 times the source's length, Dragoman
 elsewhere.
 
-Weights are cut to 8 bits of mantissa before Marian translates with them, so that archives of them are small. OUT/NAME.tsv
+Weights are cut to 8 bits of mantissa before Marian translates with them, so that archives of them are small. OUT/NAME.tsv.gz
 has one row for each translation: setting, line, score, text; settings are rows of SETTINGS.
 
 Marian cannot load tied embeddings under its type nematus (it looks for another name than it wrote): its own translations of
 such a model are made from the same weights under the names of s2s, which its loader leaves alone.
 """
+import gzip
 import re
 import subprocess
 import sys
@@ -138,7 +139,7 @@ def write(work, pairs, out):
             if len(kept) < count:
                 raise SystemExit(f"{name}, {setting}: only {len(kept)} lines do not run away")
             rows += [f"{setting}\t{i}\t{score}\t{text}\n" for i in kept for score, text in found[i][:best]]
-        (out / f"{name}.tsv").write_text("".join(rows), encoding="utf-8")
+        (out / f"{name}.tsv.gz").write_bytes(gzip.compress("".join(rows).encode(), 9, mtime=0))
         print(name, len(rows), "translations", flush=True)
 
 

@@ -25,6 +25,7 @@
 #include "format/shortlist.h"
 #include "import/npz.h"
 #include "import/spm_list.h"
+#include "packed.h"
 #include "scratch.h"
 
 #define DATA "tests/data/marian/"
@@ -40,9 +41,9 @@ typedef struct text {
     size_t count;
 } text;
 
-static text read_lines(const char *path)
+static text lines_of(char *bytes)
 {
-    text t = {.bytes = get(path)};
+    text t = {.bytes = bytes};
     for (char *at = t.bytes, *end; *at; at = end + 1) {
         end = strchrnul(at, '\n');
         t.lines[t.count++] = at;
@@ -50,6 +51,20 @@ static text read_lines(const char *path)
         *end = 0;
     }
     return t;
+}
+
+static text read_lines(const char *path)
+{
+    return lines_of(get(path));
+}
+
+static text read_packed(const char *path)
+{
+    dgm_mapfile f = packed_file(path);
+    char *copy = strdup((const char *)f.data);
+    assert_non_null(copy);
+    dgm_mapfile_close(&f);
+    return lines_of(copy);
 }
 
 static char notes[4096];
@@ -247,7 +262,7 @@ static void test_alignment(void **state)
 {
     (void)state;
     const char *file = import_it("marian", model_of("guided"), DATA "joint.spm", NULL);
-    text input = read_lines(DATA "input.txt"), golden = read_lines(DATA "guided.align.txt");
+    text input = read_lines(DATA "input.txt"), golden = read_packed(DATA "guided.align.txt.gz");
     dgm_settings o;
     dgm_settings_default(&o);
     o.beam = 6;

@@ -17,6 +17,7 @@
 #include "failures.h"
 #include "import/marian_rnn.h"
 #include "import/npz.h"
+#include "packed.h"
 #include "scratch.h"
 
 #define MARIAN "tests/data/marian_rnn/"
@@ -109,12 +110,13 @@ static void compare(const char *name, const char *model, const setting *how, cha
                     int count)
 {
     char path[96];
-    snprintf(path, sizeof path, MARIAN "%s.tsv", name);
+    snprintf(path, sizeof path, MARIAN "%s.tsv.gz", name);
     dgm_translator *t = open_model(model, how->beam, how->length, how->word);
     dgm_results *r = NULL;
     dgm_error err;
     assert_int_equal(dgm_translate(t, (const char *const *)lines, (size_t)count, &r, &err), DGM_OK);
-    char *text = get(path), *at = text;
+    dgm_mapfile text = packed_file(path);
+    char *at = (char *)(uintptr_t)text.data;
     int rows = 0, same = 0, rank = 0, last = -1;
     for (golden g; next_row(&at, &g);) {
         if (strcmp(g.setting, how->name) != 0) continue;
@@ -135,7 +137,7 @@ static void compare(const char *name, const char *model, const setting *how, cha
     assert_true(rows >= how->rows);
     if (same * 100 < rows * 99)
         fail_msg("%s, %s: %d of %d are Marian's", name, how->name, same, rows);
-    free(text);
+    dgm_mapfile_close(&text);
     dgm_results_free(&r);
     dgm_close(&t);
 }
