@@ -18,6 +18,7 @@
 
 #include "base/mem.h"
 #include "text/sacremoses_private.h"
+#include "text/tokenize.h"
 #include "text/unicode.h"
 
 enum { DOTS = 0x110000 }; // beyond Unicode: no text has it
@@ -254,37 +255,13 @@ static void split_dots(const dgm_moses_rules *rules, dgm_rewriting *r)
 
 // ---- tokens ---------------------------------------------------------------------------------
 
-static const char *entity_of(uint32_t code)
-{
-    switch (code) {
-    case '&':
-        return "&amp;";
-    case '|':
-        return "&#124;";
-    case '<':
-        return "&lt;";
-    case '>':
-        return "&gt;";
-    case '\'':
-        return "&apos;";
-    case '"':
-        return "&quot;";
-    case '[':
-        return "&#91;";
-    case ']':
-        return "&#93;";
-    default:
-        return NULL;
-    }
-}
-
 // Dots and entities written out.
 static void spell_out(const dgm_moses_rules *rules, dgm_rewriting *r)
 {
     const dgm_glyphs *l = r->line;
     for (size_t i = 0; i < l->count; i++) {
         const uint32_t c = l->items[i].code;
-        const char *entity = rules->options & DGM_MOSES_ESCAPE ? entity_of(c) : NULL;
+        const char *entity = rules->options & DGM_MOSES_ESCAPE ? dgm_moses_entity(c) : NULL;
         if (c > DOTS)
             for (uint32_t k = DOTS; k < c; k++) put(r, '.', &l->items[i]);
         else if (entity)

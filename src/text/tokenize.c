@@ -218,9 +218,9 @@ dgm_status dgm_moses_tokenize(dgm_text line, dgm_language lang, dgm_ranges *toke
     return st;
 }
 
-static const char *entity_of(char c)
+const char *dgm_moses_entity(uint32_t code)
 {
-    switch (c) {
+    switch (code) {
     case '&':
         return "&amp;";
     case '|':
@@ -255,7 +255,7 @@ dgm_status dgm_moses_tokenize_line(dgm_text line, dgm_language lang, bool escape
             continue;
         }
         for (size_t k = r.begin; k < r.end; k++) {
-            const char *entity = entity_of(line.data[k]);
+            const char *entity = dgm_moses_entity((uint8_t)line.data[k]);
             if (entity)
                 dgm_write_text(out, entity);
             else

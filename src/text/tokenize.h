@@ -10,6 +10,8 @@
 
 #include <stdbool.h>
 
+#include <stdint.h>
+
 #include "base/bytes.h"
 #include "base/status.h"
 #include "text/unicode.h"
@@ -57,5 +59,8 @@ dgm_status dgm_moses_detokenize_line(dgm_text line, dgm_language lang, bool unes
 // Is `word` (without its final dot) an abbreviation after which a sentence does not end? 1 = yes,
 // 2 = only before a number ("No. 5"), 0 = no.
 int dgm_abbreviation(dgm_language lang, dgm_text word);
+
+// What Moses writes in place of a character that its formats use for themselves; NULL: itself.
+const char *dgm_moses_entity(uint32_t code);
 
 #endif
