@@ -116,8 +116,12 @@ $(BUILD)/libdragoman.so: $(BUILD)/libdragoman.so.$(SOVERSION)
 $(BUILD)/dragoman: $(CLI_OBJ) $(BUILD)/libdragoman.a
 	$(CXX) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
+# Models and goldens that the tree keeps packed; done in no time when they lie there.
+test-data:
+	@scripts/test_data unpack
+
 $(BUILD)/tests/test_model_% $(BUILD)/tests/test_search_models $(BUILD)/tests/test_search_cube_models $(BUILD)/tests/test_search_double: TEST_EXTRA := tests/fixture.c
-$(BUILD)/tests/test_%: tests/unit/test_%.c tests/fixture.c tests/fixture.h $(BUILD)/libdragoman.a
+$(BUILD)/tests/test_%: tests/unit/test_%.c tests/fixture.c tests/fixture.h $(BUILD)/libdragoman.a | test-data
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -Wno-missing-prototypes $(CPPFLAGS_LIB) -Itests -MMD -MP -o $@ $< $(TEST_EXTRA) $(BUILD)/libdragoman.a $(CMOCKA) $(LIBS)
 
@@ -255,7 +259,7 @@ FUZZ_OBJ := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%.o,$(wildcard tests/fuzz/*.
 BENCH_OBJ := $(addprefix $(BUILD)/bench/programs/,ceilings.o clusters.o devlin2017.o devlin2017_model.o headlines.o moe.o roofline.o)
 # The software GPU is made of fibers, which sanitizers do not know.
 SOFTCUDA := $(if $(ASAN)$(TSAN),,$(BUILD)/tests/softcuda/libdragoman-cuda.so)
-unit-programs: $(UNIT) $(BUILD)/checkkernel $(BUILD)/checkbackend $(FUZZ_OBJ) $(BENCH_OBJ) $(SOFTCUDA)
+unit-programs: test-data $(UNIT) $(BUILD)/checkkernel $(BUILD)/checkbackend $(FUZZ_OBJ) $(BENCH_OBJ) $(SOFTCUDA)
 
 $(BUILD)/fuzz/%.o: tests/fuzz/%.c
 	@mkdir -p $(@D)
@@ -352,4 +356,4 @@ clean:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
-.PHONY: all cuda cuda-kit cuda-objects nvcc-found dragoman libraries deps demo unit-programs check test test-long help bench install uninstall clean
+.PHONY: all cuda cuda-kit cuda-objects nvcc-found dragoman libraries deps demo unit-programs test-data check test test-long help bench install uninstall clean

@@ -32,7 +32,8 @@ def fingerprint(program, only):
 def source(build):
     """What can be said without a compiler."""
     return [test(f"scripts/{s}", f"scripts/{s}") for s in ("check_layers", "check_format", "check_links", "check_names",
-                                                              "check_papers", "check_words", "check_models")]
+                                                              "check_papers", "check_words", "check_models")] + \
+        [test("scripts/test_data check", "scripts/test_data", "check")]
 
 
 def unit(build):
@@ -77,6 +78,7 @@ def system(build):
         tests += [test("tests/system/software_gpu", "tests/system/software_gpu", build)]
     tests += [test(f"tests/system/{name}", f"tests/system/{name}", build) for name in ("first_hour", "readme")]
     tests += [test("tests/system/install", "tests/system/install", build), test("tests/system/checks", "tests/system/checks"),
+              test("tests/system/test_data", "tests/system/test_data"),
               test("tests/system/measurements", "tests/system/measurements", build),
               test("tests/system/compare", "tests/system/compare", build)]
     return tests

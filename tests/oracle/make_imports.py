@@ -4,6 +4,7 @@
 For each case FOLDER/CASE has the files that the program would have, and CASE.beam1 and CASE.beam6 a line per source line:
 log-probability of the translation with its end symbol, a tab, the translation. tests/unit/test_import_parity.c imports
 the folders and compares; tests/data/import has the translations packed (gzip -9n *.beam?). The lines are FOLDER/lines.en.
+`scripts/test_data pack import` puts what was copied there into its archive.
 
 MarianMT, mBART and FSMT are computed by Hugging Face transformers. fairseq and OpenNMT-py are not needed: their files are
 written by torch with the names that their modules have, and computed by the small Transformer at the end of this file.

@@ -4,6 +4,8 @@
     PYTHONPATH=training python3 -m dragoman_training.fixtures tests/data/models             writes them
     PYTHONPATH=training python3 -m dragoman_training.fixtures --check tests/data/models     makes them again and compares
 
+The folder is kept packed: `scripts/test_data unpack` before, `scripts/test_data pack models` behind.
+
 For every row of VARIANTS two files are written:
   NAME.gguf           a model that the program can run
   NAME.fixture.gguf   for each of a few sentences k, computed in float64 and stored as f32:

@@ -306,8 +306,9 @@ class Files(unittest.TestCase):
             self.assertTrue(torch.equal(again.state_dict()[name], value), name)
 
     def test_one_fixture(self):
-        folder = os.path.join(os.path.dirname(__file__), "..", "..", "tests", "data", "models")
-        self.assertTrue(fixtures.check(folder, "rnn-devlin-tanh-lstm"))
+        root = os.path.join(os.path.dirname(__file__), "..", "..")
+        subprocess.run([os.path.join(root, "scripts", "test_data"), "unpack"], check=True)
+        self.assertTrue(fixtures.check(os.path.join(root, "tests", "data", "models"), "rnn-devlin-tanh-lstm"))
 
 
 @unittest.skipIf(step_attention.triton is None, "no Triton")
