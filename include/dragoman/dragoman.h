@@ -353,6 +353,9 @@ typedef struct dgm_settings {
     // changed are saved: the sentence is translated again with stand-ins for them (docs/manual/TEXT.md).
     // Nothing changes where all of them are there. Default 1.
     int32_t protect;
+    // 1: devices with a clock of their own measure how long they are busy (dgm_counters.device_seconds), which
+    // costs them some microseconds a step. Default 0.
+    int32_t time_devices;
 } dgm_settings;
 
 // Fills the first `size` bytes: what other languages call. In C and C++ use dgm_settings_default.
@@ -651,6 +654,10 @@ typedef struct dgm_counters {
     double evidence_decode_seconds; // CPU time that this took
     uint64_t copied, repeated; // lines with DGM_LINE_COPIED, DGM_LINE_REPEATED
     uint64_t mended;           // lines with DGM_LINE_MENDED
+    // With dgm_settings.time_devices: devices that have a clock, and the time in which they were busy with any
+    // thread's steps, of all of them together.
+    uint64_t devices;
+    double device_seconds;
 } dgm_counters;
 
 DGM_API void dgm_count_sized(const dgm_translator *t, dgm_counters *counters, size_t size);

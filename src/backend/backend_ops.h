@@ -51,6 +51,8 @@
     OP(dgm_status, exec_open, (dgm_exec *x, size_t device_bytes, dgm_error *err))                  \
     OP(void, sync, (dgm_exec *x))                                                                  \
     OP(void, exec_close, (dgm_exec *x))                                                            \
+    OP(dgm_status, clock, (dgm_exec *x, dgm_error *err))                                           \
+    OP(double, busy, (dgm_backend *b))                                                             \
     OP(dgm_mat, mat, (dgm_exec *x, int rows, int cols))                                            \
     OP(size_t, mat_bytes, (const dgm_backend *b, int rows, int cols))                              \
     OP(dgm_mat, cache, (dgm_exec *x, int rows, int cols, dgm_precision precision))                 \
@@ -147,7 +149,7 @@ struct dgm_exec {
 // ---- finding devices ----------------------------------------------------------------------------
 
 // Changes whenever a row of the table, its meaning or a structure in it does.
-enum { DGM_DEVICE_INTERFACE = 3 };
+enum { DGM_DEVICE_INTERFACE = 4 };
 
 typedef struct dgm_device_driver {
     uint32_t interface; // DGM_DEVICE_INTERFACE

@@ -255,6 +255,16 @@ void dgm_exec_observe(dgm_exec *x, const dgm_observer *observer)
     x->observer = observer;
 }
 
+dgm_status dgm_exec_clock(dgm_exec *x, dgm_error *err)
+{
+    return x->ops->clock(x, err);
+}
+
+double dgm_backend_busy(dgm_backend *b)
+{
+    return ops_of(b)->busy(b);
+}
+
 void dgm_exec_phase(dgm_exec *x, dgm_phase phase)
 {
     if (!x->meter) return;

@@ -55,6 +55,12 @@ void dgm_meter_add(dgm_meter *sum, const dgm_meter *m); // rows of the same work
 void dgm_exec_meter(dgm_exec *x, dgm_meter *meter);
 void dgm_exec_phase(dgm_exec *x, dgm_phase phase);
 
+// From now on the device measures when it is busy with what the worker asks of it. Before the worker's first operation.
+dgm_status dgm_exec_clock(dgm_exec *x, dgm_error *err);
+// Seconds in which it was, for any of the workers with a clock, until each of them waited last. Negative: the
+// workers' threads are all that could be busy (a CPU).
+double dgm_backend_busy(dgm_backend *b);
+
 // Told of the inputs of every product: max |x| of each of the rows; and of every rank when it is
 // done. Either may be NULL.
 typedef struct dgm_observer {

@@ -108,6 +108,16 @@ void dgm_evidence_init(dgm_evidence *evidence, size_t size)
     if (evidence) dgm_sized_give(evidence, size, &own, sizeof own);
 }
 
+static void count_devices(const dgm_translator *t, dgm_counters *c)
+{
+    for (int i = 0; t->time_devices && i < t->devices; i++) {
+        const double busy = dgm_backend_busy(dgm_home(t, i)->backend);
+        if (busy < 0) continue;
+        c->devices++;
+        c->device_seconds += busy;
+    }
+}
+
 void dgm_count_sized(const dgm_translator *t, dgm_counters *out, size_t size)
 {
     dgm_counters own = {0}, *const counters = &own;
@@ -130,6 +140,7 @@ void dgm_count_sized(const dgm_translator *t, dgm_counters *out, size_t size)
     counters->evidence_decoded = t->evidence_decoded;
     counters->evidence_decode_seconds = t->evidence_decode_seconds;
     dgm_workers_count(t, counters);
+    count_devices(t, counters);
     pthread_mutex_unlock(&mine->lock);
     dgm_sized_give(out, size, &own, sizeof own);
 }

@@ -149,6 +149,7 @@ void dgm_decoding_resolve(dgm_translator *t, const dgm_settings *s)
     t->config.top_k = s->top_k;
     t->config.seed = s->seed;
     t->config.count_unions = s->count_unions != 0;
+    t->time_devices = s->time_devices != 0;
     t->lattices = s->lattices != 0;
     t->lattice_weight = s->lattice_weight;
 }

@@ -128,6 +128,7 @@ struct dgm_translator {
     int started;
     dgm_text_stage *text;
 
+    bool time_devices; // they measure how long they are busy
     bool profiling; // dgm_profile_start; changes while nothing is in flight
     double profile_begin, text_seconds;
 };

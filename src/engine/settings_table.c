@@ -332,6 +332,9 @@ const dgm_setting_row dgm_setting_rows[] = {
           "i8 and i16: round activations by the scales stored by 'dragoman quantize --calibrate', "
           "not by every row's maximum"),
      .pub.flags = OUTPUT | SCORING},
+    {KIND(FLAG, time_devices, SPEED, "time-devices", "measuring of devices",
+          "measure how long devices are busy"),
+     .pub.flags = NO_OPTION},
     {KIND(INT, precompute, SPEED, "precompute", "number of pre-computed words",
           "recurrent models: make the first layers' products of the K most frequent words of each "
           "side when loading and look them up; the same translations, more memory (default 0)"),

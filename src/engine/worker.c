@@ -95,6 +95,7 @@ static dgm_status open_worker(dgm_worker *w, dgm_translator *t, dgm_error *err)
     if (centroids && !w->centroids) return dgm_no_memory(err);
     const dgm_translator *home = dgm_home(t, (int)(w - t->workers));
     DGM_TRY(dgm_exec_open(home->backend, w->bytes, &w->exec, err));
+    if (t->time_devices) DGM_TRY(dgm_exec_clock(w->exec, err));
     dgm_search_part parts[DGM_PARTS_MAX];
     for (int i = 0; i < t->member_count; i++) {
         DGM_TRY(dgm_state_open(home->members[i].model, w->exec, &t->limits, &w->states[i], err));

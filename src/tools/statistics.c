@@ -94,6 +94,8 @@ static const field count_fields[] = {
     COUNT("copied_lines", copied, "lines with parts that are no language"),
     COUNT("repeated_lines", repeated, "lines cut where they repeat"),
     COUNT("mended_lines", mended, "lines translated again to save what they had lost"),
+    COUNT("devices", devices, "devices that measure how long they are busy"),
+    CPU_TIME("device_seconds", device_seconds, "how long they were, together"),
 };
 // All fields of the struct have eight bytes; the first one is its size.
 _Static_assert(sizeof count_fields / sizeof count_fields[0] == sizeof(dgm_counters) / 8 - 1,

@@ -72,6 +72,39 @@ void check_memory(cb *c)
     }
 }
 
+// A device that measures counts nothing before there is work and more with every piece of it, once for all workers.
+static void check_clock_of(cb *c, cb_side *s, const float *numbers, int rows, int cols)
+{
+    dgm_exec *x[2] = {NULL, NULL};
+    dgm_error err;
+    const dgm_bytes bytes = {1 << 16, 2 * dgm_exec_mat_bytes(s->backend, rows, cols)};
+    double before = dgm_backend_busy(s->backend);
+    for (int round = 0; round < 4; round++) {
+        const int i = round % 2;
+        if (!x[i] && (dgm_exec_open(s->backend, bytes, &x[i], &err) != DGM_OK ||
+                      dgm_exec_clock(x[i], &err) != DGM_OK)) {
+            cb_fail(c, "%s", err.text);
+            break;
+        }
+        const dgm_mat m = dgm_exec_mat(x[i], rows, cols);
+        dgm_op_write(x[i], m, numbers);
+        dgm_exec_sync(x[i]);
+        const double now = dgm_backend_busy(s->backend);
+        if ((before < 0) != (now < 0) || (now >= 0 && !(now > before && now < 600)))
+            cb_fail(c, "busy for %g s, then for %g", before, now);
+        before = now;
+    }
+    for (int i = 0; i < 2; i++) dgm_exec_close(&x[i]);
+}
+
+void check_clock(cb *c)
+{
+    enum { MANY = 64, COLS = 96 };
+    cb_begin(c, "%d x %d", MANY, COLS);
+    const float *numbers = cb_floats(c, (size_t)MANY * COLS, 1);
+    CB_BOTH(c, s) check_clock_of(c, s, numbers, MANY, COLS);
+}
+
 void check_copies(cb *c)
 {
     for (int round = 0; round < ROUNDS; round++) {

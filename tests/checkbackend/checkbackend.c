@@ -40,6 +40,7 @@
 #define check_experts_bytes check_experts
 #define check_exec_open check_memory
 #define check_exec_close check_memory
+#define check_busy check_clock
 #define check_mat check_memory
 #define check_mat_bytes check_memory
 #define check_cache check_memory

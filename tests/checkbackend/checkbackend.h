@@ -78,6 +78,7 @@ dgm_vector *cb_vector(cb *c, cb_side *s, const float *numbers, int rows, int col
 void check_device(cb *c);
 void check_weights(cb *c);
 void check_memory(cb *c);
+void check_clock(cb *c);
 void check_linear(cb *c);
 void check_feed_forward(cb *c);
 void check_experts(cb *c);

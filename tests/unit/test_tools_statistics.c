@@ -22,7 +22,10 @@ static int set_up(void **state)
     (void)state;
     const char *const texts[] = {"a small house", "a house"};
     dgm_results *r = NULL;
-    if (dgm_open(&translator, MODEL, NULL, NULL) != DGM_OK) return -1;
+    dgm_settings settings;
+    dgm_settings_default(&settings);
+    settings.time_devices = 1;
+    if (dgm_open(&translator, MODEL, &settings, NULL) != DGM_OK) return -1;
     if (dgm_translate(translator, texts, 2, &r, NULL) != DGM_OK) return -1;
     dgm_results_free(&r);
     return 0;
@@ -71,6 +74,8 @@ static void they_say_what_the_structs_say(void **state)
     assert_string_equal(find(s, "precision")->text, dgm_describe(translator)->precision);
     assert_true(find(s, "beam")->number == (double)dgm_describe(translator)->beam);
     assert_null(find(s, "cpu_seconds"));
+    assert_true(find(s, "devices")->number == 0); // a CPU has no clock of its own
+    assert_true(find(s, "device_seconds")->number == 0);
     dgm_statistics_free(&s);
     assert_null(s);
 }

@@ -420,6 +420,7 @@ static void settle(translate_options *o)
     s->lattices = o->lattice != NULL;
     s->direction_later = o->directions != NULL;
     s->count_unions = o->stats && !timed(o); // counting costs time
+    s->time_devices = o->stats != NULL;
     // A corpus takes what the machine has, or as many threads as keep its device busy; who talks to us gets answers
     // by one. Memory that was measured out is not divided unasked.
     if (!settings_given(&o->engine.set, "threads") && !s->workspace && input_is_files(o)) s->threads = 0;

@@ -171,6 +171,12 @@ static void print_union(const dgm_counters *c, int32_t vocabulary)
             percent(c->selection_tokens, c->selections * (uint64_t)vocabulary));
 }
 
+// Percent of the time in which a device was busy, the mean over devices; 0 where none measures it.
+static double device_busy(const dgm_counters *c, double took)
+{
+    return c->devices && took > 0 ? 100 * c->device_seconds / ((double)c->devices * took) : 0;
+}
+
 void stats_run(dgm_translator *t, uint64_t failed, double load, double took)
 {
     dgm_counters c;
@@ -207,6 +213,8 @@ void stats_run(dgm_translator *t, uint64_t failed, double load, double took)
     print_evidence(&c);
     print_optimisations(t);
     fprintf(stderr, "time        %.3f s to load, %.3f s to translate\n", load, took);
+    if (c.devices)
+        fprintf(stderr, "device busy %.1f %% of that, %.3f s\n", device_busy(&c, took), c.device_seconds);
     fprintf(stderr, "speed       %.1f lines/s, %.1f output tokens/s\n", (double)c.lines / took,
             (double)c.target_tokens / took);
     fprintf(stderr, "memory      %.1f MiB weights, %.1f MiB workspace, %.1f MiB peak RSS\n",
@@ -251,6 +259,7 @@ void stats_json(dgm_translator *t, uint64_t failed, double load, double took)
     json_count(w, "failed", (double)failed);
     json_number(w, "load_seconds", load);
     json_number(w, "seconds", took);
+    json_number(w, "device_busy_percent", device_busy(&c, took));
     json_number(w, "lines_per_second", (double)c.lines / took);
     json_number(w, "tokens_per_second", (double)c.target_tokens / took);
     json_count(w, "peak_rss_bytes", (double)peak_rss());

@@ -9,6 +9,7 @@
 
 #include "backend/backend_ops.h"
 #include "backend/cuda/kernels_cuda.h"
+#include "backend/spans.h"
 
 // device_cuda.c: the table, and a declaration of every function in it.
 #define CUDA_OP(result, name, parameters) result cuda_##name parameters;
@@ -23,6 +24,8 @@ struct dgm_backend {
     int capability; // 90: 9.0
     int processors;
     bool static_scales;
+    cudaEvent_t epoch; // timer_cuda.c: what times are measured from; NULL: nobody asked
+    dgm_spans busy;    // in seconds
 };
 
 struct dgm_linear {
@@ -83,10 +86,13 @@ typedef struct cuda_ring {
     size_t size, at, sent;
 } cuda_ring;
 
+typedef struct cuda_timer cuda_timer;
+
 // A worker's own: its stream, what is to be played on it, and the memory by which numbers travel.
 typedef struct cuda_exec_own {
     cudaStream_t stream;
     cuda_tape *tape;
+    cuda_timer *clock; // NULL: nobody asked
     cuda_ring ring;
     char *back, *device_back; // host, device: results
     size_t back_size;
@@ -129,6 +135,13 @@ void cuda_tape_close(cuda_tape **t); // accepts NULL inside
 void cuda_tape_copy(cuda_tape *t, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind);
 // Starts what was written.
 cudaError_t cuda_tape_play(cuda_tape *t);
+void cuda_tape_time(cuda_tape *t, cuda_timer *c); // plays are timed from now on
+
+// timer_cuda.c. Around a play, and when it was waited for; clocks may be NULL.
+cudaError_t cuda_timer_begin(cuda_timer *c);
+cudaError_t cuda_timer_end(cuda_timer *c);
+void cuda_timer_take(cuda_timer *c);
+void cuda_timer_close(cuda_timer **c); // accepts NULL inside
 
 // exec_cuda.c. Operations that send begin with cuda_begin: from then on half of the ring is theirs.
 void cuda_begin(dgm_exec *x);

@@ -186,6 +186,7 @@ const dgm_device_driver *dragoman_device(void)
 
 void cuda_close(dgm_backend **b)
 {
+    if ((*b)->epoch) cudaEventDestroy((*b)->epoch);
     dgm_free(*b);
     *b = NULL;
 }

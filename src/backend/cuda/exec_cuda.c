@@ -60,6 +60,7 @@ void cuda_exec_close(dgm_exec *x)
     cuda_use(x->backend);
     if (o->stream) cudaStreamSynchronize(o->stream);
     cuda_tape_close(&o->tape);
+    cuda_timer_close(&o->clock);
     if (o->stream) cudaStreamDestroy(o->stream);
     cudaFree(x->device.base);
     cudaFreeHost(o->ring.host);
@@ -179,6 +180,7 @@ bool cuda_wait(dgm_exec *x, const char *what)
     if (!cuda_fine(x, cuda_tape_play(o->tape), what) ||
         !cuda_fine(x, cudaStreamSynchronize(o->stream), what))
         return false;
+    cuda_timer_take(o->clock);
     for (int i = 0; i < o->wanted_count; i++) {
         const cuda_wanted *w = &o->wanted[i];
         memcpy(w->to, o->weights + w->at, (size_t)w->count * sizeof(float));

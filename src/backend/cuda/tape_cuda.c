@@ -54,6 +54,7 @@ struct cuda_tape {
     const dgm_backend *backend;
     cudaStream_t stream;
     cuda_ring *ring;
+    cuda_timer *clock; // NULL: nobody wants to know
     list now; // its first node is the copy of the ring
     kept graphs[GRAPHS];
     uint64_t seen[SEEN], plays;
@@ -351,9 +352,17 @@ cudaError_t cuda_tape_play(cuda_tape *t)
     t->plays++;
     if (e == cudaSuccess) e = cuda_use(t->backend);
     if (t->now.count) send_ring(t);
-    if (e == cudaSuccess && t->now.count)
-        e = t->plain || t->now.count < SMALL ? play_plain(t) : play_graph(t);
+    if (e == cudaSuccess && t->now.count) {
+        e = cuda_timer_begin(t->clock);
+        if (e == cudaSuccess) e = t->plain || t->now.count < SMALL ? play_plain(t) : play_graph(t);
+        if (e == cudaSuccess) e = cuda_timer_end(t->clock);
+    }
     t->now.count = 0;
     t->now.used = 0;
     return e;
+}
+
+void cuda_tape_time(cuda_tape *t, cuda_timer *c)
+{
+    t->clock = c;
 }

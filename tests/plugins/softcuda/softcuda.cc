@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -356,6 +357,55 @@ extern "C" cudaError_t cudaStreamDestroy(cudaStream_t s)
     const cudaError_t e = cudaStreamSynchronize(s);
     delete s;
     return e;
+}
+
+// ---- events -----------------------------------------------------------------------------------------
+
+// What an event says is the time at which its stream came to it.
+struct CUevent_st {
+    int device;
+    bool recorded, reached;
+    double at; // milliseconds
+};
+
+extern "C" cudaError_t cudaEventCreate(cudaEvent_t *e)
+{
+    *e = new CUevent_st{current_device, false, false, 0};
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaEventDestroy(cudaEvent_t e)
+{
+    std::lock_guard<std::recursive_mutex> lock(gate);
+    if (e->recorded && !e->reached) softcuda_stop("an event is given back before its stream came to it");
+    delete e;
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t stream)
+{
+    std::lock_guard<std::recursive_mutex> lock(gate);
+    CUstream_st *s = stream_of(stream);
+    if (e->device != s->device) softcuda_stop("an event of another device than its stream");
+    e->recorded = true;
+    e->reached = false;
+    s->work.push_back([=] {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        e->at = 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
+        e->reached = true;
+    });
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEvent_t to)
+{
+    std::lock_guard<std::recursive_mutex> lock(gate);
+    if (from->device != to->device || !from->recorded || !to->recorded)
+        return answer(cudaErrorInvalidResourceHandle);
+    if (!from->reached || !to->reached) return answer(cudaErrorNotReady);
+    *milliseconds = (float)(to->at - from->at);
+    return cudaSuccess;
 }
 
 // ---- copies -----------------------------------------------------------------------------------------
