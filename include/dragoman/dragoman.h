@@ -411,6 +411,7 @@ typedef struct dgm_translator_info {
     const char *shortlist; // "all", "lexical", "cluster", "union" or "intersect"
     int64_t batch_tokens;
     int32_t vocabulary; // tokens of the target side
+    int32_t widened;    // 1: precision is not the device's usual one, which does not hold the models' numbers
 } dgm_translator_info;
 
 DGM_API const dgm_translator_info *dgm_describe(const dgm_translator *t);

@@ -58,6 +58,7 @@ struct dgm_translator {
     dgm_backend *backend;
     struct dgm_translator *twins[DGM_DEVICES_MAX - 1];
     int devices; // 1 and twins
+    const struct dgm_translator *like; // of a twin: whose precisions it takes; NULL: its own
     dgm_loaded members[DGM_PARTS_MAX];
     int member_count;
     dgm_vocab *source, *target; // target may be source

@@ -384,6 +384,13 @@ dgm_status dgm_encode(dgm_state *s, int count, const dgm_source *sources, int32_
     return dgm_exec_status(s->exec, err);
 }
 
+int dgm_encode_capacity(const dgm_limits *l, int most, int more)
+{
+    const int64_t all = dgm_state_sources(l) + (int64_t)l->slots * more;
+    const int one = l->source + more, fit = all < most ? (int)all : most;
+    return one > fit ? one : fit;
+}
+
 void dgm_encode_in_chunks(dgm_state *s, int count, const dgm_source *sources, const int32_t *slots,
                           const dgm_encode_chunks *how)
 {

@@ -93,6 +93,8 @@ typedef struct dgm_encode_chunks {
     void (*encode)(dgm_state *s, int count, const dgm_source *sources, const int32_t *slots,
                    int tokens);
 } dgm_encode_chunks;
+// Tokens of a chunk, of a device that likes `most`: no more than all sources together, never less than one.
+int dgm_encode_capacity(const dgm_limits *limits, int most, int more);
 void dgm_encode_in_chunks(dgm_state *s, int count, const dgm_source *sources, const int32_t *slots,
                           const dgm_encode_chunks *how);
 

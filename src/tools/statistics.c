@@ -44,6 +44,7 @@ static const field info_fields[] = {
     INFO("vocabulary", I32, vocabulary, "tokens of the target side"),
     INFO("device", TEXT, device, "device and chosen kernels"),
     INFO("precision", TEXT, precision, "of products"),
+    INFO("widened", I32, widened, "1: the device's usual precision does not hold the models' numbers"),
     INFO("threads", I32, threads, "worker threads"),
     INFO("batch", I32, batch, "sentences that a thread decodes at once, at most"),
     INFO("batch_tokens", I64, batch_tokens, "source tokens x beam that a thread decodes at once, at most"),

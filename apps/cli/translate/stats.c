@@ -183,7 +183,8 @@ void stats_run(dgm_translator *t, uint64_t failed, double load, double took)
     const dgm_translator_info *i = dgm_describe(t);
     dgm_count(t, &c);
     fprintf(stderr, "device      %s\n", i->device);
-    fprintf(stderr, "precision   %s products\n", i->precision);
+    fprintf(stderr, "precision   %s products%s\n", i->precision,
+            i->widened ? ": f16 does not hold the model's numbers" : "");
     fprintf(stderr, "search      %s, beam %d, finish %s, batch %d (%lld tokens), threads %d\n",
             i->search, (int)i->beam, i->finish, (int)i->batch, (long long)i->batch_tokens,
             (int)i->threads);

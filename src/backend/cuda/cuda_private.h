@@ -126,6 +126,7 @@ dgm_status cuda_status(cudaError_t e, const char *what, dgm_error *err);
 // Memory of the device; where it does not suffice the message says how much there is, and what helps.
 dgm_status cuda_take(dgm_backend *b, void **p, size_t bytes, const char *what, const char *helps,
                      dgm_error *err);
+void cuda_count_free(dgm_backend *b); // when some was given back
 bool cuda_fine(dgm_exec *x, cudaError_t e, const char *what);
 
 // tape_cuda.c. What the ring holds is sent before everything else.

@@ -123,6 +123,11 @@ static dgm_status ask_memory(int device, dgm_backend_props *p, dgm_error *err)
     return DGM_OK;
 }
 
+void cuda_count_free(dgm_backend *b)
+{
+    ask_memory(b->device, &b->props, NULL);
+}
+
 static bool probe(int index, dgm_backend_props *props)
 {
     int count = 0, capability, processors;

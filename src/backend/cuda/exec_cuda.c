@@ -74,6 +74,7 @@ void cuda_exec_close(dgm_exec *x)
     dgm_free(o);
     x->own = NULL;
     memset(&x->device, 0, sizeof x->device);
+    cuda_count_free(x->backend);
 }
 
 // ---- to the device ------------------------------------------------------------------------------

@@ -37,8 +37,7 @@ typedef struct chunk {
 // Tokens encoded in one go.
 static int capacity(const dgm_model *m, const dgm_limits *l)
 {
-    const int most = dgm_backend_properties(m->backend)->encode_tokens_recurrent;
-    return l->source > most ? l->source : most;
+    return dgm_encode_capacity(l, dgm_backend_properties(m->backend)->encode_tokens_recurrent, 0);
 }
 
 dgm_bytes dgm_rnn_encode_scratch(const dgm_model *m, const dgm_limits *l)

@@ -23,8 +23,7 @@
 // Tokens encoded in one go.
 static int encode_capacity(const dgm_model *m, const dgm_limits *l)
 {
-    const int most = dgm_backend_properties(m->backend)->encode_tokens;
-    return l->source + 1 > most ? l->source + 1 : most; // LENGTH may come first
+    return dgm_encode_capacity(l, dgm_backend_properties(m->backend)->encode_tokens, 1); // LENGTH may come first
 }
 
 // Blocks of the memory of sources.
