@@ -149,7 +149,7 @@ struct dgm_exec {
 // ---- finding devices ----------------------------------------------------------------------------
 
 // Changes whenever a row of the table, its meaning or a structure in it does.
-enum { DGM_DEVICE_INTERFACE = 4 };
+enum { DGM_DEVICE_INTERFACE = 5 };
 
 typedef struct dgm_device_driver {
     uint32_t interface; // DGM_DEVICE_INTERFACE

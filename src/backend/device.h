@@ -25,6 +25,7 @@ typedef struct dgm_backend_props {
     uint64_t memory_free;       // and how much of it is free now
     bool host_memory;           // it is the host's: what workers take of both comes out of one
     unsigned precisions;        // of products: bits 1 << dgm_precision
+    bool i8_as_f16;             // layers of i8 may be multiplied as f16: what they multiply has to fit
     // Tokens that an encoder takes in one go, so that activations stay close: with attention (and a
     // decoder that fills in whole sentences), and word by word over many sentences at once.
     int encode_tokens, encode_tokens_recurrent;

@@ -87,6 +87,19 @@ static dgm_status load_halves(dgm_translator *t, dgm_loaded *m, dgm_error *err)
     return dgm_model_load(&m->model, t->backend, m->file, m->precision, err);
 }
 
+// i8 as a device has it that multiplies it as f16.
+static dgm_status check_i8(const dgm_translator *t, const dgm_loaded *m, dgm_error *err)
+{
+    const dgm_backend_props *device = dgm_backend_properties(t->backend);
+    float largest = 0;
+    if (m->precision != DGM_PRECISION_I8 || !device->i8_as_f16) return DGM_OK;
+    DGM_TRY(dgm_model_range(m->model, &largest, err));
+    DGM_FAIL_IF(!(largest <= f16_most), err, DGM_ERR_UNSUPPORTED,
+                "device %s multiplies i8 as f16, which does not hold the model's numbers: use --precision bf16 or f32",
+                device->name);
+    return DGM_OK;
+}
+
 static dgm_status load_member(dgm_translator *t, int index, int precision, dgm_error *err)
 {
     dgm_loaded *m = &t->members[index];
@@ -99,6 +112,7 @@ static dgm_status load_member(dgm_translator *t, int index, int precision, dgm_e
     } else {
         st = dgm_precision_choose(m->file, precision, &m->precision, err);
         if (st == DGM_OK) st = dgm_model_load(&m->model, t->backend, m->file, m->precision, err);
+        if (st == DGM_OK) st = check_i8(t, m, err);
     }
     if (st != DGM_OK && st != DGM_ERR_MEMORY && err && !strstr(err->text, path))
         dgm_error_prefix(err, "%s", path);

@@ -86,10 +86,38 @@ static void run_linear(cb *c, dgm_precision p, int round)
     cb_compare(c, cb_product_class(p), cb_product_bound(p, k));
 }
 
+// A large layer of i8, which a device may multiply as f16: then rows are not rounded to 8 bits.
+static void run_large_i8(cb *c, dgm_tensor_type type)
+{
+    enum { LARGE_ROWS = 20, N = 260, K = 300 };
+    cb_begin(c, "i8, %d x %d -> %d", LARGE_ROWS, K, N);
+    cb_tensor w;
+    cb_matrix(c, &w, type, N, K);
+    const float *x = cb_floats(c, LARGE_ROWS * K, 1);
+    const dgm_linear_part part = {.weight = &w.t};
+    CB_BOTH(c, s)
+    {
+        dgm_linear *l = NULL;
+        cb_load(c, s, &part, 1, DGM_PRECISION_I8, &l);
+        dgm_mat in = cb_put(s, x, LARGE_ROWS, K), y = cb_room(s, LARGE_ROWS, N), alone = cb_room(s, 1, N);
+        dgm_op_linear(s->x, y, in, l, DGM_ACT_NONE, NULL);
+        cb_keep(c, s, y);
+        dgm_op_linear(s->x, alone, dgm_mat_rows(in, 3, 1), l, DGM_ACT_NONE, NULL);
+        cb_same_row(c, s, dgm_mat_rows(y, 3, 1), alone);
+        dgm_linear_free(s->backend, &l);
+    }
+    bool as_f16 = false;
+    CB_BOTH(c, s) as_f16 |= dgm_backend_properties(s->backend)->i8_as_f16;
+    const dgm_precision p = DGM_PRECISION_I8;
+    cb_compare(c, as_f16 ? CB_PRODUCT : cb_product_class(p), as_f16 ? 1.0 / 127 : cb_product_bound(p, K));
+}
+
 void check_linear(cb *c)
 {
     EACH_PRECISION(c, p)
     for (int round = 0; round < ROUNDS; round++) run_linear(c, (dgm_precision)p, round);
+    if (c->precisions & 1u << DGM_PRECISION_I8)
+        for (int i = 0; i < 2; i++) run_large_i8(c, stored[i]);
 }
 
 static void run_feed_forward(cb *c, dgm_precision p, int round)

@@ -169,7 +169,17 @@ static void a_gpu_chooses(void **state)
     multiply(&c, "dec.0.self.norm.weight", 65536);
     expect_precision(&c, NULL, "bf16", 1);
     expect_precision(&c, "f32", "f32", 0); // who asks gets it
+    dgm_settings s;
+    dgm_error err = {0};
+    dgm_translator *t = NULL;
+    dgm_settings_default(&s);
+    s.device = "cuda";
+    s.precision = "i8"; // which capability 9.0 multiplies as f16
+    assert_int_equal(dgm_open_memory(&t, c.data, c.size, &s, &err), DGM_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "device cuda:0 multiplies i8 as f16"));
     setenv("SOFTCUDA_CAPABILITY", "75", 1);
+    assert_int_equal(dgm_open_memory(&t, c.data, c.size, &s, &err), DGM_OK);
+    dgm_close(&t);
     expect_precision(&c, NULL, "f32", 1);
     unsetenv("SOFTCUDA_CAPABILITY");
     free(c.data);

@@ -170,9 +170,11 @@ bool cuda_fetch(dgm_exec *x, void *host, const void *device, size_t bytes);
 dgm_status cuda_upload(dgm_backend *b, void **device, const void *host, size_t bytes, dgm_error *err);
 cuda_type cuda_type_of(dgm_precision p);
 int cuda_stride_of(int cols);
-// The stack of parts as products read them, into host memory: data [rows, stride], scales [rows].
-dgm_status cuda_make_rows(const dgm_linear_part *parts, int count, dgm_precision precision, int cols,
-                          void *data, float *scales, dgm_error *err);
+// The stack of parts as products of the type read them, into host memory: data [rows, stride], scales [rows].
+dgm_status cuda_make_rows(const dgm_linear_part *parts, int count, dgm_precision precision, cuda_type type,
+                          int cols, void *data, float *scales, dgm_error *err);
+// ways_cuda.c: what a layer of the precision is multiplied as.
+cuda_type cuda_way(int capability, dgm_precision precision, int outputs, int inputs);
 
 #ifndef CUDA_RING // a test makes it small
 #define CUDA_RING (16 << 20)

@@ -107,6 +107,7 @@ static dgm_status describe_props(int device, dgm_backend_props *p, int *capabili
     };
     *capability = d.major * 10 + d.minor;
     *processors = d.multiProcessorCount;
+    p->i8_as_f16 = cuda_way(*capability, DGM_PRECISION_I8, INT32_MAX, INT32_MAX) == CUDA_F16;
     if (d.major >= 8) p->precisions |= 1u << DGM_PRECISION_BF16;
     snprintf(p->name, sizeof p->name, "cuda:%d", device);
     snprintf(p->title, sizeof p->title, "%.127s", d.name);

@@ -3,7 +3,7 @@
 //
 // A layer is [outputs, inputs] as models store it, each row padded with zeros to a multiple of what
 // one tensor instruction takes: that is the order in which products read it, and rows of a list are
-// read where they lie. Weights of 8 bits are those that a CPU would have.
+// read where they lie. Weights of 8 bits are those that a CPU would have, or halves of the same (ways_cuda.c).
 #include <math.h>
 #include <string.h>
 
@@ -67,18 +67,32 @@ static uint16_t to_f16(float x)
     return (uint16_t)(sign | ((r - (112u << 23)) >> 13));
 }
 
-static bool put_row(const dgm_tensor *t, int row, cuda_type type, float *real, void *to, float *scale)
+// A row in 8 bits; real [cols] is scratch.
+static bool put_i8(const dgm_tensor *t, int row, float *real, int8_t *to, float *scale)
 {
     const size_t cols = (size_t)t->cols;
-    if (type == CUDA_I8 && t->type == DGM_TYPE_I8) {
+    if (t->type == DGM_TYPE_I8) {
         const int8_t *from = (const int8_t *)t->data + (size_t)row * cols;
-        for (size_t j = 0; j < cols; j++) ((int8_t *)to)[j] = from[j] < -127 ? -127 : from[j];
+        for (size_t j = 0; j < cols; j++) to[j] = from[j] < -127 ? -127 : from[j];
         *scale = ((const float *)t->scale->data)[row];
         return true;
     }
     dgm_tensor_row_f32(t, row, real);
-    if (type == CUDA_I8) return dgm_quantize_i8(real, 1, t->cols, to, scale);
-    for (size_t j = 0; j < cols; j++) {
+    return dgm_quantize_i8(real, 1, t->cols, to, scale);
+}
+
+// What 8 bits make of a row, in f32; q [cols] is scratch.
+static bool round_row(const dgm_tensor *t, int row, float *real, int8_t *q)
+{
+    float scale;
+    if (!put_i8(t, row, real, q, &scale)) return false;
+    for (int j = 0; j < t->cols; j++) real[j] = scale * (float)q[j];
+    return true;
+}
+
+static bool put_real(const float *real, int cols, cuda_type type, void *to)
+{
+    for (int j = 0; j < cols; j++) {
         if (!isfinite(real[j])) return false;
         if (type == CUDA_F32) {
             ((float *)to)[j] = real[j];
@@ -92,19 +106,30 @@ static bool put_row(const dgm_tensor *t, int row, cuda_type type, float *real, v
     return true;
 }
 
-dgm_status cuda_make_rows(const dgm_linear_part *parts, int count, dgm_precision precision, int cols,
-                          void *data, float *scales, dgm_error *err)
+static bool put_row(const dgm_tensor *t, int row, dgm_precision precision, cuda_type type, float *real, void *to,
+                    float *scale)
 {
-    const cuda_type type = cuda_type_of(precision);
+    if (type == CUDA_I8) return put_i8(t, row, real, to, scale);
+    if (precision == DGM_PRECISION_I8) {
+        int8_t *q = (int8_t *)(void *)(real + t->cols);
+        return round_row(t, row, real, q) && put_real(real, t->cols, type, to);
+    }
+    dgm_tensor_row_f32(t, row, real);
+    return put_real(real, t->cols, type, to);
+}
+
+dgm_status cuda_make_rows(const dgm_linear_part *parts, int count, dgm_precision precision, cuda_type type,
+                          int cols, void *data, float *scales, dgm_error *err)
+{
     const size_t stride = (size_t)cuda_stride_of(cols) * elem_of(type);
-    float *real = dgm_malloc((size_t)cols * sizeof *real);
+    float *real = dgm_malloc((size_t)cols * (sizeof *real + 1)); // and bytes of put_row
     if (!real) return dgm_no_memory(err);
     char *to = data;
     dgm_status st = DGM_OK;
     for (int p = 0; p < count && st == DGM_OK; p++)
         for (int i = 0; i < parts[p].weight->rows && st == DGM_OK; i++, to += stride) {
             memset(to, 0, stride);
-            if (!put_row(parts[p].weight, i, type, real, to, scales ? scales++ : NULL))
+            if (!put_row(parts[p].weight, i, precision, type, real, to, scales ? scales++ : NULL))
                 st = dgm_fail(err, DGM_ERR_FORMAT,
                               "tensor '%s' holds numbers that %s cannot: use --precision f32",
                               parts[p].weight->name, dgm_precision_names[precision]);
@@ -163,7 +188,7 @@ static dgm_status load_layer(dgm_backend *b, dgm_linear *l, const dgm_linear_par
     float *scales = l->type == CUDA_I8 ? dgm_malloc((size_t)l->rows * sizeof *scales) : NULL;
     dgm_status st = l->tensors && data && (scales || l->type != CUDA_I8) ? DGM_OK : dgm_no_memory(err);
     for (int i = 0; st == DGM_OK && i < count; i++) l->tensors[i] = parts[i].weight;
-    if (st == DGM_OK) st = cuda_make_rows(parts, count, l->precision, l->cols, data, scales, err);
+    if (st == DGM_OK) st = cuda_make_rows(parts, count, l->precision, l->type, l->cols, data, scales, err);
     if (st == DGM_OK) st = cuda_upload(b, &l->data, data, l->bytes, err);
     if (st == DGM_OK && scales)
         st = cuda_upload(b, (void **)&l->scales, scales, (size_t)l->rows * sizeof *scales, err);
@@ -187,7 +212,7 @@ dgm_status cuda_linear_load(dgm_backend *b, const dgm_linear_part *parts, int co
     if (!l) return dgm_no_memory(err);
     l->ops = &cuda_ops;
     l->precision = precision;
-    l->type = cuda_type_of(precision);
+    l->type = cuda_way(b->capability, precision, rows, cols);
     l->rows = rows;
     l->cols = cols;
     l->stride = cuda_stride_of(cols);
