@@ -39,11 +39,23 @@ static int max_int(int a, int b)
 
 // ---- memory -----------------------------------------------------------------------------------
 
-// Width of the encoder's widest buffer: inner layer, keys and values, logits of lengths.
+// Width of the encoder's widest buffer: inner layer, logits of lengths.
 static int encoder_wide(const transformer *t)
 {
-    const int ffn = t->gated ? 2 * t->enc.ffn : t->enc.ffn;
-    return max_int(max_int(ffn, 2 * t->dec.inner * t->dec.layers), t->lengths);
+    return max_int(t->gated ? 2 * t->enc.ffn : t->enc.ffn, t->lengths);
+}
+
+// Keys and values of all decoder layers are wider than anything else: of so many tokens at a time.
+static int cross_width(const transformer *t)
+{
+    return 2 * t->dec.inner * t->dec.layers;
+}
+
+static int cross_capacity(const dgm_model *m, const dgm_limits *l)
+{
+    enum { TOKENS = 1024 };
+    const int all = encode_capacity(m, l);
+    return all < TOKENS ? all : max_int(TOKENS, l->source + 1);
 }
 
 static dgm_bytes encode_scratch(const dgm_model *m, const dgm_limits *l)
@@ -53,7 +65,8 @@ static dgm_bytes encode_scratch(const dgm_model *m, const dgm_limits *l)
     dgm_bytes bytes = {
         .host = 4 * dgm_arena_cost(tokens * sizeof(int32_t)) +
                 dgm_arena_cost(tokens * sizeof(dgm_block_span)),
-        .device = dgm_transformer_buffers_bytes(m->backend, t, (int)tokens, encoder_wide(t))};
+        .device = dgm_transformer_buffers_bytes(m->backend, t, (int)tokens, encoder_wide(t)) +
+                  dgm_exec_mat_bytes(m->backend, cross_capacity(m, l), cross_width(t))};
     bytes = dgm_bytes_add(bytes, dgm_paths_bytes(m->backend, (int)tokens, 0));
     if (!t->moe.encoder_every) return bytes;
     return dgm_bytes_add(
@@ -213,17 +226,41 @@ static void predict_lengths(dgm_state *s, const buffers *b, int count, const int
     dgm_op_scatter(s->exec, ts->lengths, out, slots);
 }
 
+// Rows of x as keys and values of every decoder layer into the blocks of their slots; first[i] is filled in: the row of
+// sentence i. As many sentences at a time as there is room for.
+static void store_cross(dgm_state *s, int count, const dgm_source *sources, const int32_t *slots, dgm_mat x,
+                        int32_t *first)
+{
+    const transformer *t = s->model->weights;
+    transformer_state *ts = s->storage;
+    dgm_exec *e = s->exec;
+    const int most = cross_capacity(s->model, &s->limits);
+    const dgm_mat kv = dgm_exec_mat(e, x.rows < most ? x.rows : most, cross_width(t));
+    dgm_block_span *spans = DGM_ARENA_ARRAY(dgm_exec_host(e), dgm_block_span, (size_t)count);
+    for (int begin = 0, end, row = 0, rows; begin < count; begin = end, row += rows) {
+        rows = 0;
+        for (end = begin; end < count; end++) {
+            const int inputs = sources[end].count + ahead(t);
+            if (end > begin && rows + inputs > most) break;
+            spans[end - begin] =
+                (dgm_block_span){rows + ahead(t), sources[end].count, dgm_transformer_block(s, slots[end])};
+            first[end] = row + rows;
+            rows += inputs;
+        }
+        dgm_op_linear(e, dgm_mat_rows(kv, 0, rows), dgm_mat_rows(x, row, rows), t->cross_kv, DGM_ACT_NONE, NULL);
+        dgm_op_blocks_put(e, ts->cross, t->dec.layers, dgm_mat_rows(kv, 0, rows), spans, end - begin);
+    }
+}
+
 // Encodes sentences whose tokens fit one chunk.
 static void encode_chunk(dgm_state *s, int count, const dgm_source *sources, const int32_t *slots,
                          int tokens)
 {
     const transformer *t = s->model->weights;
-    transformer_state *ts = s->storage;
     dgm_exec *e = s->exec;
     dgm_mark mark = dgm_exec_mark(e);
     dgm_arena *a = dgm_exec_host(e);
     buffers b = dgm_transformer_buffers(e, t, tokens, encoder_wide(t));
-    dgm_block_span *spans = DGM_ARENA_ARRAY(a, dgm_block_span, (size_t)count);
     int32_t *ids = DGM_ARENA_ARRAY(a, int32_t, (size_t)tokens);   // token of each row
     int32_t *pos = DGM_ARENA_ARRAY(a, int32_t, (size_t)tokens);   // its position
     int32_t *first = DGM_ARENA_ARRAY(a, int32_t, (size_t)tokens); // first row of its sentence
@@ -240,16 +277,7 @@ static void encode_chunk(dgm_state *s, int count, const dgm_source *sources, con
     dgm_op_embed(e, b.x, t->source, ids, embedding_scale(t), t->length_input, t->enc.positions, pos);
     if (t->enc.embed_norm.gamma) dgm_transformer_norm(e, t, b.x, b.x, &t->enc.embed_norm);
     encoder_layers(e, t, &b, dgm_op_paths(e, tokens, first, length, NULL, 0));
-
-    dgm_mat kv = dgm_mat_cols(b.wide, 0, 2 * t->dec.inner * t->dec.layers);
-    dgm_op_linear(e, kv, b.x, t->cross_kv, DGM_ACT_NONE, NULL);
-    for (int i = 0, r = 0; i < count; i++) {
-        spans[i] = (dgm_block_span){r + ahead(t), sources[i].count,
-                                    dgm_transformer_block(s, slots[i])};
-        pos[i] = r; // for the lengths
-        r += sources[i].count + ahead(t);
-    }
-    dgm_op_blocks_put(e, ts->cross, t->dec.layers, kv, spans, count);
+    store_cross(s, count, sources, slots, b.x, pos);
     if (t->lengths) predict_lengths(s, &b, count, pos, slots);
     dgm_exec_reset(e, mark);
 }
