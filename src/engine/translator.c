@@ -354,7 +354,7 @@ const dgm_translator *dgm_home(const dgm_translator *t, int worker)
     return place == 0 ? t : t->twins[place - 1];
 }
 
-// What the first device was given memory for is what every worker takes, and its precisions are everybody's.
+// Each device has the budget that its memory allows; the first one's precisions are everybody's.
 static dgm_status open_twin(dgm_translator *t, int number, const dgm_origin *from,
                             const dgm_settings *settings, int precision, dgm_error *err)
 {
@@ -364,10 +364,6 @@ static dgm_status open_twin(dgm_translator *t, int number, const dgm_origin *fro
     twin->devices = t->devices;
     twin->like = t;
     DGM_TRY(open_place(twin, from, settings, precision, err));
-    twin->batch = t->batch;
-    twin->batch_tokens = t->batch_tokens;
-    twin->limits = t->limits;
-    twin->config = t->config;
     const size_t used = strlen(t->device);
     snprintf(t->device + used, sizeof t->device - used, "; %s", twin->device);
     return DGM_OK;
@@ -394,6 +390,7 @@ static dgm_status open_members(dgm_translator **out, const dgm_origin *from,
     settings->device = devices.names[0];
     dgm_status st = DGM_OK;
     DGM_TRY_GOTO(st, open_place(t, from, settings, precision, err), fail);
+    settings->threads = t->threads; // of all devices together
     for (int i = 1; i < devices.count; i++) {
         settings->device = devices.names[i];
         DGM_TRY_GOTO(st, open_twin(t, i - 1, from, settings, precision, err), fail);

@@ -17,6 +17,7 @@
 
 struct dgm_worker {
     dgm_translator *t;
+    const dgm_translator *home; // t or its twin: models and budget of the worker's device
     pthread_t thread;
     dgm_exec *exec;
     dgm_state *states[DGM_PARTS_MAX];
@@ -70,11 +71,10 @@ static uint64_t touched(const dgm_worker *w)
 // What is added to the models' scores, in the order in which rows are asked.
 static dgm_status choose_scorers(dgm_worker *w, dgm_error *err)
 {
-    const dgm_translator *t = w->t;
+    const dgm_translator *t = w->home;
     const int vocabulary = dgm_model_describe(t->members[0].model)->target_vocab;
     if (t->lattices)
-        DGM_TRY(dgm_score_walk(&w->scorers[w->scorer_count++], dgm_exec_host(w->exec), t->batch,
-                               err));
+        DGM_TRY(dgm_score_walk(&w->scorers[w->scorer_count++], dgm_exec_host(w->exec), t->batch, err));
     if (t->evidence)
         DGM_TRY(dgm_score_lmbr(&w->scorers[w->scorer_count++], w->exec, t->batch, vocabulary, err));
     return DGM_OK;
@@ -82,9 +82,10 @@ static dgm_status choose_scorers(dgm_worker *w, dgm_error *err)
 
 static dgm_status open_worker(dgm_worker *w, dgm_translator *t, dgm_error *err)
 {
+    const dgm_translator *home = w->home = dgm_home(t, (int)(w - t->workers));
     w->t = t;
-    w->bytes = dgm_worker_bytes(t);
-    size_t batch = (size_t)t->batch;
+    w->bytes = dgm_worker_bytes(home);
+    size_t batch = (size_t)home->batch;
     w->taken = dgm_calloc(batch, sizeof(dgm_piece_state *));
     w->inside = dgm_calloc(batch, sizeof(dgm_piece_state *));
     w->back = dgm_calloc(2 * batch, sizeof(dgm_piece_state *));
@@ -93,17 +94,16 @@ static dgm_status open_worker(dgm_worker *w, dgm_translator *t, dgm_error *err)
     const size_t centroids = dgm_restrict_centroids(t);
     if (centroids) w->centroids = dgm_calloc(centroids / 64 + 1, sizeof *w->centroids);
     if (centroids && !w->centroids) return dgm_no_memory(err);
-    const dgm_translator *home = dgm_home(t, (int)(w - t->workers));
     DGM_TRY(dgm_exec_open(home->backend, w->bytes, &w->exec, err));
     if (t->time_devices) DGM_TRY(dgm_exec_clock(w->exec, err));
     dgm_search_part parts[DGM_PARTS_MAX];
     for (int i = 0; i < t->member_count; i++) {
-        DGM_TRY(dgm_state_open(home->members[i].model, w->exec, &t->limits, &w->states[i], err));
+        DGM_TRY(dgm_state_open(home->members[i].model, w->exec, &home->limits, &w->states[i], err));
         parts[i] = (dgm_search_part){w->states[i], t->members[i].weight};
     }
     DGM_TRY(dgm_restrict_open(home, w->exec, &w->vocabsel, err));
     DGM_TRY(choose_scorers(w, err));
-    return dgm_search_open(&w->search, w->exec, &t->config, parts, t->member_count, &w->vocabsel,
+    return dgm_search_open(&w->search, w->exec, &home->config, parts, t->member_count, &w->vocabsel,
                            w->scorers, w->scorer_count, err);
 }
 
@@ -402,10 +402,10 @@ static size_t take(dgm_worker *w)
 {
     dgm_translator *t = w->t;
     size_t room = (size_t)dgm_search_free(w->search), n = 0;
-    int64_t tokens = t->batch_tokens - w->inside_cost;
+    int64_t tokens = w->home->batch_tokens - w->inside_cost;
     bool idle = w->inside_count == 0;
     if (room == 0 || (t->queued == 0 && w->back_count == 0)) return 0;
-    bool enough = tokens * 4 >= t->batch_tokens && room * 4 >= (size_t)t->batch;
+    bool enough = tokens * 4 >= w->home->batch_tokens && room * 4 >= (size_t)w->home->batch;
     if (!idle && !enough && t->queued + (size_t)w->back_count > room) return 0;
     while (n < room && w->back_count) {
         dgm_piece_state *piece = w->back[w->back_count - 1];

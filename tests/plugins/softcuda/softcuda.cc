@@ -10,7 +10,7 @@
 //     shared memory is rubbish when a block begins. A barrier that threads reach in different lines,
 //     or that not all of a warp reach, is an error.
 //
-// Environment: SOFTCUDA_SEED; SOFTCUDA_DEVICES, SOFTCUDA_MEMORY (MiB of each), SOFTCUDA_CAPABILITY (90: 9.0);
+// Environment: SOFTCUDA_SEED; SOFTCUDA_DEVICES, SOFTCUDA_MEMORY (MiB or a list), SOFTCUDA_CAPABILITY (90: 9.0);
 // SOFTCUDA_DRIVER (0: none, 12000: one of CUDA 12.0); SOFTCUDA_FAIL (number of a launch that fails); SOFTCUDA_COUNT
 // (1: says at the end what was asked of it).
 #include "softcuda.h"
@@ -113,9 +113,12 @@ static cudaError_t give_back(void *p, bool host)
     return cudaErrorInvalidValue;
 }
 
-static size_t memory_of_device()
+// SOFTCUDA_MEMORY is a number for all devices, or a list.
+static size_t memory_of(int device)
 {
-    return (size_t)softcuda_setting("SOFTCUDA_MEMORY", 4096) << 20;
+    const char *list = getenv("SOFTCUDA_MEMORY");
+    for (; list && device > 0 && strchr(list, ','); device--) list = strchr(list, ',') + 1;
+    return (size_t)(list && *list ? atol(list) : 4096) << 20;
 }
 
 static size_t used_on(int device)
@@ -147,7 +150,7 @@ extern "C" cudaError_t cudaMalloc(void **p, size_t bytes)
 {
     std::lock_guard<std::recursive_mutex> lock(gate);
     *p = nullptr;
-    if (bytes + used_on(current_device) > memory_of_device()) return answer(cudaErrorMemoryAllocation);
+    if (bytes + used_on(current_device) > memory_of(current_device)) return answer(cudaErrorMemoryAllocation);
     *p = reserve(bytes, current_device);
     counted.bytes = std::max(counted.bytes, used_on(current_device));
     return answer(*p ? cudaSuccess : cudaErrorMemoryAllocation);
@@ -173,7 +176,7 @@ extern "C" cudaError_t cudaFreeHost(void *p)
 extern "C" cudaError_t cudaMemGetInfo(size_t *available, size_t *all)
 {
     std::lock_guard<std::recursive_mutex> lock(gate);
-    *all = memory_of_device();
+    *all = memory_of(current_device);
     *available = *all - std::min(*all, used_on(current_device));
     return cudaSuccess;
 }
@@ -208,7 +211,7 @@ extern "C" cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int dev
     const int capability = (int)softcuda_setting("SOFTCUDA_CAPABILITY", 90);
     *p = {};
     snprintf(p->name, sizeof p->name, "Software GPU");
-    p->totalGlobalMem = memory_of_device();
+    p->totalGlobalMem = memory_of(device);
     p->major = capability / 10;
     p->minor = capability % 10;
     p->multiProcessorCount = 4;
