@@ -6,8 +6,7 @@
 //     admit them (one encoder batch), advance every sentence by one step
 //     sink: copy hypotheses out; with a line's last piece, hand it to the text threads
 //
-// Memory is sized and reserved when the worker is opened. A decoding step allocates nothing; a
-// finished sentence allocates its result.
+// Memory is sized and reserved when the worker is opened. A step allocates nothing; a finished sentence its result.
 #include <math.h>
 #include <string.h>
 
@@ -31,7 +30,8 @@ struct dgm_worker {
     dgm_search_request *requests; // [batch]
     int inside_count, back_count;
     int64_t inside_cost; // of the pieces inside, in the tokens of the budget
-    uint64_t restarts;   // pieces put back when out of memory
+    uint64_t restarts;   // pieces put back when out of memory,
+    bool full;           // since when nobody has finished: nobody enters
     uint64_t cancels;    // of the translator's, those that were looked into
     dgm_bytes bytes;
     // Totals, guarded by the translator's lock.
@@ -224,6 +224,7 @@ static void leave(dgm_worker *w, const dgm_piece_state *piece)
     while (i < w->inside_count && w->inside[i] != piece) i++;
     if (i == w->inside_count) return;
     w->inside_count--;
+    w->full = false;
     memmove(&w->inside[i], &w->inside[i + 1], (size_t)(w->inside_count - i) * sizeof *w->inside);
     w->inside_cost -= dgm_piece_cost(w->t, piece);
 }
@@ -335,6 +336,7 @@ static void make_room(dgm_worker *w)
         dgm_search_evict(w->search, (uint64_t)(uintptr_t)piece);
         put_back(w, piece);
         w->restarts++;
+        w->full = true;
     }
 }
 
@@ -395,16 +397,15 @@ static void stop_late(dgm_worker *w, double now)
     }
 }
 
-// Fills w->taken with the pieces to admit now and returns their number; lock held. A worker that is
-// busy waits until a quarter of its budget or of its sentences is free, so that encoder batches do not
-// shrink to one sentence.
+// Fills w->taken with the pieces to admit now and returns their number; lock held. A worker that is busy waits until
+// a quarter of its budget or of its sentences is free, so that encoder batches do not shrink to one sentence.
 static size_t take(dgm_worker *w)
 {
     dgm_translator *t = w->t;
     size_t room = (size_t)dgm_search_free(w->search), n = 0;
     int64_t tokens = w->home->batch_tokens - w->inside_cost;
     bool idle = w->inside_count == 0;
-    if (room == 0 || (t->queued == 0 && w->back_count == 0)) return 0;
+    if (room == 0 || (w->full && !idle) || (t->queued == 0 && w->back_count == 0)) return 0;
     bool enough = tokens * 4 >= w->home->batch_tokens && room * 4 >= (size_t)w->home->batch;
     if (!idle && !enough && t->queued + (size_t)w->back_count > room) return 0;
     while (n < room && w->back_count) {
