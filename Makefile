@@ -159,7 +159,7 @@ cuda-kit: cuda $(BUILD)/dragoman $(BUILD)/checkbackend
 
 # The same device on this machine's processor, for tests: no CUDA, no GPU (tests/plugins/softcuda).
 SOFT := tests/plugins/softcuda
-SOFT_FLAGS := -I$(SOFT) -DCUDA_RING=0x100000
+SOFT_FLAGS := -I$(SOFT) -DCUDA_RING=0x100000 -DCUDA_POOL=0x200000
 SOFT_ISA := $(if $(filter x86_64,$(ARCH)),-march=native) # products are emulated: built and run in one place
 SOFT_OBJ := $(patsubst %,$(BUILD)/soft/%.o,$(wildcard src/backend/cuda/*.c src/backend/cuda/*.cu $(SOFT)/*.cc))
 $(BUILD)/soft/%.cu.o: %.cu | libraries

@@ -45,8 +45,11 @@ def unit(build):
     devices += [test(f"checkbackend cpu {name}", f"{build}/checkbackend", "cpu", name,
                      env={"DRAGOMAN_PLUGINS": f"{build}/tests/plugins"}) for name in ("echo", "fake")]
     if not os.environ.get("SANFLAGS"):
-        devices += [test("checkbackend cpu cuda (software)", f"{build}/checkbackend", "cpu", "cuda",
-                         env={"DRAGOMAN_PLUGINS": f"{build}/tests/softcuda"})]
+        # Few and many processors, little shared memory: products choose their kernels by these.
+        kinds = (("", {}), (", large", {"SOFTCUDA_PROCESSORS": "132"}),
+                 (", older", {"SOFTCUDA_PROCESSORS": "16", "SOFTCUDA_SHARED": "65536", "SOFTCUDA_CAPABILITY": "75"}))
+        devices += [test(f"checkbackend cpu cuda (software{name})", f"{build}/checkbackend", "cpu", "cuda",
+                         env={"DRAGOMAN_PLUGINS": f"{build}/tests/softcuda", **kind}) for name, kind in kinds]
     return [test("checkkernel", f"{build}/checkkernel")] + devices + [test(Path(p).name, p) for p in programs] + \
         [test("public headers alone", "tests/system/headers")]
 

@@ -18,6 +18,7 @@ static __device__ const float *row_of(cuda_rows m, int i)
 static __global__ void closest(cuda_rows rows, const __half *centroids, const float *half_square,
                                int count, int32_t *found)
 {
+    begin_kernel();
     __shared__ float best[WARPS];
     __shared__ int number[WARPS];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -63,6 +64,7 @@ void cuda_run_closest(cuda_tape *tape, cuda_rows rows, const void *centroids, co
 static __global__ void choose_experts(cuda_rows in, const float *gate, const float *bias, int experts,
                                       int top, int normalise, float scale, cuda_routing r)
 {
+    begin_kernel();
     CUDA_DYNAMIC_SHARED(float, logits);
     __shared__ float scratch[32];
     const int lane = threadIdx.x % 32, row = blockIdx.x;
@@ -100,6 +102,7 @@ static __global__ void choose_experts(cuda_rows in, const float *gate, const flo
 // Counting sort by expert, stable: one thread an expert.
 static __global__ void sort_rows(int places, int top, int experts, cuda_routing r)
 {
+    begin_kernel();
     const int j = blockIdx.x * THREADS + threadIdx.x;
     if (j > experts) return;
     int before = 0;
@@ -125,6 +128,7 @@ void cuda_run_route(cuda_tape *tape, cuda_rows in, const float *gate, const floa
 
 static __global__ void combine_rows(cuda_rows y, cuda_rows result, int top, cuda_routing r)
 {
+    begin_kernel();
     const int row = blockIdx.x, at = row * top;
     // In the order of the experts' numbers, as rows are handled on a CPU.
     const int turn = top > 1 && r.chosen[at] > r.chosen[at + 1];

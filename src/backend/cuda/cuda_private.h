@@ -22,7 +22,7 @@ struct dgm_backend {
     dgm_backend_props props;
     int device;     // CUDA's number
     int capability; // 90: 9.0
-    int processors;
+    int processors, shared; // shared: the most memory of a block
     bool static_scales;
     cudaEvent_t epoch; // timer_cuda.c: what times are measured from; NULL: nobody asked
     dgm_spans busy;    // in seconds
@@ -130,7 +130,7 @@ void cuda_count_free(dgm_backend *b); // when some was given back
 bool cuda_fine(dgm_exec *x, cudaError_t e, const char *what);
 
 // tape_cuda.c. What the ring holds is sent before everything else.
-dgm_status cuda_tape_open(cuda_tape **t, const dgm_backend *b, cudaStream_t stream, cuda_ring *ring,
+dgm_status cuda_tape_open(cuda_tape **t, dgm_backend *b, cudaStream_t stream, cuda_ring *ring,
                           dgm_error *err);
 void cuda_tape_close(cuda_tape **t); // accepts NULL inside
 void cuda_tape_copy(cuda_tape *t, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind);
@@ -176,16 +176,17 @@ dgm_status cuda_make_rows(const dgm_linear_part *parts, int count, dgm_precision
 // ways_cuda.c: what a layer of the precision is multiplied as.
 cuda_type cuda_way(int capability, dgm_precision precision, int outputs, int inputs);
 
-#ifndef CUDA_RING // a test makes it small
+#ifndef CUDA_RING // a test makes them small
 #define CUDA_RING (16 << 20)
+#define CUDA_POOL (64 << 20)
 #endif
-// Device memory of a worker: what operations may take above what was asked for when it was opened, and the ways of
-// numbers (exec_cuda.c).
+// Device memory of a worker: what operations may take above what was asked for when it was opened, the ways of
+// numbers (exec_cuda.c), and CUDA_POOL for rows rounded to halves (tape_cuda.c).
 enum {
     CUDA_SCRATCH = 32 << 20,
     CUDA_BACK = 4 << 20,
     CUDA_WEIGHTS = 4 << 20,
-    CUDA_WORKER = CUDA_SCRATCH + CUDA_RING + CUDA_BACK + CUDA_WEIGHTS
+    CUDA_WORKER = CUDA_SCRATCH + CUDA_RING + CUDA_BACK + CUDA_WEIGHTS + CUDA_POOL
 };
 
 // products_cuda.c. Fills in a, a_scale and the types: quantises rows where the layer asks for it, into

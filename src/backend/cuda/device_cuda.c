@@ -87,10 +87,10 @@ cudaError_t cuda_use(const dgm_backend *b)
 
 // ---- devices ------------------------------------------------------------------------------------
 
-static dgm_status describe_props(int device, dgm_backend_props *p, int *capability, int *processors,
-                                 dgm_error *err)
+static dgm_status describe_props(int device, dgm_backend *b, dgm_error *err)
 {
     struct cudaDeviceProp d;
+    dgm_backend_props *p = &b->props;
     DGM_TRY(cuda_status(cudaGetDeviceProperties(&d, device), "its properties", err));
     *p = (dgm_backend_props){
         .memory = d.totalGlobalMem,
@@ -105,9 +105,12 @@ static dgm_status describe_props(int device, dgm_backend_props *p, int *capabili
         .batch_sentences = 1024,
         .worker_bytes = CUDA_WORKER,
     };
-    *capability = d.major * 10 + d.minor;
-    *processors = d.multiProcessorCount;
-    p->i8_as_f16 = cuda_way(*capability, DGM_PRECISION_I8, INT32_MAX, INT32_MAX) == CUDA_F16;
+    b->ops = &cuda_ops;
+    b->device = device;
+    b->capability = d.major * 10 + d.minor;
+    b->processors = d.multiProcessorCount;
+    b->shared = (int)d.sharedMemPerBlockOptin;
+    p->i8_as_f16 = cuda_way(b->capability, DGM_PRECISION_I8, INT32_MAX, INT32_MAX) == CUDA_F16;
     if (d.major >= 8) p->precisions |= 1u << DGM_PRECISION_BF16;
     snprintf(p->name, sizeof p->name, "cuda:%d", device);
     snprintf(p->title, sizeof p->title, "%.127s", d.name);
@@ -131,13 +134,15 @@ void cuda_count_free(dgm_backend *b)
 
 static bool probe(int index, dgm_backend_props *props)
 {
-    int count = 0, capability, processors;
+    int count = 0;
+    dgm_backend b = {0};
     if (cudaGetDeviceCount(&count) != cudaSuccess || index >= count) {
         cudaGetLastError(); // forgotten: nobody asked for this device
         return false;
     }
-    return describe_props(index, props, &capability, &processors, NULL) == DGM_OK &&
-           ask_memory(index, props, NULL) == DGM_OK;
+    const bool fine = describe_props(index, &b, NULL) == DGM_OK && ask_memory(index, &b.props, NULL) == DGM_OK;
+    *props = b.props;
+    return fine;
 }
 
 static dgm_status parse_unit(const char *unit, int count, int *device, dgm_error *err)
@@ -157,23 +162,19 @@ static dgm_status parse_unit(const char *unit, int count, int *device, dgm_error
 
 static dgm_status open_device(dgm_backend **out, const char *unit, dgm_error *err)
 {
-    int count = 0, device = 0, capability = 0, processors = 0;
-    dgm_backend_props props;
+    int count = 0, device = 0;
+    dgm_backend found = {0};
     *out = NULL;
     DGM_TRY(cuda_status(cudaGetDeviceCount(&count), "counting GPUs", err));
     DGM_TRY(parse_unit(unit, count, &device, err));
-    DGM_TRY(describe_props(device, &props, &capability, &processors, err));
-    DGM_FAIL_IF(capability < OLDEST, err, DGM_ERR_UNSUPPORTED,
+    DGM_TRY(describe_props(device, &found, err));
+    DGM_FAIL_IF(found.capability < OLDEST, err, DGM_ERR_UNSUPPORTED,
                 "device cuda:%d: %s has compute capability %d.%d, at least %d.%d is needed", device,
-                props.title, capability / 10, capability % 10, OLDEST / 10, OLDEST % 10);
-    DGM_TRY(ask_memory(device, &props, err));
-    dgm_backend *b = dgm_calloc(1, sizeof *b);
+                found.props.title, found.capability / 10, found.capability % 10, OLDEST / 10, OLDEST % 10);
+    DGM_TRY(ask_memory(device, &found.props, err));
+    dgm_backend *b = dgm_malloc(sizeof *b);
     if (!b) return dgm_no_memory(err);
-    b->ops = &cuda_ops;
-    b->props = props;
-    b->device = device;
-    b->capability = capability;
-    b->processors = processors;
+    *b = found;
     *out = b;
     return DGM_OK;
 }

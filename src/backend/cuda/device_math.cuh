@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "backend/cuda/kernels_cuda.h"
 #include "backend/cuda/ptx.cuh"
 #include "kernel/act.h"
 
@@ -34,6 +35,19 @@ static __device__ __forceinline__ float activate(float x, int act)
     if (act == DGM_ACT_NONE) return x;
     if (act == DGM_ACT_RELU) return x > 0.0f ? x : 0.0f;
     return activate_other(x, act);
+}
+
+// Two neighbours, the first at an even place.
+static __device__ __forceinline__ uint32_t round_pair(const cuda_halves &h, float x, float y)
+{
+    if (!h.bf16) return pack_f16(x, y);
+    const __nv_bfloat162 pair = __floats2bfloat162_rn(x, y);
+    return *(const uint32_t *)&pair;
+}
+
+static __device__ __forceinline__ void put_pair(const cuda_halves &h, int row, int col, float x, float y)
+{
+    *(uint32_t *)((uint16_t *)h.data + (size_t)row * h.stride + col) = round_pair(h, x, y);
 }
 
 // Every thread of the block gets the result; scratch holds a number a warp.

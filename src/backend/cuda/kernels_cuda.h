@@ -19,6 +19,13 @@ typedef struct cuda_rows {
     int rows, cols, stride;
 } cuda_rows;
 
+// What products read: the numbers of a row rounded to halves, as whoever makes the row leaves them beside it.
+typedef struct cuda_halves {
+    void *data; // [rows, stride]; NULL: nobody wants them
+    int stride;
+    int bf16;
+} cuda_halves;
+
 // ---- tape_cuda.c --------------------------------------------------------------------------------
 
 typedef struct cuda_tape cuda_tape;
@@ -26,6 +33,16 @@ typedef struct cuda_tape cuda_tape;
 // arguments [count] of the kernel are copied.
 void cuda_tape_launch(cuda_tape *t, const void *kernel, unsigned x, unsigned y, unsigned block,
                       size_t shared, const void *const *arguments, const size_t *sizes, int count);
+
+// Says that the launch before was a product on tensor cores: its one argument is a cuda_product.
+void cuda_tape_product(cuda_tape *t);
+// Says that the launch before made these rows; where in its arguments (argument, and byte in it) the cuda_halves is
+// that it fills in beside them, if somebody asks for it.
+void cuda_tape_made(cuda_tape *t, cuda_rows rows, int argument, size_t at);
+// Says that the launch before made no rows that products read.
+void cuda_tape_made_none(cuda_tape *t);
+// The halves of rows that were made a few launches ago; data NULL: they cannot be had.
+cuda_halves cuda_tape_halves(cuda_tape *t, cuda_rows rows, int bf16);
 
 // Before a launch that asks for so much shared memory.
 void cuda_allow_shared(cuda_tape *t, const void *kernel, size_t bytes);
@@ -75,7 +92,8 @@ typedef enum cuda_type { CUDA_F32 = 0, CUDA_F16, CUDA_BF16, CUDA_I8 } cuda_type;
 // c = act(a w^T + bias) + residual. Sums run over k from the front, k by k (f32) or in the steps of
 // one tensor instruction, whatever the tile: a row's bits depend on that row alone.
 typedef struct cuda_product {
-    cuda_type type;    // of w; a is f32, for i8 quantised rows
+    cuda_type type;    // of w; a is f32, for i8 quantised rows,
+    int rounded;       // or of halves: of the type of w
     const void *a;     // [m, k]
     int lda;
     const int32_t *a_rows; // NULL, or row of a for each row of the product
@@ -91,8 +109,9 @@ typedef struct cuda_product {
     int ldr;
     int m, n, k, act;
     int tensor;  // i8: the device has tensor instructions for it,
-    int large;   // tiles of 128 x 128 from so many on; 0: never
+    int processors, shared; // of the device: how many, and the most memory of a block
     int aligned; // rows of a begin at multiples of 16 bytes
+    int paired;  // c and residual can be read and written two numbers at a time: cuda_run_product finds out
     int scatter; // column j of the product goes to column w_rows[j] of c
     // Groups of rows with matrices of their own: rows first[g] .. first[g + 1] - 1 are multiplied with
     // w + g * w_group (elements; bias, scales by bias_group). groups 0: one matrix.
@@ -100,7 +119,15 @@ typedef struct cuda_product {
     int groups;
     size_t w_group;
     int bias_group;
+    // Columns keep_first .. + keep_count - 1 of c go as halves to row keep_rows[i] of a cache, too; NULL: none.
+    void *keep;
+    const int32_t *keep_rows;
+    int keep_stride, keep_first, keep_count;
+    cuda_halves halves; // of c; where these are all that is wanted c is NULL
 } cuda_product;
+
+// The last launch, or that `before` launches earlier, if it was a product that can be changed still; else NULL.
+cuda_product *cuda_last_product(cuda_tape *t, int before);
 
 void cuda_run_product(cuda_tape *tape, const cuda_product *p);
 // q = rows for an i8 product, zeros behind k; scale [rows], or fixed > 0 for all.
@@ -122,6 +149,7 @@ typedef struct cuda_attention {
     const float *bias; // [heads, 2 * reach - 1] by distance (backend/ops.h), or NULL
     int reach;
     int wide; // rows of keys can be read 16 bytes at a time: cuda_run_attend finds out
+    cuda_halves halves; // of out
 } cuda_attention;
 
 void cuda_run_attend(cuda_tape *tape, const cuda_attention *a);

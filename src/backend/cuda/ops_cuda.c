@@ -64,11 +64,27 @@ void cuda_gather(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index)
     cuda_run_copy(cuda_tape_of(x), cuda_view(y), NULL, cuda_view(in), from, y.rows, 0);
 }
 
+// If `in` are columns of the product before, that product writes them into the cache itself.
+static bool keep_columns(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *to)
+{
+    cuda_product *p = cuda_last_product(cuda_tape_of(x), 0);
+    if (!p || p->keep || !p->paired || p->groups || y.elem != sizeof(uint16_t)) return false;
+    const ptrdiff_t first = (const float *)in.data - p->c;
+    const bool inside = first >= 0 && first + in.cols <= p->n && in.stride == p->ldc && in.rows == p->m;
+    if (!inside || first % 2 || in.cols % 2 || y.stride % 2) return false;
+    p->keep = y.data;
+    p->keep_rows = to;
+    p->keep_stride = y.stride;
+    p->keep_first = (int)first;
+    p->keep_count = in.cols;
+    return true;
+}
+
 void cuda_scatter(dgm_exec *x, dgm_mat y, dgm_mat in, const int32_t *index)
 {
     cuda_begin(x);
     const int32_t *to = CUDA_SEND(x, int32_t, index, in.rows);
-    if (!to) return;
+    if (!to || keep_columns(x, y, in, to)) return;
     y.cols = in.cols;
     cuda_run_copy(cuda_tape_of(x), cuda_view(y), to, cuda_view(in), NULL, in.rows,
                   y.elem == sizeof(uint16_t));

@@ -49,8 +49,18 @@ struct sums_i8 {
     }
 };
 
+// One number of c from its sum, the bias already in it.
+static __device__ void put(const cuda_product &p, int row, int col, int w, float y)
+{
+    if (p.scatter) col = w;
+    y = activate(y, p.act);
+    if (p.residual) y += p.residual[(size_t)row * p.ldr + col];
+    p.c[(size_t)row * p.ldc + col] = y;
+}
+
 template <typename S> static __global__ void __launch_bounds__(256) multiply(cuda_product p)
 {
+    begin_kernel();
     typedef typename S::word word;
     __shared__ word as[DEPTH][TILE + 1], ws[DEPTH][TILE + 1];
     place t;
@@ -86,9 +96,16 @@ template <typename S> static __global__ void __launch_bounds__(256) multiply(cud
         }
 }
 
-void cuda_run_product(cuda_tape *tape, const cuda_product *p)
+static bool by_8(const float *p, int stride)
 {
+    return (uintptr_t)p % 8 == 0 && stride % 2 == 0;
+}
+
+void cuda_run_product(cuda_tape *tape, const cuda_product *given)
+{
+    cuda_product own = *given, *p = &own;
     if (p->m <= 0 || p->n <= 0) return;
+    p->paired = !p->scatter && p->n % 2 == 0 && by_8(p->c, p->ldc) && by_8(p->residual, p->ldr);
     const dim3 grid = tiles_of(p, TILE, TILE);
     if (p->type == CUDA_F32)
         CUDA_LAUNCH(multiply<sums_f32>, grid, 256, 0, tape, *p);
@@ -113,6 +130,7 @@ static __device__ float largest_of(cuda_rows in, float *scratch)
 // As kernel/quantize_tmpl.h rounds.
 static __global__ void quantize_rows(int8_t *q, int ldq, float *scale, cuda_rows in, float fixed)
 {
+    begin_kernel();
     __shared__ float scratch[32];
     const float range = fixed > 0 ? 0.0f : largest_of(in, scratch);
     const bool zero = fixed <= 0 && !(range >= 1e-30f);
@@ -136,6 +154,7 @@ void cuda_run_quantize(cuda_tape *tape, int8_t *q, int ldq, float *scale, cuda_r
 
 static __global__ void largest_rows(float *out, cuda_rows in)
 {
+    begin_kernel();
     __shared__ float scratch[32];
     const float most = largest_of(in, scratch);
     if (threadIdx.x == 0) out[blockIdx.x] = most;

@@ -44,15 +44,6 @@ static __device__ int w_row(const cuda_product &p, int col)
     return p.w_rows ? p.w_rows[col] : col;
 }
 
-// One number of c from its sum, the bias already in it.
-static __device__ void put(const cuda_product &p, int row, int col, int w, float y)
-{
-    if (p.scatter) col = w;
-    y = activate(y, p.act);
-    if (p.residual) y += p.residual[(size_t)row * p.ldr + col];
-    p.c[(size_t)row * p.ldc + col] = y;
-}
-
 // A launch of tiles that cover the product.
 static inline dim3 tiles_of(const cuda_product *p, int high, int wide)
 {

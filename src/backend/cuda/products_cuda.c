@@ -36,10 +36,21 @@ cuda_product cuda_prepare(dgm_exec *x, const dgm_linear *w, dgm_mat in)
                       .n = w->rows,
                       .k = w->cols,
                       .tensor = x->backend->capability >= 80,
-                      .large = x->backend->capability >= 80 ? x->backend->processors : 0,
+                      .processors = x->backend->processors,
+                      .shared = x->backend->shared,
                       .aligned = in.stride % 4 == 0 && (uintptr_t)in.data % 16 == 0};
     if (x->observer && x->observer->inputs) show_inputs(x, w, in);
-    if (w->type != CUDA_I8) return p;
+    if (w->type == CUDA_F32) return p;
+    if (w->type != CUDA_I8) {
+        in.cols = w->cols;
+        const cuda_halves h = w->cols % 32 == 0 ? cuda_tape_halves(cuda_tape_of(x), cuda_view(in), w->type == CUDA_BF16)
+                                                : (cuda_halves){0};
+        if (!h.data) return p;
+        p.rounded = 1;
+        p.a = h.data;
+        p.lda = h.stride;
+        return p;
+    }
     const int depth = w->stride;
     int8_t *q = dgm_arena_array(&x->device, (size_t)in.rows, (size_t)depth);
     float *scale = DGM_ARENA_ARRAY(&x->device, float, (size_t)in.rows);
@@ -77,4 +88,9 @@ void cuda_feed_forward(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *v, 
 {
     cuda_linear(x, inner, in, v, act, NULL);
     cuda_linear(x, y, inner, w, DGM_ACT_NONE, residual);
+    // Of `inner` nobody reads more than the second product did: where that were halves, they are all that is written.
+    const cuda_product *second = cuda_last_product(cuda_tape_of(x), 0);
+    cuda_product *first = cuda_last_product(cuda_tape_of(x), 1);
+    if (first && second && second->rounded && second->a == first->halves.data && second->m == first->m)
+        first->c = NULL;
 }

@@ -15,6 +15,7 @@
 #define CUDA_NOINLINE __noinline__
 // Before loops over arrays that are to live in registers.
 #define CUDA_UNROLL _Pragma("unroll")
+#define CUDA_UNROLL_4 _Pragma("unroll 4")
 // Shared memory whose size the launch gives.
 #define CUDA_DYNAMIC_SHARED(type, name) extern __shared__ type name[]
 
@@ -55,6 +56,43 @@ static __device__ __forceinline__ void mma_i8(int c[4], const uint32_t a[4], con
                  : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #endif
+}
+
+// Two numbers as halves, the first below; what is too large becomes the largest.
+static __device__ __forceinline__ uint32_t pack_f16(float a, float b)
+{
+#if __CUDA_ARCH__ >= 800
+    uint32_t pair;
+    asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(b), "f"(a));
+    return pair;
+#else
+    const __half2 h = __floats2half2_rn(fminf(fmaxf(a, -65504.0f), 65504.0f), fminf(fmaxf(b, -65504.0f), 65504.0f));
+    return *(const uint32_t *)&h;
+#endif
+}
+
+// Where the device can, a kernel starts while the one before still runs (tape_cuda.c), and does what needs none of its
+// results. Every thread of every kernel calls both: the first as soon as it likes; the second before it reads or
+// writes what other kernels do, and before it ends.
+static __device__ __forceinline__ void next_may_start()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+static __device__ __forceinline__ void wait_for_others()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// For kernels that have nothing to do before.
+static __device__ __forceinline__ void begin_kernel()
+{
+    next_may_start();
+    wait_for_others();
 }
 
 // Copies into shared memory that go on while the thread computes: `valid` bytes of `from`, then zeros; `from` is an

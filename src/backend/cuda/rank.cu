@@ -51,14 +51,14 @@ static __device__ bool may_choose(const tokens &s, int32_t token)
 }
 
 #define EACH(i, n) for (int i = threadIdx.x; i < (n); i += THREADS)
+// Several at a time, so that what they read is on its way together.
+#define EACH_4(i, n) CUDA_UNROLL_4 EACH(i, n)
 
-// In one pass: a thread's sum is of exp(x - its largest so far).
-static __device__ float log_sum(const tokens &s, const float *logits, float *scratch)
-{
-    float most = -INFINITY, sum = 0;
-    EACH(i, s.all)
+// A sum of exp(x - most) that grows.
+struct log_sums {
+    float most, sum;
+    __device__ __forceinline__ void add(float x)
     {
-        const float x = logits[token_at(s, i)];
         if (x > most) {
             sum = fmaf(sum, expf(most - x), 1.0f);
             most = x;
@@ -66,9 +66,32 @@ static __device__ float log_sum(const tokens &s, const float *logits, float *scr
             sum += expf(x - most);
         }
     }
-    const float top = block_max<THREADS>(most, scratch);
+    // Four at once: one look at what is largest.
+    __device__ __forceinline__ void add(float4 x)
+    {
+        const float now = fmaxf(fmaxf(x.x, x.y), fmaxf(x.z, x.w));
+        if (now > most) {
+            sum *= expf(most - now);
+            most = now;
+        }
+        if (most > -INFINITY) sum += (expf(x.x - most) + expf(x.y - most)) + (expf(x.z - most) + expf(x.w - most));
+    }
+};
+
+// *own: the largest that this thread saw.
+static __device__ float log_sum(const tokens &s, const float *logits, float *scratch, float *own)
+{
+    log_sums l = {-INFINITY, 0.0f};
+    if (s.listed) {
+        EACH(i, s.all) l.add(logits[token_at(s, i)]);
+    } else { // rows begin at multiples of 128 bytes
+        EACH_4(i, s.all / 4) l.add(((const float4 *)logits)[i]);
+        EACH(i, s.all % 4) l.add(logits[s.all / 4 * 4 + i]);
+    }
+    *own = l.most;
+    const float top = block_max<THREADS>(l.most, scratch);
     if (top == -INFINITY) return top;
-    return top + logf(block_sum<THREADS>(most > -INFINITY ? sum * expf(most - top) : 0.0f, scratch));
+    return top + logf(block_sum<THREADS>(l.most > -INFINITY ? l.sum * expf(l.most - top) : 0.0f, scratch));
 }
 
 static __device__ bool are_values(const cuda_ranking &r, const cuda_row_terms &t)
@@ -148,8 +171,21 @@ static __device__ void sort(float *value, int32_t *token, int n)
     __syncthreads();
 }
 
+// Where the results of a row go, each written once: the memory may be the host's.
+struct result {
+    float *score, shift;
+    int32_t *token;
+    __device__ __forceinline__ void put(int at, float value, int32_t t) const
+    {
+        const float sum = value + shift;
+        const bool there = sum > -INFINITY;
+        score[at] = there ? sum : -INFINITY;
+        token[at] = there ? t : -1;
+    }
+};
+
 static __device__ void one_by_one(const choices &c, const float *v, int k, float *value, int32_t *token,
-                                  float *score, int32_t *out)
+                                  const result &out)
 {
     float last = INFINITY;
     int32_t last_token = -1;
@@ -179,62 +215,100 @@ static __device__ void one_by_one(const choices &c, const float *v, int k, float
         __syncthreads();
         last = value[0];
         last_token = token[0];
-        if (threadIdx.x == 0) {
-            score[n] = last;
-            out[n] = last > -INFINITY ? last_token : -1;
-        }
+        if (threadIdx.x == 0) out.put(n, last, last_token);
         if (!(last > -INFINITY)) last_token = -1, last = -INFINITY;
     }
 }
 
-static __device__ void best_of(const choices &c, const float *v, int k, float *value, int32_t *token,
-                               int *collected, float *score, int32_t *out)
+// A value that at least k of the row's reach: few k, the k-th of what the warps' best are; else of the threads'.
+static __device__ float bound_of(float most, int k, float *value, int32_t *token)
 {
-    float most = -INFINITY;
-    EACH(i, c.count)
-    {
-        const int32_t t = choice(c, i);
-        if (t >= 0) most = fmaxf(most, v[t]);
+    if (k > THREADS / 32) {
+        value[threadIdx.x] = most;
+        token[threadIdx.x] = threadIdx.x;
+        sort(value, token, THREADS);
+        return value[k - 1];
     }
-    value[threadIdx.x] = most;
-    token[threadIdx.x] = threadIdx.x;
+    for (int n = 16; n; n /= 2) most = fmaxf(most, __shfl_xor_sync(~0u, most, n));
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) value[threadIdx.x / 32] = most;
+    __syncthreads();
+    if (threadIdx.x < THREADS / 32) {
+        const float own = value[threadIdx.x];
+        int before = 0;
+        for (int j = 0; j < THREADS / 32; j++) before += value[j] > own || (value[j] == own && j < (int)threadIdx.x);
+        if (before == k - 1) value[THREADS / 32] = own;
+    }
+    __syncthreads();
+    return value[THREADS / 32];
+}
+
+static __device__ __forceinline__ void collect(float v, int32_t t, float bound, float *value, int32_t *token,
+                                               int *collected)
+{
+    if (!(v >= bound) || !(v > -INFINITY)) return;
+    const int at = atomicAdd(collected, 1);
+    if (at < COLLECT) {
+        value[at] = v;
+        token[at] = t;
+    }
+}
+
+// most: the best of this thread's own tokens, of which `never` may not win; or that is not known.
+static __device__ void best_of(const choices &c, const float *v, int k, float most, bool known, int never,
+                               float *value, int32_t *token, int *collected, const result &out)
+{
+    const bool all = !c.limited && !c.s.listed;
+    if (!known || k + never > MOST_K) {
+        never = 0;
+        most = -INFINITY;
+        EACH(i, c.count)
+        {
+            const int32_t t = choice(c, i);
+            if (t >= 0) most = fmaxf(most, v[t]);
+        }
+    }
     if (threadIdx.x == 0) *collected = 0;
     if (k > MOST_K) {
-        one_by_one(c, v, k, value, token, score, out);
+        one_by_one(c, v, k, value, token, out);
         return;
     }
-    sort(value, token, THREADS);
-    const float bound = value[k - 1];
+    const float bound = bound_of(most, k + never, value, token);
     __syncthreads();
-    EACH(i, c.count)
-    {
-        const int32_t t = choice(c, i);
-        if (t < 0 || !(v[t] >= bound) || !(v[t] > -INFINITY)) continue;
-        const int at = atomicAdd(collected, 1);
-        if (at < COLLECT) {
-            value[at] = v[t];
-            token[at] = t;
+    if (all) {
+        EACH_4(i, c.count / 4)
+        {
+            const float4 x = ((const float4 *)v)[i];
+            if (fmaxf(fmaxf(x.x, x.y), fmaxf(x.z, x.w)) < bound) continue;
+            collect(x.x, 4 * i, bound, value, token, collected);
+            collect(x.y, 4 * i + 1, bound, value, token, collected);
+            collect(x.z, 4 * i + 2, bound, value, token, collected);
+            collect(x.w, 4 * i + 3, bound, value, token, collected);
+        }
+        EACH(i, c.count % 4)
+            collect(v[c.count / 4 * 4 + i], c.count / 4 * 4 + i, bound, value, token, collected);
+    } else {
+        EACH(i, c.count)
+        {
+            const int32_t t = choice(c, i);
+            if (t >= 0) collect(v[t], t, bound, value, token, collected);
         }
     }
     __syncthreads();
     const int n = *collected;
     if (n > COLLECT) {
-        one_by_one(c, v, k, value, token, score, out);
+        one_by_one(c, v, k, value, token, out);
         return;
     }
-    int room = 2;
-    while (room < n || room < k) room *= 2;
-    EACH(i, room)
-        if (i >= n) {
-            value[i] = -INFINITY;
-            token[i] = INT32_MAX;
-        }
-    sort(value, token, room);
-    EACH(i, k)
+    // The place of each is the number of those that are better.
+    EACH(i, n)
     {
-        score[i] = value[i];
-        out[i] = value[i] > -INFINITY ? token[i] : -1;
+        int before = 0;
+        for (int j = 0; j < n; j++) before += better(value[j], token[j], value[i], token[i]);
+        if (before < k) out.put(before, value[i], token[i]);
     }
+    EACH(i, k)
+        if (i >= n) out.put(i, -INFINITY, -1);
 }
 
 static __global__ void __launch_bounds__(THREADS) rank_rows(cuda_ranking r)
@@ -242,13 +316,14 @@ static __global__ void __launch_bounds__(THREADS) rank_rows(cuda_ranking r)
     __shared__ float value[COLLECT], scratch[32], z[CUDA_PARTS];
     __shared__ int32_t token[COLLECT];
     __shared__ int collected;
+    begin_kernel();
     const int row = blockIdx.x;
-    const cuda_row_terms t = r.terms[row];
+    const cuda_row_terms &t = r.terms[row];
     const tokens s = tokens_of(t, r.vocabulary);
-    float shift = t.base + t.constant;
+    float shift = t.base + t.constant, most = -INFINITY;
     for (int p = 0; p < r.parts; p++) {
         const float *logits = r.logits[p] + (size_t)row * r.stride;
-        const float sum = r.normalise ? log_sum(s, logits, scratch) : 0.0f;
+        const float sum = r.normalise ? log_sum(s, logits, scratch, &most) : 0.0f;
         if (r.log_z && threadIdx.x == 0) r.log_z[row * r.parts + p] = sum;
         if (threadIdx.x == 0) z[p] = sum;
         if (!r.arithmetic && r.normalise) shift -= t.lambda * r.weight[p] * sum;
@@ -267,19 +342,14 @@ static __global__ void __launch_bounds__(THREADS) rank_rows(cuda_ranking r)
     EACH(i, t.deny.count) v[t.deny.ids[i]] = -INFINITY;
     __syncthreads();
     const choices c = {s, t.allow, t.allowed != 0, t.allowed ? t.allow.count : s.all};
-    float *score = r.score + (size_t)row * r.k;
-    int32_t *out = r.token + (size_t)row * r.k;
-    best_of(c, v, r.k, value, token, &collected, score, out);
-    __syncthreads();
-    EACH(i, r.k)
-    {
-        const float sum = score[i] + shift;
-        score[i] = sum > -INFINITY ? sum : -INFINITY;
-        if (!(sum > -INFINITY)) out[i] = -1;
-    }
+    const result out = {r.score + (size_t)row * r.k, shift, r.token + (size_t)row * r.k};
+    const bool known = r.normalise && are_values(r, t) && !t.allowed; // what a thread saw were values
+    best_of(c, v, r.k, most, known, r.never.count + t.deny.count, value, token, &collected, out);
 }
 
 void cuda_run_rank(cuda_tape *tape, const cuda_ranking *r)
 {
-    if (r->rows > 0) CUDA_LAUNCH(rank_rows, (unsigned)r->rows, THREADS, 0, tape, *r);
+    if (r->rows <= 0) return;
+    CUDA_LAUNCH(rank_rows, (unsigned)r->rows, THREADS, 0, tape, *r);
+    cuda_tape_made_none(tape);
 }

@@ -10,7 +10,7 @@
 #include "backend/cuda/cuda_private.h"
 
 // ROWS: logits of so many rows and 32,000 tokens fit a large device's cache.
-enum { ROWS = 256, FEW = 4, KNOWN = 64 };
+enum { ROWS = 256, FEW = 4, KNOWN = 64, LITTLE = 8192 };
 
 // ---- gathered columns: the list alone -------------------------------------------------------------
 
@@ -144,7 +144,7 @@ static bool few_lists(const dgm_rank *r, int row, int rows)
 static void project_rows(dgm_exec *x, cuda_product p, int first, int rows, cuda_list list)
 {
     if (list.count == 0) return;
-    const size_t elem = p.type == CUDA_I8 ? 1 : sizeof(float); // of a: rounded later
+    const size_t elem = p.type == CUDA_I8 ? 1 : p.rounded ? sizeof(uint16_t) : sizeof(float);
     p.a = (const char *)p.a + (size_t)first * (size_t)p.lda * elem;
     if (p.a_scale) p.a_scale += first;
     p.c += (size_t)first * (size_t)p.ldc;
@@ -153,6 +153,7 @@ static void project_rows(dgm_exec *x, cuda_product p, int first, int rows, cuda_
     p.n = list.count;
     p.scatter = 1;
     cuda_run_product(cuda_tape_of(x), &p);
+    cuda_tape_made_none(cuda_tape_of(x)); // logits
 }
 
 static void project(dgm_exec *x, const dgm_rank *r, int part, int row, int rows, float *logits,
@@ -164,6 +165,7 @@ static void project(dgm_exec *x, const dgm_rank *r, int part, int row, int rows,
     p.ldc = row_stride(w->rows);
     if (!few_lists(r, row, rows)) {
         cuda_run_product(cuda_tape_of(x), &p);
+        cuda_tape_made_none(cuda_tape_of(x));
         return;
     }
     for (int i = 0, n; i < rows; i += n) {
@@ -191,10 +193,12 @@ static size_t result_bytes(const dgm_rank *r)
 static results lay_out(dgm_exec *x, const dgm_rank *r, int first, int rows)
 {
     const size_t n = (size_t)rows, best = n * (size_t)r->k * sizeof(float);
-    results out = {.first = first, .rows = rows, .base = cuda_own(x)->device_back, .token = best};
+    results out = {.first = first, .rows = rows, .token = best};
     out.watch = 2 * best;
     out.log_z = out.watch + n * (size_t)r->watch_count * sizeof(float);
     out.bytes = n * result_bytes(r);
+    // A kernel can write the host's page-locked memory, but only in small portions.
+    out.base = out.bytes <= LITTLE ? cuda_own(x)->back : cuda_own(x)->device_back;
     return out;
 }
 
@@ -202,7 +206,8 @@ static void take_results(dgm_exec *x, const dgm_rank *r, const results *in)
 {
     cuda_exec_own *o = x->own;
     const size_t first = (size_t)in->first, n = (size_t)in->rows;
-    cuda_tape_copy(cuda_tape_of(x), o->back, in->base, in->bytes, cudaMemcpyDeviceToHost);
+    if (in->base != o->back)
+        cuda_tape_copy(cuda_tape_of(x), o->back, in->base, in->bytes, cudaMemcpyDeviceToHost);
     if (!cuda_wait(x, "rank")) return;
     o->ring.at = o->ring.sent = 0; // everything was read
     const size_t k = (size_t)r->k, watch = (size_t)r->watch_count, parts = (size_t)r->part_count;

@@ -36,6 +36,7 @@ static __device__ float table_value(cuda_table t, int id, int j)
 ROW_KERNEL(embed_rows, cuda_rows y, cuda_table table, const int32_t *ids, float scale,
            const float *start, const float *positions, int position_cols, const int32_t *pos)
 {
+    begin_kernel();
     const int i = blockIdx.x, id = ids[i];
     float *to = row_of(y, i);
     EACH(j, y.cols)
@@ -54,47 +55,144 @@ void cuda_run_embed(cuda_tape *tape, cuda_rows y, cuda_table table, const int32_
     LAUNCH(embed_rows, y.rows, tape, y, table, ids, scale, start, positions, position_cols, pos);
 }
 
-ROW_KERNEL(norm_rows, cuda_rows y, cuda_rows in, const float *gamma, const float *beta, float eps)
+// ---- norms: a warp a row, its numbers in registers --------------------------------------------------
+
+enum { WARPS = THREADS / 32 };
+
+static __device__ __forceinline__ float warp_sum(float x)
+{
+    for (int n = 16; n; n /= 2) x += __shfl_xor_sync(~0u, x, n);
+    return x;
+}
+
+// 128 numbers at a time, up to `most` times; a row of more is read again. aligned: by 16 bytes.
+template <int most> struct norm_row {
+    float x[most][4];
+    __device__ __forceinline__ void load(const float *from, int cols, bool aligned)
+    {
+        CUDA_UNROLL
+        for (int i = 0; i < most; i++) {
+            const int at = 128 * i + 4 * (threadIdx.x % 32);
+            if (aligned && at + 4 <= cols) {
+                const float4 y = *(const float4 *)(from + at);
+                x[i][0] = y.x, x[i][1] = y.y, x[i][2] = y.z, x[i][3] = y.w;
+            } else {
+                CUDA_UNROLL
+                for (int h = 0; h < 4; h++) x[i][h] = at + h < cols ? from[at + h] : 0.0f;
+            }
+        }
+    }
+    __device__ __forceinline__ float sum() const
+    {
+        float s = 0;
+        CUDA_UNROLL
+        for (int i = 0; i < most; i++) s += (x[i][0] + x[i][1]) + (x[i][2] + x[i][3]);
+        return warp_sum(s);
+    }
+    __device__ __forceinline__ float squares(float mean, int cols) const
+    {
+        float s = 0;
+        CUDA_UNROLL
+        for (int i = 0; i < most; i++) {
+            CUDA_UNROLL
+            for (int h = 0; h < 4; h++) {
+                const int at = 128 * i + 4 * (threadIdx.x % 32) + h;
+                const float d = x[i][h] - mean;
+                if (at < cols) s = fmaf(d, d, s);
+            }
+        }
+        return warp_sum(s);
+    }
+};
+
+// centred: less its mean, and gamma x + beta; else gamma x.
+template <int most, bool centred>
+static __global__ void __launch_bounds__(THREADS)
+    norm_rows(cuda_rows y, cuda_rows in, const float *gamma, const float *beta, float eps, int aligned,
+              cuda_halves halves)
+{
+    const int row = blockIdx.x * WARPS + threadIdx.x / 32;
+    norm_row<most> n, by, plus;
+    next_may_start();
+    by.load(gamma, y.cols, aligned);
+    if (beta) plus.load(beta, y.cols, aligned);
+    wait_for_others();
+    if (row >= y.rows) return;
+    n.load(row_of(in, row), y.cols, aligned);
+    const float mean = centred ? n.sum() / (float)y.cols : 0.0f;
+    const float inverse = 1.0f / sqrtf(n.squares(mean, y.cols) / (float)y.cols + eps);
+    float *to = row_of(y, row);
+    CUDA_UNROLL
+    for (int i = 0; i < most; i++) {
+        const int at = 128 * i + 4 * (threadIdx.x % 32);
+        float out[4];
+        CUDA_UNROLL
+        for (int h = 0; h < 4; h++) {
+            const float scaled = (n.x[i][h] - mean) * inverse;
+            out[h] = centred ? fmaf(scaled, by.x[i][h], beta ? plus.x[i][h] : 0.0f) : scaled * by.x[i][h];
+        }
+        if (aligned && at + 4 <= y.cols) {
+            *(float4 *)(to + at) = {out[0], out[1], out[2], out[3]};
+            if (halves.data)
+                *(uint2 *)((uint16_t *)halves.data + (size_t)row * halves.stride + at) = {
+                    round_pair(halves, out[0], out[1]), round_pair(halves, out[2], out[3])};
+        } else {
+            CUDA_UNROLL
+            for (int h = 0; h < 4; h++)
+                if (at + h < y.cols) to[at + h] = out[h];
+        }
+    }
+}
+
+// Rows that are too long for registers: a block each.
+template <bool centred>
+ROW_KERNEL(norm_long_rows, cuda_rows y, cuda_rows in, const float *gamma, const float *beta, float eps)
 {
     __shared__ float scratch[32];
+    begin_kernel();
     const float *from = row_of(in, blockIdx.x);
     float *to = row_of(y, blockIdx.x);
     float sum = 0, square = 0;
-    EACH(j, y.cols) sum += from[j];
-    const float mean = block_sum<THREADS>(sum, scratch) / (float)y.cols;
-    EACH(j, y.cols)
-    {
-        const float d = from[j] - mean;
-        square = fmaf(d, d, square);
+    if (centred) {
+        EACH(j, y.cols) sum += from[j];
+        sum = block_sum<THREADS>(sum, scratch) / (float)y.cols;
     }
+    EACH(j, y.cols) square = fmaf(from[j] - sum, from[j] - sum, square);
     const float inverse = 1.0f / sqrtf(block_sum<THREADS>(square, scratch) / (float)y.cols + eps);
-    EACH(j, y.cols) to[j] = fmaf((from[j] - mean) * inverse, gamma[j], beta ? beta[j] : 0.0f);
+    EACH(j, y.cols) to[j] = fmaf((from[j] - sum) * inverse, gamma[j], beta ? beta[j] : 0.0f);
 }
 
-void cuda_run_norm(cuda_tape *tape, cuda_rows y, cuda_rows in, const float *gamma, const float *beta,
-                   float eps)
+template <bool centred>
+static void run_norm(cuda_tape *tape, cuda_rows y, cuda_rows in, const float *gamma, const float *beta, float eps)
 {
-    LAUNCH(norm_rows, y.rows, tape, y, in, gamma, beta, eps);
+    const unsigned grid = (unsigned)((y.rows + WARPS - 1) / WARPS);
+    const int aligned = y.stride % 4 == 0 && in.stride % 4 == 0 && ((uintptr_t)y.data | (uintptr_t)in.data | (uintptr_t)gamma | (uintptr_t)beta) % 16 == 0;
+    const cuda_halves none = {};
+    if (y.rows <= 0) return;
+    if (y.cols <= 256)
+        CUDA_LAUNCH((norm_rows<2, centred>), grid, THREADS, 0, tape, y, in, gamma, beta, eps, aligned, none);
+    else if (y.cols <= 512)
+        CUDA_LAUNCH((norm_rows<4, centred>), grid, THREADS, 0, tape, y, in, gamma, beta, eps, aligned, none);
+    else if (y.cols <= 1024)
+        CUDA_LAUNCH((norm_rows<8, centred>), grid, THREADS, 0, tape, y, in, gamma, beta, eps, aligned, none);
+    else
+        CUDA_LAUNCH((norm_long_rows<centred>), (unsigned)y.rows, THREADS, 0, tape, y, in, gamma, beta, eps);
+    if (aligned && y.cols <= 1024 && y.cols % 4 == 0) cuda_tape_made(tape, y, 6, 0);
 }
 
-ROW_KERNEL(rms_norm_rows, cuda_rows y, cuda_rows in, const float *gamma, float eps)
+void cuda_run_norm(cuda_tape *tape, cuda_rows y, cuda_rows in, const float *gamma, const float *beta, float eps)
 {
-    __shared__ float scratch[32];
-    const float *from = row_of(in, blockIdx.x);
-    float *to = row_of(y, blockIdx.x);
-    float square = 0;
-    EACH(j, y.cols) square = fmaf(from[j], from[j], square);
-    const float inverse = 1.0f / sqrtf(block_sum<THREADS>(square, scratch) / (float)y.cols + eps);
-    EACH(j, y.cols) to[j] = from[j] * inverse * gamma[j];
+    run_norm<true>(tape, y, in, gamma, beta, eps);
 }
 
 void cuda_run_rms_norm(cuda_tape *tape, cuda_rows y, cuda_rows in, const float *gamma, float eps)
 {
-    LAUNCH(rms_norm_rows, y.rows, tape, y, in, gamma, eps);
+    run_norm<false>(tape, y, in, gamma, nullptr, eps);
 }
 
 ROW_KERNEL(gated_rows, cuda_rows y, cuda_rows a, cuda_rows b, int act)
 {
+    begin_kernel();
     const int i = blockIdx.x;
     EACH(j, y.cols) row_of(y, i)[j] = activate(row_of(a, i)[j], act) * row_of(b, i)[j];
 }
@@ -106,6 +204,7 @@ void cuda_run_gated(cuda_tape *tape, cuda_rows y, cuda_rows a, cuda_rows b, int 
 
 ROW_KERNEL(act_rows, cuda_rows y, cuda_rows in, int act)
 {
+    begin_kernel();
     EACH(j, y.cols) row_of(y, blockIdx.x)[j] = activate(row_of(in, blockIdx.x)[j], act);
 }
 
@@ -116,6 +215,7 @@ void cuda_run_act(cuda_tape *tape, cuda_rows y, cuda_rows in, int act)
 
 ROW_KERNEL(add_rows, cuda_rows y, cuda_rows a, cuda_rows b)
 {
+    begin_kernel();
     const int i = blockIdx.x;
     EACH(j, y.cols) row_of(y, i)[j] = row_of(a, i)[j] + row_of(b, i)[j];
 }
@@ -127,6 +227,7 @@ void cuda_run_add(cuda_tape *tape, cuda_rows y, cuda_rows a, cuda_rows b)
 
 ROW_KERNEL(add_vector_rows, cuda_rows y, cuda_rows a, const float *v)
 {
+    begin_kernel();
     EACH(j, y.cols) row_of(y, blockIdx.x)[j] = row_of(a, blockIdx.x)[j] + v[j];
 }
 
@@ -137,6 +238,7 @@ void cuda_run_add_vector(cuda_tape *tape, cuda_rows y, cuda_rows a, const float 
 
 ROW_KERNEL(maxout_rows, cuda_rows y, cuda_rows in)
 {
+    begin_kernel();
     const float *from = row_of(in, blockIdx.x);
     EACH(j, y.cols)
         row_of(y, blockIdx.x)[j] = from[2 * j] > from[2 * j + 1] ? from[2 * j] : from[2 * j + 1];
@@ -147,8 +249,9 @@ void cuda_run_maxout(cuda_tape *tape, cuda_rows y, cuda_rows in)
     LAUNCH(maxout_rows, y.rows, tape, y, in);
 }
 
-ROW_KERNEL(copy_rows, cuda_rows y, const int32_t *to, cuda_rows in, const int32_t *from, int half)
+ROW_KERNEL(copy_rows, cuda_rows y, const int32_t *to, cuda_rows in, const int32_t *from, int half, cuda_halves halves)
 {
+    begin_kernel();
     const int i = blockIdx.x;
     const float *source = row_of(in, from ? from[i] : i);
     const size_t target = (size_t)(to ? to[i] : i) * y.stride;
@@ -157,17 +260,21 @@ ROW_KERNEL(copy_rows, cuda_rows y, const int32_t *to, cuda_rows in, const int32_
         EACH(j, y.cols) out[j] = __float2half_rn(source[j]);
     } else {
         EACH(j, y.cols) y.data[target + j] = source[j];
+        if (halves.data) EACH(j, y.cols / 2) put_pair(halves, i, 2 * j, source[2 * j], source[2 * j + 1]);
     }
 }
 
 void cuda_run_copy(cuda_tape *tape, cuda_rows y, const int32_t *to, cuda_rows in, const int32_t *from,
                    int count, int half)
 {
-    LAUNCH(copy_rows, count, tape, y, to, in, from, half);
+    const cuda_halves none = {};
+    LAUNCH(copy_rows, count, tape, y, to, in, from, half, none);
+    if (count > 0 && !half && !to && y.cols % 2 == 0) cuda_tape_made(tape, {y.data, count, y.cols, y.stride}, 5, 0);
 }
 
 ROW_KERNEL(zero_rows, cuda_rows y, const int32_t *rows)
 {
+    begin_kernel();
     const int i = blockIdx.x;
     EACH(j, y.cols) row_of(y, rows ? rows[i] : i)[j] = 0.0f;
 }
@@ -179,6 +286,7 @@ void cuda_run_zero_rows(cuda_tape *tape, cuda_rows y, const int32_t *rows, int c
 
 ROW_KERNEL(mean_rows, cuda_rows y, cuda_rows in, const int32_t *first, const int32_t *count)
 {
+    begin_kernel();
     const int i = blockIdx.x, n = count[i];
     const float part = 1.0f / (float)(n > 0 ? n : 1);
     EACH(j, y.cols)
@@ -197,6 +305,7 @@ void cuda_run_mean(cuda_tape *tape, cuda_rows y, cuda_rows in, const int32_t *fi
 
 ROW_KERNEL(scale_rows, cuda_rows y, cuda_rows in, const float *factor)
 {
+    begin_kernel();
     const float by = factor[blockIdx.x];
     EACH(j, y.cols) row_of(y, blockIdx.x)[j] = by * row_of(in, blockIdx.x)[j];
 }
@@ -210,6 +319,7 @@ void cuda_run_scale(cuda_tape *tape, cuda_rows y, cuda_rows in, const float *fac
 
 ROW_KERNEL(gru_rows, cuda_rows out, cuda_rows state, cuda_rows gx, cuda_rows gh)
 {
+    begin_kernel();
     const int i = blockIdx.x, n = out.cols;
     const float *x = row_of(gx, i), *h = row_of(gh, i), *old = row_of(state, i);
     EACH(j, n)
@@ -227,6 +337,7 @@ void cuda_run_gru(cuda_tape *tape, cuda_rows out, cuda_rows state, cuda_rows gx,
 
 ROW_KERNEL(lstm_rows, cuda_rows out, cuda_rows cell_out, cuda_rows cell, cuda_rows gx, cuda_rows gh)
 {
+    begin_kernel();
     const int i = blockIdx.x, n = out.cols;
     const float *x = row_of(gx, i), *h = row_of(gh, i);
     EACH(j, n)
@@ -247,6 +358,7 @@ void cuda_run_lstm(cuda_tape *tape, cuda_rows out, cuda_rows cell_out, cuda_rows
 
 ROW_KERNEL(ssru_rows, cuda_rows out, cuda_rows cell_out, cuda_rows cell, cuda_rows in, cuda_rows f)
 {
+    begin_kernel();
     const int i = blockIdx.x;
     EACH(j, out.cols)
     {
@@ -265,6 +377,7 @@ void cuda_run_ssru(cuda_tape *tape, cuda_rows out, cuda_rows cell_out, cuda_rows
 
 ROW_KERNEL(gated_sum_rows, cuda_rows y, cuda_rows a, cuda_rows b, cuda_rows g)
 {
+    begin_kernel();
     const int i = blockIdx.x;
     const float *gate = row_of(g, i);
     EACH(j, y.cols)
@@ -281,6 +394,7 @@ void cuda_run_gated_sum(cuda_tape *tape, cuda_rows y, cuda_rows a, cuda_rows b, 
 
 static __global__ void set_tokens(float *row, const int32_t *ids, const float *values, int count)
 {
+    begin_kernel();
     const int i = blockIdx.x * THREADS + threadIdx.x;
     if (i < count) row[ids[i]] = values ? values[i] : 0.0f;
 }
@@ -292,6 +406,7 @@ void cuda_run_set(cuda_tape *tape, float *row, const int32_t *ids, const float *
 
 ROW_KERNEL(distance_pairs, cuda_rows rows, const int32_t *one, const int32_t *two, double *out)
 {
+    begin_kernel();
     __shared__ double sums[2][THREADS];
     const float *a = row_of(rows, one[blockIdx.x]), *b = row_of(rows, two[blockIdx.x]);
     double apart = 0, length = 0;

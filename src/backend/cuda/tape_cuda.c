@@ -15,10 +15,12 @@ enum {
     NODES = 512,        // of a tape; a longer one is played in parts
     BYTES = 128 << 10,  // of their arguments
     ARGUMENTS = 12,     // of a kernel
-    GRAPHS = 12,        // kept
+    GRAPHS = 32,        // kept
     SEEN = 64,          // tapes that were played once
     SMALL = 6,          // shorter tapes are not worth a graph
     ALLOWED = 16,
+    LOOK_BACK = 4,      // launches that make rows, between one of them and one that reads its halves
+    POOL_PARTS = 4,     // halves of one launch take such a part of the pool, at most
     PLENTY = 48 << 10   // shared memory that every kernel may have
 };
 
@@ -28,6 +30,10 @@ typedef struct node {
     uint32_t at[ARGUMENTS]; // where in `bytes` arguments are
     int count;
     uint32_t end; // of the arguments
+    bool product, none; // none: makes no rows
+    cuda_rows made;     // data NULL: it did not say what it makes
+    uint32_t halves;    // where in `bytes` its cuda_halves is
+    size_t taken;       // of the pool, when it was written
     void *to;
     const void *from;
     size_t size;
@@ -59,7 +65,10 @@ struct cuda_tape {
     kept graphs[GRAPHS];
     uint64_t seen[SEEN], plays;
     bool plain;         // no graphs
+    bool early;         // a kernel starts while the one before runs
     cudaError_t failed; // since it was last asked
+    char *pool;                   // device: halves
+    size_t pool_at, pool_taken;   // from its beginning, in all
     const void *allowed[ALLOWED]; // kernels that may have more shared memory than others
 };
 
@@ -70,7 +79,7 @@ static bool open_list(list *l)
     return l->nodes && l->bytes;
 }
 
-dgm_status cuda_tape_open(cuda_tape **out, const dgm_backend *b, cudaStream_t stream, cuda_ring *ring,
+dgm_status cuda_tape_open(cuda_tape **out, dgm_backend *b, cudaStream_t stream, cuda_ring *ring,
                           dgm_error *err)
 {
     cuda_tape *t = *out = dgm_calloc(1, sizeof *t);
@@ -78,8 +87,10 @@ dgm_status cuda_tape_open(cuda_tape **out, const dgm_backend *b, cudaStream_t st
     const char *graphs = getenv("DRAGOMAN_CUDA_GRAPHS");
     t->plain = graphs && strcmp(graphs, "0") == 0;
     t->backend = b;
+    t->early = b->capability >= 90;
     t->stream = stream;
     t->ring = ring;
+    DGM_TRY(cuda_take(b, (void **)&t->pool, CUDA_POOL, "rows of halves", "fewer --threads", err));
     bool fine = open_list(&t->now);
     for (int i = 0; i < GRAPHS && fine; i++) {
         t->graphs[i].handles = dgm_calloc(NODES, sizeof *t->graphs[i].handles);
@@ -109,6 +120,7 @@ void cuda_tape_close(cuda_tape **tape)
         dgm_free(t->graphs[i].as.nodes);
         dgm_free(t->graphs[i].as.bytes);
     }
+    cudaFree(t->pool);
     dgm_free(t->now.nodes);
     dgm_free(t->now.bytes);
     dgm_free(t);
@@ -128,6 +140,7 @@ static node *next_node(cuda_tape *t, size_t bytes)
     if (t->now.count == 0) t->now.count = 1; // send_ring fills it in
     node *n = &t->now.nodes[t->now.count++];
     memset(n, 0, sizeof *n);
+    n->taken = t->pool_taken;
     return n;
 }
 
@@ -166,6 +179,85 @@ void cuda_tape_launch(cuda_tape *t, const void *kernel, unsigned x, unsigned y, 
         t->now.used += whole;
     }
     n->end = (uint32_t)t->now.used;
+}
+
+void cuda_tape_product(cuda_tape *t)
+{
+    if (t->now.count) t->now.nodes[t->now.count - 1].product = true;
+}
+
+cuda_product *cuda_last_product(cuda_tape *t, int before)
+{
+    const node *n = t->now.count > before ? &t->now.nodes[t->now.count - 1 - before] : NULL;
+    return n && n->product ? (cuda_product *)(void *)(t->now.bytes + n->at[0]) : NULL;
+}
+
+void cuda_tape_made(cuda_tape *t, cuda_rows rows, int argument, size_t at)
+{
+    if (t->now.count == 0) return;
+    node *n = &t->now.nodes[t->now.count - 1];
+    n->made = rows;
+    n->halves = n->at[argument] + (uint32_t)at;
+}
+
+void cuda_tape_made_none(cuda_tape *t)
+{
+    if (t->now.count) t->now.nodes[t->now.count - 1].none = true;
+}
+
+// What had been taken of the pool before the last so many launches that make rows.
+static size_t taken_before(const cuda_tape *t, int launches)
+{
+    int i = t->now.count - 1;
+    for (; i > 1 && launches > 0; i--) launches -= !t->now.nodes[i].none;
+    return i > 0 ? t->now.nodes[i].taken : t->pool_taken;
+}
+
+// The pool is taken from the front again and again. Halves that some launch after the one that makes the new ones may
+// still read were asked for within the last 2 * LOOK_BACK launches: all of these stay.
+static void *take_pool(cuda_tape *t, size_t bytes)
+{
+    bytes = (bytes + 255) / 256 * 256;
+    const size_t most = CUDA_POOL / POOL_PARTS, recent = t->pool_taken - taken_before(t, 2 * LOOK_BACK);
+    if (bytes > most || recent + bytes > CUDA_POOL - most) return NULL; // `most`: what is left at its end
+    if (t->pool_at + bytes > CUDA_POOL) t->pool_at = 0;
+    char *place = t->pool + t->pool_at;
+    t->pool_at += bytes;
+    t->pool_taken += bytes;
+    return place;
+}
+
+// Of all rows that the launch makes.
+static cuda_halves ask(cuda_tape *t, node *n, int bf16)
+{
+    cuda_halves *h = (cuda_halves *)(void *)(t->now.bytes + n->halves);
+    if (h->data) return h->bf16 == bf16 ? *h : (cuda_halves){0};
+    const int stride = (n->made.cols + 63) / 64 * 64;
+    *h = (cuda_halves){take_pool(t, (size_t)n->made.rows * (size_t)stride * sizeof(uint16_t)), stride, bf16};
+    return *h;
+}
+
+// Whoever made the rows last is found by going back; a launch that may have changed them ends that.
+cuda_halves cuda_tape_halves(cuda_tape *t, cuda_rows rows, int bf16)
+{
+    const cuda_halves no = {0};
+    const float *end = rows.data + (size_t)rows.rows * (size_t)rows.stride;
+    for (int i = t->now.count - 1, left = LOOK_BACK; i > 0 && left > 0; i--) {
+        node *n = &t->now.nodes[i];
+        const cuda_rows m = n->made;
+        if (n->none) continue;
+        left--;
+        if (!m.data) return no;
+        if (m.data >= end || rows.data >= m.data + (size_t)m.rows * (size_t)m.stride) continue;
+        const ptrdiff_t apart = rows.data - m.data;
+        if (apart < 0 || apart % m.stride || rows.stride != m.stride || rows.cols > m.cols) return no;
+        const int first = (int)(apart / m.stride);
+        if (first + rows.rows > m.rows) return no;
+        cuda_halves h = ask(t, n, bf16);
+        if (h.data) h.data = (uint16_t *)h.data + (size_t)first * (size_t)h.stride;
+        return h;
+    }
+    return no;
 }
 
 void cuda_tape_copy(cuda_tape *t, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
@@ -224,17 +316,32 @@ static struct cudaKernelNodeParams launch_of(const list *l, const node *n, void 
                                          .kernelParams = arguments};
 }
 
-static cudaError_t add_node(kept *g, int i)
+// A kernel behind a kernel may start early where the device can: all of ours wait by themselves (ptx.cuh).
+static cudaError_t follow(const cuda_tape *t, kept *g, int i)
+{
+    static const cudaGraphEdgeData early = {.from_port = cudaGraphKernelNodePortProgrammatic,
+                                            .type = cudaGraphDependencyTypeProgrammatic};
+    const bool both = g->as.nodes[i].kernel && g->as.nodes[i - 1].kernel && t->early;
+    const cudaGraphEdgeData *edge = both ? &early : NULL;
+#if CUDART_VERSION >= 13000
+    return cudaGraphAddDependencies(g->graph, &g->handles[i - 1], &g->handles[i], edge, 1);
+#else
+    return cudaGraphAddDependencies_v2(g->graph, &g->handles[i - 1], &g->handles[i], edge, 1);
+#endif
+}
+
+static cudaError_t add_node(const cuda_tape *t, kept *g, int i)
 {
     const node *n = &g->as.nodes[i];
-    const cudaGraphNode_t *before = i > 0 ? &g->handles[i - 1] : NULL;
-    const size_t befores = i > 0;
-    if (!n->kernel)
-        return cudaGraphAddMemcpyNode1D(&g->handles[i], g->graph, before, befores, n->to, n->from, n->size,
-                                        n->kind);
-    void *arguments[ARGUMENTS];
-    const struct cudaKernelNodeParams p = launch_of(&g->as, n, arguments);
-    return cudaGraphAddKernelNode(&g->handles[i], g->graph, before, befores, &p);
+    cudaError_t e;
+    if (n->kernel) {
+        void *arguments[ARGUMENTS];
+        const struct cudaKernelNodeParams p = launch_of(&g->as, n, arguments);
+        e = cudaGraphAddKernelNode(&g->handles[i], g->graph, NULL, 0, &p);
+    } else {
+        e = cudaGraphAddMemcpyNode1D(&g->handles[i], g->graph, NULL, 0, n->to, n->from, n->size, n->kind);
+    }
+    return e == cudaSuccess && i > 0 ? follow(t, g, i) : e;
 }
 
 static void copy_list(list *to, const list *from)
@@ -245,12 +352,12 @@ static void copy_list(list *to, const list *from)
     to->used = from->used;
 }
 
-static cudaError_t build(kept *g, const list *from, uint64_t signature)
+static cudaError_t build(const cuda_tape *t, kept *g, const list *from, uint64_t signature)
 {
     forget(g);
     copy_list(&g->as, from);
     cudaError_t e = cudaGraphCreate(&g->graph, 0);
-    for (int i = 0; i < from->count && e == cudaSuccess; i++) e = add_node(g, i);
+    for (int i = 0; i < from->count && e == cudaSuccess; i++) e = add_node(t, g, i);
     if (e == cudaSuccess) e = cudaGraphInstantiate(&g->exec, g->graph, 0);
     if (e == cudaSuccess)
         g->signature = signature;
@@ -264,7 +371,8 @@ static bool same_node(const list *a, const list *b, int i)
     const node *n = &a->nodes[i], *m = &b->nodes[i];
     const size_t begin = i > 0 ? a->nodes[i - 1].end : 0;
     // Kernels of one order have arguments of one layout.
-    return memcmp(n, m, sizeof *n) == 0 && memcmp(a->bytes + begin, b->bytes + begin, n->end - begin) == 0;
+    return n->x == m->x && n->y == m->y && n->to == m->to && n->from == m->from && n->size == m->size &&
+           memcmp(a->bytes + begin, b->bytes + begin, n->end - begin) == 0;
 }
 
 static cudaError_t change(kept *g, const list *to)
@@ -326,20 +434,21 @@ static void send_ring(cuda_tape *t)
     r->sent = r->at;
 }
 
+// A graph that cannot be changed is built again, one that cannot be built is played without.
 static cudaError_t play_graph(cuda_tape *t)
 {
     const uint64_t signature = signature_of(&t->now);
     kept *g = find(t, signature);
     if (!g && !seen_before(t, signature)) return play_plain(t);
-    cudaError_t e;
-    if (g) {
-        e = change(g, &t->now);
-        if (e != cudaSuccess) forget(g);
-    } else {
-        g = oldest(t);
-        e = build(g, &t->now, signature);
+    bool ready = g && change(g, &t->now) == cudaSuccess;
+    if (!ready) {
+        if (!g) g = oldest(t);
+        ready = build(t, g, &t->now, signature) == cudaSuccess;
     }
-    if (e != cudaSuccess) return e;
+    if (!ready) {
+        cudaGetLastError(); // what failed was an offer
+        return play_plain(t);
+    }
     g->last_use = t->plays;
     return cudaGraphLaunch(g->exec, t->stream);
 }
@@ -359,6 +468,7 @@ cudaError_t cuda_tape_play(cuda_tape *t)
     }
     t->now.count = 0;
     t->now.used = 0;
+    t->pool_at = 0; // rows that were made are not looked for any more
     return e;
 }
 

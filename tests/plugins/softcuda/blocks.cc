@@ -67,7 +67,7 @@ struct later {
 struct fiber {
     jmp_buf where;
     std::deque<std::vector<later>> copies; // groups, the open one last
-    bool begun;
+    bool begun, waited; // waited: for the kernel before
     state now;
     const char *file; // of the barrier
     int line;
@@ -110,6 +110,7 @@ static void fiber_main()
         (*body)();
         for (const std::vector<later> &group : fibers[self].copies)
             if (!group.empty()) softcuda_stop("a thread ends with copies under way");
+        if (!fibers[self].waited) softcuda_stop("a thread that ends and did not wait for the kernel before");
         fibers[self].copies.clear();
         live--;
         leave(DONE);
@@ -133,6 +134,11 @@ static void resume(int t)
     contexts[t].uc_link = nullptr;
     makecontext(&contexts[t], fiber_main, 0);
     if (!_setjmp(scheduler)) setcontext(&contexts[t]);
+}
+
+void softcuda_wait_for_others()
+{
+    fibers[self].waited = true;
 }
 
 void softcuda_copy_later(void *to, const void *from, int bytes, int valid)
@@ -259,7 +265,10 @@ static void run_block(int threads)
 {
     if (__start_softcuda_shared)
         memset(__start_softcuda_shared, 0xff, (size_t)(__stop_softcuda_shared - __start_softcuda_shared));
-    for (int t = 0; t < threads; t++) fibers[t].now = READY;
+    for (int t = 0; t < threads; t++) {
+        fibers[t].now = READY;
+        fibers[t].waited = false;
+    }
     live = threads;
     waiting = 0;
     const int count = (threads + 31) / 32;

@@ -25,6 +25,8 @@ typedef enum cudaError {
     cudaErrorLaunchFailure = 719
 } cudaError_t;
 
+#define CUDART_VERSION 13000
+
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
 enum { cudaHostAllocDefault = 0, cudaStreamNonBlocking = 1 };
 
@@ -48,10 +50,18 @@ struct cudaKernelNodeParams {
     void **kernelParams, **extra;
 };
 
+enum cudaGraphDependencyType { cudaGraphDependencyTypeDefault = 0, cudaGraphDependencyTypeProgrammatic = 1 };
+enum { cudaGraphKernelNodePortDefault = 0, cudaGraphKernelNodePortProgrammatic = 1 };
+
+typedef struct cudaGraphEdgeData {
+    unsigned char from_port, to_port, type, reserved[5];
+} cudaGraphEdgeData;
+
 struct cudaDeviceProp {
     char name[256];
     size_t totalGlobalMem;
     int major, minor, multiProcessorCount;
+    size_t sharedMemPerBlockOptin;
 };
 
 cudaError_t cudaDriverGetVersion(int *version);
@@ -88,6 +98,8 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *n, cudaGraph_t g, const cuda
 cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *n, cudaGraph_t g, const cudaGraphNode_t *before,
                                      size_t befores, void *to, const void *from, size_t bytes,
                                      enum cudaMemcpyKind kind);
+cudaError_t cudaGraphAddDependencies(cudaGraph_t g, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
+                                     const cudaGraphEdgeData *edges, size_t count);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *e, cudaGraph_t g, unsigned long long flags);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t e);
 cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t e, cudaGraphNode_t n,

@@ -214,7 +214,8 @@ extern "C" cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int dev
     p->totalGlobalMem = memory_of(device);
     p->major = capability / 10;
     p->minor = capability % 10;
-    p->multiProcessorCount = 4;
+    p->multiProcessorCount = (int)softcuda_setting("SOFTCUDA_PROCESSORS", 4);
+    p->sharedMemPerBlockOptin = (size_t)softcuda_setting("SOFTCUDA_SHARED", SOFTCUDA_DYNAMIC);
     return cudaSuccess;
 }
 
@@ -324,7 +325,7 @@ static void count_launch(CUstream_st *s)
 extern "C" cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute, int value)
 {
     std::lock_guard<std::recursive_mutex> lock(gate);
-    if (value > SOFTCUDA_DYNAMIC) return answer(cudaErrorInvalidValue);
+    if (value > softcuda_setting("SOFTCUDA_SHARED", SOFTCUDA_DYNAMIC)) return answer(cudaErrorInvalidValue);
     most_shared[kernel] = (size_t)value;
     return cudaSuccess;
 }
@@ -489,6 +490,7 @@ struct CUgraphNode_st {
     size_t index;
     const void *kernel; // NULL: a copy
     std::function<void()> work;
+    bool follows; // waits for the one before
 };
 
 struct CUgraph_st {
@@ -515,14 +517,24 @@ extern "C" cudaError_t cudaGraphDestroy(cudaGraph_t g)
 }
 
 // Graphs of this device are chains: every node waits for the one before.
-static cudaError_t add(cudaGraphNode_t *n, cudaGraph_t g, const cudaGraphNode_t *before, size_t befores,
+static cudaError_t add(cudaGraphNode_t *n, cudaGraph_t g, const cudaGraphNode_t *, size_t befores,
                        const void *kernel, std::function<void()> work)
 {
-    if (befores != (g->nodes.empty() ? 0 : 1) || (befores && *before != &g->nodes.back()))
-        softcuda_stop("a node of a graph that does not wait for the one before it");
+    if (befores) softcuda_stop("a node of a graph that is to wait without saying how");
     if (!work) return answer(cudaErrorInvalidValue);
-    g->nodes.push_back({g->nodes.size(), kernel, work});
+    g->nodes.push_back({g->nodes.size(), kernel, work, false});
     *n = &g->nodes.back();
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaGraphAddDependencies(cudaGraph_t, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
+                                                const cudaGraphEdgeData *edges, size_t count)
+{
+    if (count != 1 || (*from)->index + 1 != (*to)->index) softcuda_stop("a graph that is no chain");
+    const bool early = edges && edges->type == cudaGraphDependencyTypeProgrammatic;
+    if (early && !((*from)->kernel && (*to)->kernel)) return answer(cudaErrorInvalidValue);
+    if (early && edges->from_port != cudaGraphKernelNodePortProgrammatic) return answer(cudaErrorInvalidValue);
+    (*to)->follows = true;
     return cudaSuccess;
 }
 
@@ -543,6 +555,8 @@ extern "C" cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *n, cudaGraph_t 
 
 extern "C" cudaError_t cudaGraphInstantiate(cudaGraphExec_t *e, cudaGraph_t g, unsigned long long)
 {
+    for (const CUgraphNode_st &n : g->nodes)
+        if (n.index > 0 && !n.follows) softcuda_stop("a node of a graph that does not wait for the one before it");
     *e = new CUgraphExec_st{g->nodes, g->device};
     return cudaSuccess;
 }

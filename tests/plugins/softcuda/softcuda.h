@@ -51,7 +51,7 @@ extern dim3 softcuda_block_size, softcuda_grid_size;
 #define blockDim (softcuda_block_size)
 #define gridDim (softcuda_grid_size)
 
-enum { SOFTCUDA_THREADS = 1024, SOFTCUDA_DYNAMIC = 99 << 10 };
+enum { SOFTCUDA_THREADS = 1024, SOFTCUDA_DYNAMIC = 227 << 10 };
 
 long softcuda_setting(const char *name, long otherwise); // a number of the environment
 void softcuda_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -68,6 +68,7 @@ void *softcuda_dynamic_shared();
 void softcuda_copy_later(void *to, const void *from, int bytes, int valid);
 void softcuda_copies_commit();
 void softcuda_copies_wait(int others);
+void softcuda_wait_for_others();
 
 #define __syncthreads() softcuda_barrier(__FILE__, __LINE__)
 #define __syncwarp() ((void)softcuda_meet(nullptr, 0, __FILE__, __LINE__))

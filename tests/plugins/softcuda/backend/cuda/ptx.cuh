@@ -13,6 +13,7 @@
     (softcuda_register(#kernel, kernel), cuda_launch(tape, kernel, grid, block, shared, __VA_ARGS__))
 #define CUDA_NOINLINE
 #define CUDA_UNROLL
+#define CUDA_UNROLL_4
 #define CUDA_DYNAMIC_SHARED(type, name) type *name = (type *)softcuda_dynamic_shared()
 
 struct softcuda_mma {
@@ -107,6 +108,29 @@ inline void mma_i8(int c[4], const uint32_t a[4], const uint32_t b[2])
     memcpy(m.a, a, sizeof m.a);
     memcpy(m.b, b, sizeof m.b);
     softcuda_together(&m, sizeof m, softcuda_multiply_i8, c, 4 * sizeof *c, "mma", __LINE__);
+}
+
+inline uint32_t pack_f16(float a, float b)
+{
+    const __half2 h = __floats2half2_rn(fminf(fmaxf(a, -65504.0f), 65504.0f), fminf(fmaxf(b, -65504.0f), 65504.0f));
+    uint32_t pair;
+    memcpy(&pair, &h, sizeof pair);
+    return pair;
+}
+
+inline void next_may_start()
+{
+}
+
+inline void wait_for_others()
+{
+    softcuda_wait_for_others();
+}
+
+inline void begin_kernel()
+{
+    next_may_start();
+    wait_for_others();
 }
 
 inline void copy_async_16(void *to, const void *from, int valid)
