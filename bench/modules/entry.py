@@ -19,7 +19,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-NAME = f"bench/{Path(sys.argv[0]).name}"
+SCRIPT = Path(sys.argv[0]).resolve()
+NAME = f"bench/{'gpu/' if SCRIPT.parent.name == 'gpu' else ''}{SCRIPT.name}"
 DATA = ROOT / "tests/data/translate"
 # module: its name on PyPI, and the package of Debian or "" where Debian has none
 PACKAGES = {"numpy": ("numpy", "python3-numpy"), "sentencepiece": ("sentencepiece", "python3-sentencepiece"),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Models and shortlists for bench/peers.
 
-    peers_models.py random SHAPE DIR     a MarianMT directory with random weights: tiny, base or big
+    peers_models.py random SHAPE DIR     a MarianMT directory with random weights: tiny, base, big, or nano (for rehearsals)
 
 A random model is a Hugging Face directory like any other, so both programs get it through their own importers. Its
 vocabulary has 32,000 tokens: the end and unknown symbols, 26 letters, made-up words of four letters and <pad>. A text of
@@ -27,7 +27,7 @@ from pathlib import Path
 import entry
 
 # width, inner width, encoder layers, decoder layers, heads
-SHAPES = {"tiny": (256, 1536, 6, 2, 8), "base": (512, 2048, 6, 6, 8), "big": (1024, 4096, 6, 6, 16)}
+SHAPES = {"nano": (64, 128, 1, 1, 2), "tiny": (256, 1536, 6, 2, 8), "base": (512, 2048, 6, 6, 8), "big": (1024, 4096, 6, 6, 16)}
 VOCABULARY = 32000
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 POOL, BEST, FIRST = 3000, 20, 100

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""Models and texts for bench/gpu: the same weights in our format and in CTranslate2's.
+
+    pair(program, work, name)          {"ours": FILE, "theirs": FOLDER} of "tiny", "base", "big", or of a model file
+    forced_text(work, lines)           made-up words, TOKENS subwords a line with the end symbol: (text, subwords)
+    real_text(folder, text, pieces)    subwords of a text by the vocabulary of CTranslate2's folder
+
+Random models are those of bench/peers (peers_models.py; the same seed gives the same bytes): MarianMT folders which our
+importer reads; what CTranslate2 gets is `dragoman export ctranslate2` of that, so both compute with the same numbers. What was
+made stays in `work`.
+"""
+import shutil
+import subprocess
+from pathlib import Path
+
+import peers_models
+
+TOKENS = 25
+
+
+def sh(*command, **kwargs):
+    return subprocess.run([str(c) for c in command], check=True, text=True, stdout=subprocess.PIPE, **kwargs).stdout
+
+
+def made(path, make):
+    """`path`, which make(PART) writes whole or not at all."""
+    part = path.with_name(path.name + ".part")
+    if not path.exists():
+        shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)
+        make(part)
+        part.rename(path)
+    return path
+
+
+def ours(program, work, shape):
+    def write(part):
+        folder = work / f"{shape}.hf"
+        peers_models.write_random(shape, folder)
+        sh(program, "import", "huggingface", folder, "-o", part)
+        shutil.rmtree(folder)
+    return made(work / f"{shape}.gguf", write)
+
+
+def pair(program, work, name):
+    work.mkdir(parents=True, exist_ok=True)
+    file = ours(program, work, name) if name in peers_models.SHAPES else Path(name)
+    folder = made(work / f"{file.stem}.ct2", lambda part: sh(program, "export", "ctranslate2", file, "-o", part, "-q"))
+    return dict(ours=file, theirs=folder)
+
+
+def forced_text(work, lines):
+    work.mkdir(parents=True, exist_ok=True)
+    text, pieces = work / "forced.txt", work / "forced.pieces"
+    words = peers_models.random_text(lines, TOKENS, 1)
+    text.write_text("".join(line + "\n" for line in words), encoding="utf8")
+    pieces.write_text("".join(" ".join("\u2581" + w for w in line.split()) + "\n" for line in words), encoding="utf8")
+    return text, pieces
+
+
+def real_text(folder, text, pieces):
+    """CTranslate2 adds the end symbol."""
+    import sentencepiece
+    model = sentencepiece.SentencePieceProcessor(model_file=str(folder / "source.spm"))
+    lines = text.read_text(encoding="utf8").split("\n")[:-1]
+    pieces.write_text("".join(" ".join(model.encode(line, out_type=str)) + "\n" for line in lines), encoding="utf8")
+    return pieces
+
+
+def words(pieces, text):
+    """Subwords back to text. SentencePiece's: a space is U+2581."""
+    lines = pieces.read_text(encoding="utf8").split("\n")[:-1]
+    text.write_text("".join(line.replace(" ", "").replace("\u2581", " ").strip() + "\n" for line in lines), encoding="utf8")
+    return text
