@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Trains a toy model on the CPU, checks resuming, and compares the exported model with the C program if it is there.
+# Trains a toy model on the CPU, checks resuming, and compares the exported model and
+# distillation with the C program if it is there.
 # Needs Debian's python3-torch, python3-sentencepiece, python3-yaml. Usage: training/smoke.sh [WORK_FOLDER]
 set -e
 here=$(cd "$(dirname "$0")" && pwd)

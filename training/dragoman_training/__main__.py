@@ -82,7 +82,8 @@ def turn(a):
 def run_distill(a):
     from . import distill
     distill.distill(a.teacher, a.files, a.out, a.beam, a.budget, a.rows, a.workers, a.device, a.manifest,
-                    a.total_tokens, memory=a.memory, nbest=a.nbest)
+                    a.total_tokens, memory=a.memory, nbest=a.nbest, precision=a.precision, chunk=a.chunk,
+                    program=a.dragoman if a.engine == "dragoman" else None)
 
 
 def train(a):
@@ -193,8 +194,14 @@ def parser():
 
     p = command("distill", run_distill, "translate training sources with a teacher (GPU)")
     p.add_argument("files", nargs="+")
-    p.add_argument("--teacher", required=True, help="Hugging Face Marian folder, or one with model.pt and vocab.spm")
+    p.add_argument("--teacher", required=True, help="Hugging Face Marian folder, one with model.pt and vocab.spm, or (dragoman) a "
+                   "model file")
     p.add_argument("--out", required=True)
+    p.add_argument("--engine", choices=("pytorch", "dragoman"), default="pytorch", help="what translates; dragoman goes on where an "
+                   "earlier run was ended, and is one worker for pack (--made-workers 1)")
+    p.add_argument("--dragoman", default="dragoman", metavar="PROGRAM", help="with --engine dragoman")
+    p.add_argument("--precision", help="of dragoman (default: the device's)")
+    p.add_argument("--chunk", type=int, default=250000, help="lines of a job of dragoman")
     p.add_argument("--beam", type=int, default=4)
     p.add_argument("--nbest", type=int, default=1, help="translations kept a line: pack takes the nearest to the real one")
     p.add_argument("--budget", type=float, default=0, help="seconds; greedy where beam search would not fit")

@@ -160,8 +160,9 @@ def write_made(out, path, lines):
 
 
 def distill(teacher, files, out, beam=4, budget=0, rows=2048, workers=2, device="cuda", manifest=None, total_tokens=0,
-            longest=126, memory=0.84, nbest=1):
-    """files: paths; manifest: JSON {file name: size in bytes} for files that are still arriving."""
+            longest=126, memory=0.84, nbest=1, program=None, precision=None, chunk=250000):
+    """files: paths; manifest: JSON {file name: size in bytes} for files that are still arriving; program: `dragoman`, which then
+    translates instead of search.py (engine.py)."""
     sizes = {}
     if manifest:
         with open(manifest, encoding="utf-8") as f:
@@ -170,8 +171,12 @@ def distill(teacher, files, out, beam=4, budget=0, rows=2048, workers=2, device=
     settings = {"teacher": teacher, "files": [(p, sizes.get(os.path.basename(p), 0)) for p in files], "out": out,
                 "beam": beam, "deadline": time.time() + budget if budget else None, "rows": rows, "device": device,
                 "dtype": torch.bfloat16 if device == "cuda" else torch.float32, "memory": memory,
-                "total_tokens": total_tokens or 10 ** 9, "longest": longest, "nbest": nbest}
-    if workers <= 1:
+                "total_tokens": total_tokens or 10 ** 9, "longest": longest, "nbest": nbest,
+                "program": program, "precision": precision, "chunk": chunk}
+    if program:
+        from . import engine
+        engine.run(dict(settings, total_tokens=total_tokens))
+    elif workers <= 1:
         worker(0, 1, settings)
     else:
         import torch.multiprocessing as mp

@@ -4,7 +4,7 @@
 The text is made here from a small grammar (English to German with articles, cases and word order), so nothing has to be
 downloaded. It passes if the loss falls, a run that is stopped and resumed ends where an unbroken one does, the model
 translates sentences of its training text, and, when a dragoman program is given, the exported model file gives the same
-translations there.
+translations there, also by `distill --engine dragoman`, which goes on where it was.
 
     python3 -m dragoman_training smoke --out DIR [--dragoman ./dragoman]
 """
@@ -89,6 +89,39 @@ def compare(program, model, work, lines, expected):
     return sum(a != b for a, b in zip(done.stdout.split("\n"), expected))
 
 
+def distilled(program, model, vocab, work):
+    """What is wrong with distillation by the program: against PyTorch's, and resumed after a kill."""
+    from . import distill
+    lines = corpus.read_lines(os.path.join(work, "pairs.en"))[:60]
+    source, teacher = os.path.join(work, "few.en"), os.path.join(work, "teacher")
+    corpus.write_lines(source, lines)
+    os.makedirs(teacher)
+    shutil.copy(model, os.path.join(teacher, "model.pt"))
+    shutil.copy(vocab, os.path.join(teacher, "vocab.spm"))
+    found = {}
+    for engine, settings in (("pytorch", dict(workers=1)), ("dragoman", dict(program=program, precision="f32", chunk=25))):
+        for nbest in (1, 3):
+            out = os.path.join(work, f"{engine}{nbest}")
+            distill.distill(teacher, [source], out, beam=4, nbest=nbest, device="cpu", **settings)
+            found[engine, nbest] = distill.collect(out, source, 1)
+    out = os.path.join(work, "again")
+    os.makedirs(out)
+    corpus.write_lines(os.path.join(out, "few.en.made.0.25.beam4"), ["from before"] * 25)   # a chunk that an earlier run had done
+    corpus.write_lines(os.path.join(out, "few.en.made.0.25.source"), lines[25:50])
+    distill.distill(teacher, [source], out, beam=4, device="cpu", program=program, precision="f32", chunk=25)
+    again = distill.collect(out, source, 1)
+    complaints = []
+    for nbest in (1, 3):
+        wrong = sum(a.split("\t")[0] != b.split("\t")[0] for a, b in zip(found["pytorch", nbest], found["dragoman", nbest]))
+        if wrong > 1 or len(found["dragoman", nbest]) != len(lines):
+            complaints.append(f"{wrong} of {len(lines)} lines distilled by {program} differ from PyTorch's (nbest {nbest})")
+    if not any(line.count("\t") == 2 for line in found["dragoman", 3]):
+        complaints.append("distillation by the program gives no alternatives")
+    if again != found["dragoman", 1][:25] + ["from before"] * 25 + found["dragoman", 1][50:]:
+        complaints.append("distillation does not go on where it was")
+    return complaints
+
+
 def run(work, program="", steps=200):
     """Returns a list of complaints; empty if all is well."""
     shutil.rmtree(work, ignore_errors=True)
@@ -123,6 +156,8 @@ def run(work, program="", steps=200):
     wrong = compare(program, model, work, sample, found)
     if wrong > 1:
         complaints.append(f"{wrong} of 100 translations by {program} differ from PyTorch's")
+    if program:
+        complaints += distilled(program, model, vocab, work)
     print(f"smoke: -log p {first:.2f} to {last:.3f}, {right} of 100 training sentences right"
           + (f", {100 - wrong} of 100 equal in {program}" if program else ""), flush=True)
     return complaints
