@@ -154,7 +154,7 @@ $(BUILD)/libdragoman-cuda.so: $(CUDA_OBJ) $(BUILD)/libdragoman.a
 	    -L$(CUDA_HOME)/lib64 -lcudart_static -lm -lpthread -ldl -lrt
 
 # Program, device and what they need in one archive.
-cuda-kit: cuda $(BUILD)/dragoman $(BUILD)/checkbackend $(BUILD)/bench/cells
+cuda-kit: cuda $(BUILD)/dragoman $(BUILD)/checkbackend $(addprefix $(BUILD)/bench/,cells clusters products)
 	scripts/cuda_kit $(BUILD)
 
 # The same device on this machine's processor, for tests: no CUDA, no GPU (tests/plugins/softcuda).
@@ -227,6 +227,10 @@ $(BUILD)/bench/headlines: bench/programs/headlines.c $(BUILD)/libdragoman.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -o $@ $< $(BUILD)/libdragoman.a $(LIBS)
 
+$(BUILD)/bench/products: bench/programs/products.c $(BUILD)/libdragoman.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -o $@ $< $(BUILD)/libdragoman.a $(LIBS)
+
 $(BUILD)/bench/cells: bench/programs/cells.c $(BUILD)/libdragoman.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -o $@ $< $(BUILD)/libdragoman.a $(LIBS)
@@ -260,7 +264,7 @@ demo:
 # Compiled only, so that a change of an interface cannot leave them behind: fuzzers run in test-long, and benchmarks that
 # need none of their rivals' headers by hand.
 FUZZ_OBJ := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%.o,$(wildcard tests/fuzz/*.c))
-BENCH_OBJ := $(addprefix $(BUILD)/bench/programs/,ceilings.o cells.o clusters.o devlin2017.o devlin2017_model.o headlines.o moe.o roofline.o)
+BENCH_OBJ := $(addprefix $(BUILD)/bench/programs/,ceilings.o cells.o clusters.o devlin2017.o devlin2017_model.o headlines.o moe.o products.o roofline.o)
 # The software GPU is made of fibers, which sanitizers do not know.
 SOFTCUDA := $(if $(ASAN)$(TSAN),,$(BUILD)/tests/softcuda/libdragoman-cuda.so)
 unit-programs: test-data $(UNIT) $(BUILD)/checkkernel $(BUILD)/checkbackend $(FUZZ_OBJ) $(BENCH_OBJ) $(SOFTCUDA)

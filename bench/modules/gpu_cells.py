@@ -43,6 +43,7 @@ class Process:
         if line:
             return json.loads(line)
         self.process.kill()
+        self.process.wait()
         return dict(error="the process ended" if ready else f"no answer within {limit:.0f} s")
 
     def close(self):

@@ -2,7 +2,7 @@
 """Models with random weights for the speeds of bench/imamura2020.
 
     imamura2020_models.py KIND SHAPE VOCABULARY OUT.gguf [DECODER] [ORDER]
-        KIND: single, double, cmlm; SHAPE: tiny, base, big, big-pre (norms before layers, as the paper's big model);
+        KIND: single, double, cmlm; SHAPE: nano (for rehearsals), tiny, base, big, big-pre (norms before layers, as the paper's);
         DECODER: self_attention (default), ssru, aan; ORDER: of double: bidirectional (default), l2r, r2l; of single: l2r, r2l
 
 All kinds of one shape and decoder have the same matrices: a Transformer with sinusoids (single) or learned positions (double,
@@ -24,7 +24,7 @@ except ModuleNotFoundError:                             # write() says so
     np = Writer = None
 
 # width, inner width, encoder layers, decoder layers, heads
-SHAPES = {"tiny": (256, 1536, 6, 2, 8), "base": (512, 2048, 6, 6, 8), "big": (1024, 4096, 6, 6, 16),
+SHAPES = {"nano": (64, 128, 1, 1, 2), "tiny": (256, 1536, 6, 2, 8), "base": (512, 2048, 6, 6, 8), "big": (1024, 4096, 6, 6, 16),
           "big-pre": (1024, 4096, 6, 6, 16)}
 DECODERS = ("self_attention", "ssru", "aan")
 ORDERS = {"single": ("l2r", "r2l"), "double": ("bidirectional", "l2r", "r2l"), "cmlm": ("",)}

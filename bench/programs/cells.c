@@ -11,8 +11,9 @@
 //     {"counts": NAME}      -> every number of dgm_statistics_read, since NAME was opened
 //     {"close": NAME}       -> {}
 //
-// Settings are those of dragoman/settings.h by name. A call hands over the first `lines` lines of FILE (0: all); the
-// translations of the last call go to `output`, if it is given. What fails is answered by {"error": ...}.
+// "model" may be a list of files, an ensemble. Settings are those of dragoman/settings.h by name. A call hands over the
+// first `lines` lines of FILE (0: all); the translations of the last call go to `output`, if it is given. What fails
+// is answered by {"error": ...}.
 #define _GNU_SOURCE
 #include <jansson.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@
 #include "dragoman/profile.h"
 #include "dragoman/settings.h"
 
-enum { TRANSLATORS = 16, CALLS = 1000 };
+enum { TRANSLATORS = 16, CALLS = 1000, MEMBERS = 16 };
 
 typedef struct slot {
     char *name;
@@ -55,6 +56,18 @@ static void close_slot(slot *s)
 
 // ---- requests -----------------------------------------------------------------------------------
 
+// A file, or a list of them; how many, 0: something else.
+static size_t read_members(json_t *model, dgm_member *members)
+{
+    const size_t count = json_is_array(model) ? json_array_size(model) : 1;
+    if (count > MEMBERS) return 0;
+    for (size_t i = 0; i < count; i++) {
+        members[i].path = json_string_value(json_is_array(model) ? json_array_get(model, i) : model);
+        if (!members[i].path) return 0;
+    }
+    return count;
+}
+
 static json_t *open_translator(json_t *request, const char *name)
 {
     dgm_settings settings;
@@ -72,9 +85,11 @@ static json_t *open_translator(json_t *request, const char *name)
         if (dgm_settings_set(&settings, key, json_string_value(value), &error) != DGM_OK)
             return failure(error.text);
     }
+    dgm_member members[MEMBERS] = {0};
+    const size_t count = read_members(json_object_get(request, "model"), members);
+    if (count == 0) return failure("a model is a file, or up to 16 of them");
     const double begin = dgm_now();
-    if (dgm_open(&s->translator, json_string_value(json_object_get(request, "model")), &settings, &error) !=
-        DGM_OK)
+    if (dgm_open_ensemble(&s->translator, members, count, &settings, &error) != DGM_OK)
         return failure(error.text);
     const double took = dgm_now() - begin;
     s->name = strdup(name);

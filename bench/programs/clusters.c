@@ -2,10 +2,11 @@
 // Projection onto the tokens of the nearest clusters against the whole vocabulary, and models with
 // random weights for timing; bench/vocab-clusters calls both.
 //
-//     clusters projection VOCABULARY WIDTH CENTROIDS SHARE PRECISION SENTENCES BEAM SECONDS
+//     clusters projection VOCABULARY WIDTH CENTROIDS SHARE PRECISION SENTENCES BEAM SECONDS [DEVICE]
 //     clusters model FILE VOCABULARY WIDTH FFN ENCODER DECODER HEADS TYPE CENTROIDS SHARE [EXPERTS]
 //
-// EXPERTS (default 0) stand in every second layer of both sides, one of them for a row.
+// DEVICE (default: the CPU, of which the thread's own time counts) is a name such as cuda. EXPERTS (default 0) stand
+// in every second layer of both sides, one of them for a row.
 //
 // Random weights have no clusters: lists are drawn instead, so that a list holds SHARE of the
 // vocabulary on average. Token i is in a list with probability min(1, a / (i + 1)^0.8): frequent
@@ -282,6 +283,13 @@ typedef struct bench {
     const dgm_candidates **lists; // [rows]
 } bench;
 
+static const char *device; // NULL: the CPU
+
+static double now(void)
+{
+    return device ? dgm_now() : dgm_thread_time();
+}
+
 static int by_value(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -311,7 +319,7 @@ static void open_bench(bench *b, const char *path, const dgm_tensor *t, dgm_prec
                        dgm_gguf **file)
 {
     dgm_error err;
-    check(dgm_backend_open(&b->backend, "cpu", getenv("DRAGOMAN_CPU"), &err), &err);
+    check(dgm_backend_open(&b->backend, device ? device : "cpu", device ? NULL : getenv("DRAGOMAN_CPU"), &err), &err);
     const dgm_linear_part part = {.weight = t};
     check(dgm_linear_load(b->backend, &part, 1, precision, &b->out, &err), &err);
     check(dgm_linear_by_rows(b->backend, b->out, &err), &err);
@@ -357,20 +365,21 @@ static void next_step(bench *b, const uint16_t *centroids, dgm_rng *rng)
                    0.1f * (float)(dgm_rng_unit(rng) - 0.5);
     }
     dgm_op_write(b->exec, b->hidden, rows);
+    dgm_exec_sync(b->exec);
     free(rows);
 }
 
 static double step_whole(bench *b)
 {
-    const double begin = dgm_thread_time();
+    const double begin = now();
     b->rank.candidates = NULL;
     dgm_op_rank(b->exec, &b->rank);
-    return dgm_thread_time() - begin;
+    return now() - begin;
 }
 
 static double step_clusters(bench *b)
 {
-    const double begin = dgm_thread_time();
+    const double begin = now();
     b->words.ops->look(&b->words, b->hidden);
     for (int i = 0; i < b->sentences; i++) {
         const dgm_candidates *list = b->words.ops->select(
@@ -379,7 +388,7 @@ static double step_clusters(bench *b)
     }
     b->rank.candidates = b->lists;
     dgm_op_rank(b->exec, &b->rank);
-    return dgm_thread_time() - begin;
+    return now() - begin;
 }
 
 // Steps of one kind in a row, as a decoder makes them: the two kinds read different copies of the
@@ -424,6 +433,7 @@ static int project(char **a)
     const int centroids = atoi(a[2]);
     const dgm_precision precision = strcmp(a[4], "i8") == 0    ? DGM_PRECISION_I8
                                     : strcmp(a[4], "i16") == 0 ? DGM_PRECISION_I16
+                                    : strcmp(a[4], "f16") == 0 ? DGM_PRECISION_F16
                                                                : DGM_PRECISION_F32;
     char path[64];
     snprintf(path, sizeof path, "/tmp/bench-clusters-%d.gguf", (int)getpid());
@@ -458,8 +468,9 @@ static int project(char **a)
     const double full = whole_time[n / 2], some = some_time[m / 2];
     const double bytes = (double)centroids * 4 /
                          (b.vocabulary * (precision == DGM_PRECISION_I8    ? 1.0
-                                          : precision == DGM_PRECISION_I16 ? 2.0
-                                                                           : 4.0));
+                                          : precision == DGM_PRECISION_F32 ? 4.0
+                                                                           : 2.0));
+    check(dgm_exec_status(b.exec, &err), &err);
     printf("%.4f %.4f %.1f %.1f %.2f %.2f\n", lists / counted, unions / counted, full * 1e6, some * 1e6,
            full / some, 1 / (unions / counted + bytes));
     dgm_gguf_close(&file);
@@ -468,12 +479,15 @@ static int project(char **a)
 
 int main(int argc, char **argv)
 {
-    if (argc == 10 && strcmp(argv[1], "projection") == 0) return project(argv + 2);
+    if ((argc == 10 || argc == 11) && strcmp(argv[1], "projection") == 0) {
+        device = argc == 11 ? argv[10] : NULL;
+        return project(argv + 2);
+    }
     if ((argc == 12 || argc == 13) && strcmp(argv[1], "model") == 0)
         return write_model(argv + 2, argc == 13 ? atoi(argv[12]) : 0);
     fprintf(stderr,
             "usage: clusters projection VOCABULARY WIDTH CENTROIDS SHARE PRECISION SENTENCES BEAM "
-            "SECONDS\n       clusters model FILE VOCABULARY WIDTH FFN ENCODER DECODER HEADS TYPE "
+            "SECONDS [DEVICE]\n       clusters model FILE VOCABULARY WIDTH FFN ENCODER DECODER HEADS TYPE "
             "CENTROIDS SHARE [EXPERTS]\n");
     return 2;
 }
