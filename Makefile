@@ -264,10 +264,10 @@ demo:
 # Compiled only, so that a change of an interface cannot leave them behind: fuzzers run in test-long, and benchmarks that
 # need none of their rivals' headers by hand.
 FUZZ_OBJ := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%.o,$(wildcard tests/fuzz/*.c))
-BENCH_OBJ := $(addprefix $(BUILD)/bench/programs/,ceilings.o cells.o clusters.o devlin2017.o devlin2017_model.o headlines.o moe.o products.o roofline.o)
+BENCH_OBJ := $(addprefix $(BUILD)/bench/programs/,ceilings.o clusters.o devlin2017.o devlin2017_model.o headlines.o moe.o products.o roofline.o)
 # The software GPU is made of fibers, which sanitizers do not know.
 SOFTCUDA := $(if $(ASAN)$(TSAN),,$(BUILD)/tests/softcuda/libdragoman-cuda.so)
-unit-programs: test-data $(UNIT) $(BUILD)/checkkernel $(BUILD)/checkbackend $(FUZZ_OBJ) $(BENCH_OBJ) $(SOFTCUDA)
+unit-programs: test-data $(UNIT) $(BUILD)/checkkernel $(BUILD)/checkbackend $(FUZZ_OBJ) $(BENCH_OBJ) $(BUILD)/bench/cells $(SOFTCUDA)
 
 $(BUILD)/fuzz/%.o: tests/fuzz/%.c
 	@mkdir -p $(@D)

@@ -74,11 +74,6 @@ static json_t *open_translator(json_t *request, const char *name)
     dgm_error error = {0};
     const char *key;
     json_t *value;
-    if (find(name)) close_slot(find(name));
-    slot *s = NULL;
-    for (size_t i = 0; i < TRANSLATORS; i++)
-        if (!slots[i].name) s = &slots[i];
-    if (!s) return failure("too many translators are open");
     dgm_settings_default(&settings);
     json_object_foreach(json_object_get(request, "settings"), key, value) {
         if (!json_is_string(value)) return failure("the values of settings are texts");
@@ -88,6 +83,11 @@ static json_t *open_translator(json_t *request, const char *name)
     dgm_member members[MEMBERS] = {0};
     const size_t count = read_members(json_object_get(request, "model"), members);
     if (count == 0) return failure("a model is a file, or up to 16 of them");
+    if (find(name)) close_slot(find(name));
+    slot *s = NULL;
+    for (size_t i = 0; i < TRANSLATORS; i++)
+        if (!slots[i].name) s = &slots[i];
+    if (!s) return failure("too many translators are open");
     const double begin = dgm_now();
     if (dgm_open_ensemble(&s->translator, members, count, &settings, &error) != DGM_OK)
         return failure(error.text);

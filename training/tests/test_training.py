@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 
-from dragoman_training import (align, augment, checkpoint, corpus, distill, export, losses, metric, mix, optim, quality, recipe,
+from dragoman_training import (align, augment, checkpoint, corpus, distill, engine, export, losses, metric, mix, optim, quality, recipe,
                                search, subword, templates, train, warm, wordlist)
 from dragoman_training.batches import Batches
 from dragoman_training.cmlm import Cmlm, CmlmConfig
@@ -108,6 +108,15 @@ class Corpora(unittest.TestCase):
             sides = [corpus.read_lines(os.path.join(out, "pairs." + lang)) for lang in ("en", "de")]
             self.assertEqual([x.replace("House", "Haus") for x in sides[0]], list(sides[1]))
             self.assertEqual(len(set(sides[0])), 25)
+
+    def test_lists_of_the_program(self):
+        with tempfile.TemporaryDirectory() as out:
+            path = os.path.join(out, "list")
+            corpus.write_lines(path, ["0 ||| a ||| F0= -1 ||| -1", "0 ||| b ||| c ||| F0= -2 ||| -1", "2 ||| d ||| F0= -1 ||| -1"])
+            self.assertEqual(engine.texts(path, True), [["a", "b ||| c"], [], ["d"]])
+            corpus.write_lines(path, ["a", "", "b"])
+            self.assertEqual(engine.texts(path, False), [["a"], [""], ["b"]])
+            self.assertEqual(engine.texts(path + "no", False), [])
 
     def test_alternatives_of_workers(self):
         with tempfile.TemporaryDirectory() as out:
