@@ -3,7 +3,7 @@
 
     Process(command, env)    bench/programs/cells.c or gpu_ct2.py: ask(limit, **request) gives the answer, or {"error": ...}
     ours(program)            of --cells; theirs(wheel) of an unpacked wheel
-    Rows(path, columns)      a CSV that grows row by row; known(**key): is it there?
+    Rows(path, columns)      a CSV that grows row by row; known(column, **key): is it there?
     Clock(minutes)           left(), over()
     machine()                name of the GPU, or of the processor where a GPU of software stands in
     memory_used()            MiB of the GPU that are taken, None without nvidia-smi
@@ -73,8 +73,9 @@ class Rows:
             with open(self.path, newline="") as f:
                 self.rows = list(csv.DictReader(f))
 
-    def known(self, **key):
-        return any(all(row.get(k, "") == str(v) for k, v in key.items()) for row in self.rows)
+    def known(self, column, **key):
+        """Is there a row of that key with something in the column?"""
+        return any(row.get(column) and all(row.get(k, "") == str(v) for k, v in key.items()) for row in self.rows)
 
     def put(self, **row):
         row = {c: "" if row.get(c) is None else str(row[c]) for c in self.columns}
