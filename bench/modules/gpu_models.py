@@ -109,7 +109,7 @@ def without_text(model, path):
 
 def write_value(out, key, value):
     """A value of metadata by its Python type; ids are signed."""
-    signed = key.endswith((".eos", ".unk", ".pad", ".start", ".bos", ".eod", ".mask", ".position_offset"))
+    signed = key.endswith((".eos", ".unk", ".pad", ".start", ".bos", ".eod", ".mask"))
     if isinstance(value, bool):
         out.bool(key, value)
     elif isinstance(value, str):
