@@ -5,10 +5,11 @@
 //     *.npz, *.bin                                the model, if no settings say
 //     vocab*.spm, srcvocab*, trgvocab*, ...       vocabularies, if no settings say
 //     source.spm, target.spm                      beside a list of pieces (OPUS-MT)
-//     lex*.bin                                    shortlist
+//     lex*.bin, lex*.s2t                          shortlist
 //
 // Names in settings are relative to their folder with "relative-paths". Without, they belonged to the
-// training's machine: what is not there is looked up by its last part in the same folder.
+// training's machine: what is not there is looked up by its last part in the same folder. Files elsewhere are never
+// read (named_file.h).
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <limits.h>
@@ -19,6 +20,7 @@
 #include "base/mapfile.h"
 #include "base/mem.h"
 #include "import/marian_model.h"
+#include "import/named_file.h"
 #include "import/unpack.h"
 #include "import/yaml.h"
 #include "import/zip.h"
@@ -95,6 +97,11 @@ static bool is_model(const char *n)
 static bool is_shortlist(const char *n)
 {
     return begins(n, "lex") && ends(n, ".bin");
+}
+
+static bool is_text_shortlist(const char *n)
+{
+    return begins(n, "lex") && (ends(n, ".s2t") || ends(n, ".s2t.gz"));
 }
 
 static bool is_vocabulary(const char *n)
@@ -182,19 +189,9 @@ static dgm_status resolve(const dgm_marian_files *f, const json_t *name, const c
     DGM_FAIL_IF(!text || !text[0], err, DGM_ERR_FORMAT, "'%s': \"%s\" holds no name of a file",
                 f->settings_path, key);
     DGM_TRY(dgm_json_bool(f->settings, "relative-paths", &relative, err));
-    char *beside = dgm_path_in(f->root, text), *last = dgm_path_in(f->root, last_part(text));
-    char *as_is = dgm_strdup(text);
-    char **choices[] = {&beside, &as_is, &last}, **chosen = NULL;
-    for (int i = relative && text[0] != '/' ? 0 : 1; i < 3 && !chosen; i++)
-        if (*choices[i] && dgm_file_exists(*choices[i])) chosen = choices[i];
-    const bool memory = beside && last && as_is;
-    if (chosen) {
-        *out = *chosen;
-        *chosen = NULL;
-    }
-    for (int i = 0; i < 3; i++) dgm_free(*choices[i]);
-    if (!memory) return dgm_no_memory(err);
-    DGM_FAIL_IF(!*out, err, DGM_ERR_IO, "'%s': \"%s\" names '%s', which is not there",
+    DGM_TRY(dgm_named_file(f->root, text, relative, out, err));
+    DGM_FAIL_IF(!*out, err, DGM_ERR_IO,
+                "'%s': \"%s\" names '%.200s', which is not in the model's folder; settings can name no other",
                 f->settings_path, key, text);
     return DGM_OK;
 }
@@ -263,7 +260,9 @@ static dgm_status find_shortlist(dgm_marian_files *f, dgm_error *err)
     const json_t *v = json_object_get(f->settings, "shortlist");
     const json_t *name = json_is_array(v) ? json_array_get(v, 0) : v;
     if (name && json_is_string(name)) return resolve(f, name, "shortlist", &f->shortlist, err);
-    return find_only(f, is_shortlist, "shortlist", &f->shortlist, err);
+    DGM_TRY(find_only(f, is_shortlist, "shortlist", &f->shortlist, err));
+    if (f->shortlist) return DGM_OK;
+    return find_only(f, is_text_shortlist, "shortlist", &f->shortlist, err);
 }
 
 // ---- the path ------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "format/modelfile.h"
 #include "import/bpe_codes.h"
+#include "import/named_file.h"
 #include "import/npz.h"
 #include "import/recurrent.h"
 
@@ -264,22 +265,22 @@ static dgm_status get_model(reading *in, dgm_error *err)
 
 // ---- dictionaries ------------------------------------------------------------------------------
 
-// Where a dictionary lies: as it is said, or beside the settings, or, wherever the model was trained, by its
-// last name.
+// Where a dictionary lies: beside the settings.
 static dgm_status find_dictionary(const reading *in, const char *said, char *out, size_t size,
                                   dgm_error *err)
 {
-    const char *slash = strrchr(in->config_path, '/'), *last = strrchr(said, '/');
-    const int folder = slash ? (int)(slash - in->config_path) + 1 : 0;
-    const char *const names[] = {said, last ? last + 1 : said};
-    if (said[0] == '/') DGM_TRY(join_path(out, size, said, "", "", err));
-    if (said[0] == '/' && is_file(out)) return DGM_OK;
-    for (int i = 0; i < 2; i++) {
-        const int n = snprintf(out, size, "%.*s%s", folder, in->config_path, names[i]);
-        if (n >= 0 && (size_t)n < size && is_file(out)) return DGM_OK;
-    }
-    return dgm_fail(err, DGM_ERR_IO, "'%s': dictionary '%.200s' is not there", in->config_path,
-                    said);
+    const char *slash = strrchr(in->config_path, '/');
+    char root[PATH_MAX], *found = NULL;
+    snprintf(root, sizeof root, "%.*s", slash ? (int)(slash - in->config_path) + 1 : 1,
+             slash ? in->config_path : ".");
+    DGM_TRY(dgm_named_file(root, said, true, &found, err));
+    DGM_FAIL_IF(!found, err, DGM_ERR_IO,
+                "'%s': dictionary '%.200s' is not in its folder, and settings can name no other; --vocabs "
+                "SOURCE.json,TARGET.json does",
+                in->config_path, said);
+    const dgm_status st = join_path(out, size, found, "", "", err);
+    dgm_free(found);
+    return st;
 }
 
 // The list of both, or one key for each side.

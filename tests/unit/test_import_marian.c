@@ -654,7 +654,7 @@ static void test_refused(void **state)
     put_text("empty/decoder.yml", "models: [a.npz, b.npz]\n");
     expect(in_folder("empty"), NULL, "names 2 models that translate together");
     put_text("empty/decoder.yml", "models: [a.npz]\n");
-    expect(in_folder("empty"), NULL, "\"models\" names 'a.npz', which is not there");
+    expect(in_folder("empty"), NULL, "\"models\" names 'a.npz', which is not in the model's folder");
 }
 
 // 200 damaged copies of a file, the first `part` bytes of it: each is imported or refused in one line that names it.

@@ -285,7 +285,7 @@ static void test_settings(void **state)
     put_text("odd.npz.json", "{\"dictionaries\": [\"one.json\"]}");
     refused(model, NULL, "dictionaries must be a list of two files");
     put_text("odd.npz.json", "{\"dictionaries\": [\"/a/none.json\", \"/a/none.json\"]}");
-    refused(model, NULL, "dictionary '/a/none.json' is not there");
+    refused(model, NULL, "dictionary '/a/none.json' is not in its folder");
     put_text("odd.npz.json", "[1]");
     refused(model, NULL, "has no settings");
     put_text("odd.npz.json", "{");
