@@ -192,6 +192,18 @@ static dgm_foreign pt_kind(const char *path)
     return folder_signs(folder) & DICT ? DGM_FOREIGN_FAIRSEQ : DGM_FOREIGN_OPENNMT;
 }
 
+// Settings of Marian's decoder name models or vocabularies in a line of their own; those of Bergamot also say how
+// products are rounded.
+static dgm_foreign yml_kind(FILE *f)
+{
+    char text[4096];
+    if (fseek(f, 0, SEEK_SET) != 0) return DGM_FOREIGN_NONE;
+    text[0] = '\n';
+    const size_t n = 1 + fread(text + 1, 1, sizeof text - 1, f);
+    if (!memmem(text, n, "\nmodels:", 8) && !memmem(text, n, "\nvocabs:", 8)) return DGM_FOREIGN_NONE;
+    return memmem(text, n, "int8shift", 9) ? DGM_FOREIGN_BERGAMOT : DGM_FOREIGN_MARIAN;
+}
+
 // Safetensors begin with the size of a JSON object in eight bytes.
 static dgm_foreign file_kind(const char *path)
 {
@@ -210,6 +222,8 @@ static dgm_foreign file_kind(const char *path)
         kind = zip_kind(path, f);
     else if (pickle)
         kind = DGM_FOREIGN_PART;
+    else if (ends_in(path, ".yml") || ends_in(path, ".yaml"))
+        kind = yml_kind(f);
     else if (n == HEAD && is_marian_head(head))
         kind = strstr(path, ".intgemm") ? DGM_FOREIGN_BERGAMOT : DGM_FOREIGN_MARIAN;
     else if (n == HEAD && is_ct2_head(head))

@@ -315,6 +315,7 @@ static void write_header(const dgm_gguf_writer *w, dgm_writer *out)
 
 dgm_status dgm_gguf_metadata(const dgm_gguf_writer *w, dgm_writer *out, dgm_error *err)
 {
+    DGM_FAIL_IF(w->status != DGM_OK, err, w->status, "%s", w->error.text);
     dgm_gguf_writer bare = *w;
     bare.n_items = 0;
     write_header(&bare, out);
@@ -388,6 +389,8 @@ dgm_status dgm_gguf_write(dgm_gguf_writer *w, const char *path, dgm_error *err)
     DGM_FAIL_IF(w->status != DGM_OK, err, w->status, "%s", w->error.text);
     DGM_FAIL_IF(w->n_items > DGM_GGUF_MAX_ENTRIES || w->n_entries > DGM_GGUF_MAX_ENTRIES, err,
                 DGM_ERR_ARGUMENT, "more than %d tensors or metadata entries", DGM_GGUF_MAX_ENTRIES);
+    DGM_FAIL_IF(strcmp(path, "-") == 0, err, DGM_ERR_ARGUMENT,
+                "'-': a model file cannot be written to standard output; name a file");
     dgm_outfile out;
     DGM_TRY(dgm_outfile_open(&out, path, false, err));
     writing to = {.w = w, .file = out.file};

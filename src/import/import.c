@@ -71,6 +71,7 @@ const dgm_importer dgm_importers[] = {
 struct dgm_import_weight {
     dgm_import_weight *next;
     char name[DGM_GGUF_MAX_NAME + 1]; // of the matrix, for messages
+    const char *file;                 // where it comes from, likewise
     int rows, cols, type;
     int bits; // i16: of the fraction; MORE_BITS until all rows were seen
     dgm_import_fetch fetch;
@@ -106,18 +107,26 @@ static dgm_status find_bits(dgm_import_weight *t, dgm_error *err)
     return st;
 }
 
-// Rows in their storage type. scales [rows]: of i8.
-static dgm_status convert_rows(const dgm_import_weight *t, const float *real, int rows, void *out,
-                               float *scales, dgm_error *err)
+static dgm_status convert_i16(const dgm_import_weight *t, const float *real, size_t n, void *out,
+                              dgm_error *err)
 {
-    const size_t n = (size_t)rows * (size_t)t->cols;
-    if (t->type != DGM_TYPE_I16)
-        return dgm_convert(t->name, real, rows, t->cols, t->type, out, scales, NULL, err);
     for (size_t i = 0; i < n; i++)
         DGM_FAIL_IF(!isfinite(real[i]), err, DGM_ERR_FORMAT,
                     "tensor '%s' has values that are not finite", t->name);
     dgm_quantize_i16_by(real, n, t->bits, out);
     return DGM_OK;
+}
+
+// Rows in their storage type. scales [rows]: of i8.
+static dgm_status convert_rows(const dgm_import_weight *t, const float *real, int rows, void *out,
+                               float *scales, dgm_error *err)
+{
+    const dgm_status st =
+        t->type == DGM_TYPE_I16
+            ? convert_i16(t, real, (size_t)rows * (size_t)t->cols, out, err)
+            : dgm_convert(t->name, real, rows, t->cols, t->type, out, scales, NULL, err);
+    if (st != DGM_OK && st != DGM_ERR_MEMORY) dgm_error_prefix(err, "'%s'", t->file);
+    return st;
 }
 
 static dgm_status produce_rows(void *arg, int first, int rows, void *out, dgm_error *err)
@@ -175,6 +184,7 @@ static dgm_status add_weight(dgm_import_job *job, const dgm_import_weight *proto
     dgm_import_weight *t = dgm_malloc(sizeof *t);
     if (!t) return dgm_no_memory(err);
     *t = *proto;
+    t->file = job->file ? job->file : job->dir;
     t->bits = MORE_BITS;
     strcpy(t->name, name);
     t->next = job->weights;

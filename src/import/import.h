@@ -17,6 +17,7 @@ typedef dgm_status (*dgm_import_opens)(const void *model, size_t size, dgm_error
 
 typedef struct dgm_import_job {
     const char *dir, *output; // dir: what the user named, also a file where an importer reads files
+    const char *file;         // of the weights, for messages; NULL: dir
     dgm_import_options options;
     int storage;            // dgm_tensor_type of matrices; -1: as in the input
     dgm_import_opens opens; // NULL: not asked
