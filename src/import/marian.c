@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Imports models of Marian: folders, .npz and .bin files, releases of OPUS-MT, and the students of Bergamot and
-// Firefox. marian_files.c finds the files, marian_vocab.c reads vocabularies, marian_transformer.c and
-// marian_rnn.c the model.
+// Firefox. marian_files.c finds the files, marian_vocab.c reads vocabularies, marian_shortlist.c the shortlist,
+// marian_transformer.c and marian_rnn.c the model.
 //
 // Decoding is Marian's: a hypothesis that ends gives up its place in the beam, scores are divided by
 // length^normalize, and a translation has at most three tokens for one of the source unless settings say.
 #include <string.h>
 
-#include "base/bytes.h"
-#include "base/mapfile.h"
-#include "base/mem.h"
-#include "format/shortlist.h"
 #include "import/marian_bin.h"
 #include "import/marian_model.h"
 #include "import/marian_rnn.h"
@@ -24,7 +20,7 @@ typedef struct reading {
     dgm_checkpoint tensors;
     dgm_marian_weights weights;
     dgm_composer parts; // of a recurrent model
-    int sizes[2]; // of the vocabularies
+    dgm_marian_words words;
     bool student; // of Bergamot
 } reading;
 
@@ -78,7 +74,7 @@ static dgm_status add_transformer(reading *in, dgm_error *err)
         return st;
     }
     in->weights.from = &in->tensors;
-    return dgm_marian_transformer_add(&in->weights, &t, in->sizes, err);
+    return dgm_marian_transformer_add(&in->weights, &t, in->words.sizes, err);
 }
 
 static dgm_status add_recurrent(reading *in, dgm_error *err)
@@ -90,8 +86,8 @@ static dgm_status add_recurrent(reading *in, dgm_error *err)
         if (st != DGM_ERR_MEMORY) dgm_error_prefix(err, "'%s'", in->files.model);
         return st;
     }
-    in->sizes[0] = m.source_vocab;
-    in->sizes[1] = m.target_vocab;
+    in->words.sizes[0] = m.source_vocab;
+    in->words.sizes[1] = m.target_vocab;
     return dgm_checkpoint_end(&in->tensors, "a recurrent model of Marian", err);
 }
 
@@ -138,41 +134,6 @@ static dgm_status set_decoding(const reading *in, dgm_error *err)
     return DGM_OK;
 }
 
-// ---- shortlist -----------------------------------------------------------------------------------
-
-// Marian's binary file becomes part of ours, which says for which vocabularies it is.
-static dgm_status add_shortlist(const reading *in, dgm_error *err)
-{
-    const char *path = in->files.shortlist;
-    dgm_gguf_writer *w = in->job->w;
-    dgm_mapfile f;
-    dgm_shortlist *list = NULL;
-    dgm_gguf *so_far = NULL;
-    dgm_writer bytes = {0};
-    if (!path) return DGM_OK;
-    if (!ends(path, ".bin")) {
-        dgm_import_note(in->job,
-                        "the shortlist '%s' is a text: add it with 'dragoman shortlist --lexicon'",
-                        path);
-        return DGM_OK;
-    }
-    DGM_TRY(dgm_mapfile_open(&f, path, err));
-    dgm_status st =
-        dgm_shortlist_marian_read(&list, f.data, f.size, in->sizes[0], in->sizes[1], err);
-    if (st != DGM_OK) dgm_error_prefix(err, "'%s'", path);
-    if (st == DGM_OK) st = dgm_gguf_metadata(w, &bytes, err);
-    if (st == DGM_OK) st = dgm_gguf_open_memory(&so_far, bytes.data, bytes.size, err);
-    if (st == DGM_OK) {
-        list->copy = strcmp(in->files.vocab[0], in->files.vocab[1]) == 0;
-        st = dgm_shortlist_store(list, so_far, w, err);
-    }
-    dgm_gguf_close(&so_far);
-    dgm_writer_free(&bytes);
-    dgm_shortlist_close(&list);
-    dgm_mapfile_close(&f);
-    return st;
-}
-
 // ---- languages and notes -------------------------------------------------------------------------
 
 // "model.ende.intgemm.alphas.bin": four letters between dots are two languages.
@@ -201,7 +162,7 @@ static void say_what_was_done(const reading *in)
         dgm_import_note(in->job,
                         "%d multipliers of activations are kept as static scales (--static-scales)",
                         w->scales);
-    if (in->files.shortlist && ends(in->files.shortlist, ".bin"))
+    if (in->files.shortlist)
         dgm_import_note(in->job, "the shortlist '%s' is part of the model", in->files.shortlist);
 }
 
@@ -212,18 +173,19 @@ static dgm_status import_all(reading *in, dgm_error *err)
     const char *architecture = NULL;
     char codes[2][3];
     DGM_TRY(dgm_marian_files_find(&in->files, in->job, err));
+    if (!in->files.unpacked) in->job->file = in->files.model;
     DGM_TRY(open_model(in, err));
     DGM_TRY(read_config(in, err));
     DGM_TRY(add_model(in, &architecture, err));
     const bool named = languages_of(in->files.model, codes);
     dgm_import_general(in->job, architecture, named ? codes[0] : NULL, named ? codes[1] : NULL);
-    DGM_TRY(dgm_marian_vocabularies(in->job, &in->files, in->sizes[0], in->sizes[1], err));
+    DGM_TRY(dgm_marian_vocabularies(in->job, &in->files, &in->words, err));
     const dgm_status st = set_decoding(in, err);
     if (st != DGM_OK) {
         dgm_error_prefix(err, "'%s'", in->files.settings_path);
         return st;
     }
-    DGM_TRY(add_shortlist(in, err));
+    DGM_TRY(dgm_marian_shortlist(in->job, &in->files, &in->words, err));
     say_what_was_done(in);
     return dgm_import_write(in->job, err);
 }
@@ -235,6 +197,8 @@ static dgm_status import_model(dgm_import_job *job, bool student, dgm_error *err
     dgm_marian_weights_close(&in.weights);
     dgm_composer_close(&in.parts);
     dgm_checkpoint_close(&in.tensors);
+    dgm_marian_words_free(&in.words);
+    job->file = NULL;
     dgm_marian_files_close(&in.files);
     json_decref(in.config);
     return st;

@@ -3,6 +3,7 @@
 #ifndef DGM_IMPORT_MARIAN_MODEL_H
 #define DGM_IMPORT_MARIAN_MODEL_H
 
+#include "base/bytes.h"
 #include "base/json.h"
 #include "import/checkpoint.h"
 #include "import/import.h"
@@ -15,7 +16,7 @@ typedef struct dgm_marian_files {
     char *model;    // .npz or .bin
     char *vocab[2];
     char *spm[2]; // SentencePiece models beside a list of pieces (OPUS-MT); NULL: none
-    char *shortlist;
+    char *shortlist; // binary or text
     json_t *settings; // of the decoder; an empty object where no file has any
     char *settings_path;
 } dgm_marian_files;
@@ -26,9 +27,24 @@ void dgm_marian_files_close(dgm_marian_files *f); // accepts all zero
 
 // ---- vocabularies (marian_vocab.c) -------------------------------------------------------------
 
-// Sets the vocabularies of both sides; sizes: rows of the embeddings.
-dgm_status dgm_marian_vocabularies(dgm_import_job *job, const dgm_marian_files *f, int source_size,
-                                   int target_size, dgm_error *err);
+// Which number a word has, on both sides.
+typedef struct dgm_marian_words {
+    json_t *ids[2];
+    int unk[2];
+    int sizes[2]; // rows of the embeddings
+} dgm_marian_words;
+
+// Sets the vocabularies of both sides; w->sizes are given, the rest is filled in.
+dgm_status dgm_marian_vocabularies(dgm_import_job *job, const dgm_marian_files *f,
+                                   dgm_marian_words *w, dgm_error *err);
+int dgm_marian_word(const dgm_marian_words *w, int side, dgm_text word); // the unknown's where it has none
+void dgm_marian_words_free(dgm_marian_words *w); // accepts all zero
+
+// ---- the shortlist (marian_shortlist.c) --------------------------------------------------------
+
+// Makes it part of the model file, where there is one.
+dgm_status dgm_marian_shortlist(const dgm_import_job *job, const dgm_marian_files *f,
+                                const dgm_marian_words *w, dgm_error *err);
 
 // ---- the Transformer (marian_transformer.c, marian_settings.c) ---------------------------------
 

@@ -218,16 +218,31 @@ static dgm_status set_prefix(dgm_import_job *job, const vocabulary *source, dgm_
     return DGM_OK;
 }
 
-dgm_status dgm_marian_vocabularies(dgm_import_job *job, const dgm_marian_files *f, int source_size,
-                                   int target_size, dgm_error *err)
+int dgm_marian_word(const dgm_marian_words *w, int side, dgm_text word)
+{
+    const json_t *id = json_object_getn(w->ids[side], word.data, word.size);
+    const json_int_t n = json_is_integer(id) ? json_integer_value(id) : -1;
+    return n >= 0 && n < w->sizes[side] ? (int)n : w->unk[side];
+}
+
+void dgm_marian_words_free(dgm_marian_words *w)
+{
+    for (int side = 0; side < 2; side++) json_decref(w->ids[side]);
+    *w = (dgm_marian_words){0};
+}
+
+dgm_status dgm_marian_vocabularies(dgm_import_job *job, const dgm_marian_files *f,
+                                   dgm_marian_words *w, dgm_error *err)
 {
     vocabulary *v = dgm_calloc(2, sizeof *v);
     if (!v) return dgm_no_memory(err);
-    v[0].size = source_size;
-    v[1].size = target_size;
     dgm_status st = DGM_OK;
-    for (int side = 0; side < 2 && st == DGM_OK; side++)
+    for (int side = 0; side < 2 && st == DGM_OK; side++) {
+        v[side].size = w->sizes[side];
         st = open_vocabulary(&v[side], job, f, side, err);
+        w->ids[side] = json_incref(v[side].ids);
+        w->unk[side] = v[side].unk;
+    }
     const bool shared = st == DGM_OK && same_vocabulary(&v[0], &v[1]);
     if (st == DGM_OK) st = set_vocabulary(job->w, &v[0], shared, err);
     if (st == DGM_OK && !shared) st = set_vocabulary(job->w, &v[1], true, err);

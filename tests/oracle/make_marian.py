@@ -18,6 +18,8 @@ SOURCE and TARGET: text files of a corpus, line by line (plain or .xz). OUT gets
     NAME.score.tsv         "pre" and "variants" in place of translations: Marian's scores of those of "post". Marian's
                            decoder does not normalise the keys and values of earlier words before self-attention, as its
                            training and its scorer do, and so translates badly with "pre"; "variants" hardly learns
+    made.s2t.gz            a made-up shortlist as text, with words that the vocabulary lacks and pairs that stand there twice
+    made.best.txt          what Marian takes of it with "--shortlist made.s2t.gz 30 6 0.05": source TAB target a line
     student.*.bin          a model for intgemm, which learned the 200 lines by heart so that rounding hardly matters
 
 tests/data/marian holds those that tests read (tests/unit/test_import_marian.c). --check lets Marian translate again
@@ -51,12 +53,17 @@ MODELS = {
              "--dec-cell ssru --transformer-ffn-activation gelu", 400),
     "variants": ("--tied-embeddings-all --transformer-postprocess dar --transformer-decoder-autoreg average-attention "
                  "--transformer-aan-nogate --transformer-dim-aan 24 --lr-warmup 200", 1200),
+    "highway": ("--tied-embeddings-all --transformer-postprocess dhn --transformer-ffn-depth 3 "
+                "--transformer-decoder-ffn-depth 1", 1000),
+    "average": ("--tied-embeddings-all --transformer-preprocess n --transformer-postprocess da --transformer-postprocess-top n "
+                "--transformer-decoder-autoreg average-attention --transformer-dim-aan 24", 1000),
 }
 # intgemm multiplies matrices of multiples of 64: this one is converted and recorded in 8 bits
 STUDENT = ("--tied-embeddings-all --transformer-decoder-autoreg rnn --dec-cell ssru --transformer-ffn-activation relu "
            "--dim-emb 64 --transformer-heads 4 --transformer-dim-ffn 128 --transformer-dropout 0.1 --lr-warmup 100 "
            "--lr-decay-inv-sqrt 400 --exponential-smoothing 0.005", 2500)
-DEPTHS = {"student": "--enc-depth 2 --dec-depth 1", "ssru": "--enc-depth 3 --dec-depth 2", "both": "--enc-depth 3 --dec-depth 3"}
+DEPTHS = {"student": "--enc-depth 2 --dec-depth 1", "ssru": "--enc-depth 3 --dec-depth 2", "both": "--enc-depth 3 --dec-depth 3",
+          "highway": "--enc-depth 2 --dec-depth 1", "average": "--enc-depth 1 --dec-depth 2"}
 COMMON = ("--type transformer --vocabs joint.spm joint.spm --dim-vocabs 260 260 "
           "--mini-batch 64 --maxi-batch 50 --cpu-threads 1 "
           "--workspace 500 --seed 1 --disp-freq 500 --save-freq 1000000 --valid-freq 1000000 --learn-rate 0.005 "
@@ -174,6 +181,25 @@ def record_scores(name):
     write(name + ".score.tsv", ["%s\t%s" % pair for pair in zip(done.stdout.decode().split(), texts)])
 
 
+def make_lexicon():
+    import sentencepiece
+    model = sentencepiece.SentencePieceProcessor(model_file="joint.spm")
+    pieces = [model.id_to_piece(i) for i in range(model.get_piece_size())] + ["NULL", "nowhere", "nobody"]
+    state, entries = 15, []
+    for _ in range(760):
+        state = (state * 1103515245 + 12345) % 2**31
+        source, target = state // 7 % 60, state // 4099 % len(pieces)
+        entries.append("%s %s %.2f" % (pieces[target], pieces[len(pieces) - 1 - source], state // 65536 % 50 / 100))
+    entries.append(entries[0].rsplit(" ", 1)[0] + " 0.99")
+    write("made.s2t.gz", entries)
+
+
+def record_shortlist():
+    decode("post.npz", "--shortlist made.s2t.gz 30 6 0.05 dump", 1)
+    assert len(list(lines("dump.top"))) == 30
+    write("made.best.txt", sorted(lines("dump.dic")))
+
+
 def record(name, model=None, more=""):
     model = model or name + ".npz"
     if name in ("pre", "variants"):
@@ -198,6 +224,7 @@ def check(data):
         names = [name for name in MODELS if os.path.exists(name + ".npz")] # "post" before "pre"
         for name in names:
             record(name)
+        record_shortlist()
         record("student.intgemm8", "student.intgemm8.bin")
         for name in sorted(os.listdir(data)):
             if name.endswith((".tsv", ".txt", ".txt.gz")) and list(lines(os.path.join(data, name))) != list(lines(name)):
@@ -226,6 +253,9 @@ def main():
                 record("student." + kind, model)
             make_alphas("student", "model.ende.intgemm.alphas.bin")
         record(name)
+        if name == "post":
+            make_lexicon()
+            record_shortlist()
         print(name, "done", flush=True)
 
 
