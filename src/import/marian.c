@@ -178,7 +178,8 @@ static dgm_status import_all(reading *in, dgm_error *err)
     DGM_TRY(read_config(in, err));
     DGM_TRY(add_model(in, &architecture, err));
     const bool named = languages_of(in->files.model, codes);
-    dgm_import_general(in->job, architecture, named ? codes[0] : NULL, named ? codes[1] : NULL);
+    dgm_import_general(in->job, architecture, named ? codes[0] : in->files.release.language[0],
+                       named ? codes[1] : in->files.release.language[1]);
     DGM_TRY(dgm_marian_vocabularies(in->job, &in->files, &in->words, err));
     const dgm_status st = set_decoding(in, err);
     if (st != DGM_OK) {

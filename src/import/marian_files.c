@@ -4,7 +4,8 @@
 //     decoder.yml, config.yml, NAME.decoder.yml   settings of the decoder, which name all others
 //     *.npz, *.bin                                the model, if no settings say
 //     vocab*.spm, srcvocab*, trgvocab*, ...       vocabularies, if no settings say
-//     source.spm, target.spm                      beside a list of pieces (OPUS-MT)
+//     source.spm, target.spm                      beside a list of pieces (OPUS-MT),
+//     source.bpe, target.bpe, preprocess.sh       or beside a list of subwords
 //     lex*.bin, lex*.s2t                          shortlist
 //
 // Names in settings are relative to their folder with "relative-paths". Without, they belonged to the
@@ -56,6 +57,7 @@ void dgm_marian_files_close(dgm_marian_files *f)
     for (int side = 0; side < 2; side++) {
         dgm_free(f->vocab[side]);
         dgm_free(f->spm[side]);
+        dgm_free(f->bpe[side]);
     }
     dgm_free(f->shortlist);
     dgm_free(f->settings_path);
@@ -255,6 +257,23 @@ static dgm_status find_spm(dgm_marian_files *f, dgm_error *err)
     return find_named(f, "target.spm", &f->spm[1], err);
 }
 
+// One file of codes for both sides, or what lies there.
+static dgm_status find_bpe(dgm_marian_files *f, const dgm_import_job *job, dgm_error *err)
+{
+    static const char *const names[] = {"source.bpe", "target.bpe"};
+    if (f->spm[0] || ends(f->vocab[0], ".spm") || ends(f->vocab[1], ".spm")) return DGM_OK;
+    for (int side = 0; side < 2; side++) {
+        if (!job->options.bpe)
+            DGM_TRY(find_named(f, names[side], &f->bpe[side], err));
+        else if (!(f->bpe[side] = dgm_strdup(job->options.bpe)))
+            return dgm_no_memory(err);
+    }
+    DGM_FAIL_IF(!f->bpe[0] != !f->bpe[1], err, DGM_ERR_IO,
+                "'%s' has one of '%s' and '%s' only; --bpe names codes of byte-pair encoding for both sides",
+                f->root, names[0], names[1]);
+    return DGM_OK;
+}
+
 static dgm_status find_shortlist(dgm_marian_files *f, dgm_error *err)
 {
     const json_t *v = json_object_get(f->settings, "shortlist");
@@ -306,5 +325,8 @@ dgm_status dgm_marian_files_find(dgm_marian_files *f, const dgm_import_job *job,
     DGM_TRY(find_model(f, err));
     DGM_TRY(find_vocabularies(f, job, err));
     DGM_TRY(find_spm(f, err));
+    DGM_TRY(find_bpe(f, job, err));
+    DGM_TRY(dgm_release_read(&f->release, f->root, err));
+    if (f->release.bpe && !f->bpe[0]) f->release.tokenized = false; // subwords come from outside, and so do tokens
     return find_shortlist(f, err);
 }

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "import/checkpoint.h"
 #include "import/import.h"
+#include "import/release.h"
 
 // ---- files (marian_files.c) --------------------------------------------------------------------
 
@@ -16,6 +17,8 @@ typedef struct dgm_marian_files {
     char *model;    // .npz or .bin
     char *vocab[2];
     char *spm[2]; // SentencePiece models beside a list of pieces (OPUS-MT); NULL: none
+    char *bpe[2]; // or codes of byte-pair encoding (subword-nmt); NULL: none
+    dgm_release release; // what the folder says about text
     char *shortlist; // binary or text
     json_t *settings; // of the decoder; an empty object where no file has any
     char *settings_path;
@@ -59,6 +62,7 @@ enum { DGM_MARIAN_LAYERS_MAX = 256 };
 // What special:model.yml says about a Transformer.
 typedef struct dgm_marian_transformer {
     int d, heads, ffn, decoder_ffn, aan_ffn;
+    int ffn_depth[2];                        // of encoder and decoder
     int layers[2];                           // of encoder and decoder
     int tied[DGM_MARIAN_LAYERS_MAX];         // whose parameters a layer has, from 0
     int tied_count;                          // 0: each its own
@@ -66,6 +70,7 @@ typedef struct dgm_marian_transformer {
     dgm_marian_decoder decoder;
     bool norm_before, norm_behind, rms; // of sub-layers
     const char *residual;               // in our words
+    bool highway;                       // it is "gated"
     bool embed_norm, top_norm;
     bool projection, rnn_projection, aan_gate, affine, positions, right_to_left;
     int align_layer; // from 0; -1: the last

@@ -5,13 +5,16 @@
 //     .yml, .yaml, .json   a mapping of words to ids
 //     anything else        a word a line, ids from 0 on
 //
-// Lists of words that are pieces of SentencePiece models (source.spm, target.spm of OPUS-MT) number those; other
-// words are split at spaces, as Marian does. Files that end in .fsv are factored and refused.
+// Lists of words that are pieces of SentencePiece models (source.spm, target.spm of OPUS-MT) number those, and lists
+// of subwords go with codes of byte-pair encoding (source.bpe, target.bpe); other words are split at spaces, as Marian
+// does. Text is tokenised by Moses' rules before where preprocess.sh says so. Files that end in .fsv are factored and
+// refused.
 #include <string.h>
 
 #include "base/mapfile.h"
 #include "base/mem.h"
 #include "format/modelfile.h"
+#include "import/bpe_codes.h"
 #include "import/marian_config.h"
 #include "import/marian_model.h"
 #include "import/spm_list.h"
@@ -26,6 +29,7 @@ typedef struct vocabulary {
     const char *path, *model_path; // model_path NULL: words
     json_t *ids;
     dgm_mapfile model;
+    dgm_bpe_codes codes; // without merges: none
     int size;
     int eos, unk;
     int32_t never[NEVER_MAX]; // control pieces
@@ -42,6 +46,7 @@ static void close_vocabulary(vocabulary *v)
 {
     json_decref(v->ids);
     dgm_mapfile_close(&v->model);
+    dgm_bpe_codes_free(&v->codes);
 }
 
 // ---- files -------------------------------------------------------------------------------------
@@ -141,6 +146,7 @@ static dgm_status open_vocabulary(vocabulary *v, const dgm_import_job *job,
     v->eos = 0;
     v->unk = 1;
     if (v->model_path == v->path) return ids_of_model(v, err);
+    if (f->bpe[side]) DGM_TRY(dgm_bpe_codes_read(&v->codes, f->bpe[side], err));
     DGM_TRY(ids_of_file(v, err));
     v->eos = id_of(v, "</s>", "eos", 0);
     v->unk = id_of(v, "<unk>", "UNK", 1);
@@ -149,33 +155,61 @@ static dgm_status open_vocabulary(vocabulary *v, const dgm_import_job *job,
 
 // ---- keys --------------------------------------------------------------------------------------
 
-static dgm_status set_words(dgm_gguf_writer *w, const vocabulary *v, dgm_error *err)
+// words [size]: spelling of each id.
+static dgm_status list_words(const vocabulary *v, const char **words, dgm_error *err)
 {
-    const char **words = dgm_calloc((size_t)v->size, sizeof *words), *word;
+    const char *word;
     json_t *value;
-    dgm_status st = DGM_OK;
-    if (!words) return dgm_no_memory(err);
     for (int i = 0; i < v->size; i++) words[i] = "";
     json_object_foreach(v->ids, word, value)
     {
         const int64_t id = json_is_integer(value) ? json_integer_value(value) : -1;
-        if (id < 0) {
-            st = dgm_fail(err, DGM_ERR_FORMAT, "word '%.60s' has no number", word);
-            break;
-        }
+        DGM_FAIL_IF(id < 0, err, DGM_ERR_FORMAT, "word '%.60s' has no number", word);
         if (id < v->size) words[id] = word; // others are unknown to the model
     }
-    dgm_gguf_set_string(w, dgm_side_key(v->side, "vocab.kind").text, "words");
-    dgm_gguf_set_u32(w, dgm_side_key(v->side, "vocab.size").text, (uint32_t)v->size);
-    dgm_gguf_set_strings(w, dgm_side_key(v->side, "vocab.words").text, words, (size_t)v->size);
-    dgm_gguf_set_string(w, dgm_side_key(v->side, "vocab.tokenizer").text, "none");
+    return DGM_OK;
+}
+
+// The language that Moses' rules are for: of the options, or what the folder says.
+static const char *language_of(const dgm_import_job *job, const dgm_marian_files *f, dgm_side side)
+{
+    const char *asked = side == DGM_SOURCE ? job->options.source_language : job->options.target_language;
+    const char *code = dgm_import_language(asked ? asked : f->release.language[side]);
+    return code && code[0] ? code : NULL;
+}
+
+static dgm_status set_words(const dgm_import_job *job, const dgm_marian_files *f, const vocabulary *v,
+                            dgm_error *err)
+{
+    dgm_gguf_writer *w = job->w;
+    const char **words = dgm_calloc((size_t)v->size, sizeof *words);
+    dgm_status st = words ? list_words(v, words, err) : dgm_no_memory(err);
+    if (st == DGM_OK && v->codes.merges.count) {
+        const dgm_bpe_keys keys = {.tokens = words,
+                                   .size = v->size,
+                                   .eos = v->eos,
+                                   .unk = v->unk,
+                                   .pad = -1,
+                                   .bos = -1,
+                                   .style = DGM_SPEC_BPE_SUBWORD_NMT,
+                                   .flags = v->codes.end_apart ? DGM_SPEC_BPE_END_APART : 0,
+                                   .merges = v->codes.merges.items,
+                                   .merge_count = v->codes.merges.count};
+        dgm_bpe_keys_set(w, v->side, &keys);
+    } else if (st == DGM_OK) {
+        dgm_gguf_set_string(w, dgm_side_key(v->side, "vocab.kind").text, "words");
+        dgm_gguf_set_u32(w, dgm_side_key(v->side, "vocab.size").text, (uint32_t)v->size);
+        dgm_gguf_set_strings(w, dgm_side_key(v->side, "vocab.words").text, words, (size_t)v->size);
+    }
+    if (st == DGM_OK) dgm_release_set(&f->release, w, v->side, language_of(job, f, v->side));
     dgm_free(words);
     return st;
 }
 
-static dgm_status set_vocabulary(dgm_gguf_writer *w, const vocabulary *v, bool decoded,
-                                 dgm_error *err)
+static dgm_status set_vocabulary(const dgm_import_job *job, const dgm_marian_files *f, const vocabulary *v,
+                                 bool decoded, dgm_error *err)
 {
+    dgm_gguf_writer *w = job->w;
     DGM_FAIL_IF(v->eos >= v->size || v->unk >= v->size || v->eos < 0 || v->unk < 0, err,
                 DGM_ERR_FORMAT,
                 "'%s': end and unknown symbol have no numbers from 0 to %d", v->path, v->size - 1);
@@ -186,7 +220,7 @@ static dgm_status set_vocabulary(dgm_gguf_writer *w, const vocabulary *v, bool d
                                   .size = v->size,
                                   .decoded = decoded};
     const dgm_status st =
-        v->model_path ? dgm_spm_vocab_set(w, v->side, &pieces, err) : set_words(w, v, err);
+        v->model_path ? dgm_spm_vocab_set(w, v->side, &pieces, err) : set_words(job, f, v, err);
     if (st != DGM_OK) dgm_error_prefix(err, "'%s'", v->path);
     dgm_gguf_set_i32(w, dgm_side_key(v->side, "eos").text, v->eos);
     dgm_gguf_set_i32(w, dgm_side_key(v->side, "unk").text, v->unk);
@@ -198,24 +232,42 @@ static bool same_text(const char *a, const char *b)
     return (!a && !b) || (a && b && strcmp(a, b) == 0);
 }
 
-static bool same_vocabulary(const vocabulary *a, const vocabulary *b)
+static bool same_vocabulary(const vocabulary *a, const vocabulary *b, const dgm_marian_files *f)
 {
     if (a->size != b->size || !same_text(a->path, b->path)) return false;
+    if (!a->model_path && (a->codes.merges.count || f->release.tokenized))
+        return false; // each side has its own codes and language
     if (same_text(a->model_path, b->model_path)) return true;
     return a->model.size == b->model.size && a->model.size > 0 &&
            memcmp(a->model.data, b->model.data, a->model.size) == 0;
 }
 
-static dgm_status set_prefix(dgm_import_job *job, const vocabulary *source, dgm_error *err)
+// language: of the source, "" where nothing says.
+static dgm_status set_prefix(dgm_import_job *job, const vocabulary *source, const char *language, dgm_error *err)
 {
     const char *prefix = job->options.source_prefix;
-    if (!prefix && source->model_path && source->model_path != source->path)
-        return dgm_marian_languages(job, source->ids, NULL, err);
+    const bool released = (source->model_path && source->model_path != source->path) || source->codes.merges.count;
+    if (!prefix && released)
+        return dgm_marian_languages(job, source->ids, language[0] ? language : NULL, err);
     if (!prefix) return DGM_OK;
     const int32_t value = number_of(source, json_object_get(source->ids, prefix));
     DGM_FAIL_IF(value < 0, err, DGM_ERR_ARGUMENT, "source prefix '%.60s' is not in the vocabulary", prefix);
     dgm_gguf_set_array(job->w, "dragoman.source.prefix", DGM_META_I32, &value, 1);
     return DGM_OK;
+}
+
+static void say_how_text_is_read(dgm_import_job *job, const dgm_marian_files *f, const vocabulary *source)
+{
+    if (f->release.truecased)
+        dgm_import_note(job, "the model was trained on truecased text, which is not made here: first words of "
+                             "sentences keep their capitals");
+    if (f->release.tokenized) return;
+    if (f->bpe[0])
+        dgm_import_note(job, "words and marks of the text must be separated by spaces, as the codes of byte-pair "
+                             "encoding were learnt");
+    else
+        dgm_import_note(job, "the model reads words of '%s', split at spaces: tokenise text as for its training",
+                        source->path);
 }
 
 int dgm_marian_word(const dgm_marian_words *w, int side, dgm_text word)
@@ -243,18 +295,14 @@ dgm_status dgm_marian_vocabularies(dgm_import_job *job, const dgm_marian_files *
         w->ids[side] = json_incref(v[side].ids);
         w->unk[side] = v[side].unk;
     }
-    const bool shared = st == DGM_OK && same_vocabulary(&v[0], &v[1]);
-    if (st == DGM_OK) st = set_vocabulary(job->w, &v[0], shared, err);
-    if (st == DGM_OK && !shared) st = set_vocabulary(job->w, &v[1], true, err);
+    const bool shared = st == DGM_OK && same_vocabulary(&v[0], &v[1], f);
+    if (st == DGM_OK) st = set_vocabulary(job, f, &v[0], shared, err);
+    if (st == DGM_OK && !shared) st = set_vocabulary(job, f, &v[1], true, err);
     if (st == DGM_OK && v[1].never_count)
         dgm_gguf_set_array(job->w, "dragoman.target.never", DGM_META_I32, v[1].never,
                            (size_t)v[1].never_count);
-    if (st == DGM_OK) st = set_prefix(job, &v[0], err);
-    if (st == DGM_OK && !v[0].model_path)
-        dgm_import_note(
-            job,
-            "the model reads words of '%s', split at spaces: tokenise text as for its training",
-            v[0].path);
+    if (st == DGM_OK) st = set_prefix(job, &v[0], f->release.language[0], err);
+    if (st == DGM_OK && !v[0].model_path) say_how_text_is_read(job, f, &v[0]);
     for (int side = 0; side < 2; side++) close_vocabulary(&v[side]);
     dgm_free(v);
     return st;

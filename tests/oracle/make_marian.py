@@ -20,12 +20,16 @@ SOURCE and TARGET: text files of a corpus, line by line (plain or .xz). OUT gets
                            training and its scorer do, and so translates badly with "pre"; "variants" hardly learns
     made.s2t.gz            a made-up shortlist as text, with words that the vocabulary lacks and pairs that stand there twice
     made.best.txt          what Marian takes of it with "--shortlist made.s2t.gz 30 6 0.05": source TAB target a line
+    bpe.codes, .words.yml  "bpe" alone: codes of subword-nmt and subwords; its text went through sacremoses and the codes,
+                           and what Marian writes is joined again
     student.*.bin          a model for intgemm, which learned the 200 lines by heart so that rounding hardly matters
 
 tests/data/marian holds those that tests read (tests/unit/test_import_marian.c). --check lets Marian translate again
-with the models in there and compares. Needs `pip install pymarian sentencepiece`; a few minutes a model on one core.
+with the models in there and compares. Needs `pip install pymarian sentencepiece sacremoses subword-nmt`; a few minutes a
+model on one core.
 """
 import gzip
+import json
 import lzma
 import os
 import shutil
@@ -57,18 +61,21 @@ MODELS = {
                 "--transformer-decoder-ffn-depth 1", 1000),
     "average": ("--tied-embeddings-all --transformer-preprocess n --transformer-postprocess da --transformer-postprocess-top n "
                 "--transformer-decoder-autoreg average-attention --transformer-dim-aan 24", 1000),
+    "bpe": ("--tied-embeddings-all --transformer-decoder-autoreg average-attention --transformer-dim-aan 24", 1500),
 }
 # intgemm multiplies matrices of multiples of 64: this one is converted and recorded in 8 bits
 STUDENT = ("--tied-embeddings-all --transformer-decoder-autoreg rnn --dec-cell ssru --transformer-ffn-activation relu "
            "--dim-emb 64 --transformer-heads 4 --transformer-dim-ffn 128 --transformer-dropout 0.1 --lr-warmup 100 "
            "--lr-decay-inv-sqrt 400 --exponential-smoothing 0.005", 2500)
 DEPTHS = {"student": "--enc-depth 2 --dec-depth 1", "ssru": "--enc-depth 3 --dec-depth 2", "both": "--enc-depth 3 --dec-depth 3",
-          "highway": "--enc-depth 2 --dec-depth 1", "average": "--enc-depth 1 --dec-depth 2"}
-COMMON = ("--type transformer --vocabs joint.spm joint.spm --dim-vocabs 260 260 "
+          "bpe": "--enc-depth 1 --dec-depth 1", "highway": "--enc-depth 2 --dec-depth 1", "average": "--enc-depth 1 --dec-depth 2"}
+COMMON = ("--type transformer "
           "--mini-batch 64 --maxi-batch 50 --cpu-threads 1 "
           "--workspace 500 --seed 1 --disp-freq 500 --save-freq 1000000 --valid-freq 1000000 --learn-rate 0.005 "
-          "--optimizer adam --clip-norm 1 --sync-sgd --overwrite --max-length 60 "
-          "--sentencepiece-options --normalization_rule_name=identity")
+          "--optimizer adam --clip-norm 1 --sync-sgd --overwrite --max-length 60 ")
+PIECES = "--vocabs joint.spm joint.spm --dim-vocabs 260 260 --sentencepiece-options --normalization_rule_name=identity "
+# As preprocess.sh of OPUS-MT's releases with byte-pair encoding has it, by sacremoses in place of Moses' scripts
+LANGUAGES = ("en", "de")
 SMALL = "--dim-emb 16 --transformer-heads 2 --transformer-dim-ffn 32"
 DECODE = "--cpu-threads 1 --quiet --max-length-factor 3 --mini-batch 1 --maxi-batch 1 --workspace 300"
 TRAIN_LINES, TEST_LINES, LONGEST, NBEST_LINES = 11000, 200, 60, 20
@@ -114,9 +121,11 @@ def marian(command, options, **more):
 def train(name):
     options, batches = MODELS[name] if name != "student" else STUDENT
     if name == "student":
-        options += " --train-sets input.txt input.trg"
+        options += " --train-sets input.txt input.trg " + PIECES
+    elif name == "bpe":
+        options += " --train-sets bpe.src bpe.trg --vocabs bpe.words.yml bpe.words.yml " + SMALL
     else:
-        options += " --train-sets train.src train.trg " + SMALL
+        options += " --train-sets train.src train.trg " + PIECES + SMALL
     with open(name + ".log", "w") as log:
         marian("train", "%s --model %s.npz --after-batches %d %s %s" %
                (COMMON, name, batches, options, DEPTHS.get(name, "--enc-depth 2 --dec-depth 2")), stderr=log)
@@ -125,10 +134,52 @@ def train(name):
             os.remove(name + ".npz" + extra)
 
 
+def subwords(text, language):
+    """What the model reads: tokens of Moses, split by the codes."""
+    import sacremoses
+    from subword_nmt.apply_bpe import BPE
+    plain = sacremoses.MosesPunctNormalizer(language, pre_replace_unicode_punct=True, post_remove_control_chars=True)
+    moses = sacremoses.MosesTokenizer(language)
+    with open("bpe.codes", encoding="utf-8") as codes:
+        bpe = BPE(codes)
+    return [bpe.process_line(moses.tokenize(plain.normalize(line), aggressive_dash_splits=True, return_str=True, escape=True))
+            for line in text]
+
+
+def joined(text, language):
+    import sacremoses
+    return sacremoses.MosesDetokenizer(language).detokenize(text.replace("@@ ", "").split())
+
+
+def make_subwords():
+    import sacremoses
+    from subword_nmt.learn_bpe import learn_bpe
+    tokens = []
+    for path, language in zip(("train.src", "train.trg"), LANGUAGES):
+        moses = sacremoses.MosesTokenizer(language)
+        tokens += [moses.tokenize(line, aggressive_dash_splits=True, return_str=True) for line in lines(path)]
+    with open("bpe.codes", "w", encoding="utf-8") as codes:
+        learn_bpe(tokens, codes, 160)
+    counts = {}
+    for path, out, language in zip(("train.src", "train.trg"), ("bpe.src", "bpe.trg"), LANGUAGES):
+        text = subwords(lines(path), language)
+        write(out, text)
+        for line in text:
+            for token in line.split():
+                counts[token] = counts.get(token, 0) + 1
+    known = ["</s>", "<unk>"] + sorted((t for t in counts if counts[t] > 2), key=lambda t: (-counts[t], t))
+    with open("bpe.words.yml", "w", encoding="utf-8") as f:
+        f.writelines("%s: %d\n" % (json.dumps(token, ensure_ascii=False), i) for i, token in enumerate(known))
+
+
 def decode(model, options, count=TEST_LINES):
-    text = "".join(line + "\n" for line in list(lines("input.txt"))[:count])
-    done = marian("decode", "--models %s --vocabs joint.spm joint.spm %s %s" % (model, DECODE, options),
-                  input=text.encode(), stdout=subprocess.PIPE)
+    text = list(lines("input.txt"))[:count]
+    bpe = model == "bpe.npz"
+    if bpe:
+        text = subwords(text, LANGUAGES[0])
+    words = "bpe.words.yml" if bpe else "joint.spm"
+    done = marian("decode", "--models %s --vocabs %s %s %s %s" % (model, words, words, DECODE, options),
+                  input="".join(line + "\n" for line in text).encode(), stdout=subprocess.PIPE)
     return done.stdout.decode().splitlines()
 
 
@@ -137,6 +188,8 @@ def best_with_score(model, options):
     best = {}
     for line in decode(model, options + " --n-best"):
         number, text, _, score = line.split(" ||| ")[:4]
+        if model == "bpe.npz":
+            text = joined(text, LANGUAGES[1])
         best.setdefault(int(number), score + "\t" + text)
     return [best[i] for i in sorted(best)]
 
@@ -207,7 +260,8 @@ def record(name, model=None, more=""):
     six = "--beam-size 6 --normalize 0.6 --word-penalty 0.1"
     write(name + ".beam1.tsv", best_with_score(model, "--beam-size 1" + more))
     write(name + ".beam6.tsv", best_with_score(model, six + more))
-    write(name + ".nbest.txt", decode(model, six + " --n-best" + more, NBEST_LINES))
+    if name != "bpe":
+        write(name + ".nbest.txt", decode(model, six + " --n-best" + more, NBEST_LINES))
     if name == "guided":
         write(name + ".align.txt.gz", decode(model, six + " --alignment soft", NBEST_LINES))
 
@@ -244,6 +298,8 @@ def main():
     for name in sys.argv[4:] or list(MODELS) + ["student"]: # "post" before "pre"
         if name == "guided" and not os.path.exists("align"):
             make_alignments()
+        if name == "bpe" and not os.path.exists("bpe.codes"):
+            make_subwords()
         if not os.path.exists(name + ".npz"):
             train(name)
         if name == "student":

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Folders of models of Marian: text shortlists, compared with what Marian takes of it (tests/oracle/make_marian.py);
-// settings that name files elsewhere; what is recognised, and where a model file may be written.
+// Folders of models of Marian: shortlists as text, compared with what Marian takes of one; releases with byte-pair
+// encoding, compared with Marian between sacremoses and subword-nmt (tests/oracle/make_marian.py makes both); settings
+// that name files elsewhere; what is recognised, and where a model file may be written.
 #define _GNU_SOURCE
 #include <math.h>
 #include <setjmp.h>
@@ -16,10 +17,13 @@
 
 #include <cmocka.h>
 
+#include "dragoman/dragoman.h"
 #include "dragoman/tools.h"
 #include "base/mem.h"
+#include "engine.h"
 #include "format/gguf.h"
 #include "format/shortlist.h"
+#include "import/release.h"
 #include "import/spm_list.h"
 #include "scratch.h"
 
@@ -207,13 +211,151 @@ static void test_bad_shortlists(void **state)
     expect(model, "lex.bin': not a binary shortlist of Marian");
 }
 
-// Every allocation of an import with such a list fails in turn.
-static void test_memory(void **state)
+// ---- releases with byte-pair encoding ------------------------------------------------------------
+
+static const char script[] = "#!/bin/bash\n# tokenizer.perl -no-escape\n"
+                             "${TOKENIZER}/replace-unicode-punctuation.perl |\n"
+                             "${TOKENIZER}/remove-non-printing-char.perl |\n"
+                             "${TOKENIZER}/normalize-punctuation.perl -l $1 |\n"
+                             "${TOKENIZER}/tokenizer.perl -a -threads ${THREADS} -l $1 |\n"
+                             "sed 's/  */ /g;s/^ *//g;s/ *$//g' |\n"
+                             "python3 ${SNMTPATH}/apply_bpe.py -c $2\n";
+static const char readme[] = "# opus-2019-12-04.zip\n\n* pre-processing: normalization + tokenization + BPE\n* "
+                             "download: [opus.zip](https://example.org/OPUS-MT-models/en-de/opus-2019-12-04.zip)\n";
+
+static void add_to_zip(zip_t *z, const char *name, const char *path)
+{
+    assert_true(zip_file_add(z, name, zip_source_file(z, path, 0, -1), ZIP_FL_ENC_UTF_8) >= 0);
+}
+
+static void add_text(zip_t *z, const char *name, const char *text)
+{
+    assert_true(zip_file_add(z, name, zip_source_buffer(z, text, strlen(text), 0), ZIP_FL_ENC_UTF_8) >= 0);
+}
+
+// As OPUS-MT released its first models.
+static const char *make_release(const char *name)
+{
+    zip_t *z = zip_open(in_folder(name), ZIP_CREATE | ZIP_TRUNCATE, NULL);
+    add_to_zip(z, "model.npz", DATA "bpe.npz");
+    add_to_zip(z, "opus.vocab.yml", DATA "bpe.words.yml");
+    add_to_zip(z, "source.bpe", DATA "bpe.codes");
+    add_to_zip(z, "target.bpe", DATA "bpe.codes");
+    add_text(z, "decoder.yml",
+             "relative-paths: true\nmodels: [model.npz]\nvocabs:\n  - opus.vocab.yml\n  - opus.vocab.yml\n");
+    add_text(z, "preprocess.sh", script);
+    add_text(z, "README.md", readme);
+    assert_int_equal(zip_close(z), 0);
+    return in_folder(name);
+}
+
+// Text as it is goes in and comes out; expected: what Marian made of it between sacremoses and subword-nmt.
+static void compare_texts(const char *model, const char *expected, int beam, float normalize, float penalty)
+{
+    char *input = get(DATA "input.txt"), *golden = get(expected), *line_state = NULL, *golden_state = NULL;
+    dgm_settings o;
+    int lines = 0, same = 0;
+    dgm_settings_default(&o);
+    o.beam = beam;
+    o.length_penalty = normalize;
+    o.word_penalty = penalty;
+    o.precision = "f32";
+    o.raw = 1;
+    dgm_translator *t = open_with(&o, model);
+    char *theirs = strtok_r(golden, "\n", &golden_state);
+    for (char *line = strtok_r(input, "\n", &line_state); line; line = strtok_r(NULL, "\n", &line_state), lines++) {
+        dgm_results *r = translate_one(t, line);
+        const dgm_translation *best = r->items[0]->translations[0];
+        const double score = strtod(theirs, NULL);
+        same += strcmp(strchr(theirs, '\t') + 1, best->text) == 0 &&
+                fabs(score - (double)best->score) < 1e-3 * fmax(1, fabs(score));
+        dgm_results_free(&r);
+        theirs = strtok_r(NULL, "\n", &golden_state);
+    }
+    assert_int_equal(lines, 200);
+    if (same < 198) fail_msg("%s: %d of %d lines agree", expected, same, lines);
+    dgm_close(&t);
+    free(input);
+    free(golden);
+}
+
+static void test_bpe_release(void **state)
 {
     (void)state;
+    dgm_gguf *g;
+    const char *kind = NULL, *tokenizer = NULL, *language = NULL;
+    const char *model = import_it(make_release("opus.zip"));
+    assert_int_equal(dgm_gguf_open(&g, model, NULL), DGM_OK);
+    dgm_gguf_get_string(g, "dragoman.target.vocab.kind", DGM_REQUIRED, &kind, NULL);
+    dgm_gguf_get_string(g, "dragoman.target.vocab.tokenizer", DGM_REQUIRED, &tokenizer, NULL);
+    dgm_gguf_get_string(g, "dragoman.target.vocab.language", DGM_REQUIRED, &language, NULL);
+    assert_string_equal(kind, "bpe");
+    assert_string_equal(tokenizer, "sacremoses");
+    assert_string_equal(language, "de");
+    dgm_gguf_close(&g);
+    compare_texts(model, DATA "bpe.beam1.tsv", 1, 0, 0);
+    compare_texts(model, DATA "bpe.beam6.tsv", 6, 0.6f, 0.1f);
+}
+
+// What scripts and pages say, in other spellings.
+static void test_releases(void **state)
+{
+    (void)state;
+    dgm_release r = {0};
+    dgm_release_script(&r, dgm_text_of(script));
+    assert_true(r.tokenized && r.bpe && !r.truecased && r.moses == 15 && !r.language[0][0]);
+    r = (dgm_release){0};
+    dgm_release_script(&r, dgm_text_of("$moses/scripts/tokenizer/tokenizer.perl -l ro -no-escape -penn | "
+                                       "$moses/scripts/recaser/truecase.perl -model tc | subword-nmt apply-bpe -c b"));
+    assert_true(r.tokenized && r.bpe && r.truecased && r.moses == 0);
+    assert_string_equal(r.language[0], "ro");
+    r = (dgm_release){0};
+    dgm_release_script(&r, dgm_text_of("# /tokenizer.perl\nspm_encode --model $2\n"));
+    assert_true(!r.tokenized && !r.bpe);
+    static const char *const pages[][3] = {{readme, "en", "de"},
+                                           {"x Tatoeba-MT-models/eng-deu/a.zip", "eng", "deu"},
+                                           {"OPUS-MT-models/en-ROMANCE/a.zip", "en", ""},
+                                           {"OPUS-MT-models/a+b-de/", "", "de"},
+                                           {"OPUS-MT-models/en", "", ""},
+                                           {"OPUS-MT-models/", "", ""},
+                                           {"nothing", "", ""}};
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+        r = (dgm_release){0};
+        dgm_release_readme(&r, dgm_text_of(pages[i][0]));
+        assert_string_equal(r.language[0], pages[i][1]);
+        assert_string_equal(r.language[1], pages[i][2]);
+    }
+}
+
+// Codes of one side only; without codes subwords come from outside, and no text is tokenised before.
+static void test_incomplete_releases(void **state)
+{
+    (void)state;
+    dgm_gguf *g;
+    const char *kind = NULL, *tokenizer = NULL;
+    const char *path = make_release("part.zip");
+    zip_t *z = zip_open(path, 0, NULL);
+    assert_int_equal(zip_delete(z, (zip_uint64_t)zip_name_locate(z, "target.bpe", 0)), 0);
+    assert_int_equal(zip_close(z), 0);
+    expect(path, "has one of 'source.bpe' and 'target.bpe' only");
+    z = zip_open(path, 0, NULL);
+    assert_int_equal(zip_delete(z, (zip_uint64_t)zip_name_locate(z, "source.bpe", 0)), 0);
+    assert_int_equal(zip_close(z), 0);
+    assert_int_equal(dgm_gguf_open(&g, import_it(path), NULL), DGM_OK);
+    dgm_gguf_get_string(g, "dragoman.source.vocab.kind", DGM_REQUIRED, &kind, NULL);
+    dgm_gguf_get_string(g, "dragoman.source.vocab.tokenizer", DGM_REQUIRED, &tokenizer, NULL);
+    assert_string_equal(kind, "words");
+    assert_string_equal(tokenizer, "none");
+    dgm_gguf_close(&g);
+}
+
+// ---- memory --------------------------------------------------------------------------------------
+
+// Allocations fail, a few hundred of the many: nothing is left behind, no output comes into being.
+static void fail_allocations(const char *model)
+{
     const char *out = in_folder("memory.gguf");
-    const char *model = make_model("memory", "models: [model.npz]\nvocabs: [joint.spm]\n");
-    put_text("memory/lex.s2t", "a b 0.5\na c 0.5\n");
+    unlink(out);
     dgm_status st = DGM_ERR_MEMORY;
     for (uint64_t n = 1; st != DGM_OK; n += 1 + n / 24) {
         const uint64_t live = dgm_mem_live();
@@ -225,6 +367,16 @@ static void test_memory(void **state)
         assert_true(st == DGM_OK || !dgm_file_exists(out));
         assert_int_equal(dgm_mem_live(), live);
     }
+}
+
+static void test_memory(void **state)
+{
+    (void)state;
+    put_text("memory.s2t", "a b 0.5\na c 0.5\n");
+    const char *model = make_model("memory", "models: [model.npz]\nvocabs: [joint.spm]\n");
+    copy_file("memory/lex.s2t", in_folder("memory.s2t"));
+    fail_allocations(model);
+    fail_allocations(make_release("memory.zip"));
 }
 
 // ---- files elsewhere -----------------------------------------------------------------------------
@@ -352,7 +504,8 @@ int main(void)
         cmocka_unit_test(test_bad_shortlists),    cmocka_unit_test(test_memory),
         cmocka_unit_test(test_files_elsewhere),   cmocka_unit_test(test_files_inside),
         cmocka_unit_test(test_settings_are_recognised), cmocka_unit_test(test_no_standard_output),
-        cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_not_finite),        cmocka_unit_test(test_bpe_release),
+        cmocka_unit_test(test_releases),          cmocka_unit_test(test_incomplete_releases),
     };
     if (!scratch_open()) return 1;
     return scratch_close(cmocka_run_group_tests(tests, NULL, NULL));
