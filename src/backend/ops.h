@@ -135,7 +135,7 @@ void dgm_op_ssru(dgm_exec *x, dgm_mat out, dgm_mat cell_out, dgm_mat cell, dgm_m
 
 // y[i] = factor[i] * in[i]; y may be in.
 void dgm_op_scale(dgm_exec *x, dgm_mat y, dgm_mat in, const float *factor);
-// y = sigmoid(g[0 .. n)) * a + sigmoid(g[n .. 2n)) * b, row by row; g is used up.
+// y = sigmoid(g[0 .. n)) * a + sigmoid(g[n .. 2n)) * b, row by row; y may be a or b; g is used up.
 void dgm_op_gated_sum(dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b, dgm_mat g);
 // y = act(a) * b, row by row; y may be a.
 void dgm_op_gated(dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b, dgm_act act);

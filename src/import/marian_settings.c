@@ -2,7 +2,7 @@
 // The settings of Marian's Transformers, with Marian's own defaults; see marian_model.h.
 //
 // Letters of --transformer-preprocess and its sisters, in the order they are applied: d dropout (nothing here),
-// a add the input, n layer normalisation, r the same by root mean square, h highway.
+// a add the input, h mix it in by a gate (highway), n layer normalisation, r the same by root mean square.
 #include <string.h>
 
 #include "import/marian_model.h"
@@ -47,24 +47,26 @@ static dgm_status refuse_variants(const json_t *c, dgm_error *err)
     return DGM_OK;
 }
 
-// Networks of two layers; Marian can have deeper ones.
-static dgm_status check_depths(const json_t *c, const dgm_marian_transformer *t, dgm_error *err)
+// Layers of the networks. That of average attention has two: with others Marian leaves parts out.
+static dgm_status read_depths(dgm_marian_transformer *t, const json_t *c, dgm_error *err)
 {
-    static const char *const keys[] = {"transformer-ffn-depth", "transformer-decoder-ffn-depth",
-                                       "transformer-aan-depth"};
-    for (int i = 0; i < 3; i++) {
-        int64_t depth = 2;
-        if (i == 2 && t->decoder != DGM_MARIAN_AAN) continue;
-        DGM_TRY(dgm_json_int(c, keys[i], 0, 1000, &depth, err));
-        DGM_FAIL_IF(depth != 2 && !(i == 1 && depth == 0), err, DGM_ERR_UNSUPPORTED,
-                    "\"%s\" is %d; networks of 2 layers are supported", keys[i], (int)depth);
-    }
+    enum { DEEPEST = 64 };
+    int64_t own = 2, decoder = 0, average = 2;
+    DGM_TRY(dgm_json_int(c, "transformer-ffn-depth", 1, DEEPEST, &own, err));
+    DGM_TRY(dgm_json_int(c, "transformer-decoder-ffn-depth", 0, DEEPEST, &decoder, err));
+    t->ffn_depth[0] = (int)own;
+    t->ffn_depth[1] = (int)(decoder ? decoder : own);
+    if (t->decoder != DGM_MARIAN_AAN) return DGM_OK;
+    DGM_TRY(dgm_json_int(c, "transformer-aan-depth", 1, DEEPEST, &average, err));
+    DGM_FAIL_IF(average != 2, err, DGM_ERR_UNSUPPORTED,
+                "\"transformer-aan-depth\" is %d; average attention with networks of 2 layers is supported",
+                (int)average);
     return DGM_OK;
 }
 
 // ---- letters -------------------------------------------------------------------------------------
 
-// Letters of one setting: `norm` and, if allowed, `add` are where they stand, -1: not at all.
+// Letters of one setting: `norm` and, if allowed, `add` (a or h) are where they stand, -1: not at all.
 static dgm_status read_letters(const json_t *c, const char *key, const char *usual, bool may_add,
                                dgm_marian_transformer *t, int *norm, int *add, dgm_error *err)
 {
@@ -74,12 +76,15 @@ static dgm_status read_letters(const json_t *c, const char *key, const char *usu
     for (int i = 0; letters[i]; i++) {
         const char letter = letters[i];
         if (letter == 'd') continue;
-        int *at = letter == 'a' && may_add ? add : letter == 'n' || letter == 'r' ? norm : NULL;
-        DGM_FAIL_IF(!at || *at >= 0, err, DGM_ERR_UNSUPPORTED,
-                    "\"%s\" is '%.20s'; %s in any order are supported, each once", key, letters,
-                    may_add ? "d, a and one of n and r" : "d and one of n and r");
+        const bool adds = letter == 'a' || letter == 'h';
+        int *at = adds && may_add ? add : letter == 'n' || letter == 'r' ? norm : NULL;
+        DGM_FAIL_IF(!at || *at >= 0 || (letter == 'h' && *norm >= 0), err, DGM_ERR_UNSUPPORTED,
+                    "\"%s\" is '%.20s'; %s are supported, each once", key, letters,
+                    may_add ? "d, one of a and h, and one of n and r in any order, h before those"
+                            : "d and one of n and r in any order");
         *at = i;
-        if (at == norm && letter == 'r') t->rms = true;
+        if (letter == 'r') t->rms = true;
+        if (letter == 'h') t->highway = true;
     }
     return DGM_OK;
 }
@@ -100,7 +105,7 @@ static dgm_status read_norms(dgm_marian_transformer *t, const json_t *c, dgm_err
     t->norm_before = norm >= 0;
     DGM_TRY(read_letters(c, keys[1], "dan", true, t, &norm, &add, err));
     t->norm_behind = norm >= 0;
-    t->residual = add < 0 ? "none" : norm >= 0 && norm < add ? "apart" : "sum";
+    t->residual = t->highway ? "gated" : add < 0 ? "none" : norm >= 0 && norm < add ? "apart" : "sum";
     DGM_TRY(read_letters(c, keys[2], "d", false, t, &norm, &add, err));
     t->embed_norm = norm >= 0;
     DGM_TRY(read_letters(c, keys[3], "", false, t, &norm, &add, err));
@@ -110,9 +115,6 @@ static dgm_status read_norms(dgm_marian_transformer *t, const json_t *c, dgm_err
         t->norm_before && !dgm_json_has(c, keys[3]), err, DGM_ERR_UNSUPPORTED,
         "the model normalises before its layers and was made by a Marian older than 1.10, which "
         "left keys and values of attention out; that is not supported");
-    DGM_FAIL_IF(t->norm_before && t->decoder == DGM_MARIAN_AAN, err, DGM_ERR_UNSUPPORTED,
-                "average attention with \"transformer-preprocess\" %c is not supported",
-                t->rms ? 'r' : 'n');
     bool layer = !dgm_json_has(c, keys[1]);
     for (int i = 0; i < 4; i++) layer = layer || has_letter(c, keys[i], 'n');
     DGM_FAIL_IF(t->rms && layer, err, DGM_ERR_UNSUPPORTED,
@@ -217,7 +219,7 @@ dgm_status dgm_marian_transformer_read(dgm_marian_transformer *t, const json_t *
     DGM_TRY(refuse_variants(config, err));
     DGM_TRY(read_shape(t, config, err));
     DGM_TRY(read_decoder(t, config, err));
-    DGM_TRY(check_depths(config, t, err));
+    DGM_TRY(read_depths(t, config, err));
     DGM_TRY(read_norms(t, config, err));
     DGM_TRY(read_activation(config, "transformer-ffn-activation", &t->activation, err));
     DGM_TRY(read_activation(config, "transformer-aan-activation", &t->aan_activation, err));

@@ -38,7 +38,7 @@ struct dgm_marian_source {
     dgm_marian_source *next;
     float number; // a vector of `size` times this number
     int size;
-    dgm_view gates[2]; // or two gates that become one
+    dgm_view gates[2]; // or two gates that become one, or one that becomes two
 };
 
 static dgm_status new_source(dgm_marian_weights *w, dgm_marian_source **out, dgm_error *err)
@@ -100,6 +100,26 @@ static dgm_status fetch_both(const void *source, int first, int rows, float *out
     (void)first, (void)rows;
     DGM_TRY(dgm_view_read(&s->gates[0], 0, 1, out, err));
     return dgm_view_read(&s->gates[1], 0, 1, out + s->gates[0].cols, err);
+}
+
+// A gate of d rows and, behind it, the same with the other sign: sigmoid(-x) = 1 - sigmoid(x).
+static dgm_status fetch_signs(const void *source, int first, int rows, float *out, dgm_error *err)
+{
+    const dgm_view *gate = &((const dgm_marian_source *)source)->gates[0];
+    for (int r = first; r < first + rows; r++, out += gate->cols) {
+        DGM_TRY(dgm_view_read(gate, r % gate->rows, 1, out, err));
+        for (int i = 0; r >= gate->rows && i < gate->cols; i++) out[i] = -out[i];
+    }
+    return DGM_OK;
+}
+
+static dgm_status fetch_signed_bias(const void *source, int first, int rows, float *out, dgm_error *err)
+{
+    const dgm_view *bias = &((const dgm_marian_source *)source)->gates[0];
+    (void)first, (void)rows;
+    DGM_TRY(dgm_view_read(bias, 0, 1, out, err));
+    for (int i = 0; i < bias->cols; i++) out[bias->cols + i] = -out[i];
+    return DGM_OK;
 }
 
 // ---- taking tensors ------------------------------------------------------------------------------
@@ -210,12 +230,35 @@ static dgm_status add_norm(dgm_marian_weights *w, const dgm_marian_transformer *
     return add_optional(w, bias.text, name_of("%s_ln_bias%s", prefix, end).text, t->d, err);
 }
 
+// Marian mixes u and x by g = sigmoid(Wh x + bh) and 1 - g; ours has a gate for each.
+static dgm_status add_highway(dgm_marian_weights *w, const char *ours, const char *theirs, int d, dgm_error *err)
+{
+    const dgm_stored *weight, *bias;
+    dgm_marian_source *matrix, *vector;
+    dgm_store *s = w->from->tensors;
+    DGM_TRY(new_source(w, &matrix, err));
+    DGM_TRY(new_source(w, &vector, err));
+    DGM_TRY(take(w, name_of("%s_Wh", theirs).text, d, d, &weight, err));
+    matrix->gates[0] = dgm_marian_weight(s, weight);
+    dgm_checkpoint_take(w->from, name_of("%s_Wh_QuantMultA", theirs).text);
+    const bool quantised = dgm_marian_quantised(weight);
+    w->rounded += quantised;
+    DGM_TRY(dgm_import_matrix(w->from->job, name_of("%s.residual.weight", ours).text, 2 * d, d,
+                              quantised ? DGM_TYPE_I8 : DGM_TYPE_F32, fetch_signs, matrix, err));
+    if (!has(w, name_of("%s_bh", theirs).text)) return DGM_OK;
+    DGM_TRY(take(w, name_of("%s_bh", theirs).text, 1, d, &bias, err));
+    vector->gates[0] = dgm_view_whole(s, bias);
+    return dgm_import_vector(w->from->job, name_of("%s.residual.bias", ours).text, 2 * d, fetch_signed_bias,
+                             vector, err);
+}
+
 // The norms of a sub-layer OURS. before, behind: their prefixes.
 static dgm_status add_norms(dgm_marian_weights *w, const dgm_marian_transformer *t,
                             const char *ours, const char *before, const char *behind,
                             dgm_error *err)
 {
     const part_name one = name_of("%s.norm", ours), other = name_of("%s.post_norm", ours);
+    if (t->highway) DGM_TRY(add_highway(w, ours, behind, t->d, err));
     if (t->norm_before) DGM_TRY(add_norm(w, t, one.text, before, "_pre", err));
     if (!t->norm_behind) return DGM_OK;
     return add_norm(w, t, t->norm_before ? other.text : one.text, behind, "", err);
@@ -234,18 +277,17 @@ static dgm_status add_attention(dgm_marian_weights *w, const dgm_marian_transfor
     return add_norms(w, t, ours, norm.text, norm.text, err);
 }
 
-static dgm_status add_network(dgm_marian_weights *w, const char *ours, const char *theirs, int d,
-                              int f, dgm_error *err)
-{
-    DGM_TRY(add_linear(w, name_of("%s.in", ours).text, theirs, "1", d, f, err));
-    return add_linear(w, name_of("%s.out", ours).text, theirs, "2", f, d, err);
-}
-
 static dgm_status add_ffn(dgm_marian_weights *w, const dgm_marian_transformer *t, const char *ours,
-                          const char *theirs, int f, dgm_error *err)
+                          const char *theirs, bool decoder, dgm_error *err)
 {
     const part_name norm = name_of("%s_ffn", theirs);
-    DGM_TRY(add_network(w, ours, theirs, t->d, f, err));
+    const int d = t->d, f = decoder ? t->decoder_ffn : t->ffn, depth = t->ffn_depth[decoder];
+    for (int i = 1; i <= depth; i++) {
+        const part_name name = i == depth ? name_of("%s.out", ours)
+                               : i == 1   ? name_of("%s.in", ours)
+                                          : name_of("%s.more.%d", ours, i - 2);
+        DGM_TRY(add_linear(w, name.text, theirs, name_of("%d", i).text, i == 1 ? d : f, i == depth ? d : f, err));
+    }
     return add_norms(w, t, ours, norm.text, norm.text, err);
 }
 
@@ -289,7 +331,8 @@ static dgm_status add_average(dgm_marian_weights *w, const dgm_marian_transforme
                               const char *ours, const char *theirs, dgm_error *err)
 {
     const part_name norm = name_of("%s_ffn", theirs);
-    DGM_TRY(add_network(w, ours, theirs, t->d, t->aan_ffn, err));
+    DGM_TRY(add_linear(w, name_of("%s.in", ours).text, theirs, "1", t->d, t->aan_ffn, err));
+    DGM_TRY(add_linear(w, name_of("%s.out", ours).text, theirs, "2", t->aan_ffn, t->d, err));
     if (t->aan_gate) DGM_TRY(add_gate(w, name_of("%s.gate", ours).text, theirs, t->d, err));
     return add_norms(w, t, ours, norm.text, norm.text, err);
 }
@@ -313,7 +356,7 @@ static dgm_status add_layer(dgm_marian_weights *w, const dgm_marian_transformer 
         DGM_TRY(add_attention(w, t, name_of("%s.cross", ours.text).text,
                               name_of("%s_context", theirs.text).text, err));
     return add_ffn(w, t, name_of("%s.ffn", ours.text).text, name_of("%s_ffn", theirs.text).text,
-                   decoder ? t->decoder_ffn : t->ffn, err);
+                   decoder, err);
 }
 
 // Marian ties layers of the decoder; an encoder that has all of its own is not tied.
@@ -423,6 +466,7 @@ static void set_variants(dgm_gguf_writer *w, const dgm_marian_transformer *t)
     dgm_gguf_set_u32(w, KEY "aan_ffn", (uint32_t)t->aan_ffn);
     dgm_gguf_set_string(w, KEY "aan_activation", t->aan_activation);
     if (!t->aan_gate) dgm_gguf_set_bool(w, KEY "aan_gate", false);
+    if (t->norm_before) dgm_gguf_set_string(w, KEY "aan_norm", "average");
 }
 
 static void set_keys(dgm_gguf_writer *w, const dgm_marian_transformer *t, bool learned)
@@ -431,6 +475,9 @@ static void set_keys(dgm_gguf_writer *w, const dgm_marian_transformer *t, bool l
     dgm_gguf_set_u32(w, KEY "d_model", (uint32_t)t->d);
     dgm_gguf_set_u32(w, KEY "heads", (uint32_t)t->heads);
     dgm_gguf_set_u32(w, KEY "ffn", (uint32_t)t->ffn);
+    if (t->ffn_depth[0] != 2) dgm_gguf_set_u32(w, KEY "ffn_depth", (uint32_t)t->ffn_depth[0]);
+    if (t->ffn_depth[1] != t->ffn_depth[0])
+        dgm_gguf_set_u32(w, KEY "decoder_ffn_depth", (uint32_t)t->ffn_depth[1]);
     if (t->decoder_ffn != t->ffn) dgm_gguf_set_u32(w, KEY "decoder_ffn", (uint32_t)t->decoder_ffn);
     dgm_gguf_set_u32(w, KEY "encoder_layers", (uint32_t)t->layers[0]);
     dgm_gguf_set_u32(w, KEY "decoder_layers", (uint32_t)t->layers[1]);

@@ -288,6 +288,9 @@ static void keep_gates(cb *c, cb_side *s, const float *x, int rows, int cols)
     dgm_op_gated_sum(s->x, out, state, cell, dgm_mat_cols(gx, 0, 2 * cols));
     cb_keep(c, s, out);
     gx = cb_put(s, x, rows, 4 * cols); // the sum has used it up
+    dgm_op_gated_sum(s->x, cell, state, cell, dgm_mat_cols(gx, 0, 2 * cols));
+    cb_keep(c, s, cell); // in place
+    gx = cb_put(s, x, rows, 4 * cols);
     dgm_op_gru(s->x, state, state, dgm_mat_cols(gx, cols, 3 * cols), dgm_mat_cols(gh, 0, 3 * cols));
     cb_keep(c, s, state); // in place
 }

@@ -22,6 +22,7 @@
 #include "base/mem.h"
 #include "engine.h"
 #include "format/gguf.h"
+#include "format/rewrite.h"
 #include "format/shortlist.h"
 #include "import/npz.h"
 #include "import/spm_list.h"
@@ -199,7 +200,8 @@ static const char *model_of(const char *name)
 static void test_parity(void **state)
 {
     (void)state;
-    static const char *const names[] = {"post", "ssru", "aan", "both", "guided", "embed"};
+    static const char *const names[] = {"post", "ssru",  "aan",     "both",
+                                        "guided", "embed", "highway", "average"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *file = import_it("marian", model_of(names[i]), DATA "joint.spm", NULL);
         for (int k = 0; k < 2; k++) compare_best(file, names[i], &settings[k], "f32", 1e-3, NEEDED);
@@ -584,6 +586,39 @@ static void test_learned_positions(void **state)
     dgm_close(&t);
 }
 
+// Networks of three layers in the encoder and of one in the decoder, gates in place of sums: memory that runs out
+// while they are loaded, and what they do not go together with.
+static void test_deep_networks(void **state)
+{
+    (void)state;
+    dgm_error err = {""};
+    dgm_settings o;
+    dgm_gguf *g;
+    dgm_gguf_writer *w = NULL;
+    dgm_translator *t = NULL;
+    const char *file = import_it("marian", model_of("highway"), DATA "joint.spm", NULL);
+    dgm_settings_default(&o);
+    o.threads = 1;
+    dgm_status st = DGM_ERR_MEMORY;
+    for (uint64_t n = 1; st != DGM_OK; n += 1 + n / 24) {
+        const uint64_t live = dgm_mem_live();
+        dgm_mem_inject(n, 1);
+        st = dgm_open(&t, file, &o, &err);
+        dgm_mem_inject(0, 0);
+        if (st != DGM_OK && st != DGM_ERR_MEMORY) fail_msg("%d at %d: %s", (int)st, (int)n, err.text);
+        dgm_close(&t);
+        assert_int_equal(dgm_mem_live(), live);
+    }
+    assert_int_equal(dgm_gguf_open(&g, file, &err), DGM_OK);
+    assert_int_equal(dgm_rewrite_open(&w, g, NULL, &err), DGM_OK);
+    dgm_gguf_set_bool(w, "dragoman.transformer.gated", true);
+    for (int i = 0; i < dgm_gguf_tensor_count(g); i++) dgm_rewrite_copy(w, dgm_gguf_tensor(g, i));
+    assert_int_equal(dgm_rewrite_finish(&w, in_folder("gated.gguf"), DGM_OK, &err), DGM_OK);
+    dgm_gguf_close(&g);
+    assert_int_equal(dgm_open(&t, in_folder("gated.gguf"), &o, &err), DGM_ERR_FORMAT);
+    if (!strstr(err.text, "ffn_depth: gated networks and experts have 2 layers")) fail_msg("%s", err.text);
+}
+
 // ---- what is refused -----------------------------------------------------------------------------
 
 // The bytes of aan.npz with other settings of the same length.
@@ -622,10 +657,11 @@ static void test_refused(void **state)
     static const char *const cases[][3] = {
         {"type: transformer", "type: bert-encode", "is of type 'bert-encode"},
         {"type: transformer", "type: multi-trans", "models with several sources are not supported"},
-        {"transformer-postprocess: dan", "transformer-postprocess: dhn",
-         "\"transformer-postprocess\" is 'dhn'"},
+        {"transformer-postprocess: dan", "transformer-postprocess: nha",
+         "\"transformer-postprocess\" is 'nha'; d, one of a and h"},
         {"transformer-attention-mask: default", "transformer-attention-mask: alibi  ", "ALiBi"},
-        {"transformer-ffn-depth: 2", "transformer-ffn-depth: 3", "\"transformer-ffn-depth\" is 3"},
+        {"transformer-ffn-depth: 2", "transformer-ffn-depth: 0", "\"transformer-ffn-depth\""},
+        {"transformer-aan-depth: 2", "transformer-aan-depth: 3", "\"transformer-aan-depth\" is 3"},
         {"factors-dim-emb: 0", "factors-dim-emb: 8", "factored vocabulary"},
         {"transformer-heads: 2", "transformer-heads: 3", "not an even multiple of 3 heads"},
         {"transformer-ffn-activation: swish", "transformer-ffn-activation: selu ", "'selu'"},
@@ -697,9 +733,8 @@ static void test_damaged(void **state)
 }
 
 // Allocations fail, a few hundred of the many: nothing is left behind, no output comes into being.
-static void test_memory(void **state)
+static void fail_allocations(const char *model)
 {
-    (void)state;
     dgm_import_options o;
     dgm_import_default(&o);
     o.vocabs = DATA "joint.spm";
@@ -709,13 +744,21 @@ static void test_memory(void **state)
         const uint64_t live = dgm_mem_live();
         dgm_mem_inject(n, 1);
         dgm_error err = {""};
-        st = dgm_import("marian", model_of("guided"), out, &o, &err);
+        st = dgm_import("marian", model, out, &o, &err);
         dgm_mem_inject(0, 0);
         if (st != DGM_OK && st != DGM_ERR_MEMORY)
             fail_msg("%d at %d: %s", (int)st, (int)n, err.text);
         assert_true(st == DGM_OK || (st == DGM_ERR_MEMORY && !dgm_file_exists(out)));
         assert_int_equal(dgm_mem_live(), live);
     }
+    assert_int_equal(unlink(out), 0);
+}
+
+static void test_memory(void **state)
+{
+    (void)state;
+    fail_allocations(model_of("guided"));
+    fail_allocations(model_of("highway"));
 }
 
 int main(void)
@@ -727,7 +770,7 @@ int main(void)
         cmocka_unit_test(test_paths),     cmocka_unit_test(test_names_of_archives),
         cmocka_unit_test(test_words),     cmocka_unit_test(test_learned_positions),
         cmocka_unit_test(test_refused),   cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_memory),    cmocka_unit_test(test_deep_networks),
     };
     if (!scratch_open()) return 1;
     return scratch_close(cmocka_run_group_tests(tests, NULL, NULL));

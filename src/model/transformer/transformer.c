@@ -42,7 +42,7 @@ static int max_int(int a, int b)
 // Width of the encoder's widest buffer: inner layer, logits of lengths.
 static int encoder_wide(const transformer *t)
 {
-    return max_int(t->gated ? 2 * t->enc.ffn : t->enc.ffn, t->lengths);
+    return max_int(dgm_transformer_inner(t, &t->enc), t->lengths);
 }
 
 // Keys and values of all decoder layers are wider than anything else: of so many tokens at a time.
@@ -295,7 +295,7 @@ void dgm_transformer_encode(dgm_state *s, int count, const dgm_source *sources,
 
 int dgm_transformer_wide(const transformer *t)
 {
-    const int ffn = t->gated ? 2 * t->dec.ffn : t->dec.ffn;
+    const int ffn = dgm_transformer_inner(t, &t->dec);
     return t->cell == DECODER_AAN ? max_int(max_int(ffn, t->aan_ffn), 2 * t->d) : ffn;
 }
 

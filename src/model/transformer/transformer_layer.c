@@ -3,7 +3,7 @@
 //
 // A sub-layer reads x, or a norm of it, and makes u; the layer goes on with
 //
-//   post-norm  norm(x + u)     pre-norm  x + u     and, as files say, x + norm(u), norm(u) or u
+//   post-norm  norm(x + u)     pre-norm  x + u     and, as files say, x + norm(u), norm(u) or u, or sums with gates
 //
 // Which norms there are is seen at their tensors: one that is not there has no gamma.
 #include "model/transformer/transformer_private.h"
@@ -47,6 +47,14 @@ static void norm_behind(dgm_exec *e, const transformer *t, dgm_mat x, const norm
     if (n->behind.gamma) dgm_transformer_norm(e, t, x, x, &n->behind);
 }
 
+// x = a * u + b * x, [a; b] = sigmoid(gates x).
+static void gate(dgm_exec *e, const transformer *t, const buffers *b, dgm_mat u, const dgm_linear *gates)
+{
+    const dgm_mat both = dgm_mat_cols(b->wide, 0, 2 * t->d);
+    dgm_op_linear(e, both, b->x, gates, DGM_ACT_NONE, NULL);
+    dgm_op_gated_sum(e, b->x, u, b->x, both);
+}
+
 void dgm_transformer_settle(dgm_exec *e, const transformer *t, const stack *side, const buffers *b,
                             dgm_mat u, const norms *n)
 {
@@ -57,6 +65,8 @@ void dgm_transformer_settle(dgm_exec *e, const transformer *t, const stack *side
     }
     if (side->residual == RESIDUAL_SUM)
         dgm_op_add(e, b->x, b->x, u);
+    else if (side->residual == RESIDUAL_GATED)
+        gate(e, t, b, u, n->gates);
     else
         dgm_op_gather(e, b->x, u, NULL);
     norm_behind(e, t, b->x, n);
@@ -85,14 +95,34 @@ static void gated(dgm_exec *e, const transformer *t, const buffers *b, const fee
     dgm_op_linear(e, y, inner, f->out, DGM_ACT_NONE, residual);
 }
 
+// The same of a network of other than two layers, each but the last with the activation; in is not y.
+static void deep(dgm_exec *e, const transformer *t, const stack *side, const buffers *b,
+                 const feed_forward *f, dgm_mat y, dgm_mat in)
+{
+    for (int i = 0; i < side->depth - 1; i++) {
+        const dgm_mat inner = dgm_mat_cols(b->wide, i % 2 * side->ffn, side->ffn);
+        dgm_op_linear(e, inner, in, i ? f->more[i - 1] : f->in, t->act, NULL);
+        in = inner;
+    }
+    dgm_op_linear(e, y, in, f->out, DGM_ACT_NONE, NULL);
+}
+
+int dgm_transformer_inner(const transformer *t, const stack *side)
+{
+    const int parts = t->gated || side->depth > 2 ? 2 : 1, inner = parts * side->ffn;
+    return side->residual == RESIDUAL_GATED && inner < 2 * t->d ? 2 * t->d : inner;
+}
+
 void dgm_transformer_feed_forward(dgm_exec *e, const transformer *t, const stack *side,
                                   const buffers *b, const feed_forward *f)
 {
     const dgm_mat in = dgm_transformer_input(e, t, b, &f->norms), u = dgm_mat_cols(b->att, 0, t->d);
-    const bool sum = side->residual == RESIDUAL_SUM && !f->experts;
+    const bool sum = side->residual == RESIDUAL_SUM && !f->experts && side->depth == 2;
     const dgm_mat y = sum ? b->x : u, *residual = sum ? &b->x : NULL;
     if (f->experts)
         dgm_transformer_moe_run(e, t, f, u, in, b->wide);
+    else if (side->depth != 2)
+        deep(e, t, side, b, f, u, in);
     else if (t->gated)
         gated(e, t, b, f, y, in, residual);
     else

@@ -55,11 +55,12 @@ static dgm_status load_norm(dgm_model *m, const char *prefix, int d, dgm_need ne
     return DGM_OK;
 }
 
-// PREFIX.norm before the sub-layer or behind it; with both, PREFIX.post_norm is the second.
-static dgm_status load_norms(dgm_model *m, const char *prefix, norm_place place, norms *out,
+// PREFIX.norm before the sub-layer or behind it; with both, PREFIX.post_norm is the second. And PREFIX.residual.
+static dgm_status load_norms(dgm_model *m, const char *prefix, const stack *side, norms *out,
                              dgm_error *err)
 {
     const int d = ((const transformer *)m->weights)->d;
+    const norm_place place = side->place;
     const tensor_name one = dgm_transformer_name("%s.norm", prefix);
     const tensor_name other = dgm_transformer_name("%s.post_norm", prefix);
     if (place == NORM_PRE || place == NORM_BOTH)
@@ -67,25 +68,36 @@ static dgm_status load_norms(dgm_model *m, const char *prefix, norm_place place,
     if (place == NORM_POST || place == NORM_BOTH)
         DGM_TRY(load_norm(m, place == NORM_POST ? one.text : other.text, d, DGM_REQUIRED,
                           &out->behind, err));
-    return DGM_OK;
+    if (side->residual != RESIDUAL_GATED) return DGM_OK;
+    return load_linear(m, prefix, "residual", 2 * d, d, &out->gates, err);
 }
 
 static const char *const gated_names[] = {"ffn.in", "ffn.factor"};
+
+// The layers of one network: PREFIX.ffn.in, .more.0, .more.1, ... and .out.
+static dgm_status load_network(dgm_model *m, const char *prefix, const stack *side, feed_forward *out,
+                               dgm_error *err)
+{
+    const transformer *t = m->weights;
+    const int d = t->d, f = side->ffn, more = side->depth - 2;
+    if (more >= 0) DGM_TRY(load_stack(m, prefix, gated_names, t->gated ? 2 : 1, f, d, &out->in, err));
+    if (more > 0 && !(out->more = dgm_calloc((size_t)more, sizeof *out->more))) return dgm_no_memory(err);
+    for (int i = 0; i < more; i++)
+        DGM_TRY(load_linear(m, prefix, dgm_transformer_name("ffn.more.%d", i).text, f, f, &out->more[i], err));
+    return load_linear(m, prefix, "ffn.out", d, more < 0 ? d : f, &out->out, err);
+}
 
 // `every`: of this side, for layer number i.
 static dgm_status load_ffn(dgm_model *m, const char *prefix, const stack *side, int every, int i,
                            feed_forward *out, dgm_error *err)
 {
     const transformer *t = m->weights;
-    const int d = t->d, f = side->ffn;
-    if (dgm_transformer_moe_at(every, i)) {
-        DGM_TRY(dgm_transformer_moe_load(m, &t->moe, prefix, d, f, out, err));
-    } else {
-        DGM_TRY(load_stack(m, prefix, gated_names, t->gated ? 2 : 1, f, d, &out->in, err));
-        DGM_TRY(load_linear(m, prefix, "ffn.out", d, f, &out->out, err));
-    }
+    if (dgm_transformer_moe_at(every, i))
+        DGM_TRY(dgm_transformer_moe_load(m, &t->moe, prefix, t->d, side->ffn, out, err));
+    else
+        DGM_TRY(load_network(m, prefix, side, out, err));
     const tensor_name name = dgm_transformer_name("%s.ffn", prefix);
-    return load_norms(m, name.text, side->place, &out->norms, err);
+    return load_norms(m, name.text, side, &out->norms, err);
 }
 
 // The number in the names of a layer's tensors.
@@ -115,7 +127,7 @@ static dgm_status load_encoder_layer(dgm_model *m, transformer *t, int i, dgm_er
         DGM_TRY(dgm_transformer_relative(m, p.text, true, i ? DGM_OPTIONAL : DGM_REQUIRED, &l->bias,
                                          err));
     const tensor_name self = dgm_transformer_name("%s.self", p.text);
-    DGM_TRY(load_norms(m, self.text, t->enc.place, &l->norms, err));
+    DGM_TRY(load_norms(m, self.text, &t->enc, &l->norms, err));
     return load_ffn(m, p.text, &t->enc, t->moe.encoder_every, i, &l->ffn, err);
 }
 
@@ -146,12 +158,12 @@ static dgm_status load_decoder_layer(dgm_model *m, transformer *t, int i, dgm_er
         DGM_TRY(dgm_transformer_relative(m, p.text, false, i ? DGM_OPTIONAL : DGM_REQUIRED, &l->bias,
                                          err));
     const tensor_name self = dgm_transformer_name("%s.%s", p.text, cells[t->cell]);
-    DGM_TRY(load_norms(m, self.text, t->dec.place, &l->norms, err));
+    DGM_TRY(load_norms(m, self.text, &t->dec, &l->norms, err));
     DGM_TRY(load_linear(m, p.text, "cross.q", t->dec.inner, t->d, &l->cross_q, err));
     if (!t->no_output)
         DGM_TRY(load_linear(m, p.text, "cross.o", t->d, t->dec.inner, &l->cross_o, err));
     const tensor_name cross = dgm_transformer_name("%s.cross", p.text);
-    DGM_TRY(load_norms(m, cross.text, t->dec.place, &l->cross_norms, err));
+    DGM_TRY(load_norms(m, cross.text, &t->dec, &l->cross_norms, err));
     return load_ffn(m, p.text, &t->dec, t->moe.decoder_every, i, &l->ffn, err);
 }
 
@@ -329,6 +341,7 @@ static void free_norms(dgm_backend *b, norms *n)
 {
     free_norm(b, &n->before);
     free_norm(b, &n->behind);
+    dgm_linear_free(b, &n->gates);
 }
 
 // Layers that share a table lie one behind the other.
@@ -337,9 +350,11 @@ static void free_bias(dgm_backend *b, dgm_vector **bias, const dgm_vector *next)
     if (*bias != next) dgm_vector_free(b, bias);
 }
 
-static void free_ffn(dgm_backend *b, feed_forward *f)
+static void free_ffn(dgm_backend *b, feed_forward *f, const stack *side)
 {
     dgm_linear_free(b, &f->in);
+    for (int i = 0; f->more && i < side->depth - 2; i++) dgm_linear_free(b, &f->more[i]);
+    dgm_free(f->more);
     dgm_linear_free(b, &f->out);
     dgm_transformer_moe_free(b, f);
     free_norms(b, &f->norms);
@@ -353,7 +368,7 @@ static void free_layers(dgm_backend *b, transformer *t)
         dgm_linear_free(b, &l->qkv);
         dgm_linear_free(b, &l->o);
         free_norms(b, &l->norms);
-        free_ffn(b, &l->ffn);
+        free_ffn(b, &l->ffn, &t->enc);
     }
     for (int i = 0; t->decoder && i < t->dec.layers; i++) {
         decoder_layer *l = &t->decoder[i];
@@ -367,7 +382,7 @@ static void free_layers(dgm_backend *b, transformer *t)
         dgm_linear_free(b, &l->cross_o);
         free_norms(b, &l->norms);
         free_norms(b, &l->cross_norms);
-        free_ffn(b, &l->ffn);
+        free_ffn(b, &l->ffn, &t->dec);
     }
 }
 

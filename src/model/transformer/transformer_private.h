@@ -14,11 +14,13 @@ typedef struct norm {
 // Of a sub-layer: of what it reads, and behind it (`residual`). Most models have one of the two.
 typedef struct norms {
     norm before, behind;
+    dgm_linear *gates; // [2D, D] with RESIDUAL_GATED, else NULL
 } norms;
 
 // A feed-forward layer is one network, or a gate and experts (transformer_moe.c).
 typedef struct feed_forward {
     dgm_linear *in, *out;         // [F, D], gated [2F, D]; [D, F]; NULL with experts
+    dgm_linear **more;            // [depth - 2] between them, [F, F] each; NULL: none
     dgm_experts *experts;         // NULL: a plain layer
     dgm_vector *gate, *gate_bias; // [experts, D], [1, experts]; the bias may be NULL
     norms norms;
@@ -58,12 +60,14 @@ typedef enum norm_place { NORM_POST = 0, NORM_PRE, NORM_BOTH, NORM_NONE } norm_p
 typedef enum residual_kind {
     RESIDUAL_SUM = 0, // norm(x + u)
     RESIDUAL_APART,   // x + norm(u)
-    RESIDUAL_NONE     // norm(u)
+    RESIDUAL_NONE,    // norm(u)
+    RESIDUAL_GATED    // norm(a * u + b * x), [a; b] = sigmoid(gates x)
 } residual_kind;
 
 // One side: encoder or decoder.
 typedef struct stack {
     int layers, ffn;
+    int depth; // layers of a feed-forward network, 2 unless a file says
     int heads, dk, inner; // of attention: heads, their width, and both multiplied
     float query_scale;
     norm_place place;
@@ -90,6 +94,7 @@ typedef struct transformer {
     int aan_ffn; // average attention's own
     dgm_act aan_act;
     bool aan_gate, rnn_output;
+    bool aan_norm_average; // the norm before average attention is one of the average
     int buckets, distance; // of relative positions; 0: there are none
     int reach;             // positions that their tables have
     mixture moe;
@@ -201,6 +206,8 @@ void dgm_transformer_settle(dgm_exec *e, const transformer *t, const stack *side
 // The same for u = W in; without W, u = in.
 void dgm_transformer_close(dgm_exec *e, const transformer *t, const stack *side, const buffers *b,
                            dgm_mat in, const dgm_linear *w, const norms *n);
+// Width of the buffer that a side's layers need.
+int dgm_transformer_inner(const transformer *t, const stack *side);
 void dgm_transformer_feed_forward(dgm_exec *e, const transformer *t, const stack *side,
                                   const buffers *b, const feed_forward *f);
 // att = attention of the queries q over keys and values, the last 2 inner columns of kv.

@@ -4,7 +4,8 @@
 //
 //   SSRU   x = W in, f = sigmoid(Wf in + bf), c' = f * c + (1 - f) * x, out = relu(c'), or O relu(c')
 //   AAN    s' = s + in, m = s' / steps, y = V act(U m), [i; f] = sigmoid(G [in; y]),
-//          out = i * in + f * y, or y without a gate               (average attention)
+//          out = i * in + f * y, or y without a gate               (average attention; the norm before it, if
+//          there is one, is of in, or of m)
 //
 // The unit of recurrence is the step. In a decoder of pairs both tokens make their own c' from the
 // cell of the pair before, the pair's cell is the mean of the two, and both put out relu of it; s
@@ -113,7 +114,8 @@ void dgm_transformer_aan(const step_call *c, int layer)
     dgm_exec *e = c->s->exec;
     dgm_mat own = dgm_mat_cols(c->b.qkv, 0, d), y = dgm_mat_cols(c->b.qkv, d, d);
     dgm_mat step = dgm_mat_rows(result(c), 0, n);
-    dgm_op_gather(e, own, dgm_transformer_input(e, t, &c->b, &l->norms), NULL);
+    const bool later = t->aan_norm_average && l->norms.before.gamma;
+    dgm_op_gather(e, own, later ? c->b.x : dgm_transformer_input(e, t, &c->b, &l->norms), NULL);
     mean_of_tokens(c, step, own);
     dgm_mat sum = old_cells(c, layer, n);
     dgm_op_add(e, sum, sum, step);
@@ -122,6 +124,7 @@ void dgm_transformer_aan(const step_call *c, int layer)
     dgm_op_scale(e, step, sum, shares(c, n));
     dgm_exec_reset(e, mark);
     dgm_op_gather(e, c->b.normed, step, c->owner);
+    if (later) dgm_transformer_norm(e, t, c->b.normed, c->b.normed, &l->norms.before);
     dgm_mat inner = dgm_mat_cols(c->b.wide, 0, t->aan_ffn);
     dgm_op_feed_forward(e, y, c->b.normed, l->aan_in, t->aan_act, inner, l->aan_out, NULL);
     if (!l->gate) {

@@ -5,14 +5,15 @@
 
 #include "model/transformer/transformer_private.h"
 
-enum { MAX_WIDTH = 1 << 16, MAX_LAYERS = 1024, MAX_BUCKETS = 1 << 16, MAX_DISTANCE = 1 << 20 };
+enum { MAX_WIDTH = 1 << 16, MAX_LAYERS = 1024, MAX_DEPTH = 64, MAX_BUCKETS = 1 << 16, MAX_DISTANCE = 1 << 20 };
 
 #define KEY(name) "dragoman.transformer." name
 
 static const char *const place_names[] = {"post", "pre", "both", "none", NULL}; // norm_place
-static const char *const residual_names[] = {"sum", "apart", "none", NULL};     // residual_kind
+static const char *const residual_names[] = {"sum", "apart", "none", "gated", NULL}; // residual_kind
 static const char *const norm_kinds[] = {"layer", "rms", NULL};
 static const char *const decoder_names[] = {"self_attention", "ssru", "aan", NULL}; // decoder_kind
+static const char *const aan_norms[] = {"input", "average", NULL};
 static const char *const start_names[] = {"zero", "learned", NULL};
 static const char *const position_names[] = {"sinusoid", "sinusoid_marian", "learned",
                                              "none",     "relative",        NULL}; // position_kind
@@ -63,6 +64,10 @@ static dgm_status get_sizes(const dgm_gguf *g, transformer *t, dgm_error *err)
     DGM_TRY(get_size(g, KEY("ffn"), DGM_REQUIRED, MAX_WIDTH, &enc->ffn, err));
     dec->ffn = enc->ffn;
     DGM_TRY(get_size(g, KEY("decoder_ffn"), DGM_OPTIONAL, MAX_WIDTH, &dec->ffn, err));
+    enc->depth = 2;
+    DGM_TRY(get_size(g, KEY("ffn_depth"), DGM_OPTIONAL, MAX_DEPTH, &enc->depth, err));
+    dec->depth = enc->depth;
+    DGM_TRY(get_size(g, KEY("decoder_ffn_depth"), DGM_OPTIONAL, MAX_DEPTH, &dec->depth, err));
     t->aan_ffn = dec->ffn;
     DGM_TRY(get_size(g, KEY("aan_ffn"), DGM_OPTIONAL, MAX_WIDTH, &t->aan_ffn, err));
     DGM_TRY(get_size(g, KEY("encoder_layers"), DGM_REQUIRED, MAX_LAYERS, &enc->layers, err));
@@ -133,7 +138,7 @@ static dgm_status get_positions(const dgm_gguf *g, transformer *t, settings *s, 
 
 static dgm_status get_layers(const dgm_gguf *g, transformer *t, settings *s, dgm_error *err)
 {
-    int decoder = 0;
+    int decoder = 0, aan_norm = 0;
     bool output = true;
     DGM_TRY(get_act(g, KEY("activation"), DGM_REQUIRED, &t->act, err));
     t->aan_act = t->act;
@@ -142,6 +147,8 @@ static dgm_status get_layers(const dgm_gguf *g, transformer *t, settings *s, dgm
     DGM_TRY(dgm_gguf_get_bool(g, KEY("gated"), DGM_OPTIONAL, &t->gated, err));
     DGM_TRY(dgm_gguf_get_bool(g, KEY("attention_output"), DGM_OPTIONAL, &output, err));
     DGM_TRY(dgm_gguf_get_bool(g, KEY("aan_gate"), DGM_OPTIONAL, &t->aan_gate, err));
+    DGM_TRY(dgm_gguf_get_enum(g, KEY("aan_norm"), DGM_OPTIONAL, aan_norms, &aan_norm, err));
+    t->aan_norm_average = aan_norm == 1;
     DGM_TRY(dgm_gguf_get_bool(g, KEY("rnn_output"), DGM_OPTIONAL, &t->rnn_output, err));
     DGM_TRY(dgm_gguf_get_enum(g, KEY("start"), DGM_OPTIONAL, start_names, &s->start, err));
     DGM_TRY(dgm_gguf_get_enum(g, KEY("decoder"), DGM_OPTIONAL, decoder_names, &decoder, err));
@@ -159,6 +166,8 @@ static dgm_status check(const transformer *t, const settings *s, dgm_error *err)
                 t->enc.inner, t->dec.inner, t->d);
     DGM_FAIL_IF(t->gated && t->moe.experts, err, DGM_ERR_FORMAT,
                 "dragoman.transformer.gated: experts have no gated networks");
+    DGM_FAIL_IF((t->gated || t->moe.experts) && (t->enc.depth != 2 || t->dec.depth != 2), err, DGM_ERR_FORMAT,
+                "dragoman.transformer.ffn_depth: gated networks and experts have 2 layers");
     DGM_FAIL_IF(s->positions == RELATIVE && t->cell != DECODER_ATTENTION, err, DGM_ERR_FORMAT,
                 "dragoman.transformer.positions: relative ones need a decoder with self_attention");
     return DGM_OK;
