@@ -6,8 +6,11 @@
 //     dictionaries                             JSON, word -> id; paths are in the settings, or --vocabs
 //
 // Depths, norms and ties follow from the tensors, and settings that say something else are refused: so a
-// file of dl4mt needs no more than its dictionaries. Text is split at spaces unless --bpe has the codes: these programs
-// read words or subwords that others made.
+// file of dl4mt needs no more than its dictionaries. Text is split at spaces: these programs read words or subwords
+// that others made. Where preprocess.sh lies beside the weights, its tokeniser and its codes are used, or those of
+// --bpe.
+#define _GNU_SOURCE
+#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +23,7 @@
 #include "import/named_file.h"
 #include "import/npz.h"
 #include "import/recurrent.h"
+#include "import/release.h"
 
 typedef struct reading {
     dgm_import_job *job;
@@ -27,7 +31,9 @@ typedef struct reading {
     json_t *config;      // an empty object: there is none
     char config_path[PATH_MAX];
     json_t *words[2];
-    dgm_bpe_codes codes; // of subword-nmt, where the user has them
+    dgm_bpe_codes codes; // of subword-nmt; without merges: none
+    dgm_release release;
+    char language[2][8]; // that Moses' rules are for; "": not said
     dgm_checkpoint weights;
     dgm_composer parts;
     dgm_recurrent model;
@@ -78,6 +84,39 @@ static dgm_status find_config(reading *in, dgm_error *err)
     return DGM_OK;
 }
 
+// The only file *.bpe of a folder; out "": there is none, or several.
+static dgm_status find_codes(const char *folder, char *out, size_t size, dgm_error *err)
+{
+    char name[NAME_MAX + 1] = "";
+    int found = 0;
+    DIR *dir = opendir(folder);
+    for (struct dirent *d; dir && (d = readdir(dir)) != NULL;) {
+        const char *end = strrchr(d->d_name, '.');
+        if (!end || strcmp(end, ".bpe") != 0) continue;
+        found++;
+        snprintf(name, sizeof name, "%s", d->d_name);
+    }
+    if (dir) closedir(dir);
+    out[0] = 0;
+    return found == 1 ? join_path(out, size, folder, "/", name, err) : DGM_OK;
+}
+
+// What the folder of the weights says about text, and the codes that go with it.
+static dgm_status open_release(reading *in, dgm_error *err)
+{
+    const char *slash = strrchr(in->path, '/'), *bpe = in->job->options.bpe;
+    char folder[PATH_MAX], codes[PATH_MAX];
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - in->path) + 1 : 1, slash ? in->path : ".");
+    DGM_TRY(dgm_release_read(&in->release, folder, err));
+    if (!bpe && in->release.bpe) {
+        DGM_TRY(find_codes(folder, codes, sizeof codes, err));
+        if (codes[0]) bpe = codes;
+    }
+    if (bpe) return dgm_bpe_codes_read(&in->codes, bpe, err);
+    if (in->release.bpe) in->release.tokenized = false; // subwords come from outside, and so do tokens
+    return DGM_OK;
+}
+
 static dgm_status open_files(reading *in, dgm_error *err)
 {
     dgm_store *tensors;
@@ -90,7 +129,7 @@ static dgm_status open_files(reading *in, dgm_error *err)
     in->parts.weights = &in->weights;
     DGM_FAIL_IF(dgm_checkpoint_has(&in->weights, "special:model.yml"), err, DGM_ERR_UNSUPPORTED,
                 "'%s' is a model of Marian, which 'import marian' reads", in->path);
-    if (in->job->options.bpe) DGM_TRY(dgm_bpe_codes_read(&in->codes, in->job->options.bpe, err));
+    DGM_TRY(open_release(in, err));
     DGM_TRY(find_config(in, err));
     if (!in->config_path[0]) {
         in->config = json_object();
@@ -321,7 +360,7 @@ static dgm_status list_words(json_t *words, const char **list, int size, char (*
 static void set_list(const reading *in, dgm_side side, const char *const *list, int size, int unk)
 {
     dgm_gguf_writer *w = in->job->w;
-    if (in->job->options.bpe) {
+    if (in->codes.merges.count) {
         const dgm_bpe_keys keys = {.tokens = list,
                                    .size = size,
                                    .unk = unk,
@@ -332,14 +371,14 @@ static void set_list(const reading *in, dgm_side side, const char *const *list, 
                                    .merges = in->codes.merges.items,
                                    .merge_count = in->codes.merges.count};
         dgm_bpe_keys_set(w, side, &keys);
-        return;
+    } else {
+        dgm_gguf_set_string(w, dgm_side_key(side, "vocab.kind").text, "words");
+        dgm_gguf_set_u32(w, dgm_side_key(side, "vocab.size").text, (uint32_t)size);
+        dgm_gguf_set_strings(w, dgm_side_key(side, "vocab.words").text, list, (size_t)size);
+        dgm_gguf_set_i32(w, dgm_side_key(side, "eos").text, 0);
+        dgm_gguf_set_i32(w, dgm_side_key(side, "unk").text, unk);
     }
-    dgm_gguf_set_string(w, dgm_side_key(side, "vocab.kind").text, "words");
-    dgm_gguf_set_string(w, dgm_side_key(side, "vocab.tokenizer").text, "none");
-    dgm_gguf_set_u32(w, dgm_side_key(side, "vocab.size").text, (uint32_t)size);
-    dgm_gguf_set_strings(w, dgm_side_key(side, "vocab.words").text, list, (size_t)size);
-    dgm_gguf_set_i32(w, dgm_side_key(side, "eos").text, 0);
-    dgm_gguf_set_i32(w, dgm_side_key(side, "unk").text, unk);
+    dgm_release_set(&in->release, w, side, in->language[side][0] ? in->language[side] : NULL);
 }
 
 static dgm_status set_words(reading *in, int side, int size, dgm_error *err)
@@ -379,10 +418,25 @@ static dgm_status dictionary_path(const reading *in, int side, char *out, size_t
     return find_dictionary(in, name, out, size, err);
 }
 
+// The language of a side: of the options, of the script, or of the name of its dictionary, "vocab.en.json".
+static void find_language(reading *in, int side, const char *path)
+{
+    const dgm_import_options *o = &in->job->options;
+    const char *asked = side ? o->target_language : o->source_language, *code = in->release.language[side];
+    const size_t end = strlen(path), json = strlen(".en.json");
+    char named[3] = "";
+    if (end > json && path[end - json] == '.' && strcmp(path + end - 5, ".json") == 0)
+        snprintf(named, sizeof named, "%s", path + end - json + 1);
+    const bool letters = named[0] >= 'a' && named[0] <= 'z' && named[1] >= 'a' && named[1] <= 'z';
+    snprintf(in->language[side], sizeof in->language[side], "%s",
+             dgm_import_language(asked ? asked : code[0] ? code : letters ? named : ""));
+}
+
 static dgm_status set_dictionary(reading *in, int side, dgm_error *err)
 {
     char path[PATH_MAX];
     DGM_TRY(dictionary_path(in, side, path, sizeof path, err));
+    find_language(in, side, path);
     DGM_TRY(dgm_json_read(&in->words[side], path, err));
     dgm_status st = DGM_OK;
     if (!json_is_object(in->words[side]))
@@ -418,6 +472,21 @@ static dgm_status add_model(reading *in, dgm_error *err)
     return st;
 }
 
+static void say_how_text_is_read(const reading *in)
+{
+    if (in->release.truecased)
+        dgm_import_note(in->job, "the model was trained on truecased text, which is not made here: first words of "
+                                 "sentences keep their capitals");
+    if (in->release.tokenized)
+        dgm_import_note(in->job, "text is tokenised by Moses' rules, as preprocess.sh beside the model has it");
+    else if (in->codes.merges.count)
+        dgm_import_note(in->job, "words are split by the codes of byte-pair encoding; give text the tokens that the "
+                                 "model was trained with");
+    else
+        dgm_import_note(in->job, "text is split at spaces: give it the tokens and subwords that the model was "
+                                 "trained with, or --bpe its codes");
+}
+
 dgm_status dgm_import_nematus(dgm_import_job *job, dgm_error *err)
 {
     reading *in = dgm_calloc(1, sizeof *in);
@@ -431,12 +500,7 @@ dgm_status dgm_import_nematus(dgm_import_job *job, dgm_error *err)
     DGM_TRY_GOTO(st, add_model(in, err), done);
     for (int side = 0; side < 2; side++) DGM_TRY_GOTO(st, set_dictionary(in, side, err), done);
     DGM_TRY_GOTO(st, dgm_checkpoint_end(&in->weights, "a model of Nematus", err), done);
-    dgm_import_note(job,
-                    job->options.bpe
-                        ? "words are split by the codes of --bpe; give text the tokens that the "
-                          "model was trained with"
-                        : "text is split at spaces: give it the tokens and subwords that the model "
-                          "was trained with, or --bpe its codes");
+    say_how_text_is_read(in);
     st = dgm_import_write(job, err);
 done:
     job->dir = dir;

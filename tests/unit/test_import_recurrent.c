@@ -9,12 +9,15 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "dragoman/tools.h"
 #include "engine.h"
 #include "failures.h"
+#include "format/gguf.h"
 #include "import/marian_rnn.h"
 #include "import/npz.h"
 #include "packed.h"
@@ -243,6 +246,51 @@ static void test_codes(void **state)
     if (!strstr(err.text, "codes")) fail_msg("'%s' does not name the codes", err.text);
 }
 
+static const char *text_of(const char *model, const char *key)
+{
+    static char text[64];
+    const char *value = "";
+    dgm_gguf *g;
+    assert_int_equal(dgm_gguf_open(&g, model, NULL), DGM_OK);
+    assert_int_equal(dgm_gguf_get_string(g, key, DGM_OPTIONAL, &value, NULL), DGM_OK);
+    snprintf(text, sizeof text, "%s", value);
+    dgm_gguf_close(&g);
+    return text;
+}
+
+// A script beside the weights says what text went through: "w7." is two tokens of Moses then, and codes lie there, too.
+static void test_script(void **state)
+{
+    (void)state;
+    dgm_import_options o;
+    dgm_error err = {""};
+    dgm_import_default(&o);
+    assert_int_equal(mkdir(in_folder("wmt"), 0777), 0);
+    copy_file(NEMATUS "dl4mt.npz", "wmt/model.npz");
+    copy_file(NEMATUS "dl4mt.vocab.json", "wmt/vocab.de.json");
+    put_text("wmt/model.npz.json", "{\"dictionaries\": [\"vocab.de.json\", \"/data/vocab.de.json\"]}");
+    put_text("wmt/ende.bpe", "#version: 0.2\nw 7</w>\nw 8</w>\n");
+    put_text("wmt/preprocess.sh", "$moses/tokenizer/tokenizer.perl -a -l en | \\\n$bpe/apply_bpe.py -c ende.bpe\n");
+    const char *model = in_folder("script.gguf");
+    if (dgm_import("nematus", in_folder("wmt"), model, &o, &err) != DGM_OK) fail_msg("%s", err.text);
+    assert_string_equal(text_of(model, "dragoman.source.vocab.kind"), "bpe");
+    assert_string_equal(text_of(model, "dragoman.source.vocab.tokenizer"), "sacremoses");
+    assert_string_equal(text_of(model, "dragoman.source.vocab.language"), "en");
+    assert_string_equal(text_of(model, "dragoman.target.vocab.language"), "de");
+    dgm_translator *t = open_model(model, 1, 0.0f, 0.0f);
+    dgm_results *r = translate_one(t, "w7, w8.");
+    assert_int_equal(r->items[0]->source_tokens, 4 + 1);
+    dgm_results_free(&r);
+    dgm_close(&t);
+    assert_int_equal(unlink(in_folder("wmt/ende.bpe")), 0); // the codes that the script asks for are missing
+    if (dgm_import("nematus", in_folder("wmt"), model, &o, &err) != DGM_OK) fail_msg("%s", err.text);
+    assert_string_equal(text_of(model, "dragoman.source.vocab.kind"), "words");
+    assert_string_equal(text_of(model, "dragoman.source.vocab.tokenizer"), "none");
+    put_text("wmt/preprocess.sh", "$moses/tokenizer/tokenizer.perl\n");
+    if (dgm_import("nematus", in_folder("wmt"), model, &o, &err) != DGM_OK) fail_msg("%s", err.text);
+    assert_string_equal(text_of(model, "dragoman.target.vocab.tokenizer"), "sacremoses");
+}
+
 // ---- what is refused ----------------------------------------------------------------------------
 
 static void refused(const char *path, const char *vocabs, const char *text)
@@ -399,6 +447,34 @@ static void test_memory(void **state)
         dgm_import("nematus", NEMATUS "dl4mt.npz", in_folder("memory.gguf"), &o, &err));
 }
 
+// The same of Marian's models, a few hundred of their many allocations each; no output comes into being.
+static void test_marian_memory(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"s2s-norm", "s2s-alternating", "amun-norm", "nematus-deep"};
+    const char *out = in_folder("memory.gguf");
+    dgm_import_options o;
+    dgm_import_default(&o);
+    o.vocabs = MARIAN "joint.spm";
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[96];
+        snprintf(path, sizeof path, MARIAN "%s.npz", names[i]);
+        unlink(out);
+        dgm_status st = DGM_ERR_MEMORY;
+        for (uint64_t n = 1 + i; st != DGM_OK; n += 1 + n / 24) {
+            const uint64_t live = dgm_mem_live();
+            dgm_error err = {""};
+            dgm_mem_inject(n, 1);
+            st = dgm_import("marian", path, out, &o, &err);
+            dgm_mem_inject(0, 0);
+            if (st != DGM_OK && st != DGM_ERR_MEMORY)
+                fail_msg("%s, %d at %d: %s", names[i], (int)st, (int)n, err.text);
+            assert_true(st == DGM_OK || !dgm_file_exists(out));
+            assert_int_equal(dgm_mem_live(), live);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -412,6 +488,8 @@ int main(void)
         cmocka_unit_test(test_marian_settings),
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_marian_memory),
+        cmocka_unit_test(test_script),
     };
     if (!scratch_open()) return 1;
     return scratch_close(cmocka_run_group_tests(tests, NULL, NULL));
