@@ -297,6 +297,39 @@ static void test_bpe_release(void **state)
     compare_texts(model, DATA "bpe.beam6.tsv", 6, 0.6f, 0.1f);
 }
 
+// A release for several targets has their tokens in its vocabulary, and the language that it reads in its page.
+static void test_bpe_targets(void **state)
+{
+    (void)state;
+    dgm_gguf *g;
+    dgm_gguf_strings sources, targets;
+    dgm_gguf_text source = {0}, target = {0};
+    const char *path = make_release("many.zip");
+    char *words = get(DATA "bpe.words.yml"), *other = NULL, *last = strrchr(words, ':');
+    const int size = atoi(last + 1);
+    char *line = memrchr(words, '\n', (size_t)(last - words));
+    *line = 0;
+    assert_true(asprintf(&other, "%s\n\">>deu<<\": %d\n", words, size) > 0);
+    zip_t *z = zip_open(path, 0, NULL);
+    zip_source_t *changed = zip_source_buffer(z, other, strlen(other), 0);
+    assert_int_equal(zip_file_replace(z, (zip_uint64_t)zip_name_locate(z, "opus.vocab.yml", 0), changed, 0), 0);
+    assert_int_equal(zip_close(z), 0);
+    assert_int_equal(dgm_gguf_open(&g, import_it(path), NULL), DGM_OK);
+    assert_int_equal(dgm_gguf_get_strings(g, "dragoman.languages.source", DGM_REQUIRED, &sources, NULL), DGM_OK);
+    assert_int_equal(dgm_gguf_get_strings(g, "dragoman.languages.target", DGM_REQUIRED, &targets, NULL), DGM_OK);
+    assert_true(dgm_gguf_strings_next(&sources, &source) && source.size == 2 && memcmp(source.data, "en", 2) == 0);
+    assert_true(dgm_gguf_strings_next(&targets, &target) && target.size >= 2 && memcmp(target.data, "de", 2) == 0);
+    const int32_t *tokens;
+    size_t count = 0;
+    assert_int_equal(dgm_gguf_get_i32s(g, "dragoman.languages.target_tokens", DGM_REQUIRED, 0, size, &tokens, &count,
+                                       NULL),
+                     DGM_OK);
+    assert_true(count == 1 && tokens[0] == size);
+    dgm_gguf_close(&g);
+    free(words);
+    free(other);
+}
+
 // What scripts and pages say, in other spellings.
 static void test_releases(void **state)
 {
@@ -505,6 +538,7 @@ int main(void)
         cmocka_unit_test(test_files_elsewhere),   cmocka_unit_test(test_files_inside),
         cmocka_unit_test(test_settings_are_recognised), cmocka_unit_test(test_no_standard_output),
         cmocka_unit_test(test_not_finite),        cmocka_unit_test(test_bpe_release),
+        cmocka_unit_test(test_bpe_targets),
         cmocka_unit_test(test_releases),          cmocka_unit_test(test_incomplete_releases),
     };
     if (!scratch_open()) return 1;
