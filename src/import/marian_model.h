@@ -70,7 +70,7 @@ typedef struct dgm_marian_transformer {
     dgm_marian_decoder decoder;
     bool norm_before, norm_behind, rms; // of sub-layers
     const char *residual;               // in our words
-    bool highway;                       // it is "gated"
+    bool highway;                       // it has gates
     bool embed_norm, top_norm;
     bool projection, rnn_projection, aan_gate, affine, positions, right_to_left;
     int align_layer; // from 0; -1: the last

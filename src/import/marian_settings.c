@@ -78,10 +78,9 @@ static dgm_status read_letters(const json_t *c, const char *key, const char *usu
         if (letter == 'd') continue;
         const bool adds = letter == 'a' || letter == 'h';
         int *at = adds && may_add ? add : letter == 'n' || letter == 'r' ? norm : NULL;
-        DGM_FAIL_IF(!at || *at >= 0 || (letter == 'h' && *norm >= 0), err, DGM_ERR_UNSUPPORTED,
-                    "\"%s\" is '%.20s'; %s are supported, each once", key, letters,
-                    may_add ? "d, one of a and h, and one of n and r in any order, h before those"
-                            : "d and one of n and r in any order");
+        DGM_FAIL_IF(!at || *at >= 0, err, DGM_ERR_UNSUPPORTED,
+                    "\"%s\" is '%.20s'; %s in any order are supported, each once", key, letters,
+                    may_add ? "d, one of a and h, and one of n and r" : "d and one of n and r");
         *at = i;
         if (letter == 'r') t->rms = true;
         if (letter == 'h') t->highway = true;
@@ -105,7 +104,8 @@ static dgm_status read_norms(dgm_marian_transformer *t, const json_t *c, dgm_err
     t->norm_before = norm >= 0;
     DGM_TRY(read_letters(c, keys[1], "dan", true, t, &norm, &add, err));
     t->norm_behind = norm >= 0;
-    t->residual = t->highway ? "gated" : add < 0 ? "none" : norm >= 0 && norm < add ? "apart" : "sum";
+    const bool apart = norm >= 0 && norm < add;
+    t->residual = t->highway ? (apart ? "gated_apart" : "gated") : add < 0 ? "none" : apart ? "apart" : "sum";
     DGM_TRY(read_letters(c, keys[2], "d", false, t, &norm, &add, err));
     t->embed_norm = norm >= 0;
     DGM_TRY(read_letters(c, keys[3], "", false, t, &norm, &add, err));

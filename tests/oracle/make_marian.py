@@ -59,6 +59,7 @@ MODELS = {
                  "--transformer-aan-nogate --transformer-dim-aan 24 --lr-warmup 200", 1200),
     "highway": ("--tied-embeddings-all --transformer-postprocess dhn --transformer-ffn-depth 3 "
                 "--transformer-decoder-ffn-depth 1", 1000),
+    "apart": ("--tied-embeddings-all --transformer-postprocess dnh --transformer-decoder-autoreg rnn --dec-cell ssru", 1000),
     "average": ("--tied-embeddings-all --transformer-preprocess n --transformer-postprocess da --transformer-postprocess-top n "
                 "--transformer-decoder-autoreg average-attention --transformer-dim-aan 24", 1000),
     "bpe": ("--tied-embeddings-all --transformer-decoder-autoreg average-attention --transformer-dim-aan 24", 1500),
@@ -68,7 +69,8 @@ STUDENT = ("--tied-embeddings-all --transformer-decoder-autoreg rnn --dec-cell s
            "--dim-emb 64 --transformer-heads 4 --transformer-dim-ffn 128 --transformer-dropout 0.1 --lr-warmup 100 "
            "--lr-decay-inv-sqrt 400 --exponential-smoothing 0.005", 2500)
 DEPTHS = {"student": "--enc-depth 2 --dec-depth 1", "ssru": "--enc-depth 3 --dec-depth 2", "both": "--enc-depth 3 --dec-depth 3",
-          "bpe": "--enc-depth 1 --dec-depth 1", "highway": "--enc-depth 2 --dec-depth 1", "average": "--enc-depth 1 --dec-depth 2"}
+          "bpe": "--enc-depth 1 --dec-depth 1", "highway": "--enc-depth 2 --dec-depth 1", "apart": "--enc-depth 1 --dec-depth 1",
+          "average": "--enc-depth 1 --dec-depth 2"}
 COMMON = ("--type transformer "
           "--mini-batch 64 --maxi-batch 50 --cpu-threads 1 "
           "--workspace 500 --seed 1 --disp-freq 500 --save-freq 1000000 --valid-freq 1000000 --learn-rate 0.005 "

@@ -201,7 +201,7 @@ static void test_parity(void **state)
 {
     (void)state;
     static const char *const names[] = {"post", "ssru",  "aan",     "both",
-                                        "guided", "embed", "highway", "average"};
+                                        "guided", "embed", "highway", "apart",  "average"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *file = import_it("marian", model_of(names[i]), DATA "joint.spm", NULL);
         for (int k = 0; k < 2; k++) compare_best(file, names[i], &settings[k], "f32", 1e-3, NEEDED);
@@ -658,7 +658,7 @@ static void test_refused(void **state)
         {"type: transformer", "type: bert-encode", "is of type 'bert-encode"},
         {"type: transformer", "type: multi-trans", "models with several sources are not supported"},
         {"transformer-postprocess: dan", "transformer-postprocess: nha",
-         "\"transformer-postprocess\" is 'nha'; d, one of a and h"},
+         "\"transformer-postprocess\" is 'nha'; d, one of a and h, and one of n and r in any order"},
         {"transformer-attention-mask: default", "transformer-attention-mask: alibi  ", "ALiBi"},
         {"transformer-ffn-depth: 2", "transformer-ffn-depth: 0", "\"transformer-ffn-depth\""},
         {"transformer-aan-depth: 2", "transformer-aan-depth: 3", "\"transformer-aan-depth\" is 3"},

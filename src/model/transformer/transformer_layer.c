@@ -47,6 +47,11 @@ static void norm_behind(dgm_exec *e, const transformer *t, dgm_mat x, const norm
     if (n->behind.gamma) dgm_transformer_norm(e, t, x, x, &n->behind);
 }
 
+bool dgm_transformer_is_gated(const stack *side)
+{
+    return side->residual == RESIDUAL_GATED || side->residual == RESIDUAL_GATED_APART;
+}
+
 // x = a * u + b * x, [a; b] = sigmoid(gates x).
 static void gate(dgm_exec *e, const transformer *t, const buffers *b, dgm_mat u, const dgm_linear *gates)
 {
@@ -58,18 +63,15 @@ static void gate(dgm_exec *e, const transformer *t, const buffers *b, dgm_mat u,
 void dgm_transformer_settle(dgm_exec *e, const transformer *t, const stack *side, const buffers *b,
                             dgm_mat u, const norms *n)
 {
-    if (side->residual == RESIDUAL_APART) {
-        norm_behind(e, t, u, n);
-        dgm_op_add(e, b->x, b->x, u);
-        return;
-    }
-    if (side->residual == RESIDUAL_SUM)
-        dgm_op_add(e, b->x, b->x, u);
-    else if (side->residual == RESIDUAL_GATED)
+    const bool apart = side->residual == RESIDUAL_APART || side->residual == RESIDUAL_GATED_APART;
+    if (apart) norm_behind(e, t, u, n);
+    if (dgm_transformer_is_gated(side))
         gate(e, t, b, u, n->gates);
-    else
+    else if (side->residual == RESIDUAL_NONE)
         dgm_op_gather(e, b->x, u, NULL);
-    norm_behind(e, t, b->x, n);
+    else
+        dgm_op_add(e, b->x, b->x, u);
+    if (!apart) norm_behind(e, t, b->x, n);
 }
 
 void dgm_transformer_close(dgm_exec *e, const transformer *t, const stack *side, const buffers *b,
@@ -110,7 +112,7 @@ static void deep(dgm_exec *e, const transformer *t, const stack *side, const buf
 int dgm_transformer_inner(const transformer *t, const stack *side)
 {
     const int parts = t->gated || side->depth > 2 ? 2 : 1, inner = parts * side->ffn;
-    return side->residual == RESIDUAL_GATED && inner < 2 * t->d ? 2 * t->d : inner;
+    return dgm_transformer_is_gated(side) && inner < 2 * t->d ? 2 * t->d : inner;
 }
 
 void dgm_transformer_feed_forward(dgm_exec *e, const transformer *t, const stack *side,

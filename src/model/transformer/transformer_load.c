@@ -68,7 +68,7 @@ static dgm_status load_norms(dgm_model *m, const char *prefix, const stack *side
     if (place == NORM_POST || place == NORM_BOTH)
         DGM_TRY(load_norm(m, place == NORM_POST ? one.text : other.text, d, DGM_REQUIRED,
                           &out->behind, err));
-    if (side->residual != RESIDUAL_GATED) return DGM_OK;
+    if (!dgm_transformer_is_gated(side)) return DGM_OK;
     return load_linear(m, prefix, "residual", 2 * d, d, &out->gates, err);
 }
 

@@ -14,7 +14,7 @@ typedef struct norm {
 // Of a sub-layer: of what it reads, and behind it (`residual`). Most models have one of the two.
 typedef struct norms {
     norm before, behind;
-    dgm_linear *gates; // [2D, D] with RESIDUAL_GATED, else NULL
+    dgm_linear *gates; // [2D, D] with a gated residual, else NULL
 } norms;
 
 // A feed-forward layer is one network, or a gate and experts (transformer_moe.c).
@@ -61,7 +61,8 @@ typedef enum residual_kind {
     RESIDUAL_SUM = 0, // norm(x + u)
     RESIDUAL_APART,   // x + norm(u)
     RESIDUAL_NONE,    // norm(u)
-    RESIDUAL_GATED    // norm(a * u + b * x), [a; b] = sigmoid(gates x)
+    RESIDUAL_GATED,   // norm(a * u + b * x), [a; b] = sigmoid(gates x)
+    RESIDUAL_GATED_APART // a * norm(u) + b * x
 } residual_kind;
 
 // One side: encoder or decoder.
@@ -206,6 +207,7 @@ void dgm_transformer_settle(dgm_exec *e, const transformer *t, const stack *side
 // The same for u = W in; without W, u = in.
 void dgm_transformer_close(dgm_exec *e, const transformer *t, const stack *side, const buffers *b,
                            dgm_mat in, const dgm_linear *w, const norms *n);
+bool dgm_transformer_is_gated(const stack *side); // its residuals
 // Width of the buffer that a side's layers need.
 int dgm_transformer_inner(const transformer *t, const stack *side);
 void dgm_transformer_feed_forward(dgm_exec *e, const transformer *t, const stack *side,

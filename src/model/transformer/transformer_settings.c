@@ -10,7 +10,8 @@ enum { MAX_WIDTH = 1 << 16, MAX_LAYERS = 1024, MAX_DEPTH = 64, MAX_BUCKETS = 1 <
 #define KEY(name) "dragoman.transformer." name
 
 static const char *const place_names[] = {"post", "pre", "both", "none", NULL}; // norm_place
-static const char *const residual_names[] = {"sum", "apart", "none", "gated", NULL}; // residual_kind
+static const char *const residual_names[] = {"sum",   "apart",       "none",
+                                             "gated", "gated_apart", NULL}; // residual_kind
 static const char *const norm_kinds[] = {"layer", "rms", NULL};
 static const char *const decoder_names[] = {"self_attention", "ssru", "aan", NULL}; // decoder_kind
 static const char *const aan_norms[] = {"input", "average", NULL};
