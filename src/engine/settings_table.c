@@ -123,9 +123,10 @@ const dgm_setting_row dgm_setting_rows[] = {
           "sums only, a heuristic with a length penalty), shrink (the beam gets smaller with every "
           "finished hypothesis), mask (finished ones take a place for one step), refill (as many "
           "finished as the beam is wide), huggingface (like that library; -early: with its "
-          "early_stopping, -cut: without a forced end), first or "
+          "early_stopping, -never: with \"never\" there, -cut: without a forced end), first or "
           "first:K (K finished, at least and by default --nbest). Default: the model's"),
-     CHOICE("margin|shrink|mask|refill|huggingface|first|huggingface-cut|huggingface-early|huggingface-early-cut"),
+     CHOICE("margin|shrink|mask|refill|huggingface|first|huggingface-cut|huggingface-early|huggingface-early-cut|"
+            "huggingface-never|huggingface-never-cut"),
      .numbered = "first", .pub.min = 1,
      .pub.max = DGM_FIRST_MAX, .pub.flags = OUTPUT},
     {KIND(FLOAT, margin, SEARCH, "margin", "margin", "lead at which --finish margin stops (default 3)"),

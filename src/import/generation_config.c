@@ -9,6 +9,8 @@
 // less (1 less where no end is forced).
 #include "import/marian_config.h"
 
+#include <string.h>
+
 static dgm_status get_id(const json_t *o, const char *key, int size, int *out, dgm_error *err)
 {
     int64_t v = *out;
@@ -127,11 +129,19 @@ static dgm_status read_ids(dgm_marian_config *c, const json_t *o, dgm_error *err
 }
 
 // The finishing policy that searches as `generate` does.
-static const char *policy(bool early, bool forced_end)
+static dgm_status read_policy(dgm_marian_config *c, const json_t *o, bool forced_end, dgm_error *err)
 {
-    static const char *const names[2][2] = {{"huggingface-cut", "huggingface"},
-                                            {"huggingface-early-cut", "huggingface-early"}};
-    return names[early][forced_end];
+    static const char *const names[3][2] = {{"huggingface-cut", "huggingface"},
+                                            {"huggingface-early-cut", "huggingface-early"},
+                                            {"huggingface-never-cut", "huggingface-never"}};
+    const json_t *v = json_object_get(o, "early_stopping");
+    const bool never = json_is_string(v) && strcmp(json_string_value(v), "never") == 0;
+    bool early = false;
+    DGM_FAIL_IF(v && !json_is_null(v) && !json_is_boolean(v) && !never, err, DGM_ERR_FORMAT,
+                "\"early_stopping\" is none of true, false and \"never\"");
+    DGM_TRY(dgm_json_bool(never ? NULL : o, "early_stopping", &early, err));
+    c->finish = names[never ? 2 : early][forced_end];
+    return DGM_OK;
 }
 
 dgm_status dgm_generation_read(dgm_marian_config *c, const json_t *config, const json_t *generation,
@@ -139,7 +149,6 @@ dgm_status dgm_generation_read(dgm_marian_config *c, const json_t *config, const
 {
     const json_t *o = generation ? generation : config;
     const bool forced_end = dgm_json_has(o, "forced_eos_token_id");
-    bool early = false;
     int64_t length = c->max_positions, beam = 1;
     c->length_penalty = 1;
     DGM_TRY(refuse_generation(o, err));
@@ -147,10 +156,9 @@ dgm_status dgm_generation_read(dgm_marian_config *c, const json_t *config, const
     DGM_TRY(dgm_json_int(o, "num_beams", 1, 256, &beam, err));
     DGM_TRY(dgm_json_int(o, "max_length", 3, 1 << 30, &length, err));
     DGM_TRY(dgm_json_real(o, "length_penalty", -10, 10, &c->length_penalty, err));
-    DGM_TRY(dgm_json_bool(o, "early_stopping", &early, err));
+    DGM_TRY(read_policy(c, o, forced_end, err));
     if (length > c->max_positions) length = c->max_positions;
     c->beam = (int)beam;
-    c->finish = policy(early, forced_end);
     c->max_length = (int)length - lead - (forced_end ? 1 : 0);
     if (c->max_length < 1) c->max_length = 1;
     return read_never(c, o, err);

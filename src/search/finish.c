@@ -11,10 +11,12 @@
 //   huggingface  enters the store if among the best B;  refilled to B            store full and
 //                the store keeps its best B                                      not to be beaten
 //     -early     the same                               the same                 store full
+//     -never     the same                               the same                 the same, at the best length
 //   first:K      leaves if among the best B             refilled to B            |H| >= K
 //
 // T, H: finished so far. 3.0 ahead: best finished - best live, raw sums. Not to be beaten: best
-// live <= worst stored, as if the live one ended now. K: at least the size of the n-best list; the
+// live <= worst stored, as if the live one ended now; at the best length: with -never the sum of the
+// live one is divided as if it had the maximum length already, where a length penalty favours that. K: at least the size of the n-best list; the
 // step that reaches it is made whole, so there may be more, and the best of them count.
 //
 // All are done when nothing lives, and at the maximum length:
@@ -22,9 +24,10 @@
 //   first                    symbol, so that all sums are of whole sentences
 //   mask                     only ends among the best B count, as before; a sentence without any
 //                            takes the best end that some live row had at some step (second store)
-//   huggingface, -early      the end symbol is forced at log-probability 0
-//     -cut, -early-cut       nothing is forced: the last words compete as they are with the ends of
-//                            their own step, and their length counts no end symbol
+//   huggingface, -early,     the end symbol is forced at log-probability 0
+//   -never
+//     -cut, -early-cut,      nothing is forced: the last words compete as they are with the ends of
+//     -never-cut             their own step, and their length counts no end symbol
 // Constrained sentences, whatever the policy, are also done when the best live hypothesis, at its present
 // length, is behind what the result will hold. With a length penalty that is a heuristic, as margin's rule
 // is: so they are asked when as many are finished as the beam has places, not as many as the n-best
@@ -147,6 +150,16 @@ static bool stop_huggingface(const dgm_search *s, const dgm_active *p)
     return best <= p->store.items[s->width - 1].score;
 }
 
+// transformers' early_stopping="never": a length penalty that divides favours long translations, so the best live
+// hypothesis is compared as if it had the greatest length there is.
+static bool stop_beaten(const dgm_search *s, const dgm_active *p)
+{
+    if (!(p->lengths.length_penalty > 0)) return stop_huggingface(s, p);
+    if (p->store.count < s->width) return false;
+    const int longest = dgm_counted_length(s, p->max_length + 1, false);
+    return dgm_final_score(p, best_live(s, p), longest) <= p->store.items[s->width - 1].score;
+}
+
 // Constrained sentences: banks keep hypotheses alive that no longer have a chance. Over when the
 // best of them, at its present length, is behind what the result will hold.
 static bool stop_behind(const dgm_search *s, const dgm_active *p)
@@ -184,6 +197,15 @@ const dgm_finish_ops dgm_finish_table[DGM_FINISH_COUNT] = {
                                       .counts_lead = true},
     [DGM_FINISH_HUGGINGFACE_EARLY_CUT] = {.take = take_refill,
                                           .stop = stop_full,
+                                          .force_end = true,
+                                          .endless = true,
+                                          .counts_lead = true},
+    [DGM_FINISH_HUGGINGFACE_NEVER] = {.take = take_refill,
+                                      .stop = stop_beaten,
+                                      .force_end = true,
+                                      .counts_lead = true},
+    [DGM_FINISH_HUGGINGFACE_NEVER_CUT] = {.take = take_refill,
+                                          .stop = stop_beaten,
                                           .force_end = true,
                                           .endless = true,
                                           .counts_lead = true},

@@ -30,10 +30,12 @@ typedef enum dgm_finish {
     DGM_FINISH_HUGGINGFACE,
     DGM_FINISH_FIRST, // as refill, but stop at `first` finished
     // HUGGINGFACE is a search with early_stopping=false and a forced end at the maximum length. CUT: none is
-    // forced. EARLY: early_stopping=true.
+    // forced. EARLY: early_stopping=true. NEVER: early_stopping="never".
     DGM_FINISH_HUGGINGFACE_CUT,
     DGM_FINISH_HUGGINGFACE_EARLY,
     DGM_FINISH_HUGGINGFACE_EARLY_CUT,
+    DGM_FINISH_HUGGINGFACE_NEVER,
+    DGM_FINISH_HUGGINGFACE_NEVER_CUT,
     DGM_FINISH_COUNT
 } dgm_finish;
 

@@ -4,8 +4,8 @@
 
 Each case is a chain logit[v | last token u, position t] = last[u][v] + time[t][v] drawn from a seed (the generator of
 src/base/clock.h), small enough for a plain list of all candidates of every step: nothing here knows of rows, top-k
-lists or back-pointers. With --transformers the huggingface cases (all four: with early_stopping or not, with a forced
-end or not) are also run through transformers' own generate() on a model that looks its logits up in the tables, and must
+lists or back-pointers. With --transformers the huggingface cases (all six: early_stopping false, true or "never", with a
+forced end or not) are also run through transformers' own generate() on a model that looks its logits up in the tables, and must
 agree; `make test-long` does that. Output (standard output):
 
     POLICY SEED VOCAB BEAM PENALTY MAX_LENGTH NBEST : SCORE TOKENS | SCORE TOKENS ...
@@ -154,7 +154,9 @@ def stop(s, policy):
     if policy.startswith("first"):
         return len(s.finished) >= max(int(policy.partition(":")[2] or 0), s.case["nbest"])
     if policy.startswith("huggingface"):
-        return len(s.finished) == beam and s.score(best, len(s.live[0][1])) <= s.finished[-1][0]
+        longest = "never" in policy and s.case["penalty"] > 0
+        length = s.case["max_length"] + (not policy.endswith("cut")) if longest else len(s.live[0][1])
+        return len(s.finished) == beam and s.score(best, length) <= s.finished[-1][0]
     return False
 
 
@@ -185,7 +187,7 @@ def transformers_search(case):
     start = torch.tensor([[vocab - 1]])
     out = model.generate(
         start, attention_mask=torch.ones_like(start), num_beams=case["beam"], num_return_sequences=case["nbest"],
-        max_length=longest + 1 + forced, length_penalty=case["penalty"], early_stopping="early" in case["policy"],
+        max_length=longest + 1 + forced, length_penalty=case["penalty"], early_stopping="never" if "never" in case["policy"] else "early" in case["policy"],
         do_sample=False, forced_eos_token_id=EOS if forced else None, eos_token_id=EOS, pad_token_id=vocab - 1,
         suppress_tokens=[UNK, vocab - 1], use_cache=False, output_scores=True,
         return_dict_in_generate=True)
@@ -217,6 +219,13 @@ def cases():
         for beam in (2, 3, 4, 6):
             for penalty in (0.0, 0.6, 1.0, 1.4):
                 for longest in (2, 3, 4, 6, 10):
+                    seed += 1
+                    yield dict(policy=policy, seed=seed, vocab=16, beam=beam, penalty=penalty, max_length=longest,
+                               nbest=beam)
+    for policy in ("huggingface-never", "huggingface-never-cut"):
+        for beam in (2, 4, 6):
+            for penalty in (0.0, 0.6, 1.4):
+                for longest in (2, 4, 10):
                     seed += 1
                     yield dict(policy=policy, seed=seed, vocab=16, beam=beam, penalty=penalty, max_length=longest,
                                nbest=beam)

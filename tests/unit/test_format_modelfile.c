@@ -157,7 +157,8 @@ static void test_decode_values(void **state)
     assert_int_equal(dgm_modelfile_decode(g, &d, &err), DGM_ERR_FORMAT);
     assert_string_equal(err.text, "key 'dragoman.decode.finish' is 'never', expected one of: "
                                   "margin, shrink, mask, refill, huggingface, first, "
-                                  "huggingface-cut, huggingface-early, huggingface-early-cut");
+                                  "huggingface-cut, huggingface-early, huggingface-early-cut, "
+                                  "huggingface-never, huggingface-never-cut");
     dgm_gguf_close(&g);
 }
 

@@ -310,6 +310,8 @@ static void test_policies(void **state)
         {"{\"max_length\": 20, \"early_stopping\": false}", "huggingface-cut", 19},
         {"{\"max_length\": 20, \"early_stopping\": true, \"forced_eos_token_id\": 0}", "huggingface-early", 18},
         {"{\"max_length\": 20, \"early_stopping\": true, \"forced_eos_token_id\": null}", "huggingface-early-cut", 19},
+        {"{\"max_length\": 20, \"early_stopping\": \"never\", \"forced_eos_token_id\": 0}", "huggingface-never", 18},
+        {"{\"max_length\": 20, \"early_stopping\": \"never\"}", "huggingface-never-cut", 19},
     };
     folder f = make_folder();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

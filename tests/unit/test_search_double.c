@@ -273,9 +273,11 @@ static bool over(const dgm_search_config *c, int count, int finished)
     if (c->finish == DGM_FINISH_FIRST)
         return finished >= (c->first > c->nbest ? c->first : c->nbest);
     if (finished < width) return false;
-    if (c->finish != DGM_FINISH_HUGGINGFACE && c->finish != DGM_FINISH_HUGGINGFACE_CUT) return true;
+    const bool never = c->finish == DGM_FINISH_HUGGINGFACE_NEVER || c->finish == DGM_FINISH_HUGGINGFACE_NEVER_CUT;
+    if (c->finish != DGM_FINISH_HUGGINGFACE && c->finish != DGM_FINISH_HUGGINGFACE_CUT && !never) return true;
     qsort(done, (size_t)finished, sizeof *done, by_final);
-    return best / (float)(2 * live[0].pairs) <= done[width - 1].score;
+    const int longest = c->max_length + (c->finish == DGM_FINISH_HUGGINGFACE_NEVER);
+    return best / (float)(never ? longest : 2 * live[0].pairs) <= done[width - 1].score;
 }
 
 // One generation of the reference; returns how many live on.
@@ -445,14 +447,16 @@ static void test_against_copy(void **state)
                                                   DGM_FINISH_HUGGINGFACE_CUT,
                                                   DGM_FINISH_HUGGINGFACE_EARLY,
                                                   DGM_FINISH_HUGGINGFACE_EARLY_CUT,
+                                                  DGM_FINISH_HUGGINGFACE_NEVER,
+                                                  DGM_FINISH_HUGGINGFACE_NEVER_CUT,
                                                   DGM_FINISH_FIRST,  DGM_FINISH_FIRST,
                                                   DGM_FINISH_FIRST};
             c.double_exact = round % 2;
             const int list = c.nbest;
-            for (int p = 0; p < 10; p++) {
+            for (int p = 0; p < 12; p++) {
                 c.finish = policies[p];
-                c.first = p == 8 ? 2 : p == 9 ? beam + 1 : 0;
-                c.nbest = p < 7 ? list : 1; // first: 1, 2, and one more than the beam
+                c.first = p == 10 ? 2 : p == 11 ? beam + 1 : 0;
+                c.nbest = p < 9 ? list : 1; // first: 1, 2, and one more than the beam
                 c.margin = 0.5f;
                 snprintf(what, sizeof what, "seed %d, beam %d, policy %d", round, beam, p);
                 compare(&m, &c, reference(&o, &c), what);
