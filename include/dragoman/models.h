@@ -173,6 +173,8 @@ DGM_API void dgm_check_report_free(dgm_check_report **report); // sets NULL; acc
 typedef struct dgm_export_options {
     size_t size;
     dgm_progress progress;
+    void (*note)(void *cookie, const char *text); // hears what the folder cannot hold; NULL: nobody
+    void *note_cookie;
 } dgm_export_options;
 
 DGM_API void dgm_export_init(dgm_export_options *options, size_t size);

@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,7 +19,7 @@
 const dgm_exporter dgm_exporters[] = {
     {{.size = sizeof(dgm_import_format),
       .name = "huggingface",
-      .summary = "MarianMT folder of transformers: config.json, safetensors, SentencePiece models, vocab.json"},
+      .summary = "MarianMT, M2M100, NLLB or mBART folder of transformers: JSON, safetensors, SentencePiece models"},
      dgm_export_huggingface},
     {{.size = sizeof(dgm_import_format),
       .name = "ctranslate2",
@@ -69,6 +70,17 @@ dgm_status dgm_export_close(const dgm_export_job *job, const char *name, FILE **
     if (so_far != DGM_OK) return so_far;
     DGM_FAIL_IF(!fine, err, DGM_ERR_IO, "cannot write '%s': %s", name, strerror(code));
     return DGM_OK;
+}
+
+void dgm_export_note(const dgm_export_job *job, const char *fmt, ...)
+{
+    char text[1024];
+    if (!job->options->note) return;
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    job->options->note(job->options->note_cookie, text);
 }
 
 dgm_status dgm_export_tick(const dgm_export_job *job, double share, dgm_error *err)

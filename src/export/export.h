@@ -17,7 +17,7 @@
 
 typedef struct dgm_export_model {
     const dgm_gguf *g;
-    int d, heads, ffn[2], layers[2]; // [0] encoder, [1] decoder
+    int d, heads[2], ffn[2], layers[2]; // [0] encoder, [1] decoder
     bool pre_norm, scale_embedding;
     float eps;
     const char *activation, *positions;
@@ -95,6 +95,7 @@ dgm_status dgm_export_json(const dgm_export_job *job, const char *name, json_t *
 // The same for weights: begin, write, end; all tensors of a list, with progress.
 dgm_status dgm_export_open(const dgm_export_job *job, const char *name, FILE **f, dgm_error *err);
 dgm_status dgm_export_close(const dgm_export_job *job, const char *name, FILE **f, dgm_status so_far, dgm_error *err);
+void dgm_export_note(const dgm_export_job *job, const char *fmt, ...) DGM_PRINTF(2, 3); // for people
 dgm_status dgm_export_tick(const dgm_export_job *job, double share, dgm_error *err);
 
 dgm_status dgm_export_huggingface(const dgm_export_job *job, dgm_error *err);

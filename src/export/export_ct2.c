@@ -244,7 +244,7 @@ static dgm_status put_settings(const dgm_export_model *m, dgm_writer *w, uint32_
     int activation = 0;
     DGM_TRY(activation_number(m->activation, &activation, err));
     for (int side = 0; side < 2; side++) {
-        put_scalar(w, count, scopes[side], "num_heads", 2, m->heads);
+        put_scalar(w, count, scopes[side], "num_heads", 2, m->heads[side]);
         put_scalar(w, count, scopes[side], "pre_norm", 1, m->pre_norm);
         put_scalar(w, count, scopes[side], "activation", 1, activation);
         put_scalar(w, count, scopes[side], "scale_embeddings", 1, m->scale_embedding);

@@ -8,7 +8,7 @@
 static dgm_status check_keys(const dgm_gguf *g, dgm_error *err)
 {
     static const char begin[] = "dragoman.transformer.";
-    static const char *const known[] = {"d_model",        "heads",          "ffn",       "decoder_ffn",
+    static const char *const known[] = {"d_model",        "heads",          "decoder_heads", "ffn", "decoder_ffn",
                                         "encoder_layers", "decoder_layers", "norm",      "norm_eps",
                                         "activation",     "positions",      "position_offset", "scale_embedding",
                                         "start",          "decoder"};
@@ -52,7 +52,9 @@ static dgm_status read_network(dgm_export_model *m, dgm_error *err)
     const char *norm = "post";
     uint32_t offset = 0;
     DGM_TRY(get_count(g, "dragoman.transformer.d_model", DGM_REQUIRED, &m->d, err));
-    DGM_TRY(get_count(g, "dragoman.transformer.heads", DGM_REQUIRED, &m->heads, err));
+    DGM_TRY(get_count(g, "dragoman.transformer.heads", DGM_REQUIRED, &m->heads[0], err));
+    m->heads[1] = m->heads[0];
+    DGM_TRY(get_count(g, "dragoman.transformer.decoder_heads", DGM_OPTIONAL, &m->heads[1], err));
     DGM_TRY(get_count(g, "dragoman.transformer.ffn", DGM_REQUIRED, &m->ffn[0], err));
     m->ffn[1] = m->ffn[0];
     DGM_TRY(get_count(g, "dragoman.transformer.decoder_ffn", DGM_OPTIONAL, &m->ffn[1], err));

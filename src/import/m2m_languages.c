@@ -13,31 +13,10 @@
 
 #include "base/mem.h"
 #include "base/number.h"
+#include "import/language_lists.h"
 #include "import/m2m.h"
 
 enum { MOST = 4096, LONGEST = 40 };
-
-// The hundred languages of M2M100, in the order of their ids.
-static const char *const m2m100[] = {
-    "af", "am", "ar", "ast", "az", "ba", "be", "bg", "bn", "br",  "bs", "ca", "ceb", "cs", "cy",
-    "da", "de", "el", "en",  "es", "et", "fa", "ff", "fi", "fr",  "fy", "ga", "gd",  "gl", "gu",
-    "ha", "he", "hi", "hr",  "ht", "hu", "hy", "id", "ig", "ilo", "is", "it", "ja",  "jv", "ka",
-    "kk", "km", "kn", "ko",  "lb", "lg", "ln", "lo", "lt", "lv",  "mg", "mk", "ml",  "mn", "mr",
-    "ms", "my", "ne", "nl",  "no", "ns", "oc", "or", "pa", "pl",  "ps", "pt", "ro",  "ru", "sd",
-    "si", "sk", "sl", "so",  "sq", "sr", "ss", "su", "sv", "sw",  "ta", "th", "tl",  "tn", "tr",
-    "uk", "ur", "uz", "vi",  "wo", "xh", "yi", "yo", "zh", "zu",
-};
-
-// The languages of mBART-50, of which the first 25 are mBART's.
-static const char *const mbart[] = {
-    "ar_AR", "cs_CZ", "de_DE", "en_XX", "es_XX", "et_EE", "fi_FI", "fr_XX", "gu_IN",
-    "hi_IN", "it_IT", "ja_XX", "kk_KZ", "ko_KR", "lt_LT", "lv_LV", "my_MM", "ne_NP",
-    "nl_XX", "ro_RO", "ru_RU", "si_LK", "tr_TR", "vi_VN", "zh_CN", "af_ZA", "az_AZ",
-    "bn_IN", "fa_IR", "he_IL", "hr_HR", "id_ID", "ka_GE", "km_KH", "mk_MK", "ml_IN",
-    "mn_MN", "mr_IN", "pl_PL", "ps_AF", "pt_XX", "sv_SE", "sw_KE", "ta_IN", "te_IN",
-    "th_TH", "tl_XX", "uk_UA", "ur_PK", "xh_ZA", "gl_ES", "sl_SI",
-};
-enum { MBART_FIRST = 25 };
 
 static bool is_letter(char c)
 {
@@ -122,18 +101,16 @@ static dgm_status read_built_in(dgm_m2m_languages *l, const dgm_m2m_names *names
     DGM_FAIL_IF(names->style == DGM_STYLE_NLLB || (!is_mbart && strcmp(which, "m2m100") != 0), err,
                 DGM_ERR_UNSUPPORTED,
                 "neither tokenizer_config.json nor special_tokens_map.json lists the languages");
-    const size_t all = sizeof mbart / sizeof mbart[0];
     // Behind the languages comes <mask>.
-    const size_t fitting =
-        (size_t)names->first + all < (size_t)names->vocabulary ? all : MBART_FIRST;
-    const size_t count = is_mbart ? fitting : sizeof m2m100 / sizeof m2m100[0];
-    for (size_t i = 0; i < count; i++) {
+    const bool fits = names->first + DGM_MBART50_LANGUAGES < names->vocabulary;
+    const int count = !is_mbart ? DGM_M2M100_LANGUAGES : fits ? DGM_MBART50_LANGUAGES : DGM_MBART_LANGUAGES;
+    for (int i = 0; i < count; i++) {
         char token[16];
         if (is_mbart)
-            snprintf(token, sizeof token, "%s", mbart[i]);
+            snprintf(token, sizeof token, "%s", dgm_mbart_languages[i]);
         else
-            snprintf(token, sizeof token, "__%s__", m2m100[i]);
-        DGM_TRY(add(l, names, token, names->first + (int64_t)i, err));
+            snprintf(token, sizeof token, "__%s__", dgm_m2m100_languages[i]);
+        DGM_TRY(add(l, names, token, names->first + i, err));
     }
     return DGM_OK;
 }

@@ -16,8 +16,9 @@
 //
 // T, H: finished so far. 3.0 ahead: best finished - best live, raw sums. Not to be beaten: best
 // live <= worst stored, as if the live one ended now; at the best length: with -never the sum of the
-// live one is divided as if it had the maximum length already, where a length penalty favours that. K: at least the size of the n-best list; the
-// step that reaches it is made whole, so there may be more, and the best of them count.
+// live one is divided as if it had the maximum length already, where a length penalty favours that. K: at
+// least the size of the n-best list; the step that reaches it is made whole, so there may be more, and the
+// best of them count.
 //
 // All are done when nothing lives, and at the maximum length:
 //   margin, shrink, refill,  every live hypothesis ends there with the model's score of the end

@@ -187,7 +187,8 @@ def transformers_search(case):
     start = torch.tensor([[vocab - 1]])
     out = model.generate(
         start, attention_mask=torch.ones_like(start), num_beams=case["beam"], num_return_sequences=case["nbest"],
-        max_length=longest + 1 + forced, length_penalty=case["penalty"], early_stopping="never" if "never" in case["policy"] else "early" in case["policy"],
+        max_length=longest + 1 + forced, length_penalty=case["penalty"],
+        early_stopping="never" if "never" in case["policy"] else "early" in case["policy"],
         do_sample=False, forced_eos_token_id=EOS if forced else None, eos_token_id=EOS, pad_token_id=vocab - 1,
         suppress_tokens=[UNK, vocab - 1], use_cache=False, output_scores=True,
         return_dict_in_generate=True)

@@ -36,7 +36,8 @@ static void clear(const char *exported)
     static const char *const names[] = {"config.json",       "generation_config.json", "tokenizer_config.json",
                                         "model.safetensors", "source.spm",             "target.spm",
                                         "vocab.json",        "target_vocab.json",      "model.bin",
-                                        "shared_vocabulary.json", "source_vocabulary.json", "target_vocabulary.json"};
+                                        "shared_vocabulary.json", "source_vocabulary.json", "target_vocabulary.json",
+                                        "sentencepiece.bpe.model", "special_tokens_map.json", "pytorch_model.bin"};
     char path[160];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(path, sizeof path, "%s/%s", exported, names[i]);
@@ -167,7 +168,9 @@ static void test_policies(void **state)
     static const char *const settings[] = {
         "{\"max_length\": 20}", "{\"max_length\": 20, \"forced_eos_token_id\": 0}",
         "{\"max_length\": 20, \"early_stopping\": true}",
-        "{\"max_length\": 20, \"early_stopping\": true, \"forced_eos_token_id\": 0}"};
+        "{\"max_length\": 20, \"early_stopping\": true, \"forced_eos_token_id\": 0}",
+        "{\"max_length\": 20, \"early_stopping\": \"never\"}",
+        "{\"max_length\": 20, \"early_stopping\": \"never\", \"forced_eos_token_id\": 0}"};
     folder f = make_folder();
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         places p = make_places();
@@ -241,6 +244,57 @@ static void test_shapes(void **state)
     }
 }
 
+// A folder of links to a fixture, but for its list of languages.
+static void link_fixture(const char *name, const char *to, const char *languages)
+{
+    static const char *const files[] = {"config.json", "generation_config.json", "pytorch_model.bin",
+                                        "sentencepiece.bpe.model", "tokenizer_config.json"};
+    char from[4096], path[160];
+    assert_int_equal(mkdir(to, 0755), 0);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char here[64];
+        snprintf(here, sizeof here, "tests/data/import/%s/%s", name, files[i]);
+        assert_non_null(realpath(here, from));
+        snprintf(path, sizeof path, "%s/%s", to, files[i]);
+        assert_int_equal(symlink(from, path), 0);
+    }
+    snprintf(path, sizeof path, "%s/special_tokens_map.json", to);
+    assert_int_equal(dgm_file_write(path, languages, strlen(languages), NULL), DGM_OK);
+}
+
+// mBART and mBART-50: learned positions, norms of embeddings, languages of a list that transformers has built in.
+static void test_mbart(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"mbart", "mbart-50"};
+    static const char *const keys[] = {
+        "dragoman.languages.source",  "dragoman.languages.target", "dragoman.languages.source_tokens",
+        "dragoman.target.tags",       "dragoman.source.tags_last", "dragoman.target.start",
+        "dragoman.decode.finish",     "dragoman.decode.beam",      "dragoman.decode.max_length",
+        "dragoman.decode.max_source", "dragoman.source.vocab.map", "dragoman.source.vocab.extra",
+        "dragoman.transformer.position_offset"};
+    for (int i = 0; i < 2; i++) {
+        places p = make_places();
+        char fixture[100];
+        dgm_error err = {""};
+        snprintf(fixture, sizeof fixture, "%s/fixture", p.base);
+        link_fixture(names[i], fixture, "{\"additional_special_tokens\": [\"ar_AR\", \"cs_CZ\", \"de_DE\"]}");
+        import("huggingface", fixture, p.model, NULL);
+        if (dgm_export("huggingface", p.model, p.exported, NULL, &err) != DGM_OK) fail_msg("%s", err.text);
+        import("huggingface", p.exported, p.again, NULL);
+        expect_same_tensors(p.model, p.again);
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) expect_same_key(p.model, p.again, keys[k]);
+        clear(p.exported);
+        clear(fixture);
+        link_fixture(names[i], fixture, "{\"additional_special_tokens\": [\"de_DE\", \"en_XX\"]}");
+        import("huggingface", fixture, p.model, NULL);
+        assert_int_equal(dgm_export("huggingface", p.model, p.exported, NULL, &err), DGM_ERR_UNSUPPORTED);
+        assert_non_null(strstr(err.text, "'de_DE' at 121"));
+        clear(fixture);
+        remove_places(&p);
+    }
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -253,7 +307,7 @@ static void test_refused(void **state)
         {"ctranslate2", "transformer-moe-ssru", "dragoman.transformer."},
         {"ctranslate2", "transformer-pre-gelu-untied", "dragoman.transformer.start"},
         {"ctranslate2", "transformer-nopos-nobias", "no positions 'none'"},
-        {"huggingface", "transformer-pre-learned", "norms before its layers"},
+        {"huggingface", "transformer-pre-learned", "norms before its layers cannot be exported to huggingface unless"},
         {"huggingface", "none", "cannot open"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -296,30 +350,40 @@ static void test_full_disk(void **state)
     fclose(f);
 }
 
+// Every allocation (of step) fails in turn: nothing is left behind, and what is written at last is whole.
+static void expect_no_memory(const places *p, const char *format, uint64_t step)
+{
+    const uint64_t live = dgm_mem_live();
+    dgm_status st = dgm_export(format, p->model, p->exported, NULL, NULL);
+    assert_int_equal(st, DGM_OK);
+    const long long whole = bytes_in(p->exported);
+    clear(p->exported);
+    st = DGM_ERR_MEMORY;
+    for (uint64_t at = 1; st != DGM_OK && at < 5000; at += step) {
+        dgm_mem_inject(at, 1);
+        st = dgm_export(format, p->model, p->exported, NULL, NULL);
+        dgm_mem_inject(0, 0);
+        assert_int_equal(dgm_mem_live(), live);
+    }
+    assert_int_equal(st, DGM_OK);
+    assert_true(bytes_in(p->exported) == whole); // no key was left out
+    clear(p->exported);
+}
+
 static void test_no_memory(void **state)
 {
     (void)state;
-    static const char *const formats[] = {"huggingface", "ctranslate2"};
     folder f = make_folder();
     places p = make_places();
+    char fixture[100];
     import("huggingface", f.path, p.model, "i8");
-    for (int i = 0; i < 2; i++) {
-        const uint64_t live = dgm_mem_live();
-        dgm_status st = dgm_export(formats[i], p.model, p.exported, NULL, NULL);
-        assert_int_equal(st, DGM_OK);
-        const long long whole = bytes_in(p.exported);
-        clear(p.exported);
-        st = DGM_ERR_MEMORY;
-        for (uint64_t at = 1; st != DGM_OK && at < 5000; at++) {
-            dgm_mem_inject(at, 1);
-            st = dgm_export(formats[i], p.model, p.exported, NULL, NULL);
-            dgm_mem_inject(0, 0);
-            assert_int_equal(dgm_mem_live(), live);
-        }
-        assert_int_equal(st, DGM_OK);
-        assert_true(bytes_in(p.exported) == whole); // no key was left out
-        clear(p.exported);
-    }
+    expect_no_memory(&p, "huggingface", 1);
+    expect_no_memory(&p, "ctranslate2", 1);
+    snprintf(fixture, sizeof fixture, "%s/fixture", p.base);
+    link_fixture("mbart", fixture, "{\"additional_special_tokens\": [\"ar_AR\", \"cs_CZ\", \"de_DE\"]}");
+    import("huggingface", fixture, p.model, "f16");
+    expect_no_memory(&p, "huggingface", 6);
+    clear(fixture);
     remove_places(&p);
     remove_folder(&f);
 }
@@ -327,7 +391,8 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trips), cmocka_unit_test(test_two_sides), cmocka_unit_test(test_zero_start),
+        cmocka_unit_test(test_round_trips), cmocka_unit_test(test_mbart), cmocka_unit_test(test_two_sides),
+        cmocka_unit_test(test_zero_start),
         cmocka_unit_test(test_shapes),      cmocka_unit_test(test_refused),   cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_policies),
         cmocka_unit_test(test_full_disk),

@@ -21,6 +21,7 @@
 #include "base/bytes.h"
 #include "base/mapfile.h"
 #include "dragoman/dragoman.h"
+#include "dragoman/tools.h"
 #include "import/import.h"
 #include "model/model.h"
 
@@ -325,6 +326,93 @@ static void test_models(void **state)
     }
 }
 
+// ---- the way back -----------------------------------------------------------------------------
+
+static void path_in(char out[160], const char *name)
+{
+    snprintf(out, 160, "%s/%s", folder, name);
+}
+
+static dgm_status import_named(const char *from, const char *to, dgm_error *err)
+{
+    dgm_import_options o;
+    dgm_import_default(&o);
+    o.name = "same";
+    return dgm_import("huggingface", from, to, &o, err);
+}
+
+static void remove_exported(const char *exported)
+{
+    static const char *const names[] = {"config.json",           "generation_config.json",  "tokenizer_config.json",
+                                        "vocab.json",            "sentencepiece.bpe.model", "model.safetensors",
+                                        "special_tokens_map.json"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[256];
+        snprintf(path, sizeof path, "%s/%s", exported, names[i]);
+        unlink(path);
+    }
+    assert_int_equal(rmdir(exported), 0);
+}
+
+static void same_files(const char *one, const char *other)
+{
+    dgm_mapfile a, b;
+    assert_int_equal(dgm_mapfile_open(&a, one, NULL), DGM_OK);
+    assert_int_equal(dgm_mapfile_open(&b, other, NULL), DGM_OK);
+    assert_int_equal(a.size, b.size);
+    assert_memory_equal(a.data, b.data, a.size);
+    dgm_mapfile_close(&a);
+    dgm_mapfile_close(&b);
+}
+
+// Exported and imported again the model file is the same, byte for byte.
+static void test_export(void **state)
+{
+    (void)state;
+    char out[160], exported[160], again[160];
+    path_in(out, "out.gguf");
+    path_in(exported, "exported");
+    path_in(again, "again.gguf");
+    for (size_t i = 0; i < 2; i++) {
+        dgm_error err = {{0}};
+        write_folder(json_array_get(json_object_get(golden, "models"), i));
+        if (import_named(folder, out, &err) != DGM_OK ||
+            dgm_export("huggingface", out, exported, NULL, &err) != DGM_OK ||
+            import_named(exported, again, &err) != DGM_OK)
+            fail_msg("%s", err.text);
+        same_files(out, again);
+        remove_exported(exported);
+        unlink(again);
+    }
+}
+
+static void expect_no_export(const char *says)
+{
+    char out[160], exported[160];
+    dgm_error err = {{0}};
+    path_in(out, "out.gguf");
+    path_in(exported, "exported");
+    if (import_named(folder, out, &err) != DGM_OK) fail_msg("%s", err.text);
+    assert_int_equal(dgm_export("huggingface", out, exported, NULL, &err), DGM_ERR_UNSUPPORTED);
+    if (!strstr(err.text, says)) fail_msg("'%s' instead of '%s'", err.text, says);
+}
+
+static void test_no_export(void **state)
+{
+    (void)state;
+    json_t *models = json_object_get(golden, "models");
+    write_folder(json_array_get(models, 2));
+    expect_no_export("a model with 'dragoman.transformer.moe.experts' cannot be exported");
+    write_folder(json_array_get(models, 0)); // a list that is none of the tokeniser's
+    static const char few[] = "{\"tokenizer_class\": \"M2M100Tokenizer\","
+                              " \"additional_special_tokens\": [\"__de__\", \"__en__\"]}";
+    write_file("tokenizer_config.json", few, sizeof few - 1);
+    expect_no_export("the tokeniser of M2M100 has a list of languages with ids of its own");
+    static const char legacy[] = "{\"tokenizer_class\": \"M2M100Tokenizer\", \"legacy_behaviour\": true}";
+    write_file("tokenizer_config.json", legacy, sizeof legacy - 1);
+    expect_no_export("M2M100 has the source's language before the source");
+}
+
 // Two letters mean three, a first part the whole, where that is clear; messages say what there is.
 static void test_names(void **state)
 {
@@ -514,7 +602,7 @@ static void test_opus_options(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_models),
+        cmocka_unit_test(test_models), cmocka_unit_test(test_export), cmocka_unit_test(test_no_export),
         cmocka_unit_test(test_opus),
         cmocka_unit_test(test_opus_options),
         cmocka_unit_test(test_names),

@@ -204,7 +204,8 @@ typedef struct export_options {
 static const option export_table[] = {
     {"output", 'o', OPTION_TEXT, "FOLDER", offsetof(export_options, output), 0, 0, NULL,
      "folder to write; it must not be there, or be empty", NULL, NULL},
-    {"quiet", 'q', OPTION_FLAG, NULL, offsetof(export_options, quiet), 0, 0, NULL, "no progress bar", NULL, NULL},
+    {"quiet", 'q', OPTION_FLAG, NULL, offsetof(export_options, quiet), 0, 0, NULL, "no progress bar and no notes", NULL,
+     NULL},
     {0},
 };
 
@@ -225,6 +226,7 @@ static int run_export(const command *self, int argc, char **argv)
     dgm_export_default(&lib);
     progress_start(&bar, !o.quiet);
     lib.progress = (dgm_progress){progress_tick, &bar};
+    if (!o.quiet) lib.note = note;
     interrupt_catch();
     const dgm_status st = dgm_export(rest.items[0], path, o.output, &lib, &error);
     progress_end(&bar);
@@ -238,10 +240,10 @@ const command command_export = {
     .summary = "write a model as a folder of another program",
     .usage = "FORMAT MODEL -o FOLDER",
     .description =
-        "Writes a Transformer as a folder of Hugging Face transformers (huggingface: MarianMT) or of CTranslate2 "
-        "(ctranslate2), with its vocabulary and SentencePiece models. Weights keep their bits where the other program "
-        "has their type: imported again they are the same. What it cannot hold is refused with a sentence that says "
-        "what that is.",
+        "Writes a Transformer as a folder of Hugging Face transformers (huggingface: MarianMT, M2M100, NLLB, mBART) or "
+        "of CTranslate2 (ctranslate2), with its vocabulary and SentencePiece models. Weights keep their bits where the "
+        "other program has their type: imported again they are the same. What it cannot hold is refused with a sentence "
+        "that says what that is.",
     .example = "dragoman export ctranslate2 en-de.gguf -o en-de-ct2\n"
                "dragoman export huggingface en-de.gguf -o en-de-hf",
     .options = export_table,
