@@ -242,8 +242,8 @@ const command command_export = {
     .description =
         "Writes a Transformer as a folder of Hugging Face transformers (huggingface: MarianMT, M2M100, NLLB, mBART) or "
         "of CTranslate2 (ctranslate2), with its vocabulary and SentencePiece models. Weights keep their bits where the "
-        "other program has their type: imported again they are the same. What it cannot hold is refused with a sentence "
-        "that says what that is.",
+        "other program has their type: imported again they are the same. What it cannot hold is refused with a "
+        "sentence that says what that is.",
     .example = "dragoman export ctranslate2 en-de.gguf -o en-de-ct2\n"
                "dragoman export huggingface en-de.gguf -o en-de-hf",
     .options = export_table,
