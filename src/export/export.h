@@ -51,6 +51,7 @@ typedef struct dgm_export_tensor {
     int count;
     const float *values; // instead of parts: f32, borrowed or (owned) freed with the list
     bool owned;
+    int skip; // rows of the first part that are left out
     int zero_rows;
     int n_dims, rows, cols; // n_dims 1: a vector of cols; 2: [rows, cols]
     int type;               // dgm_tensor_type in the folder
@@ -100,5 +101,7 @@ dgm_status dgm_export_tick(const dgm_export_job *job, double share, dgm_error *e
 
 dgm_status dgm_export_huggingface(const dgm_export_job *job, dgm_error *err);
 dgm_status dgm_export_ctranslate2(const dgm_export_job *job, dgm_error *err);
+// export_ct2_files.c: the folder's other files; spellings of all ids of each side.
+dgm_status dgm_ct2_write_texts(const dgm_export_job *job, char **source, char **target, dgm_error *err);
 
 #endif

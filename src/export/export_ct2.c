@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Exports to CTranslate2: model.bin of binary version 6, TransformerSpec of revision 7 (import/ct2_model.h
 // has the layout). int8 stays int8, with 1 / scale as CTranslate2 has it; 16 bits become f32, which it
-// multiplies in fewer bits.
+// multiplies in fewer bits. export_ct2_files.c writes what is text.
 #include <math.h>
 #include <string.h>
 
@@ -26,7 +26,8 @@ static name join(const char *a, const char *b)
 
 // ---- weights -------------------------------------------------------------------------------------
 
-// What CTranslate2 divides by so that 1 / it is our scale again, where there is such a number.
+// What CTranslate2 divides by so that 1 / it is our scale again, where there is such a number: between 1.41 and 2, and
+// so in every octave, floats are closer to each other than the reciprocals of floats.
 static float divisor(float scale)
 {
     const float d = 1 / scale;
@@ -41,12 +42,24 @@ static dgm_status add_scales(dgm_export_list *l, const dgm_export_tensor *t, dgm
 {
     float *d = dgm_malloc((size_t)t->rows * sizeof *d);
     if (!d) return dgm_no_memory(err);
+    dgm_export_tensor factors = {.n_dims = 1, .count = t->count};
+    bool exact = true;
     int row = 0;
-    for (int i = 0; i < t->count; i++)
-        for (int r = 0; r < t->parts[i]->rows; r++) d[row++] = divisor(((const float *)t->parts[i]->scale->data)[r]);
+    for (int i = 0; i < t->count; i++) {
+        factors.parts[i] = t->parts[i]->scale;
+        for (int r = 0; r < t->parts[i]->rows; r++, row++) {
+            const float scale = ((const float *)t->parts[i]->scale->data)[r];
+            d[row] = divisor(scale);
+            exact = exact && 1 / d[row] == scale;
+        }
+    }
     dgm_export_tensor s = {.values = d, .owned = true, .n_dims = 1, .cols = t->rows};
-    snprintf(s.name, sizeof s.name, "%.150s_scale", t->name);
-    return dgm_export_add(l, s, false, err);
+    snprintf(s.name, sizeof s.name, "%.140s_scale", t->name);
+    DGM_TRY(dgm_export_add(l, s, false, err));
+    if (exact) return DGM_OK;
+    // Which CTranslate2 does not look at, and import reads.
+    snprintf(factors.name, sizeof factors.name, "%.140s_multiplier", t->name);
+    return dgm_export_add(l, factors, false, err);
 }
 
 // A linear layer or embedding; parts behind each other.
@@ -178,11 +191,13 @@ static dgm_status add_positions(dgm_export_list *l, const dgm_export_model *m, d
             continue;
         }
         const dgm_tensor *t = side && table[1] ? table[1] : table[0];
-        DGM_FAIL_IF(strcmp(m->positions, "learned") != 0 || !t || m->position_offset, err, DGM_ERR_UNSUPPORTED,
-                    "CTranslate2 has no positions '%s' with offset %d", m->positions, m->position_offset);
+        DGM_FAIL_IF(strcmp(m->positions, "learned") != 0 || !t || t->rows <= m->position_offset, err,
+                    DGM_ERR_UNSUPPORTED, "CTranslate2 has no positions '%s' with offset %d", m->positions,
+                    m->position_offset);
         char theirs[64];
         snprintf(theirs, sizeof theirs, "%s/position_encodings/encodings", scopes[side]);
-        dgm_export_tensor e = {.n_dims = 2, .count = 1, .parts = {t}};
+        // Rows before the first position, which nobody looks at, have no place there.
+        dgm_export_tensor e = {.n_dims = 2, .count = 1, .parts = {t}, .skip = m->position_offset};
         snprintf(e.name, sizeof e.name, "%s", theirs);
         DGM_TRY(dgm_export_add(l, e, false, err));
     }
@@ -313,55 +328,6 @@ static dgm_status write_model(const dgm_export_job *job, const dgm_export_list *
     return st;
 }
 
-// ---- the other files -----------------------------------------------------------------------------
-
-static dgm_status write_vocabulary(const dgm_export_job *job, const char *file, char **spellings, int size,
-                                   dgm_error *err)
-{
-    json_t *list = json_array();
-    for (int i = 0; list && i < size; i++)
-        if (json_array_append_new(list, json_string(spellings[i])) != 0) {
-            json_decref(list);
-            return dgm_fail(err, DGM_ERR_UNSUPPORTED, "id %d has a spelling that is not UTF-8", i);
-        }
-    return dgm_export_json(job, file, list, err);
-}
-
-static dgm_status write_config(const dgm_export_job *job, char **source, char **target, dgm_error *err)
-{
-    const dgm_export_model *m = job->model;
-    const dgm_vocab_spec *s = &m->vocab[0], *t = &m->vocab[1];
-    DGM_FAIL_IF(strcmp(source[s->eos], target[t->eos]) != 0 || strcmp(source[s->unk], target[t->unk]) != 0, err,
-                DGM_ERR_UNSUPPORTED, "source and target spell the end or the unknown word in two ways");
-    const bool bos = s->bos >= 0 && s->prefix_count == 1 && s->prefix[0] == s->bos;
-    DGM_FAIL_IF((s->prefix_count && !bos) || t->prefix_count, err, DGM_ERR_UNSUPPORTED,
-                "CTranslate2 has no tokens before every sentence (dragoman.SIDE.prefix)");
-    json_t *c = json_pack("{s:b,s:b,s:s,s:s,s:s,s:f,s:b,s:s}", "add_source_bos", (int)bos, "add_source_eos",
-                          (int)s->append_eos, "bos_token", target[t->bos >= 0 ? t->bos : t->eos],
-                          "decoder_start_token", target[t->start >= 0 ? t->start : t->eos], "eos_token",
-                          target[t->eos], "layer_norm_epsilon", (double)m->eps, "multi_query_attention", 0,
-                          "unk_token", target[t->unk]);
-    return dgm_export_json(job, "config.json", c, err);
-}
-
-static dgm_status write_texts(const dgm_export_job *job, char **source, char **target, dgm_error *err)
-{
-    static const char *const spm[2] = {"source.spm", "target.spm"};
-    const dgm_export_model *m = job->model;
-    DGM_TRY(write_config(job, source, target, err));
-    if (m->vocab[1].shared) {
-        DGM_TRY(write_vocabulary(job, "shared_vocabulary.json", source, m->sizes[0], err));
-    } else {
-        DGM_TRY(write_vocabulary(job, "source_vocabulary.json", source, m->sizes[0], err));
-        DGM_TRY(write_vocabulary(job, "target_vocabulary.json", target, m->sizes[1], err));
-    }
-    for (int side = 0; side < 2; side++) {
-        const size_t size = dgm_export_spm_size(m, side);
-        if (size) DGM_TRY(dgm_export_file(job, spm[side], m->vocab[side].model, size, err));
-    }
-    return DGM_OK;
-}
-
 dgm_status dgm_export_ctranslate2(const dgm_export_job *job, dgm_error *err)
 {
     char **source = NULL, **target = NULL;
@@ -371,7 +337,7 @@ dgm_status dgm_export_ctranslate2(const dgm_export_job *job, dgm_error *err)
     DGM_TRY_GOTO(st, list_weights(&l, job->model, err), done);
     DGM_TRY_GOTO(st, dgm_export_spellings(job->model, 0, &source, err), done);
     DGM_TRY_GOTO(st, dgm_export_spellings(job->model, 1, &target, err), done);
-    DGM_TRY_GOTO(st, write_texts(job, source, target, err), done);
+    DGM_TRY_GOTO(st, dgm_ct2_write_texts(job, source, target, err), done);
     DGM_TRY_GOTO(st, dgm_export_open(job, "model.bin", &f, err), done);
     st = dgm_export_close(job, "model.bin", &f, write_model(job, &l, f, err), err);
 done:

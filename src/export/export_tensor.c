@@ -30,7 +30,7 @@ dgm_status dgm_export_add(dgm_export_list *l, dgm_export_tensor t, bool keep_i8,
         t.rows += t.n_dims == 1 ? 0 : t.parts[i]->rows;
         t.cols = t.n_dims == 1 ? t.cols + t.parts[i]->cols : t.parts[i]->cols;
     }
-    t.rows = t.n_dims == 1 ? 1 : t.rows + t.zero_rows;
+    t.rows = t.n_dims == 1 ? 1 : t.rows + t.zero_rows - t.skip;
     if (t.n_dims == 1) t.cols += t.zero_rows;
     const dgm_status st = dgm_grow(&l->items, &l->cap, l->count + 1, sizeof *l->items, err);
     if (st != DGM_OK && t.owned) dgm_free((void *)t.values);
@@ -48,10 +48,10 @@ static bool put(FILE *f, const void *data, size_t size)
     return size == 0 || fwrite(data, 1, size, f) == size;
 }
 
-static bool put_rows(const dgm_tensor *t, float *row, FILE *f)
+static bool put_rows(const dgm_tensor *t, int first, float *row, FILE *f)
 {
     bool fine = true;
-    for (int r = 0; r < t->rows && fine; r++) {
+    for (int r = first; r < t->rows && fine; r++) {
         dgm_tensor_row_f32(t, r, row);
         fine = put(f, row, (size_t)t->cols * sizeof *row);
     }
@@ -75,9 +75,13 @@ dgm_status dgm_export_write(const dgm_export_tensor *t, FILE *f, dgm_error *err)
     if (t->values) fine = put(f, t->values, (size_t)dgm_export_bytes(t) - zeros);
     float *row = dgm_malloc((size_t)(t->cols ? t->cols : 1) * sizeof *row);
     if (!row) return dgm_no_memory(err);
-    for (int i = 0; i < t->count && fine; i++)
-        fine = t->parts[i]->type == t->type ? put(f, t->parts[i]->data, t->parts[i]->bytes)
-                                            : put_rows(t->parts[i], row, f);
+    for (int i = 0; i < t->count && fine; i++) {
+        const dgm_tensor *part = t->parts[i];
+        const int first = i == 0 ? t->skip : 0;
+        const size_t left_out = (size_t)first * (size_t)part->cols * element;
+        fine = part->type == t->type ? put(f, (const uint8_t *)part->data + left_out, part->bytes - left_out)
+                                     : put_rows(part, first, row, f);
+    }
     fine = fine && put_zeros(zeros, f);
     const int code = errno;
     dgm_free(row);

@@ -128,7 +128,7 @@ static dgm_status fetch_i8(const void *source, int first, int rows, int8_t *out,
 
 static void fetch_scales(const void *source, int rows, float *out)
 {
-    for (int r = 0; r < rows; r++) out[r] = 1 / dgm_view_divisor(source, r);
+    for (int r = 0; r < rows; r++) out[r] = dgm_view_factor(source, r);
 }
 
 static dgm_status keep_view(dgm_checkpoint *c, const dgm_view *v, const dgm_view **kept,

@@ -90,6 +90,16 @@ dgm_status dgm_ct2_number(dgm_ct2 *in, const char *name, double *out, bool *foun
 dgm_status dgm_ct2_read_settings(dgm_ct2 *in, dgm_error *err);
 dgm_status dgm_ct2_set_network(dgm_ct2 *in, dgm_error *err);
 
+// ---- ct2_kept.c ----------------------------------------------------------------------------------
+
+// What our own exporter kept in config.json; NULL: it is another program's.
+const json_t *dgm_ct2_kept(const dgm_ct2 *in);
+// Ids of a list of tokens there, freed by the caller; *ids NULL: there is none.
+dgm_status dgm_ct2_kept_tokens(const dgm_ct2 *in, int side, const char *key, int32_t **ids, size_t *count,
+                               dgm_error *err);
+// Settings of decoding, in place of CTranslate2's.
+dgm_status dgm_ct2_set_kept(const dgm_ct2 *in, dgm_error *err);
+
 // ---- ct2_weights.c -------------------------------------------------------------------------------
 
 dgm_status dgm_ct2_add_weights(dgm_ct2 *in, dgm_error *err);

@@ -91,14 +91,27 @@ static dgm_status collect(languages *l, const dgm_ct2 *in, family kind, dgm_erro
     return DGM_OK;
 }
 
+// Place of the language that a name means; -1: none, or no name.
+static int place_of(const languages *l, const char *name)
+{
+    int best = 0, found = -1;
+    for (int i = 0; name && i < l->count; i++) {
+        const int match = dgm_language_matches(name, l->list[i]);
+        if (match > best) best = match, found = i;
+    }
+    return found;
+}
+
+// The one target that our own exporter kept; NULL: none.
+static const char *kept_target(const dgm_ct2 *in)
+{
+    return json_string_value(json_object_get(dgm_ct2_kept(in), "target_language"));
+}
+
 static dgm_status set_one_target(const dgm_ct2 *in, const languages *l, dgm_error *err)
 {
     const char *asked = in->job->options.target_language;
-    int best = 0, found = -1;
-    for (int i = 0; asked && i < l->count; i++) {
-        const int match = dgm_language_matches(asked, l->list[i]);
-        if (match > best) best = match, found = i;
-    }
+    const int found = place_of(l, asked ? asked : kept_target(in));
     DGM_FAIL_IF(found < 0, err, DGM_ERR_ARGUMENT,
                 "'%s': its decoder begins with the target's language: --target must name one of its languages (%s, %s, "
                 "...)",
@@ -129,7 +142,9 @@ static dgm_status set_keys(const dgm_ct2 *in, const languages *l, dgm_error *err
         dgm_gguf_unset(w, "dragoman.languages.target_tokens");
         return set_one_target(in, l, err);
     }
-    dgm_gguf_set_strings(w, "dragoman.languages.target", l->list, n);
+    const int only = place_of(l, kept_target(in));
+    dgm_gguf_set_strings(w, "dragoman.languages.target", l->list + (only < 0 ? 0 : only), only < 0 ? n : 1);
+    if (only >= 0) dgm_gguf_set_array(w, "dragoman.languages.target_tokens", DGM_META_I32, l->id + only, 1);
     dgm_gguf_set_strings(w, "dragoman.target.tags", target, 1);
     return DGM_OK;
 }

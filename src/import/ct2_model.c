@@ -161,16 +161,20 @@ static dgm_status add_alias(parser *p, const char *alias, const char *name, dgm_
 
 static dgm_status read_alias(parser *p, dgm_error *err)
 {
+    static const char *const ends[] = {"_scale", "_multiplier"}; // go with what they belong to
     const char *alias, *name, *kept;
-    char scale[2][NAME_MAX_SIZE + 8];
+    char both[2][NAME_MAX_SIZE + 16];
     DGM_TRY(read_string(&p->r, &alias, err));
     DGM_TRY(read_string(&p->r, &name, err));
     DGM_TRY(add_alias(p, alias, name, err));
-    snprintf(scale[0], sizeof scale[0], "%s_scale", alias);
-    snprintf(scale[1], sizeof scale[1], "%s_scale", name);
-    if (dgm_store_find(p->s, scale[1]) < 0 || dgm_store_find(p->s, scale[0]) >= 0) return DGM_OK;
-    DGM_TRY(keep_name(p->in, scale[0], &kept, err));
-    return add_alias(p, kept, scale[1], err);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        snprintf(both[0], sizeof both[0], "%s%s", alias, ends[i]);
+        snprintf(both[1], sizeof both[1], "%s%s", name, ends[i]);
+        if (dgm_store_find(p->s, both[1]) < 0 || dgm_store_find(p->s, both[0]) >= 0) continue;
+        DGM_TRY(keep_name(p->in, both[0], &kept, err));
+        DGM_TRY(add_alias(p, kept, both[1], err));
+    }
+    return DGM_OK;
 }
 
 // ---- the file -----------------------------------------------------------------------------------

@@ -54,6 +54,23 @@ static dgm_status get_divisors(dgm_ct2 *in, const char *weight, dgm_view *v, dgm
     return DGM_OK;
 }
 
+// "multiplier", which our own exporter writes where 1 / scale would be off by a bit: must be what 1 / scale nearly is.
+static dgm_status get_factors(dgm_ct2 *in, const char *weight, dgm_view *v, dgm_error *err)
+{
+    const name factors = join(weight, "_multiplier");
+    const dgm_stored *s = find(in, factors.text);
+    if (!s || v->t->type != DGM_STORED_I8) return DGM_OK;
+    dgm_checkpoint_take(&in->weights, factors.text);
+    DGM_FAIL_IF(s->type != DGM_STORED_F32 || s->n_dims != 1 || s->cols != v->rows, err, DGM_ERR_FORMAT,
+                "variable '%s' is not one real number for each of %d rows", factors.text, v->rows);
+    v->factors = s->data;
+    for (int i = 0; i < s->cols; i++)
+        DGM_FAIL_IF(!(fabsf(dgm_view_factor(v, i) * dgm_view_divisor(v, i) - 1) < 1e-6f), err, DGM_ERR_FORMAT,
+                    "variable '%s' is %g in row %d, and the scale there is %g", factors.text,
+                    (double)dgm_view_factor(v, i), i, (double)dgm_view_divisor(v, i));
+    return DGM_OK;
+}
+
 // A matrix of that many columns and, unless -1, rows.
 static dgm_status get_matrix(dgm_ct2 *in, const char *weight, int rows, int cols, dgm_view *out, dgm_error *err)
 {
@@ -67,7 +84,8 @@ static dgm_status get_matrix(dgm_ct2 *in, const char *weight, int rows, int cols
     if (dgm_stored_is_real(t->type)) return DGM_OK;
     DGM_FAIL_IF(t->type != DGM_STORED_I8 && t->type != DGM_STORED_I16, err, DGM_ERR_UNSUPPORTED,
                 "variable '%s' is %s", weight, t->dtype);
-    return get_divisors(in, weight, out, err);
+    DGM_TRY(get_divisors(in, weight, out, err));
+    return get_factors(in, weight, out, err);
 }
 
 static dgm_status get_vector(dgm_ct2 *in, const char *text, int size, dgm_view *out, dgm_error *err)

@@ -92,32 +92,58 @@ static void close_files(dgm_ct2 *in)
 
 // ---- keys ----------------------------------------------------------------------------------------
 
-// Beginning and end of both sides.
-static dgm_status set_frame(dgm_ct2 *in, dgm_error *err)
+// <s>, and what the user or our own exporter says. *more: tokens behind <s>, which settle the direction.
+static dgm_status set_source_prefix(dgm_ct2 *in, bool *more, dgm_error *err)
 {
-    dgm_gguf_writer *w = in->job->w;
     const char *prefix = in->job->options.source_prefix;
-    int32_t first[2];
-    size_t count = 0;
+    int32_t first[8], *kept = NULL;
+    size_t count = 0, keeps = 0;
     if (in->source_bos) first[count++] = dgm_ct2_id(in, 0, in->bos);
     if (prefix) {
         DGM_FAIL_IF(dgm_ct2_id(in, 0, prefix) < 0, err, DGM_ERR_ARGUMENT,
                     "source prefix '%.60s' is not in the vocabulary", prefix);
         first[count++] = dgm_ct2_id(in, 0, prefix);
+    } else {
+        DGM_TRY(dgm_ct2_kept_tokens(in, 0, "source_prefix", &kept, &keeps, err));
+        const bool fits = keeps < sizeof first / sizeof *first;
+        for (size_t i = 0; i < keeps && fits; i++) first[count++] = kept[i];
+        dgm_free(kept);
+        DGM_FAIL_IF(!fits, err, DGM_ERR_FORMAT, "'%s/config.json': \"source_prefix\" has %zu tokens", in->files->label,
+                    keeps);
     }
-    if (count) dgm_gguf_set_array(w, "dragoman.source.prefix", DGM_META_I32, first, count);
+    *more = prefix || keeps;
+    if (count) dgm_gguf_set_array(in->job->w, "dragoman.source.prefix", DGM_META_I32, first, count);
+    return DGM_OK;
+}
+
+// *found: there is one.
+static dgm_status set_target_prefix(dgm_ct2 *in, bool *found, dgm_error *err)
+{
+    const char *begin = in->about->target_prefix;
+    int32_t id = begin ? dgm_ct2_id(in, 1, begin) : -1, *kept = NULL;
+    size_t count = 0;
+    DGM_FAIL_IF(begin && id < 0, err, DGM_ERR_FORMAT,
+                "'%s': '%.60s', with which translations begin, is not in the vocabulary", in->files->label, begin);
+    if (!begin) DGM_TRY(dgm_ct2_kept_tokens(in, 1, "target_prefix", &kept, &count, err));
+    *found = begin || kept;
+    if (*found)
+        dgm_gguf_set_array(in->job->w, "dragoman.target.prefix", DGM_META_I32, begin ? &id : kept, begin ? 1 : count);
+    dgm_free(kept);
+    return DGM_OK;
+}
+
+// Beginning and end of both sides.
+static dgm_status set_frame(dgm_ct2 *in, dgm_error *err)
+{
+    dgm_gguf_writer *w = in->job->w;
+    bool prefix = false, begins = false;
+    DGM_TRY(set_source_prefix(in, &prefix, err));
     const bool transformers = in->side[0].scale_is_number || in->side[0].relative ||
                               (in->zero_start && in->head.version < 6);
     dgm_gguf_set_bool(w, "dragoman.source.append_eos", in->source_eos || transformers);
     if (!in->zero_start && in->start) dgm_gguf_set_i32(w, "dragoman.target.start", dgm_ct2_id(in, 1, in->start));
-    const char *begin = in->about->target_prefix;
-    if (begin) {
-        const int32_t id = dgm_ct2_id(in, 1, begin);
-        DGM_FAIL_IF(id < 0, err, DGM_ERR_FORMAT,
-                    "'%s': '%.60s', with which translations begin, is not in the vocabulary", in->files->label, begin);
-        dgm_gguf_set_array(w, "dragoman.target.prefix", DGM_META_I32, &id, 1);
-        return DGM_OK;
-    }
+    DGM_TRY(set_target_prefix(in, &begins, err));
+    if (begins) return DGM_OK;
     bool many = false;
     if (!prefix) DGM_TRY(dgm_ct2_set_languages(in, &many, err)); // a prefix settles the direction
     DGM_FAIL_IF(!in->start && !in->zero_start && !many, err, DGM_ERR_UNSUPPORTED,
@@ -134,19 +160,35 @@ static void set_decoding(dgm_gguf_writer *w, const dgm_ct2_about *about)
     dgm_gguf_set_bool(w, "dragoman.decode.allow_unk", true);
 }
 
+// Of one direction: what an archive says, or our own exporter kept.
+static dgm_status read_languages(const dgm_ct2 *in, const char *languages[2], dgm_error *err)
+{
+    static const char *const keys[2] = {"source_language", "target_language"};
+    for (int side = 0; side < 2; side++) {
+        if (languages[side]) continue;
+        const dgm_status st = dgm_json_string(dgm_ct2_kept(in), keys[side], &languages[side], err);
+        if (st != DGM_OK) dgm_error_prefix(err, "'%s/config.json'", in->files->label);
+        if (st != DGM_OK) return st;
+    }
+    return DGM_OK;
+}
+
 static dgm_status import_all(dgm_ct2 *in, dgm_error *err)
 {
     DGM_TRY(open_model(in, err));
     DGM_TRY(read_config(in, err));
     DGM_TRY(dgm_ct2_read_settings(in, err));
     DGM_TRY(dgm_ct2_read_vocabularies(in, err));
-    dgm_import_general(in->job, "transformer", in->about->source, in->about->target);
+    const char *languages[2] = {in->about->source, in->about->target};
+    DGM_TRY(read_languages(in, languages, err));
+    dgm_import_general(in->job, "transformer", languages[0], languages[1]);
     DGM_TRY(dgm_ct2_set_vocabularies(in, err));
     DGM_TRY(set_frame(in, err));
     const dgm_status st = dgm_ct2_set_network(in, err);
     if (st != DGM_OK) dgm_error_prefix(err, "'%s/model.bin'", in->files->label);
     if (st != DGM_OK) return st;
     DGM_TRY(dgm_ct2_add_weights(in, err));
+    DGM_TRY(dgm_ct2_set_kept(in, err));
     return dgm_ct2_add_vmap(in, err);
 }
 

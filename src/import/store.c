@@ -151,6 +151,7 @@ dgm_view dgm_view_rows(dgm_view v, int first, int rows)
 {
     v.first += (size_t)first * v.row_step;
     if (v.divisors) v.divisors += (size_t)first * (size_t)v.divisor_step * sizeof(float);
+    if (v.factors) v.factors += (size_t)first * sizeof(float);
     v.rows = rows;
     return v;
 }
@@ -161,6 +162,14 @@ float dgm_view_divisor(const dgm_view *v, int row)
     if (v->divisors)
         memcpy(&d, v->divisors + (size_t)row * (size_t)v->divisor_step * sizeof d, sizeof d);
     return d;
+}
+
+float dgm_view_factor(const dgm_view *v, int row)
+{
+    float f;
+    if (!v->factors) return 1 / dgm_view_divisor(v, row);
+    memcpy(&f, v->factors + (size_t)row * sizeof f, sizeof f);
+    return f;
 }
 
 // One row: element `at` of the tensor and every step-th behind it.
@@ -205,8 +214,8 @@ dgm_status dgm_view_read(const dgm_view *v, int first, int rows, float *out, dgm
         read_row(v->t->type, data, v->first + (size_t)(first + r) * v->row_step, v->col_step,
                  v->cols, out);
         if (!v->divisors) continue;
-        const float divisor = dgm_view_divisor(v, first + r);
-        for (int c = 0; c < v->cols; c++) out[c] /= divisor;
+        const float divisor = dgm_view_divisor(v, first + r), factor = dgm_view_factor(v, first + r);
+        for (int c = 0; c < v->cols; c++) out[c] = v->factors ? out[c] * factor : out[c] / divisor;
     }
     return DGM_OK;
 }

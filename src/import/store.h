@@ -77,6 +77,8 @@ typedef struct dgm_view {
     // Integers that stand for real numbers: real = integer / divisor of its row. f32, unaligned; NULL: none.
     const uint8_t *divisors;
     int divisor_step; // 0: one for all rows, 1: one a row
+    // Beside divisors, where 1 / divisor is not the factor that was meant: real = integer * factor of its row.
+    const uint8_t *factors; // f32, unaligned, one a row; NULL: none
 } dgm_view;
 
 dgm_view dgm_view_whole(dgm_store *s, const dgm_stored *t);
@@ -86,5 +88,6 @@ dgm_view dgm_view_rows(dgm_view v, int first, int rows);
 dgm_status dgm_view_read(const dgm_view *v, int first, int rows, float *out, dgm_error *err);
 dgm_status dgm_view_read_i8(const dgm_view *v, int first, int rows, int8_t *out, dgm_error *err);
 float dgm_view_divisor(const dgm_view *v, int row); // 1 without divisors
+float dgm_view_factor(const dgm_view *v, int row);  // what integers of a row are multiplied by
 
 #endif
