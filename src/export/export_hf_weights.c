@@ -108,12 +108,17 @@ static dgm_status add_embeddings(const dgm_hf_folder *x, dgm_export_list *l, dgm
     return tied(x) ? DGM_OK : add(x, l, output, "lm_head.weight", 2, more, err);
 }
 
+// The row of zeros that <pad> has for a decoder that starts from zeros is no word: without this bias it would have a share
+// of every softmax (of our model from English to German up to 2e-3 of a sentence's log-probability).
+static const float never_bias = -1e4f;
+
 static dgm_status add_logits_bias(const dgm_hf_folder *x, dgm_export_list *l, dgm_error *err)
 {
     dgm_export_tensor bias = {.name = "final_logits_bias", .n_dims = 2, .rows = 1, .cols = x->size[1], .owned = true};
     float *values = dgm_calloc((size_t)x->size[1], sizeof *values);
     if (!values) return dgm_no_memory(err);
     if (x->m->output_bias) memcpy(values, x->m->output_bias, (size_t)x->m->sizes[1] * sizeof *values);
+    if (x->zero_start) values[x->pad] = never_bias;
     bias.values = values;
     return dgm_export_add(l, bias, false, err);
 }

@@ -190,7 +190,9 @@ static dgm_status resolve(const dgm_marian_files *f, const json_t *name, const c
     bool relative = false;
     DGM_FAIL_IF(!text || !text[0], err, DGM_ERR_FORMAT, "'%s': \"%s\" holds no name of a file",
                 f->settings_path, key);
-    DGM_TRY(dgm_json_bool(f->settings, "relative-paths", &relative, err));
+    const dgm_status st = dgm_json_bool(f->settings, "relative-paths", &relative, err);
+    if (st != DGM_OK) dgm_error_prefix(err, "'%s'", f->settings_path);
+    if (st != DGM_OK) return st;
     DGM_TRY(dgm_named_file(f->root, text, relative, out, err));
     DGM_FAIL_IF(!*out, err, DGM_ERR_IO,
                 "'%s': \"%s\" names '%.200s', which is not in the model's folder; settings can name no other",

@@ -90,7 +90,48 @@ def check_model(args, lines, beams):
             for beam in beams:
                 own = ours(args.program, model, lines, beam)
                 fine &= compare(name, translate(folder, lines, beam), own, beam)
-    return fine
+    return fine & check_scores(args, lines[:60])
+
+
+def check_scores(args, lines):
+    """Log-probabilities by CTranslate2, by us, both in f32, and by transformers in f64 of the same translations."""
+    import ctranslate2
+    import sentencepiece
+    import torch
+    from transformers import MarianMTModel
+    with tempfile.TemporaryDirectory() as temporary:
+        place = Path(temporary)
+        for name in ("ctranslate2", "huggingface"):
+            subprocess.run([args.program, "export", name, args.model, "-o", str(place / name), "-q"], check=True)
+        spm = [sentencepiece.SentencePieceProcessor(str(place / "ctranslate2" / (s + ".spm"))) for s in ("source", "target")]
+        tokens = [spm[0].encode(line, out_type=str) for line in lines]
+        translator = ctranslate2.Translator(str(place / "ctranslate2"), compute_type="float32")
+        theirs = translator.translate_batch(tokens, beam_size=6, length_penalty=0, return_scores=True, max_decoding_length=250,
+                                            min_decoding_length=0)
+        again = str(place / "again.gguf")  # without a shortlist, which would have a softmax of its own
+        subprocess.run([args.program, "import", "ctranslate2", str(place / "ctranslate2"), "-o", again, "-q"], check=True)
+        run = subprocess.run([args.program, "translate", "-m", again, "--raw", "--precision", "f32", "-b", "6", "--scores", "-q",
+                              "--length-penalty", "0", "--finish", "margin", "--margin", "0", "--max-length", "250"],
+                             input="\n".join(lines) + "\n", capture_output=True, text=True, check=True)
+        own = [line.rsplit(" ||| ", 1) for line in run.stdout.splitlines()]
+        model = MarianMTModel.from_pretrained(place / "huggingface").double().eval()
+        ids = json.loads((place / "huggingface" / "vocab.json").read_text(encoding="utf-8"))
+    end, off = ids["</s>"], [[], [], []]
+    for source, result, (text, score) in zip(tokens, theirs, own):
+        if spm[1].decode_pieces(result.hypotheses[0]).strip() != text.strip():
+            continue
+        target = [ids[token] for token in result.hypotheses[0]] + [end]
+        with torch.no_grad():
+            logits = model(input_ids=torch.tensor([[ids[token] for token in source] + [end]]),
+                           decoder_input_ids=torch.tensor([[model.config.decoder_start_token_id] + target[:-1]])).logits[0]
+        exact = float(torch.log_softmax(logits, -1)[range(len(target)), target].sum())
+        pairs = ((float(score), result.scores[0]), (float(score), exact), (result.scores[0], exact))
+        for i, (a, b) in enumerate(pairs):
+            off[i].append(abs(a - b))
+    good = len(off[0]) >= 0.99 * len(lines) and max(max(one) for one in off) < 1e-3
+    print(f"log-probabilities of {len(off[0])} of {len(lines)} lines: ours and CTranslate2's within {max(off[0]):.1e}, ours and "
+          f"f64 {max(off[1]):.1e}, CTranslate2's and f64 {max(off[2]):.1e}{'' if good else '  FAILED'}", flush=True)
+    return good
 
 
 # ---- models of transformers -----------------------------------------------------------------------

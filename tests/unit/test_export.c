@@ -305,6 +305,9 @@ static void test_zero_start(void **state)
     const dgm_tensor *t = dgm_gguf_find_tensor(g, "src.embed");
     assert_int_equal(t->rows, V + 1);
     for (int c = 0; c < D; c++) assert_true(((const float *)t->data)[V * D + c] == 0);
+    t = dgm_gguf_find_tensor(g, "out.bias"); // it takes no part in a softmax
+    assert_non_null(t);
+    assert_true(((const float *)t->data)[V] == -1e4f);
     dgm_gguf_close(&g);
     clear(p.exported);
     if (dgm_export("ctranslate2", p.model, p.exported, NULL, &err) != DGM_OK) fail_msg("%s", err.text);
