@@ -132,8 +132,8 @@ static void tell_tokens(const texts *x)
     else if (starts_with_language(x))
         dgm_export_note(x->job, "and '%s' in target_prefix", spelling(x, 1, t->start));
     if (t->never_count)
-        dgm_export_note(x->job, "CTranslate2 keeps no tokens that are never chosen: pass the %zu of this model, such "
-                        "as '%s', in suppress_sequences", t->never_count, spelling(x, 1, t->never[0]));
+        dgm_export_note(x->job, "CTranslate2 keeps no tokens that are never chosen: pass those of this model (%zu, "
+                        "such as '%s') in suppress_sequences", t->never_count, spelling(x, 1, t->never[0]));
 }
 
 // ---- files ---------------------------------------------------------------------------------------

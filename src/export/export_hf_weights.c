@@ -108,8 +108,8 @@ static dgm_status add_embeddings(const dgm_hf_folder *x, dgm_export_list *l, dgm
     return tied(x) ? DGM_OK : add(x, l, output, "lm_head.weight", 2, more, err);
 }
 
-// The row of zeros that <pad> has for a decoder that starts from zeros is no word: without this bias it would have a share
-// of every softmax (of our model from English to German up to 2e-3 of a sentence's log-probability).
+// The row of zeros that <pad> has for a decoder that starts from zeros is no word: without this bias it would have a
+// share of every softmax (of our model from English to German up to 2e-3 of a sentence's log-probability).
 static const float never_bias = -1e4f;
 
 static dgm_status add_logits_bias(const dgm_hf_folder *x, dgm_export_list *l, dgm_error *err)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Files of models of other programs with bytes changed, cut or put in, 200 of each kind: an import works, or ends in one
-// sentence that names the file or its folder. Here are the kinds of text and safetensors; zip, npy, bin and pickle are in
-// test_import_containers.c, test_import_marian.c and test_import_pickle.c, model.bin of CTranslate2 in test_import_ct2.c.
+// Files of models of other programs with bytes changed, cut or put in, 200 of each kind: an import works, or ends in
+// one sentence that names the file or its folder. Here are the kinds of text and safetensors; zip, npy, bin and pickle
+// are in test_import_containers.c, test_import_marian.c and test_import_pickle.c, model.bin of CTranslate2 in
+// test_import_ct2.c.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <setjmp.h>
@@ -25,7 +26,8 @@ typedef struct damaged {
     size_t size;
 } damaged;
 
-// Some bytes become others; every second time those that texts are made of. Every fifth file is cut, every seventh longer.
+// Some bytes become others; every second time those that texts are made of. Every fifth file is cut, every seventh
+// longer.
 static damaged spoil(const dgm_mapfile *f, int round, dgm_rng *rng)
 {
     static const char text[] = "\"'{}[]:,-.0123456789 ent\\\n";
@@ -60,7 +62,8 @@ static dgm_status try_import(const char *format, const char *path, const char *o
     return st == DGM_ERR_CANCELLED ? DGM_OK : st;
 }
 
-// path: what is imported. file: in that folder, damaged and put back. At least `refused` of the damaged ones are refused.
+// path: what is imported. file: in that folder, damaged and put back. At least `refused` of the damaged ones are
+// refused.
 static void damage(const char *format, const char *where, const char *file, const char *path, int refused)
 {
     char place[256], out[256];
