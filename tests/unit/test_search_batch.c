@@ -288,7 +288,7 @@ static void test_refusals(void **state)
     REFUSED(beam, 257, "beam is 257; it must be 1 to 256");
     REFUSED(nbest, 0, "nbest is 0; it must be at least 1");
     REFUSED(nbest, 5, "a beam of 4 cannot give the 5 best translations");
-    REFUSED(finish, (dgm_finish)9, "there is no finishing policy number 9");
+    REFUSED(finish, (dgm_finish)99, "there is no finishing policy number 99");
     REFUSED(mix, (dgm_mix)7, "there is no ensemble mix number 7");
     REFUSED(max_length, 0, "maximum length is 0; it must be 1 to 1048576");
     REFUSED(max_length_factor, -1, "maximum length factor is -1; it must be 0 or more");
