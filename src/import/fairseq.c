@@ -7,10 +7,8 @@
 //
 // The folder may be named, or the checkpoint in it. The decoder begins with </s>. Tensors have the names that Hugging
 // Face's MarianMT took over (bart.c); older checkpoints stack queries, keys and values and number their norms.
-#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/mem.h"
 #include "import/bart.h"
@@ -30,50 +28,6 @@ typedef struct reading {
     dgm_string_list dict[2];
     dgm_checkpoint weights;
 } reading;
-
-// ---- files -------------------------------------------------------------------------------------
-
-static bool is_folder(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-// The only checkpoint of a folder.
-static dgm_status find_checkpoint(reading *in, dgm_error *err)
-{
-    static const char *const usual[] = {"checkpoint_best.pt", "model.pt", "checkpoint_last.pt"};
-    char name[256] = "";
-    int count = 0;
-    DIR *dir = opendir(in->folder);
-    DGM_FAIL_IF(!dir, err, DGM_ERR_IO, "cannot open '%s'", in->folder);
-    for (struct dirent *d; (d = readdir(dir)) != NULL;) {
-        const size_t n = strlen(d->d_name);
-        if (n < 4 || n >= sizeof name || strcmp(d->d_name + n - 3, ".pt") != 0) continue;
-        if (count++ == 0) strcpy(name, d->d_name);
-    }
-    closedir(dir);
-    const char *chosen = name;
-    for (size_t i = 3; count > 1 && i-- > 0;)
-        if (dgm_file_exists_in(in->folder, usual[i])) chosen = usual[i];
-    DGM_FAIL_IF(count != 1 && chosen == name, err, DGM_ERR_ARGUMENT, "'%s' has %d files that end in .pt: name one",
-                in->folder, count);
-    in->path = dgm_path_in(in->folder, chosen);
-    return in->path ? DGM_OK : dgm_no_memory(err);
-}
-
-static dgm_status find_files(reading *in, dgm_error *err)
-{
-    const char *given = in->job->dir, *slash = strrchr(given, '/');
-    if (is_folder(given)) {
-        in->folder = dgm_strdup(given);
-        return in->folder ? find_checkpoint(in, err) : dgm_no_memory(err);
-    }
-    in->path = dgm_strdup(given);
-    in->folder =
-        slash ? dgm_strndup(given, (size_t)(slash - given) + (slash == given)) : dgm_strdup(".");
-    return in->path && in->folder ? DGM_OK : dgm_no_memory(err);
-}
 
 static dgm_status open_weights(reading *in, dgm_error *err)
 {
@@ -173,7 +127,7 @@ static dgm_status add_weights(reading *in, dgm_error *err)
 static dgm_status read_all(reading *in, dgm_error *err)
 {
     dgm_import_job *job = in->job;
-    DGM_TRY(find_files(in, err));
+    DGM_TRY(dgm_torch_find(in->job->dir, &in->folder, &in->path, err));
     DGM_TRY(open_weights(in, err));
     dgm_import_general(job, "transformer", in->s.source, in->s.target);
     DGM_TRY(set_vocabularies(in, err));

@@ -58,8 +58,8 @@ const dgm_importer dgm_importers[] = {
      dgm_import_fairseq},
     {{.size = sizeof(dgm_import_format),
       .name = "opennmt-py",
-      .summary = "checkpoint of a Transformer, NAME.pt; SentencePiece models or codes of byte-pair encoding "
-                 "beside it"},
+      .summary = "checkpoint of a Transformer, or its folder: NAME.pt; SentencePiece models or codes of "
+                 "byte-pair encoding beside it"},
      dgm_import_opennmt_py},
     {{0}, NULL},
 };

@@ -21,6 +21,7 @@ enum { NAME = 160, POSITIONS = 1024, LONGEST = 100, DEEP = 8 };
 
 typedef struct reading {
     dgm_import_job *job;
+    char *folder, *path; // of the checkpoint
     dgm_torch *file;
     dgm_onmt_settings s;
     const char **tokens[2]; // [count] copies that end with NUL
@@ -103,13 +104,6 @@ static bool same_lists(const reading *in)
     for (int i = 0; i < in->count[0] && same; i++)
         same = strcmp(in->tokens[0][i], in->tokens[1][i]) == 0;
     return same;
-}
-
-// The folder that the checkpoint lies in.
-static char *folder_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? dgm_strndup(path, (size_t)(slash - path) + (slash == path)) : dgm_strdup(".");
 }
 
 static dgm_status set_vocabularies(reading *in, const char *folder, dgm_error *err)
@@ -286,7 +280,7 @@ static dgm_status open_weights(reading *in, dgm_error *err)
                  *generator = dgm_py_get(root, "generator");
     DGM_FAIL_IF(
         !model || !dgm_py_get(root, "opt") || !dgm_py_get(root, "vocab"), err, DGM_ERR_FORMAT,
-        "'%s': no \"model\", \"opt\" and \"vocab\": not a checkpoint of OpenNMT-py", in->job->dir);
+        "'%s': no \"model\", \"opt\" and \"vocab\": not a checkpoint of OpenNMT-py", in->path);
     DGM_TRY(dgm_store_open(&tensors, (dgm_store_container){0}, err));
     dgm_status st = dgm_torch_tensors(in->file, model, "", tensors, err);
     if (st == DGM_OK && generator)
@@ -295,21 +289,22 @@ static dgm_status open_weights(reading *in, dgm_error *err)
         st = dgm_onmt_settings_read(&in->s, root, tensors, err);
         if (st == DGM_OK) st = read_tokens(in, 0, err);
         if (st == DGM_OK) st = read_tokens(in, 1, err);
-        if (st != DGM_OK) dgm_error_prefix(err, "'%s'", in->job->dir);
+        if (st != DGM_OK) dgm_error_prefix(err, "'%s'", in->path);
     }
     if (st == DGM_OK) return dgm_checkpoint_open(&in->weights, in->job, tensors, err);
     dgm_store_close(&tensors);
     return st;
 }
 
-static dgm_status read_all(reading *in, const char *folder, dgm_error *err)
+static dgm_status read_all(reading *in, dgm_error *err)
 {
     dgm_import_job *job = in->job;
-    DGM_TRY(dgm_torch_open(&in->file, job->dir, err));
+    DGM_TRY(dgm_torch_find(job->dir, &in->folder, &in->path, err));
+    DGM_TRY(dgm_torch_open(&in->file, in->path, err));
     DGM_TRY(open_weights(in, err));
     dgm_import_general(job, "transformer", NULL, NULL);
-    dgm_status st = set_vocabularies(in, folder, err);
-    if (st == DGM_ERR_FORMAT) dgm_error_prefix(err, "'%s'", job->dir);
+    dgm_status st = set_vocabularies(in, in->folder, err);
+    if (st == DGM_ERR_FORMAT) dgm_error_prefix(err, "'%s'", in->path);
     if (st != DGM_OK) return st;
     set_keys(in);
     DGM_TRY(add_weights(in, err));
@@ -319,14 +314,14 @@ static dgm_status read_all(reading *in, const char *folder, dgm_error *err)
 dgm_status dgm_import_opennmt_py(dgm_import_job *job, dgm_error *err)
 {
     reading in = {.job = job};
-    char *folder = folder_of(job->dir);
-    const dgm_status st = folder ? read_all(&in, folder, err) : dgm_no_memory(err);
+    const dgm_status st = read_all(&in, err);
     dgm_checkpoint_close(&in.weights);
     dgm_torch_close(&in.file);
     for (int side = 0; side < 2; side++) {
         dgm_free(in.tokens[side]);
         dgm_free(in.texts[side]);
     }
-    dgm_free(folder);
+    dgm_free(in.folder);
+    dgm_free(in.path);
     return st;
 }

@@ -15,6 +15,9 @@
 
 typedef struct dgm_torch dgm_torch;
 
+// A checkpoint that was named, or the only one of a folder that was; of several one with a usual name. The caller
+// frees both, also after an error.
+dgm_status dgm_torch_find(const char *given, char **folder, char **path, dgm_error *err);
 dgm_status dgm_torch_open(dgm_torch **t, const char *path, dgm_error *err);
 // The same in memory, which stays the caller's and must outlive *t. name: for messages.
 dgm_status dgm_torch_open_memory(dgm_torch **t, const char *name, const void *data, size_t size,

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
-// pytorch_model.bin of a Hugging Face folder, whole or in shards; see torch_file.h.
+// Which files of a folder are a checkpoint: pytorch_model.bin of Hugging Face, whole or in shards, or one that ends in
+// .pt; see torch_file.h.
+#include <dirent.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/mapfile.h"
 #include "base/mem.h"
@@ -86,4 +89,46 @@ dgm_status dgm_pytorch_open(dgm_store **s, const char *dir, dgm_error *err)
     }
     if (st != DGM_OK) dgm_store_close(s);
     return st;
+}
+
+// ---- one checkpoint ----------------------------------------------------------------------------
+
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static dgm_status find_checkpoint(const char *folder, char **path, dgm_error *err)
+{
+    static const char *const usual[] = {"checkpoint_best.pt", "model.pt", "checkpoint_last.pt"};
+    char name[256] = "";
+    int count = 0;
+    DIR *dir = opendir(folder);
+    DGM_FAIL_IF(!dir, err, DGM_ERR_IO, "cannot open '%s'", folder);
+    for (struct dirent *d; (d = readdir(dir)) != NULL;) {
+        const size_t n = strlen(d->d_name);
+        if (n < 4 || n >= sizeof name || strcmp(d->d_name + n - 3, ".pt") != 0) continue;
+        if (count++ == 0) strcpy(name, d->d_name);
+    }
+    closedir(dir);
+    const char *chosen = name;
+    for (size_t i = 3; count > 1 && i-- > 0;)
+        if (dgm_file_exists_in(folder, usual[i])) chosen = usual[i];
+    DGM_FAIL_IF(count != 1 && chosen == name, err, DGM_ERR_ARGUMENT, "'%s' has %d files that end in .pt: name one",
+                folder, count);
+    *path = dgm_path_in(folder, chosen);
+    return *path ? DGM_OK : dgm_no_memory(err);
+}
+
+dgm_status dgm_torch_find(const char *given, char **folder, char **path, dgm_error *err)
+{
+    const char *slash = strrchr(given, '/');
+    if (is_folder(given)) {
+        *folder = dgm_strdup(given);
+        return *folder ? find_checkpoint(given, path, err) : dgm_no_memory(err);
+    }
+    *path = dgm_strdup(given);
+    *folder = slash ? dgm_strndup(given, (size_t)(slash - given) + (slash == given)) : dgm_strdup(".");
+    return *path && *folder ? DGM_OK : dgm_no_memory(err);
 }

@@ -168,6 +168,11 @@ static void test_opennmt(void **state)
         {"decoder.layer_norm.bias", "decoder.layer_norm.bies", DGM_ERR_UNSUPPORTED,
          "'/model.pt': tensor 'decoder.layer_norm.bies' is not part of a Transformer of OpenNMT-py"},
     };
+    dgm_error err = {""};
+    copy("opennmt-1/model_step_10.pt", "other.pt", NULL, NULL);
+    assert_int_equal(import("opennmt-py", NULL, &err), DGM_OK); // the folder's only checkpoint
+    assert_int_equal(import("auto", NULL, &err), DGM_OK);
+    unlink(in_folder("other.pt"));
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         copy("opennmt-1/model_step_10.pt", "model.pt", rows[i].from, rows[i].to);
         expect("opennmt-py", "model.pt", rows[i].status, rows[i].text);
