@@ -99,12 +99,7 @@ template <typename S> static void run(cuda_tape *tape, const cuda_product *p)
 
 void cuda_run_tensor(cuda_tape *tape, const cuda_product *p)
 {
-    if (p->type == CUDA_I8)
-        run<tensor_i8>(tape, p);
-    else if (p->type == CUDA_F16)
-        p->rounded ? run<rounded<tensor_f16>>(tape, p) : run<tensor_f16>(tape, p);
-    else
-        p->rounded ? run<rounded<tensor_bf16>>(tape, p) : run<tensor_bf16>(tape, p);
+    with_type(p, [&](auto type) { run<decltype(type)>(tape, p); });
     cuda_tape_product(tape);
     if (p->paired)
         cuda_tape_made(tape, {p->c, p->m, p->n, p->ldc}, 0, offsetof(cuda_product, halves));

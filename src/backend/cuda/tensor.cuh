@@ -223,6 +223,14 @@ static __device__ __forceinline__ void put_sums(const cuda_product &p, const pla
         out.template put_pairs<false>(p, t, row, t.col + col);
 }
 
+// f(S()) with the S of the product.
+template <typename F> static auto with_type(const cuda_product *p, F f)
+{
+    if (p->type == CUDA_I8) return f(tensor_i8());
+    if (p->type == CUDA_F16) return p->rounded ? f(rounded<tensor_f16>()) : f(tensor_f16());
+    return p->rounded ? f(rounded<tensor_bf16>()) : f(tensor_bf16());
+}
+
 static inline double tiles_per_processor(const cuda_product *p, int high, int wide)
 {
     return (double)((p->m + high - 1) / high) * ((p->n + wide - 1) / wide) / p->processors;

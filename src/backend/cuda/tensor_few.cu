@@ -159,10 +159,5 @@ template <typename S> static void run(cuda_tape *tape, const cuda_product *p)
 
 void cuda_run_few(cuda_tape *tape, const cuda_product *p)
 {
-    if (p->type == CUDA_I8)
-        run<tensor_i8>(tape, p);
-    else if (p->type == CUDA_F16)
-        p->rounded ? run<rounded<tensor_f16>>(tape, p) : run<tensor_f16>(tape, p);
-    else
-        p->rounded ? run<rounded<tensor_bf16>>(tape, p) : run<tensor_bf16>(tape, p);
+    with_type(p, [&](auto type) { run<decltype(type)>(tape, p); });
 }
