@@ -40,7 +40,7 @@ CPPFLAGS_APP := -Iinclude -Iapps/cli -DDGM_VERSION='"$(VERSION)"'
 
 # ---- libraries -----------------------------------------------------------------------------
 PKG_CONFIG ?= pkg-config
-PACKAGES := sentencepiece jansson libutf8proc zlib libzip yaml-0.1
+PACKAGES := sentencepiece jansson libutf8proc zlib libzip yaml-0.1 gumbo md4c
 # Left out: libsentencepiece_train, which nothing here calls, and a macro for building utf8proc itself.
 LIBS := $(filter-out -lsentencepiece_train,$(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)) -lm -lpthread -lstdc++
 LIBS += -ldl # devices as shared objects; in the C library itself since glibc 2.34
@@ -53,7 +53,7 @@ MISSING := $(shell command -v $(PKG_CONFIG) >/dev/null || echo pkg-config; \
 # ---- library -------------------------------------------------------------------------------
 # Every .c file of these folders belongs to the library: a new file needs no line here.
 LIB_DIRS := base kernel kernel/ref format import export text metrics backend backend/cpu model model/transformer model/rnn shrink \
-            lattice align lm phrase vocabsel constraint score search engine tools
+            lattice align lm phrase vocabsel constraint score search engine document tools
 LIB_SRC := $(sort $(foreach dir,$(LIB_DIRS),$(wildcard src/$(dir)/*.c)))
 CXX_SRC := src/text/spm_shim.cc
 ARCH := $(or $(shell $(CC) -dumpmachine 2>/dev/null | cut -d- -f1),$(shell uname -m))
