@@ -52,9 +52,10 @@ typedef struct dgm_document_options {
     // Subtitles: no line of a cue is longer than this many columns, unless a word is. Default 0: as the
     // file's own longest line, at least 32.
     int32_t width;
-    // BCP 47, of the text and of its translation: language attributes and headers, plural forms, numbers.
-    // Default NULL: not known.
+    // BCP 47, of the text and of its translation: headers that name it, plural forms. Default NULL: not known.
     const char *source_language, *target_language;
+    // 1: a line that comes again is a line again. Default 0: equal lines are one, whose translation goes to all places.
+    int32_t no_memory;
 } dgm_document_options;
 
 DGM_API void dgm_document_options_init(dgm_document_options *options, size_t size);
@@ -72,8 +73,8 @@ DGM_API void dgm_document_close(dgm_document **document);
 typedef struct dgm_document_info {
     size_t size;
     const char *format; // its name
-    size_t lines;       // to translate
-    size_t segments;    // places that they go to
+    size_t lines;       // to translate, different ones unless no_memory is set
+    size_t places;      // that they go to
     size_t tags;        // inline tags in them
     const char *notice; // what people should know, in one line ("a PDF becomes HTML"); NULL: nothing
 } dgm_document_info;
@@ -87,7 +88,7 @@ DGM_API const char *dgm_document_line(const dgm_document *document, size_t index
 DGM_API dgm_status dgm_document_put(dgm_document *document, size_t index, const char *text, size_t size,
                                     const dgm_link *links, size_t link_count, dgm_error *error);
 
-// The document with all translations that were put. put: as in dgm_sink below.
+// The document with all translations that were put.
 typedef int (*dgm_document_sink)(void *cookie, const char *data, size_t size); // not 0: stop, DGM_ERR_IO
 DGM_API dgm_status dgm_document_write(const dgm_document *document, dgm_document_sink put, void *cookie,
                                       dgm_error *error);
@@ -97,10 +98,7 @@ DGM_API dgm_status dgm_document_write(const dgm_document *document, dgm_document
 typedef struct dgm_document_work {
     size_t size;
     dgm_progress progress;
-    int32_t no_memory; // 1: lines that come again are translated again. Default 0: once.
-    // Filled in: lines that were translated, that were taken from one like them, and that failed (they stay in
-    // the source language).
-    uint64_t translated, repeated, failed;
+    uint64_t failed; // filled in: lines that could not be translated; they stay as they are
 } dgm_document_work;
 
 // Translates all lines and puts them. Open the translator with settings.alignment = DGM_ALIGN_WORDS, so that tags
@@ -109,6 +107,8 @@ DGM_API dgm_status dgm_document_translate(dgm_document *document, dgm_translator
                                           dgm_document_work *work, dgm_error *error);
 
 // ---- tags by themselves -------------------------------------------------------------------------
+
+enum { DGM_TAGS_MAX = 4096 }; // in one text
 
 typedef enum dgm_tag_kind {
     DGM_TAG_OPEN = 0,  // <b>
