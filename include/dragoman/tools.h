@@ -18,6 +18,7 @@
 #include "dragoman/cluster.h"
 #include "dragoman/common.h"
 #include "dragoman/devices.h"
+#include "dragoman/document.h"
 #include "dragoman/eval.h"
 #include "dragoman/evidence.h"
 #include "dragoman/features.h"

@@ -41,28 +41,34 @@ extern const dgm_escape dgm_escape_xml;  // &lt; &gt; &amp; &quot; &apos; &#N; t
 extern const dgm_escape dgm_escape_attribute; // the same between quotes of either kind
 extern const dgm_escape dgm_escape_html; // and the named entities of HTML
 extern const dgm_escape dgm_escape_html_attribute;
+extern const dgm_escape dgm_escape_html_ascii, dgm_escape_html_attribute_ascii; // with numbers for all that is not ASCII
 extern const dgm_escape dgm_escape_json;       // between the quotes of a string
-extern const dgm_escape dgm_escape_po;         // several quoted strings, one below the other
+extern const dgm_escape dgm_escape_json_ascii; // the same, with \uXXXX for all that is not ASCII
+extern const dgm_escape dgm_escape_po;         // \n \t \" \\, what stands between the quotes
 extern const dgm_escape dgm_escape_properties; // \uXXXX, continued lines
+extern const dgm_escape dgm_escape_properties_ascii;
 
 // ---- a reader ---------------------------------------------------------------------------------
 
 typedef struct dgm_document_reader {
-    dgm_document_format format; // .size may be 0: filled where it is asked for
+    dgm_document_format format; // DGM_FORMAT below
     // NULL: the name's ending alone tells. Is asked where there is no name, or its ending is unknown.
     bool (*sniff)(dgm_text data);
+    bool binary; // it is packed, not UTF-8
     // Reads source 0 and adds segments, in order within each source. DGM_ERR_FORMAT: the file is damaged.
     dgm_status (*read)(dgm_document *d, dgm_error *err);
     // Packs the spliced sources. NULL: source 0, spliced, is the file.
     dgm_status (*write)(const dgm_document *d, dgm_document_sink put, void *cookie, dgm_error *err);
 } dgm_document_reader;
 
+#define DGM_FORMAT(name, endings, summary) {sizeof(dgm_document_format), name, endings, summary}
+
 // The rows of readers.c, NULL behind the last.
 extern const dgm_document_reader *const dgm_document_readers[];
 
 // ---- sources ----------------------------------------------------------------------------------
 
-// Source 0 is the file as it was opened. data of an added source is taken over (dgm_free), also on failure.
+// Source 0 is the file as it was opened, without a byte order mark. data of an added source is taken over (dgm_free), also on failure.
 dgm_text dgm_document_source(const dgm_document *d, int source);
 int dgm_document_sources(const dgm_document *d);
 dgm_status dgm_document_add_source(dgm_document *d, char *data, size_t size, int *source, dgm_error *err);
@@ -85,7 +91,9 @@ enum {
     // Plain text may hold tags of its own ("<b>" in a value of JSON): they are found and taken out.
     DGM_SEGMENT_TAGS = 2,
     // It may be a message of ICU, whose branches are translated one by one.
-    DGM_SEGMENT_ICU = 4
+    DGM_SEGMENT_ICU = 4,
+    // It may lie inside of a tag's bytes of another segment (alt="..."): wherever that tag is written, its translation is.
+    DGM_SEGMENT_NESTED = 8
 };
 
 typedef struct dgm_segment dgm_segment;
@@ -111,8 +119,15 @@ typedef struct dgm_segment_spec {
 // part of the range). A segment without a letter is left alone, and so is one that is dropped.
 dgm_status dgm_segment_begin(dgm_document *d, const dgm_segment_spec *spec, size_t *index, dgm_error *err);
 dgm_status dgm_segment_end(dgm_document *d, dgm_error *err);
+// The same for a range whose end was not known before.
+dgm_status dgm_segment_end_at(dgm_document *d, size_t end, dgm_error *err);
 void dgm_segment_drop(dgm_document *d);
 void *dgm_segment_user(const dgm_document *d, size_t index);
+
+typedef struct dgm_range {
+    size_t begin, end;
+} dgm_range;
+dgm_range dgm_segment_range(const dgm_document *d, size_t index);
 
 // Plain text, decoded already.
 dgm_status dgm_segment_text(dgm_document *d, dgm_text text, dgm_error *err);
@@ -131,11 +146,17 @@ dgm_status dgm_segment_break(dgm_document *d, dgm_text bytes, dgm_error *err);
 // model sees in its stead; NULL: a stand-in.
 dgm_status dgm_segment_keep(dgm_document *d, dgm_text bytes, const char *shown, dgm_error *err);
 
-// A range that is replaced by constant bytes when the segment with this index is translated ("#, fuzzy").
+// A range that is replaced by constant bytes when the segment with this index is translated ("#, fuzzy"). Called behind
+// dgm_segment_end; nothing happens where the segment was left alone.
 dgm_status dgm_document_replace(dgm_document *d, int source, size_t begin, size_t end, dgm_text bytes,
                                 size_t segment, dgm_error *err);
 
 // ---- readers that others use --------------------------------------------------------------------
+
+// A part of a source, terminated by nothing.
+dgm_text dgm_source_part(const dgm_document *d, int source, size_t begin, size_t end);
+// Number of the line that a byte of a source stands in, for messages.
+size_t dgm_source_line(const dgm_document *d, int source, size_t at);
 
 // HTML and XHTML in a source (members of an EPUB).
 dgm_status dgm_html_read(dgm_document *d, int source, dgm_error *err);

@@ -378,6 +378,18 @@ static void leave_neighbours(placing *p, int32_t n)
     }
 }
 
+// Halves of pairs whose other halves stand in other texts keep their order, so that all of them are nested together.
+static void keep_order(placing *p)
+{
+    for (int32_t n = 1, last = 0; n < (int32_t)p->node_count; n++) {
+        node *x = &p->nodes[n];
+        if (!x->point || p->tags[x->open].kind == DGM_TAG_EMPTY) continue;
+        if (last && p->nodes[last].parent == x->parent && x->begin < p->nodes[last].begin)
+            x->begin = x->end = p->nodes[last].begin;
+        last = n;
+    }
+}
+
 static void place_nodes(placing *p)
 {
     p->nodes[0].end = p->target.size;
@@ -403,6 +415,7 @@ static void place_nodes(placing *p)
         if (p->nodes[n].point) place_point(p, n);
     for (int32_t n = 1; n < (int32_t)p->node_count; n++)
         if (p->nodes[n].begin == p->nodes[n].end) leave_neighbours(p, n);
+    keep_order(p);
 }
 
 // ---- order ----------------------------------------------------------------------------------------

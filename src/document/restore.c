@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: MIT
+// A translation with everything that was taken out of its line, escaped: tags, placeholders, parts that are kept.
+//
+// Placeholders were part of the line. Each must be in the translation once: where it is found it is claimed, what is found
+// more often is left out, what is missing takes the place of what it was damaged to, and else is put where its
+// neighbours went, like a tag.
+#include <string.h>
+
+#include "base/mem.h"
+#include "document/document_private.h"
+#include "text/unicode.h"
+
+// Part of the translation that stands for something, or for nothing.
+typedef struct claim {
+    size_t begin, end;
+    int32_t fixed; // -1: it is left out
+} claim;
+
+typedef struct restoring {
+    const dgm_document *d;
+    const dgm_unit *u;
+    dgm_text source, target;
+    const dgm_fixed *fixed;
+    claim *claims; // in the order of the translation, once sorted
+    size_t claim_count;
+    bool *found; // [fixed_count]
+    dgm_tag *tags;
+    int32_t *what; // [tag_count] index in taken, or -1 - index in fixed
+    size_t tag_count;
+    size_t *places, *order;
+    dgm_writer *out;
+    size_t start; // of out
+    dgm_status status;
+    dgm_error *err;
+} restoring;
+
+static dgm_text form_of(const restoring *r, size_t i)
+{
+    return (dgm_text){r->source.data + r->fixed[i].begin, r->fixed[i].end - r->fixed[i].begin};
+}
+
+// ---- placeholders ---------------------------------------------------------------------------------
+
+static bool is_claimed(const restoring *r, size_t begin, size_t end)
+{
+    for (size_t i = 0; i < r->claim_count; i++)
+        if (begin < r->claims[i].end && r->claims[i].begin < end) return true;
+    return false;
+}
+
+static bool in_word(dgm_text t, size_t pos, bool before)
+{
+    if (before ? pos == 0 : pos >= t.size) return false;
+    uint32_t code = 0;
+    const size_t at = before ? dgm_utf8_prev(t.data, pos) : pos;
+    dgm_utf8_next(t.data + at, t.size - at, &code);
+    return (dgm_char_class(code) & (DGM_CHAR_LETTER | DGM_CHAR_NUMBER)) != 0;
+}
+
+// The first place of a text in the translation that nothing has claimed, from pos on; target.size: none. alone: not
+// inside of a word.
+static size_t find_free(const restoring *r, dgm_text form, size_t pos, bool alone)
+{
+    for (size_t i = pos; form.size && i + form.size <= r->target.size; i++) {
+        if (r->target.data[i] != form.data[0] || memcmp(r->target.data + i, form.data, form.size) != 0) continue;
+        if (alone && (in_word(r->target, i, true) || in_word(r->target, i + form.size, false))) continue;
+        if (!is_claimed(r, i, i + form.size)) return i;
+    }
+    return r->target.size;
+}
+
+static void claim_range(restoring *r, size_t begin, size_t end, int32_t fixed)
+{
+    r->claims[r->claim_count++] = (claim){begin, end, fixed};
+    if (fixed >= 0) r->found[fixed] = true;
+}
+
+// Long ones first: "{0}" is part of "${0}".
+static void claim_exact(restoring *r)
+{
+    for (size_t size = 0, next = SIZE_MAX; next; next = size) {
+        size = 0;
+        for (size_t i = 0; i < r->u->fixed_count; i++) {
+            const dgm_text form = form_of(r, i);
+            if (form.size < next && form.size > size) size = form.size;
+        }
+        for (size_t i = 0; size && i < r->u->fixed_count; i++) {
+            const dgm_text form = form_of(r, i);
+            const size_t at = form.size == size ? find_free(r, form, 0, r->fixed[i].word) : r->target.size;
+            if (at < r->target.size) claim_range(r, at, at + size, (int32_t)i);
+        }
+    }
+}
+
+static bool is_odd(char c)
+{
+    return c && strchr("{}%$#<>:[]@_&\\", c);
+}
+
+// Target words that hold signs of placeholders and are none that was claimed: [*begin, *end) of the next from pos on.
+static bool next_damaged(const restoring *r, size_t pos, size_t *begin, size_t *end)
+{
+    const dgm_text t = r->target;
+    for (size_t i = pos; i < t.size;) {
+        while (i < t.size && (t.data[i] == ' ' || is_claimed(r, i, i + 1))) i++;
+        size_t stop = i, odd = 0, first = t.size, last = 0;
+        for (; stop < t.size && t.data[stop] != ' ' && !is_claimed(r, stop, stop + 1); stop++)
+            if (is_odd(t.data[stop])) {
+                odd++;
+                if (first > stop) first = stop;
+                last = stop + 1;
+            }
+        const bool colon = odd == 1 && first < t.size && t.data[first] == ':'; // the end of a clause
+        if (odd && !colon) {
+            while (stop > last && strchr(".,;!?", t.data[stop - 1])) stop--;
+            *begin = i;
+            *end = stop;
+            return true;
+        }
+        i = stop > i ? stop : i + 1;
+    }
+    return false;
+}
+
+// Missing ones take the place of damaged ones, in order, as long as both last.
+static void claim_damaged(restoring *r)
+{
+    size_t pos = 0, begin = 0, end = 0;
+    for (size_t i = 0; i < r->u->fixed_count; i++) {
+        if (r->found[i] || r->fixed[i].word) continue;
+        if (!next_damaged(r, pos, &begin, &end)) return;
+        claim_range(r, begin, end, (int32_t)i);
+        pos = end;
+    }
+}
+
+// A stand-in that grew ("X1s") is still found; what came twice goes.
+static void claim_rest(restoring *r)
+{
+    for (size_t i = 0; i < r->u->fixed_count; i++) {
+        const dgm_text form = form_of(r, i);
+        if (!r->found[i]) {
+            const size_t at = find_free(r, form, 0, false);
+            if (at < r->target.size) claim_range(r, at, at + form.size, (int32_t)i);
+        }
+    }
+    for (size_t i = 0; i < r->u->fixed_count && r->claim_count < 2 * r->u->fixed_count; i++) {
+        const dgm_text form = form_of(r, i);
+        // What is shown may be an ordinary word that the translation has elsewhere, too.
+        if (r->fixed[i].bytes.data && form.size > 2) continue;
+        const size_t at = find_free(r, form, 0, r->fixed[i].word);
+        if (at < r->target.size) claim_range(r, at, at + form.size, -1);
+    }
+}
+
+static void sort_claims(restoring *r)
+{
+    for (size_t i = 1; i < r->claim_count; i++) {
+        const claim x = r->claims[i];
+        size_t k = i;
+        for (; k > 0 && r->claims[k - 1].begin > x.begin; k--) r->claims[k] = r->claims[k - 1];
+        r->claims[k] = x;
+    }
+}
+
+// ---- tags -----------------------------------------------------------------------------------------
+
+// Tags, and placeholders that are missing as tags that stand alone, in the order of the source.
+static void list_tags(restoring *r)
+{
+    const dgm_taken *taken = r->d->taken + r->u->taken;
+    size_t t = 0;
+    for (size_t f = 0; f <= r->u->fixed_count; f++) {
+        const bool last = f == r->u->fixed_count;
+        for (; t < r->u->taken_count && (last || taken[t].tag.at <= r->fixed[f].begin); t++) {
+            r->tags[r->tag_count] = taken[t].tag;
+            r->what[r->tag_count++] = (int32_t)t;
+        }
+        if (last || r->found[f]) continue;
+        r->tags[r->tag_count] = (dgm_tag){r->fixed[f].begin, DGM_TAG_EMPTY, -1};
+        r->what[r->tag_count++] = -1 - (int32_t)f;
+    }
+}
+
+// No tag stands inside of a placeholder.
+static void leave_claims(restoring *r)
+{
+    size_t least = 0;
+    for (size_t i = 0; i < r->tag_count; i++) {
+        size_t *at = &r->places[r->order[i]];
+        for (size_t k = 0; k < r->claim_count; k++) {
+            const claim *c = &r->claims[k];
+            if (*at <= c->begin || *at >= c->end) continue;
+            *at = r->tags[r->order[i]].kind == DGM_TAG_CLOSE ? c->end : c->begin;
+        }
+        if (*at < least) *at = least;
+        least = *at;
+    }
+}
+
+// ---- writing --------------------------------------------------------------------------------------
+
+static void put_text(restoring *r, size_t from, size_t to)
+{
+    if (from < to) r->d->segments[r->u->segment].spec.escape->encode((dgm_text){r->target.data + from, to - from}, r->out);
+}
+
+static void put_bytes(restoring *r, dgm_text bytes)
+{
+    if (r->status == DGM_OK) r->status = dgm_bytes_write(r->d, bytes, r->out, r->err);
+}
+
+static void put_fixed(restoring *r, size_t i)
+{
+    if (r->fixed[i].bytes.data) put_bytes(r, r->fixed[i].bytes);
+    else r->d->segments[r->u->segment].spec.escape->encode(form_of(r, i), r->out);
+}
+
+static bool is_space(dgm_text t, size_t pos)
+{
+    return pos >= t.size || t.data[pos] == ' ';
+}
+
+static void want_space(restoring *r)
+{
+    if (r->out->size > r->start && r->out->data[r->out->size - 1] != ' ') dgm_write_u8(r->out, ' ');
+}
+
+static void put_tag(restoring *r, size_t i)
+{
+    const size_t at = r->places[i];
+    const int32_t what = r->what[i];
+    if (what >= 0) {
+        const dgm_taken *x = &r->d->taken[r->u->taken + (size_t)what];
+        const bool apart = x->tag.kind == DGM_TAG_EMPTY && x->before && x->behind;
+        if (apart) want_space(r);
+        put_bytes(r, x->bytes);
+        if (apart && !is_space(r->target, at)) dgm_write_u8(r->out, ' ');
+        return;
+    }
+    const dgm_fixed *f = &r->fixed[-1 - what];
+    if (f->begin > 0 && is_space(r->source, f->begin - 1)) want_space(r);
+    put_fixed(r, (size_t)(-1 - what));
+    if (f->end < r->source.size && is_space(r->source, f->end) && !is_space(r->target, at)) dgm_write_u8(r->out, ' ');
+}
+
+// Blanks around a placeholder as in the source: "Datei{0}" gets one back, "# 5" loses it.
+static size_t put_claim(restoring *r, const claim *c)
+{
+    size_t end = c->end;
+    if (c->fixed < 0) {
+        if (is_space(r->target, end) && r->out->size && r->out->data[r->out->size - 1] == ' ') end += end < r->target.size;
+        return end;
+    }
+    const dgm_fixed *f = &r->fixed[c->fixed];
+    const bool letter = in_word(r->target, c->begin, true);
+    if (f->begin > 0 && is_space(r->source, f->begin - 1) && letter) want_space(r);
+    put_fixed(r, (size_t)c->fixed);
+    if (f->end < r->source.size && is_space(r->source, f->end) && in_word(r->target, end, false)) dgm_write_u8(r->out, ' ');
+    return end;
+}
+
+static void write_all(restoring *r)
+{
+    size_t at = 0, c = 0;
+    for (size_t i = 0; i <= r->tag_count; i++) {
+        const size_t to = i < r->tag_count ? r->places[r->order[i]] : r->target.size;
+        while (c < r->claim_count && (r->claims[c].begin < to || (i == r->tag_count && r->claims[c].begin <= to))) {
+            put_text(r, at, r->claims[c].begin);
+            at = put_claim(r, &r->claims[c++]);
+        }
+        put_text(r, at, to);
+        if (at < to) at = to;
+        if (i < r->tag_count) put_tag(r, r->order[i]);
+    }
+}
+
+static dgm_status prepare(restoring *r, dgm_error *err)
+{
+    const size_t fixed = r->u->fixed_count, most = r->u->taken_count + fixed;
+    r->claims = dgm_malloc((2 * fixed + 1) * sizeof *r->claims);
+    r->found = dgm_calloc(fixed + 1, sizeof *r->found);
+    r->tags = dgm_malloc((most + 1) * sizeof *r->tags);
+    r->what = dgm_malloc((most + 1) * sizeof *r->what);
+    r->places = dgm_calloc(2 * (most + 1), sizeof *r->places);
+    if (!r->claims || !r->found || !r->tags || !r->what || !r->places) return dgm_no_memory(err);
+    r->order = r->places + most + 1;
+    return DGM_OK;
+}
+
+static void release(restoring *r)
+{
+    dgm_free(r->claims);
+    dgm_free(r->found);
+    dgm_free(r->tags);
+    dgm_free(r->what);
+    dgm_free(r->places);
+}
+
+static restoring start_with(const dgm_document *d, const dgm_unit *u, dgm_text target, dgm_writer *out, dgm_error *err)
+{
+    return (restoring){.d = d, .u = u, .source = dgm_pool_text(d, u->text, u->text_size), .target = target,
+                       .fixed = d->fixed + u->fixed, .out = out, .start = out->size, .err = err};
+}
+
+dgm_status dgm_unit_restore(const dgm_document *d, const dgm_unit *u, dgm_text translation, const dgm_link *links,
+                            size_t link_count, dgm_writer *out, dgm_error *err)
+{
+    restoring r = start_with(d, u, translation, out, err);
+    dgm_status st = prepare(&r, err);
+    if (st == DGM_OK) {
+        claim_exact(&r);
+        claim_damaged(&r);
+        claim_rest(&r);
+        sort_claims(&r);
+        list_tags(&r);
+        st = dgm_tags_place(r.source.data, r.source.size, r.tags, r.tag_count, translation.data, translation.size,
+                            links, link_count, r.places, r.order, err);
+    }
+    if (st == DGM_OK) {
+        leave_claims(&r);
+        write_all(&r);
+        st = out->failed ? dgm_no_memory(err) : r.status;
+    }
+    release(&r);
+    return st;
+}
+
+dgm_status dgm_unit_source(const dgm_document *d, const dgm_unit *u, dgm_writer *out, dgm_error *err)
+{
+    restoring r = start_with(d, u, dgm_pool_text(d, u->text, u->text_size), out, err);
+    dgm_status st = prepare(&r, err);
+    if (st == DGM_OK) {
+        for (size_t i = 0; i < u->fixed_count; i++) claim_range(&r, r.fixed[i].begin, r.fixed[i].end, (int32_t)i);
+        list_tags(&r);
+        for (size_t i = 0; i < r.tag_count; i++) {
+            r.order[i] = i;
+            r.places[i] = r.tags[i].at;
+        }
+        write_all(&r);
+        st = out->failed ? dgm_no_memory(err) : r.status;
+    }
+    release(&r);
+    return st;
+}
