@@ -108,7 +108,7 @@ DGM_API dgm_status dgm_document_translate(dgm_document *document, dgm_translator
 
 // ---- tags by themselves -------------------------------------------------------------------------
 
-enum { DGM_TAGS_MAX = 4096 }; // in one text
+enum { DGM_TAGS_MOST = 4096 }; // in one text
 
 typedef enum dgm_tag_kind {
     DGM_TAG_OPEN = 0,  // <b>

@@ -5,8 +5,8 @@
 // the innermost pair that has most of its letters. A target word belongs where the source words belong that it is
 // linked to, the long ones counting for more; then, from the outside inwards, a pair takes the longest run of its words that lies
 // within the pair around it. Words that are linked to nothing are bridged. So pairs stay nested as they were, and no two
-// that stood side by side overlap. Tags without a partner, and pairs that lost all their words, stand at the
-// word that follows them in the source, or else behind the one before.
+// that stood side by side overlap. Tags without a partner stand at the word that follows them in the source, or else
+// behind the one before; a pair that lost all its words stands around that word.
 //
 //     source   Press the <b>red button</b> now.      words   0 1 [2 3] 4
 //     target   Jetzt den roten Knopf drücken.        belong  4 1  2 3  0   ->  <b>roten Knopf</b>
@@ -378,6 +378,34 @@ static void leave_neighbours(placing *p, int32_t n)
     }
 }
 
+// Does a word belong to the pair around n alone?
+static bool is_free(const placing *p, int32_t n, int32_t target)
+{
+    const int32_t own = p->to[target].node;
+    bool taken = own != p->nodes[n].parent && own != -1;
+    for (int32_t i = 1; i < n; i++) { // it may be bridged by another pair
+        const node *y = &p->nodes[i];
+        taken |= y->parent == p->nodes[n].parent && y->first <= target && target <= y->last;
+    }
+    return !taken;
+}
+
+// A pair that nothing is linked to takes the word where it would stand, if that belongs to nobody but the pair around it.
+static void take_nearest(placing *p, int32_t n)
+{
+    node *x = &p->nodes[n];
+    const node *around = &p->nodes[x->parent];
+    place_point(p, n);
+    for (int32_t i = around->first; i <= around->last; i++) {
+        const bool here = p->to[i].last >= x->begin;
+        if (!here || !is_free(p, n, i)) continue;
+        if (i > around->first && p->to[i].first > x->begin + 1) break; // farther away than the next word
+        x->first = x->last = i;
+        p->to[i].node = n;
+        return;
+    }
+}
+
 // Halves of pairs whose other halves stand in other texts keep their order, so that all of them are nested together.
 static void keep_order(placing *p)
 {
@@ -408,6 +436,7 @@ static void place_nodes(placing *p)
             if (!has_word(p, n)) save_pair(p, n);
             choose_run(p, n);
         }
+        if (x->words && x->last < x->first) take_nearest(p, n);
         if (x->last >= x->first) place_span(p, n);
         else place_point(p, n);
     }
@@ -488,7 +517,7 @@ dgm_status dgm_tags_place(const char *source, size_t source_size, const dgm_tag 
                 DGM_ERR_ARGUMENT, "dgm_tags_place needs a text, its translation and the links between them");
     DGM_FAIL_IF(count && (!tags || !places || !order), err, DGM_ERR_ARGUMENT,
                 "dgm_tags_place needs tags and room for their places and their order");
-    DGM_FAIL_IF(count > DGM_TAGS_MAX, err, DGM_ERR_UNSUPPORTED, "%zu tags in one text: at most %d", count, DGM_TAGS_MAX);
+    DGM_FAIL_IF(count > DGM_TAGS_MOST, err, DGM_ERR_UNSUPPORTED, "%zu tags in one text: at most %d", count, DGM_TAGS_MOST);
     for (size_t i = 0; i < count; i++)
         DGM_FAIL_IF(tags[i].at > source_size || (i && tags[i].at < tags[i - 1].at), err, DGM_ERR_ARGUMENT,
                     "tag %zu stands behind the text or before the one before it", i + 1);

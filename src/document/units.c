@@ -10,7 +10,7 @@
 #include "document/document_private.h"
 #include "text/unicode.h"
 
-enum { TAKEN_MAX = DGM_TAGS_MAX / 2, FIXED_MAX = 256 }; // of one line; what has more is no sentence
+enum { TAKEN_MAX = DGM_TAGS_MOST / 2, FIXED_MAX = 256 }; // of one line; what has more is no sentence
 enum { NO_BREAK = 0xA0 };                               // the space that ties words together stays
 
 typedef struct place {

@@ -88,6 +88,7 @@ typedef enum dgm_feature {
     DGM_FEATURE_SEPARATE_STATES,
     DGM_FEATURE_STATIC_SCALES,
     DGM_FEATURE_RESUME,
+    DGM_FEATURE_FORMAT,
     DGM_FEATURE_COUNT
 } dgm_feature;
 

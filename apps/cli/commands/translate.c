@@ -10,6 +10,7 @@
 #include "commands/commands.h"
 #include "dragoman/tools.h"
 #include "io/interrupt.h"
+#include "translate/documents.h"
 #include "translate/job.h"
 #include "translate/stats.h"
 #include "translate/translate_lines.h"
@@ -32,6 +33,18 @@ static const option options[] = {
     {"text", 0, OPTION_LIST | OPTION_FILES | OPTION_EVERYDAY(6), "TEXT", AT(text), 0, 0, NULL,
      "translate TEXT; may be given several times", NULL, NULL},
     ENCODING_OPTION(translate_options, OPTION_FILES | OPTION_OUTPUT),
+    {"format", 0, OPTION_TEXT | OPTION_FILES | OPTION_COMMON | OPTION_OUTPUT, "NAME", AT(format), 0, 0, NULL,
+     "kind of document that the input is; html, md, po, ...; txt: lines of text (default: what the name's ending says; "
+     "docs/manual/DOCUMENTS.md)",
+     NULL, NULL},
+    {"column", 0, OPTION_TEXT | OPTION_FILES | OPTION_OUTPUT, "LIST", AT(document.columns), 0, 0, NULL,
+     "csv, tsv: columns to translate, by number from 1 (2,4-6) or by the names in the first row", NULL, NULL},
+    {"all", 0, OPTION_FLAG | OPTION_FILES | OPTION_OUTPUT, NULL, AT(document.all), 0, 0, NULL,
+     "po, xliff: also entries that have a translation; without it those that are empty or fuzzy", NULL, NULL},
+    {"width", 0, OPTION_COUNT | OPTION_FILES | OPTION_OUTPUT, "N", AT(document.width), 8, 1000, NULL,
+     "srt, vtt: longest line of a subtitle (default: that of the file, at least 32)", NULL, NULL},
+    {"no-memory", 0, OPTION_FLAG | OPTION_FILES, NULL, AT(document.no_memory), 0, 0, NULL,
+     "documents: translate lines that come again, again; the output is the same", NULL, NULL},
     {"resume", 0, OPTION_FLAG | OPTION_FILES | OPTION_EVERYDAY(13), NULL, AT(resume), 0, 0, NULL,
      "go on with a job that was interrupted; with the same input, model and options: what --output "
      "has is kept. A job that is complete stays as it is",
@@ -123,6 +136,7 @@ static void close_session(session *s)
     dgm_close(&s->t);
     rerank_close(&s->rerank);
     reader_close(s->in);
+    dgm_document_close(&s->document);
     evidence_free(&s->evidence);
     lattices_free(&s->lattices);
     directions_free(&s->directions);
@@ -138,6 +152,7 @@ static void close_session(session *s)
 static translate_options usual_options(void)
 {
     translate_options o = {.window = 2048};
+    dgm_document_options_default(&o.document);
     engine_options_default(&o.engine);
     return o;
 }
@@ -224,6 +239,7 @@ static bool open_job(session *s, const command *self)
     s->written = m.lines;
     s->failed = m.failed;
     if (!skip_lines(s, &m)) return false;
+    if (s->document && m.lines && !document_resume(s, m.lines)) return false;
     const double share = reader_share(s->in);
     s->bar.begin = share > 0 ? share : 0;
     s->bar.before = m.lines;
@@ -235,7 +251,7 @@ static bool open_job(session *s, const command *self)
 static bool open_files(session *s, const command *self)
 {
     const translate_options *o = s->o;
-    s->in = open_input(o);
+    s->in = s->document ? document_lines(s->document) : open_input(o);
     const char *const names[COMPANIONS] = {o->prefix, o->constraints, o->directions};
     static const char *const what[COMPANIONS] = {"prefix", "constraints", "directions"};
     if (!s->in) return false;
@@ -292,7 +308,7 @@ static void say_end(session *s, bool job, bool done)
 static int translate_files(session *s, const command *self)
 {
     const translate_options *o = s->o;
-    const bool ready = open_files(s, self), done = ready && translate_lines(s);
+    const bool ready = open_files(s, self), done = ready && translate_lines(s) && (!s->document || document_finish(s));
     const bool job = s->journal != NULL;
     bool closed = writer_close(s->out);
     closed = writer_close(s->report) && closed;
@@ -390,11 +406,12 @@ static int check_features(const command *self, const translate_options *o)
                     {"lmbr-tune", o->lmbr.tune},
                     {"lmbr-dump", o->lmbr.dump},
                     {"prefix", o->prefix},
-                    {"constraints", o->lmbr.tune && o->constraints}, // else lines say what they want
+                    {"constraints", (o->lmbr.tune || o->format) && o->constraints}, // else lines say what they want
                     {"directions", o->directions},
                     {"terms", o->engine.set.settings.terms[0]},
                     {"lattice", o->lattice},
                     {"rerank", o->rerank.count},
+                    {"format", o->format},
                     {"resume", o->resume}};
     enum { MOST = sizeof features / sizeof *features };
     const char *names[MOST];
@@ -414,6 +431,7 @@ static void settle(translate_options *o)
     show->nbest = s->nbest;
     show->word_scores = s->token_scores;
     show->alignment = s->alignment != DGM_ALIGN_NONE;
+    if (o->format && !settings_given(&o->engine.set, "alignment")) s->alignment = DGM_ALIGN_WORDS; // tags follow words
     s->exact_scores = show->scores || show->word_scores || show->json || show->nbest > 1 ||
                       show->alignment || o->rerank.count;
     if (o->rerank.count) s->nbest = rerank_candidates(&o->engine, show->nbest);
@@ -434,6 +452,7 @@ static int run(const command *self, int argc, char **argv)
     o.argv = argv;
     reader_encoding(o.encoding);
     if (code < 0) code = check_files(self, &o);
+    if (code < 0) code = document_check(self, &o);
     if (code < 0) code = check_input(self, &o);
     if (code < 0) code = check_features(self, &o);
     if (code >= 0) return code;
@@ -447,7 +466,12 @@ static int run(const command *self, int argc, char **argv)
     session *s = need(calloc(1, sizeof *s));
     s->o = &o;
     s->window_bytes = text_share(&o.engine);
-    s->plain = !o.engine.set.settings.raw && !o.show.json && o.show.nbest == 1;
+    s->document = o.format ? document_load(&o) : NULL;
+    if (o.format && !s->document) {
+        free(s);
+        return EXIT_RUNTIME;
+    }
+    s->plain = !o.format && !o.engine.set.settings.raw && !o.show.json && o.show.nbest == 1;
     s->start = seconds();
     code = engine_open(&o.engine, &s->t);
     dgm_error error;

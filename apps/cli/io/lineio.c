@@ -62,6 +62,9 @@ struct line_reader {
     const char *rest; // of the text at `at`, NULL: it was not begun
     char *line;       // a line of it
     int count, at;
+    const char *(*list)(const void *cookie, size_t index, size_t *size); // NULL: files or texts
+    const void *cookie;
+    size_t list_count, list_at;
     bool crlf; // of a line of the texts
     bool failed;
 };
@@ -137,6 +140,16 @@ line_reader *reader_open_texts(const char *const *texts, int count)
     return r;
 }
 
+line_reader *reader_open_list(const char *(*line)(const void *cookie, size_t index, size_t *size), const void *cookie,
+                              size_t count)
+{
+    line_reader *r = need(calloc(1, sizeof *r));
+    r->list = line;
+    r->cookie = cookie;
+    r->list_count = count;
+    return r;
+}
+
 void reader_close(line_reader *r)
 {
     if (!r) return;
@@ -150,6 +163,7 @@ void reader_close(line_reader *r)
 const char *reader_name(const line_reader *r)
 {
     if (r->texts) return "--text";
+    if (r->list) return "the document";
     return dgm_lines_name(r->files[r->at < r->count ? r->at : r->count - 1]);
 }
 
@@ -165,19 +179,20 @@ bool reader_failed(const line_reader *r)
 
 bool reader_crlf(const line_reader *r)
 {
-    if (r->texts) return r->crlf;
+    if (r->texts || r->list) return r->crlf;
     return r->at < r->count && dgm_lines_crlf(r->files[r->at]);
 }
 
 bool reader_marked(const line_reader *r)
 {
-    return !r->texts && r->count && dgm_lines_marked(r->files[0]);
+    return r->files && r->count && dgm_lines_marked(r->files[0]);
 }
 
 double reader_share(const line_reader *r)
 {
     double all = 0, done = 0;
     if (r->texts) return (double)r->at / r->count;
+    if (r->list) return r->list_count ? (double)r->list_at / (double)r->list_count : 1;
     for (int i = 0; i < r->count; i++) {
         if (r->sizes[i] <= 0 && r->at <= i) return -1;
         all += r->sizes[i];
@@ -188,7 +203,7 @@ double reader_share(const line_reader *r)
 
 bool reader_ready(const line_reader *r)
 {
-    return r->failed || r->texts || r->at == r->count || dgm_lines_ready(r->files[r->at]);
+    return r->failed || !r->files || r->at == r->count || dgm_lines_ready(r->files[r->at]);
 }
 
 static bool next_of_texts(line_reader *r, const char **line, size_t *size)
@@ -212,6 +227,10 @@ bool reader_next(line_reader *r, const char **line, size_t *size)
     dgm_error e;
     bool more = false;
     if (r->texts) return next_of_texts(r, line, size);
+    if (r->list) {
+        if (r->list_at < r->list_count) *line = r->list(r->cookie, r->list_at, size);
+        return r->list_at < r->list_count && ++r->list_at;
+    }
     while (!r->failed && !more && r->at < r->count) {
         if (dgm_lines_next(r->files[r->at], line, size, &more, &e) != DGM_OK) {
             fail(EXIT_RUNTIME, "%s", e.text);

@@ -20,6 +20,9 @@ line_reader *reader_open(const char *path);
 line_reader *reader_open_files(const char *const *paths, int count);
 line_reader *reader_open_texts(const char *const *texts, int count);
 line_reader *reader_open_output(const char *path); // what we wrote ourselves: UTF-8 always
+// Lines that somebody else has in memory.
+line_reader *reader_open_list(const char *(*line)(const void *cookie, size_t index, size_t *size), const void *cookie,
+                              size_t count);
 void reader_close(line_reader *r);
 const char *reader_name(const line_reader *r); // of the file that is read
 // See dgm_lines_stop.

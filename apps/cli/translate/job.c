@@ -46,8 +46,7 @@ line_reader *open_input(const translate_options *o)
 
 static void warn_of_markup(const char *name)
 {
-    static const char *const ends[] = {".html", ".htm",   ".xhtml", ".xml", ".md",   ".tex",
-                                       ".tmx",  ".xliff", ".xlf",   ".po",  ".json", ".srt"};
+    static const char *const ends[] = {".xml", ".tex", ".rtf", ".rst", ".adoc"};
     const char *end = name ? strrchr(name, '.') : NULL;
     for (size_t i = 0; end && i < sizeof ends / sizeof *ends; i++)
         if (strcmp(end, ends[i]) == 0)
@@ -56,7 +55,7 @@ static void warn_of_markup(const char *name)
 
 void input_warn(const translate_options *o)
 {
-    if (o->quiet || o->text.count) return;
+    if (o->quiet || o->text.count || o->format) return;
     for (int i = 0; i < o->files.count; i++) warn_of_markup(o->files.items[i]);
     if (!o->files.count) warn_of_markup(o->input);
 }

@@ -9,7 +9,7 @@
 // What the options ask to be read: texts, files or standard input. NULL after a message.
 line_reader *open_input(const translate_options *o);
 
-// Documents with markup are read as any text, and their tags come out as the model likes.
+// Kinds of documents that have no reader are read as any text, and their tags come out as the model likes.
 void input_warn(const translate_options *o);
 // Does all that is read stay in files (a file on standard input is one)? Then it is a corpus.
 bool input_is_files(const translate_options *o);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "io/interrupt.h"
+#include "translate/documents.h"
 #include "translate/job.h"
 #include "translate/translate_lines.h"
 
@@ -58,7 +59,8 @@ static void put_result(session *s, const dgm_result *r, bool crlf)
     if (r->status != DGM_OK) report_failure(s, shown, r->message);
     if (r->notice) report_notice(s, shown, r);
     if (s->dump) lmbr_write(s->dump, number, r);
-    present_result(&s->o->show, s->out, number, r, crlf);
+    if (s->document) document_take(s, number, r);
+    else present_result(&s->o->show, s->out, number, r, crlf);
 }
 
 // The lines up to the end of a window are written: makes sure that they stay, and says so. Members

@@ -3,6 +3,7 @@
 #ifndef DGM_APPS_CLI_TRANSLATE_TRANSLATE_LINES_H
 #define DGM_APPS_CLI_TRANSLATE_TRANSLATE_LINES_H
 
+#include "dragoman/document.h"
 #include "translate/directions.h"
 #include "io/journal.h"
 #include "translate/lattices.h"
@@ -23,6 +24,9 @@ typedef struct translate_options {
     option_list rerank, text;
     words files; // FILE...; of one alone, input is the name
     const char *stats, *progress, *encoding;
+    const char *format;            // of a document; NULL: lines of text
+    const char *document_output;   // where it goes; output is then the file of its lines
+    dgm_document_options document;
     int window, quiet, resume, overwrite;
     int argc; // the command line, for the one that goes on with an interrupted job
     char **argv;
@@ -52,6 +56,7 @@ typedef struct session {
     const translate_options *o;
     dgm_translator *t;
     reranker *rerank;
+    dgm_document *document; // NULL: the input is lines of text
     line_reader *in;
     companion with[COMPANIONS]; // prefixes, constraints, directions
     direction_window directions;
