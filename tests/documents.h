@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Documents without a model: lines are "translated" by a rule, words linked as the rule moves them. Include cmocka.h first.
+// Documents without a model: lines are "translated" by a rule, words linked as the rule moves them. Include cmocka.h
+// first.
 #ifndef DGM_TESTS_DOCUMENTS_H
 #define DGM_TESTS_DOCUMENTS_H
 
@@ -73,8 +74,9 @@ static inline dgm_status translate_by_rule(dgm_document *d, rule how, dgm_error 
 }
 
 // The whole way; the caller frees out->data.
-static inline dgm_status document_by_rule(const char *data, size_t size, const char *name, const dgm_document_options *options,
-                                          rule how, text_buffer *out, dgm_error *error)
+static inline dgm_status document_by_rule(const char *data, size_t size, const char *name,
+                                          const dgm_document_options *options, rule how, text_buffer *out,
+                                          dgm_error *error)
 {
     dgm_document *d = NULL;
     *out = (text_buffer){NULL, 0};

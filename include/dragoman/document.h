@@ -54,7 +54,8 @@ typedef struct dgm_document_options {
     int32_t width;
     // BCP 47, of the text and of its translation: headers that name it, plural forms. Default NULL: not known.
     const char *source_language, *target_language;
-    // 1: a line that comes again is a line again. Default 0: equal lines are one, whose translation goes to all places.
+    // 1: a line that comes again is a line again. Default 0: equal lines are one, whose translation goes to all
+    // places.
     int32_t no_memory;
 } dgm_document_options;
 
@@ -103,8 +104,8 @@ typedef struct dgm_document_work {
 
 // Translates all lines and puts them. Open the translator with settings.alignment = DGM_ALIGN_WORDS, so that tags
 // find their words. work NULL: nobody watches.
-DGM_API dgm_status dgm_document_translate(dgm_document *document, dgm_translator *translator,
-                                          dgm_document_work *work, dgm_error *error);
+DGM_API dgm_status dgm_document_translate(dgm_document *document, dgm_translator *translator, dgm_document_work *work,
+                                          dgm_error *error);
 
 // ---- tags by themselves -------------------------------------------------------------------------
 

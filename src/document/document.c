@@ -91,7 +91,8 @@ static dgm_status take_options(dgm_document *d, const dgm_document_options *opti
     dgm_document_options_default(&own);
     DGM_TRY(dgm_sized_take(&own, sizeof own, options, "dgm_document_options", "dgm_document_options_default", err));
     d->asked = own;
-    const char **const texts[] = {&d->asked.format, &d->asked.columns, &d->asked.source_language, &d->asked.target_language};
+    const char **const texts[] = {&d->asked.format, &d->asked.columns, &d->asked.source_language,
+                                  &d->asked.target_language};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         const dgm_status st = copy_text(texts[i], err);
         for (size_t k = i; st != DGM_OK && k < sizeof texts / sizeof *texts; k++) *texts[k] = NULL; // not ours
@@ -141,8 +142,10 @@ static dgm_status sort_nested(dgm_document *d, dgm_error *err)
 static dgm_status read_document(dgm_document *d, const void *data, size_t size, const char *name, dgm_error *err)
 {
     const dgm_text file = {size ? data : "", size};
-    if (d->asked.format) DGM_TRY(reader_named(d->asked.format, &d->reader, err));
-    else d->reader = reader_of(name, file);
+    if (d->asked.format)
+        DGM_TRY(reader_named(d->asked.format, &d->reader, err));
+    else
+        d->reader = reader_of(name, file);
     if (!d->reader) DGM_TRY(reader_named("txt", &d->reader, err));
     DGM_FAIL_IF(size > DGM_DOCUMENT_MAX, err, DGM_ERR_UNSUPPORTED, "a document has at most %zu MiB, not %zu",
                 DGM_DOCUMENT_MAX >> 20, size >> 20);
@@ -164,7 +167,8 @@ static dgm_status read_document(dgm_document *d, const void *data, size_t size, 
 dgm_status dgm_document_open(dgm_document **document, const void *data, size_t size, const char *name,
                              const dgm_document_options *options, dgm_error *err)
 {
-    DGM_FAIL_IF(!document || (!data && size), err, DGM_ERR_ARGUMENT, "dgm_document_open needs a document's bytes and where to put it");
+    DGM_FAIL_IF(!document || (!data && size), err, DGM_ERR_ARGUMENT,
+                "dgm_document_open needs a document's bytes and where to put it");
     dgm_document *d = dgm_calloc(1, sizeof *d);
     *document = NULL;
     if (!d) return dgm_no_memory(err);
@@ -185,10 +189,11 @@ void dgm_document_close(dgm_document **document)
     if (!d) return;
     if (d->release) d->release(d->state);
     for (size_t i = 0; i < d->source_count; i++) dgm_free(d->sources[i].data);
-    void *const blocks[] = {d->sources, d->parts, d->segments, d->items, d->units, d->taken, d->fixed, d->replacements, d->line_unit,
-                            d->answers, d->links, d->nested};
+    void *const blocks[] = {d->sources, d->parts,        d->segments,  d->items,   d->units, d->taken,
+                            d->fixed,   d->replacements, d->line_unit, d->answers, d->links, d->nested};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) dgm_free(blocks[i]);
-    const char *const texts[] = {d->asked.format, d->asked.columns, d->asked.source_language, d->asked.target_language};
+    const char *const texts[] = {d->asked.format, d->asked.columns, d->asked.source_language,
+                                 d->asked.target_language};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) dgm_free((void *)(uintptr_t)texts[i]);
     dgm_writer_free(&d->pool);
     dgm_writer_free(&d->done);
@@ -269,7 +274,8 @@ const char *dgm_document_line(const dgm_document *d, size_t index, size_t *size)
     return (const char *)d->pool.data + u->text;
 }
 
-static dgm_status keep_answer(dgm_document *d, size_t index, dgm_text text, const dgm_link *links, size_t count, dgm_error *err)
+static dgm_status keep_answer(dgm_document *d, size_t index, dgm_text text, const dgm_link *links, size_t count,
+                              dgm_error *err)
 {
     if (!d->answers) {
         d->answers = dgm_calloc(d->info.lines, sizeof *d->answers);
@@ -281,7 +287,8 @@ static dgm_status keep_answer(dgm_document *d, size_t index, dgm_text text, cons
     if (d->done.failed) return dgm_no_memory(err);
     if (count) memcpy(d->links + d->link_count, links, count * sizeof *links);
     d->link_count += count;
-    for (size_t next = d->line_unit[index] + 1; next; next = d->units[next - 1].next) d->units[next - 1].translated = true;
+    for (size_t next = d->line_unit[index] + 1; next; next = d->units[next - 1].next)
+        d->units[next - 1].translated = true;
     return DGM_OK;
 }
 
@@ -311,7 +318,8 @@ static bool is_translated(const dgm_document *d, size_t segment)
     return false;
 }
 
-static dgm_status write_item(const dgm_document *d, const dgm_item *item, const dgm_escape *escape, dgm_writer *out, dgm_error *err)
+static dgm_status write_item(const dgm_document *d, const dgm_item *item, const dgm_escape *escape, dgm_writer *out,
+                             dgm_error *err)
 {
     if (item->kind == DGM_ITEM_TEXT) {
         escape->encode(dgm_pool_text(d, item->at, item->size), out);
@@ -356,8 +364,10 @@ dgm_status dgm_bytes_write(const dgm_document *d, dgm_text bytes, dgm_writer *ou
     while (low < high) { // the first that begins in them
         const size_t middle = low + (high - low) / 2;
         const dgm_segment_spec *s = &d->segments[d->nested[middle]].spec;
-        if (d->sources[s->source].data + s->begin < bytes.data) low = middle + 1;
-        else high = middle;
+        if (d->sources[s->source].data + s->begin < bytes.data)
+            low = middle + 1;
+        else
+            high = middle;
     }
     const char *at = bytes.data;
     for (; low < d->nested_count; low++) {
@@ -417,8 +427,10 @@ dgm_status dgm_document_spliced(const dgm_document *d, int source, dgm_writer *o
         if (e->begin < at) continue; // would tear what is written apart
         dgm_write_bytes(out, from.data + at, e->begin - at);
         at = e->end;
-        if (e->constant) dgm_write_bytes(out, d->replacements[e->index].bytes.data, d->replacements[e->index].bytes.size);
-        else st = write_segment(d, e->index, out, err);
+        if (e->constant)
+            dgm_write_bytes(out, d->replacements[e->index].bytes.data, d->replacements[e->index].bytes.size);
+        else
+            st = write_segment(d, e->index, out, err);
     }
     if (st == DGM_OK) dgm_write_bytes(out, from.data + at, from.size - at);
     if (st == DGM_OK && out->failed) st = dgm_no_memory(err);

@@ -36,12 +36,13 @@ typedef struct dgm_escape {
     void (*encode)(dgm_text text, dgm_writer *raw); // writer->failed tells
 } dgm_escape;
 
-extern const dgm_escape dgm_escape_none; // bytes are text
-extern const dgm_escape dgm_escape_xml;  // &lt; &gt; &amp; &quot; &apos; &#N; text between tags
+extern const dgm_escape dgm_escape_none;      // bytes are text
+extern const dgm_escape dgm_escape_xml;       // &lt; &gt; &amp; &quot; &apos; &#N; text between tags
 extern const dgm_escape dgm_escape_attribute; // the same between quotes of either kind
-extern const dgm_escape dgm_escape_html; // and the named entities of HTML
+extern const dgm_escape dgm_escape_html;      // and the named entities of HTML
 extern const dgm_escape dgm_escape_html_attribute;
-extern const dgm_escape dgm_escape_html_ascii, dgm_escape_html_attribute_ascii; // with numbers for all that is not ASCII
+extern const dgm_escape dgm_escape_html_ascii,
+    dgm_escape_html_attribute_ascii;           // with numbers for all that is not ASCII
 extern const dgm_escape dgm_escape_json;       // between the quotes of a string
 extern const dgm_escape dgm_escape_json_ascii; // the same, with \uXXXX for all that is not ASCII
 extern const dgm_escape dgm_escape_po;         // \n \t \" \\, what stands between the quotes
@@ -61,14 +62,18 @@ typedef struct dgm_document_reader {
     dgm_status (*write)(const dgm_document *d, dgm_document_sink put, void *cookie, dgm_error *err);
 } dgm_document_reader;
 
-#define DGM_FORMAT(name, endings, summary) {sizeof(dgm_document_format), name, endings, summary}
+#define DGM_FORMAT(name, endings, summary)                                                                           \
+    {                                                                                                                \
+        sizeof(dgm_document_format), name, endings, summary                                                          \
+    }
 
 // The rows of readers.c, NULL behind the last.
 extern const dgm_document_reader *const dgm_document_readers[];
 
 // ---- sources ----------------------------------------------------------------------------------
 
-// Source 0 is the file as it was opened, without a byte order mark. data of an added source is taken over (dgm_free), also on failure.
+// Source 0 is the file as it was opened, without a byte order mark. data of an added source is taken over (dgm_free),
+// also on failure.
 dgm_text dgm_document_source(const dgm_document *d, int source);
 int dgm_document_sources(const dgm_document *d);
 dgm_status dgm_document_add_source(dgm_document *d, char *data, size_t size, int *source, dgm_error *err);
@@ -92,7 +97,8 @@ enum {
     DGM_SEGMENT_TAGS = 2,
     // It may be a message of ICU, whose branches are translated one by one.
     DGM_SEGMENT_ICU = 4,
-    // It may lie inside of a tag's bytes of another segment (alt="..."): wherever that tag is written, its translation is.
+    // It may lie inside of a tag's bytes of another segment (alt="..."): wherever that tag is written, its
+    // translation is.
     DGM_SEGMENT_NESTED = 8
 };
 
@@ -146,10 +152,10 @@ dgm_status dgm_segment_break(dgm_document *d, dgm_text bytes, dgm_error *err);
 // model sees in its stead; NULL: a stand-in.
 dgm_status dgm_segment_keep(dgm_document *d, dgm_text bytes, const char *shown, dgm_error *err);
 
-// A range that is replaced by constant bytes when the segment with this index is translated ("#, fuzzy"). Called behind
-// dgm_segment_end; nothing happens where the segment was left alone.
-dgm_status dgm_document_replace(dgm_document *d, int source, size_t begin, size_t end, dgm_text bytes,
-                                size_t segment, dgm_error *err);
+// A range that is replaced by constant bytes when the segment with this index is translated ("#, fuzzy"). Called
+// behind dgm_segment_end; nothing happens where the segment was left alone.
+dgm_status dgm_document_replace(dgm_document *d, int source, size_t begin, size_t end, dgm_text bytes, size_t segment,
+                                dgm_error *err);
 
 // ---- readers that others use --------------------------------------------------------------------
 

@@ -2,8 +2,8 @@
 // What the files of document/ that serve all readers share.
 //
 // Segments are made of parts as the reader gives them (segments.c). When a segment is complete its parts become items
-// (units.c): glue, which is written as it is, and units, lines to translate with what was taken out of them. Units with
-// the same text are one line of the document.
+// (units.c): glue, which is written as it is, and units, lines to translate with what was taken out of them. Units
+// with the same text are one line of the document.
 #ifndef DGM_DOCUMENT_DOCUMENT_PRIVATE_H
 #define DGM_DOCUMENT_DOCUMENT_PRIVATE_H
 
@@ -42,18 +42,18 @@ typedef struct dgm_taken {
 } dgm_taken;
 
 typedef struct dgm_unit {
-    size_t text, text_size;   // in the pool: the line
+    size_t text, text_size;    // in the pool: the line
     size_t taken, taken_count; // in d->taken
     size_t fixed, fixed_count; // in d->fixed
     size_t segment;
     size_t line;
-    size_t next;      // the next unit with the same line, + 1
+    size_t next; // the next unit with the same line, + 1
     bool translated;
 } dgm_unit;
 
 // What came back for a line.
 typedef struct dgm_answer {
-    size_t text, text_size; // in d->done
+    size_t text, text_size;   // in d->done
     size_t links, link_count; // in d->links
 } dgm_answer;
 
@@ -106,7 +106,7 @@ struct dgm_document {
     size_t fixed_count, fixed_cap;
     dgm_replacement *replacements;
     size_t replacement_count, replacement_cap;
-    dgm_words lines;    // texts of the lines
+    dgm_words lines;     // texts of the lines
     size_t *line_unit;   // [info.lines] a unit of each
     dgm_answer *answers; // [info.lines] once something came back
     size_t line_cap;

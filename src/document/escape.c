@@ -51,28 +51,35 @@ const dgm_escape dgm_escape_none = {"none", decode_none, encode_none};
 
 // Names of U+00A0 to U+00FF, in order, then others.
 static const char latin[] =
-    "nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute micro para "
-    "middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc Atilde Auml Aring AElig Ccedil Egrave Eacute "
-    "Ecirc Euml Igrave Iacute Icirc Iuml ETH Ntilde Ograve Oacute Ocirc Otilde Ouml times Oslash Ugrave Uacute Ucirc Uuml Yacute "
-    "THORN szlig agrave aacute acirc atilde auml aring aelig ccedil egrave eacute ecirc euml igrave iacute icirc iuml eth ntilde "
+    "nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute "
+    "micro para "
+    "middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc Atilde Auml Aring AElig Ccedil "
+    "Egrave Eacute "
+    "Ecirc Euml Igrave Iacute Icirc Iuml ETH Ntilde Ograve Oacute Ocirc Otilde Ouml times Oslash Ugrave Uacute Ucirc "
+    "Uuml Yacute "
+    "THORN szlig agrave aacute acirc atilde auml aring aelig ccedil egrave eacute ecirc euml igrave iacute icirc "
+    "iuml eth ntilde "
     "ograve oacute ocirc otilde ouml divide oslash ugrave uacute ucirc uuml yacute thorn yuml ";
 
 static const struct {
     const char *name;
     uint32_t code;
 } others[] = {
-    {"OElig", 0x152}, {"oelig", 0x153}, {"Scaron", 0x160}, {"scaron", 0x161}, {"Yuml", 0x178}, {"fnof", 0x192},
-    {"circ", 0x2C6}, {"tilde", 0x2DC}, {"Alpha", 0x391}, {"Beta", 0x392}, {"Gamma", 0x393}, {"Delta", 0x394},
-    {"Theta", 0x398}, {"Lambda", 0x39B}, {"Pi", 0x3A0}, {"Sigma", 0x3A3}, {"Phi", 0x3A6}, {"Omega", 0x3A9},
-    {"alpha", 0x3B1}, {"beta", 0x3B2}, {"gamma", 0x3B3}, {"delta", 0x3B4}, {"epsilon", 0x3B5}, {"theta", 0x3B8},
-    {"lambda", 0x3BB}, {"mu", 0x3BC}, {"pi", 0x3C0}, {"sigma", 0x3C3}, {"phi", 0x3C6}, {"omega", 0x3C9},
-    {"ensp", 0x2002}, {"emsp", 0x2003}, {"thinsp", 0x2009}, {"zwnj", 0x200C}, {"zwj", 0x200D}, {"lrm", 0x200E},
-    {"rlm", 0x200F}, {"ndash", 0x2013}, {"mdash", 0x2014}, {"lsquo", 0x2018}, {"rsquo", 0x2019}, {"sbquo", 0x201A},
-    {"ldquo", 0x201C}, {"rdquo", 0x201D}, {"bdquo", 0x201E}, {"dagger", 0x2020}, {"Dagger", 0x2021}, {"bull", 0x2022},
-    {"hellip", 0x2026}, {"permil", 0x2030}, {"prime", 0x2032}, {"Prime", 0x2033}, {"lsaquo", 0x2039}, {"rsaquo", 0x203A},
-    {"euro", 0x20AC}, {"trade", 0x2122}, {"larr", 0x2190}, {"uarr", 0x2191}, {"rarr", 0x2192}, {"darr", 0x2193},
-    {"harr", 0x2194}, {"rArr", 0x21D2}, {"hArr", 0x21D4}, {"minus", 0x2212}, {"infin", 0x221E}, {"asymp", 0x2248},
-    {"ne", 0x2260}, {"le", 0x2264}, {"ge", 0x2265}, {"check", 0x2713}, {"hyphen", 0x2010}, {"nbhy", 0x2011},
+    {"OElig", 0x152},   {"oelig", 0x153},   {"Scaron", 0x160},  {"scaron", 0x161},  {"Yuml", 0x178},
+    {"fnof", 0x192},    {"circ", 0x2C6},    {"tilde", 0x2DC},   {"Alpha", 0x391},   {"Beta", 0x392},
+    {"Gamma", 0x393},   {"Delta", 0x394},   {"Theta", 0x398},   {"Lambda", 0x39B},  {"Pi", 0x3A0},
+    {"Sigma", 0x3A3},   {"Phi", 0x3A6},     {"Omega", 0x3A9},   {"alpha", 0x3B1},   {"beta", 0x3B2},
+    {"gamma", 0x3B3},   {"delta", 0x3B4},   {"epsilon", 0x3B5}, {"theta", 0x3B8},   {"lambda", 0x3BB},
+    {"mu", 0x3BC},      {"pi", 0x3C0},      {"sigma", 0x3C3},   {"phi", 0x3C6},     {"omega", 0x3C9},
+    {"ensp", 0x2002},   {"emsp", 0x2003},   {"thinsp", 0x2009}, {"zwnj", 0x200C},   {"zwj", 0x200D},
+    {"lrm", 0x200E},    {"rlm", 0x200F},    {"ndash", 0x2013},  {"mdash", 0x2014},  {"lsquo", 0x2018},
+    {"rsquo", 0x2019},  {"sbquo", 0x201A},  {"ldquo", 0x201C},  {"rdquo", 0x201D},  {"bdquo", 0x201E},
+    {"dagger", 0x2020}, {"Dagger", 0x2021}, {"bull", 0x2022},   {"hellip", 0x2026}, {"permil", 0x2030},
+    {"prime", 0x2032},  {"Prime", 0x2033},  {"lsaquo", 0x2039}, {"rsaquo", 0x203A}, {"euro", 0x20AC},
+    {"trade", 0x2122},  {"larr", 0x2190},   {"uarr", 0x2191},   {"rarr", 0x2192},   {"darr", 0x2193},
+    {"harr", 0x2194},   {"rArr", 0x21D2},   {"hArr", 0x21D4},   {"minus", 0x2212},  {"infin", 0x221E},
+    {"asymp", 0x2248},  {"ne", 0x2260},     {"le", 0x2264},     {"ge", 0x2265},     {"check", 0x2713},
+    {"hyphen", 0x2010}, {"nbhy", 0x2011},
 };
 
 static uint32_t latin_code(dgm_text name)
@@ -104,7 +111,10 @@ static uint32_t entity_code(dgm_text name, bool html)
 
 static int digit_of(char c, int base)
 {
-    const int v = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : 99;
+    const int v = c >= '0' && c <= '9'   ? c - '0'
+                  : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                  : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                         : 99;
     return v < base ? v : -1;
 }
 
@@ -114,7 +124,9 @@ static size_t entity_at(dgm_text raw, size_t pos, bool html, uint32_t *code)
     enum { LONGEST = 32 };
     size_t end = pos + 1;
     *code = 0;
-    while (end < raw.size && end < pos + LONGEST && raw.data[end] != ';' && raw.data[end] != '&' && raw.data[end] > ' ') end++;
+    while (end < raw.size && end < pos + LONGEST && raw.data[end] != ';' && raw.data[end] != '&' &&
+           raw.data[end] > ' ')
+        end++;
     if (end >= raw.size || raw.data[end] != ';' || end == pos + 1) return 0;
     const dgm_text name = {raw.data + pos + 1, end - pos - 1};
     for (size_t i = 0; i < name.size; i++) // letters, digits, "#"
@@ -169,13 +181,20 @@ static const char *entity_for(dgm_text t, size_t pos, bool html, bool attribute)
 {
     uint32_t code = 0;
     switch (t.data[pos]) {
-    case '&': return entity_at(t, pos, html, &code) && !code ? NULL : "&amp;";
-    case '<': return "&lt;";
-    case '>': return "&gt;";
-    case '"': return attribute ? "&quot;" : NULL;
-    case '\'': return attribute ? "&#39;" : NULL;
-    case '\xc2': return pos + 1 < t.size && t.data[pos + 1] == '\xa0' ? (html ? "&nbsp;" : "&#160;") : NULL;
-    default: return NULL;
+    case '&':
+        return entity_at(t, pos, html, &code) && !code ? NULL : "&amp;";
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '"':
+        return attribute ? "&quot;" : NULL;
+    case '\'':
+        return attribute ? "&#39;" : NULL;
+    case '\xc2':
+        return pos + 1 < t.size && t.data[pos + 1] == '\xa0' ? (html ? "&nbsp;" : "&#160;") : NULL;
+    default:
+        return NULL;
     }
 }
 
@@ -245,7 +264,8 @@ const dgm_escape dgm_escape_attribute = {"attribute", decode_xml, encode_attribu
 const dgm_escape dgm_escape_html = {"html", decode_html, encode_html};
 const dgm_escape dgm_escape_html_attribute = {"html attribute", decode_html, encode_html_attribute};
 const dgm_escape dgm_escape_html_ascii = {"html in ASCII", decode_html, encode_html_ascii};
-const dgm_escape dgm_escape_html_attribute_ascii = {"html attribute in ASCII", decode_html, encode_html_attribute_ascii};
+const dgm_escape dgm_escape_html_attribute_ascii = {"html attribute in ASCII", decode_html,
+                                                    encode_html_attribute_ascii};
 
 // ---- backslashes ----------------------------------------------------------------------------------
 
@@ -297,9 +317,10 @@ static void decode_backslashes(dgm_text raw, dgm_writer *text, dgm_writer *map, 
         const char *known = strchr(from, raw.data[i + 1]);
         size_t n = unicode_at(raw, i, &code);
         put_same(text, map, raw, done, i);
-        if (n) put_code(text, map, code, i);
-        else if (properties && (n = continued_at(raw, i))) {}
-        else {
+        if (n)
+            put_code(text, map, code, i);
+        else if (properties && (n = continued_at(raw, i))) {
+        } else {
             n = 2;
             put(text, map, known && raw.data[i + 1] ? &to[known - from] : &raw.data[i + 1], 1, i);
         }
@@ -344,8 +365,10 @@ static void encode_backslashes(dgm_text t, dgm_writer *raw, const char *escaped,
         uint32_t code = 0;
         const size_t n = dgm_utf8_next(t.data + i, t.size - i, &code);
         const char c = t.data[i], *known = c ? strchr(control, c) : NULL;
-        if (known) dgm_write_format(raw, "\\%c", letters[known - control]);
-        else if (code < 0x20 || (ascii && code > 0x7E)) put_unicode(raw, code);
+        if (known)
+            dgm_write_format(raw, "\\%c", letters[known - control]);
+        else if (code < 0x20 || (ascii && code > 0x7E))
+            put_unicode(raw, code);
         else {
             if (c && strchr(escaped, c)) dgm_write_u8(raw, '\\');
             dgm_write_bytes(raw, t.data + i, n);

@@ -23,17 +23,18 @@ static bool is_among(dgm_text name, const char *const *list)
 
 bool dgm_html_is_inline(dgm_text name)
 {
-    static const char *const names[] = {
-        "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "img", "ins",
-        "kbd", "mark", "nobr", "q", "rb", "rp", "rt", "ruby", "s", "samp", "small", "span", "strike", "strong", "sub", "sup",
-        "time", "tt", "u", "var", "wbr", "input", "label", "br", NULL};
+    static const char *const names[] = {"a",     "abbr", "acronym", "b",      "bdi",  "bdo", "big",  "cite", "code",
+                                        "data",  "del",  "dfn",     "em",     "font", "i",   "img",  "ins",  "kbd",
+                                        "mark",  "nobr", "q",       "rb",     "rp",   "rt",  "ruby", "s",    "samp",
+                                        "small", "span", "strike",  "strong", "sub",  "sup", "time", "tt",   "u",
+                                        "var",   "wbr",  "input",   "label",  "br",   NULL};
     return is_among(name, names);
 }
 
 bool dgm_html_is_void(dgm_text name)
 {
-    static const char *const names[] = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param",
-                                        "source", "track", "wbr", NULL};
+    static const char *const names[] = {"area", "base", "br",    "col",    "embed", "hr",  "img", "input",
+                                        "link", "meta", "param", "source", "track", "wbr", NULL};
     return is_among(name, names);
 }
 
@@ -45,14 +46,15 @@ bool dgm_html_is_code(dgm_text name)
 
 bool dgm_html_is_raw(dgm_text name)
 {
-    static const char *const names[] = {"pre", "script", "style", "svg", "math", "template", "textarea", "xmp", "listing",
-                                        "plaintext", "iframe", "noembed", "object", NULL};
+    static const char *const names[] = {"pre", "script",  "style",     "svg",    "math",    "template", "textarea",
+                                        "xmp", "listing", "plaintext", "iframe", "noembed", "object",   NULL};
     return is_among(name, names);
 }
 
 bool dgm_html_closes_itself(dgm_text name)
 {
-    static const char *const names[] = {"p", "li", "td", "th", "tr", "dt", "dd", "option", "optgroup", "thead", "tbody",
-                                        "tfoot", "colgroup", "rp", "rt", "rb", "html", "head", "body", NULL};
+    static const char *const names[] = {"p",      "li",       "td",    "th",    "tr",    "dt",       "dd",
+                                        "option", "optgroup", "thead", "tbody", "tfoot", "colgroup", "rp",
+                                        "rt",     "rb",       "html",  "head",  "body",  NULL};
     return is_among(name, names);
 }

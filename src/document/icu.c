@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Messages of ICU with branches. Each branch is translated as the whole sentence that it makes, since languages differ in
-// what a number changes:
+// Messages of ICU with branches. Each branch is translated as the whole sentence that it makes, since languages
+// differ in what a number changes:
 //
 //     You have {n, plural, one {# file} other {# files}}.
 //     {n, plural, one {Sie haben # Datei.} other {Sie haben # Dateien.}}
@@ -138,7 +138,7 @@ dgm_status dgm_icu_items(dgm_document *d, dgm_text text, bool *found, dgm_error 
 {
     *found = dgm_icu_is_message(text);
     if (!*found || count_leaves(text, 0) > LEAVES_MAX) return DGM_OK; // left alone: it makes no line
-    char *copy = dgm_strndup(text.data, text.size); // the pool, where it lies, grows
+    char *copy = dgm_strndup(text.data, text.size);                   // the pool, where it lies, grows
     if (!copy) return dgm_no_memory(err);
     const dgm_status st = expand(d, (dgm_text){copy, text.size}, err);
     dgm_free(copy);

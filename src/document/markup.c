@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Tags find their words in a translation: dgm_tags_place of dragoman/document.h.
 //
-// Pairs of tags are a tree: the text is the root, a pair is the child of the pair around it. Every source word belongs to
-// the innermost pair that has most of its letters. A target word belongs where the source words belong that it is
-// linked to, the long ones counting for more; then, from the outside inwards, a pair takes the longest run of its words that lies
-// within the pair around it. Words that are linked to nothing are bridged. So pairs stay nested as they were, and no two
-// that stood side by side overlap. Tags without a partner stand at the word that follows them in the source, or else
-// behind the one before; a pair that lost all its words stands around that word.
+// Pairs of tags are a tree: the text is the root, a pair is the child of the pair around it. Every source word
+// belongs to the innermost pair that has most of its letters. A target word belongs where the source words belong
+// that it is linked to, the long ones counting for more; then, from the outside inwards, a pair takes the longest run
+// of its words that lies within the pair around it. Words that are linked to nothing are bridged. So pairs stay
+// nested as they were, and no two that stood side by side overlap. Tags without a partner stand at the word that
+// follows them in the source, or else behind the one before; a pair that lost all its words stands around that word.
 //
 //     source   Press the <b>red button</b> now.      words   0 1 [2 3] 4
 //     target   Jetzt den roten Knopf drücken.        belong  4 1  2 3  0   ->  <b>roten Knopf</b>
@@ -18,21 +18,21 @@
 #include "text/unicode.h"
 
 typedef struct word {
-    size_t begin, end;   // without marks at its ends, unless there is nothing else
-    size_t first, last;  // with them
-    int32_t node;        // source: of the pair it belongs to; target: likewise
+    size_t begin, end;  // without marks at its ends, unless there is nothing else
+    size_t first, last; // with them
+    int32_t node;       // source: of the pair it belongs to; target: likewise
     int32_t letters;
-    int32_t links;       // source: how many target words are linked to it
+    int32_t links; // source: how many target words are linked to it
 } word;
 
 // A pair, or a tag without a partner; 0 is the whole text.
 typedef struct node {
     int32_t parent;
-    int32_t open, close;    // tags; -1: none
-    size_t from, to;        // in the source
-    size_t begin, end;      // in the translation
-    int32_t words;          // source words that belong to it or to pairs inside
-    int32_t first, last;    // target words of its span; last < first: none
+    int32_t open, close; // tags; -1: none
+    size_t from, to;     // in the source
+    size_t begin, end;   // in the translation
+    int32_t words;       // source words that belong to it or to pairs inside
+    int32_t first, last; // target words of its span; last < first: none
     bool point;
 } node;
 
@@ -146,12 +146,12 @@ static void place_source_words(placing *p)
             const size_t begin = y->from > x->begin ? y->from : x->begin, end = y->to < x->end ? y->to : x->end;
             if (!y->point && begin < end && 2 * (end - begin) >= x->end - x->begin) x->node = (int32_t)n;
         }
-        for (int32_t n = x->node; n >= 0; n = p->nodes[n].parent) p->nodes[n].words++;
+        for (int32_t n = x->letters ? x->node : -1; n >= 0; n = p->nodes[n].parent) p->nodes[n].words++;
     }
     // A pair around a small part of a word still takes that word along.
     for (size_t n = 1; n < p->node_count; n++)
         for (size_t w = 0; w < p->from_count && !p->nodes[n].words && !p->nodes[n].point; w++)
-            if (p->from[w].begin < p->nodes[n].to && p->nodes[n].from < p->from[w].end &&
+            if (p->from[w].letters && p->from[w].begin < p->nodes[n].to && p->nodes[n].from < p->from[w].end &&
                 p->from[w].node == p->nodes[n].parent) {
                 p->from[w].node = (int32_t)n;
                 p->nodes[n].words++;
@@ -190,7 +190,8 @@ static int32_t vote(const placing *p, size_t first, size_t last)
         const int32_t candidate = p->from[p->links[i].source].node;
         float sum = 0;
         for (size_t k = first; k < last; k++)
-            if (is_link(p, k) && p->from[p->links[k].source].node == candidate) sum += weight_of(&p->from[p->links[k].source]);
+            if (is_link(p, k) && p->from[p->links[k].source].node == candidate)
+                sum += weight_of(&p->from[p->links[k].source]);
         if (sum > most || (sum == most && candidate > best)) {
             best = candidate;
             most = sum;
@@ -213,7 +214,8 @@ static void place_target_words(placing *p)
 // Without links: by position.
 static void place_by_position(placing *p)
 {
-    for (size_t i = 0; i < p->to_count && p->from_count; i++) p->to[i].node = p->from[i * p->from_count / p->to_count].node;
+    for (size_t i = 0; i < p->to_count && p->from_count; i++)
+        p->to[i].node = p->from[i * p->from_count / p->to_count].node;
 }
 
 // A pair whose words all went to others takes the word that is linked to it most, from the pair around it.
@@ -333,25 +335,30 @@ static bool follows_word(const placing *p, size_t at, size_t *number)
     return false;
 }
 
+// The next word with letters from `from` on, forwards or backwards; -1: none.
+static int32_t next_word(const placing *p, int32_t from, int32_t step)
+{
+    while (from >= 0 && from < (int32_t)p->from_count && !p->from[from].letters) from += step;
+    return from < (int32_t)p->from_count ? from : -1;
+}
+
+// Where a tag stands that was before byte `at` of the source: directly behind the word that it follows, else before
+// the word that it stands at, else behind the last one before it.
 static size_t point_of(const placing *p, size_t at)
 {
-    size_t behind = 0, next = 0;
+    size_t behind = 0, first = 0;
     const bool follows = follows_word(p, at, &behind);
-    if (!p->to_count || !p->from_count || at <= p->from[0].first) return 0;
-    if (at >= p->from[p->from_count - 1].last) return p->target.size;
-    if (follows) {
-        const int32_t t = linked(p, behind, true);
-        if (t >= 0) return at >= p->from[behind].last || at > p->from[behind].end ? p->to[t].last : p->to[t].end;
-    }
-    while (next < p->from_count && p->from[next].first < at) next++;
-    for (size_t i = next; i < p->from_count && i < next + 2; i++) {
-        const int32_t t = linked(p, i, false);
-        if (t >= 0) return p->to[t].first;
-    }
-    for (size_t i = next; i-- > 0;) {
-        const int32_t t = linked(p, i, true);
-        if (t >= 0) return p->to[t].last;
-    }
+    while (first < p->from_count && p->from[first].first < at) first++;
+    const int32_t next = next_word(p, (int32_t)first, 1), before = next_word(p, (int32_t)first - 1, -1);
+    if (!p->to_count || before < 0) return 0;
+    if (next < 0 && !(follows && at < p->from[behind].last)) return p->target.size;
+    int32_t t = follows ? linked(p, behind, true) : -1;
+    if (t >= 0) return at > p->from[behind].end ? p->to[t].last : p->to[t].end;
+    t = next == (int32_t)first ? linked(p, first, false) : -1;
+    if (t >= 0) return p->to[t].first;
+    for (int32_t i = before; i >= 0; i--)
+        if ((t = linked(p, (size_t)i, true)) >= 0)
+            return t + 1 < (int32_t)p->to_count ? p->to[t + 1].first : p->target.size;
     return 0;
 }
 
@@ -360,8 +367,10 @@ static void place_point(placing *p, int32_t n)
     node *x = &p->nodes[n];
     const node *around = &p->nodes[x->parent];
     size_t at = point_of(p, x->from);
-    if (x->from == around->from && x->parent) at = around->begin;
-    else if (x->from == around->to && x->parent) at = around->end;
+    if (x->from == around->from && x->parent)
+        at = around->begin;
+    else if (x->from == around->to && x->parent)
+        at = around->end;
     if (at < around->begin) at = around->begin;
     if (at > around->end) at = around->end;
     x->begin = x->end = at;
@@ -390,7 +399,8 @@ static bool is_free(const placing *p, int32_t n, int32_t target)
     return !taken;
 }
 
-// A pair that nothing is linked to takes the word where it would stand, if that belongs to nobody but the pair around it.
+// A pair that nothing is linked to takes the word where it would stand, if that belongs to nobody but the pair around
+// it.
 static void take_nearest(placing *p, int32_t n)
 {
     node *x = &p->nodes[n];
@@ -437,8 +447,10 @@ static void place_nodes(placing *p)
             choose_run(p, n);
         }
         if (x->words && x->last < x->first) take_nearest(p, n);
-        if (x->last >= x->first) place_span(p, n);
-        else place_point(p, n);
+        if (x->last >= x->first)
+            place_span(p, n);
+        else
+            place_point(p, n);
     }
     for (int32_t n = 1; n < (int32_t)p->node_count; n++)
         if (p->nodes[n].point) place_point(p, n);
@@ -503,26 +515,33 @@ static dgm_status place(placing *p, size_t *places, size_t *order, dgm_error *er
     if (!p->nodes || !p->node_of) return dgm_no_memory(err);
     make_tree(p);
     place_source_words(p);
-    if (p->link_count) place_target_words(p);
-    else place_by_position(p);
+    if (p->link_count)
+        place_target_words(p);
+    else
+        place_by_position(p);
     place_nodes(p);
     return emit(p, places, order, err);
 }
 
 dgm_status dgm_tags_place(const char *source, size_t source_size, const dgm_tag *tags, size_t count,
-                          const char *translation, size_t translation_size, const dgm_link *links,
-                          size_t link_count, size_t *places, size_t *order, dgm_error *err)
+                          const char *translation, size_t translation_size, const dgm_link *links, size_t link_count,
+                          size_t *places, size_t *order, dgm_error *err)
 {
     DGM_FAIL_IF((!source && source_size) || (!translation && translation_size) || (!links && link_count), err,
                 DGM_ERR_ARGUMENT, "dgm_tags_place needs a text, its translation and the links between them");
     DGM_FAIL_IF(count && (!tags || !places || !order), err, DGM_ERR_ARGUMENT,
                 "dgm_tags_place needs tags and room for their places and their order");
-    DGM_FAIL_IF(count > DGM_TAGS_MOST, err, DGM_ERR_UNSUPPORTED, "%zu tags in one text: at most %d", count, DGM_TAGS_MOST);
+    DGM_FAIL_IF(count > DGM_TAGS_MOST, err, DGM_ERR_UNSUPPORTED, "%zu tags in one text: at most %d", count,
+                DGM_TAGS_MOST);
     for (size_t i = 0; i < count; i++)
         DGM_FAIL_IF(tags[i].at > source_size || (i && tags[i].at < tags[i - 1].at), err, DGM_ERR_ARGUMENT,
                     "tag %zu stands behind the text or before the one before it", i + 1);
-    placing p = {.source = {source, source_size}, .target = {translation, translation_size},
-                 .tags = tags, .tag_count = count, .links = links, .link_count = link_count};
+    placing p = {.source = {source, source_size},
+                 .target = {translation, translation_size},
+                 .tags = tags,
+                 .tag_count = count,
+                 .links = links,
+                 .link_count = link_count};
     const dgm_status st = count ? place(&p, places, order, err) : DGM_OK;
     dgm_free(p.from);
     dgm_free(p.to);

@@ -27,15 +27,23 @@ static bool is_special(dgm_text t, size_t pos)
 {
     const char c = t.data[pos], before = pos ? t.data[pos - 1] : ' ', next = char_at(t, pos + 1);
     switch (c) {
-    case '\\': return is_punctuation(next) || next == 0;
+    case '\\':
+        return is_punctuation(next) || next == 0;
     case '*':
-    case '`': return true;
-    case '_': return !(is_plain(before) && is_plain(next));
-    case '<': return next == '/' || next == '!' || next == '?' || is_plain(next);
-    case ']': return next == '(' || next == '[';
-    case '|': return true;
-    case '~': return before == '~' || next == '~';
-    default: return false;
+    case '`':
+        return true;
+    case '_':
+        return !(is_plain(before) && is_plain(next));
+    case '<':
+        return next == '/' || next == '!' || next == '?' || is_plain(next);
+    case ']':
+        return next == '(' || next == '[';
+    case '|':
+        return true;
+    case '~':
+        return before == '~' || next == '~';
+    default:
+        return false;
     }
 }
 
@@ -44,8 +52,10 @@ static void encode_md(dgm_text t, dgm_writer *raw)
     for (size_t i = 0; i < t.size; i++) {
         const bool blank = t.data[i] == '\xc2' && char_at(t, i + 1) == '\xa0';
         if (is_special(t, i)) dgm_write_u8(raw, '\\');
-        if (blank) dgm_write_text(raw, "&nbsp;");
-        else dgm_write_u8(raw, (uint8_t)t.data[i]);
+        if (blank)
+            dgm_write_text(raw, "&nbsp;");
+        else
+            dgm_write_u8(raw, (uint8_t)t.data[i]);
         i += blank;
     }
 }
@@ -72,7 +82,9 @@ void dgm_md_shown(dgm_text text, bool address, char *shown, size_t room)
     shown[0] = 0;
     if (!text.size || text.size >= room) return;
     for (size_t i = 0; i < text.size; i++)
-        if (text.data[i] <= ' ' || (!address && !is_plain(text.data[i]) && text.data[i] != '_' && text.data[i] != '.')) return;
+        if (text.data[i] <= ' ' ||
+            (!address && !is_plain(text.data[i]) && text.data[i] != '_' && text.data[i] != '.'))
+            return;
     memcpy(shown, text.data, text.size);
     shown[text.size] = 0;
 }
@@ -83,9 +95,9 @@ void dgm_md_shown(dgm_text text, bool address, char *shown, size_t room)
 static bool begins_block(dgm_text t, size_t pos)
 {
     const char c = char_at(t, pos), next = char_at(t, pos + 1);
-    if (c == '>' || c == '=' || c == '#' || c == '|' || c == ':') return true;
+    if (c == '>' || c == '=' || c == '#') return true;
     if ((c == '-' || c == '+') && (next == ' ' || next == 0 || next == c)) return true;
-    if (c == '~' || (c == '`' && next == '`')) return true;
+    if ((c == '~' || c == '`') && next == c && char_at(t, pos + 2) == c) return true;
     size_t i = pos;
     while (char_at(t, i) >= '0' && char_at(t, i) <= '9') i++;
     return i > pos && (char_at(t, i) == '.' || char_at(t, i) == ')') && (char_at(t, i + 1) == ' ' || i + 1 >= t.size);
@@ -146,7 +158,9 @@ dgm_status dgm_md_write(const dgm_document *d, size_t index, dgm_text encoded, d
     const bool hard = memchr(encoded.data, '\n', encoded.size) != NULL; // has line breaks of its own
     const size_t at = put_start(dgm_source_part(d, s->source, s->begin, s->end), encoded, out);
     (void)err;
-    if (width && !hard) put_wrapped(encoded, at, width > indent.size ? width - indent.size : width, indent, out);
-    else dgm_write_bytes(out, encoded.data + at, encoded.size - at);
+    if (width && !hard)
+        put_wrapped(encoded, at, width > indent.size ? width - indent.size : width, indent, out);
+    else
+        dgm_write_bytes(out, encoded.data + at, encoded.size - at);
     return DGM_OK;
 }

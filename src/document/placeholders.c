@@ -39,13 +39,11 @@ static size_t enclosed(dgm_text t, size_t pos, const char *open, const char *clo
     return 0;
 }
 
-// "%s", "%1$s", "%-5.2f", "%ld", "%@"; not the sign of percent in "5% of" or "100 % sure".
+// "%s", "%1$s", "%-5.2f", "%ld", "%@"; not the sign of percent in "5% of", "100 % sure" or "100%ig".
 static size_t format_at(dgm_text t, size_t pos)
 {
-    const char before = pos ? t.data[pos - 1] : ' ', two = pos > 1 ? t.data[pos - 2] : ' ';
     size_t end = pos + 1;
     if (char_at(t, end) == '%') return 2;
-    if (is_digit(before) || (before == ' ' && is_digit(two))) return 0;
     while (is_digit(char_at(t, end)) || (char_at(t, end) && strchr("$-+.#*lhzjqL'", t.data[end]))) end++;
     const char kind = char_at(t, end);
     if (!kind || !strchr("sdifuxXcgGeEop@n", kind)) return 0;
@@ -68,9 +66,20 @@ static size_t emoji_at(dgm_text t, size_t pos)
     size_t end = pos + 1;
     bool letters = false;
     if (pos && (is_plain(t.data[pos - 1]) || t.data[pos - 1] == ':')) return 0;
-    while (is_plain(char_at(t, end)) || char_at(t, end) == '+' || char_at(t, end) == '-') letters |= is_letter(t.data[end++]);
+    while (is_plain(char_at(t, end)) || char_at(t, end) == '+' || char_at(t, end) == '-')
+        letters |= is_letter(t.data[end++]);
     const bool sign = end == pos + 3 && (t.data[pos + 1] == '+' || t.data[pos + 1] == '-'); // :+1:
-    return end > pos + 1 && char_at(t, end) == ':' && (letters || sign) && char_at(t, end + 1) != ':' ? end + 1 - pos : 0;
+    return end > pos + 1 && char_at(t, end) == ':' && (letters || sign) && char_at(t, end + 1) != ':' ? end + 1 - pos
+                                                                                                      : 0;
+}
+
+// An entity that the file's escaping does not know, or text that holds HTML.
+static size_t entity_at(dgm_text t, size_t pos)
+{
+    size_t end = pos + 1 + (char_at(t, pos + 1) == '#');
+    const size_t name = end;
+    while (is_plain(char_at(t, end)) && end < pos + 32) end++;
+    return end > name && char_at(t, end) == ';' ? end + 1 - pos : 0;
 }
 
 static size_t variable_at(dgm_text t, size_t pos)
@@ -94,16 +103,22 @@ size_t dgm_placeholder_at(dgm_text t, size_t pos, bool icu)
         if (!n) n = enclosed(t, pos, "{{", "}}");
         if (!n) n = enclosed(t, pos, "{%", "%}");
         return n ? n : enclosed(t, pos, "{", "}");
-    case '$': return variable_at(t, pos);
+    case '$':
+        return variable_at(t, pos);
     case '%':
         if (char_at(t, pos + 1) == '{') return enclosed(t, pos, "%{", "}");
         return char_at(t, pos + 1) == '(' ? named_format_at(t, pos) : format_at(t, pos);
     case '#':
         if (char_at(t, pos + 1) == '{') return enclosed(t, pos, "#{", "}");
         return icu && !is_plain(char_at(t, pos + 1)) ? 1 : 0;
-    case ':': return emoji_at(t, pos);
-    case '[': return enclosed(t, pos, "[[", "]]");
-    default: return 0;
+    case ':':
+        return emoji_at(t, pos);
+    case '[':
+        return enclosed(t, pos, "[[", "]]");
+    case '&':
+        return entity_at(t, pos);
+    default:
+        return 0;
     }
 }
 

@@ -18,14 +18,16 @@ dgm_po_format dgm_po_format_of(dgm_text flags)
     static const struct {
         const char *name;
         dgm_po_format format;
-    } known[] = {{"c-format", DGM_PO_C}, {"objc-format", DGM_PO_C}, {"php-format", DGM_PO_C},
-                 {"python-format", DGM_PO_ORDERED}, {"perl-format", DGM_PO_C}, {"javascript-format", DGM_PO_ORDERED}};
+    } known[] = {{"c-format", DGM_PO_C},    {"objc-format", DGM_PO_C},
+                 {"php-format", DGM_PO_C},  {"python-format", DGM_PO_ORDERED},
+                 {"perl-format", DGM_PO_C}, {"javascript-format", DGM_PO_ORDERED}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         const size_t n = strlen(known[i].name);
         for (size_t k = 0; k + n <= flags.size; k++) {
             const char before = k ? flags.data[k - 1] : ' ';
             // "no-c-format" says that it is none.
-            if (memcmp(flags.data + k, known[i].name, n) == 0 && (before == ' ' || before == ',')) return known[i].format;
+            if (memcmp(flags.data + k, known[i].name, n) == 0 && (before == ' ' || before == ','))
+                return known[i].format;
         }
     }
     return DGM_PO_PLAIN;
@@ -44,8 +46,7 @@ static size_t find_arguments(dgm_text t, argument *out)
         size_t end = i + 1;
         while (end < t.size && strchr("0123456789$-+ .#*'lhzjtqLI", t.data[end]) && t.data[end]) end++;
         if (end >= t.size || !strchr("sdiufFgGeEaAxXocpnm@", t.data[end])) continue;
-        if (count < ARGUMENTS_MAX)
-            out[count] = (argument){i, end + 1, memchr(t.data + i, '$', end - i) != NULL};
+        if (count < ARGUMENTS_MAX) out[count] = (argument){i, end + 1, memchr(t.data + i, '$', end - i) != NULL};
         count++;
         i = end;
     }
@@ -54,11 +55,13 @@ static size_t find_arguments(dgm_text t, argument *out)
 
 static bool same_argument(dgm_text a, const argument *x, dgm_text b, const argument *y)
 {
-    return x->end - x->begin == y->end - y->begin && memcmp(a.data + x->begin, b.data + y->begin, x->end - x->begin) == 0;
+    return x->end - x->begin == y->end - y->begin &&
+           memcmp(a.data + x->begin, b.data + y->begin, x->end - x->begin) == 0;
 }
 
 // Which argument of the source each of the translation is, those that are alike in order; false: they differ.
-static bool match(dgm_text source, const argument *from, dgm_text translation, const argument *to, size_t count, size_t *which)
+static bool match(dgm_text source, const argument *from, dgm_text translation, const argument *to, size_t count,
+                  size_t *which)
 {
     bool used[ARGUMENTS_MAX] = {false};
     for (size_t i = 0; i < count; i++) {
@@ -75,7 +78,8 @@ dgm_status dgm_po_check(dgm_text source, dgm_text translation, dgm_po_format for
 {
     argument from[ARGUMENTS_MAX], to[ARGUMENTS_MAX];
     size_t which[ARGUMENTS_MAX] = {0};
-    const size_t count = format ? find_arguments(source, from) : 0, have = format ? find_arguments(translation, to) : 0;
+    const size_t count = format ? find_arguments(source, from) : 0,
+                 have = format ? find_arguments(translation, to) : 0;
     bool moved = false, numbered = false, stars = false;
     if (count != have || count > ARGUMENTS_MAX || !match(source, from, translation, to, count, which)) return DGM_OK;
     for (size_t i = 0; i < count; i++) {

@@ -74,7 +74,8 @@ static bool is_text_attribute(const GumboElement *e, dgm_text element, const cha
     static const char *const names[] = {"alt", "title", "placeholder", "aria-label", "label", NULL};
     for (size_t i = 0; names[i]; i++)
         if (strcmp(name, names[i]) == 0) return true;
-    if (strcmp(name, "value") == 0 && dgm_html_same(element, "input")) return says(e, "type", "submit") || says(e, "type", "button");
+    if (strcmp(name, "value") == 0 && dgm_html_same(element, "input"))
+        return says(e, "type", "submit") || says(e, "type", "button");
     if (strcmp(name, "content") == 0 && dgm_html_same(element, "meta"))
         return says(e, "name", "description") || says(e, "name", "keywords") || says(e, "property", "og:title") ||
                says(e, "property", "og:description");
@@ -106,7 +107,8 @@ static dgm_status enter(page *p, const GumboNode *node, bool *inside, dgm_error 
     const GumboElement *e = &node->v.element;
     const dgm_text name = name_of(e);
     const size_t begin = offset_of(p, &e->original_tag), close = offset_of(p, &e->original_end_tag);
-    const bool copied = node->parse_flags & (GUMBO_INSERTION_RECONSTRUCTED_FORMATTING_ELEMENT | GUMBO_INSERTION_ADOPTION_AGENCY_CLONED);
+    const bool copied = node->parse_flags &
+                        (GUMBO_INSERTION_RECONSTRUCTED_FORMATTING_ELEMENT | GUMBO_INSERTION_ADOPTION_AGENCY_CLONED);
     *inside = true;
     if (begin >= p->t.size || copied) return DGM_OK; // not written in the file
     const bool code = dgm_html_is_code(name), raw = dgm_html_is_raw(name), foreign = is_untranslated(e);
@@ -114,7 +116,8 @@ static dgm_status enter(page *p, const GumboNode *node, bool *inside, dgm_error 
     *inside = false;
     const bool empty = dgm_html_is_void(name);
     const size_t end = close < p->t.size ? close + e->original_end_tag.length
-                       : empty           ? begin + e->original_tag.length : e->end_pos.offset;
+                       : empty           ? begin + e->original_tag.length
+                                         : e->end_pos.offset;
     const bool part = dgm_html_is_inline(name) && !raw;
     return add_area(p, begin, end, part ? AREA_KEEP : AREA_SKIP, err);
 }
@@ -166,7 +169,8 @@ static dgm_status check_depth(const page *p, dgm_error *err)
         dgm_tag_kind kind = DGM_TAG_EMPTY;
         dgm_text name = {NULL, 0};
         const size_t n = p->t.data[i] == '<' ? dgm_tag_at(p->t, i, &kind, &name) : 0;
-        if (n && !dgm_html_is_void(name) && !dgm_html_closes_itself(name)) depth += kind == DGM_TAG_OPEN ? 1 : kind == DGM_TAG_CLOSE && depth ? -1 : 0;
+        if (n && !dgm_html_is_void(name) && !dgm_html_closes_itself(name))
+            depth += kind == DGM_TAG_OPEN ? 1 : kind == DGM_TAG_CLOSE && depth ? -1 : 0;
         DGM_FAIL_IF(depth > DEPTH_MAX, err, DGM_ERR_UNSUPPORTED, "line %zu: elements are nested deeper than %d",
                     dgm_source_line(p->d, p->source, i), DEPTH_MAX);
         i += n ? n : 1;
@@ -197,7 +201,8 @@ static dgm_status begin_segment(page *p, size_t at, dgm_error *err)
 {
     if (p->making) return DGM_OK;
     // Its end is known when the next block begins.
-    const dgm_segment_spec spec = {.source = p->source, .begin = at, .end = at, .escape = p->ascii ? &dgm_escape_html_ascii : &dgm_escape_html};
+    const dgm_segment_spec spec = {
+        .source = p->source, .begin = at, .end = at, .escape = p->ascii ? &dgm_escape_html_ascii : &dgm_escape_html};
     p->making = true;
     p->begin = at;
     p->open_count = 0;
@@ -206,7 +211,9 @@ static dgm_status begin_segment(page *p, size_t at, dgm_error *err)
 
 static dgm_status add_attribute(page *p, const area *a, dgm_error *err)
 {
-    const dgm_segment_spec spec = {.source = p->source, .begin = a->begin, .end = a->end,
+    const dgm_segment_spec spec = {.source = p->source,
+                                   .begin = a->begin,
+                                   .end = a->end,
                                    .escape = p->ascii ? &dgm_escape_html_attribute_ascii : &dgm_escape_html_attribute,
                                    .flags = DGM_SEGMENT_NESTED};
     DGM_TRY(dgm_segment_begin(p->d, &spec, NULL, err));
@@ -250,7 +257,8 @@ static void shown_of(dgm_text bytes, char *out, size_t room)
     const char *from = memchr(bytes.data, '>', bytes.size);
     size_t size = 0;
     for (const char *c = from ? from + 1 : bytes.data + bytes.size; c < bytes.data + bytes.size && *c != '<'; c++) {
-        const bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') || *c == '_' || *c == '.';
+        const bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
+                           *c == '_' || *c == '.';
         if (!plain || size + 1 >= room) {
             size = 0;
             break;
@@ -283,7 +291,8 @@ static dgm_status read_tag(page *p, size_t pos, size_t *next, dgm_error *err)
         *next = (size_t)(end - p->t.data) + 1;
         return end_segment(p, pos, err);
     }
-    if (!name.size) return p->making ? dgm_segment_empty(p->d, (dgm_text){p->t.data + pos, n}, err) : DGM_OK; // a comment
+    if (!name.size)
+        return p->making ? dgm_segment_empty(p->d, (dgm_text){p->t.data + pos, n}, err) : DGM_OK; // a comment
     if (dgm_html_is_inline(name)) return add_inline(p, pos, n, kind, name, err);
     return end_segment(p, pos, err);
 }
@@ -354,8 +363,11 @@ static dgm_status read_html(dgm_document *d, dgm_error *err)
 static bool sniff_html(dgm_text data)
 {
     size_t at = 0;
-    while (at < data.size && (data.data[at] == ' ' || data.data[at] == '\n' || data.data[at] == '\r' || data.data[at] == '\t')) at++;
-    const dgm_text doctype = {data.data + at, data.size - at < 14 ? 0 : 14}, html = {data.data + at, data.size - at < 5 ? 0 : 5};
+    while (at < data.size &&
+           (data.data[at] == ' ' || data.data[at] == '\n' || data.data[at] == '\r' || data.data[at] == '\t'))
+        at++;
+    const dgm_text doctype = {data.data + at, data.size - at < 14 ? 0 : 14},
+                   html = {data.data + at, data.size - at < 5 ? 0 : 5};
     return dgm_html_same(doctype, "<!doctype html") || dgm_html_same(html, "<html");
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// JSON with texts for people (i18n files): all strings that are values. Jansson says whether it is JSON; then strings are
-// found by a walk over the bytes, which are known to be good. Keys stay, and what stands under a key that begins with "@"
-// (notes in ARB files).
+// JSON with texts for people (i18n files): all strings that are values. Jansson says whether it is JSON; then strings
+// are found by a walk over the bytes, which are known to be good. Keys stay, and what stands under a key that begins
+// with "@" (notes in ARB files).
 #include <string.h>
 
 #include "base/json.h"
@@ -19,8 +19,10 @@ typedef struct walk {
 static size_t end_of_string(dgm_text t, size_t pos)
 {
     for (size_t i = pos + 1; i < t.size; i++) {
-        if (t.data[i] == '\\') i++;
-        else if (t.data[i] == '"') return i;
+        if (t.data[i] == '\\')
+            i++;
+        else if (t.data[i] == '"')
+            return i;
     }
     return t.size;
 }
@@ -33,7 +35,9 @@ static bool is_key(dgm_text t, size_t pos)
 
 static dgm_status add_value(walk *w, size_t begin, size_t end, dgm_error *err)
 {
-    const dgm_segment_spec spec = {.begin = begin, .end = end, .escape = w->escape,
+    const dgm_segment_spec spec = {.begin = begin,
+                                   .end = end,
+                                   .escape = w->escape,
                                    .flags = DGM_SEGMENT_LINES | DGM_SEGMENT_TAGS | DGM_SEGMENT_ICU};
     DGM_TRY(dgm_segment_begin(w->d, &spec, NULL, err));
     DGM_TRY(dgm_segment_raw(w->d, (dgm_text){w->t.data + begin, end - begin}, err));

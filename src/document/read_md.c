@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Markdown: CommonMark with tables, strike-through and task lists, by MD4C. Front matter, code and blocks of HTML stay.
+// Markdown: CommonMark with tables, strike-through and task lists, by MD4C. Front matter, code and blocks of HTML
+// stay.
 //
 // MD4C says which text there is and where, and which spans it stands in, but not where their marks are. These lie
 // between one text and the next: what closes is read forwards from the text before it, what opens backwards from the
 // text behind it.
 //
-//     See **the [manual](m.html)**.      text "See "  strong  text "the "  link  text "manual"  /link  /strong  text "."
+//     See **the [manual](m.html)**.      text "See "  strong  text "the "  link  text "manual"  /link  /strong  text
+//     "."
 #include <md4c.h>
 #include <string.h>
 
@@ -15,7 +17,15 @@
 
 enum { SPANS_MAX = 64 };
 
-typedef enum event_kind { EVENT_TEXT, EVENT_ENTITY, EVENT_HTML, EVENT_SOFT, EVENT_HARD, EVENT_ENTER, EVENT_LEAVE } event_kind;
+typedef enum event_kind {
+    EVENT_TEXT,
+    EVENT_ENTITY,
+    EVENT_HTML,
+    EVENT_SOFT,
+    EVENT_HARD,
+    EVENT_ENTER,
+    EVENT_LEAVE
+} event_kind;
 
 typedef struct event {
     event_kind kind;
@@ -51,11 +61,16 @@ static int on_text(MD_TEXTTYPE type, const MD_CHAR *text, MD_SIZE size, void *us
     const size_t at = inside ? (size_t)(text - r->t.data) : 0;
     event e = {.kind = EVENT_TEXT, .begin = at, .end = at + size};
     if (r->quiet) return 0;
-    if (type == MD_TEXT_SOFTBR) e.kind = EVENT_SOFT;
-    else if (type == MD_TEXT_BR) e.kind = EVENT_HARD;
-    else if (!inside) return 0; // a line break in code
-    else if (type == MD_TEXT_ENTITY) e.kind = EVENT_ENTITY;
-    else if (type == MD_TEXT_HTML) e.kind = EVENT_HTML;
+    if (type == MD_TEXT_SOFTBR)
+        e.kind = EVENT_SOFT;
+    else if (type == MD_TEXT_BR)
+        e.kind = EVENT_HARD;
+    else if (!inside)
+        return 0; // a line break in code
+    else if (type == MD_TEXT_ENTITY)
+        e.kind = EVENT_ENTITY;
+    else if (type == MD_TEXT_HTML)
+        e.kind = EVENT_HTML;
     return add_event(r, e);
 }
 
@@ -93,15 +108,21 @@ static size_t opening(dgm_text t, size_t pos, MD_SPANTYPE span)
     size_t blank = 0;
     const char before = pos ? t.data[pos - 1] : 0;
     switch (span) {
-    case MD_SPAN_EM: return before == '*' || before == '_' ? 1 : 0;
-    case MD_SPAN_STRONG: return before == '*' || before == '_' ? 2 : 0;
-    case MD_SPAN_DEL: return run_back(t, pos, '~') > 1 ? 2 : run_back(t, pos, '~');
+    case MD_SPAN_EM:
+        return before == '*' || before == '_' ? 1 : 0;
+    case MD_SPAN_STRONG:
+        return before == '*' || before == '_' ? 2 : 0;
+    case MD_SPAN_DEL:
+        return run_back(t, pos, '~') > 1 ? 2 : run_back(t, pos, '~');
     case MD_SPAN_CODE:
         blank = before == ' ' || before == '\n';
         return run_back(t, pos - blank, '`') ? run_back(t, pos - blank, '`') + blank : 0;
-    case MD_SPAN_A: return before == '[' || before == '<' ? 1 : 0;
-    case MD_SPAN_IMG: return before == '[' && pos > 1 && t.data[pos - 2] == '!' ? 2 : 0;
-    default: return 0;
+    case MD_SPAN_A:
+        return before == '[' || before == '<' ? 1 : 0;
+    case MD_SPAN_IMG:
+        return before == '[' && pos > 1 && t.data[pos - 2] == '!' ? 2 : 0;
+    default:
+        return 0;
     }
 }
 
@@ -110,10 +131,14 @@ static size_t behind(dgm_text t, size_t pos, char open, char close)
 {
     int depth = 0;
     for (size_t i = pos; i < t.size; i++) {
-        if (t.data[i] == '\\') i++;
-        else if (t.data[i] == open) depth++;
-        else if (t.data[i] == close && --depth == 0) return i + 1;
-        else if (t.data[i] == '\n' && i + 1 < t.size && t.data[i + 1] == '\n') break;
+        if (t.data[i] == '\\')
+            i++;
+        else if (t.data[i] == open)
+            depth++;
+        else if (t.data[i] == close && --depth == 0)
+            return i + 1;
+        else if (t.data[i] == '\n' && i + 1 < t.size && t.data[i + 1] == '\n')
+            break;
     }
     return pos;
 }
@@ -124,9 +149,12 @@ static size_t closing(dgm_text t, size_t pos, MD_SPANTYPE span)
     const char c = pos < t.size ? t.data[pos] : 0, next = pos + 1 < t.size ? t.data[pos + 1] : 0;
     size_t blank = 0;
     switch (span) {
-    case MD_SPAN_EM: return c == '*' || c == '_' ? 1 : 0;
-    case MD_SPAN_STRONG: return c == '*' || c == '_' ? 2 : 0;
-    case MD_SPAN_DEL: return run_of(t, pos, '~') > 1 ? 2 : run_of(t, pos, '~');
+    case MD_SPAN_EM:
+        return c == '*' || c == '_' ? 1 : 0;
+    case MD_SPAN_STRONG:
+        return c == '*' || c == '_' ? 2 : 0;
+    case MD_SPAN_DEL:
+        return run_of(t, pos, '~') > 1 ? 2 : run_of(t, pos, '~');
     case MD_SPAN_CODE:
         blank = c == ' ' || c == '\n';
         return run_of(t, pos + blank, '`') ? run_of(t, pos + blank, '`') + blank : 0;
@@ -136,7 +164,8 @@ static size_t closing(dgm_text t, size_t pos, MD_SPANTYPE span)
         if (c != ']') return 0;
         if (next == '(') return behind(t, pos + 1, '(', ')') - pos;
         return next == '[' ? behind(t, pos + 1, '[', ']') - pos : 1;
-    default: return 0;
+    default:
+        return 0;
     }
 }
 
@@ -228,7 +257,8 @@ static dgm_status keep_span(making *m, size_t *i, dgm_error *err)
     const dgm_text bytes = {r->t.data + begin, end > begin ? end - begin : 0};
     char shown[64] = "";
     const event *text = *i + 1 < last ? &r->events[*i + 1] : NULL;
-    if (text && last == *i + 2 && has_place(text)) dgm_md_shown(dgm_source_part(r->d, 0, text->begin, text->end), enter->span == MD_SPAN_A, shown, sizeof shown);
+    if (text && last == *i + 2 && has_place(text))
+        dgm_md_shown(dgm_source_part(r->d, 0, text->begin, text->end), enter->span == MD_SPAN_A, shown, sizeof shown);
     *i = last;
     if (enter->span == MD_SPAN_IMG) return dgm_segment_empty(r->d, bytes, err);
     return dgm_segment_keep(r->d, bytes, *shown ? shown : NULL, err);
@@ -240,12 +270,14 @@ static dgm_status add_html(making *m, const event *e, dgm_error *err)
     dgm_tag_kind kind = DGM_TAG_EMPTY;
     dgm_text name = {NULL, 0};
     dgm_tag_at(bytes, 0, &kind, &name);
-    if (name.size == 2 && (memcmp(name.data, "br", 2) == 0 || memcmp(name.data, "BR", 2) == 0)) return dgm_segment_break(m->r->d, bytes, err);
+    if (name.size == 2 && (memcmp(name.data, "br", 2) == 0 || memcmp(name.data, "BR", 2) == 0))
+        return dgm_segment_break(m->r->d, bytes, err);
     if (kind == DGM_TAG_OPEN && m->depth < SPANS_MAX) {
         m->open[m->depth].name = name;
         return dgm_segment_open(m->r->d, bytes, &m->open[m->depth++].pair, err);
     }
-    if (kind == DGM_TAG_CLOSE && m->depth && m->open[m->depth - 1].name.size && dgm_text_equal(m->open[m->depth - 1].name, name))
+    if (kind == DGM_TAG_CLOSE && m->depth && m->open[m->depth - 1].name.size &&
+        dgm_text_equal(m->open[m->depth - 1].name, name))
         return dgm_segment_close(m->r->d, bytes, m->open[--m->depth].pair, err);
     return dgm_segment_empty(m->r->d, bytes, err);
 }
@@ -267,8 +299,14 @@ static dgm_status add_span(making *m, size_t *i, dgm_error *err)
 static dgm_text line_break(const reading *r, size_t i)
 {
     size_t from = 0, to = 0;
-    for (size_t k = i; k-- > 0 && !from;) from = has_place(&r->events[k]) ? r->events[k].end : r->events[k].bytes.size ? place_of(r, r->events[k].bytes) + r->events[k].bytes.size : 0;
-    for (size_t k = i + 1; k < r->count && !to; k++) to = has_place(&r->events[k]) ? r->events[k].begin : r->events[k].bytes.size ? place_of(r, r->events[k].bytes) : 0;
+    for (size_t k = i; k-- > 0 && !from;)
+        from = has_place(&r->events[k])  ? r->events[k].end
+               : r->events[k].bytes.size ? place_of(r, r->events[k].bytes) + r->events[k].bytes.size
+                                         : 0;
+    for (size_t k = i + 1; k < r->count && !to; k++)
+        to = has_place(&r->events[k])  ? r->events[k].begin
+             : r->events[k].bytes.size ? place_of(r, r->events[k].bytes)
+                                       : 0;
     return (dgm_text){r->t.data + from, to > from ? to - from : 0};
 }
 
@@ -279,12 +317,24 @@ static dgm_status add_parts(making *m, dgm_error *err)
         const event *e = &r->events[i];
         const dgm_text text = {r->t.data + e->begin, e->end - e->begin};
         switch (e->kind) {
-        case EVENT_TEXT: DGM_TRY(dgm_segment_text(r->d, text, err)); break;
-        case EVENT_ENTITY: DGM_TRY(dgm_md_entity(r->d, text, err)); break;
-        case EVENT_HTML: DGM_TRY(add_html(m, e, err)); break;
-        case EVENT_SOFT: DGM_TRY(dgm_segment_text(r->d, dgm_text_of(" "), err)); break;
-        case EVENT_HARD: DGM_TRY(dgm_segment_break(r->d, line_break(r, i), err)); break;
-        default: DGM_TRY(add_span(m, &i, err)); break;
+        case EVENT_TEXT:
+            DGM_TRY(dgm_segment_text(r->d, text, err));
+            break;
+        case EVENT_ENTITY:
+            DGM_TRY(dgm_md_entity(r->d, text, err));
+            break;
+        case EVENT_HTML:
+            DGM_TRY(add_html(m, e, err));
+            break;
+        case EVENT_SOFT:
+            DGM_TRY(dgm_segment_text(r->d, dgm_text_of(" "), err));
+            break;
+        case EVENT_HARD:
+            DGM_TRY(dgm_segment_break(r->d, line_break(r, i), err));
+            break;
+        default:
+            DGM_TRY(add_span(m, &i, err));
+            break;
         }
     }
     return DGM_OK;
@@ -356,8 +406,12 @@ static dgm_status read_md(dgm_document *d, dgm_error *err)
 {
     reading r = {.d = d, .t = dgm_document_source(d, 0), .err = err};
     const size_t from = front_matter(r.t);
-    const MD_PARSER parser = {.flags = MD_DIALECT_GITHUB, .enter_block = on_enter_block, .leave_block = on_leave_block,
-                              .enter_span = on_enter_span, .leave_span = on_leave_span, .text = on_text};
+    const MD_PARSER parser = {.flags = MD_DIALECT_GITHUB,
+                              .enter_block = on_enter_block,
+                              .leave_block = on_leave_block,
+                              .enter_span = on_enter_span,
+                              .leave_span = on_leave_span,
+                              .text = on_text};
     const int failed = md_parse(r.t.data + from, (MD_SIZE)(r.t.size - from), &parser, &r);
     dgm_free(r.events);
     DGM_TRY(r.status);

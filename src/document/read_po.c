@@ -23,7 +23,7 @@ typedef struct strings {
 typedef struct entry {
     strings id, plural, str[FORMS_MAX];
     size_t forms;
-    size_t flag_begin, flag_end;   // "fuzzy" with its comma, or the whole line
+    size_t flag_begin, flag_end;     // "fuzzy" with its comma, or the whole line
     size_t former_begin, former_end; // lines of "#|"
     bool fuzzy;
     dgm_po_format format;
@@ -149,7 +149,10 @@ static dgm_status add_form(po *p, const strings *from, const strings *to, size_t
     DGM_TRY(join(p, from, &id, err));
     DGM_TRY(dgm_grow(&f->items, &f->cap, f->count + 1, sizeof *f->items, err));
     f->items[f->count] = (form){id, p->e.format};
-    const dgm_segment_spec spec = {.begin = to->begin, .end = to->end, .escape = &dgm_escape_po, .write = write_string,
+    const dgm_segment_spec spec = {.begin = to->begin,
+                                   .end = to->end,
+                                   .escape = &dgm_escape_po,
+                                   .write = write_string,
                                    .flags = DGM_SEGMENT_LINES | DGM_SEGMENT_TAGS | DGM_SEGMENT_ICU,
                                    .user = (void *)(uintptr_t)f->count++};
     DGM_TRY(dgm_segment_begin(p->d, &spec, segment, err));
@@ -199,7 +202,7 @@ static void read_flags(po *p, size_t begin, size_t end, size_t next)
         size_t before = i;
         while (before > begin && (p->t.data[before - 1] == ' ' || p->t.data[before - 1] == ',')) before--;
         if (e->flag_end == end) e->flag_begin = before; // the last word: the comma before it
-        if (e->flag_end == end && before == begin) { // the only one
+        if (e->flag_end == end && before == begin) {    // the only one
             e->flag_begin = begin;
             e->flag_end = next;
         }
@@ -215,7 +218,8 @@ static dgm_status read_string(po *p, size_t pos, size_t end, dgm_error *err)
     while (close < end && p->t.data[close] != '"') close += p->t.data[close] == '\\' ? 2 : 1;
     if (close >= end) return damaged(p, pos, "a string without its closing quote", err);
     for (size_t i = close + 1; i < end; i++)
-        if (p->t.data[i] != ' ' && p->t.data[i] != '\t') return damaged(p, i, "something stands behind a string", err);
+        if (p->t.data[i] != ' ' && p->t.data[i] != '\t')
+            return damaged(p, i, "something stands behind a string", err);
     if (!p->last->there) *p->last = (strings){.begin = pos, .there = true, .empty = true};
     p->last->end = close + 1;
     p->last->empty = p->last->empty && close == pos + 1;
@@ -249,10 +253,12 @@ static strings *keyword_at(po *p, size_t pos, size_t *size)
 static dgm_status read_keyword(po *p, size_t pos, size_t end, dgm_error *err)
 {
     size_t size = 0;
-    const bool fresh = begins(p->t, pos, "msgctxt") || (begins(p->t, pos, "msgid") && !begins(p->t, pos, "msgid_plural"));
+    const bool fresh =
+        begins(p->t, pos, "msgctxt") || (begins(p->t, pos, "msgid") && !begins(p->t, pos, "msgid_plural"));
     if (fresh && p->e.forms) DGM_TRY(finish_entry(p, err));
     p->last = keyword_at(p, pos, &size);
-    if (!p->last || p->last->there) return damaged(p, pos, "neither a comment nor msgid, msgid_plural or msgstr in its order", err);
+    if (!p->last || p->last->there)
+        return damaged(p, pos, "neither a comment nor msgid, msgid_plural or msgstr in its order", err);
     pos += size;
     while (pos < end && (p->t.data[pos] == ' ' || p->t.data[pos] == '\t')) pos++;
     if (pos >= end || p->t.data[pos] != '"') return damaged(p, pos, "a string in quotes is expected", err);

@@ -28,7 +28,8 @@ static size_t end_of_line(dgm_text t, size_t pos)
 // Where the value begins: behind the key and what separates them.
 static size_t value_of(dgm_text t, size_t pos, size_t end)
 {
-    while (pos < end && !is_blank(t.data[pos]) && t.data[pos] != '=' && t.data[pos] != ':') pos += t.data[pos] == '\\' ? 2 : 1;
+    while (pos < end && !is_blank(t.data[pos]) && t.data[pos] != '=' && t.data[pos] != ':')
+        pos += t.data[pos] == '\\' ? 2 : 1;
     while (pos < end && is_blank(t.data[pos])) pos++;
     if (pos < end && (t.data[pos] == '=' || t.data[pos] == ':')) pos++;
     while (pos < end && is_blank(t.data[pos])) pos++;
@@ -54,7 +55,9 @@ static dgm_status read_properties(dgm_document *d, dgm_error *err)
             continue;
         }
         const size_t end = end_of_line(t, at), begin = value_of(t, at, end);
-        const dgm_segment_spec spec = {.begin = begin, .end = end, .escape = escape,
+        const dgm_segment_spec spec = {.begin = begin,
+                                       .end = end,
+                                       .escape = escape,
                                        .flags = DGM_SEGMENT_LINES | DGM_SEGMENT_TAGS | DGM_SEGMENT_ICU};
         DGM_TRY(dgm_segment_begin(d, &spec, NULL, err));
         DGM_TRY(dgm_segment_raw(d, (dgm_text){t.data + begin, end - begin}, err));

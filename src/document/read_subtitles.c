@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Subtitles: SubRip (srt) and WebVTT (vtt). Numbers and times stay; the lines of a cue are one text, which is wrapped again,
-// but a line that begins with a dash is somebody else's.
+// Subtitles: SubRip (srt) and WebVTT (vtt). Numbers and times stay; the lines of a cue are one text, which is wrapped
+// again, but a line that begins with a dash is somebody else's.
 #include <string.h>
 
 #include "document/document.h"
@@ -126,7 +126,10 @@ static size_t dash_at(dgm_text t, size_t pos, size_t end)
 // Lines first to last, as parts: a space between two of them, or a break before a dash.
 static dgm_status add_cue(const cues *c, size_t begin, size_t end, dgm_error *err)
 {
-    const dgm_segment_spec spec = {.begin = begin, .end = end, .flags = DGM_SEGMENT_TAGS, .write = write_cue,
+    const dgm_segment_spec spec = {.begin = begin,
+                                   .end = end,
+                                   .flags = DGM_SEGMENT_TAGS,
+                                   .write = write_cue,
                                    .escape = c->vtt ? &dgm_escape_html : &dgm_escape_none,
                                    .user = (void *)(uintptr_t)c->width};
     size_t from = begin + dash_at(c->t, begin, end);
@@ -169,9 +172,12 @@ static size_t usual_width(const cues *c)
     for (size_t pos = 0; pos < c->t.size;) {
         const line l = line_at(c->t, pos);
         const size_t columns = dgm_wrap_columns((dgm_text){c->t.data + l.begin, l.end - l.begin});
-        if (is_empty(c->t, l)) text = false;
-        else if (is_timing(c->t, l, c->vtt)) text = true;
-        else if (text && columns > width) width = columns;
+        if (is_empty(c->t, l))
+            text = false;
+        else if (is_timing(c->t, l, c->vtt))
+            text = true;
+        else if (text && columns > width)
+            width = columns;
         pos = l.next;
     }
     return width;
@@ -179,7 +185,8 @@ static size_t usual_width(const cues *c)
 
 static dgm_status damaged(const cues *c, line l, dgm_error *err)
 {
-    return dgm_fail(err, DGM_ERR_FORMAT, "line %zu: a line such as '%s' is expected", dgm_source_line(c->d, 0, l.begin),
+    return dgm_fail(err, DGM_ERR_FORMAT, "line %zu: a line such as '%s' is expected",
+                    dgm_source_line(c->d, 0, l.begin),
                     c->vtt ? "00:01.000 --> 00:04.000" : "00:00:01,000 --> 00:00:04,000");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tables: CSV (RFC 4180) and TSV. Cells of the columns that were asked for, by number or by the names in the first row, which
-// then stays. A cell that needs quotes for its translation gets them.
+// Tables: CSV (RFC 4180) and TSV. Cells of the columns that were asked for, by number or by the names in the first
+// row, which then stays. A cell that needs quotes for its translation gets them.
 #include <string.h>
 
 #include "document/document.h"
@@ -51,7 +51,8 @@ static dgm_status write_bare(const dgm_document *d, size_t index, dgm_text encod
 {
     const char separator = *(const char *)dgm_segment_user(d, index);
     const bool quotes = separator == ',' || separator == ';'
-                            ? memchr(encoded.data, separator, encoded.size) || memchr(encoded.data, '"', encoded.size) : false;
+                            ? memchr(encoded.data, separator, encoded.size) || memchr(encoded.data, '"', encoded.size)
+                            : false;
     (void)err;
     if (quotes) dgm_write_u8(out, '"');
     for (size_t i = 0; i < encoded.size; i++) {
@@ -72,13 +73,17 @@ static dgm_status read_cell(const table *x, size_t pos, cell *c, dgm_error *err)
     if (c->quoted) {
         for (i = c->begin = pos + 1; i < t.size; i++) {
             if (t.data[i] != '"') continue;
-            if (i + 1 < t.size && t.data[i + 1] == '"') i++;
-            else break;
+            if (i + 1 < t.size && t.data[i + 1] == '"')
+                i++;
+            else
+                break;
         }
-        DGM_FAIL_IF(i >= t.size, err, DGM_ERR_FORMAT, "line %zu: a quote is not closed", dgm_source_line(x->d, 0, pos));
+        DGM_FAIL_IF(i >= t.size, err, DGM_ERR_FORMAT, "line %zu: a quote is not closed",
+                    dgm_source_line(x->d, 0, pos));
         c->end = i++;
         const bool fine = i >= t.size || t.data[i] == x->separator || t.data[i] == '\n' || t.data[i] == '\r';
-        DGM_FAIL_IF(!fine, err, DGM_ERR_FORMAT, "line %zu: something stands behind a closing quote", dgm_source_line(x->d, 0, i));
+        DGM_FAIL_IF(!fine, err, DGM_ERR_FORMAT, "line %zu: something stands behind a closing quote",
+                    dgm_source_line(x->d, 0, i));
     } else {
         while (i < t.size && t.data[i] != x->separator && t.data[i] != '\n' && t.data[i] != '\r') i++;
         c->end = i;
@@ -93,8 +98,11 @@ static dgm_status add_cell(table *x, const cell *c, dgm_error *err)
 {
     static const char comma = ',', semicolon = ';', tab = '\t';
     const char *separator = x->separator == ',' ? &comma : x->separator == ';' ? &semicolon : &tab;
-    const dgm_segment_spec spec = {.begin = c->begin, .end = c->end, .escape = c->quoted ? &cell_escape : &dgm_escape_none,
-                                   .flags = DGM_SEGMENT_LINES | DGM_SEGMENT_TAGS, .write = c->quoted ? NULL : write_bare,
+    const dgm_segment_spec spec = {.begin = c->begin,
+                                   .end = c->end,
+                                   .escape = c->quoted ? &cell_escape : &dgm_escape_none,
+                                   .flags = DGM_SEGMENT_LINES | DGM_SEGMENT_TAGS,
+                                   .write = c->quoted ? NULL : write_bare,
                                    .user = (void *)(uintptr_t)separator};
     DGM_TRY(dgm_segment_begin(x->d, &spec, NULL, err));
     DGM_TRY(dgm_segment_raw(x->d, (dgm_text){x->t.data + c->begin, c->end - c->begin}, err));
@@ -115,9 +123,12 @@ static dgm_status want_numbers(table *x, dgm_text item, dgm_error *err)
 {
     size_t numbers[2] = {0, 0}, which = 0;
     for (size_t i = 0; i < item.size; i++) {
-        if (item.data[i] == '-' && which == 0 && i) which = 1;
-        else if (item.data[i] == '-' || numbers[which] > COLUMNS_MAX) which = 2;
-        else if (which < 2) numbers[which] = numbers[which] * 10 + (size_t)(item.data[i] - '0');
+        if (item.data[i] == '-' && which == 0 && i)
+            which = 1;
+        else if (item.data[i] == '-' || numbers[which] > COLUMNS_MAX)
+            which = 2;
+        else if (which < 2)
+            numbers[which] = numbers[which] * 10 + (size_t)(item.data[i] - '0');
         if (which == 2) break;
     }
     const size_t last = which == 0 ? numbers[0] : numbers[1];
@@ -144,7 +155,8 @@ static dgm_status want_name(table *x, dgm_text name, dgm_error *err)
 static dgm_status choose_columns(table *x, dgm_error *err)
 {
     const char *asked = dgm_document_asked(x->d)->columns;
-    DGM_FAIL_IF(!asked || !*asked, err, DGM_ERR_ARGUMENT, "a table requires --column: numbers from 1, or names in its first row");
+    DGM_FAIL_IF(!asked || !*asked, err, DGM_ERR_ARGUMENT,
+                "a table requires --column: numbers from 1, or names in its first row");
     for (const char *p = asked; *p;) {
         const dgm_text item = {p, strcspn(p, ",")};
         DGM_TRY(is_number(item) ? want_numbers(x, item, err) : want_name(x, item, err));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// YAML with texts for people (i18n files): all strings that are values, by libyaml, whose events say where they stand.
-// Keys stay, numbers, dates and words of YAML's own, and what has an anchor or a tag. A value is written in the style it
-// had; one without quotes gets some where its translation needs them.
+// YAML with texts for people (i18n files): all strings that are values, by libyaml, whose events say where they
+// stand. Keys stay, numbers, dates and words of YAML's own, and what has an anchor or a tag. A value is written in
+// the style it had; one without quotes gets some where its translation needs them.
 #include <string.h>
 #include <yaml.h>
 
@@ -43,8 +43,9 @@ static void move_to(reading *r, size_t index)
 
 static bool is_word_of_yaml(dgm_text t)
 {
-    static const char *const words[] = {"true", "false", "yes", "no", "on", "off", "null", "True", "False", "Yes", "No", "On", "Off",
-                                        "Null", "TRUE", "FALSE", "YES", "NO", "ON", "OFF", "NULL", "y", "n", "Y", "N"};
+    static const char *const words[] = {"true", "false", "yes",  "no",  "on",   "off",  "null",  "True", "False",
+                                        "Yes",  "No",    "On",   "Off", "Null", "TRUE", "FALSE", "YES",  "NO",
+                                        "ON",   "OFF",   "NULL", "y",   "n",    "Y",    "N"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (dgm_text_equal(t, dgm_text_of(words[i]))) return true;
     return false;
@@ -57,7 +58,8 @@ static bool is_plain(dgm_text t)
     if (!first || is_word_of_yaml(t) || strchr("-?:,[]{}#&*!|>'\"%@` .0123456789~+=", first)) return false;
     for (size_t i = 0; i < t.size; i++) {
         const char c = t.data[i], next = i + 1 < t.size ? t.data[i + 1] : ' ';
-        if (strchr("[]{},\n\t", c) || (c == ':' && next == ' ') || (c == ' ' && (next == '#' || i + 1 == t.size))) return false;
+        if (strchr("[]{},\n\t", c) || (c == ':' && next == ' ') || (c == ' ' && (next == '#' || i + 1 == t.size)))
+            return false;
     }
     return true;
 }
@@ -108,15 +110,23 @@ static dgm_status write_scalar(const dgm_document *d, size_t index, dgm_text tex
     (void)err;
     switch ((yaml_scalar_style_t)(uintptr_t)dgm_segment_user(d, index)) {
     case YAML_LITERAL_SCALAR_STYLE:
-    case YAML_FOLDED_SCALAR_STYLE: put_block(raw, text, out); break;
-    case YAML_DOUBLE_QUOTED_SCALAR_STYLE: put_double(text, out); break;
+    case YAML_FOLDED_SCALAR_STYLE:
+        put_block(raw, text, out);
+        break;
+    case YAML_DOUBLE_QUOTED_SCALAR_STYLE:
+        put_double(text, out);
+        break;
     case YAML_SINGLE_QUOTED_SCALAR_STYLE:
-        if (memchr(text.data, '\n', text.size)) put_double(text, out);
-        else put_single(text, out);
+        if (memchr(text.data, '\n', text.size))
+            put_double(text, out);
+        else
+            put_single(text, out);
         break;
     default:
-        if (is_plain(text)) dgm_write_bytes(out, text.data, text.size);
-        else put_double(text, out);
+        if (is_plain(text))
+            dgm_write_bytes(out, text.data, text.size);
+        else
+            put_double(text, out);
     }
     return DGM_OK;
 }
@@ -146,7 +156,10 @@ static dgm_status add_scalar(reading *r, const yaml_event_t *e, dgm_error *err)
     char *copy = dgm_strndup(value.data, value.size);
     if (!copy) return dgm_no_memory(err);
     DGM_TRY(dgm_document_add_source(r->d, copy, value.size, &source, err));
-    const dgm_segment_spec spec = {.begin = r->byte, .end = end, .write = write_scalar, .user = (void *)(uintptr_t)style,
+    const dgm_segment_spec spec = {.begin = r->byte,
+                                   .end = end,
+                                   .write = write_scalar,
+                                   .user = (void *)(uintptr_t)style,
                                    .escape = &dgm_escape_none,
                                    .flags = DGM_SEGMENT_LINES | DGM_SEGMENT_TAGS | DGM_SEGMENT_ICU};
     DGM_TRY(dgm_segment_begin(r->d, &spec, NULL, err));
@@ -167,18 +180,25 @@ static dgm_status take_event(reading *r, const yaml_event_t *e, dgm_error *err)
 {
     move_to(r, e->start_mark.index);
     switch (e->type) {
-    case YAML_SCALAR_EVENT: return take_turn(r) ? DGM_OK : add_scalar(r, e, err);
-    case YAML_ALIAS_EVENT: take_turn(r); return DGM_OK;
+    case YAML_SCALAR_EVENT:
+        return take_turn(r) ? DGM_OK : add_scalar(r, e, err);
+    case YAML_ALIAS_EVENT:
+        take_turn(r);
+        return DGM_OK;
     case YAML_SEQUENCE_START_EVENT:
     case YAML_MAPPING_START_EVENT:
         take_turn(r);
-        DGM_FAIL_IF(r->depth == DEPTH_MAX, err, DGM_ERR_UNSUPPORTED, "line %zu: nested deeper than %d", e->start_mark.line + 1, DEPTH_MAX);
+        DGM_FAIL_IF(r->depth == DEPTH_MAX, err, DGM_ERR_UNSUPPORTED, "line %zu: nested deeper than %d",
+                    e->start_mark.line + 1, DEPTH_MAX);
         r->stack[r->depth].mapping = r->stack[r->depth].key = e->type == YAML_MAPPING_START_EVENT;
         r->depth++;
         return DGM_OK;
     case YAML_SEQUENCE_END_EVENT:
-    case YAML_MAPPING_END_EVENT: r->depth--; return DGM_OK;
-    default: return DGM_OK;
+    case YAML_MAPPING_END_EVENT:
+        r->depth--;
+        return DGM_OK;
+    default:
+        return DGM_OK;
     }
 }
 

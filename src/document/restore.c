@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A translation with everything that was taken out of its line, escaped: tags, placeholders, parts that are kept.
 //
-// Placeholders were part of the line. Each must be in the translation once: where it is found it is claimed, what is found
-// more often is left out, what is missing takes the place of what it was damaged to, and else is put where its
+// Placeholders were part of the line. Each must be in the translation once: where it is found it is claimed, what is
+// found more often is left out, what is missing takes the place of what it was damaged to, and else is put where its
 // neighbours went, like a tag.
 #include <string.h>
 
@@ -29,7 +29,9 @@ typedef struct restoring {
     size_t tag_count;
     size_t *places, *order;
     dgm_writer *out;
-    size_t start; // of out
+    char last;   // character of text that was written
+    bool space;  // one is due before the next
+    char *shown; // source in which placeholders that are missing are no words
     dgm_status status;
     dgm_error *err;
 } restoring;
@@ -57,12 +59,25 @@ static bool in_word(dgm_text t, size_t pos, bool before)
     return (dgm_char_class(code) & (DGM_CHAR_LETTER | DGM_CHAR_NUMBER)) != 0;
 }
 
-// The first place of a text in the translation that nothing has claimed, from pos on; target.size: none. alone: not
-// inside of a word.
-static size_t find_free(const restoring *r, dgm_text form, size_t pos, bool alone)
+static char lower(char c)
 {
-    for (size_t i = pos; form.size && i + form.size <= r->target.size; i++) {
-        if (r->target.data[i] != form.data[0] || memcmp(r->target.data + i, form.data, form.size) != 0) continue;
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static bool is_same(const char *data, dgm_text form, bool any_case)
+{
+    if (!any_case) return data[0] == form.data[0] && memcmp(data, form.data, form.size) == 0;
+    for (size_t i = 0; i < form.size; i++)
+        if (lower(data[i]) != lower(form.data[i])) return false;
+    return true;
+}
+
+// The first place of a text in the translation that nothing has claimed; target.size: none. alone: not inside of a
+// word.
+static size_t find_free(const restoring *r, dgm_text form, bool alone, bool any_case)
+{
+    for (size_t i = 0; form.size && i + form.size <= r->target.size; i++) {
+        if (!is_same(r->target.data + i, form, any_case)) continue;
         if (alone && (in_word(r->target, i, true) || in_word(r->target, i + form.size, false))) continue;
         if (!is_claimed(r, i, i + form.size)) return i;
     }
@@ -75,8 +90,8 @@ static void claim_range(restoring *r, size_t begin, size_t end, int32_t fixed)
     if (fixed >= 0) r->found[fixed] = true;
 }
 
-// Long ones first: "{0}" is part of "${0}".
-static void claim_exact(restoring *r)
+// Long ones first: "{0}" is part of "${0}". any_case: those that are still missing, as "{Name}" for "{name}".
+static void claim_found(restoring *r, bool any_case)
 {
     for (size_t size = 0, next = SIZE_MAX; next; next = size) {
         size = 0;
@@ -86,7 +101,8 @@ static void claim_exact(restoring *r)
         }
         for (size_t i = 0; size && i < r->u->fixed_count; i++) {
             const dgm_text form = form_of(r, i);
-            const size_t at = form.size == size ? find_free(r, form, 0, r->fixed[i].word) : r->target.size;
+            const bool asked = form.size == size && !r->found[i];
+            const size_t at = asked ? find_free(r, form, r->fixed[i].word, any_case) : r->target.size;
             if (at < r->target.size) claim_range(r, at, at + size, (int32_t)i);
         }
     }
@@ -140,7 +156,7 @@ static void claim_rest(restoring *r)
     for (size_t i = 0; i < r->u->fixed_count; i++) {
         const dgm_text form = form_of(r, i);
         if (!r->found[i]) {
-            const size_t at = find_free(r, form, 0, false);
+            const size_t at = find_free(r, form, false, false);
             if (at < r->target.size) claim_range(r, at, at + form.size, (int32_t)i);
         }
     }
@@ -148,8 +164,10 @@ static void claim_rest(restoring *r)
         const dgm_text form = form_of(r, i);
         // What is shown may be an ordinary word that the translation has elsewhere, too.
         if (r->fixed[i].bytes.data && form.size > 2) continue;
-        const size_t at = find_free(r, form, 0, r->fixed[i].word);
-        if (at < r->target.size) claim_range(r, at, at + form.size, -1);
+        const size_t at = find_free(r, form, r->fixed[i].word, false);
+        if (at >= r->target.size) continue;
+        const bool space = at > 0 && r->target.data[at - 1] == ' '; // goes with it
+        claim_range(r, at - space, at + form.size, -1);
     }
 }
 
@@ -182,6 +200,14 @@ static void list_tags(restoring *r)
     }
 }
 
+// What stands in the list of tags is no word any more; its bytes stay, so that words keep their numbers.
+static void hide_missing(restoring *r)
+{
+    memcpy(r->shown, r->source.data, r->source.size);
+    for (size_t i = 0; i < r->u->fixed_count; i++)
+        if (!r->found[i]) memset(r->shown + r->fixed[i].begin, '.', r->fixed[i].end - r->fixed[i].begin);
+}
+
 // No tag stands inside of a placeholder.
 static void leave_claims(restoring *r)
 {
@@ -200,20 +226,35 @@ static void leave_claims(restoring *r)
 
 // ---- writing --------------------------------------------------------------------------------------
 
-static void put_text(restoring *r, size_t from, size_t to)
+static void put_encoded(restoring *r, dgm_text text)
 {
-    if (from < to) r->d->segments[r->u->segment].spec.escape->encode((dgm_text){r->target.data + from, to - from}, r->out);
+    if (!text.size) return;
+    if (r->space && text.data[0] != ' ') dgm_write_u8(r->out, ' ');
+    r->space = false;
+    r->last = text.data[text.size - 1];
+    r->d->segments[r->u->segment].spec.escape->encode(text, r->out);
 }
 
-static void put_bytes(restoring *r, dgm_text bytes)
+static void put_text(restoring *r, size_t from, size_t to)
 {
+    if (from < to) put_encoded(r, (dgm_text){r->target.data + from, to - from});
+}
+
+static void put_bytes(restoring *r, dgm_text bytes, bool closes)
+{
+    if (r->space && !closes) dgm_write_u8(r->out, r->last = ' ');
+    r->space = r->space && closes;
     if (r->status == DGM_OK) r->status = dgm_bytes_write(r->d, bytes, r->out, r->err);
 }
 
 static void put_fixed(restoring *r, size_t i)
 {
-    if (r->fixed[i].bytes.data) put_bytes(r, r->fixed[i].bytes);
-    else r->d->segments[r->u->segment].spec.escape->encode(form_of(r, i), r->out);
+    if (!r->fixed[i].bytes.data) {
+        put_encoded(r, form_of(r, i));
+        return;
+    }
+    put_bytes(r, r->fixed[i].bytes, false);
+    r->last = 'x';
 }
 
 static bool is_space(dgm_text t, size_t pos)
@@ -223,7 +264,7 @@ static bool is_space(dgm_text t, size_t pos)
 
 static void want_space(restoring *r)
 {
-    if (r->out->size > r->start && r->out->data[r->out->size - 1] != ' ') dgm_write_u8(r->out, ' ');
+    r->space = r->space || r->last != ' ';
 }
 
 static void put_tag(restoring *r, size_t i)
@@ -234,29 +275,30 @@ static void put_tag(restoring *r, size_t i)
         const dgm_taken *x = &r->d->taken[r->u->taken + (size_t)what];
         const bool apart = x->tag.kind == DGM_TAG_EMPTY && x->before && x->behind;
         if (apart) want_space(r);
-        put_bytes(r, x->bytes);
-        if (apart && !is_space(r->target, at)) dgm_write_u8(r->out, ' ');
+        put_bytes(r, x->bytes, x->tag.kind == DGM_TAG_CLOSE);
+        r->space = r->space || (apart && !is_space(r->target, at));
         return;
     }
     const dgm_fixed *f = &r->fixed[-1 - what];
-    if (f->begin > 0 && is_space(r->source, f->begin - 1)) want_space(r);
+    const bool beside = in_word(r->source, f->begin, true), ahead = in_word(r->source, f->end, false);
+    if (f->begin > 0 && (is_space(r->source, f->begin - 1) || (!beside && in_word(r->target, at, true))))
+        want_space(r);
     put_fixed(r, (size_t)(-1 - what));
-    if (f->end < r->source.size && is_space(r->source, f->end) && !is_space(r->target, at)) dgm_write_u8(r->out, ' ');
+    const bool marked = at < r->target.size && strchr(".,;:!?)]", r->target.data[at]);
+    const bool apart = f->end < r->source.size && is_space(r->source, f->end);
+    r->space = (apart || (!ahead && !marked)) && !is_space(r->target, at);
 }
 
 // Blanks around a placeholder as in the source: "Datei{0}" gets one back, "# 5" loses it.
 static size_t put_claim(restoring *r, const claim *c)
 {
     size_t end = c->end;
-    if (c->fixed < 0) {
-        if (is_space(r->target, end) && r->out->size && r->out->data[r->out->size - 1] == ' ') end += end < r->target.size;
-        return end;
-    }
+    if (c->fixed < 0) return end + (c->begin == 0 && end < r->target.size && is_space(r->target, end));
     const dgm_fixed *f = &r->fixed[c->fixed];
     const bool letter = in_word(r->target, c->begin, true);
     if (f->begin > 0 && is_space(r->source, f->begin - 1) && letter) want_space(r);
     put_fixed(r, (size_t)c->fixed);
-    if (f->end < r->source.size && is_space(r->source, f->end) && in_word(r->target, end, false)) dgm_write_u8(r->out, ' ');
+    r->space = f->end < r->source.size && is_space(r->source, f->end) && in_word(r->target, end, false);
     return end;
 }
 
@@ -283,7 +325,8 @@ static dgm_status prepare(restoring *r, dgm_error *err)
     r->tags = dgm_malloc((most + 1) * sizeof *r->tags);
     r->what = dgm_malloc((most + 1) * sizeof *r->what);
     r->places = dgm_calloc(2 * (most + 1), sizeof *r->places);
-    if (!r->claims || !r->found || !r->tags || !r->what || !r->places) return dgm_no_memory(err);
+    r->shown = dgm_malloc(r->source.size + 1);
+    if (!r->claims || !r->found || !r->tags || !r->what || !r->places || !r->shown) return dgm_no_memory(err);
     r->order = r->places + most + 1;
     return DGM_OK;
 }
@@ -295,12 +338,20 @@ static void release(restoring *r)
     dgm_free(r->tags);
     dgm_free(r->what);
     dgm_free(r->places);
+    dgm_free(r->shown);
 }
 
-static restoring start_with(const dgm_document *d, const dgm_unit *u, dgm_text target, dgm_writer *out, dgm_error *err)
+static restoring start_with(const dgm_document *d, const dgm_unit *u, dgm_text target, dgm_writer *out,
+                            dgm_error *err)
 {
-    return (restoring){.d = d, .u = u, .source = dgm_pool_text(d, u->text, u->text_size), .target = target,
-                       .fixed = d->fixed + u->fixed, .out = out, .start = out->size, .err = err};
+    return (restoring){.d = d,
+                       .u = u,
+                       .source = dgm_pool_text(d, u->text, u->text_size),
+                       .target = target,
+                       .fixed = d->fixed + u->fixed,
+                       .out = out,
+                       .last = ' ',
+                       .err = err};
 }
 
 dgm_status dgm_unit_restore(const dgm_document *d, const dgm_unit *u, dgm_text translation, const dgm_link *links,
@@ -309,13 +360,15 @@ dgm_status dgm_unit_restore(const dgm_document *d, const dgm_unit *u, dgm_text t
     restoring r = start_with(d, u, translation, out, err);
     dgm_status st = prepare(&r, err);
     if (st == DGM_OK) {
-        claim_exact(&r);
+        claim_found(&r, false);
+        claim_found(&r, true);
         claim_damaged(&r);
         claim_rest(&r);
         sort_claims(&r);
         list_tags(&r);
-        st = dgm_tags_place(r.source.data, r.source.size, r.tags, r.tag_count, translation.data, translation.size,
-                            links, link_count, r.places, r.order, err);
+        hide_missing(&r);
+        st = dgm_tags_place(r.shown, r.source.size, r.tags, r.tag_count, translation.data, translation.size, links,
+                            link_count, r.places, r.order, err);
     }
     if (st == DGM_OK) {
         leave_claims(&r);

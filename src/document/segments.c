@@ -19,8 +19,8 @@ dgm_status dgm_pool_add(dgm_document *d, dgm_text text, size_t *at, dgm_error *e
 
 dgm_status dgm_segment_begin(dgm_document *d, const dgm_segment_spec *spec, size_t *index, dgm_error *err)
 {
-    DGM_FAIL_IF(d->making || spec->begin > spec->end || spec->source < 0 ||
-                    (size_t)spec->source >= d->source_count || spec->end > d->sources[spec->source].size,
+    DGM_FAIL_IF(d->making || spec->begin > spec->end || spec->source < 0 || (size_t)spec->source >= d->source_count ||
+                    spec->end > d->sources[spec->source].size,
                 err, DGM_ERR_ARGUMENT, "a segment of a document begins where none can");
     DGM_TRY(dgm_grow(&d->segments, &d->segment_cap, d->segment_count + 1, sizeof *d->segments, err));
     d->segments[d->segment_count] = (dgm_segment){.spec = *spec, .item = d->item_count};
@@ -118,7 +118,8 @@ dgm_status dgm_segment_break(dgm_document *d, dgm_text bytes, dgm_error *err)
 dgm_status dgm_segment_keep(dgm_document *d, dgm_text bytes, const char *shown, dgm_error *err)
 {
     const dgm_text text = dgm_text_of(shown);
-    dgm_part part = {.kind = DGM_PART_KEEP, .bytes = bytes, .pair = -1, .shown = text.size > 0, .text_size = text.size};
+    dgm_part part = {
+        .kind = DGM_PART_KEEP, .bytes = bytes, .pair = -1, .shown = text.size > 0, .text_size = text.size};
     DGM_TRY(dgm_pool_add(d, text, &part.text, err));
     return add_part(d, &part, err);
 }
@@ -140,10 +141,14 @@ static size_t end_of_tag(dgm_text t, size_t pos)
     enum { LONGEST = 4096 };
     char quote = 0;
     for (size_t i = pos; i < t.size && i < pos + LONGEST; i++) {
-        if (quote) quote = t.data[i] == quote ? 0 : quote;
-        else if (t.data[i] == '>') return i + 1;
-        else if (t.data[i] == '<') return 0;
-        else if ((t.data[i] == '"' || t.data[i] == '\'') && t.data[i - 1] == '=') quote = t.data[i];
+        if (quote)
+            quote = t.data[i] == quote ? 0 : quote;
+        else if (t.data[i] == '>')
+            return i + 1;
+        else if (t.data[i] == '<')
+            return 0;
+        else if ((t.data[i] == '"' || t.data[i] == '\'') && t.data[i - 1] == '=')
+            quote = t.data[i];
     }
     return 0;
 }
@@ -188,8 +193,10 @@ typedef struct open_tags {
     int count;
 } open_tags;
 
-// A tag of plain text, which is raw bytes of the file: a pair where its end comes in order, else one that stands alone.
-static dgm_status add_tag(dgm_document *d, dgm_text raw, dgm_tag_kind kind, dgm_text name, open_tags *open, dgm_error *err)
+// A tag of plain text, which is raw bytes of the file: a pair where its end comes in order, else one that stands
+// alone.
+static dgm_status add_tag(dgm_document *d, dgm_text raw, dgm_tag_kind kind, dgm_text name, open_tags *open,
+                          dgm_error *err)
 {
     if (is_void(name) && name.size == 2) return dgm_segment_break(d, raw, err);
     if (kind == DGM_TAG_OPEN && !is_void(name) && open->count < OPEN_MAX) {
@@ -233,8 +240,10 @@ dgm_status dgm_segment_raw(dgm_document *d, dgm_text raw, dgm_error *err)
     if (st == DGM_OK && (text.failed || map.failed)) st = dgm_no_memory(err);
     const dgm_text plain = {(const char *)text.data, text.size};
     const bool message = st == DGM_OK && spec->flags & DGM_SEGMENT_ICU && dgm_icu_is_message(plain);
-    if (st == DGM_OK && tags && !message) st = add_tagged(d, raw, plain, (const uint32_t *)(const void *)map.data, err);
-    else if (st == DGM_OK) st = dgm_segment_text(d, plain, err);
+    if (st == DGM_OK && tags && !message)
+        st = add_tagged(d, raw, plain, (const uint32_t *)(const void *)map.data, err);
+    else if (st == DGM_OK)
+        st = dgm_segment_text(d, plain, err);
     dgm_writer_free(&text);
     dgm_writer_free(&map);
     return st;

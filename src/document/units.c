@@ -2,8 +2,8 @@
 // From the parts of a segment to its items: glue and units, lines with tags and placeholders taken note of.
 //
 // A segment is cut at breaks (and at line breaks of text that means them) into stretches. A stretch with letters is a
-// unit, white space at its ends and all of every other stretch is glue. A place between two bytes of a segment is a part
-// and an offset in its text.
+// unit, white space at its ends and all of every other stretch is glue. A place between two bytes of a segment is a
+// part and an offset in its text.
 #include <string.h>
 
 #include "base/mem.h"
@@ -11,7 +11,7 @@
 #include "text/unicode.h"
 
 enum { TAKEN_MAX = DGM_TAGS_MOST / 2, FIXED_MAX = 256 }; // of one line; what has more is no sentence
-enum { NO_BREAK = 0xA0 };                               // the space that ties words together stays
+enum { NO_BREAK = 0xA0 };                                // the space that ties words together stays
 
 typedef struct place {
     size_t part, at; // at: 0 but in text
@@ -162,8 +162,10 @@ static dgm_status put_keep(line_maker *m, const dgm_part *p, dgm_error *err)
 {
     write_space(m);
     const size_t begin = m->line.size;
-    if (p->shown) dgm_write_bytes(&m->line, text_of(m->d, p).data, p->text_size);
-    else put_standin(m, dgm_pool_text(m->d, m->d->segment_pool, m->d->pool.size - m->d->segment_pool));
+    if (p->shown)
+        dgm_write_bytes(&m->line, text_of(m->d, p).data, p->text_size);
+    else
+        put_standin(m, dgm_pool_text(m->d, m->d->segment_pool, m->d->pool.size - m->d->segment_pool));
     return add_fixed(m->d, begin, m->line.size, p->bytes, true, err);
 }
 
@@ -171,10 +173,13 @@ static dgm_status put_tag(line_maker *m, const dgm_part *p, dgm_error *err)
 {
     dgm_document *d = m->d;
     const bool space = m->space;
-    const dgm_tag_kind kind = p->kind == DGM_PART_OPEN ? DGM_TAG_OPEN : p->kind == DGM_PART_CLOSE ? DGM_TAG_CLOSE : DGM_TAG_EMPTY;
+    const dgm_tag_kind kind = p->kind == DGM_PART_OPEN    ? DGM_TAG_OPEN
+                              : p->kind == DGM_PART_CLOSE ? DGM_TAG_CLOSE
+                                                          : DGM_TAG_EMPTY;
     if (kind != DGM_TAG_CLOSE) write_space(m); // it goes with the word behind it
     DGM_TRY(dgm_grow(&d->taken, &d->taken_cap, d->taken_count + 1, sizeof *d->taken, err));
-    d->taken[d->taken_count++] = (dgm_taken){.tag = {m->line.size, kind, p->pair}, .bytes = p->bytes, .before = space};
+    d->taken[d->taken_count++] =
+        (dgm_taken){.tag = {m->line.size, kind, p->pair}, .bytes = p->bytes, .before = space};
     return DGM_OK;
 }
 
@@ -239,7 +244,8 @@ static bool has_text(const dgm_document *d, place from, place to)
     for (size_t i = from.part; i < d->part_count && i <= to.part; i++) {
         const dgm_part *p = &d->parts[i];
         const size_t begin = i == from.part ? from.at : 0, end = i == to.part ? to.at : p->text_size;
-        if (p->kind == DGM_PART_TEXT && end > begin && dgm_text_speaks(dgm_pool_text(d, p->text + begin, end - begin)))
+        if (p->kind == DGM_PART_TEXT && end > begin &&
+            dgm_text_speaks(dgm_pool_text(d, p->text + begin, end - begin)))
             return true;
     }
     return false;
@@ -259,7 +265,8 @@ static dgm_status add_stretch(dgm_document *d, place from, place to, size_t *uni
     line_maker m = {.d = d, .taken = d->taken_count, .fixed = d->fixed_count};
     dgm_status st = add_glue(d, from, begin, err);
     if (st == DGM_OK) st = put_parts(&m, begin, end, err);
-    const bool small = d->taken_count - m.taken <= TAKEN_MAX && d->fixed_count - m.fixed <= FIXED_MAX && m.line.size <= DGM_LINE_MAX;
+    const bool small =
+        d->taken_count - m.taken <= TAKEN_MAX && d->fixed_count - m.fixed <= FIXED_MAX && m.line.size <= DGM_LINE_MAX;
     if (st == DGM_OK && !small) { // no sentence
         d->taken_count = m.taken;
         d->fixed_count = m.fixed;

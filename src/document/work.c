@@ -90,7 +90,8 @@ static void give_up(work *w)
 dgm_status dgm_document_translate(dgm_document *document, dgm_translator *translator, dgm_document_work *report,
                                   dgm_error *err)
 {
-    DGM_FAIL_IF(!document || !translator, err, DGM_ERR_ARGUMENT, "dgm_document_translate needs a document and a translator");
+    DGM_FAIL_IF(!document || !translator, err, DGM_ERR_ARGUMENT,
+                "dgm_document_translate needs a document and a translator");
     work w = {.document = document, .translator = translator, .report = {.size = sizeof w.report}};
     DGM_TRY(dgm_sized_take(&w.report, sizeof w.report, report, "dgm_document_work", NULL, err));
     w.lines = dgm_document_describe(document)->lines;

@@ -401,7 +401,7 @@ const dgm_feature_row dgm_feature_table[DGM_FEATURE_COUNT] = {
     // Jobs of the program.
     [DGM_FEATURE_RESUME] = {.name = "resume"},
     [DGM_FEATURE_FORMAT] = {.name = "format",
-                            .excludes = BIT(PREFIX) | BIT(CONSTRAINTS) | BIT(LATTICE) | BIT(DIRECTIONS) | BIT(LMBR_TUNE) |
-                                        BIT(LMBR_DUMP),
+                            .excludes = BIT(PREFIX) | BIT(CONSTRAINTS) | BIT(LATTICE) | BIT(DIRECTIONS) |
+                                        BIT(LMBR_TUNE) | BIT(LMBR_DUMP),
                             .why = "a document's lines are its own: no file goes with them line by line"},
 };

@@ -40,8 +40,10 @@ static tagged take_apart(const char *line)
     int open[TAGS], depth = 0, pairs = 0;
     while (*line) {
         const char *end = *line == '<' ? strchr(line, '>') : NULL;
-        if (end) add_tag(&t, line, end + 1, open, &depth, &pairs);
-        else t.text[t.size++] = *line;
+        if (end)
+            add_tag(&t, line, end + 1, open, &depth, &pairs);
+        else
+            t.text[t.size++] = *line;
         line = end ? end + 1 : line + 1;
     }
     return t;
@@ -78,7 +80,8 @@ static void check(const char *source, const char *translation, const char *links
     char got[2048];
     const size_t count = read_links(links_text, links);
     assert_int_equal(dgm_tags_place(t.text, t.size, t.tags, t.count, translation, strlen(translation), links, count,
-                                    places, order, NULL), DGM_OK);
+                                    places, order, NULL),
+                     DGM_OK);
     put_together(&t, translation, places, order, got);
     assert_string_equal(got, want);
 }
@@ -100,7 +103,8 @@ static void test_rules(void **state)
 static void test_marks_stay_outside(void **state)
 {
     (void)state;
-    check("Note <b>this</b>, please.", "Beachten Sie das, bitte.", "0-0 0-1 1-2 2-3", "Beachten Sie <b>das</b>, bitte.");
+    check("Note <b>this</b>, please.", "Beachten Sie das, bitte.", "0-0 0-1 1-2 2-3",
+          "Beachten Sie <b>das</b>, bitte.");
     check("<b>Note:</b> it works.", "Hinweis: Es geht.", "0-0 1-1 2-2", "<b>Hinweis:</b> Es geht.");
     check("He said <q>\"no\"</q>.", "Er sagte \"nein\".", "0-0 1-1 2-2", "Er sagte <q>\"nein\"</q>.");
 }
@@ -109,8 +113,8 @@ static void test_marks_stay_outside(void **state)
 static void test_apart(void **state)
 {
     (void)state;
-    check("I <b>switched off</b> the light yesterday.", "Ich schaltete gestern das Licht aus.", "0-0 1-1 5-2 3-3 4-4 2-5",
-          "Ich <b>schaltete</b> gestern das Licht aus.");
+    check("I <b>switched off</b> the light yesterday.", "Ich schaltete gestern das Licht aus.",
+          "0-0 1-1 5-2 3-3 4-4 2-5", "Ich <b>schaltete</b> gestern das Licht aus.");
     check("The <b>price</b> of bread", "Der Brotpreis", "0-0 1-1 2-1 3-1", "Der <b>Brotpreis</b>");
     check("a <b>b</b> c", "A C", "0-0 2-1", "A <b>C</b>");
     check("a <b>b</b>", "", "", "<b></b>");
@@ -142,8 +146,9 @@ static void test_any_links(void **state)
                 if (seed >> 61) links[count++] = (dgm_link){(int32_t)(seed >> 33) % 5, target};
             }
         const char *text = "A, B C. D E F";
-        assert_int_equal(dgm_tags_place(t.text, t.size, t.tags, t.count, text, strlen(text), links, count, places,
-                                        order, NULL), DGM_OK);
+        assert_int_equal(
+            dgm_tags_place(t.text, t.size, t.tags, t.count, text, strlen(text), links, count, places, order, NULL),
+            DGM_OK);
         char got[1024];
         put_together(&t, text, places, order, got);
         bool seen[TAGS] = {false};
@@ -194,7 +199,8 @@ static void measure(dgm_translator *t, const char *source, const char *translati
     const dgm_translation *best = r->items[0]->translations[0];
     size_t places[TAGS], order[TAGS];
     assert_int_equal(dgm_tags_place(from.text, from.size, from.tags, from.count, to.text, to.size, best->links,
-                                    best->link_count, places, order, NULL), DGM_OK);
+                                    best->link_count, places, order, NULL),
+                     DGM_OK);
     for (size_t k = 0; k < to.count; k++) { // each tag by its bytes
         bool right = false;
         for (size_t i = 0; i < from.count; i++)
@@ -235,7 +241,8 @@ static void test_sentences_by_hand(void **state)
 {
     (void)state;
     const figures head = measure_all(0), mean = measure_all(-1);
-    print_message("tags at the right word: %d of %d; by the mean of attention %d\n", head.right, head.tags, mean.right);
+    print_message("tags at the right word: %d of %d; by the mean of attention %d\n", head.right, head.tags,
+                  mean.right);
     assert_int_equal(head.tags, 690);
     assert_true(10 * head.right >= 9 * head.tags);
     assert_true(100 * mean.right >= 88 * mean.tags);
@@ -244,8 +251,12 @@ static void test_sentences_by_hand(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rules),     cmocka_unit_test(test_marks_stay_outside), cmocka_unit_test(test_apart),
-        cmocka_unit_test(test_without_links), cmocka_unit_test(test_any_links),      cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_marks_stay_outside),
+        cmocka_unit_test(test_apart),
+        cmocka_unit_test(test_without_links),
+        cmocka_unit_test(test_any_links),
+        cmocka_unit_test(test_refused),
         cmocka_unit_test(test_sentences_by_hand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,11 +59,13 @@ int document_check(const command *self, translate_options *o)
     if (f) o->format = f->name;
     for (int i = 0; plain && !o->format && i < o->files.count; i++)
         if ((f = dgm_document_format_of(o->files.items[i], NULL, 0)) && strcmp(f->name, "txt") != 0)
-            return fail_usage(self, "'%s' is a document (%s): documents are translated one at a time; --format txt reads lines",
-                              o->files.items[i], f->name);
+            return fail_usage(
+                self, "'%s' is a document (%s): documents are translated one at a time; --format txt reads lines",
+                o->files.items[i], f->name);
     if (o->format && strcmp(o->format, "txt") == 0) o->format = NULL;
     const char *lone = lone_option(o), *odd = o->format ? odd_option(o) : NULL;
-    if (!o->format && lone) return fail_usage(self, "%s requires a document: a name that says its kind, or --format", lone);
+    if (!o->format && lone)
+        return fail_usage(self, "%s requires a document: a name that says its kind, or --format", lone);
     if (!o->format) return -1;
     bool known = false;
     for (size_t i = 0; (f = dgm_document_format_at(i)) != NULL; i++) known |= strcmp(f->name, o->format) == 0;
@@ -72,8 +74,11 @@ int document_check(const command *self, translate_options *o)
     dgm_document *none = NULL;
     dgm_document_options_default(&options);
     options.format = o->format;
-    if (!known && dgm_document_open(&none, "", 0, NULL, &options, &error) != DGM_OK) return fail_usage(self, "--format: %s", error.text);
-    if (odd) return fail_usage(self, "%s and a document (%s) cannot be combined; --format txt reads it line by line", odd, o->format);
+    if (!known && dgm_document_open(&none, "", 0, NULL, &options, &error) != DGM_OK)
+        return fail_usage(self, "--format: %s", error.text);
+    if (odd)
+        return fail_usage(self, "%s and a document (%s) cannot be combined; --format txt reads it line by line", odd,
+                          o->format);
     if (!is_file_name(o->output)) return -1;
     o->document_output = o->output;
     o->output = beside(o->output); // lives as long as the program
@@ -124,8 +129,10 @@ dgm_document *document_load(const translate_options *o)
     options.source_language = o->engine.set.settings.source;
     options.target_language = o->engine.set.settings.target;
     if (st == DGM_OK) st = dgm_document_open(&d, decoded ? decoded : data, size, o->input, &options, &error);
-    if (st != DGM_OK) fail(EXIT_RUNTIME, "%s", error.text);
-    else if (dgm_document_describe(d)->notice && !o->quiet) warn("%s", dgm_document_describe(d)->notice);
+    if (st != DGM_OK)
+        fail(EXIT_RUNTIME, "%s", error.text);
+    else if (dgm_document_describe(d)->notice && !o->quiet)
+        warn("%s", dgm_document_describe(d)->notice);
     dgm_string_free(&decoded);
     free(data);
     return d;

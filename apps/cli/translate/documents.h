@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Documents (dragoman/document.h) in `dragoman translate`: their lines go through the same job as those of a text. While it
-// runs, translations and links are kept in OUTPUT.lines, for --resume; at the end the document is written as a whole.
+// Documents (dragoman/document.h) in `dragoman translate`: their lines go through the same job as those of a text.
+// While it runs, translations and links are kept in OUTPUT.lines, for --resume; at the end the document is written as
+// a whole.
 #ifndef DGM_APPS_CLI_TRANSLATE_DOCUMENTS_H
 #define DGM_APPS_CLI_TRANSLATE_DOCUMENTS_H
 
 #include "commands/commands.h"
 #include "translate/translate_lines.h"
 
-// Is the input a document, by --format or by its name? *format: its name, or NULL for lines of text. Returns -1, or the exit
-// code after a message.
+// Is the input a document, by --format or by its name? *format: its name, or NULL for lines of text. Returns -1, or
+// the exit code after a message.
 int document_check(const command *self, translate_options *o);
 // Reads it, before anything is loaded or written. NULL after a message.
 dgm_document *document_load(const translate_options *o);
