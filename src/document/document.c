@@ -446,7 +446,7 @@ dgm_status dgm_document_write(const dgm_document *d, dgm_document_sink put, void
     dgm_writer out = {0};
     if (d->mark) dgm_write_text(&out, "\xef\xbb\xbf");
     dgm_status st = dgm_document_spliced(d, 0, &out, err);
-    if (st == DGM_OK && put(cookie, (const char *)out.data, out.size) != 0)
+    if (st == DGM_OK && put(cookie, out.data ? (const char *)out.data : "", out.size) != 0)
         st = dgm_fail(err, DGM_ERR_IO, "the document could not be written");
     dgm_writer_free(&out);
     return st;

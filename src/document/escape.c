@@ -143,7 +143,9 @@ static size_t entity_at(dgm_text raw, size_t pos, bool html, uint32_t *code)
         if (v < 0 || *code > 0x10FFFF) return 0;
         *code = *code * (hex ? 16 : 10) + (uint32_t)v;
     }
-    return *code ? end + 1 - pos : 0;
+    if (!*code) return 0;
+    if (*code < 0x20) *code = 0; // a line break that must not be one: it stays an entity
+    return end + 1 - pos;
 }
 
 static void decode_entities(dgm_text raw, dgm_writer *text, dgm_writer *map, bool html)

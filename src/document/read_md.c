@@ -219,6 +219,7 @@ typedef struct making {
     struct {
         int pair;
         dgm_text name; // of HTML
+        size_t begin;  // behind the mark
     } open[SPANS_MAX];
     int depth;
 } making;
@@ -282,16 +283,42 @@ static dgm_status add_html(making *m, const event *e, dgm_error *err)
     return dgm_segment_empty(m->r->d, bytes, err);
 }
 
+// "[text]" and "[text][]" refer to what is called "text": once that is translated, the name is said behind it.
+static bool is_short_reference(dgm_text close)
+{
+    return close.size && close.data[0] == ']' && (close.size == 1 || (close.size == 3 && close.data[2] == ']'));
+}
+
+static dgm_status name_reference(reading *r, size_t begin, dgm_text *close, dgm_error *err)
+{
+    const size_t size = place_of(r, *close) - begin;
+    char *data = dgm_malloc(size + 3);
+    int source = 0;
+    if (!data) return dgm_no_memory(err);
+    memcpy(data, "][", 2);
+    memcpy(data + 2, r->t.data + begin, size);
+    data[size + 2] = ']';
+    DGM_TRY(dgm_document_add_source(r->d, data, size + 3, &source, err));
+    *close = dgm_document_source(r->d, source);
+    return DGM_OK;
+}
+
 static dgm_status add_span(making *m, size_t *i, dgm_error *err)
 {
     const event *e = &m->r->events[*i];
     if (e->kind == EVENT_ENTER && is_kept(m->r, e)) return keep_span(m, i, err);
     if (e->kind == EVENT_ENTER && m->depth < SPANS_MAX) {
         m->open[m->depth].name = (dgm_text){NULL, 0};
+        m->open[m->depth].begin = place_of(m->r, e->bytes) + e->bytes.size;
         return dgm_segment_open(m->r->d, e->bytes, &m->open[m->depth++].pair, err);
     }
-    if (e->kind == EVENT_LEAVE && m->depth && !m->open[m->depth - 1].name.size)
-        return dgm_segment_close(m->r->d, e->bytes, m->open[--m->depth].pair, err);
+    if (e->kind == EVENT_LEAVE && m->depth && !m->open[m->depth - 1].name.size) {
+        dgm_text close = e->bytes;
+        m->depth--;
+        if (e->span == MD_SPAN_A && is_short_reference(close))
+            DGM_TRY(name_reference(m->r, m->open[m->depth].begin, &close, err));
+        return dgm_segment_close(m->r->d, close, m->open[m->depth].pair, err);
+    }
     return dgm_segment_empty(m->r->d, e->bytes, err);
 }
 
@@ -346,7 +373,7 @@ static dgm_status add_image(reading *r, size_t i, dgm_error *err)
     const size_t last = leave_of(r, i);
     const event *enter = &r->events[i];
     const size_t begin = place_of(r, enter->bytes) + enter->bytes.size, end = place_of(r, r->events[last].bytes);
-    if (begin >= end || last != i + 2) return DGM_OK;
+    if (begin >= end || last != i + 2 || is_short_reference(r->events[last].bytes)) return DGM_OK;
     const dgm_segment_spec spec = {.begin = begin, .end = end, .escape = &dgm_md_escape, .flags = DGM_SEGMENT_NESTED};
     DGM_TRY(dgm_segment_begin(r->d, &spec, NULL, err));
     DGM_TRY(dgm_segment_text(r->d, dgm_source_part(r->d, 0, begin, end), err));

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// libFuzzer target: documents of every kind in any bytes. The first byte chooses the kind, the second what is asked
+// for. What is read is translated by turning the words of its lines round, with links; it must be written, and what
+// was not translated must come back to the byte.
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "documents.h"
+
+#define REQUIRE(cond)                                                                                                \
+    do {                                                                                                             \
+        if (!(cond)) abort();                                                                                        \
+    } while (0)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    size_t kinds = 0;
+    dgm_document_options o;
+    dgm_document *d = NULL;
+    text_buffer same = {NULL, 0}, other = {NULL, 0};
+    if (size < 2) return 0;
+    while (dgm_document_format_at(kinds)) kinds++;
+    dgm_document_options_default(&o);
+    o.format = dgm_document_format_at(data[0] % kinds)->name;
+    o.columns = data[1] & 1 ? "1,2-3" : "a";
+    o.all = data[1] & 2 ? 1 : 0;
+    o.width = data[1] & 4 ? 20 : 0;
+    o.no_memory = data[1] & 8 ? 1 : 0;
+    const char *text = (const char *)data + 2;
+    if (dgm_document_open(&d, text, size - 2, NULL, &o, NULL) == DGM_OK) {
+        REQUIRE(dgm_document_write(d, take_bytes, &same, NULL) == DGM_OK);
+        const bool packed = size > 5 && (memcmp(text, "PK", 2) == 0 || memcmp(text, "%PDF", 4) == 0);
+        REQUIRE(packed || (same.size == size - 2 && (!same.size || memcmp(same.data, text, same.size) == 0)));
+        REQUIRE(translate_by_rule(d, RULE_REVERSED, NULL) == DGM_OK);
+        REQUIRE(dgm_document_write(d, take_bytes, &other, NULL) == DGM_OK);
+    }
+    dgm_document_close(&d);
+    free(same.data);
+    free(other.data);
+    return 0;
+}
