@@ -79,12 +79,16 @@ dgm_status dgm_md_entity(dgm_document *d, dgm_text raw, dgm_error *err)
 
 void dgm_md_shown(dgm_text text, bool address, char *shown, size_t room)
 {
+    bool marked = address;
     shown[0] = 0;
     if (!text.size || text.size >= room) return;
-    for (size_t i = 0; i < text.size; i++)
-        if (text.data[i] <= ' ' ||
-            (!address && !is_plain(text.data[i]) && text.data[i] != '_' && text.data[i] != '.'))
-            return;
+    for (size_t i = 0; i < text.size; i++) {
+        const char c = text.data[i];
+        const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (c <= ' ' || (!address && !letter && c != '_')) return;
+        marked |= c == '_' && i && i + 1 < text.size;
+    }
+    if (!marked) return;
     memcpy(shown, text.data, text.size);
     shown[text.size] = 0;
 }

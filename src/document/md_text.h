@@ -10,7 +10,8 @@ extern const dgm_escape dgm_md_escape;
 dgm_status dgm_md_write(const dgm_document *d, size_t index, dgm_text encoded, dgm_writer *out, dgm_error *err);
 // "&nbsp;" as text of the segment.
 dgm_status dgm_md_entity(dgm_document *d, dgm_text raw, dgm_error *err);
-// Code that is one word, or an address, may be shown to the model as it is; else shown is "".
+// An identifier ("max_size") or an address, which the engine looks after, is shown to the model as it is; else shown
+// is "": other code would be translated.
 void dgm_md_shown(dgm_text text, bool address, char *shown, size_t room);
 
 #endif

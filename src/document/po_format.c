@@ -74,6 +74,13 @@ static bool match(dgm_text source, const argument *from, dgm_text translation, c
     return true;
 }
 
+static size_t count_signs(dgm_text t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t.size; i++) n += t.data[i] == '%';
+    return n;
+}
+
 dgm_status dgm_po_check(dgm_text source, dgm_text translation, dgm_po_format format, dgm_writer *out, dgm_error *err)
 {
     argument from[ARGUMENTS_MAX], to[ARGUMENTS_MAX];
@@ -81,6 +88,8 @@ dgm_status dgm_po_check(dgm_text source, dgm_text translation, dgm_po_format for
     const size_t count = format ? find_arguments(source, from) : 0,
                  have = format ? find_arguments(translation, to) : 0;
     bool moved = false, numbered = false, stars = false;
+    if (format && count_signs(source) != count_signs(translation))
+        return DGM_OK; // half an argument is left somewhere
     if (count != have || count > ARGUMENTS_MAX || !match(source, from, translation, to, count, which)) return DGM_OK;
     for (size_t i = 0; i < count; i++) {
         moved |= which[i] != i;

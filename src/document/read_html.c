@@ -251,21 +251,23 @@ static dgm_status add_inline(page *p, size_t at, size_t size, dgm_tag_kind kind,
     return dgm_segment_empty(p->d, bytes, err);
 }
 
-// Is what is kept one short word, which may be shown as it is? A copy of it, or "".
+// Is what is kept an identifier ("max_size"), which models copy and the engine looks after? A copy of it, or "":
+// other words would be translated.
 static void shown_of(dgm_text bytes, char *out, size_t room)
 {
-    const char *from = memchr(bytes.data, '>', bytes.size);
+    const char *from = memchr(bytes.data, '>', bytes.size), *end = bytes.data + bytes.size;
     size_t size = 0;
-    for (const char *c = from ? from + 1 : bytes.data + bytes.size; c < bytes.data + bytes.size && *c != '<'; c++) {
-        const bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
-                           *c == '_' || *c == '.';
-        if (!plain || size + 1 >= room) {
-            size = 0;
+    bool marked = false;
+    for (const char *c = from ? from + 1 : end; c < end && *c != '<'; c++) {
+        const bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z');
+        if ((!letter && *c != '_') || size + 1 >= room) {
+            marked = false;
             break;
         }
+        marked |= *c == '_' && size;
         out[size++] = *c;
     }
-    out[size] = 0;
+    out[marked && out[size - 1] != '_' ? size : 0] = 0;
 }
 
 static dgm_status add_kept(page *p, const area *a, dgm_error *err)
