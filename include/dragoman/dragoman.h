@@ -412,6 +412,8 @@ typedef struct dgm_translator_info {
     int64_t batch_tokens;
     int32_t vocabulary; // tokens of the target side
     int32_t widened;    // 1: precision is not the device's usual one, which does not hold the models' numbers
+    // Where links are read: "layer 5, head 3" or "layer 5, mean of attention"; "none": none are asked for.
+    const char *alignment;
 } dgm_translator_info;
 
 DGM_API const dgm_translator_info *dgm_describe(const dgm_translator *t);

@@ -110,6 +110,7 @@ struct dgm_translator {
 
     dgm_translator_info info;
     char device[512], source_code[64], target_code[64];
+    char aligned_by[48];   // info.alignment
     int direction[2];      // of the first model's languages; -1: none yet, lines say theirs
     dgm_length_rule asked; // DGM_FROM_MODEL: what the file says for a direction
 

@@ -158,7 +158,13 @@ static void describe(dgm_translator *t)
     i->word_penalty = t->config.word_penalty;
     i->max_length_factor = t->config.max_length_factor;
     i->shortlist = dgm_restrict_names[t->restricted];
-    i->vocabulary = dgm_model_describe(t->members[0].model)->target_vocab;
+    const dgm_model_info *m = dgm_model_describe(t->members[0].model);
+    i->vocabulary = m->target_vocab;
+    char *by = t->aligned_by;
+    if (t->alignment == DGM_ALIGN_NONE) snprintf(by, sizeof t->aligned_by, "none");
+    else if (m->align_head < 0) snprintf(by, sizeof t->aligned_by, "layer %d, mean of attention", m->align_layer);
+    else snprintf(by, sizeof t->aligned_by, "layer %d, head %d", m->align_layer, m->align_head);
+    i->alignment = by;
 }
 
 // What the file may say for each direction by itself.

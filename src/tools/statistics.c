@@ -57,6 +57,7 @@ static const field info_fields[] = {
     INFO("word_penalty", FLOAT, word_penalty, "subtracted once per output token"),
     INFO("max_length", I32, max_length, "longest output in tokens"),
     INFO("max_source", I32, max_source, "longest input in tokens"),
+    INFO("alignment", TEXT, alignment, "where links of words are read"),
 };
 
 static const field count_fields[] = {

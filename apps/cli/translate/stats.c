@@ -188,6 +188,7 @@ void stats_run(dgm_translator *t, uint64_t failed, double load, double took)
     fprintf(stderr, "search      %s, beam %d, finish %s, batch %d (%lld tokens), threads %d\n",
             i->search, (int)i->beam, i->finish, (int)i->batch, (long long)i->batch_tokens,
             (int)i->threads);
+    if (strcmp(i->alignment, "none") != 0) fprintf(stderr, "alignment   by %s\n", i->alignment);
     fprintf(stderr, "lines       %llu (%llu sentences, %llu failed)\n", (unsigned long long)c.lines,
             (unsigned long long)c.sentences, (unsigned long long)failed);
     fprintf(stderr, "tokens      %llu in, %llu out\n", (unsigned long long)c.source_tokens,
