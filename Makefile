@@ -40,7 +40,7 @@ CPPFLAGS_APP := -Iinclude -Iapps/cli -DDGM_VERSION='"$(VERSION)"'
 
 # ---- libraries -----------------------------------------------------------------------------
 PKG_CONFIG ?= pkg-config
-PACKAGES := sentencepiece jansson libutf8proc zlib libzip yaml-0.1 gumbo md4c
+PACKAGES := sentencepiece jansson libutf8proc zlib libzip yaml-0.1 gumbo md4c expat
 # Left out: libsentencepiece_train, which nothing here calls, and a macro for building utf8proc itself.
 LIBS := $(filter-out -lsentencepiece_train,$(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)) -lm -lpthread -lstdc++
 LIBS += -ldl # devices as shared objects; in the C library itself since glibc 2.34
