@@ -164,7 +164,9 @@ static const glossary_case cases[] = {
     {dgm_glossary_tbx, "<a>\n<!-- x", "line 2: a comment, an instruction or the document type is never closed",
      DGM_ERR_FORMAT},
     {dgm_glossary_tbx, "<a>\n\xc3</a>", "line 2: invalid UTF-8", DGM_ERR_FORMAT},
-    {dgm_glossary_tbx, "plain text & more", "line 1: '&' begins no entity", DGM_ERR_FORMAT},
+    {dgm_glossary_tbx, "<a>plain text & more</a>", "line 1: '&' begins no entity", DGM_ERR_FORMAT},
+    {dgm_glossary_tbx, "plain text & more", "line 1: no well-formed XML: syntax error", DGM_ERR_FORMAT},
+    {dgm_glossary_tbx, TBX("\n&x;"), "line 4: unknown entity '&x;'", DGM_ERR_FORMAT},
 };
 
 static void files_are_read(void **state)
