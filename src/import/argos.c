@@ -15,7 +15,7 @@
 
 #include "base/mem.h"
 #include "import/ct2.h"
-#include "import/zip.h"
+#include "base/zip.h"
 
 enum { PREFIX = 256, GROWTH_MAX = 100 };
 #define SMALL ((uint64_t)16 << 20) // what a package may unpack to however small it is

@@ -24,7 +24,7 @@
 #include "import/named_file.h"
 #include "import/unpack.h"
 #include "import/yaml.h"
-#include "import/zip.h"
+#include "base/zip.h"
 
 static bool begins(const char *text, const char *begin)
 {

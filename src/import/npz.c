@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "import/zip.h"
+#include "base/zip.h"
 
 enum { FIRST_READ = 128, HEADER_MAX = 65536, MAGIC_SIZE = 8 };
 

@@ -16,7 +16,7 @@
 
 #include "base/mapfile.h"
 #include "base/mem.h"
-#include "import/zip.h"
+#include "base/zip.h"
 
 #define TOTAL_MAX ((uint64_t)32 << 30) // bytes that a package may unpack to
 

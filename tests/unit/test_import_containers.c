@@ -18,7 +18,7 @@
 #include "import/marian_bin.h"
 #include "import/npz.h"
 #include "import/yaml.h"
-#include "import/zip.h"
+#include "base/zip.h"
 #include "scratch.h"
 
 // ---- making files ------------------------------------------------------------------------------

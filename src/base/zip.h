@@ -3,8 +3,8 @@
 //
 // Members are stored or deflated; checksums are compared when a member was read to its end. What a
 // directory says about sizes is not believed beyond what the compressed bytes can hold.
-#ifndef DGM_IMPORT_ZIP_H
-#define DGM_IMPORT_ZIP_H
+#ifndef DGM_BASE_ZIP_H
+#define DGM_BASE_ZIP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Zip archives; see zip.h. The archive is mapped and libzip reads from memory. Members are copied rather
 // than mapped where they lie: libzip does not tell where that is, and a copy is checked against its checksum.
-#include "import/zip.h"
+#include "base/zip.h"
 
 #include <string.h>
 #include <zip.h>
