@@ -24,6 +24,7 @@
 #include "dragoman/features.h"
 #include "dragoman/lattice.h"
 #include "dragoman/lm.h"
+#include "dragoman/memory.h"
 #include "dragoman/models.h"
 #include "dragoman/phrase.h"
 #include "dragoman/profile.h"

@@ -236,19 +236,6 @@ static char small(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
 }
 
-bool dgm_language_agrees(dgm_text a, dgm_text b)
-{
-    const size_t n = a.size < b.size ? a.size : b.size;
-    const dgm_text longer = a.size < b.size ? b : a;
-    if (n == 0) return false;
-    for (size_t i = 0; i < n; i++) {
-        const char x = a.data[i] == '_' ? '-' : small(a.data[i]);
-        const char y = b.data[i] == '_' ? '-' : small(b.data[i]);
-        if (x != y) return false;
-    }
-    return longer.size == n || longer.data[n] == '-' || longer.data[n] == '_';
-}
-
 static bool ends_in(dgm_text name, const char *end)
 {
     const size_t n = strlen(end);

@@ -50,7 +50,4 @@ bool dgm_glossary_find(const dgm_glossary *g, dgm_text line, dgm_glossary_hit *h
 size_t dgm_term_at(dgm_text text, size_t at, dgm_text words);
 bool dgm_term_find(dgm_text text, dgm_text words, size_t *at); // the next place from *at on
 
-// Do two language codes agree as far as both go? "en" and "en-US" do, "pt-BR" and "pt-PT" do not.
-bool dgm_language_agrees(dgm_text a, dgm_text b);
-
 #endif

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "constraint/glossary.h"
+#include "text/language_code.h"
 
 typedef struct field {
     size_t begin, size; // in cells

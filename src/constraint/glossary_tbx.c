@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/xml.h"
 #include "constraint/glossary.h"
+#include "text/language_code.h"
 
 typedef struct tbx {
     dgm_glossary *g;

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "constraint/demands.h"
 #include "constraint/glossary.h"
+#include "text/language_code.h"
 #include "dragoman/text.h"
 
 // ---- demands -----------------------------------------------------------------------------------
