@@ -11,7 +11,8 @@
 
 enum {
     MEMBERS_MAX = 1000000,
-    RATIO_MAX = 1040, // deflate cannot shrink anything to less than 1/1032
+    RATIO_MAX = 1040,     // deflate cannot shrink anything to less than 1/1032
+    RATIO_FROM = 1 << 24, // bytes: how much an archive may grow whatever its size
     SKIP_STEP = 4096,
     STREAM_STEP = 1 << 16
 };
@@ -144,6 +145,24 @@ const char *dgm_zip_name(const dgm_zip *z, size_t i)
 uint64_t dgm_zip_size(const dgm_zip *z, size_t i)
 {
     return z->members[i].size;
+}
+
+dgm_status dgm_zip_check_unpacked(const dgm_zip *z, uint64_t total_max, uint64_t ratio_max, dgm_error *err)
+{
+    uint64_t unpacked = 0, packed = 0;
+    for (size_t i = 0; i < z->count; i++) {
+        const zip_stat_t *m = &z->members[i];
+        DGM_FAIL_IF(m->size > total_max - unpacked, err, DGM_ERR_FORMAT,
+                    "member '%.100s' says that it is %llu bytes long, which makes more than the %llu bytes that are "
+                    "allowed in all",
+                    m->name, (unsigned long long)m->size, (unsigned long long)total_max);
+        unpacked += m->size;
+        packed += m->comp_size;
+        DGM_FAIL_IF(unpacked > RATIO_FROM && unpacked / ratio_max > packed, err, DGM_ERR_FORMAT,
+                    "it would grow to more than %llu times its size on unpacking; such archives are not read",
+                    (unsigned long long)ratio_max);
+    }
+    return DGM_OK;
 }
 
 int dgm_zip_find(const dgm_zip *z, const char *name)

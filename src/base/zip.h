@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Zip archives by libzip, for reading: .npz files and the packages that models are published in.
+// Zip archives by libzip: .npz files, the packages that models are published in, documents.
 //
 // Members are stored or deflated; checksums are compared when a member was read to its end. What a
 // directory says about sizes is not believed beyond what the compressed bytes can hold.
@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
 #include "base/status.h"
 
 typedef struct dgm_zip dgm_zip;
@@ -34,5 +35,19 @@ dgm_status dgm_zip_read(dgm_zip *z, size_t i, uint64_t skip, void *out, size_t s
 // A whole member in parts, checksum and all.
 typedef dgm_status (*dgm_zip_sink)(void *arg, const void *data, size_t size, dgm_error *err);
 dgm_status dgm_zip_stream(dgm_zip *z, size_t i, dgm_zip_sink sink, void *arg, dgm_error *err);
+
+// For archives of which everything is unpacked: refuses one that says it holds more than total_max bytes, or more than
+// ratio_max times its own size (which small archives may).
+dgm_status dgm_zip_check_unpacked(const dgm_zip *z, uint64_t total_max, uint64_t ratio_max, dgm_error *err);
+
+// New content of a member.
+typedef struct dgm_zip_part {
+    size_t member;
+    dgm_text data;
+} dgm_zip_part;
+
+// An archive in memory with other content in some of its members, appended to out. Order, names, times and the way of
+// packing stay; the packed bytes of other members are copied as they are.
+dgm_status dgm_zip_rewrite(dgm_text archive, const dgm_zip_part *parts, size_t count, dgm_writer *out, dgm_error *err);
 
 #endif
