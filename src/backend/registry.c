@@ -2,24 +2,16 @@
 // The devices this program knows, and those it finds as shared objects.
 //
 // A name is KIND[:UNIT]. A kind that is built in has its driver in the table; every other one is a
-// shared object libdragoman-KIND.so, opened when it is asked for, so that the library itself needs
-// nothing of its device. It is looked for in
-//
-//     $DRAGOMAN_PLUGINS                  folders with a colon between them; nowhere else if it is set
-//     the folder of this library or program, and ../lib from there
-//     the folder that `make install` puts libraries into
-//
-// A shared object that was opened stays: its code may be on some thread's stack.
-#define _GNU_SOURCE // dladdr
+// shared object (base/plugin.h), opened when it is asked for.
+#define _GNU_SOURCE // PATH_MAX
 #include <ctype.h>
-#include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "backend/backend_ops.h"
+#include "base/plugin.h"
 
 typedef struct device_row {
     const char *name;
@@ -34,61 +26,11 @@ static const device_row rows[] = {
 
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
-// ---- shared objects -----------------------------------------------------------------------------
-
-// The folder that this code was loaded from, without a slash at its end.
-static bool own_folder(char *out, size_t size)
-{
-    Dl_info info;
-    if (!dladdr((const void *)&rows, &info) || !info.dli_fname) return false;
-    const char *path = info.dli_fname;
-    char self[PATH_MAX];
-    if (!strchr(path, '/')) { // a program that was found in $PATH
-        ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-        if (n <= 0) return false;
-        self[n] = '\0';
-        path = self;
-    }
-    const char *slash = strrchr(path, '/');
-    if (!slash) return false;
-    return (size_t)snprintf(out, size, "%.*s", (int)(slash - path), path) < size;
-}
-
-static bool is_plugin(char *path, size_t size, const char *folder, size_t length, const char *kind)
-{
-    if (length == 0) return false;
-    int n = snprintf(path, size, "%.*s/libdragoman-%s.so", (int)length, folder, kind);
-    return n > 0 && (size_t)n < size && access(path, R_OK) == 0;
-}
-
-static bool find_plugin(const char *kind, char *path, size_t size)
-{
-    const char *folders = getenv("DRAGOMAN_PLUGINS");
-    while (folders && *folders) {
-        size_t n = strcspn(folders, ":");
-        if (is_plugin(path, size, folders, n, kind)) return true;
-        folders += n + (folders[n] == ':');
-    }
-    if (folders) return false;
-    char own[PATH_MAX], beside[PATH_MAX + 8];
-    if (own_folder(own, sizeof own)) {
-        if (is_plugin(path, size, own, strlen(own), kind)) return true;
-        snprintf(beside, sizeof beside, "%s/../lib", own);
-        if (is_plugin(path, size, beside, strlen(beside), kind)) return true;
-    }
-    return is_plugin(path, size, DGM_LIB_DIR, strlen(DGM_LIB_DIR), kind);
-}
-
 static dgm_status load_plugin(const char *kind, const char *path, const dgm_device_driver **out,
                               dgm_error *err)
 {
-    void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    const char *why = object ? NULL : dlerror();
-    DGM_FAIL_IF(!object, err, DGM_ERR_UNSUPPORTED, "device %s: cannot load its code: %s", kind,
-                why ? why : path);
-    void *symbol = dlsym(object, DGM_DEVICE_ENTRY);
-    DGM_FAIL_IF(!symbol, err, DGM_ERR_UNSUPPORTED, "device %s: %s is no device (it has no %s)",
-                kind, path, DGM_DEVICE_ENTRY);
+    void *symbol = NULL;
+    DGM_TRY(dgm_plugin_load(path, DGM_DEVICE_ENTRY, "device", kind, &symbol, err));
     dgm_device_entry entry;
     memcpy(&entry, &symbol, sizeof entry); // ISO C has no cast from an object to a function
     const dgm_device_driver *d = entry();
@@ -141,13 +83,12 @@ static dgm_status find_driver(const char *kind, const dgm_device_driver **out, d
         *out = row->driver;
         return DGM_OK;
     }
-    if (find_plugin(kind, path, sizeof path)) return load_plugin(kind, path, out, err);
+    if (dgm_plugin_find(kind, path, sizeof path)) return load_plugin(kind, path, out, err);
     DGM_FAIL_IF(!row, err, DGM_ERR_UNSUPPORTED,
                 "unknown device '%s': it must be auto, cpu[:LEVEL] or cuda[:NUMBER]", kind);
     return dgm_fail(err, DGM_ERR_UNSUPPORTED,
                     "device %s is not installed: there is no libdragoman-%s.so %s", kind, kind,
-                    getenv("DRAGOMAN_PLUGINS") ? "in the folders of DRAGOMAN_PLUGINS"
-                                               : "beside the program, nor in " DGM_LIB_DIR);
+                    dgm_plugin_where());
 }
 
 dgm_status dgm_backend_open(dgm_backend **out, const char *name, const char *unit, dgm_error *err)
@@ -173,7 +114,7 @@ bool dgm_backend_probe(int index, dgm_backend_props *props, bool *broken, dgm_er
     for (int i = 0; i < ROWS; i++) {
         const dgm_device_driver *d = rows[i].driver;
         char path[PATH_MAX];
-        if (!d && !find_plugin(rows[i].name, path, sizeof path)) continue;
+        if (!d && !dgm_plugin_find(rows[i].name, path, sizeof path)) continue;
         if (!d && load_plugin(rows[i].name, path, &d, why) != DGM_OK) {
             if (index-- > 0) continue;
             snprintf(props->name, sizeof props->name, "%s", rows[i].name);
