@@ -310,11 +310,22 @@ dgm_status dgm_document_put(dgm_document *d, size_t index, const char *text, siz
 
 // ---- writing --------------------------------------------------------------------------------------
 
+static bool is_same(const dgm_document *d, const dgm_unit *u)
+{
+    const dgm_answer *a = &d->answers[u->line];
+    return dgm_text_equal(dgm_pool_text(d, u->text, u->text_size),
+                          (dgm_text){(const char *)d->done.data + a->text, a->text_size});
+}
+
 static bool is_translated(const dgm_document *d, size_t segment)
 {
     const dgm_segment *s = &d->segments[segment];
-    for (size_t i = s->item; i < s->item + s->item_count; i++)
-        if (d->items[i].kind == DGM_ITEM_UNIT && d->units[d->items[i].at].translated) return true;
+    const bool in_place = s->spec.flags & DGM_SEGMENT_IN_PLACE;
+    for (size_t i = s->item; i < s->item + s->item_count; i++) {
+        if (d->items[i].kind != DGM_ITEM_UNIT) continue;
+        const dgm_unit *u = &d->units[d->items[i].at];
+        if (u->translated && !(in_place && is_same(d, u))) return true;
+    }
     return false;
 }
 

@@ -41,6 +41,7 @@ extern const dgm_escape dgm_escape_xml;       // &lt; &gt; &amp; &quot; &apos; &
 extern const dgm_escape dgm_escape_attribute; // the same between quotes of either kind
 extern const dgm_escape dgm_escape_html;      // and the named entities of HTML
 extern const dgm_escape dgm_escape_html_attribute;
+extern const dgm_escape dgm_escape_xhtml, dgm_escape_xhtml_attribute; // read as HTML, written as XML
 extern const dgm_escape dgm_escape_html_ascii,
     dgm_escape_html_attribute_ascii;           // with numbers for all that is not ASCII
 extern const dgm_escape dgm_escape_json;       // between the quotes of a string
@@ -62,9 +63,9 @@ typedef struct dgm_document_reader {
     dgm_status (*write)(const dgm_document *d, dgm_document_sink put, void *cookie, dgm_error *err);
 } dgm_document_reader;
 
-#define DGM_FORMAT(name, endings, summary)                                                                           \
-    {                                                                                                                \
-        sizeof(dgm_document_format), name, endings, summary                                                          \
+#define DGM_FORMAT(name, endings, summary)                                                                             \
+    {                                                                                                                  \
+        sizeof(dgm_document_format), name, endings, summary                                                            \
     }
 
 // The rows of readers.c, NULL behind the last.
@@ -97,9 +98,11 @@ enum {
     DGM_SEGMENT_TAGS = 2,
     // It may be a message of ICU, whose branches are translated one by one.
     DGM_SEGMENT_ICU = 4,
-    // It may lie inside of a tag's bytes of another segment (alt="..."): wherever that tag is written, its
-    // translation is.
-    DGM_SEGMENT_NESTED = 8
+    // It may lie inside of a tag's bytes of another segment (alt="..."): wherever that tag is written, its translation
+    // is.
+    DGM_SEGMENT_NESTED = 8,
+    // Its text is what stands in its range: if translations are the same as the text, the range keeps its bytes.
+    DGM_SEGMENT_IN_PLACE = 16
 };
 
 typedef struct dgm_segment dgm_segment;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/xml.h"
 #include "document/document.h"
 #include "text/unicode.h"
 
@@ -124,8 +125,7 @@ static size_t entity_at(dgm_text raw, size_t pos, bool html, uint32_t *code)
     enum { LONGEST = 32 };
     size_t end = pos + 1;
     *code = 0;
-    while (end < raw.size && end < pos + LONGEST && raw.data[end] != ';' && raw.data[end] != '&' &&
-           raw.data[end] > ' ')
+    while (end < raw.size && end < pos + LONGEST && raw.data[end] != ';' && raw.data[end] != '&' && raw.data[end] > ' ')
         end++;
     if (end >= raw.size || raw.data[end] != ';' || end == pos + 1) return 0;
     const dgm_text name = {raw.data + pos + 1, end - pos - 1};
@@ -179,12 +179,12 @@ static dgm_status decode_html(dgm_text raw, dgm_writer *text, dgm_writer *map, d
 }
 
 // "&" of an entity that decoding does not know has stayed as it is, and does again.
-static const char *entity_for(dgm_text t, size_t pos, bool html, bool attribute)
+static const char *entity_for(dgm_text t, size_t pos, bool attribute)
 {
     uint32_t code = 0;
     switch (t.data[pos]) {
     case '&':
-        return entity_at(t, pos, html, &code) && !code ? NULL : "&amp;";
+        return entity_at(t, pos, true, &code) && !code ? NULL : "&amp;";
     case '<':
         return "&lt;";
     case '>':
@@ -194,17 +194,17 @@ static const char *entity_for(dgm_text t, size_t pos, bool html, bool attribute)
     case '\'':
         return attribute ? "&#39;" : NULL;
     case '\xc2':
-        return pos + 1 < t.size && t.data[pos + 1] == '\xa0' ? (html ? "&nbsp;" : "&#160;") : NULL;
+        return pos + 1 < t.size && t.data[pos + 1] == '\xa0' ? "&nbsp;" : NULL;
     default:
         return NULL;
     }
 }
 
-static void encode_entities(dgm_text t, dgm_writer *raw, bool html, bool attribute)
+static void encode_entities(dgm_text t, dgm_writer *raw, bool attribute)
 {
     size_t done = 0;
     for (size_t i = 0; i < t.size; i++) {
-        const char *entity = entity_for(t, i, html, attribute);
+        const char *entity = entity_for(t, i, attribute);
         if (!entity) continue;
         dgm_write_bytes(raw, t.data + done, i - done);
         dgm_write_text(raw, entity);
@@ -222,13 +222,13 @@ static void encode_ascii(dgm_text t, dgm_writer *raw, bool attribute)
         uint32_t code = 0;
         const size_t n = dgm_utf8_next(t.data + i, t.size - i, &code);
         if (code >= 0x80 && code != 0xA0) {
-            encode_entities((dgm_text){t.data + done, i - done}, raw, true, attribute);
+            encode_entities((dgm_text){t.data + done, i - done}, raw, attribute);
             dgm_write_format(raw, "&#%u;", (unsigned)code);
             done = i + n;
         }
         i += n;
     }
-    encode_entities((dgm_text){t.data + done, t.size - done}, raw, true, attribute);
+    encode_entities((dgm_text){t.data + done, t.size - done}, raw, attribute);
 }
 
 static void encode_html_ascii(dgm_text t, dgm_writer *raw)
@@ -243,28 +243,30 @@ static void encode_html_attribute_ascii(dgm_text t, dgm_writer *raw)
 
 static void encode_xml(dgm_text t, dgm_writer *raw)
 {
-    encode_entities(t, raw, false, false);
+    dgm_xml_write(raw, t);
 }
 
 static void encode_attribute(dgm_text t, dgm_writer *raw)
 {
-    encode_entities(t, raw, false, true);
+    dgm_xml_write_attribute(raw, t);
 }
 
 static void encode_html(dgm_text t, dgm_writer *raw)
 {
-    encode_entities(t, raw, true, false);
+    encode_entities(t, raw, false);
 }
 
 static void encode_html_attribute(dgm_text t, dgm_writer *raw)
 {
-    encode_entities(t, raw, true, true);
+    encode_entities(t, raw, true);
 }
 
 const dgm_escape dgm_escape_xml = {"xml", decode_xml, encode_xml};
 const dgm_escape dgm_escape_attribute = {"attribute", decode_xml, encode_attribute};
 const dgm_escape dgm_escape_html = {"html", decode_html, encode_html};
 const dgm_escape dgm_escape_html_attribute = {"html attribute", decode_html, encode_html_attribute};
+const dgm_escape dgm_escape_xhtml = {"xhtml", decode_html, encode_xml};
+const dgm_escape dgm_escape_xhtml_attribute = {"xhtml attribute", decode_html, encode_attribute};
 const dgm_escape dgm_escape_html_ascii = {"html in ASCII", decode_html, encode_html_ascii};
 const dgm_escape dgm_escape_html_attribute_ascii = {"html attribute in ASCII", decode_html,
                                                     encode_html_attribute_ascii};

@@ -28,6 +28,7 @@ typedef struct page {
     size_t area_count, area_cap;
     uint32_t *order;
     size_t next_area;
+    bool xml;   // XHTML: entities of HTML alone would break it
     bool ascii; // and nothing says that it is UTF-8: other characters are written as numbers
     // the segment that is being made
     bool making;
@@ -107,8 +108,8 @@ static dgm_status enter(page *p, const GumboNode *node, bool *inside, dgm_error 
     const GumboElement *e = &node->v.element;
     const dgm_text name = name_of(e);
     const size_t begin = offset_of(p, &e->original_tag), close = offset_of(p, &e->original_end_tag);
-    const bool copied = node->parse_flags &
-                        (GUMBO_INSERTION_RECONSTRUCTED_FORMATTING_ELEMENT | GUMBO_INSERTION_ADOPTION_AGENCY_CLONED);
+    const bool copied =
+        node->parse_flags & (GUMBO_INSERTION_RECONSTRUCTED_FORMATTING_ELEMENT | GUMBO_INSERTION_ADOPTION_AGENCY_CLONED);
     *inside = true;
     if (begin >= p->t.size || copied) return DGM_OK; // not written in the file
     const bool code = dgm_html_is_code(name), raw = dgm_html_is_raw(name), foreign = is_untranslated(e);
@@ -201,8 +202,13 @@ static dgm_status begin_segment(page *p, size_t at, dgm_error *err)
 {
     if (p->making) return DGM_OK;
     // Its end is known when the next block begins.
-    const dgm_segment_spec spec = {
-        .source = p->source, .begin = at, .end = at, .escape = p->ascii ? &dgm_escape_html_ascii : &dgm_escape_html};
+    const dgm_segment_spec spec = {.source = p->source,
+                                   .begin = at,
+                                   .end = at,
+                                   .escape = p->xml     ? &dgm_escape_xhtml
+                                             : p->ascii ? &dgm_escape_html_ascii
+                                                        : &dgm_escape_html,
+                                   .flags = DGM_SEGMENT_IN_PLACE};
     p->making = true;
     p->begin = at;
     p->open_count = 0;
@@ -214,8 +220,10 @@ static dgm_status add_attribute(page *p, const area *a, dgm_error *err)
     const dgm_segment_spec spec = {.source = p->source,
                                    .begin = a->begin,
                                    .end = a->end,
-                                   .escape = p->ascii ? &dgm_escape_html_attribute_ascii : &dgm_escape_html_attribute,
-                                   .flags = DGM_SEGMENT_NESTED};
+                                   .escape = p->xml     ? &dgm_escape_xhtml_attribute
+                                             : p->ascii ? &dgm_escape_html_attribute_ascii
+                                                        : &dgm_escape_html_attribute,
+                                   .flags = DGM_SEGMENT_NESTED | DGM_SEGMENT_IN_PLACE};
     DGM_TRY(dgm_segment_begin(p->d, &spec, NULL, err));
     DGM_TRY(dgm_segment_raw(p->d, (dgm_text){p->t.data + a->begin, a->end - a->begin}, err));
     return dgm_segment_end(p->d, err);
@@ -346,9 +354,21 @@ static bool needs_ascii(dgm_text t)
     return t.size < 5 || memcmp(t.data, "<?xml", 5) != 0;
 }
 
+// Does it say that it is XML, by its first line or the namespace of its elements?
+static bool is_xml(dgm_text t)
+{
+    static const char space[] = "http://www.w3.org/1999/xhtml";
+    enum { HEAD = 1024 };
+    if (t.size > 5 && memcmp(t.data, "<?xml", 5) == 0) return true;
+    for (size_t i = 0; i + sizeof space < t.size && i < HEAD; i++)
+        if (memcmp(t.data + i, space, sizeof space - 1) == 0) return true;
+    return false;
+}
+
 dgm_status dgm_html_read(dgm_document *d, int source, dgm_error *err)
 {
     page p = {.d = d, .source = source, .t = dgm_document_source(d, source)};
+    p.xml = is_xml(p.t);
     p.ascii = needs_ascii(p.t);
     dgm_status st = ask_gumbo(&p, err);
     if (st == DGM_OK) st = read_page(&p, err);
