@@ -45,6 +45,7 @@ PACKAGES := sentencepiece jansson libutf8proc zlib libzip yaml-0.1 gumbo md4c ex
 LIBS := $(filter-out -lsentencepiece_train,$(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)) -lm -lpthread -lstdc++
 LIBS += -ldl # devices as shared objects; in the C library itself since glibc 2.34
 CPPFLAGS_LIB += $(strip $(filter-out -DUTF8PROC_EXPORTS,$(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)))
+PDF := $(if $(shell $(PKG_CONFIG) --exists poppler-glib 2>/dev/null && echo yes),$(BUILD)/libdragoman-pdf.so)
 CMOCKA = $(shell $(PKG_CONFIG) --cflags --libs cmocka 2>/dev/null || echo -lcmocka)
 # Names of packages that pkg-config does not know, "pkg-config" if there is none.
 MISSING := $(shell command -v $(PKG_CONFIG) >/dev/null || echo pkg-config; \
@@ -75,7 +76,7 @@ UNIT := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/tests/%)
 CHECKKERNEL_SRC := $(wildcard tests/checkkernel/*.c)
 CHECKBACKEND_SRC := $(wildcard tests/checkbackend/*.c)
 
-all: $(BUILD)/libdragoman.a $(BUILD)/libdragoman.so dragoman
+all: $(BUILD)/libdragoman.a $(BUILD)/libdragoman.so dragoman $(PDF)
 
 dragoman: $(BUILD)/dragoman
 	@ln -sf $< $@
@@ -124,6 +125,13 @@ $(BUILD)/tests/test_model_% $(BUILD)/tests/test_search_models $(BUILD)/tests/tes
 $(BUILD)/tests/test_%: tests/unit/test_%.c tests/fixture.c tests/fixture.h $(BUILD)/libdragoman.a | test-data
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -Wno-missing-prototypes $(CPPFLAGS_LIB) -Itests -MMD -MP -o $@ $< $(TEST_EXTRA) $(BUILD)/libdragoman.a $(CMOCKA) $(LIBS)
+
+# ---- the text of PDF files: a shared object, where Poppler is ----------------------------------
+$(BUILD)/libdragoman-pdf.so: src/document/pdf/pdf_html.c src/document/pdf_plugin_private.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -Isrc $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags poppler-glib)) -shared -o $@ $< \
+	    $(shell $(PKG_CONFIG) --libs poppler-glib)
+$(BUILD)/tests/test_document_pdf: | $(PDF)
 
 # ---- a GPU as a device: `make cuda`, where the CUDA toolkit is -------------------------------
 # The runtime is linked in; the driver is found when the device is opened. Kernels for every
@@ -339,6 +347,7 @@ install: all
 	install -m 755 $(BUILD)/dragoman $(BINDIR)/dragoman
 	install -m 755 $(BUILD)/$(SONAME) $(LIBDIR)/$(SONAME)
 	@ln -sf $(SONAME) $(LIBDIR)/libdragoman.so
+	@$(if $(PDF),install -m 755 $(PDF) $(LIBDIR)/libdragoman-pdf.so)
 	install -m 644 $(BUILD)/libdragoman.a $(LIBDIR)/libdragoman.a
 	install -m 644 include/dragoman/*.h $(INCDIR)
 	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include' '' \
@@ -352,7 +361,7 @@ install: all
 	@for m in models/*.gguf; do cp -P $$m $(SHAREDIR)/models/; done
 
 uninstall:
-	rm -f $(BINDIR)/dragoman $(LIBDIR)/$(SONAME) $(LIBDIR)/libdragoman.so $(LIBDIR)/libdragoman.a
+	rm -f $(BINDIR)/dragoman $(LIBDIR)/$(SONAME) $(LIBDIR)/libdragoman.so $(LIBDIR)/libdragoman.a $(LIBDIR)/libdragoman-pdf.so
 	rm -f $(LIBDIR)/pkgconfig/dragoman.pc $(MANDIR)/dragoman.1 $(MANDIR)/dragoman-*.1
 	rm -f $(BASHDIR)/dragoman $(ZSHDIR)/_dragoman
 	for h in include/dragoman/*.h; do rm -f $(INCDIR)/$${h##*/}; done

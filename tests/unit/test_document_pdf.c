@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// PDF: its text becomes HTML, where the shared object is that takes it out; else, and with what is no PDF, a sentence.
+#define _GNU_SOURCE // setenv
+#include "packages.h"
+
+#include <libgen.h>
+#include <limits.h>
+#include <unistd.h>
+
+static char plugins[PATH_MAX];
+
+// A page with what is in `contents`.
+static dgm_writer make_pdf(const char *contents)
+{
+    static const char *const objects[] = {
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 5 0 R /Resources << /Font << /F 4 0 R >> >> >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+    };
+    dgm_writer w = {0};
+    size_t at[6];
+    dgm_write_text(&w, "%PDF-1.4\n");
+    for (int i = 0; i < 4; i++) {
+        at[i] = w.size;
+        dgm_write_format(&w, "%d 0 obj\n%s\nendobj\n", i + 1, objects[i]);
+    }
+    at[4] = w.size;
+    dgm_write_format(&w, "5 0 obj\n<< /Length %zu >>\nstream\n%s\nendstream\nendobj\n", strlen(contents), contents);
+    at[5] = w.size;
+    dgm_write_text(&w, "xref\n0 6\n0000000000 65535 f \n");
+    for (int i = 0; i < 5; i++) dgm_write_format(&w, "%010zu 00000 n \n", at[i]);
+    dgm_write_format(&w, "trailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n%zu\n%%%%EOF\n", at[5]);
+    return w;
+}
+
+static bool has_plugin(void)
+{
+    char path[PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/libdragoman-pdf.so", plugins);
+    return access(path, R_OK) == 0;
+}
+
+static void text_becomes_html(void **state)
+{
+    (void)state;
+    if (!has_plugin()) skip();
+    dgm_writer pdf =
+        make_pdf("BT /F 24 Tf 72 760 Td (The title) Tj /F 12 Tf 0 -40 Td (A first line & more of a para-) Tj "
+                 "0 -14 Td (graph that goes on.) Tj 0 -30 Td (Another <one>.) Tj ET");
+    char lines[256];
+    dgm_document *d = open_document(text_of(&pdf), NULL);
+    list_lines(d, lines, sizeof lines);
+    assert_string_equal(lines, "The title|A first line & more of a paragraph that goes on.|Another <one>.|");
+    assert_non_null(strstr(dgm_document_describe(d)->notice, "HTML"));
+    put_same(d);
+    dgm_writer out = write_document(d);
+    dgm_write_u8(&out, 0);
+    assert_non_null(strstr((const char *)out.data,
+                           "<body>\n<h2>The title</h2>\n<p>A first line &amp; more of a paragraph "
+                           "that goes on.</p>\n<p>Another &lt;one&gt;.</p>\n</body>"));
+    dgm_writer_free(&out);
+    dgm_writer_free(&pdf);
+}
+
+static void others_are_refused(void **state)
+{
+    (void)state;
+    if (has_plugin()) {
+        dgm_writer empty = make_pdf("0 0 10 10 re f");
+        expect_refused(text_of(&empty), "x.pdf", DGM_ERR_UNSUPPORTED, "the PDF has no text, only pictures");
+        expect_refused(dgm_text_of("no PDF at all"), "x.pdf", DGM_ERR_FORMAT, "the PDF is damaged");
+        dgm_writer_free(&empty);
+    }
+    setenv("DRAGOMAN_PLUGINS", "/nowhere", 1);
+    expect_refused(dgm_text_of("%PDF-1.4 and so on"), NULL, DGM_ERR_UNSUPPORTED, "libdragoman-pdf.so");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_becomes_html),
+        cmocka_unit_test(others_are_refused),
+    };
+    char self[PATH_MAX];
+    if (argc < 1 || !realpath(argv[0], self)) return 1;
+    snprintf(plugins, sizeof plugins, "%s", dirname(dirname(self))); // the build folder
+    setenv("DRAGOMAN_PLUGINS", plugins, 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
