@@ -15,6 +15,7 @@
 #define DRAGOMAN_DOCUMENT_H
 
 #include "dragoman/common.h"
+#include "dragoman/memory.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -88,6 +89,11 @@ DGM_API const char *dgm_document_line(const dgm_document *document, size_t index
 // by the position of the words. A line is put at most once.
 DGM_API dgm_status dgm_document_put(dgm_document *document, size_t index, const char *text, size_t size,
                                     const dgm_link *links, size_t link_count, dgm_error *error);
+
+// Lines that a translation memory knows get their translation from it and are no longer asked for: the others move up.
+// Called before the first dgm_document_put. *known: how many there were; NULL: nobody wants to know.
+DGM_API dgm_status dgm_document_recall(dgm_document *document, const dgm_memory *memory, size_t *known,
+                                       dgm_error *error);
 
 // The document with all translations that were put.
 typedef int (*dgm_document_sink)(void *cookie, const char *data, size_t size); // not 0: stop, DGM_ERR_IO

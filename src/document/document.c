@@ -190,7 +190,8 @@ void dgm_document_close(dgm_document **document)
     if (d->release) d->release(d->state);
     for (size_t i = 0; i < d->source_count; i++) dgm_free(d->sources[i].data);
     void *const blocks[] = {d->sources, d->parts,        d->segments,  d->items,   d->units, d->taken,
-                            d->fixed,   d->replacements, d->line_unit, d->answers, d->links, d->nested};
+                            d->fixed,   d->replacements, d->line_unit, d->answers, d->links, d->nested,
+                            d->open_lines};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) dgm_free(blocks[i]);
     const char *const texts[] = {d->asked.format, d->asked.columns, d->asked.source_language,
                                  d->asked.target_language};
@@ -266,10 +267,16 @@ const dgm_document_info *dgm_document_describe(const dgm_document *d)
     return d ? &d->info : NULL;
 }
 
+// Of a line that is asked for, among all lines.
+static size_t line_number(const dgm_document *d, size_t index)
+{
+    return d->open_lines ? d->open_lines[index] : index;
+}
+
 const char *dgm_document_line(const dgm_document *d, size_t index, size_t *size)
 {
     if (!d || index >= d->info.lines) return NULL;
-    const dgm_unit *u = &d->units[d->line_unit[index]];
+    const dgm_unit *u = &d->units[d->line_unit[line_number(d, index)]];
     if (size) *size = u->text_size;
     return (const char *)d->pool.data + u->text;
 }
@@ -303,9 +310,33 @@ dgm_status dgm_document_put(dgm_document *d, size_t index, const char *text, siz
     bool repaired = false;
     dgm_status st = dgm_line_clean((dgm_text){text ? text : "", size}, &clean, &repaired, err);
     const dgm_text line = {clean.data ? (const char *)clean.data : "", clean.size};
-    if (st == DGM_OK) st = keep_answer(d, index, line, links, link_count, err);
+    if (st == DGM_OK) st = keep_answer(d, line_number(d, index), line, links, link_count, err);
     dgm_writer_free(&clean);
     return st;
+}
+
+dgm_status dgm_document_recall(dgm_document *d, const dgm_memory *memory, size_t *known, dgm_error *err)
+{
+    DGM_FAIL_IF(!d || !memory, err, DGM_ERR_ARGUMENT, "dgm_document_recall needs a document and a memory");
+    DGM_FAIL_IF(d->answers, err, DGM_ERR_ARGUMENT, "dgm_document_recall comes before the first dgm_document_put");
+    size_t *left = dgm_malloc((d->info.lines + 1) * sizeof *left), count = 0;
+    dgm_status st = left ? DGM_OK : dgm_no_memory(err);
+    for (size_t i = 0; i < d->info.lines && st == DGM_OK; i++) {
+        const dgm_unit *u = &d->units[d->line_unit[i]];
+        const dgm_text text = dgm_pool_text(d, u->text, u->text_size);
+        dgm_text found = {0};
+        found.data = dgm_memory_find(memory, text.data, text.size, &found.size);
+        if (found.data) st = keep_answer(d, i, found, NULL, 0, err);
+        else left[count++] = i;
+    }
+    if (st != DGM_OK) {
+        dgm_free(left);
+        return st;
+    }
+    if (known) *known = d->info.lines - count;
+    d->open_lines = left;
+    d->info.lines = count;
+    return DGM_OK;
 }
 
 // ---- writing --------------------------------------------------------------------------------------

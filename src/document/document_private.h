@@ -110,6 +110,7 @@ struct dgm_document {
     size_t *line_unit;   // [info.lines] a unit of each
     dgm_answer *answers; // [info.lines] once something came back
     size_t line_cap;
+    size_t *open_lines; // [info.lines] those that are still asked for; NULL: all. Numbers of answers do not change
     dgm_link *links;
     size_t link_count, link_cap;
     size_t *nested; // segments that may lie inside of tags, as they were added

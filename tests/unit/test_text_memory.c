@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "dragoman/document.h"
 #include "dragoman/memory.h"
 #include "scratch.h"
 
@@ -110,6 +111,38 @@ static void what_is_written_is_read(void **state)
     dgm_memory_close(&m);
 }
 
+static int take_bytes(void *cookie, const char *data, size_t size)
+{
+    strncat(cookie, data, size);
+    return 0;
+}
+
+// What a memory knows is in the document, and is no longer asked for.
+static void documents_recall(void **state)
+{
+    (void)state;
+    static const char page[] = "<p>one two</p><p>The <b>house</b>.</p><p>three</p>";
+    char out[128] = "";
+    dgm_memory *m;
+    dgm_document *d;
+    dgm_error err;
+    size_t known = 0, size;
+    assert_int_equal(dgm_memory_open(&m, "en", "de", &err), DGM_OK);
+    assert_int_equal(dgm_memory_add(m, "The house.", 10, "Das Haus.", 9, &err), DGM_OK);
+    assert_int_equal(dgm_document_open(&d, page, strlen(page), "x.html", NULL, &err), DGM_OK);
+    assert_int_equal(dgm_document_recall(d, m, &known, &err), DGM_OK);
+    assert_int_equal(known, 1);
+    assert_int_equal(dgm_document_describe(d)->lines, 2);
+    assert_string_equal(dgm_document_line(d, 1, &size), "three");
+    assert_int_equal(dgm_document_put(d, 1, "drei", 4, NULL, 0, &err), DGM_OK);
+    assert_int_equal(dgm_document_put(d, 2, "vier", 4, NULL, 0, &err), DGM_ERR_ARGUMENT);
+    assert_int_equal(dgm_document_recall(d, m, NULL, &err), DGM_ERR_ARGUMENT); // too late
+    assert_int_equal(dgm_document_write(d, take_bytes, out, &err), DGM_OK);
+    assert_string_equal(out, "<p>one two</p><p>Das <b>Haus</b>.</p><p>drei</p>");
+    dgm_document_close(&d);
+    dgm_memory_close(&m);
+}
+
 static void allocations_may_fail(void **state)
 {
     (void)state;
@@ -137,6 +170,7 @@ int main(void)
         cmocka_unit_test(files_are_read),
         cmocka_unit_test(utf16_is_read),
         cmocka_unit_test(what_is_written_is_read),
+        cmocka_unit_test(documents_recall),
         cmocka_unit_test(allocations_may_fail),
     };
     if (!scratch_open()) return 1;
