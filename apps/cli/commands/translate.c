@@ -45,6 +45,11 @@ static const option options[] = {
      "srt, vtt: longest line of a subtitle (default: that of the file, at least 32)", NULL, NULL},
     {"no-memory", 0, OPTION_FLAG | OPTION_FILES, NULL, AT(document.no_memory), 0, 0, NULL,
      "documents: translate lines that come again, again; the output is the same", NULL, NULL},
+    {"tmx", 0, OPTION_TEXT | OPTION_FILES | OPTION_OUTPUT, "FILE", AT(tmx), 0, 0, NULL,
+     "documents: take translations of lines that this translation memory (TMX) knows from it", NULL, NULL},
+    {"tmx-out", 0, OPTION_TEXT | OPTION_FILES, "FILE", AT(tmx_out), 0, 0, NULL,
+     "documents: write lines and their translations to FILE as TMX, with what --tmx has; may be the same file", NULL,
+     NULL},
     {"resume", 0, OPTION_FLAG | OPTION_FILES | OPTION_EVERYDAY(13), NULL, AT(resume), 0, 0, NULL,
      "go on with a job that was interrupted; with the same input, model and options: what --output "
      "has is kept. A job that is complete stays as it is",
@@ -137,6 +142,7 @@ static void close_session(session *s)
     rerank_close(&s->rerank);
     reader_close(s->in);
     dgm_document_close(&s->document);
+    dgm_memory_close(&s->memory);
     evidence_free(&s->evidence);
     lattices_free(&s->lattices);
     directions_free(&s->directions);
@@ -477,6 +483,7 @@ static int run(const command *self, int argc, char **argv)
     dgm_error error;
     const dgm_status st = code < 0 && o.prefix ? dgm_translator_check(s->t, "prefix", &error) : DGM_OK;
     if (st != DGM_OK) code = fail(exit_code(st), "%s", error.text);
+    if (code < 0 && s->document && !document_recall(s)) code = EXIT_RUNTIME;
     if (code < 0) code = rerank_open(&o.rerank, &o.engine, s->t, &s->rerank);
     s->load = seconds() - s->start;
     if (code < 0 && timed(&o)) stats_watch(s->t);

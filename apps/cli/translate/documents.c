@@ -34,7 +34,12 @@ static const char *odd_option(const translate_options *o)
 // Options that are for documents alone.
 static const char *lone_option(const translate_options *o)
 {
-    return o->document.columns ? "--column" : o->document.all ? "--all" : o->document.width ? "--width" : NULL;
+    return o->document.columns ? "--column"
+           : o->document.all   ? "--all"
+           : o->document.width ? "--width"
+           : o->tmx            ? "--tmx"
+           : o->tmx_out        ? "--tmx-out"
+                               : NULL;
 }
 
 static char *beside(const char *output)
@@ -148,15 +153,43 @@ line_reader *document_lines(const dgm_document *d)
     return reader_open_list(line_of, d, dgm_document_describe(d)->lines);
 }
 
+// ---- translation memories ---------------------------------------------------------------------------
+
+bool document_recall(session *s)
+{
+    const translate_options *o = s->o;
+    const dgm_translator_info *info = dgm_describe(s->t);
+    size_t known = 0;
+    dgm_error error;
+    if (!o->tmx && !o->tmx_out) return true;
+    dgm_status st = dgm_memory_open(&s->memory, info->source_language, info->target_language, &error);
+    if (st == DGM_OK && o->tmx) st = dgm_memory_read(s->memory, o->tmx, &error);
+    if (st == DGM_OK) st = dgm_document_recall(s->document, s->memory, &known, &error);
+    if (st != DGM_OK)
+        fail(EXIT_RUNTIME, "%s", error.text);
+    else if (o->tmx && !o->quiet)
+        fprintf(stderr, "dragoman: %zu lines are known from '%s'\n", known, o->tmx);
+    return st == DGM_OK;
+}
+
+static bool remember(session *s, uint64_t number, const char *text, size_t size)
+{
+    dgm_error error;
+    size_t line_size = 0;
+    const char *line = dgm_document_line(s->document, (size_t)number, &line_size);
+    if (!s->o->tmx_out || dgm_memory_add(s->memory, line, line_size, text, size, &error) == DGM_OK) return true;
+    return fail(EXIT_RUNTIME, "%s", error.text), false;
+}
+
 // ---- translations ---------------------------------------------------------------------------------
 
 static bool put(session *s, uint64_t number, const char *text, size_t size, const dgm_link *links, size_t count)
 {
     dgm_error error;
-    if (dgm_document_put(s->document, (size_t)number, text, size, links, count, &error) == DGM_OK) return true;
-    fail(EXIT_RUNTIME, "%s", error.text);
-    s->broken = true;
-    return false;
+    const bool fine = dgm_document_put(s->document, (size_t)number, text, size, links, count, &error) == DGM_OK;
+    if (!fine) fail(EXIT_RUNTIME, "%s", error.text);
+    s->broken = !fine || !remember(s, number, text, size);
+    return !s->broken;
 }
 
 void document_take(session *s, uint64_t number, const dgm_result *r)
@@ -218,6 +251,8 @@ bool document_finish(session *s)
     bool fine = !name || writer_close(out);
     if (st != DGM_OK && fine) fail(EXIT_RUNTIME, "%s", error.text);
     fine = fine && st == DGM_OK;
+    if (fine && s->o->tmx_out && dgm_memory_write(s->memory, s->o->tmx_out, &error) != DGM_OK)
+        fine = (fail(EXIT_RUNTIME, "%s", error.text), false);
     if (fine && name) unlink(s->o->output);
     return fine;
 }

@@ -16,6 +16,9 @@ dgm_document *document_load(const translate_options *o);
 // Its lines as a reader has them.
 line_reader *document_lines(const dgm_document *d);
 
+// Opens the memories of --tmx and --tmx-out; what they know is no longer a line of the document. False after a message.
+bool document_recall(session *s);
+
 // The translation of a line: to the document, and to OUTPUT.lines where the job has one.
 void document_take(session *s, uint64_t number, const dgm_result *r);
 // Those that an interrupted job has left, up to `lines`; false after a message.

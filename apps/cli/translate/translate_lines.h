@@ -27,6 +27,7 @@ typedef struct translate_options {
     const char *format;            // of a document; NULL: lines of text
     const char *document_output;   // where it goes; output is then the file of its lines
     dgm_document_options document;
+    const char *tmx, *tmx_out; // translation memories: read, written
     int window, quiet, resume, overwrite;
     int argc; // the command line, for the one that goes on with an interrupted job
     char **argv;
@@ -57,6 +58,7 @@ typedef struct session {
     dgm_translator *t;
     reranker *rerank;
     dgm_document *document; // NULL: the input is lines of text
+    dgm_memory *memory;     // NULL: none is read or written
     line_reader *in;
     companion with[COMPANIONS]; // prefixes, constraints, directions
     direction_window directions;
