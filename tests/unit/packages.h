@@ -51,6 +51,18 @@ static inline dgm_writer make_archive(const entry *list)
     return out;
 }
 
+// The documents of tests/data/documents (tests/oracle/make_documents.py).
+static inline dgm_writer read_corpus(void)
+{
+    dgm_writer out = {0};
+    char part[1 << 14];
+    FILE *f = popen("xz -dc tests/data/documents/office.zip.xz", "r");
+    assert_non_null(f);
+    for (size_t n; (n = fread(part, 1, sizeof part, f)) > 0;) dgm_write_bytes(&out, part, n);
+    assert_int_equal(pclose(f), 0);
+    return out;
+}
+
 static inline char *member_of(dgm_text archive, const char *name)
 {
     dgm_zip *z;

@@ -63,6 +63,31 @@ static void text_becomes_html(void **state)
     dgm_writer_free(&pdf);
 }
 
+static void manuals_are_read(void **state)
+{
+    (void)state;
+    if (!has_plugin()) skip();
+    dgm_zip *z;
+    dgm_writer corpus = read_corpus();
+    assert_int_equal(dgm_zip_open_memory(&z, corpus.data, corpus.size, NULL), DGM_OK);
+    size_t seen = 0, exact = 0;
+    for (size_t i = 0; i < dgm_zip_count(z); i++) {
+        if (!strstr(dgm_zip_name(z, i), ".pdf")) continue;
+        char data[1 << 14];
+        const size_t size = (size_t)dgm_zip_size(z, i);
+        assert_true(size <= sizeof data);
+        assert_int_equal(dgm_zip_read(z, i, 0, data, size, NULL), DGM_OK);
+        dgm_document *d = open_document((dgm_text){data, size}, "x.pdf");
+        exact += dgm_document_describe(d)->lines == 9; // paragraphs: no line is taken for one, none are joined
+        dgm_document_close(&d);
+        seen++;
+    }
+    assert_true(seen >= 15);
+    assert_int_equal(exact, seen);
+    dgm_zip_close(&z);
+    dgm_writer_free(&corpus);
+}
+
 static void others_are_refused(void **state)
 {
     (void)state;
@@ -80,6 +105,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_becomes_html),
+        cmocka_unit_test(manuals_are_read),
         cmocka_unit_test(others_are_refused),
     };
     char self[PATH_MAX];

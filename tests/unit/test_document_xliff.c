@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // XLIFF 1.2 and 2: which units are translated, where translations are put, what becomes of codes.
+#define _DEFAULT_SOURCE // popen
 #include "packages.h"
 
 #include "base/mem.h"

@@ -70,7 +70,7 @@ static void find_columns(GArray *lines)
     }
 }
 
-static int compare_heights(const void *a, const void *b)
+static int compare_numbers(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return x < y ? -1 : x > y;
@@ -81,10 +81,25 @@ static double usual_height(const GArray *lines)
     if (lines->len == 0) return 0;
     double *heights = g_new(double, lines->len);
     for (guint i = 0; i < lines->len; i++) heights[i] = g_array_index(lines, line, i).height;
-    qsort(heights, lines->len, sizeof *heights, compare_heights);
+    qsort(heights, lines->len, sizeof *heights, compare_numbers);
     const double middle = heights[lines->len / 2];
     g_free(heights);
     return middle;
+}
+
+// From line to line inside of paragraphs: the lower quarter of all distances, since others lie between paragraphs.
+static double usual_step(const GArray *lines, double height)
+{
+    double *steps = g_new(double, lines->len + 1);
+    size_t count = 0;
+    for (guint i = 1; i < lines->len; i++) {
+        const double step = g_array_index(lines, line, i).top - g_array_index(lines, line, i - 1).top;
+        if (step > 0.5 * height && step < 2 * height) steps[count++] = step;
+    }
+    qsort(steps, count, sizeof *steps, compare_numbers);
+    const double low = count > 0 ? steps[count / 4] : 1.2 * height;
+    g_free(steps);
+    return low;
 }
 
 // ---- paragraphs ----------------------------------------------------------------------------------
@@ -105,13 +120,13 @@ static gboolean begins_item(const line *l)
     return g_unichar_type(g_utf8_get_char(l->text)) == G_UNICODE_PRIVATE_USE;
 }
 
-// Does a paragraph begin with this line?
-static gboolean begins_paragraph(const line *before, const line *l)
+// Does a paragraph begin with this line? step: from line to line inside of one.
+static gboolean begins_paragraph(const line *before, const line *l, double step)
 {
     const double height = MAX(before->height, 1);
     const gboolean higher = l->top < before->top - height; // the next column
     if (l->height > before->height * 1.15 || l->height < before->height * 0.85) return TRUE;
-    if (!higher && l->top - before->bottom > 0.6 * height) return TRUE;
+    if (!higher && l->top - before->top > 1.25 * step) return TRUE;
     if (begins_item(l)) return TRUE;
     if (before->right + (l->word - l->left) + 0.5 * height < before->column) return TRUE;
     return ends_sentence(before) && (higher || l->left > before->left + 0.8 * height);
@@ -167,13 +182,13 @@ static int put_paragraph(dgm_pdf_put put, void *cookie, GString *text, gboolean 
 
 static int put_lines(const GArray *lines, dgm_pdf_put put, void *cookie)
 {
-    const double usual = usual_height(lines);
+    const double usual = usual_height(lines), step = usual_step(lines, usual);
     GString *text = g_string_new("");
     gboolean large = FALSE;
     int stop = 0;
     for (guint i = 0; i < lines->len && !stop; i++) {
         const line *l = &g_array_index(lines, line, i);
-        if (i == 0 || begins_paragraph(l - 1, l)) {
+        if (i == 0 || begins_paragraph(l - 1, l, step)) {
             stop = put_paragraph(put, cookie, text, large);
             large = l->height > usual * 1.15;
         }
