@@ -114,6 +114,9 @@ static void XMLCALL on_text(void *cookie, const XML_Char *text, int size)
     if (w->in_cdata) return; // the section is told when it ends
     dgm_xml_event e = event_here(w, DGM_XML_TEXT);
     e.text = (dgm_text){text, (size_t)size};
+    // Of a "]" that ends a document too early expat does not know the length; text is never longer than its source.
+    if (e.end - e.begin < e.text.size) e.end = e.begin + e.text.size;
+    if (e.end > w->source.size) e.end = w->source.size;
     tell(w, e);
 }
 

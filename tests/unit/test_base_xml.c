@@ -69,6 +69,7 @@ static const struct {
     {"<a b=c></a>", "line 1: an attribute's value needs quotes", DGM_ERR_FORMAT},
     {"<a>&b", "line 1: '&' begins no entity", DGM_ERR_FORMAT},
     {"<a><b", "line 1: a tag is never closed", DGM_ERR_FORMAT},
+    {"<a>b ]", "line 1: <a> is never closed", DGM_ERR_FORMAT},
     {"<a>&#0;</a>", "line 1: '&#0;' is no character", DGM_ERR_FORMAT},
     {"<a>&b;</a>", "line 1: unknown entity '&b;'", DGM_ERR_FORMAT},
     {"<a>b\xe4</a>", "line 1: invalid UTF-8", DGM_ERR_FORMAT},
