@@ -372,7 +372,7 @@ static dgm_status write_item(const dgm_document *d, const dgm_item *item, const 
         if (!u->translated) return dgm_unit_source(d, u, out, err);
         const dgm_answer *a = &d->answers[u->line];
         const dgm_text text = {(const char *)d->done.data + a->text, a->text_size};
-        return dgm_unit_restore(d, u, text, d->links + a->links, a->link_count, out, err);
+        return dgm_unit_restore(d, u, text, a->link_count ? d->links + a->links : NULL, a->link_count, out, err);
     }
     return DGM_OK;
 }
