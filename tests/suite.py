@@ -64,7 +64,7 @@ def system(build):
     tests += [on("resume", lines * 5 // 2), on("terminal", 48), on("invariance", lines, "--beam", 8, "--search", "cube")]
     tests += [on("invariance", lines // 3, "--beam", 6, "--search", "cube", "--no-repeat-ngram", 2, "--max-length", 60)]
     tests += [test("tests/system/translations", "tests/system/translations", program, EN_DE)]
-    tests += [test("tests/system/documents", "tests/system/documents", program, EN_DE)]
+    tests += [test(f"tests/system/{name}", f"tests/system/{name}", program, EN_DE) for name in ("documents", "office")]
     tests += [test("tests/system/ctranslate2", "tests/system/ctranslate2", program)]
     tests += [test("tests/cli " + Path(f).stem, "tests/cli/run", "--build", build, Path(f).name)
               for f in sorted(glob.glob("tests/cli/*.cases"))]
@@ -110,7 +110,7 @@ def long(build):
     tests += [test(f"checkbackend cpu cuda (software), seed {seed}", f"{build}/checkbackend", "cpu", "cuda", "--seed", seed,
                    env={"DRAGOMAN_PLUGINS": f"{build}/tests/softcuda", "SOFTCUDA_SEED": str(seed)}) for seed in range(2, 12)]
     tests += [test("tests/system/software_gpu all", "tests/system/software_gpu", build, "all")]
-    tests += [test("tests/system/documents all", "tests/system/documents", program, EN_DE, 0)]
+    tests += [test(f"tests/system/{name} all", f"tests/system/{name}", program, EN_DE, 0) for name in ("documents", "office")]
     tests += [system_test(program, "optimisations", model, TEXT, 1000) for model in recurrent]
     for model in writing:
         tests += [system_test(program, "writing", model, TEXT, 200), agree(model, TEXT)]

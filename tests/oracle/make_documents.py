@@ -96,7 +96,8 @@ SPACES = " ".join(f'xmlns:{p}="urn:oasis:names:tc:opendocument:xmlns:{n}:1.0"' f
     ("office", "office"), ("style", "style"), ("text", "text"), ("table", "table"), ("draw", "drawing"),
     ("fo", "xsl-fo-compatible"), ("svg", "svg-compatible"), ("presentation", "presentation")])
 STYLES = ('<office:automatic-styles><style:style style:name="b" style:family="text"><style:text-properties fo:font-weight="bold"/>'
-          '</style:style><style:style style:name="i" style:family="text"><style:text-properties fo:font-style="italic"/></style:style>'
+          '</style:style><style:style style:name="i" style:family="text"><style:text-properties fo:font-style="italic"/>'
+          '</style:style>'
           '<style:page-layout style:name="pl"><style:page-layout-properties fo:page-width="28cm" fo:page-height="21cm"/>'
           '</style:page-layout></office:automatic-styles>'
           '<office:master-styles><style:master-page style:name="M" style:page-layout-name="pl"/></office:master-styles>')
@@ -121,8 +122,8 @@ def flat(kind, body):
 
 
 def text_document(paragraphs):
-    return flat("text", "".join(
-        f'<text:h text:outline-level="1">{spans(r)}</text:h>' if k == "h" else f"<text:p>{spans(r)}</text:p>" for k, r in paragraphs))
+    return flat("text", "".join(f'<text:h text:outline-level="1">{spans(r)}</text:h>' if k == "h"
+                                else f"<text:p>{spans(r)}</text:p>" for k, r in paragraphs))
 
 
 def presentation(paragraphs):
