@@ -76,6 +76,8 @@ def system(build):
     tests += [on("lmbr", lines * 2 // 3)]
     tests += [system_test(program, "terms", EN_DE, TEXT, REFERENCE, lines * 5 // 3, *more.split())
               for more in ("", "--shortlist all --precision f32", "--search cube", "--search cube --cube naive")]
+    tests += [test(f"tests/system/everyday_terms {d}", "tests/system/everyday_terms", program, f"models/{d}.gguf",
+                   f"tests/data/everyday/terms.{d}.tsv", "--check") for d in ("en-de", "de-en")]
     tests += [system_test(program, "optimisations", RECURRENT, TEXT, lines), on("identity", lines // 3)]
     tests += [test("tests/system/strict_device", "tests/system/strict_device", build, lines // 2)]
     if not os.environ.get("SANFLAGS"):

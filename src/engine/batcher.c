@@ -14,6 +14,30 @@
 #include "base/sized.h"
 #include "engine/engine_private.h"
 
+// Longest first: a counting sort by source length, stable.
+dgm_status dgm_job_sort(dgm_job *job, dgm_error *err)
+{
+    const dgm_piece_state *pieces = job->encoded.pieces;
+    const size_t count = job->encoded.piece_count;
+    if (count == 0) return DGM_OK;
+    int longest = 0; // copies have no tokens, and come last
+    for (size_t i = 0; i < count; i++)
+        if (pieces[i].count > longest) longest = pieces[i].count;
+    size_t *start = dgm_calloc((size_t)longest + 2, sizeof *start);
+    job->order = dgm_malloc(count * sizeof *job->order);
+    if (!start || !job->order) {
+        dgm_free(start);
+        return dgm_no_memory(err);
+    }
+    for (size_t i = 0; i < count; i++) start[longest - pieces[i].count + 1]++;
+    for (int k = 1; k <= longest; k++) start[k] += start[k - 1];
+    for (size_t i = 0; i < count; i++) job->order[start[longest - pieces[i].count]++] = (uint32_t)i;
+    dgm_free(start);
+    job->order_count = count;
+    while (job->order_count && pieces[job->order[job->order_count - 1]].copied) job->order_count--;
+    return DGM_OK;
+}
+
 void dgm_job_free(dgm_job *job)
 {
     if (!job) return;

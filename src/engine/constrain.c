@@ -9,6 +9,9 @@
 // that holds its source. A demand that cannot be met (its source is not in the line, the
 // vocabulary cannot spell it, a sentence has too many) is left out and named in the line's notice;
 // the rest counts. Lines without demands leave here at once and are decoded as ever.
+//
+// A term also stands in what the model reads, in place of its source words (dgm_demander_switch, while the line is
+// encoded): a model that never sees them cannot translate them otherwise.
 #include <regex.h>
 #include <string.h>
 
@@ -82,6 +85,7 @@ void dgm_demander_free(dgm_demander *d)
     dgm_free(d->patterns);
     dgm_free(d->wants);
     dgm_free(d->starts);
+    dgm_free(d->places);
 }
 
 // One more sentence for the line's notice. What is too long of a text is left out.
@@ -156,20 +160,25 @@ static bool is_never(const dgm_translator *t, int32_t id)
 }
 
 // The tokens of a text in d->tokens; false in *fits unless they spell it exactly.
-static dgm_status spell(dgm_demander *d, dgm_text text, bool *fits, dgm_error *err)
+static dgm_status spell_by(dgm_demander *d, const dgm_vocab *v, dgm_text text, bool *fits, dgm_error *err)
 {
-    const dgm_vocab *v = d->t->target;
     *fits = false;
     DGM_TRY(dgm_vocab_encode(v, text, &d->tokens, err));
     for (size_t i = 0; i < d->tokens.count; i++)
-        if (dgm_vocab_is_unknown(v, d->tokens.ids[i]) ||
-            dgm_vocab_is_control(v, d->tokens.ids[i]) || is_never(d->t, d->tokens.ids[i]))
+        if (dgm_vocab_is_unknown(v, d->tokens.ids[i]) || dgm_vocab_is_control(v, d->tokens.ids[i]))
             return DGM_OK;
     d->decoded.size = 0;
     DGM_TRY(dgm_vocab_decode(v, d->tokens.ids, d->tokens.count, &d->decoded, NULL, err));
     const dgm_text back = {(const char *)d->decoded.data, d->decoded.size};
     *fits = d->tokens.count > 0 && d->tokens.count <= DGM_CONSTRAINT_SUBWORDS &&
             dgm_text_equal(dgm_text_trim(back), dgm_text_trim(text));
+    return DGM_OK;
+}
+
+static dgm_status spell(dgm_demander *d, dgm_text text, bool *fits, dgm_error *err)
+{
+    DGM_TRY(spell_by(d, d->t->target, text, fits, err));
+    for (size_t i = 0; i < d->tokens.count && *fits; i++) *fits = !is_never(d->t, d->tokens.ids[i]);
     return DGM_OK;
 }
 
@@ -332,6 +341,65 @@ static dgm_status want_glossary(dgm_demander *d, dgm_text text, dgm_error *err)
         if (!known) DGM_TRY(want(d, &w, err));
     }
     return DGM_OK;
+}
+
+// ---- terms in the source -------------------------------------------------------------------------
+
+// A term's first variant that both vocabularies spell, in the place of its source words. Overlapping ones give way
+// to those before them.
+static dgm_status add_place(dgm_demander *d, size_t begin, size_t end, const dgm_want *w, dgm_error *err)
+{
+    size_t at = d->place_count, i = 0;
+    bool fits = false;
+    for (; i < variant_count(d, w) && !fits; i++) {
+        DGM_TRY(spell(d, variant(d, w, i), &fits, err));
+        if (fits) DGM_TRY(spell_by(d, d->t->source, variant(d, w, i), &fits, err));
+    }
+    if (!fits) return DGM_OK;
+    for (size_t k = 0; k < d->place_count; k++)
+        if (begin < d->places[k].end && end > d->places[k].begin) return DGM_OK;
+    DGM_TRY(dgm_grow(&d->places, &d->place_cap, d->place_count + 1, sizeof *d->places, err));
+    for (; at > 0 && d->places[at - 1].begin > begin; at--) d->places[at] = d->places[at - 1];
+    d->places[at] = (dgm_term_place){begin, end, variant(d, w, i - 1)};
+    d->place_count++;
+    return DGM_OK;
+}
+
+static dgm_status find_places(dgm_demander *d, dgm_text text, dgm_error *err)
+{
+    d->place_count = 0;
+    for (size_t i = 0; i < d->demands.count; i++) {
+        const dgm_demand *x = &d->demands.items[i];
+        const dgm_want w = {.entry = -1, .first = x->first, .count = x->count};
+        const dgm_text source = dgm_demands_text(&d->demands, x->source);
+        if (x->kind != DGM_DEMAND_TERM || source.size == 0) continue;
+        for (size_t at = 0, size; dgm_term_find(text, source, &at); at += size) {
+            size = dgm_term_at(text, at, source);
+            DGM_TRY(add_place(d, at, at + size, &w, err));
+        }
+    }
+    dgm_glossary_hit hit = {0};
+    while (d->t->glossary && dgm_glossary_find(d->t->glossary, text, &hit)) {
+        const dgm_want w = {.entry = hit.entry};
+        if (!demanded(d, dgm_glossary_source(d->t->glossary, hit.entry)))
+            DGM_TRY(add_place(d, hit.begin, hit.end, &w, err));
+    }
+    return DGM_OK;
+}
+
+dgm_status dgm_demander_switch(dgm_demander *d, dgm_text written, dgm_text part, dgm_spliced *out, bool *switched,
+                               dgm_error *err)
+{
+    *switched = false;
+    if (!d->active || (!d->t->glossary && d->demands.count == 0)) return DGM_OK;
+    DGM_TRY(find_places(d, written, err));
+    dgm_spliced_clear(out);
+    for (size_t i = 0; i < d->place_count; i++) {
+        const dgm_term_place *x = &d->places[i];
+        DGM_TRY(dgm_splice_add(out, part, x->begin, x->end, x->with, err));
+    }
+    *switched = d->place_count > 0;
+    return *switched ? dgm_splice_end(out, part, err) : DGM_OK;
 }
 
 // A match inside a word: the word's beginning belongs to it, its rest may differ.

@@ -6,6 +6,7 @@
 #include "engine/engine_private.h"
 #include "constraint/demands.h"
 #include "constraint/glossary.h"
+#include "text/splice.h"
 
 // Something that a piece's translation must or must not say: variants of the line's demands, a
 // glossary entry, or one text of the line.
@@ -17,6 +18,12 @@ typedef struct dgm_want {
     bool open;     // a word may go on behind it
     bool reported; // in the notice
 } dgm_want;
+
+// Words of a text for which a term stands.
+typedef struct dgm_term_place {
+    size_t begin, end;
+    dgm_text with;
+} dgm_term_place;
 
 // Buffers of one submit call, used again for every line; start with all zero.
 typedef struct dgm_demander {
@@ -32,6 +39,8 @@ typedef struct dgm_demander {
     size_t pattern_count, pattern_cap, start_cap;
     dgm_want *wants; // of the piece at hand
     size_t want_count, want_cap;
+    dgm_term_place *places; // of the text at hand
+    size_t place_count, place_cap;
 } dgm_demander;
 
 void dgm_demander_free(dgm_demander *d);
@@ -39,6 +48,11 @@ void dgm_demander_free(dgm_demander *d);
 // borrowed from d until the next line.
 dgm_status dgm_demander_begin(dgm_demander *d, const dgm_translator *t, dgm_input *input,
                               uint32_t *flags, dgm_error *err);
+// When a part of it is encoded (`written` as in the line, `part` in the case that the model sees, of the same
+// length): the part with terms in place of their source words; *switched: it has some. A term that either vocabulary
+// cannot spell stays away.
+dgm_status dgm_demander_switch(dgm_demander *d, dgm_text written, dgm_text part, dgm_spliced *out, bool *switched,
+                               dgm_error *err);
 // Afterwards: automata of its pieces, and what is to be said about it.
 dgm_status dgm_demander_end(dgm_demander *d, dgm_line_state *line, dgm_piece_state *pieces,
                             dgm_error *err);

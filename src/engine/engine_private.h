@@ -436,6 +436,7 @@ void dgm_translations_free(dgm_result *r);
 
 // batcher.c
 void dgm_job_free(dgm_job *job);
+dgm_status dgm_job_sort(dgm_job *job, dgm_error *err); // its pieces, in the order in which they are taken
 // A job whose lines are attempts at parts of a line, the next that is taken from the queue; in *out, which the caller
 // frees whatever happens. When all are decoded a text thread takes the line. *queued: they will be, and the line is not
 // to be touched meanwhile; else there is nothing to decode, or it is too late.

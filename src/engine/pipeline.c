@@ -30,6 +30,8 @@ typedef struct prepare {
     size_t start; // what is encoded of the line: tidied text, or the line's from here on
     bool tidy;
     dgm_writer ordinary; // a part in ordinary case
+    dgm_spliced spliced; // a part with the terms in place of the words that they translate
+    bool switched;       // which was encoded last
     bool careful;        // with this line
     bool whole;          // lines are parts of one already
     bool raised, titled; // the part encoded last was in capitals, will be in Title Case
@@ -129,9 +131,12 @@ static dgm_status add_piece(prepare *p, dgm_line_state *line, int32_t language, 
     if (p->t->alignment != DGM_ALIGN_NONE || p->t->replace_unknown) {
         DGM_TRY(dgm_grow(&out->spans, &out->span_cap, out->span_count + count, sizeof *out->spans,
                          err));
-        for (size_t i = 0; i < count; i++)
-            out->spans[out->span_count++] = (dgm_span){(uint32_t)in_line(p, p->tokens.spans[i].begin + begin),
-                                                       (uint32_t)in_line(p, p->tokens.spans[i].end + begin)};
+        for (size_t i = 0; i < count; i++) {
+            dgm_span at = p->tokens.spans[i];
+            if (p->switched) at = dgm_splice_span(&p->spliced, at);
+            out->spans[out->span_count++] =
+                (dgm_span){(uint32_t)in_line(p, at.begin + begin), (uint32_t)in_line(p, at.end + begin)};
+        }
     }
     line->source_tokens += (size_t)piece->count;
     line->left++;
@@ -199,11 +204,13 @@ static dgm_status add_copy(prepare *p, dgm_line_state *line, dgm_error *err)
     return DGM_OK;
 }
 
-// Encodes a part of the line into p->tokens, in ordinary case where it is in capitals or a headline. *copied: it
-// is no language, and nothing was encoded.
-static dgm_status encode_part(prepare *p, dgm_text part, bool *copied, dgm_error *err)
+// Encodes a part of the line into p->tokens, in ordinary case where it is in capitals or a headline, and with terms
+// where their source words stand unless that makes it too long. *copied: it is no language, and nothing was encoded.
+static dgm_status encode_part(prepare *p, dgm_text part, size_t room, bool *copied, dgm_error *err)
 {
     bool lowered = false;
+    const dgm_text written = part;
+    p->switched = false;
     p->raised = p->titled = false;
     *copied = p->careful && !dgm_is_language(part);
     if (*copied) return DGM_OK;
@@ -216,7 +223,14 @@ static dgm_status encode_part(prepare *p, dgm_text part, bool *copied, dgm_error
         p->titled = lowered && language_of(p, DGM_TARGET) == DGM_LANG_EN; // other languages have no such case
     }
     if (lowered) part.data = (const char *)p->ordinary.data;
-    return dgm_vocab_encode(p->t->source, part, &p->tokens, err);
+    DGM_TRY(dgm_vocab_encode(p->t->source, part, &p->tokens, err));
+    if (p->tokens.count > room) return DGM_OK; // as it is: it may be cut
+    DGM_TRY(dgm_demander_switch(&p->demander, written, part, &p->spliced, &p->switched, err));
+    if (!p->switched) return DGM_OK;
+    const dgm_text with = {(const char *)p->spliced.text.data, p->spliced.text.size};
+    DGM_TRY(dgm_vocab_encode(p->t->source, with, &p->tokens, err));
+    p->switched = p->tokens.count <= room;
+    return p->switched ? DGM_OK : dgm_vocab_encode(p->t->source, part, &p->tokens, err);
 }
 
 // Adds what encode_part has made; first: of its line.
@@ -243,7 +257,7 @@ static dgm_status split_line(prepare *p, dgm_line_state *line, const dgm_input *
         dgm_piece piece = line->pieces.items[i];
         dgm_text part = {text.data + piece.begin, piece.end - piece.begin};
         bool copied;
-        DGM_TRY(encode_part(p, part, &copied, err));
+        DGM_TRY(encode_part(p, part, room, &copied, err));
         if (p->tokens.count == 0 && !copied) continue; // nothing in it that the model can see
         const size_t begin = piece.begin;
         piece.begin = in_line(p, piece.begin);
@@ -308,7 +322,7 @@ static dgm_status encode_line(prepare *p, dgm_line_state *line, const dgm_input 
     if (p->tidy) trimmed = (dgm_text){(const char *)p->tidied.text.data, p->tidied.text.size};
     DGM_TRY(has_sentences(p, trimmed, input, &several, err));
     if (several) return split_line(p, line, input, trimmed, language, room, true, err);
-    DGM_TRY(encode_part(p, trimmed, &copied, err));
+    DGM_TRY(encode_part(p, trimmed, room, &copied, err));
     if (p->tokens.count == 0 && !copied) return DGM_OK;
 
     bool cut = p->t->long_lines == DGM_LONG_SPLIT && p->t->split != DGM_SPLIT_NONE;
@@ -390,30 +404,6 @@ static dgm_status prepare_line(prepare *p, dgm_line_state *line, const dgm_input
 }
 
 // ---- jobs --------------------------------------------------------------------------------------
-
-// Longest first: a counting sort by source length, stable.
-static dgm_status sort_pieces(dgm_job *job, dgm_error *err)
-{
-    const dgm_piece_state *pieces = job->encoded.pieces;
-    const size_t count = job->encoded.piece_count;
-    if (count == 0) return DGM_OK;
-    int longest = 0; // copies have no tokens, and come last
-    for (size_t i = 0; i < count; i++)
-        if (pieces[i].count > longest) longest = pieces[i].count;
-    size_t *start = dgm_calloc((size_t)longest + 2, sizeof *start);
-    job->order = dgm_malloc(count * sizeof *job->order);
-    if (!start || !job->order) {
-        dgm_free(start);
-        return dgm_no_memory(err);
-    }
-    for (size_t i = 0; i < count; i++) start[longest - pieces[i].count + 1]++;
-    for (int k = 1; k <= longest; k++) start[k] += start[k - 1];
-    for (size_t i = 0; i < count; i++) job->order[start[longest - pieces[i].count]++] = (uint32_t)i;
-    dgm_free(start);
-    job->order_count = count;
-    while (job->order_count && pieces[job->order[job->order_count - 1]].copied) job->order_count--;
-    return DGM_OK;
-}
 
 void dgm_encoded_free(dgm_encoded *e)
 {
@@ -536,7 +526,7 @@ static dgm_status join_parts(preparing *all, dgm_error *err)
         for (size_t n = 0; n < all->part_lines && line < job->line_count; n++)
             job->lines[line++].first += before;
     }
-    return sort_pieces(job, err);
+    return dgm_job_sort(job, err);
 }
 
 static void prepare_free(prepare *p)
@@ -547,6 +537,7 @@ static void prepare_free(prepare *p)
     dgm_tokens_free(&p->counter.tokens);
     dgm_pieces_free(&p->sentences);
     dgm_writer_free(&p->ordinary);
+    dgm_spliced_free(&p->spliced);
     dgm_tidied_free(&p->tidied);
     dgm_evidence_maker_free(&p->evidence);
 }

@@ -122,6 +122,54 @@ static void glossaries_and_kept_text(void **state)
     assert_int_equal(dgm_open(&t, MODEL, &s, &error), DGM_ERR_ARGUMENT);
 }
 
+// The model reads a term in place of its source words; links name the words that stand in the line.
+static void terms_replace_their_source(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/dragoman-terms-XXXXXX.tsv";
+    const int fd = mkstemps(path, 4);
+    assert_true(fd >= 0);
+    static const char rows[] = "morning\thaus sun|sun\nGood\tmusik\n";
+    assert_int_equal(write(fd, rows, sizeof rows - 1), sizeof rows - 1);
+    close(fd);
+    dgm_settings s;
+    dgm_error error;
+    dgm_translator *t = NULL, *plain = open_with(NULL, NULL, 0);
+    dgm_settings_default(&s);
+    s.terms[0] = path;
+    s.alignment = DGM_ALIGN_WORDS;
+    if (dgm_open(&t, MODEL, &s, &error) != DGM_OK) fail_msg("%s", error.text);
+    const dgm_input lines[] = {input("Good morning is good.", NULL), input("A good morning, morning.", NULL),
+                               input("I see it.", NULL), input("Good sun.", "Good => haus")};
+    const dgm_input switched[] = {input("musik haus sun is good.", "haus sun | sun\tmusik"),
+                                  input("A good haus sun, haus sun.", "haus sun | sun"), input("I see it.", NULL),
+                                  input("haus sun.", "haus")};
+    dgm_results *a = translate(t, lines, 4), *b = translate(plain, switched, 4);
+    for (int i = 0; i < 4; i++) assert_string_equal(dgm_result_text(a->items[i]), dgm_result_text(b->items[i]));
+    const dgm_translation *first = a->items[0]->translations[0];
+    assert_true(first->link_count > 0);
+    for (size_t i = 0; i < first->link_count; i++) assert_in_range(first->links[i].source, 0, 3);
+    dgm_results_free(&a);
+    dgm_results_free(&b);
+    dgm_close(&t);
+    dgm_close(&plain);
+    unlink(path);
+}
+
+// Where the longer words would not leave room for the line, the model reads the line as it is.
+static void terms_that_do_not_fit_the_line(void **state)
+{
+    (void)state;
+    dgm_translator *t = open_with(NULL, NULL, 16);
+    const dgm_input in[] = {input("I I I I I I", "I => haus sun musik haus sun musik"),
+                            input("I I I I I I", "haus sun musik haus sun musik")};
+    dgm_results *r = translate(t, in, 2);
+    assert_string_equal(dgm_result_text(r->items[0]), dgm_result_text(r->items[1]));
+    assert_false(r->items[0]->flags & (DGM_LINE_SPLIT | DGM_LINE_CROPPED));
+    dgm_results_free(&r);
+    dgm_close(&t);
+}
+
 // A line in pieces: the term belongs to the piece with its source, the end to the last one.
 static void pieces_have_their_own(void **state)
 {
@@ -191,6 +239,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_have_demands),    cmocka_unit_test(glossaries_and_kept_text),
         cmocka_unit_test(pieces_have_their_own), cmocka_unit_test(too_much_for_a_line),
+        cmocka_unit_test(terms_replace_their_source), cmocka_unit_test(terms_that_do_not_fit_the_line),
         cmocka_unit_test(allocations_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

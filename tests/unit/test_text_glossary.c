@@ -14,6 +14,7 @@
 #include "constraint/demands.h"
 #include "constraint/glossary.h"
 #include "text/language_code.h"
+#include "text/splice.h"
 #include "dragoman/text.h"
 
 // ---- demands -----------------------------------------------------------------------------------
@@ -282,9 +283,36 @@ static void rows_given_as_constraints(void **state)
     assert_int_equal(dgm_constraints_like_terms(NULL, 0, NULL, 0), 0);
 }
 
+// Places of a text with stretches replaced, in the text before.
+static void replaced_stretches(void **state)
+{
+    (void)state;
+    const char *old = "a big car, car";
+    const dgm_text text = {old, strlen(old)};
+    dgm_spliced s = {0};
+    for (int round = 0; round < 2; round++) { // used again
+        dgm_spliced_clear(&s);
+        assert_int_equal(dgm_splice_add(&s, text, 6, 9, (dgm_text){"Wagen", 5}, NULL), DGM_OK);
+        assert_int_equal(dgm_splice_add(&s, text, 11, 14, (dgm_text){"Pkw", 3}, NULL), DGM_OK);
+        assert_int_equal(dgm_splice_end(&s, text, NULL), DGM_OK);
+    }
+    assert_int_equal(s.text.size, 16);
+    assert_memory_equal(s.text.data, "a big Wagen, Pkw", 16);
+    static const uint32_t rows[][4] = {{0, 1, 0, 1}, {2, 6, 2, 6},    {6, 8, 6, 9},    {8, 11, 6, 9},
+                                       {5, 8, 5, 9}, {9, 9, 6, 6},    {11, 12, 9, 10}, {10, 12, 6, 10},
+                                       {13, 16, 11, 14}, {16, 16, 14, 14}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const dgm_span at = dgm_splice_span(&s, (dgm_span){rows[i][0], rows[i][1]});
+        assert_int_equal(at.begin, rows[i][2]);
+        assert_int_equal(at.end, rows[i][3]);
+    }
+    dgm_spliced_free(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(replaced_stretches),
         cmocka_unit_test(lines_of_demands),
         cmocka_unit_test(files_are_read),
         cmocka_unit_test(terms_are_found),
