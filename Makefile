@@ -43,20 +43,22 @@ PKG_CONFIG ?= pkg-config
 PACKAGES := sentencepiece jansson libutf8proc zlib libzip yaml-0.1 gumbo md4c expat
 # Left out: libsentencepiece_train, which nothing here calls, and a macro for building utf8proc itself.
 LIBS := $(filter-out -lsentencepiece_train,$(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)) -lm -lpthread -lstdc++
+LIBS += -lcld2 # has no pkg-config file
 LIBS += -ldl # devices as shared objects; in the C library itself since glibc 2.34
 CPPFLAGS_LIB += $(strip $(filter-out -DUTF8PROC_EXPORTS,$(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)))
 PDF := $(if $(shell $(PKG_CONFIG) --exists poppler-glib 2>/dev/null && echo yes),$(BUILD)/libdragoman-pdf.so)
 CMOCKA = $(shell $(PKG_CONFIG) --cflags --libs cmocka 2>/dev/null || echo -lcmocka)
 # Names of packages that pkg-config does not know, "pkg-config" if there is none.
 MISSING := $(shell command -v $(PKG_CONFIG) >/dev/null || echo pkg-config; \
-                   for p in $(PACKAGES); do $(PKG_CONFIG) --exists $$p 2>/dev/null || echo $$p; done)
+                   for p in $(PACKAGES); do $(PKG_CONFIG) --exists $$p 2>/dev/null || echo $$p; done; \
+                   echo '\#include <cld2/public/encodings.h>' | $(CC) -E -x c - >/dev/null 2>&1 || echo cld2)
 
 # ---- library -------------------------------------------------------------------------------
 # Every .c file of these folders belongs to the library: a new file needs no line here.
 LIB_DIRS := base kernel kernel/ref format import export text metrics backend backend/cpu model model/transformer model/rnn shrink \
             lattice align lm phrase vocabsel constraint score search engine document tools
 LIB_SRC := $(sort $(foreach dir,$(LIB_DIRS),$(wildcard src/$(dir)/*.c)))
-CXX_SRC := src/text/spm_shim.cc
+CXX_SRC := src/text/spm_shim.cc src/text/cld2_shim.cc
 ARCH := $(or $(shell $(CC) -dumpmachine 2>/dev/null | cut -d- -f1),$(shell uname -m))
 ifeq ($(ARCH),x86_64)
 LIB_SRC += $(wildcard src/kernel/x86/*.c)

@@ -19,7 +19,7 @@ const command *const commands[] = {
     &command_models,    &command_import,  &command_export,  &command_quantize, &command_tokenize, &command_align,
     &command_shortlist, &command_cluster, &command_lm,       &command_mbr,      &command_phrase,
     &command_mert,      &command_lattice, &command_average,  &command_shrink,
-    &command_devices,   &command_features, NULL};
+    &command_devices,   &command_features, &command_detect,  NULL};
 
 uint64_t peak_rss(void)
 {

@@ -47,6 +47,9 @@ DGM_API void dgm_models_free(dgm_model_list **list);
 DGM_API dgm_status dgm_models_choose(const char *source, const char *target, char **path,
                                      dgm_error *error);
 
+// The languages that models translate from, to `target` where it is not NULL: "de,en,fr". dgm_string_free releases it.
+DGM_API dgm_status dgm_models_languages(const char *target, char **languages, dgm_error *error);
+
 // Path of the model that a name means: a path that exists, or that has a folder or ".gguf" in it, is taken
 // as it is; else the first model of dgm_models_find whose file ("en-de" for en-de.gguf) or own name it is,
 // the default model ("default"), or the model for a direction ("en-de", "eng-deu", "English-German"). DGM_ERR_IO

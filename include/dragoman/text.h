@@ -27,6 +27,19 @@ DGM_API void dgm_sentences_free(dgm_sentence **sentences);
 DGM_API dgm_status dgm_decode(const char *text, size_t size, dgm_encoding encoding, char **out,
                               size_t *out_size, dgm_error *error);
 
+// A language that a text may be in.
+typedef struct dgm_detected {
+    char language[16]; // a code such as "de" or "zh-Hant", as `among` has it
+    float confidence;  // 0 to 1
+} dgm_detected;
+
+// Which language is a text in? Fills up to `most` of `found`, the most probable first; *count is 0 where the text
+// has no letters, or none of the languages is probable. among: codes between commas, "en,de,pt-BR", of which it is one
+// (dgm_models_languages: all that models are there for); NULL or "": any of the 80 that CLD2 knows. Sentences are
+// recognised in all of them, a few words best among few languages (docs/manual/LANGUAGES.md).
+DGM_API dgm_status dgm_detect(const char *text, size_t size, const char *among, dgm_detected *found,
+                              size_t most, size_t *count, dgm_error *error);
+
 // Text as models have seen it, valid UTF-8 of any length: what looks the same and is written in other bytes.
 // Letters and their marks are composed (NFC), full-width letters and ligatures become plain ones, soft
 // hyphens, zero-width characters and control characters are left out (docs/manual/TEXT.md says which). A

@@ -29,6 +29,7 @@
 #include "dragoman/phrase.h"
 #include "dragoman/profile.h"
 #include "dragoman/quantize.h"
+#include "dragoman/route.h"
 #include "dragoman/score.h"
 #include "dragoman/shortlist.h"
 #include "dragoman/shrink.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The one C++ file of the library: libsentencepiece behind spm_shim.h.
+// libsentencepiece behind spm_shim.h; C++, as cld2_shim.cc is and nothing else.
 //
 // Nothing thrown leaves this file. The advanced interface (SentencePieceText) is used for encoding
 // and decoding, because it carries byte spans and the plain one builds it anyway and copies. Its

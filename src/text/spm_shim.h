@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The C face of libsentencepiece. spm_shim.cc is the one C++ file of the library: it catches every
+// The C face of libsentencepiece. spm_shim.cc catches every
 // exception and turns it into a status. vocab.c calls it, and imports to see whether a model opens.
 //
 // The model bytes are checked here before libsentencepiece sees them (spm_check.h): some
