@@ -488,6 +488,8 @@ typedef struct dgm_result {
     // first. Otherwise NULL and 0.
     const dgm_evidence_ngram *ngrams;
     size_t ngram_count;
+    // Of a route from "auto" (route.h): the language that was found, valid as long as the route. Otherwise NULL.
+    const char *language;
 } dgm_result;
 
 typedef struct dgm_results {

@@ -31,6 +31,54 @@ typedef struct dgm_route_list {
 DGM_API dgm_status dgm_routes_find(dgm_route_list **list, dgm_error *error);
 DGM_API void dgm_routes_free(dgm_route_list **list);
 
+// ---- translating ------------------------------------------------------------------------------
+
+typedef struct dgm_route_options {
+    size_t size;
+    // Languages by any name. source "auto": that of every line (dgm_detect, among those that can be translated), and
+    // what is in the target language already stays as it is. target NULL, with "auto" only: the default model's.
+    const char *source, *target;
+    const char *model; // path of the one model to use, for both steps; NULL: those of dgm_models_find
+    // Through a third language: so many translations of the first model are translated by the second, 1 to 64, and the
+    // best of all is the one with the highest sum of both scores. 0: 1.
+    int32_t pivot_nbest;
+    const dgm_settings *settings; // of all models; source, target and direction_later are not looked at. NULL: defaults
+} dgm_route_options;
+
+DGM_API void dgm_route_init(dgm_route_options *options, size_t size);
+static inline void dgm_route_default(dgm_route_options *options)
+{
+    dgm_route_init(options, sizeof *options);
+}
+
+// Which routes these options mean, without loading anything: one, or with "auto" one for every language that can be
+// translated. DGM_ERR_UNSUPPORTED where there is none.
+DGM_API dgm_status dgm_route_plan(const dgm_route_options *options, dgm_route_list **list, dgm_error *error);
+
+typedef struct dgm_route dgm_route;
+
+// Loads the models of dgm_route_plan, each file once for each step. What cannot go through two models (terms,
+// constraints, evidence, lattices, links of tokens) is refused here, or fails its line.
+DGM_API dgm_status dgm_route_open(dgm_route **route, const dgm_route_options *options, dgm_error *error);
+// A route of one translator, which stays the caller's and is closed after it: for programs that have both.
+DGM_API dgm_status dgm_route_of(dgm_route **route, dgm_translator *translator, dgm_error *error);
+DGM_API void dgm_route_close(dgm_route **route); // after every job was waited for
+// Its translators, from 0, the one that writes the translations first; NULL behind the last.
+DGM_API dgm_translator *dgm_route_translator(const dgm_route *route, size_t index);
+
+// As dgm_submit, dgm_job_done, dgm_job_share and dgm_wait (dragoman.h). Of two steps the second begins for all lines of
+// a job when the first is done, at the next call for that job: two jobs in flight keep both models at work.
+// dgm_input.direction is not looked at; a prefix is that of the last step. Scores of two steps are the sum of both;
+// links are those of the first and the second, one behind the other. dgm_result.language is what was found.
+typedef struct dgm_route_job dgm_route_job;
+DGM_API dgm_status dgm_route_submit(dgm_route *route, const dgm_input *inputs, size_t count, dgm_route_job **job,
+                                    dgm_error *error);
+DGM_API size_t dgm_route_done(dgm_route_job *job);
+DGM_API double dgm_route_share(dgm_route_job *job);
+DGM_API dgm_status dgm_route_wait(dgm_route_job **job, dgm_results **results, dgm_error *error);
+DGM_API dgm_status dgm_route_translate(dgm_route *route, const dgm_input *inputs, size_t count, dgm_results **results,
+                                       dgm_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -67,7 +67,7 @@ const dgm_setting_row dgm_setting_rows[] = {
     // ---- model --------------------------------------------------------------------------------
     {KIND(TEXT, source, MODEL, "source", "source language",
           "language of the text, e.g. en; without --model, the first model that reads it is taken; "
-          "'dragoman inspect' lists what a model has"),
+          "'dragoman inspect' lists what a model has; translate: auto finds it out for every line"),
      .pub.value = "LANG", .pub.letter = 's', .pub.flags = COMMON | SCORING, .pub.everyday = 2,
      .pub.synonyms = "source-lang|src-lang|from"},
     {KIND(TEXT, target, MODEL, "target", "target language", "language to translate into, e.g. de"),

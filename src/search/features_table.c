@@ -369,6 +369,14 @@ const dgm_feature_row dgm_feature_table[DGM_FEATURE_COUNT] = {
                                 .excludes = BIT(RERANK) | BIT(TERMS),
                                 .why = "a glossary and a re-ranker are for one direction"},
     [DGM_FEATURE_RERANK] = {.name = "rerank"},
+    [DGM_FEATURE_PIVOT] = {.name = "pivot",
+                           .excludes = BIT(TERMS) | BIT(CONSTRAINTS) | BIT(LMBR) | BIT(EVIDENCE) | BIT(LATTICE) |
+                                       BIT(DIRECTIONS) | BIT(RERANK) | BIT(ENSEMBLE),
+                           .why = "two models stand between source and translation, and neither sees both"},
+    [DGM_FEATURE_SOURCE_AUTO] = {.name = "source-auto",
+                                 .excludes = BIT(LMBR) | BIT(EVIDENCE) | BIT(LATTICE) | BIT(DIRECTIONS) |
+                                             BIT(RERANK) | BIT(ENSEMBLE),
+                                 .why = "the direction of a line is known when it is read"},
     [DGM_FEATURE_SCORE] = {.name = "score",
                            .setting = "dgm_score_pairs",
                            .asked = asks_score,

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Which directions there are, with one model and with two; see dragoman/route.h.
+#define _GNU_SOURCE
 #include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sized.h"
 #include "dragoman/tools.h"
 #include "format/languages.h"
 
@@ -120,17 +122,28 @@ static dgm_status add_pivots(ways *w, dgm_error *err)
     return DGM_OK;
 }
 
+// Is it the file that DRAGOMAN_MODEL names, or in that folder?
 static bool is_named(const dgm_model_entry *e)
 {
     const char *name = getenv("DRAGOMAN_MODEL");
-    return name && name[0] && strncmp(e->path, name, strlen(name)) == 0;
+    char given[PATH_MAX], own[PATH_MAX];
+    if (!name || !name[0] || !realpath(name, given) || !realpath(e->path, own)) return false;
+    const size_t n = strlen(given);
+    return strncmp(own, given, n) == 0 && (own[n] == 0 || own[n] == '/');
 }
 
-static dgm_status fill(ways *w, const dgm_model_list *models, dgm_error *err)
+// The ways of all models, or of one alone.
+static dgm_status collect(ways *w, const dgm_model_list *models, const char *only, dgm_error *err)
 {
-    for (size_t i = 0; i < models->count; i++)
+    const dgm_model_entry one = {.path = only};
+    if (only) DGM_TRY(add_model(w, &one, true, err));
+    for (size_t i = 0; !only && i < models->count; i++)
         if (!models->items[i]->problem) DGM_TRY(add_model(w, models->items[i], is_named(models->items[i]), err));
-    DGM_TRY(add_pivots(w, err));
+    return add_pivots(w, err);
+}
+
+static dgm_status publish(ways *w, dgm_error *err)
+{
     w->list = dgm_calloc(w->pub.count + 1, sizeof *w->list);
     if (!w->list) return dgm_no_memory(err);
     for (size_t i = 0; i < w->pub.count; i++) w->list[i] = &w->items[i].pub;
@@ -139,14 +152,69 @@ static dgm_status fill(ways *w, const dgm_model_list *models, dgm_error *err)
     return DGM_OK;
 }
 
-dgm_status dgm_routes_find(dgm_route_list **list, dgm_error *err)
+// ---- of options ----------------------------------------------------------------------------------
+
+static bool is_auto(const char *source)
 {
-    DGM_FAIL_IF(!list, err, DGM_ERR_ARGUMENT, "dgm_routes_find needs where to put a list");
-    *list = NULL;
+    return source && strcmp(source, "auto") == 0;
+}
+
+// Where nobody says: what the default model, or the one that was given, translates to.
+static const char *usual_target(const ways *w, const dgm_model_list *models)
+{
+    for (size_t i = 0; models && i < models->count; i++) {
+        if (!models->items[i]->is_default) continue;
+        for (size_t k = 0; k < w->pub.count; k++)
+            if (strcmp(w->items[k].pub.first, models->items[i]->path) == 0) return w->items[k].pub.target;
+    }
+    return w->pub.count ? w->items[0].pub.target : "";
+}
+
+// The ways that a source (NULL: any) and a target mean; of a source that was named the one that fits best, direct ones
+// first.
+static void choose(ways *w, const char *source, const char *target)
+{
+    int best = 0;
+    size_t kept = 0;
+    for (size_t i = 0; i < w->pub.count; i++) {
+        const way one = w->items[i];
+        const int to = dgm_language_matches(target, one.pub.target);
+        const int from = source ? dgm_language_matches(source, one.pub.source) : 1;
+        if (!to || !from || (source && to + from <= best)) continue;
+        if (source) best = to + from, kept = 0;
+        w->items[kept++] = one;
+    }
+    w->pub.count = kept;
+}
+
+static dgm_status no_route(const char *source, const char *target, dgm_error *err)
+{
+    return dgm_fail(err, DGM_ERR_UNSUPPORTED,
+                    "no model translates from %.40s to %.40s, and no two of them do one behind the other; "
+                    "'dragoman models' lists what there is",
+                    source ? source : "any language", target);
+}
+
+static dgm_status plan(ways *w, const dgm_route_options *o, const dgm_model_list *models, dgm_error *err)
+{
+    const char *source = o && !is_auto(o->source) ? o->source : NULL;
+    DGM_TRY(collect(w, models, o ? o->model : NULL, err));
+    if (o) {
+        const char *target = o->target && o->target[0] ? o->target : usual_target(w, models);
+        choose(w, source, target);
+        if (w->pub.count == 0) return no_route(source, target, err);
+    }
+    return publish(w, err);
+}
+
+// o NULL: all there are.
+static dgm_status make_list(const dgm_route_options *o, dgm_route_list **list, dgm_error *err)
+{
     dgm_model_list *models = NULL;
-    DGM_TRY(dgm_models_find(&models, err));
+    *list = NULL;
+    if (!o || !o->model) DGM_TRY(dgm_models_find(&models, err));
     ways *w = dgm_calloc(1, sizeof *w);
-    dgm_status st = w ? fill(w, models, err) : dgm_no_memory(err);
+    dgm_status st = w ? plan(w, o, models, err) : dgm_no_memory(err);
     dgm_models_free(&models);
     dgm_route_list *pub = w ? &w->pub : NULL;
     if (st != DGM_OK)
@@ -154,6 +222,24 @@ dgm_status dgm_routes_find(dgm_route_list **list, dgm_error *err)
     else
         *list = pub;
     return st;
+}
+
+dgm_status dgm_routes_find(dgm_route_list **list, dgm_error *err)
+{
+    DGM_FAIL_IF(!list, err, DGM_ERR_ARGUMENT, "dgm_routes_find needs where to put a list");
+    return make_list(NULL, list, err);
+}
+
+dgm_status dgm_route_plan(const dgm_route_options *options, dgm_route_list **list, dgm_error *err)
+{
+    dgm_route_options o = {0};
+    DGM_FAIL_IF(!list, err, DGM_ERR_ARGUMENT, "dgm_route_plan needs where to put a list");
+    *list = NULL;
+    DGM_TRY(dgm_sized_take(&o, sizeof o, options, "dgm_route_options", "dgm_route_default", err));
+    DGM_FAIL_IF(!o.source || !o.source[0], err, DGM_ERR_ARGUMENT, "a route needs a source language, or \"auto\"");
+    DGM_FAIL_IF(!is_auto(o.source) && (!o.target || !o.target[0]), err, DGM_ERR_ARGUMENT,
+                "a route from %.40s needs a target language", o.source);
+    return make_list(&o, list, err);
 }
 
 dgm_status dgm_models_languages(const char *target, char **languages, dgm_error *err)

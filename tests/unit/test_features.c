@@ -199,7 +199,8 @@ static const struct {
 enum { SETTERS = sizeof setters / sizeof setters[0] };
 
 // Features of the program: no translator is asked for them.
-static const char *const elsewhere[] = {"lmbr-thetas", "lmbr-tune", "lmbr-dump", "rerank", "resume", "format"};
+static const char *const elsewhere[] = {"lmbr-thetas", "lmbr-tune", "lmbr-dump", "rerank",
+                                        "pivot",       "source-auto", "resume", "format"};
 
 static void start(request *r, const kind *k, const char *search)
 {

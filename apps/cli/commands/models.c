@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // `dragoman models` and `dragoman inspect`: which model files there are, and what is in them.
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -48,6 +49,51 @@ static void put_entry_json(line_writer *w, const dgm_model_entry *e)
     writer_text(w, "}\n");
 }
 
+static bool same_beginning(const dgm_route_entry *a, const dgm_route_entry *b)
+{
+    return strcmp(a->source, b->source) == 0 && strcmp(a->pivot, b->pivot) == 0;
+}
+
+static void put_pivot_json(line_writer *w, const dgm_route_entry *r)
+{
+    writer_text(w, "{");
+    put_field(w, "source", r->source);
+    writer_text(w, ",");
+    put_field(w, "target", r->target);
+    writer_text(w, ",");
+    put_field(w, "pivot", r->pivot);
+    writer_text(w, ",\"models\":[");
+    writer_json(w, r->first, strlen(r->first));
+    writer_text(w, ",");
+    writer_json(w, r->second, strlen(r->second));
+    writer_text(w, "]}\n");
+}
+
+// Directions that take two models, those with the same source and pivot in one line.
+static dgm_status put_pivots(line_writer *w, bool json, dgm_error *error)
+{
+    dgm_route_list *list = NULL;
+    const dgm_status st = dgm_routes_find(&list, error);
+    for (size_t i = 0; st == DGM_OK && i < list->count; i++) {
+        const dgm_route_entry *r = list->items[i];
+        bool known = !r->pivot;
+        for (size_t k = 0; k < i && !known && !json; k++)
+            known = list->items[k]->pivot && same_beginning(r, list->items[k]);
+        if (known) continue;
+        if (json) {
+            put_pivot_json(w, r);
+            continue;
+        }
+        writer_format(w, "  %-6s -> %s", r->source, r->target);
+        for (size_t k = i + 1; k < list->count; k++)
+            if (list->items[k]->pivot && same_beginning(r, list->items[k]))
+                writer_format(w, ",%s", list->items[k]->target);
+        writer_format(w, "  through %s\n", r->pivot);
+    }
+    dgm_routes_free(&list);
+    return st;
+}
+
 static int run_models(const command *self, int argc, char **argv)
 {
     models_options o = {0};
@@ -82,7 +128,9 @@ static int run_models(const command *self, int argc, char **argv)
     }
     size_t found = list->count;
     dgm_models_free(&list);
+    st = put_pivots(w, o.json, &error);
     code = writer_close(w) ? EXIT_FINE : EXIT_RUNTIME;
+    if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
     if (!found && code == EXIT_FINE)
         code = fail(EXIT_RUNTIME, "no model found: give a model file, set DRAGOMAN_MODEL, or put "
                                   "one into ~/.local/share/dragoman");
@@ -102,7 +150,8 @@ const command command_models = {
         "DRAGOMAN_MODEL names it, no other model is taken instead.\n\n"
         "Commands that translate find a model of the list by its file's name without .gguf, its own name or its "
         "direction (-m en-de), or by languages (--source, --target): of several that know them the one with the "
-        "fewest languages, then the first.",
+        "fewest languages, then the first. Behind the models stand directions that two of them have together, "
+        "through a third language.",
     .example = "dragoman models\nDRAGOMAN_MODEL=my.gguf dragoman models",
     .options = models_table,
     .run = run_models,

@@ -80,6 +80,10 @@ static const option options[] = {
     {"quiet", 'q', OPTION_FLAG | OPTION_FILES | OPTION_EVERYDAY(15), NULL, AT(quiet), 0, 0, NULL,
      "no progress and no warnings", "quiet-translation", NULL},
     MODEL_OPTIONS(translate_options, engine),
+    {"pivot-nbest", 0, OPTION_COUNT | OPTION_MODEL | OPTION_OUTPUT, "N", AT(engine.pivot_nbest), 1, 64, NULL,
+     "where no model has the direction and two are used one behind the other: translate N translations of the first, "
+     "and choose by the scores of both (default 1)",
+     NULL, NULL},
     {"directions", 0, OPTION_TEXT | OPTION_MODEL, "FILE", AT(directions), 0, 0, NULL,
      "multilingual models: file with the languages of each line, 'SOURCE TARGET' or 'TARGET', one "
      "line per line of input; what it leaves out is --source and --target",
@@ -117,15 +121,19 @@ static bool timed(const translate_options *o)
     return o->stats && (strcmp(o->stats, "time") == 0 || strcmp(o->stats, "json-time") == 0);
 }
 
+// Of every translator, the one that wrote the translations first.
 static void print_stats(const session *s)
 {
     const double took = seconds() - s->start;
-    if (strncmp(s->o->stats, "json", 4) == 0) {
-        stats_json(s->t, s->failed, s->load, took);
-        return;
+    dgm_translator *t;
+    for (size_t i = 0; (t = dgm_route_translator(s->route, i)) != NULL; i++) {
+        if (strncmp(s->o->stats, "json", 4) == 0) {
+            stats_json(t, s->failed, s->load, took);
+            continue;
+        }
+        stats_run(t, s->failed, s->load, took);
+        if (timed(s->o)) stats_times(t);
     }
-    stats_run(s->t, s->failed, s->load, took);
-    if (timed(s->o)) stats_times(s->t);
 }
 
 // Of --workspace an eighth is for text: three windows at a time, of which every byte takes about
@@ -138,7 +146,8 @@ static size_t text_share(const engine_options *e)
 
 static void close_session(session *s)
 {
-    dgm_close(&s->t);
+    dgm_route_close(&s->route);
+    if (s->owned) dgm_close(&s->t);
     rerank_close(&s->rerank);
     reader_close(s->in);
     dgm_document_close(&s->document);
@@ -225,6 +234,10 @@ static bool describe_job(session *s, const command *self)
     bool many = dgm_directions(s->t, 0, NULL) > 1;
     journal_describe(s->journal, "--source", many ? dgm_describe(s->t)->source_language : "", NULL);
     journal_describe(s->journal, "--target", many ? dgm_describe(s->t)->target_language : "", NULL);
+    const dgm_settings *set = &s->o->engine.set.settings;
+    const bool routed = !s->owned;
+    journal_describe(s->journal, "route from", routed ? set->source : "", NULL);
+    journal_describe(s->journal, "route to", routed && set->target ? set->target : "", NULL);
     journal_describe(s->journal, "--lattice", s->lattices.file ? "given" : "", NULL);
     journal_describe(s->journal, "--failures", s->o->failures ? "given" : "", NULL);
     describe_options(s, self);
@@ -429,6 +442,19 @@ static int check_features(const command *self, const translate_options *o)
     return fail_usage(self, "%s", error.text);
 }
 
+// A route is known when the models are; what comes with lines must fit it, too.
+static int check_route(const translate_options *o, const session *s)
+{
+    const char *source = o->engine.set.settings.source, *names[3];
+    dgm_feature_query q = {.size = sizeof q, .features = names, .models = DGM_MODELS_ANY};
+    dgm_error error;
+    if (s->owned) return -1;
+    names[q.count++] = strcmp(source, "auto") == 0 ? "source-auto" : "pivot";
+    if (o->directions) names[q.count++] = "directions";
+    if (o->rerank.count) names[q.count++] = "rerank";
+    return dgm_features_check(&q, NULL, &error) == DGM_OK ? -1 : fail(EXIT_USAGE, "%s", error.text);
+}
+
 // Settings and options that follow from each other.
 static void settle(translate_options *o)
 {
@@ -479,7 +505,8 @@ static int run(const command *self, int argc, char **argv)
     }
     s->plain = !o.format && !o.engine.set.settings.raw && !o.show.json && o.show.nbest == 1;
     s->start = seconds();
-    code = engine_open(&o.engine, &s->t);
+    code = engine_open_route(&o.engine, &s->route, &s->t, &s->owned);
+    if (code < 0) code = check_route(&o, s);
     dgm_error error;
     const dgm_status st = code < 0 && o.prefix ? dgm_translator_check(s->t, "prefix", &error) : DGM_OK;
     if (st != DGM_OK) code = fail(exit_code(st), "%s", error.text);

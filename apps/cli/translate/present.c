@@ -82,6 +82,7 @@ static void put_json(const presentation *p, line_writer *w, uint64_t number, con
     }
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
         if (r->flags & flags[i].flag) writer_format(w, ",\"%s\":true", flags[i].name);
+    if (r->language) writer_format(w, ",\"language\":\"%s\"", r->language);
     if (r->notice) {
         writer_text(w, ",\"notice\":");
         writer_json(w, r->notice, strlen(r->notice));

@@ -86,6 +86,97 @@ static int find_member(dgm_member *m, char **owned)
     return -1;
 }
 
+// ---- routes -------------------------------------------------------------------------------------
+
+// The file of the one model that was given; NULL: none was. The library's to free.
+static int only_model(const engine_options *e, char **path)
+{
+    dgm_member m;
+    *path = NULL;
+    if (e->models.count == 0) return -1;
+    char *spec = need(strdup(e->models.items[0]));
+    int code = split_weight(spec, &m);
+    if (code < 0) code = model_path(m.path, path);
+    free(spec);
+    return code;
+}
+
+// The routes of --source and --target, NULL where one model has the direction, or something is wrong that opening it
+// will say. Returns -1, or the exit code after a message.
+static int plan_routes(const engine_options *e, dgm_route_list **list)
+{
+    const dgm_settings *s = &e->set.settings;
+    dgm_error error;
+    *list = NULL;
+    const bool found = s->source && strcmp(s->source, "auto") == 0;
+    if (!s->source || (!found && !s->target) || e->models.count > 1 || e->weights) return -1;
+    char *path = NULL;
+    const int code = only_model(e, &path);
+    if (code >= 0) return code;
+    const dgm_route_options o = {.size = sizeof o, .source = s->source, .target = s->target, .model = path};
+    const dgm_status st = dgm_route_plan(&o, list, &error);
+    dgm_string_free(&path);
+    if (st != DGM_OK) return found ? fail(exit_code(st), "%s", error.text) : -1;
+    if (!found && !(*list)->items[0]->pivot) dgm_routes_free(list);
+    return -1;
+}
+
+int engine_open_route(const engine_options *e, dgm_route **route, dgm_translator **t, bool *owned)
+{
+    dgm_route_list *list = NULL;
+    dgm_error error;
+    dgm_status st = DGM_OK;
+    int code = plan_routes(e, &list);
+    *owned = false;
+    if (code >= 0) return code;
+    if (!list) {
+        code = engine_open(e, t);
+        *owned = code < 0;
+        if (code < 0) st = dgm_route_of(route, *t, &error);
+    } else {
+        dgm_settings s = e->set.settings;
+        char *path = NULL;
+        s.workspace -= s.workspace / 8; // as in engine_open
+        code = only_model(e, &path);
+        const dgm_route_options o = {.size = sizeof o,
+                                     .source = s.source,
+                                     .target = s.target,
+                                     .model = path,
+                                     .pivot_nbest = e->pivot_nbest,
+                                     .settings = &s};
+        if (code < 0) st = dgm_route_open(route, &o, &error);
+        if (code < 0 && st == DGM_OK) *t = dgm_route_translator(*route, 0);
+        dgm_string_free(&path);
+    }
+    dgm_routes_free(&list);
+    return code < 0 && st != DGM_OK ? fail(exit_code(st), "%s", error.text) : code;
+}
+
+// A file of a route, once.
+static bool is_repeated(const dgm_route_list *list, size_t index, const char *path, bool second)
+{
+    for (size_t i = 0; i <= index; i++) {
+        const dgm_route_entry *r = list->items[i];
+        if (i == index && !second) return false;
+        if (strcmp(r->first, path) == 0 || (i < index && r->second && strcmp(r->second, path) == 0)) return true;
+    }
+    return false;
+}
+
+// use(cookie, path) for every model file of the routes, until it returns something but -1.
+static int each_file(const dgm_route_list *list, int (*use)(void *cookie, const char *path), void *cookie)
+{
+    int code = -1;
+    for (size_t i = 0; code < 0 && i < list->count; i++) {
+        const dgm_route_entry *r = list->items[i];
+        if (!is_repeated(list, i, r->first, false)) code = use(cookie, r->first);
+        if (code < 0 && r->second && !is_repeated(list, i, r->second, true)) code = use(cookie, r->second);
+    }
+    return code;
+}
+
+// ---- models -------------------------------------------------------------------------------------
+
 static int collect_members(const engine_options *e, dgm_member *members, char **owned, int *count)
 {
     dgm_error error;
@@ -115,15 +206,30 @@ static void free_members(char **owned)
     dgm_string_free(&owned[MEMBERS_MAX]); // the library's
 }
 
-int engine_files(const engine_options *e, file_list *f)
+static int list_file(void *cookie, const char *path)
+{
+    files_read(cookie, "--model", path);
+    return -1;
+}
+
+static int engine_files_direct(const engine_options *e, file_list *f)
 {
     dgm_member members[MEMBERS_MAX] = {{0}};
     char *owned[MEMBERS_MAX + 1] = {0};
     int count = 0;
     const int code = collect_members(e, members, owned, &count);
     for (int i = 0; code < 0 && i < count; i++) files_read(f, "--model", members[i].path);
-    files_read(f, "--dictionary", e->set.settings.dictionary);
     free_members(owned);
+    return code;
+}
+
+int engine_files(const engine_options *e, file_list *f)
+{
+    dgm_route_list *list = NULL;
+    int code = plan_routes(e, &list);
+    if (code < 0) code = list ? each_file(list, list_file, f) : engine_files_direct(e, f);
+    files_read(f, "--dictionary", e->set.settings.dictionary);
+    dgm_routes_free(&list);
     return code;
 }
 
@@ -162,13 +268,29 @@ void names_add(const char *name, char *names, size_t size)
     snprintf(names + used, size - used, "%s%s", used ? " " : "", name);
 }
 
+typedef struct identity {
+    char *text, *names;
+    size_t size, room;
+} identity;
+
+static int add_identity(void *cookie, const char *path)
+{
+    const identity *x = cookie;
+    names_add(path, x->names, x->room);
+    return file_identity(path, 1, x->text, x->size);
+}
+
 int engine_identity(const engine_options *e, char *text, size_t size, char *names, size_t room)
 {
+    dgm_route_list *list = NULL;
+    identity whole = {text, names, size, room};
     dgm_member members[MEMBERS_MAX] = {{0}};
     char *owned[MEMBERS_MAX + 1] = {0};
     int count = 0;
-    int code = collect_members(e, members, owned, &count);
     text[0] = names[0] = 0;
+    int code = plan_routes(e, &list);
+    if (code < 0) code = list ? each_file(list, add_identity, &whole) : collect_members(e, members, owned, &count);
+    dgm_routes_free(&list);
     for (int i = 0; code < 0 && i < count; i++) {
         names_add(members[i].path, names, room);
         code = file_identity(members[i].path, members[i].weight, text, size);

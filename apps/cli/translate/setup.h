@@ -4,9 +4,10 @@
 #ifndef DGM_APPS_CLI_TRANSLATE_SETUP_H
 #define DGM_APPS_CLI_TRANSLATE_SETUP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-#include "dragoman/dragoman.h"
+#include "dragoman/route.h"
 #include "io/files.h"
 #include "options.h"
 
@@ -14,6 +15,7 @@ typedef struct engine_options {
     option_list models;
     const char *weights;
     setting_values set; // by the library's table of settings
+    int pivot_nbest;    // of a route through a third language
 } engine_options;
 
 void engine_options_default(engine_options *e);
@@ -25,6 +27,9 @@ int split_weight(char *spec, dgm_member *m);
 int model_path(const char *name, char **path);
 // Loads the models. Returns -1, or the exit code after a message.
 int engine_open(const engine_options *e, dgm_translator **t);
+// The same for lines whose language is to be found out (--source auto), and through a third language where no model has
+// the direction: *t, the translator that writes translations, belongs to *route where *owned is false.
+int engine_open_route(const engine_options *e, dgm_route **route, dgm_translator **t, bool *owned);
 // Adds what it reads to the list: models, the default one too, and the dictionary. Returns -1, or
 // the exit code after a message.
 int engine_files(const engine_options *e, file_list *f);

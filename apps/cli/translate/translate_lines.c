@@ -91,8 +91,8 @@ progress_state progress_of(session *s)
     const double read = s->ended ? 1 : reader_share(s->in);
     for (int i = 0; i < s->count; i++) {
         const window *w = &s->jobs[(s->first + i) % JOBS_MAX];
-        now.lines += dgm_job_done(w->job);
-        done += dgm_job_share(w->job) * (double)w->source;
+        now.lines += dgm_route_done(w->job);
+        done += dgm_route_share(w->job) * (double)w->source;
     }
     if (read > 0) {
         now.total = (double)s->read / read;
@@ -117,7 +117,7 @@ static bool watch(session *s, const window *w)
 {
     enum { LARGE = 64 };
     if (s->bar.kind == PROGRESS_OFF && !s->journal) return true;
-    while (w->lines >= LARGE && !interrupted && dgm_job_done(w->job) < w->lines) {
+    while (w->lines >= LARGE && !interrupted && dgm_route_done(w->job) < w->lines) {
         show_progress(s);
         progress_nap();
     }
@@ -131,7 +131,7 @@ static void collect(session *s)
     if (!watch(s, w)) return;
     dgm_results *results = NULL;
     dgm_error error;
-    if (dgm_wait(&w->job, &results, &error) != DGM_OK) {
+    if (dgm_route_wait(&w->job, &results, &error) != DGM_OK) {
         fail(EXIT_RUNTIME, "%s", error.text);
         s->broken = true;
     }
@@ -195,7 +195,7 @@ static void submit(session *s)
     lattices_attach(&s->lattices, inputs, s->pending);
     window *w = &s->jobs[(s->first + s->count) % JOBS_MAX];
     dgm_error error;
-    if (dgm_submit(s->t, inputs, s->pending, &w->job, &error) != DGM_OK) {
+    if (dgm_route_submit(s->route, inputs, s->pending, &w->job, &error) != DGM_OK) {
         fail(EXIT_RUNTIME, "%s", error.text);
         s->broken = true;
     } else {
@@ -331,7 +331,7 @@ static bool enough_at_work(const session *s)
 static bool oldest_is_done(const session *s)
 {
     const window *w = &s->jobs[s->first];
-    return dgm_job_done(w->job) == w->lines;
+    return dgm_route_done(w->job) == w->lines;
 }
 
 void translate_all(session *s)

@@ -35,7 +35,7 @@ typedef struct translate_options {
 
 // One window on its way.
 typedef struct window {
-    dgm_job *job;
+    dgm_route_job *job;
     size_t lines, bytes;
     uint64_t source; // bytes of the lines
     uint32_t input; // checksum of the input up to its end
@@ -55,7 +55,9 @@ enum { COMPANIONS = 3 };
 
 typedef struct session {
     const translate_options *o;
-    dgm_translator *t;
+    dgm_route *route;  // what lines go through
+    dgm_translator *t; // that writes their translations
+    bool owned;        // by the session, not by the route
     reranker *rerank;
     dgm_document *document; // NULL: the input is lines of text
     dgm_memory *memory;     // NULL: none is read or written

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: MIT
+// Lines on their way through the translators of a route; see route_private.h.
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/sized.h"
+#include "text/detect.h"
+#include "tools/route_private.h"
+
+static void free_job(dgm_route_job *job)
+{
+    if (!job) return;
+    for (size_t i = 0; job->groups && i < job->route->way_count; i++) {
+        dgm_route_group *g = &job->groups[i];
+        dgm_results *left = NULL;
+        if (g->job) dgm_cancel(g->job);
+        if (g->job) dgm_wait(&g->job, &left, NULL);
+        dgm_results_free(&left);
+        for (size_t k = 0; g->prefixes && k < g->count; k++) dgm_free(g->prefixes[k]);
+        dgm_free(g->prefixes);
+        dgm_free(g->deadlines);
+        dgm_free(g->lines);
+        dgm_results_free(&g->first);
+        dgm_results_free(&g->last);
+    }
+    dgm_results *own = job->box ? &job->box->pub : NULL;
+    dgm_results_free(&own);
+    dgm_free(job->groups);
+    dgm_free(job);
+}
+
+// ---- which way -------------------------------------------------------------------------------------
+
+// The way of a line: that of its language; way_count: it is in the target language; the first where nothing is known,
+// as of a line without letters.
+static dgm_status way_of(const dgm_route *r, dgm_text text, size_t *way, const char **language, dgm_error *err)
+{
+    *way = 0;
+    *language = NULL;
+    if (!r->among) return DGM_OK;
+    dgm_language_candidate found[DGM_DETECT_MOST];
+    dgm_writer clean = {0};
+    const dgm_status st = dgm_utf8_repair(text, &clean, NULL, err);
+    size_t count = 0;
+    if (st == DGM_OK && clean.size)
+        count = dgm_detect_language((dgm_text){(const char *)clean.data, clean.size}, r->among, r->among_count, found);
+    dgm_writer_free(&clean);
+    for (size_t i = 0; count && i < r->among_count; i++)
+        if (strcmp(r->among[i], found[0].code) == 0) {
+            *way = i;
+            *language = r->among[i];
+            break;
+        }
+    return st;
+}
+
+// ---- submitting ------------------------------------------------------------------------------------
+
+// Element i of the caller's array, whose elements may be smaller or larger than ours.
+static dgm_status take_input(const dgm_input *inputs, size_t i, dgm_input *own, dgm_error *err)
+{
+    const void *at = (const char *)inputs + i * inputs->size;
+    *own = (dgm_input){0};
+    DGM_TRY(dgm_sized_take(own, sizeof *own, at, "dgm_input", "dgm_input_default", err));
+    own->size = sizeof *own;
+    own->direction = NULL;
+    return DGM_OK;
+}
+
+// What a line brings that cannot go through two models.
+static dgm_status refuse_line(const dgm_input *in, dgm_error *err)
+{
+    const char *const names[] = {"pivot", "constraints"};
+    const dgm_feature_query q = {.size = sizeof q, .features = names, .count = 2, .models = DGM_MODELS_ANY};
+    return in->constraints && in->constraints_size ? dgm_features_check(&q, NULL, err) : DGM_OK;
+}
+
+static dgm_status fail_line(dgm_result *r, dgm_status status, const dgm_error *why, dgm_error *err)
+{
+    char *message = dgm_strdup(why->text);
+    if (!message) return dgm_no_memory(err);
+    r->status = status;
+    r->message = message;
+    return DGM_OK;
+}
+
+// Sorts the lines into groups; those that go nowhere get their results.
+static dgm_status sort_lines(dgm_route_job *job, const dgm_input *inputs, dgm_error *err)
+{
+    dgm_route *r = job->route;
+    for (size_t i = 0; i < job->count; i++) {
+        dgm_input in;
+        size_t way;
+        DGM_TRY(take_input(inputs, i, &in, err));
+        const dgm_text text = {in.text ? in.text : "", in.text ? in.text_size : 0};
+        DGM_TRY(way_of(r, text, &way, &job->box->items[i].language, err));
+        dgm_error why;
+        const dgm_status refused = way < r->way_count && r->ways[way].second >= 0 ? refuse_line(&in, &why) : DGM_OK;
+        if (refused != DGM_OK) DGM_TRY(fail_line(&job->box->items[i], refused, &why, err));
+        if (way == r->way_count) DGM_TRY(dgm_route_copy(text, &job->box->items[i], err));
+        if (way == r->way_count || refused != DGM_OK) {
+            job->stayed++;
+            continue;
+        }
+        dgm_route_group *g = &job->groups[way];
+        if (!g->lines && !(g->lines = dgm_malloc(job->count * sizeof *g->lines))) return dgm_no_memory(err);
+        g->lines[g->count++] = i;
+    }
+    return DGM_OK;
+}
+
+// What the last of two steps will need of a line, which the caller may free by then.
+static dgm_status keep_for_later(dgm_route_group *g, size_t k, dgm_input *in, dgm_error *err)
+{
+    if (!g->prefixes && !(g->prefixes = dgm_calloc(g->count, sizeof *g->prefixes))) return dgm_no_memory(err);
+    if (!g->deadlines && !(g->deadlines = dgm_calloc(g->count, sizeof *g->deadlines))) return dgm_no_memory(err);
+    g->deadlines[k] = in->deadline_ms;
+    if (!in->prefix || !in->prefix_size) return DGM_OK;
+    g->prefixes[k] = dgm_strndup(in->prefix, in->prefix_size);
+    in->prefix = NULL;
+    in->prefix_size = 0;
+    return g->prefixes[k] ? DGM_OK : dgm_no_memory(err);
+}
+
+static dgm_status submit_group(dgm_route_job *job, size_t way, const dgm_input *inputs, dgm_error *err)
+{
+    dgm_route *r = job->route;
+    const dgm_route_way *w = &r->ways[way];
+    dgm_route_group *g = &job->groups[way];
+    if (g->count == 0) return DGM_OK;
+    dgm_input *own = dgm_calloc(g->count, sizeof *own);
+    dgm_status st = own ? DGM_OK : dgm_no_memory(err);
+    for (size_t k = 0; st == DGM_OK && k < g->count; k++) {
+        st = take_input(inputs, g->lines[k], &own[k], err);
+        if (st == DGM_OK && w->second >= 0) st = keep_for_later(g, k, &own[k], err);
+        if (w->directed[0]) own[k].direction = &w->direction[0];
+    }
+    if (st == DGM_OK) st = dgm_submit(r->legs[w->first].t, own, g->count, &g->job, err);
+    dgm_free(own);
+    return st;
+}
+
+dgm_status dgm_route_submit(dgm_route *route, const dgm_input *inputs, size_t count, dgm_route_job **out,
+                            dgm_error *err)
+{
+    DGM_FAIL_IF(!route || !out || (!inputs && count), err, DGM_ERR_ARGUMENT,
+                "dgm_route_submit needs a route, lines and where to put a job");
+    dgm_route_job *job = *out = dgm_calloc(1, sizeof *job);
+    if (!job) return dgm_no_memory(err);
+    job->route = route;
+    job->count = count;
+    job->begin = dgm_now();
+    dgm_status st = DGM_OK;
+    if (!route->plan) {
+        st = dgm_submit(route->legs[0].t, inputs, count, &job->plain, err);
+    } else {
+        job->groups = dgm_calloc(route->way_count, sizeof *job->groups);
+        st = job->groups ? dgm_route_box(count, &job->box, err) : dgm_no_memory(err);
+        if (st == DGM_OK) st = sort_lines(job, inputs, err);
+        for (size_t i = 0; st == DGM_OK && i < route->way_count; i++) st = submit_group(job, i, inputs, err);
+    }
+    if (st == DGM_OK) return DGM_OK;
+    free_job(job);
+    *out = NULL;
+    return st;
+}
+
+// ---- the second step -------------------------------------------------------------------------------
+
+static void fill_second(const dgm_route_group *g, const dgm_route_way *w, double passed, dgm_input *own)
+{
+    size_t n = 0;
+    for (size_t k = 0; k < g->count; k++)
+        for (size_t j = 0; j < g->first->items[k]->count; j++, n++) {
+            const dgm_translation *t = g->first->items[k]->translations[j];
+            dgm_input_default(&own[n]);
+            own[n].text = t->text;
+            own[n].text_size = t->text_size;
+            own[n].prefix = g->prefixes[k];
+            own[n].prefix_size = g->prefixes[k] ? strlen(g->prefixes[k]) : 0;
+            if (w->directed[1]) own[n].direction = &w->direction[1];
+            const int64_t left = g->deadlines[k] - (int64_t)(1e3 * passed);
+            if (g->deadlines[k]) own[n].deadline_ms = left > 1 ? left : 1;
+        }
+}
+
+// The first step's translations go on. Its job is done.
+static dgm_status go_on(dgm_route_job *job, size_t way, dgm_error *err)
+{
+    dgm_route *r = job->route;
+    dgm_route_group *g = &job->groups[way];
+    const dgm_route_way *w = &r->ways[way];
+    size_t count = 0;
+    DGM_TRY(dgm_wait(&g->job, &g->first, err));
+    for (size_t k = 0; k < g->count; k++) count += g->first->items[k]->count;
+    dgm_input *own = dgm_calloc(count ? count : 1, sizeof *own);
+    if (!own) return dgm_no_memory(err);
+    fill_second(g, w, dgm_now() - job->begin, own);
+    g->second = true;
+    const dgm_status st = dgm_submit(r->legs[w->second].t, own, count, &g->job, err);
+    dgm_free(own);
+    return st;
+}
+
+// Begins second steps; wait: also where the first is not done yet.
+static dgm_status advance(dgm_route_job *job, bool wait, dgm_error *err)
+{
+    for (size_t i = 0; i < job->route->way_count; i++) {
+        dgm_route_group *g = &job->groups[i];
+        if (job->route->ways[i].second < 0 || g->count == 0 || g->second || !g->job) continue;
+        if (wait || dgm_wait_for(g->job, 0) == 1) DGM_TRY(go_on(job, i, err));
+    }
+    return DGM_OK;
+}
+
+// ---- waiting ---------------------------------------------------------------------------------------
+
+size_t dgm_route_done(dgm_route_job *job)
+{
+    if (!job) return 0;
+    if (job->plain) return dgm_job_done(job->plain);
+    size_t done = job->stayed;
+    advance(job, false, NULL); // what goes wrong is met again when it is waited for
+    for (size_t i = 0; i < job->route->way_count; i++) {
+        const dgm_route_group *g = &job->groups[i];
+        const bool two = job->route->ways[i].second >= 0;
+        if (!g->job || (two && !g->second)) continue;
+        if (!two)
+            done += dgm_job_done(g->job);
+        else if (dgm_wait_for(g->job, 0) == 1)
+            done += g->count;
+    }
+    return done;
+}
+
+double dgm_route_share(dgm_route_job *job)
+{
+    if (!job) return 0;
+    if (job->plain) return dgm_job_share(job->plain);
+    double done = (double)job->stayed;
+    advance(job, false, NULL);
+    for (size_t i = 0; i < job->route->way_count; i++) {
+        const dgm_route_group *g = &job->groups[i];
+        const bool two = job->route->ways[i].second >= 0;
+        if (!g->job) continue;
+        const double share = dgm_job_share(g->job);
+        done += (double)g->count * (two ? 0.5 * (share + g->second) : share);
+    }
+    return job->count ? done / (double)job->count : 1;
+}
+
+// The group's results into their places.
+static dgm_status gather(dgm_route_job *job, size_t way, dgm_error *err)
+{
+    dgm_route_group *g = &job->groups[way];
+    const bool two = job->route->ways[way].second >= 0;
+    size_t at = 0;
+    DGM_TRY(dgm_wait(&g->job, &g->last, err));
+    for (size_t k = 0; k < g->count; k++) {
+        dgm_result *out = &job->box->items[g->lines[k]];
+        const char *language = out->language;
+        const size_t candidates = two ? g->first->items[k]->count : 1;
+        if (two)
+            DGM_TRY(dgm_route_compose(g->first, k, g->last, at, job->route->nbest, out, err));
+        else
+            dgm_route_move(g->last, k, out);
+        out->language = language;
+        at += candidates;
+    }
+    job->box->pub.target_tokens += g->last->target_tokens;
+    return DGM_OK;
+}
+
+static dgm_status finish(dgm_route_job *job, dgm_error *err)
+{
+    DGM_TRY(advance(job, true, err));
+    for (size_t i = 0; i < job->route->way_count; i++)
+        if (job->groups[i].job) DGM_TRY(gather(job, i, err));
+    for (size_t i = 0; i < job->count; i++) {
+        job->box->pub.failed += job->box->items[i].status != DGM_OK;
+        job->box->pub.source_tokens += job->box->items[i].source_tokens;
+    }
+    return DGM_OK;
+}
+
+dgm_status dgm_route_wait(dgm_route_job **job, dgm_results **results, dgm_error *err)
+{
+    DGM_FAIL_IF(!job || !*job || !results, err, DGM_ERR_ARGUMENT,
+                "dgm_route_wait needs a job and where to put its results");
+    dgm_route_job *j = *job;
+    *job = NULL;
+    *results = NULL;
+    dgm_status st;
+    if (j->plain) {
+        st = dgm_wait(&j->plain, results, err);
+    } else {
+        st = finish(j, err);
+        if (st == DGM_OK) {
+            *results = &j->box->pub;
+            j->box = NULL;
+        }
+    }
+    free_job(j);
+    return st;
+}
+
+dgm_status dgm_route_translate(dgm_route *route, const dgm_input *inputs, size_t count, dgm_results **results,
+                               dgm_error *err)
+{
+    DGM_FAIL_IF(!results, err, DGM_ERR_ARGUMENT, "there is no place for the results: NULL");
+    *results = NULL;
+    dgm_route_job *job = NULL;
+    DGM_TRY(dgm_route_submit(route, inputs, count, &job, err));
+    return dgm_route_wait(&job, results, err);
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: MIT
+// Routes: which there are, through a third language as by hand, languages found out line by line, what is refused.
+#define _GNU_SOURCE
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "dragoman/tools.h"
+
+#define MODEL "models/research/multilingual-small.gguf"
+
+static const char *const german[] = {"Das ist ein Haus.", "Ein Mann fährt mit dem Rad durch die Stadt.", "",
+                                     "Guten Morgen!"};
+enum { GERMAN = sizeof german / sizeof *german };
+
+static dgm_route *open_route(const char *source, const char *target, int pivot_nbest, const dgm_settings *settings)
+{
+    dgm_route *r = NULL;
+    dgm_route_options o;
+    dgm_error error;
+    dgm_route_default(&o);
+    o.source = source;
+    o.target = target;
+    o.model = MODEL;
+    o.pivot_nbest = pivot_nbest;
+    o.settings = settings;
+    if (dgm_route_open(&r, &o, &error) != DGM_OK) fail_msg("%s", error.text);
+    return r;
+}
+
+static dgm_translator *open_step(const char *source, const char *target, const dgm_settings *settings)
+{
+    dgm_translator *t = NULL;
+    dgm_settings s = *settings;
+    dgm_error error;
+    s.source = source;
+    s.target = target;
+    if (dgm_open(&t, MODEL, &s, &error) != DGM_OK) fail_msg("%s", error.text);
+    return t;
+}
+
+static void fill(dgm_input *inputs, const char *const *texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        dgm_input_default(&inputs[i]);
+        inputs[i].text = texts[i];
+        inputs[i].text_size = strlen(texts[i]);
+    }
+}
+
+static dgm_results *through(dgm_route *r, const char *const *texts, size_t count)
+{
+    dgm_input inputs[16];
+    dgm_results *results = NULL;
+    dgm_error error;
+    fill(inputs, texts, count);
+    if (dgm_route_translate(r, inputs, count, &results, &error) != DGM_OK) fail_msg("%s", error.text);
+    assert_int_equal(results->count, count);
+    return results;
+}
+
+static bool is_linked(const dgm_translation *t, int source, int target)
+{
+    for (size_t i = 0; i < t->link_count; i++)
+        if (t->links[i].source == source && t->links[i].target == target) return true;
+    return false;
+}
+
+static void there_are_directions(void **state)
+{
+    (void)state;
+    dgm_route_list *list = NULL;
+    char *languages = NULL;
+    dgm_error error;
+    setenv("DRAGOMAN_MODEL", MODEL, 1);
+    assert_int_equal(dgm_routes_find(&list, &error), DGM_OK);
+    size_t direct = 0, pivots = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        const dgm_route_entry *r = list->items[i];
+        assert_non_null(strstr(r->first, "multilingual-small"));
+        direct += !r->pivot;
+        pivots += r->pivot != NULL;
+        if (!r->pivot) assert_null(r->second);
+        if (r->pivot) assert_string_equal(r->pivot, "en");
+        if (r->pivot) assert_true(i >= direct && strcmp(r->source, "en") != 0 && strcmp(r->target, "en") != 0);
+    }
+    assert_int_equal(direct, 8);
+    assert_int_equal(pivots, 12);
+    dgm_routes_free(&list);
+    assert_int_equal(dgm_models_languages("fr", &languages, &error), DGM_OK);
+    assert_non_null(strstr(languages, "en"));
+    assert_null(strstr(languages, "fr"));
+    dgm_string_free(&languages);
+    unsetenv("DRAGOMAN_MODEL");
+}
+
+// Links of two steps are those of the first and the second one behind the other, scores their sums.
+static void a_third_language_between(void **state)
+{
+    (void)state;
+    dgm_settings s;
+    dgm_error error;
+    dgm_settings_default(&s);
+    s.alignment = DGM_ALIGN_WORDS;
+    dgm_route *r = open_route("de", "fr", 0, &s);
+    assert_non_null(dgm_route_translator(r, 1));
+    assert_null(dgm_route_translator(r, 2));
+    dgm_translator *one = open_step("de", "en", &s), *two = open_step("en", "fr", &s);
+    dgm_results *whole = through(r, german, GERMAN), *first = NULL, *second = NULL;
+    const char *between[GERMAN];
+    assert_int_equal(dgm_translate(one, german, GERMAN, &first, &error), DGM_OK);
+    for (size_t i = 0; i < GERMAN; i++) between[i] = dgm_result_text(first->items[i]);
+    assert_int_equal(dgm_translate(two, between, GERMAN, &second, &error), DGM_OK);
+    for (size_t i = 0; i < GERMAN; i++) {
+        const dgm_translation *w = whole->items[i]->translations[0], *a = first->items[i]->translations[0],
+                              *b = second->items[i]->translations[0];
+        assert_string_equal(w->text, b->text);
+        assert_true(fabsf(w->score - (a->score + b->score)) < 1e-5f);
+        assert_true(fabsf(w->sum - (a->sum + b->sum)) < 1e-4f);
+        for (size_t k = 0; k < w->link_count; k++) {
+            bool reached = false;
+            for (int m = 0; m < 40 && !reached; m++)
+                reached = is_linked(a, w->links[k].source, m) && is_linked(b, m, w->links[k].target);
+            assert_true(reached);
+            const dgm_link *before = k ? &w->links[k - 1] : NULL, *here = &w->links[k];
+            if (before)
+                assert_true(here->target > before->target ||
+                            (here->target == before->target && here->source > before->source));
+        }
+        for (size_t k = 0; k < a->link_count; k++)
+            for (size_t m = 0; m < b->link_count; m++)
+                if (a->links[k].target == b->links[m].source)
+                    assert_true(is_linked(w, a->links[k].source, b->links[m].target));
+    }
+    dgm_results_free(&whole);
+    dgm_results_free(&first);
+    dgm_results_free(&second);
+    dgm_close(&one);
+    dgm_close(&two);
+    dgm_route_close(&r);
+}
+
+static void several_translations_of_the_first(void **state)
+{
+    (void)state;
+    dgm_settings s;
+    dgm_settings_default(&s);
+    s.beam = 4;
+    dgm_route *one = open_route("de", "es", 1, &s);
+    dgm_results *single = through(one, german, GERMAN);
+    s.nbest = 3;
+    dgm_route *many = open_route("de", "es", 4, &s);
+    dgm_results *best = through(many, german, GERMAN);
+    for (size_t i = 0; i < GERMAN; i++) {
+        const dgm_result *r = best->items[i];
+        assert_in_range(r->count, 1, 3);
+        assert_true(r->translations[0]->score >= single->items[i]->translations[0]->score - 1e-5f);
+        for (size_t k = 1; k < r->count; k++) {
+            assert_true(r->translations[k]->score <= r->translations[k - 1]->score);
+            assert_string_not_equal(r->translations[k]->text, r->translations[k - 1]->text);
+        }
+    }
+    dgm_results_free(&single);
+    dgm_results_free(&best);
+    dgm_route_close(&one);
+    dgm_route_close(&many);
+}
+
+// Every line goes the way of its language, with the bytes that it has alone; what is in the target language stays.
+static void languages_of_lines(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"The dog is running through the garden.", "Der Hund läuft durch den Garten.",
+                                        "Le chien court dans le jardin.", "El perro corre por el jardín.", "", "4711"};
+    static const char *const found[] = {"en", "de", "fr", "es", NULL, NULL};
+    enum { COUNT = sizeof texts / sizeof *texts };
+    dgm_settings s;
+    dgm_settings_default(&s);
+    dgm_route *r = open_route("auto", "fr", 0, &s);
+    dgm_results *mixed = through(r, texts, COUNT);
+    for (size_t i = 0; i < COUNT; i++) {
+        const dgm_result *x = mixed->items[i];
+        if (found[i]) assert_string_equal(x->language, found[i]);
+        else assert_null(x->language);
+        assert_int_equal((x->flags & DGM_LINE_COPIED) != 0, i == 2 || i == 5);
+        if (i == 2) assert_string_equal(dgm_result_text(x), texts[i]);
+        if (i == 2 || !found[i]) continue;
+        dgm_route *alone = open_route(found[i], "fr", 0, &s);
+        dgm_results *by_itself = through(alone, &texts[i], 1);
+        assert_string_equal(dgm_result_text(x), dgm_result_text(by_itself->items[0]));
+        dgm_results_free(&by_itself);
+        dgm_route_close(&alone);
+    }
+    assert_int_equal(mixed->failed, 0);
+    dgm_results_free(&mixed);
+    dgm_route_close(&r);
+}
+
+static void jobs_in_flight(void **state)
+{
+    (void)state;
+    dgm_settings s;
+    dgm_error error;
+    dgm_settings_default(&s);
+    dgm_translator *t = open_step("de", "en", &s);
+    dgm_route *routes[2] = {open_route("de", "fr", 0, &s), NULL};
+    assert_int_equal(dgm_route_of(&routes[1], t, &error), DGM_OK);
+    for (int i = 0; i < 2; i++) {
+        dgm_input inputs[GERMAN];
+        dgm_route_job *jobs[3];
+        dgm_results *results[3];
+        fill(inputs, german, GERMAN);
+        for (int k = 0; k < 3; k++)
+            assert_int_equal(dgm_route_submit(routes[i], inputs, GERMAN, &jobs[k], &error), DGM_OK);
+        while (dgm_route_done(jobs[0]) < GERMAN)
+            assert_true(dgm_route_share(jobs[0]) >= 0 && dgm_route_share(jobs[0]) <= 1);
+        for (int k = 0; k < 3; k++) {
+            assert_int_equal(dgm_route_wait(&jobs[k], &results[k], &error), DGM_OK);
+            assert_null(jobs[k]);
+            for (size_t n = 0; n < GERMAN; n++)
+                assert_string_equal(dgm_result_text(results[k]->items[n]), dgm_result_text(results[0]->items[n]));
+        }
+        for (int k = 0; k < 3; k++) dgm_results_free(&results[k]);
+        dgm_route_close(&routes[i]);
+    }
+    dgm_close(&t);
+}
+
+static void refuses(const dgm_route_options *o, const char *why)
+{
+    dgm_route *r = NULL;
+    dgm_error error;
+    assert_int_not_equal(dgm_route_open(&r, o, &error), DGM_OK);
+    assert_null(r);
+    if (!strstr(error.text, why)) fail_msg("'%s' is not in '%s'", why, error.text);
+}
+
+static void what_cannot_go_through_two(void **state)
+{
+    (void)state;
+    dgm_settings s;
+    dgm_route_options o;
+    dgm_settings_default(&s);
+    dgm_route_default(&o);
+    o.model = MODEL;
+    o.settings = &s;
+    refuses(&o, "a route needs a source language");
+    o.source = "de";
+    refuses(&o, "a route from de needs a target language");
+    o.target = "ja";
+    refuses(&o, "no model translates from de to ja");
+    o.target = "fr";
+    o.pivot_nbest = 65;
+    refuses(&o, "pivot_nbest is 65");
+    o.pivot_nbest = 0;
+    s.alignment = DGM_ALIGN_TOKENS;
+    refuses(&o, "alignment of tokens cannot go through a third language");
+    s.alignment = DGM_ALIGN_NONE;
+    s.lattices = 1;
+    refuses(&o, "pivot cannot be combined with lattice");
+    s.lattices = 0;
+    s.terms[0] = "none.tsv";
+    refuses(&o, "pivot cannot be combined with terms");
+    s.terms[0] = NULL;
+    dgm_route *r = open_route("de", "fr", 0, &s);
+    dgm_input inputs[2];
+    dgm_results *results = NULL;
+    dgm_error error;
+    fill(inputs, german, 2);
+    inputs[0].constraints = "Haus => maison";
+    inputs[0].constraints_size = strlen(inputs[0].constraints);
+    inputs[1].prefix = "Une";
+    inputs[1].prefix_size = 3;
+    assert_int_equal(dgm_route_translate(r, inputs, 2, &results, &error), DGM_OK);
+    assert_int_equal(results->failed, 1);
+    assert_non_null(strstr(results->items[0]->message, "pivot cannot be combined with constraints"));
+    assert_memory_equal(dgm_result_text(results->items[1]), "Une", 3);
+    dgm_results_free(&results);
+    dgm_route_close(&r);
+}
+
+static void allocations_may_fail(void **state)
+{
+    (void)state;
+    dgm_settings s;
+    dgm_settings_default(&s);
+    static const char *const texts[] = {"Der Hund läuft.", "The dog runs.", "Le chien court dans le jardin."};
+    dgm_route *r = open_route("auto", "fr", 2, &s);
+    dgm_results *warm = through(r, texts, 3);
+    dgm_results_free(&warm);
+    const uint64_t live = dgm_mem_live();
+    bool fine = false;
+    for (uint64_t n = 1; !fine; n++) {
+        dgm_input inputs[3];
+        dgm_results *results = NULL;
+        dgm_error error;
+        fill(inputs, texts, 3);
+        dgm_mem_inject(n, 1);
+        const dgm_status st = dgm_route_translate(r, inputs, 3, &results, &error);
+        dgm_mem_inject(0, 0);
+        fine = st == DGM_OK && results->failed == 0 && n > 200; // a worker may have met the failure
+        if (st != DGM_OK) assert_int_equal(st, DGM_ERR_MEMORY);
+        dgm_results_free(&results);
+    }
+    assert_int_equal(dgm_mem_live(), live);
+    dgm_route_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(there_are_directions),       cmocka_unit_test(a_third_language_between),
+        cmocka_unit_test(several_translations_of_the_first), cmocka_unit_test(languages_of_lines),
+        cmocka_unit_test(jobs_in_flight),             cmocka_unit_test(what_cannot_go_through_two),
+        cmocka_unit_test(allocations_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
