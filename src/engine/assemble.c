@@ -35,6 +35,81 @@ void dgm_scratch_free(dgm_scratch *s)
     memset(s, 0, sizeof *s);
 }
 
+// ---- from a search -----------------------------------------------------------------------------
+
+bool dgm_piece_meets(const dgm_piece_state *piece, const dgm_hypothesis *h)
+{
+    const dgm_constraint *c = piece->constraint;
+    int32_t state = dgm_constraint_start(c);
+    bool broken = false;
+    for (int i = 0; i < h->count && !broken; i++) state = dgm_constraint_advance(c, state, h->tokens[i], &broken);
+    return !broken && dgm_constraint_may_end(c, state);
+}
+
+void dgm_piece_exchange(dgm_piece_state *piece)
+{
+    const dgm_piece_source now = {piece->ids_at, piece->spans_at, piece->count, piece->text_count};
+    piece->ids_at = piece->with_terms.ids_at;
+    piece->spans_at = piece->with_terms.spans_at;
+    piece->count = piece->with_terms.count;
+    piece->text_count = piece->with_terms.text_count;
+    piece->with_terms = now;
+    piece->as_written = false;
+}
+
+// The text token with the largest weight, first one first; -1 without any.
+static int32_t best_source(const float *weights, int first, int count)
+{
+    int32_t best = -1;
+    for (int i = 0; i < count; i++)
+        if (best < 0 || weights[first + i] > weights[first + best]) best = i;
+    return best;
+}
+
+// One block: records, tokens, scores, links.
+dgm_status dgm_piece_take(dgm_piece_state *piece, const dgm_search_result *r)
+{
+    size_t tokens = 0, scores = 0, links = 0;
+    for (int k = 0; k < r->count; k++) {
+        const dgm_hypothesis *h = &r->hypotheses[k];
+        tokens += (size_t)h->count;
+        if (h->word_scores) scores += (size_t)h->count + 1;
+        if (h->alignment) links += (size_t)h->count;
+    }
+    size_t records = (size_t)r->count * sizeof(dgm_raw);
+    char *block = dgm_malloc(records + (tokens + links) * sizeof(int32_t) + scores * sizeof(float));
+    if (!block) return DGM_ERR_MEMORY;
+    dgm_raw *hyps = (dgm_raw *)(void *)block;
+    int32_t *ids = (int32_t *)(void *)(block + records);
+    int32_t *align = ids + tokens;
+    float *score = (float *)(void *)(align + links);
+    int kept = 0;
+    for (int k = 0; k < r->count; k++) {
+        const dgm_hypothesis *h = &r->hypotheses[k];
+        size_t n = (size_t)h->count;
+        if (k > 0 && piece->as_written && !dgm_piece_meets(piece, h)) continue;
+        dgm_raw *own = &hyps[kept++];
+        *own = (dgm_raw){
+            .tokens = ids, .count = h->count, .score = h->score, .sum = h->sum, .finished = h->finished};
+        if (n) memcpy(ids, h->tokens, n * sizeof *ids);
+        ids += n;
+        if (h->word_scores) {
+            own->scores = score;
+            memcpy(score, h->word_scores, (n + 1) * sizeof *score);
+            score += n + 1;
+        }
+        if (!h->alignment) continue;
+        own->align = align;
+        for (size_t j = 0; j < n; j++)
+            *align++ = best_source(h->alignment + j * (size_t)r->source_count, piece->text_first,
+                                   piece->text_count);
+    }
+    piece->block = block;
+    piece->hyps = hyps;
+    piece->hyp_count = kept;
+    return DGM_OK;
+}
+
 // ---- words ------------------------------------------------------------------------------------
 
 // A walk over a text that counts words; tokens come in ascending order.

@@ -10,14 +10,15 @@
 // vocabulary cannot spell it, a sentence has too many) is left out and named in the line's notice;
 // the rest counts. Lines without demands leave here at once and are decoded as ever.
 //
-// A term also stands in what the model reads, in place of its source words (dgm_demander_switch, while the line is
-// encoded): a model that never sees them cannot translate them otherwise.
+// A term that the model does not say by itself also stands in what it reads, in place of its source words
+// (dgm_demander_switch, while the line is encoded): a model that never sees them cannot translate them otherwise.
 #include <regex.h>
 #include <string.h>
 
 #include "base/lower_bound.h"
 #include "base/mem.h"
 #include "engine/constrain.h"
+#include "format/shortlist.h"
 
 // ---- settings ----------------------------------------------------------------------------------
 
@@ -41,6 +42,45 @@ static dgm_status open_keeper(dgm_keeper **out, const char *pattern, dgm_error *
     return DGM_OK;
 }
 
+// What source tokens usually become: the model's shortlist, and room for one of its lists.
+struct dgm_usual {
+    dgm_shortlist_view list; // all zero: the model has none
+    int32_t *row;            // [longest] guarded by the lock
+};
+
+static void close_usual(struct dgm_usual **u)
+{
+    if (!*u) return;
+    dgm_shortlist_view_close(&(*u)->list);
+    dgm_free((*u)->row);
+    dgm_free(*u);
+    *u = NULL;
+}
+
+static dgm_status open_usual(struct dgm_usual **out, const dgm_gguf *file, dgm_error *err)
+{
+    struct dgm_usual *u = *out = dgm_calloc(1, sizeof *u);
+    if (!u) return dgm_no_memory(err);
+    dgm_status st = dgm_shortlist_present(file) ? dgm_shortlist_view_open(&u->list, file, err) : DGM_OK;
+    if (st == DGM_OK && !(u->row = dgm_malloc((size_t)(u->list.longest + 1) * sizeof *u->row))) st = dgm_no_memory(err);
+    if (st != DGM_OK) close_usual(out);
+    return st;
+}
+
+// Is every token among those that the source tokens become? Lock held. Where nothing is known, yes.
+static bool becomes(const struct dgm_usual *u, const dgm_tokens *source, const dgm_tokens *target)
+{
+    for (size_t i = 0; u->list.sources && i < target->count; i++) {
+        bool found = dgm_holds_id(u->list.frequent, u->list.frequent_count, target->ids[i]);
+        for (size_t k = 0; k < source->count && !found; k++) {
+            const int n = dgm_shortlist_view_row(&u->list, source->ids[k], u->row);
+            found = dgm_holds_id(u->row, n, target->ids[i]) || (u->list.copy && source->ids[k] == target->ids[i]);
+        }
+        if (!found) return false;
+    }
+    return true;
+}
+
 dgm_status dgm_constrain_open(dgm_translator *t, const dgm_settings *s, dgm_error *err)
 {
     if (s->keep && s->keep[0]) DGM_TRY(open_keeper(&t->keep, s->keep, err));
@@ -58,6 +98,7 @@ void dgm_constrain_close(dgm_translator *t)
     t->keep = NULL;
     dgm_glossary_close(&t->glossary);
     dgm_surfaces_close(&t->surfaces);
+    close_usual(&t->usual);
 }
 
 // Made when the first line needs them.
@@ -86,6 +127,7 @@ void dgm_demander_free(dgm_demander *d)
     dgm_free(d->wants);
     dgm_free(d->starts);
     dgm_free(d->places);
+    dgm_tokens_free(&d->words);
 }
 
 // One more sentence for the line's notice. What is too long of a text is left out.
@@ -345,12 +387,31 @@ static dgm_status want_glossary(dgm_demander *d, dgm_text text, dgm_error *err)
 
 // ---- terms in the source -------------------------------------------------------------------------
 
+// Does the model say one of a term's variants by itself, as far as its shortlist knows?
+static dgm_status is_usual(dgm_demander *d, dgm_text words, const dgm_want *w, bool *usual, dgm_error *err)
+{
+    dgm_translator *mine = (dgm_translator *)(uintptr_t)d->t; // the lock is not part of the value
+    *usual = false;
+    DGM_TRY(dgm_vocab_encode(d->t->source, words, &d->words, err));
+    for (size_t i = 0; i < variant_count(d, w) && !*usual; i++) {
+        bool fits;
+        dgm_status st = spell(d, variant(d, w, i), &fits, err);
+        if (st != DGM_OK || !fits) return st;
+        pthread_mutex_lock(&mine->lock);
+        if (!mine->usual) st = open_usual(&mine->usual, d->t->members[0].file, err);
+        if (st == DGM_OK) *usual = becomes(mine->usual, &d->words, &d->tokens);
+        pthread_mutex_unlock(&mine->lock);
+        DGM_TRY(st);
+    }
+    return DGM_OK;
+}
+
 // A term's first variant that both vocabularies spell, in the place of its source words. Overlapping ones give way
 // to those before them.
-static dgm_status add_place(dgm_demander *d, size_t begin, size_t end, const dgm_want *w, dgm_error *err)
+static dgm_status add_place(dgm_demander *d, dgm_text text, size_t begin, size_t end, const dgm_want *w, dgm_error *err)
 {
     size_t at = d->place_count, i = 0;
-    bool fits = false;
+    bool fits = false, usual;
     for (; i < variant_count(d, w) && !fits; i++) {
         DGM_TRY(spell(d, variant(d, w, i), &fits, err));
         if (fits) DGM_TRY(spell_by(d, d->t->source, variant(d, w, i), &fits, err));
@@ -362,12 +423,15 @@ static dgm_status add_place(dgm_demander *d, size_t begin, size_t end, const dgm
     for (; at > 0 && d->places[at - 1].begin > begin; at--) d->places[at] = d->places[at - 1];
     d->places[at] = (dgm_term_place){begin, end, variant(d, w, i - 1)};
     d->place_count++;
+    DGM_TRY(is_usual(d, (dgm_text){text.data + begin, end - begin}, w, &usual, err));
+    d->unusual = d->unusual || !usual;
     return DGM_OK;
 }
 
 static dgm_status find_places(dgm_demander *d, dgm_text text, dgm_error *err)
 {
     d->place_count = 0;
+    d->unusual = false;
     for (size_t i = 0; i < d->demands.count; i++) {
         const dgm_demand *x = &d->demands.items[i];
         const dgm_want w = {.entry = -1, .first = x->first, .count = x->count};
@@ -375,14 +439,14 @@ static dgm_status find_places(dgm_demander *d, dgm_text text, dgm_error *err)
         if (x->kind != DGM_DEMAND_TERM || source.size == 0) continue;
         for (size_t at = 0, size; dgm_term_find(text, source, &at); at += size) {
             size = dgm_term_at(text, at, source);
-            DGM_TRY(add_place(d, at, at + size, &w, err));
+            DGM_TRY(add_place(d, text, at, at + size, &w, err));
         }
     }
     dgm_glossary_hit hit = {0};
     while (d->t->glossary && dgm_glossary_find(d->t->glossary, text, &hit)) {
         const dgm_want w = {.entry = hit.entry};
         if (!demanded(d, dgm_glossary_source(d->t->glossary, hit.entry)))
-            DGM_TRY(add_place(d, hit.begin, hit.end, &w, err));
+            DGM_TRY(add_place(d, text, hit.begin, hit.end, &w, err));
     }
     return DGM_OK;
 }
@@ -507,8 +571,14 @@ dgm_status dgm_demander_end(dgm_demander *d, dgm_line_state *line, dgm_piece_sta
 {
     if (!d->active) return DGM_OK;
     if (d->demands.count) report_absent(d, line);
-    for (size_t i = 0; i < line->pieces.count; i++)
+    for (size_t i = 0; i < line->pieces.count; i++) {
         DGM_TRY(constrain_piece(d, line, i, &pieces[i], err));
+        if (!pieces[i].with_terms.count) continue;
+        if (pieces[i].constraint && pieces[i].unusual)
+            dgm_piece_exchange(&pieces[i]);
+        else
+            pieces[i].as_written = pieces[i].constraint != NULL;
+    }
     if (d->notice.size == 0 && !d->notice.failed) return DGM_OK;
     line->notice = d->notice.failed
                        ? NULL

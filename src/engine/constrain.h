@@ -41,6 +41,8 @@ typedef struct dgm_demander {
     size_t want_count, want_cap;
     dgm_term_place *places; // of the text at hand
     size_t place_count, place_cap;
+    bool unusual; // the model never says one of them by itself
+    dgm_tokens words; // of the source of a term
 } dgm_demander;
 
 void dgm_demander_free(dgm_demander *d);

@@ -91,6 +91,7 @@ struct dgm_translator {
     struct dgm_glossary *glossary;              // settings.terms; NULL: none
     dgm_keeper *keep;                           // settings.keep; NULL: none
     dgm_surfaces *surfaces; // of the target vocabulary; NULL until a line needs them (lock)
+    struct dgm_usual *usual; // what words become, for terms; likewise
     int activations;        // dgm_activations
     bool merging;
     bool evidence;         // lines may have some
@@ -252,6 +253,12 @@ typedef struct dgm_raw {
 
 typedef struct dgm_line_state dgm_line_state;
 
+// What the encoder reads of a piece.
+typedef struct dgm_piece_source {
+    size_t ids_at, spans_at; // in the arrays of its job
+    int count, text_count;   // ids, and those that stand for text; 0: there is none
+} dgm_piece_source;
+
 typedef struct dgm_piece_state dgm_piece_state;
 struct dgm_piece_state {
     dgm_line_state *line;
@@ -262,6 +269,11 @@ struct dgm_piece_state {
     int text_first, text_count; // ids[text_first .. + text_count) stand for text
     dgm_constraint *constraint; // the job's; NULL: none
     bool relaxed;               // it could not be met: decoded without
+    // A piece with terms is decoded as it is written first, and without constraints; then, unless its translation has
+    // what it must, with terms in place of their source words. The one of the two that is not in use:
+    dgm_piece_source with_terms;
+    bool as_written; // the first of both
+    bool unusual;    // it is left out: the model never says one of the terms
     bool copied;                // it passes through: nothing is decoded
     bool raised, titled;        // its translation will be in capitals, in Title Case
     bool late, missed;          // its line's deadline cut it short; before there was a word of it
@@ -423,6 +435,12 @@ dgm_status dgm_line_begin(const dgm_line_state *line, size_t count, const dgm_ra
 void dgm_piece_cut(dgm_piece_state *piece);
 // Of a hypothesis that begins with these tokens: how many are left, whatever follows, when it is cut so.
 int dgm_runaway_settled(const int32_t *tokens, int count);
+// Does a hypothesis have all that the piece's constraint asks for?
+bool dgm_piece_meets(const dgm_piece_state *piece, const dgm_hypothesis *h);
+// Changes between the piece as it is written and with terms in the source.
+void dgm_piece_exchange(dgm_piece_state *piece);
+// Copies what a search found; of a piece as it is written only what meets its constraint, and the first.
+dgm_status dgm_piece_take(dgm_piece_state *piece, const dgm_search_result *r);
 // The text of a piece's best translation, appended to s->text.
 dgm_status dgm_piece_text(const dgm_piece_state *piece, dgm_scratch *s, dgm_error *err);
 void dgm_line_count(dgm_translator *t, const dgm_line_state *line); // it is finished; lock held

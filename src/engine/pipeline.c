@@ -31,7 +31,8 @@ typedef struct prepare {
     bool tidy;
     dgm_writer ordinary; // a part in ordinary case
     dgm_spliced spliced; // a part with the terms in place of the words that they translate
-    bool switched;       // which was encoded last
+    dgm_tokens with;     // and its tokens
+    bool switched;       // the part encoded last has some
     bool careful;        // with this line
     bool whole;          // lines are parts of one already
     bool raised, titled; // the part encoded last was in capitals, will be in Title Case
@@ -103,6 +104,25 @@ static size_t in_line(const prepare *p, size_t at)
     return p->start + (p->tidy ? p->tidied.from[at] : at);
 }
 
+// One way to read a piece: ids in their frame, and where they stand in the line; spliced: of the text with terms.
+static dgm_status add_source(prepare *p, const dgm_tokens *tokens, size_t count, int32_t language, size_t begin,
+                             const dgm_spliced *spliced, dgm_piece_source *source, dgm_error *err)
+{
+    dgm_encoded *out = p->out;
+    *source = (dgm_piece_source){out->token_count, out->span_count, 0, (int)count};
+    DGM_TRY(dgm_source_frame(p->t, p->other ? p->direction : NULL, language, tokens->ids, count, &out->tokens,
+                             &out->token_count, &out->token_cap, err));
+    source->count = (int)(out->token_count - source->ids_at);
+    if (p->t->alignment == DGM_ALIGN_NONE && !p->t->replace_unknown) return DGM_OK;
+    DGM_TRY(dgm_grow(&out->spans, &out->span_cap, out->span_count + count, sizeof *out->spans, err));
+    for (size_t i = 0; i < count; i++) {
+        const dgm_span at = spliced ? dgm_splice_span(spliced, tokens->spans[i]) : tokens->spans[i];
+        out->spans[out->span_count++] =
+            (dgm_span){(uint32_t)in_line(p, at.begin + begin), (uint32_t)in_line(p, at.end + begin)};
+    }
+    return DGM_OK;
+}
+
 // Adds the piece whose tokens are in p->tokens; `begin` is where its text stands in what is encoded.
 static dgm_status add_piece(prepare *p, dgm_line_state *line, int32_t language, size_t begin,
                             size_t room, dgm_error *err)
@@ -118,26 +138,14 @@ static dgm_status add_piece(prepare *p, dgm_line_state *line, int32_t language, 
     dgm_piece_state *piece = &out->pieces[out->piece_count];
     memset(piece, 0, sizeof *piece);
     piece->line = line;
-    piece->ids_at = out->token_count;
-    piece->spans_at = out->span_count;
     piece->text_first = p->model->source_prefix_count + (language >= 0 ? 1 : 0);
-    piece->text_count = (int)count;
-    const int *direction = p->other ? p->direction : NULL;
-    DGM_TRY(dgm_source_frame(p->t, direction, language, p->tokens.ids, count, &out->tokens,
-                             &out->token_count, &out->token_cap, err));
-    piece->count = (int)(out->token_count - piece->ids_at);
-    DGM_TRY(add_lead(out, p->model, direction, piece, err));
+    DGM_TRY(add_source(p, &p->tokens, count, language, begin, NULL, &piece->with_terms, err));
+    dgm_piece_exchange(piece);
+    piece->unusual = p->switched && p->demander.unusual;
+    if (p->switched)
+        DGM_TRY(add_source(p, &p->with, p->with.count, language, begin, &p->spliced, &piece->with_terms, err));
+    DGM_TRY(add_lead(out, p->model, p->other ? p->direction : NULL, piece, err));
     piece->prefix_at = out->token_count;
-    if (p->t->alignment != DGM_ALIGN_NONE || p->t->replace_unknown) {
-        DGM_TRY(dgm_grow(&out->spans, &out->span_cap, out->span_count + count, sizeof *out->spans,
-                         err));
-        for (size_t i = 0; i < count; i++) {
-            dgm_span at = p->tokens.spans[i];
-            if (p->switched) at = dgm_splice_span(&p->spliced, at);
-            out->spans[out->span_count++] =
-                (dgm_span){(uint32_t)in_line(p, at.begin + begin), (uint32_t)in_line(p, at.end + begin)};
-        }
-    }
     line->source_tokens += (size_t)piece->count;
     line->left++;
     out->piece_count++;
@@ -204,8 +212,8 @@ static dgm_status add_copy(prepare *p, dgm_line_state *line, dgm_error *err)
     return DGM_OK;
 }
 
-// Encodes a part of the line into p->tokens, in ordinary case where it is in capitals or a headline, and with terms
-// where their source words stand unless that makes it too long. *copied: it is no language, and nothing was encoded.
+// Encodes a part of the line into p->tokens, in ordinary case where it is in capitals or a headline, and into p->with
+// with terms where their source words stand, unless that is too long. *copied: it is no language: nothing was encoded.
 static dgm_status encode_part(prepare *p, dgm_text part, size_t room, bool *copied, dgm_error *err)
 {
     bool lowered = false;
@@ -228,9 +236,9 @@ static dgm_status encode_part(prepare *p, dgm_text part, size_t room, bool *copi
     DGM_TRY(dgm_demander_switch(&p->demander, written, part, &p->spliced, &p->switched, err));
     if (!p->switched) return DGM_OK;
     const dgm_text with = {(const char *)p->spliced.text.data, p->spliced.text.size};
-    DGM_TRY(dgm_vocab_encode(p->t->source, with, &p->tokens, err));
-    p->switched = p->tokens.count <= room;
-    return p->switched ? DGM_OK : dgm_vocab_encode(p->t->source, part, &p->tokens, err);
+    DGM_TRY(dgm_vocab_encode(p->t->source, with, &p->with, err));
+    p->switched = p->with.count <= room;
+    return DGM_OK;
 }
 
 // Adds what encode_part has made; first: of its line.
@@ -505,6 +513,8 @@ static dgm_status join_part(dgm_job *job, dgm_encoded *from, dgm_error *err)
         piece->prefix_at += tokens;
         piece->lead_at += tokens;
         piece->spans_at += spans;
+        piece->with_terms.ids_at += tokens;
+        piece->with_terms.spans_at += spans;
     }
     to->piece_count += from->piece_count;
     from->piece_count = 0;
@@ -538,6 +548,7 @@ static void prepare_free(prepare *p)
     dgm_pieces_free(&p->sentences);
     dgm_writer_free(&p->ordinary);
     dgm_spliced_free(&p->spliced);
+    dgm_tokens_free(&p->with);
     dgm_tidied_free(&p->tidied);
     dgm_evidence_maker_free(&p->evidence);
 }

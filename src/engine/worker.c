@@ -124,59 +124,6 @@ static void close_worker(dgm_worker *w)
 
 // ---- results ----------------------------------------------------------------------------------
 
-// The text token with the largest weight, first one first; -1 without any.
-static int32_t best_source(const float *weights, int first, int count)
-{
-    int32_t best = -1;
-    for (int i = 0; i < count; i++)
-        if (best < 0 || weights[first + i] > weights[first + best]) best = i;
-    return best;
-}
-
-// Copies the hypotheses into one block: records, tokens, scores, links.
-static dgm_status copy_hypotheses(dgm_piece_state *piece, const dgm_search_result *r)
-{
-    size_t tokens = 0, scores = 0, links = 0;
-    for (int k = 0; k < r->count; k++) {
-        const dgm_hypothesis *h = &r->hypotheses[k];
-        tokens += (size_t)h->count;
-        if (h->word_scores) scores += (size_t)h->count + 1;
-        if (h->alignment) links += (size_t)h->count;
-    }
-    size_t records = (size_t)r->count * sizeof(dgm_raw);
-    char *block = dgm_malloc(records + (tokens + links) * sizeof(int32_t) + scores * sizeof(float));
-    if (!block) return DGM_ERR_MEMORY;
-    dgm_raw *hyps = (dgm_raw *)(void *)block;
-    int32_t *ids = (int32_t *)(void *)(block + records);
-    int32_t *align = ids + tokens;
-    float *score = (float *)(void *)(align + links);
-    for (int k = 0; k < r->count; k++) {
-        const dgm_hypothesis *h = &r->hypotheses[k];
-        size_t n = (size_t)h->count;
-        hyps[k] = (dgm_raw){.tokens = ids,
-                            .count = h->count,
-                            .score = h->score,
-                            .sum = h->sum,
-                            .finished = h->finished};
-        if (n) memcpy(ids, h->tokens, n * sizeof *ids);
-        ids += n;
-        if (h->word_scores) {
-            hyps[k].scores = score;
-            memcpy(score, h->word_scores, (n + 1) * sizeof *score);
-            score += n + 1;
-        }
-        if (!h->alignment) continue;
-        hyps[k].align = align;
-        for (size_t j = 0; j < n; j++)
-            *align++ = best_source(h->alignment + j * (size_t)r->source_count, piece->text_first,
-                                   piece->text_count);
-    }
-    piece->block = block;
-    piece->hyps = hyps;
-    piece->hyp_count = r->count;
-    return DGM_OK;
-}
-
 // Adds the time since the last call to the worker's; lock held.
 static void clock_work(dgm_worker *w)
 {
@@ -259,12 +206,18 @@ static void on_result(void *cookie, const dgm_search_result *r)
         finish_piece(w, piece);
         return;
     }
-    if (piece->constraint && !piece->relaxed && !(best->sum > -INFINITY)) {
-        piece->relaxed = true; // nothing meets them: once more without
+    if (piece->as_written && !piece->late && !dgm_piece_meets(piece, best)) {
+        dgm_piece_exchange(piece); // it lacks a term: once more with the terms in the source
         put_back(w, piece);
         return;
     }
-    piece->status = copy_hypotheses(piece, r); // at least one: a search always answers
+    if (piece->constraint && !piece->relaxed && !(best->sum > -INFINITY)) {
+        piece->relaxed = true; // nothing meets them: once more without
+        if (piece->with_terms.count) dgm_piece_exchange(piece);
+        put_back(w, piece);
+        return;
+    }
+    piece->status = dgm_piece_take(piece, r); // at least one: a search always answers
     if (piece->status == DGM_OK && piece->line->careful) dgm_piece_cut(piece);
     if (piece->status == DGM_OK && piece->line->pieces.count > 1 && dgm_line_streams(piece->line))
         dgm_text_say(piece, NULL, 0);
@@ -292,7 +245,7 @@ static dgm_search_request request_of(const dgm_piece_state *piece)
         .clusters = piece->line->clusters,
         .lmbr = piece->line->lmbr,
         .walk = piece->line->walk,
-        .constraint = piece->relaxed ? NULL : piece->constraint,
+        .constraint = piece->relaxed || piece->as_written ? NULL : piece->constraint,
         .id = (uint64_t)(uintptr_t)piece,
     };
 }

@@ -156,6 +156,25 @@ static void terms_replace_their_source(void **state)
     unlink(path);
 }
 
+// A line whose translation has the term anyway is what it is without.
+static void terms_that_are_there_anyway(void **state)
+{
+    (void)state;
+    dgm_translator *t = open_with(NULL, NULL, 0);
+    const dgm_input plain = input("Good morning.", NULL);
+    dgm_results *a = translate(t, &plain, 1);
+    const char *said = dgm_result_text(a->items[0]);
+    char demands[256];
+    snprintf(demands, sizeof demands, "morning => %.*s | sun", (int)strcspn(said, " .,!?"), said);
+    const dgm_input in = input("Good morning.", demands);
+    dgm_results *b = translate(t, &in, 1);
+    assert_string_equal(dgm_result_text(b->items[0]), said);
+    assert_true(b->items[0]->translations[0]->sum == a->items[0]->translations[0]->sum);
+    dgm_results_free(&a);
+    dgm_results_free(&b);
+    dgm_close(&t);
+}
+
 // Where the longer words would not leave room for the line, the model reads the line as it is.
 static void terms_that_do_not_fit_the_line(void **state)
 {
@@ -239,6 +258,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_have_demands),    cmocka_unit_test(glossaries_and_kept_text),
         cmocka_unit_test(pieces_have_their_own), cmocka_unit_test(too_much_for_a_line),
+        cmocka_unit_test(terms_that_are_there_anyway),
         cmocka_unit_test(terms_replace_their_source), cmocka_unit_test(terms_that_do_not_fit_the_line),
         cmocka_unit_test(allocations_may_fail),
     };
