@@ -197,8 +197,10 @@ static dgm_status refuse_documents(const dgm_lines *r, dgm_error *err)
 {
     const bool zip = r->end >= 4 && memcmp(r->buffer, "PK\3\4", 4) == 0;
     const bool pdf = r->end >= 5 && memcmp(r->buffer, "%PDF-", 5) == 0;
-    DGM_FAIL_IF(zip || pdf, err, DGM_ERR_FORMAT, "'%s' is no text but %s: save it as plain text first",
-                r->name, pdf ? "a PDF document" : "a ZIP archive, as .docx, .odt and .epub files are");
+    DGM_FAIL_IF(zip || pdf, err, DGM_ERR_FORMAT,
+                "'%s' is no text but %s: save it as plain text first; 'translate' reads it with --format %s", r->name,
+                pdf ? "a PDF document" : "a ZIP archive, as .docx, .odt and .epub files are",
+                pdf ? "pdf" : "docx, odt, epub, ...");
     return DGM_OK;
 }
 
