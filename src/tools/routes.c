@@ -14,16 +14,22 @@
 // One way of one model, or of two.
 typedef struct way {
     dgm_route_entry pub;
-    size_t cost; // directions of its models together: fewer are better
+    size_t source, target; // numbers of its languages
+    size_t cost;           // directions of its models together: fewer are better
 } way;
 
+// A model of many languages has ten thousand directions: languages are compared as numbers, and ways found by them.
 typedef struct ways {
     dgm_route_list pub;
     way *items;
     size_t cap;
     const dgm_route_entry **list;
-    char **owned; // codes and paths
-    size_t owned_count, owned_cap;
+    char **codes; // of languages, as the first model that has them writes them
+    size_t code_count, code_cap;
+    size_t *table; // [stride * stride] 1 + the index of the way from a language to another; 0: there is none
+    size_t stride;
+    char **paths;
+    size_t path_count, path_cap;
 } ways;
 
 void dgm_routes_free(dgm_route_list **list)
@@ -31,54 +37,86 @@ void dgm_routes_free(dgm_route_list **list)
     if (!list || !*list) return;
     ways *w = (ways *)(void *)*list; // pub is the first member
     *list = NULL;
-    for (size_t i = 0; i < w->owned_count; i++) dgm_free(w->owned[i]);
-    dgm_free(w->owned);
+    for (size_t i = 0; i < w->code_count; i++) dgm_free(w->codes[i]);
+    for (size_t i = 0; i < w->path_count; i++) dgm_free(w->paths[i]);
+    dgm_free(w->codes);
+    dgm_free(w->paths);
+    dgm_free(w->table);
     dgm_free(w->items);
     dgm_free((void *)w->list);
     dgm_free(w);
 }
 
-static dgm_status keep(ways *w, const char *text, const char **out, dgm_error *err)
+static dgm_status append(char ***list, size_t *count, size_t *cap, const char *text, dgm_error *err)
 {
-    for (size_t i = 0; i < w->owned_count; i++)
-        if (strcmp(w->owned[i], text) == 0) {
-            *out = w->owned[i];
-            return DGM_OK;
-        }
-    DGM_TRY(dgm_grow(&w->owned, &w->owned_cap, w->owned_count + 1, sizeof *w->owned, err));
+    DGM_TRY(dgm_grow(list, cap, *count + 1, sizeof **list, err));
     char *copy = dgm_strdup(text);
     if (!copy) return dgm_no_memory(err);
-    *out = w->owned[w->owned_count++] = copy;
+    (*list)[(*count)++] = copy;
     return DGM_OK;
 }
 
-static bool same(const char *a, const char *b)
+// The number of a language, by its code in any spelling.
+static dgm_status number_of(ways *w, const char *code, size_t *number, dgm_error *err)
 {
-    return dgm_language_matches(a, b) == 2 || dgm_language_matches(b, a) == 2;
+    for (*number = 0; *number < w->code_count; ++*number)
+        if (dgm_language_matches(code, w->codes[*number]) == 2) return DGM_OK;
+    return append(&w->codes, &w->code_count, &w->code_cap, code, err);
 }
 
-static way *find(const ways *w, const char *source, const char *target)
+// A table for all languages, with the ways that there are.
+static dgm_status widen(ways *w, dgm_error *err)
 {
-    for (size_t i = 0; i < w->pub.count; i++)
-        if (same(source, w->items[i].pub.source) && same(target, w->items[i].pub.target)) return &w->items[i];
-    return NULL;
+    if (w->code_count <= w->stride) return DGM_OK;
+    const size_t stride = 2 * w->code_count;
+    size_t *table = dgm_calloc(stride * stride, sizeof *table);
+    if (!table) return dgm_no_memory(err);
+    dgm_free(w->table);
+    w->table = table;
+    w->stride = stride;
+    for (size_t i = 0; i < w->pub.count; i++) table[w->items[i].source * stride + w->items[i].target] = i + 1;
+    return DGM_OK;
+}
+
+static way *find(const ways *w, size_t source, size_t target)
+{
+    const size_t at = w->table[source * w->stride + target];
+    return at ? &w->items[at - 1] : NULL;
 }
 
 // A way, unless there is one as good for its direction.
 static dgm_status add(ways *w, const way *one, dgm_error *err)
 {
-    way *known = find(w, one->pub.source, one->pub.target);
+    way *known = find(w, one->source, one->target);
     if (known && known->cost <= one->cost) return DGM_OK;
     if (!known) {
         DGM_TRY(dgm_grow(&w->items, &w->cap, w->pub.count + 1, sizeof *w->items, err));
         known = &w->items[w->pub.count++];
+        w->table[one->source * w->stride + one->target] = w->pub.count;
     }
     *known = *one;
     known->pub.size = sizeof known->pub;
+    known->pub.source = w->codes[one->source];
+    known->pub.target = w->codes[one->target];
     return DGM_OK;
 }
 
-// All directions of a model. Those of what DRAGOMAN_MODEL names cost nothing: they go before all others.
+// All directions of a model, whose languages have these numbers.
+static dgm_status add_directions(ways *w, const dgm_languages *l, const size_t *const numbers[2], way one,
+                                 dgm_error *err)
+{
+    DGM_TRY(widen(w, err));
+    for (int s = 0; s < l->count[0]; s++)
+        for (int t = 0; t < l->count[1]; t++) {
+            if (!dgm_languages_offers(l, s, t)) continue;
+            one.source = numbers[0][s];
+            one.target = numbers[1][t];
+            DGM_TRY(add(w, &one, err));
+        }
+    return DGM_OK;
+}
+
+// Those of what DRAGOMAN_MODEL names cost nothing: they go before all others.
 static dgm_status add_model(ways *w, const dgm_model_entry *e, bool named, dgm_error *err)
 {
     dgm_gguf *file = NULL;
@@ -86,16 +124,21 @@ static dgm_status add_model(ways *w, const dgm_model_entry *e, bool named, dgm_e
     const int vocabulary[2] = {INT_MAX, INT_MAX};
     dgm_status st = dgm_modelfile_open(&file, e->path, err);
     if (st == DGM_OK) st = dgm_languages_read(file, vocabulary, &l, err);
-    const size_t directions = st == DGM_OK ? dgm_languages_directions(&l) : 0;
-    way one = {.cost = named ? 0 : directions};
-    if (st == DGM_OK) st = keep(w, e->path, &one.pub.first, err);
-    for (int s = 0; st == DGM_OK && s < l.count[0]; s++)
-        for (int t = 0; st == DGM_OK && t < l.count[1]; t++) {
-            if (!dgm_languages_offers(&l, s, t)) continue;
-            st = keep(w, l.code[0][s], &one.pub.source, err);
-            if (st == DGM_OK) st = keep(w, l.code[1][t], &one.pub.target, err);
-            if (st == DGM_OK) st = add(w, &one, err);
-        }
+    size_t *numbers[2] = {NULL, NULL};
+    for (int side = 0; st == DGM_OK && side < 2; side++) {
+        numbers[side] = dgm_malloc(((size_t)l.count[side] + 1) * sizeof *numbers[side]);
+        if (!numbers[side]) st = dgm_no_memory(err);
+        for (int i = 0; st == DGM_OK && i < l.count[side]; i++)
+            st = number_of(w, l.code[side][i], &numbers[side][i], err);
+    }
+    if (st == DGM_OK) st = append(&w->paths, &w->path_count, &w->path_cap, e->path, err);
+    if (st == DGM_OK) {
+        const size_t cost = named ? 0 : dgm_languages_directions(&l);
+        const way one = {.pub = {.first = w->paths[w->path_count - 1]}, .cost = cost};
+        st = add_directions(w, &l, (const size_t *const *)numbers, one, err);
+    }
+    dgm_free(numbers[0]);
+    dgm_free(numbers[1]);
     dgm_languages_free(&l);
     dgm_gguf_close(&file);
     return st;
@@ -106,17 +149,18 @@ static dgm_status add_pivots(ways *w, dgm_error *err)
 {
     const size_t direct = w->pub.count;
     for (size_t i = 0; i < direct; i++)
-        for (size_t k = 0; k < direct; k++) {
-            const way a = w->items[i], b = w->items[k];
-            if (!same(a.pub.target, b.pub.source) || same(a.pub.source, b.pub.target)) continue;
-            const way *known = find(w, a.pub.source, b.pub.target);
+        for (size_t target = 0; target < w->code_count; target++) {
+            const way a = w->items[i], *second = find(w, a.target, target);
+            if (!second || second->pub.pivot || target == a.source) continue;
+            const way *known = find(w, a.source, target);
             if (known && !known->pub.pivot) continue;
-            const way one = {.pub = {.source = a.pub.source,
-                                     .target = b.pub.target,
-                                     .pivot = a.pub.target,
-                                     .first = a.pub.first,
-                                     .second = b.pub.first},
-                             .cost = 2 * (a.cost + b.cost) + !same(a.pub.target, "en")};
+            const bool english = dgm_language_matches("en", a.pub.target) == 2;
+            const way one = {
+                .pub = {.pivot = a.pub.target, .first = a.pub.first, .second = second->pub.first},
+                .source = a.source,
+                .target = target,
+                .cost = 2 * (a.cost + second->cost) + !english,
+            };
             DGM_TRY(add(w, &one, err));
         }
     return DGM_OK;
@@ -170,21 +214,32 @@ static const char *usual_target(const ways *w, const dgm_model_list *models)
     return w->pub.count ? w->items[0].pub.target : "";
 }
 
+// How well a name fits every language; NULL for the name: all fit. NULL: no memory.
+static int *fits(const ways *w, const char *name)
+{
+    int *fit = dgm_malloc((w->code_count + 1) * sizeof *fit);
+    for (size_t i = 0; fit && i < w->code_count; i++) fit[i] = name ? dgm_language_matches(name, w->codes[i]) : 1;
+    return fit;
+}
+
 // The ways that a source (NULL: any) and a target mean; of a source that was named the one that fits best, direct ones
 // first.
-static void choose(ways *w, const char *source, const char *target)
+static dgm_status choose(ways *w, const char *source, const char *target, dgm_error *err)
 {
-    int best = 0;
+    int *from = fits(w, source), *to = fits(w, target), best = 0;
     size_t kept = 0;
-    for (size_t i = 0; i < w->pub.count; i++) {
+    for (size_t i = 0; from && to && i < w->pub.count; i++) {
         const way one = w->items[i];
-        const int to = dgm_language_matches(target, one.pub.target);
-        const int from = source ? dgm_language_matches(source, one.pub.source) : 1;
-        if (!to || !from || (source && to + from <= best)) continue;
-        if (source) best = to + from, kept = 0;
+        const int fit = from[one.source] && to[one.target] ? from[one.source] + to[one.target] : 0;
+        if (!fit || (source && fit <= best)) continue;
+        if (source) best = fit, kept = 0;
         w->items[kept++] = one;
     }
+    const bool fine = from && to;
+    dgm_free(from);
+    dgm_free(to);
     w->pub.count = kept;
+    return fine ? DGM_OK : dgm_no_memory(err);
 }
 
 static dgm_status no_route(const char *source, const char *target, dgm_error *err)
@@ -201,7 +256,7 @@ static dgm_status plan(ways *w, const dgm_route_options *o, const dgm_model_list
     DGM_TRY(collect(w, models, o ? o->model : NULL, err));
     if (o) {
         const char *target = o->target && o->target[0] ? o->target : usual_target(w, models);
-        choose(w, source, target);
+        DGM_TRY(choose(w, source, target, err));
         if (w->pub.count == 0) return no_route(source, target, err);
     }
     return publish(w, err);
@@ -248,17 +303,19 @@ dgm_status dgm_models_languages(const char *target, char **languages, dgm_error 
     *languages = NULL;
     dgm_route_list *routes = NULL;
     DGM_TRY(dgm_routes_find(&routes, err));
-    dgm_writer out = {0};
-    for (size_t i = 0; i < routes->count; i++) {
-        const dgm_route_entry *r = routes->items[i];
-        bool known = target && !dgm_language_matches(target, r->target);
-        for (size_t k = 0; k < i && !known; k++)
-            known = (!target || dgm_language_matches(target, routes->items[k]->target)) &&
-                    strcmp(routes->items[k]->source, r->source) == 0;
-        if (known) continue;
+    const ways *w = (const ways *)(const void *)routes;
+    int *to = fits(w, target);
+    bool *from = dgm_calloc(w->code_count + 1, sizeof *from);
+    dgm_writer out = {.failed = !to || !from};
+    for (size_t i = 0; !out.failed && i < routes->count; i++) {
+        const way *one = &w->items[i];
+        if (!to[one->target] || from[one->source]) continue;
+        from[one->source] = true;
         if (out.size) dgm_write_text(&out, ",");
-        dgm_write_text(&out, r->source);
+        dgm_write_text(&out, one->pub.source);
     }
+    dgm_free(to);
+    dgm_free(from);
     dgm_routes_free(&routes);
     *languages = dgm_writer_take(&out, NULL);
     return *languages ? DGM_OK : dgm_no_memory(err);
