@@ -16,6 +16,7 @@
 
 #include "dragoman/common.h"
 #include "dragoman/memory.h"
+#include "dragoman/route.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -112,6 +113,9 @@ typedef struct dgm_document_work {
 // find their words. work NULL: nobody watches.
 DGM_API dgm_status dgm_document_translate(dgm_document *document, dgm_translator *translator, dgm_document_work *work,
                                           dgm_error *error);
+// The same through a route: by two models one behind the other, each line from the language that it is in (route.h).
+DGM_API dgm_status dgm_document_translate_route(dgm_document *document, dgm_route *route, dgm_document_work *work,
+                                                dgm_error *error);
 
 // ---- tags by themselves -------------------------------------------------------------------------
 

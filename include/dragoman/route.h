@@ -75,6 +75,9 @@ DGM_API dgm_status dgm_route_submit(dgm_route *route, const dgm_input *inputs, s
                                     dgm_error *error);
 DGM_API size_t dgm_route_done(dgm_route_job *job);
 DGM_API double dgm_route_share(dgm_route_job *job);
+// As dgm_wait_for: 1 when all lines are done, or dgm_route_wait has something to say.
+DGM_API int dgm_route_wait_for(dgm_route_job *job, int64_t milliseconds);
+DGM_API void dgm_route_cancel(dgm_route_job **job); // instead of dgm_route_wait: ends a job without results
 DGM_API dgm_status dgm_route_wait(dgm_route_job **job, dgm_results **results, dgm_error *error);
 DGM_API dgm_status dgm_route_translate(dgm_route *route, const dgm_input *inputs, size_t count, dgm_results **results,
                                        dgm_error *error);

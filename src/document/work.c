@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A whole document through a translator: its lines in windows, two of them at work, so that batches stay full.
+// A whole document through a translator or a route: its lines in windows, two of them at work, so that batches stay
+// full.
 #include <string.h>
 
 #include "base/mem.h"
@@ -10,13 +11,13 @@ enum { WINDOW = 2048, JOBS = 2 };
 static const size_t WINDOW_BYTES = (size_t)8 << 20;
 
 typedef struct window {
-    dgm_job *job;
+    dgm_route_job *job;
     size_t first, count;
 } window;
 
 typedef struct work {
     dgm_document *document;
-    dgm_translator *translator;
+    dgm_route *route;
     dgm_document_work report;
     size_t lines, next; // all of them, and the first that was not submitted
     window jobs[JOBS];
@@ -36,7 +37,7 @@ static dgm_status submit(work *w, dgm_error *err)
         in->text = dgm_document_line(w->document, w->next++, &in->text_size);
         bytes += in->text_size;
     }
-    const dgm_status st = dgm_submit(w->translator, inputs, job->count, &job->job, err);
+    const dgm_status st = dgm_route_submit(w->route, inputs, job->count, &job->job, err);
     dgm_free(inputs);
     w->count += st == DGM_OK;
     return st;
@@ -60,7 +61,7 @@ static bool is_stopped(work *w)
 {
     const dgm_progress *p = &w->report.progress;
     const window *job = &w->jobs[0];
-    const double done = (double)job->first + dgm_job_share(job->job) * (double)job->count;
+    const double done = (double)job->first + dgm_route_share(job->job) * (double)job->count;
     return p->tick && p->tick(p->cookie, "translating", w->lines ? done / (double)w->lines : 1) != 0;
 }
 
@@ -68,37 +69,40 @@ static dgm_status collect(work *w, dgm_error *err)
 {
     window job = w->jobs[0];
     dgm_results *results = NULL;
-    while (w->report.progress.tick && dgm_wait_for(job.job, 100) == 0)
+    while (w->report.progress.tick && dgm_route_wait_for(job.job, 100) == 0)
         if (is_stopped(w)) return dgm_fail(err, DGM_ERR_CANCELLED, "translating the document was stopped");
-    dgm_status st = dgm_wait(&job.job, &results, err);
+    dgm_status st = dgm_route_wait(&job.job, &results, err);
     memmove(w->jobs, w->jobs + 1, (size_t)--w->count * sizeof *w->jobs);
     if (st == DGM_OK) st = put_results(w, &job, results, err);
     dgm_results_free(&results);
     return st;
 }
 
-static void give_up(work *w)
+dgm_status dgm_document_translate_route(dgm_document *document, dgm_route *route, dgm_document_work *report,
+                                        dgm_error *err)
 {
-    for (int i = 0; i < w->count; i++) {
-        dgm_results *results = NULL;
-        dgm_cancel(w->jobs[i].job);
-        dgm_wait(&w->jobs[i].job, &results, NULL);
-        dgm_results_free(&results);
-    }
+    DGM_FAIL_IF(!document || !route, err, DGM_ERR_ARGUMENT,
+                "dgm_document_translate_route needs a document and a route");
+    work w = {.document = document, .route = route, .report = {.size = sizeof w.report}};
+    DGM_TRY(dgm_sized_take(&w.report, sizeof w.report, report, "dgm_document_work", NULL, err));
+    w.report.failed = 0;
+    w.lines = dgm_document_describe(document)->lines;
+    dgm_status st = DGM_OK;
+    while (st == DGM_OK && (w.next < w.lines || w.count))
+        st = w.next < w.lines && w.count < JOBS ? submit(&w, err) : collect(&w, err);
+    for (int i = 0; i < w.count; i++) dgm_route_cancel(&w.jobs[i].job);
+    if (report) report->failed = w.report.failed;
+    return st;
 }
 
 dgm_status dgm_document_translate(dgm_document *document, dgm_translator *translator, dgm_document_work *report,
                                   dgm_error *err)
 {
+    dgm_route *route = NULL;
     DGM_FAIL_IF(!document || !translator, err, DGM_ERR_ARGUMENT,
                 "dgm_document_translate needs a document and a translator");
-    work w = {.document = document, .translator = translator, .report = {.size = sizeof w.report}};
-    DGM_TRY(dgm_sized_take(&w.report, sizeof w.report, report, "dgm_document_work", NULL, err));
-    w.lines = dgm_document_describe(document)->lines;
-    dgm_status st = DGM_OK;
-    while (st == DGM_OK && (w.next < w.lines || w.count))
-        st = w.next < w.lines && w.count < JOBS ? submit(&w, err) : collect(&w, err);
-    give_up(&w);
-    if (report) report->failed = w.report.failed;
+    DGM_TRY(dgm_route_of(&route, translator, err));
+    const dgm_status st = dgm_document_translate_route(document, route, report, err);
+    dgm_route_close(&route);
     return st;
 }

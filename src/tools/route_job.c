@@ -203,15 +203,19 @@ static dgm_status go_on(dgm_route_job *job, size_t way, dgm_error *err)
     return st;
 }
 
-// Begins second steps; wait: also where the first is not done yet.
-static dgm_status advance(dgm_route_job *job, bool wait, dgm_error *err)
+// Is the step at work the first of two?
+static bool goes_on(const dgm_route_job *job, size_t way)
 {
-    for (size_t i = 0; i < job->route->way_count; i++) {
-        dgm_route_group *g = &job->groups[i];
-        if (job->route->ways[i].second < 0 || g->count == 0 || g->second || !g->job) continue;
-        if (wait || dgm_wait_for(g->job, 0) == 1) DGM_TRY(go_on(job, i, err));
-    }
-    return DGM_OK;
+    const dgm_route_group *g = &job->groups[way];
+    return job->route->ways[way].second >= 0 && g->job && !g->second && job->status == DGM_OK;
+}
+
+// Begins second steps; wait: also where the first is not done yet.
+static void advance(dgm_route_job *job, bool wait)
+{
+    for (size_t i = 0; i < job->route->way_count; i++)
+        if (goes_on(job, i) && (wait || dgm_wait_for(job->groups[i].job, 0) == 1))
+            job->status = go_on(job, i, &job->error);
 }
 
 // ---- waiting ---------------------------------------------------------------------------------------
@@ -221,7 +225,7 @@ size_t dgm_route_done(dgm_route_job *job)
     if (!job) return 0;
     if (job->plain) return dgm_job_done(job->plain);
     size_t done = job->stayed;
-    advance(job, false, NULL); // what goes wrong is met again when it is waited for
+    advance(job, false);
     for (size_t i = 0; i < job->route->way_count; i++) {
         const dgm_route_group *g = &job->groups[i];
         const bool two = job->route->ways[i].second >= 0;
@@ -239,7 +243,7 @@ double dgm_route_share(dgm_route_job *job)
     if (!job) return 0;
     if (job->plain) return dgm_job_share(job->plain);
     double done = (double)job->stayed;
-    advance(job, false, NULL);
+    advance(job, false);
     for (size_t i = 0; i < job->route->way_count; i++) {
         const dgm_route_group *g = &job->groups[i];
         const bool two = job->route->ways[i].second >= 0;
@@ -248,6 +252,35 @@ double dgm_route_share(dgm_route_job *job)
         done += (double)g->count * (two ? 0.5 * (share + g->second) : share);
     }
     return job->count ? done / (double)job->count : 1;
+}
+
+int dgm_route_wait_for(dgm_route_job *job, int64_t milliseconds)
+{
+    if (!job) return DGM_ERR_ARGUMENT;
+    if (job->plain) return dgm_wait_for(job->plain, milliseconds);
+    const double end = dgm_now() + 1e-3 * (double)milliseconds;
+    for (size_t i = 0; i < job->route->way_count; i++)
+        for (bool again = job->groups[i].job != NULL; again;) {
+            const double left = milliseconds < 0 ? -1 : 1e3 * (end - dgm_now());
+            if (dgm_wait_for(job->groups[i].job, milliseconds < 0 ? -1 : left > 0 ? (int64_t)left : 0) == 0) return 0;
+            again = goes_on(job, i);
+            if (again) job->status = go_on(job, i, &job->error);
+            again = again && job->status == DGM_OK;
+        }
+    return 1;
+}
+
+void dgm_route_cancel(dgm_route_job **job)
+{
+    if (!job || !*job) return;
+    dgm_results *left = NULL;
+    if ((*job)->plain) {
+        dgm_cancel((*job)->plain);
+        dgm_wait(&(*job)->plain, &left, NULL);
+        dgm_results_free(&left);
+    }
+    free_job(*job);
+    *job = NULL;
 }
 
 // The group's results into their places.
@@ -274,7 +307,11 @@ static dgm_status gather(dgm_route_job *job, size_t way, dgm_error *err)
 
 static dgm_status finish(dgm_route_job *job, dgm_error *err)
 {
-    DGM_TRY(advance(job, true, err));
+    advance(job, true);
+    if (job->status != DGM_OK) {
+        if (err) *err = job->error;
+        return job->status;
+    }
     for (size_t i = 0; i < job->route->way_count; i++)
         if (job->groups[i].job) DGM_TRY(gather(job, i, err));
     for (size_t i = 0; i < job->count; i++) {

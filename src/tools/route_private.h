@@ -55,6 +55,8 @@ struct dgm_route_job {
     size_t count, stayed; // lines; those that are in the target language already
     dgm_route_group *groups; // [ways]
     double begin;
+    dgm_status status; // of second steps that could not begin; dgm_route_wait says why
+    dgm_error error;
 };
 
 // route_result.c: results of a job's own, all empty; count of them.

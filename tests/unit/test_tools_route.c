@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -312,13 +313,135 @@ static void allocations_may_fail(void **state)
     dgm_route_close(&r);
 }
 
+// ---- documents -------------------------------------------------------------------------------------
+
+static const char page[] =
+    "<p>Das ist <b>ein Haus</b>.</p><p>Ein <i>Mann</i> fährt mit dem Rad.</p><p>Guten Morgen!</p>";
+
+static dgm_document *open_page(void)
+{
+    dgm_document *d = NULL;
+    dgm_error error;
+    if (dgm_document_open(&d, page, strlen(page), "a.html", NULL, &error) != DGM_OK) fail_msg("%s", error.text);
+    return d;
+}
+
+static int collect(void *cookie, const char *data, size_t size)
+{
+    char *to = cookie;
+    assert_true(strlen(to) + size < 1000);
+    strncat(to, data, size);
+    return 0;
+}
+
+static void written(const dgm_document *d, char *text)
+{
+    *text = 0;
+    assert_int_equal(dgm_document_write(d, collect, text, NULL), DGM_OK);
+}
+
+// The document with the translations that the route gives its lines, put by hand.
+static void put_by_hand(dgm_route *r, char *text)
+{
+    dgm_document *d = open_page();
+    const size_t lines = dgm_document_describe(d)->lines;
+    for (size_t i = 0; i < lines; i++) {
+        dgm_input in;
+        dgm_results *results = NULL;
+        dgm_input_default(&in);
+        in.text = dgm_document_line(d, i, &in.text_size);
+        assert_int_equal(dgm_route_translate(r, &in, 1, &results, NULL), DGM_OK);
+        const dgm_translation *t = results->items[0]->translations[0];
+        assert_int_equal(dgm_document_put(d, i, t->text, t->text_size, t->links, t->link_count, NULL), DGM_OK);
+        dgm_results_free(&results);
+    }
+    written(d, text);
+    dgm_document_close(&d);
+}
+
+static int stop(void *cookie, const char *what, double share)
+{
+    (void)what;
+    assert_true(share >= 0 && share <= 1);
+    ++*(int *)cookie;
+    return 1;
+}
+
+static void documents(void **state)
+{
+    (void)state;
+    char by_hand[1000], whole[1000];
+    dgm_settings s;
+    dgm_error error;
+    dgm_settings_default(&s);
+    s.alignment = DGM_ALIGN_WORDS;
+    dgm_translator *t = open_step("de", "en", &s);
+    dgm_route *routes[2] = {open_route("de", "fr", 0, &s), NULL};
+    assert_int_equal(dgm_route_of(&routes[1], t, &error), DGM_OK);
+    for (int i = 0; i < 2; i++) {
+        dgm_document_work report = {.size = sizeof report, .failed = 7};
+        dgm_document *d = open_page();
+        put_by_hand(routes[i], by_hand);
+        const dgm_status st = i ? dgm_document_translate(d, t, &report, &error)
+                                : dgm_document_translate_route(d, routes[i], &report, &error);
+        assert_int_equal(st, DGM_OK);
+        assert_int_equal(report.failed, 0);
+        written(d, whole);
+        assert_string_equal(whole, by_hand);
+        assert_string_not_equal(whole, page);
+        assert_non_null(strstr(whole, "<b>"));
+        dgm_document_close(&d);
+        dgm_route_close(&routes[i]);
+    }
+    dgm_close(&t);
+}
+
+// Whoever watches may stop it, while either step is at work.
+static void documents_are_stopped(void **state)
+{
+    (void)state;
+    dgm_settings s;
+    dgm_error error;
+    dgm_settings_default(&s);
+    dgm_route *r = open_route("de", "fr", 0, &s);
+    dgm_document *d = NULL;
+    char *text = malloc(200000);
+    size_t size = 0;
+    for (int i = 0; i < 2000; i++)
+        size += (size_t)snprintf(text + size, 100, "Das sind %d Häuser und noch %d Männer mit einem Rad.\n", i, 2 * i);
+    assert_int_equal(dgm_document_open(&d, text, size, "a.txt", NULL, &error), DGM_OK);
+    int calls = 0;
+    dgm_document_work report = {.size = sizeof report, .progress = {stop, &calls}};
+    assert_int_equal(dgm_document_translate_route(d, r, &report, &error), DGM_ERR_CANCELLED);
+    assert_int_equal(calls, 1);
+    dgm_document_close(&d);
+    free(text);
+    dgm_input inputs[GERMAN];
+    dgm_route_job *job = NULL;
+    dgm_results *results = NULL;
+    fill(inputs, german, GERMAN);
+    assert_int_equal(dgm_route_wait_for(NULL, 0), DGM_ERR_ARGUMENT);
+    assert_int_equal(dgm_route_submit(r, inputs, GERMAN, &job, &error), DGM_OK);
+    while (dgm_route_wait_for(job, 1) == 0) continue;
+    assert_int_equal(dgm_route_wait_for(job, -1), 1);
+    assert_int_equal(dgm_route_done(job), GERMAN);
+    assert_int_equal(dgm_route_wait(&job, &results, &error), DGM_OK);
+    assert_int_equal(results->failed, 0);
+    dgm_results_free(&results);
+    assert_int_equal(dgm_route_submit(r, inputs, GERMAN, &job, &error), DGM_OK);
+    dgm_route_cancel(&job);
+    assert_null(job);
+    dgm_route_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(there_are_directions),       cmocka_unit_test(a_third_language_between),
         cmocka_unit_test(several_translations_of_the_first), cmocka_unit_test(languages_of_lines),
         cmocka_unit_test(jobs_in_flight),             cmocka_unit_test(what_cannot_go_through_two),
-        cmocka_unit_test(allocations_may_fail),
+        cmocka_unit_test(allocations_may_fail),       cmocka_unit_test(documents),
+        cmocka_unit_test(documents_are_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
