@@ -289,7 +289,15 @@ static void put_tag(restoring *r, size_t i)
     r->space = (apart || (!ahead && !marked)) && !is_space(r->target, at);
 }
 
-// Blanks around a placeholder as in the source: "Datei{0}" gets one back, "# 5" loses it.
+// Does a number stand there when the program runs? "#" of a plural, "%d", "%1$.2f", "%(count)u".
+static bool is_number(dgm_text form)
+{
+    const bool format = form.size > 1 && form.data[0] == '%';
+    return (form.size == 1 && form.data[0] == '#') || (format && strchr("diuf", form.data[form.size - 1]));
+}
+
+// Blanks around a placeholder as in the source: "Datei{0}" gets one back, "# 5" loses it; "%d files" does not become
+// "%d-Dateien".
 static size_t put_claim(restoring *r, const claim *c)
 {
     size_t end = c->end;
@@ -298,7 +306,10 @@ static size_t put_claim(restoring *r, const claim *c)
     const bool letter = in_word(r->target, c->begin, true);
     if (f->begin > 0 && is_space(r->source, f->begin - 1) && letter) want_space(r);
     put_fixed(r, (size_t)c->fixed);
-    r->space = f->end < r->source.size && is_space(r->source, f->end) && in_word(r->target, end, false);
+    const bool apart = f->end < r->source.size && is_space(r->source, f->end);
+    const bool hyphen = end < r->target.size && r->target.data[end] == '-' && in_word(r->target, end + 1, false);
+    if (apart && hyphen && is_number(form_of(r, (size_t)c->fixed))) end++;
+    r->space = apart && in_word(r->target, end, false);
     return end;
 }
 

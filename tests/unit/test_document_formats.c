@@ -293,6 +293,8 @@ static void test_placeholders(void **state)
     restored("{{ user.name }} logged in", "angemeldet", "1-0 2-0", "{{ user.name }} angemeldet");
     restored("save 100% of %d", "100% von %d sparen", "1-0 2-1 3-2 0-3", "100% von %d sparen");
     restored("file {n}", "Datei{n}", "0-0 1-0", "Datei {n}");
+    restored("copied %d files", "%d-Dateien kopiert", "0-1 1-0 2-0", "%d Dateien kopiert"); // a number
+    restored("the %s file", "die %s-Datei", "0-0 1-1 2-1", "die %s-Datei");                 // a name
 }
 
 static void test_equal_lines(void **state)
