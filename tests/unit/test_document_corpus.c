@@ -123,7 +123,9 @@ static void check_file(const char *kind, const char *path)
             (before->count != after->count ||
              memcmp(before->items, after->items, before->count * sizeof *before->items) != 0))
             fail_msg("%s: %zu tags and placeholders became %zu:\n%s", path, before->count, after->count, out.data);
-        if (how == RULE_SAME && is_kind(kind, "txt csv tsv srt vtt") && !same_but_space(file, written))
+        // Other kinds may be written in another way: with the same text in quotes or escapes, links with their names.
+        if (how == RULE_SAME && is_kind(kind, "txt csv tsv srt vtt html json") &&
+            !memmem(file.data, file.size, ", plural,", 9) && !same_but_space(file, written))
             fail_msg("%s: other bytes than white space changed:\n%s", path, out.data);
         free(before);
         free(after);
