@@ -186,7 +186,7 @@ static void sort_claims(restoring *r)
 // Tags, and placeholders that are missing as tags that stand alone, in the order of the source.
 static void list_tags(restoring *r)
 {
-    const dgm_taken *taken = r->d->taken + r->u->taken;
+    const dgm_taken *taken = r->u->taken_count ? r->d->taken + r->u->taken : NULL;
     size_t t = 0;
     for (size_t f = 0; f <= r->u->fixed_count; f++) {
         const bool last = f == r->u->fixed_count;
@@ -359,7 +359,7 @@ static restoring start_with(const dgm_document *d, const dgm_unit *u, dgm_text t
                        .u = u,
                        .source = dgm_pool_text(d, u->text, u->text_size),
                        .target = target,
-                       .fixed = d->fixed + u->fixed,
+                       .fixed = u->fixed_count ? d->fixed + u->fixed : NULL,
                        .out = out,
                        .last = ' ',
                        .err = err};

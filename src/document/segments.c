@@ -7,7 +7,7 @@
 
 dgm_text dgm_pool_text(const dgm_document *d, size_t at, size_t size)
 {
-    return (dgm_text){(const char *)d->pool.data + at, size};
+    return (dgm_text){d->pool.data ? (const char *)d->pool.data + at : "", size};
 }
 
 dgm_status dgm_pool_add(dgm_document *d, dgm_text text, size_t *at, dgm_error *err)
@@ -238,7 +238,7 @@ dgm_status dgm_segment_raw(dgm_document *d, dgm_text raw, dgm_error *err)
     const bool tags = spec->flags & DGM_SEGMENT_TAGS && raw.size < UINT32_MAX;
     dgm_status st = spec->escape->decode(raw, &text, tags ? &map : NULL, err);
     if (st == DGM_OK && (text.failed || map.failed)) st = dgm_no_memory(err);
-    const dgm_text plain = {(const char *)text.data, text.size};
+    const dgm_text plain = {text.data ? (const char *)text.data : "", text.size};
     const bool message = st == DGM_OK && spec->flags & DGM_SEGMENT_ICU && dgm_icu_is_message(plain);
     if (st == DGM_OK && tags && !message)
         st = add_tagged(d, raw, plain, (const uint32_t *)(const void *)map.data, err);
