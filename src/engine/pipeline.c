@@ -55,8 +55,7 @@ static dgm_status append_ids(int32_t **array, size_t *used, size_t *cap, const i
 // Replaces the last of the ids, which are the tokens of the model's direction on a side.
 static void set_tags(const dgm_model_info *m, dgm_side side, const int *direction, int32_t *end)
 {
-    if (direction)
-        dgm_languages_tokens(m->languages, side, direction, end - m->languages->tags[side]);
+    dgm_languages_tokens(m->languages, side, direction, end - m->languages->tags[side]);
 }
 
 dgm_status dgm_source_frame(const dgm_translator *t, const int *direction, int32_t language,
@@ -66,12 +65,12 @@ dgm_status dgm_source_frame(const dgm_translator *t, const int *direction, int32
     const dgm_model_info *m = dgm_model_describe(t->members[0].model);
     bool last = m->source_suffix_count > 0;
     DGM_TRY(append_ids(array, used, cap, m->source_prefix, (size_t)m->source_prefix_count, err));
-    if (!last) set_tags(m, DGM_SOURCE, direction, *array + *used);
+    if (!last && direction) set_tags(m, DGM_SOURCE, direction, *array + *used);
     if (language >= 0) DGM_TRY(append_ids(array, used, cap, &language, 1, err));
     DGM_TRY(append_ids(array, used, cap, ids, count, err));
     if (m->append_eos) DGM_TRY(append_ids(array, used, cap, &m->source_eos, 1, err));
     DGM_TRY(append_ids(array, used, cap, m->source_suffix, (size_t)m->source_suffix_count, err));
-    if (last) set_tags(m, DGM_SOURCE, direction, *array + *used);
+    if (last && direction) set_tags(m, DGM_SOURCE, direction, *array + *used);
     return DGM_OK;
 }
 
