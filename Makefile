@@ -142,7 +142,10 @@ NVCC ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 CUDA_HOME ?= $(abspath $(dir $(NVCC))..)
 CUDA_ARCHS ?= 75 80 86 89 90 120
 CUDA_LAST = $(lastword $(CUDA_ARCHS))
-CUDA_CODE = $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$a$(COMMA)code=sm_$a) \
+# Products of groups of warps are in code that is for 9.0 alone (sm_90a).
+CUDA_NAMES = $(patsubst 90,90a,$(CUDA_ARCHS))
+CUDA_GROUPS = -DCUDA_HAS_GROUPS=$(if $(filter 90,$(CUDA_ARCHS)),1,0)
+CUDA_CODE = $(foreach a,$(CUDA_NAMES),-gencode arch=compute_$a$(COMMA)code=sm_$a) \
             -gencode arch=compute_$(CUDA_LAST),code=compute_$(CUDA_LAST)
 EMPTY :=
 CUDA_DIR = $(BUILD)/cuda-$(subst $(EMPTY) $(EMPTY),-,$(strip $(CUDA_ARCHS)))
@@ -158,7 +161,7 @@ $(CUDA_DIR)/%.cu.o: %.cu | libraries nvcc-found
 	    -Iinclude -Isrc -MMD -MP -c $< -o $@
 $(CUDA_DIR)/%.c.o: %.c | libraries nvcc-found
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -isystem $(CUDA_HOME)/include -MMD -MP -c $< -o $@
+	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) $(CUDA_GROUPS) -isystem $(CUDA_HOME)/include -MMD -MP -c $< -o $@
 $(BUILD)/libdragoman-cuda.so: $(CUDA_OBJ) $(BUILD)/libdragoman.a
 	$(CXX) -shared $(FLAGS) -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $^ \
 	    -L$(CUDA_HOME)/lib64 -lcudart_static -lm -lpthread -ldl -lrt
@@ -169,7 +172,7 @@ cuda-kit: cuda $(BUILD)/dragoman $(BUILD)/checkbackend $(addprefix $(BUILD)/benc
 
 # The same device on this machine's processor, for tests: no CUDA, no GPU (tests/plugins/softcuda).
 SOFT := tests/plugins/softcuda
-SOFT_FLAGS := -I$(SOFT) -DCUDA_RING=0x100000 -DCUDA_POOL=0x200000
+SOFT_FLAGS := -I$(SOFT) -DCUDA_HAS_GROUPS=1 -DCUDA_RING=0x100000 -DCUDA_POOL=0x200000
 SOFT_ISA := $(if $(filter x86_64,$(ARCH)),-march=native) # products are emulated: built and run in one place
 SOFT_OBJ := $(patsubst %,$(BUILD)/soft/%.o,$(wildcard src/backend/cuda/*.c src/backend/cuda/*.cu $(SOFT)/*.cc))
 $(BUILD)/soft/%.cu.o: %.cu | libraries

@@ -109,6 +109,7 @@ typedef struct cuda_product {
     int ldr;
     int m, n, k, act;
     int tensor;  // i8: the device has tensor instructions for it,
+    int warp_groups; // and some for groups of four warps
     int processors, shared; // of the device: how many, and the most memory of a block
     int aligned; // rows of a begin at multiples of 16 bytes
     int paired;  // c and residual can be read and written two numbers at a time: cuda_run_product finds out

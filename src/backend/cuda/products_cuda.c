@@ -36,6 +36,7 @@ cuda_product cuda_prepare(dgm_exec *x, const dgm_linear *w, dgm_mat in)
                       .n = w->rows,
                       .k = w->cols,
                       .tensor = x->backend->capability >= 80,
+                      .warp_groups = CUDA_HAS_GROUPS && x->backend->capability == 90,
                       .processors = x->backend->processors,
                       .shared = x->backend->shared,
                       .aligned = in.stride % 4 == 0 && (uintptr_t)in.data % 16 == 0};

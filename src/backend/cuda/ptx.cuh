@@ -4,8 +4,10 @@
 #ifndef DGM_BACKEND_CUDA_PTX_CUH
 #define DGM_BACKEND_CUDA_PTX_CUH
 
+#include <cuda.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_runtime_api.h>
 #include <stdint.h>
 
 #include "backend/cuda/launch.cuh"
@@ -57,6 +59,90 @@ static __device__ __forceinline__ void mma_i8(int c[4], const uint32_t a[4], con
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #endif
 }
+
+// ---- groups of four warps -------------------------------------------------------------------------
+// Devices of capability 9.0, of code that was made for them alone: c += a b by four neighbouring warps, a [64, 16] and
+// b [columns, 16] of halves in shared memory, as bring_box lays them out. Lane (g, q) of warp w has of c what it has of mma's:
+// rows 16 w + g and + 8, columns 8 j + 2 q and the next in c[4 j ..]. It goes on by itself: c is not to be looked at
+// before somebody waited.
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define CUDA_GROUPS 1
+#endif
+#define CUDA_CONSTANT __grid_constant__ // arguments that have an address
+
+enum { BOX_BYTES = 128 }; // of a row of a box: 64 halves
+
+struct shared_matrix {
+    uint64_t bits;
+};
+
+// From the 16 halves of its first row on.
+static __device__ __forceinline__ shared_matrix make_shared_matrix(const void *first)
+{
+    const uint64_t at = (uint32_t)__cvta_generic_to_shared(first) >> 4, eight_rows = 8 * BOX_BYTES >> 4;
+    return {at | 1ull << 16 | eight_rows << 32 | 1ull << 62};
+}
+
+#define CUDA_C8(i) "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3]), "+f"(c[i + 4]), "+f"(c[i + 5]), \
+                   "+f"(c[i + 6]), "+f"(c[i + 7])
+#define CUDA_C32(i) CUDA_C8(i), CUDA_C8(i + 8), CUDA_C8(i + 16), CUDA_C8(i + 24)
+#define CUDA_NAMES_32 "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, " \
+                      "%22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define CUDA_NAMES_64 CUDA_NAMES_32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, " \
+                      "%49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#if CUDA_GROUPS
+#define CUDA_GROUP_64(type) \
+    asm volatile("{.reg .pred p; setp.eq.u32 p, 1, 1; wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " " \
+                 CUDA_NAMES_32 "}, %32, %33, p, 1, 1, 0, 0;}" : CUDA_C32(0) : "l"(a.bits), "l"(b.bits))
+#define CUDA_GROUP_128(type) \
+    asm volatile("{.reg .pred p; setp.eq.u32 p, 1, 1; wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " " \
+                 CUDA_NAMES_64 "}, %64, %65, p, 1, 1, 0, 0;}" : CUDA_C32(0), CUDA_C32(32) : "l"(a.bits), "l"(b.bits))
+#else
+#define CUDA_GROUP_64(type)
+#define CUDA_GROUP_128(type)
+#endif
+
+// columns: 64 or 128, of b's rows and of c.
+template <int columns> static __device__ __forceinline__ void group_mma_f16(float *c, shared_matrix a, shared_matrix b)
+{
+    if constexpr (columns == 64)
+        CUDA_GROUP_64("f16");
+    else
+        CUDA_GROUP_128("f16");
+}
+
+template <int columns> static __device__ __forceinline__ void group_mma_bf16(float *c, shared_matrix a, shared_matrix b)
+{
+    if constexpr (columns == 64)
+        CUDA_GROUP_64("bf16");
+    else
+        CUDA_GROUP_128("bf16");
+}
+
+// Before the first, and after c was changed.
+static __device__ __forceinline__ void begin_group_mma()
+{
+#if CUDA_GROUPS
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
+}
+
+static __device__ __forceinline__ void commit_group_mma()
+{
+#if CUDA_GROUPS
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
+}
+
+// For all but the last `others` that were committed.
+template <int others> static __device__ __forceinline__ void wait_group_mma()
+{
+#if CUDA_GROUPS
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(others) : "memory");
+#endif
+}
+
+// ---- the rest -------------------------------------------------------------------------------------
 
 // Two numbers as halves, the first below; what is too large becomes the largest.
 static __device__ __forceinline__ uint32_t pack_f16(float a, float b)
@@ -124,6 +210,97 @@ static __device__ __forceinline__ void copy_async_commit()
 {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+// ---- barriers in shared memory: `count` threads arrive, then its next round begins ------------------
+
+static __device__ __forceinline__ uint32_t shared_address(const void *p)
+{
+    return (uint32_t)__cvta_generic_to_shared(p);
+}
+
+static __device__ __forceinline__ void barrier_open(uint64_t *b, int count)
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(b)), "r"(count) : "memory");
+#endif
+}
+
+static __device__ __forceinline__ void barrier_arrive(uint64_t *b)
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("{.reg .b64 state; mbarrier.arrive.shared.b64 state, [%0];}" ::"r"(shared_address(b)) : "memory");
+#endif
+}
+
+// Arrives, and so many bytes have to come before the round ends.
+static __device__ __forceinline__ void barrier_expect(uint64_t *b, int bytes)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("{.reg .b64 state; mbarrier.arrive.expect_tx.shared.b64 state, [%0], %1;}" ::"r"(shared_address(b)),
+                 "r"(bytes)
+                 : "memory");
+#endif
+}
+
+// Barriers that this thread opened are there for copies, too.
+static __device__ __forceinline__ void show_barriers()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("fence.mbarrier_init.release.cluster; fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+// For the end of a round: the first has parity 0.
+static __device__ __forceinline__ void barrier_wait(uint64_t *b, int parity)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("{.reg .pred done;\n"
+                 "again%=: mbarrier.try_wait.parity.shared.b64 done, [%0], %1;\n"
+                 "@!done bra again%=;}" ::"r"(shared_address(b)),
+                 "r"(parity)
+                 : "memory");
+#endif
+}
+
+static __device__ __forceinline__ char *align_shared(void *p, uint32_t to)
+{
+    return (char *)p + (to - shared_address(p) % to) % to;
+}
+
+// ---- boxes: rows of 64 halves that one instruction copies ------------------------------------------
+// In shared memory the 16 bytes `i` of row r of a box are at i ^ r % 8, so that groups of warps read all banks.
+
+typedef CUtensorMap tensor_map;
+
+// Of a matrix of halves with rows of `cols`, `stride` apart: boxes have `high` rows, and zeros where the matrix ends.
+static inline bool make_tensor_map(tensor_map *map, const void *data, int rows, int cols, int stride, int high, int bf16)
+{
+    typedef CUresult encode_map(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *,
+                                const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle,
+                                CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
+    static encode_map *const encode = [] {
+        void *f = nullptr;
+        cudaDriverEntryPointQueryResult found;
+        const cudaError_t e = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &f, 12000, cudaEnableDefault, &found);
+        return e == cudaSuccess && found == cudaDriverEntryPointSuccess ? (encode_map *)f : nullptr;
+    }();
+    const cuuint64_t size[2] = {(cuuint64_t)cols, (cuuint64_t)rows}, strides[1] = {(cuuint64_t)stride * 2};
+    const cuuint32_t box[2] = {BOX_BYTES / 2, (cuuint32_t)high}, steps[2] = {1, 1};
+    return encode && (uintptr_t)data % 16 == 0 && strides[0] % 16 == 0 &&
+           encode(map, bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, (void *)data, size,
+                  strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                  CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+// Box `col` of the rows from `row` on; the barrier gets to know when its bytes are there.
+static __device__ __forceinline__ void bring_box(void *to, const tensor_map *map, int col, int row, uint64_t *there)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+                 ::"r"(shared_address(to)), "l"(map), "r"(col * (BOX_BYTES / 2)), "r"(row), "r"(shared_address(there))
+                 : "memory");
 #endif
 }
 

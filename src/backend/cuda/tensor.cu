@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Products on tensor cores of many rows; of few: tensor_few.cu.
+// Products on tensor cores of many rows; of few: tensor_few.cu; by groups of warps: tensor_wide.cu.
 //
 //     a [m, k], w [n, ldw]  --cp.async-->  `stages` pairs of chunks in shared memory  -->  registers  -->  c
 //
@@ -79,14 +79,16 @@ static bool launch(cuda_tape *tape, const cuda_product *p)
     return true;
 }
 
-// Few rows: warps share k. Else the largest tile of which there are enough for all processors, the parts of k one by
-// one or, where there are no more tiles than processors, all at once. Devices with little shared memory have fewer
-// stages under way.
+// Few rows: warps share k. Else groups of warps, where the device has them. Else the largest tile of which there are
+// enough for all processors, the parts of k one by one or, where there are no more tiles than processors, all at once.
+// Devices with little shared memory have fewer stages under way.
 template <typename S> static void run(cuda_tape *tape, const cuda_product *p)
 {
     const double small = tiles_per_processor(p, 32, 64), middle = tiles_per_processor(p, 64, 64);
     if (!p->groups && small < 0.3)
         cuda_run_few(tape, p);
+    else if (cuda_run_wide(tape, p))
+        return;
     else if (!p->groups && (small <= 1 || (middle > 0.5 && middle <= 1)) && cuda_run_parts(tape, p))
         return;
     else if (!p->groups && tiles_per_processor(p, 128, 64) > 0.9 && launch<S, 4, 4, 2, 2, 4>(tape, p))

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// What products on tensor cores share (tensor.cu, tensor_few.cu): the order of their sums, and fragments.
+// What products on tensor cores share (tensor.cu, tensor_few.cu, tensor_parts.cu, tensor_wide.cu): the order of their sums, and fragments.
 //
 // The order: k is taken in chunks of 16 words of w (32 halves, 64 bytes of i8), the chunks in four parts, one behind
-// the other. A part is one chain of tensor instructions, two a chunk; the sums of the four are added in their order.
-// Whatever a kernel covers, and however many warps share a row, this is what it computes: a row has the same bits in every
-// batch, and a listed column those of the whole layer.
+// the other. A part is one chain of tensor instructions, two a chunk, of 8 words each; the sums of the four are added
+// in their order. Whatever a kernel covers, and however many warps share a row, this is what it computes: a row has the
+// same bits in every batch, and a listed column those of the whole layer.
 //
-// Fragments: lane (g, q) of a warp has rows g and g + 8 and columns g. Of a chunk it takes the words 4 q .. 4 q + 3: the
-// first two for one instruction, the others for the next. So k is shuffled inside of a chunk, alike for a and w,
-// and everything is read 16 bytes at a time.
+// Fragments: lane (g, q) of a warp has rows g and g + 8 and columns g. Of an instruction's 8 words it takes 2 q and the
+// next, where the manual has q and q + 4: k is shuffled inside of an instruction, alike for a and w, which its sum
+// does not show, and everything is read 8 bytes at a time.
 #ifndef DGM_BACKEND_CUDA_TENSOR_CUH
 #define DGM_BACKEND_CUDA_TENSOR_CUH
 
@@ -37,7 +37,7 @@ template <typename S> struct halves {
     enum { CHUNK = 32, A_WORDS = 32, ELEM = 2, READY = 0 };
     typedef float sum;
     typedef float a_elem;
-    // The numbers 8 q .. 8 q + 7 of the rows g and g + 8.
+    // The numbers 4 q .. 4 q + 3 of an instruction, of the rows g and g + 8.
     static __device__ __forceinline__ fragment make(const float4 low[2], const float4 high[2])
     {
         fragment f;
@@ -50,16 +50,17 @@ template <typename S> struct halves {
         }
         return f;
     }
-    static __device__ __forceinline__ float value(const cuda_product &, sum x, float, float bias)
-    {
-        return x + bias;
-    }
+};
+
+// What a lane has of a row of a chunk, by instruction.
+struct chunk_words {
+    uint2 w[2];
 };
 
 // 16 rows of words that instructions take as they are.
-static __device__ __forceinline__ fragment make_words(const uint4 &low, const uint4 &high)
+static __device__ __forceinline__ fragment make_words(const chunk_words &low, const chunk_words &high)
 {
-    return {{{low.x, high.x, low.y, high.y}, {low.z, high.z, low.w, high.w}}};
+    return {{{low.w[0].x, high.w[0].x, low.w[0].y, high.w[0].y}, {low.w[1].x, high.w[1].x, low.w[1].y, high.w[1].y}}};
 }
 
 struct tensor_f16 : halves<tensor_f16> {
@@ -70,6 +71,10 @@ struct tensor_f16 : halves<tensor_f16> {
     static __device__ __forceinline__ void mma(float c[4], const uint32_t a[4], const uint32_t b[2])
     {
         mma_f16(c, a, b);
+    }
+    template <int columns> static __device__ __forceinline__ void group_mma(float *c, shared_matrix a, shared_matrix b)
+    {
+        group_mma_f16<columns>(c, a, b);
     }
 };
 
@@ -82,6 +87,10 @@ struct tensor_bf16 : halves<tensor_bf16> {
     static __device__ __forceinline__ void mma(float c[4], const uint32_t a[4], const uint32_t b[2])
     {
         mma_bf16(c, a, b);
+    }
+    template <int columns> static __device__ __forceinline__ void group_mma(float *c, shared_matrix a, shared_matrix b)
+    {
+        group_mma_bf16<columns>(c, a, b);
     }
 };
 
@@ -100,19 +109,17 @@ struct tensor_i8 {
     {
         mma_i8(c, a, b);
     }
-    static __device__ __forceinline__ float value(const cuda_product &p, sum x, float by, float bias)
-    {
-        return p.bias ? __fmaf_rn((float)x, by, bias) : __fmul_rn((float)x, by);
-    }
 };
 
 // c += a chunk of a times one of w.
 template <typename S>
-static __device__ __forceinline__ void add_chunk(typename S::sum c[4], const fragment &a, const uint4 &w)
+static __device__ __forceinline__ void add_chunk(typename S::sum c[4], const fragment &a, const chunk_words &w)
 {
-    const uint32_t first[2] = {w.x, w.y}, second[2] = {w.z, w.w};
-    S::mma(c, a.w[0], first);
-    S::mma(c, a.w[1], second);
+    CUDA_UNROLL
+    for (int i = 0; i < 2; i++) {
+        const uint32_t words[2] = {w.w[i].x, w.w[i].y};
+        S::mma(c, a.w[i], words);
+    }
 }
 
 // What becomes of the sums of a lane, down x across fragments of four: rows row + 8 i of the place, columns col + 8 j
@@ -136,20 +143,37 @@ template <typename S, int down, int across> struct results {
     __device__ __forceinline__ void scale(const cuda_product &p, const place &t, const typename S::sum sums[down][across][4],
                                           int row, int col)
     {
+        if constexpr (S::ELEM == 1) {
+            scale_integers(p, t, sums, row, col);
+        } else {
+            each([&](int i, int j, int h) { x[i][j][h] = sums[i / 2][j][i % 2 * 2 + h]; });
+            if (!t.bias) return;
+            float bias[across][2];
+            CUDA_UNROLL
+            for (int j = 0; j < 2 * across; j++) {
+                const int at = col + j / 2 * 8 + j % 2;
+                bias[j / 2][j % 2] = at < p.n ? t.bias[w_row(p, at)] : 0.0f;
+            }
+            each([&](int i, int j, int h) { x[i][j][h] += bias[j][h]; });
+        }
+    }
+    __device__ __forceinline__ void scale_integers(const cuda_product &p, const place &t,
+                                                   const typename S::sum sums[down][across][4], int row, int col)
+    {
         float bias[across][2], by[across][2], rows_by[ROWS];
         CUDA_UNROLL
         for (int j = 0; j < 2 * across; j++) {
             const int at = col + j / 2 * 8 + j % 2;
             const int w = at < p.n ? w_row(p, at) : 0;
             bias[j / 2][j % 2] = t.bias && at < p.n ? t.bias[w] : 0.0f;
-            by[j / 2][j % 2] = S::ELEM == 1 ? t.scale[w] : 1.0f;
+            by[j / 2][j % 2] = t.scale[w];
         }
         CUDA_UNROLL
         for (int i = 0; i < ROWS; i++)
-            rows_by[i] = S::ELEM == 1 && row + 8 * i < t.rows ? p.a_scale[a_row(p, t.row + row + 8 * i)] : 1.0f;
+            rows_by[i] = row + 8 * i < t.rows ? p.a_scale[a_row(p, t.row + row + 8 * i)] : 1.0f;
         each([&](int i, int j, int h) {
-            const typename S::sum y = sums[i / 2][j][i % 2 * 2 + h];
-            x[i][j][h] = S::value(p, y, __fmul_rn(rows_by[i], by[j][h]), bias[j][h]);
+            const float y = (float)sums[i / 2][j][i % 2 * 2 + h], factor = __fmul_rn(rows_by[i], by[j][h]);
+            x[i][j][h] = p.bias ? __fmaf_rn(y, factor, bias[j][h]) : __fmul_rn(y, factor);
         });
     }
     __device__ __forceinline__ void activate_all(int act)
@@ -160,40 +184,42 @@ template <typename S, int down, int across> struct results {
         else
             each([&](int i, int j, int h) { x[i][j][h] = activate_other(x[i][j][h], act); });
     }
-    // Two numbers at a time. whole: all rows and columns are there.
-    template <bool whole> __device__ __forceinline__ void put_pairs(const cuda_product &p, const place &t, int row, int col)
+    // f(i, j, row of the product) for every pair of numbers. whole: all rows and columns are there.
+    template <bool whole, typename F>
+    __device__ __forceinline__ void pairs(const cuda_product &p, const place &t, int row, int col, F f)
     {
-        float2 more[ROWS][across] = {};
-        int kept[ROWS] = {};
-        if (p.residual) {
-            CUDA_UNROLL
-            for (int i = 0; i < ROWS; i++) {
-                const float *from = p.residual + (size_t)(t.row + row + 8 * i) * p.ldr + col;
-                CUDA_UNROLL
-                for (int j = 0; j < across; j++)
-                    if (whole || (row + 8 * i < t.rows && col + 8 * j < p.n)) more[i][j] = *(const float2 *)(from + 8 * j);
-            }
-        }
-        if (p.keep) {
-            CUDA_UNROLL
-            for (int i = 0; i < ROWS; i++)
-                if (whole || row + 8 * i < t.rows) kept[i] = p.keep_rows[t.row + row + 8 * i];
-        }
         CUDA_UNROLL
         for (int i = 0; i < ROWS; i++) {
-            const size_t r = (size_t)(t.row + row + 8 * i);
             CUDA_UNROLL
-            for (int j = 0; j < across; j++) {
-                if (!whole && (row + 8 * i >= t.rows || col + 8 * j >= p.n)) continue;
-                float2 y = {x[i][j][0], x[i][j][1]};
-                if (p.residual) y = {y.x + more[i][j].x, y.y + more[i][j].y};
-                if (p.c) *(float2 *)(p.c + r * p.ldc + col + 8 * j) = y;
-                if (p.halves.data) put_pair(p.halves, (int)r, col + 8 * j, y.x, y.y);
-                const int at = col + 8 * j - p.keep_first; // keep_first and keep_count are even
-                if (p.keep && at >= 0 && at < p.keep_count)
-                    *(__half2 *)((__half *)p.keep + (size_t)kept[i] * p.keep_stride + at) = __floats2half2_rn(y.x, y.y);
-            }
+            for (int j = 0; j < across; j++)
+                if (whole || (row + 8 * i < t.rows && col + 8 * j < p.n)) f(i, j, (size_t)(t.row + row + 8 * i));
         }
+    }
+    // Two numbers at a time.
+    template <bool whole> __device__ __forceinline__ void put_pairs(const cuda_product &p, const place &t, int row, int col)
+    {
+        if (p.residual) {
+            float2 more[ROWS][across] = {};
+            pairs<whole>(p, t, row, col, [&](int i, int j, size_t r) {
+                more[i][j] = *(const float2 *)(p.residual + r * p.ldr + col + 8 * j);
+            });
+            each([&](int i, int j, int h) { x[i][j][h] += h ? more[i][j].y : more[i][j].x; });
+        }
+        if (p.c)
+            pairs<whole>(p, t, row, col, [&](int i, int j, size_t r) {
+                *(float2 *)(p.c + r * p.ldc + col + 8 * j) = {x[i][j][0], x[i][j][1]};
+            });
+        if (p.halves.data)
+            pairs<whole>(p, t, row, col, [&](int i, int j, size_t r) {
+                put_pair(p.halves, (int)r, col + 8 * j, x[i][j][0], x[i][j][1]);
+            });
+        if (p.keep)
+            pairs<whole>(p, t, row, col, [&](int i, int j, size_t r) {
+                const int at = col + 8 * j - p.keep_first; // keep_first and keep_count are even
+                if (at < 0 || at >= p.keep_count) return;
+                __half *const to = (__half *)p.keep + (size_t)p.keep_rows[r] * p.keep_stride;
+                *(__half2 *)(to + at) = __floats2half2_rn(x[i][j][0], x[i][j][1]);
+            });
     }
     __device__ __forceinline__ void put_singly(const cuda_product &p, const place &t, int row, int col)
     {
@@ -236,8 +262,9 @@ static inline double tiles_per_processor(const cuda_product *p, int high, int wi
     return (double)((p->m + high - 1) / high) * ((p->n + wide - 1) / wide) / p->processors;
 }
 
-// tensor_few.cu, tensor_parts.cu; false: not on this device, or not of such rows.
+// tensor_few.cu, tensor_parts.cu, tensor_wide.cu; false: not on this device, or not of such rows.
 void cuda_run_few(cuda_tape *tape, const cuda_product *p);
+bool cuda_run_wide(cuda_tape *tape, const cuda_product *p);
 bool cuda_run_parts(cuda_tape *tape, const cuda_product *p);
 
 #endif

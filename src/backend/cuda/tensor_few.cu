@@ -10,9 +10,9 @@ template <typename S, int down, int across> struct ahead {
 
 // What a lane needs of rows of a chunk of a; those that are not there are zeros.
 template <typename S, int down> struct rows_a {
-    enum { PARTS_16 = S::READY ? 1 : 2 }; // of 16 bytes
-    const char *row[2 * down];            // NULL: zeros
-    uint4 x[2 * down][PARTS_16];
+    const char *row[2 * down]; // NULL: zeros
+    chunk_words x[2 * down];   // READY,
+    float4 y[2 * down][2];     // or not
     __device__ __forceinline__ void find(const cuda_product &p, const place &t, int g)
     {
         CUDA_UNROLL
@@ -24,42 +24,40 @@ template <typename S, int down> struct rows_a {
     }
     __device__ __forceinline__ void load(const cuda_product &p, int chunk, int q)
     {
-        const int at = (chunk * S::A_WORDS + q * 4 * PARTS_16) * 4; // bytes
-        const bool whole = S::READY || (p.aligned && at + 32 <= 4 * p.k);
         CUDA_UNROLL
         for (int i = 0; i < 2 * down; i++) {
             CUDA_UNROLL
-            for (int h = 0; h < PARTS_16; h++) {
-                uint4 y = {0, 0, 0, 0};
-                if (row[i] && whole)
-                    y = *(const uint4 *)(row[i] + at + 16 * h);
-                else if (row[i])
-                    y = words(row[i], at / 4 + 4 * h, p.k);
-                x[i][h] = y;
+            for (int h = 0; h < 2; h++) {
+                if constexpr (S::READY)
+                    x[i].w[h] = row[i] ? *(const uint2 *)(row[i] + chunk * 64 + 32 * h + 8 * q) : uint2{0, 0};
+                else
+                    y[i][h] = floats((const float *)row[i], chunk * 32 + 16 * h + 4 * q, p);
             }
         }
     }
-    static __device__ __forceinline__ uint4 words(const char *row, int at, int valid)
+    static __device__ __forceinline__ float4 floats(const float *row, int at, const cuda_product &p)
     {
-        const uint32_t *w = (const uint32_t *)row;
-        return {at < valid ? w[at] : 0, at + 1 < valid ? w[at + 1] : 0, at + 2 < valid ? w[at + 2] : 0,
-                at + 3 < valid ? w[at + 3] : 0};
-    }
-    static __device__ __forceinline__ float4 floats(const uint4 &y)
-    {
-        return {__uint_as_float(y.x), __uint_as_float(y.y), __uint_as_float(y.z), __uint_as_float(y.w)};
+        if (row && p.aligned && at + 4 <= p.k) return *(const float4 *)(row + at);
+        float z[4];
+        CUDA_UNROLL
+        for (int i = 0; i < 4; i++) z[i] = row && at + i < p.k ? row[at + i] : 0.0f;
+        return {z[0], z[1], z[2], z[3]};
     }
     __device__ __forceinline__ fragment get(int i) const
     {
-        if constexpr (S::READY) {
-            return make_words(x[2 * i][0], x[2 * i + 1][0]);
-        } else {
-            const float4 low[2] = {floats(x[2 * i][0]), floats(x[2 * i][1])};
-            const float4 high[2] = {floats(x[2 * i + 1][0]), floats(x[2 * i + 1][1])};
-            return S::make(low, high);
-        }
+        if constexpr (S::READY)
+            return make_words(x[2 * i], x[2 * i + 1]);
+        else
+            return S::make(y[2 * i], y[2 * i + 1]);
     }
 };
+
+// Of a row of w, for lane q.
+static __device__ __forceinline__ chunk_words load_words(const char *row, int chunk)
+{
+    const char *from = row + chunk * (WORDS * 4);
+    return {{*(const uint2 *)from, *(const uint2 *)(from + WORDS * 2)}};
+}
 
 template <typename S, int down, int across>
 static __global__ void __launch_bounds__(32 * PARTS) multiply_few(cuda_product p)
@@ -74,21 +72,21 @@ static __global__ void __launch_bounds__(32 * PARTS) multiply_few(cuda_product p
     const int lane = threadIdx.x % 32, g = lane / 4, q = lane % 4, part = threadIdx.x / 32;
     const int chunks = chunks_of(p, S::CHUNK), size = part_size(chunks);
     const int begin = part * size, end = begin + size < chunks ? begin + size : chunks;
-    const uint4 *w[across] = {};
-    uint4 fw[AHEAD][across];
+    const char *w[across] = {};
+    chunk_words fw[AHEAD][across];
     if (work) {
         CUDA_UNROLL
         for (int j = 0; j < across; j++) {
             const int col = t.col + 8 * j + g;
-            if (col < p.n) w[j] = (const uint4 *)(t.w + (size_t)w_row(p, col) * p.ldw * S::ELEM) + q;
+            if (col < p.n) w[j] = t.w + (size_t)w_row(p, col) * p.ldw * S::ELEM + 8 * q;
         }
     }
-    const uint4 none = {0, 0, 0, 0};
+    const chunk_words none = {};
     CUDA_UNROLL
     for (int i = 0; i < AHEAD; i++) {
         CUDA_UNROLL
         for (int j = 0; j < across; j++)
-            fw[i][j] = w[j] && begin + i < end ? w[j][(begin + i) * (WORDS / 4)] : none;
+            fw[i][j] = w[j] && begin + i < end ? load_words(w[j], begin + i) : none;
     }
     if (!p.groups) wait_for_others();
     if (!work) return;
@@ -111,7 +109,7 @@ static __global__ void __launch_bounds__(32 * PARTS) multiply_few(cuda_product p
             }
             CUDA_UNROLL
             for (int j = 0; j < across; j++)
-                if (w[j] && s + AHEAD + i < end) fw[i][j] = w[j][(s + AHEAD + i) * (WORDS / 4)];
+                if (w[j] && s + AHEAD + i < end) fw[i][j] = load_words(w[j], s + AHEAD + i);
         }
     }
     if (part) {

@@ -7,10 +7,12 @@
 
 enum { PAIR = 2 }; // chunks of a stage, the second of the last one may be missing
 
-// Words between rows of a in shared memory: four lanes of two rows read all banks at once, as they do with rows of w.
-template <typename S> struct pitch {
-    enum { A = S::READY ? WORDS : S::A_WORDS + 4 };
-};
+// Where in its row of a chunk word `at` lies in shared memory. Rows begin at the same banks, or at two of them; so that
+// lanes of neighbouring rows read other banks, every other row (or pair of rows) has its halves exchanged.
+template <int words> static __device__ __forceinline__ int exchanged(int row, int at)
+{
+    return words == WORDS ? at ^ (row / 2 % 2 * (WORDS / 2)) : at ^ (row % 2 * (words / 2));
+}
 
 // Rows that end inside of a chunk, or do not begin at multiples of 16 bytes: four words one by one, of which `there`
 // are there.
@@ -20,9 +22,10 @@ static CUDA_NOINLINE __device__ void copy_words(uint32_t *to, const char *from, 
 }
 
 // What a thread brings of every chunk: the same 16 bytes of the same rows. Places in shared memory are a constant apart.
-template <int high, int words, int threads, int between> struct carrier {
-    enum { EACH = words / 4, COUNT = high * EACH / threads, APART = threads / EACH * between };
+template <int high, int words, int threads> struct carrier {
+    enum { EACH = words / 4, COUNT = high * EACH / threads, APART = threads / EACH * words };
     static_assert(high * EACH % threads == 0, "every thread brings as much");
+    static_assert(threads / EACH % 4 == 0, "of rows that are exchanged alike");
     const char *from[COUNT]; // of the next chunk
     int bytes[COUNT];        // 16, or 0 for zeros
     static __device__ __forceinline__ int thread() // of those that share the tile
@@ -39,7 +42,7 @@ template <int high, int words, int threads, int between> struct carrier {
     }
     static __device__ __forceinline__ int place()
     {
-        return thread() / EACH * between + part();
+        return row(0) * words + exchanged<words>(row(0), part());
     }
     __device__ __forceinline__ void set(int i, const char *row, const void *somewhere)
     {
@@ -69,17 +72,26 @@ template <int high, int words, int threads, int between> struct carrier {
     }
 };
 
+static __device__ __forceinline__ chunk_words read_words(const uint32_t *tile, int row, int q)
+{
+    const uint32_t *from = tile + row * WORDS;
+    return {{*(const uint2 *)(from + exchanged<WORDS>(row, 2 * q)),
+             *(const uint2 *)(from + exchanged<WORDS>(row, WORDS / 2 + 2 * q))}};
+}
+
 // Rows g and g + 8 of a chunk in shared memory.
 template <typename S> static __device__ __forceinline__ fragment read_a(const uint32_t *tile, int row, int q)
 {
     if constexpr (S::READY) {
-        const uint4 low = *(const uint4 *)(tile + row * WORDS + 4 * q);
-        const uint4 high = *(const uint4 *)(tile + (row + 8) * WORDS + 4 * q);
-        return make_words(low, high);
+        return make_words(read_words(tile, row, q), read_words(tile, row + 8, q));
     } else {
-        const float4 *low = (const float4 *)(tile + row * pitch<S>::A + 8 * q);
-        const float4 *high = (const float4 *)(tile + (row + 8) * pitch<S>::A + 8 * q);
-        const float4 lows[2] = {low[0], low[1]}, highs[2] = {high[0], high[1]};
+        float4 lows[2], highs[2];
+        CUDA_UNROLL
+        for (int i = 0; i < 2; i++) {
+            const int at = exchanged<S::A_WORDS>(row, 16 * i + 4 * q); // that of row + 8 too
+            lows[i] = *(const float4 *)(tile + row * S::A_WORDS + at);
+            highs[i] = *(const float4 *)(tile + (row + 8) * S::A_WORDS + at);
+        }
         return S::make(lows, highs);
     }
 }
@@ -90,13 +102,13 @@ template <typename S, int rows, int columns, int down, int across> struct tile {
         HIGH = rows * down * 16,
         WIDE = columns * across * 8,
         THREADS = 32 * rows * columns,
-        A_SIZE = HIGH * pitch<S>::A, // words of a chunk
+        A_SIZE = HIGH * S::A_WORDS, // words of a chunk
         CHUNK = A_SIZE + WIDE * WORDS,
         STAGE = PAIR * CHUNK
     };
     typename S::sum sums[down][across][4], total[down][across][4];
-    carrier<HIGH, S::A_WORDS, THREADS, pitch<S>::A> a;
-    carrier<WIDE, WORDS, THREADS, WORDS> w;
+    carrier<HIGH, S::A_WORDS, THREADS> a;
+    carrier<WIDE, WORDS, THREADS> w;
     bool whole;     // a is brought 16 bytes at a time
     int left, left_w; // words of a that are there from the next chunk on, chunks of w
 
@@ -143,10 +155,9 @@ template <typename S, int rows, int columns, int down, int across> struct tile {
     }
     __device__ __forceinline__ void multiply(const uint32_t *from, int r0, int c0, int g, int q)
     {
-        uint4 fw[across];
+        chunk_words fw[across];
         CUDA_UNROLL
-        for (int j = 0; j < across; j++)
-            fw[j] = *(const uint4 *)(from + A_SIZE + (c0 + 8 * j + g) * WORDS + 4 * q);
+        for (int j = 0; j < across; j++) fw[j] = read_words(from + A_SIZE, c0 + 8 * j + g, q);
         CUDA_UNROLL
         for (int i = 0; i < down; i++) {
             const fragment fa = read_a<S>(from, r0 + 16 * i + g, q);

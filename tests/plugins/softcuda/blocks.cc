@@ -56,7 +56,7 @@ static uint64_t random_number()
 
 // ---- fibers -----------------------------------------------------------------------------------------
 
-enum state { READY, AT_BARRIER, IN_WARP, DONE };
+enum state { READY, AT_BARRIER, IN_WARP, PAUSED, DONE };
 
 struct later {
     void *to;
@@ -85,8 +85,9 @@ static warp warps[SOFTCUDA_THREADS / 32];
 static ucontext_t contexts[SOFTCUDA_THREADS];
 static jmp_buf scheduler;
 static int self, live, waiting;
+static uint64_t changes; // of barriers in shared memory
 static const std::function<void()> *body;
-alignas(16) static char dynamic_shared[SOFTCUDA_DYNAMIC];
+alignas(1024) static char dynamic_shared[SOFTCUDA_DYNAMIC];
 
 extern char __start_softcuda_shared[] __attribute__((weak));
 extern char __stop_softcuda_shared[] __attribute__((weak));
@@ -178,6 +179,16 @@ void softcuda_barrier(const char *file, int line)
     leave(AT_BARRIER);
 }
 
+void softcuda_pause()
+{
+    leave(PAUSED);
+}
+
+void softcuda_changed()
+{
+    changes++;
+}
+
 // True for the lane that came last.
 static bool arrive(warp *w, const void *mine, size_t bytes, const char *file, int line)
 {
@@ -228,7 +239,21 @@ void softcuda_together(const void *mine, size_t bytes, void (*work)(const char *
 
 // ---- a block ----------------------------------------------------------------------------------------
 
-// Every thread of a warp until all of them wait for the block or are done.
+// Threads that wait for a barrier in shared memory may look again; false: there are none.
+static bool wake(int threads, uint64_t *seen)
+{
+    bool any = false;
+    for (int t = 0; t < threads; t++) {
+        if (fibers[t].now != PAUSED) continue;
+        any = true;
+        fibers[t].now = READY;
+    }
+    if (any && *seen == changes) softcuda_stop("threads wait for a barrier that never changes");
+    *seen = changes;
+    return any;
+}
+
+// Every thread of a warp until all of them wait for others or are done.
 static void run_warp(int first, int lanes, bool backwards)
 {
     for (bool any = true; any;) {
@@ -272,6 +297,7 @@ static void run_block(int threads)
     live = threads;
     waiting = 0;
     const int count = (threads + 31) / 32;
+    uint64_t seen = ~(uint64_t)0;
     while (live) {
         const uint64_t random = random_number();
         for (int w = 0; w < count; w++) {
@@ -279,7 +305,7 @@ static void run_block(int threads)
             const int which = ((int)(random % 61) + turn) % count;
             run_warp(32 * which, std::min(32, threads - 32 * which), random & 128);
         }
-        if (live) cross_barrier(threads);
+        if (live && !wake(threads, &seen)) cross_barrier(threads);
     }
 }
 

@@ -58,6 +58,9 @@ void softcuda_say(const char *format, ...) __attribute__((format(printf, 1, 2)))
 void softcuda_stop(const char *why); // does not return
 void softcuda_run(const char *name, dim3 grid, dim3 block, size_t shared, const std::function<void()> &f);
 void softcuda_barrier(const char *file, int line);
+// Others run before this thread goes on; one of them has to change a barrier in shared memory.
+void softcuda_pause();
+void softcuda_changed();
 // Waits for all lanes of the warp; `mine` of lane i is then at the address that is returned + 64 i.
 const char *softcuda_meet(const void *mine, size_t bytes, const char *file, int line);
 // As that; the last lane to come calls work(all, results), and the caller gets its 64 bytes of results.

@@ -110,6 +110,152 @@ inline void mma_i8(int c[4], const uint32_t a[4], const uint32_t b[2])
     softcuda_together(&m, sizeof m, softcuda_multiply_i8, c, 4 * sizeof *c, "mma", __LINE__);
 }
 
+// ---- groups of four warps: every lane makes its numbers, at once
+
+#define CUDA_CONSTANT
+enum { BOX_BYTES = 128 };
+
+// Where byte `at` of a row of a box is, whose rows follow each other.
+inline const char *softcuda_in_box(const char *first, int row, int at)
+{
+    const uintptr_t place = (uintptr_t)first + (uintptr_t)(row * BOX_BYTES + at);
+    return (const char *)(place ^ (place >> 7 & 7) << 4);
+}
+
+struct shared_matrix {
+    const char *first;
+    uint16_t at(int row, int k) const
+    {
+        uint16_t x;
+        memcpy(&x, softcuda_in_box(first, row, 2 * k), sizeof x);
+        return x;
+    }
+};
+
+inline shared_matrix make_shared_matrix(const void *first)
+{
+    return {(const char *)first};
+}
+
+template <int columns, float (*number)(uint32_t, int)>
+void softcuda_group_mma(float *c, shared_matrix a, shared_matrix b)
+{
+    const int lane = (int)softcuda_now.thread.x % 32, warp = (int)softcuda_now.thread.x / 32 % 4;
+    for (int i = 0; i < columns / 2; i++) {
+        const int row = 16 * warp + lane / 4 + (i % 4 >= 2 ? 8 : 0), col = i / 4 * 8 + lane % 4 * 2 + i % 2;
+        double sum = c[i];
+        for (int k = 0; k < 16; k++) sum += (double)number(a.at(row, k), 0) * (double)number(b.at(col, k), 0);
+        c[i] = (float)sum;
+    }
+}
+
+template <int columns> void group_mma_f16(float *c, shared_matrix a, shared_matrix b)
+{
+    softcuda_group_mma<columns, softcuda_half_of>(c, a, b);
+}
+
+template <int columns> void group_mma_bf16(float *c, shared_matrix a, shared_matrix b)
+{
+    softcuda_group_mma<columns, softcuda_bfloat_of>(c, a, b);
+}
+
+inline void begin_group_mma()
+{
+}
+
+inline void commit_group_mma()
+{
+}
+
+template <int others> void wait_group_mma()
+{
+}
+
+// ---- barriers in shared memory
+
+struct softcuda_barrier_state {
+    uint16_t count, missing; // threads
+    uint16_t boxes;          // of 128 bytes that have to come: arrivals of bytes are at once
+    uint16_t rounds;
+};
+
+inline void barrier_open(uint64_t *b, int count)
+{
+    const softcuda_barrier_state s = {(uint16_t)count, (uint16_t)count, 0, 0};
+    memcpy(b, &s, sizeof s);
+}
+
+inline void softcuda_arrive(uint64_t *b, int threads, int bytes)
+{
+    softcuda_barrier_state s;
+    memcpy(&s, b, sizeof s);
+    if (threads > s.missing) softcuda_stop("more threads than the barrier is for");
+    s.missing = (uint16_t)(s.missing - threads);
+    s.boxes = (uint16_t)(s.boxes + bytes / BOX_BYTES);
+    if (s.missing == 0 && s.boxes == 0) {
+        s.missing = s.count;
+        s.rounds++;
+        softcuda_changed();
+    }
+    memcpy(b, &s, sizeof s);
+}
+
+inline void barrier_arrive(uint64_t *b)
+{
+    softcuda_arrive(b, 1, 0);
+}
+
+inline void barrier_expect(uint64_t *b, int bytes)
+{
+    softcuda_arrive(b, 1, bytes);
+}
+
+inline void show_barriers()
+{
+}
+
+inline void barrier_wait(uint64_t *b, int parity)
+{
+    for (;;) {
+        softcuda_barrier_state s;
+        memcpy(&s, b, sizeof s);
+        if (s.rounds % 2 != parity) return;
+        softcuda_pause();
+    }
+}
+
+inline char *align_shared(void *p, uint32_t to)
+{
+    return (char *)p + (to - (uintptr_t)p % to) % to;
+}
+
+// ---- boxes
+
+struct tensor_map {
+    const char *data;
+    int rows, cols, stride, high;
+};
+
+inline bool make_tensor_map(tensor_map *map, const void *data, int rows, int cols, int stride, int high, int)
+{
+    *map = {(const char *)data, rows, cols, stride, high};
+    return (uintptr_t)data % 16 == 0 && stride % 8 == 0;
+}
+
+inline void bring_box(void *to, const tensor_map *map, int col, int row, uint64_t *there)
+{
+    if ((uintptr_t)to % 1024) softcuda_stop("a box that does not begin at a multiple of 1024");
+    for (int r = 0; r < map->high; r++)
+        for (int k = 0; k < BOX_BYTES / 2; k++) {
+            const int at = col * (BOX_BYTES / 2) + k;
+            uint16_t x = 0;
+            if (row + r < map->rows && at < map->cols)
+                memcpy(&x, map->data + ((size_t)(row + r) * map->stride + at) * sizeof x, sizeof x);
+            memcpy((char *)softcuda_in_box((const char *)to, r, 2 * k), &x, sizeof x);
+        }
+    softcuda_arrive(there, 0, -map->high * BOX_BYTES);
+}
+
 inline uint32_t pack_f16(float a, float b)
 {
     const __half2 h = __floats2half2_rn(fminf(fmaxf(a, -65504.0f), 65504.0f), fminf(fmaxf(b, -65504.0f), 65504.0f));
