@@ -112,10 +112,44 @@ static void run_large_i8(cb *c, dgm_tensor_type type)
     cb_compare(c, as_f16 ? CB_PRODUCT : cb_product_class(p), as_f16 ? 1.0 / 127 : cb_product_bound(p, K));
 }
 
+// Rows that were made just before, as a model has them, so many and of such widths that every way to multiply is
+// taken; one of them alone has the same bits.
+static void run_made_rows(cb *c, dgm_precision p, int round)
+{
+    static const int shapes[][3] = {{300, 64, 200}, {200, 96, 136}, {131, 544, 130}, {65, 32, 700}, {270, 160, 64}};
+    const int rows = shapes[round][0], k = shapes[round][1], n = shapes[round][2];
+    cb_begin(c, "%s, %d x %d -> %d, rows made before", dgm_precision_names[p], rows, k, n);
+    cb_tensor w;
+    cb_matrix(c, &w, DGM_TYPE_F32, n, k);
+    const float *b = cb_floats(c, (size_t)n, 1), *x = cb_floats(c, (size_t)rows * (size_t)k, 1);
+    const float *g = cb_floats(c, (size_t)k, 1), *r = cb_floats(c, (size_t)rows * (size_t)n, 1);
+    const dgm_linear_part part = {&w.t, round % 2 ? b : NULL, 0.011f};
+    CB_BOTH(c, s)
+    {
+        dgm_linear *l = NULL;
+        cb_load(c, s, &part, 1, p, &l);
+        dgm_vector *gamma = cb_vector(c, s, g, 1, k);
+        dgm_mat in = cb_put(s, x, rows, k), made = cb_room(s, rows, k), y = cb_room(s, rows, n);
+        dgm_mat add = cb_put(s, r, rows, n), alone = cb_room(s, 1, n), last = dgm_mat_rows(add, rows - 1, 1);
+        dgm_op_norm(s->x, made, in, gamma, NULL, 1e-5f);
+        dgm_op_linear(s->x, y, made, l, DGM_ACT_RELU, round % 3 ? &add : NULL);
+        cb_keep(c, s, y);
+        dgm_op_norm(s->x, made, in, gamma, NULL, 1e-5f);
+        dgm_op_linear(s->x, alone, dgm_mat_rows(made, rows - 1, 1), l, DGM_ACT_RELU, round % 3 ? &last : NULL);
+        cb_same_row(c, s, dgm_mat_rows(y, rows - 1, 1), alone);
+        dgm_vector_free(s->backend, &gamma);
+        dgm_linear_free(s->backend, &l);
+    }
+    cb_compare(c, cb_product_class(p), 6 * cb_product_bound(p, k)); // norms have numbers beyond 1
+}
+
 void check_linear(cb *c)
 {
     EACH_PRECISION(c, p)
-    for (int round = 0; round < ROUNDS; round++) run_linear(c, (dgm_precision)p, round);
+    {
+        for (int round = 0; round < ROUNDS; round++) run_linear(c, (dgm_precision)p, round);
+        for (int round = 0; round < 5; round++) run_made_rows(c, (dgm_precision)p, round);
+    }
     if (c->precisions & 1u << DGM_PRECISION_I8)
         for (int i = 0; i < 2; i++) run_large_i8(c, stored[i]);
 }
