@@ -113,6 +113,7 @@ typedef struct cuda_product {
     int processors, shared; // of the device: how many, and the most memory of a block
     int aligned; // rows of a begin at multiples of 16 bytes
     int paired;  // c and residual can be read and written two numbers at a time: cuda_run_product finds out
+    int plain;   // so much that halves are written 16 bytes at a time: cuda_run_wide finds out
     int scatter; // column j of the product goes to column w_rows[j] of c
     // Groups of rows with matrices of their own: rows first[g] .. first[g + 1] - 1 are multiplied with
     // w + g * w_group (elements; bias, scales by bias_group). groups 0: one matrix.

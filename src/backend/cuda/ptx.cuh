@@ -18,6 +18,8 @@
 // Before loops over arrays that are to live in registers.
 #define CUDA_UNROLL _Pragma("unroll")
 #define CUDA_UNROLL_4 _Pragma("unroll 4")
+// Nothing is read before that is read behind it: registers would not do.
+#define CUDA_IN_ORDER asm volatile("" ::: "memory")
 // Shared memory whose size the launch gives.
 #define CUDA_DYNAMIC_SHARED(type, name) extern __shared__ type name[]
 
@@ -139,6 +141,21 @@ template <int others> static __device__ __forceinline__ void wait_group_mma()
 {
 #if CUDA_GROUPS
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(others) : "memory");
+#endif
+}
+
+// By all warps of a group: so many registers from here on.
+template <int count> static __device__ __forceinline__ void more_registers()
+{
+#if CUDA_GROUPS
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
+#endif
+}
+
+template <int count> static __device__ __forceinline__ void fewer_registers()
+{
+#if CUDA_GROUPS
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
 #endif
 }
 

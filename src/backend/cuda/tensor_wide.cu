@@ -17,7 +17,9 @@ template <int groups, int columns, bool kept> struct shape {
     enum {
         HIGH = 64 * groups,
         WIDE = columns,
-        MULTIPLIERS = GROUP * groups, // threads, and a warp that brings
+        MULTIPLIERS = GROUP * groups, // threads
+        BRINGERS = groups == 2 ? GROUP : 32, // one of them works; a group gives its registers to the others
+        THREADS = MULTIPLIERS + BRINGERS,
         A_BOX = HIGH * BOX_BYTES,     // of a pair of chunks
         W_BOX = WIDE * BOX_BYTES,
         STAGES = kept ? 6 : groups == 2 ? 7 : 6,
@@ -92,9 +94,97 @@ template <typename S, int columns> struct group_sums {
         CUDA_UNROLL
         for (int i = 0; i < COUNT; i++) total[i] = first ? part[i] : total[i] + part[i];
     }
+    // SOME columns of a whole tile, from column `from` on: all that is read is on its way before the first of it is needed.
+    // row: of the product, first: column of the tile.
+    enum { SOME = 64 };
+    __device__ __forceinline__ void finish_some(const cuda_product &p, size_t row, int first, int from)
+    {
+        const int col = first + from + threadIdx.x % 4 * 2;
+        float *const x = total + from / 2;
+        float bias[SOME / 8][2];
+        float2 more[2][SOME / 8];
+        if (p.bias) {
+            CUDA_UNROLL
+            for (int i = 0; i < SOME / 4; i++) bias[i / 2][i % 2] = p.bias[col + i / 2 * 8 + i % 2];
+        }
+        if (p.residual) {
+            CUDA_UNROLL
+            for (int i = 0; i < SOME / 4; i++)
+                more[i % 2][i / 2] = *(const float2 *)(p.residual + (row + i % 2 * 8) * p.ldr + col + i / 2 * 8);
+        }
+        if (p.bias) {
+            CUDA_UNROLL
+            for (int i = 0; i < SOME / 2; i++) x[i] += bias[i / 4][i % 2];
+        }
+        if (p.act == DGM_ACT_RELU) {
+            CUDA_UNROLL
+            for (int i = 0; i < SOME / 2; i++) x[i] = x[i] > 0.0f ? x[i] : 0.0f;
+        }
+        if (p.residual) {
+            CUDA_UNROLL
+            for (int i = 0; i < SOME / 2; i++) x[i] += i % 2 ? more[i / 2 % 2][i / 4].y : more[i / 2 % 2][i / 4].x;
+        }
+        if (p.c) {
+            CUDA_UNROLL
+            for (int i = 0; i < SOME / 4; i++)
+                *(float2 *)(p.c + (row + i % 2 * 8) * p.ldc + col + i / 2 * 8) = {x[2 * i], x[2 * i + 1]};
+        }
+    }
+    __device__ __forceinline__ void put_whole(const cuda_product &p, size_t row, int first)
+    {
+        CUDA_UNROLL
+        for (int from = 0; from < columns; from += SOME) {
+            finish_some(p, row, first, from);
+            CUDA_IN_ORDER;
+        }
+        if (p.halves.data)
+            put_halves((uint16_t *)p.halves.data + row * p.halves.stride + first, p.halves.stride * 8, 0, columns,
+                       [&](float x, float y) { return round_pair(p.halves, x, y); });
+        if (p.keep) {
+            uint16_t *const keep = (uint16_t *)p.keep + (first - p.keep_first);
+            const ptrdiff_t to = (ptrdiff_t)p.keep_rows[row] * p.keep_stride;
+            put_halves(keep + to, (ptrdiff_t)p.keep_rows[row + 8] * p.keep_stride - to, p.keep_first - first,
+                       p.keep_first + p.keep_count - first, [](float x, float y) {
+                           const __half2 h = __floats2half2_rn(x, y);
+                           return *(const uint32_t *)&h;
+                       });
+        }
+    }
+    // Columns begin .. end - 1 of the tile, rows `apart` numbers apart: four lanes exchange what they have of a row, so that
+    // each writes 16 bytes.
+    template <typename F>
+    __device__ __forceinline__ void put_halves(uint16_t *to, ptrdiff_t apart, int begin, int end, F pack)
+    {
+        const int q = threadIdx.x % 4;
+        CUDA_UNROLL
+        for (int i = 0; i < columns / 16; i++) {
+            const int at = i / 2 * 32 + 8 * q;
+            uint32_t v[4];
+            CUDA_UNROLL
+            for (int j = 0; j < 4; j++) {
+                const float *const x = total + (i / 2 * 4 + j) * 4 + i % 2 * 2;
+                v[j] = pack(x[0], x[1]);
+            }
+            const uint4 y = exchange(v, q);
+            if (at >= begin && at < end) *(uint4 *)(to + i % 2 * apart + at) = y;
+        }
+    }
+    // v[j] of lane s becomes word s of lane j.
+    static __device__ __forceinline__ uint4 exchange(const uint32_t v[4], int q)
+    {
+        const bool odd = q & 1, high = q & 2;
+        const uint32_t a = __shfl_xor_sync(~0u, odd ? v[0] : v[1], 1), b = __shfl_xor_sync(~0u, odd ? v[2] : v[3], 1);
+        const uint32_t w[4] = {odd ? a : v[0], odd ? v[1] : a, odd ? b : v[2], odd ? v[3] : b};
+        const uint32_t c = __shfl_xor_sync(~0u, high ? w[0] : w[2], 2), d = __shfl_xor_sync(~0u, high ? w[1] : w[3], 2);
+        return {high ? c : w[0], high ? d : w[1], high ? w[2] : c, high ? w[3] : d};
+    }
     template <int high> __device__ __forceinline__ void put(const cuda_product &p, const place &t)
     {
         const int lane = threadIdx.x % 32, row = threadIdx.x / 32 * 16 + lane / 4;
+        if (p.plain && t.rows == high && t.col + columns <= p.n) {
+            put_whole(p, (size_t)(t.row + row), t.col);
+            return;
+        }
         CUDA_UNROLL
         for (int j = 0; j < columns / 8; j += 4) {
             float some[1][4][4];
@@ -143,7 +233,7 @@ static __device__ __forceinline__ void multiply_all(const cuda_product &p, job &
 }
 
 template <typename S, int groups, int columns, bool kept>
-static __global__ void __launch_bounds__(GROUP *groups + 32)
+static __global__ void __launch_bounds__(shape<groups, columns, kept>::THREADS, 1)
     multiply_wide(cuda_product p, const CUDA_CONSTANT tensor_map a, const CUDA_CONSTANT tensor_map w)
 {
     typedef shape<groups, columns, kept> Z;
@@ -163,9 +253,13 @@ static __global__ void __launch_bounds__(GROUP *groups + 32)
     }
     show_barriers();
     __syncthreads();
-    if (threadIdx.x < Z::MULTIPLIERS)
+    if (threadIdx.x < Z::MULTIPLIERS) {
+        if (groups == 2) more_registers<240>();
         multiply_all<S, Z, kept>(p, j);
-    else if (threadIdx.x == Z::MULTIPLIERS)
+        return;
+    }
+    if (groups == 2) fewer_registers<24>();
+    if (threadIdx.x == Z::MULTIPLIERS)
         bring_all<Z, kept>(j, &a, &w);
     else
         wait_for_others();
@@ -181,7 +275,7 @@ static bool launch(cuda_tape *tape, const cuda_product *p, int blocks, const ten
     if (bytes > (size_t)p->shared) return false;
     cuda_allow_shared(tape, (const void *)multiply_wide<S, groups, columns, kept>, bytes);
     CUDA_LAUNCH((multiply_wide<S, groups, columns, kept>), dim3((unsigned)blocks, (unsigned)((p->m + Z::HIGH - 1) / Z::HIGH)),
-                (unsigned)(Z::MULTIPLIERS + 32), bytes, tape, *p, *a, *w);
+                (unsigned)Z::THREADS, bytes, tape, *p, *a, *w);
     return true;
 }
 
@@ -211,5 +305,8 @@ template <typename S> static bool run(cuda_tape *tape, const cuda_product *p)
 bool cuda_run_wide(cuda_tape *tape, const cuda_product *p)
 {
     if (!p->warp_groups || !p->rounded || p->groups || p->a_rows || p->w_rows) return false;
-    return p->type == CUDA_F16 ? run<rounded<tensor_f16>>(tape, p) : run<rounded<tensor_bf16>>(tape, p);
+    cuda_product q = *p;
+    q.plain = p->paired && (p->act == DGM_ACT_NONE || p->act == DGM_ACT_RELU) && (!p->keep || ((uintptr_t)p->keep % 16 == 0 && p->keep_stride % 8 == 0 && p->keep_first % 8 == 0 &&
+                                         p->keep_count % 8 == 0));
+    return p->type == CUDA_F16 ? run<rounded<tensor_f16>>(tape, &q) : run<rounded<tensor_bf16>>(tape, &q);
 }

@@ -14,6 +14,7 @@
 #define CUDA_NOINLINE
 #define CUDA_UNROLL
 #define CUDA_UNROLL_4
+#define CUDA_IN_ORDER
 #define CUDA_DYNAMIC_SHARED(type, name) type *name = (type *)softcuda_dynamic_shared()
 
 struct softcuda_mma {
@@ -168,6 +169,14 @@ inline void commit_group_mma()
 }
 
 template <int others> void wait_group_mma()
+{
+}
+
+template <int count> void more_registers()
+{
+}
+
+template <int count> void fewer_registers()
 {
 }
 
