@@ -94,11 +94,13 @@ typedef struct dgm_align_list {
 // bias: NULL, or [count, 2 * reach - 1], which is added to the scores by how far apart query and key
 // are: bias[h][reach - 1 + j - p] for key j of a path and the query that is its place p. With entries
 // that is the last one; without, query i is row i of the keys itself. No path is longer than reach.
+// precision: the model's; a device may take numbers of f32 rows for what its caches would have made of them.
 typedef struct dgm_heads {
     int count, dk, dv;
     float scale;
     const dgm_vector *bias;
     int reach;
+    dgm_precision precision;
 } dgm_heads;
 
 // Scratch that attentions over heads need for rows of up to `keys` keys: part of a state's size.

@@ -93,7 +93,7 @@ _Static_assert(ROWS == sizeof(dgm_backend_ops) / sizeof(void (*)(void)),
 
 // ---- rounds -------------------------------------------------------------------------------------
 
-enum { SCRATCH = 512 << 20, BLOCKS = 256 };
+enum { SCRATCH = 512 << 20, BLOCKS = 1024 };
 
 static void *blocks[BLOCKS];
 static int block_count;

@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Attention: a warp per query and head where heads are narrow (attend_narrow), else a block.
+// Attention: on tensor cores where that may be (attend_tiles.cu), else a warp per query and head where heads are
+// narrow (attend_narrow), else a block.
 //
 // A block walks over keys KEYS at a time: a warp makes the score of a key, the block the softmax of the
 // chunk, its threads the columns of the sum; what came before is rescaled (a running softmax). The
 // order depends on the query's own keys alone.
-#include <stddef.h>
-
-#include "backend/cuda/device_math.cuh"
-#include "backend/cuda/kernels_cuda.h"
+#include "backend/cuda/attend.cuh"
 
 enum { THREADS = 128, WARPS = THREADS / 32, KEYS = 128 };
 
 static __device__ float load(const void *data, int half, size_t at)
 {
     return half ? __half2float(((const __half *)data)[at]) : ((const float *)data)[at];
-}
-
-static __device__ size_t key_row(const cuda_attention &a, int first, int j)
-{
-    return a.entries ? (size_t)a.entries[first + j] : (size_t)first * a.unit + j;
 }
 
 // Of one key, by a whole warp; every lane has it.
@@ -33,14 +26,6 @@ static __device__ float score(const cuda_attention &a, const float *q, int head,
     }
     for (int n = 16; n; n /= 2) sum += __shfl_xor_sync(~0u, sum, n);
     return a.additive ? sum : sum * a.scale;
-}
-
-// What is added to the scores of query i: that of key j at [j].
-static __device__ const float *bias_of(const cuda_attention &a, int i, int head)
-{
-    if (!a.bias) return nullptr;
-    const int place = a.entries ? a.length[i] - 1 : i - a.first[i];
-    return a.bias + (size_t)head * (2 * a.reach - 1) + (a.reach - 1 - place);
 }
 
 // Scores of keys from .. from + n - 1 into shared memory; returns their maximum.
@@ -74,7 +59,7 @@ template <int columns> static __global__ void __launch_bounds__(THREADS) attend(
         total = fmaf(total, keep, block_sum<THREADS>(part, scratch));
         for (int c = 0; c < columns; c++) sum[c] *= keep;
         for (int j = 0; j < count; j++) {
-            const size_t at = key_row(a, first, from + j) * a.v_stride + (size_t)head * a.dv;
+            const size_t at = (size_t)key_row(a, first, from + j) * a.v_stride + (size_t)head * a.dv;
             for (int c = 0; c < columns; c++) {
                 const int d = threadIdx.x + c * THREADS;
                 if (d < a.dv) sum[c] = fmaf(scores[j], load(a.v, a.half, at + d), sum[c]);
@@ -141,7 +126,7 @@ template <int columns> static __global__ void __launch_bounds__(THREADS) attend_
         int row = 0;
         float s = -INFINITY;
         if (lane < count) {
-            row = (int)key_row(a, first, from + lane);
+            row = key_row(a, first, from + lane);
             s = narrow_score(a, queries[warp], (size_t)row * a.k_stride + (size_t)head * a.dk);
             if (bias) s += bias[from + lane];
         }
@@ -167,142 +152,12 @@ template <int columns> static __global__ void __launch_bounds__(THREADS) attend_
     }
     float *out = a.out.data + (size_t)i * a.out.stride + (size_t)head * a.dv;
     CUDA_UNROLL
-    for (int c = 0; c < columns; c++)
-        if (lane + 32 * c < a.dv) out[lane + 32 * c] = sum[c] / total;
-}
-
-// ---- heads of 32, 64 or 128 halves ---------------------------------------------------------------
-
-// `lanes` lanes share a key, 16 bytes each, so that a warp sees 32 / lanes keys at a time, and AHEAD times as many are
-// under way. Every such group of lanes has a running softmax of its own; at the end they are put together.
-template <int lanes> struct group {
-    enum { KEYS = 32 / lanes, AHEAD = lanes == 4 ? 4 : 8 };
-    float most, total, sum[8];
-    __device__ __forceinline__ void add(const float s[AHEAD], const uint4 v[AHEAD])
-    {
-        float now = most;
-        CUDA_UNROLL
-        for (int u = 0; u < AHEAD; u++) now = fmaxf(now, s[u]);
-        if (now == -INFINITY) return;
-        rescale(now);
-        CUDA_UNROLL
-        for (int u = 0; u < AHEAD; u++) {
-            const float weight = expf(s[u] - now);
-            const uint32_t pairs[4] = {v[u].x, v[u].y, v[u].z, v[u].w};
-            total += weight;
-            CUDA_UNROLL
-            for (int h = 0; h < 4; h++) {
-                const float2 x = __half22float2(*(const __half2 *)&pairs[h]);
-                sum[2 * h] = fmaf(weight, x.x, sum[2 * h]);
-                sum[2 * h + 1] = fmaf(weight, x.y, sum[2 * h + 1]);
-            }
-        }
+    for (int c = 0; c < columns; c++) {
+        const int d = lane + 32 * c;
+        if (d >= a.dv) continue;
+        out[d] = sum[c] / total;
+        if (a.halves.data) put_one(a.halves, i, head * a.dv + d, sum[c] / total);
     }
-    __device__ __forceinline__ void rescale(float now)
-    {
-        const float keep = most == -INFINITY ? 0.0f : expf(most - now);
-        total *= keep;
-        CUDA_UNROLL
-        for (int d = 0; d < 8; d++) sum[d] *= keep;
-        most = now;
-    }
-    // With the group of the lanes that are `apart` away.
-    __device__ __forceinline__ void join(int apart)
-    {
-        const float other = __shfl_xor_sync(~0u, most, apart), now = fmaxf(most, other);
-        if (now > -INFINITY) rescale(now);
-        total += __shfl_xor_sync(~0u, total, apart);
-        CUDA_UNROLL
-        for (int d = 0; d < 8; d++) sum[d] += __shfl_xor_sync(~0u, sum[d], apart);
-    }
-};
-
-static __device__ __forceinline__ float dot_8(const float q[8], const uint4 k)
-{
-    const uint32_t pairs[4] = {k.x, k.y, k.z, k.w};
-    float sum = 0;
-    CUDA_UNROLL
-    for (int h = 0; h < 4; h++) {
-        const float2 x = __half22float2(*(const __half2 *)&pairs[h]);
-        sum = fmaf(q[2 * h], x.x, sum);
-        sum = fmaf(q[2 * h + 1], x.y, sum);
-    }
-    return sum;
-}
-
-// The warps of a block have neighbouring heads of a row: what they read lies side by side.
-template <int lanes> static __global__ void __launch_bounds__(THREADS) attend_halves(cuda_attention a)
-{
-    typedef group<lanes> G;
-    const int which = blockIdx.x * WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
-    const int i = which / a.heads, head = which % a.heads;
-    const bool work = i < a.q.rows;
-    next_may_start();
-    const int first = work ? a.first[i] : 0, n = work ? a.length[i] : 0; // were there before any kernel of this tape
-    const int part = lane % lanes * 8, key = lane / lanes;
-    wait_for_others();
-    if (!work) return;
-    const float4 *from = (const float4 *)(a.q.data + (size_t)i * a.q.stride + (size_t)head * a.dk + part);
-    const float4 low = from[0], high = from[1];
-    const float q[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-    const float *bias = bias_of(a, i, head);
-    const __half *keys = (const __half *)a.k + (size_t)head * a.dk + part;
-    const __half *values = (const __half *)a.v + (size_t)head * a.dv + part;
-    G own = {-INFINITY, 0.0f, {}};
-    for (int j = key; j - key < n; j += G::KEYS * G::AHEAD) {
-        uint4 k[G::AHEAD], v[G::AHEAD];
-        float s[G::AHEAD];
-        CUDA_UNROLL
-        for (int u = 0; u < G::AHEAD; u++) {
-            const int at = j + u * G::KEYS;
-            const size_t row = key_row(a, first, at < n ? at : n - 1);
-            k[u] = *(const uint4 *)(keys + row * a.k_stride);
-            v[u] = *(const uint4 *)(values + row * a.v_stride);
-        }
-        CUDA_UNROLL
-        for (int u = 0; u < G::AHEAD; u++) {
-            const int at = j + u * G::KEYS;
-            s[u] = dot_8(q, k[u]);
-            CUDA_UNROLL
-            for (int h = lanes / 2; h; h /= 2) s[u] += __shfl_xor_sync(~0u, s[u], h);
-            s[u] = at < n ? s[u] * a.scale + (bias ? bias[at] : 0.0f) : -INFINITY;
-        }
-        own.add(s, v);
-    }
-    CUDA_UNROLL
-    for (int h = lanes; h < 32; h *= 2) own.join(h);
-    if (key) return;
-    float4 *to = (float4 *)(a.out.data + (size_t)i * a.out.stride + (size_t)head * a.dv + part);
-    const float *x = own.sum, by = 1.0f / own.total;
-    to[0] = {x[0] * by, x[1] * by, x[2] * by, x[3] * by};
-    to[1] = {x[4] * by, x[5] * by, x[6] * by, x[7] * by};
-    if (a.halves.data)
-        *(uint4 *)((uint16_t *)a.halves.data + (size_t)i * a.halves.stride + (size_t)head * a.dv + part) = {
-            round_pair(a.halves, x[0] * by, x[1] * by), round_pair(a.halves, x[2] * by, x[3] * by),
-            round_pair(a.halves, x[4] * by, x[5] * by), round_pair(a.halves, x[6] * by, x[7] * by)};
-}
-
-static bool by_16(const void *p, int stride, int elem)
-{
-    return (uintptr_t)p % 16 == 0 && stride * elem % 16 == 0;
-}
-
-static bool run_halves(cuda_tape *tape, const cuda_attention *a)
-{
-    const unsigned grid = (unsigned)((a->q.rows * a->heads + WARPS - 1) / WARPS);
-    const bool fits = a->half && !a->additive && a->dk == a->dv && by_16(a->k, a->k_stride, 2) &&
-                      by_16(a->v, a->v_stride, 2) && by_16(a->q.data, a->q.stride, 4) &&
-                      by_16(a->out.data, a->out.stride, 4);
-    if (fits && a->dk == 32)
-        CUDA_LAUNCH(attend_halves<4>, grid, THREADS, 0, tape, *a);
-    else if (fits && a->dk == 64)
-        CUDA_LAUNCH(attend_halves<8>, grid, THREADS, 0, tape, *a);
-    else if (fits && a->dk == 128)
-        CUDA_LAUNCH(attend_halves<16>, grid, THREADS, 0, tape, *a);
-    else
-        return false;
-    cuda_tape_made(tape, a->out, 0, offsetof(cuda_attention, halves));
-    return true;
 }
 
 static void run_narrow(cuda_tape *tape, cuda_attention a)
@@ -315,11 +170,12 @@ static void run_narrow(cuda_tape *tape, cuda_attention a)
         CUDA_LAUNCH(attend_narrow<2>, grid, THREADS, 0, tape, a);
     else
         CUDA_LAUNCH(attend_narrow<4>, grid, THREADS, 0, tape, a);
+    cuda_tape_made(tape, a.out, 0, offsetof(cuda_attention, halves));
 }
 
 void cuda_run_attend(cuda_tape *tape, const cuda_attention *a)
 {
-    if (a->q.rows <= 0 || run_halves(tape, a)) return;
+    if (a->q.rows <= 0 || cuda_run_attend_tiles(tape, a)) return;
     if (!a->additive && a->dk <= NARROW && a->dv <= NARROW) {
         run_narrow(tape, *a);
         return;

@@ -9,31 +9,49 @@
 
 // ---- paths --------------------------------------------------------------------------------------
 
-// first, length and entries lie one behind the other, and are sent together.
+// first, length and entries, or groups where there are none, lie one behind the other, and are sent together.
 dgm_bytes cuda_paths_bytes(const dgm_backend *b, int rows, size_t entry_count)
 {
     (void)b;
-    const size_t numbers = (size_t)rows * sizeof(int32_t);
-    return (dgm_bytes){.host = dgm_arena_cost(sizeof(dgm_paths)) + dgm_arena_cost(numbers),
-                       .device = dgm_arena_cost(2 * numbers + entry_count * sizeof(int32_t))};
+    const size_t numbers = (size_t)rows * sizeof(int32_t), size = sizeof(int32_t);
+    const size_t more = entry_count > (size_t)rows ? entry_count : (size_t)rows + 1;
+    return (dgm_bytes){.host = dgm_arena_cost(sizeof(dgm_paths)) + dgm_arena_cost(numbers) + dgm_arena_cost(numbers + size),
+                       .device = dgm_arena_cost(2 * numbers + more * size)};
+}
+
+// Where groups of neighbours with the same keys begin, and where the last one ends; returns how many there are.
+static int find_groups(int rows, const int32_t *first, const int32_t *length, int32_t *groups)
+{
+    int count = 0;
+    for (int i = 0; i < rows; i++) {
+        const bool same = i > 0 && first[i] == first[i - 1] && length[i] == length[i - 1];
+        if (!same || i - groups[count - 1] == CUDA_GROUP) groups[count++] = i;
+    }
+    groups[count] = rows;
+    return count;
 }
 
 const dgm_paths *cuda_paths(dgm_exec *x, int rows, const int32_t *first, const int32_t *length,
                             const int32_t *entries, int entry_count)
 {
-    const size_t n = (size_t)rows, more = entries ? (size_t)entry_count : 0, size = sizeof(int32_t);
+    const size_t n = (size_t)rows, size = sizeof(int32_t);
     dgm_paths *p = dgm_arena_alloc(&x->host, sizeof *p);
     int32_t *lengths = DGM_ARENA_ARRAY(&x->host, int32_t, n);
+    int32_t *groups = entries ? NULL : DGM_ARENA_ARRAY(&x->host, int32_t, n + 1);
+    const int count = entries ? rows : find_groups(rows, first, length, groups);
+    const size_t more = entries ? (size_t)entry_count : (size_t)count + 1;
     int32_t *there = DGM_ARENA_ARRAY(&x->device, int32_t, 2 * n + more);
     memcpy(lengths, length, n * size);
     *p = (dgm_paths){.ops = &cuda_ops,
                      .first = there,
                      .length = there + n,
                      .entries = entries ? there + 2 * n : NULL,
+                     .groups = entries ? NULL : there + 2 * n,
                      .rows = rows,
+                     .group_count = count,
                      .host_length = lengths};
-    const cuda_part parts[] = {{first, n * size}, {length, n * size}, {entries, more * size}};
-    cuda_send_parts(x, there, parts, entries ? 3 : 2);
+    const cuda_part parts[] = {{first, n * size}, {length, n * size}, {entries ? entries : groups, more * size}};
+    cuda_send_parts(x, there, parts, 3);
     return p;
 }
 
@@ -99,7 +117,32 @@ static cuda_attention args_of(dgm_mat out, dgm_mat q, const dgm_paths *p)
                          .first = p->first,
                          .length = p->length,
                          .entries = p->entries,
-                         .unit = 1};
+                         .unit = 1,
+                         .groups = p->groups,
+                         .group_count = p->group_count};
+}
+
+// Whether f32 keys and values count as the halves that caches of such a model have. bf16 has a range that these lack.
+static bool counts_as_halves(dgm_precision p)
+{
+    return p != DGM_PRECISION_F32 && p != DGM_PRECISION_BF16;
+}
+
+// Queries, keys and values are read as halves where whoever made them can leave such beside them; where not, the kernel
+// rounds in the same way.
+static void use_halves(dgm_exec *x, cuda_attention *a, dgm_mat k, dgm_mat v)
+{
+    cuda_tape *t = cuda_tape_of(x);
+    const cuda_halves q = cuda_tape_halves(t, a->q, 0), keys = cuda_tape_halves(t, cuda_view(k), 0);
+    const cuda_halves values = cuda_tape_halves(t, cuda_view(v), 0);
+    if (((uintptr_t)q.data | (uintptr_t)keys.data | (uintptr_t)values.data) % 16) return;
+    a->q_halves = q;
+    if (!keys.data || !values.data) return;
+    a->half = 1;
+    a->k = keys.data;
+    a->v = values.data;
+    a->k_stride = keys.stride;
+    a->v_stride = values.stride;
 }
 
 void cuda_attend(dgm_exec *x, dgm_mat out, dgm_mat q, dgm_mat k, dgm_mat v, const dgm_heads *heads,
@@ -117,7 +160,11 @@ void cuda_attend(dgm_exec *x, dgm_mat out, dgm_mat q, dgm_mat k, dgm_mat v, cons
     a.scale = heads->scale;
     a.bias = heads->bias ? heads->bias->data : NULL;
     a.reach = heads->reach;
-    run(x, &a, p, align);
+    a.round = !a.half && counts_as_halves(heads->precision);
+    cuda_attention rounded = a;
+    if (a.round && cuda_tiles_fit(&a)) use_halves(x, &rounded, k, v);
+    cuda_run_attend(cuda_tape_of(x), &rounded);
+    if (align) want_weights(x, &a, p, align);
 }
 
 void cuda_attend_add(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_vector *w, dgm_mat k, dgm_mat v,

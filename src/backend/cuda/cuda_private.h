@@ -51,7 +51,8 @@ struct dgm_gathered {
 struct dgm_paths {
     const dgm_backend_ops *ops;
     const int32_t *first, *length, *entries; // device; entries NULL: rows themselves
-    int rows;
+    const int32_t *groups;                   // device, without entries: of queries with the same keys
+    int rows, group_count;
     const int32_t *host_length; // for the sizes of alignments
 };
 

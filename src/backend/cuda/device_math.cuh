@@ -50,6 +50,11 @@ static __device__ __forceinline__ void put_pair(const cuda_halves &h, int row, i
     *(uint32_t *)((uint16_t *)h.data + (size_t)row * h.stride + col) = round_pair(h, x, y);
 }
 
+static __device__ __forceinline__ void put_one(const cuda_halves &h, int row, int col, float x)
+{
+    ((uint16_t *)h.data)[(size_t)row * h.stride + col] = (uint16_t)round_pair(h, x, x);
+}
+
 // Every thread of the block gets the result; scratch holds a number a warp.
 template <int threads, typename Fold>
 static __device__ __forceinline__ float block_fold(float x, float *scratch, Fold fold)

@@ -137,16 +137,23 @@ void cuda_run_quantize(cuda_tape *tape, int8_t *q, int ldq, float *scale, cuda_r
 // Largest |x| of each row.
 void cuda_run_largest(cuda_tape *tape, float *out, cuda_rows in);
 
-// ---- attend.cu ----------------------------------------------------------------------------------
+// ---- attend.cu, attend_tiles.cu -----------------------------------------------------------------
+
+enum { CUDA_GROUP = 16 };
 
 typedef struct cuda_attention {
     cuda_rows out, q;
     const void *k, *v; // rows of f32 or halves
     int k_stride, v_stride, half;
+    int round;            // f32 keys and values count as halves,
+    cuda_halves q_halves; // as queries, which may be here, rounded before
     int heads, dk, dv;
     float scale;
     const int32_t *first, *length, *entries; // entries NULL: rows first * unit ..
     int unit;                                // rows that a step of `first` means
+    // Queries groups[g] .. groups[g + 1] - 1, CUDA_GROUP at most, have the same first and length. NULL: every query is a group.
+    const int32_t *groups;
+    int group_count;
     const float *additive;                   // w of additive attention; NULL: products
     const float *bias; // [heads, 2 * reach - 1] by distance (backend/ops.h), or NULL
     int reach;
@@ -155,6 +162,8 @@ typedef struct cuda_attention {
 } cuda_attention;
 
 void cuda_run_attend(cuda_tape *tape, const cuda_attention *a);
+// Whether that is done on tensor cores, in halves.
+int cuda_tiles_fit(const cuda_attention *a);
 // Attention weights of queries rows[0 .. count): head, or -1 the mean; those of i go to out + at[i].
 void cuda_run_weights(cuda_tape *tape, const cuda_attention *a, const int32_t *rows, const int32_t *at,
                       int count, int head, float *out);

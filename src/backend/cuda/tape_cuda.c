@@ -250,11 +250,11 @@ cuda_halves cuda_tape_halves(cuda_tape *t, cuda_rows rows, int bf16)
         if (!m.data) return no;
         if (m.data >= end || rows.data >= m.data + (size_t)m.rows * (size_t)m.stride) continue;
         const ptrdiff_t apart = rows.data - m.data;
-        if (apart < 0 || apart % m.stride || rows.stride != m.stride || rows.cols > m.cols) return no;
-        const int first = (int)(apart / m.stride);
-        if (first + rows.rows > m.rows) return no;
+        if (apart < 0 || rows.stride != m.stride) return no;
+        const int first = (int)(apart / m.stride), col = (int)(apart % m.stride);
+        if (first + rows.rows > m.rows || col + rows.cols > m.cols) return no;
         cuda_halves h = ask(t, n, bf16);
-        if (h.data) h.data = (uint16_t *)h.data + (size_t)first * (size_t)h.stride;
+        if (h.data) h.data = (uint16_t *)h.data + (size_t)first * (size_t)h.stride + col;
         return h;
     }
     return no;

@@ -140,7 +140,7 @@ void dgm_transformer_attend(dgm_exec *e, const transformer *t, const stack *side
                             dgm_mat q, dgm_mat kv, const dgm_vector *bias, const dgm_paths *paths)
 {
     const int n = side->inner;
-    const dgm_heads heads = {side->heads, side->dk, side->dk, side->query_scale, bias, t->reach};
+    const dgm_heads heads = {side->heads, side->dk, side->dk, side->query_scale, bias, t->reach, t->precision};
     dgm_op_attend(e, att, q, dgm_mat_cols(kv, kv.cols - 2 * n, n), dgm_mat_cols(kv, kv.cols - n, n),
                   &heads, paths, NULL);
 }

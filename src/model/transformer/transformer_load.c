@@ -289,6 +289,7 @@ static dgm_status load_all(dgm_model *m, load_own own, dgm_error *err)
     transformer *t = dgm_calloc(1, sizeof *t);
     if (!t) return dgm_no_memory(err);
     m->weights = t;
+    t->precision = m->precision;
     t->tokens = 1;
     dgm_vocab_spec target;
     DGM_TRY(dgm_modelfile_vocab(m->file, DGM_TARGET, &target, err));

@@ -85,6 +85,7 @@ typedef struct transformer {
     int widest; // of D and the inner widths of attention
     stack enc, dec;
     int tokens; // of a step: 2 in a decoder of pairs
+    dgm_precision precision;
     decoder_kind cell;
     bool scale_embedding;
     bool rms;   // norms are RMS norms
