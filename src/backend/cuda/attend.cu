@@ -175,7 +175,8 @@ static void run_narrow(cuda_tape *tape, cuda_attention a)
 
 void cuda_run_attend(cuda_tape *tape, const cuda_attention *a)
 {
-    if (a->q.rows <= 0 || cuda_run_attend_tiles(tape, a)) return;
+    // What is stored in halves, or counts as such, always in one way: order of sums.
+    if (a->q.rows <= 0 || (a->round ? cuda_run_attend_tiles(tape, a) : cuda_run_attend_halves(tape, a))) return;
     if (!a->additive && a->dk <= NARROW && a->dv <= NARROW) {
         run_narrow(tape, *a);
         return;

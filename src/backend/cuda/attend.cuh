@@ -22,7 +22,8 @@ static __device__ __forceinline__ const float *bias_of(const cuda_attention &a, 
     return a.bias + (size_t)head * (2 * a.reach - 1) + (a.reach - 1 - place);
 }
 
-// attend_tiles.cu; false: not of such heads.
+// attend_tiles.cu, attend_halves.cu; false: not of such heads.
 bool cuda_run_attend_tiles(cuda_tape *tape, const cuda_attention *a);
+bool cuda_run_attend_halves(cuda_tape *tape, const cuda_attention *a);
 
 #endif

@@ -2,7 +2,7 @@
 // Attention of halves with heads of 32, 64 or 128 on tensor cores: a warp per head and up to 16 queries that
 // look at the same keys, which are read once for all of them.
 //
-// Such queries are a group (attend_cuda.c): neighbours of a sentence in an encoder, hypotheses of one in cross attention.
+// Such queries are a group (attend_cuda.c): neighbours of a sentence in an encoder.
 // A query whose keys are nobody else's is a group of its own: the warp computes 16 rows all the same, and leaves the
 // others away. Rows of a tensor instruction know nothing of each other, and keys are taken in steps that the query's own
 // number of keys gives: a query has the same bits in every group.

@@ -137,7 +137,7 @@ void cuda_run_quantize(cuda_tape *tape, int8_t *q, int ldq, float *scale, cuda_r
 // Largest |x| of each row.
 void cuda_run_largest(cuda_tape *tape, float *out, cuda_rows in);
 
-// ---- attend.cu, attend_tiles.cu -----------------------------------------------------------------
+// ---- attend.cu, attend_tiles.cu, attend_halves.cu -----------------------------------------------
 
 enum { CUDA_GROUP = 16 };
 
