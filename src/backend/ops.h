@@ -120,7 +120,8 @@ typedef struct dgm_block_span {
 } dgm_block_span;
 
 // Stores rows of kv in `layers` memories: of memory l its columns from l * heads * (dk + dv) on, heads
-// * dk keys, then heads * dv values. All spans of all memories at once.
+// * dk keys, then heads * dv values. All spans of all memories at once. kv is used up: what it holds afterwards is
+// not said.
 void dgm_op_blocks_put(dgm_exec *x, const dgm_blocks *memories, int layers, dgm_mat kv,
                        const dgm_block_span *spans, int count);
 // As dgm_op_attend, over blocks: position j of a path without entries lies in block first + j /

@@ -235,7 +235,7 @@ void check_attend_add(cb *c)
 
 static void run_blocks(cb *c, dgm_precision p, int round)
 {
-    enum { SOURCES = 3, PER_SOURCE = 4, BLOCKS = SOURCES * PER_SOURCE, LAYERS = 2 };
+    enum { SOURCES = 3, PER_SOURCE = 4, BLOCKS = SOURCES * PER_SOURCE, LAYERS = 2, COLS = 32 };
     const int rows = round == 0 ? 1 : cb_between(c, 2, MOST), heads = cb_between(c, 1, 8);
     const bool whole = round >= WHOLE;
     const int dk = whole ? whole_width(round) : cb_between(c, 1, 40), dv = whole ? dk : cb_between(c, 1, 40);
@@ -248,7 +248,11 @@ static void run_blocks(cb *c, dgm_precision p, int round)
                                     PER_SOURCE * (SOURCES - 1 - i)};
         total += spans[i].rows;
     }
-    const float *kv = cb_floats(c, (size_t)total * (size_t)width * LAYERS, 1);
+    const bool made = round % 2; // by a product
+    const float *kv = cb_floats(c, (size_t)total * (size_t)(made ? COLS : width * LAYERS), made ? 0.3f : 1);
+    cb_tensor weights;
+    if (made) cb_matrix(c, &weights, DGM_TYPE_F32, width * LAYERS, COLS);
+    const dgm_linear_part part = {.weight = &weights.t};
     const float *q = cb_floats(c, (size_t)rows * (size_t)(heads * dk), 1);
     int32_t *first = cb_ints(c, (size_t)rows, 1), *n = cb_ints(c, (size_t)rows, 1);
     for (int i = 0, source = 0; i < rows; i++) { // neighbours often have one source
@@ -261,7 +265,15 @@ static void run_blocks(cb *c, dgm_precision p, int round)
         dgm_blocks b[LAYERS];
         for (int l = 0; l < LAYERS; l++)
             b[l] = dgm_exec_blocks(s->x, BLOCKS, heads, dk, dv, cb_side_precision(s, p));
-        dgm_op_blocks_put(s->x, b, LAYERS, cb_put(s, kv, total, width * LAYERS), spans, SOURCES);
+        dgm_mat from = cb_put(s, kv, total, made ? COLS : width * LAYERS);
+        dgm_linear *layer = NULL;
+        if (made) {
+            cb_load(c, s, &part, 1, cb_side_precision(s, p), &layer);
+            dgm_mat in = from;
+            from = dgm_exec_mat(s->x, total, width * LAYERS);
+            dgm_op_linear(s->x, from, in, layer, DGM_ACT_NONE, NULL);
+        }
+        dgm_op_blocks_put(s->x, b, LAYERS, from, spans, SOURCES);
         dgm_mat out = cb_room(s, rows, heads * dv), queries = cb_put(s, q, rows, heads * dk);
         const dgm_paths *paths = dgm_op_paths(s->x, rows, first, n, NULL, 0);
         const float scale = 1 / sqrtf((float)dk);
@@ -280,8 +292,9 @@ static void run_blocks(cb *c, dgm_precision p, int round)
             cb_same_row(c, s, dgm_mat_rows(out, i, 1), alone);
             dgm_exec_reset(s->x, mark);
         }
+        if (made) dgm_linear_free(s->backend, &layer);
     }
-    cb_compare(c, CB_ROUNDED, attend_bound(p));
+    cb_compare(c, made ? CB_PRODUCT : CB_ROUNDED, attend_bound(p) + (made ? 4 * cb_product_bound(p, COLS) : 0));
 }
 
 void check_attend_blocks(cb *c)

@@ -240,25 +240,59 @@ void cuda_run_weights(cuda_tape *tape, const cuda_attention *a, const int32_t *r
 
 // ---- memory of sources --------------------------------------------------------------------------
 
-static __global__ void put_span(void *memory, int half, int width, int unit, cuda_rows kv,
-                                const cuda_span *spans)
+// 8 numbers that begin at multiples of 16 bytes, or one.
+template <int each> static __device__ __forceinline__ void put(const cuda_put &p, void *memory, size_t to, size_t from)
 {
-    begin_kernel();
-    const cuda_span span = spans[blockIdx.x];
-    for (int r = blockIdx.y; r < span.rows; r += gridDim.y) {
-        const float *from = kv.data + (size_t)(span.row + r) * kv.stride;
-        const size_t to = ((size_t)span.first * unit + r) * width;
-        for (int j = threadIdx.x; j < width; j += THREADS)
-            if (half)
-                ((__half *)memory)[to + j] = __float2half_rn(from[j]);
-            else
-                ((float *)memory)[to + j] = from[j];
+    if constexpr (each == 1) {
+        const float x = load(p.kv, p.rounded, from);
+        if (p.half)
+            ((uint16_t *)memory)[to] = (uint16_t)pack_f16(x, x);
+        else
+            ((float *)memory)[to] = x;
+    } else if (p.rounded) {
+        *(uint4 *)((uint16_t *)memory + to) = *(const uint4 *)((const uint16_t *)p.kv + from);
+    } else {
+        const float4 *x = (const float4 *)((const float *)p.kv + from), low = x[0], high = x[1];
+        if (p.half) {
+            *(uint4 *)((uint16_t *)memory + to) = {pack_f16(low.x, low.y), pack_f16(low.z, low.w),
+                                                   pack_f16(high.x, high.y), pack_f16(high.z, high.w)};
+        } else {
+            float4 *y = (float4 *)((float *)memory + to);
+            y[0] = low;
+            y[1] = high;
+        }
     }
 }
 
-void cuda_run_put(cuda_tape *tape, void *memory, int half, int width, int unit, cuda_rows kv,
-                  const cuda_span *spans, int count)
+enum { PUT_BLOCKS = 32 }; // share a span
+
+template <int each> static __global__ void __launch_bounds__(THREADS) put_spans(cuda_put p, const cuda_span *spans)
 {
-    const dim3 grid((unsigned)count, 16);
-    if (count > 0) CUDA_LAUNCH(put_span, grid, THREADS, 0, tape, memory, half, width, unit, kv, spans);
+    begin_kernel();
+    const cuda_span span = spans[blockIdx.x];
+    const int per_layer = p.width / each, per_row = p.layers * per_layer, all = span.rows * per_row;
+    CUDA_UNROLL_4
+    for (int i = (int)(blockIdx.y * THREADS + threadIdx.x); i < all; i += PUT_BLOCKS * THREADS) {
+        const int row = i / per_row, rest = i % per_row, layer = rest / per_layer, col = rest % per_layer * each;
+        const size_t to = ((size_t)span.first * p.unit + row) * p.width + col;
+        put<each>(p, p.memory[layer], to, (size_t)(span.row + row) * p.stride + layer * p.width + col);
+    }
+}
+
+static bool by_8(const cuda_put *p)
+{
+    uintptr_t all = (uintptr_t)p->kv | (uintptr_t)(p->width % 8 * 2) | (uintptr_t)(p->stride % 8 * 2);
+    for (int l = 0; l < p->layers; l++) all |= (uintptr_t)p->memory[l];
+    return all % 16 == 0;
+}
+
+void cuda_run_put(cuda_tape *tape, const cuda_put *p, const cuda_span *spans, int count)
+{
+    const dim3 grid((unsigned)count, PUT_BLOCKS);
+    if (count <= 0) return;
+    if (by_8(p))
+        CUDA_LAUNCH(put_spans<8>, grid, THREADS, 0, tape, *p, spans);
+    else
+        CUDA_LAUNCH(put_spans<1>, grid, THREADS, 0, tape, *p, spans);
+    cuda_tape_made_none(tape);
 }

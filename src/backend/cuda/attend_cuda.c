@@ -183,17 +183,35 @@ void cuda_attend_add(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_vector *w, d
 
 // ---- blocks -------------------------------------------------------------------------------------
 
+// Halves of kv as the product before leaves them, which are then all that it writes: kv is read here only.
+static cuda_halves take_halves(dgm_exec *x, dgm_mat kv)
+{
+    const cuda_halves h = cuda_tape_halves(cuda_tape_of(x), cuda_view(kv), 0);
+    cuda_product *p = cuda_last_product(cuda_tape_of(x), 0);
+    if (h.data && p && p->c == kv.data && p->halves.data == h.data && p->m == kv.rows && p->n == kv.cols) p->c = NULL;
+    return h;
+}
+
 void cuda_blocks_put(dgm_exec *x, const dgm_blocks *memories, int layers, dgm_mat kv,
                      const dgm_block_span *spans, int count)
 {
     _Static_assert(sizeof(dgm_block_span) == sizeof(cuda_span), "the same three numbers");
     cuda_begin(x);
     const cuda_span *sent = cuda_send(x, spans, (size_t)count * sizeof *spans);
-    const int width = memories->heads * (memories->dk + memories->dv);
     if (!sent) return;
-    for (int l = 0; l < layers; l++)
-        cuda_run_put(cuda_tape_of(x), memories[l].data, memories[l].elem == sizeof(uint16_t), width,
-                     DGM_BLOCK_POSITIONS, cuda_view(dgm_mat_cols(kv, l * width, width)), sent, count);
+    cuda_put put = {.half = memories->elem == sizeof(uint16_t),
+                    .width = memories->heads * (memories->dk + memories->dv),
+                    .unit = DGM_BLOCK_POSITIONS};
+    const cuda_halves h = put.half ? take_halves(x, kv) : (cuda_halves){0};
+    put.rounded = h.data != NULL;
+    put.stride = h.data ? h.stride : kv.stride;
+    for (int l = 0; l < layers; l += put.layers) {
+        const size_t col = (size_t)l * (size_t)put.width;
+        put.layers = layers - l < CUDA_LAYERS ? layers - l : CUDA_LAYERS;
+        put.kv = h.data ? (const void *)((const uint16_t *)h.data + col) : (const float *)kv.data + col;
+        for (int i = 0; i < put.layers; i++) put.memory[i] = memories[l + i].data;
+        cuda_run_put(cuda_tape_of(x), &put, sent, count);
+    }
 }
 
 void cuda_attend_blocks(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_blocks *b, float scale,

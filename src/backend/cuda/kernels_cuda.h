@@ -172,8 +172,17 @@ typedef struct cuda_span {
     int row, rows, first;
 } cuda_span;
 
-void cuda_run_put(cuda_tape *tape, void *memory, int half, int width, int unit, cuda_rows kv,
-                  const cuda_span *spans, int count);
+enum { CUDA_LAYERS = 16 }; // of one launch
+
+typedef struct cuda_put {
+    void *memory[CUDA_LAYERS]; // of layer l: columns l * width .. of kv, as f32
+    int half;                  // or halves
+    int layers, width, unit;
+    const void *kv;
+    int stride, rounded; // rounded: kv has halves, and so have memories
+} cuda_put;
+
+void cuda_run_put(cuda_tape *tape, const cuda_put *p, const cuda_span *spans, int count);
 
 // ---- rank.cu ------------------------------------------------------------------------------------
 
