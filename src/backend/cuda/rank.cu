@@ -8,7 +8,8 @@
 // The k best: every thread finds the best of its own tokens; the k-th of these is a bound that at
 // least k values reach, so whatever is among the k best reaches it too. Those few are collected and
 // sorted: higher first, of equals the lower token. If there are too many (ties), or k is large, the
-// best are found one after the other.
+// best are found one after the other. Where a row's values are its logits, threads remember how high their
+// tokens were, a stretch at a time, while they sum: few stretches are read again.
 #include "backend/cuda/device_math.cuh"
 #include "backend/cuda/kernels_cuda.h"
 
@@ -51,8 +52,6 @@ static __device__ bool may_choose(const tokens &s, int32_t token)
 }
 
 #define EACH(i, n) for (int i = threadIdx.x; i < (n); i += THREADS)
-// Several at a time, so that what they read is on its way together.
-#define EACH_4(i, n) CUDA_UNROLL_4 EACH(i, n)
 
 // A sum of exp(x - most) that grows.
 struct log_sums {
@@ -66,8 +65,8 @@ struct log_sums {
             sum += expf(x - most);
         }
     }
-    // Four at once: one look at what is largest.
-    __device__ __forceinline__ void add(float4 x)
+    // Four at once: one look at what is largest, which is returned.
+    __device__ __forceinline__ float add(float4 x)
     {
         const float now = fmaxf(fmaxf(x.x, x.y), fmaxf(x.z, x.w));
         if (now > most) {
@@ -75,17 +74,62 @@ struct log_sums {
             most = now;
         }
         if (most > -INFINITY) sum += (expf(x.x - most) + expf(x.y - most)) + (expf(x.z - most) + expf(x.w - most));
+        return now;
     }
 };
 
-// *own: the largest that this thread saw.
-static __device__ float log_sum(const tokens &s, const float *logits, float *scratch, float *own)
+// The tokens of a thread, four at a time, in stretches: the highest value of each.
+struct heights {
+    enum { STRETCHES = 8, AHEAD = 4 }; // AHEAD: fours that are on their way together
+    float of[STRETCHES];
+    int each; // fours of a stretch, the last may have fewer
+    // `count`: fours of the row.
+    __device__ __forceinline__ void sum(const float *logits, int count, log_sums *l)
+    {
+        const int own = (count + THREADS - 1) / THREADS;
+        each = (own + STRETCHES * AHEAD - 1) / (STRETCHES * AHEAD) * AHEAD;
+        CUDA_UNROLL
+        for (int s = 0; s < STRETCHES; s++) {
+            of[s] = -INFINITY;
+            for (int j = s * each; j < (s + 1) * each && j * THREADS < count; j += AHEAD) {
+                float4 x[AHEAD];
+                CUDA_UNROLL
+                for (int h = 0; h < AHEAD; h++) {
+                    const int i = (j + h) * THREADS + (int)threadIdx.x;
+                    x[h] = i < count ? ((const float4 *)logits)[i] : float4{-INFINITY, -INFINITY, -INFINITY, -INFINITY};
+                }
+                CUDA_UNROLL
+                for (int h = 0; h < AHEAD; h++) of[s] = fmaxf(of[s], l->add(x[h]));
+            }
+        }
+    }
+    // f(value, token) of all tokens in stretches that reach the bound.
+    template <typename F> __device__ __forceinline__ void again(const float *v, int count, float bound, F f) const
+    {
+        CUDA_UNROLL
+        for (int s = 0; s < STRETCHES; s++) {
+            if (of[s] < bound) continue;
+            for (int j = s * each; j < (s + 1) * each; j++) {
+                const int i = j * THREADS + (int)threadIdx.x;
+                if (i >= count) break;
+                const float4 x = ((const float4 *)v)[i];
+                f(x.x, 4 * i);
+                f(x.y, 4 * i + 1);
+                f(x.z, 4 * i + 2);
+                f(x.w, 4 * i + 3);
+            }
+        }
+    }
+};
+
+// *own: the largest that this thread saw; *high, of a row without a list: of stretches of all but its last tokens.
+static __device__ float log_sum(const tokens &s, const float *logits, float *scratch, float *own, heights *high)
 {
     log_sums l = {-INFINITY, 0.0f};
     if (s.listed) {
         EACH(i, s.all) l.add(logits[token_at(s, i)]);
     } else { // rows begin at multiples of 128 bytes
-        EACH_4(i, s.all / 4) l.add(((const float4 *)logits)[i]);
+        high->sum(logits, s.all / 4, &l);
         EACH(i, s.all % 4) l.add(logits[s.all / 4 * 4 + i]);
     }
     *own = l.most;
@@ -254,11 +298,12 @@ static __device__ __forceinline__ void collect(float v, int32_t t, float bound, 
     }
 }
 
-// most: the best of this thread's own tokens, of which `never` may not win; or that is not known.
-static __device__ void best_of(const choices &c, const float *v, int k, float most, bool known, int never,
-                               float *value, int32_t *token, int *collected, const result &out)
+// most: the best of this thread's own tokens, of which `never` may not win, and how high its stretches were; or these
+// are not known.
+static __device__ void best_of(const choices &c, const float *v, int k, float most, const heights &high, bool known,
+                               int never, float *value, int32_t *token, int *collected, const result &out)
 {
-    const bool all = !c.limited && !c.s.listed;
+    const bool seen = known && !c.limited && !c.s.listed;
     if (!known || k + never > MOST_K) {
         never = 0;
         most = -INFINITY;
@@ -275,23 +320,15 @@ static __device__ void best_of(const choices &c, const float *v, int k, float mo
     }
     const float bound = bound_of(most, k + never, value, token);
     __syncthreads();
-    if (all) {
-        EACH_4(i, c.count / 4)
-        {
-            const float4 x = ((const float4 *)v)[i];
-            if (fmaxf(fmaxf(x.x, x.y), fmaxf(x.z, x.w)) < bound) continue;
-            collect(x.x, 4 * i, bound, value, token, collected);
-            collect(x.y, 4 * i + 1, bound, value, token, collected);
-            collect(x.z, 4 * i + 2, bound, value, token, collected);
-            collect(x.w, 4 * i + 3, bound, value, token, collected);
-        }
-        EACH(i, c.count % 4)
-            collect(v[c.count / 4 * 4 + i], c.count / 4 * 4 + i, bound, value, token, collected);
+    const auto take = [&](float x, int32_t t) { collect(x, t, bound, value, token, collected); };
+    if (seen) {
+        high.again(v, c.count / 4, bound, take);
+        EACH(i, c.count % 4) take(v[c.count / 4 * 4 + i], c.count / 4 * 4 + i);
     } else {
         EACH(i, c.count)
         {
             const int32_t t = choice(c, i);
-            if (t >= 0) collect(v[t], t, bound, value, token, collected);
+            if (t >= 0) take(v[t], t);
         }
     }
     __syncthreads();
@@ -321,9 +358,10 @@ static __global__ void __launch_bounds__(THREADS) rank_rows(cuda_ranking r)
     const cuda_row_terms &t = r.terms[row];
     const tokens s = tokens_of(t, r.vocabulary);
     float shift = t.base + t.constant, most = -INFINITY;
+    heights high = {};
     for (int p = 0; p < r.parts; p++) {
         const float *logits = r.logits[p] + (size_t)row * r.stride;
-        const float sum = r.normalise ? log_sum(s, logits, scratch, &most) : 0.0f;
+        const float sum = r.normalise ? log_sum(s, logits, scratch, &most, &high) : 0.0f;
         if (r.log_z && threadIdx.x == 0) r.log_z[row * r.parts + p] = sum;
         if (threadIdx.x == 0) z[p] = sum;
         if (!r.arithmetic && r.normalise) shift -= t.lambda * r.weight[p] * sum;
@@ -344,7 +382,7 @@ static __global__ void __launch_bounds__(THREADS) rank_rows(cuda_ranking r)
     const choices c = {s, t.allow, t.allowed != 0, t.allowed ? t.allow.count : s.all};
     const result out = {r.score + (size_t)row * r.k, shift, r.token + (size_t)row * r.k};
     const bool known = r.normalise && are_values(r, t) && !t.allowed; // what a thread saw were values
-    best_of(c, v, r.k, most, known, r.never.count + t.deny.count, value, token, &collected, out);
+    best_of(c, v, r.k, most, high, known, r.never.count + t.deny.count, value, token, &collected, out);
 }
 
 void cuda_run_rank(cuda_tape *tape, const cuda_ranking *r)
