@@ -329,7 +329,8 @@ void dgm_state_close(dgm_state **s)
 void dgm_state_clear(dgm_state *s)
 {
     memset(s->slot_length, 0, (size_t)s->limits.slots * sizeof(int32_t));
-    s->slot_used = 0;
+    s->slot_used = s->slot_packed = 0;
+    s->slot_lowest = 0;
     dgm_row_pool_clear(&s->rows);
 }
 

@@ -64,14 +64,15 @@ struct dgm_model {
     int32_t *owned_prefix[2]; // with room for the tokens of a direction; NULL: it has none
 };
 
-// Node r of the pool is row r. refs = children + (held ? 1 : 0); at 0 the node is free and its
+// Node r of the pool is row r. refs = children + 1 while it is held; at 0 the node is free and its
 // parent loses a reference (only with keep_ancestors; otherwise children do not count).
 typedef struct dgm_row_node {
     int32_t parent; // -1 for a start row
     int32_t slot;
     int32_t position; // tokens fed so far; a start row has 0
-    int32_t refs;
-    bool held, keep; // keep: mark of dgm_retain
+    uint32_t refs : 31, keep : 1; // keep: mark of dgm_retain
+    int32_t path_at;    // where its path begins in the pool's paths,
+    uint32_t path_call; // when they are those of this call; 0: it has none yet
 } dgm_row_node;
 
 typedef struct dgm_row_pool {
@@ -80,6 +81,8 @@ typedef struct dgm_row_pool {
     int32_t *held;      // rows that are held, in no order
     int capacity, free_count, held_count;
     bool keep_ancestors;
+    int32_t *paths[2]; // of the last call of dgm_row_pool_paths and the one before, turn by turn
+    uint32_t path_calls;
 } dgm_row_pool;
 
 // Capacity of the pool for these limits, and of the memory of sources.
@@ -112,8 +115,13 @@ dgm_status dgm_row_pool_open(dgm_row_pool *p, dgm_arena *a, int capacity, bool k
 void dgm_row_pool_clear(dgm_row_pool *p);
 int32_t dgm_row_pool_take(dgm_row_pool *p, int32_t parent, int32_t slot); // -1 when full
 void dgm_row_pool_retain(dgm_row_pool *p, int count, const int32_t *rows);
-// Fills path[0 .. position-1] with the rows from the first fed token to `row` itself.
-void dgm_row_pool_path(const dgm_row_pool *p, int32_t row, int32_t *path);
+// Memory for paths of so many entries in all.
+size_t dgm_row_pool_paths_bytes(size_t entries);
+bool dgm_row_pool_paths_open(dgm_row_pool *p, dgm_arena *a, size_t entries);
+// The entries of new rows: of every row from the first fed token to itself, `tokens` each, row * tokens and those behind.
+// Row i's are length[i] from first[i] on in what is returned, which stays until the call after the next.
+const int32_t *dgm_row_pool_paths(dgm_row_pool *p, int count, const int32_t *rows, int tokens,
+                                  int32_t *first, int32_t *length);
 
 struct dgm_state {
     const dgm_model *model;
@@ -124,6 +132,8 @@ struct dgm_state {
     int32_t *slot_first;  // [slots] where its tokens begin in the memory of sources
     int32_t *slot_order;  // [slots] the used ones, by slot_first
     int slot_used;
+    int32_t slot_lowest; // all below are used
+    int slot_packed;     // so many of slot_order, from the first on, lie end to end
     int32_t *new_slots; // [slots] scratch of dgm_state_fits
     int step_rows;        // capacity of the row pool
     void *storage;        // the architecture's

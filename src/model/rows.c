@@ -4,6 +4,11 @@
 // A row is a node with a pointer to its parent. Freed rows go on a stack, so that the storage
 // behind a row number is reused while it is still in cache. Rows that nobody holds live on while a
 // held row descends from them, if the architecture needs its ancestors (key/value paths).
+//
+// A path is that of the parent and one entry more. The parent was made by the call before, in nearly every search, so
+// its path is copied from there; else it is found by going from parent to parent.
+#include <string.h>
+
 #include "model/model_private.h"
 
 size_t dgm_row_pool_bytes(int capacity)
@@ -38,7 +43,7 @@ int32_t dgm_row_pool_take(dgm_row_pool *p, int32_t parent, int32_t slot)
     if (p->free_count == 0) return -1;
     int32_t row = p->free_list[--p->free_count];
     int32_t position = parent < 0 ? 0 : p->nodes[parent].position + 1;
-    p->nodes[row] = (dgm_row_node){parent, slot, position, 1, true, false};
+    p->nodes[row] = (dgm_row_node){.parent = parent, .slot = slot, .position = position, .refs = 1};
     if (parent >= 0 && p->keep_ancestors) p->nodes[parent].refs++;
     p->held[p->held_count++] = row;
     return row;
@@ -63,17 +68,58 @@ void dgm_row_pool_retain(dgm_row_pool *p, int count, const int32_t *rows)
             p->nodes[row].keep = false;
             p->held[kept++] = row;
         } else {
-            p->nodes[row].held = false;
             drop(p, row);
         }
     }
     p->held_count = kept;
 }
 
-void dgm_row_pool_path(const dgm_row_pool *p, int32_t row, int32_t *path)
+// ---- paths ----------------------------------------------------------------------------------------
+
+size_t dgm_row_pool_paths_bytes(size_t entries)
 {
-    for (int i = p->nodes[row].position; i > 0; i--) {
-        path[i - 1] = row;
-        row = p->nodes[row].parent;
+    return 2 * dgm_arena_cost(entries * sizeof(int32_t));
+}
+
+bool dgm_row_pool_paths_open(dgm_row_pool *p, dgm_arena *a, size_t entries)
+{
+    for (int i = 0; i < 2; i++) p->paths[i] = DGM_ARENA_ARRAY(a, int32_t, entries);
+    return p->paths[0] && p->paths[1];
+}
+
+// The last `tokens` of a path's entries are the row's own.
+static void own_entries(int32_t *end, int32_t row, int tokens)
+{
+    for (int k = 0; k < tokens; k++) end[k - tokens] = row * tokens + k;
+}
+
+static void walk_path(const dgm_row_pool *p, int32_t row, int tokens, int32_t *path)
+{
+    for (int i = p->nodes[row].position; i > 0; i--, row = p->nodes[row].parent)
+        own_entries(path + (size_t)i * (size_t)tokens, row, tokens);
+}
+
+const int32_t *dgm_row_pool_paths(dgm_row_pool *p, int count, const int32_t *rows, int tokens,
+                                  int32_t *first, int32_t *length)
+{
+    const uint32_t before = p->path_calls, call = before + 1 ? before + 1 : 1; // never 0
+    const int32_t *old = p->paths[before % 2];
+    int32_t *paths = p->paths[call % 2], at = 0;
+    for (int i = 0; i < count; i++) {
+        dgm_row_node *node = &p->nodes[rows[i]];
+        const dgm_row_node *parent = &p->nodes[node->parent];
+        const int n = node->position * tokens;
+        if (parent->path_call == before && before) {
+            memcpy(paths + at, old + parent->path_at, (size_t)(n - tokens) * sizeof *paths);
+            own_entries(paths + at + n, rows[i], tokens);
+        } else {
+            walk_path(p, rows[i], tokens, paths + at);
+        }
+        node->path_at = first[i] = at;
+        node->path_call = call;
+        length[i] = n;
+        at += n;
     }
+    p->path_calls = call;
+    return paths;
 }

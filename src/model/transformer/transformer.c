@@ -73,17 +73,23 @@ static dgm_bytes encode_scratch(const dgm_model *m, const dgm_limits *l)
         bytes, dgm_experts_bytes(m->backend, (int)tokens, t->d, t->moe.experts));
 }
 
+// Entries of all paths of a step at most.
+static size_t path_entries(const transformer *t, const dgm_limits *l)
+{
+    if (t->lengths || t->cell != DECODER_ATTENTION) return 0;
+    return (size_t)l->rows * (size_t)t->tokens * (size_t)(l->target + 1);
+}
+
 // Of a step, or of a refine call.
 static dgm_bytes step_scratch(const dgm_model *m, const dgm_limits *l)
 {
     const transformer *t = m->weights;
     const int rows = l->rows * t->tokens;
-    const size_t n = (size_t)rows, paths = t->lengths ? 0 : n * (size_t)(l->target + 1);
+    const size_t n = (size_t)rows, paths = path_entries(t, l);
     const size_t one_set =
         dgm_transformer_buffers_bytes(m->backend, t, rows, dgm_transformer_wide(t));
     dgm_bytes bytes = {
-        .host = dgm_arena_cost(paths * sizeof(int32_t)) +
-                12 * dgm_arena_cost(n * sizeof(int32_t)) + dgm_arena_cost(n * sizeof(float *)),
+        .host = 12 * dgm_arena_cost(n * sizeof(int32_t)) + dgm_arena_cost(n * sizeof(float *)),
         .device = (t->lengths ? 2 : 1) * one_set + dgm_exec_mat_bytes(m->backend, rows, t->d)};
     for (int i = 0; i < 2; i++) // self and cross, of all and of the wanted
         bytes = dgm_bytes_add(
@@ -134,7 +140,8 @@ dgm_bytes dgm_transformer_bytes(const dgm_model *m, const dgm_limits *l)
     const dgm_bytes own = {
         .host = dgm_arena_cost(sizeof(transformer_state)) +
                 dgm_arena_cost(layers * sizeof(dgm_mat)) +
-                dgm_arena_cost(layers * sizeof(dgm_blocks)),
+                dgm_arena_cost(layers * sizeof(dgm_blocks)) +
+                dgm_row_pool_paths_bytes(path_entries(t, l)),
         .device =
             layers * dgm_exec_blocks_bytes(b, source_blocks(l), heads, dk, dk, m->precision) +
             layers * past_bytes(m, l) + dgm_exec_mat_bytes(b, l->rows * t->tokens, t->d) +
@@ -166,7 +173,8 @@ dgm_status dgm_transformer_open(dgm_state *s, dgm_error *err)
     memset(ts, 0, sizeof *ts);
     ts->cross = DGM_ARENA_ARRAY(a, dgm_blocks, (size_t)t->dec.layers);
     ts->kv = DGM_ARENA_ARRAY(a, dgm_mat, (size_t)t->dec.layers);
-    bool full = !ts->cross || !ts->kv;
+    bool full = !ts->cross || !ts->kv ||
+                !dgm_row_pool_paths_open(&s->rows, a, path_entries(t, &s->limits));
     for (int i = 0; i < t->dec.layers && !full; i++) full = !open_layer(s, ts, i);
     if (!full && t->lengths) {
         ts->lengths = dgm_exec_mat(s->exec, s->limits.slots, t->lengths);
@@ -308,18 +316,6 @@ static void start(dgm_state *s, int count, const int32_t *slots, const int32_t *
         dgm_op_zero_rows(s->exec, ts->kv, t->dec.layers, rows, count);
 }
 
-// The entries of a row and its ancestors, oldest first; returns their number.
-static int fill_path(const step_call *c, int32_t row, int32_t *path)
-{
-    const int n = c->s->rows.nodes[row].position, tokens = c->t->tokens;
-    dgm_row_pool_path(&c->s->rows, row, path);
-    for (int i = n - 1; tokens > 1 && i >= 0; i--) { // from behind: the list grows in its place
-        const int32_t first = path[i] * tokens;
-        for (int k = tokens - 1; k >= 0; k--) path[i * tokens + k] = first + k;
-    }
-    return n * tokens;
-}
-
 // Where every vector looks: into the blocks of its slot,
 static void find_sources(step_call *c, int vectors, int32_t *first, int32_t *length)
 {
@@ -335,22 +331,15 @@ static void find_sources(step_call *c, int vectors, int32_t *first, int32_t *len
 // and at the entries of its ancestors, which the vectors of a row share.
 static void find_ancestors(step_call *c, int vectors, int32_t *first, int32_t *length)
 {
-    const dgm_state *s = c->s;
+    dgm_state *s = c->s;
     const int tokens = c->t->tokens, count = vectors / tokens;
-    size_t total = 0;
-    for (int i = 0; i < count; i++) total += (size_t)s->rows.nodes[c->rows[i]].position;
-    int32_t *entries =
-        DGM_ARENA_ARRAY(dgm_exec_host(s->exec), int32_t, total * (size_t)tokens);
-    int at = 0;
-    for (int i = 0; i < count; i++) {
-        const int n = fill_path(c, c->rows[i], entries + at);
-        for (int k = 0; k < tokens; k++) {
-            first[i * tokens + k] = at;
-            length[i * tokens + k] = n;
-        }
-        at += n;
+    const int32_t *entries = dgm_row_pool_paths(&s->rows, count, c->rows, tokens, first, length);
+    const int total = first[count - 1] + length[count - 1];
+    for (int i = vectors - 1; tokens > 1 && i >= 0; i--) { // from behind: the lists grow in their place
+        first[i] = first[i / tokens];
+        length[i] = length[i / tokens];
     }
-    c->self = dgm_op_paths(s->exec, vectors, first, length, entries, at);
+    c->self = dgm_op_paths(s->exec, vectors, first, length, entries, total);
 }
 
 static void prepare_attention(step_call *c, int count)
