@@ -172,7 +172,7 @@ cuda-kit: cuda $(BUILD)/dragoman $(BUILD)/checkbackend $(addprefix $(BUILD)/benc
 
 # The same device on this machine's processor, for tests: no CUDA, no GPU (tests/plugins/softcuda).
 SOFT := tests/plugins/softcuda
-SOFT_FLAGS := -I$(SOFT) -DCUDA_HAS_GROUPS=1 -DCUDA_RING=0x100000 -DCUDA_POOL=0x200000
+SOFT_FLAGS := -I$(SOFT) -DCUDA_HAS_GROUPS=1 -DCUDA_RING=0x100000 -DCUDA_POOL=0x200000 -DCUDA_EARLY=2
 SOFT_ISA := $(if $(filter x86_64,$(ARCH)),-march=native) # products are emulated: built and run in one place
 SOFT_OBJ := $(patsubst %,$(BUILD)/soft/%.o,$(wildcard src/backend/cuda/*.c src/backend/cuda/*.cu $(SOFT)/*.cc))
 $(BUILD)/soft/%.cu.o: %.cu | libraries
@@ -185,6 +185,15 @@ $(BUILD)/soft/%.c.o: %.c | libraries
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(SOFT_FLAGS) $(CPPFLAGS_LIB) -MMD -MP -c $< -o $@
 $(BUILD)/tests/softcuda/libdragoman-cuda.so: $(SOFT_OBJ) $(BUILD)/libdragoman.a
+	@mkdir -p $(@D)
+	$(CXX) -shared $(FLAGS) -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $^ -lm -lpthread -ldl
+
+# The same with the sizes of a real one, for what the host costs (bench/gpu/host).
+IDLE_OBJ := $(patsubst %,$(BUILD)/idle/%.o,$(wildcard src/backend/cuda/*.c))
+$(BUILD)/idle/%.c.o: %.c | libraries
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -I$(SOFT) $(CPPFLAGS_LIB) -MMD -MP -c $< -o $@
+$(BUILD)/bench/idle/libdragoman-cuda.so: $(filter-out %.c.o,$(SOFT_OBJ)) $(IDLE_OBJ) $(BUILD)/libdragoman.a
 	@mkdir -p $(@D)
 	$(CXX) -shared $(FLAGS) -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $^ -lm -lpthread -ldl
 

@@ -12,7 +12,8 @@
 //
 // Environment: SOFTCUDA_SEED; SOFTCUDA_DEVICES, SOFTCUDA_MEMORY (MiB or a list), SOFTCUDA_CAPABILITY (90: 9.0);
 // SOFTCUDA_DRIVER (0: none, 12000: one of CUDA 12.0); SOFTCUDA_FAIL (number of a launch that fails); SOFTCUDA_COUNT
-// (1: says at the end what was asked of it).
+// (1: says at the end what was asked of it); SOFTCUDA_IDLE (1: kernels and copies do nothing, rank finds words at random:
+// what is left is what the host costs).
 #include "softcuda.h"
 
 #include <signal.h>
@@ -35,18 +36,54 @@
 enum { PAGE = 4096, ALIGN = 64 };
 
 static std::recursive_mutex gate; // one operation at a time, whoever asks
+static const bool idle = softcuda_setting("SOFTCUDA_IDLE", 0) != 0;
+
+static double milliseconds(clockid_t clock = CLOCK_MONOTONIC)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
+}
 
 // What SOFTCUDA_COUNT prints at the end.
 static struct counters {
     long launches, graphs, changes, copies, waits;
+    double busy;          // milliseconds
+    double before, while_it_runs; // of the host, in threads that ask: without work for the device, and beside it
     size_t bytes; // of device memory at most
     ~counters()
     {
         if (softcuda_setting("SOFTCUDA_COUNT", 0))
-            fprintf(stderr, "softcuda: %ld launches, %ld graphs, %ld changes, %ld copies, %ld waits; %.1f MiB\n",
-                    launches, graphs, changes, copies, waits, (double)bytes / 1048576);
+            fprintf(stderr,
+                    "softcuda: %ld launches, %ld graphs, %ld changes, %ld copies, %ld waits; %.1f MiB; "
+                    "%.1f ms, of the host %.1f before and %.1f beside it\n",
+                    launches, graphs, changes, copies, waits, (double)bytes / 1048576, busy, before, while_it_runs);
     }
 } counted;
+
+// What a thread computes between a wait and the next work for the device, and from then on until it waits again.
+static thread_local double host_since = -1;
+static thread_local bool host_started;
+
+static void host_starts()
+{
+    if (host_started || host_since < 0) return;
+    const double now = milliseconds(CLOCK_THREAD_CPUTIME_ID);
+    counted.before += now - host_since;
+    host_since = now;
+    host_started = true;
+}
+
+static void host_waits()
+{
+    if (host_started) counted.while_it_runs += milliseconds(CLOCK_THREAD_CPUTIME_ID) - host_since;
+}
+
+static void host_waited()
+{
+    host_since = milliseconds(CLOCK_THREAD_CPUTIME_ID);
+    host_started = false;
+}
 
 // ---- memory -----------------------------------------------------------------------------------------
 
@@ -94,7 +131,7 @@ static void *reserve(size_t bytes, int device)
     a.base = a.map + PAGE + pages - size;
     mprotect(a.map + PAGE, pages, PROT_READ | PROT_WRITE);
     if (size <= 1 << 20) memset(a.base, 0xff, size); // no numbers; larger ones stay untouched pages
-    if (device >= 0) mprotect(a.map + PAGE, pages, PROT_NONE);
+    if (device >= 0 && !idle) mprotect(a.map + PAGE, pages, PROT_NONE);
     allocations.push_back(a);
     return a.base;
 }
@@ -271,12 +308,14 @@ static void run_all(CUstream_st *s)
 {
     counted.waits++;
     if (s->work.empty()) return;
-    open_memory(s->device, PROT_READ | PROT_WRITE);
+    const double begin = milliseconds();
+    if (!idle) open_memory(s->device, PROT_READ | PROT_WRITE);
     while (!s->work.empty()) {
         s->work.front()();
         s->work.pop_front();
     }
-    open_memory(s->device, PROT_NONE);
+    if (!idle) open_memory(s->device, PROT_NONE);
+    counted.busy += milliseconds() - begin;
 }
 
 struct known {
@@ -312,8 +351,9 @@ static std::function<void()> work_of(const struct cudaKernelNodeParams &p)
     if (!fits || grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7fffffffu || grid.y > 65535 ||
         grid.z > 65535)
         return nullptr;
-    const std::function<void()> f = k.caller(p.kernelParams);
     const char *name = k.name.c_str();
+    if (idle) return softcuda_idle(name, p.kernelParams);
+    const std::function<void()> f = k.caller(p.kernelParams);
     return [=] { softcuda_run(name, grid, block, shared, f); };
 }
 
@@ -337,6 +377,7 @@ extern "C" cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 bloc
     CUstream_st *s = stream_of(stream);
     std::function<void()> f = work_of({(void *)kernel, grid, block, (unsigned)shared, arguments, nullptr});
     if (!f) return answer(cudaErrorInvalidConfiguration);
+    host_starts();
     count_launch(s);
     s->work.push_back(f);
     return cudaSuccess;
@@ -352,7 +393,9 @@ extern "C" cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     std::lock_guard<std::recursive_mutex> lock(gate);
     CUstream_st *s = stream_of(stream);
+    host_waits();
     run_all(s);
+    host_waited();
     return answer(s->failed ? cudaErrorLaunchFailure : cudaSuccess);
 }
 
@@ -394,9 +437,7 @@ extern "C" cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t stream)
     e->recorded = true;
     e->reached = false;
     s->work.push_back([=] {
-        struct timespec now;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        e->at = 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
+        e->at = milliseconds();
         e->reached = true;
     });
     return cudaSuccess;
@@ -430,6 +471,7 @@ static std::function<void()> copy_of(void *to, const void *from, size_t bytes, e
                                      int device)
 {
     check_copy(to, from, bytes, kind, device, true);
+    if (idle && kind != cudaMemcpyDeviceToHost) return [] {};
     return [=] { memcpy(to, from, bytes); };
 }
 
@@ -440,6 +482,7 @@ extern "C" cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
     if (bytes == 0) return cudaSuccess;
     CUstream_st *s = stream_of(stream);
     counted.copies++;
+    host_starts();
     s->work.push_back(copy_of(to, from, bytes, kind, s->device));
     return cudaSuccess;
 }
@@ -597,6 +640,7 @@ extern "C" cudaError_t cudaGraphLaunch(cudaGraphExec_t e, cudaStream_t stream)
     CUstream_st *s = stream_of(stream);
     if (s->device != e->device) softcuda_stop("a graph of another device");
     counted.graphs++;
+    host_starts();
     for (const CUgraphNode_st &n : e->nodes) {
         if (n.kernel)
             count_launch(s);

@@ -67,6 +67,8 @@ const char *softcuda_meet(const void *mine, size_t bytes, const char *file, int 
 void softcuda_together(const void *mine, size_t bytes, void (*work)(const char *all, char *results),
                        void *result, size_t result_bytes, const char *file, int line);
 void *softcuda_dynamic_shared();
+// idle.cc: what takes the place of a kernel on a device that computes nothing.
+std::function<void()> softcuda_idle(const char *name, void **arguments);
 // Copies of a thread that come late: a copy is made when its group is waited for.
 void softcuda_copy_later(void *to, const void *from, int bytes, int valid);
 void softcuda_copies_commit();
