@@ -298,6 +298,15 @@ static dgm_status step_and_rank(dgm_search *s, int most, dgm_error *err)
     return DGM_OK;
 }
 
+// Every live hypothesis was fed: its row lives on in the new one.
+static void retain_new(dgm_search *s)
+{
+    for (int part = 0; part < s->part_count; part++)
+        dgm_retain(s->parts[part].state, s->rows.count,
+                   s->rows.rows + (size_t)part * (size_t)s->capacity);
+    s->retains = false;
+}
+
 dgm_status dgm_rows_run(dgm_search *s, dgm_error *err)
 {
     const dgm_rows *r = &s->rows;
@@ -305,6 +314,7 @@ dgm_status dgm_rows_run(dgm_search *s, dgm_error *err)
     if (most && s->vocabsel.ops->look) return step_look_rank(s, most, err);
     if (most) return step_and_rank(s, most, err);
     DGM_TRY(dgm_rows_step(s, 0, r->count, err));
+    if (s->retains) retain_new(s);
     if (r->ranked == 0) return DGM_OK;
     prepare(s, dgm_mat_rows(r->hidden[s->vocabsel.part], 0, r->ranked * s->vectors));
     rank_rows(s, 0, r->ranked);
@@ -372,6 +382,12 @@ void dgm_rows_retain(dgm_search *s)
         }
         dgm_retain(s->parts[part].state, count, s->rows.retain);
     }
+    s->retains = false;
+}
+
+void dgm_rows_settle(dgm_search *s)
+{
+    if (s->retains) dgm_rows_retain(s);
 }
 
 dgm_status dgm_generation(dgm_search *s, dgm_expand expand, dgm_error *err)
@@ -387,6 +403,9 @@ dgm_status dgm_generation(dgm_search *s, dgm_expand expand, dgm_error *err)
         else
             expand(s, p);
     }
-    dgm_rows_retain(s);
+    if (s->config.max_rows)
+        dgm_rows_retain(s);
+    else
+        s->retains = true;
     return DGM_OK;
 }

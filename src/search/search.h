@@ -188,7 +188,7 @@ int dgm_search_active(const dgm_search *s); // sentences inside
 int dgm_search_fits(dgm_search *s, const dgm_search_request *requests, int count);
 // Have the models memory for the next step? If not, dgm_search_evict makes some: always for the
 // last sentence that is left.
-bool dgm_search_step_fits(const dgm_search *s);
+bool dgm_search_step_fits(dgm_search *s);
 // Throws a sentence out, unreported, as if it had never been admitted.
 void dgm_search_evict(dgm_search *s, uint64_t id);
 // Reports a sentence as it is now: the finished hypotheses that it has, or the live ones, unfinished.

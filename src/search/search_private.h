@@ -184,6 +184,7 @@ struct dgm_search {
     int vectors;                            // of a row: 2 where a model writes pairs, else 1
     int kept;       // numbers of hidden vectors that a row may keep until the next step, 0: none
     bool keeps;     // it does
+    bool retains;   // decoder rows without a live hypothesis are still to be dropped
     dgm_mat hidden; // [capacity * vectors, kept] on the device, part beside part
     int node_capacity, lead_count;
     int source_limit, target_limit; // tokens
@@ -277,6 +278,8 @@ const dgm_candidates *dgm_words_select(dgm_search *s, int active, dgm_mat seen, 
 // Adds the lists of a step's vectors, those of a sentence side by side, to the statistics of unions.
 void dgm_union_count(dgm_search *s, const dgm_candidates *const *lists, int count);
 void dgm_rows_retain(dgm_search *s); // the rows of all live hypotheses
+// The same when it is needed: behind the next step, while the device works, or before somebody counts free rows.
+void dgm_rows_settle(dgm_search *s);
 // Sentences that are still being fed the start and the model's own prefix move on by one token.
 bool dgm_active_leading(const dgm_search *s, const dgm_active *p);
 void dgm_active_lead(dgm_search *s, dgm_active *p);

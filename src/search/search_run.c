@@ -197,6 +197,7 @@ dgm_status dgm_search_admit(dgm_search *s, const dgm_search_request *requests, i
                             dgm_error *err)
 {
     if (count == 0) return DGM_OK;
+    dgm_rows_settle(s);
     DGM_FAIL_IF(count < 0 || count > dgm_search_free(s), err, DGM_ERR_ARGUMENT,
                 "%d sentences, but room for %d", count, dgm_search_free(s));
     for (int i = 0; i < count; i++) DGM_TRY(check_request(s, &requests[i], err));
@@ -234,6 +235,7 @@ static int step_rows(const dgm_search *s)
 // would fail, or be sent away at once and encoded again.
 int dgm_search_fits(dgm_search *s, const dgm_search_request *requests, int count)
 {
+    dgm_rows_settle(s);
     const int most = dgm_search_free(s), taken = step_rows(s);
     const int each = 1 + (s->cubes ? 2 * s->width : 1);
     if (count > most) count = most;
@@ -247,12 +249,19 @@ int dgm_search_fits(dgm_search *s, const dgm_search_request *requests, int count
     return count;
 }
 
-bool dgm_search_step_fits(const dgm_search *s)
+static bool fit(const dgm_search *s, int rows)
 {
-    const int rows = step_rows(s);
     for (int i = 0; i < s->part_count; i++)
         if (dgm_state_free_rows(s->parts[i].state) < rows) return false;
     return true;
+}
+
+bool dgm_search_step_fits(dgm_search *s)
+{
+    const int rows = step_rows(s);
+    if (fit(s, rows)) return true;
+    dgm_rows_settle(s);
+    return fit(s, rows);
 }
 
 // ---- leaving -----------------------------------------------------------------------------------
@@ -339,5 +348,6 @@ void dgm_search_clear(dgm_search *s)
         p->now.count = 0;
     }
     s->active_count = s->banks.constrained = 0;
+    s->retains = false;
     for (int i = 0; i < s->part_count; i++) dgm_state_clear(s->parts[i].state);
 }
