@@ -192,7 +192,7 @@ $(BUILD)/tests/softcuda/libdragoman-cuda.so: $(SOFT_OBJ) $(BUILD)/libdragoman.a
 IDLE_OBJ := $(patsubst %,$(BUILD)/idle/%.o,$(wildcard src/backend/cuda/*.c))
 $(BUILD)/idle/%.c.o: %.c | libraries
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -I$(SOFT) $(CPPFLAGS_LIB) -MMD -MP -c $< -o $@
+	$(CC) $(CFLAGS_ALL) -I$(SOFT) -DCUDA_HAS_GROUPS=1 $(CPPFLAGS_LIB) -MMD -MP -c $< -o $@
 $(BUILD)/bench/idle/libdragoman-cuda.so: $(filter-out %.c.o,$(SOFT_OBJ)) $(IDLE_OBJ) $(BUILD)/libdragoman.a
 	@mkdir -p $(@D)
 	$(CXX) -shared $(FLAGS) -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $^ -lm -lpthread -ldl

@@ -49,6 +49,7 @@
     OP(size_t, centroids_bytes, (const dgm_centroids *c))                                          \
     /* device.h: memory of a worker */                                                             \
     OP(dgm_status, exec_open, (dgm_exec *x, size_t device_bytes, dgm_error *err))                  \
+    OP(void, start, (dgm_exec *x, int rows))                                                       \
     OP(void, sync, (dgm_exec *x))                                                                  \
     OP(void, exec_close, (dgm_exec *x))                                                            \
     OP(dgm_status, clock, (dgm_exec *x, dgm_error *err))                                           \
@@ -149,7 +150,7 @@ struct dgm_exec {
 // ---- finding devices ----------------------------------------------------------------------------
 
 // Changes whenever a row of the table, its meaning or a structure in it does.
-enum { DGM_DEVICE_INTERFACE = 5 };
+enum { DGM_DEVICE_INTERFACE = 6 };
 
 typedef struct dgm_device_driver {
     uint32_t interface; // DGM_DEVICE_INTERFACE

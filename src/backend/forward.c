@@ -180,6 +180,11 @@ dgm_status dgm_exec_status(dgm_exec *x, dgm_error *err)
     return st == DGM_OK ? DGM_OK : dgm_fail(err, st, "%s", x->why.text);
 }
 
+void dgm_exec_start(dgm_exec *x, int rows)
+{
+    x->ops->start(x, rows);
+}
+
 void dgm_exec_sync(dgm_exec *x)
 {
     x->ops->sync(x);

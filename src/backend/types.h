@@ -84,6 +84,9 @@ size_t dgm_exec_mat_bytes(const dgm_backend *b, int rows, int cols); // of devic
 
 // Operations do not fail by themselves: a device error sticks in the worker until it is asked.
 dgm_status dgm_exec_status(dgm_exec *x, dgm_error *err);
+// What was asked of the worker so far, about `rows` rows, may begin: a device that gathers operations need not wait for
+// more of them, where that gains something. Callers go on with what the host has to do.
+void dgm_exec_start(dgm_exec *x, int rows);
 // Waits until everything that was asked of the worker is done and what the host wants of it is there.
 // dgm_op_rank and dgm_op_read wait by themselves.
 void dgm_exec_sync(dgm_exec *x);

@@ -436,6 +436,7 @@ dgm_status dgm_step(dgm_state *s, int count, const dgm_step_row *steps, dgm_step
     }
     dgm_exec_phase(s->exec, DGM_PHASE_STEP);
     if (count > 0) s->model->ops->step(s, count, steps, out->rows, &out->hidden, out->align);
+    dgm_exec_start(s->exec, count * s->model->info.tokens_per_step);
     return dgm_exec_status(s->exec, err);
 }
 

@@ -194,6 +194,48 @@ void check_feed_forward(cb *c)
     for (int round = 0; round < ROUNDS; round++) run_feed_forward(c, (dgm_precision)p, round);
 }
 
+// What is begun early gives the same bits: a second product reads what the first one made, or some of its rows. The
+// third time a device knows what the second will read.
+static void run_start(cb *c, dgm_precision p, int round)
+{
+    enum { TIMES = 3 };
+    const int rows = cb_between(c, 2, 300), d = cb_between(c, 2, 90), f = cb_between(c, 2, 90);
+    const int from = round % 2 ? rows / 2 : 0;
+    cb_begin(c, "%s, %d x %d -> %d, read from row %d", dgm_precision_names[p], rows, d, f, from);
+    cb_tensor v, w;
+    cb_matrix(c, &v, DGM_TYPE_F32, f, d);
+    cb_matrix(c, &w, DGM_TYPE_F32, d, f);
+    const float *x = cb_floats(c, (size_t)rows * (size_t)d, 1);
+    const dgm_linear_part first = {.weight = &v.t}, second = {.weight = &w.t};
+    CB_BOTH(c, s)
+    {
+        dgm_linear *in = NULL, *out = NULL;
+        cb_load(c, s, &first, 1, p, &in);
+        cb_load(c, s, &second, 1, p, &out);
+        const dgm_mat rows_in = cb_put(s, x, rows, d), inner = cb_room(s, rows, f);
+        const dgm_mat y = cb_room(s, rows - from, d), once = cb_room(s, rows - from, d);
+        for (int i = 0; i < TIMES; i++) {
+            dgm_op_linear(s->x, inner, rows_in, in, DGM_ACT_NONE, NULL);
+            dgm_exec_start(s->x, rows);
+            dgm_op_linear(s->x, y, dgm_mat_rows(inner, from, rows - from), out, DGM_ACT_NONE, NULL);
+            cb_keep(c, s, y);
+        }
+        dgm_op_linear(s->x, inner, rows_in, in, DGM_ACT_NONE, NULL);
+        dgm_op_linear(s->x, once, dgm_mat_rows(inner, from, rows - from), out, DGM_ACT_NONE, NULL);
+        for (int i = 0; i < rows - from; i += 16)
+            cb_same_row(c, s, dgm_mat_rows(once, i, 1), dgm_mat_rows(y, i, 1));
+        dgm_linear_free(s->backend, &in);
+        dgm_linear_free(s->backend, &out);
+    }
+    cb_compare(c, cb_product_class(p), cb_product_bound(p, d) + cb_product_bound(p, f));
+}
+
+void check_start(cb *c)
+{
+    EACH_PRECISION(c, p)
+    for (int round = 0; round < ROUNDS; round++) run_start(c, (dgm_precision)p, round);
+}
+
 static void run_experts(cb *c, dgm_precision p, int round)
 {
     enum { EXPERTS = 6 };

@@ -82,6 +82,7 @@ void check_clock(cb *c);
 void check_linear(cb *c);
 void check_feed_forward(cb *c);
 void check_experts(cb *c);
+void check_start(cb *c);
 void check_embed(cb *c);
 void check_norm(cb *c);
 void check_act(cb *c);

@@ -135,8 +135,10 @@ dgm_status cuda_tape_open(cuda_tape **t, dgm_backend *b, cudaStream_t stream, cu
                           dgm_error *err);
 void cuda_tape_close(cuda_tape **t); // accepts NULL inside
 void cuda_tape_copy(cuda_tape *t, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind);
-// Starts what was written.
+// Starts what was written; afterwards somebody waits,
 cudaError_t cuda_tape_play(cuda_tape *t);
+// or more is written that reads what the last launch makes.
+cudaError_t cuda_tape_start(cuda_tape *t);
 void cuda_tape_time(cuda_tape *t, cuda_timer *c); // plays are timed from now on
 
 // timer_cuda.c. Around a play, and when it was waited for; clocks may be NULL.
@@ -180,6 +182,7 @@ cuda_type cuda_way(int capability, dgm_precision precision, int outputs, int inp
 #ifndef CUDA_RING // a test makes them small
 #define CUDA_RING (16 << 20)
 #define CUDA_POOL (64 << 20)
+#define CUDA_EARLY 256 // rows: see cuda_start
 #endif
 // Device memory of a worker: what operations may take above what was asked for when it was opened, the ways of
 // numbers (exec_cuda.c), and CUDA_POOL for rows rounded to halves (tape_cuda.c).

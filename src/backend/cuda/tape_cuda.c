@@ -56,6 +56,16 @@ typedef struct kept {
     cudaGraphNode_t *handles;
 } kept;
 
+// What the last launch of a tape made that was started early: the next one may read its halves. Whether it does is only
+// known afterwards, so they are made where those of the start before were asked for.
+typedef struct carried {
+    cuda_rows made; // data NULL: none
+    cuda_halves halves;
+    size_t taken; // of the pool until then
+    bool asked;
+    int bf16; // that type was asked for
+} carried;
+
 struct cuda_tape {
     const dgm_backend *backend;
     cudaStream_t stream;
@@ -69,6 +79,7 @@ struct cuda_tape {
     cudaError_t failed; // since it was last asked
     char *pool;                   // device: halves
     size_t pool_at, pool_taken;   // from its beginning, in all
+    carried carried;
     const void *allowed[ALLOWED]; // kernels that may have more shared memory than others
 };
 
@@ -237,27 +248,49 @@ static cuda_halves ask(cuda_tape *t, node *n, int bf16)
     return *h;
 }
 
+enum { APART = -1, ASKEW = -2 };
+
+// Which of the numbers of m the first of `rows` is; or they have nothing in common, or something, but not whole rows.
+static ptrdiff_t place_in(cuda_rows m, cuda_rows rows)
+{
+    const float *end = rows.data + (size_t)rows.rows * (size_t)rows.stride;
+    if (!m.data || m.data >= end || rows.data >= m.data + (size_t)m.rows * (size_t)m.stride)
+        return m.data ? APART : ASKEW;
+    const ptrdiff_t apart = rows.data - m.data;
+    if (apart < 0 || rows.stride != m.stride || apart % m.stride + rows.cols > m.cols) return ASKEW;
+    return apart / m.stride + rows.rows > m.rows ? ASKEW : apart;
+}
+
+static cuda_halves from_place(cuda_halves h, cuda_rows m, ptrdiff_t place)
+{
+    if (h.data) h.data = (uint16_t *)h.data + place / m.stride * h.stride + place % m.stride;
+    return h;
+}
+
+// Of the tape before. Half of the pool may be taken again until what was carried could be overwritten.
+static cuda_halves carried_halves(cuda_tape *t, cuda_rows rows, int bf16)
+{
+    carried *c = &t->carried;
+    const ptrdiff_t place = place_in(c->made, rows);
+    if (place < 0 || t->pool_taken - c->taken > CUDA_POOL / 2) return (cuda_halves){0};
+    c->asked = true;
+    c->bf16 = bf16;
+    return c->halves.bf16 == bf16 ? from_place(c->halves, c->made, place) : (cuda_halves){0};
+}
+
 // Whoever made the rows last is found by going back; a launch that may have changed them ends that.
 cuda_halves cuda_tape_halves(cuda_tape *t, cuda_rows rows, int bf16)
 {
-    const cuda_halves no = {0};
-    const float *end = rows.data + (size_t)rows.rows * (size_t)rows.stride;
-    for (int i = t->now.count - 1, left = LOOK_BACK; i > 0 && left > 0; i--) {
+    int i = t->now.count - 1;
+    for (int left = LOOK_BACK; i > 0 && left > 0; i--) {
         node *n = &t->now.nodes[i];
-        const cuda_rows m = n->made;
         if (n->none) continue;
         left--;
-        if (!m.data) return no;
-        if (m.data >= end || rows.data >= m.data + (size_t)m.rows * (size_t)m.stride) continue;
-        const ptrdiff_t apart = rows.data - m.data;
-        if (apart < 0 || rows.stride != m.stride) return no;
-        const int first = (int)(apart / m.stride), col = (int)(apart % m.stride);
-        if (first + rows.rows > m.rows || col + rows.cols > m.cols) return no;
-        cuda_halves h = ask(t, n, bf16);
-        if (h.data) h.data = (uint16_t *)h.data + (size_t)first * (size_t)h.stride + col;
-        return h;
+        const ptrdiff_t place = place_in(n->made, rows);
+        if (place == APART) continue;
+        return place >= 0 ? from_place(ask(t, n, bf16), n->made, place) : (cuda_halves){0};
     }
-    return no;
+    return i <= 0 ? carried_halves(t, rows, bf16) : (cuda_halves){0};
 }
 
 void cuda_tape_copy(cuda_tape *t, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
@@ -469,6 +502,22 @@ cudaError_t cuda_tape_play(cuda_tape *t)
     t->now.count = 0;
     t->now.used = 0;
     t->pool_at = 0; // rows that were made are not looked for any more
+    t->carried.made = (cuda_rows){0};
+    return e;
+}
+
+cudaError_t cuda_tape_start(cuda_tape *t)
+{
+    carried c = {.asked = false, .bf16 = t->carried.bf16};
+    int i = t->now.count - 1;
+    while (i > 0 && t->now.nodes[i].none) i--;
+    if (i > 0) c.made = t->now.nodes[i].made;
+    if (c.made.data && t->carried.asked) c.halves = ask(t, &t->now.nodes[i], c.bf16);
+    c.taken = t->pool_taken;
+    const size_t at = t->pool_at;
+    const cudaError_t e = cuda_tape_play(t);
+    t->pool_at = at;
+    t->carried = c;
     return e;
 }
 
