@@ -488,6 +488,8 @@ static inline int64_t dgm_piece_cost(const dgm_translator *t, const dgm_piece_st
 dgm_status dgm_text_start(dgm_translator *t, dgm_error *err);
 void dgm_text_stop(dgm_translator *t);
 int dgm_text_threads(const dgm_translator *t);
+// How many suit so many workers, on the cores or on a device beside them.
+int dgm_text_suits(int workers, int cores, bool device);
 // Finds the lines of a job that may be translated again (dgm_line_state.guarded).
 void dgm_text_guard(dgm_job *job);
 // A line whose pieces are all decoded or have failed; lock held. dgm_text_wake when a worker has

@@ -10,13 +10,15 @@
 // its own thread. Both lists are guarded by the translator's lock. Neither can grow beyond the jobs
 // that callers have in flight, whose memory they are.
 //
-// One text thread for every four workers: on the CPU text is a few per cent of the work, and with a
-// device each worker stands for less. Where a phrase-based system decodes every line first, which takes
+// One text thread for every four workers: on the CPU text is a few per cent of the work. Beside a device that leaves the
+// cores alone half of those that have no worker, up to eight, since it waits for the text of a call's first lines and
+// callers for that of the last. Where a phrase-based system decodes every line first, which takes
 // about as long as the search, there is one for every worker. They sleep while there is nothing to do.
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/threads.h"
 #include "engine/engine_private.h"
 
 // A call of dgm_text_share; lives in the frame of the thread that made it.
@@ -43,9 +45,18 @@ struct dgm_text_stage {
     share *shares; // with parts that nobody has taken
 };
 
+int dgm_text_suits(int workers, int cores, bool device)
+{
+    enum { MOST = 8 };
+    const int few = (workers + 3) / 4, left = (cores - workers) / 2, more = left < MOST ? left : MOST;
+    return device && more > few ? more : few;
+}
+
 int dgm_text_threads(const dgm_translator *t)
 {
-    return t->phrases ? t->threads : (t->threads + 3) / 4;
+    if (t->text) return t->text->count;
+    const bool device = !dgm_backend_properties(t->backend)->host_memory;
+    return t->phrases ? t->threads : dgm_text_suits(t->threads, dgm_cpu_count(), device);
 }
 
 void dgm_text_take(dgm_translator *t, dgm_line_state *line)
@@ -516,11 +527,12 @@ void dgm_text_share(dgm_translator *t, dgm_text_fn run, void *arg, size_t parts)
 
 dgm_status dgm_text_start(dgm_translator *t, dgm_error *err)
 {
+    const int count = dgm_text_threads(t);
     dgm_text_stage *x = t->text = dgm_calloc(1, sizeof *x);
     if (!x) return dgm_no_memory(err);
     if (pthread_cond_init(&x->wake, NULL) != 0) return dgm_no_memory(err);
     x->wake_ready = true;
-    x->count = dgm_text_threads(t);
+    x->count = count;
     x->threads = dgm_calloc((size_t)x->count, sizeof *x->threads);
     if (!x->threads) return dgm_no_memory(err);
     for (int i = 0; i < x->count; i++) {

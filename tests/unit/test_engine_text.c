@@ -108,6 +108,18 @@ static void forget(dgm_results *want[LINES])
     for (int i = 0; i < LINES; i++) dgm_results_free(&want[i]);
 }
 
+static void test_text_threads(void **state)
+{
+    (void)state;
+    static const int rows[][4] = {// workers, cores, text threads beside cores that decode, beside a device
+                                  {1, 1, 1, 1},  {1, 2, 1, 1}, {5, 2, 2, 2}, {1, 6, 1, 2},
+                                  {1, 16, 1, 7}, {2, 64, 1, 8}, {64, 64, 16, 16}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_int_equal(dgm_text_suits(rows[i][0], rows[i][1], false), rows[i][2]);
+        assert_int_equal(dgm_text_suits(rows[i][0], rows[i][1], true), rows[i][3]);
+    }
+}
+
 static void test_jobs_in_parts(void **state)
 {
     (void)state;
@@ -237,6 +249,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_jobs_in_parts),
+        cmocka_unit_test(test_text_threads),
         cmocka_unit_test(test_many_callers),
         cmocka_unit_test(test_allocations_fail),
     };
