@@ -23,31 +23,30 @@
 // heads; among equal heads the lower row wins. At most 2 B are drawn from B rows.
 // With a diversity penalty d a row's i-th candidate is drawn as if its score were i d lower, so
 // that siblings give way to other rows' words: rows stay sorted by that, too. The score is kept.
+// s->best holds what the heads are compared by.
 static bool next_head(dgm_merge *m, dgm_candidate *c)
 {
-    const dgm_rows *r = &m->s->rows;
-    const size_t k = (size_t)m->s->k;
-    const int first = m->p->first_row;
+    const dgm_search *s = m->s;
+    const dgm_rows *r = &s->rows;
+    float *heads = s->best;
     int *at = m->data; // [rows of the sentence] next candidate of each
     int best = -1;
     float best_key = -INFINITY; // the end of a row, too: (-inf, no token)
     for (int j = 0; j < m->p->row_count; j++) {
-        if (at[j] == m->s->k) continue;
-        const float score = r->score[(size_t)(first + j) * k + (size_t)at[j]];
-        const float key = score - m->s->config.diversity * (float)at[j];
-        if (key > best_key) {
+        if (heads[j] > best_key) {
             best = j;
-            best_key = key;
+            best_key = heads[j];
         }
     }
     if (best < 0) return false;
-    const int row = first + best;
+    const int row = m->p->first_row + best, column = at[best]++;
+    const size_t place = (size_t)row * (size_t)s->k + (size_t)column;
     *c = (dgm_candidate){.hypo = r->hypo[row],
                          .row = row,
-                         .column = at[best],
-                         .token = r->token[(size_t)row * k + (size_t)at[best]],
-                         .score = r->score[(size_t)row * k + (size_t)at[best]]};
-    at[best]++;
+                         .column = column,
+                         .token = r->token[place],
+                         .score = r->score[place]};
+    heads[best] = column + 1 < s->k ? r->score[place + 1] - s->config.diversity * (float)(column + 1) : -INFINITY;
     return true;
 }
 
@@ -56,6 +55,7 @@ dgm_merge dgm_rows_merge(dgm_search *s, const dgm_active *p)
     for (int j = 0; j < p->row_count; j++) {
         s->merge_at[j] = 0;
         s->lines[j] = p->first_row + j;
+        s->best[j] = s->rows.score[(size_t)s->lines[j] * (size_t)s->k];
     }
     return (dgm_merge){
         .next = next_head, .s = s, .p = p, .data = s->merge_at, .lines = s->lines};
@@ -63,9 +63,11 @@ dgm_merge dgm_rows_merge(dgm_search *s, const dgm_active *p)
 
 static void expand(dgm_search *s, dgm_active *p)
 {
-    for (int j = 0; j < p->row_count; j++) s->ends[j] = dgm_row_end(s, p->first_row + j);
-    dgm_merge rows = dgm_rows_merge(s, p), merge = dgm_banks_filter(s, p, &rows);
-    dgm_active_expand(s, p, &merge);
+    for (int j = 0; j < p->row_count && dgm_active_wants_ends(s, p); j++)
+        s->ends[j] = dgm_row_end(s, p->first_row + j);
+    dgm_merge rows = dgm_rows_merge(s, p);
+    if (p->constraint) rows = dgm_banks_filter(s, p, &rows);
+    dgm_active_expand(s, p, &rows);
 }
 
 // ---- as a search -------------------------------------------------------------------------------

@@ -34,8 +34,8 @@ int dgm_rows_append(dgm_search *s, int active, int hypo)
     int32_t node = p->now.live[hypo].node;
     r->active[at] = active;
     r->hypo[at] = hypo;
-    for (int v = s->vectors - 1; v >= 0; v--) { // each has what its own token's feeding sees
-        const bool seen = p->attention && !dgm_active_leading(s, p);
+    for (int v = s->vectors - 1; p->attention && v >= 0; v--) { // each has what its own token's feeding sees
+        const bool seen = !dgm_active_leading(s, p);
         r->align[at * s->vectors + v] = seen ? p->attention + (size_t)node * source : NULL;
         node = p->nodes[node].parent;
     }

@@ -8,11 +8,27 @@
 // where they search on.
 #include "search/search_private.h"
 
+#include <math.h>
+
+// The best candidate; false: none has a finite score.
+static bool draw(dgm_search *s, dgm_active *p, dgm_candidate *best)
+{
+    const int row = p->first_row;
+    if (p->constraint) {
+        dgm_merge rows = dgm_rows_merge(s, p), merge = dgm_banks_filter(s, p, &rows);
+        return dgm_merge_next(&merge, best);
+    }
+    *best = (dgm_candidate){.hypo = s->rows.hypo[row],
+                            .row = row,
+                            .token = s->rows.token[row],
+                            .score = s->rows.score[row]};
+    return best->score > -INFINITY;
+}
+
 static void expand(dgm_search *s, dgm_active *p)
 {
-    dgm_merge rows = dgm_rows_merge(s, p), merge = dgm_banks_filter(s, p, &rows);
     dgm_candidate best;
-    const bool any = dgm_merge_next(&merge, &best);
+    const bool any = draw(s, p, &best);
     if (any && dgm_candidate_ends(s, &best)) {
         dgm_active_end(s, p, &best, true);
         p->done = true;

@@ -438,7 +438,13 @@ struct dgm_finish_ops {
 
 extern const dgm_finish_ops dgm_finish_table[DGM_FINISH_COUNT];
 
-// A sentence's step by its policy; s->ends must be filled.
+// Does a sentence's step look at s->ends?
+static inline bool dgm_active_wants_ends(const dgm_search *s, const dgm_active *p)
+{
+    return s->finish->spare || dgm_active_full(s, p);
+}
+
+// A sentence's step by its policy; s->ends must be filled where they are wanted.
 void dgm_active_expand(dgm_search *s, dgm_active *p, dgm_merge *m);
 
 #endif
