@@ -6,7 +6,7 @@
 
 #include "checkbackend/checkbackend.h"
 
-enum { ROUNDS = 10, MOST = 40, K = 7, WATCH = 2, PARTS = 2, WIDEST = 3000 };
+enum { ROUNDS = 10, MOST = 40, K = 7, WATCH = 2, PARTS = 2, WIDEST = 9001 };
 
 #define EACH_PRECISION(c, p)                                                                       \
     for (int p = 0; p < DGM_PRECISION_COUNT; p++)                                                  \
