@@ -15,7 +15,8 @@ dgm_bytes cuda_paths_bytes(const dgm_backend *b, int rows, size_t entry_count)
     (void)b;
     const size_t numbers = (size_t)rows * sizeof(int32_t), size = sizeof(int32_t);
     const size_t more = entry_count > (size_t)rows ? entry_count : (size_t)rows + 1;
-    return (dgm_bytes){.host = dgm_arena_cost(sizeof(dgm_paths)) + dgm_arena_cost(numbers) + dgm_arena_cost(numbers + size),
+    return (dgm_bytes){.host = dgm_arena_cost(sizeof(dgm_paths)) + dgm_arena_cost(numbers) +
+                               dgm_arena_cost(numbers + size),
                        .device = dgm_arena_cost(2 * numbers + more * size)};
 }
 

@@ -151,7 +151,8 @@ typedef struct cuda_attention {
     float scale;
     const int32_t *first, *length, *entries; // entries NULL: rows first * unit ..
     int unit;                                // rows that a step of `first` means
-    // Queries groups[g] .. groups[g + 1] - 1, CUDA_GROUP at most, have the same first and length. NULL: every query is a group.
+    // Queries groups[g] .. groups[g + 1] - 1, CUDA_GROUP at most, have the same first and length. NULL: every query is
+    // a group.
     const int32_t *groups;
     int group_count;
     const float *additive;                   // w of additive attention; NULL: products
