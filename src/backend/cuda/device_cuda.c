@@ -96,7 +96,7 @@ static dgm_status describe_props(int device, dgm_backend *b, dgm_error *err)
         .memory = d.totalGlobalMem,
         .memory_free = d.totalGlobalMem,
         .precisions = 1u << DGM_PRECISION_F32 | 1u << DGM_PRECISION_I8 | 1u << DGM_PRECISION_F16,
-        .encode_tokens = 4096, // 128 tiles of a product with 512 outputs
+        .encode_tokens = 3072, // what a layer leaves as halves fits the pool, and 96 tiles of 512 outputs
         .encode_tokens_recurrent = 8192,
         .gather_max = INT32_MAX, // a list costs its numbers alone
         .usual = DGM_PRECISION_F16,

@@ -33,8 +33,8 @@ static __device__ float table_value(cuda_table t, int id, int j)
     }
 }
 
-ROW_KERNEL(embed_rows, cuda_rows y, cuda_table table, const int32_t *ids, float scale,
-           const float *start, const float *positions, int position_cols, const int32_t *pos)
+ROW_KERNEL(embed_rows, cuda_rows y, cuda_table table, const int32_t *ids, float scale, const float *start,
+           const float *positions, int position_cols, const int32_t *pos, cuda_halves halves)
 {
     begin_kernel();
     const int i = blockIdx.x, id = ids[i];
@@ -42,17 +42,18 @@ ROW_KERNEL(embed_rows, cuda_rows y, cuda_table table, const int32_t *ids, float 
     EACH(j, y.cols)
     {
         const float add = positions ? positions[(size_t)pos[i] * position_cols + j] : 0.0f;
-        if (id < 0)
-            to[j] = (start ? start[j] : 0.0f) + add;
-        else
-            to[j] = fmaf(scale, table_value(table, id, j), add);
+        const float x = id < 0 ? (start ? start[j] : 0.0f) + add : fmaf(scale, table_value(table, id, j), add);
+        to[j] = x;
+        if (halves.data) put_one(halves, i, j, x);
     }
 }
 
 void cuda_run_embed(cuda_tape *tape, cuda_rows y, cuda_table table, const int32_t *ids, float scale,
                     const float *start, const float *positions, int position_cols, const int32_t *pos)
 {
-    LAUNCH(embed_rows, y.rows, tape, y, table, ids, scale, start, positions, position_cols, pos);
+    const cuda_halves none = {};
+    LAUNCH(embed_rows, y.rows, tape, y, table, ids, scale, start, positions, position_cols, pos, none);
+    if (y.rows > 0) cuda_tape_made(tape, y, 8, 0);
 }
 
 // ---- norms: a warp a row, its numbers in registers --------------------------------------------------

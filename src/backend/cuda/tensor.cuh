@@ -181,6 +181,8 @@ template <typename S, int down, int across> struct results {
         if (act == DGM_ACT_NONE) return;
         if (act == DGM_ACT_RELU)
             each([&](int i, int j, int h) { x[i][j][h] = x[i][j][h] > 0.0f ? x[i][j][h] : 0.0f; });
+        else if (act == DGM_ACT_SWISH)
+            each([&](int i, int j, int h) { x[i][j][h] = swish(x[i][j][h]); });
         else
             each([&](int i, int j, int h) { x[i][j][h] = activate_other(x[i][j][h], act); });
     }

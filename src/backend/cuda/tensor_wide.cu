@@ -119,6 +119,12 @@ template <typename S, int columns> struct group_sums {
         if (p.act == DGM_ACT_RELU) {
             CUDA_UNROLL
             for (int i = 0; i < SOME / 2; i++) x[i] = x[i] > 0.0f ? x[i] : 0.0f;
+        } else if (p.act == DGM_ACT_SWISH) {
+            CUDA_UNROLL
+            for (int i = 0; i < SOME / 2; i++) x[i] = swish(x[i]);
+        } else if (p.act != DGM_ACT_NONE) {
+            CUDA_UNROLL
+            for (int i = 0; i < SOME / 2; i++) x[i] = activate_other(x[i], p.act);
         }
         if (p.residual) {
             CUDA_UNROLL
@@ -306,7 +312,7 @@ bool cuda_run_wide(cuda_tape *tape, const cuda_product *p)
 {
     if (!p->warp_groups || !p->rounded || p->groups || p->a_rows || p->w_rows) return false;
     cuda_product q = *p;
-    q.plain = p->paired && (p->act == DGM_ACT_NONE || p->act == DGM_ACT_RELU) && (!p->keep || ((uintptr_t)p->keep % 16 == 0 && p->keep_stride % 8 == 0 && p->keep_first % 8 == 0 &&
-                                         p->keep_count % 8 == 0));
+    const bool keep = (uintptr_t)p->keep % 16 == 0 && p->keep_stride % 8 == 0;
+    q.plain = p->paired && (!p->keep || (keep && p->keep_first % 8 == 0 && p->keep_count % 8 == 0));
     return p->type == CUDA_F16 ? run<rounded<tensor_f16>>(tape, &q) : run<rounded<tensor_bf16>>(tape, &q);
 }
