@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention over caches of halves, heads of 32, 64 or 128: a warp has a head and a query, or several with the same keys,
-// which it reads once. The order of a query's sums is the same whoever is beside it.
+// Attention over caches of halves, heads of 32, 64 or 128: a warp has a head of a query, and reads 16 bytes a lane.
 #include "backend/cuda/attend.cuh"
 
 enum { THREADS = 128, WARPS = THREADS / 32 };
@@ -62,109 +61,61 @@ static __device__ __forceinline__ float dot_8(const float q[8], const uint4 k)
     return sum;
 }
 
-// The queries of a group, `together` at a time.
-template <int lanes, int together> struct queries {
-    typedef group<lanes> G;
-    G own[together];
-    float q[together][8];
-    const float *bias[together];
-
-    __device__ __forceinline__ void begin(const cuda_attention &a, int row, int count, int head, int part)
-    {
-        CUDA_UNROLL
-        for (int c = 0; c < together; c++) {
-            const int i = row + (c < count ? c : 0);
-            const float4 *from = (const float4 *)(a.q.data + (size_t)i * a.q.stride + (size_t)head * a.dk + part);
-            const float4 low = from[0], high = from[1];
-            const float x[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-            CUDA_UNROLL
-            for (int d = 0; d < 8; d++) q[c][d] = x[d];
-            bias[c] = bias_of(a, i, head);
-            own[c] = {-INFINITY, 0.0f, {}};
-        }
-    }
-    // Keys j, j + G::KEYS, ... of n.
-    __device__ __forceinline__ void add(const cuda_attention &a, int count, int j, int n, const uint4 k[G::AHEAD],
-                                        const uint4 v[G::AHEAD])
-    {
-        CUDA_UNROLL
-        for (int c = 0; c < together; c++) {
-            if (c >= count) break;
-            float s[G::AHEAD];
-            CUDA_UNROLL
-            for (int u = 0; u < G::AHEAD; u++) {
-                const int at = j + u * G::KEYS;
-                s[u] = dot_8(q[c], k[u]);
-                CUDA_UNROLL
-                for (int h = lanes / 2; h; h /= 2) s[u] += __shfl_xor_sync(~0u, s[u], h);
-                s[u] = at < n ? s[u] * a.scale + (bias[c] ? bias[c][at] : 0.0f) : -INFINITY;
-            }
-            own[c].add(s, v);
-        }
-    }
-    __device__ __forceinline__ void put(const cuda_attention &a, int row, int count, int head, int part, bool one)
-    {
-        CUDA_UNROLL
-        for (int c = 0; c < together; c++) {
-            if (c >= count) break;
-            CUDA_UNROLL
-            for (int h = lanes; h < 32; h *= 2) own[c].join(h);
-            if (!one) continue;
-            const size_t i = (size_t)(row + c);
-            float4 *to = (float4 *)(a.out.data + i * a.out.stride + (size_t)head * a.dv + part);
-            const float *x = own[c].sum, by = 1.0f / own[c].total;
-            to[0] = {x[0] * by, x[1] * by, x[2] * by, x[3] * by};
-            to[1] = {x[4] * by, x[5] * by, x[6] * by, x[7] * by};
-            if (a.halves.data)
-                *(uint4 *)((uint16_t *)a.halves.data + i * a.halves.stride + (size_t)head * a.dv + part) = {
-                    round_pair(a.halves, x[0] * by, x[1] * by), round_pair(a.halves, x[2] * by, x[3] * by),
-                    round_pair(a.halves, x[4] * by, x[5] * by), round_pair(a.halves, x[6] * by, x[7] * by)};
-        }
-    }
-};
-
-// The warps of a block have neighbouring heads of a group: what they read lies side by side.
-template <int lanes, int together> static __global__ void __launch_bounds__(THREADS) attend_halves(cuda_attention a)
+// The warps of a block have neighbouring heads of a row: what they read lies side by side.
+template <int lanes> static __global__ void __launch_bounds__(THREADS) attend_halves(cuda_attention a)
 {
     typedef group<lanes> G;
     const int which = blockIdx.x * WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
-    const int set = which / a.heads, head = which % a.heads;
-    const bool work = set < a.group_count;
+    const int i = which / a.heads, head = which % a.heads;
+    const bool work = i < a.q.rows;
     next_may_start();
-    // Of the path all was there before any kernel of this tape.
-    const int begin = !work ? 0 : a.groups ? a.groups[set] : set;
-    const int end = !work ? 0 : a.groups ? a.groups[set + 1] : set + 1;
-    const int first = work ? a.first[begin] : 0, n = work ? a.length[begin] : 0;
+    const int first = work ? a.first[i] : 0, n = work ? a.length[i] : 0; // were there before any kernel of this tape
     const int part = lane % lanes * 8, key = lane / lanes;
     wait_for_others();
+    if (!work) return;
+    const float4 *from = (const float4 *)(a.q.data + (size_t)i * a.q.stride + (size_t)head * a.dk + part);
+    const float4 low = from[0], high = from[1];
+    const float q[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+    const float *bias = bias_of(a, i, head);
     const __half *keys = (const __half *)a.k + (size_t)head * a.dk + part;
     const __half *values = (const __half *)a.v + (size_t)head * a.dv + part;
-    for (int row = begin; row < end; row += together) {
-        const int count = end - row < together ? end - row : together;
-        queries<lanes, together> own;
-        own.begin(a, row, count, head, part);
-        for (int j = key; j - key < n; j += G::KEYS * G::AHEAD) {
-            uint4 k[G::AHEAD], v[G::AHEAD];
-            CUDA_UNROLL
-            for (int u = 0; u < G::AHEAD; u++) {
-                const int at = j + u * G::KEYS;
-                const size_t from = (size_t)key_row(a, first, at < n ? at : n - 1);
-                k[u] = *(const uint4 *)(keys + from * a.k_stride);
-                v[u] = *(const uint4 *)(values + from * a.v_stride);
-            }
-            own.add(a, count, j, n, k, v);
+    G own = {-INFINITY, 0.0f, {}};
+    for (int j = key; j - key < n; j += G::KEYS * G::AHEAD) {
+        uint4 k[G::AHEAD], v[G::AHEAD];
+        float s[G::AHEAD];
+        CUDA_UNROLL
+        for (int u = 0; u < G::AHEAD; u++) {
+            const int at = j + u * G::KEYS;
+            const size_t row = (size_t)key_row(a, first, at < n ? at : n - 1);
+            k[u] = *(const uint4 *)(keys + row * a.k_stride);
+            v[u] = *(const uint4 *)(values + row * a.v_stride);
         }
-        own.put(a, row, count, head, part, key == 0);
+        CUDA_UNROLL
+        for (int u = 0; u < G::AHEAD; u++) {
+            const int at = j + u * G::KEYS;
+            s[u] = dot_8(q, k[u]);
+            CUDA_UNROLL
+            for (int h = lanes / 2; h; h /= 2) s[u] += __shfl_xor_sync(~0u, s[u], h);
+            s[u] = at < n ? s[u] * a.scale + (bias ? bias[at] : 0.0f) : -INFINITY;
+        }
+        own.add(s, v);
     }
+    CUDA_UNROLL
+    for (int h = lanes; h < 32; h *= 2) own.join(h);
+    if (key) return;
+    float4 *to = (float4 *)(a.out.data + (size_t)i * a.out.stride + (size_t)head * a.dv + part);
+    const float *x = own.sum, by = 1.0f / own.total;
+    to[0] = {x[0] * by, x[1] * by, x[2] * by, x[3] * by};
+    to[1] = {x[4] * by, x[5] * by, x[6] * by, x[7] * by};
+    if (a.halves.data)
+        *(uint4 *)((uint16_t *)a.halves.data + (size_t)i * a.halves.stride + (size_t)head * a.dv + part) = {
+            round_pair(a.halves, x[0] * by, x[1] * by), round_pair(a.halves, x[2] * by, x[3] * by),
+            round_pair(a.halves, x[4] * by, x[5] * by), round_pair(a.halves, x[6] * by, x[7] * by)};
 }
 
 template <int lanes> static void launch(cuda_tape *tape, const cuda_attention *a)
 {
-    const unsigned grid = (unsigned)((a->group_count * a->heads + WARPS - 1) / WARPS);
-    if (a->group_count == a->q.rows)
-        CUDA_LAUNCH((attend_halves<lanes, 1>), grid, THREADS, 0, tape, *a);
-    else
-        CUDA_LAUNCH((attend_halves<lanes, 4>), grid, THREADS, 0, tape, *a);
+    CUDA_LAUNCH(attend_halves<lanes>, (unsigned)((a->q.rows * a->heads + WARPS - 1) / WARPS), THREADS, 0, tape, *a);
 }
 
 bool cuda_run_attend_halves(cuda_tape *tape, const cuda_attention *a)

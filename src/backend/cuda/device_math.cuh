@@ -14,17 +14,12 @@ static __device__ __forceinline__ float sigmoid(float x)
     return 1.0f / (1.0f + expf(-x));
 }
 
-static __device__ __forceinline__ float swish(float x)
-{
-    return x * sigmoid(x);
-}
-
 // Once for all kernels of a file: products have it behind every number of a tile.
 static __device__ CUDA_NOINLINE float activate_other(float x, int act)
 {
     switch (act) {
     case DGM_ACT_RELU10: return fminf(fmaxf(x, 0.0f), 10.0f);
-    case DGM_ACT_SWISH: return swish(x);
+    case DGM_ACT_SWISH: return x * sigmoid(x);
     case DGM_ACT_GELU: return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f));
     case DGM_ACT_GELU_TANH:
         return 0.5f * x * (1.0f + tanhf(0.79788456080286536f * fmaf(0.044715f * x, x * x, x)));

@@ -111,6 +111,12 @@ struct tensor_i8 {
     }
 };
 
+// Behind products on tensor cores alone: as exact as halves need it, in a tenth of the instructions.
+static __device__ __forceinline__ float swish(float x)
+{
+    return __fdividef(x, 1.0f + __expf(-x));
+}
+
 // c += a chunk of a times one of w.
 template <typename S>
 static __device__ __forceinline__ void add_chunk(typename S::sum c[4], const fragment &a, const chunk_words &w)

@@ -148,6 +148,16 @@ inline float __fdiv_rn(float a, float b)
     return a / b;
 }
 
+inline float __expf(float x)
+{
+    return expf(x);
+}
+
+inline float __fdividef(float a, float b)
+{
+    return a / b;
+}
+
 inline float __fmaf_rn(float a, float b, float c)
 {
     return fmaf(a, b, c);
