@@ -58,12 +58,13 @@ void dgm_piece_exchange(dgm_piece_state *piece)
 }
 
 // The text token with the largest weight, first one first; -1 without any.
-static int32_t best_source(const float *weights, int first, int count)
+static int32_t best_source(const float *weights, const dgm_piece_state *piece)
 {
     int32_t best = -1;
-    for (int i = 0; i < count; i++)
-        if (best < 0 || weights[first + i] > weights[first + best]) best = i;
-    return best;
+    weights += piece->text_first;
+    for (int i = 0; i < piece->text_count; i++)
+        if (best < 0 || weights[i] > weights[best]) best = i;
+    return piece->backwards && best >= 0 ? piece->text_count - 1 - best : best;
 }
 
 // One block: records, tokens, scores, links.
@@ -101,8 +102,7 @@ dgm_status dgm_piece_take(dgm_piece_state *piece, const dgm_search_result *r)
         if (!h->alignment) continue;
         own->align = align;
         for (size_t j = 0; j < n; j++)
-            *align++ = best_source(h->alignment + j * (size_t)r->source_count, piece->text_first,
-                                   piece->text_count);
+            *align++ = best_source(h->alignment + j * (size_t)r->source_count, piece);
     }
     piece->block = block;
     piece->hyps = hyps;

@@ -267,6 +267,7 @@ struct dgm_piece_state {
     size_t lead_at;                     // tokens of its direction, where lead: else the model's own
     bool lead;
     int text_first, text_count; // ids[text_first .. + text_count) stand for text
+    bool backwards;             // the last of the text first
     dgm_constraint *constraint; // the job's; NULL: none
     bool relaxed;               // it could not be met: decoded without
     // A piece with terms is decoded as it is written first, and without constraints; then, unless its translation has
@@ -392,8 +393,19 @@ static inline float dgm_piece_work(const dgm_piece_state *piece)
 // pipeline.c: fills job->lines and pieces from the inputs. Fails only when out of memory; what is
 // wrong with a line goes into its status.
 dgm_status dgm_job_prepare(dgm_job *job, const dgm_input *inputs, dgm_error *err);
+// Ids of an array from `first` to `end`, turned round.
+static inline void dgm_turn_ids(int32_t *ids, size_t first, size_t end)
+{
+    for (; first + 1 < end; first++) {
+        const int32_t id = ids[first];
+        ids[first] = ids[--end];
+        ids[end] = id;
+    }
+}
+
 // Appends the frame of a source to the growing array: prefix ids, `language` unless -1, the text's
-// ids, eos, tokens that stand last. direction: NULL, or the one whose tokens they are.
+// ids (all these in reverse where the encoder reads backwards), eos, tokens that stand last. direction: NULL, or
+// the one whose tokens they are.
 dgm_status dgm_source_frame(const dgm_translator *t, const int *direction, int32_t language,
                             const int32_t *ids, size_t count, int32_t **array, size_t *used,
                             size_t *cap, dgm_error *err);

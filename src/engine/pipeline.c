@@ -63,11 +63,13 @@ dgm_status dgm_source_frame(const dgm_translator *t, const int *direction, int32
                             size_t *cap, dgm_error *err)
 {
     const dgm_model_info *m = dgm_model_describe(t->members[0].model);
-    bool last = m->source_suffix_count > 0;
+    const bool last = m->source_suffix_count > 0;
+    const size_t first = *used;
     DGM_TRY(append_ids(array, used, cap, m->source_prefix, (size_t)m->source_prefix_count, err));
     if (!last && direction) set_tags(m, DGM_SOURCE, direction, *array + *used);
     if (language >= 0) DGM_TRY(append_ids(array, used, cap, &language, 1, err));
     DGM_TRY(append_ids(array, used, cap, ids, count, err));
+    if (m->source_backwards) dgm_turn_ids(*array, first, *used);
     if (m->append_eos) DGM_TRY(append_ids(array, used, cap, &m->source_eos, 1, err));
     DGM_TRY(append_ids(array, used, cap, m->source_suffix, (size_t)m->source_suffix_count, err));
     if (last && direction) set_tags(m, DGM_SOURCE, direction, *array + *used);
@@ -132,12 +134,12 @@ static dgm_status add_piece(prepare *p, dgm_line_state *line, int32_t language, 
         count = room;
         line->flags |= DGM_LINE_CROPPED;
     }
-    DGM_TRY(
-        dgm_grow(&out->pieces, &out->piece_cap, out->piece_count + 1, sizeof *out->pieces, err));
+    DGM_TRY(dgm_grow(&out->pieces, &out->piece_cap, out->piece_count + 1, sizeof *out->pieces, err));
     dgm_piece_state *piece = &out->pieces[out->piece_count];
     memset(piece, 0, sizeof *piece);
     piece->line = line;
-    piece->text_first = p->model->source_prefix_count + (language >= 0 ? 1 : 0);
+    piece->backwards = p->model->source_backwards;
+    piece->text_first = piece->backwards ? 0 : p->model->source_prefix_count + (language >= 0 ? 1 : 0);
     DGM_TRY(add_source(p, &p->tokens, count, language, begin, NULL, &piece->with_terms, err));
     dgm_piece_exchange(piece);
     piece->unusual = p->switched && p->demander.unusual;
@@ -203,8 +205,7 @@ static dgm_status check_length(const prepare *p, size_t room, dgm_error *err)
 static dgm_status add_copy(prepare *p, dgm_line_state *line, dgm_error *err)
 {
     dgm_encoded *out = p->out;
-    DGM_TRY(
-        dgm_grow(&out->pieces, &out->piece_cap, out->piece_count + 1, sizeof *out->pieces, err));
+    DGM_TRY(dgm_grow(&out->pieces, &out->piece_cap, out->piece_count + 1, sizeof *out->pieces, err));
     line->flags |= DGM_LINE_COPIED;
     out->pieces[out->piece_count++] = (dgm_piece_state){
         .line = line, .copied = true, .spans_at = out->span_count, .prefix_at = out->token_count};

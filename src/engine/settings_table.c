@@ -124,9 +124,10 @@ const dgm_setting_row dgm_setting_rows[] = {
           "finished hypothesis), mask (finished ones take a place for one step), refill (as many "
           "finished as the beam is wide), huggingface (like that library; -early: with its "
           "early_stopping, -never: with \"never\" there, -cut: without a forced end), first or "
-          "first:K (K finished, at least and by default --nbest). Default: the model's"),
+          "first:K (K finished, at least and by default --nbest), marian (as shrink, but what is too long is cut off "
+          "without an end). Default: the model's"),
      CHOICE("margin|shrink|mask|refill|huggingface|first|huggingface-cut|huggingface-early|huggingface-early-cut|"
-            "huggingface-never|huggingface-never-cut"),
+            "huggingface-never|huggingface-never-cut|marian"),
      .numbered = "first", .pub.min = 1,
      .pub.max = DGM_FIRST_MAX, .pub.flags = OUTPUT},
     {KIND(FLOAT, margin, SEARCH, "margin", "margin", "lead at which --finish margin stops (default 3)"),

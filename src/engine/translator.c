@@ -132,7 +132,8 @@ static dgm_status choose_alignment(dgm_translator *t, const dgm_settings *s, dgm
 // The ids an encoder reads before and after the text, which the members have in common.
 static bool same_framing(const dgm_model_info *a, const dgm_model_info *b)
 {
-    return a->append_eos == b->append_eos && a->source_prefix_count == b->source_prefix_count &&
+    return a->append_eos == b->append_eos && a->source_backwards == b->source_backwards &&
+           a->source_prefix_count == b->source_prefix_count &&
            a->target_prefix_count == b->target_prefix_count &&
            a->source_suffix_count == b->source_suffix_count &&
            (a->source_prefix_count == 0 ||

@@ -28,6 +28,7 @@ static dgm_status check_kind(const dgm_gguf *g, dgm_error *err)
     static const char *const fixed[][2] = {{"dragoman.architecture", "transformer"},
                                            {"dragoman.transformer.decoder", "self_attention"},
                                            {"dragoman.transformer.start", "zero"},
+                                           {"dragoman.source.order", "l2r"},
                                            {"dragoman.target.order", "l2r"}};
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
         const char *value = fixed[i][1];

@@ -13,7 +13,7 @@
 const char *const dgm_finish_names[] = {"margin", "shrink", "mask", "refill",
                                         "huggingface", "first", "huggingface-cut",
                                         "huggingface-early", "huggingface-early-cut",
-                                        "huggingface-never", "huggingface-never-cut", NULL};
+                                        "huggingface-never", "huggingface-never-cut", "marian", NULL};
 const char *const dgm_order_names[] = {"l2r", "r2l", "bidirectional", NULL};
 const char *const dgm_vocab_kind_names[] = {"sentencepiece", "words", "bpe", NULL};
 const char *const dgm_tokenizer_names[] = {"none", "moses", "sacremoses", "conservative", "aggressive", NULL};
@@ -206,9 +206,11 @@ dgm_status dgm_modelfile_vocab(const dgm_gguf *g, dgm_side side, dgm_vocab_spec 
                 "the %s vocabulary has no eos or no unk", side_names[side]);
     DGM_TRY(dgm_gguf_get_i32s(g, dgm_side_key(side, "prefix").text, DGM_OPTIONAL, 0, out->size - 1,
                               &out->prefix, &out->prefix_count, err));
-    if (side == DGM_SOURCE)
-        return dgm_gguf_get_bool(g, "dragoman.source.append_eos", DGM_OPTIONAL, &out->append_eos,
-                                 err);
+    if (side == DGM_SOURCE) {
+        static const char *const orders[] = {"l2r", "r2l", NULL};
+        DGM_TRY(dgm_gguf_get_enum(g, "dragoman.source.order", DGM_OPTIONAL, orders, &out->order, err));
+        return dgm_gguf_get_bool(g, "dragoman.source.append_eos", DGM_OPTIONAL, &out->append_eos, err);
+    }
     DGM_TRY(read_id(g, side, "start", DGM_OPTIONAL, out->size, &out->start, err));
     DGM_TRY(read_id(g, side, "eod", DGM_OPTIONAL, out->size, &out->eod, err));
     DGM_TRY(read_id(g, side, "mask", DGM_OPTIONAL, out->size, &out->mask, err));

@@ -104,7 +104,7 @@ typedef struct dgm_vocab_spec {
     bool append_eos;      // source
     int start;            // target: first decoder input, -1 = the architecture's own
     int eod, mask;        // target: end of a decoder of pairs; masked word of a cmlm; or -1
-    int order;            // target: index into dgm_order_names
+    int order;            // index into dgm_order_names; a source's is l2r or r2l
     const int32_t *never; // target: ids that are never chosen
     size_t never_count;
 } dgm_vocab_spec;

@@ -91,10 +91,22 @@ static dgm_status add_recurrent(reading *in, dgm_error *err)
     return dgm_checkpoint_end(&in->tensors, "a recurrent model of Marian", err);
 }
 
+// --right-left: its training turns both sides round, and so does its decoder.
+static dgm_status set_order(const reading *in, dgm_error *err)
+{
+    bool right_to_left = false;
+    DGM_TRY(dgm_json_bool(in->config, "right-left", &right_to_left, err));
+    if (!right_to_left) return DGM_OK;
+    dgm_gguf_set_string(in->job->w, "dragoman.source.order", "r2l");
+    dgm_gguf_set_string(in->job->w, "dragoman.target.order", "r2l");
+    return DGM_OK;
+}
+
 static dgm_status add_model(reading *in, const char **architecture, dgm_error *err)
 {
     const char *type = "amun"; // Marian's default
     DGM_TRY(dgm_json_string(in->config, "type", &type, err));
+    DGM_TRY(set_order(in, err));
     *architecture = dgm_marian_is_recurrent(type) ? "rnn" : "transformer";
     if (dgm_marian_is_recurrent(type)) return add_recurrent(in, err);
     if (strcmp(type, "transformer") == 0) return add_transformer(in, err);
@@ -124,7 +136,7 @@ static dgm_status set_decoding(const reading *in, dgm_error *err)
     DGM_TRY(dgm_json_real(s, "max-length-factor", 0.1, 100, &factor, err));
     DGM_TRY(dgm_json_bool(s, "allow-unk", &unk, err));
     dgm_gguf_set_u32(w, "dragoman.decode.beam", (uint32_t)beam);
-    dgm_gguf_set_string(w, "dragoman.decode.finish", "shrink");
+    dgm_gguf_set_string(w, "dragoman.decode.finish", "marian");
     dgm_gguf_set_f32(w, "dragoman.decode.length_penalty", (float)normalize);
     dgm_gguf_set_f32(w, "dragoman.decode.word_penalty", (float)penalty);
     dgm_gguf_set_f32(w, "dragoman.decode.max_length_factor", (float)factor);

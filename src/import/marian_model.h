@@ -72,7 +72,7 @@ typedef struct dgm_marian_transformer {
     const char *residual;               // in our words
     bool highway;                       // it has gates
     bool embed_norm, top_norm;
-    bool projection, rnn_projection, aan_gate, affine, positions, right_to_left;
+    bool projection, rnn_projection, aan_gate, affine, positions;
     int align_layer; // from 0; -1: the last
 } dgm_marian_transformer;
 

@@ -107,14 +107,6 @@ static dgm_status refuse_others(const json_t *config, dgm_error *err)
     return DGM_OK;
 }
 
-static dgm_status set_order(dgm_composer *c, const json_t *config, dgm_error *err)
-{
-    bool right_to_left = false;
-    DGM_TRY(dgm_json_bool(config, "right-left", &right_to_left, err));
-    if (right_to_left) dgm_gguf_set_string(c->weights->job->w, "dragoman.target.order", "r2l");
-    return DGM_OK;
-}
-
 dgm_status dgm_marian_recurrent(dgm_composer *c, const json_t *config, dgm_recurrent *m,
                                 dgm_error *err)
 {
@@ -130,7 +122,6 @@ dgm_status dgm_marian_recurrent(dgm_composer *c, const json_t *config, dgm_recur
     DGM_TRY(get_ties(config, m, err));
     DGM_TRY(dgm_json_bool(config, "layer-normalization", &m->norm, err));
     DGM_TRY(dgm_json_bool(config, "skip", &m->skip, err));
-    DGM_TRY(set_order(c, config, err));
     m->nematus_norm = strcmp(type, "nematus") == 0;
     dgm_checkpoint_take(c->weights, "uidx"); // of Nematus' training
     dgm_checkpoint_take(c->weights, "history_errs");

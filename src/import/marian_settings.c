@@ -228,7 +228,6 @@ dgm_status dgm_marian_transformer_read(dgm_marian_transformer *t, const json_t *
     DGM_TRY(get_flag(config, "transformer-aan-nogate", &no_gate, err));
     DGM_TRY(get_flag(config, "transformer-no-affine", &no_affine, err));
     DGM_TRY(get_flag(config, "transformer-disable-position-embeddings", &no_positions, err));
-    DGM_TRY(get_flag(config, "right-left", &t->right_to_left, err));
     t->projection = !no_projection;
     t->aan_gate = !no_gate;
     t->affine = !no_affine;

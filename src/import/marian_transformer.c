@@ -2,9 +2,10 @@
 // Keys and weights of Marian's Transformers; see marian_model.h.
 //
 // Marian's matrices are [in, out], ours [out, in]. Its sinusoids have a denominator of their own, its
-// decoder starts from a zero vector, embeddings are scaled unless positions are learned (Wpos), and layer
-// normalisation adds 1e-6. Where a file holds integers for intgemm, they are kept: one multiplier for a whole
-// matrix is a scale of each of its rows. Multipliers of activations (NAME_QuantMultA) become static scales.
+// decoder starts from a zero vector, embeddings are scaled where positions are sinusoids (not learned, Wpos, and not
+// none), and layer normalisation adds 1e-6. Where a file holds integers for intgemm, they are kept: one multiplier
+// for a whole matrix is a scale of each of its rows. Multipliers of activations (NAME_QuantMultA) become static
+// scales.
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -488,10 +489,9 @@ static void set_keys(dgm_gguf_writer *w, const dgm_marian_transformer *t, bool l
                         learned        ? "learned"
                         : t->positions ? "sinusoid_marian"
                                        : "none");
-    dgm_gguf_set_bool(w, KEY "scale_embedding", !learned);
+    dgm_gguf_set_bool(w, KEY "scale_embedding", !learned && t->positions);
     dgm_gguf_set_string(w, KEY "decoder", decoders[t->decoder]);
     set_variants(w, t);
-    if (t->right_to_left) dgm_gguf_set_string(w, "dragoman.target.order", "r2l");
     dgm_gguf_set_i32(w, "dragoman.align.layer", t->align_layer);
     dgm_gguf_set_i32(w, "dragoman.align.head", 0);
 }

@@ -102,6 +102,7 @@ static dgm_status load_common(dgm_model *m, const char *architecture, dgm_error 
     info->source_eos = source.eos;
     info->source_unk = source.unk;
     info->append_eos = source.append_eos;
+    info->source_backwards = source.order == DGM_ORDER_R2L;
     info->source_prefix = source.prefix;
     info->source_prefix_count = (int)source.prefix_count;
     info->eos = target.eos;

@@ -61,6 +61,7 @@ typedef struct dgm_model_info {
     const dgm_languages *languages;
     const int32_t *source_suffix; // behind source_eos
     int source_suffix_count;
+    bool source_backwards; // the encoder reads the last token first, eos behind the first
     bool self_normalised;
     bool recurrent; // it has the choices of dgm_tuning
     bool scaled;    // its file holds static scales of activations

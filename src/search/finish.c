@@ -13,6 +13,7 @@
 //     -early     the same                               the same                 store full
 //     -never     the same                               the same                 the same, at the best length
 //   first:K      leaves if among the best B             refilled to B            |H| >= K
+//   marian       as shrink                              as shrink                as shrink
 //
 // T, H: finished so far. 3.0 ahead: best finished - best live, raw sums. Not to be beaten: best
 // live <= worst stored, as if the live one ended now; at the best length: with -never the sum of the
@@ -28,7 +29,7 @@
 //   huggingface, -early,     the end symbol is forced at log-probability 0
 //   -never
 //     -cut, -early-cut,      nothing is forced: the last words compete as they are with the ends of
-//     -never-cut             their own step, and their length counts no end symbol
+//     -never-cut, marian     their own step, and their length counts no end symbol
 // Constrained sentences, whatever the policy, are also done when the best live hypothesis, at its present
 // length, is behind what the result will hold. With a length penalty that is a heuristic, as margin's rule
 // is: so they are asked when as many are finished as the beam has places, not as many as the n-best
@@ -210,6 +211,12 @@ const dgm_finish_ops dgm_finish_table[DGM_FINISH_COUNT] = {
                                           .force_end = true,
                                           .endless = true,
                                           .counts_lead = true},
+    [DGM_FINISH_MARIAN] = {.take = take_shrink,
+                           .places = places_shrink,
+                           .stop = stop_full,
+                           .force_end = true,
+                           .endless = true,
+                           .exact_factor = true},
 };
 
 // ---- one step of a sentence ---------------------------------------------------------------------

@@ -36,6 +36,7 @@ typedef enum dgm_finish {
     DGM_FINISH_HUGGINGFACE_EARLY_CUT,
     DGM_FINISH_HUGGINGFACE_NEVER,
     DGM_FINISH_HUGGINGFACE_NEVER_CUT,
+    DGM_FINISH_MARIAN, // as shrink, but what is too long is cut off without an end
     DGM_FINISH_COUNT
 } dgm_finish;
 
@@ -62,7 +63,8 @@ typedef struct dgm_search_config {
     float margin;   // 3.0, for DGM_FINISH_MARGIN
     int first;      // for DGM_FINISH_FIRST: stop at so many, at nbest if that is more; 0: at nbest
     float length_penalty, word_penalty;
-    float max_length_factor; // and at most this times the source's tokens + 10; 0: no such limit
+    // And at most this times the source's tokens + 10 (of DGM_FINISH_MARIAN: not + 10); 0: no such limit.
+    float max_length_factor;
     // Tokens without the end symbol. (transformers' max_length counts the start and the end symbol:
     // its 512 is 510 here.)
     int max_length;

@@ -430,6 +430,8 @@ struct dgm_finish_ops {
     // Lengths count the model's own first tokens (the language of a translation), as those of transformers do,
     // for which they are chosen tokens like others.
     bool counts_lead;
+    // The greatest length is the factor times the source's tokens, rounded up, and no token more.
+    bool exact_factor;
     // Live rows that did not end themselves are ended at the maximum length.
     bool cut;
     // The end score of every live row is remembered, for a sentence that never finished.

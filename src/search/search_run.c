@@ -7,6 +7,7 @@
 // vocabulary) is given back here and nowhere else.
 #include "search/search_private.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/lower_bound.h"
@@ -27,7 +28,8 @@ static int length_limit(const dgm_search *s, const dgm_search_request *r)
     if (r->walk) {
         if (r->walk->longest + 1 < limit) limit = r->walk->longest + 1;
     } else if (factor > 0.0f) {
-        const double most = (double)factor * r->source.count + 10.0;
+        const double times = (double)factor * r->source.count;
+        const double most = s->finish->exact_factor ? fmax(ceil(times), 1.0) : times + 10.0;
         if (most < limit) limit = (int)most;
     }
     return limit;

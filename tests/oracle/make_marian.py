@@ -13,6 +13,7 @@ SOURCE and TARGET: text files of a corpus, line by line (plain or .xz). OUT gets
     NAME.npz, NAME.yml     the model; its decoder settings
     NAME.beam1.tsv         score and translation of every line, as Marian gives them
     NAME.beam6.tsv         the same with beam 6, normalize 0.6, word penalty 0.1
+    NAME.cut.tsv           "post" alone: the same with at most 0.7 times as many tokens as the source has, so that most are cut off
     NAME.nbest.txt         n-best lists of the first 20 lines, in Marian's format
     NAME.align.txt.gz      "guided" alone: soft alignment of the first 20 lines
     NAME.score.tsv         "pre" and "variants" in place of translations: Marian's scores of those of "post". Marian's
@@ -63,6 +64,8 @@ MODELS = {
     "average": ("--tied-embeddings-all --transformer-preprocess n --transformer-postprocess da --transformer-postprocess-top n "
                 "--transformer-decoder-autoreg average-attention --transformer-dim-aan 24", 1000),
     "bpe": ("--tied-embeddings-all --transformer-decoder-autoreg average-attention --transformer-dim-aan 24", 1500),
+    "backwards": ("--tied-embeddings-all --right-left", 250),
+    "placeless": ("--tied-embeddings-all --transformer-disable-position-embeddings", 250),
 }
 # intgemm multiplies matrices of multiples of 64: this one is converted and recorded in 8 bits
 STUDENT = ("--tied-embeddings-all --transformer-decoder-autoreg rnn --dec-cell ssru --transformer-ffn-activation relu "
@@ -70,7 +73,8 @@ STUDENT = ("--tied-embeddings-all --transformer-decoder-autoreg rnn --dec-cell s
            "--lr-decay-inv-sqrt 400 --exponential-smoothing 0.005", 2500)
 DEPTHS = {"student": "--enc-depth 2 --dec-depth 1", "ssru": "--enc-depth 3 --dec-depth 2", "both": "--enc-depth 3 --dec-depth 3",
           "bpe": "--enc-depth 1 --dec-depth 1", "highway": "--enc-depth 2 --dec-depth 1", "apart": "--enc-depth 1 --dec-depth 1",
-          "average": "--enc-depth 1 --dec-depth 2"}
+          "average": "--enc-depth 1 --dec-depth 2", "backwards": "--enc-depth 1 --dec-depth 1",
+          "placeless": "--enc-depth 1 --dec-depth 1"}
 COMMON = ("--type transformer "
           "--mini-batch 64 --maxi-batch 50 --cpu-threads 1 "
           "--workspace 500 --seed 1 --disp-freq 500 --save-freq 1000000 --valid-freq 1000000 --learn-rate 0.005 "
@@ -79,7 +83,7 @@ PIECES = "--vocabs joint.spm joint.spm --dim-vocabs 260 260 --sentencepiece-opti
 # As preprocess.sh of OPUS-MT's releases with byte-pair encoding has it, by sacremoses in place of Moses' scripts
 LANGUAGES = ("en", "de")
 SMALL = "--dim-emb 16 --transformer-heads 2 --transformer-dim-ffn 32"
-DECODE = "--cpu-threads 1 --quiet --max-length-factor 3 --mini-batch 1 --maxi-batch 1 --workspace 300"
+DECODE = "--cpu-threads 1 --quiet --mini-batch 1 --maxi-batch 1 --workspace 300"
 TRAIN_LINES, TEST_LINES, LONGEST, NBEST_LINES = 11000, 200, 60, 20
 
 
@@ -264,6 +268,8 @@ def record(name, model=None, more=""):
     write(name + ".beam6.tsv", best_with_score(model, six + more))
     if name != "bpe":
         write(name + ".nbest.txt", decode(model, six + " --n-best" + more, NBEST_LINES))
+    if name == "post":
+        write(name + ".cut.tsv", best_with_score(model, six + " --max-length-factor 0.7"))
     if name == "guided":
         write(name + ".align.txt.gz", decode(model, six + " --alignment soft", NBEST_LINES))
 

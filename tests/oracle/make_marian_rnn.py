@@ -7,8 +7,8 @@
 
 Needs pymarian (PyPI), which has the real Marian; a CPU is enough. PAIRS.tsv: source, tab, target; the first 11,000 lines are
 trained on (Tatoeba en-de, short lines), test lines are those behind them. A model's file
-has the first 200 that it does not make more than twice as long: Marian cuts runaways at 3 times the source's length, Dragoman
-elsewhere.
+has the first 200 that it does not make more than twice as long: Marian cuts runaways at 3 times the longest source in their batch,
+Dragoman at 3 times their own.
 
 Weights are cut to 8 bits of mantissa before Marian translates with them, so that archives of them are small. OUT/NAME.tsv.gz
 has one row for each translation: setting, line, score, text; settings are rows of SETTINGS.

@@ -90,7 +90,7 @@ static dgm_translator *open_model(const char *path, int beam, float length, floa
     s.precision = "f32";
     s.beam = beam;
     s.nbest = beam;
-    s.finish = "shrink";
+    s.finish = "marian";
     s.length_penalty = length;
     s.word_penalty = word;
     return open_with(&s, path);
@@ -126,7 +126,7 @@ static void compare(const char *name, const char *model, const setting *how, cha
         rank = g.line == last ? rank + 1 : 0;
         last = g.line;
         if (strlen(g.text) > 2 * strlen(lines[g.line]))
-            continue; // a runaway: Marian cuts elsewhere
+            continue; // a runaway: Marian cut it by the longest source in its batch
         rows++;
         const dgm_result *found = r->items[g.line];
         if ((size_t)rank >= found->count) continue;

@@ -285,7 +285,8 @@ static int generation(oracle *o, int count, const dgm_search_config *config, int
 {
     const int vocab = o->m->vocab, width = config->beam, max_length = config->max_length;
     const bool exact = config->double_exact;
-    const int places = config->finish == DGM_FINISH_SHRINK ? width - *finished : INT32_MAX;
+    const bool shrinks = config->finish == DGM_FINISH_SHRINK || config->finish == DGM_FINISH_MARIAN;
+    const int places = shrinks ? width - *finished : INT32_MAX;
     const int32_t eod = o->info->eos;
     static float log_p[LIVE][64];
     int lefts = 0, pairs = 0, kept = 0;
@@ -449,14 +450,15 @@ static void test_against_copy(void **state)
                                                   DGM_FINISH_HUGGINGFACE_EARLY_CUT,
                                                   DGM_FINISH_HUGGINGFACE_NEVER,
                                                   DGM_FINISH_HUGGINGFACE_NEVER_CUT,
+                                                  DGM_FINISH_MARIAN,
                                                   DGM_FINISH_FIRST,  DGM_FINISH_FIRST,
                                                   DGM_FINISH_FIRST};
             c.double_exact = round % 2;
             const int list = c.nbest;
-            for (int p = 0; p < 12; p++) {
+            for (int p = 0; p < 13; p++) {
                 c.finish = policies[p];
-                c.first = p == 10 ? 2 : p == 11 ? beam + 1 : 0;
-                c.nbest = p < 9 ? list : 1; // first: 1, 2, and one more than the beam
+                c.first = p == 11 ? 2 : p == 12 ? beam + 1 : 0;
+                c.nbest = p < 10 ? list : 1; // first: 1, 2, and one more than the beam
                 c.margin = 0.5f;
                 snprintf(what, sizeof what, "seed %d, beam %d, policy %d", round, beam, p);
                 compare(&m, &c, reference(&o, &c), what);
