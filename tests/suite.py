@@ -10,6 +10,9 @@ TEXT = "tests/data/translate/newstest2014-1000.en"
 REFERENCE = "tests/data/translate/newstest2014-500.de"
 RECURRENT = "tests/data/models/rnn-bahdanau-pieces.gguf"
 
+# Fuzz targets: parsers of other programs' files
+IMPORTERS = ("argos", "ct2", "import_json", "marian_bin", "marian_text", "npz", "pickle", "safetensors", "tokenizer", "yaml")
+
 Test = namedtuple("Test", "name command env limit")
 
 
@@ -103,7 +106,11 @@ def long(build):
     make = os.environ.get("MAKE", "make")
     tests = [test("make test", make, "test")]
     tests += [test(f"make test {san}=1", make, "test", f"{san}=1", limit=6 * 3600) for san in ("ASAN", "TSAN")]
-    tests += [test("Arm under qemu", "scripts/check_arm"), test("fuzzing", "scripts/fuzz", 60, limit=6 * 3600)]
+    tests += [test("Arm under qemu", "scripts/check_arm")]
+    # What reads files of other programs is fuzzed for ten minutes a target, the rest for one.
+    targets = [Path(f).stem.removeprefix("fuzz_") for f in sorted(glob.glob("tests/fuzz/fuzz_*.c"))]
+    tests += [test("fuzzing of importers", "scripts/fuzz", 600, *IMPORTERS, limit=6 * 3600),
+              test("fuzzing", "scripts/fuzz", 60, *(t for t in targets if t not in IMPORTERS), limit=6 * 3600)]
     tests += [fingerprint(program, "*")]
     tests += [on("invariance", 1000, "--precision", p) for p in ("f32", "i16", "i8")]
     tests += [on("invariance", 1000, "--search", "cube", "--cube", c) for c in ("naive", "accelerated")]
