@@ -12,6 +12,7 @@
 #include "import/marian_rnn.h"
 #include "import/npz.h"
 #include "import/yaml.h"
+#include "import/zip.h"
 
 typedef struct reading {
     dgm_import_job *job;
@@ -36,7 +37,8 @@ static dgm_status open_model(reading *in, dgm_error *err)
 {
     dgm_store *s = NULL;
     const char *path = in->files.model;
-    DGM_TRY(ends(path, ".npz") ? dgm_npz_open(&s, path, err) : dgm_marian_bin_open(&s, path, err));
+    const bool npz = ends(path, ".npz") || dgm_zip_is(path); // whatever it is called
+    DGM_TRY(npz ? dgm_npz_open(&s, path, err) : dgm_marian_bin_open(&s, path, err));
     return dgm_checkpoint_open(&in->tensors, in->job, s, err);
 }
 

@@ -303,7 +303,7 @@ static dgm_status set_root(dgm_marian_files *f, const dgm_import_job *job, dgm_e
     const char *path = job->dir;
     const bool folder = is_kind(path, S_IFDIR);
     if (folder && has_gz(path)) DGM_TRY(dgm_unpack_gz(path, job->output, &f->unpacked, err));
-    if (!folder && !ends(path, ".npz") && dgm_zip_is(path))
+    if (!folder && !ends(path, ".npz") && !ends(path, ".bin") && dgm_zip_is(path))
         DGM_TRY(dgm_unpack_zip(path, job->output, &f->unpacked, err));
     if (f->unpacked || folder) {
         f->root = dgm_strdup(f->unpacked ? f->unpacked : path);

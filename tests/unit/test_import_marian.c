@@ -597,6 +597,19 @@ static void test_learned_positions(void **state)
 
 // Networks of three layers in the encoder and of one in the decoder, gates in place of sums: memory that runs out
 // while they are loaded, and what they do not go together with.
+// What a file is called does not matter where its bytes say what it is.
+static void test_ending(void **state)
+{
+    (void)state;
+    dgm_mapfile f;
+    assert_int_equal(dgm_mapfile_open(&f, model_of("post"), NULL), DGM_OK);
+    FILE *out = fopen(in_folder("post.bin"), "wb");
+    assert_int_equal(fwrite(f.data, 1, f.size, out), f.size);
+    assert_int_equal(fclose(out), 0);
+    dgm_mapfile_close(&f);
+    import_it("marian", in_folder("post.bin"), DATA "joint.spm", NULL);
+}
+
 static void test_deep_networks(void **state)
 {
     (void)state;
@@ -781,6 +794,7 @@ int main(void)
         cmocka_unit_test(test_words),     cmocka_unit_test(test_learned_positions),
         cmocka_unit_test(test_refused),   cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_memory),    cmocka_unit_test(test_deep_networks),
+        cmocka_unit_test(test_ending),
     };
     if (!scratch_open()) return 1;
     return scratch_close(cmocka_run_group_tests(tests, NULL, NULL));

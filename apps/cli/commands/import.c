@@ -49,7 +49,8 @@ static const option import_table[] = {
      NULL},
     CARD_OPTIONS("name of the model (default: the folder's)"),
     {"check", 0, OPTION_TEXT, "TEXT", AT(check), 0, 0, NULL,
-     "then translate this text in f32, each line as it is, and print the translations or, with --against, compare",
+     "then translate this text in f32, each line as it is, and print the translations or, with --against, compare; "
+     "without -o: with the model in PATH, which may be a model file",
      NULL, NULL},
     {"against", 0, OPTION_TEXT, "FILE", AT(against), 0, 0, NULL,
      "--check: what the model's own program made of the text, line by line; exit status 3 where lines differ", NULL,
@@ -98,7 +99,7 @@ static void print_report(line_writer *w, const dgm_check_report *r)
     }
 }
 
-static int check(const import_options *o)
+static int check(const import_options *o, const char *model)
 {
     progress bar;
     dgm_error error;
@@ -113,7 +114,7 @@ static int check(const import_options *o)
     c.write_cookie = w;
     progress_start(&bar, !o->quiet);
     c.progress = (dgm_progress){progress_tick, &bar};
-    const dgm_status st = dgm_import_check(o->output, o->check, o->against, &c, &report, &error);
+    const dgm_status st = dgm_import_check(model, o->check, o->against, &c, &report, &error);
     progress_end(&bar);
     if (interrupted) end_by_signal(interrupted);
     int code = st == DGM_OK ? EXIT_FINE : fail(exit_code(st), "%s", error.text);
@@ -137,7 +138,17 @@ static int import(const char *format, const char *path, import_options *o)
     if (interrupted) end_by_signal(interrupted);
     if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
     if (o->stats || bar.kind == PROGRESS_BAR) print_stats(o->output, seconds() - start);
-    return o->check ? check(o) : EXIT_FINE;
+    return o->check ? check(o, o->output) : EXIT_FINE;
+}
+
+// Without a file to write: of a model that is there already, ours or one that translate -m would take.
+static int check_alone(const import_options *o, const char *name)
+{
+    char *path = NULL;
+    int code = model_path(name, &path);
+    if (code < 0) code = check(o, path);
+    dgm_string_free(&path);
+    return code;
 }
 
 // Found missing before the import, which may take minutes, not after it.
@@ -157,11 +168,13 @@ static int run_import(const command *self, int argc, char **argv)
     if (rest.count < 1 || rest.count > 2)
         return fail_usage(self, "import takes a path, or a format and a path");
     const char *path = rest.items[rest.count - 1];
-    if (!o.output) return fail_usage(self, "import requires --output FILE");
+    const bool alone = !o.output && o.check && rest.count == 1;
+    if (!o.output && !alone) return fail_usage(self, "import requires --output FILE");
     if (o.against && !o.check) return fail_usage(self, "--against requires --check TEXT");
     if (o.beam && !o.check) return fail_usage(self, "--beam requires --check TEXT");
     const char *missing = missing_text(&o);
     if (missing) return fail(EXIT_RUNTIME, "cannot open '%s': %s", missing, strerror(errno));
+    if (alone) return check_alone(&o, path);
     file_list files = {0};
     files_read(&files, "--card", o.lib.card_file);
     files_read(&files, "--source-spm", o.lib.source_spm);
@@ -189,7 +202,8 @@ const command command_import = {
         "docs/manual/IMPORT.md says what is read of each.",
     .example = "dragoman import opus-mt-en-de -o en-de.gguf --type i8\n"
                "dragoman import ctranslate2 folder -o en-de.gguf --source-spm source.spm --target-spm target.spm\n"
-               "dragoman import folder -o en-de.gguf --check news.en --against news.de",
+               "dragoman import folder -o en-de.gguf --check news.en --against news.de\n"
+               "dragoman import --check news.en en-de.gguf --against news.de",
     .options = import_table,
     .run = run_import,
 };
