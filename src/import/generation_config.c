@@ -24,6 +24,7 @@ static dgm_status get_end(const json_t *o, const char *key, int size, int *out, 
 {
     const json_t *list = json_object_get(o, key);
     if (!json_is_array(list)) return get_id(o, key, size, out, err);
+    DGM_FAIL_IF(json_array_size(list) == 0, err, DGM_ERR_FORMAT, "\"%s\" is a list without ids", key);
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *id = json_array_get(list, i);
         const int64_t v = json_is_integer(id) ? json_integer_value(id) : -1;
@@ -38,10 +39,13 @@ static dgm_status get_end(const json_t *o, const char *key, int size, int *out, 
 
 static dgm_status add_never(dgm_marian_config *c, const char *key, const json_t *id, dgm_error *err)
 {
-    const int64_t v = json_is_integer(id) ? json_integer_value(id) : -1;
+    DGM_FAIL_IF(!json_is_integer(id), err, DGM_ERR_FORMAT, "\"%s\" holds something else than ids", key);
+    const int64_t v = json_integer_value(id);
     DGM_FAIL_IF(v < 0 || v >= c->decoder_vocab_size, err, DGM_ERR_FORMAT,
                 "\"%s\" holds %lld, expected 0 to %d", key, (long long)v,
                 c->decoder_vocab_size - 1);
+    DGM_FAIL_IF(v == c->eos, err, DGM_ERR_FORMAT, "\"%s\" holds %d, the end symbol: no translation would end", key,
+                (int)v);
     for (int i = 0; i < c->never_count; i++)
         if (c->never[i] == v) return DGM_OK;
     DGM_FAIL_IF(c->never_count == DGM_MARIAN_NEVER_MAX, err, DGM_ERR_FORMAT,
@@ -86,10 +90,11 @@ static dgm_status refuse_generation(const json_t *o, dgm_error *err)
         {"repetition_penalty", 1},   {"encoder_repetition_penalty", 1},
         {"no_repeat_ngram_size", 0}, {"encoder_no_repeat_ngram_size", 0},
         {"min_length", 0},           {"num_beam_groups", 1},
-        {"diversity_penalty", 0},
+        {"diversity_penalty", 0},    {"min_new_tokens", 0},
+        {"guidance_scale", 1},
     };
-    static const char *const lists[] = {"begin_suppress_tokens", "forced_decoder_ids",
-                                        "sequence_bias"};
+    static const char *const lists[] = {"begin_suppress_tokens", "forced_decoder_ids", "sequence_bias",
+                                        "force_words_ids", "constraints", "exponential_decay_length_penalty"};
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
         double v = fixed[i].expected;
         DGM_TRY(dgm_json_real(o, fixed[i].key, -1e9, 1e9, &v, err));
@@ -99,7 +104,8 @@ static dgm_status refuse_generation(const json_t *o, dgm_error *err)
     }
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         const json_t *v = json_object_get(o, lists[i]);
-        DGM_FAIL_IF(v && !json_is_null(v) && json_array_size(v) + json_object_size(v) != 0, err,
+        const bool list = json_is_array(v) || json_is_object(v);
+        DGM_FAIL_IF(v && !json_is_null(v) && (!list || json_array_size(v) + json_object_size(v) != 0), err,
                     DGM_ERR_UNSUPPORTED,
                     "\"%s\" is not supported; remove it to import the model without", lists[i]);
     }
@@ -110,8 +116,9 @@ static dgm_status refuse_generation(const json_t *o, dgm_error *err)
 static dgm_status read_ids(dgm_marian_config *c, const json_t *o, dgm_error *err)
 {
     const int size = c->decoder_vocab_size;
-    int eos = -1, pad = c->pad, end = -1;
+    int eos = -1, pad = c->pad, end = -1, bos = -1; // bos is of no use here, but may be nonsense as the others
     c->forced = -1;
+    DGM_TRY(get_id(o, "bos_token_id", size, &bos, err));
     DGM_TRY(get_end(o, "eos_token_id", size, &eos, err));
     DGM_TRY(get_id(o, "pad_token_id", size, &pad, err));
     DGM_TRY(get_id(o, "decoder_start_token_id", size, &c->start, err));
@@ -149,12 +156,14 @@ dgm_status dgm_generation_read(dgm_marian_config *c, const json_t *config, const
 {
     const json_t *o = generation ? generation : config;
     const bool forced_end = dgm_json_has(o, "forced_eos_token_id");
-    int64_t length = c->max_positions, beam = 1;
+    int64_t length = c->max_positions, beam = 1, added = 0;
     c->length_penalty = 1;
     DGM_TRY(refuse_generation(o, err));
     DGM_TRY(read_ids(c, o, err));
     DGM_TRY(dgm_json_int(o, "num_beams", 1, 256, &beam, err));
     DGM_TRY(dgm_json_int(o, "max_length", 3, 1 << 30, &length, err));
+    DGM_TRY(dgm_json_int(o, "max_new_tokens", 1, 1 << 30, &added, err));
+    if (added > 0) length = added + 1; // behind the start token, and whatever max_length says
     DGM_TRY(dgm_json_real(o, "length_penalty", -10, 10, &c->length_penalty, err));
     DGM_TRY(read_policy(c, o, forced_end, err));
     if (length > c->max_positions) length = c->max_positions;

@@ -110,6 +110,7 @@ dgm_status dgm_t5_config_read(dgm_t5_config *out, const json_t *config, const js
     DGM_TRY(dgm_generation_read(c, config, generation, 1, err));
     // Their default of 20 tokens is no translation's length.
     const json_t *search = generation ? generation : config;
-    if (!dgm_json_has(search, "max_length") && c->max_length > LENGTH) c->max_length = LENGTH;
+    const bool said = dgm_json_has(search, "max_length") || dgm_json_has(search, "max_new_tokens");
+    if (!said && c->max_length > LENGTH) c->max_length = LENGTH;
     return DGM_OK;
 }
