@@ -152,8 +152,8 @@ typedef struct dgm_settings {
     int32_t beam;
     // Translations returned per line, 1 to beam. Default 1.
     int32_t nbest;
-    // When a sentence is finished: "margin", "shrink", "mask", "refill", "huggingface", "marian", "first", or
-    // "first:K" with K of 1 to 256: at K finished hypotheses, at least and by default nbest.
+    // When a sentence is finished: "margin", "shrink", "mask", "refill", "huggingface", "marian", "ctranslate2",
+    // "first", or "first:K" with K of 1 to 256: at K finished hypotheses, at least and by default nbest.
     // NULL: the model's. Default NULL.
     const char *finish;
     // Best finished - best live at which "margin" stops. Default 3.

@@ -125,9 +125,9 @@ const dgm_setting_row dgm_setting_rows[] = {
           "finished as the beam is wide), huggingface (like that library; -early: with its "
           "early_stopping, -never: with \"never\" there, -cut: without a forced end), first or "
           "first:K (K finished, at least and by default --nbest), marian (as shrink, but what is too long is cut off "
-          "without an end). Default: the model's"),
+          "without an end), ctranslate2 (as refill, likewise, and no translation is empty). Default: the model's"),
      CHOICE("margin|shrink|mask|refill|huggingface|first|huggingface-cut|huggingface-early|huggingface-early-cut|"
-            "huggingface-never|huggingface-never-cut|marian"),
+            "huggingface-never|huggingface-never-cut|marian|ctranslate2"),
      .numbered = "first", .pub.min = 1,
      .pub.max = DGM_FIRST_MAX, .pub.flags = OUTPUT},
     {KIND(FLOAT, margin, SEARCH, "margin", "margin", "lead at which --finish margin stops (default 3)"),

@@ -108,8 +108,8 @@ static void tell_decoding(const texts *x)
     dgm_export_note(x->job, "CTranslate2 keeps no settings of decoding: pass beam_size=%d, length_penalty=%g, "
                     "max_decoding_length=%d (config.json keeps them for an import)", d->beam, (double)d->length_penalty,
                     d->max_length);
-    if (strcmp(finish.text, "refill") != 0)
-        dgm_export_note(x->job, "CTranslate2 ends a search as 'refill' does, not as '%s'", finish.text);
+    if (strcmp(finish.text, "ctranslate2") != 0)
+        dgm_export_note(x->job, "CTranslate2 ends a search in its own way, not as '%s'", finish.text);
     if (d->word_penalty != 0)
         dgm_export_note(x->job, "CTranslate2 has no word penalty; this model has %g", (double)d->word_penalty);
 }

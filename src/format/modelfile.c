@@ -13,7 +13,8 @@
 const char *const dgm_finish_names[] = {"margin", "shrink", "mask", "refill",
                                         "huggingface", "first", "huggingface-cut",
                                         "huggingface-early", "huggingface-early-cut",
-                                        "huggingface-never", "huggingface-never-cut", "marian", NULL};
+                                        "huggingface-never", "huggingface-never-cut", "marian",
+                                        "ctranslate2", NULL};
 const char *const dgm_order_names[] = {"l2r", "r2l", "bidirectional", NULL};
 const char *const dgm_vocab_kind_names[] = {"sentencepiece", "words", "bpe", NULL};
 const char *const dgm_tokenizer_names[] = {"none", "moses", "sacremoses", "conservative", "aggressive", NULL};

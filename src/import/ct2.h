@@ -49,6 +49,7 @@ typedef struct dgm_ct2 {
     double eps;
     dgm_ct2_style style;
     bool zero_start;    // the decoder's first input is a vector of zeros
+    int lead;           // tokens that every translation begins with, counted as its length
     float output_scale; // of what the projection multiplies; 1: none. Stored in the last norm
     double query_scale; // 0: as usual, 1 / sqrt(width of a head)
     dgm_view last_norm;

@@ -122,7 +122,7 @@ static dgm_status set_one_target(const dgm_ct2 *in, const languages *l, dgm_erro
     return DGM_OK;
 }
 
-static dgm_status set_keys(const dgm_ct2 *in, const languages *l, dgm_error *err)
+static dgm_status set_keys(dgm_ct2 *in, const languages *l, dgm_error *err)
 {
     static const char *const source[] = {"source"}, *const target[] = {"target"};
     dgm_gguf_writer *w = in->job->w;
@@ -146,6 +146,7 @@ static dgm_status set_keys(const dgm_ct2 *in, const languages *l, dgm_error *err
     dgm_gguf_set_strings(w, "dragoman.languages.target", l->list + (only < 0 ? 0 : only), only < 0 ? n : 1);
     if (only >= 0) dgm_gguf_set_array(w, "dragoman.languages.target_tokens", DGM_META_I32, l->id + only, 1);
     dgm_gguf_set_strings(w, "dragoman.target.tags", target, 1);
+    in->lead = 1;
     return DGM_OK;
 }
 

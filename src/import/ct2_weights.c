@@ -324,7 +324,10 @@ static dgm_status add_positions(dgm_ct2 *in, dgm_error *err)
     if (computed && offset[0])
         dgm_gguf_set_u32(w, "dragoman.transformer.position_offset", (uint32_t)offset[0]);
     dgm_gguf_set_u32(w, "dragoman.decode.max_source", (uint32_t)rows);
-    dgm_gguf_set_u32(w, "dragoman.decode.max_length", (uint32_t)(rows - 1 < 256 ? rows - 1 : 256));
+    // CTranslate2's own 256 count the first tokens, too; the last one is never read.
+    enum { LONGEST = 256 };
+    const int longest = (rows < LONGEST ? rows : LONGEST) - in->lead;
+    dgm_gguf_set_u32(w, "dragoman.decode.max_length", (uint32_t)(longest > 1 ? longest : 1));
     return computed ? DGM_OK : add_tables(in, v, err);
 }
 

@@ -126,6 +126,7 @@ static dgm_status set_target_prefix(dgm_ct2 *in, bool *found, dgm_error *err)
                 "'%s': '%.60s', with which translations begin, is not in the vocabulary", in->files->label, begin);
     if (!begin) DGM_TRY(dgm_ct2_kept_tokens(in, 1, "target_prefix", &kept, &count, err));
     *found = begin || kept;
+    in->lead = begin ? 1 : (int)count;
     if (*found)
         dgm_gguf_set_array(in->job->w, "dragoman.target.prefix", DGM_META_I32, begin ? &id : kept, begin ? 1 : count);
     dgm_free(kept);
@@ -155,7 +156,7 @@ static dgm_status set_frame(dgm_ct2 *in, dgm_error *err)
 static void set_decoding(dgm_gguf_writer *w, const dgm_ct2_about *about)
 {
     dgm_gguf_set_u32(w, "dragoman.decode.beam", (uint32_t)about->beam);
-    dgm_gguf_set_string(w, "dragoman.decode.finish", "refill");
+    dgm_gguf_set_string(w, "dragoman.decode.finish", "ctranslate2");
     dgm_gguf_set_f32(w, "dragoman.decode.length_penalty", (float)about->length_penalty);
     dgm_gguf_set_bool(w, "dragoman.decode.allow_unk", true);
 }

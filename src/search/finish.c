@@ -14,6 +14,8 @@
 //     -never     the same                               the same                 the same, at the best length
 //   first:K      leaves if among the best B             refilled to B            |H| >= K
 //   marian       as shrink                              as shrink                as shrink
+//   ctranslate2  as refill, but not in the first step   refilled to B            as refill; without a length
+//                                                                                penalty as margin at 0
 //
 // T, H: finished so far. 3.0 ahead: best finished - best live, raw sums. Not to be beaten: best
 // live <= worst stored, as if the live one ended now; at the best length: with -never the sum of the
@@ -29,7 +31,8 @@
 //   huggingface, -early,     the end symbol is forced at log-probability 0
 //   -never
 //     -cut, -early-cut,      nothing is forced: the last words compete as they are with the ends of
-//     -never-cut, marian     their own step, and their length counts no end symbol
+//     -never-cut, marian,    their own step, and their length counts no end symbol
+//   ctranslate2
 // Constrained sentences, whatever the policy, are also done when the best live hypothesis, at its present
 // length, is behind what the result will hold. With a length penalty that is a heuristic, as margin's rule
 // is: so they are asked when as many are finished as the beam has places, not as many as the n-best
@@ -162,6 +165,13 @@ static bool stop_beaten(const dgm_search *s, const dgm_active *p)
     return dgm_final_score(p, best_live(s, p), longest) <= p->store.items[s->width - 1].score;
 }
 
+// CTranslate2 leaves early where sums only fall: what lives will not become better.
+static bool stop_ctranslate2(const dgm_search *s, const dgm_active *p)
+{
+    if (p->lengths.length_penalty > 0 || p->lengths.length_penalty < 0) return stop_full(s, p);
+    return p->ended >= wanted(s, p) && p->best_sum >= best_live(s, p);
+}
+
 // Constrained sentences: banks keep hypotheses alive that no longer have a chance. Over when the
 // best of them, at its present length, is behind what the result will hold.
 static bool stop_behind(const dgm_search *s, const dgm_active *p)
@@ -217,7 +227,35 @@ const dgm_finish_ops dgm_finish_table[DGM_FINISH_COUNT] = {
                            .force_end = true,
                            .endless = true,
                            .exact_factor = true},
+    [DGM_FINISH_CTRANSLATE2] = {.take = take_refill,
+                                .stop = stop_ctranslate2,
+                                .force_end = true,
+                                .endless = true,
+                                .counts_lead = true,
+                                .never_empty = true},
 };
+
+// ---- the first step -----------------------------------------------------------------------------
+
+static bool next_word(dgm_merge *m, dgm_candidate *c)
+{
+    const dgm_words_only *w = m->data;
+    while (dgm_merge_next(w->m, c)) {
+        if (dgm_candidate_ends(m->s, c)) continue;
+        c->score += w->gain;
+        return true;
+    }
+    return false;
+}
+
+dgm_merge dgm_first_words(dgm_search *s, const dgm_active *p, dgm_merge *m, dgm_words_only *room)
+{
+    const bool begun = p->tokens > 0 || s->lead_count > 1; // the model's own first tokens count for CTranslate2
+    if (!s->finish->never_empty || begun || p->constraint || p->bounded) return *m;
+    const float end = expf(dgm_row_end(s, p->first_row).score); // 0 where it is forbidden anyhow
+    *room = (dgm_words_only){m, s->config.normalise && end < 1.0f ? -log1pf(-end) : 0.0f};
+    return (dgm_merge){.next = next_word, .s = s, .p = p, .data = room, .lines = m->lines, .behind = m->behind};
+}
 
 // ---- one step of a sentence ---------------------------------------------------------------------
 

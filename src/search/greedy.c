@@ -2,8 +2,9 @@
 // Greedy search: the best token of every step, until that is the end symbol.
 //
 // One row per sentence and one candidate per row. No finishing policy is at work, except that
-// `huggingface` forces the end symbol at the maximum length at log-probability 0, where the others
-// ask the model for its score in one more step. Results are those of beam search at beam 1 under
+// `huggingface` forces the end symbol at the maximum length at log-probability 0, `marian` and
+// `ctranslate2` do without one, where the others ask the model for its score in one more step; and
+// `ctranslate2` begins with a word. Results are those of beam search at beam 1 under
 // shrink, refill and first:1; mask differs where a sentence never ends, margin and first:2 (or more)
 // where they search on.
 #include "search/search_private.h"
@@ -14,14 +15,17 @@
 static bool draw(dgm_search *s, dgm_active *p, dgm_candidate *best)
 {
     const int row = p->first_row;
-    if (p->constraint) {
+    const size_t place = (size_t)row * (size_t)s->k; // somebody may want to see more of the best
+    if (p->constraint || s->finish->never_empty) {
+        dgm_words_only room;
         dgm_merge rows = dgm_rows_merge(s, p), merge = dgm_banks_filter(s, p, &rows);
-        return dgm_merge_next(&merge, best);
+        dgm_merge words = dgm_first_words(s, p, &merge, &room);
+        return dgm_merge_next(&words, best);
     }
     *best = (dgm_candidate){.hypo = s->rows.hypo[row],
                             .row = row,
-                            .token = s->rows.token[row],
-                            .score = s->rows.score[row]};
+                            .token = s->rows.token[place],
+                            .score = s->rows.score[place]};
     return best->score > -INFINITY;
 }
 
@@ -56,8 +60,7 @@ static dgm_status advance(dgm_search *s, dgm_error *err)
 
 static int candidates(const dgm_search_config *c)
 {
-    (void)c;
-    return 1;
+    return dgm_finish_table[c->finish].never_empty ? 2 : 1; // one of them may be the end
 }
 
 const dgm_search_ops dgm_search_greedy = {

@@ -37,6 +37,7 @@ typedef enum dgm_finish {
     DGM_FINISH_HUGGINGFACE_NEVER,
     DGM_FINISH_HUGGINGFACE_NEVER_CUT,
     DGM_FINISH_MARIAN, // as shrink, but what is too long is cut off without an end
+    DGM_FINISH_CTRANSLATE2, // as refill, but the same, and no translation is empty
     DGM_FINISH_COUNT
 } dgm_finish;
 

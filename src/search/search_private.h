@@ -430,6 +430,8 @@ struct dgm_finish_ops {
     // Lengths count the model's own first tokens (the language of a translation), as those of transformers do,
     // for which they are chosen tokens like others.
     bool counts_lead;
+    // The end symbol has no share of the first step, as if it were not in the vocabulary.
+    bool never_empty;
     // The greatest length is the factor times the source's tokens, rounded up, and no token more.
     bool exact_factor;
     // Live rows that did not end themselves are ended at the maximum length.
@@ -445,6 +447,14 @@ static inline bool dgm_active_wants_ends(const dgm_search *s, const dgm_active *
 {
     return s->finish->spare || dgm_active_full(s, p);
 }
+
+// What m offers; where the policy has it, in the first step without ends, and with what the rest gains by that.
+typedef struct dgm_words_only {
+    dgm_merge *m;
+    float gain;
+} dgm_words_only;
+
+dgm_merge dgm_first_words(dgm_search *s, const dgm_active *p, dgm_merge *m, dgm_words_only *room);
 
 // A sentence's step by its policy; s->ends must be filled where they are wanted.
 void dgm_active_expand(dgm_search *s, dgm_active *p, dgm_merge *m);

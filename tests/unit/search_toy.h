@@ -247,7 +247,7 @@ static inline bool toy_forces_end(int finish)
 static inline bool toy_endless(int finish)
 {
     return finish == DGM_FINISH_HUGGINGFACE_CUT || finish == DGM_FINISH_HUGGINGFACE_EARLY_CUT ||
-           finish == DGM_FINISH_HUGGINGFACE_NEVER_CUT || finish == DGM_FINISH_MARIAN;
+           finish >= DGM_FINISH_HUGGINGFACE_NEVER_CUT;
 }
 
 static inline dgm_search_config toy_config(int beam, dgm_finish finish)

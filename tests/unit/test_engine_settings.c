@@ -268,12 +268,12 @@ static void bad_texts(void **state)
     refused("finish", "first:257",
             "finish must be one of margin, shrink, mask, refill, huggingface, first, "
             "huggingface-cut, huggingface-early, huggingface-early-cut, "
-            "huggingface-never, huggingface-never-cut, marian, or first:K with "
+            "huggingface-never, huggingface-never-cut, marian, ctranslate2, or first:K with "
             "K of 1 to 256, not 'first:257'");
     refused("finish", "refill:2",
             "finish must be one of margin, shrink, mask, refill, huggingface, first, "
             "huggingface-cut, huggingface-early, huggingface-early-cut, "
-            "huggingface-never, huggingface-never-cut, marian, or first:K with "
+            "huggingface-never, huggingface-never-cut, marian, ctranslate2, or first:K with "
             "K of 1 to 256, not 'refill:2'");
     refused("long", "short", "long must be one of split, crop, error, not 'short'");
     refused("word-scores", "yes", "word-scores must be 0 or 1, not 'yes'");
@@ -332,12 +332,12 @@ static void ranges(void **state)
     NOT_OPENED(finish, "never",
                "finishing policy must be one of margin, shrink, mask, refill, huggingface, first, "
                "huggingface-cut, huggingface-early, huggingface-early-cut, "
-               "huggingface-never, huggingface-never-cut, marian, or "
+               "huggingface-never, huggingface-never-cut, marian, ctranslate2, or "
                "first:K with K of 1 to 256, not 'never'");
     NOT_OPENED(finish, "first:0",
                "finishing policy must be one of margin, shrink, mask, refill, huggingface, first, "
                "huggingface-cut, huggingface-early, huggingface-early-cut, "
-               "huggingface-never, huggingface-never-cut, marian, or "
+               "huggingface-never, huggingface-never-cut, marian, ctranslate2, or "
                "first:K with K of 1 to 256, not 'first:0'");
     NOT_OPENED(cube_key, "state:x",
                "cube key must be token, none, or state:EPS with EPS of 0 to 1e+06, not 'state:x'");

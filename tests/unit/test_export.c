@@ -244,7 +244,7 @@ static void test_kept(void **state)
 {
     (void)state;
     static const char *const told[] = {"beam_size=3, length_penalty=0.5, max_decoding_length=28",
-                                       "as 'refill' does, not as 'huggingface'",
+                                       "in its own way, not as 'huggingface'",
                                        "no word penalty; this model has 0.25",
                                        "with every one",
                                        "in target_prefix",

@@ -158,7 +158,7 @@ static void test_decode_values(void **state)
     assert_string_equal(err.text, "key 'dragoman.decode.finish' is 'never', expected one of: "
                                   "margin, shrink, mask, refill, huggingface, first, "
                                   "huggingface-cut, huggingface-early, huggingface-early-cut, "
-                                  "huggingface-never, huggingface-never-cut, marian");
+                                  "huggingface-never, huggingface-never-cut, marian, ctranslate2");
     dgm_gguf_close(&g);
 }
 

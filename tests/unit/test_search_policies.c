@@ -126,6 +126,10 @@ static const policy_case cases[] = {
      {{"a", .30, true}, {"abb", .1092, false}}},
     {"marian ends with an empty beam", EARLY, DGM_FINISH_MARIAN, 1, 0, 2, 2, 4, 2,
      {{"a", .30, true}, {"", .30, true}}},
+    {"ctranslate2: '' has no share of the first step; cut off abbb is ln(.08112) / 4", EARLY, DGM_FINISH_CTRANSLATE2, 1,
+     0, 2, 2, 4, 4, {{"a", .6 / .7 * .5, true}, {"abbb", .08112, false}}},
+    {"ctranslate2, not normalised: done when nothing that lives is better", EARLY, DGM_FINISH_CTRANSLATE2, 0, 0, 2, 1, 4,
+     2, {{"a", .6 / .7 * .5, true}}},
     {"first stops at one although refill waits for two", MIXED, DGM_FINISH_FIRST, 0, 0, 2, 1, 6, 2,
      {{"a", .30, true}}},
     {"first:2 waits for two", MIXED, DGM_FINISH_FIRST, 0, 2, 2, 1, 3, 4, {{"a", .30, true}}},
@@ -269,7 +273,7 @@ static void test_minimum_length(void **state)
             config.search = "auto";
             config.max_length = 9;
             toy_answer a = toy_translate(&m, &config);
-            assert_int_equal(a.h[0].count, 0);
+            assert_int_equal(a.h[0].count, finish == DGM_FINISH_CTRANSLATE2); // which gives nothing empty
             config.min_length = 5;
             a = toy_translate(&m, &config);
             assert_true(a.h[0].count >= 5 && a.h[0].finished);
