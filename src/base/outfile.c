@@ -4,6 +4,8 @@
 #include "base/outfile.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +16,33 @@
 static dgm_status cannot_write(const char *path, int code, dgm_error *err)
 {
     return dgm_fail(err, DGM_ERR_IO, "cannot write '%s': %s", path, strerror(code));
+}
+
+// A file of the folder without a name, of which nothing stays behind when the process is killed. NULL where the
+// system has no such files, or no way to name them later.
+static FILE *open_nameless(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const size_t n = slash ? (size_t)(slash - path) + 1 : 0;
+    char folder[PATH_MAX] = ".";
+    if (n >= sizeof folder || access("/proc/self/fd", X_OK) != 0) return NULL;
+    if (n) {
+        memcpy(folder, path, n);
+        folder[n] = 0;
+    }
+    const int fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "wb");
+    if (fd >= 0 && !file) close(fd);
+    return file;
+}
+
+// Gives it the temporary name; errno, or 0.
+static int name_it(const dgm_outfile *f)
+{
+    char from[32];
+    snprintf(from, sizeof from, "/proc/self/fd/%d", fileno(f->file));
+    if (fflush(f->file) != 0) return dgm_errno();
+    return linkat(AT_FDCWD, from, AT_FDCWD, f->temporary, AT_SYMLINK_FOLLOW) == 0 ? 0 : dgm_errno();
 }
 
 dgm_status dgm_outfile_open(dgm_outfile *f, const char *path, bool direct, dgm_error *err)
@@ -34,7 +63,9 @@ dgm_status dgm_outfile_open(dgm_outfile *f, const char *path, bool direct, dgm_e
     else
         snprintf(f->temporary, room, "%s.tmp-%ld-%u", path, (long)getpid(),
                  atomic_fetch_add_explicit(&opened, 1, memory_order_relaxed));
-    f->file = fopen(f->temporary, "wbe");
+    if (!f->direct) f->file = open_nameless(path);
+    f->nameless = f->file != NULL;
+    if (!f->file) f->file = fopen(f->temporary, "wbe");
     if (f->file) return DGM_OK;
     const dgm_status st = cannot_write(path, dgm_errno(), err);
     dgm_outfile_discard(f);
@@ -45,7 +76,7 @@ void dgm_outfile_discard(dgm_outfile *f)
 {
     if (f->file) {
         fclose(f->file);
-        if (!f->direct) unlink(f->temporary);
+        if (!f->direct && !f->nameless) unlink(f->temporary);
     }
     dgm_free(f->temporary);
     dgm_free(f->path);
@@ -54,6 +85,7 @@ void dgm_outfile_discard(dgm_outfile *f)
 
 dgm_status dgm_outfile_commit(dgm_outfile *f, int code, dgm_error *err)
 {
+    if (f->nameless && !code) code = name_it(f);
     if (fclose(f->file) != 0 && !code) code = dgm_errno();
     f->file = NULL;
     if (!code && !f->direct && rename(f->temporary, f->path) != 0) code = dgm_errno();

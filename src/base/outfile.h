@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Files that are written whole or not at all: a temporary neighbour takes the file's name when
-// everything is on it, so that a reader never sees half a file. What text files (textfile.h), model
+// everything is on it, so that a reader never sees half a file. Until then it has no name at all where the
+// system allows that, so that nothing is left of a process that is killed. What text files (textfile.h), model
 // files (format/gguf.h) and dgm_file_write (mapfile.h) are written with. Of several that are written to
 // one name at the same time, also by one process, the one that is committed last stays.
 #ifndef DGM_BASE_OUTFILE_H
@@ -22,6 +23,7 @@ typedef struct dgm_outfile {
     FILE *file;
     char *path, *temporary;
     bool direct; // `temporary` is the file itself: nothing to rename or remove
+    bool nameless; // it has no name until it is whole
 } dgm_outfile;
 
 // A name that exists and is no regular file (a device, a pipe) is refused, or with `direct` written

@@ -3,11 +3,13 @@
 #define _GNU_SOURCE
 #include <glob.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -53,13 +55,33 @@ static void expect_text(const char *text)
     assert_int_equal(count_temporary(), 0);
 }
 
+// A process that is killed leaves the old file, and nothing else where files may be without a name.
+static void test_killed(void **state)
+{
+    (void)state;
+    dgm_outfile f;
+    assert_int_equal(dgm_outfile_open(&f, path, false, NULL), DGM_OK);
+    const bool nameless = f.nameless;
+    dgm_outfile_discard(&f);
+    const pid_t child = fork();
+    if (child == 0) {
+        if (dgm_outfile_open(&f, path, false, NULL) != DGM_OK || fputs("new", f.file) < 0) _exit(1);
+        if (fflush(f.file) != 0) _exit(1);
+        raise(SIGKILL);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    if (nameless) expect_text("old");
+}
+
 static void test_whole_or_not_at_all(void **state)
 {
     (void)state;
     dgm_outfile f;
     dgm_error e;
     assert_int_equal(dgm_outfile_open(&f, path, false, &e), DGM_OK);
-    assert_int_equal(count_temporary(), 1);
+    assert_int_equal(count_temporary(), f.nameless ? 0 : 1);
     fputs("new", f.file);
     dgm_outfile_discard(&f);
     expect_text("old");
@@ -84,7 +106,7 @@ static void test_at_the_same_time(void **state)
     dgm_outfile a, b;
     assert_int_equal(dgm_outfile_open(&a, path, false, NULL), DGM_OK);
     assert_int_equal(dgm_outfile_open(&b, path, false, NULL), DGM_OK);
-    assert_int_equal(count_temporary(), 2);
+    assert_int_equal(count_temporary(), a.nameless ? 0 : 2);
     fputs("a longer text", a.file);
     fputs("short", b.file);
     assert_int_equal(dgm_outfile_commit(&b, 0, NULL), DGM_OK);
@@ -180,6 +202,7 @@ static void test_fields_of_a_message(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_killed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_whole_or_not_at_all, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_at_the_same_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_names_that_cannot_be_written, set_up, tear_down),

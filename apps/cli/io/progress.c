@@ -102,7 +102,10 @@ static void show_bar(progress *p, const progress_state *now, double elapsed, dou
 {
     enum { BAR = 24 };
     const double share = visible(now), left = remaining(p, now, elapsed);
-    fprintf(stderr, "\r%s lines, %.1f lines/s", grouped(now->lines).text, rate);
+    if (now->stage)
+        fprintf(stderr, "\r%s", now->stage);
+    else
+        fprintf(stderr, "\r%s lines, %.1f lines/s", grouped(now->lines).text, rate);
     if (now->tokens) fprintf(stderr, ", %.0f tokens/s", (double)now->tokens / elapsed);
     if (share >= 0) {
         const int full = (int)(share * BAR);
@@ -165,8 +168,8 @@ void progress_show(progress *p, uint64_t lines, double share)
 
 int progress_tick(void *p, const char *stage, double share)
 {
-    (void)stage;
-    progress_show(p, 0, share);
+    const progress_state now = {.total = -1, .share = share, .stage = stage};
+    progress_report(p, &now);
     return interrupted; // where a command has called interrupt_catch
 }
 

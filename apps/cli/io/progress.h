@@ -27,6 +27,7 @@ typedef struct progress_state {
     double total;           // lines in all, about; negative: not known
     double share;           // of the work that is done, for the time that is left; likewise
     uint64_t tokens;        // made since the start, 0: not shown
+    const char *stage;      // of work that is not counted in lines: what is done now; else NULL
 } progress_state;
 
 // A bar if wanted and standard error is a terminal.
