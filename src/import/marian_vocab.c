@@ -67,7 +67,7 @@ static dgm_status add_id(vocabulary *v, const char *word, size_t size, int id, d
     return DGM_OK;
 }
 
-// The pieces of a model under their own numbers. Those behind the embeddings' rows are unknown.
+// The pieces of a model under their own numbers. More of them than the embeddings have rows are another model's.
 static dgm_status ids_of_model(vocabulary *v, dgm_error *err)
 {
     dgm_spm_list list;
@@ -76,7 +76,10 @@ static dgm_status ids_of_model(vocabulary *v, dgm_error *err)
         dgm_error_prefix(err, "'%s'", v->model_path);
         return st;
     }
-    for (size_t i = 0; i < list.count && i < (size_t)v->size && st == DGM_OK; i++) {
+    if (list.count > (size_t)v->size)
+        st = dgm_fail(err, DGM_ERR_FORMAT, "'%s' has %zu pieces, but the model's %s embeddings have %d rows", v->model_path,
+                      list.count, v->side == DGM_SOURCE ? "source" : "target", v->size);
+    for (size_t i = 0; i < list.count && st == DGM_OK; i++) {
         const dgm_spm_item *p = &list.items[i];
         st = add_id(v, p->piece, p->size, (int)i, err);
         if (p->kind == DGM_SPM_UNKNOWN) v->unk = (int)i;

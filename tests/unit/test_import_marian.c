@@ -695,6 +695,7 @@ static void test_refused(void **state)
     expect(model_of("aan"), in_folder("absent.spm"), "cannot open");
     expect(model_of("aan"), put_text("a.fsv", "x"), "factored vocabulary");
     expect(model_of("aan"), put_text("bad.spm", "x"), "bad.spm");
+    expect(model_of("aan"), "tests/data/text/tiny.spm", "pieces, but the model's source embeddings have 260 rows");
     expect(model_of("aan"), put_text("bad.yml", "a: b\n"), "word 'a' has no number");
     expect(model_of("aan"), put_text("end.yml", "</s>: 4294967296\n<unk>: 1\n"),
            "end and unknown symbol have no numbers from 0 to 259");
