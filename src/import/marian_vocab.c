@@ -77,8 +77,8 @@ static dgm_status ids_of_model(vocabulary *v, dgm_error *err)
         return st;
     }
     if (list.count > (size_t)v->size)
-        st = dgm_fail(err, DGM_ERR_FORMAT, "'%s' has %zu pieces, but the model's %s embeddings have %d rows", v->model_path,
-                      list.count, v->side == DGM_SOURCE ? "source" : "target", v->size);
+        st = dgm_fail(err, DGM_ERR_FORMAT, "'%s' has %zu pieces, but the model's %s embeddings have %d rows",
+                      v->model_path, list.count, v->side == DGM_SOURCE ? "source" : "target", v->size);
     for (size_t i = 0; i < list.count && st == DGM_OK; i++) {
         const dgm_spm_item *p = &list.items[i];
         st = add_id(v, p->piece, p->size, (int)i, err);
