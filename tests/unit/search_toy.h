@@ -244,6 +244,15 @@ static inline bool toy_forces_end(int finish)
     return finish == DGM_FINISH_HUGGINGFACE || finish >= DGM_FINISH_HUGGINGFACE_CUT;
 }
 
+// Do lengths count what the model begins with?
+static inline bool toy_counts_lead(int finish)
+{
+    return toy_forces_end(finish) && finish != DGM_FINISH_MARIAN;
+}
+
+// Policies before this one are the same in every search; the first step of ctranslate2 is greedy and beam search's.
+enum { TOY_FINISH_ALIKE = DGM_FINISH_CTRANSLATE2 };
+
 static inline bool toy_endless(int finish)
 {
     return finish == DGM_FINISH_HUGGINGFACE_CUT || finish == DGM_FINISH_HUGGINGFACE_EARLY_CUT ||

@@ -246,7 +246,7 @@ static void test_alone_is_beam(void **state)
     random_model(&m[0], 3);
     random_model(&m[1], 8);
     const toy *models[] = {&m[0], &m[1]};
-    for (int finish = 0; finish < DGM_FINISH_COUNT; finish++) {
+    for (int finish = 0; finish < TOY_FINISH_ALIKE; finish++) {
         for (int beam = 1; beam <= 7; beam += 3) {
             for (int normalise = 0; normalise < 2; normalise++) {
                 dgm_search_config c = cube_config(beam, (dgm_finish)finish);
@@ -325,7 +325,7 @@ static void check_exact(const toy *const *models, int parts, const dgm_search_co
             assert_memory_equal(f->align, h->align,
                                 (size_t)(h->count * source_counts[i]) * sizeof *h->align);
             if (!h->finished && toy_forces_end((int)c->finish)) continue;
-            const int counted = h->count + 1 + (toy_forces_end((int)c->finish) ? lead : 0);
+            const int counted = h->count + 1 + (toy_counts_lead((int)c->finish) ? lead : 0);
             assert_true(f->sum == h->sum);
             assert_true(h->score == dgm_length_normalise(h->sum, counted, c->length_penalty));
         }
@@ -341,7 +341,7 @@ static void test_naive_is_exact(void **state)
         random_model(&m[0], seed);
         random_model(&m[1], seed + 50);
         const toy *models[] = {&m[0], &m[1]};
-        for (int finish = 0; finish < DGM_FINISH_COUNT; finish++) {
+        for (int finish = 0; finish < TOY_FINISH_ALIKE; finish++) {
             if (finish == DGM_FINISH_MASK) continue; // its second store keeps ends of any step
             for (int normalise = 0; normalise < 2; normalise++) {
                 dgm_search_config c = cube_config(5, (dgm_finish)finish);
@@ -378,7 +378,7 @@ static void test_rescored_is_exact(void **state)
         spec.seed++;
         toy_open(&m[1], &spec);
         const toy *models[] = {&m[0], &m[1]};
-        for (int finish = 0; finish < DGM_FINISH_COUNT; finish++) {
+        for (int finish = 0; finish < TOY_FINISH_ALIKE; finish++) {
             for (int kind = 0; kind < 4; kind++) {
                 dgm_search_config c = cube_config(5, (dgm_finish)finish);
                 c.search = "cube";
@@ -440,7 +440,7 @@ static void test_table_model(void **state)
         toy m;
         table_model(&m, seed);
         const toy *models[] = {&m};
-        for (int finish = 0; finish < DGM_FINISH_COUNT; finish++) {
+        for (int finish = 0; finish < TOY_FINISH_ALIKE; finish++) {
             dgm_search_config c = cube_config(6, (dgm_finish)finish);
             c.length_penalty = 0.6f;
             const dgm_search_stats plain = run(models, 1, &c, NULL, first);
@@ -500,7 +500,7 @@ static void test_batches(void **state)
     random_model(&m[0], 41);
     random_model(&m[1], 42);
     const toy *models[] = {&m[0], &m[1]};
-    for (int finish = 0; finish < DGM_FINISH_COUNT; finish++) {
+    for (int finish = 0; finish < TOY_FINISH_ALIKE; finish++) {
         for (int kind = 0; kind < 8; kind++) {
             dgm_search_config c = cube_config(5, (dgm_finish)finish);
             c.search = "cube";

@@ -209,7 +209,7 @@ static void test_every_policy(void **state)
         open_random(&m, seed);
         const toy *models[] = {&m};
         walk *w = new_walk(models, 1);
-        for (int finish = 0; finish < DGM_FINISH_COUNT; finish++) {
+        for (int finish = 0; finish < TOY_FINISH_ALIKE; finish++) {
             dgm_search_config c = wide_config((dgm_finish)finish);
             c.length_penalty = w->penalty = (float)(seed % 3) * 0.5f;
             w->force_end = toy_forces_end(finish);
@@ -311,7 +311,7 @@ static void test_model_prefix(void **state)
     for (int finish = 0; finish < DGM_FINISH_COUNT; finish++) {
         w->force_end = toy_forces_end(finish);
         w->endless = toy_endless(finish);
-        w->lead = toy_forces_end(finish) ? spec.prefix_count : 0;
+        w->lead = toy_counts_lead(finish) ? spec.prefix_count : 0;
         walk_all(w);
         const dgm_search_config c = wide_config((dgm_finish)finish);
         const toy_answer a = toy_translate(&m, &c);

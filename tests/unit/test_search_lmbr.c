@@ -222,7 +222,7 @@ static void test_cube_none_is_beam(void **state)
         toy m;
         open_model(&m, seed);
         const toy *models[] = {&m};
-        for (int finish = 0; finish < DGM_FINISH_COUNT; finish++) {
+        for (int finish = 0; finish < TOY_FINISH_ALIKE; finish++) {
             dgm_search_config c = config_of("beam", 5);
             c.finish = (dgm_finish)finish;
             run(&c, models, 1, NULL, false, b);
