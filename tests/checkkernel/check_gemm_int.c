@@ -273,7 +273,8 @@ static shape plain_shape(const product *p, int m, int n, int k)
 
 static shape random_shape(ck *c, const product *p)
 {
-    shape s = plain_shape(p, 1 + ck_below(c, 36), 1 + ck_below(c, ALL), 1 + ck_below(c, 200));
+    const int most = ck_below(c, 4) ? 36 : 100; // beyond two blocks of 32 rows, too
+    shape s = plain_shape(p, 1 + ck_below(c, most), 1 + ck_below(c, ALL), 1 + ck_below(c, 200));
     s.bias = ck_below(c, 2);
     s.residual = ck_below(c, 2);
     s.alias = s.residual && ck_below(c, 2);
