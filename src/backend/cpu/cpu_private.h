@@ -117,6 +117,10 @@ typedef struct cpu_input {
     int count;
 } cpu_input;
 
+// Bytes between rows for an i8 product: never a multiple of 512, or the rows of a tile (16, and more than one tile)
+// would fall into the same few sets of the first cache.
+int cpu_stride_i8(int cols);
+
 // Quantises the rows where the precision asks for it, into the worker's arena (the caller resets).
 cpu_input cpu_prepare(dgm_exec *x, const dgm_linear *w, dgm_mat in);
 size_t cpu_prepare_bytes(int rows);

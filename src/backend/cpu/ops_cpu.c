@@ -114,14 +114,14 @@ void cpu_linear(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *w, dgm_act
 // Rows of bytes that a product fills as the input of w: the padding is set here.
 static cpu_input rows_for(dgm_exec *x, const dgm_linear *w, int m, uint8_t **q)
 {
-    int depth = dgm_gemm_i8_depth(w->cols);
+    int padding = dgm_gemm_i8_depth(w->cols) - w->cols, stride = cpu_stride_i8(w->cols);
     float *scale = DGM_ARENA_ARRAY(&x->device, float, (size_t)m);
-    *q = dgm_arena_array(&x->device, (size_t)m, (size_t)depth);
+    *q = dgm_arena_array(&x->device, (size_t)m, (size_t)stride);
     for (int i = 0; i < m; i++) {
         scale[i] = w->input_scale;
-        memset(*q + (size_t)i * (size_t)depth + w->cols, 128, (size_t)(depth - w->cols));
+        memset(*q + (size_t)i * (size_t)stride + w->cols, 128, (size_t)padding);
     }
-    return (cpu_input){*q, depth, scale, m};
+    return (cpu_input){*q, stride, scale, m};
 }
 
 void cpu_feed_forward(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *v, dgm_act act,

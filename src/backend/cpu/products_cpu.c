@@ -13,14 +13,20 @@ size_t cpu_prepare_bytes(int rows)
            dgm_arena_cost((size_t)rows * sizeof(float));
 }
 
+int cpu_stride_i8(int cols)
+{
+    int depth = dgm_gemm_i8_depth(cols);
+    return depth % 512 == 0 ? depth + DGM_GEMM_I8_DEPTH : depth;
+}
+
 static cpu_input prepare_i8(dgm_exec *x, const dgm_linear *w, dgm_mat in)
 {
-    int depth = dgm_gemm_i8_depth(w->cols);
-    uint8_t *q = dgm_arena_array(&x->device, (size_t)in.rows, (size_t)depth);
+    int stride = cpu_stride_i8(w->cols);
+    uint8_t *q = dgm_arena_array(&x->device, (size_t)in.rows, (size_t)stride);
     float *scale = DGM_ARENA_ARRAY(&x->device, float, (size_t)in.rows);
     const dgm_kernels *k = &x->backend->k;
     for (int i = 0; i < in.rows; i++) {
-        uint8_t *to = q + (size_t)i * (size_t)depth;
+        uint8_t *to = q + (size_t)i * (size_t)stride;
         if (w->input_scale > 0) {
             k->quantize_i8_static(to, cpu_row(in, i), w->cols, w->input_scale);
             scale[i] = w->input_scale;
@@ -28,7 +34,7 @@ static cpu_input prepare_i8(dgm_exec *x, const dgm_linear *w, dgm_mat in)
             k->quantize_i8(to, &scale[i], cpu_row(in, i), w->cols);
         }
     }
-    return (cpu_input){q, depth, scale, in.rows};
+    return (cpu_input){q, stride, scale, in.rows};
 }
 
 static cpu_input prepare_i16(dgm_exec *x, const dgm_linear *w, dgm_mat in)
