@@ -10,6 +10,8 @@
 
 // Rows of one product: their quantised form then stays in the cache, and its scratch is bounded.
 enum { LINEAR_ROWS = 256 };
+// Rows that pass through both layers of a feed-forward network at a time.
+enum { FFN_ROWS = 64 };
 
 // Scratch for attention weights; states and rank bring their own sizes.
 enum { ATTEND_SCRATCH = 8 << 20 };
@@ -111,6 +113,14 @@ void cpu_linear(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *w, dgm_act
     }
 }
 
+// y = w(act(v(in))) + residual
+typedef struct cpu_ffn {
+    dgm_mat y, in;
+    const dgm_linear *v, *w;
+    dgm_act act;
+    const dgm_mat *residual;
+} cpu_ffn;
+
 // Rows of bytes that a product fills as the input of w: the padding is set here.
 static cpu_input rows_for(dgm_exec *x, const dgm_linear *w, int m, uint8_t **q)
 {
@@ -124,27 +134,44 @@ static cpu_input rows_for(dgm_exec *x, const dgm_linear *w, int m, uint8_t **q)
     return (cpu_input){*q, stride, scale, m};
 }
 
+// The same m rows through both layers, `between` them in f32.
+static void feed_rows(dgm_exec *x, const cpu_ffn *f, int row, int m, dgm_mat between)
+{
+    const dgm_mat y = dgm_mat_rows(f->y, row, m);
+    dgm_mat more = {0};
+    if (f->residual) more = dgm_mat_rows(*f->residual, row, m);
+    cpu_linear(x, between, dgm_mat_rows(f->in, row, m), f->v, f->act, NULL);
+    cpu_linear(x, y, between, f->w, DGM_ACT_NONE, f->residual ? &more : NULL);
+}
+
+// .. and in bytes.
+static void feed_rows_i8(dgm_exec *x, const cpu_ffn *f, int row, int m)
+{
+    size_t mark = dgm_arena_mark(&x->device);
+    cpu_input first = cpu_prepare(x, f->v, dgm_mat_rows(f->in, row, m));
+    cpu_product p = {.m = m, .n_end = f->v->rows, .act = f->act, .q_scale = f->w->input_scale};
+    cpu_input second = rows_for(x, f->w, m, &p.q);
+    p.ldq = second.stride;
+    multiply_counted(x, f->v, &first, &p);
+    p = product_of(f->y, f->residual, row, m, f->w);
+    multiply_counted(x, f->w, &second, &p);
+    dgm_arena_reset(&x->device, mark);
+}
+
+// Few rows at a time, in the same memory: what lies between the layers is four to six times as wide as the rows
+// and would be written to the third cache and read again.
 void cpu_feed_forward(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *v, dgm_act act,
                          dgm_mat inner, const dgm_linear *w, const dgm_mat *residual)
 {
-    bool fused = v->precision == DGM_PRECISION_I8 && w->precision == DGM_PRECISION_I8 &&
+    const cpu_ffn f = {y, in, v, w, act, residual};
+    bool bytes = v->precision == DGM_PRECISION_I8 && w->precision == DGM_PRECISION_I8 &&
                  w->input_scale > 0 && !x->observer;
-    if (!fused) {
-        cpu_linear(x, inner, in, v, act, NULL);
-        cpu_linear(x, y, inner, w, DGM_ACT_NONE, residual);
-        return;
-    }
-    for (int row = 0; row < in.rows; row += LINEAR_ROWS) {
-        int m = in.rows - row < LINEAR_ROWS ? in.rows - row : LINEAR_ROWS;
-        size_t mark = dgm_arena_mark(&x->device);
-        cpu_input first = cpu_prepare(x, v, dgm_mat_rows(in, row, m));
-        cpu_product p = {.m = m, .n_end = v->rows, .act = act, .q_scale = w->input_scale};
-        cpu_input second = rows_for(x, w, m, &p.q);
-        p.ldq = second.stride;
-        multiply_counted(x, v, &first, &p);
-        p = product_of(y, residual, row, m, w);
-        multiply_counted(x, w, &second, &p);
-        dgm_arena_reset(&x->device, mark);
+    for (int row = 0; row < in.rows; row += FFN_ROWS) {
+        int m = in.rows - row < FFN_ROWS ? in.rows - row : FFN_ROWS;
+        if (bytes)
+            feed_rows_i8(x, &f, row, m);
+        else
+            feed_rows(x, &f, row, m, dgm_mat_rows(inner, 0, m));
     }
 }
 
