@@ -224,13 +224,19 @@ $(BUILD)/.bench-packages: scripts/packages
 	@mkdir -p $(@D)
 	@touch $@
 
-$(BUILD)/bench/gemm: bench/programs/gemm.c bench/programs/gemm_int.c bench/programs/gemm.h bench/programs/rivals.h $(BUILD)/libdragoman.a | $(BUILD)/.bench-packages
+GEMM := bench/programs/gemm.c bench/programs/gemm_int.c bench/programs/ceilings.c
+$(BUILD)/bench/gemm: $(GEMM) bench/programs/gemm.h bench/programs/ceilings.h bench/programs/rivals.h $(BUILD)/libdragoman.a | $(BUILD)/.bench-packages
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Ibench/programs -o $@ bench/programs/gemm.c bench/programs/gemm_int.c $(BUILD)/libdragoman.a -lopenblas -ldnnl $(LIBS)
+	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Ibench/programs -o $@ $(GEMM) $(BUILD)/libdragoman.a -lopenblas -ldnnl $(LIBS)
 
 $(BUILD)/bench/roofline: bench/programs/roofline.c bench/programs/ceilings.c bench/programs/ceilings.h $(BUILD)/libdragoman.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_APP) -Ibench/programs -o $@ bench/programs/roofline.c bench/programs/ceilings.c $(BUILD)/libdragoman.a $(LIBS)
+
+CEILINGS := bench/programs/ceilings_print.c bench/programs/ceilings.c
+$(BUILD)/bench/ceilings: $(CEILINGS) bench/programs/ceilings.h $(BUILD)/libdragoman.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -Ibench/programs -o $@ $(CEILINGS) $(BUILD)/libdragoman.a $(LIBS)
 
 $(BUILD)/bench/moe: bench/programs/moe.c $(BUILD)/libdragoman.a
 	@mkdir -p $(@D)
@@ -286,7 +292,7 @@ demo:
 # Compiled only, so that a change of an interface cannot leave them behind: fuzzers run in test-long, and benchmarks that
 # need none of their rivals' headers by hand.
 FUZZ_OBJ := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%.o,$(wildcard tests/fuzz/*.c))
-BENCH_OBJ := $(addprefix $(BUILD)/bench/programs/,ceilings.o clusters.o devlin2017.o devlin2017_model.o headlines.o moe.o products.o roofline.o)
+BENCH_OBJ := $(addprefix $(BUILD)/bench/programs/,ceilings.o ceilings_print.o clusters.o devlin2017.o devlin2017_model.o headlines.o moe.o products.o roofline.o)
 # The software GPU is made of fibers, which sanitizers do not know.
 SOFTCUDA := $(if $(ASAN)$(TSAN),,$(BUILD)/tests/softcuda/libdragoman-cuda.so)
 unit-programs: test-data $(UNIT) $(BUILD)/checkkernel $(BUILD)/checkbackend $(FUZZ_OBJ) $(BENCH_OBJ) $(BUILD)/bench/cells $(SOFTCUDA)

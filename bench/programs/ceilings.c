@@ -4,6 +4,7 @@
 #include "ceilings.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +12,11 @@
 #include <sys/mman.h>
 #include <time.h>
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
+
+const char *const ceiling_names[CEILING_PEAKS] = {"f32", "i16", "i8", "bf16"};
 
 enum { TURNS = 7 };
 static const double turn = 4e-3; // seconds
@@ -52,6 +56,18 @@ static double best_rate(work_fn work, const void *data, size_t size)
         if (done / (now - start) > best) best = done / (now - start);
     }
     return best;
+}
+
+// 4 KiB of random numbers, of all types at once: small floats (0.001 to 0.002), whose halves are bf16 and integers.
+static const void *random_numbers(void)
+{
+    static uint32_t numbers[1024] __attribute__((aligned(64)));
+    uint32_t random = 1;
+    for (int i = 0; i < 1024; i++) {
+        random = random * 1664525u + 1013904223u;
+        numbers[i] = 0x3a800000u | (random >> 9 & 0x7fffffu);
+    }
+    return numbers;
 }
 
 #if defined(__x86_64__)
@@ -119,47 +135,151 @@ STREAM(i8_avx512, "avx512bw", __m512i, WIDEN_512(x, a, a), 64)
         return (double)size;                                                                       \
     }
 
+#define WRITE(name, isa, vector)                                                                   \
+    __attribute__((target(isa))) static double name(const void *data, size_t size)                 \
+    {                                                                                              \
+        vector *p = (vector *)(uintptr_t)data, x = {1};                                            \
+        for (size_t i = 0; i < size / sizeof *p; i++) {                                            \
+            p[i] = x;                                                                              \
+            __asm__ volatile("" : "+v"(x) : : "memory");                                           \
+        }                                                                                          \
+        return (double)size;                                                                       \
+    }
+
 typedef uint64_t v32 __attribute__((vector_size(32)));
 typedef uint64_t v64 __attribute__((vector_size(64)));
 READ(read_avx2, "avx2", v32)
 READ(read_avx512, "avx512f", v64)
+WRITE(write_avx2, "avx2", v32)
+WRITE(write_avx512, "avx512f", v64)
+
+// ---- tiles --------------------------------------------------------------------------------------
+
+// What ldtilecfg reads.
+typedef struct tile_config {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t bytes_per_row[16];
+    uint8_t rows[16];
+} tile_config;
+
+#define TILES __attribute__((target("amx-tile,amx-int8,amx-bf16")))
+
+TILES static void tiles_begin(void)
+{
+    tile_config c = {.palette = 1};
+    for (int i = 0; i < 8; i++) {
+        c.bytes_per_row[i] = 64;
+        c.rows[i] = 16;
+    }
+    __asm__ volatile("" : : "r"(&c) : "memory");
+    _tile_loadconfig(&c);
+}
+
+// 16 x 16 sums of 64 bytes (or 32 halves) of k each, in four tiles.
+#define TILE_STREAM(name, multiply, per_instruction)                                               \
+    TILES static double name(const void *data, size_t size)                                        \
+    {                                                                                              \
+        (void)size;                                                                                \
+        tiles_begin();                                                                             \
+        _tile_loadd(4, data, 64);                                                                  \
+        _tile_loadd(5, (const char *)data + 1024, 64);                                             \
+        _tile_loadd(6, (const char *)data + 2048, 64);                                             \
+        _tile_loadd(7, (const char *)data + 3072, 64);                                             \
+        for (int s = 0; s < STEPS / 16; s++) {                                                     \
+            multiply(0, 4, 6);                                                                     \
+            multiply(1, 4, 7);                                                                     \
+            multiply(2, 5, 6);                                                                     \
+            multiply(3, 5, 7);                                                                     \
+        }                                                                                          \
+        _tile_release();                                                                           \
+        return (double)(STEPS / 16) * 4 * (per_instruction);                                       \
+    }
+TILE_STREAM(i8_amx, _tile_dpbusd, 16 * 16 * 64)
+TILE_STREAM(bf16_amx, _tile_dpbf16ps, 16 * 16 * 32)
+
+// Tiles of a packed matrix: rows of 64 bytes, 256 apart.
+TILES static double read_tiles(const void *data, size_t size)
+{
+    tiles_begin();
+    for (const char *p = data, *end = p + size; p < end; p += 4096) {
+        _tile_loadd(4, p, 256);
+        _tile_loadd(5, p + 64, 256);
+        _tile_loadd(6, p + 128, 256);
+        _tile_loadd(7, p + 192, 256);
+    }
+    _tile_release();
+    return (double)size;
+}
+
+// AMX-BF16; tiles themselves are known to be there.
+static bool has_bf16_tiles(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & 1u << 22);
+}
+
+double ceilings_tile_turn(void)
+{
+    static const void *numbers;
+    if (!numbers) numbers = random_numbers();
+    return i8_amx(numbers, 0);
+}
 
 typedef struct level {
     const char *name;
-    work_fn streams[3];
-    const char *instructions[3];
-    work_fn read;
+    work_fn streams[CEILING_PEAKS];
+    const char *instructions[CEILING_PEAKS];
+    work_fn read, write;
 } level;
 
 static const level levels[] = {
     {"avx2",
      {f32_avx2, i16_avx2, i8_avx2},
      {"vfmadd ymm", "vpmaddwd ymm", "vpmaddubsw ymm"},
-     read_avx2},
+     read_avx2,
+     write_avx2},
     {"avx512",
      {f32_avx512, i16_avx512, i8_avx512},
      {"vfmadd zmm", "vpmaddwd zmm", "vpmaddubsw zmm"},
-     read_avx512},
+     read_avx512,
+     write_avx512},
     {"vnni",
      {f32_avx512, i16_vnni, i8_vnni},
      {"vfmadd zmm", "vpdpwssd zmm", "vpdpbusd zmm"},
-     read_avx512},
-    // Tiles are not streamed here: the vector unit's rate stands for them, and may be surpassed.
+     read_avx512,
+     write_avx512},
     {"amx",
-     {f32_avx512, i16_vnni, i8_vnni},
-     {"vfmadd zmm", "vpdpwssd zmm", "vpdpbusd zmm"},
-     read_avx512},
+     {NULL, NULL, i8_amx, bf16_amx},
+     {"", "", "tdpbusd", "tdpbf16ps"},
+     read_avx512,
+     write_avx512},
 };
 enum { LEVELS = sizeof levels / sizeof *levels };
 #else
 typedef struct level {
     const char *name;
-    work_fn streams[3];
-    const char *instructions[3];
-    work_fn read;
+    work_fn streams[CEILING_PEAKS];
+    const char *instructions[CEILING_PEAKS];
+    work_fn read, write;
 } level;
-static const level levels[] = {{"", {NULL}, {NULL}, NULL}};
+static const level levels[] = {{"", {NULL}, {NULL}, NULL, NULL}};
 enum { LEVELS = 0 };
+
+static bool has_bf16_tiles(void)
+{
+    return false;
+}
+
+static double read_tiles(const void *data, size_t size)
+{
+    (void)data;
+    return (double)size;
+}
+
+double ceilings_tile_turn(void)
+{
+    return 0;
+}
 #endif
 
 // Plain C, for what is not in the table.
@@ -172,34 +292,51 @@ static double read_plain(const void *data, size_t size)
     return (double)size;
 }
 
-void ceilings_measure(ceilings *c, const char *name)
+static double write_plain(const void *data, size_t size)
 {
-    static const float seeds[64]; // zeros: no overflow, no denormal numbers
-    const level *l = NULL;
-    memset(c, 0, sizeof *c);
-    for (int i = 0; i < LEVELS; i++)
-        if (strcmp(levels[i].name, name) == 0) l = &levels[i];
-    for (int i = 0; i < 3; i++) {
+    memset((void *)(uintptr_t)data, 1, size);
+    __asm__ volatile("" : : : "memory");
+    return (double)size;
+}
+
+// The fastest stream of each kind at the level or below: some narrower instructions are faster.
+static void measure_peaks(ceilings *c, const level *l)
+{
+    const void *seeds = random_numbers();
+    for (int i = 0; i < CEILING_PEAKS; i++) {
         c->instruction[i] = "not measured";
-        // Narrower instructions are allowed, too, and some are faster.
         for (const level *k = levels; l && k <= l; k++) {
-            double rate = best_rate(k->streams[i], seeds, 0);
+            if (!k->streams[i] || (i == CEILING_BF16 && !has_bf16_tiles())) continue;
+            const double rate = best_rate(k->streams[i], seeds, 0);
             if (rate < 1.02 * c->peak[i]) continue;
             c->peak[i] = rate;
             c->instruction[i] = k->instructions[i];
         }
     }
+}
+
+void ceilings_measure(ceilings *c, const char *name)
+{
+    const level *l = NULL;
+    memset(c, 0, sizeof *c);
+    for (int i = 0; i < LEVELS; i++)
+        if (strcmp(levels[i].name, name) == 0) l = &levels[i];
+    measure_peaks(c, l);
     const size_t most = (size_t)16384 << (CEILING_SIZES - 1), huge = (size_t)2 << 20;
     char *buffer = aligned_alloc(huge, most);
     if (!buffer) {
-        fprintf(stderr, "roofline: out of memory\n");
+        fprintf(stderr, "ceilings: out of memory\n");
         exit(1);
     }
     madvise(buffer, most, MADV_HUGEPAGE);
     memset(buffer, 1, most);
     for (int i = 0; i < CEILING_SIZES; i++) {
-        c->size[i] = (size_t)16384 << i;
-        c->read[i] = best_rate(l ? l->read : read_plain, buffer, c->size[i]);
+        const size_t size = (size_t)16384 << i;
+        c->size[i] = size;
+        c->read[i] = best_rate(l ? l->read : read_plain, buffer, size);
+        if (strcmp(name, "amx") == 0) c->tiles[i] = best_rate(read_tiles, buffer, size);
+        if (c->tiles[i] > c->read[i]) c->read[i] = c->tiles[i];
+        c->write[i] = best_rate(l ? l->write : write_plain, buffer, size);
     }
     free(buffer);
 }

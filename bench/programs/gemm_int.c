@@ -9,9 +9,9 @@
 // zero point here, which is less work than ours; where there is no VNNI it saturates and is left
 // out.
 //
-// The bound of a cell is the lower of two rates, both timed in turn with the contenders: a stream
-// of the multiply instruction on independent registers, and (packed W, A, C twice) bytes over
-// the speed of a loop that reads the packed matrix. Columns:
+// The bound of a cell is the lower of two rates, timed in turn with the contenders: a stream of the
+// multiply instruction on independent registers or tiles, and the time of bytes: packed W and A at the speed
+// of a loop that reads the packed matrix, C at that of one that writes it. Columns:
 //     gops   ours       bound  of the cell     share  gops / bound
 //     f32    time of the fastest f32 rival / ours     own  time of our packed f32 / ours
 //     onednn time of oneDNN u8s8 / ours
@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "ceilings.h"
 #include "gemm.h"
 
 typedef struct packed {
@@ -281,10 +282,14 @@ enum { STREAM_STEPS = 4000, STREAM_WIDTH = 14 };
 #define MADD_256(i) "vpmaddwd %%ymm14, %%ymm15, %%ymm" #i "\n\t"
 
 // One multiply instruction on 14 independent registers: vpdpbusd, vpdpwssd, or vpmaddwd, which
-// bounds what has no VNNI (two of them, or as slow ones, for 64 products of bytes).
+// bounds what has no VNNI (two of them, or as slow ones, for 64 products of bytes). With tiles: theirs.
 static void run_stream(cell *c)
 {
     const char *name = c->is_i8 ? c->kernels->gemm_i8.name : c->kernels->gemm_i16.name;
+    if (strstr(name, "amx")) {
+        c->stream_ops = 2 * ceilings_tile_turn();
+        return;
+    }
     const bool zmm = strstr(name, "avx512"), vnni = strstr(name, "vnni");
     for (int i = 0; i < STREAM_STEPS; i++) {
         if (vnni && c->is_i8)
@@ -303,11 +308,10 @@ static void run_stream(cell *c)
                                       : 32);
 }
 
-// No stream for tiles: there the bound is that of bytes alone.
 static bool has_stream(const cell *c)
 {
     const char *name = c->is_i8 ? c->kernels->gemm_i8.name : c->kernels->gemm_i16.name;
-    return strstr(name, "vnni") || strstr(name, "avx");
+    return strstr(name, "vnni") || strstr(name, "avx") || strstr(name, "amx");
 }
 #else
 static void run_stream(cell *c)
@@ -324,7 +328,13 @@ static bool has_stream(const cell *c)
 
 // ---- a cell ----------------------------------------------------------------------------------
 
-enum { OURS, OWN, F32_FIRST, F32_LAST = F32_FIRST + 4, U8S8, READ, STREAM, CONTENDERS };
+// Writes the result.
+static void run_write(cell *c)
+{
+    memset(c->c, 0, (size_t)c->m * (size_t)c->n * sizeof(float));
+}
+
+enum { OURS, OWN, F32_FIRST, F32_LAST = F32_FIRST + 4, U8S8, READ, WRITE, STREAM, CONTENDERS };
 
 static const struct contender {
     const char *name;
@@ -339,6 +349,7 @@ static const struct contender {
     [F32_LAST] = {"onednn_packed", run_onednn_packed},
     [U8S8] = {"onednn_u8s8", run_onednn_u8s8},
     [READ] = {"read", run_read},
+    [WRITE] = {"write", run_write},
     [STREAM] = {"stream", run_stream},
 };
 
@@ -462,10 +473,9 @@ static result measure(cell *c, const options *o)
     ratios(r.f32, times[r.rival], times[OURS], n);
     ratios(r.own, times[OWN], times[OURS], n);
     if (has_integer_rival(c)) ratios(r.onednn, times[U8S8], times[OURS], n);
-    const double bytes =
-        (double)c->packed_size + (double)c->m * c->k * (c->is_i8 ? 1 : 2) + 2.0 * 4 * c->m * c->n;
+    const double rows = (double)c->m * c->k * (c->is_i8 ? 1 : 2) / (double)c->packed_size;
     r.gops = 1e-9 * ops / median(times[OURS], n);
-    r.byte_bound = 1e-9 * ops * (double)c->packed_size / bytes / median(times[READ], n);
+    r.byte_bound = 1e-9 * ops / ((1 + rows) * median(times[READ], n) + median(times[WRITE], n));
     r.peak = has_stream(c) ? 1e-9 * c->stream_ops / median(times[STREAM], n) : INFINITY;
     r.bound = r.peak < r.byte_bound ? r.peak : r.byte_bound;
     r.ok = is_ok(c, &r);

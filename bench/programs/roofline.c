@@ -13,12 +13,13 @@
 // of operation (products by shape), from the counters of the workers (dragoman/tools.h,
 // dgm_profile):
 //     M madd    multiply-adds of real rows and wanted columns: padding does not count
-//     weights   MiB of packed weights that were walked over      other  MiB of activations
+//     weights   MiB of packed weights that were walked over, once for all rows of an operation
+//     other     MiB of activations
 //     ms, %     time and its share of the workers' time           G/s  multiply-adds a second
-//     bound ms  the least time: the larger of multiply-adds / peak of the row's instruction and
-//               weights / speed of reading a buffer of the size of all weights that are walked over
-//               between two uses of the same matrix (one encoder call; one decoder step with its
-//               projection); for rows without weights, their bytes / speed of reading from L2
+//     bound ms  the least time, the largest of: multiply-adds / peak of the row's precision on the
+//               fastest unit there is (vectors or tiles); weights / speed of reading a buffer of the
+//               size of all weights that are walked over between two uses of the same matrix (one
+//               encoder call; one decoder step with its projection); activations / speed of reading from L2
 //     of bound  bound / time
 // Peaks and bandwidths are measured in the same run (ceilings.h) on one core. All times but the
 // elapsed one are CPU time, so that other programs on the machine disturb less. Reading that clock
@@ -227,7 +228,7 @@ typedef struct frame {
     ceilings c;
     double encode_set, step_set; // bytes of weights between two uses of a matrix
     int precision;               // of the model's products: 0 f32, 1 i16, 2 i8
-    double madds[3];             // by precision; attention and others count as f32
+    double madds[3];             // by precision; attention and others count as f32 (ceilings.h)
     double products, bound;      // seconds in linear rows; sum of the bounds
     uint64_t weight_bytes, other_bytes;
 } frame;
@@ -239,15 +240,12 @@ static int precision_of(const char *name)
 
 static double row_bound(const frame *f, const dgm_profile_row *r)
 {
-    if (r->weight_bytes == 0) {
-        double bytes = (double)r->other_bytes / ceilings_read(&f->c, 512 << 10);
-        double peak = f->c.peak[0];
-        return fmax(bytes, peak > 0 ? (double)r->multiply_adds / peak : 0);
-    }
     double set = strcmp(r->phase, "encode") == 0 ? f->encode_set : f->step_set;
     double peak = f->c.peak[precision_of(r->precision)];
-    return fmax((double)r->weight_bytes / ceilings_read(&f->c, set),
-                peak > 0 ? (double)r->multiply_adds / peak : 0);
+    double bound = (double)r->other_bytes / ceilings_read(&f->c, 512 << 10);
+    if (peak > 0) bound = fmax(bound, (double)r->multiply_adds / peak);
+    if (r->weight_bytes) bound = fmax(bound, (double)r->weight_bytes / ceilings_read(&f->c, set));
+    return bound;
 }
 
 static frame make_frame(const dgm_translator_info *info, const dgm_profile *p)
@@ -314,8 +312,6 @@ static totals total_of(const frame *f, const pass *p)
     return t;
 }
 
-static const char *const names[] = {"f32", "i16", "i8"};
-
 static void print_table(const frame *f, const pass *p)
 {
     const double mib = 1048576;
@@ -361,7 +357,7 @@ static void print_text(const options *o, const dgm_translator_info *info, const 
            o->repeat);
     printf("peaks     ");
     for (int i = 0; i < 3; i++)
-        printf("%s %s %.1f%s", names[i], f->c.instruction[i], f->c.peak[i] * 1e-9,
+        printf("%s %s %.1f%s", ceiling_names[i], f->c.instruction[i], f->c.peak[i] * 1e-9,
                i < 2 ? ", " : " G multiply-adds/s\n");
     printf("reading  ");
     for (int i = 0; i < CEILING_SIZES; i++)
@@ -384,10 +380,10 @@ static void print_text(const options *o, const dgm_translator_info *info, const 
     printf("speed     %.1f target tokens/s (%.1f by CPU time)\n",
            (double)p->target_tokens / p->wall, (double)p->target_tokens / p->cpu);
     printf("products  %.3f G multiply-adds in %s of real rows = %.2f G/s",
-           f->madds[f->precision] * 1e-9, names[f->precision], t.rate * 1e-9);
+           f->madds[f->precision] * 1e-9, ceiling_names[f->precision], t.rate * 1e-9);
     if (f->c.peak[f->precision] > 0)
         printf(": %.1f %% of the %s peak (%.1f %% by CPU time)", 100 * t.share_wall,
-               names[f->precision], 100 * t.share_cpu);
+               ceiling_names[f->precision], 100 * t.share_cpu);
     printf("\n");
     printf(
         "bound     all operations at their bounds %.3f s: %.1f %% of the elapsed time (%.1f %% by "
@@ -447,7 +443,7 @@ static void print_json(const dgm_translator_info *info, const frame *f, const pa
            "\"threads\":%d,\"source_tokens\":%llu,\"target_tokens\":%llu,\"peaks\":{",
            cpu, commit, info->device, info->precision, (int)info->beam, (int)info->threads,
            (unsigned long long)p->source_tokens, (unsigned long long)p->target_tokens);
-    for (int i = 0; i < 3; i++) printf("%s\"%s\":%.4g", i ? "," : "", names[i], f->c.peak[i]);
+    for (int i = 0; i < 3; i++) printf("%s\"%s\":%.4g", i ? "," : "", ceiling_names[i], f->c.peak[i]);
     printf("},\"read\":[");
     for (int i = 0; i < CEILING_SIZES; i++)
         printf("%s{\"bytes\":%zu,\"rate\":%.4g}", i ? "," : "", f->c.size[i], f->c.read[i]);

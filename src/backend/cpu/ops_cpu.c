@@ -91,16 +91,17 @@ static cpu_product product_of(dgm_mat y, const dgm_mat *residual, int row, int m
     };
 }
 
+// again: more rows of an operation whose first ones have brought W into a near cache; its bytes count once.
 static void multiply_counted(dgm_exec *x, const dgm_linear *w, const cpu_input *in,
-                             const cpu_product *p)
+                             const cpu_product *p, bool again)
 {
     double begin = cpu_begin(x);
     cpu_multiply(x->backend, w, in, p);
-    if (x->meter) cpu_count_product(x, w, p->m, w->rows, w->rows, begin);
+    if (x->meter) cpu_count_product(x, w, p->m, w->rows, again ? 0 : w->rows, begin);
 }
 
-void cpu_linear(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *w, dgm_act act,
-                   const dgm_mat *residual)
+static void linear(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *w, dgm_act act,
+                   const dgm_mat *residual, bool again)
 {
     for (int row = 0; row < in.rows; row += LINEAR_ROWS) {
         int m = in.rows - row < LINEAR_ROWS ? in.rows - row : LINEAR_ROWS;
@@ -108,9 +109,15 @@ void cpu_linear(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *w, dgm_act
         cpu_input input = cpu_prepare(x, w, dgm_mat_rows(in, row, m));
         cpu_product p = product_of(y, residual, row, m, w);
         p.act = act;
-        multiply_counted(x, w, &input, &p);
+        multiply_counted(x, w, &input, &p, again || row > 0);
         dgm_arena_reset(&x->device, mark);
     }
+}
+
+void cpu_linear(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *w, dgm_act act,
+                   const dgm_mat *residual)
+{
+    linear(x, y, in, w, act, residual, false);
 }
 
 // y = w(act(v(in))) + residual
@@ -140,8 +147,8 @@ static void feed_rows(dgm_exec *x, const cpu_ffn *f, int row, int m, dgm_mat bet
     const dgm_mat y = dgm_mat_rows(f->y, row, m);
     dgm_mat more = {0};
     if (f->residual) more = dgm_mat_rows(*f->residual, row, m);
-    cpu_linear(x, between, dgm_mat_rows(f->in, row, m), f->v, f->act, NULL);
-    cpu_linear(x, y, between, f->w, DGM_ACT_NONE, f->residual ? &more : NULL);
+    linear(x, between, dgm_mat_rows(f->in, row, m), f->v, f->act, NULL, row > 0);
+    linear(x, y, between, f->w, DGM_ACT_NONE, f->residual ? &more : NULL, row > 0);
 }
 
 // .. and in bytes.
@@ -152,9 +159,9 @@ static void feed_rows_i8(dgm_exec *x, const cpu_ffn *f, int row, int m)
     cpu_product p = {.m = m, .n_end = f->v->rows, .act = f->act, .q_scale = f->w->input_scale};
     cpu_input second = rows_for(x, f->w, m, &p.q);
     p.ldq = second.stride;
-    multiply_counted(x, f->v, &first, &p);
+    multiply_counted(x, f->v, &first, &p, row > 0);
     p = product_of(f->y, f->residual, row, m, f->w);
-    multiply_counted(x, f->w, &second, &p);
+    multiply_counted(x, f->w, &second, &p, row > 0);
     dgm_arena_reset(&x->device, mark);
 }
 
