@@ -19,7 +19,8 @@
 //     bound ms  the least time, the largest of: multiply-adds / peak of the row's precision on the
 //               fastest unit there is (vectors or tiles); weights / speed of reading a buffer of the
 //               size of all weights that are walked over between two uses of the same matrix (one
-//               encoder call; one decoder step with its projection); activations / speed of reading from L2
+//               encoder call; one decoder step with its projection); activations / speed of reading from L2, for
+//               the decoder's attention that of a buffer of the size of the keys and values of one step
 //     of bound  bound / time
 // Peaks and bandwidths are measured in the same run (ceilings.h) on one core. All times but the
 // elapsed one are CPU time, so that other programs on the machine disturb less. Reading that clock
@@ -227,6 +228,7 @@ static pass median_pass(const options *o, dgm_translator *t, const text *x)
 typedef struct frame {
     ceilings c;
     double encode_set, step_set; // bytes of weights between two uses of a matrix
+    double steps;
     int precision;               // of the model's products: 0 f32, 1 i16, 2 i8
     double madds[3];             // by precision; attention and others count as f32 (ceilings.h)
     double products, bound;      // seconds in linear rows; sum of the bounds
@@ -238,11 +240,19 @@ static int precision_of(const char *name)
     return strcmp(name, "i16") == 0 ? 1 : strcmp(name, "i8") == 0 ? 2 : 0;
 }
 
+// The least cache that activations come from. Keys and values of all sentences are walked over in a step, and are
+// as far away as that is; all else was just written.
+static double activations_set(const frame *f, const dgm_profile_row *r)
+{
+    const bool walked = strcmp(r->phase, "step") == 0 && strstr(r->operation, "attention");
+    return fmax(512 << 10, walked && f->steps > 0 ? (double)r->other_bytes / f->steps : 0);
+}
+
 static double row_bound(const frame *f, const dgm_profile_row *r)
 {
     double set = strcmp(r->phase, "encode") == 0 ? f->encode_set : f->step_set;
     double peak = f->c.peak[precision_of(r->precision)];
-    double bound = (double)r->other_bytes / ceilings_read(&f->c, 512 << 10);
+    double bound = (double)r->other_bytes / ceilings_read(&f->c, activations_set(f, r));
     if (peak > 0) bound = fmax(bound, (double)r->multiply_adds / peak);
     if (r->weight_bytes) bound = fmax(bound, (double)r->weight_bytes / ceilings_read(&f->c, set));
     return bound;
@@ -265,6 +275,7 @@ static frame make_frame(const dgm_translator_info *info, const dgm_profile *p)
     }
     f.encode_set = p->encodes ? encode / (double)p->encodes : 0;
     f.step_set = p->steps ? step / (double)p->steps : 0;
+    f.steps = (double)p->steps;
     for (size_t i = 0; i < p->count; i++) f.bound += row_bound(&f, p->rows[i]);
     return f;
 }
