@@ -41,7 +41,6 @@ BLOCK_FN void block_scores(const dgm_attend_blocks_args *a, const block_place *b
     const attend_elem *keys = b->data;
     const int at = b->at;
     const vf scale = vf_set(a->scale);
-    const int wanted = a->n - at < BLOCK_KEYS ? a->n - at : BLOCK_KEYS;
     const attend_elem *ahead = b->ahead;
     const size_t head = (size_t)dk * BLOCK_KEYS;
     for (int h = 0; h < a->heads; h++, keys += head, ahead += head) {
@@ -66,11 +65,7 @@ BLOCK_FN void block_scores(const dgm_attend_blocks_args *a, const block_place *b
         for (int r = 0; r < count; r++) {
             const vf *s = sum + 4 * r;
             const vf e = vf_mul(vf_add(vf_add(s[0], s[1]), vf_add(s[2], s[3])), scale);
-            float *to = a->weights[first + r] + (size_t)h * (size_t)a->n + (size_t)at;
-            if (wanted == BLOCK_KEYS)
-                vf_store(to, e);
-            else
-                vf_store_n(to, e, wanted);
+            vf_store(a->weights[first + r] + h * dgm_attend_stride(a->n) + at, e);
         }
     }
 }
@@ -81,21 +76,22 @@ BLOCK_FN void block_values_part(const dgm_attend_blocks_args *a, const attend_el
                                 const int count, const int vectors)
 {
     const int keys = a->n - at < BLOCK_KEYS ? a->n - at : BLOCK_KEYS;
+    const int row = h * dgm_attend_stride(a->n);
     vf sum[4 * DGM_ATTEND_QUERIES];
     for (int r = 0; r < count; r++)
         for (int i = 0; i < vectors; i++)
             sum[4 * r + i] =
                 at ? vf_load(a->out[first + r] + h * a->dv + d + 16 * i) : vf_set(0.0f);
     for (int j = 0; j < keys; j++) {
-        vf row[4];
+        vf value[4];
         for (int i = 0; i < vectors; i++) {
             const size_t offset = (size_t)j * (size_t)a->dv + (size_t)(d + 16 * i);
-            row[i] = ATTEND_LOAD(v + offset);
+            value[i] = ATTEND_LOAD(v + offset);
             if (i * sizeof(attend_elem) % 4 == 0) __builtin_prefetch(ahead + offset, 0, 2);
         }
         for (int r = 0; r < count; r++) {
-            const vf p = vf_set(a->weights[first + r][(size_t)h * (size_t)a->n + (size_t)(at + j)]);
-            for (int i = 0; i < vectors; i++) sum[4 * r + i] = vf_fma(p, row[i], sum[4 * r + i]);
+            const vf p = vf_set(a->weights[first + r][row + at + j]);
+            for (int i = 0; i < vectors; i++) sum[4 * r + i] = vf_fma(p, value[i], sum[4 * r + i]);
         }
     }
     for (int r = 0; r < count; r++)
@@ -111,7 +107,7 @@ static void block_values_rest(const dgm_attend_blocks_args *a, const attend_elem
     float *out = a->out[r] + h * a->dv + d;
     vf sum = at ? vf_load_n(out, n) : vf_set(0.0f);
     for (int j = 0; j < keys; j++) {
-        const vf p = vf_set(a->weights[r][(size_t)h * (size_t)a->n + (size_t)(at + j)]);
+        const vf p = vf_set(a->weights[r][h * dgm_attend_stride(a->n) + at + j]);
         sum = vf_fma(p, ATTEND_LOAD_N(v + (size_t)j * (size_t)a->dv + d, n), sum);
     }
     vf_store_n(out, sum, n);
@@ -145,7 +141,7 @@ BLOCK_FN void block_queries(const dgm_attend_blocks_args *a, const int first, co
     }
     for (int r = first; r < first + count; r++)
         for (int h = 0; h < a->heads; h++)
-            reduce_softmax(a->weights[r] + (size_t)h * (size_t)a->n, a->n);
+            reduce_softmax_padded(a->weights[r] + h * dgm_attend_stride(a->n), a->n);
     for (int at = 0; at < a->n; at += BLOCK_KEYS) {
         const block_place b = block_at(a, at, (size_t)a->heads * (size_t)a->dk * BLOCK_KEYS);
         block_values(a, &b, first, count);

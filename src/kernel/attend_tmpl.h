@@ -87,7 +87,7 @@ ATTEND_FN void attend_scores(const attend_walk *w, const int count, const int dk
     for (int j = w->begin; j < w->end; j += ATTEND_GROUP) {
         const int n = w->end - j < ATTEND_GROUP ? w->end - j : ATTEND_GROUP;
         const attend_elem *keys[ATTEND_GROUP], *ahead[ATTEND_GROUP];
-        // Places without a key repeat the last one; their scores are not stored.
+        // Places without a key repeat the last one; their scores are overwritten or not looked at.
         for (int t = 0; t < ATTEND_GROUP; t++) {
             const int key = j + (t < n ? t : n - 1);
             keys[t] = attend_row(a->k, a, a->index[w->first], key);
@@ -111,12 +111,8 @@ ATTEND_FN void attend_scores(const attend_walk *w, const int count, const int dk
                 } else {
                     e = vf_mul(e, scale);
                 }
-                const size_t row = (size_t)h * (size_t)a->n[w->first + r];
-                float *score = a->weights[w->first + r] + row + j;
-                if (n == ATTEND_GROUP)
-                    vf_store(score, e);
-                else
-                    vf_store_n(score, e, n);
+                const size_t row = (size_t)(h * dgm_attend_stride(a->n[w->first + r]));
+                vf_store(a->weights[w->first + r] + row + j, e);
             }
         }
     }
@@ -130,6 +126,8 @@ ATTEND_FN void attend_values(const attend_walk *w, const int count, int h, int d
     const dgm_attend_args *a = w->a;
     const size_t skip = (size_t)h * (size_t)a->dv + (size_t)d;
     const int per = heads * vectors; // with several heads, d is 0 and vectors cover dv
+    int stride[DGM_ATTEND_QUERIES];
+    for (int r = 0; r < count; r++) stride[r] = dgm_attend_stride(a->n[w->first + r]);
     vf sum[16];
     for (int r = 0; r < count; r++)
         for (int i = 0; i < per; i++)
@@ -146,7 +144,7 @@ ATTEND_FN void attend_values(const attend_walk *w, const int count, int h, int d
                 if (16 * i % ATTEND_LINE == 0) ATTEND_FETCH(ahead + at);
             }
             for (int r = 0; r < count; r++) {
-                const size_t line = (size_t)(h + g) * (size_t)a->n[w->first + r];
+                const size_t line = (size_t)((h + g) * stride[r]);
                 const vf p = vf_set(a->weights[w->first + r][line + (size_t)j]);
                 for (int i = 0; i < vectors; i++) {
                     vf *s = &sum[r * per + g * vectors + i];
@@ -165,7 +163,7 @@ static inline void attend_values_rest(const attend_walk *w, int r, int h, int d)
 {
     const dgm_attend_args *a = w->a;
     const size_t skip = (size_t)h * (size_t)a->dv + (size_t)d;
-    const float *p = a->weights[r] + (size_t)h * (size_t)a->n[r];
+    const float *p = a->weights[r] + h * dgm_attend_stride(a->n[r]);
     const int n = a->dv - d;
     vf sum = w->begin ? vf_load_n(a->out[r] + skip, n) : vf_set(0.0f);
     for (int j = w->begin; j < w->end; j++) {
@@ -223,7 +221,7 @@ ATTEND_FN void attend_queries(const dgm_attend_args *a, int first, const int cou
     }
     for (int r = first; r < first + count; r++)
         for (int h = 0; h < a->heads; h++)
-            reduce_softmax(a->weights[r] + (size_t)h * (size_t)a->n[r], a->n[r]);
+            reduce_softmax_padded(a->weights[r] + h * dgm_attend_stride(a->n[r]), a->n[r]);
     attend_values_all(&together, count);
     for (int r = first; r < first + count && count > 1; r++) {
         const attend_walk alone = {a, r, a->shared, a->n[r]};

@@ -54,13 +54,20 @@ typedef struct dgm_gemm_f32_ops {
 
 enum { DGM_ATTEND_QUERIES = 4, DGM_BLOCK_KEYS = 16 };
 
+// A query's attention weights: rows of n, one for each head, this many floats apart, so that whole
+// vectors can be stored; what lies between them is not defined.
+static inline int dgm_attend_stride(int n)
+{
+    return (n + 31) / 16 * 16;
+}
+
 // Up to DGM_ATTEND_QUERIES query rows, query r against n[r] keys and values. Key j of query r lies
 // at k + row(j) * stride, value j at v + row(j) * stride, with row(j) = index[r] ? index[r][j] : j.
 // The first `shared` rows are the same for all queries (at most the least n; 0 with one query).
 typedef struct dgm_attend_args {
     float *out[DGM_ATTEND_QUERIES];     // of [heads * dv]
     const float *q[DGM_ATTEND_QUERIES]; // of [heads * dk]
-    float *weights[DGM_ATTEND_QUERIES]; // of [heads, n]: hold the attention weights afterwards
+    float *weights[DGM_ATTEND_QUERIES]; // of [heads, dgm_attend_stride(n)]
     const int32_t *index[DGM_ATTEND_QUERIES]; // of [n], or NULL
     int n[DGM_ATTEND_QUERIES];
     int queries, shared;
@@ -82,7 +89,7 @@ typedef struct dgm_attend_args {
 typedef struct dgm_attend_blocks_args {
     float *out[DGM_ATTEND_QUERIES];     // of [heads * dv]
     const float *q[DGM_ATTEND_QUERIES]; // of [heads * dk]
-    float *weights[DGM_ATTEND_QUERIES]; // of [heads, n]: hold the attention weights afterwards
+    float *weights[DGM_ATTEND_QUERIES]; // of [heads, dgm_attend_stride(n)]
     int queries;
     const void *blocks; // float, or half (attend_blocks_f16)
     size_t block;       // elements of a block

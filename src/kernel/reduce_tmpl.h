@@ -10,6 +10,8 @@
 
 #include "kernel/math_tmpl.h"
 
+enum { REDUCE_FEW = 4 }; // vectors of a row that stay in registers
+
 static inline float reduce_sum(const float *x, int n)
 {
     const int whole = n & ~15, rest = n & 15;
@@ -64,6 +66,43 @@ static inline void reduce_softmax(float *x, int n)
     const vf scale = vf_set(1.0f / total);
     for (int i = 0; i < whole; i += 16) vf_store(x + i, vf_mul(vf_load(x + i), scale));
     if (rest) vf_store_n(x + whole, vf_mul(vf_load_n(x + whole, rest), scale), rest);
+}
+
+// The same for a row that is padded to whole vectors, `vectors` of them, the last with n elements if n
+// is not 0: all of it in registers, without masks. What a masked store wrote, and what lies behind it,
+// can be loaded again only when it has reached the cache. The padding becomes 0.
+static inline __attribute__((always_inline)) void reduce_softmax_few(float *x, const int vectors, int n)
+{
+    vf e[REDUCE_FEW], max = vf_set(-INFINITY), sum = vf_set(0.0f);
+    for (int i = 0; i < vectors; i++) e[i] = vf_load(x + 16 * i);
+    if (n) e[vectors - 1] = vf_blend_n(e[vectors - 1], max, n); // exp gives 0
+    for (int i = 0; i < vectors; i++) max = vf_max(max, e[i]);
+    const float top = vf_fold_max(max);
+    max = vf_set(top == -INFINITY ? 0.0f : top);
+    for (int i = 0; i < vectors; i++) e[i] = math_exp_down(vf_sub(e[i], max));
+    for (int i = 0; i < vectors; i++) sum = vf_add(sum, e[i]);
+    const float total = vf_fold_add(sum);
+    const vf scale = vf_set(total == 0.0f ? 1.0f : 1.0f / total);
+    for (int i = 0; i < vectors; i++) vf_store(x + 16 * i, vf_mul(e[i], scale));
+}
+
+// Softmax of n elements in a row that is padded to whole vectors.
+static inline void reduce_softmax_padded(float *x, int n)
+{
+    const int vectors = (n + 15) / 16, rest = n & 15;
+    if (vectors == 1) {
+        reduce_softmax_few(x, 1, rest);
+    } else if (vectors == 2) {
+        reduce_softmax_few(x, 2, rest);
+    } else if (vectors == 3) {
+        reduce_softmax_few(x, 3, rest);
+    } else if (vectors == REDUCE_FEW) {
+        reduce_softmax_few(x, REDUCE_FEW, rest);
+    } else {
+        float *last = x + (n & ~15);
+        if (rest) vf_store(last, vf_blend_n(vf_load(last), vf_set(-INFINITY), rest));
+        reduce_softmax(x, 16 * vectors);
+    }
 }
 
 #endif

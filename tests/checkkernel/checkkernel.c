@@ -188,6 +188,15 @@ bool ck_same(ck *c, const char *what, const float *got, const float *want, size_
     return true;
 }
 
+bool ck_same_weights(ck *c, const float *got, const float *want, int heads, int n)
+{
+    for (int h = 0; h < heads; h++) {
+        const int at = h * dgm_attend_stride(n);
+        if (!ck_same(c, "weights", got + at, want + at, (size_t)n)) return false;
+    }
+    return true;
+}
+
 bool ck_same_int(ck *c, const char *what, const int32_t *got, const int32_t *want, size_t n)
 {
     for (size_t i = 0; i < n; i++)

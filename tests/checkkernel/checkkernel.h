@@ -63,6 +63,8 @@ bool ck_fail(ck *c, const char *fmt, ...) DGM_PRINTF(2, 3);
 
 // Bit by bit; any NaN equals any NaN.
 bool ck_same(ck *c, const char *what, const float *got, const float *want, size_t n);
+// Attention weights: n of every dgm_attend_stride(n) floats.
+bool ck_same_weights(ck *c, const float *got, const float *want, int heads, int n);
 bool ck_same_int(ck *c, const char *what, const int32_t *got, const int32_t *want, size_t n);
 // |got - want| <= absolute + relative * |want|; both NaN or both the same infinity pass.
 bool ck_near(ck *c, const char *what, double got, double want, double absolute, double relative);

@@ -13,13 +13,14 @@ _Static_assert((int)DGM_BLOCK_POSITIONS == (int)DGM_BLOCK_KEYS, "the kernels' bl
 // Weights of one head, or their mean, for the caller's alignment.
 static void copy_alignment(float *to, const float *weights, int heads, int n, int head)
 {
+    const int stride = dgm_attend_stride(n);
     if (head >= 0) {
-        memcpy(to, weights + (size_t)head * (size_t)n, (size_t)n * sizeof(float));
+        memcpy(to, weights + head * stride, (size_t)n * sizeof(float));
         return;
     }
     for (int j = 0; j < n; j++) {
         float sum = 0;
-        for (int h = 0; h < heads; h++) sum += weights[(size_t)h * (size_t)n + (size_t)j];
+        for (int h = 0; h < heads; h++) sum += weights[h * stride + j];
         to[j] = sum / (float)heads;
     }
 }
@@ -115,7 +116,7 @@ static int take_group(const dgm_paths *p, int first, int end, int *shared)
 dgm_bytes cpu_attend_bytes(const dgm_backend *b, int heads, int keys)
 {
     (void)b;
-    size_t weights = (size_t)heads * (size_t)keys * DGM_ATTEND_QUERIES;
+    size_t weights = (size_t)heads * (size_t)dgm_attend_stride(keys) * DGM_ATTEND_QUERIES;
     return (dgm_bytes){.device = dgm_arena_cost(weights * sizeof(float))};
 }
 
@@ -131,7 +132,7 @@ void cpu_attend(dgm_exec *x, dgm_mat out, dgm_mat q, dgm_mat k, dgm_mat v, const
 {
     double begin = cpu_begin(x);
     size_t mark = dgm_arena_mark(&x->device);
-    size_t room = (size_t)heads->count * (size_t)longest_path(p, q.rows);
+    size_t room = (size_t)(heads->count * dgm_attend_stride(longest_path(p, q.rows)));
     float *weights = dgm_arena_array(&x->device, DGM_ATTEND_QUERIES * room, sizeof(float));
     wanted w = {align, heads->count, 0};
     dgm_attend_args args = {.stride = (size_t)k.stride, .heads = heads->count, .dk = heads->dk,
@@ -310,7 +311,7 @@ void cpu_attend_blocks(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_blocks *b,
 {
     double begin = cpu_begin(x);
     size_t mark = dgm_arena_mark(&x->device);
-    size_t room = (size_t)b->heads * (size_t)longest_path(p, q.rows);
+    size_t room = (size_t)(b->heads * dgm_attend_stride(longest_path(p, q.rows)));
     float *weights = dgm_arena_array(&x->device, DGM_ATTEND_QUERIES * room, sizeof(float));
     wanted w = {align, b->heads, 0};
     for (int i = 0, n; i < q.rows; i += n) {
