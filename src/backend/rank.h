@@ -94,6 +94,8 @@ typedef struct dgm_rank {
     // none of them in that list; not gathered. NULL inside: none.
     const dgm_candidates *const *more;
     const dgm_terms *terms;                  // [rows]
+    // [rows] or NULL: with it terms is one for all rows, and what stands here takes the place of its base.
+    const float *base;
     const int32_t *never; // ascending: counted in the softmax sum, never chosen
     int never_count;
     const int32_t *watch; // [rows, watch_count]; -1: nothing
@@ -103,6 +105,16 @@ typedef struct dgm_rank {
     float *watch_score; // [rows, watch_count]; never list and allow/deny do not apply to them
     float *log_z;       // [rows, part_count] or NULL
 } dgm_rank;
+
+static inline const dgm_terms *dgm_rank_terms(const dgm_rank *r, int row)
+{
+    return &r->terms[r->base ? 0 : row];
+}
+
+static inline float dgm_rank_base(const dgm_rank *r, int row)
+{
+    return r->base ? r->base[row] : r->terms[row].base;
+}
 
 enum { DGM_MORE_MAX = 256 };
 

@@ -140,14 +140,19 @@ dgm_status dgm_rows_step(dgm_search *s, int first, int count, dgm_error *err)
     return DGM_OK;
 }
 
+// Before its minimum length a sentence may not end; one whose own limit is below that ends there.
+static bool is_early(const dgm_search *s, const dgm_active *p)
+{
+    return p->tokens < s->config.min_length && p->tokens < p->max_length;
+}
+
 void dgm_terms_fill(dgm_search *s, int row)
 {
     dgm_rows *r = &s->rows;
     const int active = r->active[row], hypo = r->hypo[row];
     const dgm_active *p = &s->active[active];
     const dgm_beam *beam = &p->now;
-    // A sentence whose own limit is below the minimum ends there.
-    const bool early = p->tokens < s->config.min_length && p->tokens < p->max_length;
+    const bool early = is_early(s, p);
     dgm_terms *t = &r->terms[row];
     *t = (dgm_terms){.base = beam->live[hypo].score,
                      .lambda = 1.0f,
@@ -210,19 +215,44 @@ static const dgm_candidates *select_candidates(dgm_search *s, int row, dgm_mat s
                             p->tokens == 0 && p->again_count == 0);
 }
 
-// What rank wants to know of all rows beside their hidden vectors. seen: these, for a selection
-// that goes by them.
-static void prepare(dgm_search *s, dgm_mat seen)
+// Nothing but the model has a say, in any sentence that is ranked.
+static bool terms_alike(const dgm_search *s)
+{
+    enum { IDLE_SCORERS = 2 }; // constraints and prefixes, where no sentence has any
+    const dgm_rows *r = &s->rows;
+    if (s->ops->terms || s->cubes || s->history.path || s->banks.constrained || s->scorer_count > IDLE_SCORERS)
+        return false;
+    const bool early = is_early(s, &s->active[r->active[0]]);
+    for (int i = 0; i < r->ranked; i += s->active[r->active[i]].row_count) {
+        const dgm_active *p = &s->active[r->active[i]];
+        if (p->forced || p->again_count || is_early(s, p) != early) return false;
+    }
+    return true;
+}
+
+static void fill_terms(dgm_search *s)
 {
     dgm_rows *r = &s->rows;
-    r->subset = false;
-    dgm_vocabsel_look(&s->vocabsel, seen);
-    for (int i = 0; i < r->ranked; i++) {
-        const int at = i * s->vectors;
+    r->alike = terms_alike(s);
+    for (int i = 0; i < r->ranked && !r->alike; i++) {
         if (s->ops->terms)
             s->ops->terms(s, i);
         else
             dgm_terms_fill(s, i);
+    }
+    if (!r->alike) return;
+    dgm_terms_fill(s, 0);
+    for (int i = 0; i < r->ranked; i++) {
+        r->base[i] = s->active[r->active[i]].now.live[r->hypo[i]].score;
+        r->watch[i] = s->eos;
+    }
+}
+
+static void fill_candidates(dgm_search *s, dgm_mat seen)
+{
+    dgm_rows *r = &s->rows;
+    for (int i = 0; i < r->ranked; i++) {
+        const int at = i * s->vectors;
         r->candidates[at] = first_of_sentence(r, i, r->active[i]) ? select_candidates(s, i, seen)
                                                                   : r->candidates[at - 1];
         r->subset |= r->candidates[at] != NULL;
@@ -233,7 +263,31 @@ static void prepare(dgm_search *s, dgm_mat seen)
             r->more[at + v] = NULL;
         }
     }
-    if (s->in_union) dgm_union_count(s, r->candidates, r->ranked * s->vectors);
+}
+
+// The statistics of a selection that lets everything pass.
+static void count_whole(dgm_search *s)
+{
+    const dgm_rows *r = &s->rows;
+    for (int i = 0; i < r->ranked; i += s->active[r->active[i]].row_count) {
+        const dgm_active *p = &s->active[r->active[i]];
+        if (p->tokens == 0 && p->again_count == 0) s->stats.candidates += (uint64_t)s->info[0]->target_vocab;
+    }
+}
+
+// What rank wants to know of all rows beside their hidden vectors. seen: these, for a selection
+// that goes by them.
+static void prepare(dgm_search *s, dgm_mat seen)
+{
+    dgm_rows *r = &s->rows;
+    r->subset = false;
+    dgm_vocabsel_look(&s->vocabsel, seen);
+    fill_terms(s);
+    if (s->vocabsel.ops->whole && !s->cubes)
+        count_whole(s);
+    else
+        fill_candidates(s, seen);
+    if (s->in_union && r->subset) dgm_union_count(s, r->candidates, r->ranked * s->vectors);
     r->watched = dgm_banks_watch(s);
 }
 
@@ -248,7 +302,8 @@ static void rank_rows(dgm_search *s, int first, int count)
         .rows = count * s->vectors,
         .candidates = r->subset ? r->candidates + begin : NULL,
         .more = r->subset ? r->more + begin : NULL,
-        .terms = r->terms + begin,
+        .terms = r->terms + (r->alike ? 0 : begin),
+        .base = r->alike ? r->base + begin : NULL,
         .k = s->k,
         .score = r->score + begin * k,
         .token = r->token + begin * k,
@@ -354,7 +409,7 @@ void dgm_rank_run(dgm_search *s, const dgm_rank *what)
 
 dgm_candidate dgm_row_end(const dgm_search *s, int row)
 {
-    const dgm_terms *t = &s->rows.terms[row];
+    const dgm_terms *t = &s->rows.terms[s->rows.alike ? 0 : row];
     const bool may = !dgm_holds_id(t->deny, t->deny_count, s->eos) &&
                      (!t->allow || dgm_holds_id(t->allow, t->allow_count, s->eos));
     return (dgm_candidate){.hypo = s->rows.hypo[row],

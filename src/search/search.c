@@ -211,6 +211,7 @@ static void lay_rows(dgm_carve *c, dgm_rows *r, const dgm_search *s)
     r->rows = DGM_CARVE(c, int32_t, n * (size_t)s->part_count);
     r->align = DGM_CARVE(c, float *, all);
     r->terms = DGM_CARVE(c, dgm_terms, all);
+    r->base = DGM_CARVE(c, float, all);
     r->more = DGM_CARVE(c, const dgm_candidates *, all);
     r->candidates = DGM_CARVE(c, const dgm_candidates *, all);
     r->watch = DGM_CARVE(c, int32_t, all);

@@ -75,6 +75,7 @@ typedef struct dgm_active {
     const int32_t *behind; // pairs from both ends: forced right words, the last one first
     int behind_count;
     uint64_t fingerprint; // of source and prefix (sample.c)
+    bool forced;          // some of its tokens are forced on it
     bool bounded;         // a lattice bounds it: no margin ends it early
     int32_t slots[DGM_PARTS_MAX];
     int lead;       // start and model prefix tokens fed so far
@@ -112,6 +113,7 @@ typedef struct dgm_rows {
     int count, ranked;
     int watched; // tokens per row whose scores are wanted
     bool subset; // some row has a list of candidates
+    bool alike;  // terms of all rows differ in their bases alone
     int32_t *active, *hypo; // [capacity]
     dgm_step_row *steps;   // [capacity]
     int32_t *rows;         // [parts, capacity] made by the step
@@ -120,6 +122,7 @@ typedef struct dgm_rows {
     // of every vector: [capacity * vectors]
     float **align;
     dgm_terms *terms;
+    float *base; // where terms are alike: then the first are those of all
     const dgm_candidates **candidates;
     const dgm_candidates **more; // of single rows, beside their lists
     int32_t *watch;

@@ -145,6 +145,7 @@ static dgm_status enter_sentence(dgm_search *s, int active, const dgm_search_req
         sentence.prefix = dgm_constraint_backwards(r->constraint, &sentence.prefix_count);
     else if (r->constraint && s->info[0]->order == DGM_ORDER_BIDIRECTIONAL)
         p->behind = dgm_constraint_backwards(r->constraint, &p->behind_count);
+    p->forced = sentence.prefix_count > 0;
     const int32_t *needed = r->prefix;
     const int needed_count = list_needed(s, r, &needed);
     const dgm_vocabsel_sentence words = {.source = r->source.ids,

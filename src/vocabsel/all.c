@@ -10,7 +10,7 @@ static const dgm_candidates *select_all(dgm_vocabsel *v, int active, int first, 
     return NULL;
 }
 
-static const dgm_vocabsel_ops ops = {.name = "all", .select = select_all};
+static const dgm_vocabsel_ops ops = {.name = "all", .whole = true, .select = select_all};
 
 void dgm_vocabsel_all(dgm_vocabsel *v)
 {

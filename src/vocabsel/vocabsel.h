@@ -28,6 +28,7 @@ typedef struct dgm_vocabsel_sentence {
 // All but select may be NULL: nothing to do, or to add.
 typedef struct dgm_vocabsel_ops {
     const char *name;
+    bool whole; // every sentence gets the whole vocabulary, in every step: nobody need ask
     // Candidates change with the hidden vectors. Rows that only score a path found before (under
     // other vectors, perhaps) then get the whole vocabulary.
     bool by_step;

@@ -147,6 +147,38 @@ static void ask_alone(cb *c, cb_side *s, const dgm_rank *all)
         cb_fail(c, "side %d: the last row alone gives other bits", (int)(s - c->sides));
 }
 
+// One set of terms for all rows and their sums beside it gives what the same terms of every row do.
+static void ask_alike(cb *c, cb_side *s, const dgm_rank *all)
+{
+    dgm_terms terms[MOST];
+    float base[MOST];
+    answer each, once;
+    for (int i = 0; i < all->rows; i++) {
+        terms[i] = all->terms[0];
+        terms[i].base = base[i] = -0.3f * (float)i;
+    }
+    dgm_rank r = *all;
+    if (!r.candidates[0]) r.candidates = r.more = NULL;
+    r.terms = terms;
+    r.score = each.score;
+    r.token = each.token;
+    r.watch_score = each.watch;
+    r.log_z = each.log_z;
+    dgm_op_rank(s->x, &r);
+    r.terms = all->terms;
+    r.base = base;
+    r.score = once.score;
+    r.token = once.token;
+    r.watch_score = once.watch;
+    r.log_z = once.log_z;
+    dgm_op_rank(s->x, &r);
+    const size_t rows = (size_t)all->rows;
+    if (memcmp(each.score, once.score, rows * K * sizeof *once.score) != 0 ||
+        memcmp(each.token, once.token, rows * K * sizeof *once.token) != 0 ||
+        memcmp(each.watch, once.watch, rows * WATCH * sizeof *once.watch) != 0)
+        cb_fail(c, "side %d: terms of all rows give other bits than those of each", (int)(s - c->sides));
+}
+
 static void ask(cb *c, cb_side *s, question *q, dgm_precision p, answer *out)
 {
     dgm_linear *layer[PARTS] = {NULL};
@@ -169,6 +201,7 @@ static void ask(cb *c, cb_side *s, question *q, dgm_precision p, answer *out)
                         .token = out->token, .watch_score = out->watch, .log_z = out->log_z};
     dgm_op_rank(s->x, &r);
     ask_alone(c, s, &r);
+    ask_alike(c, s, &r);
     const size_t rows = (size_t)q->rows;
     cb_keep_floats(c, s, out->score, rows * K);
     cb_keep_floats(c, s, out->watch, rows * WATCH);

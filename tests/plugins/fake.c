@@ -457,7 +457,8 @@ static void rank_op(dgm_exec *x, const dgm_rank *from)
     r->parts = copy(&c, from->parts, (size_t)from->part_count, sizeof *from->parts);
     r->candidates = copy_lists(&c, from->candidates, from->rows, from->part_count);
     r->more = copy_lists(&c, from->more, from->rows, from->part_count);
-    r->terms = copy_terms(&c, from->terms, from->rows);
+    r->terms = copy_terms(&c, from->terms, from->base ? 1 : from->rows);
+    if (from->base) r->base = copy(&c, from->base, (size_t)from->rows, sizeof *from->base);
     r->never = ints(&c, from->never, from->never_count);
     r->watch = ints(&c, from->watch, from->rows * from->watch_count);
     cpu.rank(x, r);

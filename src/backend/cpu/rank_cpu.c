@@ -234,7 +234,7 @@ static bool add_terms(const dgm_kernels *k, const dgm_terms *t, const columns *c
 static void offer(const ranker *q, int row, const columns *c, float *v, float bound)
 {
     const dgm_rank *r = q->r;
-    const dgm_terms *t = &r->terms[row];
+    const dgm_terms *t = dgm_rank_terms(r, row);
     if (add_terms(q->k, t, c, v)) bound = q->k->max_f32(v, c->count);
     for (int w = 0; w < r->watch_count; w++) {
         size_t at = (size_t)row * (size_t)r->watch_count + (size_t)w;
@@ -266,7 +266,7 @@ static void offer(const ranker *q, int row, const columns *c, float *v, float bo
 
 static float part_scale(const dgm_rank *r, int row, int part)
 {
-    return r->terms[row].lambda * r->parts[part].weight;
+    return dgm_rank_terms(r, row)->lambda * r->parts[part].weight;
 }
 
 // Consumes the logits of one chunk for one row.
@@ -473,7 +473,8 @@ static void mix_chunk(ranker *q, int row, const columns *c, const float *store, 
         for (int i = 0; i < c->count; i++)
             q->values[i] += r->parts[p].weight * exp_of(q->k, logits[i] - z);
     }
-    for (int i = 0; i < c->count; i++) q->values[i] = r->terms[row].lambda * logf(q->values[i]);
+    const float lambda = dgm_rank_terms(r, row)->lambda;
+    for (int i = 0; i < c->count; i++) q->values[i] = lambda * logf(q->values[i]);
     offer(q, row, c, q->values, INFINITY);
 }
 
@@ -515,7 +516,7 @@ static bool arithmetic(const dgm_rank *r)
 static void finish_row(const ranker *q, int row)
 {
     const dgm_rank *r = q->r;
-    float shift = r->terms[row].base + r->terms[row].constant;
+    float shift = dgm_rank_base(r, row) + dgm_rank_terms(r, row)->constant;
     for (int p = 0; p < r->part_count; p++) {
         float z = r->normalise ? lse_value(&q->sums[row * r->part_count + p]) : 0;
         if (r->log_z) r->log_z[row * r->part_count + p] = z;

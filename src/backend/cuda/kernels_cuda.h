@@ -212,6 +212,7 @@ typedef struct cuda_ranking {
     int parts, arithmetic, normalise;
     int rows, vocabulary, stride, k, watch_count;
     const cuda_row_terms *terms; // [rows]
+    const float *base;           // [rows] or NULL: with it terms is one for all rows, without its base
     cuda_list never;
     const int32_t *watch; // [rows, watch_count]
     float *score;         // [rows, k]

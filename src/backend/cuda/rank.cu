@@ -355,9 +355,9 @@ static __global__ void __launch_bounds__(THREADS) rank_rows(cuda_ranking r)
     __shared__ int collected;
     begin_kernel();
     const int row = blockIdx.x;
-    const cuda_row_terms &t = r.terms[row];
+    const cuda_row_terms &t = r.terms[r.base ? 0 : row];
     const tokens s = tokens_of(t, r.vocabulary);
-    float shift = t.base + t.constant, most = -INFINITY;
+    float shift = (r.base ? r.base[row] : t.base) + t.constant, most = -INFINITY;
     heights high = {};
     for (int p = 0; p < r.parts; p++) {
         const float *logits = r.logits[p] + (size_t)row * r.stride;

@@ -79,10 +79,10 @@ static cuda_list candidates_of(dgm_exec *x, sent_lists *s, const dgm_candidates 
 
 static void fill_terms(dgm_exec *x, sent_lists *s, const dgm_rank *r, int row, cuda_row_terms *out)
 {
-    const dgm_terms *t = &r->terms[row];
+    const dgm_terms *t = dgm_rank_terms(r, row);
     const dgm_candidates *list = r->candidates ? r->candidates[row] : NULL;
     const dgm_candidates *more = list && r->more ? r->more[row] : NULL;
-    *out = (cuda_row_terms){.base = t->base,
+    *out = (cuda_row_terms){.base = dgm_rank_base(r, row),
                             .constant = t->constant,
                             .lambda = t->lambda,
                             .add_count = t->add_count,
@@ -221,7 +221,7 @@ static void take_results(dgm_exec *x, const dgm_rank *r, const results *in)
 // Bytes that the row's lists take on their way, at most.
 static size_t lists_bytes(const dgm_rank *r, int row)
 {
-    const dgm_terms *t = &r->terms[row];
+    const dgm_terms *t = dgm_rank_terms(r, row);
     size_t tokens = (size_t)t->allow_count + (size_t)t->deny_count, lists = 4;
     for (int i = 0; i < t->add_count; i++, lists += 2) tokens += 2 * (size_t)t->add[i].count;
     const dgm_candidates *c = r->candidates ? r->candidates[row] : NULL;
@@ -232,6 +232,12 @@ static size_t lists_bytes(const dgm_rank *r, int row)
            (size_t)r->watch_count * sizeof(int32_t);
 }
 
+// Rows that differ in their sums alone: what they ask for is sent once, and beside it these.
+static bool alike(const dgm_rank *r)
+{
+    return r->base && !r->candidates;
+}
+
 // Sends the lists of up to `most` rows, as many as there is room for; returns how many, at least one.
 static int send_rows(dgm_exec *x, const dgm_rank *r, int row, int most, cuda_row_terms *terms)
 {
@@ -239,6 +245,10 @@ static int send_rows(dgm_exec *x, const dgm_rank *r, int row, int most, cuda_row
     sent_lists sent = {.count = 0};
     const size_t each = sizeof *terms + (size_t)r->watch_count * sizeof(int32_t);
     int n = 0;
+    if (alike(r)) {
+        fill_terms(x, &sent, r, row, terms);
+        return most;
+    }
     while (n < most) {
         const size_t rest = 256 + (size_t)n * each; // what follows the lists
         if (n > 0 && o->ring.at + rest + lists_bytes(r, row + n) > o->ring.size) break;
@@ -264,7 +274,8 @@ static int rank_chunk(dgm_exec *x, const dgm_rank *r, int row, int most, const r
                       .stride = row_stride(vocabulary),
                       .k = r->k,
                       .watch_count = r->watch_count,
-                      .terms = CUDA_SEND(x, cuda_row_terms, terms, rows),
+                      .terms = CUDA_SEND(x, cuda_row_terms, terms, alike(r) ? 1 : rows),
+                      .base = alike(r) ? CUDA_SEND(x, float, r->base + row, rows) : NULL,
                       .never = never};
     if (r->watch_count)
         k.watch = CUDA_SEND(x, int32_t, r->watch + (size_t)row * (size_t)r->watch_count,
@@ -297,8 +308,8 @@ static void no_results(const dgm_rank *r)
 void cuda_rank(dgm_exec *x, const dgm_rank *r)
 {
     dgm_exec_phase(x, DGM_PHASE_RANK);
-    no_results(r); // what a failed device leaves
     if (r->part_count > CUDA_PARTS) {
+        no_results(r);
         x->failed = dgm_fail(&x->why, DGM_ERR_UNSUPPORTED,
                              "device %s: at most %d models can be combined", x->backend->props.name,
                              CUDA_PARTS);
@@ -319,6 +330,7 @@ void cuda_rank(dgm_exec *x, const dgm_rank *r)
                               terms);
         if (x->failed == DGM_OK) take_results(x, r, &out);
     }
+    if (x->failed != DGM_OK) no_results(r);
     dgm_arena_reset(&x->host, mark.host);
     dgm_arena_reset(&x->device, mark.device);
     if (x->observer && x->observer->ranked) x->observer->ranked(x->observer->cookie, x, r);
