@@ -10,10 +10,11 @@
 // its own thread. Both lists are guarded by the translator's lock. Neither can grow beyond the jobs
 // that callers have in flight, whose memory they are.
 //
-// One text thread for every four workers: on the CPU text is a few per cent of the work. Beside a device that leaves the
-// cores alone half of those that have no worker, up to eight, since it waits for the text of a call's first lines and
-// callers for that of the last. Where a phrase-based system decodes every line first, which takes
-// about as long as the search, there is one for every worker. They sleep while there is nothing to do.
+// One text thread for every four workers: on the CPU text is a few per cent of the work. Beside a device that
+// leaves the cores alone half of those that have no worker, up to eight, since it waits for the text of a
+// call's first lines and callers for that of the last. Where a phrase-based system decodes every line first,
+// which takes about as long as the search, there is one for every worker. They sleep while there is nothing to
+// do.
 #include <string.h>
 
 #include "base/clock.h"

@@ -7,11 +7,11 @@
 //     0                                                             dgm_state_sources
 //
 // slot_order lists the used slots from left to right; a sentence goes into the first gap that is
-// long enough. Thousands may be inside, so neither end of a sentence's stay walks over all of them. Short sentences thus take little memory, whatever the longest may have; the
-// memory is full, or cut into gaps that are too short, before the slots are: whoever admits asks
-// dgm_state_fits first. Places begin and end at whole blocks of positions (backend/device.h). Without a
-// bound every slot has room for the longest sentence, in its own place, and a free slot is all
-// that is asked for.
+// long enough. Thousands may be inside, so whoever enters or leaves does not walk over all of them.
+// Short sentences thus take little memory, whatever the longest may have; the memory is full, or cut into gaps
+// that are too short, before the slots are: whoever admits asks dgm_state_fits first. Places begin and end at
+// whole blocks of positions (backend/device.h). Without a bound every slot has room for the longest sentence,
+// in its own place, and a free slot is all that is asked for.
 #include <string.h>
 
 #include "model/model_private.h"

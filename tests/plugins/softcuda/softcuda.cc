@@ -12,8 +12,8 @@
 //
 // Environment: SOFTCUDA_SEED; SOFTCUDA_DEVICES, SOFTCUDA_MEMORY (MiB or a list), SOFTCUDA_CAPABILITY (90: 9.0);
 // SOFTCUDA_DRIVER (0: none, 12000: one of CUDA 12.0); SOFTCUDA_FAIL (number of a launch that fails); SOFTCUDA_COUNT
-// (1: says at the end what was asked of it); SOFTCUDA_IDLE (1: kernels and copies do nothing, rank finds words at random:
-// what is left is what the host costs).
+// (1: says at the end what was asked of it); SOFTCUDA_IDLE (1: kernels and copies do nothing, rank finds words at
+// random: what is left is what the host costs).
 #include "softcuda.h"
 
 #include <signal.h>
