@@ -7,12 +7,12 @@
 // length^normalize, and a translation has at most three tokens for one of the source unless settings say.
 #include <string.h>
 
+#include "base/zip.h"
 #include "import/marian_bin.h"
 #include "import/marian_model.h"
 #include "import/marian_rnn.h"
 #include "import/npz.h"
 #include "import/yaml.h"
-#include "import/zip.h"
 
 typedef struct reading {
     dgm_import_job *job;
