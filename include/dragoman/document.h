@@ -84,7 +84,7 @@ typedef struct dgm_document_info {
 
 DGM_API const dgm_document_info *dgm_document_describe(const dgm_document *document);
 
-// Line `index`, from 0: UTF-8 without line breaks, tags taken out. NULL: there is no such line.
+// Line `index`, from 0: UTF-8 without line breaks, tags taken out; no zero byte ends it. NULL: there is no such line.
 DGM_API const char *dgm_document_line(const dgm_document *document, size_t index, size_t *size);
 // Its translation. links: of its words, which white space separates (DGM_ALIGN_WORDS); none: tags are placed
 // by the position of the words. A line is put at most once.

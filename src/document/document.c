@@ -341,11 +341,14 @@ dgm_status dgm_document_recall(dgm_document *d, const dgm_memory *memory, size_t
 
 // ---- writing --------------------------------------------------------------------------------------
 
+static dgm_text answer_text(const dgm_document *d, const dgm_answer *a)
+{
+    return (dgm_text){a->text_size ? (const char *)d->done.data + a->text : "", a->text_size};
+}
+
 static bool is_same(const dgm_document *d, const dgm_unit *u)
 {
-    const dgm_answer *a = &d->answers[u->line];
-    return dgm_text_equal(dgm_pool_text(d, u->text, u->text_size),
-                          (dgm_text){(const char *)d->done.data + a->text, a->text_size});
+    return dgm_text_equal(dgm_pool_text(d, u->text, u->text_size), answer_text(d, &d->answers[u->line]));
 }
 
 static bool is_translated(const dgm_document *d, size_t segment)
@@ -371,7 +374,7 @@ static dgm_status write_item(const dgm_document *d, const dgm_item *item, const 
         const dgm_unit *u = &d->units[item->at];
         if (!u->translated) return dgm_unit_source(d, u, out, err);
         const dgm_answer *a = &d->answers[u->line];
-        const dgm_text text = {(const char *)d->done.data + a->text, a->text_size};
+        const dgm_text text = answer_text(d, a);
         return dgm_unit_restore(d, u, text, a->link_count ? d->links + a->links : NULL, a->link_count, out, err);
     }
     return DGM_OK;
