@@ -393,6 +393,12 @@ DGM_API dgm_status dgm_open_ensemble(dgm_translator **t, const dgm_member *membe
 DGM_API dgm_status dgm_open_memory(dgm_translator **t, const void *data, size_t size,
                                    const dgm_settings *settings, dgm_error *error);
 
+// Another translator over the weights that `lender` has loaded, with settings of its own: it has workers and memory
+// for them, and costs no second copy of the model. Settings that belong to what was loaded (DGM_SETTING_WEIGHTS in
+// settings.h: device, precision, direction ...) are the lender's, whatever `settings` says. Either may be closed first.
+DGM_API dgm_status dgm_open_like(dgm_translator **t, const dgm_translator *lender, const dgm_settings *settings,
+                                 dgm_error *error);
+
 // After every call on the translator has returned and every job was waited for.
 DGM_API void dgm_close(dgm_translator **t);
 

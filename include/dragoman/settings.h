@@ -48,7 +48,9 @@ enum {
     DGM_SETTING_OUTPUT = 2,  // translations or what is said of them depend on it
     DGM_SETTING_SCORING = 4, // scoring given translations looks at it, too (score.h)
     // No option: a program sets it where it hands lattices, evidence or directions over itself.
-    DGM_SETTING_NO_OPTION = 8
+    DGM_SETTING_NO_OPTION = 8,
+    // It belongs to the loaded models: dgm_open_like does not look at it.
+    DGM_SETTING_WEIGHTS = 16
 };
 
 typedef struct dgm_setting {

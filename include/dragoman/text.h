@@ -53,6 +53,22 @@ DGM_API dgm_status dgm_tidy(const char *text, size_t size, char **tidy, size_t *
 DGM_API dgm_status dgm_ordinary_case(const dgm_translator *translator, const char *text, size_t size,
                                      char **ordinary, size_t *ordinary_size, dgm_error *error);
 
+// The tokens that a translator's model makes of a text, as its vocabulary spells them: of the source side, or of
+// the target side where `target` is not 0. What the model gets besides (end symbol, languages) is not among them.
+typedef struct dgm_token_list {
+    size_t size;
+    const char *const *items; // each ends with NUL
+    size_t count;
+} dgm_token_list;
+
+DGM_API dgm_status dgm_text_tokens(const dgm_translator *translator, int target, const char *text, size_t size,
+                                   dgm_token_list **tokens, dgm_error *error);
+DGM_API void dgm_token_list_free(dgm_token_list **tokens);
+// And back: tokens as text, symbols that stand for none left out. One that the vocabulary does not have is its
+// unknown word. dgm_string_free releases it.
+DGM_API dgm_status dgm_tokens_text(const dgm_translator *translator, int target, const char *const *tokens,
+                                   size_t count, char **text, dgm_error *error);
+
 // What a translation must not damage, in a sentence: settings.protect.
 typedef enum dgm_protected_kind {
     DGM_PROTECTED_NUMBER = 0,      // above 12, or with decimals

@@ -15,6 +15,7 @@
 #define DGM_ENGINE_ENGINE_PRIVATE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "dragoman/dragoman.h"
@@ -59,6 +60,8 @@ struct dgm_translator {
     struct dgm_translator *twins[DGM_DEVICES_MAX - 1];
     int devices; // 1 and twins
     const struct dgm_translator *like; // of a twin: whose precisions it takes; NULL: its own
+    const struct dgm_translator *lender; // while it is opened over another one's weights; NULL: over its own
+    atomic_int *holders; // translators with these weights, vocabularies and device; the last one frees them
     dgm_loaded members[DGM_PARTS_MAX];
     int member_count;
     dgm_vocab *source, *target; // target may be source

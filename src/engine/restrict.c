@@ -97,6 +97,10 @@ static int choose_member(const dgm_translator *t)
 
 static dgm_status load_clusters(dgm_translator *t, dgm_error *err)
 {
+    // The output layer is laid out for them before anybody uses it.
+    DGM_FAIL_IF(t->lender && t->lender->clustered < 0, err, DGM_ERR_UNSUPPORTED,
+                "shortlist %s: clusters are chosen when a model is loaded, and this one was loaded without",
+                dgm_restrict_names[t->restricted]);
     t->clustered = choose_member(t);
     DGM_FAIL_IF(t->clustered < 0, err, DGM_ERR_UNSUPPORTED,
                 "%s: the model has no clusters (make them with 'dragoman cluster')",

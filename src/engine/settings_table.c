@@ -17,7 +17,7 @@
 #define CHOICE(values_) .pub.value = "NAME", .pub.values = (values_)
 
 enum { COMMON = DGM_SETTING_COMMON, OUTPUT = DGM_SETTING_OUTPUT, SCORING = DGM_SETTING_SCORING };
-enum { NO_OPTION = DGM_SETTING_NO_OPTION };
+enum { NO_OPTION = DGM_SETTING_NO_OPTION, WEIGHTS = DGM_SETTING_WEIGHTS };
 enum { MAX_TOKENS = 65536, MAX_BATCH_TOKENS = 1 << 24 };
 #define MILLION 1e6
 #define TINY 1e-6
@@ -42,11 +42,11 @@ const dgm_setting_row dgm_setting_rows[] = {
     {KIND(INT, align_layer, FILES, "align-layer", "layer of alignments",
           "decoder layer that alignments are read from; negative: from the end (default: the "
           "model's)"),
-     RANGE("N", -1024, 1023, DGM_ALIGN_MODEL), .pub.flags = OUTPUT},
+     RANGE("N", -1024, 1023, DGM_ALIGN_MODEL), .pub.flags = OUTPUT | WEIGHTS},
     {KIND(INT, align_head, FILES, "align-head", "head of alignments",
           "head of attention that alignments are read from; -1: the mean of all (default: the "
           "model's)"),
-     RANGE("N", -1, 4095, DGM_ALIGN_MODEL), .pub.flags = OUTPUT},
+     RANGE("N", -1, 4095, DGM_ALIGN_MODEL), .pub.flags = OUTPUT | WEIGHTS},
     {KIND(CHOICE, split, FILES, "split", "cutting of lines",
           "where a line is cut into parts that are translated by themselves; sentences: at the end of every "
           "one; long: only where it is too long for the model; none: nowhere. Default: auto, which is "
@@ -68,14 +68,14 @@ const dgm_setting_row dgm_setting_rows[] = {
     {KIND(TEXT, source, MODEL, "source", "source language",
           "language of the text, e.g. en; without --model, the first model that reads it is taken; "
           "'dragoman inspect' lists what a model has; translate: auto finds it out for every line"),
-     .pub.value = "LANG", .pub.letter = 's', .pub.flags = COMMON | SCORING, .pub.everyday = 2,
+     .pub.value = "LANG", .pub.letter = 's', .pub.flags = COMMON | SCORING | WEIGHTS, .pub.everyday = 2,
      .pub.synonyms = "source-lang|src-lang|from"},
     {KIND(TEXT, target, MODEL, "target", "target language", "language to translate into, e.g. de"),
-     .pub.value = "LANG", .pub.letter = 't', .pub.flags = COMMON | SCORING, .pub.everyday = 3,
+     .pub.value = "LANG", .pub.letter = 't', .pub.flags = COMMON | SCORING | WEIGHTS, .pub.everyday = 3,
      .pub.synonyms = "target-lang|tgt-lang|to"},
     {KIND(FLAG, direction_later, MODEL, "direction-later", "directions of lines",
           "every line says its direction"),
-     .pub.flags = NO_OPTION},
+     .pub.flags = NO_OPTION | WEIGHTS},
     {KIND(INT, max_source, MODEL, "max-source", "maximum source length",
           "longest input of the model in tokens (default: the model's)"),
      RANGE("N", DGM_SPLIT_MIN, MAX_TOKENS, 0), .pub.flags = OUTPUT | SCORING,
@@ -317,15 +317,15 @@ const dgm_setting_row dgm_setting_rows[] = {
           "where to compute (default cpu); auto is the first GPU "
           "that the model fits on, else cpu; several share the work, e.g. cuda:0,cuda:1; 'dragoman devices' lists "
           "what there is"),
-     .pub.value = "{cpu[:LEVEL],cuda[:NUMBER],auto}", .text = "cpu", .pub.flags = COMMON | SCORING},
+     .pub.value = "{cpu[:LEVEL],cuda[:NUMBER],auto}", .text = "cpu", .pub.flags = COMMON | SCORING | WEIGHTS},
     {KIND(TEXT, cpu, SPEED, "cpu", "instruction set",
           "highest instruction set to use (default: DRAGOMAN_CPU, else the best); neon and what follows on "
           "Arm, c everywhere, the others on x86"),
-     .pub.value = "{c,avx2,avx512,vnni,amx,neon,dotprod,i8mm}", .pub.flags = SCORING},
+     .pub.value = "{c,avx2,avx512,vnni,amx,neon,dotprod,i8mm}", .pub.flags = SCORING | WEIGHTS},
     {KIND(CHOICE, precision, SPEED, "precision", "precision",
           "how products are computed (default: the model's, else i8); whatever the file stores; int8, "
           "int16, float32, float16 and bfloat16 mean the same"),
-     CHOICE("f32|i16|i8|f16|bf16"), .pub.flags = COMMON | OUTPUT | SCORING,
+     CHOICE("f32|i16|i8|f16|bf16"), .pub.flags = COMMON | OUTPUT | SCORING | WEIGHTS,
      .pub.synonyms = "compute-type|gemm-precision|gemm-type|dtype",
      .alike = "int8=i8|int16=i16|float32=f32|float16=f16|bfloat16=bf16|fp32=f32|fp16=f16|"
               "int8_float32=i8|int8_float16=i8|int8_bfloat16=i8|intgemm8=i8|intgemm16=i16|"
@@ -333,25 +333,25 @@ const dgm_setting_row dgm_setting_rows[] = {
     {KIND(FLAG, static_scales, SPEED, "static-scales", "static scales",
           "i8 and i16: round activations by the scales stored by 'dragoman quantize --calibrate', "
           "not by every row's maximum"),
-     .pub.flags = OUTPUT | SCORING},
+     .pub.flags = OUTPUT | SCORING | WEIGHTS},
     {KIND(FLAG, time_devices, SPEED, "time-devices", "measuring of devices",
           "measure how long devices are busy"),
      .pub.flags = NO_OPTION},
     {KIND(INT, precompute, SPEED, "precompute", "number of pre-computed words",
           "recurrent models: make the first layers' products of the K most frequent words of each "
           "side when loading and look them up; the same translations, more memory (default 0)"),
-     RANGE("K", 0, 1 << 24, 0), .pub.flags = OUTPUT | SCORING},
+     RANGE("K", 0, 1 << 24, 0), .pub.flags = OUTPUT | SCORING | WEIGHTS},
     {KIND(FLAG, plain_attention, SPEED, "plain-attention", "plain attention",
           "recurrent models: multiply the attended sum at every step, instead of adding up products "
           "made once per sentence"),
-     .pub.flags = OUTPUT | SCORING},
+     .pub.flags = OUTPUT | SCORING | WEIGHTS},
     {KIND(FLAG, separate_states, SPEED, "separate-states", "separate states",
           "recurrent models: make a state's products again for each hypothesis that shares it"),
-     .pub.flags = OUTPUT | SCORING},
+     .pub.flags = OUTPUT | SCORING | WEIGHTS},
     {KIND(CHOICE, activations, SPEED, "activations", "activations",
           "how sigmoid and tanh are computed: polynomial (default), table (look-up, less exact), "
           "libm (one by one, slow)"),
-     CHOICE("polynomial|table|libm"), .pub.flags = OUTPUT | SCORING},
+     CHOICE("polynomial|table|libm"), .pub.flags = OUTPUT | SCORING | WEIGHTS},
 };
 
 const size_t dgm_setting_row_count = sizeof dgm_setting_rows / sizeof dgm_setting_rows[0];

@@ -295,6 +295,7 @@ typedef struct dgm_origin {
     bool memory;
     const void *data;
     size_t size;
+    const dgm_translator *lender; // loaded already; NULL: they are not
 } dgm_origin;
 
 static dgm_status open_files(dgm_translator *t, const dgm_origin *from, dgm_error *err)
@@ -308,10 +309,41 @@ static dgm_status open_files(dgm_translator *t, const dgm_origin *from, dgm_erro
     return DGM_OK;
 }
 
+// What another translator has loaded, and what it chose then.
+static dgm_status borrow_weights(dgm_translator *t, const dgm_translator *lender, const dgm_settings *settings,
+                                 dgm_error *err)
+{
+    atomic_fetch_add(lender->holders, 1);
+    t->holders = lender->holders;
+    t->backend = lender->backend;
+    memcpy(t->members, lender->members, sizeof t->members);
+    t->member_count = lender->member_count;
+    t->source = lender->source;
+    t->target = lender->target;
+    t->shared_vocab = lender->shared_vocab;
+    t->activations = lender->activations;
+    t->merging = lender->merging;
+    t->info.widened = lender->info.widened;
+    describe(t);
+    memcpy(t->source_code, lender->source_code, sizeof t->source_code);
+    memcpy(t->target_code, lender->target_code, sizeof t->target_code);
+    memcpy(t->direction, lender->direction, sizeof t->direction);
+    t->every_direction = lender->every_direction;
+    t->source_language = lender->source_language;
+    t->lender = lender;
+    const dgm_status st = dgm_settings_resolve(t, settings, err);
+    t->lender = NULL;
+    return st;
+}
+
 // Everything but the workers.
 static dgm_status open_place(dgm_translator *t, const dgm_origin *from, const dgm_settings *settings,
                              int precision, dgm_error *err)
 {
+    if (from->lender) return borrow_weights(t, from->lender, settings, err);
+    t->holders = dgm_calloc(1, sizeof *t->holders);
+    if (!t->holders) return dgm_no_memory(err);
+    atomic_init(t->holders, 1);
     DGM_TRY(open_files(t, from, err));
     DGM_TRY(dgm_direction_ensemble(t, err));
     DGM_TRY(open_device(t, settings, precision, err));
@@ -364,7 +396,9 @@ static dgm_status open_twin(dgm_translator *t, int number, const dgm_origin *fro
     twin->config.ranked = t->config.ranked;
     twin->devices = t->devices;
     twin->like = t;
-    DGM_TRY(open_place(twin, from, settings, precision, err));
+    dgm_origin own = *from;
+    if (from->lender) own.lender = from->lender->twins[number];
+    DGM_TRY(open_place(twin, &own, settings, precision, err));
     const size_t used = strlen(t->device);
     snprintf(t->device + used, sizeof t->device - used, "; %s", twin->device);
     return DGM_OK;
@@ -379,7 +413,7 @@ static dgm_status open_members(dgm_translator **out, const dgm_origin *from,
     DGM_TRY(dgm_settings_take(given, settings, err));
     DGM_FAIL_IF(from->count < 1 || from->count > DGM_PARTS_MAX, err, DGM_ERR_ARGUMENT,
                 "a translator has between 1 and %d models, not %zu", DGM_PARTS_MAX, from->count);
-    DGM_FAIL_IF(!from->members && !from->memory, err, DGM_ERR_ARGUMENT, "there are no models: NULL");
+    DGM_FAIL_IF(!from->members && !from->memory && !from->lender, err, DGM_ERR_ARGUMENT, "there are no models: NULL");
     int precision = -1;
     device_list devices;
     DGM_TRY(dgm_settings_check(settings, &precision, err));
@@ -387,12 +421,12 @@ static dgm_status open_members(dgm_translator **out, const dgm_origin *from,
     dgm_translator *t = dgm_calloc(1, sizeof *t);
     if (!t) return dgm_no_memory(err);
     t->config.ranked = ranked;
-    t->devices = devices.count;
+    t->devices = from->lender ? from->lender->devices : devices.count;
     settings->device = devices.names[0];
     dgm_status st = DGM_OK;
     DGM_TRY_GOTO(st, open_place(t, from, settings, precision, err), fail);
     settings->threads = t->threads; // of all devices together
-    for (int i = 1; i < devices.count; i++) {
+    for (int i = 1; i < t->devices; i++) {
         settings->device = devices.names[i];
         DGM_TRY_GOTO(st, open_twin(t, i - 1, from, settings, precision, err), fail);
     }
@@ -428,11 +462,34 @@ dgm_status dgm_open_memory(dgm_translator **t, const void *data, size_t size,
     return open_members(t, &from, settings, 0, err);
 }
 
+dgm_status dgm_open_like(dgm_translator **t, const dgm_translator *lender, const dgm_settings *settings,
+                         dgm_error *err)
+{
+    const dgm_origin from = {.count = 1, .lender = lender};
+    if (t) *t = NULL;
+    DGM_FAIL_IF(!lender, err, DGM_ERR_ARGUMENT, "there is no translator whose weights to use: NULL");
+    return open_members(t, &from, settings, 0, err);
+}
+
 dgm_status dgm_open(dgm_translator **t, const char *path, const dgm_settings *settings,
                     dgm_error *err)
 {
     dgm_member member = {path, 0};
     return dgm_open_ensemble(t, &member, 1, settings, err);
+}
+
+static void free_weights(dgm_translator *p)
+{
+    if (p->holders && atomic_fetch_sub(p->holders, 1) > 1) return;
+    dgm_free(p->holders);
+    if (!p->shared_vocab) dgm_vocab_close(&p->target);
+    dgm_vocab_close(&p->source);
+    for (int i = 0; i < p->member_count; i++) {
+        dgm_model_free(&p->members[i].model);
+        dgm_gguf_close(&p->members[i].file);
+        dgm_free(p->members[i].copy);
+    }
+    dgm_backend_close(&p->backend);
 }
 
 void dgm_close(dgm_translator **t)
@@ -442,20 +499,13 @@ void dgm_close(dgm_translator **t)
     *t = NULL;
     dgm_workers_stop(p);
     for (int i = 0; i < DGM_DEVICES_MAX - 1; i++) dgm_close(&p->twins[i]);
-    if (!p->shared_vocab) dgm_vocab_close(&p->target);
-    dgm_vocab_close(&p->source);
     dgm_dictionary_close(&p->dictionary);
     dgm_constrain_close(p);
     dgm_restrict_close(p);
     dgm_phrases_close(&p->phrases);
     for (int side = 0; side < 2; side++) dgm_vocab_close(&p->phrase_subwords[side]);
     dgm_gguf_close(&p->phrase_file);
-    for (int i = 0; i < p->member_count; i++) {
-        dgm_model_free(&p->members[i].model);
-        dgm_gguf_close(&p->members[i].file);
-        dgm_free(p->members[i].copy);
-    }
-    dgm_backend_close(&p->backend);
+    free_weights(p);
     dgm_free(p);
 }
 
