@@ -197,6 +197,31 @@ $(BUILD)/bench/idle/libdragoman-cuda.so: $(filter-out %.c.o,$(SOFT_OBJ)) $(IDLE_
 	@mkdir -p $(@D)
 	$(CXX) -shared $(FLAGS) -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $^ -lm -lpthread -ldl
 
+# ---- the Python package: `make python` makes build/python, for PYTHONPATH; `make wheel` packs it -----
+# One extension for all Pythons from 3.11 on (abi3). Without Python's headers everything else is built all the same.
+PYTHON ?= /usr/bin/python3
+PYTHON_INCLUDE := $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))' 2>/dev/null)
+PYTHON_FOUND := $(if $(PYTHON_INCLUDE),$(wildcard $(PYTHON_INCLUDE)/Python.h))
+PYTHON_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard python/extension/*.c))
+PYTHON_SRC := $(wildcard python/dragoman/*.py python/dragoman/*.pyi python/dragoman/py.typed python/dragoman/*/*.py)
+PYTHON_FILES := $(patsubst python/%,$(BUILD)/python/%,$(PYTHON_SRC))
+
+python: $(if $(PYTHON_FOUND),$(BUILD)/python/dragoman/_dragoman.abi3.so $(PYTHON_FILES),python-missing)
+	@$(if $(PYTHON_FOUND),ln -sfn $(CURDIR)/models $(BUILD)/python/dragoman/models)
+python-missing:
+	@echo "no Python.h for $(PYTHON) (Debian: python3-dev): the Python package is not built"
+
+# Names of arguments are char ** in Python's interface.
+$(BUILD)/python/extension/%.o: python/extension/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -Wno-write-strings -Iinclude -isystem $(PYTHON_INCLUDE) -MMD -MP -c $< -o $@
+$(BUILD)/python/dragoman/_dragoman.abi3.so: $(PYTHON_OBJ) $(BUILD)/libdragoman.a
+	@mkdir -p $(@D)
+	$(CXX) -shared $(FLAGS) -Wl,--exclude-libs,ALL $(LDFLAGS) -o $@ $^ $(LIBS)
+$(BUILD)/python/dragoman/%: python/dragoman/%
+	@mkdir -p $(@D)
+	@cp $< $@
+
 # Devices as shared objects, for tests: each carries what it needs of the library.
 PLUGINS := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/libdragoman-%.so,$(wildcard tests/plugins/*.c))
 $(BUILD)/tests/plugins/libdragoman-%.so: tests/plugins/%.c $(BUILD)/libdragoman.a
@@ -319,7 +344,7 @@ test:
 	$(INSTALL) build test
 	$(RUN_TESTS) source
 	@echo "building with $(CC)$(STRICT_SAYS)"
-	$(AGAIN) $(STRICT) all unit-programs
+	$(AGAIN) $(STRICT) all unit-programs python
 ifeq ($(ASAN)$(TSAN),)
 	@echo "building with $(OTHER), warnings are errors"
 	$(AGAIN) CC=$(OTHER) CXX=$(if $(filter gcc,$(OTHER)),g++,clang++) BUILD=build-$(OTHER) OPT=-O0 WERROR=1 build-$(OTHER)/dragoman
@@ -332,13 +357,15 @@ endif
 # RECURRENT_MODELS, WRITING_MODELS: further models for tests/system/optimisations and tests/system/writing.
 test-long:
 	$(INSTALL) build test long arm
-	$(AGAIN) WERROR=1 all unit-programs
+	$(AGAIN) WERROR=1 all unit-programs python
 	@CC="$(CC)" CXX="$(CXX)" RECURRENT_MODELS="$(RECURRENT_MODELS)" WRITING_MODELS="$(WRITING_MODELS)" \
 	    scripts/run_tests --build $(BUILD) long
 
 help:
 	@echo 'make             library and program: build/libdragoman.a, build/libdragoman.so, ./dragoman'
 	@echo 'make deps        install what building and testing need (Debian), name the packages elsewhere'
+	@echo 'make python      the Python package, for PYTHONPATH=build/python (needs Python.h)'
+	@echo 'make wheel       the same as wheels and source distribution, in build/wheels'
 	@echo 'make cuda        the GPU as a device: build/libdragoman-cuda.so (needs the CUDA toolkit)'
 	@echo 'make cuda-kit    the same with the program and its libraries in one archive, for a machine without them'
 	@echo 'make demo        deps, build, translate a few lines'
@@ -393,4 +420,4 @@ clean:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
-.PHONY: all cuda cuda-kit cuda-objects nvcc-found dragoman libraries deps demo unit-programs test-data check test test-long help bench install uninstall clean
+.PHONY: all python python-missing cuda cuda-kit cuda-objects nvcc-found dragoman libraries deps demo unit-programs test-data check test test-long help bench install uninstall clean

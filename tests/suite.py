@@ -66,6 +66,7 @@ def system(build):
     tests += [on("invariance", lines, "--beam", 4, "--precision", precision) for precision in ("f32", "i8")]
     tests += [on("resume", lines * 5 // 2), on("terminal", 48), on("invariance", lines, "--beam", 8, "--search", "cube")]
     tests += [on("invariance", lines // 3, "--beam", 6, "--search", "cube", "--no-repeat-ngram", 2, "--max-length", 60)]
+    tests += [test("scripts/python_tests", "scripts/python_tests", build)]
     tests += [test("tests/system/translations", "tests/system/translations", program, EN_DE)]
     tests += [test(f"tests/system/{name}", f"tests/system/{name}", program, EN_DE) for name in ("documents", "office")]
     tests += [test("tests/system/ctranslate2", "tests/system/ctranslate2", program)]

@@ -27,11 +27,11 @@ static dgm_status make_list(const dgm_vocab *v, const dgm_tokens *tokens, dgm_to
     }
     char *at = box->spellings;
     for (size_t i = 0; i < tokens->count; i++) {
-        const dgm_text piece = dgm_vocab_piece(v, tokens->ids[i]);
+        const dgm_text spelling = dgm_vocab_piece(v, tokens->ids[i]);
         box->items[i] = at;
-        if (piece.size) memcpy(at, piece.data, piece.size);
-        at[piece.size] = 0;
-        at += piece.size + 1;
+        if (spelling.size) memcpy(at, spelling.data, spelling.size);
+        at[spelling.size] = 0;
+        at += spelling.size + 1;
     }
     box->pub = (dgm_token_list){.size = sizeof box->pub, .items = box->items, .count = tokens->count};
     *list = &box->pub;
