@@ -39,6 +39,16 @@ typedef struct dgm_pair_scores {
 // split: they fail. Models of pairs are given them folded as in training.
 DGM_API dgm_status dgm_score_pairs(dgm_translator *t, const dgm_pair *pairs, size_t count,
                                    dgm_pair_scores **scores, dgm_error *error);
+
+// The same of tokens, as the vocabularies spell them: all that the encoder reads (dgm_input.tokens), and the
+// translation without its end symbol. Of a model that wants languages before a translation the first are these, and
+// have no score.
+typedef struct dgm_token_pair {
+    const char *const *source, *const *target;
+    size_t source_count, target_count;
+} dgm_token_pair;
+DGM_API dgm_status dgm_score_token_pairs(dgm_translator *t, const dgm_token_pair *pairs, size_t count,
+                                         dgm_pair_scores **scores, dgm_error *error);
 DGM_API void dgm_pair_scores_free(dgm_pair_scores **scores);
 
 // Adds `weight` times what t's models think of each translation (dgm_pair_score.score) to its score

@@ -9,7 +9,7 @@
 //     an argument, the one without it sets the size itself.
 //   - What the library returns, lists of it included, lies in its own memory: items[i] is a pointer.
 //   - Small structs without a size never change: dgm_line, dgm_pair, dgm_progress, dgm_sentence,
-//     dgm_shrink_widths, dgm_way_info, and those that dragoman.h names.
+//     dgm_shrink_widths, dgm_token_pair, dgm_way_info, and those that dragoman.h names.
 #ifndef DRAGOMAN_TOOLS_H
 #define DRAGOMAN_TOOLS_H
 

@@ -143,8 +143,40 @@ PyObject *py_open(PyObject *module, PyObject *args, PyObject *kwargs)
 
 // What comes with the lines beside their texts: tuples as long as that of the texts, or NULL.
 typedef struct companions {
-    PyObject *prefixes, *constraints, *directions;
+    PyObject *prefixes, *constraints, *directions, *tokens, *prefix_tokens;
 } companions;
+
+// Arrays of tokens of all lines, side by side.
+typedef struct token_store {
+    const char **items;
+    size_t used, cap;
+} token_store;
+
+// Tokens of element `index` of a tuple that may be missing: a tuple of str, or None. *first is where they begin in the
+// store, which may still move; *count -1: there are none. False after an exception.
+static bool store_tokens(token_store *s, PyObject *tuple, Py_ssize_t index, size_t *first, Py_ssize_t *count)
+{
+    PyObject *line = tuple ? PyTuple_GetItem(tuple, index) : Py_None;
+    *first = s->used;
+    *count = -1;
+    if (line == Py_None) return true;
+    if (!line || !PyTuple_Check(line)) {
+        PyErr_Format(PyExc_TypeError, "the tokens of line %zd must be a tuple of str", index);
+        return false;
+    }
+    *count = PyTuple_Size(line);
+    const size_t need = s->used + (size_t)*count + 1;
+    if (need > s->cap) {
+        const size_t cap = need > 2 * s->cap ? need : 2 * s->cap;
+        const char **more = PyMem_Realloc(s->items, cap * sizeof *more);
+        if (!more) return PyErr_NoMemory() != NULL;
+        s->items = more;
+        s->cap = cap;
+    }
+    for (Py_ssize_t i = 0; i < *count; i++)
+        if (!(s->items[s->used++] = py_text(PyTuple_GetItem(line, i), "token", i, NULL))) return false;
+    return true;
+}
 
 // Text of element `index` of a tuple that may be missing, as may be its text. False after an exception.
 static bool maybe_text(PyObject *tuple, Py_ssize_t index, const char *what, const char **text, size_t *size)
@@ -191,27 +223,54 @@ static bool check_companion(PyObject **tuple, Py_ssize_t count, const char *what
     return false;
 }
 
+// The lines' tokens, in the place of texts. The store is the caller's to free.
+static bool take_tokens(const companions *with, Py_ssize_t count, dgm_input *inputs, token_store *store)
+{
+    size_t first;
+    Py_ssize_t n;
+    if (!with->tokens) return true;
+    for (Py_ssize_t i = 0; i < count; i++) { // places first: the store moves while it grows
+        if (!store_tokens(store, with->tokens, i, &first, &n)) return false;
+        inputs[i].token_count = n < 0 ? 0 : (size_t)n;
+        if (!store_tokens(store, with->prefix_tokens, i, &first, &n)) return false;
+        inputs[i].prefix_token_count = n < 0 ? 0 : (size_t)n;
+    }
+    const char *const *at = store->items;
+    for (Py_ssize_t i = 0; at && i < count; i++) {
+        inputs[i].tokens = at;
+        at += inputs[i].token_count;
+        inputs[i].prefix_tokens = inputs[i].prefix_token_count ? at : NULL;
+        at += inputs[i].prefix_token_count;
+    }
+    return true;
+}
+
 static PyObject *engine_submit(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"texts", "prefixes", "constraints", "directions", "deadline_ms", "watched", NULL};
+    static char *names[] = {"texts", "prefixes", "constraints", "directions", "deadline_ms", "watched", "tokens",
+                            "prefix_tokens", NULL};
     PyObject *texts;
-    companions with = {NULL, NULL, NULL};
+    companions with = {0};
+    token_store store = {0};
     long long deadline = 0;
     int watched = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|OOOLp", names, &PyTuple_Type, &texts, &with.prefixes,
-                                     &with.constraints, &with.directions, &deadline, &watched))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|OOOLpOO", names, &PyTuple_Type, &texts, &with.prefixes,
+                                     &with.constraints, &with.directions, &deadline, &watched, &with.tokens,
+                                     &with.prefix_tokens))
         return NULL;
     const Py_ssize_t count = PyTuple_Size(texts);
     if (!check_companion(&with.prefixes, count, "prefixes") || !check_companion(&with.constraints, count, "constraints") ||
-        !check_companion(&with.directions, count, "directions"))
+        !check_companion(&with.directions, count, "directions") || !check_companion(&with.tokens, count, "tokens") ||
+        !check_companion(&with.prefix_tokens, count, "prefix tokens"))
         return NULL;
     dgm_input *inputs = PyMem_Calloc((size_t)count + 1, sizeof *inputs);
     dgm_direction *directions = PyMem_Calloc((size_t)count + 1, sizeof *directions);
     PyObject *job = NULL;
     if (!inputs || !directions)
         PyErr_NoMemory();
-    else if (take_inputs(texts, &with, deadline, inputs, directions))
+    else if (take_inputs(texts, &with, deadline, inputs, directions) && take_tokens(&with, count, inputs, &store))
         job = py_job_submit((py_engine *)self, inputs, (size_t)count, watched != 0);
+    PyMem_Free(store.items);
     PyMem_Free(directions);
     PyMem_Free(inputs);
     return job;
@@ -254,6 +313,48 @@ static PyObject *engine_score(PyObject *self, PyObject *args)
     dgm_pair *pairs = PyMem_Calloc((size_t)count + 1, sizeof *pairs);
     if (!pairs) return PyErr_NoMemory();
     PyObject *scores = take_pairs(list, pairs) ? score_pairs((py_engine *)self, pairs, (size_t)count) : NULL;
+    PyMem_Free(pairs);
+    return scores;
+}
+
+static PyObject *score_tokens(py_engine *e, const dgm_token_pair *pairs, size_t count)
+{
+    dgm_pair_scores *scores = NULL;
+    dgm_error error;
+    dgm_status st;
+    if (!py_engine_enter(e)) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    st = dgm_score_token_pairs(e->t, pairs, count, &scores, &error);
+    Py_END_ALLOW_THREADS
+    py_engine_leave(e);
+    return st == DGM_OK ? py_pair_scores(scores) : py_raise(st, error.text);
+}
+
+// Two tuples of tuples of tokens.
+static PyObject *engine_score_tokens(PyObject *self, PyObject *args)
+{
+    PyObject *sides[2];
+    if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &sides[0], &PyTuple_Type, &sides[1])) return NULL;
+    const Py_ssize_t count = PyTuple_Size(sides[0]);
+    if (!check_companion(&sides[1], count, "targets")) return NULL;
+    token_store store = {0};
+    size_t first;
+    Py_ssize_t n[2];
+    dgm_token_pair *pairs = PyMem_Calloc((size_t)count + 1, sizeof *pairs);
+    bool good = pairs || PyErr_NoMemory();
+    for (Py_ssize_t i = 0; good && i < count; i++) {
+        good = store_tokens(&store, sides[0], i, &first, &n[0]) && store_tokens(&store, sides[1], i, &first, &n[1]);
+        pairs[i].source_count = good && n[0] > 0 ? (size_t)n[0] : 0;
+        pairs[i].target_count = good && n[1] > 0 ? (size_t)n[1] : 0;
+    }
+    const char *const *at = store.items;
+    for (Py_ssize_t i = 0; good && at && i < count; i++) {
+        pairs[i].source = at;
+        pairs[i].target = at + pairs[i].source_count;
+        at = pairs[i].target + pairs[i].target_count;
+    }
+    PyObject *scores = good ? score_tokens((py_engine *)self, pairs, (size_t)count) : NULL;
+    PyMem_Free(store.items);
     PyMem_Free(pairs);
     return scores;
 }
@@ -356,6 +457,7 @@ static PyObject *engine_counters(PyObject *self, PyObject *args)
 static PyMethodDef engine_methods[] = {
     PY_METHOD("submit", engine_submit, "submit(texts, prefixes, constraints, directions, deadline_ms, watched) -> Job"),
     {"score", engine_score, METH_VARARGS, "score(pairs) -> a tuple for every pair"},
+    {"score_tokens", engine_score_tokens, METH_VARARGS, "score_tokens(sources, targets) -> as score"},
     {"tokens", engine_tokens, METH_VARARGS, "tokens(text, target=False) -> list of str"},
     {"text", engine_text, METH_VARARGS, "text(tokens, target=True) -> str"},
     {"info", engine_info, METH_NOARGS, "info() -> dict"},

@@ -231,9 +231,18 @@ void dgm_restrict_close(dgm_translator *t);
 // configuration: fills batch, batch_tokens, limits and config.sentences.
 dgm_status dgm_budget_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err);
 
+typedef struct dgm_encoded dgm_encoded;
+typedef struct dgm_line_state dgm_line_state;
+
 // vocabulary.c
 dgm_status dgm_vocabulary_load(const dgm_gguf *file, dgm_side side, dgm_vocab **vocab, bool *shared,
                                dgm_error *err);
+// Ids of tokens by their spelling, appended to the growing array; the unknown word where there is none.
+dgm_status dgm_vocabulary_ids(const dgm_vocab *v, const char *const *tokens, size_t count, int32_t **array, size_t *used,
+                              size_t *cap, dgm_error *err);
+// A line that comes as tokens (dgm_input.tokens): its one part.
+dgm_status dgm_tokens_line(const dgm_translator *t, dgm_encoded *out, dgm_line_state *line, const dgm_input *input,
+                           dgm_error *err);
 // DGM_ERR_UNSUPPORTED unless both give every id the same spelling; `what` names the side.
 dgm_status dgm_vocabulary_same(const dgm_vocab *a, const dgm_vocab *b, const char *what,
                                dgm_error *err);
@@ -253,8 +262,6 @@ typedef struct dgm_raw {
     float score, sum;
     bool finished;
 } dgm_raw;
-
-typedef struct dgm_line_state dgm_line_state;
 
 // What the encoder reads of a piece.
 typedef struct dgm_piece_source {
@@ -325,14 +332,14 @@ struct dgm_line_state {
 };
 
 // What lines became, piece after piece.
-typedef struct dgm_encoded {
+struct dgm_encoded {
     dgm_piece_state *pieces;
     size_t piece_count, piece_cap;
     int32_t *tokens; // of all pieces and prefixes
     size_t token_count, token_cap;
     dgm_span *spans; // of text tokens in their line's text, kept for alignments
     size_t span_count, span_cap;
-} dgm_encoded;
+};
 
 void dgm_encoded_free(dgm_encoded *e); // pipeline.c; all zero afterwards
 

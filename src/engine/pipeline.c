@@ -398,7 +398,7 @@ static dgm_status prepare_line(prepare *p, dgm_line_state *line, const dgm_input
         DGM_TRY(dgm_sized_take(&evidence, sizeof evidence, input->evidence, "dgm_evidence",
                                "dgm_evidence_default", err));
     DGM_TRY(dgm_demander_begin(&p->demander, p->t, &with, &line->flags, err));
-    dgm_status st = encode_line(p, line, &with, &why);
+    dgm_status st = with.tokens ? dgm_tokens_line(p->t, p->out, line, &with, &why) : encode_line(p, line, &with, &why);
     if (st == DGM_OK && line->left && (input->evidence || p->t->phrases))
         st = dgm_evidence_line(&p->evidence, &evidence, line, &why);
     if (st == DGM_OK && input->lattice && line->left)

@@ -138,3 +138,66 @@ dgm_status dgm_vocabulary_same(const dgm_vocab *a, const dgm_vocab *b, const cha
                     (int)i, what);
     return DGM_OK;
 }
+
+// ---- lines of tokens --------------------------------------------------------------------------
+
+dgm_status dgm_vocabulary_ids(const dgm_vocab *v, const char *const *tokens, size_t count, int32_t **array, size_t *used,
+                              size_t *cap, dgm_error *err)
+{
+    DGM_TRY(dgm_grow(array, cap, *used + count, sizeof **array, err));
+    for (size_t i = 0; i < count; i++) {
+        DGM_FAIL_IF(!tokens[i], err, DGM_ERR_ARGUMENT, "token %zu is NULL", i + 1);
+        const int32_t id = dgm_vocab_id(v, dgm_text_of(tokens[i]));
+        (*array)[(*used)++] = id < 0 ? dgm_vocab_unk(v) : id;
+    }
+    return DGM_OK;
+}
+
+static dgm_status add_prefix_tokens(const dgm_translator *t, dgm_encoded *out, dgm_piece_state *piece,
+                                    const dgm_input *input, dgm_error *err)
+{
+    const size_t lead = (size_t)dgm_model_describe(t->members[0].model)->target_prefix_count;
+    const size_t count = input->prefix_tokens ? input->prefix_token_count : 0;
+    piece->lead = lead > 0 && count >= lead;
+    piece->lead_at = out->token_count;
+    DGM_FAIL_IF(lead > 0 && !piece->lead && t->direction[1] < 0, err, DGM_ERR_ARGUMENT,
+                "the prefix tokens must begin with the language to translate into: the translator has none");
+    if (count)
+        DGM_TRY(dgm_vocabulary_ids(t->target, input->prefix_tokens, count, &out->tokens, &out->token_count,
+                                   &out->token_cap, err));
+    piece->prefix_at = piece->lead_at + (piece->lead ? lead : 0);
+    piece->prefix_count = (int)(out->token_count - piece->prefix_at);
+    DGM_FAIL_IF(piece->prefix_count > t->config.max_length, err, DGM_ERR_TEXT,
+                "the forced prefix has %d tokens, the maximum length is %d", piece->prefix_count, t->config.max_length);
+    return DGM_OK;
+}
+
+dgm_status dgm_tokens_line(const dgm_translator *t, dgm_encoded *out, dgm_line_state *line, const dgm_input *input,
+                           dgm_error *err)
+{
+    const size_t count = input->token_count;
+    DGM_FAIL_IF(input->evidence || input->lattice || input->prefix, err, DGM_ERR_ARGUMENT,
+                "a line that comes as tokens has no evidence, lattice or prefix in text");
+    DGM_FAIL_IF(count > (size_t)t->config.max_source, err, DGM_ERR_TEXT, "the line has %zu tokens, the limit is %d", count,
+                t->config.max_source);
+    memcpy(line->direction, t->direction, sizeof line->direction);
+    DGM_TRY(dgm_restrict_line(t, line->direction, false, &line->clusters, err));
+    if (count == 0) return DGM_OK;
+    DGM_TRY(dgm_grow(&line->pieces.items, &line->pieces.cap, 1, sizeof *line->pieces.items, err));
+    DGM_TRY(dgm_grow(&out->pieces, &out->piece_cap, out->piece_count + 1, sizeof *out->pieces, err));
+    dgm_piece_state *piece = &out->pieces[out->piece_count];
+    *piece = (dgm_piece_state){.line = line, .ids_at = out->token_count, .spans_at = out->span_count,
+                               .count = (int)count, .text_count = (int)count};
+    DGM_TRY(dgm_vocabulary_ids(t->source, input->tokens, count, &out->tokens, &out->token_count, &out->token_cap, err));
+    DGM_TRY(add_prefix_tokens(t, out, piece, input, err));
+    // Spans that links of words and replaced words would look at: such a line has no text.
+    DGM_TRY(dgm_grow(&out->spans, &out->span_cap, out->span_count + count, sizeof *out->spans, err));
+    memset(out->spans + out->span_count, 0, count * sizeof *out->spans);
+    out->span_count += count;
+    line->pieces.items[0] = (dgm_piece){0, 0, DGM_CUT_END};
+    line->pieces.count = 1;
+    line->source_tokens = count;
+    line->left = 1;
+    out->piece_count++;
+    return DGM_OK;
+}

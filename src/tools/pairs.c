@@ -27,6 +27,8 @@ typedef struct pair_state {
     size_t source_at, target_at; // in the token array; the target as it is written, ends and all
     int source_count;
     int words; // of the target, without its end
+    size_t lead_at; // of pairs of tokens: what the model wants before the target
+    bool lead;
     int steps; // that write it and its end
 } pair_state;
 
@@ -127,6 +129,25 @@ static int word_at(const scoring *s, int n, int place)
     return s->model->order == DGM_ORDER_R2L && place < n ? n - 1 - place : place;
 }
 
+// Words of the target as the model writes them, with its end.
+static dgm_status add_target(scoring *s, const int32_t *ids, size_t count, pair_state *out, dgm_error *err)
+{
+    const size_t vectors = (size_t)s->vectors, steps = count / vectors + 1;
+    const int most = most_steps(s);
+    DGM_FAIL_IF(most < 0 || steps > (size_t)most, err, DGM_ERR_TEXT,
+                "the target has %zu tokens, the limit is %d", count + 1, most * s->vectors);
+    out->target_at = s->token_count;
+    out->words = (int)count;
+    out->steps = (int)steps;
+    DGM_TRY(dgm_grow(&s->tokens, &s->token_cap, s->token_count + steps * vectors, sizeof *s->tokens,
+                     err));
+    for (int i = 0; i < out->steps * s->vectors; i++) {
+        const int word = word_at(s, out->words, i);
+        s->tokens[s->token_count++] = word < out->words ? ids[word] : s->model->eos;
+    }
+    return DGM_OK;
+}
+
 static dgm_status encode_target(scoring *s, dgm_text text, pair_state *out, dgm_writer *clean,
                                 dgm_tokens *scratch, dgm_error *err)
 {
@@ -135,21 +156,36 @@ static dgm_status encode_target(scoring *s, dgm_text text, pair_state *out, dgm_
     DGM_TRY(dgm_line_clean(text, clean, &repaired, err));
     text = dgm_text_trim((dgm_text){(const char *)clean->data, clean->size});
     DGM_TRY(dgm_vocab_encode(s->t->target, text, scratch, err));
-    const size_t vectors = (size_t)s->vectors, steps = scratch->count / vectors + 1;
-    const int most = most_steps(s);
-    DGM_FAIL_IF(most < 0 || steps > (size_t)most, err, DGM_ERR_TEXT,
-                "the target has %zu tokens, the limit is %d", scratch->count + 1,
-                most * s->vectors);
-    out->target_at = s->token_count;
-    out->words = (int)scratch->count;
-    out->steps = (int)steps;
-    DGM_TRY(dgm_grow(&s->tokens, &s->token_cap, s->token_count + steps * vectors, sizeof *s->tokens,
-                     err));
-    for (int i = 0; i < out->steps * s->vectors; i++) {
-        const int word = word_at(s, out->words, i);
-        s->tokens[s->token_count++] = word < out->words ? scratch->ids[word] : s->model->eos;
-    }
+    return add_target(s, scratch->ids, scratch->count, out, err);
+}
+
+static dgm_status check_source(const scoring *s, size_t count, dgm_error *err)
+{
+    DGM_FAIL_IF(count > (size_t)s->t->config.max_source, err, DGM_ERR_TEXT,
+                "the source has %zu tokens, the limit is %d", count, s->t->config.max_source);
+    DGM_FAIL_IF(count == 0, err, DGM_ERR_TEXT, "the source is empty");
     return DGM_OK;
+}
+
+// A pair that comes as tokens.
+static dgm_status encode_tokens(scoring *s, const dgm_token_pair *pair, pair_state *out, dgm_tokens *scratch,
+                                dgm_error *err)
+{
+    const size_t lead = (size_t)s->model->target_prefix_count;
+    out->source_at = s->token_count;
+    DGM_TRY(dgm_vocabulary_ids(s->t->source, pair->source, pair->source_count, &s->tokens, &s->token_count, &s->token_cap,
+                               err));
+    DGM_TRY(check_source(s, pair->source_count, err));
+    out->source_count = (int)pair->source_count;
+    scratch->count = 0;
+    DGM_TRY(dgm_vocabulary_ids(s->t->target, pair->target, pair->target_count, &scratch->ids, &scratch->count,
+                               &scratch->ids_cap, err));
+    out->lead = lead > 0 && scratch->count >= lead;
+    const size_t skip = out->lead ? lead : 0;
+    out->lead_at = s->token_count;
+    DGM_TRY(dgm_grow(&s->tokens, &s->token_cap, s->token_count + skip, sizeof *s->tokens, err));
+    for (size_t i = 0; i < skip; i++) s->tokens[s->token_count++] = scratch->ids[i];
+    return add_target(s, scratch->ids + skip, scratch->count - skip, out, err);
 }
 
 static dgm_status encode_pair(scoring *s, const dgm_pair *pair, pair_state *out, dgm_writer *clean,
@@ -168,16 +204,15 @@ static dgm_status encode_pair(scoring *s, const dgm_pair *pair, pair_state *out,
     out->source_at = s->token_count;
     DGM_TRY(dgm_source_frame(t, NULL, language, scratch->ids, scratch->count, &s->tokens, &s->token_count,
                              &s->token_cap, err));
-    size_t count = s->token_count - out->source_at;
-    DGM_FAIL_IF(count > (size_t)t->config.max_source, err, DGM_ERR_TEXT,
-                "the source has %zu tokens, the limit is %d", count, t->config.max_source);
-    DGM_FAIL_IF(count == 0, err, DGM_ERR_TEXT, "the source is empty");
+    const size_t count = s->token_count - out->source_at;
+    DGM_TRY(check_source(s, count, err));
     out->source_count = (int)count;
-
     return encode_target(s, (dgm_text){pair->target.data, pair->target.size}, out, clean, scratch, err);
 }
 
-static dgm_status encode_all(scoring *s, const dgm_pair *pairs, size_t count, dgm_error *err)
+// tokens: NULL, or the pairs as tokens.
+static dgm_status encode_all(scoring *s, const dgm_pair *pairs, const dgm_token_pair *tokens, size_t count,
+                             dgm_error *err)
 {
     dgm_writer clean = {0};
     dgm_tokens scratch = {0};
@@ -185,7 +220,8 @@ static dgm_status encode_all(scoring *s, const dgm_pair *pairs, size_t count, dg
     int steps = 1;
     for (size_t i = 0; st == DGM_OK && i < count; i++) {
         dgm_error why;
-        dgm_status one = encode_pair(s, &pairs[i], &s->pairs[i], &clean, &scratch, &why);
+        const dgm_status one = tokens ? encode_tokens(s, &tokens[i], &s->pairs[i], &scratch, &why)
+                                      : encode_pair(s, &pairs[i], &s->pairs[i], &clean, &scratch, &why);
         dgm_pair_score *item = &s->items[i];
         item->status = one;
         if (one == DGM_OK) {
@@ -221,7 +257,8 @@ static void input_at(const scoring *s, const pair_state *p, int i, int32_t token
         token[1] = i ? said[2 * i - 1] : m->start_second;
         return;
     }
-    token[0] = i == 0 ? m->start : i <= prefix ? m->target_prefix[i - 1] : said[i - prefix - 1];
+    const int32_t *lead = p->lead ? s->tokens + p->lead_at : m->target_prefix;
+    token[0] = i == 0 ? m->start : i <= prefix ? lead[i - 1] : said[i - prefix - 1];
     token[1] = DGM_NO_TOKEN;
 }
 
@@ -474,8 +511,9 @@ static dgm_status fill_item(const scoring *s, const pair_state *p, dgm_pair_scor
     return DGM_OK;
 }
 
-dgm_status dgm_score_pairs(dgm_translator *t, const dgm_pair *pairs, size_t count,
-                           dgm_pair_scores **out, dgm_error *err)
+// One of pairs and tokens is NULL.
+static dgm_status score_all(dgm_translator *t, const dgm_pair *pairs, const dgm_token_pair *tokens, size_t count,
+                            dgm_pair_scores **out, dgm_error *err)
 {
     *out = NULL;
     DGM_FAIL_IF(count > UINT32_MAX / 2, err, DGM_ERR_ARGUMENT, "too many pairs in one call");
@@ -498,7 +536,7 @@ dgm_status dgm_score_pairs(dgm_translator *t, const dgm_pair *pairs, size_t coun
         goto done;
     }
     s.items = box->items;
-    DGM_TRY_GOTO(st, encode_all(&s, pairs, count, err), done);
+    DGM_TRY_GOTO(st, encode_all(&s, pairs, tokens, count, err), done);
     s.scores = dgm_calloc(s.token_count ? s.token_count : 1, sizeof *s.scores);
     s.log_z = dgm_calloc(s.token_count ? s.token_count : 1, sizeof *s.log_z);
     if (!s.scores || !s.log_z) {
@@ -526,4 +564,16 @@ done:
         dgm_pair_scores_free(&pub);
     }
     return st;
+}
+
+dgm_status dgm_score_pairs(dgm_translator *t, const dgm_pair *pairs, size_t count,
+                           dgm_pair_scores **out, dgm_error *err)
+{
+    return score_all(t, pairs, NULL, count, out, err);
+}
+
+dgm_status dgm_score_token_pairs(dgm_translator *t, const dgm_token_pair *pairs, size_t count, dgm_pair_scores **out,
+                                 dgm_error *err)
+{
+    return score_all(t, NULL, pairs, count, out, err);
 }

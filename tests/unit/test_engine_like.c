@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Translators over the weights of another one, and texts in the tokens of a model.
+// Translators over the weights of another one, texts in the tokens of a model, and lines that come as tokens.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -170,11 +170,101 @@ static void tokens(void **state)
     dgm_close(&t);
 }
 
+// ---- lines of tokens -----------------------------------------------------------------------------
+
+enum { MOST = 64 };
+
+// The tokens of a text with the end symbol behind them, in an array of the caller's.
+static size_t with_end(const dgm_translator *t, const char *text, dgm_token_list **list, const char **out)
+{
+    assert_int_equal(dgm_text_tokens(t, 0, text, strlen(text), list, NULL), DGM_OK);
+    assert_true((*list)->count + 1 < MOST);
+    memcpy(out, (*list)->items, (*list)->count * sizeof *out);
+    out[(*list)->count] = "</s>";
+    return (*list)->count + 1;
+}
+
+// Tokens give what their text gives, and its first tokens as a prefix again; scores of pairs are the same, too.
+static void lines_of_tokens(void **state)
+{
+    (void)state;
+    dgm_settings s;
+    dgm_settings_default(&s);
+    s.raw = 1;
+    s.token_scores = 1;
+    s.alignment = DGM_ALIGN_TOKENS;
+    s.precision = "f32";
+    s.shortlist = "all";
+    dgm_translator *t = open_with(&s, EN_DE);
+    const char *text = "The little house is red.", *tokens[MOST];
+    dgm_token_list *list = NULL;
+    dgm_input in;
+    dgm_results *wanted = translate_one(t, text), *got = NULL;
+    const dgm_translation *w = wanted->items[0]->translations[0];
+    dgm_input_default(&in);
+    in.tokens = tokens;
+    in.token_count = with_end(t, text, &list, tokens);
+    for (size_t prefix = 0; prefix <= 2; prefix += 2) {
+        in.prefix_tokens = prefix ? w->tokens : NULL;
+        in.prefix_token_count = prefix;
+        assert_int_equal(dgm_translate_inputs(t, &in, 1, &got, NULL), DGM_OK);
+        assert_int_equal(got->items[0]->status, DGM_OK);
+        const dgm_translation *g = got->items[0]->translations[0];
+        assert_string_equal(g->text, w->text);
+        assert_true(g->sum == w->sum);
+        assert_int_equal(g->link_count, w->link_count);
+        assert_memory_equal(g->links, w->links, w->link_count * sizeof *w->links);
+        dgm_results_free(&got);
+    }
+    const dgm_token_pair pair = {tokens, w->tokens, in.token_count, w->token_count - 1};
+    const dgm_pair same = {{text, strlen(text)}, {w->text, w->text_size}};
+    dgm_pair_scores *a = NULL, *b = NULL;
+    assert_int_equal(dgm_score_token_pairs(t, &pair, 1, &a, NULL), DGM_OK);
+    assert_int_equal(dgm_score_pairs(t, &same, 1, &b, NULL), DGM_OK);
+    assert_true(a->items[0]->sum == b->items[0]->sum && a->items[0]->token_count == b->items[0]->token_count);
+    dgm_pair_scores_free(&a);
+    dgm_pair_scores_free(&b);
+    dgm_token_list_free(&list);
+    dgm_results_free(&wanted);
+    dgm_close(&t);
+}
+
+static void odd_lines_of_tokens(void **state)
+{
+    (void)state;
+    dgm_translator *t = open_usual(MODEL, 2, 0, false);
+    static const char *const unknown[] = {"no such token", "</s>"}, *const broken[] = {NULL};
+    const char *many[2000];
+    for (size_t i = 0; i < 2000; i++) many[i] = "a";
+    const struct {
+        const char *const *tokens;
+        size_t count;
+        const char *prefix;
+        dgm_status status;
+    } lines[] = {{unknown, 2, NULL, DGM_OK},           {unknown, 0, NULL, DGM_OK},
+                 {broken, 1, NULL, DGM_ERR_ARGUMENT},  {many, 2000, NULL, DGM_ERR_TEXT},
+                 {unknown, 2, "a", DGM_ERR_ARGUMENT}};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        dgm_input in;
+        dgm_results *r = NULL;
+        dgm_input_default(&in);
+        in.tokens = lines[i].tokens;
+        in.token_count = lines[i].count;
+        in.prefix = lines[i].prefix;
+        in.prefix_size = in.prefix ? 1 : 0;
+        assert_int_equal(dgm_translate_inputs(t, &in, 1, &r, NULL), DGM_OK);
+        assert_int_equal(r->items[0]->status, lines[i].status);
+        dgm_results_free(&r);
+    }
+    dgm_close(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_translations), cmocka_unit_test(weights_stay), cmocka_unit_test(refusals),
         cmocka_unit_test(short_of_memory),   cmocka_unit_test(tokens),
+        cmocka_unit_test(lines_of_tokens),   cmocka_unit_test(odd_lines_of_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
