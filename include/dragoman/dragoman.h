@@ -420,6 +420,7 @@ typedef struct dgm_translator_info {
     int32_t widened;    // 1: precision is not the device's usual one, which does not hold the models' numbers
     // Where links are read: "layer 5, head 3" or "layer 5, mean of attention"; "none": none are asked for.
     const char *alignment;
+    int32_t lead;       // tokens before every translation, its language: dgm_input.prefix_tokens begin with them
 } dgm_translator_info;
 
 DGM_API const dgm_translator_info *dgm_describe(const dgm_translator *t);

@@ -160,6 +160,7 @@ static void describe(dgm_translator *t)
     i->shortlist = dgm_restrict_names[t->restricted];
     const dgm_model_info *m = dgm_model_describe(t->members[0].model);
     i->vocabulary = m->target_vocab;
+    i->lead = m->target_prefix_count;
     char *by = t->aligned_by;
     if (t->alignment == DGM_ALIGN_NONE) snprintf(by, sizeof t->aligned_by, "none");
     else if (m->align_head < 0) snprintf(by, sizeof t->aligned_by, "layer %d, mean of attention", m->align_layer);

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Dragoman behind the interfaces of other packages."""
