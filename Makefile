@@ -208,6 +208,8 @@ PYTHON_FILES := $(patsubst python/%,$(BUILD)/python/%,$(PYTHON_SRC))
 
 python: $(if $(PYTHON_FOUND),$(BUILD)/python/dragoman/_dragoman.abi3.so $(PYTHON_FILES),python-missing)
 	@$(if $(PYTHON_FOUND),ln -sfn $(CURDIR)/models $(BUILD)/python/dragoman/models)
+wheel: python
+	@PYTHON=$(PYTHON) scripts/wheel $(BUILD)
 python-missing:
 	@echo "no Python.h for $(PYTHON) (Debian: python3-dev): the Python package is not built"
 
@@ -420,4 +422,4 @@ clean:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
-.PHONY: all python python-missing cuda cuda-kit cuda-objects nvcc-found dragoman libraries deps demo unit-programs test-data check test test-long help bench install uninstall clean
+.PHONY: all python python-missing wheel cuda cuda-kit cuda-objects nvcc-found dragoman libraries deps demo unit-programs test-data check test test-long help bench install uninstall clean

@@ -575,9 +575,9 @@ typedef struct dgm_input {
     // ready fails with DGM_ERR_CANCELLED. Looked at between two steps of a search; mask-predict, whose
     // steps are few, goes on to its end. Other lines are not touched. 0: none.
     int64_t deadline_ms;
-    // In place of text: the tokens that the encoder reads, as the vocabulary spells them, with end symbol, languages and all
-    // (dgm_text_tokens of text.h gives those of a text); what the vocabulary does not have is its unknown word.
-    // NULL: text counts.
+    // In place of text: the tokens that the encoder reads, as the vocabulary spells them, with end symbol, languages
+    // and all (dgm_text_tokens of text.h gives those of a text); what the vocabulary does not have is its unknown
+    // word. NULL: text counts.
     const char *const *tokens;
     size_t token_count;
     // With tokens: the translation begins so. Of a model that wants languages there the first are these. NULL: nothing

@@ -168,11 +168,11 @@ def _restore(text: str, source: str, raw: Any, rest: tuple[Result, ...], line: A
 
 
 def make_result(line: c.RawResult, source: str) -> Result:
-    translations = line[5]
-    if not translations:
+    if not line[5]:
         return Result("", None, source, (), line)
-    rest = tuple(Result(raw[0], raw, source) for raw in translations[1:]) if len(translations) > 1 else ()
-    return Result(translations[0][0], translations[0], source, rest, line)
+    best, *others = line[5]
+    rest = tuple(Result(raw[0], raw, source) for raw in others) if others else ()
+    return Result(best[0], best, source, rest, line)
 
 
 class Score(float):

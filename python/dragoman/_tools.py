@@ -124,8 +124,8 @@ def evaluate(hypotheses: Sequence[str], references: Union[Sequence[str], Sequenc
     >>> round(dragoman.evaluate(["the cat sat on a mat"], ["the cat sat on the mat"], metric="chrf").score, 1)
     66.0
     """
-    lists = [references] if all(isinstance(r, str) for r in references) else references
-    columns = tuple(tuple(column) for column in lists)
+    lists: Sequence[Any] = [references] if all(isinstance(r, str) for r in references) else references
+    columns: tuple[tuple[str, ...], ...] = tuple(tuple(column) for column in lists)
     for column in columns:
         if len(column) != len(hypotheses):
             raise c.ArgumentError(f"there must be as many references as hypotheses, {len(hypotheses)}, not {len(column)}")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
 import threading
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Optional, Union, overload
 
 from . import _dragoman as c
@@ -114,7 +115,7 @@ class Translator:
         self._engine = c.open(self._members, self._texts(self._settings))
 
     @staticmethod
-    def _texts(settings: dict[str, Setting]) -> tuple[tuple[str, Optional[str]], ...]:
+    def _texts(settings: Mapping[str, Setting]) -> tuple[tuple[str, Optional[str]], ...]:
         return tuple(pair for name, value in settings.items() for pair in setting_texts(name, value))
 
     def _with(self, settings: dict[str, Setting]) -> c.Engine:
@@ -166,7 +167,8 @@ class Translator:
     # ---- translating -------------------------------------------------------------------------------
 
     @overload
-    def translate(self, text: str, *, errors: Errors = ..., source: PerLine = ..., target: PerLine = ...,
+    def translate(self, text: str, *,  # type: ignore[overload-overlap]
+                  errors: Errors = ..., source: PerLine = ..., target: PerLine = ...,
                   prefix: PerLine = ..., constraints: PerLine = ..., deadline: Optional[float] = ...,
                   **settings: Setting) -> Result: ...
 
@@ -245,7 +247,8 @@ class Translator:
         return results
 
     @overload
-    async def atranslate(self, text: str, *, errors: Errors = ..., **options: Any) -> Result: ...
+    async def atranslate(self, text: str, *, errors: Errors = ...,  # type: ignore[overload-overlap,unused-ignore]
+                         **options: Any) -> Result: ...
 
     @overload
     async def atranslate(self, text: Iterable[str], *, errors: Errors = ..., **options: Any) -> Results: ...
@@ -339,7 +342,8 @@ class Translator:
     # ---- scores and tokens -------------------------------------------------------------------------
 
     @overload
-    def score(self, source: str, translation: str, *, errors: Errors = ...) -> Score: ...
+    def score(self, source: str, translation: str, *,  # type: ignore[overload-overlap]
+              errors: Errors = ...) -> Score: ...
 
     @overload
     def score(self, source: Sequence[str], translation: Sequence[str], *, errors: Errors = ...) -> list[Score]: ...
@@ -454,7 +458,7 @@ def windows(texts: Iterable[str]) -> Iterator[tuple[str, ...]]:
 
 def progress_bar(texts: Iterable[str]) -> Any:
     try:
-        from tqdm.auto import tqdm
+        module = importlib.import_module("tqdm.auto")
     except ImportError:
         return None
-    return tqdm(total=len(texts) if isinstance(texts, Sequence) else None, unit="lines")
+    return module.tqdm(total=len(texts) if isinstance(texts, Sequence) else None, unit="lines")

@@ -238,8 +238,8 @@ typedef struct dgm_line_state dgm_line_state;
 dgm_status dgm_vocabulary_load(const dgm_gguf *file, dgm_side side, dgm_vocab **vocab, bool *shared,
                                dgm_error *err);
 // Ids of tokens by their spelling, appended to the growing array; the unknown word where there is none.
-dgm_status dgm_vocabulary_ids(const dgm_vocab *v, const char *const *tokens, size_t count, int32_t **array, size_t *used,
-                              size_t *cap, dgm_error *err);
+dgm_status dgm_vocabulary_ids(const dgm_vocab *v, const char *const *tokens, size_t count, int32_t **array,
+                              size_t *used, size_t *cap, dgm_error *err);
 // A line that comes as tokens (dgm_input.tokens): its one part.
 dgm_status dgm_tokens_line(const dgm_translator *t, dgm_encoded *out, dgm_line_state *line, const dgm_input *input,
                            dgm_error *err);

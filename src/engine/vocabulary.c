@@ -141,8 +141,8 @@ dgm_status dgm_vocabulary_same(const dgm_vocab *a, const dgm_vocab *b, const cha
 
 // ---- lines of tokens --------------------------------------------------------------------------
 
-dgm_status dgm_vocabulary_ids(const dgm_vocab *v, const char *const *tokens, size_t count, int32_t **array, size_t *used,
-                              size_t *cap, dgm_error *err)
+dgm_status dgm_vocabulary_ids(const dgm_vocab *v, const char *const *tokens, size_t count, int32_t **array,
+                              size_t *used, size_t *cap, dgm_error *err)
 {
     DGM_TRY(dgm_grow(array, cap, *used + count, sizeof **array, err));
     for (size_t i = 0; i < count; i++) {
@@ -178,8 +178,8 @@ dgm_status dgm_tokens_line(const dgm_translator *t, dgm_encoded *out, dgm_line_s
     const size_t count = input->token_count;
     DGM_FAIL_IF(input->evidence || input->lattice || input->prefix, err, DGM_ERR_ARGUMENT,
                 "a line that comes as tokens has no evidence, lattice or prefix in text");
-    DGM_FAIL_IF(count > (size_t)t->config.max_source, err, DGM_ERR_TEXT, "the line has %zu tokens, the limit is %d", count,
-                t->config.max_source);
+    DGM_FAIL_IF(count > (size_t)t->config.max_source, err, DGM_ERR_TEXT,
+                "the line has %zu tokens, the limit is %d", count, t->config.max_source);
     memcpy(line->direction, t->direction, sizeof line->direction);
     DGM_TRY(dgm_restrict_line(t, line->direction, false, &line->clusters, err));
     if (count == 0) return DGM_OK;

@@ -173,8 +173,8 @@ static dgm_status encode_tokens(scoring *s, const dgm_token_pair *pair, pair_sta
 {
     const size_t lead = (size_t)s->model->target_prefix_count;
     out->source_at = s->token_count;
-    DGM_TRY(dgm_vocabulary_ids(s->t->source, pair->source, pair->source_count, &s->tokens, &s->token_count, &s->token_cap,
-                               err));
+    DGM_TRY(dgm_vocabulary_ids(s->t->source, pair->source, pair->source_count, &s->tokens, &s->token_count,
+                               &s->token_cap, err));
     DGM_TRY(check_source(s, pair->source_count, err));
     out->source_count = (int)pair->source_count;
     scratch->count = 0;

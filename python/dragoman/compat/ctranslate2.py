@@ -189,7 +189,7 @@ class _Options:
 class _Batch:
     """Sentences of one call."""
 
-    def __init__(self, translator: Translator, job: c.Job, sources: list[Tokens], prefixes: list[Tokens], options: _Options):
+    def __init__(self, translator: Translator, job: c.Job, sources: Sequence[Tokens], prefixes: Sequence[Tokens], options: _Options):
         self._translator, self._job, self._sources = translator, job, sources
         self._prefixes, self._options = prefixes, options
         self._results: Optional[list[TranslationResult]] = None
@@ -226,10 +226,13 @@ class _Batch:
             tokens, probs = tokens[:-1], probs[:-1]
         probs[:len(prefix)] = [0.0] * min(len(prefix), len(probs))
         score = sum(probs) / max(1, len(tokens)) ** o.length_penalty
+        if o.coverage_penalty:  # what the library added to the normalised sum
+            score += raw[1] - raw[2] / max(1, len(raw[5] or ())) ** o.length_penalty
         attention: list[list[float]] = []
         if o.return_attention or o.replace_unknowns:
             attention = [[0.0] * len(source) for _ in tokens]
-            for s, t in memoryview(raw[7] or b"").tolist():
+            links: Any = memoryview(raw[7] or b"").tolist()
+            for s, t in links:
                 if t + lead < len(tokens) and s < len(source):
                     attention[t + lead][s] = 1.0
         if tokens and tokens[-1] == self._translator._end and not o.return_end_token:
@@ -335,7 +338,7 @@ class Translator:
         if prefixes is not None and len(prefixes) != len(source):
             raise c.ArgumentError(f"there must be as many target prefixes as sources, {len(source)}, not {len(prefixes)}")
         sources = [self._source(tokens, options.max_input_length) for tokens in source]
-        given = [tuple(p or ()) for p in prefixes] if prefixes is not None else [()] * len(sources)
+        given = [tuple(p or ()) for p in prefixes or [None] * len(sources)]
         constraints = None
         if options.suppress_sequences:
             words = "\t".join("! " + base.detokenize(s) for s in options.suppress_sequences)
