@@ -112,6 +112,8 @@ def long(build):
     targets = [Path(f).stem.removeprefix("fuzz_") for f in sorted(glob.glob("tests/fuzz/fuzz_*.c"))]
     tests += [test("fuzzing of importers", "scripts/fuzz", 600, *IMPORTERS, limit=6 * 3600),
               test("fuzzing", "scripts/fuzz", 60, *(t for t in targets if t not in IMPORTERS), limit=6 * 3600)]
+    tests += [test("make wheel", make, "wheel"), test("scripts/wheel_tests", "scripts/wheel_tests", build),
+              test("scripts/python_long", "scripts/python_long", build, limit=2 * 3600)]
     tests += [fingerprint(program, "*")]
     tests += [on("invariance", 1000, "--precision", p) for p in ("f32", "i16", "i8")]
     tests += [on("invariance", 1000, "--search", "cube", "--cube", c) for c in ("naive", "accelerated")]

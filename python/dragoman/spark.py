@@ -133,9 +133,9 @@ def job(spark: SparkSession, source: str, target: str, *, format: str = "parquet
     from pyspark.sql import functions
     description = {"source": source, "format": format, "column": column, "output": output, "lines": lines,
                    "settings": {k: settings[k] for k in sorted(settings)}}
-    files = spark._jvm.org.apache.hadoop.fs.FileSystem  # type: ignore[union-attr,unused-ignore]
-    paths = spark._jvm.org.apache.hadoop.fs.Path  # type: ignore[union-attr,unused-ignore]
-    system = files.get(paths(target).toUri(), spark._jsc.hadoopConfiguration())
+    java: Any = spark
+    paths: Any = java._jvm.org.apache.hadoop.fs.Path
+    system: Any = java._jvm.org.apache.hadoop.fs.FileSystem.get(paths(target).toUri(), java._jsc.hadoopConfiguration())
     _check_job(spark, system, paths, target, description)
     staged = f"{target}/input"
     if not system.exists(paths(f"{staged}/_SUCCESS")):
@@ -150,8 +150,8 @@ def job(spark: SparkSession, source: str, target: str, *, format: str = "parquet
     for number in parts:
         if system.exists(paths(f"{target}/part={number:06d}/_SUCCESS")):
             continue
-        piece = spark.read.parquet(f"{staged}/_part={number}").repartitionByRange(cores * 2, "_line")
-        done = translate(piece, column, output, error_column="error", metrics=metrics, repartition=False, **settings)
+        rows = spark.read.parquet(f"{staged}/_part={number}").repartitionByRange(cores * 2, "_line")
+        done = translate(rows, column, output, error_column="error", metrics=metrics, repartition=False, **settings)
         done = done.sortWithinPartitions(functions.col("_line")).coalesce(1) if format == "text" else done.sortWithinPartitions("_line")
         _write(done, f"{target}/part={number:06d}", format, output)
         if progress:
@@ -195,7 +195,8 @@ def main(arguments: Optional[list[str]] = None) -> int:
     settings: dict[str, Any] = dict(pair.split("=", 1) for pair in args.set)
     if args.model:
         settings["model"] = args.model
-    spark = SparkSession.builder.appName("dragoman").getOrCreate()
+    builder: Any = SparkSession.builder
+    spark = builder.appName("dragoman").getOrCreate()
     print(json.dumps(job(spark, args.input, args.output, format=args.format, column=args.column, output=args.into,
                          lines=args.lines, **settings)))
     spark.stop()
