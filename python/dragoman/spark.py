@@ -130,7 +130,6 @@ def job(spark: SparkSession, source: str, target: str, *, format: str = "parquet
     is there when Spark has committed it (_SUCCESS): a part that is not whole is written anew. target/job.json says what
     the job was; another one in the same folder is refused.
     """
-    from pyspark.sql import functions
     description = {"source": source, "format": format, "column": column, "output": output, "lines": lines,
                    "settings": {k: settings[k] for k in sorted(settings)}}
     java: Any = spark
@@ -152,8 +151,8 @@ def job(spark: SparkSession, source: str, target: str, *, format: str = "parquet
             continue
         rows = spark.read.parquet(f"{staged}/_part={number}").repartitionByRange(cores * 2, "_line")
         done = translate(rows, column, output, error_column="error", metrics=metrics, repartition=False, **settings)
-        done = done.sortWithinPartitions(functions.col("_line")).coalesce(1) if format == "text" else done.sortWithinPartitions("_line")
-        _write(done, f"{target}/part={number:06d}", format, output)
+        # Files of a part are named by the range of their rows, so that one behind the other they have the input's order.
+        _write(done.sortWithinPartitions("_line"), f"{target}/part={number:06d}", format, output)
         if progress:
             print(f"part {number + 1} of {len(parts)}: {metrics.as_dict()}", file=sys.stderr, flush=True)
     return {**metrics.as_dict(), "parts": len(parts), "wall_seconds": time.monotonic() - begin}
