@@ -421,6 +421,7 @@ typedef struct dgm_translator_info {
     // Where links are read: "layer 5, head 3" or "layer 5, mean of attention"; "none": none are asked for.
     const char *alignment;
     int32_t lead;       // tokens before every translation, its language: dgm_input.prefix_tokens begin with them
+    int32_t longest;    // the largest max_length that the models' positions allow
 } dgm_translator_info;
 
 DGM_API const dgm_translator_info *dgm_describe(const dgm_translator *t);

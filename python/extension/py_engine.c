@@ -414,13 +414,13 @@ static PyObject *engine_info(PyObject *self, PyObject *args)
     if (!py_engine_enter(e)) return NULL;
     const dgm_translator_info *i = dgm_describe(e->t);
     PyObject *info = Py_BuildValue(
-        "{s:s,s:s,s:s,s:s,s:s,s:K,s:K,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:s,s:s,s:s,s:f,s:s,s:i,s:i}", "name", i->name, "architecture",
+        "{s:s,s:s,s:s,s:s,s:s,s:K,s:K,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:s,s:s,s:s,s:f,s:s,s:i,s:i,s:i}", "name", i->name, "architecture",
         i->architecture, "source", i->source_language, "target", i->target_language, "device", i->device, "parameters",
         (unsigned long long)i->parameters, "bytes", (unsigned long long)i->packed_bytes, "models", i->models, "threads",
         i->threads, "batch", i->batch, "beam", i->beam, "nbest", i->nbest, "max_length", i->max_length, "max_source",
         i->max_source, "finish", i->finish, "precision", i->precision, "search", i->search, "length_penalty",
         i->length_penalty, "shortlist", i->shortlist, "vocabulary", i->vocabulary, "lead",
-        i->lead);
+        i->lead, "longest", i->longest);
     py_engine_leave(e);
     return info;
 }

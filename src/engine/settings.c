@@ -124,6 +124,7 @@ static dgm_status resolve_lengths(dgm_translator *t, const dgm_settings *s,
     DGM_FAIL_IF(s->max_length > most_length, err, DGM_ERR_ARGUMENT,
                 "maximum length must be at most %d, which the model's %d positions allow, not %d",
                 most_length, most_target, (int)s->max_length);
+    t->info.longest = most_length;
     int source = s->max_source ? s->max_source : d->max_source;
     int length = s->max_length ? s->max_length : d->max_length;
     if (source > most_source) source = most_source;

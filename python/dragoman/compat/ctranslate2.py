@@ -162,13 +162,14 @@ class _Options:
     def samples(self) -> bool:
         return self.sampling_topk != 1 and self.sampling_temperature != 0
 
-    def settings(self) -> dict[str, Setting]:
+    def settings(self, longest: int) -> dict[str, Setting]:
         plain = self.length_penalty == 0 and self.coverage_penalty == 0
         s: dict[str, Setting] = {
             "beam": max(self.beam_size, self.num_hypotheses) if not self.samples else self.num_hypotheses,
             "nbest": self.num_hypotheses, "length_penalty": self.length_penalty, "word_penalty": 0,
             "coverage_penalty": self.coverage_penalty, "no_repeat_ngram": self.no_repeat_ngram_size,
-            "max_length": self.max_decoding_length, "max_length_factor": 0, "min_length": self.min_decoding_length,
+            "max_length": min(self.max_decoding_length, longest), "max_length_factor": 0,
+            "min_length": min(self.min_decoding_length, longest),
             "allow_unk": not self.disable_unk}
         if self.repetition_penalty != 1:
             s["repetition_penalty"] = self.repetition_penalty
@@ -278,7 +279,9 @@ class Translator:
         self._unknown: str = self._config.get("unk_token", "<unk>")
         self._translator: Optional[Base] = None
         self.load_model()
-        self._lead = self._translator_here()._engine.info()["lead"]
+        info = self._translator_here().info
+        self._lead: int = info["lead"]
+        self._longest: int = info["longest"]
 
     # ---- the model ---------------------------------------------------------------------------------
 
@@ -343,7 +346,7 @@ class Translator:
         if options.suppress_sequences:
             words = "\t".join("! " + base.detokenize(s) for s in options.suppress_sequences)
             constraints = (words,) * len(sources)
-        job = base._with(options.settings()).submit(("",) * len(sources), None, constraints, None, 0, False, tuple(sources),
+        job = base._with(options.settings(self._longest)).submit(("",) * len(sources), None, constraints, None, 0, False, tuple(sources),
                                                     tuple(given))
         return _Batch(self, job, [tuple(s) for s in source], given, options)
 
