@@ -11,10 +11,11 @@ from ._dragoman import (ArgumentError, CancelledError, ClosedError, Error, FileE
                         OutOfMemoryError, TextError, UnsupportedError, VersionError)
 from ._dragoman import version as __version__
 from ._result import Result, Results, Score
-from ._tools import Evaluation, Model, Quantization, align, evaluate, import_model, inspect, models, quantize, settings
+from ._tools import (Evaluation, Model, Quantization, align, detect, evaluate, import_model, inspect, models, quantize, settings,
+                     translate_file)
 from ._translator import Translator
 
 __all__ = ["ArgumentError", "CancelledError", "ClosedError", "Error", "Evaluation", "FileError", "ForkError", "FormatError",
            "Model", "OutOfMemoryError", "Quantization", "Result", "Results", "Score", "TextError", "Translator",
-           "UnsupportedError", "VersionError", "__version__", "align", "evaluate", "import_model", "inspect", "models",
-           "quantize", "settings"]
+           "UnsupportedError", "VersionError", "__version__", "align", "detect", "evaluate", "import_model", "inspect", "models",
+           "quantize", "settings", "translate_file"]

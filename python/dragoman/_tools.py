@@ -11,7 +11,8 @@ from typing import Any, Optional, Union
 
 from . import _dragoman as c
 
-__all__ = ["Evaluation", "Model", "Quantization", "align", "evaluate", "import_model", "inspect", "models", "quantize", "settings"]
+__all__ = ["Evaluation", "Model", "Quantization", "align", "detect", "evaluate", "import_model", "inspect", "models", "quantize", "settings",
+           "translate_file"]
 
 Path = Union[str, "os.PathLike[str]"]
 Progress = Optional[Callable[[str, float], Any]]  # what is being done, and the share of it that is
@@ -68,6 +69,25 @@ def import_model(path: Path, output: Path, *, format: Optional[str] = None, type
     """
     notes = c.import_model(os.fsencode(path), os.fsencode(output), format=format, type=type, progress=progress, **options)
     return notes.splitlines()
+
+
+def detect(text: str, among: Union[None, str, Sequence[str]] = None, most: int = 3) -> list[tuple[str, float]]:
+    """Which language a text is in: codes with their confidence, the most probable first. among: one of these.
+
+    >>> import dragoman
+    >>> dragoman.detect("Das ist ein ganz gewöhnlicher deutscher Satz.", ["en", "de", "fr"])[0][0]
+    'de'
+    """
+    return c.detect(text, among if among is None or isinstance(among, str) else ",".join(among), most)
+
+
+def translate_file(path: Path, output: Path, *, model: Any = None, **options: Any) -> dict[str, Any]:
+    """Translates a document with a translator of its own: model, source, target, device, threads and precision as those of
+    Translator, everything else as in Translator.translate_file."""
+    from ._translator import Translator
+    opening = {name: options.pop(name) for name in ("source", "target", "device", "threads", "precision") if name in options}
+    with Translator(model, **opening) as translator:
+        return translator.translate_file(path, output, **options)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import importlib
 import os
 import threading
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Optional, Union, overload
 
 from . import _dragoman as c
@@ -338,6 +338,41 @@ class Translator:
         finally:
             loop.remove_reader(job.fileno())
             job.cancel()
+
+    def translate_file(self, path: Union[str, os.PathLike[str]], output: Union[str, os.PathLike[str]], *,
+                       format: Optional[str] = None, columns: Optional[str] = None, all: bool = False, width: int = 0,
+                       memory: bool = True, progress: Optional[Callable[[str, float], Any]] = None,
+                       **settings: Setting) -> dict[str, Any]:
+        """Translates a document of any kind that docs/manual/DOCUMENTS.md lists; all that is no text stays as it is.
+
+        Returns its format, how many lines it has and how many failed. format: of the file, where its name does not tell;
+        columns: of tables; all: also entries that have a translation; width: of subtitles; memory: equal lines are
+        translated once. The output appears when it is whole.
+
+        >>> import dragoman, pathlib, tempfile
+        >>> t = dragoman.Translator("en-de", threads=1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     page = pathlib.Path(folder, "page.html")
+        ...     _ = page.write_text("<p>Good <b>morning</b>.</p>")
+        ...     report = t.translate_file(page, page.with_suffix(".de.html"))
+        ...     report["format"], page.with_suffix(".de.html").read_text()
+        ('html', '<p>Guten <b>Morgen</b>!</p>')
+        """
+        with open(path, "rb") as document:
+            data = document.read()
+        name = os.path.basename(os.fspath(path))
+        engine = self._with({**settings, "alignment": "words"})
+        translated, report = c.translate_document(engine, data, name, format=format, columns=columns, all=all, width=width,
+                                                  no_memory=not memory, progress=progress)
+        part = f"{os.fspath(output)}.{os.getpid()}.part"
+        try:
+            with open(part, "wb") as out:
+                out.write(translated)
+            os.replace(part, output)
+        finally:
+            if os.path.exists(part):
+                os.unlink(part)
+        return report
 
     # ---- scores and tokens -------------------------------------------------------------------------
 

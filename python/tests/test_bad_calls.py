@@ -137,6 +137,11 @@ def of_tools(tree, tmp):
     yield "evaluate option", lambda t: dragoman.evaluate(["a"], ["a"], colour=3), TypeError
     yield "evaluate samples", lambda t: dragoman.evaluate(["a"], ["a"], samples=-1), Error
     yield "evaluate huge", lambda t: dragoman.evaluate(["a"], ["a"], samples=HUGE), OverflowError
+    yield "detect bytes", lambda t: dragoman.detect(b"a"), TypeError
+    yield "detect most", lambda t: dragoman.detect("a", most=0), ArgumentError
+    yield "detect among numbers", lambda t: dragoman.detect("a", [1]), TypeError
+    yield "file that is not there", lambda t: t.translate_file("/no/such/file.html", tmp / "o"), OSError
+    yield "file of a number", lambda t: t.translate_file(None, tmp / "o"), TypeError
     yield "align", lambda t: dragoman.align(["a"], ["a", "b"]), ArgumentError
     yield "align model", lambda t: dragoman.align(["a"], ["a"], model=9), ArgumentError
     yield "align iterations", lambda t: dragoman.align(["a"], ["a"], iterations=0), ArgumentError

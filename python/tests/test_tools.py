@@ -78,3 +78,38 @@ def test_interrupt():
         while True:
             dragoman.align(["the house %d" % i for i in range(3000)], ["das Haus"] * 3000)
     timer.join()
+
+
+def test_detect():
+    assert dragoman.detect("Das ist ein ganz gewöhnlicher deutscher Satz.", "en,de,fr")[0][0] == "de"
+    best = dragoman.detect("This is quite an ordinary English sentence.")
+    assert best[0][0] == "en" and 0 < best[0][1] <= 1
+    assert dragoman.detect("12345") == []
+
+
+def test_translate_file(tree, tmp_path, en_de):
+    page = tmp_path / "page.html"
+    page.write_text("<html><body><h1>Good morning</h1><p>The little <b>house</b> is red.</p></body></html>", encoding="utf-8")
+    report = en_de.translate_file(page, tmp_path / "out.html")
+    text = (tmp_path / "out.html").read_text(encoding="utf-8")
+    assert report["format"] == "html" and report["lines"] == 2 and report["failed"] == 0
+    assert "<b>Haus</b>" in text and "<h1>Guten Morgen" in text
+    dragoman.translate_file(page, tmp_path / "again.html", model=tree / "models/en-de.gguf", threads=1)
+    assert (tmp_path / "again.html").read_text(encoding="utf-8") == text
+    with pytest.raises(dragoman.Error):
+        en_de.translate_file(page, tmp_path / "x", format="music")
+    with pytest.raises(FileNotFoundError):
+        en_de.translate_file(tmp_path / "nothing.html", tmp_path / "x")
+    bad = tmp_path / "bad.docx"
+    bad.write_bytes(b"PK\3\4 no archive")
+    with pytest.raises(dragoman.FormatError):
+        en_de.translate_file(bad, tmp_path / "x")
+    assert not (tmp_path / "x").exists() and not list(tmp_path.glob("*.part"))
+
+    def stop(stage, share):
+        raise ZeroDivisionError
+
+    page.write_text("".join(f"<p>The house of number {i} is red, and it is {i} years old.</p>" for i in range(3000)), encoding="utf-8")
+    with pytest.raises(ZeroDivisionError):
+        en_de.translate_file(page, tmp_path / "x", progress=stop)
+    assert not (tmp_path / "x").exists()
