@@ -268,7 +268,7 @@ class Translator:
         texts = (text,) if isinstance(text, str) else check_texts(text)
         job = self._submit(texts, options, watched=True)
         try:
-            await self._done(job, len(texts))
+            await self._told(job)
         except BaseException:
             job.cancel()
             raise
@@ -276,14 +276,13 @@ class Translator:
         return results[0] if isinstance(text, str) else results
 
     @staticmethod
-    async def _done(job: c.Job, count: int) -> None:
+    async def _told(job: c.Job) -> None:
         loop, news = asyncio.get_running_loop(), asyncio.Event()
         loop.add_reader(job.fileno(), news.set)
         try:
-            while job.done() < count:
+            while not job.poll(0)[1]:
                 await news.wait()
                 news.clear()
-                job.poll(0)
         finally:
             loop.remove_reader(job.fileno())
 

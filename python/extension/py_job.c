@@ -25,6 +25,7 @@ typedef struct py_job {
     int fd; // -1: it is not watched
     pthread_mutex_t lock;
     char *beginning; // of the first line's translation; NULL: nothing new
+    bool told;       // nothing more will be said
 } py_job;
 
 // ---- in threads of the library ----------------------------------------------------------------------
@@ -51,9 +52,15 @@ static void on_partial(void *user, size_t index, const char *text, size_t size)
     wake(j);
 }
 
+// The library counts a line as done after it was told: what counts for who waits is that all were told.
 static void on_progress(void *user, size_t done, size_t all)
 {
-    if (done == all) wake(user);
+    py_job *j = user;
+    if (done < all) return;
+    pthread_mutex_lock(&j->lock);
+    j->told = true;
+    pthread_mutex_unlock(&j->lock);
+    wake(j);
 }
 
 // ---- life -------------------------------------------------------------------------------------------
@@ -124,6 +131,7 @@ PyObject *py_job_submit(py_engine *e, const dgm_input *inputs, size_t count, boo
     j->count = count;
     j->waiting = 0;
     j->beginning = NULL;
+    j->told = count == 0;
     j->fd = watched ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
     if (j->fd >= 0) pthread_mutex_init(&j->lock, NULL);
     if (watched && j->fd < 0) {
@@ -223,11 +231,12 @@ static PyObject *job_fileno(PyObject *self, PyObject *args)
     return PyLong_FromLong(((py_job *)self)->fd);
 }
 
-static PyObject *take_beginning(py_job *j)
+static PyObject *take_beginning(py_job *j, bool *told)
 {
     pthread_mutex_lock(&j->lock);
     char *text = j->beginning;
     j->beginning = NULL;
+    *told = j->told;
     pthread_mutex_unlock(&j->lock);
     if (!text) {
         Py_INCREF(Py_None);
@@ -238,7 +247,7 @@ static PyObject *take_beginning(py_job *j)
     return out;
 }
 
-// (newest beginning or None, are all lines done?), when there is news.
+// (newest beginning or None, was everything said?), when there is news.
 static PyObject *job_poll(PyObject *self, PyObject *args)
 {
     py_job *j = (py_job *)self;
@@ -265,8 +274,9 @@ static PyObject *job_poll(PyObject *self, PyObject *args)
         if (news < 0) news = 0; // a signal that nobody minds
     }
     if (news && read(j->fd, &events, sizeof events) < 0) events = 0;
-    const int done = !j->job || dgm_job_done(j->job) == j->count;
-    return Py_BuildValue("(Ni)", take_beginning(j), done);
+    bool told = false;
+    PyObject *beginning = take_beginning(j, &told);
+    return Py_BuildValue("(Ni)", beginning, (int)told);
 }
 
 static PyObject *job_done(PyObject *self, PyObject *args)
@@ -282,7 +292,7 @@ static PyMethodDef job_methods[] = {
     {"cancel", job_cancel, METH_NOARGS, "cancel(): gives the lines up that are not done"},
     {"done", job_done, METH_NOARGS, "done() -> how many lines are"},
     {"fileno", job_fileno, METH_NOARGS, "fileno() -> of a watched job, readable when there is news; else -1"},
-    {"poll", job_poll, METH_VARARGS, "poll(seconds=None) -> (beginning of the first line's translation, done)"},
+    {"poll", job_poll, METH_VARARGS, "poll(seconds=None) -> (beginning of the first line's translation, was all said?)"},
     {NULL, NULL, 0, NULL},
 };
 

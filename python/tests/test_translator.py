@@ -176,6 +176,8 @@ def test_stream(en_de, lines):
     assert "".join(en_de.stream("")) == ""
     said = list(en_de.stream("Good morning. How are you? I have not seen you for a long time. " * 8, beam=8))
     assert len(said) > 1
+    for i in range(100):  # the end is never missed, whoever is faster
+        assert "".join(en_de.stream("Good." if i % 2 else str(i), beam=1))
     stopped = en_de.stream(lines[0])
     next(stopped)
     stopped.close()
