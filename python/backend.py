@@ -30,6 +30,11 @@ def metadata(name, summary, *more):
     return "\n".join(lines) + "\n"
 
 
+def kind(tag):
+    pure = str(tag.endswith("any")).lower()
+    return f"Wheel-Version: 1.0\nGenerator: dragoman\nRoot-Is-Purelib: {pure}\nTag: {tag}\n"
+
+
 class Wheel:
     """A zip file that lists what is in it."""
 
@@ -39,7 +44,7 @@ class Wheel:
         self.info, self.rows = f"{name}-{VERSION}.dist-info", []
         self.zip = zipfile.ZipFile(self.path, "w", zipfile.ZIP_DEFLATED)
         self.head = metadata(name.replace("_", "-"), summary, *more)
-        self.kind = f"Wheel-Version: 1.0\nGenerator: dragoman\nRoot-Is-Purelib: {str(tag.endswith('any')).lower()}\nTag: {tag}\n"
+        self.kind = kind(tag)
 
     def add(self, name, data, mode=0o644):
         entry = zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0))  # the same bytes whenever it is built
@@ -80,10 +85,22 @@ def stripped(path):
         return copy.read_bytes()
 
 
+def platform_tag():
+    return "cp311-abi3-" + sysconfig.get_platform().replace("-", "_").replace(".", "_")
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    """What pip wants to know first, without building anything."""
+    info = Path(metadata_directory) / f"dragoman-{VERSION}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(metadata("dragoman", SUMMARY))
+    (info / "WHEEL").write_text(kind(platform_tag()))
+    return info.name
+
+
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     package = build_extension()
-    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-    wheel = Wheel(wheel_directory, "dragoman", f"cp311-abi3-{platform}", SUMMARY)
+    wheel = Wheel(wheel_directory, "dragoman", platform_tag(), SUMMARY)
     for path in sorted(ROOT.glob("python/dragoman/**/*")):
         if path.suffix in (".py", ".pyi") or path.name == "py.typed":
             wheel.add(path.relative_to(ROOT / "python").as_posix(), path.read_bytes())
