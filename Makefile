@@ -40,7 +40,7 @@ CPPFLAGS_APP := -Iinclude -Iapps/cli -DDGM_VERSION='"$(VERSION)"'
 
 # ---- libraries -----------------------------------------------------------------------------
 PKG_CONFIG ?= pkg-config
-PACKAGES := sentencepiece jansson libutf8proc zlib libzip yaml-0.1 gumbo md4c expat
+PACKAGES := sentencepiece jansson libutf8proc zlib libzip yaml-0.1 gumbo md4c expat libmicrohttpd
 # Left out: libsentencepiece_train, which nothing here calls, and a macro for building utf8proc itself.
 LIBS := $(filter-out -lsentencepiece_train,$(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)) -lm -lpthread -lstdc++
 LIBS += -lcld2 # has no pkg-config file
@@ -56,7 +56,7 @@ MISSING := $(shell command -v $(PKG_CONFIG) >/dev/null || echo pkg-config; \
 # ---- library -------------------------------------------------------------------------------
 # Every .c file of these folders belongs to the library: a new file needs no line here.
 LIB_DIRS := base kernel kernel/ref format import export text metrics backend backend/cpu model model/transformer model/rnn shrink \
-            lattice align lm phrase vocabsel constraint score search engine document tools
+            lattice align lm phrase vocabsel constraint score search engine document tools server
 LIB_SRC := $(sort $(foreach dir,$(LIB_DIRS),$(wildcard src/$(dir)/*.c)))
 CXX_SRC := src/text/spm_shim.cc src/text/cld2_shim.cc
 ARCH := $(or $(shell $(CC) -dumpmachine 2>/dev/null | cut -d- -f1),$(shell uname -m))

@@ -51,38 +51,38 @@ typedef struct dgm_server_options {
     int32_t handlers; // threads that read requests and write answers, 1 to 64. Default 4.
 
     // -- limits --
-    int32_t connections;    // open at once. Default 0: what the system allows, at most 16384.
-    int64_t request_bytes;  // largest body. Default 16 MiB; files: file_bytes
-    int64_t file_bytes;     // largest upload. Default 64 MiB
-    int32_t char_limit;     // characters of a request's texts. Default -1.
-    int32_t batch_limit;    // texts of a request. Default -1.
+    int32_t connections;        // open at once. Default 0: what the system allows, at most 16384.
+    int64_t request_bytes;      // largest body. Default 16 MiB; files: file_bytes
+    int64_t file_bytes;         // largest upload. Default 64 MiB
+    int32_t char_limit;         // characters of a request's texts. Default -1.
+    int32_t batch_limit;        // texts of a request. Default -1.
     int32_t alternatives_limit; // Default -1: 64, the most there can be.
     int32_t req_limit, hourly_req_limit, daily_req_limit; // of a client. Default -1.
     int32_t req_flood_threshold; // refusals by these limits after which a client is locked out. Default -1: never.
-    int32_t header_seconds;  // until a request's headers are there, also of one that has not begun. Default 60.
-    int32_t body_seconds;    // from then on until its body is. Default 60.
+    int32_t header_seconds;      // until a request's headers are there, also of one that has not begun. Default 60.
+    int32_t body_seconds;        // from then on until its body is. Default 60.
     int32_t request_seconds; // until it is answered; what is not translated by then fails. Default 600. 0: no limit
 
     // -- who may do what --
-    const char *api_keys; // file of keys (docs/manual/SERVER.md). Default NULL: no keys
-    int32_t require_api_key; // 1: without one nothing is translated. Default 0.
+    const char *api_keys;         // file of keys (docs/manual/SERVER.md). Default NULL: no keys
+    int32_t require_api_key;      // 1: without one nothing is translated. Default 0.
     const char *get_api_key_link; // where people get one. Default NULL.
-    int32_t trust_forwarded_for; // 1: clients are told apart by X-Forwarded-For. Default 0.
-    const char *cors; // Access-Control-Allow-Origin; "": no such headers. Default "*".
-    int32_t suggestions; // 1: /suggest keeps what it is told in suggestions_file. Default 0.
+    int32_t trust_forwarded_for;  // 1: clients are told apart by X-Forwarded-For. Default 0.
+    const char *cors;             // Access-Control-Allow-Origin; "": no such headers. Default "*".
+    int32_t suggestions;          // 1: /suggest keeps what it is told in suggestions_file. Default 0.
     const char *suggestions_file;
     int32_t disable_files_translation, disable_web_ui; // Default 0.
-    int32_t metrics;                // 1: /metrics. Default 0.
-    const char *metrics_auth_token; // Default NULL: anybody may read it.
+    int32_t metrics;                                   // 1: /metrics. Default 0.
+    const char *metrics_auth_token;                    // Default NULL: anybody may read it.
 
     // -- what it says --
-    const char *log; // file that gets one JSON object for every request; "-": standard error. Default NULL: none
+    const char *log;   // file that gets one JSON object for every request; "-": standard error. Default NULL: none
     int32_t log_texts; // 1: with their texts. Default 0.
     // Hears what an operator should know, in one line; from any thread. Default NULL: nobody.
     void (*note)(void *cookie, const char *text);
     void *note_cookie;
     const char *frontend_language_source, *frontend_language_target, *frontend_title; // of the page. Default NULL.
-    int32_t frontend_timeout; // milliseconds. Default 500.
+    int32_t frontend_timeout;                                                         // milliseconds. Default 500.
 } dgm_server_options;
 
 DGM_API void dgm_server_init(dgm_server_options *options, size_t size);
@@ -108,8 +108,8 @@ DGM_API const char *dgm_server_url(const dgm_server *server);
 // Since it was opened; fields of `now` are those of this moment.
 typedef struct dgm_server_counters {
     size_t size;
-    uint64_t requests, refused, failed; // answered at all, with 4xx, with 5xx
-    uint64_t gone;                      // given up by their clients
+    uint64_t requests, refused, failed;    // answered at all, with 4xx, with 5xx
+    uint64_t gone;                         // given up by their clients
     uint64_t texts, sentences, characters; // translated; characters of the source
     uint64_t source_tokens, target_tokens;
     uint64_t steps, rows; // of all translators, closed ones included: rows / steps is how full batches are
@@ -117,7 +117,7 @@ typedef struct dgm_server_counters {
     struct {
         uint64_t connections, requests, queued, running; // queued, running: sentences
         uint64_t models, translators;                    // loaded
-        uint64_t bytes; // of all translators: weights and touched memory
+        uint64_t bytes;                                  // of all translators: weights and touched memory
     } now;
 } dgm_server_counters;
 

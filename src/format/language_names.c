@@ -196,3 +196,20 @@ int dgm_language_matches(const char *name, const char *code)
     if (codes_match(name, code)) return 1;
     return code_of_name(name, of_name) && codes_match(of_name, code);
 }
+
+const char *dgm_language_english(const char *code, size_t *size)
+{
+    const char *found = NULL;
+    for (size_t i = 0; i < sizeof named / sizeof named[0]; i++) {
+        char own[16];
+        const size_t n = strcspn(named[i], "|");
+        memcpy(own, named[i], n);
+        own[n] = 0;
+        const bool exact = alike(code, strlen(code), own, n);
+        if (!exact && (found || !codes_match(code, own))) continue;
+        found = named[i] + n + 1;
+        *size = strcspn(found, "|");
+        if (exact) break;
+    }
+    return found;
+}

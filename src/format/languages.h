@@ -55,5 +55,7 @@ dgm_status dgm_languages_defaults(const dgm_gguf *g, const dgm_languages *l, con
 
 // language_names.c: does `name` mean `code`? 0: no, 1: a part of it, 2: exactly.
 int dgm_language_matches(const char *name, const char *code);
+// "German" for "de" or "deu_Latn"; NULL: not known. Static memory.
+const char *dgm_language_english(const char *code, size_t *size);
 
 #endif

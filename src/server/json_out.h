@@ -30,7 +30,8 @@ void dgm_out_text(dgm_json_out *j, const char *key, const char *text, size_t siz
 void dgm_out_string(dgm_json_out *j, const char *key, const char *text); // NULL: null
 void dgm_out_integer(dgm_json_out *j, const char *key, int64_t value);
 void dgm_out_real(dgm_json_out *j, const char *key, double value); // as short as reads back; what is not finite: null
-void dgm_out_float(dgm_json_out *j, const char *key, double value); // the same with ".0" behind whole numbers
+void dgm_out_float(dgm_json_out *j, const char *key, double value);   // the same with ".0" behind whole numbers
+void dgm_out_raw(dgm_json_out *j, const char *key, const char *json); // JSON as it is
 void dgm_out_bool(dgm_json_out *j, const char *key, bool value);
 
 void dgm_answer_json(dgm_request *q, int status, dgm_json_out *j);

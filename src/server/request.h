@@ -17,6 +17,7 @@
 
 #include "base/bytes.h"
 #include "dragoman/server.h"
+#include "server/work.h"
 
 typedef struct dgm_request dgm_request;
 typedef struct dgm_route dgm_route;
@@ -51,18 +52,19 @@ struct dgm_request {
     dgm_field_list headers, query;
     char *body; // the request's to free (dgm_free); NULL: none
     size_t body_size;
-    const dgm_route *route;
-    const char *rest; // what stands in the path for the route's "*"
+    const dgm_route *route; // NULL: none fits, and errors look as `fallback` says
+    int fallback;           // dgm_api
+    const char *rest;       // what stands in the path for the route's "*"
     // -- filled by dgm_request_read --
     json_t *json; // an object, where the body is JSON
     dgm_field_list form;
     dgm_upload uploads[DGM_UPLOADS_MAX];
     size_t upload_count;
     // -- filled by dgm_server_handle --
-    const dgm_key *key; // NULL: none
-    const char *client; // whose turns in the queue it takes: key, else address
+    const dgm_key *key;     // NULL: none
+    const char *client;     // whose turns in the queue it takes: key, else address
     const char *route_mark; // for logs and metrics: the route's pattern, "" where none fits
-    double begin;       // dgm_now
+    double begin;           // dgm_now
     // -- the answer --
     int status; // 0: none yet
     const char *type;
@@ -70,15 +72,16 @@ struct dgm_request {
     dgm_writer out; // the body; of a stream what was not sent yet
     bool streams;   // more may follow until `ended`
     bool ended;
-    pthread_mutex_t lock; // of the answer, while it streams
-    // Told by whoever answers: once when an answer is there (of a stream, its beginning), then, of a stream, whenever
-    // there is more to send, and at its end. NULL: nobody listens.
+    pthread_mutex_t lock; // of the answer, and of `task`
+    // Called by whoever answers: once when an answer is there (of a stream, its beginning), then, of a stream, whenever
+    // there is more to send, and at its end. NULL: nobody listens. The lock is held while it streams, else not.
     void (*wake)(dgm_request *q);
     void *owner; // of `wake`
     // -- tasks --
-    atomic_bool gone;         // nobody waits for the answer any more
-    _Atomic(dgm_task *) task; // to be cancelled then; NULL: none
-    void *user;               // a handler's own, between its parts
+    atomic_bool gone;              // nobody waits for the answer any more
+    dgm_task *task;                // to be cancelled then (lock); NULL: none
+    dgm_work_item work;            // its place in the list of the handler threads
+    void *user;                    // a handler's own, between its parts
     void (*user_free)(void *user); // when the request ends; NULL: nothing
     // -- for logs --
     size_t characters, texts; // of what was translated

@@ -4,7 +4,8 @@
 //     texts --lines, sentences--> segments --lane: turns by client, request and tokens--> engine
 //           <--joined, with the white space between them-- results
 //
-// A handler fills a dgm_task_spec, calls dgm_task_start and returns. `done` is called once, on a handler thread, whatever
+// A handler fills a dgm_task_spec, calls dgm_task_start and returns. `done` is called once, on a handler thread,
+// whatever
 // happens; it reads the task, answers the request and frees the task.
 #ifndef DGM_SERVER_TASK_H
 #define DGM_SERVER_TASK_H
@@ -20,7 +21,8 @@ typedef struct dgm_task_text {
     size_t constraints_size;
 } dgm_task_text;
 
-// Of a glossary that came with the request: where `source` stands in a sentence, `target` must stand in its translation.
+// Of a glossary that came with the request: where `source` stands in a sentence, `target` must stand in its
+// translation.
 typedef struct dgm_task_term {
     const char *source, *target;
 } dgm_task_term;
@@ -29,7 +31,8 @@ typedef struct dgm_task_setting {
     const char *name, *value; // by the table of dragoman/settings.h
 } dgm_task_setting;
 
-// What is told while it runs: the translation of a segment begins so (words that were told are never taken back), and is
+// What is told while it runs: the translation of a segment begins so (words that were told are never taken back),
+// and is
 // this when `whole`. From threads of the library, of a task never two at once; text ends with NUL.
 typedef void (*dgm_task_partial)(void *user, size_t text, size_t segment, const char *begin, size_t size, bool whole);
 
@@ -40,6 +43,7 @@ typedef struct dgm_task_spec {
     size_t count;
     int nbest;      // translations of each text; 0: 1
     bool sentences; // segments are single sentences, also where the engine would cut a line by itself
+    bool whole;     // segments are whole lines, however long
     bool alignment, token_scores;
     const dgm_task_setting *settings; // of this request alone
     size_t setting_count;
@@ -53,9 +57,9 @@ typedef struct dgm_task_spec {
 
 // A line or sentence of a text. The white space behind it is text[end .. begin of the next).
 typedef struct dgm_segment {
-    size_t text;       // which
-    size_t begin, end; // bytes of the source
-    size_t at, size;   // of its translation in the text's first translation
+    size_t text;              // which
+    size_t begin, end;        // bytes of the source
+    size_t at, size;          // of its translation in the text's first translation
     const dgm_result *result; // of the engine; NULL: nothing to translate, it stays
 } dgm_segment;
 
@@ -76,13 +80,15 @@ typedef struct dgm_task_view {
     dgm_error error;
     const dgm_task_result *results; // [count], in the order of the texts
     size_t count;
-    const char *model, *source, *target; // that were used, as the model writes them; pivot: NULL, or the language between
+    // that were used, as the model writes them; pivot: NULL, or the language between
+    const char *model, *source, *target;
     const char *pivot;
     uint64_t characters, sentences, source_tokens, target_tokens;
     double queued, seconds; // until its first sentence was begun; until its last one was done
 } dgm_task_view;
 
-// q: whose task it is: cancelled when its client goes away, `client` takes turns; NULL: nobody's. On failure `done` is not
+// q: whose task it is: cancelled when its client goes away, `client` takes turns; NULL: nobody's. On failure `done`
+// is not
 // called.
 dgm_status dgm_task_start(dgm_server *server, dgm_request *q, const dgm_task_spec *spec, dgm_error *err);
 const dgm_task_view *dgm_task_look(const dgm_task *task);

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: MIT
+// Parts of the server by themselves: routes, forms, JSON, turns, keys, limits of requests.
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "server/form.h"
+#include "server/json_out.h"
+#include "server/server_private.h"
+
+// ---- routes ---------------------------------------------------------------------------------------
+
+static void test_routes(void **state)
+{
+    const char *rest = NULL;
+    char allowed[64];
+    dgm_api api;
+    (void)state;
+    const dgm_route *r = dgm_route_find("POST", "/translate", &rest, allowed, sizeof allowed, &api);
+    assert_non_null(r);
+    assert_ptr_equal(r->handle, dgm_libre_translate);
+    assert_null(dgm_route_find("GET", "/translate", &rest, allowed, sizeof allowed, &api));
+    assert_string_equal(allowed, "POST, OPTIONS");
+    assert_int_equal(api, DGM_API_LIBRE);
+    assert_non_null(dgm_route_find("HEAD", "/health", &rest, allowed, sizeof allowed, &api));
+    assert_null(dgm_route_find("GET", "/translate/", &rest, allowed, sizeof allowed, &api));
+    assert_string_equal(allowed, "");
+    assert_null(dgm_route_find("GET", "/v1/nothing", &rest, allowed, sizeof allowed, &api));
+    assert_int_equal(api, DGM_API_V1);
+    assert_null(dgm_route_find("DELETE", "/v2/nothing", &rest, allowed, sizeof allowed, &api));
+    assert_int_equal(api, DGM_API_DEEPL);
+}
+
+// Every row can be reached, and no two mean the same.
+static void test_route_rows(void **state)
+{
+    (void)state;
+    for (size_t i = 0; dgm_route_at(i); i++) {
+        const dgm_route *r = dgm_route_at(i);
+        const char *rest = NULL;
+        char allowed[64], path[128];
+        dgm_api api;
+        snprintf(path, sizeof path, "%s", r->pattern);
+        const size_t n = strlen(path);
+        if (path[n - 1] == '*') path[n - 1] = 'x';
+        assert_ptr_equal(dgm_route_find(r->method, path, &rest, allowed, sizeof allowed, &api), r);
+        assert_true(r->handle && r->summary[0]);
+    }
+}
+
+// ---- forms and paths ------------------------------------------------------------------------------
+
+static void test_urlencoded(void **state)
+{
+    dgm_error err;
+    dgm_request *q = dgm_request_new(NULL);
+    (void)state;
+    const char form[] = "q=a%20b+c%C3%A4&empty=&flag&q=second&x=100%25%zz";
+    assert_int_equal(dgm_form_urlencoded(q, form, sizeof form - 1, &q->form, &err), DGM_OK);
+    assert_string_equal(dgm_fields_find(&q->form, "q", NULL), "a b cä");
+    assert_string_equal(dgm_fields_find(&q->form, "empty", NULL), "");
+    assert_string_equal(dgm_fields_find(&q->form, "flag", NULL), "");
+    assert_string_equal(dgm_fields_find(&q->form, "x", NULL), "100%%zz");
+    assert_null(dgm_fields_find(&q->form, "missing", NULL));
+    const char *const bad[] = {"q=%00", "q=%ff%fe", "%ff=1", "q=\xc3"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_int_equal(dgm_form_urlencoded(q, bad[i], strlen(bad[i]), &q->form, &err), DGM_ERR_FORMAT);
+    dgm_request_free(q);
+}
+
+static dgm_status read_multipart(dgm_request **out, const char *type, const char *body, dgm_error *err)
+{
+    dgm_request *q = *out = dgm_request_new(NULL);
+    dgm_field_add(q, &q->headers, "content-type", type, strlen(type));
+    q->body = dgm_strdup(body);
+    q->body_size = strlen(body);
+    return dgm_request_read(q, err);
+}
+
+static void test_multipart(void **state)
+{
+    dgm_error err;
+    dgm_request *q;
+    (void)state;
+    static const char type[] = "multipart/form-data; boundary=\"a b\"";
+    assert_int_equal(
+        read_multipart(&q, type,
+                       "--a b\r\nContent-Disposition: form-data; name=\"source\"\r\n\r\nen\r\n"
+                       "--a b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"C:\\\\x/../t.txt\"\r\n"
+                       "Content-Type: text/plain\r\n\r\nline\r\n--a \r\n\r\n--a b--\r\n",
+                       &err),
+        DGM_OK);
+    assert_string_equal(dgm_request_text(q, "source", NULL, NULL), "en");
+    assert_int_equal(q->upload_count, 1);
+    assert_string_equal(q->uploads[0].name, "file");
+    assert_string_equal(q->uploads[0].file, "t.txt");
+    assert_string_equal(q->uploads[0].type, "text/plain");
+    assert_int_equal(q->uploads[0].size, strlen("line\r\n--a \r\n"));
+    dgm_request_free(q);
+    const char *const bad[] = {"",          "--a b",
+                               "--a b\r\n", "--a b\r\n\r\nx\r\n--a b--",
+                               "nothing",   "--a b\r\nContent-Disposition: form-data; name=\"x\"\r\n\r\nen"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(read_multipart(&q, type, bad[i], &err), DGM_ERR_FORMAT);
+        dgm_request_free(q);
+    }
+    assert_int_equal(read_multipart(&q, "multipart/form-data", "--a\r\n", &err), DGM_ERR_FORMAT);
+    dgm_request_free(q);
+}
+
+static void test_paths(void **state)
+{
+    (void)state;
+    const struct {
+        const char *given, *path; // NULL: refused
+    } rows[] = {{"/a%20b", "/a b"}, {"/..", NULL}, {"/a/%2e%2e/b", NULL},    {"/a/./b", NULL}, {"/%00", NULL},
+                {"/%ff", NULL},     {"a", NULL},   {"/..a/b..", "/..a/b.."}, {"/a+b", "/a+b"}, {"/%2f..%2f", NULL}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "%s", rows[i].given);
+        assert_int_equal(dgm_path_decode(path), rows[i].path != NULL);
+        if (rows[i].path) assert_string_equal(path, rows[i].path);
+    }
+}
+
+// ---- JSON -----------------------------------------------------------------------------------------
+
+static dgm_status read_json(const char *text, size_t size)
+{
+    dgm_error err;
+    dgm_request *q = dgm_request_new(NULL);
+    dgm_field_add(q, &q->headers, "Content-Type", "application/json; charset=utf-8", 31);
+    q->body = dgm_malloc(size + 1);
+    memcpy(q->body, text, size);
+    q->body[size] = 0;
+    q->body_size = size;
+    const dgm_status st = dgm_request_read(q, &err);
+    dgm_request_free(q);
+    return st;
+}
+
+static void test_json_bodies(void **state)
+{
+    (void)state;
+    const char *const bad[] = {"",
+                               "[]",
+                               "\"x\"",
+                               "{\"a\":1,\"a\":2}",
+                               "{\"a\":\"\\u0000\"}",
+                               "{\"a\":1",
+                               "{\"a\":1}}",
+                               "{\"a\":\"\xff\"}",
+                               "{\"a\":\"\\ud800\"}",
+                               "{a:1}"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        if (read_json(bad[i], strlen(bad[i])) != DGM_ERR_FORMAT) fail_msg("taken: %s", bad[i]);
+    const char brackets[] = "{\"q\":\"[[[[{{{{\\\"[\"}"; // in a string they are text
+    assert_int_equal(read_json(brackets, sizeof brackets - 1), DGM_OK);
+    char deep[200000];
+    memset(deep, '[', sizeof deep);
+    memcpy(deep, "{\"q\":", 5);
+    assert_int_equal(read_json(deep, sizeof deep), DGM_ERR_FORMAT);
+    char fine[80];
+    int n = snprintf(fine, sizeof fine, "{\"q\":");
+    for (int i = 0; i < 31; i++) fine[n++] = '[';
+    for (int i = 0; i < 31; i++) fine[n++] = ']';
+    fine[n++] = '}';
+    assert_int_equal(read_json(fine, (size_t)n), DGM_OK);
+}
+
+static void test_json_out(void **state)
+{
+    dgm_json_out j = {0};
+    (void)state;
+    dgm_out_object(&j, NULL);
+    dgm_out_text(&j, "t", "a\"\\\n\x01ä\x7f", 8);
+    dgm_out_array(&j, "list");
+    dgm_out_integer(&j, NULL, -5);
+    dgm_out_real(&j, NULL, 0.1);
+    dgm_out_float(&j, NULL, 90);
+    dgm_out_bool(&j, NULL, true);
+    dgm_out_string(&j, NULL, NULL);
+    dgm_out_end(&j);
+    dgm_out_object(&j, "empty");
+    dgm_out_end(&j);
+    dgm_out_end(&j);
+    dgm_write_u8(&j.w, 0);
+    assert_string_equal((const char *)j.w.data,
+                        "{\"t\":\"a\\\"\\\\\\n\\u0001ä\\u007f\",\"list\":[-5,0.1,90.0,true,null],\"empty\":{}}");
+    dgm_writer_free(&j.w);
+}
+
+// ---- turns ----------------------------------------------------------------------------------------
+
+enum { MANY = 1000 };
+
+// A sentence of a second client is next after one turn of the first, however long that one's text is.
+static void test_turns_short_first(void **state)
+{
+    uint32_t costs[MANY];
+    dgm_turns t = {0};
+    (void)state;
+    for (int i = 0; i < MANY; i++) costs[i] = 20;
+    dgm_turn_task book = {.costs = costs, .count = MANY}, note = {.costs = costs, .count = 1};
+    assert_int_equal(dgm_turns_add(&t, "a", &book, NULL), DGM_OK);
+    for (int i = 0; i < 10; i++) assert_ptr_equal(dgm_turns_next(&t, 1 << 30), &book);
+    assert_int_equal(dgm_turns_add(&t, "b", &note, NULL), DGM_OK);
+    int before = 0;
+    while (dgm_turns_next(&t, 1 << 30) == &book) before++;
+    assert_true(before <= DGM_TURN_TOKENS / 20 + 1);
+    assert_int_equal(note.taken, 1);
+    // The same between two tasks of one client.
+    dgm_turns_remove(&t, &note);
+    note.taken = 0;
+    assert_int_equal(dgm_turns_add(&t, "a", &note, NULL), DGM_OK);
+    before = 0;
+    while (dgm_turns_next(&t, 1 << 30) == &book) before++;
+    assert_true(before <= DGM_TURN_TOKENS / 20 + 1);
+    dgm_turns_free(&t);
+    assert_int_equal(t.clients, 0);
+    assert_int_equal(t.waiting, 0);
+}
+
+// Clients have the same share of tokens, not of sentences or of tasks.
+static void test_turns_shares(void **state)
+{
+    uint32_t small[MANY], large[MANY];
+    int64_t taken[3] = {0};
+    dgm_turns t = {0};
+    (void)state;
+    for (int i = 0; i < MANY; i++) small[i] = 5, large[i] = 200;
+    dgm_turn_task a = {.costs = small, .count = MANY}, b = {.costs = large, .count = MANY};
+    dgm_turn_task c[4];
+    dgm_turns_add(&t, "a", &a, NULL);
+    dgm_turns_add(&t, "b", &b, NULL);
+    for (int i = 0; i < 4; i++) {
+        c[i] = (dgm_turn_task){.costs = small, .count = MANY};
+        dgm_turns_add(&t, "c", &c[i], NULL);
+    }
+    assert_int_equal(t.clients, 3);
+    while (taken[0] + taken[1] + taken[2] < 9000) {
+        dgm_turn_task *task = dgm_turns_next(&t, INT64_MAX);
+        const int who = task == &a ? 0 : task == &b ? 1 : 2;
+        taken[who] += task->costs[task->taken - 1];
+    }
+    for (int i = 0; i < 3; i++) assert_in_range(taken[i], 2600, 3400);
+    for (int i = 1; i < 4; i++) assert_in_range(c[i].taken, c[0].taken - 20, c[0].taken + 20);
+    dgm_turns_free(&t);
+}
+
+// A task that has its part in flight waits; one with nothing in flight always gets a sentence.
+static void test_turns_most(void **state)
+{
+    const uint32_t costs[3] = {100, 100, 5000};
+    dgm_turns t = {0};
+    (void)state;
+    dgm_turn_task a = {.costs = costs, .count = 3};
+    dgm_turns_add(&t, "a", &a, NULL);
+    assert_ptr_equal(dgm_turns_next(&t, 150), &a);
+    assert_null(dgm_turns_next(&t, 150));
+    a.in_flight = 0;
+    assert_ptr_equal(dgm_turns_next(&t, 150), &a);
+    a.in_flight = 0;
+    assert_ptr_equal(dgm_turns_next(&t, 150), &a);
+    assert_null(dgm_turns_next(&t, 150));
+    assert_int_equal(t.waiting, 0);
+    dgm_turns_free(&t);
+}
+
+// ---- keys and limits ------------------------------------------------------------------------------
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static void test_keys(void **state)
+{
+    char path[] = "/tmp/dragoman-keys-XXXXXX";
+    dgm_keys *keys = NULL;
+    dgm_error err;
+    dgm_key k;
+    bool changed;
+    (void)state;
+    close(mkstemp(path));
+    write_file(path, "# keys\nabc req_limit=10 char_limit=500 name=shop # comment\n\nsecond\n");
+    assert_int_equal(dgm_keys_open(&keys, path, &err), DGM_OK);
+    assert_int_equal(dgm_keys_count(keys), 2);
+    assert_true(dgm_keys_find(keys, "abc", &k));
+    assert_int_equal(k.req_limit, 10);
+    assert_int_equal(k.char_limit, 500);
+    assert_string_equal(k.name, "shop");
+    assert_true(dgm_keys_find(keys, "second", &k));
+    assert_int_equal(k.req_limit, -1);
+    assert_false(dgm_keys_find(keys, "abcd", &k));
+    assert_false(dgm_keys_find(keys, "", &k));
+    write_file(path, "third\n");
+    assert_int_equal(dgm_keys_reload(keys, &changed, &err), DGM_OK);
+    assert_true(changed);
+    assert_false(dgm_keys_find(keys, "abc", &k));
+    write_file(path, "fourth what=ever\n"); // wrong: what there was stays
+    assert_int_equal(dgm_keys_reload(keys, &changed, &err), DGM_ERR_FORMAT);
+    assert_non_null(strstr(err.text, "line 1"));
+    assert_true(dgm_keys_find(keys, "third", &k));
+    dgm_keys_close(&keys);
+    unlink(path);
+}
+
+static void test_rates(void **state)
+{
+    dgm_rates *r = NULL;
+    char which[64];
+    (void)state;
+    assert_int_equal(dgm_rates_open(&r, NULL), DGM_OK);
+    const dgm_rate_limits none = {-1, -1, -1, -1}, two = {2, -1, -1, 2}, day = {-1, -1, 3, -1};
+    for (int i = 0; i < 100; i++) assert_int_equal(dgm_rates_take(r, "x", 1, &none, 0, which, 64), DGM_RATE_FINE);
+    assert_int_equal(dgm_rates_take(r, "a", 1, &two, 100, which, 64), DGM_RATE_FINE);
+    assert_int_equal(dgm_rates_take(r, "a", 1, &two, 110, which, 64), DGM_RATE_FINE);
+    assert_int_equal(dgm_rates_take(r, "a", 1, &two, 159, which, 64), DGM_RATE_SLOW);
+    assert_string_equal(which, "2 per 1 minute");
+    assert_int_equal(dgm_rates_take(r, "b", 1, &two, 159, which, 64), DGM_RATE_FINE);
+    assert_int_equal(dgm_rates_take(r, "a", 1, &two, 160, which, 64), DGM_RATE_FINE); // the next minute
+    assert_int_equal(dgm_rates_take(r, "a", 2, &two, 161, which, 64), DGM_RATE_SLOW);
+    assert_int_equal(dgm_rates_take(r, "a", 2, &two, 162, which, 64), DGM_RATE_BANNED);
+    assert_int_equal(dgm_rates_take(r, "a", 1, &two, 500, which, 64), DGM_RATE_BANNED);
+    assert_int_equal(dgm_rates_take(r, "a", 1, &two, 161 + 86401, which, 64), DGM_RATE_FINE);
+    for (int i = 0; i < 3; i++) assert_int_equal(dgm_rates_take(r, "c", 1, &day, i, which, 64), DGM_RATE_FINE);
+    assert_int_equal(dgm_rates_take(r, "c", 1, &day, 4, which, 64), DGM_RATE_SLOW);
+    assert_string_equal(which, "3 per 1 day");
+    dgm_rates_expire(r, 1e9);
+    dgm_rates_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_routes),       cmocka_unit_test(test_route_rows),
+        cmocka_unit_test(test_urlencoded),   cmocka_unit_test(test_multipart),
+        cmocka_unit_test(test_paths),        cmocka_unit_test(test_json_bodies),
+        cmocka_unit_test(test_json_out),     cmocka_unit_test(test_turns_short_first),
+        cmocka_unit_test(test_turns_shares), cmocka_unit_test(test_turns_most),
+        cmocka_unit_test(test_keys),         cmocka_unit_test(test_rates),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
