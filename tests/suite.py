@@ -64,6 +64,7 @@ def system(build):
     on = lambda name, count, *more: system_test(program, name, EN_DE, TEXT, count, *more)
     tests = [on("cube", lines * 4)]
     tests += [on("invariance", lines, "--beam", 4, "--precision", precision) for precision in ("f32", "i8")]
+    tests += [test("tests/system/server", "tests/system/server", program)]
     tests += [on("resume", lines * 5 // 2), on("terminal", 48), on("invariance", lines, "--beam", 8, "--search", "cube")]
     tests += [on("invariance", lines // 3, "--beam", 6, "--search", "cube", "--no-repeat-ngram", 2, "--max-length", 60)]
     tests += [test("scripts/python_tests", "scripts/python_tests", build)]

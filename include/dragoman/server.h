@@ -46,7 +46,8 @@ typedef struct dgm_server_options {
     int32_t reload_seconds; // how often files are looked at; 0: only dgm_server_reload. Default 2.
 
     // -- the queue --
-    // Milliseconds that a sentence waits for others to share its steps while the machine is busy, 0 to 1000. Default 5.
+    // Milliseconds that a sentence waits for others to share its steps while the machine is busy, 0 to 1000. Default
+    // 10.
     int32_t max_wait;
     int32_t handlers; // threads that read requests and write answers, 1 to 64. Default 4.
 

@@ -238,7 +238,8 @@ static bool set_path(exchange *x)
     if (!path || !dgm_path_decode(path)) return false;
     const size_t n = prefix ? strlen(prefix) : 0;
     if (n && (strncmp(path, prefix, n) != 0 || (path[n] && path[n] != '/'))) {
-        q->path = path; // nothing is there
+        q->path = path;
+        dgm_answer_error(q, 404, "Everything here is below %s.", prefix);
         return true;
     }
     q->path = path[n] ? path + n : "/";
@@ -266,6 +267,7 @@ static void begin(exchange *x, const char *method)
                                 "could not understand.");
         return;
     }
+    if (q->status) return;
     if (s->closing) {
         dgm_answer_error(q, 503, "the server is about to stop");
         return;

@@ -19,7 +19,7 @@
 
 enum {
     CROWDED_SECONDS = 5,   // how long a task is kept to its part after another one was there
-    CROWDED_TOKENS = 1024, // that part, for each thread of the engine
+    CROWDED_TOKENS = 1024, // that part, times the beam, for each thread of the engine
     LEAST_BUDGET = 256,
     TICK_MS = 200, // how often deadlines of what waits are looked at
 };
@@ -256,7 +256,8 @@ static void submit_round(dgm_lane *lane, dgm_task_job *round)
 static dgm_task_job *take_round(dgm_lane *lane, double now)
 {
     const bool crowded = lane->turns.tasks > 1 || now - lane->crowded < CROWDED_SECONDS;
-    const int64_t part = (int64_t)CROWDED_TOKENS * dgm_describe(lane->t)->threads;
+    const dgm_translator_info *info = dgm_describe(lane->t);
+    const int64_t part = (int64_t)CROWDED_TOKENS * info->threads / (info->beam > 0 ? info->beam : 1);
     const int64_t most = crowded && part < lane->budget ? part : lane->budget;
     dgm_task_job *round = NULL;
     while (lane->in_flight < lane->budget) {

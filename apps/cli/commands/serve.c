@@ -63,7 +63,7 @@ static const option options[] = {
     {"max-wait", 0, OPTION_COUNT, "MS", AT(lib.max_wait), 0, 1000, NULL,
      "hold a sentence back up to MS milliseconds while others are translated, so that more of them share a step "
      "(default "
-     "5)",
+     "10)",
      NULL, NULL},
     {"handlers", 0, OPTION_COUNT, "N", AT(lib.handlers), 1, 64, NULL,
      "threads that read requests and write answers (default 4)", NULL, NULL},
