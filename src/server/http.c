@@ -318,7 +318,7 @@ static void hand_over(exchange *x)
         epoll_ctl(h->epoll, EPOLL_CTL_ADD, x->connection->fd, &e);
     }
     MHD_suspend_connection(x->mhd);
-    dgm_work_post(s->work, &q->work, run_handler, q);
+    dgm_handlers_post(s->handlers, &q->work, run_handler, q);
 }
 
 static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const char *url, const char *method,

@@ -91,7 +91,7 @@ static void post_if_done(dgm_lane *lane, dgm_task *task)
     dgm_turns_remove(&lane->turns, &task->turn);
     unlink_task(lane, task);
     lane->requests++;
-    dgm_work_post(lane->server->work, &task->work, dgm_task_leg_done, task);
+    dgm_handlers_post(lane->server->handlers, &task->work, dgm_task_leg_done, task);
 }
 
 // Sentences that were not handed over will not be; lock held.

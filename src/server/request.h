@@ -17,7 +17,7 @@
 
 #include "base/bytes.h"
 #include "dragoman/server.h"
-#include "server/work.h"
+#include "server/handlers.h"
 
 typedef struct dgm_request dgm_request;
 typedef struct dgm_route dgm_route;
@@ -80,7 +80,7 @@ struct dgm_request {
     // -- tasks --
     atomic_bool gone;              // nobody waits for the answer any more
     dgm_task *task;                // to be cancelled then (lock); NULL: none
-    dgm_work_item work;            // its place in the list of the handler threads
+    dgm_handler_item work;            // its place in the list of the handler threads
     void *user;                    // a handler's own, between its parts
     void (*user_free)(void *user); // when the request ends; NULL: nothing
     // -- for logs --

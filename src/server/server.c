@@ -178,7 +178,7 @@ static void run_dispatch(void *arg)
 
 void dgm_server_handle(dgm_request *q)
 {
-    if (dgm_server_admit(q)) dgm_work_post(q->server->work, &q->work, run_dispatch, q);
+    if (dgm_server_admit(q)) dgm_handlers_post(q->server->handlers, &q->work, run_dispatch, q);
 }
 
 void dgm_server_answered(dgm_request *q)
@@ -249,7 +249,7 @@ static dgm_status open_parts(dgm_server *s, dgm_error *err)
     DGM_TRY(dgm_files_open(&s->files, err));
     if (s->options.api_keys) DGM_TRY(dgm_keys_open(&s->keys, s->options.api_keys, err));
     if (s->options.log) DGM_TRY(dgm_access_log_open(&s->log, s->options.log, s->options.log_texts != 0, err));
-    DGM_TRY(dgm_work_open(&s->work, s->options.handlers, err));
+    DGM_TRY(dgm_handlers_open(&s->handlers, s->options.handlers, err));
     DGM_TRY(dgm_pool_models_open(s, err));
     if (s->options.port >= 0 || s->options.socket || s->options.listen_fd >= 0)
         DGM_TRY(dgm_http_open(s, &s->http, err));
@@ -324,7 +324,7 @@ void dgm_server_close(dgm_server **at)
         wake_clock(s);
         pthread_join(s->clock, NULL);
     }
-    dgm_work_close(&s->work);
+    dgm_handlers_close(&s->handlers);
     dgm_pool_models_close(s);
     dgm_files_close(&s->files);
     dgm_keys_close(&s->keys);

@@ -20,7 +20,7 @@
 #include "server/server_metrics.h"
 #include "server/task.h"
 #include "server/turns.h"
-#include "server/work.h"
+#include "server/handlers.h"
 
 typedef struct dgm_http dgm_http;
 
@@ -30,7 +30,7 @@ struct dgm_server {
     char **strings; // that options point to
     size_t string_count, string_cap;
     dgm_pool_models *models;
-    dgm_work *work;
+    dgm_handlers *handlers;
     dgm_keys *keys; // NULL: none
     dgm_rates *rates;
     dgm_meters *meters;
@@ -200,7 +200,7 @@ struct dgm_task {
     dgm_status failure; // of a submission
     dgm_error error;
     pthread_mutex_t telling;
-    dgm_work_item work;
+    dgm_handler_item work;
     struct dgm_task_block *blocks;
 };
 

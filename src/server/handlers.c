@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Handler threads; see work.h.
-#include "server/work.h"
+// Handler threads; see handlers.h.
+#include "server/handlers.h"
 
 #include <pthread.h>
 
 #include "base/mem.h"
 
-struct dgm_work {
+struct dgm_handlers {
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    dgm_work_item *first, *last;
+    dgm_handler_item *first, *last;
     bool quit;
     int started;
     pthread_t threads[];
@@ -17,12 +17,12 @@ struct dgm_work {
 
 static void *work_main(void *arg)
 {
-    dgm_work *w = arg;
+    dgm_handlers *w = arg;
     pthread_mutex_lock(&w->lock);
     for (;;) {
         while (!w->first && !w->quit) pthread_cond_wait(&w->wake, &w->lock);
         if (!w->first) break;
-        dgm_work_item *item = w->first;
+        dgm_handler_item *item = w->first;
         w->first = item->next;
         if (!w->first) w->last = NULL;
         pthread_mutex_unlock(&w->lock);
@@ -33,25 +33,25 @@ static void *work_main(void *arg)
     return NULL;
 }
 
-dgm_status dgm_work_open(dgm_work **out, int threads, dgm_error *err)
+dgm_status dgm_handlers_open(dgm_handlers **out, int threads, dgm_error *err)
 {
     *out = NULL;
-    dgm_work *w = dgm_calloc(1, sizeof *w + (size_t)threads * sizeof(pthread_t));
+    dgm_handlers *w = dgm_calloc(1, sizeof *w + (size_t)threads * sizeof(pthread_t));
     if (!w) return dgm_no_memory(err);
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->wake, NULL);
     for (; w->started < threads; w->started++)
         if (pthread_create(&w->threads[w->started], NULL, work_main, w) != 0) {
-            dgm_work_close(&w);
+            dgm_handlers_close(&w);
             return dgm_fail(err, DGM_ERR_MEMORY, "cannot start handler thread %d", threads);
         }
     *out = w;
     return DGM_OK;
 }
 
-void dgm_work_close(dgm_work **work)
+void dgm_handlers_close(dgm_handlers **work)
 {
-    dgm_work *w = *work;
+    dgm_handlers *w = *work;
     if (!w) return;
     *work = NULL;
     pthread_mutex_lock(&w->lock);
@@ -64,9 +64,9 @@ void dgm_work_close(dgm_work **work)
     dgm_free(w);
 }
 
-void dgm_work_post(dgm_work *w, dgm_work_item *item, void (*run)(void *arg), void *arg)
+void dgm_handlers_post(dgm_handlers *w, dgm_handler_item *item, void (*run)(void *arg), void *arg)
 {
-    *item = (dgm_work_item){.run = run, .arg = arg};
+    *item = (dgm_handler_item){.run = run, .arg = arg};
     pthread_mutex_lock(&w->lock);
     if (w->last)
         w->last->next = item;
