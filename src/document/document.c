@@ -210,6 +210,11 @@ dgm_text dgm_document_source(const dgm_document *d, int source)
     return (dgm_text){d->sources[source].data, d->sources[source].size};
 }
 
+bool dgm_document_marked(const dgm_document *d)
+{
+    return d->mark;
+}
+
 int dgm_document_sources(const dgm_document *d)
 {
     return (int)d->source_count;

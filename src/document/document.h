@@ -77,6 +77,7 @@ extern const dgm_document_reader *const dgm_document_readers[];
 // also on failure.
 dgm_text dgm_document_source(const dgm_document *d, int source);
 int dgm_document_sources(const dgm_document *d);
+bool dgm_document_marked(const dgm_document *d); // did it begin with a byte order mark?
 dgm_status dgm_document_add_source(dgm_document *d, char *data, size_t size, int *source, dgm_error *err);
 // Something of the reader's own, for `write`; freed with the document by `release` (NULL: not).
 void dgm_document_set_state(dgm_document *d, void *state, void (*release)(void *state));

@@ -369,7 +369,7 @@ dgm_status dgm_html_read(dgm_document *d, int source, dgm_error *err)
 {
     page p = {.d = d, .source = source, .t = dgm_document_source(d, source)};
     p.xml = is_xml(p.t);
-    p.ascii = needs_ascii(p.t);
+    p.ascii = !dgm_document_marked(d) && needs_ascii(p.t); // the mark says that it is UTF-8
     dgm_status st = ask_gumbo(&p, err);
     if (st == DGM_OK) st = read_page(&p, err);
     dgm_free(p.areas);

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "server/json_out.h"
 #include "server/libre_private.h"
+#include "server/papers.h"
 
 // ---- reading --------------------------------------------------------------------------------------
 
@@ -65,7 +66,7 @@ static bool read_texts(dgm_request *q, dgm_libre_wish *w)
     return fine;
 }
 
-static bool read_language(dgm_request *q, const char *name, const char **out)
+bool dgm_libre_language(dgm_request *q, const char *name, const char **out)
 {
     *out = dgm_request_text(q, name, NULL, NULL);
     if (*out && (*out)[0]) return true;
@@ -268,6 +269,42 @@ static void translated(dgm_task *task, void *user)
     dgm_task_free(&task);
 }
 
+// Pages and parts of them; "alternatives" are always empty then.
+static void pages_written(void *user, dgm_status st, const dgm_error *err, dgm_writer *outputs, size_t count)
+{
+    dgm_libre_wish *w = user;
+    dgm_request *q = w->request;
+    if (st != DGM_OK) {
+        dgm_answer_failure(q, st, err);
+        return;
+    }
+    dgm_task_text *texts = dgm_request_memory(q, (count + 1) * sizeof *texts);
+    for (size_t i = 0; i < count; i++) {
+        if (texts) texts[i] = (dgm_task_text){.text = (const char *)outputs[i].data, .size = outputs[i].size};
+    }
+    w->texts = texts;
+    if (texts)
+        answer_texts(q, w, NULL);
+    else
+        dgm_answer_error(q, 500, "out of memory");
+    for (size_t i = 0; i < count; i++) dgm_writer_free(&outputs[i]);
+}
+
+static void start_pages(dgm_request *q, dgm_libre_wish *w)
+{
+    dgm_error err;
+    const dgm_papers_spec spec = {.texts = w->texts,
+                                  .count = w->count,
+                                  .format = "html",
+                                  .utf8 = true,
+                                  .source = w->from->code,
+                                  .target = w->to->code,
+                                  .done = pages_written,
+                                  .user = w};
+    const dgm_status st = dgm_papers_start(q, &spec, NULL, &err);
+    if (st != DGM_OK) dgm_answer_failure(q, st, &err);
+}
+
 static void start(dgm_request *q, dgm_libre_wish *w)
 {
     dgm_error err;
@@ -285,9 +322,9 @@ static void start(dgm_request *q, dgm_libre_wish *w)
 void dgm_libre_translate(dgm_request *q)
 {
     dgm_libre_wish *w = dgm_libre_wish_new(q);
-    if (!w || !read_texts(q, w) || !read_language(q, "source", &w->source) ||
-        !read_language(q, "target", &w->target) || !read_alternatives(q, &w->alternatives) || !check_size(q, w) ||
-        !dgm_libre_pair(q, w))
+    if (!w || !read_texts(q, w) || !dgm_libre_language(q, "source", &w->source) ||
+        !dgm_libre_language(q, "target", &w->target) || !read_alternatives(q, &w->alternatives) ||
+        !check_size(q, w) || !dgm_libre_pair(q, w))
         return;
     const char *format = dgm_request_text(q, "format", NULL, NULL);
     if (!format || !format[0]) format = "text";
@@ -299,6 +336,8 @@ void dgm_libre_translate(dgm_request *q)
     if (!dgm_libre_offered(q, w)) return;
     if (strcmp(w->from->code, w->to->code) == 0)
         answer_texts(q, w, NULL);
+    else if (w->html)
+        start_pages(q, w);
     else
         start(q, w);
 }
@@ -326,6 +365,7 @@ void dgm_libre_detect(dgm_request *q)
             return;
         }
         for (size_t k = 0; k < count; k++) {
+            if (k > 0 && found[k].confidence < 0.005) continue; // it would be 0
             any = true;
             dgm_out_object(&j, NULL);
             dgm_out_float(&j, "confidence", (double)(int)(found[k].confidence * 100 + 0.5));

@@ -26,6 +26,7 @@ dgm_libre_wish *dgm_libre_wish_new(dgm_request *q);
 // Fills from and to, by detection where source is "auto"; is it offered? False: it was answered.
 bool dgm_libre_pair(dgm_request *q, dgm_libre_wish *w);
 bool dgm_libre_offered(dgm_request *q, const dgm_libre_wish *w);
+bool dgm_libre_language(dgm_request *q, const char *name, const char **out);
 bool dgm_libre_failed(dgm_request *q, const dgm_task_view *view); // true: it was answered
 
 // libre_files.c: the endings of files that can be translated, ".txt" and so on, as elements of an array.

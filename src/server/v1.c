@@ -299,6 +299,10 @@ void dgm_v1_translate(dgm_request *q)
         dgm_v1_stream(q, w);
         return;
     }
+    if (w->html) {
+        dgm_v1_pages(q, w);
+        return;
+    }
     const dgm_task_spec spec = dgm_v1_spec(w);
     const dgm_status st = dgm_task_start(q->server, q, &spec, &err);
     if (st != DGM_OK) dgm_answer_failure(q, st, &err);

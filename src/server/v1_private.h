@@ -39,6 +39,9 @@ void dgm_v1_put_answer(dgm_json_out *j, const dgm_v1_wish *w, const dgm_task_vie
 void dgm_v1_put_detected(dgm_json_out *j, const dgm_v1_wish *w);
 const char *dgm_v1_code(dgm_status status); // "argument", ...
 
+// v1_document.c: texts that are HTML
+void dgm_v1_pages(dgm_request *q, dgm_v1_wish *w);
+
 // v1_stream.c
 void dgm_v1_stream(dgm_request *q, dgm_v1_wish *w);
 

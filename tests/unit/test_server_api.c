@@ -66,6 +66,70 @@ static void test_libre_query(void **state)
     dgm_request_free(q);
 }
 
+static void test_libre_detect(void **state)
+{
+    (void)state;
+    test_expect(server, "POST", "/detect", JSON_TYPE, "{\"q\":\"Guten Morgen, wie geht es dir?\"}", 200,
+                "[{\"confidence\":100.0,\"language\":\"de\"}]\n");
+    test_expect(server, "POST", "/detect", FORM_TYPE, "q=123", 200, "[{\"confidence\":0.0,\"language\":\"en\"}]\n");
+    test_expect(server, "POST", "/detect", FORM_TYPE, "x=123", 400,
+                "{\"error\":\"Invalid request: missing q parameter\"}\n");
+    libre("{\"q\":[\"Das Haus ist groß.\",\"Gut.\"],\"source\":\"auto\",\"target\":\"en\"}", 200,
+          "{\"detectedLanguage\":[{\"confidence\":100.0,\"language\":\"de\"},{\"confidence\":100.0,\"language\":"
+          "\"de\"}],"
+          "\"translatedText\":[\"The house is big.\",...");
+}
+
+static void test_libre_html(void **state)
+{
+    (void)state;
+    libre("{\"q\":\"<p>The <b>house</b> is big.</p><p>Good morning.</p>\",\"source\":\"en\",\"target\":\"de\","
+          "\"format\":\"html\",\"alternatives\":2}",
+          200, "{\"alternatives\":[],\"translatedText\":\"<p>Das <b>Haus</b> ist groß.</p><p>Guten Morgen!</p>\"}\n");
+    libre("{\"q\":[\"<i>Good morning.</i>\",\"<br>\"],\"source\":\"en\",\"target\":\"de\",\"format\":\"html\"}", 200,
+          "{\"translatedText\":[\"<i>Guten Morgen!</i>\",\"<br>\"]}\n");
+}
+
+#define FORM_PART(name, value) "--B\r\nContent-Disposition: form-data; name=\"" name "\"\r\n\r\n" value "\r\n"
+#define FORM_FILE(file, data)                                                                                        \
+    "--B\r\nContent-Disposition: form-data; name=\"file\"; filename=\"" file "\"\r\n\r\n" data "\r\n"
+
+static void test_libre_files(void **state)
+{
+    static const char type[] = "multipart/form-data; boundary=B";
+    (void)state;
+    dgm_request *q = test_request(server, "POST", "/translate_file", type,
+                                  FORM_PART("source", "auto") FORM_PART("target", "de")
+                                      FORM_FILE("../a \\\"b.md", "# The **house** is big.\n") "--B--\r\n");
+    dgm_field_add(q, &q->headers, "Host", "example.org:5000", 16);
+    test_ask(q);
+    assert_int_equal(q->status, 200);
+    const char *url = strstr(test_body(q), "http://example.org:5000/download_file/");
+    assert_non_null(url);
+    char path[400];
+    snprintf(path, sizeof path, "%.*s", (int)strcspn(url + 23, "\""), url + 23);
+    dgm_request_free(q);
+    assert_null(strpbrk(path + 15, "/\\\" "));
+    test_expect(server, "GET", path, NULL, NULL, 200, "# Das **Haus** ist groß.\n");
+    test_expect(server, "GET", "/download_file/nothing", NULL, NULL, 404, "<!doctype html>...");
+    test_expect(server, "GET", "/download_file/a/b", NULL, NULL, 400, "{\"error\":\"Invalid filename\"}\n");
+    const struct {
+        const char *body, *answer;
+    } bad[] = {
+        {FORM_PART("source", "en") "--B--\r\n", "{\"error\":\"Invalid request: missing file parameter\"}\n"},
+        {FORM_FILE("a.txt", "x") "--B--\r\n", "{\"error\":\"Invalid request: missing source parameter\"}\n"},
+        {FORM_FILE("a.exe", "x") "--B--\r\n", "{\"error\":\"Invalid request: file format not supported\"}\n"},
+        {FORM_FILE("", "x") "--B--\r\n", "{\"error\":\"Invalid request: empty file\"}\n"},
+        {FORM_FILE("a.txt", "x") FORM_PART("source", "en") FORM_PART("target", "xx") "--B--\r\n",
+         "{\"error\":\"xx is not supported\"}\n"},
+        {FORM_FILE("a.docx", "x") FORM_PART("source", "en") FORM_PART("target", "de") "--B--\r\n", "{\"error\":..."},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        test_expect(server, "POST", "/translate_file", type, bad[i].body, 400, bad[i].answer);
+    test_expect(server, "POST", "/v1/document", type,
+                FORM_FILE("a.txt", "Good morning.\n") FORM_PART("target", "de") "--B--\r\n", 200, "Guten Morgen!\n");
+}
+
 static void test_libre_errors(void **state)
 {
     (void)state;
@@ -390,13 +454,23 @@ static void test_gone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_libre_translate), cmocka_unit_test(test_libre_query),
-        cmocka_unit_test(test_libre_errors),    cmocka_unit_test(test_libre_lists),
-        cmocka_unit_test(test_v1_translate),    cmocka_unit_test(test_v1_demands),
-        cmocka_unit_test(test_v1_errors),       cmocka_unit_test(test_v1_lists),
-        cmocka_unit_test(test_v1_stream),       cmocka_unit_test(test_v1_bulk),
-        cmocka_unit_test(test_limits),          cmocka_unit_test(test_api_keys),
-        cmocka_unit_test(test_metrics),         cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_libre_translate),
+        cmocka_unit_test(test_libre_query),
+        cmocka_unit_test(test_libre_errors),
+        cmocka_unit_test(test_libre_detect),
+        cmocka_unit_test(test_libre_html),
+        cmocka_unit_test(test_libre_files),
+        cmocka_unit_test(test_libre_lists),
+        cmocka_unit_test(test_v1_translate),
+        cmocka_unit_test(test_v1_demands),
+        cmocka_unit_test(test_v1_errors),
+        cmocka_unit_test(test_v1_lists),
+        cmocka_unit_test(test_v1_stream),
+        cmocka_unit_test(test_v1_bulk),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_api_keys),
+        cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_gone),
     };
     return cmocka_run_group_tests(tests, open_server, close_server);
 }
