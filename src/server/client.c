@@ -157,7 +157,8 @@ static bool receive(int fd, dgm_writer *w)
     return !w->failed && w->size < ANSWER_MAX;
 }
 
-// Head and body of an answer that has a length, as all of the server's have that are no streams. *body: where it begins.
+// Head and body of an answer that has a length, as all of the server's have that are no streams. *body: where it
+// begins.
 static bool read_answer(int fd, dgm_writer *w, int *status, size_t *body, bool *keep)
 {
     const char *end = NULL;

@@ -6,7 +6,8 @@
 #include "dragoman/document.h"
 #include "server/task.h"
 
-// What becomes of it. DGM_OK: outputs[count], which are the callee's to free; else why. Called once, on a handler thread.
+// What becomes of it. DGM_OK: outputs[count], which are the callee's to free; else why. Called once, on a handler
+// thread.
 typedef void (*dgm_papers_done)(void *user, dgm_status status, const dgm_error *err, dgm_writer *outputs,
                                 size_t count);
 

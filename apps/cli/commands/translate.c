@@ -12,6 +12,7 @@
 #include "io/interrupt.h"
 #include "translate/documents.h"
 #include "translate/job.h"
+#include "translate/remote.h"
 #include "translate/stats.h"
 #include "translate/translate_lines.h"
 
@@ -80,6 +81,9 @@ static const option options[] = {
     {"quiet", 'q', OPTION_FLAG | OPTION_FILES | OPTION_EVERYDAY(15), NULL, AT(quiet), 0, 0, NULL,
      "no progress and no warnings", "quiet-translation", NULL},
     MODEL_OPTIONS(translate_options, engine),
+    {"server", 0, OPTION_TEXT | OPTION_MODEL | OPTION_COMMON, "URL", AT(server), 0, 0, NULL,
+     "let a server translate ('dragoman serve'); http://HOST:PORT or unix:PATH", NULL, NULL},
+    {"api-key", 0, OPTION_TEXT | OPTION_MODEL, "KEY", AT(api_key), 0, 0, NULL, "--server: API key", NULL, NULL},
     {"pivot-nbest", 0, OPTION_COUNT | OPTION_MODEL | OPTION_OUTPUT, "N", AT(engine.pivot_nbest), 1, 64, NULL,
      "where no model has the direction and two are used one behind the other: translate N translations of the first, "
      "and choose by the scores of both (default 1)",
@@ -483,7 +487,9 @@ static int run(const command *self, int argc, char **argv)
     o.argc = argc;
     o.argv = argv;
     reader_encoding(o.encoding);
+    if (code < 0 && o.api_key && !o.server) code = fail_usage(self, "--api-key requires --server URL");
     if (code < 0) code = check_files(self, &o);
+    if (code < 0 && o.server) code = remote_translate(self, &o);
     if (code < 0) code = document_check(self, &o);
     if (code < 0) code = check_input(self, &o);
     if (code < 0) code = check_features(self, &o);

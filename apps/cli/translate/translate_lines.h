@@ -24,6 +24,7 @@ typedef struct translate_options {
     option_list rerank, text;
     words files; // FILE...; of one alone, input is the name
     const char *stats, *progress, *encoding;
+    const char *server, *api_key; // who translates instead; NULL: we do
     const char *format;            // of a document; NULL: lines of text
     const char *document_output;   // where it goes; output is then the file of its lines
     dgm_document_options document;
