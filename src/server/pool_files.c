@@ -355,9 +355,9 @@ static dgm_status find_files(dgm_server *s, bool first, bool forced, dgm_error *
         dgm_error why;
         const dgm_status one = look_at(s, found.items[i], first, forced, &why);
         if (one == DGM_OK) continue;
-        dgm_server_note(s, "%s", why.text);
+        if (!strict) dgm_server_note(s, "%s", why.text);
         if (!strict || st != DGM_OK) continue;
-        st = one;
+        st = one; // whoever asked for it hears of it
         if (err) *err = why;
     }
     if (!first) leave(s, &found);

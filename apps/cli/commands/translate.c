@@ -81,7 +81,7 @@ static const option options[] = {
     {"quiet", 'q', OPTION_FLAG | OPTION_FILES | OPTION_EVERYDAY(15), NULL, AT(quiet), 0, 0, NULL,
      "no progress and no warnings", "quiet-translation", NULL},
     MODEL_OPTIONS(translate_options, engine),
-    {"server", 0, OPTION_TEXT | OPTION_MODEL | OPTION_COMMON, "URL", AT(server), 0, 0, NULL,
+    {"server", 0, OPTION_TEXT | OPTION_MODEL, "URL", AT(server), 0, 0, NULL,
      "let a server translate ('dragoman serve'); http://HOST:PORT or unix:PATH", NULL, NULL},
     {"api-key", 0, OPTION_TEXT | OPTION_MODEL, "KEY", AT(api_key), 0, 0, NULL, "--server: API key", NULL, NULL},
     {"pivot-nbest", 0, OPTION_COUNT | OPTION_MODEL | OPTION_OUTPUT, "N", AT(engine.pivot_nbest), 1, 64, NULL,
