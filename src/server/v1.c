@@ -113,6 +113,7 @@ static dgm_status read_settings(dgm_request *q, dgm_v1_wish *w, dgm_error *err)
     json_object_foreach(v, key, value)
     {
         const char *text = value_text(q, value);
+        if (!text && json_is_number(value)) return dgm_no_memory(err);
         DGM_FAIL_IF(!text, err, DGM_ERR_ARGUMENT, "settings: '%.60s' must be a number, a string, true or false", key);
         w->settings[w->setting_count++] = (dgm_task_setting){key, text};
     }

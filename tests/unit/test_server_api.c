@@ -451,6 +451,99 @@ static void test_gone(void **state)
     dgm_request_free(q);
 }
 
+// Over a socket of its own: the client, counters, graceful stop.
+static void test_client(void **state)
+{
+    dgm_server_options o;
+    dgm_server *s = NULL;
+    dgm_client *c = NULL;
+    dgm_results *r = NULL;
+    dgm_error err;
+    const char *const texts[] = {"Good morning.", "", "The house is big. How are you?"};
+    const char *const settings[] = {"nbest", "2", "beam", "5", NULL};
+    (void)state;
+    dgm_server_default(&o);
+    o.port = 0;
+    o.models[0] = "models/en-de.gguf";
+    assert_int_equal(dgm_server_open(&s, &o, &err), DGM_OK);
+    assert_int_equal(dgm_client_open(&c, dgm_server_url(s), NULL, &err), DGM_OK);
+    for (int i = 0; i < 2; i++) { // the second time over the same connection
+        assert_int_equal(dgm_client_translate(c, "en", "de", texts, 3, NULL, &r, &err), DGM_OK);
+        assert_int_equal(r->count, 3);
+        assert_string_equal(dgm_result_text(r->items[0]), "Guten Morgen!");
+        assert_string_equal(dgm_result_text(r->items[1]), "");
+        assert_string_equal(dgm_result_text(r->items[2]), "Das Haus ist groß. Wie geht es dir?");
+        assert_true(r->source_tokens > 0 && r->target_tokens > 0);
+        dgm_results_free(&r);
+    }
+    assert_int_equal(dgm_client_translate(c, NULL, NULL, texts, 1, settings, &r, &err), DGM_OK);
+    assert_int_equal(r->items[0]->count, 2);
+    dgm_results_free(&r);
+    assert_int_equal(dgm_client_translate(c, "en", "xx", texts, 1, NULL, &r, &err), DGM_ERR_ARGUMENT);
+    assert_non_null(strstr(err.text, "xx"));
+    dgm_server_counters n = {.size = sizeof n};
+    dgm_server_count(s, &n);
+    assert_int_equal(n.texts, 7);
+    assert_int_equal(n.now.translators, 2);
+    dgm_client_close(&c);
+    dgm_server_stop(s);
+    dgm_server_run(s); // returns: nothing is in flight
+    dgm_server_close(&s);
+    assert_int_equal(dgm_client_open(&c, "ftp://x", NULL, &err), DGM_ERR_ARGUMENT);
+    assert_null(c);
+}
+
+// Segments joined are what the engine makes of the whole line.
+static void test_long_lines(void **state)
+{
+    dgm_translator *t = NULL;
+    dgm_results *r = NULL;
+    dgm_error err;
+    (void)state;
+    char text[3000] = "";
+    while (strlen(text) < 1500) strcat(text, "The house is big.  Good morning, said Mr. Smith. \"How are you?\" ");
+    text[strlen(text) - 1] = 0;
+    const char *const texts[] = {text};
+    assert_int_equal(dgm_open(&t, "models/en-de.gguf", NULL, &err), DGM_OK);
+    assert_int_equal(dgm_translate(t, texts, 1, &r, &err), DGM_OK);
+    json_t *body = json_pack("{s:s,s:s,s:s}", "q", text, "source", "en", "target", "de");
+    char *json = dgm_json_text(body, JSON_COMPACT);
+    json_t *a = ask_json(server, "/v1/translate", json, 200);
+    assert_string_equal(text_at(a, 0, "text"), dgm_result_text(r->items[0]));
+    json_decref(a);
+    json_decref(body);
+    dgm_free(json);
+    dgm_results_free(&r);
+    dgm_close(&t);
+}
+
+// Allocations that fail while a request is read and answered: an answer all the same, and nothing is lost.
+static void test_no_memory(void **state)
+{
+    static const char body[] = "{\"q\":[\"a\"],\"source\":\"en\",\"target\":\"xx\",\"settings\":{\"beam\":3},"
+                               "\"terms\":[{\"source\":\"a\",\"target\":\"b\"}]}";
+    static const char *const paths[] = {"/v1/translate", "/translate", "/v1/detect"};
+    (void)state;
+    for (size_t p = 0; p < sizeof paths / sizeof paths[0]; p++) {
+        bool failed = true;
+        for (uint64_t i = 1; failed; i++) {
+            const uint64_t live = dgm_mem_live();
+            dgm_request *q = test_request(server, "POST", paths[p], JSON_TYPE, body);
+            if (!dgm_server_admit(q)) fail_msg("not admitted");
+            const uint64_t before = dgm_mem_allocations();
+            dgm_mem_inject(i, 1);
+            dgm_server_dispatch(q);
+            dgm_mem_inject(0, 0);
+            failed = dgm_mem_allocations() - before >= i;
+            if (failed ? q->status != 500 : q->status == 500)
+                fail_msg("%s, allocation %d: %d", paths[p], (int)i, q->status);
+            dgm_request_free(q);
+            assert_int_equal(dgm_mem_live(), live);
+            assert_true(i < 1000);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -471,6 +564,9 @@ int main(void)
         cmocka_unit_test(test_api_keys),
         cmocka_unit_test(test_metrics),
         cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_client),
+        cmocka_unit_test(test_long_lines),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, open_server, close_server);
 }
