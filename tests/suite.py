@@ -65,6 +65,7 @@ def system(build):
     tests = [on("cube", lines * 4)]
     tests += [on("invariance", lines, "--beam", 4, "--precision", precision) for precision in ("f32", "i8")]
     tests += [test("tests/system/server", "tests/system/server", program)]
+    tests += [on("stream", lines)]
     tests += [on("resume", lines * 5 // 2), on("terminal", 48), on("invariance", lines, "--beam", 8, "--search", "cube")]
     tests += [on("invariance", lines // 3, "--beam", 6, "--search", "cube", "--no-repeat-ngram", 2, "--max-length", 60)]
     tests += [test("scripts/python_tests", "scripts/python_tests", build)]
@@ -119,7 +120,7 @@ def long(build):
     tests += [on("invariance", 1000, "--precision", p) for p in ("f32", "i16", "i8")]
     tests += [on("invariance", 1000, "--search", "cube", "--cube", c) for c in ("naive", "accelerated")]
     tests += [on("invariance", 1000, "--search", "cube", "--no-repeat-ngram", 2, "--repetition-penalty", 2)]
-    tests += [on("cube", 1000), on("lmbr", 400), on("identity", 200)]
+    tests += [on("cube", 1000), on("lmbr", 400), on("identity", 200), on("stream", 1000)]
     tests += [test(f"checkbackend cpu cuda (software), seed {seed}", f"{build}/checkbackend", "cpu", "cuda", "--seed", seed,
                    env={"DRAGOMAN_PLUGINS": f"{build}/tests/softcuda", "SOFTCUDA_SEED": str(seed)}) for seed in range(2, 12)]
     tests += [test("tests/system/software_gpu all", "tests/system/software_gpu", build, "all")]

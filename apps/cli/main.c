@@ -16,7 +16,8 @@
 
 const command *const commands[] = {
     &command_translate, &command_inspect, &command_eval,     &command_score,    &command_bench,
-    &command_models, &command_serve,    &command_import,  &command_export,  &command_quantize, &command_tokenize, &command_align,
+    &command_models,    &command_serve,   &command_import,   &command_export,   &command_quantize,
+    &command_tokenize,  &command_align,
     &command_shortlist, &command_cluster, &command_lm,       &command_mbr,      &command_phrase,
     &command_mert,      &command_lattice, &command_average,  &command_shrink,
     &command_devices,   &command_features, &command_detect,  NULL};

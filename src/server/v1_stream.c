@@ -61,9 +61,31 @@ static void on_done(dgm_task *task, void *user)
     dgm_stream_end(q);
 }
 
+// A sentence that may be translated again, to save a number or a name that it lost, cannot be told before: in
+// streams this
+// is off unless the request asks for it ("no-protect": false). False: no memory.
+static bool leave_unprotected(dgm_request *q, dgm_v1_wish *w)
+{
+    static const char name[] = "no-protect";
+    dgm_task_setting *list = dgm_request_memory(q, (w->setting_count + 1) * sizeof *list);
+    if (!list) return false;
+    bool given = false;
+    for (size_t i = 0; i < w->setting_count; i++) {
+        list[i] = w->settings[i];
+        given = given || strcmp(list[i].name, name) == 0;
+    }
+    w->settings = list;
+    if (!given) list[w->setting_count++] = (dgm_task_setting){name, "1"};
+    return true;
+}
+
 void dgm_v1_stream(dgm_request *q, dgm_v1_wish *w)
 {
     dgm_error err;
+    if (!leave_unprotected(q, w)) {
+        dgm_answer_error(q, 500, "out of memory");
+        return;
+    }
     dgm_task_spec spec = dgm_v1_spec(w);
     spec.sentences = true; // what is told belongs to a sentence
     spec.done = on_done;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Fuzz target: requests to the server. The first byte chooses the endpoint and the type of the body, the second whether the
-// rest is a path and a query instead; the rest is the body. The server has no models, so that every handler reads what it is
+// Fuzz target: requests to the server. The first byte chooses the endpoint and the type of the body, the second
+// whether the
+// rest is a path and a query instead; the rest is the body. The server has no models, so that every handler reads
+// what it is
 // given and answers at once.
 #define _GNU_SOURCE
 #include <stdint.h>
