@@ -422,12 +422,12 @@ void dgm_lane_close(dgm_lane *lane)
 
 uint64_t dgm_lane_bytes(dgm_lane *lane)
 {
-    uint64_t bytes = lane->model->size;
+    uint64_t bytes = 0;
     pthread_mutex_lock(&lane->lock);
     if (lane->t) {
         dgm_counters c;
         dgm_count(lane->t, &c);
-        bytes += dgm_describe(lane->t)->packed_bytes + c.arena_peak;
+        bytes = lane->model->bytes + dgm_describe(lane->t)->packed_bytes + c.arena_peak;
     }
     pthread_mutex_unlock(&lane->lock);
     return bytes;

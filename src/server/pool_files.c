@@ -296,13 +296,22 @@ static dgm_status put_model(dgm_pool_models *p, dgm_pool_model *old, dgm_pool_mo
     return st;
 }
 
+// Is it the file that the model was made of? One that is just being read is looked at the next time.
+static bool is_unchanged(dgm_pool_model *m, const struct stat *now)
+{
+    if (pthread_mutex_trylock(&m->lock) != 0) return true;
+    const bool same = is_same(&m->identity, now);
+    pthread_mutex_unlock(&m->lock);
+    return same;
+}
+
 static dgm_status look_at(dgm_server *s, const char *path, bool first, bool forced, dgm_error *err)
 {
     dgm_pool_models *p = s->models;
     dgm_pool_model *old = find_path(p, path), *fresh = NULL;
     struct stat now;
     if (stat(path, &now) != 0 && !first) return DGM_OK; // it is just being replaced, or leaves below
-    if (old && is_same(&old->identity, &now)) return DGM_OK;
+    if (old && is_unchanged(old, &now)) return DGM_OK;
     if (!first) {
         const bad_file *known = find_bad(p, &now);
         if (known && known->tried) return DGM_OK;

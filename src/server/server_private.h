@@ -45,7 +45,7 @@ struct dgm_server {
     pthread_mutex_t lock;
     pthread_cond_t idle;
     uint64_t in_flight; // requests that were handed over and not answered
-    bool closing;       // new ones are refused
+    atomic_bool closing; // new ones are refused
     pthread_t clock;
     bool clock_runs;
     bool quit;
@@ -83,7 +83,7 @@ void dgm_files_expire(struct dgm_files *files, double now);
 
 typedef struct dgm_pool_model {
     char *path, *name;
-    struct stat identity; // of the file that was looked at last
+    struct stat identity; // of the file that was read last; guarded by `lock`
     bool gone;            // replaced or removed: no new tasks
     int users;            // lanes and listings; the pool counts as one (lock of the pool)
     // From the file, without loading it.
@@ -93,7 +93,7 @@ typedef struct dgm_pool_model {
     uint64_t bytes, parameters;
     void *data; // its bytes, of all lanes; NULL: none has been opened
     size_t size;
-    pthread_mutex_t lock; // of data
+    pthread_mutex_t lock; // of identity and data
 } dgm_pool_model;
 
 typedef enum dgm_lane_state { DGM_LANE_LOADING, DGM_LANE_READY, DGM_LANE_FAILED } dgm_lane_state;
