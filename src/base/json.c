@@ -48,6 +48,7 @@ static void json_release(void *ptr)
 static void route(void)
 {
     json_set_alloc_funcs(json_allocate, json_release);
+    json_object_seed(0); // else the first object does it, and several threads may have one
 }
 
 void dgm_json_init(void)

@@ -316,14 +316,14 @@ void dgm_server_close(dgm_server **at)
     if (!s) return;
     *at = NULL;
     if (s->http) dgm_http_quiesce(s->http);
-    dgm_http_close(&s->http); // gives up what is in flight and waits for it
-    if (s->clock_runs) {
+    if (s->clock_runs) { // it looks at connections: before they go
         pthread_mutex_lock(&s->lock);
         s->quit = true;
         pthread_mutex_unlock(&s->lock);
         wake_clock(s);
         pthread_join(s->clock, NULL);
     }
+    dgm_http_close(&s->http); // gives up what is in flight and waits for it
     dgm_handlers_close(&s->handlers);
     dgm_pool_models_close(s);
     dgm_files_close(&s->files);
