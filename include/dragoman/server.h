@@ -84,7 +84,16 @@ typedef struct dgm_server_options {
     void *note_cookie;
     const char *frontend_language_source, *frontend_language_target, *frontend_title; // of the page. Default NULL.
     int32_t frontend_timeout;                                                         // milliseconds. Default 500.
+
+    // -- what it may do (dgm_sandbox_mode) --
+    // On: when it is open, the thread that called dgm_server_open, threads that it starts and those of the server can
+    // read the folders of models, keys and the system's libraries, write to what was open then, and answer clients: no
+    // other file, no new connection, no program. A log is not opened anew by dgm_server_reload. Refused where the
+    // system cannot do it, and for devices other than the CPU; auto goes on with what it can do. Default off.
+    int32_t sandbox;
 } dgm_server_options;
+
+typedef enum dgm_sandbox_mode { DGM_SANDBOX_OFF, DGM_SANDBOX_ON, DGM_SANDBOX_AUTO } dgm_sandbox_mode;
 
 DGM_API void dgm_server_init(dgm_server_options *options, size_t size);
 static inline void dgm_server_default(dgm_server_options *options)
@@ -123,6 +132,16 @@ typedef struct dgm_server_counters {
 } dgm_server_counters;
 
 DGM_API void dgm_server_count(const dgm_server *server, dgm_server_counters *counters);
+
+// ---- a sandbox ----------------------------------------------------------------------------------
+
+// The two parts of it, for good; what a program has opened before stays open. DGM_ERR_UNSUPPORTED, with the reason,
+// where the system has no such thing. Files: this thread, and those it starts from now on, read files and folders below
+// `readable` and no others, make and write none, and connect to nothing (Landlock; connections from Linux 6.7 on).
+DGM_API dgm_status dgm_sandbox_files(const char *const *readable, size_t count, dgm_error *error);
+// Calls of the system: no thread of the process opens a file to write, makes a socket, a process or a name, or starts a
+// program (seccomp).
+DGM_API dgm_status dgm_sandbox_calls(dgm_error *error);
 
 // ---- a client -----------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "server/json_out.h"
+#include "server/route.h"
 
 struct dgm_access_log {
     pthread_mutex_t lock;
@@ -77,8 +78,9 @@ static void put_time(dgm_json_out *j)
 
 static void put_texts(dgm_json_out *j, const dgm_request *q)
 {
+    const char *name = q->route && q->route->api == DGM_API_DEEPL ? "text" : "q";
     if (q->json) {
-        const json_t *v = json_object_get(q->json, "q");
+        const json_t *v = json_object_get(q->json, name);
         if (json_is_string(v)) dgm_out_text(j, "q", json_string_value(v), json_string_length(v));
         size_t i;
         json_t *one;
@@ -90,7 +92,7 @@ static void put_texts(dgm_json_out *j, const dgm_request *q)
         return;
     }
     size_t size = 0;
-    const char *text = dgm_request_text(q, "q", &size, NULL);
+    const char *text = dgm_request_text(q, name, &size, NULL);
     if (text) dgm_out_text(j, "q", text, size);
 }
 

@@ -26,10 +26,14 @@ typedef struct key_list {
     size_t count, cap;
 } key_list;
 
-static dgm_status read_limit(const char *what, const char *value, int64_t *out, dgm_error *err)
-{
-    return dgm_number_integer(what, value, -1, INT32_MAX, out, err);
-}
+// What may stand behind a key as NAME=N.
+static const struct limit {
+    const char *name;
+    size_t at; // in dgm_key
+    int64_t most;
+} limits[] = {{"req_limit", offsetof(dgm_key, req_limit), INT32_MAX},
+              {"char_limit", offsetof(dgm_key, char_limit), INT32_MAX},
+              {"char_quota", offsetof(dgm_key, char_quota), 1000000000000}};
 
 static dgm_status read_word(dgm_key *k, dgm_text word, dgm_error *err)
 {
@@ -39,14 +43,15 @@ static dgm_status read_word(dgm_key *k, dgm_text word, dgm_error *err)
     text[word.size] = 0;
     char *value = strchr(text, '=');
     if (value) *value++ = 0;
-    if (value && strcmp(text, "req_limit") == 0) return read_limit("req_limit", value, &k->req_limit, err);
-    if (value && strcmp(text, "char_limit") == 0) return read_limit("char_limit", value, &k->char_limit, err);
+    for (size_t i = 0; value && i < sizeof limits / sizeof limits[0]; i++)
+        if (strcmp(text, limits[i].name) == 0)
+            return dgm_number_integer(text, value, -1, limits[i].most, (int64_t *)((char *)k + limits[i].at), err);
     if (value && strcmp(text, "name") == 0) {
         snprintf(k->name, sizeof k->name, "%.*s", (int)sizeof k->name - 1, value);
         return DGM_OK;
     }
-    return dgm_fail(err, DGM_ERR_FORMAT, "'%s': req_limit=N, char_limit=N and name=WORD may stand behind a key",
-                    text);
+    return dgm_fail(err, DGM_ERR_FORMAT,
+                    "'%s': req_limit=N, char_limit=N, char_quota=N and name=WORD may stand behind a key", text);
 }
 
 static dgm_status read_line(key_list *list, dgm_text line, dgm_error *err)
@@ -56,7 +61,7 @@ static dgm_status read_line(key_list *list, dgm_text line, dgm_error *err)
     DGM_FAIL_IF(first.size >= DGM_KEY_MAX, err, DGM_ERR_FORMAT, "a key has at most %d bytes", DGM_KEY_MAX - 1);
     DGM_TRY(dgm_grow(&list->items, &list->cap, list->count + 1, sizeof *list->items, err));
     dgm_key *k = &list->items[list->count];
-    *k = (dgm_key){.req_limit = -1, .char_limit = -1};
+    *k = (dgm_key){.req_limit = -1, .char_limit = -1, .char_quota = -1};
     memcpy(k->key, first.data, first.size);
     snprintf(k->name, sizeof k->name, "key %zu", list->count + 1);
     for (dgm_text word; (word = dgm_field_next(&line)).size && word.data[0] != '#';) DGM_TRY(read_word(k, word, err));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // API keys, from a file that people edit: a key a line, then what it may do; "#" begins a comment.
 //
-//     KEY [req_limit=N] [char_limit=N] [name=WORD]
+//     KEY [req_limit=N] [char_limit=N] [char_quota=N] [name=WORD]
 //
 // req_limit: requests a minute; char_limit: characters of a request; without them the server's own limits hold.
+// char_quota: characters of a calendar month; without it there is no limit.
 #ifndef DGM_SERVER_API_KEYS_H
 #define DGM_SERVER_API_KEYS_H
 
@@ -18,6 +19,7 @@ enum { DGM_KEY_MAX = 128 };
 typedef struct dgm_key {
     char key[DGM_KEY_MAX], name[64]; // name: for logs; "key 3" where the file has none
     int64_t req_limit, char_limit;   // -1: the server's
+    int64_t char_quota;              // -1: none
 } dgm_key;
 
 typedef struct dgm_keys dgm_keys; // any number of threads

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Sockets: libmicrohttpd in front of dgm_server_handle. One thread of it moves bytes; requests are suspended while
-// they are
-// answered elsewhere.
+// Sockets: libmicrohttpd in front of dgm_server_handle. One thread moves bytes (http_loop.c); requests are suspended
+// while they are answered elsewhere.
 //
-// Clocks: what a connection may take is counted from its last answer (headers) or its headers (body), not from its last
-// byte, so that one byte now and then does not keep it. Who goes away while a request is being answered is seen by
-// an epoll
-// of our own, since libmicrohttpd does not look at suspended connections.
+// Connections have clocks (http_connections.c). Who goes away while a request is being answered is seen by an epoll of
+// our own, since libmicrohttpd does not look at suspended connections.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,31 +14,26 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/mapfile.h"
 #include "base/mem.h"
 #include "server/form.h"
+#include "server/http_connections.h"
+#include "server/http_loop.h"
 #include "server/server_private.h"
 
-typedef enum phase { PHASE_HEADERS, PHASE_BODY, PHASE_ANSWER } phase;
-
-typedef struct connection {
-    struct connection *before, *after;
-    int fd;
-    phase phase;
-    double since;
-    bool closed; // by us
-} connection;
+// Memory of a connection, for its headers. More than 32 KiB: libmicrohttpd maps that much by itself and gives it back
+// when the connection ends. Less would come from malloc, where ten thousand connections leave pages behind that stay
+// touched, others every time.
+enum { POOL_BYTES = 36 << 10 };
 
 // A request on its way.
 typedef struct exchange {
     dgm_http *http;
     struct MHD_Connection *mhd;
-    connection *connection;
+    dgm_connection *connection;
     dgm_request *q;
     char *uri;
     bool begun, handed, too_large;
@@ -52,94 +44,32 @@ typedef struct exchange {
 struct dgm_http {
     dgm_server *s;
     struct MHD_Daemon *daemon;
+    dgm_http_loop *loop;
+    atomic_int answering; // threads that wake the loop
     int epoll;
-    pthread_mutex_t lock;
-    connection *first, *last; // the ones that wait longest first, by phase mixed
-    size_t count, most;
-    double swept;
+    int fd; // that listens, until libmicrohttpd has it; -1 then
+    dgm_connections connections;
     char *certificate, *key;
+    atomic_bool started;
+    char trouble[256]; // what libmicrohttpd said before; the first of it says why it did not start
 };
 
 // ---- connections ----------------------------------------------------------------------------------
-
-static void list_add(dgm_http *h, connection *c)
-{
-    c->after = NULL;
-    c->before = h->last;
-    if (h->last)
-        h->last->after = c;
-    else
-        h->first = c;
-    h->last = c;
-}
-
-static void list_remove(dgm_http *h, connection *c)
-{
-    if (c->before)
-        c->before->after = c->after;
-    else
-        h->first = c->after;
-    if (c->after)
-        c->after->before = c->before;
-    else
-        h->last = c->before;
-}
-
-// Lock held.
-static void kick(connection *c)
-{
-    if (!c->closed) shutdown(c->fd, SHUT_RDWR);
-    c->closed = true;
-}
-
-// The list is in the order of `since`.
-static void enter_phase(dgm_http *h, connection *c, phase p)
-{
-    if (!c) return;
-    pthread_mutex_lock(&h->lock);
-    c->phase = p;
-    c->since = dgm_now();
-    list_remove(h, c);
-    list_add(h, c);
-    pthread_mutex_unlock(&h->lock);
-}
-
-// Too many connections: the one that has been without a request for the longest time makes room. Lock held.
-static void make_room(dgm_http *h)
-{
-    connection *c = h->first;
-    while (c && (c->phase != PHASE_HEADERS || c->closed)) c = c->after;
-    if (c) kick(c);
-}
 
 static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
                           enum MHD_ConnectionNotificationCode what)
 {
     dgm_http *h = cls;
-    connection *c = *context;
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
-        if (!c) return;
-        pthread_mutex_lock(&h->lock);
-        list_remove(h, c);
-        h->count--;
-        pthread_mutex_unlock(&h->lock);
-        dgm_free(c);
+        if (*context) dgm_connections_remove(&h->connections, *context);
         *context = NULL;
         return;
     }
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-    c = info ? dgm_calloc(1, sizeof *c) : NULL;
-    if (!c) return; // without clocks; libmicrohttpd's own remain
     const int on = 1;
-    c->fd = info->connect_fd;
-    c->since = dgm_now();
-    setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    *context = c;
-    pthread_mutex_lock(&h->lock);
-    if (h->count >= h->most) make_room(h);
-    h->count++;
-    list_add(h, c);
-    pthread_mutex_unlock(&h->lock);
+    if (!info) return; // without clocks; libmicrohttpd's own remain
+    setsockopt(info->connect_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    *context = dgm_connections_add(&h->connections, info->connect_fd);
 }
 
 // ---- answers --------------------------------------------------------------------------------------
@@ -147,9 +77,13 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
 static void on_answer(dgm_request *q)
 {
     exchange *x = q->owner;
+    dgm_http *h = x->http;
     if (!x->parked) return;
     x->parked = false;
-    MHD_resume_connection(x->mhd); // q may be gone afterwards
+    atomic_fetch_add(&h->answering, 1);
+    MHD_resume_connection(x->mhd); // q may be gone afterwards, and in the end the loop
+    dgm_http_loop_wake(h->loop);
+    atomic_fetch_sub(&h->answering, 1);
 }
 
 // The next bytes of a stream.
@@ -176,6 +110,12 @@ static ssize_t read_stream(void *cls, uint64_t at, char *to, size_t room)
     return n;
 }
 
+// False: no memory. What no header can hold is left out.
+static bool put_header(struct MHD_Response *r, const char *name, const char *value)
+{
+    return !value || strpbrk(value, "\r\n\t") || MHD_add_response_header(r, name, value) == MHD_YES;
+}
+
 static enum MHD_Result send_answer(exchange *x)
 {
     dgm_request *q = x->q;
@@ -185,11 +125,11 @@ static enum MHD_Result send_answer(exchange *x)
             : MHD_create_response_from_buffer(q->out.size, q->out.data ? (void *)q->out.data : (void *)(uintptr_t) "",
                                               MHD_RESPMEM_PERSISTENT);
     if (!r) return MHD_NO;
-    if (q->type) MHD_add_response_header(r, "Content-Type", q->type);
-    for (size_t i = 0; i < q->answer_headers.count; i++)
-        MHD_add_response_header(r, q->answer_headers.items[i].name, q->answer_headers.items[i].value);
-    if (q->server->closing) MHD_add_response_header(r, "Connection", "close");
-    const enum MHD_Result result = MHD_queue_response(x->mhd, (unsigned)q->status, r);
+    bool fine = put_header(r, "Content-Type", q->type);
+    for (size_t i = 0; i < q->answer_headers.count && fine; i++)
+        fine = put_header(r, q->answer_headers.items[i].name, q->answer_headers.items[i].value);
+    if (q->server->closing) fine = fine && put_header(r, "Connection", "close");
+    const enum MHD_Result result = fine ? MHD_queue_response(x->mhd, (unsigned)q->status, r) : MHD_NO;
     MHD_destroy_response(r);
     return result;
 }
@@ -312,7 +252,7 @@ static void hand_over(exchange *x)
     pthread_mutex_lock(&s->lock);
     s->in_flight++;
     pthread_mutex_unlock(&s->lock);
-    enter_phase(h, x->connection, PHASE_ANSWER);
+    dgm_connections_enter(&h->connections, x->connection, DGM_PHASE_ANSWER);
     if (x->connection) {
         struct epoll_event e = {.events = EPOLLRDHUP | EPOLLHUP | EPOLLERR, .data.ptr = x};
         epoll_ctl(h->epoll, EPOLL_CTL_ADD, x->connection->fd, &e);
@@ -331,7 +271,7 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const ch
     if (!x->begun) {
         const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
         x->connection = info ? info->socket_context : NULL;
-        enter_phase(x->http, x->connection, PHASE_BODY);
+        dgm_connections_enter(&x->http->connections, x->connection, DGM_PHASE_BODY);
         begin(x, method);
         return q->status ? send_answer(x) : MHD_YES;
     }
@@ -347,6 +287,41 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const ch
     return MHD_YES;
 }
 
+// Nobody will look at the request again.
+static void end_request(void *arg)
+{
+    dgm_request *q = arg;
+    dgm_server *s = q->server;
+    dgm_server_answered(q);
+    dgm_request_free(q);
+    pthread_mutex_lock(&s->lock);
+    s->in_flight--;
+    pthread_cond_broadcast(&s->idle);
+    pthread_mutex_unlock(&s->lock);
+}
+
+// A stream whose client is gone has ended: the request goes, when whoever ended it has let go of it.
+static void on_orphan(dgm_request *q)
+{
+    if (q->ended) dgm_handlers_post(q->server->handlers, &q->work, end_request, q);
+}
+
+// While it streams, a connection may end before its task does, which still writes to the request. True: it is left to
+// the task, which is told to give up.
+static bool leave_to_task(dgm_request *q)
+{
+    pthread_mutex_lock(&q->lock);
+    const bool runs = q->streams && !q->ended;
+    if (runs) {
+        atomic_store(&q->gone, true);
+        q->wake = on_orphan;
+        q->owner = NULL;
+        if (q->task) dgm_task_cancel(q->task);
+    }
+    pthread_mutex_unlock(&q->lock);
+    return runs;
+}
+
 static void on_completed(void *cls, struct MHD_Connection *mhd, void **context, enum MHD_RequestTerminationCode why)
 {
     dgm_http *h = cls;
@@ -356,22 +331,19 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **context, 
     *context = NULL;
     dgm_request *q = x->q;
     if (x->handed && x->connection) {
-        pthread_mutex_lock(&h->lock); // nobody looks at it any more
+        pthread_mutex_lock(&h->connections.lock); // nobody looks at it any more
         epoll_ctl(h->epoll, EPOLL_CTL_DEL, x->connection->fd, NULL);
-        pthread_mutex_unlock(&h->lock);
+        pthread_mutex_unlock(&h->connections.lock);
     }
-    if (q && x->begun) {
-        if (why != MHD_REQUEST_TERMINATED_COMPLETED_OK || q->status == 0) atomic_store(&q->gone, true);
-        dgm_server_answered(q);
+    dgm_connections_enter(&h->connections, x->connection, DGM_PHASE_HEADERS);
+    const bool gone = why != MHD_REQUEST_TERMINATED_COMPLETED_OK || (q && q->status == 0);
+    if (q && gone) atomic_store(&q->gone, true);
+    if (q && x->handed) {
+        if (!leave_to_task(q)) end_request(q);
+    } else {
+        if (q && x->begun) dgm_server_answered(q);
+        dgm_request_free(q);
     }
-    enter_phase(h, x->connection, PHASE_HEADERS);
-    if (x->handed) {
-        pthread_mutex_lock(&h->s->lock);
-        h->s->in_flight--;
-        pthread_cond_broadcast(&h->s->idle);
-        pthread_mutex_unlock(&h->s->lock);
-    }
-    dgm_request_free(q);
     dgm_free(x->uri);
     dgm_free(x);
 }
@@ -396,47 +368,22 @@ static void find_gone(dgm_http *h)
 void dgm_http_tick(dgm_http *h)
 {
     const dgm_server_options *o = &h->s->options;
-    const double now = dgm_now();
-    pthread_mutex_lock(&h->lock);
+    pthread_mutex_lock(&h->connections.lock);
     find_gone(h);
-    if (now - h->swept >= 1) {
-        h->swept = now;
-        for (connection *c = h->first; c; c = c->after) {
-            const double most = c->phase == PHASE_HEADERS ? o->header_seconds
-                                : c->phase == PHASE_BODY  ? o->body_seconds
-                                                          : 1e9;
-            if (now - c->since > most) kick(c);
-        }
-    }
-    pthread_mutex_unlock(&h->lock);
+    dgm_connections_sweep(&h->connections, o->header_seconds, o->body_seconds);
+    pthread_mutex_unlock(&h->connections.lock);
 }
 
 uint64_t dgm_http_connections(const dgm_http *http)
 {
     dgm_http *h = (dgm_http *)(uintptr_t)http;
-    pthread_mutex_lock(&h->lock);
-    const uint64_t count = h->count;
-    pthread_mutex_unlock(&h->lock);
+    pthread_mutex_lock(&h->connections.lock);
+    const uint64_t count = h->connections.count;
+    pthread_mutex_unlock(&h->connections.lock);
     return count;
 }
 
 // ---- opening and closing --------------------------------------------------------------------------
-
-// How many connections there may be: what was asked for, and what the system allows.
-static size_t most_connections(const dgm_server_options *o)
-{
-    enum { OTHERS = 128, USUAL = 16384 };
-    struct rlimit files;
-    const size_t wanted = o->connections > 0 ? (size_t)o->connections : USUAL;
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0) return wanted;
-    if (files.rlim_cur < wanted + OTHERS && files.rlim_cur < files.rlim_max) {
-        files.rlim_cur = files.rlim_max < wanted + OTHERS ? files.rlim_max : wanted + OTHERS;
-        setrlimit(RLIMIT_NOFILE, &files);
-        getrlimit(RLIMIT_NOFILE, &files);
-    }
-    const size_t room = files.rlim_cur > 2 * OTHERS ? (size_t)files.rlim_cur - OTHERS : OTHERS;
-    return wanted < room ? wanted : room;
-}
 
 // Paths and values are decoded by us, once and in one place.
 static size_t keep_escapes(void *cls, struct MHD_Connection *mhd, char *text)
@@ -447,10 +394,26 @@ static size_t keep_escapes(void *cls, struct MHD_Connection *mhd, char *text)
 
 static void on_log(void *cls, const char *fmt, va_list args)
 {
+    dgm_http *h = cls;
     char text[512];
     vsnprintf(text, sizeof text, fmt, args);
     text[strcspn(text, "\n")] = 0;
-    dgm_server_note(cls, "%s", text);
+    if (strncmp(text, "Failed to send ", 15) == 0) return; // clients may go when they like
+    if (atomic_load(&h->started))
+        dgm_server_note(h->s, "%s", text);
+    else if (!h->trouble[0])
+        snprintf(h->trouble, sizeof h->trouble, "%.255s", text);
+}
+
+// Why it did not start, in one line.
+static dgm_status refuse_start(const dgm_http *h, dgm_error *err)
+{
+    const dgm_server_options *o = &h->s->options;
+    const char *why = strstr(h->trouble, ": "); // behind the name of the function
+    const char *text = h->trouble[0] ? h->trouble : "out of memory";
+    if (!o->certificate) return dgm_fail(err, DGM_ERR_IO, "cannot start the HTTP server: %s", text);
+    return dgm_fail(err, DGM_ERR_IO, "cannot use certificate '%.200s' with private key '%.200s': %s", o->certificate,
+                    o->private_key, why ? why + 2 : text);
 }
 
 static dgm_status read_pem(const char *path, char **out, dgm_error *err)
@@ -462,62 +425,50 @@ static dgm_status read_pem(const char *path, char **out, dgm_error *err)
     return *out ? DGM_OK : dgm_no_memory(err);
 }
 
-static dgm_status start_daemon(dgm_http *h, int fd, dgm_error *err)
+dgm_status dgm_http_start(dgm_http *h, dgm_error *err)
 {
     const dgm_server_options *o = &h->s->options;
-    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
     struct MHD_OptionItem tls[] = {
         {MHD_OPTION_HTTPS_MEM_CERT, 0, NULL}, {MHD_OPTION_HTTPS_MEM_KEY, 0, NULL}, {MHD_OPTION_END, 0, NULL}};
     struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
     if (o->certificate) {
-        DGM_TRY(read_pem(o->certificate, &h->certificate, err));
-        DGM_TRY(read_pem(o->private_key, &h->key, err));
         tls[0].ptr_value = h->certificate;
         tls[1].ptr_value = h->key;
         flags |= MHD_USE_TLS;
     }
     h->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, on_access, h, MHD_OPTION_EXTERNAL_LOGGER, on_log, h->s, MHD_OPTION_LISTEN_SOCKET, fd,
+        flags, 0, NULL, NULL, on_access, h, MHD_OPTION_EXTERNAL_LOGGER, on_log, h, MHD_OPTION_LISTEN_SOCKET, h->fd,
         MHD_OPTION_URI_LOG_CALLBACK, on_uri, h, MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)(h->most + 64), MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)(h->connections.most + 64), MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)POOL_BYTES,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)o->header_seconds + 1, MHD_OPTION_STRICT_FOR_CLIENT, 1,
         MHD_OPTION_ARRAY, o->certificate ? tls : none, MHD_OPTION_END);
-    DGM_FAIL_IF(!h->daemon, err, DGM_ERR_IO, "cannot start the HTTP server%s",
-                o->certificate ? ": are certificate and private key PEM files that belong together?" : "");
-    return DGM_OK;
-}
-
-static void name_url(dgm_server *s, int port)
-{
-    const dgm_server_options *o = &s->options;
-    const char *scheme = o->certificate ? "https" : "http";
-    const char *prefix = o->url_prefix ? o->url_prefix : "";
-    if (o->socket)
-        snprintf(s->url, sizeof s->url, "unix:%s", o->socket);
-    else if (strchr(o->host, ':'))
-        snprintf(s->url, sizeof s->url, "%s://[%s]:%d%s", scheme, o->host, port, prefix);
-    else
-        snprintf(s->url, sizeof s->url, "%s://%s:%d%s", scheme, o->host, port, prefix);
+    atomic_store(&h->started, true);
+    if (h->daemon) h->fd = -1; // its own from now on
+    return h->daemon ? dgm_http_loop_start(h->daemon, &h->loop, err) : refuse_start(h, err);
 }
 
 dgm_status dgm_http_open(dgm_server *s, dgm_http **out, dgm_error *err)
 {
-    int fd = -1, port = 0;
+    const dgm_server_options *o = &s->options;
+    int port = 0;
     dgm_http *h = dgm_calloc(1, sizeof *h);
     if (!h) return dgm_no_memory(err);
     h->s = s;
-    h->most = most_connections(&s->options);
+    h->fd = -1;
     h->epoll = epoll_create1(EPOLL_CLOEXEC);
-    pthread_mutex_init(&h->lock, NULL);
-    dgm_status st = h->epoll < 0 ? dgm_no_memory(err) : dgm_listen_open(&s->options, &fd, &port, err);
-    if (st == DGM_OK) st = start_daemon(h, fd, err);
+    dgm_status st = dgm_connections_open(&h->connections, dgm_listen_most(o), err);
+    if (st == DGM_OK && h->epoll < 0) st = dgm_no_memory(err);
+    if (st == DGM_OK) st = dgm_listen_open(o, &h->fd, &port, err);
+    if (st == DGM_OK && o->certificate) st = read_pem(o->certificate, &h->certificate, err);
+    if (st == DGM_OK && o->certificate) st = read_pem(o->private_key, &h->key, err);
     if (st != DGM_OK) {
-        if (fd >= 0) close(fd);
         dgm_http_close(&h);
         return st;
     }
-    name_url(s, port);
+    dgm_listen_url(s, port);
     *out = h;
     return DGM_OK;
 }
@@ -537,15 +488,15 @@ static void give_up_all(dgm_http *h)
     s->closing = true;
     while (s->in_flight) {
         pthread_mutex_unlock(&s->lock);
-        pthread_mutex_lock(&h->lock);
-        for (connection *c = h->first; c; c = c->after)
-            if (c->phase == PHASE_ANSWER) kick(c);
+        pthread_mutex_lock(&h->connections.lock);
+        dgm_connections_give_up(&h->connections);
         find_gone(h);
-        pthread_mutex_unlock(&h->lock);
+        pthread_mutex_unlock(&h->connections.lock);
         usleep(5000);
         pthread_mutex_lock(&s->lock);
     }
     pthread_mutex_unlock(&s->lock);
+    while (atomic_load(&h->answering)) usleep(100);
 }
 
 void dgm_http_close(dgm_http **at)
@@ -553,13 +504,14 @@ void dgm_http_close(dgm_http **at)
     dgm_http *h = *at;
     if (!h) return;
     *at = NULL;
-    if (h->daemon) {
-        give_up_all(h);
-        MHD_stop_daemon(h->daemon);
-    }
+    if (h->loop) give_up_all(h);
+    dgm_http_loop_stop(&h->loop);
+    if (h->daemon) MHD_stop_daemon(h->daemon);
+    if (h->fd >= 0 && h->s->options.socket) unlink(h->s->options.socket);
+    if (h->fd >= 0) close(h->fd);
     if (h->epoll >= 0) close(h->epoll);
     dgm_free(h->certificate);
     dgm_free(h->key);
-    pthread_mutex_destroy(&h->lock);
+    dgm_connections_close(&h->connections);
     dgm_free(h);
 }

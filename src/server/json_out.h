@@ -14,7 +14,7 @@
 
 #include "server/request.h"
 
-enum { DGM_OUT_DEPTH = 16 };
+enum { DGM_OUT_DEPTH = 32 };
 
 typedef struct dgm_json_out {
     dgm_writer w;

@@ -211,8 +211,11 @@ static dgm_status submit(dgm_lane *lane, dgm_task_job *job, dgm_error *err)
     dgm_input *inputs = dgm_calloc(job->count, sizeof *inputs);
     if (!inputs) return dgm_no_memory(err);
     fill_inputs(job, inputs, several ? &direction : NULL);
-    const dgm_watch watch = {
-        .size = sizeof watch, .user = job, .line = on_line, .partial = task->spec.partial ? on_partial : NULL};
+    const dgm_watch watch = {.size = sizeof watch,
+                             .user = job,
+                             .line = on_line,
+                             .partial = task->spec.partial ? on_partial : NULL,
+                             .settle = task->spec.settle};
     const dgm_status st = dgm_submit_watched(lane->t, inputs, job->count, &watch, &job->job, err);
     dgm_free(inputs);
     return st;

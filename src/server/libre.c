@@ -10,6 +10,7 @@
 #include "server/json_out.h"
 #include "server/libre_private.h"
 #include "server/papers.h"
+#include "server/usage.h"
 
 // ---- reading --------------------------------------------------------------------------------------
 
@@ -74,6 +75,13 @@ bool dgm_libre_language(dgm_request *q, const char *name, const char **out)
     return false;
 }
 
+// Without its fraction; one that no answer has so many alternatives as is a large one.
+static long whole_number(double n)
+{
+    const long most = 1000000;
+    return n < 0 ? 0 : n < (double)most ? (long)n : most;
+}
+
 // int() of Python, of JSON numbers and of texts.
 static bool read_alternatives(dgm_request *q, long *out)
 {
@@ -81,7 +89,7 @@ static bool read_alternatives(dgm_request *q, long *out)
     const char *text = v ? json_string_value(v) : q->json ? NULL : dgm_request_text(q, "alternatives", NULL, NULL);
     char *end = NULL;
     *out = 0;
-    if (v && json_is_number(v)) *out = (long)json_number_value(v);
+    if (v && json_is_number(v)) *out = whole_number(json_number_value(v));
     if (text) *out = strtol(text, &end, 10);
     if ((text && (end == text || *end)) || (v && !text && !json_is_number(v) && !json_is_null(v))) {
         dgm_answer_error(q, 400, "Invalid request: alternatives parameter is not a number");
@@ -100,8 +108,7 @@ static bool read_alternatives(dgm_request *q, long *out)
 static size_t characters(const dgm_task_text *texts, size_t count)
 {
     size_t n = 0;
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < texts[i].size; k++) n += ((unsigned char)texts[i].text[k] & 0xc0) != 0x80;
+    for (size_t i = 0; i < count; i++) n += dgm_task_text_characters(&texts[i]);
     return n;
 }
 
@@ -116,7 +123,7 @@ static bool check_size(dgm_request *q, const dgm_libre_wish *w)
         dgm_answer_error(q, 400, text, (long long)w->count, (long long)o->batch_limit);
         return false;
     }
-    if (most < 0 || (int64_t)q->characters <= most) return true;
+    if (most < 0 || (int64_t)q->characters <= most) return dgm_request_bill(q);
     dgm_answer_error(q, 400, text, (long long)q->characters, (long long)most);
     return false;
 }
@@ -245,27 +252,11 @@ dgm_libre_wish *dgm_libre_wish_new(dgm_request *q)
     return w;
 }
 
-// A text that failed fails the request, as there.
-bool dgm_libre_failed(dgm_request *q, const dgm_task_view *view)
-{
-    if (view->status != DGM_OK) {
-        dgm_answer_failure(q, view->status, &view->error);
-        return true;
-    }
-    for (size_t i = 0; i < view->count; i++)
-        if (view->results[i].status != DGM_OK) {
-            dgm_answer_error(q, view->results[i].status == DGM_ERR_CANCELLED ? 503 : 500, "%s",
-                             view->results[i].message);
-            return true;
-        }
-    return false;
-}
-
 static void translated(dgm_task *task, void *user)
 {
     dgm_libre_wish *w = user;
     const dgm_task_view *view = dgm_task_look(task);
-    if (!dgm_libre_failed(w->request, view)) answer_texts(w->request, w, view);
+    if (!dgm_answer_task_failure(w->request, view)) answer_texts(w->request, w, view);
     dgm_task_free(&task);
 }
 
@@ -326,7 +317,9 @@ void dgm_libre_translate(dgm_request *q)
         !dgm_libre_language(q, "target", &w->target) || !read_alternatives(q, &w->alternatives) ||
         !check_size(q, w) || !dgm_libre_pair(q, w))
         return;
-    const char *format = dgm_request_text(q, "format", NULL, NULL);
+    bool wrong = false;
+    const char *format = dgm_request_text(q, "format", NULL, &wrong);
+    if (wrong) format = "that";
     if (!format || !format[0]) format = "text";
     w->html = strcmp(format, "html") == 0;
     if (!w->html && strcmp(format, "text") != 0) {

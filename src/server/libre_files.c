@@ -6,15 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/random.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "server/json_out.h"
 #include "server/libre_private.h"
 #include "server/papers.h"
+#include "server/random_id.h"
 
-enum { KEEP_SECONDS = 1800, NAME_MAX_BYTES = 300, UUID = 36 };
+enum { KEEP_SECONDS = 1800, NAME_MAX_BYTES = 300, UUID = DGM_UUID };
 #define FILES_BYTES ((size_t)512 << 20) // of all files; the oldest go
 
 typedef struct kept_file {
@@ -74,23 +74,12 @@ void dgm_files_expire(struct dgm_files *f, double now)
 
 // ---- names ----------------------------------------------------------------------------------------
 
-static void make_uuid(char out[UUID + 1])
-{
-    unsigned char b[16] = {0};
-    if (getrandom(b, sizeof b, 0) != (ssize_t)sizeof b) memcpy(b, &(double){dgm_now()}, sizeof(double));
-    b[6] = (unsigned char)((b[6] & 15) | 64);
-    b[8] = (unsigned char)((b[8] & 63) | 128);
-    for (int i = 0, n = 0; i < 16; i++)
-        n += snprintf(out + n, (size_t)(UUID + 1 - n), "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
-                      b[i]);
-}
-
 // "<uuid>.report_de.docx" of "report.docx"; characters that mean something to shells or headers become "_".
 static void make_name(char *out, const char *file, const char *language, const char *format)
 {
     char uuid[UUID + 1], stem[160], ending[24];
     const char *dot = strrchr(file, '.');
-    make_uuid(uuid);
+    dgm_random_uuid(uuid);
     snprintf(stem, sizeof stem, "%.*s", (int)(dot && dot > file ? dot - file : (ptrdiff_t)strlen(file)), file);
     snprintf(ending, sizeof ending, "%s", dot && dot > file ? dot : ".txt");
     if (strcmp(format, "pdf") == 0) snprintf(ending, sizeof ending, ".html"); // what a PDF becomes
@@ -131,34 +120,63 @@ static void put_url(dgm_request *q, const char *name)
     dgm_answer_json(q, 200, &j);
 }
 
-static void written(void *user, dgm_status st, const dgm_error *err, dgm_writer *outputs, size_t count)
+const char *dgm_files_keep(dgm_request *q, const char *file, const char *language, const char *format, dgm_writer *data)
 {
-    file_wish *w = user;
-    dgm_request *q = w->request;
     struct dgm_files *files = q->server->files;
-    (void)count;
-    if (st != DGM_OK) {
-        dgm_answer_failure(q, st, err);
-        return;
-    }
     kept_file *one = dgm_calloc(1, sizeof *one);
-    if (!one) {
-        dgm_writer_free(&outputs[0]);
-        dgm_answer_error(q, 500, "out of memory");
-        return;
+    char *name = dgm_request_memory(q, NAME_MAX_BYTES);
+    if (!one || !name) {
+        dgm_free(one);
+        dgm_writer_free(data);
+        return NULL;
     }
-    make_name(one->name, w->file, w->libre->to->code, w->format ? w->format : "");
-    one->data = outputs[0];
+    make_name(one->name, file, language, format ? format : "");
+    memcpy(name, one->name, NAME_MAX_BYTES);
+    one->data = *data;
+    *data = (dgm_writer){0};
     one->since = dgm_now();
-    char name[NAME_MAX_BYTES];
-    memcpy(name, one->name, sizeof name);
     pthread_mutex_lock(&files->lock);
     one->next = files->first;
     files->first = one;
     files->bytes += one->data.size;
     drop(files, one->since - KEEP_SECONDS);
     pthread_mutex_unlock(&files->lock);
-    put_url(q, name);
+    return name;
+}
+
+void dgm_files_attach(dgm_request *q, const char *name)
+{
+    char header[NAME_MAX_BYTES + 40];
+    snprintf(header, sizeof header, "attachment; filename=\"%s\"", dgm_files_plain(name));
+    dgm_answer_header(q, "Content-Disposition", header);
+}
+
+const char *dgm_files_plain(const char *name)
+{
+    return strlen(name) > UUID ? name + UUID + 1 : name;
+}
+
+const char *dgm_files_name(dgm_request *q, const char *file, const char *language, const char *format)
+{
+    char *name = dgm_request_memory(q, NAME_MAX_BYTES);
+    if (name) make_name(name, file, language, format ? format : "");
+    return name;
+}
+
+static void written(void *user, dgm_status st, const dgm_error *err, dgm_writer *outputs, size_t count)
+{
+    file_wish *w = user;
+    dgm_request *q = w->request;
+    (void)count;
+    if (st != DGM_OK) {
+        dgm_answer_failure(q, st, err);
+        return;
+    }
+    const char *name = dgm_files_keep(q, w->file, w->libre->to->code, w->format, &outputs[0]);
+    if (name)
+        put_url(q, name);
+    else
+        dgm_answer_error(q, 500, "out of memory");
 }
 
 // Is it one of the kinds that can be read, by the ending of its name?
@@ -222,10 +240,9 @@ static bool find_pair(dgm_request *q, dgm_libre_wish *w, const dgm_papers_spec *
     const dgm_task_text text = {.text = (const char *)sample.data, .size = sample.size};
     w->texts = &text;
     w->count = 1;
-    bool fine = st == DGM_OK;
-    if (!fine) dgm_answer_failure(q, st, &err);
-    fine = fine && dgm_libre_pair(q, w) && dgm_libre_offered(q, w);
-    w->texts = NULL;
+    const bool fine = st == DGM_OK && dgm_libre_pair(q, w) && dgm_libre_offered(q, w);
+    if (fine) w->texts = NULL; // otherwise it was answered, or is about to be: w goes with the request
+    if (st != DGM_OK) dgm_answer_failure(q, st, &err);
     dgm_writer_free(&sample);
     return fine;
 }
@@ -238,7 +255,8 @@ void dgm_libre_translate_file(dgm_request *q)
         return;
     }
     dgm_libre_wish *w = dgm_libre_wish_new(q);
-    file_wish *f = w ? dgm_request_memory(q, sizeof *f) : NULL;
+    if (!w) return;
+    file_wish *f = dgm_request_memory(q, sizeof *f);
     if (!f) {
         dgm_answer_error(q, 500, "out of memory");
         return;
@@ -250,6 +268,7 @@ void dgm_libre_translate_file(dgm_request *q)
                             .count = 1,
                             .name = file->file,
                             .columns = dgm_request_text(q, "columns", NULL, NULL),
+                            .bill = true,
                             .done = written,
                             .user = f};
     if (!find_pair(q, w, &spec)) return;
@@ -286,8 +305,6 @@ void dgm_libre_download_file(dgm_request *q)
         dgm_answer_error(q, 404, "There is no such file, or it was kept long enough.");
         return;
     }
-    char header[NAME_MAX_BYTES + 40];
-    snprintf(header, sizeof header, "attachment; filename=\"%s\"", q->rest + UUID + 1);
-    dgm_answer_header(q, "Content-Disposition", header);
+    dgm_files_attach(q, q->rest);
     dgm_answer_writer(q, 200, "application/octet-stream", &copy);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // LibreTranslate's API: languages, settings of a page, suggestions, health.
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -70,12 +69,9 @@ void dgm_libre_settings(dgm_request *q)
 }
 
 // One JSON object a line, in one write.
-static bool keep(const char *path, dgm_json_out *j)
+static bool keep(int fd, dgm_json_out *j)
 {
-    const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
-    const bool fine = fd >= 0 && !j->w.failed && write(fd, j->w.data, j->w.size) == (ssize_t)j->w.size;
-    if (fd >= 0) close(fd);
-    return fine;
+    return !j->w.failed && write(fd, j->w.data, j->w.size) == (ssize_t)j->w.size;
 }
 
 void dgm_libre_suggest(dgm_request *q)
@@ -100,7 +96,7 @@ void dgm_libre_suggest(dgm_request *q)
     }
     dgm_out_end(&j);
     dgm_write_u8(&j.w, '\n');
-    if (keep(q->server->options.suggestions_file, &j))
+    if (keep(q->server->suggestions, &j))
         dgm_answer(q, 200, "application/json", done, sizeof done - 1);
     else
         dgm_answer_error(q, 500, "the suggestion could not be kept");

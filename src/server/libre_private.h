@@ -27,7 +27,6 @@ dgm_libre_wish *dgm_libre_wish_new(dgm_request *q);
 bool dgm_libre_pair(dgm_request *q, dgm_libre_wish *w);
 bool dgm_libre_offered(dgm_request *q, const dgm_libre_wish *w);
 bool dgm_libre_language(dgm_request *q, const char *name, const char **out);
-bool dgm_libre_failed(dgm_request *q, const dgm_task_view *view); // true: it was answered
 
 // libre_files.c: the endings of files that can be translated, ".txt" and so on, as elements of an array.
 void dgm_libre_endings(dgm_json_out *j);

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -108,4 +109,33 @@ dgm_status dgm_listen_open(const dgm_server_options *o, int *fd, int *port, dgm_
     }
     *port = port_of(*fd);
     return DGM_OK;
+}
+
+void dgm_listen_url(dgm_server *s, int port)
+{
+    const dgm_server_options *o = &s->options;
+    const char *scheme = o->certificate ? "https" : "http";
+    const char *prefix = o->url_prefix ? o->url_prefix : "";
+    if (o->socket)
+        snprintf(s->url, sizeof s->url, "unix:%s", o->socket);
+    else if (strchr(o->host, ':'))
+        snprintf(s->url, sizeof s->url, "%s://[%s]:%d%s", scheme, o->host, port, prefix);
+    else
+        snprintf(s->url, sizeof s->url, "%s://%s:%d%s", scheme, o->host, port, prefix);
+}
+
+// How many connections there may be: what was asked for, and what the system allows.
+size_t dgm_listen_most(const dgm_server_options *o)
+{
+    enum { OTHERS = 128, USUAL = 16384 };
+    struct rlimit files;
+    const size_t wanted = o->connections > 0 ? (size_t)o->connections : USUAL;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0) return wanted;
+    if (files.rlim_cur < wanted + OTHERS && files.rlim_cur < files.rlim_max) {
+        files.rlim_cur = files.rlim_max < wanted + OTHERS ? files.rlim_max : wanted + OTHERS;
+        setrlimit(RLIMIT_NOFILE, &files);
+        getrlimit(RLIMIT_NOFILE, &files);
+    }
+    const size_t room = files.rlim_cur > 2 * OTHERS ? (size_t)files.rlim_cur - OTHERS : OTHERS;
+    return wanted < room ? wanted : room;
 }

@@ -214,11 +214,32 @@ static int by_name(const wish *a, const wish *b)
     return order ? order : strcmp(a->value, b->value);
 }
 
-// The key of a lane: the settings by name, one a line.
+static dgm_status write_key(const wish *list, int count, char *key, size_t size, dgm_error *err)
+{
+    size_t used = 0;
+    key[0] = 0;
+    for (int i = 0; i < count; i++) {
+        used += (size_t)snprintf(key + used, size - used, "%s%s=%s", i ? "\n" : "", list[i].name, list[i].value);
+        DGM_FAIL_IF(used >= size, err, DGM_ERR_ARGUMENT, "settings: too many");
+    }
+    return DGM_OK;
+}
+
+// Writes the value as the table does; false: the server's own is the same, and nothing was wished for.
+static bool is_other(const dgm_settings *own, const dgm_settings *asked, wish *w)
+{
+    char usual[sizeof w->value], value[sizeof w->value];
+    if (dgm_settings_get(asked, w->name, value, sizeof value, NULL) != DGM_OK || strpbrk(value, "\n=")) return true;
+    snprintf(w->value, sizeof w->value, "%s", value);
+    return dgm_settings_get(own, w->name, usual, sizeof usual, NULL) != DGM_OK || strcmp(usual, value) != 0;
+}
+
+// The key of a lane: the settings by name, one a line, each in one way of writing it and only where it differs from
+// the server's, so that whoever asks for the same translations gets the same translator.
 static dgm_status make_key(const dgm_server *s, const dgm_task_spec *spec, char *key, size_t size, dgm_error *err)
 {
     wish list[WISHES_MAX + 4];
-    int count = 0;
+    int count = 0, kept = 0;
     DGM_TRY(needed_settings(s, spec, list, &count, err));
     for (int i = 1; i < count; i++) // few: by insertion
         for (int k = i; k > 0 && by_name(&list[k], &list[k - 1]) < 0; k--) {
@@ -226,19 +247,17 @@ static dgm_status make_key(const dgm_server *s, const dgm_task_spec *spec, char 
             list[k] = list[k - 1];
             list[k - 1] = other;
         }
-    size_t used = 0;
-    key[0] = 0;
-    for (int i = 0; i < count; i++) {
-        used += (size_t)snprintf(key + used, size - used, "%s%s=%s", i ? "\n" : "", list[i].name, list[i].value);
-        DGM_FAIL_IF(used >= size, err, DGM_ERR_ARGUMENT, "settings: too many");
-    }
-    char check[LANE_KEY_MAX];
-    memcpy(check, key, used + 1);
-    dgm_settings settings = s->settings;
-    return dgm_lane_settings(check, &settings, err);
+    DGM_TRY(write_key(list, count, key, size, err));
+    char words[LANE_KEY_MAX]; // that settings borrow
+    snprintf(words, sizeof words, "%s", key);
+    dgm_settings asked = s->settings;
+    DGM_TRY(dgm_lane_settings(words, &asked, err));
+    for (int i = 0; i < count; i++)
+        if (is_other(&s->settings, &asked, &list[i])) list[kept++] = list[i];
+    return write_key(list, kept, key, size, err);
 }
 
-dgm_status dgm_pool_take(dgm_server *s, const dgm_task_spec *spec, dgm_pool_way *way, dgm_error *err)
+static dgm_status take_way(dgm_server *s, const dgm_task_spec *spec, dgm_pool_way *way, dgm_error *err)
 {
     dgm_pool_models *p = s->models;
     char key[LANE_KEY_MAX];
@@ -259,6 +278,15 @@ dgm_status dgm_pool_take(dgm_server *s, const dgm_task_spec *spec, dgm_pool_way 
         way->second = NULL;
     }
     return st;
+}
+
+// Where there are too many lanes, those that nobody uses any more go at once.
+dgm_status dgm_pool_take(dgm_server *s, const dgm_task_spec *spec, dgm_pool_way *way, dgm_error *err)
+{
+    dgm_status st = take_way(s, spec, way, err);
+    if (st != DGM_ERR_CANCELLED) return st;
+    dgm_pool_sweep(s);
+    return take_way(s, spec, way, err);
 }
 
 // ---- replacement ----------------------------------------------------------------------------------
@@ -372,7 +400,7 @@ static dgm_status warm_up(dgm_server *s, dgm_error *err)
     dgm_lane *lane = NULL;
     pthread_mutex_lock(&p->lock);
     dgm_status st = p->count ? take_lane(s, p->items[0], "", &lane, err)
-                             : dgm_fail(err, DGM_ERR_IO, "there is no model to serve");
+                             : dgm_fail(err, DGM_ERR_IO, "there is no model to serve: name one, or a folder of them");
     pthread_mutex_unlock(&p->lock);
     if (st != DGM_OK) return st;
     if (wait_loaded(lane, err) == DGM_LANE_FAILED) st = DGM_ERR_FORMAT;
@@ -385,9 +413,23 @@ dgm_status dgm_pool_models_open(dgm_server *s, dgm_error *err)
     s->models = dgm_calloc(1, sizeof *s->models);
     if (!s->models) return dgm_no_memory(err);
     pthread_mutex_init(&s->models->lock, NULL);
-    DGM_TRY(dgm_pool_find_files(s, true, err));
+    return dgm_pool_find_files(s, true, err);
+}
+
+dgm_status dgm_pool_models_warm(dgm_server *s, dgm_error *err)
+{
     // A folder may be empty for now.
     return s->models->count == 0 && s->options.models_dir ? DGM_OK : warm_up(s, err);
+}
+
+size_t dgm_pool_files(const dgm_server *s)
+{
+    return s->models->count;
+}
+
+const char *dgm_pool_file(const dgm_server *s, size_t index)
+{
+    return s->models->items[index]->path;
 }
 
 void dgm_pool_models_close(dgm_server *s)

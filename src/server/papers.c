@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "server/server_private.h"
+#include "server/usage.h"
 
 // Says that a text is UTF-8.
 static const char mark[] = "\xef\xbb\xbf";
@@ -13,6 +14,7 @@ enum { MARK = sizeof mark - 1 };
 
 typedef struct papers {
     dgm_papers_done done;
+    void (*progress)(void *user, size_t lines, size_t all);
     void *user;
     size_t count;
     bool utf8;
@@ -40,7 +42,9 @@ static dgm_status put_lines(dgm_document *d, const dgm_task_result *results, siz
 {
     for (size_t i = 0; i < lines; i++) {
         const dgm_task_result *r = &results[i];
-        if (r->status == DGM_ERR_CANCELLED) return dgm_fail(err, r->status, "%s", r->message);
+        // A line that cannot be translated stays as it is; one for which there was no memory could be.
+        if (r->status == DGM_ERR_CANCELLED || r->status == DGM_ERR_MEMORY)
+            return dgm_fail(err, r->status, "%s", r->message);
         if (r->status != DGM_OK) continue;
         const dgm_result *one = linked && r->segment_count == 1 ? r->segments[0].result : NULL;
         const dgm_translation *t = one && one->count ? one->translations[0] : NULL;
@@ -92,6 +96,12 @@ static void translated(dgm_task *task, void *user)
     dgm_task_free(&task);
 }
 
+static void on_line(void *user, const dgm_task_told *told)
+{
+    papers *p = user;
+    if (told->whole) p->progress(p->user, told->done, told->segments);
+}
+
 static dgm_status open_one(dgm_document **d, const dgm_papers_spec *spec, size_t i, const dgm_document_options *o,
                            dgm_error *err)
 {
@@ -105,7 +115,7 @@ static dgm_status open_one(dgm_document **d, const dgm_papers_spec *spec, size_t
     return st;
 }
 
-static dgm_status open_all(papers *p, const dgm_papers_spec *spec, size_t *lines, dgm_error *err)
+static dgm_document_options options_of(const dgm_papers_spec *spec)
 {
     dgm_document_options o;
     dgm_document_options_default(&o);
@@ -113,6 +123,16 @@ static dgm_status open_all(papers *p, const dgm_papers_spec *spec, size_t *lines
     o.columns = spec->columns;
     o.source_language = spec->source;
     o.target_language = spec->target;
+    o.ignore_tags = spec->ignore_tags;
+    o.splitting_tags = spec->splitting_tags;
+    o.inline_tags = spec->inline_tags;
+    o.no_outline = spec->no_outline;
+    return o;
+}
+
+static dgm_status open_all(papers *p, const dgm_papers_spec *spec, size_t *lines, dgm_error *err)
+{
+    const dgm_document_options o = options_of(spec);
     p->documents = dgm_calloc(spec->count + 1, sizeof(dgm_document *));
     p->lines = dgm_calloc(spec->count + 1, sizeof *p->lines);
     if (!p->documents || !p->lines) return dgm_no_memory(err);
@@ -140,10 +160,7 @@ dgm_status dgm_papers_sample(const dgm_papers_spec *spec, dgm_writer *out, dgm_e
 {
     enum { ENOUGH = 4096 };
     dgm_document *d = NULL;
-    dgm_document_options o;
-    dgm_document_options_default(&o);
-    o.format = spec->format;
-    o.columns = spec->columns;
+    const dgm_document_options o = options_of(spec);
     DGM_TRY(dgm_document_open(&d, spec->texts[0].text, spec->texts[0].size, spec->name, &o, err));
     size_t size = 0;
     const char *line;
@@ -155,18 +172,36 @@ dgm_status dgm_papers_sample(const dgm_papers_spec *spec, dgm_writer *out, dgm_e
     return out->failed ? dgm_no_memory(err) : DGM_OK;
 }
 
+// Characters of all lines, from the quota of the key. *answered: it does not suffice, and the request was told. One
+// whose answer has begun is told by the caller.
+static dgm_status bill(dgm_request *q, const dgm_task_text *texts, size_t count, bool *answered, dgm_error *err)
+{
+    for (size_t i = 0; i < count; i++) q->characters += dgm_task_text_characters(&texts[i]);
+    if (q->streams) return dgm_request_charge(q, err);
+    *answered = !dgm_request_bill(q);
+    return DGM_OK;
+}
+
 dgm_status dgm_papers_start(dgm_request *q, const dgm_papers_spec *spec, const char **format, dgm_error *err)
 {
     papers *p = dgm_calloc(1, sizeof *p);
     if (!p) return dgm_no_memory(err);
     size_t lines = 0;
     p->done = spec->done;
+    p->progress = spec->progress;
     p->user = spec->user;
     p->utf8 = spec->utf8;
     dgm_status st = open_all(p, spec, &lines, err);
     if (st == DGM_OK && format) *format = dgm_document_describe(p->documents[0])->format;
     dgm_task_text *texts = st == DGM_OK ? collect(p, lines) : NULL;
     if (st == DGM_OK && !texts) st = dgm_no_memory(err);
+    bool answered = false;
+    if (st == DGM_OK && spec->bill) st = bill(q, texts, lines, &answered, err);
+    if (answered) {
+        dgm_free(texts);
+        free_papers(p);
+        return DGM_OK;
+    }
     if (st == DGM_OK && (lines == 0 || strcmp(spec->source, spec->target) == 0)) {
         dgm_free(texts);
         finish(p, NULL);
@@ -174,11 +209,18 @@ dgm_status dgm_papers_start(dgm_request *q, const dgm_papers_spec *spec, const c
     }
     const dgm_task_spec task = {.source = spec->source,
                                 .target = spec->target,
+                                .model = spec->model,
                                 .texts = texts,
                                 .count = lines,
                                 .whole = true,
                                 .alignment = true,
+                                .settings = spec->settings,
+                                .setting_count = spec->setting_count,
+                                .books = spec->books,
+                                .book_count = spec->book_count,
+                                .timeout_ms = spec->timeout_ms,
                                 .done = translated,
+                                .partial = spec->progress ? on_line : NULL,
                                 .user = p};
     if (st == DGM_OK) st = dgm_task_start(q->server, q, &task, err);
     dgm_free(texts);

@@ -15,6 +15,7 @@
 #include "server/json_out.h"
 #include "server/route.h"
 #include "server/task.h"
+#include "server/usage.h"
 
 struct dgm_request_block {
     struct dgm_request_block *next;
@@ -39,6 +40,7 @@ void dgm_request_free(dgm_request *q)
     pthread_mutex_lock(&q->lock); // whoever ended a stream has let go of it
     pthread_mutex_unlock(&q->lock);
     if (q->user && q->user_free) q->user_free(q->user);
+    dgm_request_settle(q);
     json_decref(q->json);
     dgm_free(q->body);
     dgm_writer_free(&q->out);
@@ -46,6 +48,8 @@ void dgm_request_free(dgm_request *q)
     dgm_free(q->query.items);
     dgm_free(q->form.items);
     dgm_free(q->answer_headers.items);
+    for (size_t i = 0; i < q->book_count; i++) dgm_termbook_drop(&q->books[i]);
+    dgm_free(q->books);
     for (struct dgm_request_block *b = q->blocks, *next; b; b = next) {
         next = b->next;
         dgm_free(b);
@@ -68,6 +72,16 @@ char *dgm_request_copy(dgm_request *q, const char *text, size_t size)
     char *copy = dgm_request_memory(q, size + 1);
     if (copy && size) memcpy(copy, text, size);
     return copy;
+}
+
+bool dgm_request_book(dgm_request *q, dgm_termbook *book)
+{
+    const bool room = dgm_grow(&q->books, &q->book_cap, q->book_count + 1, sizeof *q->books, NULL) == DGM_OK;
+    if (room)
+        q->books[q->book_count++] = book;
+    else
+        dgm_termbook_drop(&book);
+    return room;
 }
 
 bool dgm_field_add(dgm_request *q, dgm_field_list *list, const char *name, const char *value, size_t size)
@@ -303,6 +317,10 @@ void dgm_answer_error(dgm_request *q, int status, const char *fmt, ...)
     const dgm_api api = q->route ? q->route->api : (dgm_api)q->fallback;
     // What has no handler of its own in LibreTranslate is a page of Flask's.
     const bool flask = status == 404 || status == 405 || status == 401 || status == 413;
+    if (api == DGM_API_PAGE && q->route) {
+        dgm_page_refuse(q, status, text);
+        return;
+    }
     if (api == DGM_API_PAGE || (api == DGM_API_LIBRE && flask)) {
         answer_page(q, status, text);
         return;
@@ -365,7 +383,11 @@ void dgm_stream_end(dgm_request *q)
 void dgm_request_gone(dgm_request *q)
 {
     pthread_mutex_lock(&q->lock);
-    atomic_store(&q->gone, true);
-    if (q->task) dgm_task_cancel(q->task);
+    // Who closes as soon as the answer is there is not gone: whether all of it was sent is seen when it was.
+    const bool answered = q->status != 0 && (!q->streams || q->ended);
+    if (!answered) {
+        atomic_store(&q->gone, true);
+        if (q->task) dgm_task_cancel(q->task);
+    }
     pthread_mutex_unlock(&q->lock);
 }

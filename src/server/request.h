@@ -18,6 +18,7 @@
 #include "base/bytes.h"
 #include "dragoman/server.h"
 #include "server/handlers.h"
+#include "server/termbook.h"
 
 typedef struct dgm_request dgm_request;
 typedef struct dgm_route dgm_route;
@@ -83,8 +84,11 @@ struct dgm_request {
     dgm_handler_item work;            // its place in the list of the handler threads
     void *user;                    // a handler's own, between its parts
     void (*user_free)(void *user); // when the request ends; NULL: nothing
+    dgm_termbook **books;          // glossaries of the request, which hold for its tasks
+    size_t book_count, book_cap;
     // -- for logs --
     size_t characters, texts; // of what was translated
+    size_t billed;            // characters that count against the quota of its key (usage.h)
     const char *source, *target;
     char reason[160]; // of an error, "" otherwise
     struct dgm_request_block *blocks;
@@ -98,6 +102,9 @@ void dgm_request_free(dgm_request *q);
 void *dgm_request_memory(dgm_request *q, size_t size);
 char *dgm_request_copy(dgm_request *q, const char *text, size_t size);
 bool dgm_field_add(dgm_request *q, dgm_field_list *list, const char *name, const char *value, size_t size);
+
+// One more glossary, taken over; false: no memory, and it was dropped.
+bool dgm_request_book(dgm_request *q, dgm_termbook *book);
 
 // The first one of this name, in any case for headers; NULL: there is none. size may be NULL.
 const char *dgm_request_header(const dgm_request *q, const char *name);

@@ -7,12 +7,13 @@
 // Does the pattern mean the path? rest: what "*" stands for.
 static bool fits(const char *pattern, const char *path, const char **rest)
 {
-    const size_t n = strlen(pattern);
+    const size_t n = strcspn(pattern, "*");
     *rest = "";
-    if (n == 0 || pattern[n - 1] != '*') return strcmp(pattern, path) == 0;
-    if (strncmp(pattern, path, n - 1) != 0 || !path[n - 1]) return false;
-    *rest = path + n - 1;
-    return true;
+    if (!pattern[n]) return strcmp(pattern, path) == 0;
+    if (strncmp(pattern, path, n) != 0) return false;
+    *rest = path + n;
+    const size_t part = strcspn(*rest, "/");
+    return pattern[n + 1] == '*' ? **rest != 0 : part && strcmp(pattern + n + 1, *rest + part) == 0;
 }
 
 static void allow(char *allowed, size_t size, const char *method)
@@ -26,9 +27,9 @@ static void allow(char *allowed, size_t size, const char *method)
 // Whose errors a path that nobody knows gets.
 static dgm_api api_of(const char *path)
 {
-    if (strncmp(path, "/v1/", 4) == 0) return DGM_API_V1;
-    if (strncmp(path, "/v2/", 4) == 0 || strncmp(path, "/v3/", 4) == 0) return DGM_API_DEEPL;
-    return DGM_API_LIBRE;
+    const bool version = path[0] == '/' && path[1] == 'v' && path[2] && (path[3] == '/' || !path[3]);
+    if (version && path[2] == '1') return DGM_API_V1;
+    return version && (path[2] == '2' || path[2] == '3') ? DGM_API_DEEPL : DGM_API_LIBRE;
 }
 
 const dgm_route *dgm_route_find(const char *method, const char *path, const char **rest, char *allowed,

@@ -22,8 +22,10 @@ enum {
 };
 
 struct dgm_route {
-    const char *method;  // "GET", "POST", "DELETE"; GET stands for HEAD, too
-    const char *pattern; // "/translate"; "/download_file/*": one "*", at the end, for what is not empty
+    const char *method;  // "GET", "POST", "PUT", "PATCH", "DELETE"; GET stands for HEAD, too
+    // "/translate"; "/v2/document/*/result": one "*", for what is not empty and has no slash; "/download_file/**": at
+    // the end, for anything that is not empty
+    const char *pattern;
     dgm_api api;
     unsigned flags;
     void (*handle)(dgm_request *q);
@@ -33,7 +35,7 @@ struct dgm_route {
 // Row `index`, from 0; NULL behind the last.
 const dgm_route *dgm_route_at(size_t index);
 // The row for a method and a path. NULL: *allowed says which methods the path has ("GET, POST"), "" where there is no
-// such path; *api whose it is. rest: what stands for "*".
+// such path; *api whose it is. rest: what stands for "*", up to a slash, or for "**".
 const dgm_route *dgm_route_find(const char *method, const char *path, const char **rest, char *allowed,
                                 size_t allowed_size, dgm_api *api);
 
@@ -55,6 +57,29 @@ void dgm_v1_models(dgm_request *q);
 void dgm_v1_settings(dgm_request *q);
 void dgm_v1_stats(dgm_request *q);
 void dgm_v1_document(dgm_request *q);
+void dgm_v1_openapi(dgm_request *q);
 void dgm_metrics_answer(dgm_request *q);
+void dgm_page_get(dgm_request *q);
+void dgm_page_post(dgm_request *q);
+void dgm_page_status_get(dgm_request *q);
+void dgm_deepl_translate(dgm_request *q);
+void dgm_deepl_languages(dgm_request *q);
+void dgm_deepl_usage(dgm_request *q);
+void dgm_deepl_upload(dgm_request *q);
+void dgm_deepl_document_status(dgm_request *q);
+void dgm_deepl_document_result(dgm_request *q);
+void dgm_deepl_glossary_pairs(dgm_request *q);
+void dgm_deepl_glossary_list(dgm_request *q);
+void dgm_deepl_glossary_create(dgm_request *q);
+void dgm_deepl_glossary_get(dgm_request *q);
+void dgm_deepl_glossary_patch(dgm_request *q);
+void dgm_deepl_glossary_delete(dgm_request *q);
+void dgm_deepl_glossary_entries(dgm_request *q);
+void dgm_deepl_dictionary_entries(dgm_request *q);
+void dgm_deepl_dictionary_put(dgm_request *q);
+void dgm_deepl_dictionary_delete(dgm_request *q);
+
+// page.c: an error as the page shows it, with what was typed; of a request whose route is the page's.
+void dgm_page_refuse(dgm_request *q, int status, const char *text);
 
 #endif

@@ -11,7 +11,9 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "server/glossary_store.h"
 #include "server/server_private.h"
+#include "server/usage.h"
 
 void dgm_server_note(dgm_server *s, const char *fmt, ...)
 {
@@ -53,7 +55,7 @@ static const char *forwarded(dgm_request *q)
     return n && n < 64 ? dgm_request_copy(q, list, n) : NULL;
 }
 
-static bool is_allowed(const dgm_server *s, const dgm_route *route)
+bool dgm_server_offers(const dgm_server *s, const dgm_route *route)
 {
     if (route->flags & DGM_ROUTE_METRICS && !s->options.metrics) return false;
     return !(route->flags & DGM_ROUTE_WEB) || !s->options.disable_web_ui;
@@ -69,13 +71,17 @@ bool dgm_server_admit(dgm_request *q)
     q->client = q->address;
     put_cors(q);
     q->route = dgm_route_find(q->method, q->path, &q->rest, allowed, sizeof allowed, &api);
-    if (q->route && !is_allowed(s, q->route)) {
+    if (q->route && !dgm_server_offers(s, q->route)) {
         q->route = NULL;
         allowed[0] = 0;
     }
     if (q->route) {
         q->route_mark = q->route->pattern;
-        return true;
+        if (q->rest[0] && !strstr(q->route->pattern, "**"))
+            q->rest = dgm_request_copy(q, q->rest, strcspn(q->rest, "/"));
+        if (q->rest) return true;
+        dgm_answer_error(q, 500, "out of memory");
+        return false;
     }
     q->fallback = (int)api;
     if (allowed[0]) dgm_answer_header(q, "Allow", allowed);
@@ -196,7 +202,7 @@ static void reload(dgm_server *s)
     dgm_error err;
     bool changed = false;
     dgm_pool_look(s, true);
-    if (s->log) dgm_access_log_reopen(s->log);
+    if (s->log && s->options.sandbox == DGM_SANDBOX_OFF) dgm_access_log_reopen(s->log);
     if (!s->keys) return;
     if (dgm_keys_reload(s->keys, &changed, &err) != DGM_OK)
         dgm_server_note(s, "the keys stay as they were: %s", err.text);
@@ -235,10 +241,19 @@ static void *clock_main(void *arg)
         expired = now;
         dgm_rates_expire(s->rates, now);
         dgm_files_expire(s->files, now);
+        dgm_deepl_documents_expire(s->documents, now);
     }
 }
 
 // ---- life -----------------------------------------------------------------------------------------
+
+static dgm_status open_suggestions(dgm_server *s, dgm_error *err)
+{
+    const char *path = s->options.suggestions_file;
+    s->suggestions = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+    DGM_FAIL_IF(s->suggestions < 0, err, DGM_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
+    return DGM_OK;
+}
 
 static dgm_status open_parts(dgm_server *s, dgm_error *err)
 {
@@ -246,15 +261,23 @@ static dgm_status open_parts(dgm_server *s, dgm_error *err)
                 strerror(errno));
     DGM_TRY(dgm_meters_open(&s->meters, err));
     DGM_TRY(dgm_rates_open(&s->rates, err));
+    DGM_TRY(dgm_usage_open(&s->usage, err));
+    DGM_TRY(dgm_glossaries_open(&s->glossaries, err));
+    DGM_TRY(dgm_deepl_documents_open(&s->documents, err));
     DGM_TRY(dgm_files_open(&s->files, err));
     if (s->options.api_keys) DGM_TRY(dgm_keys_open(&s->keys, s->options.api_keys, err));
     if (s->options.log) DGM_TRY(dgm_access_log_open(&s->log, s->options.log, s->options.log_texts != 0, err));
-    DGM_TRY(dgm_handlers_open(&s->handlers, s->options.handlers, err));
+    if (s->options.suggestions) DGM_TRY(open_suggestions(s, err));
     DGM_TRY(dgm_pool_models_open(s, err));
     if (s->options.port >= 0 || s->options.socket || s->options.listen_fd >= 0)
         DGM_TRY(dgm_http_open(s, &s->http, err));
+    // Everything that is written to is open. Threads inherit what this one may do.
+    DGM_TRY(dgm_server_confine_files(s, err));
+    DGM_TRY(dgm_handlers_open(&s->handlers, s->options.handlers, err));
+    DGM_TRY(dgm_pool_models_warm(s, err));
+    if (s->http) DGM_TRY(dgm_http_start(s->http, err));
     s->clock_runs = pthread_create(&s->clock, NULL, clock_main, s) == 0;
-    return s->clock_runs ? DGM_OK : dgm_no_memory(err);
+    return s->clock_runs ? dgm_server_confine_calls(s, err) : dgm_no_memory(err);
 }
 
 dgm_status dgm_server_open(dgm_server **out, const dgm_server_options *options, dgm_error *err)
@@ -263,7 +286,7 @@ dgm_status dgm_server_open(dgm_server **out, const dgm_server_options *options, 
     *out = NULL;
     dgm_server *s = dgm_calloc(1, sizeof *s);
     if (!s) return dgm_no_memory(err);
-    s->pipe[0] = s->pipe[1] = -1;
+    s->pipe[0] = s->pipe[1] = s->suggestions = -1;
     s->begin = dgm_now();
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->idle, NULL);
@@ -324,15 +347,20 @@ void dgm_server_close(dgm_server **at)
         pthread_join(s->clock, NULL);
     }
     dgm_http_close(&s->http); // gives up what is in flight and waits for it
+    dgm_deepl_documents_stop(s->documents); // the same for documents, which nobody's connection waits for
     dgm_handlers_close(&s->handlers);
     dgm_pool_models_close(s);
     dgm_files_close(&s->files);
+    dgm_deepl_documents_close(&s->documents);
+    dgm_glossaries_close(&s->glossaries);
     dgm_keys_close(&s->keys);
     dgm_access_log_close(&s->log);
+    dgm_usage_close(&s->usage);
     dgm_rates_close(&s->rates);
     dgm_meters_close(&s->meters);
     for (int i = 0; i < 2; i++)
         if (s->pipe[i] >= 0) close(s->pipe[i]);
+    if (s->suggestions >= 0) close(s->suggestions);
     for (size_t i = 0; i < s->string_count; i++) dgm_free(s->strings[i]);
     dgm_free(s->strings);
     pthread_cond_destroy(&s->idle);

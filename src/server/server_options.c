@@ -105,6 +105,7 @@ static dgm_status check(const dgm_server_options *o, dgm_error *err)
         {"request-seconds", o->request_seconds, 0, 86400},
         {"reload-seconds", o->reload_seconds, 0, 86400},
         {"memory", o->memory, 0, INT64_MAX},
+        {"sandbox", o->sandbox, DGM_SANDBOX_OFF, DGM_SANDBOX_AUTO},
     };
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
         DGM_FAIL_IF(ranges[i].value < ranges[i].min || ranges[i].value > ranges[i].max, err, DGM_ERR_ARGUMENT,

@@ -33,10 +33,14 @@ struct dgm_server {
     dgm_handlers *handlers;
     dgm_keys *keys; // NULL: none
     dgm_rates *rates;
+    struct dgm_usage *usage; // characters by key
     dgm_meters *meters;
     dgm_access_log *log;     // NULL: none
     struct dgm_files *files; // translated ones that wait to be fetched (libre_files.c)
+    struct dgm_glossaries *glossaries;
+    struct dgm_deepl_documents *documents; // of DeepL's API
     dgm_http *http;          // NULL: it does not listen
+    int suggestions;         // the file of /suggest, -1: none
     char url[256];
     double begin;
     // Signals: counted by handlers, looked at by the clock thread.
@@ -59,13 +63,19 @@ void dgm_server_dispatch(dgm_request *q);
 // An answer was sent, or nobody wants it: numbers, log.
 void dgm_server_answered(dgm_request *q);
 void dgm_server_note(dgm_server *s, const char *fmt, ...) DGM_PRINTF(2, 3);
+bool dgm_server_offers(const dgm_server *s, const dgm_route *route); // by its options
 int64_t dgm_server_body_limit(const dgm_server *s, const dgm_route *route);
 
 // server_options.c: checked copies of everything.
 dgm_status dgm_server_take_options(dgm_server *s, const dgm_server_options *given, dgm_error *err);
 
-// http.c
+// sandbox.c, by the options: before any thread is started, and when all of them are.
+dgm_status dgm_server_confine_files(dgm_server *s, dgm_error *err);
+dgm_status dgm_server_confine_calls(dgm_server *s, dgm_error *err);
+
+// http.c: a socket that listens, and certificates; answers after dgm_http_start.
 dgm_status dgm_http_open(dgm_server *s, dgm_http **http, dgm_error *err);
+dgm_status dgm_http_start(dgm_http *http, dgm_error *err);
 void dgm_http_quiesce(dgm_http *http); // no new connections
 void dgm_http_tick(dgm_http *http);    // clocks of connections; now and then
 void dgm_http_close(dgm_http **http);  // accepts NULL inside
@@ -73,11 +83,27 @@ uint64_t dgm_http_connections(const dgm_http *http);
 
 // listen.c: a socket that listens, by the options; *port: where.
 dgm_status dgm_listen_open(const dgm_server_options *o, int *fd, int *port, dgm_error *err);
+size_t dgm_listen_most(const dgm_server_options *o); // connections
+void dgm_listen_url(dgm_server *s, int port); // what clients call it, into s->url
 
 // libre_files.c
 dgm_status dgm_files_open(struct dgm_files **files, dgm_error *err);
 void dgm_files_close(struct dgm_files **files);
 void dgm_files_expire(struct dgm_files *files, double now);
+// Keeps a translated file, whose bytes are taken over, to be fetched at /download_file/NAME; NULL: no memory. format:
+// of the document, or NULL.
+const char *dgm_files_keep(dgm_request *q, const char *file, const char *language, const char *format,
+                           dgm_writer *data);
+// Such a name without keeping anything; the part of it that a client sees; and the header that says it.
+const char *dgm_files_name(dgm_request *q, const char *file, const char *language, const char *format);
+const char *dgm_files_plain(const char *name);
+void dgm_files_attach(dgm_request *q, const char *name);
+
+// deepl_documents.c
+dgm_status dgm_deepl_documents_open(struct dgm_deepl_documents **documents, dgm_error *err);
+void dgm_deepl_documents_stop(struct dgm_deepl_documents *documents); // gives up those in work; accepts NULL
+void dgm_deepl_documents_close(struct dgm_deepl_documents **documents);
+void dgm_deepl_documents_expire(struct dgm_deepl_documents *documents, double now);
 
 // ---- models and lanes -----------------------------------------------------------------------------
 
@@ -126,6 +152,10 @@ struct dgm_lane {
 // model_pool.c
 dgm_status dgm_pool_read(dgm_pool_model *m, dgm_error *err); // its bytes, into m->data; m->lock held
 dgm_status dgm_pool_models_open(dgm_server *s, dgm_error *err);
+dgm_status dgm_pool_models_warm(dgm_server *s, dgm_error *err); // loads the first one
+// Paths of the models that were found when it was opened.
+size_t dgm_pool_files(const dgm_server *s);
+const char *dgm_pool_file(const dgm_server *s, size_t index);
 void dgm_pool_models_close(dgm_server *s);
 // Which files there are and whether they changed; forced: what changed is read at once.
 void dgm_pool_look(dgm_server *s, bool forced);
@@ -185,6 +215,7 @@ struct dgm_task {
     dgm_task_spec spec;   // pointers in it are the task's own
     dgm_task_view view;
     dgm_task_result *results;
+    dgm_termbook **books; // those of the spec, held
     dgm_pool_way way;
     dgm_task_leg legs[2];
     int leg;
@@ -199,7 +230,8 @@ struct dgm_task {
     bool cancelled, posted;
     dgm_status failure; // of a submission
     dgm_error error;
-    pthread_mutex_t telling;
+    pthread_mutex_t telling; // of `told`, whole segments
+    size_t told;
     dgm_handler_item work;
     struct dgm_task_block *blocks;
 };

@@ -49,16 +49,14 @@ static dgm_status copy_texts(dgm_task *task, const dgm_task_spec *spec, dgm_erro
     return DGM_OK;
 }
 
-static dgm_status copy_terms(dgm_task *task, const dgm_task_spec *spec, dgm_error *err)
+static dgm_status hold_books(dgm_task *task, const dgm_task_spec *spec, dgm_error *err)
 {
-    dgm_task_term *terms = dgm_task_memory(task, (spec->term_count + 1) * sizeof *terms);
-    if (!terms) return dgm_no_memory(err);
-    for (size_t i = 0; i < spec->term_count; i++) {
-        terms[i].source = copy_text(task, spec->terms[i].source, strlen(spec->terms[i].source));
-        terms[i].target = copy_text(task, spec->terms[i].target, strlen(spec->terms[i].target));
-        if (!terms[i].source || !terms[i].target) return dgm_no_memory(err);
-    }
-    task->spec.terms = terms;
+    dgm_termbook **books = dgm_task_memory(task, (spec->book_count + 1) * sizeof *books);
+    task->spec.book_count = 0;
+    if (!books) return dgm_no_memory(err);
+    for (size_t i = 0; i < spec->book_count; i++) books[i] = dgm_termbook_hold(spec->books[i]);
+    task->spec.books = task->books = books;
+    task->spec.book_count = spec->book_count;
     return DGM_OK;
 }
 
@@ -73,7 +71,7 @@ static dgm_status fill(dgm_task *task, const dgm_task_spec *spec, dgm_error *err
     task->results = dgm_task_memory(task, (spec->count + 1) * sizeof *task->results);
     if (!task->client || !task->results) return dgm_no_memory(err);
     DGM_TRY(copy_texts(task, spec, err));
-    DGM_TRY(copy_terms(task, spec, err));
+    DGM_TRY(hold_books(task, spec, err));
     DGM_TRY(dgm_pool_take(task->server, spec, &task->way, err));
     // Lists that only this call has.
     task->spec.settings = NULL;
@@ -121,10 +119,24 @@ void dgm_task_tell(dgm_task *task, size_t segment, const char *text, size_t size
     if (!task->spec.partial || (task->way.second && task->leg == 0)) return;
     const dgm_task_leg *leg = &task->legs[task->leg];
     const dgm_segment *s = &leg->segments[segment];
+    const dgm_task_text *t = &leg->texts[s->text];
+    const bool last = segment + 1 == leg->segment_count || s[1].text != s->text;
     size_t first = segment;
     while (first > 0 && leg->segments[first - 1].text == s->text) first--;
+    dgm_task_told told = {.text = s->text,
+                          .segment = segment - first,
+                          .begin = text,
+                          .size = size,
+                          .whole = whole,
+                          .source = task->leg == 0 ? t->text + s->begin : NULL,
+                          .source_size = s->end - s->begin,
+                          .gap = t->text + s->end,
+                          .gap_size = (last ? t->size : s[1].begin) - s->end,
+                          .segments = leg->segment_count};
     pthread_mutex_lock(&task->telling);
-    task->spec.partial(task->spec.user, s->text, segment - first, text, size, whole);
+    task->told += whole;
+    told.done = task->told;
+    task->spec.partial(task->spec.user, &told);
     pthread_mutex_unlock(&task->telling);
 }
 
@@ -205,6 +217,21 @@ const dgm_task_view *dgm_task_look(const dgm_task *task)
     return &task->view;
 }
 
+bool dgm_answer_task_failure(dgm_request *q, const dgm_task_view *view)
+{
+    if (view->status != DGM_OK) {
+        dgm_answer_failure(q, view->status, &view->error);
+        return true;
+    }
+    for (size_t i = 0; i < view->count; i++)
+        if (view->results[i].status != DGM_OK) {
+            dgm_answer_error(q, view->results[i].status == DGM_ERR_CANCELLED ? 503 : 500, "%s",
+                             view->results[i].message);
+            return true;
+        }
+    return false;
+}
+
 void dgm_task_free(dgm_task **at)
 {
     dgm_task *task = at ? *at : NULL;
@@ -216,6 +243,7 @@ void dgm_task_free(dgm_task **at)
             dgm_results_free(&j->results);
             dgm_free(j);
         }
+    for (size_t i = 0; task->books && i < task->spec.book_count; i++) dgm_termbook_drop(&task->books[i]);
     dgm_pool_give(task->way.first);
     dgm_pool_give(task->way.second);
     for (struct dgm_task_block *b = task->blocks, *next; b; b = next) {

@@ -21,20 +21,24 @@ typedef struct dgm_task_text {
     size_t constraints_size;
 } dgm_task_text;
 
-// Of a glossary that came with the request: where `source` stands in a sentence, `target` must stand in its
-// translation.
-typedef struct dgm_task_term {
-    const char *source, *target;
-} dgm_task_term;
-
 typedef struct dgm_task_setting {
     const char *name, *value; // by the table of dragoman/settings.h
 } dgm_task_setting;
 
-// What is told while it runs: the translation of a segment begins so (words that were told are never taken back),
-// and is
-// this when `whole`. From threads of the library, of a task never two at once; text ends with NUL.
-typedef void (*dgm_task_partial)(void *user, size_t text, size_t segment, const char *begin, size_t size, bool whole);
+// What is told while it runs: the translation of a segment begins so (words that were told are never taken back), and
+// is this when `whole`. Texts last as long as the call; `begin` ends with NUL.
+typedef struct dgm_task_told {
+    size_t text, segment; // which text, which segment of it
+    const char *begin;
+    size_t size;
+    bool whole;
+    const char *source, *gap; // the segment, and the white space behind it; source NULL: it is in a language between
+    size_t source_size, gap_size;
+    size_t done, segments; // of the task: whole ones, this one included, and all of them
+} dgm_task_told;
+
+// From threads of the library, of a task never two at once.
+typedef void (*dgm_task_partial)(void *user, const dgm_task_told *told);
 
 typedef struct dgm_task_spec {
     const char *source, *target; // languages by any name that models know; not "auto" (dgm_pool_detect first)
@@ -47,11 +51,12 @@ typedef struct dgm_task_spec {
     bool alignment, token_scores;
     const dgm_task_setting *settings; // of this request alone
     size_t setting_count;
-    const dgm_task_term *terms;
-    size_t term_count;
+    dgm_termbook *const *books; // glossaries; where several of them have a source, the first one counts
+    size_t book_count;
     int64_t timeout_ms; // 0: options.request_seconds
     void (*done)(dgm_task *task, void *user);
     dgm_task_partial partial; // NULL: nobody listens
+    int settle;               // as of dgm_watch
     void *user;
 } dgm_task_spec;
 
@@ -94,5 +99,8 @@ dgm_status dgm_task_start(dgm_server *server, dgm_request *q, const dgm_task_spe
 const dgm_task_view *dgm_task_look(const dgm_task *task);
 void dgm_task_cancel(dgm_task *task); // `done` still comes, soon, with DGM_ERR_CANCELLED
 void dgm_task_free(dgm_task **task);  // in `done`; accepts NULL inside
+// Answers a request whose task failed, or one of its texts did. False: all is well.
+bool dgm_answer_task_failure(dgm_request *q, const dgm_task_view *view);
+uint64_t dgm_task_text_characters(const dgm_task_text *text);
 
 #endif

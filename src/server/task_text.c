@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Texts to segments, and segments to texts again; see task.h.
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -56,7 +55,7 @@ static dgm_status cut_text(cutter *c, size_t text, dgm_error *err)
 {
     const dgm_task_text *t = &c->leg->texts[text];
     const bool whole = c->task->spec.whole || c->leg->lane->model->paragraphs || c->task->server->settings.raw;
-    const bool always = c->task->spec.sentences || c->task->spec.term_count || t->constraints;
+    const bool always = c->task->spec.sentences || c->task->spec.book_count || t->constraints;
     if (t->prefix) return add(c, text, 0, t->size, err);
     for (size_t at = 0; at < t->size;) {
         const char *stop = memchr(t->text + at, '\n', t->size - at);
@@ -72,19 +71,6 @@ static dgm_status cut_text(cutter *c, size_t text, dgm_error *err)
 
 // ---- glossaries of a request ----------------------------------------------------------------------
 
-// Is `term` in the text, ASCII letters in any case? The engine looks properly: this only spares sentences without any
-// the way of those that have demands.
-static bool occurs(const char *text, size_t size, const char *term)
-{
-    const size_t n = strlen(term);
-    for (size_t i = 0; i + n <= size; i++) {
-        size_t k = 0;
-        while (k < n && tolower((unsigned char)text[i + k]) == tolower((unsigned char)term[k])) k++;
-        if (k == n) return true;
-    }
-    return false;
-}
-
 static void put_escaped(dgm_writer *w, const char *text)
 {
     for (; *text; text++) {
@@ -93,20 +79,54 @@ static void put_escaped(dgm_writer *w, const char *text)
     }
 }
 
+// Terms that stand in a segment.
+typedef struct found {
+    uint64_t *marks; // for the largest book; none is set between two segments
+    const dgm_term **items;
+    size_t count, cap;
+} found;
+
+static bool is_found(const found *f, size_t count, const char *source)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(f->items[i]->source, source) == 0) return true;
+    return false;
+}
+
+// In the order of the books and of their terms. The engine looks properly, at whole words: this only spares sentences
+// without any the way of those that have demands.
+static dgm_status find_terms(const dgm_task *task, const char *text, size_t size, found *f, dgm_error *err)
+{
+    f->count = 0;
+    for (size_t i = 0; i < task->spec.book_count; i++) {
+        const dgm_termbook *book = task->spec.books[i];
+        const size_t words = (dgm_termbook_count(book) + 63) / 64, before = f->count;
+        dgm_termbook_mark(book, text, size, f->marks);
+        for (size_t w = 0; w < words; w++)
+            for (; f->marks[w]; f->marks[w] &= f->marks[w] - 1) {
+                const dgm_term *term = dgm_termbook_at(book, 64 * w + (size_t)__builtin_ctzll(f->marks[w]));
+                if (is_found(f, before, term->source)) continue;
+                DGM_TRY(dgm_grow(&f->items, &f->cap, f->count + 1, sizeof *f->items, err));
+                f->items[f->count++] = term;
+            }
+    }
+    return DGM_OK;
+}
+
 // Constraints of the text, and the terms that stand in the segment; NULL: none.
-static dgm_status demand(dgm_task *task, const dgm_task_leg *leg, const dgm_segment *s, char **out, dgm_error *err)
+static dgm_status demand(dgm_task *task, const dgm_task_leg *leg, const dgm_segment *s, found *f, char **out,
+                         dgm_error *err)
 {
     const dgm_task_text *t = &leg->texts[s->text];
     dgm_writer w = {0};
     *out = NULL;
+    DGM_TRY(find_terms(task, t->text + s->begin, s->end - s->begin, f, err));
     if (t->constraints) dgm_write_bytes(&w, t->constraints, t->constraints_size);
-    for (size_t i = 0; i < task->spec.term_count; i++) {
-        const dgm_task_term *term = &task->spec.terms[i];
-        if (!term->source[0] || !occurs(t->text + s->begin, s->end - s->begin, term->source)) continue;
+    for (size_t i = 0; i < f->count; i++) {
         if (w.size) dgm_write_u8(&w, '\t');
-        put_escaped(&w, term->source);
+        put_escaped(&w, f->items[i]->source);
         dgm_write_text(&w, " => ");
-        put_escaped(&w, term->target);
+        put_escaped(&w, f->items[i]->target);
     }
     if (w.size) {
         *out = dgm_task_memory(task, w.size + 1);
@@ -119,14 +139,22 @@ static dgm_status demand(dgm_task *task, const dgm_task_leg *leg, const dgm_segm
 
 static dgm_status add_demands(dgm_task *task, dgm_task_leg *leg, dgm_error *err)
 {
-    bool any = task->spec.term_count > 0;
+    bool any = task->spec.book_count > 0;
+    size_t most = 0;
     for (size_t i = 0; i < task->spec.count; i++) any = any || leg->texts[i].constraints;
     if (!any) return DGM_OK;
+    for (size_t i = 0; i < task->spec.book_count; i++) {
+        const size_t count = dgm_termbook_count(task->spec.books[i]);
+        if (count > most) most = count;
+    }
+    found f = {.marks = dgm_calloc(most / 64 + 1, sizeof *f.marks)};
     leg->demands = dgm_task_memory(task, (leg->segment_count + 1) * sizeof *leg->demands);
-    if (!leg->demands) return dgm_no_memory(err);
-    for (size_t i = 0; i < leg->segment_count; i++)
-        DGM_TRY(demand(task, leg, &leg->segments[i], &leg->demands[i], err));
-    return DGM_OK;
+    dgm_status st = f.marks && leg->demands ? DGM_OK : dgm_no_memory(err);
+    for (size_t i = 0; i < leg->segment_count && st == DGM_OK; i++)
+        st = demand(task, leg, &leg->segments[i], &f, &leg->demands[i], err);
+    dgm_free(f.marks);
+    dgm_free(f.items);
+    return st;
 }
 
 dgm_status dgm_task_cut(dgm_task *task, dgm_task_leg *leg, dgm_error *err)
@@ -227,7 +255,7 @@ static dgm_status join_text(dgm_task *task, dgm_task_leg *leg, size_t text, dgm_
     return DGM_OK;
 }
 
-static uint64_t characters(const dgm_task_text *t)
+uint64_t dgm_task_text_characters(const dgm_task_text *t)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < t->size; i++) n += ((unsigned char)t->text[i] & 0xc0) != 0x80;
@@ -243,7 +271,7 @@ dgm_status dgm_task_join(dgm_task *task, dgm_task_leg *leg, dgm_error *err)
         for (size_t k = 0; k < count; k++)
             DGM_FAIL_IF(!leg->segments[at + k].result, err, DGM_ERR_CANCELLED, "the request was given up");
         DGM_TRY(join_text(task, leg, i, leg->segments + at, count, err));
-        if (task->leg == 0) task->view.characters += characters(&leg->texts[i]);
+        if (task->leg == 0) task->view.characters += dgm_task_text_characters(&leg->texts[i]);
         at += count;
     }
     if (task->leg == 0) task->view.sentences = leg->segment_count;

@@ -10,7 +10,9 @@ struct dgm_turn_client {
     dgm_turn_client *before, *after;
     dgm_turn_task *at; // ring; never empty
     size_t tasks;
-    int64_t credit;
+    size_t waiting;    // sentences that were not handed out
+    int64_t begin;     // when its next sentence begins, on the clock of all clients
+    int64_t clock;     // of its tasks
     char name[];
 };
 
@@ -40,13 +42,20 @@ static dgm_turn_client *add_client(dgm_turns *t, const char *name)
     return c;
 }
 
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 dgm_status dgm_turns_add(dgm_turns *t, const char *client, dgm_turn_task *task, dgm_error *err)
 {
     dgm_turn_client *c = find(t, client);
     if (!c) c = add_client(t, client);
     if (!c) return dgm_no_memory(err);
+    // Who had nothing to say saves nothing up.
+    if (c->waiting == 0) c->begin = later(c->begin, t->clock);
     task->client = c;
-    task->credit = 0;
+    task->begin = c->clock;
     if (!c->at) {
         c->at = task->before = task->after = task;
     } else {
@@ -56,60 +65,56 @@ dgm_status dgm_turns_add(dgm_turns *t, const char *client, dgm_turn_task *task, 
     }
     c->tasks++;
     t->tasks++;
+    c->waiting += task->count - task->taken;
     t->waiting += task->count - task->taken;
     return DGM_OK;
 }
 
 static bool may_take(const dgm_turn_task *task, int64_t most)
 {
-    if (task->taken == task->count) return false;
     return task->in_flight == 0 || task->in_flight + task->costs[task->taken] <= most;
 }
 
-// The next task of a client that may take a sentence; the ring stands at it then.
-static dgm_turn_task *turn_to(dgm_turn_client *c, int64_t most)
+static int64_t end_of(int64_t begin, const dgm_turn_task *task)
 {
-    for (size_t i = 0; i < c->tasks; i++) {
-        dgm_turn_task *task = c->at;
-        if (may_take(task, most)) {
-            if (task->credit <= 0) task->credit += DGM_TURN_TOKENS;
-            if (task->credit > 0) return task;
-        }
-        c->at = task->after;
+    return begin + task->costs[task->taken];
+}
+
+// The task of a client whose next sentence ends first; the older one of two. NULL: none may take one.
+static dgm_turn_task *first_task(const dgm_turn_client *c, int64_t most)
+{
+    dgm_turn_task *best = NULL, *task = c->at;
+    for (size_t i = 0; i < c->tasks; i++, task = task->after) {
+        if (task->taken == task->count) continue;
+        if (!may_take(task, most))
+            task->begin = later(task->begin, c->clock); // nor does who has to wait for its own
+        else if (!best || end_of(task->begin, task) < end_of(best->begin, best))
+            best = task;
     }
-    // Everybody who may is in debt: those with the least of it come first as credit grows.
-    for (size_t i = 0; i < c->tasks; i++, c->at = c->at->after)
-        if (may_take(c->at, most)) return c->at;
-    return NULL;
+    return best;
 }
 
 dgm_turn_task *dgm_turns_next(dgm_turns *t, int64_t most)
 {
-    for (size_t idle = 0; t->at && idle < t->clients;) {
-        dgm_turn_client *c = t->at;
-        dgm_turn_task *task = turn_to(c, most);
-        if (!task) {
-            c->credit = 0; // who has nothing to say saves nothing up
-            idle++;
-            t->at = c->after;
-            continue;
-        }
-        idle = 0;
-        if (c->credit <= 0) c->credit += DGM_TURN_TOKENS;
-        if (c->credit <= 0) { // still paying for a long sentence
-            t->at = c->after;
-            continue;
-        }
-        const uint32_t cost = task->costs[task->taken++];
-        task->in_flight += cost;
-        task->credit -= cost;
-        c->credit -= cost;
-        t->waiting--;
-        if (task->credit <= 0) c->at = task->after;
-        if (c->credit <= 0) t->at = c->after;
-        return task;
+    dgm_turn_client *client = NULL, *c = t->at;
+    dgm_turn_task *task = NULL;
+    for (size_t i = 0; i < t->clients; i++, c = c->after) {
+        dgm_turn_task *first = c->waiting ? first_task(c, most) : NULL;
+        if (c->waiting && !first) c->begin = later(c->begin, t->clock);
+        if (!first || (task && end_of(c->begin, first) >= end_of(client->begin, task))) continue;
+        client = c;
+        task = first;
     }
-    return NULL;
+    if (!task) return NULL;
+    const uint32_t cost = task->costs[task->taken++];
+    task->in_flight += cost;
+    task->begin += cost;
+    client->begin += cost;
+    client->clock = later(client->clock, task->begin);
+    t->clock = later(t->clock, client->begin);
+    client->waiting--;
+    t->waiting--;
+    return task;
 }
 
 void dgm_turns_remove(dgm_turns *t, dgm_turn_task *task)
@@ -117,6 +122,7 @@ void dgm_turns_remove(dgm_turns *t, dgm_turn_task *task)
     dgm_turn_client *c = task->client;
     if (!c) return;
     task->client = NULL;
+    c->waiting -= task->count - task->taken;
     t->waiting -= task->count - task->taken;
     t->tasks--;
     task->before->after = task->after;

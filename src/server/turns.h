@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Whose sentence is next: clients take turns, within a client its tasks do, and a turn is worth a number of tokens.
+// Whose sentence is next: clients share by tokens, and within a client its tasks do.
 //
-// Surplus round robin on both levels: who is visited and has no credit gets QUANTUM tokens of it, takes sentences while
-// it lasts (the last one may cost more, which the next turn pays for), and then the next one is visited. So a
-// request of
-// one sentence waits for one turn of everybody else, however long their texts are. Nothing here knows of threads or
-// engines: the lane holds its lock around all of it.
+// Self-clocked fair queueing on both levels. A sentence begins where the one before it of its task ended, or, where
+// none waited, at the time of the clock; it ends its tokens later; what ends first is next, and the clock goes on to
+// its end. So a request of one sentence passes texts of any length, and whoever waits, waits in proportion to what was
+// asked for: a sentence of five words not as long as one of fifty. Nobody waits for ever, as the clock passes every
+// end. Nothing here knows of threads or engines: the lane holds its lock around all of it.
 #ifndef DGM_SERVER_TURNS_H
 #define DGM_SERVER_TURNS_H
 
@@ -14,8 +14,6 @@
 #include <stdint.h>
 
 #include "base/status.h"
-
-enum { DGM_TURN_TOKENS = 64 }; // a turn's worth
 
 typedef struct dgm_turn_client dgm_turn_client;
 
@@ -27,13 +25,14 @@ typedef struct dgm_turn_task {
     // of turns.c
     struct dgm_turn_task *before, *after;
     dgm_turn_client *client;
-    int64_t credit;
+    int64_t begin; // of its next sentence, on the clock of its client
 } dgm_turn_task;
 
 typedef struct dgm_turns {
-    dgm_turn_client *at; // ring; NULL: nobody is there
+    dgm_turn_client *at; // ring, the oldest first; NULL: nobody is there
     size_t clients, tasks;
     size_t waiting; // sentences that were not handed out
+    int64_t clock;  // tokens
 } dgm_turns;
 
 dgm_status dgm_turns_add(dgm_turns *t, const char *client, dgm_turn_task *task, dgm_error *err);

@@ -5,25 +5,24 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "dragoman/settings.h"
+#include "server/api_table.h"
+#include "server/usage.h"
 #include "server/v1_private.h"
 
 enum { ALTERNATIVES_MOST = 63 };
 
-static const char *const known[] = {"q",         "source",    "target",  "model",       "format", "alternatives",
-                                    "sentences", "alignment", "prefix",  "word_scores", "terms",  "constraints",
-                                    "settings",  "stream",    "api_key", "timeout_ms",  NULL};
-
 // ---- reading --------------------------------------------------------------------------------------
 
-static dgm_status check_names(const json_t *object, dgm_error *err)
+// Names are those of the table of fields.
+static dgm_status check_names(const dgm_request *q, dgm_error *err)
 {
+    const dgm_api_row *row = dgm_api_row_of(q->route);
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)object, key, value)
+    json_object_foreach(q->json, key, value)
     {
-        int i = 0;
-        while (known[i] && strcmp(known[i], key) != 0) i++;
-        DGM_FAIL_IF(!known[i], err, DGM_ERR_ARGUMENT, "\"%.60s\" is no field of this request", key);
+        DGM_FAIL_IF(!dgm_api_field_of(row, key), err, DGM_ERR_ARGUMENT, "\"%.60s\" is no field of this request", key);
     }
     return DGM_OK;
 }
@@ -57,6 +56,7 @@ static dgm_status read_texts(dgm_request *q, dgm_v1_wish *w, dgm_error *err)
     for (int k = 0; k < 2; k++) {
         const json_t *more = json_object_get(q->json, extra[k]);
         if (!more || json_is_null(more)) continue;
+        DGM_FAIL_IF(w->html, err, DGM_ERR_ARGUMENT, "\"format\": \"html\" does not go with \"%s\"", extra[k]);
         DGM_TRY(each_text(more, extra[k], w->count, list, err));
         for (size_t i = 0; i < w->count; i++) {
             if (k == 0 && list[i].size) w->texts[i].prefix = list[i].data, w->texts[i].prefix_size = list[i].size;
@@ -67,23 +67,25 @@ static dgm_status read_texts(dgm_request *q, dgm_v1_wish *w, dgm_error *err)
     return DGM_OK;
 }
 
-static dgm_status read_terms(dgm_request *q, dgm_v1_wish *w, dgm_error *err)
+dgm_status dgm_v1_read_terms(dgm_request *q, const json_t *v, dgm_error *err)
 {
-    const json_t *v = json_object_get(q->json, "terms");
     if (!v || json_is_null(v)) return DGM_OK;
     DGM_FAIL_IF(!json_is_array(v) || json_array_size(v) > 10000, err, DGM_ERR_ARGUMENT,
                 "\"terms\" must be an array of at most 10000 objects");
-    w->term_count = json_array_size(v);
-    w->terms = dgm_request_memory(q, (w->term_count + 1) * sizeof *w->terms);
-    if (!w->terms) return dgm_no_memory(err);
-    for (size_t i = 0; i < w->term_count; i++) {
+    const size_t count = json_array_size(v);
+    dgm_term *terms = count ? dgm_request_memory(q, count * sizeof *terms) : NULL;
+    if (count == 0) return DGM_OK;
+    if (!terms) return dgm_no_memory(err);
+    for (size_t i = 0; i < count; i++) {
         const json_t *one = json_array_get(v, i);
-        w->terms[i].source = json_string_value(json_object_get(one, "source"));
-        w->terms[i].target = json_string_value(json_object_get(one, "target"));
-        DGM_FAIL_IF(!w->terms[i].source || !w->terms[i].target || !w->terms[i].source[0] || !w->terms[i].target[0],
-                    err, DGM_ERR_ARGUMENT, "a term has a \"source\" and a \"target\", neither empty");
+        terms[i].source = json_string_value(json_object_get(one, "source"));
+        terms[i].target = json_string_value(json_object_get(one, "target"));
+        DGM_FAIL_IF(!terms[i].source || !terms[i].target || !terms[i].source[0] || !terms[i].target[0], err,
+                    DGM_ERR_ARGUMENT, "a term has a \"source\" and a \"target\", neither empty");
     }
-    return DGM_OK;
+    dgm_termbook *book = NULL;
+    DGM_TRY(dgm_termbook_make(&book, terms, count, err));
+    return dgm_request_book(q, book) ? DGM_OK : dgm_no_memory(err);
 }
 
 // A value of a setting as text: 4, 0.6, true, "lexical".
@@ -101,8 +103,18 @@ static const char *value_text(dgm_request *q, const json_t *v)
     return dgm_request_copy(q, number, strlen(number));
 }
 
+// Before anything is answered: a stream that has begun could say it only as an event.
+static dgm_status check_setting(dgm_settings *trial, const char *name, const char *value, dgm_error *err)
+{
+    const dgm_setting *row = dgm_setting_find(name);
+    DGM_FAIL_IF(!row || !dgm_pool_may_set(row), err, DGM_ERR_ARGUMENT,
+                "settings: '%.60s' is none that a request may set (GET /v1/settings lists them)", name);
+    return dgm_settings_set(trial, row->name, value, err);
+}
+
 static dgm_status read_settings(dgm_request *q, dgm_v1_wish *w, dgm_error *err)
 {
+    dgm_settings trial;
     json_t *v = json_object_get(q->json, "settings");
     if (!v || json_is_null(v)) return DGM_OK;
     DGM_FAIL_IF(!json_is_object(v), err, DGM_ERR_ARGUMENT, "\"settings\" must be an object");
@@ -110,11 +122,13 @@ static dgm_status read_settings(dgm_request *q, dgm_v1_wish *w, dgm_error *err)
     if (!w->settings) return dgm_no_memory(err);
     const char *key;
     json_t *value;
+    dgm_settings_default(&trial);
     json_object_foreach(v, key, value)
     {
         const char *text = value_text(q, value);
         if (!text && json_is_number(value)) return dgm_no_memory(err);
         DGM_FAIL_IF(!text, err, DGM_ERR_ARGUMENT, "settings: '%.60s' must be a number, a string, true or false", key);
+        DGM_TRY(check_setting(&trial, key, text, err));
         w->settings[w->setting_count++] = (dgm_task_setting){key, text};
     }
     return DGM_OK;
@@ -133,6 +147,7 @@ static dgm_status read_plain(dgm_request *q, dgm_v1_wish *w, dgm_error *err)
     DGM_TRY(dgm_json_bool(q->json, "alignment", &w->alignment, err));
     DGM_TRY(dgm_json_bool(q->json, "word_scores", &w->word_scores, err));
     DGM_TRY(dgm_json_bool(q->json, "stream", &w->stream, err));
+    DGM_TRY(dgm_json_int(q->json, "settle", 0, 1000, &w->settle, err));
     w->html = strcmp(format, "html") == 0;
     DGM_FAIL_IF(!w->html && strcmp(format, "text") != 0, err, DGM_ERR_ARGUMENT,
                 "\"format\" must be \"text\" or \"html\", not \"%.40s\"", format);
@@ -172,14 +187,13 @@ bool dgm_v1_read(dgm_request *q, dgm_v1_wish *w)
         dgm_answer_error(q, 415, "the body must be a JSON object, with Content-Type: application/json");
         return false;
     }
-    st = check_names(q->json, &err);
+    st = check_names(q, &err);
     if (st == DGM_OK) st = read_plain(q, w, &err);
     if (st == DGM_OK) st = read_texts(q, w, &err);
-    if (st == DGM_OK) st = read_terms(q, w, &err);
+    if (st == DGM_OK) st = dgm_v1_read_terms(q, json_object_get(q->json, "terms"), &err);
     if (st == DGM_OK) st = read_settings(q, w, &err);
-    if (st != DGM_OK) dgm_answer_failure(q, st, &err);
-    const char *accept = dgm_request_header(q, "Accept");
-    if (accept && strstr(accept, "text/event-stream")) w->stream = true;
+    if (st == DGM_OK && dgm_v1_wants_events(q)) w->stream = true;
+    if (st != DGM_OK) dgm_answer_failure(q, st, &err); // from here on it is nobody's
     return st == DGM_OK;
 }
 
@@ -191,13 +205,12 @@ static bool check_size(dgm_request *q, const dgm_v1_wish *w)
     const int64_t most = q->key && q->key->char_limit >= 0 ? q->key->char_limit : o->char_limit;
     q->texts = w->count;
     for (size_t i = 0; i < w->count; i++)
-        for (size_t k = 0; k < w->texts[i].size; k++)
-            q->characters += ((unsigned char)w->texts[i].text[k] & 0xc0) != 0x80;
+        q->characters += dgm_task_text_characters(&w->texts[i]);
     if (o->batch_limit >= 0 && w->count > (size_t)o->batch_limit) {
         dgm_answer_error(q, 413, "%zu texts are more than %lld, the limit", w->count, (long long)o->batch_limit);
         return false;
     }
-    if (most < 0 || (int64_t)q->characters <= most) return true;
+    if (most < 0 || (int64_t)q->characters <= most) return dgm_request_bill(q);
     dgm_answer_error(q, 413, "%zu characters are more than %lld, the limit", q->characters, (long long)most);
     return false;
 }
@@ -228,7 +241,7 @@ bool dgm_v1_languages_of(dgm_request *q, dgm_v1_wish *w)
 {
     dgm_error err;
     if (!check_size(q, w)) return false;
-    w->listing = dgm_pool_list(q->server);
+    if (!w->listing) w->listing = dgm_pool_list(q->server); // what was detected lies in the one that is there
     if (!w->listing || !w->listing->count) {
         dgm_answer_error(q, 503, "there is no model");
         return false;
@@ -284,9 +297,10 @@ dgm_task_spec dgm_v1_spec(const dgm_v1_wish *w)
                            .token_scores = w->word_scores,
                            .settings = w->settings,
                            .setting_count = w->setting_count,
-                           .terms = w->terms,
-                           .term_count = w->term_count,
+                           .books = w->request->books,
+                           .book_count = w->request->book_count,
                            .timeout_ms = w->timeout_ms,
+                           .settle = (int)w->settle,
                            .done = translated,
                            .user = (void *)(uintptr_t)w};
 }

@@ -48,6 +48,18 @@ static void put_flags(dgm_json_out *j, uint32_t flags)
     dgm_out_end(j);
 }
 
+static void put_links(dgm_json_out *j, const dgm_translation *t)
+{
+    dgm_out_array(j, "alignment");
+    for (size_t i = 0; i < t->link_count; i++) {
+        dgm_out_array(j, NULL);
+        dgm_out_integer(j, NULL, t->links[i].source);
+        dgm_out_integer(j, NULL, t->links[i].target);
+        dgm_out_end(j);
+    }
+    dgm_out_end(j);
+}
+
 static void put_details(dgm_json_out *j, const dgm_v1_wish *w, const dgm_result *r)
 {
     const dgm_translation *best = r->translations[0];
@@ -57,20 +69,12 @@ static void put_details(dgm_json_out *j, const dgm_v1_wish *w, const dgm_result 
             dgm_out_object(j, NULL);
             dgm_out_text(j, "text", r->translations[k]->text, r->translations[k]->text_size);
             dgm_out_real(j, "score", (double)r->translations[k]->score);
+            if (w->alignment) put_links(j, r->translations[k]);
             dgm_out_end(j);
         }
         dgm_out_end(j);
     }
-    if (w->alignment) {
-        dgm_out_array(j, "alignment");
-        for (size_t i = 0; i < best->link_count; i++) {
-            dgm_out_array(j, NULL);
-            dgm_out_integer(j, NULL, best->links[i].source);
-            dgm_out_integer(j, NULL, best->links[i].target);
-            dgm_out_end(j);
-        }
-        dgm_out_end(j);
-    }
+    if (w->alignment) put_links(j, best);
     if (w->word_scores) {
         dgm_out_array(j, "tokens");
         for (size_t i = 0; i < best->token_count; i++) {

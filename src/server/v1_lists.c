@@ -83,7 +83,7 @@ static void put_setting(dgm_json_out *j, const dgm_setting *s)
     char value[128] = "";
     dgm_settings usual;
     dgm_settings_default(&usual);
-    if (dgm_settings_get(&usual, s->name, value, sizeof value, NULL) != DGM_OK) value[0] = 0;
+    if (dgm_settings_get(&usual, s->name, value, sizeof value, NULL) == DGM_ERR_MEMORY) j->w.failed = true;
     dgm_out_object(j, NULL);
     dgm_out_string(j, "name", s->name);
     dgm_out_string(j, "kind", kind_name(s->kind));
@@ -250,32 +250,36 @@ static void put_latency(dgm_json_out *j, dgm_meters *m, const char *key, bool by
     dgm_out_end(j);
 }
 
-void dgm_v1_stats(dgm_request *q)
+void dgm_v1_put_stats(dgm_server *s, dgm_json_out *j)
 {
-    dgm_server *s = q->server;
     dgm_server_counters c = {.size = sizeof c};
     int64_t rss, threads, clients = 0;
-    dgm_json_out j = {0};
     dgm_server_count(s, &c);
     read_process(&rss, &threads);
     dgm_pool_each(s, count_clients, &clients);
-    dgm_out_object(&j, NULL);
-    dgm_out_string(&j, "version", dgm_version());
-    dgm_out_real(&j, "uptime_s", (double)(int64_t)((dgm_now() - s->begin) * 1000) / 1000);
-    put_counters(&j, &c);
-    dgm_out_real(&j, "batch_fill", c.steps ? (double)c.rows / (double)c.steps : 0);
-    put_latency(&j, s->meters, "latency_ms", false);
-    put_latency(&j, s->meters, "token_ms", true);
-    dgm_out_object(&j, "queue");
-    dgm_out_integer(&j, "queued", (int64_t)c.now.queued);
-    dgm_out_integer(&j, "running", (int64_t)c.now.running);
-    dgm_out_integer(&j, "clients", clients);
-    dgm_out_end(&j);
-    dgm_out_integer(&j, "rss_bytes", rss);
-    dgm_out_integer(&j, "threads", threads);
-    dgm_out_array(&j, "models");
-    dgm_pool_each(s, put_lane, &j);
-    dgm_out_end(&j);
-    dgm_out_end(&j);
+    dgm_out_object(j, NULL);
+    dgm_out_string(j, "version", dgm_version());
+    dgm_out_real(j, "uptime_s", (double)(int64_t)((dgm_now() - s->begin) * 1000) / 1000);
+    put_counters(j, &c);
+    dgm_out_real(j, "batch_fill", c.steps ? (double)c.rows / (double)c.steps : 0);
+    put_latency(j, s->meters, "latency_ms", false);
+    put_latency(j, s->meters, "token_ms", true);
+    dgm_out_object(j, "queue");
+    dgm_out_integer(j, "queued", (int64_t)c.now.queued);
+    dgm_out_integer(j, "running", (int64_t)c.now.running);
+    dgm_out_integer(j, "clients", clients);
+    dgm_out_end(j);
+    dgm_out_integer(j, "rss_bytes", rss);
+    dgm_out_integer(j, "threads", threads);
+    dgm_out_array(j, "models");
+    dgm_pool_each(s, put_lane, j);
+    dgm_out_end(j);
+    dgm_out_end(j);
+}
+
+void dgm_v1_stats(dgm_request *q)
+{
+    dgm_json_out j = {0};
+    dgm_v1_put_stats(q->server, &j);
     dgm_answer_json(q, 200, &j);
 }

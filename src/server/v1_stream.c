@@ -9,7 +9,7 @@
 
 // ---- server-sent events ---------------------------------------------------------------------------
 
-static void put_event(dgm_request *q, const char *name, dgm_json_out *j)
+void dgm_v1_put_event(dgm_request *q, const char *name, dgm_json_out *j)
 {
     dgm_writer w = {0};
     dgm_write_format(&w, "event: %s\ndata: ", name);
@@ -21,26 +21,28 @@ static void put_event(dgm_request *q, const char *name, dgm_json_out *j)
 }
 
 // Whole words that will not change, and whole sentences.
-static void on_words(void *user, size_t text, size_t segment, const char *begin, size_t size, bool whole)
+static void on_words(void *user, const dgm_task_told *told)
 {
     dgm_v1_wish *w = user;
     dgm_json_out j = {0};
     dgm_out_object(&j, NULL);
-    dgm_out_integer(&j, "text", (int64_t)text);
-    dgm_out_integer(&j, "sentence", (int64_t)segment);
-    dgm_out_text(&j, whole ? "translation" : "begin", begin, size);
+    dgm_out_integer(&j, "text", (int64_t)told->text);
+    dgm_out_integer(&j, "sentence", (int64_t)told->segment);
+    if (told->whole && told->source) dgm_out_text(&j, "source", told->source, told->source_size);
+    dgm_out_text(&j, told->whole ? "translation" : "begin", told->begin, told->size);
+    if (told->whole) dgm_out_text(&j, "gap", told->gap, told->gap_size);
     dgm_out_end(&j);
-    put_event(w->request, whole ? "sentence" : "words", &j);
+    dgm_v1_put_event(w->request, told->whole ? "sentence" : "words", &j);
 }
 
-static void put_error(dgm_request *q, dgm_status st, const dgm_error *err)
+void dgm_v1_put_error_event(dgm_request *q, dgm_status st, const dgm_error *err)
 {
     dgm_json_out j = {0};
     dgm_out_object(&j, NULL);
     dgm_out_string(&j, "error", err->text[0] ? err->text : dgm_status_name(st));
     dgm_out_string(&j, "code", dgm_v1_code(st));
     dgm_out_end(&j);
-    put_event(q, "error", &j);
+    dgm_v1_put_event(q, "error", &j);
 }
 
 static void on_done(dgm_task *task, void *user)
@@ -49,16 +51,29 @@ static void on_done(dgm_task *task, void *user)
     dgm_request *q = w->request;
     const dgm_task_view *view = dgm_task_look(task);
     if (view->status != DGM_OK) {
-        put_error(q, view->status, &view->error);
+        dgm_v1_put_error_event(q, view->status, &view->error);
     } else {
         dgm_json_out j = {0};
         dgm_out_object(&j, NULL);
         dgm_v1_put_answer(&j, w, view);
         dgm_out_end(&j);
-        put_event(q, "done", &j);
+        dgm_v1_put_event(q, "done", &j);
     }
     dgm_task_free(&task);
     dgm_stream_end(q);
+}
+
+bool dgm_v1_wants_events(const dgm_request *q)
+{
+    const char *accept = dgm_request_header(q, "Accept");
+    return accept && strstr(accept, "text/event-stream");
+}
+
+void dgm_v1_begin_events(dgm_request *q)
+{
+    dgm_answer_header(q, "Cache-Control", "no-cache");
+    dgm_answer_header(q, "X-Accel-Buffering", "no"); // nginx hands events on as they come
+    dgm_stream_begin(q, 200, "text/event-stream");
 }
 
 // A sentence that may be translated again, to save a number or a name that it lost, cannot be told before: in
@@ -90,9 +105,7 @@ void dgm_v1_stream(dgm_request *q, dgm_v1_wish *w)
     spec.sentences = true; // what is told belongs to a sentence
     spec.done = on_done;
     spec.partial = on_words;
-    dgm_answer_header(q, "Cache-Control", "no-cache");
-    dgm_answer_header(q, "X-Accel-Buffering", "no"); // nginx hands events on as they come
-    dgm_stream_begin(q, 200, "text/event-stream");
+    dgm_v1_begin_events(q);
     dgm_json_out j = {0};
     dgm_out_object(&j, NULL);
     dgm_out_string(&j, "source", w->from);
@@ -100,10 +113,10 @@ void dgm_v1_stream(dgm_request *q, dgm_v1_wish *w)
     dgm_v1_put_detected(&j, w);
     dgm_out_integer(&j, "texts", (int64_t)w->count);
     dgm_out_end(&j);
-    put_event(q, "begin", &j);
+    dgm_v1_put_event(q, "begin", &j);
     const dgm_status st = dgm_task_start(q->server, q, &spec, &err);
     if (st == DGM_OK) return;
-    put_error(q, st, &err);
+    dgm_v1_put_error_event(q, st, &err);
     dgm_stream_end(q);
 }
 
@@ -113,8 +126,12 @@ enum { GROUP = 256, LINES_MOST = 1000000 };
 
 static void put_line(dgm_request *q, dgm_json_out *j)
 {
+    static const char none[] = "{\"error\":\"out of memory\"}\n"; // so that every line has its answer
     dgm_write_u8(&j->w, '\n');
-    if (!j->w.failed) dgm_stream_put(q, j->w.data, j->w.size);
+    if (j->w.failed)
+        dgm_stream_put(q, none, sizeof none - 1);
+    else
+        dgm_stream_put(q, j->w.data, j->w.size);
     dgm_writer_free(&j->w);
 }
 
@@ -123,7 +140,8 @@ static void put_id(dgm_json_out *j, const dgm_v1_wish *w, size_t i)
     dgm_out_object(j, NULL);
     if (!w->ids[i]) return;
     char *text = dgm_json_text(w->ids[i], JSON_COMPACT | JSON_ENCODE_ANY);
-    dgm_out_raw(j, "id", text ? text : "null");
+    if (text) dgm_out_raw(j, "id", text);
+    j->w.failed = j->w.failed || !text;
     dgm_free(text);
 }
 
