@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/sized.h"
 #include "base/sort.h"
+#include "base/textfile.h"
 #include "document/document_private.h"
 #include "text/unicode.h"
 
@@ -91,8 +92,9 @@ static dgm_status take_options(dgm_document *d, const dgm_document_options *opti
     dgm_document_options_default(&own);
     DGM_TRY(dgm_sized_take(&own, sizeof own, options, "dgm_document_options", "dgm_document_options_default", err));
     d->asked = own;
-    const char **const texts[] = {&d->asked.format, &d->asked.columns, &d->asked.source_language,
-                                  &d->asked.target_language};
+    const char **const texts[] = {&d->asked.format,          &d->asked.columns,     &d->asked.source_language,
+                                  &d->asked.target_language, &d->asked.ignore_tags, &d->asked.splitting_tags,
+                                  &d->asked.inline_tags,     &d->asked.output};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         const dgm_status st = copy_text(texts[i], err);
         for (size_t k = i; st != DGM_OK && k < sizeof texts / sizeof *texts; k++) *texts[k] = NULL; // not ours
@@ -193,8 +195,9 @@ void dgm_document_close(dgm_document **document)
                             d->fixed,   d->replacements, d->line_unit, d->answers, d->links, d->nested,
                             d->open_lines};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) dgm_free(blocks[i]);
-    const char *const texts[] = {d->asked.format, d->asked.columns, d->asked.source_language,
-                                 d->asked.target_language};
+    const char *const texts[] = {d->asked.format,          d->asked.columns,     d->asked.source_language,
+                                 d->asked.target_language, d->asked.ignore_tags, d->asked.splitting_tags,
+                                 d->asked.inline_tags,     d->asked.output};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) dgm_free((void *)(uintptr_t)texts[i]);
     dgm_writer_free(&d->pool);
     dgm_writer_free(&d->done);
@@ -429,7 +432,7 @@ dgm_status dgm_bytes_write(const dgm_document *d, dgm_text bytes, dgm_writer *ou
         DGM_TRY(write_segment(d, d->nested[low], out, err));
         at = data + s->end;
     }
-    dgm_write_bytes(out, at, (size_t)(bytes.data + bytes.size - at));
+    if (bytes.size) dgm_write_bytes(out, at, (size_t)(bytes.data + bytes.size - at));
     return DGM_OK;
 }
 
@@ -499,5 +502,22 @@ dgm_status dgm_document_write(const dgm_document *d, dgm_document_sink put, void
     if (st == DGM_OK && put(cookie, out.data ? (const char *)out.data : "", out.size) != 0)
         st = dgm_fail(err, DGM_ERR_IO, "the document could not be written");
     dgm_writer_free(&out);
+    return st;
+}
+
+static int put_file(void *cookie, const char *data, size_t size)
+{
+    dgm_textout_write(cookie, data, size);
+    return 0; // what failed is said by dgm_textout_commit
+}
+
+dgm_status dgm_document_save(const dgm_document *d, const char *path, dgm_error *err)
+{
+    dgm_textout *out = NULL;
+    DGM_FAIL_IF(!d || !path, err, DGM_ERR_ARGUMENT, "dgm_document_save needs a document and the name of a file");
+    DGM_TRY(dgm_textout_open(&out, path, err));
+    const dgm_status st = dgm_document_write(d, put_file, out, err);
+    if (st == DGM_OK) return dgm_textout_commit(&out, err);
+    dgm_textout_discard(&out);
     return st;
 }

@@ -93,7 +93,7 @@ dgm_status dgm_document_spliced(const dgm_document *d, int source, dgm_writer *o
 
 enum {
     // White space and line breaks in text mean something (values of JSON, PO): each line of text is translated by
-    // itself, breaks and indentation stay. Without it every run of white space is one space.
+    // itself, breaks, tabs and indentation stay. Without it every run of white space is one space.
     DGM_SEGMENT_LINES = 1,
     // Plain text may hold tags of its own ("<b>" in a value of JSON): they are found and taken out.
     DGM_SEGMENT_TAGS = 2,
@@ -170,6 +170,7 @@ size_t dgm_source_line(const dgm_document *d, int source, size_t at);
 
 // HTML and XHTML in a source (members of an EPUB).
 dgm_status dgm_html_read(dgm_document *d, int source, dgm_error *err);
+dgm_status dgm_txt_read(dgm_document *d, int source, dgm_error *err);
 // Tags and comments in plain text, for formats whose text has some: length of the tag at pos, 0: none; *kind and
 // its name.
 size_t dgm_tag_at(dgm_text text, size_t pos, dgm_tag_kind *kind, dgm_text *name);

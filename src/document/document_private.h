@@ -37,7 +37,9 @@ typedef struct dgm_fixed {
 // A tag taken out of a unit: dgm_tag, its bytes and the white space around it.
 typedef struct dgm_taken {
     dgm_tag tag;
-    dgm_text bytes;
+    dgm_text bytes;         // data NULL: text of the pool, written escaped
+    size_t text, text_size; // that text
+    bool sign;              // it is no tag
     bool before, behind; // white space stood there
 } dgm_taken;
 
@@ -143,8 +145,13 @@ dgm_status dgm_unit_source(const dgm_document *d, const dgm_unit *u, dgm_writer 
 
 // ---- placeholders.c -------------------------------------------------------------------------------
 
+#define DGM_TIE "\xc2\xa0" // the space that is no place to break a line: a placeholder between words
+
 // Length of the placeholder at pos, 0: none. icu: "#" is one.
 size_t dgm_placeholder_at(dgm_text text, size_t pos, bool icu);
+// Length of the signs at pos that are the same in every language (placeholders, too), 0: none. *apart: they say nothing
+// about the sentence, and are taken out of it like tags.
+size_t dgm_signs_at(dgm_text text, size_t pos, bool *apart);
 // Does a text have letters outside of placeholders, so that there is something to translate?
 bool dgm_text_speaks(dgm_text text);
 

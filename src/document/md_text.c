@@ -36,6 +36,8 @@ static bool is_special(dgm_text t, size_t pos)
         return !(is_plain(before) && is_plain(next));
     case '<':
         return next == '/' || next == '!' || next == '?' || is_plain(next);
+    case '[':
+        return next == '^' && is_plain(char_at(t, pos + 2)); // a footnote
     case ']':
         return next == '(' || next == '[';
     case '|':

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Placeholders: what programs put values in, which no translation may change. Those of printf, Python, ICU, shells,
-// templates; names of emoji. Tags are not among them: they are taken out of the text before.
+// templates; names of emoji, and signs that no language has words for. Tags are not among them: they are taken out of
+// the text before.
 #include <string.h>
 
 #include "document/document_private.h"
@@ -34,7 +35,7 @@ static size_t enclosed(dgm_text t, size_t pos, const char *open, const char *clo
     if (from > t.size || memcmp(t.data + pos, open, strlen(open)) != 0) return 0;
     for (size_t i = from; i + n <= t.size && i < from + LONGEST; i++) {
         if (memcmp(t.data + i, close, n) == 0) return i > from || *open == '{' ? i + n - pos : 0;
-        if (t.data[i] == '\n' || t.data[i] == '{') return 0;
+        if (t.data[i] == '\n' || t.data[i] == '\r' || t.data[i] == '{') return 0; // ends of lines are no part of lines
     }
     return 0;
 }
@@ -94,8 +95,53 @@ static size_t variable_at(dgm_text t, size_t pos)
     return end > pos + 1 ? end - pos : 0;
 }
 
+// Signs that are the same in every language: (c), trademarks, arrows, pictures. Not those of money and degrees, for
+// which translations may have words.
+static bool is_sign(uint32_t code)
+{
+    enum { COPYRIGHT = 0xA9, REGISTERED = 0xAE, NUMERO = 0x2116 };
+    const bool there = (code >= 0x2100 && code < 0x2C00 && code != NUMERO) || (code >= 0x1F000 && code < 0x1FB00);
+    return code == COPYRIGHT || code == REGISTERED || (there && (dgm_char_class(code) & DGM_CHAR_SYMBOL));
+}
+
+// What belongs to the sign before it: joiners and forms of pictures.
+static bool is_sign_joiner(uint32_t code)
+{
+    return code == 0x200D || code == 0x20E3 || code == 0xFE0E || code == 0xFE0F;
+}
+
+size_t dgm_signs_at(dgm_text t, size_t pos, bool *apart)
+{
+    enum { ARROWS = 0x2190, PICTURES = 0x2300 };
+    uint32_t first = 0;
+    size_t end = pos;
+    dgm_utf8_next(t.data + pos, t.size - pos, &first);
+    *apart = first < ARROWS || first >= PICTURES;
+    while (end < t.size) {
+        uint32_t code = 0;
+        const size_t n = dgm_utf8_next(t.data + end, t.size - end, &code);
+        if (!is_sign(code) && !(end > pos && is_sign_joiner(code))) break;
+        end += n;
+    }
+    return end - pos;
+}
+
+// "10&nbsp;km": a space that ties two words together. Before marks it is a habit of the language.
+static size_t tie_at(dgm_text t, size_t pos)
+{
+    enum { SIZE = sizeof DGM_TIE - 1 };
+    uint32_t before = 0, behind = 0;
+    if (pos == 0 || pos + SIZE >= t.size || memcmp(t.data + pos, DGM_TIE, SIZE) != 0) return 0;
+    const size_t left = dgm_utf8_prev(t.data, pos), right = pos + SIZE;
+    dgm_utf8_next(t.data + left, pos - left, &before);
+    dgm_utf8_next(t.data + right, t.size - right, &behind);
+    const bool word = (dgm_char_class(before) & (DGM_CHAR_LETTER | DGM_CHAR_NUMBER)) || before == '.' || before == ':';
+    return word && (dgm_char_class(behind) & (DGM_CHAR_LETTER | DGM_CHAR_NUMBER)) ? SIZE : 0;
+}
+
 size_t dgm_placeholder_at(dgm_text t, size_t pos, bool icu)
 {
+    bool apart = false;
     size_t n = 0;
     switch (t.data[pos]) {
     case '{':
@@ -117,6 +163,15 @@ size_t dgm_placeholder_at(dgm_text t, size_t pos, bool icu)
         return enclosed(t, pos, "[[", "]]");
     case '&':
         return entity_at(t, pos);
+    case '<':
+    case '>': // "x < y"
+        return pos > 0 && t.data[pos - 1] == ' ' && char_at(t, pos + 1) == ' ' ? 1 : 0;
+    case '\xc2': // U+0080 to U+00BF
+        n = tie_at(t, pos);
+        return n ? n : dgm_signs_at(t, pos, &apart);
+    case '\xe2': // U+2000 to U+2FFF
+    case '\xf0': // beyond U+FFFF
+        return dgm_signs_at(t, pos, &apart);
     default:
         return 0;
     }

@@ -3,6 +3,7 @@
 // (scripts, code, translate="no") and which attributes are texts. Between these, blocks limit segments, inline
 // elements are tags in them, comments stay where they are.
 #include <gumbo.h>
+#include <setjmp.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -162,7 +163,7 @@ static int compare_areas(const void *context, uint32_t a, uint32_t b)
 
 // ---- nesting --------------------------------------------------------------------------------------
 
-// Gumbo frees its tree by recursion: what is nested too deep is refused before it is read.
+// Gumbo goes through its tree by recursion: what is nested too deep is refused before it is read.
 static dgm_status check_depth(const page *p, dgm_error *err)
 {
     int depth = 0;
@@ -179,15 +180,66 @@ static dgm_status check_depth(const page *p, dgm_error *err)
     return DGM_OK;
 }
 
-static dgm_status ask_gumbo(page *p, dgm_error *err)
+// ---- Gumbo's memory -------------------------------------------------------------------------------
+
+// Gumbo does not look whether it gets what it asks for. It is given parts of chunks, which are freed together, and
+// where there is no memory for one it is left by a jump.
+typedef struct chunk {
+    struct chunk *before;
+    max_align_t parts[];
+} chunk;
+
+typedef struct memory {
+    jmp_buf none;
+    chunk *last;
+    size_t used, size; // of the last chunk
+} memory;
+
+enum { CHUNK = 1 << 18 };
+
+static void *take(void *cookie, size_t size)
 {
-    DGM_TRY(check_depth(p, err));
+    memory *m = cookie;
+    const size_t align = _Alignof(max_align_t), need = (size / align + 1) * align;
+    if (need > m->size - m->used) {
+        const size_t room = need > CHUNK ? need : CHUNK;
+        chunk *c = room >= size ? dgm_malloc(sizeof *c + room) : NULL;
+        if (!c) longjmp(m->none, 1);
+        c->before = m->last;
+        m->last = c;
+        m->size = room;
+        m->used = 0;
+    }
+    m->used += need;
+    return (char *)m->last->parts + m->used - need;
+}
+
+static void keep(void *cookie, void *part)
+{
+    (void)cookie;
+    (void)part;
+}
+
+static GumboOutput *parse(memory *m, dgm_text text)
+{
     GumboOptions options = kGumboDefaultOptions;
     options.max_errors = 0;
-    GumboOutput *output = gumbo_parse_with_options(&options, p->t.data, p->t.size);
-    if (!output) return dgm_no_memory(err);
-    dgm_status st = walk_tree(p, output->document, err);
-    gumbo_destroy_output(&options, output);
+    options.allocator = take;
+    options.deallocator = keep;
+    options.userdata = m;
+    return setjmp(m->none) == 0 ? gumbo_parse_with_options(&options, text.data, text.size) : NULL;
+}
+
+static dgm_status ask_gumbo(page *p, dgm_error *err)
+{
+    memory m = {.last = NULL};
+    DGM_TRY(check_depth(p, err));
+    const GumboOutput *output = parse(&m, p->t);
+    dgm_status st = output ? walk_tree(p, output->document, err) : dgm_no_memory(err);
+    for (chunk *c = m.last, *before; c; c = before) {
+        before = c->before;
+        dgm_free(c);
+    }
     if (st == DGM_OK && p->area_count) {
         p->order = dgm_malloc(p->area_count * sizeof *p->order);
         if (!p->order) return dgm_no_memory(err);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Markdown: CommonMark with tables, strike-through and task lists, by MD4C. Front matter, code and blocks of HTML
-// stay.
+// Markdown: CommonMark with tables, strike-through and task lists, by MD4C, and footnotes. Front matter, code and
+// blocks of HTML stay.
 //
 // MD4C says which text there is and where, and which spans it stands in, but not where their marks are. These lie
 // between one text and the next: what closes is read forwards from the text before it, what opens backwards from the
@@ -54,6 +54,21 @@ static int add_event(reading *r, event e)
     return 0;
 }
 
+static bool is_footnote(dgm_text t, size_t at);
+static dgm_status flush(reading *r, dgm_error *err);
+
+// Footnotes may follow each other line by line: each is a paragraph of its own, though not to MD4C.
+static dgm_status end_footnote(reading *r, size_t at)
+{
+    int depth = 0;
+    if (!r->count || r->events[r->count - 1].kind != EVENT_SOFT || !is_footnote(r->t, at)) return DGM_OK;
+    for (size_t i = 0; i < r->count; i++)
+        depth += (r->events[i].kind == EVENT_ENTER) - (r->events[i].kind == EVENT_LEAVE);
+    if (depth) return DGM_OK;
+    r->count--;
+    return flush(r, r->err);
+}
+
 static int on_text(MD_TEXTTYPE type, const MD_CHAR *text, MD_SIZE size, void *user)
 {
     reading *r = user;
@@ -71,6 +86,8 @@ static int on_text(MD_TEXTTYPE type, const MD_CHAR *text, MD_SIZE size, void *us
         e.kind = EVENT_ENTITY;
     else if (type == MD_TEXT_HTML)
         e.kind = EVENT_HTML;
+    else if (r->status == DGM_OK)
+        r->status = end_footnote(r, at);
     return add_event(r, e);
 }
 
@@ -241,10 +258,26 @@ static size_t leave_of(const reading *r, size_t i)
     return r->count - 1;
 }
 
+// Bytes of a footnote's mark, "[^name]", at a place of the file; 0: none is there.
+static size_t footnote_at(dgm_text t, size_t at)
+{
+    if (at + 4 > t.size || memcmp(t.data + at, "[^", 2) != 0 || (at && t.data[at - 1] == '\\')) return 0;
+    size_t i = at + 2;
+    while (i < t.size && !strchr(" \t\r\n[]^", t.data[i])) i++;
+    return i > at + 2 && i < t.size && t.data[i] == ']' ? i + 1 - at : 0;
+}
+
+// Does a footnote begin there: "[^name]:"?
+static bool is_footnote(dgm_text t, size_t at)
+{
+    const size_t mark = footnote_at(t, at);
+    return mark && at + mark < t.size && t.data[at + mark] == ':';
+}
+
 static bool is_kept(const reading *r, const event *e)
 {
-    const bool address = e->span == MD_SPAN_A && (!e->bytes.size || e->bytes.data[0] == '<');
-    (void)r;
+    const bool address = e->span == MD_SPAN_A && (!e->bytes.size || e->bytes.data[0] == '<' ||
+                                                  footnote_at(r->t, place_of(r, e->bytes)));
     return e->span == MD_SPAN_CODE || e->span == MD_SPAN_IMG || address || e->span == MD_SPAN_LATEXMATH;
 }
 
@@ -261,7 +294,7 @@ static dgm_status keep_span(making *m, size_t *i, dgm_error *err)
     if (text && last == *i + 2 && has_place(text))
         dgm_md_shown(dgm_source_part(r->d, 0, text->begin, text->end), enter->span == MD_SPAN_A, shown, sizeof shown);
     *i = last;
-    if (enter->span == MD_SPAN_IMG) return dgm_segment_empty(r->d, bytes, err);
+    if (enter->span == MD_SPAN_IMG || footnote_at(r->t, begin)) return dgm_segment_empty(r->d, bytes, err);
     return dgm_segment_keep(r->d, bytes, *shown ? shown : NULL, err);
 }
 
@@ -337,6 +370,25 @@ static dgm_text line_break(const reading *r, size_t i)
     return (dgm_text){r->t.data + from, to > from ? to - from : 0};
 }
 
+// Texts that follow each other without a gap, from event *i on: MD4C cuts them at brackets. Marks of footnotes stay.
+static dgm_status add_text(making *m, size_t *i, dgm_error *err)
+{
+    const reading *r = m->r;
+    size_t from = r->events[*i].begin;
+    for (const event *e = &r->events[*i]; *i + 1 < r->count && e[1].kind == EVENT_TEXT && e[1].begin == e->end; e++)
+        ++*i;
+    const size_t end = r->events[*i].end;
+    for (size_t at = from; at < end; at++) {
+        const size_t mark = r->t.data[at] == '[' ? footnote_at(r->t, at) : 0;
+        if (!mark || at + mark > end) continue;
+        DGM_TRY(dgm_segment_text(r->d, (dgm_text){r->t.data + from, at - from}, err));
+        DGM_TRY(dgm_segment_empty(r->d, (dgm_text){r->t.data + at, mark}, err));
+        from = at + mark;
+        at = from - 1;
+    }
+    return dgm_segment_text(r->d, (dgm_text){r->t.data + from, end - from}, err);
+}
+
 static dgm_status add_parts(making *m, dgm_error *err)
 {
     const reading *r = m->r;
@@ -345,7 +397,7 @@ static dgm_status add_parts(making *m, dgm_error *err)
         const dgm_text text = {r->t.data + e->begin, e->end - e->begin};
         switch (e->kind) {
         case EVENT_TEXT:
-            DGM_TRY(dgm_segment_text(r->d, text, err));
+            DGM_TRY(add_text(m, &i, err));
             break;
         case EVENT_ENTITY:
             DGM_TRY(dgm_md_entity(r->d, text, err));
@@ -380,6 +432,19 @@ static dgm_status add_image(reading *r, size_t i, dgm_error *err)
     return dgm_segment_end(r->d, err);
 }
 
+// A footnote begins "[^name]: ", which is no text: the paragraph begins behind it.
+static size_t behind_footnote(reading *r, size_t begin)
+{
+    size_t at = begin + footnote_at(r->t, begin) + 1, k = 0;
+    if (!is_footnote(r->t, begin)) return begin;
+    for (; at < r->t.size && (r->t.data[at] == ' ' || r->t.data[at] == '\t'); at++) continue;
+    while (k < r->count && r->events[k].kind == EVENT_TEXT && r->events[k].end <= at) k++;
+    r->count -= k;
+    memmove(r->events, r->events + k, r->count * sizeof *r->events);
+    if (r->count && r->events[0].kind == EVENT_TEXT && r->events[0].begin < at) r->events[0].begin = at;
+    return at;
+}
+
 static dgm_status flush(reading *r, dgm_error *err)
 {
     size_t begin = 0, end = 0;
@@ -387,6 +452,9 @@ static dgm_status flush(reading *r, dgm_error *err)
         r->count = 0;
         return DGM_OK;
     }
+    begin = behind_footnote(r, begin);
+    if (begin >= end) r->count = 0;
+    if (!r->count) return DGM_OK;
     making m = {.r = r};
     const dgm_segment_spec spec = {.begin = begin, .end = end, .escape = &dgm_md_escape, .write = dgm_md_write};
     DGM_TRY(dgm_segment_begin(r->d, &spec, NULL, err));

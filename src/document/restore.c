@@ -22,7 +22,7 @@ typedef struct restoring {
     dgm_text source, target;
     const dgm_fixed *fixed;
     claim *claims; // in the order of the translation, once sorted
-    size_t claim_count;
+    size_t claim_count, claim_most;
     bool *found; // [fixed_count]
     dgm_tag *tags;
     int32_t *what; // [tag_count] index in taken, or -1 - index in fixed
@@ -31,6 +31,7 @@ typedef struct restoring {
     dgm_writer *out;
     char last;   // character of text that was written
     bool space;  // one is due before the next
+    size_t ties; // that take the places of the next spaces
     char *shown; // source in which placeholders that are missing are no words
     dgm_status status;
     dgm_error *err;
@@ -39,6 +40,11 @@ typedef struct restoring {
 static dgm_text form_of(const restoring *r, size_t i)
 {
     return (dgm_text){r->source.data + r->fixed[i].begin, r->fixed[i].end - r->fixed[i].begin};
+}
+
+static bool is_tie(dgm_text form)
+{
+    return dgm_text_equal(form, dgm_text_of(DGM_TIE));
 }
 
 // ---- placeholders ---------------------------------------------------------------------------------
@@ -113,6 +119,12 @@ static bool is_odd(char c)
     return c && strchr("{}%$#<>:[]@_&\\", c);
 }
 
+// U+FFFD: what is left of a sign that the model knows only byte by byte.
+static bool is_broken(dgm_text t, size_t pos)
+{
+    return t.size - pos >= 3 && memcmp(t.data + pos, "\xef\xbf\xbd", 3) == 0;
+}
+
 // Target words that hold signs of placeholders and are none that was claimed: [*begin, *end) of the next from pos on.
 static bool next_damaged(const restoring *r, size_t pos, size_t *begin, size_t *end)
 {
@@ -121,7 +133,7 @@ static bool next_damaged(const restoring *r, size_t pos, size_t *begin, size_t *
         while (i < t.size && (t.data[i] == ' ' || is_claimed(r, i, i + 1))) i++;
         size_t stop = i, odd = 0, first = t.size, last = 0;
         for (; stop < t.size && t.data[stop] != ' ' && !is_claimed(r, stop, stop + 1); stop++)
-            if (is_odd(t.data[stop])) {
+            if (is_odd(t.data[stop]) || is_broken(t, stop)) {
                 odd++;
                 if (first > stop) first = stop;
                 last = stop + 1;
@@ -143,10 +155,30 @@ static void claim_damaged(restoring *r)
 {
     size_t pos = 0, begin = 0, end = 0;
     for (size_t i = 0; i < r->u->fixed_count; i++) {
-        if (r->found[i] || r->fixed[i].word) continue;
+        if (r->found[i] || r->fixed[i].word || is_tie(form_of(r, i))) continue;
         if (!next_damaged(r, pos, &begin, &end)) return;
         claim_range(r, begin, end, (int32_t)i);
         pos = end;
+    }
+}
+
+static void leave_out(restoring *r, size_t at, size_t size)
+{
+    const bool space = at > 0 && r->target.data[at - 1] == ' '; // goes with it
+    claim_range(r, at - space, at + size, -1);
+}
+
+// ":mile:" beside ":smile:": a placeholder that the line does not have goes, too.
+static void leave_out_invented(restoring *r)
+{
+    for (size_t at = 0; at < r->target.size && r->claim_count < r->claim_most;) {
+        const dgm_text rest = {r->target.data + at, r->target.size - at}; // nothing stands before it
+        const size_t n = dgm_placeholder_at(rest, 0, false);
+        bool kind = false; // the line has one that begins like it
+        for (size_t i = 0; n && i < r->u->fixed_count; i++)
+            kind |= !r->fixed[i].bytes.data && form_of(r, i).data[0] == r->target.data[at];
+        if (kind && !is_claimed(r, at, at + n)) leave_out(r, at, n);
+        at += n ? n : 1;
     }
 }
 
@@ -166,9 +198,9 @@ static void claim_rest(restoring *r)
         if (r->fixed[i].bytes.data && form.size > 2) continue;
         const size_t at = find_free(r, form, r->fixed[i].word, false);
         if (at >= r->target.size) continue;
-        const bool space = at > 0 && r->target.data[at - 1] == ' '; // goes with it
-        claim_range(r, at - space, at + form.size, -1);
+        leave_out(r, at, form.size);
     }
+    leave_out_invented(r);
 }
 
 static void sort_claims(restoring *r)
@@ -205,7 +237,8 @@ static void hide_missing(restoring *r)
 {
     memcpy(r->shown, r->source.data, r->source.size);
     for (size_t i = 0; i < r->u->fixed_count; i++)
-        if (!r->found[i]) memset(r->shown + r->fixed[i].begin, '.', r->fixed[i].end - r->fixed[i].begin);
+        if (!r->found[i])
+            memset(r->shown + r->fixed[i].begin, is_tie(form_of(r, i)) ? ' ' : '.', form_of(r, i).size);
 }
 
 // No tag stands inside of a placeholder.
@@ -237,6 +270,13 @@ static void put_encoded(restoring *r, dgm_text text)
 
 static void put_text(restoring *r, size_t from, size_t to)
 {
+    for (size_t i = from; r->ties && i < to; i++) {
+        if (r->target.data[i] != ' ' || (i == 0 && from == 0)) continue;
+        put_encoded(r, (dgm_text){r->target.data + from, i - from});
+        put_encoded(r, dgm_text_of(DGM_TIE));
+        r->ties--;
+        from = i + 1;
+    }
     if (from < to) put_encoded(r, (dgm_text){r->target.data + from, to - from});
 }
 
@@ -245,6 +285,15 @@ static void put_bytes(restoring *r, dgm_text bytes, bool closes)
     if (r->space && !closes) dgm_write_u8(r->out, r->last = ' ');
     r->space = r->space && closes;
     if (r->status == DGM_OK) r->status = dgm_bytes_write(r->d, bytes, r->out, r->err);
+}
+
+static void put_taken(restoring *r, const dgm_taken *x)
+{
+    const bool closes = x->tag.kind == DGM_TAG_CLOSE;
+    put_bytes(r, x->bytes, closes);
+    if (x->bytes.data) return;
+    const dgm_text text = dgm_pool_text(r->d, x->text, x->text_size);
+    r->d->segments[r->u->segment].spec.escape->encode(text, r->out);
 }
 
 static void put_fixed(restoring *r, size_t i)
@@ -262,9 +311,36 @@ static bool is_space(dgm_text t, size_t pos)
     return pos >= t.size || t.data[pos] == ' ';
 }
 
+// A mark that stands directly behind a word, not the first of something else.
+static bool is_mark(dgm_text t, size_t pos)
+{
+    return pos < t.size && strchr(".,;:!?)]", t.data[pos]) && is_space(t, pos + 1);
+}
+
 static void want_space(restoring *r)
 {
     r->space = r->space || r->last != ' ';
+}
+
+// In place of the space before it, else of the next one.
+static void put_tie(restoring *r)
+{
+    const bool written = r->last == ' ' && r->out->size && r->out->data[r->out->size - 1] == ' ';
+    if (!r->space && !written) {
+        r->ties++;
+        return;
+    }
+    if (!r->space) r->out->size--;
+    r->space = false;
+    put_encoded(r, dgm_text_of(DGM_TIE));
+    r->last = ' ';
+}
+
+static void put_sign(restoring *r, const dgm_taken *x, size_t at)
+{
+    if (x->before) want_space(r);
+    put_encoded(r, dgm_pool_text(r->d, x->text, x->text_size));
+    r->space = x->behind && !is_mark(r->target, at) && !is_space(r->target, at);
 }
 
 static void put_tag(restoring *r, size_t i)
@@ -273,13 +349,24 @@ static void put_tag(restoring *r, size_t i)
     const int32_t what = r->what[i];
     if (what >= 0) {
         const dgm_taken *x = &r->d->taken[r->u->taken + (size_t)what];
-        const bool apart = x->tag.kind == DGM_TAG_EMPTY && x->before && x->behind;
-        if (apart) want_space(r);
-        put_bytes(r, x->bytes, x->tag.kind == DGM_TAG_CLOSE);
-        r->space = r->space || (apart && !is_space(r->target, at));
+        if (x->sign) {
+            put_sign(r, x, at);
+            return;
+        }
+        // A blank on one side alone is kept at the ends, where no word can have taken it along.
+        const bool empty = x->tag.kind == DGM_TAG_EMPTY, apart = empty && x->before && x->behind;
+        const bool leads = empty && x->behind && x->tag.at == 0 && at == 0;
+        const bool ends = empty && x->before && x->tag.at == r->source.size && at == r->target.size;
+        if (apart || ends) want_space(r);
+        put_taken(r, x);
+        r->space = r->space || ((apart || leads) && !is_space(r->target, at));
         return;
     }
     const dgm_fixed *f = &r->fixed[-1 - what];
+    if (is_tie(form_of(r, (size_t)(-1 - what)))) {
+        put_tie(r);
+        return;
+    }
     const bool beside = in_word(r->source, f->begin, true), ahead = in_word(r->source, f->end, false);
     if (f->begin > 0 && (is_space(r->source, f->begin - 1) || (!beside && in_word(r->target, at, true))))
         want_space(r);
@@ -331,7 +418,8 @@ static void write_all(restoring *r)
 static dgm_status prepare(restoring *r, dgm_error *err)
 {
     const size_t fixed = r->u->fixed_count, most = r->u->taken_count + fixed;
-    r->claims = dgm_malloc((2 * fixed + 1) * sizeof *r->claims);
+    r->claim_most = 3 * fixed + 1;
+    r->claims = dgm_malloc(r->claim_most * sizeof *r->claims);
     r->found = dgm_calloc(fixed + 1, sizeof *r->found);
     r->tags = dgm_malloc((most + 1) * sizeof *r->tags);
     r->what = dgm_malloc((most + 1) * sizeof *r->what);

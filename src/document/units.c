@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // From the parts of a segment to its items: glue and units, lines with tags and placeholders taken note of.
 //
-// A segment is cut at breaks (and at line breaks of text that means them) into stretches. A stretch with letters is a
-// unit, white space at its ends and all of every other stretch is glue. A place between two bytes of a segment is a
-// part and an offset in its text.
+// A segment is cut at breaks (and at line breaks and tabs of text that means them) into stretches. A stretch with
+// letters is a unit, white space at its ends and all of every other stretch is glue. A place between two bytes of a
+// segment is a part and an offset in its text.
 #include <string.h>
 
 #include "base/mem.h"
@@ -12,6 +12,7 @@
 
 enum { TAKEN_MAX = DGM_TAGS_MOST / 2, FIXED_MAX = 256 }; // of one line; what has more is no sentence
 enum { NO_BREAK = 0xA0 };                                // the space that ties words together stays
+enum { TAGS_OPEN = 16 };                                 // of a message of ICU, in one another
 
 typedef struct place {
     size_t part, at; // at: 0 but in text
@@ -24,6 +25,9 @@ typedef struct line_maker {
     size_t taken, fixed; // where those of this unit begin
     bool space;          // white space came last and is not written yet
     int standins;
+    // In messages of ICU tags are part of the text: those that are open.
+    dgm_text open[TAGS_OPEN];
+    int open_pair[TAGS_OPEN], open_count, pairs;
 } line_maker;
 
 static dgm_text text_of(const dgm_document *d, const dgm_part *p)
@@ -114,30 +118,68 @@ static void write_space(line_maker *m)
     m->space = false;
 }
 
-// In messages of ICU tags are not taken out, but kept like placeholders.
-static size_t fixed_at(dgm_text t, size_t pos, bool icu)
+// Text that the models need not see: a sign, or a tag of a message of ICU.
+static dgm_status take_text(line_maker *m, dgm_text text, dgm_tag tag, bool sign, dgm_error *err)
 {
-    dgm_tag_kind kind = DGM_TAG_EMPTY;
-    dgm_text name = {NULL, 0};
-    const size_t n = dgm_placeholder_at(t, pos, icu);
-    return n || !icu ? n : dgm_tag_at(t, pos, &kind, &name);
+    dgm_document *d = m->d;
+    dgm_taken x = {.tag = tag, .text_size = text.size, .sign = sign, .before = m->space && m->line.size};
+    if (tag.kind != DGM_TAG_CLOSE) write_space(m); // it goes with the word behind it
+    x.tag.at = m->line.size;
+    DGM_TRY(dgm_pool_add(d, text, &x.text, err));
+    DGM_TRY(dgm_grow(&d->taken, &d->taken_cap, d->taken_count + 1, sizeof *d->taken, err));
+    d->taken[d->taken_count++] = x;
+    return DGM_OK;
 }
 
+// A pair where its end comes in order, else a tag that stands alone.
+static dgm_tag pair_tag(line_maker *m, dgm_tag_kind kind, dgm_text name)
+{
+    if (kind == DGM_TAG_OPEN && m->open_count < TAGS_OPEN) {
+        m->open[m->open_count] = name;
+        m->open_pair[m->open_count++] = m->pairs;
+        return (dgm_tag){0, DGM_TAG_OPEN, m->pairs++};
+    }
+    if (kind == DGM_TAG_CLOSE && m->open_count && dgm_text_equal(m->open[m->open_count - 1], name))
+        return (dgm_tag){0, DGM_TAG_CLOSE, m->open_pair[--m->open_count]};
+    return (dgm_tag){0, DGM_TAG_EMPTY, -1};
+}
+
+// What stands at pos and is taken out of the text: its length, 0: nothing.
+static dgm_status take_out(line_maker *m, dgm_text t, size_t pos, bool icu, size_t *taken, dgm_error *err)
+{
+    bool apart = false;
+    dgm_tag_kind kind = DGM_TAG_EMPTY;
+    dgm_text name = {NULL, 0};
+    const size_t sign = dgm_signs_at(t, pos, &apart), tag = icu ? dgm_tag_at(t, pos, &kind, &name) : 0;
+    *taken = sign && apart ? sign : tag;
+    if (!*taken) return DGM_OK;
+    const dgm_tag made = tag ? pair_tag(m, kind, name) : (dgm_tag){0, DGM_TAG_EMPTY, -1};
+    return take_text(m, (dgm_text){t.data + pos, *taken}, made, !tag, err);
+}
+
+static void note_space(line_maker *m)
+{
+    const size_t last = m->d->taken_count;
+    if (last > m->taken && m->d->taken[last - 1].tag.at == m->line.size) m->d->taken[last - 1].behind = true;
+    m->space = true;
+}
+
+// `text` is not in the pool, which moves.
 static dgm_status put_text(line_maker *m, dgm_text t, bool icu, dgm_error *err)
 {
-    for (size_t i = 0; i < t.size;) {
+    for (size_t i = 0, n; i < t.size; i += n) {
         uint32_t code = 0;
-        const size_t found = fixed_at(t, i, icu), n = found ? found : dgm_utf8_next(t.data + i, t.size - i, &code);
+        DGM_TRY(take_out(m, t, i, icu, &n, err));
+        if (n) continue;
+        const size_t found = dgm_placeholder_at(t, i, icu);
+        n = found ? found : dgm_utf8_next(t.data + i, t.size - i, &code);
         if (!found && dgm_char_is_space(code) && code != NO_BREAK) {
-            const size_t last = m->d->taken_count;
-            if (last > m->taken && m->d->taken[last - 1].tag.at == m->line.size) m->d->taken[last - 1].behind = true;
-            m->space = true;
-        } else {
-            write_space(m);
-            if (found) DGM_TRY(add_fixed(m->d, m->line.size, m->line.size + n, (dgm_text){NULL, 0}, false, err));
-            dgm_write_bytes(&m->line, t.data + i, n);
+            note_space(m);
+            continue;
         }
-        i += n;
+        write_space(m);
+        if (found) DGM_TRY(add_fixed(m->d, m->line.size, m->line.size + n, (dgm_text){NULL, 0}, false, err));
+        dgm_write_bytes(&m->line, t.data + i, n);
     }
     return DGM_OK;
 }
@@ -224,14 +266,22 @@ static place skip_space_back(const dgm_document *d, place from, place to)
     }
 }
 
+// Text of the pool, which moves when something is added to it.
+static dgm_status put_pool_text(line_maker *m, size_t at, size_t size, dgm_error *err)
+{
+    char *copy = dgm_strndup(dgm_pool_text(m->d, at, size).data, size);
+    const dgm_status st = copy ? put_text(m, (dgm_text){copy, size}, false, err) : dgm_no_memory(err);
+    dgm_free(copy);
+    return st;
+}
+
 static dgm_status put_parts(line_maker *m, place from, place to, dgm_error *err)
 {
     for (size_t i = from.part; i < m->d->part_count && i <= to.part; i++) {
         const dgm_part *p = &m->d->parts[i];
         const size_t begin = i == from.part ? from.at : 0, end = i == to.part ? to.at : p->text_size;
         if (p->kind == DGM_PART_TEXT) {
-            // The pool may move while text is added to it: lines are written elsewhere.
-            if (end > begin) DGM_TRY(put_text(m, dgm_pool_text(m->d, p->text + begin, end - begin), false, err));
+            if (end > begin) DGM_TRY(put_pool_text(m, p->text + begin, end - begin, err));
         } else if (i < to.part) {
             DGM_TRY(p->kind == DGM_PART_KEEP ? put_keep(m, p, err) : put_tag(m, p, err));
         }
@@ -251,8 +301,19 @@ static bool has_text(const dgm_document *d, place from, place to)
     return false;
 }
 
+// The space before a sign at the end of a line.
+static void trim_line(line_maker *m)
+{
+    const dgm_document *d = m->d;
+    if (d->taken_count == m->taken || !d->taken[d->taken_count - 1].sign) return;
+    while (m->line.size && m->line.data[m->line.size - 1] == ' ') m->line.size--;
+    for (size_t i = m->taken; i < d->taken_count; i++)
+        if (d->taken[i].tag.at > m->line.size) d->taken[i].tag.at = m->line.size;
+}
+
 static dgm_status finish_line(line_maker *m, dgm_error *err)
 {
+    trim_line(m);
     dgm_unit u = {.taken = m->taken, .fixed = m->fixed, .text_size = m->line.size};
     DGM_TRY(dgm_pool_add(m->d, (dgm_text){(const char *)m->line.data, m->line.size}, &u.text, err));
     return add_unit(m->d, &u, err);
@@ -330,7 +391,7 @@ dgm_status dgm_units_make(dgm_document *d, size_t *units, dgm_error *err)
     for (size_t i = 0; i < d->part_count; i++) {
         const dgm_part p = d->parts[i];
         for (size_t k = 0; p.kind == DGM_PART_TEXT && lines && k < p.text_size; k++) {
-            if (text_of(d, &p).data[k] != '\n') continue;
+            if (text_of(d, &p).data[k] != '\n' && text_of(d, &p).data[k] != '\t') continue;
             DGM_TRY(add_stretch(d, from, (place){i, k}, units, err));
             DGM_TRY(add_pool_text(d, p.text + k, 1, err));
             from = (place){i, k + 1};
