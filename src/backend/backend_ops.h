@@ -14,6 +14,7 @@
 
 #include "backend/meter.h"
 #include "backend/ops.h"
+#include "base/team.h"
 
 // Every function of a device: OP(result, name, parameters). Comments stand where callers look.
 #define DGM_BACKEND_OPS(OP)                                                                        \
@@ -76,6 +77,8 @@
     OP(void, norm, (dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma,                   \
                     const dgm_vector *beta, float eps))                                            \
     OP(void, rms_norm, (dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma, float eps))   \
+    OP(void, norm_for, (dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_mat *add,                    \
+                        const dgm_norm *how, const dgm_linear *reader))                            \
     OP(void, act, (dgm_exec *x, dgm_mat y, dgm_mat in, dgm_act act))                               \
     OP(void, add, (dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b))                                  \
     OP(void, add_vector, (dgm_exec *x, dgm_mat y, dgm_mat a, const dgm_vector *v))                 \
@@ -127,13 +130,13 @@
                          int count, dgm_distance *out))                                            \
     OP(dgm_bytes, rank_more_bytes, (const dgm_backend *b, const dgm_linear *out))
 
-#define DGM_BACKEND_FIELD(result, name, parameters) result(*name) parameters;
+#define DGM_BACKEND_FIELD(result, name, parameters) result(*name) parameters; // NOLINT(bugprone-macro-parentheses)
 typedef struct dgm_backend_ops {
     DGM_BACKEND_OPS(DGM_BACKEND_FIELD)
 } dgm_backend_ops;
 #undef DGM_BACKEND_FIELD
 
-// A worker is the same for every device but for `own`. forward.c makes it with its host memory;
+// A worker is the same for every device but for `own` and `ready`. forward.c makes it with its host memory;
 // exec_open fills in the device memory (base may be any address, as long as nothing but the device
 // looks behind it) and own, exec_close gives them back and accepts what a failed exec_open left.
 struct dgm_exec {
@@ -144,13 +147,15 @@ struct dgm_exec {
     const dgm_observer *observer; // NULL: nobody looks
     dgm_status failed;            // of an operation, until dgm_exec_status is asked
     dgm_error why;
+    dgm_team *team; // threads that may share its operations; exec_open's, NULL: the device does not share
     void *own; // the device's
+    void *ready; // the device's: rows that norm_for made for their reader
 };
 
 // ---- finding devices ----------------------------------------------------------------------------
 
 // Changes whenever a row of the table, its meaning or a structure in it does.
-enum { DGM_DEVICE_INTERFACE = 6 };
+enum { DGM_DEVICE_INTERFACE = 8 };
 
 typedef struct dgm_device_driver {
     uint32_t interface; // DGM_DEVICE_INTERFACE

@@ -11,6 +11,7 @@
 #define DGM_BACKEND_DEVICE_H
 
 #include "backend/types.h"
+#include "base/team.h"
 #include "format/gguf.h"
 
 // ---- device -----------------------------------------------------------------------------------
@@ -63,7 +64,18 @@ typedef struct dgm_linear_part {
     const dgm_tensor *weight; // [rows, cols]
     const float *bias;        // [rows] or NULL
     float input_scale; // with dgm_backend_static: scale of the input rows in 127 steps; 0: none known
+    // Of the first part: what all of them together are packed to in the file, and in which layout; NULL: nothing is. A
+    // device takes it for the weights where layout and numbers agree, and packs them itself where not. The file must
+    // then outlive the layer.
+    const dgm_tensor *packed;
+    const char *layout;
 } dgm_linear_part;
+
+// Layers of i8 as a CPU of this level packs them, for files (docs/internals/FORMAT.md, 1.3): the layout's name (NULL:
+// there is no such level), the bytes of a layer, and a layer. All levels have one layout so far.
+const char *dgm_packed_layout(const char *level, dgm_error *err);
+size_t dgm_packed_size(int rows, int cols);
+dgm_status dgm_packed_fill(const dgm_linear_part *parts, int count, void *out, dgm_error *err);
 
 // From now on layers are loaded with the static scales of their parts, where all have one: i8 and
 // i16 products then round their input by it instead of by each row's maximum. Off at first.
@@ -136,6 +148,11 @@ void dgm_experts_count(const dgm_experts *e, dgm_experts_use *add); // adds to *
 dgm_status dgm_exec_open(dgm_backend *b, dgm_bytes bytes, dgm_exec **x, dgm_error *err);
 void dgm_exec_close(dgm_exec **x);
 dgm_backend *dgm_exec_backend(dgm_exec *x);
+// Threads that may share the worker's operations, with the same results: who has nothing to do helps (base/team.h).
+// NULL: the device does not share.
+dgm_team *dgm_exec_team(dgm_exec *x);
+// It will have much to do: memory of the host's is to lie on large pages (base/arena.h).
+void dgm_exec_large(dgm_exec *x);
 
 // Rows are taken by dgm_exec_mat (types.h); sizes without a second number count device memory.
 

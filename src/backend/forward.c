@@ -243,6 +243,17 @@ dgm_bytes dgm_exec_peak(const dgm_exec *x)
     return (dgm_bytes){x->host.peak, x->device.peak};
 }
 
+dgm_team *dgm_exec_team(dgm_exec *x)
+{
+    return x->team;
+}
+
+void dgm_exec_large(dgm_exec *x)
+{
+    dgm_arena_large(&x->host);
+    if (dgm_backend_properties(x->backend)->host_memory) dgm_arena_large(&x->device);
+}
+
 dgm_arena *dgm_exec_host(dgm_exec *x)
 {
     return &x->host;
@@ -318,6 +329,12 @@ void dgm_op_norm(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma,
 void dgm_op_rms_norm(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma, float eps)
 {
     x->ops->rms_norm(x, y, in, gamma, eps);
+}
+
+void dgm_op_norm_for(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_mat *add, const dgm_norm *how,
+                     const dgm_linear *reader)
+{
+    x->ops->norm_for(x, y, in, add, how, reader);
 }
 
 void dgm_op_act(dgm_exec *x, dgm_mat y, dgm_mat in, dgm_act act)

@@ -54,6 +54,18 @@ void dgm_op_norm(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma,
                  const dgm_vector *beta, float eps);
 // RMS norm of every row, without mean and beta: in / sqrt(mean(in^2) + eps) * gamma; y may be in.
 void dgm_op_rms_norm(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma, float eps);
+
+typedef struct dgm_norm {
+    const dgm_vector *gamma, *beta; // beta NULL: none
+    float eps;
+    bool rms; // an RMS norm
+} dgm_norm;
+
+// y = norm(in), or norm(in + add) with `add` not NULL; y may be in or add. The next operation must be dgm_op_linear or
+// dgm_op_feed_forward of y and `reader` as its first layer: a device may make rows in that layer's form at once.
+// Otherwise, and with reader NULL, y is all there is; its bits are those of dgm_op_add and the norm either way.
+void dgm_op_norm_for(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_mat *add, const dgm_norm *how,
+                     const dgm_linear *reader);
 void dgm_op_act(dgm_exec *x, dgm_mat y, dgm_mat in, dgm_act act);
 void dgm_op_add(dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b);          // y may be a or b
 void dgm_op_add_vector(dgm_exec *x, dgm_mat y, dgm_mat a, const dgm_vector *v); // to every row

@@ -28,11 +28,16 @@ size_t dgm_arena_cost(size_t size)
 dgm_status dgm_arena_init(dgm_arena *a, size_t size, dgm_error *err)
 {
     memset(a, 0, sizeof *a);
-    a->base = dgm_pages_reserve(size);
+    a->base = dgm_pages_reserve_sparse(size);
     if (!a->base) return dgm_no_memory(err);
     a->size = size;
     POISON(a->base, size);
     return DGM_OK;
+}
+
+void dgm_arena_large(dgm_arena *a)
+{
+    dgm_pages_large(a->base, a->size);
 }
 
 void dgm_arena_free(dgm_arena *a)

@@ -22,6 +22,10 @@ typedef struct dgm_arena {
 
 dgm_status dgm_arena_init(dgm_arena *a, size_t size, dgm_error *err);
 void dgm_arena_free(dgm_arena *a); // accepts a zeroed arena
+// Pages are small at first: a short sentence touches a little of many blocks, and the system would clear two megabytes
+// for each. Where much will be read in long strides, large ones save look-ups: those that are touched from now on are
+// large at once, the others when the system finds the time.
+void dgm_arena_large(dgm_arena *a);
 
 // NULL when the arena is full. Contents are undefined after a reset, zero the first time.
 void *dgm_arena_alloc(dgm_arena *a, size_t size);

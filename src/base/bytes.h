@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/status.h"
 
@@ -65,6 +66,12 @@ void dgm_writer_free(dgm_writer *w);
 // IEEE half and bfloat16, exact both ways (round to nearest even).
 float dgm_half_to_float(uint16_t h);
 uint16_t dgm_float_to_half(float f);
-float dgm_bf16_to_float(uint16_t b);
+static inline float dgm_bf16_to_float(uint16_t b) // in loops over whole rows
+{
+    const uint32_t bits = (uint32_t)b << 16;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
 
 #endif

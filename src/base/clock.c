@@ -5,18 +5,26 @@
 
 #include <time.h>
 
-double dgm_now(void)
+static double read_clock(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double dgm_now(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
 }
 
 double dgm_thread_time(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+double dgm_process_time(void)
+{
+    return read_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 uint64_t dgm_rng_next(dgm_rng *r)

@@ -7,6 +7,7 @@
 
 double dgm_now(void);
 double dgm_thread_time(void); // CPU time of the calling thread, in seconds
+double dgm_process_time(void); // of all threads together
 
 // splitmix64: the same numbers on every machine.
 typedef struct dgm_rng {

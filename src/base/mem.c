@@ -134,7 +134,7 @@ static void *reserve(size_t size, int advice)
 void *dgm_pages_reserve(size_t size)
 {
 #ifdef MADV_HUGEPAGE
-    // Decoder states are read in long strides; with small pages each costs a page table look-up.
+    // What is read in long strides costs a page table look-up each with small pages.
     return reserve(size, MADV_HUGEPAGE);
 #else
     return reserve(size, -1);

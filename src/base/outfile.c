@@ -12,6 +12,7 @@
 
 #include "base/mapfile.h"
 #include "base/mem.h"
+#include "dragoman/common.h"
 
 static dgm_status cannot_write(const char *path, int code, dgm_error *err)
 {
@@ -36,12 +37,22 @@ static FILE *open_nameless(const char *path)
     return file;
 }
 
-// Gives it the temporary name; errno, or 0.
-static int name_it(const dgm_outfile *f)
+// What was written is on the disk before it has a name: after a power cut, too, a file is whole. errno, or 0.
+static int settle(const dgm_outfile *f)
+{
+    if (fflush(f->file) != 0) return dgm_errno();
+    if (f->direct || fdatasync(fileno(f->file)) == 0) return 0;
+    return errno == EINVAL || errno == EROFS ? 0 : dgm_errno(); // there are file systems that know no sync
+}
+
+// Gives a nameless file its name, or where there is a file of that name already, the temporary one; errno, or 0.
+static int name_it(dgm_outfile *f)
 {
     char from[32];
     snprintf(from, sizeof from, "/proc/self/fd/%d", fileno(f->file));
-    if (fflush(f->file) != 0) return dgm_errno();
+    f->named = linkat(AT_FDCWD, from, AT_FDCWD, f->path, AT_SYMLINK_FOLLOW) == 0;
+    if (f->named) return 0;
+    if (errno != EEXIST) return dgm_errno();
     return linkat(AT_FDCWD, from, AT_FDCWD, f->temporary, AT_SYMLINK_FOLLOW) == 0 ? 0 : dgm_errno();
 }
 
@@ -85,10 +96,12 @@ void dgm_outfile_discard(dgm_outfile *f)
 
 dgm_status dgm_outfile_commit(dgm_outfile *f, int code, dgm_error *err)
 {
+    if (!code) code = settle(f);
     if (f->nameless && !code) code = name_it(f);
-    if (fclose(f->file) != 0 && !code) code = dgm_errno();
+    // Nothing is left to be written: what closing says then is of no weight, but for pipes and devices.
+    if (fclose(f->file) != 0 && f->direct && !code) code = dgm_errno();
     f->file = NULL;
-    if (!code && !f->direct && rename(f->temporary, f->path) != 0) code = dgm_errno();
+    if (!code && !f->direct && !f->named && rename(f->temporary, f->path) != 0) code = dgm_errno();
     const dgm_status st = code ? cannot_write(f->path, code, err) : DGM_OK;
     if (code && !f->direct) unlink(f->temporary);
     dgm_outfile_discard(f);
@@ -109,4 +122,42 @@ dgm_status dgm_outfile_probe(const char *path, dgm_error *err)
     DGM_TRY(dgm_outfile_open(&f, path, false, err));
     dgm_outfile_discard(&f);
     return DGM_OK;
+}
+
+// ---- for programs ------------------------------------------------------------------------------
+
+struct dgm_output {
+    dgm_outfile f;
+};
+
+dgm_status dgm_output_open(dgm_output **output, const char *path, dgm_error *err)
+{
+    *output = NULL;
+    dgm_output *o = dgm_calloc(1, sizeof *o);
+    if (!o) return dgm_no_memory(err);
+    const dgm_status st = dgm_outfile_open(&o->f, path, true, err);
+    if (st == DGM_OK)
+        *output = o;
+    else
+        dgm_free(o);
+    return st;
+}
+
+int dgm_output_descriptor(const dgm_output *output)
+{
+    return fileno(output->f.file);
+}
+
+dgm_status dgm_output_commit(dgm_output **output, dgm_error *err)
+{
+    const dgm_status st = dgm_outfile_commit(&(*output)->f, 0, err);
+    dgm_output_discard(output);
+    return st;
+}
+
+void dgm_output_discard(dgm_output **output)
+{
+    if (*output) dgm_outfile_discard(&(*output)->f);
+    dgm_free(*output);
+    *output = NULL;
 }

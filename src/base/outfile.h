@@ -24,13 +24,14 @@ typedef struct dgm_outfile {
     char *path, *temporary;
     bool direct; // `temporary` is the file itself: nothing to rename or remove
     bool nameless; // it has no name until it is whole
+    bool named;    // it got its own one at once: there was no file of that name
 } dgm_outfile;
 
 // A name that exists and is no regular file (a device, a pipe) is refused, or with `direct` written
 // to as it is: renaming onto it would replace the device. On failure nothing is open.
 dgm_status dgm_outfile_open(dgm_outfile *f, const char *path, bool direct, dgm_error *err);
-// Closes and gives the file its name. code: errno of a write that failed, 0: none did; then, and
-// where closing or renaming fails, the temporary file is removed.
+// Waits until the bytes are on the disk, closes, and gives the file its name. code: errno of a write that failed,
+// 0: none did; then, and where syncing or naming fails, the temporary file is removed.
 dgm_status dgm_outfile_commit(dgm_outfile *f, int code, dgm_error *err);
 void dgm_outfile_discard(dgm_outfile *f); // removes the temporary file; accepts all zero
 // Could a regular file of this name be written? Asked before long work.

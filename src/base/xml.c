@@ -289,10 +289,18 @@ static void parse(walk *w)
     }
 }
 
+// Expat takes this for UTF-16 whatever it is told, and places would be those of other bytes.
+static bool looks_wide(dgm_text s)
+{
+    if (s.size < 2) return false;
+    return !s.data[0] || !s.data[1] || memcmp(s.data, "\xff\xfe", 2) == 0 || memcmp(s.data, "\xfe\xff", 2) == 0;
+}
+
 dgm_status dgm_xml_walk(dgm_text source, dgm_xml_taker take, void *cookie, dgm_error *err)
 {
     static const XML_Memory_Handling_Suite memory = {xml_allocate, xml_grow, xml_release};
     walk w = {.source = source.size > 0 ? source : dgm_text_of(""), .take = take, .cookie = cookie, .err = err};
+    DGM_FAIL_IF(looks_wide(source), err, DGM_ERR_FORMAT, "line 1: it is UTF-16; XML in UTF-8 is read");
     w.parser = XML_ParserCreate_MM("UTF-8", &memory, NULL);
     if (!w.parser) return dgm_no_memory(err);
     set_handlers(&w);

@@ -142,8 +142,9 @@ BLOCK_FN void block_queries(const dgm_attend_blocks_args *a, const int first, co
     for (int r = first; r < first + count; r++)
         for (int h = 0; h < a->heads; h++)
             reduce_softmax_padded(a->weights[r] + h * dgm_attend_stride(a->n), a->n);
+    const size_t values = a->values ? a->values : (size_t)a->heads * (size_t)a->dk * BLOCK_KEYS;
     for (int at = 0; at < a->n; at += BLOCK_KEYS) {
-        const block_place b = block_at(a, at, (size_t)a->heads * (size_t)a->dk * BLOCK_KEYS);
+        const block_place b = block_at(a, at, values);
         block_values(a, &b, first, count);
     }
 }

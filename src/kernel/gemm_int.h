@@ -66,6 +66,7 @@ typedef struct dgm_gemm_i8_args {
 
 typedef struct dgm_gemm_i8_ops {
     const char *name;                    // e.g. "gemm_i8_vnni"
+    const char *layout;                  // of what pack writes, as files name it: equal names, equal bytes
     size_t (*packed_size)(int n, int k); // bytes, a multiple of 64
     // w [., k] by rows, stride ldw bytes. Packs n rows: rows[0..n) if rows is not NULL (a list of
     // candidates, in any order), else 0..n-1. Column j of the product is the j-th packed row.

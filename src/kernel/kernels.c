@@ -39,6 +39,7 @@ static void init_x86(dgm_kernels *k, unsigned flags)
     if (!(flags & DGM_CPU_AVX512)) return;
     dgm_gemm_f32_init_avx512(k);
     dgm_gemm_i8_init_avx512(k);
+    dgm_pack_i8_init_avx512(k);
     dgm_gemm_i16_init_avx512(k);
     dgm_quantize_init_avx512(k);
     dgm_rows_init_avx512(k);

@@ -93,6 +93,7 @@ typedef struct dgm_attend_blocks_args {
     int queries;
     const void *blocks; // float, or half (attend_blocks_f16)
     size_t block;       // elements of a block
+    size_t values;      // elements from the keys to the values, where heads are some of a block's; 0: keys of all heads
     int n, heads, dk, dv;
     float scale;
     const void *next; // blocks of the next call, to be fetched meanwhile; NULL with next_n = 0
@@ -109,6 +110,21 @@ typedef struct dgm_attend_add_args {
     int n, da, dv;
     float *weights; // [n]
 } dgm_attend_add_args;
+
+// Norms of rows: the same bits as add_f32, the norm and quantize_i8 (or quantize_i8_static) one after the other.
+typedef struct dgm_norm_args {
+    float *y;                  // [rows, n], row stride ldy; may be x or add (same stride)
+    const float *x;            // [rows, n], row stride ldx
+    const float *add;          // [rows, n], row stride ld_add: x + add is normalised; NULL: x
+    const float *gamma, *beta; // [n]; beta may be NULL
+    uint8_t *q;                // [rows, depth(n)], row stride ldq: rows for gemm_i8; NULL: not wanted
+    float *scale;              // [rows] with q
+    float given_scale;         // of all rows of q; 0: each has its own
+    int rows, n;               // n >= 1
+    int ldy, ldx, ld_add, ldq;
+    float eps;
+    bool rms; // without mean and beta
+} dgm_norm_args;
 
 // A list of the k best (score, token), best first; ties go to the lower token id. Unused places
 // hold (-inf, -1). Kept sorted by insertion: k is small.
@@ -155,11 +171,9 @@ typedef struct dgm_kernels {
     // limit scales saturates, so that sums fit whatever the row is.
     void (*quantize_i16_static)(int16_t *q, const float *x, int n, float scale, int limit);
 
-    // y = (x - mean) / sqrt(var + eps) * gamma + beta; beta may be NULL; y may be x. n >= 1
-    void (*layer_norm_f32)(float *y, const float *x, const float *gamma, const float *beta, int n,
-                           float eps);
-    // y = x / sqrt(mean(x^2) + eps) * gamma; y may be x
-    void (*rms_norm_f32)(float *y, const float *x, const float *gamma, int n, float eps);
+    // y = (x - mean) / sqrt(var + eps) * gamma + beta, row by row, or x / sqrt(mean(x^2) + eps) * gamma;
+    // and the rows as bytes, if they are wanted.
+    void (*norm_rows)(const dgm_norm_args *args);
     // x = softmax(x) in place; all -inf gives zeros
     void (*softmax_f32)(float *x, int n);
     // largest element; -inf for n = 0

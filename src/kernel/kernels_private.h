@@ -35,6 +35,7 @@ void dgm_dots_init_avx2(dgm_kernels *k);
 
 void dgm_gemm_f32_init_avx512(dgm_kernels *k);
 void dgm_gemm_i8_init_avx512(dgm_kernels *k);
+void dgm_pack_i8_init_avx512(dgm_kernels *k); // the product's packing
 void dgm_gemm_i16_init_avx512(dgm_kernels *k);
 void dgm_quantize_init_avx512(dgm_kernels *k);
 void dgm_rows_init_avx512(dgm_kernels *k);

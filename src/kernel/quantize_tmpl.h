@@ -3,10 +3,9 @@
 //
 // Included after a vec_<isa>.h with QUANTIZE_I8, QUANTIZE_I8_STATIC, QUANTIZE_I16 and
 // QUANTIZE_I16_STATIC defined as the functions' names.
-// Storing rounds to nearest even on every ISA. The order of the bounds makes a NaN the lower one.
 #include <math.h>
-#include <stdbool.h>
-#include <string.h>
+
+#include "kernel/bytes_tmpl.h"
 
 // Largest |x|; NaN does not count.
 static inline float quantize_range(const float *x, int n)
@@ -22,36 +21,9 @@ static inline float quantize_range(const float *x, int n)
     return vf_fold_max(vf_max(m0, m1));
 }
 
-static inline vf quantize_scale(vf x, vf factor, vf low, vf high)
-{
-    return vf_min(vf_max(vf_mul(x, factor), low), high);
-}
-
-static inline void quantize_bytes(uint8_t *q, const float *x, int n, float by)
-{
-    const vf factor = vf_set(by), low = vf_set(-127.0f), high = vf_set(127.0f);
-    int i = 0;
-    for (; n - i >= 64; i += 64)
-        vf_store_u8_4(q + i, quantize_scale(vf_load(x + i), factor, low, high),
-                      quantize_scale(vf_load(x + i + 16), factor, low, high),
-                      quantize_scale(vf_load(x + i + 32), factor, low, high),
-                      quantize_scale(vf_load(x + i + 48), factor, low, high));
-    for (; n - i >= 16; i += 16)
-        vf_store_u8(q + i, quantize_scale(vf_load(x + i), factor, low, high));
-    if (i < n) {
-        vf_store_u8(q + i, quantize_scale(vf_load_n(x + i, n - i), factor, low, high));
-        i += 16;
-    }
-    const int depth = dgm_gemm_i8_depth(n);
-    if (i < depth) memset(q + i, 128, (size_t)(depth - i));
-}
-
 static void QUANTIZE_I8(uint8_t *q, float *scale, const float *x, int n)
 {
-    const float range = quantize_range(x, n);
-    const bool zero = !(range >= 1e-30f);
-    *scale = zero ? 1.0f : range / 127.0f;
-    quantize_bytes(q, x, n, zero ? 0.0f : 127.0f / range);
+    quantize_by_range(q, scale, x, n, quantize_range(x, n));
 }
 
 static void QUANTIZE_I8_STATIC(uint8_t *q, const float *x, int n, float scale)

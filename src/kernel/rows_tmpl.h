@@ -1,56 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Row operations over a 16-lane vector: norms, softmax, reductions, element-wise, gather.
+// Row operations over a 16-lane vector: softmax, reductions, element-wise, gather. Norms are in norm_tmpl.h.
 //
-// rows_<isa>.c includes a vec_<isa>.h, names the functions (LAYER_NORM_F32 and so on) and includes
+// rows_<isa>.c includes a vec_<isa>.h, names the functions (SOFTMAX_F32 and so on) and includes
 // this file. The order of operations is the contract: element i belongs to lane i mod 16, lanes
 // accumulate in order of i, then fold. A short last vector is filled with what changes nothing.
 // Aliasing is as in kernels.h: an output is read, if at all, only at the element being written.
 #include <math.h>
 
 #include "kernel/reduce_tmpl.h"
-
-// mean = sum(x) / n, d = x - mean, var = sum(d * d) / n with fma, s = 1 / sqrt(var + eps),
-// y = fma(d * s, gamma, beta), or (d * s) * gamma without beta.
-static void LAYER_NORM_F32(float *y, const float *x, const float *gamma, const float *beta, int n,
-                           float eps)
-{
-    const vf mean = vf_set(reduce_sum(x, n) / (float)n);
-    const int whole = n & ~15, rest = n & 15;
-    vf sum = vf_set(0.0f);
-    for (int i = 0; i < whole; i += 16) {
-        vf d = vf_sub(vf_load(x + i), mean);
-        sum = vf_fma(d, d, sum);
-    }
-    if (rest) {
-        vf d = vf_keep_n(vf_sub(vf_load_n(x + whole, rest), mean), rest);
-        sum = vf_fma(d, d, sum);
-    }
-    const vf scale = vf_set(1.0f / sqrtf(vf_fold_add(sum) / (float)n + eps));
-    for (int i = 0; i < whole; i += 16) {
-        vf d = vf_mul(vf_sub(vf_load(x + i), mean), scale);
-        vf g = vf_load(gamma + i);
-        vf_store(y + i, beta ? vf_fma(d, g, vf_load(beta + i)) : vf_mul(d, g));
-    }
-    if (rest) {
-        vf d = vf_mul(vf_sub(vf_load_n(x + whole, rest), mean), scale);
-        vf g = vf_load_n(gamma + whole, rest);
-        vf r = beta ? vf_fma(d, g, vf_load_n(beta + whole, rest)) : vf_mul(d, g);
-        vf_store_n(y + whole, r, rest);
-    }
-}
-
-// s = 1 / sqrt(sum(x * x) / n + eps), y = (x * s) * gamma
-static void RMS_NORM_F32(float *y, const float *x, const float *gamma, int n, float eps)
-{
-    const vf scale = vf_set(1.0f / sqrtf(reduce_dot(x, x, n) / (float)n + eps));
-    const int whole = n & ~15, rest = n & 15;
-    for (int i = 0; i < whole; i += 16)
-        vf_store(y + i, vf_mul(vf_mul(vf_load(x + i), scale), vf_load(gamma + i)));
-    if (rest) {
-        vf r = vf_mul(vf_load_n(x + whole, rest), scale);
-        vf_store_n(y + whole, vf_mul(r, vf_load_n(gamma + whole, rest)), rest);
-    }
-}
 
 static void SOFTMAX_F32(float *x, int n)
 {

@@ -127,41 +127,98 @@ static const float *bias_of(const dgm_heads *heads, const dgm_paths *p, int i)
     return heads->bias->data + (heads->reach - 1 - place);
 }
 
+// One call, of which every part takes some heads of all rows. Weights of head h are at weights + h * stride(longest):
+// parts are at different rows at the same time.
+typedef struct attention {
+    const dgm_kernels *kernels;
+    dgm_mat out, q, k, v;
+    const dgm_heads *heads;
+    const dgm_blocks *blocks; // instead of k and v
+    float scale;              // with blocks
+    const dgm_paths *p;
+    const dgm_align_list *align;
+    float *weights;
+    int all, stride, parts; // heads; of the longest row; parts
+} attention;
+
+// Which heads a part has, and where they begin.
+typedef struct some_heads {
+    int first, count;
+    size_t key, value; // in a row of keys, of values and of the output
+} some_heads;
+
+static some_heads heads_of(const attention *a, int part, int dk, int dv)
+{
+    const int first = a->all * part / a->parts, end = a->all * (part + 1) / a->parts;
+    return (some_heads){first, end - first, (size_t)first * (size_t)dk, (size_t)first * (size_t)dv};
+}
+
+static float *weights_of(const attention *a, const some_heads *h, int query)
+{
+    return a->weights + (size_t)(query * a->all + h->first) * (size_t)a->stride;
+}
+
+static void attend_part(const void *arg, int part)
+{
+    const attention *a = arg;
+    const dgm_paths *p = a->p;
+    const dgm_heads *heads = a->heads;
+    const some_heads h = heads_of(a, part, heads->dk, heads->dv);
+    const dgm_mat k = dgm_mat_cols(a->k, (int)h.key, 0), v = dgm_mat_cols(a->v, (int)h.value, 0);
+    wanted w = {a->align, heads->count, 0};
+    dgm_attend_args args = {.stride = (size_t)k.stride, .heads = h.count, .dk = heads->dk,
+                            .dv = heads->dv, .scale = heads->scale,
+                            .bias_stride = heads->bias ? (size_t)heads->bias->cols : 0};
+    for (int i = 0; i < a->q.rows; i += args.queries) {
+        args.queries = take_group(p, i, a->q.rows, &args.shared);
+        args.k = p->entries ? k.data : dgm_mat_rows(k, p->first[i], 1).data;
+        args.v = p->entries ? v.data : dgm_mat_rows(v, p->first[i], 1).data;
+        const int next = i + args.queries;
+        const bool more = next < a->q.rows && p->entries;
+        args.next = more ? p->entries + p->first[next] : NULL;
+        args.next_n = more ? p->length[next] : 0;
+        for (int r = 0; r < args.queries; r++) {
+            args.out[r] = cpu_row(a->out, i + r) + h.value;
+            args.q[r] = cpu_row(a->q, i + r) + h.key;
+            args.index[r] = p->entries ? p->entries + p->first[i + r] : NULL;
+            args.n[r] = p->length[i + r];
+            args.weights[r] = weights_of(a, &h, r);
+            if (heads->bias) args.bias[r] = bias_of(heads, p, i + r) + (size_t)h.first * args.bias_stride;
+        }
+        if (k.elem == sizeof(uint16_t))
+            a->kernels->attend_f16(&args);
+        else
+            a->kernels->attend_f32(&args);
+        for (int r = 0; a->align && r < args.queries; r++)
+            hand_over(&w, i + r, args.weights[r], args.n[r]);
+    }
+}
+
+// Scratch for the weights, and parts by the keys that are read, of `width` numbers each. Alignments are made of the
+// weights of all heads together.
+static void share_attention(dgm_exec *x, attention *a, int width, dgm_team_fn run)
+{
+    enum { SPEED = 10 }; // multiply-adds a nanosecond
+    size_t mark = dgm_arena_mark(&x->device);
+    a->kernels = &x->backend->k;
+    a->stride = dgm_attend_stride(longest_path(a->p, a->q.rows));
+    a->weights = dgm_arena_array(&x->device, (size_t)(DGM_ATTEND_QUERIES * a->all) * (size_t)a->stride, sizeof(float));
+    a->parts = 1;
+    if (a->all > 1 && !a->align && !x->meter) {
+        double keys = 0;
+        for (int i = 0; i < a->q.rows; i++) keys += a->p->length[i];
+        a->parts = dgm_team_parts(x->team, keys * width / SPEED, a->all);
+    }
+    dgm_team_run(x->team, run, a, a->parts);
+    dgm_arena_reset(&x->device, mark);
+}
+
 void cpu_attend(dgm_exec *x, dgm_mat out, dgm_mat q, dgm_mat k, dgm_mat v, const dgm_heads *heads,
                 const dgm_paths *p, const dgm_align_list *align)
 {
     double begin = cpu_begin(x);
-    size_t mark = dgm_arena_mark(&x->device);
-    size_t room = (size_t)(heads->count * dgm_attend_stride(longest_path(p, q.rows)));
-    float *weights = dgm_arena_array(&x->device, DGM_ATTEND_QUERIES * room, sizeof(float));
-    wanted w = {align, heads->count, 0};
-    dgm_attend_args args = {.stride = (size_t)k.stride, .heads = heads->count, .dk = heads->dk,
-                            .dv = heads->dv, .scale = heads->scale,
-                            .bias_stride = heads->bias ? (size_t)heads->bias->cols : 0};
-    for (int i = 0; i < q.rows; i += args.queries) {
-        args.queries = take_group(p, i, q.rows, &args.shared);
-        args.k = p->entries ? k.data : dgm_mat_rows(k, p->first[i], 1).data;
-        args.v = p->entries ? v.data : dgm_mat_rows(v, p->first[i], 1).data;
-        const int next = i + args.queries;
-        const bool more = next < q.rows && p->entries;
-        args.next = more ? p->entries + p->first[next] : NULL;
-        args.next_n = more ? p->length[next] : 0;
-        for (int r = 0; r < args.queries; r++) {
-            args.out[r] = cpu_row(out, i + r);
-            args.q[r] = cpu_row(q, i + r);
-            args.index[r] = p->entries ? p->entries + p->first[i + r] : NULL;
-            args.n[r] = p->length[i + r];
-            args.weights[r] = weights + (size_t)r * room;
-            if (heads->bias) args.bias[r] = bias_of(heads, p, i + r);
-        }
-        if (k.elem == sizeof(uint16_t))
-            x->backend->k.attend_f16(&args);
-        else
-            x->backend->k.attend_f32(&args);
-        for (int r = 0; align && r < args.queries; r++)
-            hand_over(&w, i + r, args.weights[r], args.n[r]);
-    }
-    dgm_arena_reset(&x->device, mark);
+    attention a = {.out = out, .q = q, .k = k, .v = v, .heads = heads, .p = p, .align = align, .all = heads->count};
+    share_attention(x, &a, q.cols + out.cols, attend_part);
     if (x->meter) count_attention(x, p, k.elem, q, out, begin);
 }
 
@@ -229,6 +286,23 @@ static void put_f32(float *to, const dgm_blocks *b, dgm_mat kv)
     }
 }
 
+// 4 x 4 halves, from rows `width` apart to rows of DGM_BLOCK_KEYS, transposed in whole words.
+static void transpose_4(uint16_t *to, const uint16_t *from, int width)
+{
+    const uint64_t low = 0x0000ffff0000ffff, half = 0x00000000ffffffff;
+    uint64_t r[4], s[4];
+    for (int j = 0; j < 4; j++) memcpy(&r[j], from + j * width, sizeof r[j]);
+    for (int j = 0; j < 4; j += 2) {
+        s[j] = (r[j] & low) | (r[j + 1] & low) << 16;
+        s[j + 1] = (r[j] >> 16 & low) | (r[j + 1] & ~low);
+    }
+    for (int j = 0; j < 2; j++) {
+        r[j] = (s[j] & half) | s[j + 2] << 32;
+        r[j + 2] = s[j] >> 32 | (s[j + 2] & ~half);
+    }
+    for (int d = 0; d < 4; d++) memcpy(to + d * DGM_BLOCK_KEYS, &r[d], sizeof r[d]);
+}
+
 // The rows are rounded into `half` [16, keys + values] first.
 static void put_f16(uint16_t *to, const dgm_blocks *b, dgm_mat kv, const dgm_kernels *k,
                     uint16_t *half)
@@ -236,7 +310,10 @@ static void put_f16(uint16_t *to, const dgm_blocks *b, dgm_mat kv, const dgm_ker
     int keys = b->heads * b->dk, width = keys + b->heads * b->dv;
     memset(half, 0, b->block * sizeof *half);
     for (int j = 0; j < kv.rows; j++) k->half_f32(half + j * width, cpu_row(kv, j), width);
-    for (int d = 0; d < keys; d++)
+    int d = 0;
+    for (; d + 4 <= keys; d += 4, to += 4 * DGM_BLOCK_KEYS)
+        for (int j = 0; j < DGM_BLOCK_KEYS; j += 4) transpose_4(to + j, half + j * width + d, width);
+    for (; d < keys; d++)
         for (int j = 0; j < DGM_BLOCK_KEYS; j++) *to++ = half[j * width + d];
     for (int h = 0; h < b->heads; h++)
         for (int j = 0; j < DGM_BLOCK_KEYS; j++, to += b->dv)
@@ -274,9 +351,10 @@ void cpu_blocks_put(dgm_exec *x, const dgm_blocks *memories, int layers, dgm_mat
     cpu_moved(x, begin, DGM_WORK_ROWS, kv, 1);
 }
 
-static const void *block_data(const dgm_blocks *b, int block)
+// Element `at` of a block.
+static const void *block_data(const dgm_blocks *b, int block, size_t at)
 {
-    return (const char *)b->data + (size_t)block * b->block * (size_t)b->elem;
+    return (const char *)b->data + ((size_t)block * b->block + at) * (size_t)b->elem;
 }
 
 // Rows from `first` on with one source, as many as a kernel takes.
@@ -306,39 +384,47 @@ static void count_blocks(dgm_exec *x, const dgm_paths *p, dgm_mat q, const dgm_b
     cpu_count(x, &what, begin);
 }
 
+static void attend_blocks_part(const void *arg, int part)
+{
+    const attention *a = arg;
+    const dgm_blocks *b = a->blocks;
+    const dgm_paths *p = a->p;
+    const some_heads h = heads_of(a, part, b->dk, b->dv);
+    const size_t key = h.key * DGM_BLOCK_KEYS, keys = (size_t)b->heads * (size_t)b->dk * DGM_BLOCK_KEYS;
+    wanted w = {a->align, b->heads, 0};
+    for (int i = 0, n; i < a->q.rows; i += n) {
+        n = same_source(p, i, a->q.rows);
+        dgm_attend_blocks_args args = {.queries = n,
+                                       .blocks = block_data(b, p->first[i], key),
+                                       .block = b->block,
+                                       .values = keys - key + h.value * DGM_BLOCK_KEYS,
+                                       .n = p->length[i],
+                                       .heads = h.count,
+                                       .dk = b->dk,
+                                       .dv = b->dv,
+                                       .scale = a->scale};
+        if (i + n < a->q.rows) {
+            args.next = block_data(b, p->first[i + n], key);
+            args.next_n = p->length[i + n];
+        }
+        for (int r = 0; r < n; r++) {
+            args.out[r] = cpu_row(a->out, i + r) + h.value;
+            args.q[r] = cpu_row(a->q, i + r) + h.key;
+            args.weights[r] = weights_of(a, &h, r);
+        }
+        if (b->elem == sizeof(uint16_t))
+            a->kernels->attend_blocks_f16(&args);
+        else
+            a->kernels->attend_blocks_f32(&args);
+        for (int r = 0; a->align && r < n; r++) hand_over(&w, i + r, args.weights[r], args.n);
+    }
+}
+
 void cpu_attend_blocks(dgm_exec *x, dgm_mat out, dgm_mat q, const dgm_blocks *b, float scale,
                        const dgm_paths *p, const dgm_align_list *align)
 {
     double begin = cpu_begin(x);
-    size_t mark = dgm_arena_mark(&x->device);
-    size_t room = (size_t)(b->heads * dgm_attend_stride(longest_path(p, q.rows)));
-    float *weights = dgm_arena_array(&x->device, DGM_ATTEND_QUERIES * room, sizeof(float));
-    wanted w = {align, b->heads, 0};
-    for (int i = 0, n; i < q.rows; i += n) {
-        n = same_source(p, i, q.rows);
-        dgm_attend_blocks_args args = {.queries = n,
-                                       .blocks = block_data(b, p->first[i]),
-                                       .block = b->block,
-                                       .n = p->length[i],
-                                       .heads = b->heads,
-                                       .dk = b->dk,
-                                       .dv = b->dv,
-                                       .scale = scale};
-        if (i + n < q.rows) {
-            args.next = block_data(b, p->first[i + n]);
-            args.next_n = p->length[i + n];
-        }
-        for (int r = 0; r < n; r++) {
-            args.out[r] = cpu_row(out, i + r);
-            args.q[r] = cpu_row(q, i + r);
-            args.weights[r] = weights + (size_t)r * room;
-        }
-        if (b->elem == sizeof(uint16_t))
-            x->backend->k.attend_blocks_f16(&args);
-        else
-            x->backend->k.attend_blocks_f32(&args);
-        for (int r = 0; align && r < n; r++) hand_over(&w, i + r, args.weights[r], args.n);
-    }
-    dgm_arena_reset(&x->device, mark);
+    attention a = {.out = out, .q = q, .blocks = b, .scale = scale, .p = p, .align = align, .all = b->heads};
+    share_attention(x, &a, b->heads * (b->dk + b->dv), attend_blocks_part);
     if (x->meter) count_blocks(x, p, q, b, begin);
 }

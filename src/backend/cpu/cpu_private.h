@@ -28,6 +28,7 @@ struct dgm_linear {
     int rows, cols; // [rows, cols] = [out, in]
     bool cold;      // one of many that take turns: it will come from memory, not from a cache
     void *packed;
+    bool in_file; // packed is the mapped file's
     size_t packed_bytes;
     float *bias;     // [rows] or NULL
     float *scales;   // i8: [rows]
@@ -46,6 +47,8 @@ struct dgm_gathered {
     const dgm_backend_ops *ops;
     const dgm_linear *from;
     int capacity;
+    int32_t *ids;       // [capacity]
+    bool made;          // columns are those of ids
     dgm_linear columns; // rows of it are the columns wanted; memory is the arena's
 };
 
@@ -82,6 +85,14 @@ typedef struct cpu_panel {
 
 enum { CPU_PANEL = DGM_GEMM_COLUMNS };
 
+// The layer as its file holds it packed (packed_cpu.c); NULL: it does not, or not in this layout, or not these numbers.
+// l->scales are filled then.
+const void *cpu_packed_in_file(const dgm_backend *b, dgm_linear *l, const dgm_linear_part *parts, int count);
+
+// Rows first .. first + n - 1 of the parts to `to`; false: not finite. Stored i8 is taken as it is, every other type is
+// quantised row by row, by way of `real`.
+bool cpu_pack_panel_i8(const dgm_backend *b, dgm_linear *l, const dgm_linear_part *parts, int first, int n,
+                       const cpu_panel *buffers, void *to);
 size_t cpu_packed_size(const dgm_backend *b, dgm_precision precision, int rows, int cols);
 // Fills l->packed, l->scales and l->bias (where it has one), which lie in memory of the right size;
 // precision, rows and cols of l are set.
@@ -117,6 +128,21 @@ typedef struct cpu_input {
     int count;
 } cpu_input;
 
+// Rows that norm_for made in the form of their reader, until the next product: row i of y is row i of `bytes`.
+typedef struct cpu_ready {
+    const dgm_linear *reader; // NULL: there are none
+    dgm_mat y;
+    cpu_input bytes;
+    dgm_arena memory;
+    uint8_t *q;   // [CPU_READY_BYTES]
+    float *scale; // [CPU_READY_ROWS]
+} cpu_ready;
+
+enum { CPU_READY_BYTES = 1 << 20, CPU_READY_ROWS = 4096 };
+
+dgm_status cpu_ready_open(dgm_exec *x, dgm_error *err);
+void cpu_ready_close(dgm_exec *x); // accepts what a failed open left
+
 // Bytes between rows for an i8 product: never a multiple of 512, or the rows of a tile (16, and more than one tile)
 // would fall into the same few sets of the first cache.
 int cpu_stride_i8(int cols);
@@ -141,9 +167,15 @@ typedef struct cpu_product {
 
 void cpu_multiply(const dgm_backend *b, const dgm_linear *w, const cpu_input *in,
                   const cpu_product *p);
-// The same for outputs ids[0 .. count) of a layer with rows (p's columns are not looked at).
+// The same, its columns shared with whoever helps: the same bits.
+void cpu_multiply_shared(dgm_exec *x, const dgm_linear *w, const cpu_input *in, const cpu_product *p);
+// About how many nanoseconds one thread takes for m rows and so many columns: to decide whether to share.
+double cpu_product_time(const dgm_linear *w, int m, int columns);
+// As cpu_multiply for outputs ids[0 .. count) of a layer with rows (p's columns are not looked at).
 void cpu_multiply_listed(const dgm_backend *b, const dgm_linear *w, const cpu_input *in,
                          const cpu_product *p, const int32_t *ids, int count);
+// Fills a gathered block with the columns of its candidates, unless it was.
+void cpu_gathered_make(dgm_exec *x, dgm_gathered *g);
 // One product of m rows and `columns` wanted columns, of which `walked` were multiplied.
 void cpu_count_product(dgm_exec *x, const dgm_linear *w, int m, int columns, int walked,
                        double begin);

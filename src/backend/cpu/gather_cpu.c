@@ -10,8 +10,9 @@
 //     bias     [capacity], as the layer has it
 //     scales   [capacity], i8
 //
-// vocabsel/ opens one block per sentence that may be inside and fills it when a sentence enters;
-// rank_cpu.c multiplies with it in every step.
+// vocabsel/ opens one block per sentence that may be inside and names its candidates when a sentence enters. rank_cpu.c
+// has the block filled (cpu_gathered_make) when it first multiplies with it: among many sentences that is seldom the
+// best way (rank_lists_cpu.c).
 #include <math.h>
 #include <string.h>
 
@@ -40,26 +41,29 @@ static size_t scratch_elements(const dgm_linear *w)
 
 dgm_bytes cpu_gathered_bytes(const dgm_backend *b, const dgm_linear *w, int capacity, int count)
 {
-    size_t one = dgm_arena_cost(sizeof(dgm_gathered)) +
-                 dgm_arena_cost(packed_bytes(b, w, capacity)) +
-                 2 * dgm_arena_cost((size_t)capacity * sizeof(float));
-    return (dgm_bytes){.device = (size_t)count * one +
+    size_t one = dgm_arena_cost(packed_bytes(b, w, capacity)) +
+                 2 * dgm_arena_cost((size_t)capacity * sizeof(float)) +
+                 dgm_arena_cost((size_t)capacity * sizeof(int32_t));
+    return (dgm_bytes){.host = (size_t)count * dgm_arena_cost(sizeof(dgm_gathered)),
+                       .device = (size_t)count * one +
                                  dgm_arena_cost(scratch_elements(w) * sizeof(float)) +
                                  dgm_arena_cost(scratch_elements(w) * sizeof(int16_t))};
 }
 
+// What says where a block lies is kept apart from it: nothing touches the pages of a block before a sentence fills it.
 dgm_gathered *cpu_gathered_open(dgm_exec *x, const dgm_linear *w, int capacity)
 {
     dgm_arena *a = &x->device;
-    dgm_gathered *g = dgm_arena_alloc(a, sizeof *g);
+    dgm_gathered *g = dgm_arena_alloc(&x->host, sizeof *g);
     if (!g) return NULL;
     *g = (dgm_gathered){.ops = &cpu_ops, .from = w, .capacity = capacity, .columns = *w};
     dgm_linear *c = &g->columns;
     c->rows = 0;
+    g->ids = DGM_ARENA_ARRAY(a, int32_t, (size_t)capacity);
     c->packed = dgm_arena_alloc(a, packed_bytes(x->backend, w, capacity));
     if (w->bias) c->bias = DGM_ARENA_ARRAY(a, float, (size_t)capacity);
     if (w->scales) c->scales = DGM_ARENA_ARRAY(a, float, (size_t)capacity);
-    return c->packed && (!w->bias || c->bias) && (!w->scales || c->scales) ? g : NULL;
+    return g->ids && c->packed && (!w->bias || c->bias) && (!w->scales || c->scales) ? g : NULL;
 }
 
 // The tensor that holds an output, and its row there.
@@ -124,10 +128,21 @@ static void pack_panels(dgm_exec *x, dgm_gathered *g, const int32_t *ids, int co
 
 void cpu_gather_columns(dgm_exec *x, dgm_gathered *g, const int32_t *ids, int count)
 {
+    (void)x;
+    memcpy(g->ids, ids, (size_t)count * sizeof *ids);
+    g->columns.rows = count;
+    g->made = false;
+}
+
+void cpu_gathered_make(dgm_exec *x, dgm_gathered *g)
+{
+    if (g->made) return;
     const dgm_linear *w = g->from;
     const dgm_tensor *only = w->tensors[1] ? NULL : w->tensors[0];
+    const int32_t *ids = g->ids;
+    const int count = g->columns.rows;
     double begin = cpu_begin(x);
-    g->columns.rows = count;
+    g->made = true;
     for (int i = 0; w->bias && i < count; i++) g->columns.bias[i] = w->bias[ids[i]];
     for (int i = 0; w->scales && i < count; i++) g->columns.scales[i] = w->scales[ids[i]];
     if (w->precision == DGM_PRECISION_I8 && only && only->type == DGM_TYPE_I8) {

@@ -18,8 +18,10 @@ enum { ATTEND_SCRATCH = 8 << 20 };
 
 dgm_status cpu_exec_open(dgm_exec *x, size_t device_bytes, dgm_error *err)
 {
-    return dgm_arena_init(&x->device,
-                          device_bytes + ATTEND_SCRATCH + cpu_prepare_bytes(LINEAR_ROWS), err);
+    DGM_TRY(dgm_team_open(&x->team, err));
+    DGM_TRY(dgm_arena_init(&x->device,
+                           device_bytes + ATTEND_SCRATCH + cpu_prepare_bytes(LINEAR_ROWS), err));
+    return cpu_ready_open(x, err);
 }
 
 // Operations are done when they return.
@@ -36,7 +38,9 @@ void cpu_sync(dgm_exec *x)
 
 void cpu_exec_close(dgm_exec *x)
 {
+    cpu_ready_close(x);
     dgm_arena_free(&x->device);
+    dgm_team_close(&x->team);
 }
 
 // Rows are padded to whole cache lines, and never a multiple of 1 KiB apart: columns of many rows
@@ -96,8 +100,14 @@ static void multiply_counted(dgm_exec *x, const dgm_linear *w, const cpu_input *
                              const cpu_product *p, bool again)
 {
     double begin = cpu_begin(x);
-    cpu_multiply(x->backend, w, in, p);
+    cpu_multiply_shared(x, w, in, p);
     if (x->meter) cpu_count_product(x, w, p->m, w->rows, again ? 0 : w->rows, begin);
+}
+
+// Rows that were made for a product are as good as gone once it is done: what they were made of may change.
+static void forget_ready(const dgm_exec *x)
+{
+    ((cpu_ready *)x->ready)->reader = NULL;
 }
 
 static void linear(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *w, dgm_act act,
@@ -118,6 +128,7 @@ void cpu_linear(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *w, dgm_act
                    const dgm_mat *residual)
 {
     linear(x, y, in, w, act, residual, false);
+    forget_ready(x);
 }
 
 // y = w(act(v(in))) + residual
@@ -180,6 +191,7 @@ void cpu_feed_forward(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_linear *v, d
         else
             feed_rows(x, &f, row, m, dgm_mat_rows(inner, 0, m));
     }
+    forget_ready(x);
 }
 
 // One token's vector: the table's row in whatever type it is stored.
@@ -228,19 +240,12 @@ void cpu_embed(dgm_exec *x, dgm_mat y, const dgm_embedding *table, const int32_t
 void cpu_norm(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma,
                  const dgm_vector *beta, float eps)
 {
-    double begin = cpu_begin(x);
-    for (int i = 0; i < y.rows; i++)
-        x->backend->k.layer_norm_f32(cpu_row(y, i), cpu_row(in, i), gamma->data,
-                                     beta ? beta->data : NULL, y.cols, eps);
-    cpu_moved(x, begin, DGM_WORK_NORM, y, 1);
+    cpu_norm_for(x, y, in, NULL, &(dgm_norm){gamma, beta, eps, false}, NULL);
 }
 
 void cpu_rms_norm(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma, float eps)
 {
-    double begin = cpu_begin(x);
-    for (int i = 0; i < y.rows; i++)
-        x->backend->k.rms_norm_f32(cpu_row(y, i), cpu_row(in, i), gamma->data, y.cols, eps);
-    cpu_moved(x, begin, DGM_WORK_NORM, y, 1);
+    cpu_norm_for(x, y, in, NULL, &(dgm_norm){gamma, NULL, eps, true}, NULL);
 }
 
 void cpu_act(dgm_exec *x, dgm_mat y, dgm_mat in, dgm_act act)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// CPU backend: products in f32, i16 and i8 behind one pair of functions.
+// CPU backend: products in f32, i16 and i8 behind one pair of functions, alone or shared by the worker's team.
 //
 // An integer product quantises its input rows first, each by itself (so that a row's result does
 // not depend on its neighbours), then runs the exact integer kernel with its f32 epilogue.
 #include <math.h>
 
 #include "backend/cpu/cpu_private.h"
+#include "base/mem.h"
 
 size_t cpu_prepare_bytes(int rows)
 {
@@ -18,6 +19,80 @@ int cpu_stride_i8(int cols)
     int depth = dgm_gemm_i8_depth(cols);
     return depth % 512 == 0 ? depth + DGM_GEMM_I8_DEPTH : depth;
 }
+
+// ---- rows that are ready -------------------------------------------------------------------------
+
+// Memory of its own: it outlives whatever the worker's is reset to.
+dgm_status cpu_ready_open(dgm_exec *x, dgm_error *err)
+{
+    const size_t scales = CPU_READY_ROWS * sizeof(float);
+    cpu_ready *r = dgm_calloc(1, sizeof *r);
+    if (!r) return dgm_no_memory(err);
+    x->ready = r;
+    DGM_TRY(dgm_arena_init(&r->memory, dgm_arena_cost(CPU_READY_BYTES) + dgm_arena_cost(scales), err));
+    r->q = dgm_arena_alloc(&r->memory, CPU_READY_BYTES);
+    r->scale = dgm_arena_alloc(&r->memory, scales);
+    return DGM_OK;
+}
+
+void cpu_ready_close(dgm_exec *x)
+{
+    cpu_ready *r = x->ready;
+    if (r) dgm_arena_free(&r->memory);
+    dgm_free(r);
+    x->ready = NULL;
+}
+
+// The layer's input, if norm_for has made it of these rows.
+static bool take_ready(const dgm_exec *x, const dgm_linear *w, dgm_mat in, cpu_input *out)
+{
+    const cpu_ready *r = x->ready;
+    if (r->reader != w || in.stride != r->y.stride) return false;
+    const ptrdiff_t from = (const float *)in.data - (const float *)r->y.data;
+    const ptrdiff_t row = from / in.stride;
+    if (from < 0 || from % in.stride || row + in.rows > r->y.rows) return false;
+    *out = r->bytes;
+    out->rows = r->q + (size_t)row * (size_t)r->bytes.stride;
+    out->scale += row;
+    out->count = in.rows;
+    return true;
+}
+
+void cpu_norm_for(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_mat *add, const dgm_norm *how,
+                  const dgm_linear *reader)
+{
+    double begin = cpu_begin(x);
+    cpu_ready *r = x->ready;
+    dgm_norm_args a = {.y = y.data,
+                       .x = in.data,
+                       .gamma = how->gamma->data,
+                       .beta = how->beta && !how->rms ? how->beta->data : NULL,
+                       .rows = y.rows,
+                       .n = y.cols,
+                       .ldy = y.stride,
+                       .ldx = in.stride,
+                       .eps = how->eps,
+                       .rms = how->rms};
+    if (add) {
+        a.add = add->data;
+        a.ld_add = add->stride;
+    }
+    r->reader = NULL;
+    if (reader && reader->precision == DGM_PRECISION_I8 && y.rows <= CPU_READY_ROWS &&
+        (size_t)y.rows * (size_t)cpu_stride_i8(y.cols) <= CPU_READY_BYTES) {
+        a.q = r->q;
+        a.ldq = cpu_stride_i8(y.cols);
+        a.scale = r->scale;
+        a.given_scale = reader->input_scale;
+        r->reader = reader;
+        r->y = y;
+        r->bytes = (cpu_input){r->q, a.ldq, r->scale, y.rows};
+    }
+    x->backend->k.norm_rows(&a);
+    cpu_moved(x, begin, DGM_WORK_NORM, y, add ? 2 : 1);
+}
+
+// ---- input rows ----------------------------------------------------------------------------------
 
 static cpu_input prepare_i8(dgm_exec *x, const dgm_linear *w, dgm_mat in)
 {
@@ -74,9 +149,11 @@ cpu_input cpu_prepare(dgm_exec *x, const dgm_linear *w, dgm_mat in)
 {
     if (x->observer && x->observer->inputs) show_inputs(x, w, in);
     if (w->precision == DGM_PRECISION_F32) return (cpu_input){in.data, in.stride, NULL, in.rows};
+    cpu_input input;
+    if (take_ready(x, w, in, &input)) return input;
     double begin = cpu_begin(x);
     bool i8 = w->precision == DGM_PRECISION_I8;
-    cpu_input input = i8 ? prepare_i8(x, w, in) : prepare_i16(x, w, in);
+    input = i8 ? prepare_i8(x, w, in) : prepare_i16(x, w, in);
     if (x->meter) {
         uint64_t elements = (uint64_t)in.rows * (uint64_t)w->cols;
         dgm_meter_row what = {.work = DGM_WORK_QUANTIZE,
@@ -134,6 +211,45 @@ void cpu_multiply(const dgm_backend *b, const dgm_linear *w, const cpu_input *in
         multiply_i16(b, w, in, p);
     else
         multiply_f32(b, w, in, p);
+}
+
+// ---- shared products ----------------------------------------------------------------------------
+
+// One product, its columns cut into parts of whole panels.
+typedef struct shared_product {
+    const dgm_backend *b;
+    const dgm_linear *w;
+    const cpu_input *in;
+    const cpu_product *p;
+    int panels, parts;
+} shared_product;
+
+static void multiply_part(const void *arg, int part)
+{
+    const shared_product *s = arg;
+    const int first = s->panels * part / s->parts * CPU_PANEL, end = s->panels * (part + 1) / s->parts * CPU_PANEL;
+    cpu_product p = *s->p;
+    p.n_begin += first;
+    if (p.n_end > s->p->n_begin + end) p.n_end = s->p->n_begin + end;
+    if (p.c) p.c += first;
+    if (p.residual) p.residual += first;
+    if (p.q) p.q += first;
+    cpu_multiply(s->b, s->w, s->in, &p);
+}
+
+double cpu_product_time(const dgm_linear *w, int m, int columns)
+{
+    static const double size[] = {sizeof(float), sizeof(int16_t), sizeof(int8_t)}, speed[] = {50, 100, 200};
+    const double weights = (double)columns * (double)w->cols;
+    return fmax(weights * size[w->precision] / 40, weights * m / speed[w->precision]);
+}
+
+void cpu_multiply_shared(dgm_exec *x, const dgm_linear *w, const cpu_input *in, const cpu_product *p)
+{
+    const int columns = p->n_end - p->n_begin, panels = (columns + CPU_PANEL - 1) / CPU_PANEL;
+    shared_product s = {x->backend, w, in, p, panels, 1};
+    if (panels > 1 && !x->meter) s.parts = dgm_team_parts(x->team, cpu_product_time(w, p->m, columns), panels);
+    dgm_team_run(x->team, multiply_part, &s, s.parts);
 }
 
 void cpu_multiply_listed(const dgm_backend *b, const dgm_linear *w, const cpu_input *in,

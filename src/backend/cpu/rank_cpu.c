@@ -8,22 +8,13 @@
 //         for each block of rows           logits[ROWS, CHUNK]: 128 KiB
 //             product -> running (max, sum of exponentials) -> terms -> top-k list
 //
-// A list of candidates is walked in the same way, CHUNK candidates at a time. Its columns were gathered
-// when the sentence came in (gather_cpu.c): each sentence's rows are multiplied with its own block.
+// A list of candidates is walked in the same way, CHUNK candidates at a time. Its columns are gathered
+// when it is first needed (gather_cpu.c): each sentence's rows are multiplied with its own block.
 // Of a list that was not gathered, only the weight panels that hold a candidate are multiplied, and
-// the wanted columns are picked out of them. Chunks are cut by the list, never by the batch, so a
+// the wanted columns are picked out of them. Lists of many sentences are walked side by side
+// where that is faster (rank_lists_cpu.c). Chunks are cut by the list, never by the batch, so a
 // row's sums do not depend on its neighbours. What a row may choose beside its list comes behind
 // it, as one chunk, whose columns are gathered on the spot.
-//
-// Lists that change with every step are not worth gathering. Of a layer that keeps its weights by
-// rows (cpu_linear_by_rows) each listed row is read where it lies, and the loops turn around:
-//
-//     for each SPAN of the vocabulary      rows of weights that several sentences want are read
-//         for each sentence                from memory once, then from the cache
-//
-// Chunks of such a list end at the borders of spans, too: again cut by the list alone. Where the
-// rows of a batch together want more than a DENSE-th of a span, its product with all of them is
-// cheaper, and lists are read off it: integers only, whose bits are the same either way.
 //
 // Within a row the list is kept by raw value v = lambda * sum_p weight_p * logit_p + terms; the
 // part that is the same for all tokens (base, constant, -log Z) is added at the end. An arithmetic
@@ -32,57 +23,22 @@
 #include <string.h>
 
 #include "base/lower_bound.h"
-#include "backend/cpu/cpu_private.h"
+#include "backend/cpu/rank_private.h"
 
-enum { CHUNK = 512, ROWS = 64, SPAN = 2048, PANEL = DGM_GEMM_COLUMNS };
-enum { DENSE = 6, DENSE_ROWS = 16 };
-
-// Running log-sum-exp of one (row, part).
-typedef struct lse {
-    float max, sum;
-} lse;
-
-// Columns of one chunk: tokens first .. first + count - 1; of a list ids[0 .. count), which are its
-// entries from `first` on.
-typedef struct columns {
-    int first, count;
-    const int32_t *ids;
-    dgm_gathered *const *gathered; // of the whole list, or NULL
-    bool late;                     // its tokens may be lower than those of earlier chunks
-} columns;
-
-// Rows of one sentence whose list is read by rows.
-typedef struct group {
-    const dgm_candidates *list;
-    int row, rows, at;
-} group;
-
-typedef struct ranker {
-    dgm_exec *x;
-    const dgm_kernels *k;
-    const dgm_rank *r;
-    int vocabulary;
-    cpu_input *inputs; // [parts]: hidden rows as the parts' precisions want them
-    lse *sums;     // [rows, parts]
-    float *logits; // [parts, ROWS, CHUNK]
-    float *panel;  // [ROWS, PANEL]
-    float *values; // [CHUNK]
-    float *wide;   // [DENSE_ROWS, SPAN]
-    int32_t *span; // [CHUNK]: tokens of a chunk without a list, of a layer without panels
-    double products; // seconds, where somebody counts
-} ranker;
+enum { PANEL = DGM_GEMM_COLUMNS };
 
 dgm_bytes cpu_rank_bytes(const dgm_backend *b, int rows, int parts, int vocabulary)
 {
     (void)b;
-    size_t floats = (size_t)parts * ROWS * CHUNK + ROWS * PANEL + CHUNK + DENSE_ROWS * SPAN;
+    size_t floats = (size_t)parts * ROWS * CHUNK + ROWS * PANEL + CHUNK + cpu_rank_wide() + cpu_rank_whole(vocabulary);
     size_t arithmetic = ((size_t)parts + 1) * ((size_t)vocabulary + DGM_MORE_MAX);
     return (dgm_bytes){
-        .device = dgm_arena_cost((size_t)rows * (size_t)parts * sizeof(lse)) +
+        .device = dgm_arena_cost((size_t)rows * (size_t)parts * sizeof(rank_sum)) +
                   dgm_arena_cost((size_t)parts * sizeof(cpu_input)) +
                   (size_t)parts * cpu_prepare_bytes(rows) +
-                  dgm_arena_cost((size_t)rows * sizeof(group)) +
-                  dgm_arena_cost(CHUNK * sizeof(int32_t)) + 5 * dgm_arena_cost(0) +
+                  2 * dgm_arena_cost((size_t)rows * sizeof(rank_group)) +
+                  dgm_arena_cost((size_t)parts * ROWS * sizeof(rank_sum)) +
+                  dgm_arena_cost(CHUNK * sizeof(int32_t)) + 6 * dgm_arena_cost(0) +
                   (floats + arithmetic + 64) * sizeof(float) + 4096};
 }
 
@@ -99,35 +55,44 @@ static float exp_of(const dgm_kernels *k, float x)
     return k->sum_exp_f32(&x, 1, 0.0f);
 }
 
+// Logits with this maximum, which is not -INFINITY, are added next.
+void cpu_rank_raise(const dgm_kernels *k, rank_sum *s, float max)
+{
+    if (max <= s->max) return;
+    if (s->max != -INFINITY) s->sum *= exp_of(k, s->max - max); // seldom, after the first chunks
+    s->max = max;
+}
+
 // Adds n logits; returns their maximum.
-static float lse_add(const dgm_kernels *k, lse *s, const float *x, int n)
+static float lse_add(const dgm_kernels *k, rank_sum *s, const float *x, int n)
 {
     float max = k->max_f32(x, n);
     if (max == -INFINITY) return max;
-    if (!(max <= s->max)) { // the sums so far are rescaled: seldom, after the first chunks
-        if (s->max != -INFINITY) s->sum *= exp_of(k, s->max - max);
-        s->max = max;
-    }
+    cpu_rank_raise(k, s, max);
     s->sum += k->sum_exp_f32(x, n, s->max);
     return max;
 }
 
-static float lse_value(const lse *s)
+static float lse_value(const rank_sum *s)
 {
     return s->max == -INFINITY ? -INFINITY : s->max + logf(s->sum);
 }
 
 // ---- projection -------------------------------------------------------------------------------
 
-static void project(const ranker *q, const dgm_linear *w, int part, int row, int rows, int begin,
-                    int end, float *out, int ldc)
+// alone: by this thread, which may be a member of the team.
+void cpu_rank_project(const rank_state *q, const dgm_linear *w, int part, int row, int rows, int begin,
+                    int end, float *out, int ldc, bool alone)
 {
     cpu_product p = {
         .c = out, .ldc = ldc, .first = row, .m = rows, .n_begin = begin, .n_end = end};
-    cpu_multiply(q->x->backend, w, &q->inputs[part], &p);
+    if (alone)
+        cpu_multiply(q->x->backend, w, &q->inputs[part], &p);
+    else
+        cpu_multiply_shared(q->x, w, &q->inputs[part], &p);
 }
 
-static int multiply_rows(const ranker *q, int part, int row, int rows, const columns *c, float *out)
+static int multiply_rows(const rank_state *q, int part, int row, int rows, const rank_columns *c, float *out)
 {
     const int32_t *ids = c->ids;
     for (int i = 0; !ids && i < c->count; i++) q->span[i] = c->first + i;
@@ -138,7 +103,7 @@ static int multiply_rows(const ranker *q, int part, int row, int rows, const col
 }
 
 // Returns how many columns were multiplied.
-static int multiply_columns(const ranker *q, int part, int row, int rows, const columns *c,
+static int multiply_columns(const rank_state *q, int part, int row, int rows, const rank_columns *c,
                             float *out)
 {
     const dgm_linear *w = q->r->parts[part].out;
@@ -147,14 +112,14 @@ static int multiply_columns(const ranker *q, int part, int row, int rows, const 
         return multiply_rows(q, part, row, rows, c, out);
     if (!c->ids || c->gathered) {
         if (c->gathered) w = &c->gathered[part]->columns;
-        project(q, w, part, row, rows, c->first, c->first + c->count, out, CHUNK);
+        cpu_rank_project(q, w, part, row, rows, c->first, c->first + c->count, out, CHUNK, false);
         return c->count;
     }
     for (int i = 0; i < c->count;) {
         int begin = c->ids[i] / PANEL * PANEL, next = i;
         int end = begin + PANEL < q->vocabulary ? begin + PANEL : q->vocabulary;
         while (next < c->count && c->ids[next] < end) next++;
-        project(q, w, part, row, rows, begin, end, q->panel, PANEL);
+        cpu_rank_project(q, w, part, row, rows, begin, end, q->panel, PANEL, false);
         walked += end - begin;
         for (int r = 0; r < rows; r++)
             for (int j = i; j < next; j++)
@@ -165,7 +130,7 @@ static int multiply_columns(const ranker *q, int part, int row, int rows, const 
 }
 
 // Logits of the columns for `rows` rows into out [rows, CHUNK].
-static void project_columns(ranker *q, int part, int row, int rows, const columns *c, float *out)
+static void project_columns(rank_state *q, int part, int row, int rows, const rank_columns *c, float *out)
 {
     double begin = cpu_begin(q->x);
     int walked = multiply_columns(q, part, row, rows, c, out);
@@ -176,20 +141,20 @@ static void project_columns(ranker *q, int part, int row, int rows, const column
 
 // ---- terms ------------------------------------------------------------------------------------
 
-static int32_t column_token(const columns *c, int i)
+static int32_t column_token(const rank_columns *c, int i)
 {
     return c->ids ? c->ids[i] : c->first + i;
 }
 
 // Column of a token, or -1.
-static int find_column(const columns *c, int32_t token)
+static int find_column(const rank_columns *c, int32_t token)
 {
     if (!c->ids) return token >= c->first && token < c->first + c->count ? token - c->first : -1;
     return dgm_find_id(c->ids, c->count, token);
 }
 
 // The same for tokens that are asked for in ascending order; *from moves along.
-static int find_column_from(const columns *c, int32_t token, int *from)
+static int find_column_from(const rank_columns *c, int32_t token, int *from)
 {
     if (!c->ids) return find_column(c, token);
     while (*from < c->count && c->ids[*from] < token) ++*from;
@@ -197,7 +162,7 @@ static int find_column_from(const columns *c, int32_t token, int *from)
 }
 
 // What is below the chunk is passed over at once: lists are short, the chunks many.
-static void mask_list(float *v, const columns *c, const int32_t *list, int count)
+static void mask_list(float *v, const rank_columns *c, const int32_t *list, int count)
 {
     int32_t last = column_token(c, c->count - 1);
     for (int i = dgm_lower_id(list, count, column_token(c, 0)); i < count && list[i] <= last; i++) {
@@ -206,7 +171,7 @@ static void mask_list(float *v, const columns *c, const int32_t *list, int count
     }
 }
 
-static void add_list(const columns *c, const dgm_addition *a, float *v)
+static void add_list(const rank_columns *c, const dgm_addition *a, float *v)
 {
     int32_t last = column_token(c, c->count - 1);
     for (int i = dgm_lower_id(a->ids, a->count, column_token(c, 0));
@@ -217,7 +182,7 @@ static void add_list(const columns *c, const dgm_addition *a, float *v)
 }
 
 // False: nothing was added.
-static bool add_terms(const dgm_kernels *k, const dgm_terms *t, const columns *c, float *v)
+static bool add_terms(const dgm_kernels *k, const dgm_terms *t, const rank_columns *c, float *v)
 {
     const float *table = t->table;
     if (!table && t->add_count == 0) return false;
@@ -231,7 +196,7 @@ static bool add_terms(const dgm_kernels *k, const dgm_terms *t, const columns *c
 
 // Offers the values of one row's chunk to its list. v is overwritten. No value is above `bound`
 // before the terms.
-static void offer(const ranker *q, int row, const columns *c, float *v, float bound)
+static void offer(const rank_state *q, int row, const rank_columns *c, float *v, float bound)
 {
     const dgm_rank *r = q->r;
     const dgm_terms *t = dgm_rank_terms(r, row);
@@ -269,15 +234,11 @@ static float part_scale(const dgm_rank *r, int row, int part)
     return dgm_rank_terms(r, row)->lambda * r->parts[part].weight;
 }
 
-// Consumes the logits of one chunk for one row.
-static void consume_row(ranker *q, int row, int in_block, const columns *c)
+// Offers the logits of one chunk to one row's list, none of them above `bound`, the maximum of the last part.
+void cpu_rank_offer(rank_state *q, int row, int in_block, const rank_columns *c, float bound)
 {
     const dgm_rank *r = q->r;
     float *first = q->logits + (size_t)in_block * CHUNK;
-    float bound = INFINITY;
-    for (int p = 0; r->normalise && p < r->part_count; p++)
-        bound = lse_add(q->k, &q->sums[row * r->part_count + p], first + (size_t)p * ROWS * CHUNK,
-                        c->count);
     float scale = part_scale(r, row, 0);
     float *v = first;
     if (r->part_count > 1 || scale != 1.0f) {
@@ -291,20 +252,32 @@ static void consume_row(ranker *q, int row, int in_block, const columns *c)
     offer(q, row, c, v, bound);
 }
 
-static void rank_chunk(ranker *q, int row, int rows, const columns *c)
+// Consumes the logits of one chunk for one row.
+void cpu_rank_consume(rank_state *q, int row, int in_block, const rank_columns *c)
+{
+    const dgm_rank *r = q->r;
+    const float *first = q->logits + (size_t)in_block * CHUNK;
+    float bound = INFINITY;
+    for (int p = 0; r->normalise && p < r->part_count; p++)
+        bound = lse_add(q->k, &q->sums[row * r->part_count + p], first + (size_t)p * ROWS * CHUNK,
+                        c->count);
+    cpu_rank_offer(q, row, in_block, c, bound);
+}
+
+void cpu_rank_chunk(rank_state *q, int row, int rows, const rank_columns *c)
 {
     for (int from = row; from < row + rows; from += ROWS) {
         int n = row + rows - from < ROWS ? row + rows - from : ROWS;
         for (int p = 0; p < q->r->part_count; p++)
             project_columns(q, p, from, n, c, q->logits + (size_t)p * ROWS * CHUNK);
-        for (int i = 0; i < n; i++) consume_row(q, from + i, i, c);
+        for (int i = 0; i < n; i++) cpu_rank_consume(q, from + i, i, c);
     }
 }
 
-static columns chunk_of(const ranker *q, const dgm_candidates *list, int at)
+rank_columns cpu_rank_columns(const rank_state *q, const dgm_candidates *list, int at)
 {
     int total = list ? list->count : q->vocabulary;
-    columns c = {.first = at, .count = total - at < CHUNK ? total - at : CHUNK};
+    rank_columns c = {.first = at, .count = total - at < CHUNK ? total - at : CHUNK};
     if (list) {
         c.ids = list->ids + at;
         c.gathered = list->gathered;
@@ -313,37 +286,38 @@ static columns chunk_of(const ranker *q, const dgm_candidates *list, int at)
 }
 
 // Candidates of a row beside its list; NULL: none.
-static const dgm_candidates *more_of(const ranker *q, const dgm_candidates *list, int row)
+static const dgm_candidates *more_of(const rank_state *q, const dgm_candidates *list, int row)
 {
     const dgm_candidates *more = list && q->r->more ? q->r->more[row] : NULL;
     return more && more->count ? more : NULL;
 }
 
-// The same as a chunk, its columns of one part gathered; the caller resets the arena.
-static columns chunk_of_more(const ranker *q, const dgm_candidates *more, int part)
+// The same as a chunk, its columns of one part gathered; the caller resets the memory.
+static rank_columns chunk_of_more(const rank_state *q, const dgm_candidates *more, int part)
 {
-    columns c = {.first = 0, .count = more->count, .ids = more->ids, .late = true};
+    rank_columns c = {.first = 0, .count = more->count, .ids = more->ids, .late = true};
     dgm_gathered *g = cpu_gathered_open(q->x, q->r->parts[part].out, DGM_MORE_MAX);
     dgm_gathered **of_parts = DGM_ARENA_ARRAY(&q->x->device, dgm_gathered *, (size_t)part + 1);
     cpu_gather_columns(q->x, g, more->ids, more->count);
+    cpu_gathered_make(q->x, g);
     of_parts[part] = g;
     c.gathered = of_parts;
     return c;
 }
 
-static void rank_more(ranker *q, const dgm_candidates *more, int row)
+static void rank_more(rank_state *q, const dgm_candidates *more, int row)
 {
-    columns c = {0};
+    rank_columns c = {0};
     for (int p = 0; p < q->r->part_count; p++) {
-        size_t mark = dgm_arena_mark(&q->x->device);
+        dgm_mark mark = dgm_exec_mark(q->x);
         c = chunk_of_more(q, more, p);
         project_columns(q, p, row, 1, &c, q->logits + (size_t)p * ROWS * CHUNK);
-        dgm_arena_reset(&q->x->device, mark);
+        dgm_exec_reset(q->x, mark);
     }
-    consume_row(q, row, 0, &c);
+    cpu_rank_consume(q, row, 0, &c);
 }
 
-static void rank_all_more(ranker *q, const dgm_candidates *list, int row, int rows)
+void cpu_rank_all_more(rank_state *q, const dgm_candidates *list, int row, int rows)
 {
     for (int i = row; i < row + rows; i++) {
         const dgm_candidates *more = more_of(q, list, i);
@@ -351,14 +325,33 @@ static void rank_all_more(ranker *q, const dgm_candidates *list, int row, int ro
     }
 }
 
-static void rank_log_linear(ranker *q, const dgm_candidates *list, int row, int rows)
+static void make_gathered(const rank_state *q, const dgm_candidates *list)
+{
+    for (int p = 0; list && list->gathered && p < q->r->part_count; p++) cpu_gathered_make(q->x, list->gathered[p]);
+}
+
+static void rank_log_linear(rank_state *q, const dgm_candidates *list, int row, int rows)
 {
     int total = list ? list->count : q->vocabulary;
-    for (int at = 0; at < total; at += CHUNK) {
-        columns c = chunk_of(q, list, at);
-        rank_chunk(q, row, rows, &c);
+    make_gathered(q, list);
+    for (int at = 0, chunks; at < total; at += chunks * CHUNK) {
+        chunks = cpu_rank_share(q, list, row, rows, at, total);
+        if (chunks) continue;
+        rank_columns c = cpu_rank_columns(q, list, at);
+        cpu_rank_chunk(q, row, rows, &c);
+        chunks = 1;
     }
-    rank_all_more(q, list, row, rows);
+    cpu_rank_all_more(q, list, row, rows);
+}
+
+static void rank_lists(rank_state *q, const rank_group *groups, int count)
+{
+    const bool done = count && cpu_rank_read_off(q, groups, count);
+    for (const rank_group *g = groups; g < groups + count; g++)
+        if (done)
+            cpu_rank_all_more(q, g->list, g->row, g->rows);
+        else
+            rank_log_linear(q, g->list, g->row, g->rows);
 }
 
 static bool listed_by_rows(const dgm_rank *r, const dgm_candidates *list)
@@ -369,92 +362,8 @@ static bool listed_by_rows(const dgm_rank *r, const dgm_candidates *list)
     return true;
 }
 
-// The group's next entries below `limit`, as a chunk; none: count 0.
-static columns next_chunk(const group *g, int32_t limit)
-{
-    const dgm_candidates *list = g->list;
-    int n = 0;
-    while (n < CHUNK && g->at + n < list->count && list->ids[g->at + n] < limit) n++;
-    return (columns){.first = g->at, .count = n, .ids = list->ids + g->at};
-}
-
-// The group's entries below `limit`.
-static void rank_span(ranker *q, group *g, int32_t limit)
-{
-    for (columns c; (c = next_chunk(g, limit)).count; g->at += c.count)
-        rank_chunk(q, g->row, g->rows, &c);
-}
-
-// The same out of q->wide, where the group's rows begin at row `at` and the span at token `first`.
-static void rank_wide(ranker *q, group *g, int at, int32_t first, int32_t limit)
-{
-    for (columns c; (c = next_chunk(g, limit)).count; g->at += c.count)
-        for (int r = 0; r < g->rows; r++) {
-            const float *from = q->wide + (size_t)(at + r) * SPAN;
-            float *to = q->logits + (size_t)r * CHUNK;
-            for (int i = 0; i < c.count; i++) to[i] = from[c.ids[i] - first];
-            consume_row(q, g->row + r, r, &c);
-        }
-}
-
-static bool dense(const ranker *q, const group *groups, int count, int32_t first, int32_t limit)
-{
-    const int end = limit < q->vocabulary ? limit : q->vocabulary;
-    const dgm_linear *w = q->r->parts[0].out;
-    if (q->r->part_count > 1 || !w->packed || w->precision == DGM_PRECISION_F32) return false;
-    int64_t listed = 0, rows = 0;
-    for (int i = 0; i < count; i++) {
-        const group *g = &groups[i];
-        listed += (int64_t)g->rows *
-                  dgm_lower_id(g->list->ids + g->at, g->list->count - g->at, limit);
-        rows += g->rows;
-    }
-    return rows >= DENSE_ROWS && listed * DENSE > rows * (end - first);
-}
-
-// Groups side by side, up to DENSE_ROWS rows at a time.
-static void rank_dense(ranker *q, group *groups, int count, int32_t first, int32_t limit)
-{
-    const dgm_linear *w = q->r->parts[0].out;
-    const int end = limit < q->vocabulary ? limit : q->vocabulary;
-    for (int i = 0, next; i < count; i = next) {
-        const int row = groups[i].row;
-        int rows = groups[i].rows;
-        for (next = i + 1; next < count && groups[next].row == row + rows &&
-                           rows + groups[next].rows <= DENSE_ROWS;
-             next++)
-            rows += groups[next].rows;
-        if (rows > DENSE_ROWS) { // one group alone
-            rank_span(q, &groups[i], limit);
-            continue;
-        }
-        const double begin = cpu_begin(q->x);
-        project(q, w, 0, row, rows, first, end, q->wide, SPAN);
-        if (q->x->meter) {
-            cpu_count_product(q->x, w, rows, end - first, end - first, begin);
-            q->products += dgm_thread_time() - begin;
-        }
-        for (int g = i; g < next; g++) rank_wide(q, &groups[g], groups[g].row - row, first, limit);
-    }
-}
-
-static void rank_groups(ranker *q, group *groups, int count)
-{
-    if (!count) return;
-    for (int64_t first = 0; first < q->vocabulary; first += SPAN) {
-        const int32_t limit = first + SPAN > INT32_MAX ? INT32_MAX : (int32_t)(first + SPAN);
-        if (dense(q, groups, count, (int32_t)first, limit)) {
-            rank_dense(q, groups, count, (int32_t)first, limit);
-            continue;
-        }
-        for (int i = 0; i < count; i++) rank_span(q, &groups[i], limit);
-    }
-    for (int i = 0; i < count; i++)
-        rank_all_more(q, groups[i].list, groups[i].row, groups[i].rows);
-}
-
 // Adds the logits of one part's chunk to the row's store.
-static void store_chunk(ranker *q, int part, int row, const columns *c, float *store)
+static void store_chunk(rank_state *q, int part, int row, const rank_columns *c, float *store)
 {
     project_columns(q, part, row, 1, c, q->logits);
     memcpy(store, q->logits, (size_t)c->count * sizeof(float));
@@ -463,7 +372,7 @@ static void store_chunk(ranker *q, int part, int row, const columns *c, float *s
 }
 
 // Mixes the stored logits of one chunk, which begin at `at` in the store of each part.
-static void mix_chunk(ranker *q, int row, const columns *c, const float *store, int total, int at)
+static void mix_chunk(rank_state *q, int row, const rank_columns *c, const float *store, int total, int at)
 {
     const dgm_rank *r = q->r;
     memset(q->values, 0, (size_t)c->count * sizeof(float));
@@ -479,30 +388,31 @@ static void mix_chunk(ranker *q, int row, const columns *c, const float *store, 
 }
 
 // log sum_p weight_p softmax_p(v): two walks over one row's stored logits, [parts, total].
-static void rank_arithmetic(ranker *q, const dgm_candidates *list, int row, float *store)
+static void rank_arithmetic(rank_state *q, const dgm_candidates *list, int row, float *store)
 {
     const dgm_candidates *more = more_of(q, list, row);
     const int listed = list ? list->count : q->vocabulary;
     const int total = listed + (more ? more->count : 0);
-    columns c = {0};
+    rank_columns c = {0};
+    make_gathered(q, list);
     for (int p = 0; p < q->r->part_count; p++) {
         float *logits = store + (size_t)p * (size_t)total;
         for (int at = 0; at < listed; at += CHUNK) {
-            c = chunk_of(q, list, at);
+            c = cpu_rank_columns(q, list, at);
             store_chunk(q, p, row, &c, logits + at);
         }
         if (!more) continue;
-        size_t mark = dgm_arena_mark(&q->x->device);
+        dgm_mark mark = dgm_exec_mark(q->x);
         c = chunk_of_more(q, more, p);
         store_chunk(q, p, row, &c, logits + listed);
-        dgm_arena_reset(&q->x->device, mark);
+        dgm_exec_reset(q->x, mark);
     }
     for (int at = 0; at < listed; at += CHUNK) {
-        c = chunk_of(q, list, at);
+        c = cpu_rank_columns(q, list, at);
         mix_chunk(q, row, &c, store, total, at);
     }
     if (!more) return;
-    c = (columns){.first = 0, .count = more->count, .ids = more->ids};
+    c = (rank_columns){.first = 0, .count = more->count, .ids = more->ids};
     mix_chunk(q, row, &c, store, total, listed);
 }
 
@@ -513,7 +423,7 @@ static bool arithmetic(const dgm_rank *r)
 }
 
 // Adds what all tokens of a row share.
-static void finish_row(const ranker *q, int row)
+static void finish_row(const rank_state *q, int row)
 {
     const dgm_rank *r = q->r;
     float shift = dgm_rank_base(r, row) + dgm_rank_terms(r, row)->constant;
@@ -535,30 +445,34 @@ static void finish_row(const ranker *q, int row)
         r->watch_score[(size_t)row * (size_t)r->watch_count + (size_t)w] += shift;
 }
 
-static void clear_results(const dgm_rank *r, lse *sums)
+static void clear_results(const dgm_rank *r, rank_sum *sums)
 {
     for (int i = 0; i < r->rows * r->k; i++) {
         r->score[i] = -INFINITY;
         r->token[i] = -1;
     }
     for (int i = 0; i < r->rows * r->watch_count; i++) r->watch_score[i] = -INFINITY;
-    for (int i = 0; i < r->rows * r->part_count; i++) sums[i] = (lse){-INFINITY, 0};
+    for (int i = 0; i < r->rows * r->part_count; i++) sums[i] = (rank_sum){-INFINITY, 0};
 }
 
 void cpu_rank(dgm_exec *x, const dgm_rank *r)
 {
     size_t mark = dgm_arena_mark(&x->device);
     dgm_exec_phase(x, DGM_PHASE_RANK);
-    ranker q = {.x = x, .k = &x->backend->k, .r = r, .vocabulary = r->parts[0].out->rows};
+    rank_state q = {.x = x, .k = &x->backend->k, .r = r, .vocabulary = r->parts[0].out->rows};
     dgm_arena *a = &x->device;
-    q.sums = DGM_ARENA_ARRAY(a, lse, (size_t)r->rows * (size_t)r->part_count);
+    q.sums = DGM_ARENA_ARRAY(a, rank_sum, (size_t)r->rows * (size_t)r->part_count);
     q.logits = DGM_ARENA_ARRAY(a, float, (size_t)r->part_count * ROWS * CHUNK);
     q.panel = DGM_ARENA_ARRAY(a, float, ROWS * PANEL);
     q.values = DGM_ARENA_ARRAY(a, float, CHUNK);
     q.span = DGM_ARENA_ARRAY(a, int32_t, CHUNK);
-    q.wide = DGM_ARENA_ARRAY(a, float, DENSE_ROWS * SPAN);
-    group *groups = DGM_ARENA_ARRAY(a, group, (size_t)r->rows);
-    int group_count = 0;
+    q.wide = DGM_ARENA_ARRAY(a, float, cpu_rank_wide());
+    const size_t whole = cpu_rank_whole(q.vocabulary);
+    q.whole = whole ? DGM_ARENA_ARRAY(a, float, whole) : NULL;
+    q.chunk = DGM_ARENA_ARRAY(a, rank_sum, (size_t)r->part_count * ROWS);
+    rank_group *groups = DGM_ARENA_ARRAY(a, rank_group, (size_t)r->rows);
+    rank_group *lists = DGM_ARENA_ARRAY(a, rank_group, (size_t)r->rows);
+    int group_count = 0, list_count = 0;
     q.inputs = DGM_ARENA_ARRAY(a, cpu_input, (size_t)r->part_count);
     for (int p = 0; p < r->part_count; p++)
         q.inputs[p] = cpu_prepare(x, r->parts[p].out, dgm_mat_rows(r->parts[p].hidden, 0, r->rows));
@@ -576,12 +490,15 @@ void cpu_rank(dgm_exec *x, const dgm_rank *r)
             for (int i = row; i < end; i++) rank_arithmetic(&q, list, i, store);
             dgm_arena_reset(&x->device, before);
         } else if (listed_by_rows(r, list)) {
-            groups[group_count++] = (group){list, row, end - row, 0};
+            groups[group_count++] = (rank_group){list, row, end - row, 0};
+        } else if (list) {
+            lists[list_count++] = (rank_group){list, row, end - row, 0};
         } else {
-            rank_log_linear(&q, list, row, end - row);
+            rank_log_linear(&q, NULL, row, end - row);
         }
     }
-    rank_groups(&q, groups, group_count);
+    rank_lists(&q, lists, list_count);
+    cpu_rank_by_rows(&q, groups, group_count);
     for (int row = 0; row < r->rows; row++) finish_row(&q, row);
     dgm_arena_reset(&x->device, mark);
     if (x->observer && x->observer->ranked) x->observer->ranked(x->observer->cookie, x, r);

@@ -3,7 +3,7 @@
 //
 // Linear layers are packed panel by panel (DGM_GEMM_COLUMNS outputs at a time), so that loading
 // needs one panel beside the packed copy, whatever the stored type and the precision. Embeddings
-// stay in the mapped file: only the rows that a text uses are ever touched.
+// stay in the mapped file: only the rows that a text uses are ever touched. So do layers that the file holds packed.
 #include <math.h>
 #include <string.h>
 
@@ -81,9 +81,8 @@ static void pack_panel_f32(const dgm_backend *b, dgm_linear *l, const dgm_linear
                l->cols);
 }
 
-// Stored i8 is taken as it is, every other type is quantised row by row. False: not finite.
-static bool pack_panel_i8(const dgm_backend *b, dgm_linear *l, const dgm_linear_part *parts,
-                          int first, int n, const cpu_panel *buffers)
+bool cpu_pack_panel_i8(const dgm_backend *b, dgm_linear *l, const dgm_linear_part *parts, int first, int n,
+                       const cpu_panel *buffers, void *to)
 {
     int8_t *q = buffers->quantised;
     for (int i = 0; i < n; i++, q += l->cols) {
@@ -95,9 +94,7 @@ static bool pack_panel_i8(const dgm_backend *b, dgm_linear *l, const dgm_linear_
         stacked_row(parts, first + i, buffers->real);
         if (!dgm_quantize_i8(buffers->real, 1, l->cols, q, &l->scales[first + i])) return false;
     }
-    const dgm_gemm_i8_ops *gemm = &b->k.gemm_i8;
-    gemm->pack(panel_address(l, first, gemm->packed_size(PANEL, l->cols)), buffers->quantised, NULL,
-               n, l->cols, l->cols);
+    b->k.gemm_i8.pack(to, buffers->quantised, NULL, n, l->cols, l->cols);
     return true;
 }
 
@@ -153,7 +150,8 @@ dgm_status cpu_pack_layer(const dgm_backend *b, dgm_linear *l, const dgm_linear_
     for (int first = 0; finite && first < l->rows; first += PANEL) {
         int n = l->rows - first < PANEL ? l->rows - first : PANEL;
         if (l->precision == DGM_PRECISION_I8)
-            finite = pack_panel_i8(b, l, parts, first, n, buffers);
+            finite = cpu_pack_panel_i8(b, l, parts, first, n, buffers,
+                                       panel_address(l, first, b->k.gemm_i8.packed_size(PANEL, l->cols)));
         else if (l->precision == DGM_PRECISION_I16)
             pack_panel_i16(b, l, parts, first, n, buffers);
         else
@@ -194,8 +192,6 @@ static dgm_status load_layer(dgm_backend *b, dgm_linear *l, const dgm_linear_par
     for (int i = 0; i < count; i++) l->tensors[i] = parts[i].weight;
     if (b->static_scales) l->stored_scale = stacked_input_scale(parts, count);
     l->packed_bytes = cpu_packed_size(b, l->precision, l->rows, l->cols);
-    l->packed = dgm_malloc(l->packed_bytes);
-    if (!l->packed) return dgm_no_memory(err);
     if (l->precision == DGM_PRECISION_I8) {
         l->scales = dgm_malloc((size_t)l->rows * sizeof(float));
         if (!l->scales) return dgm_no_memory(err);
@@ -204,6 +200,16 @@ static dgm_status load_layer(dgm_backend *b, dgm_linear *l, const dgm_linear_par
         l->bias = dgm_malloc((size_t)l->rows * sizeof(float));
         if (!l->bias) return dgm_no_memory(err);
     }
+    const void *packed = cpu_packed_in_file(b, l, parts, count);
+    if (packed) {
+        l->packed = (void *)(uintptr_t)packed; // only read
+        l->in_file = true;
+        if (l->bias) copy_bias(l, parts, count);
+        l->input_scale = static_scale(l);
+        return DGM_OK;
+    }
+    l->packed = dgm_malloc(l->packed_bytes);
+    if (!l->packed) return dgm_no_memory(err);
     size_t elements = (size_t)PANEL * (size_t)l->cols;
     cpu_panel buffers = {dgm_malloc(elements * sizeof(float)),
                              dgm_malloc(elements * sizeof(int16_t))};
@@ -285,7 +291,7 @@ dgm_status cpu_linear_by_rows(dgm_backend *b, dgm_linear *l, dgm_error *err)
     }
     float *real = dgm_malloc((size_t)l->cols * sizeof *real);
     // The packed numbers go first: a large layer is not in memory twice.
-    dgm_free(l->packed);
+    if (!l->in_file) dgm_free(l->packed);
     l->packed = NULL;
     l->copy = dgm_malloc(row_bytes(l) * (size_t)l->rows);
     for (int i = 0; real && l->copy && i < l->rows; i++)
@@ -299,7 +305,7 @@ void cpu_linear_free(dgm_backend *b, dgm_linear **l)
 {
     (void)b;
     if (!*l) return;
-    dgm_free((*l)->packed);
+    if (!(*l)->in_file) dgm_free((*l)->packed);
     dgm_free((*l)->copy);
     dgm_free((*l)->bias);
     dgm_free((*l)->scales);
@@ -321,7 +327,7 @@ int cpu_linear_cols(const dgm_linear *l)
 size_t cpu_linear_bytes(const dgm_linear *l)
 {
     size_t vectors = (l->bias != NULL) + (l->scales != NULL);
-    return (l->packed ? l->packed_bytes : 0) + (l->copy ? row_bytes(l) * (size_t)l->rows : 0) +
+    return (l->packed && !l->in_file ? l->packed_bytes : 0) + (l->copy ? row_bytes(l) * (size_t)l->rows : 0) +
            vectors * (size_t)l->rows * sizeof(float);
 }
 

@@ -26,6 +26,18 @@ void cuda_rms_norm(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma, 
     cuda_run_rms_norm(cuda_tape_of(x), cuda_view(y), cuda_view(in), gamma->data, eps);
 }
 
+// Rows become halves where they are read (the tape sees by whom), so that a reader's name is of no use here.
+void cuda_norm_for(dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_mat *add, const dgm_norm *how,
+                   const dgm_linear *reader)
+{
+    (void)reader;
+    if (add) cuda_add(x, y, in, *add);
+    if (how->rms)
+        cuda_rms_norm(x, y, add ? y : in, how->gamma, how->eps);
+    else
+        cuda_norm(x, y, add ? y : in, how->gamma, how->beta, how->eps);
+}
+
 void cuda_gated(dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b, dgm_act act)
 {
     cuda_run_gated(cuda_tape_of(x), cuda_view(y), cuda_view(a), cuda_view(b), (int)act);

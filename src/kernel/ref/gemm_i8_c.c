@@ -83,6 +83,7 @@ static void gemm_i8_run_c(const dgm_gemm_i8_args *g)
 void dgm_gemm_i8_init_c(dgm_kernels *k)
 {
     k->gemm_i8 = (dgm_gemm_i8_ops){.name = "gemm_i8_c",
+                                   .layout = "i8-64x4",
                                    .packed_size = gemm_i8_packed_size_c,
                                    .pack = gemm_i8_pack_c,
                                    .run = gemm_i8_run_c};

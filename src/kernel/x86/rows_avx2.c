@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 // AVX2: norms, softmax, reductions, element-wise operations, gather.
-// The text is kernel/rows_tmpl.h.
+// The text is kernel/norm_tmpl.h and kernel/rows_tmpl.h.
 #include "kernel/kernels_private.h"
 #include "kernel/x86/vec_avx2.h"
 
-#define LAYER_NORM_F32 layer_norm_f32_avx2
-#define RMS_NORM_F32 rms_norm_f32_avx2
+#define NORM_ROWS norm_rows_avx2
 #define SOFTMAX_F32 softmax_f32_avx2
 #define MAX_F32 max_f32_avx2
 #define SUM_EXP_F32 sum_exp_f32_avx2
@@ -15,13 +14,13 @@
 #define DOT_F32 dot_f32_avx2
 #define GATHER_F32 gather_f32_avx2
 #define GATHER_I8 gather_i8_avx2
+#include "kernel/norm_tmpl.h"
 #include "kernel/rows_tmpl.h"
 
 void dgm_rows_init_avx2(dgm_kernels *k)
 {
     k->rows_name = "rows_avx2";
-    k->layer_norm_f32 = layer_norm_f32_avx2;
-    k->rms_norm_f32 = rms_norm_f32_avx2;
+    k->norm_rows = norm_rows_avx2;
     k->softmax_f32 = softmax_f32_avx2;
     k->max_f32 = max_f32_avx2;
     k->sum_exp_f32 = sum_exp_f32_avx2;
