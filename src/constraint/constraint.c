@@ -58,20 +58,26 @@ int32_t dgm_constraint_start(const dgm_constraint *c)
 int32_t dgm_constraint_read(const dgm_constraint *c, int32_t node, uint32_t *mask, dgm_text text,
                             bool *broken)
 {
-    for (size_t i = 0; i < text.size;) {
-        uint32_t code = 0;
-        size_t n = dgm_utf8_next(text.data + i, text.size - i, &code);
+    for (size_t done = 0, n; done < text.size; done += n) {
+        const size_t left = text.size - done;
+        size_t first = c->from_right ? left - 1 : done; // of the character
+        uint32_t code = (uint8_t)text.data[first];
+        n = 1;
+        if (code >= 0x80) {
+            if (c->from_right) first = dgm_utf8_prev(text.data, left);
+            n = dgm_utf8_next(text.data + first, c->from_right ? left - first : left, &code);
+        }
         // A byte of a character that other tokens complete counts as part of a word.
         const bool inside = code == 0xFFFD ? n < 3 : dgm_char_in_word(code);
         const unsigned before = c->nodes[node].flags;
         if (!inside && before & HAS_BOUNDED) *mask = credit(c, *mask, node, true);
         if (!inside && before & BANS_BOUNDED) *broken = true;
         for (size_t k = 0; k < n; k++)
-            node = dgm_constraint_go(c, node, (uint8_t)text.data[i + k]);
+            node = dgm_constraint_go(c, node,
+                                     (uint8_t)text.data[c->from_right ? first + n - 1 - k : first + k]);
         if (!inside && node == ROOT) node = BEGIN;
         if (c->nodes[node].flags & HAS_OPEN) *mask = credit(c, *mask, node, false);
         if (c->nodes[node].flags & BANS_OPEN) *broken = true;
-        i += n;
     }
     return node;
 }
@@ -91,6 +97,16 @@ static uint32_t met(const dgm_constraint *c, int32_t state)
     const uint32_t mask = mask_of(c, state);
     const int32_t node = at_of(c, state);
     return c->nodes[node].flags & HAS_BOUNDED ? credit(c, mask, node, true) : mask;
+}
+
+int32_t dgm_constraint_join(const dgm_constraint *c, int32_t state, const dgm_constraint *right, int32_t other)
+{
+    return state_of(c, mask_of(c, state) | met(right, other), at_of(c, state));
+}
+
+bool dgm_constraint_lacks(const dgm_constraint *c, int32_t state)
+{
+    return mask_of(c, state) != c->all && at_of(c, state) <= BEGIN;
 }
 
 bool dgm_constraint_may_end(const dgm_constraint *c, int32_t state)
@@ -234,19 +250,23 @@ void dgm_constraint_limits(const dgm_constraint *c, int32_t state, const int32_t
     *allow_count = 0;
     *deny = n->deny_count ? c->denied + n->deny : NULL;
     *deny_count = n->deny_count;
+    const dgm_surfaces *s = c->surfaces;
     if (n->flags & BANS_BOUNDED) {
-        *allow = c->surfaces->continues;
-        *allow_count = c->surfaces->continue_count;
+        *allow = c->from_right ? s->right_continues : s->continues;
+        *allow_count = c->from_right ? s->right_continue_count : s->continue_count;
     } else if (n->flags & HAS_BOUNDED && met(c, state) != mask_of(c, state)) {
-        *allow = c->surfaces->breaks;
-        *allow_count = c->surfaces->break_count;
+        *allow = c->from_right ? s->right_breaks : s->breaks;
+        *allow_count = c->from_right ? s->right_break_count : s->break_count;
     }
 }
 
 uint64_t dgm_constraint_list_name(const dgm_constraint *c, const int32_t *allow)
 {
-    if (!allow) return 0;
-    return allow == c->surfaces->breaks ? c->surfaces->name : c->surfaces->name + 1;
+    const dgm_surfaces *s = c->surfaces;
+    const int32_t *const lists[] = {s->breaks, s->continues, s->right_breaks, s->right_continues};
+    for (uint64_t i = 0; allow && i < sizeof lists / sizeof *lists; i++)
+        if (allow == lists[i]) return s->name + i;
+    return 0;
 }
 
 const int32_t *dgm_constraint_tokens(const dgm_constraint *c, int *count)
@@ -255,13 +275,35 @@ const int32_t *dgm_constraint_tokens(const dgm_constraint *c, int *count)
     return c->tokens;
 }
 
-const int32_t *dgm_constraint_backwards(const dgm_constraint *c, int *count)
+const int32_t *dgm_constraint_end(const dgm_constraint *c, int *count)
 {
-    *count = c->backwards ? c->suffix_subwords : 0;
-    return c->backwards;
+    *count = c->end_subwords;
+    return c->end;
+}
+
+bool dgm_constraint_end_alone(const dgm_constraint *c)
+{
+    return c->end_alone;
+}
+
+bool dgm_constraint_from_right(const dgm_constraint *c)
+{
+    return c->from_right;
+}
+
+bool dgm_constraint_meets(const dgm_constraint *c, const int32_t *tokens, int count)
+{
+    int32_t state = dgm_constraint_start(c);
+    bool broken = false;
+    for (int i = 0; i < count && !broken; i++)
+        state = dgm_constraint_advance(c, state, tokens[c->from_right ? count - 1 - i : i], &broken);
+    if (broken || !dgm_constraint_may_end(c, state)) return false;
+    for (int i = 0; c->from_right && i < c->end_subwords; i++)
+        if (i >= count || tokens[count - 1 - i] != c->end[i]) return false;
+    return true;
 }
 
 bool dgm_constraint_forces(const dgm_constraint *c)
 {
-    return c->terms > 0 || c->suffix_subwords > 0;
+    return c->terms > 0 || c->suffix_subwords > 0 || c->end_subwords > 0;
 }

@@ -19,6 +19,10 @@
 //   bank     how far a hypothesis has come: terms met, and whether one is under way
 //   debt     what the missing subwords are expected to cost
 //
+// A model that writes from right to left takes an automaton that reads from the right: it is fed the last
+// token first, and each token's last byte first. What must come first in a sentence is what it reads last; what must
+// come last is no matter of the automaton then: those tokens are the ones to begin with (dgm_constraint_end).
+//
 // An automaton is made when a line is prepared and never changes: workers share it freely.
 #ifndef DGM_CONSTRAINT_CONSTRAINT_H
 #define DGM_CONSTRAINT_CONSTRAINT_H
@@ -39,7 +43,8 @@ typedef struct dgm_constraint dgm_constraint;
 typedef enum dgm_pattern_kind {
     DGM_PATTERN_TERM = 0, // one of the patterns of each term must occur
     DGM_PATTERN_FORBID,
-    DGM_PATTERN_SUFFIX // at most one
+    DGM_PATTERN_SUFFIX, // comes last in the sentence; at most one
+    DGM_PATTERN_PREFIX  // comes first, a word may go on behind it; at most one, only where it is read from the right
 } dgm_pattern_kind;
 
 // Everything is borrowed for the call to compile only.
@@ -56,11 +61,28 @@ typedef struct dgm_pattern {
 dgm_status dgm_constraint_compile(dgm_constraint **c, const dgm_surfaces *surfaces,
                                   const dgm_pattern *patterns, int count, int terms,
                                   dgm_error *err);
+// The same for who reads from the right.
+dgm_status dgm_constraint_compile_right(dgm_constraint **c, const dgm_surfaces *surfaces,
+                                        const dgm_pattern *patterns, int count, int terms,
+                                        dgm_error *err);
+// For who writes from both ends: an automaton for the left words, without a suffix, and one for the right words. Of a
+// suffix alone there is only the left one, which has it. NULL inside both on failure.
+dgm_status dgm_constraint_compile_both(dgm_constraint **left, dgm_constraint **right, const dgm_surfaces *surfaces,
+                                       const dgm_pattern *patterns, int count, int terms, dgm_error *err);
 void dgm_constraint_free(dgm_constraint **c); // sets NULL; accepts NULL inside
+bool dgm_constraint_from_right(const dgm_constraint *c);
+// All of a sentence's tokens, in the order of reading, through the automaton: does it meet everything?
+bool dgm_constraint_meets(const dgm_constraint *c, const int32_t *tokens, int count);
 
 int32_t dgm_constraint_start(const dgm_constraint *c);
 // The state after one more token. *broken: with it a forbidden text occurs.
 int32_t dgm_constraint_advance(const dgm_constraint *c, int32_t state, int32_t token, bool *broken);
+// The state of a reading from the left, with the terms that a reading of other words from the right has met: c and
+// right are of the same patterns.
+int32_t dgm_constraint_join(const dgm_constraint *c, int32_t state, const dgm_constraint *right, int32_t other);
+// Is a term unmet, and nothing of any pattern stands at the end of what was read? Then no words behind it complete one
+// that began before them.
+bool dgm_constraint_lacks(const dgm_constraint *c, int32_t state);
 bool dgm_constraint_may_end(const dgm_constraint *c, int32_t state); // everything is met
 int dgm_constraint_missing(const dgm_constraint *c, int32_t state);  // subwords still to come
 int dgm_constraint_banks(const dgm_constraint *c);                  // their number
@@ -80,9 +102,10 @@ void dgm_constraint_limits(const dgm_constraint *c, int32_t state, const int32_t
 uint64_t dgm_constraint_list_name(const dgm_constraint *c, const int32_t *allow);
 // Every token of the patterns, ascending, without doubles: they must be candidates.
 const int32_t *dgm_constraint_tokens(const dgm_constraint *c, int *count);
-// The tokens of a suffix, the last one first, where it is all there is: what a model can follow that
-// begins at the end of a sentence. NULL: there is something else.
-const int32_t *dgm_constraint_backwards(const dgm_constraint *c, int *count);
+// The tokens of a suffix, the last one first: what a model can follow that begins at the end of a sentence. NULL:
+// there is none.
+const int32_t *dgm_constraint_end(const dgm_constraint *c, int *count);
+bool dgm_constraint_end_alone(const dgm_constraint *c); // has a suffix and nothing else
 bool dgm_constraint_forces(const dgm_constraint *c); // has terms or a suffix, not only bans
 
 #endif

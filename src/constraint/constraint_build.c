@@ -6,6 +6,11 @@
 // begins inside a word hangs below BEGIN, others below ROOT. A character outside of words after
 // which nothing longer matches leads to BEGIN, so a fail link behind such a character that would go
 // to ROOT goes to BEGIN.
+//
+// From the right everything is turned round: tokens, their bytes, and which end of a text needs the end of a word:
+//
+//     "▁Haus" from the left   BEGIN --H--a--u--s--> [term, if the word ends here]
+//             from the right  BEGIN --s--u--a--H--> [the same] --(space)--> end of its only subword
 #include <string.h>
 
 #include "base/mem.h"
@@ -50,6 +55,11 @@ static dgm_status add_stage(dgm_constraint *c, int32_t at, const dgm_pattern *p,
     return DGM_OK;
 }
 
+static bool is_last(const dgm_constraint *c, const dgm_pattern *p)
+{
+    return p->kind == (c->from_right ? DGM_PATTERN_PREFIX : DGM_PATTERN_SUFFIX);
+}
+
 static dgm_status add_end(dgm_constraint *c, int32_t at, const dgm_pattern *p, bool bounded,
                           dgm_error *err)
 {
@@ -67,75 +77,113 @@ static dgm_status add_end(dgm_constraint *c, int32_t at, const dgm_pattern *p, b
     return DGM_OK;
 }
 
-// The pattern's whole text, and where each of its subwords ends in it.
-static void spell(const dgm_constraint *c, const dgm_pattern *p, dgm_writer *w)
+// A pattern's text in the order of reading.
+typedef struct spelling {
+    dgm_writer text;  // as it is written
+    dgm_writer bytes; // as it is read
+    dgm_writer marks; // of each byte: INSIDE or OUTSIDE of words where it completes a character, else NOTHING
+    size_t first, last; // the text without the space in front of it: bytes first .. last - 1
+    bool begins, ends;  // inside a word, as it is written
+} spelling;
+
+enum { NOTHING = 0, INSIDE, OUTSIDE };
+
+static void spelling_free(spelling *s)
 {
-    for (int i = 0; i < p->count; i++) {
-        const dgm_text s = dgm_surface(c->surfaces, p->tokens[i]);
-        dgm_write_bytes(w, s.data, s.size);
-    }
+    dgm_writer_free(&s->text);
+    dgm_writer_free(&s->bytes);
+    dgm_writer_free(&s->marks);
 }
 
-static dgm_text text_of(const dgm_writer *w)
+static void mark_characters(const dgm_constraint *c, spelling *s)
 {
-    dgm_text t = {(const char *)w->data, w->size};
-    while (t.size > 0 && t.data[0] == ' ') t.data++, t.size--;
-    return t;
-}
-
-// Marks the end of a character in the trie.
-static void mark_character(dgm_constraint *c, int32_t at, dgm_text text, size_t begin, size_t size)
-{
-    uint32_t code = 0;
-    if (dgm_utf8_next(text.data + begin, size, &code) == size && !(code == 0xFFFD && size < 3))
-        c->nodes[at].opens = !dgm_char_in_word(code);
-}
-
-// Adds the text below a node; *last: its end. `skipped` bytes of the pattern's subwords come before
-// it. staged: the ends of subwords become stages.
-static dgm_status add_path(dgm_constraint *c, const dgm_pattern *p, dgm_text text, size_t skipped,
-                           bool staged, int32_t *last, dgm_error *err)
-{
-    size_t subword_end = dgm_surface(c->surfaces, p->tokens[0]).size;
-    int32_t at = *last;
-    for (size_t i = 0, done = 0; i < text.size;) {
+    const char *text = (const char *)s->text.data;
+    const size_t size = s->text.size;
+    for (size_t i = 0; i < size; i++) dgm_write_u8(&s->marks, NOTHING);
+    for (size_t i = 0, n; !s->marks.failed && i < size; i += n) {
         uint32_t code = 0;
-        const size_t n = dgm_utf8_next(text.data + i, text.size - i, &code);
-        for (size_t k = 0; k < n; k++) {
-            const size_t here = i + k + 1 + skipped;
-            DGM_TRY(child_of(c, at, (uint8_t)text.data[i + k], &at, err));
-            if (k + 1 == n) mark_character(c, at, text, i, n);
-            while (staged && done < (size_t)p->count && here >= subword_end) {
-                done++;
-                if (here == subword_end) DGM_TRY(add_stage(c, at, p, (int)done, err));
-                if (done < (size_t)p->count)
-                    subword_end += dgm_surface(c->surfaces, p->tokens[done]).size;
-            }
-        }
-        i += n;
+        n = dgm_utf8_next(text + i, size - i, &code);
+        if (code == 0xFFFD && n < 3) continue;
+        s->marks.data[c->from_right ? size - 1 - i : i + n - 1] = dgm_char_in_word(code) ? INSIDE : OUTSIDE;
     }
-    *last = at;
+}
+
+// p's tokens are in the order of reading.
+static dgm_status spell(const dgm_constraint *c, const dgm_pattern *p, spelling *s, dgm_error *err)
+{
+    s->text.size = s->bytes.size = s->marks.size = 0;
+    for (int i = 0; i < p->count; i++) {
+        const dgm_text t = dgm_surface(c->surfaces, p->tokens[c->from_right ? p->count - 1 - i : i]);
+        dgm_write_bytes(&s->text, t.data, t.size);
+    }
+    const size_t size = s->text.size;
+    for (size_t i = 0; i < size && !s->text.failed; i++)
+        dgm_write_u8(&s->bytes, s->text.data[c->from_right ? size - 1 - i : i]);
+    mark_characters(c, s);
+    if (s->text.failed || s->bytes.failed || s->marks.failed) return dgm_no_memory(err);
+    size_t spaces = 0;
+    while (spaces < size && s->text.data[spaces] == ' ') spaces++;
+    DGM_FAIL_IF(spaces == size, err, DGM_ERR_TEXT, "a constraint without text");
+    const dgm_text words = {(const char *)s->text.data + spaces, size - spaces};
+    s->begins = dgm_text_begins_in_word(words);
+    s->ends = dgm_text_ends_in_word(words);
+    s->first = c->from_right ? 0 : spaces;
+    s->last = c->from_right ? size - spaces : size;
     return DGM_OK;
 }
 
-static dgm_status add_pattern(dgm_constraint *c, const dgm_pattern *p, dgm_writer *w,
-                              dgm_error *err)
+// Where the reading of a pattern begins: behind a character outside of words, or anywhere.
+static int32_t start_of(const dgm_constraint *c, const dgm_pattern *p, const spelling *s)
 {
-    w->size = 0;
-    spell(c, p, w);
-    if (w->failed) return dgm_no_memory(err);
-    const dgm_text text = text_of(w), whole = {(const char *)w->data, w->size};
-    DGM_FAIL_IF(text.size == 0, err, DGM_ERR_TEXT, "a constraint without text");
+    const bool open = p->open || p->kind == DGM_PATTERN_PREFIX;
+    return (c->from_right ? s->ends && !open : s->begins) ? BEGIN : ROOT;
+}
+
+// Does its other side need the end of a word?
+static bool is_bounded(const dgm_constraint *c, const dgm_pattern *p, const spelling *s)
+{
+    if (is_last(c, p)) return false;
+    return c->from_right ? s->begins : s->ends && !p->open;
+}
+
+// Subwords of a pattern that were passed on its path.
+typedef struct progress {
+    size_t done, end; // end: of the next one, among the pattern's bytes
+} progress;
+
+// Adds bytes first .. last - 1 below a node; *at becomes their end. NULL: they are no stages.
+static dgm_status add_path(dgm_constraint *c, const dgm_pattern *p, const spelling *s, size_t first, size_t last,
+                           progress *passed, int32_t *at, dgm_error *err)
+{
+    for (size_t i = first; i < last; i++) {
+        DGM_TRY(child_of(c, *at, s->bytes.data[i], at, err));
+        if (s->marks.data[i] != NOTHING) c->nodes[*at].opens = s->marks.data[i] == OUTSIDE;
+        while (passed && passed->done < (size_t)p->count && i + 1 >= passed->end) {
+            passed->done++;
+            if (i + 1 == passed->end) DGM_TRY(add_stage(c, *at, p, (int)passed->done, err));
+            if (passed->done < (size_t)p->count)
+                passed->end += dgm_surface(c->surfaces, p->tokens[passed->done]).size;
+        }
+    }
+    return DGM_OK;
+}
+
+static dgm_status add_pattern(dgm_constraint *c, const dgm_pattern *p, spelling *s, dgm_error *err)
+{
+    DGM_TRY(spell(c, p, s, err));
     const bool forced = p->kind != DGM_PATTERN_FORBID;
+    progress passed = {0, dgm_surface(c->surfaces, p->tokens[0]).size};
     // A first subword that is a space alone is no stage of the text without it: it has a path of its
     // own, whose nodes fail to those of the text.
-    const size_t skipped = whole.size - text.size;
-    const bool apart = skipped > 0 && dgm_surface(c->surfaces, p->tokens[0]).size <= skipped;
-    int32_t at = ROOT, end_at = dgm_text_begins_in_word(text) ? BEGIN : ROOT;
-    if (forced && apart) DGM_TRY(add_path(c, p, whole, 0, true, &at, err));
-    DGM_TRY(add_path(c, p, text, skipped, forced && !apart, &end_at, err));
-    const bool bounded = !p->open && p->kind != DGM_PATTERN_SUFFIX && dgm_text_ends_in_word(text);
-    return add_end(c, end_at, p, bounded, err);
+    const bool apart = s->first > 0 && passed.end <= s->first;
+    int32_t at = ROOT, end_at = start_of(c, p, s);
+    if (forced && apart) DGM_TRY(add_path(c, p, s, 0, s->bytes.size, &passed, &at, err));
+    progress *own = forced && !apart ? &passed : NULL;
+    DGM_TRY(add_path(c, p, s, s->first, s->last, own, &end_at, err));
+    DGM_TRY(add_end(c, end_at, p, is_bounded(c, p, s), err));
+    if (!own || s->last == s->bytes.size) return DGM_OK;
+    DGM_TRY(add_path(c, p, s, s->last, s->bytes.size, own, &end_at, err)); // the space, read last
+    return is_last(c, p) ? add_end(c, end_at, p, false, err) : DGM_OK;
 }
 
 // Breadth first: a node's fail link is shorter than the node, so it is finished before. Returns the
@@ -183,29 +231,30 @@ static dgm_status ban_token(bans *b, int32_t at, int32_t token, dgm_error *err)
     return DGM_OK;
 }
 
+// Does a token's text begin with these bytes, in the order of reading?
+static bool begins_with(const dgm_constraint *c, dgm_text t, const uint8_t *bytes, size_t count)
+{
+    if (t.size < count) return false;
+    for (size_t i = 0; i < count; i++)
+        if ((uint8_t)t.data[c->from_right ? t.size - 1 - i : i] != bytes[i]) return false;
+    return true;
+}
+
 // Tokens that complete the pattern from one of the nodes on its path. From the other nodes only
 // those can that hold all of it.
-static dgm_status find_bans(const dgm_constraint *c, const dgm_pattern *p, dgm_writer *w, bans *b,
-                            dgm_error *err)
+static dgm_status find_bans(const dgm_constraint *c, const dgm_pattern *p, spelling *s, bans *b, dgm_error *err)
 {
-    w->size = 0;
-    spell(c, p, w);
-    if (w->failed) return dgm_no_memory(err);
-    const dgm_text text = text_of(w);
-    int32_t at = dgm_text_begins_in_word(text) ? BEGIN : ROOT;
-    for (size_t d = 0; d < text.size; d++) {
-        const size_t rest = text.size - d;
-        for (int32_t t = 0; t < c->surfaces->count; t++) {
-            const dgm_text s = dgm_surface(c->surfaces, t);
-            if (s.size < rest || s.data[0] != text.data[d] || memcmp(s.data, text.data + d, rest))
-                continue;
-            if (breaks(c, at, t)) DGM_TRY(ban_token(b, at, t, err));
-        }
-        at = dgm_constraint_go(c, at, (uint8_t)text.data[d]);
+    DGM_TRY(spell(c, p, s, err));
+    int32_t at = start_of(c, p, s);
+    for (size_t d = s->first; d < s->last; d++) {
+        for (int32_t t = 0; t < c->surfaces->count; t++)
+            if (begins_with(c, dgm_surface(c->surfaces, t), s->bytes.data + d, s->last - d) && breaks(c, at, t))
+                DGM_TRY(ban_token(b, at, t, err));
+        at = dgm_constraint_go(c, at, s->bytes.data[d]);
     }
     for (int32_t t = 0; t < c->surfaces->count; t++) {
-        const dgm_text s = dgm_surface(c->surfaces, t);
-        if (s.size > text.size && memchr(s.data, text.data[0], s.size) && breaks(c, ROOT, t))
+        const dgm_text x = dgm_surface(c->surfaces, t);
+        if (x.size > s->last - s->first && memchr(x.data, s->bytes.data[s->first], x.size) && breaks(c, ROOT, t))
             DGM_TRY(ban_token(b, ROOT, t, err));
     }
     return DGM_OK;
@@ -270,25 +319,40 @@ static dgm_status count_subwords(dgm_constraint *c, const dgm_pattern *p, dgm_er
     return DGM_OK;
 }
 
-static dgm_status build(dgm_constraint *c, const dgm_pattern *patterns, int count, dgm_writer *w,
+// The tokens of a suffix, for who begins at the end. p's tokens are in the order of reading.
+static dgm_status keep_end(dgm_constraint *c, const dgm_pattern *p, dgm_error *err)
+{
+    c->end = dgm_malloc((size_t)p->count * sizeof *c->end);
+    if (!c->end) return dgm_no_memory(err);
+    c->end_subwords = p->count;
+    for (int i = 0; i < p->count; i++) c->end[i] = p->tokens[c->from_right ? i : p->count - 1 - i];
+    return DGM_OK;
+}
+
+static dgm_status add_all(dgm_constraint *c, const dgm_pattern *patterns, int count, spelling *s, dgm_error *err)
+{
+    for (int i = 0; i < count; i++) {
+        const dgm_pattern *p = &patterns[i];
+        DGM_TRY(add_tokens(c, p, err));
+        if (p->kind == DGM_PATTERN_SUFFIX && !c->end) DGM_TRY(keep_end(c, p, err));
+        if (p->kind == DGM_PATTERN_SUFFIX && c->from_right) continue;
+        DGM_TRY(add_pattern(c, p, s, err));
+        DGM_TRY(count_subwords(c, p, err));
+    }
+    c->end_alone = count == 1 && patterns[0].kind == DGM_PATTERN_SUFFIX;
+    return DGM_OK;
+}
+
+static dgm_status build(dgm_constraint *c, const dgm_pattern *patterns, int count, spelling *s,
                         bans *b, dgm_error *err)
 {
     int32_t made;
     DGM_TRY(new_node(c, -1, &made, err)); // ROOT
     DGM_TRY(new_node(c, -1, &made, err)); // BEGIN
-    for (int i = 0; i < count; i++) {
-        DGM_TRY(add_pattern(c, &patterns[i], w, err));
-        DGM_TRY(add_tokens(c, &patterns[i], err));
-        DGM_TRY(count_subwords(c, &patterns[i], err));
-    }
-    if (count == 1 && patterns[0].kind == DGM_PATTERN_SUFFIX) {
-        const int n = patterns[0].count;
-        c->backwards = dgm_malloc((size_t)n * sizeof *c->backwards);
-        if (!c->backwards) return dgm_no_memory(err);
-        for (int i = 0; i < n; i++) c->backwards[i] = patterns[0].tokens[n - 1 - i];
-    }
-    DGM_FAIL_IF(c->subword_count > DGM_CONSTRAINT_SUBWORDS, err, DGM_ERR_UNSUPPORTED,
-                "more than %d subwords in the constraints of one sentence", DGM_CONSTRAINT_SUBWORDS);
+    DGM_TRY(add_all(c, patterns, count, s, err));
+    DGM_FAIL_IF(c->subword_count > DGM_CONSTRAINT_SUBWORDS || c->token_count > DGM_CONSTRAINT_SUBWORDS, err,
+                DGM_ERR_UNSUPPORTED, "more than %d subwords in the constraints of one sentence",
+                DGM_CONSTRAINT_SUBWORDS);
     while ((size_t)1 << c->node_bits < c->node_count) c->node_bits++;
     DGM_FAIL_IF(c->terms + c->node_bits > DGM_CONSTRAINT_BITS, err, DGM_ERR_UNSUPPORTED,
                 "too many constraints in one sentence: %d terms", c->terms);
@@ -300,14 +364,14 @@ static dgm_status build(dgm_constraint *c, const dgm_pattern *patterns, int coun
     link_nodes(c, order);
     dgm_status st = DGM_OK;
     for (int i = 0; i < count && st == DGM_OK; i++)
-        if (patterns[i].kind == DGM_PATTERN_FORBID) st = find_bans(c, &patterns[i], w, b, err);
+        if (patterns[i].kind == DGM_PATTERN_FORBID) st = find_bans(c, &patterns[i], s, b, err);
     if (st == DGM_OK) st = list_bans(c, b, order, err);
     dgm_free(order);
     return st;
 }
 
-dgm_status dgm_constraint_compile(dgm_constraint **out, const dgm_surfaces *surfaces,
-                                  const dgm_pattern *patterns, int count, int terms, dgm_error *err)
+static dgm_status compile(dgm_constraint **out, const dgm_surfaces *surfaces, const dgm_pattern *patterns,
+                          int count, int terms, bool from_right, dgm_error *err)
 {
     *out = NULL;
     DGM_FAIL_IF(terms > DGM_CONSTRAINT_BITS - 1, err, DGM_ERR_UNSUPPORTED,
@@ -316,14 +380,73 @@ dgm_status dgm_constraint_compile(dgm_constraint **out, const dgm_surfaces *surf
     if (!c) return dgm_no_memory(err);
     c->surfaces = surfaces;
     c->terms = terms;
+    c->from_right = from_right;
     c->subwords = dgm_calloc((size_t)terms + 1, sizeof *c->subwords);
-    dgm_writer w = {0};
+    spelling s = {0};
     bans b = {0};
-    dgm_status st = c->subwords ? build(c, patterns, count, &w, &b, err) : dgm_no_memory(err);
-    dgm_writer_free(&w);
+    dgm_status st = c->subwords ? build(c, patterns, count, &s, &b, err) : dgm_no_memory(err);
+    spelling_free(&s);
     dgm_free(b.items);
     if (st != DGM_OK) dgm_constraint_free(&c);
     *out = c;
+    return st;
+}
+
+dgm_status dgm_constraint_compile(dgm_constraint **out, const dgm_surfaces *surfaces,
+                                  const dgm_pattern *patterns, int count, int terms, dgm_error *err)
+{
+    return compile(out, surfaces, patterns, count, terms, false, err);
+}
+
+// Patterns with their tokens turned round, in one block.
+static dgm_pattern *turn(const dgm_pattern *patterns, int count)
+{
+    size_t tokens = 0;
+    for (int i = 0; i < count; i++) tokens += (size_t)patterns[i].count;
+    dgm_pattern *turned = dgm_malloc((size_t)(count + 1) * sizeof *turned + tokens * sizeof(int32_t));
+    int32_t *at = turned ? (int32_t *)(turned + count + 1) : NULL;
+    for (int i = 0; turned && i < count; i++) {
+        turned[i] = patterns[i];
+        turned[i].tokens = at;
+        for (int k = patterns[i].count - 1; k >= 0; k--) *at++ = patterns[i].tokens[k];
+    }
+    return turned;
+}
+
+dgm_status dgm_constraint_compile_right(dgm_constraint **out, const dgm_surfaces *surfaces,
+                                        const dgm_pattern *patterns, int count, int terms, dgm_error *err)
+{
+    *out = NULL;
+    dgm_pattern *turned = turn(patterns, count);
+    if (!turned) return dgm_no_memory(err);
+    const dgm_status st = compile(out, surfaces, turned, count, terms, true, err);
+    dgm_free(turned);
+    return st;
+}
+
+// Without its suffix, in a copy.
+static dgm_status compile_rest(dgm_constraint **out, const dgm_surfaces *surfaces, const dgm_pattern *patterns,
+                               int count, int terms, dgm_error *err)
+{
+    int kept = 0;
+    dgm_pattern *rest = dgm_malloc((size_t)(count + 1) * sizeof *rest);
+    if (!rest) return dgm_no_memory(err);
+    for (int i = 0; i < count; i++)
+        if (patterns[i].kind != DGM_PATTERN_SUFFIX) rest[kept++] = patterns[i];
+    const dgm_status st = compile(out, surfaces, rest, kept, terms, false, err);
+    dgm_free(rest);
+    return st;
+}
+
+dgm_status dgm_constraint_compile_both(dgm_constraint **left, dgm_constraint **right, const dgm_surfaces *surfaces,
+                                       const dgm_pattern *patterns, int count, int terms, dgm_error *err)
+{
+    *right = NULL;
+    if (count == 1 && patterns[0].kind == DGM_PATTERN_SUFFIX)
+        return compile(left, surfaces, patterns, count, terms, false, err);
+    DGM_TRY(compile_rest(left, surfaces, patterns, count, terms, err));
+    const dgm_status st = dgm_constraint_compile_right(right, surfaces, patterns, count, terms, err);
+    if (st != DGM_OK) dgm_constraint_free(left);
     return st;
 }
 
@@ -333,7 +456,7 @@ void dgm_constraint_free(dgm_constraint **at)
     dgm_constraint *c = *at;
     *at = NULL;
     dgm_free(c->subwords);
-    dgm_free(c->backwards);
+    dgm_free(c->end);
     dgm_free(c->nodes);
     dgm_free(c->ends);
     dgm_free(c->stages);

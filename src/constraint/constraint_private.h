@@ -54,8 +54,11 @@ struct dgm_constraint {
     const dgm_surfaces *surfaces;
     int terms, node_bits;
     uint32_t all; // bits of all terms
-    int suffix_subwords;
-    int32_t *backwards; // [suffix_subwords] of a suffix alone; else NULL
+    bool from_right;
+    int suffix_subwords; // of what is read last: a suffix, or from the right a prefix
+    int32_t *end; // [end_subwords] of a suffix, the last one first; NULL: there is none
+    int end_subwords;
+    bool end_alone;
     int *subwords; // [terms] of the shortest pattern
     trie_node *nodes;
     end *ends;

@@ -17,7 +17,7 @@
 //   lattice_text.c      the text format and OpenFst's (docs/manual/LATTICES.md)
 //   lattice_file.c      files of many lattices
 //   lattice_list.c      n-best lists as lattices
-//   lattice_ops.c       best scores, posteriors, pruning, union
+//   lattice_ops.c       best scores, posteriors, pruning, union, reversal
 //   lattice_nbest.c     the n best paths
 //   lattice_subwords.c  words into tokens of a vocabulary
 //   lattice_subsets.c   one arc per token and node
@@ -145,6 +145,8 @@ dgm_status dgm_lattice_prune(const dgm_lattice *l, const dgm_lattice_pruning *ho
 // Every path of every lattice, once for each that has it.
 dgm_status dgm_lattice_union(const dgm_lattice *const *lattices, size_t count, dgm_lattice **out,
                              dgm_error *err);
+// Every path from its end to its start. Not of words that are glued together.
+dgm_status dgm_lattice_reverse(const dgm_lattice *l, dgm_lattice **out, dgm_error *err);
 // The same paths without arcs that say nothing.
 dgm_status dgm_lattice_without_empty(const dgm_lattice *l, dgm_lattice **out, dgm_error *err);
 

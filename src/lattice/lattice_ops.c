@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whole lattices: best and summed scores, posteriors, pruning, union, empty arcs.
+// Whole lattices: best and summed scores, posteriors, pruning, union, empty arcs, reversal.
 //
 // Nodes are in topological order and arcs sorted by the node they leave, so one pass over the arcs
 // forwards or backwards sees every node after all of its predecessors or successors.
@@ -249,4 +249,40 @@ dgm_status dgm_lattice_without_empty(const dgm_lattice *l, dgm_lattice **out, dg
     for (int32_t n = 0; st == DGM_OK && n < l->node_count; n++)
         st = reach(l, *out, n, n, 0.0, 0, err);
     return end_copy(st, out, err);
+}
+
+// ---- reversal ----------------------------------------------------------------------------------
+
+// Node n becomes n + 1: in front is a start from which empty arcs with their scores lead to all ends.
+static dgm_status turn_round(const dgm_lattice *l, dgm_lattice *out, dgm_error *err)
+{
+    int32_t node;
+    DGM_TRY(dgm_lattice_add_node(out, 0, &node, err));
+    for (int32_t n = 0; n < l->node_count; n++) DGM_TRY(dgm_lattice_add_node(out, l->lines[n], &node, err));
+    dgm_lattice_add_end(out, 1, 0.0f);
+    for (int32_t n = 0; n < l->node_count; n++) {
+        const dgm_lattice_arc a = {.to = n + 1, .word = DGM_LATTICE_NO_WORD, .score = l->ends[n]};
+        if (l->ends[n] > -INFINITY) DGM_TRY(dgm_lattice_add_arc(out, &a, err));
+    }
+    for (size_t i = 0; i < l->arc_count; i++) {
+        dgm_lattice_arc a = l->arcs[i];
+        a.from = l->arcs[i].to + 1;
+        a.to = l->arcs[i].from + 1;
+        DGM_TRY(carry_word(l, out, &a, err));
+        DGM_TRY(dgm_lattice_add_arc(out, &a, err));
+    }
+    return DGM_OK;
+}
+
+dgm_status dgm_lattice_reverse(const dgm_lattice *l, dgm_lattice **out, dgm_error *err)
+{
+    dgm_lattice *turned = NULL;
+    *out = NULL;
+    dgm_status st = dgm_lattice_open(&turned, err);
+    if (st == DGM_OK && l->name && !(turned->name = dgm_strdup(l->name))) st = dgm_no_memory(err);
+    if (st == DGM_OK) st = turn_round(l, turned, err);
+    if (st == DGM_OK) st = dgm_lattice_seal(turned, true, err);
+    if (st == DGM_OK) st = dgm_lattice_without_empty(turned, out, err);
+    dgm_lattice_close(&turned);
+    return st;
 }

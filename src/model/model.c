@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "format/rewrite.h"
 #include "model/model_private.h"
 
 // ---- loading ----------------------------------------------------------------------------------
@@ -135,13 +136,29 @@ dgm_status dgm_model_input_scale(dgm_model *m, dgm_linear_part *part, dgm_error 
     return DGM_OK;
 }
 
+// NAME.packed of a layer that begins with this part, where the file has one.
+static dgm_status find_packed(dgm_model *m, dgm_linear_part *first, dgm_error *err)
+{
+    char name[DGM_GGUF_MAX_NAME + 16];
+    DGM_TRY(dgm_gguf_get_string(m->file, DGM_PACKED_LAYOUT, DGM_OPTIONAL, &first->layout, err));
+    if (!first->layout) return DGM_OK;
+    snprintf(name, sizeof name, "%s" DGM_PACKED, first->weight->name);
+    const dgm_tensor *t = dgm_gguf_find_tensor(m->file, name);
+    if (t && dgm_rewrite_is_packed(t)) first->packed = t;
+    return DGM_OK;
+}
+
 dgm_status dgm_model_linear(dgm_model *m, dgm_linear_part *parts, int count, dgm_linear **out,
                             dgm_error *err)
 {
     for (int i = 0; i < count; i++) DGM_TRY(dgm_model_input_scale(m, &parts[i], err));
+    DGM_TRY(find_packed(m, &parts[0], err));
     DGM_TRY(dgm_linear_load(m->backend, parts, count, m->precision, out, err));
     m->info.packed_bytes += dgm_linear_bytes(*out);
-    dgm_gguf_forget(m->file);
+    if (m->watch) DGM_TRY(m->watch(m->cookie, parts, count, err));
+    if (!parts[0].packed) dgm_gguf_forget(m->file);
+    for (int i = 0; parts[0].packed && i < count; i++) // the packed layer's own pages are to stay
+        dgm_gguf_forget_tensor(m->file, parts[i].weight);
     return DGM_OK;
 }
 
@@ -204,8 +221,8 @@ static dgm_status load_parts(dgm_model *m, const dgm_architecture *a, dgm_error 
     return st == DGM_OK ? DGM_OK : DGM_ERR_FORMAT;
 }
 
-dgm_status dgm_model_load(dgm_model **out, dgm_backend *b, const dgm_gguf *file,
-                          dgm_precision precision, dgm_error *err)
+static dgm_status load_watched(dgm_model **out, dgm_backend *b, const dgm_gguf *file, dgm_precision precision,
+                               dgm_layer_watch watch, void *cookie, dgm_error *err)
 {
     *out = NULL;
     DGM_TRY(dgm_backend_supports(b, precision, err));
@@ -221,6 +238,8 @@ dgm_status dgm_model_load(dgm_model **out, dgm_backend *b, const dgm_gguf *file,
     m->backend = b;
     m->file = file;
     m->precision = precision;
+    m->watch = watch;
+    m->cookie = cookie;
     dgm_status st = load_parts(m, a, err);
     if (st != DGM_OK) {
         dgm_model_free(&m);
@@ -228,6 +247,21 @@ dgm_status dgm_model_load(dgm_model **out, dgm_backend *b, const dgm_gguf *file,
     }
     *out = m;
     return DGM_OK;
+}
+
+dgm_status dgm_model_load(dgm_model **out, dgm_backend *b, const dgm_gguf *file, dgm_precision precision,
+                          dgm_error *err)
+{
+    return load_watched(out, b, file, precision, NULL, NULL, err);
+}
+
+dgm_status dgm_model_layers(dgm_backend *b, const dgm_gguf *file, dgm_precision precision, dgm_layer_watch watch,
+                            void *cookie, dgm_error *err)
+{
+    dgm_model *m = NULL;
+    const dgm_status st = load_watched(&m, b, file, precision, watch, cookie, err);
+    dgm_model_free(&m);
+    return st;
 }
 
 void dgm_model_free(dgm_model **model)

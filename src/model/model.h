@@ -76,6 +76,11 @@ typedef struct dgm_model_info {
 // The file must outlive the model. precision: how products are computed.
 dgm_status dgm_model_load(dgm_model **m, dgm_backend *b, const dgm_gguf *file,
                           dgm_precision precision, dgm_error *err);
+// Loads the model to tell of every layer that it is made of, and frees it again. parts are the layer's, stacked.
+struct dgm_linear_part; // backend/device.h
+typedef dgm_status (*dgm_layer_watch)(void *cookie, const struct dgm_linear_part *parts, int count, dgm_error *err);
+dgm_status dgm_model_layers(dgm_backend *b, const dgm_gguf *file, dgm_precision precision, dgm_layer_watch watch,
+                            void *cookie, dgm_error *err);
 void dgm_model_free(dgm_model **m); // sets NULL; accepts NULL inside
 const dgm_model_info *dgm_model_describe(const dgm_model *m);
 const dgm_linear *dgm_model_output(const dgm_model *m); // [target_vocab, hidden]
@@ -179,7 +184,8 @@ void dgm_retain(dgm_state *s, int count, const int32_t *rows); // rows may repea
 // A sentence whose lengths are asked for.
 typedef struct dgm_length_query {
     int32_t slot;
-    int longest;      // none above it
+    int shortest, longest; // none below and above
+    const uint64_t *only;  // bit n, up to longest: n is one of them; NULL: all are
     int32_t *lengths; // [most]: the most probable target lengths, best first (ties: the shorter)
     int found;        // how many of them there are
 } dgm_length_query;
@@ -194,6 +200,7 @@ typedef struct dgm_refine_target {
     int count;          // 1 .. limits.target
     const int32_t *wanted; // [wanted_count], ascending
     int wanted_count;
+    float *const *align; // [wanted_count] where their attention weights go [source length]; NULL: nobody wants them
 } dgm_refine_target;
 
 // hidden [wanted of all targets, hidden]: in order, valid until the next call. The targets' tokens

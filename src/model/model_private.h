@@ -58,6 +58,8 @@ struct dgm_model {
     dgm_model_info info;
     dgm_linear *out;
     void *weights;        // the architecture's
+    dgm_layer_watch watch; // of layers while they are loaded; NULL: nobody
+    void *cookie;
     bool keep_ancestors;  // rows need their ancestors' storage (key/value paths)
     int32_t *owned_never; // sorted copy
     dgm_languages languages;

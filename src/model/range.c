@@ -113,7 +113,7 @@ static dgm_status refine(range *r, const int32_t *slots, dgm_error *err)
             wanted[j] = j;
             ids[i][j] = j % 2 ? r->info->mask : draw(r, r->info->target_vocab, i);
         }
-        targets[i] = (dgm_refine_target){slots[i], ids[i], count, wanted, count};
+        targets[i] = (dgm_refine_target){slots[i], ids[i], count, wanted, count, NULL};
     }
     dgm_mat hidden;
     DGM_TRY(dgm_refine(r->state, SENTENCES, targets, &hidden, err));

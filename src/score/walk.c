@@ -24,6 +24,17 @@ void dgm_walk_free(dgm_walk **out)
     dgm_free(w->next);
     dgm_free(w->adds);
     dgm_free(w->tokens);
+    dgm_free(w->back_first);
+    dgm_free(w->back);
+    dgm_free(w->from);
+    dgm_free(w->ends);
+    for (int i = 0; i < 2; i++) {
+        dgm_free(w->set[i]);
+        dgm_free(w->sum[i]);
+    }
+    dgm_free(w->mark);
+    dgm_free(w->lengths);
+    dgm_free(w->depths);
     dgm_free(w);
     *out = NULL;
 }

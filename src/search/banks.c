@@ -12,9 +12,10 @@
 //      each compared as if it had already paid for the subwords it lacks. What a subword costs is
 //      learnt from the offers: the least it has cost in this sentence so far
 //   4. the end symbol counts only where everything is met, and by its rank, never by its bank.
-//      Where the model would end a sentence that lacks something, only that may follow
-//   5. a candidate that could not say the rest before the maximum length is dropped: so a
-//      hypothesis that meets everything always exists where the length allows one
+//      Where the model would end a sentence that lacks something, only that may follow, unless there
+//      are places for all
+//   5. a candidate that could not say the rest before the maximum length is dropped, unless there are
+//      places for all: so a hypothesis that meets everything always exists where the length allows one
 //
 // Post and Vilar count subwords, not terms: with a beam of 4 and terms of many subwords there are more
 // banks than places, and a term begun anew always looks better than one half said. Learnt costs
@@ -47,16 +48,18 @@ static const float displaced = 0.5f;
 
 void dgm_banks_lay_out(dgm_carve *c, dgm_search *s)
 {
-    const size_t rows = (size_t)s->capacity, width = (size_t)s->width;
+    const size_t rows = (size_t)s->capacity, width = (size_t)s->width, vectors = rows * (size_t)s->vectors;
+    // Of pairs the best of each row are kept (double_rules.c).
+    const size_t each = s->vectors > 1 ? (size_t)dgm_pair_most(s) : (size_t)(s->k + DGM_OFFERS + 1);
     dgm_banks *b = &s->banks;
     // Before ours a row's list has two tokens at most, or those of its history.
     b->deny_room = DGM_BANK_DENY + 1 + (s->config.no_repeat > 0 ? s->config.max_length + 2 : 2);
     b->offers = DGM_CARVE(c, int32_t, rows);
-    b->watch = DGM_CARVE(c, int32_t, rows * (1 + DGM_OFFERS));
-    b->watch_score = DGM_CARVE(c, float, rows *(1 + DGM_OFFERS));
+    b->watch = DGM_CARVE(c, int32_t, vectors * (1 + DGM_OFFERS));
+    b->watch_score = DGM_CARVE(c, float, vectors *(1 + DGM_OFFERS));
     b->deny = DGM_CARVE(c, int32_t, rows * (size_t)b->deny_room);
-    b->pool = DGM_CARVE(c, dgm_bank_entry, width *(size_t)(s->k + DGM_OFFERS + 1));
-    b->heap = DGM_CARVE(c, int32_t, width * (size_t)(s->k + DGM_OFFERS + 1));
+    b->pool = DGM_CARVE(c, dgm_bank_entry, width *each);
+    b->heap = DGM_CARVE(c, int32_t, width * each);
     b->order = DGM_CARVE(c, dgm_candidate, 3 * width + 2);
     b->best = DGM_CARVE(c, int32_t, DGM_CONSTRAINT_SUBWORDS);
     b->needed = DGM_CARVE(c, int32_t, (size_t)s->config.max_length + DGM_CONSTRAINT_SUBWORDS);
@@ -86,11 +89,13 @@ static float debt_of(const dgm_search *s, const dgm_active *p, int32_t state)
 
 static int32_t state_of(const dgm_search *s, const dgm_active *p, int hypo)
 {
+    if (p->constraint_right) return dgm_pair_state(s, p, hypo);
     return p->now.states[hypo * s->scorer_count + s->scorer_count - 2];
 }
 
 bool dgm_hypo_complete(const dgm_search *s, const dgm_active *p, int hypo)
 {
+    if (p->constraint_right || (p->walk && s->pairs)) return dgm_pair_complete(s, p, hypo);
     return !p->constraint || dgm_constraint_may_end(p->constraint, state_of(s, p, hypo));
 }
 
@@ -131,11 +136,47 @@ static bool searches(const dgm_active *p)
     return p->constraint && p->again_count == 0;
 }
 
+// Pairs may say a subword on either side, and the second behind the first: both watch all that constraints name, or
+// what their lattice has.
+static int pair_tokens(const dgm_search *s, int vector, int32_t *tokens)
+{
+    const dgm_active *p = &s->active[s->rows.active[vector / s->vectors]];
+    int count = 0;
+    if (p->walk) return dgm_pair_watch(s, vector, tokens);
+    const int32_t *named = p->constraint ? dgm_constraint_tokens(p->constraint, &count) : NULL;
+    if (count > DGM_OFFERS) count = DGM_OFFERS;
+    for (int i = 0; i < count; i++) tokens[i] = named[i];
+    return count;
+}
+
+static int watch_pairs(dgm_search *s)
+{
+    dgm_banks *b = &s->banks;
+    const dgm_rows *r = &s->rows;
+    int32_t tokens[DGM_OFFERS];
+    int most = 0;
+    for (int i = 0; i < r->ranked; i++) b->offers[i] = 0;
+    for (int i = 0; i < r->ranked * s->vectors; i++) {
+        const int count = pair_tokens(s, i, tokens);
+        if (count > b->offers[i / s->vectors]) b->offers[i / s->vectors] = count;
+        if (count > most) most = count;
+    }
+    b->watched = 1 + most;
+    for (int i = 0; i < r->ranked * s->vectors; i++) {
+        int32_t *to = b->watch + (size_t)i * (size_t)b->watched;
+        const int count = pair_tokens(s, i, tokens);
+        to[0] = r->watch[i];
+        for (int k = 0; k < most; k++) to[1 + k] = k < count ? tokens[k] : -1;
+    }
+    return b->watched;
+}
+
 int dgm_banks_watch(dgm_search *s)
 {
     dgm_banks *b = &s->banks;
     const dgm_rows *r = &s->rows;
     b->watched = 1;
+    if (s->pairs) return watch_pairs(s);
     if (b->constrained == 0) return 1;
     int most = 0;
     for (int i = 0; i < r->ranked; i++) {
@@ -185,12 +226,41 @@ static void learn(dgm_search *s, int row, int subword, float score)
 void dgm_banks_read(dgm_search *s)
 {
     const dgm_banks *b = &s->banks;
-    for (int i = 0; i < s->rows.ranked; i++) {
+    for (int i = 0; i < s->rows.ranked * s->vectors; i++) {
         const float *score = b->watch_score + (size_t)i * (size_t)b->watched;
         s->rows.watch_score[i] = score[0];
-        for (int k = 0; k < b->offers[i]; k++)
+        for (int k = 0; !s->pairs && k < b->offers[i]; k++)
             learn(s, i, b->subwords[(size_t)i * DGM_OFFERS + (size_t)k], score[1 + k]);
     }
+}
+
+int dgm_banks_offers(const dgm_search *s, int row)
+{
+    return s->banks.watched > 1 ? s->banks.offers[row] : 0;
+}
+
+int32_t dgm_banks_offered(const dgm_search *s, int row, int i, float *score)
+{
+    const size_t at = (size_t)row * (size_t)s->banks.watched + 1 + (size_t)i;
+    *score = s->banks.watch_score[at];
+    return s->banks.watch[at];
+}
+
+int dgm_banks_offer(const dgm_search *s, int row, int32_t token)
+{
+    float score;
+    for (int i = 0; i < dgm_banks_offers(s, row); i++)
+        if (dgm_banks_offered(s, row, i, &score) == token) return i;
+    return -1;
+}
+
+bool dgm_banks_completes(const dgm_search *s, const dgm_active *p, int hypo, int32_t token)
+{
+    const int32_t before = state_of(s, p, hypo);
+    if (token == s->eos) return dgm_constraint_may_end(p->constraint, before);
+    bool broken;
+    const int32_t state = dgm_constraint_advance(p->constraint, before, token, &broken);
+    return !broken && dgm_constraint_missing(p->constraint, state) <= p->max_length - p->tokens - 1;
 }
 
 // ---- candidates --------------------------------------------------------------------------------
@@ -201,18 +271,26 @@ static dgm_bank_entry *add(dgm_search *s, const dgm_active *p, const dgm_candida
     dgm_banks *b = &s->banks;
     const dgm_constraint *x = p->constraint;
     if (!(c->score > -INFINITY)) return NULL;
-    const int32_t before = state_of(s, p, c->hypo);
     dgm_bank_entry e = {.c = *c, .key = c->score - s->config.diversity * (float)c->column};
-    if (c->token == s->eos) {
-        if (!dgm_constraint_may_end(x, before)) return NULL;
+    if (dgm_candidate_ends(s, c)) {
+        if (!s->pairs && !dgm_constraint_may_end(x, state_of(s, p, c->hypo))) return NULL; // pairs are judged already
         e.bank = -1;
     } else {
-        bool broken;
-        const int32_t state = dgm_constraint_advance(x, before, c->token, &broken);
+        bool broken = false;
+        const int32_t state =
+            s->pairs ? c->state : dgm_constraint_advance(x, state_of(s, p, c->hypo), c->token, &broken);
         if (broken) return NULL;
-        e.missing = dgm_constraint_missing(x, state);
-        e.bank = dgm_constraint_bank(x, state);
-        e.key -= debt_of(s, p, state);
+        if (b->asked_count == 0 || b->asked != state) {
+            b->asked = state;
+            b->missing = dgm_constraint_missing(x, state);
+            b->bank = dgm_constraint_bank(x, state);
+            b->debt = debt_of(s, p, state);
+        }
+        b->asked_count++;
+        e.missing = b->missing;
+        if (p->constraint_right && e.missing > 0) e.missing = 2 * e.missing - 1; // on one side, if need be
+        e.bank = b->bank;
+        e.key -= b->debt;
         if (s->width == 1) e.key += displaced * (float)e.missing;
     }
     b->pool[b->pool_count] = e;
@@ -232,8 +310,16 @@ static bool would_end(const dgm_search *s, int row)
 static bool only_offers(const dgm_search *s, const dgm_active *p, int hypo, int row)
 {
     const dgm_banks *b = &s->banks;
-    return b->watched > 1 && b->offers[row] > 0 && !dgm_hypo_complete(s, p, hypo) &&
+    return b->watched > 1 && b->offers[row] > 0 && !b->roomy && !dgm_hypo_complete(s, p, hypo) &&
            would_end(s, row);
+}
+
+// Are there places for everything that the hypotheses' rows have to say? Then nothing needs to give way.
+static bool has_room(const dgm_search *s, const dgm_active *p, const int32_t *lines)
+{
+    int said = 0;
+    for (int j = 0; j < p->now.count && said <= p->width; j++) said += s->k + dgm_banks_offers(s, lines[j]);
+    return said <= p->width;
 }
 
 static void add_ranked(dgm_search *s, const dgm_active *p, const dgm_candidate *c)
@@ -270,7 +356,8 @@ static bool before(const dgm_bank_entry *a, const dgm_bank_entry *b)
 {
     if (a->key != b->key) return a->key > b->key;
     if (a->c.hypo != b->c.hypo) return a->c.hypo < b->c.hypo;
-    return a->c.token < b->c.token;
+    if (a->c.token != b->c.token) return a->c.token < b->c.token;
+    return a->c.second < b->c.second;
 }
 
 #define BEFORE(x, y) before(&pool[x], &pool[y])
@@ -281,10 +368,12 @@ static void sift(const dgm_bank_entry *pool, int32_t *heap, int count, int at)
     DGM_HEAP_DOWN(heap, count, at, moved, BEFORE);
 }
 
-// Candidates that cannot say what is missing in the tokens that are left go, unless all would.
-static void drop_hopeless(dgm_banks *b, const dgm_active *p)
+// Candidates that cannot say what is missing in the tokens that are left go, unless all would. (Where terms overlap,
+// fewer tokens may do: so none goes while there are places for all.)
+static void drop_hopeless(dgm_search *s, const dgm_active *p)
 {
-    const int left = p->max_length - p->tokens - 1;
+    dgm_banks *b = &s->banks;
+    const int left = p->max_length - p->tokens - s->vectors;
     int kept = 0;
     for (int i = 0; i < b->pool_count; i++) kept += b->pool[i].missing <= left;
     if (kept == 0 || kept == b->pool_count) return;
@@ -328,7 +417,7 @@ static int reserve(dgm_search *s, const dgm_active *p, int places)
 static void choose(dgm_search *s, const dgm_active *p, int places)
 {
     dgm_banks *b = &s->banks;
-    drop_hopeless(b, p);
+    if (b->pool_count > places) drop_hopeless(s, p);
     int reserved = reserve(s, p, places), taken = 0, later = 0;
     // Places come first in `order`, what was passed over for them behind, at most `more` of it.
     const int more = 2 * s->width + 1;
@@ -361,16 +450,18 @@ static bool next_chosen(dgm_merge *m, dgm_candidate *c)
 dgm_merge dgm_banks_filter(dgm_search *s, const dgm_active *p, dgm_merge *m)
 {
     if (!p->constraint) return *m;
+    dgm_bank_entry *e;
     dgm_candidate c;
-    s->banks.pool_count = 0;
+    s->banks.pool_count = s->banks.asked_count = 0;
+    s->banks.roomy = m->lines && has_room(s, p, m->lines);
     while (dgm_merge_next(m, &c)) {
         if (m->lines)
             add_ranked(s, p, &c);
-        else
-            add(s, p, &c);
+        else if ((e = add(s, p, &c)))
+            e->chatter = c.chatter;
     }
     for (int j = 0; m->lines && j < p->now.count; j++)
         add_offers(s, p, j, m->lines[j], m->behind ? m->behind[j] : 0.0f);
-    choose(s, p, s->finish->places ? s->finish->places(s, p) : s->width);
+    choose(s, p, s->finish->places ? s->finish->places(s, p) : p->width);
     return (dgm_merge){.next = next_chosen, .s = s, .p = p};
 }

@@ -66,6 +66,7 @@ static void expand(dgm_search *s, dgm_active *p)
     for (int j = 0; j < p->row_count && dgm_active_wants_ends(s, p); j++)
         s->ends[j] = dgm_row_end(s, p->first_row + j);
     dgm_words_only room;
+    dgm_rows_deny_end(s, p);
     dgm_merge rows = dgm_rows_merge(s, p);
     if (p->constraint) rows = dgm_banks_filter(s, p, &rows);
     dgm_merge words = dgm_first_words(s, p, &rows, &room);

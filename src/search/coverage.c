@@ -10,7 +10,8 @@
 //
 // Weights are those of alignments: of the layer and head that the model names, of an ensemble's
 // first member. In the tree they lie with the token that was fed, so a path of n tokens has
-// n + 1 of them with the root's; where the end was forced, the last token was never fed.
+// n + 1 of them with the root's; where the end was forced, the last token was never fed. Pairs have two
+// nodes each, and two for the pair that ends, which is not fed.
 #include "search/search_private.h"
 
 #include <math.h>
@@ -19,7 +20,9 @@ float dgm_coverage(const dgm_search *s, const dgm_active *p, int32_t node, bool 
 {
     if (s->config.coverage == 0.0f) return 0.0f;
     const size_t source = (size_t)s->config.max_source;
-    if (!finished && s->finish->force_end) node = p->nodes[node].parent;
+    int unfed = s->pairs ? 2 : 0;
+    if (!finished && s->finish->force_end) unfed += s->vectors;
+    while (unfed-- > 0) node = p->nodes[node].parent;
     double total = 0;
     for (int i = 0; i < p->source_count; i++) {
         double seen = 0;

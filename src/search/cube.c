@@ -104,6 +104,7 @@ static dgm_cube_walk walk_of(dgm_search *s, int active)
                            .below = c->below + at,
                            .leads = c->leads + at,
                            .behind = c->behind + at,
+                           .diversity = s->config.diversity,
                            .pushed = c->pushed,
                            .heap = c->heap};
 }
@@ -217,13 +218,18 @@ static void pop_cells(dgm_search *s, int active)
     count_heap(s, &walk);
 }
 
-// Falling by exact score; equal ones stay in the order of the heap.
-static void sort_cells(dgm_candidate *cells, int count)
+static float key_of(const dgm_search *s, const dgm_candidate *c)
+{
+    return c->score - s->config.diversity * (float)c->column;
+}
+
+// Falling by exact score, less what diversity takes off; equal ones stay in the order of the heap.
+static void sort_cells(const dgm_search *s, dgm_candidate *cells, int count)
 {
     for (int i = 1; i < count; i++) {
         const dgm_candidate cell = cells[i];
         int at = i;
-        DGM_INSERT(cells, at, cell, cell.score > cells[at - 1].score);
+        DGM_INSERT(cells, at, cell, key_of(s, &cell) > key_of(s, &cells[at - 1]));
     }
 }
 
@@ -240,7 +246,7 @@ static void expand_naive(dgm_search *s, int active)
 {
     dgm_active *p = &s->active[active];
     dgm_candidate *cells = s->cubes->popped + (size_t)active * (size_t)s->cubes->pops;
-    sort_cells(cells, s->cubes->popped_count[active]);
+    sort_cells(s, cells, s->cubes->popped_count[active]);
     fill_ends(s, active);
     dgm_merge popped = {.next = next_popped, .s = s, .p = p, .data = cells};
     dgm_merge merge = dgm_banks_filter(s, p, &popped);

@@ -92,7 +92,7 @@ static void clear_filled(dgm_cubes *c, int count)
 static void rank_popped(dgm_search *s, int first, int at, int count)
 {
     dgm_cubes *c = s->cubes;
-    const size_t row = (size_t)(first + at), cell = (size_t)at * (size_t)c->watched;
+    const size_t row = (size_t)first + (size_t)at, cell = (size_t)at * (size_t)c->watched;
     dgm_rank_run(s, &(dgm_rank){.rows = count,
                                 .candidates = s->rows.candidates + row,
                                 .more = s->rows.more + row,

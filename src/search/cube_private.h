@@ -24,6 +24,7 @@
 typedef struct dgm_cube_cell {
     float score;
     int32_t hypo, column;
+    float key; // by which cells compete: the score, less what diversity takes off
 } dgm_cube_cell;
 
 // The cells of one sentence. Hypotheses 0 .. count - 1 are in beam order.
@@ -34,6 +35,7 @@ typedef struct dgm_cube_walk {
     const int32_t *below; // [count] next best of its sub-cube; -1: it is the last
     const bool *leads;    // [count]
     const float *behind;  // [count] own sum - leader's sum
+    float diversity;      // a hypothesis' i-th word competes as if it were i times this worse
     int32_t *pushed;      // [count] how many columns of its row were pushed so far
     dgm_cube_cell *heap;  // [DGM_CUBE_HEAP(count, pops)]
     int size, peak;

@@ -11,7 +11,8 @@
 //
 // so the columns of a row are pushed from the left without gaps, and one count per row is the
 // whole visited mark. Equal scores: the better hypothesis first, then the word further left. This
-// is the order in which beam search draws, so that both agree where every hypothesis is alone.
+// is the order in which beam search draws, so that both agree where every hypothesis is alone. Diversity
+// takes the same off all cells of a column: what falls goes on falling.
 #include "search/cube_private.h"
 
 #include <math.h>
@@ -20,7 +21,7 @@
 
 static bool before(const dgm_cube_cell *a, const dgm_cube_cell *b)
 {
-    if (a->score != b->score) return a->score > b->score;
+    if (a->key != b->key) return a->key > b->key;
     if (a->hypo != b->hypo) return a->hypo < b->hypo;
     return a->column < b->column;
 }
@@ -32,7 +33,8 @@ static void push(dgm_cube_walk *w, int hypo, int column)
     if (column >= w->k || column < w->pushed[hypo]) return;
     w->pushed[hypo] = column + 1;
     const float score = w->scores[(size_t)w->line[hypo] * (size_t)w->k + (size_t)column];
-    const dgm_cube_cell cell = {score + w->behind[hypo], hypo, column};
+    dgm_cube_cell cell = {.score = score + w->behind[hypo], .hypo = hypo, .column = column};
+    cell.key = cell.score - w->diversity * (float)column;
     if (!(cell.score > -INFINITY)) return; // the leader's list ended
     DGM_HEAP_UP(w->heap, w->size, cell, BEFORE);
     w->size++;

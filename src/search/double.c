@@ -20,6 +20,7 @@
 // A forced prefix acts on the left words (or on both, where pairs go from left to right); until it
 // is used up no side may end: from both ends n forced words make at least 2 n - 1. A forced end
 // acts on the right words in the same way (or, from right to left, as a prefix does elsewhere).
+// What else is asked of words (constraints, evidence, repetition, lattices) is double_rules.c's.
 // Scores of a whole: sum of both words' log-probabilities; its length counts real words and one
 // end.
 #include "search/double_private.h"
@@ -30,12 +31,18 @@
 // ---- a generation -------------------------------------------------------------------------------
 
 // The start pair is two nodes: attention of both sides has a place.
-static void begin(dgm_active *p)
+static void begin_sentence(dgm_active *p)
 {
     if (p->node_count > 1) return;
     p->nodes[1] = (dgm_node){.parent = 0, .token = DGM_NO_TOKEN, .score = 0.0f};
     p->node_count = 2;
     p->now.live[0].node = 1;
+}
+
+void dgm_pair_begin(dgm_search *s)
+{
+    for (int i = 0; i < s->config.sentences; i++)
+        if (s->active[i].used) begin_sentence(&s->active[i]);
 }
 
 static void deny_end(const dgm_search *s, dgm_terms *t)
@@ -45,7 +52,7 @@ static void deny_end(const dgm_search *s, dgm_terms *t)
 }
 
 // Terms of both sides of a row.
-static void fill_terms(dgm_search *s, int row)
+void dgm_pair_terms(dgm_search *s, int row)
 {
     dgm_rows *r = &s->rows;
     const int active = r->active[row], hypo = r->hypo[row];
@@ -53,7 +60,7 @@ static void fill_terms(dgm_search *s, int row)
     const int last = s->scorer_count - 1; // prefix forcing
     dgm_scorer *prefix = &s->scorers[last];
     const int32_t state = p->now.states[hypo * s->scorer_count + last];
-    // Even with a word beside EOD too short. (Too short by one with (EOD, EOD): see `ending`.)
+    // Even with a word beside EOD too short. (Too short by one with (EOD, EOD): see dgm_pair_may_end.)
     const bool early = p->tokens + 1 < s->config.min_length && p->tokens + 1 < p->max_length;
     dgm_terms t = {.lambda = 1.0f,
                    .deny = early ? s->deny_early : s->deny,
@@ -78,20 +85,21 @@ static void fill_terms(dgm_search *s, int row)
         }
     }
     r->watch[2 * row] = r->watch[2 * row + 1] = s->eos;
+    if (p->walk) dgm_pair_follow_lattice(s, p, row);
 }
 
 // ---- candidates ---------------------------------------------------------------------------------
 
 // May a hypothesis end with this pair here? (EOD, EOD) may be a word too short where (x, EOD) is
 // not, and (x, EOD) a word too long.
-static bool ending(const dgm_search *s, const dgm_active *p, const dgm_candidate *c)
+bool dgm_pair_may_end(const dgm_search *s, const dgm_active *p, const dgm_candidate *c)
 {
     const int length = dgm_whole_length(s, p, c);
     const int least = s->config.min_length < p->max_length ? s->config.min_length : p->max_length;
     return length >= least && length <= p->max_length;
 }
 
-static bool may_say(const dgm_terms *t, int32_t token)
+bool dgm_pair_may_say(const dgm_terms *t, int32_t token)
 {
     bool allowed = !t->allow;
     for (int i = 0; i < t->allow_count; i++) allowed |= t->allow[i] == token;
@@ -99,9 +107,8 @@ static bool may_say(const dgm_terms *t, int32_t token)
     return allowed;
 }
 
-// The best way for a row's hypothesis to end here, whatever the lists hold: (EOD, EOD), or the best
-// left word and EOD.
-static dgm_candidate best_end(const dgm_search *s, const dgm_active *p, int row)
+// (EOD, EOD), or the best left word and EOD.
+dgm_candidate dgm_pair_best_end(const dgm_search *s, const dgm_active *p, int row)
 {
     const dgm_rows *r = &s->rows;
     const int at = 2 * row;
@@ -115,12 +122,12 @@ static dgm_candidate best_end(const dgm_search *s, const dgm_active *p, int row)
                          .first = watched[0],
                          .score = -INFINITY};
     dgm_candidate word = end;
-    if (!may_say(&r->terms[at + 1], s->eos)) return end;
-    if (may_say(&r->terms[at], s->eos) && ending(s, p, &end)) end.score = watched[0] + watched[1];
+    if (!dgm_pair_may_say(&r->terms[at + 1], s->eos)) return end;
+    if (dgm_pair_may_say(&r->terms[at], s->eos) && dgm_pair_may_end(s, p, &end)) end.score = watched[0] + watched[1];
     word.token = r->token[list + x];
     word.first = r->score[list + x];
     word.score = word.first + watched[1];
-    if (word.token < 0 || word.token == s->eos || !ending(s, p, &word)) return end;
+    if (word.token < 0 || word.token == s->eos || !dgm_pair_may_end(s, p, &word)) return end;
     if (end.score > -INFINITY &&
         dgm_final_score(p, end.score, p->tokens + 1) >= dgm_final_score(p, word.score, p->tokens + 2))
         return end;
@@ -143,7 +150,7 @@ static bool next_pair(dgm_merge *m, dgm_candidate *c)
                              .second = right[pair->right],
                              .first = pair->left_score,
                              .score = pair->score};
-        if (!dgm_candidate_ends(s, c) || ending(s, m->p, c)) return true;
+        if (!dgm_candidate_ends(s, c) || dgm_pair_may_end(s, m->p, c)) return true;
     }
     return false;
 }
@@ -151,18 +158,24 @@ static bool next_pair(dgm_merge *m, dgm_candidate *c)
 static void expand(dgm_search *s, dgm_active *p)
 {
     dgm_pairs *d = s->pairs;
+    if (dgm_pair_ruled(s, p)) {
+        dgm_merge pairs = dgm_pair_rules(s, p);
+        dgm_merge ruled = dgm_banks_filter(s, p, &pairs);
+        dgm_active_expand(s, p, &ruled);
+        return;
+    }
     const dgm_pair_lists lists = {s->rows.score, s->k, p->first_row, p->row_count};
     d->found_count = s->config.double_exact
-                         ? dgm_double_exact(&lists, s->width, d->heap, d->found)
-                         : dgm_double_topk(&lists, s->width, d->lefts, d->found, d->at);
-    for (int j = 0; j < p->row_count; j++) s->ends[j] = best_end(s, p, p->first_row + j);
+                         ? dgm_double_exact(&lists, p->width, d->heap, d->found)
+                         : dgm_double_topk(&lists, p->width, d->lefts, d->found, d->at);
+    for (int j = 0; j < p->row_count; j++) s->ends[j] = dgm_pair_best_end(s, p, p->first_row + j);
     dgm_merge merge = {.next = next_pair, .s = s, .p = p};
     dgm_active_expand(s, p, &merge);
 }
 
 // ---- results ------------------------------------------------------------------------------------
 
-static void trace(dgm_search *s, const dgm_active *p, const dgm_ended *e, int index)
+void dgm_pair_trace(dgm_search *s, const dgm_active *p, const dgm_ended *e, int index)
 {
     const size_t longest = (size_t)s->config.max_length;
     const size_t source = (size_t)s->config.max_source, cols = (size_t)p->source_count;
@@ -196,8 +209,7 @@ static void trace(dgm_search *s, const dgm_active *p, const dgm_ended *e, int in
 
 static dgm_status advance(dgm_search *s, dgm_error *err)
 {
-    for (int i = 0; i < s->config.sentences; i++)
-        if (s->active[i].used) begin(&s->active[i]);
+    dgm_pair_begin(s);
     return dgm_generation(s, expand, err);
 }
 
@@ -207,12 +219,12 @@ static int candidates(const dgm_search_config *c)
 }
 
 // Pairs that live on, and those that end or might have (policy mask): of every generation.
-static int nodes(const dgm_search_config *c)
+int dgm_pair_nodes(const dgm_search_config *c)
 {
     return 2 + 6 * c->beam * (c->max_length / 2 + 2);
 }
 
-static void lay_out(dgm_carve *c, dgm_search *s)
+void dgm_pair_lay_out(dgm_carve *c, dgm_search *s)
 {
     const size_t width = (size_t)s->width;
     dgm_pairs *d = DGM_CARVE(c, dgm_pairs, 1), counted;
@@ -224,13 +236,22 @@ static void lay_out(dgm_carve *c, dgm_search *s)
     d->heap = DGM_CARVE(c, dgm_pair, width + 3 * width);
     d->at = DGM_CARVE(c, int, 2 * width);
     d->words = DGM_CARVE(c, int32_t, 3 * ((size_t)s->config.max_length + 2));
+    d->most = dgm_pair_most(s);
+    d->said = DGM_CARVE(c, int32_t, 2 * ((size_t)s->config.max_length + 4));
+    d->whole = DGM_CARVE(c, int32_t, 2 * (size_t)s->config.max_length + 8);
+    d->table = DGM_CARVE(c, char, dgm_pair_table_bytes());
+    d->ways = DGM_CARVE(c, int32_t, (size_t)s->capacity *DGM_PAIR_WAYS);
+    d->sure = DGM_CARVE(c, int32_t, 2 * (size_t)s->capacity);
+    d->kept = DGM_CARVE(c, dgm_candidate, (size_t)d->most);
+    d->kept_count = DGM_CARVE(c, int, DGM_PAIR_SHELVES);
+    d->ruled = DGM_CARVE(c, dgm_candidate, width *(size_t)d->most);
 }
 
 const dgm_search_ops dgm_search_double = {.name = "double",
                                           .tokens = 2,
                                           .candidates = candidates,
-                                          .nodes = nodes,
-                                          .lay_out = lay_out,
-                                          .terms = fill_terms,
+                                          .nodes = dgm_pair_nodes,
+                                          .lay_out = dgm_pair_lay_out,
+                                          .terms = dgm_pair_terms,
                                           .advance = advance,
-                                          .trace = trace};
+                                          .trace = dgm_pair_trace};

@@ -134,6 +134,7 @@ enum { DGM_FEATURE_PLACES = 2 };
 typedef struct dgm_feature_row {
     const char *name;    // that of the option, without dashes
     const char *setting; // where the library takes it from; NULL: a feature of the program
+    bool of_some;        // a setting of some searches or kinds of models: elsewhere there is nothing to set
     bool (*asked)(const dgm_asked *a); // NULL: only named (dgm_feature_find)
     dgm_feature_place places[DGM_FEATURE_PLACES]; // any of them; all zero: everywhere
     unsigned facts;                               // all of them are needed

@@ -14,10 +14,12 @@
 //     -never     the same                               the same                 the same, at the best length
 //   first:K      leaves if among the best B             refilled to B            |H| >= K
 //   marian       as shrink                              as shrink                as shrink
-//   ctranslate2  as refill, but not in the first step   refilled to B            as refill; without a length
-//                                                                                penalty as margin at 0
+//   ctranslate2  as refill, but not in the first step;  refilled to B            |H| >= B, or K (:K); without
+//     (:K)       behind a prefix only the best one                               penalties |H| >= N and the best
+//                                                                                candidate of some step ended
 //
-// T, H: finished so far. 3.0 ahead: best finished - best live, raw sums. Not to be beaten: best
+// T, H: finished so far. N: size of the n-best list.
+// 3.0 ahead: best finished - best live, raw sums. Not to be beaten: best
 // live <= worst stored, as if the live one ended now; at the best length: with -never the sum of the
 // live one is divided as if it had the maximum length already, where a length penalty favours that. K: at
 // least the size of the n-best list; the step that reaches it is made whole, so there may be more, and the
@@ -53,10 +55,10 @@
 static void take_refill(dgm_search *s, dgm_active *p, dgm_merge *m)
 {
     dgm_candidate c;
-    for (int seen = 0; p->next.count < s->width && dgm_merge_next(m, &c); seen++) {
+    for (int seen = 0; p->next.count < p->width && dgm_merge_next(m, &c); seen++) {
         if (!dgm_candidate_ends(s, &c))
             dgm_active_keep(s, p, &c);
-        else if (seen < s->width)
+        else if (seen < p->width)
             dgm_active_end(s, p, &c, true);
     }
 }
@@ -75,13 +77,14 @@ static void take_places(dgm_search *s, dgm_active *p, dgm_merge *m, int places)
 
 static int places_shrink(const dgm_search *s, const dgm_active *p)
 {
-    return s->width - p->ended;
+    (void)s;
+    return p->width - p->ended;
 }
 
 static int places_mask(const dgm_search *s, const dgm_active *p)
 {
-    (void)p;
-    return s->width;
+    (void)s;
+    return p->width;
 }
 
 static void take_shrink(dgm_search *s, dgm_active *p, dgm_merge *m)
@@ -92,6 +95,32 @@ static void take_shrink(dgm_search *s, dgm_active *p, dgm_merge *m)
 static void take_mask(dgm_search *s, dgm_active *p, dgm_merge *m)
 {
     take_places(s, p, m, places_mask(s, p));
+}
+
+// Is this the step behind what a translation must begin with, the model's own first tokens included?
+static bool is_behind_prefix(const dgm_search *s, const dgm_active *p)
+{
+    return p->tokens == p->prefix_count && (p->prefix_count > 0 || s->lead_count > 1);
+}
+
+// As refill. But behind a prefix all candidates are of one row, and there CTranslate2 lets an end be that is not the
+// best of them, though not finish: its place in the beam is lost for this step.
+static void take_ctranslate2(dgm_search *s, dgm_active *p, dgm_merge *m)
+{
+    const bool alone = is_behind_prefix(s, p) && !p->constraint;
+    int places = p->width;
+    dgm_candidate c;
+    for (int seen = 0; p->next.count < places && dgm_merge_next(m, &c); seen++) {
+        if (!dgm_candidate_ends(s, &c)) {
+            dgm_active_keep(s, p, &c);
+        } else if (seen < p->width) {
+            if (seen > 0 && alone)
+                places--;
+            else
+                dgm_active_end(s, p, &c, true);
+            p->top_ended |= seen == 0;
+        }
+    }
 }
 
 // The first one, unless a diversity penalty changed the order of drawing. With constraints a
@@ -115,29 +144,36 @@ static bool only_falls(const dgm_search *s, const dgm_active *p)
            s->scorer_count == PLAIN_SCORERS;
 }
 
+// Translations that are asked for; of a sentence that is narrower than the search, no more than that.
+static int asked_for(const dgm_search *s, const dgm_active *p)
+{
+    return s->config.nbest < p->width ? s->config.nbest : p->width;
+}
+
 // How many have to be finished before those that live are compared with them.
 static int wanted(const dgm_search *s, const dgm_active *p)
 {
-    return p->constraint && !only_falls(s, p) ? s->width : s->config.nbest;
+    return p->constraint && !only_falls(s, p) ? p->width : asked_for(s, p);
 }
 
 // With an n-best list the search goes on until there are n; for n = 1 this is the paper's rule.
 static bool stop_margin(const dgm_search *s, const dgm_active *p)
 {
-    return !p->bounded && p->ended >= wanted(s, p) &&
+    return !p->walk && p->ended >= wanted(s, p) &&
            p->best_sum - best_live(s, p) >= s->config.margin;
 }
 
 static bool stop_full(const dgm_search *s, const dgm_active *p)
 {
-    return p->ended >= s->width;
+    (void)s;
+    return p->ended >= p->width;
 }
 
 // Algorithm 1 of Imamura and Sumita (2020), whose K is the number of translations asked for.
 static bool stop_first(const dgm_search *s, const dgm_active *p)
 {
     const int most = s->config.first > s->config.nbest ? s->config.first : s->config.nbest;
-    return p->ended >= most;
+    return p->ended >= (p->width < s->width ? asked_for(s, p) : most);
 }
 
 static bool stop_never(const dgm_search *s, const dgm_active *p)
@@ -150,9 +186,9 @@ static bool stop_never(const dgm_search *s, const dgm_active *p)
 // the tokens it has so far.
 static bool stop_huggingface(const dgm_search *s, const dgm_active *p)
 {
-    if (p->store.count < s->width) return false;
+    if (p->store.count < p->width) return false;
     const float best = dgm_final_score(p, best_live(s, p), p->tokens + dgm_counted_lead(s));
-    return best <= p->store.items[s->width - 1].score;
+    return best <= p->store.items[p->width - 1].score;
 }
 
 // transformers' early_stopping="never": a length penalty that divides favours long translations, so the best live
@@ -160,16 +196,17 @@ static bool stop_huggingface(const dgm_search *s, const dgm_active *p)
 static bool stop_beaten(const dgm_search *s, const dgm_active *p)
 {
     if (!(p->lengths.length_penalty > 0)) return stop_huggingface(s, p);
-    if (p->store.count < s->width) return false;
+    if (p->store.count < p->width) return false;
     const int longest = dgm_counted_length(s, p->max_length + 1, false);
-    return dgm_final_score(p, best_live(s, p), longest) <= p->store.items[s->width - 1].score;
+    return dgm_final_score(p, best_live(s, p), longest) <= p->store.items[p->width - 1].score;
 }
 
-// CTranslate2 leaves early where sums only fall: what lives will not become better.
+// CTranslate2 leaves early where sums only fall: nothing becomes better than what once was the best and ended.
 static bool stop_ctranslate2(const dgm_search *s, const dgm_active *p)
 {
-    if (p->lengths.length_penalty > 0 || p->lengths.length_penalty < 0) return stop_full(s, p);
-    return p->ended >= wanted(s, p) && p->best_sum >= best_live(s, p);
+    if (fabsf(p->lengths.length_penalty) > 0 || fabsf(s->config.coverage) > 0)
+        return p->width == s->width && s->config.first > 0 ? stop_first(s, p) : stop_full(s, p);
+    return p->top_ended && p->ended >= wanted(s, p);
 }
 
 // Constrained sentences: banks keep hypotheses alive that no longer have a chance. Over when the
@@ -227,15 +264,36 @@ const dgm_finish_ops dgm_finish_table[DGM_FINISH_COUNT] = {
                            .force_end = true,
                            .endless = true,
                            .exact_factor = true},
-    [DGM_FINISH_CTRANSLATE2] = {.take = take_refill,
+    [DGM_FINISH_CTRANSLATE2] = {.take = take_ctranslate2,
                                 .stop = stop_ctranslate2,
                                 .force_end = true,
                                 .endless = true,
                                 .counts_lead = true,
-                                .never_empty = true},
+                                .never_empty = true,
+                                .free_prefix = true},
 };
 
-// ---- the first step -----------------------------------------------------------------------------
+// ---- steps without an end, and without a choice -------------------------------------------------
+
+void dgm_rows_deny_end(dgm_search *s, const dgm_active *p)
+{
+    if (!s->finish->never_empty || !dgm_active_early(s, p) || p->constraint || p->walk || !s->config.normalise)
+        return;
+    for (int row = p->first_row; row < p->first_row + p->row_count; row++) {
+        const float end = expf(s->rows.watch_score[row] - p->now.live[s->rows.hypo[row]].score);
+        const float gain = end < 1.0f ? -log1pf(-end) : 0.0f;
+        float *score = s->rows.score + (size_t)row * (size_t)s->k;
+        for (int i = 0; i < s->k; i++) score[i] += gain;
+    }
+}
+
+static bool next_given(dgm_merge *m, dgm_candidate *c)
+{
+    const dgm_words_only *w = m->data;
+    if (!dgm_merge_next(w->m, c)) return false;
+    c->score = m->p->now.live[c->hypo].score;
+    return true;
+}
 
 static bool next_word(dgm_merge *m, dgm_candidate *c)
 {
@@ -251,7 +309,11 @@ static bool next_word(dgm_merge *m, dgm_candidate *c)
 dgm_merge dgm_first_words(dgm_search *s, const dgm_active *p, dgm_merge *m, dgm_words_only *room)
 {
     const bool begun = p->tokens > 0 || s->lead_count > 1; // the model's own first tokens count for CTranslate2
-    if (!s->finish->never_empty || begun || p->constraint || p->bounded) return *m;
+    if (s->finish->free_prefix && p->tokens < p->prefix_count) {
+        *room = (dgm_words_only){m, 0.0f};
+        return (dgm_merge){.next = next_given, .s = s, .p = p, .data = room, .lines = m->lines, .behind = m->behind};
+    }
+    if (!s->finish->never_empty || begun || p->constraint || p->walk) return *m;
     const float end = expf(dgm_row_end(s, p->first_row).score); // 0 where it is forbidden anyhow
     *room = (dgm_words_only){m, s->config.normalise && end < 1.0f ? -log1pf(-end) : 0.0f};
     return (dgm_merge){.next = next_word, .s = s, .p = p, .data = room, .lines = m->lines, .behind = m->behind};
@@ -280,6 +342,7 @@ void dgm_active_expand(dgm_search *s, dgm_active *p, dgm_merge *m)
     }
     dgm_active_swap(s, p);
     dgm_active_prune(s, p);
+    dgm_active_settle(s, p);
     p->done = p->now.count == 0 || s->finish->stop(s, p) || (p->constraint && stop_behind(s, p));
     if (p->done && p->now.count > 0 && s->config.finish == DGM_FINISH_MARGIN) s->stats.early++;
     // A forced end is a step of its own, after the policy was asked; a hypothesis that is cut off completes

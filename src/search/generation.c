@@ -140,8 +140,7 @@ dgm_status dgm_rows_step(dgm_search *s, int first, int count, dgm_error *err)
     return DGM_OK;
 }
 
-// Before its minimum length a sentence may not end; one whose own limit is below that ends there.
-static bool is_early(const dgm_search *s, const dgm_active *p)
+bool dgm_active_early(const dgm_search *s, const dgm_active *p)
 {
     return p->tokens < s->config.min_length && p->tokens < p->max_length;
 }
@@ -152,7 +151,7 @@ void dgm_terms_fill(dgm_search *s, int row)
     const int active = r->active[row], hypo = r->hypo[row];
     const dgm_active *p = &s->active[active];
     const dgm_beam *beam = &p->now;
-    const bool early = is_early(s, p);
+    const bool early = dgm_active_early(s, p);
     dgm_terms *t = &r->terms[row];
     *t = (dgm_terms){.base = beam->live[hypo].score,
                      .lambda = 1.0f,
@@ -222,10 +221,10 @@ static bool terms_alike(const dgm_search *s)
     const dgm_rows *r = &s->rows;
     if (s->ops->terms || s->cubes || s->history.path || s->banks.constrained || s->scorer_count > IDLE_SCORERS)
         return false;
-    const bool early = is_early(s, &s->active[r->active[0]]);
+    const bool early = dgm_active_early(s, &s->active[r->active[0]]);
     for (int i = 0; i < r->ranked; i += s->active[r->active[i]].row_count) {
         const dgm_active *p = &s->active[r->active[i]];
-        if (p->forced || p->again_count || is_early(s, p) != early) return false;
+        if (p->forced || p->again_count || dgm_active_early(s, p) != early) return false;
     }
     return true;
 }

@@ -18,6 +18,7 @@ static bool draw(dgm_search *s, dgm_active *p, dgm_candidate *best)
     const size_t place = (size_t)row * (size_t)s->k; // somebody may want to see more of the best
     if (p->constraint || s->finish->never_empty) {
         dgm_words_only room;
+        dgm_rows_deny_end(s, p);
         dgm_merge rows = dgm_rows_merge(s, p), merge = dgm_banks_filter(s, p, &rows);
         dgm_merge words = dgm_first_words(s, p, &merge, &room);
         return dgm_merge_next(&words, best);

@@ -64,8 +64,7 @@ static void read_path(const dgm_active *p, int hypo, int32_t *path)
         path[i] = p->nodes[node].token;
 }
 
-// Tokens that would complete an n-gram of the path, into an ascending list of `count`.
-static int list_denied(const int32_t *path, int length, int n, int32_t *deny, int count)
+int dgm_history_denied(const int32_t *path, int length, int n, int32_t *deny, int count)
 {
     for (int i = 0; i + n <= length; i++)
         if (memcmp(path + i, path + length - n + 1, (size_t)(n - 1) * sizeof *path) == 0)
@@ -73,7 +72,7 @@ static int list_denied(const int32_t *path, int length, int n, int32_t *deny, in
     return count;
 }
 
-static int list_said(const int32_t *path, int length, int32_t *ids)
+int dgm_history_said(const int32_t *path, int length, int32_t *ids)
 {
     int count = 0;
     for (int i = 0; i < length; i++) count = dgm_insert_id(ids, count, path[i]);
@@ -85,7 +84,7 @@ static void deny_ngrams(const dgm_search *s, int row, int length, dgm_terms *t)
     int32_t *deny = s->history.deny + (size_t)row * (size_t)(s->config.max_length + 2);
     if (t->deny_count > 0) memcpy(deny, t->deny, (size_t)t->deny_count * sizeof *deny);
     t->deny_count =
-        list_denied(s->history.path, length, s->config.no_repeat, deny, t->deny_count);
+        dgm_history_denied(s->history.path, length, s->config.no_repeat, deny, t->deny_count);
     t->deny = deny;
 }
 
@@ -98,8 +97,13 @@ void dgm_history_terms(dgm_search *s, int row, dgm_terms *t)
     if (h->deny) deny_ngrams(s, row, p->tokens, t);
     if (!h->ids) return;
     int32_t *ids = h->ids + (size_t)row * (size_t)s->config.max_length;
-    const int count = list_said(h->path, p->tokens, ids);
+    const int count = dgm_history_said(h->path, p->tokens, ids);
     if (count > 0) dgm_terms_add(t, ids, h->values, count);
+}
+
+float dgm_history_cost(const dgm_search *s)
+{
+    return s->history.values ? s->history.values[0] : 0.0f;
 }
 
 static bool same_lists(const int32_t *const *lists, const int *counts)
@@ -118,12 +122,12 @@ bool dgm_history_alike(const dgm_search *s, const dgm_active *p, int a, int b)
     bool same = true;
     for (int i = 0; i < 2 && h->deny; i++) {
         read_path(p, hypo[i], h->path);
-        counts[i] = list_denied(h->path, length, s->config.no_repeat, lists[i], 0);
+        counts[i] = dgm_history_denied(h->path, length, s->config.no_repeat, lists[i], 0);
     }
     if (h->deny) same = same_lists((const int32_t *const *)lists, counts);
     for (int i = 0; i < 2 && h->ids; i++) {
         read_path(p, hypo[i], h->path);
-        counts[i] = list_said(h->path, length, lists[i]);
+        counts[i] = dgm_history_said(h->path, length, lists[i]);
     }
     return same && (!h->ids || same_lists((const int32_t *const *)lists, counts));
 }

@@ -25,7 +25,10 @@ static const dgm_search_ops *find(const dgm_search_config *c)
     const char *name = c->search ? c->search : "auto";
     if (strcmp(name, "auto") == 0) name = c->beam == 1 ? "greedy" : "beam";
     for (int i = 0; dgm_search_table[i]; i++)
-        if (strcmp(dgm_search_table[i]->name, name) == 0) return dgm_search_table[i];
+        if (strcmp(dgm_search_table[i]->name, name) == 0) {
+            const bool pairs = c->pairs && dgm_search_table[i] == &dgm_search_sample;
+            return pairs ? &dgm_search_sample_pairs : dgm_search_table[i];
+        }
     return NULL;
 }
 
@@ -127,6 +130,8 @@ static dgm_status check_member(const dgm_search *s, int i, dgm_error *err)
                     a->eos != b->eos || a->unk != b->unk,
                 err, DGM_ERR_ARGUMENT,
                 "ensemble member %d has another vocabulary than the first one", i + 1);
+    DGM_FAIL_IF(a->mask != b->mask, err, DGM_ERR_ARGUMENT,
+                "ensemble member %d masks words with another token than the first one", i + 1);
     DGM_FAIL_IF(a->target_prefix_count != b->target_prefix_count, err, DGM_ERR_ARGUMENT,
                 "ensemble member %d starts a sentence with %d tokens, the first one with %d", i + 1,
                 b->target_prefix_count, a->target_prefix_count);
@@ -335,6 +340,8 @@ static dgm_status set_up(dgm_search *s, dgm_arena *arena, dgm_error *err)
     for (int i = 0; i < s->part_count; i++)
         s->info[i] = dgm_model_describe(dgm_state_model(s->parts[i].state));
     DGM_TRY(check_features(s, err));
+    DGM_FAIL_IF(s->ops->tokens > 0 && s->ops->tokens != s->info[0]->tokens_per_step, err, DGM_ERR_ARGUMENT,
+                "a search of %d words a step, and a model of %d", s->ops->tokens, s->info[0]->tokens_per_step);
     for (int i = 0; i < s->part_count; i++) {
         DGM_TRY(check_member(s, i, err));
         DGM_TRY(check_limits(s, i, err));

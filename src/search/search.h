@@ -62,7 +62,8 @@ typedef struct dgm_search_config {
     dgm_mix mix;
     bool normalise; // softmax on; off for self-normalised models
     float margin;   // 3.0, for DGM_FINISH_MARGIN
-    int first;      // for DGM_FINISH_FIRST: stop at so many, at nbest if that is more; 0: at nbest
+    int first;      // for DGM_FINISH_FIRST: stop at so many, at nbest if that is more; 0: at nbest. For
+                    // DGM_FINISH_CTRANSLATE2 likewise; 0: at beam
     float length_penalty, word_penalty;
     // And at most this times the source's tokens + 10 (of DGM_FINISH_MARIAN: not + 10); 0: no such limit.
     float max_length_factor;
@@ -82,10 +83,12 @@ typedef struct dgm_search_config {
     // Whole hypotheses get this times the logarithm of how well attention covered the source
     // (coverage.c); needs alignment. 0: nothing.
     float coverage;
-    // Search "sample": nbest = beam draws. 0: 1, all, the DGM_SAMPLE_MOST best tokens.
+    // Search "sample": nbest = beam draws. 0: 1, all, the DGM_SAMPLE_MOST best tokens. pairs: of models that write
+    // two words a step.
     float temperature, top_p;
     int top_k;
     uint64_t seed;
+    bool pairs;
     bool double_exact;           // search "double": the best pairs of all, not the paper's two stages
     int iterations;              // search "mask-predict"
     int refine_tokens; // likewise: tokens that the model takes in one go, as the device likes it
@@ -120,9 +123,15 @@ typedef struct dgm_search_request {
     int clusters;              // of the vocabulary's sets of them (vocabsel.h)
     const dgm_lmbr_rows *lmbr; // of its evidence, borrowed likewise; NULL: none
     const dgm_walk *walk;      // the lattice that it must follow, borrowed likewise; NULL: none
-    // What the translation must and must not hold (beam, cube and greedy search), borrowed likewise;
+    // What the translation must and must not hold, read from the side that the model begins with, borrowed likewise;
     // NULL: nothing. Where no hypothesis can meet it, the result is the one of damaged weights.
     const dgm_constraint *constraint;
+    // Of pairs from both ends the same, read from the right; `constraint` is then read from the left, without an end.
+    const dgm_constraint *constraint_right;
+    int width;   // of beam search and of pairs: live hypotheses at most, where that is fewer than the beam; 0: the beam
+    // Live hypotheses that differ from the best one more than so many tokens back are dropped, so that what is behind
+    // that is certain (dgm_search_shared); beam and cube search without constraints. 0: none is.
+    int settle;
     uint64_t id; // the caller's
 } dgm_search_request;
 
@@ -201,6 +210,10 @@ bool dgm_search_stop(dgm_search *s, uint64_t id, dgm_search_sink sink, void *coo
 // grow from step to step. 0: none yet, or this search or model does not know before the end. *tokens
 // is valid until the next call of the search.
 int dgm_search_shared(dgm_search *s, uint64_t id, const int32_t **tokens);
+// Do all these hypotheses go on behind the first `count` tokens, which they share, with a token that `fits` likes, or
+// end there? false also where one of them has no more tokens yet.
+bool dgm_search_goes_on(dgm_search *s, uint64_t id, int count, bool (*fits)(const void *cookie, int32_t token),
+                        const void *cookie);
 // count <= dgm_search_fits. All are encoded in one batch. On failure none of them is inside.
 dgm_status dgm_search_admit(dgm_search *s, const dgm_search_request *requests, int count,
                             dgm_error *err);

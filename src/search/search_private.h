@@ -40,6 +40,7 @@ typedef struct dgm_live {
     float score; // the node's; what rank takes as base
     bool ended;  // in this step its end symbol was taken: a finished hypothesis came from it
     int32_t lane; // which of the sentence's draws (sample.c); its parent's
+    int32_t state_right; // pairs from both ends: of constraints, behind the right words
 } dgm_live;
 
 // The live hypotheses of a sentence, best first.
@@ -72,16 +73,22 @@ typedef struct dgm_active {
     uint64_t id;
     int source_count;
     const dgm_constraint *constraint; // NULL: none
+    const dgm_constraint *constraint_right; // pairs from both ends: of the right words; else NULL
+    int width;                        // live hypotheses at most: the search's, or fewer in beam search and of pairs
+    const int32_t *prefix; // forced first tokens (mask-predict; elsewhere a scorer has them)
+    int prefix_count;
+    const dgm_lmbr_rows *lmbr; // of its evidence (mask-predict, pairs; elsewhere a scorer has them); NULL: none
     const int32_t *behind; // pairs from both ends: forced right words, the last one first
     int behind_count;
     uint64_t fingerprint; // of source and prefix (sample.c)
     bool forced;          // some of its tokens are forced on it
-    bool bounded;         // a lattice bounds it: no margin ends it early
+    const dgm_walk *walk; // a lattice bounds it: no margin ends it early; NULL: none
     int32_t slots[DGM_PARTS_MAX];
     int lead;       // start and model prefix tokens fed so far
     const int32_t *lead_tokens; // of the request, in place of the models'; NULL: theirs
     int tokens;     // of every live hypothesis
     int max_length; // of this sentence
+    int settle;     // of the request
     dgm_length_rule lengths;
     int steps;
     int first_row, row_count; // of this generation; its rows are neighbours
@@ -93,6 +100,7 @@ typedef struct dgm_active {
     dgm_store spare;  // ends of live rows that did not make the beam (policy mask)
     int ended;        // hypotheses that finished, also those the store dropped
     float best_sum;   // best raw sum of them
+    bool top_ended;   // in some step the best candidate of all was an end (policy ctranslate2)
     // Exact scores of what an approximate search found (rescore.c).
     int again_count;       // 0: the sentence still searches
     dgm_ended *again;      // [nbest]
@@ -155,6 +163,12 @@ typedef struct dgm_banks {
     int deny_room;
     dgm_bank_entry *pool; // [width * (k + DGM_OFFERS + 1)] candidates of the sentence at hand
     int pool_count;
+    bool roomy;           // the beam has a place for each
+    // What the automaton says of the last state that a candidate had, if any was asked: neighbours often share it.
+    int asked_count;
+    int32_t asked;
+    int missing, bank;
+    float debt;
     int32_t *heap;        // the same, by key
     dgm_candidate *order; // [3 * width + 2] what the policy draws
     int order_count;
@@ -252,6 +266,7 @@ struct dgm_search_ops {
 extern const dgm_search_ops *const dgm_search_table[]; // NULL at the end
 extern const dgm_search_ops dgm_search_greedy, dgm_search_beam, dgm_search_cube,
     dgm_search_sample, dgm_search_double, dgm_search_mask;
+extern const dgm_search_ops dgm_search_sample_pairs; // "sample" of models that write pairs
 
 // ---- search_run.c ------------------------------------------------------------------------------
 
@@ -285,6 +300,8 @@ void dgm_rows_retain(dgm_search *s); // the rows of all live hypotheses
 void dgm_rows_settle(dgm_search *s);
 // Sentences that are still being fed the start and the model's own prefix move on by one token.
 bool dgm_active_leading(const dgm_search *s, const dgm_active *p);
+// Before its minimum length a sentence may not end; one whose own limit is below that ends there.
+bool dgm_active_early(const dgm_search *s, const dgm_active *p);
 void dgm_active_lead(dgm_search *s, dgm_active *p);
 // The whole generation of a search that expands every hypothesis by its own row: collect, step,
 // rank, then `expand` for each sentence, which fills p->now anew or sets p->done; retain.
@@ -297,6 +314,13 @@ dgm_candidate dgm_row_end(const dgm_search *s, int row);
 // ---- sample.c, coverage.c -----------------------------------------------------------------------
 
 uint64_t dgm_sample_fingerprint(const dgm_search_request *r);
+// A number from 0 to 1 for a lane's next word, or the one behind that.
+double dgm_sample_uniform(const dgm_search *s, const dgm_active *p, int lane, int word);
+// A step of a sentence's lanes, each by `one`, which keeps or ends its hypothesis.
+typedef void (*dgm_sample_take)(dgm_search *s, dgm_active *p, int row, int lane);
+void dgm_sample_expand(dgm_search *s, dgm_active *p, dgm_sample_take one);
+dgm_status dgm_sample_check(const dgm_search_config *c, dgm_error *err);
+int dgm_sample_candidates(const dgm_search_config *c);
 // What is added to the score of a completed hypothesis whose last real token is `node`.
 float dgm_coverage(const dgm_search *s, const dgm_active *p, int32_t node, bool finished);
 
@@ -310,8 +334,23 @@ dgm_status dgm_history_check(const dgm_search_config *c, dgm_error *err);
 void dgm_history_lay_out(dgm_carve *c, dgm_search *s);
 void dgm_history_start(dgm_search *s);                        // when memory is there
 void dgm_history_terms(dgm_search *s, int row, dgm_terms *t); // adds to t
+// Of some tokens: those that would complete an n-gram that is there, into an ascending list of `count`; all of them,
+// ascending; what is added for each of these when it comes again.
+int dgm_history_denied(const int32_t *path, int length, int n, int32_t *deny, int count);
+int dgm_history_said(const int32_t *path, int length, int32_t *ids);
+float dgm_history_cost(const dgm_search *s);
 // Would two live hypotheses get the same terms?
 bool dgm_history_alike(const dgm_search *s, const dgm_active *p, int a, int b);
+
+// ---- double_rules.c -------------------------------------------------------------------------------
+
+int dgm_pair_most(const dgm_search *s); // pairs of a row that are kept, where rules choose them
+// double_walk.c: tokens that rank shall watch for a vector of a row that follows a lattice, at most DGM_OFFERS.
+int dgm_pair_watch(const dgm_search *s, int vector, int32_t *tokens);
+// Of a live hypothesis from both ends: the state of its constraints, terms that either half has met. Of any, with
+// constraints or in a lattice: may it end as it is?
+int32_t dgm_pair_state(const dgm_search *s, const dgm_active *p, int hypo);
+bool dgm_pair_complete(const dgm_search *s, const dgm_active *p, int hypo);
 
 // ---- rescore.c ----------------------------------------------------------------------------------
 
@@ -333,6 +372,9 @@ struct dgm_candidate {
     int32_t second; // of a pair
     float first;    // sum with the first token of a pair alone
     float score;    // sum with all
+    int32_t state;  // of constraints, behind a pair that goes on
+    int32_t state_right; // from both ends: of the right words alone
+    bool chatter;        // of a pair: the sentence is whole, and the model would end it
 };
 
 static inline bool dgm_candidate_ends(const dgm_search *s, const dgm_candidate *c)
@@ -363,6 +405,12 @@ float dgm_hypo_debt(const dgm_search *s, const dgm_active *p, int hypo);
 void dgm_banks_terms(dgm_search *s, int row, dgm_terms *t); // what a row may not say
 int dgm_banks_watch(dgm_search *s); // before rank: how many tokens it shall watch
 void dgm_banks_read(dgm_search *s); // after rank
+// What a ranked row offers, each with the sum that it makes; the number of a token among it, -1: it is not.
+int dgm_banks_offers(const dgm_search *s, int row);
+int32_t dgm_banks_offered(const dgm_search *s, int row, int i, float *score);
+int dgm_banks_offer(const dgm_search *s, int row, int32_t token);
+// Can a hypothesis still say what it lacks behind this token, or has it all where that is the end?
+bool dgm_banks_completes(const dgm_search *s, const dgm_active *p, int hypo, int32_t token);
 
 void dgm_active_reset(dgm_search *s, dgm_active *p); // one live hypothesis: the empty one
 // The candidate becomes the last hypothesis of p->next.
@@ -372,11 +420,13 @@ void dgm_active_end(dgm_search *s, dgm_active *p, const dgm_candidate *c, bool f
 // The same where the maximum length forces the end, for nothing.
 void dgm_active_force(dgm_search *s, dgm_active *p, int hypo);
 // A completed hypothesis into one of the sentence's stores; in `store` it counts as ended.
-void dgm_active_store(dgm_search *s, dgm_active *p, dgm_store *store, const dgm_ended *e);
+void dgm_active_store(dgm_active *p, dgm_store *store, const dgm_ended *e);
 void dgm_active_spare(dgm_search *s, dgm_active *p, const dgm_candidate *c); // the second store
 void dgm_active_swap(const dgm_search *s, dgm_active *p);                    // next becomes now
 // Drops live hypotheses far behind the best (beam_width).
 void dgm_active_prune(const dgm_search *s, dgm_active *p);
+// Drops those that differ from the best more than p->settle tokens back.
+void dgm_active_settle(const dgm_search *s, dgm_active *p);
 // Real tokens of a hypothesis that ends with the candidate.
 int dgm_whole_length(const dgm_search *s, const dgm_active *p, const dgm_candidate *c);
 // Score by which a hypothesis of `length` tokens (end symbol counted) is ranked.
@@ -389,6 +439,8 @@ int dgm_counted_lead(const dgm_search *s);
 dgm_hypothesis *dgm_result_room(dgm_search *s, const dgm_ended *e, int index, dgm_room *room);
 // Into s->tokens: how the best result will begin (dgm_search_shared).
 int dgm_active_shared(dgm_search *s, const dgm_active *p);
+bool dgm_active_goes_on(const dgm_search *s, const dgm_active *p, int count,
+                        bool (*fits)(const void *cookie, int32_t token), const void *cookie);
 void dgm_active_report(dgm_search *s, dgm_active *p, dgm_search_sink sink, void *cookie);
 
 // ---- finish.c: the policies, in the order of dgm_finish -----------------------------------------
@@ -433,8 +485,11 @@ struct dgm_finish_ops {
     // Lengths count the model's own first tokens (the language of a translation), as those of transformers do,
     // for which they are chosen tokens like others.
     bool counts_lead;
-    // The end symbol has no share of the first step, as if it were not in the vocabulary.
+    // The end symbol has no share of the first step, nor of those below the minimum length, as if it were not in the
+    // vocabulary.
     bool never_empty;
+    // Forced first tokens cost nothing: a sum is that of the words behind them.
+    bool free_prefix;
     // The greatest length is the factor times the source's tokens, rounded up, and no token more.
     bool exact_factor;
     // Live rows that did not end themselves are ended at the maximum length.
@@ -451,13 +506,17 @@ static inline bool dgm_active_wants_ends(const dgm_search *s, const dgm_active *
     return s->finish->spare || dgm_active_full(s, p);
 }
 
-// What m offers; where the policy has it, in the first step without ends, and with what the rest gains by that.
+// What m offers; where the policy has it, in the first step without ends, and with what the rest gains by that, and
+// forced tokens for nothing.
 typedef struct dgm_words_only {
     dgm_merge *m;
     float gain;
 } dgm_words_only;
 
 dgm_merge dgm_first_words(dgm_search *s, const dgm_active *p, dgm_merge *m, dgm_words_only *room);
+
+// Before rows are merged: where the policy has it, words gain what the end symbol loses that the minimum length denies.
+void dgm_rows_deny_end(dgm_search *s, const dgm_active *p);
 
 // A sentence's step by its policy; s->ends must be filled where they are wanted.
 void dgm_active_expand(dgm_search *s, dgm_active *p, dgm_merge *m);

@@ -42,13 +42,28 @@ static dgm_status check_forced(const dgm_search *s, const dgm_search_request *r,
 {
     int count = 0;
     dgm_asked asked = s->asked;
-    const bool end = r->constraint && dgm_constraint_backwards(r->constraint, &count);
+    const dgm_constraint *ends = r->constraint_right ? r->constraint_right : r->constraint;
+    const bool end = ends && dgm_constraint_end(ends, &count);
     asked.prefix = r->prefix_count > 0;
-    asked.end = end;
-    asked.constraints = r->constraint && !end;
+    asked.end = end && dgm_constraint_end_alone(ends);
+    asked.constraints = r->constraint && !asked.end;
     asked.lattice = r->walk != NULL;
     if (asked.prefix || r->constraint) DGM_TRY(dgm_asked_check(&asked, err));
     const dgm_order order = s->info[0]->order;
+    DGM_FAIL_IF(asked.constraints && dgm_constraint_from_right(r->constraint) != (order == DGM_ORDER_R2L), err,
+                DGM_ERR_ARGUMENT, "constraints must be read from the side that the model begins with");
+    DGM_FAIL_IF((asked.constraints && order == DGM_ORDER_BIDIRECTIONAL) != (r->constraint_right != NULL), err,
+                DGM_ERR_ARGUMENT, "pairs from both ends take constraints read from either side, others do not");
+    DGM_FAIL_IF(r->constraint && r->walk, err, DGM_ERR_ARGUMENT,
+                "constraints inside a lattice must be part of the lattice (dgm_walk_limit)");
+    DGM_FAIL_IF(r->prefix_count > 0 && r->walk && s->ops->tokens != 1, err, DGM_ERR_ARGUMENT,
+                "a beginning inside a lattice must be part of the lattice (dgm_walk_limit)");
+    DGM_FAIL_IF(r->walk && order == DGM_ORDER_BIDIRECTIONAL && !r->walk->back, err, DGM_ERR_ARGUMENT,
+                "pairs from both ends take lattices that are read from either side (dgm_walk_look_back)");
+    DGM_FAIL_IF(r->walk && s->masks && !r->walk->lengths, err, DGM_ERR_ARGUMENT,
+                "whole sentences take lattices whose paths are measured (dgm_walk_measure)");
+    DGM_FAIL_IF(r->prefix_count > 0 && order == DGM_ORDER_R2L, err, DGM_ERR_ARGUMENT,
+                "a beginning that is written last must be a constraint");
     const int words = order == DGM_ORDER_BIDIRECTIONAL ? 2 * count - 1 : count;
     DGM_FAIL_IF(end && order != DGM_ORDER_L2R && words > limit, err, DGM_ERR_ARGUMENT,
                 "a forced end of %d tokens; the longest translation has %d", count, limit);
@@ -119,8 +134,8 @@ static void leave_parts(dgm_search *s, dgm_active *p, int parts)
 static int list_needed(dgm_search *s, const dgm_search_request *r, const int32_t **needed)
 {
     if (!r->constraint) return r->prefix_count;
-    int count = 0;
-    const int32_t *tokens = dgm_constraint_tokens(r->constraint, &count);
+    int count = 0; // who reads from the right has the end's, too
+    const int32_t *tokens = dgm_constraint_tokens(r->constraint_right ? r->constraint_right : r->constraint, &count);
     if (r->prefix_count)
         memcpy(s->banks.needed, r->prefix, (size_t)r->prefix_count * sizeof *tokens);
     if (count) memcpy(s->banks.needed + r->prefix_count, tokens, (size_t)count * sizeof *tokens);
@@ -142,9 +157,9 @@ static dgm_status enter_sentence(dgm_search *s, int active, const dgm_search_req
                                    .constraint = p->constraint};
     p->behind_count = 0;
     if (r->constraint && s->info[0]->order == DGM_ORDER_R2L)
-        sentence.prefix = dgm_constraint_backwards(r->constraint, &sentence.prefix_count);
+        sentence.prefix = dgm_constraint_end(r->constraint, &sentence.prefix_count);
     else if (r->constraint && s->info[0]->order == DGM_ORDER_BIDIRECTIONAL)
-        p->behind = dgm_constraint_backwards(r->constraint, &p->behind_count);
+        p->behind = dgm_constraint_end(r->constraint_right ? r->constraint_right : r->constraint, &p->behind_count);
     p->forced = sentence.prefix_count > 0;
     const int32_t *needed = r->prefix;
     const int needed_count = list_needed(s, r, &needed);
@@ -178,6 +193,19 @@ static void forget_sentence(dgm_search *s, int active)
     dgm_vocabsel_leave(&s->vocabsel, active);
 }
 
+static int width_of(const dgm_search *s, const dgm_search_request *r)
+{
+    const bool narrows = s->ops == &dgm_search_beam || s->ops == &dgm_search_double;
+    return narrows && r->width > 0 && r->width < s->width ? r->width : s->width;
+}
+
+// What the search has to follow: of an end that is written first nothing is left but forced tokens.
+static const dgm_constraint *followed(const dgm_search *s, const dgm_search_request *r)
+{
+    if (s->info[0]->order == DGM_ORDER_L2R || !r->constraint) return r->constraint;
+    return dgm_constraint_end_alone(r->constraint) ? NULL : r->constraint;
+}
+
 static void reserve(dgm_search *s, const dgm_search_request *requests, int count)
 {
     for (int i = 0, at = 0; i < count; at++) {
@@ -186,10 +214,17 @@ static void reserve(dgm_search *s, const dgm_search_request *requests, int count
         dgm_active_reset(s, p);
         p->id = requests[i].id;
         p->source_count = requests[i].source.count;
-        p->constraint = s->info[0]->order == DGM_ORDER_L2R ? requests[i].constraint : NULL;
+        p->constraint = followed(s, &requests[i]);
+        p->constraint_right = p->constraint ? requests[i].constraint_right : NULL;
+        p->prefix = requests[i].prefix;
+        p->prefix_count = requests[i].prefix_count;
+        p->lmbr = requests[i].lmbr;
+        p->width = width_of(s, &requests[i]);
         p->fingerprint = dgm_sample_fingerprint(&requests[i]);
-        p->bounded = requests[i].walk != NULL;
+        p->walk = requests[i].walk;
+        if (p->constraint_right) p->now.live[0].state_right = dgm_constraint_start(p->constraint_right);
         p->max_length = length_limit(s, &requests[i]);
+        p->settle = requests[i].settle;
         p->lengths = lengths_of(s, &requests[i]);
         s->sources[i] = requests[i].source;
         s->entering[i++] = at;
@@ -315,6 +350,13 @@ int dgm_search_shared(dgm_search *s, uint64_t id, const int32_t **tokens)
     const dgm_active *p = find_active(s, id);
     *tokens = s->tokens;
     return p ? dgm_active_shared(s, p) : 0;
+}
+
+bool dgm_search_goes_on(dgm_search *s, uint64_t id, int count, bool (*fits)(const void *cookie, int32_t token),
+                        const void *cookie)
+{
+    const dgm_active *p = find_active(s, id);
+    return p && dgm_active_goes_on(s, p, count, fits, cookie);
 }
 
 // Live hypotheses end where they are. What their last tokens attend to is not known: these were not

@@ -32,6 +32,7 @@ void dgm_active_reset(dgm_search *s, dgm_active *p)
     p->store.count = p->spare.count = 0;
     p->ended = p->again_count = 0;
     p->best_sum = -INFINITY;
+    p->top_ended = false;
     p->row_count = 0;
     p->done = false;
 }
@@ -64,7 +65,7 @@ void dgm_active_keep(dgm_search *s, dgm_active *p, const dgm_candidate *c)
     const int parts = s->part_count, scorers = s->scorer_count, at = p->next.count++;
     const int32_t node = add_nodes(s, p, c);
     p->next.live[at] = (dgm_live){
-        .node = node, .score = c->score, .ended = false, .lane = p->now.live[c->hypo].lane};
+        .node = node, .score = c->score, .lane = p->now.live[c->hypo].lane, .state_right = c->state_right};
     p->next.origins[at] = c->row;
     for (int i = 0; i < parts; i++)
         p->next.rows[at * parts + i] = s->rows.rows[i * s->capacity + c->row];
@@ -83,11 +84,21 @@ void dgm_active_swap(const dgm_search *s, dgm_active *p)
     p->tokens += s->vectors;
 }
 
+// Hypothesis `from` becomes number `to`, which is not behind it.
+static void move_live(const dgm_search *s, dgm_beam *b, int from, int to)
+{
+    const int parts = s->part_count, scorers = s->scorer_count;
+    b->live[to] = b->live[from];
+    b->origins[to] = b->origins[from];
+    memmove(b->rows + to * parts, b->rows + from * parts, (size_t)parts * sizeof *b->rows);
+    memmove(b->states + to * scorers, b->states + from * scorers,
+            (size_t)scorers * sizeof *b->states);
+}
+
 void dgm_active_prune(const dgm_search *s, dgm_active *p)
 {
     if (s->config.beam_width == 0.0f) return;
     dgm_beam *b = &p->now;
-    const int parts = s->part_count, scorers = s->scorer_count;
     int *bank = s->merge_at; // all 0 unless the sentence has constraints: banks do not compete
     float *best = s->best;   // of the hypothesis' bank
     for (int j = 0; j < b->count; j++) bank[j] = dgm_hypo_bank(s, p, j);
@@ -99,13 +110,27 @@ void dgm_active_prune(const dgm_search *s, dgm_active *p)
     int count = 0;
     for (int j = 0; j < b->count; j++) {
         if (b->live[j].score < best[j] + logf(s->config.beam_width)) continue;
-        b->live[count] = b->live[j];
-        b->origins[count] = b->origins[j];
-        memmove(b->rows + count * parts, b->rows + j * parts, (size_t)parts * sizeof *b->rows);
-        memmove(b->states + count * scorers, b->states + j * scorers,
-                (size_t)scorers * sizeof *b->states);
-        count++;
+        move_live(s, b, j, count++);
     }
+    b->count = count;
+}
+
+static int32_t ancestor(const dgm_node *nodes, int32_t node, int steps)
+{
+    while (steps-- > 0) node = nodes[node].parent;
+    return node;
+}
+
+void dgm_active_settle(const dgm_search *s, dgm_active *p)
+{
+    dgm_beam *b = &p->now;
+    if (p->settle <= 0 || p->tokens <= p->settle || b->count < 2 || !s->ops->grows || p->constraint) return;
+    int best = 0, count = 0;
+    for (int j = 1; j < b->count; j++)
+        if (b->live[j].score > b->live[best].score) best = j;
+    const int32_t settled = ancestor(p->nodes, b->live[best].node, p->settle);
+    for (int j = 0; j < b->count; j++)
+        if (ancestor(p->nodes, b->live[j].node, p->settle) == settled) move_live(s, b, j, count++);
     b->count = count;
 }
 
@@ -158,14 +183,14 @@ static dgm_ended complete(dgm_search *s, dgm_active *p, const dgm_candidate *c, 
                        .finished = finished};
 }
 
-void dgm_active_store(dgm_search *s, dgm_active *p, dgm_store *store, const dgm_ended *e)
+void dgm_active_store(dgm_active *p, dgm_store *store, const dgm_ended *e)
 {
     if (!(e->score > -INFINITY)) return;
     if (store == &p->store) {
         p->ended++;
         if (e->sum > p->best_sum) p->best_sum = e->sum;
     }
-    insert(store, s->width, e);
+    insert(store, p->width, e);
 }
 
 void dgm_active_end(dgm_search *s, dgm_active *p, const dgm_candidate *c, bool finished)
@@ -173,7 +198,7 @@ void dgm_active_end(dgm_search *s, dgm_active *p, const dgm_candidate *c, bool f
     p->now.live[c->hypo].ended = true;
     if (!(c->score > -INFINITY)) return; // also not a number
     const dgm_ended e = complete(s, p, c, finished);
-    dgm_active_store(s, p, &p->store, &e);
+    dgm_active_store(p, &p->store, &e);
 }
 
 void dgm_active_force(dgm_search *s, dgm_active *p, int hypo)
@@ -188,7 +213,7 @@ void dgm_active_spare(dgm_search *s, dgm_active *p, const dgm_candidate *c)
 {
     if (!(c->score > -INFINITY)) return;
     const dgm_ended e = complete(s, p, c, false);
-    dgm_active_store(s, p, &p->spare, &e);
+    dgm_active_store(p, &p->spare, &e);
 }
 
 // ---- results ----------------------------------------------------------------------------------
@@ -293,6 +318,24 @@ int dgm_active_shared(dgm_search *s, const dgm_active *p)
     for (int t = depth - 1; t >= 0; t--, node = p->nodes[node].parent)
         s->tokens[t] = p->nodes[node].token;
     return depth;
+}
+
+bool dgm_active_goes_on(const dgm_search *s, const dgm_active *p, int count,
+                        bool (*fits)(const void *cookie, int32_t token), const void *cookie)
+{
+    const int most = s->config.rescore ? s->config.nbest : 1;
+    if (p->now.count == 0 || p->tokens <= count) return false;
+    for (int i = 0; i < p->now.count; i++) {
+        const int32_t next = ancestor(p->nodes, p->now.live[i].node, p->tokens - count - 1);
+        if (!fits(cookie, p->nodes[next].token)) return false;
+    }
+    for (int i = 0; i < p->store.count && i < most; i++) {
+        const int more = p->store.items[i].length - 1 - count;
+        if (more < 1) continue; // it ends there
+        const int32_t next = ancestor(p->nodes, p->store.items[i].node, more - 1);
+        if (!fits(cookie, p->nodes[next].token)) return false;
+    }
+    return true;
 }
 
 void dgm_active_report(dgm_search *s, dgm_active *p, dgm_search_sink sink, void *cookie)

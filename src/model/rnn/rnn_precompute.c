@@ -63,6 +63,7 @@ static dgm_status make_table(dgm_model *m, rnn_table *t, const rnn_words *w, dgm
     size_t bytes = dgm_exec_mat_bytes(m->backend, count + 1, outputs);
     size_t scratch = dgm_exec_mat_bytes(m->backend, CHUNK, w->layer->cols);
     dgm_status st = dgm_exec_open(m->backend, (dgm_bytes){.device = bytes + scratch}, &t->memory, err);
+    if (st == DGM_OK) dgm_exec_large(t->memory);
     if (st == DGM_OK) {
         t->products = dgm_exec_mat(t->memory, count + 1, outputs);
         for (int i = 0; i < count; i++) t->slot[ids[i]] = i;

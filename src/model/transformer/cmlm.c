@@ -21,6 +21,8 @@ typedef struct refine_call {
     int32_t *block, *source;      // [tokens] of their source: first block and positions
     const dgm_paths *self, *cross;               // of all rows
     const dgm_paths *self_wanted, *cross_wanted; // of the picked ones
+    float **to, **to_wanted;                     // attention weights of all rows and of the picked ones; NULL: none
+    dgm_align_list align, align_wanted;
 } refine_call;
 
 static void lay_out(refine_call *c, int count, const dgm_refine_target *targets)
@@ -38,10 +40,17 @@ static void lay_out(refine_call *c, int count, const dgm_refine_target *targets)
     c->block = DGM_ARENA_ARRAY(a, int32_t, n);
     c->source = DGM_ARENA_ARRAY(a, int32_t, n);
     c->pick = DGM_ARENA_ARRAY(a, int32_t, w);
+    c->to = DGM_ARENA_ARRAY(a, float *, n);
+    c->to_wanted = DGM_ARENA_ARRAY(a, float *, w);
+    for (int i = 0; i < c->tokens; i++) c->to[i] = NULL;
     int row = 0, at = 0;
     for (int i = 0; i < count; i++) {
         const dgm_refine_target *target = &targets[i];
-        for (int j = 0; j < target->wanted_count; j++) c->pick[at++] = row + target->wanted[j];
+        for (int j = 0; j < target->wanted_count; j++) {
+            float *to = target->align ? target->align[j] : NULL;
+            c->to[row + target->wanted[j]] = c->to_wanted[at] = to;
+            c->pick[at++] = row + target->wanted[j];
+        }
         for (int j = 0, first = row; j < target->count; j++, row++) {
             c->ids[row] = target->ids[j];
             c->pos[row] = j + c->t->dec.position_offset;
@@ -89,7 +98,7 @@ static void whole_layer(refine_call *c, const buffers *b, int layer)
     dgm_mat qkv = project(c, b, layer), att = dgm_mat_cols(b->att, 0, n);
     dgm_transformer_attend(e, c->t, side, att, dgm_mat_cols(qkv, 0, n), qkv, NULL, c->self);
     dgm_transformer_close(e, c->t, side, b, att, l->o, &l->norms);
-    dgm_transformer_cross(c->s, b, layer, c->cross, NULL);
+    dgm_transformer_cross(c->s, b, layer, c->cross, c->align.count ? &c->align : NULL);
     dgm_transformer_feed_forward(e, c->t, side, b, &l->ffn);
 }
 
@@ -106,7 +115,7 @@ static void last_layer(refine_call *c, const buffers *b, const buffers *w, int l
     dgm_op_gather(e, q, dgm_mat_cols(qkv, 0, n), c->pick);
     dgm_transformer_attend(e, c->t, side, att, q, qkv, NULL, c->self_wanted);
     dgm_transformer_close(e, c->t, side, w, att, l->o, &l->norms);
-    dgm_transformer_cross(c->s, w, layer, c->cross_wanted, NULL);
+    dgm_transformer_cross(c->s, w, layer, c->cross_wanted, c->align.count ? &c->align_wanted : NULL);
     dgm_transformer_feed_forward(e, c->t, side, w, &l->ffn);
 }
 
@@ -120,6 +129,8 @@ static void refine(dgm_state *s, int count, const dgm_refine_target *targets, dg
     lay_out(&c, count, targets);
     *hidden = dgm_mat_rows(ts->hidden, 0, c.wanted);
     if (c.wanted > 0) {
+        c.align = dgm_model_alignment(s, c.tokens, c.to);
+        c.align_wanted = dgm_model_alignment(s, c.wanted, c.to_wanted);
         find_paths(&c);
         buffers b = dgm_transformer_buffers(e, t, c.tokens, dgm_transformer_wide(t));
         buffers w = dgm_transformer_buffers(e, t, c.wanted, dgm_transformer_wide(t));
@@ -134,7 +145,8 @@ static void refine(dgm_state *s, int count, const dgm_refine_target *targets, dg
 static void best_lengths(dgm_length_query *q, const float *logit, int classes, int most)
 {
     if (q->longest < classes) classes = q->longest;
-    for (int i = 0; i < classes; i++) { // insertion: few are asked for
+    for (int i = q->shortest > 1 ? q->shortest - 1 : 0; i < classes; i++) { // insertion: few are asked for
+        if (q->only && !(q->only[(i + 1) / 64] >> ((i + 1) % 64) & 1)) continue;
         if (q->found == most && !(logit[i] > logit[q->lengths[most - 1] - 1])) continue;
         int at = q->found < most ? q->found++ : most - 1;
         DGM_INSERT(q->lengths, at, i + 1, logit[i] > logit[q->lengths[at - 1] - 1]);

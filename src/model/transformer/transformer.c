@@ -89,7 +89,7 @@ static dgm_bytes step_scratch(const dgm_model *m, const dgm_limits *l)
     const size_t one_set =
         dgm_transformer_buffers_bytes(m->backend, t, rows, dgm_transformer_wide(t));
     dgm_bytes bytes = {
-        .host = 12 * dgm_arena_cost(n * sizeof(int32_t)) + dgm_arena_cost(n * sizeof(float *)),
+        .host = 12 * dgm_arena_cost(n * sizeof(int32_t)) + (t->lengths ? 4 : 1) * dgm_arena_cost(n * sizeof(float *)),
         .device = (t->lengths ? 2 : 1) * one_set + dgm_exec_mat_bytes(m->backend, rows, t->d)};
     for (int i = 0; i < 2; i++) // self and cross, of all and of the wanted
         bytes = dgm_bytes_add(
@@ -207,7 +207,7 @@ static void encoder_layers(dgm_exec *e, const transformer *t, const buffers *b,
         dgm_transformer_close(e, t, side, b, att, l->o, &l->norms);
         dgm_transformer_feed_forward(e, t, side, b, &l->ffn);
     }
-    if (side->final_norm.gamma) dgm_transformer_norm(e, t, b->x, b->x, &side->final_norm);
+    if (side->final_norm.gamma) dgm_transformer_norm(e, t, b->x, b->x, NULL, &side->final_norm);
 }
 
 int dgm_transformer_block(const dgm_state *s, int32_t slot)
@@ -283,7 +283,7 @@ static void encode_chunk(dgm_state *s, int count, const dgm_source *sources, con
         }
     }
     dgm_op_embed(e, b.x, t->source, ids, embedding_scale(t), t->length_input, t->enc.positions, pos);
-    if (t->enc.embed_norm.gamma) dgm_transformer_norm(e, t, b.x, b.x, &t->enc.embed_norm);
+    if (t->enc.embed_norm.gamma) dgm_transformer_norm(e, t, b.x, b.x, NULL, &t->enc.embed_norm);
     encoder_layers(e, t, &b, dgm_op_paths(e, tokens, first, length, NULL, 0));
     store_cross(s, count, sources, slots, b.x, pos);
     if (t->lengths) predict_lengths(s, &b, count, pos, slots);
@@ -377,7 +377,7 @@ void dgm_transformer_embed(dgm_state *s, const buffers *b, const int32_t *ids, c
     dgm_exec *e = s->exec;
     const dgm_vector *positions = t->dec.positions ? t->dec.positions : t->enc.positions;
     dgm_op_embed(e, b->x, t->target, ids, embedding_scale(t), t->start, positions, pos);
-    if (t->dec.embed_norm.gamma) dgm_transformer_norm(e, t, b->x, b->x, &t->dec.embed_norm);
+    if (t->dec.embed_norm.gamma) dgm_transformer_norm(e, t, b->x, b->x, NULL, &t->dec.embed_norm);
 }
 
 static void embed_tokens(const step_call *c, int count, const dgm_step_row *steps)

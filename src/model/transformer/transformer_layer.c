@@ -26,25 +26,24 @@ buffers dgm_transformer_buffers(dgm_exec *e, const transformer *t, int rows, int
     return b;
 }
 
-void dgm_transformer_norm(dgm_exec *e, const transformer *t, dgm_mat y, dgm_mat x, const norm *n)
+void dgm_transformer_norm(dgm_exec *e, const transformer *t, dgm_mat y, dgm_mat x, const dgm_mat *add,
+                          const norm *n)
 {
-    if (t->rms)
-        dgm_op_rms_norm(e, y, x, n->gamma, t->eps);
-    else
-        dgm_op_norm(e, y, x, n->gamma, n->beta, t->eps);
+    const dgm_norm how = {n->gamma, n->beta, t->eps, t->rms};
+    dgm_op_norm_for(e, y, x, add, &how, n->reader);
 }
 
 dgm_mat dgm_transformer_input(dgm_exec *e, const transformer *t, const buffers *b, const norms *n)
 {
     if (!n->before.gamma) return b->x;
-    dgm_transformer_norm(e, t, b->normed, b->x, &n->before);
+    dgm_transformer_norm(e, t, b->normed, b->x, NULL, &n->before);
     return b->normed;
 }
 
 // In place, where there is one.
 static void norm_behind(dgm_exec *e, const transformer *t, dgm_mat x, const norms *n)
 {
-    if (n->behind.gamma) dgm_transformer_norm(e, t, x, x, &n->behind);
+    if (n->behind.gamma) dgm_transformer_norm(e, t, x, x, NULL, &n->behind);
 }
 
 bool dgm_transformer_is_gated(const stack *side)
@@ -64,6 +63,10 @@ void dgm_transformer_settle(dgm_exec *e, const transformer *t, const stack *side
                             dgm_mat u, const norms *n)
 {
     const bool apart = side->residual == RESIDUAL_APART || side->residual == RESIDUAL_GATED_APART;
+    if (side->residual == RESIDUAL_SUM && n->behind.gamma) { // the sum is the norm's own
+        dgm_transformer_norm(e, t, b->x, b->x, &u, &n->behind);
+        return;
+    }
     if (apart) norm_behind(e, t, u, n);
     if (dgm_transformer_is_gated(side))
         gate(e, t, b, u, n->gates);
@@ -164,7 +167,7 @@ void dgm_transformer_cross(dgm_state *s, const buffers *b, int layer, const dgm_
 void dgm_transformer_final(dgm_exec *e, const transformer *t, dgm_mat y, dgm_mat x)
 {
     if (t->dec.final_norm.gamma)
-        dgm_transformer_norm(e, t, y, x, &t->dec.final_norm);
+        dgm_transformer_norm(e, t, y, x, NULL, &t->dec.final_norm);
     else
         dgm_op_gather(e, y, x, NULL);
 }

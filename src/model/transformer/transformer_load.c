@@ -279,6 +279,49 @@ static dgm_status load_single(dgm_model *m, transformer *t, const dgm_vocab_spec
     return DGM_OK;
 }
 
+// ---- who reads norms ----------------------------------------------------------------------------
+
+// A layer's first product: what multiplies x, or a norm of it, before anything else looks at either. NULL: another
+// operation comes first.
+static const dgm_linear *first_of_ffn(const feed_forward *f)
+{
+    return f->experts ? NULL : f->in;
+}
+
+static const dgm_linear *first_of_decoder(const transformer *t, const decoder_layer *l)
+{
+    return t->cell == DECODER_AAN ? NULL : l->qkv;
+}
+
+// A sub-layer's norms: `first` is its first product, `next` and `after` are those of the sub-layer behind it. Where x
+// is a sum, or goes through the next norm before, its norm has no reader.
+static void name_readers(const stack *side, norms *n, const dgm_linear *first, const norms *next,
+                         const dgm_linear *after)
+{
+    const bool last = side->residual != RESIDUAL_APART && side->residual != RESIDUAL_GATED_APART;
+    n->before.reader = first;
+    n->behind.reader = last && next && !next->before.gamma ? after : NULL;
+}
+
+static void name_all_readers(transformer *t)
+{
+    for (int i = 0; i < t->enc.layers; i++) {
+        encoder_layer *l = &t->encoder[i], *next = i + 1 < t->enc.layers ? l + 1 : NULL;
+        name_readers(&t->enc, &l->norms, l->qkv, &l->ffn.norms, first_of_ffn(&l->ffn));
+        name_readers(&t->enc, &l->ffn.norms, first_of_ffn(&l->ffn), next ? &next->norms : NULL,
+                     next ? next->qkv : NULL);
+    }
+    for (int i = 0; i < t->dec.layers; i++) {
+        decoder_layer *l = &t->decoder[i], *next = i + 1 < t->dec.layers ? l + 1 : NULL;
+        name_readers(&t->dec, &l->norms, first_of_decoder(t, l), &l->cross_norms, l->cross_q);
+        name_readers(&t->dec, &l->cross_norms, l->cross_q, &l->ffn.norms, first_of_ffn(&l->ffn));
+        name_readers(&t->dec, &l->ffn.norms, first_of_ffn(&l->ffn), next ? &next->norms : NULL,
+                     next ? first_of_decoder(t, next) : NULL);
+    }
+    if (!t->encoder[0].norms.before.gamma) t->enc.embed_norm.reader = t->encoder[0].qkv;
+    if (!t->decoder[0].norms.before.gamma) t->dec.embed_norm.reader = first_of_decoder(t, &t->decoder[0]);
+}
+
 // ---- the whole --------------------------------------------------------------------------------
 
 typedef dgm_status (*load_own)(dgm_model *m, transformer *t, const dgm_vocab_spec *target,
@@ -309,6 +352,7 @@ static dgm_status load_all(dgm_model *m, load_own own, dgm_error *err)
         DGM_TRY(load_norm(m, "enc.norm", t->d, DGM_REQUIRED, &t->enc.final_norm, err));
     if (t->dec.final)
         DGM_TRY(load_norm(m, "dec.norm", t->d, DGM_REQUIRED, &t->dec.final_norm, err));
+    name_all_readers(t);
     DGM_TRY(own(m, t, &target, err));
     m->info.hidden = t->d;
     m->info.layers = t->dec.layers;

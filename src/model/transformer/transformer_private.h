@@ -9,6 +9,7 @@
 
 typedef struct norm {
     dgm_vector *gamma, *beta; // gamma NULL: there is none
+    const dgm_linear *reader; // the layer that multiplies its rows in the very next operation; NULL: none does
 } norm;
 
 // Of a sub-layer: of what it reads, and behind it (`residual`). Most models have one of the two.
@@ -199,7 +200,9 @@ void dgm_transformer_encode(dgm_state *s, int count, const dgm_source *sources,
 
 buffers dgm_transformer_buffers(dgm_exec *e, const transformer *t, int rows, int wide);
 size_t dgm_transformer_buffers_bytes(const dgm_backend *b, const transformer *t, int rows, int wide);
-void dgm_transformer_norm(dgm_exec *e, const transformer *t, dgm_mat y, dgm_mat x, const norm *n);
+// y = norm(x), or norm(x + add), with `add` not NULL.
+void dgm_transformer_norm(dgm_exec *e, const transformer *t, dgm_mat y, dgm_mat x, const dgm_mat *add,
+                          const norm *n);
 // What a sub-layer reads: x itself, or its norm.
 dgm_mat dgm_transformer_input(dgm_exec *e, const transformer *t, const buffers *b, const norms *n);
 // x becomes what the side makes of x and a sub-layer's result u [rows, D], which is used up.

@@ -124,7 +124,7 @@ void dgm_transformer_aan(const step_call *c, int layer)
     dgm_op_scale(e, step, sum, shares(c, n));
     dgm_exec_reset(e, mark);
     dgm_op_gather(e, c->b.normed, step, c->owner);
-    if (later) dgm_transformer_norm(e, t, c->b.normed, c->b.normed, &l->norms.before);
+    if (later) dgm_transformer_norm(e, t, c->b.normed, c->b.normed, NULL, &l->norms.before);
     dgm_mat inner = dgm_mat_cols(c->b.wide, 0, t->aan_ffn);
     dgm_op_feed_forward(e, y, c->b.normed, l->aan_in, t->aan_act, inner, l->aan_out, NULL);
     if (!l->gate) {
