@@ -53,6 +53,15 @@ DGM_API dgm_status dgm_encoding_named(const char *name, dgm_encoding *encoding, 
 // UTF-16; else UTF8.
 DGM_API dgm_encoding dgm_encoding_guess(const char *text, size_t size);
 
+// A file that is written whole or not at all: what is written to its descriptor is no file of that name before
+// dgm_output_commit, and until then an old one stays as it is. A pipe or a device is written to as it is.
+typedef struct dgm_output dgm_output;
+DGM_API dgm_status dgm_output_open(dgm_output **output, const char *path, dgm_error *error);
+DGM_API int dgm_output_descriptor(const dgm_output *output);
+// Both set *output to NULL; dgm_output_discard accepts NULL inside.
+DGM_API dgm_status dgm_output_commit(dgm_output **output, dgm_error *error);
+DGM_API void dgm_output_discard(dgm_output **output);
+
 // Lines of a text, plain or gzip (known by its first bytes): a file, a pipe or standard input. A
 // line ends with "\n" or "\r\n", the last one with the text if need be; NUL bytes are bytes like
 // others, and a byte order mark before the first line is left out. Text in UTF-16 is refused unless it is

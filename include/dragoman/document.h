@@ -59,6 +59,13 @@ typedef struct dgm_document_options {
     // 1: a line that comes again is a line again. Default 0: equal lines are one, whose translation goes to all
     // places.
     int32_t no_memory;
+    // xml: names of elements with commas between them, all NULL by default. What lies in ignored ones stays as it is;
+    // splitting ones end a sentence, inline ones do not. Which of the others do is found out, unless no_outline is 1.
+    const char *ignore_tags, *splitting_tags, *inline_tags;
+    int32_t no_outline;
+    // Name of the file that the translation goes to: by its ending a PDF becomes text (.txt), or HTML (any other), and
+    // ".pdf" is refused. Default NULL: HTML.
+    const char *output;
 } dgm_document_options;
 
 DGM_API void dgm_document_options_init(dgm_document_options *options, size_t size);
@@ -100,6 +107,8 @@ DGM_API dgm_status dgm_document_recall(dgm_document *document, const dgm_memory 
 typedef int (*dgm_document_sink)(void *cookie, const char *data, size_t size); // not 0: stop, DGM_ERR_IO
 DGM_API dgm_status dgm_document_write(const dgm_document *document, dgm_document_sink put, void *cookie,
                                       dgm_error *error);
+// The same into a file, which has its name only when it is whole; one whose name ends in .gz is compressed.
+DGM_API dgm_status dgm_document_save(const dgm_document *document, const char *path, dgm_error *error);
 
 // ---- translating a whole document ---------------------------------------------------------------
 

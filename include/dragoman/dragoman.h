@@ -153,10 +153,11 @@ typedef struct dgm_settings {
     // Translations returned per line, 1 to beam. Default 1.
     int32_t nbest;
     // When a sentence is finished: "margin", "shrink", "mask", "refill", "huggingface", "marian", "ctranslate2",
-    // "first", or "first:K" with K of 1 to 256: at K finished hypotheses, at least and by default nbest.
+    // "first", or "first:K" with K of 1 to 256: at K finished hypotheses, at least and by default nbest;
+    // "ctranslate2:K" likewise, by default beam.
     // NULL: the model's. Default NULL.
     const char *finish;
-    // Best finished - best live at which "margin" stops. Default 3.
+    // Best finished - best live at which "margin" stops. Default DGM_FROM_MODEL: what the model's file says, else 3.
     float margin;
     // Score = log-probability / length^x. Default DGM_FROM_MODEL.
     float length_penalty;
@@ -171,7 +172,7 @@ typedef struct dgm_settings {
     // translation has that length, for benchmarks. Default 0.
     int32_t min_length;
     // After every step hypotheses with less than this share of the best live one's probability are
-    // dropped, 0 to 1, e.g. 0.01. Default 0: none.
+    // dropped, 0 to 1, e.g. 0.01; 0: none. Default DGM_FROM_MODEL: none unless the model's file says otherwise.
     float beam_width;
     // Beam search takes the i-th best continuation of a hypothesis (from 0) as if its score were i
     // times this lower, so that an n-best list differs more; scores in the results are the model's.
@@ -297,7 +298,7 @@ typedef struct dgm_settings {
     const char *precision;
     // Products in i8 and i16 round their input by the scales that `dragoman quantize --calibrate`
     // stored in the model, in the layers that have one, instead of by every row's maximum; refused
-    // where the model has none. Default 0.
+    // where the model has none. 0: they do not. Default -1: as the model's file says, else 0.
     int32_t static_scales;
     // Choices of recurrent models that leave a translation as it is (the second up to rounding).
     // Products with the embeddings of so many most frequent words of each side are made when the
@@ -422,6 +423,11 @@ typedef struct dgm_translator_info {
     const char *alignment;
     int32_t lead;       // tokens before every translation, its language: dgm_input.prefix_tokens begin with them
     int32_t longest;    // the largest max_length that the models' positions allow
+    // What the caller's settings and the defaults of the model's file came to.
+    float beam_width, margin;                // 0: nothing is dropped; of finish "margin"
+    const char *cube_key, *pairs, *softmax;  // of search "cube"; of search "double"; "on", "off" or "force-off"
+    int32_t iterations;                      // of search "mask-predict"
+    int32_t static_scales;
 } dgm_translator_info;
 
 DGM_API const dgm_translator_info *dgm_describe(const dgm_translator *t);
@@ -627,6 +633,11 @@ typedef struct dgm_watch {
     // lattice), a part is told when it is finished; where unknown words are replaced or something is
     // protected (settings.protect), the line. text ends with NUL and is valid during the call.
     void (*partial)(void *user, size_t index, const char *text, size_t size);
+    // With partial: how many tokens behind its end a translation is settled, 1 to 1000. Hypotheses of a beam that
+    // differ from the best one further back are given up, so that words are told about so many tokens after they
+    // were found, at the cost of another translation now and then. Lines with constraints do not take part. Default
+    // 0: none is given up; a word is told when all hypotheses have it, which may be at the end.
+    int32_t settle;
 } dgm_watch;
 
 // dgm_submit with somebody who watches; watch is copied.

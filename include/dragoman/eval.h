@@ -44,6 +44,8 @@ typedef struct dgm_eval_score {
     double brevity;                 // BLEU
     double precisions[8];           // BLEU, percent
     int64_t hyp_length, ref_length; // BLEU
+    // With samples: the score less that of the first system, and its 95 % interval.
+    double difference, difference_low, difference_high;
 } dgm_eval_score;
 
 // Scores every system against the references, all of `lines` lines: systems[s][i], refs[r][i].

@@ -63,6 +63,46 @@ DGM_API dgm_status dgm_evidence_decode(dgm_translator *t, const dgm_line *lines,
 // Other weights for the lines submitted from now on; no call may be under way.
 DGM_API dgm_status dgm_lmbr_set(dgm_translator *t, const dgm_lmbr *lmbr, dgm_error *error);
 
+// ---- good weights -------------------------------------------------------------------------------
+
+enum { DGM_LMBR_PATHS = 100 }; // texts of a lattice that stand for it where tuning starts
+
+// A trial of tuning: all lines with some weights.
+typedef struct dgm_lmbr_trial {
+    size_t size;
+    int32_t number; // from 1; 0: the evidence's own best translations, before the first
+    double bleu;    // -1: weights that there cannot be
+    dgm_lmbr weights;
+    double seconds;
+} dgm_lmbr_trial;
+
+typedef struct dgm_lmbr_tune_options {
+    size_t size;
+    dgm_lmbr start; // weights to start from. Default dgm_lmbr_default's
+    // 1: `start` says where scale, p and r begin; 0: what the evidence itself suggests. Default 0
+    int32_t keep_scale, keep_p, keep_r;
+    double seconds; // after which no trial is begun but the first; 0 (default): as many as it takes
+    void *cookie;   // of the functions
+    // Hears of every trial; other than 0 stops. NULL: nobody.
+    int (*trial)(void *cookie, const dgm_lmbr_trial *trial);
+    // For lines whose evidence is a lattice: it as a list of DGM_LMBR_PATHS texts, asked for in ascending order and
+    // borrowed until the next call. NULL: the translator's phrase-based system is asked, if the evidence is its own.
+    dgm_status (*list)(void *cookie, size_t line, dgm_evidence *list, dgm_error *error);
+} dgm_lmbr_tune_options;
+
+DGM_API void dgm_lmbr_tune_init(dgm_lmbr_tune_options *options, size_t size);
+static inline void dgm_lmbr_tune_default(dgm_lmbr_tune_options *options)
+{
+    dgm_lmbr_tune_init(options, sizeof *options);
+}
+
+// Finds lambda, scale, p and r by BLEU: climbs from `start`, one weight at a time, a few dozen trials that translate
+// all lines (docs/manual/LMBR.md). Lines without evidence are the translator's phrase-based system's, which is
+// asked once. The translator is left with other weights than it had. bleu: NULL, or the best one's.
+DGM_API dgm_status dgm_lmbr_tune(dgm_translator *t, const dgm_input *inputs, const dgm_line *references, size_t count,
+                                 const dgm_lmbr_tune_options *options, dgm_lmbr *weights, double *bleu,
+                                 dgm_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -22,6 +22,7 @@ typedef struct dgm_feature_info {
     const char *name;    // that of the program's option, without dashes: "beam-width"
     const char *setting; // "dgm_settings.beam_width"; NULL: a feature of the program alone
     const char *needs;   // another feature that it requires; NULL: none
+    int of_some; // it is a setting of some searches or kinds of models: with others there is nothing to set
 } dgm_feature_info;
 
 // How many features there are, and the one with this index, from 0 (out may be NULL).

@@ -32,6 +32,9 @@ typedef struct dgm_quantize_options {
     const char *name, *description, *license, *author, *url;
     const char *card_file; // Markdown
     dgm_progress progress; // of the calibration
+    // A level of CPUs ("avx2", "vnni", "amx", ...): layers of i8 weights are stored as it packs them, too, so that
+    // programs begin at once and share their memory; others read the file as well. Only with type "i8". NULL: not so.
+    const char *packed;
 } dgm_quantize_options;
 
 DGM_API void dgm_quantize_init(dgm_quantize_options *options, size_t size);

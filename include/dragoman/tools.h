@@ -34,5 +34,6 @@
 #include "dragoman/shortlist.h"
 #include "dragoman/shrink.h"
 #include "dragoman/text.h"
+#include "dragoman/tune.h"
 
 #endif

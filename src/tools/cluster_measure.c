@@ -70,6 +70,7 @@ static dgm_status measure_file(dgm_cluster_work *w, const dgm_gguf *file, const 
     g->view = &view;
     dgm_status st = dgm_cluster_work_open(w, err);
     if (st == DGM_OK) st = measure_view(w, g, err);
+    g->view = NULL;
     dgm_clusters_view_close(&view);
     return st;
 }

@@ -138,6 +138,12 @@ static dgm_status score_system(evaluation *e, const dgm_eval_options *o, const d
     out->half = b.half;
     out->p = first ? 1 : b.p;
     out->wins = first ? 0 : b.wins;
+    if (first) return DGM_OK;
+    dgm_metric_loss loss;
+    DGM_TRY(dgm_metric_compare(e->metric, rows, e->base, e->lines, o->samples, o->seed, 0, &loss, err));
+    out->difference = -loss.loss;
+    out->difference_low = -loss.high;
+    out->difference_high = -loss.low;
     return DGM_OK;
 }
 

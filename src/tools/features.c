@@ -18,7 +18,7 @@ size_t dgm_features_sized(size_t index, dgm_feature_info *out, size_t size)
 {
     if (!out || index >= DGM_FEATURE_COUNT) return DGM_FEATURE_COUNT;
     const dgm_feature_row *f = &dgm_feature_table[index];
-    dgm_feature_info own = {.name = f->name, .setting = f->setting};
+    dgm_feature_info own = {.name = f->name, .setting = f->setting, .of_some = f->of_some};
     for (int i = 0; i < DGM_FEATURE_COUNT && !own.needs; i++)
         if (f->needs >> i & 1u) own.needs = dgm_feature_table[i].name;
     dgm_sized_give(out, size, &own, sizeof own);

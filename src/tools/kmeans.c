@@ -93,6 +93,7 @@ static dgm_status open_lane(lane *x, const dgm_kmeans *k, int most, int near, dg
                                      dgm_exec_mat_bytes(k->backend, 1, LAYER)};
     const dgm_bytes bytes = dgm_bytes_add(own, dgm_rank_bytes(k->backend, ROWS, 1, most));
     DGM_TRY(dgm_exec_open(k->backend, bytes, &x->exec, err));
+    dgm_exec_large(x->exec);
     x->rows = dgm_exec_mat(x->exec, ROWS, k->width);
     x->work.terms = dgm_calloc(ROWS, sizeof *x->work.terms);
     x->work.score = dgm_calloc(ROWS * (size_t)near, sizeof *x->work.score);

@@ -11,7 +11,8 @@
 // Scores are those of a search that happens to choose these tokens: same states, same rank. A model
 // that writes from right to left is fed the words of a target in that order; a model of pairs is fed
 // the target folded into pairs, as it was trained (search/fold.h), and both words of the next pair
-// are watched. Results are in the order of reading, with one end.
+// are watched. A model that fills in whole sentences makes no steps: pairs_masked.c. Results are in the order of
+// reading, with one end.
 #include <string.h>
 
 #include "base/mem.h"
@@ -20,6 +21,7 @@
 #include "dragoman/tools.h"
 #include "engine/engine_private.h"
 #include "search/fold.h"
+#include "tools/pairs_masked.h"
 
 enum { GROUP = 32 };
 
@@ -65,6 +67,7 @@ typedef struct lane {
     int32_t *top_token;
     float *top_score, *watch_score;
     float *log_z; // [group, vectors, parts]
+    dgm_masked_room masked; // of a model that fills in whole sentences
     dgm_status status;
     dgm_error error;
 } lane;
@@ -235,6 +238,7 @@ static dgm_status encode_all(scoring *s, const dgm_pair *pairs, const dgm_token_
     dgm_writer_free(&clean);
     dgm_tokens_free(&scratch);
     s->limits.target = steps + s->model->target_prefix_count;
+    if (s->model->mask >= 0) s->limits.rows = steps > s->t->config.refine_tokens ? steps : s->t->config.refine_tokens;
     return st;
 }
 
@@ -367,6 +371,13 @@ static void score_group(void *arg, int worker, int item)
     size_t rest = s->order_count - first;
     int count = rest < (size_t)s->group ? (int)rest : s->group;
     l->status = begin_group(s, l, first, count);
+    for (int i = 0; s->model->mask >= 0 && l->status == DGM_OK && i < count; i++) {
+        const pair_state *p = member(s, first, (uint32_t)i);
+        const dgm_masked_text x = {s->t, l->exec, l->states, l->slots + i, (size_t)s->group, s->tokens + p->target_at,
+                                   p->words};
+        l->status = dgm_masked_score(&l->masked, &x, s->scores + p->target_at, s->log_z + p->target_at, &l->error);
+    }
+    if (s->model->mask >= 0) return;
     for (int step = 0; l->status == DGM_OK && count > 0; step++) {
         l->status = step_group(s, l, first, step, count);
         count = drop_finished(s, l, first, step, count);
@@ -377,6 +388,7 @@ static void score_group(void *arg, int worker, int item)
 
 static void close_lane(const scoring *s, lane *l)
 {
+    dgm_masked_close(&l->masked);
     for (int m = s->t->member_count - 1; m >= 0; m--)
         if (l->states[m]) dgm_state_close(&l->states[m]);
     dgm_exec_close(&l->exec);
@@ -406,12 +418,14 @@ static dgm_status open_lane(const scoring *s, lane *l, dgm_error *err)
     if (!l->sources || !l->slots || !l->rows || !l->next_rows || !l->steps || !l->active ||
         !l->terms || !l->watch || !l->top_token || !l->top_score || !l->watch_score || !l->log_z)
         return dgm_no_memory(err);
+    if (s->model->mask >= 0) DGM_TRY(dgm_masked_open(&l->masked, s->limits.rows, s->t->member_count, err));
     dgm_bytes bytes = dgm_bytes_both(1 << 19);
     for (int m = 0; m < s->t->member_count; m++)
         bytes = dgm_bytes_add(bytes, dgm_state_bytes(s->t->members[m].model, &s->limits));
     bytes = dgm_bytes_add(
-        bytes, dgm_rank_bytes(s->t->backend, (int)all, s->t->member_count, vocabulary));
+        bytes, dgm_rank_bytes(s->t->backend, s->limits.rows * s->vectors, s->t->member_count, vocabulary));
     DGM_TRY(dgm_exec_open(s->t->backend, bytes, &l->exec, err));
+    dgm_exec_large(l->exec);
     for (int m = 0; m < s->t->member_count; m++)
         DGM_TRY(dgm_state_open(s->t->members[m].model, l->exec, &s->limits, &l->states[m], err));
     return DGM_OK;
@@ -482,7 +496,7 @@ static dgm_text spelling(const scoring *s, const pair_state *p, int place)
 static dgm_status fill_item(const scoring *s, const pair_state *p, dgm_pair_score *out,
                             dgm_error *err)
 {
-    const size_t n = (size_t)p->words + 1, written = (size_t)(p->steps * s->vectors);
+    const size_t n = (size_t)p->words + 1, written = (size_t)p->steps * (size_t)s->vectors;
     size_t bytes = 0;
     for (size_t i = 0; i < written; i++) bytes += spelling(s, p, (int)i).size + 1;
     char *block = dgm_calloc(1, n * (sizeof(char *) + 2 * sizeof(float)) + bytes);

@@ -18,6 +18,7 @@
 #include "base/outfile.h"
 #include "base/sized.h"
 #include "tools/calibrate.h"
+#include "tools/packed.h"
 #include "engine/engine_private.h"
 #include "format/card.h"
 #include "format/modelfile.h"
@@ -37,6 +38,7 @@ typedef struct work {
     size_t count;
     dgm_calibration calibration;
     char *card;
+    uint64_t packed; // bytes of packed layers
 } work;
 
 void dgm_quantize_init(dgm_quantize_options *out, size_t size)
@@ -64,7 +66,9 @@ static dgm_status check_options(const dgm_quantize_options *o, int *type, dgm_er
                 "the share of saturated rows must be at least 0 and below 1, not %g", o->saturate);
     DGM_FAIL_IF(o->threads < 0 || o->threads > 1024, err, DGM_ERR_ARGUMENT,
                 "the number of threads must be between 0 and 1024, not %d", o->threads);
-    return DGM_OK;
+    DGM_FAIL_IF(o->packed && *type != DGM_TYPE_I8, err, DGM_ERR_ARGUMENT,
+                "only weights of type i8 are packed, not %s", o->type);
+    return o->packed ? dgm_packed_check(o->packed, err) : DGM_OK;
 }
 
 // ---- which tensors ------------------------------------------------------------------------------
@@ -305,9 +309,9 @@ static dgm_status fill_report(work *w, report_box *b, dgm_error *err)
         const dgm_tensor *t = dgm_gguf_tensor(w->file, i);
         if (find_item(w, t) || is_companion(w, t)) continue;
         r->bytes_before += t->bytes;
-        if (!is_replaced(w, t)) r->bytes_after += t->bytes;
+        if (!is_replaced(w, t) && !dgm_rewrite_is_packed(t)) r->bytes_after += t->bytes;
     }
-    r->bytes_after += w->calibration.count * sizeof *w->calibration.values;
+    r->bytes_after += w->calibration.count * sizeof *w->calibration.values + w->packed;
     r->relative_error = squares > 0 ? sqrt(of_errors / squares) : 0;
     return fill_lists(w, b, err);
 }
@@ -349,6 +353,7 @@ static dgm_status run(work *w, const char *model, const char *output, dgm_quanti
     DGM_TRY(list_matrices(w, err));
     if (w->o->calibrate) DGM_TRY(dgm_calibrate(&w->calibration, model, w->o, err));
     if (output) DGM_TRY(write_model(w, output, err));
+    if (output && w->o->packed) DGM_TRY(dgm_packed_write(output, w->o->packed, &w->packed, err));
     if (!report) return DGM_OK;
     for (size_t i = 0; i < w->count && !output; i++)
         if (w->items[i].r.type != w->items[i].r.t->type)

@@ -155,7 +155,7 @@ static uint64_t fingerprint(const dgm_record_text *text, const dgm_translator *t
     const dgm_languages *l = dgm_model_describe(t->members[0].model)->languages;
     for (int i = 0; l->tags[0] + l->tags[1] > 0 && i < 2;
          i++) // the direction, where there are many
-        h = dgm_hash_number(h, (uint64_t)(t->direction[i] + 1));
+        h = dgm_hash_number(h, (uint64_t)t->direction[i] + 1);
     if (text->directions)
         h = dgm_hash_number(h, dgm_text_directions_hash(text->directions, text->block));
     return h;
