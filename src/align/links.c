@@ -194,31 +194,46 @@ static dgm_status next_link(dgm_text *line, bool possible, scanned *out, bool *m
     return DGM_OK;
 }
 
+// Links of a line, each once: a set, as the measure wants it.
+typedef struct link_set {
+    scanned *items;
+    size_t count, cap;
+} link_set;
+
+static const scanned *find_link(const link_set *set, const scanned *s)
+{
+    for (size_t k = 0; k < set->count; k++)
+        if (set->items[k].source == s->source && set->items[k].target == s->target) return &set->items[k];
+    return NULL;
+}
+
+static dgm_status read_set(link_set *set, dgm_text line, bool possible, dgm_error *err)
+{
+    scanned s = {0};
+    bool more = true;
+    for (;;) {
+        DGM_TRY(next_link(&line, possible, &s, &more, err));
+        if (!more) return DGM_OK;
+        if (find_link(set, &s)) continue;
+        DGM_TRY(dgm_grow(&set->items, &set->cap, set->count + 1, sizeof *set->items, err));
+        set->items[set->count++] = s;
+    }
+}
+
 dgm_status dgm_aer_add(dgm_aer *aer, dgm_text gold, dgm_text links, dgm_error *err)
 {
-    scanned *known = NULL, s;
-    size_t count = 0, cap = 0;
-    bool more = true;
-    dgm_status st = DGM_OK;
-    while (st == DGM_OK) {
-        st = next_link(&gold, true, &s, &more, err);
-        if (st != DGM_OK || !more) break;
-        st = dgm_grow(&known, &cap, count + 1, sizeof *known, err);
-        if (st == DGM_OK) known[count++] = s;
-        if (s.sure) aer->sure++;
-    }
-    while (st == DGM_OK) {
-        st = next_link(&links, false, &s, &more, err);
-        if (st != DGM_OK || !more) break;
+    link_set known = {0}, found = {0};
+    dgm_status st = read_set(&known, gold, true, err);
+    if (st == DGM_OK) st = read_set(&found, links, false, err);
+    for (size_t i = 0; st == DGM_OK && i < known.count; i++) aer->sure += known.items[i].sure;
+    for (size_t i = 0; st == DGM_OK && i < found.count; i++) {
+        const scanned *k = find_link(&known, &found.items[i]);
         aer->links++;
-        for (size_t k = 0; k < count; k++)
-            if (known[k].source == s.source && known[k].target == s.target) {
-                aer->right_found++;
-                if (known[k].sure) aer->sure_found++;
-                break;
-            }
+        aer->right_found += k != NULL;
+        aer->sure_found += k && k->sure;
     }
-    dgm_free(known);
+    dgm_free(known.items);
+    dgm_free(found.items);
     return st;
 }
 

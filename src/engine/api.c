@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The small public functions: one-call translation, results, names, counters.
+// The small public functions: one-call translation, results, names, counters; and what workers have done, for those
+// who count or watch.
 #include <stdint.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/sized.h"
-#include "engine/engine_private.h"
+#include "engine/worker_private.h"
 
 const char *dgm_version(void)
 {
@@ -143,4 +145,109 @@ void dgm_count_sized(const dgm_translator *t, dgm_counters *out, size_t size)
     count_devices(t, counters);
     pthread_mutex_unlock(&mine->lock);
     dgm_sized_give(out, size, &own, sizeof own);
+}
+
+// ---- workers ----------------------------------------------------------------------------------
+
+// Centroids that any worker used.
+static uint64_t count_centroids(const dgm_translator *t)
+{
+    uint64_t used = 0;
+    for (size_t i = 0; i < (dgm_restrict_centroids(t) + 63) / 64; i++) {
+        uint64_t bits = 0;
+        for (int k = 0; k < t->threads; k++) bits |= t->workers[k].centroids[i];
+        for (; bits; bits &= bits - 1) used++;
+    }
+    return used;
+}
+
+void dgm_workers_count(const dgm_translator *t, dgm_counters *c)
+{
+    c->centroids = dgm_restrict_centroids(t);
+    c->centroids_used = count_centroids(t);
+    for (int i = 0; i < t->threads; i++) {
+        const dgm_worker *w = &t->workers[i];
+        c->sentences += w->stats.sentences;
+        c->target_tokens += w->stats.tokens;
+        c->steps += w->stats.steps;
+        c->rows += w->stats.rows;
+        c->rank_rows += w->stats.rank_rows;
+        c->dots += w->stats.dots;
+        c->live += w->stats.live;
+        c->leads += w->stats.leads;
+        c->exact += w->stats.exact;
+        c->pops += w->stats.pops;
+        c->heaps += w->stats.heaps;
+        if (w->stats.heap_peak > c->heap_peak) c->heap_peak = w->stats.heap_peak;
+        c->restarts += w->restarts_seen;
+        c->candidates += w->stats.candidates;
+        c->more += w->stats.more;
+        c->unions += w->stats.unions;
+        c->union_tokens += w->stats.union_tokens;
+        c->selections += w->stats.selections;
+        c->selection_tokens += w->stats.selection_tokens;
+        c->source_tokens += w->source_tokens;
+        c->arena_bytes += w->bytes.host + w->bytes.device;
+        c->arena_peak += w->peak;
+    }
+}
+
+void dgm_workers_optimisations(const dgm_translator *t, dgm_model_counts *sum, uint64_t *early)
+{
+    for (int i = 0; i < t->threads; i++) {
+        dgm_model_counts_add(sum, &t->workers[i].counts);
+        *early += t->workers[i].stats.early;
+    }
+}
+
+uint64_t dgm_workers_shared(const dgm_translator *t)
+{
+    uint64_t parts = 0;
+    for (int i = 0; i < t->threads; i++) {
+        const dgm_team *team = dgm_exec_team(t->workers[i].exec);
+        if (team) parts += dgm_team_taken(team);
+    }
+    return parts;
+}
+
+// ---- watching ---------------------------------------------------------------------------------
+
+dgm_status dgm_workers_meter(dgm_translator *t, bool on, dgm_error *err)
+{
+    dgm_status st = DGM_OK;
+    pthread_mutex_lock(&t->lock);
+    for (int i = 0; i < t->threads && st == DGM_OK; i++) {
+        dgm_worker *w = &t->workers[i];
+        dgm_exec_meter(w->exec, NULL);
+        dgm_free(w->meter);
+        w->meter = on ? dgm_calloc(1, sizeof *w->meter) : NULL;
+        if (on && !w->meter) st = dgm_no_memory(err);
+        w->busy = 0;
+        w->since = -1; // it may still be on its way to sleep after the last job
+        dgm_exec_meter(w->exec, w->meter);
+    }
+    t->profiling = on && st == DGM_OK;
+    t->profile_begin = dgm_now();
+    t->text_seconds = 0;
+    pthread_mutex_unlock(&t->lock);
+    return st;
+}
+
+void dgm_workers_read(dgm_translator *t, dgm_meter *sum, double *busy)
+{
+    pthread_mutex_lock(&t->lock);
+    for (int i = 0; i < t->threads; i++) {
+        const dgm_worker *w = &t->workers[i];
+        if (!w->meter) continue;
+        dgm_meter_add(sum, w->meter);
+        *busy += w->busy;
+    }
+    pthread_mutex_unlock(&t->lock);
+}
+
+void dgm_workers_observe(dgm_translator *t, const dgm_observer *observer)
+{
+    pthread_mutex_lock(&t->lock);
+    for (int i = 0; i < t->threads; i++) dgm_exec_observe(t->workers[i].exec, observer);
+    pthread_mutex_unlock(&t->lock);
 }

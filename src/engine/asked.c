@@ -40,7 +40,7 @@ dgm_asked dgm_asked_settings(const dgm_settings *s)
                            (s->unknown == DGM_UNKNOWN_MODEL && s->dictionary),
         .plain_attention = s->plain_attention != 0,
         .separate_states = s->separate_states != 0,
-        .static_scales = s->static_scales != 0,
+        .static_scales = s->static_scales > 0,
         .beam_width = s->beam_width,
         .diversity = s->diversity,
         .coverage = s->coverage_penalty,
@@ -127,6 +127,7 @@ dgm_status dgm_search_resolve(dgm_translator *t, const dgm_settings *s, dgm_erro
                 "the model file asks for a beam of %d; the most is %d", c->beam, DGM_BEAM_MAX);
     c->search = search ? search : c->beam == 1 ? "greedy" : "beam";
     DGM_TRY(ask_models(t, s, err));
+    c->pairs = m->tokens_per_step == 2 && is(c->search, "sample");
     c->double_exact = is(c->search, "double") && is(s->pairs, "exact");
     c->iterations = s->iterations ? s->iterations : ITERATIONS;
     c->refine_tokens = dgm_backend_properties(t->backend)->encode_tokens;

@@ -39,11 +39,8 @@ void dgm_scratch_free(dgm_scratch *s)
 
 bool dgm_piece_meets(const dgm_piece_state *piece, const dgm_hypothesis *h)
 {
-    const dgm_constraint *c = piece->constraint;
-    int32_t state = dgm_constraint_start(c);
-    bool broken = false;
-    for (int i = 0; i < h->count && !broken; i++) state = dgm_constraint_advance(c, state, h->tokens[i], &broken);
-    return !broken && dgm_constraint_may_end(c, state);
+    if (piece->constraint_right && !dgm_constraint_meets(piece->constraint_right, h->tokens, h->count)) return false;
+    return dgm_constraint_meets(piece->constraint, h->tokens, h->count);
 }
 
 void dgm_piece_exchange(dgm_piece_state *piece)
@@ -215,7 +212,7 @@ static dgm_status find_words(const dgm_line_state *line, size_t k, dgm_scratch *
     for (size_t i = 0; i < line->pieces.count; i++) {
         const dgm_piece_state *piece = piece_of(line, i);
         const dgm_raw *h = hypothesis(piece, k);
-        const dgm_span *spans = piece->line->job->encoded.spans + piece->spans_at;
+        const dgm_span *spans = piece->text_count ? piece->line->job->encoded.spans + piece->spans_at : NULL;
         DGM_TRY(dgm_grow(&s->source_word, &s->source_cap, a + (size_t)piece->text_count,
                          sizeof *s->source_word, err));
         DGM_TRY(dgm_grow(&s->target_word, &s->target_cap, b + (size_t)h->count,

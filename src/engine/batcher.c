@@ -147,7 +147,7 @@ static void enqueue(dgm_translator *t, dgm_job *job)
         t->first = job;
     t->last = job;
     t->queued += job->order_count;
-    pthread_cond_broadcast(&t->wake);
+    dgm_workers_wake(t);
 }
 
 dgm_status dgm_submit(dgm_translator *t, const dgm_input *inputs, size_t count, dgm_job **out,
@@ -169,6 +169,8 @@ dgm_status dgm_submit_watched(dgm_translator *t, const dgm_input *inputs, size_t
     dgm_status st = new_job(t, count, &job, err);
     if (st == DGM_OK)
         st = dgm_sized_take(&job->watch, sizeof job->watch, watch, "dgm_watch", NULL, err);
+    if (st == DGM_OK && (job->watch.settle < 0 || job->watch.settle > 1000))
+        st = dgm_fail(err, DGM_ERR_ARGUMENT, "dgm_watch.settle must be 0 to 1000, not %d", (int)job->watch.settle);
     if (st == DGM_OK) st = dgm_job_prepare(job, inputs, err);
     if (st != DGM_OK) {
         dgm_job_free(job);
@@ -210,7 +212,7 @@ dgm_status dgm_submit_again(dgm_line_state *line, const dgm_input *inputs, size_
         t->first = job;
         if (!t->last) t->last = job;
         t->queued += job->order_count;
-        pthread_cond_broadcast(&t->wake);
+        dgm_workers_wake(t);
     }
     pthread_mutex_unlock(&t->lock);
     return DGM_OK;

@@ -18,7 +18,6 @@
 #include "base/lower_bound.h"
 #include "base/mem.h"
 #include "engine/constrain.h"
-#include "format/shortlist.h"
 
 // ---- settings ----------------------------------------------------------------------------------
 
@@ -35,50 +34,10 @@ static dgm_status open_keeper(dgm_keeper **out, const char *pattern, dgm_error *
         char why[128];
         regerror(code, &k->regex, why, sizeof why);
         dgm_free(k);
-        return dgm_fail(err, DGM_ERR_ARGUMENT, "'%s' is not a valid regular expression: %s",
-                        pattern, why);
+        return dgm_fail(err, DGM_ERR_ARGUMENT, "'%s' is not a valid regular expression: %s", pattern, why);
     }
     *out = k;
     return DGM_OK;
-}
-
-// What source tokens usually become: the model's shortlist, and room for one of its lists.
-struct dgm_usual {
-    dgm_shortlist_view list; // all zero: the model has none
-    int32_t *row;            // [longest] guarded by the lock
-};
-
-static void close_usual(struct dgm_usual **u)
-{
-    if (!*u) return;
-    dgm_shortlist_view_close(&(*u)->list);
-    dgm_free((*u)->row);
-    dgm_free(*u);
-    *u = NULL;
-}
-
-static dgm_status open_usual(struct dgm_usual **out, const dgm_gguf *file, dgm_error *err)
-{
-    struct dgm_usual *u = *out = dgm_calloc(1, sizeof *u);
-    if (!u) return dgm_no_memory(err);
-    dgm_status st = dgm_shortlist_present(file) ? dgm_shortlist_view_open(&u->list, file, err) : DGM_OK;
-    if (st == DGM_OK && !(u->row = dgm_malloc((size_t)(u->list.longest + 1) * sizeof *u->row))) st = dgm_no_memory(err);
-    if (st != DGM_OK) close_usual(out);
-    return st;
-}
-
-// Is every token among those that the source tokens become? Lock held. Where nothing is known, yes.
-static bool becomes(const struct dgm_usual *u, const dgm_tokens *source, const dgm_tokens *target)
-{
-    for (size_t i = 0; u->list.sources && i < target->count; i++) {
-        bool found = dgm_holds_id(u->list.frequent, u->list.frequent_count, target->ids[i]);
-        for (size_t k = 0; k < source->count && !found; k++) {
-            const int n = dgm_shortlist_view_row(&u->list, source->ids[k], u->row);
-            found = dgm_holds_id(u->row, n, target->ids[i]) || (u->list.copy && source->ids[k] == target->ids[i]);
-        }
-        if (!found) return false;
-    }
-    return true;
 }
 
 dgm_status dgm_constrain_open(dgm_translator *t, const dgm_settings *s, dgm_error *err)
@@ -98,7 +57,7 @@ void dgm_constrain_close(dgm_translator *t)
     t->keep = NULL;
     dgm_glossary_close(&t->glossary);
     dgm_surfaces_close(&t->surfaces);
-    close_usual(&t->usual);
+    dgm_usual_close(&t->usual);
 }
 
 // Made when the first line needs them.
@@ -150,12 +109,18 @@ dgm_status dgm_demander_begin(dgm_demander *d, const dgm_translator *t, dgm_inpu
     d->t = t;
     d->notice.size = 0;
     d->demands.count = 0;
-    d->active = t->glossary || t->keep || input->constraints_size;
+    // A lattice is read from the left before it is turned.
+    const dgm_order order = dgm_model_describe(t->members[0].model)->order;
+    d->from_right = !input->lattice && order == DGM_ORDER_R2L;
+    d->from_both = !input->lattice && order == DGM_ORDER_BIDIRECTIONAL;
+    d->inside_lattice = input->lattice != NULL;
+    d->active = t->glossary || t->keep || input->constraints_size ||
+                (d->from_right && (input->prefix_size || input->prefix_token_count));
+    d->prefix = (dgm_text){input->prefix, input->prefix ? input->prefix_size : 0};
     if (!input->constraints || !input->constraints_size) return DGM_OK;
     dgm_error why;
     d->clean.size = 0;
-    DGM_TRY(dgm_utf8_repair((dgm_text){input->constraints, input->constraints_size}, &d->clean,
-                            NULL, err));
+    DGM_TRY(dgm_utf8_repair((dgm_text){input->constraints, input->constraints_size}, &d->clean, NULL, err));
     const dgm_status st = dgm_demands_parse(
         &d->demands, (dgm_text){(const char *)d->clean.data, d->clean.size}, &why);
     if (st == DGM_ERR_MEMORY) return dgm_no_memory(err);
@@ -168,13 +133,13 @@ dgm_status dgm_demander_begin(dgm_demander *d, const dgm_translator *t, dgm_inpu
         if (x->kind != DGM_DEMAND_BEGIN) continue;
         const dgm_text text = dgm_demands_text(&d->demands, d->demands.variants[x->first]);
         if (input->prefix && input->prefix_size) {
-            NOTICE(d, "the beginning '%.*s' gives way to the line's prefix", shown(text),
-                   text.data);
+            NOTICE(d, "the beginning '%.*s' gives way to the line's prefix", shown(text), text.data);
             continue;
         }
         input->prefix = text.data;
         input->prefix_size = text.size;
     }
+    d->prefix = (dgm_text){input->prefix, input->prefix ? input->prefix_size : 0};
     return DGM_OK;
 }
 
@@ -236,17 +201,14 @@ static dgm_status spell_end(dgm_demander *d, dgm_text text, bool *fits, dgm_erro
     dgm_write_bytes(&glued, text.data, text.size);
     dgm_status st = glued.failed ? dgm_no_memory(err) : DGM_OK;
     if (st == DGM_OK)
-        st = dgm_vocab_encode(d->t->target, (dgm_text){(const char *)glued.data, glued.size},
-                              &tokens, err);
+        st = dgm_vocab_encode(d->t->target, (dgm_text){(const char *)glued.data, glued.size}, &tokens, err);
     size_t first = 0; // the token behind the letter
     while (st == DGM_OK && first < tokens.count && tokens.spans[first].end < 1) first++;
     if (st == DGM_OK && first + 1 < tokens.count && tokens.spans[first].end == 1) {
         d->tokens.count = tokens.count - first - 1; // never longer than with the space mark
-        st = dgm_grow(&d->tokens.ids, &d->tokens.ids_cap, d->tokens.count, sizeof *d->tokens.ids,
-                      err);
+        st = dgm_grow(&d->tokens.ids, &d->tokens.ids_cap, d->tokens.count, sizeof *d->tokens.ids, err);
         if (st == DGM_OK)
-            memcpy(d->tokens.ids, tokens.ids + first + 1,
-                   d->tokens.count * sizeof *d->tokens.ids);
+            memcpy(d->tokens.ids, tokens.ids + first + 1, d->tokens.count * sizeof *d->tokens.ids);
     }
     dgm_tokens_free(&tokens);
     dgm_writer_free(&glued);
@@ -254,12 +216,10 @@ static dgm_status spell_end(dgm_demander *d, dgm_text text, bool *fits, dgm_erro
 }
 
 // Adds a pattern of d->tokens. Its tokens lie in d->ids, which moves: an offset until compiled.
-static dgm_status add_pattern(dgm_demander *d, dgm_pattern_kind kind, int term, bool open,
-                              dgm_error *err)
+static dgm_status add_pattern(dgm_demander *d, dgm_pattern_kind kind, int term, bool open, dgm_error *err)
 {
     const size_t n = d->tokens.count;
-    DGM_TRY(dgm_grow(&d->patterns, &d->pattern_cap, d->pattern_count + 1, sizeof *d->patterns,
-                     err));
+    DGM_TRY(dgm_grow(&d->patterns, &d->pattern_cap, d->pattern_count + 1, sizeof *d->patterns, err));
     DGM_TRY(dgm_grow(&d->starts, &d->start_cap, d->pattern_count + 1, sizeof *d->starts, err));
     DGM_TRY(dgm_grow(&d->ids, &d->id_cap, d->id_count + n, sizeof *d->ids, err));
     memcpy(d->ids + d->id_count, d->tokens.ids, n * sizeof *d->ids);
@@ -281,6 +241,16 @@ static size_t variant_count(const dgm_demander *d, const dgm_want *w)
 {
     if (w->entry >= 0) return dgm_glossary_variant_count(d->t->glossary, w->entry);
     return w->count ? w->count : 1;
+}
+
+// A beginning that the model writes last: tokens of the piece, as other models have them forced on their first words.
+static dgm_status add_beginning(dgm_demander *d, const int32_t *ids, int count, dgm_error *err)
+{
+    if (count == 0) return DGM_OK;
+    d->tokens.count = (size_t)count;
+    DGM_TRY(dgm_grow(&d->tokens.ids, &d->tokens.ids_cap, d->tokens.count, sizeof *d->tokens.ids, err));
+    memcpy(d->tokens.ids, ids, (size_t)count * sizeof *ids);
+    return add_pattern(d, DGM_PATTERN_PREFIX, 0, true, err);
 }
 
 // The texts of one demand as patterns of a term, as many as can be spelled.
@@ -306,16 +276,22 @@ static dgm_status add_want(dgm_demander *d, dgm_want *w, int *terms, dgm_error *
     return DGM_OK;
 }
 
-static dgm_status compile(dgm_demander *d, dgm_constraint **out, dgm_error *err)
+static dgm_status compile(dgm_demander *d, const int32_t *beginning, int count, dgm_piece_state *piece, dgm_error *err)
 {
     const dgm_surfaces *surfaces;
     int terms = 0;
+    dgm_constraint **out = &piece->constraint;
     DGM_TRY(need_surfaces(d->t, &surfaces, err));
     d->pattern_count = d->id_count = 0;
+    DGM_TRY(add_beginning(d, beginning, count, err));
     for (size_t i = 0; i < d->want_count; i++) DGM_TRY(add_want(d, &d->wants[i], &terms, err));
     if (d->pattern_count == 0) return DGM_OK;
     for (size_t i = 0; i < d->pattern_count; i++) d->patterns[i].tokens = d->ids + d->starts[i];
-    return dgm_constraint_compile(out, surfaces, d->patterns, (int)d->pattern_count, terms, err);
+    const int all = (int)d->pattern_count;
+    if (d->from_both)
+        return dgm_constraint_compile_both(out, &piece->constraint_right, surfaces, d->patterns, all, terms, err);
+    if (d->from_right) return dgm_constraint_compile_right(out, surfaces, d->patterns, all, terms, err);
+    return dgm_constraint_compile(out, surfaces, d->patterns, all, terms, err);
 }
 
 // ---- wants of a piece --------------------------------------------------------------------------
@@ -327,6 +303,13 @@ static dgm_status want(dgm_demander *d, const dgm_want *w, dgm_error *err)
     return DGM_OK;
 }
 
+// Does a beginning that is written last hold the text? Then it is said there.
+static bool held_by_beginning(const dgm_demander *d, size_t index, dgm_text text)
+{
+    size_t at = 0;
+    return d->from_right && index == 0 && dgm_term_find(d->prefix, text, &at);
+}
+
 // Is the text of a demand already part of another demand's only variant (an end that holds a term)?
 static bool held_by_end(const dgm_demander *d, const dgm_demand *x)
 {
@@ -336,8 +319,7 @@ static bool held_by_end(const dgm_demander *d, const dgm_demand *x)
         const dgm_text end = dgm_demands_text(&d->demands, d->demands.variants[e->first]);
         for (size_t k = 0; k < x->count; k++) {
             size_t at = 0;
-            if (dgm_term_find(
-                    end, dgm_demands_text(&d->demands, d->demands.variants[x->first + k]), &at))
+            if (dgm_term_find(end, dgm_demands_text(&d->demands, d->demands.variants[x->first + k]), &at))
                 return true;
         }
     }
@@ -358,6 +340,8 @@ static dgm_status want_demands(dgm_demander *d, const dgm_line_state *line, size
         if (x->kind == DGM_DEMAND_END) w.kind = DGM_PATTERN_SUFFIX, here = index == last;
         if (x->source.size) here = dgm_term_find(text, dgm_demands_text(&d->demands, x->source), &at);
         if (x->kind == DGM_DEMAND_TERM && index == last && held_by_end(d, x)) continue;
+        for (size_t k = 0; k < x->count && here && x->kind == DGM_DEMAND_TERM; k++)
+            here = !held_by_beginning(d, index, variant(d, &w, k));
         if (here) DGM_TRY(want(d, &w, err));
     }
     return DGM_OK;
@@ -371,7 +355,7 @@ static bool demanded(const dgm_demander *d, dgm_text source)
     return false;
 }
 
-static dgm_status want_glossary(dgm_demander *d, dgm_text text, dgm_error *err)
+static dgm_status want_glossary(dgm_demander *d, size_t index, dgm_text text, dgm_error *err)
 {
     dgm_glossary_hit hit = {0};
     const size_t before = d->want_count;
@@ -380,6 +364,8 @@ static dgm_status want_glossary(dgm_demander *d, dgm_text text, dgm_error *err)
         for (size_t i = before; i < d->want_count && !known; i++)
             known = d->wants[i].entry == hit.entry;
         const dgm_want w = {.entry = hit.entry};
+        for (size_t i = 0; i < variant_count(d, &w) && !known; i++)
+            known = held_by_beginning(d, index, variant(d, &w, i));
         if (!known) DGM_TRY(want(d, &w, err));
     }
     return DGM_OK;
@@ -398,8 +384,11 @@ static dgm_status is_usual(dgm_demander *d, dgm_text words, const dgm_want *w, b
         dgm_status st = spell(d, variant(d, w, i), &fits, err);
         if (st != DGM_OK || !fits) return st;
         pthread_mutex_lock(&mine->lock);
-        if (!mine->usual) st = open_usual(&mine->usual, d->t->members[0].file, err);
-        if (st == DGM_OK) *usual = becomes(mine->usual, &d->words, &d->tokens);
+        if (!mine->usual) st = dgm_usual_open(&mine->usual, d->t->members[0].file, err);
+        if (st == DGM_OK) {
+            *usual = dgm_usual_becomes(mine->usual, &d->words, &d->tokens);
+            d->unlisted = !dgm_usual_known(mine->usual);
+        }
         pthread_mutex_unlock(&mine->lock);
         DGM_TRY(st);
     }
@@ -509,8 +498,7 @@ static bool drop_want(dgm_demander *d)
     for (size_t i = d->want_count; i-- > 0;) {
         if (d->wants[i].kind == DGM_PATTERN_FORBID) continue;
         const dgm_text text = variant(d, &d->wants[i], 0);
-        NOTICE(d, "too many constraints in one sentence: '%.*s' is left out", shown(text),
-               text.data);
+        NOTICE(d, "too many constraints in one sentence: '%.*s' is left out", shown(text), text.data);
         memmove(&d->wants[i], &d->wants[i + 1], (d->want_count - i - 1) * sizeof *d->wants);
         d->want_count--;
         return true;
@@ -518,7 +506,7 @@ static bool drop_want(dgm_demander *d)
     return false;
 }
 
-static dgm_status constrain_piece(dgm_demander *d, dgm_line_state *line, size_t index,
+static dgm_status constrain_piece(dgm_demander *d, dgm_line_state *line, size_t index, const int32_t *tokens,
                                   dgm_piece_state *piece, dgm_error *err)
 {
     const dgm_piece *p = &line->pieces.items[index];
@@ -526,10 +514,12 @@ static dgm_status constrain_piece(dgm_demander *d, dgm_line_state *line, size_t 
     dgm_error why;
     d->want_count = 0;
     DGM_TRY(want_demands(d, line, index, text, err));
-    if (d->t->glossary) DGM_TRY(want_glossary(d, text, err));
+    if (d->t->glossary) DGM_TRY(want_glossary(d, index, text, err));
     if (d->t->keep) DGM_TRY(want_kept(d, text, err));
-    while (d->want_count > 0) {
-        const dgm_status st = compile(d, &piece->constraint, &why);
+    const int beginning = d->from_right ? piece->prefix_count : 0;
+    while (d->want_count > 0 || beginning > 0) {
+        const dgm_status st = compile(d, beginning ? tokens + piece->prefix_at : NULL, beginning, piece, &why);
+        if (st == DGM_OK && beginning > 0) piece->prefix_count = 0; // the automaton has it
         if (st == DGM_OK) return DGM_OK;
         if (st == DGM_ERR_MEMORY) return dgm_no_memory(err);
         if (st != DGM_ERR_UNSUPPORTED || !drop_want(d)) return dgm_fail(err, st, "%s", why.text);
@@ -566,18 +556,19 @@ static void report_absent(dgm_demander *d, const dgm_line_state *line)
     }
 }
 
-dgm_status dgm_demander_end(dgm_demander *d, dgm_line_state *line, dgm_piece_state *pieces,
+dgm_status dgm_demander_end(dgm_demander *d, dgm_line_state *line, dgm_piece_state *pieces, const int32_t *tokens,
                             dgm_error *err)
 {
     if (!d->active) return DGM_OK;
     if (d->demands.count) report_absent(d, line);
     for (size_t i = 0; i < line->pieces.count; i++) {
-        DGM_TRY(constrain_piece(d, line, i, &pieces[i], err));
-        if (!pieces[i].with_terms.count) continue;
+        DGM_TRY(constrain_piece(d, line, i, tokens, &pieces[i], err));
+        if (!pieces[i].with_terms.count || d->inside_lattice) continue;
         if (pieces[i].constraint && pieces[i].unusual)
             dgm_piece_exchange(&pieces[i]);
         else
             pieces[i].as_written = pieces[i].constraint != NULL;
+        pieces[i].glance = pieces[i].as_written && d->unlisted && d->t->config.beam > 1;
     }
     if (d->notice.size == 0 && !d->notice.failed) return DGM_OK;
     line->notice = d->notice.failed

@@ -29,6 +29,10 @@ typedef struct dgm_term_place {
 typedef struct dgm_demander {
     const dgm_translator *t;
     bool active; // something may be demanded of this line
+    bool from_right; // the model writes the last word first,
+    bool from_both;  // or pairs from both ends
+    bool inside_lattice; // of the line: it says what a translation may hold, whatever the model reads
+    dgm_text prefix; // of the line
     dgm_demands demands;
     dgm_writer clean, decoded, notice;
     dgm_tokens tokens;
@@ -42,8 +46,16 @@ typedef struct dgm_demander {
     dgm_term_place *places; // of the text at hand
     size_t place_count, place_cap;
     bool unusual; // the model never says one of them by itself
+    bool unlisted; // nobody knows, as it has no shortlist
     dgm_tokens words; // of the source of a term
 } dgm_demander;
+
+// vocabulary.c: what source tokens usually become, as the model's shortlist knows it. Guarded by the translator's lock.
+dgm_status dgm_usual_open(struct dgm_usual **u, const dgm_gguf *file, dgm_error *err);
+void dgm_usual_close(struct dgm_usual **u); // sets NULL; accepts NULL inside
+bool dgm_usual_known(const struct dgm_usual *u); // has the model a shortlist?
+// Is every target token among those that the source tokens become? Where nothing is known, yes.
+bool dgm_usual_becomes(const struct dgm_usual *u, const dgm_tokens *source, const dgm_tokens *target);
 
 void dgm_demander_free(dgm_demander *d);
 // Before the line is cut: reads its demands; a demanded beginning becomes the input's prefix,
@@ -55,8 +67,9 @@ dgm_status dgm_demander_begin(dgm_demander *d, const dgm_translator *t, dgm_inpu
 // cannot spell stays away.
 dgm_status dgm_demander_switch(dgm_demander *d, dgm_text written, dgm_text part, dgm_spliced *out, bool *switched,
                                dgm_error *err);
-// Afterwards: automata of its pieces, and what is to be said about it.
-dgm_status dgm_demander_end(dgm_demander *d, dgm_line_state *line, dgm_piece_state *pieces,
+// Afterwards: automata of its pieces, and what is to be said about it. tokens: of the job. A beginning that the model
+// writes last becomes part of an automaton.
+dgm_status dgm_demander_end(dgm_demander *d, dgm_line_state *line, dgm_piece_state *pieces, const int32_t *tokens,
                             dgm_error *err);
 
 #endif

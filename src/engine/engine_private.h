@@ -115,6 +115,7 @@ struct dgm_translator {
     dgm_translator_info info;
     char device[512], source_code[64], target_code[64];
     char aligned_by[48];   // info.alignment
+    char cube_key[64];
     int direction[2];      // of the first model's languages; -1: none yet, lines say theirs
     dgm_length_rule asked; // DGM_FROM_MODEL: what the file says for a direction
 
@@ -128,6 +129,9 @@ struct dgm_translator {
     size_t streams; // jobs not finished that say how translations begin
     uint64_t cancels; // of jobs so far: workers look for their sentences when it changes
     bool quit;
+    atomic_uint alarm; // changes when pieces come, or all end: workers that help others look up
+    int asleep;        // workers that wait for it
+    int cores;         // that this process may use
     uint64_t lines;      // finished
     uint64_t copied, repeated, mended; // of these, with parts that passed through, cut, translated again
     dgm_worker *workers; // [threads]
@@ -148,6 +152,11 @@ dgm_status dgm_precision_choose(const dgm_gguf *file, int asked, dgm_precision *
 dgm_status dgm_settings_take(const dgm_settings *given, dgm_settings *own, dgm_error *err);
 // Checks settings against the loaded models and fills config, limits and info.
 dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err);
+// May a model file say this setting (docs/internals/FORMAT.md, 2.3)? Not those that name files, devices or what
+// results hold.
+bool dgm_stored_allowed(const char *name);
+// Does a file ask for static scales? They must be known before weights are loaded.
+bool dgm_stored_scales(const dgm_gguf *file, const dgm_settings *s);
 // The part that can be judged before a model is loaded (names, ranges).
 // *precision: the number of the precision asked for, -1: each model's own.
 dgm_status dgm_settings_check(const dgm_settings *s, int *precision, dgm_error *err);
@@ -195,12 +204,6 @@ dgm_status dgm_lmbr_check(const dgm_settings *s, dgm_error *err);
 void dgm_lmbr_resolve(dgm_translator *t, const dgm_lmbr *l);
 // The phrase-based system that gives evidence, when the languages are known.
 dgm_status dgm_phrases_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err);
-
-// lattice_input.c: what the search of a line of `pieces` pieces follows, with the forced tokens that
-// it must begin with. DGM_ERR_TEXT or DGM_ERR_ARGUMENT for what the line is to blame for.
-dgm_status dgm_lattice_walk(const dgm_translator *t, const dgm_lattice_text *given, size_t pieces,
-                            const int32_t *prefix, int prefix_count, dgm_walk **walk,
-                            dgm_error *err);
 
 // unknown.c: what becomes of unknown words; changes config.allow_unk and config.alignment.
 dgm_status dgm_settings_unknown(dgm_translator *t, const dgm_settings *s, dgm_error *err);
@@ -279,12 +282,14 @@ struct dgm_piece_state {
     int text_first, text_count; // ids[text_first .. + text_count) stand for text
     bool backwards;             // the last of the text first
     dgm_constraint *constraint; // the job's; NULL: none
+    dgm_constraint *constraint_right; // of pairs from both ends the same, read from the right; else NULL
     bool relaxed;               // it could not be met: decoded without
     // A piece with terms is decoded as it is written first, and without constraints; then, unless its translation has
     // what it must, with terms in place of their source words. The one of the two that is not in use:
     dgm_piece_source with_terms;
     bool as_written; // the first of both
     bool unusual;    // it is left out: the model never says one of the terms
+    bool glance;     // before it, half of the beam is to show whether it is worth the time
     bool copied;                // it passes through: nothing is decoded
     bool raised, titled;        // its translation will be in capitals, in Title Case
     bool late, missed;          // its line's deadline cut it short; before there was a word of it
@@ -292,6 +297,7 @@ struct dgm_piece_state {
     bool repeated;              // its best translation was cut where it began to repeat itself
     // written by the worker
     int shared;   // tokens that were told
+    bool whole;   // with all of their last word
     bool decoded; // its hypotheses are there; guarded by the translator's lock
     dgm_status status;
     char *error; // message, or NULL
@@ -457,6 +463,12 @@ dgm_status dgm_line_begin(const dgm_line_state *line, size_t count, const dgm_ra
 void dgm_piece_cut(dgm_piece_state *piece);
 // Of a hypothesis that begins with these tokens: how many are left, whatever follows, when it is cut so.
 int dgm_runaway_settled(const int32_t *tokens, int count);
+// lattice_input.c: line->walk, what the search of a line follows that comes with a lattice. The forced tokens and the
+// constraint of its piece become part of it; where no path meets the constraint, it is left out. DGM_ERR_TEXT or
+// DGM_ERR_ARGUMENT for what the line is to blame for.
+dgm_status dgm_lattice_line(const dgm_translator *t, const dgm_lattice_text *given, dgm_line_state *line,
+                            const int32_t *tokens, dgm_piece_state *piece, dgm_error *err);
+
 // Does a hypothesis have all that the piece's constraint asks for?
 bool dgm_piece_meets(const dgm_piece_state *piece, const dgm_hypothesis *h);
 // Changes between the piece as it is written and with terms in the source.
@@ -519,8 +531,8 @@ void dgm_text_guard(dgm_job *job);
 void dgm_text_take(dgm_translator *t, dgm_line_state *line);
 void dgm_text_wake(dgm_translator *t);
 // Tells whoever watches that the text of a piece begins with these tokens (NULL: it is decoded), where
-// that of the pieces before it is known; false: it is not. Not with the lock held.
-bool dgm_text_say(dgm_piece_state *piece, const int32_t *tokens, int count);
+// that of the pieces before it is known; false: it is not. whole: the last word of them is. Not with the lock held.
+bool dgm_text_say(dgm_piece_state *piece, const int32_t *tokens, int count, bool whole);
 // run(arg, who, part) for every part, in this thread and in idle text threads; who: 0 for this one,
 // up to dgm_text_threads for the others, none of them twice at once. Returns when all are done.
 typedef void (*dgm_text_fn)(void *arg, int who, size_t part);
@@ -528,8 +540,13 @@ void dgm_text_share(dgm_translator *t, dgm_text_fn run, void *arg, size_t parts)
 
 // worker.c
 dgm_status dgm_workers_start(dgm_translator *t, dgm_error *err);
+// Pieces have come, or the end has; lock held.
+void dgm_workers_wake(dgm_translator *t);
 void dgm_workers_stop(dgm_translator *t);
+// api.c
 void dgm_workers_count(const dgm_translator *t, dgm_counters *c);
+// Parts of operations that workers computed for others so far.
+uint64_t dgm_workers_shared(const dgm_translator *t);
 // Sums over all workers and models; early: sentences that the margin ended. Lock held.
 void dgm_workers_optimisations(const dgm_translator *t, dgm_model_counts *sum, uint64_t *early);
 // Starts counters at zero in every worker, or drops them; nothing may be in flight.

@@ -13,6 +13,8 @@
 // were seen before are looked up. That is right where a text's subwords are those of its words, which
 // holds for SentencePiece models that never join words; a line's first candidate is read in both ways,
 // and where they differ all its candidates are read whole. So a line's rows depend on that line alone.
+// N-grams are those of the order of writing: from right to left a word is followed by the one before it, and the end
+// symbol by nothing behind the sentence's first word. Programs see them in the order of reading.
 #include "engine/evidence.h"
 
 #include <math.h>
@@ -191,6 +193,11 @@ static dgm_status weigh(dgm_evidence_maker *m, const dgm_evidence *e, dgm_error 
     return DGM_OK;
 }
 
+static bool turned(const dgm_evidence_maker *m)
+{
+    return dgm_model_describe(m->t->members[0].model)->order == DGM_ORDER_R2L;
+}
+
 static dgm_status collect(dgm_evidence_maker *m, const dgm_evidence *e, dgm_error *err)
 {
     const int32_t eos = dgm_model_describe(m->t->members[0].model)->eos;
@@ -200,6 +207,7 @@ static dgm_status collect(dgm_evidence_maker *m, const dgm_evidence *e, dgm_erro
         const dgm_text text = {e->candidates[i].text, e->candidates[i].size};
         if (i == 0) DGM_TRY(compare(m, text, &words, err));
         DGM_TRY(words ? read_words(m, text, err) : read_whole(m, text, err));
+        if (turned(m)) dgm_turn_ids(m->ids, 0, m->id_count);
         DGM_TRY(append(m, &eos, 1, err));
         DGM_TRY(dgm_posteriors_add(&m->posteriors, m->ids, m->id_count, m->weights[i], err));
     }
@@ -232,20 +240,23 @@ static dgm_status collect_lattice(dgm_evidence_maker *m, const dgm_lattice *word
     dgm_lattice *subwords = NULL;
     dgm_posteriors_clear(&m->posteriors);
     dgm_status st = dgm_lattice_subwords(words, m->t->target, &subwords, NULL, err);
-    if (st == DGM_OK)
-        st = collect_subwords(m, &subwords, err);
-    else if (st == DGM_ERR_TEXT)
-        st = DGM_OK;
+    if (st == DGM_ERR_TEXT) return DGM_OK;
+    if (st == DGM_OK && turned(m)) {
+        dgm_lattice *forwards = subwords;
+        st = dgm_lattice_reverse(forwards, &subwords, err);
+        dgm_lattice_close(&forwards);
+    }
+    if (st == DGM_OK) st = collect_subwords(m, &subwords, err);
     dgm_lattice_close(&subwords);
     return st;
 }
 
 // ---- n-grams -----------------------------------------------------------------------------------
 
-static void write_tokens(const dgm_vocab *v, const dgm_lmbr_entry *e, dgm_writer *out)
+static void write_tokens(const dgm_evidence_maker *m, const dgm_lmbr_entry *e, dgm_writer *out)
 {
     for (int i = 0; i < e->length; i++) {
-        const dgm_text piece = dgm_vocab_piece(v, e->tokens[i]);
+        const dgm_text piece = dgm_vocab_piece(m->t->target, e->tokens[turned(m) ? e->length - 1 - i : i]);
         if (i) dgm_write_u8(out, ' ');
         dgm_write_bytes(out, piece.data, piece.size);
     }
@@ -259,7 +270,7 @@ static dgm_status make_ngrams(const dgm_evidence_maker *m, dgm_line_state *line,
     size_t count = 0;
     dgm_writer text = {0};
     DGM_TRY(dgm_lmbr_entries(&m->posteriors, line->lmbr, &entries, &count, err));
-    for (size_t i = 0; i < count; i++) write_tokens(m->t->target, &entries[i], &text);
+    for (size_t i = 0; i < count; i++) write_tokens(m, &entries[i], &text);
     dgm_evidence_ngram *all =
         text.failed ? NULL : dgm_malloc((count + 1) * sizeof *all + text.size);
     if (all) {

@@ -344,8 +344,10 @@ static dgm_status encode_line(prepare *p, dgm_line_state *line, const dgm_input 
 // Takes back the pieces of a line that failed half way.
 static void drop_pieces(dgm_encoded *out, dgm_line_state *line)
 {
-    for (size_t i = line->first; i < out->piece_count; i++)
+    for (size_t i = line->first; i < out->piece_count; i++) {
         dgm_constraint_free(&out->pieces[i].constraint);
+        dgm_constraint_free(&out->pieces[i].constraint_right);
+    }
     out->piece_count = line->first;
     line->left = 0;
     line->pieces.count = 0;
@@ -356,28 +358,19 @@ static void drop_pieces(dgm_encoded *out, dgm_line_state *line)
 static dgm_status check_features(const prepare *p, const dgm_line_state *line,
                                  const dgm_input *input, dgm_error *err)
 {
-    dgm_asked asked = {.lattice = line->walk != NULL,
+    dgm_asked asked = {.lattice = input->lattice != NULL,
                        .prefix = input->prefix && input->prefix_size,
                        .directions = line->other};
     for (size_t i = line->first; i < p->out->piece_count; i++) {
-        int count;
         const dgm_constraint *c = p->out->pieces[i].constraint;
         if (!c) continue;
-        if (dgm_constraint_backwards(c, &count))
+        if (dgm_constraint_end_alone(c))
             asked.end = true;
         else
             asked.constraints = true;
     }
     if (!asked.prefix && !asked.end && !asked.constraints && !asked.directions) return DGM_OK;
     return dgm_asked_line(p->t, &asked, err);
-}
-
-static dgm_status follow_lattice(const prepare *p, dgm_line_state *line, const dgm_input *input,
-                                 dgm_error *err)
-{
-    const dgm_piece_state *first = &p->out->pieces[line->first];
-    return dgm_lattice_walk(p->t, input->lattice, line->left, p->out->tokens + first->prefix_at,
-                            first->prefix_count, &line->walk, err);
 }
 
 static dgm_status prepare_line(prepare *p, dgm_line_state *line, const dgm_input *input,
@@ -401,11 +394,12 @@ static dgm_status prepare_line(prepare *p, dgm_line_state *line, const dgm_input
     dgm_status st = with.tokens ? dgm_tokens_line(p->t, p->out, line, &with, &why) : encode_line(p, line, &with, &why);
     if (st == DGM_OK && line->left && (input->evidence || p->t->phrases))
         st = dgm_evidence_line(&p->evidence, &evidence, line, &why);
-    if (st == DGM_OK && input->lattice && line->left)
-        st = follow_lattice(p, line, input, &why);
     if (st == DGM_OK)
-        st = dgm_demander_end(&p->demander, line, p->out->pieces + line->first, &why);
+        st = dgm_demander_end(&p->demander, line, line->pieces.count ? p->out->pieces + line->first : NULL,
+                              p->out->tokens, &why);
     if (st == DGM_OK && line->left) st = check_features(p, line, &with, &why);
+    if (st == DGM_OK && input->lattice && line->left)
+        st = dgm_lattice_line(p->t, input->lattice, line, p->out->tokens, &p->out->pieces[line->first], &why);
     if (st == DGM_OK) return DGM_OK;
     drop_pieces(p->out, line);
     return line_fails(line, st, &why, err);
@@ -419,6 +413,7 @@ void dgm_encoded_free(dgm_encoded *e)
         dgm_free(e->pieces[i].block);
         dgm_free(e->pieces[i].error);
         dgm_constraint_free(&e->pieces[i].constraint);
+        dgm_constraint_free(&e->pieces[i].constraint_right);
     }
     dgm_free(e->pieces);
     dgm_free(e->tokens);

@@ -15,6 +15,7 @@
 #include "base/threads.h"
 #include "engine/engine_private.h"
 #include "engine/settings_table.h"
+#include "format/languages.h"
 #include "format/modelfile.h"
 
 enum { MAX_TOKENS = 65536 };
@@ -141,9 +142,17 @@ static dgm_status resolve_lengths(dgm_translator *t, const dgm_settings *s,
     return DGM_OK;
 }
 
-static void describe(dgm_translator *t)
+static void describe(dgm_translator *t, const dgm_settings *s)
 {
     dgm_translator_info *i = &t->info;
+    snprintf(t->cube_key, sizeof t->cube_key, "%s", s->cube_key ? s->cube_key : "token");
+    i->cube_key = t->cube_key;
+    i->beam_width = t->config.beam_width;
+    i->margin = t->config.margin;
+    i->pairs = t->config.double_exact ? "exact" : "topk";
+    i->softmax = softmax_names[find_name(s->softmax, softmax_names, 0)];
+    i->iterations = t->config.iterations;
+    i->static_scales = s->static_scales;
     i->models = t->member_count;
     i->threads = t->threads;
     i->batch = t->batch;
@@ -198,7 +207,7 @@ static void resolve_finish(dgm_translator *t, const char *asked, const dgm_decod
 {
     int finish = d->finish, first = d->finish_first;
     if (asked) dgm_finish_parse(asked, &finish, &first);
-    if (first < t->config.nbest) first = t->config.nbest;
+    if (first < t->config.nbest && (first > 0 || finish == DGM_FINISH_FIRST)) first = t->config.nbest;
     t->config.finish = (dgm_finish)finish;
     t->config.first = first;
     t->finish = dgm_finish_write(finish, first);
@@ -215,7 +224,7 @@ static dgm_split_at resolve_split(const dgm_translator *t, const dgm_settings *s
     return strcmp(asked, "auto") == 0 && whole ? DGM_SPLIT_LONG : DGM_SPLIT_SENTENCES;
 }
 
-dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err)
+static dgm_status resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err)
 {
     const dgm_decode_spec *d = &dgm_model_describe(t->members[0].model)->defaults;
     dgm_search_config *c = &t->config;
@@ -252,6 +261,151 @@ dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_er
     DGM_TRY(resolve_lengths(t, s, d, err));
     DGM_TRY(resolve_shortlist(t, s->shortlist, err));
     DGM_TRY(dgm_budget_resolve(t, s, err));
-    describe(t);
+    describe(t, s);
     return DGM_OK;
+}
+
+// ---- what the model file says --------------------------------------------------------------------
+
+// Settings that a model file brings along as defaults: the lists of "name=value" of docs/internals/FORMAT.md, 2.3.
+// Those of the search belong together: they count where the caller says nothing about it, and the table of features
+// allows them.
+enum { STORED_MAX = 24, STORED_TEXT = 64 };
+
+// Texts of values, as long as the settings that borrow them.
+typedef struct stored_texts {
+    char text[STORED_MAX][STORED_TEXT];
+    size_t count;
+} stored_texts;
+
+static const char list_key[] = "dragoman.decode.settings";
+
+// search: together or not at all.
+static const struct {
+    const char *name;
+    bool search;
+} rows[] = {
+    {"search", true},         {"beam", true},         {"finish", true},     {"margin", true},
+    {"beam-width", true},     {"cube", true},         {"cube-key", true},   {"pairs", true},
+    {"iterations", true},     {"lengths", true},      {"length-penalty", true}, {"shortlist", false},
+    {"source-tokens", false}, {"softmax", false},     {"static-scales", false},
+};
+
+static int row_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (strcmp(rows[i].name, name) == 0) return (int)i;
+    return -1;
+}
+
+bool dgm_stored_allowed(const char *name)
+{
+    return row_of(name) >= 0;
+}
+
+static bool left_alone(const dgm_settings *s, const dgm_settings *usual, const char *name)
+{
+    char a[256] = "", b[256] = "";
+    return dgm_settings_get(s, name, a, sizeof a, NULL) == DGM_OK &&
+           dgm_settings_get(usual, name, b, sizeof b, NULL) == DGM_OK && strcmp(a, b) == 0;
+}
+
+// Does the caller leave the search to the model?
+static bool search_free(const dgm_settings *s, const dgm_settings *usual)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].search && !left_alone(s, usual, rows[i].name)) return false;
+    return s->nbest == usual->nbest;
+}
+
+// One "name=value" of a file onto settings.
+static dgm_status take(dgm_gguf_text item, const dgm_settings *usual, bool searching, const dgm_settings *given,
+                       dgm_settings *s, stored_texts *texts, dgm_error *err)
+{
+    char *text = texts->text[texts->count];
+    DGM_FAIL_IF(item.size >= STORED_TEXT || texts->count == STORED_MAX, err, DGM_ERR_FORMAT,
+                "key '%s' has too much to say", list_key);
+    snprintf(text, STORED_TEXT, "%.*s", (int)item.size, item.data);
+    char *value = strchr(text, '=');
+    if (value) *value++ = 0;
+    const int row = row_of(text);
+    DGM_FAIL_IF(!value || row < 0, err, DGM_ERR_FORMAT,
+                "key '%s' has '%.60s', which is no setting that a model may have", list_key, text);
+    texts->count++;
+    if (rows[row].search ? !searching : !left_alone(given, usual, text)) return DGM_OK;
+    if (given->lattices && strcmp(text, "shortlist") == 0) return DGM_OK;
+    if (given->precision && strcmp(text, "static-scales") == 0) return DGM_OK; // go with the file's
+    return dgm_settings_set(s, text, value, err);
+}
+
+static dgm_status take_list(const dgm_gguf *file, const char *key, const dgm_settings *given, dgm_settings *s,
+                            stored_texts *texts, dgm_error *err)
+{
+    const dgm_settings usual = dgm_settings_usual();
+    const bool searching = search_free(given, &usual);
+    dgm_gguf_strings it = {0};
+    DGM_TRY(dgm_gguf_get_strings(file, key, DGM_OPTIONAL, &it, err));
+    for (dgm_gguf_text item; dgm_gguf_strings_next(&it, &item);) {
+        const dgm_status st = take(item, &usual, searching, given, s, texts, err);
+        if (st != DGM_OK) {
+            dgm_error_prefix(err, "%s", dgm_gguf_path(file));
+            return DGM_ERR_FORMAT;
+        }
+    }
+    return DGM_OK;
+}
+
+// What the table of features says to all of it, with this model.
+static bool goes_together(const dgm_translator *t, const dgm_settings *s)
+{
+    dgm_asked a = dgm_asked_settings(s);
+    a.models = t->member_count;
+    a.writing = (int)dgm_writing_of(dgm_model_describe(t->members[0].model));
+    return dgm_asked_check(&a, NULL) == DGM_OK;
+}
+
+// Changes what the caller left alone to what the first model's file says for the translator's direction.
+static dgm_status apply_stored(const dgm_translator *t, dgm_settings *s, stored_texts *texts, dgm_error *err)
+{
+    const dgm_gguf *file = t->members[0].file;
+    const dgm_languages *l = dgm_model_describe(t->members[0].model)->languages;
+    const dgm_settings given = *s;
+    texts->count = 0;
+    DGM_TRY(take_list(file, list_key, &given, s, texts, err));
+    if (l && t->direction[0] >= 0 && l->count[0] && l->count[1]) {
+        char key[192];
+        snprintf(key, sizeof key, "dragoman.directions.%.60s.%.60s.settings", l->code[0][t->direction[0]],
+                 l->code[1][t->direction[1]]);
+        DGM_TRY(take_list(file, key, &given, s, texts, err));
+    }
+    if (texts->count && !goes_together(t, s)) *s = given;
+    return DGM_OK;
+}
+
+bool dgm_stored_scales(const dgm_gguf *file, const dgm_settings *s)
+{
+    static const char asked[] = "static-scales=1";
+    dgm_gguf_strings it = {0};
+    if (s->precision || s->static_scales >= 0) return false;
+    if (dgm_gguf_get_strings(file, list_key, DGM_OPTIONAL, &it, NULL) != DGM_OK) return false;
+    for (dgm_gguf_text item; dgm_gguf_strings_next(&it, &item);)
+        if (item.size == sizeof asked - 1 && memcmp(item.data, asked, item.size) == 0) return true;
+    return false;
+}
+
+// What neither the caller nor the file has said.
+static void fill_usual(dgm_settings *s)
+{
+    if (s->margin == DGM_FROM_MODEL) s->margin = 3.0f;
+    if (s->beam_width == DGM_FROM_MODEL) s->beam_width = 0.0f;
+    if (s->static_scales < 0) s->static_scales = 0;
+}
+
+dgm_status dgm_settings_resolve(dgm_translator *t, const dgm_settings *s, dgm_error *err)
+{
+    dgm_settings own = *s;
+    stored_texts texts;
+    DGM_TRY(apply_stored(t, &own, &texts, err));
+    fill_usual(&own);
+    return resolve(t, &own, err);
 }

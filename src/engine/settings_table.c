@@ -125,17 +125,19 @@ const dgm_setting_row dgm_setting_rows[] = {
           "finished as the beam is wide), huggingface (like that library; -early: with its "
           "early_stopping, -never: with \"never\" there, -cut: without a forced end), first or "
           "first:K (K finished, at least and by default --nbest), marian (as shrink, but what is too long is cut off "
-          "without an end), ctranslate2 (as refill, likewise, and no translation is empty). Default: the model's"),
+          "without an end), ctranslate2 (as refill, likewise, no translation is empty, and a forced beginning counts "
+          "for the length alone; ctranslate2:K: at K finished). Default: the model's"),
      CHOICE("margin|shrink|mask|refill|huggingface|first|huggingface-cut|huggingface-early|huggingface-early-cut|"
             "huggingface-never|huggingface-never-cut|marian|ctranslate2"),
-     .numbered = "first", .pub.min = 1,
+     .numbered = {"first", "ctranslate2"}, .pub.min = 1,
      .pub.max = DGM_FIRST_MAX, .pub.flags = OUTPUT},
-    {KIND(FLOAT, margin, SEARCH, "margin", "margin", "lead at which --finish margin stops (default 3)"),
-     RANGE("X", 0, MILLION, 3), .pub.flags = OUTPUT},
+    {KIND(FLOAT, margin, SEARCH, "margin", "margin",
+          "lead at which --finish margin stops (default: the model's, else 3)"),
+     RANGE("X", 0, MILLION, DGM_FROM_MODEL), .pub.flags = OUTPUT},
     {KIND(FLOAT, beam_width, SEARCH, "beam-width", "beam width",
           "after every step drop hypotheses with less than this share of the best one's "
-          "probability, e.g. 0.01 (default 0: none)"),
-     RANGE("X", 0, 1, 0), .pub.flags = OUTPUT},
+          "probability, e.g. 0.01; 0: none (default: the model's, else 0)"),
+     RANGE("X", 0, 1, DGM_FROM_MODEL), .pub.flags = OUTPUT},
     {KIND(FLOAT, diversity, SEARCH, "diversity", "diversity",
           "more different --nbest lists: a hypothesis' second, third ... best continuation counts "
           "as X, 2 X ... worse when the beam is filled; scores are not changed (default 0)"),
@@ -294,8 +296,8 @@ const dgm_setting_row dgm_setting_rows[] = {
 
     // ---- speed --------------------------------------------------------------------------------
     {KIND(INT, threads, SPEED, "threads", "number of threads",
-          "worker threads (default 1, of translate with files all cores); over one copy of the weights; all, or 0: "
-          "one per core"),
+          "worker threads (default 1, of translate with files all cores); over one copy of the weights; with fewer "
+          "sentences than threads several work on one; all, or 0: one per core"),
      RANGE("{N,all}", 0, 1024, 1), .pub.values = "all", .pub.flags = COMMON | SCORING, .pub.everyday = 12,
      .pub.synonyms = "cpu-threads|inter-threads"},
     {KIND(INT, batch, SPEED, "batch", "batch",
@@ -333,7 +335,10 @@ const dgm_setting_row dgm_setting_rows[] = {
     {KIND(FLAG, static_scales, SPEED, "static-scales", "static scales",
           "i8 and i16: round activations by the scales stored by 'dragoman quantize --calibrate', "
           "not by every row's maximum"),
-     .pub.flags = OUTPUT | SCORING | WEIGHTS},
+     .pub.standard = -1, .pub.flags = OUTPUT | SCORING | WEIGHTS},
+    {KIND(FLAG, static_scales, SPEED, "no-static-scales", "static scales",
+          "by every row's maximum, whatever the model says"),
+     .inverse = true, .pub.standard = -1, .pub.flags = OUTPUT | SCORING | WEIGHTS},
     {KIND(FLAG, time_devices, SPEED, "time-devices", "measuring of devices",
           "measure how long devices are busy"),
      .pub.flags = NO_OPTION},

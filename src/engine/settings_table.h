@@ -15,8 +15,8 @@ typedef struct dgm_setting_row {
     dgm_setting pub;
     size_t offset;
     bool coded;       // CHOICE: the field is an int32_t, the number of the value
-    // CHOICE: the value that may carry a number of pub.min to pub.max, NAME:K; NULL: none.
-    const char *numbered;
+    // CHOICE: the values that may carry a number of pub.min to pub.max, NAME:K; NULL: none.
+    const char *numbered[3];
     // CHOICE of precisions: what other programs call them, "int8=i8|float32=f32"; NULL: nothing.
     const char *alike;
     bool inverse;     // FLAG: 1 is kept as 0, 0 as 1

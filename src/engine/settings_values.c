@@ -189,25 +189,32 @@ static void join_values(const char *values, char *list, size_t size)
     }
 }
 
-// Is it one of the values, with the number that one of them may carry?
+// Is it one of the values, with the number that some of them may carry?
 static bool is_value(const dgm_setting_row *r, const char *text)
 {
-    dgm_text number = dgm_text_of(text);
     int64_t k = 0;
     if (value_number(r->pub.values, canonical(r, text)) >= 0) return true;
-    return r->numbered && dgm_field_skip(&number, r->numbered) && dgm_field_skip(&number, ":") &&
-           dgm_number_i64(number, (int64_t)r->pub.min, (int64_t)r->pub.max, &k);
+    for (int i = 0; r->numbered[i]; i++) {
+        dgm_text number = dgm_text_of(text);
+        if (dgm_field_skip(&number, r->numbered[i]) && dgm_field_skip(&number, ":") &&
+            dgm_number_i64(number, (int64_t)r->pub.min, (int64_t)r->pub.max, &k))
+            return true;
+    }
+    return false;
 }
 
 static dgm_status no_such_value(const dgm_setting_row *r, const char *what, const char *text,
                                 dgm_error *err)
 {
-    char list[256];
+    char list[256], numbered[64] = "";
     join_values(r->pub.values, list, sizeof list);
-    if (r->numbered)
-        return dgm_fail(err, DGM_ERR_ARGUMENT,
-                        "%s must be one of %s, or %s:K with K of %g to %g, not '%.80s'", what, list,
-                        r->numbered, r->pub.min, r->pub.max, text);
+    for (int i = 0; r->numbered[i]; i++) {
+        const size_t used = strlen(numbered);
+        snprintf(numbered + used, sizeof numbered - used, "%s%s:K", i ? " or " : "", r->numbered[i]);
+    }
+    if (numbered[0])
+        return dgm_fail(err, DGM_ERR_ARGUMENT, "%s must be one of %s, or %s with K of %g to %g, not '%.80s'", what,
+                        list, numbered, r->pub.min, r->pub.max, text);
     return dgm_fail(err, DGM_ERR_ARGUMENT, "%s must be one of %s, not '%.80s'", what, list, text);
 }
 

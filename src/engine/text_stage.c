@@ -130,7 +130,7 @@ static size_t count_ready(dgm_translator *t, dgm_piece_state *piece, bool decode
     return ready;
 }
 
-bool dgm_text_say(dgm_piece_state *piece, const int32_t *tokens, int count)
+bool dgm_text_say(dgm_piece_state *piece, const int32_t *tokens, int count, bool whole)
 {
     dgm_line_state *line = piece->line;
     const dgm_vocab *target = line->job->translator->target;
@@ -139,12 +139,14 @@ bool dgm_text_say(dgm_piece_state *piece, const int32_t *tokens, int count)
     if (ready < index + (tokens == NULL)) return false;
     dgm_raw begun = {.tokens = tokens};
     if (tokens) {
+        const int given = count;
         if (line->careful) count = dgm_runaway_settled(tokens, count);
         begun.count = (int)dgm_vocab_settled(target, tokens, (size_t)count);
+        whole = whole && begun.count == given;
     }
     dgm_scratch s = {0};
     if (dgm_line_begin(line, tokens ? index + 1 : ready, tokens ? &begun : NULL, &s, NULL) == DGM_OK) {
-        if (tokens) keep_words(&s.joined);
+        if (tokens && !whole) keep_words(&s.joined);
         trim_end(&s.joined);
         tell_more(line, &s.joined);
     }

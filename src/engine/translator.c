@@ -347,7 +347,7 @@ static dgm_status open_place(dgm_translator *t, const dgm_origin *from, const dg
     DGM_TRY(open_files(t, from, err));
     DGM_TRY(dgm_direction_ensemble(t, err));
     DGM_TRY(open_device(t, settings, precision, err));
-    dgm_backend_static(t->backend, settings->static_scales != 0);
+    dgm_backend_static(t->backend, settings->static_scales > 0 || dgm_stored_scales(t->members[0].file, settings));
     dgm_optimisations_device(t, settings);
     DGM_TRY(load_all(t, precision, err));
     DGM_TRY(choose_alignment(t, settings, err));

@@ -5,9 +5,11 @@
 // the members of an ensemble speak of the same tokens.
 #include <string.h>
 
+#include "base/lower_bound.h"
 #include "base/mem.h"
-#include "engine/engine_private.h"
+#include "engine/constrain.h"
 #include "format/modelfile.h"
+#include "format/shortlist.h"
 
 // Views of a string array; *out belongs to the caller.
 static dgm_status collect(dgm_gguf_strings strings, dgm_text **out, size_t *count, dgm_error *err)
@@ -200,4 +202,49 @@ dgm_status dgm_tokens_line(const dgm_translator *t, dgm_encoded *out, dgm_line_s
     line->left = 1;
     out->piece_count++;
     return DGM_OK;
+}
+
+// ---- what source tokens usually become ----------------------------------------------------------
+
+// What source tokens usually become: the model's shortlist, and room for one of its lists.
+struct dgm_usual {
+    dgm_shortlist_view list; // all zero: the model has none
+    int32_t *row;            // [longest] guarded by the lock
+};
+
+void dgm_usual_close(struct dgm_usual **u)
+{
+    if (!*u) return;
+    dgm_shortlist_view_close(&(*u)->list);
+    dgm_free((*u)->row);
+    dgm_free(*u);
+    *u = NULL;
+}
+
+dgm_status dgm_usual_open(struct dgm_usual **out, const dgm_gguf *file, dgm_error *err)
+{
+    struct dgm_usual *u = *out = dgm_calloc(1, sizeof *u);
+    if (!u) return dgm_no_memory(err);
+    dgm_status st = dgm_shortlist_present(file) ? dgm_shortlist_view_open(&u->list, file, err) : DGM_OK;
+    if (st == DGM_OK && !(u->row = dgm_malloc((size_t)(u->list.longest + 1) * sizeof *u->row))) st = dgm_no_memory(err);
+    if (st != DGM_OK) dgm_usual_close(out);
+    return st;
+}
+
+bool dgm_usual_known(const struct dgm_usual *u)
+{
+    return u->list.sources > 0;
+}
+
+bool dgm_usual_becomes(const struct dgm_usual *u, const dgm_tokens *source, const dgm_tokens *target)
+{
+    for (size_t i = 0; u->list.sources && i < target->count; i++) {
+        bool found = dgm_holds_id(u->list.frequent, u->list.frequent_count, target->ids[i]);
+        for (size_t k = 0; k < source->count && !found; k++) {
+            const int n = dgm_shortlist_view_row(&u->list, source->ids[k], u->row);
+            found = dgm_holds_id(u->row, n, target->ids[i]) || (u->list.copy && source->ids[k] == target->ids[i]);
+        }
+        if (!found) return false;
+    }
+    return true;
 }

@@ -7,43 +7,17 @@
 //     sink: copy hypotheses out; with a line's last piece, hand it to the text threads
 //
 // Memory is sized and reserved when the worker is opened. A step allocates nothing; a finished sentence its result.
+//
+// A worker without a sentence helps one that has some with its operations (base/team.h), as long as there are cores
+// for both; it goes when pieces come, and sleeps when it is not needed for a moment. The next step calls it again.
 #include <math.h>
+#include <sched.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "engine/engine_private.h"
-
-struct dgm_worker {
-    dgm_translator *t;
-    const dgm_translator *home; // t or its twin: models and budget of the worker's device
-    pthread_t thread;
-    dgm_exec *exec;
-    dgm_state *states[DGM_PARTS_MAX];
-    dgm_search *search;
-    dgm_vocabsel vocabsel;
-    dgm_scorer scorers[DGM_SCORERS_MAX];
-    int scorer_count;
-    dgm_piece_state **taken;      // [batch] pieces of the next admission
-    dgm_piece_state **inside;     // [batch] pieces being decoded, in order of admission
-    dgm_piece_state **back;       // [2 * batch] pieces that wait for room in this worker
-    dgm_search_request *requests; // [batch]
-    int inside_count, back_count;
-    int64_t inside_cost; // of the pieces inside, in the tokens of the budget
-    uint64_t restarts;   // pieces put back when out of memory,
-    bool full;           // since when nobody has finished: nobody enters
-    uint64_t cancels;    // of the translator's, those that were looked into
-    dgm_bytes bytes;
-    // Totals, guarded by the translator's lock.
-    dgm_search_stats stats;
-    dgm_model_counts counts;
-    uint64_t source_tokens, peak, restarts_seen;
-    uint64_t *centroids; // bits of those that were used; NULL without clusters
-    // Profile, where one is taken: operations, CPU seconds of work so far, and from when on to
-    // count (negative: not yet).
-    dgm_meter *meter;
-    double busy, since;
-};
+#include "base/threads.h"
+#include "engine/worker_private.h"
 
 dgm_bytes dgm_worker_bytes(const dgm_translator *t)
 {
@@ -183,15 +157,28 @@ static void put_back(dgm_worker *w, dgm_piece_state *piece)
     w->back[w->back_count++] = piece;
 }
 
-// Tells what the hypotheses of every sentence agree on by now.
+static bool begins_word(const void *vocab, int32_t token)
+{
+    return dgm_vocab_begins_word(vocab, token);
+}
+
+// Tells what the hypotheses of every sentence agree on by now. Their last word is whole where each of them goes on with
+// a new one, whichever that is.
 static void say_shared(dgm_worker *w)
 {
     for (int i = 0; i < w->inside_count; i++) {
         dgm_piece_state *piece = w->inside[i];
         const int32_t *tokens;
         if (!dgm_line_streams(piece->line) || !dgm_piece_streams(piece)) continue;
-        const int count = dgm_search_shared(w->search, (uint64_t)(uintptr_t)piece, &tokens);
-        if (count > piece->shared && dgm_text_say(piece, tokens, count)) piece->shared = count;
+        const uint64_t id = (uint64_t)(uintptr_t)piece;
+        const int count = dgm_search_shared(w->search, id, &tokens);
+        if (count < piece->shared || count == 0 || (count == piece->shared && piece->whole)) continue;
+        const bool whole = dgm_search_goes_on(w->search, id, count, begins_word, piece->line->job->translator->target);
+        if (count == piece->shared && !whole) continue;
+        if (!dgm_text_say(piece, tokens, count, whole)) continue;
+        sched_yield(); // whoever was told passes it on now, where all cores translate
+        piece->shared = count;
+        piece->whole = whole;
     }
 }
 
@@ -211,6 +198,11 @@ static void on_result(void *cookie, const dgm_search_result *r)
         put_back(w, piece);
         return;
     }
+    if (piece->as_written && piece->glance && !piece->late) {
+        piece->glance = false; // the model says them: now in earnest
+        put_back(w, piece);
+        return;
+    }
     if (piece->constraint && !piece->relaxed && !(best->sum > -INFINITY)) {
         piece->relaxed = true; // nothing meets them: once more without
         if (piece->with_terms.count) dgm_piece_exchange(piece);
@@ -220,7 +212,7 @@ static void on_result(void *cookie, const dgm_search_result *r)
     piece->status = dgm_piece_take(piece, r); // at least one: a search always answers
     if (piece->status == DGM_OK && piece->line->careful) dgm_piece_cut(piece);
     if (piece->status == DGM_OK && piece->line->pieces.count > 1 && dgm_line_streams(piece->line))
-        dgm_text_say(piece, NULL, 0);
+        dgm_text_say(piece, NULL, 0, true);
     finish_piece(w, piece);
 }
 
@@ -246,6 +238,9 @@ static dgm_search_request request_of(const dgm_piece_state *piece)
         .lmbr = piece->line->lmbr,
         .walk = piece->line->walk,
         .constraint = piece->relaxed || piece->as_written ? NULL : piece->constraint,
+        .constraint_right = piece->relaxed || piece->as_written ? NULL : piece->constraint_right,
+        .width = piece->as_written && piece->glance ? job->translator->config.beam / 2 : 0,
+        .settle = job->streamed ? job->watch.settle : 0,
         .id = (uint64_t)(uintptr_t)piece,
     };
 }
@@ -256,11 +251,21 @@ static void enter(dgm_worker *w, dgm_piece_state *piece)
     w->inside_cost += dgm_piece_cost(w->t, piece);
 }
 
+// Large pages pay off from some sentences on, at once or one after the other.
+static void count_entered(dgm_worker *w, int count)
+{
+    enum { MANY = 16 };
+    if (w->entered >= MANY) return;
+    w->entered += count;
+    if (w->entered >= MANY) dgm_exec_large(w->exec);
+}
+
 // Admits w->taken[0 .. count), or as many as there is room for. If the batch is refused, one by
 // one, so that only the culprit fails.
 static void admit(dgm_worker *w, int count)
 {
     dgm_error error;
+    count_entered(w, count);
     for (int i = 0; i < count; i++) w->requests[i] = request_of(w->taken[i]);
     int fit = dgm_search_fits(w->search, w->requests, count);
     if (fit == 0 && w->inside_count == 0) fit = 1; // and it will say why it cannot enter
@@ -386,6 +391,64 @@ static void count_work(dgm_worker *w)
     }
 }
 
+// ---- helping ----------------------------------------------------------------------------------
+
+void dgm_workers_wake(dgm_translator *t)
+{
+    atomic_fetch_add(&t->alarm, 1);
+    pthread_cond_broadcast(&t->wake);
+}
+
+static bool has_nothing(const dgm_worker *w)
+{
+    return w->t->queued == 0 && w->inside_count == 0 && w->back_count == 0;
+}
+
+// Who has the fewest helpers of those that want some; NULL: nobody, or all cores are busy. Lock held.
+static dgm_worker *find_leader(const dgm_translator *t)
+{
+    dgm_worker *best = NULL;
+    if (t->threads - t->asleep > t->cores) return NULL;
+    for (int i = 0; i < t->threads; i++) {
+        dgm_worker *w = &t->workers[i];
+        if (w->leads && (!best || w->helpers < best->helpers)) best = w;
+    }
+    return best;
+}
+
+// The next step may be shared: somebody who sleeps is woken for it. Lock held.
+static void call_help(dgm_worker *w)
+{
+    dgm_translator *t = w->t;
+    w->leads = !w->meter && dgm_team_wants(dgm_exec_team(w->exec));
+    if (w->leads && t->asleep > 0 && t->threads - t->asleep < t->cores) pthread_cond_signal(&t->wake);
+}
+
+// Until there are pieces, or all end. Lock held before and after.
+static void wait_for_pieces(dgm_worker *w)
+{
+    dgm_translator *t = w->t;
+    bool rested = true; // somebody called since it last helped
+    w->leads = false;
+    while (!t->quit && has_nothing(w)) {
+        dgm_worker *leader = rested ? find_leader(t) : NULL;
+        if (!leader) {
+            t->asleep++;
+            pthread_cond_wait(&t->wake, &t->lock);
+            t->asleep--;
+            rested = true;
+            continue;
+        }
+        const unsigned seen = atomic_load(&t->alarm);
+        leader->helpers++;
+        pthread_mutex_unlock(&t->lock);
+        dgm_team_help(dgm_exec_team(leader->exec), &t->alarm, seen);
+        pthread_mutex_lock(&t->lock);
+        leader->helpers--;
+        rested = false;
+    }
+}
+
 static void *worker_main(void *arg)
 {
     dgm_worker *w = arg;
@@ -393,9 +456,8 @@ static void *worker_main(void *arg)
     pthread_mutex_lock(&t->lock);
     for (;;) {
         drop_cancelled(w);
-        while (!t->quit && t->queued == 0 && w->inside_count == 0 && w->back_count == 0)
-            pthread_cond_wait(&t->wake, &t->lock);
-        if (t->queued == 0 && w->inside_count == 0 && w->back_count == 0) break;
+        wait_for_pieces(w);
+        if (has_nothing(w)) break;
         const double now = t->timed ? dgm_now() : 0; // 0: before any deadline
         if (t->timed) {
             sweep_back(w, now);
@@ -403,6 +465,7 @@ static void *worker_main(void *arg)
         }
         size_t count = take(w);
         const bool streams = t->streams > 0;
+        call_help(w);
         if (w->meter) w->since = dgm_thread_time();
         pthread_mutex_unlock(&t->lock);
         if (count) admit(w, (int)count);
@@ -428,6 +491,7 @@ dgm_status dgm_workers_start(dgm_translator *t, dgm_error *err)
         return dgm_no_memory(err);
     }
     t->lock_ready = true;
+    t->cores = dgm_cpu_count();
     DGM_TRY(dgm_text_start(t, err));
     t->workers = dgm_calloc((size_t)t->threads, sizeof *t->workers);
     if (!t->workers) return dgm_no_memory(err);
@@ -445,7 +509,7 @@ void dgm_workers_stop(dgm_translator *t)
     if (t->lock_ready) {
         pthread_mutex_lock(&t->lock);
         t->quit = true;
-        pthread_cond_broadcast(&t->wake);
+        dgm_workers_wake(t);
         pthread_mutex_unlock(&t->lock);
     }
     for (int i = 0; i < t->started; i++) pthread_join(t->workers[i].thread, NULL);
@@ -457,97 +521,4 @@ void dgm_workers_stop(dgm_translator *t)
         pthread_cond_destroy(&t->wake);
         pthread_mutex_destroy(&t->lock);
     }
-}
-
-// Centroids that any worker used.
-static uint64_t count_centroids(const dgm_translator *t)
-{
-    uint64_t used = 0;
-    for (size_t i = 0; i < (dgm_restrict_centroids(t) + 63) / 64; i++) {
-        uint64_t bits = 0;
-        for (int k = 0; k < t->threads; k++) bits |= t->workers[k].centroids[i];
-        for (; bits; bits &= bits - 1) used++;
-    }
-    return used;
-}
-
-void dgm_workers_count(const dgm_translator *t, dgm_counters *c)
-{
-    c->centroids = dgm_restrict_centroids(t);
-    c->centroids_used = count_centroids(t);
-    for (int i = 0; i < t->threads; i++) {
-        const dgm_worker *w = &t->workers[i];
-        c->sentences += w->stats.sentences;
-        c->target_tokens += w->stats.tokens;
-        c->steps += w->stats.steps;
-        c->rows += w->stats.rows;
-        c->rank_rows += w->stats.rank_rows;
-        c->dots += w->stats.dots;
-        c->live += w->stats.live;
-        c->leads += w->stats.leads;
-        c->exact += w->stats.exact;
-        c->pops += w->stats.pops;
-        c->heaps += w->stats.heaps;
-        if (w->stats.heap_peak > c->heap_peak) c->heap_peak = w->stats.heap_peak;
-        c->restarts += w->restarts_seen;
-        c->candidates += w->stats.candidates;
-        c->more += w->stats.more;
-        c->unions += w->stats.unions;
-        c->union_tokens += w->stats.union_tokens;
-        c->selections += w->stats.selections;
-        c->selection_tokens += w->stats.selection_tokens;
-        c->source_tokens += w->source_tokens;
-        c->arena_bytes += w->bytes.host + w->bytes.device;
-        c->arena_peak += w->peak;
-    }
-}
-
-void dgm_workers_optimisations(const dgm_translator *t, dgm_model_counts *sum, uint64_t *early)
-{
-    for (int i = 0; i < t->threads; i++) {
-        dgm_model_counts_add(sum, &t->workers[i].counts);
-        *early += t->workers[i].stats.early;
-    }
-}
-
-// ---- watching ---------------------------------------------------------------------------------
-
-dgm_status dgm_workers_meter(dgm_translator *t, bool on, dgm_error *err)
-{
-    dgm_status st = DGM_OK;
-    pthread_mutex_lock(&t->lock);
-    for (int i = 0; i < t->threads && st == DGM_OK; i++) {
-        dgm_worker *w = &t->workers[i];
-        dgm_exec_meter(w->exec, NULL);
-        dgm_free(w->meter);
-        w->meter = on ? dgm_calloc(1, sizeof *w->meter) : NULL;
-        if (on && !w->meter) st = dgm_no_memory(err);
-        w->busy = 0;
-        w->since = -1; // it may still be on its way to sleep after the last job
-        dgm_exec_meter(w->exec, w->meter);
-    }
-    t->profiling = on && st == DGM_OK;
-    t->profile_begin = dgm_now();
-    t->text_seconds = 0;
-    pthread_mutex_unlock(&t->lock);
-    return st;
-}
-
-void dgm_workers_read(dgm_translator *t, dgm_meter *sum, double *busy)
-{
-    pthread_mutex_lock(&t->lock);
-    for (int i = 0; i < t->threads; i++) {
-        const dgm_worker *w = &t->workers[i];
-        if (!w->meter) continue;
-        dgm_meter_add(sum, w->meter);
-        *busy += w->busy;
-    }
-    pthread_mutex_unlock(&t->lock);
-}
-
-void dgm_workers_observe(dgm_translator *t, const dgm_observer *observer)
-{
-    pthread_mutex_lock(&t->lock);
-    for (int i = 0; i < t->threads; i++) dgm_exec_observe(t->workers[i].exec, observer);
-    pthread_mutex_unlock(&t->lock);
 }

@@ -49,6 +49,16 @@ dgm_status dgm_export_json(const dgm_export_job *job, const char *name, json_t *
     return st;
 }
 
+dgm_status dgm_export_spelling(const char *text, int id, dgm_error *err)
+{
+    json_t *checked = json_string(text), *unchecked = json_string_nocheck(text);
+    const bool wrong = !checked && unchecked;
+    json_decref(checked);
+    json_decref(unchecked);
+    if (!wrong) return dgm_no_memory(err);
+    return dgm_fail(err, DGM_ERR_UNSUPPORTED, "id %d has a spelling that is not UTF-8", id);
+}
+
 dgm_status dgm_export_open(const dgm_export_job *job, const char *name, FILE **f, dgm_error *err)
 {
     char *path = dgm_path_in(job->folder, name);
@@ -92,15 +102,12 @@ dgm_status dgm_export_tick(const dgm_export_job *job, double share, dgm_error *e
 
 // ---- the folder ----------------------------------------------------------------------------------
 
-static void remove_folder(const char *folder)
+// dir: the folder, opened while there was memory and a descriptor for that.
+static void remove_folder(DIR *dir, const char *folder)
 {
-    DIR *dir = opendir(folder);
-    for (struct dirent *d; dir && (d = readdir(dir)) != NULL;) {
-        char *path = d->d_name[0] == '.' ? NULL : dgm_path_in(folder, d->d_name);
-        if (path) unlink(path);
-        dgm_free(path);
-    }
-    if (dir) closedir(dir);
+    if (dir) rewinddir(dir);
+    for (struct dirent *d; dir && (d = readdir(dir)) != NULL;)
+        if (d->d_name[0] != '.') unlinkat(dirfd(dir), d->d_name, 0);
     rmdir(folder);
 }
 
@@ -118,10 +125,12 @@ static dgm_status fill_folder(const dgm_exporter *e, const dgm_export_model *m, 
                         : dgm_fail(err, DGM_ERR_IO, "cannot make a folder beside '%s': %s", folder, strerror(errno));
     if (st == DGM_OK) {
         const dgm_export_job job = {.model = m, .folder = temporary, .options = options};
-        st = e->run(&job, err);
+        DIR *dir = opendir(temporary);
+        st = dir ? e->run(&job, err) : dgm_fail(err, DGM_ERR_IO, "cannot open '%s': %s", temporary, strerror(errno));
         if (st == DGM_OK && rename(temporary, folder) != 0)
             st = dgm_fail(err, DGM_ERR_IO, "cannot write '%s': %s", folder, strerror(errno));
-        if (st != DGM_OK) remove_folder(temporary);
+        if (st != DGM_OK) remove_folder(dir, temporary);
+        if (dir) closedir(dir);
     }
     dgm_free(temporary);
     return st;
@@ -143,7 +152,7 @@ static dgm_status check_folder(const char *folder, dgm_error *err)
     DGM_FAIL_IF(!S_ISDIR(st.st_mode), err, DGM_ERR_IO, "'%s' is there and no folder", folder);
     int count = 0;
     DIR *dir = opendir(folder);
-    for (struct dirent *d; dir && (d = readdir(dir)) != NULL;) count++;
+    while (dir && readdir(dir)) count++;
     if (dir) closedir(dir);
     DGM_FAIL_IF(count > 2, err, DGM_ERR_IO, "the folder '%s' is not empty", folder);
     return DGM_OK;

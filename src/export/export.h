@@ -92,6 +92,8 @@ dgm_status dgm_export_run(const char *format, const char *model, const char *fol
 
 // For exporters: a file of the folder.
 dgm_status dgm_export_file(const dgm_export_job *job, const char *name, const void *data, size_t size, dgm_error *err);
+// Why jansson refused the spelling of an id: it is no UTF-8, or there was no memory.
+dgm_status dgm_export_spelling(const char *text, int id, dgm_error *err);
 dgm_status dgm_export_json(const dgm_export_job *job, const char *name, json_t *value, dgm_error *err); // takes value
 // The same for weights: begin, write, end; all tensors of a list, with progress.
 dgm_status dgm_export_open(const dgm_export_job *job, const char *name, FILE **f, dgm_error *err);

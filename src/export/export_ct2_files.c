@@ -28,7 +28,7 @@ static dgm_status write_vocabulary(const texts *x, const char *file, int side, d
     for (int i = 0; list && i < x->m->sizes[side]; i++)
         if (json_array_append_new(list, json_string(spelling(x, side, i))) != 0) {
             json_decref(list);
-            return dgm_fail(err, DGM_ERR_UNSUPPORTED, "id %d has a spelling that is not UTF-8", i);
+            return dgm_export_spelling(spelling(x, side, i), i, err);
         }
     return dgm_export_json(x->job, file, list, err);
 }

@@ -43,15 +43,18 @@ static dgm_status write_vocab(const dgm_hf_folder *x, const char *file, int side
 {
     json_t *ids = json_object();
     const int size = x->m->sizes[side];
+    const char *text = "";
+    int id = 0;
     bool fine = ids != NULL;
     for (int i = 0; i < size && fine; i++) {
-        const char *text = other && strncmp(own[i], "<unused_", 8) == 0 ? other[i] : own[i];
+        id = i;
+        text = other && strncmp(own[i], "<unused_", 8) == 0 ? other[i] : own[i];
         fine = json_object_get(ids, text) || json_object_set_new(ids, text, json_integer(i)) == 0;
     }
     if (x->zero_start) fine = fine && json_object_set_new(ids, "<pad>", json_integer(size)) == 0;
     if (fine) return dgm_export_json(x->job, file, ids, err);
     json_decref(ids);
-    return dgm_fail(err, DGM_ERR_UNSUPPORTED, "an id has a spelling that is not UTF-8");
+    return dgm_export_spelling(text, id, err);
 }
 
 static dgm_status write_vocabularies(const dgm_hf_folder *x, dgm_error *err)

@@ -150,7 +150,7 @@ static json_t *tensor_info(const dgm_export_tensor *t, uint64_t at)
     const char *type = t->type == DGM_TYPE_F16 ? "F16" : t->type == DGM_TYPE_BF16 ? "BF16" : "F32";
     json_t *shape = t->n_dims == 1 ? json_pack("[i]", t->cols) : json_pack("[ii]", t->rows, t->cols);
     return json_pack("{s:s,s:o,s:[II]}", "dtype", type, "shape", shape, "data_offsets", (json_int_t)at,
-                     (json_int_t)(at + dgm_export_bytes(t)));
+                     (json_int_t)at + (json_int_t)dgm_export_bytes(t));
 }
 
 static dgm_status write_safetensors(const dgm_export_job *job, const dgm_export_list *l, FILE *f, dgm_error *err)

@@ -207,15 +207,17 @@ static dgm_status write_vocab(const many *e, dgm_error *err)
 {
     json_t *ids = json_object();
     bool fine = ids != NULL;
+    int id = 0;
     for (int i = 0; i < e->first && fine; i++) {
         const bool pad = i == e->x.pad && strncmp(e->spelled[i], "<unused_", 8) == 0;
+        id = i;
         fine = json_object_set_new(ids, pad ? "<pad>" : e->spelled[i], json_integer(i)) == 0;
     }
     const bool alike = fine && json_object_size(ids) != (size_t)e->first;
     if (fine && !alike) return dgm_export_json(e->x.job, "vocab.json", ids, err);
     json_decref(ids);
-    return dgm_fail(err, DGM_ERR_UNSUPPORTED,
-                    alike ? "two ids have one spelling" : "an id has a spelling that is not UTF-8");
+    if (!alike) return dgm_export_spelling(e->spelled[id], id, err);
+    return dgm_fail(err, DGM_ERR_UNSUPPORTED, "two ids have one spelling");
 }
 
 static dgm_status write_all(const many *e, dgm_error *err)

@@ -24,7 +24,7 @@ const char *const dgm_bpe_flag_names[] = {"end_apart",     "restricted",   "pref
                                           "byte_fallback", "fuse_unknown", "whole_words",  "space_always", NULL};
 static const char *const side_names[] = {"source", "target"};
 
-enum { FINISH_REFILL = 3, FINISH_FIRST = 5 }; // in dgm_finish_names
+enum { FINISH_REFILL = 3 }; // in dgm_finish_names
 #define LENGTH_MAX 65536 // longest source or output, in tokens
 #define LAYERS_MAX 1024
 
@@ -238,16 +238,28 @@ static dgm_status get_count(const dgm_gguf *g, const char *key, uint32_t max, in
     return DGM_OK;
 }
 
+// How the policies are called that may carry a number.
+static const char *const numbered[] = {"first", "ctranslate2", NULL};
+
+// The text without its number; *k is that, 0: it has none.
+static dgm_text finish_name(const char *text, int64_t *k)
+{
+    *k = 0;
+    for (int i = 0; numbered[i]; i++) {
+        dgm_text number = dgm_text_of(text);
+        if (dgm_field_skip(&number, numbered[i]) && dgm_field_skip(&number, ":") &&
+            dgm_number_i64(number, 1, DGM_FIRST_MAX, k))
+            return dgm_text_of(numbered[i]);
+    }
+    return dgm_text_of(text);
+}
+
 bool dgm_finish_parse(const char *text, int *finish, int *first)
 {
-    dgm_text number = dgm_text_of(text);
     int64_t k = 0;
     int found = 0;
-    if (dgm_field_skip(&number, "first:")) {
-        if (!dgm_number_i64(number, 1, DGM_FIRST_MAX, &k)) return false;
-        found = FINISH_FIRST;
-    }
-    while (!k && dgm_finish_names[found] && strcmp(dgm_finish_names[found], text) != 0) found++;
+    const dgm_text name = finish_name(text, &k);
+    while (dgm_finish_names[found] && !dgm_text_equal(dgm_text_of(dgm_finish_names[found]), name)) found++;
     if (!dgm_finish_names[found]) return false;
     *finish = found;
     *first = (int)k;
@@ -257,7 +269,9 @@ bool dgm_finish_parse(const char *text, int *finish, int *first)
 dgm_finish_text dgm_finish_write(int finish, int first)
 {
     dgm_finish_text t;
-    if (finish == FINISH_FIRST && first > 0)
+    bool carries = false;
+    for (int i = 0; numbered[i]; i++) carries |= first > 0 && strcmp(numbered[i], dgm_finish_names[finish]) == 0;
+    if (carries)
         snprintf(t.text, sizeof t.text, "%s:%d", dgm_finish_names[finish], first);
     else
         snprintf(t.text, sizeof t.text, "%s", dgm_finish_names[finish]);
@@ -270,8 +284,11 @@ static dgm_status read_finish(const dgm_gguf *g, dgm_decode_spec *d, dgm_error *
     const char *text = NULL;
     DGM_TRY(dgm_gguf_get_string(g, key, DGM_OPTIONAL, &text, err));
     if (!text || dgm_finish_parse(text, &d->finish, &d->finish_first)) return DGM_OK;
-    DGM_FAIL_IF(strncmp(text, "first:", 6) == 0, err, DGM_ERR_FORMAT,
-                "key '%s' is '%.60s', expected first:1 to first:%d", key, text, DGM_FIRST_MAX);
+    for (int i = 0; numbered[i]; i++) {
+        dgm_text number = dgm_text_of(text);
+        DGM_FAIL_IF(dgm_field_skip(&number, numbered[i]) && dgm_field_skip(&number, ":"), err, DGM_ERR_FORMAT,
+                    "key '%s' is '%.60s', expected %s:1 to %s:%d", key, text, numbered[i], numbered[i], DGM_FIRST_MAX);
+    }
     return dgm_gguf_get_enum(g, key, DGM_OPTIONAL, dgm_finish_names, &d->finish, err); // says which
 }
 

@@ -121,10 +121,10 @@ int dgm_modelfile_end(const dgm_vocab_spec *target);
 // Order of dragoman.decode.finish; NULL-terminated.
 extern const char *const dgm_finish_names[]; // as dgm_finish of search/search.h
 
-enum { DGM_FIRST_MAX = 256 }; // of "first:K"
+enum { DGM_FIRST_MAX = 256 }; // of "first:K" and "ctranslate2:K"
 
-// One of these names, or "first:K" with K of 1 to DGM_FIRST_MAX. *first: K, 0 where there is none. On
-// false both keep their values.
+// One of these names, or "first:K" or "ctranslate2:K" with K of 1 to DGM_FIRST_MAX. *first: K, 0 where there is none.
+// On false both keep their values.
 bool dgm_finish_parse(const char *text, int *finish, int *first);
 
 typedef struct dgm_finish_text {
@@ -137,7 +137,7 @@ dgm_finish_text dgm_finish_write(int finish, int first); // what dgm_finish_pars
 typedef struct dgm_decode_spec {
     int beam;
     int finish;       // index into dgm_finish_names
-    int finish_first; // K of "first:K"; 0: none given
+    int finish_first; // K of "first:K" or "ctranslate2:K"; 0: none given
     int precision; // dgm_precision; -1 = the file does not say
     float length_penalty, word_penalty;
     int max_length;

@@ -13,6 +13,7 @@ dgm_status dgm_rewrite_open(dgm_gguf_writer **out, const dgm_gguf *g, const char
 {
     DGM_TRY(dgm_gguf_writer_open(out, err));
     dgm_gguf_set_copies(*out, g);
+    dgm_gguf_unset(*out, DGM_PACKED_LAYOUT);
     if (producer) dgm_gguf_set_string(*out, "dragoman.producer", producer);
     return DGM_OK;
 }
@@ -39,6 +40,7 @@ dgm_status dgm_rewrite_check(const dgm_gguf *g, dgm_error *err)
 
 void dgm_rewrite_copy(dgm_gguf_writer *out, const dgm_tensor *t)
 {
+    if (dgm_rewrite_is_packed(t)) return;
     dgm_gguf_add_tensor(out, t->name, (dgm_tensor_type)t->type, t->n_dims, t->shape, t->data);
 }
 
@@ -49,10 +51,20 @@ bool dgm_rewrite_is_scale(const dgm_gguf *g, const dgm_tensor *t)
     return false;
 }
 
+static bool ends_with(const char *name, const char *end)
+{
+    const size_t n = strlen(name), m = strlen(end);
+    return n > m && strcmp(name + n - m, end) == 0;
+}
+
 bool dgm_rewrite_is_input_scale(const dgm_tensor *t)
 {
-    const size_t n = strlen(t->name), m = strlen(DGM_INPUT_SCALE);
-    return n > m && strcmp(t->name + n - m, DGM_INPUT_SCALE) == 0;
+    return ends_with(t->name, DGM_INPUT_SCALE);
+}
+
+bool dgm_rewrite_is_packed(const dgm_tensor *t)
+{
+    return ends_with(t->name, DGM_PACKED) && t->type == DGM_TYPE_I8 && t->n_dims == 1;
 }
 
 bool dgm_rewrite_is_integer(int type)

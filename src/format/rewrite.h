@@ -11,8 +11,11 @@
 #include "format/gguf.h"
 
 #define DGM_INPUT_SCALE ".input_scale" // of NAME: what a calibration measured
+#define DGM_PACKED ".packed"           // of NAME: a layer that begins with it, as products read it
+#define DGM_PACKED_LAYOUT "dragoman.packed.layout"
 
-// A writer with all metadata of g. producer: who writes it, NULL: as in g.
+// A writer with all metadata of g but that of packed layers, which are not copied: the numbers may change. producer:
+// who writes it, NULL: as in g.
 dgm_status dgm_rewrite_open(dgm_gguf_writer **out, const dgm_gguf *g, const char *producer,
                             dgm_error *err);
 // Writes the file if st is DGM_OK, and closes the writer in any case.
@@ -21,11 +24,12 @@ dgm_status dgm_rewrite_finish(dgm_gguf_writer **out, const char *path, dgm_statu
 
 // Can every tensor of g be copied? DGM_ERR_UNSUPPORTED names the first that cannot.
 dgm_status dgm_rewrite_check(const dgm_gguf *g, dgm_error *err);
-// The tensor as it is; its data must be there (dgm_rewrite_check).
+// The tensor as it is, unless it is a packed layer; its data must be there (dgm_rewrite_check).
 void dgm_rewrite_copy(dgm_gguf_writer *out, const dgm_tensor *t);
 // Is t the scale of an integer matrix of the same file? It is written with it, or not at all.
 bool dgm_rewrite_is_scale(const dgm_gguf *g, const dgm_tensor *t);
 bool dgm_rewrite_is_input_scale(const dgm_tensor *t);
+bool dgm_rewrite_is_packed(const dgm_tensor *t);
 bool dgm_rewrite_is_integer(int type);
 
 // A tensor that is converted. It must stay where it is until the file is written.

@@ -96,16 +96,18 @@ static dgm_status ids_of_lines(vocabulary *v, dgm_error *err)
 {
     dgm_mapfile f;
     DGM_TRY(dgm_mapfile_open(&f, v->path, err));
-    const char *at = (const char *)f.data, *end = at + f.size;
+    const char *at = f.size ? (const char *)f.data : "", *end = at + f.size;
     dgm_status st = DGM_OK;
     for (int id = 0; at < end && st == DGM_OK; id++) {
         const char *newline = memchr(at, '\n', (size_t)(end - at)), *stop = newline ? newline : end;
         size_t n = (size_t)(stop - at);
         if (n > 0 && at[n - 1] == '\r') n--;
         if (n > 0) st = add_id(v, at, n, id, err);
-        at = stop + 1;
+        at = newline ? newline + 1 : end;
     }
     dgm_mapfile_close(&f);
+    if (st == DGM_OK && json_object_size(v->ids) == 0)
+        st = dgm_fail(err, DGM_ERR_FORMAT, "'%s' is a vocabulary without words", v->path);
     return st;
 }
 

@@ -122,6 +122,33 @@ dgm_status dgm_metric_bootstrap(const dgm_metric *m, const int64_t *rows, const 
     return st;
 }
 
+dgm_status dgm_metric_compare(const dgm_metric *m, const int64_t *rows, const int64_t *base, size_t count, int samples,
+                              uint64_t seed, double budget, dgm_metric_loss *out, dgm_error *err)
+{
+    int64_t sum[DGM_METRIC_WIDTH_MAX], base_sum[DGM_METRIC_WIDTH_MAX];
+    double *own = dgm_malloc((size_t)samples * 2 * sizeof *own), *other = own ? own + samples : NULL;
+    uint32_t *order = dgm_malloc((size_t)samples * sizeof *order);
+    const dgm_status st = own && order ? DGM_OK : dgm_no_memory(err);
+    if (st == DGM_OK) {
+        dgm_metric_sum(m, rows, count, sum);
+        dgm_metric_sum(m, base, count, base_sum);
+        *out = (dgm_metric_loss){.loss = score_of(m, base_sum) - score_of(m, sum)};
+        draw_samples(m, rows, base, count, samples, seed, own, other);
+        int within = 0;
+        for (int s = 0; s < samples; s++) {
+            own[s] = other[s] - own[s];
+            within += own[s] <= budget;
+        }
+        dgm_sort_indices(order, (size_t)samples, compare_scores, own);
+        out->low = own[order[samples / 40]];
+        out->high = own[order[samples - samples / 40 - 1]];
+        out->within = (double)within / samples;
+    }
+    dgm_free(own);
+    dgm_free(order);
+    return st;
+}
+
 void dgm_metric_name(const dgm_metric *m, char *out, size_t size)
 {
     const dgm_metric_options *o = dgm_metric_get_options(m);

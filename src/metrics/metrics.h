@@ -119,4 +119,14 @@ dgm_status dgm_metric_bootstrap(const dgm_metric *m, const int64_t *rows, const 
                                 size_t count, int samples, uint64_t seed, dgm_bootstrap *out,
                                 dgm_error *err);
 
+// How much lower than the baseline's a score is, by the same samples.
+typedef struct dgm_metric_loss {
+    double loss;      // base - score, of the whole corpus
+    double low, high; // 95 % interval
+    double within;    // share of samples in which it is at most `budget`
+} dgm_metric_loss;
+
+dgm_status dgm_metric_compare(const dgm_metric *m, const int64_t *rows, const int64_t *base, size_t count, int samples,
+                              uint64_t seed, double budget, dgm_metric_loss *out, dgm_error *err);
+
 #endif

@@ -75,6 +75,7 @@ void dgm_pb_model_close(dgm_pb_model **m)
 static dgm_status open_parts(dgm_pb_decoder *d, dgm_error *err)
 {
     DGM_TRY(dgm_arena_init(&d->arena, ARENA_BYTES, err));
+    dgm_arena_large(&d->arena);
     d->cache = dgm_malloc(CACHE_SLOTS * sizeof *d->cache);
     if (!d->cache) return dgm_no_memory(err);
     for (uint32_t i = 0; i < CACHE_SLOTS; i++) d->cache[i].key = NO_KEY;

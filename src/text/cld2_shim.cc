@@ -12,9 +12,10 @@
 static int detect(const char *text, int size, bool best_effort, dgm_cld2_candidate *candidates, bool *reliable)
 {
     const CLD2::CLDHints hints = {nullptr, nullptr, CLD2::UNKNOWN_ENCODING, CLD2::UNKNOWN_LANGUAGE};
-    CLD2::Language language[DGM_CLD2_MOST];
-    int percent[DGM_CLD2_MOST], bytes = 0, valid = 0, count = 0;
-    double scores[DGM_CLD2_MOST];
+    // Set here: of text with control characters and the like CLD2 says nothing at all.
+    CLD2::Language language[DGM_CLD2_MOST] = {CLD2::UNKNOWN_LANGUAGE, CLD2::UNKNOWN_LANGUAGE, CLD2::UNKNOWN_LANGUAGE};
+    int percent[DGM_CLD2_MOST] = {0}, bytes = 0, valid = 0, count = 0;
+    double scores[DGM_CLD2_MOST] = {0};
     const int flags = best_effort ? CLD2::kCLDFlagBestEffort : 0;
     CLD2::ExtDetectLanguageSummaryCheckUTF8(text, size, true, &hints, flags, language, percent, scores, nullptr, &bytes,
                                             reliable, &valid);

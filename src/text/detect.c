@@ -69,9 +69,39 @@ static void add_word(padded *w, int sums[POINT_LANGUAGES])
 }
 
 typedef struct letters {
-    size_t all, latin;
+    size_t all, latin, words;
+    bool greets; // a word of everyday talk is among them
     int sums[POINT_LANGUAGES];
 } letters;
+
+// Words of talk, which newspapers hardly have and points therefore do not know. Those of two of the five are left out.
+static void add_greeting(const padded *w, letters *out)
+{
+    static const struct {
+        const char *word;
+        char code[3];
+    } talk[] = {{"hello", "en"},     {"hi", "en"},     {"hey", "en"},     {"bye", "en"},    {"yes", "en"},
+                {"ok", "en"},        {"sorry", "en"},  {"thanks", "en"},  {"please", "en"}, {"hallo", "de"},
+                {"ja", "de"},        {"nein", "de"},   {"danke", "de"},   {"bitte", "de"},  {"tsch\xc3\xbcss", "de"},
+                {"bonjour", "fr"},   {"salut", "fr"},  {"oui", "fr"},     {"merci", "fr"},  {"hola", "es"},
+                {"s\xc3\xad", "es"}, {"gracias", "es"}, {"adi\xc3\xb3s", "es"}, {"ciao", "it"}, {"grazie", "it"},
+                {"s\xc3\xac", "it"}};
+    const size_t size = w->starts[w->count] - 1; // behind the space before it
+    for (size_t i = 0; i < sizeof talk / sizeof *talk; i++) {
+        if (strlen(talk[i].word) != size || memcmp(talk[i].word, w->bytes + 1, size) != 0) continue;
+        for (int k = 0; k < POINT_LANGUAGES; k++)
+            if (strcmp(point_languages[k], talk[i].code) == 0) out->sums[k] += (int)(4 / point_scale);
+        out->greets = true;
+    }
+}
+
+static void end_word(padded *word, letters *out)
+{
+    if (!word->count) return;
+    add_greeting(word, out);
+    add_word(word, out->sums);
+    out->words++;
+}
 
 static bool is_latin(uint32_t code)
 {
@@ -81,7 +111,6 @@ static bool is_latin(uint32_t code)
 static void read_letters(dgm_text text, letters *out)
 {
     padded word = {.count = 0};
-    size_t words = 0;
     bool capital = false; // the word's first letter, and no other so far
     *out = (letters){0};
     for (size_t i = 0, n; i < text.size; i += n) {
@@ -89,21 +118,21 @@ static void read_letters(dgm_text text, letters *out)
         n = dgm_utf8_next(text.data + i, text.size - i, &code);
         const unsigned class = dgm_char_class(code);
         if (!(class & (DGM_CHAR_LETTER | DGM_CHAR_MARK))) {
-            if (word.count) add_word(&word, out->sums), words++;
+            end_word(&word, out);
             continue;
         }
         out->all++;
         out->latin += is_latin(code);
         if (word.count == 0) {
             put(&word, ' ');
-            capital = words > 0 && class & DGM_CHAR_UPPER;
+            capital = out->words > 0 && class & DGM_CHAR_UPPER;
         } else if (capital && word.count == 2) {
             if (!(class & DGM_CHAR_UPPER)) add_feature("^", 1, out->sums);
             capital = false;
         }
         if (word.count <= LONGEST_WORD) put(&word, dgm_char_lower(code));
     }
-    if (word.count) add_word(&word, out->sums);
+    end_word(&word, out);
 }
 
 // Probabilities of the five languages.
@@ -222,15 +251,15 @@ static void add_cld2(candidates *g, const dgm_cld2_candidate *found, int count, 
 }
 
 // Do the points decide, and not the first of CLD2's?
-static bool points_decide(const candidates *g, dgm_text text, const float *p, const dgm_cld2_candidate *first,
-                          bool reliable)
+static bool points_decide(const candidates *g, dgm_text text, const letters *l, const float *p,
+                          const dgm_cld2_candidate *first, bool reliable)
 {
     const char *code = first ? modern(first->code) : NULL;
     float most = 0;
     for (int k = 0; k < POINT_LANGUAGES; k++) most = p[k] > most ? p[k] : most;
     if (!code || five_of(code) >= 0 || all_of_five(g->among, g->among_count)) return true;
     if (g->among_count) return !holds(g->among, g->among_count, code);
-    return reliable ? is_spanish(text, code, p) : most >= 0.99f;
+    return reliable ? is_spanish(text, code, p) : most >= 0.99f || (l->greets && l->words < 3);
 }
 
 size_t dgm_detect_language(dgm_text text, const char *const *among, size_t among_count, dgm_language_candidate *out)
@@ -254,7 +283,7 @@ size_t dgm_detect_language(dgm_text text, const char *const *among, size_t among
     }
     float p[POINT_LANGUAGES];
     weigh(l.sums, p);
-    if (points_decide(&g, text, p, count ? found : NULL, sure)) {
+    if (points_decide(&g, text, &l, p, count ? found : NULL, sure)) {
         add_points(&g, p, 1.0f);
         add_cld2(&g, found, count, 0.05f);
     } else {

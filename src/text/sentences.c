@@ -435,7 +435,8 @@ static size_t judge_stop(const scan *s, size_t pos, bool *ends)
 static dgm_status push_sentence(dgm_pieces *out, dgm_text text, size_t begin, size_t end,
                                 dgm_error *err)
 {
-    dgm_text inner = dgm_text_trim((dgm_text){text.data + begin, end - begin});
+    if (begin == end) return DGM_OK;
+    const dgm_text inner = dgm_text_trim((dgm_text){text.data + begin, end - begin});
     if (inner.size == 0) return DGM_OK;
     DGM_TRY(dgm_grow(&out->items, &out->cap, out->count + 1, sizeof *out->items, err));
     size_t from = (size_t)(inner.data - text.data);

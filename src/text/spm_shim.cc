@@ -5,6 +5,10 @@
 // and decoding, because it carries byte spans and the plain one builds it anyway and copies. Its
 // log is switched off: the library never prints.
 //
+// An allocation that fails in the middle leaves the library's messages half made, and destroying those ends the
+// program. So memory is set aside before it is called, and given back when there is no other for it: what does not
+// suffice is found before it begins.
+//
 // Decoding ordinary pieces is joining them. That is done here: the library looks for each of them again by its
 // spelling and makes a message with two strings for it, which takes ten times as long.
 extern "C" {
@@ -45,9 +49,44 @@ namespace
 
 constexpr int log_fatal_only = 3;
 
-// Runs body, which returns dgm_status, and turns exceptions into one.
-template <typename Body> dgm_status guarded(dgm_error *err, const char *what, Body body)
+// What is set aside: for a model, so many times its size, and for a text, so many bytes a byte. A piece of one byte is
+// a message with two strings. Text of 400 bytes, which is long, stays below what malloc maps.
+constexpr size_t model_factor = 16, text_factor = 256, reserve_least = 16384;
+
+thread_local void *reserve; // of the call that this thread is in
+std::new_handler handler_before;
+
+void give_reserve()
 {
+    if (reserve) {
+        dgm_free(reserve);
+        reserve = nullptr; // `new` tries again
+    } else if (handler_before) {
+        handler_before();
+    } else {
+        throw std::bad_alloc();
+    }
+}
+
+void install_handler()
+{
+    static const bool once = (handler_before = std::set_new_handler(give_reserve), true);
+    (void)once;
+}
+
+// Runs body, which returns dgm_status, with that much set aside, and turns exceptions into a status.
+template <typename Body> dgm_status guarded(dgm_error *err, const char *what, size_t bytes, Body body)
+{
+    install_handler();
+    reserve = dgm_malloc(reserve_least + bytes);
+    if (!reserve) return dgm_no_memory(err);
+    const struct release {
+        ~release()
+        {
+            dgm_free(reserve);
+            reserve = nullptr;
+        }
+    } at_end;
     try {
         return body();
     } catch (const std::bad_alloc &) {
@@ -114,7 +153,7 @@ extern "C" dgm_status dgm_spm_open(dgm_spm **spm, const void *model, size_t size
     *spm = nullptr;
     dgm_spm_traits traits;
     DGM_TRY(dgm_spm_check(model, size, &traits, err));
-    return guarded(err, "damaged SentencePiece model", [&]() -> dgm_status {
+    return guarded(err, "damaged SentencePiece model", model_factor * size, [&]() -> dgm_status {
         sentencepiece::logging::SetMinLogLevel(log_fatal_only);
         std::unique_ptr<dgm_spm> fresh(new dgm_spm);
         const auto status = fresh->processor.LoadFromSerializedProto(
@@ -179,7 +218,7 @@ extern "C" float dgm_spm_score(const dgm_spm *spm, int32_t id)
 extern "C" dgm_status dgm_spm_encode(const dgm_spm *spm, const char *text, size_t size,
                                      dgm_spm_token_fn fn, void *arg, dgm_error *err)
 {
-    return guarded(err, "cannot encode text", [&]() -> dgm_status {
+    return guarded(err, "cannot encode text", text_factor * size, [&]() -> dgm_status {
         sentencepiece::ImmutableSentencePieceText result;
         const auto status =
             spm->processor.Encode(absl::string_view(text, size), result.mutable_proto());
@@ -197,7 +236,7 @@ extern "C" dgm_status dgm_spm_decode(const dgm_spm *spm, const int32_t *pieces, 
                                      dgm_spm_text_fn text_fn, dgm_spm_token_fn fn, void *arg,
                                      dgm_error *err)
 {
-    return guarded(err, "cannot decode tokens", [&]() -> dgm_status {
+    return guarded(err, "cannot decode tokens", text_factor * count, [&]() -> dgm_status {
         std::string joined;
         std::vector<uint32_t> ends;
         if (join_pieces(spm, pieces, count, &joined, &ends)) {

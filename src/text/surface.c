@@ -12,6 +12,7 @@ static const char unknown[] = " \xe2\x81\x87 "; // what the unknown piece decode
 
 bool dgm_char_in_word(uint32_t code)
 {
+    if (code < 0x80) return (code | 0x20) - 'a' < 26 || code - '0' < 10; // most of what is asked
     const unsigned c = dgm_char_class(code);
     return (c & (DGM_CHAR_LETTER | DGM_CHAR_MARK | DGM_CHAR_NUMBER)) != 0 &&
            !(c & DGM_CHAR_SPACELESS);
@@ -80,6 +81,31 @@ static void write_surface(const dgm_vocab *v, int32_t id, dgm_writer *w, bool *i
     }
 }
 
+// Does a word that begins behind the text go on in it? A piece of a character that others complete counts as part of a
+// word.
+static bool ends_inside(dgm_text t)
+{
+    uint32_t code = 0;
+    if (t.size == 0) return false;
+    const size_t last = dgm_utf8_prev(t.data, t.size);
+    dgm_utf8_next(t.data + last, t.size - last, &code);
+    return code == 0xFFFD ? t.size - last < 3 : dgm_char_in_word(code);
+}
+
+dgm_status dgm_surfaces_from_right(dgm_surfaces *s, dgm_error *err)
+{
+    s->right_breaks = dgm_malloc(((size_t)s->count + 1) * sizeof *s->right_breaks);
+    s->right_continues = dgm_malloc(((size_t)s->count + 1) * sizeof *s->right_continues);
+    if (!s->right_breaks || !s->right_continues) return dgm_no_memory(err);
+    for (int32_t i = 0; i < s->count; i++) {
+        if (ends_inside(dgm_surface(s, i)))
+            s->right_continues[s->right_continue_count++] = i;
+        else
+            s->right_breaks[s->right_break_count++] = i;
+    }
+    return DGM_OK;
+}
+
 static atomic_uint_fast64_t opened = 1;
 
 dgm_status dgm_surfaces_open(dgm_surfaces **out, const dgm_vocab *v, dgm_error *err)
@@ -90,7 +116,7 @@ dgm_status dgm_surfaces_open(dgm_surfaces **out, const dgm_vocab *v, dgm_error *
     dgm_writer w = {0};
     const size_t n = (size_t)dgm_vocab_size(v);
     s->count = (int32_t)n;
-    s->name = 2 * atomic_fetch_add(&opened, 1);
+    s->name = 4 * atomic_fetch_add(&opened, 1);
     s->eos = dgm_vocab_eos(v);
     s->at = dgm_malloc((n + 1) * sizeof *s->at);
     s->breaks = dgm_malloc((n + 1) * sizeof *s->breaks);
@@ -109,7 +135,7 @@ dgm_status dgm_surfaces_open(dgm_surfaces **out, const dgm_vocab *v, dgm_error *
     dgm_write_u8(&w, 0); // never empty
     full = full || w.failed;
     s->bytes = full ? NULL : dgm_writer_take(&w, NULL);
-    if (!s->bytes) {
+    if (!s->bytes || dgm_surfaces_from_right(s, err) != DGM_OK) {
         dgm_writer_free(&w);
         dgm_surfaces_close(&s);
         return dgm_no_memory(err);
@@ -127,5 +153,7 @@ void dgm_surfaces_close(dgm_surfaces **at)
     dgm_free(s->bytes);
     dgm_free(s->breaks);
     dgm_free(s->continues);
+    dgm_free(s->right_breaks);
+    dgm_free(s->right_continues);
     dgm_free(s);
 }

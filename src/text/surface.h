@@ -8,7 +8,8 @@
 //
 // A word is a run of letters, marks and digits of scripts that put spaces between words. Tokens that
 // begin inside of one continue it, all others break it; both lists are kept, since a finished term
-// must not be continued and a forbidden one must.
+// must not be continued and a forbidden one must. Who reads from the right has lists of his own: there
+// a token continues the word behind it by its last character.
 //
 // Built once per translator, on first use (engine/constrain.c); never changed afterwards.
 #ifndef DGM_TEXT_SURFACE_H
@@ -23,11 +24,15 @@ typedef struct dgm_surfaces {
     int32_t *breaks;    // [break_count] ascending: the end symbol and tokens that break a word
     int32_t *continues; // [continue_count] ascending: all others
     int break_count, continue_count;
-    uint64_t name; // means `breaks` of these surfaces alone in this process, name + 1 `continues`
+    int32_t *right_breaks, *right_continues; // the same, read from the right
+    int right_break_count, right_continue_count;
+    uint64_t name; // means `breaks` of these surfaces alone in this process, name + 1 .. 3 the other lists
     int32_t eos;
 } dgm_surfaces;
 
 dgm_status dgm_surfaces_open(dgm_surfaces **s, const dgm_vocab *v, dgm_error *err);
+// Makes the lists of who reads from the right, of bytes and at.
+dgm_status dgm_surfaces_from_right(dgm_surfaces *s, dgm_error *err);
 void dgm_surfaces_close(dgm_surfaces **s); // sets NULL; accepts NULL inside
 
 static inline dgm_text dgm_surface(const dgm_surfaces *s, int32_t token)

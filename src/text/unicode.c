@@ -176,7 +176,7 @@ dgm_status dgm_utf8_repair(dgm_text t, dgm_writer *out, size_t *replaced, dgm_er
         }
         pos += n;
     }
-    dgm_write_bytes(out, t.data + copied, pos - copied);
+    if (pos > copied) dgm_write_bytes(out, t.data + copied, pos - copied);
     if (replaced) *replaced = count;
     return written(out, err);
 }
