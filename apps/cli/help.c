@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Everything that is printed from the option tables: --help, man pages (roff), bash and zsh
-// completion. `dragoman help --man NAME` and `dragoman help --completion SHELL` are what
-// `make install` runs.
+// Everything that is printed from the option tables: --help, man pages (roff), pages of the manual
+// (Markdown), completion for bash, zsh and fish. `dragoman help --man NAME` and `dragoman help
+// --completion SHELL` are what `make install` runs, `dragoman help --markdown NAME` is what `make manual` does.
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -380,4 +380,88 @@ void help_completion_zsh(void)
         printf("            '--help[print a help text]' '*:file:_files' ;;\n");
     }
     printf("    esac\n}\n_dragoman \"$@\"\n");
+}
+
+// Inside single quotes of fish: the summary of an option.
+static void fish_text(const char *text)
+{
+    for (; *text && *text != '\n' && *text != ';'; text++) {
+        if (*text == '\'' || *text == '\\') putchar('\\');
+        putchar(*text);
+    }
+}
+
+static void fish_option(const command *c, const option *o)
+{
+    const option_kind kind = option_kind_of(o);
+    printf("complete -c dragoman -n '__fish_seen_subcommand_from %s' -l %s", c->name, o->name);
+    if (o->letter) printf(" -s %c", o->letter);
+    if (kind == OPTION_CHOICE) {
+        printf(" -x -a '");
+        print_choices(o->choices, ' ');
+        putchar('\'');
+    } else if (kind != OPTION_FLAG && kind != OPTION_MAYBE) {
+        printf(" -r");
+    }
+    printf(" -d '");
+    fish_text(o->help);
+    printf("'\n");
+}
+
+void help_completion_fish(void)
+{
+    printf("# fish completion for dragoman; made by 'dragoman help --completion fish'\n"
+           "complete -c dragoman -n __fish_use_subcommand -f -l version -d 'print the version'\n");
+    for (int i = 0; commands[i]; i++) {
+        printf("complete -c dragoman -n __fish_use_subcommand -f -a %s -d '", commands[i]->name);
+        fish_text(commands[i]->summary);
+        printf("'\n");
+    }
+    option o;
+    for (int i = 0; commands[i]; i++)
+        for (size_t at = 0; option_next(commands[i], &at, &o);) fish_option(commands[i], &o);
+}
+
+// ---- pages of the manual ----------------------------------------------------------------------
+
+// Text in which Markdown finds no mark of its own.
+static void markdown(const char *text)
+{
+    for (; *text; text++) {
+        if (strchr("<>|*_[]`", *text)) putchar('\\');
+        putchar(*text);
+    }
+}
+
+static void markdown_group(const command *c, int group)
+{
+    option o;
+    bool any = false;
+    for (size_t at = 0; option_next(c, &at, &o);) {
+        char left[160], text[1500];
+        if (option_group(&o) != group) continue;
+        const char *title = group_title(group);
+        if (!any) printf("\n## %c%s\n\n| option | meaning |\n|---|---|\n", title[0] - 'a' + 'A', title + 1);
+        any = true;
+        spell(&o, left, sizeof left);
+        whole_help(&o, text, sizeof text);
+        printf("| `%s` | ", left + strspn(left, " "));
+        markdown(text);
+        printf(" |\n");
+    }
+}
+
+void help_markdown(const command *c)
+{
+    printf("# dragoman %s\n\n", c->name);
+    markdown(c->summary);
+    printf("\n\nUsage: `dragoman %s %s`\n\n", c->name, c->usage);
+    markdown(c->description);
+    printf("\n\n## Examples\n\n");
+    for (const char *p = c->example; *p;) {
+        const size_t n = strcspn(p, "\n");
+        printf("    %.*s\n", (int)n, p);
+        p += n + (p[n] != 0);
+    }
+    for (int group = 0; group < GROUPS; group++) markdown_group(c, group);
 }

@@ -16,7 +16,7 @@
 
 const command *const commands[] = {
     &command_translate, &command_inspect, &command_eval,     &command_score,    &command_bench,
-    &command_models,    &command_serve,   &command_import,   &command_export,   &command_quantize,
+    &command_tune,      &command_models,    &command_serve,   &command_import,   &command_export,   &command_quantize,
     &command_tokenize,  &command_align,
     &command_shortlist, &command_cluster, &command_lm,       &command_mbr,      &command_phrase,
     &command_mert,      &command_lattice, &command_average,  &command_shrink,
@@ -68,14 +68,16 @@ static int print_version(void)
 // ---- help -------------------------------------------------------------------------------------
 
 typedef struct help_options {
-    const char *man, *completion;
+    const char *man, *markdown, *completion;
     int names;
 } help_options;
 
 static const option help_table[] = {
     {"man", 0, OPTION_TEXT, "COMMAND", offsetof(help_options, man), 0, 0, NULL,
      "print the manual page of a command, or of dragoman itself, in roff", NULL, NULL},
-    {"completion", 0, OPTION_CHOICE, "SHELL", offsetof(help_options, completion), 0, 0, "bash|zsh",
+    {"markdown", 0, OPTION_TEXT, "COMMAND", offsetof(help_options, markdown), 0, 0, NULL,
+     "print the manual page of a command in Markdown", NULL, NULL},
+    {"completion", 0, OPTION_CHOICE, "SHELL", offsetof(help_options, completion), 0, 0, "bash|zsh|fish",
      "print the completion script of a shell", NULL, NULL},
     {"names", 0, OPTION_FLAG, NULL, offsetof(help_options, names), 0, 0, NULL,
      "print the names of the commands", NULL, NULL},
@@ -88,14 +90,18 @@ static int run_help(const command *self, int argc, char **argv)
     words rest;
     int code = options_parse(self, argc, argv, &o, &rest);
     if (code >= 0) return code;
-    const char *name = o.man ? o.man : rest.count ? rest.items[0] : NULL;
+    const char *name = o.man ? o.man : o.markdown ? o.markdown : rest.count ? rest.items[0] : NULL;
     const command *c = name && strcmp(name, "dragoman") != 0 ? find(name) : NULL;
     if (name && !c && strcmp(name, "dragoman") != 0)
         return unknown_command(name);
     if (o.completion && strcmp(o.completion, "bash") == 0)
         help_completion_bash();
-    else if (o.completion)
+    else if (o.completion && strcmp(o.completion, "zsh") == 0)
         help_completion_zsh();
+    else if (o.completion)
+        help_completion_fish();
+    else if (o.markdown && c)
+        help_markdown(c);
     else if (o.man)
         help_man(c);
     else if (o.names)

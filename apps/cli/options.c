@@ -21,9 +21,17 @@ static void complain(const char *prefix, const char *fmt, va_list args)
     fprintf(stderr, "dragoman: %s%s\n", prefix, text);
 }
 
+static bool failed;
+
+bool has_failed(void)
+{
+    return failed;
+}
+
 int fail(int code, const char *fmt, ...)
 {
     va_list args;
+    failed = failed || code != EXIT_LINES;
     va_start(args, fmt);
     complain("", fmt, args);
     va_end(args);

@@ -137,6 +137,7 @@ char *option_value(const command *c, const option *o, const void *values);
 bool is_nearer(const char *name, size_t size, const char *typed, size_t *least);
 // Prints "dragoman: ..." in one line on standard error and returns the code.
 int fail(int code, const char *fmt, ...);
+bool has_failed(void); // was it called, with another code than EXIT_LINES?
 void warn(const char *fmt, ...);
 void inform(const char *fmt, ...); // what was done without being asked for
 // The same for the wrong number of words; names the command's help.
@@ -147,6 +148,8 @@ void help_all(void);
 void help_man(const command *c); // NULL: the page of the program
 void help_completion_bash(void);
 void help_completion_zsh(void);
+void help_completion_fish(void);
+void help_markdown(const command *c); // a page of the manual
 
 // Runs over the choices "a|b|c": *at is the rest, or NULL at the end. Returns the length.
 size_t next_choice(const char **at, const char **choice);

@@ -10,8 +10,8 @@
 extern const command command_translate, command_inspect, command_eval, command_score, command_bench,
     command_models, command_import, command_export, command_tokenize, command_align, command_shortlist,
     command_cluster, command_quantize, command_mbr, command_lm, command_phrase, command_mert,
-    command_lattice, command_average, command_shrink, command_features, command_devices, command_detect, command_serve,
-    command_help;
+    command_lattice, command_average, command_shrink, command_features, command_devices, command_detect,
+    command_serve, command_tune, command_help;
 
 uint64_t peak_rss(void); // bytes
 

@@ -113,7 +113,9 @@ static void print_score(line_writer *w, const eval_options *o, const dgm_eval_sc
                       signature);
         if (o->confidence || o->compare.count)
             writer_format(w, ",\"mean\":%.4f,\"confidence\":%.4f", s->mean, s->half);
-        if (!first) writer_format(w, ",\"p\":%.4f,\"wins\":%.4f", s->p, s->wins);
+        if (!first)
+            writer_format(w, ",\"p\":%.4f,\"wins\":%.4f,\"difference\":[%.4f,%.4f,%.4f]", s->p, s->wins, s->difference,
+                          s->difference_low, s->difference_high);
         if (bleu)
             writer_format(w, ",\"brevity\":%.4f,\"hyp_length\":%lld,\"ref_length\":%lld",
                           s->brevity, (long long)s->hyp_length, (long long)s->ref_length);

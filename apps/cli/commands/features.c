@@ -84,9 +84,10 @@ static answer first_refusal(const dgm_feature_info *f, const column *columns, in
     return a;
 }
 
-static const char *cell(const answer *a)
+// A setting of other searches or models is no refusal: there is nothing that it could set.
+static const char *cell(const dgm_feature_info *f, const answer *a)
 {
-    return a->yes ? "yes" : a->later ? "later" : "-";
+    return a->yes ? "yes" : a->later ? "later" : f->of_some ? "." : "-";
 }
 
 // ---- text and markdown -------------------------------------------------------------------------
@@ -105,9 +106,9 @@ static void print_matrix(const column *columns, int count, bool markdown)
         for (int i = 0; i < count; i++) {
             const answer a = ask(&f, NULL, &columns[i], DGM_MODELS_ANY);
             if (markdown)
-                printf(" %s |", cell(&a));
+                printf(" %s |", cell(&f, &a));
             else
-                printf("  %-*s", (int)strlen(columns[i].head), cell(&a));
+                printf("  %-*s", (int)strlen(columns[i].head), cell(&f, &a));
         }
         printf("\n");
     }
@@ -117,6 +118,8 @@ static void print_reasons(const column *columns, int count, bool markdown)
 {
     const char *quote = markdown ? "`" : "";
     dgm_feature_info f, other;
+    printf("\nyes: together; a dot: a setting of other searches or kinds of models, so that there is nothing to set; "
+           "-: refused\n");
     printf(markdown ? "\nWhy:\n\n" : "\n");
     for (size_t k = 0; k < dgm_features(k, &f); k++) {
         answer a = first_refusal(&f, columns, count);
@@ -178,7 +181,7 @@ static void print_json_feature(const dgm_feature_info *f, size_t index, const co
         print_string(f->setting);
     else
         printf("null");
-    printf(", \"requires\": ");
+    printf(", \"of_some\": %s, \"requires\": ", f->of_some ? "true" : "false");
     if (f->needs)
         print_string(f->needs);
     else
@@ -246,7 +249,8 @@ const command command_features = {
     .usage = "[--markdown] [--json]",
     .description = "Prints for every feature with which searches and kinds of models it works, why "
                    "not with the others, and which features cannot be combined with each other. "
-                   "'later': it would have a meaning and is not built yet.",
+                   "A dot: a setting of other searches or models. 'later': it would have a meaning and is "
+                   "not built yet.",
     .example = "dragoman features\n"
                "dragoman features --json",
     .options = options,

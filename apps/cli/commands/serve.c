@@ -3,8 +3,10 @@
 // does the rest (dragoman/server.h).
 #define _GNU_SOURCE
 #include <ctype.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +15,7 @@
 #include "commands/commands.h"
 #include "dragoman/server.h"
 #include "dragoman/tools.h"
+#include "io/notify.h"
 #include "translate/setup.h"
 
 typedef struct serve_options {
@@ -23,6 +26,7 @@ typedef struct serve_options {
     int ignored; // options of LibreTranslate that mean nothing here
     const char *ignored_text;
     int quiet;
+    const char *sandbox;
 } serve_options;
 
 #define AT(field) offsetof(serve_options, field)
@@ -53,10 +57,10 @@ static const option options[] = {
      "port to listen on (default 5000); 0: one that is free", NULL, NULL},
     {"socket", 0, OPTION_TEXT | OPTION_SELDOM, "PATH", AT(lib.socket), 0, 0, NULL, "listen on a Unix socket instead",
      "unix", NULL},
-    {"certificate", 0, OPTION_TEXT | OPTION_SELDOM, "FILE", AT(lib.certificate), 0, 0, NULL, "TLS: certificate, PEM",
-     NULL, NULL},
+    {"certificate", 0, OPTION_TEXT | OPTION_SELDOM, "FILE", AT(lib.certificate), 0, 0, NULL,
+     "answer by TLS, with this certificate (PEM; those that signed it behind it)", "tls-cert", NULL},
     {"private-key", 0, OPTION_TEXT | OPTION_SELDOM, "FILE", AT(lib.private_key), 0, 0, NULL,
-     "TLS: its private key, PEM", NULL, NULL},
+     "its private key (PEM)", "tls-key", NULL},
     {"url-prefix", 0, OPTION_TEXT | OPTION_SELDOM, "PATH", AT(lib.url_prefix), 0, 0, NULL,
      "paths begin with PATH, e.g. /mt", NULL, NULL},
     {"memory", 0, OPTION_SIZE | OPTION_SELDOM, "SIZE", AT(lib.memory), 0, 1e15, NULL,
@@ -100,7 +104,7 @@ static const option options[] = {
     {"api-keys", 0, OPTION_FLAG | OPTION_SELDOM, NULL, AT(keys), 0, 0, NULL, "use API keys, of --api-keys-db-path",
      NULL, NULL},
     {"api-keys-db-path", 0, OPTION_TEXT, "FILE", AT(lib.api_keys), 0, 0, NULL,
-     "file of API keys, one a line: KEY [req_limit=N] [char_limit=N] [name=WORD]", "api-keys-file", NULL},
+     "file of API keys: KEY [req_limit=N] [char_limit=N] [name=WORD]", "api-keys-file", NULL},
     {"require-api-key", 0, OPTION_FLAG | OPTION_SELDOM, NULL, AT(lib.require_api_key), 0, 0, NULL,
      "translate nothing without a key", NULL, NULL},
     {"get-api-key-link", 0, OPTION_TEXT | OPTION_SELDOM, "URL", AT(lib.get_api_key_link), 0, 0, NULL,
@@ -132,6 +136,10 @@ static const option options[] = {
      "title of the page", NULL, NULL},
     {"frontend-timeout", 0, OPTION_COUNT | OPTION_SELDOM, "MS", AT(lib.frontend_timeout), 0, 100000, NULL,
      "milliseconds that it waits while somebody types (default 500)", NULL, NULL},
+    {"sandbox", 0, OPTION_CHOICE, "MODE", AT(sandbox), 0, 0, "off|on|auto",
+     "after the start only read models: no connections, no programs; on: or refuse to start; auto: as far as the "
+     "system can (default off)",
+     NULL, NULL},
     {"quiet", 'q', OPTION_FLAG | OPTION_SELDOM, NULL, AT(quiet), 0, 0, NULL,
      "say nothing on standard error but errors", NULL, NULL},
     NO_MEANING("debug"),
@@ -226,22 +234,27 @@ static void say(void *cookie, const char *text)
     inform("%s", text);
 }
 
+typedef struct signals {
+    dgm_server *server;
+    atomic_bool over; // the server has stopped: the next signal is for the thread itself
+} signals;
+
 // Signals are waited for by a thread of their own, so that no handler runs in the middle of anything.
 static void *signals_main(void *arg)
 {
-    dgm_server *s = arg;
+    signals *self = arg;
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGHUP);
-    for (int stops = 0, number; stops < 2 && sigwait(&set, &number) == 0;) {
+    for (int stops = 0, number; sigwait(&set, &number) == 0 && !atomic_load(&self->over);) {
         if (number == SIGHUP) {
-            dgm_server_reload(s);
+            dgm_server_reload(self->server);
             continue;
         }
-        dgm_server_stop(s);
-        stops++;
+        if (stops++ == 0) notify("STOPPING=1");
+        dgm_server_stop(self->server);
     }
     return NULL;
 }
@@ -261,26 +274,42 @@ static int activated(void)
 {
     const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
     if (!pid || !count || strtol(pid, NULL, 10) != (long)getpid() || strtol(count, NULL, 10) < 1) return -1;
+    if (strtol(count, NULL, 10) > 1) warn("of the %s sockets that were handed over the first is used", count);
     return 3;
+}
+
+// Large blocks (bodies, documents) go back to the system when they are freed: glibc would learn from the first of them
+// to keep the next ones, between which what lives longer then lies.
+static void return_memory(void)
+{
+#ifdef M_MMAP_THRESHOLD
+    mallopt(M_MMAP_THRESHOLD, 1 << 20);
+#endif
 }
 
 static int serve(const serve_options *o)
 {
     dgm_server *s = NULL;
     dgm_error error;
-    pthread_t signals;
+    signals waiting = {0};
+    pthread_t thread;
+    return_memory();
+    notify_open(); // a server in its sandbox makes no socket
     hold_signals(); // before any thread starts, so that all of them inherit it
     const dgm_status st = dgm_server_open(&s, &o->lib, &error);
     if (st != DGM_OK) return fail(exit_code(st), "%s", error.text);
     if (!o->quiet) inform("listening on %s", dgm_server_url(s));
-    if (pthread_create(&signals, NULL, signals_main, s) != 0) {
+    waiting.server = s;
+    if (pthread_create(&thread, NULL, signals_main, &waiting) != 0) {
         dgm_server_close(&s);
         return fail(EXIT_RUNTIME, "cannot start a thread for signals");
     }
+    notify("READY=1");
     dgm_server_run(s);
     if (!o->quiet) inform("stopped");
-    pthread_cancel(signals);
-    pthread_join(signals, NULL);
+    atomic_store(&waiting.over, true); // never cancelled: it may hold locks of the server
+    pthread_kill(thread, SIGTERM);
+    pthread_join(thread, NULL);
     dgm_server_close(&s);
     return EXIT_FINE;
 }
@@ -304,6 +333,9 @@ static int run(const command *self, int argc, char **argv)
     if (!settings_given(&o.set, "threads")) o.set.settings.threads = 0; // all cores
     if (!o.quiet) o.lib.note = say;
     o.lib.listen_fd = activated();
+    if (o.sandbox) o.lib.sandbox = strcmp(o.sandbox, "on") == 0     ? DGM_SANDBOX_ON
+                                   : strcmp(o.sandbox, "auto") == 0 ? DGM_SANDBOX_AUTO
+                                                                    : DGM_SANDBOX_OFF;
     return serve(&o);
 }
 

@@ -284,7 +284,7 @@ static bool open_files(session *s, const command *self)
         if (names[i]) s->with[i].in = reader_open(names[i]);
         if (names[i] && !s->with[i].in) return false;
     }
-    if (o->lmbr.file && !(s->evidence.file = lmbr_open(&o->lmbr, 0))) return false;
+    if (o->lmbr.file && !(s->evidence.file = lmbr_open(&o->lmbr))) return false;
     if (o->lattice && !(s->lattices.file = lattices_open(o->lattice))) return false;
     if (o->lmbr.dump && !(s->dump = writer_open(o->lmbr.dump))) return false;
     progress_choose(&s->bar, o->progress, is_conversation(o), o->quiet);

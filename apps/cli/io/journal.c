@@ -143,8 +143,11 @@ bool journal_begin(journal *j)
     if (!take_lock(j)) return false;
     add(j, BEGIN, true);
     if (!write_whole(j->fd, j->head, j->head_size) || fsync(j->fd) != 0 ||
-        rename(j->fresh, j->path) != 0)
-        return complain(j, "write");
+        rename(j->fresh, j->path) != 0) {
+        complain(j, "write");
+        unlink(j->fresh);
+        return false;
+    }
     return true;
 }
 

@@ -40,12 +40,13 @@ double reader_share(const line_reader *r);
 
 typedef struct line_writer line_writer;
 
-// path NULL or "-": standard output; a name ending in .gz is compressed. NULL after a message.
+// path NULL or "-": standard output; a name ending in .gz is compressed. A file is there when it is closed, whole, and
+// not at all, or as it was, where the program has failed until then (has_failed). NULL after a message.
 line_writer *writer_open(const char *path);
 line_writer *writer_open_errors(void); // standard error
 // The same for a file that has `bytes` bytes of an earlier run with the CRC-32 `check`: what
 // follows them is cut off, and writing goes on there.
-bool writer_possible(const char *path); // makes an empty file if there is none; or a message
+bool writer_possible(const char *path); // or a message
 line_writer *writer_open_at(const char *path, uint64_t bytes, uint32_t check);
 void writer_put(line_writer *w, const char *data, size_t size);
 void writer_text(line_writer *w, const char *text);

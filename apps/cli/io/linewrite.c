@@ -29,6 +29,7 @@ struct line_writer {
     bool gz, member; // member: bytes of one are staged or written that is not ended
     bool failed;
     int why; // errno of the first failure
+    dgm_output *file; // NULL: standard output, or a file with a journal
     z_stream z;
     const char *name;
     unsigned char *staged, *packed;
@@ -70,10 +71,15 @@ static line_writer *new_writer(int fd, const char *name, bool gz)
 line_writer *writer_open(const char *path)
 {
     if (!path || strcmp(path, "-") == 0) return new_writer(1, "standard output", false);
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd >= 0) return new_writer(fd, path, names_gz(path));
-    fail(EXIT_RUNTIME, "cannot write '%s': %s", path, strerror(errno));
-    return NULL;
+    dgm_output *file = NULL;
+    dgm_error error;
+    if (dgm_output_open(&file, path, &error) != DGM_OK) {
+        fail(EXIT_RUNTIME, "%s", error.text);
+        return NULL;
+    }
+    line_writer *w = new_writer(dgm_output_descriptor(file), path, names_gz(path));
+    w->file = file;
+    return w;
 }
 
 line_writer *writer_open_errors(void)
@@ -83,7 +89,11 @@ line_writer *writer_open_errors(void)
 
 bool writer_possible(const char *path)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0)
+        unlink(path);
+    else if (errno == EEXIST)
+        fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd >= 0) close(fd);
     if (fd < 0) fail(EXIT_RUNTIME, "cannot write '%s': %s", path, strerror(errno));
     return fd >= 0;
@@ -235,12 +245,19 @@ bool writer_close(line_writer *w)
     if (w->gz && w->bytes == 0) w->member = true; // an empty gzip file has a member, too
     writer_cut(w);
     if (w->gz) deflateEnd(&w->z);
-    if (w->fd > 2) {
+    bool told = has_failed();
+    if (w->file && !w->failed && !told) {
+        dgm_error error;
+        told = w->failed = dgm_output_commit(&w->file, &error) != DGM_OK;
+        if (told) fail(EXIT_RUNTIME, "%s", error.text);
+    } else if (w->file) {
+        dgm_output_discard(&w->file);
+    } else if (w->fd > 2) {
         errno = 0;
         note(w, close(w->fd) != 0);
     }
     bool fine = !w->failed;
-    if (!fine && !(w->fd == 1 && reader_gone))
+    if (!fine && !told && !(w->fd == 1 && reader_gone))
         fail(EXIT_RUNTIME, "cannot write '%s': %s", w->name,
              w->why ? strerror(w->why) : "write error");
     free(w->staged);

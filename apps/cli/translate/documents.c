@@ -42,16 +42,19 @@ static const char *lone_option(const translate_options *o)
                                : NULL;
 }
 
-static char *beside(const char *output)
+static char *beside(const char *output, const char *ending)
 {
-    char *name = need(malloc(strlen(output) + sizeof ".lines"));
-    return strcat(strcpy(name, output), ".lines");
+    char *name = need(malloc(strlen(output) + strlen(ending) + 1));
+    return strcat(strcpy(name, output), ending);
 }
 
-// A document that is complete has left no journal.
+// A document that is complete has left no lines; their journal, if it was killed right behind them.
 static int check_complete(const translate_options *o)
 {
     if (!o->resume || access(o->output, F_OK) == 0 || access(o->document_output, F_OK) != 0) return -1;
+    char *left = beside(o->output, ".progress");
+    unlink(left);
+    free(left);
     if (!o->quiet) fprintf(stderr, "dragoman: '%s' is already complete\n", o->document_output);
     return EXIT_FINE;
 }
@@ -86,7 +89,7 @@ int document_check(const command *self, translate_options *o)
                           o->format);
     if (!is_file_name(o->output)) return -1;
     o->document_output = o->output;
-    o->output = beside(o->output); // lives as long as the program
+    o->output = beside(o->output, ".lines"); // lives as long as the program
     return check_complete(o);
 }
 
@@ -133,6 +136,7 @@ dgm_document *document_load(const translate_options *o)
     options.format = o->format;
     options.source_language = o->engine.set.settings.source;
     options.target_language = o->engine.set.settings.target;
+    options.output = o->document_output;
     if (st == DGM_OK) st = dgm_document_open(&d, decoded ? decoded : data, size, o->input, &options, &error);
     if (st != DGM_OK)
         fail(EXIT_RUNTIME, "%s", error.text);
@@ -244,15 +248,11 @@ static int to_writer(void *cookie, const char *data, size_t size)
 bool document_finish(session *s)
 {
     const char *name = s->o->document_output;
-    line_writer *out = name ? writer_open(name) : s->out;
     dgm_error error;
-    if (!out) return false;
-    const dgm_status st = dgm_document_write(s->document, to_writer, out, &error);
-    bool fine = !name || writer_close(out);
-    if (st != DGM_OK && fine) fail(EXIT_RUNTIME, "%s", error.text);
-    fine = fine && st == DGM_OK;
-    if (fine && s->o->tmx_out && dgm_memory_write(s->memory, s->o->tmx_out, &error) != DGM_OK)
-        fine = (fail(EXIT_RUNTIME, "%s", error.text), false);
-    if (fine && name) unlink(s->o->output);
-    return fine;
+    dgm_status st = name ? dgm_document_save(s->document, name, &error)
+                         : dgm_document_write(s->document, to_writer, s->out, &error);
+    if (st == DGM_OK && s->o->tmx_out) st = dgm_memory_write(s->memory, s->o->tmx_out, &error);
+    if (st != DGM_OK) return fail(EXIT_RUNTIME, "%s", error.text), false;
+    if (name) unlink(s->o->output);
+    return true;
 }

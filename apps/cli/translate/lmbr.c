@@ -120,11 +120,10 @@ void lmbr_describe(const dgm_lmbr *w, char *text, size_t size)
                  (double)w->r, (double)w->t, (double)w->scale, (double)w->lambda);
 }
 
-dgm_evidence_file *lmbr_open(const lmbr_options *o, size_t nbest)
+dgm_evidence_file *lmbr_open(const lmbr_options *o)
 {
     dgm_evidence_file *file = NULL;
-    dgm_evidence_options options = {
-        .size = sizeof options, .detokenize = o->detokenize, .nbest = nbest};
+    dgm_evidence_options options = {.size = sizeof options, .detokenize = o->detokenize};
     dgm_error error;
     if (dgm_evidence_open(&file, o->file, &options, &error) != DGM_OK)
         fail(EXIT_RUNTIME, "%s", error.text);

@@ -24,8 +24,8 @@ void lmbr_write(line_writer *out, uint64_t line, const dgm_result *r);
 void lmbr_describe(const dgm_lmbr *weights, char *text, size_t size);
 // One line where lattices were too large for --lmbr-limit.
 void lmbr_warn(const dgm_translator *t, const setting_values *set);
-// nbest: lattices are given as lists of so many texts; 0: as they are. NULL after a message.
-dgm_evidence_file *lmbr_open(const lmbr_options *o, size_t nbest);
+// NULL after a message.
+dgm_evidence_file *lmbr_open(const lmbr_options *o);
 
 // Evidence of the lines of a window, kept until it is submitted. Start with all zero but file.
 typedef struct evidence_window {

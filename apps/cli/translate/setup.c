@@ -308,6 +308,8 @@ int engine_open(const engine_options *e, dgm_translator **t)
     s.workspace -= s.workspace / 8; // the rest is for text (commands/translate.c)
     if (settings_given(&e->set, "allow-unk") && settings_given(&e->set, "no-unk"))
         return fail(EXIT_USAGE, "--allow-unk and --no-unk cannot be combined");
+    if (settings_given(&e->set, "static-scales") && settings_given(&e->set, "no-static-scales"))
+        return fail(EXIT_USAGE, "--static-scales and --no-static-scales cannot be combined");
     int code = collect_members(e, members, owned, &count);
     if (code < 0) {
         dgm_error error;

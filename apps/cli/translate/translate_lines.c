@@ -321,11 +321,20 @@ static void grow_window(session *s)
     s->window_lines = s->window_lines < most / 2 ? s->window_lines * 2 : most;
 }
 
-// Two windows at work keep the batches full; a third would only take memory.
+// Two windows at work keep the batches of few threads full, and a third would only take memory. Of the oldest a few
+// lines are left most of the time, so that many threads need more: twice what they hold at once, for one batch to be
+// decoded while the next is read and encoded.
+static uint64_t windows_at_work(const session *s)
+{
+    const dgm_translator_info *i = dgm_describe(s->t);
+    return 2 + 2 * (uint64_t)i->threads * (uint64_t)i->batch / (uint64_t)s->o->window;
+}
+
 static bool enough_at_work(const session *s)
 {
-    return s->count == JOBS_MAX || s->in_flight >= 2 * (uint64_t)s->o->window ||
-           s->in_flight_bytes >= 2 * s->window_bytes;
+    const uint64_t windows = windows_at_work(s);
+    return s->count == JOBS_MAX || s->in_flight >= windows * (uint64_t)s->o->window ||
+           s->in_flight_bytes >= windows * s->window_bytes;
 }
 
 static bool oldest_is_done(const session *s)
