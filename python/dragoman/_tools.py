@@ -104,16 +104,18 @@ class Quantization:
 
 def quantize(model: Path, output: Optional[Path], type: str, *, keep: Sequence[str] = (), precision: Optional[str] = None,
              calibrate: Optional[str] = None, saturate: float = 0.001, threads: int = 1,
-             progress: Progress = None) -> Quantization:
+             progress: Progress = None, packed: Optional[str] = None) -> Quantization:
     """Writes a model with its matrices in another type, "f32", "f16", "bf16", "i16" or "i8"; output None: only reports.
 
     keep       names of matrices that stay as they are, with * and ?.
     calibrate  text that is translated to find static scales.
+    packed     a level of CPUs whose packed layers are stored, too: "vnni", "avx2", ...
     """
     if isinstance(keep, str):
         keep = (keep,)
     report = c.quantize(os.fsencode(model), None if output is None else os.fsencode(output), type, tuple(keep),
-                        precision=precision, calibrate=calibrate, saturate=saturate, threads=threads, progress=progress)
+                        precision=precision, calibrate=calibrate, saturate=saturate, threads=threads, progress=progress,
+                        packed=packed)
     return Quantization(**report)
 
 

@@ -362,7 +362,7 @@ class Translator:
         name = os.path.basename(os.fspath(path))
         engine = self._with({**settings, "alignment": "words"})
         translated, report = c.translate_document(engine, data, name, format=format, columns=columns, all=all, width=width,
-                                                  no_memory=not memory, progress=progress)
+                                                  no_memory=not memory, progress=progress, output=os.fspath(output))
         part = f"{os.fspath(output)}.{os.getpid()}.part"
         try:
             with open(part, "wb") as out:

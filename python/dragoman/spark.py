@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Metrics", "job", "translate"]
 
 CHARACTERS = 4 << 20  # of one partition: some minutes of a core
+ROW = "_dragoman_row"  # its number, while partitions are made anew
 METRICS = ("rows", "failed", "source_tokens", "target_tokens", "seconds")
 
 _kept: dict[str, Any] = {}  # translators of this worker, by how they were opened
@@ -78,7 +79,8 @@ def translate(df: DataFrame, column: str, output: str = "translation", *, model:
         size = df.agg(functions.sum(functions.length(functions.col(column)))).first()
         wanted = int(((size[0] if size else 0) or 0) // CHARACTERS) + 1
         if wanted > df.rdd.getNumPartitions():
-            df = df.repartition(wanted)
+            rows = df.withColumn(ROW, functions.monotonically_increasing_id())
+            df = rows.repartitionByRange(wanted, ROW).sortWithinPartitions(ROW).drop(ROW)
     options = {"model": model, "threads": 1, **settings}
     fields = [f for f in df.schema.fields if f.name not in (output, error_column, score_column)]
     fields.append(types.StructField(output, types.StringType()))

@@ -48,15 +48,16 @@ static PyObject *document_result(const dgm_document *d, const output *out, const
 
 static PyObject *translate_document(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"engine", "data", "name", "format", "columns", "all", "width", "no_memory", "progress", NULL};
+    static char *names[] = {"engine", "data", "name", "format", "columns", "all", "width", "no_memory", "progress",
+                            "output", NULL};
     PyObject *engine, *progress = Py_None;
     const char *data, *name = NULL;
     Py_ssize_t size;
     dgm_document_options o;
     (void)module;
     dgm_document_options_default(&o);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!y#|zzzpipO", names, (PyTypeObject *)py_engine_type, &engine, &data, &size,
-                                     &name, &o.format, &o.columns, &o.all, &o.width, &o.no_memory, &progress))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!y#|zzzpipOz", names, (PyTypeObject *)py_engine_type, &engine, &data, &size,
+                                     &name, &o.format, &o.columns, &o.all, &o.width, &o.no_memory, &progress, &o.output))
         return NULL;
     py_engine *e = (py_engine *)engine;
     if (!py_engine_enter(e)) return NULL;

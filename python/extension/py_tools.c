@@ -54,6 +54,31 @@ static PyObject *callable_or_null(PyObject *object)
     return object == Py_None ? NULL : object;
 }
 
+// ---- devices ----------------------------------------------------------------------------------------
+
+// Those that can be used.
+static PyObject *devices(PyObject *module, PyObject *args)
+{
+    enum { ROOM = 64 };
+    (void)module;
+    (void)args;
+    dgm_device_info *found = PyMem_Calloc(ROOM, sizeof *found);
+    if (!found) return PyErr_NoMemory();
+    size_t count;
+    Py_BEGIN_ALLOW_THREADS
+    count = dgm_devices(found, ROOM);
+    Py_END_ALLOW_THREADS
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < count && i < ROOM; i++) {
+        if (found[i].problem[0]) continue;
+        PyObject *row = Py_BuildValue("(ss)", found[i].name, found[i].precisions);
+        if (!row || PyList_Append(list, row)) Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    PyMem_Free(found);
+    return list;
+}
+
 // ---- models -----------------------------------------------------------------------------------------
 
 static PyObject *find_models(PyObject *module, PyObject *args)
@@ -152,7 +177,8 @@ static PyObject *quantize_report(dgm_quantize_report *r)
 
 static PyObject *quantize(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"model", "output", "type", "keep", "precision", "calibrate", "saturate", "threads", "progress", NULL};
+    static char *names[] = {"model", "output", "type", "keep", "precision", "calibrate", "saturate", "threads", "progress",
+                             "packed", NULL};
     const char *model, *path = NULL;
     PyObject *output, *keep, *progress = Py_None;
     dgm_quantize_options o;
@@ -161,8 +187,8 @@ static PyObject *quantize(PyObject *module, PyObject *args, PyObject *kwargs)
     dgm_status st;
     (void)module;
     dgm_quantize_default(&o);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "yOsO!|zzdiO", names, &model, &output, &o.type, &PyTuple_Type, &keep,
-                                     &o.precision, &o.calibrate, &o.saturate, &o.threads, &progress) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "yOsO!|zzdiOz", names, &model, &output, &o.type, &PyTuple_Type, &keep,
+                                     &o.precision, &o.calibrate, &o.saturate, &o.threads, &progress, &o.packed) ||
         !maybe_path(output, &path))
         return NULL;
     o.keep_count = (size_t)PyTuple_Size(keep);
@@ -285,6 +311,7 @@ static PyObject *align(PyObject *module, PyObject *args, PyObject *kwargs)
 }
 
 PyMethodDef py_tool_methods[] = {
+    {"devices", devices, METH_NOARGS, "devices() -> list of (name, precisions)"},
     {"find_models", find_models, METH_NOARGS, "find_models() -> list of tuples"},
     {"choose_model", choose_model, METH_VARARGS, "choose_model(source, target) -> path"},
     {"inspect", inspect, METH_VARARGS, "inspect(path) -> JSON text"},

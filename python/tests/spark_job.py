@@ -53,6 +53,13 @@ def columns(spark, lines):
     check([got[i].text for i in range(len(lines))] == lines and len(got) == len(rows), "rows keep their columns")
     check(got[len(lines)].german == "" and got[len(lines)].error is None, "a null is an empty line")
     check(got[len(lines) + 1].german is None and "tokens" in got[len(lines) + 1].error, "errors stand in a column")
+    import dragoman.spark
+    dragoman.spark.CHARACTERS, usual = len("".join(lines)) // 6, dragoman.spark.CHARACTERS
+    few = spark.createDataFrame(rows[:-2], "id long, text string").coalesce(1)
+    parted = translate(few, "text", "german", model=MODEL, beam=1)
+    check(parted.rdd.getNumPartitions() > 4 and [row.id for row in parted.collect()] == list(range(len(lines))),
+          "rows keep their order when partitions become smaller")
+    dragoman.spark.CHARACTERS = usual
     counted = metrics.as_dict()
     check(counted["rows"] == len(rows) and counted["failed"] == 1 and counted["target_tokens"] > 0, f"metrics: {counted}")
     return wanted

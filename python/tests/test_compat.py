@@ -45,8 +45,16 @@ def test_other_ways(door, sentences):
     steps = list(door.generate_tokens(sentences[0], return_log_prob=True))
     assert [s.token for s in steps] == greedy + ["</s>"] and steps[-1].is_last and steps[0].log_prob < 0
     heard = []
-    door.translate_batch(sentences[:2], beam_size=1, callback=lambda s: heard.append(s.token) or len(heard) == 2)
-    assert heard[:2] == greedy[:2]
+    result = door.translate_batch(sentences[:1], beam_size=1, callback=lambda s: heard.append(s.token) or len(heard) == 2)
+    assert heard == greedy[:2] == result[0].hypotheses[0]
+    heard.clear()
+    pending = door.translate_batch(sentences[:1], beam_size=1, asynchronous=True, callback=lambda s: heard.append(s.token))
+    assert pending[0].result().hypotheses[0] == greedy and heard == [*greedy, "</s>"] and pending[0].done()
+    alternatives = door.translate_batch(sentences[:1], num_hypotheses=2, return_alternatives=True, asynchronous=True)
+    assert len(alternatives[0].result().hypotheses) == 2
+    assert len(list(door.translate_iterable(sentences[:2], num_hypotheses=2, return_alternatives=True))[1].hypotheses) == 2
+    with pytest.raises(dragoman.ArgumentError, match="length"):
+        list(door.translate_iterable(sentences[:2], [["a"]]))
 
 
 def test_prefix_and_alternatives(door, sentences):
@@ -72,7 +80,10 @@ def test_what_else(door, sentences, plain):
     assert len(door.translate_batch([red], max_decoding_length=3)[0].hypotheses[0]) == 3
     assert len(door.translate_batch([red], min_decoding_length=20)[0].hypotheses[0]) >= 19
     assert door.translate_batch([red], sampling_topk=10, beam_size=1)[0].hypotheses[0]
-    assert door.translate_batch([red] * 2, max_input_length=2)[0].hypotheses[0] == door.translate_batch([red[:2]])[0].hypotheses[0]
+    short = door.translate_batch([red] * 2, max_input_length=3)[0].hypotheses[0]  # with the end of the source
+    assert short == door.translate_batch([red[:2]])[0].hypotheses[0]
+    long = door.translate_batch([red * 60], max_decoding_length=4)[0].hypotheses[0]  # longer than the model's own limit
+    assert len(red * 60) > 256 and len(long) == 4
 
 
 def test_score(door, plain, sentences):
@@ -83,19 +94,90 @@ def test_score(door, plain, sentences):
         wanted = plain.score(plain.detokenize(text, "source"), plain.detokenize(t))
         assert sum(s.log_probs) == pytest.approx(wanted.log_probability, abs=1e-3)
     assert door.score_batch(sentences[:1], targets[:1], offset=2)[0].tokens == scores[0].tokens[2:]
-    assert door.score_batch(sentences[:1], targets[:1], asynchronous=True)[0].result() == scores[0]
+    pending = door.score_batch(sentences[:1], targets[:1], asynchronous=True)[0]
+    assert pending.result() == scores[0] and pending.done()
+    assert list(door.score_iterable(iter(sentences), iter(targets), max_batch_size=1)) == scores
 
 
 def test_unload(tree, sentences):
     door = ctranslate2.Translator(str(tree / "models/en-de.gguf"), device="cpu", intra_threads=1)
     before = door.translate_batch(sentences[:1])
     assert door.model_is_loaded and door.device == "cpu" and door.device_index == [0] and door.num_translators == 1
+    assert door.num_active_batches == door.num_queued_batches == 0 and door.tensor_parallel is False
+    door.unload_model(to_cpu=True)
+    assert door.model_is_loaded  # it is there
     door.unload_model()
     with pytest.raises(dragoman.ClosedError):
         door.translate_batch(sentences[:1])
     assert not door.model_is_loaded
     door.load_model()
     assert door.translate_batch(sentences[:1]) == before
+
+
+def test_compute_types(tree, tmp_path, monkeypatch):
+    """By default what a model is stored in, as far as a CPU computes in that."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    model = str(tree / "models/en-de.gguf")  # 8 bits
+    folder = str(tree / "tests/data/ctranslate2/m2m")  # float16
+    wanted = {"default": "int8_float32", "auto": "int8_float32", "int8": "int8_float32", "int8_float32": "int8_float32",
+              "int16": "int16", "float32": "float32", "float": "float32"}
+    for asked, kind in wanted.items():
+        assert ctranslate2.Translator(model, compute_type=asked).compute_type == kind
+        assert ctranslate2.Translator(folder, compute_type=asked).compute_type == ("float32" if asked == "default" else kind)
+    assert ctranslate2.Translator(folder, compute_type={"cuda": "float16", "cpu": "int8"}).compute_type == "int8_float32"
+    assert ctranslate2.Translator(str(tree / "tests/data/ctranslate2/mbart50"), compute_type="default").compute_type == "float32"
+    for asked in ("float16", "bfloat16", "int8_float16", "int8_bfloat16", "int4"):
+        with pytest.raises(dragoman.ArgumentError, match="compute type"):
+            ctranslate2.Translator(folder, compute_type=asked)
+    assert ctranslate2.get_supported_compute_types("cpu") == {"int8", "int8_float32", "int16", "float32"}
+
+
+def test_files_in_memory(tree, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = tree / "tests/data/ctranslate2/opennmt-py"
+    names = ("config.json", "model.bin", "shared_vocabulary.json")
+    files = {name: (folder / name).read_bytes() for name in names[:2]}
+    with open(folder / names[2], "rb") as vocabulary:
+        door = ctranslate2.Translator("a name", files={**files, names[2]: vocabulary})
+    source = [["son", "a"]]
+    assert door.translate_batch(source) == ctranslate2.Translator(str(folder)).translate_batch(source)
+    with pytest.raises(dragoman.ArgumentError):
+        ctranslate2.Translator("a name", files={"../config.json": b""})
+
+
+def test_module(tree, door, sentences):
+    assert ctranslate2.contains_model(str(tree / "tests/data/ctranslate2/m2m")) and not ctranslate2.contains_model(str(tree))
+    assert ctranslate2.get_cuda_device_count() >= 0 and ctranslate2.__version__
+    ctranslate2.set_log_level(10)
+    assert ctranslate2.get_log_level() == 10
+    draws = []
+    for seed in (1, 1, 2):
+        ctranslate2.set_random_seed(seed)
+        draws.append([door.translate_batch(sentences, beam_size=1, sampling_topk=0, sampling_temperature=2) for _ in range(2)])
+    assert draws[0] == draws[1] != draws[2] and draws[0][0] != draws[0][1]
+    for name in ("Generator", "Encoder", "StorageView", "converters", "models", "specs", "Device"):
+        with pytest.raises(dragoman.UnsupportedError, match=name):
+            getattr(ctranslate2, name)
+    with pytest.raises(AttributeError):
+        ctranslate2.nothing
+    for call in (lambda: ctranslate2.Translator(str(tree / "models/en-de.gguf"), tensor_parallel=True),
+                 lambda: door.translate_batch(sentences[:1], return_alternatives=True, beam_size=1, callback=print)):
+        with pytest.raises(dragoman.UnsupportedError):
+            call()
+    for call in (lambda: door.translate_file("a", "b", source_tokenize_fn=str.split), lambda: ctranslate2.Translator("a", "tpu"),
+                 lambda: door.score_file("a", "b", "c", target_tokenize_fn=str.split)):
+        with pytest.raises(dragoman.ArgumentError):
+            call()
+
+
+def test_signatures():
+    """Every argument of the package has its place."""
+    options = {"beam_size", "patience", "num_hypotheses", "length_penalty", "coverage_penalty", "repetition_penalty",
+               "no_repeat_ngram_size", "disable_unk", "suppress_sequences", "end_token", "return_end_token", "prefix_bias_beta",
+               "max_input_length", "max_decoding_length", "min_decoding_length", "use_vmap", "return_scores",
+               "return_logits_vocab", "return_attention", "return_alternatives", "min_alternative_expansion_prob",
+               "sampling_topk", "sampling_topp", "sampling_temperature", "replace_unknowns", "callback"}
+    assert set(ctranslate2.Options.__dataclass_fields__) == options
 
 
 def test_folder_of_many_languages(tree, tmp_path, monkeypatch):

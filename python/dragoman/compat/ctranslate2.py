@@ -6,280 +6,68 @@
     translator.translate_batch([["▁Hello", "▁world", "!", "</s>"]], beam_size=4)
 
 model_path is a CTranslate2 folder, which is imported into a cache, or anything else that dragoman.Translator opens.
-docs/manual/PYTHON.md lists what is different; arguments that have no meaning here (flash_attention, intra_threads ...) are
+docs/manual/PYTHON.md lists what is different; arguments that have no meaning here (flash_attention, max_batch_size ...) are
 accepted, those that would change translations are refused.
 """
 from __future__ import annotations
 
-import json
+import logging
+import math
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
+from time import perf_counter
 from typing import Any, Optional, Union
+from weakref import WeakSet
 
 from .. import _dragoman as c
 from .._result import error_of, numbers
-from .._translator import Setting
 from .._translator import Translator as Base
+from ._ct2_batch import Batch, Ready
+from ._ct2_model import NAMES, Model, check_device, contains_model, get_cuda_device_count, get_supported_compute_types
+from ._ct2_options import SEEDS, Options, Tokens, check_batch_type
+from ._ct2_results import (AsyncScoringResult, AsyncTranslationResult, ExecutionStats, GenerationStepResult, ScoringResult,
+                           TranslationResult)
 
-__all__ = ["AsyncScoringResult", "AsyncTranslationResult", "GenerationStepResult", "ScoringResult", "TranslationResult",
-           "Translator"]
+__all__ = ["AsyncScoringResult", "AsyncTranslationResult", "ExecutionStats", "GenerationStepResult", "ScoringResult",
+           "TranslationResult", "Translator", "contains_model", "get_cuda_device_count", "get_log_level",
+           "get_supported_compute_types", "set_log_level", "set_random_seed"]
+__version__ = "4.8.4"  #: of the package whose interface this is
 
-Tokens = Sequence[str]
-DEFAULT = 64  # sentences that translate_iterable hands over at once, where nothing is said
-COMPUTE_TYPES = {"default": None, "auto": None}
-
-
-@dataclass
-class TranslationResult:
-    """A sentence's translations, best first."""
-
-    hypotheses: list[list[str]]
-    scores: list[float] = field(default_factory=list)
-    attention: list[list[list[float]]] = field(default_factory=list)
-    logits: list[Any] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.hypotheses)
-
-    def __getitem__(self, i: int) -> dict[str, Any]:
-        one: dict[str, Any] = {"tokens": self.hypotheses[i]}
-        if self.scores:
-            one["score"] = self.scores[i]
-        if self.attention:
-            one["attention"] = self.attention[i]
-        return one
-
-
-@dataclass
-class ScoringResult:
-    """Log-probabilities of a target's tokens."""
-
-    tokens: list[str]
-    log_probs: list[float]
-
-
-@dataclass
-class GenerationStepResult:
-    """One token of a translation."""
-
-    step: int
-    batch_id: int
-    token_id: int  #: -1: ids are the library's business
-    token: str
-    hypothesis_id: int = 0
-    log_prob: Optional[float] = None
-    is_last: bool = False
-    logits: Any = None
-
-
-class AsyncTranslationResult:
-    """A translation that is under way."""
-
-    def __init__(self, batch: _Batch, index: int) -> None:
-        self._batch, self._index = batch, index
-
-    def done(self) -> bool:
-        return self._batch.done()
-
-    def result(self) -> TranslationResult:
-        return self._batch.results()[self._index]
-
-
-class AsyncScoringResult:
-    def __init__(self, result: ScoringResult) -> None:
-        self._result = result
-
-    def done(self) -> bool:
-        return True
-
-    def result(self) -> ScoringResult:
-        return self._result
-
-
-@dataclass
-class _Options:
-    """Arguments of translate_batch that say how to decode and what to return."""
-
-    beam_size: int = 2
-    patience: float = 1
-    num_hypotheses: int = 1
-    length_penalty: float = 1
-    coverage_penalty: float = 0
-    repetition_penalty: float = 1
-    no_repeat_ngram_size: int = 0
-    disable_unk: bool = False
-    suppress_sequences: Optional[Sequence[Tokens]] = None
-    end_token: Union[None, str, Sequence[Any], int] = None
-    return_end_token: bool = False
-    prefix_bias_beta: float = 0
-    max_input_length: int = 1024
-    max_decoding_length: int = 256
-    min_decoding_length: int = 1
-    use_vmap: bool = False
-    return_scores: bool = False
-    return_logits_vocab: bool = False
-    return_attention: bool = False
-    return_alternatives: bool = False
-    min_alternative_expansion_prob: float = 0
-    sampling_topk: int = 1
-    sampling_topp: float = 1
-    sampling_temperature: float = 1
-    replace_unknowns: bool = False
-    callback: Optional[Callable[[GenerationStepResult], Any]] = None
-
-    def check(self, end: str) -> None:
-        if self.beam_size < 1:
-            raise c.ArgumentError("The beam size must be > 0")
-        if self.patience <= 0:
-            raise c.ArgumentError("The patience factor must be > 0")
-        if self.num_hypotheses < 1:
-            raise c.ArgumentError("The number of hypotheses must be > 0")
-        if (self.num_hypotheses > round(self.beam_size * self.patience) and not self.return_alternatives
-                and not self.samples):
-            raise c.ArgumentError("The number of hypotheses cannot be greater than beam_size * patience")
-        if self.num_hypotheses > self.beam_size and not self.return_alternatives and not self.samples:
-            raise c.UnsupportedError("num_hypotheses must be at most beam_size")
-        if self.min_decoding_length > self.max_decoding_length:
-            raise c.ArgumentError("The minimum decoding length is greater than the maximum decoding length")
-        if self.max_decoding_length < 1:
-            raise c.ArgumentError("The maximum decoding length must be > 0")
-        if self.repetition_penalty <= 0:
-            raise c.ArgumentError("The repetition penalty must be > 0")
-        if not 0 < self.sampling_topp <= 1:
-            raise c.ArgumentError("The sampling_topp parameter must be between 0 and 1")
-        if self.callback is not None and self.beam_size != 1:
-            raise c.ArgumentError("The callback function is not compatible with beam_size > 1 or prefix_bias_beta > 0")
-        if self.prefix_bias_beta > 0:
-            raise c.UnsupportedError("prefix_bias_beta: a prefix is forced or not, it is no bias here")
-        if self.return_logits_vocab:
-            raise c.UnsupportedError("return_logits_vocab: the library gives probabilities of chosen tokens only")
-        if self.end_token not in (None, end, [end], (end,)):
-            raise c.UnsupportedError(f"end_token: only the model's own, {end!r}")
-
-    @property
-    def samples(self) -> bool:
-        return self.sampling_topk != 1 and self.sampling_temperature != 0
-
-    def settings(self, longest: int) -> dict[str, Setting]:
-        plain = self.length_penalty == 0 and self.coverage_penalty == 0
-        s: dict[str, Setting] = {
-            "beam": max(self.beam_size, self.num_hypotheses) if not self.samples else self.num_hypotheses,
-            "nbest": self.num_hypotheses, "length_penalty": self.length_penalty, "word_penalty": 0,
-            "coverage_penalty": self.coverage_penalty, "no_repeat_ngram": self.no_repeat_ngram_size,
-            "max_length": min(self.max_decoding_length, longest), "max_length_factor": 0,
-            "min_length": min(self.min_decoding_length, longest),
-            "allow_unk": not self.disable_unk}
-        if self.repetition_penalty != 1:
-            s["repetition_penalty"] = self.repetition_penalty
-        if self.samples:
-            s.update(search="sample", top_k=min(max(self.sampling_topk, 0), 1024), top_p=self.sampling_topp,
-                     temperature=self.sampling_temperature)
-        elif plain:  # the first that nothing can beat ends the search
-            s.update(finish="margin", margin=0)
-        else:
-            s["finish"] = f"first:{max(1, min(256, round(self.beam_size * self.patience)))}"
-        if not self.use_vmap:
-            s["shortlist"] = "all"
-        if self.return_attention or self.replace_unknowns:
-            s["alignment"] = "tokens"
-        return s
-
-
-class _Batch:
-    """Sentences of one call."""
-
-    def __init__(self, translator: Translator, job: c.Job, sources: Sequence[Tokens], prefixes: Sequence[Tokens], options: _Options):
-        self._translator, self._job, self._sources = translator, job, sources
-        self._prefixes, self._options = prefixes, options
-        self._results: Optional[list[TranslationResult]] = None
-
-    def done(self) -> bool:
-        return self._results is not None or self._job.wait(0)
-
-    def results(self) -> list[TranslationResult]:
-        if self._results is None:
-            lines = self._job.results()
-            self._results = [self._result(i, line) for i, line in enumerate(lines)]
-        return self._results
-
-    def _result(self, i: int, line: c.RawResult) -> TranslationResult:
-        if line[0]:
-            raise error_of(line[0], line[1])
-        o, scored = self._options, []
-        if not self._sources[i]:
-            return TranslationResult([[]] * o.num_hypotheses, [0.0] * o.num_hypotheses if o.return_scores else [])
-        for raw in line[5]:
-            scored.append(self._hypothesis(i, raw))
-        scored.sort(key=lambda h: -h[1])
-        if o.callback is not None:
-            self._tell(i, scored[0])
-        return TranslationResult([h[0] for h in scored], [h[1] for h in scored] if o.return_scores else [],
-                                 [h[2] for h in scored] if o.return_attention else [])
-
-    def _hypothesis(self, i: int, raw: c.RawTranslation) -> tuple[list[str], float, list[list[float]], list[float]]:
-        """Tokens, score, attention and log-probabilities as CTranslate2 has them: a prefix counts for the length only."""
-        o, prefix, source = self._options, self._prefixes[i], self._sources[i]
-        lead = self._translator._lead if len(prefix) >= self._translator._lead else 0
-        tokens, probs = list(prefix[:lead]) + list(raw[5] or ()), [0.0] * lead + memoryview(raw[6] or b"").tolist()
-        if not raw[3] and tokens and tokens[-1] == self._translator._end:  # cut off: nobody chose its end
-            tokens, probs = tokens[:-1], probs[:-1]
-        probs[:len(prefix)] = [0.0] * min(len(prefix), len(probs))
-        score = sum(probs) / max(1, len(tokens)) ** o.length_penalty
-        if o.coverage_penalty:  # what the library added to the normalised sum
-            score += raw[1] - raw[2] / max(1, len(raw[5] or ())) ** o.length_penalty
-        attention: list[list[float]] = []
-        if o.return_attention or o.replace_unknowns:
-            attention = [[0.0] * len(source) for _ in tokens]
-            links: Any = memoryview(raw[7] or b"").tolist()
-            for s, t in links:
-                if t + lead < len(tokens) and s < len(source):
-                    attention[t + lead][s] = 1.0
-        if tokens and tokens[-1] == self._translator._end and not o.return_end_token:
-            tokens, attention = tokens[:-1], attention[:-1]
-        if o.replace_unknowns:
-            for t, token in enumerate(tokens):
-                if token == self._translator._unknown and 1.0 in attention[t]:
-                    tokens[t] = source[attention[t].index(1.0)]
-        return tokens, score, attention, probs
-
-    def _tell(self, i: int, best: tuple[list[str], float, list[list[float]], list[float]]) -> None:
-        callback = self._options.callback
-        assert callback is not None
-        for step, token in enumerate(best[0]):
-            last = step + 1 == len(best[0])
-            if callback(GenerationStepResult(step, i, -1, token, 0, best[3][step] if self._options.return_scores else None, last)):
-                break
+WINDOW = 16  # batches that translate_iterable and its like hand over at once
+MOST_SOURCE = 1024  # tokens of a source, where the model's positions do not end before
+Prefixes = Optional[Sequence[Optional[Tokens]]]
+Path = Union[str, "os.PathLike[str]"]
+Tokenize = Optional[Callable[[str], list[str]]]
+Detokenize = Optional[Callable[[list[str]], str]]
 
 
 class Translator:
     """As ctranslate2.Translator."""
 
-    def __init__(self, model_path: Union[str, os.PathLike[str]], device: str = "cpu", *,
-                 device_index: Union[int, Sequence[int]] = 0, compute_type: Union[str, Mapping[str, str]] = "default",
-                 inter_threads: int = 1, intra_threads: int = 0, max_queued_batches: int = 0, flash_attention: bool = False,
-                 tensor_parallel: bool = False, files: Any = None) -> None:
-        if files is not None:
-            raise c.UnsupportedError("files: give the path of a folder")
+    def __init__(self, model_path: Path, device: str = "cpu", *, device_index: Union[int, Sequence[int]] = 0,
+                 compute_type: Union[str, Mapping[str, str]] = "default", inter_threads: int = 1, intra_threads: int = 0,
+                 max_queued_batches: int = 0, flash_attention: bool = False, tensor_parallel: bool = False,
+                 files: Optional[Mapping[str, Any]] = None) -> None:
         if tensor_parallel:
             raise c.UnsupportedError("tensor_parallel: a model is on one device at a time")
         del max_queued_batches, flash_attention  # no queue is full here, and attention is what it is
-        self.device, self.tensor_parallel = device, False
-        self.device_index = [device_index] if isinstance(device_index, int) else list(device_index)
-        self._path, self._threads = os.fspath(model_path), max(1, inter_threads) * max(1, intra_threads)
-        kind = compute_type if isinstance(compute_type, str) else compute_type.get(device, "default")
-        self.compute_type, self._precision = kind, COMPUTE_TYPES.get(kind, kind)
-        config = os.path.join(self._path, "config.json")
-        self._config: dict[str, Any] = {}
-        if os.path.exists(config):
-            with open(config, encoding="utf-8") as text:
-                self._config = json.load(text)
-        self._end: str = self._config.get("eos_token", "</s>")
-        self._unknown: str = self._config.get("unk_token", "<unk>")
+        self._device = check_device(device)
+        self._devices = [device_index] if isinstance(device_index, int) else list(device_index)
+        self._inter = max(1, inter_threads)
+        self._threads = thread_count(self._inter, intra_threads)
+        self._model = Model(model_path, files)
         self._translator: Optional[Base] = None
+        self._under_way: WeakSet[Batch] = WeakSet()
+        self._helpers: Optional[ThreadPoolExecutor] = None
+        self._model.file  # says here what is wrong with the path
+        kind = compute_type if isinstance(compute_type, str) else compute_type.get(self._device, "default")
+        self._precision = self._model.precision(kind, self._device)
         self.load_model()
         info = self._translator_here().info
+        self._compute_type = NAMES[info["precision"]]
         self._lead: int = info["lead"]
         self._longest: int = info["longest"]
 
@@ -290,13 +78,15 @@ class Translator:
         del keep_cache
         if self._translator is not None:
             return
-        names = ",".join(f"cuda:{i}" for i in self.device_index) if self.device == "cuda" else self.device
-        self._translator = Base(self._path, device=names, threads=self._threads, precision=self._precision, raw=True,
+        names = ",".join(f"cuda:{i}" for i in self._devices) if self._device == "cuda" else "cpu"
+        self._translator = Base(self._model.file, device=names, threads=self._threads, precision=self._precision, raw=True,
                                 word_scores=True, direction_later=True)
 
     def unload_model(self, to_cpu: bool = False) -> None:
-        """Frees the model's memory. to_cpu: accepted; the file is mapped anew, which takes no time to speak of."""
-        del to_cpu
+        """Frees the model's memory, unless batches are under way. to_cpu: on a CPU it stays where it is; of a GPU it is
+        freed all the same, as the file is mapped anew, which takes no time to speak of."""
+        if (to_cpu and self._device == "cpu") or self.num_active_batches > 0:
+            return
         if self._translator is not None:
             self._translator.close()
             self._translator = None
@@ -306,104 +96,150 @@ class Translator:
         return self._translator is not None
 
     @property
+    def device(self) -> str:
+        return self._device
+
+    @property
+    def device_index(self) -> list[int]:
+        return list(self._devices)
+
+    @property
+    def compute_type(self) -> str:
+        """What the model computes in, also where "default" or "auto" was asked for."""
+        return self._compute_type
+
+    @property
+    def tensor_parallel(self) -> bool:
+        return False
+
+    @property
     def num_translators(self) -> int:
-        return len(self.device_index)
+        return self._inter * len(self._devices)
 
     @property
     def num_active_batches(self) -> int:
-        return 0
+        return sum(not batch.done() for batch in list(self._under_way))
 
-    num_queued_batches = num_active_batches
+    @property
+    def num_queued_batches(self) -> int:
+        return max(0, self.num_active_batches - self.num_translators)
 
     def _translator_here(self) -> Base:
         if self._translator is None:
             raise c.ClosedError("The model for this translator was unloaded")
         return self._translator
 
+    @property
+    def _max_source(self) -> int:
+        return min(MOST_SOURCE, self._longest + 1 + self._lead)
+
+    def _aside(self, work: Callable[[], Any]) -> Any:
+        """Does it in a thread of its own."""
+        if self._helpers is None:
+            self._helpers = ThreadPoolExecutor(self.num_translators)
+        return self._helpers.submit(work)
+
     # ---- translating -------------------------------------------------------------------------------
 
-    def _source(self, tokens: Tokens, most: int) -> tuple[str, ...]:
-        """What the encoder reads."""
-        if isinstance(tokens, str):
-            raise TypeError("source must be a list of lists of tokens, not of str")
-        own = list(tokens)[:most] if most > 0 else list(tokens)
-        if not own:
-            return ()
-        if self._config.get("add_source_bos"):
-            own.insert(0, self._config.get("bos_token", "<s>"))
-        if self._config.get("add_source_eos") or (not self._config and own[-1] != self._end):
-            own.append(self._end)
-        return tuple(own)
-
-    def _start(self, source: Sequence[Tokens], prefixes: Optional[Sequence[Optional[Tokens]]], options: _Options) -> _Batch:
-        options.check(self._end)
-        base = self._translator_here()
-        if prefixes is not None and len(prefixes) != len(source):
-            raise c.ArgumentError(f"there must be as many target prefixes as sources, {len(source)}, not {len(prefixes)}")
-        sources = [self._source(tokens, options.max_input_length) for tokens in source]
-        given = [tuple(p or ()) for p in prefixes or [None] * len(sources)]
+    def _start(self, source: Sequence[Tokens], prefixes: Prefixes, o: Options) -> Batch:
+        base, given = self._translator_here(), prefix_list(source, prefixes)
+        sources: list[tuple[str, ...]] = []
+        known: list[Optional[list[str]]] = []
+        for tokens, prefix in zip(source, given):
+            own = self._model.source(tokens, o.max_input_length)
+            rest = self._model.is_empty(tokens) or len(prefix) >= o.max_decoding_length
+            known.append(self._model.spelled(prefix[:o.max_decoding_length]) if rest else None)
+            sources.append(() if rest else own)
         constraints = None
-        if options.suppress_sequences:
-            words = "\t".join("! " + base.detokenize(s) for s in options.suppress_sequences)
+        if o.suppress_sequences:
+            words = "\t".join("! " + base.detokenize(s) for s in o.suppress_sequences)
             constraints = (words,) * len(sources)
-        job = base._with(options.settings(self._longest)).submit(("",) * len(sources), None, constraints, None, 0, False, tuple(sources),
-                                                    tuple(given))
-        return _Batch(self, job, [tuple(s) for s in source], given, options)
+        settings = o.settings(self._longest, self._lead, self._lead > 0 or all(given))
+        engine = base._with({**settings, "max_source": self._max_source})
+        job = engine.submit(("",) * len(sources), None, constraints, None, 0, False, tuple(sources),
+                            tuple(g if known[i] is None else () for i, g in enumerate(given)))
+        batch = Batch(self._model, self._lead, job, [tuple(s) for s in source], given, known, o)
+        self._under_way.add(batch)
+        return batch
 
-    def translate_batch(self, source: Sequence[Tokens], target_prefix: Optional[Sequence[Optional[Tokens]]] = None, *,
-                        max_batch_size: int = 0, batch_type: str = "examples", asynchronous: bool = False,
-                        **options: Any) -> Any:
+    def _begin(self, source: Sequence[Tokens], prefixes: Prefixes, o: Options) -> Union[Batch, Ready]:
+        o.check(self._model.end)
+        return Ready(self._alternatives(source, prefixes, o)) if o.return_alternatives else self._start(source, prefixes, o)
+
+    def translate_batch(self, source: Sequence[Tokens], target_prefix: Prefixes = None, *, max_batch_size: int = 0,
+                        batch_type: str = "examples", asynchronous: bool = False, **options: Any) -> Any:
         """Translates sentences of tokens: list[TranslationResult], or list[AsyncTranslationResult] if asynchronous.
 
         Arguments are those of CTranslate2. max_batch_size and batch_type are checked and have no other effect: batches
         are made anew at every step, of all sentences that are there.
         """
         check_batch_type(batch_type, max_batch_size)
-        o = _Options(**options)
+        o = Options(**options)
         if not source:
             return []
-        if o.return_alternatives:
-            return self._alternatives(source, target_prefix, o)
-        batch = self._start(source, target_prefix, o)
-        if asynchronous:
-            return [AsyncTranslationResult(batch, i) for i in range(len(source))]
-        return batch.results()
+        batch = self._begin(source, target_prefix, o)
+        if not asynchronous:
+            return batch.results()
+        if o.callback is not None:  # it is told without anybody asking for results
+            self._aside(batch.results)
+        return [AsyncTranslationResult(batch.done, batch.results, i) for i in range(len(source))]
 
-    def _alternatives(self, source: Sequence[Tokens], prefixes: Optional[Sequence[Optional[Tokens]]],
-                      o: _Options) -> list[TranslationResult]:
+    def _alternatives(self, source: Sequence[Tokens], prefixes: Prefixes, o: Options) -> list[TranslationResult]:
         """The most probable words behind the prefix, each with the best translation that goes on from it."""
+        if o.callback is not None:
+            raise c.UnsupportedError("callback: not with return_alternatives")
+        given = prefix_list(source, prefixes)
+        words = self._next_words(source, given, o)
+        every = [(i, h) for i, found in enumerate(words) for h, _ in found]
+        rest = Options(**{**vars(o), "return_alternatives": False, "num_hypotheses": 1 if o.samples else o.beam_size,
+                          "return_scores": True, "return_end_token": True})
+        ends = iter(self._start([source[i] for i, _ in every], [h for _, h in every], rest).results() if every else ())
         results = []
-        for i, tokens in enumerate(source):
-            prefix = list((prefixes[i] or ()) if prefixes is not None else ())
-            step = _Options(beam_size=o.num_hypotheses, num_hypotheses=o.num_hypotheses, length_penalty=0, return_scores=True,
-                            max_decoding_length=max(1, len(prefix) + 1 - self._lead * (len(prefix) >= self._lead)))
-            step.min_decoding_length = step.max_decoding_length
-            first = self._start([tokens], [prefix], step).results()[0]
-            words = [(h, s) for h, s in zip(first.hypotheses, first.scores)
-                     if len(h) > len(prefix) and pow(2.718281828459045, s) >= o.min_alternative_expansion_prob]
-            rest = _Options(**{**vars(o), "return_alternatives": False, "num_hypotheses": 1, "return_scores": True})
-            ends = self._start([tokens] * len(words), [h for h, _ in words], rest).results() if words else []
-            result = TranslationResult([e.hypotheses[0] for e in ends], [], [e.attention[0] for e in ends if e.attention])
-            if o.return_scores:
-                for (h, s), e in zip(words, ends):  # CTranslate2 divides by the length of what follows alone
-                    whole = len(e.hypotheses[0]) + (0 if o.return_end_token else 1)
-                    total = e.scores[0] * max(1, whole) ** o.length_penalty
-                    result.scores.append(s + total / max(1, whole - len(h)) ** o.length_penalty)
+        for i, found in enumerate(words):
+            result = TranslationResult([])
+            for (h, s), e in zip(found, ends):
+                score, best = max((behind(e, n, len(h), o.length_penalty), -n) for n in range(len(e)))
+                tokens, attention = e.hypotheses[-best], e.attention[-best] if e.attention else []
+                if not o.return_end_token and tokens[-1:] == [self._model.end]:
+                    tokens, attention = tokens[:-1], attention[:-1]
+                result.hypotheses.append(tokens)
+                if o.return_attention:
+                    result.attention.append(attention)
+                if o.return_scores:
+                    result.scores.append(s + score)
             results.append(result)
         return results
+
+    def _next_words(self, source: Sequence[Tokens], given: list[tuple[str, ...]],
+                    o: Options) -> list[list[tuple[list[str], float]]]:
+        """Of every sentence the likely words behind its prefix, each with that prefix and its log-probability."""
+        words: list[list[tuple[list[str], float]]] = [[] for _ in source]
+        for size in {len(prefix) for prefix in given}:
+            places = [i for i, prefix in enumerate(given) if len(prefix) == size]
+            step = Options(beam_size=o.num_hypotheses, num_hypotheses=o.num_hypotheses, length_penalty=0, return_scores=True,
+                           max_decoding_length=size + 1, min_decoding_length=size + 1, disable_unk=o.disable_unk,
+                           max_input_length=o.max_input_length)
+            first = self._start([source[i] for i in places], [given[i] for i in places], step).results()
+            for i, found in zip(places, first):
+                words[i] = [(h, s) for h, s in zip(found.hypotheses, found.scores)
+                            if len(h) > size and math.exp(s) >= o.min_alternative_expansion_prob]
+        return words
 
     def translate_iterable(self, source: Iterable[Tokens], target_prefix: Optional[Iterable[Tokens]] = None,
                            max_batch_size: int = 32, batch_type: str = "examples", **options: Any) -> Iterator[TranslationResult]:
         """Translates sentences as they come; results keep their order, memory is bounded."""
         check_batch_type(batch_type, max_batch_size)
-        o, count = _Options(**options), max(DEFAULT, max_batch_size if batch_type == "examples" else 0)
-        left, under_way = iter(source), []
-        right = iter(target_prefix) if target_prefix is not None else None
-        while sentences := list(islice(left, count)):
-            prefixes = list(islice(right, count)) if right is not None else None
-            under_way.append(self._start(sentences, prefixes, o))
-            if len(under_way) > 2:
-                yield from under_way.pop(0).results()
+        o, count = Options(**options), window_size(batch_type, max_batch_size)
+        o.check(self._model.end)
+        return self._iterate(source, target_prefix, o, count)
+
+    def _iterate(self, source: Iterable[Tokens], prefixes: Optional[Iterable[Tokens]], o: Options,
+                 count: int) -> Iterator[TranslationResult]:
+        under_way: deque[Union[Batch, Ready]] = deque()
+        for left, right in windows(source, prefixes, count):
+            under_way.append(self._begin(left, right, o))
+            while len(under_way) > 2 or (under_way and under_way[0].done()):
+                yield from under_way.popleft().results()
         for batch in under_way:
             yield from batch.results()
 
@@ -411,12 +247,58 @@ class Translator:
                         **options: Any) -> Iterator[GenerationStepResult]:
         """Yields the tokens of a translation, with a beam of 1."""
         steps: list[GenerationStepResult] = []
-        options.pop("asynchronous", None)
-        self.translate_batch([source], None if target_prefix is None else [target_prefix], beam_size=1, return_end_token=True,
+        for name in ("asynchronous", "beam_size", "callback", "num_hypotheses", "return_scores"):
+            if name in options:
+                raise TypeError(f"generate_tokens() got an unexpected keyword argument {name!r}")
+        self.translate_batch([source], None if target_prefix is None else [target_prefix], beam_size=1,
                              return_scores=return_log_prob, callback=steps.append, **options)
         yield from steps
 
+    def translate_file(self, source_path: Path, output_path: Path, target_path: Optional[Path] = None, *,
+                       max_batch_size: int = 32, read_batch_size: int = 0, batch_type: str = "examples",
+                       with_scores: bool = False, source_tokenize_fn: Tokenize = None, target_tokenize_fn: Tokenize = None,
+                       target_detokenize_fn: Detokenize = None, **options: Any) -> ExecutionStats:
+        """Translates a file of lines of tokens, or of text with functions that make tokens of it and text of them."""
+        if (source_tokenize_fn is None) != (target_detokenize_fn is None):
+            raise c.ArgumentError("source_tokenize_fn and target_detokenize_fn should both be set or none at all")
+        if target_path is not None and source_tokenize_fn is not None and target_tokenize_fn is None:
+            raise c.ArgumentError("target_tokenize_fn should be set when passing a target file")
+        for name in ("asynchronous", "callback", "return_scores", "return_attention", "return_alternatives", "return_end_token"):
+            if name in options:
+                raise TypeError(f"translate_file() got an unexpected keyword argument {name!r}")
+        join = target_detokenize_fn or " ".join
+        begin, stats = perf_counter(), ExecutionStats()
+        source = read_lines(source_path, source_tokenize_fn)
+        prefixes = read_lines(target_path, target_tokenize_fn) if target_path is not None else None
+        results = self.translate_iterable(source, prefixes, window_size(batch_type, max_batch_size, read_batch_size),
+                                          batch_type, return_scores=with_scores, **options)
+        with open(output_path, "w", encoding="utf-8", newline="\n") as out:
+            for result in results:
+                stats.num_examples += 1
+                stats.num_tokens += len(result.hypotheses[0])
+                for i, tokens in enumerate(result.hypotheses):
+                    out.write(f"{result.scores[i]:g} ||| {join(tokens)}\n" if with_scores else f"{join(tokens)}\n")
+        stats.total_time_in_ms = 1000 * (perf_counter() - begin)
+        return stats
+
     # ---- scoring -----------------------------------------------------------------------------------
+
+    def _score(self, sources: Sequence[tuple[str, ...]], targets: Sequence[tuple[str, ...]], offset: int) -> list[ScoringResult]:
+        engine = self._translator_here()._with({"max_source": self._max_source})
+        some = [i for i, tokens in enumerate(sources) if tokens]
+        found = iter(engine.score_tokens(tuple(sources[i] for i in some), tuple(targets[i] for i in some)) if some else ())
+        results = []
+        for tokens, given in zip(sources, targets):
+            if not tokens:  # nothing to read: nothing to say
+                scored, probs = [*self._model.spelled(given), self._model.end], [0.0] * (len(given) + 1)
+            else:
+                raw = next(found)
+                if raw[0]:
+                    raise error_of(raw[0], raw[1])
+                lead = self._lead if len(given) >= self._lead else 0
+                scored, probs = list(given[:lead]) + raw[4], [0.0] * lead + [float(x) for x in numbers(raw[5])]
+            results.append(ScoringResult(scored[offset:], probs[offset:]))
+        return results
 
     def score_batch(self, source: Sequence[Tokens], target: Sequence[Tokens], *, max_batch_size: int = 0,
                     batch_type: str = "examples", max_input_length: int = 1024, offset: int = 0,
@@ -425,20 +307,127 @@ class Translator:
         check_batch_type(batch_type, max_batch_size)
         if len(source) != len(target):
             raise c.ArgumentError(f"there must be as many targets as sources, {len(source)}, not {len(target)}")
-        sources = tuple(self._source(tokens, max_input_length) or (self._end,) for tokens in source)
-        targets = tuple(tuple(t)[:max_input_length] if max_input_length > 0 else tuple(t) for t in target)
-        results = []
-        for given, raw in zip(targets, self._translator_here()._engine.score_tokens(sources, targets)):
-            if raw[0]:
-                raise error_of(raw[0], raw[1])
-            lead = self._lead if len(given) >= self._lead else 0
-            tokens, probs = list(given[:lead]) + raw[4], [0.0] * lead + [float(x) for x in numbers(raw[5])]
-            results.append(ScoringResult(tokens[offset:], probs[offset:]))
-        return [AsyncScoringResult(r) for r in results] if asynchronous else results
+        self._translator_here()
+        sources = [self._model.source(tokens, max_input_length) for tokens in source]
+        targets = [tuple(t)[:max_input_length - 1] if max_input_length > 0 else tuple(t) for t in target]
+        if not asynchronous:
+            return self._score(sources, targets, offset)
+        future = self._aside(lambda: self._score(sources, targets, offset))
+        return [AsyncScoringResult(future.done, future.result, i) for i in range(len(sources))]
+
+    def score_iterable(self, source: Iterable[Tokens], target: Iterable[Tokens], max_batch_size: int = 64,
+                       batch_type: str = "examples", **options: Any) -> Iterator[ScoringResult]:
+        """Scores pairs as they come."""
+        check_batch_type(batch_type, max_batch_size)
+        for left, right in windows(source, target, window_size(batch_type, max_batch_size)):
+            yield from self.score_batch(left, right or [], **options)
+
+    def score_file(self, source_path: Path, target_path: Path, output_path: Path, *, max_batch_size: int = 32,
+                   read_batch_size: int = 0, batch_type: str = "examples", max_input_length: int = 1024, offset: int = 0,
+                   with_tokens_score: bool = False, source_tokenize_fn: Tokenize = None, target_tokenize_fn: Tokenize = None,
+                   target_detokenize_fn: Detokenize = None) -> ExecutionStats:
+        """Scores the lines of two files: "SCORE ||| TARGET", with_tokens_score: " ||| SCORE SCORE ..." behind it."""
+        functions = [source_tokenize_fn, target_tokenize_fn, target_detokenize_fn]
+        if functions.count(None) not in (0, 3):
+            raise c.ArgumentError("source_tokenize_fn, target_tokenize_fn, and target_detokenize_fn should all be set or none")
+        join = target_detokenize_fn or " ".join
+        begin, stats = perf_counter(), ExecutionStats()
+        results = self.score_iterable(read_lines(source_path, source_tokenize_fn), read_lines(target_path, target_tokenize_fn),
+                                      window_size(batch_type, max_batch_size, read_batch_size), batch_type,
+                                      max_input_length=max_input_length, offset=offset)
+        with open(output_path, "w", encoding="utf-8", newline="\n") as out:
+            for result in results:
+                stats.num_examples += 1
+                stats.num_tokens += len(result.log_probs)
+                mean = sum(result.log_probs) / max(1, len(result.log_probs))
+                each = " |||" + "".join(f" {p:g}" for p in result.log_probs) if with_tokens_score else ""
+                out.write(f"{mean:g} ||| {join(result.tokens)}{each}\n")
+        stats.total_time_in_ms = 1000 * (perf_counter() - begin)
+        return stats
 
 
-def check_batch_type(batch_type: str, max_batch_size: int) -> None:
-    if batch_type not in ("examples", "tokens"):
-        raise c.ArgumentError(f"Invalid batch type: {batch_type}")
-    if max_batch_size < 0:
-        raise c.ArgumentError("max_batch_size must be >= 0")
+# ---- what comes in ---------------------------------------------------------------------------------
+
+
+def thread_count(inter: int, intra: int) -> int:
+    """CTranslate2's default is 4 of each translator, or what OMP_NUM_THREADS says."""
+    if intra > 0:
+        return inter * intra
+    said = os.environ.get("OMP_NUM_THREADS", "")
+    cores = os.cpu_count() or 1
+    return inter * int(said) if said.isdigit() and int(said) > 0 else max(1, min(inter * 4, cores))
+
+
+def behind(result: TranslationResult, n: int, given: int, length_penalty: float) -> float:
+    """Score of a hypothesis as CTranslate2 ranks alternatives: by the length of what follows alone."""
+    length = len(result.hypotheses[n])
+    share: float = (max(1, length) / max(1, length - given)) ** length_penalty
+    return result.scores[n] * share
+
+
+def prefix_list(source: Sequence[Tokens], prefixes: Prefixes) -> list[tuple[str, ...]]:
+    if prefixes is not None and len(prefixes) != len(source):
+        raise c.ArgumentError(f"there must be as many target prefixes as sources, {len(source)}, not {len(prefixes)}")
+    return [tuple(p or ()) for p in prefixes or [None] * len(source)]
+
+
+def window_size(batch_type: str, max_batch_size: int, read_batch_size: int = 0) -> int:
+    """How many sentences are handed over at once."""
+    check_batch_type(batch_type, max_batch_size)
+    if max_batch_size < 1:
+        raise c.ArgumentError("max_batch_size must be >= 1")
+    if batch_type == "tokens":
+        return 32 * WINDOW
+    return read_batch_size if read_batch_size > 0 else WINDOW * max_batch_size if max_batch_size > 1 else 1
+
+
+def windows(source: Iterable[Any], other: Optional[Iterable[Any]], count: int) -> Iterator[tuple[list[Any], Optional[list[Any]]]]:
+    """So many of one side, or of both, which must be of one length."""
+    left, right = iter(source), iter(other) if other is not None else None
+    while True:
+        one, two = list(islice(left, count)), list(islice(right, count)) if right is not None else None
+        if two is not None and len(one) != len(two):
+            raise c.ArgumentError("Input iterables do not have the same length")
+        if not one:
+            return
+        yield one, two
+
+
+def read_lines(path: Path, tokenize: Tokenize) -> Iterator[list[str]]:
+    with open(path, encoding="utf-8", newline="\n") as lines:
+        for line in lines:
+            text = line.rstrip("\n").rstrip("\r")
+            yield list(tokenize(text)) if tokenize is not None else text.split(" ") if text else []
+
+
+# ---- the rest of the package -----------------------------------------------------------------------
+
+_level = logging.WARNING
+
+
+def set_log_level(level: int) -> None:
+    """Kept for get_log_level: the library does not log."""
+    global _level
+    _level = level
+
+
+def get_log_level() -> int:
+    return _level
+
+
+def set_random_seed(seed: int) -> None:
+    """From here on sampling draws the same again after the same seed."""
+    SEEDS.seed(seed)
+
+
+ELSEWHERE = {"converters": "a folder is opened as it is: of transformers, Marian, OpenNMT-py, fairseq or CTranslate2",
+             "specs": "models are written by `dragoman export ctranslate2`", "models": "Whisper and Wav2Vec2 are no translators",
+             **dict.fromkeys(("Generator", "GenerationResult", "AsyncGenerationResult"), "a decoder alone does not translate"),
+             **dict.fromkeys(("Encoder", "EncoderForwardOutput"), "an encoder alone does not translate"),
+             **dict.fromkeys(("StorageView", "DataType", "Device", "MpiInfo"), "there are no tensors in this interface")}
+
+
+def __getattr__(name: str) -> Any:
+    if name in ELSEWHERE:
+        raise c.UnsupportedError(f"ctranslate2.{name} is not here: {ELSEWHERE[name]}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
