@@ -7,6 +7,7 @@
     entry.need_program(FILE)         a program of this project, or the make target that builds it
     entry.count                      argparse type: a whole number of at least one
     entry.commit()                   of this tree, for the rows of results
+    entry.DATA                       lines of newstest2014 that the tree has
     entry.parallel_text(FOLDER)      English and German lines of the tree for --quick without files: {part: (source, reference)}
 """
 import argparse
@@ -31,6 +32,10 @@ PACKAGES = {"numpy": ("numpy", "python3-numpy"), "sentencepiece": ("sentencepiec
 def stop(message, status=1):
     print(f"{NAME}: {message}", file=sys.stderr)
     sys.exit(status)
+
+
+if not DATA.is_dir() and subprocess.run([str(ROOT / "scripts/test_data"), "unpack"]).returncode:
+    stop("the texts of tests/data/packed cannot be unpacked")
 
 
 # ---- what must be there ----------------------------------------------------------------------------------------------
@@ -117,7 +122,9 @@ def parallel_text(folder):
 
 
 def commit():
-    """Of this tree, for the rows of results."""
+    """Of this tree, for the rows of results; DRAGOMAN_COMMIT says it where the tree came without git."""
+    if os.environ.get("DRAGOMAN_COMMIT"):
+        return os.environ["DRAGOMAN_COMMIT"]
     try:
         done = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     except OSError:

@@ -126,7 +126,7 @@ def memory_used():
 
 
 def about():
-    return dict(date=time.strftime("%Y-%m-%d"), commit=os.environ.get("DRAGOMAN_COMMIT") or entry.commit(), machine=machine())
+    return dict(date=time.strftime("%Y-%m-%d"), commit=entry.commit(), machine=machine())
 
 
 def middle(values):

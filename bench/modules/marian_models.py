@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""Models of Marian with random weights: Transformers with an SSRU decoder and tied embeddings, as .npz. Needs numpy.
+"""Models of Marian as .npz: random ones (Transformers with an SSRU decoder and tied embeddings), and those of our files.
 
     make_model(FILE, SIZE, SHAPE, numpy)     SIZE: of the vocabulary; SHAPE: width, inner width, layers of encoder and decoder
+    trained_model(FILE, MODEL, numpy)        the weights of a ModelFile (peers_gguf.py) as 32-bit floats; see there
+
+numpy is the caller's, so that it is missing there if it is.
 """
+import peers_gguf
+
 CONFIG = """type: transformer
 dim-vocabs: [SIZE, SIZE]
-dim-emb: WIDTH
+dim-emb: 0
 dim-rnn: 1024
-enc-depth: ENCODER
-dec-depth: DECODER
+enc-depth: 0
+dec-depth: 0
 enc-type: bidirectional
 enc-cell: gru
 enc-cell-depth: 1
@@ -31,7 +36,7 @@ transformer-heads: 8
 transformer-no-projection: false
 transformer-rnn-projection: false
 transformer-pool: false
-transformer-dim-ffn: INNER
+transformer-dim-ffn: 0
 transformer-decoder-dim-ffn: 0
 transformer-ffn-depth: 2
 transformer-decoder-ffn-depth: 0
@@ -63,6 +68,7 @@ ulr-dim-emb: 0
 ulr-trainable-transformation: false
 version: v1.12.42
 """
+SHAPE = "dim-emb", "transformer-dim-ffn", "enc-depth", "dec-depth"
 
 
 def make_model(path, size, shape, numpy):
@@ -108,9 +114,53 @@ def make_model(path, size, shape, numpy):
         norm("decoder_l%d_rnn_ffn" % i)
         attention("decoder_l%d_context" % i)
         network("decoder_l%d_ffn" % i)
-    text = CONFIG
-    for word, number in zip(("SIZE", "WIDTH", "INNER", "ENCODER", "DECODER"), (size, *shape)):
-        text = text.replace(word, str(number))
-    text = text.encode() + b"\0"
-    out["special:model.yml"] = numpy.frombuffer(text, dtype=numpy.int8)
-    numpy.savez(path, **out)
+    save(path, out, dict(zip(SHAPE, shape)), size, numpy)
+
+
+def save(path, tensors, changes, size, numpy):
+    """The tensors with the configuration: CONFIG with changes."""
+    text = CONFIG.replace("SIZE", str(size))
+    for key, value in changes.items():
+        before, _, rest = text.partition(f"\n{key}: ")
+        text = f"{before}\n{key}: {value}\n{rest.partition(chr(10))[2]}"
+    tensors["special:model.yml"] = numpy.frombuffer(text.encode() + b"\0", dtype=numpy.int8)
+    numpy.savez(path, **tensors)
+
+
+# ---- our files -----------------------------------------------------------------------------------
+
+PARTS = {"self.q": "self_{}q", "self.k": "self_{}k", "self.v": "self_{}v", "self.o": "self_{}o", "self.norm": "self_Wo_ln_{}",
+         "cross.q": "context_{}q", "cross.k": "context_{}k", "cross.v": "context_{}v", "cross.o": "context_{}o",
+         "cross.norm": "context_Wo_ln_{}", "ffn.in": "ffn_{}1", "ffn.out": "ffn_{}2", "ffn.norm": "ffn_ffn_ln_{}"}
+
+
+def trained_model(path, model, numpy):
+    """Two numbers of Marian's own differ from those that the model was trained with: the denominator of its sinusoids (127 instead
+    of 128 for a width of 256; Marian 1.12 cannot run with positions from a file) and what its norms add to the variance (1e-6).
+    So the file is a model of its own, very near the other, and both programs must run it.
+    """
+    get = lambda name, default=None: model.keys.get(peers_gguf.KEY + name, default)
+    width, layers = get("d_model"), get("decoder_layers")
+    order = model.keys.get("dragoman.source.vocab.map")
+    size = len(peers_gguf.spellings(model.keys["dragoman.source.vocab.sentencepiece"]))
+
+    def floats(name):
+        shape, numbers = model.tensor(name)
+        return numpy.array(numbers, dtype=numpy.float32).reshape(shape)
+
+    rows = list(order) if order else list(range(size))  # Marian numbers subwords as SentencePiece does
+    bias = floats("out.bias").reshape(-1) if "out.bias" in model.places else numpy.zeros(max(rows) + 1, numpy.float32)
+    out = {"Wemb": floats("src.embed")[rows], "decoder_ff_logit_out_b": bias[rows].reshape(1, -1)}
+    for name in model.places:
+        side, *part, kind = name.split(".")
+        if side not in ("enc", "dec") or kind not in ("weight", "bias"):
+            continue
+        number = int(part.pop(0))
+        norm, values = part[-1] == "norm", floats(name)
+        theirs = PARTS[".".join(part)].format(("scale" if kind == "weight" else "bias") if norm else "Wb"[kind == "bias"])
+        values = values.T if values.ndim == 2 and values.shape[0] > 1 and not norm else values.reshape(1, -1)
+        out[f"{side}oder_l{number + 1}_{theirs}"] = numpy.ascontiguousarray(values)
+    save(path, out, {"dim-emb": width, "transformer-dim-ffn": get("ffn"), "transformer-decoder-dim-ffn": get("decoder_ffn", 0),
+                     "enc-depth": get("encoder_layers"), "dec-depth": layers, "transformer-heads": get("heads"),
+                     "transformer-ffn-activation": get("activation"), "transformer-decoder-autoreg": "self-attention",
+                     "dec-cell": "gru"}, size, numpy)

@@ -3,7 +3,7 @@
 
 A row belongs to one cell; KEY says which. The file is written whole and renamed after every cell, so an interrupted run
 leaves the cells that were measured. Tables stand between markers and are made from the CSV alone: everything between WHOLE
-(docs/results/PEERS.md), real models with the whole vocabulary and in batches between SHORT (README.md).
+(docs/results/PEERS.md), real models with the whole vocabulary and in batches between SHORT (any page).
 """
 import csv
 import os
