@@ -11,7 +11,8 @@ REFERENCE = "tests/data/translate/newstest2014-500.de"
 RECURRENT = "tests/data/models/rnn-bahdanau-pieces.gguf"
 
 # Fuzz targets: parsers of other programs' files
-IMPORTERS = ("argos", "ct2", "import_json", "marian_bin", "marian_text", "npz", "pickle", "safetensors", "tokenizer", "yaml")
+IMPORTERS = ("argos", "ct2", "folder", "import_json", "marian_bin", "marian_text", "npz", "pickle", "safetensors", "tokenizer",
+             "yaml")
 
 Test = namedtuple("Test", "name command env limit")
 
@@ -36,7 +37,8 @@ def source(build):
     """What can be said without a compiler."""
     return [test(f"scripts/{s}", f"scripts/{s}") for s in ("check_layers", "check_format", "check_links", "check_names",
                                                               "check_papers", "check_words", "check_models")] + \
-        [test("scripts/test_data check", "scripts/test_data", "check")]
+        [test("scripts/test_data check", "scripts/test_data", "check"),
+         test("packaging/pictures --check", "packaging/pictures", "--check")]
 
 
 def unit(build):
@@ -45,6 +47,7 @@ def unit(build):
     slow = ["test_engine_damage", "test_search_cube_models", "test_engine_constraints"]
     programs.sort(key=lambda p: (Path(p).name not in slow, p))
     devices = [test("checkbackend", f"{build}/checkbackend", "--levels")]
+    devices += [test(f"checkbackend {name} --team 3", f"{build}/checkbackend", name, "--team", 3) for name in ("cpu", "cpu:c")]
     devices += [test(f"checkbackend cpu {name}", f"{build}/checkbackend", "cpu", name,
                      env={"DRAGOMAN_PLUGINS": f"{build}/tests/plugins"}) for name in ("echo", "fake")]
     if not os.environ.get("SANFLAGS"):
@@ -53,8 +56,19 @@ def unit(build):
                  (", older", {"SOFTCUDA_PROCESSORS": "16", "SOFTCUDA_SHARED": "65536", "SOFTCUDA_CAPABILITY": "75"}))
         devices += [test(f"checkbackend cpu cuda (software{name})", f"{build}/checkbackend", "cpu", "cuda",
                          env={"DRAGOMAN_PLUGINS": f"{build}/tests/softcuda", **kind}) for name, kind in kinds]
+    devices += [test("fuzz corpora", f"{build}/fuzz-replay")]
     return [test("checkkernel", f"{build}/checkkernel")] + devices + [test(Path(p).name, p) for p in programs] + \
         [test("public headers alone", "tests/system/headers")]
+
+
+# Libraries that MemorySanitizer did not compile: what they write counts as not written. By test, the library that writes
+# first.
+UNSEEN = {}
+
+
+def memory(build):
+    """Unit tests of our own code alone, for MemorySanitizer."""
+    return [t for t in unit(build) if t.name not in UNSEEN]
 
 
 def system(build):
@@ -64,8 +78,8 @@ def system(build):
     on = lambda name, count, *more: system_test(program, name, EN_DE, TEXT, count, *more)
     tests = [on("cube", lines * 4)]
     tests += [on("invariance", lines, "--beam", 4, "--precision", precision) for precision in ("f32", "i8")]
-    tests += [test("tests/system/server", "tests/system/server", program)]
-    tests += [on("stream", lines)]
+    tests += [test(f"tests/system/{name}", f"tests/system/{name}", program) for name in ("server", "deepl")]
+    tests += [on("stream", lines), test("tests/system/page_source", "tests/system/page_source")]
     tests += [on("resume", lines * 5 // 2), on("terminal", 48), on("invariance", lines, "--beam", 8, "--search", "cube")]
     tests += [on("invariance", lines // 3, "--beam", 6, "--search", "cube", "--no-repeat-ngram", 2, "--max-length", 60)]
     tests += [test("scripts/python_tests", "scripts/python_tests", build)]
@@ -79,6 +93,7 @@ def system(build):
     if lines == 24:
         groups = ["search", "terms", "cpu", "print", "lmbr", "batch", "cluster", "long", "many", *groups]
     tests += [fingerprint(program, f"{group}/*") for group in groups]
+    tests += [test("tests/system/compositions", "tests/system/compositions", program, TEXT, 4)]
     tests += [on("lmbr", lines * 2 // 3)]
     tests += [system_test(program, "terms", EN_DE, TEXT, REFERENCE, lines * 5 // 3, *more.split())
               for more in ("", "--shortlist all --precision f32", "--search cube", "--search cube --cube naive")]
@@ -88,7 +103,11 @@ def system(build):
     tests += [test("tests/system/strict_device", "tests/system/strict_device", build, lines // 2)]
     if not os.environ.get("SANFLAGS"):
         tests += [test("tests/system/software_gpu", "tests/system/software_gpu", build)]
-    tests += [test(f"tests/system/{name}", f"tests/system/{name}", build) for name in ("first_hour", "readme")]
+        # The first sites of each kind and a sample; seconds, and no file systems to be mounted.
+        tests += [test("tests/system/faults (short)", "tests/system/faults", build, "--first", 2, "--sample", 4,
+                       "--parts", "commands,python"),
+                  test("tests/system/kills (short)", "tests/system/kills", build, "--kills", 4, "--slow", 2, "--sizes", 1)]
+    tests += [test(f"tests/system/{name}", f"tests/system/{name}", build) for name in ("first_hour", "manual")]
     tests += [test("tests/system/install", "tests/system/install", build), test("tests/system/checks", "tests/system/checks"),
               test("tests/system/test_data", "tests/system/test_data"),
               test("tests/system/measurements", "tests/system/measurements", build),
@@ -112,17 +131,28 @@ def long(build):
     tests += [test("Arm under qemu", "scripts/check_arm")]
     # What reads files of other programs is fuzzed for ten minutes a target, the rest for one.
     targets = [Path(f).stem.removeprefix("fuzz_") for f in sorted(glob.glob("tests/fuzz/fuzz_*.c"))]
-    tests += [test("fuzzing of importers", "scripts/fuzz", 600, *IMPORTERS, limit=6 * 3600),
-              test("fuzzing", "scripts/fuzz", 60, *(t for t in targets if t not in IMPORTERS), limit=6 * 3600)]
+    tests += [test("fuzzing of importers", "scripts/fuzz", "--seconds", 600, *IMPORTERS, limit=6 * 3600),
+              test("fuzzing", "scripts/fuzz", "--seconds", 60, *(t for t in targets if t not in IMPORTERS), limit=6 * 3600)]
+    tests += [test("packaging/abi", "packaging/abi", build), test("make deb", make, "deb"), test("make manual", make, "manual")]
+    tests += [test(f"tests/system/debian {kind} {compiler}", "tests/system/debian", kind, compiler, limit=3 * 3600)
+              for kind in ("minimal", "full") for compiler in ("gcc", "clang")]
+    tests += [test("tests/system/debian container", "tests/system/debian", "container", limit=3 * 3600)]
     tests += [test("make wheel", make, "wheel"), test("scripts/wheel_tests", "scripts/wheel_tests", build),
-              test("scripts/python_long", "scripts/python_long", build, limit=2 * 3600)]
+              test("scripts/python_long", "scripts/python_long", build, limit=2 * 3600),
+              test("scripts/clients_long", "scripts/clients_long", build, limit=2 * 3600)]
     tests += [fingerprint(program, "*")]
     tests += [on("invariance", 1000, "--precision", p) for p in ("f32", "i16", "i8")]
     tests += [on("invariance", 1000, "--search", "cube", "--cube", c) for c in ("naive", "accelerated")]
     tests += [on("invariance", 1000, "--search", "cube", "--no-repeat-ngram", 2, "--repetition-penalty", 2)]
+    tests += [test("tests/system/compositions --all", "tests/system/compositions", program, TEXT, 100, "--all", limit=2 * 3600)]
     tests += [on("cube", 1000), on("lmbr", 400), on("identity", 200), on("stream", 1000)]
+    tests += [test(f"tests/system/{name}", f"tests/system/{name}", program) for name in ("proxy", "hostile")]
+    tests += [test("tests/system/page", "/usr/bin/python3", "tests/system/page", program, f"{build}/page")]
     tests += [test(f"checkbackend cpu cuda (software), seed {seed}", f"{build}/checkbackend", "cpu", "cuda", "--seed", seed,
                    env={"DRAGOMAN_PLUGINS": f"{build}/tests/softcuda", "SOFTCUDA_SEED": str(seed)}) for seed in range(2, 12)]
+    tests += [test("tests/system/faults", "tests/system/faults", build, limit=8 * 3600),
+              test("tests/system/kills", "tests/system/kills", build, limit=8 * 3600),
+              test("tests/system/soak", "tests/system/soak", build, limit=2 * 3600)]
     tests += [test("tests/system/software_gpu all", "tests/system/software_gpu", build, "all")]
     tests += [test(f"tests/system/{name} all", f"tests/system/{name}", program, EN_DE, 0) for name in ("documents", "office")]
     tests += [system_test(program, "optimisations", model, TEXT, 1000) for model in recurrent]
@@ -145,4 +175,4 @@ def long(build):
     return tests
 
 
-TIERS = {"source": source, "unit": unit, "system": system, "long": long}
+TIERS = {"source": source, "unit": unit, "system": system, "long": long, "memory": memory}

@@ -65,7 +65,8 @@ static void run_linear(cb *c, dgm_precision p, int round)
     cb_matrix(c, &v, stored[cb_below(c, 2)], 7, k);
     const float *b = cb_floats(c, (size_t)n, 1), *x = cb_floats(c, (size_t)rows * (size_t)k, 1);
     const float *r = cb_floats(c, (size_t)rows * (size_t)(n + 7), 1);
-    const dgm_linear_part parts[] = {{&w.t, bias ? b : NULL, 0.011f}, {&v.t, NULL, 0.009f}};
+    const dgm_linear_part parts[] = {{.weight = &w.t, .bias = bias ? b : NULL, .input_scale = 0.011f},
+                                     {.weight = &v.t, .input_scale = 0.009f}};
     CB_BOTH(c, s)
     {
         dgm_linear *l = NULL;
@@ -123,7 +124,7 @@ static void run_made_rows(cb *c, dgm_precision p, int round)
     cb_matrix(c, &w, DGM_TYPE_F32, n, k);
     const float *b = cb_floats(c, (size_t)n, 1), *x = cb_floats(c, (size_t)rows * (size_t)k, 1);
     const float *g = cb_floats(c, (size_t)k, 1), *r = cb_floats(c, (size_t)rows * (size_t)n, 1);
-    const dgm_linear_part part = {&w.t, round % 2 ? b : NULL, 0.011f};
+    const dgm_linear_part part = {.weight = &w.t, .bias = round % 2 ? b : NULL, .input_scale = 0.011f};
     CB_BOTH(c, s)
     {
         dgm_linear *l = NULL;
@@ -141,6 +142,72 @@ static void run_made_rows(cb *c, dgm_precision p, int round)
         dgm_linear_free(s->backend, &l);
     }
     cb_compare(c, cb_product_class(p), 6 * cb_product_bound(p, k)); // norms have numbers beyond 1
+}
+
+static void norm_alone(cb_side *s, dgm_mat rows, const dgm_norm *how)
+{
+    if (how->rms)
+        dgm_op_rms_norm(s->x, rows, rows, how->gamma, how->eps);
+    else
+        dgm_op_norm(s->x, rows, rows, how->gamma, how->beta, how->eps);
+}
+
+// A norm whose rows a layer reads next, as one layer and as the first of two: the same bits as one operation after the
+// other. Rows are normalised in place, sums too, and more of them than a device may have room for.
+static void run_norm_for(cb *c, dgm_precision p, int round)
+{
+    static const int shapes[][2] = {{1, 64}, {7, 96}, {270, 160}, {37, 544}, {4100, 300}};
+    const int rows = shapes[round][0], k = shapes[round][1], n = 80, many = rows * k;
+    cb_begin(c, "%s, norm of %d x %d for a layer", dgm_precision_names[p], rows, k);
+    cb_tensor v, w;
+    cb_matrix(c, &v, DGM_TYPE_F32, n, k);
+    cb_matrix(c, &w, DGM_TYPE_F32, k, n);
+    const float *x = cb_floats(c, (size_t)many, 1), *a = cb_floats(c, (size_t)many, 1);
+    const float *g = cb_floats(c, (size_t)k, 1), *b = cb_floats(c, (size_t)k, 1);
+    const dgm_linear_part first = {.weight = &v.t, .input_scale = round % 2 ? 0.011f : 0};
+    const dgm_linear_part second = {.weight = &w.t};
+    CB_BOTH(c, s)
+    {
+        dgm_linear *l = NULL, *m = NULL;
+        cb_load(c, s, &first, 1, p, &l);
+        cb_load(c, s, &second, 1, p, &m);
+        dgm_vector *gamma = cb_vector(c, s, g, 1, k), *beta = cb_vector(c, s, b, 1, k);
+        const dgm_norm how = {gamma, round % 3 ? beta : NULL, 1e-5f, round % 3 == 1};
+        dgm_mat one = cb_put(s, x, rows, k), two = cb_put(s, x, rows, k), add = cb_put(s, a, rows, k);
+        dgm_mat y = cb_room(s, rows, n), z = cb_room(s, rows, n), inner = cb_room(s, rows, n);
+        dgm_op_norm_for(s->x, one, one, round % 2 ? &add : NULL, &how, l);
+        dgm_op_linear(s->x, y, one, l, DGM_ACT_RELU, NULL);
+        if (round % 2) dgm_op_add(s->x, two, two, add);
+        norm_alone(s, two, &how);
+        dgm_op_linear(s->x, z, two, l, DGM_ACT_RELU, NULL);
+        for (int i = 0; i < rows; i += rows / 3 + 1) {
+            cb_same_row(c, s, dgm_mat_rows(one, i, 1), dgm_mat_rows(two, i, 1));
+            cb_same_row(c, s, dgm_mat_rows(y, i, 1), dgm_mat_rows(z, i, 1));
+        }
+        cb_keep(c, s, y);
+        dgm_mat made = cb_room(s, rows, k), plain = cb_room(s, rows, k);
+        dgm_op_norm_for(s->x, one, one, NULL, &how, l);
+        dgm_op_feed_forward(s->x, made, one, l, DGM_ACT_RELU, inner, m, &one);
+        norm_alone(s, two, &how);
+        dgm_op_feed_forward(s->x, plain, two, l, DGM_ACT_RELU, inner, m, &two);
+        for (int i = 0; i < rows; i += rows / 3 + 1)
+            cb_same_row(c, s, dgm_mat_rows(made, i, 1), dgm_mat_rows(plain, i, 1));
+        dgm_op_add(s->x, one, one, add); // what was made of the rows is of no use for others
+        dgm_op_linear(s->x, y, one, l, DGM_ACT_NONE, NULL);
+        dgm_op_gather(s->x, two, one, NULL);
+        dgm_op_linear(s->x, z, two, l, DGM_ACT_NONE, NULL);
+        cb_same_row(c, s, dgm_mat_rows(y, rows - 1, 1), dgm_mat_rows(z, rows - 1, 1));
+        dgm_vector_free(s->backend, &gamma);
+        dgm_vector_free(s->backend, &beta);
+        dgm_linear_free(s->backend, &l);
+        dgm_linear_free(s->backend, &m);
+    }
+    cb_compare(c, cb_product_class(p), 60 * cb_product_bound(p, k)); // norms have numbers beyond 1
+}
+
+void check_norm_for(cb *c)
+{
+    EACH_PRECISION(c, p) for (int round = 0; round < 5; round++) run_norm_for(c, (dgm_precision)p, round);
 }
 
 void check_linear(cb *c)
@@ -165,7 +232,8 @@ static void run_feed_forward(cb *c, dgm_precision p, int round)
     cb_matrix(c, &v, stored[round % 2], f, d);
     cb_matrix(c, &w, DGM_TYPE_F32, d, f);
     const float *b = cb_floats(c, (size_t)f, 1), *x = cb_floats(c, (size_t)rows * (size_t)d, 1);
-    const dgm_linear_part first = {&v.t, b, 1.1f}, second = {&w.t, NULL, 3.0f};
+    const dgm_linear_part first = {.weight = &v.t, .bias = b, .input_scale = 1.1f};
+    const dgm_linear_part second = {.weight = &w.t, .input_scale = 3.0f};
     CB_BOTH(c, s)
     {
         dgm_linear *in = NULL, *out = NULL;

@@ -3,11 +3,13 @@
 //
 //     checkbackend A B [--seed N] [--only PATTERN]      devices as --device names them
 //     checkbackend --levels                             cpu:c against every level of this machine
+//     checkbackend A --team N                           A alone against A with N helpers: equal bits throughout
 //
 // The last line is "N passed, M failed"; the exit status is 1 if something failed.
 #define _GNU_SOURCE
 #include <fnmatch.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -221,7 +223,7 @@ void cb_compare(cb *c, cb_class of, double bound)
     dgm_error err;
     CB_BOTH(c, s) if (dgm_exec_status(s->x, &err) != DGM_OK) cb_fail(c, "%s", err.text);
     if (a->count != b->count) cb_fail(c, "%zu and %zu numbers", a->count, b->count);
-    const bool exact = of == CB_EXACT || (of == CB_ROUNDED && c->one_kind);
+    const bool exact = of == CB_EXACT || (of == CB_ROUNDED && c->one_kind) || c->team;
     double size = 1;
     for (size_t i = 0; i < a->count; i++)
         if (isfinite(a->kept[i])) size = fmax(size, fabs((double)a->kept[i]));
@@ -327,12 +329,47 @@ static void open_side(cb_side *s, const char *name)
     exit(2);
 }
 
-static void compare_devices(const char *a, const char *b, uint64_t seed, const char *only,
+// ---- a team ---------------------------------------------------------------------------------------
+
+typedef struct helpers {
+    pthread_t threads[DGM_TEAM_HELPERS];
+    int count;
+    dgm_team *team;
+    atomic_uint alarm;
+} helpers;
+
+static void *help(void *arg)
+{
+    helpers *h = arg;
+    while (atomic_load(&h->alarm) == 0) dgm_team_help(h->team, &h->alarm, 0);
+    return NULL;
+}
+
+static void start_team(helpers *h, dgm_team *team, int count)
+{
+    dgm_team_least(0);
+    h->team = team;
+    while (h->count < count && pthread_create(&h->threads[h->count], NULL, help, h) == 0) h->count++;
+    if (h->count == count) return;
+    fprintf(stderr, "checkbackend: cannot start thread %d of %d\n", h->count + 1, count);
+    exit(2);
+}
+
+static void stop_team(helpers *h)
+{
+    atomic_store(&h->alarm, 1);
+    while (h->count > 0) pthread_join(h->threads[--h->count], NULL);
+}
+
+// team: helpers of the second side's worker.
+static void compare_devices(const char *a, const char *b, uint64_t seed, const char *only, int team,
                             int *passed, int *failed)
 {
-    cb c = {0};
+    cb c = {.team = team > 0};
+    helpers h = {.count = 0};
     open_side(&c.sides[0], a);
     open_side(&c.sides[1], b);
+    if (team) start_team(&h, dgm_exec_team(c.sides[1].x), team);
     const dgm_backend_props *of[2];
     for (int i = 0; i < 2; i++) of[i] = dgm_backend_properties(c.sides[i].backend);
     const size_t kind = strcspn(of[0]->name, ":");
@@ -350,6 +387,11 @@ static void compare_devices(const char *a, const char *b, uint64_t seed, const c
         if (c.failed) printf("     %s against %s, --seed %llu\n", b, a, (unsigned long long)seed);
     }
     give_back();
+    stop_team(&h);
+    if (team && !only && dgm_team_taken(h.team) == 0) {
+        printf("FAIL: nobody helped\n");
+        ++*failed;
+    }
     CB_BOTH(&c, s)
     {
         dgm_exec_close(&s->x);
@@ -364,30 +406,33 @@ int main(int argc, char **argv)
     static const char *const levels[] = {"avx2", "avx512", "vnni", "amx", "neon", "dotprod", "i8mm"};
     const char *names[2] = {NULL, NULL}, *only = NULL;
     uint64_t seed = 1;
-    int count = 0, passed = 0, failed = 0;
+    int count = 0, passed = 0, failed = 0, team = 0;
     bool walk = false;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
             seed = strtoull(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc)
             only = argv[++i];
+        else if (strcmp(argv[i], "--team") == 0 && i + 1 < argc)
+            team = atoi(argv[++i]);
         else if (strcmp(argv[i], "--levels") == 0)
             walk = true;
         else if (count < 2)
             names[count++] = argv[i];
     }
-    if (!walk && count < 2) {
-        fprintf(stderr, "usage: checkbackend A B [--seed N] [--only PATTERN] | --levels\n");
+    if (team && count == 1) names[count++] = names[0];
+    if ((!walk && count < 2) || team < 0 || team > DGM_TEAM_HELPERS) {
+        fprintf(stderr, "usage: checkbackend A B [--seed N] [--only PATTERN] | --levels | A --team N\n");
         return 2;
     }
-    if (!walk) compare_devices(names[0], names[1], seed, only, &passed, &failed);
+    if (!walk) compare_devices(names[0], names[1], seed, only, team, &passed, &failed);
     for (size_t i = 0; walk && i < sizeof levels / sizeof *levels; i++) {
         char name[32];
         dgm_backend *b = NULL;
         snprintf(name, sizeof name, "cpu:%s", levels[i]);
         if (dgm_backend_open(&b, name, NULL, NULL) != DGM_OK) continue; // not this machine
         dgm_backend_close(&b);
-        compare_devices("cpu:c", name, seed, only, &passed, &failed);
+        compare_devices("cpu:c", name, seed, only, 0, &passed, &failed);
     }
     printf("%d passed, %d failed\n", passed, failed);
     return failed ? 1 : 0;

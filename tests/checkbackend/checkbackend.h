@@ -29,6 +29,7 @@ typedef struct cb_side {
 typedef struct cb {
     cb_side sides[2];
     bool one_kind; // of device
+    bool team;     // the same device twice, the second worker with helpers
     unsigned precisions; // that both have, and those of the second that are floating point: see cb_side_precision
     const char *what;    // the check under way
     char where[160];     // sizes, for messages
@@ -85,6 +86,7 @@ void check_experts(cb *c);
 void check_start(cb *c);
 void check_embed(cb *c);
 void check_norm(cb *c);
+void check_norm_for(cb *c);
 void check_act(cb *c);
 void check_sums(cb *c);
 void check_copies(cb *c);

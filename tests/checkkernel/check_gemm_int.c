@@ -387,9 +387,34 @@ static void as_bytes(ck *c)
     }
 }
 
+// Packing: the reference's bytes, of matrices of any bytes, listed rows, panels and lines that are not full.
+static void packing(ck *c)
+{
+    for (int round = 0; round < 60 && !c->failed; round++) {
+        const int n = 1 + ck_below(c, 200), k = 1 + ck_below(c, 200), ldw = k + ck_below(c, 3);
+        const size_t size = c->ref->gemm_i8.packed_size(n, k), bytes = (size_t)(n - 1) * (size_t)ldw + (size_t)k;
+        ck_begin(c, "packing n %d k %d", n, k);
+        int8_t *w = ck_bytes(c, W, bytes, 1), *got = ck_bytes(c, PACKED, size, 64), *want = ck_bytes(c, ONE, size, 64);
+        int32_t *rows = ck_bytes(c, ROWS, (size_t)n * sizeof *rows, sizeof *rows);
+        for (size_t i = 0; i < bytes; i++) w[i] = (int8_t)(ck_below(c, 256) - 128);
+        for (int j = 0; j < n; j++) rows[j] = ck_below(c, n);
+        const int32_t *listed = round % 2 ? rows : NULL;
+        c->now->gemm_i8.pack(got, w, listed, n, k, ldw);
+        c->ref->gemm_i8.pack(want, w, listed, n, k, ldw);
+        for (size_t i = 0; i < size && !c->failed; i++)
+            if (got[i] != want[i]) ck_fail(c, "byte %zu is %d, expected %d", i, got[i], want[i]);
+        if (!c->failed) ck_guards(c);
+    }
+    ck_begin(c, "benchmark");
+    int8_t *w = ck_bytes(c, W, 64 * 512, 64);
+    void *packed = ck_bytes(c, PACKED, c->ref->gemm_i8.packed_size(64, 512), 64);
+    for (ck_bench_begin(c, "packing 64x512"); ck_bench_next(c);) c->now->gemm_i8.pack(packed, w, NULL, 64, 512, 512);
+}
+
 void check_gemm_i8(ck *c)
 {
     lowest_weight(c);
+    if (!c->failed) packing(c);
     check(c, &i8);
     if (!c->failed) as_bytes(c);
 }

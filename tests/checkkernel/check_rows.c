@@ -34,65 +34,6 @@ static bool is_tame(ck_kind kind)
     return kind == CK_UNIT || kind == CK_WIDE;
 }
 
-// ---- norms ---------------------------------------------------------------------------------
-
-static void layer_norm_case(ck *c, int n, ck_kind kind)
-{
-    const float *x = filled(c, X, n, kind), *gamma = filled(c, GAMMA, n, CK_UNIT);
-    const float *beta = ck_below(c, 3) ? filled(c, BETA, n, CK_UNIT) : NULL;
-    float *y = ck_floats(c, Y, (size_t)n), *want = ck_floats(c, WANT, (size_t)n);
-    c->ref->layer_norm_f32(want, x, gamma, beta, n, 1e-5f);
-    c->now->layer_norm_f32(y, x, gamma, beta, n, 1e-5f);
-    if (!ck_same(c, "y", y, want, (size_t)n)) return;
-    memcpy(y, x, (size_t)n * sizeof *y);
-    c->now->layer_norm_f32(y, y, gamma, beta, n, 1e-5f);
-    if (!ck_same(c, "y in place", y, want, (size_t)n)) return;
-    if (!c->is_reference || !is_tame(kind)) return;
-    double mean = 0, var = 0;
-    for (int i = 0; i < n; i++) mean += x[i];
-    mean /= n;
-    for (int i = 0; i < n; i++) var += (x[i] - mean) * (x[i] - mean);
-    const double scale = 1 / sqrt(var / n + 1e-5);
-    for (int i = 0; i < n; i++)
-        ck_near(c, "y", y[i], (x[i] - mean) * scale * gamma[i] + (beta ? beta[i] : 0), 2e-5, 1e-5);
-}
-
-void check_layer_norm_f32(ck *c)
-{
-    walk(c, layer_norm_case);
-    ck_begin(c, "benchmark");
-    float *x = ck_aligned(c, X, 512), *g = ck_aligned(c, GAMMA, 512);
-    float *y = ck_aligned(c, Y, 512);
-    for (ck_bench_begin(c, "n = 512"); ck_bench_next(c);)
-        c->now->layer_norm_f32(y, x, g, g, 512, 1e-5f);
-}
-
-static void rms_norm_case(ck *c, int n, ck_kind kind)
-{
-    const float *x = filled(c, X, n, kind), *gamma = filled(c, GAMMA, n, CK_UNIT);
-    float *y = ck_floats(c, Y, (size_t)n), *want = ck_floats(c, WANT, (size_t)n);
-    c->ref->rms_norm_f32(want, x, gamma, n, 1e-5f);
-    c->now->rms_norm_f32(y, x, gamma, n, 1e-5f);
-    if (!ck_same(c, "y", y, want, (size_t)n)) return;
-    memcpy(y, x, (size_t)n * sizeof *y);
-    c->now->rms_norm_f32(y, y, gamma, n, 1e-5f);
-    if (!ck_same(c, "y in place", y, want, (size_t)n)) return;
-    if (!c->is_reference || !is_tame(kind)) return;
-    double sum = 0;
-    for (int i = 0; i < n; i++) sum += (double)x[i] * x[i];
-    for (int i = 0; i < n; i++)
-        ck_near(c, "y", y[i], x[i] / sqrt(sum / n + 1e-5) * gamma[i], 1e-6, 1e-5);
-}
-
-void check_rms_norm_f32(ck *c)
-{
-    walk(c, rms_norm_case);
-    ck_begin(c, "benchmark");
-    float *x = ck_aligned(c, X, 512), *g = ck_aligned(c, GAMMA, 512);
-    float *y = ck_aligned(c, Y, 512);
-    for (ck_bench_begin(c, "n = 512"); ck_bench_next(c);) c->now->rms_norm_f32(y, x, g, 512, 1e-5f);
-}
-
 // ---- softmax and reductions ----------------------------------------------------------------
 
 static double largest(const float *x, int n)

@@ -76,11 +76,11 @@ static void one_case(ck *c, int n, int k, ck_kind kind)
 
 void check_topk_f32(ck *c)
 {
-    static const int widths[] = {1, 2, 4, 5, 12, 30, K_MAX};
+    static const int widths[] = {1, 2, 4, 5, 12, 16, 30, K_MAX};
     for (int i = 0; ck_sizes[i] && !c->failed; i++)
         for (int kind = 0; kind < CK_KINDS && !c->failed; kind++)
             for (int k = 0; k < 3 && !c->failed; k++)
-                one_case(c, ck_sizes[i], widths[ck_below(c, 7)], (ck_kind)kind);
+                one_case(c, ck_sizes[i], widths[ck_below(c, 8)], (ck_kind)kind);
     enum { N = 32000 };
     ck_begin(c, "benchmark");
     float *x = ck_aligned(c, X, N), *score = ck_aligned(c, SCORE, 4);
@@ -93,5 +93,16 @@ void check_topk_f32(ck *c)
             token[i] = -1;
         }
         c->now->topk_f32(&list, x, N, 0, NULL);
+    }
+    enum { CHUNK = 512, WIDE = 9 };
+    score = ck_aligned(c, SCORE, WIDE);
+    token = ck_bytes(c, TOKEN, WIDE * sizeof *token, 4);
+    list = (dgm_topk){score, token, WIDE};
+    for (ck_bench_begin(c, "n = 512, k = 9"); ck_bench_next(c);) {
+        for (int i = 0; i < WIDE; i++) {
+            score[i] = -INFINITY;
+            token[i] = -1;
+        }
+        c->now->topk_f32(&list, x, CHUNK, 0, NULL);
     }
 }

@@ -2,6 +2,7 @@
 // Fuzz target: the clusters of a model file. The input is the lists' data, behind one byte for the
 // number of centroids. What is accepted must hold what format/clusters.h promises (lists ascend,
 // ids in range, lengths as indexed) and give bits that agree with the lists.
+// Parsers: src/format/clusters.c src/format/idlists.c
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "format/idlists.h"
 #include "format/modelfile.h"
 #include "words_model.h"
+#include "mutate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -46,7 +48,7 @@ static const dgm_gguf *model(char hash[17])
     int sources, targets;
     if (!g) {
         dgm_gguf_writer *w = NULL;
-        snprintf(path, sizeof path, "/tmp/fuzz-clusters-%d.gguf", (int)getpid());
+        snprintf(path, sizeof path, "%s/fuzz-clusters-%d.gguf", fuzz_scratch(), (int)getpid());
         atexit(remove_file);
         require(dgm_gguf_writer_open(&w, NULL) == DGM_OK);
         words_model_put(w, SIZE, NULL);
@@ -54,6 +56,30 @@ static const dgm_gguf *model(char hash[17])
     }
     require(dgm_vocabulary_hash(g, &sources, &targets, hash, NULL) == DGM_OK);
     return g;
+}
+
+// The block again, as a tool has it: put into a copy of the file, instead of the one that is there or beside it.
+static void store(const dgm_gguf *g, const dgm_clusters_view *v, const uint16_t *centroids, const char *target)
+{
+    int32_t ids[MOST * SIZE];
+    uint64_t at[MOST + 1] = {0};
+    for (int c = 0; c < v->count; c++)
+        at[c + 1] = at[c] + (uint64_t)dgm_idlists_decode(v->lists + v->at[c], ids + at[c]);
+    uint16_t own[MOST * WIDTH];
+    memcpy(own, centroids, sizeof own);
+    const dgm_clusters block = {"", target, v->count, WIDTH, SIZE, 1, own, at, ids};
+    const dgm_clusters *const list[] = {&block};
+    dgm_gguf_writer *w = NULL;
+    dgm_clusters_view again;
+    require(dgm_gguf_writer_open(&w, NULL) == DGM_OK);
+    dgm_gguf_set_copies(w, g);
+    require(dgm_clusters_store(list, 1, g, w, NULL) == DGM_OK);
+    dgm_gguf *copy = write_and_open(w);
+    const int found = dgm_clusters_find(copy, "en", target);
+    require(dgm_clusters_blocks(copy) == (*target ? 2 : 1) && found == (*target ? 1 : 0));
+    require(dgm_clusters_view_open(&again, copy, found, NULL) == DGM_OK && again.entries == v->entries);
+    dgm_clusters_view_close(&again);
+    dgm_gguf_close(&copy);
 }
 
 static void check_view(const dgm_clusters_view *v)
@@ -98,8 +124,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     dgm_gguf_add_tensor(w, "clusters.0.centroids", DGM_TYPE_F16, 2, shape, centroids);
     dgm_gguf *g = write_and_open(w);
     dgm_clusters_view v;
+    require(dgm_clusters_find(g, "en", "de") == 0);
     if (dgm_clusters_view_open(&v, g, 0, NULL) == DGM_OK) {
         check_view(&v);
+        store(g, &v, centroids, size % 2 ? "de" : "");
         dgm_clusters_view_close(&v);
     }
     dgm_gguf_close(&g);

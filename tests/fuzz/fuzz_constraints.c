@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Fuzz target: a line of a constraints file, and the automaton made of it. What is accepted must
 // hold what demands.h promises; its texts, spelled byte by byte, become an automaton that is
-// followed along the line itself: states stay in range, offers can be taken, what is met stays met
-// until the text goes on.
+// followed along the line itself, read from either side: states stay in range, offers can be taken, what is met stays
+// met until the text goes on.
+// Parsers: src/constraint/demands.c src/constraint/constraint_build.c src/constraint/constraint.c
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,7 @@ static dgm_surfaces *bytes_as_tokens(void)
     at[256] = 255;
     s.at = at, s.bytes = bytes, s.breaks = breaks, s.continues = continues;
     s.count = 256;
+    require(dgm_surfaces_from_right(&s, NULL) == DGM_OK);
     return &s;
 }
 
@@ -61,7 +63,15 @@ static void follow(const dgm_constraint *c, const uint8_t *data, size_t size)
         state = dgm_constraint_advance(c, state, data[i], &broken);
         require(state >= 0);
         if (dgm_constraint_may_end(c, state)) require(dgm_constraint_missing(c, state) == 0);
+        (void)dgm_constraint_list_name(c, allow);
     }
+    int count = 0, ends = 0;
+    const int32_t *all = dgm_constraint_tokens(c, &count), *end = dgm_constraint_end(c, &ends);
+    for (int i = 1; i < count; i++) require(all[i - 1] < all[i]);
+    require(!dgm_constraint_end_alone(c) || (end && ends > 0));
+    for (int i = 0; i < dgm_constraint_subwords(c); i++) (void)dgm_constraint_subword_first(c, i);
+    if (!dgm_constraint_forces(c) && size == 0) require(dgm_constraint_meets(c, all, 0));
+    else (void)dgm_constraint_meets(c, all, count);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -100,6 +110,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     dgm_constraint *c = NULL;
     if (count && dgm_constraint_compile(&c, bytes_as_tokens(), p, count, terms, &err) == DGM_OK)
+        follow(c, data, size);
+    dgm_constraint_free(&c);
+    if (count && dgm_constraint_compile_right(&c, bytes_as_tokens(), p, count, terms, &err) == DGM_OK)
         follow(c, data, size);
     dgm_constraint_free(&c);
     dgm_demands_free(&d);

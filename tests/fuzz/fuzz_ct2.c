@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Fuzz target: model.bin of CTranslate2. Every accepted variable is read whole, as numbers and by rows.
+// Parsers: src/import/ct2_model.c src/import/store.c
 #include <stdint.h>
 
 #include "base/mem.h"

@@ -2,6 +2,7 @@
 // Fuzz target: evidence. Lines of n-best lists: what is accepted holds what nbest.h promises. A
 // whole list through the file reader, and its words (numbers stand for pieces) through posteriors
 // and rows: probabilities, ascending rows, states in range, gains that are numbers.
+// Parsers: src/lattice/nbest.c src/tools/evidence_file.c src/score/posterior.c
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdint.h>
@@ -79,6 +80,13 @@ static void use(const dgm_evidence *e)
         require(dgm_posteriors_add(&p, ids, n, w[i], NULL) == DGM_OK);
     }
     check_rows(&p);
+    static const int32_t gram[] = {'a', 'b'};
+    uint32_t node = 0;
+    const double before = dgm_posteriors_get(&p, gram, 2);
+    require(dgm_posteriors_node(&p, gram, 2, &node, NULL) == DGM_OK && node < p.count);
+    require(dgm_posteriors_get(&p, gram, 2) == before);
+    require(dgm_posteriors_child(&p, dgm_posteriors_child(&p, 0, 'a'), 'b') == node);
+    dgm_posteriors_clear(&p);
     dgm_posteriors_free(&p);
     free(w);
 }
@@ -93,7 +101,9 @@ static void read_file(const uint8_t *data, size_t size)
     if (fd < 0) return;
     require(write(fd, data, size) == (ssize_t)size);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (dgm_evidence_open(&f, path, NULL, &err) == DGM_OK) {
+    dgm_evidence_options options;
+    dgm_evidence_options_default(&options);
+    if (dgm_evidence_open(&f, path, size % 3 ? NULL : &options, &err) == DGM_OK) {
         uint64_t line = 0;
         int more = 1;
         for (int n = 0; n < 100 && more; n++) {
@@ -101,6 +111,7 @@ static void read_file(const uint8_t *data, size_t size)
             if (dgm_evidence_next(f, line, &e, &err) != DGM_OK) break;
             use(&e);
         }
+        if (size % 2) (void)dgm_evidence_finish(f, 1 + size % 5, &err);
     }
     dgm_evidence_close(&f);
     close(fd);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Fuzz target: glossaries as tables; the first byte says TSV or CSV. What is accepted has valid,
 // trimmed texts, and its terms are found in the text of the file itself, whole and without overlap.
+// Parsers: src/constraint/glossary_table.c src/constraint/glossary.c
+#define _GNU_SOURCE
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "constraint/glossary.h"
+#include "memory_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -31,8 +34,24 @@ static void check(const dgm_glossary *g, dgm_text line)
     }
 }
 
+// As a file of the kind that its name says.
+static void read_file(dgm_text text, const char *name)
+{
+    const char *path = fuzz_written(name);
+    dgm_glossary *g = NULL;
+    dgm_error err = {""};
+    FILE *f = fopen(path, "wb");
+    require(f && fwrite(text.data, 1, text.size, f) == text.size && fclose(f) == 0);
+    require(dgm_glossary_open(&g, &err) == DGM_OK);
+    if (dgm_glossary_read(g, path, "en", "de", &err) != DGM_OK) require(err.text[0] && !strchr(err.text, '\n'));
+    check(g, text);
+    unlink(path);
+    dgm_glossary_close(&g);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static const char *const names[] = {"a.tsv", "b.CSV", "c.tbx", "d"};
     dgm_glossary *g;
     dgm_error err;
     if (size == 0 || dgm_glossary_open(&g, &err) != DGM_OK) return 0;
@@ -41,6 +60,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                       : dgm_glossary_tsv(g, text, "en", "de", &err);
     if (st != DGM_OK) require(strlen(err.text) > 0 && !strchr(err.text, '\n'));
     check(g, text);
+    size_t at = 0;
+    if (dgm_term_find(text, (dgm_text){"a", 1}, &at)) require(text.data[at] == 'a' || text.data[at] == 'A');
     dgm_glossary_close(&g);
+    if (size % 16 == 1) read_file(text, names[data[0] / 2 % 4]);
     return 0;
 }

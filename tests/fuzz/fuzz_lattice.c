@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Fuzz target: lattices as text, ours and OpenFst's, with numbers of a symbol table, and n-best
 // lists as lattices. What is accepted must be written and read again as the same lattice in both
-// formats, and everything that can be done with it must end. The first byte chooses how to read.
+// formats, and everything that can be done with it must end. The first byte chooses how to read; as a file there
+// may be several, behind a table of symbols and a NUL.
+// Parsers: src/lattice/lattice_text.c src/lattice/lattice_file.c src/lattice/lattice.c
+#define _GNU_SOURCE
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,6 +13,7 @@
 #include "base/mem.h"
 #include "lattice/lattice.h"
 #include "lattice/nbest.h"
+#include "memory_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -91,11 +95,37 @@ static dgm_status read_list(const uint8_t *data, size_t size, dgm_lattice **l, d
     return st;
 }
 
+static void read_file(const char *data, size_t size, uint8_t how)
+{
+    char path[FUZZ_PATH], symbols[FUZZ_PATH];
+    const char *nul = memchr(data, 0, size);
+    const size_t n = nul ? (size_t)(nul - data) : 0, behind = nul ? n + 1 : 0;
+    const int table = fuzz_file(data, n, symbols), file = fuzz_file(data + behind, size - behind, path);
+    dgm_lattice_file *f = NULL;
+    dgm_lattice *l = NULL;
+    dgm_error err = {{0}};
+    dgm_status st = dgm_lattice_file_open(&f, path, nul ? symbols : NULL, how & 1, how & 2, &err);
+    for (int i = 0; i < 100 && st == DGM_OK; i++) {
+        if ((st = dgm_lattice_file_next(f, &l, &err)) != DGM_OK || !l) break;
+        again(l, DGM_LATTICE_NATIVE);
+        dgm_lattice_close(&l);
+    }
+    require(st == DGM_OK || (err.text[0] && !strchr(err.text, '\n')));
+    dgm_lattice_close(&l);
+    dgm_lattice_file_close(&f);
+    close(table);
+    close(file);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const int64_t ids[] = {3, 1, 7};
     static const uint32_t order[] = {1, 0, 2};
     if (size == 0) return 0;
+    if (data[0] & 16) {
+        read_file((const char *)data + 1, size - 1, data[0]);
+        return 0;
+    }
     dgm_words words = {0};
     dgm_lattice *l = NULL;
     dgm_error err = {{0}};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Fuzz target: texts beside models of Marian: shortlists as text, preprocess.sh, README.md. The first byte says which,
 // the next three the numbers of a shortlist's settings. What is accepted must hold what the headers promise.
+// Parsers: src/import/marian_shortlist.c src/import/release.c
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>

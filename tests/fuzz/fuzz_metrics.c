@@ -2,6 +2,7 @@
 // libFuzzer target: BLEU and chrF of any bytes. Line 1 is the hypothesis, the others are
 // references; the first byte chooses tokenizer and options. Scores must lie in 0 .. 100, a text
 // scored against itself must get 100 (or have nothing to score).
+// Parsers: src/metrics/bleu_tokenize.c src/metrics/bleu.c src/metrics/chrf.c src/metrics/grams.c
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    const uint64_t live = dgm_mem_live();
     if (size < 1) return 0;
     dgm_text lines[LINES];
     size_t count = 0, begin = 1;
@@ -57,11 +59,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     o.smooth = (dgm_bleu_smooth)(data[0] >> 4 & 3);
     o.effective_order = data[0] & 64;
     score(&o, lines, count);
+    dgm_bleu_tokenizer tokenizer;
+    dgm_bleu_smooth smooth;
+    REQUIRE(dgm_bleu_tokenizer_of(dgm_bleu_tokenizer_name(o.tokenizer), &tokenizer) && tokenizer == o.tokenizer);
+    REQUIRE(dgm_bleu_smooth_of(dgm_bleu_smooth_name(o.smooth), &smooth) && smooth == o.smooth);
+    REQUIRE(!dgm_bleu_tokenizer_of("", &tokenizer) && !dgm_bleu_smooth_of("", &smooth));
     dgm_metric_options_default(&o, DGM_METRIC_CHRF);
     o.lowercase = data[0] & 8;
     o.word_order = data[0] & 3;
     o.whitespace = data[0] & 16;
     score(&o, lines, count);
-    REQUIRE(dgm_mem_live() == 0);
+    REQUIRE(dgm_mem_live() == live);
     return 0;
 }

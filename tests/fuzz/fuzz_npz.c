@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Fuzz target: archives of numpy's arrays and, from the same bytes, the header of one array. Every accepted
 // array is unpacked.
+// Parsers: src/import/npz.c src/base/zip.c
 #include <stdint.h>
 
 #include "import/npz.h"
+#include "mutate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+FUZZ_MUTATOR(fuzz_zip)
 
 static volatile uint64_t sink;
 

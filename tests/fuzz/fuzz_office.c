@@ -2,6 +2,8 @@
 // Fuzz target: the XML in office documents, and XLIFF. The first byte chooses the kind; the rest is the part with the
 // text. What is accepted comes back to the byte where translations are the text itself, and is XML with as many tags
 // where the words of every line stand the other way round.
+// Parsers: src/document/read_office.c src/document/office_part.c src/document/office_runs.c
+// Parsers: src/document/office_spans.c src/document/package.c src/document/read_xliff.c
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 // text must make a table that gives every row back; a compact file whose header is accepted must
 // stay inside its bytes whatever its sections say. Descriptions of systems: what is accepted names a
 // table and a language model. The first byte chooses the kind and the bits.
+// Parsers: src/phrase/phrase_text.c src/phrase/phrase_table.c src/phrase/phrase_config.c src/phrase/phrase_build.c
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include "base/mem.h"
 #include "dragoman/phrase.h"
 #include "phrase/phrase_table.h"
+#include "memory_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -80,6 +82,38 @@ static void text(const uint8_t *data, size_t size, int bits, bool turns)
     dgm_phrase_table_close(&t);
 }
 
+// A table, an empty line and turns, from two files; what is written is read again as the same.
+static void through_files(const uint8_t *data, size_t size, bool turns)
+{
+    static char written[FUZZ_PATH];
+    char path[FUZZ_PATH], other[FUZZ_PATH];
+    const uint8_t *empty = turns ? memmem(data, size, "\n\n", 2) : NULL;
+    const size_t n = empty ? (size_t)(empty - data) + 1 : size;
+    dgm_phrase_table *t = NULL, *again = NULL;
+    dgm_error err = {""};
+    const size_t behind = n + (empty != NULL);
+    const int fd = fuzz_file(data, n, path), second = fuzz_file(data + behind, size - behind, other);
+    snprintf(written, sizeof written, "%s", fuzz_written("turns"));
+    if (dgm_phrase_table_read(&t, path, empty ? other : NULL, 0, &err) == DGM_OK) {
+        const char *reordering = empty ? written : NULL;
+        require(dgm_phrase_table_write(t, fuzz_written("phrases"), reordering, &err) == DGM_OK);
+        require(dgm_phrase_table_read(&again, fuzz_written("phrases"), reordering, 0, &err) == DGM_OK);
+        require(again->options == t->options && again->sources == t->sources);
+        dgm_phrase_table_close(&again);
+        require(dgm_phrase_table_save(t, written, &err) == DGM_OK);
+        require(dgm_phrase_table_open(&again, written, "x", &err) != DGM_OK && !again);
+        require(dgm_phrase_table_open(&again, written, NULL, &err) == DGM_OK && again->options == t->options);
+        unlink(fuzz_written("phrases"));
+        unlink(written);
+    } else {
+        require(!t && err.text[0] && !strchr(err.text, '\n'));
+    }
+    dgm_phrase_table_close(&t);
+    dgm_phrase_table_close(&again);
+    close(fd);
+    close(second);
+}
+
 static void compact(const uint8_t *data, size_t size)
 {
     dgm_phrase_table *t;
@@ -125,5 +159,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         compact(data + 1, size - 1);
     else
         text(data + 1, size - 1, bits[data[0] >> 2 & 3], data[0] & 2);
+    if (!(data[0] & 17) && size % 8 == 1) through_files(data + 1, size - 1, data[0] & 2);
     return 0;
 }

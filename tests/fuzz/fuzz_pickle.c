@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: MIT
 // Fuzz target: files of torch.save in both layouts. Every accepted tensor is read whole, and settings are looked for.
+// Parsers: src/import/pickle.c src/import/pickle_names.c src/import/pickle_values.c src/import/torch_file.c
+// Parsers: src/import/zip_list.c
 #include <stdint.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "import/torch_file.h"
+#include "mutate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+// Archives by their members, old files as one pickle behind the other.
+static size_t mutate(uint8_t *data, size_t size, size_t max, uint32_t *r)
+{
+    return size > 2 && memcmp(data, "PK", 2) == 0 ? fuzz_zip(data, size, max, r) : fuzz_pickle(data, size, max, r);
+}
+FUZZ_MUTATOR(mutate)
 
 static volatile double sink;
 
@@ -36,6 +46,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     dgm_text arch = {0};
     (void)dgm_py_int(args, "layers", 0, 99, &layers, &err);
     (void)dgm_py_string(args, "arch", &arch, &err);
+    bool tied = false;
+    (void)dgm_py_bool(args, "share_decoder_input_output_embed", &tied, &err);
     for (size_t i = 0; i < arch.size; i++) sink += arch.data[i];
     read_tensors(t, root);
     read_tensors(t, dgm_py_get(root, "model"));

@@ -2,6 +2,7 @@
 // libFuzzer target: what a translation must not damage, in any bytes. Checks that what is found is in order, that it is
 // kept by a copy where nothing is localised, and that stand-ins for it can be put back. First byte:
 // languages; second: where the text ends and a translation begins.
+// Parsers: src/text/protect.c src/text/protect_digits.c src/text/protect_forms.c src/text/standin.c
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -58,6 +59,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         REQUIRE(out.size > 0);
         dgm_writer_free(&out);
     }
+    dgm_standins spelled = {0};
+    REQUIRE(dgm_standins_respell(&spelled, &p, text, found.items, found.count, kept, translation, NULL) == DGM_OK);
+    dgm_standins_free(&spelled);
     REQUIRE(dgm_protect_check(&p, text, found.items, found.count, translation, kept) <= found.count);
     for (int round = 0; round < DGM_STANDIN_ROUNDS; round++) check_standins(&p, text, &found, kept, translation, round);
     dgm_free(kept);

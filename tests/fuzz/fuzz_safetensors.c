@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Fuzz target: safetensors files and, from the same bytes, lists of SentencePiece pieces. Every
 // accepted tensor is read whole.
+// Parsers: src/import/safetensors.c src/import/spm_list.c src/base/protobuf.c
 #include <stdint.h>
 #include <string.h>
 

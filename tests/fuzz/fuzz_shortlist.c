@@ -3,6 +3,7 @@
 // how many bytes of it are frequent tokens. What is accepted must hold what format/shortlist.h
 // promises (rows ascending, ids in range, the whole list the same as its rows) and give a sentence
 // candidates that ascend and stay in the vocabulary.
+// Parsers: src/format/shortlist.c src/format/idlists.c src/vocabsel/lexical.c
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "format/shortlist.h"
 #include "vocabsel/vocabsel.h"
 #include "words_model.h"
+#include "mutate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -52,7 +54,7 @@ static const dgm_gguf *model(void)
 {
     static dgm_gguf *g;
     if (g) return g;
-    snprintf(path, sizeof path, "/tmp/fuzz-shortlist-%d.gguf", (int)getpid());
+    snprintf(path, sizeof path, "%s/fuzz-shortlist-%d.gguf", fuzz_scratch(), (int)getpid());
     atexit(remove_file);
     dgm_gguf_writer *w = NULL;
     dgm_shortlist *empty = NULL;

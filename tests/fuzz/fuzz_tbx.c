@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Fuzz target: glossaries in TBX. What is accepted has at least one term, with valid, trimmed texts
 // that are no longer than the file; what is refused has a message of one line.
+// Parsers: src/constraint/glossary_tbx.c
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 // Fuzz target: vocabularies of other systems. The first byte says what the input is: a tokenizer.json, codes of
 // a byte-pair encoding, a dictionary of fairseq. What can be read becomes a model file in memory, is opened as
 // a vocabulary, and encodes and decodes a line.
+// Parsers: src/import/tokenizer_json.c src/import/tokenizer_steps.c src/import/bpe_codes.c
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,15 @@
 #include "engine/engine_private.h"
 #include "import/bpe_codes.h"
 #include "import/tokenizer_json.h"
+#include "mutate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static size_t mutate(uint8_t *data, size_t size, size_t max, uint32_t *r)
+{
+    return size < 2 ? LLVMFuzzerMutate(data, size, max) : 1 + fuzz_json(data + 1, size - 1, max - 1, r);
+}
+FUZZ_MUTATOR(mutate)
 
 #define REQUIRE(x)                                                                                 \
     if (!(x)) abort()
@@ -21,7 +29,7 @@ static const char line[] = "Hello  low lower aaab \xe2\x96\x81 \xf0\x9f\x98\x80 
 static void use(dgm_gguf_writer *w)
 {
     char path[64];
-    snprintf(path, sizeof path, "/tmp/fuzz-tokenizer-%d.gguf", (int)getpid());
+    snprintf(path, sizeof path, "%s/fuzz-tokenizer-%d.gguf", fuzz_scratch(), (int)getpid());
     dgm_gguf *g = NULL;
     dgm_vocab *v = NULL;
     dgm_tokens t = {0};

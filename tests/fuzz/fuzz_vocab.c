@@ -4,6 +4,7 @@
 // First byte: 0 - the rest is a SentencePiece model; 1 - the rest are patches (offset u16, byte) to
 // the model of the tests; 2 - the rest is text for that model; 3 - lines: first the words of a word
 // vocabulary, separated by spaces, then text. Run in the root of the repository.
+// Parsers: src/text/spm_check.c src/text/vocab.c
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +44,9 @@ static void use(const dgm_vocab *v, dgm_text text, bool strict)
         REQUIRE(t.spans[i].begin <= t.spans[i].end && t.spans[i].end <= text.size);
         (void)dgm_vocab_piece(v, t.ids[i]);
         (void)dgm_vocab_begins_word(v, t.ids[i]);
+        (void)dgm_vocab_score(v, t.ids[i]);
+        REQUIRE(t.ids[i] != dgm_vocab_eos(v) || dgm_vocab_is_control(v, t.ids[i]));
+        (void)dgm_vocab_is_unknown(v, t.ids[i]);
     }
     if (st == DGM_OK) {
         dgm_span *spans = dgm_calloc(t.count + 1, sizeof *spans);
@@ -55,6 +59,11 @@ static void use(const dgm_vocab *v, dgm_text text, bool strict)
             REQUIRE(dgm_utf8_valid((dgm_text){(char *)out.data, out.size}) || !strict);
         dgm_free(spans);
     }
+    size_t skip = 0;
+    REQUIRE(dgm_vocab_settled(v, t.ids, t.count) <= t.count);
+    REQUIRE(dgm_vocab_language_prefix(v, text, &skip) < dgm_vocab_size(v) && skip <= text.size);
+    const int32_t special[] = {dgm_vocab_unk(v), dgm_vocab_pad(v), dgm_vocab_bos(v)};
+    for (int i = 0; i < 3; i++) REQUIRE(special[i] >= -1 && special[i] < dgm_vocab_size(v));
     bool lowered = false;
     out.size = 0;
     st = dgm_titles_lower(v, text, DGM_LANG_EN, &out, &lowered, &err);

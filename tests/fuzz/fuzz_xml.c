@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Fuzz target: XML. Events stand in the order of the source and inside it, open and close in turn, and cover all of an
 // accepted document but its type; what is refused has a message of one line.
+// Parsers: src/base/xml.c
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Fuzz target: YAML of Marian's settings and vocabularies.
+// Parsers: src/import/yaml.c
 #include <stdint.h>
 
 #include "import/yaml.h"

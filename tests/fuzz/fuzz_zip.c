@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT
 // Fuzz target: zip archives. Every member of what is accepted and not too large is read; with another content in its
 // first member it can be written and opened again, with as many members.
+// Parsers: src/base/zip.c src/base/zip_write.c
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/zip.h"
+#include "mutate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+FUZZ_MUTATOR(fuzz_zip)
 
 static volatile uint64_t sink;
 

@@ -3,8 +3,8 @@
 """Byte-pair encodings of other programs: subword-nmt, OpenNMT, and tokenizers of Hugging Face (tokenizer.json).
 
     pip install subword-nmt pyonmttok tokenizers sentencepiece protobuf
-    python3 tests/oracle/make_bpe.py --train | gzip -9n > tests/data/text/bpe.json.gz      learns tokenizers anew
-    python3 tests/oracle/make_bpe.py | gzip -9n > bpe.json.gz      takes those of tests/data/text/bpe.json.gz
+    python3 tests/oracle/make_bpe.py --train > tests/data/text/bpe.json      learns tokenizers anew
+    python3 tests/oracle/make_bpe.py > bpe.json      takes those of tests/data/text/bpe.json
     python3 tests/oracle/make_bpe.py FILE ... > more.json    the same on the lines of files
     build/tests/test_format_tokenizer more.json
 
@@ -13,7 +13,6 @@ Codes and tokenizers are learnt on news.en and news.de of tests/data/text. "line
 of "tokenizers" holds the file, and for every line its ids and the text that the ids decode to.
 """
 import collections
-import gzip
 import io
 import json
 import sys
@@ -137,7 +136,7 @@ def tokenizer_cases(lines, stored):
 
 def main():
     train = sys.argv[1:] == ["--train"]
-    stored = [] if train else json.loads(gzip.decompress((DATA / "bpe.json.gz").read_bytes()))["tokenizers"]
+    stored = [] if train else json.loads((DATA / "bpe.json").read_text(encoding="utf-8"))["tokenizers"]
     if sys.argv[1:] and not train:
         lines = [line for path in sys.argv[1:] for line in Path(path).read_text(encoding="utf-8").split("\n")[:-1]]
     else:

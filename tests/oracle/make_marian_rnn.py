@@ -130,7 +130,7 @@ def write(work, pairs, out):
         for key, array in arrays.items():
             if not key.startswith("special"):
                 arrays[key] = cut(array)
-        np.savez_compressed(out / f"{name}.npz", **arrays)
+        np.savez(out / f"{name}.npz", **arrays)
         np.savez(work / f"{name}-cut.npz", **loadable(arrays, options))
         rows = []
         for setting, (decoder, count, best) in SETTINGS.items():

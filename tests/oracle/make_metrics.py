@@ -3,7 +3,7 @@
 """Scores of the files in tests/data/text by sacreBLEU, as JSON on standard output.
 
     pip install sacrebleu
-    python3 tests/oracle/make_metrics.py | gzip -9n > tests/data/text/metrics.json.gz
+    python3 tests/oracle/make_metrics.py > tests/data/text/metrics.json
 
 Every tokenizer, smoothing and option over several pairs of files; sentence scores with effective
 order; tokenised lines; one paired bootstrap test. tests/unit/test_text_metrics.c computes the same.

@@ -3,7 +3,7 @@
 """What sacremoses makes of real lines: tokens, tokens after its punctuation normaliser, and text again.
 
     pip install sacremoses
-    python3 tests/oracle/make_sacremoses.py | gzip -9n > tests/data/text/sacremoses.json.gz
+    python3 tests/oracle/make_sacremoses.py > tests/data/text/sacremoses.json
     python3 tests/oracle/make_sacremoses.py --check DRAGOMAN LANGUAGE FILE    compares the program on every line of a file
 
 Rows of the JSON: language, options (as in src/text/sacremoses.h), line, result; options -1: from tokens to text.

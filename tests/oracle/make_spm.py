@@ -3,7 +3,7 @@
 """The SentencePiece model of the text tests and its encodings.
 
     pip install sentencepiece
-    python3 tests/oracle/make_spm.py             writes tiny.spm, spm.lines, spm.json.gz
+    python3 tests/oracle/make_spm.py             writes tiny.spm, spm.lines, spm.json
     python3 tests/oracle/make_spm.py --encode    encodings of the stored model, JSON on stdout
 
 Files are in tests/data/text. The model: unigram, 900 pieces, byte fallback, a small character map
@@ -11,7 +11,6 @@ of its own (so that the check of the map's trie has something to check), a user-
 as Marian has them (</s> 0, <unk> 1). The JSON holds ids and decoded text of every line of
 spm.lines.
 """
-import gzip
 import json
 import sys
 import tempfile
@@ -70,7 +69,7 @@ def main():
         sys.stdout.write(encode())
         return
     train()
-    (DATA / "spm.json.gz").write_bytes(gzip.compress(encode().encode(), 9, mtime=0))
+    (DATA / "spm.json").write_text(encode(), encoding="utf-8")
 
 
 if __name__ == "__main__":

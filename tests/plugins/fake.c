@@ -27,6 +27,20 @@ typedef struct pending {
     int n;
 } pending;
 
+// The CPU's own object lies in the memory that is shut: lengths are kept beside it.
+typedef struct lengths {
+    const dgm_paths *of;
+    int32_t *n;
+    int rows;
+    struct lengths *next;
+} lengths;
+
+// What this device keeps of a worker.
+typedef struct keeps {
+    pending *later; // the newest first
+    lengths *known;
+} keeps;
+
 static void stop(const char *why)
 {
     fprintf(stderr, "fake device: %s\n", why);
@@ -79,6 +93,7 @@ static void replace_worker(const dgm_exec *from, dgm_exec *to)
 static dgm_status exec_open(dgm_exec *x, size_t bytes, dgm_error *err)
 {
     DGM_TRY(cpu.exec_open(x, bytes, err));
+    if (!(x->own = calloc(1, sizeof(keeps)))) stop("out of memory");
     unlock(x);
     pthread_mutex_lock(&gate);
     replace_worker(NULL, x);
@@ -89,7 +104,8 @@ static dgm_status exec_open(dgm_exec *x, size_t bytes, dgm_error *err)
 
 static void sync_now(dgm_exec *x)
 {
-    pending *list = x->own, *forward = NULL;
+    keeps *own = x->own;
+    pending *list = own->later, *forward = NULL;
     while (list) { // in the order in which they were asked for
         pending *p = list;
         list = p->next;
@@ -103,8 +119,19 @@ static void sync_now(dgm_exec *x)
         free(p->from);
         free(p);
     }
-    x->own = NULL;
+    own->later = NULL;
     cpu.sync(x);
+}
+
+static void free_keeps(keeps *own)
+{
+    while (own->known) {
+        lengths *l = own->known;
+        own->known = l->next;
+        free(l->n);
+        free(l);
+    }
+    free(own);
 }
 
 static void exec_close(dgm_exec *x)
@@ -115,6 +142,8 @@ static void exec_close(dgm_exec *x)
     pthread_mutex_lock(&gate);
     replace_worker(x, NULL);
     pthread_mutex_unlock(&gate);
+    free_keeps(x->own);
+    x->own = NULL;
     cpu.exec_close(x);
     lock(x);
 }
@@ -206,6 +235,8 @@ PLAIN(gated_sum, (dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b, dgm_mat g), (x, 
 PLAIN(gated, (dgm_exec *x, dgm_mat y, dgm_mat a, dgm_mat b, dgm_act act), (x, y, a, b, act))
 PLAIN(rms_norm, (dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_vector *gamma, float eps),
       (x, y, in, gamma, eps))
+PLAIN(norm_for, (dgm_exec *x, dgm_mat y, dgm_mat in, const dgm_mat *add, const dgm_norm *how,
+                 const dgm_linear *reader), (x, y, in, add, how, reader))
 PLAIN(closest, (dgm_exec *x, const dgm_centroids *c, dgm_mat rows, int32_t *found),
       (x, c, rows, found))
 
@@ -312,16 +343,6 @@ static void gather_columns_op(dgm_exec *x, dgm_gathered *g, const int32_t *ids, 
 
 // ---- attention ------------------------------------------------------------------------------------
 
-// The CPU's own object lies in the memory that is shut: lengths are kept beside it.
-typedef struct lengths {
-    const dgm_paths *of;
-    int32_t *n;
-    int rows;
-    struct lengths *next;
-} lengths;
-
-static _Thread_local lengths *known;
-
 static const dgm_paths *paths_op(dgm_exec *x, int rows, const int32_t *first, const int32_t *length,
                                  const int32_t *entries, int entry_count)
 {
@@ -329,14 +350,15 @@ static const dgm_paths *paths_op(dgm_exec *x, int rows, const int32_t *first, co
     const dgm_paths *p = cpu.paths(x, rows, ints(&c, first, rows), ints(&c, length, rows),
                                    ints(&c, entries, entry_count), entry_count);
     end(&c);
-    lengths *l = known;
+    keeps *own = x->own;
+    lengths *l = own->known;
     while (l && l->of != p) l = l->next;
     if (!l) {
         l = calloc(1, sizeof *l);
         if (!l) stop("out of memory");
         l->of = p;
-        l->next = known;
-        known = l;
+        l->next = own->known;
+        own->known = l;
     }
     free(l->n);
     l->n = malloc((size_t)rows * sizeof *l->n + 1);
@@ -346,9 +368,9 @@ static const dgm_paths *paths_op(dgm_exec *x, int rows, const int32_t *first, co
     return p;
 }
 
-static int length_of(const dgm_paths *p, int row)
+static int length_of(const keeps *own, const dgm_paths *p, int row)
 {
-    for (const lengths *l = known; l; l = l->next)
+    for (const lengths *l = own->known; l; l = l->next)
         if (l->of == p && row < l->rows) return l->n[row];
     stop("alignments of paths that nobody made");
     return 0;
@@ -360,15 +382,16 @@ static const dgm_align_list *defer(call *c, const dgm_align_list *a, const dgm_p
     if (!a) return NULL;
     dgm_align_list *own = copy(c, a, 1, sizeof *a);
     float **to = room_of(c, (size_t)a->count * sizeof *to);
+    keeps *kept = c->x->own;
     for (int i = 0; i < a->count; i++) {
-        const int n = length_of(p, a->row[i]);
+        const int n = length_of(kept, p, a->row[i]);
         pending *later = calloc(1, sizeof *later);
         if (!later) stop("out of memory");
-        *later = (pending){c->x->own, a->to[i], calloc((size_t)n + 1, sizeof(float)), n};
+        *later = (pending){kept->later, a->to[i], calloc((size_t)n + 1, sizeof(float)), n};
         if (!later->from) stop("out of memory");
         for (int j = 0; j < n; j++) later->to[j] = NAN;
         to[i] = later->from;
-        c->x->own = later;
+        kept->later = later;
     }
     own->row = ints(c, a->row, a->count);
     own->to = to;
@@ -500,7 +523,7 @@ static void fill_table(void)
     table.exec_close = exec_close;
     table.sync = sync_op;
 #define USE(name) table.name = name##_op;
-    USE(linear) USE(feed_forward) USE(experts) USE(norm) USE(rms_norm) USE(gated) USE(act) USE(add)
+    USE(linear) USE(feed_forward) USE(experts) USE(norm) USE(rms_norm) USE(norm_for) USE(gated) USE(act) USE(add)
     USE(add_vector) USE(maxout) USE(zero) USE(gru) USE(lstm) USE(ssru) USE(gated_sum) USE(closest) USE(read)
     USE(embed) USE(gather) USE(scatter) USE(copy) USE(zero_rows) USE(mean) USE(scale) USE(write)
     USE(set) USE(distances) USE(gathered_open) USE(gather_columns) USE(paths) USE(attend)

@@ -130,7 +130,7 @@ static inline void hear_progress(void *user, size_t done, size_t all)
 
 static inline dgm_watch watch_of(watcher *w)
 {
-    return (dgm_watch){sizeof(dgm_watch), w, hear_line, hear_progress, hear_partial};
+    return (dgm_watch){sizeof(dgm_watch), w, hear_line, hear_progress, hear_partial, 0};
 }
 
 static inline void check_watcher(const watcher *w, const dgm_results *r)

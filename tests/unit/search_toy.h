@@ -48,6 +48,7 @@ typedef struct toy_spec {
     int32_t prefix[2];        // the model's own target prefix
     int prefix_count;
     const char *pairs; // order of a model of two tokens a step, whose EOD is token vocab - 2; or NULL
+    const char *order; // of a model of one token a step; NULL: from left to right
 } toy_spec;
 
 typedef struct toy {
@@ -117,6 +118,7 @@ static inline void toy_metadata(dgm_gguf_writer *w, const toy_spec *s, int width
         dgm_gguf_set_array(w, "dragoman.target.never", DGM_META_I32, both, 2);
     } else {
         dgm_gguf_set_i32(w, "dragoman.target.start", never);
+        if (s->order) dgm_gguf_set_string(w, "dragoman.target.order", s->order);
         dgm_gguf_set_array(w, "dragoman.target.never", DGM_META_I32, &never, 1);
     }
     if (s->prefix_count > 0)
@@ -284,6 +286,7 @@ static inline dgm_bytes toy_bytes(const dgm_search_config *c, const toy *const *
         const dgm_limits l = dgm_search_limits(c, dgm_model_describe(models[i]->model));
         bytes = dgm_bytes_add(bytes, dgm_state_bytes(models[i]->model, &l));
     }
+    bytes.host += 4096; // so that a second search can be refused for what is wrong with it
     return bytes;
 }
 

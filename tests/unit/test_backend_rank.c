@@ -57,7 +57,8 @@ static void open_world(world *w, int vocabulary, const char *level)
     dgm_bytes bytes = dgm_rank_bytes(w->backend, ROWS, PARTS, vocabulary);
     bytes.device += dgm_exec_mat_bytes(w->backend, 1, vocabulary);
     bytes.device += PARTS * dgm_exec_mat_bytes(w->backend, ROWS, WIDTH);
-    bytes.device += 4 * DGM_MORE_MAX * WIDTH * 64 + (1 << 20); // columns of single rows
+    bytes.device += 4 * DGM_MORE_MAX * WIDTH * 64 + (1 << 20); // columns of single rows,
+    bytes.host += 1 << 12;                                     // and what says where they lie
     assert_int_equal(dgm_exec_open(w->backend, bytes, &w->exec, NULL), DGM_OK);
     w->table = dgm_malloc((size_t)vocabulary * sizeof(float));
     for (int i = 0; i < vocabulary; i++) w->table[i] = uniform(&w->rng, -1, 1);

@@ -176,7 +176,10 @@ static void test_decode(void **state)
             assert_null(out);
             continue;
         }
-        if (cases[i].wrong) continue;
+        if (cases[i].wrong) {
+            dgm_string_free(&out);
+            continue;
+        }
         assert_int_equal(st, DGM_OK);
         for (const char *p = cases[i].lines; *p && at < size; p++) { // the same but for the marks of line ends
             if (*p == '$' || *p == '|') at += *p == '$' ? 2 : 1;

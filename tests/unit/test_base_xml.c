@@ -116,6 +116,21 @@ static void bombs_are_refused(void **state)
     dgm_writer_free(&w);
 }
 
+// Expat knows UTF-16 without a mark by itself; places of events would then not be those of the text.
+static void utf16_is_refused(void **state)
+{
+    (void)state;
+    static const char *const wide[] = {"<\0a\0>\0x\0<\0/\0a\0>\0", "\0<\0a\0>\0x\0<\0/\0a\0>", "\xff\xfe<\0a\0/\0>\0",
+                                       "\xfe\xff\0<\0a\0/\0>"};
+    static const size_t sizes[] = {16, 16, 10, 10};
+    char out[64];
+    dgm_error err;
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(walk(wide[i], sizes[i], out, sizeof out, &err), DGM_ERR_FORMAT);
+        assert_string_equal(err.text, "line 1: it is UTF-16; XML in UTF-8 is read");
+    }
+}
+
 static void attributes_have_places(void **state)
 {
     (void)state;
@@ -175,6 +190,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(walks),
         cmocka_unit_test(bombs_are_refused),
+        cmocka_unit_test(utf16_is_refused),
         cmocka_unit_test(attributes_have_places),
         cmocka_unit_test(text_is_escaped),
         cmocka_unit_test(allocations_may_fail),

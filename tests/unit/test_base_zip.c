@@ -80,6 +80,43 @@ static void others_are_copied(void **state)
     dgm_writer_free(&again);
 }
 
+// A directory may name members in another order than they lie in, and none at the beginning: what lies before the first
+// change must neither be lost nor freed, since it is the caller's.
+static void any_order(void **state)
+{
+    (void)state;
+    char large[500]; // what lies before the change is more than what follows
+    memset(large, 'a', sizeof large);
+    const entry list[] = {{"a.xml", large, sizeof large, ZIP_CM_STORE}, {"b.xml", "<b>2</b>", 8, ZIP_CM_STORE}};
+    dgm_writer ordered = make_archive(list, 2), turned = {0};
+    const char *directory = memmem(ordered.data, ordered.size, "PK\1\2", 4);
+    const char *second = memmem(directory + 4, 100, "PK\1\2", 4), *end = memmem(directory, 200, "PK\5\6", 4);
+    const size_t first = (size_t)(directory - (const char *)ordered.data);
+    dgm_write_bytes(&turned, ordered.data, first);
+    dgm_write_bytes(&turned, second, (size_t)(end - second));
+    dgm_write_bytes(&turned, directory, (size_t)(second - directory));
+    dgm_write_bytes(&turned, end, ordered.size - (size_t)(end - (const char *)ordered.data));
+    char *owned = malloc(turned.size); // of malloc's, so that a free of it is noticed
+    memcpy(owned, turned.data, turned.size);
+    const dgm_zip_part part = {0, {"<b>other</b>", 12}};
+    dgm_writer out = {0};
+    dgm_zip *z;
+    char text[500] = {0};
+    assert_int_equal(dgm_zip_rewrite((dgm_text){owned, turned.size}, &part, 1, &out, NULL), DGM_OK);
+    assert_memory_equal(owned, turned.data, turned.size);
+    assert_int_equal(dgm_zip_open_memory(&z, out.data, out.size, NULL), DGM_OK);
+    for (size_t i = 0; i < 2; i++) {
+        const bool changed = strcmp(dgm_zip_name(z, i), "b.xml") == 0;
+        assert_int_equal(dgm_zip_read(z, i, 0, text, changed ? 12 : sizeof text, NULL), DGM_OK);
+        assert_memory_equal(text, changed ? "<b>other</b>" : large, changed ? 12 : sizeof large);
+    }
+    dgm_zip_close(&z);
+    free(owned);
+    dgm_writer_free(&ordered);
+    dgm_writer_free(&turned);
+    dgm_writer_free(&out);
+}
+
 static void damage_is_refused(void **state)
 {
     (void)state;
@@ -125,6 +162,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(others_are_copied),
+        cmocka_unit_test(any_order),
         cmocka_unit_test(damage_is_refused),
         cmocka_unit_test(growth_is_limited),
     };

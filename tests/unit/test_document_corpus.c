@@ -48,7 +48,7 @@ static things *find_things(dgm_text file)
         // Some attributes are translated: of a tag with some the name tells.
         const bool named = tag && name.size && memchr(file.data + i, '=', tag);
         // A character may be written as an entity or not.
-        if (n && file.data[i] != '&') note(t, file.data + i, named ? 1 + name.size : n);
+        if (n && file.data[i] != '&' && !(file.data[i] & 0x80)) note(t, file.data + i, named ? 1 + name.size : n);
         i += n ? n : 1;
     }
     qsort(t->items, t->count, sizeof *t->items, compare);

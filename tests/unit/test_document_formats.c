@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Kinds of files (src/document): what is text in them, what comes back, what is refused. Lines are translated by
 // rules (tests/documents.h), not by a model.
+#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -66,13 +68,17 @@ static void test_json(void **state)
     (void)state;
     check("a.json", RULE_CAPITALS, "{\"key one\": \"a \\\"b\\\"\\n\\tc\", \"n\": [1, true, \"d e\", {\"x\": \"\"}]}",
           "{\"key one\": \"A \\\"B\\\"\\n\\tC\", \"n\": [1, true, \"D E\", {\"x\": \"\"}]}");
+    // A line ends within brackets: nothing is said twice.
+    check("a.json", RULE_SAME, "[\"x [[c\\rd]] y\"]", "[\"x [[c d]] y\"]");
+    check("a.json", RULE_SAME, "[\"x {c\\rd} %(e\\rf)s y\"]", "[\"x {c d} %(e f)s y\"]");
+    check("a.json", RULE_REVERSED, "[\"one two:\\tthree four\"]", "[\"two: one\\tfour three\"]");
     check("a.json", RULE_REVERSED, "[\"Press <b class=\\\"x\\\">red button</b> now {name}\"]",
           "[\"{name} now <b class=\\\"x\\\">button red</b> Press\"]");
     check("a.arb", RULE_CAPITALS,
           "{\"a\": \"text\", \"@a\": {\"description\": \"note\", \"y\": [\"z\"]}, \"b\": \"more\"}",
           "{\"a\": \"TEXT\", \"@a\": {\"description\": \"note\", \"y\": [\"z\"]}, \"b\": \"MORE\"}");
     // What is written in ASCII stays so.
-    check("a.json", RULE_REVERSED, "[\"\\u00fcber \\ud83d\\ude00 uns\"]", "[\"uns \\ud83d\\ude00 \\u00fcber\"]");
+    check("a.json", RULE_REVERSED, "[\"\\u00fcber \\ud83d\\ude00 uns\"]", "[\"\\ud83d\\ude00 uns \\u00fcber\"]");
     check("a.json", RULE_REVERSED,
           "[\"\xc3\xbc"
           "ber \\u00e4\"]",
@@ -93,6 +99,9 @@ static void test_icu(void **state)
           "CATS}}}}\"]");
     check("a.json", RULE_CAPITALS, "[\"{n, plural, one {<b>{who}</b> left} other {{n, number} left}}\"]",
           "[\"{n, plural, one {<b>{who}</b> LEFT} other {{n, number} LEFT}}\"]");
+    // Tags are taken out, and their attributes stay.
+    check("a.json", RULE_REVERSED, "[\"{n, plural, one {open <a href=\\\"x y\\\">my file</a>} other {more}}\"]",
+          "[\"{n, plural, one {<a href=\\\"x y\\\">file my</a> open} other {more}}\"]");
     check("a.json", RULE_CAPITALS, "[\"{n, number, integer} files\"]", "[\"{n, number, integer} FILES\"]");
     check("a.json", RULE_CAPITALS, "[\"{n, plural, one {a}\"]", "[\"{N, PLURAL, ONE {a}\"]"); // no message
 }
@@ -158,7 +167,7 @@ static void test_properties(void **state)
 {
     (void)state;
     check("a.properties", RULE_CAPITALS, "# no\n! no\na.b = one \\\n   two\nc:three {0}\nd four\ne=\\u0061\\tb\nf=\n",
-          "# no\n! no\na.b = ONE TWO\nc:THREE {0}\nd FOUR\ne=A B\nf=\n");
+          "# no\n! no\na.b = ONE TWO\nc:THREE {0}\nd FOUR\ne=A\\tB\nf=\n");
     check("a.properties", RULE_REVERSED, "a=\\u00e4 b\n", "a=b \\u00e4\n");
 }
 
@@ -253,6 +262,15 @@ static void test_md(void **state)
     check("a.md", RULE_REVERSED, "word 1.\n", "1\\. word\n"); // not a list
     check("a.md", RULE_CAPITALS, "Title\n=====\n\nlonger line here\nand one\n",
           "TITLE\n=====\n\nLONGER LINE HERE\nAND ONE\n");
+    // Footnotes: their marks stay; one that is a single word is an address to Markdown, and stays.
+    check("a.md", RULE_CAPITALS,
+          "one[^a] two.[^b-c]\n\n[^a]: see *this*.\n[^b-c]: and that [^a]\n\nx[^w] y\n\n[^w]: w\n",
+          "ONE[^a] TWO.[^b-c]\n\n[^a]: SEE *THIS*.\n[^b-c]: AND THAT [^a]\n\nX[^w] Y\n\n[^w]: w\n");
+    check("a.html", RULE_CAPITALS, "<p>a <img src=x></p><p><img src=y> <img src=z> b</p><p><img src=v>c<img src=w></p>",
+          "<p>A <img src=x></p><p><img src=y> <img src=z> B</p><p><img src=v>C<img src=w></p>");
+    check("a.md", RULE_REVERSED, "[^1]: a b\n", "[^1]: b a\n");
+    check("a.md", RULE_CAPITALS, "[^1]:\n", "[^1]:\n");
+    check("a.md", RULE_CAPITALS, "[^ a] \\[^b] [^]\n", "[^ A] \\[^B] [^]\n");
 }
 
 // ---- what all have in common ----------------------------------------------------------------------
@@ -295,6 +313,24 @@ static void test_placeholders(void **state)
     restored("file {n}", "Datei{n}", "0-0 1-0", "Datei {n}");
     restored("copied %d files", "%d-Dateien kopiert", "0-1 1-0 2-0", "%d Dateien kopiert"); // a number
     restored("the %s file", "die %s-Datei", "0-0 1-1 2-1", "die %s-Datei");                 // a name
+    restored("hi :smile: you", "hallo du :smile: euch:mile:", "0-0 2-1", "hallo du :smile: euch"); // invented
+    restored("x < y", "x< y", "0-0 1-0 2-1", "x < y");
+}
+
+// Signs that are the same everywhere are not shown to the model, and stand at their words afterwards.
+static void test_signs(void **state)
+{
+    (void)state;
+    restored("\\u00a9 2020 by us", "2020 von uns", "0-0 1-1 2-2", "\\u00a9 2020 von uns");
+    restored("our Tool\\u2122 is new", "neu ist unser Werkzeug", "0-2 1-3 2-1 3-0", "neu ist unser Werkzeug\\u2122");
+    restored("I like it \\ud83d\\ude00", "Ich mag es", "0-0 1-1 2-2", "Ich mag es \\ud83d\\ude00");
+    restored("a \\ud83d\\udc68\\u200d\\ud83d\\udc69 b", "eins zwei", "0-0 1-1",
+             "eins \\ud83d\\udc68\\u200d\\ud83d\\udc69 zwei");
+    restored("File \\u2192 Save", "Datei Speichern", "0-0 2-1", "Datei \\u2192 Speichern"); // shown, and lost
+    // A space that ties words together takes the place of the one that is there.
+    restored("go 10\\u00a0km now", "jetzt 10 km gehen", "0-3 1-1 2-2 3-0", "jetzt 10\\u00a0km gehen");
+    restored("go 10\\u00a0km", "Kilometer gehen", "0-1 1-0 2-0", "Kilometer\\u00a0gehen");
+    restored("allons\\u00a0!", "los!", "0-0 1-0", "los!"); // a habit of French
 }
 
 static void test_equal_lines(void **state)
@@ -374,6 +410,35 @@ static void test_no_memory(void **state)
     ALLOCATIONS_FAIL(whole_way("a,b\n", "a.csv"));
 }
 
+// A file is there as a whole or not at all: what stood there before stays until then.
+static void test_save(void **state)
+{
+    (void)state;
+    static const char page[] = "<p>Good <b>morning</b>.</p>\n";
+    char folder[] = "/tmp/dragoman-save-XXXXXX", path[64], missing[64], read[64] = "";
+    dgm_document *d = NULL;
+    dgm_error error;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/page.html", folder);
+    snprintf(missing, sizeof missing, "%s/no/page.html", folder);
+    assert_int_equal(dgm_document_open(&d, page, strlen(page), "page.html", NULL, &error), DGM_OK);
+    assert_int_equal(translate_by_rule(d, RULE_CAPITALS, &error), DGM_OK);
+    assert_int_equal(dgm_document_save(d, missing, &error), DGM_ERR_IO);
+    assert_non_null(strstr(error.text, "no/page.html"));
+    assert_int_equal(dgm_document_save(d, NULL, &error), DGM_ERR_ARGUMENT);
+    for (int i = 0; i < 2; i++) { // also over the one that is there
+        assert_int_equal(dgm_document_save(d, path, &error), DGM_OK);
+        FILE *f = fopen(path, "rb");
+        assert_non_null(f);
+        assert_int_equal(fread(read, 1, sizeof read, f), strlen(page));
+        fclose(f);
+        assert_memory_equal(read, "<p>GOOD <b>MORNING</b>.</p>\n", strlen(page));
+    }
+    dgm_document_close(&d);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0); // nothing else is left
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -383,9 +448,10 @@ int main(void)
         cmocka_unit_test(test_tables),        cmocka_unit_test(test_yaml),
         cmocka_unit_test(test_yaml_quotes),   cmocka_unit_test(test_html),
         cmocka_unit_test(test_html_nesting),  cmocka_unit_test(test_md),
-        cmocka_unit_test(test_placeholders),  cmocka_unit_test(test_equal_lines),
+        cmocka_unit_test(test_placeholders), cmocka_unit_test(test_signs),
+        cmocka_unit_test(test_equal_lines),
         cmocka_unit_test(test_missing_lines), cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_save),          cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

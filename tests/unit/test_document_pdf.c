@@ -63,6 +63,30 @@ static void text_becomes_html(void **state)
     dgm_writer_free(&pdf);
 }
 
+// By the name of the output: plain text, or nothing at all.
+static void text_becomes_what_the_output_is(void **state)
+{
+    (void)state;
+    if (!has_plugin()) skip();
+    dgm_writer pdf = make_pdf("BT /F 24 Tf 72 760 Td (The title) Tj /F 12 Tf 0 -40 Td (A <first> & line.) Tj ET");
+    dgm_document *d = NULL;
+    dgm_error error;
+    dgm_document_options o;
+    dgm_document_options_default(&o);
+    o.output = "text.TXT";
+    assert_int_equal(dgm_document_open(&d, pdf.data, pdf.size, "x.pdf", &o, NULL), DGM_OK);
+    assert_null(strstr(dgm_document_describe(d)->notice, "HTML"));
+    put_same(d);
+    dgm_writer out = write_document(d);
+    dgm_write_u8(&out, 0);
+    assert_string_equal((const char *)out.data, "The title\nA <first> & line.\n");
+    o.output = "text.pdf";
+    assert_int_equal(dgm_document_open(&d, pdf.data, pdf.size, "x.pdf", &o, &error), DGM_ERR_ARGUMENT);
+    assert_non_null(strstr(error.text, "no PDF is written"));
+    dgm_writer_free(&out);
+    dgm_writer_free(&pdf);
+}
+
 static void manuals_are_read(void **state)
 {
     (void)state;
@@ -105,6 +129,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_becomes_html),
+        cmocka_unit_test(text_becomes_what_the_output_is),
         cmocka_unit_test(manuals_are_read),
         cmocka_unit_test(others_are_refused),
     };

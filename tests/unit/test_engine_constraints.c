@@ -156,23 +156,65 @@ static void terms_replace_their_source(void **state)
     unlink(path);
 }
 
-// A line whose translation has the term anyway is what it is without.
+// A line whose translation has the term anyway is what it is without: where half of the beam finds the term, too.
 static void terms_that_are_there_anyway(void **state)
 {
     (void)state;
-    dgm_translator *t = open_with(NULL, NULL, 0);
-    const dgm_input plain = input("Good morning.", NULL);
-    dgm_results *a = translate(t, &plain, 1);
-    const char *said = dgm_result_text(a->items[0]);
-    char demands[256];
-    snprintf(demands, sizeof demands, "morning => %.*s | sun", (int)strcspn(said, " .,!?"), said);
-    const dgm_input in = input("Good morning.", demands);
-    dgm_results *b = translate(t, &in, 1);
-    assert_string_equal(dgm_result_text(b->items[0]), said);
-    assert_true(b->items[0]->translations[0]->sum == a->items[0]->translations[0]->sum);
-    dgm_results_free(&a);
-    dgm_results_free(&b);
+    static const char *const texts[] = {"Good morning.", "morning", "The morning is here.", "I see the morning."};
+    dgm_settings s;
+    dgm_error error;
+    dgm_translator *t = open_with(NULL, NULL, 0), *half = NULL;
+    int tried = 0;
+    dgm_settings_default(&s);
+    s.beam = 2;
+    if (dgm_open(&half, MODEL, &s, &error) != DGM_OK) fail_msg("%s", error.text);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const dgm_input plain = input(texts[i], NULL);
+        dgm_results *a = translate(t, &plain, 1), *glance = translate(half, &plain, 1);
+        const char *said = dgm_result_text(a->items[0]);
+        const size_t word = strcspn(said, " .,!?");
+        if (word > 0 && strcspn(dgm_result_text(glance->items[0]), " .,!?") == word &&
+            strncmp(said, dgm_result_text(glance->items[0]), word) == 0) {
+            char demands[256];
+            snprintf(demands, sizeof demands, "morning => %.*s | sun", (int)word, said);
+            const dgm_input in = input(texts[i], demands);
+            dgm_results *b = translate(t, &in, 1);
+            assert_string_equal(dgm_result_text(b->items[0]), said);
+            assert_true(b->items[0]->translations[0]->sum == a->items[0]->translations[0]->sum);
+            dgm_results_free(&b);
+            tried++;
+        }
+        dgm_results_free(&a);
+        dgm_results_free(&glance);
+    }
+    assert_true(tried > 0);
     dgm_close(&t);
+    dgm_close(&half);
+}
+
+static uint64_t rows_of(const char *text, const char *demands, const char *expected)
+{
+    dgm_translator *t = open_with(NULL, NULL, 0);
+    const dgm_input in = input(text, demands);
+    dgm_results *r = translate(t, &in, 1);
+    dgm_counters counters;
+    dgm_count(t, &counters);
+    holds(r->items[0], expected);
+    dgm_results_free(&r);
+    dgm_close(&t);
+    return counters.rows;
+}
+
+// A model without a shortlist shows with half of its beam whether it says a term by itself: that takes less than a
+// whole translation of the line as it is written.
+static void terms_are_found_out_at_a_glance(void **state)
+{
+    (void)state;
+    const uint64_t plain = rows_of("Good morning is good.", NULL, "");
+    const uint64_t once = rows_of("Good sun is good.", "sun", "sun");
+    const uint64_t both = rows_of("Good morning is good.", "morning => sun", "sun");
+    assert_true(both > once);
+    assert_true(both < once + plain);
 }
 
 // Where the longer words would not leave room for the line, the model reads the line as it is.
@@ -258,7 +300,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_have_demands),    cmocka_unit_test(glossaries_and_kept_text),
         cmocka_unit_test(pieces_have_their_own), cmocka_unit_test(too_much_for_a_line),
-        cmocka_unit_test(terms_that_are_there_anyway),
+        cmocka_unit_test(terms_that_are_there_anyway), cmocka_unit_test(terms_are_found_out_at_a_glance),
         cmocka_unit_test(terms_replace_their_source), cmocka_unit_test(terms_that_do_not_fit_the_line),
         cmocka_unit_test(allocations_may_fail),
     };

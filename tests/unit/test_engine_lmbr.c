@@ -432,7 +432,7 @@ static void test_ngrams(void **state)
     dgm_close(&t);
 }
 
-static void refused(const dgm_lmbr *w, const char *search, const char *word)
+static void refused(const dgm_lmbr *w, const char *word)
 {
     dgm_settings s;
     dgm_error error;
@@ -440,7 +440,6 @@ static void refused(const dgm_lmbr *w, const char *search, const char *word)
     dgm_settings_default(&s);
     s.evidence = 1;
     s.lmbr = *w;
-    s.search = search;
     assert_int_equal(dgm_open(&t, MODEL, &s, &error), DGM_ERR_ARGUMENT);
     assert_null(t);
     if (!strstr(error.text, word)) fail_msg("'%s' has no '%s'", error.text, word);
@@ -451,20 +450,19 @@ static void test_refusals(void **state)
     (void)state;
     dgm_lmbr w;
     dgm_lmbr_default(&w);
-    refused(&w, "sample", "lmbr cannot be combined with search sample");
     w.p = 0;
-    refused(&w, NULL, "p of LMBR");
+    refused(&w, "p of LMBR");
     dgm_lmbr_default(&w);
     w.lambda = -1;
-    refused(&w, NULL, "lambda");
+    refused(&w, "lambda");
     dgm_lmbr_default(&w);
     w.scale = NAN;
-    refused(&w, NULL, "scale");
+    refused(&w, "scale");
     dgm_lmbr_default(&w);
     w.r = 1e-5f;
-    refused(&w, NULL, "theta");
+    refused(&w, "theta");
     w = (dgm_lmbr){.use_thetas = 1, .thetas = {0, INFINITY}};
-    refused(&w, NULL, "thetas of LMBR must be -1e+06 to 1e+06, not inf");
+    refused(&w, "thetas of LMBR must be -1e+06 to 1e+06, not inf");
 
     static const dgm_evidence_candidate bad = {"haus", 4, INFINITY};
     const dgm_evidence wrong = {.size = sizeof(dgm_evidence), .candidates = &bad, .count = 1};

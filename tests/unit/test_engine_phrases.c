@@ -364,6 +364,71 @@ static void test_decode(void **state)
 }
 
 // A line's own evidence goes first; where it says nothing the system is asked.
+typedef struct heard {
+    int trials, stop_at;
+    double best, own;
+} heard;
+
+static int hear(void *cookie, const dgm_lmbr_trial *x)
+{
+    heard *h = cookie;
+    if (x->number == 0) h->own = x->bleu;
+    if (x->number == 0) return 0;
+    h->trials = x->number;
+    if (x->bleu > h->best) h->best = x->bleu;
+    return h->stop_at && x->number >= h->stop_at;
+}
+
+// Weights that dgm_lmbr_tune finds are the best of its trials, the same whether it asks the system or is told.
+static void test_tune_weights(void **state)
+{
+    (void)state;
+    static kept k;
+    dgm_line lines[TEXTS];
+    dgm_input inputs[TEXTS];
+    dgm_settings s;
+    dgm_error error = {""};
+    for (int i = 0; i < TEXTS; i++) lines[i] = (dgm_line){texts[i], strlen(texts[i])};
+    fill_inputs(inputs);
+    for (int i = 0; i < TEXTS; i++) inputs[i].size = sizeof *inputs;
+    dgm_settings_default(&s);
+    s.max_length = 12;
+    s.phrase_system = text_system;
+    dgm_translator *t = open_with(&s, MODEL);
+    assert_int_equal(dgm_evidence_decode(t, lines, TEXTS, 0, keep, &k, &error), DGM_OK);
+    dgm_line refs[TEXTS]; // what the system itself says
+    for (int i = 0; i < TEXTS; i++) {
+        const dgm_evidence_candidate *c = k.evidence[i].count ? &k.evidence[i].candidates[0] : NULL;
+        refs[i] = c ? (dgm_line){c->text, c->size} : lines[i];
+    }
+    dgm_lmbr_tune_options o;
+    dgm_lmbr found[2];
+    double bleu[2] = {0};
+    heard h = {0};
+    dgm_lmbr_tune_default(&o);
+    o.cookie = &h;
+    o.trial = hear;
+    for (int told = 0; told < 2; told++) {
+        h = (heard){.best = -1};
+        for (int i = 0; told && i < TEXTS; i++) inputs[i].evidence = &k.evidence[i];
+        if (dgm_lmbr_tune(t, inputs, refs, TEXTS, &o, &found[told], &bleu[told], &error) != DGM_OK)
+            fail_msg("%s", error.text);
+        assert_true(h.trials > 5 && h.own > 0);
+        assert_true(bleu[told] <= h.best && bleu[told] > h.best - 0.05); // a step must bring a little
+    }
+    assert_memory_equal(&found[0], &found[1], sizeof found[0]);
+    o.seconds = 1e-9; // one trial there is always
+    h = (heard){0};
+    assert_int_equal(dgm_lmbr_tune(t, inputs, refs, TEXTS, &o, &found[0], NULL, &error), DGM_OK);
+    assert_int_equal(h.trials, 1);
+    o.seconds = 0;
+    h = (heard){.stop_at = 2};
+    assert_int_equal(dgm_lmbr_tune(t, inputs, refs, TEXTS, &o, &found[0], NULL, &error), DGM_ERR_CANCELLED);
+    assert_int_equal(dgm_lmbr_tune(t, inputs, refs, 0, &o, &found[0], NULL, &error), DGM_ERR_ARGUMENT);
+    forget(&k);
+    dgm_close(&t);
+}
+
 static void test_own_evidence(void **state)
 {
     (void)state;
@@ -392,14 +457,13 @@ static void test_own_evidence(void **state)
 
 // ---- what goes wrong ---------------------------------------------------------------------------
 
-static void refused(const char *system, const char *search, dgm_status status, const char *words)
+static void refused(const char *system, dgm_status status, const char *words)
 {
     dgm_settings s;
     dgm_error error = {{0}};
     dgm_translator *t = NULL;
     dgm_settings_default(&s);
     s.phrase_system = system;
-    s.search = search;
     const dgm_status st = dgm_open(&t, MODEL, &s, &error);
     if (st != status || !strstr(error.text, words)) fail_msg("%d: '%s', not '%s'", st, error.text, words);
     assert_null(t);
@@ -410,18 +474,17 @@ static void test_refusals(void **state)
 {
     (void)state;
     char bad[512];
-    refused("nowhere.phrases", NULL, DGM_ERR_IO, "nowhere.phrases");
-    refused(MODEL, NULL, DGM_ERR_FORMAT, "pieces.gguf:1: not");
-    refused(words_system, "sample", DGM_ERR_ARGUMENT, "evidence cannot be combined with search sample");
+    refused("nowhere.phrases", DGM_ERR_IO, "nowhere.phrases");
+    refused(MODEL, DGM_ERR_FORMAT, "pieces.gguf:1: not");
     const char *system = describe("languages.phrases", "target = fr\n");
-    refused(system, NULL, DGM_ERR_ARGUMENT,
+    refused(system, DGM_ERR_ARGUMENT,
             "languages.phrases: the phrase-based system translates into 'fr', the model into 'yy'");
     free((char *)(uintptr_t)system);
     system = describe("rules.phrases", "tokenize = de\n");
-    refused(system, NULL, DGM_ERR_ARGUMENT, "translates from 'de', the model from 'xx'");
+    refused(system, DGM_ERR_ARGUMENT, "translates from 'de', the model from 'xx'");
     free((char *)(uintptr_t)system);
     system = describe("mixed.phrases", "source = xx\ntokenize = de\nsubwords = nothing.gguf\n");
-    refused(system, NULL, DGM_ERR_IO, "nothing.gguf");
+    refused(system, DGM_ERR_IO, "nothing.gguf");
     free((char *)(uintptr_t)system);
     // A table that was cut.
     assert_int_equal(dgm_phrase_convert(DATA "fifty.txt", NULL, in_folder("whole.pt"), NULL, 0, NULL),
@@ -432,7 +495,7 @@ static void test_refusals(void **state)
     char *lm = realpath(DATA "fifty.arpa", NULL);
     snprintf(bad, sizeof bad, "table = cut.pt\nlm = %s\n", lm);
     free(lm);
-    refused(put_text("cut.phrases", bad), NULL, DGM_ERR_FORMAT, "cut.pt: the file is shorter");
+    refused(put_text("cut.phrases", bad), DGM_ERR_FORMAT, "cut.pt: the file is shorter");
     // Settings outside their ranges.
     dgm_settings s;
     dgm_error error;
@@ -531,6 +594,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_files),        cmocka_unit_test(test_counts),
         cmocka_unit_test(test_batches),      cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_tune_weights),
         cmocka_unit_test(test_own_evidence), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_odd_lines),    cmocka_unit_test(test_out_of_memory),
     };

@@ -187,7 +187,8 @@ static void defaults(void **state)
     assert_int_equal(s.allow_unk, -1);
     assert_int_equal(s.align_layer, DGM_ALIGN_MODEL);
     assert_int_equal(s.align_head, DGM_ALIGN_MODEL);
-    assert_true(s.margin == 3.0f && s.length_penalty == DGM_FROM_MODEL);
+    assert_true(s.margin == DGM_FROM_MODEL && s.length_penalty == DGM_FROM_MODEL);
+    assert_true(s.beam_width == DGM_FROM_MODEL && s.static_scales == -1);
     assert_true(s.word_penalty == DGM_FROM_MODEL && s.max_length_factor == DGM_FROM_MODEL);
     assert_string_equal(s.device, "cpu");
     assert_null(s.search);
@@ -207,6 +208,31 @@ static void defaults(void **state)
     assert_memory_equal(&again, &s, sizeof s);
 }
 
+// What a model's file may have as a default (dgm_stored_allowed) can be switched off: its plain value is not the same
+// as saying nothing.
+static void plain_is_said(void **state)
+{
+    (void)state;
+    static const char *const plain[][2] = {
+        {"search", "auto"},     {"beam", "4"},       {"finish", "refill"},   {"margin", "3"},
+        {"beam-width", "0"},    {"cube", "naive"},   {"cube-key", "token"},  {"pairs", "topk"},
+        {"iterations", "10"},   {"lengths", "5"},    {"length-penalty", "0"}, {"shortlist", "all"},
+        {"source-tokens", "on"}, {"softmax", "on"},  {"static-scales", "0"},
+    };
+    size_t stored = 0;
+    for (size_t i = 0; dgm_setting_at(i); i++) stored += dgm_stored_allowed(dgm_setting_at(i)->name);
+    assert_int_equal(stored, sizeof plain / sizeof plain[0]);
+    for (size_t i = 0; i < stored; i++) {
+        dgm_settings s;
+        char before[64] = "";
+        dgm_settings_default(&s);
+        assert_int_equal(dgm_settings_get(&s, plain[i][0], before, sizeof before, NULL), DGM_OK);
+        set_ok(&s, plain[i][0], plain[i][1]);
+        assert_true(dgm_stored_allowed(plain[i][0]));
+        assert_string_not_equal(get(&s, plain[i][0]), before);
+    }
+}
+
 static void there_and_back(void **state)
 {
     (void)state;
@@ -215,7 +241,7 @@ static void there_and_back(void **state)
     dgm_settings_default(&s);
     for (size_t i = 0; i < dgm_setting_row_count; i++) {
         const dgm_setting *r = dgm_setting_at(i);
-        if (strcmp(r->name, "no-unk") == 0) continue; // the field of allow-unk
+        if (strncmp(r->name, "no-unk", 6) == 0 || strncmp(r->name, "no-static", 9) == 0) continue; // others' fields
         other_value(r, values[i], sizeof values[i]);
         set_ok(&s, r->name, values[i]);
         assert_string_equal(get(&s, r->name), values[i]);
@@ -236,7 +262,7 @@ static void there_and_back(void **state)
     assert_string_equal(get(&s, "allow-unk"), "");
     assert_string_equal(get(&s, "beam"), "");
     assert_string_equal(get(&s, "length-penalty"), "");
-    assert_string_equal(get(&s, "margin"), "3");
+    assert_string_equal(get(&s, "margin"), "");
     assert_string_equal(get(&s, "lmbr-thetas"), "");
     char small[4];
     dgm_error error;
@@ -268,13 +294,13 @@ static void bad_texts(void **state)
     refused("finish", "first:257",
             "finish must be one of margin, shrink, mask, refill, huggingface, first, "
             "huggingface-cut, huggingface-early, huggingface-early-cut, "
-            "huggingface-never, huggingface-never-cut, marian, ctranslate2, or first:K with "
-            "K of 1 to 256, not 'first:257'");
+            "huggingface-never, huggingface-never-cut, marian, ctranslate2, or first:K or "
+            "ctranslate2:K with K of 1 to 256, not 'first:257'");
     refused("finish", "refill:2",
             "finish must be one of margin, shrink, mask, refill, huggingface, first, "
             "huggingface-cut, huggingface-early, huggingface-early-cut, "
-            "huggingface-never, huggingface-never-cut, marian, ctranslate2, or first:K with "
-            "K of 1 to 256, not 'refill:2'");
+            "huggingface-never, huggingface-never-cut, marian, ctranslate2, or first:K or "
+            "ctranslate2:K with K of 1 to 256, not 'refill:2'");
     refused("long", "short", "long must be one of split, crop, error, not 'short'");
     refused("word-scores", "yes", "word-scores must be 0 or 1, not 'yes'");
     refused("lmbr-thetas", "1,2", "lmbr-thetas must be 5 numbers separated by commas, not '1,2'");
@@ -333,12 +359,12 @@ static void ranges(void **state)
                "finishing policy must be one of margin, shrink, mask, refill, huggingface, first, "
                "huggingface-cut, huggingface-early, huggingface-early-cut, "
                "huggingface-never, huggingface-never-cut, marian, ctranslate2, or "
-               "first:K with K of 1 to 256, not 'never'");
+               "first:K or ctranslate2:K with K of 1 to 256, not 'never'");
     NOT_OPENED(finish, "first:0",
                "finishing policy must be one of margin, shrink, mask, refill, huggingface, first, "
                "huggingface-cut, huggingface-early, huggingface-early-cut, "
                "huggingface-never, huggingface-never-cut, marian, ctranslate2, or "
-               "first:K with K of 1 to 256, not 'first:0'");
+               "first:K or ctranslate2:K with K of 1 to 256, not 'first:0'");
     NOT_OPENED(cube_key, "state:x",
                "cube key must be token, none, or state:EPS with EPS of 0 to 1e+06, not 'state:x'");
 }
@@ -366,6 +392,9 @@ static void number_of_first(void **state)
     finishes(MODEL, "first:2", 3, "first:3");
     finishes(MODEL, "first:256", 1, "first:256"); // the beam is 4
     finishes(MODEL, "shrink", 3, "shrink");
+    finishes(MODEL, "ctranslate2", 3, "ctranslate2");
+    finishes(MODEL, "ctranslate2:8", 3, "ctranslate2:8");
+    finishes(MODEL, "ctranslate2:2", 3, "ctranslate2:3");
 
     char path[] = "/tmp/dragoman-first-XXXXXX";
     const int fd = mkstemp(path);
@@ -539,6 +568,7 @@ int main(void)
         cmocka_unit_test(test_precision_names),
         cmocka_unit_test(covers_the_struct), cmocka_unit_test(names_are_unique),
         cmocka_unit_test(names_are_the_engines), cmocka_unit_test(defaults),
+        cmocka_unit_test(plain_is_said),
         cmocka_unit_test(there_and_back),    cmocka_unit_test(bad_texts),
         cmocka_unit_test(ranges),            cmocka_unit_test(ends_of_ranges),
         cmocka_unit_test(number_of_first),

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "dragoman/dragoman.h"
+#include "dragoman/settings.h"
 #include "engine/engine_private.h"
 #include "jobs.h"
 
@@ -172,6 +173,59 @@ static void count_partials(void *user, size_t index, const char *text, size_t si
     h->count++;
     free(h->text[index]);
     h->text[index] = strdup(text);
+}
+
+static void hear_prefix(void *user, size_t index, const char *text, size_t size)
+{
+    heard *h = user;
+    if (h->text[0]) assert_true(strncmp(text, h->text[0], strlen(h->text[0])) == 0);
+    count_partials(h, index, text, size);
+}
+
+// Words come earlier where hypotheses that differ far back are given up, and are still never taken back.
+static void settling(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {
+        "It is no surprise that the idea appeals to people who live in cities, as the taxes could be used to change "
+        "how they drive and where they go.",
+        "They estimate the additional costs that they will have as a result of the new law, which they will be able "
+        "to pass on to the people who buy from them.",
+        "Under the new rules, houses can be sold to everybody who lives there, and others wait for up to one year."};
+    int told[3] = {0};
+    for (int i = 0; i < 3; i++) {
+        dgm_settings s;
+        dgm_settings_default(&s);
+        s.search = i == 2 ? "cube" : "beam";
+        s.beam = 6;
+        assert_int_equal(dgm_settings_set(&s, "no-protect", "1", NULL), DGM_OK);
+        dgm_translator *t = open_with(&s, "models/en-de.gguf");
+        heard h = {0};
+        dgm_watch watch = {.size = sizeof watch, .user = &h, .partial = hear_prefix, .settle = i ? 3 : 0};
+        for (int line = 0; line < 3; line++) {
+            dgm_input in = input_of(lines[line]);
+            dgm_job *job = NULL;
+            dgm_results *r = NULL;
+            assert_int_equal(dgm_submit_watched(t, &in, 1, &watch, &job, NULL), DGM_OK);
+            assert_int_equal(dgm_wait(&job, &r, NULL), DGM_OK);
+            const dgm_result *result = dgm_results_item(r, 0);
+            assert_int_equal(result->status, DGM_OK);
+            assert_string_equal(h.text[0], dgm_result_text(result));
+            free(h.text[0]);
+            h.text[0] = NULL;
+            dgm_results_free(&r);
+        }
+        told[i] = h.count;
+        dgm_error error;
+        dgm_job *job = NULL;
+        dgm_input in = input_of("a");
+        watch.settle = -1;
+        assert_int_equal(dgm_submit_watched(t, &in, 1, &watch, &job, &error), DGM_ERR_ARGUMENT);
+        assert_non_null(strstr(error.text, "settle"));
+        dgm_close(&t);
+    }
+    assert_true(told[1] > told[0]);
+    assert_true(told[2] > told[0]);
 }
 
 // What is changed when it is whole is not told before: capitals, constraints.
@@ -453,7 +507,7 @@ static void short_of_memory(void **state)
         dgm_input in[3] = {input_of(sentences[0]), input_of(sentences[SPLIT]), input_of("")};
         for (int i = 0; i < 3; i++) in[i].deadline_ms = 1 << 24;
         counted lines = {0};
-        const dgm_watch watch = {sizeof watch, &lines, count_line, NULL, count_partial};
+        const dgm_watch watch = {sizeof watch, &lines, count_line, NULL, count_partial, 0};
         dgm_job *job = NULL;
         dgm_results *r = NULL;
         dgm_mem_inject(n, 1);
@@ -487,6 +541,7 @@ int main(void)
         cmocka_unit_test(saying_whole_sentences),
         cmocka_unit_test(saying_nothing_early),
         cmocka_unit_test(settled),
+        cmocka_unit_test(settling),
         cmocka_unit_test(stopping_a_search),
         cmocka_unit_test(stopping_a_split_line),
         cmocka_unit_test(cancelling_a_search),

@@ -461,8 +461,8 @@ static void bad_questions(void **state)
     assert_int_equal(dgm_features_check(&q, NULL, &error), DGM_ERR_ARGUMENT);
     dgm_translator *t = NULL;
     assert_int_equal(dgm_open(&t, kinds[1].path, NULL, NULL), DGM_OK);
-    assert_int_equal(dgm_translator_check(t, "prefix", &error), DGM_ERR_UNSUPPORTED);
-    assert_non_null(strstr(error.text, "from right to left"));
+    assert_int_equal(dgm_translator_check(t, "precompute", &error), DGM_ERR_UNSUPPORTED);
+    assert_non_null(strstr(error.text, "only recurrent models"));
     assert_int_equal(dgm_translator_check(t, "alignment", &error), DGM_OK);
     assert_int_equal(dgm_translator_check(t, "telepathy", &error), DGM_ERR_ARGUMENT);
     dgm_close(&t);

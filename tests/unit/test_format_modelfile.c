@@ -166,11 +166,14 @@ static void test_decode_first(void **state)
 {
     (void)state;
     static const struct {
-        const char *text;
+        const char *text, *name;
         int number; // -1: refused
-    } cases[] = {{"first", 0},      {"first:1", 1},    {"first:256", 256}, {"first:0", -1},
-                 {"first:257", -1}, {"first:", -1},    {"first:2x", -1},   {"first: 2", -1},
-                 {"first:-1", -1},  {"first:1e1", -1}, {"first:99999999999999999999", -1}};
+    } cases[] = {{"first", "first", 0},      {"first:1", "first", 1},    {"first:256", "first", 256},
+                 {"first:0", "first", -1},   {"first:257", "first", -1}, {"first:", "first", -1},
+                 {"first:2x", "first", -1},  {"first: 2", "first", -1},  {"first:-1", "first", -1},
+                 {"first:1e1", "first", -1}, {"first:99999999999999999999", "first", -1},
+                 {"ctranslate2", "ctranslate2", 0},     {"ctranslate2:8", "ctranslate2", 8},
+                 {"ctranslate2:0", "ctranslate2", -1},  {"ctranslate2:", "ctranslate2", -1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         dgm_decode_spec d;
         begin();
@@ -180,19 +183,19 @@ static void test_decode_first(void **state)
         if (cases[i].number < 0) {
             char want[160];
             snprintf(want, sizeof want,
-                     "key 'dragoman.decode.finish' is '%s', expected first:1 to first:256",
-                     cases[i].text);
+                     "key 'dragoman.decode.finish' is '%s', expected %s:1 to %s:256", cases[i].text,
+                     cases[i].name, cases[i].name);
             assert_int_equal(st, DGM_ERR_FORMAT);
             assert_string_equal(err.text, want);
         } else {
             assert_int_equal(st, DGM_OK);
-            assert_string_equal(dgm_finish_names[d.finish], "first");
+            assert_string_equal(dgm_finish_names[d.finish], cases[i].name);
             assert_int_equal(d.finish_first, cases[i].number);
             assert_string_equal(dgm_finish_write(d.finish, d.finish_first).text, cases[i].text);
         }
         dgm_gguf_close(&g);
     }
-    assert_string_equal(dgm_finish_write(0, 3).text, "margin"); // a number is of first alone
+    assert_string_equal(dgm_finish_write(0, 3).text, "margin"); // which has no number
 }
 
 static void test_shared_vocab(void **state)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Vocabularies of other systems: codes of subword-nmt and fastBPE, OpenNMT's marks, tokenizer.json, through a
-// model file to ids and back (tests/data/text/bpe.json.gz, made by tests/oracle/make_bpe.py; another file of that kind
+// model file to ids and back (tests/data/text/bpe.json, made by tests/oracle/make_bpe.py; another file of that kind
 // may be named as argument), files that are damaged or say what is not supported, allocation failures.
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -19,7 +19,7 @@
 #include "unit/packed.h"
 #include "unit/text_data.h"
 
-static const char *golden_path = "tests/data/text/bpe.json.gz";
+static const char *golden_path = "tests/data/text/bpe.json";
 static json_t *golden;
 static dgm_error err;
 

@@ -694,6 +694,7 @@ static void test_refused(void **state)
         expect(with_setting(cases[i][0], cases[i][1]), DATA "joint.spm", cases[i][2]);
     expect(model_of("aan"), in_folder("absent.spm"), "cannot open");
     expect(model_of("aan"), put_text("a.fsv", "x"), "factored vocabulary");
+    expect(model_of("aan"), put_text("empty.txt", ""), "a vocabulary without words");
     expect(model_of("aan"), put_text("bad.spm", "x"), "bad.spm");
     expect(model_of("aan"), "tests/data/text/tiny.spm", "pieces, but the model's source embeddings have 260 rows");
     expect(model_of("aan"), put_text("bad.yml", "a: b\n"), "word 'a' has no number");

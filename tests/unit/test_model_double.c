@@ -193,6 +193,10 @@ static void check_lengths(const masked *m)
         single.longest = 4;
         dgm_lengths(m->state, 1, &single, 6);
         assert_int_equal(single.found, 4);
+        single.shortest = 3;
+        dgm_lengths(m->state, 1, &single, 6);
+        assert_int_equal(single.found, 2);
+        assert_true(alone[0] + alone[1] == 7);
     }
 }
 
@@ -226,11 +230,11 @@ static void test_refused(void **state)
     const dgm_step_row step = {row, {DGM_NO_TOKEN, DGM_NO_TOKEN}};
     dgm_step_result out = {.rows = &row};
     assert_int_equal(dgm_step(m.state, 1, &step, &out, &why), DGM_ERR_UNSUPPORTED);
-    const dgm_refine_target bad[] = {{9, ids, 3, &first, 1},
-                                     {m.slots[0], ids, 0, &first, 0},
-                                     {m.slots[0], ids, 21, &first, 1},
-                                     {m.slots[0], (const int32_t[]){-1}, 1, &first, 1},
-                                     {m.slots[0], ids, 3, (const int32_t[]){3}, 1}};
+    const dgm_refine_target bad[] = {{9, ids, 3, &first, 1, NULL},
+                                     {m.slots[0], ids, 0, &first, 0, NULL},
+                                     {m.slots[0], ids, 21, &first, 1, NULL},
+                                     {m.slots[0], (const int32_t[]){-1}, 1, &first, 1, NULL},
+                                     {m.slots[0], ids, 3, (const int32_t[]){3}, 1, NULL}};
     for (int i = 0; i < 5; i++)
         assert_int_equal(dgm_refine(m.state, 1, &bad[i], &hidden, &why), DGM_ERR_ARGUMENT);
     close_masked(&m);

@@ -45,7 +45,7 @@ static int make_weights(void **state)
             t->cols = t->shape[1] = i ? F : D;
             t->data = weights[e][i];
             t->bytes = sizeof weights[e][i];
-            *(i ? &parts[e].out : &parts[e].in) = (dgm_linear_part){t, biases[e][i], 0};
+            *(i ? &parts[e].out : &parts[e].in) = (dgm_linear_part){.weight = t, .bias = biases[e][i]};
         }
     for (int j = 0; j < EXPERTS * D; j++) gate_weights[j] = noise(&seed);
     for (int j = 0; j < ROWS * D; j++) inputs[j] = noise(&seed);

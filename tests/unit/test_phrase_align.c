@@ -109,6 +109,11 @@ static void test_error_rate(void **state)
     // A = {0-0, 1-1, 2-2}, S = {0-0, 3-3}, P = S and 1-1: 1 - (1 + 2) / (3 + 2)
     assert_int_equal(dgm_aer_add(&aer, text("0-0 1?1 3-3"), text("0-0 1-1 2-2"), &err), DGM_OK);
     assert_true(fabs(dgm_aer_rate(&aer) - 0.4) < 1e-12);
+    // Sets: what is said twice counts once, and the rate is never below 0.
+    dgm_aer twice = {0};
+    assert_int_equal(dgm_aer_add(&twice, text("0-0 0-0 1?1"), text("0-0 0-0 0-0 1-1"), &err), DGM_OK);
+    assert_true(twice.links == 2 && twice.sure == 1 && twice.right_found == 2 && twice.sure_found == 1);
+    assert_true(dgm_aer_rate(&twice) == 0);
     static const char *const bad[] = {"0", "0-", "-1", "0-1x", "0+1", "1--1", "a-b", "9999999-0"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(dgm_aer_add(&aer, text(bad[i]), text(""), &err), DGM_ERR_FORMAT);

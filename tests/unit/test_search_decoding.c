@@ -722,11 +722,6 @@ static void senseless_settings(void **state)
     refused(c, "a coverage penalty needs attention weights: alignment must be on");
     c.coverage = -1;
     refused(c, "coverage penalty is -1; it must be 0 or more");
-    c = config_of(1);
-    c.search = "greedy";
-    c.coverage = 1;
-    c.alignment = true;
-    refused(c, "coverage-penalty cannot be combined with search greedy: ");
     c = config_of(4);
     c.top_k = 5;
     refused(c, "top-k cannot be combined with search beam: ");

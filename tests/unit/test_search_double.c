@@ -653,7 +653,7 @@ static void test_refusals(void **state)
     dgm_error err = {{0}};
     static const char *const wrong[][2] = {
         {"double-l2r", "greedy"},      {"double-l2r", "beam"},
-        {"double-l2r", "cube"},        {"double-l2r", "sample"},
+        {"double-l2r", "cube"},        {"cmlm-pre", "sample"},
         {"cmlm-pre", "beam"},          {"cmlm-pre", "cube"},
         {"cmlm-pre", "double"},        {"double-l2r", "mask-predict"},
         {"transformer-aan", "double"}, {"transformer-aan", "mask-predict"}};
@@ -664,6 +664,86 @@ static void test_refusals(void **state)
     assert_int_equal(try_open("double-l2r", "double", &err), DGM_OK);
     assert_int_equal(try_open("cmlm-pre", "mask-predict", &err), DGM_OK);
     assert_int_equal(try_open("transformer-r2l", "beam", &err), DGM_OK);
+}
+
+// ---- sampling ----------------------------------------------------------------------------------
+
+enum { DRAWN_VOCAB = 7, DRAWS = 64, SEEDS = 60 };
+
+// Weights of the tokens of one side in the first step, whose logits are last[start, ...] + time[place, ...].
+static void shares_of(const float *last, const float *time, int start, int place, double *share)
+{
+    for (int v = 0; v < DRAWN_VOCAB; v++)
+        share[v] = exp((double)last[start * DRAWN_VOCAB + v] + (double)time[place * DRAWN_VOCAB + v]);
+    // Never chosen: the two starts; denied: the unknown word, and an end that may not come yet.
+    share[TOY_EOS] = share[TOY_UNK] = share[DRAWN_VOCAB - 1] = share[DRAWN_VOCAB - 2] = 0;
+}
+
+// Pairs come as often as the model says: the first and the second word, or the first and the last, of many draws.
+static void try_sampling(const char *order, bool cool)
+{
+    enum { POSITIONS = 12 };
+    float last[DRAWN_VOCAB * DRAWN_VOCAB], time[POSITIONS * DRAWN_VOCAB];
+    dgm_rng rng = {91};
+    toy m;
+    long seen[DRAWN_VOCAB][DRAWN_VOCAB] = {{0}}, all = 0;
+    for (int i = 0; i < DRAWN_VOCAB * DRAWN_VOCAB; i++) last[i] = 2.0f * (float)dgm_rng_unit(&rng);
+    for (int i = 0; i < POSITIONS * DRAWN_VOCAB; i++) time[i] = (float)dgm_rng_unit(&rng);
+    const toy_spec spec = {.vocab = DRAWN_VOCAB,
+                           .positions = POSITIONS,
+                           .heads = 1,
+                           .last = last,
+                           .time = time,
+                           .pairs = order};
+    toy_open(&m, &spec);
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        dgm_search_config c = toy_config(DRAWS, DGM_FINISH_REFILL);
+        c.search = "sample";
+        c.pairs = true;
+        c.nbest = DRAWS;
+        c.seed = seed;
+        c.min_length = 3; // so that all begin with a whole pair
+        c.temperature = cool ? 0.5f : 0.0f;
+        static toy_answer a;
+        a = toy_translate(&m, &c);
+        assert_int_equal(a.count, DRAWS);
+        for (int i = 0; i < a.count; i++, all++) {
+            const toy_hypothesis *h = &a.h[i];
+            const bool both = strcmp(order, "bidirectional") == 0, right = strcmp(order, "r2l") == 0;
+            assert_true(h->count >= 3);
+            const int32_t one = right ? h->tokens[h->count - 1] : h->tokens[0];
+            const int32_t two = both    ? h->tokens[h->count - 1]
+                                : right ? h->tokens[h->count - 2]
+                                        : h->tokens[1];
+            seen[one][two]++;
+        }
+    }
+    double left[DRAWN_VOCAB], right[DRAWN_VOCAB], zl = 0, zr = 0;
+    shares_of(last, time, DRAWN_VOCAB - 1, 0, left);
+    shares_of(last, time, TOY_EOS, 1, right);
+    for (int v = 0; v < DRAWN_VOCAB; v++) {
+        left[v] = pow(left[v], cool ? 2.0 : 1.0);
+        right[v] = pow(right[v], cool ? 2.0 : 1.0);
+        zl += left[v];
+        zr += right[v];
+    }
+    for (int i = 0; i < DRAWN_VOCAB; i++)
+        for (int k = 0; k < DRAWN_VOCAB; k++) {
+            const double share = left[i] / zl * right[k] / zr, off = sqrt(share * (1 - share) / (double)all);
+            if (fabs((double)seen[i][k] / (double)all - share) > 4.5 * off + 1e-9)
+                fail_msg("%s: (%d, %d) %ld of %ld times, its share is %g", order, i, k, seen[i][k], all, share);
+        }
+    toy_close(&m);
+}
+
+static void test_sampling(void **state)
+{
+    (void)state;
+    for (int cool = 0; cool < 2; cool++) {
+        try_sampling("l2r", cool);
+        try_sampling("r2l", cool);
+        try_sampling("bidirectional", cool);
+    }
 }
 
 int main(void)
@@ -677,6 +757,7 @@ int main(void)
         cmocka_unit_test(test_prefix),
         cmocka_unit_test(test_suffix),
         cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_sampling),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -199,6 +199,36 @@ static void compare_list(const toy_answer *a, const walk *w)
     }
 }
 
+static bool starts_with(const listed *l, const int32_t *prefix, int count)
+{
+    return l->count >= count && (count == 0 || memcmp(l->tokens, prefix, (size_t)count * sizeof *prefix) == 0);
+}
+
+// The list as CTranslate2 has it behind forced tokens, which cost nothing: what ends there at once is none of it,
+// unless the end is the best that could follow.
+static void behind_prefix(walk *w, const int32_t *prefix, int count)
+{
+    float best = -INFINITY;
+    int kept = 0;
+    for (int i = 0; i < w->count; i++)
+        if (w->list[i].count > count && starts_with(&w->list[i], prefix, count) &&
+            w->list[i].words[count] > best)
+            best = w->list[i].words[count];
+    for (int i = 0; i < w->count; i++) {
+        listed l = w->list[i];
+        if (!starts_with(&l, prefix, count) || (l.count == count && l.words[count] < best)) continue;
+        for (int t = 0; t < count; t++) {
+            l.sum -= l.words[t];
+            l.words[t] = 0;
+        }
+        const bool ends = !w->endless || l.count < w->longest;
+        l.score = dgm_length_normalise(l.sum, l.count + w->lead + (ends ? 1 : 0), w->penalty);
+        w->list[kept++] = l;
+    }
+    w->count = kept;
+    qsort(w->list, (size_t)kept, sizeof *w->list, by_score);
+}
+
 // ---- tests ------------------------------------------------------------------------------------
 
 static void test_every_policy(void **state)
@@ -246,12 +276,7 @@ static void test_margin_is_exact_on_sums(void **state)
     }
 }
 
-static bool starts_with(const listed *l, const int32_t *prefix, int count)
-{
-    return l->count >= count && memcmp(l->tokens, prefix, (size_t)count * sizeof *prefix) == 0;
-}
-
-// Forced tokens score what the model gives them; the rest is searched freely.
+// Forced tokens score what the model gives them, under the policy of CTranslate2 nothing; the rest is searched freely.
 static void test_prefix(void **state)
 {
     (void)state;
@@ -267,6 +292,7 @@ static void test_prefix(void **state)
             w->force_end = toy_forces_end(finish);
             w->endless = toy_endless(finish);
             walk_all(w);
+            if (finish == DGM_FINISH_CTRANSLATE2) behind_prefix(w, prefixes[i], counts[i]);
             dgm_search_config c = wide_config((dgm_finish)finish);
             toy_search t;
             toy_answer a;
@@ -292,7 +318,7 @@ static void test_prefix(void **state)
 }
 
 // Tokens that the model wants before every sentence are fed, not scored and not shown. Their number counts as
-// length under the policies of transformers.
+// length under the policies of transformers, and of CTranslate2, for which they are forced tokens.
 static void test_model_prefix(void **state)
 {
     (void)state;
@@ -313,6 +339,7 @@ static void test_model_prefix(void **state)
         w->endless = toy_endless(finish);
         w->lead = toy_counts_lead(finish) ? spec.prefix_count : 0;
         walk_all(w);
+        if (finish == DGM_FINISH_CTRANSLATE2) behind_prefix(w, NULL, 0);
         const dgm_search_config c = wide_config((dgm_finish)finish);
         const toy_answer a = toy_translate(&m, &c);
         compare_list(&a, w);

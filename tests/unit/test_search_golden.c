@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// All finishing policies against tests/data/search_policies.txt, which
+// All finishing policies against tests/data/search/policies.txt, which
 // tests/oracle/search_policies.py made from a second statement of them (and, for huggingface, from
 // transformers' own generate). The score tables are drawn from the seed of each line, as the script
 // draws them.
@@ -79,7 +79,7 @@ static void check(const golden *g, int line)
 static void test_golden(void **state)
 {
     (void)state;
-    FILE *f = fopen("tests/data/search_policies.txt", "r");
+    FILE *f = fopen("tests/data/search/policies.txt", "r");
     assert_non_null(f);
     char *line = NULL;
     size_t room = 0;

@@ -187,6 +187,57 @@ static void test_by_hand(void **state)
     }
 }
 
+// What CTranslate2 does beside a plain search: forced tokens cost nothing but length, the end symbol that the minimum
+// length denies has no share, and behind a prefix only the best candidate may end.
+static const struct ctranslate2_case {
+    policy_case c;
+    int32_t prefix; // 0: none
+    int min_length;
+} by_ctranslate2[] = {
+    {{"the prefix costs nothing, and counts: ln(.5) / 2", MIXED, DGM_FINISH_CTRANSLATE2, 1, 0, 2, 2, 4, 4,
+      {{"a", .5, true}, {"abbb", .35 * .52 * .52, false}}}, A, 0},
+    {{"behind it an end of rank 2 is lost, with its place: [b] would be .2", MIXED, DGM_FINISH_CTRANSLATE2, 0, 0, 3, 3,
+      3, 3,
+      {{"bbb", .52 * .52, false}, {"bba", .52 * .28, false}, {"ba", .28 * .5, true}}}, B, 0},
+    {{"greedy search likewise", MIXED, DGM_FINISH_CTRANSLATE2, 1, 0, 1, 1, 3, 3, {{"bbb", .52 * .52, false}}}, B, 0},
+    {{"two finished are enough", SURE, DGM_FINISH_CTRANSLATE2, 1, 0, 2, 2, 6, 2,
+      {{"a", .5, true}, {"b", .4 / .9 * .8, true}}}, 0, 0},
+    {{"patience waits for a third", SURE, DGM_FINISH_CTRANSLATE2, 1, 3, 2, 2, 6, 3,
+      {{"a", .5, true}, {"b", .4 / .9 * .8, true}}}, 0, 0},
+    {{"no candidate of a step that was its best has ended: the search goes on", LATE, DGM_FINISH_CTRANSLATE2, 0, 0, 3,
+      2, 6, 6,
+      {{"b", .7 / .9 * .2, true}, {"ba", .7 / .9 * .28 * .5, true}}}, 0, 0},
+    {{"below the minimum length words have all: .5 / .9, .06 / .1", SURE, DGM_FINISH_CTRANSLATE2, 1, 0, 2, 2, 6, 3,
+      {{"aa", .5 / .9 * .6 * .9, true}, {"ba", .4 / .9 * .6 * .9, true}}}, 0, 2},
+};
+
+static void test_ctranslate2(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof by_ctranslate2 / sizeof *by_ctranslate2; i++) {
+        const struct ctranslate2_case *t = &by_ctranslate2[i];
+        toy m;
+        open_chain(&m, t->c.chain);
+        dgm_search_config config = toy_config(t->c.beam, t->c.finish);
+        config.search = "auto";
+        config.nbest = t->c.nbest;
+        config.length_penalty = t->c.penalty;
+        config.first = (int)t->c.number;
+        config.max_length = t->c.max_length;
+        config.min_length = t->min_length;
+        toy_search s;
+        toy_answer a;
+        const toy *model = &m;
+        toy_search_open(&s, &config, &model, 1, NULL);
+        const dgm_search_request r = {
+            .source = {toy_source, 4}, .prefix = &t->prefix, .prefix_count = t->prefix ? 1 : 0};
+        toy_run(&s, &r, 1, &a);
+        toy_search_close(&s);
+        check_list(&t->c, &a);
+        toy_close(&m);
+    }
+}
+
 // A vocabulary smaller than the beam: rank pads its lists, and padding is never a hypothesis.
 static void test_small_vocabulary(void **state)
 {
@@ -321,7 +372,8 @@ static void test_length_factor(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_by_hand),   cmocka_unit_test(test_small_vocabulary),
+        cmocka_unit_test(test_by_hand),   cmocka_unit_test(test_ctranslate2),
+        cmocka_unit_test(test_small_vocabulary),
         cmocka_unit_test(test_ties),      cmocka_unit_test(test_penalties),
         cmocka_unit_test(test_minimum_length),
         cmocka_unit_test(test_length_factor),

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -203,7 +204,7 @@ static void test_json_out(void **state)
 
 enum { MANY = 1000 };
 
-// A sentence of a second client is next after one turn of the first, however long that one's text is.
+// A sentence of a second client is next after one of the first, however long that one's text is.
 static void test_turns_short_first(void **state)
 {
     uint32_t costs[MANY];
@@ -216,7 +217,7 @@ static void test_turns_short_first(void **state)
     assert_int_equal(dgm_turns_add(&t, "b", &note, NULL), DGM_OK);
     int before = 0;
     while (dgm_turns_next(&t, 1 << 30) == &book) before++;
-    assert_true(before <= DGM_TURN_TOKENS / 20 + 1);
+    assert_true(before <= 1);
     assert_int_equal(note.taken, 1);
     // The same between two tasks of one client.
     dgm_turns_remove(&t, &note);
@@ -224,7 +225,7 @@ static void test_turns_short_first(void **state)
     assert_int_equal(dgm_turns_add(&t, "a", &note, NULL), DGM_OK);
     before = 0;
     while (dgm_turns_next(&t, 1 << 30) == &book) before++;
-    assert_true(before <= DGM_TURN_TOKENS / 20 + 1);
+    assert_true(before <= 1);
     dgm_turns_free(&t);
     assert_int_equal(t.clients, 0);
     assert_int_equal(t.waiting, 0);
@@ -255,6 +256,38 @@ static void test_turns_shares(void **state)
     for (int i = 0; i < 3; i++) assert_in_range(taken[i], 2600, 3400);
     for (int i = 1; i < 4; i++) assert_in_range(c[i].taken, c[0].taken - 20, c[0].taken + 20);
     dgm_turns_free(&t);
+}
+
+// Whoever waits, waits in proportion: a short one passes long ones, and a long one is not passed by short ones for
+// ever. Between clients and between tasks of one.
+static void test_turns_proportion(void **state)
+{
+    const uint32_t small = 5, large = 100;
+    (void)state;
+    for (int same = 0; same < 2; same++) {
+        dgm_turns t = {0};
+        dgm_turn_task many[8], note[64], book = {.costs = &large, .count = 1};
+        char name[16];
+        for (int i = 0; i < 8; i++) {
+            many[i] = (dgm_turn_task){.costs = &large, .count = 1};
+            snprintf(name, sizeof name, "a%d", same ? 0 : i);
+            dgm_turns_add(&t, name, &many[i], NULL);
+        }
+        note[0] = (dgm_turn_task){.costs = &small, .count = 1};
+        dgm_turns_add(&t, same ? "a0" : "b", &note[0], NULL);
+        assert_ptr_equal(dgm_turns_next(&t, INT64_MAX), &note[0]);
+        for (int i = 0; i < 8; i++) assert_ptr_equal(dgm_turns_next(&t, INT64_MAX), &many[i]);
+        dgm_turns_free(&t);
+        dgm_turns_add(&t, "a", &book, NULL);
+        int passed = 0;
+        for (; passed < 64; passed++) {
+            note[passed] = (dgm_turn_task){.costs = &small, .count = 1};
+            dgm_turns_add(&t, same ? "a" : "b", &note[passed], NULL);
+            if (dgm_turns_next(&t, INT64_MAX) == &book) break;
+        }
+        assert_in_range(passed, 15, 25); // as many tokens as it has itself
+        dgm_turns_free(&t);
+    }
 }
 
 // A task that has its part in flight waits; one with nothing in flight always gets a sentence.
@@ -343,6 +376,55 @@ static void test_rates(void **state)
     dgm_rates_close(&r);
 }
 
+// ---- terms ----------------------------------------------------------------------------------------
+
+static bool stands_in(const char *text, const char *term)
+{
+    const size_t n = strlen(term);
+    for (; strlen(text) >= n; text++)
+        if (strncasecmp(text, term, n) == 0) return true;
+    return false;
+}
+
+static const char *some_letters(char *to, size_t most, const char *alphabet)
+{
+    const size_t n = 1 + (size_t)rand() % most;
+    for (size_t i = 0; i < n; i++) to[i] = alphabet[(size_t)rand() % strlen(alphabet)];
+    to[n] = 0;
+    return to;
+}
+
+// Terms that begin with others, are others in another case, stand within words or at the end: as found one by one.
+static void test_terms(void **state)
+{
+    static const char *const alphabets[] = {"ab", "aAbB ", "abcdefgh ", "a\xc3\xa4\xff z"};
+    (void)state;
+    srand(1);
+    for (int round = 0; round < 400; round++) {
+        enum { TERMS = 150 };
+        char sources[TERMS][16], text[64];
+        dgm_term terms[TERMS];
+        uint64_t marks[(TERMS + 63) / 64] = {0};
+        const char *alphabet = alphabets[round % 4];
+        const size_t count = (size_t)(rand() % TERMS);
+        for (size_t i = 0; i < count; i++)
+            terms[i] = (dgm_term){some_letters(sources[i], 1 + (size_t)round % 15, alphabet), "t"};
+        some_letters(text, 60, alphabet);
+        dgm_termbook *book = NULL;
+        assert_int_equal(dgm_termbook_make(&book, terms, count, NULL), DGM_OK);
+        assert_int_equal(dgm_termbook_count(book), count);
+        dgm_termbook_mark(book, text, strlen(text), marks);
+        for (size_t i = 0; i < count; i++) {
+            assert_string_equal(dgm_termbook_at(book, i)->source, sources[i]);
+            assert_int_equal(marks[i / 64] >> (i % 64) & 1, stands_in(text, sources[i]));
+        }
+        dgm_termbook *other = dgm_termbook_hold(book);
+        dgm_termbook_drop(&book);
+        assert_string_equal(count ? dgm_termbook_at(other, 0)->target : "t", "t");
+        dgm_termbook_drop(&other);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,7 +433,9 @@ int main(void)
         cmocka_unit_test(test_paths),        cmocka_unit_test(test_json_bodies),
         cmocka_unit_test(test_json_out),     cmocka_unit_test(test_turns_short_first),
         cmocka_unit_test(test_turns_shares), cmocka_unit_test(test_turns_most),
+        cmocka_unit_test(test_turns_proportion),
         cmocka_unit_test(test_keys),         cmocka_unit_test(test_rates),
+        cmocka_unit_test(test_terms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

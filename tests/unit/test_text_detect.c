@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "dragoman/tools.h"
+#include "text/cld2_shim.h"
 
 static const char *language_of(const char *text, const char *among, float *confidence)
 {
@@ -25,6 +26,26 @@ static const char *language_of(const char *text, const char *among, float *confi
     }
     if (confidence) *confidence = count ? found[0].confidence : 0;
     return count ? found[0].language : "";
+}
+
+// Leaves numbers that are languages and percents where the next call has its variables.
+static void dirty_stack(void)
+{
+    volatile int32_t numbers[2048];
+    for (int i = 0; i < 2048; i++) numbers[i] = 1;
+    (void)numbers[7];
+}
+
+// CLD2 does not look at text with control characters: nothing comes out, whatever lay in memory.
+static void control_characters_say_nothing(void **state)
+{
+    (void)state;
+    dgm_cld2_candidate candidates[DGM_CLD2_MOST];
+    bool reliable = true;
+    static const char text[] = "\x05 is a control character";
+    dirty_stack();
+    assert_int_equal(dgm_cld2(text, strlen(text), true, candidates, &reliable), 0);
+    assert_false(reliable);
 }
 
 // tests/data/text/languages.tsv: of each language 8 lines of flores-dev, then the first three words of 40 of Tatoeba
@@ -51,6 +72,22 @@ static void samples_are_recognised(void **state)
     assert_int_equal(right[0], 40);
     assert_int_equal(lines[1], 200);
     assert_in_range(right[1], 190, 200);
+}
+
+// What people type first.
+static void greetings_are_recognised(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"en", "Hello"}, {"en", "Hi!"},      {"en", "Hello world"}, {"en", "yes"},
+        {"de", "Hallo"}, {"de", "Ja, klar"}, {"fr", "Oui"},         {"es", "S\xc3\xad"},
+        {"it", "Ciao"},  {"fi", "Hei maailma"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_string_equal(language_of(rows[i][1], NULL, NULL), rows[i][0]);
+        if (i + 1 < sizeof rows / sizeof *rows)
+            assert_string_equal(language_of(rows[i][1], "en,de,fr,es,it", NULL), rows[i][0]);
+    }
 }
 
 static void other_languages_stay(void **state)
@@ -122,8 +159,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_are_recognised),
-        cmocka_unit_test(other_languages_stay),
+        cmocka_unit_test(greetings_are_recognised), cmocka_unit_test(other_languages_stay),
         cmocka_unit_test(lists_and_short_strings),
+        cmocka_unit_test(control_characters_say_nothing),
         cmocka_unit_test(wrong_calls_and_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

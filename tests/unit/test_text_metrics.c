@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// BLEU and chrF against sacreBLEU's own numbers (tests/data/text/metrics.json.gz, made by
+// BLEU and chrF against sacreBLEU's own numbers (tests/data/text/metrics.json, made by
 // tests/oracle/make_metrics.py), sentence scores, tokenisers, paired bootstrap, edge cases, and
 // survival of every allocation failure.
 #include "unit/packed.h"
@@ -368,7 +368,7 @@ static void test_allocation_failures(void **state)
 static int open_golden(void **state)
 {
     (void)state;
-    dgm_mapfile f = packed_file("tests/data/text/metrics.json.gz");
+    dgm_mapfile f = packed_file("tests/data/text/metrics.json");
     golden = json_loadb((const char *)f.data, f.size, 0, NULL);
     dgm_mapfile_close(&f);
     return golden ? 0 : -1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tokens and text as sacremoses writes them (tests/data/text/sacremoses.json.gz, made by
+// Tokens and text as sacremoses writes them (tests/data/text/sacremoses.json, made by
 // tests/oracle/make_sacremoses.py), places of tokens in the text, allocation failures, long lines.
 #include "unit/packed.h"
 #include "unit/text_data.h"
@@ -11,7 +11,7 @@
 static void test_golden(void **state)
 {
     (void)state;
-    dgm_mapfile f = packed_file("tests/data/text/sacremoses.json.gz");
+    dgm_mapfile f = packed_file("tests/data/text/sacremoses.json");
     json_t *golden = json_loadb((const char *)f.data, f.size, 0, NULL);
     assert_non_null(golden);
     dgm_writer out = {0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Vocabularies: SentencePiece encodings against the Python package's (tests/data/text/spm.json.gz,
+// Vocabularies: SentencePiece encodings against the Python package's (tests/data/text/spm.json,
 // made by tests/oracle/make_spm.py), byte fallback, id maps, spans, word vocabularies, damaged
 // models, long lines, use from several threads, allocation failures.
 #include "unit/packed.h"
@@ -74,7 +74,7 @@ static void check_line(const dgm_vocab *v, dgm_text line, const json_t *want, dg
 static void test_equals_python(void **state)
 {
     (void)state;
-    dgm_mapfile f = packed_file("tests/data/text/spm.json.gz");
+    dgm_mapfile f = packed_file("tests/data/text/spm.json");
     json_t *golden = json_loadb((const char *)f.data, f.size, JSON_ALLOW_NUL, NULL);
     assert_non_null(golden);
     dgm_vocab *v = open_tiny();

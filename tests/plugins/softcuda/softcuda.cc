@@ -16,6 +16,7 @@
 // random: what is left is what the host costs).
 #include "softcuda.h"
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,6 +104,13 @@ static cudaError_t answer(cudaError_t e)
     return e;
 }
 
+// Is this call to fail? tests/faults/shim.c says so where it is there.
+static bool fails()
+{
+    static bool (*const ask)() = (bool (*)())dlsym(RTLD_DEFAULT, "faults_cuda");
+    return ask && ask();
+}
+
 static void on_fault(int, siginfo_t *info, void *)
 {
     const char *at = (const char *)info->si_addr, *whose = "memory that is nobody's";
@@ -185,6 +193,7 @@ static int home_of(const void *p, size_t bytes)
 
 extern "C" cudaError_t cudaMalloc(void **p, size_t bytes)
 {
+    if (fails()) return answer(cudaErrorMemoryAllocation);
     std::lock_guard<std::recursive_mutex> lock(gate);
     *p = nullptr;
     if (bytes + used_on(current_device) > memory_of(current_device)) return answer(cudaErrorMemoryAllocation);
@@ -200,6 +209,7 @@ extern "C" cudaError_t cudaFree(void *p)
 
 extern "C" cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned)
 {
+    if (fails()) return answer(cudaErrorMemoryAllocation);
     std::lock_guard<std::recursive_mutex> lock(gate);
     *p = reserve(bytes, -1);
     return answer(*p ? cudaSuccess : cudaErrorMemoryAllocation);
@@ -212,6 +222,7 @@ extern "C" cudaError_t cudaFreeHost(void *p)
 
 extern "C" cudaError_t cudaMemGetInfo(size_t *available, size_t *all)
 {
+    if (fails()) return answer(cudaErrorLaunchFailure);
     std::lock_guard<std::recursive_mutex> lock(gate);
     *all = memory_of(current_device);
     *available = *all - std::min(*all, used_on(current_device));
@@ -224,18 +235,21 @@ enum { RUNTIME = 13000 };
 
 extern "C" cudaError_t cudaDriverGetVersion(int *version)
 {
+    if (fails()) return answer(cudaErrorLaunchFailure);
     *version = (int)softcuda_setting("SOFTCUDA_DRIVER", RUNTIME);
     return cudaSuccess;
 }
 
 extern "C" cudaError_t cudaRuntimeGetVersion(int *version)
 {
+    if (fails()) return answer(cudaErrorLaunchFailure);
     *version = RUNTIME;
     return cudaSuccess;
 }
 
 extern "C" cudaError_t cudaGetDeviceCount(int *count)
 {
+    if (fails()) return answer(cudaErrorLaunchFailure);
     *count = 0;
     if (softcuda_setting("SOFTCUDA_DRIVER", RUNTIME) < RUNTIME) return answer(cudaErrorInsufficientDriver);
     *count = (int)softcuda_setting("SOFTCUDA_DEVICES", 1);
@@ -244,6 +258,7 @@ extern "C" cudaError_t cudaGetDeviceCount(int *count)
 
 extern "C" cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
 {
+    if (fails()) return answer(cudaErrorLaunchFailure);
     if (device < 0 || device >= softcuda_setting("SOFTCUDA_DEVICES", 1)) return answer(cudaErrorInvalidDevice);
     const int capability = (int)softcuda_setting("SOFTCUDA_CAPABILITY", 90);
     *p = {};
@@ -258,6 +273,7 @@ extern "C" cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int dev
 
 extern "C" cudaError_t cudaSetDevice(int device)
 {
+    if (fails()) return answer(cudaErrorLaunchFailure);
     if (device < 0 || device >= softcuda_setting("SOFTCUDA_DEVICES", 1)) return answer(cudaErrorInvalidDevice);
     current_device = device;
     return cudaSuccess;
@@ -364,6 +380,7 @@ static void count_launch(CUstream_st *s)
 
 extern "C" cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute, int value)
 {
+    if (fails()) return answer(cudaErrorLaunchFailure);
     std::lock_guard<std::recursive_mutex> lock(gate);
     if (value > softcuda_setting("SOFTCUDA_SHARED", SOFTCUDA_DYNAMIC)) return answer(cudaErrorInvalidValue);
     most_shared[kernel] = (size_t)value;
@@ -373,6 +390,7 @@ extern "C" cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAtt
 extern "C" cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments,
                                         size_t shared, cudaStream_t stream)
 {
+    if (fails()) return answer(cudaErrorLaunchFailure);
     std::lock_guard<std::recursive_mutex> lock(gate);
     CUstream_st *s = stream_of(stream);
     std::function<void()> f = work_of({(void *)kernel, grid, block, (unsigned)shared, arguments, nullptr});
@@ -385,12 +403,14 @@ extern "C" cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 bloc
 
 extern "C" cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned)
 {
+    if (fails()) return answer(cudaErrorLaunchFailure);
     *s = new CUstream_st{current_device, false, {}};
     return cudaSuccess;
 }
 
 extern "C" cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
+    if (fails()) return answer(cudaErrorLaunchFailure);
     std::lock_guard<std::recursive_mutex> lock(gate);
     CUstream_st *s = stream_of(stream);
     host_waits();
@@ -417,6 +437,7 @@ struct CUevent_st {
 
 extern "C" cudaError_t cudaEventCreate(cudaEvent_t *e)
 {
+    if (fails()) return answer(cudaErrorLaunchFailure);
     *e = new CUevent_st{current_device, false, false, 0};
     return cudaSuccess;
 }
@@ -431,6 +452,7 @@ extern "C" cudaError_t cudaEventDestroy(cudaEvent_t e)
 
 extern "C" cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t stream)
 {
+    if (fails()) return answer(cudaErrorLaunchFailure);
     std::lock_guard<std::recursive_mutex> lock(gate);
     CUstream_st *s = stream_of(stream);
     if (e->device != s->device) softcuda_stop("an event of another device than its stream");
@@ -445,6 +467,7 @@ extern "C" cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t stream)
 
 extern "C" cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEvent_t to)
 {
+    if (fails()) return answer(cudaErrorLaunchFailure);
     std::lock_guard<std::recursive_mutex> lock(gate);
     if (from->device != to->device || !from->recorded || !to->recorded)
         return answer(cudaErrorInvalidResourceHandle);
@@ -478,6 +501,7 @@ static std::function<void()> copy_of(void *to, const void *from, size_t bytes, e
 extern "C" cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                                        cudaStream_t stream)
 {
+    if (fails()) return answer(cudaErrorLaunchFailure);
     std::lock_guard<std::recursive_mutex> lock(gate);
     if (bytes == 0) return cudaSuccess;
     CUstream_st *s = stream_of(stream);
@@ -490,6 +514,7 @@ extern "C" cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
 // To the device: the host's memory is read at once, the copy comes in the default stream's turn.
 extern "C" cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
+    if (fails()) return answer(cudaErrorLaunchFailure);
     std::lock_guard<std::recursive_mutex> lock(gate);
     if (bytes == 0) return cudaSuccess;
     CUstream_st *s = default_stream();
@@ -520,6 +545,7 @@ static void fill(char *to, int value, size_t bytes)
 
 extern "C" cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
 {
+    if (fails()) return answer(cudaErrorLaunchFailure);
     std::lock_guard<std::recursive_mutex> lock(gate);
     CUstream_st *s = stream_of(stream);
     if (home_of(to, bytes) != s->device) softcuda_stop("zeros on another device");
@@ -549,6 +575,7 @@ struct CUgraphExec_st {
 
 extern "C" cudaError_t cudaGraphCreate(cudaGraph_t *g, unsigned)
 {
+    if (fails()) return answer(cudaErrorLaunchFailure);
     *g = new CUgraph_st{{}, current_device};
     return cudaSuccess;
 }
@@ -573,6 +600,7 @@ static cudaError_t add(cudaGraphNode_t *n, cudaGraph_t g, const cudaGraphNode_t 
 extern "C" cudaError_t cudaGraphAddDependencies(cudaGraph_t, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
                                                 const cudaGraphEdgeData *edges, size_t count)
 {
+    if (fails()) return answer(cudaErrorLaunchFailure);
     if (count != 1 || (*from)->index + 1 != (*to)->index) softcuda_stop("a graph that is no chain");
     const bool early = edges && edges->type == cudaGraphDependencyTypeProgrammatic;
     if (early && !((*from)->kernel && (*to)->kernel)) return answer(cudaErrorInvalidValue);
@@ -584,6 +612,7 @@ extern "C" cudaError_t cudaGraphAddDependencies(cudaGraph_t, const cudaGraphNode
 extern "C" cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *n, cudaGraph_t g, const cudaGraphNode_t *before,
                                               size_t befores, const struct cudaKernelNodeParams *p)
 {
+    if (fails()) return answer(cudaErrorLaunchFailure);
     std::lock_guard<std::recursive_mutex> lock(gate);
     return add(n, g, before, befores, p->func, work_of(*p));
 }
@@ -592,12 +621,14 @@ extern "C" cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *n, cudaGraph_t 
                                                 const cudaGraphNode_t *before, size_t befores, void *to,
                                                 const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
+    if (fails()) return answer(cudaErrorLaunchFailure);
     std::lock_guard<std::recursive_mutex> lock(gate);
     return add(n, g, before, befores, nullptr, copy_of(to, from, bytes, kind, g->device));
 }
 
 extern "C" cudaError_t cudaGraphInstantiate(cudaGraphExec_t *e, cudaGraph_t g, unsigned long long)
 {
+    if (fails()) return answer(cudaErrorLaunchFailure);
     for (const CUgraphNode_st &n : g->nodes)
         if (n.index > 0 && !n.follows) softcuda_stop("a node of a graph that does not wait for the one before it");
     *e = new CUgraphExec_st{g->nodes, g->device};
@@ -613,6 +644,7 @@ extern "C" cudaError_t cudaGraphExecDestroy(cudaGraphExec_t e)
 extern "C" cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t e, cudaGraphNode_t n,
                                                         const struct cudaKernelNodeParams *p)
 {
+    if (fails()) return answer(cudaErrorLaunchFailure);
     std::lock_guard<std::recursive_mutex> lock(gate);
     CUgraphNode_st &own = e->nodes[n->index];
     counted.changes++;
@@ -626,6 +658,7 @@ extern "C" cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t e, cud
                                                           const void *from, size_t bytes,
                                                           enum cudaMemcpyKind kind)
 {
+    if (fails()) return answer(cudaErrorLaunchFailure);
     std::lock_guard<std::recursive_mutex> lock(gate);
     CUgraphNode_st &own = e->nodes[n->index];
     counted.changes++;
@@ -636,6 +669,7 @@ extern "C" cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t e, cud
 
 extern "C" cudaError_t cudaGraphLaunch(cudaGraphExec_t e, cudaStream_t stream)
 {
+    if (fails()) return answer(cudaErrorLaunchFailure);
     std::lock_guard<std::recursive_mutex> lock(gate);
     CUstream_st *s = stream_of(stream);
     if (s->device != e->device) softcuda_stop("a graph of another device");

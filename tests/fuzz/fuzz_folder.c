@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+// Fuzz target: importers on folders of models. The first byte chooses a folder of tests/data, the second one of its
+// files of settings or words, and options; the rest takes that file's place. What is imported is a model file that
+// opens.
+// Parsers: src/import/huggingface.c src/import/m2m_languages.c src/import/fsmt.c src/import/bpe_codes.c
+// Parsers: src/import/ct2_settings.c src/import/ct2_vocab.c src/import/ct2_languages.c src/import/ct2_tokenizer.c
+// Parsers: src/import/ct2_vmap.c src/import/fairseq.c src/import/marian_files.c src/import/marian_vocab.c
+// Parsers: src/import/marian_settings.c src/import/nematus.c src/import/token_vocab.c src/import/generation_config.c
+// Parsers: src/import/spm_vocab.c src/import/shards.c
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <unistd.h>
+
+#include "import/import.h"
+#include "mutate.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { FILES = 8 };
+
+// The files that are tried come first; the others are there as they are.
+static const struct folder {
+    const char *format, *path, *model; // model: the file that is imported; NULL: the folder
+    int tried;
+    const char *files[FILES];
+} folders[] = {
+    {"huggingface", "import/marian-fast", NULL, 4,
+     {"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"}},
+    {"huggingface", "import/marian-positions", NULL, 4,
+     {"config.json", "vocab.json", "source.spm", "tokenizer_config.json", "target.spm", "generation_config.json",
+      "pytorch_model.bin"}},
+    {"huggingface", "import/fsmt", NULL, 5,
+     {"config.json", "merges.txt", "vocab-src.json", "tokenizer_config.json", "vocab-tgt.json",
+      "generation_config.json", "pytorch_model.bin"}},
+    {"huggingface", "import/mbart-50", NULL, 5,
+     {"config.json", "sentencepiece.bpe.model", "special_tokens_map.json", "tokenizer_config.json",
+      "generation_config.json", "pytorch_model.bin"}},
+    {"fairseq", "import/fairseq-old", NULL, 3, {"dict.en.txt", "dict.de.txt", "bpecodes", "model.pt"}},
+    {"ctranslate2", "ctranslate2/m2m", NULL, 5,
+     {"config.json", "shared_vocabulary.json", "vmap.txt", "bpe.model", "tokenizer.json", "model.bin"}},
+    {"ctranslate2", "ctranslate2/opennmt-py", NULL, 4,
+     {"config.json", "shared_vocabulary.json", "vmap.txt", "source_vocabulary.txt", "model.bin"}},
+    {"nematus", "nematus", "tf.npz", 2, {"tf.npz.json", "tf.vocab.json", "tf.npz"}},
+    {"nematus", "nematus", "theano.npz", 2, {"theano.npz.json", "theano.vocab.json", "theano.npz"}},
+    {"marian", "marian", "bpe.npz", 4,
+     {"bpe.npz.decoder.yml", "bpe.words.yml", "bpe.codes", "preprocess.sh", "bpe.npz"}},
+    {"huggingface", "import/marian-fast", NULL, 4,
+     {"config.json", "model.safetensors.index.json", "tokenizer.json", "pytorch_model.bin.index.json"}},
+    {"ctranslate2", "ctranslate2/mbart50", NULL, 2, {"config.json", "shared_vocabulary.json", "model.bin"}},
+    {"ctranslate2", "ctranslate2/t5-gated", NULL, 2, {"config.json", "shared_vocabulary.json", "model.bin"}},
+    {"huggingface", "import/mbart", NULL, 5,
+     {"config.json", "sentencepiece.bpe.model", "special_tokens_map.json", "tokenizer_config.json",
+      "generation_config.json", "pytorch_model.bin"}},
+    {"marian", "marian", NULL, 4,
+     {"ssru.npz.decoder.yml", "vocab.txt", "vocab.yml", "README.md", "joint.spm", "ssru.npz"}},
+    {"nematus", "nematus", "dl4mt.npz", 2, {"dl4mt.npz.json", "dl4mt.vocab.json", "dl4mt.npz"}},
+    {"ctranslate2", "ctranslate2/opennmt-py", NULL, 3,
+     {"shared_vocabulary.txt", "config.json", "bpe.codes", "model.bin"}},
+};
+
+static char scratch[64];
+
+static void link_file(const struct folder *f, const char *name)
+{
+    char from[512], to[256], here[256];
+    if (!getcwd(here, sizeof here)) abort();
+    snprintf(from, sizeof from, "%s/tests/data/%s/%s", here, f->path, name);
+    snprintf(to, sizeof to, "%s/%s", scratch, name);
+    unlink(to);
+    if (access(from, R_OK) == 0 && symlink(from, to) != 0) abort();
+}
+
+static void put_file(const char *name, const uint8_t *data, size_t size)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", scratch, name);
+    unlink(path);
+    FILE *f = fopen(path, "wb");
+    if (!f || fwrite(data, 1, size, f) != size || fclose(f) != 0) abort();
+}
+
+static void clear(const struct folder *f)
+{
+    char path[256];
+    for (int i = 0; i < FILES && f->files[i]; i++) {
+        snprintf(path, sizeof path, "%s/%s", scratch, f->files[i]);
+        unlink(path);
+    }
+}
+
+static size_t mutate(uint8_t *data, size_t size, size_t max, uint32_t *r)
+{
+    if (size < 3 || fuzz_below(r, 16) == 0) return LLVMFuzzerMutate(data, size, max);
+    if (strchr("{[", data[2]) && data[2]) return 2 + fuzz_json(data + 2, size - 2, max - 2, r);
+    return 2 + fuzz_fields(data + 2, size - 2, max - 2, "\n", r);
+}
+FUZZ_MUTATOR(mutate)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct folder *now;
+    dgm_error err = {""};
+    char output[80], model[160];
+    if (!scratch[0]) {
+        snprintf(scratch, sizeof scratch, "%s/dragoman-fuzz-XXXXXX", fuzz_scratch());
+        if (!mkdtemp(scratch)) abort();
+    }
+    if (size < 2) return 0;
+    const struct folder *f = &folders[data[0] % (sizeof folders / sizeof *folders)];
+    const char *name = f->files[data[1] % f->tried];
+    if (now && now != f) clear(now);
+    if (now != f)
+        for (int i = 0; i < FILES && f->files[i]; i++) link_file(f, f->files[i]);
+    now = f;
+    put_file(name, data + 2, size - 2);
+    snprintf(output, sizeof output, "%s.gguf", scratch);
+    snprintf(model, sizeof model, "%s%s%s", scratch, f->model ? "/" : "", f->model ? f->model : "");
+    const int options = data[1] / f->tried;
+    dgm_import_options o;
+    dgm_import_default(&o);
+    if (options & 1) o.target_language = "de";
+    if (options & 2) o.source_language = "en";
+    if (options & 4) o.type = "i8";
+    if (options & 8) o.source_prefix = ">>deu<<";
+    if (dgm_import_run(f->format, model, output, options ? &o : NULL, NULL, &err) == DGM_OK) {
+        dgm_gguf *g = NULL;
+        if (dgm_gguf_open(&g, output, &err) != DGM_OK) abort();
+        dgm_gguf_close(&g);
+        unlink(output);
+    } else if (!err.text[0] || strchr(err.text, '\n')) {
+        abort();
+    }
+    link_file(f, name);
+    return 0;
+}

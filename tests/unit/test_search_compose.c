@@ -1,0 +1,539 @@
+// SPDX-License-Identifier: MIT
+// Features together, in every order of writing, against all sentences there are: a table model over three words has few
+// enough to score each by the rules as they are written down. A beam with room for all of them finds the best; a narrow
+// one, and every other search, never breaks what was demanded, and what it finds has the score that the rules give it.
+#define _GNU_SOURCE
+#include "unit/lattice_toy.h"
+
+#include "toy_words.h"
+
+enum { MOST = 7, FIRST = 2, WORDS = 3, POSITIONS = 8, LONGEST = 4, ALL = 256, SEEDS = 6 };
+
+// Words are tokens 2 to 4; behind them comes, of models of pairs, their end, and the start.
+static int vocab = MOST;
+static float last[MOST * MOST], table_time[POSITIONS * MOST];
+
+static int set_up(void **state)
+{
+    (void)state;
+    return toy_words_open(MOST);
+}
+
+// ---- what a sentence is asked for --------------------------------------------------------------
+
+enum { CONSTRAINTS = 1, LATTICE = 2, LMBR = 4, NO_REPEAT = 8, REPETITION = 16, KINDS = 32 };
+
+static const dgm_lmbr_weights weights = {.theta = {-0.2f, 0.3f, 0.5f, 0.8f, 1.2f}, .lambda = 0.6f};
+static const float lattice_weight = 0.5f, repetition = 1.7f;
+
+typedef struct words {
+    int32_t ids[LONGEST + 1];
+    int count;
+} words;
+
+typedef struct problem {
+    int kinds;
+    bool right;        // the model writes the last word first,
+    const char *pairs; // or so in pairs; NULL: one word a step
+    bool both;         // from both ends
+    int32_t end_token;
+    words terms[2], ban, begin, end;
+    int term_count;
+    dgm_lattice *lattice; // in the order of reading
+    words evidence[3];
+    // made of these
+    dgm_constraint *constraint, *constraint_right;
+    dgm_walk *walk;
+    dgm_lmbr_rows *rows;
+    dgm_lattice *limited;
+} problem;
+
+static words draw_words(dgm_rng *rng, int least, int most)
+{
+    words w = {.count = least + (int)(dgm_rng_next(rng) % (uint64_t)(most - least + 1))};
+    for (int i = 0; i < w.count; i++) w.ids[i] = FIRST + (int32_t)(dgm_rng_next(rng) % WORDS);
+    return w;
+}
+
+static words turn(const words *w)
+{
+    words t = {.count = w->count};
+    for (int i = 0; i < w->count; i++) t.ids[i] = w->ids[w->count - 1 - i];
+    return t;
+}
+
+static void make_constraint(problem *p, bool right, bool end, dgm_constraint **out)
+{
+    dgm_pattern patterns[5];
+    int count = 0;
+    dgm_error err;
+    for (int t = 0; t < p->term_count; t++)
+        patterns[count++] = (dgm_pattern){.term = t, .tokens = p->terms[t].ids, .count = p->terms[t].count};
+    if (p->ban.count)
+        patterns[count++] = (dgm_pattern){.kind = DGM_PATTERN_FORBID, .tokens = p->ban.ids, .count = p->ban.count};
+    if (p->end.count && end)
+        patterns[count++] = (dgm_pattern){.kind = DGM_PATTERN_SUFFIX, .tokens = p->end.ids, .count = p->end.count};
+    if (p->begin.count && right && !p->both)
+        patterns[count++] = (dgm_pattern){.kind = DGM_PATTERN_PREFIX, .tokens = p->begin.ids, .count = p->begin.count};
+    const dgm_status st =
+        (right ? dgm_constraint_compile_right : dgm_constraint_compile)(out, surfaces, patterns, count,
+                                                                        p->term_count, &err);
+    if (st != DGM_OK) fail_msg("%s", err.text);
+}
+
+// As the engine does it: constraints become part of the lattice, which is turned for who writes the last word first.
+static void make_walk(problem *p)
+{
+    dgm_lattice *one = NULL, *turned = NULL;
+    dgm_error err;
+    assert_int_equal(dgm_lattice_determine(p->lattice, true, 1000, &one, &err), DGM_OK);
+    assert_int_equal(dgm_walk_limit(one, p->kinds & CONSTRAINTS ? p->constraint : NULL, p->begin.ids, p->begin.count,
+                                    1000, &p->limited, &err), DGM_OK);
+    dgm_lattice_close(&one);
+    dgm_constraint_free(&p->constraint);
+    if (!p->limited) return;
+    if (p->right) {
+        assert_int_equal(dgm_lattice_reverse(p->limited, &turned, &err), DGM_OK);
+        dgm_lattice_close(&p->limited);
+        assert_int_equal(dgm_lattice_determine(turned, true, 1000, &p->limited, &err), DGM_OK);
+        dgm_lattice_close(&turned);
+    }
+    assert_int_equal(dgm_walk_make(&p->walk, p->limited, p->end_token, lattice_weight, &err), DGM_OK);
+    if (p->both) assert_int_equal(dgm_walk_look_back(p->walk, &err), DGM_OK);
+}
+
+static void make_rows(problem *p)
+{
+    static const double shares[] = {0.5, 0.3, 0.2};
+    dgm_posteriors posteriors = {0};
+    dgm_error err;
+    for (int i = 0; i < 3; i++) {
+        words w = p->right ? turn(&p->evidence[i]) : p->evidence[i];
+        w.ids[w.count++] = p->end_token;
+        assert_int_equal(dgm_posteriors_add(&posteriors, w.ids, (size_t)w.count, shares[i], &err), DGM_OK);
+    }
+    assert_int_equal(dgm_lmbr_compile(&p->rows, &posteriors, &weights, &err), DGM_OK);
+    dgm_posteriors_free(&posteriors);
+}
+
+static void ask(problem *p, int kinds, const char *order, const char *pairs, dgm_rng *rng)
+{
+    const char *way = pairs ? pairs : order;
+    *p = (problem){.kinds = kinds,
+                   .right = way && strcmp(way, "r2l") == 0,
+                   .pairs = pairs,
+                   .both = way && strcmp(way, "bidirectional") == 0,
+                   .end_token = pairs ? vocab - 2 : TOY_EOS};
+    if (kinds & CONSTRAINTS) {
+        p->term_count = 1 + (int)(dgm_rng_next(rng) % 2);
+        for (int t = 0; t < p->term_count; t++) p->terms[t] = draw_words(rng, 1, 2);
+        p->ban = draw_words(rng, 2, 2);
+        if (dgm_rng_next(rng) % 3 == 0) p->end = draw_words(rng, 1, 2);
+        if (dgm_rng_next(rng) % 3 == 0) p->begin = draw_words(rng, 1, 2);
+        make_constraint(p, p->right && !(kinds & LATTICE), !p->both || kinds & LATTICE, &p->constraint);
+        if (p->both && !(kinds & LATTICE)) make_constraint(p, true, true, &p->constraint_right);
+    }
+    static const int32_t said[] = {FIRST, FIRST + 1, FIRST + 2};
+    if (kinds & LATTICE) p->lattice = lattice_toy(rng, 5, said, WORDS, 3);
+    if (kinds & LATTICE) make_walk(p);
+    for (int i = 0; i < 3; i++) p->evidence[i] = draw_words(rng, 2, LONGEST - 1);
+    if (kinds & LMBR) make_rows(p);
+}
+
+static void forget(problem *p)
+{
+    dgm_constraint_free(&p->constraint);
+    dgm_constraint_free(&p->constraint_right);
+    dgm_walk_free(&p->walk);
+    dgm_lmbr_free(&p->rows);
+    dgm_lattice_close(&p->lattice);
+    dgm_lattice_close(&p->limited);
+}
+
+// ---- the rules ---------------------------------------------------------------------------------
+
+static bool stands_at(const words *w, const words *part, int at)
+{
+    return at >= 0 && at + part->count <= w->count &&
+           memcmp(w->ids + at, part->ids, (size_t)part->count * sizeof *w->ids) == 0;
+}
+
+static int occurrences(const words *w, const words *part)
+{
+    int found = 0;
+    for (int i = 0; i < w->count; i++) found += stands_at(w, part, i);
+    return found;
+}
+
+static bool same_words(const words *a, const words *b)
+{
+    return a->count == b->count && stands_at(a, b, 0);
+}
+
+static bool meets(const problem *p, const words *w)
+{
+    if (!(p->kinds & CONSTRAINTS)) return true;
+    for (int t = 0; t < p->term_count; t++) {
+        int wanted = 1;
+        for (int k = 0; k < t; k++) wanted += same_words(&p->terms[k], &p->terms[t]);
+        if (occurrences(w, &p->terms[t]) < wanted) return false;
+    }
+    return !occurrences(w, &p->ban) && stands_at(w, &p->begin, 0) && stands_at(w, &p->end, w->count - p->end.count);
+}
+
+// Share of the evidence that holds the n-gram; all in the order of writing.
+static double posterior(const problem *p, const words *gram)
+{
+    static const double shares[] = {0.5, 0.3, 0.2};
+    double sum = 0;
+    for (int i = 0; i < 3; i++) {
+        words w = p->right ? turn(&p->evidence[i]) : p->evidence[i];
+        w.ids[w.count++] = p->end_token;
+        if (occurrences(&w, gram)) sum += shares[i];
+    }
+    return sum;
+}
+
+// What the word at `at` of a sentence with its end adds to the sum; -inf: it may not stand there.
+static double rule(const problem *p, const words *w, int at)
+{
+    double add = 0;
+    bool said = false, again = false;
+    for (int i = 0; i < at; i++) {
+        said |= w->ids[i] == w->ids[at];
+        again |= i > 0 && at > 0 && w->ids[i] == w->ids[at] && w->ids[i - 1] == w->ids[at - 1];
+    }
+    if (p->kinds & NO_REPEAT && again) return -INFINITY;
+    if (p->kinds & REPETITION && said) add -= log((double)repetition);
+    if (!(p->kinds & LMBR)) return add;
+    add += (double)weights.theta[0];
+    for (int n = 1; n <= DGM_LMBR_ORDER && n <= at + 1; n++) {
+        words gram = {.count = n};
+        memcpy(gram.ids, w->ids + at + 1 - n, (size_t)n * sizeof *gram.ids);
+        add += (double)weights.theta[n] * posterior(p, &gram);
+    }
+    return add;
+}
+
+static double log_share(int before, int place, int word)
+{
+    double z = 0;
+    for (int k = 0; k < vocab; k++) z += exp((double)last[before * vocab + k] + (double)table_time[place * vocab + k]);
+    return (double)last[before * vocab + word] + (double)table_time[place * vocab + word] - log(z);
+}
+
+// What the model says of a sentence, in the order of writing.
+static double model_sum(const words *w)
+{
+    double sum = 0;
+    for (int i = 0; i <= w->count; i++)
+        sum += log_share(i ? w->ids[i - 1] : vocab - 1, i, i < w->count ? w->ids[i] : TOY_EOS);
+    return sum;
+}
+
+// The same of a pair behind another.
+static double pair_sum(const int32_t *before, int pair, int32_t left, int32_t right)
+{
+    return log_share(before[0], 2 * pair, left) + log_share(before[1], 2 * pair + 1, right);
+}
+
+// Of words in pairs, the best of all ways to write them: what a pair with an end says besides is free in one direction,
+// unless there is a lattice, and from both ends the word in the middle may stand on either side.
+static double pairs_sum(const problem *p, const words *w)
+{
+    const int32_t end = p->end_token;
+    double best = -(double)INFINITY;
+    for (int way = 0; way < 2; way++) {
+        int32_t before[2] = {vocab - 1, TOY_EOS};
+        const int n = w->count, lefts = p->both ? (way ? n / 2 : (n + 1) / 2) : n, rights = n - lefts;
+        double sum = 0;
+        const bool forced = p->both && !(p->kinds & LATTICE); // else they are the lattice's matter
+        if (forced && (lefts < p->begin.count || rights < p->end.count)) continue;
+        for (int t = 0; t < n / 2; t++) {
+            const int32_t left = p->both ? w->ids[t] : w->ids[2 * t];
+            const int32_t right = p->both ? w->ids[n - 1 - t] : w->ids[2 * t + 1];
+            sum += pair_sum(before, t, left, right);
+            before[0] = left;
+            before[1] = right;
+        }
+        if (n % 2) {
+            const int32_t word = p->both ? w->ids[n / 2] : w->ids[n - 1];
+            if (way && !p->both) continue;
+            best = fmax(best, sum + pair_sum(before, n / 2, way ? end : word, way ? word : end));
+            continue;
+        }
+        best = fmax(best, sum + pair_sum(before, n / 2, end, end));
+        for (int32_t x = FIRST; x < FIRST + WORDS && !p->both && !(p->kinds & LATTICE); x++)
+            best = fmax(best, sum + pair_sum(before, n / 2, end, x));
+    }
+    return best;
+}
+
+// The sum of a whole sentence; -inf: something forbids it.
+static double score_of(const problem *p, const words *read)
+{
+    words w = p->right ? turn(read) : *read;
+    if (!meets(p, read)) return -INFINITY;
+    double sum = (p->kinds & LMBR ? (double)weights.lambda : 1.0) * (p->pairs ? pairs_sum(p, &w) : model_sum(&w));
+    if (p->kinds & LATTICE) sum += (double)lattice_weight * lattice_toy_score(p->lattice, read->ids, read->count);
+    w.ids[w.count++] = p->end_token;
+    for (int i = 0; i < w.count; i++) sum += rule(p, &w, i);
+    return sum;
+}
+
+static double best_of_all(const problem *p)
+{
+    double best = -INFINITY;
+    for (int n = 0, many = 1; n <= LONGEST; n++, many *= WORDS)
+        for (int k = 0; k < many; k++) {
+            words w = {.count = n};
+            for (int i = 0, rest = k; i < n; i++, rest /= WORDS) w.ids[i] = FIRST + rest % WORDS;
+            best = fmax(best, score_of(p, &w) / (n + 1));
+        }
+    return best;
+}
+
+// ---- searches ----------------------------------------------------------------------------------
+
+typedef struct setting {
+    const char *name, *search;
+    int beam;
+    bool exact, wide;
+    dgm_cube_key key;
+} setting;
+
+static const setting searches[] = {
+    {"a beam for all", "beam", ALL, false, true, DGM_CUBE_TOKEN},
+    {"cubes for all", "cube", ALL, true, true, DGM_CUBE_NONE},
+    {"greedy", "greedy", 1, false, false, DGM_CUBE_TOKEN},
+    {"beam 2", "beam", 2, false, false, DGM_CUBE_TOKEN},
+    {"accelerated", "cube", 3, false, false, DGM_CUBE_TOKEN},
+    {"naive", "cube", 3, true, false, DGM_CUBE_TOKEN},
+    {"naive, by state", "cube", 3, true, false, DGM_CUBE_STATE},
+    {"accelerated, by state", "cube", 3, false, false, DGM_CUBE_STATE},
+    {"sample", "sample", 3, false, false, DGM_CUBE_TOKEN},
+};
+
+static dgm_search_config config_of(const setting *x, const problem *p, int hidden)
+{
+    dgm_search_config c = toy_config(x->beam, x->wide ? DGM_FINISH_MARGIN : DGM_FINISH_REFILL);
+    c.margin = 1e9f; // a wide beam never stops before it has them all
+    c.search = x->search;
+    c.cube_exact = x->exact && !p->pairs;
+    c.double_exact = x->exact && p->pairs;
+    c.pairs = p->pairs && strcmp(x->search, "sample") == 0;
+    c.cube_key = x->key;
+    c.cube_distance = x->key == DGM_CUBE_STATE ? 0.2f : 0.0f;
+    c.hidden = x->key == DGM_CUBE_STATE ? hidden : 0;
+    c.rescore = strcmp(x->search, "cube") == 0 && !x->exact;
+    c.max_length = LONGEST;
+    if (strcmp(x->search, "sample") == 0) c.nbest = c.beam;
+    if (p->kinds & NO_REPEAT) c.no_repeat = 2;
+    if (p->kinds & REPETITION) c.repetition = repetition;
+    c.sentences = 1;
+    return c;
+}
+
+static void run(const toy *m, const dgm_search_config *c, const problem *p, toy_answer *a)
+{
+    toy_search t = {.parts = 1};
+    dgm_error err = {{0}};
+    dgm_scorer scorers[2];
+    const dgm_limits l = dgm_search_limits(c, dgm_model_describe(m->model));
+    dgm_bytes bytes = dgm_bytes_add(toy_bytes(c, &m, 1), dgm_score_lmbr_bytes(m->backend, c->sentences, vocab));
+    bytes.host += dgm_score_walk_bytes(c->sentences);
+    assert_int_equal(dgm_exec_open(m->backend, bytes, &t.exec, &err), DGM_OK);
+    assert_int_equal(dgm_state_open(m->model, t.exec, &l, &t.states[0], &err), DGM_OK);
+    const dgm_search_part part = {t.states[0], 1.0f};
+    assert_int_equal(dgm_score_lmbr(&scorers[0], t.exec, c->sentences, vocab, &err), DGM_OK);
+    assert_int_equal(dgm_score_walk(&scorers[1], dgm_exec_host(t.exec), c->sentences, &err), DGM_OK);
+    if (dgm_search_open(&t.search, t.exec, c, &part, 1, NULL, scorers, 2, &err) != DGM_OK) fail_msg("%s", err.text);
+    const bool given = p->begin.count && !p->right && !(p->pairs && p->walk); // else a constraint or the lattice has it
+    const dgm_search_request r = {.source = {toy_source, 4},
+                                  .prefix = given ? p->begin.ids : NULL,
+                                  .prefix_count = given ? p->begin.count : 0,
+                                  .constraint = p->constraint,
+                                  .constraint_right = p->constraint ? p->constraint_right : NULL,
+                                  .walk = p->walk,
+                                  .lmbr = p->rows};
+    toy_run(&t, &r, 1, a);
+    toy_search_close(&t);
+}
+
+static void check(const toy_answer *a, const problem *p, const setting *x, double best, const char *what)
+{
+    // What is demanded comes before what repeats itself: then only demands are sure to be met.
+    const bool wins = p->kinds & CONSTRAINTS && p->kinds & NO_REPEAT && !(p->kinds & LATTICE) && !p->pairs;
+    for (int n = 0; n < a->count; n++) {
+        const toy_hypothesis *h = &a->h[n];
+        words w = {.count = h->count};
+        if (!(h->sum > -INFINITY)) {
+            // No beam is too narrow for a path of a lattice.
+            const bool path = p->kinds & LATTICE && !(p->kinds & NO_REPEAT);
+            if ((x->wide || path) && best > -INFINITY && !wins) fail_msg("%s: nothing was found", what);
+            continue;
+        }
+        memcpy(w.ids, h->tokens, (size_t)h->count * sizeof *w.ids);
+        if (!meets(p, &w)) fail_msg("%s: a demand is not met", what);
+        const double sum = score_of(p, &w);
+        // Pairs may be written in several ways, of which the rules' sum is the best.
+        const double off = p->pairs ? fmax((double)h->sum - sum, 0.0) : fabs(sum - (double)h->sum);
+        if (!wins && off > 1e-3) fail_msg("%s: sum %g, not %g", what, (double)h->sum, sum);
+    }
+    if (x->wide && !wins && best > -INFINITY && fabs(best - (double)a->h[0].score) > 1e-3)
+        fail_msg("%s: %g found, %g is best", what, (double)a->h[0].score, best);
+}
+
+static const setting of_pairs[] = {
+    {"a beam for all", "double", ALL, false, true, DGM_CUBE_TOKEN},
+    {"beam 2", "double", 2, false, false, DGM_CUBE_TOKEN},
+    {"beam 5", "double", 5, false, false, DGM_CUBE_TOKEN},
+    {"exact", "double", 5, true, false, DGM_CUBE_TOKEN},
+    {"sample", "sample", 3, false, false, DGM_CUBE_TOKEN},
+};
+
+static void try_order(const char *order, const char *pairs, uint64_t seed)
+{
+    dgm_rng rng = {seed * 131};
+    toy m;
+    vocab = pairs ? MOST : MOST - 1;
+    for (int i = 0; i < vocab * vocab; i++) last[i] = 6.0f * (float)dgm_rng_unit(&rng) - 3.0f;
+    for (int i = 0; i < POSITIONS * vocab; i++) table_time[i] = (float)dgm_rng_unit(&rng);
+    const toy_spec spec = {.vocab = vocab,
+                           .positions = POSITIONS,
+                           .heads = 1,
+                           .last = last,
+                           .time = table_time,
+                           .order = order,
+                           .pairs = pairs};
+    toy_open(&m, &spec);
+    for (int kinds = 0; kinds < KINDS; kinds++) {
+        problem p;
+        static toy_answer a;
+        ask(&p, kinds, order, pairs, &rng);
+        const double best = best_of_all(&p);
+        const setting *list = pairs ? of_pairs : searches;
+        const size_t count = pairs ? sizeof of_pairs / sizeof *of_pairs : sizeof searches / sizeof *searches;
+        const bool skip = kinds & LATTICE && !p.walk;
+        for (size_t i = 0; i < count && !skip; i++) {
+            char what[96];
+            const dgm_search_config c = config_of(&list[i], &p, dgm_model_describe(m.model)->hidden);
+            snprintf(what, sizeof what, "%s%s, %s, kinds %d, seed %d", pairs ? "pairs " : "",
+                     pairs ? pairs : order ? order : "l2r", list[i].name, kinds, (int)seed);
+            run(&m, &c, &p, &a);
+            check(&a, &p, &list[i], best, what);
+        }
+        if (kinds & LATTICE && kinds & CONSTRAINTS && !p.walk) assert_true(best == -INFINITY);
+        forget(&p);
+    }
+    toy_close(&m);
+}
+
+static void from_left_to_right(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) try_order(NULL, NULL, seed);
+}
+
+static void from_right_to_left(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) try_order("r2l", NULL, seed);
+}
+
+static void pairs_from_left_to_right(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) try_order(NULL, "l2r", seed);
+}
+
+static void pairs_from_right_to_left(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) try_order(NULL, "r2l", seed);
+}
+
+static void pairs_from_both_ends(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) try_order(NULL, "bidirectional", seed);
+}
+
+// ---- more words than a row looks at ------------------------------------------------------------
+
+enum { MANY = 60, MANY_WORDS = MANY - 4 };
+
+// Paths of `links` pairs of words: any word, then the only one that goes with it.
+static dgm_lattice *make_chain(int links, dgm_rng *rng)
+{
+    dgm_lattice *l = NULL;
+    dgm_error err;
+    int32_t from, to, between;
+    assert_int_equal(dgm_lattice_open(&l, &err), DGM_OK);
+    assert_int_equal(dgm_lattice_add_node(l, 0, &from, &err), DGM_OK);
+    for (int k = 0; k < links; k++, from = to) {
+        const int32_t turned = (int32_t)(dgm_rng_next(rng) % MANY_WORDS);
+        assert_int_equal(dgm_lattice_add_node(l, 0, &to, &err), DGM_OK);
+        for (int32_t w = 0; w < MANY_WORDS; w++) {
+            assert_int_equal(dgm_lattice_add_node(l, 0, &between, &err), DGM_OK);
+            const dgm_lattice_arc one = {.from = from, .to = between, .word = FIRST + w};
+            const dgm_lattice_arc two = {
+                .from = between, .to = to, .word = FIRST + (w + turned) % MANY_WORDS, .score = -0.1f};
+            assert_int_equal(dgm_lattice_add_arc(l, &one, &err), DGM_OK);
+            assert_int_equal(dgm_lattice_add_arc(l, &two, &err), DGM_OK);
+        }
+    }
+    dgm_lattice_add_end(l, from, -0.5f);
+    assert_int_equal(dgm_lattice_seal(l, true, &err), DGM_OK);
+    return l;
+}
+
+// Where the best left words and the best right words do not go together, a narrow beam finds a path all the same.
+static void try_many(const char *pairs, int beam, uint64_t seed)
+{
+    dgm_rng rng = {seed * 977};
+    toy m;
+    static toy_answer a;
+    dgm_error err;
+    problem p = {.pairs = pairs};
+    const toy_spec spec = {
+        .vocab = MANY, .positions = 12, .width = 16, .heads = 2, .seed = seed, .gain = 2.0f, .pairs = pairs};
+    vocab = MANY;
+    toy_open(&m, &spec);
+    dgm_lattice *l = make_chain(1 + (int)(seed % 2), &rng);
+    assert_int_equal(dgm_walk_make(&p.walk, l, MANY - 2, 0.3f, &err), DGM_OK); // in the order of writing
+    assert_int_equal(dgm_walk_look_back(p.walk, &err), DGM_OK);
+    dgm_search_config c = toy_config(beam, DGM_FINISH_REFILL);
+    c.search = "double";
+    c.max_length = LONGEST;
+    c.sentences = 1;
+    run(&m, &c, &p, &a);
+    assert_true(a.h[0].sum > -INFINITY);
+    words w = {.count = a.h[0].count};
+    assert_true(w.count <= LONGEST);
+    memcpy(w.ids, a.h[0].tokens, (size_t)w.count * sizeof *w.ids);
+    if (strcmp(pairs, "r2l") == 0) w = turn(&w);
+    assert_true(dgm_walk_sentence(p.walk, w.ids, w.count, MANY - 2, NULL) > -INFINITY);
+    dgm_lattice_close(&l);
+    dgm_walk_free(&p.walk);
+    toy_close(&m);
+}
+
+static void narrow_beams_in_wide_lattices(void **state)
+{
+    (void)state;
+    static const char *const orders[] = {"l2r", "r2l", "bidirectional"};
+    for (int order = 0; order < 3; order++)
+        for (uint64_t seed = 1; seed <= 3 * SEEDS; seed++)
+            for (int beam = 1; beam <= 2; beam++) try_many(orders[order], beam, seed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(from_left_to_right),       cmocka_unit_test(from_right_to_left),
+        cmocka_unit_test(pairs_from_left_to_right), cmocka_unit_test(pairs_from_right_to_left),
+        cmocka_unit_test(pairs_from_both_ends),     cmocka_unit_test(narrow_beams_in_wide_lattices),
+    };
+    return cmocka_run_group_tests(tests, set_up, toy_words_close);
+}
