@@ -6,6 +6,8 @@
 VERSION := $(shell cat VERSION)
 SOVERSION := 1
 PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+PLUGINDIR ?= $(LIBDIR)
 DESTDIR ?=
 CC ?= gcc
 CXX ?= g++
@@ -21,21 +23,32 @@ CXX := $(subst clang,clang++,$(CC))
 endif
 endif
 
-BUILD ?= build$(if $(ASAN),-asan)$(if $(TSAN),-tsan)
-OPT ?= $(if $(ASAN)$(TSAN),-O1,-O2)
+BUILD ?= build$(if $(ASAN),-asan)$(if $(TSAN),-tsan)$(if $(MSAN),-msan)
+SANITIZED := $(ASAN)$(TSAN)$(MSAN)
+OPT ?= $(if $(SANITIZED),-O1,-O2)
 WARN := -Wall -Wextra -Wshadow -Wpointer-arith -Wwrite-strings -Wundef
 WARN_C := -Wstrict-prototypes -Wmissing-prototypes
 COMMA := ,
 SAN := $(if $(ASAN),-fsanitize=address$(COMMA)undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
 SAN += $(if $(TSAN),-fsanitize=thread -fno-omit-frame-pointer)
+SAN += $(if $(MSAN),-fsanitize=memory -fno-omit-frame-pointer)
+# Checks that make a mistake harder to use (docs/internals/TESTING.md has their cost); _FORTIFY_SOURCE needs an optimiser.
+HARDEN_x86_64 := -fcf-protection
+HARDEN_aarch64 := -mbranch-protection=standard
+HARDEN = $(if $(SANITIZED),,$(if $(filter -O0,$(OPT)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3) -fstack-protector-strong \
+         -fstack-clash-protection $(HARDEN_$(ARCH)))
+# The same bytes in any folder.
+ANYWHERE := -ffile-prefix-map=$(CURDIR)=.
 FLAGS = $(OPT) -g -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno -pthread $(SAN) \
          $(if $(WERROR),-Werror)
-CFLAGS_ALL = -std=c11 $(FLAGS) $(WARN) $(WARN_C) $(CFLAGS)
+RELRO := -Wl,-z,relro,-z,now,-z,noexecstack
+LINK = $(FLAGS) $(RELRO)
+CFLAGS_ALL = -std=c11 $(FLAGS) $(HARDEN) $(ANYWHERE) $(WARN) $(WARN_C) $(CFLAGS)
 # Checks of C++ types need UBSan's C++ runtime, which a program linked by a C compiler lacks.
 CXX_SAN := $(if $(ASAN),-fno-sanitize=vptr$(if $(findstring clang,$(CXX)),$(COMMA)function))
-CXXFLAGS_ALL = -std=c++17 $(FLAGS) $(CXX_SAN) $(WARN) $(CXXFLAGS)
+CXXFLAGS_ALL = -std=c++17 $(FLAGS) $(HARDEN) $(ANYWHERE) $(CXX_SAN) $(WARN) $(CXXFLAGS)
 CPPFLAGS_LIB := -Iinclude -Isrc -DDGM_VERSION='"$(VERSION)"' -DDGM_SHARE_DIR='"$(PREFIX)/share/dragoman"' -DDGM_BUILDING
-CPPFLAGS_LIB += -DDGM_LIB_DIR='"$(PREFIX)/lib"'
+CPPFLAGS_LIB += -DDGM_LIB_DIR='"$(PLUGINDIR)"'
 CPPFLAGS_APP := -Iinclude -Iapps/cli -DDGM_VERSION='"$(VERSION)"'
 
 # ---- libraries -----------------------------------------------------------------------------
@@ -47,6 +60,10 @@ LIBS += -lcld2 # has no pkg-config file
 LIBS += -ldl # devices as shared objects; in the C library itself since glibc 2.34
 CPPFLAGS_LIB += $(strip $(filter-out -DUTF8PROC_EXPORTS,$(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)))
 PDF := $(if $(shell $(PKG_CONFIG) --exists poppler-glib 2>/dev/null && echo yes),$(BUILD)/libdragoman-pdf.so)
+# What a server may do after its start: where libseccomp is, calls of the system are filtered, too.
+SECCOMP := $(shell $(PKG_CONFIG) --exists libseccomp 2>/dev/null && echo yes)
+LIBS += $(if $(SECCOMP),$(shell $(PKG_CONFIG) --libs libseccomp))
+$(BUILD)/src/server/sandbox.o: CPPFLAGS_LIB += $(if $(SECCOMP),-DDGM_HAVE_SECCOMP $(shell $(PKG_CONFIG) --cflags libseccomp))
 CMOCKA = $(shell $(PKG_CONFIG) --cflags --libs cmocka 2>/dev/null || echo -lcmocka)
 # Names of packages that pkg-config does not know, "pkg-config" if there is none.
 MISSING := $(shell command -v $(PKG_CONFIG) >/dev/null || echo pkg-config; \
@@ -66,7 +83,9 @@ endif
 ifeq ($(ARCH),aarch64)
 LIB_SRC += $(wildcard src/kernel/arm/*.c)
 endif
-LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(CXX_SRC:%.cc=$(BUILD)/%.o)
+# Pages of the server, with their styles and scripts in them, as C.
+PAGES := $(BUILD)/src/server/pages.c
+LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(CXX_SRC:%.cc=$(BUILD)/%.o) $(PAGES:.c=.o)
 
 # ---- program -------------------------------------------------------------------------------
 CLI_SRC := $(sort $(wildcard apps/cli/*.c apps/cli/*/*.c))
@@ -91,7 +110,10 @@ $(BUILD)/src/kernel/x86/%_vnni.o: ISA := $(AVX512) -mavx512vnni
 $(BUILD)/src/kernel/x86/%_amx.o: ISA := $(AVX512) -mavx512vnni -mamx-tile -mamx-int8
 $(BUILD)/src/kernel/arm/%_dotprod.o: ISA := -march=armv8.2-a+dotprod
 $(BUILD)/src/kernel/arm/%_i8mm.o: ISA := -march=armv8.2-a+dotprod+i8mm
-$(BUILD)/src/kernel/%.o: OPT := $(if $(ASAN)$(TSAN),-O1,-O3)
+$(BUILD)/src/kernel/%.o: OPT := $(if $(SANITIZED),-O1,-O3)
+# Kernels see numbers alone, whose counts their callers checked; protected stacks cost up to 20 % in the smallest of them.
+$(BUILD)/src/kernel/%.o: HARDEN = $(if $(SANITIZED),,$(HARDEN_$(ARCH)))
+$(addprefix $(BUILD)/src/format/,gguf_get.o quantize.o): OPT := $(if $(SANITIZED),-O1,-O3)
 
 $(BUILD)/src/%.o: src/%.c | libraries
 	@mkdir -p $(@D)
@@ -101,23 +123,33 @@ $(BUILD)/src/%.o: src/%.cc | libraries
 	@mkdir -p $(@D)
 	$(CXX) $(CXXFLAGS_ALL) $(CPPFLAGS_LIB) -MMD -MP -c $< -o $@
 
+$(PAGES): scripts/embed_page $(wildcard src/server/page/*)
+	@mkdir -p $(@D)
+	scripts/embed_page translate=src/server/page/translate.html status=src/server/page/status.html > $@.new && mv $@.new $@
+
+$(BUILD)/src/%.o: $(BUILD)/src/%.c | libraries
+	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -MMD -MP -c $< -o $@
+
 $(BUILD)/apps/%.o: apps/%.c | libraries
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_APP) -MMD -MP -c $< -o $@
 
 $(BUILD)/libdragoman.a: $(LIB_OBJ) Makefile
 	@rm -f $@
-	ar rcs $@ $(LIB_OBJ)
+	ar rcsD $@ $(LIB_OBJ)
 
 $(BUILD)/libdragoman.so.$(SOVERSION): $(LIB_OBJ) src/dragoman.map
-	$(CXX) -shared $(FLAGS) -Wl,-soname,libdragoman.so.$(SOVERSION) \
+	$(CXX) -shared $(LINK) -Wl,-soname,libdragoman.so.$(SOVERSION) \
 	    -Wl,--version-script=src/dragoman.map $(LDFLAGS) -o $@ $(LIB_OBJ) $(LIBS)
 
 $(BUILD)/libdragoman.so: $(BUILD)/libdragoman.so.$(SOVERSION)
 	@ln -sf libdragoman.so.$(SOVERSION) $@
 
-$(BUILD)/dragoman: $(CLI_OBJ) $(BUILD)/libdragoman.a
-	$(CXX) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+# The library inside program and Python module; SHARED=1: its shared object, as packages of a system want it.
+LINKED := $(BUILD)/libdragoman.$(if $(SHARED),so,a)
+LINKED_LIBS = $(if $(SHARED),-L$(BUILD) -ldragoman -Wl$(COMMA)--as-needed,$(BUILD)/libdragoman.a) $(LIBS)
+$(BUILD)/dragoman: $(CLI_OBJ) $(LINKED)
+	$(CXX) -pie $(LINK) $(LDFLAGS) -o $@ $(CLI_OBJ) $(LINKED_LIBS)
 
 # Models and goldens that the tree keeps packed; done in no time when they lie there.
 test-data:
@@ -131,7 +163,7 @@ $(BUILD)/tests/test_%: tests/unit/test_%.c tests/fixture.c tests/fixture.h $(BUI
 # ---- the text of PDF files: a shared object, where Poppler is ----------------------------------
 $(BUILD)/libdragoman-pdf.so: src/document/pdf/pdf_html.c src/document/pdf_plugin_private.h
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -Isrc $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags poppler-glib)) -shared -o $@ $< \
+	$(CC) $(CFLAGS_ALL) -Isrc $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags poppler-glib)) -shared $(RELRO) -o $@ $< \
 	    $(shell $(PKG_CONFIG) --libs poppler-glib)
 $(BUILD)/tests/test_document_pdf: | $(PDF)
 
@@ -163,7 +195,7 @@ $(CUDA_DIR)/%.c.o: %.c | libraries nvcc-found
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) $(CUDA_GROUPS) -isystem $(CUDA_HOME)/include -MMD -MP -c $< -o $@
 $(BUILD)/libdragoman-cuda.so: $(CUDA_OBJ) $(BUILD)/libdragoman.a
-	$(CXX) -shared $(FLAGS) -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $^ \
+	$(CXX) -shared $(LINK) -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $^ \
 	    -L$(CUDA_HOME)/lib64 -lcudart_static -lm -lpthread -ldl -lrt
 
 # Program, device and what they need in one archive.
@@ -178,15 +210,16 @@ SOFT_OBJ := $(patsubst %,$(BUILD)/soft/%.o,$(wildcard src/backend/cuda/*.c src/b
 $(BUILD)/soft/%.cu.o: %.cu | libraries
 	@mkdir -p $(@D)
 	$(CXX) $(CXXFLAGS_ALL) -fno-strict-aliasing $(SOFT_ISA) $(SOFT_FLAGS) $(CPPFLAGS_LIB) -include softcuda.h -MMD -MP -x c++ -c $< -o $@
+# Fibers jump from one stack to another, which _FORTIFY_SOURCE takes for a mistake.
 $(BUILD)/soft/%.cc.o: %.cc | libraries
 	@mkdir -p $(@D)
-	$(CXX) $(CXXFLAGS_ALL) $(SOFT_FLAGS) $(CPPFLAGS_LIB) -MMD -MP -c $< -o $@
+	$(CXX) $(CXXFLAGS_ALL) -U_FORTIFY_SOURCE $(SOFT_FLAGS) $(CPPFLAGS_LIB) -MMD -MP -c $< -o $@
 $(BUILD)/soft/%.c.o: %.c | libraries
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(SOFT_FLAGS) $(CPPFLAGS_LIB) -MMD -MP -c $< -o $@
 $(BUILD)/tests/softcuda/libdragoman-cuda.so: $(SOFT_OBJ) $(BUILD)/libdragoman.a
 	@mkdir -p $(@D)
-	$(CXX) -shared $(FLAGS) -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $^ -lm -lpthread -ldl
+	$(CXX) -shared $(LINK) -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $^ -lm -lpthread -ldl
 
 # The same with the sizes of a real one, for what the host costs (bench/gpu/host).
 IDLE_OBJ := $(patsubst %,$(BUILD)/idle/%.o,$(wildcard src/backend/cuda/*.c))
@@ -195,7 +228,7 @@ $(BUILD)/idle/%.c.o: %.c | libraries
 	$(CC) $(CFLAGS_ALL) -I$(SOFT) -DCUDA_HAS_GROUPS=1 $(CPPFLAGS_LIB) -MMD -MP -c $< -o $@
 $(BUILD)/bench/idle/libdragoman-cuda.so: $(filter-out %.c.o,$(SOFT_OBJ)) $(IDLE_OBJ) $(BUILD)/libdragoman.a
 	@mkdir -p $(@D)
-	$(CXX) -shared $(FLAGS) -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $^ -lm -lpthread -ldl
+	$(CXX) -shared $(LINK) -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $^ -lm -lpthread -ldl
 
 # ---- the Python package: `make python` makes build/python, for PYTHONPATH; `make wheel` packs it -----
 # One extension for all Pythons from 3.11 on (abi3). Without Python's headers everything else is built all the same.
@@ -217,9 +250,9 @@ python-missing:
 $(BUILD)/python/extension/%.o: python/extension/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -Wno-write-strings -Iinclude -isystem $(PYTHON_INCLUDE) -MMD -MP -c $< -o $@
-$(BUILD)/python/dragoman/_dragoman.abi3.so: $(PYTHON_OBJ) $(BUILD)/libdragoman.a
+$(BUILD)/python/dragoman/_dragoman.abi3.so: $(PYTHON_OBJ) $(LINKED)
 	@mkdir -p $(@D)
-	$(CXX) -shared $(FLAGS) -Wl,--exclude-libs,ALL $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(CXX) -shared $(LINK) -Wl,--exclude-libs,ALL $(LDFLAGS) -o $@ $(PYTHON_OBJ) $(LINKED_LIBS)
 $(BUILD)/python/dragoman/%: python/dragoman/%
 	@mkdir -p $(@D)
 	@cp $< $@
@@ -230,6 +263,11 @@ $(BUILD)/tests/plugins/libdragoman-%.so: tests/plugins/%.c $(BUILD)/libdragoman.
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -shared -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $< $(BUILD)/libdragoman.a -lm -lpthread -ldl
 $(BUILD)/tests/test_backend_devices: | $(PLUGINS)
+
+# Calls that fail on demand, before those of the C library (tests/system/faults). It is itself what is instrumented otherwise.
+$(BUILD)/tests/libfaults.so: tests/faults/shim.c
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -O2 -g -fPIC -fvisibility=hidden -fno-builtin -pthread $(WARN) $(WARN_C) $(if $(WERROR),-Werror) -shared -o $@ $< -ldl
 
 $(BUILD)/checkbackend: $(CHECKBACKEND_SRC) tests/checkbackend/checkbackend.h $(BUILD)/libdragoman.a
 	@mkdir -p $(@D)
@@ -282,6 +320,10 @@ $(BUILD)/bench/headlines: bench/programs/headlines.c $(BUILD)/libdragoman.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -o $@ $< $(BUILD)/libdragoman.a $(LIBS)
 
+$(BUILD)/bench/stream: bench/programs/stream.c $(BUILD)/libdragoman.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -o $@ $< $(BUILD)/libdragoman.a $(LIBS)
+
 $(BUILD)/bench/products: bench/programs/products.c $(BUILD)/libdragoman.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(CPPFLAGS_LIB) -o $@ $< $(BUILD)/libdragoman.a $(LIBS)
@@ -316,17 +358,26 @@ demo:
 	@./dragoman translate -i examples/demo.en | paste -d '\n' examples/demo.en -
 	@./dragoman translate -s de -t en -i examples/demo.de | paste -d '\n' examples/demo.de -
 
-# Compiled only, so that a change of an interface cannot leave them behind: fuzzers run in test-long, and benchmarks that
-# need none of their rivals' headers by hand.
-FUZZ_OBJ := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%.o,$(wildcard tests/fuzz/*.c))
+# Fuzz targets in one program that goes through their corpora; libFuzzer drives them in `make fuzz`. Benchmarks that need
+# none of their rivals' headers are compiled only, so that a change of an interface cannot leave them behind.
+FUZZ := $(sort $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c)))
+FUZZ_OBJ := $(FUZZ:%=$(BUILD)/fuzz/%.o) $(BUILD)/fuzz/replay.o
 BENCH_OBJ := $(addprefix $(BUILD)/bench/programs/,ceilings.o ceilings_print.o clusters.o devlin2017.o devlin2017_model.o headlines.o moe.o products.o roofline.o)
 # The software GPU is made of fibers, which sanitizers do not know.
-SOFTCUDA := $(if $(ASAN)$(TSAN),,$(BUILD)/tests/softcuda/libdragoman-cuda.so)
-unit-programs: test-data $(UNIT) $(BUILD)/checkkernel $(BUILD)/checkbackend $(FUZZ_OBJ) $(BENCH_OBJ) $(BUILD)/bench/cells $(SOFTCUDA)
+SOFTCUDA := $(if $(SANITIZED),,$(BUILD)/tests/softcuda/libdragoman-cuda.so)
+unit-programs: test-data $(UNIT) $(BUILD)/checkkernel $(BUILD)/checkbackend $(BUILD)/fuzz-replay $(BENCH_OBJ) $(BUILD)/bench/cells $(SOFTCUDA) $(BUILD)/tests/libfaults.so
 
-$(BUILD)/fuzz/%.o: tests/fuzz/%.c
+$(BUILD)/fuzz/%.o: tests/fuzz/fuzz_%.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -Wno-missing-prototypes $(CPPFLAGS_LIB) -Itests -MMD -MP -c $< -o $@
+	$(CC) $(CFLAGS_ALL) -Wno-missing-prototypes $(CPPFLAGS_LIB) -Itests -DLLVMFuzzerTestOneInput=fuzz_one_$* \
+	    -DLLVMFuzzerCustomMutator=fuzz_mutate_$* -MMD -MP -c $< -o $@
+$(BUILD)/fuzz/fuzz_targets.h: $(wildcard tests/fuzz/fuzz_*.c)
+	@mkdir -p $(@D)
+	@printf 'TARGET(%s)\n' $(FUZZ) > $@
+$(BUILD)/fuzz/replay.o: tests/fuzz/replay.c $(BUILD)/fuzz/fuzz_targets.h
+	$(CC) $(CFLAGS_ALL) -I$(BUILD)/fuzz -MMD -MP -c $< -o $@
+$(BUILD)/fuzz-replay: $(FUZZ_OBJ) $(BUILD)/libdragoman.a | test-data
+	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LIBS)
 $(BUILD)/bench/programs/%.o: bench/programs/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -Wno-missing-prototypes $(CPPFLAGS_LIB) -Ibench/programs -MMD -MP -c $< -o $@
@@ -338,7 +389,7 @@ check: unit-programs
 # a folder of its own, without optimising: it is asked for its warnings.
 OTHER := $(if $(findstring clang,$(CC)),gcc,clang)
 # Instrumented code makes gcc warn of what is not there.
-STRICT := $(if $(ASAN)$(TSAN),,WERROR=1)
+STRICT := $(if $(SANITIZED),,WERROR=1)
 STRICT_SAYS := $(if $(STRICT),$(COMMA) warnings are errors)
 RUN_TESTS = @CC="$(CC)" CXX="$(CXX)" SANFLAGS="$(strip $(SAN))" scripts/run_tests --build $(BUILD)
 
@@ -347,7 +398,7 @@ test:
 	$(RUN_TESTS) source
 	@echo "building with $(CC)$(STRICT_SAYS)"
 	$(AGAIN) $(STRICT) all unit-programs python
-ifeq ($(ASAN)$(TSAN),)
+ifeq ($(SANITIZED),)
 	@echo "building with $(OTHER), warnings are errors"
 	$(AGAIN) CC=$(OTHER) CXX=$(if $(filter gcc,$(OTHER)),g++,clang++) BUILD=build-$(OTHER) OPT=-O0 WERROR=1 build-$(OTHER)/dragoman
 endif
@@ -363,6 +414,44 @@ test-long:
 	@CC="$(CC)" CXX="$(CXX)" RECURRENT_MODELS="$(RECURRENT_MODELS)" WRITING_MODELS="$(WRITING_MODELS)" \
 	    scripts/run_tests --build $(BUILD) long
 
+# ---- hardening: each prints one line of counts (docs/internals/TESTING.md) ---------------------
+# MINUTES in all; without it one for each target.
+fuzz:
+	$(INSTALL) build test long
+	@scripts/fuzz $(if $(MINUTES),--minutes $(MINUTES)) $(TARGETS)
+
+# The suite under a sanitizer; TIERS="unit system" and PART=2/5 choose a part of it. MSan knows only what it compiled:
+# tests/suite.py names the tests that use libraries of others.
+check-asan check-tsan check-msan:
+	$(INSTALL) build test
+	$(AGAIN) $(if $(filter %asan,$@),ASAN=1,$(if $(filter %tsan,$@),TSAN=1,MSAN=1 CC=clang CXX=clang++)) check-sanitized
+check-sanitized: unit-programs $(if $(MSAN),,all python)
+	$(RUN_TESTS) -k $(if $(PART),--part $(PART)) $(or $(TIERS),$(if $(MSAN),memory,unit system))
+
+check-analyzer:
+	@scripts/check_analyzers gcc
+check-tidy:
+	@scripts/check_analyzers tidy
+
+# The tracked files of the last commit, with its date and no owner: the same bytes everywhere.
+DIST := $(BUILD)/dist/dragoman-$(VERSION).tar.gz
+dist:
+	@mkdir -p $(dir $(DIST))
+	@git archive --format=tar --prefix=dragoman-$(VERSION)/ HEAD | gzip -9n > $(DIST).new && mv $(DIST).new $(DIST)
+	@echo "$(DIST): $$(gzip -dc $(DIST) | tar -t | grep -vc '/$$') files, $$(sha256sum < $(DIST) | cut -c1-64)"
+
+check-reproducible:
+	@scripts/check_reproducible
+
+# Calls that fail in turn, commands that are killed, a service and a corpus job for long. FAULTS, KILLS, SOAK: further options.
+# Under ASAN=1 the first finds leaks, of failing allocations alone.
+check-faults: all unit-programs $(if $(SANITIZED),,python)
+	@SANFLAGS="$(strip $(SAN))" tests/system/faults $(BUILD) $(if $(SANITIZED),--parts commands) $(FAULTS)
+check-kills: all unit-programs
+	@tests/system/kills $(BUILD) $(KILLS)
+soak: all unit-programs
+	@tests/system/soak $(BUILD) $(if $(MINUTES),--minutes $(MINUTES)) $(SOAK)
+
 help:
 	@echo 'make             library and program: build/libdragoman.a, build/libdragoman.so, ./dragoman'
 	@echo 'make deps        install what building and testing need (Debian), name the packages elsewhere'
@@ -374,52 +463,83 @@ help:
 	@echo 'make test        deps, source checks, builds with two compilers, unit and system tests'
 	@echo 'make test-long   test, sanitizers, Arm under qemu, fuzzing, goldens made again: hours'
 	@echo 'make check       unit tests and kernels alone'
+	@echo 'make fuzz        fuzzing of all targets, MINUTES=N in all, or of TARGETS="gguf zip"'
+	@echo 'make check-asan  the suite under ASan and UBSan; check-tsan, check-msan; TIERS="unit system" PART=1/4'
+	@echo 'make check-analyzer, check-tidy   the source under gcc -fanalyzer and clang-tidy'
+	@echo 'make dist        an archive of the tracked files; check-reproducible: two builds, the same bytes'
+	@echo 'make check-faults  calls of the system, of CUDA and of malloc fail in turn; check-kills: commands are killed, disks full'
+	@echo 'make soak        a server with 128 clients and a corpus job that is interrupted, MINUTES=30'
 	@echo 'make bench       products against OpenBLAS and oneDNN (bench/README.md has the others)'
-	@echo 'make install     PREFIX=/usr/local DESTDIR=; make uninstall takes it away again'
+	@echo 'make install     PREFIX=/usr/local LIBDIR=PREFIX/lib DESTDIR=; make uninstall takes it away again'
+	@echo 'make deb         packages for Debian, in build/deb: program, library, headers, Python, models'
+	@echo 'make manual      the manual as HTML, in build/manual (needs pandoc)'
+	@echo 'make release     everything checked; packages, wheels, sources, manual, SBOM with sha256, in build/release'
 	@echo 'make clean       remove the build folder'
 	@echo
-	@echo 'Switches: CC=clang  WERROR=1  ASAN=1  TSAN=1  OPT=-O2  BUILD=build  CFLAGS= LDFLAGS=  PKG_CONFIG=pkg-config'
+	@echo 'Switches: CC=clang  WERROR=1  ASAN=1  TSAN=1  SHARED=1  OPT=-O2  BUILD=build  CFLAGS= LDFLAGS=  PKG_CONFIG=pkg-config'
 
 # ---- installation --------------------------------------------------------------------------
-COMMANDS = $(shell $(BUILD)/dragoman help --names)
-BINDIR = $(DESTDIR)$(PREFIX)/bin
-LIBDIR = $(DESTDIR)$(PREFIX)/lib
-INCDIR = $(DESTDIR)$(PREFIX)/include/dragoman
-SHAREDIR = $(DESTDIR)$(PREFIX)/share/dragoman
-MANDIR = $(DESTDIR)$(PREFIX)/share/man/man1
-BASHDIR = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
-ZSHDIR = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+COMMANDS = $(shell $(RUN_HERE) $(BUILD)/dragoman help --names)
+RUN_HERE = $(if $(SHARED),LD_LIBRARY_PATH=$(BUILD))
+TO_BIN = $(DESTDIR)$(PREFIX)/bin
+TO_LIB = $(DESTDIR)$(LIBDIR)
+TO_INCLUDE = $(DESTDIR)$(PREFIX)/include/dragoman
+TO_SHARE = $(DESTDIR)$(PREFIX)/share/dragoman
+TO_MAN = $(DESTDIR)$(PREFIX)/share/man/man1
+TO_BASH = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+TO_ZSH = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+TO_FISH = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+TO_UNIT = $(DESTDIR)$(PREFIX)/lib/systemd/system
 SONAME := libdragoman.so.$(SOVERSION)
+CONFIG = VERSION=$(VERSION) PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) SONAME=$(SONAME) LIBS="$(LIBS)" packaging/config
 
 install: all
-	@install -d $(BINDIR) $(LIBDIR)/pkgconfig $(INCDIR) $(SHAREDIR)/models $(MANDIR) $(BASHDIR) $(ZSHDIR)
-	install -m 755 $(BUILD)/dragoman $(BINDIR)/dragoman
-	install -m 755 $(BUILD)/$(SONAME) $(LIBDIR)/$(SONAME)
-	@ln -sf $(SONAME) $(LIBDIR)/libdragoman.so
-	@$(if $(PDF),install -m 755 $(PDF) $(LIBDIR)/libdragoman-pdf.so)
-	install -m 644 $(BUILD)/libdragoman.a $(LIBDIR)/libdragoman.a
-	install -m 644 include/dragoman/*.h $(INCDIR)
-	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include' '' \
-	    'Name: dragoman' 'Description: Neural machine translation' 'Version: $(VERSION)' \
-	    'Libs: -L$${libdir} -ldragoman' 'Libs.private: $(LIBS)' \
-	    'Cflags: -I$${includedir}' > $(LIBDIR)/pkgconfig/dragoman.pc
-	@$(BUILD)/dragoman help --man dragoman > $(MANDIR)/dragoman.1
-	@for c in $(COMMANDS); do $(BUILD)/dragoman help --man $$c > $(MANDIR)/dragoman-$$c.1; done
-	@$(BUILD)/dragoman help --completion bash > $(BASHDIR)/dragoman
-	@$(BUILD)/dragoman help --completion zsh > $(ZSHDIR)/_dragoman
-	@for m in models/*.gguf; do cp -P $$m $(SHAREDIR)/models/; done
+	@install -d $(TO_BIN) $(TO_LIB)/pkgconfig $(TO_LIB)/cmake/dragoman $(TO_INCLUDE) $(TO_SHARE)/models $(TO_MAN) $(TO_BASH) $(TO_ZSH) $(TO_FISH) $(TO_UNIT)
+	install -m 755 $(BUILD)/dragoman $(TO_BIN)/dragoman
+	install -m 755 $(BUILD)/$(SONAME) $(TO_LIB)/$(SONAME)
+	@ln -sf $(SONAME) $(TO_LIB)/libdragoman.so
+	@$(if $(PDF),install -D -m 755 $(PDF) $(DESTDIR)$(PLUGINDIR)/libdragoman-pdf.so)
+	install -m 644 $(BUILD)/libdragoman.a $(TO_LIB)/libdragoman.a
+	install -m 644 include/dragoman/*.h $(TO_INCLUDE)
+	@$(CONFIG) pkg-config > $(TO_LIB)/pkgconfig/dragoman.pc
+	@$(CONFIG) cmake > $(TO_LIB)/cmake/dragoman/dragoman-config.cmake
+	@$(CONFIG) cmake-version > $(TO_LIB)/cmake/dragoman/dragoman-config-version.cmake
+	@$(RUN_HERE) $(BUILD)/dragoman help --man dragoman > $(TO_MAN)/dragoman.1
+	@for c in $(COMMANDS); do $(RUN_HERE) $(BUILD)/dragoman help --man $$c > $(TO_MAN)/dragoman-$$c.1; done
+	@$(RUN_HERE) $(BUILD)/dragoman help --completion bash > $(TO_BASH)/dragoman
+	@$(RUN_HERE) $(BUILD)/dragoman help --completion zsh > $(TO_ZSH)/_dragoman
+	@$(RUN_HERE) $(BUILD)/dragoman help --completion fish > $(TO_FISH)/dragoman.fish
+	@for m in models/*.gguf; do cp -P $$m $(TO_SHARE)/models/; done
+	@sed 's,@BINDIR@,$(PREFIX)/bin,' packaging/dragoman.service > $(TO_UNIT)/dragoman.service
+	@install -m 644 packaging/dragoman.socket $(TO_UNIT)/dragoman.socket
+	@install -m 644 packaging/nginx.conf $(TO_SHARE)/nginx.conf
 
 uninstall:
-	rm -f $(BINDIR)/dragoman $(LIBDIR)/$(SONAME) $(LIBDIR)/libdragoman.so $(LIBDIR)/libdragoman.a $(LIBDIR)/libdragoman-pdf.so
-	rm -f $(LIBDIR)/pkgconfig/dragoman.pc $(MANDIR)/dragoman.1 $(MANDIR)/dragoman-*.1
-	rm -f $(BASHDIR)/dragoman $(ZSHDIR)/_dragoman
-	for h in include/dragoman/*.h; do rm -f $(INCDIR)/$${h##*/}; done
-	for m in models/*.gguf; do rm -f $(SHAREDIR)/$$m; done
-	rmdir --ignore-fail-on-non-empty $(INCDIR) $(SHAREDIR)/models $(SHAREDIR) 2>/dev/null || true
+	rm -f $(TO_BIN)/dragoman $(TO_LIB)/$(SONAME) $(TO_LIB)/libdragoman.so $(TO_LIB)/libdragoman.a $(DESTDIR)$(PLUGINDIR)/libdragoman-pdf.so
+	rm -f $(TO_LIB)/pkgconfig/dragoman.pc $(TO_LIB)/cmake/dragoman/*.cmake $(TO_MAN)/dragoman.1 $(TO_MAN)/dragoman-*.1
+	rm -f $(TO_BASH)/dragoman $(TO_ZSH)/_dragoman $(TO_FISH)/dragoman.fish $(TO_UNIT)/dragoman.service $(TO_UNIT)/dragoman.socket $(TO_SHARE)/nginx.conf
+	for h in include/dragoman/*.h; do rm -f $(TO_INCLUDE)/$${h##*/}; done
+	for m in models/*.gguf; do rm -f $(TO_SHARE)/$$m; done
+	rmdir --ignore-fail-on-non-empty $(TO_INCLUDE) $(TO_LIB)/cmake/dragoman $(TO_SHARE)/models $(TO_SHARE) 2>/dev/null || true
+
+# ---- packages, manual, release ---------------------------------------------------------------
+deb:
+	@scripts/deps build deb
+	packaging/deb $(BUILD)/deb
+
+manual: all
+	@scripts/deps manual
+	packaging/manual $(BUILD)/dragoman $(BUILD)/manual
+
+# CANDIDATE=1: a version that the change log still calls unreleased; CHECKS=quick: without make test.
+release:
+	@scripts/deps build test deb manual release
+	packaging/release $(BUILD)
 
 clean:
 	rm -rf $(BUILD) dragoman
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
-.PHONY: all python python-missing wheel cuda cuda-kit cuda-objects nvcc-found dragoman libraries deps demo unit-programs test-data check test test-long help bench install uninstall clean
+.PHONY: all python python-missing wheel cuda cuda-kit cuda-objects nvcc-found dragoman libraries deps demo unit-programs test-data check test test-long fuzz check-asan check-tsan check-msan check-sanitized check-analyzer check-tidy check-faults check-kills soak dist \
+        check-reproducible help bench install uninstall deb manual release clean
